@@ -1,0 +1,20 @@
+/*
+ * boot/clock.h - the one clock, and the one way to wait.
+ *
+ * A seam: tests that need to steer time link their own definitions of these two functions.
+ */
+#ifndef BOOT_CLOCK_H
+#define BOOT_CLOCK_H
+
+#include <stdint.h>
+
+#define HR_NS_PER_MS 1000000ull
+#define HR_NS_PER_S 1000000000ull
+
+/* Monotonic nanoseconds (CLOCK_MONOTONIC; counts from the machine's boot, so boot logs use it). */
+uint64_t hr_now_ns(void);
+
+/* Sleep at least ns nanoseconds; returns early only when a signal arrives. */
+void hr_wait_ns(uint64_t ns);
+
+#endif

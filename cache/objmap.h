@@ -1,0 +1,119 @@
+/*
+ * cache/objmap.h - the object store of one ssd: contiguous extents by id and name, crash safe.
+ *
+ * The format on disk is in cache/FORMAT.md. The namespace starts with a reserved area: two
+ * superblocks and two map copies, used in turn. A commit writes the other map copy, flushes, writes
+ * the other superblock (which names the map copy by generation and CRC-32C), flushes: a power cut
+ * at any write leaves the old map or the new one. Everything read from disk is checked before use.
+ *
+ * Host side; one thread at a time per store. Caller-allocated, never allocates.
+ * Errors, besides those of nvme/blk.h: -ENOMEDIUM: blank disk (first superblocks are all zero);
+ * -EMEDIUMTYPE: not a headrace store (foreign data); -EUCLEAN: store is corrupt or truncated, with
+ * the reason logged; -EEXIST: name taken; -ENOENT; -ENOSPC: no gap large enough (the largest is
+ * logged); -ENFILE: object map full; -EBUSY: object is incomplete and not resumable; -EINVAL: bad
+ * name (1..63 bytes of printable ASCII without '/').
+ */
+#ifndef CACHE_OBJMAP_H
+#define CACHE_OBJMAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/limits.h"
+#include "nvme/blk.h"
+
+#define HR_STORE_OBJECTS_MAX 16384u /* a map copy of 2 MiB */
+#define HR_STORE_OBJECTS_DEFAULT 4096u
+#define HR_STORE_SCRATCH (64u << 10) /* for power-on self-tests; never part of an object */
+#define HR_STORE_ALIGN HR_PAGE	     /* of every extent, in bytes */
+
+enum hr_object_flags {
+	HR_OBJECT_PENDING = 1, /* being written: only durable_bytes of it are valid */
+	HR_OBJECT_HAS_CRC = 2, /* crc covers the whole object */
+};
+
+/* One object, as the map holds it. */
+struct hr_object {
+	uint64_t id; /* never used again after removal; 0 is no object */
+	char name[HR_NAME_MAX];
+	uint64_t offset;	/* byte offset on the disk, HR_STORE_ALIGN aligned */
+	uint64_t capacity;	/* bytes of the extent, multiple of HR_STORE_ALIGN */
+	uint64_t bytes;		/* length of the data */
+	uint64_t durable_bytes; /* prefix known to be durable; == bytes unless PENDING */
+	uint64_t tag;		/* of whoever writes it: which run may resume a PENDING object */
+	uint64_t created_ns;	/* CLOCK_REALTIME */
+	uint32_t flags;
+	uint32_t crc; /* CRC-32C of the data, with HAS_CRC */
+};
+
+struct hr_store {
+	struct hr_blk *blk;
+	uint8_t uuid[16];
+	uint64_t generation;
+	uint64_t next_id;
+	uint64_t data_offset, data_bytes; /* where extents may lie */
+	uint64_t scratch_offset;	  /* HR_STORE_SCRATCH bytes */
+	uint32_t capacity;		  /* objects the map can hold */
+	uint32_t count;
+	uint32_t active;	  /* map copy and superblock in force: 0 or 1 */
+	struct hr_object *object; /* [capacity], sorted by id; caller's memory */
+	uint8_t *io;		  /* hr_store_io_bytes(capacity); caller's memory */
+};
+
+/* Memory that open and format need for a map of `capacity` objects. */
+size_t hr_store_io_bytes(uint32_t capacity);
+
+/*
+ * Write an empty store over the whole disk. Unless force: -EEXIST when the disk holds a store
+ * already, -EMEDIUMTYPE when its first 4 MiB or its last 64 KiB are not blank; nothing is written
+ * then. -ENOSPC: disk too small. The store is not open afterwards.
+ */
+int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io);
+
+/* Read what hr_store_open needs to know before memory is given: capacity of the map on disk. */
+int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE]);
+
+/* Open: newest valid superblock whose map is valid; falls back to the older one with a warning. */
+int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_object *object,
+		  uint32_t capacity, uint8_t *io);
+
+/* Find by name or id; the pointer is valid until the next create or remove. NULL: none. */
+struct hr_object *hr_store_find(const struct hr_store *store, const char *name);
+struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
+
+/*
+ * Take the first gap that fits and commit a PENDING object of `bytes` (0 is fine). *out as find.
+ * replace names an object whose place it takes when hr_store_finish() commits; both exist until
+ * then, the new one under the name "NAME" with the PENDING flag and the old one hidden from
+ * nothing: find by name prefers the finished one.
+ */
+int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
+		    bool replace, struct hr_object **out);
+
+/* Record that a prefix is durable (flush the data first). Commits. */
+int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes);
+
+/* The object is whole and durable: clear PENDING, set the crc if has_crc, drop the replaced one. */
+int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc);
+
+/* Remove; the space is free again once the commit is durable. */
+int hr_store_remove(struct hr_store *store, uint64_t id);
+
+/* The PENDING object of that name, or NULL. */
+struct hr_object *hr_store_find_pending(const struct hr_store *store, const char *name);
+
+struct hr_store_space {
+	uint64_t total, used, largest_gap;
+	uint32_t objects, capacity;
+};
+void hr_store_space(const struct hr_store *store, struct hr_store_space *space);
+
+/*
+ * Check both superblocks, both map copies, every record, overlaps, and with `data` the CRC of
+ * each object that has one (through buffer). report is called with one line per finding.
+ * Returns the number of faults found, or a negative errno / status when reading failed.
+ */
+int hr_store_verify(struct hr_store *store, bool data, uint8_t *buffer, size_t buffer_bytes,
+		    void (*report)(void *arg, bool fault, const char *line), void *arg);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * config/config.h - the configuration file as one validated struct. The only user of libconfig.
+ *
+ * A file is read whole, then checked whole: every mistake is reported as "FILE:LINE: path: what is
+ * wrong, what was expected". The format is explained line by line in README.md; config/demo.conf
+ * and config/default.conf are examples. Sizes are integers or strings like "64M" (K, M, G, T =
+ * powers of 1024). @include is refused: an appliance has one file.
+ *
+ * Whether objects exist and tiles fit the disk's blocks is known only after bring-up and reported
+ * then, with the same file and line.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/limits.h"
+#include "gpu/op.h"
+
+enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
+
+struct hr_config_ssd {
+	char name[HR_NAME_MAX];
+	char device[HR_DEVICE_MAX];
+	uint32_t nsid;		/* default 1 */
+	uint32_t queue_entries; /* of each I/O queue; default 256 */
+	uint64_t timeout_ns;	/* deadline of an I/O command; default 5 s */
+	unsigned line;
+};
+
+struct hr_config_gpu {
+	char name[HR_NAME_MAX];
+	char device[HR_DEVICE_MAX];
+	unsigned line;
+};
+
+struct hr_config_object {
+	uint32_t ssd; /* index in ssd[] */
+	char object[HR_NAME_MAX];
+	bool replace; /* sinks: an existing object is replaced when the run has finished */
+	unsigned line;
+};
+
+struct hr_config_pipeline {
+	char name[HR_NAME_MAX];
+	uint32_t gpu; /* index in gpu[] */
+	uint32_t sources;
+	struct hr_config_object source[HR_SOURCES_MAX];
+	bool has_sink;
+	struct hr_config_object sink;
+	const struct hr_op_desc *op;
+	uint32_t op_args_bytes;
+	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
+	uint32_t tile_bytes;		 /* of the source with the longest rows; default 1 MiB */
+	uint32_t slots;			 /* default 8 */
+	uint32_t prefetch_blocks, compute_blocks,
+		writeback_blocks; /* default 1, 1, 1 (0: no sink) */
+	unsigned line, tile_line;
+};
+
+struct hr_config {
+	const char *file;	/* as given; the caller's */
+	char name[HR_NAME_MAX]; /* of the appliance */
+	uint64_t checkpoint_ns; /* how often progress is made durable; default 5 s; 0: never */
+	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
+	enum hr_path_policy path;
+	uint32_t ssds, gpus, pipelines;
+	struct hr_config_ssd ssd[HR_SSDS_MAX];
+	struct hr_config_gpu gpu[HR_GPUS_MAX];
+	struct hr_config_pipeline pipeline[HR_PIPELINES_MAX];
+};
+
+/*
+ * Read and check a file. Mistakes go to `report`, one line each without newline, in file order.
+ * Returns 0; -EINVAL after at least one mistake; -ENOENT, -EACCES, -EISDIR, -EFBIG with a report.
+ */
+int hr_config_read(struct hr_config *config, const char *file,
+		   void (*report)(void *to, const char *line), void *to);
+
+/* The same for text in memory (bytes long, need not end in NUL); `file` is used in reports. */
+int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
+		    void (*report)(void *to, const char *line), void *to);
+
+/* "64M" -> 67108864. 0, or -EINVAL: not a size, -ERANGE: over 2^63. */
+int hr_size_parse(const char *text, uint64_t *bytes);
+
+#endif

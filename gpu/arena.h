@@ -1,0 +1,64 @@
+/*
+ * gpu/arena.h - the static partition: every byte of SSD-visible and GPU memory, laid out before
+ * anything is allocated, and printed like a linker map.
+ *
+ * Use: hr_partition_add() for each part, hr_partition_check() against the configured sizes, then
+ * one allocation per place by the backend, then hr_partition_bind(). Nothing is added after that.
+ */
+#ifndef GPU_ARENA_H
+#define GPU_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "config/limits.h"
+#include "nvme/region.h"
+
+/* Where a part lives. On the host backend all places are host memory. */
+enum hr_place {
+	HR_PLACE_CONTROL, /* shared by CPU and workers, never touched by a controller */
+	HR_PLACE_HOST, /* pinned host memory controllers reach: queues, PRP lists, bounce tiles */
+	HR_PLACE_GPU,  /* GPU memory: tiles of path direct, operator output, worker state */
+	HR_PLACES,
+};
+
+struct hr_part {
+	enum hr_place place;
+	uint64_t offset, bytes; /* in its place; bytes as asked for, offset aligned */
+	uint32_t align;
+	char owner[HR_NAME_MAX];   /* "ssd0", "pipeline q6", "pipeline q6 prefetch 0" */
+	char purpose[HR_NAME_MAX]; /* "submission queue 3, 256 entries" */
+};
+
+struct hr_partition {
+	struct hr_part part[HR_PARTS_MAX];
+	uint32_t count;
+	uint64_t used[HR_PLACES];	    /* bytes, page aligned */
+	uint64_t limit[HR_PLACES];	    /* from the configuration; 0: no limit of its own */
+	struct hr_region region[HR_PLACES]; /* after hr_partition_bind() */
+};
+
+const char *hr_place_name(enum hr_place place);
+
+void hr_partition_init(struct hr_partition *p, const uint64_t limit[HR_PLACES]);
+
+/* Add a part; align is a power of two. Returns its index, or -ENOSPC: HR_PARTS_MAX reached. */
+int hr_partition_add(struct hr_partition *p, enum hr_place place, uint64_t bytes, uint32_t align,
+		     const char *owner, const char *purpose);
+
+/* 0, or -ENOSPC with the sum and the limit of the place that does not fit in message. */
+int hr_partition_check(const struct hr_partition *p, char *message);
+
+/* The places are allocated: regions copied in. region[i].bytes >= used[i]. */
+void hr_partition_bind(struct hr_partition *p, const struct hr_region region[HR_PLACES]);
+
+/* CPU pointer, worker pointer and bus address of a part, plus offset; after bind. */
+void *hr_partition_cpu(const struct hr_partition *p, int part);
+void *hr_partition_worker(const struct hr_partition *p, int part);
+struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t offset);
+
+/* The map: place, offset, size, owner, purpose, a line each, sorted, with gaps and totals. */
+void hr_partition_print(const struct hr_partition *p, FILE *out);
+
+#endif

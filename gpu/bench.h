@@ -1,0 +1,39 @@
+/*
+ * gpu/bench.h - worker code that measures: each worker keeps its queue pair full of reads or
+ * writes, sequential or random, over one extent, until a time has passed.
+ */
+#ifndef GPU_BENCH_H
+#define GPU_BENCH_H
+
+#include <stdint.h>
+
+#include "cache/object.h"
+#include "gpu/pipeline.h"
+#include "gpu/worker.h"
+
+enum hr_bench_pattern { HR_BENCH_SEQUENTIAL, HR_BENCH_RANDOM };
+
+struct hr_bench {
+	struct hr_extent extent; /* at least io_bytes * workers long */
+	uint32_t write;		 /* 0: read */
+	uint32_t pattern;	 /* enum hr_bench_pattern */
+	uint32_t io_bytes;	 /* one command: whole blocks, at most extent.chunk_bytes */
+	uint32_t depth;		 /* commands outstanding per worker */
+	uint32_t blocks;
+	uint32_t workers; /* per block */
+	uint64_t duration_ns;
+	uint64_t max_commands; /* per worker; 0: no limit */
+	uint64_t seed;
+	struct hr_qp *qp;		/* [blocks * workers] */
+	struct hr_buffer *buffer;	/* [blocks * workers][depth], io_bytes each */
+	struct hr_block_status *status; /* [blocks] */
+	uint64_t *latency;		/* [blocks * workers][HR_BENCH_BUCKETS] */
+	uint32_t stop;
+};
+
+/* Latency histogram: bucket i counts completions of 2^(i/4) ns .. 2^((i+1)/4) ns. */
+#define HR_BENCH_BUCKETS 160u
+
+HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block);
+
+#endif

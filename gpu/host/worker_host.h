@@ -1,0 +1,168 @@
+/*
+ * gpu/host/worker_host.h - gpu/worker.h on the CPU: a block is one thread with one lane.
+ *
+ * The doorbell is a release store: on x86 that orders the SQEs before a store to an uncached BAR,
+ * and for the software controller it pairs with the acquire load of its polling thread.
+ */
+#ifndef GPU_HOST_WORKER_HOST_H
+#define GPU_HOST_WORKER_HOST_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "boot/clock.h"
+
+#define HR_BOTH static inline
+#define HR_WORKER static inline
+#define HR_DEVICE
+#define HR_LANES 1u
+
+HR_WORKER uint32_t hr_lane(void)
+{
+	return 0;
+}
+
+HR_WORKER uint32_t hr_warp(void)
+{
+	return 0;
+}
+
+HR_WORKER uint32_t hr_warps(void)
+{
+	return 1;
+}
+
+HR_WORKER uint32_t hr_thread(void)
+{
+	return 0;
+}
+
+HR_WORKER uint32_t hr_threads(void)
+{
+	return 1;
+}
+
+HR_WORKER uint32_t hr_ballot(bool p)
+{
+	return p ? 1u : 0u;
+}
+
+HR_WORKER uint32_t hr_shfl_u32(uint32_t v, uint32_t lane)
+{
+	(void)lane;
+	return v;
+}
+
+HR_WORKER uint64_t hr_shfl_u64(uint64_t v, uint32_t lane)
+{
+	(void)lane;
+	return v;
+}
+
+HR_WORKER uint64_t hr_lanes_sum_u64(uint64_t v)
+{
+	return v;
+}
+
+HR_WORKER float hr_lanes_sum_f32(float v)
+{
+	return v;
+}
+
+HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)
+{
+	return v;
+}
+
+HR_WORKER void hr_lanes_sync(void)
+{
+}
+
+HR_WORKER void hr_block_sync(void)
+{
+}
+
+HR_WORKER uint32_t hr_load_acquire_u32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER uint64_t hr_load_acquire_u64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER void hr_store_release_u32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_store_release_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_fence_sys(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+HR_WORKER uint64_t hr_clock_ns(void)
+{
+	return hr_now_ns();
+}
+
+/* The build's baseline is x86-64-v2, which has the CRC32 instruction; `headrace post` checks it. */
+HR_WORKER uint32_t hr_crc32c_u64(uint32_t crc, uint64_t v)
+{
+	return (uint32_t)__builtin_ia32_crc32di(crc, v);
+}
+
+HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
+{
+	return __builtin_ia32_crc32qi(crc, v);
+}
+
+/*
+ * Threads outnumber cores here, so spinning steals the time of the thread waited for: a few
+ * pauses, then yield, then sleep in steps that grow to 100 us.
+ */
+HR_WORKER void hr_idle(uint32_t *spins)
+{
+	uint32_t n = ++*spins;
+
+	if (n < 16)
+		__builtin_ia32_pause();
+	else if (n < 64)
+		sched_yield();
+	else
+		hr_wait_ns(n < 128 ? 20000 : 100000);
+}
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * gpu/pipeline.h - a pipeline as its workers see it: a ring of slots and three groups of blocks.
+ *
+ *   prefetch  -> keeps the ring full of reads        (each worker owns queue pairs)
+ *   compute   -> runs the operator on filled slots   (a whole block per tile)
+ *   writeback -> writes results, frees slots         (each worker owns a queue pair)
+ *
+ * Tile t always uses slot t mod slots, and a slot belongs to one worker or block of each role
+ * (slot mod number of them), so a state word has exactly one writer at any time and nothing is ever
+ * locked or claimed:
+ *
+ *   FREE --prefetch--> FILLED --compute--> COMPUTED --writeback--> FREE      (with a sink object)
+ *   FREE --prefetch--> FILLED --compute--> FREE                              (without)
+ *   FREE --prefetch--> CLOSING --compute--> CLOSED                           (no tile will come)
+ *
+ * With a sink, CLOSED is how write-back learns that a slot is finished. End of data, a stop request
+ * and a failure take the same way out. Every wait ends: commands have deadlines, and a failing
+ * worker sets `stop`, which keeps prefetch from starting anything new.
+ *
+ * Everything here lies in control memory (HR_PLACE_CONTROL) and holds addresses as workers see
+ * them. Written by the host before the launch; afterwards each word has one writer, named below.
+ */
+#ifndef GPU_PIPELINE_H
+#define GPU_PIPELINE_H
+
+#include <stdint.h>
+
+#include "cache/object.h"
+#include "config/limits.h"
+#include "gpu/op.h"
+#include "gpu/worker.h"
+#include "nvme/queue.h"
+
+enum hr_slot_state {
+	HR_SLOT_FREE,
+	HR_SLOT_FILLED,
+	HR_SLOT_COMPUTED,
+	HR_SLOT_CLOSING,
+	HR_SLOT_CLOSED
+};
+
+enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
+
+struct hr_slot {
+	uint32_t state;	    /* enum hr_slot_state: acquire / release */
+	uint32_t out_bytes; /* by compute */
+	uint64_t tile;	    /* by prefetch, before FILLED */
+	uint64_t next_read; /* prefetch's own: tile this slot reads next */
+	uint64_t
+		next_written; /* by writeback, release: tiles below it (of this slot) are written */
+	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
+	struct hr_buffer in[HR_SOURCES_MAX];
+	struct hr_buffer out; /* bytes 0 without a sink */
+};
+
+/* The first thing that went wrong in a block. */
+struct hr_failure {
+	int32_t error; /* 0: nothing; > 0 NVMe status; -ETIMEDOUT, -EPROTO, ... */
+	uint32_t role, source;
+	uint64_t tile, lba;
+	uint64_t object; /* id */
+	uint16_t qid, cid;
+	uint8_t opcode;
+};
+
+/* Per block; written by that block only, read by the host at any time. */
+struct hr_block_status {
+	uint32_t done;	    /* 1 when the block has ended (release) */
+	uint64_t heartbeat; /* counts rounds of its loop */
+	uint64_t tiles, bytes;
+	struct hr_failure failure; /* valid when done, or when failed is 1 */
+	uint32_t failed;
+};
+
+struct hr_pipe_source {
+	struct hr_extent extent;
+	uint32_t tile_bytes; /* bytes of this source in a full tile; whole blocks */
+	uint32_t queue;	     /* which of a prefetch worker's queue pairs reaches it */
+};
+
+struct hr_pipe {
+	/* What to do. */
+	uint64_t tiles;	     /* in all */
+	uint64_t first_tile; /* where to start: > 0 when resuming */
+	uint32_t slots;	     /* 1..HR_SLOTS_MAX */
+	uint32_t sources;
+	struct hr_pipe_source source[HR_SOURCES_MAX];
+	uint32_t has_sink;
+	struct hr_extent sink;
+	uint32_t sink_tile_bytes; /* output of a full tile; whole blocks */
+	uint32_t op;		  /* enum hr_op_id */
+	uint32_t state_bytes;	  /* of one compute worker */
+	uint32_t record_bytes;	  /* of one tile; 0: none */
+	uint32_t flush_at_end;	  /* sink disk has a volatile cache */
+	/* Who does it. */
+	uint32_t blocks[HR_ROLES];  /* blocks of each role, at least 1 (writeback 0 without sink) */
+	uint32_t workers[HR_ROLES]; /* workers per block: HR_LANES-wide; 1 on host */
+	uint32_t read_queues;	    /* queue pairs per prefetch worker: one per distinct ssd */
+	struct hr_qp *read_qp;	    /* [prefetch workers][read_queues] */
+	struct hr_qp *write_qp;	    /* [writeback workers] */
+	/* With what. */
+	struct hr_slot *slot;		/* [slots] */
+	uint8_t *op_args;		/* read only */
+	uint8_t *op_states;		/* [compute workers][state_bytes] */
+	uint8_t *op_records;		/* [tiles][record_bytes] */
+	uint8_t *op_result;		/* HR_OP_RESULT_MAX */
+	struct hr_block_status *status; /* [sum of blocks], in role order */
+	/* What goes on. */
+	uint32_t stop;		  /* set to 1 by the host or a failing block: start nothing new */
+	uint64_t first_submit_ns; /* by prefetch block 0: clock when the first tile was submitted */
+};
+
+/* Blocks of all roles. */
+HR_BOTH uint32_t hr_pipe_blocks(const struct hr_pipe *pipe)
+{
+	return pipe->blocks[HR_ROLE_PREFETCH] + pipe->blocks[HR_ROLE_COMPUTE] +
+	       pipe->blocks[HR_ROLE_WRITEBACK];
+}
+
+/* Bytes of a source, or of the sink, in tile t: a full tile, or what is left in the last one. */
+HR_BOTH uint32_t hr_tile_bytes(const struct hr_extent *extent, uint32_t tile_bytes, uint64_t tile)
+{
+	uint64_t at = tile * tile_bytes;
+	uint64_t left = extent->bytes > at ? extent->bytes - at : 0;
+
+	return left < tile_bytes ? (uint32_t)left : tile_bytes;
+}
+
+/*
+ * What block `block` of the launch does, until the pipeline has ended: prefetch blocks first, then
+ * compute, then writeback. The last thing compute block 0 does is the operator's finish(), after
+ * all compute blocks have ended without failure or stop.
+ */
+HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block);
+
+/*
+ * Tiles 0 .. n - 1 all written to the sink's disk (not yet flushed): the durable watermark after a
+ * flush that starts later. Any thread, while the pipeline runs.
+ */
+HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe)
+{
+	uint64_t least = pipe->tiles;
+	uint32_t i;
+
+	for (i = 0; i < pipe->slots; i++) {
+		uint64_t next = hr_load_acquire_u64(&pipe->slot[i].next_written);
+
+		if (next < least)
+			least = next;
+	}
+	return least;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * gpu/worker.h - the few words that differ between a GPU and the CPU standing in for one.
+ *
+ * Worker code (queues, objects, pipeline, operators) is written once, in the common subset of C11
+ * and CUDA C++17 (no designated initialisers, _Atomic, compound literals, VLAs or implicit casts
+ * from void *), and compiled twice: by gcc for `host`, by nvcc for `cuda`. A floor header like
+ * config/limits.h and boot/clock.h: every folder may include it.
+ *
+ *   block   what the pipeline launches: a CUDA thread block | one thread
+ *   worker  what owns queue pairs: a warp                   | that thread
+ *   lane    HR_LANES of them in lock-step make a worker     | 1
+ *
+ * Functions named "collective" must be called by all lanes of a worker together; "block-collective"
+ * ones by all threads of a block.
+ */
+#ifndef GPU_WORKER_H
+#define GPU_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#include "gpu/cuda/worker_cuda.h"
+#else
+#include "gpu/host/worker_host.h"
+#endif
+
+/*
+ * Provided by both (see the two files for how):
+ *
+ *   HR_BOTH                        prefix of a pure inline function, for CPU and GPU
+ *   HR_WORKER                      prefix of an inline function that only workers call
+ *   HR_DEVICE                      prefix of an external worker function defined in a .c file
+ *   HR_LANES                       lanes in a worker
+ *   uint32_t hr_lane(), hr_warp(), hr_warps()        my lane; my worker and workers in the block
+ *   uint32_t hr_thread(), hr_threads()               = hr_warp() * HR_LANES + hr_lane(), and count
+ *   uint32_t hr_ballot(bool p)                       collective: bit i set when lane i says p
+ *   uint32_t hr_shfl_u32(v, lane), uint64_t hr_shfl_u64(v, lane)   collective: lane's value
+ *   uint64_t hr_lanes_sum_u64(v), float hr_lanes_sum_f32(v)        collective: sum, in every lane
+ *   uint32_t hr_block_xor_u32(v)                     block-collective: xor over all threads
+ *   void hr_lanes_sync(), hr_block_sync()            collective; block-collective
+ *   uint32_t hr_load_acquire_u32(p), uint64_t hr_load_acquire_u64(p)     device scope
+ *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
+ *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
+ *                                                    GPU and SSD exchange (CQEs, stop flags)
+ *   void hr_mmio_write32(p, v)     doorbell: everything this worker wrote before is visible to the
+ *                                  device before the register changes
+ *   void hr_fence_sys()            full fence, system scope (shadow doorbells only)
+ *   uint64_t hr_clock_ns()         the backend's nanosecond clock, for deadlines
+ *   void hr_idle(uint32_t *spins)  one step of waiting; pass a counter zeroed on progress
+ *   uint32_t hr_crc32c_u64(crc, v), hr_crc32c_u8(crc, v)   one step of CRC-32C (cache/crc32c.h)
+ */
+
+/* Index of the lowest set bit of a non-zero mask; number of set bits. */
+HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
+{
+	uint32_t n = 0;
+
+	while (!(mask & 1u)) {
+		mask >>= 1;
+		n++;
+	}
+	return n;
+}
+
+HR_BOTH uint32_t hr_count_bits(uint32_t mask)
+{
+	uint32_t n = 0;
+
+	for (; mask; mask &= mask - 1)
+		n++;
+	return n;
+}
+
+#endif

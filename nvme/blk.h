@@ -1,0 +1,65 @@
+/*
+ * nvme/blk.h - a disk as the host control plane sees it: synchronous, byte-addressed in whole
+ * logical blocks. What the object store stands on, so that it does not care what is below.
+ *
+ * Errors: 0; > 0: NVMe status; -ETIMEDOUT; -ERANGE: beyond the end; -EINVAL: not whole blocks;
+ * -EROFS. A failing call logs disk, LBA and reason once.
+ */
+#ifndef NVME_BLK_H
+#define NVME_BLK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nvme/ctrl.h"
+
+struct hr_blk;
+
+struct hr_blk_ops {
+	int (*read)(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes);
+	/* Durable on return only with fua; fua is honoured by a flush where the disk needs it. */
+	int (*write)(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua);
+	/* Everything written before is durable on return. */
+	int (*flush)(struct hr_blk *blk);
+};
+
+struct hr_blk {
+	const struct hr_blk_ops *ops;
+	const char *name; /* for messages; the owner's */
+	uint64_t bytes;
+	uint32_t block_bytes; /* 512 or 4096 */
+	bool volatile_cache;
+	bool read_only;
+	void *impl;
+};
+
+/*
+ * Synchronous I/O over one queue pair of a controller, several commands in flight, through bounce
+ * buffers. Never allocates: everything lies in `region` [offset, offset + hr_nvme_blk_bytes()).
+ */
+#define HR_BLK_ENTRIES 16u
+#define HR_BLK_CHUNK (256u << 10) /* bytes of one bounce buffer */
+#define HR_BLK_BUFFERS 8u
+
+struct hr_nvme_blk {
+	struct hr_blk blk;
+	struct hr_ctrl *ctrl;
+	struct hr_ns ns;
+	struct hr_qp qp;
+	uint8_t *buffer[HR_BLK_BUFFERS];
+	struct {
+		uint64_t prp1, prp2, list;
+	} prp[HR_BLK_BUFFERS];
+	uint32_t chunk; /* min(HR_BLK_CHUNK, controller's maximum) */
+};
+
+size_t hr_nvme_blk_bytes(void);
+
+/* Create queue pair `id` and the disk over it. timeout_ns is the deadline of each command. */
+int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struct hr_ns *ns,
+		     uint16_t id, const struct hr_region *region, size_t offset,
+		     uint64_t timeout_ns);
+int hr_nvme_blk_close(struct hr_nvme_blk *disk);
+
+#endif

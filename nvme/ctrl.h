@@ -1,0 +1,109 @@
+/*
+ * nvme/ctrl.h - one controller: bring-up, I/O queue pairs, shutdown, and synchronous admin commands.
+ *
+ * Spec: NVMe Base 2.0, 3.5 (initialization), 3.6 (shutdown), 5 (admin commands); NVMe over PCIe
+ * Transport 1.0, 3.1 (registers). Host side only; one thread at a time per controller. Every wait
+ * is bounded: register waits by CAP.TO, commands by HR_ADMIN_TIMEOUT_NS.
+ *
+ * Errors everywhere: 0; -ENODEV: a register reads all ones, the device is gone; -ETIMEDOUT: CAP.TO
+ * or a deadline passed; -EIO: CSTS.CFS; -EPROTO: the controller broke a rule (said in the log);
+ * > 0: the NVMe status of the command that failed. What went wrong is logged where it is found.
+ */
+#ifndef NVME_CTRL_H
+#define NVME_CTRL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nvme/queue.h"
+#include "nvme/region.h"
+#include "nvme/transport.h"
+
+/* Memory for the admin queues and one page for data, at this many bytes of a mapped region. */
+#define HR_CTRL_ADMIN_BYTES (4u * HR_PAGE)
+
+/* One namespace, from its identify data. */
+struct hr_ns {
+	uint32_t nsid;
+	uint32_t lba_shift; /* 9 or 12 */
+	uint64_t blocks;    /* NSZE */
+	bool read_only;
+};
+
+struct hr_ctrl {
+	struct hr_transport *transport;
+	uint64_t cap;		   /* CAP, as read before enabling */
+	uint32_t vs;		   /* VS */
+	uint32_t doorbell_step;	   /* bytes between doorbells: 4 << CAP.DSTRD */
+	uint32_t max_entries;	   /* CAP.MQES + 1, at most HR_QUEUE_ENTRIES_MAX */
+	uint64_t ready_timeout_ns; /* CAP.TO */
+	uint32_t max_transfer;	   /* bytes of one command: MDTS, at most HR_CHUNK_MAX */
+	uint32_t namespaces;	   /* NN */
+	uint32_t io_queues;	   /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
+	uint16_t oacs, oncs;
+	uint16_t awupf;				 /* zero-based, in blocks */
+	bool volatile_cache;			 /* VWC present: durable only after flush or FUA */
+	char serial[21], model[41], firmware[9]; /* trailing blanks removed, unprintables as '?' */
+	struct hr_qp admin;
+	void *admin_data; /* one page for identify and log pages */
+	struct hr_bus admin_data_bus;
+	uint32_t *shadow, *event; /* doorbell buffers in use, or NULL */
+	uint64_t admin_table[(HR_ADMIN_ENTRIES * (sizeof(struct hr_inflight) + 8)) / 8];
+};
+
+/*
+ * Bring the controller up: disable, wait, AQA/ASQ/ACQ, enable, wait, identify controller.
+ * transport stays the caller's. [offset, offset + HR_CTRL_ADMIN_BYTES) of region, page aligned and
+ * already mapped, belongs to the controller until hr_ctrl_close().
+ * Also -ENOTSUP: the controller cannot do what we need (NVM command set, 4 KiB pages, entries).
+ */
+int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
+		 const struct hr_region *region, size_t offset);
+
+/* Orderly shutdown (CC.SHN normal, CSTS.SHST complete), then disable. The struct is dead after. */
+int hr_ctrl_close(struct hr_ctrl *ctrl);
+
+/* Disable without shutdown: everything in flight is gone when this returns. */
+int hr_ctrl_disable(struct hr_ctrl *ctrl);
+
+/*
+ * Identify namespace nsid. Also -ENOENT: inactive or beyond NN; -ENOTSUP: metadata, protection
+ * information, or blocks of another size than 512 and 4096.
+ */
+int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns);
+
+/* Ask for `want` I/O queue pairs, before the first is created; *got is what the controller gave. */
+int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got);
+
+/*
+ * Create I/O queue pair qp->id (1..io_queues) over qp's rings, CQ first; sets the doorbell
+ * pointers as workers see them. sq and cq are the bus addresses of the rings, contiguous.
+ * If the SQ fails the CQ is deleted again.
+ */
+int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq);
+
+/* Delete SQ, then CQ. Commands still in flight are aborted by the controller. */
+int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id);
+
+/*
+ * Use shadow doorbells (Doorbell Buffer Config) for the queue pairs created from now on. shadow and
+ * event: one zeroed page each in a mapped region. -ENOTSUP: OACS says no.
+ */
+int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
+		       struct hr_bus event_bus);
+
+/*
+ * One admin command, synchronous: sends *sqe (cid ours), waits, returns 0, status or -errno.
+ * dw0 may be NULL. Data, if any, lies where the sqe's PRPs say; admin_data is there for that.
+ * Not logged: the caller knows what the status means to it.
+ */
+int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0);
+
+/* Typed admin commands. Data lands in ctrl->admin_data. */
+int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid);
+int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes);
+int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint32_t *dw0);
+int hr_admin_get_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t *dw0);
+int hr_admin_abort(struct hr_ctrl *ctrl, uint16_t sqid, uint16_t cid, bool *aborted);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * nvme/region.h - memory a controller may DMA to, and the addresses the controller uses for it.
+ *
+ * A bus address is never a bare integer or pointer in an interface, so that CPU, GPU and bus
+ * addresses cannot be mixed up. Bus addresses are chosen when a region is made: transports only
+ * open a window for them (soft, vfio) or need nothing at all (pci). A region that is made of pages
+ * with unrelated physical addresses keeps one bus address per granule.
+ */
+#ifndef NVME_REGION_H
+#define NVME_REGION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hr_bus {
+	uint64_t addr;
+};
+
+enum hr_region_kind {
+	HR_REGION_HOST, /* host memory */
+	HR_REGION_GPU,	/* GPU memory */
+	HR_REGION_BAR,	/* a BAR of any PCI function */
+};
+
+struct hr_region {
+	const char *name; /* as in the partition map; outlives the region */
+	enum hr_region_kind kind;
+	void *cpu;	   /* CPU mapping, page aligned; NULL when the CPU cannot touch it */
+	void *worker;	   /* address workers use; equals cpu on the host backend */
+	size_t bytes;	   /* multiple of HR_PAGE */
+	struct hr_bus bus; /* of byte 0; of the whole region when granule_bus is NULL */
+	struct hr_bus *granule_bus; /* [bytes >> granule_shift], or NULL: contiguous. Not owned */
+	uint32_t granule_shift;
+};
+
+/* Bus address of a byte of the region. offset < bytes. */
+static inline struct hr_bus hr_region_bus(const struct hr_region *region, size_t offset)
+{
+	struct hr_bus bus = region->bus;
+
+	if (region->granule_bus) {
+		bus = region->granule_bus[offset >> region->granule_shift];
+		offset &= ((size_t)1 << region->granule_shift) - 1;
+	}
+	bus.addr += offset;
+	return bus;
+}
+
+/*
+ * Describe host memory [cpu, cpu + bytes) as a region whose bus addresses are ours to choose (soft
+ * and vfio transports): the next free 2 MiB aligned range of one process-wide I/O address space,
+ * which starts at 64 GiB and ends below 2^39 (the narrowest IOMMU), and deliberately differs from
+ * the CPU addresses. Call during boot, from one thread.
+ * Returns 0; -EINVAL: cpu or bytes not page aligned or zero; -ENOSPC: address space used up.
+ */
+int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, size_t bytes);
+
+#endif

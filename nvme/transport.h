@@ -1,0 +1,71 @@
+/*
+ * nvme/transport.h - how a controller is reached.
+ *
+ * A transport gives the driver two things: the controller's registers and doorbells as memory
+ * (BAR0, NVMe over PCIe Transport), and windows through which the controller may reach regions.
+ * Everything above is the same for soft, pci and vfio.
+ */
+#ifndef NVME_TRANSPORT_H
+#define NVME_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nvme/region.h"
+
+struct hr_transport;
+
+struct hr_transport_ops {
+	/* Let the controller read and write the region at its bus addresses. 0; -ENOSPC: no window
+	 * left; -EEXIST: overlaps one; -EIO and others of the host's IOMMU. */
+	int (*map)(struct hr_transport *t, const struct hr_region *region);
+	/* Close the window. No command that uses it may be in flight. */
+	void (*unmap)(struct hr_transport *t, const struct hr_region *region);
+	/* Release everything open() took, after the driver has shut the controller down. */
+	void (*close)(struct hr_transport *t);
+};
+
+struct hr_transport {
+	const struct hr_transport_ops *ops;
+	char name[48];		      /* as in messages: "soft:ssd.img", "0000:41:00.0" */
+	volatile uint8_t *bar;	      /* BAR0 as this process sees it */
+	volatile uint8_t *worker_bar; /* the same for workers (doorbells); equals bar on host */
+	size_t bar_bytes;
+	void *impl; /* the transport's own */
+};
+
+/*
+ * Reach the controller that a configuration's device string names:
+ *   soft:PATH|memory[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,faults=FILE]
+ *   pci:BDF  vfio:BDF
+ * Fills *t; message (of HR_LOG_LINE_MAX bytes) says what is wrong, and what to do, on error.
+ * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device;
+ * -ENOTSUP: this build does not have the transport.
+ */
+int hr_transport_open(struct hr_transport *t, const char *device, char *message);
+
+/* The same, for a string that only has to be well formed. 0 or -EINVAL, with message. */
+int hr_transport_check(const char *device, char *message);
+
+/* Register access of the width the specification demands; all ones means: the device is gone. */
+static inline uint32_t hr_reg_read32(const struct hr_transport *t, uint32_t offset)
+{
+	return __atomic_load_n((const volatile uint32_t *)(t->bar + offset), __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t hr_reg_read64(const struct hr_transport *t, uint32_t offset)
+{
+	return __atomic_load_n((const volatile uint64_t *)(t->bar + offset), __ATOMIC_ACQUIRE);
+}
+
+static inline void hr_reg_write32(struct hr_transport *t, uint32_t offset, uint32_t value)
+{
+	__atomic_store_n((volatile uint32_t *)(t->bar + offset), value, __ATOMIC_RELEASE);
+}
+
+static inline void hr_reg_write64(struct hr_transport *t, uint32_t offset, uint64_t value)
+{
+	__atomic_store_n((volatile uint64_t *)(t->bar + offset), value, __ATOMIC_RELEASE);
+}
+
+#endif

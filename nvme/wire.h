@@ -1,0 +1,95 @@
+/*
+ * nvme/wire.h - what lies in queue memory: submission and completion queue entries, PRP entries.
+ *
+ * Spec: NVMe Base 2.0, 3.3.3.1 (SQE, figure 87), 3.3.3.2 (CQE, figures 90-93), 4.1.1 (PRP).
+ * Opcodes, identify pages, log pages, register offsets and fields, and status codes are libnvme's
+ * (<nvme/types.h>: NVME_REG_*, NVME_CAP_MQES(), nvme_cmd_read, struct nvme_id_ctrl, ...).
+ * Little-endian hosts only, so wire fields are plain integers.
+ */
+#ifndef NVME_WIRE_H
+#define NVME_WIRE_H
+
+#include <nvme/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/worker.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "wire fields are plain integers: little-endian hosts only"
+#endif
+
+/* Submission queue entry: 64 bytes, CC.IOSQES = 6. */
+struct hr_sqe {
+	uint8_t opcode;
+	uint8_t flags; /* FUSE 1:0, PSDT 7:6; we send 0: no fusing, PRPs */
+	uint16_t cid;
+	uint32_t nsid;
+	uint32_t cdw2, cdw3;
+	uint64_t mptr;
+	uint64_t prp1, prp2;
+	uint32_t cdw10, cdw11, cdw12, cdw13, cdw14, cdw15;
+};
+
+/* Completion queue entry: 16 bytes, CC.IOCQES = 4. */
+struct hr_cqe {
+	uint32_t dw0, dw1;
+	uint16_t sqhd, sqid;
+	uint16_t cid;
+	uint16_t status; /* P 0, SC 8:1, SCT 11:9, CRD 13:12, M 14, DNR 15 */
+};
+
+#define HR_SQE_BYTES 64u
+#define HR_CQE_BYTES 16u
+#define HR_SQE_PSDT_MASK 0xc0u
+
+#ifdef __cplusplus
+#define HR_STATIC_ASSERT static_assert
+#else
+#define HR_STATIC_ASSERT _Static_assert
+#endif
+HR_STATIC_ASSERT(sizeof(struct hr_sqe) == HR_SQE_BYTES, "SQE");
+HR_STATIC_ASSERT(sizeof(struct hr_cqe) == HR_CQE_BYTES, "CQE");
+
+/* Status as this project passes it up: SCT << 8 | SC, 0 is success. */
+HR_BOTH uint16_t hr_cqe_status(uint16_t field)
+{
+	return (uint16_t)((field >> 1) & 0x7ff);
+}
+
+/* Do Not Retry: the same command would fail again. */
+HR_BOTH bool hr_cqe_dnr(uint16_t field)
+{
+	return (field >> 15) != 0;
+}
+
+HR_BOTH uint16_t hr_cqe_phase(uint16_t field)
+{
+	return (uint16_t)(field & 1);
+}
+
+/* CDW12 of read, write, compare, write zeroes: NLB is zero-based. */
+#define HR_CDW12_FUA (1u << 30)
+
+/* A read or write of `blocks` (1..65536) at 64-bit lba; PRPs are the caller's. */
+HR_BOTH void hr_sqe_io(struct hr_sqe *sqe, uint8_t opcode, uint32_t nsid, uint64_t lba,
+		       uint32_t blocks, uint64_t prp1, uint64_t prp2)
+{
+	sqe->opcode = opcode;
+	sqe->flags = 0;
+	sqe->cid = 0;
+	sqe->nsid = nsid;
+	sqe->cdw2 = 0;
+	sqe->cdw3 = 0;
+	sqe->mptr = 0;
+	sqe->prp1 = prp1;
+	sqe->prp2 = prp2;
+	sqe->cdw10 = (uint32_t)lba;
+	sqe->cdw11 = (uint32_t)(lba >> 32);
+	sqe->cdw12 = blocks - 1;
+	sqe->cdw13 = 0;
+	sqe->cdw14 = 0;
+	sqe->cdw15 = 0;
+}
+
+#endif
