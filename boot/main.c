@@ -1,0 +1,115 @@
+/*
+ * headrace COMMAND [...]: the table of commands.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/cmd.h"
+#include "boot/start.h"
+#include "config/nearest.h"
+
+#define HR_VERSION "0.1.0"
+
+/* The rows, each in boot/cmd_NAME.c. */
+#define COMMANDS(X)
+
+#define DECLARE(name) extern const struct hr_command hr_cmd_##name;
+COMMANDS(DECLARE)
+#undef DECLARE
+
+static const struct hr_command *const command[] = {
+#define ROW(name) &hr_cmd_##name,
+	COMMANDS(ROW) NULL
+#undef ROW
+};
+
+static void print_help(FILE *out)
+{
+	fputs("usage: headrace COMMAND [ARGUMENTS]\n"
+	      "       headrace COMMAND --help\n"
+	      "       headrace --version\n\n"
+	      "The firmware-like runtime of a storage+GPU appliance: brings up NVMe controllers,\n"
+	      "partitions memory statically and runs fixed pipelines whose workers drive the\n"
+	      "queues themselves.\n\nCommands:\n",
+	      out);
+	for (size_t i = 0; command[i]; i++)
+		fprintf(out, "  %-8s %s\n", command[i]->name, command[i]->summary);
+	fputs(HR_EXIT_HELP, out);
+}
+
+static const struct hr_command *find(const char *name)
+{
+	for (size_t i = 0; command[i]; i++)
+		if (strcmp(command[i]->name, name) == 0)
+			return command[i];
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	const char *known[sizeof command / sizeof *command] = { NULL };
+	const char *near;
+	size_t count = 0;
+
+	for (; command[count]; count++)
+		known[count] = command[count]->name;
+	near = hr_nearest(name, known, count);
+	fprintf(stderr, "headrace: error: '%s' is not a headrace command%s%s%s\n", name,
+		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	fputs("Try 'headrace --help'.\n", stderr);
+	return HR_EXIT_USAGE;
+}
+
+/* Help is asked for anywhere before "--". */
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+static int finish(int code)
+{
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fputs("headrace: error: standard output: cannot write\n", stderr);
+		return code == HR_EXIT_DONE ? HR_EXIT_FAILED : code;
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	const struct hr_command *found;
+
+	hr_start_mark();
+	if (argc < 2) {
+		print_help(stderr);
+		return HR_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    (strcmp(argv[1], "help") == 0 && argc == 2)) {
+		print_help(stdout);
+		return finish(HR_EXIT_DONE);
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("headrace " HR_VERSION);
+		return finish(HR_EXIT_DONE);
+	}
+	if (strcmp(argv[1], "help") == 0) {
+		found = find(argv[2]);
+		if (!found)
+			return unknown(argv[2]);
+		fputs(found->help, stdout);
+		return finish(HR_EXIT_DONE);
+	}
+	found = find(argv[1]);
+	if (!found)
+		return unknown(argv[1]);
+	if (wants_help(argc - 1, argv + 1)) {
+		fputs(found->help, stdout);
+		return finish(HR_EXIT_DONE);
+	}
+	return finish(found->fn(argc - 1, argv + 1));
+}

@@ -1,0 +1,21 @@
+#include "boot/start.h"
+
+#include <time.h>
+
+#include "boot/clock.h"
+
+static uint64_t start_ns;
+
+void hr_start_mark(void)
+{
+	struct timespec used;
+
+	start_ns = hr_now_ns();
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
+		start_ns -= (uint64_t)used.tv_sec * HR_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+uint64_t hr_start_ns(void)
+{
+	return start_ns;
+}

@@ -1,0 +1,15 @@
+/*
+ * config/nearest.h - "did you mean": the known word closest to a mistyped one.
+ */
+#ifndef CONFIG_NEAREST_H
+#define CONFIG_NEAREST_H
+
+#include <stddef.h>
+
+/*
+ * The word of known[0..count) within two edits (insert, delete, replace, swap of neighbours) of
+ * `word`, or one that `word` begins; NULL when none is that close. Never allocates.
+ */
+const char *hr_nearest(const char *word, const char *const *known, size_t count);
+
+#endif
