@@ -13,9 +13,15 @@
  * entries - 1 commands are outstanding (an expired one included: its buffer is quarantined
  * because the controller may still write there), so neither ring can overflow.
  *
- * What the controller writes is untrusted: a CID whose index was never handed out, an SQHD outside
- * of what was submitted, or a foreign SQID breaks the queue (-EPROTO); a completion of an old
- * generation, or of a command that is not in flight, is counted and dropped.
+ * What the controller writes is untrusted: a CID whose index lies outside of the table, an SQHD
+ * outside of what was submitted since the newest one, or a foreign SQID breaks the queue (-EPROTO);
+ * a completion of an old generation, or of a command that is not in flight, is counted and dropped.
+ *
+ * The index that is all ones is never handed out (2^index_bits >= entries, indices end at
+ * entries - 2), so CID FFFFh, which the error log page reserves (NVMe Base 5.16.1.2), cannot occur.
+ *
+ * The struct lies in memory that all lanes of the worker see. Lanes read its scalars, meet in
+ * hr_lanes_sync(), lane 0 writes them, and all meet again.
  */
 #ifndef NVME_QUEUE_H
 #define NVME_QUEUE_H
@@ -31,8 +37,10 @@
 
 enum hr_inflight_state {
 	HR_CMD_FREE,
-	HR_CMD_SENT, /* waiting for its completion */
-	HR_CMD_LOST, /* deadline passed; CID and buffer stay taken until the queue is recreated */
+	HR_CMD_PUSHED, /* in the ring, and the controller has not been told */
+	HR_CMD_SENT,   /* waiting for its completion */
+	HR_CMD_LOST,   /* deadline passed; CID and buffer stay taken until the queue is recreated */
+	HR_CMD_CLAIM,  /* + lane, within hr_qp_reap(): that lane found its completion */
 };
 
 struct hr_inflight {
@@ -42,9 +50,15 @@ struct hr_inflight {
 	uint16_t state; /* enum hr_inflight_state */
 };
 
-/* Counters; written by the owner, read by anyone for statistics. */
+/* Counters, written by the owner; exact for others once it is at rest. */
 struct hr_qp_stats {
-	uint64_t submitted, completed, failed, lost, late, stray, doorbells;
+	uint64_t submitted; /* commands the controller was told of */
+	uint64_t completed; /* handed to the owner, whatever the status */
+	uint64_t failed;    /* of these, with a status other than 0 */
+	uint64_t lost;	    /* deadline passed */
+	uint64_t late;	    /* CQE of a lost command or of an index's earlier use: dropped */
+	uint64_t stray;	    /* CQE of a command that is not in flight: dropped */
+	uint64_t doorbells; /* register writes, SQ and CQ */
 };
 
 struct hr_qp {
@@ -65,6 +79,7 @@ struct hr_qp {
 	uint16_t cq_head, phase;	/* next CQE to look at; P that makes it new */
 	uint16_t free_head, free_count; /* of free_ring */
 	int32_t broken;			/* 0 or the error that ended this queue */
+	struct hr_cqe offence;		/* the CQE that broke it */
 	struct hr_qp_stats stats;
 };
 
@@ -99,12 +114,19 @@ HR_BOTH size_t hr_qp_table_bytes(uint32_t entries)
 }
 
 /*
- * Set an empty queue pair over the caller's memory, which is zeroed. Host side, before the
+ * Set an empty queue pair over the memory of the caller, zeroing it. Host side, before the
  * controller is told of the queues (doorbell pointers are set by hr_ctrl_create_qp()).
- * Returns 0; -EINVAL: entries outside HR_QUEUE_ENTRIES_MIN..MAX, ring not page aligned, timeout 0.
+ * Returns 0; -EINVAL: entries outside HR_QUEUE_ENTRIES_MIN..MAX, ring not page aligned, table not
+ * 8-byte aligned, timeout 0 or above INT64_MAX.
  */
 int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_qp_memory *memory,
 	       uint64_t timeout_ns);
+
+/*
+ * What broke a queue, for messages: "CQE 17: SQHD 99 is outside of 3..8". Host side. Returns
+ * buffer; "not broken" when it is not.
+ */
+const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes);
 
 /* Commands that can still be pushed now; 0 on a broken queue. */
 HR_BOTH uint32_t hr_qp_room(const struct hr_qp *qp)
@@ -118,29 +140,294 @@ HR_BOTH uint32_t hr_qp_outstanding(const struct hr_qp *qp)
 	return (uint32_t)qp->entries - 1 - qp->free_count;
 }
 
-#include "nvme/queue_inline.h"
+/* Index i + n on a ring; i below its number of entries, n at most that. */
+HR_BOTH uint32_t hr_ring_add(uint32_t i, uint32_t n, uint32_t entries)
+{
+	const uint32_t sum = i + n;
+
+	return sum >= entries ? sum - entries : sum;
+}
+
+/* Steps forward from one index of a ring to another. */
+HR_BOTH uint32_t hr_ring_distance(uint32_t from, uint32_t to, uint32_t entries)
+{
+	return to >= from ? to - from : to + entries - from;
+}
 
 /*
- * In nvme/queue_inline.h, for workers (collective: all lanes call together):
- *
- * int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token);
- *	Each lane that wants puts a copy of *sqe (its cid is ours to fill) into the ring; the
- *	controller sees nothing before hr_qp_ring(). Returns per lane the CID, or -EAGAIN: no room
- *	(lanes with a lower number are served first), or qp->broken, or -EINVAL where want is
- *	false.
- *
- * void hr_qp_ring(struct hr_qp *qp);
- *	Publish what was pushed since the last call: stamps the deadlines, one doorbell (or shadow
- *	doorbell, and the register only when EventIdx asks for it). Does nothing if nothing is new.
- *
- * uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done);
- *	Look at up to HR_LANES new CQEs, release them with one CQ doorbell. Returns the mask of
- *	lanes whose *done was filled; 0: nothing new (or all of it late or stray), see qp->broken.
- *
- * bool hr_qp_expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost);
- *	Call when nothing was reaped. True when a command's deadline has passed: it is now
- *	HR_CMD_LOST, and *lost has its token and cid (the same in all lanes). Looks at the table
- *	only each timeout / 8, or again at once after it returned true.
+ * EventIdx rule: the register must be written when the doorbell's value moves past the index at
+ * which the controller asked to be told, that is for event in [before, after) on the ring. An event
+ * outside of the ring means nothing; then writing the register is the safe answer.
  */
+HR_BOTH bool hr_event_due(uint32_t event, uint32_t before, uint32_t after, uint32_t entries)
+{
+	return event >= entries ||
+	       hr_ring_distance(before, event, entries) < hr_ring_distance(before, after, entries);
+}
+
+/*
+ * One lane: tell the controller that a tail or head moved. With a shadow, the full fence between
+ * our store of it and our load of EventIdx pairs with the controller's between its store of
+ * EventIdx and its last look at the shadow: at least one side sees the other (NVMe Base 5.8).
+ */
+HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, uint32_t *doorbell, uint32_t *shadow,
+			      const uint32_t *event, uint32_t before, uint32_t after)
+{
+	if (shadow) {
+		hr_store_release_sys_u32(shadow, after);
+		hr_fence_sys();
+		if (!hr_event_due(hr_load_acquire_sys_u32(event), before, after, qp->entries))
+			return;
+	}
+	hr_mmio_write32(doorbell, after);
+	qp->stats.doorbells++;
+}
+
+/*
+ * Collective. Each lane that wants puts a copy of *sqe (its cid is ours to fill) into the ring;
+ * the controller sees nothing before hr_qp_ring(). Returns per lane the CID, or -EAGAIN: no room
+ * (lanes with a lower number are served first), or qp->broken, or -EINVAL where want is false.
+ */
+HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
+{
+	const uint32_t entries = qp->entries, room = hr_qp_room(qp);
+	const uint32_t head = qp->free_head, tail = qp->sq_tail;
+	const uint32_t wants = hr_ballot(want), wanted = hr_count_bits(wants);
+	const uint32_t rank = hr_count_bits(wants & ((1u << hr_lane()) - 1));
+	const uint32_t count = wanted < room ? wanted : room;
+	int cid = -EINVAL;
+
+	if (want && rank < count) {
+		const uint32_t index = qp->free_ring[hr_ring_add(head, rank, entries)];
+		struct hr_inflight *command = &qp->inflight[index];
+		struct hr_sqe *slot = &qp->sq[hr_ring_add(tail, rank, entries)];
+
+		command->generation =
+			(uint16_t)((command->generation + 1u) & (0xffffu >> qp->index_bits));
+		command->token = token;
+		command->state = HR_CMD_PUSHED;
+		cid = (int)((uint32_t)command->generation << qp->index_bits | index);
+		*slot = *sqe;
+		slot->cid = (uint16_t)cid;
+	} else if (want) {
+		cid = qp->broken ? qp->broken : -EAGAIN;
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		qp->free_head = (uint16_t)hr_ring_add(head, count, entries);
+		qp->free_count = (uint16_t)(qp->free_count - count);
+		qp->sq_tail = (uint16_t)hr_ring_add(tail, count, entries);
+	}
+	hr_lanes_sync();
+	return cid;
+}
+
+/*
+ * Collective. Publish what was pushed since the last call: stamps the deadlines from one look at
+ * the clock, one doorbell (or shadow doorbell, and the register only when EventIdx asks for it).
+ * Does nothing if nothing is new or the queue is broken.
+ */
+HR_WORKER void hr_qp_ring(struct hr_qp *qp)
+{
+	const uint32_t entries = qp->entries, tail = qp->sq_tail, rung = qp->sq_rung;
+	const uint32_t count = hr_ring_distance(rung, tail, entries);
+	uint64_t deadline;
+	uint32_t i, first;
+
+	if (!count || qp->broken)
+		return;
+	/* Their indices are the last that left free_ring and still lie there: what is pushed and
+	 * what is free together are fewer than its entries. */
+	first = hr_ring_distance(count, qp->free_head, entries);
+	deadline = hr_clock_ns() + qp->timeout_ns;
+	for (i = hr_lane(); i < count; i += HR_LANES) {
+		const uint32_t index = qp->free_ring[hr_ring_add(first, i, entries)];
+
+		qp->inflight[index].deadline_ns = deadline;
+		qp->inflight[index].state = HR_CMD_SENT;
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		qp->sq_rung = (uint16_t)tail;
+		qp->stats.submitted += count;
+		hr_qp_doorbell(qp, qp->sq_doorbell, qp->sq_shadow, qp->sq_event, rung, tail);
+	}
+	hr_lanes_sync();
+}
+
+/* The command index in a CID. */
+HR_BOTH uint32_t hr_qp_index(const struct hr_qp *qp, uint32_t cid)
+{
+	return cid & ((1u << qp->index_bits) - 1);
+}
+
+/* True when what the controller wrote is possible on this queue. */
+HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, const struct hr_cqe *cqe)
+{
+	const uint32_t entries = qp->entries, head = qp->sq_head;
+
+	return hr_qp_index(qp, cqe->cid) < entries - 1 && cqe->sqid == qp->id &&
+	       cqe->sqhd < entries &&
+	       hr_ring_distance(head, cqe->sqhd, entries) <=
+		       hr_ring_distance(head, qp->sq_rung, entries);
+}
+
+/*
+ * Collective, a step of hr_qp_reap(). Copies the CQE that is this lane's turn, once, so that what
+ * was checked is what is used. Returns the mask of lanes that hold a new, plausible one: the lanes
+ * from 0 on. Breaks the queue at the first implausible one.
+ */
+HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy)
+{
+	const uint32_t entries = qp->entries, lane = hr_lane(), head = qp->cq_head;
+	const uint32_t at = hr_ring_add(head, lane < entries ? lane : 0, entries);
+	const uint32_t phase = qp->phase ^ (at < head ? 1u : 0u);
+	const volatile struct hr_cqe *cqe = &qp->cq[at];
+	uint32_t dw3, fresh, bad;
+
+	/* The acquire of the word with P orders the reads of the rest behind it. A ring never
+	 * holds more than entries - 1. */
+	dw3 = hr_load_acquire_sys_u32(&qp->cq[at].dw3);
+	fresh = hr_ballot(lane < entries - 1 && (dw3 >> 16 & 1) == phase && !qp->broken);
+	fresh &= ~(fresh + 1); /* up to the first that is not new */
+	if (!fresh)
+		return 0;
+	copy->dw0 = cqe->dw0;
+	copy->sqhd = cqe->sqhd;
+	copy->sqid = cqe->sqid;
+	copy->dw3 = dw3;
+	bad = hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, copy));
+	if (bad) {
+		bad &= ~bad + 1; /* the first of them */
+		hr_lanes_sync();
+		if (bad >> lane & 1) {
+			qp->offence = *copy;
+			qp->broken = -EPROTO;
+		}
+		hr_lanes_sync();
+		fresh &= bad - 1;
+	}
+	return fresh;
+}
+
+/*
+ * Collective, a step of hr_qp_reap(). True in the one lane that may credit the command with this
+ * CID. Of several lanes that hold the same CID the one whose claim is in memory wins.
+ */
+HR_WORKER bool hr_qp_claim(struct hr_qp *qp, bool seen, uint32_t cid)
+{
+	struct hr_inflight *command = &qp->inflight[seen ? hr_qp_index(qp, cid) : 0];
+	const uint32_t generation = cid >> qp->index_bits, claim = HR_CMD_CLAIM + hr_lane();
+	const bool late =
+		seen && (command->generation != generation || command->state == HR_CMD_LOST);
+	const bool match = seen && !late && command->state == HR_CMD_SENT;
+	uint32_t lates, strays;
+	bool won;
+
+	hr_lanes_sync();
+	if (match)
+		command->state = (uint16_t)claim;
+	hr_lanes_sync();
+	won = match && command->state == claim;
+	lates = hr_ballot(late);
+	strays = hr_ballot(seen && !late && !won);
+	if ((lates | strays) && hr_lane() == 0) {
+		qp->stats.late += hr_count_bits(lates);
+		qp->stats.stray += hr_count_bits(strays);
+	}
+	return won;
+}
+
+/*
+ * Collective. Look at up to HR_LANES new CQEs, release them with one CQ doorbell. Returns the mask
+ * of lanes whose *done was filled; 0: nothing new (or all of it late or stray), see qp->broken.
+ * What lies behind a CQE that breaks the queue is not looked at.
+ */
+HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
+{
+	const uint32_t entries = qp->entries, lane = hr_lane(), head = qp->cq_head;
+	const uint32_t free_tail = hr_ring_add(qp->free_head, qp->free_count, entries);
+	struct hr_cqe cqe;
+	const uint32_t fresh = hr_qp_look(qp, &cqe), count = hr_count_bits(fresh);
+	uint32_t credited, failed, sqhd, next;
+	bool won;
+
+	if (!fresh)
+		return 0;
+	won = hr_qp_claim(qp, fresh >> lane & 1, cqe.cid);
+	credited = hr_ballot(won);
+	if (won) {
+		const uint32_t index = hr_qp_index(qp, cqe.cid);
+		const uint32_t rank = hr_count_bits(credited & ((1u << lane) - 1));
+
+		done->token = qp->inflight[index].token;
+		done->dw0 = cqe.dw0;
+		done->cid = cqe.cid;
+		done->status = hr_cqe_status(cqe.status);
+		done->dnr = hr_cqe_dnr(cqe.status);
+		qp->inflight[index].state = HR_CMD_FREE;
+		qp->free_ring[hr_ring_add(free_tail, rank, entries)] = (uint16_t)index;
+	}
+	failed = hr_ballot(won && done->status);
+	sqhd = hr_shfl_u32(cqe.sqhd, count - 1);
+	next = hr_ring_add(head, count, entries);
+	hr_lanes_sync();
+	if (lane == 0) {
+		qp->sq_head = (uint16_t)sqhd;
+		qp->cq_head = (uint16_t)next;
+		qp->phase ^= next < head ? 1 : 0;
+		qp->free_count = (uint16_t)(qp->free_count + hr_count_bits(credited));
+		qp->stats.completed += hr_count_bits(credited);
+		qp->stats.failed += hr_count_bits(failed);
+		hr_qp_doorbell(qp, qp->cq_doorbell, qp->cq_shadow, qp->cq_event, head, next);
+	}
+	hr_lanes_sync();
+	return credited;
+}
+
+/*
+ * Collective. Call when nothing was reaped, broken queue or not. True when a command's deadline has
+ * passed: it is now HR_CMD_LOST, and *lost has its token and cid (the same in all lanes). Looks at
+ * the table only each timeout / 8, or again at once after it returned true.
+ */
+HR_WORKER bool hr_qp_expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost)
+{
+	const uint32_t commands = qp->entries - 1u, lane = hr_lane();
+	const uint64_t now = hr_shfl_u64(now_ns, 0);
+	uint32_t base;
+
+	if (now < qp->scan_ns)
+		return false;
+	for (base = 0; base < commands; base += HR_LANES) {
+		const uint32_t index = base + lane < commands ? base + lane : 0;
+		struct hr_inflight *command = &qp->inflight[index];
+		const uint32_t expired =
+			hr_ballot(base + lane < commands && command->state == HR_CMD_SENT &&
+				  command->deadline_ns <= now);
+
+		if (expired) {
+			const uint32_t first = hr_lowest_bit(expired);
+
+			lost->token = hr_shfl_u32(command->token, first);
+			lost->cid = (uint16_t)hr_shfl_u32(
+				(uint32_t)command->generation << qp->index_bits | index, first);
+			lost->dw0 = 0;
+			lost->status = 0;
+			lost->dnr = false;
+			hr_lanes_sync();
+			if (lane == first)
+				command->state = HR_CMD_LOST;
+			if (lane == 0)
+				qp->stats.lost++;
+			hr_lanes_sync();
+			return true;
+		}
+	}
+	hr_lanes_sync();
+	if (lane == 0)
+		qp->scan_ns = now + qp->timeout_ns / 8;
+	hr_lanes_sync();
+	return false;
+}
 
 #endif

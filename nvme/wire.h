@@ -35,8 +35,13 @@ struct hr_sqe {
 struct hr_cqe {
 	uint32_t dw0, dw1;
 	uint16_t sqhd, sqid;
-	uint16_t cid;
-	uint16_t status; /* P 0, SC 8:1, SCT 11:9, CRD 13:12, M 14, DNR 15 */
+	union {
+		struct {
+			uint16_t cid;
+			uint16_t status; /* P 0, SC 8:1, SCT 11:9, CRD 13:12, M 14, DNR 15 */
+		};
+		uint32_t dw3; /* both: stored with release and loaded with acquire, as one */
+	};
 };
 
 #define HR_SQE_BYTES 64u

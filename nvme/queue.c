@@ -1,0 +1,57 @@
+#include "nvme/queue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool aligned(const void *p, size_t to)
+{
+	return p && ((uintptr_t)p & (to - 1)) == 0;
+}
+
+int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_qp_memory *memory,
+	       uint64_t timeout_ns)
+{
+	if (entries < HR_QUEUE_ENTRIES_MIN || entries > HR_QUEUE_ENTRIES_MAX)
+		return -EINVAL;
+	if (!aligned(memory->sq, HR_PAGE) || !aligned(memory->cq, HR_PAGE) ||
+	    !aligned(memory->table, 8))
+		return -EINVAL;
+	if (timeout_ns == 0 || timeout_ns > INT64_MAX)
+		return -EINVAL;
+
+	memset(qp, 0, sizeof(*qp));
+	memset(memory->sq, 0, hr_qp_sq_bytes(entries));
+	memset(memory->cq, 0, hr_qp_cq_bytes(entries));
+	memset(memory->table, 0, hr_qp_table_bytes(entries));
+	qp->sq = memory->sq;
+	qp->cq = memory->cq;
+	qp->inflight = memory->table;
+	qp->free_ring = (uint16_t *)(void *)(qp->inflight + entries - 1);
+	qp->timeout_ns = timeout_ns;
+	qp->id = id;
+	qp->entries = (uint16_t)entries;
+	while (1u << qp->index_bits < entries)
+		qp->index_bits++;
+	qp->phase = 1;
+	qp->free_count = (uint16_t)(entries - 1);
+	for (uint32_t i = 0; i < entries - 1; i++)
+		qp->free_ring[i] = (uint16_t)i;
+	return 0;
+}
+
+const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes)
+{
+	const struct hr_cqe *cqe = &qp->offence;
+
+	if (!qp->broken)
+		snprintf(buffer, bytes, "not broken");
+	else if (cqe->sqid != qp->id)
+		snprintf(buffer, bytes, "CQE %u: SQID %u is not %u", qp->cq_head, cqe->sqid,
+			 qp->id);
+	else if (hr_qp_index(qp, cqe->cid) >= qp->entries - 1u)
+		snprintf(buffer, bytes, "CQE %u: CID %04x was never sent", qp->cq_head, cqe->cid);
+	else
+		snprintf(buffer, bytes, "CQE %u: SQHD %u is outside of %u..%u of %u", qp->cq_head,
+			 cqe->sqhd, qp->sq_head, qp->sq_rung, qp->entries);
+	return buffer;
+}
