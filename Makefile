@@ -1,38 +1,44 @@
 # headrace - one Makefile, no configure step.
 #
 #   make              build/headrace (and the GPU worker image when nvcc is there)
-#   make deps         install the Debian packages that are missing (apt; build ones only)
+#   make deps         install the Debian packages that are missing to build, check and lint (apt)
 #   make demo         deps, build, and the main job on the embedded default: no hardware needed
-#   make check        deps, unit tests (plain, address+undefined, thread), short fuzzing, command line
-#   make lint         formatting, static analysis, include arrows, headers compile alone
+#   make check        tests: plain, address+undefined, thread; short fuzzing; the command line
+#   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
 #   make clean        remove build folders
+#   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/queue.ok runs one of them
 #
-# Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread;
+# Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
 # STATIC=1 fully static binary without the cuda backend; NVCC= builds without the GPU worker image.
+# check, lint and fuzz use all cores unless -j says otherwise.
 
 MAKEFLAGS += -rR
 .SUFFIXES:
 .DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
 
-CC := gcc
-CLANG := clang
+CC := $(if $(FUZZ),clang,gcc)
 NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
 CFLAGS ?= -O2 -g
+FUZZ_SECONDS ?= 60
 V ?= 0
 comma := ,
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' '$(1)' '$(2)';)
 
+# Variants never mix: each has its folder. FUZZ=1 is set by our own fuzz target only.
+override SAN := $(if $(FUZZ),fuzzer-no-link$(comma)address$(comma)undefined,$(SAN))
 base := $(or $(O),build)
-B := $(base)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(STATIC),-static)
+B := $(base)$(if $(FUZZ),-fuzz,$(if $(SAN),-$(subst $(comma),-,$(SAN))))$(if $(STATIC),-static)
+again = $(MAKE) --no-print-directory -k $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # ---- what is built from what
 
 libs_a := -l:libconfig.a -l:libnvme.a -l:libjson-c.a -l:libpciaccess.a -l:libz.a
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
-	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings -Wno-tsan
+	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings $(if $(FUZZ),,-Wno-tsan)
 cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread -ffile-prefix-map=$(CURDIR)/= \
 	$(warnings) $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
@@ -40,31 +46,25 @@ ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops
 srcs := $(filter-out boot/main.c,$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o)
-fakes := $(patsubst %.c,$(B)/%.o,$(wildcard tests/fake/*.c))
-# The runner replaces Criterion's own where that one cannot start (thread sanitizer).
-runner := $(B)/tests/fake/runner.o
-unit_srcs := $(wildcard tests/unit/*.c)
-units := $(unit_srcs:tests/unit/%.c=$(B)/tests/unit/%)
+image := $(if $(NVCC),$(if $(SAN)$(STATIC),,$(if $(wildcard gpu/cuda/image.cu),$(B)/gpu/worker.fatbin)))
 
-all: $(B)/libheadrace.a $(if $(wildcard boot/main.c),$(B)/headrace) \
-	$(if $(NVCC),$(if $(SAN)$(STATIC),,$(if $(wildcard gpu/cuda/image.cu),image)))
+all: $(B)/libheadrace.a $(if $(wildcard boot/main.c),$(B)/headrace) $(image)
 
 $(B)/headrace: $(B)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
 	$(if $(NVCC)$(SAN),,@echo "note: nvcc not found: the GPU worker image is not built")
 
+# q, not r: files of the same name in two folders are two members
 $(B)/libheadrace.a: $(objs)
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar qcs $@ $^
 
 $(B)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -MMD -MP -c -o $@ $<
 
-# ---- GPU worker image: the same worker sources, compiled as CUDA C++
-
-image: $(B)/gpu/worker.fatbin
+# GPU worker image: the same worker sources, compiled as CUDA C++
 archs := 80 90 100
 $(B)/gpu/worker.fatbin: gpu/cuda/image.cu Makefile
 	$(call say,NVCC,$@)
@@ -72,25 +72,127 @@ $(B)/gpu/worker.fatbin: gpu/cuda/image.cu Makefile
 		$(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 		-gencode arch=compute_80$(comma)code=compute_80 -o $@ $<
 
-# ---- tests
+# ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
-$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libheadrace.a $(filter-out $(runner),$(fakes)) $(runner)
+runner := $(B)/tests/fake/runner.o# in place of Criterion's own, which thread sanitizer stops
+fakes := $(filter-out $(runner),$(patsubst %.c,$(B)/%.o,$(wildcard tests/fake/*.c)))
+units := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
+clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
+fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
+driver := $(if $(findstring thread,$(SAN)),$(runner))
+export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS ?= print_stacktrace=1
+
+# $(call test,LIMIT_SECONDS,COMMAND)
+test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
+	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
+
+$(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $(filter-out $(runner),$(filter %.o,$^)) \
-		$(if $(findstring thread,$(SAN)),$(runner)) $(B)/libheadrace.a \
-		$(libs_a) $(if $(findstring thread,$(SAN)),,-lcriterion) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) $(if $(driver),,-lcriterion) -lm -ldl
 
-$(B)/tests/unit/%.ok: $(B)/tests/unit/%
+$(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
-	$(Q)$< > $@.log 2>&1 || { cat $@.log; echo "FAILED: $<"; exit 1; }
-	@touch $@
+	$(Q)$(call test,300,$< --verbose)
+
+$(clis): $(B)/%.ok: %.sh $(B)/headrace
+	$(call say,TEST,$(<) ($(B)))
+	$(Q)mkdir -p $(@D) && $(call test,300,env HEADRACE=$(abspath $(B)/headrace) bash $<)
 
 check-unit: $(units:%=%.ok)
-.SECONDARY:
+	@:
+check-cli: $(clis)
+	@:
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# ---- what people call: each re-enters make, in parallel, once per variant
+
+names := $(basename $(wildcard tests/unit/*.c tests/cli/*.sh))
+fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
+
+deps:
+	$(Q)tests/deps.sh build check lint
+
+check:
+	$(Q)tests/deps.sh build check
+	$(Q)failed=0; \
+	$(again) SAN= all check-unit check-cli || failed=1; \
+	$(again) SAN=address,undefined check-unit check-cli || failed=1; \
+	$(again) SAN=thread check-unit || failed=1; \
+	$(again) FUZZ=1 FUZZ_SECONDS=5 fuzz-run || failed=1; \
+	tests/summary.sh $(names:%=$(base)/%) $(names:%=$(base)-address-undefined/%) \
+		$(filter $(base)-thread/tests/unit/%,$(names:%=$(base)-thread/%)) \
+		$(fuzz_names:%=$(base)-fuzz/%) || failed=1; \
+	exit $$failed
+
+fuzz:
+	$(Q)tests/deps.sh build check
+	$(Q)rm -f $(fuzz_names:%=$(base)-fuzz/%.ok)
+	$(Q)$(again) FUZZ=1 fuzz-run
+
+lint:
+	$(Q)tests/deps.sh build check lint
+	$(Q)$(again) O=$(base)-lint SAN= WERROR=1 NVCC= lint-run
+
+demo:
+	$(Q)tests/demo/run.sh $(base)
+
+bench:
+	$(Q)tests/deps.sh build bench
+	$(Q)$(again) SAN= all $(base)/tests/bench/crc_loop
+	$(Q)tests/bench/run.sh $(base)
 
 clean:
-	rm -rf $(base) $(base)-*
+	rm -rf $(base) $(base)-address-undefined $(base)-thread $(base)-fuzz $(base)-lint $(base)-static
 
-.PHONY: all image check-unit clean
+# ---- fuzzing (variant FUZZ=1): new inputs are kept in the build folder, seeds come from the tree
+
+$(fuzzers): %: %.o $(fakes) $(B)/libheadrace.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $^ $(libs_a) -lm -ldl
+
+$(fuzzers:%=%.ok): $(B)/%.ok: $(B)/%
+	$(call say,FUZZ,$* ($(FUZZ_SECONDS) s))
+	$(Q)mkdir -p $<.corpus && $(call test,$$(($(FUZZ_SECONDS) + 120)),$< -timeout=20 \
+		-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$<- $<.corpus \
+		$(wildcard tests/fuzz/corpus/$(*F)))
+
+fuzz-run: $(fuzzers:%=%.ok)
+	@:
+
+# ---- lint (in its own folder, with -Werror); each part can be called alone
+
+c_files := $(shell git ls-files '*.c' 2>/dev/null || find . -name '*.c')
+tidy_files := $(filter-out tests/unit/% tests/fuzz/%,$(c_files))
+headers := $(shell find $(folders) tests -name "*.h" 2>/dev/null)
+
+$(B)/%.tidy: %.c .clang-tidy $(headers)
+	$(call say,TIDY,$<)
+	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) 2>$@.log && \
+		touch $@
+
+lint-format:
+	$(call say,LINT,clang-format)
+	$(Q)clang-format --dry-run -Werror $(c_files) $(headers) $(wildcard gpu/cuda/*.cu)
+
+lint-cppcheck:
+	$(call say,LINT,cppcheck)
+	$(Q)mkdir -p $(B) && cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr -I . -D_GNU_SOURCE \
+		--enable=warning,performance,portability --suppress=missingIncludeSystem \
+		--cppcheck-build-dir=$(B) $(tidy_files)
+
+lint-shell:
+	$(call say,LINT,shellcheck)
+	$(Q)shellcheck -x $(shell find tests .ci -name '*.sh') .ci/run
+
+lint-arrows lint-headers lint-functions: lint-%: tests/lint/%.sh
+	$(call say,LINT,$<)
+	$(Q)$<
+
+lint-run: all $(units) lint-format lint-cppcheck lint-shell lint-arrows lint-headers lint-functions \
+	$(tidy_files:%.c=$(B)/%.tidy)
+
+.SECONDARY:
+.PHONY: all deps check check-unit check-cli demo bench fuzz fuzz-run lint lint-run lint-format \
+	lint-cppcheck lint-shell lint-arrows lint-headers lint-functions clean
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Install the Debian packages that a task needs and that are missing; nothing else is touched.
+# Usage: tests/deps.sh SET...   SET: build check lint demo bench
+# Works as root or through sudo; without either it names the packages and exits 3.
+set -euo pipefail
+
+declare -A packages=(
+    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev zlib1g-dev"
+    [check]="libcriterion-dev clang libclang-rt-dev"
+    [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
+    [demo]="sqlite3 rhash python3"
+    [bench]="valgrind"
+)
+
+wanted=()
+for set in "$@"; do
+    [ -n "${packages[$set]:-}" ] || { echo "deps: no such set: $set (${!packages[*]})" >&2; exit 2; }
+    read -ra some <<<"${packages[$set]}"
+    wanted+=("${some[@]}")
+done
+
+missing=()
+for package in "${wanted[@]}"; do
+    # shellcheck disable=SC2016  # dpkg-query's own format, not the shell's
+    status=$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null || true)
+    grep -qx installed <<<"$status" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "deps: to install as root: apt-get install ${missing[*]}" >&2
+        exit 3
+    }
+    as_root=(sudo)
+fi
+echo "deps: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get -qq update
+"${as_root[@]}" apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null

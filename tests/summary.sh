@@ -1,0 +1,39 @@
+#!/bin/bash
+# Count the test cases of finished runs and print "N passed, M failed[, K skipped]" as the last line.
+# Usage: tests/summary.sh TEST...   TEST is a path without suffix: TEST.log is what the run printed,
+# TEST.ok is there when it passed. A log is Criterion's (or tests/fake/runner.c's), TAP, or, without
+# cases of its own (fuzz targets), one case. A test that left nothing behind counts as failed.
+# Exit status 1 when anything failed or nothing ran.
+set -euo pipefail
+
+passed=0 failed=0 skipped=0
+for name in "$@"; do
+    ok=0 bad=0 skip=0
+    if [ -f "$name.log" ]; then
+        if synthesis=$(grep -ao 'Tested:.*Passing:.*Failing: .*' "$name.log" | tail -n 1); then
+            ok=$(sed -E 's/.*Passing: *([0-9]+).*/\1/' <<<"$synthesis")
+            bad=$(sed -E 's/.*Failing: *([0-9]+).*/\1/' <<<"$synthesis")
+            skip=$(grep -ac '^\[SKIP\]' "$name.log" || true)
+        elif grep -aqE '^1\.\.[0-9]+' "$name.log"; then
+            skip=$(grep -aciE '^ok .*# *skip' "$name.log" || true)
+            ok=$(($(grep -acE '^ok ' "$name.log" || true) - skip))
+            bad=$(grep -acE '^not ok ' "$name.log" || true)
+            plan=$(grep -aoE '^1\.\.[0-9]+' "$name.log" | head -n 1)
+            missing=$((${plan#1..} - ok - bad - skip))
+            [ "$missing" -le 0 ] || bad=$((bad + missing))
+        elif [ -f "$name.ok" ]; then
+            ok=1
+        fi
+    fi
+    if [ ! -f "$name.ok" ] && [ "$bad" -eq 0 ]; then
+        bad=1
+    fi
+    [ "$bad" -eq 0 ] || echo "failed: $name ($bad), see $name.log"
+    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+done
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
