@@ -48,12 +48,12 @@ srcs := $(filter-out boot/main.c,$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o)
 image := $(if $(NVCC),$(if $(SAN)$(STATIC),,$(if $(wildcard gpu/cuda/image.cu),$(B)/gpu/worker.fatbin)))
 
-all: $(B)/libheadrace.a $(if $(wildcard boot/main.c),$(B)/headrace) $(image)
+all: $(B)/headrace $(image)
 
 $(B)/headrace: $(B)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
-	$(if $(NVCC)$(SAN),,@echo "note: nvcc not found: the GPU worker image is not built")
+	$(if $(NVCC)$(SAN)$(filter command,$(origin NVCC)),,@echo "note: no nvcc: the GPU worker image is not built")
 
 # q, not r: files of the same name in two folders are two members
 $(B)/libheadrace.a: $(objs)
@@ -163,7 +163,7 @@ fuzz-run: $(fuzzers:%=%.ok)
 
 c_files := $(shell git ls-files '*.c' 2>/dev/null || find . -name '*.c')
 tidy_files := $(filter-out tests/unit/% tests/fuzz/%,$(c_files))
-headers := $(shell find $(folders) tests -name "*.h" 2>/dev/null)
+headers := $(shell find * -name '*.h' ! -path 'build*')
 
 $(B)/%.tidy: %.c .clang-tidy $(headers)
 	$(call say,TIDY,$<)

@@ -145,6 +145,7 @@ void criterion_internal_test_teardown(void)
 
 static const struct criterion_test_extra_data *suite_of(const struct criterion_test *test)
 {
+	/* cppcheck-suppress comparePointers ; the linker puts both ends around one array */
 	for (struct criterion_suite **s = __start_cr_sts; s < __stop_cr_sts; s++)
 		if (*s && !strcmp((*s)->name, test->category))
 			return (*s)->data;
@@ -264,6 +265,7 @@ int main(int argc, char **argv)
 		perror("mmap");
 		return EXIT_FAILURE;
 	}
+	/* cppcheck-suppress comparePointers ; the linker puts both ends around one array */
 	for (struct criterion_test **t = __start_cr_tst; t < __stop_cr_tst; t++) {
 		if (!*t)
 			continue;

@@ -45,6 +45,7 @@ judge() {
         sub(/^["<]/, "", target); sub(/[">].*/, "", target)
         owner = target; sub(/\/.*/, "", owner)
     }
+    !(folder in level) { print file ": no folder of the design"; bad = 1; next }
     !quoted {
         where = third_party(target)
         if (where != "" && file !~ where)
@@ -63,7 +64,7 @@ judge() {
 }
 
 includes() {
-    (cd "$1" && find boot config gpu cache nvme pci -name '*.[ch]' -o -name '*.cu' 2>/dev/null |
+    (cd "$1" && find . -name '*.[ch]' ! -path './build*' ! -path './tests/*' -o -name '*.cu' |
         sort | xargs grep -HnE '^[[:space:]]*#[[:space:]]*include')
 }
 
@@ -86,6 +87,7 @@ gpu/worker.h "nvme/queue.h"
 boot/log.h "boot/stages.h"
 nvme/c.c "../pci/bits.h"
 nvme/d.c "queue.h"
+util/a.c "boot/log.h"
 EOF
 }
 

@@ -5,8 +5,8 @@ set -euo pipefail
 max_function=80 max_median=20 max_file=600
 
 files=("$@")
-[ ${#files[@]} -gt 0 ] || mapfile -t files < <(find boot config gpu cache nvme pci tests \
-    \( -name '*.[ch]' -o -name '*.cu' \) 2>/dev/null | sort)
+[ ${#files[@]} -gt 0 ] || mapfile -t files < <(find -- * ! -path 'build*' \
+    \( -name '*.[ch]' -o -name '*.cu' \) | sort)
 bad=0
 
 for file in "${files[@]}"; do

@@ -18,5 +18,5 @@ try() {
 export -f try
 
 # The CUDA side of gpu/worker.h compiles only with nvcc, which has its own build rule.
-find boot config gpu cache nvme pci tests -name '*.h' ! -path 'gpu/cuda/*' -print0 2>/dev/null |
+find -- * -name '*.h' ! -path 'build*' ! -path 'gpu/cuda/*' -print0 |
     xargs -0 -n 1 -P "$(nproc)" bash -c "try \"\$0\""
