@@ -64,6 +64,8 @@ $(B)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -MMD -MP -c -o $@ $<
 
+$(B)/config/default.o: config/default.conf
+
 # GPU worker image: the same worker sources, compiled as CUDA C++
 archs := 80 90 100
 $(B)/gpu/worker.fatbin: gpu/cuda/image.cu Makefile

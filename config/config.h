@@ -2,8 +2,8 @@
  * config/config.h - the configuration file as one validated struct. The only user of libconfig.
  *
  * A file is read whole, then checked whole: every mistake is reported as "FILE:LINE: path: what is
- * wrong, what was expected". The format is explained line by line in README.md; config/demo.conf
- * and config/default.conf are examples. Sizes are integers or strings like "64M" (K, M, G, T =
+ * wrong, what was expected". config/default.conf, which is embedded in the binary and used when no
+ * file is named, documents the format; README.md explains one line by line. Sizes are integers or strings like "64M" (K, M, G, T =
  * powers of 1024). @include is refused: an appliance has one file.
  *
  * Whether objects exist and tiles fit the disk's blocks is known only after bring-up and reported
@@ -16,10 +16,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "boot/log.h"
 #include "config/limits.h"
 #include "gpu/op.h"
 
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
+
+/* An object that bring-up makes on a memory-backed ssd, which is blank each time: a counting
+ * pattern, 64-bit word i (little-endian) of the object is i. */
+struct hr_config_prepared {
+	char object[HR_NAME_MAX];
+	uint64_t bytes;
+	unsigned line;
+};
 
 struct hr_config_ssd {
 	char name[HR_NAME_MAX];
@@ -27,6 +36,9 @@ struct hr_config_ssd {
 	uint32_t nsid;		/* default 1 */
 	uint32_t queue_entries; /* of each I/O queue; default 256 */
 	uint64_t timeout_ns;	/* deadline of an I/O command; default 5 s */
+	bool in_memory;		/* device is soft:memory: formatted at bring-up */
+	uint32_t prepared_count;
+	struct hr_config_prepared prepared[HR_PREPARED_MAX];
 	unsigned line;
 };
 
@@ -53,8 +65,9 @@ struct hr_config_pipeline {
 	const struct hr_op_desc *op;
 	uint32_t op_args_bytes;
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
-	uint32_t tile_bytes;		 /* of the source with the longest rows; default 1 MiB */
-	uint32_t slots;			 /* default 8 */
+	uint32_t
+		tile_bytes; /* of the source with the longest rows; default: whole rows, about 1 MiB */
+	uint32_t slots;	    /* default 8 */
 	uint32_t prefetch_blocks, compute_blocks,
 		writeback_blocks; /* default 1, 1, 1 (0: no sink) */
 	unsigned line, tile_line;
@@ -63,6 +76,7 @@ struct hr_config_pipeline {
 struct hr_config {
 	const char *file;	/* as given; the caller's */
 	char name[HR_NAME_MAX]; /* of the appliance */
+	enum hr_log_level log;	/* default HR_LOG_WARN */
 	uint64_t checkpoint_ns; /* how often progress is made durable; default 5 s; 0: never */
 	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
 	enum hr_path_policy path;
@@ -82,6 +96,18 @@ int hr_config_read(struct hr_config *config, const char *file,
 /* The same for text in memory (bytes long, need not end in NUL); `file` is used in reports. */
 int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
 		    void (*report)(void *to, const char *line), void *to);
+
+/* The embedded configuration, and the name under which mistakes in it are reported. */
+#define HR_CONFIG_DEFAULT_NAME "(built-in configuration)"
+extern const char hr_config_default[], hr_config_default_end[];
+
+/* Rows of a full tile of this pipeline, and its bytes in source s: tile_bytes is exact only for
+ * the source with the longest rows. */
+uint32_t hr_config_tile_rows(const struct hr_config_pipeline *pipeline);
+uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_t s);
+
+/* Bytes written to the sink for a full tile; 0 when the operator produces none. */
+uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline);
 
 /* "64M" -> 67108864. 0, or -EINVAL: not a size, -ERANGE: over 2^63. */
 int hr_size_parse(const char *text, uint64_t *bytes);

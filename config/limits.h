@@ -13,6 +13,7 @@
 #define HR_GPUS_MAX 8u	     /* one NVSwitch domain of the common servers */
 #define HR_PIPELINES_MAX 16u /* each holds its blocks for as long as it runs */
 #define HR_SOURCES_MAX 8u    /* columns read in step by one pipeline */
+#define HR_PREPARED_MAX 8u   /* objects that bring-up makes on a memory-backed ssd */
 #define HR_SLOTS_MAX 1024u   /* fits the 12 bits that a command token gives to a slot */
 #define HR_BLOCKS_MAX 256u   /* worker blocks of one role; above the SM count of any GPU */
 #define HR_PARTS_MAX 512u    /* lines of the partition map */

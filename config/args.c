@@ -1,0 +1,149 @@
+#include "config/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Where the operator's complaints go. */
+struct complaint {
+	const struct hr_group *group;
+	const char *path;
+};
+
+static void complain(void *to, unsigned line, const char *text)
+{
+	const struct complaint *c = to;
+
+	hr_mistake(c->group->mistakes, line ? line : hr_group_line(c->group, "args"), "%s: %s",
+		   c->path, text);
+}
+
+static bool is_number(const config_setting_t *setting)
+{
+	int type = config_setting_type(setting);
+
+	return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64 || type == CONFIG_TYPE_FLOAT;
+}
+
+static double number(const config_setting_t *setting)
+{
+	if (config_setting_type(setting) == CONFIG_TYPE_FLOAT)
+		return config_setting_get_float(setting);
+	return (double)config_setting_get_int64(setting);
+}
+
+/* An array of numbers; the values go to *reals, which moves past them. */
+static bool read_floats(const config_setting_t *setting, struct hr_op_arg *arg, double **reals)
+{
+	unsigned count = (unsigned)config_setting_length(setting);
+
+	arg->type = HR_ARG_FLOATS;
+	arg->reals = *reals;
+	arg->count = count;
+	for (unsigned i = 0; i < count; i++) {
+		const config_setting_t *element = config_setting_get_elem(setting, i);
+
+		if (!is_number(element))
+			return false;
+		*(*reals)++ = number(element);
+	}
+	return true;
+}
+
+static bool read_arg(const config_setting_t *setting, struct hr_op_arg *arg, double **reals)
+{
+	arg->name = config_setting_name(setting);
+	arg->line = config_setting_source_line(setting);
+	switch (config_setting_type(setting)) {
+	case CONFIG_TYPE_INT:
+	case CONFIG_TYPE_INT64:
+		arg->type = HR_ARG_INT;
+		arg->integer = config_setting_get_int64(setting);
+		return true;
+	case CONFIG_TYPE_FLOAT:
+		arg->type = HR_ARG_FLOAT;
+		arg->real = config_setting_get_float(setting);
+		return true;
+	case CONFIG_TYPE_STRING:
+		arg->type = HR_ARG_STRING;
+		arg->string = config_setting_get_string(setting);
+		return true;
+	case CONFIG_TYPE_ARRAY:
+	case CONFIG_TYPE_LIST:
+		return read_floats(setting, arg, reals);
+	default:
+		return false;
+	}
+}
+
+static size_t count_floats(const config_setting_t *args, unsigned count)
+{
+	size_t floats = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const config_setting_t *setting = config_setting_get_elem(args, i);
+
+		if (config_setting_is_aggregate(setting))
+			floats += (size_t)config_setting_length(setting);
+	}
+	return floats;
+}
+
+static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *group,
+		  const struct hr_op_arg *arg, unsigned count)
+{
+	char path[sizeof group->path + 8];
+	struct complaint to = { group, path };
+	uint32_t before = group->mistakes->count;
+	int bytes;
+
+	snprintf(path, sizeof path, "%s.args", group->path);
+	bytes = pipeline->op->parse(arg, count, pipeline->op_args, complain, &to);
+	if (bytes < 0 && group->mistakes->count == before)
+		hr_group_mistake(group, "args", "operator %s refuses them", pipeline->op->name);
+	if (bytes < 0)
+		return false;
+	pipeline->op_args_bytes = (uint32_t)bytes;
+	return true;
+}
+
+static bool read_all(struct hr_config_pipeline *pipeline, const struct hr_group *group,
+		     const config_setting_t *args, unsigned count, struct hr_op_arg *arg,
+		     double *reals)
+{
+	bool good = true;
+
+	for (unsigned i = 0; i < count; i++) {
+		const config_setting_t *setting = config_setting_get_elem(args, i);
+
+		if (!read_arg(setting, &arg[i], &reals)) {
+			hr_mistake(
+				group->mistakes, config_setting_source_line(setting),
+				"%s.args.%s: expected a number, a string, or an array of numbers",
+				group->path, config_setting_name(setting));
+			good = false;
+		}
+	}
+	return good && parse(pipeline, group, arg, count);
+}
+
+bool hr_config_args_read(struct hr_config_pipeline *pipeline, const struct hr_group *group)
+{
+	config_setting_t *args = config_setting_get_member(group->setting, "args");
+	bool given = args && config_setting_is_group(args);
+	unsigned count = given ? (unsigned)config_setting_length(args) : 0;
+	struct hr_op_arg *arg;
+	double *reals;
+	bool good = false;
+
+	if (args && !given)
+		return false;
+	arg = calloc(count + 1, sizeof *arg);
+	reals = calloc((given ? count_floats(args, count) : 0) + 1, sizeof *reals);
+	if (arg && reals)
+		good = read_all(pipeline, group, args, count, arg, reals);
+	else
+		hr_group_mistake(group, "args", "out of memory");
+	free(arg);
+	free(reals);
+	return good;
+}

@@ -1,0 +1,268 @@
+#include "config/parts.h"
+
+#include <string.h>
+
+#define TILE_DEFAULT (1u << 20)
+#define BLOCK_MIN 512u	/* smallest logical block we drive */
+#define BLOCK_MAX 4096u /* largest */
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static uint32_t row_bytes(const struct hr_config_pipeline *pipeline, uint32_t s)
+{
+	uint32_t bytes =
+		pipeline->op->row_bytes ? pipeline->op->row_bytes(pipeline->op_args, s) : 1;
+
+	return bytes ? bytes : 1;
+}
+
+static uint32_t longest_row(const struct hr_config_pipeline *pipeline)
+{
+	uint32_t longest = 1;
+
+	for (uint32_t s = 0; s < pipeline->sources; s++)
+		if (row_bytes(pipeline, s) > longest)
+			longest = row_bytes(pipeline, s);
+	return longest;
+}
+
+uint32_t hr_config_tile_rows(const struct hr_config_pipeline *pipeline)
+{
+	return pipeline->tile_bytes / longest_row(pipeline);
+}
+
+uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_t s)
+{
+	return hr_config_tile_rows(pipeline) * row_bytes(pipeline, s);
+}
+
+static uint64_t sink_tile_bytes(const struct hr_config_pipeline *pipeline)
+{
+	const struct hr_op_desc *op = pipeline->op;
+
+	if (op->output != HR_OUT_DATA)
+		return 0;
+	return (uint64_t)hr_config_tile_bytes(pipeline, 0) * op->out_num / op->out_den;
+}
+
+uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline)
+{
+	return (uint32_t)sink_tile_bytes(pipeline);
+}
+
+/* Fewest rows whose bytes, in every source and in the sink, are whole blocks of `block` bytes. */
+static uint64_t row_step(const struct hr_config_pipeline *pipeline, uint32_t block)
+{
+	const struct hr_op_desc *op = pipeline->op;
+	uint64_t step = 1;
+
+	for (uint32_t s = 0; s < pipeline->sources; s++) {
+		uint64_t need = block / gcd(block, row_bytes(pipeline, s));
+
+		step = step / gcd(step, need) * need;
+	}
+	if (op->output == HR_OUT_DATA) {
+		uint64_t out = (uint64_t)row_bytes(pipeline, 0) * op->out_num;
+		uint64_t whole = (uint64_t)block * op->out_den;
+		uint64_t need = whole / gcd(whole, out);
+
+		step = step / gcd(step, need) * need;
+	}
+	return step;
+}
+
+static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)
+{
+	uint32_t longest = longest_row(pipeline);
+	uint64_t step = row_step(pipeline, BLOCK_MAX) * longest;
+	uint64_t bytes = TILE_DEFAULT / step * step;
+
+	if (bytes == 0)
+		bytes = step;
+	if (bytes > HR_TILE_MAX) {
+		hr_group_mistake(
+			group, NULL,
+			"whole rows of %u bytes in whole blocks take a tile of %llu bytes, "
+			"expected at most %u",
+			longest, (unsigned long long)bytes, HR_TILE_MAX);
+		return;
+	}
+	pipeline->tile_bytes = (uint32_t)bytes;
+}
+
+static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)
+{
+	uint32_t tile = pipeline->tile_bytes, longest = longest_row(pipeline);
+	uint64_t step = row_step(pipeline, BLOCK_MIN) * longest;
+	uint64_t sink = sink_tile_bytes(pipeline);
+
+	if (tile % longest != 0)
+		hr_group_mistake(
+			group, "tile",
+			"is %u bytes, expected whole rows of operator %s: a multiple of %u", tile,
+			pipeline->op->name, longest);
+	else if (tile % step != 0)
+		hr_group_mistake(
+			group, "tile",
+			"is %u bytes, expected whole blocks of %u bytes in every source and "
+			"the sink: a multiple of %llu",
+			tile, BLOCK_MIN, (unsigned long long)step);
+	if (sink > HR_TILE_MAX)
+		hr_group_mistake(group, "tile",
+				 "is %u bytes and makes %llu bytes of output, expected at most %u",
+				 tile, (unsigned long long)sink, HR_TILE_MAX);
+}
+
+static void check_shape(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
+{
+	const struct hr_op_desc *op = pipeline->op;
+
+	if (pipeline->sources < op->sources_min || pipeline->sources > op->sources_max) {
+		if (op->sources_min == op->sources_max)
+			hr_group_mistake(group, "source", "has %u objects, operator %s takes %u",
+					 pipeline->sources, op->name, op->sources_min);
+		else
+			hr_group_mistake(
+				group, "source", "has %u objects, operator %s takes %u to %u",
+				pipeline->sources, op->name, op->sources_min, op->sources_max);
+	}
+	if (op->output == HR_OUT_DATA && !pipeline->has_sink)
+		hr_group_mistake(group, NULL,
+				 "key 'sink' is missing: operator %s produces data; expected for "
+				 "example: sink = { ssd = \"ssd0\"; object = \"out\"; };",
+				 op->name);
+	if (op->output == HR_OUT_NONE && pipeline->has_sink)
+		hr_group_mistake(group, "sink", "operator %s produces no data, expected no sink",
+				 op->name);
+}
+
+static void check_blocks(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
+{
+	const struct {
+		const char *key;
+		uint32_t blocks;
+	} role[] = {
+		{ "prefetch", pipeline->prefetch_blocks },
+		{ "compute", pipeline->compute_blocks },
+		{ "writeback", pipeline->writeback_blocks },
+	};
+	struct hr_group blocks;
+
+	if (!hr_group_member(group, "blocks", &blocks))
+		return;
+	/* Slots are dealt out to the blocks of a role; one without any would never do a thing. */
+	for (size_t i = 0; i < sizeof role / sizeof *role; i++)
+		if (role[i].blocks > pipeline->slots)
+			hr_group_mistake(&blocks, role[i].key,
+					 "is %u, expected at most the %u slots", role[i].blocks,
+					 pipeline->slots);
+	if (pipeline->has_sink && pipeline->writeback_blocks == 0)
+		hr_group_mistake(&blocks, "writeback",
+				 "is 0, expected at least 1: there is a sink");
+	if (!pipeline->has_sink && pipeline->writeback_blocks != 0)
+		hr_group_mistake(&blocks, "writeback", "is %u, expected 0: there is no sink",
+				 pipeline->writeback_blocks);
+}
+
+/* Even with the largest commands, one tile must fit the queues it goes through. */
+static void check_queues(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
+			 const struct hr_group *group)
+{
+	for (uint32_t d = 0; d < config->ssds; d++) {
+		uint32_t room = config->ssd[d].queue_entries - 1, need = 0, written = 0;
+
+		for (uint32_t s = 0; s < pipeline->sources; s++)
+			if (pipeline->source[s].ssd == d)
+				need += (hr_config_tile_bytes(pipeline, s) + HR_CHUNK_MAX - 1) /
+					HR_CHUNK_MAX;
+		if (pipeline->has_sink && pipeline->sink.ssd == d)
+			written = (uint32_t)((sink_tile_bytes(pipeline) + HR_CHUNK_MAX - 1) /
+					     HR_CHUNK_MAX);
+		if (need > room || written > room)
+			hr_group_mistake(
+				group, "tile",
+				"one tile takes at least %u commands, but queues of ssd '%s' "
+				"have room for %u (queue_entries on line %u)",
+				need > written ? need : written, config->ssd[d].name, room,
+				config->ssd[d].line);
+	}
+}
+
+/* The tiles alone; queues and states come on top and are summed up with the partition. */
+static void check_memory(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
+			 const struct hr_group *group)
+{
+	uint64_t host = config->memory_host, gpu = config->memory_gpu, limit = 0;
+	uint64_t tiles = sink_tile_bytes(pipeline);
+
+	for (uint32_t s = 0; s < pipeline->sources; s++)
+		tiles += hr_config_tile_bytes(pipeline, s);
+	tiles *= pipeline->slots;
+	if (config->path == HR_PATH_BOUNCE)
+		limit = host;
+	else if (config->path == HR_PATH_DIRECT)
+		limit = gpu;
+	else if (host && gpu)
+		limit = host > gpu ? host : gpu;
+	if (limit && tiles > limit)
+		hr_group_mistake(
+			group, "slots", "%u slots take %llu bytes of tiles, but memory allows %llu",
+			pipeline->slots, (unsigned long long)tiles, (unsigned long long)limit);
+}
+
+void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_pipeline *pipeline,
+			      const struct hr_group *group)
+{
+	uint32_t before = group->mistakes->count;
+
+	check_shape(pipeline, group);
+	check_blocks(pipeline, group);
+	if (pipeline->sources > pipeline->op->sources_max)
+		return;
+	if (pipeline->tile_bytes)
+		check_tile(pipeline, group);
+	else
+		choose_tile(pipeline, group);
+	if (group->mistakes->count != before)
+		return;
+	check_queues(config, pipeline, group);
+	check_memory(config, pipeline, group);
+}
+
+static bool same_object(const struct hr_config_object *a, const struct hr_config_object *b)
+{
+	return a->object[0] && a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
+}
+
+void hr_config_sinks_check(const struct hr_config *config, struct hr_mistakes *mistakes)
+{
+	for (unsigned i = 0; i < config->pipelines; i++) {
+		const struct hr_config_pipeline *p = &config->pipeline[i];
+
+		if (!p->has_sink)
+			continue;
+		for (unsigned s = 0; s < p->sources; s++)
+			if (same_object(&p->source[s], &p->sink))
+				hr_mistake(
+					mistakes, p->sink.line,
+					"pipelines[%u].sink: object '%s' is also a source on line "
+					"%u, expected another",
+					i, p->sink.object, p->source[s].line);
+		for (unsigned j = 0; j < i; j++)
+			if (config->pipeline[j].has_sink &&
+			    same_object(&config->pipeline[j].sink, &p->sink))
+				hr_mistake(mistakes, p->sink.line,
+					   "pipelines[%u].sink: object '%s' is already the sink of "
+					   "pipelines[%u] on line %u",
+					   i, p->sink.object, j, config->pipeline[j].sink.line);
+	}
+}

@@ -1,0 +1,319 @@
+#include "config/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libconfig.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/parts.h"
+#include "config/scan.h"
+#include "gpu/backend.h"
+#include "nvme/transport.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes is lost */
+
+static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const paths[] = { "auto", "direct", "bounce", NULL };
+
+static const struct hr_field top_fields[] = {
+	{ "appliance", .type = HR_FIELD_GROUP },
+	{ "ssds", .type = HR_FIELD_LIST, .required = true, .max = HR_SSDS_MAX,
+	  .example = "ssds = ( { name = \"ssd0\"; device = \"soft:ssd.img\"; } );" },
+	{ "gpus", .type = HR_FIELD_LIST, .required = true, .max = HR_GPUS_MAX,
+	  .example = "gpus = ( { name = \"gpu0\"; device = \"auto\"; } );" },
+	{ "memory", .type = HR_FIELD_GROUP },
+	{ "pipelines", .type = HR_FIELD_LIST, .max = HR_PIPELINES_MAX },
+};
+
+static const struct hr_field appliance_fields[] = {
+	{ "name", HR_FIELD_NAME, .offset = offsetof(struct hr_config, name), .max = HR_NAME_MAX },
+	{ "checkpoint", HR_FIELD_DURATION, .offset = offsetof(struct hr_config, checkpoint_ns) },
+	{ "log", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config, log),
+	  .choices = log_levels },
+};
+
+static const struct hr_field memory_fields[] = {
+	{ "host", HR_FIELD_SIZE, .offset = offsetof(struct hr_config, memory_host),
+	  .max = INT64_MAX },
+	{ "gpu", HR_FIELD_SIZE, .offset = offsetof(struct hr_config, memory_gpu),
+	  .max = INT64_MAX },
+	{ "path", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config, path), .choices = paths },
+};
+
+static const struct hr_field ssd_fields[] = {
+	{ "name", HR_FIELD_NAME, .required = true, .offset = offsetof(struct hr_config_ssd, name),
+	  .max = HR_NAME_MAX, .example = "name = \"ssd0\";" },
+	{ "device", HR_FIELD_STRING, .required = true,
+	  .offset = offsetof(struct hr_config_ssd, device), .max = HR_DEVICE_MAX,
+	  .example = "device = \"soft:ssd.img\";" },
+	{ "namespace", HR_FIELD_U32, .offset = offsetof(struct hr_config_ssd, nsid), .min = 1,
+	  .max = 0xfffffffeu },
+	{ "queue_entries", HR_FIELD_U32, .offset = offsetof(struct hr_config_ssd, queue_entries),
+	  .min = HR_QUEUE_ENTRIES_MIN, .max = HR_QUEUE_ENTRIES_MAX },
+	{ "timeout_ms", HR_FIELD_MS, .offset = offsetof(struct hr_config_ssd, timeout_ns), .min = 1,
+	  .max = TIMEOUT_MS_MAX },
+	{ "objects", .type = HR_FIELD_LIST, .max = HR_PREPARED_MAX },
+};
+
+static const struct hr_field prepared_fields[] = {
+	{ "name", HR_FIELD_NAME, .required = true,
+	  .offset = offsetof(struct hr_config_prepared, object), .max = HR_NAME_MAX,
+	  .example = "name = \"counting\";" },
+	{ "bytes", HR_FIELD_SIZE, .required = true,
+	  .offset = offsetof(struct hr_config_prepared, bytes), .max = INT64_MAX,
+	  .example = "bytes = \"16M\";" },
+};
+
+static const struct hr_field gpu_fields[] = {
+	{ "name", HR_FIELD_NAME, .required = true, .offset = offsetof(struct hr_config_gpu, name),
+	  .max = HR_NAME_MAX, .example = "name = \"gpu0\";" },
+	{ "device", HR_FIELD_STRING, .required = true,
+	  .offset = offsetof(struct hr_config_gpu, device), .max = HR_DEVICE_MAX,
+	  .example = "device = \"auto\";" },
+};
+
+static bool is_memory(const char *device)
+{
+	static const char prefix[] = "soft:memory";
+	size_t length = sizeof prefix - 1;
+
+	return strncmp(device, prefix, length) == 0 &&
+	       (device[length] == '\0' || device[length] == ',');
+}
+
+static void read_prepared(struct hr_config_ssd *ssd, const struct hr_group *group)
+{
+	unsigned count = hr_group_elements(group, "objects");
+
+	if (count && ssd->device[0] && !ssd->in_memory)
+		hr_group_mistake(
+			group, "objects",
+			"only an ssd \"soft:memory\" has objects made at bring-up; put them "
+			"on others with 'headrace store put'");
+	for (unsigned i = 0; i < count && i < HR_PREPARED_MAX; i++) {
+		struct hr_config_prepared *object = &ssd->prepared[i];
+		struct hr_group element;
+
+		if (!hr_group_element(group, "objects", i, &element))
+			continue;
+		object->line = hr_group_line(&element, NULL);
+		hr_group_read(&element, prepared_fields, COUNT(prepared_fields), object);
+		for (unsigned j = 0; j < i; j++)
+			if (object->object[0] &&
+			    strcmp(ssd->prepared[j].object, object->object) == 0)
+				hr_group_mistake(&element, "name",
+						 "'%s' is already the name of another object on "
+						 "line %u",
+						 object->object, ssd->prepared[j].line);
+		ssd->prepared_count = i + 1;
+	}
+}
+
+static void read_ssd(struct hr_config *config, const struct hr_group *group, unsigned i)
+{
+	struct hr_config_ssd *ssd = &config->ssd[i];
+	char message[HR_LOG_LINE_MAX];
+
+	ssd->nsid = 1;
+	ssd->queue_entries = 256;
+	ssd->timeout_ns = 5 * HR_NS_PER_S;
+	ssd->line = hr_group_line(group, NULL);
+	hr_group_read(group, ssd_fields, COUNT(ssd_fields), ssd);
+	ssd->in_memory = is_memory(ssd->device);
+	read_prepared(ssd, group);
+	if (ssd->device[0] && hr_transport_check(ssd->device, message) != 0)
+		hr_group_mistake(group, "device", "%s", message);
+	for (unsigned j = 0; j < i; j++) {
+		if (ssd->name[0] && strcmp(config->ssd[j].name, ssd->name) == 0)
+			hr_group_mistake(group, "name",
+					 "'%s' is already the name of ssds[%u] on line %u",
+					 ssd->name, j, config->ssd[j].line);
+		if (ssd->device[0] && !ssd->in_memory &&
+		    strcmp(config->ssd[j].device, ssd->device) == 0)
+			hr_group_mistake(group, "device",
+					 "'%s' is already the device of ssds[%u] on line %u",
+					 ssd->device, j, config->ssd[j].line);
+	}
+}
+
+static void read_gpu(struct hr_config *config, const struct hr_group *group, unsigned i)
+{
+	struct hr_config_gpu *gpu = &config->gpu[i];
+	char message[HR_LOG_LINE_MAX];
+
+	gpu->line = hr_group_line(group, NULL);
+	hr_group_read(group, gpu_fields, COUNT(gpu_fields), gpu);
+	if (gpu->device[0] && hr_backend_check(gpu->device, message) != 0)
+		hr_group_mistake(group, "device", "%s", message);
+	for (unsigned j = 0; j < i; j++)
+		if (gpu->name[0] && strcmp(config->gpu[j].name, gpu->name) == 0)
+			hr_group_mistake(group, "name",
+					 "'%s' is already the name of gpus[%u] on line %u",
+					 gpu->name, j, config->gpu[j].line);
+}
+
+static void read_devices(struct hr_config *config, const struct hr_group *top)
+{
+	unsigned ssds = hr_group_elements(top, "ssds"), gpus = hr_group_elements(top, "gpus");
+	struct hr_group element;
+
+	if (config_setting_get_member(top->setting, "ssds") && ssds == 0)
+		hr_group_mistake(top, "ssds", "is empty, expected at least one");
+	if (config_setting_get_member(top->setting, "gpus") && gpus == 0)
+		hr_group_mistake(top, "gpus", "is empty, expected at least one");
+	config->ssds = ssds < HR_SSDS_MAX ? ssds : HR_SSDS_MAX;
+	config->gpus = gpus < HR_GPUS_MAX ? gpus : HR_GPUS_MAX;
+	for (unsigned i = 0; i < config->ssds; i++)
+		if (hr_group_element(top, "ssds", i, &element))
+			read_ssd(config, &element, i);
+	for (unsigned i = 0; i < config->gpus; i++)
+		if (hr_group_element(top, "gpus", i, &element))
+			read_gpu(config, &element, i);
+}
+
+static void read_top(struct hr_config *config, const struct hr_group *top)
+{
+	unsigned pipelines = hr_group_elements(top, "pipelines");
+	struct hr_group group;
+
+	hr_group_read(top, top_fields, COUNT(top_fields), config);
+	if (hr_group_member(top, "appliance", &group))
+		hr_group_read(&group, appliance_fields, COUNT(appliance_fields), config);
+	if (hr_group_member(top, "memory", &group))
+		hr_group_read(&group, memory_fields, COUNT(memory_fields), config);
+	read_devices(config, top);
+	config->pipelines = pipelines < HR_PIPELINES_MAX ? pipelines : HR_PIPELINES_MAX;
+	for (unsigned i = 0; i < config->pipelines; i++)
+		if (hr_group_element(top, "pipelines", i, &group) &&
+		    hr_config_pipeline_read(config, &group, i))
+			hr_config_pipeline_check(config, &config->pipeline[i], &group);
+	hr_config_sinks_check(config, top->mistakes);
+}
+
+/* libconfig's parser over text, which ends in NUL. */
+static void read_text(struct hr_config *config, const char *text, struct hr_mistakes *mistakes)
+{
+	struct hr_group top = { .mistakes = mistakes };
+	config_t file;
+
+	config_init(&file);
+	if (config_read_string(&file, text) == CONFIG_TRUE) {
+		top.setting = config_root_setting(&file);
+		read_top(config, &top);
+	} else {
+		const char *what = config_error_text(&file);
+
+		hr_mistake(mistakes, (unsigned)config_error_line(&file),
+			   "%s; expected KEY = VALUE; with every '{', '(', '[' and '\"' closed",
+			   what ? what : "syntax error");
+	}
+	config_destroy(&file);
+}
+
+static int parse(struct hr_config *config, const char *text, size_t bytes,
+		 struct hr_mistakes *mistakes)
+{
+	char *copy = malloc(bytes + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, bytes);
+	copy[bytes] = '\0';
+	if (hr_scan(mistakes, copy, bytes) == 0)
+		read_text(config, copy, mistakes);
+	free(copy);
+	return mistakes->count ? -EINVAL : 0;
+}
+
+int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
+		    void (*report)(void *to, const char *line), void *to)
+{
+	struct hr_mistakes *mistakes = calloc(1, sizeof *mistakes);
+	int err;
+
+	if (!mistakes)
+		return -ENOMEM;
+	memset(config, 0, sizeof *config);
+	config->file = mistakes->file = file;
+	config->log = HR_LOG_WARN;
+	config->checkpoint_ns = 5 * HR_NS_PER_S;
+	snprintf(config->name, sizeof config->name, "headrace");
+	if (bytes > HR_CONFIG_BYTES_MAX) {
+		hr_mistake(mistakes, 0, "%zu bytes long, expected at most %u", bytes,
+			   HR_CONFIG_BYTES_MAX);
+		err = -EFBIG;
+	} else {
+		err = parse(config, text, bytes, mistakes);
+	}
+	hr_mistakes_report(mistakes, report, to);
+	free(mistakes);
+	return err;
+}
+
+/* Read at most bytes; what does not fit shows as *got == bytes. */
+static int read_all(int fd, char *text, size_t bytes, size_t *got)
+{
+	*got = 0;
+	while (*got < bytes) {
+		ssize_t n = read(fd, text + *got, bytes - *got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0;
+		*got += (size_t)n;
+	}
+	return 0;
+}
+
+/* The file's text, to be freed; a device or pipe that never ends stops at the size limit. */
+static int load(const char *file, char **text, size_t *bytes)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		close(fd);
+		return -EISDIR;
+	}
+	*text = malloc(HR_CONFIG_BYTES_MAX + 1);
+	err = *text ? read_all(fd, *text, HR_CONFIG_BYTES_MAX + 1, bytes) : -ENOMEM;
+	if (err)
+		free(*text);
+	close(fd);
+	return err;
+}
+
+int hr_config_read(struct hr_config *config, const char *file,
+		   void (*report)(void *to, const char *line), void *to)
+{
+	char line[HR_LOG_LINE_MAX], *text = NULL;
+	size_t bytes = 0;
+	int err = load(file, &text, &bytes);
+
+	if (err) {
+		snprintf(line, sizeof line, "%.900s: %s", file, strerror(-err));
+		report(to, line);
+		return err;
+	}
+	if (bytes > HR_CONFIG_BYTES_MAX) {
+		snprintf(line, sizeof line, "%.900s: longer than the %u bytes of a configuration",
+			 file, HR_CONFIG_BYTES_MAX);
+		report(to, line);
+		err = -EFBIG;
+	} else {
+		err = hr_config_parse(config, file, text, bytes, report, to);
+	}
+	free(text);
+	return err;
+}

@@ -1,0 +1,90 @@
+#include "config/scan.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct scanner {
+	struct hr_mistakes *mistakes;
+	enum { CODE, STRING, LINE_COMMENT, BLOCK_COMMENT } in;
+	unsigned line, depth, settings, elements;
+};
+
+static void code(struct scanner *s, char c, char next)
+{
+	if (c == '"')
+		s->in = STRING;
+	else if (c == '#' || (c == '/' && next == '/'))
+		s->in = LINE_COMMENT;
+	else if (c == '/' && next == '*')
+		s->in = BLOCK_COMMENT;
+	else if ((c == '{' || c == '(' || c == '[') && ++s->depth == HR_SCAN_DEPTH_MAX + 1)
+		hr_mistake(s->mistakes, s->line, "nested deeper than %u levels", HR_SCAN_DEPTH_MAX);
+	else if ((c == '}' || c == ')' || c == ']') && s->depth > 0)
+		s->depth--;
+	else if ((c == '=' || c == ':') && ++s->settings == HR_SCAN_SETTINGS_MAX + 1)
+		hr_mistake(s->mistakes, s->line, "more than %u settings", HR_SCAN_SETTINGS_MAX);
+	else if (c == ',' && ++s->elements == HR_SCAN_ELEMENTS_MAX + 1)
+		hr_mistake(s->mistakes, s->line, "more than %u list elements",
+			   HR_SCAN_ELEMENTS_MAX);
+}
+
+/* One character; returns how many were used (two of an escape or comment mark). */
+static size_t step(struct scanner *s, char c, char next)
+{
+	switch (s->in) {
+	case CODE:
+		code(s, c, next);
+		return s->in == BLOCK_COMMENT ? 2 : 1;
+	case STRING:
+		if (c == '\\' && next && next != '\n')
+			return 2;
+		if (c == '"')
+			s->in = CODE;
+		return 1;
+	case LINE_COMMENT:
+		if (c == '\n')
+			s->in = CODE;
+		return 1;
+	case BLOCK_COMMENT:
+		if (c == '*' && next == '/') {
+			s->in = CODE;
+			return 2;
+		}
+		return 1;
+	}
+	return 1;
+}
+
+/* libconfig looks for the directive at the start of a line, wherever that line is. */
+static bool is_include(const char *line)
+{
+	line += strspn(line, " \t\r\v\f");
+	return strncmp(line, "@include", 8) == 0;
+}
+
+int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes)
+{
+	struct scanner s = { .mistakes = m, .line = 1 };
+	uint32_t before = m->count;
+	const char *nul = memchr(text, '\0', bytes);
+
+	if (nul) {
+		for (const char *c = text; c < nul; c++)
+			s.line += *c == '\n';
+		hr_mistake(m, s.line, "NUL byte; expected a text file");
+		return -EINVAL;
+	}
+	if (is_include(text))
+		hr_mistake(m, 1, "@include is not supported: an appliance has one file");
+	for (size_t i = 0; i < bytes;) {
+		if (text[i] == '\n') {
+			s.line++;
+			if (is_include(text + i + 1))
+				hr_mistake(m, s.line,
+					   "@include is not supported: an appliance has one file");
+		}
+		i += step(&s, text[i], text[i + 1]);
+	}
+	return m->count == before ? 0 : -EINVAL;
+}

@@ -1,0 +1,22 @@
+/*
+ * config/scan.h - a first look at the raw text, before libconfig sees it.
+ *
+ * libconfig reads C strings (a NUL would hide the rest), follows @include, nests without a bound
+ * and takes time quadratic in the number of settings of a group: what would let a file reach other
+ * files, or take long, is refused here.
+ */
+#ifndef CONFIG_SCAN_H
+#define CONFIG_SCAN_H
+
+#include <stddef.h>
+
+#include "config/mistakes.h"
+
+#define HR_SCAN_DEPTH_MAX 16u	    /* of brackets; our format needs 5 */
+#define HR_SCAN_SETTINGS_MAX 10000u /* '=' and ':' outside of strings and comments */
+#define HR_SCAN_ELEMENTS_MAX 65536u /* ',' likewise */
+
+/* Report what is refused; text[bytes] must be NUL. 0, or -EINVAL after at least one mistake. */
+int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes);
+
+#endif
