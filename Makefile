@@ -89,9 +89,13 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
 	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
 
+# A test is linked with the fakes whose headers it includes (as its dependency file knows).
+used_fakes = $(filter $(patsubst %.h:,$(B)/%.o,$(filter tests/fake/%.h:,$(shell cat $@.d))),$(fakes))
+
 $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) $(if $(driver),,-lcriterion) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $@.o $(used_fakes) $(driver) $(B)/libheadrace.a $(libs_a) \
+		$(if $(driver),,-lcriterion) -lm -ldl
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
@@ -100,6 +104,12 @@ $(units:%=%.ok): %.ok: %
 $(clis): $(B)/%.ok: %.sh $(B)/headrace
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)mkdir -p $(@D) && $(call test,300,env HEADRACE=$(abspath $(B)/headrace) bash $<)
+
+# Programs of the demo and the bench.
+tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c))
+$(tools): %: %.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $@.o
 
 check-unit: $(units:%=%.ok)
 	@:
@@ -140,7 +150,7 @@ demo:
 
 bench:
 	$(Q)tests/deps.sh build bench
-	$(Q)$(again) SAN= all $(base)/tests/bench/crc_loop
+	$(Q)$(again) SAN= all $(tools)
 	$(Q)tests/bench/run.sh $(base)
 
 clean:
@@ -150,7 +160,8 @@ clean:
 
 $(fuzzers): %: %.o $(fakes) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $^ $(libs_a) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $@.o $(used_fakes) $(B)/libheadrace.a \
+		$(libs_a) -lm -ldl
 
 $(fuzzers:%=%.ok): $(B)/%.ok: $(B)/%
 	$(call say,FUZZ,$* ($(FUZZ_SECONDS) s))
@@ -190,7 +201,7 @@ lint-arrows lint-headers lint-functions: lint-%: tests/lint/%.sh
 	$(call say,LINT,$<)
 	$(Q)$<
 
-lint-run: all $(units) lint-format lint-cppcheck lint-shell lint-arrows lint-headers lint-functions \
+lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell lint-arrows lint-headers lint-functions \
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
