@@ -3,7 +3,9 @@
  *
  * Spec: NVMe Base 2.0, 3.5 (initialization), 3.6 (shutdown), 5 (admin commands); NVMe over PCIe
  * Transport 1.0, 3.1 (registers). Host side only; one thread at a time per controller. Every wait
- * is bounded: register waits by CAP.TO, commands by HR_ADMIN_TIMEOUT_NS.
+ * is bounded: register waits by CAP.TO (or CRTO), shutdown by RTD3E, commands by
+ * HR_ADMIN_TIMEOUT_NS. An admin command that times out takes the admin queue with it: everything
+ * that needs it returns -ETIMEDOUT from then on.
  *
  * Errors everywhere: 0; -ENODEV: a register reads all ones, the device is gone; -ETIMEDOUT: CAP.TO
  * or a deadline passed; -EIO: CSTS.CFS; -EPROTO: the controller broke a rule (said in the log);
@@ -20,7 +22,13 @@
 #include "nvme/transport.h"
 
 /* Memory for the admin queues and one page for data, at this many bytes of a mapped region. */
-#define HR_CTRL_ADMIN_BYTES (4u * HR_PAGE)
+#define HR_CTRL_ADMIN_BYTES (3u * HR_PAGE)
+
+/* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
+#define HR_DOORBELLS 0x1000u
+
+#define HR_SHUTDOWN_TIMEOUT_MIN_NS (5ull * 1000 * 1000 * 1000)
+#define HR_SHUTDOWN_TIMEOUT_MAX_NS (60ull * 1000 * 1000 * 1000)
 
 /* One namespace, from its identify data. */
 struct hr_ns {
@@ -32,14 +40,15 @@ struct hr_ns {
 
 struct hr_ctrl {
 	struct hr_transport *transport;
-	uint64_t cap;		   /* CAP, as read before enabling */
-	uint32_t vs;		   /* VS */
-	uint32_t doorbell_step;	   /* bytes between doorbells: 4 << CAP.DSTRD */
-	uint32_t max_entries;	   /* CAP.MQES + 1, at most HR_QUEUE_ENTRIES_MAX */
-	uint64_t ready_timeout_ns; /* CAP.TO */
-	uint32_t max_transfer;	   /* bytes of one command: MDTS, at most HR_CHUNK_MAX */
-	uint32_t namespaces;	   /* NN */
-	uint32_t io_queues;	   /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
+	uint64_t cap;		      /* CAP, as read before enabling */
+	uint32_t vs;		      /* VS */
+	uint32_t doorbell_step;	      /* bytes between doorbells: 4 << CAP.DSTRD */
+	uint32_t max_entries;	      /* CAP.MQES + 1, at most HR_QUEUE_ENTRIES_MAX */
+	uint64_t ready_timeout_ns;    /* CAP.TO, CRTO.CRWMT where the controller has it */
+	uint64_t shutdown_timeout_ns; /* RTD3E within HR_SHUTDOWN_TIMEOUT_MIN_NS..MAX_NS */
+	uint32_t max_transfer;	      /* bytes of one command: MDTS, at most HR_CHUNK_MAX */
+	uint32_t namespaces;	      /* NN */
+	uint32_t io_queues; /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
 	uint16_t oacs, oncs;
 	uint16_t awupf;				 /* zero-based, in blocks */
 	bool volatile_cache;			 /* VWC present: durable only after flush or FUA */
@@ -72,34 +81,47 @@ int hr_ctrl_disable(struct hr_ctrl *ctrl);
  */
 int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns);
 
-/* Ask for `want` I/O queue pairs, before the first is created; *got is what the controller gave. */
+/*
+ * Ask for `want` I/O queue pairs, before the first is created; *got is what the controller gave, at
+ * most `want`, and none whose doorbells lie outside of BAR0. -EINVAL: want is 0 or above 65535.
+ */
 int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got);
 
 /*
  * Create I/O queue pair qp->id (1..io_queues) over qp's rings, CQ first; sets the doorbell
  * pointers as workers see them. sq and cq are the bus addresses of the rings, contiguous.
- * If the SQ fails the CQ is deleted again.
+ * If the SQ fails the CQ is deleted again. Also -EINVAL: id or entries out of range.
  */
 int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq);
 
-/* Delete SQ, then CQ. Commands still in flight are aborted by the controller. */
+/*
+ * Delete SQ, then CQ. Commands still in flight are aborted by the controller. When the SQ cannot be
+ * deleted the CQ stays too.
+ */
 int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id);
 
 /*
  * Use shadow doorbells (Doorbell Buffer Config) for the queue pairs created from now on. shadow and
- * event: one zeroed page each in a mapped region. -ENOTSUP: OACS says no.
+ * event: one page each in a mapped region, as workers see them; zeroed here. Queue pairs whose words
+ * lie behind that page are not granted any more. -ENOTSUP: OACS says no.
  */
 int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
 		       struct hr_bus event_bus);
 
+/* 0 while the controller is alive; -ENODEV, -EIO (CSTS.CFS), which are logged. Cheap: one read. */
+int hr_ctrl_check(const struct hr_ctrl *ctrl);
+
 /*
  * One admin command, synchronous: sends *sqe (cid ours), waits, returns 0, status or -errno.
  * dw0 may be NULL. Data, if any, lies where the sqe's PRPs say; admin_data is there for that.
- * Not logged: the caller knows what the status means to it.
+ * A status is not logged: the caller knows what it means. A timeout, and what ends the queue, is.
  */
 int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0);
 
-/* Typed admin commands. Data lands in ctrl->admin_data. */
+/*
+ * Typed admin commands; they log as hr_admin() does. Data lands in ctrl->admin_data, zeroed before.
+ * get_log: of the whole controller; -EINVAL: bytes 0, not a multiple of 4, or above HR_PAGE.
+ */
 int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid);
 int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes);
 int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint32_t *dw0);

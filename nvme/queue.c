@@ -43,8 +43,8 @@ const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes)
 {
 	const struct hr_cqe *cqe = &qp->offence;
 
-	if (!qp->broken)
-		snprintf(buffer, bytes, "not broken");
+	if (qp->broken != -EPROTO)
+		snprintf(buffer, bytes, "%s", qp->broken ? "given up" : "not broken");
 	else if (cqe->sqid != qp->id)
 		snprintf(buffer, bytes, "CQE %u: SQID %u is not %u", qp->cq_head, cqe->sqid,
 			 qp->id);

@@ -124,7 +124,7 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
 
 /*
  * What broke a queue, for messages: "CQE 17: SQHD 99 is outside of 3..8". Host side. Returns
- * buffer; "not broken" when it is not.
+ * buffer; "not broken" when it is not; "given up" when not a CQE but its owner ended it.
  */
 const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes);
 

@@ -20,13 +20,16 @@ enum hr_status_class {
 
 enum hr_status_class hr_status_classify(uint16_t status, bool dnr);
 
-/* The specification's name: "LBA Out of Range". Static text; "Unknown Status" when it has none. */
+/*
+ * The specification's name, "LBA Out of Range", in buffer, which is returned. "Unknown Status" when
+ * it has none.
+ */
 const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes);
 
-/* Any return value of this project as text: NVMe status by name, errno by strerror. */
+/* Any return value of this project as text: NVMe status by name, errno as strerror() has it. */
 const char *hr_error_name(int error, char *buffer, unsigned bytes);
 
-/* Name of an opcode: "read", "create I/O SQ", ... admin tells which set. */
+/* Name of an opcode: "read", "create I/O SQ", ... admin tells which set. Static text. */
 const char *hr_opcode_name(uint8_t opcode, bool admin);
 
 #endif

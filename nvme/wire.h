@@ -44,8 +44,10 @@ struct hr_cqe {
 	};
 };
 
-#define HR_SQE_BYTES 64u
-#define HR_CQE_BYTES 16u
+#define HR_SQE_SHIFT 6u /* CC.IOSQES */
+#define HR_CQE_SHIFT 4u /* CC.IOCQES */
+#define HR_SQE_BYTES (1u << HR_SQE_SHIFT)
+#define HR_CQE_BYTES (1u << HR_CQE_SHIFT)
 #define HR_SQE_PSDT_MASK 0xc0u
 
 #ifdef __cplusplus

@@ -1,0 +1,302 @@
+#include "nvme/ctrl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "nvme/identify.h"
+#include "nvme/status.h"
+
+#define GONE UINT32_MAX /* what a read of a device that left the bus returns */
+#define CC_EN_BIT (1u << NVME_CC_EN_SHIFT)
+#define CC_SHN_BITS ((uint32_t)NVME_CC_SHN_MASK << NVME_CC_SHN_SHIFT)
+#define TIMEOUT_UNIT_NS (500 * HR_NS_PER_MS) /* of CAP.TO and CRTO.CRWMT */
+#define POLL_FIRST_NS 10000ull
+#define POLL_MAX_NS HR_NS_PER_MS
+
+/* One field of CSTS that a bring-up or shutdown step waits for. */
+struct csts_wait {
+	const char *field;
+	const char *limit; /* where timeout_ns comes from, for the message */
+	uint32_t shift, mask, want;
+	uint64_t timeout_ns;
+	bool fatal_ends; /* CSTS.CFS ends the wait; not while a reset clears it */
+};
+
+static uint32_t field_of(uint32_t csts, const struct csts_wait *wait)
+{
+	return csts >> wait->shift & wait->mask;
+}
+
+static int gone(const struct hr_ctrl *ctrl, const char *reg)
+{
+	hr_error("%s: %s reads all ones: the device is gone", ctrl->transport->name, reg);
+	return -ENODEV;
+}
+
+static int fatal(const struct hr_ctrl *ctrl, uint32_t csts)
+{
+	hr_error("%s: controller fatal status (CSTS %08x)", ctrl->transport->name, csts);
+	return -EIO;
+}
+
+int hr_ctrl_check(const struct hr_ctrl *ctrl)
+{
+	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
+
+	if (csts == GONE)
+		return gone(ctrl, "CSTS");
+	return NVME_CSTS_CFS(csts) ? fatal(ctrl, csts) : 0;
+}
+
+static int late(const struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t csts)
+{
+	if (NVME_CSTS_CFS(csts))
+		return fatal(ctrl, csts);
+	hr_error("%s: %s still %u after %llu ms (%s)", ctrl->transport->name, wait->field,
+		 field_of(csts, wait), wait->timeout_ns / HR_NS_PER_MS, wait->limit);
+	return -ETIMEDOUT;
+}
+
+static int wait_csts(const struct hr_ctrl *ctrl, const struct csts_wait *wait)
+{
+	const uint64_t start = hr_now_ns();
+	uint64_t step = POLL_FIRST_NS;
+
+	for (;;) {
+		const bool last = hr_now_ns() - start >= wait->timeout_ns;
+		const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
+
+		if (csts == GONE)
+			return gone(ctrl, "CSTS");
+		if (NVME_CSTS_CFS(csts) && wait->fatal_ends)
+			return fatal(ctrl, csts);
+		if (field_of(csts, wait) == wait->want)
+			return 0;
+		if (last)
+			return late(ctrl, wait, csts);
+		hr_wait_ns(step);
+		step = step * 2 < POLL_MAX_NS ? step * 2 : POLL_MAX_NS;
+	}
+}
+
+static int wait_ready(const struct hr_ctrl *ctrl, uint32_t want, bool fatal_ends)
+{
+	const uint64_t units = ctrl->ready_timeout_ns / TIMEOUT_UNIT_NS;
+	char limit[32];
+	const struct csts_wait wait = {
+		.field = "CSTS.RDY",
+		.limit = limit,
+		.shift = NVME_CSTS_RDY_SHIFT,
+		.mask = NVME_CSTS_RDY_MASK,
+		.want = want,
+		.timeout_ns = ctrl->ready_timeout_ns,
+		.fatal_ends = fatal_ends,
+	};
+
+	snprintf(limit, sizeof(limit), "%s %u",
+		 units > NVME_CAP_TO(ctrl->cap) ? "CRTO.CRWMT" : "CAP.TO", (unsigned)units);
+	return wait_csts(ctrl, &wait);
+}
+
+/* CAP.TO saturates at 127.5 s and may be less than CRTO where CAP.CRMS says that there is one. */
+static uint64_t ready_timeout(const struct hr_transport *t, uint64_t cap)
+{
+	uint64_t units = NVME_CAP_TO(cap);
+
+	if (NVME_CAP_CRMS(cap) & NVME_CAP_CRWMS) {
+		const uint64_t crwmt = NVME_CRTO_CRWMT(hr_reg_read32(t, NVME_REG_CRTO));
+
+		units = crwmt > units && crwmt != NVME_CRTO_CRWMT(GONE) ? crwmt : units;
+	}
+	return (units ? units : 1) * TIMEOUT_UNIT_NS;
+}
+
+static int read_capabilities(struct hr_ctrl *ctrl)
+{
+	struct hr_transport *t = ctrl->transport;
+	const uint64_t cap = hr_reg_read64(t, NVME_REG_CAP);
+
+	ctrl->vs = hr_reg_read32(t, NVME_REG_VS);
+	if (cap == UINT64_MAX || ctrl->vs == GONE)
+		return gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS");
+	ctrl->cap = cap;
+	ctrl->ready_timeout_ns = ready_timeout(t, cap);
+	ctrl->shutdown_timeout_ns = HR_SHUTDOWN_TIMEOUT_MIN_NS;
+	ctrl->doorbell_step = 4u << NVME_CAP_DSTRD(cap);
+	ctrl->max_entries = NVME_CAP_MQES(cap) + 1u;
+	if (ctrl->max_entries > HR_QUEUE_ENTRIES_MAX)
+		ctrl->max_entries = HR_QUEUE_ENTRIES_MAX;
+
+	if (!(NVME_CAP_CSS(cap) & NVME_CAP_CSS_NVM)) {
+		hr_error("%s: CAP.CSS %02x: no NVM command set", t->name,
+			 (unsigned)NVME_CAP_CSS(cap));
+		return -ENOTSUP;
+	}
+	if (NVME_CAP_MPSMIN(cap) != 0) {
+		hr_error("%s: CAP.MPSMIN %u: memory pages of 4 KiB are not supported", t->name,
+			 (unsigned)NVME_CAP_MPSMIN(cap));
+		return -ENOTSUP;
+	}
+	if (ctrl->max_entries < HR_QUEUE_ENTRIES_MIN) {
+		hr_error("%s: CAP.MQES 0: queues need 2 entries", t->name);
+		return -ENOTSUP;
+	}
+	if (t->bar_bytes < HR_DOORBELLS + 2ull * ctrl->doorbell_step) {
+		hr_error("%s: BAR0 of %zu bytes ends before the admin doorbells (CAP.DSTRD %u)",
+			 t->name, t->bar_bytes, (unsigned)NVME_CAP_DSTRD(cap));
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+/* Clear CC.EN (a controller reset) and wait until everything in flight is gone. */
+static int reset(struct hr_ctrl *ctrl)
+{
+	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
+
+	if (cc == GONE)
+		return gone(ctrl, "CC");
+	hr_reg_write32(ctrl->transport, NVME_REG_CC, cc & ~(CC_EN_BIT | CC_SHN_BITS));
+	return wait_ready(ctrl, 0, false);
+}
+
+int hr_ctrl_disable(struct hr_ctrl *ctrl)
+{
+	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
+	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
+	int err;
+
+	if (cc == GONE || csts == GONE)
+		return gone(ctrl, cc == GONE ? "CC" : "CSTS");
+	/* 3.1.3.5: clearing CC.EN before CSTS.RDY has followed it up is undefined, unless the
+	 * controller has failed and a reset is what it needs. */
+	if (NVME_CC_EN(cc) && !NVME_CSTS_RDY(csts) && !NVME_CSTS_CFS(csts)) {
+		err = wait_ready(ctrl, 1, true);
+		if (err && err != -EIO)
+			return err;
+	}
+	return reset(ctrl);
+}
+
+/* Lay out [SQ page][CQ page][data page] and give the controller the first two. */
+static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region, size_t offset)
+{
+	struct hr_transport *t = ctrl->transport;
+	uint8_t *cpu = (uint8_t *)region->cpu + offset;
+	const struct hr_qp_memory memory = {
+		.sq = cpu,
+		.cq = cpu + HR_PAGE,
+		.table = ctrl->admin_table,
+	};
+	int err = hr_qp_init(&ctrl->admin, 0, HR_ADMIN_ENTRIES, &memory, HR_ADMIN_TIMEOUT_NS);
+
+	if (err)
+		return err;
+	ctrl->admin.sq_doorbell = (uint32_t *)((uintptr_t)t->bar + HR_DOORBELLS);
+	ctrl->admin.cq_doorbell =
+		(uint32_t *)((uintptr_t)t->bar + HR_DOORBELLS + ctrl->doorbell_step);
+	ctrl->admin_data = cpu + 2 * (size_t)HR_PAGE;
+	ctrl->admin_data_bus = hr_region_bus(region, offset + 2 * (size_t)HR_PAGE);
+
+	hr_reg_write32(t, NVME_REG_AQA,
+		       NVME_SET(HR_ADMIN_ENTRIES - 1, AQA_ASQS) |
+			       NVME_SET(HR_ADMIN_ENTRIES - 1, AQA_ACQS));
+	hr_reg_write64(t, NVME_REG_ASQ, hr_region_bus(region, offset).addr);
+	hr_reg_write64(t, NVME_REG_ACQ, hr_region_bus(region, offset + HR_PAGE).addr);
+	return 0;
+}
+
+static int enable(struct hr_ctrl *ctrl)
+{
+	struct hr_transport *t = ctrl->transport;
+	const uint32_t cc = NVME_SET(NVME_CC_CSS_NVM, CC_CSS) | NVME_SET(0, CC_MPS) |
+			    NVME_SET(NVME_CC_AMS_RR, CC_AMS) | NVME_SET(HR_SQE_SHIFT, CC_IOSQES) |
+			    NVME_SET(HR_CQE_SHIFT, CC_IOCQES);
+
+	hr_reg_write32(t, NVME_REG_CC, cc);		/* steps 4 and 5 */
+	hr_reg_write32(t, NVME_REG_CC, cc | CC_EN_BIT); /* step 6 */
+	return wait_ready(ctrl, 1, true);		/* step 7 */
+}
+
+static int identify(struct hr_ctrl *ctrl)
+{
+	const char *name = ctrl->transport->name;
+	char text[80];
+	int err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0);
+
+	if (err > 0)
+		hr_error("%s: admin identify controller: %s (%03x)", name,
+			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
+	if (err)
+		return err;
+	err = hr_identify_ctrl(ctrl, ctrl->admin_data, name);
+	if (!err)
+		hr_info("%s: %s, serial %s, firmware %s, NVMe %u.%u", name, ctrl->model,
+			ctrl->serial, ctrl->firmware, (unsigned)NVME_VS_MJR(ctrl->vs),
+			(unsigned)NVME_VS_MNR(ctrl->vs));
+	return err;
+}
+
+/* The steps of NVMe Base 3.5.1. The number of queues is set later, when it is known (step 10). */
+int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
+		 const struct hr_region *region, size_t offset)
+{
+	int err;
+
+	if (!region->cpu || offset % HR_PAGE || offset + HR_CTRL_ADMIN_BYTES > region->bytes)
+		return -EINVAL;
+	memset(ctrl, 0, sizeof(*ctrl));
+	ctrl->transport = transport;
+	err = read_capabilities(ctrl);
+	if (err)
+		return err;
+	err = hr_ctrl_disable(ctrl); /* step 2 */
+	if (err)
+		return err;
+	err = set_admin_queue(ctrl, region, offset); /* step 3 */
+	if (err)
+		return err;
+	err = enable(ctrl); /* steps 4 to 7 */
+	if (!err)
+		err = identify(ctrl); /* step 8 */
+	/* The memory goes back to the caller, so the controller must let go of it. A wait for
+	 * CSTS.RDY, as in hr_ctrl_disable(), is behind us. */
+	if (err && err != -ENODEV)
+		reset(ctrl);
+	return err;
+}
+
+/* 3.6.1: orderly shutdown. */
+static int shut_down(struct hr_ctrl *ctrl)
+{
+	struct hr_transport *t = ctrl->transport;
+	const struct csts_wait wait = {
+		.field = "CSTS.SHST",
+		.limit = "RTD3E",
+		.shift = NVME_CSTS_SHST_SHIFT,
+		.mask = NVME_CSTS_SHST_MASK,
+		.want = NVME_CSTS_SHST_CMPLT,
+		.timeout_ns = ctrl->shutdown_timeout_ns,
+		.fatal_ends = true,
+	};
+	uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
+
+	if (cc == GONE)
+		return gone(ctrl, "CC");
+	cc &= ~CC_SHN_BITS;
+	hr_reg_write32(t, NVME_REG_CC, cc | NVME_SET(NVME_CC_SHN_NORMAL, CC_SHN));
+	return wait_csts(ctrl, &wait);
+}
+
+int hr_ctrl_close(struct hr_ctrl *ctrl)
+{
+	const int err = shut_down(ctrl);
+	int disabled;
+
+	if (err == -ENODEV)
+		return err;
+	disabled = hr_ctrl_disable(ctrl);
+	return err ? err : disabled;
+}

@@ -1,0 +1,121 @@
+#include "nvme/identify.h"
+
+#include "boot/log.h"
+
+#define CNTRLTYPE_IO 1
+#define FORMATS_MAX 64u	       /* Identify Namespace has room for that many LBA formats */
+#define FORMATS_WITH_LOWER 16u /* bits 6:5 of FLBAS count only when there are more */
+
+/* ASCII fields are padded with blanks, not terminated, and not always ASCII. */
+static void copy_text(char *to, const char *from, size_t bytes)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < bytes; i++) {
+		to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+		if (from[i] == '\0')
+			to[i] = ' ';
+		if (to[i] != ' ')
+			length = i + 1;
+	}
+	to[length] = '\0';
+}
+
+/* MDTS: 2^n memory pages of CAP.MPSMIN, which is 4 KiB here; 0 is no limit. */
+static uint32_t max_transfer(uint8_t mdts)
+{
+	uint32_t bytes = HR_PAGE;
+
+	if (mdts == 0)
+		return HR_CHUNK_MAX;
+	while (mdts-- && bytes < HR_CHUNK_MAX)
+		bytes *= 2;
+	return bytes;
+}
+
+/* SQES, CQES: smallest size in 3:0, largest in 7:4, as powers of two. */
+static bool entry_size_fits(uint8_t field, uint8_t size)
+{
+	return (field & 0xf) <= size && size <= field >> 4;
+}
+
+static uint64_t shutdown_timeout_ns(uint32_t rtd3e_us)
+{
+	const uint64_t ns = rtd3e_us * 1000ull;
+
+	if (ns < HR_SHUTDOWN_TIMEOUT_MIN_NS)
+		return HR_SHUTDOWN_TIMEOUT_MIN_NS;
+	return ns < HR_SHUTDOWN_TIMEOUT_MAX_NS ? ns : HR_SHUTDOWN_TIMEOUT_MAX_NS;
+}
+
+int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const char *name)
+{
+	/* 0: not reported, before revision 1.4 */
+	if (id->cntrltype != 0 && id->cntrltype != CNTRLTYPE_IO) {
+		hr_error("%s: identify: CNTRLTYPE %u is not an I/O controller (1)", name,
+			 id->cntrltype);
+		return -ENOTSUP;
+	}
+	if (!entry_size_fits(id->sqes, HR_SQE_SHIFT) || !entry_size_fits(id->cqes, HR_CQE_SHIFT)) {
+		hr_error("%s: identify: SQES %02x, CQES %02x do not allow entries of 2^%u and 2^%u",
+			 name, id->sqes, id->cqes, HR_SQE_SHIFT, HR_CQE_SHIFT);
+		return -ENOTSUP;
+	}
+	copy_text(ctrl->serial, id->sn, sizeof(id->sn));
+	copy_text(ctrl->model, id->mn, sizeof(id->mn));
+	copy_text(ctrl->firmware, id->fr, sizeof(id->fr));
+	ctrl->max_transfer = max_transfer(id->mdts);
+	ctrl->shutdown_timeout_ns = shutdown_timeout_ns(id->rtd3e);
+	ctrl->namespaces = id->nn;
+	ctrl->oacs = id->oacs;
+	ctrl->oncs = id->oncs;
+	ctrl->awupf = id->awupf;
+	ctrl->volatile_cache = id->vwc & NVME_CTRL_VWC_PRESENT;
+	return 0;
+}
+
+/* Index of the LBA format in use, or a value that no namespace has. */
+static uint32_t format_in_use(const struct nvme_id_ns *id)
+{
+	const uint32_t formats = id->nlbaf + 1u + id->nulbaf;
+	uint32_t index = id->flbas & NVME_NS_FLBAS_LOWER_MASK;
+
+	if (formats > FORMATS_WITH_LOWER)
+		index |= (id->flbas & NVME_NS_FLBAS_HIGHER_MASK) >> 1;
+	return formats <= FORMATS_MAX && index < formats ? index : FORMATS_MAX;
+}
+
+int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id, const char *name)
+{
+	const uint32_t index = format_in_use(id);
+	const struct nvme_lbaf *format = &id->lbaf[index < FORMATS_MAX ? index : 0];
+
+	if (id->nsze == 0)
+		return -ENOENT;
+	if (index == FORMATS_MAX) {
+		hr_error("%s: namespace %u: FLBAS %02x is not one of its %u LBA formats", name,
+			 nsid, id->flbas, id->nlbaf + 1u + id->nulbaf);
+		return -EPROTO;
+	}
+	if (format->ds != 9 && format->ds != 12) {
+		hr_error("%s: namespace %u: blocks of 2^%u bytes; 512 and 4096 are supported", name,
+			 nsid, format->ds);
+		return -ENOTSUP;
+	}
+	if (format->ms || (id->dps & NVME_NS_DPS_PI_MASK)) {
+		hr_error("%s: namespace %u: %u bytes of metadata, protection type %u; "
+			 "format it without",
+			 name, nsid, format->ms, id->dps & NVME_NS_DPS_PI_MASK);
+		return -ENOTSUP;
+	}
+	if (id->nsze > (uint64_t)INT64_MAX >> format->ds) {
+		hr_error("%s: namespace %u: NSZE %llu blocks are more than 2^63 bytes", name, nsid,
+			 (unsigned long long)id->nsze);
+		return -EPROTO;
+	}
+	ns->nsid = nsid;
+	ns->lba_shift = format->ds;
+	ns->blocks = id->nsze;
+	ns->read_only = id->nsattr & NVME_NS_NSATTR_WRITE_PROTECTED;
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* The commands that make namespaces and I/O queue pairs of a controller usable. */
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/ctrl.h"
+#include "nvme/identify.h"
+#include "nvme/status.h"
+
+#define QUEUES_MAX 65535u   /* Number of Queues cannot ask for more */
+#define QUEUE_CONTIGUOUS 1u /* CDW11.PC of Create I/O SQ and CQ; no interrupts, no priority */
+
+/* A status is logged here, with what it was about; other errors were where they happened. */
+static int say(const struct hr_ctrl *ctrl, const char *what, uint32_t number, int err)
+{
+	char text[80];
+
+	if (err > 0)
+		hr_error("%s: admin %s %u: %s (%03x)", ctrl->transport->name, what, number,
+			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
+	return err;
+}
+
+int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns)
+{
+	int err;
+
+	if (nsid == 0 || nsid > ctrl->namespaces || nsid == NVME_NSID_ALL)
+		return -ENOENT;
+	err = say(ctrl, "identify namespace", nsid,
+		  hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS, nsid));
+	if (err)
+		return err;
+	return hr_identify_ns(ns, nsid, ctrl->admin_data, ctrl->transport->name);
+}
+
+/* Queue pairs 1..n have both doorbells within `bytes` of an area that begins with those of 0. */
+static uint32_t pairs_within(const struct hr_ctrl *ctrl, size_t bytes)
+{
+	const size_t pairs = bytes / (2 * (size_t)ctrl->doorbell_step);
+
+	return pairs <= QUEUES_MAX ? (uint32_t)pairs - 1 : QUEUES_MAX;
+}
+
+static void limit_queues(struct hr_ctrl *ctrl)
+{
+	uint32_t limit = pairs_within(ctrl, ctrl->transport->bar_bytes - HR_DOORBELLS);
+
+	if (ctrl->shadow && pairs_within(ctrl, HR_PAGE) < limit)
+		limit = pairs_within(ctrl, HR_PAGE);
+	if (ctrl->io_queues > limit)
+		ctrl->io_queues = limit;
+}
+
+int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got)
+{
+	uint32_t dw0 = 0, nsqa, ncqa;
+	int err;
+
+	if (want == 0 || want > QUEUES_MAX)
+		return -EINVAL;
+	err = say(ctrl, "set features, number of queues", want,
+		  hr_admin_set_feature(ctrl, NVME_FEAT_FID_NUM_QUEUES,
+				       (want - 1) << 16 | (want - 1), &dw0));
+	if (err)
+		return err;
+	nsqa = (dw0 & 0xffff) + 1; /* zero-based; may be more than asked for (5.27.1.5) */
+	ncqa = (dw0 >> 16) + 1;
+	ctrl->io_queues = nsqa < ncqa ? nsqa : ncqa;
+	if (ctrl->io_queues > want)
+		ctrl->io_queues = want;
+	limit_queues(ctrl);
+	*got = ctrl->io_queues;
+	return 0;
+}
+
+static int create_cq(struct hr_ctrl *ctrl, const struct hr_qp *qp, struct hr_bus bus)
+{
+	struct hr_sqe sqe = {
+		.opcode = nvme_admin_create_cq,
+		.prp1 = bus.addr,
+		.cdw10 = (qp->entries - 1u) << 16 | qp->id,
+		.cdw11 = QUEUE_CONTIGUOUS,
+	};
+
+	return say(ctrl, "create I/O CQ", qp->id, hr_admin(ctrl, &sqe, NULL));
+}
+
+static int create_sq(struct hr_ctrl *ctrl, const struct hr_qp *qp, struct hr_bus bus)
+{
+	struct hr_sqe sqe = {
+		.opcode = nvme_admin_create_sq,
+		.prp1 = bus.addr,
+		.cdw10 = (qp->entries - 1u) << 16 | qp->id,
+		.cdw11 = (uint32_t)qp->id << 16 | QUEUE_CONTIGUOUS,
+	};
+
+	return say(ctrl, "create I/O SQ", qp->id, hr_admin(ctrl, &sqe, NULL));
+}
+
+static int delete_queue(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t id)
+{
+	struct hr_sqe sqe = { .opcode = opcode, .cdw10 = id };
+
+	return say(ctrl, hr_opcode_name(opcode, true), id, hr_admin(ctrl, &sqe, NULL));
+}
+
+/* Doorbells and their shadows are laid out alike: SQ 0, CQ 0, SQ 1, CQ 1, ... (5.8). */
+static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_qp *qp)
+{
+	const size_t sq = 2 * (size_t)qp->id * ctrl->doorbell_step, cq = sq + ctrl->doorbell_step;
+	const uintptr_t bar = (uintptr_t)ctrl->transport->worker_bar + HR_DOORBELLS;
+	const uintptr_t shadow = (uintptr_t)ctrl->shadow, event = (uintptr_t)ctrl->event;
+
+	qp->sq_doorbell = (uint32_t *)(bar + sq);
+	qp->cq_doorbell = (uint32_t *)(bar + cq);
+	if (!ctrl->shadow)
+		return;
+	qp->sq_shadow = (uint32_t *)(shadow + sq);
+	qp->cq_shadow = (uint32_t *)(shadow + cq);
+	qp->sq_event = (uint32_t *)(event + sq);
+	qp->cq_event = (uint32_t *)(event + cq);
+}
+
+int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq)
+{
+	int err;
+
+	if (qp->id == 0 || qp->id > ctrl->io_queues || qp->entries > ctrl->max_entries) {
+		hr_error("%s: queue pair %u with %u entries: 1..%u with up to %u are possible",
+			 ctrl->transport->name, qp->id, qp->entries, ctrl->io_queues,
+			 ctrl->max_entries);
+		return -EINVAL;
+	}
+	set_doorbells(ctrl, qp);
+	err = create_cq(ctrl, qp, cq);
+	if (err)
+		return err;
+	err = create_sq(ctrl, qp, sq);
+	if (err)
+		delete_queue(ctrl, nvme_admin_delete_cq, qp->id);
+	return err;
+}
+
+int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id)
+{
+	const int err = delete_queue(ctrl, nvme_admin_delete_sq, id);
+
+	return err ? err : delete_queue(ctrl, nvme_admin_delete_cq, id);
+}
+
+int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
+		       struct hr_bus event_bus)
+{
+	struct hr_sqe sqe = {
+		.opcode = nvme_admin_dbbuf,
+		.prp1 = shadow_bus.addr,
+		.prp2 = event_bus.addr,
+	};
+	char text[80];
+	int err;
+
+	if (!(ctrl->oacs & NVME_CTRL_OACS_DBBUF_CFG))
+		return -ENOTSUP;
+	memset(shadow, 0, HR_PAGE);
+	memset(event, 0, HR_PAGE);
+	err = hr_admin(ctrl, &sqe, NULL);
+	if (err > 0)
+		hr_error("%s: admin doorbell buffer config: %s (%03x)", ctrl->transport->name,
+			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
+	if (err)
+		return err;
+	ctrl->shadow = shadow;
+	ctrl->event = event;
+	limit_queues(ctrl);
+	return 0;
+}

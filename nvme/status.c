@@ -1,0 +1,193 @@
+#include "nvme/status.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <nvme/types.h>
+#include <nvme/util.h>
+
+#define SCT_SHIFT 8
+#define UNKNOWN "Unknown Status"
+
+/* NVMe Base 4.6.1.2.1, figure 94. */
+static enum hr_status_class generic(uint8_t sc)
+{
+	switch (sc) {
+	case NVME_SC_SUCCESS:
+		return HR_STATUS_OK;
+	case NVME_SC_DATA_XFER_ERROR:
+	case NVME_SC_POWER_LOSS:
+	case NVME_SC_INTERNAL:
+	case NVME_SC_ABORT_REQ:
+	case NVME_SC_ABORT_QUEUE:
+	case NVME_SC_CMD_ABORTED_PREMEPT:
+	case NVME_SC_SANITIZE_IN_PROGRESS:
+	case NVME_SC_CMD_INTERRUPTED:
+	case NVME_SC_TRAN_TPORT_ERROR:
+	case NVME_SC_ADMIN_CMD_MEDIA_NOT_READY:
+	case NVME_SC_NS_NOT_READY:
+	case NVME_SC_FORMAT_IN_PROGRESS:
+		return HR_STATUS_RETRY;
+	case NVME_SC_KAT_EXPIRED:
+	case NVME_SC_SANITIZE_FAILED:
+		return HR_STATUS_FATAL;
+	default:
+		return HR_STATUS_NO_RETRY;
+	}
+}
+
+/* 4.6.1.2.2: what another command of ours in progress causes goes away, mistakes do not. */
+static enum hr_status_class command_specific(uint8_t sc)
+{
+	switch (sc) {
+	case NVME_SC_ABORT_LIMIT:
+	case NVME_SC_ASYNC_LIMIT:
+	case NVME_SC_SELF_TEST_IN_PROGRESS:
+		return HR_STATUS_RETRY;
+	default:
+		return HR_STATUS_NO_RETRY;
+	}
+}
+
+/* 4.6.1.2.3: the first three are answers about the data, not about the medium. */
+static enum hr_status_class media(uint8_t sc)
+{
+	switch (sc) {
+	case NVME_SC_COMPARE_FAILED:
+	case NVME_SC_ACCESS_DENIED:
+	case NVME_SC_UNWRITTEN_BLOCK:
+		return HR_STATUS_NO_RETRY;
+	default:
+		return HR_STATUS_MEDIA;
+	}
+}
+
+/* 4.6.1.2.4: this project drives one path, so a namespace that left it is gone. */
+static enum hr_status_class path(uint8_t sc)
+{
+	switch (sc) {
+	case NVME_SC_ANA_INTERNAL_PATH_ERROR:
+	case NVME_SC_ANA_TRANSITION:
+	case NVME_SC_CTRL_PATH_ERROR:
+	case NVME_SC_HOST_PATH_ERROR:
+	case NVME_SC_CMD_ABORTED_BY_HOST:
+		return HR_STATUS_RETRY;
+	case NVME_SC_ANA_PERSISTENT_LOSS:
+	case NVME_SC_ANA_INACCESSIBLE:
+		return HR_STATUS_FATAL;
+	default:
+		return HR_STATUS_NO_RETRY;
+	}
+}
+
+enum hr_status_class hr_status_classify(uint16_t status, bool dnr)
+{
+	const uint8_t sc = (uint8_t)(status & NVME_SC_MASK);
+	enum hr_status_class class;
+
+	switch (status >> SCT_SHIFT) {
+	case NVME_SCT_GENERIC:
+		class = generic(sc);
+		break;
+	case NVME_SCT_CMD_SPECIFIC:
+		class = command_specific(sc);
+		break;
+	case NVME_SCT_MEDIA:
+		class = media(sc);
+		break;
+	case NVME_SCT_PATH:
+		class = path(sc);
+		break;
+	default:
+		class = HR_STATUS_NO_RETRY;
+	}
+	return class == HR_STATUS_RETRY && dnr ? HR_STATUS_NO_RETRY : class;
+}
+
+const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes)
+{
+	const char *text = nvme_status_to_string(status, false);
+	const char *colon;
+
+	/* libnvme's two words for what it does not know; its others are "Name: sentence". */
+	if (!text || !strcmp(text, "unrecognized") || !strcmp(text, "Unknown status"))
+		text = UNKNOWN;
+	colon = strchr(text, ':');
+	snprintf(buffer, bytes, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+	return buffer;
+}
+
+const char *hr_error_name(int error, char *buffer, unsigned bytes)
+{
+	const char *text;
+
+	if (error > 0)
+		return hr_status_name((uint16_t)error, buffer, bytes);
+	text = strerrordesc_np(-error);
+	snprintf(buffer, bytes, "%s", text ? text : "Unknown error");
+	return buffer;
+}
+
+static const char *admin_name(uint8_t opcode)
+{
+	switch (opcode) {
+	case nvme_admin_delete_sq:
+		return "delete I/O SQ";
+	case nvme_admin_create_sq:
+		return "create I/O SQ";
+	case nvme_admin_get_log_page:
+		return "get log page";
+	case nvme_admin_delete_cq:
+		return "delete I/O CQ";
+	case nvme_admin_create_cq:
+		return "create I/O CQ";
+	case nvme_admin_identify:
+		return "identify";
+	case nvme_admin_abort_cmd:
+		return "abort";
+	case nvme_admin_set_features:
+		return "set features";
+	case nvme_admin_get_features:
+		return "get features";
+	case nvme_admin_async_event:
+		return "asynchronous event request";
+	case nvme_admin_dbbuf:
+		return "doorbell buffer config";
+	case nvme_admin_format_nvm:
+		return "format NVM";
+	default:
+		return "unknown command";
+	}
+}
+
+static const char *io_name(uint8_t opcode)
+{
+	switch (opcode) {
+	case nvme_cmd_flush:
+		return "flush";
+	case nvme_cmd_write:
+		return "write";
+	case nvme_cmd_read:
+		return "read";
+	case nvme_cmd_write_uncor:
+		return "write uncorrectable";
+	case nvme_cmd_compare:
+		return "compare";
+	case nvme_cmd_write_zeroes:
+		return "write zeroes";
+	case nvme_cmd_dsm:
+		return "dataset management";
+	case nvme_cmd_verify:
+		return "verify";
+	case nvme_cmd_copy:
+		return "copy";
+	default:
+		return "unknown command";
+	}
+}
+
+const char *hr_opcode_name(uint8_t opcode, bool admin)
+{
+	return admin ? admin_name(opcode) : io_name(opcode);
+}

@@ -1,0 +1,68 @@
+/*
+ * tests/fake/ctrl.h - a controller for driver tests: registers and an admin queue in plain memory.
+ *
+ * It works while the code under test waits (each hr_wait_ns() of the fake clock is a step), so
+ * every timeout is exact and repeats. Knobs make it late, dead, or a liar; nvme/soft is the one
+ * that behaves.
+ */
+#ifndef TESTS_FAKE_CTRL_H
+#define TESTS_FAKE_CTRL_H
+
+#include <nvme/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nvme/ctrl.h"
+
+#define FAKE_PAGES 16u
+#define FAKE_BUS 0x1000000000ull
+#define FAKE_NEVER UINT32_MAX
+
+/* How it spoils the completion of an opcode. */
+enum fake_lie {
+	FAKE_HONEST,
+	FAKE_LOSE,	 /* no completion */
+	FAKE_GENERATION, /* CID of another generation, and no other completion */
+	FAKE_CID,	 /* CID that was never sent */
+	FAKE_SQHD,	 /* SQHD outside of what was submitted */
+	FAKE_SQID,	 /* SQID of another queue */
+	FAKE_FATAL,	 /* CSTS.CFS instead of a completion */
+	FAKE_GONE,	 /* registers read all ones from now on */
+};
+
+struct fake_ctrl {
+	struct hr_transport transport;
+	struct hr_region region;
+	struct hr_ctrl ctrl;
+	struct nvme_id_ctrl id_ctrl; /* what identify returns */
+	struct nvme_id_ns id_ns;
+	uint32_t ready_steps, stop_steps, shutdown_steps; /* or FAKE_NEVER */
+	uint32_t fatal_at_step;				  /* CSTS.CFS then; 0: not */
+	uint32_t gone_at_step;				  /* all ones then; 0: not */
+	uint32_t queues_granted;			  /* Number of Queues, raw dw0 */
+	uint8_t opcode;					  /* which command is spoilt, */
+	enum fake_lie lie;				  /* how, */
+	uint16_t status;				  /* or its status (SCT << 8 | SC) */
+
+	/* What the driver did. */
+	uint32_t steps, commands, seen_count;
+	struct hr_sqe seen[64];
+	uint32_t sq_head, cq_tail, phase, waited, last_cc;
+	uint8_t *bar, *memory;
+};
+
+/* A healthy controller of 4096-byte blocks, CAP.TO 15, MQES 63, and the fake clock, started. */
+void fake_ctrl_init(struct fake_ctrl *fake);
+void fake_ctrl_fini(struct fake_ctrl *fake);
+
+/* hr_ctrl_open() over it. */
+int fake_ctrl_open(struct fake_ctrl *fake);
+
+void fake_ctrl_set32(struct fake_ctrl *fake, uint32_t offset, uint32_t value);
+uint32_t fake_ctrl_get32(const struct fake_ctrl *fake, uint32_t offset);
+void fake_ctrl_set_cap(struct fake_ctrl *fake, uint64_t cap);
+
+/* Opcodes of the commands seen, in order, as text: "06 09 05 01". Valid until the next call. */
+const char *fake_ctrl_trace(const struct fake_ctrl *fake);
+
+#endif
