@@ -12,26 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/objmap.h"
+#include "boot/ssd.h"
 #include "config/config.h"
 #include "gpu/arena.h"
 #include "gpu/backend.h"
 #include "gpu/pipeline.h"
-#include "nvme/blk.h"
-#include "nvme/ctrl.h"
-
-struct hr_ssd {
-	const struct hr_config_ssd *config;
-	struct hr_transport transport;
-	struct hr_ctrl ctrl;
-	struct hr_ns ns;
-	struct hr_nvme_blk disk; /* the host's own queue pair: object map, flush, self-tests */
-	struct hr_store store;
-	void *memory; /* of admin queues, disk and store: one block per ssd, page aligned */
-	struct hr_region region; /* the part of it that the controller reaches */
-	uint32_t next_queue;	 /* next free I/O queue identifier */
-	bool has_store;
-};
 
 /* How far bring-up goes. */
 enum hr_stage {

@@ -1,0 +1,226 @@
+#include "boot/ssd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "boot/log.h"
+#include "nvme/status.h"
+
+#define DISK_QUEUE 1u
+
+enum step { STEP_TRANSPORT = 1, STEP_MEMORY, STEP_WINDOW, STEP_CTRL, STEP_DISK };
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + HR_PAGE - 1) & ~((size_t)HR_PAGE - 1);
+}
+
+size_t hr_ssd_dma_bytes(const struct hr_ssd *ssd)
+{
+	return ssd->region.bytes;
+}
+
+size_t hr_ssd_map_bytes(const struct hr_ssd *ssd)
+{
+	uint32_t capacity = ssd->store.capacity;
+
+	if (!ssd->has_store)
+		return 0;
+	return round_up(capacity * sizeof(struct hr_object)) + hr_store_io_bytes(capacity);
+}
+
+/* Anonymous pages: zeroed, page aligned, and returned to the system at once when freed. */
+static int take_pages(size_t bytes, void **memory)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED) {
+		hr_error("cannot get %zu bytes of memory: %s", bytes, strerror(errno));
+		return -ENOMEM;
+	}
+	*memory = pages;
+	return 0;
+}
+
+static int take_memory(struct hr_ssd *ssd)
+{
+	size_t bytes = HR_CTRL_ADMIN_BYTES + round_up(hr_nvme_blk_bytes());
+	int err = take_pages(bytes, &ssd->memory);
+
+	if (err)
+		return err;
+	err = hr_region_init_host(&ssd->region, "ssd", ssd->memory, bytes);
+	if (err) {
+		hr_error("%s: no I/O addresses left for %zu bytes", ssd->transport.name, bytes);
+		munmap(ssd->memory, bytes);
+		return err;
+	}
+	ssd->steps = STEP_MEMORY;
+	return 0;
+}
+
+static int open_window(struct hr_ssd *ssd)
+{
+	int err = ssd->transport.ops->map(&ssd->transport, &ssd->region);
+	char name[96];
+
+	if (err) {
+		hr_error("%s: cannot map %zu bytes for DMA: %s", ssd->transport.name,
+			 ssd->region.bytes, hr_error_name(err, name, sizeof name));
+		return err;
+	}
+	ssd->steps = STEP_WINDOW;
+	return 0;
+}
+
+/* Largest power of two that one command may move. */
+static uint32_t chunk_bytes(uint32_t max_transfer)
+{
+	uint32_t chunk = HR_CHUNK_MAX;
+
+	while (chunk > max_transfer && chunk > HR_PAGE)
+		chunk /= 2;
+	return chunk;
+}
+
+static int open_ctrl(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries)
+{
+	int err = hr_ctrl_open(&ssd->ctrl, &ssd->transport, &ssd->region, 0);
+
+	if (err)
+		return err;
+	ssd->steps = STEP_CTRL;
+	err = hr_ctrl_identify_ns(&ssd->ctrl, nsid, &ssd->ns);
+	if (err)
+		return err;
+	err = hr_ctrl_set_queues(&ssd->ctrl, HR_SSD_QUEUES_WANTED, &ssd->queues);
+	if (err)
+		return err;
+	ssd->queue_entries =
+		queue_entries < ssd->ctrl.max_entries ? queue_entries : ssd->ctrl.max_entries;
+	ssd->chunk_bytes = chunk_bytes(ssd->ctrl.max_transfer);
+	return 0;
+}
+
+static int open_disk(struct hr_ssd *ssd)
+{
+	int err = hr_nvme_blk_open(&ssd->disk, &ssd->ctrl, &ssd->ns, DISK_QUEUE, &ssd->region,
+				   HR_CTRL_ADMIN_BYTES, ssd->timeout_ns);
+
+	if (err)
+		return err;
+	ssd->next_queue = DISK_QUEUE + 1;
+	ssd->steps = STEP_DISK;
+	return 0;
+}
+
+int hr_ssd_up(struct hr_ssd *ssd, const char *device, uint32_t nsid, uint32_t queue_entries,
+	      uint64_t timeout_ns)
+{
+	char message[HR_LOG_LINE_MAX];
+	int err;
+
+	memset(ssd, 0, sizeof *ssd);
+	ssd->timeout_ns = timeout_ns;
+	err = hr_transport_open(&ssd->transport, device, message);
+	if (err) {
+		hr_error("%s", message);
+		return err;
+	}
+	ssd->steps = STEP_TRANSPORT;
+	err = take_memory(ssd);
+	if (!err)
+		err = open_window(ssd);
+	if (!err)
+		err = open_ctrl(ssd, nsid, queue_entries);
+	if (!err)
+		err = open_disk(ssd);
+	if (err)
+		hr_ssd_down(ssd);
+	return err;
+}
+
+int hr_ssd_disable(struct hr_ssd *ssd)
+{
+	int err = 0;
+
+	if (ssd->steps >= STEP_CTRL) {
+		err = hr_ctrl_disable(&ssd->ctrl);
+		ssd->steps = STEP_WINDOW;
+	}
+	/* A device that is gone moves no data either. */
+	return err == -ENODEV ? 0 : err;
+}
+
+/* Make the controller forget our memory. False: it might still write there. */
+static bool quiesce(struct hr_ssd *ssd)
+{
+	if (ssd->failed)
+		return hr_ssd_disable(ssd) == 0;
+	if (ssd->steps >= STEP_DISK)
+		hr_nvme_blk_close(&ssd->disk);
+	if (ssd->steps >= STEP_CTRL && hr_ctrl_close(&ssd->ctrl) != 0)
+		return hr_ssd_disable(ssd) == 0;
+	return true;
+}
+
+void hr_ssd_down(struct hr_ssd *ssd)
+{
+	bool quiet = quiesce(ssd);
+
+	if (ssd->steps >= STEP_WINDOW && quiet)
+		ssd->transport.ops->unmap(&ssd->transport, &ssd->region);
+	if (!quiet)
+		hr_warn("%s: does not stop; its %zu bytes of memory stay allocated",
+			ssd->transport.name, ssd->region.bytes);
+	if (ssd->steps >= STEP_TRANSPORT)
+		ssd->transport.ops->close(&ssd->transport);
+	if (ssd->steps >= STEP_MEMORY && quiet)
+		munmap(ssd->memory, ssd->region.bytes);
+	free(ssd->store_memory);
+	memset(ssd, 0, sizeof *ssd);
+}
+
+int hr_ssd_open_store(struct hr_ssd *ssd)
+{
+	uint8_t *page = aligned_alloc(HR_PAGE, HR_PAGE);
+	uint32_t capacity;
+	size_t objects;
+	int err;
+
+	if (!page)
+		return -ENOMEM;
+	err = hr_store_probe(&ssd->disk.blk, &capacity, page);
+	free(page);
+	if (err)
+		return err;
+	objects = round_up(capacity * sizeof(struct hr_object));
+	ssd->store_memory = aligned_alloc(HR_PAGE, round_up(objects + hr_store_io_bytes(capacity)));
+	if (!ssd->store_memory)
+		return -ENOMEM;
+	err = hr_store_open(&ssd->store, &ssd->disk.blk, ssd->store_memory, capacity,
+			    (uint8_t *)ssd->store_memory + objects);
+	if (err) {
+		free(ssd->store_memory);
+		ssd->store_memory = NULL;
+	}
+	ssd->has_store = err == 0;
+	return err;
+}
+
+int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force)
+{
+	uint8_t *io = aligned_alloc(HR_PAGE, round_up(hr_store_io_bytes(capacity)));
+	int err;
+
+	if (!io) {
+		hr_error("%s: cannot get %zu bytes of memory", ssd->transport.name,
+			 hr_store_io_bytes(capacity));
+		return -ENOMEM;
+	}
+	err = hr_store_format(&ssd->disk.blk, capacity, force, io);
+	free(io);
+	return err;
+}

@@ -1,0 +1,70 @@
+/*
+ * boot/ssd.h - one ssd from its device string: transport, controller, namespace, queues, the host's
+ * own disk over one queue pair, and the object store on it.
+ *
+ * What the controller may reach is one block of memory per ssd (admin queues, the disk's rings and
+ * bounce buffers); the object map lies beside it. All of it is taken in hr_ssd_up() and
+ * hr_ssd_open_store(), nothing later.
+ */
+#ifndef BOOT_SSD_H
+#define BOOT_SSD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache/objmap.h"
+#include "nvme/blk.h"
+#include "nvme/ctrl.h"
+#include "nvme/transport.h"
+
+#define HR_SSD_QUEUES_WANTED 256u /* I/O queue pairs asked for; a controller may grant fewer */
+
+struct hr_ssd {
+	struct hr_transport transport;
+	struct hr_ctrl ctrl;
+	struct hr_ns ns;
+	struct hr_nvme_blk disk; /* the host's own queue pair: object map, flush, self-tests */
+	struct hr_store store;	 /* valid when has_store */
+	bool has_store;
+	bool failed;		 /* a command was lost or a queue broke: disable before freeing */
+	void *memory;		 /* of admin queues and disk, page aligned */
+	struct hr_region region; /* the same, as the controller reaches it */
+	void *store_memory;	 /* objects and io of the store */
+	uint32_t queues;	 /* I/O queue pairs granted */
+	uint32_t next_queue;	 /* next free I/O queue identifier */
+	uint32_t queue_entries;	 /* of each I/O queue: as asked for, at most CAP.MQES + 1 */
+	uint32_t chunk_bytes;	 /* largest command: power of two, HR_PAGE..HR_CHUNK_MAX */
+	uint64_t timeout_ns;	 /* deadline of an I/O command */
+	unsigned steps;		 /* of bring-up, done; hr_ssd_down() undoes them in reverse */
+};
+
+/*
+ * Bring up namespace nsid of the controller that `device` names, up to the open disk. On error
+ * everything is down again and the reason is logged.
+ * Returns 0, or as hr_transport_open(), hr_ctrl_open(), hr_ctrl_identify_ns(); -ENOMEM.
+ */
+int hr_ssd_up(struct hr_ssd *ssd, const char *device, uint32_t nsid, uint32_t queue_entries,
+	      uint64_t timeout_ns);
+
+/*
+ * Take it down: orderly shutdown, or when it has failed, disable, before its memory is freed. Does
+ * nothing to an ssd that is all zero.
+ */
+void hr_ssd_down(struct hr_ssd *ssd);
+
+/* Open the object store. As hr_store_open(); what is wrong is logged. */
+int hr_ssd_open_store(struct hr_ssd *ssd);
+
+/* Write an empty store for `capacity` objects; force as in hr_store_format(). Leaves it closed. */
+int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force);
+
+/* Stop the controller at once: nothing of it is in flight when this returns 0. hr_ssd_down() only
+ * frees from here on. */
+int hr_ssd_disable(struct hr_ssd *ssd);
+
+/* Bytes of host memory it holds: for the controller, and for the object map. */
+size_t hr_ssd_dma_bytes(const struct hr_ssd *ssd);
+size_t hr_ssd_map_bytes(const struct hr_ssd *ssd);
+
+#endif
