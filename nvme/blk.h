@@ -13,12 +13,13 @@
 #include <stdint.h>
 
 #include "nvme/ctrl.h"
+#include "nvme/prp.h"
 
 struct hr_blk;
 
 struct hr_blk_ops {
 	int (*read)(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes);
-	/* Durable on return only with fua; fua is honoured by a flush where the disk needs it. */
+	/* With fua, these blocks are durable on return. Blocks written without are after flush(). */
 	int (*write)(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua);
 	/* Everything written before is durable on return. */
 	int (*flush)(struct hr_blk *blk);
@@ -37,29 +38,46 @@ struct hr_blk {
 /*
  * Synchronous I/O over one queue pair of a controller, several commands in flight, through bounce
  * buffers. Never allocates: everything lies in `region` [offset, offset + hr_nvme_blk_bytes()).
+ *
+ * A transfer is cut into chunks that may be executed in any order; when one fails, the others may or
+ * may not have been. A status that says "try again" is obeyed HR_BLK_RETRIES times with growing
+ * pauses. After a lost completion, a broken queue, or the loss of the device the disk is dead: the
+ * controller may still write to its buffers, so every call returns that error until it is closed
+ * and opened anew.
  */
 #define HR_BLK_ENTRIES 16u
 #define HR_BLK_CHUNK (256u << 10) /* bytes of one bounce buffer */
 #define HR_BLK_BUFFERS 8u
+#define HR_BLK_RETRIES 4u
 
 struct hr_nvme_blk {
 	struct hr_blk blk;
 	struct hr_ctrl *ctrl;
 	struct hr_ns ns;
 	struct hr_qp qp;
-	uint8_t *buffer[HR_BLK_BUFFERS];
-	struct {
-		uint64_t prp1, prp2, list;
-	} prp[HR_BLK_BUFFERS];
 	uint32_t chunk; /* min(HR_BLK_CHUNK, controller's maximum) */
+	int dead;	/* 0, or what every call returns from now on */
+	struct {
+		uint8_t *data;
+		struct hr_prp prp;
+		size_t at; /* what it is used for: bytes from the start of the transfer, */
+		uint32_t bytes, tries;
+	} buffer[HR_BLK_BUFFERS];
 };
 
+/* Bytes of memory a disk needs, page aligned, in a mapped region that the CPU can reach. */
 size_t hr_nvme_blk_bytes(void);
 
-/* Create queue pair `id` and the disk over it. timeout_ns is the deadline of each command. */
+/*
+ * Create queue pair `id` and the disk over it; its name is the transport's until the owner sets
+ * another. timeout_ns is the deadline of each command. Errors of hr_ctrl_create_qp(); -EINVAL:
+ * memory not page aligned, out of the region, or timeout 0.
+ */
 int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struct hr_ns *ns,
 		     uint16_t id, const struct hr_region *region, size_t offset,
 		     uint64_t timeout_ns);
+
+/* Delete the queue pair; the memory is the caller's again. Errors of hr_ctrl_delete_qp(). */
 int hr_nvme_blk_close(struct hr_nvme_blk *disk);
 
 #endif

@@ -81,6 +81,11 @@ static int wait_csts(const struct hr_ctrl *ctrl, const struct csts_wait *wait)
 	}
 }
 
+static bool has_crto(uint64_t cap)
+{
+	return NVME_CAP_CRMS(cap) & NVME_CAP_CRWMS;
+}
+
 static int wait_ready(const struct hr_ctrl *ctrl, uint32_t want, bool fatal_ends)
 {
 	const uint64_t units = ctrl->ready_timeout_ns / TIMEOUT_UNIT_NS;
@@ -95,8 +100,8 @@ static int wait_ready(const struct hr_ctrl *ctrl, uint32_t want, bool fatal_ends
 		.fatal_ends = fatal_ends,
 	};
 
-	snprintf(limit, sizeof(limit), "%s %u",
-		 units > NVME_CAP_TO(ctrl->cap) ? "CRTO.CRWMT" : "CAP.TO", (unsigned)units);
+	snprintf(limit, sizeof(limit), "%s %u", has_crto(ctrl->cap) ? "CRTO.CRWMT" : "CAP.TO",
+		 (unsigned)units);
 	return wait_csts(ctrl, &wait);
 }
 
@@ -105,7 +110,7 @@ static uint64_t ready_timeout(const struct hr_transport *t, uint64_t cap)
 {
 	uint64_t units = NVME_CAP_TO(cap);
 
-	if (NVME_CAP_CRMS(cap) & NVME_CAP_CRWMS) {
+	if (has_crto(cap)) {
 		const uint64_t crwmt = NVME_CRTO_CRWMT(hr_reg_read32(t, NVME_REG_CRTO));
 
 		units = crwmt > units && crwmt != NVME_CRTO_CRWMT(GONE) ? crwmt : units;

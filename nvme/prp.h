@@ -1,0 +1,40 @@
+/*
+ * nvme/prp.h - physical region pages of a buffer that never moves: built once, used for any length.
+ *
+ * Spec: NVMe Base 2.0, 4.1.1. The buffer is page aligned, so every entry has offset 0. PRP2 depends
+ * on the length of the transfer: nothing for one page, the second page for two, the list for more.
+ * A list describes at most HR_CHUNK_MAX, so it is one page and needs no chaining.
+ */
+#ifndef NVME_PRP_H
+#define NVME_PRP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/limits.h"
+#include "gpu/worker.h"
+#include "nvme/region.h"
+
+struct hr_prp {
+	uint64_t first;	 /* bus address of page 0 */
+	uint64_t second; /* of page 1 */
+	uint64_t list;	 /* of the list that holds pages 1, 2, ... */
+};
+
+/* PRP2 of a transfer of `bytes` (1..the buffer's size) from the start of the buffer. */
+HR_BOTH uint64_t hr_prp2(const struct hr_prp *prp, uint32_t bytes)
+{
+	if (bytes <= HR_PAGE)
+		return 0;
+	return bytes <= 2 * HR_PAGE ? prp->second : prp->list;
+}
+
+/*
+ * PRPs of [offset, offset + bytes) of data; the list is written to one page at list_offset of lists,
+ * which the CPU can reach. lists may be NULL when bytes is at most two pages. Host side.
+ * offset and list_offset are page aligned, bytes is 1..HR_CHUNK_MAX.
+ */
+void hr_prp_build(struct hr_prp *prp, const struct hr_region *data, size_t offset, uint32_t bytes,
+		  const struct hr_region *lists, size_t list_offset);
+
+#endif
