@@ -39,7 +39,7 @@ again = $(MAKE) --no-print-directory -k $(if $(filter -j% --jobserver%,$(MAKEFLA
 libs_a := -l:libconfig.a -l:libnvme.a -l:libjson-c.a -l:libpciaccess.a -l:libz.a
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
 	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings $(if $(FUZZ),,-Wno-tsan)
-cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread -ffile-prefix-map=$(CURDIR)/= \
+cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread -ffile-prefix-map=$(CURDIR)=. \
 	$(warnings) $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
@@ -195,7 +195,7 @@ lint-cppcheck:
 
 lint-shell:
 	$(call say,LINT,shellcheck)
-	$(Q)shellcheck -x $(shell find tests .ci -name '*.sh') .ci/run
+	$(Q)shellcheck -x -S info $(shell find tests .ci -name '*.sh') .ci/run
 
 lint-arrows lint-headers lint-functions: lint-%: tests/lint/%.sh
 	$(call say,LINT,$<)

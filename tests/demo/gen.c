@@ -121,7 +121,8 @@ static void generate_lineitem(const char *dir, uint64_t seed, uint64_t rows)
 		}
 		uint32_t quantity = between(&r, 1, 50), key = between(&r, 1, PART_KEYS);
 		uint32_t discount = between(&r, 0, 10), shipdate = order_date + between(&r, 1, 121);
-		uint64_t price = quantity * (90000u + key / 10 % 20001 + 100 * (key % 1000));
+		uint64_t price =
+			(uint64_t)quantity * (90000u + key / 10 % 20001 + 100 * (key % 1000));
 
 		put(shipdates, &shipdate, sizeof shipdate);
 		put(discounts, &discount, sizeof discount);

@@ -1,0 +1,46 @@
+#!/bin/bash
+# What the binary is made of: shared libraries, size, no builder's paths.
+# Environment: HEADRACE, the binary under test.
+set -uo pipefail
+
+count=0
+# check NAME COMMAND...: one TAP line; what the command printed explains a failure
+check() {
+    local name=$1 said
+    shift
+    count=$((count + 1))
+    if said=$("$@" 2>&1); then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name"
+        sed 's/^/# /' <<<"$said"
+    fi
+}
+
+libraries() {
+    local others
+    others=$(ldd "$HEADRACE" | awk '{ print $1 }' |
+        grep -vE '^(linux-vdso\.so\.1|libc\.so\.6|libm\.so\.6|/lib64/ld-linux-x86-64\.so\.2)$')
+    [ -z "$others" ] || { echo "linked with: $others"; return 1; }
+}
+
+small() {
+    local bytes
+    bytes=$(stat -c %s "$HEADRACE")
+    [ "$bytes" -lt $((8 << 20)) ] || { echo "$bytes bytes"; return 1; }
+}
+
+no_paths() {
+    ! grep -aoF "$PWD" "$HEADRACE" | head -n 3 | grep .
+}
+
+# Sanitizer builds bring their run time libraries and are larger.
+if ldd "$HEADRACE" 2>/dev/null | grep -qE 'lib(asan|tsan|ubsan)'; then
+    echo "ok 1 # SKIP sanitizer build"
+    count=1
+else
+    check "only libc, libm and the loader are linked dynamically" libraries
+    check "the binary is under 8 MiB" small
+    check "the binary carries no path of its builder" no_paths
+fi
+echo "1..$count"

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Check the results of the demo with programs that share nothing with headrace.
+
+Usage: verify.py DIR CONFIG RUN.json
+
+  q6        sqlite3 over lineitem.csv
+  nearest   python3, the query taken from the text of the configuration
+  bf16      python3, rounding by its definition: nearest, ties to even
+  checksum  rhash
+
+Prints a table; exit status 1 when a result differs.
+"""
+
+import array
+import json
+import operator
+import re
+import subprocess
+import sys
+
+DIMENSIONS = 128
+NEAREST = 10
+
+Q6 = """\
+CREATE TABLE lineitem (l_shipdate TEXT, l_discount INT, l_quantity INT, l_extendedprice INT);
+.mode csv
+.import --skip 1 {csv} lineitem
+SELECT SUM(l_extendedprice * l_discount), COUNT(*) FROM lineitem
+  WHERE l_shipdate >= '1994-01-01' AND l_shipdate < '1995-01-01'
+    AND l_discount BETWEEN 5 AND 7 AND l_quantity < 24;
+"""
+
+
+def load(path, typecode):
+    values = array.array(typecode)
+    with open(path, "rb") as file:
+        values.frombytes(file.read())
+    return values
+
+
+def q6(directory):
+    """Revenue in units of 1/10000 (cents times hundredths), and the rows that qualify."""
+    script = Q6.format(csv=f"{directory}/lineitem.csv")
+    done = subprocess.run(["sqlite3", ":memory:"], input=script, capture_output=True, text=True, check=True)
+    revenue, rows = done.stdout.strip().split(",")
+    return int(revenue), int(rows)
+
+
+def nearest(directory, config):
+    """(row, score) of the best rows, best first; of equal scores the lower row."""
+    with open(config, encoding="utf-8") as file:
+        query = [float(number) for number in re.search(r"query\s*=\s*\[([^]]*)\]", file.read())[1].split(",")]
+    matrix = load(f"{directory}/embeddings.f32", "f")
+    scores = []
+    for start in range(0, len(matrix), DIMENSIONS):
+        score = sum(map(operator.mul, query, matrix[start : start + DIMENSIONS]))
+        scores.append((-score, start // DIMENSIONS))
+    return [(row, -score) for score, row in sorted(scores)[:NEAREST]]
+
+
+def bf16(directory):
+    """The whole converted object, as it should be."""
+    halves = load(f"{directory}/weights.f32", "H")
+    low, high = halves[0::2], halves[1::2]
+    result = array.array("H", high)
+    for i, (rest, number) in enumerate(zip(low, high)):
+        if number & 0x7F80 == 0x7F80 and (number & 0x7F or rest):
+            result[i] = number | 0x40  # NaN: made quiet, the rest of the payload is cut
+        elif rest > 0x8000 or (rest == 0x8000 and number & 1):
+            result[i] = number + 1
+    return result.tobytes()
+
+
+def crc32c(path):
+    done = subprocess.run(["rhash", "--crc32c", "--printf=%{crc32c}", path], capture_output=True, text=True, check=True)
+    return done.stdout.strip().lower()
