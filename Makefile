@@ -103,7 +103,8 @@ $(units:%=%.ok): %.ok: %
 
 $(clis): $(B)/%.ok: %.sh $(B)/headrace
 	$(call say,TEST,$(<) ($(B)))
-	$(Q)mkdir -p $(@D) && $(call test,300,env HEADRACE=$(abspath $(B)/headrace) bash $<)
+	$(Q)rm -rf $(basename $@).tmp && mkdir -p $(basename $@).tmp && $(call test,300,env \
+		HEADRACE=$(abspath $(B)/headrace) SCRATCH=$(abspath $(basename $@).tmp) bash $<)
 
 # Programs of the demo and the bench.
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c))
@@ -197,15 +198,16 @@ lint-shell:
 	$(call say,LINT,shellcheck)
 	$(Q)shellcheck -x -S info $(shell find tests .ci -name '*.sh') .ci/run
 
-lint-arrows lint-headers lint-functions: lint-%: tests/lint/%.sh
+lint_scripts := $(patsubst tests/lint/%.sh,lint-%,$(wildcard tests/lint/*.sh))
+$(lint_scripts): lint-%: tests/lint/%.sh
 	$(call say,LINT,$<)
 	$(Q)$<
 
-lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell lint-arrows lint-headers lint-functions \
+lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scripts) \
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
 .PHONY: all deps check check-unit check-cli demo bench fuzz fuzz-run lint lint-run lint-format \
-	lint-cppcheck lint-shell lint-arrows lint-headers lint-functions clean
+	lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

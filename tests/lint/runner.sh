@@ -1,0 +1,86 @@
+#!/bin/bash
+# tests/fake/runner.c reports every way to fail: tests that fail on purpose are built with it and the
+# thread sanitizer, and what it says about each is compared with what it must say.
+set -euo pipefail
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/tests.c" <<'EOF'
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int ready, shared;
+
+static void setup(void)
+{
+	ready = 1;
+}
+
+static void *count(void *unused)
+{
+	for (int i = 0; i < 1000; i++)
+		shared++;
+	return unused;
+}
+
+static void *assert_in_thread(void *unused)
+{
+	cr_assert(0);
+	return unused;
+}
+
+static void in_thread(void *(*body)(void *))
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, body, NULL);
+	if (body == count)
+		count(NULL);
+	pthread_join(thread, NULL);
+}
+
+TestSuite(t, .timeout = 20, .init = setup);
+Test(t, passes) { cr_assert(ready); cr_expect_str_eq("a", "a"); }
+Test(t, raises, .signal = SIGTERM) { raise(SIGTERM); }
+Test(t, exits, .exit_code = 3) { _exit(3); }
+Test(t, is_skipped) { cr_skip_test("not here"); }
+Test(t, is_disabled, .disabled = true) { cr_assert(0); }
+Test(t, bad_assert) { cr_assert_eq(1, 2); }
+Test(t, bad_expect) { cr_expect_str_eq("a", "b"); cr_expect(1); }
+Test(t, bad_in_thread) { in_thread(assert_in_thread); }
+Test(t, bad_fini, .fini = abort) { }
+Test(t, crash) { raise(SIGKILL); }
+Test(t, hang, .timeout = 0.3) { sleep(30); }
+Test(t, race) { in_thread(count); }
+Test(t, does_not_raise, .signal = SIGTERM) { }
+Test(t, does_not_exit, .exit_code = 3) { }
+EOF
+
+cat >"$dir/want" <<'EOF'
+[====] Skipped: 2
+[====] Synthesis: Tested: 12 | Passing: 3 | Failing: 9 | Crashing: 3
+[FAIL] t::bad_assert: assertion failed
+[FAIL] t::bad_expect: assertion failed
+[FAIL] t::bad_fini: crashed: signal 6
+[FAIL] t::bad_in_thread: assertion failed
+[FAIL] t::crash: crashed: signal 9
+[FAIL] t::does_not_exit: exit status 0
+[FAIL] t::does_not_raise: exit status 0
+[FAIL] t::hang: timed out
+[FAIL] t::race: exit status 66
+[SKIP] not here
+EOF
+
+gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -o "$dir/tests" "$dir/tests.c" tests/fake/runner.c
+! "$dir/tests" >"$dir/log" 2>&1 || { echo "runner.sh: failing tests, but exit status 0"; exit 1; }
+grep -E '^\[(FAIL|SKIP|====)' "$dir/log" | LC_ALL=C sort >"$dir/got"
+diff -u "$dir/want" "$dir/got"
+
+# Only what passes: exit status 0.
+"$dir/tests" --filter 't/passes' >"$dir/log" 2>&1
+# Nothing at all is not a pass.
+! "$dir/tests" --filter 't/none' >"$dir/log" 2>&1
