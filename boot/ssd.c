@@ -183,6 +183,41 @@ void hr_ssd_down(struct hr_ssd *ssd)
 	memset(ssd, 0, sizeof *ssd);
 }
 
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_region *region,
+		     size_t offset, void *table)
+{
+	size_t cq = offset + hr_qp_sq_bytes(ssd->queue_entries);
+	struct hr_qp_memory memory = { (uint8_t *)region->worker + offset,
+				       (uint8_t *)region->worker + cq, table };
+	char name[96];
+	int err = -ENOTSUP;
+
+	if (ssd->next_queue <= ssd->queues)
+		err = hr_qp_init(qp, (uint16_t)ssd->next_queue, ssd->queue_entries, &memory,
+				 ssd->timeout_ns);
+	if (!err)
+		err = hr_ctrl_create_qp(&ssd->ctrl, qp, hr_region_bus(region, offset),
+					hr_region_bus(region, cq));
+	if (err) {
+		hr_error("%s: cannot create I/O queue pair %u of %u: %s", ssd->transport.name,
+			 ssd->next_queue, ssd->queues, hr_error_name(err, name, sizeof name));
+		return err;
+	}
+	ssd->next_queue++;
+	return 0;
+}
+
+int hr_ssd_delete_qps(struct hr_ssd *ssd)
+{
+	while (!ssd->failed && ssd->next_queue > DISK_QUEUE + 1) {
+		if (hr_ctrl_delete_qp(&ssd->ctrl, (uint16_t)(ssd->next_queue - 1)) != 0)
+			ssd->failed = true;
+		else
+			ssd->next_queue--;
+	}
+	return ssd->failed ? hr_ssd_disable(ssd) : 0;
+}
+
 int hr_ssd_open_store(struct hr_ssd *ssd)
 {
 	uint8_t *page = aligned_alloc(HR_PAGE, HR_PAGE);

@@ -59,6 +59,18 @@ int hr_ssd_open_store(struct hr_ssd *ssd);
 /* Write an empty store for `capacity` objects; force as in hr_store_format(). Leaves it closed. */
 int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force);
 
+/*
+ * Create the next I/O queue pair, of queue_entries, for a worker: both rings at `offset` of region
+ * (hr_plan_ring_bytes(), page aligned, zeroed, mapped), its table at `table`. As
+ * hr_ctrl_create_qp(); -ENOTSUP: no identifier left. What is wrong is logged.
+ */
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_region *region,
+		     size_t offset, void *table);
+
+/* Delete all of them, or disable the controller when that fails or the ssd has failed. 0, or an
+ * error: the controller may still use their memory. */
+int hr_ssd_delete_qps(struct hr_ssd *ssd);
+
 /* Stop the controller at once: nothing of it is in flight when this returns 0. hr_ssd_down() only
  * frees from here on. */
 int hr_ssd_disable(struct hr_ssd *ssd);

@@ -1,10 +1,12 @@
 /*
  * boot/stages.h - the appliance as one struct, brought up stage by stage and down in reverse.
  *
- *   config -> backends -> controllers -> stores -> partition -> pipelines
+ *   backends -> controllers -> stores -> objects -> partition -> memory -> sinks -> queues
  *
- * Each stage prints one line at the log level it is asked for. After the last one the appliance is
- * sealed: nothing is allocated until it is unsealed by the way down (a test build traps malloc).
+ * Nothing is written to a disk before the partition is known to fit. (On a memory-backed ssd, which
+ * is blank each time, `stores` makes a store and the objects that the configuration names.) After
+ * the last stage the appliance is sealed: nothing is allocated until it is unsealed for the way
+ * down; a test build traps malloc.
  */
 #ifndef BOOT_STAGES_H
 #define BOOT_STAGES_H
@@ -20,28 +22,68 @@
 
 /* How far bring-up goes. */
 enum hr_stage {
-	HR_STAGE_CONFIG,
+	HR_STAGE_NONE,
 	HR_STAGE_BACKENDS,
 	HR_STAGE_CONTROLLERS,
-	HR_STAGE_STORES,
+	HR_STAGE_STORES,    /* open where there is one */
+	HR_STAGE_OBJECTS,   /* sources found, sizes and tiles known */
 	HR_STAGE_PARTITION, /* laid out and checked, nothing allocated: `headrace check` */
-	HR_STAGE_MEMORY,    /* allocated and mapped */
-	HR_STAGE_PIPELINES, /* queue pairs created, pipelines ready to launch */
+	HR_STAGE_MEMORY,    /* allocated, mapped into the controllers */
+	HR_STAGE_SINKS,	    /* sink objects created, or found to be resumed */
+	HR_STAGE_QUEUES,    /* queue pairs created, pipelines ready to launch */
 	HR_STAGES,
+};
+
+/* A source as it was found. */
+struct hr_run_source {
+	uint64_t id; /* of the object; 0 while it is the sink of an earlier pipeline not yet made */
+	uint64_t bytes;
+	int from;	/* index of the run whose sink it is, or -1 */
+	uint32_t queue; /* index in hr_run.ssd: which queue pair of a worker reaches it */
+	uint32_t tile_bytes;
+};
+
+enum hr_outcome {
+	HR_RUN_WAITING,
+	HR_RUN_DONE,
+	HR_RUN_COMPLETE, /* the sink was there already, whole, from this very pipeline */
+	HR_RUN_INTERRUPTED,
+	HR_RUN_FAILED,
+};
+
+/* Part indices in the gpu's partition; -1: not needed. */
+struct hr_run_parts {
+	int pipe, slots, args, states, records, result, status, read_qps, write_qps, read_tables,
+		write_tables, chunks, prps, sink_rings, sink_tiles;
+	int source_rings[HR_SOURCES_MAX]; /* per distinct ssd */
+	int source_tiles[HR_SOURCES_MAX];
 };
 
 /* A pipeline between configuration and worker code. */
 struct hr_run {
 	const struct hr_config_pipeline *config;
-	struct hr_pipe *pipe; /* in control memory, as the CPU sees it */
-	struct hr_object *source[HR_SOURCES_MAX];
-	struct hr_object *sink;
-	uint32_t ssds[HR_SOURCES_MAX]; /* distinct ssds of the sources */
-	uint32_t ssd_count;
+	bool selected;
+	/* From `objects`. */
+	struct hr_run_source source[HR_SOURCES_MAX];
+	uint32_t ssd[HR_SOURCES_MAX]; /* distinct ssds of the sources */
+	uint32_t ssds;
 	uint64_t tiles;
-	int part_pipe, part_slots, part_args, part_states, part_records, part_result, part_status;
-	int part_qps, part_tiles_in, part_tiles_out, part_prps, part_chunks, part_rings,
-		part_tables;
+	uint64_t sink_bytes;
+	uint32_t sink_tile_bytes;
+	/* From `partition`. */
+	struct hr_run_parts part;
+	/* From `sinks`. */
+	uint64_t sink_id;
+	uint64_t fingerprint; /* of what is written: tag of the sink object */
+	uint64_t first_tile;
+	/* From `queues`. */
+	struct hr_pipe *pipe; /* in control memory, as the CPU sees it */
+	/* From running it. */
+	enum hr_outcome outcome;
+	int error;
+	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker reported it */
+	uint64_t started_ns, ended_ns;
+	uint64_t durable_tiles; /* of the sink */
 };
 
 struct hr_appliance {
@@ -49,9 +91,62 @@ struct hr_appliance {
 	struct hr_ssd ssd[HR_SSDS_MAX];
 	struct hr_backend backend[HR_GPUS_MAX];
 	struct hr_partition partition[HR_GPUS_MAX]; /* one per gpu */
+	struct hr_region region[HR_GPUS_MAX][HR_PLACES];
+	uint32_t mapped[HR_GPUS_MAX]; /* bit per ssd: region[HR_PLACE_HOST] is mapped into it */
+	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	struct hr_run run[HR_PIPELINES_MAX];
-	enum hr_stage up; /* stages that are up; way down starts here */
-	int exit_code;	  /* of the first failure */
+	uint32_t min_blocks; /* that backends must offer, besides what pipelines need */
+	bool stuck; /* a controller does not stop: memory it may still write to is never freed */
+	bool stores_optional; /* a corrupt store is no reason to stop (self-test) */
+	enum hr_stage up;     /* last stage that is up */
 };
+
+/*
+ * An appliance for a configuration that has been read into app->config: all else zeroed, all
+ * pipelines selected, or the one of that name. -ENOENT, with a message, when there is none.
+ */
+int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
+
+/*
+ * Up to and including stage `last`. On error everything is down again, the reason is logged, and the
+ * value says what kind it is: -EINVAL: a mistake in the configuration that only the devices could
+ * show (file and line logged); -ENOTSUP: a device or backend cannot do what is asked; others as the
+ * parts return them.
+ */
+int hr_appliance_up(struct hr_appliance *app, enum hr_stage last);
+
+/* Everything that is up, down, in reverse order. Unseals. */
+void hr_appliance_down(struct hr_appliance *app);
+
+/* "queues" and the like. */
+const char *hr_stage_name(enum hr_stage stage);
+
+/* "host memory (host backend)": where the tiles of a run lie, and why. */
+const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run);
+
+/* What determines the contents of a run's sink: operator, arguments, sources, tiles. Not 0. */
+uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
+
+/* A mistake with its place: "FILE:LINE: ...", to stderr. Returns -EINVAL. */
+int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * From hr_seal() to hr_unseal() nothing of this process allocates memory. hr_sealed() is for the
+ * test that traps malloc.
+ */
+void hr_seal(void);
+void hr_unseal(void);
+bool hr_sealed(void);
+
+/* The stages that have files of their own, for boot/stages.c. Each is one pair of up and down. */
+int hr_stores_up(struct hr_appliance *app);
+int hr_objects_up(struct hr_appliance *app);
+int hr_partition_up(struct hr_appliance *app);
+int hr_memory_up(struct hr_appliance *app);
+void hr_memory_down(struct hr_appliance *app);
+int hr_sinks_up(struct hr_appliance *app);
+int hr_queues_up(struct hr_appliance *app);
+void hr_queues_down(struct hr_appliance *app);
 
 #endif

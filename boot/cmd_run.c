@@ -1,0 +1,118 @@
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "boot/cmd.h"
+#include "boot/json.h"
+#include "boot/load.h"
+#include "boot/log.h"
+#include "boot/report.h"
+#include "boot/runner.h"
+#include "boot/signals.h"
+
+static const char help[] =
+	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--quiet]\n\n"
+	"Bring up the appliance that CONFIG describes and run its pipelines to completion, one "
+	"after\n"
+	"another. Without CONFIG the built-in configuration runs, which needs no hardware. "
+	"Progress is\n"
+	"shown on stderr when that is a terminal; results go to stdout.\n\n"
+	"  --pipeline NAME  run only this one\n"
+	"  --json           print one JSON object instead of the table\n"
+	"  --quiet          no progress line\n\n"
+	"Ctrl-C (or SIGTERM) starts nothing new, lets what is in flight end, makes it durable and\n"
+	"says how much that is; the exit code is then 1. The next run of the same pipeline over "
+	"the\n"
+	"same objects goes on from there. How often progress is made durable besides is "
+	"`checkpoint`\n"
+	"in the configuration. A second Ctrl-C ends the process at once.\n" HR_EXIT_HELP;
+
+struct wishes {
+	const char *file, *pipeline;
+	bool json, quiet;
+};
+
+static int report(const struct hr_appliance *app, bool json, int code)
+{
+	struct json_object *object;
+
+	if (!json) {
+		hr_report_runs(app, stdout);
+		return code;
+	}
+	object = hr_json_new();
+	hr_report_runs_json(app, object);
+	hr_json_i64(object, "exit_code", code);
+	if (hr_json_print(object) != 0 && code == HR_EXIT_DONE)
+		code = HR_EXIT_FAILED;
+	return code;
+}
+
+static int run(const struct wishes *wishes)
+{
+	struct hr_appliance *app;
+	int code, err;
+
+	app = hr_load(wishes->file, wishes->pipeline, &code);
+	if (!app)
+		return code;
+	if (app->config.pipelines == 0) {
+		hr_error("%s: there are no pipelines to run", app->config.file);
+		free(app);
+		return HR_EXIT_USAGE;
+	}
+	hr_signals_catch();
+	err = hr_appliance_up(app, HR_STAGE_QUEUES);
+	code = hr_exit_code(err);
+	if (!err) {
+		err = hr_run_all(app, !wishes->quiet);
+		code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code(err);
+		hr_unseal();
+		code = report(app, wishes->json, code);
+	}
+	hr_appliance_down(app);
+	free(app);
+	return code;
+}
+
+static int cmd_run(int argc, char **argv)
+{
+	static const struct option options[] = { { "pipeline", required_argument, NULL, 'p' },
+						 { "json", no_argument, NULL, 'j' },
+						 { "quiet", no_argument, NULL, 'q' },
+						 { NULL, 0, NULL, 0 } };
+	struct wishes wishes = { NULL, NULL, false, false };
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (option) {
+		case 'p':
+			wishes.pipeline = optarg;
+			break;
+		case 'j':
+			wishes.json = true;
+			break;
+		case 'q':
+			wishes.quiet = true;
+			break;
+		case ':':
+			return hr_usage_error("run", "option '%s' needs a value", argv[optind - 1]);
+		default:
+			return hr_usage_error("run", "unknown option '%s'", argv[optind - 1]);
+		}
+	}
+	if (argc - optind > 1)
+		return hr_usage_error("run", "one configuration expected, %d given", argc - optind);
+	if (optind < argc)
+		wishes.file = argv[optind];
+	return run(&wishes);
+}
+
+const struct hr_command hr_cmd_run = {
+	.name = "run",
+	.summary = "run the pipelines of a configuration to completion",
+	.help = help,
+	.fn = cmd_run,
+};

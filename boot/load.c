@@ -1,0 +1,40 @@
+#include "boot/load.h"
+
+#include <stdlib.h>
+
+#include "boot/cmd.h"
+#include "boot/log.h"
+
+static void report(void *to, const char *line)
+{
+	(void)to;
+	hr_error("%s", line);
+}
+
+static int read_config(struct hr_appliance *app, const char *file)
+{
+	if (file)
+		return hr_config_read(&app->config, file, report, NULL);
+	return hr_config_parse(&app->config, HR_CONFIG_DEFAULT_NAME, hr_config_default,
+			       (size_t)(hr_config_default_end - hr_config_default), report, NULL);
+}
+
+struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
+{
+	struct hr_appliance *app = calloc(1, sizeof *app);
+
+	if (!app) {
+		hr_error("out of memory for the appliance: %zu bytes", sizeof *app);
+		*code = HR_EXIT_MISSING;
+		return NULL;
+	}
+	/* A file that is missing or wrong, and a pipeline that it does not have: the caller's call. */
+	*code = HR_EXIT_USAGE;
+	if (read_config(app, file) == 0) {
+		hr_log_set_level(app->config.log);
+		if (hr_appliance_init(app, pipeline) == 0)
+			return app;
+	}
+	free(app);
+	return NULL;
+}

@@ -1,0 +1,315 @@
+/*
+ * Stage `partition`: what each pipeline needs of its gpu's memory, part by part, before anything is
+ * allocated. Stage `memory`: one allocation per place, mapped into the controllers that use it.
+ */
+#include "boot/stages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "boot/plan.h"
+#include "nvme/status.h"
+
+/* Adds parts for one owner; remembers the first that did not go in. */
+struct planner {
+	struct hr_partition *partition;
+	char owner[HR_NAME_MAX];
+	int err;
+};
+
+static int add(struct planner *planner, enum hr_place place, uint64_t bytes, uint32_t align,
+	       const char *purpose)
+{
+	int part;
+
+	if (bytes == 0 || planner->err)
+		return -1;
+	part = hr_partition_add(planner->partition, place, bytes, align, planner->owner, purpose);
+	if (part < 0)
+		planner->err = part;
+	return part;
+}
+
+static void plan_queues(struct planner *planner, const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint64_t readers = p->prefetch_blocks, writers = p->writeback_blocks, tables = 0;
+	char purpose[HR_NAME_MAX];
+
+	for (uint32_t q = 0; q < run->ssds; q++) {
+		uint32_t entries = app->ssd[run->ssd[q]].queue_entries;
+
+		snprintf(purpose, sizeof purpose, "%llu read queue pairs to %.20s, %u entries",
+			 (unsigned long long)readers, app->config.ssd[run->ssd[q]].name, entries);
+		run->part.source_rings[q] =
+			add(planner, HR_PLACE_HOST, readers * hr_plan_ring_bytes(entries), HR_PAGE,
+			    purpose);
+		tables += hr_plan_table_bytes(entries);
+	}
+	run->part.read_tables = add(planner, HR_PLACE_CONTROL, readers * tables, HR_CACHE_LINE,
+				    "commands in flight, read");
+	run->part.read_qps =
+		add(planner, HR_PLACE_CONTROL, readers * run->ssds * sizeof(struct hr_qp),
+		    HR_CACHE_LINE, "queue pairs, read");
+	if (!p->has_sink)
+		return;
+	snprintf(purpose, sizeof purpose, "%llu write queue pairs to %.20s, %u entries",
+		 (unsigned long long)writers, app->config.ssd[p->sink.ssd].name,
+		 app->ssd[p->sink.ssd].queue_entries);
+	run->part.sink_rings =
+		add(planner, HR_PLACE_HOST,
+		    writers * hr_plan_ring_bytes(app->ssd[p->sink.ssd].queue_entries), HR_PAGE,
+		    purpose);
+	run->part.write_tables =
+		add(planner, HR_PLACE_CONTROL,
+		    writers * hr_plan_table_bytes(app->ssd[p->sink.ssd].queue_entries),
+		    HR_CACHE_LINE, "commands in flight, write");
+	run->part.write_qps = add(planner, HR_PLACE_CONTROL, writers * sizeof(struct hr_qp),
+				  HR_CACHE_LINE, "queue pairs, write");
+}
+
+static void plan_tiles(struct planner *planner, const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint64_t slots = p->slots, chunks = 0, prps = 0;
+	char purpose[HR_NAME_MAX];
+
+	for (uint32_t s = 0; s < p->sources; s++) {
+		uint32_t bytes = hr_plan_tile_bytes(run->source[s].tile_bytes);
+		uint32_t chunk = app->ssd[p->source[s].ssd].chunk_bytes;
+
+		snprintf(purpose, sizeof purpose, "%llu tiles of %.40s", (unsigned long long)slots,
+			 p->source[s].object);
+		run->part.source_tiles[s] =
+			add(planner, HR_PLACE_HOST, slots * bytes, HR_PAGE, purpose);
+		chunks += hr_chunk_count(bytes, chunk);
+		prps += hr_buffer_prp_bytes(bytes, chunk);
+	}
+	if (p->has_sink) {
+		uint32_t bytes = hr_plan_tile_bytes(run->sink_tile_bytes);
+		uint32_t chunk = app->ssd[p->sink.ssd].chunk_bytes;
+
+		snprintf(purpose, sizeof purpose, "%llu tiles for %.40s", (unsigned long long)slots,
+			 p->sink.object);
+		run->part.sink_tiles = add(planner, HR_PLACE_HOST, slots * bytes, HR_PAGE, purpose);
+		chunks += hr_chunk_count(bytes, chunk);
+		prps += hr_buffer_prp_bytes(bytes, chunk);
+	}
+	run->part.prps = add(planner, HR_PLACE_HOST, slots * prps, HR_PAGE, "PRP lists");
+	run->part.chunks = add(planner, HR_PLACE_CONTROL, slots * chunks * sizeof(struct hr_chunk),
+			       HR_CACHE_LINE, "PRP entries of commands");
+}
+
+static void plan_work(struct planner *planner, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint64_t blocks = (uint64_t)p->prefetch_blocks + p->compute_blocks + p->writeback_blocks;
+	uint64_t records;
+
+	if (__builtin_mul_overflow(run->tiles, p->op->tile_record_bytes, &records) ||
+	    records > (uint64_t)INT64_MAX / 2) {
+		planner->err = -ENOSPC;
+		return;
+	}
+	run->part.pipe = add(planner, HR_PLACE_CONTROL, sizeof(struct hr_pipe), HR_CACHE_LINE,
+			     "pipeline descriptor");
+	run->part.slots = add(planner, HR_PLACE_CONTROL, p->slots * sizeof(struct hr_slot),
+			      HR_CACHE_LINE, "slots");
+	run->part.status = add(planner, HR_PLACE_CONTROL, blocks * sizeof(struct hr_block_status),
+			       HR_CACHE_LINE, "status of blocks");
+	run->part.args = add(planner, HR_PLACE_CONTROL, p->op_args_bytes, HR_CACHE_LINE,
+			     "operator arguments");
+	run->part.result =
+		add(planner, HR_PLACE_CONTROL, HR_OP_RESULT_MAX, HR_CACHE_LINE, "operator result");
+	run->part.records = add(planner, HR_PLACE_CONTROL, records, HR_CACHE_LINE,
+				"operator records, one a tile");
+	run->part.states = add(planner, HR_PLACE_GPU,
+			       (uint64_t)p->compute_blocks * p->op->state_bytes(p->op_args),
+			       HR_CACHE_LINE, "operator states");
+}
+
+static int plan_run(struct hr_appliance *app, struct hr_run *run)
+{
+	struct planner planner = { .partition = &app->partition[run->config->gpu] };
+
+	snprintf(planner.owner, sizeof planner.owner, "pipeline %.50s", run->config->name);
+	memset(&run->part, 0xff, sizeof run->part);
+	plan_work(&planner, run);
+	plan_queues(&planner, app, run);
+	plan_tiles(&planner, app, run);
+	if (planner.err)
+		return hr_mistake_at(app, run->config->line,
+				     "pipeline '%s' needs more memory, or more parts, than a "
+				     "partition can have (%u)",
+				     run->config->name, HR_PARTS_MAX);
+	return 0;
+}
+
+/* I/O queue pairs of all pipelines against what the controllers have granted. */
+static int check_queues(const struct hr_appliance *app)
+{
+	uint32_t need[HR_SSDS_MAX] = { 0 };
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if (!run->selected)
+			continue;
+		for (uint32_t q = 0; q < run->ssds; q++)
+			need[run->ssd[q]] += run->config->prefetch_blocks;
+		if (run->config->has_sink)
+			need[run->config->sink.ssd] += run->config->writeback_blocks;
+	}
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		uint32_t have = app->ssd[d].queues + 1 - app->ssd[d].next_queue;
+
+		if (need[d] > have) {
+			hr_error("%s:%u: ssd '%s' (%s): the pipelines need %u I/O queue pairs, but "
+				 "the controller has %u left; use fewer blocks",
+				 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name,
+				 app->ssd[d].transport.name, need[d], have);
+			return -ENOTSUP;
+		}
+	}
+	return 0;
+}
+
+static int check_sum(const struct hr_appliance *app, uint32_t g)
+{
+	const struct hr_partition *p = &app->partition[g];
+	const char *gpu = app->config.gpu[g].name;
+	char message[HR_LOG_LINE_MAX];
+	uint64_t sum = 0;
+
+	if (hr_partition_check(p, message) != 0) {
+		hr_error("%s: gpu '%s': the partition does not fit: %s", app->config.file, gpu,
+			 message);
+		return -EINVAL;
+	}
+	for (int place = 0; place < HR_PLACES; place++)
+		sum += p->used[place];
+	/* On the host backend all places are host memory, so they share its limit. */
+	if (app->backend[g].lanes == 1 && app->config.memory_host &&
+	    sum > app->config.memory_host) {
+		hr_error("%s: gpu '%s': the partition does not fit: control %llu + host %llu + gpu "
+			 "%llu = %llu bytes, but memory.host allows %llu",
+			 app->config.file, gpu, (unsigned long long)p->used[HR_PLACE_CONTROL],
+			 (unsigned long long)p->used[HR_PLACE_HOST],
+			 (unsigned long long)p->used[HR_PLACE_GPU], (unsigned long long)sum,
+			 (unsigned long long)app->config.memory_host);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int hr_partition_up(struct hr_appliance *app)
+{
+	uint64_t limit[HR_PLACES] = { 0 };
+	int err = 0;
+
+	limit[HR_PLACE_HOST] = app->config.memory_host;
+	limit[HR_PLACE_GPU] = app->config.memory_gpu;
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		hr_partition_init(&app->partition[g], limit);
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (app->run[i].selected)
+			err = plan_run(app, &app->run[i]);
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
+		err = check_sum(app, g);
+	return err ? err : check_queues(app);
+}
+
+static int alloc_places(struct hr_appliance *app, uint32_t g)
+{
+	struct hr_partition *p = &app->partition[g];
+	struct hr_backend *backend = &app->backend[g];
+
+	for (int place = 0; place < HR_PLACES; place++) {
+		int err;
+
+		if (p->used[place] == 0)
+			continue;
+		err = backend->ops->alloc(backend, (enum hr_place)place, p->used[place],
+					  &app->region[g][place]);
+		if (err) {
+			hr_error("gpu '%s': cannot get %llu bytes of %s memory",
+				 app->config.gpu[g].name, (unsigned long long)p->used[place],
+				 hr_place_name((enum hr_place)place));
+			return err;
+		}
+	}
+	hr_partition_bind(p, app->region[g]);
+	return 0;
+}
+
+static bool uses(const struct hr_run *run, uint32_t g, uint32_t ssd)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	if (!run->selected || p->gpu != g)
+		return false;
+	for (uint32_t s = 0; s < p->sources; s++)
+		if (p->source[s].ssd == ssd)
+			return true;
+	return p->has_sink && p->sink.ssd == ssd;
+}
+
+/* Controllers reach the host place, and each only if a pipeline of this gpu uses it. */
+static int map_places(struct hr_appliance *app, uint32_t g)
+{
+	const struct hr_region *region = &app->region[g][HR_PLACE_HOST];
+
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		struct hr_transport *t = &app->ssd[d].transport;
+		bool used = false;
+		char name[96];
+		int err;
+
+		for (uint32_t i = 0; i < app->config.pipelines; i++)
+			used |= uses(&app->run[i], g, d);
+		if (!used)
+			continue;
+		err = t->ops->map(t, region);
+		if (err) {
+			hr_error("%s: cannot map %zu bytes of gpu '%s' for DMA: %s", t->name,
+				 region->bytes, app->config.gpu[g].name,
+				 hr_error_name(err, name, sizeof name));
+			return err;
+		}
+		app->mapped[g] |= 1u << d;
+	}
+	return 0;
+}
+
+int hr_memory_up(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++) {
+		if (!app->gpu_up[g])
+			continue;
+		err = alloc_places(app, g);
+		if (!err)
+			err = map_places(app, g);
+	}
+	return err;
+}
+
+void hr_memory_down(struct hr_appliance *app)
+{
+	for (uint32_t g = app->config.gpus; g-- > 0;) {
+		if (app->stuck)
+			continue;
+		for (uint32_t d = 0; d < app->config.ssds; d++)
+			if (app->mapped[g] & 1u << d)
+				app->ssd[d].transport.ops->unmap(&app->ssd[d].transport,
+								 &app->region[g][HR_PLACE_HOST]);
+		app->mapped[g] = 0;
+		for (int place = 0; place < HR_PLACES; place++)
+			if (app->region[g][place].bytes)
+				app->backend[g].ops->free(&app->backend[g], &app->region[g][place]);
+		memset(app->region[g], 0, sizeof app->region[g]);
+	}
+}

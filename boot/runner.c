@@ -1,0 +1,307 @@
+#include "boot/runner.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/clock.h"
+#include "boot/cmd.h"
+#include "boot/log.h"
+#include "boot/progress.h"
+#include "boot/signals.h"
+#include "nvme/status.h"
+
+#define WAIT_MIN_NS 100000ull
+#define WAIT_MAX_NS (2 * HR_NS_PER_MS)
+#define WATCHDOG_NS (10 * HR_NS_PER_S)
+
+/* What the host keeps while a pipeline runs. */
+struct watch {
+	struct hr_appliance *app;
+	struct hr_run *run;
+	struct hr_backend *backend;
+	struct hr_progress progress;
+	uint64_t now_ns, next_checkpoint_ns;
+	uint64_t heartbeats, heartbeat_ns; /* sum of all blocks; when it last changed */
+	uint64_t patience_ns;		   /* without a heartbeat, before blocks count as stuck */
+	int error;			   /* of a checkpoint */
+	bool stopping;
+};
+
+static uint64_t tile_bytes(const struct hr_run *run)
+{
+	return run->source[0].tile_bytes;
+}
+
+/* Tiles that are through, counted by the last role. */
+static uint64_t tiles_done(const struct hr_run *run)
+{
+	const struct hr_pipe *pipe = run->pipe;
+	uint32_t first = pipe->blocks[HR_ROLE_PREFETCH], last = hr_pipe_blocks(pipe);
+	uint64_t sum = 0;
+
+	if (pipe->has_sink)
+		first += pipe->blocks[HR_ROLE_COMPUTE];
+	for (uint32_t i = first; i < last; i++)
+		sum += hr_load_acquire_u64(&pipe->status[i].tiles);
+	return sum;
+}
+
+static void request_stop(struct watch *w)
+{
+	w->stopping = true;
+	hr_store_release_sys_u32(&w->run->pipe->stop, 1);
+}
+
+/*
+ * Make durable what is written: watermark, then flush, then the object map, in that order, so that
+ * the map never promises more than the flush has covered.
+ */
+static int checkpoint(struct hr_appliance *app, struct hr_run *run)
+{
+	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
+	uint64_t tiles = hr_pipe_written(run->pipe), bytes;
+	int err;
+
+	if (tiles <= run->durable_tiles)
+		return 0;
+	bytes = tiles * run->sink_tile_bytes;
+	if (bytes > run->sink_bytes)
+		bytes = run->sink_bytes;
+	err = ssd->disk.blk.ops->flush(&ssd->disk.blk);
+	if (!err)
+		err = hr_store_progress(&ssd->store, run->sink_id, bytes);
+	if (!err)
+		run->durable_tiles = tiles;
+	return err;
+}
+
+static void watch_checkpoint(struct watch *w)
+{
+	if (!w->run->config->has_sink || !w->app->config.checkpoint_ns || w->stopping ||
+	    w->now_ns < w->next_checkpoint_ns)
+		return;
+	w->next_checkpoint_ns = w->now_ns + w->app->config.checkpoint_ns;
+	w->error = checkpoint(w->app, w->run);
+	if (w->error)
+		request_stop(w);
+}
+
+/* Worker blocks bound all their waits; if they still stop, nothing can be saved but the disks. */
+static void watch_heartbeats(struct watch *w)
+{
+	const struct hr_pipe *pipe = w->run->pipe;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < hr_pipe_blocks(pipe); i++)
+		sum += hr_load_acquire_u64(&pipe->status[i].heartbeat);
+	if (sum != w->heartbeats) {
+		w->heartbeats = sum;
+		w->heartbeat_ns = w->now_ns;
+	}
+	if (w->now_ns - w->heartbeat_ns < w->patience_ns)
+		return;
+	hr_error("pipeline '%s': no worker block has moved for %llu s; controllers are disabled",
+		 w->run->config->name, (unsigned long long)(w->patience_ns / HR_NS_PER_S));
+	for (uint32_t d = 0; d < w->app->config.ssds; d++)
+		hr_ssd_disable(&w->app->ssd[d]);
+	_exit(HR_EXIT_DEVICE);
+}
+
+static int watch_until_ended(struct watch *w)
+{
+	uint64_t pause = WAIT_MIN_NS;
+	int ended;
+
+	while ((ended = w->backend->ops->poll(w->backend)) == 0) {
+		w->now_ns = hr_now_ns();
+		if (hr_signals_pending() && !w->stopping)
+			request_stop(w);
+		watch_checkpoint(w);
+		watch_heartbeats(w);
+		hr_progress_update(&w->progress,
+				   (w->run->first_tile + tiles_done(w->run)) * tile_bytes(w->run),
+				   w->now_ns);
+		hr_wait_ns(pause);
+		pause = pause * 2 < WAIT_MAX_NS ? pause * 2 : WAIT_MAX_NS;
+	}
+	return ended < 0 ? ended : 0;
+}
+
+static uint64_t longest_timeout(const struct hr_appliance *app)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->config.ssd[d].timeout_ns > longest)
+			longest = app->config.ssd[d].timeout_ns;
+	return longest;
+}
+
+/* A queue that lost a command or broke: its controller may still write to the command's buffer. */
+static bool is_bad(const struct hr_qp *qp)
+{
+	return qp->broken || qp->stats.lost;
+}
+
+static void mark_failed_ssds(struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_pipe *pipe = run->pipe;
+
+	for (uint32_t w = 0; w < pipe->blocks[HR_ROLE_PREFETCH]; w++)
+		for (uint32_t q = 0; q < run->ssds; q++)
+			if (is_bad(&pipe->read_qp[w * run->ssds + q]))
+				app->ssd[run->ssd[q]].failed = true;
+	for (uint32_t w = 0; w < pipe->blocks[HR_ROLE_WRITEBACK]; w++)
+		if (is_bad(&pipe->write_qp[w]))
+			app->ssd[run->config->sink.ssd].failed = true;
+}
+
+/* The failure that came first in the data: later ones follow from it. */
+static const struct hr_failure *first_failure(const struct hr_pipe *pipe)
+{
+	const struct hr_failure *first = NULL;
+
+	for (uint32_t i = 0; i < hr_pipe_blocks(pipe); i++) {
+		const struct hr_block_status *status = &pipe->status[i];
+
+		if (hr_load_acquire_u32(&status->failed) &&
+		    (!first || status->failure.tile < first->tile))
+			first = &status->failure;
+	}
+	return first;
+}
+
+const struct hr_config_object *hr_failure_object(const struct hr_run *run,
+						 const struct hr_failure *failure)
+{
+	if (failure->role == HR_ROLE_WRITEBACK && run->config->has_sink)
+		return &run->config->sink;
+	return &run->config->source[failure->source < run->config->sources ? failure->source : 0];
+}
+
+static void log_failure(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_failure *f = &run->failure;
+	const struct hr_config_object *object = hr_failure_object(run, f);
+	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+	char name[96];
+
+	if (f->error == -ETIMEDOUT)
+		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u lost "
+			 "command 0x%04x (%s): no completion within %llu ms",
+			 run->config->name, object->object, (unsigned long long)f->tile,
+			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
+			 hr_opcode_name(f->opcode, false),
+			 (unsigned long long)(ssd->timeout_ns / HR_NS_PER_MS));
+	else
+		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u "
+			 "command "
+			 "0x%04x (%s): %s",
+			 run->config->name, object->object, (unsigned long long)f->tile,
+			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
+			 hr_opcode_name(f->opcode, false),
+			 hr_error_name(f->error, name, sizeof name));
+}
+
+static void log_durable(const struct hr_run *run, const char *what)
+{
+	if (run->config->has_sink)
+		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
+			"again to go on from there",
+			run->config->name, what, (unsigned long long)run->durable_tiles,
+			(unsigned long long)run->tiles, run->config->sink.object);
+	else
+		hr_warn("pipeline '%s' %s", run->config->name, what);
+}
+
+static int finish_sink(struct hr_appliance *app, struct hr_run *run)
+{
+	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
+	int err = hr_store_finish(&ssd->store, run->sink_id, false, 0);
+
+	if (!err)
+		run->durable_tiles = run->tiles;
+	return err;
+}
+
+static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	const struct hr_failure *failure = first_failure(run->pipe);
+
+	run->outcome = HR_RUN_FAILED;
+	if (failure) {
+		run->failure = *failure;
+		err = failure->error;
+		log_failure(app, run);
+	}
+	run->error = err;
+	if (run->config->has_sink && !app->ssd[run->config->sink.ssd].failed)
+		checkpoint(app, run);
+	log_durable(run, "failed");
+	return err;
+}
+
+static int conclude(struct watch *w, int err)
+{
+	struct hr_appliance *app = w->app;
+	struct hr_run *run = w->run;
+
+	run->ended_ns = hr_now_ns();
+	mark_failed_ssds(app, run);
+	if (!err)
+		err = w->error;
+	if (err || first_failure(run->pipe))
+		return conclude_failed(app, run, err);
+	if (w->stopping) {
+		err = run->config->has_sink ? checkpoint(app, run) : 0;
+		run->outcome = HR_RUN_INTERRUPTED;
+		run->error = err ? err : -EINTR;
+		log_durable(run, "interrupted");
+		return run->error;
+	}
+	err = run->config->has_sink ? finish_sink(app, run) : 0;
+	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
+	run->error = err;
+	return err;
+}
+
+static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
+{
+	struct watch w = { .app = app, .run = run, .backend = &app->backend[run->config->gpu] };
+	const struct hr_partition *p = &app->partition[run->config->gpu];
+	int err;
+
+	if (run->first_tile)
+		hr_warn("pipeline '%s' resumes at tile %llu of %llu", run->config->name,
+			(unsigned long long)run->first_tile, (unsigned long long)run->tiles);
+	w.now_ns = w.heartbeat_ns = run->started_ns = hr_now_ns();
+	w.next_checkpoint_ns = w.now_ns + app->config.checkpoint_ns;
+	w.patience_ns = 2 * longest_timeout(app) + WATCHDOG_NS;
+	hr_progress_begin(&w.progress, progress, run->config->name,
+			  run->first_tile * tile_bytes(run), run->tiles * tile_bytes(run),
+			  w.now_ns);
+	err = w.backend->ops->launch(w.backend, HR_KERNEL_PIPE,
+				     hr_partition_worker(p, run->part.pipe),
+				     hr_pipe_blocks(run->pipe));
+	if (!err)
+		err = watch_until_ended(&w);
+	hr_progress_end(&w.progress);
+	return conclude(&w, err);
+}
+
+int hr_run_all(struct hr_appliance *app, bool progress)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		struct hr_run *run = &app->run[i];
+
+		if (!run->selected || run->outcome != HR_RUN_WAITING)
+			continue;
+		if (hr_signals_pending())
+			return -EINTR;
+		err = run_one(app, run, progress);
+	}
+	return err;
+}

@@ -1,0 +1,28 @@
+#include "boot/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t pending;
+
+static void remember(int signal_number)
+{
+	(void)signal_number;
+	pending = 1;
+}
+
+void hr_signals_catch(void)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = remember, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+		sigaction(caught[i], &action, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+bool hr_signals_pending(void)
+{
+	return pending != 0;
+}

@@ -1,0 +1,189 @@
+#include "boot/stages.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "config/nearest.h"
+
+int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *format, ...)
+{
+	char text[HR_LOG_LINE_MAX - 128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	hr_error("%s:%u: %s", app->config.file, line, text);
+	return -EINVAL;
+}
+
+const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run)
+{
+	/* Only the host backend is linked in: its workers read and write host memory themselves. */
+	return app->backend[run->config->gpu].lanes == 1 ? "host memory (host backend)"
+							 : "host memory (bounce)";
+}
+
+static int select_pipelines(struct hr_appliance *app, const char *pipeline)
+{
+	const char *names[HR_PIPELINES_MAX] = { NULL }, *near;
+	bool found = false;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_run *run = &app->run[i];
+
+		run->config = &app->config.pipeline[i];
+		names[i] = run->config->name;
+		run->selected = !pipeline || strcmp(run->config->name, pipeline) == 0;
+		found |= run->selected;
+		app->gpu_used[run->config->gpu] |= run->selected;
+	}
+	if (found || !pipeline)
+		return 0;
+	near = hr_nearest(pipeline, names, app->config.pipelines);
+	hr_error("%s: there is no pipeline '%s'%s%s%s", app->config.file, pipeline,
+		 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return -ENOENT;
+}
+
+int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
+{
+	memset((char *)app + sizeof app->config, 0, sizeof *app - sizeof app->config);
+	return select_pipelines(app, pipeline);
+}
+
+static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)
+{
+	uint32_t most = app->min_blocks;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = app->run[i].config;
+		uint32_t blocks = p->prefetch_blocks + p->compute_blocks + p->writeback_blocks;
+
+		if (app->run[i].selected && p->gpu == gpu && blocks > most)
+			most = blocks;
+	}
+	return most;
+}
+
+static int open_backend(struct hr_appliance *app, uint32_t g)
+{
+	const struct hr_config_gpu *gpu = &app->config.gpu[g];
+	char message[HR_LOG_LINE_MAX] = "";
+	int err = hr_backend_open(&app->backend[g], gpu->device, blocks_needed(app, g), message);
+
+	if (err) {
+		hr_error("%s:%u: gpu '%s': %s", app->config.file, gpu->line, gpu->name, message);
+		return err;
+	}
+	app->gpu_up[g] = true;
+	if (message[0])
+		hr_info("gpu '%s': %s", gpu->name, message);
+	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1) {
+		hr_error("%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
+			 "CPU "
+			 "threads and there is no GPU memory for an ssd to write to; expected "
+			 "\"auto\" or \"bounce\"",
+			 app->config.file, gpu->line, gpu->name, app->backend[g].name);
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int backends_up(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
+		if (app->gpu_used[g])
+			err = open_backend(app, g);
+	return err;
+}
+
+static void backends_down(struct hr_appliance *app)
+{
+	for (uint32_t g = app->config.gpus; g-- > 0;) {
+		if (app->gpu_up[g])
+			app->backend[g].ops->close(&app->backend[g]);
+		app->gpu_up[g] = false;
+	}
+}
+
+static int controllers_up(struct hr_appliance *app)
+{
+	for (uint32_t i = 0; i < app->config.ssds; i++) {
+		const struct hr_config_ssd *ssd = &app->config.ssd[i];
+		int err = hr_ssd_up(&app->ssd[i], ssd->device, ssd->nsid, ssd->queue_entries,
+				    ssd->timeout_ns);
+
+		if (err) {
+			hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file,
+				 ssd->line, ssd->name);
+			return err;
+		}
+		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
+			app->ssd[i].ctrl.model, app->ssd[i].ctrl.serial,
+			(unsigned long long)app->ssd[i].ns.blocks, 1u << app->ssd[i].ns.lba_shift);
+	}
+	return 0;
+}
+
+static void controllers_down(struct hr_appliance *app)
+{
+	for (uint32_t i = app->config.ssds; i-- > 0;)
+		hr_ssd_down(&app->ssd[i]);
+}
+
+/* down also takes what a failing up has left half done. NULL: nothing to undo. */
+static const struct {
+	const char *name;
+	int (*up)(struct hr_appliance *app);
+	void (*down)(struct hr_appliance *app);
+} stage[HR_STAGES] = {
+	[HR_STAGE_NONE] = { "none", NULL, NULL },
+	[HR_STAGE_BACKENDS] = { "backends", backends_up, backends_down },
+	[HR_STAGE_CONTROLLERS] = { "controllers", controllers_up, controllers_down },
+	[HR_STAGE_STORES] = { "stores", hr_stores_up, NULL },
+	[HR_STAGE_OBJECTS] = { "objects", hr_objects_up, NULL },
+	[HR_STAGE_PARTITION] = { "partition", hr_partition_up, NULL },
+	[HR_STAGE_MEMORY] = { "memory", hr_memory_up, hr_memory_down },
+	[HR_STAGE_SINKS] = { "sinks", hr_sinks_up, NULL },
+	[HR_STAGE_QUEUES] = { "queues", hr_queues_up, hr_queues_down },
+};
+
+const char *hr_stage_name(enum hr_stage s)
+{
+	return s < HR_STAGES ? stage[s].name : "?";
+}
+
+int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
+{
+	while (app->up < last) {
+		enum hr_stage next = app->up + 1;
+		uint64_t began = hr_now_ns();
+		int err = stage[next].up(app);
+
+		if (err) {
+			if (stage[next].down)
+				stage[next].down(app);
+			hr_appliance_down(app);
+			return err;
+		}
+		hr_info("stage %s up in %.1f ms", stage[next].name,
+			(double)(hr_now_ns() - began) / 1e6);
+		app->up = next;
+	}
+	return 0;
+}
+
+void hr_appliance_down(struct hr_appliance *app)
+{
+	hr_unseal();
+	for (; app->up > HR_STAGE_NONE; app->up--)
+		if (stage[app->up].down)
+			stage[app->up].down(app);
+}

@@ -1,0 +1,96 @@
+/*
+ * Stage `stores`: the object store of each ssd; made, with its objects, where the ssd is memory.
+ */
+#include "boot/stages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/status.h"
+
+#define FILL_BYTES (256u << 10)
+
+/* 64-bit word i of the object is i; the last word may be cut. */
+static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *words)
+{
+	uint64_t next = 0;
+
+	for (uint64_t at = 0; at < object->bytes; at += FILL_BYTES) {
+		uint64_t left = object->capacity - at;
+		size_t bytes = left < FILL_BYTES ? (size_t)left : FILL_BYTES;
+		int err;
+
+		for (size_t i = 0; i < FILL_BYTES / sizeof *words; i++)
+			words[i] = next++;
+		err = ssd->disk.blk.ops->write(&ssd->disk.blk, object->offset + at, words, bytes,
+					       false);
+		if (err)
+			return err;
+	}
+	return ssd->disk.blk.ops->flush(&ssd->disk.blk);
+}
+
+static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want)
+{
+	uint64_t *words = aligned_alloc(HR_PAGE, FILL_BYTES);
+	struct hr_object *object;
+	int err;
+
+	if (!words)
+		return -ENOMEM;
+	err = hr_store_create(&ssd->store, want->object, want->bytes, 0, false, &object);
+	if (!err)
+		err = fill(ssd, object, words);
+	if (!err)
+		err = hr_store_finish(&ssd->store, object->id, false, 0);
+	free(words);
+	return err;
+}
+
+static int make_store(struct hr_appliance *app, uint32_t i)
+{
+	const struct hr_config_ssd *config = &app->config.ssd[i];
+	struct hr_ssd *ssd = &app->ssd[i];
+	char name[96];
+	int err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, false);
+
+	if (!err)
+		err = hr_ssd_open_store(ssd);
+	if (err)
+		return err;
+	for (uint32_t j = 0; j < config->prepared_count; j++) {
+		err = prepare(ssd, &config->prepared[j]);
+		if (err)
+			return hr_mistake_at(app, config->prepared[j].line,
+					     "ssds[%u].objects[%u]: object '%s' of %llu bytes "
+					     "cannot be made on '%s': %s",
+					     i, j, config->prepared[j].object,
+					     (unsigned long long)config->prepared[j].bytes,
+					     config->name, hr_error_name(err, name, sizeof name));
+	}
+	return 0;
+}
+
+static int open_store(struct hr_appliance *app, uint32_t i)
+{
+	int err = hr_ssd_open_store(&app->ssd[i]);
+
+	/* No store: an error only once a pipeline wants an object of it. */
+	if (err == -ENOMEDIUM || err == -EMEDIUMTYPE)
+		return 0;
+	if (err)
+		hr_error("%s:%u: ssd '%s': its object store cannot be opened", app->config.file,
+			 app->config.ssd[i].line, app->config.ssd[i].name);
+	return app->stores_optional ? 0 : err;
+}
+
+int hr_stores_up(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.ssds; i++)
+		err = app->config.ssd[i].in_memory ? make_store(app, i) : open_store(app, i);
+	return err;
+}

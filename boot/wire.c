@@ -1,0 +1,209 @@
+/*
+ * Stage `queues`: the parts of the partition filled in (descriptor, slots, buffers, arguments), and
+ * queue pairs created on the controllers. Pointers in control memory are as workers see them.
+ */
+#include "boot/stages.h"
+
+#include <string.h>
+
+#include "boot/log.h"
+#include "boot/plan.h"
+
+/* Takes chunk entries and PRP lists for one buffer after another. */
+struct buffer_maker {
+	const struct hr_partition *partition;
+	struct hr_chunk *chunk;
+	size_t prp_offset;
+};
+
+static size_t part_offset(const struct hr_partition *p, int part)
+{
+	return part < 0 ? 0 : p->part[part].offset;
+}
+
+static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, int part,
+			uint32_t slot, uint32_t tile_bytes, uint32_t chunk_bytes)
+{
+	const struct hr_region *region = &maker->partition->region[HR_PLACE_HOST];
+	uint32_t bytes = hr_plan_tile_bytes(tile_bytes);
+	size_t offset = part_offset(maker->partition, part) + (size_t)slot * bytes;
+
+	hr_buffer_init(buffer, region, offset, bytes, chunk_bytes, region, maker->prp_offset,
+		       maker->chunk);
+	maker->chunk += hr_chunk_count(bytes, chunk_bytes);
+	maker->prp_offset += hr_buffer_prp_bytes(bytes, chunk_bytes);
+}
+
+static void wire_slots(const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *c = run->config;
+	const struct hr_partition *p = &app->partition[c->gpu];
+	struct hr_slot *slot = hr_partition_cpu(p, run->part.slots);
+	struct buffer_maker maker = { p, hr_partition_cpu(p, run->part.chunks),
+				      part_offset(p, run->part.prps) };
+
+	for (uint32_t i = 0; i < c->slots; i++) {
+		/* The first tile >= first_tile that this slot holds. */
+		uint64_t skip = (i + c->slots - run->first_tile % c->slots) % c->slots;
+
+		slot[i].state = HR_SLOT_FREE;
+		slot[i].next_read = slot[i].next_written = run->first_tile + skip;
+		for (uint32_t s = 0; s < c->sources; s++)
+			make_buffer(&maker, &slot[i].in[s], run->part.source_tiles[s], i,
+				    run->source[s].tile_bytes,
+				    app->ssd[c->source[s].ssd].chunk_bytes);
+		if (c->has_sink)
+			make_buffer(&maker, &slot[i].out, run->part.sink_tiles, i,
+				    run->sink_tile_bytes, app->ssd[c->sink.ssd].chunk_bytes);
+	}
+}
+
+static void wire_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
+			struct hr_extent *extent)
+{
+	const struct hr_ssd *ssd = &app->ssd[d];
+	const struct hr_object *object = hr_store_find_id(&ssd->store, id);
+
+	extent->id = id;
+	extent->lba = object->offset >> ssd->ns.lba_shift;
+	extent->bytes = object->bytes;
+	extent->capacity = object->capacity;
+	extent->nsid = ssd->ns.nsid;
+	extent->lba_shift = ssd->ns.lba_shift;
+	extent->ssd = d;
+	extent->chunk_bytes = ssd->chunk_bytes;
+}
+
+static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct hr_pipe *pipe)
+{
+	const struct hr_config_pipeline *c = run->config;
+
+	pipe->tiles = run->tiles;
+	pipe->first_tile = run->first_tile;
+	pipe->slots = c->slots;
+	pipe->sources = c->sources;
+	for (uint32_t s = 0; s < c->sources; s++) {
+		wire_extent(app, c->source[s].ssd, run->source[s].id, &pipe->source[s].extent);
+		pipe->source[s].tile_bytes = run->source[s].tile_bytes;
+		pipe->source[s].queue = run->source[s].queue;
+	}
+	pipe->has_sink = c->has_sink;
+	if (c->has_sink) {
+		wire_extent(app, c->sink.ssd, run->sink_id, &pipe->sink);
+		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl.volatile_cache;
+	}
+	pipe->sink_tile_bytes = run->sink_tile_bytes;
+	pipe->op = c->op->id;
+	pipe->state_bytes = c->op->state_bytes(c->op_args);
+	pipe->record_bytes = c->op->tile_record_bytes;
+	pipe->blocks[HR_ROLE_PREFETCH] = c->prefetch_blocks;
+	pipe->blocks[HR_ROLE_COMPUTE] = c->compute_blocks;
+	pipe->blocks[HR_ROLE_WRITEBACK] = c->writeback_blocks;
+	for (int role = 0; role < HR_ROLES; role++)
+		pipe->workers[role] = 1;
+	pipe->read_queues = run->ssds;
+}
+
+static void wire_memory(const struct hr_appliance *app, struct hr_run *run, struct hr_pipe *pipe)
+{
+	const struct hr_config_pipeline *c = run->config;
+	const struct hr_partition *p = &app->partition[c->gpu];
+
+	pipe->slot = hr_partition_worker(p, run->part.slots);
+	pipe->status = hr_partition_worker(p, run->part.status);
+	pipe->read_qp = hr_partition_worker(p, run->part.read_qps);
+	pipe->op_result = hr_partition_worker(p, run->part.result);
+	if (run->part.write_qps >= 0)
+		pipe->write_qp = hr_partition_worker(p, run->part.write_qps);
+	if (run->part.states >= 0)
+		pipe->op_states = hr_partition_worker(p, run->part.states);
+	if (run->part.records >= 0)
+		pipe->op_records = hr_partition_worker(p, run->part.records);
+	if (run->part.args >= 0) {
+		pipe->op_args = hr_partition_worker(p, run->part.args);
+		memcpy(hr_partition_cpu(p, run->part.args), c->op_args, c->op_args_bytes);
+	}
+}
+
+static int create_readers(struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *c = run->config;
+	const struct hr_partition *p = &app->partition[c->gpu];
+	const struct hr_region *region = &p->region[HR_PLACE_HOST];
+	struct hr_qp *qp = hr_partition_cpu(p, run->part.read_qps);
+	uint8_t *table = hr_partition_worker(p, run->part.read_tables);
+
+	for (uint32_t w = 0; w < c->prefetch_blocks; w++) {
+		for (uint32_t q = 0; q < run->ssds; q++, qp++) {
+			struct hr_ssd *ssd = &app->ssd[run->ssd[q]];
+			size_t offset = part_offset(p, run->part.source_rings[q]) +
+					w * hr_plan_ring_bytes(ssd->queue_entries);
+			int err = hr_ssd_create_qp(ssd, qp, region, offset, table);
+
+			if (err)
+				return err;
+			table += hr_plan_table_bytes(ssd->queue_entries);
+		}
+	}
+	return 0;
+}
+
+static int create_writers(struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *c = run->config;
+	const struct hr_partition *p = &app->partition[c->gpu];
+	struct hr_ssd *ssd = &app->ssd[c->sink.ssd];
+	struct hr_qp *qp = hr_partition_cpu(p, run->part.write_qps);
+	uint8_t *table = hr_partition_worker(p, run->part.write_tables);
+
+	for (uint32_t w = 0; w < c->writeback_blocks; w++) {
+		size_t offset = part_offset(p, run->part.sink_rings) +
+				w * hr_plan_ring_bytes(ssd->queue_entries);
+		int err = hr_ssd_create_qp(ssd, &qp[w], &p->region[HR_PLACE_HOST], offset, table);
+
+		if (err)
+			return err;
+		table += hr_plan_table_bytes(ssd->queue_entries);
+	}
+	return 0;
+}
+
+static int wire_run(struct hr_appliance *app, struct hr_run *run)
+{
+	int err;
+
+	run->pipe = hr_partition_cpu(&app->partition[run->config->gpu], run->part.pipe);
+	wire_work(app, run, run->pipe);
+	wire_memory(app, run, run->pipe);
+	wire_slots(app, run);
+	err = create_readers(app, run);
+	if (!err && run->config->has_sink)
+		err = create_writers(app, run);
+	return err;
+}
+
+int hr_queues_up(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (app->run[i].selected && app->run[i].outcome == HR_RUN_WAITING)
+			err = wire_run(app, &app->run[i]);
+	if (!err)
+		hr_seal();
+	return err;
+}
+
+void hr_queues_down(struct hr_appliance *app)
+{
+	hr_unseal();
+	for (uint32_t d = app->config.ssds; d-- > 0;) {
+		if (hr_ssd_delete_qps(&app->ssd[d]) != 0) {
+			hr_warn("%s: does not stop; the memory of its queues stays allocated",
+				app->ssd[d].transport.name);
+			app->stuck = true;
+		}
+	}
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		app->run[i].pipe = NULL;
+}
