@@ -3,17 +3,20 @@
  * straight into and out of fixed buffers, by whoever owns the queue pair.
  *
  * Buffers never move, so their PRP entries are built once at boot (hr_buffer_init()). A transfer is
- * split into commands of at most the controller's maximum; each command's token names buffer and
- * chunk. The asynchronous pair is hr_pread_prefetch() ... hr_consume_prefetch_pread(); hr_pread(),
- * hr_pwrite() and hr_flush() wait, bounded by the queue's deadlines.
+ * split into commands of at most the buffer's chunk_bytes, which no controller it is used with
+ * exceeds; each command's token names buffer and chunk. The asynchronous pair is hr_pread_prefetch()
+ * ... hr_consume_prefetch_pread(); hr_pread(), hr_pwrite() and hr_flush() wait, bounded by the
+ * queue's deadlines.
  */
 #ifndef CACHE_OBJECT_H
 #define CACHE_OBJECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "config/limits.h"
 #include "gpu/worker.h"
+#include "nvme/prp.h"
 #include "nvme/queue.h"
 #include "nvme/region.h"
 
@@ -29,23 +32,27 @@ struct hr_extent {
 	uint32_t chunk_bytes; /* largest command to that ssd: power of two, HR_PAGE..HR_CHUNK_MAX */
 };
 
-/* The device-side object map: sorted by id. */
+/* The device-side object map: this head, then struct hr_extent[capacity], sorted by id. */
 struct hr_object_map {
 	uint32_t count, capacity;
-	struct hr_extent extent[]; /* [capacity] */
 };
 
-/* PRPs of one chunk of a buffer. For a transfer of 1 page: prp1; 2 pages: prp1, second; more: list. */
-struct hr_chunk {
-	uint64_t prp1, second, list;
-};
+HR_BOTH size_t hr_object_map_bytes(uint32_t capacity)
+{
+	return sizeof(struct hr_object_map) + capacity * sizeof(struct hr_extent);
+}
+
+HR_BOTH struct hr_extent *hr_object_map_extents(struct hr_object_map *map)
+{
+	return (struct hr_extent *)(void *)(map + 1);
+}
 
 /* A fixed buffer that controllers read and write. */
 struct hr_buffer {
-	uint8_t *data;	/* as workers see it; page aligned */
-	uint32_t bytes; /* multiple of HR_PAGE */
-	uint32_t chunk_bytes;
-	struct hr_chunk *chunk; /* [ceil(bytes / chunk_bytes)] */
+	uint8_t *data;	      /* as workers see it; page aligned */
+	uint32_t bytes;	      /* multiple of HR_PAGE, at most HR_TILE_MAX */
+	uint32_t chunk_bytes; /* power of two, HR_PAGE..HR_CHUNK_MAX */
+	struct hr_prp *chunk; /* [ceil(bytes / chunk_bytes)], as workers see it */
 };
 
 #define HR_TOKEN_CHUNK_BITS 14u /* HR_TILE_MAX / HR_PAGE chunks */
@@ -53,16 +60,21 @@ struct hr_buffer {
 #define HR_TOKEN_BUFFER(token) ((token) >> HR_TOKEN_CHUNK_BITS)
 #define HR_TOKEN_CHUNK(token) ((token) & ((1u << HR_TOKEN_CHUNK_BITS) - 1))
 
-/* Bytes of PRP list memory (DMA) a buffer needs; 0 when no chunk is longer than two pages. */
+/*
+ * Bytes of PRP list memory (DMA) a buffer needs, a multiple of HR_PAGE; 0 when no chunk is longer
+ * than two pages. Lists share pages and never cross one, so none is chained.
+ */
 size_t hr_buffer_prp_bytes(uint32_t bytes, uint32_t chunk_bytes);
 
 /*
  * Build the PRPs of `bytes` at `offset` of region; lists go to [prp_offset, + hr_buffer_prp_bytes)
- * of prp_region, page aligned. chunk: [ceil(bytes / chunk_bytes)], the caller's. Host side.
+ * of prp_region, page aligned, which the CPU can reach (prp_region may be NULL when that is 0
+ * bytes). chunk: [ceil(bytes / chunk_bytes)], the caller's, as the CPU sees it: a caller
+ * whose workers see it elsewhere sets buffer->chunk afterwards. Host side.
  */
 void hr_buffer_init(struct hr_buffer *buffer, const struct hr_region *region, size_t offset,
 		    uint32_t bytes, uint32_t chunk_bytes, const struct hr_region *prp_region,
-		    size_t prp_offset, struct hr_chunk *chunk);
+		    size_t prp_offset, struct hr_prp *chunk);
 
 /* Commands that a transfer of `bytes` takes. */
 HR_BOTH uint32_t hr_chunk_count(uint32_t bytes, uint32_t chunk_bytes)
@@ -75,10 +87,12 @@ HR_DEVICE const struct hr_extent *hr_get_object(const struct hr_object_map *map,
 
 /*
  * Post the commands that fill buffer[0..bytes) from the object at offset (both whole blocks, except
- * that the end of the object need not be: the last block is read whole). Collective. Nothing
- * reaches the controller before hr_qp_ring(). Tokens: HR_TOKEN(buffer_index, chunk).
- * Returns the number of commands; -EAGAIN: not room for all of them, nothing posted; -ERANGE: beyond
- * the object; -EINVAL: offset not whole blocks or larger than the buffer; qp->broken.
+ * that the end of the object need not be: the last block is read whole). Collective; the arguments
+ * and the result are the same in all lanes. Nothing reaches the controller before hr_qp_ring().
+ * Tokens: HR_TOKEN(buffer_index, chunk).
+ * Returns the number of commands (0 for no bytes); -EAGAIN: not room for all of them, nothing
+ * posted; -ERANGE: beyond the object; -EINVAL: offset or bytes not whole blocks, larger than the
+ * buffer, or chunks of the buffer larger than the ssd takes; qp->broken.
  */
 HR_DEVICE int hr_pread_prefetch(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
 				uint32_t bytes, const struct hr_buffer *buffer,
@@ -90,20 +104,24 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
 			     uint32_t bytes, const struct hr_buffer *buffer, uint32_t buffer_index,
 			     uint32_t flags);
 
-/* Post a flush of the object's namespace; token HR_TOKEN(buffer_index, 0). 1, -EAGAIN or broken. */
+/* Post a flush of the object's namespace; token HR_TOKEN(buffer_index, 0). Collective. Returns 1,
+ * -EAGAIN or qp->broken, the same in all lanes. */
 HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent,
 			    uint32_t buffer_index);
 
 /*
  * Take what has completed: as hr_qp_reap(), and when nothing has, looks for a passed deadline
- * (then *done has status 0xffff = HR_STATUS_LOST in lane 0, and the mask is 1). Collective.
+ * (then *done has status 0xffff = HR_STATUS_LOST in lane 0, and the mask is 1). Collective. A lost
+ * command's buffer stays out of use: the controller may still write there.
  */
 #define HR_STATUS_LOST 0xffffu
 HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_qp *qp, struct hr_done *done);
 
 /*
- * Synchronous forms: post, ring, wait for all. The queue pair must have nothing else in flight.
- * 0; > 0 NVMe status of the first failing command; -ETIMEDOUT; -ERANGE, -EINVAL; qp->broken.
+ * Synchronous forms: post, ring, wait for all; collective. The queue pair must have nothing else in
+ * flight; a transfer of more commands than it has room for is done in several rounds.
+ * 0; -ETIMEDOUT: at least one command was lost; > 0: NVMe status of the first failing command;
+ * -ERANGE, -EINVAL as above; -EAGAIN: lost commands fill the queue; qp->broken.
  */
 HR_DEVICE int hr_pread(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
 		       uint32_t bytes, const struct hr_buffer *buffer);

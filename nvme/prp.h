@@ -30,9 +30,10 @@ HR_BOTH uint64_t hr_prp2(const struct hr_prp *prp, uint32_t bytes)
 }
 
 /*
- * PRPs of [offset, offset + bytes) of data; the list is written to one page at list_offset of lists,
- * which the CPU can reach. lists may be NULL when bytes is at most two pages. Host side.
- * offset and list_offset are page aligned, bytes is 1..HR_CHUNK_MAX.
+ * PRPs of [offset, offset + bytes) of data; the list (8 bytes for each page but the first) is
+ * written at list_offset of lists, which the CPU can reach. lists may be NULL when bytes is at most
+ * two pages. Host side. offset is page aligned, bytes is 1..HR_CHUNK_MAX; list_offset is 8-byte
+ * aligned and the list does not cross a page (PRP2 may point into one, NVMe Base 4.1.1).
  */
 void hr_prp_build(struct hr_prp *prp, const struct hr_region *data, size_t offset, uint32_t bytes,
 		  const struct hr_region *lists, size_t list_offset);
