@@ -98,7 +98,7 @@ static void plan_tiles(struct planner *planner, const struct hr_appliance *app, 
 		prps += hr_buffer_prp_bytes(bytes, chunk);
 	}
 	run->part.prps = add(planner, HR_PLACE_HOST, slots * prps, HR_PAGE, "PRP lists");
-	run->part.chunks = add(planner, HR_PLACE_CONTROL, slots * chunks * sizeof(struct hr_chunk),
+	run->part.chunks = add(planner, HR_PLACE_CONTROL, slots * chunks * sizeof(struct hr_prp),
 			       HR_CACHE_LINE, "PRP entries of commands");
 }
 

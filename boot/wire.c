@@ -12,7 +12,7 @@
 /* Takes chunk entries and PRP lists for one buffer after another. */
 struct buffer_maker {
 	const struct hr_partition *partition;
-	struct hr_chunk *chunk;
+	struct hr_prp *chunk;
 	size_t prp_offset;
 };
 
