@@ -32,7 +32,8 @@ say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' '$(1)' '$(2)';)
 override SAN := $(if $(FUZZ),fuzzer-no-link$(comma)address$(comma)undefined,$(SAN))
 base := $(or $(O),build)
 B := $(base)$(if $(FUZZ),-fuzz,$(if $(SAN),-$(subst $(comma),-,$(SAN))))$(if $(STATIC),-static)
-again = $(MAKE) --no-print-directory -k $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+again = $(MAKE) --no-print-directory -k --output-sync=target \
+	$(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # ---- what is built from what
 
@@ -46,14 +47,15 @@ ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops
 srcs := $(filter-out boot/main.c,$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o)
-image := $(if $(NVCC),$(if $(SAN)$(STATIC),,$(if $(wildcard gpu/cuda/image.cu),$(B)/gpu/worker.fatbin)))
+image := $(if $(wildcard gpu/cuda/image.cu),$(if $(SAN)$(STATIC),,$(if $(NVCC),$(B)/gpu/worker.fatbin)))
 
 all: $(B)/headrace $(image)
 
 $(B)/headrace: $(B)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
-	$(if $(NVCC)$(SAN)$(filter command,$(origin NVCC)),,@echo "note: no nvcc: the GPU worker image is not built")
+	$(if $(NVCC)$(SAN)$(filter command,$(origin NVCC)),,\
+		@echo "note: no nvcc: the GPU worker image is not built")
 
 # q, not r: files of the same name in two folders are two members
 $(B)/libheadrace.a: $(objs)
@@ -90,7 +92,7 @@ test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ ||
 	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
 
 # A test is linked with the fakes whose headers it includes (as its dependency file knows).
-used_fakes = $(filter $(patsubst %.h:,$(B)/%.o,$(filter tests/fake/%.h:,$(shell cat $@.d))),$(fakes))
+used_fakes = $(filter $(patsubst %.h:,$(B)/%.o,$(shell cat $@.d)),$(fakes))
 
 $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 	$(call say,LD,$@)
@@ -175,7 +177,7 @@ fuzz-run: $(fuzzers:%=%.ok)
 
 # ---- lint (in its own folder, with -Werror); each part can be called alone
 
-c_files := $(shell git ls-files '*.c' 2>/dev/null || find . -name '*.c')
+c_files := $(shell find * -name '*.c' ! -path 'build*')
 tidy_files := $(filter-out tests/unit/% tests/fuzz/%,$(c_files))
 headers := $(shell find * -name '*.h' ! -path 'build*')
 
@@ -190,9 +192,9 @@ lint-format:
 
 lint-cppcheck:
 	$(call say,LINT,cppcheck)
-	$(Q)mkdir -p $(B) && cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr -I . -D_GNU_SOURCE \
-		--enable=warning,performance,portability --suppress=missingIncludeSystem \
-		--cppcheck-build-dir=$(B) $(tidy_files)
+	$(Q)mkdir -p $(B) && cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr -I . \
+		-D_GNU_SOURCE --enable=warning,performance,portability \
+		--suppress=missingIncludeSystem --cppcheck-build-dir=$(B) $(tidy_files)
 
 lint-shell:
 	$(call say,LINT,shellcheck)

@@ -1,0 +1,259 @@
+/* The collective side of nvme/queue.h: eight lanes own one queue pair, as a warp does. */
+#include "tests/fake/lanes.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nvme/queue.h"
+#include "tests/fake/clock.h"
+#include "tests/fake/peer.h"
+#include "tests/fake/random.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define TIMEOUT_NS 8000u
+#define START_NS 1000000u
+
+/* Shared by the lanes: each writes its own element, lane 0 judges all after hr_lanes_sync(). */
+static struct {
+	struct hr_qp qp;
+	struct peer peer;
+	uint32_t entries, steps;
+	uint64_t seed;
+	int cid[HR_LANES];
+	struct hr_done done[HR_LANES];
+	uint32_t mask[HR_LANES];
+	bool expired[HR_LANES];
+	/* lane 0's model */
+	bool taken[65536];
+	uint32_t token[65536];
+	uint32_t outstanding, next_token, completed;
+} t;
+
+static void setup(void)
+{
+	memset(&t, 0, sizeof(t));
+	fake_clock_start(START_NS, NULL, NULL);
+}
+
+static void teardown(void)
+{
+	peer_fini(&t.peer);
+	fake_clock_stop();
+}
+
+TestSuite(lanes, .init = setup, .fini = teardown, .timeout = 120);
+
+/* Collective: the lanes in `wants` push commands with tokens base + lane. */
+static void push(uint32_t wants, uint32_t base)
+{
+	struct hr_sqe sqe;
+
+	hr_sqe_io(&sqe, nvme_cmd_read, 1, base + hr_lane(), 1, 0x1000, 0);
+	t.cid[hr_lane()] = hr_qp_push(&t.qp, wants >> hr_lane() & 1, &sqe, base + hr_lane());
+	hr_lanes_sync();
+}
+
+static void reap(void)
+{
+	t.mask[hr_lane()] = hr_qp_reap(&t.qp, &t.done[hr_lane()]);
+	hr_lanes_sync();
+}
+
+/* Lane 0: who wanted got a CID as long as there was room, lower lanes first. */
+static void judge_push(uint32_t wants)
+{
+	for (uint32_t lane = 0; lane < HR_LANES; lane++) {
+		const int cid = t.cid[lane];
+
+		if (!(wants >> lane & 1)) {
+			cr_assert_eq(cid, -EINVAL);
+		} else if (t.outstanding == t.entries - 1) {
+			cr_assert_eq(cid, -EAGAIN);
+		} else {
+			cr_assert(cid >= 0 && !t.taken[cid], "lane %u: CID %d", lane, cid);
+			t.taken[cid] = true;
+			t.token[cid] = t.next_token + lane;
+			t.outstanding++;
+		}
+	}
+	t.next_token += HR_LANES;
+	cr_assert_eq(hr_qp_outstanding(&t.qp), t.outstanding);
+}
+
+static void judge_reap(void)
+{
+	for (uint32_t lane = 0; lane < HR_LANES; lane++) {
+		const struct hr_done *done = &t.done[lane];
+
+		cr_assert_eq(t.mask[lane], t.mask[0], "lanes disagree");
+		if (!(t.mask[0] >> lane & 1))
+			continue;
+		cr_assert(t.taken[done->cid], "lane %u: CID %x", lane, done->cid);
+		cr_assert_eq(done->token, t.token[done->cid]);
+		cr_assert_eq(done->dw0, ~done->token);
+		t.taken[done->cid] = false;
+		t.outstanding--;
+		t.completed++;
+	}
+	cr_assert_eq(t.qp.broken, 0);
+	cr_assert_eq(hr_qp_outstanding(&t.qp), t.outstanding);
+	cr_assert_eq(t.qp.stats.completed, t.completed);
+}
+
+static void complete_some(struct fake_random *random, uint32_t some)
+{
+	while (some-- && peer_fetch(&t.peer) && peer_can_post(&t.peer))
+		peer_complete(&t.peer, fake_random_below(random, t.peer.fetched), 0);
+}
+
+static void random_traffic(void)
+{
+	struct fake_random shared = { t.seed }; /* the same in each lane: they decide alike */
+	struct fake_random own = { t.seed + 2 };
+
+	for (uint32_t i = 0; i < t.steps; i++) {
+		const uint32_t wants = fake_random_below(&shared, 1u << HR_LANES);
+
+		push(wants, t.next_token);
+		if (hr_lane() == 0)
+			judge_push(wants);
+		hr_lanes_sync();
+		if (fake_random_below(&shared, 2))
+			hr_qp_ring(&t.qp);
+		hr_lanes_sync();
+		if (hr_lane() == 0)
+			complete_some(&own, fake_random_below(&own, 2 * HR_LANES));
+		hr_lanes_sync();
+		reap();
+		if (hr_lane() == 0)
+			judge_reap();
+		hr_lanes_sync();
+	}
+}
+
+Test(lanes, any_order_of_completions_agrees_with_a_model)
+{
+	static const uint32_t depth[] = { 2, 3, 8, 9, 16, 64 };
+
+	for (size_t i = 0; i < ROWS(depth); i++) {
+		memset(&t, 0, sizeof(t));
+		t.entries = depth[i];
+		t.steps = 150;
+		t.seed = 12345 + 2 * i;
+		peer_init(&t.peer, &t.qp, t.entries, TIMEOUT_NS);
+		if (i % 2)
+			peer_use_shadow(&t.peer);
+		cr_assert(fake_lanes_run(random_traffic));
+		cr_assert_geq(t.completed, t.steps / 2, "%u entries: little happened", depth[i]);
+		if (i + 1 < ROWS(depth))
+			peer_fini(&t.peer);
+	}
+}
+
+/* Eight commands; the controller completes 0, 1, 2, then lies, then completes 3. */
+static void lie_in_the_middle(void)
+{
+	push(0xff, 0);
+	hr_qp_ring(&t.qp);
+	if (hr_lane() == 0) {
+		peer_fetch(&t.peer);
+		for (uint32_t i = 0; i < 5; i++)
+			peer_post(&t.peer,
+				  (struct hr_cqe){ .dw0 = i,
+						   .sqhd = i == 3 ? 99 : 8,
+						   .sqid = 3,
+						   .cid = (uint16_t)t.cid[i < 3 ? i : i - 1] });
+	}
+	hr_lanes_sync();
+	reap();
+}
+
+Test(lanes, what_lies_before_a_broken_cqe_is_credited_and_nothing_behind_it)
+{
+	peer_init(&t.peer, &t.qp, 16, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(lie_in_the_middle));
+	cr_expect_eq(t.mask[0], 7u);
+	cr_expect_eq(t.qp.broken, -EPROTO);
+	cr_expect_eq(t.qp.offence.sqhd, 99);
+	cr_expect_eq(t.qp.cq_head, 3);
+	cr_expect_eq(hr_qp_outstanding(&t.qp), 5u);
+}
+
+#ifndef __SANITIZE_THREAD__ /* several lanes claim with plain stores; a GPU lets one of them win */
+static void repeat_in_one_batch(void)
+{
+	push(3, 0);
+	hr_qp_ring(&t.qp);
+	if (hr_lane() == 0) {
+		peer_fetch(&t.peer);
+		for (uint32_t i = 0; i < 4; i++)
+			peer_post(
+				&t.peer,
+				(struct hr_cqe){ .sqhd = 2, .sqid = 3, .cid = (uint16_t)t.cid[0] });
+	}
+	hr_lanes_sync();
+	reap();
+}
+
+Test(lanes, of_one_cid_in_several_lanes_one_is_credited)
+{
+	peer_init(&t.peer, &t.qp, 16, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(repeat_in_one_batch));
+	cr_expect_eq(hr_count_bits(t.mask[0]), 1u);
+	cr_expect_eq(t.qp.stats.stray, 3u);
+	cr_expect_eq(hr_qp_outstanding(&t.qp), 1u);
+}
+#endif
+
+/* A controller that ignores the CQ head floods the ring with one CID, all slots new. */
+static void flood(void)
+{
+	push(1, 0);
+	hr_qp_ring(&t.qp);
+	if (hr_lane() == 0) {
+		peer_fetch(&t.peer);
+		for (uint32_t i = 0; i < t.entries; i++)
+			peer_post(&t.peer, (struct hr_cqe){ .sqhd = 1,
+							    .sqid = 3,
+							    .cid = (uint16_t)(t.cid[0] ^ 0x100) });
+	}
+	hr_lanes_sync();
+	for (uint32_t i = 0; i < 8; i++)
+		reap();
+}
+
+Test(lanes, a_flooded_ring_is_read_once)
+{
+	t.entries = 4;
+	peer_init(&t.peer, &t.qp, t.entries, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(flood));
+	cr_expect_eq(t.qp.stats.late, 4u);
+	cr_expect_eq(t.mask[0], 0u);
+}
+
+static void let_expire(void)
+{
+	/* Clocks of lanes differ; lane 0's counts for all. */
+	const uint64_t now = START_NS + TIMEOUT_NS + (hr_lane() ? 0 : 5);
+
+	push(0xff, 100);
+	hr_qp_ring(&t.qp);
+	for (uint32_t i = 0; i < 3; i++) {
+		t.expired[hr_lane()] = hr_qp_expire(&t.qp, now, &t.done[hr_lane()]);
+		hr_lanes_sync();
+	}
+}
+
+Test(lanes, all_lanes_learn_of_the_same_lost_command)
+{
+	peer_init(&t.peer, &t.qp, 16, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(let_expire));
+	for (uint32_t lane = 0; lane < HR_LANES; lane++) {
+		cr_expect(t.expired[lane]);
+		cr_expect_eq(t.done[lane].token, 102u);
+		cr_expect_eq(t.done[lane].cid, t.cid[2]);
+	}
+	cr_expect_eq(t.qp.stats.lost, 3u);
+}

@@ -1,0 +1,665 @@
+/* The driver's side of a queue pair: every order of completions, and everything a bad peer does. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "boot/clock.h"
+#include "nvme/queue.h"
+#include "tests/fake/clock.h"
+#include "tests/fake/peer.h"
+#include "tests/fake/random.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define TIMEOUT_NS 8000u
+#define START_NS 1000000u
+
+static struct hr_qp qp;
+static struct peer peer;
+
+static void setup(void)
+{
+	fake_clock_start(START_NS, NULL, NULL);
+}
+
+static void teardown(void)
+{
+	fake_clock_stop();
+}
+
+TestSuite(queue, .init = setup, .fini = teardown, .timeout = 60);
+
+static int push(uint32_t token)
+{
+	struct hr_sqe sqe;
+
+	hr_sqe_io(&sqe, nvme_cmd_read, 1, token * 8ull, 8, 0x1000, 0);
+	return hr_qp_push(&qp, true, &sqe, token);
+}
+
+/* Push and ring n commands with tokens 0..n - 1; cid may be NULL. */
+static void send(uint32_t n, int *cid)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const int got = push(i);
+
+		cr_assert_geq(got, 0);
+		if (cid)
+			cid[i] = got;
+	}
+	hr_qp_ring(&qp);
+}
+
+Test(queue, init_refuses_what_cannot_work)
+{
+	static _Alignas(4096) uint8_t memory[3 * HR_PAGE];
+	static const struct {
+		uint32_t entries;
+		size_t sq, cq, table; /* misalignment */
+		uint64_t timeout_ns;
+		int want;
+	} row[] = {
+		{ 2, 0, 0, 0, 1, 0 },
+		{ 64, 0, 0, 0, INT64_MAX, 0 },
+		{ 0, 0, 0, 0, 1, -EINVAL },
+		{ 1, 0, 0, 0, 1, -EINVAL },
+		{ 4097, 0, 0, 0, 1, -EINVAL },
+		{ UINT32_MAX, 0, 0, 0, 1, -EINVAL },
+		{ 2, 64, 0, 0, 1, -EINVAL },
+		{ 2, 0, 16, 0, 1, -EINVAL },
+		{ 2, 0, 0, 4, 1, -EINVAL },
+		{ 2, 0, 0, 0, 0, -EINVAL },
+		{ 2, 0, 0, 0, 1ull << 63, -EINVAL },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const struct hr_qp_memory at = {
+			.sq = memory + row[i].sq,
+			.cq = memory + HR_PAGE + row[i].cq,
+			.table = memory + 2 * HR_PAGE + row[i].table,
+		};
+
+		cr_expect_eq(hr_qp_init(&qp, 1, row[i].entries, &at, row[i].timeout_ns),
+			     row[i].want, "row %zu", i);
+	}
+}
+
+Test(queue, nothing_is_visible_before_the_ring_and_one_doorbell_after)
+{
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	for (uint32_t i = 0; i < 5; i++)
+		cr_assert_geq(push(i), 0);
+	cr_expect_eq(peer.sq_doorbell, 0u);
+	cr_expect_eq(peer_fetch(&peer), 0u);
+	hr_qp_ring(&qp);
+	cr_expect_eq(peer.sq_doorbell, 5u);
+	cr_expect_eq(qp.stats.doorbells, 1u);
+	cr_expect_eq(qp.stats.submitted, 5u);
+	hr_qp_ring(&qp);
+	cr_expect_eq(qp.stats.doorbells, 1u, "a ring without news rings");
+	cr_assert_eq(peer_fetch(&peer), 5u);
+	for (uint32_t i = 0; i < 5; i++) {
+		cr_expect_eq(peer.pending[i].cdw10, i * 8);
+		cr_expect_eq(peer.pending[i].cdw12, 7u);
+		cr_expect_eq(peer.pending[i].opcode, nvme_cmd_read);
+	}
+	peer_fini(&peer);
+}
+
+Test(queue, a_full_queue_says_so_and_a_lane_that_wants_nothing_gets_nothing)
+{
+	struct hr_sqe sqe = { 0 };
+
+	for (uint32_t entries = 2; entries <= 64; entries++) {
+		peer_init(&peer, &qp, entries, TIMEOUT_NS);
+		cr_expect_eq(hr_qp_push(&qp, false, &sqe, 0), -EINVAL);
+		for (uint32_t i = 0; i < entries - 1; i++) {
+			cr_expect_eq(hr_qp_room(&qp), entries - 1 - i);
+			cr_assert_geq(push(i), 0);
+		}
+		cr_expect_eq(hr_qp_room(&qp), 0u);
+		cr_expect_eq(push(0), -EAGAIN, "%u entries", entries);
+		cr_expect_eq(hr_qp_outstanding(&qp), entries - 1);
+		hr_qp_ring(&qp);
+		cr_expect_eq(peer_fetch(&peer), entries - 1);
+		peer_fini(&peer);
+	}
+}
+
+/* Through all generations of all indices, CID FFFFh never occurs and none repeats early. */
+Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
+{
+	static const uint32_t depth[] = { 2, 3, 4, 5, 16, 17, 64 };
+	static uint32_t last_use[65536];
+
+	for (size_t d = 0; d < ROWS(depth); d++) {
+		uint32_t generations;
+
+		peer_init(&peer, &qp, depth[d], TIMEOUT_NS);
+		generations = 65536u >> qp.index_bits;
+		memset(last_use, 0, sizeof(last_use));
+		for (uint32_t use = 1; use <= 3 * generations * (depth[d] - 1); use++) {
+			struct hr_done done;
+			const int cid = push(use);
+
+			cr_assert(cid >= 0 && cid < 0xffff, "%u entries: CID %x", depth[d], cid);
+			cr_assert(!last_use[cid] ||
+					  use - last_use[cid] == generations * (depth[d] - 1),
+				  "%u entries: CID %x again", depth[d], cid);
+			last_use[cid] = use;
+			hr_qp_ring(&qp);
+			peer_fetch(&peer);
+			peer_complete(&peer, 0, 0);
+			cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+			cr_assert_eq(done.token, use);
+		}
+		peer_fini(&peer);
+	}
+}
+
+Test(queue, a_completion_carries_what_the_controller_said)
+{
+	struct hr_done done;
+	int cid;
+
+	peer_init(&peer, &qp, 4, TIMEOUT_NS);
+	send(1, &cid);
+	peer_post(&peer, (struct hr_cqe){ .dw0 = 0xabcd1234,
+					  .sqhd = 1,
+					  .sqid = 3,
+					  .cid = (uint16_t)cid,
+					  .status = 0x8000 | 0x281 << 1 });
+	cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	cr_expect_eq(done.dw0, 0xabcd1234u);
+	cr_expect_eq(done.cid, cid);
+	cr_expect_eq(done.status, 0x281);
+	cr_expect(done.dnr);
+	cr_expect_eq(qp.stats.failed, 1u);
+	cr_expect_eq(peer.cq_doorbell, 1u);
+	peer_fini(&peer);
+}
+
+/* One lie of the controller each, about a queue of 8 with two commands sent and one completed. */
+Test(queue, lies_break_the_queue_and_late_or_repeated_completions_are_dropped)
+{
+	enum { STRAY, LATE, BREAKS };
+	static const struct {
+		const char *what;
+		uint16_t sqhd, sqid;
+		uint32_t cid_xor; /* of the command in flight; bit 16: of the completed one */
+		int outcome;
+	} row[] = {
+		{ "completed twice", 2, 3, 1u << 16, STRAY },
+		{ "never sent, in range", 2, 3, 0x0004, LATE }, /* index 5, its generation is 0 */
+		{ "older generation", 2, 3, 0x0008, LATE },
+		{ "index 7", 2, 3, 0x0006, BREAKS },
+		{ "CID FFFF", 2, 3, 0xfff6, BREAKS },
+		{ "SQHD behind the tail", 3, 3, 0, BREAKS },
+		{ "SQHD before the newest", 1, 3, 0, BREAKS },
+		{ "SQHD 8 of 8", 8, 3, 0, BREAKS },
+		{ "SQHD FFFF", 0xffff, 3, 0, BREAKS },
+		{ "SQID 0", 2, 0, 0, BREAKS },
+		{ "SQID 4", 2, 4, 0, BREAKS },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_done done;
+		int cid[2];
+		uint32_t base;
+
+		peer_init(&peer, &qp, 8, TIMEOUT_NS);
+		send(2, cid);
+		peer_fetch(&peer);
+		peer_complete(&peer, 0, 0);
+		cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+		base = (uint32_t)(row[i].cid_xor >> 16 ? cid[0] : cid[1]);
+		peer_post(&peer, (struct hr_cqe){ .sqhd = row[i].sqhd,
+						  .sqid = row[i].sqid,
+						  .cid = (uint16_t)(base ^ row[i].cid_xor) });
+		cr_expect_eq(hr_qp_reap(&qp, &done), 0u, "%s: credited", row[i].what);
+		cr_expect_eq(qp.broken, row[i].outcome == BREAKS ? -EPROTO : 0, "%s", row[i].what);
+		cr_expect_eq(qp.stats.stray, row[i].outcome == STRAY, "%s", row[i].what);
+		cr_expect_eq(qp.stats.late, row[i].outcome == LATE, "%s", row[i].what);
+		cr_expect_eq(hr_qp_outstanding(&qp), 1u, "%s", row[i].what);
+		peer_fini(&peer);
+	}
+}
+
+/* Move an idle queue of 8 to position 6, then have commands in flight over the wrap. */
+static void start_before_wrap(int *cid)
+{
+	struct hr_done done;
+
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	for (uint32_t i = 0; i < 6; i++) {
+		send(1, NULL);
+		peer_fetch(&peer);
+		peer_complete(&peer, 0, 0);
+		cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	}
+	send(3, cid);
+}
+
+Test(queue, sqhd_is_checked_over_the_wrap)
+{
+	static const struct {
+		uint16_t sqhd;
+		bool good;
+	} row[] = { { 6, true },  { 7, true },	{ 0, true },  { 1, true },	{ 2, false },
+		    { 5, false }, { 8, false }, { 9, false }, { 0xffff, false } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_done done;
+		int cid[3];
+
+		start_before_wrap(cid);
+		peer_post(&peer, (struct hr_cqe){
+					 .sqhd = row[i].sqhd, .sqid = 3, .cid = (uint16_t)cid[0] });
+		cr_expect_eq(hr_qp_reap(&qp, &done), row[i].good, "SQHD %u", row[i].sqhd);
+		cr_expect_eq(qp.broken, row[i].good ? 0 : -EPROTO, "SQHD %u", row[i].sqhd);
+		peer_fini(&peer);
+	}
+}
+
+Test(queue, nothing_is_reaped_from_a_queue_its_owner_gave_up)
+{
+	struct hr_done done;
+
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	send(1, NULL);
+	peer_fetch(&peer);
+	peer_complete(&peer, 0, 0);
+	qp.broken = -ETIMEDOUT;
+	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_expect_eq(push(0), -ETIMEDOUT);
+	peer_fini(&peer);
+}
+
+Test(queue, the_offence_is_told)
+{
+	static const struct {
+		struct hr_cqe cqe;
+		const char *want;
+	} row[] = {
+		{ { .sqhd = 1, .sqid = 9 }, "CQE 0: SQID 9 is not 3" },
+		{ { .sqhd = 1, .sqid = 3, .cid = 0xff0f }, "CQE 0: CID ff0f was never sent" },
+		{ { .sqhd = 2, .sqid = 3 }, "CQE 0: SQHD 2 is outside of 0..1 of 8" },
+	};
+	char text[80];
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_done done;
+
+		peer_init(&peer, &qp, 8, TIMEOUT_NS);
+		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "not broken");
+		send(1, NULL);
+		peer_post(&peer, row[i].cqe);
+		cr_assert_eq(hr_qp_reap(&qp, &done), 0u);
+		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), row[i].want);
+		qp.broken = -ETIMEDOUT;
+		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "given up");
+		peer_fini(&peer);
+	}
+}
+
+Test(queue, a_broken_queue_only_expires)
+{
+	struct hr_done done;
+	int cid[2];
+
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	send(2, cid);
+	cr_assert_geq(push(2), 0);
+	peer_post(&peer, (struct hr_cqe){ .sqhd = 7, .sqid = 3, .cid = (uint16_t)cid[0] });
+	cr_assert_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_assert_eq(qp.broken, -EPROTO);
+	cr_expect_eq(push(3), -EPROTO);
+	cr_expect_eq(hr_qp_room(&qp), 0u);
+	hr_qp_ring(&qp);
+	cr_expect_eq(peer.sq_doorbell, 2u, "rung when broken");
+	peer_post(&peer, (struct hr_cqe){ .sqhd = 2, .sqid = 3, .cid = (uint16_t)cid[1] });
+	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_expect(hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done));
+	cr_expect(hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done));
+	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done), "never sent");
+	peer_fini(&peer);
+}
+
+Test(queue, a_command_the_controller_was_not_told_of_is_never_credited)
+{
+	struct hr_done done;
+	int cid;
+
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	cid = push(7);
+	peer_post(&peer, (struct hr_cqe){ .sqid = 3, .cid = (uint16_t)cid });
+	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_expect_eq(qp.stats.stray, 1u);
+	hr_qp_ring(&qp);
+	peer_fetch(&peer);
+	peer_complete(&peer, 0, 0);
+	cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	cr_expect_eq(done.token, 7u);
+	peer_fini(&peer);
+}
+
+Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
+{
+	struct hr_done done;
+	int cid[3];
+
+	peer_init(&peer, &qp, 4, TIMEOUT_NS);
+	send(2, cid);
+	fake_clock_advance(1000);
+	cid[2] = push(2);
+	hr_qp_ring(&qp);
+	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS - 1, &done));
+	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done), "scans each timeout / 8 only");
+	fake_clock_advance(TIMEOUT_NS);
+	cr_assert(hr_qp_expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
+	cr_expect_eq(done.cid, cid[0]);
+	cr_expect_eq(done.token, 0u);
+	cr_assert(hr_qp_expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done),
+		  "the next one at once");
+	cr_expect_eq(done.cid, cid[1]);
+	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
+	cr_expect_eq(qp.stats.lost, 2u);
+	cr_expect_eq(hr_qp_outstanding(&qp), 3u, "lost commands stay taken");
+	cr_expect_eq(push(9), -EAGAIN);
+	peer_fetch(&peer);
+	peer_complete(&peer, 0, 0);
+	cr_expect_eq(hr_qp_reap(&qp, &done), 0u, "a lost command's completion is late");
+	cr_expect_eq(qp.stats.late, 1u);
+	cr_expect_eq(hr_qp_outstanding(&qp), 3u);
+	peer_complete(&peer, 0, 0); /* the last of pending[] took its place: command 2 */
+	cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	cr_expect_eq(done.cid, cid[2]);
+	cr_expect_eq(hr_qp_room(&qp), 1u);
+	peer_fini(&peer);
+}
+
+/* ---- any order, many wraps: a model that knows only what push() and reap() returned */
+
+struct model {
+	struct fake_random random;
+	uint32_t entries, pushed, sent, next_token;
+	uint64_t completed, failed, dropped;
+	bool taken[65536]; /* CIDs pushed and not reaped */
+	uint32_t token[65536];
+	uint16_t old[16]; /* CIDs completed lately */
+	uint32_t olds;
+};
+
+static struct model model;
+
+static void check_invariants(void)
+{
+	const uint32_t commands = model.entries - 1, outstanding = model.pushed + model.sent;
+	bool seen[PEER_ENTRIES_MAX] = { false };
+	uint32_t taken = 0;
+
+	cr_assert_eq(qp.broken, 0);
+	cr_assert_eq(hr_qp_outstanding(&qp), outstanding);
+	cr_assert_eq(hr_qp_room(&qp), commands - outstanding);
+	cr_assert_eq(qp.stats.completed, model.completed);
+	cr_assert_eq(qp.stats.failed, model.failed);
+	cr_assert_eq(qp.stats.late + qp.stats.stray, model.dropped);
+	cr_assert_eq(qp.stats.submitted, model.completed + model.sent);
+	for (uint32_t i = 0; i < qp.free_count; i++) {
+		const uint16_t index = qp.free_ring[(qp.free_head + i) % model.entries];
+
+		cr_assert(index < commands && !seen[index], "index %u free twice", index);
+		cr_assert_eq(qp.inflight[index].state, HR_CMD_FREE);
+		seen[index] = true;
+	}
+	for (uint32_t i = 0; i < commands; i++)
+		taken += qp.inflight[i].state != HR_CMD_FREE;
+	cr_assert_eq(taken, outstanding);
+}
+
+static void model_push(void)
+{
+	const int cid = push(model.next_token);
+
+	if (model.pushed + model.sent == model.entries - 1) {
+		cr_assert_eq(cid, -EAGAIN);
+		return;
+	}
+	cr_assert_geq(cid, 0);
+	cr_assert(!model.taken[cid], "CID %x is in use", cid);
+	model.taken[cid] = true;
+	model.token[cid] = model.next_token++;
+	model.pushed++;
+}
+
+static void model_ring(void)
+{
+	hr_qp_ring(&qp);
+	model.sent += model.pushed;
+	model.pushed = 0;
+	cr_assert_eq(qp.sq_shadow ? peer.sq_shadow : peer.sq_doorbell, qp.sq_tail);
+}
+
+static void model_reap(void)
+{
+	struct hr_done done;
+
+	if (!hr_qp_reap(&qp, &done))
+		return;
+	cr_assert(model.taken[done.cid], "CID %x was not in flight", done.cid);
+	cr_assert_eq(done.token, model.token[done.cid]);
+	cr_assert_eq(done.dw0, ~(done.token * 8));
+	model.taken[done.cid] = false;
+	model.old[model.olds++ % ROWS(model.old)] = done.cid;
+	model.completed++;
+	model.failed += done.status != 0;
+	model.sent--;
+}
+
+/* A completion that was there before, or of an index's earlier life. */
+static void model_repeat(void)
+{
+	const uint32_t n = model.olds < ROWS(model.old) ? model.olds : ROWS(model.old);
+	const uint16_t cid = n ? model.old[fake_random_below(&model.random, n)] : 0;
+
+	if (!n || model.taken[cid])
+		return;
+	peer_post(&peer, (struct hr_cqe){ .sqhd = (uint16_t)peer.sq_head, .sqid = 3, .cid = cid });
+	model.dropped++;
+	/* It may sit behind good ones: take them all, so that the counters are exact again. */
+	for (uint32_t i = 0; i < model.entries; i++)
+		model_reap();
+}
+
+static void model_complete(void)
+{
+	const uint32_t pending = peer_fetch(&peer);
+
+	if (pending && peer_can_post(&peer))
+		peer_complete(&peer, fake_random_below(&model.random, pending),
+			      fake_random_below(&model.random, 4) ? 0 : 0x281);
+}
+
+static void drain(void)
+{
+	model_ring();
+	for (uint32_t i = 0; i < 4 * model.entries; i++) {
+		model_complete();
+		model_reap();
+	}
+	check_invariants();
+	cr_assert_eq(hr_qp_outstanding(&qp), 0u);
+}
+
+static void run_model(uint64_t seed, uint32_t entries, uint32_t steps, bool shadow)
+{
+	memset(&model, 0, sizeof(model));
+	model.random.state = seed;
+	model.entries = entries;
+	peer_init(&peer, &qp, entries, TIMEOUT_NS);
+	if (shadow)
+		peer_use_shadow(&peer);
+	for (uint32_t i = 0; i < steps; i++) {
+		const uint32_t what = fake_random_below(&model.random, 100);
+
+		if (what < 35)
+			model_push();
+		else if (what < 50)
+			model_ring();
+		else if (what < 75)
+			model_complete();
+		else if (what < 97)
+			model_reap();
+		else if (peer_can_post(&peer))
+			model_repeat();
+		check_invariants();
+	}
+	drain();
+	peer_fini(&peer);
+}
+
+static uint64_t new_seed(void)
+{
+	const char *given = getenv("HR_TEST_SEED");
+	struct timespec ts;
+
+	if (given)
+		return strtoull(given, NULL, 0) | 1;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ((uint64_t)ts.tv_nsec << 20 ^ (uint64_t)ts.tv_sec) | 1;
+}
+
+Test(queue, any_order_of_completions_over_many_wraps_agrees_with_a_model)
+{
+	static const uint32_t depth[] = { 2, 3, 4, 5, 7, 8, 16, 33, 64 };
+	const uint64_t seed = new_seed();
+
+	fprintf(stderr, "queue: HR_TEST_SEED=%llu\n", (unsigned long long)seed);
+	for (size_t i = 0; i < ROWS(depth); i++) {
+		run_model(seed + 2 * i, depth[i], 4000, false);
+		run_model(seed + 2 * i, depth[i], 4000, true);
+	}
+}
+
+/* ---- shadow doorbells */
+
+Test(queue, the_eventidx_rule_is_right_for_every_position_on_the_ring)
+{
+	for (uint32_t n = 2; n <= 9; n++)
+		for (uint32_t before = 0; before < n; before++)
+			for (uint32_t after = 0; after < n; after++)
+				for (uint32_t event = 0; event < n + 2; event++) {
+					bool want = event >= n;
+
+					for (uint32_t at = before; at != after; at = (at + 1) % n)
+						want |= at == event;
+					cr_expect_eq(hr_event_due(event, before, after, n), want,
+						     "%u: %u -> %u, event %u", n, before, after,
+						     event);
+				}
+}
+
+Test(queue, the_register_is_written_only_when_eventidx_asks)
+{
+	struct hr_done done;
+
+	peer_init(&peer, &qp, 4, TIMEOUT_NS);
+	peer_use_shadow(&peer);
+	for (uint32_t round = 0; round < 12; round++) {
+		const uint32_t at = qp.sq_tail, cq_at = qp.cq_head;
+		const bool asked = round % 3 == 0;
+
+		peer.sq_event = asked ? at : (at + 2) % 4;
+		peer.cq_event = asked ? cq_at : (cq_at + 2) % 4;
+		peer.sq_doorbell = peer.cq_doorbell = 99;
+		send(1, NULL);
+		cr_expect_eq(peer.sq_shadow, (at + 1) % 4);
+		cr_expect_eq(peer.sq_doorbell, asked ? (at + 1) % 4 : 99, "round %u", round);
+		peer_fetch(&peer);
+		peer_complete(&peer, 0, 0);
+		cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+		cr_expect_eq(peer.cq_shadow, (cq_at + 1) % 4);
+		cr_expect_eq(peer.cq_doorbell, asked ? (cq_at + 1) % 4 : 99, "round %u", round);
+	}
+	peer_fini(&peer);
+}
+
+/* ---- two threads: a controller that sleeps until the register is written */
+
+#define THREAD_COMMANDS 20000u
+
+/* Ask to be woken, look once more, then trust the register alone. */
+static void sleep_until_rung(void)
+{
+	uint32_t spins = 0;
+
+	__atomic_store_n(&peer.sq_doorbell, UINT32_MAX, __ATOMIC_RELAXED);
+	__atomic_store_n(&peer.sq_event, peer.sq_head, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (peer_fetch(&peer))
+		return;
+	while (__atomic_load_n(&peer.sq_doorbell, __ATOMIC_ACQUIRE) == UINT32_MAX)
+		hr_idle(&spins);
+}
+
+static void *controller(void *unused)
+{
+	uint32_t done = 0, spins = 0;
+
+	(void)unused;
+	while (done < THREAD_COMMANDS) {
+		if (!peer_fetch(&peer) && qp.sq_shadow)
+			sleep_until_rung();
+		else if (!peer.fetched)
+			hr_idle(&spins);
+		while (peer.fetched && peer_can_post(&peer)) {
+			peer_complete(&peer, peer.fetched - 1, 0);
+			done++;
+			spins = 0;
+		}
+	}
+	return NULL;
+}
+
+static void run_against_thread(bool shadow)
+{
+	const uint64_t give_up = 30 * HR_NS_PER_S;
+	uint32_t sent = 0, reaped = 0, spins = 0;
+	uint64_t start;
+	pthread_t thread;
+	struct hr_done done;
+
+	fake_clock_stop();
+	start = hr_now_ns();
+	peer_init(&peer, &qp, 8, give_up);
+	if (shadow)
+		peer_use_shadow(&peer);
+	cr_assert_eq(pthread_create(&thread, NULL, controller, NULL), 0);
+	while (reaped < THREAD_COMMANDS && hr_now_ns() - start < give_up) {
+		while (sent < THREAD_COMMANDS && push(sent) >= 0)
+			sent++;
+		hr_qp_ring(&qp);
+		if (hr_qp_reap(&qp, &done)) {
+			reaped++;
+			spins = 0;
+		} else {
+			hr_idle(&spins);
+		}
+	}
+	cr_assert_eq(reaped, THREAD_COMMANDS, "a wake-up was lost after %u", reaped);
+	pthread_join(thread, NULL);
+	peer_fini(&peer);
+}
+
+Test(queue, no_doorbell_is_lost_between_two_threads)
+{
+	run_against_thread(false);
+}
+
+Test(queue, no_shadow_doorbell_is_lost_between_two_threads)
+{
+	run_against_thread(true);
+}
