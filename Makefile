@@ -8,7 +8,7 @@
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
 #   make clean        remove build folders
-#   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/queue.ok runs one of them
+#   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
 # STATIC=1 fully static binary without the cuda backend; NVCC= builds without the GPU worker image.
@@ -40,14 +40,15 @@ again = $(MAKE) --no-print-directory -k --output-sync=target \
 libs_a := -l:libconfig.a -l:libnvme.a -l:libjson-c.a -l:libpciaccess.a -l:libz.a
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
 	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings $(if $(FUZZ),,-Wno-tsan)
-cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread -ffile-prefix-map=$(CURDIR)=. \
-	$(warnings) $(if $(WERROR),-Werror) \
+cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
+	-ffile-prefix-map=$(CURDIR)=. $(warnings) $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops
 srcs := $(filter-out boot/main.c,$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o)
-image := $(if $(wildcard gpu/cuda/image.cu),$(if $(SAN)$(STATIC),,$(if $(NVCC),$(B)/gpu/worker.fatbin)))
+fatbin := $(if $(wildcard gpu/cuda/image.cu),$(B)/gpu/worker.fatbin)
+image := $(if $(SAN)$(STATIC),,$(if $(NVCC),$(fatbin)))
 
 all: $(B)/headrace $(image)
 
@@ -96,8 +97,8 @@ used_fakes = $(filter $(patsubst %.h:,$(B)/%.o,$(shell cat $@.d)),$(fakes))
 
 $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $@.o $(used_fakes) $(driver) $(B)/libheadrace.a $(libs_a) \
-		$(if $(driver),,-lcriterion) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $@.o $(used_fakes) $(driver) $(B)/libheadrace.a \
+		$(libs_a) $(if $(driver),,-lcriterion) -lm -ldl
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
@@ -157,20 +158,20 @@ bench:
 	$(Q)tests/bench/run.sh $(base)
 
 clean:
-	rm -rf $(base) $(base)-address-undefined $(base)-thread $(base)-fuzz $(base)-lint $(base)-static
+	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz lint static)
 
 # ---- fuzzing (variant FUZZ=1): new inputs are kept in the build folder, seeds come from the tree
 
 $(fuzzers): %: %.o $(fakes) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $@.o $(used_fakes) $(B)/libheadrace.a \
-		$(libs_a) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $@.o $(used_fakes) \
+		$(B)/libheadrace.a $(libs_a) -lm -ldl
 
 $(fuzzers:%=%.ok): $(B)/%.ok: $(B)/%
 	$(call say,FUZZ,$* ($(FUZZ_SECONDS) s))
 	$(Q)mkdir -p $<.corpus && $(call test,$$(($(FUZZ_SECONDS) + 120)),$< -timeout=20 \
-		-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$<- $<.corpus \
-		$(wildcard tests/fuzz/corpus/$(*F)))
+		-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$<- \
+		$<.corpus $(wildcard tests/fuzz/corpus/$(*F)))
 
 fuzz-run: $(fuzzers:%=%.ok)
 	@:
@@ -183,8 +184,8 @@ headers := $(shell find * -name '*.h' ! -path 'build*')
 
 $(B)/%.tidy: %.c .clang-tidy $(headers)
 	$(call say,TIDY,$<)
-	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) 2>$@.log && \
-		touch $@
+	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) \
+		2>$@.log && touch $@
 
 lint-format:
 	$(call say,LINT,clang-format)

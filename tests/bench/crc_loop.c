@@ -1,6 +1,6 @@
 /*
  * tests/bench/crc_loop.c - what the crc32c pipeline is compared with: one thread that reads an
- * extent of the same image with 1 MiB reads and feeds the CPU's CRC32 instruction, 8 bytes at a time.
+ * extent of the same image with 1 MiB reads and feeds the CPU's CRC32 instruction 8 bytes at once.
  *
  * Usage: crc_loop IMAGE OFFSET BYTES     prints "CRC NANOSECONDS", the CRC in hex
  */

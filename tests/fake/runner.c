@@ -4,7 +4,7 @@
  * Criterion 2.4 maps its shared arena at a fixed address that the thread sanitizer reserves, so a
  * test program linked with both does not start. Thread sanitizer builds link this file instead: it
  * finds the tests and suites in Criterion's linker sections, runs each in a child of its own, one
- * at a time, and honours .init, .fini, .timeout, .signal, .exit_code and .disabled as Criterion does.
+ * at a time, and honours .init, .fini, .timeout, .signal, .exit_code and .disabled as it does.
  * A data race makes the child end with 66 (the sanitizer's exit code), which is a failure.
  *
  * The last line has the form of Criterion's summary. Exit status 1 when a test did not pass.
@@ -60,7 +60,7 @@ void cr_asprintf_free(char *text)
 	free(text);
 }
 
-/* The text an assertion has when the test gives none: the expression and, of strings, the values. */
+/* The text of an assertion for which the test gives none: expression and, of strings, values. */
 char *cr_translate_assert_msg(int index, ...)
 {
 	const char *expression, *actual, *expected;
