@@ -157,6 +157,8 @@ int hr_ssd_disable(struct hr_ssd *ssd)
 /* Make the controller forget our memory. False: it might still write there. */
 static bool quiesce(struct hr_ssd *ssd)
 {
+	if (ssd->steps >= STEP_DISK && (ssd->disk.qp.broken || ssd->disk.qp.stats.lost))
+		ssd->failed = true;
 	if (ssd->failed)
 		return hr_ssd_disable(ssd) == 0;
 	if (ssd->steps >= STEP_DISK)

@@ -97,8 +97,7 @@ struct hr_appliance {
 	struct hr_run run[HR_PIPELINES_MAX];
 	uint32_t min_blocks; /* that backends must offer, besides what pipelines need */
 	bool stuck; /* a controller does not stop: memory it may still write to is never freed */
-	bool stores_optional; /* a corrupt store is no reason to stop (self-test) */
-	enum hr_stage up;     /* last stage that is up */
+	enum hr_stage up; /* last stage that is up */
 };
 
 /*
@@ -141,6 +140,7 @@ bool hr_sealed(void);
 
 /* The stages that have files of their own, for boot/stages.c. Each is one pair of up and down. */
 int hr_stores_up(struct hr_appliance *app);
+int hr_store_stage(struct hr_appliance *app, uint32_t d); /* one ssd of it, for the self-test */
 int hr_objects_up(struct hr_appliance *app);
 int hr_partition_up(struct hr_appliance *app);
 int hr_memory_up(struct hr_appliance *app);

@@ -83,7 +83,12 @@ static int open_store(struct hr_appliance *app, uint32_t i)
 	if (err)
 		hr_error("%s:%u: ssd '%s': its object store cannot be opened", app->config.file,
 			 app->config.ssd[i].line, app->config.ssd[i].name);
-	return app->stores_optional ? 0 : err;
+	return err;
+}
+
+int hr_store_stage(struct hr_appliance *app, uint32_t d)
+{
+	return app->config.ssd[d].in_memory ? make_store(app, d) : open_store(app, d);
 }
 
 int hr_stores_up(struct hr_appliance *app)
@@ -91,6 +96,6 @@ int hr_stores_up(struct hr_appliance *app)
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < app->config.ssds; i++)
-		err = app->config.ssd[i].in_memory ? make_store(app, i) : open_store(app, i);
+		err = hr_store_stage(app, i);
 	return err;
 }

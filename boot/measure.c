@@ -1,0 +1,346 @@
+#include "boot/measure.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "boot/plan.h"
+#include "boot/signals.h"
+#include "nvme/status.h"
+
+#define OBJECT_BYTES_DEFAULT (256ull << 20)
+#define OBJECT_TAG 0x68636e65622e7268u /* "hr.bench": what an earlier bench may have left */
+#define POLL_NS 200000ull
+#define GRACE_NS (10 * HR_NS_PER_S)
+
+static uint32_t workers(const struct hr_measure *m)
+{
+	return m->shape.blocks;
+}
+
+double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
+{
+	uint64_t total = 0, reached = 0;
+
+	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
+		total += count[i];
+	if (total == 0)
+		return 0;
+	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++) {
+		reached += count[i];
+		if ((double)reached >= share * (double)total)
+			return exp2((i + 1) / 4.0) / 1000;
+	}
+	return exp2(HR_BENCH_BUCKETS / 4.0) / 1000;
+}
+
+static int add(struct hr_measure *m, enum hr_place place, uint64_t bytes, uint32_t align,
+	       const char *purpose, int *err)
+{
+	int part = hr_partition_add(m->partition, place, bytes, align, "bench", purpose);
+
+	if (part < 0)
+		*err = part;
+	return part;
+}
+
+static int lay_out(struct hr_measure *m)
+{
+	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	uint64_t buffers = (uint64_t)workers(m) * m->shape.depth;
+	uint32_t chunks = hr_chunk_count(m->shape.io_max, ssd->chunk_bytes);
+	uint64_t limit[HR_PLACES] = { 0 };
+	int err = 0;
+
+	hr_partition_init(m->partition, limit);
+	m->part_bench = add(m, HR_PLACE_CONTROL, sizeof(struct hr_bench), HR_CACHE_LINE,
+			    "description", &err);
+	m->part_qps = add(m, HR_PLACE_CONTROL, workers(m) * sizeof(struct hr_qp), HR_CACHE_LINE,
+			  "queue pairs", &err);
+	m->part_tables =
+		add(m, HR_PLACE_CONTROL, workers(m) * hr_plan_table_bytes(ssd->queue_entries),
+		    HR_CACHE_LINE, "commands in flight", &err);
+	m->part_status = add(m, HR_PLACE_CONTROL, m->shape.blocks * sizeof(struct hr_block_status),
+			     HR_CACHE_LINE, "status of blocks", &err);
+	m->part_latency = add(m, HR_PLACE_CONTROL, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t),
+			      HR_CACHE_LINE, "latencies", &err);
+	m->part_buffers = add(m, HR_PLACE_CONTROL, buffers * sizeof(struct hr_buffer),
+			      HR_CACHE_LINE, "buffers", &err);
+	m->part_chunks = add(m, HR_PLACE_CONTROL, buffers * chunks * sizeof(struct hr_prp),
+			     HR_CACHE_LINE, "PRP entries", &err);
+	m->part_rings = add(m, HR_PLACE_HOST, workers(m) * hr_plan_ring_bytes(ssd->queue_entries),
+			    HR_PAGE, "rings", &err);
+	m->part_tiles = add(m, HR_PLACE_HOST, buffers * m->shape.io_max, HR_PAGE, "data", &err);
+	/* At least a page, so that there is a part. */
+	m->part_prps =
+		add(m, HR_PLACE_HOST,
+		    buffers * hr_buffer_prp_bytes(m->shape.io_max, ssd->chunk_bytes) + HR_PAGE,
+		    HR_PAGE, "PRP lists", &err);
+	if (err)
+		hr_error("bench: its memory cannot be laid out");
+	return err;
+}
+
+static int take_memory(struct hr_measure *m)
+{
+	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+	struct hr_transport *t = &m->app->ssd[m->shape.ssd].transport;
+	int err = 0;
+
+	for (int place = 0; !err && place < HR_PLACES; place++)
+		if (m->partition->used[place])
+			err = backend->ops->alloc(backend, (enum hr_place)place,
+						  m->partition->used[place], &m->region[place]);
+	if (!err)
+		err = t->ops->map(t, &m->region[HR_PLACE_HOST]);
+	if (err) {
+		hr_error("bench: cannot get or map %llu bytes of memory",
+			 (unsigned long long)m->partition->used[HR_PLACE_HOST]);
+		return err;
+	}
+	m->mapped = true;
+	hr_partition_bind(m->partition, m->region);
+	return 0;
+}
+
+/* What an earlier bench that was killed has left behind. */
+static int remove_leftover(struct hr_store *store)
+{
+	struct hr_object *old = hr_store_find_pending(store, HR_MEASURE_OBJECT);
+
+	if (old && old->tag == OBJECT_TAG)
+		return hr_store_remove(store, old->id);
+	return 0;
+}
+
+static int create_object(struct hr_measure *m)
+{
+	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	uint64_t bytes = m->shape.object_bytes;
+	struct hr_store_space space;
+	struct hr_object *object;
+	char name[96];
+	int err = remove_leftover(&ssd->store);
+
+	hr_store_space(&ssd->store, &space);
+	if (bytes == 0)
+		bytes = space.largest_gap / 4 < OBJECT_BYTES_DEFAULT ? space.largest_gap / 4
+								     : OBJECT_BYTES_DEFAULT;
+	bytes -= bytes % m->shape.io_max;
+	if (!err && bytes < (uint64_t)m->shape.io_max * workers(m))
+		err = -ENOSPC;
+	if (!err)
+		err = hr_store_create(&ssd->store, HR_MEASURE_OBJECT, bytes, OBJECT_TAG, false,
+				      &object);
+	if (err) {
+		hr_error(
+			"bench: object '%s' cannot be created on '%s' (largest gap %llu bytes): %s",
+			HR_MEASURE_OBJECT, ssd->transport.name,
+			(unsigned long long)space.largest_gap,
+			hr_error_name(err, name, sizeof name));
+		return err;
+	}
+	m->extent.id = object->id;
+	m->extent.lba = object->offset >> ssd->ns.lba_shift;
+	m->extent.bytes = object->bytes;
+	m->extent.capacity = object->capacity;
+	m->extent.nsid = ssd->ns.nsid;
+	m->extent.lba_shift = ssd->ns.lba_shift;
+	m->extent.ssd = m->shape.ssd;
+	m->extent.chunk_bytes = ssd->chunk_bytes;
+	return 0;
+}
+
+static int create_queues(struct hr_measure *m)
+{
+	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	uint8_t *table = hr_partition_worker(m->partition, m->part_tables);
+	size_t offset = m->partition->part[m->part_rings].offset;
+	int err = 0;
+
+	for (uint32_t w = 0; !err && w < workers(m); w++) {
+		err = hr_ssd_create_qp(ssd, &qp[w], &m->region[HR_PLACE_HOST], offset, table);
+		table += hr_plan_table_bytes(ssd->queue_entries);
+		offset += hr_plan_ring_bytes(ssd->queue_entries);
+	}
+	return err;
+}
+
+int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
+		  const struct hr_measure_shape *shape)
+{
+	int err;
+
+	memset(m, 0, sizeof *m);
+	m->app = app;
+	m->shape = *shape;
+	m->partition = calloc(1, sizeof *m->partition);
+	if (!m->partition)
+		return -ENOMEM;
+	err = lay_out(m);
+	if (!err)
+		err = take_memory(m);
+	if (!err)
+		err = create_queues(m);
+	if (!err)
+		err = create_object(m);
+	if (err)
+		hr_measure_down(m);
+	else
+		m->bench = hr_partition_cpu(m->partition, m->part_bench);
+	return err;
+}
+
+/* Buffers for this size of I/O, each at its own place of the largest size. */
+static void make_buffers(struct hr_measure *m, uint32_t io_bytes)
+{
+	uint32_t chunk = m->extent.chunk_bytes, count = workers(m) * m->shape.depth;
+	const struct hr_region *region = &m->region[HR_PLACE_HOST];
+	struct hr_buffer *buffer = hr_partition_cpu(m->partition, m->part_buffers);
+	struct hr_prp *entry = hr_partition_cpu(m->partition, m->part_chunks);
+	size_t data = m->partition->part[m->part_tiles].offset;
+	size_t prps = m->partition->part[m->part_prps].offset;
+
+	for (uint32_t i = 0; i < count; i++) {
+		hr_buffer_init(&buffer[i], region, data, hr_plan_tile_bytes(io_bytes), chunk,
+			       region, prps, entry);
+		data += m->shape.io_max;
+		prps += hr_buffer_prp_bytes(m->shape.io_max, chunk);
+		entry += hr_chunk_count(m->shape.io_max, chunk);
+	}
+}
+
+static void describe(struct hr_measure *m, uint64_t duration_ns,
+		     const struct hr_measurement *wanted)
+{
+	struct hr_bench *b = m->bench;
+
+	memset(b, 0, sizeof *b);
+	b->extent = m->extent;
+	b->write = wanted->write;
+	b->pattern = wanted->pattern;
+	b->io_bytes = wanted->io_bytes;
+	b->depth = m->shape.depth;
+	b->blocks = m->shape.blocks;
+	b->workers = 1;
+	b->duration_ns = duration_ns;
+	b->seed = 1;
+	b->qp = hr_partition_worker(m->partition, m->part_qps);
+	b->buffer = hr_partition_worker(m->partition, m->part_buffers);
+	b->status = hr_partition_worker(m->partition, m->part_status);
+	b->latency = hr_partition_worker(m->partition, m->part_latency);
+	memset(b->status, 0, m->shape.blocks * sizeof *b->status);
+	memset(b->latency, 0, workers(m) * HR_BENCH_BUCKETS * sizeof *b->latency);
+	make_buffers(m, wanted->io_bytes);
+}
+
+static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
+{
+	static const double share[] = { 0.5, 0.99, 0.999, 1 };
+	uint64_t count[HR_BENCH_BUCKETS] = { 0 };
+	double s = (double)r->elapsed_ns / 1e9;
+
+	r->commands = 0;
+	for (uint32_t w = 0; w < workers(m); w++)
+		for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
+			count[i] += m->bench->latency[(size_t)w * HR_BENCH_BUCKETS + i];
+	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
+		r->commands += count[i];
+	r->iops = s > 0 ? (double)r->commands / s : 0;
+	r->bytes_per_s = r->iops * r->io_bytes;
+	for (size_t i = 0; i < sizeof share / sizeof *share; i++)
+		r->latency_us[i] = hr_latency_us(count, share[i]);
+}
+
+/* The first failing block's error, logged; marks the ssd when its queue is no longer sound. */
+static int find_failure(struct hr_measure *m)
+{
+	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	char name[96];
+	int err = 0;
+
+	for (uint32_t w = 0; w < workers(m); w++)
+		if (m->bench->qp[w].broken || m->bench->qp[w].stats.lost)
+			ssd->failed = true;
+	for (uint32_t b = 0; !err && b < m->shape.blocks; b++) {
+		const struct hr_block_status *status = &m->bench->status[b];
+		const struct hr_failure *f = &status->failure;
+
+		if (!hr_load_acquire_u32(&status->failed))
+			continue;
+		err = f->error;
+		hr_error("bench: '%s', LBA %llu: queue %u command 0x%04x (%s): %s",
+			 ssd->transport.name, (unsigned long long)f->lba, f->qid, f->cid,
+			 hr_opcode_name(f->opcode, false), hr_error_name(err, name, sizeof name));
+	}
+	return err;
+}
+
+/* Blocks end by themselves: at the end of the time, or with a failure. */
+static int wait_ended(struct hr_measure *m, uint64_t duration_ns)
+{
+	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+	uint64_t limit = hr_now_ns() + duration_ns + 2 * m->app->ssd[m->shape.ssd].timeout_ns;
+	bool stopped = false;
+	int ended;
+
+	while ((ended = backend->ops->poll(backend)) == 0) {
+		if (!stopped && (hr_signals_pending() || hr_now_ns() > limit)) {
+			hr_store_release_sys_u32(&m->bench->stop, 1);
+			stopped = true;
+		}
+		if (hr_now_ns() > limit + GRACE_NS) {
+			hr_error("bench: worker blocks do not end");
+			hr_ssd_disable(&m->app->ssd[m->shape.ssd]);
+			exit(1);
+		}
+		hr_wait_ns(POLL_NS);
+	}
+	return ended < 0 ? ended : 0;
+}
+
+int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result)
+{
+	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+	uint64_t began = hr_now_ns();
+	int err;
+
+	describe(m, duration_ns, result);
+	err = backend->ops->launch(backend, HR_KERNEL_BENCH,
+				   hr_partition_worker(m->partition, m->part_bench),
+				   m->shape.blocks);
+	if (!err)
+		err = wait_ended(m, duration_ns);
+	if (!err)
+		err = find_failure(m);
+	result->elapsed_ns = hr_now_ns() - began;
+	sum_up(m, result);
+	if (!err && hr_signals_pending())
+		err = -EINTR;
+	return err;
+}
+
+void hr_measure_down(struct hr_measure *m)
+{
+	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+
+	if (m->extent.id && !ssd->failed)
+		hr_store_remove(&ssd->store, m->extent.id);
+	if (hr_ssd_delete_qps(ssd) != 0) {
+		hr_warn("%s: does not stop; the bench's memory stays allocated",
+			ssd->transport.name);
+		return;
+	}
+	if (m->mapped)
+		ssd->transport.ops->unmap(&ssd->transport, &m->region[HR_PLACE_HOST]);
+	for (int place = 0; place < HR_PLACES; place++)
+		if (m->region[place].bytes)
+			backend->ops->free(backend, &m->region[place]);
+	free(m->partition);
+	memset(m, 0, sizeof *m);
+}

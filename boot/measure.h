@@ -1,0 +1,60 @@
+/*
+ * boot/measure.h - what `headrace bench` measures: workers of a gpu reading and writing one object of
+ * an ssd through the whole stack.
+ *
+ * hr_measure_up() takes all memory and queue pairs for the largest size of I/O; then any number of
+ * measurements; hr_measure_down() gives everything back and removes the object. The object is the
+ * bench's own: it is created here, and nothing else is written.
+ */
+#ifndef BOOT_MEASURE_H
+#define BOOT_MEASURE_H
+
+#include "boot/stages.h"
+#include "gpu/bench.h"
+
+#define HR_MEASURE_OBJECT "headrace.bench" /* its name while it exists */
+
+struct hr_measure_shape {
+	uint32_t gpu, ssd;     /* indices in the appliance, which is up to HR_STAGE_STORES */
+	uint32_t blocks;       /* worker blocks, one queue pair each */
+	uint32_t depth;	       /* commands outstanding per worker, below queue_entries */
+	uint32_t io_max;       /* largest size of I/O that will be asked for, at most chunk_bytes */
+	uint64_t object_bytes; /* of the object; 0: up to 256 MiB, a quarter of the largest gap */
+};
+
+struct hr_measure {
+	struct hr_appliance *app;
+	struct hr_measure_shape shape;
+	struct hr_partition *partition;
+	struct hr_region region[HR_PLACES];
+	struct hr_extent extent;
+	struct hr_bench *bench; /* in control memory */
+	int part_bench, part_qps, part_tables, part_status, part_latency, part_buffers, part_chunks,
+		part_rings, part_tiles, part_prps;
+	bool mapped;
+};
+
+struct hr_measurement {
+	bool write;
+	enum hr_bench_pattern pattern;
+	uint32_t io_bytes;
+	uint64_t elapsed_ns;
+	uint64_t commands;
+	double iops, bytes_per_s;
+	double latency_us[4]; /* 50, 99, 99.9 percent and the slowest, as upper ends of buckets */
+};
+
+/* 0, or an error with everything given back and the reason logged. */
+int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
+		  const struct hr_measure_shape *shape);
+
+/* One measurement of duration_ns: result->write, pattern and io_bytes say what. 0; -EINTR: a signal
+ * asked to stop; > 0 or -errno of the command that failed, logged. */
+int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result);
+
+void hr_measure_down(struct hr_measure *m);
+
+/* The bucket in which `share` (0..1) of all counts are reached, as microseconds of its upper end. */
+double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share);
+
+#endif
