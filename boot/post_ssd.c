@@ -166,21 +166,18 @@ static void keep_fault(void *arg, bool fault, const char *line)
 int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail)
 {
 	struct hr_ssd *ssd = &app->ssd[d];
-	uint8_t *buffer;
-	int faults;
+	const struct hr_store_check check = { .report = keep_fault, .arg = detail };
+	uint32_t faults;
+	int err;
 
 	if (!ssd->has_store) {
 		snprintf(detail, HR_POST_DETAIL, "no store");
 		return HR_POST_SKIP;
 	}
-	buffer = aligned_alloc(HR_PAGE, HR_STORE_SCRATCH);
-	if (!buffer)
-		return say_error(detail, "buffer", -ENOMEM);
 	detail[0] = '\0';
-	faults = hr_store_verify(&ssd->store, false, buffer, HR_STORE_SCRATCH, keep_fault, detail);
-	free(buffer);
-	if (faults < 0)
-		return say_error(detail, "object map", faults);
+	err = hr_store_verify(&ssd->store, &check, &faults);
+	if (err)
+		return say_error(detail, "object map", err);
 	if (faults > 0)
 		return -EUCLEAN;
 	snprintf(detail, HR_POST_DETAIL, "superblocks, map copies and %u records sound",

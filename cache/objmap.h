@@ -7,11 +7,13 @@
  * at any write leaves the old map or the new one. Everything read from disk is checked before use.
  *
  * Host side; one thread at a time per store. Caller-allocated, never allocates.
- * Errors, besides those of nvme/blk.h: -ENOMEDIUM: blank disk (first superblocks are all zero);
+ *
+ * Errors, besides those of nvme/blk.h: -ENOMEDIUM: blank disk (both superblocks are all zero);
  * -EMEDIUMTYPE: not a headrace store (foreign data); -EUCLEAN: store is corrupt or truncated, with
- * the reason logged; -EEXIST: name taken; -ENOENT; -ENOSPC: no gap large enough (the largest is
- * logged); -ENFILE: object map full; -EBUSY: object is incomplete and not resumable; -EINVAL: bad
- * name (1..63 bytes of printable ASCII without '/').
+ * the reason logged; -EEXIST: name taken; -EBUSY: an incomplete object has that name; -ENOENT;
+ * -ENOSPC: no gap large enough (the largest is logged); -ENFILE: object map full (logged); -EROFS
+ * (logged); -EINVAL: bad name (1..63 bytes of printable ASCII without '/') or argument. Those that
+ * are not logged here are the caller's to report.
  */
 #ifndef CACHE_OBJMAP_H
 #define CACHE_OBJMAP_H
@@ -49,8 +51,10 @@ struct hr_object {
 struct hr_store {
 	struct hr_blk *blk;
 	uint8_t uuid[16];
-	uint64_t generation;
+	uint64_t generation; /* newest on disk */
 	uint64_t next_id;
+	uint64_t disk_bytes; /* of the disk when it was formatted; it may have grown since */
+	uint64_t map_offset[2];
 	uint64_t data_offset, data_bytes; /* where extents may lie */
 	uint64_t scratch_offset;	  /* HR_STORE_SCRATCH bytes */
 	uint32_t capacity;		  /* objects the map can hold */
@@ -70,50 +74,77 @@ size_t hr_store_io_bytes(uint32_t capacity);
  */
 int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io);
 
-/* Read what hr_store_open needs to know before memory is given: capacity of the map on disk. */
+/*
+ * Read what hr_store_open needs to know before memory is given: capacity of the map on disk.
+ * Errors as hr_store_open().
+ */
 int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE]);
 
-/* Open: newest valid superblock whose map is valid; falls back to the older one with a warning. */
+/*
+ * Open: newest valid superblock whose map is valid; falls back to the older one with a warning.
+ * Writes nothing. object: [capacity], io: hr_store_io_bytes(capacity), the caller's until the store
+ * is no longer used. -EINVAL: the map on disk has room for more than `capacity`.
+ */
 int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_object *object,
 		  uint32_t capacity, uint8_t *io);
 
-/* Find by name or id; the pointer is valid until the next create or remove. NULL: none. */
+/*
+ * Find an object. The pointer is valid until the next change to the store. NULL: none.
+ * A name may belong to two objects: a finished one, which hr_store_find() gives, and a PENDING one
+ * that is to take its place, which hr_store_find_pending() gives.
+ */
 struct hr_object *hr_store_find(const struct hr_store *store, const char *name);
+struct hr_object *hr_store_find_pending(const struct hr_store *store, const char *name);
 struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
 
 /*
- * Take the first gap that fits and commit a PENDING object of `bytes` (0 is fine). *out as find.
- * replace names an object whose place it takes when hr_store_finish() commits; both exist until
- * then, the new one under the name "NAME" with the PENDING flag and the old one hidden from
- * nothing: find by name prefers the finished one.
+ * Changes. Each is one commit: it is durable on return, and so is everything that was written to
+ * the disk before. On error the store in memory is unchanged, and that on disk is the old or the new.
+ */
+
+/*
+ * Take the first gap that fits and make a PENDING object of `bytes` (0 is fine). *out as find.
+ * Without replace: -EEXIST when a finished object has the name, -EBUSY when a PENDING one has.
+ * With replace, a PENDING object of that name is dropped by the same commit; a finished one stays
+ * what it is, under the same name, until hr_store_finish() of the new one drops it.
  */
 int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
 		    bool replace, struct hr_object **out);
 
-/* Record that a prefix is durable (flush the data first). Commits. */
+/* Record that a prefix of a PENDING object is durable. -EINVAL: less than before, or beyond it. */
 int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes);
 
-/* The object is whole and durable: clear PENDING, set the crc if has_crc, drop the replaced one. */
+/* The object is whole: clear PENDING, set the crc if has_crc, drop a finished object of the name.
+ * -EINVAL: not PENDING. */
 int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc);
 
-/* Remove; the space is free again once the commit is durable. */
+/* Remove an object, PENDING or not; its space is free from here on. */
 int hr_store_remove(struct hr_store *store, uint64_t id);
 
-/* The PENDING object of that name, or NULL. */
-struct hr_object *hr_store_find_pending(const struct hr_store *store, const char *name);
-
 struct hr_store_space {
-	uint64_t total, used, largest_gap;
+	uint64_t total, used, largest_gap; /* bytes */
 	uint32_t objects, capacity;
 };
 void hr_store_space(const struct hr_store *store, struct hr_store_space *space);
 
 /*
- * Check both superblocks, both map copies, every record, overlaps, and with `data` the CRC of
- * each object that has one (through buffer). report is called with one line per finding.
- * Returns the number of faults found, or a negative errno / status when reading failed.
+ * Check both superblocks, both map copies, every record, overlaps, and with `data` the CRC-32C of
+ * each object that has one, reading through buffer (buffer_bytes is a multiple of HR_PAGE; NULL
+ * without data). report is called with one line per finding; those with `fault` are counted in *faults.
+ * An object that cannot be read is a fault. A damaged copy of the map that is not in force is none,
+ * because a power cut leaves it so and the next change to the store writes it anew; it is one when
+ * it is newer than the copy in force, which no power cut explains.
+ * Returns 0, or the error that ended the check early (< 0: from the disk; -EINTR: stop asked for).
  */
-int hr_store_verify(struct hr_store *store, bool data, uint8_t *buffer, size_t buffer_bytes,
-		    void (*report)(void *arg, bool fault, const char *line), void *arg);
+struct hr_store_check {
+	void (*report)(void *arg, bool fault, const char *line);
+	/* NULL, or told of each piece of data checked; false ends the check. */
+	bool (*progress)(void *arg, uint64_t bytes);
+	void *arg;
+	bool data;
+	uint8_t *buffer;
+	size_t buffer_bytes;
+};
+int hr_store_verify(struct hr_store *store, const struct hr_store_check *check, uint32_t *faults);
 
 #endif
