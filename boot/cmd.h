@@ -8,6 +8,7 @@
 #ifndef BOOT_CMD_H
 #define BOOT_CMD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Exit codes, the same for every command (topo has its own, documented there). */
@@ -25,6 +26,7 @@ struct hr_command {
 	const char *help;    /* the whole text of `headrace NAME --help`, ends in a newline */
 	/* argv[0] is the command's name. Returns an enum hr_exit. */
 	int (*fn)(int argc, char **argv);
+	bool own_help; /* it has subcommands, and fn answers --help itself */
 };
 
 /*

@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 	found = find(argv[1]);
 	if (!found)
 		return unknown(argv[1]);
-	if (wants_help(argc - 1, argv + 1)) {
+	if (!found->own_help && wants_help(argc - 1, argv + 1)) {
 		fputs(found->help, stdout);
 		return finish(HR_EXIT_DONE);
 	}
