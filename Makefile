@@ -111,9 +111,9 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace
 
 # Programs of the demo and the bench.
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c))
-$(tools): %: %.o
+$(tools): %: %.o $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $@.o
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^
 
 check-unit: $(units:%=%.ok)
 	@:

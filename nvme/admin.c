@@ -8,7 +8,7 @@
 /* Ends the admin queue: nothing is sent on it any more. */
 static int give_up(struct hr_ctrl *ctrl, int err)
 {
-	ctrl->admin.broken = err;
+	hr_qp_break(&ctrl->admin, err);
 	return err;
 }
 

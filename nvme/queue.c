@@ -30,12 +30,15 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
 	qp->timeout_ns = timeout_ns;
 	qp->id = id;
 	qp->entries = (uint16_t)entries;
-	while (1u << qp->index_bits < entries)
-		qp->index_bits++;
+	qp->index_mask = 1;
+	while (qp->index_mask < entries - 1)
+		qp->index_mask = qp->index_mask << 1 | 1;
 	qp->phase = 1;
-	qp->free_count = (uint16_t)(entries - 1);
-	for (uint32_t i = 0; i < entries - 1; i++)
+	qp->free_tail = entries - 1;
+	for (uint32_t i = 0; i < entries - 1; i++) {
+		qp->inflight[i].cid = (uint16_t)i;
 		qp->free_ring[i] = (uint16_t)i;
+	}
 	return 0;
 }
 
@@ -48,10 +51,11 @@ const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes)
 	else if (cqe->sqid != qp->id)
 		snprintf(buffer, bytes, "CQE %u: SQID %u is not %u", qp->cq_head, cqe->sqid,
 			 qp->id);
-	else if (hr_qp_index(qp, cqe->cid) >= qp->entries - 1u)
+	else if ((cqe->cid & qp->index_mask) >= qp->entries - 1u)
 		snprintf(buffer, bytes, "CQE %u: CID %04x was never sent", qp->cq_head, cqe->cid);
 	else
 		snprintf(buffer, bytes, "CQE %u: SQHD %u is outside of %u..%u of %u", qp->cq_head,
-			 cqe->sqhd, qp->sq_head, qp->sq_rung, qp->entries);
+			 cqe->sqhd, hr_ring_distance(qp->unfetched, qp->sq_rung, qp->entries),
+			 qp->sq_rung, qp->entries);
 	return buffer;
 }

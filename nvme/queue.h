@@ -17,7 +17,7 @@
  * outside of what was submitted since the newest one, or a foreign SQID breaks the queue (-EPROTO);
  * a completion of an old generation, or of a command that is not in flight, is counted and dropped.
  *
- * The index that is all ones is never handed out (2^index_bits >= entries, indices end at
+ * The index that is all ones is never handed out (index_mask >= entries - 1, indices end at
  * entries - 2), so CID FFFFh, which the error log page reserves (NVMe Base 5.16.1.2), cannot occur.
  *
  * The struct lies in memory that all lanes of the worker see. Lanes read its scalars, meet in
@@ -46,8 +46,13 @@ enum hr_inflight_state {
 struct hr_inflight {
 	uint64_t deadline_ns;
 	uint32_t token; /* the owner's; comes back with the completion */
-	uint16_t generation;
-	uint16_t state; /* enum hr_inflight_state */
+	union {
+		struct {
+			uint16_t cid;	/* of the command, or of the last one with this index */
+			uint16_t state; /* enum hr_inflight_state */
+		};
+		uint32_t cid_state; /* both, to be compared at once */
+	};
 };
 
 /* Counters, written by the owner; exact for others once it is at rest. */
@@ -68,18 +73,20 @@ struct hr_qp {
 	uint32_t *sq_shadow, *cq_shadow;     /* shadow doorbells, or NULL (DBBUF not in use) */
 	uint32_t *sq_event, *cq_event;	     /* EventIdx written by the controller */
 	struct hr_inflight *inflight;	     /* [entries - 1] */
-	uint16_t *free_ring;		     /* [entries]: indices not in use, oldest first */
-	uint64_t timeout_ns;		/* deadline of a command = time of its doorbell + this */
-	uint64_t scan_ns;		/* when hr_qp_expire() looks at the table next */
-	uint16_t id;			/* 0 is the admin queue pair */
-	uint16_t entries;		/* of both rings, not zero-based */
-	uint16_t index_bits;		/* of a CID; the rest is generation */
-	uint16_t sq_tail, sq_rung;	/* next slot to fill; tail the controller was told */
-	uint16_t sq_head;		/* newest SQHD reported */
-	uint16_t cq_head, phase;	/* next CQE to look at; P that makes it new */
-	uint16_t free_head, free_count; /* of free_ring */
-	int32_t broken;			/* 0 or the error that ended this queue */
-	struct hr_cqe offence;		/* the CQE that broke it */
+	uint16_t *free_ring;		     /* [index_mask + 1]: indices not in use, FIFO */
+	uint32_t free_head, free_tail;	     /* of it; they run freely: & index_mask is the place */
+	uint64_t timeout_ns;	   /* deadline of a command = time of its doorbell + this */
+	uint64_t scan_ns;	   /* when hr_qp_expire() looks at the table next */
+	uint16_t id;		   /* 0 is the admin queue pair */
+	uint16_t entries;	   /* of both rings, not zero-based */
+	uint32_t index_mask;	   /* index in a CID; the bits above are the generation */
+	uint32_t sq_tail, sq_rung; /* next slot to fill; tail the controller was told */
+	uint32_t pushed;	   /* commands between the two */
+	uint32_t unfetched;	   /* commands between the newest SQHD and sq_rung */
+	uint32_t cq_head;	   /* next CQE to look at */
+	uint32_t phase;		   /* P that makes it new; 2: nothing does */
+	int32_t broken;		   /* 0 or the error that ended it, by hr_qp_break() */
+	struct hr_cqe offence;	   /* the CQE that broke it */
 	struct hr_qp_stats stats;
 };
 
@@ -110,7 +117,7 @@ HR_BOTH size_t hr_qp_cq_bytes(uint32_t entries)
 
 HR_BOTH size_t hr_qp_table_bytes(uint32_t entries)
 {
-	return entries * (sizeof(struct hr_inflight) + sizeof(uint16_t) + 6);
+	return entries * (sizeof(struct hr_inflight) + 2 * sizeof(uint16_t) + 4);
 }
 
 /*
@@ -131,27 +138,42 @@ const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes);
 /* Commands that can still be pushed now; 0 on a broken queue. */
 HR_BOTH uint32_t hr_qp_room(const struct hr_qp *qp)
 {
-	return qp->broken ? 0 : qp->free_count;
+	return qp->broken ? 0 : qp->free_tail - qp->free_head;
 }
 
 /* Commands sent or pushed and not completed, lost ones included. */
 HR_BOTH uint32_t hr_qp_outstanding(const struct hr_qp *qp)
 {
-	return (uint32_t)qp->entries - 1 - qp->free_count;
+	return qp->entries - 1u - (qp->free_tail - qp->free_head);
 }
+
+/* For the compiler: c is false nearly always, so keep what follows off the straight path. */
+#define HR_RARE(c) __builtin_expect(!!(c), 0)
 
 /* Index i + n on a ring; i below its number of entries, n at most that. */
 HR_BOTH uint32_t hr_ring_add(uint32_t i, uint32_t n, uint32_t entries)
 {
-	const uint32_t sum = i + n;
+	uint32_t sum = i + n;
 
-	return sum >= entries ? sum - entries : sum;
+	if (HR_RARE(sum >= entries))
+		sum -= entries;
+	return sum;
+}
+
+/* The same for a rank among the lanes, which is 0 where a worker has one. */
+HR_BOTH uint32_t hr_ring_rank(uint32_t i, uint32_t rank, uint32_t entries)
+{
+	return HR_LANES == 1 ? i : hr_ring_add(i, rank, entries);
 }
 
 /* Steps forward from one index of a ring to another. */
 HR_BOTH uint32_t hr_ring_distance(uint32_t from, uint32_t to, uint32_t entries)
 {
-	return to >= from ? to - from : to + entries - from;
+	uint32_t steps = to - from;
+
+	if (HR_RARE(to < from))
+		steps += entries;
+	return steps;
 }
 
 /*
@@ -166,21 +188,48 @@ HR_BOTH bool hr_event_due(uint32_t event, uint32_t before, uint32_t after, uint3
 }
 
 /*
- * One lane: tell the controller that a tail or head moved. With a shadow, the full fence between
- * our store of it and our load of EventIdx pairs with the controller's between its store of
- * EventIdx and its last look at the shadow: at least one side sees the other (NVMe Base 5.8).
+ * One lane: tell the controller that SQ tail or CQ head moved by count to `to`. With a shadow, the full
+ * fence between our store of it and our load of EventIdx pairs with the controller's between its
+ * store of EventIdx and its last look at the shadow: at least one side sees the other (5.8).
  */
-HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, uint32_t *doorbell, uint32_t *shadow,
-			      const uint32_t *event, uint32_t before, uint32_t after)
+HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t count, uint32_t to)
 {
+	uint32_t *const shadow = cq ? qp->cq_shadow : qp->sq_shadow;
+	const uint32_t entries = qp->entries;
+
 	if (shadow) {
-		hr_store_release_sys_u32(shadow, after);
+		const uint32_t *event = cq ? qp->cq_event : qp->sq_event;
+
+		hr_store_release_sys_u32(shadow, to);
 		hr_fence_sys();
-		if (!hr_event_due(hr_load_acquire_sys_u32(event), before, after, qp->entries))
+		if (!hr_event_due(hr_load_acquire_sys_u32(event),
+				  hr_ring_distance(count, to, entries), to, entries))
 			return;
 	}
-	hr_mmio_write32(doorbell, after);
+	hr_mmio_write32(cq ? qp->cq_doorbell : qp->sq_doorbell, to);
 	qp->stats.doorbells++;
+}
+
+/*
+ * One lane: end the queue. Nothing is pushed, rung, or reaped any more; what is in flight still
+ * expires.
+ */
+HR_WORKER void hr_qp_break(struct hr_qp *qp, int error)
+{
+	qp->broken = error;
+	qp->phase = 2;
+	qp->pushed = 0;
+}
+
+/* One lane: break the queue because of a CQE. */
+HR_WORKER void hr_qp_offend(struct hr_qp *qp, const struct hr_cqe *cqe)
+{
+	/* Field by field: a copy of the struct would be assembled for every good CQE, too. */
+	qp->offence.dw0 = cqe->dw0;
+	qp->offence.sqhd = cqe->sqhd;
+	qp->offence.sqid = cqe->sqid;
+	qp->offence.dw3 = cqe->dw3;
+	hr_qp_break(qp, -EPROTO);
 }
 
 /*
@@ -190,23 +239,22 @@ HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, uint32_t *doorbell, uint32_t *sh
  */
 HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
 {
-	const uint32_t entries = qp->entries, room = hr_qp_room(qp);
+	const uint32_t entries = qp->entries, mask = qp->index_mask, room = hr_qp_room(qp);
 	const uint32_t head = qp->free_head, tail = qp->sq_tail;
-	const uint32_t wants = hr_ballot(want), wanted = hr_count_bits(wants);
+	const uint32_t wants = hr_ballot(want);
 	const uint32_t rank = hr_count_bits(wants & ((1u << hr_lane()) - 1));
-	const uint32_t count = wanted < room ? wanted : room;
+	const bool fits = want && rank < room;
+	const uint32_t count = hr_count_bits(hr_ballot(fits));
 	int cid = -EINVAL;
 
-	if (want && rank < count) {
-		const uint32_t index = qp->free_ring[hr_ring_add(head, rank, entries)];
-		struct hr_inflight *command = &qp->inflight[index];
-		struct hr_sqe *slot = &qp->sq[hr_ring_add(tail, rank, entries)];
+	if (fits) {
+		struct hr_inflight *command = &qp->inflight[qp->free_ring[(head + rank) & mask]];
+		struct hr_sqe *slot = &qp->sq[hr_ring_rank(tail, rank, entries)];
 
-		command->generation =
-			(uint16_t)((command->generation + 1u) & (0xffffu >> qp->index_bits));
+		/* The next generation; it wraps within the 16 bits. */
+		cid = (uint16_t)(command->cid + mask + 1);
 		command->token = token;
-		command->state = HR_CMD_PUSHED;
-		cid = (int)((uint32_t)command->generation << qp->index_bits | index);
+		command->cid_state = (uint32_t)cid | (uint32_t)HR_CMD_PUSHED << 16;
 		*slot = *sqe;
 		slot->cid = (uint16_t)cid;
 	} else if (want) {
@@ -214,9 +262,9 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
-		qp->free_head = (uint16_t)hr_ring_add(head, count, entries);
-		qp->free_count = (uint16_t)(qp->free_count - count);
-		qp->sq_tail = (uint16_t)hr_ring_add(tail, count, entries);
+		qp->free_head = head + count;
+		qp->sq_tail = hr_ring_add(tail, count, entries);
+		qp->pushed += count;
 	}
 	hr_lanes_sync();
 	return cid;
@@ -225,51 +273,54 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 /*
  * Collective. Publish what was pushed since the last call: stamps the deadlines from one look at
  * the clock, one doorbell (or shadow doorbell, and the register only when EventIdx asks for it).
- * Does nothing if nothing is new or the queue is broken.
+ * Does nothing if nothing is new, as on a broken queue.
  */
 HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 {
-	const uint32_t entries = qp->entries, tail = qp->sq_tail, rung = qp->sq_rung;
-	const uint32_t count = hr_ring_distance(rung, tail, entries);
-	uint64_t deadline;
-	uint32_t i, first;
-
-	if (!count || qp->broken)
-		return;
+	const uint32_t count = qp->pushed, mask = qp->index_mask;
 	/* Their indices are the last that left free_ring and still lie there: what is pushed and
-	 * what is free together are fewer than its entries. */
-	first = hr_ring_distance(count, qp->free_head, entries);
+	 * what is free together are fewer than its places. */
+	const uint32_t first = qp->free_head - count;
+	uint64_t deadline;
+	uint32_t i;
+
+	if (!count)
+		return;
 	deadline = hr_clock_ns() + qp->timeout_ns;
 	for (i = hr_lane(); i < count; i += HR_LANES) {
-		const uint32_t index = qp->free_ring[hr_ring_add(first, i, entries)];
+		struct hr_inflight *command = &qp->inflight[qp->free_ring[(first + i) & mask]];
 
-		qp->inflight[index].deadline_ns = deadline;
-		qp->inflight[index].state = HR_CMD_SENT;
+		command->deadline_ns = deadline;
+		command->state = HR_CMD_SENT;
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
-		qp->sq_rung = (uint16_t)tail;
+		const uint32_t tail = qp->sq_tail;
+
+		qp->sq_rung = tail;
+		qp->pushed = 0;
+		qp->unfetched += count;
 		qp->stats.submitted += count;
-		hr_qp_doorbell(qp, qp->sq_doorbell, qp->sq_shadow, qp->sq_event, rung, tail);
+		hr_qp_doorbell(qp, false, count, tail);
 	}
 	hr_lanes_sync();
 }
 
-/* The command index in a CID. */
-HR_BOTH uint32_t hr_qp_index(const struct hr_qp *qp, uint32_t cid)
+/*
+ * True when SQID, SQHD and CID are possible on this queue; *unfetched is then how many of the commands
+ * it was told of the controller had not fetched.
+ */
+HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, const struct hr_cqe *cqe, uint32_t *unfetched)
 {
-	return cid & ((1u << qp->index_bits) - 1);
-}
+	const uint32_t rung = qp->sq_rung;
 
-/* True when what the controller wrote is possible on this queue. */
-HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, const struct hr_cqe *cqe)
-{
-	const uint32_t entries = qp->entries, head = qp->sq_head;
-
-	return hr_qp_index(qp, cqe->cid) < entries - 1 && cqe->sqid == qp->id &&
-	       cqe->sqhd < entries &&
-	       hr_ring_distance(head, cqe->sqhd, entries) <=
-		       hr_ring_distance(head, qp->sq_rung, entries);
+	*unfetched = 0;
+	if (cqe->sqhd != rung) {
+		*unfetched = hr_ring_distance(cqe->sqhd, rung, qp->entries);
+		if (cqe->sqhd >= qp->entries || *unfetched > qp->unfetched)
+			return false;
+	}
+	return cqe->sqid == qp->id && (cqe->cid & qp->index_mask) < qp->entries - 1u;
 }
 
 /*
@@ -277,18 +328,18 @@ HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, const struct hr_cqe *cqe)
  * was checked is what is used. Returns the mask of lanes that hold a new, plausible one: the lanes
  * from 0 on. Breaks the queue at the first implausible one.
  */
-HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy)
+HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy, uint32_t *unfetched)
 {
 	const uint32_t entries = qp->entries, lane = hr_lane(), head = qp->cq_head;
-	const uint32_t at = hr_ring_add(head, lane < entries ? lane : 0, entries);
-	const uint32_t phase = qp->phase ^ (at < head ? 1u : 0u);
+	const uint32_t at = hr_ring_rank(head, lane < entries ? lane : 0, entries);
+	const uint32_t phase = qp->phase ^ (at < head ? 1u : 0u); /* 2, 3 when broken */
 	const volatile struct hr_cqe *cqe = &qp->cq[at];
 	uint32_t dw3, fresh, bad;
 
 	/* The acquire of the word with P orders the reads of the rest behind it. A ring never
 	 * holds more than entries - 1. */
 	dw3 = hr_load_acquire_sys_u32(&qp->cq[at].dw3);
-	fresh = hr_ballot(lane < entries - 1 && (dw3 >> 16 & 1) == phase && !qp->broken);
+	fresh = hr_ballot((dw3 >> 16 & 1) == phase && (HR_LANES == 1 || lane < entries - 1));
 	fresh &= ~(fresh + 1); /* up to the first that is not new */
 	if (!fresh)
 		return 0;
@@ -296,13 +347,12 @@ HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy)
 	copy->sqhd = cqe->sqhd;
 	copy->sqid = cqe->sqid;
 	copy->dw3 = dw3;
-	bad = hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, copy));
-	if (bad) {
+	bad = hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, copy, unfetched));
+	if (HR_RARE(bad)) {
 		bad &= ~bad + 1; /* the first of them */
 		hr_lanes_sync();
 		if (bad >> lane & 1) {
-			qp->offence = *copy;
-			qp->broken = -EPROTO;
+			hr_qp_offend(qp, copy);
 		}
 		hr_lanes_sync();
 		fresh &= bad - 1;
@@ -310,32 +360,41 @@ HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy)
 	return fresh;
 }
 
-/*
- * Collective, a step of hr_qp_reap(). True in the one lane that may credit the command with this
- * CID. Of several lanes that hold the same CID the one whose claim is in memory wins.
- */
-HR_WORKER bool hr_qp_claim(struct hr_qp *qp, bool seen, uint32_t cid)
+/* Collective, a step of hr_qp_reap(). Count the CQEs in `dropped` lanes that nobody may have. */
+HR_WORKER void hr_qp_drop(struct hr_qp *qp, uint32_t dropped, uint32_t cid)
 {
-	struct hr_inflight *command = &qp->inflight[seen ? hr_qp_index(qp, cid) : 0];
-	const uint32_t generation = cid >> qp->index_bits, claim = HR_CMD_CLAIM + hr_lane();
-	const bool late =
-		seen && (command->generation != generation || command->state == HR_CMD_LOST);
-	const bool match = seen && !late && command->state == HR_CMD_SENT;
-	uint32_t lates, strays;
-	bool won;
+	const struct hr_inflight *command = &qp->inflight[cid & qp->index_mask];
+	const bool mine = dropped >> hr_lane() & 1;
+	const uint32_t late =
+		hr_ballot(mine && (command->cid != cid || command->state == HR_CMD_LOST));
+
+	if (hr_lane() == 0) {
+		qp->stats.late += hr_count_bits(late);
+		qp->stats.stray += hr_count_bits(dropped & ~late);
+	}
+}
+
+/*
+ * Collective, a step of hr_qp_reap(). The mask of those among `fresh` lanes that may credit the
+ * command with their CID. Of several lanes that hold the same CID the one whose claim is in memory
+ * in the end has it.
+ */
+HR_WORKER uint32_t hr_qp_claim(struct hr_qp *qp, uint32_t fresh, uint32_t cid)
+{
+	const bool mine = fresh >> hr_lane() & 1;
+	struct hr_inflight *command = &qp->inflight[mine ? cid & qp->index_mask : 0];
+	const uint16_t claim = (uint16_t)(HR_CMD_CLAIM + hr_lane());
+	const bool match = mine && command->cid_state == (cid | (uint32_t)HR_CMD_SENT << 16);
+	uint32_t credited;
 
 	hr_lanes_sync();
 	if (match)
-		command->state = (uint16_t)claim;
+		command->state = claim;
 	hr_lanes_sync();
-	won = match && command->state == claim;
-	lates = hr_ballot(late);
-	strays = hr_ballot(seen && !late && !won);
-	if ((lates | strays) && hr_lane() == 0) {
-		qp->stats.late += hr_count_bits(lates);
-		qp->stats.stray += hr_count_bits(strays);
-	}
-	return won;
+	credited = hr_ballot(match && command->state == claim);
+	if (HR_RARE(credited != fresh))
+		hr_qp_drop(qp, fresh & ~credited, mine ? cid : 0);
+	return credited;
 }
 
 /*
@@ -345,19 +404,16 @@ HR_WORKER bool hr_qp_claim(struct hr_qp *qp, bool seen, uint32_t cid)
  */
 HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
 {
-	const uint32_t entries = qp->entries, lane = hr_lane(), head = qp->cq_head;
-	const uint32_t free_tail = hr_ring_add(qp->free_head, qp->free_count, entries);
+	const uint32_t lane = hr_lane(), head = qp->cq_head, free_tail = qp->free_tail;
 	struct hr_cqe cqe;
-	const uint32_t fresh = hr_qp_look(qp, &cqe), count = hr_count_bits(fresh);
-	uint32_t credited, failed, sqhd, next;
-	bool won;
+	uint32_t unfetched = 0, credited, failed;
+	const uint32_t fresh = hr_qp_look(qp, &cqe, &unfetched), count = hr_count_bits(fresh);
 
 	if (!fresh)
 		return 0;
-	won = hr_qp_claim(qp, fresh >> lane & 1, cqe.cid);
-	credited = hr_ballot(won);
-	if (won) {
-		const uint32_t index = hr_qp_index(qp, cqe.cid);
+	credited = hr_qp_claim(qp, fresh, cqe.cid);
+	if (credited >> lane & 1) {
+		const uint32_t index = cqe.cid & qp->index_mask;
 		const uint32_t rank = hr_count_bits(credited & ((1u << lane) - 1));
 
 		done->token = qp->inflight[index].token;
@@ -366,20 +422,25 @@ HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
 		done->status = hr_cqe_status(cqe.status);
 		done->dnr = hr_cqe_dnr(cqe.status);
 		qp->inflight[index].state = HR_CMD_FREE;
-		qp->free_ring[hr_ring_add(free_tail, rank, entries)] = (uint16_t)index;
+		qp->free_ring[(free_tail + rank) & qp->index_mask] = (uint16_t)index;
 	}
-	failed = hr_ballot(won && done->status);
-	sqhd = hr_shfl_u32(cqe.sqhd, count - 1);
-	next = hr_ring_add(head, count, entries);
+	failed = hr_ballot((credited >> lane & 1) && done->status);
+	unfetched = hr_shfl_u32(unfetched, count - 1); /* as the newest says */
 	hr_lanes_sync();
 	if (lane == 0) {
-		qp->sq_head = (uint16_t)sqhd;
-		qp->cq_head = (uint16_t)next;
-		qp->phase ^= next < head ? 1 : 0;
-		qp->free_count = (uint16_t)(qp->free_count + hr_count_bits(credited));
+		uint32_t next = head + count;
+
+		if (HR_RARE(next >= qp->entries)) {
+			next -= qp->entries;
+			qp->phase ^= 1;
+		}
+		qp->cq_head = next;
+		qp->unfetched = unfetched;
+		qp->free_tail = free_tail + hr_count_bits(credited);
 		qp->stats.completed += hr_count_bits(credited);
-		qp->stats.failed += hr_count_bits(failed);
-		hr_qp_doorbell(qp, qp->cq_doorbell, qp->cq_shadow, qp->cq_event, head, next);
+		if (HR_RARE(failed))
+			qp->stats.failed += hr_count_bits(failed);
+		hr_qp_doorbell(qp, true, count, next);
 	}
 	hr_lanes_sync();
 	return credited;
@@ -409,8 +470,7 @@ HR_WORKER bool hr_qp_expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *l
 			const uint32_t first = hr_lowest_bit(expired);
 
 			lost->token = hr_shfl_u32(command->token, first);
-			lost->cid = (uint16_t)hr_shfl_u32(
-				(uint32_t)command->generation << qp->index_bits | index, first);
+			lost->cid = (uint16_t)hr_shfl_u32(command->cid, first);
 			lost->dw0 = 0;
 			lost->status = 0;
 			lost->dnr = false;

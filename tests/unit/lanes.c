@@ -221,7 +221,7 @@ Test(lanes, what_lies_before_a_broken_cqe_is_credited_and_nothing_behind_it)
 	cr_expect_eq(t.mask[0], 7u);
 	cr_expect_eq(t.qp.broken, -EPROTO);
 	cr_expect_eq(t.qp.offence.sqhd, 99, "not the first of them");
-	cr_expect_eq(t.qp.sq_head, 3, "not the newest SQHD");
+	cr_expect_eq(t.qp.unfetched, 5u, "not the newest SQHD");
 	cr_expect_eq(t.qp.cq_head, 3);
 	cr_expect_eq(hr_qp_outstanding(&t.qp), 5u);
 }

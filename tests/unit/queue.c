@@ -139,7 +139,7 @@ Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
 		uint32_t generations;
 
 		peer_init(&peer, &qp, depth[d], TIMEOUT_NS);
-		generations = 65536u >> qp.index_bits;
+		generations = 65536u / (qp.index_mask + 1);
 		memset(last_use, 0, sizeof(last_use));
 		for (uint32_t use = 1; use <= 3 * generations * (depth[d] - 1); use++) {
 			struct hr_done done;
@@ -272,7 +272,7 @@ Test(queue, nothing_is_reaped_from_a_queue_its_owner_gave_up)
 	send(1, NULL);
 	peer_fetch(&peer);
 	peer_complete(&peer, 0, 0);
-	qp.broken = -ETIMEDOUT;
+	hr_qp_break(&qp, -ETIMEDOUT);
 	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
 	cr_expect_eq(push(0), -ETIMEDOUT);
 	peer_fini(&peer);
@@ -299,7 +299,7 @@ Test(queue, the_offence_is_told)
 		peer_post(&peer, row[i].cqe);
 		cr_assert_eq(hr_qp_reap(&qp, &done), 0u);
 		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), row[i].want);
-		qp.broken = -ETIMEDOUT;
+		hr_qp_break(&qp, -ETIMEDOUT);
 		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "given up");
 		peer_fini(&peer);
 	}
@@ -408,8 +408,8 @@ static void check_invariants(void)
 	cr_assert_eq(qp.stats.failed, model.failed);
 	cr_assert_eq(qp.stats.late + qp.stats.stray, model.dropped);
 	cr_assert_eq(qp.stats.submitted, model.completed + model.sent);
-	for (uint32_t i = 0; i < qp.free_count; i++) {
-		const uint16_t index = qp.free_ring[(qp.free_head + i) % model.entries];
+	for (uint32_t i = qp.free_head; i != qp.free_tail; i++) {
+		const uint16_t index = qp.free_ring[i & qp.index_mask];
 
 		cr_assert(index < commands && !seen[index], "index %u free twice", index);
 		cr_assert_eq(qp.inflight[index].state, HR_CMD_FREE);

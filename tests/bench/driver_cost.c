@@ -1,0 +1,121 @@
+/*
+ * driver_cost [BATCH [READS]]: 4 KiB reads through one queue pair, for tests/bench/driver_cost.sh,
+ * which counts the instructions of work_*() with callgrind.
+ *
+ * The controller is complete(), which is not counted, and nothing is copied. What is counted is
+ * what ships: building the SQE, in-flight table, generations, deadlines with one look at the clock
+ * per doorbell, and both doorbells. (Under valgrind that look is a system call, of some 20
+ * instructions; outside it is the vDSO's, of some 50.)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "nvme/queue.h"
+
+#define ENTRIES 256u
+#define OWN_FUNCTION __attribute__((noipa))
+#define FLAT __attribute__((flatten)) /* workers have these inlines inline */
+
+static uint32_t doorbell[2];
+
+/* The controller: what the SQ doorbell announces is read, in an order of its own. */
+OWN_FUNCTION static void complete(struct hr_qp *qp)
+{
+	static uint32_t head, tail, phase = 1;
+	uint16_t cid[ENTRIES];
+	uint32_t n = 0;
+
+	while (head != doorbell[0]) {
+		cid[n++] = qp->sq[head].cid;
+		head = (head + 1) % ENTRIES;
+	}
+	while (n) {
+		qp->cq[tail].sqhd = (uint16_t)head;
+		qp->cq[tail].sqid = qp->id;
+		qp->cq[tail].dw3 = phase << 16 | cid[--n];
+		tail = (tail + 1) % ENTRIES;
+		phase ^= tail == 0;
+	}
+}
+
+static void submit(struct hr_qp *qp, uint64_t lba, uint32_t batch)
+{
+	struct hr_sqe sqe;
+
+	for (uint32_t i = 0; i < batch; i++) {
+		hr_sqe_io(&sqe, nvme_cmd_read, 1, lba + i, 1, 0x1000 + (lba + i) * HR_PAGE, 0);
+		hr_qp_push(qp, true, &sqe, i);
+	}
+	hr_qp_ring(qp);
+}
+
+/* Until the batch is in: looking at an empty queue is waiting, which costs no read anything. */
+static uint32_t reap(struct hr_qp *qp, uint32_t batch)
+{
+	struct hr_done done;
+	uint32_t good = 0;
+
+	for (uint32_t n = 0; n < batch && hr_qp_reap(qp, &done); n++)
+		good += done.status == 0 && done.token < batch;
+	return good;
+}
+
+/* What is counted, less complete(): one function a batch size, as the code of a worker has it. */
+static inline __attribute__((always_inline)) uint32_t work(struct hr_qp *qp, uint32_t reads,
+							   uint32_t batch)
+{
+	uint32_t good = 0;
+
+	for (uint32_t done = 0; done < reads; done += batch) {
+		submit(qp, done, batch);
+		complete(qp);
+		good += reap(qp, batch);
+	}
+	return good;
+}
+
+OWN_FUNCTION FLAT static uint32_t work_1(struct hr_qp *qp, uint32_t reads)
+{
+	return work(qp, reads, 1);
+}
+
+OWN_FUNCTION FLAT static uint32_t work_4(struct hr_qp *qp, uint32_t reads)
+{
+	return work(qp, reads, 4);
+}
+
+OWN_FUNCTION FLAT static uint32_t work_32(struct hr_qp *qp, uint32_t reads)
+{
+	return work(qp, reads, 32);
+}
+
+int main(int argc, char **argv)
+{
+	const uint32_t batch = argc > 1 ? (uint32_t)atoi(argv[1]) : 1;
+	const uint32_t reads = argc > 2 ? (uint32_t)atoi(argv[2]) : 100000;
+	const struct hr_qp_memory memory = {
+		.sq = aligned_alloc(HR_PAGE, hr_qp_sq_bytes(ENTRIES)),
+		.cq = aligned_alloc(HR_PAGE, hr_qp_cq_bytes(ENTRIES)),
+		.table = malloc(hr_qp_table_bytes(ENTRIES)),
+	};
+	struct hr_qp qp;
+	uint32_t completed;
+
+	if ((batch != 1 && batch != 4 && batch != 32) || !memory.sq || !memory.cq ||
+	    !memory.table || hr_qp_init(&qp, 1, ENTRIES, &memory, HR_NS_PER_S)) {
+		fprintf(stderr, "driver_cost: batch 1, 4 or 32\n");
+		return 2;
+	}
+	qp.sq_doorbell = &doorbell[0];
+	qp.cq_doorbell = &doorbell[1];
+	completed = batch == 1	 ? work_1(&qp, reads)
+		    : batch == 4 ? work_4(&qp, reads)
+				 : work_32(&qp, reads);
+	printf("%u\n", completed);
+	free(memory.sq);
+	free(memory.cq);
+	free(memory.table);
+	return completed < reads;
+}
