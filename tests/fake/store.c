@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
 #include "cache/crc32c.h"
 
 void fake_store_init(struct fake_store *f, uint32_t block_bytes)
 {
 	memset(f, 0, sizeof(*f));
-	hr_log_set_level(HR_LOG_ERROR);
 	memdisk_init(&f->disk, FAKE_STORE_BYTES, block_bytes);
 	f->io = malloc(hr_store_io_bytes(FAKE_STORE_OBJECTS));
 	cr_assert_not_null(f->io);

@@ -6,6 +6,7 @@
 
 #include "cache/objmap.h"
 #include "cache/objmap_disk.h"
+#include "tests/fake/log.h"
 #include "tests/fake/memdisk.h"
 
 #define FAKE_STORE_OBJECTS 8u
@@ -19,7 +20,7 @@ struct fake_store {
 	uint8_t *io;
 };
 
-/* Formatted and open, quiet about errors; asserts that all of it works. */
+/* Formatted and open; asserts that all of it works. */
 void fake_store_init(struct fake_store *f, uint32_t block_bytes);
 void fake_store_fini(struct fake_store *f);
 

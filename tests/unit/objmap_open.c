@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
 #include "cache/crc32c.h"
 #include "cache/objmap.h"
 #include "tests/fake/memdisk.h"
