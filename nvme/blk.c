@@ -39,16 +39,18 @@ static uint64_t lba_of(const struct hr_nvme_blk *disk, const struct job *job, ui
 	return job->lba + (disk->buffer[i].at >> disk->ns.lba_shift);
 }
 
-/* "read of LBA 16 (64 blocks)" */
+/* "read of 64 blocks at LBA 16" */
 static const char *describe(const struct hr_nvme_blk *disk, const struct job *job, uint32_t i,
 			    char *text, size_t bytes)
 {
 	const char *opcode = hr_opcode_name(job->opcode, false);
+	uint32_t blocks;
 
 	if (job->opcode == nvme_cmd_flush)
 		return opcode;
-	snprintf(text, bytes, "%s of LBA %" PRIu64 " (%u blocks)", opcode, lba_of(disk, job, i),
-		 disk->buffer[i].bytes >> disk->ns.lba_shift);
+	blocks = disk->buffer[i].bytes >> disk->ns.lba_shift;
+	snprintf(text, bytes, "%s of %u block%s at LBA %" PRIu64, opcode, blocks,
+		 blocks == 1 ? "" : "s", lba_of(disk, job, i));
 	return text;
 }
 

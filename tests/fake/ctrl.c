@@ -45,29 +45,23 @@ static void *queue_at(struct fake_ctrl *fake, uint32_t reg)
 	return at_bus(fake, addr);
 }
 
-static void post(struct fake_ctrl *fake, uint16_t cid, uint32_t dw0, uint16_t status,
-		 enum fake_lie lie)
+/* Spoil a CQE as asked, and put it on a ring. */
+static void post(struct hr_cqe *cq, uint32_t entries, uint32_t *tail, uint32_t *phase,
+		 struct hr_cqe cqe, enum fake_lie lie)
 {
-	struct hr_cqe *cq = queue_at(fake, NVME_REG_ACQ);
-	struct hr_cqe cqe = {
-		.dw0 = dw0,
-		.sqhd = (uint16_t)fake->sq_head,
-		.cid = cid,
-		.status = (uint16_t)(status << 1 | fake->phase),
-	};
-
 	if (lie == FAKE_GENERATION)
-		cqe.cid = (uint16_t)(cid ^ 0x8000);
+		cqe.cid = (uint16_t)(cqe.cid ^ 0x8000);
 	if (lie == FAKE_CID)
 		cqe.cid = 0xffff;
 	if (lie == FAKE_SQHD)
-		cqe.sqhd = (uint16_t)((fake->sq_head + 1) % HR_ADMIN_ENTRIES);
+		cqe.sqhd = (uint16_t)((cqe.sqhd + 1u) % entries);
 	if (lie == FAKE_SQID)
-		cqe.sqid = 7;
-	cq[fake->cq_tail] = cqe;
-	fake->cq_tail = (fake->cq_tail + 1) % HR_ADMIN_ENTRIES;
-	if (fake->cq_tail == 0)
-		fake->phase ^= 1;
+		cqe.sqid = (uint16_t)(cqe.sqid + 7);
+	cqe.status = (uint16_t)(cqe.status | *phase);
+	cq[*tail] = cqe;
+	*tail = (*tail + 1) % entries;
+	if (*tail == 0)
+		*phase ^= 1;
 }
 
 static void leave(struct fake_ctrl *fake)
@@ -75,11 +69,43 @@ static void leave(struct fake_ctrl *fake)
 	memset(fake->bar, 0xff, BAR_BYTES);
 }
 
+static void create_queue(struct fake_ctrl *fake, const struct hr_sqe *sqe)
+{
+	struct fake_io *io = &fake->io_queue;
+
+	if (sqe->opcode == nvme_admin_create_cq) {
+		memset(io, 0, sizeof(*io));
+		io->cq = sqe->prp1;
+		io->phase = 1;
+	} else if (sqe->opcode == nvme_admin_create_sq) {
+		io->sq = sqe->prp1;
+		io->id = sqe->cdw10 & 0xffff;
+		io->entries = (sqe->cdw10 >> 16) + 1;
+		fake_ctrl_set32(fake, HR_DOORBELLS + io->id * 8, 0);
+	} else if (sqe->opcode == nvme_admin_delete_sq) {
+		io->entries = 0;
+	}
+}
+
+/* Returns false when there is to be no completion. */
+static bool misbehave(struct fake_ctrl *fake, enum fake_lie lie)
+{
+	if (lie == FAKE_FATAL)
+		fake_ctrl_set32(fake, NVME_REG_CSTS, RDY | CFS);
+	else if (lie == FAKE_GONE)
+		leave(fake);
+	return lie != FAKE_FATAL && lie != FAKE_GONE && lie != FAKE_LOSE;
+}
+
 static void execute(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 {
-	const bool chosen = sqe->opcode == fake->opcode;
+	const bool chosen = !fake->io && sqe->opcode == fake->opcode;
 	const enum fake_lie lie = chosen ? fake->lie : FAKE_HONEST;
-	uint32_t dw0 = 0;
+	struct hr_cqe cqe = {
+		.sqhd = (uint16_t)fake->sq_head,
+		.cid = sqe->cid,
+		.status = (uint16_t)(chosen ? fake->status << 1 : 0),
+	};
 
 	if (fake->seen_count < sizeof(fake->seen) / sizeof(*fake->seen))
 		fake->seen[fake->seen_count++] = *sqe;
@@ -90,13 +116,94 @@ static void execute(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 							    : (void *)&fake->id_ns,
 		       HR_PAGE);
 	if (sqe->opcode == nvme_admin_set_features)
-		dw0 = fake->queues_granted;
-	if (lie == FAKE_FATAL)
-		fake_ctrl_set32(fake, NVME_REG_CSTS, RDY | CFS);
-	else if (lie == FAKE_GONE)
-		leave(fake);
-	else if (lie != FAKE_LOSE)
-		post(fake, sqe->cid, dw0, chosen ? fake->status : 0, lie);
+		cqe.dw0 = fake->queues_granted;
+	if (!cqe.status)
+		create_queue(fake, sqe);
+	if (misbehave(fake, lie))
+		post(queue_at(fake, NVME_REG_ACQ), HR_ADMIN_ENTRIES, &fake->cq_tail, &fake->phase,
+		     cqe, lie);
+}
+
+/* Page n of a transfer of so many bytes. */
+static uint8_t *page_of(struct fake_ctrl *fake, const struct hr_sqe *sqe, uint32_t n,
+			uint32_t bytes)
+{
+	const uint64_t *list;
+
+	if (n == 0)
+		return at_bus(fake, sqe->prp1);
+	if (bytes <= 2 * HR_PAGE)
+		return at_bus(fake, sqe->prp2);
+	list = at_bus(fake, sqe->prp2);
+	return at_bus(fake, list[n - 1]);
+}
+
+static void move_data(struct fake_ctrl *fake, const struct hr_sqe *sqe)
+{
+	const uint32_t shift = fake->id_ns.lbaf[0].ds;
+	const uint64_t at = ((uint64_t)sqe->cdw11 << 32 | sqe->cdw10) << shift;
+	const uint32_t bytes = ((sqe->cdw12 & 0xffff) + 1) << shift;
+
+	if (at + bytes > FAKE_MEDIA || bytes > fake->ctrl.max_transfer)
+		abort();
+	for (uint32_t done = 0; done < bytes; done += HR_PAGE) {
+		uint8_t *page = page_of(fake, sqe, done / HR_PAGE, bytes);
+		const uint32_t part = bytes - done < HR_PAGE ? bytes - done : HR_PAGE;
+
+		if (sqe->opcode == nvme_cmd_write)
+			memcpy(fake->media + at + done, page, part);
+		else
+			memcpy(page, fake->media + at + done, part);
+	}
+}
+
+/* True when this command is the one to be spoilt, and uses up one time. */
+static bool choose(struct fake_ctrl *fake, const struct hr_sqe *sqe)
+{
+	const uint64_t lba = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
+	const bool flush = sqe->opcode == nvme_cmd_flush;
+
+	if (!fake->io || fake->times == 0 || sqe->opcode != fake->opcode ||
+	    (!flush && (fake->lba < lba || fake->lba > lba + (sqe->cdw12 & 0xffff))))
+		return false;
+	fake->times--;
+	return true;
+}
+
+static void execute_io(struct fake_ctrl *fake, const struct hr_sqe *sqe)
+{
+	struct fake_io *io = &fake->io_queue;
+	const bool chosen = choose(fake, sqe);
+	struct hr_cqe cqe = {
+		.sqhd = (uint16_t)io->sq_head,
+		.sqid = (uint16_t)io->id,
+		.cid = sqe->cid,
+		.status = (uint16_t)(chosen ? fake->status << 1 | fake->dnr << 15 : 0),
+	};
+
+	if (fake->seen_count < sizeof(fake->seen) / sizeof(*fake->seen))
+		fake->seen[fake->seen_count++] = *sqe;
+	fake->commands++;
+	if (!cqe.status && sqe->opcode != nvme_cmd_flush)
+		move_data(fake, sqe);
+	if (misbehave(fake, chosen ? fake->lie : FAKE_HONEST))
+		post(at_bus(fake, io->cq), io->entries, &io->cq_tail, &io->phase, cqe,
+		     chosen ? fake->lie : FAKE_HONEST);
+}
+
+static void run_io_queue(struct fake_ctrl *fake)
+{
+	struct fake_io *io = &fake->io_queue;
+	const uint32_t tail = fake_ctrl_get32(fake, HR_DOORBELLS + io->id * 8);
+	const struct hr_sqe *sq = at_bus(fake, io->sq);
+	uint32_t pending = 0;
+
+	for (; io->sq_head != tail; io->sq_head = (io->sq_head + 1) % io->entries)
+		io->pending[pending++] = sq[io->sq_head];
+	if (pending > io->most_pending)
+		io->most_pending = pending;
+	while (pending && fake_ctrl_get32(fake, NVME_REG_CSTS) == RDY)
+		execute_io(fake, &io->pending[--pending]);
 }
 
 static void run_admin_queue(struct fake_ctrl *fake)
@@ -149,6 +256,8 @@ static void step(void *context)
 		follow(fake, fake->stop_steps, UINT32_MAX, 0);
 	} else if (NVME_CC_EN(cc)) {
 		run_admin_queue(fake);
+		if (fake->io_queue.entries)
+			run_io_queue(fake);
 	}
 }
 
@@ -157,6 +266,7 @@ void fake_ctrl_init(struct fake_ctrl *fake)
 	memset(fake, 0, sizeof(*fake));
 	fake->bar = aligned_alloc(HR_PAGE, BAR_BYTES);
 	fake->memory = aligned_alloc(HR_PAGE, FAKE_PAGES * (size_t)HR_PAGE);
+	fake->media = calloc(1, FAKE_MEDIA);
 	memset(fake->bar, 0, BAR_BYTES);
 	memset(fake->memory, 0, FAKE_PAGES * (size_t)HR_PAGE);
 	snprintf(fake->transport.name, sizeof(fake->transport.name), "fake");
@@ -194,6 +304,7 @@ void fake_ctrl_init(struct fake_ctrl *fake)
 void fake_ctrl_fini(struct fake_ctrl *fake)
 {
 	fake_clock_stop();
+	free(fake->media);
 	free(fake->bar);
 	free(fake->memory);
 }

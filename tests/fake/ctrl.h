@@ -1,5 +1,6 @@
 /*
- * tests/fake/ctrl.h - a controller for driver tests: registers and an admin queue in plain memory.
+ * tests/fake/ctrl.h - a controller for driver tests: registers, an admin queue and one I/O queue pair
+ * in plain memory.
  *
  * It works while the code under test waits (each hr_wait_ns() of the fake clock is a step), so
  * every timeout is exact and repeats. Knobs make it late, dead, or a liar; nvme/soft is the one
@@ -14,9 +15,10 @@
 
 #include "nvme/ctrl.h"
 
-#define FAKE_PAGES 16u
+#define FAKE_PAGES 640u
 #define FAKE_BUS 0x1000000000ull
 #define FAKE_NEVER UINT32_MAX
+#define FAKE_MEDIA (4096u * 1000u)
 
 /* How it spoils the completion of an opcode. */
 enum fake_lie {
@@ -28,6 +30,14 @@ enum fake_lie {
 	FAKE_SQID,	 /* SQID of another queue */
 	FAKE_FATAL,	 /* CSTS.CFS instead of a completion */
 	FAKE_GONE,	 /* registers read all ones from now on */
+};
+
+/* The I/O queue pair that was created last. It completes what it has fetched in reverse order. */
+struct fake_io {
+	uint64_t sq, cq;
+	uint32_t id, entries, sq_head, cq_tail, phase;
+	struct hr_sqe pending[64];
+	uint32_t most_pending;
 };
 
 struct fake_ctrl {
@@ -43,10 +53,17 @@ struct fake_ctrl {
 	uint8_t opcode;					  /* which command is spoilt, */
 	enum fake_lie lie;				  /* how, */
 	uint16_t status;				  /* or its status (SCT << 8 | SC) */
+	bool io;					  /* the opcode is one of an I/O command, */
+	uint64_t lba;					  /* the one that has this block, */
+	uint32_t times;					  /* so many times, */
+	bool dnr;					  /* and Do Not Retry */
 
 	/* What the driver did. */
 	uint32_t steps, commands, seen_count;
 	struct hr_sqe seen[64];
+	struct fake_io io_queue;
+	uint8_t *media; /* of namespace 1: FAKE_MEDIA bytes */
+
 	uint32_t sq_head, cq_tail, phase, waited, last_cc;
 	uint8_t *bar, *memory;
 };
