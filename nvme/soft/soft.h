@@ -59,7 +59,8 @@ void hr_soft_power_cut(struct hr_transport *t, enum hr_soft_cut policy, uint64_t
 
 /* For tests and `headrace bench`: bytes the controller moved, commands it executed. */
 struct hr_soft_stats {
-	uint64_t commands, read_bytes, written_bytes, flushes, errors;
+	uint64_t commands, reads, writes, flushes, errors;
+	uint64_t read_bytes, written_bytes;
 };
 void hr_soft_stats(const struct hr_transport *t, struct hr_soft_stats *stats);
 

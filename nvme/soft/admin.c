@@ -1,0 +1,84 @@
+/* Admin commands (Base 5). */
+#include "nvme/soft/internal.h"
+
+static uint16_t request_event(struct soft *soft, const struct hr_sqe *sqe)
+{
+	if (soft->aers == SOFT_AERL + 1)
+		return NVME_SC_ASYNC_LIMIT | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	soft->aer[soft->aers++] = sqe->cid;
+	return SOFT_NO_REPLY;
+}
+
+/*
+ * Commands run to completion when they are fetched, so only those waiting for something can be
+ * aborted: event requests, and completions that a fault holds back. Bit 0 of DW0: not aborted.
+ */
+static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
+{
+	const uint16_t sqid = (uint16_t)sqe->cdw10, cid = (uint16_t)(sqe->cdw10 >> 16);
+
+	*dw0 = 1;
+	if (sqid > HR_SOFT_QUEUES || !soft->sq[sqid].ring)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	for (uint32_t i = 0; sqid == 0 && i < soft->aers; i++) {
+		if (soft->aer[i] != cid)
+			continue;
+		soft->aer[i] = soft->aer[--soft->aers];
+		soft_post(soft, 0, cid, 0, NVME_SC_ABORT_REQ);
+		*dw0 = 0;
+		break;
+	}
+	return 0;
+}
+
+/* Doorbell Buffer Config (5.8): two pages of the host take the I/O doorbells' place. */
+static uint16_t use_shadow(struct soft *soft, const struct hr_sqe *sqe)
+{
+	void *shadow, *event;
+
+	if (!sqe->prp1 || !sqe->prp2 || (sqe->prp1 | sqe->prp2) & (HR_PAGE - 1))
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if ((2 * (HR_SOFT_QUEUES + 1)) * (4u << soft->options.dstrd) > HR_PAGE)
+		return NVME_SC_INTERNAL;
+	shadow = soft_dma(soft, sqe->prp1, HR_PAGE);
+	event = soft_dma(soft, sqe->prp2, HR_PAGE);
+	if (!shadow || !event)
+		return NVME_SC_DATA_XFER_ERROR;
+	soft_quiesce(soft, 1);
+	soft->shadow = shadow;
+	soft->event = event;
+	soft_resume(soft, 1);
+	return 0;
+}
+
+uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
+{
+	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLs are not for admin commands; no fusing */
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	switch (sqe->opcode) {
+	case nvme_admin_delete_sq:
+		return soft_delete_sq(soft, sqe);
+	case nvme_admin_create_sq:
+		return soft_create_sq(soft, sqe);
+	case nvme_admin_delete_cq:
+		return soft_delete_cq(soft, sqe);
+	case nvme_admin_create_cq:
+		return soft_create_cq(soft, sqe);
+	case nvme_admin_get_log_page:
+		return soft_get_log(soft, sqe);
+	case nvme_admin_identify:
+		return soft_identify(soft, sqe);
+	case nvme_admin_abort_cmd:
+		return abort_command(soft, sqe, dw0);
+	case nvme_admin_set_features:
+		return soft_set_feature(soft, sqe, dw0);
+	case nvme_admin_get_features:
+		return soft_get_feature(soft, sqe, dw0);
+	case nvme_admin_async_event:
+		return request_event(soft, sqe);
+	case nvme_admin_dbbuf:
+		return use_shadow(soft, sqe);
+	default:
+		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
+	}
+}

@@ -1,0 +1,305 @@
+/*
+ * The volatile write cache. A ring of blocks in the order they were written, found by a hash of
+ * their LBA; a block written again keeps its place. Written blocks live here only, until a flush,
+ * or until the ring is full and the oldest are destaged.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nvme/soft/internal.h"
+
+#define DESTAGE 64u /* blocks written to the media in one go at most */
+
+static uint32_t hash(const struct soft_cache *c, uint64_t lba)
+{
+	return (uint32_t)(lba * 0x9e3779b97f4a7c15ull >> 32) & (c->buckets - 1);
+}
+
+static uint8_t *data_of(const struct soft_cache *c, uint32_t index)
+{
+	return c->data + (size_t)index * c->block_bytes;
+}
+
+int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,
+		    uint32_t block_bytes)
+{
+	memset(c, 0, sizeof(*c));
+	pthread_rwlock_init(&c->lock, NULL);
+	c->media = media;
+	c->block_bytes = block_bytes;
+	c->capacity = (uint32_t)(bytes / block_bytes);
+	c->enabled = c->capacity > 0;
+	if (!c->capacity)
+		return 0;
+	c->buckets = 1;
+	while (c->buckets < c->capacity)
+		c->buckets *= 2;
+	c->data = malloc((size_t)c->capacity * block_bytes);
+	c->lba = calloc(c->capacity, sizeof(*c->lba));
+	c->next = calloc(c->capacity, sizeof(*c->next));
+	c->live = calloc(c->capacity, sizeof(*c->live));
+	c->bucket = calloc(c->buckets, sizeof(*c->bucket));
+	return c->data && c->lba && c->next && c->live && c->bucket ? 0 : -ENOMEM;
+}
+
+void soft_cache_close(struct soft_cache *c)
+{
+	free(c->data);
+	free(c->lba);
+	free(c->next);
+	free(c->live);
+	free(c->bucket);
+	pthread_rwlock_destroy(&c->lock);
+}
+
+static uint32_t *link_to(struct soft_cache *c, uint64_t lba)
+{
+	uint32_t *link = &c->bucket[hash(c, lba)];
+
+	while (*link && c->lba[*link - 1] != lba)
+		link = &c->next[*link - 1];
+	return link;
+}
+
+static void unlink_block(struct soft_cache *c, uint64_t lba)
+{
+	uint32_t *link = link_to(c, lba);
+
+	if (*link) {
+		c->live[*link - 1] = false;
+		*link = c->next[*link - 1];
+	}
+}
+
+/* The live blocks at the old end of the ring that follow each other on the disk. */
+static unsigned gather(const struct soft_cache *c, struct iovec *vec)
+{
+	const uint32_t first = c->oldest;
+	unsigned n = 0;
+
+	while (n < DESTAGE && n < c->count) {
+		const uint32_t i = (first + n) % c->capacity;
+
+		if (!c->live[i] || c->lba[i] != c->lba[first] + n)
+			break;
+		vec[n].iov_base = data_of(c, i);
+		vec[n++].iov_len = c->block_bytes;
+	}
+	return n;
+}
+
+static void forget_oldest(struct soft_cache *c, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (c->live[c->oldest])
+			unlink_block(c, c->lba[c->oldest]);
+		c->oldest = (c->oldest + 1) % c->capacity;
+	}
+	__atomic_store_n(&c->count, c->count - n, __ATOMIC_RELEASE);
+}
+
+/* Write some of the oldest blocks to the media. */
+static int destage(struct soft_cache *c)
+{
+	struct iovec vec[DESTAGE];
+	const unsigned n = gather(c, vec);
+	int err;
+
+	if (n == 0) { /* a dropped block whose turn has come */
+		forget_oldest(c, 1);
+		return 0;
+	}
+	err = soft_media_write(c->media, c->lba[c->oldest] * c->block_bytes, vec, n);
+	if (!err)
+		forget_oldest(c, n);
+	return err;
+}
+
+static int destage_all(struct soft_cache *c)
+{
+	int err = 0;
+
+	while (!err && c->count)
+		err = destage(c);
+	return err;
+}
+
+/* Position in a vector of pieces. */
+struct cursor {
+	const struct iovec *vec;
+	size_t at;
+};
+
+/* Copy a block between the cache and the next bytes of the vector; NULL: only move on. */
+static void copy_block(struct cursor *c, uint8_t *block, size_t bytes, bool to_vec)
+{
+	while (bytes) {
+		const size_t left = c->vec->iov_len - c->at, n = bytes < left ? bytes : left;
+		uint8_t *piece = (uint8_t *)c->vec->iov_base + c->at;
+
+		if (block && to_vec)
+			memcpy(piece, block, n);
+		else if (block)
+			memcpy(block, piece, n);
+		block = block ? block + n : NULL;
+		bytes -= n;
+		c->at += n;
+		if (c->at == c->vec->iov_len) {
+			c->vec++;
+			c->at = 0;
+		}
+	}
+}
+
+static int put(struct soft_cache *c, uint64_t lba, struct cursor *from)
+{
+	uint32_t *link = link_to(c, lba);
+	uint32_t i;
+
+	if (!*link) {
+		while (c->count == c->capacity)
+			if (destage(c) != 0)
+				return -EIO;
+		i = (c->oldest + c->count) % c->capacity;
+		link = link_to(c, lba);
+		c->lba[i] = lba;
+		c->next[i] = 0;
+		c->live[i] = true;
+		*link = i + 1;
+		__atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
+	}
+	copy_block(from, data_of(c, *link - 1), c->block_bytes, false);
+	return 0;
+}
+
+static void drop(struct soft_cache *c, uint64_t lba, uint64_t blocks)
+{
+	if (blocks > c->count) {
+		for (uint32_t n = 0; n < c->count; n++) {
+			const uint32_t i = (c->oldest + n) % c->capacity;
+
+			if (c->live[i] && c->lba[i] - lba < blocks)
+				unlink_block(c, c->lba[i]);
+		}
+		return;
+	}
+	for (uint64_t b = 0; b < blocks; b++)
+		unlink_block(c, lba + b);
+}
+
+static bool is_empty(const struct soft_cache *c)
+{
+	return __atomic_load_n(&c->count, __ATOMIC_ACQUIRE) == 0;
+}
+
+/* The media's data, and over it what the cache has that is newer. */
+int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
+		    unsigned count)
+{
+	struct cursor to = { vec, 0 };
+	int err;
+
+	if (is_empty(c))
+		return soft_media_read(c->media, lba * c->block_bytes, vec, count);
+	pthread_rwlock_rdlock(&c->lock);
+	err = soft_media_read(c->media, lba * c->block_bytes, vec, count);
+	for (uint32_t b = 0; !err && b < blocks; b++) {
+		const uint32_t found = *link_to(c, lba + b);
+
+		copy_block(&to, found ? data_of(c, found - 1) : NULL, c->block_bytes, true);
+	}
+	pthread_rwlock_unlock(&c->lock);
+	return err;
+}
+
+static int write_through(struct soft_cache *c, uint64_t lba, uint32_t blocks,
+			 const struct iovec *vec, unsigned count, bool sync)
+{
+	const int err = soft_media_write(c->media, lba * c->block_bytes, vec, count);
+
+	if (err)
+		return err;
+	drop(c, lba, blocks);
+	return sync ? soft_media_sync(c->media) : 0;
+}
+
+int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
+		     unsigned count, bool through)
+{
+	struct cursor from = { vec, 0 };
+	int err = 0;
+
+	if (!c->capacity) /* no volatile cache: each completed write is durable */
+		return write_through(c, lba, blocks, vec, count, true);
+	pthread_rwlock_wrlock(&c->lock);
+	if (through || !c->enabled)
+		err = write_through(c, lba, blocks, vec, count, true);
+	else
+		for (uint32_t b = 0; !err && b < blocks; b++)
+			err = put(c, lba + b, &from);
+	pthread_rwlock_unlock(&c->lock);
+	return err;
+}
+
+int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks)
+{
+	int err;
+
+	pthread_rwlock_wrlock(&c->lock);
+	drop(c, lba, blocks);
+	err = soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
+	pthread_rwlock_unlock(&c->lock);
+	return err;
+}
+
+int soft_cache_flush(struct soft_cache *c)
+{
+	int err;
+
+	pthread_rwlock_wrlock(&c->lock);
+	err = destage_all(c);
+	if (!err)
+		err = soft_media_sync(c->media);
+	pthread_rwlock_unlock(&c->lock);
+	return err;
+}
+
+/* Repeatable for a seed: the tests' failures can be run again. */
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void cut_block(struct soft_cache *c, uint32_t i, enum hr_soft_cut policy, uint64_t *seed)
+{
+	const uint32_t piece = policy == HR_SOFT_CUT_TORN ? 512 : c->block_bytes;
+
+	for (uint32_t at = 0; at < c->block_bytes; at += piece) {
+		const struct iovec vec = { data_of(c, i) + at, piece };
+
+		if (next_random(seed) >> 63)
+			soft_media_write(c->media, c->lba[i] * c->block_bytes + at, &vec, 1);
+	}
+}
+
+void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed)
+{
+	uint64_t state = seed | 1;
+
+	pthread_rwlock_wrlock(&c->lock);
+	for (uint32_t n = 0; policy != HR_SOFT_CUT_DROP && n < c->count; n++) {
+		const uint32_t i = (c->oldest + n) % c->capacity;
+
+		if (c->live[i])
+			cut_block(c, i, policy, &state);
+	}
+	__atomic_store_n(&c->count, 0, __ATOMIC_RELEASE);
+	c->oldest = 0;
+	for (uint32_t b = 0; b < c->buckets; b++)
+		c->bucket[b] = 0;
+	pthread_rwlock_unlock(&c->lock);
+}

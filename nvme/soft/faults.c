@@ -1,0 +1,304 @@
+/* Fault scripts: the format is in FAULTS.md. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "nvme/soft/internal.h"
+
+#define LINE_MAX_BYTES 512
+#define BLANKS " \t\r\n"
+
+/* A line being read, word by word. */
+struct reader {
+	struct soft_fault *fault;
+	char *rest;
+	const char *problem; /* NULL: none yet */
+	const char *word;    /* that caused it */
+};
+
+static char *next_word(struct reader *r)
+{
+	char *word;
+
+	do
+		word = strsep(&r->rest, BLANKS);
+	while (word && !*word);
+	return word;
+}
+
+static void wrong(struct reader *r, const char *word, const char *problem)
+{
+	if (r->problem)
+		return;
+	r->problem = problem;
+	r->word = word ? word : "end of line";
+}
+
+static uint64_t read_number(struct reader *r, const char *word, uint64_t max)
+{
+	char *end;
+	unsigned long long v;
+
+	if (!word || *word < '0' || *word > '9') {
+		wrong(r, word, "expected a number");
+		return 0;
+	}
+	errno = 0;
+	v = strtoull(word, &end, 0);
+	if (*end || errno || v > max)
+		wrong(r, word, "not a number, or too large");
+	return v;
+}
+
+static uint64_t read_duration(struct reader *r, char *word)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} unit[] = { { "us", 1000 }, { "ms", HR_NS_PER_MS }, { "s", HR_NS_PER_S } };
+	const size_t digits = word ? strspn(word, "0123456789") : 0;
+
+	for (size_t i = 0; digits && i < sizeof(unit) / sizeof(unit[0]); i++) {
+		if (strcmp(word + digits, unit[i].unit) != 0)
+			continue;
+		word[digits] = '\0';
+		return read_number(r, word, 3600) * unit[i].ns;
+	}
+	wrong(r, word, "expected a time like 5ms (us, ms, s; at most 3600)");
+	return 0;
+}
+
+static uint32_t read_command(struct reader *r, const char *word)
+{
+	static const struct {
+		const char *name;
+		uint32_t on;
+	} command[] = {
+		{ "read", FAULT_ON_READ },
+		{ "write", FAULT_ON_WRITE },
+		{ "flush", FAULT_ON_FLUSH },
+		{ "admin", FAULT_ON_ADMIN },
+		{ "any", FAULT_ON_READ | FAULT_ON_WRITE | FAULT_ON_FLUSH | FAULT_ON_OTHER },
+	};
+
+	for (size_t i = 0; word && i < sizeof(command) / sizeof(command[0]); i++)
+		if (strcmp(word, command[i].name) == 0)
+			return command[i].on;
+	wrong(r, word, "expected read, write, flush, admin or any");
+	return 0;
+}
+
+static void read_lbas(struct reader *r, char *word)
+{
+	char *dash = word ? strchr(word, '-') : NULL;
+
+	if (dash)
+		*dash++ = '\0';
+	r->fault->first = read_number(r, word, UINT64_MAX);
+	r->fault->last = dash ? read_number(r, dash, UINT64_MAX) : r->fault->first;
+	if (r->fault->last < r->fault->first)
+		wrong(r, word, "range ends before it begins");
+}
+
+/* [lba A[-B]] [nth N] [count M] up to the colon. */
+static void read_match(struct reader *r)
+{
+	char *word = next_word(r);
+
+	if (!word || strcmp(word, "on") != 0)
+		wrong(r, word, "expected 'on'");
+	r->fault->on = read_command(r, next_word(r));
+	while (!r->problem && (word = next_word(r)) && strcmp(word, ":") != 0) {
+		if (strcmp(word, "lba") == 0)
+			read_lbas(r, next_word(r));
+		else if (strcmp(word, "nth") == 0)
+			r->fault->nth = read_number(r, next_word(r), UINT64_MAX);
+		else if (strcmp(word, "count") == 0)
+			r->fault->times = read_number(r, next_word(r), UINT64_MAX);
+		else
+			wrong(r, word, "expected lba, nth, count or ':'");
+	}
+	if (r->fault->nth == 0)
+		wrong(r, "0", "nth counts from 1");
+}
+
+static void read_status(struct reader *r)
+{
+	char *word;
+
+	r->fault->status = (uint16_t)read_number(r, next_word(r), 0x7ff);
+	if (r->fault->status == 0)
+		wrong(r, "0", "that status is success");
+	word = next_word(r);
+	r->fault->dnr = word && strcmp(word, "dnr") == 0;
+	if (word && !r->fault->dnr)
+		wrong(r, word, "expected 'dnr' or nothing");
+}
+
+static void read_cut(struct reader *r)
+{
+	const char *word = next_word(r), *seed;
+
+	if (word && strcmp(word, "some") == 0)
+		r->fault->policy = HR_SOFT_CUT_SOME;
+	else if (word && strcmp(word, "torn") == 0)
+		r->fault->policy = HR_SOFT_CUT_TORN;
+	else if (!word || strcmp(word, "drop") != 0)
+		wrong(r, word, "expected drop, some or torn");
+	seed = next_word(r);
+	if (seed && strcmp(seed, "seed") == 0)
+		r->fault->seed = read_number(r, next_word(r), UINT64_MAX);
+	else if (seed)
+		wrong(r, seed, "expected 'seed' or nothing");
+}
+
+static void read_action(struct reader *r)
+{
+	static const char *const name[] = {
+		[FAULT_STATUS] = "status",   [FAULT_DROP] = "drop",
+		[FAULT_DELAY] = "delay",     [FAULT_DUPLICATE] = "duplicate",
+		[FAULT_REORDER] = "reorder", [FAULT_CID] = "wrong-cid",
+		[FAULT_SQHD] = "bad-sqhd",   [FAULT_CFS] = "cfs",
+		[FAULT_REMOVE] = "remove",   [FAULT_CUT] = "powercut",
+	};
+	char *word = next_word(r);
+	unsigned kind = FAULT_STATUS;
+
+	while (word && kind <= FAULT_CUT && strcmp(word, name[kind]) != 0)
+		kind++;
+	if (!word || kind > FAULT_CUT) {
+		wrong(r, word,
+		      "expected status, drop, delay, duplicate, reorder, wrong-cid, bad-sqhd, cfs, "
+		      "remove or powercut");
+		return;
+	}
+	r->fault->kind = (enum soft_fault_kind)kind;
+	if (kind == FAULT_STATUS)
+		read_status(r);
+	else if (kind == FAULT_DELAY)
+		r->fault->delay_ns = read_duration(r, next_word(r));
+	else if (kind == FAULT_CID || kind == FAULT_SQHD)
+		r->fault->value = (uint16_t)read_number(r, next_word(r), 0xffff);
+	else if (kind == FAULT_CUT)
+		read_cut(r);
+	word = next_word(r);
+	if (word)
+		wrong(r, word, "more than the rule takes");
+}
+
+/* ':' is a word of its own wherever it stands. */
+static void space_colon(char *to, size_t bytes, const char *from)
+{
+	size_t n = 0;
+
+	for (; *from && *from != '#' && n + 4 < bytes; from++) {
+		if (*from == ':') {
+			to[n++] = ' ';
+			to[n++] = ':';
+			to[n++] = ' ';
+		} else {
+			to[n++] = *from;
+		}
+	}
+	to[n] = '\0';
+}
+
+static int read_line(struct soft *soft, const char *line, const char *file, unsigned number,
+		     char *message)
+{
+	char text[2 * LINE_MAX_BYTES];
+	struct reader r = { 0 };
+
+	space_colon(text, sizeof(text), line);
+	if (text[strspn(text, BLANKS)] == '\0')
+		return 0;
+	if (soft->faults == SOFT_FAULTS) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s:%u: more than %u rules", file, number,
+			 SOFT_FAULTS);
+		return -EINVAL;
+	}
+	r.rest = text;
+	r.fault = &soft->fault[soft->faults];
+	*r.fault = (struct soft_fault){ .nth = 1, .times = 1, .last = UINT64_MAX };
+	read_match(&r);
+	if (!r.problem)
+		read_action(&r);
+	if (r.problem) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s:%u: '%s': %s", file, number, r.word,
+			 r.problem);
+		return -EINVAL;
+	}
+	soft->faults++;
+	return 0;
+}
+
+int soft_faults_read(struct soft *soft, const char *file, char *message)
+{
+	char line[LINE_MAX_BYTES];
+	unsigned number = 0;
+	int err = 0;
+	FILE *in = fopen(file, "re");
+
+	if (!in) {
+		err = -errno;
+		snprintf(message, HR_LOG_LINE_MAX, "fault script %s: %s", file, strerror(-err));
+		return err;
+	}
+	while (!err && fgets(line, sizeof(line), in))
+		err = read_line(soft, line, file, ++number, message);
+	if (!err && ferror(in)) {
+		snprintf(message, HR_LOG_LINE_MAX, "fault script %s: cannot read", file);
+		err = -EIO;
+	}
+	fclose(in);
+	return err;
+}
+
+static uint32_t kind_of(const struct hr_sqe *sqe, bool admin)
+{
+	if (admin)
+		return FAULT_ON_ADMIN;
+	switch (sqe->opcode) {
+	case nvme_cmd_read:
+		return FAULT_ON_READ;
+	case nvme_cmd_write:
+		return FAULT_ON_WRITE;
+	case nvme_cmd_flush:
+		return FAULT_ON_FLUSH;
+	default:
+		return FAULT_ON_OTHER;
+	}
+}
+
+static bool touches(const struct soft_fault *fault, const struct hr_sqe *sqe, uint32_t kind)
+{
+	const uint64_t first = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
+
+	if (!(fault->on & kind))
+		return false;
+	if (!(kind & (FAULT_ON_READ | FAULT_ON_WRITE)))
+		return true;
+	return first <= fault->last && first + (sqe->cdw12 & 0xffff) >= fault->first;
+}
+
+const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *sqe, bool admin)
+{
+	const uint32_t kind = kind_of(sqe, admin);
+
+	for (uint32_t i = 0; i < soft->faults; i++) {
+		struct soft_fault *fault = &soft->fault[i];
+		uint64_t n;
+
+		if (!touches(fault, sqe, kind))
+			continue;
+		n = __atomic_add_fetch(&fault->seen, 1, __ATOMIC_RELAXED);
+		if (n >= fault->nth && n - fault->nth < fault->times)
+			return fault;
+	}
+	return NULL;
+}

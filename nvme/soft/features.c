@@ -1,0 +1,133 @@
+/* Get and Set Features (Base 5.27): the mandatory ones, and the volatile write cache. */
+#include <string.h>
+
+#include "nvme/soft/internal.h"
+
+#define SAVE 0x80000000u /* CDW10 of Set Features */
+#define SELECT(cdw10) ((cdw10) >> 8 & 7)
+#define TEMPERATURE_OVER 343u /* kelvin; as WCTEMP */
+
+static const uint8_t known[] = {
+	NVME_FEAT_FID_ARBITRATION,  NVME_FEAT_FID_POWER_MGMT,  NVME_FEAT_FID_TEMP_THRESH,
+	NVME_FEAT_FID_ERR_RECOVERY, NVME_FEAT_FID_VOLATILE_WC, NVME_FEAT_FID_NUM_QUEUES,
+	NVME_FEAT_FID_IRQ_COALESCE, NVME_FEAT_FID_IRQ_CONFIG,  NVME_FEAT_FID_WRITE_ATOMIC,
+	NVME_FEAT_FID_ASYNC_EVENT,
+};
+
+static bool is_known(const struct soft *soft, uint8_t fid)
+{
+	if (fid == NVME_FEAT_FID_VOLATILE_WC && !soft->cache.capacity)
+		return false;
+	return memchr(known, fid, sizeof(known)) != NULL;
+}
+
+static uint32_t default_of(const struct soft *soft, uint8_t fid)
+{
+	const uint32_t queues = HR_SOFT_QUEUES - 1;
+
+	switch (fid) {
+	case NVME_FEAT_FID_TEMP_THRESH:
+		return TEMPERATURE_OVER;
+	case NVME_FEAT_FID_VOLATILE_WC:
+		return soft->cache.capacity > 0;
+	case NVME_FEAT_FID_NUM_QUEUES:
+		return queues << 16 | queues;
+	default:
+		return 0;
+	}
+}
+
+void soft_features_reset(struct soft *soft)
+{
+	for (unsigned fid = 0; fid < 256; fid++)
+		soft->feature[fid] = default_of(soft, (uint8_t)fid);
+	soft->granted = HR_SOFT_QUEUES;
+	soft->aers = 0;
+	soft->masked = false;
+	__atomic_store_n(&soft->events, 0, __ATOMIC_RELAXED);
+	pthread_rwlock_wrlock(&soft->cache.lock);
+	soft->cache.enabled = soft->cache.capacity > 0;
+	pthread_rwlock_unlock(&soft->cache.lock);
+}
+
+static bool has_io_queues(const struct soft *soft)
+{
+	for (unsigned q = 1; q <= HR_SOFT_QUEUES; q++)
+		if (soft->sq[q].ring || soft->cq[q].ring)
+			return true;
+	return false;
+}
+
+/* Grants as many as asked for, equally many of both kinds. */
+static uint16_t set_queues(struct soft *soft, uint32_t cdw11, uint32_t *dw0)
+{
+	const uint32_t nsqr = cdw11 & 0xffff, ncqr = cdw11 >> 16;
+	uint32_t grant = nsqr > ncqr ? nsqr : ncqr;
+
+	if (has_io_queues(soft))
+		return NVME_SC_CMD_SEQ_ERROR | SOFT_DNR;
+	if (nsqr == 0xffff || ncqr == 0xffff)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (grant > HR_SOFT_QUEUES - 1)
+		grant = HR_SOFT_QUEUES - 1;
+	soft->granted = (uint16_t)(grant + 1);
+	soft->feature[NVME_FEAT_FID_NUM_QUEUES] = *dw0 = grant << 16 | grant;
+	return 0;
+}
+
+static uint16_t set_cache(struct soft *soft, uint32_t cdw11)
+{
+	const bool on = cdw11 & 1;
+
+	if (!on && soft_cache_flush(&soft->cache) != 0)
+		return NVME_SC_INTERNAL;
+	pthread_rwlock_wrlock(&soft->cache.lock);
+	soft->cache.enabled = on;
+	pthread_rwlock_unlock(&soft->cache.lock);
+	soft->feature[NVME_FEAT_FID_VOLATILE_WC] = on;
+	return 0;
+}
+
+uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
+{
+	const uint8_t fid = (uint8_t)sqe->cdw10;
+
+	if (!is_known(soft, fid))
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (sqe->cdw10 & SAVE)
+		return NVME_SC_FEATURE_NOT_SAVEABLE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	switch (fid) {
+	case NVME_FEAT_FID_NUM_QUEUES:
+		return set_queues(soft, sqe->cdw11, dw0);
+	case NVME_FEAT_FID_VOLATILE_WC:
+		return set_cache(soft, sqe->cdw11);
+	case NVME_FEAT_FID_POWER_MGMT: /* one power state: 0 */
+		if (sqe->cdw11 & 0x1f)
+			return NVME_SC_INVALID_FIELD | SOFT_DNR;
+		break;
+	case NVME_FEAT_FID_IRQ_CONFIG:
+		return NVME_SC_INVALID_FIELD | SOFT_DNR; /* no vectors to configure */
+	default:
+		break;
+	}
+	soft->feature[fid] = sqe->cdw11;
+	return 0;
+}
+
+uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
+{
+	const uint8_t fid = (uint8_t)sqe->cdw10;
+
+	if (!is_known(soft, fid))
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	switch (SELECT(sqe->cdw10)) {
+	case NVME_GET_FEATURES_SEL_CURRENT:
+		*dw0 = soft->feature[fid];
+		return 0;
+	case NVME_GET_FEATURES_SEL_DEFAULT:
+		*dw0 = default_of(soft, fid);
+		return 0;
+	default: /* saved values and capabilities: ONCS says there are none */
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	}
+}

@@ -1,0 +1,277 @@
+/*
+ * nvme/soft/internal.h - the software controller from inside; for its own files and tests only.
+ *
+ * One allocation at open holds everything. Who touches what:
+ *
+ *   registers, admin queue, features, logs    poller 0
+ *   I/O SQ q and the CQ it completes to       poller q % threads, which holds its own lock while it
+ *                                             polls; poller 0 takes that lock to create or delete
+ *   windows                                   added and removed by the driver's thread, read by all
+ *   media and cache                           any poller
+ */
+#ifndef NVME_SOFT_INTERNAL_H
+#define NVME_SOFT_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "nvme/soft/soft.h"
+#include "nvme/wire.h"
+
+#define SOFT_DOORBELLS 0x1000u
+#define SOFT_BATCH 64u	   /* commands of one queue in a row, before the next queue's turn */
+#define SOFT_AERL 3u	   /* zero-based: four asynchronous event requests */
+#define SOFT_ERROR_LOG 64u /* entries */
+#define SOFT_FAULTS 64u	   /* rules of a script */
+#define SOFT_HELD 256u	   /* completions delayed or held back, per poller */
+#define SOFT_SERIAL "HR%018llx"
+
+/* ---- media.c: what keeps data without power */
+
+struct soft_media {
+	int fd;
+	uint8_t *memory; /* mapped memfd, or NULL: a file */
+	uint64_t bytes;
+	bool file;
+};
+
+int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, char *message);
+void soft_media_close(struct soft_media *m);
+
+/* [offset, offset + sum of vec) to or from memory. 0 or -EIO. */
+int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count);
+int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *vec,
+		     unsigned count);
+/* Durable. */
+int soft_media_sync(struct soft_media *m);
+/* Give the space back; reads return zeros from then on. */
+int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes);
+
+/* ---- cache.c: the volatile write cache, block by block, oldest destaged first */
+
+struct soft_cache {
+	pthread_rwlock_t lock;
+	struct soft_media *media;
+	uint32_t block_bytes;
+	uint32_t capacity; /* blocks; 0: no cache */
+	uint32_t count;	   /* dirty blocks; atomic, so that an empty cache costs readers nothing */
+	uint32_t oldest;   /* index in ring order */
+	uint32_t buckets;  /* power of two */
+	uint8_t *data;	   /* [capacity][block_bytes] */
+	uint64_t *lba;	   /* [capacity] */
+	uint32_t *next;	   /* [capacity]: chain of a bucket, index + 1 */
+	uint32_t *bucket;  /* [buckets]: index + 1 */
+	bool *live;	   /* [capacity]: false for a dropped block that waits for its turn to go */
+	bool enabled;	   /* Set Features: volatile write cache */
+};
+
+int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,
+		    uint32_t block_bytes);
+void soft_cache_close(struct soft_cache *c);
+int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
+		    unsigned count);
+/* through: straight to the media, durable when this returns (FUA). */
+int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
+		     unsigned count, bool through);
+int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks);
+int soft_cache_flush(struct soft_cache *c);
+/* The power fails: what happens to the dirty blocks (enum hr_soft_cut). */
+void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed);
+
+/* ---- dma.c: what the controller may reach */
+
+struct soft_window {
+	uint64_t bus, bytes;
+	uint8_t *cpu;
+	uint32_t live; /* atomic: 1 while mapped */
+};
+
+struct soft;
+
+/* Host address of [bus, bus + bytes), all in one window; NULL: outside. */
+void *soft_dma(const struct soft *soft, uint64_t bus, uint64_t bytes);
+
+/*
+ * The memory that PRP1, PRP2 describe for `bytes` (Base 4.1.1), merged where it is contiguous, into
+ * vec[max]. Returns the number of pieces (in *count) and 0, or the NVMe status.
+ */
+uint16_t soft_prp(const struct soft *soft, const struct hr_sqe *sqe, uint64_t bytes,
+		  struct iovec *vec, unsigned max, unsigned *count);
+
+/* Copy what a vector describes into data. */
+void soft_gather(void *data, const struct iovec *vec, unsigned count);
+
+/* Copy a page or less of data to the host, as admin commands do. NVMe status. */
+uint16_t soft_copy_out(const struct soft *soft, const struct hr_sqe *sqe, const void *data,
+		       uint32_t bytes);
+
+/* ---- faults.c: scripted misbehaviour */
+
+enum soft_fault_kind {
+	FAULT_NONE,
+	FAULT_STATUS,
+	FAULT_DROP,
+	FAULT_DELAY,
+	FAULT_DUPLICATE,
+	FAULT_REORDER,
+	FAULT_CID,
+	FAULT_SQHD,
+	FAULT_CFS,
+	FAULT_REMOVE,
+	FAULT_CUT,
+};
+
+enum {
+	FAULT_ON_READ = 1,
+	FAULT_ON_WRITE = 2,
+	FAULT_ON_FLUSH = 4,
+	FAULT_ON_OTHER = 8,
+	FAULT_ON_ADMIN = 16
+};
+
+struct soft_fault { /* one line of nvme/soft/FAULTS.md */
+	enum soft_fault_kind kind;
+	uint32_t on;	      /* FAULT_ON_* */
+	uint64_t first, last; /* LBAs; commands without any match always */
+	uint64_t nth, times;  /* from the nth match on, so many times (UINT64_MAX: for ever) */
+	uint64_t seen;	      /* matches so far; atomic */
+	uint64_t delay_ns, seed;
+	uint16_t status, value;
+	bool dnr;
+	enum hr_soft_cut policy;
+};
+
+/* Read a script. 0, -EINVAL, -ENOENT ... with message. */
+int soft_faults_read(struct soft *soft, const char *file, char *message);
+
+/* The rule that applies to this command, or NULL; counts it. */
+const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *sqe, bool admin);
+
+/* ---- queues.c */
+
+struct soft_cq {
+	struct hr_cqe *ring;		      /* NULL: does not exist */
+	uint32_t entries, tail, phase, users; /* users: SQs that complete here */
+	uint32_t head;			      /* newest valid doorbell value */
+};
+
+struct soft_sq {
+	const struct hr_sqe *ring; /* NULL: does not exist */
+	uint32_t entries, head, tail;
+	uint16_t cqid;
+};
+
+struct soft_completion {
+	uint64_t due_ns;
+	uint16_t sqid, cid, field; /* field: status without P */
+	uint32_t dw0;
+	bool reorder, used;
+};
+
+struct soft_poller {
+	struct soft *soft;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	uint32_t wanted; /* somebody waits for lock; atomic */
+	uint32_t index;
+	uint32_t queues; /* of sq[] below */
+	uint16_t sq[HR_SOFT_QUEUES];
+	struct soft_completion held[SOFT_HELD];
+	uint32_t held_count;
+	struct iovec *vec;	    /* [soft->vec_max] */
+	struct hr_soft_stats stats; /* atomic: read by others */
+};
+
+struct soft {
+	struct hr_soft_options options;
+	char name[48];
+	uint8_t *bar;
+	size_t bar_bytes;
+	struct soft_media media;
+	struct soft_cache cache;
+	uint64_t blocks;
+	uint32_t lba_shift;
+	uint64_t max_bytes; /* of one command */
+	unsigned vec_max;
+	struct soft_window window[HR_SOFT_WINDOWS];
+
+	/* Registers as they are, whatever the host wrote over them. */
+	uint64_t cap;
+	uint32_t vs, cc, csts;
+	bool running; /* EN and RDY and not shut down; pollers process queues. Under their locks. */
+
+	struct soft_sq sq[HR_SOFT_QUEUES + 1]; /* 0: admin */
+	struct soft_cq cq[HR_SOFT_QUEUES + 1];
+	uint32_t *shadow, *event; /* doorbell buffers, or NULL */
+
+	/* Features, events and logs: poller 0. */
+	uint32_t feature[256];
+	bool failing;	  /* a fault asked for CSTS.CFS; atomic */
+	uint16_t granted; /* I/O queue pairs */
+	uint16_t aer[SOFT_AERL + 1];
+	uint32_t aers;
+	uint32_t events; /* bit per enum soft_event: waiting; atomic */
+	bool masked;	 /* an error event was sent and the error log not read since */
+	uint64_t errors; /* error log entries ever; lock: errors_lock */
+	pthread_mutex_t errors_lock;
+	struct nvme_error_log_page error[SOFT_ERROR_LOG];
+	uint64_t opened_ns, unsafe_shutdowns;
+
+	struct soft_fault fault[SOFT_FAULTS];
+	uint32_t faults;
+	uint32_t dead;	 /* power is cut or the device removed; atomic */
+	bool vanished;	 /* and its registers read all ones */
+	uint32_t ending; /* threads leave; atomic */
+	uint32_t threads;
+	struct soft_poller *poller; /* [threads] */
+};
+
+enum soft_event { EVENT_BAD_REGISTER, EVENT_BAD_VALUE };
+
+/* A controller without threads, as the fuzz target steps it; soft_delete() ends it. */
+int soft_new(struct soft **out, const struct hr_soft_options *options, char *message);
+void soft_delete(struct soft *soft);
+
+/* One round of a poller: registers (poller 0), then its queues. True when there was work. */
+bool soft_poll(struct soft_poller *p);
+
+/* Stop and continue all pollers but the caller's (poller 0), or all when called from outside. */
+void soft_quiesce(struct soft *soft, uint32_t first);
+void soft_resume(struct soft *soft, uint32_t first);
+
+/* Look at the queues of this poller. */
+bool soft_queues_poll(struct soft_poller *p);
+bool soft_admin_poll(struct soft_poller *p);
+void soft_queues_clear(struct soft *soft);
+void soft_clear_doorbell(struct soft *soft, uint16_t qid, bool cq);
+uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe);
+void soft_post(struct soft *soft, uint16_t sqid, uint16_t cid, uint32_t dw0, uint16_t field);
+void soft_scan_doorbells(struct soft *soft);
+
+/* ---- regs.c */
+void soft_regs_reset(struct soft *soft);
+bool soft_regs_poll(struct soft *soft);
+void soft_fail(struct soft *soft);   /* CSTS.CFS */
+void soft_vanish(struct soft *soft); /* registers read all ones */
+
+/* ---- commands. Return NVMe status | DNR << 14, as bits 15:1 of the CQE's status field >> 1. */
+#define SOFT_DNR 0x4000u
+#define SOFT_NO_REPLY 0xffffu /* asynchronous event request: completes later, or never */
+uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
+uint16_t soft_io(struct soft_poller *p, const struct hr_sqe *sqe);
+uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
+uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
+uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe);
+void soft_features_reset(struct soft *soft);
+void soft_event(struct soft *soft, enum soft_event event);
+void soft_events_send(struct soft *soft);
+void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, uint16_t field);
+
+#endif

@@ -1,0 +1,132 @@
+/* I/O commands (NVM Command Set 3.2). */
+#include "nvme/soft/internal.h"
+
+#define RANGES_MAX 256u
+
+static uint64_t slba_of(const struct hr_sqe *sqe)
+{
+	return (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
+}
+
+static uint32_t blocks_of(const struct hr_sqe *sqe)
+{
+	return (sqe->cdw12 & 0xffff) + 1;
+}
+
+static bool in_range(const struct soft *soft, uint64_t lba, uint64_t blocks)
+{
+	return lba <= soft->blocks && blocks <= soft->blocks - lba;
+}
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* Length, range and memory of a read or write. */
+static uint16_t prepare(struct soft_poller *p, const struct hr_sqe *sqe, unsigned *pieces)
+{
+	const struct soft *soft = p->soft;
+	const uint64_t bytes = (uint64_t)blocks_of(sqe) << soft->lba_shift;
+	uint16_t status;
+
+	if (bytes > soft->max_bytes)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (!in_range(soft, slba_of(sqe), blocks_of(sqe)))
+		return NVME_SC_LBA_RANGE | SOFT_DNR;
+	status = soft_prp(soft, sqe, bytes, p->vec, soft->vec_max, pieces);
+	return status ? (uint16_t)(status | SOFT_DNR) : 0;
+}
+
+static uint16_t io_read(struct soft_poller *p, const struct hr_sqe *sqe)
+{
+	unsigned pieces;
+	const uint16_t status = prepare(p, sqe, &pieces);
+
+	if (status)
+		return status;
+	if (soft_cache_read(&p->soft->cache, slba_of(sqe), blocks_of(sqe), p->vec, pieces) != 0)
+		return NVME_SC_READ_ERROR | NVME_SCT_MEDIA << 8;
+	count(&p->stats.reads, 1);
+	count(&p->stats.read_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
+	return 0;
+}
+
+static uint16_t io_write(struct soft_poller *p, const struct hr_sqe *sqe)
+{
+	unsigned pieces;
+	const uint16_t status = prepare(p, sqe, &pieces);
+
+	if (status)
+		return status;
+	if (soft_cache_write(&p->soft->cache, slba_of(sqe), blocks_of(sqe), p->vec, pieces,
+			     sqe->cdw12 & HR_CDW12_FUA) != 0)
+		return NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
+	count(&p->stats.writes, 1);
+	count(&p->stats.written_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
+	return 0;
+}
+
+static uint16_t io_flush(struct soft_poller *p)
+{
+	if (soft_cache_flush(&p->soft->cache) != 0)
+		return NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
+	count(&p->stats.flushes, 1);
+	return 0;
+}
+
+static uint16_t discard(struct soft_poller *p, uint64_t lba, uint64_t blocks)
+{
+	return soft_cache_discard(&p->soft->cache, lba, blocks) == 0
+		       ? 0
+		       : NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
+}
+
+static uint16_t io_write_zeroes(struct soft_poller *p, const struct hr_sqe *sqe)
+{
+	if (!in_range(p->soft, slba_of(sqe), blocks_of(sqe)))
+		return NVME_SC_LBA_RANGE | SOFT_DNR;
+	return discard(p, slba_of(sqe), blocks_of(sqe));
+}
+
+/* All ranges are checked before the first is deallocated. */
+static uint16_t io_dsm(struct soft_poller *p, const struct hr_sqe *sqe)
+{
+	const uint32_t ranges = (sqe->cdw10 & 0xff) + 1;
+	struct nvme_dsm_range range[RANGES_MAX];
+	struct iovec vec[2];
+	unsigned pieces;
+	uint16_t status = soft_prp(p->soft, sqe, ranges * sizeof(range[0]), vec, 2, &pieces);
+
+	if (status)
+		return (uint16_t)(status | SOFT_DNR);
+	soft_gather(range, vec, pieces);
+	for (uint32_t i = 0; i < ranges; i++)
+		if (!in_range(p->soft, range[i].slba, range[i].nlb))
+			return NVME_SC_LBA_RANGE | SOFT_DNR;
+	for (uint32_t i = 0; !status && (sqe->cdw11 & NVME_DSMGMT_AD) && i < ranges; i++)
+		status = discard(p, range[i].slba, range[i].nlb);
+	return status;
+}
+
+uint16_t soft_io(struct soft_poller *p, const struct hr_sqe *sqe)
+{
+	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLS 0, FUSES 0 */
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (sqe->nsid != 1 && !(sqe->opcode == nvme_cmd_flush && sqe->nsid == NVME_NSID_ALL))
+		return NVME_SC_INVALID_NS | SOFT_DNR;
+	switch (sqe->opcode) {
+	case nvme_cmd_flush:
+		return io_flush(p);
+	case nvme_cmd_write:
+		return io_write(p, sqe);
+	case nvme_cmd_read:
+		return io_read(p, sqe);
+	case nvme_cmd_write_zeroes:
+		return io_write_zeroes(p, sqe);
+	case nvme_cmd_dsm:
+		return io_dsm(p, sqe);
+	default:
+		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
+	}
+}

@@ -1,0 +1,145 @@
+/* Log pages (Base 5.16): error information, SMART, firmware slot; and asynchronous events (5.2). */
+#include <string.h>
+
+#include "boot/clock.h"
+#include "nvme/soft/internal.h"
+
+#define KELVIN 300u  /* composite temperature: a room's */
+#define UNIT 512000u /* data units of the SMART log: 1000 blocks of 512 bytes */
+#define RAE 0x8000u  /* CDW10: retain asynchronous event */
+
+void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, uint16_t field)
+{
+	struct nvme_error_log_page *entry;
+
+	pthread_mutex_lock(&soft->errors_lock);
+	entry = &soft->error[soft->errors % SOFT_ERROR_LOG];
+	memset(entry, 0, sizeof(*entry));
+	entry->error_count = ++soft->errors;
+	entry->sqid = sqid;
+	entry->cmdid = sqe->cid;
+	entry->status_field = (uint16_t)(field << 1);
+	entry->parm_error_location = 0xffff;
+	entry->lba = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
+	entry->nsid = sqe->nsid;
+	pthread_mutex_unlock(&soft->errors_lock);
+}
+
+/* Newest first. */
+static void read_errors(struct soft *soft, struct nvme_error_log_page *page)
+{
+	pthread_mutex_lock(&soft->errors_lock);
+	for (unsigned i = 0; i < SOFT_ERROR_LOG && i < soft->errors; i++)
+		page[i] = soft->error[(soft->errors - 1 - i) % SOFT_ERROR_LOG];
+	pthread_mutex_unlock(&soft->errors_lock);
+}
+
+static void put128(uint8_t *field, uint64_t value)
+{
+	memcpy(field, &value, sizeof(value));
+}
+
+static void sum_stats(const struct soft *soft, struct hr_soft_stats *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (uint32_t i = 0; i < soft->threads; i++) {
+		const struct hr_soft_stats *s = &soft->poller[i].stats;
+
+		sum->commands += __atomic_load_n(&s->commands, __ATOMIC_RELAXED);
+		sum->read_bytes += __atomic_load_n(&s->read_bytes, __ATOMIC_RELAXED);
+		sum->written_bytes += __atomic_load_n(&s->written_bytes, __ATOMIC_RELAXED);
+		sum->reads += __atomic_load_n(&s->reads, __ATOMIC_RELAXED);
+		sum->writes += __atomic_load_n(&s->writes, __ATOMIC_RELAXED);
+		sum->flushes += __atomic_load_n(&s->flushes, __ATOMIC_RELAXED);
+		sum->errors += __atomic_load_n(&s->errors, __ATOMIC_RELAXED);
+	}
+}
+
+void hr_soft_stats(const struct hr_transport *t, struct hr_soft_stats *stats)
+{
+	sum_stats(t->impl, stats);
+}
+
+static void read_smart(struct soft *soft, struct nvme_smart_log *log)
+{
+	struct hr_soft_stats sum;
+
+	sum_stats(soft, &sum);
+	log->temperature[0] = KELVIN & 0xff;
+	log->temperature[1] = KELVIN >> 8;
+	log->avail_spare = 100;
+	log->spare_thresh = 10;
+	put128(log->data_units_read, (sum.read_bytes + UNIT - 1) / UNIT);
+	put128(log->data_units_written, (sum.written_bytes + UNIT - 1) / UNIT);
+	put128(log->host_reads, sum.reads);
+	put128(log->host_writes, sum.writes);
+	put128(log->power_cycles, 1);
+	put128(log->power_on_hours, (hr_now_ns() - soft->opened_ns) / (3600 * HR_NS_PER_S));
+	pthread_mutex_lock(&soft->errors_lock);
+	put128(log->num_err_log_entries, soft->errors);
+	pthread_mutex_unlock(&soft->errors_lock);
+}
+
+static void read_firmware(struct nvme_firmware_slot *log)
+{
+	log->afi = 1;
+	memcpy(log->frs[0], "1.0     ", 8);
+}
+
+/* The log whole; the host is given the part it asks for. */
+union log_page {
+	struct nvme_error_log_page error[SOFT_ERROR_LOG];
+	struct nvme_smart_log smart;
+	struct nvme_firmware_slot firmware;
+	uint8_t bytes[HR_PAGE];
+};
+
+uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
+{
+	const uint64_t dwords = (sqe->cdw10 >> 16 | (uint64_t)(sqe->cdw11 & 0xffff) << 16) + 1;
+	union log_page page;
+
+	/* LPA promises neither offsets nor long reads. */
+	if (sqe->cdw12 || sqe->cdw13 || dwords * 4 > sizeof(page))
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	memset(&page, 0, sizeof(page));
+	switch (sqe->cdw10 & 0xff) {
+	case NVME_LOG_LID_ERROR:
+		read_errors(soft, page.error);
+		if (!(sqe->cdw10 & RAE))
+			soft->masked = false;
+		break;
+	case NVME_LOG_LID_SMART:
+		if (sqe->nsid != 0 && sqe->nsid != NVME_NSID_ALL) /* LPA: per controller */
+			return NVME_SC_INVALID_FIELD | SOFT_DNR;
+		read_smart(soft, &page.smart);
+		break;
+	case NVME_LOG_LID_FW_SLOT:
+		read_firmware(&page.firmware);
+		break;
+	default:
+		return NVME_SC_INVALID_LOG_PAGE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	}
+	return soft_copy_out(soft, sqe, &page, (uint32_t)dwords * 4);
+}
+
+/* Any poller. */
+void soft_event(struct soft *soft, enum soft_event event)
+{
+	__atomic_fetch_or(&soft->events, 1u << event, __ATOMIC_RELEASE);
+}
+
+/* DW0: type 2:0 (error), information 15:8, log page 23:16. One at a time until the log is read. */
+void soft_events_send(struct soft *soft)
+{
+	const uint32_t events = __atomic_load_n(&soft->events, __ATOMIC_ACQUIRE);
+	uint32_t event;
+
+	if (!events || soft->masked || !soft->aers)
+		return;
+	event = (uint32_t)__builtin_ctz(events);
+	__atomic_fetch_and(&soft->events, ~(1u << event), __ATOMIC_RELAXED);
+	soft->masked = true;
+	soft_post(soft, 0, soft->aer[--soft->aers],
+		  NVME_LOG_LID_ERROR << 16 | event << 8 | NVME_AER_ERROR, 0);
+}

@@ -1,0 +1,123 @@
+/*
+ * Create and delete I/O queues (Base 5.4, 5.5, 5.6, 5.7). Poller 0 calls; the pollers that serve the
+ * queues hold still meanwhile.
+ */
+#include "nvme/soft/internal.h"
+
+#define FLAG_PC 1u  /* CDW11: physically contiguous */
+#define FLAG_IEN 2u /* CDW11 of a CQ: interrupts enabled */
+
+static uint16_t qid_of(const struct hr_sqe *sqe)
+{
+	return (uint16_t)sqe->cdw10;
+}
+
+static uint32_t entries_of(const struct hr_sqe *sqe)
+{
+	return (sqe->cdw10 >> 16) + 1;
+}
+
+/* What both creations have in common. */
+static uint16_t check_create(const struct soft *soft, const struct hr_sqe *sqe, const void *ring,
+			     uint32_t entry_bytes, void **memory)
+{
+	if (qid_of(sqe) == 0 || qid_of(sqe) > soft->granted || ring)
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	if (entries_of(sqe) < 2 || entries_of(sqe) > HR_SOFT_ENTRIES)
+		return NVME_SC_QUEUE_SIZE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	if (!(sqe->cdw11 & FLAG_PC)) /* CAP.CQR */
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (sqe->prp1 & (HR_PAGE - 1))
+		return NVME_SC_PRP_INVALID_OFFSET | SOFT_DNR;
+	*memory = soft_dma(soft, sqe->prp1, (uint64_t)entries_of(sqe) * entry_bytes);
+	return *memory ? 0 : NVME_SC_DATA_XFER_ERROR | SOFT_DNR;
+}
+
+uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe)
+{
+	struct soft_cq *cq;
+	void *memory;
+	uint16_t status;
+
+	if (qid_of(sqe) > HR_SOFT_QUEUES)
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	cq = &soft->cq[qid_of(sqe)];
+	if (NVME_CC_IOCQES(soft->cc) != 4)
+		return NVME_SC_QUEUE_SIZE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	status = check_create(soft, sqe, cq->ring, HR_CQE_BYTES, &memory);
+	if (status)
+		return status;
+	if (sqe->cdw11 & FLAG_IEN || sqe->cdw11 >> 16) /* no interrupt vectors */
+		return NVME_SC_INVALID_VECTOR | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	soft_clear_doorbell(soft, qid_of(sqe), true);
+	*cq = (struct soft_cq){ .ring = memory, .entries = entries_of(sqe), .phase = 1 };
+	return 0;
+}
+
+uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
+{
+	const uint16_t cqid = (uint16_t)(sqe->cdw11 >> 16);
+	struct soft_poller *p;
+	struct soft_sq *sq;
+	void *memory;
+	uint16_t status;
+
+	if (qid_of(sqe) > HR_SOFT_QUEUES)
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	sq = &soft->sq[qid_of(sqe)];
+	if (NVME_CC_IOSQES(soft->cc) != 6)
+		return NVME_SC_QUEUE_SIZE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	status = check_create(soft, sqe, sq->ring, HR_SQE_BYTES, &memory);
+	if (status)
+		return status;
+	if (cqid == 0 || cqid > HR_SOFT_QUEUES || !soft->cq[cqid].ring)
+		return NVME_SC_CQ_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	/* SQs that share a CQ are served by one poller, the CQ's owner. */
+	p = &soft->poller[cqid % soft->threads];
+	soft_quiesce(soft, 1);
+	soft_clear_doorbell(soft, qid_of(sqe), false);
+	*sq = (struct soft_sq){ .ring = memory, .entries = entries_of(sqe), .cqid = cqid };
+	p->sq[p->queues++] = qid_of(sqe);
+	soft->cq[cqid].users++;
+	soft_resume(soft, 1);
+	return 0;
+}
+
+uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe)
+{
+	const uint16_t qid = qid_of(sqe);
+
+	if (qid == 0 || qid > HR_SOFT_QUEUES || !soft->cq[qid].ring)
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	if (soft->cq[qid].users)
+		return NVME_SC_INVALID_QUEUE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	soft->cq[qid] = (struct soft_cq){ 0 };
+	return 0;
+}
+
+static void forget(struct soft_poller *p, uint16_t qid)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < p->queues; i++)
+		if (p->sq[i] != qid)
+			p->sq[kept++] = p->sq[i];
+	p->queues = kept;
+}
+
+/* Commands not fetched yet are gone without completion; the host knows by this one's. */
+uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe)
+{
+	const uint16_t qid = qid_of(sqe);
+	uint16_t cqid;
+
+	if (qid == 0 || qid > HR_SOFT_QUEUES || !soft->sq[qid].ring)
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	cqid = soft->sq[qid].cqid;
+	soft_quiesce(soft, 1);
+	forget(&soft->poller[cqid % soft->threads], qid);
+	soft->sq[qid] = (struct soft_sq){ 0 };
+	soft->cq[cqid].users--;
+	soft_resume(soft, 1);
+	return 0;
+}

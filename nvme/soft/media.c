@@ -1,0 +1,218 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+#include "nvme/soft/internal.h"
+
+static int say(char *message, int err, const char *path, const char *what)
+{
+	snprintf(message, HR_LOG_LINE_MAX, "soft:%s: %s", *path ? path : "memory", what);
+	return err;
+}
+
+static int say_errno(char *message, const char *path, const char *what)
+{
+	const int err = -errno;
+
+	snprintf(message, HR_LOG_LINE_MAX, "soft:%s: %s: %s", *path ? path : "memory", what,
+		 strerror(-err));
+	return err;
+}
+
+static int open_memory(struct soft_media *m, const struct hr_soft_options *options, char *message)
+{
+	void *memory;
+
+	m->bytes = options->bytes;
+	m->fd = memfd_create("headrace-soft", MFD_CLOEXEC);
+	if (m->fd < 0)
+		return say_errno(message, "", "memfd");
+	if (ftruncate(m->fd, (off_t)m->bytes) != 0)
+		return say_errno(message, "", "cannot set the size");
+	memory = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (memory == MAP_FAILED)
+		return say_errno(message, "", "cannot map");
+	m->memory = memory;
+	return 0;
+}
+
+/* A new image is given its size; one that exists must have it. */
+static int fit(struct soft_media *m, const struct hr_soft_options *options, char *message)
+{
+	const char *path = options->path;
+	struct stat st;
+
+	if (fstat(m->fd, &st) != 0)
+		return say_errno(message, path, "stat");
+	if (!S_ISREG(st.st_mode))
+		return say(message, -EINVAL, path, "not a regular file");
+	m->bytes = (uint64_t)st.st_size;
+	if (options->bytes == 0 || m->bytes == options->bytes)
+		return 0;
+	if (m->bytes != 0) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "soft:%s: the image has %llu bytes, size= says %llu", path,
+			 (unsigned long long)m->bytes, (unsigned long long)options->bytes);
+		return -EINVAL;
+	}
+	if (ftruncate(m->fd, (off_t)options->bytes) != 0)
+		return say_errno(message, path, "cannot set the size");
+	m->bytes = options->bytes;
+	return 0;
+}
+
+static int open_file(struct soft_media *m, const struct hr_soft_options *options, char *message)
+{
+	const int flags = O_RDWR | O_CLOEXEC | (options->bytes ? O_CREAT : 0);
+
+	m->file = true;
+	m->fd = open(options->path, flags, 0666);
+	if (m->fd < 0)
+		return say_errno(message, options->path,
+				 options->bytes ? "cannot open" : "cannot open (size= makes one)");
+	if (flock(m->fd, LOCK_EX | LOCK_NB) != 0)
+		return say(message, -EBUSY, options->path, "in use by another controller");
+	return fit(m, options, message);
+}
+
+int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, char *message)
+{
+	int err;
+
+	memset(m, 0, sizeof(*m));
+	m->fd = -1;
+	err = *options->path ? open_file(m, options, message) : open_memory(m, options, message);
+	if (!err && (m->bytes == 0 || m->bytes % options->block_bytes)) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "soft:%s: %llu bytes are not whole blocks of %u (or none)",
+			 *options->path ? options->path : "memory", (unsigned long long)m->bytes,
+			 options->block_bytes);
+		err = -EINVAL;
+	}
+	if (err)
+		soft_media_close(m);
+	return err;
+}
+
+void soft_media_close(struct soft_media *m)
+{
+	if (m->memory)
+		munmap(m->memory, m->bytes);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->memory = NULL;
+	m->fd = -1;
+}
+
+#define PIECES 64u /* handed to the kernel in one call */
+
+/* Where a transfer is in its caller's vector, which stays as it is. */
+struct place {
+	const struct iovec *vec;
+	unsigned count;
+	size_t at; /* in vec[0] */
+};
+
+static void advance(struct place *p, size_t done)
+{
+	p->at += done;
+	while (p->count && p->at >= p->vec->iov_len) {
+		p->at -= p->vec->iov_len;
+		p->vec++;
+		p->count--;
+	}
+}
+
+static ssize_t transfer_some(int fd, bool write, const struct place *p, uint64_t offset)
+{
+	struct iovec piece[PIECES];
+	const int n = (int)(p->count < PIECES ? p->count : PIECES);
+
+	memcpy(piece, p->vec, (size_t)n * sizeof(piece[0]));
+	piece[0].iov_base = (uint8_t *)piece[0].iov_base + p->at;
+	piece[0].iov_len -= p->at;
+	return write ? pwritev(fd, piece, n, (off_t)offset) : preadv(fd, piece, n, (off_t)offset);
+}
+
+static int transfer_file(int fd, bool write, uint64_t offset, const struct iovec *vec,
+			 unsigned count)
+{
+	struct place p = { vec, count, 0 };
+
+	while (p.count) {
+		const ssize_t n = transfer_some(fd, write, &p, offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) /* 0: the file was truncated under us */
+			return -EIO;
+		offset += (uint64_t)n;
+		advance(&p, (size_t)n);
+	}
+	return 0;
+}
+
+static void transfer_memory(uint8_t *memory, bool write, const struct iovec *vec, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (write)
+			memcpy(memory, vec[i].iov_base, vec[i].iov_len);
+		else
+			memcpy(vec[i].iov_base, memory, vec[i].iov_len);
+		memory += vec[i].iov_len;
+	}
+}
+
+static int transfer(struct soft_media *m, bool write, uint64_t offset, const struct iovec *vec,
+		    unsigned count)
+{
+	if (!m->memory)
+		return transfer_file(m->fd, write, offset, vec, count);
+	transfer_memory(m->memory + offset, write, vec, count);
+	return 0;
+}
+
+int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
+{
+	return transfer(m, false, offset, vec, count);
+}
+
+int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
+{
+	return transfer(m, true, offset, vec, count);
+}
+
+int soft_media_sync(struct soft_media *m)
+{
+	return m->file && fdatasync(m->fd) != 0 ? -EIO : 0;
+}
+
+static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)
+{
+	static const uint8_t zeroes[64 << 10];
+
+	while (bytes) {
+		const size_t n = bytes < sizeof(zeroes) ? bytes : sizeof(zeroes);
+		struct iovec vec = { (void *)(uintptr_t)zeroes, n };
+
+		if (soft_media_write(m, offset, &vec, 1) != 0)
+			return -EIO;
+		offset += n;
+		bytes -= n;
+	}
+	return 0;
+}
+
+int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
+{
+	if (bytes == 0 || fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				    (off_t)offset, (off_t)bytes) == 0)
+		return 0;
+	return write_zeroes(m, offset, bytes);
+}

@@ -1,0 +1,129 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/soft/soft.h"
+
+#define DEFAULT_MDTS 8u
+#define DEFAULT_CACHE (16ull << 20)
+#define CACHE_MAX (4ull << 30)
+
+__attribute__((format(printf, 2, 3))) static int refuse(char *message, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, HR_LOG_LINE_MAX, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* A number with an optional K, M, G or T. False: not one, or above max. */
+static bool number(const char *text, uint64_t max, uint64_t *value)
+{
+	static const char unit[] = "KMGT";
+	const char *found;
+	char *end;
+	unsigned shift = 0;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	if (errno)
+		return false;
+	if (*end) {
+		found = strchr(unit, *end++);
+		if (!found)
+			return false;
+		shift = 10 * (unsigned)(found - unit + 1);
+	}
+	if (*end || *value > max >> shift)
+		return false;
+	*value <<= shift;
+	return true;
+}
+
+static bool is_block(uint64_t v)
+{
+	return v == 512 || v == 4096;
+}
+
+static int set(struct hr_soft_options *o, const char *key, const char *text, char *message)
+{
+	uint64_t v = 0;
+	const bool size = strcmp(key, "size") == 0;
+
+	if (strcmp(key, "faults") == 0) {
+		if (!*text)
+			return refuse(message, "soft: faults= names no file");
+		snprintf(o->faults, sizeof(o->faults), "%s", text);
+		return 0;
+	}
+	if (!number(text, INT64_MAX, &v))
+		return refuse(message, "soft: %s=%s: not a number (digits, then K, M, G or T)", key,
+			      text);
+	if (size && v)
+		o->bytes = v;
+	else if (strcmp(key, "lba") == 0 && is_block(v))
+		o->block_bytes = (uint32_t)v;
+	else if (strcmp(key, "mdts") == 0 && v <= 15)
+		o->mdts = (uint32_t)v;
+	else if (strcmp(key, "dstrd") == 0 && v <= 8)
+		o->dstrd = (uint32_t)v;
+	else if (strcmp(key, "cache") == 0 && v <= CACHE_MAX)
+		o->cache_bytes = v;
+	else if (strcmp(key, "threads") == 0 && v >= 1 && v <= HR_SOFT_THREADS_MAX)
+		o->threads = (uint32_t)v;
+	else
+		return refuse(
+			message,
+			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
+			"cache=0..4G, threads=1..%u or faults=FILE",
+			key, text, HR_SOFT_THREADS_MAX);
+	return 0;
+}
+
+static int check(const struct hr_soft_options *o, char *message)
+{
+	if (!*o->path && o->bytes == 0)
+		return refuse(message, "soft:memory needs size=, like soft:memory,size=1G");
+	if (o->bytes % o->block_bytes)
+		return refuse(message, "soft: size=%llu is not whole blocks of %u",
+			      (unsigned long long)o->bytes, o->block_bytes);
+	if (o->cache_bytes % o->block_bytes)
+		return refuse(message, "soft: cache=%llu is not whole blocks of %u",
+			      (unsigned long long)o->cache_bytes, o->block_bytes);
+	return 0;
+}
+
+int hr_soft_parse(const char *text, struct hr_soft_options *options, char *message)
+{
+	char copy[2 * HR_DEVICE_MAX], *rest = copy, *item, *value;
+	int err = 0;
+
+	memset(options, 0, sizeof(*options));
+	options->block_bytes = 4096;
+	options->mdts = DEFAULT_MDTS;
+	options->cache_bytes = DEFAULT_CACHE;
+	options->threads = 1;
+	if (strlen(text) >= HR_DEVICE_MAX)
+		return refuse(message, "soft: longer than %u characters", HR_DEVICE_MAX - 1);
+	snprintf(copy, sizeof(copy), "%s", text);
+	item = strsep(&rest, ",");
+	if (!*item)
+		return refuse(message, "soft: no path: expected soft:PATH or soft:memory");
+	if (strcmp(item, "memory") != 0)
+		snprintf(options->path, sizeof(options->path), "%s", item);
+	while (!err && (item = strsep(&rest, ","))) {
+		value = strchr(item, '=');
+		if (!value)
+			return refuse(message, "soft: '%s': expected KEY=VALUE", item);
+		*value++ = '\0';
+		err = set(options, item, value, message);
+	}
+	return err ? err : check(options, message);
+}

@@ -1,0 +1,154 @@
+/*
+ * The register page (PCIe Transport 3.1): properties as the host may see them, and what happens
+ * when it writes CC. Poller 0 compares CC with what it saw last.
+ */
+#include "nvme/soft/internal.h"
+
+#define CAP_TO 10u /* 5 s, in units of 500 ms */
+
+static void put32(struct soft *soft, uint32_t offset, uint32_t value)
+{
+	__atomic_store_n((uint32_t *)(void *)(soft->bar + offset), value, __ATOMIC_RELEASE);
+}
+
+static void put64(struct soft *soft, uint32_t offset, uint64_t value)
+{
+	__atomic_store_n((uint64_t *)(void *)(soft->bar + offset), value, __ATOMIC_RELEASE);
+}
+
+static uint32_t get32(const struct soft *soft, uint32_t offset)
+{
+	return __atomic_load_n((uint32_t *)(void *)(soft->bar + offset), __ATOMIC_ACQUIRE);
+}
+
+static uint64_t get64(const struct soft *soft, uint32_t offset)
+{
+	return __atomic_load_n((uint64_t *)(void *)(soft->bar + offset), __ATOMIC_ACQUIRE);
+}
+
+static void set_csts(struct soft *soft, uint32_t csts)
+{
+	soft->csts = csts;
+	put32(soft, NVME_REG_CSTS, csts);
+}
+
+void soft_regs_reset(struct soft *soft)
+{
+	soft->cap = (uint64_t)(HR_SOFT_ENTRIES - 1) << NVME_CAP_MQES_SHIFT |
+		    (uint64_t)1 << NVME_CAP_CQR_SHIFT | (uint64_t)CAP_TO << NVME_CAP_TO_SHIFT |
+		    (uint64_t)soft->options.dstrd << NVME_CAP_DSTRD_SHIFT |
+		    (uint64_t)NVME_CAP_CSS_NVM << NVME_CAP_CSS_SHIFT;
+	soft->vs = 2u << NVME_VS_MJR_SHIFT;
+	put64(soft, NVME_REG_CAP, soft->cap);
+	put32(soft, NVME_REG_VS, soft->vs);
+	set_csts(soft, 0);
+}
+
+void soft_fail(struct soft *soft)
+{
+	__atomic_store_n(&soft->failing, true, __ATOMIC_RELEASE);
+}
+
+void soft_vanish(struct soft *soft)
+{
+	for (size_t i = 0; i < soft->bar_bytes; i += 4)
+		put32(soft, (uint32_t)i, UINT32_MAX);
+	soft->vanished = true;
+}
+
+/* Admin queue as AQA, ASQ and ACQ say; false when they cannot be. */
+static bool set_admin_queue(struct soft *soft)
+{
+	const uint32_t aqa = get32(soft, NVME_REG_AQA);
+	const uint64_t asq = get64(soft, NVME_REG_ASQ), acq = get64(soft, NVME_REG_ACQ);
+	const uint32_t sq_entries = NVME_AQA_ASQS(aqa) + 1, cq_entries = NVME_AQA_ACQS(aqa) + 1;
+	void *sq = soft_dma(soft, asq, (uint64_t)sq_entries * HR_SQE_BYTES);
+	void *cq = soft_dma(soft, acq, (uint64_t)cq_entries * HR_CQE_BYTES);
+
+	if (sq_entries < 2 || cq_entries < 2 || (asq | acq) & (HR_PAGE - 1) || !sq || !cq)
+		return false;
+	soft->sq[0] = (struct soft_sq){ .ring = sq, .entries = sq_entries };
+	soft->cq[0] = (struct soft_cq){ .ring = cq, .entries = cq_entries, .phase = 1, .users = 1 };
+	return true;
+}
+
+static bool settings_valid(uint32_t cc)
+{
+	return NVME_CC_CSS(cc) == NVME_CC_CSS_NVM && NVME_CC_MPS(cc) == 0 &&
+	       NVME_CC_AMS(cc) == NVME_CC_AMS_RR;
+}
+
+static void enable(struct soft *soft, uint32_t cc)
+{
+	soft_queues_clear(soft);
+	soft_features_reset(soft);
+	if (!settings_valid(cc) || !set_admin_queue(soft)) {
+		set_csts(soft, 1u << NVME_CSTS_CFS_SHIFT);
+		return;
+	}
+	soft->running = true;
+	set_csts(soft, 1u << NVME_CSTS_RDY_SHIFT);
+}
+
+/* Controller reset: queues and what they hold are gone; the cache keeps its data. */
+static void disable(struct soft *soft)
+{
+	soft->running = false;
+	soft_queues_clear(soft);
+	__atomic_store_n(&soft->failing, false, __ATOMIC_RELEASE);
+	set_csts(soft, 0);
+}
+
+/* Base 3.6.1: everything cached becomes durable, then SHST says so. */
+static void shut_down(struct soft *soft)
+{
+	const uint32_t rest = soft->csts & ~((uint32_t)NVME_CSTS_SHST_MASK << NVME_CSTS_SHST_SHIFT);
+
+	soft->running = false;
+	if (soft_cache_flush(&soft->cache) != 0) {
+		set_csts(soft, rest | 1u << NVME_CSTS_CFS_SHIFT);
+		return;
+	}
+	set_csts(soft, rest | (uint32_t)NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT);
+}
+
+static void change(struct soft *soft, uint32_t from, uint32_t to)
+{
+	soft->cc = to;
+	if (NVME_CC_EN(from) && !NVME_CC_EN(to))
+		disable(soft);
+	if (!NVME_CC_EN(from) && NVME_CC_EN(to))
+		enable(soft, to);
+	if (NVME_CC_SHN(to) && NVME_CC_SHN(to) != NVME_CC_SHN(from))
+		shut_down(soft);
+}
+
+/* Read-only registers show what they are, whatever was written over them. */
+static void restore(struct soft *soft)
+{
+	if (get64(soft, NVME_REG_CAP) != soft->cap)
+		put64(soft, NVME_REG_CAP, soft->cap);
+	if (get32(soft, NVME_REG_VS) != soft->vs)
+		put32(soft, NVME_REG_VS, soft->vs);
+	if (get32(soft, NVME_REG_CSTS) != soft->csts)
+		put32(soft, NVME_REG_CSTS, soft->csts);
+}
+
+bool soft_regs_poll(struct soft *soft)
+{
+	const uint32_t cc = get32(soft, NVME_REG_CC);
+
+	restore(soft);
+	if (__atomic_load_n(&soft->failing, __ATOMIC_ACQUIRE) && soft->running) {
+		soft_quiesce(soft, 1);
+		soft->running = false;
+		soft_resume(soft, 1);
+		set_csts(soft, soft->csts | 1u << NVME_CSTS_CFS_SHIFT);
+	}
+	if (cc == soft->cc)
+		return false;
+	soft_quiesce(soft, 1);
+	change(soft, soft->cc, cc);
+	soft_resume(soft, 1);
+	return true;
+}

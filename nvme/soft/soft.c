@@ -1,0 +1,301 @@
+/* Opening, threads, windows, power cuts and closing of a software controller. */
+#include "nvme/soft/soft.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "nvme/soft/internal.h"
+
+#define SCAN_ROUNDS \
+	256u /* idle rounds between two looks at doorbells of queues that are not there */
+
+void soft_quiesce(struct soft *soft, uint32_t first)
+{
+	for (uint32_t i = first; i < soft->threads; i++) {
+		__atomic_fetch_add(&soft->poller[i].wanted, 1, __ATOMIC_ACQ_REL);
+		pthread_mutex_lock(&soft->poller[i].lock);
+	}
+}
+
+void soft_resume(struct soft *soft, uint32_t first)
+{
+	for (uint32_t i = first; i < soft->threads; i++) {
+		pthread_mutex_unlock(&soft->poller[i].lock);
+		__atomic_fetch_sub(&soft->poller[i].wanted, 1, __ATOMIC_ACQ_REL);
+	}
+}
+
+static bool is_dead(const struct soft *soft)
+{
+	return __atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool soft_poll(struct soft_poller *p)
+{
+	struct soft *soft = p->soft;
+	bool any = false;
+
+	if (is_dead(soft)) {
+		if (p->index == 0 && !soft->vanished)
+			soft_vanish(soft);
+		return false;
+	}
+	if (p->index == 0)
+		any = soft_regs_poll(soft);
+	if (!soft->running)
+		return any;
+	if (p->index == 0) {
+		any |= soft_admin_poll(p);
+		soft_events_send(soft);
+	}
+	return soft_queues_poll(p) || any;
+}
+
+/* Let others run when there is nothing to do: on a small machine they are who we wait for. */
+static void rest(struct soft_poller *p, uint32_t *idle)
+{
+	const uint32_t n = ++*idle;
+
+	if (p->index == 0 && n % SCAN_ROUNDS == 0 && p->soft->running && !is_dead(p->soft))
+		soft_scan_doorbells(p->soft);
+	if (n < 32)
+		__builtin_ia32_pause();
+	else if (n < 256)
+		sched_yield();
+	else
+		hr_wait_ns(n < 2048 ? 5000 : 50000);
+}
+
+static void *poll_thread(void *argument)
+{
+	struct soft_poller *p = argument;
+	uint32_t idle = 0;
+	bool any;
+
+	while (!__atomic_load_n(&p->soft->ending, __ATOMIC_ACQUIRE)) {
+		while (__atomic_load_n(&p->wanted, __ATOMIC_ACQUIRE))
+			sched_yield();
+		pthread_mutex_lock(&p->lock);
+		any = soft_poll(p);
+		pthread_mutex_unlock(&p->lock);
+		if (any)
+			idle = 0;
+		else
+			rest(p, &idle);
+	}
+	return NULL;
+}
+
+static int soft_map(struct hr_transport *t, const struct hr_region *region)
+{
+	struct soft *soft = t->impl;
+	struct soft_window *free_one = NULL;
+
+	if (region->granule_bus || !region->cpu)
+		return -EINVAL;
+	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
+		struct soft_window *w = &soft->window[i];
+
+		if (!w->live)
+			free_one = free_one ? free_one : w;
+		else if (region->bus.addr < w->bus + w->bytes &&
+			 w->bus < region->bus.addr + region->bytes)
+			return -EEXIST;
+	}
+	if (!free_one)
+		return -ENOSPC;
+	soft_quiesce(soft, 0); /* a poller may still look at what was here before */
+	free_one->bus = region->bus.addr;
+	free_one->bytes = region->bytes;
+	free_one->cpu = region->cpu;
+	__atomic_store_n(&free_one->live, 1, __ATOMIC_RELEASE);
+	soft_resume(soft, 0);
+	return 0;
+}
+
+static void soft_unmap(struct hr_transport *t, const struct hr_region *region)
+{
+	struct soft *soft = t->impl;
+
+	soft_quiesce(soft, 0);
+	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++)
+		if (soft->window[i].live && soft->window[i].bus == region->bus.addr)
+			__atomic_store_n(&soft->window[i].live, 0, __ATOMIC_RELEASE);
+	soft_resume(soft, 0);
+}
+
+static void free_all(struct soft *soft)
+{
+	for (uint32_t i = 0; soft->poller && i < soft->threads; i++) {
+		pthread_mutex_destroy(&soft->poller[i].lock);
+		free(soft->poller[i].vec);
+	}
+	free(soft->poller);
+	soft_cache_close(&soft->cache);
+	soft_media_close(&soft->media);
+	pthread_mutex_destroy(&soft->errors_lock);
+	if (soft->bar)
+		munmap(soft->bar, soft->bar_bytes);
+	free(soft);
+}
+
+static void join(struct soft *soft, uint32_t threads)
+{
+	__atomic_store_n(&soft->ending, 1, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < threads; i++)
+		pthread_join(soft->poller[i].thread, NULL);
+}
+
+/* What is still in the volatile cache is lost, as with any ssd that was not shut down. */
+static void soft_close(struct hr_transport *t)
+{
+	struct soft *soft = t->impl;
+
+	join(soft, soft->threads);
+	free_all(soft);
+	memset(t, 0, sizeof(*t));
+}
+
+static const struct hr_transport_ops soft_ops = {
+	.map = soft_map,
+	.unmap = soft_unmap,
+	.close = soft_close,
+};
+
+static int take_bar(struct soft *soft)
+{
+	const size_t doorbells = 2 * (HR_SOFT_QUEUES + 1) * (size_t)(4u << soft->options.dstrd);
+
+	soft->bar_bytes = (SOFT_DOORBELLS + doorbells + HR_PAGE - 1) & ~((size_t)HR_PAGE - 1);
+	soft->bar = mmap(NULL, soft->bar_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			 -1, 0);
+	if (soft->bar == MAP_FAILED) {
+		soft->bar = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_pollers(struct soft *soft)
+{
+	soft->threads = soft->options.threads;
+	soft->poller = calloc(soft->threads, sizeof(*soft->poller));
+	if (!soft->poller)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < soft->threads; i++) {
+		struct soft_poller *p = &soft->poller[i];
+
+		p->soft = soft;
+		p->index = i;
+		pthread_mutex_init(&p->lock, NULL);
+		p->vec = calloc(soft->vec_max, sizeof(*p->vec));
+		if (!p->vec)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void set_shape(struct soft *soft)
+{
+	const struct hr_soft_options *o = &soft->options;
+
+	soft->lba_shift = o->block_bytes == 512 ? 9 : 12;
+	soft->blocks = soft->media.bytes >> soft->lba_shift;
+	soft->max_bytes = o->mdts ? (uint64_t)HR_PAGE << o->mdts : (uint64_t)o->block_bytes << 16;
+	soft->vec_max = (unsigned)(soft->max_bytes / HR_PAGE) + 2;
+	soft->opened_ns = hr_now_ns();
+	pthread_mutex_init(&soft->errors_lock, NULL);
+}
+
+int soft_new(struct soft **out, const struct hr_soft_options *options, char *message)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+	int err;
+
+	snprintf(message, HR_LOG_LINE_MAX, "soft: out of memory");
+	if (!soft)
+		return -ENOMEM;
+	soft->options = *options;
+	err = soft_media_open(&soft->media, options, message);
+	if (err) {
+		free(soft);
+		return err;
+	}
+	set_shape(soft);
+	err = soft_cache_open(&soft->cache, &soft->media, options->cache_bytes,
+			      options->block_bytes);
+	if (!err)
+		err = take_bar(soft);
+	if (!err)
+		err = take_pollers(soft);
+	if (!err && *options->faults)
+		err = soft_faults_read(soft, options->faults, message);
+	if (err) {
+		free_all(soft);
+		return err;
+	}
+	soft_regs_reset(soft);
+	*out = soft;
+	return 0;
+}
+
+void soft_delete(struct soft *soft)
+{
+	free_all(soft);
+}
+
+static int start(struct soft *soft, char *message)
+{
+	for (uint32_t i = 0; i < soft->threads; i++) {
+		const int err = pthread_create(&soft->poller[i].thread, NULL, poll_thread,
+					       &soft->poller[i]);
+
+		if (err) {
+			snprintf(message, HR_LOG_LINE_MAX,
+				 "soft: cannot start polling thread %u: %s", i, strerror(err));
+			join(soft, i);
+			return -err;
+		}
+	}
+	return 0;
+}
+
+int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, char *message)
+{
+	struct soft *soft;
+	int err = soft_new(&soft, options, message);
+
+	if (err)
+		return err;
+	err = start(soft, message);
+	if (err) {
+		soft_delete(soft);
+		return err;
+	}
+	memset(t, 0, sizeof(*t));
+	t->ops = &soft_ops;
+	snprintf(t->name, sizeof(t->name), "soft:%.42s", *options->path ? options->path : "memory");
+	t->bar = t->worker_bar = soft->bar;
+	t->bar_bytes = soft->bar_bytes;
+	t->impl = soft;
+	return 0;
+}
+
+void hr_soft_power_cut(struct hr_transport *t, enum hr_soft_cut policy, uint64_t seed)
+{
+	struct soft *soft = t->impl;
+
+	soft_quiesce(soft, 0);
+	if (!is_dead(soft)) {
+		__atomic_store_n(&soft->dead, 1, __ATOMIC_RELEASE);
+		soft_cache_cut(&soft->cache, policy, seed);
+		soft_vanish(soft);
+	}
+	soft_resume(soft, 0);
+}
