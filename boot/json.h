@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A new object, or a new object or array that is member `key` of `in` (the caller does not free). */
+/* A new object; a new object or array that is member `key` of `in`, which then owns it. */
 struct json_object *hr_json_new(void);
 struct json_object *hr_json_object(struct json_object *in, const char *key);
 struct json_object *hr_json_array(struct json_object *in, const char *key);

@@ -28,7 +28,7 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 		*code = HR_EXIT_MISSING;
 		return NULL;
 	}
-	/* A file that is missing or wrong, and a pipeline that it does not have: the caller's call. */
+	/* No such file, a wrong file, no such pipeline: all are in what the user wrote. */
 	*code = HR_EXIT_USAGE;
 	if (read_config(app, file) == 0) {
 		hr_log_set_level(app->config.log);

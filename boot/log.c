@@ -30,7 +30,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	if (body > (int)sizeof line - head - 2)
 		body = (int)sizeof line - head - 2;
 	line[head + body] = '\n';
-	/* One write, so that lines of several threads never mix. A full pipe is not our business. */
+	/* One write, so that lines of threads never mix. A full pipe is not our business. */
 	if (write(STDERR_FILENO, line, (size_t)(head + body) + 1) < 0)
 		return;
 }

@@ -1,6 +1,6 @@
 /*
- * boot/measure.h - what `headrace bench` measures: workers of a gpu reading and writing one object of
- * an ssd through the whole stack.
+ * boot/measure.h - what `headrace bench` measures: workers of a gpu reading and writing one object
+ * of an ssd through the whole stack.
  *
  * hr_measure_up() takes all memory and queue pairs for the largest size of I/O; then any number of
  * measurements; hr_measure_down() gives everything back and removes the object. The object is the
@@ -54,7 +54,7 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 
 void hr_measure_down(struct hr_measure *m);
 
-/* The bucket in which `share` (0..1) of all counts are reached, as microseconds of its upper end. */
+/* Microseconds at the upper end of the bucket in which `share` (0..1) of all counts is reached. */
 double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share);
 
 #endif

@@ -70,7 +70,7 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 		return 0;
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
-	if (!object || (object->flags & HR_OBJECT_PENDING))
+	if (!object)
 		return no_object(app, wanted);
 	source->id = object->id;
 	source->bytes = object->bytes;

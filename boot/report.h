@@ -9,7 +9,7 @@
 
 #include "boot/stages.h"
 
-/* Ssds, pipelines with their paths, and the map of each gpu's memory; from HR_STAGE_PARTITION on. */
+/* Ssds, pipelines with their paths, the map of each gpu's memory; from HR_STAGE_PARTITION on. */
 void hr_report_plan(const struct hr_appliance *app, FILE *out);
 void hr_report_plan_json(const struct hr_appliance *app, struct json_object *report);
 

@@ -96,10 +96,7 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run)
 	struct hr_store *store = &app->ssd[sink->ssd].store;
 	struct hr_object *pending = hr_store_find_pending(store, sink->object);
 	struct hr_object *whole = hr_store_find(store, sink->object);
-	int err;
 
-	if (whole && (whole->flags & HR_OBJECT_PENDING))
-		whole = NULL;
 	if (pending && pending->tag == run->fingerprint && pending->bytes == run->sink_bytes)
 		return resume(run, pending);
 	if (whole && whole->tag == run->fingerprint && !sink->replace) {
@@ -110,11 +107,6 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run)
 	}
 	if ((pending || whole) && !sink->replace)
 		return refuse(app, run, pending != NULL);
-	if (pending) {
-		err = hr_store_remove(store, pending->id);
-		if (err)
-			return err;
-	}
 	return create(app, run);
 }
 

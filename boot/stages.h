@@ -107,8 +107,8 @@ struct hr_appliance {
 int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
 
 /*
- * Up to and including stage `last`. On error everything is down again, the reason is logged, and the
- * value says what kind it is: -EINVAL: a mistake in the configuration that only the devices could
+ * Up to and including stage `last`. On error everything is down again, the reason is logged, and
+ * the value says what kind it is: -EINVAL: a mistake in the configuration that only devices could
  * show (file and line logged); -ENOTSUP: a device or backend cannot do what is asked; others as the
  * parts return them.
  */
@@ -140,7 +140,7 @@ bool hr_sealed(void);
 
 /* The stages that have files of their own, for boot/stages.c. Each is one pair of up and down. */
 int hr_stores_up(struct hr_appliance *app);
-int hr_store_stage(struct hr_appliance *app, uint32_t d); /* one ssd of it, for the self-test */
+int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the self-test */
 int hr_objects_up(struct hr_appliance *app);
 int hr_partition_up(struct hr_appliance *app);
 int hr_memory_up(struct hr_appliance *app);

@@ -29,7 +29,7 @@ static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *wo
 		if (err)
 			return err;
 	}
-	return ssd->disk.blk.ops->flush(&ssd->disk.blk);
+	return 0;
 }
 
 static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want)
@@ -54,7 +54,8 @@ static int make_store(struct hr_appliance *app, uint32_t i)
 	const struct hr_config_ssd *config = &app->config.ssd[i];
 	struct hr_ssd *ssd = &app->ssd[i];
 	char name[96];
-	int err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, false);
+	/* New memory is blank: there is nothing to look for, and nothing to spoil. */
+	int err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true);
 
 	if (!err)
 		err = hr_ssd_open_store(ssd);

@@ -88,7 +88,7 @@ static bool is_memory(const char *device)
 
 static void read_prepared(struct hr_config_ssd *ssd, const struct hr_group *group)
 {
-	unsigned count = hr_group_elements(group, "objects");
+	unsigned count = hr_group_list(group, "objects");
 
 	if (count && ssd->device[0] && !ssd->in_memory)
 		hr_group_mistake(
@@ -157,15 +157,21 @@ static void read_gpu(struct hr_config *config, const struct hr_group *group, uns
 					 gpu->name, j, config->gpu[j].line);
 }
 
+static void expect_some(const struct hr_group *top, const char *key)
+{
+	const config_setting_t *setting = config_setting_get_member(top->setting, key);
+
+	if (setting && config_setting_is_list(setting) && config_setting_length(setting) == 0)
+		hr_group_mistake(top, key, "is empty, expected at least one");
+}
+
 static void read_devices(struct hr_config *config, const struct hr_group *top)
 {
-	unsigned ssds = hr_group_elements(top, "ssds"), gpus = hr_group_elements(top, "gpus");
+	unsigned ssds = hr_group_list(top, "ssds"), gpus = hr_group_list(top, "gpus");
 	struct hr_group element;
 
-	if (config_setting_get_member(top->setting, "ssds") && ssds == 0)
-		hr_group_mistake(top, "ssds", "is empty, expected at least one");
-	if (config_setting_get_member(top->setting, "gpus") && gpus == 0)
-		hr_group_mistake(top, "gpus", "is empty, expected at least one");
+	expect_some(top, "ssds");
+	expect_some(top, "gpus");
 	config->ssds = ssds < HR_SSDS_MAX ? ssds : HR_SSDS_MAX;
 	config->gpus = gpus < HR_GPUS_MAX ? gpus : HR_GPUS_MAX;
 	for (unsigned i = 0; i < config->ssds; i++)
@@ -178,7 +184,7 @@ static void read_devices(struct hr_config *config, const struct hr_group *top)
 
 static void read_top(struct hr_config *config, const struct hr_group *top)
 {
-	unsigned pipelines = hr_group_elements(top, "pipelines");
+	unsigned pipelines = hr_group_list(top, "pipelines");
 	struct hr_group group;
 
 	hr_group_read(top, top_fields, COUNT(top_fields), config);

@@ -3,8 +3,8 @@
  *
  * A file is read whole, then checked whole: every mistake is reported as "FILE:LINE: path: what is
  * wrong, what was expected". config/default.conf, which is embedded in the binary and used when no
- * file is named, documents the format; README.md explains one line by line. Sizes are integers or strings like "64M" (K, M, G, T =
- * powers of 1024). @include is refused: an appliance has one file.
+ * file is named, documents the format; README.md explains one line by line. Sizes are integers or
+ * strings like "64M" (K, M, G, T = powers of 1024). @include is refused: an appliance has one file.
  *
  * Whether objects exist and tiles fit the disk's blocks is known only after bring-up and reported
  * then, with the same file and line.
@@ -65,9 +65,8 @@ struct hr_config_pipeline {
 	const struct hr_op_desc *op;
 	uint32_t op_args_bytes;
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
-	uint32_t
-		tile_bytes; /* of the source with the longest rows; default: whole rows, about 1 MiB */
-	uint32_t slots;	    /* default 8 */
+	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */
+	uint32_t slots;	     /* default 8 */
 	uint32_t prefetch_blocks, compute_blocks,
 		writeback_blocks; /* default 1, 1, 1 (0: no sink) */
 	unsigned line, tile_line;

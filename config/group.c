@@ -355,15 +355,19 @@ bool hr_group_member(const struct hr_group *group, const char *key, struct hr_gr
 	return true;
 }
 
+unsigned hr_group_list(const struct hr_group *group, const char *key)
+{
+	config_setting_t *setting = config_setting_get_member(group->setting, key);
+
+	return setting && config_setting_is_list(setting) ? (unsigned)config_setting_length(setting)
+							  : 0;
+}
+
 unsigned hr_group_elements(const struct hr_group *group, const char *key)
 {
 	config_setting_t *setting = config_setting_get_member(group->setting, key);
 
-	if (!setting)
-		return 0;
-	if (config_setting_is_group(setting))
-		return 1;
-	return config_setting_is_list(setting) ? (unsigned)config_setting_length(setting) : 0;
+	return setting && config_setting_is_group(setting) ? 1 : hr_group_list(group, key);
 }
 
 bool hr_group_element(const struct hr_group *group, const char *key, unsigned i,

@@ -57,7 +57,10 @@ bool hr_group_member(const struct hr_group *group, const char *key, struct hr_gr
 bool hr_group_element(const struct hr_group *group, const char *key, unsigned i,
 		      struct hr_group *element);
 
-/* Elements of that member: of a list; 1 for a group; 0 when there is none or something else. */
+/* Elements of a list member; 0 when there is none or something else. */
+unsigned hr_group_list(const struct hr_group *group, const char *key);
+
+/* The same, and 1 for a member that is a group. */
 unsigned hr_group_elements(const struct hr_group *group, const char *key);
 
 /* Line of a member, or of the group when there is none. */

@@ -111,13 +111,12 @@ static bool read_object(const struct hr_config *config, const struct hr_group *g
 static bool read_sources(const struct hr_config *config, const struct hr_group *group,
 			 struct hr_config_pipeline *pipeline)
 {
+	const config_setting_t *source = config_setting_get_member(group->setting, "source");
 	unsigned count = hr_group_elements(group, "source");
 	bool good = count > 0 && count <= HR_SOURCES_MAX;
 	struct hr_group element;
 
-	if (config_setting_get_member(group->setting, "source") &&
-	    config_setting_is_list(config_setting_get_member(group->setting, "source")) &&
-	    count == 0)
+	if (source && config_setting_is_list(source) && count == 0)
 		hr_group_mistake(group, "source", "is empty, expected at least one");
 	for (unsigned i = 0; i < count && i < HR_SOURCES_MAX; i++) {
 		if (!hr_group_element(group, "source", i, &element) ||
