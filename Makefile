@@ -155,7 +155,7 @@ demo:
 bench:
 	$(Q)tests/deps.sh build bench
 	$(Q)$(again) SAN= all $(tools)
-	$(Q)tests/bench/run.sh $(base)
+	$(Q)tests/bench/run.py $(base)
 
 clean:
 	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz lint static)

@@ -9,7 +9,7 @@ declare -A packages=(
     [check]="libcriterion-dev clang libclang-rt-dev"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
     [demo]="sqlite3 rhash python3"
-    [bench]="valgrind"
+    [bench]="valgrind python3"
 )
 
 wanted=()

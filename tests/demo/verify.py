@@ -74,3 +74,37 @@ def bf16(directory):
 def crc32c(path):
     done = subprocess.run(["rhash", "--crc32c", "--printf=%{crc32c}", path], capture_output=True, text=True, check=True)
     return done.stdout.strip().lower()
+
+
+def results(directory, run):
+    """For each pipeline: what headrace says, and what the other program says, as comparable text."""
+    said = {pipeline["name"]: pipeline.get("result", {}) for pipeline in run["pipelines"]}
+    with open(f"{directory}/weights.bf16", "rb") as file:
+        converted = file.read()
+    expected = bf16(directory)
+    differ = sum(map(operator.ne, memoryview(converted).cast("H"), memoryview(expected).cast("H")))
+    return [
+        ("q6", f"{said['q6']['revenue']} from {said['q6']['rows']} rows", "{} from {} rows".format(*q6(directory))),
+        ("nearest", [(one["row"], one["score"]) for one in said["nearest"]["best"]], nearest(directory, sys.argv[2])),
+        ("bf16", f"{len(converted)} bytes, {differ} differ", f"{len(expected)} bytes, 0 differ"),
+        ("checksum", said["checksum"]["crc32c"], crc32c(f"{directory}/l_extendedprice.i64")),
+    ]
+
+
+def main():
+    directory, _, report = sys.argv[1:]
+    with open(report, encoding="utf-8") as file:
+        run = json.load(file)
+    rates = {pipeline["name"]: pipeline["read_bytes_per_s"] / 1e9 for pipeline in run["pipelines"]}
+    good = True
+    print(f"{'pipeline':<10} {'result':<32} {'independent result':<32} {'ok':<4} {'rate':>10}")
+    for name, ours, theirs in results(directory, run):
+        same = ours == theirs
+        good = good and same
+        texts = [f"{len(v)} rows, best {v[0][0]} ({v[0][1]:.6f})" if isinstance(v, list) else v for v in (ours, theirs)]
+        print(f"{name:<10} {texts[0]:<32} {texts[1]:<32} {'yes' if same else 'NO':<4} {rates[name]:>5.2f} GB/s")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
