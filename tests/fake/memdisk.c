@@ -4,31 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fake/random.h"
+
 static uint64_t sectors(const struct memdisk *disk)
 {
 	return disk->blk.bytes / MEMDISK_SECTOR;
 }
 
-/* SplitMix64. */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 /* All, none, or about a half of what is in the cache reaches the media, by seed. */
 void memdisk_cut(struct memdisk *disk)
 {
-	uint64_t state = disk->seed;
-	const uint64_t mood = next_random(&state) % 4;
+	struct fake_random random = { (disk->seed + 1) * 0x9e3779b97f4a7c15u };
+	const uint32_t mood = fake_random_below(&random, 4);
 
 	for (uint64_t i = 0; i < sectors(disk); i++) {
 		const uint64_t at = i * MEMDISK_SECTOR;
 
-		if (disk->dirty[i] && (mood == 0 || (mood > 1 && next_random(&state) & 1)))
+		if (disk->dirty[i] && (mood == 0 || (mood > 1 && fake_random_below(&random, 2))))
 			memcpy(disk->media + at, disk->seen + at, MEMDISK_SECTOR);
 	}
 	disk->off = true;
