@@ -19,7 +19,7 @@ struct hr_blk;
 
 struct hr_blk_ops {
 	int (*read)(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes);
-	/* With fua, these blocks are durable on return. Blocks written without are after flush(). */
+	/* Durable on return with fua; without, after the next flush(). */
 	int (*write)(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua);
 	/* Everything written before is durable on return. */
 	int (*flush)(struct hr_blk *blk);
@@ -39,8 +39,8 @@ struct hr_blk {
  * Synchronous I/O over one queue pair of a controller, several commands in flight, through bounce
  * buffers. Never allocates: everything lies in `region` [offset, offset + hr_nvme_blk_bytes()).
  *
- * A transfer is cut into chunks that may be executed in any order; when one fails, the others may or
- * may not have been. A status that says "try again" is obeyed HR_BLK_RETRIES times with growing
+ * A transfer is cut into chunks that may be executed in any order; when one fails, the others
+ * may or may not have been. A status that says "try again" is obeyed HR_BLK_RETRIES times with growing
  * pauses. After a lost completion, a broken queue, or the loss of the device the disk is dead: the
  * controller may still write to its buffers, so every call returns that error until it is closed
  * and opened anew.

@@ -1,5 +1,5 @@
 /*
- * nvme/ctrl.h - one controller: bring-up, I/O queue pairs, shutdown, and synchronous admin commands.
+ * nvme/ctrl.h - one controller: bring-up, I/O queue pairs, shutdown, synchronous admin commands.
  *
  * Spec: NVMe Base 2.0, 3.5 (initialization), 3.6 (shutdown), 5 (admin commands); NVMe over PCIe
  * Transport 1.0, 3.1 (registers). Host side only; one thread at a time per controller. Every wait
@@ -102,8 +102,8 @@ int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id);
 
 /*
  * Use shadow doorbells (Doorbell Buffer Config) for the queue pairs created from now on. shadow and
- * event: one page each in a mapped region, as workers see them; zeroed here. Queue pairs whose words
- * lie behind that page are not granted any more. -ENOTSUP: OACS says no.
+ * event: one page each in a mapped region, as workers see them; zeroed here. Queue pairs whose
+ * words lie behind that page are not granted any more. -ENOTSUP: OACS says no.
  */
 int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
 		       struct hr_bus event_bus);

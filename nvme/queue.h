@@ -188,9 +188,10 @@ HR_BOTH bool hr_event_due(uint32_t event, uint32_t before, uint32_t after, uint3
 }
 
 /*
- * One lane: tell the controller that SQ tail or CQ head moved by count to `to`. With a shadow, the full
- * fence between our store of it and our load of EventIdx pairs with the controller's between its
- * store of EventIdx and its last look at the shadow: at least one side sees the other (5.8).
+ * One lane: tell the controller that SQ tail or CQ head moved by count to `to`. With a shadow,
+ * the full fence between our store of it and our load of EventIdx pairs with the controller's
+ * between its store of EventIdx and its last look at the shadow: at least one side sees the other
+ * (NVMe Base 5.8).
  */
 HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t count, uint32_t to)
 {
@@ -307,8 +308,8 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 }
 
 /*
- * True when SQID, SQHD and CID are possible on this queue; *unfetched is then how many of the commands
- * it was told of the controller had not fetched.
+ * True when SQID, SQHD and CID are possible on this queue; *unfetched is then how many of the
+ * commands it was told of the controller had not fetched.
  */
 HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, const struct hr_cqe *cqe, uint32_t *unfetched)
 {

@@ -1,6 +1,6 @@
 /*
- * tests/fake/ctrl.h - a controller for driver tests: registers, an admin queue and one I/O queue pair
- * in plain memory.
+ * tests/fake/ctrl.h - a controller for driver tests: registers, an admin queue and one I/O
+ * queue pair in plain memory.
  *
  * It works while the code under test waits (each hr_wait_ns() of the fake clock is a step), so
  * every timeout is exact and repeats. Knobs make it late, dead, or a liar; nvme/soft is the one
