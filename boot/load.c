@@ -16,7 +16,7 @@ static int read_config(struct hr_appliance *app, const char *file)
 	if (file)
 		return hr_config_read(&app->config, file, report, NULL);
 	return hr_config_parse(&app->config, HR_CONFIG_DEFAULT_NAME, hr_config_default,
-			       (size_t)(hr_config_default_end - hr_config_default), report, NULL);
+			       hr_config_default_bytes, report, NULL);
 }
 
 struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)

@@ -82,7 +82,7 @@ int hr_post_memory(struct hr_appliance *app, char *detail)
 
 int hr_post_clock(struct hr_appliance *app, char *detail)
 {
-	uint64_t last = hr_now_ns(), began = last, slept;
+	uint64_t last = hr_now_ns(), began, slept;
 	struct timespec step;
 
 	(void)app;

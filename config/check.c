@@ -1,5 +1,6 @@
 #include "config/parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define TILE_DEFAULT (1u << 20)
@@ -84,10 +85,10 @@ static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_gro
 {
 	uint32_t longest = longest_row(pipeline);
 	uint64_t step = row_step(pipeline, BLOCK_MAX) * longest;
-	uint64_t bytes = TILE_DEFAULT / step * step;
+	uint64_t bytes;
 
-	if (bytes == 0)
-		bytes = step;
+	assert(step > 0);
+	bytes = step < TILE_DEFAULT ? TILE_DEFAULT / step * step : step;
 	if (bytes > HR_TILE_MAX) {
 		hr_group_mistake(
 			group, NULL,
@@ -105,6 +106,7 @@ static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_grou
 	uint64_t step = row_step(pipeline, BLOCK_MIN) * longest;
 	uint64_t sink = sink_tile_bytes(pipeline);
 
+	assert(step > 0);
 	if (tile % longest != 0)
 		hr_group_mistake(
 			group, "tile",

@@ -228,7 +228,8 @@ static int parse(struct hr_config *config, const char *text, size_t bytes,
 
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, text, bytes);
+	if (bytes)
+		memcpy(copy, text, bytes);
 	copy[bytes] = '\0';
 	if (hr_scan(mistakes, copy, bytes) == 0)
 		read_text(config, copy, mistakes);

@@ -98,7 +98,8 @@ int hr_config_parse(struct hr_config *config, const char *file, const char *text
 
 /* The embedded configuration, and the name under which mistakes in it are reported. */
 #define HR_CONFIG_DEFAULT_NAME "(built-in configuration)"
-extern const char hr_config_default[], hr_config_default_end[];
+extern const char hr_config_default[];
+extern const uint32_t hr_config_default_bytes;
 
 /* Rows of a full tile of this pipeline, and its bytes in source s: tile_bytes is exact only for
  * the source with the longest rows. */

@@ -5,9 +5,12 @@
 
 __asm__(".section .rodata\n"
 	".globl hr_config_default\n"
-	".globl hr_config_default_end\n"
+	".globl hr_config_default_bytes\n"
 	"hr_config_default:\n"
 	".incbin \"config/default.conf\"\n"
 	"hr_config_default_end:\n"
 	".byte 0\n"
+	".balign 4\n"
+	"hr_config_default_bytes:\n"
+	".long hr_config_default_end - hr_config_default\n"
 	".previous\n");
