@@ -1,7 +1,6 @@
 #include "boot/measure.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +31,9 @@ double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
 	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++) {
 		reached += count[i];
 		if ((double)reached >= share * (double)total)
-			return exp2((i + 1) / 4.0) / 1000;
+			return (double)hr_bench_bucket_ns(i + 1) / 1000;
 	}
-	return exp2(HR_BENCH_BUCKETS / 4.0) / 1000;
+	return (double)hr_bench_bucket_ns(HR_BENCH_BUCKETS) / 1000;
 }
 
 static int add(struct hr_measure *m, enum hr_place place, uint64_t bytes, uint32_t align,
@@ -67,6 +66,8 @@ static int lay_out(struct hr_measure *m)
 			     HR_CACHE_LINE, "status of blocks", &err);
 	m->part_latency = add(m, HR_PLACE_CONTROL, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t),
 			      HR_CACHE_LINE, "latencies", &err);
+	m->part_sent = add(m, HR_PLACE_CONTROL, buffers * sizeof(uint64_t), HR_CACHE_LINE,
+			   "times of sending", &err);
 	m->part_buffers = add(m, HR_PLACE_CONTROL, buffers * sizeof(struct hr_buffer),
 			      HR_CACHE_LINE, "buffers", &err);
 	m->part_chunks = add(m, HR_PLACE_CONTROL, buffers * chunks * sizeof(struct hr_prp),
@@ -232,6 +233,7 @@ static void describe(struct hr_measure *m, uint64_t duration_ns,
 	b->qp = hr_partition_worker(m->partition, m->part_qps);
 	b->buffer = hr_partition_worker(m->partition, m->part_buffers);
 	b->status = hr_partition_worker(m->partition, m->part_status);
+	b->sent_ns = hr_partition_worker(m->partition, m->part_sent);
 	b->latency = hr_partition_worker(m->partition, m->part_latency);
 	memset(b->status, 0, m->shape.blocks * sizeof *b->status);
 	memset(b->latency, 0, workers(m) * HR_BENCH_BUCKETS * sizeof *b->latency);

@@ -29,8 +29,8 @@ struct hr_measure {
 	struct hr_region region[HR_PLACES];
 	struct hr_extent extent;
 	struct hr_bench *bench; /* in control memory */
-	int part_bench, part_qps, part_tables, part_status, part_latency, part_buffers, part_chunks,
-		part_rings, part_tiles, part_prps;
+	int part_bench, part_qps, part_tables, part_status, part_latency, part_sent, part_buffers,
+		part_chunks, part_rings, part_tiles, part_prps;
 	bool mapped;
 };
 

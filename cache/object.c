@@ -122,6 +122,21 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
 	return transfer_post(qp, &t);
 }
 
+HR_DEVICE int hr_repost(struct hr_qp *qp, uint8_t opcode, const struct hr_extent *extent,
+			uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			uint32_t buffer_index, uint32_t chunk, uint32_t flags)
+{
+	struct hr_transfer t;
+	struct hr_sqe sqe;
+
+	if (!hr_qp_room(qp))
+		return transfer_no_room(qp);
+	transfer_set(&t, opcode, extent, offset, bytes, buffer, buffer_index, flags);
+	transfer_sqe(&sqe, &t, chunk);
+	(void)hr_qp_push(qp, hr_lane() == 0, &sqe, HR_TOKEN(buffer_index, chunk));
+	return 1;
+}
+
 HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent, uint32_t buffer_index)
 {
 	struct hr_sqe sqe;

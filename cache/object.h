@@ -104,6 +104,14 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
 			     uint32_t bytes, const struct hr_buffer *buffer, uint32_t buffer_index,
 			     uint32_t flags);
 
+/*
+ * Post again one chunk of a transfer that was posted before with the same arguments, whose command
+ * has failed. opcode: nvme_cmd_read or nvme_cmd_write. Collective. 1, -EAGAIN or qp->broken.
+ */
+HR_DEVICE int hr_repost(struct hr_qp *qp, uint8_t opcode, const struct hr_extent *extent,
+			uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			uint32_t buffer_index, uint32_t chunk, uint32_t flags);
+
 /* Post a flush of the object's namespace; token HR_TOKEN(buffer_index, 0). Collective. Returns 1,
  * -EAGAIN or qp->broken, the same in all lanes. */
 HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent,

@@ -43,9 +43,12 @@ struct hr_backend {
 };
 
 /*
- * Open what a gpu device string names: "host:THREADS", "cuda:N", "auto". max_blocks threads are
- * started by `host`, parked. message (HR_LOG_LINE_MAX) says what is wrong, or for "auto" what was
- * chosen and why. -EINVAL: malformed; -ENODEV, -ENOTSUP: no such GPU, or no cuda in this build.
+ * Open what a gpu device string names: "host:CPUS", "cuda:N", "auto". max_blocks is the most blocks
+ * of one launch: `host` starts that many threads, parked, which share CPUS of the CPUs that this
+ * process may use (all of them with "auto" without a GPU, and when CPUS is more than there are).
+ * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen otherwise than asked for,
+ * or nothing. -EINVAL: malformed; -ENODEV, -ENOTSUP: no such GPU, or no cuda in this build; -ENOMEM,
+ * -EAGAIN: no threads.
  */
 int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message);
 

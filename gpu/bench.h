@@ -27,12 +27,20 @@ struct hr_bench {
 	struct hr_qp *qp;		/* [blocks * workers] */
 	struct hr_buffer *buffer;	/* [blocks * workers][depth], io_bytes each */
 	struct hr_block_status *status; /* [blocks] */
+	uint64_t *sent_ns;		/* [blocks * workers][depth]: the workers' own */
 	uint64_t *latency;		/* [blocks * workers][HR_BENCH_BUCKETS] */
 	uint32_t stop;
 };
 
-/* Latency histogram: bucket i counts completions of 2^(i/4) ns .. 2^((i+1)/4) ns. */
+/* Latency histogram: four equal steps to each doubling. */
 #define HR_BENCH_BUCKETS 160u
+
+/* Where bucket i begins, in nanoseconds; it ends where i + 1 begins, the last one never. Below 4 ns
+ * there is nothing to tell apart. */
+HR_BOTH uint64_t hr_bench_bucket_ns(uint32_t i)
+{
+	return i < 8 ? i / 2 : (uint64_t)(4 + i % 4) << (i / 4 - 2);
+}
 
 HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block);
 

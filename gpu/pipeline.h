@@ -49,6 +49,9 @@ struct hr_slot {
 	uint64_t
 		next_written; /* by writeback, release: tiles below it (of this slot) are written */
 	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
+	uint32_t posted;	   /* prefetch's own: sources of next_read whose reads are posted */
+	uint32_t read_tries, write_tries; /* commands of the tile sent again, by either */
+	uint32_t spoiled;		  /* writeback's own: a write of the tile failed for good */
 	struct hr_buffer in[HR_SOURCES_MAX];
 	struct hr_buffer out; /* bytes 0 without a sink */
 };
@@ -68,8 +71,9 @@ struct hr_block_status {
 	uint32_t done;	    /* 1 when the block has ended (release) */
 	uint64_t heartbeat; /* counts rounds of its loop */
 	uint64_t tiles, bytes;
-	struct hr_failure failure; /* valid when done, or when failed is 1 */
+	struct hr_failure failure; /* valid when failed is 1 (acquire) */
 	uint32_t failed;
+	uint32_t failing; /* 1 from when a worker has the right to fill failure in */
 };
 
 struct hr_pipe_source {

@@ -16,35 +16,9 @@ static enum hr_status_class generic(uint8_t sc)
 	switch (sc) {
 	case NVME_SC_SUCCESS:
 		return HR_STATUS_OK;
-	case NVME_SC_DATA_XFER_ERROR:
-	case NVME_SC_POWER_LOSS:
-	case NVME_SC_INTERNAL:
-	case NVME_SC_ABORT_REQ:
-	case NVME_SC_ABORT_QUEUE:
-	case NVME_SC_CMD_ABORTED_PREMEPT:
-	case NVME_SC_SANITIZE_IN_PROGRESS:
-	case NVME_SC_CMD_INTERRUPTED:
-	case NVME_SC_TRAN_TPORT_ERROR:
-	case NVME_SC_ADMIN_CMD_MEDIA_NOT_READY:
-	case NVME_SC_NS_NOT_READY:
-	case NVME_SC_FORMAT_IN_PROGRESS:
-		return HR_STATUS_RETRY;
 	case NVME_SC_KAT_EXPIRED:
 	case NVME_SC_SANITIZE_FAILED:
 		return HR_STATUS_FATAL;
-	default:
-		return HR_STATUS_NO_RETRY;
-	}
-}
-
-/* 4.6.1.2.2: what another command of ours in progress causes goes away, mistakes do not. */
-static enum hr_status_class command_specific(uint8_t sc)
-{
-	switch (sc) {
-	case NVME_SC_ABORT_LIMIT:
-	case NVME_SC_ASYNC_LIMIT:
-	case NVME_SC_SELF_TEST_IN_PROGRESS:
-		return HR_STATUS_RETRY;
 	default:
 		return HR_STATUS_NO_RETRY;
 	}
@@ -67,12 +41,6 @@ static enum hr_status_class media(uint8_t sc)
 static enum hr_status_class path(uint8_t sc)
 {
 	switch (sc) {
-	case NVME_SC_ANA_INTERNAL_PATH_ERROR:
-	case NVME_SC_ANA_TRANSITION:
-	case NVME_SC_CTRL_PATH_ERROR:
-	case NVME_SC_HOST_PATH_ERROR:
-	case NVME_SC_CMD_ABORTED_BY_HOST:
-		return HR_STATUS_RETRY;
 	case NVME_SC_ANA_PERSISTENT_LOSS:
 	case NVME_SC_ANA_INACCESSIBLE:
 		return HR_STATUS_FATAL;
@@ -84,25 +52,19 @@ static enum hr_status_class path(uint8_t sc)
 enum hr_status_class hr_status_classify(uint16_t status, bool dnr)
 {
 	const uint8_t sc = (uint8_t)(status & NVME_SC_MASK);
-	enum hr_status_class class;
 
+	if (hr_status_is_transient(status))
+		return dnr ? HR_STATUS_NO_RETRY : HR_STATUS_RETRY;
 	switch (status >> SCT_SHIFT) {
 	case NVME_SCT_GENERIC:
-		class = generic(sc);
-		break;
-	case NVME_SCT_CMD_SPECIFIC:
-		class = command_specific(sc);
-		break;
+		return generic(sc);
 	case NVME_SCT_MEDIA:
-		class = media(sc);
-		break;
+		return media(sc);
 	case NVME_SCT_PATH:
-		class = path(sc);
-		break;
+		return path(sc);
 	default:
-		class = HR_STATUS_NO_RETRY;
+		return HR_STATUS_NO_RETRY;
 	}
-	return class == HR_STATUS_RETRY && dnr ? HR_STATUS_NO_RETRY : class;
 }
 
 const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes)

@@ -7,8 +7,11 @@
 #ifndef NVME_STATUS_H
 #define NVME_STATUS_H
 
+#include <nvme/types.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "gpu/worker.h"
 
 enum hr_status_class {
 	HR_STATUS_OK,
@@ -17,6 +20,42 @@ enum hr_status_class {
 	HR_STATUS_MEDIA, /* the medium failed: unrecovered read, write fault, ... */
 	HR_STATUS_FATAL, /* the controller or namespace cannot go on */
 };
+
+#define HR_STATUS_OF(sct, sc) ((uint16_t)((sct) << 8 | (sc)))
+
+/*
+ * True when what caused the status goes away by itself (4.6.1.2.1, 4.6.1.2.2, 4.6.1.2.4): sending
+ * the command again may help, unless the controller has set Do Not Retry. CPU and GPU.
+ */
+HR_BOTH bool hr_status_is_transient(uint16_t status)
+{
+	switch (status) {
+	case NVME_SC_DATA_XFER_ERROR:
+	case NVME_SC_POWER_LOSS:
+	case NVME_SC_INTERNAL:
+	case NVME_SC_ABORT_REQ:
+	case NVME_SC_ABORT_QUEUE:
+	case NVME_SC_CMD_ABORTED_PREMEPT:
+	case NVME_SC_SANITIZE_IN_PROGRESS:
+	case NVME_SC_CMD_INTERRUPTED:
+	case NVME_SC_TRAN_TPORT_ERROR:
+	case NVME_SC_ADMIN_CMD_MEDIA_NOT_READY:
+	case NVME_SC_NS_NOT_READY:
+	case NVME_SC_FORMAT_IN_PROGRESS:
+	/* What another command of ours in progress causes; mistakes stay mistakes. */
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_ABORT_LIMIT):
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_ASYNC_LIMIT):
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_SELF_TEST_IN_PROGRESS):
+	case HR_STATUS_OF(NVME_SCT_PATH, NVME_SC_ANA_INTERNAL_PATH_ERROR):
+	case HR_STATUS_OF(NVME_SCT_PATH, NVME_SC_ANA_TRANSITION):
+	case HR_STATUS_OF(NVME_SCT_PATH, NVME_SC_CTRL_PATH_ERROR):
+	case HR_STATUS_OF(NVME_SCT_PATH, NVME_SC_HOST_PATH_ERROR):
+	case HR_STATUS_OF(NVME_SCT_PATH, NVME_SC_CMD_ABORTED_BY_HOST):
+		return true;
+	default:
+		return false;
+	}
+}
 
 enum hr_status_class hr_status_classify(uint16_t status, bool dnr);
 

@@ -1,0 +1,230 @@
+#include "gpu/host/host.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "boot/log.h"
+#include "gpu/bench.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+struct host;
+
+struct block_thread {
+	pthread_t thread;
+	struct host *host;
+	uint32_t block;
+};
+
+struct host {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	uint64_t launch; /* number of launches; a thread runs each once */
+	uint32_t blocks, running;
+	bool ending;
+	enum hr_kernel kernel;
+	void *argument;
+	uint32_t threads;
+	struct block_thread thread[];
+};
+
+static void run_block(const struct host *host, uint32_t block)
+{
+	if (host->kernel == HR_KERNEL_PIPE)
+		hr_pipe_block(host->argument, block);
+	else
+		hr_bench_block(host->argument, block);
+}
+
+/* Parked until the next launch that has a block for this thread. False: the backend closes. */
+static bool wait_launch(struct host *host, uint32_t block, uint64_t *seen)
+{
+	bool go;
+
+	pthread_mutex_lock(&host->lock);
+	while (!host->ending && (host->launch == *seen || block >= host->blocks)) {
+		*seen = host->launch;
+		pthread_cond_wait(&host->wake, &host->lock);
+	}
+	*seen = host->launch;
+	go = !host->ending;
+	pthread_mutex_unlock(&host->lock);
+	return go;
+}
+
+static void *block_main(void *argument)
+{
+	const struct block_thread *self = argument;
+	struct host *host = self->host;
+	uint64_t seen = 0;
+
+	while (wait_launch(host, self->block, &seen)) {
+		run_block(host, self->block);
+		pthread_mutex_lock(&host->lock);
+		host->running--;
+		pthread_mutex_unlock(&host->lock);
+	}
+	return NULL;
+}
+
+static int host_launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks)
+{
+	struct host *host = b->impl;
+	int err = 0;
+
+	pthread_mutex_lock(&host->lock);
+	if (host->running) {
+		err = -EBUSY;
+	} else if (blocks == 0 || blocks > host->threads) {
+		err = -EINVAL;
+	} else {
+		host->kernel = kernel;
+		host->argument = argument;
+		host->blocks = host->running = blocks;
+		host->launch++;
+		pthread_cond_broadcast(&host->wake);
+	}
+	pthread_mutex_unlock(&host->lock);
+	return err;
+}
+
+static int host_poll(struct hr_backend *b)
+{
+	struct host *host = b->impl;
+	int ended;
+
+	pthread_mutex_lock(&host->lock);
+	ended = host->running == 0;
+	pthread_mutex_unlock(&host->lock);
+	return ended;
+}
+
+static size_t mapped_bytes(size_t bytes)
+{
+	return (bytes + HR_PAGE - 1) & ~((size_t)HR_PAGE - 1);
+}
+
+static int host_alloc(struct hr_backend *b, enum hr_place place, size_t bytes,
+		      struct hr_region *region)
+{
+	const size_t all = mapped_bytes(bytes);
+	void *memory = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	(void)b;
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	/* Fewer TLB misses on tiles. Not for small regions: resident memory stays what is used. */
+	if (all >= 4 * HUGE_PAGE)
+		madvise(memory, all, MADV_HUGEPAGE);
+	err = hr_region_init_host(region, hr_place_name(place), memory, all);
+	if (err)
+		munmap(memory, all);
+	return err;
+}
+
+static void host_free(struct hr_backend *b, struct hr_region *region)
+{
+	(void)b;
+	if (region->cpu)
+		munmap(region->cpu, region->bytes);
+	memset(region, 0, sizeof(*region));
+}
+
+static void stop_threads(struct host *host, uint32_t started)
+{
+	pthread_mutex_lock(&host->lock);
+	host->ending = true;
+	pthread_cond_broadcast(&host->wake);
+	pthread_mutex_unlock(&host->lock);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(host->thread[i].thread, NULL);
+	pthread_cond_destroy(&host->wake);
+	pthread_mutex_destroy(&host->lock);
+	free(host);
+}
+
+static void host_close(struct hr_backend *b)
+{
+	struct host *host = b->impl;
+
+	stop_threads(host, host->threads);
+	memset(b, 0, sizeof(*b));
+}
+
+static const struct hr_backend_ops host_ops = {
+	.alloc = host_alloc,
+	.free = host_free,
+	.launch = host_launch,
+	.poll = host_poll,
+	.close = host_close,
+};
+
+/* The first `cpus` of the CPUs that this process may use. */
+static void choose_cpus(cpu_set_t *set, unsigned cpus)
+{
+	cpu_set_t allowed;
+
+	CPU_ZERO(set);
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		return;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && cpus; cpu++) {
+		if (CPU_ISSET(cpu, &allowed)) {
+			CPU_SET(cpu, set);
+			cpus--;
+		}
+	}
+}
+
+static int start_thread(struct host *host, uint32_t i, const cpu_set_t *set)
+{
+	struct block_thread *t = &host->thread[i];
+	pthread_attr_t attr;
+	int err;
+
+	t->host = host;
+	t->block = i;
+	pthread_attr_init(&attr);
+	if (CPU_COUNT(set))
+		pthread_attr_setaffinity_np(&attr, sizeof(*set), set);
+	err = pthread_create(&t->thread, &attr, block_main, t);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char *message)
+{
+	struct host *host = calloc(1, sizeof(*host) + max_blocks * sizeof(host->thread[0]));
+	cpu_set_t set;
+	int err = 0;
+
+	if (!host) {
+		snprintf(message, HR_LOG_LINE_MAX, "host: out of memory");
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&host->lock, NULL);
+	pthread_cond_init(&host->wake, NULL);
+	choose_cpus(&set, cpus);
+	while (!err && host->threads < max_blocks) {
+		err = start_thread(host, host->threads, &set);
+		host->threads += !err;
+	}
+	if (err) {
+		snprintf(message, HR_LOG_LINE_MAX, "host: cannot start thread %u of %u: %s",
+			 host->threads + 1, max_blocks, strerror(-err));
+		stop_threads(host, host->threads);
+		return err;
+	}
+	memset(b, 0, sizeof(*b));
+	b->ops = &host_ops;
+	snprintf(b->name, sizeof(b->name), "host:%u", cpus);
+	b->lanes = 1;
+	b->max_blocks = max_blocks;
+	b->impl = host;
+	return 0;
+}

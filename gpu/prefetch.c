@@ -1,0 +1,227 @@
+/*
+ * Prefetch: each worker keeps its slots full of reads, over queue pairs of its own.
+ */
+#include <errno.h>
+
+#include "gpu/role.h"
+#include "nvme/queue.h"
+#include "nvme/status.h"
+
+/* Tokens count buffers: HR_SOURCES_MAX to a slot. */
+HR_WORKER uint32_t buffer_of(uint32_t slot, uint32_t source)
+{
+	return slot * HR_SOURCES_MAX + source;
+}
+
+HR_WORKER struct hr_qp *queue_of(const struct hr_role_worker *w, uint32_t source)
+{
+	const struct hr_pipe *pipe = w->pipe;
+
+	return &pipe->read_qp[w->index * pipe->read_queues + pipe->source[source].queue];
+}
+
+HR_WORKER void fail(struct hr_role_worker *w, uint32_t s, uint32_t source, int error)
+{
+	const struct hr_pipe_source *from = &w->pipe->source[source];
+	struct hr_role_command command;
+
+	command.error = error;
+	command.slot = s;
+	command.source = source;
+	command.chunk = 0;
+	command.cid = 0;
+	command.opcode = nvme_cmd_read;
+	hr_role_fail(w, &from->extent, from->tile_bytes, queue_of(w, source), &command);
+}
+
+/*
+ * Post what is still missing of the tile this slot reads next: source by source, as queues have
+ * room. True when something was posted.
+ */
+HR_WORKER bool post(struct hr_role_worker *w, uint32_t s)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+	const uint64_t tile = slot->next_read;
+	uint32_t source = slot->posted, commands = 0;
+
+	while (source < pipe->sources) {
+		const struct hr_pipe_source *from = &pipe->source[source];
+		const int posted = hr_pread_prefetch(
+			queue_of(w, source), &from->extent, tile * from->tile_bytes,
+			hr_tile_bytes(&from->extent, from->tile_bytes, tile), &slot->in[source],
+			buffer_of(s, source));
+
+		if (posted == -EAGAIN)
+			break;
+		if (posted < 0) {
+			fail(w, s, source, posted);
+			break;
+		}
+		commands += (uint32_t)posted;
+		source++;
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		slot->tile = tile;
+		slot->posted = source;
+		slot->reading += commands;
+		slot->read_tries = 0;
+	}
+	hr_lanes_sync();
+	return commands != 0;
+}
+
+/* A slot whose reads are all back goes to compute. One lane. */
+HR_WORKER void fill_if_whole(struct hr_pipe *pipe, struct hr_slot *slot)
+{
+	if (slot->posted < pipe->sources || slot->reading)
+		return;
+	slot->posted = 0;
+	slot->next_read += pipe->slots;
+	hr_store_release_u32(&slot->state, HR_SLOT_FILLED);
+}
+
+/* Send a command again that may succeed then. False: it has had its tries. Collective. */
+HR_WORKER bool again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint32_t source,
+		     uint32_t chunk)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+	const struct hr_pipe_source *from = &pipe->source[source];
+
+	if (slot->read_tries + 1 >= HR_CHUNK_TRIES || hr_role_stopped(w))
+		return false;
+	if (hr_repost(qp, nvme_cmd_read, &from->extent, slot->tile * from->tile_bytes,
+		      hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile), &slot->in[source],
+		      buffer_of(s, source), chunk, 0) < 0)
+		return false;
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		slot->read_tries++;
+	hr_lanes_sync();
+	return true;
+}
+
+/* One completion, the same in all lanes. */
+HR_WORKER void complete(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+{
+	const uint32_t buffer = HR_TOKEN_BUFFER(done->token);
+	const uint32_t s = buffer / HR_SOURCES_MAX, source = buffer % HR_SOURCES_MAX;
+	const struct hr_pipe_source *from = &w->pipe->source[source];
+	struct hr_slot *slot = &w->pipe->slot[s];
+	struct hr_role_command command;
+
+	if (hr_status_is_transient(done->status) && !done->dnr &&
+	    again(w, qp, s, source, HR_TOKEN_CHUNK(done->token)))
+		return;
+	if (hr_lane() == 0)
+		slot->reading--;
+	hr_lanes_sync();
+	if (done->status) {
+		command.error = done->status == HR_STATUS_LOST ? -ETIMEDOUT : done->status;
+		command.slot = s;
+		command.source = source;
+		command.chunk = HR_TOKEN_CHUNK(done->token);
+		command.cid = done->cid;
+		command.opcode = nvme_cmd_read;
+		hr_role_fail(w, &from->extent, from->tile_bytes, qp, &command);
+	} else if (hr_lane() == 0 && !w->failed) {
+		fill_if_whole(w->pipe, slot);
+	}
+	hr_lanes_sync();
+}
+
+/* Any source that is read over queue pair q; there is one. */
+HR_WORKER uint32_t source_of_queue(const struct hr_pipe *pipe, uint32_t q)
+{
+	uint32_t source = 0;
+
+	while (source + 1 < pipe->sources && pipe->source[source].queue != q)
+		source++;
+	return source;
+}
+
+/* Take what has come back on one queue pair. True when something has. */
+HR_WORKER bool reap(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	struct hr_done mine, done;
+	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
+	const bool any = mask != 0;
+
+	for (; mask; mask &= mask - 1) {
+		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		complete(w, qp, &done);
+	}
+	return any;
+}
+
+HR_WORKER bool reap_all(struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+	bool any = false;
+	uint32_t q;
+
+	for (q = 0; q < pipe->read_queues; q++) {
+		struct hr_qp *qp = &pipe->read_qp[w->index * pipe->read_queues + q];
+
+		any |= reap(w, qp);
+		if (qp->broken && !w->dead) {
+			fail(w, w->index, source_of_queue(pipe, q), qp->broken);
+			w->dead = true;
+		}
+	}
+	return any;
+}
+
+HR_WORKER void ring_all(const struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+	uint32_t q;
+
+	for (q = 0; q < pipe->read_queues; q++)
+		hr_qp_ring(&pipe->read_qp[w->index * pipe->read_queues + q]);
+}
+
+/* One look at a slot. True when something was posted; *open counts slots not yet given up. */
+HR_WORKER bool visit(struct hr_role_worker *w, uint32_t s, bool stopped, uint32_t *open)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+	const uint32_t state = hr_role_state(slot);
+
+	if (state == HR_SLOT_CLOSING || state == HR_SLOT_CLOSED)
+		return false;
+	++*open;
+	if (state != HR_SLOT_FREE)
+		return false;
+	if (!stopped && slot->next_read < pipe->tiles)
+		return slot->posted < pipe->sources && post(w, s);
+	if (slot->reading == 0 || w->dead)
+		hr_role_hand_on(slot, HR_SLOT_CLOSING);
+	return false;
+}
+
+HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
+{
+	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
+	struct hr_role_worker w;
+	bool progress;
+	uint32_t open, s;
+
+	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block, block * warps + hr_warp(),
+			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
+	do {
+		const bool stopped = hr_role_stopped(&w);
+
+		progress = false;
+		open = 0;
+		for (s = w.index; s < pipe->slots; s += w.count)
+			progress |= visit(&w, s, stopped, &open);
+		if (w.index == 0 && hr_lane() == 0 && progress && !pipe->first_submit_ns)
+			pipe->first_submit_ns = hr_clock_ns();
+		ring_all(&w);
+		progress |= reap_all(&w);
+		hr_role_beat(&w, progress);
+	} while (open);
+}

@@ -1,0 +1,96 @@
+/*
+ * gpu/role.h - what the three roles of a pipeline have in common; for gpu/{prefetch,compute,
+ * writeback,pipeline}.c only. Worker code.
+ */
+#ifndef GPU_ROLE_H
+#define GPU_ROLE_H
+
+#include "gpu/pipeline.h"
+
+#define HR_CHUNK_TRIES 4u /* a command that may be retried is sent this often in all */
+
+/* A worker of a role; each lane has a copy. */
+struct hr_role_worker {
+	struct hr_pipe *pipe;
+	struct hr_block_status *status;
+	uint32_t role, index, count; /* the index-th of count workers (compute: blocks) */
+	uint32_t spins;		     /* of hr_idle() */
+	bool failed;		     /* this worker starts nothing any more */
+	bool dead;		     /* and waits for nothing: a queue of its own broke */
+};
+
+/* Slots of this worker are index, index + count, ... */
+HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe, uint32_t role,
+				  uint32_t block, uint32_t index, uint32_t count)
+{
+	w->pipe = pipe;
+	w->status = &pipe->status[block];
+	w->role = role;
+	w->index = index;
+	w->count = count;
+	w->spins = 0;
+	w->failed = false;
+	w->dead = false;
+}
+
+/* One round without progress, or with; keeps the heartbeat going. Collective. */
+HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
+{
+	if (hr_thread() == 0)
+		hr_store_release_u64(&w->status->heartbeat, w->status->heartbeat + 1);
+	if (progress)
+		w->spins = 0;
+	else
+		hr_idle(&w->spins);
+}
+
+/* Other workers change these words at any time, so lane 0 looks and all lanes see the same.
+ * Collective. */
+HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
+{
+	return w->failed || hr_shfl_u32(hr_load_acquire_sys_u32(&w->pipe->stop), 0) != 0;
+}
+
+HR_WORKER uint32_t hr_role_state(const struct hr_slot *slot)
+{
+	return hr_shfl_u32(hr_load_acquire_u32(&slot->state), 0);
+}
+
+/* Hand the slot on; everything this worker wrote for it is visible to the next. Collective. */
+HR_WORKER void hr_role_hand_on(struct hr_slot *slot, enum hr_slot_state state)
+{
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		hr_store_release_u32(&slot->state, (uint32_t)state);
+	hr_lanes_sync();
+}
+
+/* A lane's completion, in all lanes. Collective. */
+HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine, uint32_t lane)
+{
+	done->token = hr_shfl_u32(mine->token, lane);
+	done->cid = (uint16_t)hr_shfl_u32(mine->cid, lane);
+	done->status = (uint16_t)hr_shfl_u32(mine->status, lane);
+	done->dnr = hr_shfl_u32(mine->dnr, lane) != 0;
+	done->dw0 = 0;
+}
+
+/* The command a completion belongs to, as a failure record tells it. */
+struct hr_role_command {
+	int32_t error;
+	uint32_t slot, source, chunk;
+	uint16_t cid;
+	uint8_t opcode;
+};
+
+/* The first failure of the block is kept; the whole pipeline starts nothing new. Collective. */
+HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
+			    uint32_t tile_bytes, const struct hr_qp *qp,
+			    const struct hr_role_command *command);
+
+/* The three roles: what one block does until its slots are closed. Block-collective. */
+HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block);
+HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block);
+HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block);
+
+#endif

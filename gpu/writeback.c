@@ -1,0 +1,173 @@
+/*
+ * Write-back: each worker writes the results of its slots over a queue pair of its own, frees the
+ * slots, and flushes when all of them are closed.
+ */
+#include <errno.h>
+
+#include "gpu/role.h"
+#include "nvme/queue.h"
+#include "nvme/status.h"
+
+HR_WORKER void fail(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint8_t opcode,
+		    int error)
+{
+	struct hr_role_command command;
+
+	command.error = error;
+	command.slot = s;
+	command.source = 0;
+	command.chunk = 0;
+	command.cid = 0;
+	command.opcode = opcode;
+	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
+}
+
+/* Post the writes of a computed tile. True when they were posted. */
+HR_WORKER bool post(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+	const int posted = hr_pwrite_post(qp, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+					  slot->out_bytes, &slot->out, s, 0);
+
+	if (posted == -EAGAIN)
+		return false;
+	if (posted < 0) {
+		fail(w, qp, s, nvme_cmd_write, posted);
+		return false;
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		slot->writing = (uint32_t)posted;
+		slot->write_tries = 0;
+	}
+	hr_lanes_sync();
+	return true;
+}
+
+/* The tile is on the disk (not yet flushed). One lane. */
+HR_WORKER void written(struct hr_role_worker *w, struct hr_slot *slot)
+{
+	hr_store_release_u64(&slot->next_written, slot->tile + w->pipe->slots);
+	hr_store_release_u64(&w->status->tiles, w->status->tiles + 1);
+	hr_store_release_u64(&w->status->bytes, w->status->bytes + slot->out_bytes);
+	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
+}
+
+/* Send a command again that may succeed then. False: it has had its tries. Collective. */
+HR_WORKER bool again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint32_t chunk)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+
+	if (slot->write_tries + 1 >= HR_CHUNK_TRIES ||
+	    hr_repost(qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+		      slot->out_bytes, &slot->out, s, chunk, 0) < 0)
+		return false;
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		slot->write_tries++;
+	hr_lanes_sync();
+	return true;
+}
+
+/* One completion, the same in all lanes. */
+HR_WORKER void complete(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+{
+	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
+	struct hr_slot *slot = &w->pipe->slot[s];
+	struct hr_role_command command;
+
+	if (hr_status_is_transient(done->status) && !done->dnr && again(w, qp, s, chunk))
+		return;
+	if (hr_lane() == 0)
+		slot->writing--;
+	hr_lanes_sync();
+	if (done->status) {
+		command.error = done->status == HR_STATUS_LOST ? -ETIMEDOUT : done->status;
+		command.slot = s;
+		command.source = 0;
+		command.chunk = chunk;
+		command.cid = done->cid;
+		command.opcode = nvme_cmd_write;
+		hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
+	} else if (hr_lane() == 0 && slot->writing == 0 && !slot->spoiled) {
+		written(w, slot);
+	}
+	if (done->status && hr_lane() == 0)
+		slot->spoiled = 1;
+	hr_lanes_sync();
+}
+
+HR_WORKER bool reap(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	struct hr_done mine, done;
+	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
+	const bool any = mask != 0;
+
+	for (; mask; mask &= mask - 1) {
+		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		complete(w, qp, &done);
+	}
+	if (qp->broken && !w->dead) {
+		fail(w, qp, w->index, nvme_cmd_write, qp->broken);
+		w->dead = true;
+	}
+	return any;
+}
+
+/*
+ * One look at a slot. True when its writes were posted; *open counts slots not yet closed. After a
+ * failure results are dropped, so that the slot comes back to prefetch, which closes it.
+ */
+HR_WORKER bool visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint32_t *open)
+{
+	struct hr_slot *slot = &w->pipe->slot[s];
+	const uint32_t state = hr_role_state(slot);
+
+	if (state == HR_SLOT_CLOSED)
+		return false;
+	++*open;
+	if (state != HR_SLOT_COMPUTED || (slot->writing && !w->dead))
+		return false;
+	if (!w->failed)
+		return post(w, qp, s);
+	hr_role_hand_on(slot, HR_SLOT_FREE);
+	return false;
+}
+
+/* What was written is durable when this returns without failing. */
+HR_WORKER void flush(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	int err;
+
+	if (!w->pipe->flush_at_end || w->dead || w->status->tiles == 0)
+		return;
+	err = hr_flush(qp, &w->pipe->sink);
+	if (err)
+		fail(w, qp, w->index, nvme_cmd_flush, err);
+}
+
+HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
+{
+	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
+	const uint32_t first = pipe->blocks[HR_ROLE_PREFETCH] + pipe->blocks[HR_ROLE_COMPUTE];
+	struct hr_role_worker w;
+	struct hr_qp *qp;
+	uint32_t open, s;
+	bool progress;
+
+	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block, (block - first) * warps + hr_warp(),
+			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
+	qp = &pipe->write_qp[w.index];
+	do {
+		progress = false;
+		open = 0;
+		for (s = w.index; s < pipe->slots; s += w.count)
+			progress |= visit(&w, qp, s, &open);
+		hr_qp_ring(qp);
+		progress |= reap(&w, qp);
+		hr_role_beat(&w, progress);
+	} while (open);
+	flush(&w, qp);
+}
