@@ -301,7 +301,7 @@ static int choose_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd
 		if (strlen(wishes->ssd) >= sizeof out->device)
 			return hr_usage_error("store", "the device string is too long (%u at most)",
 					      HR_DEVICE_MAX - 1);
-		strcpy(out->device, wishes->ssd);
+		memcpy(out->device, wishes->ssd, strlen(wishes->ssd) + 1);
 		return 0;
 	}
 	config = calloc(1, sizeof *config);

@@ -25,7 +25,7 @@ struct hr_store_wishes {
 	int args;
 };
 
-/* Say why a call on an ssd or object failed, unless that was logged already. Returns an exit code. */
+/* Say why a call on an ssd or object failed, unless that was logged. Returns an exit code. */
 int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err);
 
 /* The finished object of that name; NULL, with the reason logged: there is none, or not yet. */

@@ -163,7 +163,7 @@ HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_qp *qp, struct hr_done *d
 /* Collective: ring and wait for `left` commands; *err keeps the worst of what they ended with. */
 HR_WORKER void transfer_wait(struct hr_qp *qp, uint32_t left, int *err)
 {
-	struct hr_done done;
+	struct hr_done done = { 0 };
 	uint32_t spins = 0;
 
 	hr_qp_ring(qp);

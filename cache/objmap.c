@@ -107,7 +107,7 @@ static int fill_head(struct hr_superblock_head *head, const struct hr_store_layo
 
 int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io)
 {
-	struct hr_superblock_head head;
+	struct hr_superblock_head head = { 0 };
 	struct hr_store_layout layout;
 	struct hr_store_slot slot[2];
 	int err = hr_store_lay_out(&layout, blk->bytes, capacity);

@@ -3,8 +3,8 @@
  *
  * An operator is two things: worker code (init, tile, finish; gpu/ops/NAME.c, compiled for host and
  * GPU), and a description that the CPU reads (arguments, shapes, how to print the result; struct
- * hr_op_desc in gpu/ops/NAME_desc.c, host only). A new built-in one is those two files and a line in
- * HR_OPS.
+ * hr_op_desc in gpu/ops/NAME_desc.c, host only). A new built-in one is those two files and a line
+ * in HR_OPS.
  *
  * State: each worker has state_bytes of its own, zeroed, so tiles need no locks; tile_record_bytes
  * per tile are written by whoever computes that tile; finish() reduces both, once, in one block.
@@ -56,7 +56,8 @@ struct hr_op_all {
  * Worker code of operator NAME, block-collective. args: parsed arguments, read only. state: of the
  * calling worker. tile returns the bytes written to out.
  *	HR_DEVICE void hr_op_NAME_init(const void *args, void *state);
- *	HR_DEVICE uint32_t hr_op_NAME_tile(const void *args, void *state, const struct hr_op_tile *);
+ *	HR_DEVICE uint32_t hr_op_NAME_tile(const void *args, void *state,
+ *					   const struct hr_op_tile *tile);
  *	HR_DEVICE void hr_op_NAME_finish(const struct hr_op_all *all);
  */
 #define HR_OP_DECLARE(name)                                                    \
@@ -107,8 +108,8 @@ struct hr_op_desc {
 	 */
 	int (*parse)(const struct hr_op_arg *arg, uint32_t count, void *args,
 		     void (*complain)(void *to, unsigned line, const char *text), void *to);
-	/* Bytes of one row in source i; 1 when the operator does not care. All sources hold the same
-	 * number of rows, and a tile is whole rows. */
+	/* Bytes of one row in source i; 1 when the operator does not care. All sources hold the
+	 * same number of rows, and a tile is whole rows. */
 	uint32_t (*row_bytes)(const void *args, uint32_t source);
 	/* State of one worker. */
 	uint32_t (*state_bytes)(const void *args);

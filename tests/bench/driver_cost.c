@@ -54,7 +54,7 @@ static void submit(struct hr_qp *qp, uint64_t lba, uint32_t batch)
 /* Until the batch is in: looking at an empty queue is waiting, which costs no read anything. */
 static uint32_t reap(struct hr_qp *qp, uint32_t batch)
 {
-	struct hr_done done;
+	struct hr_done done = { 0 };
 	uint32_t good = 0;
 
 	for (uint32_t n = 0; n < batch && hr_qp_reap(qp, &done); n++)
@@ -91,31 +91,32 @@ OWN_FUNCTION FLAT static uint32_t work_32(struct hr_qp *qp, uint32_t reads)
 	return work(qp, reads, 32);
 }
 
+static uint32_t run(struct hr_qp *qp, uint32_t batch, uint32_t reads)
+{
+	qp->sq_doorbell = &doorbell[0];
+	qp->cq_doorbell = &doorbell[1];
+	if (batch == 1)
+		return work_1(qp, reads);
+	return batch == 4 ? work_4(qp, reads) : work_32(qp, reads);
+}
+
 int main(int argc, char **argv)
 {
-	const uint32_t batch = argc > 1 ? (uint32_t)atoi(argv[1]) : 1;
-	const uint32_t reads = argc > 2 ? (uint32_t)atoi(argv[2]) : 100000;
-	const struct hr_qp_memory memory = {
-		.sq = aligned_alloc(HR_PAGE, hr_qp_sq_bytes(ENTRIES)),
-		.cq = aligned_alloc(HR_PAGE, hr_qp_cq_bytes(ENTRIES)),
-		.table = malloc(hr_qp_table_bytes(ENTRIES)),
-	};
+	static uint8_t sq[ENTRIES * HR_SQE_BYTES] __attribute__((aligned(HR_PAGE)));
+	static uint8_t cq[ENTRIES * HR_CQE_BYTES] __attribute__((aligned(HR_PAGE)));
+	const uint32_t batch = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
+	const uint32_t reads = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
+	const struct hr_qp_memory memory = { sq, cq, malloc(hr_qp_table_bytes(ENTRIES)) };
+	uint32_t completed = 0;
 	struct hr_qp qp;
-	uint32_t completed;
 
-	if ((batch != 1 && batch != 4 && batch != 32) || !memory.sq || !memory.cq ||
-	    !memory.table || hr_qp_init(&qp, 1, ENTRIES, &memory, HR_NS_PER_S)) {
+	if ((batch == 1 || batch == 4 || batch == 32) && memory.table &&
+	    hr_qp_init(&qp, 1, ENTRIES, &memory, HR_NS_PER_S) == 0) {
+		completed = run(&qp, batch, reads);
+		printf("%u\n", completed);
+	} else {
 		fprintf(stderr, "driver_cost: batch 1, 4 or 32\n");
-		return 2;
 	}
-	qp.sq_doorbell = &doorbell[0];
-	qp.cq_doorbell = &doorbell[1];
-	completed = batch == 1	 ? work_1(&qp, reads)
-		    : batch == 4 ? work_4(&qp, reads)
-				 : work_32(&qp, reads);
-	printf("%u\n", completed);
-	free(memory.sq);
-	free(memory.cq);
 	free(memory.table);
 	return completed < reads;
 }

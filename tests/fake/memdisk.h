@@ -30,7 +30,7 @@ struct memdisk {
 void memdisk_init(struct memdisk *disk, uint64_t bytes, uint32_t block_bytes);
 void memdisk_fini(struct memdisk *disk);
 
-/* Lose the cache but for a choice of sectors that seed makes, and refuse everything from then on. */
+/* Lose the cache but for sectors that seed chooses, and refuse everything from then on. */
 void memdisk_cut(struct memdisk *disk);
 
 /* Power on again, counting from zero, with no cut or failure planned. */
