@@ -69,6 +69,9 @@ $(B)/%.o: %.c Makefile
 
 $(B)/config/default.o: config/default.conf
 
+# Operators on the host: loops over data, written to be vectorised.
+$(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)
+
 # GPU worker image: the same worker sources, compiled as CUDA C++
 archs := 80 90 100
 $(B)/gpu/worker.fatbin: gpu/cuda/image.cu Makefile

@@ -18,7 +18,7 @@
 #define HR_BLOCKS_MAX 256u   /* worker blocks of one role; above the SM count of any GPU */
 #define HR_PARTS_MAX 512u    /* lines of the partition map */
 #define HR_TILE_MAX (64u << 20) /* one tile; larger ones gain nothing and starve the ring */
-#define HR_OP_ARGS_MAX 8192u	/* parsed operator arguments (a query vector of 2048 floats) */
+#define HR_OP_ARGS_MAX 8200u	/* parsed operator arguments (a query vector of 2048 floats) */
 #define HR_OP_RESULT_MAX 4096u	/* result record of an operator */
 #define HR_CONFIG_BYTES_MAX (1u << 20) /* a configuration file */
 

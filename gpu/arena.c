@@ -1,0 +1,141 @@
+#include "gpu/arena.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/log.h"
+
+static const char *const place_name[HR_PLACES] = { "control", "host", "gpu" };
+
+const char *hr_place_name(enum hr_place place)
+{
+	return (unsigned)place < HR_PLACES ? place_name[place] : "?";
+}
+
+void hr_partition_init(struct hr_partition *p, const uint64_t limit[HR_PLACES])
+{
+	memset(p, 0, sizeof *p);
+	memcpy(p->limit, limit, sizeof p->limit);
+}
+
+/* Rounded up to a power of two; saturates, so that a sum that overflows never seems to fit. */
+static uint64_t round_up(uint64_t value, uint64_t align)
+{
+	uint64_t sum;
+
+	if (__builtin_add_overflow(value, align - 1, &sum))
+		return UINT64_MAX & ~(align - 1);
+	return sum & ~(align - 1);
+}
+
+/* Where the last part of a place ends; `used` is that, page aligned. */
+static uint64_t place_end(const struct hr_partition *p, enum hr_place place)
+{
+	for (uint32_t i = p->count; i-- > 0;)
+		if (p->part[i].place == place)
+			return p->part[i].offset + p->part[i].bytes;
+	return 0;
+}
+
+int hr_partition_add(struct hr_partition *p, enum hr_place place, uint64_t bytes, uint32_t align,
+		     const char *owner, const char *purpose)
+{
+	struct hr_part *part;
+	uint64_t end;
+
+	if (p->count == HR_PARTS_MAX)
+		return -ENOSPC;
+	part = &p->part[p->count];
+	part->place = place;
+	part->offset = round_up(place_end(p, place), align);
+	part->bytes = bytes;
+	part->align = align;
+	snprintf(part->owner, sizeof part->owner, "%s", owner);
+	snprintf(part->purpose, sizeof part->purpose, "%s", purpose);
+	/* So much that sums of places could overflow: the part is not added. */
+	if (__builtin_add_overflow(part->offset, bytes, &end) || end > INT64_MAX / 4)
+		return -ENOSPC;
+	p->used[place] = round_up(end, HR_PAGE);
+	return (int)p->count++;
+}
+
+int hr_partition_check(const struct hr_partition *p, char *message)
+{
+	for (int place = 0; place < HR_PLACES; place++) {
+		if (!p->limit[place] || p->used[place] <= p->limit[place])
+			continue;
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s memory: the parts need %llu bytes, the limit is %llu",
+			 place_name[place], (unsigned long long)p->used[place],
+			 (unsigned long long)p->limit[place]);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+void hr_partition_bind(struct hr_partition *p, const struct hr_region region[HR_PLACES])
+{
+	memcpy(p->region, region, sizeof p->region);
+}
+
+void *hr_partition_cpu(const struct hr_partition *p, int part)
+{
+	const struct hr_part *it = &p->part[part];
+
+	return (uint8_t *)p->region[it->place].cpu + it->offset;
+}
+
+void *hr_partition_worker(const struct hr_partition *p, int part)
+{
+	const struct hr_part *it = &p->part[part];
+
+	return (uint8_t *)p->region[it->place].worker + it->offset;
+}
+
+struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t offset)
+{
+	const struct hr_part *it = &p->part[part];
+
+	return hr_region_bus(&p->region[it->place], it->offset + offset);
+}
+
+static void print_line(FILE *out, enum hr_place place, uint64_t offset, uint64_t bytes,
+		       const char *owner, const char *purpose)
+{
+	fprintf(out, "%-8s 0x%012llx %12llu  %-24s %s\n", place_name[place],
+		(unsigned long long)offset, (unsigned long long)bytes, owner, purpose);
+}
+
+/* Parts of a place were added in the order of their offsets. */
+static void print_place(const struct hr_partition *p, enum hr_place place, FILE *out)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct hr_part *part = &p->part[i];
+
+		if (part->place != place)
+			continue;
+		if (part->offset > at)
+			print_line(out, place, at, part->offset - at, "", "(alignment)");
+		print_line(out, place, part->offset, part->bytes, part->owner, part->purpose);
+		at = part->offset + part->bytes;
+	}
+	if (p->used[place] > at)
+		print_line(out, place, at, p->used[place] - at, "", "(alignment)");
+	if (p->limit[place])
+		fprintf(out, "%-8s %-14s %12llu  of %llu\n", place_name[place], "total",
+			(unsigned long long)p->used[place], (unsigned long long)p->limit[place]);
+	else
+		fprintf(out, "%-8s %-14s %12llu\n", place_name[place], "total",
+			(unsigned long long)p->used[place]);
+}
+
+void hr_partition_print(const struct hr_partition *p, FILE *out)
+{
+	fprintf(out, "%-8s %-14s %12s  %-24s %s\n", "place", "offset", "bytes", "owner", "purpose");
+	for (int place = 0; place < HR_PLACES; place++)
+		if (p->used[place])
+			print_place(p, (enum hr_place)place, out);
+}

@@ -1,0 +1,137 @@
+#include "gpu/ops/args.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/log.h"
+
+void hr_args_complain(struct hr_args *args, unsigned line, const char *format, ...)
+{
+	char text[HR_LOG_LINE_MAX / 2];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	args->bad = true;
+	args->complain(args->to, line, text);
+}
+
+static void complain_unknown(struct hr_args *args, const struct hr_op_arg *arg,
+			     const char *const *names, uint32_t known)
+{
+	char list[HR_LOG_LINE_MAX / 4] = "none";
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < known && at < sizeof list; i++)
+		at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "",
+				       names[i]);
+	hr_args_complain(args, arg->line, "there is no argument '%s'; expected %s", arg->name,
+			 list);
+}
+
+void hr_args_known(struct hr_args *args, const char *const *names, uint32_t known)
+{
+	for (uint32_t i = 0; i < args->count; i++) {
+		const struct hr_op_arg *arg = &args->arg[i];
+		bool found = false;
+
+		for (uint32_t j = 0; j < known; j++)
+			found |= strcmp(arg->name, names[j]) == 0;
+		if (!found)
+			complain_unknown(args, arg, names, known);
+		for (uint32_t j = 0; found && j < i; j++)
+			if (strcmp(arg->name, args->arg[j].name) == 0)
+				hr_args_complain(args, arg->line, "argument '%s' is given twice",
+						 arg->name);
+	}
+}
+
+const struct hr_op_arg *hr_args_need(struct hr_args *args, const char *name)
+{
+	for (uint32_t i = 0; i < args->count; i++)
+		if (strcmp(args->arg[i].name, name) == 0)
+			return &args->arg[i];
+	hr_args_complain(args, 0, "argument '%s' is missing", name);
+	return NULL;
+}
+
+int32_t hr_args_int(struct hr_args *args, const char *name, int32_t min, int32_t max)
+{
+	const struct hr_op_arg *arg = hr_args_need(args, name);
+
+	if (!arg)
+		return 0;
+	if (arg->type != HR_ARG_INT) {
+		hr_args_complain(args, arg->line, "%s: expected a whole number", name);
+		return 0;
+	}
+	if (arg->integer < min || arg->integer > max) {
+		hr_args_complain(args, arg->line, "%s: %lld is outside of %d..%d", name,
+				 (long long)arg->integer, min, max);
+		return 0;
+	}
+	return (int32_t)arg->integer;
+}
+
+/* Days since 1970-01-01; years count from March, so that the leap day is the last of a year. */
+static int32_t days_from_civil(int32_t year, int32_t month, int32_t day)
+{
+	const int32_t y = month <= 2 ? year - 1 : year, m = month <= 2 ? month + 9 : month - 3;
+	const int32_t day_of_year = (153 * m + 2) / 5 + day - 1;
+
+	return 365 * y + y / 4 - y / 100 + y / 400 + day_of_year - 719468;
+}
+
+static int32_t days_in_month(int32_t year, int32_t month)
+{
+	static const int8_t days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+	return days[month - 1] + (month == 2 && leap ? 1 : 0);
+}
+
+static int32_t digits(const char *text, int count)
+{
+	int32_t value = 0;
+
+	for (int i = 0; i < count; i++)
+		value = value * 10 + (text[i] - '0');
+	return value;
+}
+
+static bool date_parse(const char *text, int32_t *days)
+{
+	static const char shape[] = "dddd-dd-dd";
+	int32_t year, month, day;
+
+	if (strlen(text) != sizeof shape - 1)
+		return false;
+	for (size_t i = 0; i < sizeof shape - 1; i++)
+		if (shape[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != '-')
+			return false;
+	year = digits(text, 4);
+	month = digits(text + 5, 2);
+	day = digits(text + 8, 2);
+	if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
+		return false;
+	*days = days_from_civil(year, month, day);
+	return true;
+}
+
+int32_t hr_args_date(struct hr_args *args, const char *name)
+{
+	const struct hr_op_arg *arg = hr_args_need(args, name);
+	int32_t days = 0;
+
+	if (!arg)
+		return 0;
+	if (arg->type == HR_ARG_INT)
+		return hr_args_int(args, name, INT32_MIN, INT32_MAX);
+	if (arg->type != HR_ARG_STRING || !date_parse(arg->string, &days))
+		hr_args_complain(args, arg->line,
+				 "%s: expected a date \"YYYY-MM-DD\" or days since 1970-01-01",
+				 name);
+	return days;
+}

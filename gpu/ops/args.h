@@ -1,0 +1,37 @@
+/*
+ * gpu/ops/args.h - for the *_desc.c: arguments of an operator looked up and range-checked. Host only.
+ */
+#ifndef GPU_OPS_ARGS_H
+#define GPU_OPS_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/op.h"
+
+/* The arguments of one operator, while they are parsed. */
+struct hr_args {
+	const struct hr_op_arg *arg;
+	uint32_t count;
+	void (*complain)(void *to, unsigned line, const char *text);
+	void *to;
+	bool bad; /* there was a complaint */
+};
+
+/* A complaint about the line; printf-like. */
+void hr_args_complain(struct hr_args *args, unsigned line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Complain about every argument whose name is not in names[0..known), and about repeated ones. */
+void hr_args_known(struct hr_args *args, const char *const *names, uint32_t known);
+
+/* The argument, or NULL with a complaint that it is missing. */
+const struct hr_op_arg *hr_args_need(struct hr_args *args, const char *name);
+
+/* A required whole number in min..max; 0 with a complaint when it is none. */
+int32_t hr_args_int(struct hr_args *args, const char *name, int32_t min, int32_t max);
+
+/* A required date: "YYYY-MM-DD" (years 1..9999, proleptic Gregorian), or days since 1970-01-01. */
+int32_t hr_args_date(struct hr_args *args, const char *name);
+
+#endif

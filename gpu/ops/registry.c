@@ -1,0 +1,66 @@
+#include <errno.h>
+#include <string.h>
+
+#include "gpu/ops/args.h"
+#include "gpu/ops/desc.h"
+
+static const struct hr_op_desc *const all_ops[HR_OP_COUNT] = {
+#define HR_OP_ENTRY(name) &hr_op_##name##_desc,
+	HR_OPS(HR_OP_ENTRY)
+#undef HR_OP_ENTRY
+};
+
+const struct hr_op_desc *hr_op_get(enum hr_op_id id)
+{
+	return (unsigned)id < HR_OP_COUNT ? all_ops[id] : NULL;
+}
+
+const struct hr_op_desc *hr_op_find(const char *name)
+{
+	for (unsigned id = 0; id < HR_OP_COUNT; id++)
+		if (strcmp(all_ops[id]->name, name) == 0)
+			return all_ops[id];
+	return NULL;
+}
+
+int hr_op_parse_none(const struct hr_op_arg *arg, uint32_t count, void *args,
+		     void (*complain)(void *to, unsigned line, const char *text), void *to)
+{
+	struct hr_args given = { arg, count, complain, to, false };
+
+	(void)args;
+	hr_args_known(&given, NULL, 0);
+	return given.bad ? -EINVAL : 0;
+}
+
+uint32_t hr_op_state_none(const void *args)
+{
+	(void)args;
+	return 0;
+}
+
+void hr_op_print_none(const struct hr_op_all *all, FILE *out)
+{
+	(void)all;
+	(void)out;
+}
+
+void hr_op_json_none(const struct hr_op_all *all, void *json_object)
+{
+	(void)all;
+	(void)json_object;
+}
+
+uint32_t hr_op_row_1(const void *args, uint32_t source)
+{
+	(void)args;
+	(void)source;
+	return 1;
+}
+
+uint32_t hr_op_row_4(const void *args, uint32_t source)
+{
+	(void)args;
+	(void)source;
+	return 4;
+}
