@@ -40,10 +40,10 @@ struct hr_blk {
  * buffers. Never allocates: everything lies in `region` [offset, offset + hr_nvme_blk_bytes()).
  *
  * A transfer is cut into chunks that may be executed in any order; when one fails, the others
- * may or may not have been. A status that says "try again" is obeyed HR_BLK_RETRIES times with growing
- * pauses. After a lost completion, a broken queue, or the loss of the device the disk is dead: the
- * controller may still write to its buffers, so every call returns that error until it is closed
- * and opened anew.
+ * may or may not have been. A status that says "try again" is obeyed HR_BLK_RETRIES times with
+ * growing pauses. After a lost completion, a broken queue, or the loss of the device the disk is
+ * dead: the controller may still write to its buffers, so every call returns that error until it
+ * is closed and opened anew.
  */
 #define HR_BLK_ENTRIES 16u
 #define HR_BLK_CHUNK (256u << 10) /* bytes of one bounce buffer */
