@@ -1,5 +1,6 @@
 #include "boot/clock.h"
 
+#include <sys/prctl.h>
 #include <time.h>
 
 uint64_t hr_now_ns(void)
@@ -16,4 +17,9 @@ void hr_wait_ns(uint64_t ns)
 			       .tv_nsec = (long)(ns % HR_NS_PER_S) };
 
 	nanosleep(&ts, NULL);
+}
+
+void hr_wait_precisely(void)
+{
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "boot/clock.h"
 #include "boot/log.h"
 #include "gpu/bench.h"
 
@@ -63,6 +64,7 @@ static void *block_main(void *argument)
 	struct host *host = self->host;
 	uint64_t seen = 0;
 
+	hr_wait_precisely();
 	while (wait_launch(host, self->block, &seen)) {
 		run_block(host, self->block);
 		pthread_mutex_lock(&host->lock);

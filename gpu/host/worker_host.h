@@ -155,19 +155,20 @@ HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
 }
 
 /*
- * Threads outnumber cores here, so spinning steals the time of the thread waited for: a few
- * pauses, then yield, then sleep in steps that grow to 100 us.
+ * Threads outnumber cores here, so spinning steals the time of the thread waited for: a few pauses,
+ * then yields, then sleeps that grow to 50 us (threads of the host backend have a timer slack of
+ * 1 us).
  */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
 	uint32_t n = ++*spins;
 
-	if (n < 16)
+	if (n < 32)
 		__builtin_ia32_pause();
-	else if (n < 64)
+	else if (n < 256)
 		sched_yield();
 	else
-		hr_wait_ns(n < 128 ? 20000 : 100000);
+		hr_wait_ns(n < 2048 ? 5000 : 50000);
 }
 
 #endif

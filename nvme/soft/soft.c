@@ -2,7 +2,6 @@
 #include "nvme/soft/soft.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,19 +56,12 @@ bool soft_poll(struct soft_poller *p)
 	return soft_queues_poll(p) || any;
 }
 
-/* Let others run when there is nothing to do: on a small machine they are who we wait for. */
+/* Nothing to do: look for strange doorbells now and then, and let others run. */
 static void rest(struct soft_poller *p, uint32_t *idle)
 {
-	const uint32_t n = ++*idle;
-
-	if (p->index == 0 && n % SCAN_ROUNDS == 0 && p->soft->running && !is_dead(p->soft))
+	hr_idle(idle);
+	if (p->index == 0 && *idle % SCAN_ROUNDS == 0 && p->soft->running && !is_dead(p->soft))
 		soft_scan_doorbells(p->soft);
-	if (n < 32)
-		__builtin_ia32_pause();
-	else if (n < 256)
-		sched_yield();
-	else
-		hr_wait_ns(n < 2048 ? 5000 : 50000);
 }
 
 static void *poll_thread(void *argument)
@@ -78,9 +70,10 @@ static void *poll_thread(void *argument)
 	uint32_t idle = 0;
 	bool any;
 
+	hr_wait_precisely();
 	while (!__atomic_load_n(&p->soft->ending, __ATOMIC_ACQUIRE)) {
 		while (__atomic_load_n(&p->wanted, __ATOMIC_ACQUIRE))
-			sched_yield();
+			hr_wait_ns(2000);
 		pthread_mutex_lock(&p->lock);
 		any = soft_poll(p);
 		pthread_mutex_unlock(&p->lock);

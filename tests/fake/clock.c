@@ -55,3 +55,7 @@ void hr_wait_ns(uint64_t ns)
 	if (fake.step)
 		fake.step(fake.context);
 }
+
+void hr_wait_precisely(void)
+{
+}
