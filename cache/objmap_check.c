@@ -44,11 +44,11 @@ __attribute__((format(printf, 2, 3))) static int unclean(char *why, const char *
 	return -EUCLEAN;
 }
 
-static bool blank(const struct hr_superblock *page)
+static bool all_zero(const void *data, size_t bytes)
 {
-	const char *byte = (const char *)page;
+	const char *byte = data;
 
-	return byte[0] == 0 && memcmp(byte, byte + 1, sizeof(*page) - 1) == 0;
+	return byte[0] == 0 && memcmp(byte, byte + 1, bytes - 1) == 0;
 }
 
 /* Where a superblock says things are must be where the format has them. */
@@ -72,7 +72,7 @@ static int check_superblock(const struct hr_superblock *page, unsigned i, uint64
 	const struct hr_superblock_head *head = &page->head;
 	const uint32_t crc = hr_crc32c(0, page, offsetof(struct hr_superblock, crc));
 
-	if (blank(page)) {
+	if (all_zero(page, sizeof(*page))) {
 		(void)unclean(why, "superblock %u: blank", i);
 		return -ENOMEDIUM;
 	}
@@ -86,6 +86,8 @@ static int check_superblock(const struct hr_superblock *page, unsigned i, uint64
 	if (head->version != HR_STORE_VERSION)
 		return unclean(why, "superblock %u: format version %u, this is for version %u", i,
 			       head->version, HR_STORE_VERSION);
+	if (!all_zero(page->zero, sizeof(page->zero)))
+		return unclean(why, "superblock %u: unknown fields", i);
 	if (head->disk_bytes > disk_bytes)
 		return unclean(why,
 			       "the store was made on %" PRIu64 " bytes, the disk has %" PRIu64

@@ -24,6 +24,7 @@ static struct hr_object *o; /* its records: "a" 2 units, "b" 1 unit, PENDING "c"
 		__VA_ARGS__;   \
 	}
 TAMPER(version, head->version = 2)
+TAMPER(unknown_field, fake_store_superblock(&f, f.store.active)->zero[3000] = 1)
 TAMPER(no_room, head->capacity = 0)
 TAMPER(much_room, head->capacity = UINT32_MAX)
 TAMPER(other_room, head->capacity = FAKE_STORE_OBJECTS + 40)
@@ -87,6 +88,7 @@ static const struct {
 #name, name \
 	}
 	ROW(version),
+	ROW(unknown_field),
 	ROW(no_room),
 	ROW(much_room),
 	ROW(other_room),
