@@ -131,8 +131,8 @@ HR_WORKER void bench_done(struct bench_worker *w, uint32_t token, uint16_t cid, 
 	}
 	if (hr_lane() == 0) {
 		w->latency[bench_bucket(now - w->sent_ns[i])]++;
-		hr_store_release_u64(&w->status->tiles, w->status->tiles + 1);
-		hr_store_release_u64(&w->status->bytes, w->status->bytes + w->bench->io_bytes);
+		hr_count_u64(&w->status->tiles, 1);
+		hr_count_u64(&w->status->bytes, w->bench->io_bytes);
 	}
 	if (!over && bench_send(w, i) && hr_lane() == 0)
 		w->sent_ns[i] = now;

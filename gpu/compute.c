@@ -4,7 +4,7 @@
 #include "gpu/role.h"
 
 /* State of this worker of the block. */
-HR_WORKER void *state_of(const struct hr_pipe *pipe, uint32_t index)
+HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
 {
 	const uint32_t worker = index * pipe->workers[HR_ROLE_COMPUTE] + hr_warp();
 
@@ -12,7 +12,7 @@ HR_WORKER void *state_of(const struct hr_pipe *pipe, uint32_t index)
 }
 
 /* Block-collective: the state of a slot as thread 0 sees it, the same in all threads. */
-HR_WORKER uint32_t look(const struct hr_slot *slot)
+HR_WORKER uint32_t compute_look(const struct hr_slot *slot)
 {
 	const uint32_t state =
 		hr_block_xor_u32(hr_thread() == 0 ? hr_load_acquire_u32(&slot->state) : 0);
@@ -21,7 +21,7 @@ HR_WORKER uint32_t look(const struct hr_slot *slot)
 	return state;
 }
 
-HR_WORKER void hand_on(struct hr_slot *slot, enum hr_slot_state state)
+HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 {
 	hr_block_sync();
 	if (hr_thread() == 0)
@@ -29,7 +29,8 @@ HR_WORKER void hand_on(struct hr_slot *slot, enum hr_slot_state state)
 }
 
 /* The disk takes whole blocks: what lies behind the data in the last one is zero. */
-HR_WORKER void zero_tail(const struct hr_pipe *pipe, const struct hr_slot *slot, uint32_t bytes)
+HR_WORKER void compute_zero_tail(const struct hr_pipe *pipe, const struct hr_slot *slot,
+				 uint32_t bytes)
 {
 	const uint32_t mask = ((uint32_t)1 << pipe->sink.lba_shift) - 1;
 	const uint32_t end = (bytes + mask) & ~mask;
@@ -39,8 +40,8 @@ HR_WORKER void zero_tail(const struct hr_pipe *pipe, const struct hr_slot *slot,
 		slot->out.data[i] = 0;
 }
 
-HR_WORKER void describe(const struct hr_pipe *pipe, const struct hr_slot *slot,
-			struct hr_op_tile *tile)
+HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot *slot,
+				struct hr_op_tile *tile)
 {
 	uint32_t i;
 
@@ -57,44 +58,44 @@ HR_WORKER void describe(const struct hr_pipe *pipe, const struct hr_slot *slot,
 		pipe->record_bytes ? pipe->op_records + slot->tile * pipe->record_bytes : NULL;
 }
 
-HR_WORKER void run_tile(struct hr_role_worker *w, struct hr_slot *slot)
+HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_op_tile tile;
 	uint32_t out_bytes;
 
-	describe(pipe, slot, &tile);
-	out_bytes = hr_op_tile(pipe->op, pipe->op_args, state_of(pipe, w->index), &tile);
+	compute_describe(pipe, slot, &tile);
+	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
 	if (pipe->has_sink)
-		zero_tail(pipe, slot, out_bytes);
+		compute_zero_tail(pipe, slot, out_bytes);
 	if (hr_thread() == 0) {
 		slot->out_bytes = out_bytes;
-		hr_store_release_u64(&w->status->tiles, w->status->tiles + 1);
-		hr_store_release_u64(&w->status->bytes, w->status->bytes + tile.in_bytes[0]);
+		hr_count_u64(&w->status->tiles, 1);
+		hr_count_u64(&w->status->bytes, tile.in_bytes[0]);
 	}
-	hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
+	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
 }
 
 /* One look at a slot. True when a tile was computed; *open counts slots not yet closed. */
-HR_WORKER bool visit(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *open)
+HR_WORKER bool compute_visit(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *open)
 {
-	const uint32_t state = look(slot);
+	const uint32_t state = compute_look(slot);
 
 	if (state == HR_SLOT_CLOSED)
 		return false;
 	if (state == HR_SLOT_CLOSING) {
-		hand_on(slot, HR_SLOT_CLOSED);
+		compute_hand_on(slot, HR_SLOT_CLOSED);
 		return false;
 	}
 	++*open;
 	if (state != HR_SLOT_FILLED)
 		return false;
-	run_tile(w, slot);
+	compute_run_tile(w, slot);
 	return true;
 }
 
 /* All other compute blocks have ended; true when every tile was computed. Thread 0 of block 0. */
-HR_WORKER bool wait_for_all(const struct hr_role_worker *w)
+HR_WORKER bool compute_wait_for_all(const struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	const struct hr_block_status *first = w->status;
@@ -109,12 +110,12 @@ HR_WORKER bool wait_for_all(const struct hr_role_worker *w)
 	return tiles == pipe->tiles - pipe->first_tile;
 }
 
-HR_WORKER void finish(const struct hr_role_worker *w)
+HR_WORKER void compute_finish(const struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_op_all all;
 
-	if (!hr_block_xor_u32(hr_thread() == 0 && wait_for_all(w) ? 1 : 0))
+	if (!hr_block_xor_u32(hr_thread() == 0 && compute_wait_for_all(w) ? 1 : 0))
 		return;
 	all.args = pipe->op_args;
 	all.tiles = pipe->tiles;
@@ -137,15 +138,15 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 
 	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, block - pipe->blocks[HR_ROLE_PREFETCH],
 			   pipe->blocks[HR_ROLE_COMPUTE]);
-	hr_op_init(pipe->op, pipe->op_args, state_of(pipe, w.index));
+	hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
 	hr_block_sync();
 	do {
 		progress = false;
 		open = 0;
 		for (s = w.index; s < pipe->slots; s += w.count)
-			progress |= visit(&w, &pipe->slot[s], &open);
+			progress |= compute_visit(&w, &pipe->slot[s], &open);
 		hr_role_beat(&w, progress);
 	} while (open);
 	if (w.index == 0)
-		finish(&w);
+		compute_finish(&w);
 }

@@ -5,9 +5,11 @@
 #ifndef GPU_ROLE_H
 #define GPU_ROLE_H
 
+#include <errno.h>
+
 #include "gpu/pipeline.h"
 
-#define HR_CHUNK_TRIES 4u /* a command that may be retried is sent this often in all */
+#define HR_TILE_RETRIES 8u /* commands of one tile that are sent again, in all */
 
 /* A worker of a role; each lane has a copy. */
 struct hr_role_worker {
@@ -73,6 +75,12 @@ HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine,
 	done->status = (uint16_t)hr_shfl_u32(mine->status, lane);
 	done->dnr = hr_shfl_u32(mine->dnr, lane) != 0;
 	done->dw0 = 0;
+}
+
+/* What a failure record says about it. */
+HR_WORKER int32_t hr_role_error(const struct hr_done *done)
+{
+	return done->status == HR_STATUS_LOST ? -ETIMEDOUT : done->status;
 }
 
 /* The command a completion belongs to, as a failure record tells it. */

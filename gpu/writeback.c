@@ -2,14 +2,12 @@
  * Write-back: each worker writes the results of its slots over a queue pair of its own, frees the
  * slots, and flushes when all of them are closed.
  */
-#include <errno.h>
-
 #include "gpu/role.h"
 #include "nvme/queue.h"
 #include "nvme/status.h"
 
-HR_WORKER void fail(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint8_t opcode,
-		    int error)
+HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
+			      uint8_t opcode, int error)
 {
 	struct hr_role_command command;
 
@@ -22,8 +20,17 @@ HR_WORKER void fail(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint
 	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
 }
 
+/* The tile is on the disk (not yet flushed). One lane. */
+HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
+{
+	hr_store_release_u64(&slot->next_written, slot->tile + w->pipe->slots);
+	hr_count_u64(&w->status->tiles, 1);
+	hr_count_u64(&w->status->bytes, slot->out_bytes);
+	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
+}
+
 /* Post the writes of a computed tile. True when they were posted. */
-HR_WORKER bool post(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
+HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_slot *slot = &pipe->slot[s];
@@ -33,34 +40,28 @@ HR_WORKER bool post(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
 	if (posted == -EAGAIN)
 		return false;
 	if (posted < 0) {
-		fail(w, qp, s, nvme_cmd_write, posted);
+		writeback_fail(w, qp, s, nvme_cmd_write, posted);
 		return false;
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		slot->writing = (uint32_t)posted;
 		slot->write_tries = 0;
+		if (!posted) /* nothing had to be written */
+			writeback_written(w, slot);
 	}
 	hr_lanes_sync();
 	return true;
 }
 
-/* The tile is on the disk (not yet flushed). One lane. */
-HR_WORKER void written(struct hr_role_worker *w, struct hr_slot *slot)
-{
-	hr_store_release_u64(&slot->next_written, slot->tile + w->pipe->slots);
-	hr_store_release_u64(&w->status->tiles, w->status->tiles + 1);
-	hr_store_release_u64(&w->status->bytes, w->status->bytes + slot->out_bytes);
-	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
-}
-
 /* Send a command again that may succeed then. False: it has had its tries. Collective. */
-HR_WORKER bool again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint32_t chunk)
+HR_WORKER bool writeback_again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
+			       uint32_t chunk)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_slot *slot = &pipe->slot[s];
 
-	if (slot->write_tries + 1 >= HR_CHUNK_TRIES ||
+	if (w->failed || slot->write_tries >= HR_TILE_RETRIES ||
 	    hr_repost(qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
 		      slot->out_bytes, &slot->out, s, chunk, 0) < 0)
 		return false;
@@ -72,19 +73,20 @@ HR_WORKER bool again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uin
 }
 
 /* One completion, the same in all lanes. */
-HR_WORKER void complete(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+HR_WORKER void writeback_complete(struct hr_role_worker *w, struct hr_qp *qp,
+				  const struct hr_done *done)
 {
 	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
 	struct hr_slot *slot = &w->pipe->slot[s];
 	struct hr_role_command command;
 
-	if (hr_status_is_transient(done->status) && !done->dnr && again(w, qp, s, chunk))
+	if (hr_status_is_transient(done->status) && !done->dnr && writeback_again(w, qp, s, chunk))
 		return;
 	if (hr_lane() == 0)
 		slot->writing--;
 	hr_lanes_sync();
 	if (done->status) {
-		command.error = done->status == HR_STATUS_LOST ? -ETIMEDOUT : done->status;
+		command.error = hr_role_error(done);
 		command.slot = s;
 		command.source = 0;
 		command.chunk = chunk;
@@ -92,14 +94,14 @@ HR_WORKER void complete(struct hr_role_worker *w, struct hr_qp *qp, const struct
 		command.opcode = nvme_cmd_write;
 		hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
 	} else if (hr_lane() == 0 && slot->writing == 0 && !slot->spoiled) {
-		written(w, slot);
+		writeback_written(w, slot);
 	}
 	if (done->status && hr_lane() == 0)
 		slot->spoiled = 1;
 	hr_lanes_sync();
 }
 
-HR_WORKER bool reap(struct hr_role_worker *w, struct hr_qp *qp)
+HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_qp *qp)
 {
 	struct hr_done mine, done;
 	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
@@ -107,10 +109,10 @@ HR_WORKER bool reap(struct hr_role_worker *w, struct hr_qp *qp)
 
 	for (; mask; mask &= mask - 1) {
 		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
-		complete(w, qp, &done);
+		writeback_complete(w, qp, &done);
 	}
 	if (qp->broken && !w->dead) {
-		fail(w, qp, w->index, nvme_cmd_write, qp->broken);
+		writeback_fail(w, qp, w->index, nvme_cmd_write, qp->broken);
 		w->dead = true;
 	}
 	return any;
@@ -120,7 +122,8 @@ HR_WORKER bool reap(struct hr_role_worker *w, struct hr_qp *qp)
  * One look at a slot. True when its writes were posted; *open counts slots not yet closed. After a
  * failure results are dropped, so that the slot comes back to prefetch, which closes it.
  */
-HR_WORKER bool visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uint32_t *open)
+HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
+			       uint32_t *open)
 {
 	struct hr_slot *slot = &w->pipe->slot[s];
 	const uint32_t state = hr_role_state(slot);
@@ -131,21 +134,22 @@ HR_WORKER bool visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s, uin
 	if (state != HR_SLOT_COMPUTED || (slot->writing && !w->dead))
 		return false;
 	if (!w->failed)
-		return post(w, qp, s);
+		return writeback_post(w, qp, s);
 	hr_role_hand_on(slot, HR_SLOT_FREE);
 	return false;
 }
 
-/* What was written is durable when this returns without failing. */
-HR_WORKER void flush(struct hr_role_worker *w, struct hr_qp *qp)
+/* What was written is durable when this returns without failing. After a failure it is the host that
+ * decides what to save. */
+HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
 {
 	int err;
 
-	if (!w->pipe->flush_at_end || w->dead || w->status->tiles == 0)
+	if (!w->pipe->flush_at_end || w->failed)
 		return;
 	err = hr_flush(qp, &w->pipe->sink);
 	if (err)
-		fail(w, qp, w->index, nvme_cmd_flush, err);
+		writeback_fail(w, qp, w->index, nvme_cmd_flush, err);
 }
 
 HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
@@ -164,10 +168,10 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		progress = false;
 		open = 0;
 		for (s = w.index; s < pipe->slots; s += w.count)
-			progress |= visit(&w, qp, s, &open);
+			progress |= writeback_visit(&w, qp, s, &open);
 		hr_qp_ring(qp);
-		progress |= reap(&w, qp);
+		progress |= writeback_reap(&w, qp);
 		hr_role_beat(&w, progress);
 	} while (open);
-	flush(&w, qp);
+	writeback_flush(&w, qp);
 }
