@@ -133,7 +133,7 @@ static int bench_ssd(struct hr_appliance *app, uint32_t d, const struct wishes *
 		out = hr_json_append(ssds);
 		hr_json_string(out, "name", app->config.ssd[d].name);
 		hr_json_string(out, "device", app->config.ssd[d].device);
-		hr_json_string(out, "path", "host memory (host backend)");
+		hr_json_string(out, "path", hr_gpu_path(app, shape.gpu));
 		hr_json_u64(out, "object_bytes", measure.extent.bytes);
 		hr_json_u64(out, "blocks", shape.blocks);
 		hr_json_u64(out, "depth", shape.depth);

@@ -153,7 +153,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_string(out, "name", p->name);
 	hr_json_string(out, "operator", p->op->name);
 	hr_json_string(out, "gpu", app->config.gpu[p->gpu].name);
-	hr_json_string(out, "path", hr_run_path(app, run));
+	hr_json_string(out, "path", hr_gpu_path(app, p->gpu));
 	hr_json_string(out, "outcome", outcome_name(run->outcome));
 	hr_json_u64(out, "tiles", run->tiles);
 	hr_json_u64(out, "first_tile", run->first_tile);

@@ -21,11 +21,10 @@ int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *for
 	return -EINVAL;
 }
 
-const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run)
+const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu)
 {
-	/* Only the host backend is linked in: its workers read and write host memory themselves. */
-	return app->backend[run->config->gpu].lanes == 1 ? "host memory (host backend)"
-							 : "host memory (bounce)";
+	/* Workers with one lane are threads of the CPU: host memory is their own. */
+	return app->backend[gpu].lanes == 1 ? "host memory (host backend)" : "host memory (bounce)";
 }
 
 static int select_pipelines(struct hr_appliance *app, const char *pipeline)

@@ -120,8 +120,8 @@ void hr_appliance_down(struct hr_appliance *app);
 /* "queues" and the like. */
 const char *hr_stage_name(enum hr_stage stage);
 
-/* "host memory (host backend)": where the tiles of a run lie, and why. */
-const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run);
+/* "host memory (host backend)": where tiles of that gpu's pipelines lie, and why. */
+const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu);
 
 /* What determines the contents of a run's sink: operator, arguments, sources, tiles. Not 0. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);

@@ -1,0 +1,92 @@
+#!/bin/bash
+# Devices that fail in the middle of a run: what is said, the exit code, and that a later run over
+# the same image goes on and gets everything right.
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+
+image=$SCRATCH/ssd.img
+
+conf() {
+    cat >"$SCRATCH/x.conf" <<CONF
+appliance = { checkpoint = "5ms"; };
+ssds = ( { name = "a"; device = "soft:$image${1-}"; timeout_ms = 500; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "p"; source = { object = "in"; }; operator = "copy";
+  sink = { object = "out"; }; tile = "4K"; slots = 4; } );
+CONF
+}
+
+make_image() {
+    head -c $((4 << 20)) /dev/urandom >"$SCRATCH/in"
+    exits 0 store format "soft:$image,size=64M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
+}
+
+# fails FAULT TEXT...: a run with the fault ends with exit code 4 and says all of the texts
+fails() {
+    local text
+    echo "$1" >"$SCRATCH/faults"
+    shift
+    conf ",faults=$SCRATCH/faults"
+    exits 4 run "$SCRATCH/x.conf" || return 1
+    for text in "$@"; do
+        warns "$text" || return 1
+    done
+}
+
+fails_json() {
+    echo "on read nth 300: status 0x281 dnr" >"$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults"
+    exits 4 run "$SCRATCH/x.conf" --json && json 'r["exit_code"] == 4' &&
+        json 'r["pipelines"][0]["outcome"] == "failed"' &&
+        json 'r["pipelines"][0]["failure"]["status"] == "Unrecovered Read Error"' &&
+        json 'r["pipelines"][0]["failure"]["error"] == 0x281' &&
+        json 'r["pipelines"][0]["failure"]["object"] == "in"' &&
+        json 'r["pipelines"][0]["failure"]["queue"] >= 2' &&
+        json 'r["pipelines"][0]["failure"]["lba"] > 0'
+}
+
+goes_on() {
+    conf
+    exits 0 run "$SCRATCH/x.conf" && exits 0 store get "soft:$image" out "$SCRATCH/copy" &&
+        cmp "$SCRATCH/in" "$SCRATCH/copy" && exits 0 store rm "soft:$image" out
+}
+
+post_fails() {
+    echo "on any nth 4: status 0x281 dnr" >"$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults"
+    exits 4 post "$SCRATCH/x.conf" && says "FAIL queue" && says "Unrecovered Read Error"
+}
+
+dead_on_arrival() {
+    echo "on admin: cfs" >"$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults"
+    exits 4 run "$SCRATCH/x.conf" && warns "ssd 'a' cannot be brought up"
+}
+
+check "an image is made" make_image
+check "a read that fails names pipeline, object, tile, LBA, queue and status" \
+    fails "on read nth 300: status 0x281 dnr" "pipeline 'p'" "object 'in'" "tile " "LBA " \
+    "ssd 'a' queue " "(read)" "Unrecovered Read Error" "tiles of object 'out' are durable"
+check "the next run goes on" goes_on
+check "... in JSON" fails_json
+check "the next run goes on" goes_on
+check "a write that fails" fails "on write nth 300: status 0x280" "object 'out'" "(write)" "Write Fault"
+check "the next run goes on" goes_on
+check "a lost read names queue and command" \
+    fails "on read nth 300: drop" "object 'in'" "queue " "lost command 0x" "(read)" "within 500 ms"
+check "the next run goes on" goes_on
+check "a lost write names queue and command" \
+    fails "on write nth 300: drop" "object 'out'" "lost command 0x" "(write)" "within 500 ms"
+check "the next run goes on" goes_on
+check "a completion with a foreign CID" fails "on read nth 300: wrong-cid 0xffff" "pipeline 'p'"
+check "the next run goes on" goes_on
+check "a controller that fails" fails "on read nth 300: cfs" "pipeline 'p'"
+check "the next run goes on" goes_on
+check "a device that is gone" fails "on write nth 300: remove" "pipeline 'p'"
+check "the next run goes on" goes_on
+check "a power cut" fails "on write nth 300: powercut torn seed 3" "pipeline 'p'"
+check "the next run goes on" goes_on
+check "the self-test shows the step that fails" post_fails
+check "a controller that fails at once" dead_on_arrival
+done_testing

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# What the command line tests share: TAP, and running headrace with its output kept.
+# Environment: HEADRACE, the binary under test; SCRATCH, a folder of the test's own.
+
+count=0
+
+# check NAME COMMAND...: one TAP line; what the command printed explains a failure
+check() {
+    local name=$1 said
+    shift
+    count=$((count + 1))
+    if said=$("$@" 2>&1); then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name"
+        sed 's/^/# /' <<<"$said"
+        sed 's/^/# out: /' "$SCRATCH/out" 2>/dev/null | head -n 20
+        sed 's/^/# err: /' "$SCRATCH/err" 2>/dev/null | head -n 20
+    fi
+}
+
+done_testing() {
+    echo "1..$count"
+}
+
+# exits CODE ARGUMENTS...: run headrace; its output is in $SCRATCH/out and $SCRATCH/err
+exits() {
+    local want=$1 got=0
+    shift
+    timeout 60 "$HEADRACE" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || got=$?
+    [ "$got" = "$want" ] || { echo "headrace $*: exit code $got, expected $want"; return 1; }
+}
+
+# says TEXT / warns TEXT: the last run printed it to stdout / stderr
+says() {
+    grep -qF -- "$1" "$SCRATCH/out" || { echo "not on stdout: $1"; return 1; }
+}
+
+warns() {
+    grep -qF -- "$1" "$SCRATCH/err" || { echo "not on stderr: $1"; return 1; }
+}
+
+silent() {
+    [ ! -s "$SCRATCH/err" ] || { echo "stderr is not empty"; return 1; }
+}
+
+# json EXPRESSION: stdout is one JSON object `r`, and the Python expression holds of it
+json() {
+    python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+try:
+    ok = eval(sys.argv[2])
+except Exception as e:
+    ok = repr(e)
+if ok is not True:
+    sys.exit("%s: %s" % (sys.argv[2], ok))' "$SCRATCH/out" "$1"
+}

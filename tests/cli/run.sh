@@ -1,0 +1,119 @@
+#!/bin/bash
+# check, run, post and bench over the embedded configuration and over an image; JSON fields.
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+
+check_json() {
+    exits 0 check --json && json 'len(r["pipelines"]) == 2' &&
+        json 'r["pipelines"][0]["path"] == "host memory (host backend)"' &&
+        json 'r["ssds"][0]["block_bytes"] in (512, 4096)' &&
+        json 'all(p["size_bytes"] > 0 for p in r["partitions"][0]["parts"])' &&
+        json 'sum(p["used_bytes"] for p in r["partitions"][0]["places"]) <= 64 << 20'
+}
+
+parts_do_not_overlap() {
+    exits 0 check --json && json 'all(a["offset_bytes"] + a["size_bytes"] <= b["offset_bytes"]
+        for a in r["partitions"][0]["parts"] for b in r["partitions"][0]["parts"]
+        if a["place"] == b["place"] and a is not b and a["offset_bytes"] <= b["offset_bytes"])'
+}
+
+# The pattern of the embedded configuration, summed by another program.
+checksum() {
+    python3 - "$SCRATCH/out" <<'PY'
+import json, struct, sys
+table = []
+for n in range(256):
+    for _ in range(8):
+        n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
+    table.append(n)
+crc = 0xFFFFFFFF
+data = struct.pack("<%dQ" % (2 << 20), *range(2 << 20))
+for byte in data:
+    crc = table[(crc ^ byte) & 255] ^ crc >> 8
+crc ^= 0xFFFFFFFF
+text = json.dumps(json.load(open(sys.argv[1]))["pipelines"][0]["result"])
+if "%08x" % crc not in text and str(crc) not in text:
+    sys.exit("crc32c is %08x, the result is %s" % (crc, text))
+PY
+}
+
+run_json() {
+    exits 0 run --json && silent && json 'r["exit_code"] == 0' &&
+        json '[p["outcome"] for p in r["pipelines"]] == ["done", "done"]' &&
+        json 'r["pipelines"][0]["read_bytes"] == 16 << 20' &&
+        json 'r["pipelines"][1]["sink"]["durable_bytes"] == 16 << 20' &&
+        json 'r["first_tile_ms"] > 0' && json 'r["resident_max_bytes"] > 0'
+}
+
+run_one() {
+    exits 0 run --pipeline copy --json && json '[p["name"] for p in r["pipelines"]] == ["copy"]'
+}
+
+quiet_when_piped() {
+    exits 0 run && silent && says "checksum" && ! grep -q $'\r' "$SCRATCH/out"
+}
+
+post_json() {
+    exits 0 post --json && json 'r["failed"] == 0 and r["passed"] >= 12' &&
+        json '{"cpu", "memory", "clock", "backend", "operator", "controller", "queue", "smart",
+            "store", "loopback", "map"} == {s["step"] for s in r["steps"]}'
+}
+
+post_without_store() {
+    truncate -s 64M "$SCRATCH/blank.img"
+    cat >"$SCRATCH/blank.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:$SCRATCH/blank.img"; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+CONF
+    exits 0 post "$SCRATCH/blank.conf" --json && json 'r["skipped"] == 3' &&
+        cmp -n $((64 << 20)) "$SCRATCH/blank.img" /dev/zero
+}
+
+bench_json() {
+    exits 0 bench --json --seconds 0.05 && json 'len(r["ssds"][0]["measurements"]) == 12' &&
+        json 'all(m["commands"] > 0 and m["latency_p50_us"] <= m["latency_p99_us"] <= m["latency_max_us"]
+            for m in r["ssds"][0]["measurements"])'
+}
+
+bench_leaves_nothing() {
+    rm -f "$SCRATCH/bench.img"
+    cat >"$SCRATCH/bench.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:$SCRATCH/bench.img"; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+CONF
+    exits 0 store format "soft:$SCRATCH/bench.img,size=64M" &&
+        exits 0 bench "$SCRATCH/bench.conf" --seconds 0.02 && says "random" &&
+        exits 0 store ls "soft:$SCRATCH/bench.img" && ! grep -q headrace.bench "$SCRATCH/out"
+}
+
+# The figure is 50 ms on an idle machine; sanitizers and a busy one get ten times that.
+first_tile() {
+    exits 0 run --json && json 'r["first_tile_ms"] < 500'
+}
+
+resident() {
+    if ldd "$HEADRACE" | grep -qE 'lib(asan|tsan|ubsan)'; then
+        return 0
+    fi
+    # 64 MiB of memory.host; the 256 MiB of the software ssd are its media, counted when touched.
+    exits 0 run --json &&
+        json 'r["resident_max_bytes"] <= (64 << 20) + (2 * (16 << 20) + (8 << 20)) + (16 << 20)'
+}
+
+check "check prints the map of the embedded configuration" exits 0 check
+check "... with the path of each pipeline" says "path: host memory (host backend)"
+check "... and says nothing else" silent
+check "check --json" check_json
+check "no two parts of the map overlap" parts_do_not_overlap
+check "run --json" run_json
+check "the checksum is what another program computes" checksum
+check "run --pipeline runs that one" run_one
+check "piped output has no progress line" quiet_when_piped
+check "the first tile is submitted in time" first_tile
+check "resident memory stays within the configuration" resident
+check "post --json: every step passes" post_json
+check "post on a blank image skips what would write, and writes nothing" post_without_store
+check "bench --json" bench_json
+check "bench removes its object" bench_leaves_nothing
+done_testing
