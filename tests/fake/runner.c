@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,6 +165,7 @@ static pid_t start(const struct criterion_test *test)
 	if (child)
 		return child;
 	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a runner that is killed leaves no test behind */
 	main_thread = gettid();
 	test->test();
 	exit(EXIT_SUCCESS); /* not _exit: the sanitizer reports its verdict on the way out */
