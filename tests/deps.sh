@@ -6,7 +6,7 @@ set -euo pipefail
 
 declare -A packages=(
     [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev zlib1g-dev"
-    [check]="libcriterion-dev clang libclang-rt-dev"
+    [check]="libcriterion-dev clang libclang-rt-dev python3"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
     [demo]="sqlite3 rhash python3"
     [bench]="valgrind python3"

@@ -1,0 +1,243 @@
+#!/bin/bash
+# The store command on a software ssd: round trips, refusals, interruptions, damage.
+# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+set -uo pipefail
+cd "$SCRATCH" || exit 1
+
+count=0 failed=0
+# check NAME COMMAND...: one TAP line; what the command printed explains a failure
+check() {
+    local name=$1 said
+    shift
+    count=$((count + 1))
+    if said=$("$@" 2>&1); then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name"
+        sed 's/^/# /' <<<"$said"
+        failed=1
+    fi
+}
+
+store() { timeout -k 5 60 "$HEADRACE" store "$@"; }
+
+# exits CODE TEXT COMMAND...: exit code, and a piece of what is said
+exits() {
+    local want=$1 text=$2 said code
+    shift 2
+    said=$("$@" 2>&1)
+    code=$?
+    [ "$code" -eq "$want" ] || { echo "exit code $code, not $want: $said"; return 1; }
+    grep -qF -e "$text" <<<"$said" || { echo "'$text' is not in: $said"; return 1; }
+}
+
+# unchanged IMAGE COMMAND...: the command must not write to the image
+unchanged() {
+    local image=$1 before
+    before=$(sha256sum <"$image")
+    shift
+    "$@" || return 1
+    [ "$(sha256sum <"$image")" = "$before" ] || { echo "$image was written to"; return 1; }
+}
+
+listed() { store ls "$1" | awk -v name="$2" '$5 == name { print $4 }'; }
+is_listed() { [ "$(listed "$1" "$2")" = "$3" ] || { store ls "$1"; return 1; }; }
+is_json() { python3 -c 'import json, sys; json.load(sys.stdin)'; }
+# field EXPRESSION: of the JSON on standard input, as d
+field() { python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
+
+ssd=soft:ssd.img
+for bytes in 0 1 511 512 4095 4096 4097 1048576 5000011; do
+    head -c "$bytes" /dev/urandom >"in.$bytes"
+done
+
+# ---- help and usage
+
+every_help() {
+    local verb
+    for verb in format put get ls rm verify df; do
+        exits 0 "usage: headrace store $verb" store "$verb" --help || return 1
+    done
+    exits 0 "usage: headrace store SUBCOMMAND" store --help
+}
+check "each subcommand has help" every_help
+check "no subcommand" exits 2 "subcommand is expected" store
+check "a misspelt subcommand" exits 2 "did you mean 'verify'" store verfy $ssd
+check "an option of another subcommand" exits 2 "unknown option '--force'" store ls --force $ssd
+check "too few arguments" exits 2 "wrong number of arguments" store put $ssd name
+check "a number out of range" exits 2 "out of range" store format --objects 16385 $ssd
+check "no such image" exits 3 "cannot open" store ls soft:none.img
+check "a malformed device string" exits 2 "" store ls soft:x,lba=77
+check "a transport that this build has not" exits 3 "soft:PATH" store ls pci:0000:01:00.0
+
+# ---- format
+
+truncate -s 8M blank.img
+check "a blank disk is said to be blank" \
+    unchanged blank.img exits 1 "the disk is blank" store ls soft:blank.img
+(head -c 5M /dev/zero; echo "something else"; head -c 3M /dev/zero) >foreign.img
+truncate -s 8M foreign.img
+printf 'boot' | dd of=foreign.img bs=1 seek=510 conv=notrunc status=none
+check "foreign data is not a store" \
+    unchanged foreign.img exits 1 "something else" store ls soft:foreign.img
+check "foreign data is not overwritten" \
+    unchanged foreign.img exits 1 "not blank" store format soft:foreign.img
+check "by force it is" exits 0 "room for 4096 objects" store format --force soft:foreign.img
+check "a disk that is too small" exits 1 "too few" store format soft:small.img,size=1M
+check "format makes a store" exits 0 "room for 64 objects" \
+    store format --objects 64 $ssd,size=64M
+check "a store is not formatted again" \
+    unchanged ssd.img exits 1 "holds an object store" store format $ssd
+
+# ---- round trips
+
+round_trip() {
+    local bytes=$1 said
+    said=$(store put $ssd "o.$bytes" "in.$bytes" 2>&1) || { echo "$said"; return 1; }
+    store get $ssd "o.$bytes" "out.$bytes" >/dev/null || return 1
+    cmp "in.$bytes" "out.$bytes"
+}
+for bytes in 0 1 511 512 4095 4096 4097 1048576 5000011; do
+    check "$bytes bytes come back" round_trip "$bytes"
+done
+streams() {
+    store put --size 5000011 $ssd stream - <in.5000011 >/dev/null &&
+        store get $ssd stream - | cmp - in.5000011
+}
+check "through standard input and output" streams
+small_blocks() {
+    store format soft:lba.img,size=16M,lba=512 >/dev/null &&
+        store put soft:lba.img,lba=512 a in.4097 >/dev/null &&
+        store get soft:lba.img,lba=4096 a out.lba >/dev/null && cmp in.4097 out.lba
+}
+check "an image of 512-byte blocks opens with 4096-byte blocks" small_blocks
+# A file of configuration names the ssd.
+named() {
+    cat >one.conf <<END
+ssds = ( { name = "fast"; device = "soft:$PWD/ssd.img"; } );
+gpus = ( { name = "cpu"; device = "host:1"; } );
+pipelines = ( { name = "sum"; gpu = "cpu"; operator = "crc32c";
+                source = { ssd = "fast"; object = "o.4097"; }; } );
+END
+    exits 0 "o.4097" store ls --config one.conf fast &&
+        exits 2 "did you mean 'fast'" store ls --config one.conf fsat &&
+        exits 2 "none.conf" store ls --config none.conf fast
+}
+quiet() {
+    local said
+    said=$(store get $ssd o.1048576 out.quiet 2>&1 >/dev/null)
+    [ -z "$said" ] || { echo "said: $said"; return 1; }
+}
+check "no progress bar into a pipe" quiet
+check "an ssd by its name in a configuration" named
+
+# ---- reports
+
+report_json() {
+    store ls --json $ssd >ls.json && is_json <ls.json || return 1
+    [ "$(field 'next(o["bytes"] for o in d["objects"] if o["name"] == "o.4097")' <ls.json)" = 4097 ] ||
+        { cat ls.json; return 1; }
+    store df --json $ssd | is_json && store verify --json $ssd | is_json
+}
+check "ls, df and verify speak JSON" report_json
+df_adds_up() {
+    store df --json $ssd >df.json
+    [ "$(field 'd["used_bytes"] + d["free_bytes"] == d["total_bytes"]' <df.json)" = True ]
+}
+check "used and free are all there is" df_adds_up
+check "a sound store verifies" exits 0 "0 faults" store verify $ssd
+
+# ---- names and space
+
+check "a name that is taken" exits 1 "exists already" store put $ssd o.1 in.511
+check "a name that cannot be" exits 2 "printable" store put $ssd a/b in.1
+check "an object that is not there" exits 1 "no such object" store get $ssd nothing out.none
+check "its file is not made" test ! -e out.none
+check "a file that is not there" exits 1 "cannot open" store put $ssd new none.in
+check "a folder instead of a file" exits 1 "cannot store" store put $ssd new .
+check "a stream of unknown length" exits 2 "--size" store put $ssd new - </dev/null
+replaces() {
+    store put --replace $ssd o.1 in.4097 >/dev/null && store get $ssd o.1 out.new >/dev/null &&
+        cmp in.4097 out.new && is_listed $ssd o.1 whole
+}
+check "put --replace takes its place" replaces
+truncate -s 70M in.70M
+check "an object that does not fit" exits 1 "no room" store put $ssd big in.70M
+check "leaves nothing behind" is_listed $ssd big ""
+check "a stream that ends early" exits 1 "ended after 511 of 600" \
+    store put --size 600 $ssd short - <in.511
+check "leaves nothing behind" is_listed $ssd short ""
+check "a stream that does not end" exits 1 "longer than 500" store put --size 500 $ssd long - <in.511
+check "leaves nothing behind" is_listed $ssd long ""
+check "rm removes" store rm $ssd o.511 o.512
+check "what was removed is gone" exits 1 "no such object" store get $ssd o.511 -
+check "rm says what was not there" exits 1 "no such object" store rm $ssd o.511
+
+# ---- interruptions
+
+# put_until SIGNAL NAME [OPTION]: send it when put has read 5 MiB and waits for more
+put_until() {
+    local code
+    mkfifo fifo
+    "$HEADRACE" store put "${@:3}" --size 16M $ssd "$2" - <fifo >said 2>&1 &
+    exec 3>fifo
+    head -c 5M /dev/zero >&3
+    kill "-$1" $!
+    wait $!
+    code=$?
+    exec 3>&-
+    rm fifo
+    return $code
+}
+interrupt() {
+    local code
+    put_until INT "$1"
+    code=$?
+    [ $code -eq 1 ] && grep -q interrupted said && return 0
+    echo "exit code $code: $(cat said)"
+    return 1
+}
+check "Ctrl-C ends put" interrupt cut
+check "and leaves no object" is_listed $ssd cut ""
+kill_put() {
+    put_until KILL "$1" --replace
+    is_listed $ssd "$1" "$2"
+}
+check "a put that is killed leaves an incomplete object" kill_put killed incomplete
+check "which cannot be read" exits 1 "incomplete" store get $ssd killed -
+check "and holds its name" exits 1 "incomplete" store put $ssd killed in.1
+check "put --replace takes its place" store put --replace $ssd killed in.1
+check "and makes it whole" is_listed $ssd killed whole
+both() {
+    put_until KILL killed --replace
+    store get $ssd killed out.killed >/dev/null && cmp in.1 out.killed || return 1
+    store rm --pending $ssd killed && is_listed $ssd killed whole
+}
+check "the object being replaced stays until the end" both
+check "rm --pending needs an incomplete object" exits 1 "no such object" \
+    store rm --pending $ssd killed
+
+# ---- damage
+
+flip() { # flip IMAGE OFFSET
+    printf '\x5a\xa5\x5a' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+at=$(field 'next(o["offset_bytes"] for o in d["objects"] if o["name"] == "o.5000011")' <ls.json)
+flip ssd.img $((at + 5000000))
+check "get finds wrong data" exits 4 "CRC-32C" store get $ssd o.5000011 out.bad
+check "and leaves what it wrote" test "$(stat -c %s out.bad)" -eq 5000011
+check "verify finds it" exits 1 "FAULT  o.5000011" store verify $ssd
+check "verify --map does not read data" exits 0 "0 faults" store verify --map $ssd
+
+cp ssd.img cut.img && truncate -s 63M cut.img
+check "a truncated image" unchanged cut.img exits 1 "truncated" store ls soft:cut.img
+cp ssd.img maps.img && flip maps.img 8200 && flip maps.img $((8200 + 8192))
+check "both map copies corrupt" unchanged maps.img exits 1 "CRC-32C" store ls soft:maps.img
+check "nothing is written over it" unchanged maps.img exits 1 "CRC-32C" store rm soft:maps.img o.1
+cp ssd.img blocks.img && flip blocks.img 100 && flip blocks.img 4196
+check "both superblocks corrupt" unchanged blocks.img exits 1 "superblock 1" store ls soft:blocks.img
+check "a corrupt store is not formatted unless forced" \
+    unchanged blocks.img exits 1 "holds an object store" store format soft:blocks.img
+
+echo "1..$count"
+[ $failed -eq 0 ]
