@@ -197,6 +197,70 @@ Test(queue_order, any_order_of_completions_over_many_wraps_agrees_with_a_model)
 	}
 }
 
+/* Whatever a controller posts, only commands in flight are credited, each once. */
+static void post_garbage(void)
+{
+	const uint32_t pending = peer_fetch(&peer);
+	struct hr_cqe cqe = {
+		.sqhd = (uint16_t)(fake_random_below(&model.random, 50)
+					   ? peer.sq_head
+					   : fake_random_below(&model.random, model.entries + 2)),
+		.sqid = fake_random_below(&model.random, 100) ? 3 : 4,
+		.cid = (uint16_t)fake_random_below(&model.random, 1u << 16),
+		.status = (uint16_t)fake_random_below(&model.random, 1u << 16),
+	};
+
+	if (pending && fake_random_below(&model.random, 3))
+		cqe.cid = peer.pending[fake_random_below(&model.random, pending)].cid;
+	else if (fake_random_below(&model.random, 50))
+		cqe.cid &= (uint16_t) ~(qp.index_mask / 2 + 1); /* keeps the index in the table */
+	if (peer_can_post(&peer))
+		peer_post(&peer, cqe);
+}
+
+static void reap_garbage(void)
+{
+	struct hr_done done;
+
+	if (!hr_qp_reap(&qp, &done))
+		return;
+	cr_assert(model.taken[done.cid], "CID %x was not in flight", done.cid);
+	cr_assert_eq(done.token, model.token[done.cid]);
+	model.taken[done.cid] = false;
+	model.sent--;
+	model.completed++;
+	for (uint32_t i = 0; i < peer.fetched; i++)
+		if (peer.pending[i].cid == done.cid)
+			peer.pending[i--] = peer.pending[--peer.fetched];
+}
+
+Test(queue_order, garbage_is_dropped_or_breaks_the_queue)
+{
+	const uint64_t seed = new_seed();
+	uint32_t broken = 0, credited = 0;
+
+	fake_clock_start(START_NS, NULL, NULL);
+	fprintf(stderr, "queue_order: HR_TEST_SEED=%llu\n", (unsigned long long)seed);
+	for (uint32_t life = 0; life < 300; life++) {
+		memset(&model, 0, sizeof(model));
+		model.random.state = seed + 2 * life;
+		model.entries = 2 + fake_random_below(&model.random, 40);
+		peer_init(&peer, &qp, model.entries, TIMEOUT_NS);
+		for (uint32_t i = 0; i < 300 && !qp.broken; i++) {
+			model_push();
+			model_ring();
+			post_garbage();
+			reap_garbage();
+			cr_assert_eq(hr_qp_outstanding(&qp), model.sent);
+			cr_assert_eq(qp.stats.completed, model.completed);
+		}
+		broken += qp.broken == -EPROTO;
+		credited += model.completed > 0;
+		peer_fini(&peer);
+	}
+	cr_expect(broken > 100 && credited > 100, "%u broken, %u credited", broken, credited);
+}
+
 /* ---- two threads: a controller that sleeps until the register is written */
 
 #define THREAD_COMMANDS 20000u
