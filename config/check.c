@@ -78,7 +78,6 @@ static uint64_t row_step(const struct hr_config_pipeline *pipeline, uint32_t blo
 
 		step = step / gcd(step, need) * need;
 	}
-	assert(step > 0);
 	return step;
 }
 
