@@ -67,12 +67,9 @@ static void print(const struct hr_op_all *all, FILE *out)
 /* JSON has no infinity: there the score is a string. */
 static struct json_object *score(float value)
 {
-	char text[32];
-
 	if (!isfinite(value))
 		return json_object_new_string(value > 0 ? "inf" : "-inf");
-	snprintf(text, sizeof text, "%.9g", (double)value);
-	return json_object_new_double_s((double)value, text);
+	return json_object_new_double((double)value); /* 17 digits: exact */
 }
 
 static void json(const struct hr_op_all *all, void *json_object)
