@@ -1,0 +1,30 @@
+/*
+ * The GPU worker image: all worker code as one unit, so that everything can be inlined and nothing
+ * has to be linked on the device. The kernels are what a launch runs (enum hr_kernel in
+ * gpu/backend.h): one thread block, of whole warps, per worker block.
+ */
+#include "gpu/worker.h"
+
+#include "cache/crc32c.c"
+#include "cache/object.c"
+#include "gpu/ops/copy.c"
+#include "gpu/ops/crc32c.c"
+#include "gpu/ops/cast_f32_bf16.c"
+#include "gpu/ops/filter_sum.c"
+#include "gpu/ops/topk_dot.c"
+#include "gpu/ops/dispatch.c"
+#include "gpu/pipeline.c"
+#include "gpu/prefetch.c"
+#include "gpu/compute.c"
+#include "gpu/writeback.c"
+#include "gpu/bench.c"
+
+extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
+{
+	hr_pipe_block(pipe, blockIdx.x);
+}
+
+extern "C" __global__ void hr_kernel_bench(struct hr_bench *bench)
+{
+	hr_bench_block(bench, blockIdx.x);
+}
