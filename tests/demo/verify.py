@@ -15,6 +15,7 @@ import array
 import json
 import operator
 import re
+import struct
 import subprocess
 import sys
 
@@ -71,38 +72,54 @@ def bf16(directory):
     return result.tobytes()
 
 
+def f32(number):
+    """The 32-bit number that was printed with nine digits."""
+    return struct.unpack("f", struct.pack("f", number))[0]
+
+
 def crc32c(path):
     done = subprocess.run(["rhash", "--crc32c", "--printf=%{crc32c}", path], capture_output=True, text=True, check=True)
     return done.stdout.strip().lower()
 
 
-def results(directory, run):
+def results(directory, config, run):
     """For each pipeline: what headrace says, and what the other program says, as comparable text."""
     said = {pipeline["name"]: pipeline.get("result", {}) for pipeline in run["pipelines"]}
     with open(f"{directory}/weights.bf16", "rb") as file:
         converted = file.read()
     expected = bf16(directory)
     differ = sum(map(operator.ne, memoryview(converted).cast("H"), memoryview(expected).cast("H")))
+    best = [(one["row"], f32(one["score"])) for one in said["nearest"]["best"]]
     return [
-        ("q6", f"{said['q6']['revenue']} from {said['q6']['rows']} rows", "{} from {} rows".format(*q6(directory))),
-        ("nearest", [(one["row"], one["score"]) for one in said["nearest"]["best"]], nearest(directory, sys.argv[2])),
+        (
+            "q6",
+            f"{said['q6']['revenue']} from {said['q6']['rows']} rows",
+            "{} from {} rows".format(*q6(directory)),
+        ),
+        ("nearest", best, nearest(directory, config)),
         ("bf16", f"{len(converted)} bytes, {differ} differ", f"{len(expected)} bytes, 0 differ"),
         ("checksum", said["checksum"]["crc32c"], crc32c(f"{directory}/l_extendedprice.i64")),
     ]
 
 
+def brief(result):
+    if isinstance(result, str):
+        return result
+    return f"{len(result)} rows, first {result[0][0]}: {result[0][1]:.6f}" if result else "no rows"
+
+
 def main():
-    directory, _, report = sys.argv[1:]
+    directory, config, report = sys.argv[1:]
     with open(report, encoding="utf-8") as file:
         run = json.load(file)
-    rates = {pipeline["name"]: pipeline["read_bytes_per_s"] / 1e9 for pipeline in run["pipelines"]}
+    rates = {one["name"]: one["read_bytes_per_s"] / 1e9 for one in run["pipelines"]}
     good = True
-    print(f"{'pipeline':<10} {'result':<32} {'independent result':<32} {'ok':<4} {'rate':>10}")
-    for name, ours, theirs in results(directory, run):
+    print(f"{'pipeline':<10} {'headrace':<34} {'other program':<34} {'ok':<4} {'rate':>10}")
+    for name, ours, theirs in results(directory, config, run):
         same = ours == theirs
         good = good and same
-        texts = [f"{len(v)} rows, best {v[0][0]} ({v[0][1]:.6f})" if isinstance(v, list) else v for v in (ours, theirs)]
-        print(f"{name:<10} {texts[0]:<32} {texts[1]:<32} {'yes' if same else 'NO':<4} {rates[name]:>5.2f} GB/s")
+        answer = "yes" if same else "NO"
+        print(f"{name:<10} {brief(ours):<34} {brief(theirs):<34} {answer:<4} {rates[name]:>5.2f} GB/s")
     sys.exit(0 if good else 1)
 
 
