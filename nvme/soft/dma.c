@@ -46,7 +46,10 @@ static uint16_t fill(struct filler *f, uint64_t bus)
 	return 0;
 }
 
-/* Entries of the list at `list`, which continues through its last entry when it is too short. */
+/*
+ * Entries of the list at `list`, which continues through its last entry when it is too short. Only
+ * the first list may start inside a page, so at most that one is nothing but a link.
+ */
 static uint16_t fill_from_list(struct filler *f, uint64_t list)
 {
 	while (f->left) {
@@ -58,8 +61,6 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 
 		if (!entry)
 			return NVME_SC_DATA_XFER_ERROR;
-		if (chained && entries == 0)
-			return NVME_SC_PRP_INVALID_OFFSET; /* a list of nothing but a link */
 		for (uint64_t i = 0; i < entries; i++) {
 			/* Once: the host may change it between check and use. */
 			const uint64_t bus = __atomic_load_n(&entry[i], __ATOMIC_RELAXED);

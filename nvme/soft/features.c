@@ -6,6 +6,7 @@
 #define SAVE 0x80000000u /* CDW10 of Set Features */
 #define SELECT(cdw10) ((cdw10) >> 8 & 7)
 #define TEMPERATURE_OVER 343u /* kelvin; as WCTEMP */
+#define ALL_SENSORS 15u	      /* TMPSEL */
 
 static const uint8_t known[] = {
 	NVME_FEAT_FID_ARBITRATION,  NVME_FEAT_FID_POWER_MGMT,  NVME_FEAT_FID_TEMP_THRESH,
@@ -41,6 +42,7 @@ void soft_features_reset(struct soft *soft)
 {
 	for (unsigned fid = 0; fid < 256; fid++)
 		soft->feature[fid] = default_of(soft, (uint8_t)fid);
+	soft->under_kelvin = 0;
 	soft->granted = HR_SOFT_QUEUES;
 	soft->aers = 0;
 	soft->masked = false;
@@ -88,6 +90,39 @@ static uint16_t set_cache(struct soft *soft, uint32_t cdw11)
 	return 0;
 }
 
+/* The composite temperature's only: over (0) and under (1) thresholds, CDW11 21:20. */
+static uint32_t *threshold_of(struct soft *soft, uint32_t cdw11, bool set)
+{
+	const uint32_t sensor = cdw11 >> 16 & 15, type = cdw11 >> 20 & 3;
+
+	if (type > 1 || (sensor != 0 && !(set && sensor == ALL_SENSORS)))
+		return NULL;
+	return type ? &soft->under_kelvin : &soft->feature[NVME_FEAT_FID_TEMP_THRESH];
+}
+
+static uint16_t set_threshold(struct soft *soft, uint32_t cdw11)
+{
+	uint32_t *threshold = threshold_of(soft, cdw11, true);
+
+	if (!threshold)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	*threshold = cdw11 & 0xffff;
+	return 0;
+}
+
+static uint16_t get_threshold(struct soft *soft, uint32_t cdw11, bool current, uint32_t *dw0)
+{
+	const uint32_t *threshold = threshold_of(soft, cdw11, false);
+
+	if (!threshold)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (current)
+		*dw0 = *threshold;
+	else
+		*dw0 = threshold == &soft->under_kelvin ? 0 : TEMPERATURE_OVER;
+	return 0;
+}
+
 uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
 {
 	const uint8_t fid = (uint8_t)sqe->cdw10;
@@ -101,6 +136,8 @@ uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		return set_queues(soft, sqe->cdw11, dw0);
 	case NVME_FEAT_FID_VOLATILE_WC:
 		return set_cache(soft, sqe->cdw11);
+	case NVME_FEAT_FID_TEMP_THRESH:
+		return set_threshold(soft, sqe->cdw11);
 	case NVME_FEAT_FID_POWER_MGMT: /* one power state: 0 */
 		if (sqe->cdw11 & 0x1f)
 			return NVME_SC_INVALID_FIELD | SOFT_DNR;
@@ -120,14 +157,10 @@ uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 
 	if (!is_known(soft, fid))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	switch (SELECT(sqe->cdw10)) {
-	case NVME_GET_FEATURES_SEL_CURRENT:
-		*dw0 = soft->feature[fid];
-		return 0;
-	case NVME_GET_FEATURES_SEL_DEFAULT:
-		*dw0 = default_of(soft, fid);
-		return 0;
-	default: /* saved values and capabilities: ONCS says there are none */
+	if (SELECT(sqe->cdw10) > NVME_GET_FEATURES_SEL_DEFAULT) /* ONCS: no saved values */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	}
+	if (fid == NVME_FEAT_FID_TEMP_THRESH)
+		return get_threshold(soft, sqe->cdw11, !SELECT(sqe->cdw10), dw0);
+	*dw0 = SELECT(sqe->cdw10) ? default_of(soft, fid) : soft->feature[fid];
+	return 0;
 }

@@ -209,8 +209,9 @@ struct soft {
 
 	/* Features, events and logs: poller 0. */
 	uint32_t feature[256];
-	bool failing;	  /* a fault asked for CSTS.CFS; atomic */
-	uint16_t granted; /* I/O queue pairs */
+	uint32_t under_kelvin; /* the second temperature threshold */
+	bool failing;	       /* a fault asked for CSTS.CFS; atomic */
+	uint16_t granted;      /* I/O queue pairs */
 	uint16_t aer[SOFT_AERL + 1];
 	uint32_t aers;
 	uint32_t events; /* bit per enum soft_event: waiting; atomic */

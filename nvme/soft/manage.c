@@ -42,8 +42,6 @@ uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe)
 	if (qid_of(sqe) > HR_SOFT_QUEUES)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	cq = &soft->cq[qid_of(sqe)];
-	if (NVME_CC_IOCQES(soft->cc) != 4)
-		return NVME_SC_QUEUE_SIZE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	status = check_create(soft, sqe, cq->ring, HR_CQE_BYTES, &memory);
 	if (status)
 		return status;
@@ -65,8 +63,6 @@ uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
 	if (qid_of(sqe) > HR_SOFT_QUEUES)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	sq = &soft->sq[qid_of(sqe)];
-	if (NVME_CC_IOSQES(soft->cc) != 6)
-		return NVME_SC_QUEUE_SIZE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	status = check_create(soft, sqe, sq->ring, HR_SQE_BYTES, &memory);
 	if (status)
 		return status;
