@@ -8,15 +8,13 @@
 #define BUS_BASE (1ull << 36)
 
 /* bytes is a multiple of 8. */
-static void fill(uint8_t *data, uint64_t bytes, uint64_t seed)
+static void fill(void *data, uint64_t bytes, uint64_t seed)
 {
+	uint64_t *word = data;
 	struct fake_random random = { seed };
 
-	for (uint64_t i = 0; i < bytes; i += 8) {
-		const uint64_t word = fake_random_u64(&random);
-
-		memcpy(data + i, &word, 8);
-	}
+	for (uint64_t i = 0; i < bytes / 8; i++)
+		word[i] = fake_random_u64(&random);
 }
 
 void target_init(struct target *t, uint32_t entries, uint32_t pages, uint64_t disk_bytes,

@@ -10,7 +10,7 @@
 #include "tests/fake/target.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
-#define DISK_BYTES (3u << 20)
+#define DISK_BYTES (9u << 18)
 #define OBJECT_LBA_BYTES (64u << 10) /* where the object starts on the disk */
 #define BUFFER_PAGE 3u		     /* of the region: something lies in front of it, and behind */
 
@@ -51,7 +51,7 @@ static void unmake(void)
 	target_fini(&t);
 }
 
-TestSuite(object, .timeout = 60);
+TestSuite(object, .timeout = 120);
 
 Test(object, the_map_is_searched_by_id)
 {
@@ -162,7 +162,7 @@ Test(object, any_transfer_moves_exactly_its_bytes)
 {
 	struct fake_random random = { 11 };
 
-	for (unsigned i = 0; i < 250; i++)
+	for (unsigned i = 0; i < 120; i++)
 		round_trip(&random);
 }
 
