@@ -89,9 +89,10 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 
 	if (run->outcome == HR_RUN_DONE)
 		hr_rate_format(rate_text, sizeof rate_text, rate(run));
-	fprintf(out, "%-16s %-14s %-16s %9llu %12llu %9.3f %11s\n", p->name, p->op->name,
+	fprintf(out, "%-16s %-14s %-16s %9llu %12llu %9.3f %11s  %s\n", p->name, p->op->name,
 		outcome_name(run->outcome), (unsigned long long)run->tiles,
-		(unsigned long long)bytes_read(run), seconds(run), rate_text);
+		(unsigned long long)bytes_read(run), seconds(run), rate_text,
+		hr_gpu_path(app, p->gpu));
 	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
 		print_result(p->op, &all, out);
@@ -104,8 +105,8 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 
 void hr_report_runs(const struct hr_appliance *app, FILE *out)
 {
-	fprintf(out, "%-16s %-14s %-16s %9s %12s %9s %11s\n", "pipeline", "operator", "outcome",
-		"tiles", "bytes read", "seconds", "rate");
+	fprintf(out, "%-16s %-14s %-16s %9s %12s %9s %11s  %s\n", "pipeline", "operator", "outcome",
+		"tiles", "bytes read", "seconds", "rate", "path");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)
 			print_run(app, &app->run[i], out);

@@ -79,6 +79,9 @@ check "the next run goes on" goes_on
 check "a lost write names queue and command" \
     fails "on write nth 300: drop" "object 'out'" "lost command 0x" "(write)" "within 500 ms"
 check "the next run goes on" goes_on
+check "a completion that comes too late is a lost command" \
+    fails "on read nth 300: delay 2s" "lost command 0x" "(read)"
+check "the next run goes on" goes_on
 check "a completion with a foreign CID" fails "on read nth 300: wrong-cid 0xffff" "pipeline 'p'"
 check "the next run goes on" goes_on
 check "a controller that fails" fails "on read nth 300: cfs" "pipeline 'p'"

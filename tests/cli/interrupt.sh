@@ -92,6 +92,29 @@ quiet_terminal() {
     ! grep -q ETA "$SCRATCH/out" && says "copy"
 }
 
+# Ctrl-C in the middle of a bench: exit code 1, and its object is gone.
+bench_interrupted() {
+    local pid code=0
+    "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 5 >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &
+    pid=$!
+    sleep 1.5
+    kill -INT "$pid"
+    wait "$pid" || code=$?
+    [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
+    exits 0 store ls "soft:$image" && says in && ! grep -q headrace.bench "$SCRATCH/out"
+}
+
+in_use() {
+    local pid code
+    flock "$image" sleep 5 &
+    pid=$!
+    sleep 0.2
+    exits 3 run "$SCRATCH/x.conf" && warns "$image"
+    code=$?
+    kill "$pid"
+    return $code
+}
+
 check "an image is made" make_image
 check "Ctrl-C ends a run cleanly and says what is durable" interrupted INT
 check "the next run goes on from there" resumes
@@ -103,4 +126,6 @@ check "the copy is exact again" same_data
 check "SIGTERM does the same" eval "make_image && interrupted TERM"
 check "a terminal shows progress" on_terminal
 check "--quiet does not" quiet_terminal
+check "Ctrl-C ends a bench and removes its object" bench_interrupted
+check "an image that another process uses is refused" in_use
 done_testing
