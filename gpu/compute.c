@@ -61,7 +61,7 @@ HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot
 HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	struct hr_pipe *pipe = w->pipe;
-	struct hr_op_tile tile;
+	struct hr_op_tile tile = { 0 };
 	uint32_t out_bytes;
 
 	compute_describe(pipe, slot, &tile);
