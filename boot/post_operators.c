@@ -93,7 +93,7 @@ static const struct known known[HR_OP_COUNT] = {
 			     .rows = COUNT(matrix),
 			     .tile_rows = 3,
 			     .in = { matrix },
-			     .result = "[{\"row\":1,\"score\":6},{\"row\":2,\"score\":3}]" },
+			     .result = "[{\"row\":1,\"score\":6.0},{\"row\":2,\"score\":3.0}]" },
 };
 
 static void complain(void *to, unsigned line, const char *text)

@@ -31,15 +31,20 @@ static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint3
 	return 0;
 }
 
+bool soft_shadow_fits(const struct soft *soft)
+{
+	return 2 * (HR_SOFT_QUEUES + 1) * (4u << soft->options.dstrd) <= HR_PAGE;
+}
+
 /* Doorbell Buffer Config (5.8): two pages of the host take the I/O doorbells' place. */
 static uint16_t use_shadow(struct soft *soft, const struct hr_sqe *sqe)
 {
 	void *shadow, *event;
 
+	if (!soft_shadow_fits(soft))
+		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
 	if (!sqe->prp1 || !sqe->prp2 || (sqe->prp1 | sqe->prp2) & (HR_PAGE - 1))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	if ((2 * (HR_SOFT_QUEUES + 1)) * (4u << soft->options.dstrd) > HR_PAGE)
-		return NVME_SC_INTERNAL;
 	shadow = soft_dma(soft, sqe->prp1, HR_PAGE);
 	event = soft_dma(soft, sqe->prp2, HR_PAGE);
 	if (!shadow || !event)

@@ -264,6 +264,8 @@ void soft_vanish(struct soft *soft); /* registers read all ones */
 /* ---- commands. Return NVMe status | DNR << 14, as bits 15:1 of the CQE's status field >> 1. */
 #define SOFT_DNR 0x4000u
 #define SOFT_NO_REPLY 0xffffu /* asynchronous event request: completes later, or never */
+/* Shadow doorbells of all queues lie in one page: not with a wide stride; then OACS has no DBBUF. */
+bool soft_shadow_fits(const struct soft *soft);
 uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_io(struct soft_poller *p, const struct hr_sqe *sqe);
 uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe);

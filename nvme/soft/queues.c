@@ -66,7 +66,7 @@ static void post(struct soft *soft, uint16_t sqid, uint16_t sqhd, uint16_t cid, 
 {
 	struct soft_cq *cq = &soft->cq[soft->sq[sqid].cqid];
 	struct hr_cqe *cqe = &cq->ring[cq->tail];
-	const uint32_t dw3 = (uint32_t)(field << 1 | cq->phase) << 16 | cid;
+	const uint32_t dw3 = ((uint32_t)field << 1 | cq->phase) << 16 | cid;
 
 	cqe->dw0 = dw0;
 	cqe->dw1 = 0;
