@@ -23,11 +23,19 @@ static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint3
 	for (uint32_t i = 0; sqid == 0 && i < soft->aers; i++) {
 		if (soft->aer[i] != cid)
 			continue;
+		if (soft_cq_room(soft, 0) < 2) /* its completion, and this command's */
+			return 0;
 		soft->aer[i] = soft->aer[--soft->aers];
 		soft_post(soft, 0, cid, 0, NVME_SC_ABORT_REQ);
 		*dw0 = 0;
-		break;
+		return 0;
 	}
+	soft_quiesce(soft, 1);
+	if (soft_cq_room(soft, soft->sq[sqid].cqid) >= 2 &&
+	    soft_end_held(&soft->poller[soft->sq[sqid].cqid % soft->threads], sqid, cid,
+			  NVME_SC_ABORT_REQ))
+		*dw0 = 0;
+	soft_resume(soft, 1);
 	return 0;
 }
 
@@ -52,6 +60,7 @@ static uint16_t use_shadow(struct soft *soft, const struct hr_sqe *sqe)
 	soft_quiesce(soft, 1);
 	soft->shadow = shadow;
 	soft->event = event;
+	soft_adopt_shadow(soft);
 	soft_resume(soft, 1);
 	return 0;
 }

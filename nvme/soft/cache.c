@@ -22,11 +22,12 @@ static uint8_t *data_of(const struct soft_cache *c, uint32_t index)
 }
 
 int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,
-		    uint32_t block_bytes)
+		    uint32_t block_bytes, const uint32_t *dead)
 {
 	memset(c, 0, sizeof(*c));
 	pthread_rwlock_init(&c->lock, NULL);
 	c->media = media;
+	c->dead = dead;
 	c->block_bytes = block_bytes;
 	c->capacity = (uint32_t)(bytes / block_bytes);
 	c->enabled = c->capacity > 0;
@@ -116,12 +117,18 @@ static int destage(struct soft_cache *c)
 	return err;
 }
 
+/* The power may fail between any two blocks. */
+static bool is_dead(const struct soft_cache *c)
+{
+	return __atomic_load_n(c->dead, __ATOMIC_ACQUIRE) != 0;
+}
+
 static int destage_all(struct soft_cache *c)
 {
 	int err = 0;
 
 	while (!err && c->count)
-		err = destage(c);
+		err = is_dead(c) ? -EIO : destage(c);
 	return err;
 }
 
@@ -157,6 +164,8 @@ static int put(struct soft_cache *c, uint64_t lba, struct cursor *from)
 	uint32_t *link = link_to(c, lba);
 	uint32_t i;
 
+	if (is_dead(c))
+		return -EIO;
 	if (!*link) {
 		while (c->count == c->capacity)
 			if (destage(c) != 0)
@@ -188,11 +197,6 @@ static void drop(struct soft_cache *c, uint64_t lba, uint64_t blocks)
 		unlink_block(c, lba + b);
 }
 
-static bool is_empty(const struct soft_cache *c)
-{
-	return __atomic_load_n(&c->count, __ATOMIC_ACQUIRE) == 0;
-}
-
 /* The media's data, and over it what the cache has that is newer. */
 int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
 		    unsigned count)
@@ -200,11 +204,10 @@ int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const s
 	struct cursor to = { vec, 0 };
 	int err;
 
-	if (is_empty(c))
-		return soft_media_read(c->media, lba * c->block_bytes, vec, count);
+	/* locked even when the cache is empty: a block is never read while it is being written */
 	pthread_rwlock_rdlock(&c->lock);
 	err = soft_media_read(c->media, lba * c->block_bytes, vec, count);
-	for (uint32_t b = 0; !err && b < blocks; b++) {
+	for (uint32_t b = 0; !err && c->count && b < blocks; b++) {
 		const uint32_t found = *link_to(c, lba + b);
 
 		copy_block(&to, found ? data_of(c, found - 1) : NULL, c->block_bytes, true);
@@ -214,14 +217,17 @@ int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const s
 }
 
 static int write_through(struct soft_cache *c, uint64_t lba, uint32_t blocks,
-			 const struct iovec *vec, unsigned count, bool sync)
+			 const struct iovec *vec, unsigned count)
 {
-	const int err = soft_media_write(c->media, lba * c->block_bytes, vec, count);
+	int err = -EIO;
 
+	if (!is_dead(c))
+		err = soft_media_write(c->media, lba * c->block_bytes, vec, count);
 	if (err)
 		return err;
-	drop(c, lba, blocks);
-	return sync ? soft_media_sync(c->media) : 0;
+	if (c->capacity)
+		drop(c, lba, blocks);
+	return soft_media_sync(c->media);
 }
 
 int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
@@ -230,11 +236,9 @@ int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const 
 	struct cursor from = { vec, 0 };
 	int err = 0;
 
-	if (!c->capacity) /* no volatile cache: each completed write is durable */
-		return write_through(c, lba, blocks, vec, count, true);
 	pthread_rwlock_wrlock(&c->lock);
-	if (through || !c->enabled)
-		err = write_through(c, lba, blocks, vec, count, true);
+	if (through || !c->enabled) /* without a volatile cache each completed write is durable */
+		err = write_through(c, lba, blocks, vec, count);
 	else
 		for (uint32_t b = 0; !err && b < blocks; b++)
 			err = put(c, lba + b, &from);
@@ -242,13 +246,17 @@ int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const 
 	return err;
 }
 
-int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks)
+int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks, bool through)
 {
-	int err;
+	int err = -EIO;
 
 	pthread_rwlock_wrlock(&c->lock);
-	drop(c, lba, blocks);
-	err = soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
+	if (!is_dead(c))
+		err = soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
+	if (!err && c->capacity)
+		drop(c, lba, blocks);
+	if (!err && (through || !c->enabled))
+		err = soft_media_sync(c->media);
 	pthread_rwlock_unlock(&c->lock);
 	return err;
 }
@@ -259,6 +267,8 @@ int soft_cache_flush(struct soft_cache *c)
 
 	pthread_rwlock_wrlock(&c->lock);
 	err = destage_all(c);
+	if (!err && is_dead(c))
+		err = -EIO;
 	if (!err)
 		err = soft_media_sync(c->media);
 	pthread_rwlock_unlock(&c->lock);

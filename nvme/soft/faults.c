@@ -125,6 +125,8 @@ static void read_match(struct reader *r)
 	}
 	if (r->fault->nth == 0)
 		wrong(r, "0", "nth counts from 1");
+	if (r->fault->times == 0)
+		wrong(r, "0", "count is at least 1");
 }
 
 static void read_status(struct reader *r)
@@ -289,7 +291,9 @@ static bool touches(const struct soft_fault *fault, const struct hr_sqe *sqe, ui
 const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *sqe, bool admin)
 {
 	const uint32_t kind = kind_of(sqe, admin);
+	const struct soft_fault *fires = NULL;
 
+	/* every rule counts its matches, whichever fires */
 	for (uint32_t i = 0; i < soft->faults; i++) {
 		struct soft_fault *fault = &soft->fault[i];
 		uint64_t n;
@@ -297,8 +301,8 @@ const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *
 		if (!touches(fault, sqe, kind))
 			continue;
 		n = __atomic_add_fetch(&fault->seen, 1, __ATOMIC_RELAXED);
-		if (n >= fault->nth && n - fault->nth < fault->times)
-			return fault;
+		if (!fires && n >= fault->nth && n - fault->nth < fault->times)
+			fires = fault;
 	}
-	return NULL;
+	return fires;
 }

@@ -66,17 +66,19 @@ struct soft_cache {
 	uint32_t *bucket;  /* [buckets]: index + 1 */
 	bool *live;	   /* [capacity]: false for a dropped block that waits for its turn to go */
 	bool enabled;	   /* Set Features: volatile write cache */
+	const uint32_t *dead; /* atomic: no power, nothing may reach the media any more */
 };
 
 int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,
-		    uint32_t block_bytes);
+		    uint32_t block_bytes, const uint32_t *dead);
 void soft_cache_close(struct soft_cache *c);
 int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
 		    unsigned count);
 /* through: straight to the media, durable when this returns (FUA). */
 int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
 		     unsigned count, bool through);
-int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks);
+/* Zeroes, straight on the media; through: durable when this returns. */
+int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks, bool through);
 int soft_cache_flush(struct soft_cache *c);
 /* The power fails: what happens to the dirty blocks (enum hr_soft_cut). */
 void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed);
@@ -152,15 +154,23 @@ const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *
 
 /* ---- queues.c */
 
+/* A doorbell as last looked at. */
+struct soft_bell {
+	uint32_t reg, shadow;
+	bool shadowed; /* its shadow moved: the register is only a bell from then on */
+};
+
 struct soft_cq {
 	struct hr_cqe *ring;		      /* NULL: does not exist */
 	uint32_t entries, tail, phase, users; /* users: SQs that complete here */
 	uint32_t head;			      /* newest valid doorbell value */
+	struct soft_bell bell;
 };
 
 struct soft_sq {
 	const struct hr_sqe *ring; /* NULL: does not exist */
 	uint32_t entries, head, tail;
+	struct soft_bell bell;
 	uint16_t cqid;
 };
 
@@ -219,7 +229,7 @@ struct soft {
 	uint64_t errors; /* error log entries ever; lock: errors_lock */
 	pthread_mutex_t errors_lock;
 	struct nvme_error_log_page error[SOFT_ERROR_LOG];
-	uint64_t opened_ns, unsafe_shutdowns;
+	uint64_t opened_ns, media_errors; /* lock: errors_lock */
 
 	struct soft_fault fault[SOFT_FAULTS];
 	uint32_t faults;
@@ -252,7 +262,15 @@ uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe);
+/* End held-back completions of a queue (one CID, or all: cid < 0) with a status. Any? */
+bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field);
+/* Completions that the host has room for. */
+uint32_t soft_cq_room(struct soft *soft, uint16_t cqid);
+/* Queues whose rings lie in memory that goes away. All pollers hold still. */
+void soft_drop_queues(struct soft *soft, const struct soft_window *w);
 void soft_post(struct soft *soft, uint16_t sqid, uint16_t cid, uint32_t dw0, uint16_t field);
+/* Queues that exist go on by register until their shadow moves. */
+void soft_adopt_shadow(struct soft *soft);
 void soft_scan_doorbells(struct soft *soft);
 
 /* ---- regs.c */

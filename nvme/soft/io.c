@@ -75,9 +75,9 @@ static uint16_t io_flush(struct soft_poller *p)
 	return 0;
 }
 
-static uint16_t discard(struct soft_poller *p, uint64_t lba, uint64_t blocks)
+static uint16_t discard(struct soft_poller *p, uint64_t lba, uint64_t blocks, bool through)
 {
-	return soft_cache_discard(&p->soft->cache, lba, blocks) == 0
+	return soft_cache_discard(&p->soft->cache, lba, blocks, through) == 0
 		       ? 0
 		       : NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
 }
@@ -86,7 +86,7 @@ static uint16_t io_write_zeroes(struct soft_poller *p, const struct hr_sqe *sqe)
 {
 	if (!in_range(p->soft, slba_of(sqe), blocks_of(sqe)))
 		return NVME_SC_LBA_RANGE | SOFT_DNR;
-	return discard(p, slba_of(sqe), blocks_of(sqe));
+	return discard(p, slba_of(sqe), blocks_of(sqe), sqe->cdw12 & HR_CDW12_FUA);
 }
 
 /* All ranges are checked before the first is deallocated. */
@@ -105,7 +105,7 @@ static uint16_t io_dsm(struct soft_poller *p, const struct hr_sqe *sqe)
 		if (!in_range(p->soft, range[i].slba, range[i].nlb))
 			return NVME_SC_LBA_RANGE | SOFT_DNR;
 	for (uint32_t i = 0; !status && (sqe->cdw11 & NVME_DSMGMT_AD) && i < ranges; i++)
-		status = discard(p, range[i].slba, range[i].nlb);
+		status = discard(p, range[i].slba, range[i].nlb, false);
 	return status;
 }
 

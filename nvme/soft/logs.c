@@ -22,6 +22,8 @@ void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, 
 	entry->parm_error_location = 0xffff;
 	entry->lba = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
 	entry->nsid = sqe->nsid;
+	if ((field >> 8 & 7) == NVME_SCT_MEDIA)
+		soft->media_errors++;
 	pthread_mutex_unlock(&soft->errors_lock);
 }
 
@@ -77,6 +79,7 @@ static void read_smart(struct soft *soft, struct nvme_smart_log *log)
 	put128(log->power_on_hours, (hr_now_ns() - soft->opened_ns) / (3600 * HR_NS_PER_S));
 	pthread_mutex_lock(&soft->errors_lock);
 	put128(log->num_err_log_entries, soft->errors);
+	put128(log->media_errors, soft->media_errors);
 	pthread_mutex_unlock(&soft->errors_lock);
 }
 
@@ -135,7 +138,7 @@ void soft_events_send(struct soft *soft)
 	const uint32_t events = __atomic_load_n(&soft->events, __ATOMIC_ACQUIRE);
 	uint32_t event;
 
-	if (!events || soft->masked || !soft->aers)
+	if (!events || soft->masked || !soft->aers || !soft_cq_room(soft, 0))
 		return;
 	event = (uint32_t)__builtin_ctz(events);
 	__atomic_fetch_and(&soft->events, ~(1u << event), __ATOMIC_RELAXED);

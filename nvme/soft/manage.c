@@ -101,7 +101,19 @@ static void forget(struct soft_poller *p, uint16_t qid)
 	p->queues = kept;
 }
 
-/* Commands not fetched yet are gone without completion; the host knows by this one's. */
+static void remove_sq(struct soft *soft, uint16_t qid)
+{
+	const uint16_t cqid = soft->sq[qid].cqid;
+
+	forget(&soft->poller[cqid % soft->threads], qid);
+	soft->sq[qid] = (struct soft_sq){ 0 };
+	soft->cq[cqid].users--;
+}
+
+/*
+ * Commands not fetched yet are gone without completion; the host knows by this one's. What was
+ * fetched and is held back completes as aborted.
+ */
 uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const uint16_t qid = qid_of(sqe);
@@ -111,9 +123,33 @@ uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	cqid = soft->sq[qid].cqid;
 	soft_quiesce(soft, 1);
-	forget(&soft->poller[cqid % soft->threads], qid);
-	soft->sq[qid] = (struct soft_sq){ 0 };
-	soft->cq[cqid].users--;
+	soft_end_held(&soft->poller[cqid % soft->threads], qid, -1, NVME_SC_ABORT_QUEUE);
+	remove_sq(soft, qid);
 	soft_resume(soft, 1);
 	return 0;
+}
+
+static bool lies_in(const struct soft_window *w, const void *ring)
+{
+	const uint8_t *p = ring;
+
+	return p && p >= w->cpu && p < w->cpu + w->bytes;
+}
+
+/* Without its admin queue a controller cannot go on; I/O queues go silent. */
+void soft_drop_queues(struct soft *soft, const struct soft_window *w)
+{
+	if (lies_in(w, soft->sq[0].ring) || lies_in(w, soft->cq[0].ring)) {
+		soft->running = false;
+		soft_fail(soft);
+	}
+	for (uint16_t q = 1; q <= HR_SOFT_QUEUES; q++)
+		if (lies_in(w, soft->sq[q].ring) ||
+		    (soft->sq[q].ring && lies_in(w, soft->cq[soft->sq[q].cqid].ring)))
+			remove_sq(soft, q);
+	for (uint16_t q = 1; q <= HR_SOFT_QUEUES; q++)
+		if (lies_in(w, soft->cq[q].ring))
+			soft->cq[q] = (struct soft_cq){ 0 };
+	if (lies_in(w, soft->shadow) || lies_in(w, soft->event))
+		soft->shadow = soft->event = NULL;
 }

@@ -22,13 +22,42 @@ static uint32_t *shadow(const struct soft *soft, uint32_t *buffer, uint16_t qid,
 	return buffer + (2u * qid + cq) * step;
 }
 
-/* Value of a doorbell: the shadow's for I/O queues when there is one. */
-static uint32_t ring_value(const struct soft *soft, uint16_t qid, bool cq)
+static uint32_t shadow_value(const struct soft *soft, uint16_t qid, bool cq)
 {
-	const uint32_t *p =
-		soft->shadow && qid ? shadow(soft, soft->shadow, qid, cq) : doorbell(soft, qid, cq);
+	if (!soft->shadow || !qid)
+		return 0;
+	return __atomic_load_n(shadow(soft, soft->shadow, qid, cq), __ATOMIC_ACQUIRE);
+}
 
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+/*
+ * True when the host moved a doorbell. The register is looked at first, because the host writes it
+ * last: once the shadow moves, it alone counts.
+ */
+static bool moved(const struct soft *soft, uint16_t qid, bool cq, struct soft_bell *bell,
+		  uint32_t *value)
+{
+	const uint32_t reg = __atomic_load_n(doorbell(soft, qid, cq), __ATOMIC_ACQUIRE);
+	const uint32_t mirror = shadow_value(soft, qid, cq);
+	const bool by_reg = reg != bell->reg, by_shadow = mirror != bell->shadow;
+
+	bell->reg = reg;
+	bell->shadow = mirror;
+	bell->shadowed |= by_shadow;
+	*value = bell->shadowed ? mirror : reg;
+	return by_shadow || (by_reg && !bell->shadowed);
+}
+
+void soft_adopt_shadow(struct soft *soft)
+{
+	for (uint16_t qid = 1; qid <= HR_SOFT_QUEUES; qid++) {
+		soft->sq[qid].bell.shadow = shadow_value(soft, qid, false);
+		soft->cq[qid].bell.shadow = shadow_value(soft, qid, true);
+	}
+}
+
+static uint32_t distance(uint32_t from, uint32_t to, uint32_t entries)
+{
+	return to >= from ? to - from : to + entries - from;
 }
 
 /* We poll shadows as well, so the host never has to ring: EventIdx stays behind. */
@@ -38,26 +67,46 @@ static void tell_seen(const struct soft *soft, uint16_t qid, uint32_t tail)
 		__atomic_store_n(shadow(soft, soft->event, qid, false), tail, __ATOMIC_RELEASE);
 }
 
-/* True when the doorbell holds a value of the queue; reports one that it cannot. */
-static bool read_doorbell(struct soft *soft, uint16_t qid, bool cq, uint32_t entries,
-			  uint32_t *value)
+/* A tail outside of the queue is reported, once, and ignored. */
+static void read_tail(struct soft *soft, uint16_t sqid)
 {
-	const uint32_t v = ring_value(soft, qid, cq);
+	struct soft_sq *sq = &soft->sq[sqid];
+	uint32_t value;
 
-	if (v < entries) {
-		*value = v;
-		return true;
-	}
-	soft_event(soft, EVENT_BAD_VALUE);
-	return false;
+	if (!moved(soft, sqid, false, &sq->bell, &value))
+		return;
+	if (value < sq->entries)
+		sq->tail = value;
+	else
+		soft_event(soft, EVENT_BAD_VALUE);
+}
+
+/* So is a head beyond what was posted: the host cannot have seen that. */
+static void read_head(struct soft *soft, uint16_t cqid)
+{
+	struct soft_cq *cq = &soft->cq[cqid];
+	uint32_t value;
+
+	if (!moved(soft, cqid, true, &cq->bell, &value))
+		return;
+	if (value < cq->entries &&
+	    distance(cq->head, value, cq->entries) <= distance(cq->head, cq->tail, cq->entries))
+		cq->head = value;
+	else
+		soft_event(soft, EVENT_BAD_VALUE);
+}
+
+uint32_t soft_cq_room(struct soft *soft, uint16_t cqid)
+{
+	const struct soft_cq *cq = &soft->cq[cqid];
+
+	read_head(soft, cqid);
+	return cq->entries - 1 - distance(cq->head, cq->tail, cq->entries);
 }
 
 static bool cq_full(struct soft *soft, uint16_t cqid)
 {
-	struct soft_cq *cq = &soft->cq[cqid];
-
-	read_doorbell(soft, cqid, true, cq->entries, &cq->head);
-	return (cq->tail + 1 == cq->entries ? 0 : cq->tail + 1) == cq->head;
+	return soft_cq_room(soft, cqid) == 0;
 }
 
 /* The CQE, its phase last. The caller has made sure that there is room. */
@@ -150,6 +199,21 @@ static void release_reordered(struct soft_poller *p, uint16_t sqid)
 			p->held[i].reorder = !release(p, &p->held[i]);
 }
 
+bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; p->held_count && i < SOFT_HELD; i++) {
+		struct soft_completion *held = &p->held[i];
+
+		if (!held->used || held->sqid != sqid || (cid >= 0 && held->cid != cid))
+			continue;
+		held->field = field;
+		any |= release(p, held);
+	}
+	return any;
+}
+
 /* ---- execution */
 
 /* Faults that replace the command's execution. True: it is not executed. */
@@ -180,6 +244,8 @@ static void complete(struct soft_poller *p, const struct soft_fault *fault,
 	uint16_t sqhd = (uint16_t)soft->sq[c->sqid].head;
 	struct soft_completion later = *c;
 
+	if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE)) /* nothing leaves it any more */
+		return;
 	switch (fault ? fault->kind : FAULT_NONE) {
 	case FAULT_DROP:
 		return;
@@ -235,9 +301,10 @@ static bool poll_queue(struct soft_poller *p, uint16_t sqid)
 	struct hr_sqe sqe;
 	unsigned n = 0;
 
-	if (!read_doorbell(soft, sqid, false, sq->entries, &sq->tail))
-		return false;
-	while (n < SOFT_BATCH && soft->running && fetch(soft, sqid, &sqe)) {
+	read_tail(soft, sqid);
+	read_head(soft, sq->cqid);
+	while (n < SOFT_BATCH && soft->running && p->held_count < SOFT_HELD &&
+	       fetch(soft, sqid, &sqe)) {
 		execute(p, sqid, &sqe);
 		n++;
 		if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))

@@ -51,8 +51,12 @@ void soft_fail(struct soft *soft)
 
 void soft_vanish(struct soft *soft)
 {
-	for (size_t i = 0; i < soft->bar_bytes; i += 4)
-		put32(soft, (uint32_t)i, UINT32_MAX);
+	const size_t bytes = soft->vanished ? SOFT_DOORBELLS : soft->bar_bytes;
+
+	/* again and again, because the host's writes leave their values */
+	for (uint32_t i = 0; i < bytes; i += 4)
+		if (get32(soft, i) != UINT32_MAX)
+			put32(soft, i, UINT32_MAX);
 	soft->vanished = true;
 }
 
@@ -140,7 +144,7 @@ bool soft_regs_poll(struct soft *soft)
 	const uint32_t cc = get32(soft, NVME_REG_CC);
 
 	restore(soft);
-	if (__atomic_load_n(&soft->failing, __ATOMIC_ACQUIRE) && soft->running) {
+	if (__atomic_load_n(&soft->failing, __ATOMIC_ACQUIRE) && !NVME_CSTS_CFS(soft->csts)) {
 		soft_quiesce(soft, 1);
 		soft->running = false;
 		soft_resume(soft, 1);

@@ -41,7 +41,7 @@ bool soft_poll(struct soft_poller *p)
 	bool any = false;
 
 	if (is_dead(soft)) {
-		if (p->index == 0 && !soft->vanished)
+		if (p->index == 0)
 			soft_vanish(soft);
 		return false;
 	}
@@ -118,8 +118,10 @@ static void soft_unmap(struct hr_transport *t, const struct hr_region *region)
 
 	soft_quiesce(soft, 0);
 	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++)
-		if (soft->window[i].live && soft->window[i].bus == region->bus.addr)
+		if (soft->window[i].live && soft->window[i].bus == region->bus.addr) {
+			soft_drop_queues(soft, &soft->window[i]);
 			__atomic_store_n(&soft->window[i].live, 0, __ATOMIC_RELEASE);
+		}
 	soft_resume(soft, 0);
 }
 
@@ -222,7 +224,7 @@ int soft_new(struct soft **out, const struct hr_soft_options *options, char *mes
 	}
 	set_shape(soft);
 	err = soft_cache_open(&soft->cache, &soft->media, options->cache_bytes,
-			      options->block_bytes);
+			      options->block_bytes, &soft->dead);
 	if (!err)
 		err = take_bar(soft);
 	if (!err)
@@ -284,11 +286,11 @@ void hr_soft_power_cut(struct hr_transport *t, enum hr_soft_cut policy, uint64_t
 {
 	struct soft *soft = t->impl;
 
+	/* first of all: who is writing blocks stops before the next one */
+	if (__atomic_exchange_n(&soft->dead, 1, __ATOMIC_ACQ_REL))
+		return;
 	soft_quiesce(soft, 0);
-	if (!is_dead(soft)) {
-		__atomic_store_n(&soft->dead, 1, __ATOMIC_RELEASE);
-		soft_cache_cut(&soft->cache, policy, seed);
-		soft_vanish(soft);
-	}
+	soft_cache_cut(&soft->cache, policy, seed);
+	soft_vanish(soft);
 	soft_resume(soft, 0);
 }

@@ -12,9 +12,16 @@
 #define COMMAND_MS 5000u
 #define STEP_NS 20000u
 
+static const char *chosen;
+
+void conform_use(const char *device)
+{
+	chosen = device;
+}
+
 void conform_reach(struct conform *c)
 {
-	const char *device = getenv("HEADRACE_CONFORM_DEVICE");
+	const char *device = chosen ? chosen : getenv("HEADRACE_CONFORM_DEVICE");
 	char message[HR_LOG_LINE_MAX] = "";
 
 	memset(c, 0, sizeof(*c));

@@ -56,6 +56,8 @@ struct conform {
 	uint64_t max_bytes; /* of one command, as MDTS says; at most what the memory here holds */
 };
 
+/* From now on reach this device instead, whatever the environment says. */
+void conform_use(const char *device);
 /* Reach the controller and leave it disabled: registers only. Ends the test when it cannot. */
 void conform_reach(struct conform *c);
 /* conform_reach(), enable with admin queues of CONFORM_ENTRIES, identify controller, namespace 1. */

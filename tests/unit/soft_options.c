@@ -1,0 +1,202 @@
+/* Device strings and images of the software controller, and I/O address space of regions. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+#include "config/limits.h"
+#include "nvme/soft/soft.h"
+
+static char path[64], message[HR_LOG_LINE_MAX];
+
+static void name_image(void)
+{
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/headrace-options-XXXXXX");
+	fd = mkstemp(path);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	unlink(path);
+}
+
+static void remove_image(void)
+{
+	unlink(path);
+}
+
+TestSuite(soft_options, .init = name_image, .fini = remove_image, .timeout = 20);
+
+Test(soft_options, defaults_are_the_documented_ones)
+{
+	struct hr_soft_options o;
+
+	cr_assert_eq(hr_soft_parse("ssd.img", &o, message), 0, "%s", message);
+	cr_expect_str_eq(o.path, "ssd.img");
+	cr_expect_eq(o.bytes, 0);
+	cr_expect_eq(o.block_bytes, 4096);
+	cr_expect_eq(o.mdts, 8);
+	cr_expect_eq(o.dstrd, 0);
+	cr_expect_eq(o.cache_bytes, 16u << 20);
+	cr_expect_eq(o.threads, 1);
+	cr_expect_str_eq(o.faults, "");
+}
+
+Test(soft_options, every_option_is_read)
+{
+	struct hr_soft_options o;
+
+	cr_assert_eq(hr_soft_parse("memory,size=3G,lba=512,mdts=2,dstrd=1,cache=0,threads=4,"
+				   "faults=a=b",
+				   &o, message),
+		     0, "%s", message);
+	cr_expect_str_eq(o.path, "");
+	cr_expect_eq(o.bytes, 3ull << 30);
+	cr_expect_eq(o.block_bytes, 512);
+	cr_expect_eq(o.mdts, 2);
+	cr_expect_eq(o.dstrd, 1);
+	cr_expect_eq(o.cache_bytes, 0);
+	cr_expect_eq(o.threads, 4);
+	cr_expect_str_eq(o.faults, "a=b");
+}
+
+Test(soft_options, mistakes_are_refused_with_their_text)
+{
+	static const struct {
+		const char *text, *named;
+	} row[] = {
+		{ "", "path" },
+		{ "memory", "size" },
+		{ "x,size", "size" },
+		{ "x,", "" },
+		{ "x,size=", "size" },
+		{ "x,size=0", "size" },
+		{ "x,size=-1", "size" },
+		{ "x,size=4097", "4097" },
+		{ "x,size=1Q", "1Q" },
+		{ "x,size=99999999999999999999", "999" },
+		{ "x,size=17179869184G", "size" },
+		{ "x,lba=1024", "lba" },
+		{ "x,mdts=99", "mdts" },
+		{ "x,threads=0", "threads" },
+		{ "x,threads=65", "threads" },
+		{ "x,cache=100", "cache" },
+		{ "x,colour=red", "colour" },
+		{ "x,faults=", "faults" },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct hr_soft_options o;
+
+		message[0] = '\0';
+		cr_expect_eq(hr_soft_parse(row[i].text, &o, message), -EINVAL, "'%s'", row[i].text);
+		cr_expect(strstr(message, row[i].named), "'%s': %s", row[i].text, message);
+	}
+}
+
+Test(soft_options, a_text_beyond_the_limit_is_refused)
+{
+	struct hr_soft_options o;
+	char text[2 * HR_DEVICE_MAX];
+
+	memset(text, 'a', sizeof(text));
+	text[HR_DEVICE_MAX] = '\0';
+	cr_expect_eq(hr_soft_parse(text, &o, message), -EINVAL);
+	text[HR_DEVICE_MAX - 1] = '\0';
+	cr_expect_eq(hr_soft_parse(text, &o, message), 0);
+}
+
+Test(soft_options, transports_are_told_apart)
+{
+	static const struct {
+		const char *device;
+		int check, open;
+	} row[] = {
+		{ "soft:memory,size=1M", 0, 0 },
+		{ "soft:memory", -EINVAL, -EINVAL },
+		{ "pci:0000:41:00.0", 0, -ENOTSUP },
+		{ "vfio:0000:41:00.7", 0, -ENOTSUP },
+		{ "pci:0000:41:00.8", -EINVAL, -EINVAL },
+		{ "pci:nonsense", -EINVAL, -EINVAL },
+		{ "pci:0000:41:00.0x", -EINVAL, -EINVAL },
+		{ "kernel:/dev/nvme0n1", -EINVAL, -EINVAL },
+		{ "", -EINVAL, -EINVAL },
+		{ "soft:/nonexistent/image", 0, -ENOENT },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct hr_transport t;
+		int err;
+
+		cr_expect_eq(hr_transport_check(row[i].device, message), row[i].check, "%s",
+			     row[i].device);
+		err = hr_transport_open(&t, row[i].device, message);
+		cr_expect_eq(err, row[i].open, "%s: %d", row[i].device, err);
+		if (!err)
+			t.ops->close(&t);
+	}
+}
+
+static int open_with(const char *options, struct hr_transport *t)
+{
+	char device[HR_DEVICE_MAX];
+
+	snprintf(device, sizeof(device), "soft:%s%s", path, options);
+	return hr_transport_open(t, device, message);
+}
+
+Test(soft_options, an_image_is_made_once_and_keeps_its_size)
+{
+	struct hr_transport t, second;
+	struct stat st;
+
+	cr_expect_eq(open_with("", &t), -ENOENT);
+	cr_assert_eq(open_with(",size=1M", &t), 0, "%s", message);
+	cr_expect_eq(open_with("", &second), -EBUSY, "two controllers of one image");
+	t.ops->close(&t);
+	cr_expect_eq(open_with(",size=2M", &t), -EINVAL);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_size, 1 << 20, "a wrong size= must not change the image");
+	cr_assert_eq(open_with("", &t), 0, "%s", message);
+	t.ops->close(&t);
+}
+
+Test(soft_options, what_is_no_image_is_refused)
+{
+	struct hr_transport t;
+	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+	cr_assert_eq(ftruncate(fd, 4097), 0);
+	cr_expect_eq(open_with("", &t), -EINVAL);
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_expect_eq(open_with("", &t), -EINVAL);
+	close(fd);
+	unlink(path);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	cr_expect_lt(open_with("", &t), 0);
+	cr_expect_lt(open_with(",size=1M", &t), 0);
+	rmdir(path);
+}
+
+Test(soft_options, regions_get_addresses_of_their_own)
+{
+	static uint8_t memory[2 * HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	struct hr_region a, b;
+
+	cr_expect_eq(hr_region_init_host(&a, "a", memory + 1, HR_PAGE), -EINVAL);
+	cr_expect_eq(hr_region_init_host(&a, "a", memory, HR_PAGE - 1), -EINVAL);
+	cr_expect_eq(hr_region_init_host(&a, "a", memory, 0), -EINVAL);
+	cr_expect_eq(hr_region_init_host(&a, "a", memory, 1ull << 39), -ENOSPC);
+	cr_assert_eq(hr_region_init_host(&a, "a", memory, 2 * HR_PAGE), 0);
+	cr_assert_eq(hr_region_init_host(&b, "b", memory, 2 * HR_PAGE), 0);
+	cr_expect_geq(a.bus.addr, 64ull << 30);
+	cr_expect_eq(a.bus.addr % (2u << 20), 0);
+	cr_expect_geq(b.bus.addr, a.bus.addr + a.bytes);
+	cr_expect_neq(a.bus.addr, (uintptr_t)memory);
+	cr_expect_eq(hr_region_bus(&a, HR_PAGE + 8).addr, a.bus.addr + HR_PAGE + 8);
+}
