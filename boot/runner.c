@@ -178,12 +178,37 @@ const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 	return &run->config->source[failure->source < run->config->sources ? failure->source : 0];
 }
 
+/* The queue pair that the failing block owned, or NULL. */
+static const struct hr_qp *failed_queue(const struct hr_run *run)
+{
+	const struct hr_pipe *pipe = run->pipe;
+	const uint16_t qid = run->failure.qid;
+	const uint32_t ssd = hr_failure_object(run, &run->failure)->ssd;
+	const uint32_t reads = pipe->blocks[HR_ROLE_PREFETCH] * run->ssds;
+
+	for (uint32_t i = 0; run->failure.role == HR_ROLE_PREFETCH && i < reads; i++)
+		if (pipe->read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
+			return &pipe->read_qp[i];
+	for (uint32_t i = 0; i < pipe->blocks[HR_ROLE_WRITEBACK]; i++)
+		if (pipe->write_qp[i].id == qid)
+			return &pipe->write_qp[i];
+	return NULL;
+}
+
+/* What ended the pipeline: an error's name, or what a controller that broke the rules has written. */
+static const char *cause(const struct hr_run *run, char *text, unsigned bytes)
+{
+	const struct hr_qp *qp = run->failure.error == -EPROTO ? failed_queue(run) : NULL;
+
+	return qp ? hr_qp_offence(qp, text, bytes) : hr_error_name(run->failure.error, text, bytes);
+}
+
 static void log_failure(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_failure *f = &run->failure;
 	const struct hr_config_object *object = hr_failure_object(run, f);
 	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
-	char name[96];
+	char text[96];
 
 	if (f->error == -ETIMEDOUT)
 		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u lost "
@@ -198,8 +223,7 @@ static void log_failure(const struct hr_appliance *app, const struct hr_run *run
 			 "0x%04x (%s): %s",
 			 run->config->name, object->object, (unsigned long long)f->tile,
 			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
-			 hr_opcode_name(f->opcode, false),
-			 hr_error_name(f->error, name, sizeof name));
+			 hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
 }
 
 static void log_durable(const struct hr_run *run, const char *what)
