@@ -1,0 +1,291 @@
+#include "tests/fake/rig.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "boot/plan.h"
+
+#define PLACE_BYTES (24u << 20)
+#define PATIENCE_NS (60 * HR_NS_PER_S)
+#define POLL_NS 200000u
+
+void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entries,
+	    uint64_t timeout_ns)
+{
+	char message[HR_LOG_LINE_MAX] = "", device[HR_DEVICE_MAX];
+
+	memset(rig, 0, sizeof *rig);
+	rig->ssds = ssds;
+	cr_assert_eq(hr_backend_open(&rig->backend, "host:2", RIG_BLOCKS_MAX, message), 0, "%s",
+		     message);
+	for (int place = 0; place < HR_PLACES; place++)
+		cr_assert_eq(rig->backend.ops->alloc(&rig->backend, (enum hr_place)place,
+						     PLACE_BYTES, &rig->region[place]),
+			     0);
+	snprintf(device, sizeof device, "soft:memory,size=%u%s%s", RIG_DISK_BYTES,
+		 *options ? "," : "", options);
+	for (uint32_t d = 0; d < ssds; d++) {
+		struct hr_ssd *ssd = &rig->ssd[d];
+
+		cr_assert_eq(hr_ssd_up(ssd, device, 1, entries, timeout_ns), 0);
+		cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &rig->region[HR_PLACE_HOST]),
+			     0);
+		rig->lba_shift = ssd->ns.lba_shift;
+	}
+}
+
+void rig_down(struct rig *rig)
+{
+	for (uint32_t d = 0; d < rig->ssds; d++) {
+		struct hr_ssd *ssd = &rig->ssd[d];
+
+		ssd->transport.ops->unmap(&ssd->transport, &rig->region[HR_PLACE_HOST]);
+		hr_ssd_down(ssd);
+	}
+	for (int place = 0; place < HR_PLACES; place++)
+		rig->backend.ops->free(&rig->backend, &rig->region[place]);
+	rig->backend.ops->close(&rig->backend);
+}
+
+/* Memory of a place for the current run; offset within it in *offset. */
+static void *take(struct rig *rig, enum hr_place place, size_t bytes, size_t *offset)
+{
+	const size_t at = rig->used[place];
+
+	rig->used[place] = at + ((bytes + HR_PAGE - 1) & ~(size_t)(HR_PAGE - 1));
+	cr_assert_leq(rig->used[place], rig->region[place].bytes);
+	if (offset)
+		*offset = at;
+	return memset((uint8_t *)rig->region[place].cpu + at, 0, bytes);
+}
+
+static uint64_t whole_blocks(const struct rig *rig, uint64_t bytes)
+{
+	const uint64_t mask = ((uint64_t)1 << rig->lba_shift) - 1;
+
+	return (bytes + mask) & ~mask;
+}
+
+static void put_source(struct rig *rig, uint32_t s, const struct rig_work *work)
+{
+	struct hr_blk *blk = &rig->ssd[s % rig->ssds].disk.blk;
+	const uint64_t bytes = whole_blocks(rig, work->bytes[s]);
+	uint8_t *data = malloc(bytes + 1);
+
+	cr_assert_not_null(data);
+	cr_assert_leq(bytes, RIG_OBJECT);
+	memset(data, 0x3c, bytes + 1);
+	memcpy(data, work->in[s], work->bytes[s]);
+	if (bytes)
+		cr_assert_eq(blk->ops->write(blk, (uint64_t)s * RIG_OBJECT, data, bytes, false), 0);
+	free(data);
+}
+
+static void poison_sink(struct rig *rig)
+{
+	struct hr_blk *blk = &rig->ssd[0].disk.blk;
+	uint8_t *data = malloc(RIG_OBJECT);
+
+	cr_assert_not_null(data);
+	memset(data, RIG_POISON, RIG_OBJECT);
+	cr_assert_eq(blk->ops->write(blk, RIG_SINK_AT, data, RIG_OBJECT, false), 0);
+	free(data);
+}
+
+static void wire_extent(const struct rig *rig, struct hr_extent *extent, uint32_t d, uint64_t id,
+			uint64_t at, uint64_t bytes)
+{
+	const struct hr_ssd *ssd = &rig->ssd[d];
+
+	extent->id = id;
+	extent->lba = at >> rig->lba_shift;
+	extent->bytes = bytes;
+	extent->capacity = whole_blocks(rig, bytes);
+	extent->nsid = ssd->ns.nsid;
+	extent->lba_shift = rig->lba_shift;
+	extent->ssd = d;
+	extent->chunk_bytes = ssd->chunk_bytes;
+}
+
+static void wire_buffer(struct rig *rig, struct hr_buffer *buffer, uint32_t tile_bytes)
+{
+	const uint32_t bytes = hr_plan_tile_bytes(tile_bytes), chunk = rig->ssd[0].chunk_bytes;
+	const struct hr_region *region = &rig->region[HR_PLACE_HOST];
+	size_t offset, prps;
+	struct hr_prp *entry =
+		take(rig, HR_PLACE_CONTROL, hr_chunk_count(bytes, chunk) * sizeof *entry, NULL);
+
+	memset(take(rig, HR_PLACE_HOST, bytes, &offset), 0x77, bytes);
+	take(rig, HR_PLACE_HOST, hr_buffer_prp_bytes(bytes, chunk), &prps);
+	hr_buffer_init(buffer, region, offset, bytes, chunk, region, prps, entry);
+}
+
+static void wire_slots(struct rig *rig, const struct rig_work *work)
+{
+	struct hr_pipe *pipe = rig->pipe;
+
+	pipe->slot = take(rig, HR_PLACE_CONTROL, work->slots * sizeof *pipe->slot, NULL);
+	for (uint32_t i = 0; i < work->slots; i++) {
+		const uint64_t skip =
+			(i + work->slots - work->first_tile % work->slots) % work->slots;
+		struct hr_slot *slot = &pipe->slot[i];
+
+		slot->next_read = slot->next_written = work->first_tile + skip;
+		for (uint32_t s = 0; s < work->sources; s++)
+			wire_buffer(rig, &slot->in[s], work->tile_bytes[s]);
+		if (pipe->has_sink)
+			wire_buffer(rig, &slot->out, pipe->sink_tile_bytes);
+	}
+}
+
+static void wire_work(struct rig *rig, const struct rig_work *work)
+{
+	const struct hr_op_desc *desc = hr_op_get(work->op);
+	struct hr_pipe *pipe = rig->pipe;
+
+	pipe->op = work->op;
+	pipe->tiles = (work->bytes[0] + work->tile_bytes[0] - 1) / work->tile_bytes[0];
+	pipe->first_tile = work->first_tile;
+	pipe->slots = work->slots;
+	pipe->sources = work->sources;
+	for (uint32_t s = 0; s < work->sources; s++) {
+		wire_extent(rig, &pipe->source[s].extent, s % rig->ssds, RIG_OBJECT_ID(s),
+			    (uint64_t)s * RIG_OBJECT, work->bytes[s]);
+		pipe->source[s].tile_bytes = work->tile_bytes[s];
+		pipe->source[s].queue = s % rig->ssds;
+	}
+	pipe->read_queues = work->sources < rig->ssds ? work->sources : rig->ssds;
+	pipe->has_sink = desc->output == HR_OUT_DATA;
+	if (pipe->has_sink) {
+		rig->sink_bytes = work->bytes[0] / desc->out_den * desc->out_num;
+		pipe->sink_tile_bytes = work->tile_bytes[0] / desc->out_den * desc->out_num;
+		wire_extent(rig, &pipe->sink, 0, RIG_SINK_ID, RIG_SINK_AT, rig->sink_bytes);
+		pipe->flush_at_end = rig->ssd[0].ctrl.volatile_cache;
+	}
+	for (int role = 0; role < HR_ROLES; role++) {
+		pipe->blocks[role] = work->blocks[role];
+		pipe->workers[role] = 1;
+	}
+	if (!pipe->has_sink)
+		pipe->blocks[HR_ROLE_WRITEBACK] = 0;
+}
+
+static void wire_memory(struct rig *rig, const struct rig_work *work)
+{
+	const struct hr_op_desc *desc = hr_op_get(work->op);
+	struct hr_pipe *pipe = rig->pipe;
+
+	pipe->state_bytes = desc->state_bytes(work->args);
+	pipe->record_bytes = desc->tile_record_bytes;
+	pipe->op_args = take(rig, HR_PLACE_CONTROL, work->args_bytes, NULL);
+	if (work->args_bytes)
+		memcpy(pipe->op_args, work->args, work->args_bytes);
+	pipe->op_states = take(rig, HR_PLACE_GPU,
+			       (size_t)pipe->state_bytes * pipe->blocks[HR_ROLE_COMPUTE], NULL);
+	pipe->op_records = take(rig, HR_PLACE_CONTROL, pipe->record_bytes * pipe->tiles, NULL);
+	pipe->op_result = take(rig, HR_PLACE_CONTROL, HR_OP_RESULT_MAX, NULL);
+	pipe->status =
+		take(rig, HR_PLACE_CONTROL, hr_pipe_blocks(pipe) * sizeof *pipe->status, NULL);
+}
+
+static struct hr_qp *create_qps(struct rig *rig, uint32_t workers, uint32_t queues)
+{
+	struct hr_qp *qp = take(rig, HR_PLACE_CONTROL, (workers * queues + 1) * sizeof *qp, NULL);
+
+	for (uint32_t i = 0; i < workers * queues; i++) {
+		struct hr_ssd *ssd = &rig->ssd[i % queues];
+		size_t rings;
+		void *table =
+			take(rig, HR_PLACE_CONTROL, hr_plan_table_bytes(ssd->queue_entries), NULL);
+
+		take(rig, HR_PLACE_HOST, hr_plan_ring_bytes(ssd->queue_entries), &rings);
+		cr_assert_eq(
+			hr_ssd_create_qp(ssd, &qp[i], &rig->region[HR_PLACE_HOST], rings, table),
+			0);
+	}
+	return qp;
+}
+
+void rig_start(struct rig *rig, const struct rig_work *work)
+{
+	struct hr_pipe *pipe;
+
+	memset(rig->used, 0, sizeof rig->used);
+	rig->pipe = pipe = take(rig, HR_PLACE_CONTROL, sizeof *pipe, NULL);
+	for (uint32_t s = 0; s < work->sources; s++)
+		put_source(rig, s, work);
+	if (!work->keep_sink)
+		poison_sink(rig);
+	wire_work(rig, work);
+	wire_memory(rig, work);
+	wire_slots(rig, work);
+	pipe->read_qp = create_qps(rig, pipe->blocks[HR_ROLE_PREFETCH], pipe->read_queues);
+	pipe->write_qp = create_qps(rig, pipe->blocks[HR_ROLE_WRITEBACK], 1);
+	cr_assert_eq(
+		rig->backend.ops->launch(&rig->backend, HR_KERNEL_PIPE, pipe, hr_pipe_blocks(pipe)),
+		0);
+}
+
+/* A lost command or a broken queue: the controller is disabled, not asked to delete queues. */
+static void mark_failed(struct rig *rig)
+{
+	const struct hr_pipe *pipe = rig->pipe;
+	const uint32_t reads = pipe->blocks[HR_ROLE_PREFETCH] * pipe->read_queues;
+
+	for (uint32_t i = 0; i < reads; i++)
+		if (pipe->read_qp[i].broken || pipe->read_qp[i].stats.lost)
+			rig->ssd[i % pipe->read_queues].failed = true;
+	for (uint32_t i = 0; i < pipe->blocks[HR_ROLE_WRITEBACK]; i++)
+		if (pipe->write_qp[i].broken || pipe->write_qp[i].stats.lost)
+			rig->ssd[0].failed = true;
+}
+
+void rig_wait(struct rig *rig)
+{
+	const uint64_t end = hr_now_ns() + PATIENCE_NS;
+	int ended;
+
+	while ((ended = rig->backend.ops->poll(&rig->backend)) == 0 && hr_now_ns() < end)
+		hr_wait_ns(POLL_NS);
+	cr_assert_eq(ended, 1, "the pipeline does not end");
+	for (uint32_t i = 0; i < hr_pipe_blocks(rig->pipe); i++)
+		cr_assert_eq(hr_load_acquire_u32(&rig->pipe->status[i].done), 1);
+	mark_failed(rig);
+	for (uint32_t d = 0; d < rig->ssds; d++)
+		cr_assert_eq(hr_ssd_delete_qps(&rig->ssd[d]), 0);
+}
+
+const struct hr_failure *rig_failure(const struct rig *rig)
+{
+	for (uint32_t i = 0; i < hr_pipe_blocks(rig->pipe); i++)
+		if (hr_load_acquire_u32(&rig->pipe->status[i].failed))
+			return &rig->pipe->status[i].failure;
+	return NULL;
+}
+
+uint64_t rig_tiles(const struct rig *rig, enum hr_role role)
+{
+	const struct hr_pipe *pipe = rig->pipe;
+	uint32_t first = 0;
+	uint64_t sum = 0;
+
+	for (int r = 0; r < (int)role; r++)
+		first += pipe->blocks[r];
+	for (uint32_t i = 0; i < pipe->blocks[role]; i++)
+		sum += hr_load_acquire_u64(&pipe->status[first + i].tiles);
+	return sum;
+}
+
+uint8_t *rig_read_sink(struct rig *rig, uint64_t bytes)
+{
+	struct hr_blk *blk = &rig->ssd[0].disk.blk;
+	uint8_t *data = malloc(bytes + 1);
+
+	cr_assert_not_null(data);
+	cr_assert_eq(blk->ops->read(blk, RIG_SINK_AT, data, bytes), 0);
+	return data;
+}
