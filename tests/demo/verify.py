@@ -39,18 +39,24 @@ def load(path, typecode):
     return values
 
 
+def output(command, text=None):
+    """What a program printed."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def q6(directory):
     """Revenue in units of 1/10000 (cents times hundredths), and the rows that qualify."""
     script = Q6.format(csv=f"{directory}/lineitem.csv")
-    done = subprocess.run(["sqlite3", ":memory:"], input=script, capture_output=True, text=True, check=True)
-    revenue, rows = done.stdout.strip().split(",")
+    revenue, rows = output(["sqlite3", ":memory:"], script).split(",")
     return int(revenue), int(rows)
 
 
 def nearest(directory, config):
     """(row, score) of the best rows, best first; of equal scores the lower row."""
     with open(config, encoding="utf-8") as file:
-        query = [float(number) for number in re.search(r"query\s*=\s*\[([^]]*)\]", file.read())[1].split(",")]
+        numbers = re.search(r"query\s*=\s*\[([^]]*)\]", file.read())[1]
+    query = [float(number) for number in numbers.split(",")]
     matrix = load(f"{directory}/embeddings.f32", "f")
     scores = []
     for start in range(0, len(matrix), DIMENSIONS):
@@ -78,17 +84,17 @@ def f32(number):
 
 
 def crc32c(path):
-    done = subprocess.run(["rhash", "--crc32c", "--printf=%{crc32c}", path], capture_output=True, text=True, check=True)
-    return done.stdout.strip().lower()
+    return output(["rhash", "--crc32c", "--printf=%{crc32c}", path]).lower()
 
 
 def results(directory, config, run):
-    """For each pipeline: what headrace says, and what the other program says, as comparable text."""
+    """For each pipeline: its name, what headrace says, and what the other program says."""
     said = {pipeline["name"]: pipeline.get("result", {}) for pipeline in run["pipelines"]}
     with open(f"{directory}/weights.bf16", "rb") as file:
         converted = file.read()
     expected = bf16(directory)
-    differ = sum(map(operator.ne, memoryview(converted).cast("H"), memoryview(expected).cast("H")))
+    pairs = zip(memoryview(converted).cast("H"), memoryview(expected).cast("H"))
+    differ = sum(ours != theirs for ours, theirs in pairs)
     best = [(one["row"], f32(one["score"])) for one in said["nearest"]["best"]]
     return [
         (
@@ -119,7 +125,8 @@ def main():
         same = ours == theirs
         good = good and same
         answer = "yes" if same else "NO"
-        print(f"{name:<10} {brief(ours):<34} {brief(theirs):<34} {answer:<4} {rates[name]:>5.2f} GB/s")
+        answers = f"{brief(ours):<34} {brief(theirs):<34} {answer:<4}"
+        print(f"{name:<10} {answers} {rates[name]:>5.2f} GB/s")
     sys.exit(0 if good else 1)
 
 
