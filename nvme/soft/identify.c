@@ -16,14 +16,41 @@ static void put_text(char *field, size_t bytes, const char *text)
 	memcpy(field, text, n);
 }
 
-/* The same image has the same serial number each time. */
-static void put_serial(const struct soft *soft, char *field, size_t bytes)
+/* FNV-1a: the same image has the same identifiers each time. */
+static uint64_t path_hash(const struct soft *soft, uint64_t hash)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
-	char text[24];
-
 	for (const char *c = soft->options.path; *c; c++)
 		hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
+	return hash;
+}
+
+static void make_uuid(const struct soft *soft, uint8_t uuid[16])
+{
+	const uint64_t half[2] = { path_hash(soft, 0xcbf29ce484222325ull),
+				   path_hash(soft, 0x84222325cbf29ce4ull) };
+
+	memcpy(uuid, half, sizeof(half));
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: our own */
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+/* Base 4.5: an NQN made of a UUID. */
+static void put_nqn(const struct soft *soft, char *field, size_t bytes)
+{
+	size_t n = (size_t)snprintf(field, bytes, "nqn.2014-08.org.nvmexpress:uuid:");
+	uint8_t uuid[16];
+
+	make_uuid(soft, uuid);
+	for (unsigned i = 0; i < sizeof(uuid); i++)
+		n += (size_t)snprintf(field + n, bytes - n, "%s%02x",
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+static void put_serial(const struct soft *soft, char *field, size_t bytes)
+{
+	const uint64_t hash = path_hash(soft, 0xcbf29ce484222325ull);
+	char text[24];
+
 	snprintf(text, sizeof(text), SOFT_SERIAL, (unsigned long long)hash);
 	put_text(field, bytes, text);
 }
@@ -36,6 +63,7 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	put_serial(soft, id.sn, sizeof(id.sn));
 	put_text(id.mn, sizeof(id.mn), MODEL);
 	put_text(id.fr, sizeof(id.fr), FIRMWARE);
+	/* VID and SSVID stay 0: there is no PCI function to have them */
 	id.mdts = (uint8_t)soft->options.mdts;
 	id.ver = soft->vs;
 	id.rtd3e = 5000000; /* us: a shutdown flushes the cache */
@@ -53,7 +81,7 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.nn = 1;
 	id.oncs = NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_DSM;
 	id.vwc = soft->cache.capacity ? NVME_CTRL_VWC_PRESENT | 3 << 1 : 0;
-	snprintf(id.subnqn, sizeof(id.subnqn), "nqn.2014-08.org.nvmexpress:uuid:headrace-soft");
+	put_nqn(soft, id.subnqn, sizeof(id.subnqn));
 	return soft_copy_out(soft, sqe, &id, sizeof(id));
 }
 
@@ -83,20 +111,16 @@ static uint16_t identify_list(struct soft *soft, const struct hr_sqe *sqe)
 	return soft_copy_out(soft, sqe, list, sizeof(list));
 }
 
-/* Namespace identification descriptors: one UUID (type 3), made from the serial number. */
+/* Namespace identification descriptors: one UUID (type 3), made from the path. */
 static uint16_t identify_descriptors(struct soft *soft, const struct hr_sqe *sqe)
 {
 	uint8_t page[HR_PAGE] = { 0 };
-	char serial[20];
 
 	if (sqe->nsid != 1)
 		return NVME_SC_INVALID_NS | SOFT_DNR;
-	put_serial(soft, serial, sizeof(serial));
 	page[0] = NVME_NIDT_UUID;
 	page[1] = 16;
-	memcpy(page + 4, serial + 4, 16);
-	page[4 + 6] = (uint8_t)((page[4 + 6] & 0x0f) | 0x80); /* version 8: our own */
-	page[4 + 8] = (uint8_t)((page[4 + 8] & 0x3f) | 0x80);
+	make_uuid(soft, page + 4);
 	return soft_copy_out(soft, sqe, page, sizeof(page));
 }
 

@@ -224,6 +224,7 @@ struct soft {
 	uint16_t granted;      /* I/O queue pairs */
 	uint16_t aer[SOFT_AERL + 1];
 	uint32_t aers;
+	uint32_t rounds; /* of poller 0 */
 	uint32_t events; /* bit per enum soft_event: waiting; atomic */
 	bool masked;	 /* an error event was sent and the error log not read since */
 	uint64_t errors; /* error log entries ever; lock: errors_lock */

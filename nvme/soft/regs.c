@@ -38,7 +38,8 @@ void soft_regs_reset(struct soft *soft)
 		    (uint64_t)1 << NVME_CAP_CQR_SHIFT | (uint64_t)CAP_TO << NVME_CAP_TO_SHIFT |
 		    (uint64_t)soft->options.dstrd << NVME_CAP_DSTRD_SHIFT |
 		    (uint64_t)NVME_CAP_CSS_NVM << NVME_CAP_CSS_SHIFT;
-	soft->vs = 2u << NVME_VS_MJR_SHIFT;
+	/* 1.4: what 2.0 made mandatory beyond it (CRTO, effects logs) has no use here */
+	soft->vs = 1u << NVME_VS_MJR_SHIFT | 4u << NVME_VS_MNR_SHIFT;
 	put64(soft, NVME_REG_CAP, soft->cap);
 	put32(soft, NVME_REG_VS, soft->vs);
 	set_csts(soft, 0);

@@ -11,8 +11,7 @@
 #include "boot/log.h"
 #include "nvme/soft/internal.h"
 
-#define SCAN_ROUNDS \
-	256u /* idle rounds between two looks at doorbells of queues that are not there */
+#define SCAN_ROUNDS 256u /* between two looks at doorbells of queues that are not there */
 
 void soft_quiesce(struct soft *soft, uint32_t first)
 {
@@ -51,17 +50,11 @@ bool soft_poll(struct soft_poller *p)
 		return any;
 	if (p->index == 0) {
 		any |= soft_admin_poll(p);
+		if (++soft->rounds % SCAN_ROUNDS == 0)
+			soft_scan_doorbells(soft);
 		soft_events_send(soft);
 	}
 	return soft_queues_poll(p) || any;
-}
-
-/* Nothing to do: look for strange doorbells now and then, and let others run. */
-static void rest(struct soft_poller *p, uint32_t *idle)
-{
-	hr_idle(idle);
-	if (p->index == 0 && *idle % SCAN_ROUNDS == 0 && p->soft->running && !is_dead(p->soft))
-		soft_scan_doorbells(p->soft);
 }
 
 static void *poll_thread(void *argument)
@@ -80,7 +73,7 @@ static void *poll_thread(void *argument)
 		if (any)
 			idle = 0;
 		else
-			rest(p, &idle);
+			hr_idle(&idle);
 	}
 	return NULL;
 }

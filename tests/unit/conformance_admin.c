@@ -51,6 +51,8 @@ Test(conformance_admin, the_controller_identifies_itself)
 	cr_expect_geq(id->nn, 1);
 	cr_expect_geq(id->frmw >> 1 & 7, 1, "one firmware slot at least");
 	cr_expect_eq(strncmp(id->subnqn, "nqn.", 4), 0);
+	if (strncmp(id->subnqn, "nqn.2014-08.org.nvmexpress:uuid:", 32) == 0)
+		cr_expect_eq(strspn(id->subnqn + 32, "0123456789abcdef-"), 36, "%s", id->subnqn);
 	cr_expect_lt(strnlen(id->subnqn, sizeof(id->subnqn)), sizeof(id->subnqn));
 }
 
