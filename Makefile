@@ -51,6 +51,7 @@ fatbin := $(if $(wildcard gpu/cuda/image.cu),$(B)/gpu/worker.fatbin)
 image := $(if $(SAN)$(STATIC),,$(if $(NVCC),$(fatbin)))
 
 all: $(B)/headrace $(image)
+	@:
 
 $(B)/headrace: $(B)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
@@ -118,6 +119,8 @@ $(tools): %: %.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^
 
+tools: $(tools)
+	@:
 check-unit: $(units:%=%.ok)
 	@:
 check-cli: $(clis)
@@ -157,7 +160,7 @@ demo:
 
 bench:
 	$(Q)tests/deps.sh build bench
-	$(Q)$(again) SAN= all $(tools)
+	$(Q)$(again) SAN= all tools
 	$(Q)tests/bench/run.py $(base)
 
 clean:
@@ -213,7 +216,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all deps check check-unit check-cli demo bench fuzz fuzz-run lint lint-run lint-format \
+.PHONY: all tools deps check check-unit check-cli demo bench fuzz fuzz-run lint lint-run lint-format \
 	lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
