@@ -1,0 +1,295 @@
+/* Files of a sysfs tree: a directory, or a tar archive in memory. */
+#include "pci/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- a directory */
+
+static int full_path(const struct hr_files *files, const char *path, char *to)
+{
+	int n = snprintf(to, PATH_MAX, "%s/%s", (const char *)files->impl, path);
+
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static long folder_read(const struct hr_files *files, const char *path, void *to, size_t capacity)
+{
+	char full[PATH_MAX];
+	size_t have = 0;
+	ssize_t n = 1;
+	int fd;
+
+	if (full_path(files, path, full))
+		return -ENAMETOOLONG;
+	/* Never block on a pipe that somebody left in a capture. */
+	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	while (have < capacity && n > 0) {
+		n = read(fd, (char *)to + have, capacity - have);
+		if (n > 0)
+			have += (size_t)n;
+	}
+	if (n < 0 && have == 0)
+		have = 0;
+	close(fd);
+	return n < 0 && have == 0 ? -EIO : (long)have;
+}
+
+static int folder_link(const struct hr_files *files, const char *path, char *to, size_t capacity)
+{
+	char full[PATH_MAX];
+	ssize_t n;
+
+	if (full_path(files, path, full))
+		return -ENAMETOOLONG;
+	n = readlink(full, to, capacity - 1);
+	if (n < 0)
+		return -errno;
+	to[n] = '\0';
+	return 0;
+}
+
+static int folder_list(const struct hr_files *files, const char *path,
+		       int (*each)(void *to, const char *name), void *to)
+{
+	char full[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	if (full_path(files, path, full))
+		return -ENAMETOOLONG;
+	dir = opendir(full);
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && each(to, entry->d_name))
+			break;
+	closedir(dir);
+	return 0;
+}
+
+void hr_files_folder(struct hr_files *files, const char *root)
+{
+	*files = (struct hr_files){ folder_read, folder_link, folder_list, NULL };
+	/* The root is only read; the seam has one pointer for all kinds of trees. */
+	files->impl = (void *)(uintptr_t)(strcmp(root, "/") == 0 ? "" : root);
+}
+
+/* ---- a tar archive (POSIX ustar, with GNU and pax long names) */
+
+#define BLOCK 512u
+#define ENTRIES_MAX (1u << 20)
+
+struct entry {
+	const char *path; /* without leading "./" or "/" */
+	const char *link; /* symbolic link, or NULL */
+	const uint8_t *bytes;
+	size_t size;
+};
+
+struct tar {
+	struct entry *entry; /* sorted by path */
+	size_t count;
+	struct hr_model *m;
+	const char *long_path, *long_link; /* from the header before, or NULL */
+};
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
+}
+
+static const struct entry *find(const struct tar *t, const char *path)
+{
+	struct entry key = { .path = path };
+
+	return bsearch(&key, t->entry, t->count, sizeof key, by_path);
+}
+
+static long tar_read(const struct hr_files *files, const char *path, void *to, size_t capacity)
+{
+	const struct entry *e = find(files->impl, path);
+	size_t n;
+
+	if (!e || e->link)
+		return -ENOENT;
+	n = e->size < capacity ? e->size : capacity;
+	memcpy(to, e->bytes, n);
+	return (long)n;
+}
+
+static int tar_link(const struct hr_files *files, const char *path, char *to, size_t capacity)
+{
+	const struct entry *e = find(files->impl, path);
+
+	if (!e || !e->link)
+		return -ENOENT;
+	snprintf(to, capacity, "%s", e->link);
+	return 0;
+}
+
+/* Paths are sorted, so a directory's contents are one stretch. */
+static int tar_list(const struct hr_files *files, const char *path,
+		    int (*each)(void *to, const char *name), void *to)
+{
+	const struct tar *t = files->impl;
+	size_t length = strlen(path), low = 0, high = t->count;
+	char last[256] = "";
+	bool any = false;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (strcmp(t->entry[middle].path, path) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < t->count && strncmp(t->entry[low].path, path, length) == 0; low++) {
+		const char *rest = t->entry[low].path + length;
+		char name[256];
+
+		if (*rest != '/' || rest[1] == '\0')
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(rest + 1, "/"), rest + 1);
+		any = true;
+		if (strcmp(name, last) != 0 && each(to, name))
+			break;
+		memcpy(last, name, sizeof last);
+	}
+	return any ? 0 : -ENOENT;
+}
+
+static uint64_t octal(const uint8_t *text, size_t digits)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < digits && text[i]; i++)
+		if (text[i] >= '0' && text[i] <= '7')
+			value = value << 3 | (uint64_t)(text[i] - '0');
+	return value;
+}
+
+static const char *copy(struct tar *t, const void *text, size_t bytes)
+{
+	char *to = hr_model_alloc(t->m, bytes + 1);
+
+	if (!to)
+		return NULL;
+	memcpy(to, text, bytes);
+	to[bytes] = '\0';
+	return to;
+}
+
+static const char *header_path(struct tar *t, const uint8_t *h)
+{
+	char path[BLOCK];
+	size_t prefix = strnlen((const char *)h + 345, 155);
+
+	if (t->long_path)
+		return t->long_path;
+	snprintf(path, sizeof path, "%.*s%s%.*s", (int)prefix, (const char *)h + 345,
+		 prefix ? "/" : "", (int)strnlen((const char *)h, 100), (const char *)h);
+	return copy(t, path, strlen(path));
+}
+
+/* "27 path=sys/...\n" records of a pax header. */
+static void take_pax(struct tar *t, const char *text, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		char *end;
+		size_t record = strtoul(text + at, &end, 10),
+		       head = (size_t)(end - (text + at)) + 1;
+
+		if (record <= head || record > size - at)
+			return;
+		if (strncmp(text + at + head, "path=", 5) == 0)
+			t->long_path = copy(t, text + at + head + 5, record - head - 6);
+		if (strncmp(text + at + head, "linkpath=", 9) == 0)
+			t->long_link = copy(t, text + at + head + 9, record - head - 10);
+		at += record;
+	}
+}
+
+static void add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, size_t size)
+{
+	const char *path = header_path(t, h);
+	struct entry *e;
+
+	if (!path)
+		return;
+	while (strncmp(path, "./", 2) == 0 || *path == '/')
+		path += *path == '/' ? 1 : 2;
+	e = &t->entry[t->count++];
+	*e = (struct entry){ .path = path, .bytes = bytes, .size = size };
+	if (h[156] == '2')
+		e->link = t->long_link ? t->long_link
+				       : copy(t, h + 157, strnlen((const char *)h + 157, 100));
+	t->long_path = t->long_link = NULL;
+}
+
+/* One header and its contents; bytes consumed, 0 at the end of the archive. */
+static size_t take_member(struct tar *t, const uint8_t *at, size_t left)
+{
+	size_t size, padded;
+
+	if (left < BLOCK || at[0] == '\0')
+		return 0;
+	size = (size_t)octal(at + 124, 12);
+	if (size > left - BLOCK)
+		size = left - BLOCK;
+	padded = (size + BLOCK - 1) / BLOCK * BLOCK;
+	switch (at[156]) {
+	case 'L':
+		t->long_path = copy(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
+		break;
+	case 'K':
+		t->long_link = copy(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
+		break;
+	case 'x': {
+		const char *text = copy(t, at + BLOCK, size);
+
+		if (text)
+			take_pax(t, text, size);
+		break;
+	}
+	case '0':
+	case '\0':
+	case '2':
+		add_entry(t, at, at + BLOCK, at[156] == '2' ? 0 : size);
+		break;
+	}
+	return padded > left - BLOCK ? left : padded + BLOCK;
+}
+
+int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *bytes, size_t size)
+{
+	struct tar *t = hr_model_alloc(m, sizeof *t);
+	size_t at = 0, n;
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct tar){ .m = m };
+	t->entry = hr_model_alloc(m, (size / BLOCK + 1) * sizeof *t->entry);
+	if (!t->entry)
+		return -ENOMEM;
+	while (t->count < ENTRIES_MAX && (n = take_member(t, bytes + at, size - at)))
+		at += n;
+	if (t->count == 0) {
+		snprintf(m->message, sizeof m->message, "an archive without files");
+		return -EINVAL;
+	}
+	qsort(t->entry, t->count, sizeof *t->entry, by_path);
+	*files = (struct hr_files){ tar_read, tar_link, tar_list, t };
+	return 0;
+}

@@ -1,0 +1,94 @@
+/* This machine. The only file that calls libpciaccess to read. */
+#include "pci/source.h"
+
+#include <errno.h>
+#include <pciaccess.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/decode.h"
+#include "pci/fields.h"
+
+static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *dev)
+{
+	uint8_t config[HR_CFG_EXTENDED];
+	pciaddr_t bytes = 0;
+
+	if (pci_device_cfg_read(dev, config, 0, sizeof config, &bytes) && bytes == 0) {
+		f->denied = true;
+		return 0;
+	}
+	f->config = hr_model_alloc(m, bytes);
+	if (!f->config)
+		return -ENOMEM;
+	memcpy(f->config, config, bytes);
+	f->config_bytes = (uint32_t)bytes;
+	hr_decode(f, f->config, f->config_bytes);
+	return 0;
+}
+
+/* Sizes; bases come from the registers, because libpciaccess gives CPU addresses. */
+static void take_bars(struct hr_fn *f, struct pci_device *dev)
+{
+	if (pci_device_probe(dev))
+		return;
+	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
+		if (!dev->regions[i].size || dev->regions[i].is_IO ||
+		    f->bar[i].size_source > HR_SRC_SYSFS)
+			continue;
+		f->bar[i].size = dev->regions[i].size;
+		f->bar[i].size_source = HR_SRC_SYSFS;
+	}
+}
+
+static int take_device(struct hr_model *m, const struct hr_files *files, struct pci_device *dev)
+{
+	struct hr_fn *f = hr_model_add(m, dev->domain, dev->bus, dev->dev, dev->func);
+	char folder[64], bdf[HR_BDF_MAX];
+	const char *vendor = pci_device_get_vendor_name(dev),
+		   *name = pci_device_get_device_name(dev);
+	char title[HR_WORD_MAX];
+	int err;
+
+	if (!f)
+		return -E2BIG;
+	err = take_config(m, f, dev);
+	if (err)
+		return err;
+	take_bars(f, dev);
+	snprintf(title, sizeof title, "%s%s%s", vendor ? vendor : "", vendor && name ? " " : "",
+		 name ? name : "");
+	f->name = hr_model_word(m, title, strlen(title));
+	snprintf(folder, sizeof folder, "sys/bus/pci/devices/%s", hr_bdf(f, bdf));
+	hr_read_sysfs_function(m, files, f, folder);
+	return 0;
+}
+
+int hr_source_live(struct hr_model *m)
+{
+	struct pci_device_iterator *all;
+	struct pci_device *dev;
+	struct hr_files files;
+	int err = pci_system_init();
+
+	if (err) {
+		snprintf(m->message, sizeof m->message, "no PCI bus can be walked here: %s",
+			 strerror(err));
+		return -ENODEV;
+	}
+	hr_files_folder(&files, "/");
+	snprintf(m->input, sizeof m->input, "live");
+	m->sys.live = true;
+	all = pci_slot_match_iterator_create(NULL);
+	while (!err && all && (dev = pci_device_next(all)))
+		err = take_device(m, &files, dev);
+	pci_iterator_destroy(all);
+	pci_system_cleanup();
+	if (!err && m->count == 0) {
+		snprintf(m->message, sizeof m->message, "this machine has no PCI function");
+		return -ENODATA;
+	}
+	if (!err)
+		hr_read_sysfs_system(m, &files);
+	return err ? err : hr_model_link(m);
+}

@@ -1,0 +1,232 @@
+/*
+ * Dumps as pciutils reads them (lib/dump.c): a device line, data lines, an empty line. All other
+ * lines are text, which lspci ignores and we mine for facts (pci/lspci_text.c).
+ */
+#include "pci/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/decode.h"
+#include "pci/fields.h"
+
+#define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
+
+struct dump {
+	struct hr_model *m;
+	struct hr_stream *s;
+	struct hr_fn *f; /* NULL between devices */
+	struct hr_text_state text;
+	bool any_text, any_data; /* in this function; in the file */
+	unsigned long_line, cut_line;
+	uint32_t bytes; /* highest given + 1 */
+	uint8_t config[HR_CFG_EXTENDED];
+};
+
+static int fail(struct dump *d, unsigned line, const char *what)
+{
+	snprintf(d->m->message, sizeof d->m->message, "line %u: %s", line, what);
+	return -EINVAL;
+}
+
+/* -1 for anything but a hexadecimal digit. */
+static int nibble(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if ((c | 32) >= 'a' && (c | 32) <= 'f')
+		return (c | 32) - 'a' + 10;
+	return -1;
+}
+
+/* The same device twice with other identifiers is no machine. */
+static int check_same(struct dump *d, const uint8_t *before)
+{
+	char text[160], bdf[HR_BDF_MAX];
+
+	if (memcmp(before, d->config, 4) == 0 && memcmp(before + 9, d->config + 9, 3) == 0)
+		return 0;
+	snprintf(text, sizeof text, "%s: registers contradict those given for it before",
+		 hr_bdf(d->f, bdf));
+	return fail(d, d->s->line, text);
+}
+
+static int end_device(struct dump *d)
+{
+	struct hr_fn *f = d->f;
+
+	if (!f)
+		return 0;
+	if (d->any_text)
+		hr_text_end(f, &d->text);
+	if (d->bytes) {
+		if (f->config && f->config_bytes >= 12 && d->bytes >= 12) {
+			int err = check_same(d, f->config);
+
+			if (err)
+				return err;
+		}
+		if (d->bytes >= f->config_bytes) {
+			f->config = hr_model_alloc(d->m, d->bytes);
+			if (!f->config)
+				return -ENOMEM;
+			memcpy(f->config, d->config, d->bytes);
+			f->config_bytes = d->bytes;
+			f->denied = false;
+			hr_decode(f, f->config, f->config_bytes);
+		}
+	}
+	d->f = NULL;
+	d->bytes = 0;
+	return 0;
+}
+
+static int begin_device(struct dump *d, const char *line, size_t length, size_t title)
+{
+	uint32_t domain, bus, dev, fn;
+	int err = end_device(d);
+
+	if (err)
+		return err;
+	hr_bdf_parse(line, &domain, &bus, &dev, &fn);
+	if (dev > 31 || fn > 7)
+		return fail(d, d->s->line, "no such device or function number (31 and 7 at most)");
+	d->f = hr_model_add(d->m, domain, bus, dev, fn);
+	if (!d->f) {
+		fail(d, d->s->line, "more PCI functions than one machine can have (65536)");
+		return -E2BIG;
+	}
+	if (!d->f->line)
+		d->f->line = d->s->line;
+	d->text = (struct hr_text_state){ 0 };
+	d->any_text = false;
+	memset(d->config, 0xff, sizeof d->config);
+	hr_text_title(d->m, d->f, line + title, length - title);
+	return 0;
+}
+
+/* Length of "[DDDD[D[D]]:]BB:DD.F " at the start of the line, 0 when it is something else. */
+static size_t device_line(const char *line, size_t length)
+{
+	uint32_t domain, bus, dev, fn;
+	size_t n;
+
+	/* The shortest is "00:00.0 "; the stream ends every line with a NUL. */
+	if (length < 8 || nibble(line[0]) < 0)
+		return 0;
+	n = hr_bdf_parse(line, &domain, &bus, &dev, &fn);
+	return n && line[n] == ' ' ? n + 1 : 0;
+}
+
+/* Offset digits before ": ", 2 to 8 of them; 0: not a data line. */
+static size_t data_line(const char *line, size_t length, uint32_t *offset)
+{
+	size_t n = 0;
+
+	for (*offset = 0; n < 8 && n < length && nibble(line[n]) >= 0; n++)
+		*offset = *offset << 4 | (uint32_t)nibble(line[n]);
+	return n >= 2 && n + 1 < length && line[n] == ':' && line[n + 1] == ' ' ? n + 2 : 0;
+}
+
+static int take_bytes(struct dump *d, const char *z, uint32_t offset)
+{
+	int high, low;
+
+	while ((high = nibble(z[0])) >= 0 && (low = nibble(z[1])) >= 0 &&
+	       (z[2] == '\0' || z[2] == ' ')) {
+		if (offset >= HR_CFG_EXTENDED)
+			return fail(d, d->s->line, "configuration space has 4096 bytes at most");
+		d->config[offset++] = (uint8_t)(high << 4 | low);
+		if (offset > d->bytes)
+			d->bytes = offset;
+		z += 2;
+		if (*z)
+			z++;
+	}
+	return *z ? fail(d, d->s->line, "malformed line: not bytes in hexadecimal") : 0;
+}
+
+static int text_line(struct dump *d, char *line, size_t length)
+{
+	size_t from = 0;
+
+	while (from < length && (line[from] == '\t' || line[from] == ' '))
+		from++;
+	if (strncmp(line + from, "headrace: ", 10) == 0) {
+		if (!hr_capture_line(d->m, d->f, line + from + 10, length - from - 10))
+			return fail(d, d->s->line, "not a fact of a capture");
+		return 0;
+	}
+	if (!d->f || from == 0)
+		return 0;
+	d->any_text = true;
+	hr_text_line(d->m, d->f, &d->text, line + from, length - from);
+	return 0;
+}
+
+static int one_line(struct dump *d, char *line, size_t length)
+{
+	uint32_t offset;
+	size_t n;
+
+	if (length > LINE_MAX_DUMP && !d->long_line)
+		d->long_line = d->s->line;
+	if (length == 0)
+		return end_device(d);
+	n = device_line(line, length);
+	if (n)
+		return begin_device(d, line, length, n);
+	n = d->f ? data_line(line, length, &offset) : 0;
+	if (!n)
+		return text_line(d, line, length);
+	d->any_data = true;
+	return take_bytes(d, line + n, offset);
+}
+
+/* The limits of lspci -F hold for dumps; text alone may have longer lines. */
+static int check_limits(struct dump *d)
+{
+	if (!d->any_data)
+		return 0;
+	if (d->long_line)
+		return fail(d, d->long_line, "line too long for a dump (254 bytes at most)");
+	if (d->cut_line)
+		return fail(d, d->cut_line, "the last line is cut off: no newline");
+	return 0;
+}
+
+int hr_read_lspci(struct hr_model *m, struct hr_stream *s)
+{
+	struct dump d = { .m = m, .s = s };
+	size_t length;
+	char *line;
+	int err = 0;
+
+	snprintf(m->input, sizeof m->input, "lspci dump");
+	while (!err && (line = hr_stream_line(s, &length))) {
+		if (s->cut)
+			d.cut_line = s->line;
+		if (length && line[length - 1] == '\r')
+			line[--length] = '\0';
+		if (memchr(line, 0, length))
+			err = fail(&d, s->line, "a NUL byte: not a text file");
+		else
+			err = one_line(&d, line, length);
+	}
+	if (!err && s->error == -EMSGSIZE)
+		err = fail(&d, s->line + 1, "line too long");
+	if (!err)
+		err = s->error;
+	if (!err)
+		err = end_device(&d);
+	if (!err)
+		err = check_limits(&d);
+	if (!err && m->count == 0) {
+		snprintf(m->message, sizeof m->message, "no PCI function in %u lines", s->line);
+		err = -ENODATA;
+	}
+	if (!err && !d.any_data)
+		snprintf(m->input, sizeof m->input, "lspci text");
+	return err;
+}

@@ -1,0 +1,605 @@
+/*
+ * Facts in the text of lspci -v. Spellings changed over twenty years of pciutils; a line that is
+ * not understood states nothing.
+ */
+#include "pci/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/decode.h"
+#include "pci/fields.h"
+
+enum section {
+	SEC_NONE,
+	SEC_EXP,
+	SEC_PM,
+	SEC_ACS,
+	SEC_AER,
+	SEC_ATS,
+	SEC_DPC,
+	SEC_REBAR,
+	SEC_OTHER
+};
+
+struct line {
+	struct hr_model *m;
+	struct hr_fn *f;
+	struct hr_text_state *state;
+	const char *at; /* ends in NUL */
+};
+
+static void set(const struct line *l, enum hr_fact_id id, uint32_t value)
+{
+	hr_fn_set(l->f, id, value, HR_SRC_TEXT);
+}
+
+static const char *after(const char *text, const char *word)
+{
+	const char *at = strstr(text, word);
+
+	return at ? at + strlen(word) : NULL;
+}
+
+static bool starts(const char *text, const char *word)
+{
+	return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* Number behind a word; false when either is missing. */
+static bool number(const char *text, const char *word, int base, uint64_t *value)
+{
+	const char *at = after(text, word);
+	char *end;
+
+	if (!at)
+		return false;
+	*value = strtoull(at, &end, base);
+	return end != at;
+}
+
+static void set_number(const struct line *l, const char *word, int base, enum hr_fact_id id)
+{
+	uint64_t value;
+
+	if (number(l->at, word, base, &value) && value <= UINT32_MAX)
+		set(l, id, (uint32_t)value);
+}
+
+/* "Name+" sets the bit, "Name-" clears it; false when the name is missing. */
+static bool flag(const char *text, const char *name, uint32_t bit, uint32_t *value)
+{
+	const char *at = after(text, name);
+
+	if (!at || (*at != '+' && *at != '-'))
+		return false;
+	*value = *at == '+' ? *value | bit : *value & ~bit;
+	return true;
+}
+
+struct flag_name {
+	const char *name;
+	uint32_t bit;
+};
+
+static void set_flags(const struct line *l, enum hr_fact_id id, const struct flag_name *names)
+{
+	uint32_t value = hr_get(l->f, id, 0);
+	bool any = false;
+
+	for (; names->name; names++)
+		any |= flag(l->at, names->name, names->bit, &value);
+	if (any)
+		set(l, id, value);
+}
+
+static void on_control(const struct line *l)
+{
+	static const struct flag_name names[] = { { " Mem", HR_COMMAND_MSE },
+						  { "BusMaster", HR_COMMAND_BME },
+						  { NULL, 0 } };
+
+	set_flags(l, HR_F_COMMAND, names);
+}
+
+static void on_status(const struct line *l)
+{
+	static const struct flag_name names[] = { { " Cap", HR_STATUS_CAPS }, { NULL, 0 } };
+	const char *state;
+
+	if (l->state->section == SEC_NONE)
+		set_flags(l, HR_F_STATUS, names);
+	state = after(l->at, "Status: D");
+	if (l->state->section == SEC_PM && state && *state >= '0' && *state <= '3')
+		set(l, HR_F_PM, (uint32_t)(*state - '0'));
+}
+
+static void on_bus(const struct line *l)
+{
+	set(l, HR_F_HEADER, hr_get(l->f, HR_F_HEADER, 0) | 1);
+	set_number(l, "primary=", 16, HR_F_PRIMARY);
+	set_number(l, "secondary=", 16, HR_F_SECONDARY);
+	set_number(l, "subordinate=", 16, HR_F_SUBORDINATE);
+}
+
+/* "be000000-c01fffff [size=34M]", "None", "[disabled]": behind the colon. */
+static void set_window(const struct line *l, struct hr_window *window)
+{
+	const char *at = strchr(l->at, ':');
+	char *end;
+	uint64_t base, limit;
+
+	if (!at || window->source > HR_SRC_TEXT)
+		return;
+	base = strtoull(at + 1, &end, 16);
+	if (*end == '-' && end != at + 1) {
+		const char *from = end + 1;
+
+		limit = strtoull(from, &end, 16);
+		if (end == from)
+			return;
+	} else if (strstr(at, "None") || strstr(at, "disabled")) {
+		base = 1;
+		limit = 0;
+	} else {
+		return;
+	}
+	*window = (struct hr_window){ base, limit, HR_SRC_TEXT };
+	if (strstr(at, "[disabled]"))
+		*window = (struct hr_window){ 1, 0, HR_SRC_TEXT };
+}
+
+static void on_memory_window(const struct line *l)
+{
+	set_window(l, &l->f->mem);
+}
+
+static void on_prefetch_window(const struct line *l)
+{
+	set_window(l, &l->f->pref);
+}
+
+static void on_bridge_ctl(const struct line *l)
+{
+	static const struct flag_name names[] = { { ">Reset", HR_BRIDGE_CTL_SBR }, { NULL, 0 } };
+
+	set_flags(l, HR_F_BRIDGE_CTL, names);
+}
+
+/* "32K" in "[size=32K]"; 0 when there is none. */
+static uint64_t size_of(const char *text)
+{
+	const char *at = after(text, "[size=");
+	uint64_t size;
+	char *end;
+	int shift;
+
+	if (!at)
+		return 0;
+	size = strtoull(at, &end, 10);
+	shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : *end == 'T' ? 40 : 0;
+	return size < 1ull << 20 ? size << shift : 0;
+}
+
+/* Region n: Memory at A (64-bit, prefetchable) [virtual] [disabled] [size=S] */
+static void on_region(const struct line *l)
+{
+	uint64_t index, base;
+	struct hr_bar *bar;
+	const char *at = after(l->at, "Memory at ");
+	bool assigned;
+
+	if (!number(l->at, "Region ", 10, &index) || index >= HR_BARS_MAX || !at)
+		return;
+	bar = &l->f->bar[index];
+	base = strtoull(at, NULL, 16);
+	assigned = base && !strstr(l->at, "[virtual]") && *at != '<';
+	if (bar->size_source <= HR_SRC_TEXT && size_of(l->at)) {
+		bar->size = size_of(l->at);
+		bar->size_source = HR_SRC_TEXT;
+	}
+	/* lspci prints what the kernel assigned; the register behind it may be something else. */
+	if (!assigned && bar->flags & HR_BAR_MEM)
+		bar->flags |= HR_BAR_UNASSIGNED;
+	if (bar->source > HR_SRC_TEXT && bar->flags & HR_BAR_MEM)
+		return;
+	bar->base = assigned ? base : 0;
+	bar->flags = (uint8_t)(HR_BAR_MEM | (strstr(at, "64-bit") ? HR_BAR_64 : 0) |
+			       (strstr(at, "non-prefetchable") ? 0 : HR_BAR_PREF) |
+			       (assigned ? 0 : HR_BAR_UNASSIGNED));
+	bar->source = HR_SRC_TEXT;
+}
+
+static void on_numa(const struct line *l)
+{
+	set_number(l, "NUMA node: ", 10, HR_F_NUMA);
+}
+
+static void on_group(const struct line *l)
+{
+	set_number(l, "IOMMU group: ", 10, HR_F_GROUP);
+}
+
+static void on_slot(const struct line *l)
+{
+	const char *at = after(l->at, "Physical Slot: ");
+
+	if (at)
+		l->f->slot = hr_model_word(l->m, at, strlen(at));
+}
+
+static void on_driver(const struct line *l)
+{
+	const char *at = after(l->at, "Kernel driver in use: ");
+
+	if (at)
+		l->f->driver = hr_model_word(l->m, at, strlen(at));
+}
+
+/* 2.5GT/s .. 64GT/s as the register's code; 0 when it is none of them. */
+static uint32_t speed_code(const char *text)
+{
+	static const char *const speed[] = { "2.5GT/s", "5GT/s",  "8GT/s",
+					     "16GT/s",	"32GT/s", "64GT/s" };
+
+	for (uint32_t i = 0; text && i < sizeof speed / sizeof *speed; i++)
+		if (starts(text, speed[i]))
+			return i + 1;
+	return 0;
+}
+
+static void set_speed(const struct line *l, const char *word, enum hr_fact_id id)
+{
+	uint32_t code = speed_code(after(l->at, word));
+
+	if (code)
+		set(l, id, code);
+}
+
+static void on_lnkcap(const struct line *l)
+{
+	set_speed(l, "Speed ", HR_F_SPEED_MAX);
+	set_number(l, "Width x", 10, HR_F_WIDTH_MAX);
+}
+
+static void on_lnksta(const struct line *l)
+{
+	set_speed(l, "Speed ", HR_F_SPEED);
+	set_number(l, "Width x", 10, HR_F_WIDTH);
+}
+
+static void on_target_speed(const struct line *l)
+{
+	set_speed(l, "Target Link Speed: ", HR_F_SPEED_TARGET);
+}
+
+/* DevCap and DevCtl both say MaxPayload; only the control register has a read request size. */
+static void on_payload(const struct line *l)
+{
+	bool control = strstr(l->at, "MaxReadReq") != NULL;
+
+	set_number(l, "MaxPayload ", 10, control ? HR_F_MPS : HR_F_MPSS);
+	if (control)
+		set_number(l, "MaxReadReq ", 10, HR_F_MRRS);
+}
+
+static void on_dlactive(const struct line *l)
+{
+	static const struct flag_name active[] = { { "DLActive", 1 }, { NULL, 0 } };
+
+	set_flags(l, HR_F_DLACTIVE, active);
+}
+
+static void on_llactrep(const struct line *l)
+{
+	static const struct flag_name names[] = { { "LLActRep", 1 }, { NULL, 0 } };
+
+	set_flags(l, HR_F_LLACTREP, names);
+}
+
+static void on_lnkctl(const struct line *l)
+{
+	const char *at = after(l->at, "ASPM ");
+
+	if (!at)
+		return;
+	set(l, HR_F_ASPM,
+	    starts(at, "Disabled") ? 0u
+				   : (strstr(at, "L0s") ? 1u : 0u) | (strstr(at, "L1") ? 2u : 0u));
+}
+
+static void on_relaxed(const struct line *l)
+{
+	static const struct flag_name names[] = { { "RlxdOrd", HR_DEVCTL_RO }, { NULL, 0 } };
+
+	set_flags(l, HR_F_DEVCTL, names);
+}
+
+static const struct flag_name acs_names[] = {
+	{ "SrcValid", HR_ACS_SV },    { "TransBlk", HR_ACS_TB },
+	{ "ReqRedir", HR_ACS_RR },    { "CmpltRedir", HR_ACS_CR },
+	{ "UpstreamFwd", HR_ACS_UF }, { "EgressCtrl", HR_ACS_EC },
+	{ "DirectTrans", HR_ACS_DT }, { NULL, 0 }
+};
+
+static void on_acscap(const struct line *l)
+{
+	set_flags(l, HR_F_ACS_CAP, acs_names);
+}
+
+/* lspci reads the wrong register of the ports that rule A7 names: that is no fact. */
+static void on_acsctl(const struct line *l)
+{
+	if (!hr_acs_is_wide(hr_get(l->f, HR_F_VENDOR, 0), hr_get(l->f, HR_F_DEVICE, 0)))
+		set_flags(l, HR_F_ACS_CTL, acs_names);
+}
+
+static void on_uesta(const struct line *l)
+{
+	static const struct flag_name names[] = {
+		{ "CmpltTO", HR_UE_CMPLT_TIMEOUT }, { "CmpltAbrt", HR_UE_CMPLT_ABORT },
+		{ "MalfTLP", HR_UE_MALFORMED },	    { "UnsupReq", HR_UE_UNSUPPORTED },
+		{ "ACSViol", HR_UE_ACS_VIOLATION }, { NULL, 0 }
+	};
+
+	set_flags(l, HR_F_UESTA, names);
+}
+
+static void on_cesta(const struct line *l)
+{
+	static const struct flag_name names[] = { { "RxErr", 0x1 },	 { "BadTLP", 0x40 },
+						  { "BadDLLP", 0x80 },	 { "Rollover", 0x100 },
+						  { "Timeout", 0x1000 }, { NULL, 0 } };
+
+	set_flags(l, HR_F_CESTA, names);
+}
+
+static void on_ats(const struct line *l)
+{
+	static const struct flag_name names[] = { { "Enable", HR_ATS_ENABLE }, { NULL, 0 } };
+
+	set_flags(l, HR_F_ATS_CTL, names);
+}
+
+static void on_dpc(const struct line *l)
+{
+	static const struct flag_name names[] = { { "Trigger", 1 }, { NULL, 0 } };
+
+	set_flags(l, HR_F_DPC, names);
+}
+
+/* "BAR 1: current size: 256MB, supported: ..." under Physical Resizable BAR */
+static void on_rebar(const struct line *l)
+{
+	uint64_t index, size;
+	const char *at = after(l->at, "current size: ");
+	char *unit;
+
+	if (!at || l->state->section != SEC_REBAR || !number(l->at, "BAR ", 10, &index) ||
+	    index >= HR_BARS_MAX || l->f->bar[index].size_source > HR_SRC_TEXT)
+		return;
+	size = strtoull(at, &unit, 10);
+	if (size == 0 || size >= 1u << 20)
+		return;
+	l->f->bar[index].size = size << (*unit == 'G' ? 30 : *unit == 'T' ? 40 : 20);
+	l->f->bar[index].size_source = HR_SRC_TEXT;
+}
+
+static void express_type(const struct line *l)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+	} types[] = { { "Root Port", HR_PORT_ROOT },
+		      { "Upstream Port", HR_PORT_UPSTREAM },
+		      { "Downstream Port", HR_PORT_DOWNSTREAM },
+		      { "PCI/PCI-X to PCI-Express", HR_PORT_FROM_PCI },
+		      { "PCI-Express to PCI", HR_PORT_TO_PCI },
+		      { "Root Complex Integrated Endpoint", HR_PORT_RC_ENDPOINT },
+		      { "Root Complex Event Collector", HR_PORT_RC_EVENTS },
+		      { "Legacy Endpoint", HR_PORT_LEGACY },
+		      { "Endpoint", HR_PORT_ENDPOINT } };
+
+	for (unsigned i = 0; i < sizeof types / sizeof *types; i++)
+		if (strstr(l->at, types[i].name)) {
+			set(l, HR_F_PORT, types[i].type);
+			return;
+		}
+}
+
+static void on_capability(const struct line *l)
+{
+	static const struct {
+		const char *name;
+		unsigned section;
+	} sections[] = { { "Express", SEC_EXP },
+			 { "Power Management", SEC_PM },
+			 { "Access Control Services", SEC_ACS },
+			 { "Advanced Error Reporting", SEC_AER },
+			 { "Address Translation Service", SEC_ATS },
+			 { "Downstream Port Containment", SEC_DPC },
+			 { "Resizable BAR", SEC_REBAR } };
+	uint64_t offset;
+
+	l->state->section = SEC_OTHER;
+	if (strstr(l->at, "<access denied>")) {
+		l->state->denied = true;
+		return;
+	}
+	if (!number(l->at, "Capabilities: [", 16, &offset) || offset >= HR_CFG_EXTENDED)
+		return;
+	l->state->saw_caps = true;
+	l->state->saw_ecaps |= offset >= HR_CFG_CONV;
+	for (unsigned i = 0; i < sizeof sections / sizeof *sections; i++)
+		if (strstr(l->at, sections[i].name)) {
+			l->state->section = sections[i].section;
+			break;
+		}
+	if (l->state->section == SEC_EXP && offset < HR_CFG_CONV) {
+		set(l, HR_F_EXP, (uint32_t)offset);
+		express_type(l);
+	}
+	if (l->state->section == SEC_ACS)
+		set(l, HR_F_ACS, (uint32_t)offset);
+	if (l->state->section == SEC_ATS)
+		set(l, HR_F_ATS, (uint32_t)offset);
+}
+
+void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
+		  const char *text, size_t length)
+{
+	static const struct {
+		const char *start;
+		void (*take)(const struct line *l);
+	} lines[] = {
+		{ "Capabilities: ", on_capability },
+		{ "Control: I/O", on_control },
+		{ "Status: ", on_status },
+		{ "Bus: primary=", on_bus },
+		{ "Memory behind bridge:", on_memory_window },
+		{ "Prefetchable memory behind bridge:", on_prefetch_window },
+		{ "BridgeCtl:", on_bridge_ctl },
+		{ "Region ", on_region },
+		{ "NUMA node: ", on_numa },
+		{ "IOMMU group: ", on_group },
+		{ "Physical Slot: ", on_slot },
+		{ "Kernel driver in use: ", on_driver },
+		{ "LnkCap:", on_lnkcap },
+		{ "LnkSta:", on_lnksta },
+		{ "LnkCtl:", on_lnkctl },
+		{ "LnkCtl2:", on_target_speed },
+		{ "DevCap:", on_payload },
+		{ "MaxPayload ", on_payload },
+		{ "RlxdOrd", on_relaxed },
+		{ "ACSCap:", on_acscap },
+		{ "ACSCtl:", on_acsctl },
+		{ "UESta:", on_uesta },
+		{ "CESta:", on_cesta },
+		{ "ATSCtl:", on_ats },
+		{ "DpcSta:", on_dpc },
+		{ "BAR ", on_rebar },
+	};
+	struct line l = { m, f, state, text };
+
+	(void)length;
+	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
+		if (starts(text, lines[i].start)) {
+			lines[i].take(&l);
+			break;
+		}
+	if (state->section == SEC_EXP) {
+		on_dlactive(&l);
+		on_llactrep(&l);
+	}
+}
+
+/* Last "[vvvv:dddd]", or "Device vvvv:dddd" of lspci -n. */
+static void title_ids(struct hr_fn *f, const char *title)
+{
+	const char *at = title, *found = NULL;
+	char *end;
+	unsigned long vendor, device;
+
+	while ((at = strchr(at, '[')) && strlen(at) >= 11) {
+		if (at[5] == ':' && at[10] == ']')
+			found = at + 1;
+		at++;
+	}
+	if (!found)
+		found = after(title, "Device ");
+	if (!found)
+		return;
+	vendor = strtoul(found, &end, 16);
+	if (end != found + 4 || *end != ':')
+		return;
+	device = strtoul(end + 1, &end, 16);
+	if (end != found + 9)
+		return;
+	hr_fn_set(f, HR_F_VENDOR, (uint32_t)vendor, HR_SRC_TEXT);
+	hr_fn_set(f, HR_F_DEVICE, (uint32_t)device, HR_SRC_TEXT);
+}
+
+static void title_vendor(struct hr_fn *f, const char *title)
+{
+	static const struct {
+		const char *name;
+		uint32_t vendor;
+	} vendors[] = { { "NVIDIA Corporation", 0x10de },
+			{ "nVidia Corporation", 0x10de },
+			{ "Advanced Micro Devices, Inc. [AMD/ATI]", 0x1002 },
+			{ "Advanced Micro Devices", 0x1022 },
+			{ "Intel Corporation", 0x8086 },
+			{ "ASPEED", 0x1a03 },
+			{ "Matrox", 0x102b } };
+
+	for (unsigned i = 0; i < sizeof vendors / sizeof *vendors; i++)
+		if (strstr(title, vendors[i].name)) {
+			hr_fn_set(f, HR_F_VENDOR, vendors[i].vendor, HR_SRC_INFERRED);
+			return;
+		}
+}
+
+static void title_class(struct hr_fn *f, const char *title)
+{
+	static const struct {
+		const char *name;
+		uint32_t class;
+	} classes[] = { { "Non-Volatile memory controller", 0x0108 },
+			{ "VGA compatible controller", 0x0300 },
+			{ "3D controller", 0x0302 },
+			{ "Display controller", 0x0380 },
+			{ "Processing accelerators", 0x1200 },
+			{ "PCI bridge", 0x0604 },
+			{ "Host bridge", 0x0600 },
+			{ "ISA bridge", 0x0601 },
+			{ "RAID bus controller", 0x0104 },
+			{ "SATA controller", 0x0106 },
+			{ "Ethernet controller", 0x0200 } };
+	const char *at = starts(title, "Class ") ? title + 6 : after(title, " [");
+	char *end;
+	unsigned long class;
+
+	for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++)
+		if (starts(title, classes[i].name)) {
+			hr_fn_set(f, HR_F_CLASS, classes[i].class << 8, HR_SRC_TEXT);
+			if (classes[i].class == 0x0604)
+				hr_fn_set(f, HR_F_HEADER, 1, HR_SRC_INFERRED);
+			return;
+		}
+	class = at ? strtoul(at, &end, 16) : 0;
+	if (at && end == at + 4 && (*end == ']' || *end == ':'))
+		hr_fn_set(f, HR_F_CLASS, (uint32_t) class << 8, HR_SRC_TEXT);
+}
+
+void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
+{
+	if (length == 0)
+		return;
+	if (f->name[0] == '\0')
+		f->name = hr_model_word(m, title, length);
+	title_class(f, title);
+	title_ids(f, title);
+	title_vendor(f, title);
+}
+
+void hr_text_end(struct hr_fn *f, const struct hr_text_state *state)
+{
+	if (state->denied) {
+		f->denied = true;
+		return;
+	}
+	if (!state->saw_caps)
+		return;
+	hr_fn_set(f, HR_F_CAPS, 1, HR_SRC_TEXT);
+	if (!hr_known(f, HR_F_EXP))
+		hr_fn_set(f, HR_F_EXP, 0, HR_SRC_INFERRED);
+	/* Express functions without a single extended capability are rare: without one in the
+	 * text we cannot tell a short list from one that lspci could not read. */
+	if (!state->saw_ecaps && hr_get(f, HR_F_EXP, 0))
+		return;
+	hr_fn_set(f, HR_F_ECAPS, 1, HR_SRC_TEXT);
+	if (!hr_known(f, HR_F_ACS))
+		hr_fn_set(f, HR_F_ACS, 0, HR_SRC_INFERRED);
+	if (!hr_known(f, HR_F_ATS))
+		hr_fn_set(f, HR_F_ATS, 0, HR_SRC_INFERRED);
+}

@@ -1,0 +1,267 @@
+/*
+ * pci/model.h - one machine's PCI topology in memory, whatever it was read from.
+ *
+ * Every function is a row of facts. A fact carries its value, where it was read and how far it can
+ * be trusted; a fact that nobody stated is HR_SRC_NONE, and no rule may take that for zero. Readers
+ * (pci/source.h) only add functions and set facts; hr_model_link() then sorts the functions and
+ * works out the tree. Verdicts never change a model; what-if does, on purpose, by setting facts.
+ *
+ * Memory: one reservation made by hr_model_init(), filled from the front; nothing is freed before
+ * hr_model_fini(). Pages that are never touched cost nothing.
+ */
+#ifndef PCI_MODEL_H
+#define PCI_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HR_FUNCTIONS_MAX 65536u /* one full domain of 256 buses; a larger capture is refused */
+#define HR_BARS_MAX 6u
+#define HR_BDF_MAX 16u	 /* "10000:ff:1f.7" and its NUL */
+#define HR_WORD_MAX 128u /* longest driver, slot or release name that is kept */
+#define HR_DEPTH_MAX 64u /* bridges above a function; real machines have fewer than ten */
+#define HR_NO_FN (-1)
+
+/* Where a fact was read; also its rank: a higher one replaces a lower one. */
+enum hr_src {
+	HR_SRC_NONE,	 /* nobody said: unknown */
+	HR_SRC_INFERRED, /* concluded from other facts */
+	HR_SRC_XML,	 /* NCCL topology file */
+	HR_SRC_TEXT,	 /* lspci -vv text */
+	HR_SRC_SYSFS,
+	HR_SRC_CONFIG, /* configuration space */
+	HR_SRC_USER,   /* command line: assumption or what-if */
+};
+
+/* The facts of a function: X(enum suffix, name in captures and JSON, printed as hex) */
+#define HR_FACTS(X)                                                                             \
+	X(VENDOR, "vendor", 1)                                                                  \
+	X(DEVICE, "device", 1)                                                                  \
+	X(CLASS, "class", 1) /* 24 bits: class, subclass, programming interface */              \
+	X(REVISION, "revision", 1)                                                              \
+	X(HEADER, "header", 1) /* header type with the multi-function bit */                    \
+	X(COMMAND, "command", 1)                                                                \
+	X(STATUS, "status", 1)                                                                  \
+	X(PRIMARY, "primary", 1)                                                                \
+	X(SECONDARY, "secondary", 1)                                                            \
+	X(SUBORDINATE, "subordinate", 1)                                                        \
+	X(BRIDGE_CTL, "bridge_ctl", 1)                                                          \
+	X(CAPS, "caps", 0)	/* capability list: 1 readable, 0 none, 2 damaged */            \
+	X(ECAPS, "ecaps", 0)	/* extended list: 1 readable, 0 none, 2 damaged */              \
+	X(PORT, "port_type", 0) /* enum hr_port_type */                                         \
+	X(EXP, "exp_offset", 1) /* offset of the PCI Express capability, 0: conventional PCI */ \
+	X(MPSS, "mps_supported", 0) /* bytes */                                                 \
+	X(MPS, "mps", 0)	    /* bytes */                                                 \
+	X(MRRS, "mrrs", 0)	    /* bytes */                                                 \
+	X(DEVCTL, "devctl", 1)                                                                  \
+	X(DEVSTA, "devsta", 1)                                                                  \
+	X(PORT_NUMBER, "port_number", 0)                                                        \
+	X(SPEED_MAX, "link_speed_max", 0) /* 1..6: 2.5, 5, 8, 16, 32, 64 GT/s */                \
+	X(WIDTH_MAX, "link_width_max", 0)                                                       \
+	X(SPEED, "link_speed", 0)                                                               \
+	X(WIDTH, "link_width", 0)                                                               \
+	X(SPEED_TARGET, "link_speed_target", 0)                                                 \
+	X(LLACTREP, "dl_active_reporting", 0)                                                   \
+	X(DLACTIVE, "dl_active", 0)                                                             \
+	X(ASPM, "aspm", 0)                                                                      \
+	X(DEVCAP2, "devcap2", 1)                                                                \
+	X(DEVCTL2, "devctl2", 1)                                                                \
+	X(PM, "pm_state", 0)	/* 0 (D0) .. 3 (D3hot), 4 (D3cold) */                           \
+	X(ACS, "acs_offset", 1) /* 0: the function has no ACS capability */                     \
+	X(ACS_CAP, "acs_cap", 1)                                                                \
+	X(ACS_CTL, "acs_ctl", 1)                                                                \
+	X(ACS_EGRESS, "acs_egress", 1) /* first 32 bits of the egress vector */                 \
+	X(ATS, "ats_offset", 1)                                                                 \
+	X(ATS_CTL, "ats_ctl", 1)                                                                \
+	X(UESTA, "aer_uesta", 1)                                                                \
+	X(CESTA, "aer_cesta", 1)                                                                \
+	X(DPC, "dpc_status", 1)                                                                 \
+	X(GONE, "gone", 0)	/* configuration space reads all ones */                        \
+	X(SLOT, "slot", 0)	/* physical slot number of a port */                            \
+	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                     \
+	X(GROUP, "iommu_group", 0)                                                              \
+	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                \
+	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */
+
+enum hr_fact_id {
+#define HR_FACT_ENUM(id, name, hex) HR_F_##id,
+	HR_FACTS(HR_FACT_ENUM)
+#undef HR_FACT_ENUM
+		HR_FACTS_COUNT
+};
+
+struct hr_fact {
+	uint32_t value;
+	uint8_t source; /* enum hr_src; HR_SRC_NONE: value means nothing */
+};
+
+/* An address range that a bridge decodes, both ends included. */
+struct hr_window {
+	uint64_t base, limit;
+	uint8_t source; /* HR_SRC_NONE: unknown; base > limit: closed */
+};
+
+enum hr_bar_flags {
+	HR_BAR_MEM = 1,
+	HR_BAR_64 = 2,
+	HR_BAR_PREF = 4,
+	HR_BAR_UNASSIGNED = 8, /* the register is zero, or lspci says virtual or unassigned */
+	HR_BAR_UPPER = 16,     /* the upper half of the 64-bit BAR before it */
+};
+
+/* A base address register: the *bus* address, which is what a TLP carries. */
+struct hr_bar {
+	uint64_t base, size; /* size 0: unknown */
+	uint8_t flags;	     /* enum hr_bar_flags; 0: not implemented */
+	uint8_t source;	     /* of base and flags */
+	uint8_t size_source;
+};
+
+struct hr_fn {
+	uint32_t domain;
+	uint8_t bus, dev, fn;
+	bool denied;	       /* the source says that it was refused (run as root) */
+	bool placed;	       /* its parent is `under`, whatever bus numbers say */
+	uint64_t under;	       /* hr_address() of that bridge */
+	unsigned line;	       /* of the capture where the function begins; 0: live */
+	uint32_t config_bytes; /* valid bytes of config */
+	uint8_t *config;       /* NULL: none read */
+	const char *name;      /* "" when unknown */
+	const char *driver;    /* NULL: unknown, "": none bound */
+	const char *slot;      /* physical slot label or number; NULL: unknown */
+	struct hr_fact fact[HR_FACTS_COUNT];
+	struct hr_window mem, pref; /* of a bridge */
+	struct hr_bar bar[HR_BARS_MAX];
+
+	/* Set by hr_model_link(). */
+	int32_t parent;	 /* bridge above, HR_NO_FN on a root bus */
+	int32_t host;	 /* index of the root bus */
+	uint32_t depth;	 /* number of bridges above */
+	int32_t child;	 /* first function below, in bus order */
+	int32_t sibling; /* next one with the same parent */
+	bool orphan;	 /* its root bus is not one: the bridge above is missing from the capture */
+};
+
+/* A root bus: what sysfs calls pciDDDD:BB. */
+struct hr_host {
+	uint32_t domain;
+	uint8_t bus;
+	int32_t first; /* first function on it, in devfn order */
+	uint32_t numa; /* of its functions; 0xffffffff: unknown */
+};
+
+enum hr_iommu { HR_IOMMU_UNKNOWN, HR_IOMMU_OFF, HR_IOMMU_PT, HR_IOMMU_ON };
+
+/* What is known of the machine as a whole. Strings are "" when unknown. */
+struct hr_system {
+	char kernel[HR_WORD_MAX];   /* release, "6.1.0-37-amd64" */
+	char cmdline[4096];	    /* kernel command line */
+	char lockdown[HR_WORD_MAX]; /* "none", "integrity", "confidentiality" */
+	struct hr_fact amd;	    /* 1: the CPU's vendor is AMD (or Hygon: 0) */
+	struct hr_fact family;	    /* CPU family */
+	struct hr_fact cpus;	    /* logical CPUs */
+	struct hr_fact hypervisor;  /* 1: the CPU says that it runs under one */
+	struct hr_fact iommu;	    /* enum hr_iommu */
+	struct hr_fact p2pdma;	    /* 1: the kernel has CONFIG_PCI_P2PDMA */
+	bool live;
+};
+
+struct hr_model {
+	struct hr_fn *fn; /* sorted by address after hr_model_link() */
+	uint32_t count;
+	struct hr_host *host;
+	uint32_t hosts;
+	struct hr_system sys;
+	char input[HR_WORD_MAX]; /* "lspci dump", "sysfs tree", ... */
+	char message[512];	 /* why reading failed, with the line */
+	uint32_t warnings;	 /* contradictions that were resolved; see warning[] */
+	char warning[8][256];	 /* the first of them */
+
+	/* Private. */
+	uint8_t *memory;
+	size_t reserved, used;
+	uint32_t *slot; /* hash of addresses to index + 1 */
+};
+
+/* Reserve memory. 0 or -ENOMEM. */
+int hr_model_init(struct hr_model *m);
+void hr_model_fini(struct hr_model *m);
+
+/* Forget everything that was read; for readers that turn out to be the wrong one. */
+void hr_model_reset(struct hr_model *m);
+
+/* Zeroed, 8-byte aligned, valid until hr_model_fini(); NULL: reservation used up. */
+void *hr_model_alloc(struct hr_model *m, size_t bytes);
+/* Copy of at most HR_WORD_MAX - 1 bytes, control characters replaced by '?'; "" when full. */
+const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
+
+/*
+ * The function with that address, made if there is none. NULL: more than HR_FUNCTIONS_MAX, or
+ * dev > 31 or fn > 7. Pointers to functions are valid until hr_model_link().
+ */
+struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
+			   uint32_t fn);
+/* Index of the function with that address, or HR_NO_FN. */
+int32_t hr_model_find(const struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
+		      uint32_t fn);
+
+/* Domain, bus, device and function as one number that sorts like they do. */
+uint64_t hr_address(const struct hr_fn *f);
+
+/* Sort, find parents and root buses, infer what can be inferred. 0 or -ENOMEM. */
+int hr_model_link(struct hr_model *m);
+
+/* Note a contradiction that was resolved (printf-like). */
+void hr_model_warn(struct hr_model *m, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* State a fact; a better source wins, an equal one replaces. */
+void hr_fact_set(struct hr_fact *fact, uint32_t value, enum hr_src source);
+static inline void hr_fn_set(struct hr_fn *f, enum hr_fact_id id, uint32_t value, enum hr_src src)
+{
+	hr_fact_set(&f->fact[id], value, src);
+}
+
+static inline bool hr_known(const struct hr_fn *f, enum hr_fact_id id)
+{
+	return f->fact[id].source != HR_SRC_NONE;
+}
+
+/* Value of a fact, or what to take when it is unknown. */
+static inline uint32_t hr_get(const struct hr_fn *f, enum hr_fact_id id, uint32_t unknown)
+{
+	return f->fact[id].source != HR_SRC_NONE ? f->fact[id].value : unknown;
+}
+
+/* Known, and has all these bits. */
+static inline bool hr_has(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)
+{
+	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == bits;
+}
+
+/* Known, and lacks all these bits. */
+static inline bool hr_lacks(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)
+{
+	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == 0;
+}
+
+const char *hr_fact_name(enum hr_fact_id id);
+bool hr_fact_is_hex(enum hr_fact_id id);
+/* The fact of that name, or HR_FACTS_COUNT. */
+enum hr_fact_id hr_fact_by_name(const char *name, size_t bytes);
+const char *hr_src_name(enum hr_src source);
+
+/* "0000:41:00.0" into text[HR_BDF_MAX]; returns text. */
+char *hr_bdf(const struct hr_fn *f, char *text);
+/* Parse "[DDDD:]BB:DD.F"; returns bytes consumed, 0 when it is no address. */
+size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t *dev, uint32_t *fn);
+
+bool hr_is_bridge(const struct hr_fn *f);
+bool hr_is_nvme(const struct hr_fn *f);
+/* A GPU that can be a peer: not an on-board management display, not an integrated Intel one. */
+bool hr_is_gpu(const struct hr_fn *f);
+/* Index of the BAR through which peers reach the function's memory, or -1. */
+int hr_peer_bar(const struct hr_fn *f);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * pci/source.h - where a topology comes from. One seam: every reader fills a model.
+ *
+ * Readers set facts and never judge. They end in hr_model_link(). Errors leave one sentence in
+ * model->message, with the line of the capture where there is one.
+ */
+#ifndef PCI_SOURCE_H
+#define PCI_SOURCE_H
+
+#include "pci/model.h"
+
+/*
+ * Read a capture and link the model. The format is detected:
+ *   directory            sysfs tree: its root (holds sys/), sys itself, or a folder of devices
+ *   tar                  the same, as an uncompressed archive
+ *   XML                  NCCL topology file (<system>)
+ *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, both mixed, or our own capture
+ * "-" is standard input (not for directories).
+ * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it;
+ * -E2BIG: more than HR_FUNCTIONS_MAX functions; -ENOENT, -EACCES, -EIO, -ENOMEM.
+ */
+int hr_source_open(struct hr_model *m, const char *path);
+
+/* The same for bytes in memory (not for directories); `path` is used in messages. */
+int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size);
+
+/* This machine: libpciaccess for the walk, configuration space and BARs; sysfs for the rest. */
+int hr_source_live(struct hr_model *m);
+
+/*
+ * Write what is known as a capture: an lspci -xxxx dump that lspci -F reads, with further facts on
+ * lines that it ignores. Serial numbers are overwritten with zeros. 0 or -EIO.
+ */
+int hr_capture_write(const struct hr_model *m, int fd);
+
+/* ---- readers, for hr_source_open() and tests ---- */
+
+/* A stream of bytes: what was read ahead, then a file descriptor (-1: none). */
+struct hr_stream {
+	int fd;
+	char *buffer;
+	size_t capacity, from, to;
+	bool ended;
+	int error;     /* -errno of read */
+	unsigned line; /* number of the line that hr_stream_line() returned last */
+	bool cut;      /* that line had no newline */
+};
+
+/*
+ * Next line without its newline, valid until the next call; NULL at the end, at an error, or when
+ * the line does not fit the buffer (error -EMSGSIZE).
+ */
+char *hr_stream_line(struct hr_stream *s, size_t *length);
+
+int hr_read_lspci(struct hr_model *m, struct hr_stream *s);
+int hr_read_nccl(struct hr_model *m, const char *text, size_t size);
+
+/* Files of a sysfs tree, in a directory or in an archive. Paths have no leading slash. */
+struct hr_files {
+	/* Contents of a file, at most `capacity` bytes; bytes read or -errno. */
+	long (*read)(const struct hr_files *files, const char *path, void *to, size_t capacity);
+	/* Target of a symbolic link with its NUL; 0 or -errno. */
+	int (*link)(const struct hr_files *files, const char *path, char *to, size_t capacity);
+	/* Names in a directory, one call each; stops when `each` returns nonzero. 0 or -errno. */
+	int (*list)(const struct hr_files *files, const char *path,
+		    int (*each)(void *to, const char *name), void *to);
+	void *impl;
+};
+
+int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);
+/* What sysfs and proc know beside configuration space, for functions that are in the model. */
+void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files);
+void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
+			    const char *folder);
+/* A directory as files: root is the path in front of all others ("" or "/": this machine). */
+void hr_files_folder(struct hr_files *files, const char *root);
+/* An archive in memory as files; memory comes from the model. 0, -EINVAL or -ENOMEM. */
+int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *bytes, size_t size);
+
+/* Text facts of one trimmed line of lspci -v output; `state` starts zeroed at each function. */
+struct hr_text_state {
+	unsigned section; /* capability that the line belongs to */
+	bool denied;
+	bool saw_caps;
+	bool saw_ecaps;
+};
+void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
+		  const char *line, size_t length);
+/* The title after the address: class, identifiers, name. */
+void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
+/* At the end of a function: what the text would have shown if it existed, does not. */
+void hr_text_end(struct hr_fn *f, const struct hr_text_state *state);
+/* One "headrace: key=value" line; f is NULL before the first function. false: not understood. */
+bool hr_capture_line(struct hr_model *m, struct hr_fn *f, const char *line, size_t length);
+
+#endif
