@@ -1,0 +1,99 @@
+/*
+ * The kernel's verdict: calc_map_type_and_dist() of drivers/pci/p2pdma.c, step by step. The GPU is
+ * the provider (its memory is the target), the SSD is the client.
+ */
+#include "pci/verdict.h"
+
+#include "pci/fields.h"
+#include "pci/tables.h"
+
+/* pci_host_bridge_dev(): the first function of the root bus, if it is 00.0 or a root port. */
+static const struct hr_fn *host_bridge_dev(const struct hr_engine *e, int32_t host)
+{
+	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+
+	if (f->dev == 0 && f->fn == 0)
+		return f;
+	return hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) == HR_PORT_ROOT ? f : NULL;
+}
+
+static uint32_t kernel_version(const struct hr_engine *e)
+{
+	return e->opt.kernel ? e->opt.kernel : ~0u;
+}
+
+static bool one_host_listed(const struct hr_engine *e, int32_t host, bool same)
+{
+	const struct hr_fn *root = host_bridge_dev(e, host);
+	const struct hr_listed *row;
+
+	if (!root)
+		return false;
+	row = hr_listed_find(hr_get(root, HR_F_VENDOR, 0), hr_get(root, HR_F_DEVICE, 0),
+			     kernel_version(e));
+	return row && (same || !row->same_host);
+}
+
+bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
+{
+	if (kernel_version(e) < HR_KERNEL_FIRST_RC)
+		return false;
+	if (e->zen && kernel_version(e) >= HR_KERNEL_ZEN)
+		return true;
+	if (a == b)
+		return one_host_listed(e, a, true);
+	return one_host_listed(e, a, false) && one_host_listed(e, b, false);
+}
+
+static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t fn)
+{
+	p->any_redirect |= e->derived[fn].redirect;
+	p->kernel_redirect |= e->derived[fn].kernel_redirect;
+	p->unread_redirect |= e->derived[fn].acs_unknown;
+}
+
+/* Walk both up until they meet; the meeting function's own ACS counts too. */
+static void walk(const struct hr_engine *e, struct hr_pair *p)
+{
+	const struct hr_fn *fn = e->m->fn;
+	int32_t a = p->gpu, b = p->ssd, a_under = a, b_under = b;
+
+	while (a != b && (a != HR_NO_FN || b != HR_NO_FN)) {
+		if (b == HR_NO_FN || (a != HR_NO_FN && fn[a].depth >= fn[b].depth)) {
+			take_redirect(e, p, a);
+			a_under = a;
+			a = fn[a].parent;
+		} else {
+			take_redirect(e, p, b);
+			b_under = b;
+			b = fn[b].parent;
+		}
+		p->distance++;
+	}
+	p->common = a;
+	p->gpu_turn = a_under;
+	p->ssd_turn = b_under;
+	if (a != HR_NO_FN)
+		take_redirect(e, p, a);
+}
+
+void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
+{
+	const struct hr_fn *gpu = &e->m->fn[p->gpu], *ssd = &e->m->fn[p->ssd];
+	bool through_host;
+
+	p->distance = 0;
+	p->any_redirect = p->kernel_redirect = p->unread_redirect = false;
+	walk(e, p);
+	p->same_host = gpu->host == ssd->host;
+	p->listed = hr_host_listed(e, gpu->host, ssd->host);
+	through_host = p->common == HR_NO_FN || p->kernel_redirect;
+	if (through_host && kernel_version(e) < HR_KERNEL_FIRST_RC)
+		p->kernel = HR_KERNEL_NOT_SUPPORTED;
+	else if (through_host)
+		p->kernel = p->listed ? HR_KERNEL_THRU_HOST : HR_KERNEL_NOT_SUPPORTED;
+	else
+		p->kernel = p->unread_redirect ? HR_KERNEL_UNKNOWN : HR_KERNEL_BUS_ADDR;
+	if (p->common == HR_NO_FN && (gpu->orphan || ssd->orphan))
+		p->kernel = HR_KERNEL_UNKNOWN;
+}

@@ -1,0 +1,50 @@
+/*
+ * pci/rules.h - conditions of the rule table, between the files that define them. Private.
+ *
+ * A function condition looks at one function (and its parent); a pair condition at what the walk
+ * over a pair has gathered, and returns the flows it stops. Neither may take unknown for zero.
+ */
+#ifndef PCI_RULES_H
+#define PCI_RULES_H
+
+#include "pci/verdict.h"
+
+#define F1 1u
+#define F2 2u
+#define F3 4u
+#define F4 8u
+#define ALL HR_FLOW_ALL
+
+typedef bool hr_on_fn(const struct hr_engine *e, const struct hr_fn *f);
+typedef uint8_t hr_on_pair_fn(const struct hr_engine *e, const struct hr_pair *p);
+
+hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_mse, hr_fn_sleeping,
+	hr_fn_gone, hr_fn_dpc, hr_fn_link_down, hr_fn_in_reset, hr_fn_no_bar, hr_fn_small_bar,
+	hr_fn_unified, hr_fn_vmd, hr_fn_raid, hr_fn_pch, hr_fn_no_peer, hr_fn_virtual,
+	hr_fn_overlaps, hr_fn_acs_harmless, hr_fn_acs_wide, hr_fn_pch_no_acs, hr_fn_pericom,
+	hr_fn_idt, hr_fn_ntb, hr_fn_amd_internal, hr_fn_low_mrrs, hr_fn_narrow, hr_fn_slow,
+	hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted, hr_fn_no_driver,
+	hr_fn_no_relaxed, hr_fn_group_unset;
+
+hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
+	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,
+	hr_sys_zen_inferred;
+
+hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_redir_listed,
+	hr_pair_redir_unlisted, hr_pair_cut, hr_pair_window, hr_pair_window_unread, hr_pair_overlap,
+	hr_pair_egress, hr_pair_egress_unread, hr_pair_blocking, hr_pair_translated, hr_pair_stale,
+	hr_pair_root_redirect, hr_pair_silent, hr_pair_iommu_unread, hr_pair_iommu_assumed,
+	hr_pair_iova, hr_pair_same_group, hr_pair_group_blocked, hr_pair_mps, hr_pair_mps_unread,
+	hr_pair_mps_rc, hr_pair_tags, hr_pair_order, hr_pair_timeouts, hr_pair_numa,
+	hr_pair_numa_unread, hr_pair_pch_peers;
+
+/* Addresses that the mode puts on the bus are raw: no IOMMU mapping stands behind them. */
+static inline bool hr_raw(const struct hr_engine *e)
+{
+	return e->opt.mode == HR_MODE_GPU || e->opt.mode == HR_MODE_HOST;
+}
+
+/* The kernel driver bound to a function lets VFIO open its group. */
+bool hr_driver_allows_vfio(const struct hr_fn *f);
+
+#endif

@@ -1,0 +1,413 @@
+/* Conditions on one function, and on the machine as a whole (those ignore the function). */
+#include "pci/rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/decode.h"
+#include "pci/fields.h"
+#include "pci/tables.h"
+
+static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+{
+	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
+}
+
+static const struct hr_fn *parent(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->parent == HR_NO_FN ? NULL : &e->m->fn[f->parent];
+}
+
+/* ---- what could not be read */
+
+bool hr_fn_denied(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return f->denied && !hr_known(f, HR_F_CAPS);
+}
+
+bool hr_fn_unread(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	if (hr_get(f, HR_F_GONE, 0))
+		return false;
+	if (!hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2)
+		return true;
+	return !f->denied && !hr_known(f, HR_F_CAPS);
+}
+
+bool hr_fn_acs_unread(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].acs_unknown && !hr_fn_denied(e, f) && !hr_fn_unread(e, f);
+}
+
+/* ---- decode and power */
+
+bool hr_fn_no_bme(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_lacks(f, HR_F_COMMAND, HR_COMMAND_BME);
+}
+
+bool hr_fn_no_mse(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
+}
+
+bool hr_fn_sleeping(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_PM, 0) != 0;
+}
+
+bool hr_fn_gone(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_GONE, 0) != 0;
+}
+
+bool hr_fn_dpc(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_has(f, HR_F_DPC, 1);
+}
+
+bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT);
+
+	(void)e;
+	return (port == HR_PORT_ROOT || port == HR_PORT_DOWNSTREAM) &&
+	       hr_has(f, HR_F_LLACTREP, 1) && hr_lacks(f, HR_F_DLACTIVE, 1);
+}
+
+bool hr_fn_in_reset(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_is_bridge(f) && hr_has(f, HR_F_BRIDGE_CTL, HR_BRIDGE_CTL_SBR);
+}
+
+bool hr_fn_no_bar(const struct hr_engine *e, const struct hr_fn *f)
+{
+	int bar = hr_peer_bar(f);
+
+	(void)e;
+	if (hr_get(f, HR_F_GONE, 0) || !hr_known(f, HR_F_COMMAND))
+		return false;
+	return bar < 0 || f->bar[bar].flags & HR_BAR_UNASSIGNED;
+}
+
+bool hr_fn_small_bar(const struct hr_engine *e, const struct hr_fn *f)
+{
+	int bar = hr_peer_bar(f);
+
+	(void)e;
+	return bar >= 0 && f->bar[bar].size_source > HR_SRC_INFERRED &&
+	       f->bar[bar].size <= 256u << 20;
+}
+
+bool hr_fn_overlaps(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].overlaps;
+}
+
+/* ---- platforms */
+
+bool hr_fn_unified(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_UNIFIED_GPU) || strstr(f->name, "GB10") || strstr(f->name, "Tegra");
+}
+
+bool hr_fn_vmd(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return f->domain >= 0x10000;
+}
+
+bool hr_fn_raid(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0104;
+}
+
+bool hr_fn_pch(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_CHIPSET_PORT);
+}
+
+bool hr_fn_no_peer(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && hr_get(f, HR_F_ACS, 0) == 0 &&
+	       e;
+}
+
+/* An Express endpoint cannot sit on a root bus: somebody made that bus up. */
+bool hr_fn_virtual(const struct hr_engine *e, const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+
+	(void)e;
+	return f->parent == HR_NO_FN && !f->orphan &&
+	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY);
+}
+
+/* ---- ACS */
+
+bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
+{
+	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
+
+	(void)e;
+	return hr_get(f, HR_F_ACS, 0) && ctl & (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) &&
+	       !(ctl & HR_ACS_REDIRECT);
+}
+
+bool hr_fn_acs_wide(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_ACS, 0) &&
+	       hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0));
+}
+
+bool hr_fn_pch_no_acs(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_PCH_PORT) && hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0;
+}
+
+bool hr_fn_pericom(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_PERICOM);
+}
+
+bool hr_fn_idt(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_IDT_SV);
+}
+
+bool hr_fn_ntb(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return is(f, HR_DEV_NTB) && e->iommu == HR_IOMMU_ON;
+}
+
+bool hr_fn_amd_internal(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_AMD_INTERNAL);
+}
+
+/* ---- links and payload */
+
+bool hr_fn_low_mrrs(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_MRRS, 512) < 512;
+}
+
+/* A function whose own link register describes the link above it. */
+static bool has_uplink(const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+
+	return hr_get(f, HR_F_WIDTH, 0) != 0 &&
+	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY || port == HR_PORT_UPSTREAM);
+}
+
+/* The most that both ends of the link above could do. */
+static uint32_t both_ends(const struct hr_engine *e, const struct hr_fn *f, enum hr_fact_id id)
+{
+	const struct hr_fn *up = parent(e, f);
+	uint32_t own = hr_get(f, id, 0), other = up ? hr_get(up, id, own) : own;
+
+	return own < other || other == 0 ? own : other;
+}
+
+bool hr_fn_narrow(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return has_uplink(f) && hr_get(f, HR_F_WIDTH, 0) < both_ends(e, f, HR_F_WIDTH_MAX);
+}
+
+static bool below_speed(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return has_uplink(f) && hr_known(f, HR_F_SPEED) &&
+	       hr_get(f, HR_F_SPEED, 0) < both_ends(e, f, HR_F_SPEED_MAX);
+}
+
+/* GPUs drop their link speed when idle; the target speed tells that from a fault. */
+bool hr_fn_idle(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return hr_is_gpu(f) && below_speed(e, f) &&
+	       hr_get(f, HR_F_SPEED_TARGET, hr_get(f, HR_F_SPEED_MAX, 0)) >=
+		       both_ends(e, f, HR_F_SPEED_MAX);
+}
+
+bool hr_fn_slow(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return below_speed(e, f) && !hr_fn_idle(e, f);
+}
+
+bool hr_fn_aspm(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_has(f, HR_F_ASPM, 2);
+}
+
+bool hr_fn_no_relaxed(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_NO_RELAXED);
+}
+
+/* ---- health */
+
+bool hr_fn_ue(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_UESTA, 0) &
+	       (HR_UE_CMPLT_TIMEOUT | HR_UE_CMPLT_ABORT | HR_UE_MALFORMED | HR_UE_UNSUPPORTED |
+		HR_UE_ACS_VIOLATION);
+}
+
+bool hr_fn_ce(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_CESTA, 0) & 0x11c1;
+}
+
+bool hr_fn_fatal(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_has(f, HR_F_DEVSTA, 0x4);
+}
+
+bool hr_fn_mounted(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_MOUNTED, 0) != 0;
+}
+
+bool hr_fn_no_driver(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return f->driver && (f->driver[0] == '\0' || strcmp(f->driver, "nouveau") == 0);
+}
+
+bool hr_fn_group_unset(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->opt.mode == HR_MODE_VFIO && e->iommu == HR_IOMMU_OFF && !hr_known(f, HR_F_GROUP);
+}
+
+/* ---- the machine */
+
+/* A word of the kernel command line. */
+static bool has_word(const struct hr_engine *e, const char *word)
+{
+	const char *at = e->m->sys.cmdline;
+	size_t n = strlen(word);
+
+	while ((at = strstr(at, word))) {
+		bool begins = at == e->m->sys.cmdline || at[-1] == ' ';
+
+		if (begins && (at[n] == ' ' || at[n] == '\0' || word[n - 1] == '='))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+/* One of the comma-separated options of pci=. */
+static bool has_pci_option(const struct hr_engine *e, const char *option)
+{
+	const char *at = strstr(e->m->sys.cmdline, "pci=");
+	size_t n = strlen(option);
+
+	while (at && (at == e->m->sys.cmdline || at[-1] == ' ')) {
+		const char *end = at + strcspn(at, " ");
+
+		for (at += 4; at < end; at += strcspn(at, ", "), at += *at == ',')
+			if (strncmp(at, option, n) == 0 && strchr(",= ", at[n]) != NULL)
+				return true;
+		at = strstr(end, "pci=");
+	}
+	return false;
+}
+
+bool hr_sys_lockdown(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.lockdown[0] && strcmp(e->m->sys.lockdown, "none") != 0;
+}
+
+bool hr_sys_many_cpus(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.cpus.source && e->m->sys.cpus.value > 255;
+}
+
+bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	for (uint32_t i = 0; i < e->m->hosts; i++)
+		if (hr_get(&e->m->fn[e->m->host[i].first], HR_F_VENDOR, 0) == 0x10de)
+			return true;
+	return false;
+}
+
+bool hr_sys_noacs(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_pci_option(e, "noacs");
+}
+
+bool hr_sys_override(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_word(e, "pcie_acs_override=");
+}
+
+bool hr_sys_wrong_iommu(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const struct hr_fact *amd = &e->m->sys.amd;
+
+	(void)f;
+	return amd->source && has_word(e, amd->value ? "intel_iommu=" : "amd_iommu=");
+}
+
+bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const char *first = strstr(e->m->sys.cmdline, "iommu=pt");
+
+	(void)f;
+	return first && has_word(e, "iommu=pt") &&
+	       (has_word(e, "iommu=off") || has_word(e, "iommu.passthrough=0") ||
+		has_word(e, "iommu=nopt"));
+}
+
+bool hr_sys_no_p2pdma(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.p2pdma.source && e->m->sys.p2pdma.value == 0;
+}
+
+bool hr_sys_hypervisor(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.hypervisor.source && e->m->sys.hypervisor.value;
+}
+
+bool hr_sys_perf(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_pci_option(e, "pcie_bus_perf");
+}
+
+bool hr_sys_zen_inferred(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->zen && e->zen_inferred;
+}

@@ -1,0 +1,365 @@
+/* Conditions on a pair, over what the walk gathered. */
+#include "pci/rules.h"
+
+#include <string.h>
+
+#include "pci/fields.h"
+#include "pci/tables.h"
+
+static const struct hr_fn *fn(const struct hr_engine *e, int32_t index)
+{
+	return &e->m->fn[index];
+}
+
+static bool apart(const struct hr_pair *p)
+{
+	return p->common == HR_NO_FN;
+}
+
+/* ---- the way */
+
+uint8_t hr_pair_direct(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return apart(p) ? 0 : (uint8_t)(ALL & ~p->redirected & ~p->climbs);
+}
+
+static uint8_t through(const struct hr_pair *p, bool together, bool listed)
+{
+	if (apart(p) == together || p->listed != listed)
+		return 0;
+	return p->redirected | p->climbs;
+}
+
+uint8_t hr_pair_rc_listed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return through(p, false, true);
+}
+
+uint8_t hr_pair_rc_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return through(p, false, false);
+}
+
+uint8_t hr_pair_redir_listed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return through(p, true, true);
+}
+
+uint8_t hr_pair_redir_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return through(p, true, false);
+}
+
+uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return apart(p) && (fn(e, p->gpu)->orphan || fn(e, p->ssd)->orphan) ? ALL : 0;
+}
+
+uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
+{
+	const struct hr_fn *a = fn(e, p->gpu_turn), *b = fn(e, p->ssd_turn);
+
+	return apart(p) && p->gpu_turn != p->gpu && p->ssd_turn != p->ssd &&
+			       hr_device_is(hr_get(a, HR_F_VENDOR, 0), hr_get(a, HR_F_DEVICE, 0),
+					    HR_DEV_PCH_PORT) &&
+			       hr_device_is(hr_get(b, HR_F_VENDOR, 0), hr_get(b, HR_F_DEVICE, 0),
+					    HR_DEV_PCH_PORT)
+		       ? ALL
+		       : 0;
+}
+
+/* ---- windows */
+
+/* The bridge lies on the way between endpoint and turn: it is deeper than the common one. */
+static bool on_way(const struct hr_engine *e, const struct hr_pair *p, int32_t bridge)
+{
+	if (bridge == HR_NO_FN)
+		return false;
+	return apart(p) || fn(e, bridge)->depth > fn(e, p->common)->depth;
+}
+
+uint8_t hr_pair_window(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((on_way(e, p, e->derived[p->gpu].window_break) ? F2 | F3 : 0) |
+			 (on_way(e, p, e->derived[p->ssd].window_break) ? F1 | F4 : 0));
+}
+
+uint8_t hr_pair_window_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((on_way(e, p, e->derived[p->gpu].window_unread) ? F2 | F3 : 0) |
+			 (on_way(e, p, e->derived[p->ssd].window_unread) ? F1 | F4 : 0));
+}
+
+static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
+{
+	return w->source && w->base <= w->limit && base <= w->limit && last >= w->base;
+}
+
+/* A window of a bridge above the initiator holds the target: the request never gets up. */
+static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator,
+		      int32_t target)
+{
+	int bar = hr_peer_bar(fn(e, target));
+	uint64_t base, last;
+
+	if (bar < 0 || fn(e, target)->bar[bar].flags & HR_BAR_UNASSIGNED)
+		return false;
+	base = fn(e, target)->bar[bar].base;
+	last = fn(e, target)->bar[bar].size_source > HR_SRC_INFERRED
+		       ? base + fn(e, target)->bar[bar].size - 1
+		       : base;
+	for (int32_t up = fn(e, initiator)->parent; up != p->common; up = fn(e, up)->parent)
+		if (touches(&fn(e, up)->mem, base, last) || touches(&fn(e, up)->pref, base, last))
+			return true;
+	return false;
+}
+
+uint8_t hr_pair_overlap(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd) ? F1 | F4 : 0) |
+			 (swallowed(e, p, p->ssd, p->gpu) ? F2 | F3 : 0));
+}
+
+/* ---- ACS */
+
+/* Egress control without redirect blocks requests whose target port's vector bit is set. */
+static bool egress_hits(const struct hr_engine *e, int32_t ingress, int32_t target, bool *unread)
+{
+	const struct hr_fn *in = fn(e, ingress);
+	uint32_t port = hr_get(fn(e, target), HR_F_PORT_NUMBER, 32);
+
+	if (!hr_has(in, HR_F_ACS_CTL, HR_ACS_EC) || hr_has(in, HR_F_ACS_CTL, HR_ACS_RR))
+		return false;
+	*unread |= !hr_known(in, HR_F_ACS_EGRESS) || port >= 32;
+	return port < 32 && hr_has(in, HR_F_ACS_EGRESS, 1u << port);
+}
+
+static uint8_t egress(const struct hr_engine *e, const struct hr_pair *p, bool want_unread)
+{
+	bool gpu_unread = false, ssd_unread = false, gpu, ssd;
+
+	if (apart(p))
+		return 0;
+	gpu = egress_hits(e, p->gpu_turn, p->ssd_turn, &gpu_unread);
+	ssd = egress_hits(e, p->ssd_turn, p->gpu_turn, &ssd_unread);
+	if (want_unread)
+		return (uint8_t)((gpu_unread ? F1 | F4 : 0) | (ssd_unread ? F2 | F3 : 0));
+	return (uint8_t)((gpu ? F1 | F4 : 0) | (ssd ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_egress(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return egress(e, p, false);
+}
+
+uint8_t hr_pair_egress_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return egress(e, p, true);
+}
+
+static bool ats_on(const struct hr_engine *e, int32_t index)
+{
+	return hr_has(fn(e, index), HR_F_ATS_CTL, HR_ATS_ENABLE);
+}
+
+/* Translation blocking at any port above an initiator that sends translated requests. */
+static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator)
+{
+	if (!ats_on(e, initiator))
+		return false;
+	for (int32_t up = fn(e, initiator)->parent; up != p->common; up = fn(e, up)->parent)
+		if (hr_has(fn(e, up), HR_F_ACS_CTL, HR_ACS_TB))
+			return true;
+	return false;
+}
+
+uint8_t hr_pair_blocking(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
+			 (blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_translated(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return !apart(p) && ats_on(e, p->gpu) && ats_on(e, p->ssd) &&
+			       hr_has(fn(e, p->gpu_turn), HR_F_ACS_CTL, HR_ACS_DT) &&
+			       hr_has(fn(e, p->ssd_turn), HR_F_ACS_CTL, HR_ACS_DT)
+		       ? ALL
+		       : 0;
+}
+
+uint8_t hr_pair_stale(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return !apart(p) && p->any_redirect ? ALL : 0;
+}
+
+uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool redirect = e->derived[p->gpu_turn].redirect || e->derived[p->ssd_turn].redirect;
+
+	return apart(p) && redirect && hr_raw(e) && e->iommu == HR_IOMMU_ON ? ALL : 0;
+}
+
+/* ---- IOMMU and VFIO */
+
+uint8_t hr_pair_silent(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_raw(e) && e->iommu == HR_IOMMU_ON ? p->climbs : 0;
+}
+
+uint8_t hr_pair_iommu_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && e->iommu_active ? p->climbs : 0;
+}
+
+uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active ? p->climbs : 0;
+}
+
+uint8_t hr_pair_iova(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return !hr_raw(e) && e->iommu == HR_IOMMU_ON && !apart(p) ? ALL : 0;
+}
+
+bool hr_driver_allows_vfio(const struct hr_fn *f)
+{
+	static const char *const fine[] = { "", "vfio-pci", "pci-stub", "pcieport", "shpchp" };
+
+	if (!f->driver || hr_is_bridge(f))
+		return true;
+	if (strstr(f->driver, "vfio"))
+		return true;
+	for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++)
+		if (strcmp(f->driver, fine[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool same_group(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_known(fn(e, p->gpu), HR_F_GROUP) && hr_known(fn(e, p->ssd), HR_F_GROUP) &&
+	       hr_get(fn(e, p->gpu), HR_F_GROUP, 0) == hr_get(fn(e, p->ssd), HR_F_GROUP, 0) &&
+	       !hr_driver_allows_vfio(fn(e, p->gpu));
+}
+
+uint8_t hr_pair_same_group(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return e->opt.mode == HR_MODE_VFIO && same_group(e, p) ? ALL : 0;
+}
+
+uint8_t hr_pair_group_blocked(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return e->opt.mode != HR_MODE_VFIO && same_group(e, p) ? ALL : 0;
+}
+
+/* ---- payload, requests, ordering */
+
+/* The payload an initiator or completer sends does not fit where it passes. */
+static bool too_large(const struct hr_engine *e, const struct hr_pair *p, int32_t from, int32_t to)
+{
+	uint32_t mps = e->derived[from].mps, end = e->derived[to].mps;
+
+	return mps && ((p->min_mps && mps > p->min_mps) || (end && mps > end));
+}
+
+uint8_t hr_pair_mps(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (apart(p))
+		return 0;
+	return (uint8_t)((too_large(e, p, p->ssd, p->gpu) ? F2 : 0) |
+			 (too_large(e, p, p->gpu, p->ssd) ? F3 : 0));
+}
+
+uint8_t hr_pair_mps_rc(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (!apart(p))
+		return 0;
+	return (uint8_t)((too_large(e, p, p->ssd, p->gpu) ? F2 : 0) |
+			 (too_large(e, p, p->gpu, p->ssd) ? F3 : 0));
+}
+
+static bool mps_missing(const struct hr_fn *f)
+{
+	return hr_get(f, HR_F_EXP, 0) != 0 && !hr_known(f, HR_F_MPS);
+}
+
+uint8_t hr_pair_mps_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (apart(p))
+		return 0;
+	for (int32_t up = p->gpu; up != p->common; up = fn(e, up)->parent)
+		if (mps_missing(fn(e, up)))
+			return F2 | F3;
+	for (int32_t up = p->ssd; up != p->common; up = fn(e, up)->parent)
+		if (mps_missing(fn(e, up)))
+			return F2 | F3;
+	return 0;
+}
+
+static bool tags_clash(const struct hr_fn *requester, const struct hr_fn *completer)
+{
+	return hr_has(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE) &&
+	       hr_lacks(completer, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_COMP);
+}
+
+uint8_t hr_pair_tags(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((tags_clash(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
+			 (tags_clash(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
+}
+
+uint8_t hr_pair_order(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)p;
+	return e->opt.mode == HR_MODE_HOST ? F2 : 0;
+}
+
+/* ---- health */
+
+/* A sticky completion timeout at a requester whose reads go through the root complex. */
+uint8_t hr_pair_timeouts(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)(((p->climbs & F3) && hr_has(fn(e, p->ssd), HR_F_UESTA, HR_UE_CMPLT_TIMEOUT)
+				  ? F3
+				  : 0) |
+			 ((p->climbs & F4) && hr_has(fn(e, p->gpu), HR_F_UESTA, HR_UE_CMPLT_TIMEOUT)
+				  ? F4
+				  : 0));
+}
+
+static uint32_t node(const struct hr_engine *e, int32_t index)
+{
+	uint32_t own = hr_get(fn(e, index), HR_F_NUMA, ~0u);
+
+	return own != ~0u ? own : e->m->host[fn(e, index)->host].numa;
+}
+
+uint8_t hr_pair_numa(const struct hr_engine *e, const struct hr_pair *p)
+{
+	uint32_t a = node(e, p->gpu), b = node(e, p->ssd);
+
+	return a != ~0u && b != ~0u && a != b ? ALL : 0;
+}
+
+uint8_t hr_pair_numa_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return !p->same_host && (node(e, p->gpu) == ~0u || node(e, p->ssd) == ~0u) ? ALL : 0;
+}
+
+const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (!apart(p))
+		return p->distance <= 4 ? "PIX" : "PXB";
+	if (fn(e, p->gpu)->orphan || fn(e, p->ssd)->orphan)
+		return "?";
+	if (p->same_host)
+		return "PHB";
+	return hr_pair_numa(e, p) ? "SYS" : "NODE";
+}

@@ -1,0 +1,219 @@
+/*
+ * pci/verdict.h - can this GPU and this SSD do peer-to-peer DMA, and which rule says so.
+ *
+ * Four flows are judged apart, because hardware treats them apart:
+ *   F1  GPU writes the SSD's doorbell (posted)       F2  SSD writes GPU memory: data, CQE (posted)
+ *   F3  SSD reads GPU memory: SQE, PRP, data          F4  GPU reads SSD registers (non-posted)
+ * A pair's verdict is the worst of the flows that the mode needs. Beside this physical verdict
+ * stands the kernel's own (p2pdma), computed with the kernel's algorithm for a given version.
+ *
+ * Rules are rows of a table (pci/rules.c): a new quirk is one row. A rule that the specification
+ * or kernel sources do not confirm is marked `recalled` and may only warn.
+ *
+ * Read-only over the model; all state is in the engine. Not thread safe per engine.
+ */
+#ifndef PCI_VERDICT_H
+#define PCI_VERDICT_H
+
+#include "pci/model.h"
+
+enum hr_flow { HR_F1, HR_F2, HR_F3, HR_F4, HR_FLOWS };
+#define HR_FLOW_ALL 15u
+
+/* Best first; pairs of equal rank compare by hr_verdict_rank(). */
+enum hr_verdict {
+	HR_DIRECT,	   /* inside one switch */
+	HR_RC_LISTED,	   /* through a root complex that the kernel trusts */
+	HR_REDIR_LISTED,   /* one switch, but ACS sends it up: pays the uplink twice */
+	HR_RC_UNLISTED,	   /* through a root complex nobody vouches for: try and measure */
+	HR_REDIR_UNLISTED, /* the same, because of ACS */
+	HR_WRITES_ONLY,	   /* posted writes get through, reads were seen to time out */
+	HR_UNKNOWN,	   /* a fact that decides is missing */
+	HR_VFIO_CONFLICT,  /* the SSD's IOMMU group cannot be opened */
+	HR_BLOCKED,
+	HR_SILENT_LOSS, /* the IOMMU drops it and nobody is told */
+	HR_VERDICTS
+};
+
+/* What the kernel's pci_p2pdma_distance() concludes. */
+enum hr_kernel_verdict {
+	HR_KERNEL_BUS_ADDR,
+	HR_KERNEL_THRU_HOST,
+	HR_KERNEL_NOT_SUPPORTED,
+	HR_KERNEL_UNKNOWN
+};
+
+enum hr_modifier {
+	HR_MOD_LINK = 1,    /* a link on the path is slower or narrower than it could be */
+	HR_MOD_MPS = 2,	    /* payload sizes differ across root ports */
+	HR_MOD_NUMA = 4,    /* other socket */
+	HR_MOD_PCH = 8,	    /* behind the chipset */
+	HR_MOD_WINDOW = 16, /* only part of the GPU's memory is visible */
+	HR_MOD_ERRORS = 32, /* error registers hold something that bears on the path; informative */
+	HR_MOD_ORDER = 64,  /* data and completion take different ways; informative */
+	HR_MOD_ASSUMED = 128, /* the IOMMU's mode is not in the capture; off or pt is assumed */
+	HR_MOD_DEGRADED = 31, /* those that make a DIRECT pair count as degraded */
+};
+
+/* What the runtime does with the pair; decides which flows count. */
+enum hr_mode {
+	HR_MODE_GPU,	/* queues in GPU memory, raw bus addresses: F1 F2 F3 */
+	HR_MODE_HOST,	/* queues in host memory, data direct, raw bus addresses: F2 F3 */
+	HR_MODE_VFIO,	/* as gpu, but addresses are IOVAs of a VFIO container */
+	HR_MODE_KERNEL, /* in-kernel p2pdma: F2 F3, mapped by the kernel */
+};
+
+struct hr_options {
+	enum hr_mode mode;
+	uint32_t kernel;     /* version of the p2pdma table: major << 16 | minor; 0: newest */
+	enum hr_iommu iommu; /* HR_IOMMU_UNKNOWN: as the model says */
+};
+
+#define HR_RULES_MAX 128u
+
+struct hr_hits {
+	uint64_t word[HR_RULES_MAX / 64];
+};
+
+struct hr_engine;
+struct hr_pair;
+
+/* Which functions a row is tried on. */
+enum hr_scope {
+	HR_ON_MACHINE = 1,
+	HR_ON_GPU = 2,
+	HR_ON_SSD = 4,
+	HR_ON_PORT = 8, /* any bridge on the path, the common one excluded */
+	HR_ON_COMMON = 16,
+	HR_ON_PAIR = 32,
+	HR_ON_ENDS = HR_ON_GPU | HR_ON_SSD,
+	HR_ON_ALL = HR_ON_ENDS | HR_ON_PORT,
+};
+
+enum hr_where { HR_ANYWHERE, HR_SAME_SWITCH, HR_ACROSS };
+
+struct hr_rule {
+	const char *id;
+	enum hr_scope scope;
+	uint8_t gpu_flows, ssd_flows; /* stopped when found on that side of the path */
+	enum hr_verdict verdict;      /* HR_VERDICTS: no verdict, a modifier or a note */
+	uint16_t modifier;	      /* enum hr_modifier */
+	enum hr_where where;	      /* HR_ANYWHERE: counts always */
+	bool recalled;		      /* not confirmed: a note, whatever the row says */
+	const char *reason;	      /* word in parentheses: BLOCKED(window) */
+	bool (*on_fn)(const struct hr_engine *e, const struct hr_fn *f);
+	uint8_t (*on_pair)(const struct hr_engine *e, const struct hr_pair *p); /* flows hit */
+	const char *why, *fix; /* templates: {bdf} and {fact name}, {gpu}, {ssd}; fix may be NULL */
+	const char *source;
+};
+
+extern const struct hr_rule hr_rules[];
+extern const unsigned hr_rules_count;
+
+/* What the engine knows of a function before any pair is judged. */
+struct hr_derived {
+	struct hr_hits hits;   /* rules of function scope */
+	uint32_t mps;	       /* 0: unknown or conventional PCI */
+	bool redirect;	       /* ACS control has RR, CR or EC */
+	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
+	bool acs_unknown;      /* it may have, nobody knows */
+	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
+	int32_t window_unread; /* lowest bridge above whose windows nobody knows */
+	bool overlaps;	       /* a bridge whose windows overlap those of a sibling */
+};
+
+struct hr_engine {
+	const struct hr_model *m;
+	struct hr_options opt;
+	enum hr_iommu iommu;	/* in force */
+	bool iommu_active;	/* groups exist, whatever the mode */
+	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
+	int32_t *gpu, *ssd;	/* indices of functions */
+	uint32_t gpus, ssds;
+	struct hr_derived *derived; /* one per function */
+	struct hr_hits machine;
+	uint32_t fn_rules, pair_rules, machine_rules;
+	uint8_t fn_rule[HR_RULES_MAX], pair_rule[HR_RULES_MAX], machine_rule[HR_RULES_MAX];
+};
+
+struct hr_pair {
+	int32_t gpu, ssd;	    /* functions */
+	int32_t common;		    /* lowest common bridge or HR_NO_FN */
+	int32_t gpu_turn, ssd_turn; /* functions just below it; root ports when there is none */
+	uint16_t distance;	    /* kernel's count of steps */
+	uint8_t climbs;		    /* flows whose requests go up to the root complex */
+	uint8_t redirected;	    /* flows that ACS sends up, completions included */
+	bool any_redirect;	    /* union over the path, as rule A1 has it */
+	bool kernel_redirect;	    /* the same as the kernel reads it */
+	bool unread_redirect;	    /* or it is not known */
+	bool same_host;
+	bool listed; /* root complex allowed by the kernel's rules */
+	enum hr_kernel_verdict kernel;
+	struct hr_hits gpu_side, ssd_side; /* rules that hit on the way */
+	struct hr_hits pair_hits;
+	uint32_t min_mps; /* of ports below the common bridge; 0: none known */
+
+	enum hr_verdict flow[HR_FLOWS];
+	uint8_t flow_rule[HR_FLOWS]; /* row that decided */
+	enum hr_verdict verdict;
+	uint8_t rule; /* row that decided the pair */
+	uint16_t modifiers;
+};
+
+/*
+ * Prepare: find endpoints, try all function rules. Memory comes from the model. 0 or -ENOMEM.
+ * Call again after facts changed (what-if).
+ */
+int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_options *opt);
+
+/* Judge one pair; both are indices of functions. Any two functions may be asked about. */
+void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pair *p);
+
+/* The kernel's algorithm alone; sets common, distance, redirect, listed and kernel of *p. */
+void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p);
+
+/* Root complex of a function allowed for peers, as host_bridge_whitelist() has it. */
+bool hr_host_listed(const struct hr_engine *e, int32_t host_a, int32_t host_b);
+
+/* Flows that a mode uses. */
+uint8_t hr_mode_flows(enum hr_mode mode);
+
+unsigned hr_verdict_rank(enum hr_verdict verdict);
+/* "REDIRECTED+RC_LISTED", or with the rule's reason: "BLOCKED(window)". text[48]; returns text. */
+char *hr_verdict_text(enum hr_verdict verdict, unsigned rule, char *text);
+/* The verdict of that name, HR_VERDICTS when there is none. */
+enum hr_verdict hr_verdict_by_name(const char *name, size_t bytes);
+const char *hr_kernel_text(enum hr_kernel_verdict verdict);
+
+/* PIX PXB PHB NODE SYS as nvidia-smi topo -m uses them. */
+const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p);
+
+/* A rule that hit on the path, for explanations. */
+struct hr_finding {
+	uint8_t rule;
+	int32_t fn;    /* HR_NO_FN: the pair or the machine as a whole */
+	uint8_t flows; /* hit */
+};
+/* Findings of a judged pair, in path order; returns how many (at most max are stored). */
+unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct hr_finding *out,
+		     unsigned max);
+
+/* Fill a rule's template; returns to. */
+char *hr_rule_text(const struct hr_engine *e, const struct hr_pair *p, const struct hr_finding *f,
+		   const char *template, char *to, size_t capacity);
+
+/* Functions from the endpoint up to, not including, the common bridge. Returns how many. */
+unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out,
+		 unsigned max);
+
+static inline bool hr_hit(const struct hr_hits *h, unsigned rule)
+{
+	return h->word[rule >> 6] >> (rule & 63) & 1;
+}
+
+static inline void hr_hit_set(struct hr_hits *h, unsigned rule)
+{
+	h->word[rule >> 6] |= 1ull << (rule & 63);
+}
+
+#endif
