@@ -12,7 +12,7 @@
 #define HR_VERSION "0.1.0"
 
 /* The rows, each in boot/cmd_NAME.c. */
-#define COMMANDS(X) X(check) X(run) X(store) X(post) X(bench)
+#define COMMANDS(X) X(topo) X(check) X(run) X(store) X(post) X(bench)
 
 #define DECLARE(name) extern const struct hr_command hr_cmd_##name;
 COMMANDS(DECLARE)

@@ -1,0 +1,361 @@
+/*
+ * headrace topo: can GPUs and NVMe controllers of this or another machine do peer-to-peer DMA?
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/cmd.h"
+#include "boot/topo.h"
+#include "pci/source.h"
+#include "pci/tables.h"
+
+#define REQUIREMENTS_MAX 16u
+
+enum option_code {
+	OPT_FIRST = 256,
+	FROM,
+	FORMAT,
+	JSON,
+	EXPLAIN,
+	REQUIRE,
+	MODE,
+	KERNEL,
+	IOMMU,
+	GPU,
+	NVME,
+	CAPTURE,
+	ASCII,
+	COLOUR,
+	ALL_PAIRS
+};
+
+struct request {
+	const char *from, *format, *capture, *colour;
+	const char *explain[2];
+	const char *require[REQUIREMENTS_MAX];
+	const char *gpu[REQUIREMENTS_MAX], *ssd[REQUIREMENTS_MAX];
+	unsigned requirements, gpus, ssds;
+	bool ascii;
+};
+
+static const char help[] =
+	"usage: headrace topo [OPTIONS]\n\n"
+	"For each pair of GPU and NVMe controller: can they do peer-to-peer DMA, in which\n"
+	"directions, why not, and what to type or set to fix it.\n\n"
+	"  --from FILE          judge a capture: lspci -vvvxxxx or -vv output, a sysfs tree "
+	"(folder\n"
+	"                       or tar), NCCL topology XML, or a file of --capture; - is stdin\n"
+	"  --format FORMAT      table (default), matrix, tree, json or dot; --json is short\n"
+	"  --explain GPU NVME   one pair, hop by hop (GPU0, NVME1, or addresses)\n"
+	"  --require RULE       'gpu=*,nvme=*:DIRECT': exit 0 only when all these pairs are as "
+	"good\n"
+	"  --mode MODE          gpu (default): queues in GPU memory; host: queues in host memory;\n"
+	"                       vfio; kernel: in-kernel p2pdma\n"
+	"  --kernel VERSION     p2pdma rules of that kernel, like 5.10 (default: newest)\n"
+	"  --iommu off|pt|on    assume this mode\n"
+	"  --gpu ADDRESS        judge this function as a GPU too; --nvme the same\n"
+	"  --capture FILE       write what is known as one file, without serial numbers\n"
+	"  --all                list all pairs, however many\n"
+	"  --ascii              no box characters; --color auto|always|never\n"
+	"\nExit codes:\n"
+	"   0  all wanted pairs are DIRECT        1  direct, but degraded\n"
+	"   2  redirected or through a root complex\n"
+	"   3  blocked, or VFIO conflict          4  silent loss\n"
+	"   5  unknown: a fact is missing         6  no GPU or no NVMe controller\n"
+	"  64  wrong usage    65  bad capture     66  no access\n";
+
+static bool set_mode(struct hr_options *opt, const char *text)
+{
+	static const char *const name[] = { "gpu", "host", "vfio", "kernel" };
+
+	for (unsigned i = 0; i < 4; i++)
+		if (strcmp(text, name[i]) == 0) {
+			opt->mode = (enum hr_mode)i;
+			return true;
+		}
+	return false;
+}
+
+static bool set_iommu(struct hr_options *opt, const char *text)
+{
+	static const char *const name[] = { "", "off", "pt", "on" };
+
+	for (unsigned i = 1; i < 4; i++)
+		if (strcmp(text, name[i]) == 0) {
+			opt->iommu = (enum hr_iommu)i;
+			return true;
+		}
+	return false;
+}
+
+static bool set_kernel(struct hr_options *opt, const char *text)
+{
+	char *end;
+	unsigned long major = strtoul(text, &end, 10), minor;
+
+	if (end == text || *end != '.' || major > 0x7fff)
+		return false;
+	text = end + 1;
+	minor = strtoul(text, &end, 10);
+	if (end == text || minor > 0xffff)
+		return false;
+	opt->kernel = HR_KERNEL_VERSION(major, (uint32_t)minor);
+	return true;
+}
+
+static int bad(const char *what, const char *value)
+{
+	hr_usage_error("topo", "%s '%s'", what, value);
+	return HR_TOPO_USAGE;
+}
+
+static bool keep(const char **list, unsigned *count, const char *value)
+{
+	if (*count == REQUIREMENTS_MAX)
+		return false;
+	list[(*count)++] = value;
+	return true;
+}
+
+static int take_option(struct request *r, struct hr_topo *t, int code, char **argv)
+{
+	switch (code) {
+	case FROM:
+		r->from = optarg;
+		return 0;
+	case FORMAT:
+		r->format = optarg;
+		return 0;
+	case JSON:
+		r->format = "json";
+		return 0;
+	case EXPLAIN:
+		r->explain[0] = optarg;
+		r->explain[1] = argv[optind] ? argv[optind++] : NULL;
+		return r->explain[1] ? 0
+				     : bad("--explain takes a GPU and an NVMe, not only", optarg);
+	case REQUIRE:
+		return keep(r->require, &r->requirements, optarg) ? 0
+								  : bad("too many", "--require");
+	case GPU:
+		return keep(r->gpu, &r->gpus, optarg) ? 0 : bad("too many", "--gpu");
+	case NVME:
+		return keep(r->ssd, &r->ssds, optarg) ? 0 : bad("too many", "--nvme");
+	case MODE:
+		return set_mode(&t->opt, optarg) ? 0 : bad("no such mode:", optarg);
+	case KERNEL:
+		return set_kernel(&t->opt, optarg) ? 0 : bad("not a kernel version:", optarg);
+	case IOMMU:
+		return set_iommu(&t->opt, optarg) ? 0 : bad("not off, pt or on:", optarg);
+	case CAPTURE:
+		r->capture = optarg;
+		return 0;
+	case ASCII:
+		r->ascii = true;
+		return 0;
+	case COLOUR:
+		r->colour = optarg;
+		return 0;
+	case ALL_PAIRS:
+		t->all = true;
+		return 0;
+	}
+	return HR_TOPO_USAGE;
+}
+
+static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "from", required_argument, NULL, FROM },
+		{ "format", required_argument, NULL, FORMAT },
+		{ "json", no_argument, NULL, JSON },
+		{ "explain", required_argument, NULL, EXPLAIN },
+		{ "require", required_argument, NULL, REQUIRE },
+		{ "mode", required_argument, NULL, MODE },
+		{ "kernel", required_argument, NULL, KERNEL },
+		{ "iommu", required_argument, NULL, IOMMU },
+		{ "gpu", required_argument, NULL, GPU },
+		{ "nvme", required_argument, NULL, NVME },
+		{ "capture", required_argument, NULL, CAPTURE },
+		{ "ascii", no_argument, NULL, ASCII },
+		{ "color", required_argument, NULL, COLOUR },
+		{ "all", no_argument, NULL, ALL_PAIRS },
+		{ NULL, 0, NULL, 0 },
+	};
+	int code, err = 0;
+
+	optind = 1;
+	while (!err && (code = getopt_long(argc, argv, "", options, NULL)) != -1)
+		err = take_option(r, t, code, argv);
+	if (!err && optind < argc)
+		err = bad("unexpected argument", argv[optind]);
+	return err;
+}
+
+static int check_format(const char *format)
+{
+	static const char *const known[] = { "table", "matrix", "tree", "json", "dot" };
+
+	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(format, known[i]) == 0)
+			return 0;
+	return bad("no such format:", format);
+}
+
+static void choose_look(struct hr_topo *t, const struct request *r)
+{
+	const char *locale = getenv("LC_ALL");
+	const char *colour = r->colour ? r->colour : "auto";
+
+	if (!locale || !*locale)
+		locale = getenv("LC_CTYPE");
+	if (!locale || !*locale)
+		locale = getenv("LANG");
+	t->utf8 = !r->ascii && locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
+	t->colour = strcmp(colour, "always") == 0 ||
+		    (strcmp(colour, "auto") == 0 && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+	t->out = stdout;
+}
+
+static int read_source(struct hr_topo *t, const struct request *r)
+{
+	int err = r->from ? hr_source_open(&t->model, r->from) : hr_source_live(&t->model);
+
+	if (!err)
+		return 0;
+	fprintf(stderr, "headrace: error: %s\n",
+		t->model.message[0] ? t->model.message : strerror(-err));
+	return r->from ? HR_TOPO_BAD_INPUT : HR_TOPO_NO_ACCESS;
+}
+
+/* Functions that the user calls a GPU or an SSD although their class does not say so. */
+static int add_endpoints(int32_t *list, uint32_t *count, const struct hr_topo *t,
+			 const char *const *names, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int32_t fn = hr_topo_find(t, names[i]);
+		bool have = false;
+
+		if (fn == HR_NO_FN)
+			return bad("no function", names[i]);
+		for (uint32_t j = 0; j < *count; j++)
+			have |= list[j] == fn;
+		if (!have && *count < t->model.count)
+			list[(*count)++] = fn;
+	}
+	return 0;
+}
+
+static int write_capture(const struct hr_topo *t, const char *path)
+{
+	bool standard_output = strcmp(path, "-") == 0;
+	int fd = standard_output ? STDOUT_FILENO
+				 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int err = fd < 0 ? -1 : hr_capture_write(&t->model, fd);
+
+	if (fd >= 0 && !standard_output && close(fd) != 0)
+		err = -1;
+	if (err)
+		fprintf(stderr, "headrace: error: %s: cannot write the capture\n", path);
+	return err ? HR_TOPO_NO_ACCESS : 0;
+}
+
+static int check_requirements(const struct hr_topo *t, const struct request *r)
+{
+	int worst = HR_TOPO_DIRECT;
+
+	for (unsigned i = 0; i < r->requirements; i++) {
+		int code = hr_topo_require(t, r->require[i]);
+
+		if (code == HR_TOPO_USAGE)
+			return bad("not a requirement (gpu=*,nvme=*:DIRECT):", r->require[i]);
+		if (code >= HR_TOPO_NONE)
+			return code;
+		worst = hr_topo_worse((enum hr_topo_exit)worst, (enum hr_topo_exit)code);
+	}
+	return worst;
+}
+
+static int show_pair(const struct hr_topo *t, const struct request *r)
+{
+	int32_t gpu = hr_topo_find(t, r->explain[0]), ssd = hr_topo_find(t, r->explain[1]);
+	struct hr_pair p;
+
+	if (gpu == HR_NO_FN || ssd == HR_NO_FN)
+		return bad("no function", r->explain[gpu == HR_NO_FN ? 0 : 1]);
+	if (strcmp(r->format, "tree") == 0)
+		hr_topo_tree(t, gpu, ssd);
+	else if (strcmp(r->format, "dot") == 0)
+		hr_topo_dot(t, gpu, ssd);
+	else
+		hr_topo_explain(t, gpu, ssd);
+	hr_judge(&t->engine, gpu, ssd, &p);
+	return hr_topo_exit_of(&p);
+}
+
+static int show(const struct hr_topo *t, const struct request *r)
+{
+	if (r->explain[0])
+		return show_pair(t, r);
+	if (strcmp(r->format, "json") == 0 && hr_topo_json(t))
+		return HR_TOPO_NO_ACCESS;
+	if (strcmp(r->format, "tree") == 0)
+		hr_topo_tree(t, HR_NO_FN, HR_NO_FN);
+	else if (strcmp(r->format, "dot") == 0)
+		hr_topo_dot(t, HR_NO_FN, HR_NO_FN);
+	else if (strcmp(r->format, "matrix") == 0)
+		hr_topo_matrix(t);
+	else if (strcmp(r->format, "table") == 0)
+		hr_topo_table(t);
+	return r->requirements ? check_requirements(t, r) : (int)hr_topo_exit_all(t);
+}
+
+static int judge(struct hr_topo *t, const struct request *r)
+{
+	int err = read_source(t, r);
+
+	if (err)
+		return err;
+	if (hr_engine_init(&t->engine, &t->model, &t->opt)) {
+		fputs("headrace: error: out of memory\n", stderr);
+		return HR_TOPO_NO_ACCESS;
+	}
+	err = add_endpoints(t->engine.gpu, &t->engine.gpus, t, r->gpu, r->gpus);
+	if (!err)
+		err = add_endpoints(t->engine.ssd, &t->engine.ssds, t, r->ssd, r->ssds);
+	if (err)
+		return err;
+	if (r->capture)
+		return write_capture(t, r->capture);
+	return show(t, r);
+}
+
+static int run(int argc, char **argv)
+{
+	static struct hr_topo t; /* one command a process */
+	struct request r = { .format = "table" };
+	int code = parse(&r, &t, argc, argv);
+
+	if (!code)
+		code = check_format(r.format);
+	if (code)
+		return code;
+	choose_look(&t, &r);
+	if (hr_model_init(&t.model)) {
+		fputs("headrace: error: out of memory\n", stderr);
+		return HR_TOPO_NO_ACCESS;
+	}
+	code = judge(&t, &r);
+	hr_model_fini(&t.model);
+	return code;
+}
+
+const struct hr_command hr_cmd_topo = {
+	.name = "topo",
+	.summary = "which GPUs and SSDs can do peer-to-peer DMA, and how to fix the others",
+	.help = help,
+	.fn = run,
+};

@@ -1,0 +1,70 @@
+/*
+ * boot/topo.h - what the files of `headrace topo` share.
+ *
+ * The engine is pci/verdict.h; here it is only shown. All output goes to `out`.
+ */
+#ifndef BOOT_TOPO_H
+#define BOOT_TOPO_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "pci/verdict.h"
+
+/* Exit codes of topo, for fleets. */
+enum hr_topo_exit {
+	HR_TOPO_DIRECT = 0,   /* all wanted pairs */
+	HR_TOPO_DEGRADED = 1, /* direct, but slower than it could be */
+	HR_TOPO_THROUGH = 2,  /* redirected, or through a root complex */
+	HR_TOPO_BLOCKED = 3,
+	HR_TOPO_LOSS = 4,    /* silent loss */
+	HR_TOPO_UNKNOWN = 5, /* a fact is missing: run as root, better capture */
+	HR_TOPO_NONE = 6,    /* no GPU or no NVMe to judge */
+	HR_TOPO_CHANGED = 7, /* --baseline: something differs */
+	HR_TOPO_REFUSED = 8, /* --fix --apply was refused or failed */
+	HR_TOPO_USAGE = 64,
+	HR_TOPO_BAD_INPUT = 65, /* the capture is malformed or cannot be read */
+	HR_TOPO_NO_ACCESS = 66, /* the live machine cannot be walked, or a file cannot be written */
+};
+
+struct hr_topo {
+	struct hr_model model;
+	struct hr_engine engine;
+	struct hr_options opt;
+	bool colour, utf8, all;
+	FILE *out;
+};
+
+/* "GPU0" or "NVME3": the name of a judged function in tables; text[16]. */
+char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text);
+/* The function that a user names: GPU0, NVME0 or an address. HR_NO_FN: none. */
+int32_t hr_topo_find(const struct hr_topo *t, const char *name);
+/* Exit code that one pair earns; the worse of two codes. */
+enum hr_topo_exit hr_topo_exit_of(const struct hr_pair *p);
+enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b);
+/* Worst over all pairs. */
+enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t);
+
+/* ANSI colour of a verdict, or "" without colours; and the reset. */
+const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict);
+const char *hr_topo_reset(const struct hr_topo *t);
+/* "LINK,NUMA" of modifiers; text[64]. */
+char *hr_topo_modifiers(uint16_t modifiers, char *text);
+/* Title without class, at most n characters. */
+const char *hr_topo_title(const struct hr_fn *f);
+
+void hr_topo_table(const struct hr_topo *t);
+void hr_topo_matrix(const struct hr_topo *t);
+/* Pair highlighted when gpu is not HR_NO_FN. */
+void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
+void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
+int hr_topo_json(const struct hr_topo *t);
+void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
+
+/*
+ * 'gpu=*,nvme=*:DIRECT': every pair that matches must be at least as good as the level.
+ * 0 when met, the exit code of the worst pair that fails, or HR_TOPO_USAGE.
+ */
+int hr_topo_require(const struct hr_topo *t, const char *text);
+
+#endif

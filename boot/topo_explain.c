@@ -1,0 +1,178 @@
+/* One pair, hop by hop, with the rule that decided and what was ruled out. */
+#include "boot/topo.h"
+
+#include <string.h>
+
+#include "pci/fields.h"
+
+static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const char *label)
+{
+	if (hr_known(f, id))
+		fprintf(out, hr_fact_is_hex(id) ? "  %s 0x%04x" : "  %s %u", label,
+			f->fact[id].value);
+	else
+		fprintf(out, "  %s ?", label);
+}
+
+static void put_window(FILE *out, const char *label, const struct hr_window *w)
+{
+	if (w->source == HR_SRC_NONE)
+		fprintf(out, "  %s ?", label);
+	else if (w->base > w->limit)
+		fprintf(out, "  %s closed", label);
+	else
+		fprintf(out, "  %s %llx-%llx", label, (unsigned long long)w->base,
+			(unsigned long long)w->limit);
+}
+
+static void put_bar(FILE *out, const struct hr_fn *f)
+{
+	int index = hr_peer_bar(f);
+	const struct hr_bar *bar = &f->bar[index < 0 ? 0 : index];
+
+	if (index < 0) {
+		fputs("      BAR for peers: none\n", out);
+		return;
+	}
+	fprintf(out, "      BAR%d %llx, %llu KiB (%s)%s\n", index, (unsigned long long)bar->base,
+		(unsigned long long)(bar->size >> 10), hr_src_name((enum hr_src)bar->size_source),
+		bar->flags & HR_BAR_UNASSIGNED ? ", unassigned" : "");
+}
+
+static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
+{
+	const struct hr_fn *f = &t->model.fn[index];
+	FILE *out = t->out;
+	char bdf[HR_BDF_MAX];
+
+	fprintf(out, "  %s  %-9s %.80s\n     ", hr_bdf(f, bdf), role, hr_topo_title(f));
+	if (f->slot)
+		fprintf(out, "  slot %s", f->slot);
+	put_fact(out, f, HR_F_SPEED, "speed");
+	put_fact(out, f, HR_F_SPEED_MAX, "of");
+	put_fact(out, f, HR_F_WIDTH, "width");
+	put_fact(out, f, HR_F_WIDTH_MAX, "of");
+	put_fact(out, f, HR_F_MPS, "MPS");
+	put_fact(out, f, HR_F_COMMAND, "COMMAND");
+	put_fact(out, f, HR_F_NUMA, "NUMA");
+	fputs("\n", out);
+	if (hr_is_bridge(f)) {
+		fputs("     ", out);
+		put_window(out, "mem", &f->mem);
+		put_window(out, "pref", &f->pref);
+		fputs("\n     ", out);
+		if (hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0) {
+			fputs("  no ACS\n", out);
+			return;
+		}
+		put_fact(out, f, HR_F_ACS_CAP, "ACSCap");
+		put_fact(out, f, HR_F_ACS_CTL, "ACSCtl");
+		fprintf(out, " (%s)\n", hr_src_name((enum hr_src)f->fact[HR_F_ACS_CTL].source));
+	} else {
+		put_bar(out, f);
+	}
+}
+
+static void put_path(const struct hr_topo *t, const struct hr_pair *p)
+{
+	int32_t path[HR_DEPTH_MAX + 1];
+	unsigned n = hr_path(&t->model, p->gpu, p->common, path, HR_DEPTH_MAX + 1);
+
+	fputs("\nhops, from the GPU up and down to the SSD:\n", t->out);
+	for (unsigned i = 0; i < n; i++)
+		put_hop(t, path[i], i ? "" : "GPU");
+	if (p->common != HR_NO_FN)
+		put_hop(t, p->common, "common");
+	else
+		fprintf(t->out, "  root complex: pci%04x:%02x and pci%04x:%02x\n",
+			t->model.host[t->model.fn[p->gpu].host].domain,
+			t->model.host[t->model.fn[p->gpu].host].bus,
+			t->model.host[t->model.fn[p->ssd].host].domain,
+			t->model.host[t->model.fn[p->ssd].host].bus);
+	n = hr_path(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
+	while (n--)
+		put_hop(t, path[n], n ? "" : "SSD");
+}
+
+static void put_flows(const struct hr_topo *t, const struct hr_pair *p)
+{
+	static const char *const what[] = { "GPU writes SSD doorbell", "SSD writes GPU memory",
+					    "SSD reads GPU memory", "GPU reads SSD register" };
+	uint8_t used = hr_mode_flows(t->opt.mode);
+	char text[48];
+
+	for (unsigned f = 0; f < HR_FLOWS; f++)
+		fprintf(t->out, "  F%u %-24s %s%s%s  rule %s%s\n", f + 1, what[f],
+			hr_topo_colour(t, p->flow[f]),
+			hr_verdict_text(p->flow[f], p->flow_rule[f], text), hr_topo_reset(t),
+			hr_rules[p->flow_rule[f]].id,
+			used >> f & 1 ? "" : "  (not used in this mode)");
+}
+
+static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
+{
+	struct hr_finding found[64];
+	unsigned n = hr_findings(&t->engine, p, found, 64);
+	char text[512];
+
+	fputs("\nwhat was found:\n", t->out);
+	for (unsigned i = 0; i < n && i < 64; i++) {
+		const struct hr_rule *r = &hr_rules[found[i].rule];
+
+		if (!found[i].flows)
+			continue;
+		fprintf(t->out, "  %-10s %s%s [%s]\n", r->id,
+			hr_rule_text(&t->engine, p, &found[i], r->why, text, sizeof text),
+			r->recalled ? " (not confirmed)" : "", r->source);
+		if (r->fix)
+			fprintf(t->out, "             -> %s\n",
+				hr_rule_text(&t->engine, p, &found[i], r->fix, text, sizeof text));
+	}
+}
+
+/* Rules with a verdict that were tried and did not hit. */
+static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
+{
+	struct hr_finding found[64];
+	unsigned n = hr_findings(&t->engine, p, found, 64);
+	bool first = true;
+
+	fputs("\nruled out:", t->out);
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		bool hit = hr_rules[i].verdict == HR_VERDICTS;
+
+		for (unsigned j = 0; j < n && j < 64 && !hit; j++)
+			hit = found[j].rule == i && found[j].flows;
+		if (hit)
+			continue;
+		fprintf(t->out, "%s %s", first ? "" : ",", hr_rules[i].id);
+		first = false;
+	}
+	fputs("\n", t->out);
+}
+
+void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
+{
+	struct hr_finding none = { 0, HR_NO_FN, 0 };
+	struct hr_pair p;
+	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[64], why[512];
+
+	hr_judge(&t->engine, gpu, ssd, &p);
+	fprintf(t->out, "%s to %s: %s%s%s\n", hr_bdf(&t->model.fn[gpu], a),
+		hr_bdf(&t->model.fn[ssd], b), hr_topo_colour(t, p.verdict),
+		hr_verdict_text(p.verdict, p.rule, text), hr_topo_reset(t));
+	none.fn = HR_NO_FN;
+	if (hr_rules[p.rule].on_pair)
+		fprintf(t->out, "  decided by %s: %s\n", hr_rules[p.rule].id,
+			hr_rule_text(&t->engine, &p, &none, hr_rules[p.rule].why, why, sizeof why));
+	else
+		fprintf(t->out, "  decided by %s, see below\n", hr_rules[p.rule].id);
+	fprintf(t->out, "  distance %s (%u steps); kernel p2pdma: %s\n",
+		hr_distance_word(&t->engine, &p), p.distance, hr_kernel_text(p.kernel));
+	if (p.modifiers)
+		fprintf(t->out, "  modifiers: %s\n", hr_topo_modifiers(p.modifiers, modifiers));
+	put_flows(t, &p);
+	put_path(t, &p);
+	put_findings(t, &p);
+	put_ruled_out(t, &p);
+}
