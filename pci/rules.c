@@ -10,7 +10,7 @@
 #define PCIE "PCIe Base"
 
 #define FN(name) .on_fn = hr_fn_##name
-#define SYS(name) .scope = HR_ON_MACHINE, .on_fn = hr_sys_##name
+#define SYS(name) .scope = HR_ON_MACHINE, BOTH(ALL), .on_fn = hr_sys_##name
 #define PAIR(name) .scope = HR_ON_PAIR, .on_pair = hr_pair_##name
 #define BOTH(flows) .gpu_flows = (flows), .ssd_flows = (flows)
 
@@ -271,7 +271,6 @@ const struct hr_rule hr_rules[] = {
 	  .source = PCIE " 1.3" },
 	{ .id = "R12-vm",
 	  SYS(hypervisor),
-	  BOTH(ALL),
 	  .verdict = HR_UNKNOWN,
 	  .reason = "vm",
 	  .why = "the CPU runs under a hypervisor: bridges shown here need not exist",

@@ -1,0 +1,721 @@
+/* One row per rule: what is changed on the machine, and the verdict that must come of it. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/fields.h"
+#include "pci/tables.h"
+#include "pci/verdict.h"
+#include "tests/fake/machine.h"
+
+#define NEAR "04:00.0" /* behind the GPU's switch */
+#define FAR "05:00.0"  /* behind another root port */
+#define ACS (FAKE_ACS + HR_ACS_CTL)
+
+static struct fake_machine machine;
+static struct hr_model model;
+static struct hr_engine engine;
+
+static void set_up(void)
+{
+	cr_assert_eq(hr_model_init(&model), 0);
+	fake_two_ports(&machine);
+}
+
+static void tear_down(void)
+{
+	hr_model_fini(&model);
+}
+
+TestSuite(topo_rules, .init = set_up, .fini = tear_down, .timeout = 60);
+
+struct poke {
+	const char *at;
+	uint32_t offset;
+	unsigned width;
+	uint32_t value;
+};
+
+struct row {
+	const char *rule; /* that must be found */
+	const char *ssd;
+	struct poke poke[4];
+	const char *text_at,
+		*text; /* lines added to a function, or to the head when text_at is "" */
+	struct hr_options opt;
+	enum hr_verdict verdict;
+	const char *flows; /* F1..F4: . as without the change, B blocked, R redirected, ... */
+};
+
+static const struct row rows[] = {
+	{ "R1", NEAR, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "R2", FAR, .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
+	{ "R2-listed",
+	  FAR,
+	  { { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } },
+	  .verdict = HR_RC_LISTED,
+	  .flows = "llll" },
+	{ "A1",
+	  NEAR,
+	  { { "02:00.0", ACS, 2, HR_ACS_RR } },
+	  .verdict = HR_REDIR_UNLISTED,
+	  .flows = "rDDr" },
+	{ "A1",
+	  NEAR,
+	  { { "02:01.0", ACS, 2, HR_ACS_RR } },
+	  .verdict = HR_REDIR_UNLISTED,
+	  .flows = "DrrD" },
+	{ "A1",
+	  NEAR,
+	  { { "02:00.0", ACS, 2, HR_ACS_CR } },
+	  .verdict = HR_REDIR_UNLISTED,
+	  .flows = "DDrD" },
+	{ "A1-listed",
+	  NEAR,
+	  { { "02:01.0", ACS, 2, HR_ACS_RR }, { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } },
+	  .verdict = HR_REDIR_LISTED,
+	  .flows = "DRRD" },
+	{ "A3",
+	  NEAR,
+	  { { "02:00.0", ACS, 2, HR_ACS_SV | HR_ACS_UF } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "A2",
+	  NEAR,
+	  { { "02:00.0", ACS, 2, HR_ACS_RR } },
+	  .verdict = HR_REDIR_UNLISTED,
+	  .flows = "rDDr" },
+	{ "A4",
+	  NEAR,
+	  { { "02:00.0", FAKE_ACS + HR_ACS_CAP, 2, 0x087f },
+	    { "02:00.0", ACS, 2, HR_ACS_EC },
+	    { "02:00.0", FAKE_ACS + HR_ACS_EGRESS, 4, 1u << 1 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BDDB" },
+	{ "A4-unread",
+	  NEAR,
+	  { { "02:00.0", ACS, 2, HR_ACS_EC } },
+	  .verdict = HR_UNKNOWN,
+	  .flows = "UDDU" },
+	{ "A5",
+	  NEAR,
+	  { { "02:01.0", ACS, 2, HR_ACS_TB }, { NEAR, FAKE_ATS + HR_ATS_CTL, 2, HR_ATS_ENABLE } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBBD" },
+	{ "A7",
+	  NEAR,
+	  { { "02:00.0", HR_CFG_VENDOR, 4, 0x9d108086 }, { "02:00.0", FAKE_ACS + 8, 4, 0 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "A9",
+	  FAR,
+	  { { "00:01.0", HR_CFG_VENDOR, 4, 0xa000177d }, { "00:01.0", FAKE_AER + 2, 2, 1 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "A10",
+	  NEAR,
+	  { { "02:00.0", HR_CFG_VENDOR, 4, 0x240412d8 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "A11",
+	  NEAR,
+	  { { "02:00.0", HR_CFG_VENDOR, 4, 0x80b5111d } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "A12",
+	  NEAR,
+	  { { "02:00.0", HR_CFG_VENDOR, 4, 0x87b010b5 } },
+	  .opt = { .iommu = HR_IOMMU_ON },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "A13",
+	  NEAR,
+	  { { "02:00.0", HR_CFG_VENDOR, 4, 0x14841022 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "A14",
+	  FAR,
+	  { { "00:01.0", ACS, 2, HR_ACS_RR } },
+	  .opt = { .iommu = HR_IOMMU_ON },
+	  .verdict = HR_SILENT_LOSS,
+	  .flows = "SSSS" },
+	{ "A15",
+	  NEAR,
+	  { { "02:00.0", ACS, 2, HR_ACS_CR } },
+	  .verdict = HR_REDIR_UNLISTED,
+	  .flows = "DDrD" },
+	{ "A16", NEAR, .text_at = "", .text = "headrace: lockdown=integrity\n",
+	  .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "I2", FAR, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_SILENT_LOSS, .flows = "SSSS" },
+	{ "I2",
+	  NEAR,
+	  { { "02:01.0", ACS, 2, HR_ACS_RR } },
+	  .opt = { .iommu = HR_IOMMU_ON },
+	  .verdict = HR_SILENT_LOSS,
+	  .flows = "DSSD" },
+	{ "R1", NEAR, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "I2-unread", FAR, .text_at = FAR, .text = "\tIOMMU group: 9\n", .verdict = HR_UNKNOWN,
+	  .flows = "UUUU" },
+	{ "I1", FAR, .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
+	{ "I3", NEAR, .text_at = "", .text = "headrace: cpus=512\n", .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "I4",
+	  NEAR,
+	  { { "00:00.0", HR_CFG_VENDOR, 2, 0x10de } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "I5", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_ON },
+	  .verdict = HR_REDIR_UNLISTED, .flows = "rrrr" },
+	{ "I9", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_OFF }, .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "R3-bar",
+	  NEAR,
+	  { { "03:00.0", HR_CFG_BAR0 + 4, 4, 0xc }, { "03:00.0", HR_CFG_BAR0 + 8, 4, 0 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBBD" },
+	{ "R3-bar",
+	  NEAR,
+	  { { NEAR, HR_CFG_BAR0, 4, 0 } },
+	  .text_at = NEAR,
+	  .text = "\t\n",
+	  .verdict = HR_BLOCKED,
+	  .flows = "BDDB" },
+	{ "R3",
+	  NEAR,
+	  { { "02:00.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBBD" },
+	{ "R3",
+	  FAR,
+	  { { "00:01.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "uBBu" },
+	{ "R4",
+	  FAR,
+	  { { "02:00.0", HR_CFG_MEM_BASE, 4, 0xe4f0e400 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BuuB" },
+	{ "R4-sibling",
+	  NEAR,
+	  { { "02:01.0", HR_CFG_MEM_LIMIT, 2, 0xe2f0 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "R5-bme",
+	  NEAR,
+	  { { "03:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BDDB" },
+	{ "R5-bme",
+	  NEAR,
+	  { { "02:01.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBBD" },
+	{ "R5-mse",
+	  NEAR,
+	  { { "03:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_BME } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBBD" },
+	{ "R6",
+	  NEAR,
+	  { { NEAR, FAKE_PM + HR_PM_CTL, 2, 3 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "R6-gone", NEAR, { { NEAR, 0, 4, 0xffffffff } }, .verdict = HR_BLOCKED, .flows = "BBBB" },
+	{ "R7-dpc",
+	  NEAR,
+	  { { "02:01.0", FAKE_DPC + HR_DPC_STATUS, 2, 1 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "R7-link",
+	  NEAR,
+	  { { "02:01.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "R7-reset",
+	  NEAR,
+	  { { "02:01.0", HR_CFG_BRIDGE_CTL, 2, HR_BRIDGE_CTL_SBR } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "R8",
+	  NEAR,
+	  { { "03:00.0", FAKE_REBAR + HR_REBAR_CTL, 4, 1 << 5 | 8 << 8 | 1 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "R9",
+	  NEAR,
+	  { { "03:00.0", HR_CFG_DEVICE, 2, 0x2e12 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "BBBB" },
+	{ "R11",
+	  FAR,
+	  { { "00:02.0", HR_CFG_DEVICE, 2, 0xa330 } },
+	  .verdict = HR_RC_UNLISTED,
+	  .flows = "uuuu" },
+	{ "R12-vm", NEAR, .text_at = "", .text = "headrace: hypervisor=1\n", .verdict = HR_UNKNOWN,
+	  .flows = "UUUU" },
+	{ "M1",
+	  NEAR,
+	  { { NEAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBDD" },
+	{ "M1",
+	  NEAR,
+	  { { "02:00.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2000 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DBBD" },
+	{ "M1-rc",
+	  FAR,
+	  { { FAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } },
+	  .verdict = HR_RC_UNLISTED,
+	  .flows = "uuuu" },
+	{ "M2",
+	  NEAR,
+	  { { NEAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x0020 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "M3",
+	  NEAR,
+	  { { NEAR, FAKE_EXP + HR_EXP_DEVCTL2, 2, HR_DEVCTL2_TAG10_ENABLE },
+	    { "03:00.0", FAKE_EXP + HR_EXP_DEVCAP2, 4, 0 } },
+	  .verdict = HR_BLOCKED,
+	  .flows = "DDBD" },
+	{ "M4", NEAR, .opt = { .mode = HR_MODE_HOST }, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "H1-width",
+	  NEAR,
+	  { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 8 << 4 | 4 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H1-speed",
+	  NEAR,
+	  { { NEAR, FAKE_EXP + HR_EXP_LNKSTA, 2, 4 << 4 | 3 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H1-idle",
+	  NEAR,
+	  { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 1 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H1-speed",
+	  NEAR,
+	  { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 1 },
+	    { "03:00.0", FAKE_EXP + HR_EXP_LNKCTL2, 2, 1 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H2",
+	  NEAR,
+	  { { NEAR, FAKE_EXP + HR_EXP_LNKCTL, 2, 2 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H3-ue",
+	  NEAR,
+	  { { NEAR, FAKE_AER + HR_AER_UESTA, 4, HR_UE_MALFORMED } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H3-ce",
+	  NEAR,
+	  { { NEAR, FAKE_AER + HR_AER_CESTA, 4, 0x40 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H3-to",
+	  FAR,
+	  { { FAR, FAKE_AER + HR_AER_UESTA, 4, HR_UE_CMPLT_TIMEOUT } },
+	  .verdict = HR_WRITES_ONLY,
+	  .flows = "uuwu" },
+	{ "H4",
+	  NEAR,
+	  { { NEAR, FAKE_EXP + HR_EXP_DEVSTA, 2, 4 } },
+	  .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H6-disk", NEAR, .text_at = NEAR, .text = "\theadrace: mounted=1\n", .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H6-driver", NEAR, .text_at = "03:00.0", .text = "\tKernel driver in use: nouveau\n",
+	  .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "H7-noacs", NEAR, .text_at = "", .text = "headrace: cmdline=quiet pci=nomsi,noacs\n",
+	  .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "H7-override", NEAR, .text_at = "",
+	  .text = "headrace: cmdline=pcie_acs_override=downstream\n", .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H7-vendor", NEAR, .text_at = "",
+	  .text = "headrace: cpu_amd=1\nheadrace: cmdline=intel_iommu=off\n", .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "H7-two", NEAR, .text_at = "", .text = "headrace: cmdline=iommu=pt iommu=off\n",
+	  .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "H7-perf", NEAR, .text_at = "", .text = "headrace: cmdline=pci=pcie_bus_perf\n",
+	  .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "H8", NEAR, .text_at = "", .text = "headrace: p2pdma=0\n", .verdict = HR_DIRECT,
+	  .flows = "DDDD" },
+	{ "Z1",
+	  FAR,
+	  { { "00:00.0", HR_CFG_VENDOR, 4, 0x14801022 } },
+	  .verdict = HR_RC_LISTED,
+	  .flows = "llll" },
+};
+
+static char letter(enum hr_verdict v)
+{
+	return "DlRurwUVBS"[v];
+}
+
+static void change(const struct row *r)
+{
+	struct fake_fn *f;
+
+	fake_two_ports(&machine);
+	for (unsigned i = 0; i < 4 && r->poke[i].at; i++)
+		fake_put(fake_find(&machine, r->poke[i].at), r->poke[i].offset, r->poke[i].width,
+			 r->poke[i].value);
+	if (!r->text)
+		return;
+	if (r->text_at[0] == '\0') {
+		snprintf(machine.head, sizeof machine.head, "%s", r->text);
+		return;
+	}
+	f = fake_find(&machine, r->text_at);
+	if (r->text[1] == '\n')
+		f->text[0] = '\0';
+	else
+		strncat(f->text, r->text, sizeof f->text - strlen(f->text) - 1);
+}
+
+static int32_t at(const char *address)
+{
+	uint32_t domain, bus, dev, fn;
+
+	cr_assert_neq(hr_bdf_parse(address, &domain, &bus, &dev, &fn), 0);
+	return hr_model_find(&model, domain, bus, dev, fn);
+}
+
+/* A function that reads all ones has no class any more: it is named by its address. */
+static void judge(const struct row *r, struct hr_pair *p)
+{
+	int err = fake_load(&machine, &model);
+
+	cr_assert_eq(err, 0, "%s: %s", r->rule, model.message);
+	cr_assert_eq(hr_engine_init(&engine, &model, &r->opt), 0);
+	hr_judge(&engine, at("03:00.0"), at(r->ssd), p);
+}
+
+static bool found(const struct hr_pair *p, const char *rule)
+{
+	struct hr_finding list[64];
+	unsigned n = hr_findings(&engine, p, list, 64);
+
+	for (unsigned i = 0; i < n && i < 64; i++)
+		if (strcmp(hr_rules[list[i].rule].id, rule) == 0 && list[i].flows)
+			return true;
+	return false;
+}
+
+Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
+{
+	struct hr_pair p;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char flows[5] = "";
+
+		change(&rows[i]);
+		judge(&rows[i], &p);
+		for (unsigned f = 0; f < HR_FLOWS; f++)
+			flows[f] = letter(p.flow[f]);
+		cr_expect_str_eq(flows, rows[i].flows, "row %zu %s: flows %s, not %s", i,
+				 rows[i].rule, flows, rows[i].flows);
+		cr_expect_eq(p.verdict, rows[i].verdict, "row %zu %s: verdict %u, not %u (rule %s)",
+			     i, rows[i].rule, p.verdict, rows[i].verdict, hr_rules[p.rule].id);
+		cr_expect(found(&p, rows[i].rule), "row %zu: %s was not found", i, rows[i].rule);
+	}
+}
+
+/* Rules that no row needs to change anything for, or that have a test of their own. */
+static const char *const elsewhere[] = { "U1",	      "U2",	 "U3",	     "U4",	 "U5",
+					 "U6",	      "R10",	 "R10-raid", "R11-peer", "R12",
+					 "I7",	      "I7-note", "A6",	     "A8",	 "M4-ro",
+					 "H5-unread", "H5" };
+
+Test(topo_rules, every_rule_has_a_row_or_a_test)
+{
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		bool have = false;
+
+		for (size_t j = 0; j < sizeof rows / sizeof *rows; j++)
+			have |= strcmp(rows[j].rule, hr_rules[i].id) == 0;
+		for (size_t j = 0; j < sizeof elsewhere / sizeof *elsewhere; j++)
+			have |= strcmp(elsewhere[j], hr_rules[i].id) == 0;
+		cr_expect(have, "rule %s has no row", hr_rules[i].id);
+	}
+}
+
+Test(topo_rules, a_rule_found_on_the_plain_machine_is_only_the_way_itself)
+{
+	static const struct row plain = { "R1", NEAR, .verdict = HR_DIRECT, .flows = "DDDD" };
+	struct hr_finding list[64];
+	struct hr_pair p;
+
+	judge(&plain, &p);
+	cr_assert_eq(hr_findings(&engine, &p, list, 64), 1u);
+	cr_assert_str_eq(hr_rules[list[0].rule].id, "R1");
+	cr_assert_eq(p.modifiers, 0);
+}
+
+/* ---- what is missing is never good */
+
+static void expect_unknown(const char *ssd, const char *rule, const char *reason)
+{
+	struct row r = { rule, ssd, .verdict = HR_UNKNOWN };
+	struct hr_pair p;
+	char text[48];
+
+	judge(&r, &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s: verdict %u", rule, p.verdict);
+	cr_expect(found(&p, rule), "%s was not found", rule);
+	cr_expect(strstr(hr_verdict_text(p.verdict, p.rule, text), reason) != NULL, "%s: %s", rule,
+		  text);
+}
+
+Test(topo_rules, sixty_four_bytes_are_unknown_for_want_of_privilege)
+{
+	for (unsigned i = 0; i < machine.count; i++)
+		machine.fn[i].bytes = 64;
+	expect_unknown(NEAR, "U1", "priv");
+	expect_unknown(FAR, "U1", "priv");
+}
+
+Test(topo_rules, access_denied_in_the_text_is_the_same)
+{
+	struct fake_fn *f = fake_find(&machine, "02:00.0");
+
+	f->bytes = 64;
+	snprintf(f->text, sizeof f->text, "\tCapabilities: <access denied>\n");
+	expect_unknown(NEAR, "U1", "priv");
+}
+
+Test(topo_rules, a_function_without_data_is_unknown)
+{
+	fake_find(&machine, "02:00.0")->bytes = 0;
+	cr_assert_eq(fake_load(&machine, &model), 0);
+	fake_find(&machine, NEAR)->bytes = 0;
+	snprintf(fake_find(&machine, NEAR)->title, 64, "Non-Volatile memory controller: X");
+	expect_unknown(FAR, "R2", "");
+}
+
+Test(topo_rules, without_extended_space_acs_is_unknown_below_a_switch)
+{
+	struct row far = { .rule = "R2", .ssd = FAR };
+	struct hr_pair p;
+
+	for (unsigned i = 0; i < machine.count; i++)
+		machine.fn[i].bytes = 256;
+	expect_unknown(NEAR, "U3", "acs");
+	judge(&far, &p);
+	cr_expect_eq(p.verdict, HR_RC_UNLISTED);
+}
+
+Test(topo_rules, a_damaged_extended_list_hides_acs)
+{
+	/* The header before ACS points at itself. */
+	fake_put(fake_find(&machine, "02:01.0"), FAKE_AER, 4,
+		 HR_ECAP_AER | 1 << 16 | FAKE_AER << 20);
+	expect_unknown(NEAR, "U3", "acs");
+}
+
+Test(topo_rules, a_looping_capability_list_is_unknown)
+{
+	fake_put(fake_find(&machine, NEAR), FAKE_PM + 1, 1, FAKE_EXP);
+	expect_unknown(NEAR, "U2", "dump");
+}
+
+Test(topo_rules, a_capture_without_the_bridges_is_unknown)
+{
+	struct fake_machine cut = { .count = 0 };
+
+	cut.fn[cut.count++] = *fake_find(&machine, "03:00.0");
+	cut.fn[cut.count++] = *fake_find(&machine, NEAR);
+	machine = cut;
+	expect_unknown(NEAR, "U4", "dump");
+}
+
+Test(topo_rules, an_endpoint_on_a_root_bus_is_virtual)
+{
+	struct fake_machine flat = { .count = 0 };
+
+	fake_function(&flat, "00:00.0", 0x060000, 0x8086, 0x1237, HR_PORT_RC_ENDPOINT);
+	flat.fn[flat.count] = *fake_find(&machine, "03:00.0");
+	snprintf(flat.fn[flat.count++].address, 16, "00:04.0");
+	flat.fn[flat.count] = *fake_find(&machine, NEAR);
+	snprintf(flat.fn[flat.count++].address, 16, "00:05.0");
+	cr_assert_eq(fake_load(&flat, &model), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+
+	struct hr_pair p;
+
+	hr_judge(&engine, at("00:04.0"), at("00:05.0"), &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN);
+	cr_expect(found(&p, "R12"));
+}
+
+Test(topo_rules, sockets_differ_only_when_both_nodes_are_known)
+{
+	static const struct row far = { .rule = "H5", .ssd = FAR };
+	struct hr_pair p;
+
+	snprintf(fake_find(&machine, "03:00.0")->text, 64, "\tNUMA node: 0\n");
+	judge(&far, &p);
+	cr_expect(!found(&p, "H5"));
+	strcat(fake_find(&machine, FAR)->text, "\tNUMA node: 1\n");
+	judge(&far, &p);
+	cr_expect(found(&p, "H5"));
+	cr_expect(p.modifiers & HR_MOD_NUMA);
+}
+
+/* ---- VFIO, VMD */
+
+static void share_group(const char *driver)
+{
+	struct fake_fn *gpu = fake_find(&machine, "03:00.0"), *ssd = fake_find(&machine, NEAR);
+
+	snprintf(gpu->text, sizeof gpu->text, "\tIOMMU group: 7\n\tKernel driver in use: %s\n",
+		 driver);
+	strncat(ssd->text, "\tIOMMU group: 7\n", sizeof ssd->text - strlen(ssd->text) - 1);
+}
+
+Test(topo_rules, one_group_with_the_gpu_driver_keeps_vfio_from_the_ssd)
+{
+	static const struct row vfio = { "I7", NEAR,
+					 .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT } };
+	static const struct row raw = { "I7-note", NEAR, .opt = { .iommu = HR_IOMMU_PT } };
+	struct hr_pair p;
+
+	share_group("nvidia");
+	judge(&vfio, &p);
+	cr_expect_eq(p.verdict, HR_VFIO_CONFLICT);
+	cr_expect(found(&p, "I7"));
+	judge(&raw, &p);
+	cr_expect_eq(p.verdict, HR_DIRECT);
+	cr_expect(found(&p, "I7-note"));
+}
+
+Test(topo_rules, one_group_on_vfio_drivers_is_no_conflict)
+{
+	static const struct row vfio = { "I7", NEAR,
+					 .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT } };
+	struct hr_pair p;
+
+	share_group("vfio-pci");
+	judge(&vfio, &p);
+	cr_expect_eq(p.verdict, HR_DIRECT);
+}
+
+Test(topo_rules, a_disk_behind_vmd_is_blocked)
+{
+	struct hr_pair p;
+
+	snprintf(fake_find(&machine, "00:02.0")->address, 16, "10000:00:02.0");
+	snprintf(fake_find(&machine, FAR)->address, 16, "10000:05:00.0");
+	cr_assert_eq(fake_load(&machine, &model), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+	hr_judge(&engine, at("03:00.0"), at("10000:05:00.0"), &p);
+	cr_expect_eq(p.verdict, HR_BLOCKED);
+	cr_expect(found(&p, "R10"));
+}
+
+/* ---- the kernel's column */
+
+Test(topo_rules, the_kernel_takes_the_union_of_redirects_and_its_own_list)
+{
+	static const struct {
+		const char *at;
+		uint32_t acs;
+		uint32_t host; /* 0: as built */
+		const char *ssd;
+		uint32_t version;
+		enum hr_kernel_verdict want;
+		unsigned distance;
+	} row[] = {
+		{ "02:00.0", 0, 0, NEAR, 0, HR_KERNEL_BUS_ADDR, 4 },
+		{ "02:00.0", HR_ACS_SV | HR_ACS_UF | HR_ACS_TB, 0, NEAR, 0, HR_KERNEL_BUS_ADDR, 4 },
+		{ "02:00.0", HR_ACS_RR, 0, NEAR, 0, HR_KERNEL_NOT_SUPPORTED, 4 },
+		{ "02:01.0", HR_ACS_CR, 0, NEAR, 0, HR_KERNEL_NOT_SUPPORTED, 4 },
+		{ "01:00.0", HR_ACS_EC, 0, NEAR, 0, HR_KERNEL_NOT_SUPPORTED,
+		  4 },							     /* the common one */
+		{ "00:01.0", HR_ACS_RR, 0, NEAR, 0, HR_KERNEL_BUS_ADDR, 4 }, /* above it */
+		{ "02:01.0", HR_ACS_RR, 0x09a28086, NEAR, 0, HR_KERNEL_THRU_HOST, 4 },
+		{ "02:00.0", 0, 0, FAR, 0, HR_KERNEL_NOT_SUPPORTED, 6 },
+		{ "02:00.0", 0, 0x09a28086, FAR, 0, HR_KERNEL_THRU_HOST, 6 },
+		{ "02:00.0", 0, 0x3c008086, FAR, 0, HR_KERNEL_THRU_HOST, 6 },
+		{ "02:00.0", 0, 0x6f008086, FAR, 0, HR_KERNEL_NOT_SUPPORTED, 6 }, /* Broadwell */
+		{ "02:00.0", 0, 0x14801022, FAR, 0, HR_KERNEL_THRU_HOST, 6 },	  /* Zen */
+		{ "02:00.0", 0, 0x14801022, FAR, HR_KERNEL_VERSION(5, 7), HR_KERNEL_NOT_SUPPORTED,
+		  6 },
+		{ "02:00.0", 0, 0x09a28086, FAR, HR_KERNEL_VERSION(5, 1), HR_KERNEL_NOT_SUPPORTED,
+		  6 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct row r = { "R1", row[i].ssd, .opt = { .kernel = row[i].version } };
+		struct hr_pair p;
+
+		fake_two_ports(&machine);
+		fake_put(fake_find(&machine, row[i].at), ACS, 2, row[i].acs);
+		if (row[i].host)
+			fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 4, row[i].host);
+		judge(&r, &p);
+		cr_expect_eq(p.kernel, row[i].want, "row %zu: %s", i, hr_kernel_text(p.kernel));
+		cr_expect_eq(p.distance, row[i].distance, "row %zu: distance %u", i, p.distance);
+	}
+}
+
+Test(topo_rules, a_host_bridge_listed_for_itself_only_does_not_count_across_two)
+{
+	struct hr_pair p;
+
+	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 4, 0x3c008086);
+	fake_function(&machine, "80:00.0", 0x060000, 0x8086, 0x3c00, HR_PORT_RC_ENDPOINT);
+	fake_windows(fake_bridge(&machine, "80:02.0", 0x8086, 0x3c04, HR_PORT_ROOT, 0x81, 0x81),
+		     0xe6000000, 0xe6ffffff, 0xfff00000, 0);
+	fake_nvme(&machine, "81:00.0", 0xe6000000);
+	cr_assert_eq(fake_load(&machine, &model), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+	hr_judge(&engine, at("03:00.0"), at("81:00.0"), &p);
+	cr_expect_eq(p.kernel, HR_KERNEL_NOT_SUPPORTED);
+	cr_expect_str_eq(hr_distance_word(&engine, &p), "NODE");
+	hr_judge(&engine, at("03:00.0"), at(FAR), &p);
+	cr_expect_eq(p.kernel, HR_KERNEL_THRU_HOST);
+	cr_expect_str_eq(hr_distance_word(&engine, &p), "PHB");
+}
+
+/* ---- mutation: one bit, and the verdict moves as the rule says */
+
+Test(topo_rules, every_acs_bit_moves_the_verdict_as_its_rule_says)
+{
+	static const char *const ports[] = { "02:00.0", "02:01.0", "01:00.0" };
+
+	for (unsigned port = 0; port < 3; port++)
+		for (unsigned bit = 0; bit < 16; bit++) {
+			struct row r = { .rule = "R1", .ssd = NEAR };
+			struct hr_pair p;
+			bool redirect = 1u << bit & HR_ACS_REDIRECT;
+
+			fake_two_ports(&machine);
+			fake_put(fake_find(&machine, ports[port]), ACS, 2, 1u << bit);
+			judge(&r, &p);
+			cr_expect_eq(p.kernel,
+				     redirect ? HR_KERNEL_NOT_SUPPORTED : HR_KERNEL_BUS_ADDR,
+				     "%s bit %u", ports[port], bit);
+			if (redirect && 1u << bit != HR_ACS_EC)
+				cr_expect_eq(p.verdict, HR_REDIR_UNLISTED, "%s bit %u: %u",
+					     ports[port], bit, p.verdict);
+			if (!redirect)
+				cr_expect_eq(p.verdict, HR_DIRECT, "%s bit %u: %u", ports[port],
+					     bit, p.verdict);
+		}
+}
+
+Test(topo_rules, verdict_names_read_back)
+{
+	char text[48];
+
+	for (unsigned v = 0; v < HR_VERDICTS; v++) {
+		hr_verdict_text((enum hr_verdict)v, HR_RULES_MAX, text);
+		cr_expect_eq(hr_verdict_by_name(text, strlen(text)), (enum hr_verdict)v);
+	}
+	cr_expect_eq(hr_verdict_by_name("GOOD", 4), HR_VERDICTS);
+}
