@@ -29,7 +29,11 @@ enum option_code {
 	CAPTURE,
 	ASCII,
 	COLOUR,
-	ALL_PAIRS
+	ALL_PAIRS,
+	FIX,
+	APPLY,
+	WHAT_IF,
+	BASELINE
 };
 
 struct request {
@@ -37,8 +41,10 @@ struct request {
 	const char *explain[2];
 	const char *require[REQUIREMENTS_MAX];
 	const char *gpu[REQUIREMENTS_MAX], *ssd[REQUIREMENTS_MAX];
-	unsigned requirements, gpus, ssds;
-	bool ascii;
+	const char *what_if[REQUIREMENTS_MAX];
+	const char *baseline;
+	unsigned requirements, gpus, ssds, what_ifs;
+	bool ascii, fix, apply;
 };
 
 static const char help[] =
@@ -57,6 +63,11 @@ static const char help[] =
 	"  --kernel VERSION     p2pdma rules of that kernel, like 5.10 (default: newest)\n"
 	"  --iommu off|pt|on    assume this mode\n"
 	"  --gpu ADDRESS        judge this function as a GPU too; --nvme the same\n"
+	"  --fix [--apply]      smallest ACS change that helps, its side effects, how to undo it;\n"
+	"                       --apply writes the registers, unless that is futile or dangerous\n"
+	"  --what-if CHANGE     verdicts after acs:BDF|all=clear|set|HEX, mps:BDF|all=BYTES,\n"
+	"                       iommu=off|pt|on, link:BDF=full, move:BDF=PORT (repeatable)\n"
+	"  --baseline FILE      what differs from an earlier capture\n"
 	"  --capture FILE       write what is known as one file, without serial numbers\n"
 	"  --all                list all pairs, however many\n"
 	"  --ascii              no box characters; --color auto|always|never\n"
@@ -65,6 +76,7 @@ static const char help[] =
 	"   2  redirected or through a root complex\n"
 	"   3  blocked, or VFIO conflict          4  silent loss\n"
 	"   5  unknown: a fact is missing         6  no GPU or no NVMe controller\n"
+	"   7  differs from the baseline          8  --apply refused or failed\n"
 	"  64  wrong usage    65  bad capture     66  no access\n";
 
 static bool set_mode(struct hr_options *opt, const char *text)
@@ -159,6 +171,17 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case COLOUR:
 		r->colour = optarg;
 		return 0;
+	case FIX:
+		r->fix = true;
+		return 0;
+	case APPLY:
+		r->apply = true;
+		return 0;
+	case WHAT_IF:
+		return keep(r->what_if, &r->what_ifs, optarg) ? 0 : bad("too many", "--what-if");
+	case BASELINE:
+		r->baseline = optarg;
+		return 0;
 	case ALL_PAIRS:
 		t->all = true;
 		return 0;
@@ -183,6 +206,10 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "ascii", no_argument, NULL, ASCII },
 		{ "color", required_argument, NULL, COLOUR },
 		{ "all", no_argument, NULL, ALL_PAIRS },
+		{ "fix", no_argument, NULL, FIX },
+		{ "apply", no_argument, NULL, APPLY },
+		{ "what-if", required_argument, NULL, WHAT_IF },
+		{ "baseline", required_argument, NULL, BASELINE },
 		{ NULL, 0, NULL, 0 },
 	};
 	int code, err = 0;
@@ -192,6 +219,8 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		err = take_option(r, t, code, argv);
 	if (!err && optind < argc)
 		err = bad("unexpected argument", argv[optind]);
+	if (!err && r->apply && !r->fix)
+		err = bad("only together with --fix:", "--apply");
 	return err;
 }
 
@@ -330,6 +359,12 @@ static int judge(struct hr_topo *t, const struct request *r)
 		return err;
 	if (r->capture)
 		return write_capture(t, r->capture);
+	if (r->baseline)
+		return hr_topo_baseline(t, r->baseline);
+	if (r->what_ifs)
+		return hr_topo_whatif(t, r->what_if, r->what_ifs);
+	if (r->fix)
+		return hr_topo_fix(t, r->apply);
 	return show(t, r);
 }
 

@@ -123,6 +123,7 @@ struct hr_fn {
 	uint8_t bus, dev, fn;
 	bool denied;	       /* the source says that it was refused (run as root) */
 	bool placed;	       /* its parent is `under`, whatever bus numbers say */
+	bool readdressed;      /* what-if: firmware would give it other addresses */
 	uint64_t under;	       /* hr_address() of that bridge */
 	unsigned line;	       /* of the capture where the function begins; 0: live */
 	uint32_t config_bytes; /* valid bytes of config */

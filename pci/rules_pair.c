@@ -107,7 +107,8 @@ static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_
 	int bar = hr_peer_bar(fn(e, target));
 	uint64_t base, last;
 
-	if (bar < 0 || fn(e, target)->bar[bar].flags & HR_BAR_UNASSIGNED)
+	if (bar < 0 || fn(e, target)->readdressed || fn(e, initiator)->readdressed ||
+	    fn(e, target)->bar[bar].flags & HR_BAR_UNASSIGNED)
 		return false;
 	base = fn(e, target)->bar[bar].base;
 	last = fn(e, target)->bar[bar].size_source > HR_SRC_INFERRED

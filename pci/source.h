@@ -72,6 +72,8 @@ int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);
 void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files);
 void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
 			    const char *folder);
+/* Set HR_F_MOUNTED of NVMe controllers whose disks are mounted or swapped on. */
+void hr_read_mounted(struct hr_model *m, const struct hr_files *files);
 /* A directory as files: root is the path in front of all others ("" or "/": this machine). */
 void hr_files_folder(struct hr_files *files, const char *root);
 /* An archive in memory as files; memory comes from the model. 0, -EINVAL or -ENOMEM. */

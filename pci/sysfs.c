@@ -259,6 +259,7 @@ void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files)
 	read_cpuinfo(m, files);
 	read_iommu(m, files);
 	read_lockdown(m, files);
+	hr_read_mounted(m, files);
 	files->list(files, "sys/devices/system/cpu", note_cpu, &cpus);
 	if (cpus)
 		hr_fact_set(&m->sys.cpus, cpus, HR_SRC_SYSFS);

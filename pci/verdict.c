@@ -134,7 +134,7 @@ static void derive_windows(const struct hr_model *m, struct hr_derived *d, const
 	int bar = hr_peer_bar(f);
 	uint64_t base, last;
 
-	if (bar < 0 || f->bar[bar].flags & HR_BAR_UNASSIGNED)
+	if (bar < 0 || f->readdressed || f->bar[bar].flags & HR_BAR_UNASSIGNED)
 		return;
 	base = f->bar[bar].base;
 	last = f->bar[bar].size_source > HR_SRC_INFERRED && f->bar[bar].size

@@ -1,0 +1,143 @@
+/* --fix: the smallest ACS change, how to make it, what else it does, and how to undo it. */
+#include "boot/topo.h"
+
+#include <string.h>
+
+#include "pci/change.h"
+#include "pci/groups.h"
+
+static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
+{
+	char bdf[HR_BDF_MAX];
+
+	fputs("at boot:  pci=disable_acs_redir=", t->out);
+	for (unsigned i = 0; i < fix->count; i++)
+		fprintf(t->out, "%s%s", i ? ";" : "", hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
+	fputs("\n   or:    pci=config_acs=", t->out);
+	for (unsigned i = 0; i < fix->count; i++)
+		fprintf(t->out, "%sx0x00xx@%s", i ? ";" : "",
+			hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
+	fputs("\n          (quote the semicolons in GRUB; config_acs needs a 2024 kernel, and "
+	      "several "
+	      "addresses in it one of 2025)\n",
+	      t->out);
+}
+
+static void put_setpci(const struct hr_topo *t, const struct hr_fix *fix, bool undo)
+{
+	char bdf[HR_BDF_MAX];
+
+	for (unsigned i = 0; i < fix->count; i++) {
+		const struct hr_fix_write *w = &fix->write[i];
+		bool wide = w->width == 4;
+
+		hr_bdf(&t->model.fn[w->fn], bdf);
+		if (undo)
+			fprintf(t->out, "          setpci -s %s ECAP_ACS+%u.%c=%x:2c\n", bdf,
+				wide ? 8u : 6u, wide ? 'l' : 'w', w->before & 0x2c);
+		else
+			fprintf(t->out, "          setpci -s %s ECAP_ACS+%u.%c=0:2c\n", bdf,
+				wide ? 8u : 6u, wide ? 'l' : 'w');
+	}
+}
+
+static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const char *when)
+{
+	const struct hr_engine *e = &t->engine;
+	char name[16], bdf[HR_BDF_MAX];
+
+	fprintf(t->out, "  %s: %u IOMMU groups predicted", when, g->count);
+	for (uint32_t j = 0; j < e->ssds && j < 16; j++) {
+		int32_t blocker = hr_groups_blocker(&t->model, g, e->ssd[j], false);
+
+		fprintf(t->out, "%s %s in group %u, VFIO %s", j ? ";" : ":",
+			hr_topo_name(t, e->ssd[j], name), g->of[e->ssd[j]],
+			blocker == HR_NO_FN ? "can open it" : "kept out by ");
+		if (blocker != HR_NO_FN)
+			fprintf(t->out, "%s (%s)", hr_bdf(&t->model.fn[blocker], bdf),
+				t->model.fn[blocker].driver);
+	}
+	fputc('\n', t->out);
+}
+
+static void put_triangle(const struct hr_topo *t, const struct hr_groups *before,
+			 const struct hr_groups *after)
+{
+	if (after->count == before->count)
+		return;
+	fputs("  The corner that is given up: without redirect GPU and SSD may share an IOMMU "
+	      "group, "
+	      "and a GPU on its own\n  driver then keeps VFIO from the SSD. setpci leaves the "
+	      "groups "
+	      "of boot in place, though they no longer isolate.\n",
+	      t->out);
+}
+
+/* Facts change to what the fix will make of them; verdicts and groups are computed anew. */
+static int predict(struct hr_topo *t, const struct hr_fix *fix)
+{
+	struct hr_groups before, after;
+
+	if (hr_groups_predict(&t->model, &before))
+		return HR_TOPO_NO_ACCESS;
+	fputs("side effects:\n", t->out);
+	put_groups(t, &before, "before");
+	hr_fix_assume(&t->model, fix);
+	if (hr_engine_init(&t->engine, &t->model, &t->opt) || hr_groups_predict(&t->model, &after))
+		return HR_TOPO_NO_ACCESS;
+	put_groups(t, &after, "after ");
+	put_triangle(t, &before, &after);
+	fputs("verdicts after it:\n", t->out);
+	hr_topo_matrix(t);
+	return 0;
+}
+
+static int apply(struct hr_topo *t, struct hr_fix *fix)
+{
+	char reason[160], bdf[HR_BDF_MAX];
+	unsigned failed = 0;
+	int err;
+
+	if (hr_fix_refused(&t->engine, fix, reason)) {
+		fprintf(stderr, "headrace: error: not applied: %s\n", reason);
+		return HR_TOPO_REFUSED;
+	}
+	err = hr_fix_write_all(&t->model, fix, &failed);
+	for (unsigned i = 0; i < fix->count && (!err || i <= failed); i++)
+		fprintf(t->out, "written:  %s ACSCtl %04x -> %04x%s\n",
+			hr_bdf(&t->model.fn[fix->write[i].fn], bdf), fix->write[i].before,
+			fix->write[i].after, err && i == failed ? "  FAILED" : "");
+	if (!err)
+		return 0;
+	fprintf(stderr, "headrace: error: %s: ACSCtl was not changed: %s\n",
+		hr_bdf(&t->model.fn[fix->write[failed].fn], bdf), strerror(-err));
+	return HR_TOPO_REFUSED;
+}
+
+int hr_topo_fix(struct hr_topo *t, bool now)
+{
+	struct hr_fix fix;
+	int err = 0;
+
+	if (hr_fix_plan(&t->engine, NULL, NULL, &fix)) {
+		fprintf(stderr, "headrace: error: more than %u ports to change\n", HR_FIX_MAX);
+		return HR_TOPO_REFUSED;
+	}
+	if (fix.count == 0) {
+		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
+		      t->out);
+		return now ? HR_TOPO_REFUSED : (int)hr_topo_exit_all(t);
+	}
+	fprintf(t->out, "%llu pairs are redirected at %u ports\n", (unsigned long long)fix.pairs,
+		fix.count);
+	put_boot(t, &fix);
+	fputs("now:\n", t->out);
+	put_setpci(t, &fix, false);
+	fputs("undo:\n", t->out);
+	put_setpci(t, &fix, true);
+	if (now)
+		err = apply(t, &fix);
+	if (!err)
+		err = predict(t, &fix);
+	return err ? err : (int)hr_topo_exit_all(t);
+}

@@ -1,0 +1,264 @@
+#include "pci/change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pci/decode.h"
+#include "pci/fields.h"
+
+struct change {
+	struct hr_model *m;
+	struct hr_options *opt;
+	const char *value;
+	char *message;
+};
+
+static int wrong(struct change *c, const char *what)
+{
+	snprintf(c->message, 160, "%s: '%.100s'", what, c->value);
+	return -EINVAL;
+}
+
+static int set_acs(struct change *c, struct hr_fn *f)
+{
+	uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0), ctl = hr_get(f, HR_F_ACS_CTL, 0);
+	char *end;
+
+	if (!hr_get(f, HR_F_ACS, 0))
+		return wrong(c, "the function has no ACS capability, or nobody knows");
+	if (strcmp(c->value, "clear") == 0)
+		ctl &= ~HR_ACS_REDIRECT;
+	else if (strcmp(c->value, "set") == 0)
+		ctl |= HR_ACS_ISOLATION & cap;
+	else {
+		ctl = (uint32_t)strtoul(c->value, &end, 16);
+		if (*end || end == c->value || ctl > 0x7f)
+			return wrong(c, "ACS is clear, set, or a value up to 7f");
+	}
+	hr_fn_set(f, HR_F_ACS_CTL, ctl, HR_SRC_USER);
+	return 0;
+}
+
+static int set_mps(struct change *c, struct hr_fn *f)
+{
+	char *end;
+	unsigned long bytes = strtoul(c->value, &end, 10);
+
+	if (*end || bytes < 128 || bytes > 4096 || bytes & (bytes - 1))
+		return wrong(c, "MPS is 128, 256, 512, 1024, 2048 or 4096");
+	if (bytes > hr_get(f, HR_F_MPSS, 4096))
+		return wrong(c, "the function does not support that payload");
+	hr_fn_set(f, HR_F_MPS, (uint32_t)bytes, HR_SRC_USER);
+	return 0;
+}
+
+static int set_link(struct change *c, struct hr_fn *f)
+{
+	const struct hr_fn *up = f->parent == HR_NO_FN ? f : &c->m->fn[f->parent];
+	uint32_t speed = hr_get(f, HR_F_SPEED_MAX, 0), width = hr_get(f, HR_F_WIDTH_MAX, 0);
+	uint32_t up_speed = hr_get(up, HR_F_SPEED_MAX, speed);
+	uint32_t up_width = hr_get(up, HR_F_WIDTH_MAX, width);
+
+	if (strcmp(c->value, "full") != 0)
+		return wrong(c, "a link is set to full");
+	hr_fn_set(f, HR_F_SPEED, speed < up_speed ? speed : up_speed, HR_SRC_USER);
+	hr_fn_set(f, HR_F_WIDTH, width < up_width ? width : up_width, HR_SRC_USER);
+	return 0;
+}
+
+static int32_t find(struct change *c, const char *text)
+{
+	uint32_t domain, bus, dev, fn;
+	size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
+
+	return n && (text[n] == '\0' || text[n] == '=') ? hr_model_find(c->m, domain, bus, dev, fn)
+							: HR_NO_FN;
+}
+
+/* Everything in the slot moves; firmware will give it other addresses. */
+static int move(struct change *c, struct hr_fn *f)
+{
+	int32_t port = find(c, c->value);
+
+	if (port == HR_NO_FN || !hr_is_bridge(&c->m->fn[port]))
+		return wrong(c, "a card moves below a bridge of this machine");
+	for (int32_t up = port; up != HR_NO_FN; up = c->m->fn[up].parent)
+		if (&c->m->fn[up] == f)
+			return wrong(c, "a card cannot move below itself");
+	for (uint32_t i = 0; i < c->m->count; i++) {
+		struct hr_fn *other = &c->m->fn[i];
+
+		if (other->domain != f->domain || other->bus != f->bus || other->dev != f->dev)
+			continue;
+		other->placed = other->readdressed = true;
+		other->under = hr_address(&c->m->fn[port]);
+		hr_fn_set(other, HR_F_NUMA, hr_get(&c->m->fn[port], HR_F_NUMA, ~0u), HR_SRC_USER);
+	}
+	return 0;
+}
+
+static int set_iommu(struct change *c)
+{
+	static const char *const mode[] = { "", "off", "pt", "on" };
+
+	for (unsigned i = 1; i < 4; i++)
+		if (strcmp(c->value, mode[i]) == 0) {
+			c->opt->iommu = (enum hr_iommu)i;
+			return 0;
+		}
+	return wrong(c, "the IOMMU is off, pt or on");
+}
+
+/* "all": every function that can be changed so; those that cannot stay as they are. */
+static int for_all(struct change *c, int (*set)(struct change *, struct hr_fn *))
+{
+	unsigned done = 0;
+
+	for (uint32_t i = 0; i < c->m->count; i++)
+		if (hr_known(&c->m->fn[i], set == set_acs ? HR_F_ACS_CTL : HR_F_MPS))
+			done += set(c, &c->m->fn[i]) == 0;
+	return done ? 0 : wrong(c, "no function can be changed so");
+}
+
+int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text, char *message)
+{
+	static const struct {
+		const char *name;
+		int (*set)(struct change *c, struct hr_fn *f);
+		bool all;
+	} kinds[] = { { "acs:", set_acs, true },
+		      { "mps:", set_mps, true },
+		      { "link:", set_link, false },
+		      { "move:", move, false } };
+	struct change c = { m, opt, strchr(text, '='), message };
+
+	if (!c.value) {
+		c.value = text;
+		return wrong(&c, "a change is WHAT:WHERE=VALUE");
+	}
+	c.value++;
+	if (strncmp(text, "iommu=", 6) == 0)
+		return set_iommu(&c);
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		const char *where = text + strlen(kinds[i].name);
+		int32_t fn;
+
+		if (strncmp(text, kinds[i].name, strlen(kinds[i].name)) != 0)
+			continue;
+		if (kinds[i].all && strncmp(where, "all=", 4) == 0)
+			return for_all(&c, kinds[i].set);
+		fn = find(&c, where);
+		if (fn == HR_NO_FN) {
+			c.value = text;
+			return wrong(&c, "no such function");
+		}
+		return kinds[i].set(&c, &m->fn[fn]);
+	}
+	c.value = text;
+	return wrong(&c, "a change is acs:, mps:, link:, move: or iommu=");
+}
+
+/* ---- the fix */
+
+static int add_write(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
+{
+	const struct hr_fn *f = &e->m->fn[fn];
+	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
+
+	if (!e->derived[fn].redirect)
+		return 0;
+	for (unsigned i = 0; i < fix->count; i++)
+		if (fix->write[i].fn == fn)
+			return 0;
+	if (fix->count == HR_FIX_MAX)
+		return -ENOSPC;
+	fix->write[fix->count++] = (struct hr_fix_write){
+		fn, hr_acs_ctl_offset(f),
+		hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0)) ? 4 : 2, ctl,
+		ctl & ~HR_ACS_REDIRECT
+	};
+	return 0;
+}
+
+static int add_path(const struct hr_engine *e, struct hr_fix *fix, int32_t from, int32_t common)
+{
+	int err = 0;
+
+	for (int32_t at = from; at != common && !err; at = e->m->fn[at].parent)
+		err = add_write(e, fix, at);
+	return err;
+}
+
+int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct hr_pair *p),
+		void *to, struct hr_fix *fix)
+{
+	struct hr_pair p;
+	int err = 0;
+
+	fix->count = 0;
+	fix->pairs = 0;
+	for (uint32_t i = 0; i < e->gpus && !err; i++)
+		for (uint32_t j = 0; j < e->ssds && !err; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (p.common == HR_NO_FN || !p.any_redirect || (wanted && !wanted(to, &p)))
+				continue;
+			fix->pairs++;
+			err = add_path(e, fix, p.gpu, p.common);
+			if (!err)
+				err = add_path(e, fix, p.ssd, p.common);
+			if (!err)
+				err = add_write(e, fix, p.common);
+		}
+	return err;
+}
+
+void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix)
+{
+	for (unsigned i = 0; i < fix->count; i++)
+		hr_fn_set(&m->fn[fix->write[i].fn], HR_F_ACS_CTL, fix->write[i].after, HR_SRC_USER);
+}
+
+static bool below(const struct hr_model *m, int32_t fn, const struct hr_fix *fix)
+{
+	for (int32_t up = fn; up != HR_NO_FN; up = m->fn[up].parent)
+		for (unsigned i = 0; i < fix->count; i++)
+			if (fix->write[i].fn == up)
+				return true;
+	return false;
+}
+
+bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *reason)
+{
+	const struct hr_system *sys = &e->m->sys;
+	char bdf[HR_BDF_MAX];
+
+	if (fix->count == 0) {
+		snprintf(reason, 160, "futile: no pair shares a switch and is redirected");
+		return true;
+	}
+	if (!sys->live) {
+		snprintf(reason, 160, "this is a capture, not the machine");
+		return true;
+	}
+	if (sys->lockdown[0] && strcmp(sys->lockdown, "none") != 0) {
+		snprintf(reason, 160, "kernel lockdown (%.40s): use the boot parameter",
+			 sys->lockdown);
+		return true;
+	}
+	if (geteuid() != 0) {
+		snprintf(reason, 160, "registers can be written by root only");
+		return true;
+	}
+	for (uint32_t i = 0; i < e->m->count; i++) {
+		const struct hr_fn *f = &e->m->fn[i];
+
+		if (!hr_get(f, HR_F_MOUNTED, 0) || !below(e->m, (int32_t)i, fix))
+			continue;
+		snprintf(reason, 160, "%s: a file system on this disk is mounted", hr_bdf(f, bdf));
+		return true;
+	}
+	return false;
+}

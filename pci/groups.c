@@ -1,0 +1,163 @@
+#include "pci/groups.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "pci/fields.h"
+#include "pci/rules.h"
+#include "pci/tables.h"
+
+/* Ports that isolate without the capability: pci_dev_acs_enabled[] of drivers/pci/quirks.c. */
+static bool isolates_by_quirk(const struct hr_fn *f)
+{
+	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), device = hr_get(f, HR_F_DEVICE, 0);
+
+	return hr_get(f, HR_F_ACS, 0) == 0 && (hr_device_is(vendor, device, HR_DEV_NO_PEER_PORT) ||
+					       hr_device_is(vendor, device, HR_DEV_PCH_PORT));
+}
+
+static bool flags_enabled(const struct hr_fn *f)
+{
+	uint32_t want = HR_ACS_ISOLATION & hr_get(f, HR_F_ACS_CAP, 0);
+
+	return hr_get(f, HR_F_ACS, 0) && (hr_get(f, HR_F_ACS_CTL, 0) & want) == want;
+}
+
+static bool is_multi(const struct hr_model *m, uint32_t index)
+{
+	const struct hr_fn *f = &m->fn[index];
+
+	if (hr_has(f, HR_F_HEADER, HR_HEADER_MULTI) || f->fn)
+		return true;
+	f++;
+	return index + 1 < m->count && f->domain == f[-1].domain && f->bus == f[-1].bus &&
+	       f->dev == f[-1].dev;
+}
+
+/* pci_acs_enabled(): may the function's traffic reach a peer without the IOMMU seeing it? */
+static bool acs_enabled(const struct hr_model *m, uint32_t index)
+{
+	const struct hr_fn *f = &m->fn[index];
+
+	if (isolates_by_quirk(f))
+		return true;
+	if (!hr_get(f, HR_F_EXP, 0))
+		return false;
+	switch (hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT)) {
+	case HR_PORT_TO_PCI:
+	case HR_PORT_FROM_PCI:
+		return false;
+	case HR_PORT_ROOT:
+	case HR_PORT_DOWNSTREAM:
+		return flags_enabled(f);
+	default:
+		return !is_multi(m, index) || flags_enabled(f);
+	}
+}
+
+/* Another function of the same slot that is not isolated either, among those with a group. */
+static int32_t slot_mate(const struct hr_model *m, uint32_t index)
+{
+	const struct hr_fn *f = &m->fn[index];
+
+	for (uint32_t i = index; i-- > 0;) {
+		const struct hr_fn *other = &m->fn[i];
+
+		if (other->domain != f->domain || other->bus != f->bus || other->dev != f->dev)
+			return HR_NO_FN;
+		if (!acs_enabled(m, i))
+			return (int32_t)i;
+	}
+	return HR_NO_FN;
+}
+
+static bool acs_unknown(const struct hr_fn *f)
+{
+	return !hr_known(f, HR_F_EXP) || (hr_get(f, HR_F_EXP, 0) && !hr_known(f, HR_F_ACS)) ||
+	       (hr_get(f, HR_F_ACS, 0) && !hr_known(f, HR_F_ACS_CTL));
+}
+
+/* Parents stand before children, unless what-if moved a card: those are done when reached. */
+static void place(const struct hr_model *m, struct hr_groups *g, const bool *open, uint32_t index)
+{
+	const struct hr_fn *f = &m->fn[index];
+	int32_t mate;
+
+	g->unsure[index] = acs_unknown(f) || (f->parent != HR_NO_FN && g->unsure[f->parent]);
+	if (f->parent != HR_NO_FN && !open[f->parent]) {
+		g->of[index] = g->of[f->parent];
+		return;
+	}
+	mate = is_multi(m, index) && !acs_enabled(m, index) ? slot_mate(m, index) : HR_NO_FN;
+	g->of[index] = mate == HR_NO_FN ? g->count++ : g->of[mate];
+}
+
+/* Real and predicted groups are the same partition when their first members match. */
+static void compare(struct hr_model *m, struct hr_groups *g)
+{
+	int32_t *first = hr_model_alloc(m, (g->count + 1) * sizeof *first);
+
+	for (uint32_t i = 0; first && i < g->count; i++)
+		first[i] = HR_NO_FN;
+	for (uint32_t i = 0; first && i < m->count; i++) {
+		const struct hr_fn *f = &m->fn[i];
+		int32_t lead = first[g->of[i]];
+
+		if (!hr_known(f, HR_F_GROUP))
+			continue;
+		if (lead == HR_NO_FN)
+			first[g->of[i]] = (int32_t)i;
+		else if (hr_get(&m->fn[lead], HR_F_GROUP, 0) != hr_get(f, HR_F_GROUP, 0)) {
+			if (g->mismatches++ == 0)
+				g->first_mismatch = (int32_t)i;
+		}
+	}
+	/* One real group over two predicted ones: neighbours in address order tell. */
+	for (uint32_t i = 1; first && i < m->count; i++)
+		for (int32_t up = m->fn[i].parent; up != HR_NO_FN; up = m->fn[up].parent)
+			if (g->of[up] != g->of[i] && hr_known(&m->fn[i], HR_F_GROUP) &&
+			    hr_known(&m->fn[up], HR_F_GROUP) &&
+			    hr_get(&m->fn[up], HR_F_GROUP, 0) == hr_get(&m->fn[i], HR_F_GROUP, 0) &&
+			    g->mismatches++ == 0)
+				g->first_mismatch = (int32_t)i;
+}
+
+int hr_groups_predict(struct hr_model *m, struct hr_groups *g)
+{
+	bool *open = hr_model_alloc(m, m->count + 1); /* isolated from here to the root */
+
+	memset(g, 0, sizeof *g);
+	g->first_mismatch = HR_NO_FN;
+	g->of = hr_model_alloc(m, (m->count + 1) * sizeof *g->of);
+	g->unsure = hr_model_alloc(m, m->count + 1);
+	if (!open || !g->of || !g->unsure)
+		return -ENOMEM;
+	for (uint32_t depth = 0, left = m->count; left && depth <= HR_DEPTH_MAX; depth++)
+		for (uint32_t i = 0; i < m->count; i++) {
+			const struct hr_fn *f = &m->fn[i];
+
+			if (f->depth != depth)
+				continue;
+			open[i] = acs_enabled(m, i) && (f->parent == HR_NO_FN || open[f->parent]);
+			place(m, g, open, i);
+			left--;
+		}
+	compare(m, g);
+	return 0;
+}
+
+int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, int32_t fn,
+			  bool real)
+{
+	for (uint32_t i = 0; i < m->count; i++) {
+		const struct hr_fn *f = &m->fn[i];
+		bool together = real ? hr_known(f, HR_F_GROUP) &&
+						hr_get(f, HR_F_GROUP, 0) ==
+							hr_get(&m->fn[fn], HR_F_GROUP, ~0u)
+				     : g->of[i] == g->of[fn];
+
+		if (together && (int32_t)i != fn && !hr_driver_allows_vfio(f))
+			return (int32_t)i;
+	}
+	return HR_NO_FN;
+}

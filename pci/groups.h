@@ -1,0 +1,32 @@
+/*
+ * pci/groups.h - IOMMU groups as the kernel would form them from configuration space, and whether
+ * VFIO could open them.
+ *
+ * Algorithm: pci_device_group() of Linux drivers/iommu/iommu.c with pci_acs_enabled() of
+ * drivers/pci/pci.c: isolation needs SV, RR, CR and UF on every port up to the root; bits that a
+ * port does not have count as satisfied.
+ */
+#ifndef PCI_GROUPS_H
+#define PCI_GROUPS_H
+
+#include "pci/model.h"
+
+struct hr_groups {
+	uint32_t *of; /* [functions]: number of the group, from 0 in address order */
+	bool *unsure; /* [functions]: an ACS capability on the way up is not known */
+	uint32_t count;
+	uint32_t mismatches;	/* functions whose real group is not the predicted one */
+	int32_t first_mismatch; /* or HR_NO_FN */
+};
+
+/* Memory comes from the model. 0 or -ENOMEM. */
+int hr_groups_predict(struct hr_model *m, struct hr_groups *g);
+
+/*
+ * The function that keeps VFIO from opening the group of `fn` (bound to another driver), or
+ * HR_NO_FN. Uses the real group when `real`, the predicted one otherwise.
+ */
+int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, int32_t fn,
+			  bool real);
+
+#endif

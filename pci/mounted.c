@@ -1,0 +1,129 @@
+/* Which NVMe controllers carry a mounted file system or swap (rule H6). */
+#include "pci/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK_MAX 4u /* md over dm over partition over disk */
+
+struct search {
+	struct hr_model *m;
+	const struct hr_files *files;
+	const char *folder; /* being listed */
+	unsigned level;
+};
+
+/* The last address in ".../0000:00:01.0/0000:01:00.0/nvme/nvme0/nvme0n1". */
+static bool mark_path(struct hr_model *m, const char *path)
+{
+	int32_t last = HR_NO_FN;
+
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		uint32_t domain, bus, dev, fn;
+		int32_t found;
+
+		at += *at == '/';
+		if (!hr_bdf_parse(at, &domain, &bus, &dev, &fn))
+			continue;
+		found = hr_model_find(m, domain, bus, dev, fn);
+		if (found != HR_NO_FN)
+			last = found;
+	}
+	if (last != HR_NO_FN)
+		hr_fn_set(&m->fn[last], HR_F_MOUNTED, 1, HR_SRC_SYSFS);
+	return last != HR_NO_FN;
+}
+
+static void mark_block(struct hr_model *m, const struct hr_files *files, const char *folder,
+		       unsigned level);
+
+/* Controllers of a multipath disk are links beside it. */
+static int one_path(void *to, const char *name)
+{
+	struct search *s = to;
+	char path[512], target[512];
+
+	if (strncmp(name, "nvme", 4) != 0)
+		return 0;
+	snprintf(path, sizeof path, "%.400s/%.64s", s->folder, name);
+	if (s->files->link(s->files, path, target, sizeof target) == 0)
+		mark_path(s->m, target);
+	return 0;
+}
+
+static int one_slave(void *to, const char *name)
+{
+	struct search *s = to;
+	char folder[512];
+
+	snprintf(folder, sizeof folder, "sys/class/block/%.64s", name);
+	mark_block(s->m, s->files, folder, s->level + 1);
+	return 0;
+}
+
+static void mark_block(struct hr_model *m, const struct hr_files *files, const char *folder,
+		       unsigned level)
+{
+	char target[512], path[600], *parent;
+	struct search s = { m, files, path, level };
+
+	if (level > STACK_MAX || files->link(files, folder, target, sizeof target) ||
+	    mark_path(m, target))
+		return;
+	if (strstr(target, "nvme-subsystem") && (parent = strrchr(target, '/'))) {
+		*parent = '\0';
+		snprintf(path, sizeof path, "sys%s", strstr(target, "/devices/"));
+		files->list(files, path, one_path, &s);
+		return;
+	}
+	snprintf(path, sizeof path, "%s/slaves", folder);
+	files->list(files, path, one_slave, &s);
+}
+
+/* Third column of mountinfo: major:minor of what is mounted. */
+static void read_mounts(struct hr_model *m, const struct hr_files *files, char *text)
+{
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		unsigned major, minor;
+		char folder[64];
+
+		if (sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2 || major == 0)
+			continue;
+		snprintf(folder, sizeof folder, "sys/dev/block/%u:%u", major, minor);
+		mark_block(m, files, folder, 0);
+	}
+}
+
+static void read_swaps(struct hr_model *m, const struct hr_files *files, char *text)
+{
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char folder[128];
+
+		if (strncmp(line, "/dev/", 5) != 0)
+			continue;
+		snprintf(folder, sizeof folder, "sys/class/block/%.*s",
+			 (int)strcspn(line + 5, " \t"), line + 5);
+		mark_block(m, files, folder, 0);
+	}
+}
+
+void hr_read_mounted(struct hr_model *m, const struct hr_files *files)
+{
+	size_t capacity = 1 << 20;
+	char *text = hr_model_alloc(m, capacity);
+	long n;
+
+	if (!text)
+		return;
+	n = files->read(files, "proc/self/mountinfo", text, capacity - 1);
+	text[n > 0 ? n : 0] = '\0';
+	read_mounts(m, files, text);
+	n = files->read(files, "proc/swaps", text, capacity - 1);
+	text[n > 0 ? n : 0] = '\0';
+	read_swaps(m, files, text);
+}
