@@ -327,6 +327,8 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 
 static int show(const struct hr_topo *t, const struct request *r)
 {
+	int code = -1;
+
 	if (r->explain[0])
 		return show_pair(t, r);
 	if (strcmp(r->format, "json") == 0 && hr_topo_json(t))
@@ -338,8 +340,10 @@ static int show(const struct hr_topo *t, const struct request *r)
 	else if (strcmp(r->format, "matrix") == 0)
 		hr_topo_matrix(t);
 	else if (strcmp(r->format, "table") == 0)
-		hr_topo_table(t);
-	return r->requirements ? check_requirements(t, r) : (int)hr_topo_exit_all(t);
+		code = (int)hr_topo_table(t);
+	if (r->requirements)
+		return check_requirements(t, r);
+	return code < 0 ? (int)hr_topo_exit_all(t) : code;
 }
 
 static int judge(struct hr_topo *t, const struct request *r)

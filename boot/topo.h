@@ -42,7 +42,12 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name);
 /* Exit code that one pair earns; the worse of two codes. */
 enum hr_topo_exit hr_topo_exit_of(const struct hr_pair *p);
 enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b);
-/* Worst over all pairs. */
+/* One pass over all pairs. */
+struct hr_topo_sum {
+	uint64_t pairs, by_verdict[HR_VERDICTS], degraded;
+	enum hr_topo_exit exit; /* of the worst pair; HR_TOPO_NONE: there is none */
+};
+void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum);
 enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t);
 
 /* ANSI colour of a verdict, or "" without colours; and the reset. */
@@ -53,7 +58,8 @@ char *hr_topo_modifiers(uint16_t modifiers, char *text);
 /* Title without class, at most n characters. */
 const char *hr_topo_title(const struct hr_fn *f);
 
-void hr_topo_table(const struct hr_topo *t);
+/* Returns the exit code, which it knows anyway. */
+enum hr_topo_exit hr_topo_table(const struct hr_topo *t);
 void hr_topo_matrix(const struct hr_topo *t);
 /* Pair highlighted when gpu is not HR_NO_FN. */
 void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);

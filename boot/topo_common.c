@@ -65,19 +65,29 @@ enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b)
 	return rank[b] > rank[a] ? b : a;
 }
 
-enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t)
+void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 {
-	enum hr_topo_exit worst = HR_TOPO_DIRECT;
+	const struct hr_engine *e = &t->engine;
 	struct hr_pair p;
 
-	if (t->engine.gpus == 0 || t->engine.ssds == 0)
-		return HR_TOPO_NONE;
-	for (uint32_t i = 0; i < t->engine.gpus; i++)
-		for (uint32_t j = 0; j < t->engine.ssds; j++) {
-			hr_judge(&t->engine, t->engine.gpu[i], t->engine.ssd[j], &p);
-			worst = hr_topo_worse(worst, hr_topo_exit_of(&p));
+	*sum = (struct hr_topo_sum){ .pairs = (uint64_t)e->gpus * e->ssds };
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			sum->by_verdict[p.verdict]++;
+			sum->degraded += (p.modifiers & HR_MOD_DEGRADED) != 0;
+			sum->exit = hr_topo_worse(sum->exit, hr_topo_exit_of(&p));
 		}
-	return worst;
+	if (sum->pairs == 0)
+		sum->exit = HR_TOPO_NONE;
+}
+
+enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t)
+{
+	struct hr_topo_sum sum;
+
+	hr_topo_sum_up(t, &sum);
+	return sum.exit;
 }
 
 const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict)

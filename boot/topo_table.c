@@ -137,40 +137,48 @@ static void print_advice(const struct hr_topo *t, const struct hr_pair *p, struc
 	}
 }
 
-static void print_pairs(const struct hr_topo *t)
+static void list_pairs(const struct hr_topo *t, uint64_t most)
 {
 	const struct hr_engine *e = &t->engine;
-	uint64_t pairs = (uint64_t)e->gpus * e->ssds, shown = 0;
-	uint64_t by_verdict[HR_VERDICTS] = { 0 };
 	struct advice advice = { 0 };
+	uint64_t shown = 0;
 	struct hr_pair p;
-	char text[48];
 
 	fputc('\n', t->out);
 	for (uint32_t i = 0; i < e->gpus; i++)
-		for (uint32_t j = 0; j < e->ssds; j++) {
+		for (uint32_t j = 0; j < e->ssds && shown < most; j++, shown++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			by_verdict[p.verdict]++;
-			if (t->all || shown++ < LIST_MAX)
-				print_pair(t, &p);
+			print_pair(t, &p);
 		}
-	if (!t->all && pairs > LIST_MAX)
+	if (shown < (uint64_t)e->gpus * e->ssds)
 		fprintf(t->out, "... and %llu more pairs (--all)\n",
-			(unsigned long long)(pairs - LIST_MAX));
-	for (uint32_t i = 0, n = 0; i < e->gpus; i++)
-		for (uint32_t j = 0; j < e->ssds && n < LIST_MAX * 16; j++, n++) {
+			(unsigned long long)((uint64_t)e->gpus * e->ssds - shown));
+	shown = 0;
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds && shown < 16 * most; j++, shown++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
 			print_advice(t, &p, &advice);
 		}
-	fprintf(t->out, "\n%llu pairs:", (unsigned long long)pairs);
-	for (unsigned v = 0; v < HR_VERDICTS; v++)
-		if (by_verdict[v])
-			fprintf(t->out, " %llu %s", (unsigned long long)by_verdict[v],
-				hr_verdict_text((enum hr_verdict)v, HR_RULES_MAX, text));
-	fputc('\n', t->out);
 }
 
-void hr_topo_table(const struct hr_topo *t)
+static enum hr_topo_exit print_sum(const struct hr_topo *t)
+{
+	struct hr_topo_sum sum;
+	char text[48];
+
+	hr_topo_sum_up(t, &sum);
+	fprintf(t->out, "\n%llu pairs:", (unsigned long long)sum.pairs);
+	for (unsigned v = 0; v < HR_VERDICTS; v++)
+		if (sum.by_verdict[v])
+			fprintf(t->out, " %llu %s", (unsigned long long)sum.by_verdict[v],
+				hr_verdict_text((enum hr_verdict)v, HR_RULES_MAX, text));
+	if (sum.degraded)
+		fprintf(t->out, "; %llu degraded", (unsigned long long)sum.degraded);
+	fputc('\n', t->out);
+	return sum.exit;
+}
+
+enum hr_topo_exit hr_topo_table(const struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
 
@@ -182,9 +190,10 @@ void hr_topo_table(const struct hr_topo *t)
 			"no pair to judge: %u GPUs, %u NVMe controllers "
 			"(--gpu ADDRESS and --nvme ADDRESS name others)\n",
 			e->gpus, e->ssds);
-		return;
+		return HR_TOPO_NONE;
 	}
 	if (t->all || (e->gpus <= COLUMNS_MAX && e->ssds <= LIST_MAX))
 		hr_topo_matrix(t);
-	print_pairs(t);
+	list_pairs(t, t->all ? UINT64_MAX / 16 : LIST_MAX);
+	return print_sum(t);
 }

@@ -4,6 +4,8 @@
  */
 #include "pci/verdict.h"
 
+#include <errno.h>
+
 #include "pci/fields.h"
 #include "pci/tables.h"
 
@@ -22,16 +24,21 @@ static uint32_t kernel_version(const struct hr_engine *e)
 	return e->opt.kernel ? e->opt.kernel : ~0u;
 }
 
-static bool one_host_listed(const struct hr_engine *e, int32_t host, bool same)
+int hr_hosts_list(struct hr_engine *e, struct hr_model *m)
 {
-	const struct hr_fn *root = host_bridge_dev(e, host);
-	const struct hr_listed *row;
+	e->listed = hr_model_alloc(m, m->hosts + 1);
+	if (!e->listed)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->hosts; i++) {
+		const struct hr_fn *root = host_bridge_dev(e, (int32_t)i);
+		const struct hr_listed *row =
+			root ? hr_listed_find(hr_get(root, HR_F_VENDOR, 0),
+					      hr_get(root, HR_F_DEVICE, 0), kernel_version(e))
+			     : NULL;
 
-	if (!root)
-		return false;
-	row = hr_listed_find(hr_get(root, HR_F_VENDOR, 0), hr_get(root, HR_F_DEVICE, 0),
-			     kernel_version(e));
-	return row && (same || !row->same_host);
+		e->listed[i] = (uint8_t)(!row ? 0 : row->same_host ? 1 : 2);
+	}
+	return 0;
 }
 
 bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
@@ -41,8 +48,8 @@ bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
 	if (e->zen && kernel_version(e) >= HR_KERNEL_ZEN)
 		return true;
 	if (a == b)
-		return one_host_listed(e, a, true);
-	return one_host_listed(e, a, false) && one_host_listed(e, b, false);
+		return e->listed[a] >= 1;
+	return e->listed[a] == 2 && e->listed[b] == 2;
 }
 
 static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t fn)
@@ -55,7 +62,7 @@ static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t 
 /* Walk both up until they meet; the meeting function's own ACS counts too. */
 static void walk(const struct hr_engine *e, struct hr_pair *p)
 {
-	const struct hr_fn *fn = e->m->fn;
+	const struct hr_derived *fn = e->derived;
 	int32_t a = p->gpu, b = p->ssd, a_under = a, b_under = b;
 
 	while (a != b && (a != HR_NO_FN || b != HR_NO_FN)) {

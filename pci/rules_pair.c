@@ -62,15 +62,7 @@ uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
 {
-	const struct hr_fn *a = fn(e, p->gpu_turn), *b = fn(e, p->ssd_turn);
-
-	return apart(p) && p->gpu_turn != p->gpu && p->ssd_turn != p->ssd &&
-			       hr_device_is(hr_get(a, HR_F_VENDOR, 0), hr_get(a, HR_F_DEVICE, 0),
-					    HR_DEV_PCH_PORT) &&
-			       hr_device_is(hr_get(b, HR_F_VENDOR, 0), hr_get(b, HR_F_DEVICE, 0),
-					    HR_DEV_PCH_PORT)
-		       ? ALL
-		       : 0;
+	return apart(p) && e->derived[p->gpu_turn].pch && e->derived[p->ssd_turn].pch ? ALL : 0;
 }
 
 /* ---- windows */
@@ -104,17 +96,11 @@ static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
 static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator,
 		      int32_t target)
 {
-	int bar = hr_peer_bar(fn(e, target));
-	uint64_t base, last;
+	uint64_t base = e->derived[target].bar_base, last = e->derived[target].bar_last;
 
-	if (bar < 0 || fn(e, target)->readdressed || fn(e, initiator)->readdressed ||
-	    fn(e, target)->bar[bar].flags & HR_BAR_UNASSIGNED)
+	if (base > last || fn(e, initiator)->readdressed)
 		return false;
-	base = fn(e, target)->bar[bar].base;
-	last = fn(e, target)->bar[bar].size_source > HR_SRC_INFERRED
-		       ? base + fn(e, target)->bar[bar].size - 1
-		       : base;
-	for (int32_t up = fn(e, initiator)->parent; up != p->common; up = fn(e, up)->parent)
+	for (int32_t up = e->derived[initiator].parent; up != p->common; up = e->derived[up].parent)
 		if (touches(&fn(e, up)->mem, base, last) || touches(&fn(e, up)->pref, base, last))
 			return true;
 	return false;

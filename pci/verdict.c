@@ -134,12 +134,15 @@ static void derive_windows(const struct hr_model *m, struct hr_derived *d, const
 	int bar = hr_peer_bar(f);
 	uint64_t base, last;
 
+	d->bar_base = 1;
 	if (bar < 0 || f->readdressed || f->bar[bar].flags & HR_BAR_UNASSIGNED)
 		return;
 	base = f->bar[bar].base;
 	last = f->bar[bar].size_source > HR_SRC_INFERRED && f->bar[bar].size
 		       ? base + f->bar[bar].size - 1
 		       : base;
+	d->bar_base = base;
+	d->bar_last = last;
 	for (int32_t up = f->parent; up != HR_NO_FN; up = m->fn[up].parent) {
 		const struct hr_fn *b = &m->fn[up];
 
@@ -235,13 +238,17 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	find_zen(e);
 	find_iommu(e);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
-	if (!e->derived || find_endpoints(e, m))
+	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct hr_derived *d = &e->derived[i];
 
 		memset(d, 0, sizeof *d);
 		d->window_break = d->window_unread = HR_NO_FN;
+		d->parent = m->fn[i].parent;
+		d->depth = m->fn[i].depth;
+		d->pch = hr_device_is(hr_get(&m->fn[i], HR_F_VENDOR, 0),
+				      hr_get(&m->fn[i], HR_F_DEVICE, 0), HR_DEV_PCH_PORT);
 		d->mps = hr_get(&m->fn[i], HR_F_MPS, 0);
 		derive_acs(d, &m->fn[i]);
 		if (!hr_is_bridge(&m->fn[i]))
@@ -260,7 +267,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 
 static void gather(const struct hr_engine *e, struct hr_pair *p, int32_t from, struct hr_hits *hits)
 {
-	for (int32_t at = from; at != p->common; at = e->m->fn[at].parent) {
+	for (int32_t at = from; at != p->common; at = e->derived[at].parent) {
 		const struct hr_derived *d = &e->derived[at];
 
 		for (unsigned w = 0; w < HR_RULES_MAX / 64; w++)

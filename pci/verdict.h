@@ -112,9 +112,13 @@ extern const unsigned hr_rules_count;
 
 /* What the engine knows of a function before any pair is judged. */
 struct hr_derived {
-	struct hr_hits hits;   /* rules of function scope */
-	uint32_t mps;	       /* 0: unknown or conventional PCI */
-	bool redirect;	       /* ACS control has RR, CR or EC */
+	struct hr_hits hits; /* rules of function scope */
+	int32_t parent;	     /* copies of what the model says: a walk stays in this array */
+	uint32_t depth;
+	uint64_t bar_base, bar_last; /* what peers address; base > last: nothing */
+	bool pch;		     /* port of an Intel chipset */
+	uint32_t mps;		     /* 0: unknown or conventional PCI */
+	bool redirect;		     /* ACS control has RR, CR or EC */
 	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
 	bool acs_unknown;      /* it may have, nobody knows */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
@@ -128,6 +132,7 @@ struct hr_engine {
 	enum hr_iommu iommu;	/* in force */
 	bool iommu_active;	/* groups exist, whatever the mode */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
+	uint8_t *listed;	/* per host: 0 not listed, 1 for itself, 2 across hosts as well */
 	int32_t *gpu, *ssd;	/* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
@@ -172,6 +177,8 @@ void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pai
 /* The kernel's algorithm alone; sets common, distance, redirect, listed and kernel of *p. */
 void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p);
 
+/* Look up the hosts' first functions; part of hr_engine_init(). 0 or -ENOMEM. */
+int hr_hosts_list(struct hr_engine *e, struct hr_model *m);
 /* Root complex of a function allowed for peers, as host_bridge_whitelist() has it. */
 bool hr_host_listed(const struct hr_engine *e, int32_t host_a, int32_t host_b);
 
