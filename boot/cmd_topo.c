@@ -33,7 +33,9 @@ enum option_code {
 	FIX,
 	APPLY,
 	WHAT_IF,
-	BASELINE
+	BASELINE,
+	BANDWIDTH,
+	PLAN
 };
 
 struct request {
@@ -44,7 +46,7 @@ struct request {
 	const char *what_if[REQUIREMENTS_MAX];
 	const char *baseline;
 	unsigned requirements, gpus, ssds, what_ifs;
-	bool ascii, fix, apply;
+	bool ascii, fix, apply, bandwidth, plan;
 };
 
 static const char help[] =
@@ -67,6 +69,8 @@ static const char help[] =
 	"                       --apply writes the registers, unless that is futile or dangerous\n"
 	"  --what-if CHANGE     verdicts after acs:BDF|all=clear|set|HEX, mps:BDF|all=BYTES,\n"
 	"                       iommu=off|pt|on, link:BDF=full, move:BDF=PORT (repeatable)\n"
+	"  --bandwidth          rates by model: each pair, all SSDs to one GPU, all at once\n"
+	"  --plan               which SSD should feed which GPU\n"
 	"  --baseline FILE      what differs from an earlier capture\n"
 	"  --capture FILE       write what is known as one file, without serial numbers\n"
 	"  --all                list all pairs, however many\n"
@@ -179,6 +183,12 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 		return 0;
 	case WHAT_IF:
 		return keep(r->what_if, &r->what_ifs, optarg) ? 0 : bad("too many", "--what-if");
+	case BANDWIDTH:
+		r->bandwidth = true;
+		return 0;
+	case PLAN:
+		r->plan = true;
+		return 0;
 	case BASELINE:
 		r->baseline = optarg;
 		return 0;
@@ -206,6 +216,8 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "ascii", no_argument, NULL, ASCII },
 		{ "color", required_argument, NULL, COLOUR },
 		{ "all", no_argument, NULL, ALL_PAIRS },
+		{ "bandwidth", no_argument, NULL, BANDWIDTH },
+		{ "plan", no_argument, NULL, PLAN },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
 		{ "what-if", required_argument, NULL, WHAT_IF },
@@ -367,6 +379,10 @@ static int judge(struct hr_topo *t, const struct request *r)
 		return hr_topo_baseline(t, r->baseline);
 	if (r->what_ifs)
 		return hr_topo_whatif(t, r->what_if, r->what_ifs);
+	if (r->bandwidth)
+		return hr_topo_bandwidth(t);
+	if (r->plan)
+		return hr_topo_plan(t);
 	if (r->fix)
 		return hr_topo_fix(t, r->apply);
 	return show(t, r);

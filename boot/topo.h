@@ -76,6 +76,8 @@ int hr_topo_require(const struct hr_topo *t, const char *text);
 /* The three that compute anew print what they find and return an exit code of topo. */
 int hr_topo_fix(struct hr_topo *t, bool apply);
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n);
+int hr_topo_bandwidth(struct hr_topo *t);
+int hr_topo_plan(struct hr_topo *t);
 int hr_topo_baseline(const struct hr_topo *t, const char *file);
 
 #endif

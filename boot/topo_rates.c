@@ -1,0 +1,121 @@
+/* --bandwidth and --plan. */
+#include "boot/topo.h"
+
+#include <string.h>
+
+#include "pci/band.h"
+
+#define PAIRS_SHOWN 64u
+
+static void put_rate(const struct hr_topo *t, const struct hr_rate *r)
+{
+	char gpu[16], ssd[16], edge[96];
+
+	fprintf(t->out, "  %-7s %-7s %7.2f GB/s", hr_topo_name(t, r->gpu, gpu),
+		hr_topo_name(t, r->ssd, ssd), r->gbs);
+	if (r->gbs > 0)
+		fprintf(t->out, "  limited by %s", hr_edge_text(&t->engine, r->edge, edge));
+	fputc('\n', t->out);
+}
+
+static struct hr_rate *rates(struct hr_topo *t, unsigned n)
+{
+	struct hr_rate *r = hr_model_alloc(&t->model, (n + 1) * sizeof *r);
+
+	if (!r)
+		fputs("headrace: error: out of memory\n", stderr);
+	return r;
+}
+
+static int each_alone(struct hr_topo *t, enum hr_direction direction)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_rate r;
+	unsigned shown = 0;
+
+	fputs("one pair at a time:\n", t->out);
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds && (t->all || shown < PAIRS_SHOWN); j++, shown++) {
+			r = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
+			if (hr_band_solve(e, &t->model, direction, &r, 1))
+				return HR_TOPO_NO_ACCESS;
+			put_rate(t, &r);
+		}
+	return 0;
+}
+
+static int together(struct hr_topo *t, enum hr_direction direction, uint32_t from, uint32_t to,
+		    const char *what)
+{
+	const struct hr_engine *e = &t->engine;
+	unsigned n = (to - from) * e->ssds, k = 0;
+	struct hr_rate *r = n <= HR_FLOWS_MAX ? rates(t, n) : NULL;
+	double sum = 0;
+	char edge[96];
+
+	if (!r)
+		return n <= HR_FLOWS_MAX ? HR_TOPO_NO_ACCESS : 0;
+	for (uint32_t i = from; i < to; i++)
+		for (uint32_t j = 0; j < e->ssds; j++)
+			r[k++] = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
+	if (hr_band_solve(e, &t->model, direction, r, n))
+		return HR_TOPO_NO_ACCESS;
+	for (unsigned i = 0; i < n; i++)
+		sum += r[i].gbs;
+	fprintf(t->out, "%s: %.2f GB/s", what, sum);
+	for (unsigned i = 0; i < n; i++)
+		if (r[i].gbs > 0) {
+			fprintf(t->out, "; first limit: %s", hr_edge_text(e, r[i].edge, edge));
+			break;
+		}
+	fputc('\n', t->out);
+	return 0;
+}
+
+static int one_direction(struct hr_topo *t, enum hr_direction direction)
+{
+	const struct hr_engine *e = &t->engine;
+	char name[16], what[64];
+	int err = each_alone(t, direction);
+
+	for (uint32_t i = 0; i < e->gpus && i < 16 && !err; i++) {
+		snprintf(what, sizeof what, "all SSDs and %s", hr_topo_name(t, e->gpu[i], name));
+		err = together(t, direction, i, i + 1, what);
+	}
+	return err ? err : together(t, direction, 0, e->gpus, "all pairs at once");
+}
+
+int hr_topo_bandwidth(struct hr_topo *t)
+{
+	int err;
+
+	fputs("SSD to GPU (reads):\n", t->out);
+	err = one_direction(t, HR_TO_GPU);
+	if (err)
+		return err;
+	fputs("GPU to SSD (writes):\n", t->out);
+	err = one_direction(t, HR_FROM_GPU);
+	fputs("Figures are of the model: link registers, TLP overhead and priors for root "
+	      "complexes.\n",
+	      t->out);
+	return err ? err : (int)hr_topo_exit_all(t);
+}
+
+int hr_topo_plan(struct hr_topo *t)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_rate *r = rates(t, e->ssds);
+	double sum = 0;
+
+	if (e->gpus == 0 || e->ssds == 0)
+		return HR_TOPO_NONE;
+	if (!r || hr_band_plan(e, &t->model, HR_TO_GPU, r))
+		return HR_TOPO_NO_ACCESS;
+	fputs("one GPU for each SSD, all reading at once:\n", t->out);
+	for (uint32_t j = 0; j < e->ssds; j++) {
+		put_rate(t, &r[j]);
+		sum += r[j].gbs;
+	}
+	fprintf(t->out, "sum %.2f GB/s\n", sum);
+	return (int)hr_topo_exit_all(t);
+}
