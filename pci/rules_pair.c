@@ -92,6 +92,12 @@ static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
 	return w->source && w->base <= w->limit && base <= w->limit && last >= w->base;
 }
 
+/* First bridge above an endpoint; the end of the walk when the endpoint is the common one. */
+static int32_t above(const struct hr_engine *e, const struct hr_pair *p, int32_t index)
+{
+	return index == p->common ? index : e->derived[index].parent;
+}
+
 /* A window of a bridge above the initiator holds the target: the request never gets up. */
 static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator,
 		      int32_t target)
@@ -100,7 +106,7 @@ static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_
 
 	if (base > last || fn(e, initiator)->readdressed)
 		return false;
-	for (int32_t up = e->derived[initiator].parent; up != p->common; up = e->derived[up].parent)
+	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
 		if (touches(&fn(e, up)->mem, base, last) || touches(&fn(e, up)->pref, base, last))
 			return true;
 	return false;
@@ -159,7 +165,7 @@ static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, in
 {
 	if (!ats_on(e, initiator))
 		return false;
-	for (int32_t up = fn(e, initiator)->parent; up != p->common; up = fn(e, up)->parent)
+	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
 		if (hr_has(fn(e, up), HR_F_ACS_CTL, HR_ACS_TB))
 			return true;
 	return false;

@@ -709,6 +709,22 @@ Test(topo_rules, every_acs_bit_moves_the_verdict_as_its_rule_says)
 		}
 }
 
+Test(topo_rules, any_two_functions_can_be_asked_about)
+{
+	static const struct row plain = { .rule = "R1", .ssd = NEAR };
+	struct hr_pair p;
+
+	judge(&plain, &p);
+	for (int32_t i = 0; i < (int32_t)model.count; i++)
+		for (int32_t j = 0; j < (int32_t)model.count; j++) {
+			hr_judge(&engine, i, j, &p);
+			cr_expect_lt(p.verdict, HR_VERDICTS);
+		}
+	hr_judge(&engine, at("03:00.0"), at("03:00.0"), &p);
+	cr_expect_eq(p.distance, 0);
+	cr_expect_eq(p.kernel, HR_KERNEL_BUS_ADDR);
+}
+
 Test(topo_rules, verdict_names_read_back)
 {
 	char text[48];

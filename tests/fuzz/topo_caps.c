@@ -1,0 +1,58 @@
+/*
+ * Configuration space of hostile devices: capability chains that loop, point anywhere, or are cut.
+ * The first byte picks how much of it there is; the rest is the space of a GPU, an SSD and the two
+ * ports above them in turn.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/decode.h"
+#include "pci/verdict.h"
+
+static struct hr_model model;
+static struct hr_engine engine;
+
+static void add(uint32_t bus, uint32_t dev, const uint8_t *config, uint32_t bytes)
+{
+	struct hr_fn *f = hr_model_add(&model, 0, bus, dev, 0);
+	uint8_t *copy = malloc(bytes ? bytes : 1); /* its own block: reading past it is seen */
+
+	if (!f || !copy)
+		abort();
+	memcpy(copy, config, bytes);
+	f->config = copy;
+	f->config_bytes = bytes;
+	hr_decode(f, copy, bytes);
+	f->config = NULL;
+	free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hr_options opt = { 0 };
+	struct hr_pair p;
+	uint8_t config[4096];
+	uint32_t bytes;
+
+	if (size < 2 || (!model.memory && hr_model_init(&model)))
+		return 0;
+	hr_model_reset(&model);
+	bytes = (data[0] + 1u) * 16;
+	memset(config, 0, sizeof config);
+	memcpy(config, data + 1, size - 1 < sizeof config ? size - 1 : sizeof config);
+	add(0, 1, config, bytes);
+	config[0x0e] = 1;
+	config[0x19] = 1;
+	add(0, 2, config, bytes);
+	config[0x0e] = 0;
+	memcpy(config + 9, "\x02\x08\x01", 3);
+	add(1, 0, config, bytes);
+	memcpy(config + 9, "\x00\x02\x03", 3);
+	add(1, 1, config, bytes);
+	if (hr_model_link(&model) || hr_engine_init(&engine, &model, &opt))
+		abort();
+	for (int32_t i = 0; i < (int32_t)model.count; i++)
+		hr_judge(&engine, i, (int32_t)model.count - 1 - i, &p);
+	return 0;
+}
