@@ -221,19 +221,28 @@ void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix)
 		hr_fn_set(&m->fn[fix->write[i].fn], HR_F_ACS_CTL, fix->write[i].after, HR_SRC_USER);
 }
 
-static bool below(const struct hr_model *m, int32_t fn, const struct hr_fix *fix)
+/* A mounted disk whose way to some GPU the fix would change while it is in use. */
+static int32_t busy_disk(const struct hr_engine *e)
 {
-	for (int32_t up = fn; up != HR_NO_FN; up = m->fn[up].parent)
-		for (unsigned i = 0; i < fix->count; i++)
-			if (fix->write[i].fn == up)
-				return true;
-	return false;
+	struct hr_pair p;
+
+	for (uint32_t j = 0; j < e->ssds; j++) {
+		if (!hr_get(&e->m->fn[e->ssd[j]], HR_F_MOUNTED, 0))
+			continue;
+		for (uint32_t i = 0; i < e->gpus; i++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (p.common != HR_NO_FN && p.any_redirect)
+				return e->ssd[j];
+		}
+	}
+	return HR_NO_FN;
 }
 
 bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *reason)
 {
 	const struct hr_system *sys = &e->m->sys;
 	char bdf[HR_BDF_MAX];
+	int32_t disk;
 
 	if (fix->count == 0) {
 		snprintf(reason, 160, "futile: no pair shares a switch and is redirected");
@@ -252,13 +261,9 @@ bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *r
 		snprintf(reason, 160, "registers can be written by root only");
 		return true;
 	}
-	for (uint32_t i = 0; i < e->m->count; i++) {
-		const struct hr_fn *f = &e->m->fn[i];
-
-		if (!hr_get(f, HR_F_MOUNTED, 0) || !below(e->m, (int32_t)i, fix))
-			continue;
-		snprintf(reason, 160, "%s: a file system on this disk is mounted", hr_bdf(f, bdf));
-		return true;
-	}
-	return false;
+	disk = busy_disk(e);
+	if (disk != HR_NO_FN)
+		snprintf(reason, 160, "%s: a file system on this disk is mounted",
+			 hr_bdf(&e->m->fn[disk], bdf));
+	return disk != HR_NO_FN;
 }

@@ -1,0 +1,406 @@
+/* Groups, remedies, what-if and rates: what follows from a change. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/band.h"
+#include "pci/change.h"
+#include "pci/fields.h"
+#include "pci/groups.h"
+#include "pci/source.h"
+#include "tests/fake/machine.h"
+
+#define ACS (FAKE_ACS + HR_ACS_CTL)
+#define ISOLATED 0x1du
+
+static struct fake_machine machine;
+static struct hr_model model;
+static struct hr_engine engine;
+static struct hr_options opt;
+
+static void set_up(void)
+{
+	cr_assert_eq(hr_model_init(&model), 0);
+	fake_two_ports(&machine);
+	memset(&opt, 0, sizeof opt);
+}
+
+static void tear_down(void)
+{
+	hr_model_fini(&model);
+}
+
+TestSuite(topo_change, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static void load(void)
+{
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+}
+
+static int32_t at(const char *address)
+{
+	uint32_t domain, bus, dev, fn;
+
+	cr_assert_neq(hr_bdf_parse(address, &domain, &bus, &dev, &fn), 0);
+	return hr_model_find(&model, domain, bus, dev, fn);
+}
+
+static void set_acs(const char *address, uint32_t value)
+{
+	fake_put(fake_find(&machine, address), ACS, 2, value);
+}
+
+static void isolate_all(void)
+{
+	static const char *const ports[] = { "00:01.0", "00:02.0", "02:00.0", "02:01.0" };
+
+	for (unsigned i = 0; i < 4; i++)
+		set_acs(ports[i], ISOLATED);
+}
+
+/* Letters in address order, a new one for a new group. */
+static void groups_text(char *text)
+{
+	struct hr_groups g;
+
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	for (uint32_t i = 0; i < model.count; i++)
+		text[i] = (char)('a' + g.of[i]);
+	text[model.count] = '\0';
+}
+
+Test(topo_change, groups_follow_the_kernel)
+{
+	/* order: 00:00.0 00:01.0 00:02.0 01:00.0 02:00.0 02:01.0 03:00.0 04:00.0 05:00.0 */
+	static const struct {
+		const char *clear; /* port whose ACS is taken back to this value */
+		uint32_t value;
+		const char *want;
+		const char *why;
+	} row[] = {
+		{ NULL, 0, "abcdefghi", "everything isolated" },
+		{ "02:00.0", 0x19, "abcdefehi", "RR missing: the GPU joins its port" },
+		{ "02:00.0", 0x15, "abcdefehi", "CR missing" },
+		{ "02:00.0", 0x1c, "abcdefehi", "SV missing" },
+		{ "02:00.0", 0x0d, "abcdefehi", "UF missing" },
+		{ "02:00.0", 0x3d, "abcdefghi", "EC does not count" },
+		{ "00:01.0", 0, "abcbbbbbd", "root port open: all below is one group" },
+		{ "00:02.0", 0, "abcdefghc", "only the second port's disk joins it" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char text[FAKE_FUNCTIONS_MAX + 1];
+		char want[16];
+		unsigned next = 0;
+		char map[32] = { 0 };
+
+		fake_two_ports(&machine);
+		isolate_all();
+		if (row[i].clear)
+			set_acs(row[i].clear, row[i].value);
+		load();
+		groups_text(text);
+		/* Renumber both in order of first appearance. */
+		for (unsigned k = 0; row[i].want[k]; k++) {
+			char *slot = &map[row[i].want[k] - 'a'];
+
+			if (!*slot)
+				*slot = (char)('a' + next++);
+			want[k] = *slot;
+			want[k + 1] = '\0';
+		}
+		char seen[32] = { 0 };
+
+		next = 0;
+		for (unsigned k = 0; text[k]; k++) {
+			char *slot = &seen[text[k] - 'a'];
+
+			if (!*slot)
+				*slot = (char)('a' + next++);
+			text[k] = *slot;
+		}
+		cr_expect_str_eq(text, want, "row %zu (%s): %s, not %s", i, row[i].why, text, want);
+	}
+}
+
+Test(topo_change, functions_of_a_card_without_acs_are_one_group)
+{
+	struct hr_groups g;
+
+	isolate_all();
+	fake_put(fake_find(&machine, "03:00.0"), HR_CFG_HEADER, 1, HR_HEADER_MULTI);
+	fake_function(&machine, "03:00.1", 0x040300, 0x10de, 0x1aef, HR_PORT_ENDPOINT);
+	load();
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	cr_expect_eq(g.of[at("03:00.0")], g.of[at("03:00.1")]);
+	cr_expect_neq(g.of[at("03:00.0")], g.of[at("02:00.0")]);
+}
+
+Test(topo_change, real_groups_that_differ_are_counted)
+{
+	struct hr_groups g;
+
+	isolate_all();
+	strcat(fake_find(&machine, "03:00.0")->text, "\tIOMMU group: 5\n");
+	strcat(fake_find(&machine, "04:00.0")->text, "\tIOMMU group: 6\n");
+	load();
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	cr_expect_eq(g.mismatches, 0);
+	set_acs("00:01.0", 0);
+	load();
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	cr_expect_eq(g.mismatches, 1);
+}
+
+Test(topo_change, the_driver_that_keeps_vfio_out_is_named)
+{
+	struct hr_groups g;
+
+	strcat(fake_find(&machine, "03:00.0")->text, "\tKernel driver in use: nvidia\n");
+	strcat(fake_find(&machine, "04:00.0")->text, "\tKernel driver in use: vfio-pci\n");
+	load();
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	cr_expect_eq(hr_groups_blocker(&model, &g, at("04:00.0"), false), at("03:00.0"));
+	isolate_all();
+	load();
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	cr_expect_eq(hr_groups_blocker(&model, &g, at("04:00.0"), false), HR_NO_FN);
+}
+
+/* ---- the fix */
+
+Test(topo_change, the_fix_touches_only_ports_that_redirect_wanted_pairs)
+{
+	struct hr_fix fix;
+	struct hr_pair p;
+
+	isolate_all(); /* root ports redirect too, which hurts nobody below one switch */
+	load();
+	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(fix.count, 2u);
+	cr_expect_eq(fix.pairs, 1u);
+	for (unsigned i = 0; i < fix.count; i++) {
+		cr_expect(fix.write[i].fn == at("02:00.0") || fix.write[i].fn == at("02:01.0"));
+		cr_expect_eq(fix.write[i].offset, ACS);
+		cr_expect_eq(fix.write[i].before, ISOLATED);
+		cr_expect_eq(fix.write[i].after, HR_ACS_SV | HR_ACS_UF);
+	}
+	hr_fix_assume(&model, &fix);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	hr_judge(&engine, at("03:00.0"), at("04:00.0"), &p);
+	cr_expect_eq(p.verdict, HR_DIRECT);
+	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_expect_eq(fix.count, 0, "a fixed machine needs no fix");
+}
+
+Test(topo_change, a_fix_of_a_wide_register_writes_where_it_is)
+{
+	struct hr_fix fix;
+
+	fake_put(fake_find(&machine, "02:00.0"), HR_CFG_VENDOR, 4, 0x9d108086);
+	fake_put(fake_find(&machine, "02:00.0"), FAKE_ACS + 8, 4, HR_ACS_RR);
+	load();
+	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(fix.count, 1u);
+	cr_expect_eq(fix.write[0].offset, FAKE_ACS + 8u);
+	cr_expect_eq(fix.write[0].width, 4u);
+}
+
+Test(topo_change, a_fix_is_refused_when_futile_or_dangerous)
+{
+	static const struct {
+		bool redirect, live;
+		const char *head, *disk;
+		const char *say; /* NULL: not refused (as root) */
+	} row[] = {
+		{ false, true, "", "", "futile" },
+		{ true, false, "", "", "capture" },
+		{ true, true, "headrace: lockdown=integrity\n", "", "lockdown" },
+		{ true, true, "", "\theadrace: mounted=1\n", "mounted" },
+		{ true, true, "headrace: lockdown=none\n", "", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char reason[160] = "";
+		struct hr_fix fix;
+		bool refused;
+
+		fake_two_ports(&machine);
+		set_acs("02:00.0", row[i].redirect ? HR_ACS_RR : 0);
+		snprintf(machine.head, sizeof machine.head, "%s", row[i].head);
+		strcat(fake_find(&machine, "04:00.0")->text, row[i].disk);
+		load();
+		model.sys.live = row[i].live;
+		cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+		refused = hr_fix_refused(&engine, &fix, reason);
+		if (row[i].say)
+			cr_expect(refused && strstr(reason, row[i].say), "row %zu: '%s'", i,
+				  reason);
+		else
+			cr_expect(!refused || strstr(reason, "root"), "row %zu: '%s'", i, reason);
+	}
+}
+
+/* ---- what-if */
+
+Test(topo_change, what_if_moves_verdicts_as_the_change_says)
+{
+	static const struct {
+		const char *change, *ssd;
+		enum hr_verdict before, after;
+	} row[] = {
+		{ "acs:02:00.0=set", "04:00.0", HR_DIRECT, HR_REDIR_UNLISTED },
+		{ "acs:02:01.0=04", "04:00.0", HR_DIRECT, HR_REDIR_UNLISTED },
+		{ "acs:all=clear", "04:00.0", HR_DIRECT, HR_DIRECT },
+		{ "iommu=on", "05:00.0", HR_RC_UNLISTED, HR_SILENT_LOSS },
+		{ "iommu=pt", "05:00.0", HR_RC_UNLISTED, HR_RC_UNLISTED },
+		{ "mps:03:00.0=128", "04:00.0", HR_DIRECT, HR_BLOCKED },
+		{ "mps:all=128", "04:00.0", HR_DIRECT, HR_DIRECT },
+		{ "move:05:00.0=02:01.0", "05:00.0", HR_RC_UNLISTED, HR_DIRECT },
+		{ "move:04:00.0=00:02.0", "04:00.0", HR_DIRECT, HR_RC_UNLISTED },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char message[160] = "";
+		struct hr_pair p;
+
+		memset(&opt, 0, sizeof opt);
+		fake_two_ports(&machine);
+		load();
+		hr_judge(&engine, at("03:00.0"), at(row[i].ssd), &p);
+		cr_expect_eq(p.verdict, row[i].before, "row %zu before: %u", i, p.verdict);
+		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, message), 0,
+			     "row %zu: %s", i, message);
+		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+		hr_judge(&engine, at("03:00.0"), at(row[i].ssd), &p);
+		cr_expect_eq(p.verdict, row[i].after, "row %zu after: %u, rule %s", i, p.verdict,
+			     hr_rules[p.rule].id);
+	}
+}
+
+Test(topo_change, a_change_that_makes_no_sense_is_refused)
+{
+	static const char *const bad[] = { "",
+					   "acs",
+					   "acs:02:00.0",
+					   "acs:02:00.0=maybe",
+					   "acs:02:00.0=80",
+					   "acs:03:00.0=clear",
+					   "acs:77:00.0=clear",
+					   "mps:03:00.0=100",
+					   "mps:03:00.0=512",
+					   "iommu=maybe",
+					   "link:03:00.0=half",
+					   "move:03:00.0=04:00.0",
+					   "move:02:00.0=02:00.0",
+					   "move:01:00.0=02:00.0",
+					   "colour:03:00.0=red" };
+
+	load();
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char message[160] = "";
+
+		cr_expect_eq(hr_change_apply(&model, &opt, bad[i], message), -EINVAL, "%s", bad[i]);
+		cr_expect(message[0], "%s: no reason given", bad[i]);
+	}
+}
+
+/* ---- rates */
+
+static double rate(const char *ssd, enum hr_direction direction, uint32_t *edge)
+{
+	struct hr_rate r = { .gpu = at("03:00.0"), .ssd = at(ssd) };
+
+	cr_assert_eq(hr_band_solve(&engine, &model, direction, &r, 1), 0);
+	*edge = r.edge;
+	return r.gbs;
+}
+
+static bool near(double a, double b)
+{
+	return a > b * 0.999 && a < b * 1.001;
+}
+
+Test(topo_change, link_rates_follow_the_line_code)
+{
+	cr_expect(near(hr_link_gbs(1, 4), 1.0));
+	cr_expect(near(hr_link_gbs(3, 4), 3.938));
+	cr_expect(near(hr_link_gbs(4, 4), 7.877));
+	cr_expect(near(hr_link_gbs(5, 16), 63.015));
+	cr_expect(near(hr_link_gbs(6, 1), 7.375));
+	cr_expect_eq(hr_link_gbs(9, 4), 0.0);
+	cr_expect(near(hr_tlp_efficiency(256, HR_TO_GPU), 0.914));
+	cr_expect(near(hr_tlp_efficiency(256, HR_FROM_GPU), 0.9275));
+}
+
+Test(topo_change, one_pair_is_limited_by_its_narrowest_edge)
+{
+	uint32_t edge;
+	double direct, through;
+	char text[96];
+
+	load();
+	direct = rate("04:00.0", HR_TO_GPU, &edge);
+	cr_expect(near(direct, 7.877 * 256 / 280 * 0.965), "%f", direct);
+	cr_expect_eq(edge, 2u * (uint32_t)at("04:00.0"), "the SSD's link, up");
+	cr_expect(strstr(hr_edge_text(&engine, edge, text), "04:00.0 up") != NULL, "%s", text);
+	rate("04:00.0", HR_FROM_GPU, &edge);
+	cr_expect_eq(edge, 2u * (uint32_t)at("04:00.0") + 1, "the SSD's link, down");
+	through = rate("05:00.0", HR_TO_GPU, &edge);
+	cr_expect_eq(through, direct);
+	/* A blocked pair carries nothing. */
+	fake_put(fake_find(&machine, "03:00.0"), HR_CFG_COMMAND, 2, HR_COMMAND_BME);
+	load();
+	cr_expect_eq(rate("04:00.0", HR_TO_GPU, &edge), 0.0);
+}
+
+/* Two wide SSDs into one GPU: direct they share the GPU's link, redirected the uplink both ways. */
+Test(topo_change, shares_are_fair_and_redirected_flows_share_the_uplink)
+{
+	struct hr_rate r[2];
+	uint32_t uplink;
+
+	for (unsigned i = 0; i < machine.count; i++)
+		if (fake_get(&machine.fn[i], HR_CFG_CLASS, 3) == 0x010802)
+			fake_put(&machine.fn[i], FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4);
+	fake_put(fake_find(&machine, "04:00.0"), FAKE_EXP + HR_EXP_LNKCAP, 4, 16 << 4 | 4);
+	load();
+	cr_assert_eq(hr_change_apply(&model, &opt, "move:05:00.0=02:01.0", (char[160]){ 0 }), 0);
+	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	r[0] = (struct hr_rate){ .gpu = at("03:00.0"), .ssd = at("04:00.0") };
+	r[1] = (struct hr_rate){ .gpu = at("03:00.0"), .ssd = at("05:00.0") };
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect(near(r[0].gbs, r[1].gbs));
+	cr_expect(near(r[0].gbs + r[1].gbs, 31.508 * 256 / 280 * 0.965), "%f", r[0].gbs);
+	cr_expect_eq(r[0].edge, 2u * (uint32_t)at("03:00.0") + 1, "the GPU's link, down");
+	/* The uplink trained to a quarter: nothing changes until traffic is sent through it. */
+	uplink = (uint32_t)at("01:00.0");
+	model.fn[uplink].fact[HR_F_WIDTH].value = 1;
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect_eq(r[0].edge, 2u * (uint32_t)at("03:00.0") + 1);
+	cr_assert_eq(hr_change_apply(&model, &opt, "acs:02:01.0=set", (char[160]){ 0 }), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect_eq(r[0].edge / 2, uplink, "edge %u", r[0].edge);
+	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 256 / 280 * 0.965), "%f", r[0].gbs);
+}
+
+Test(topo_change, the_plan_prefers_the_better_verdict)
+{
+	struct hr_rate r[2];
+
+	fake_windows(fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 6, 6),
+		     0xe6000000, 0xe6ffffff, 0x3c000000000ull, 0x3c3ffffffffull);
+	fake_gpu(&machine, "06:00.0", 0x3c000000000ull, 34);
+	load();
+	cr_assert_eq(engine.gpus, 2u);
+	cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+	cr_expect_eq(r[0].ssd, at("04:00.0"));
+	cr_expect_eq(r[0].gpu, at("03:00.0"), "the one behind the same switch");
+	cr_expect_eq(r[1].gpu, at("06:00.0"), "the one that has none yet");
+}
