@@ -1,0 +1,67 @@
+#include "pci/path.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/source.h"
+
+/* The sentence of the finding that decided; a pair row has no function to name. */
+static void say_why(const struct hr_engine *e, const struct hr_pair *p, struct hr_path_choice *c)
+{
+	struct hr_finding found[64], none = { p->rule, HR_NO_FN, 0 };
+	unsigned n = hr_findings(e, p, found, 64);
+
+	for (unsigned i = 0; i < n && i < 64; i++)
+		if (found[i].rule == p->rule) {
+			none = found[i];
+			break;
+		}
+	hr_rule_text(e, p, &none, hr_rules[p->rule].why, c->why, sizeof c->why);
+}
+
+void hr_path_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_path_choice *c)
+{
+	struct hr_pair p;
+
+	hr_judge(e, gpu, ssd, &p);
+	c->verdict = p.verdict;
+	c->direct = hr_verdict_rank(p.verdict) <= hr_verdict_rank(HR_RC_LISTED);
+	hr_verdict_text(p.verdict, p.rule, c->verdict_text);
+	snprintf(c->rule, sizeof c->rule, "%s", hr_rules[p.rule].id);
+	say_why(e, &p, c);
+}
+
+static int find(const struct hr_model *m, const char *text, int32_t *index)
+{
+	uint32_t domain, bus, dev, fn;
+	size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
+
+	if (n == 0 || text[n] != '\0')
+		return -EINVAL;
+	*index = hr_model_find(m, domain, bus, dev, fn);
+	return *index == HR_NO_FN ? -ENOENT : 0;
+}
+
+int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
+		   struct hr_path_choice *choice)
+{
+	struct hr_options opt = { .mode = mode };
+	static struct hr_model model; /* large; bring-up is one thread */
+	static struct hr_engine engine;
+	int32_t a, b;
+	int err = hr_model_init(&model);
+
+	if (!err)
+		err = hr_source_live(&model);
+	if (!err)
+		err = find(&model, gpu, &a);
+	if (!err)
+		err = find(&model, ssd, &b);
+	if (!err)
+		err = hr_engine_init(&engine, &model, &opt);
+	if (!err)
+		hr_path_judge(&engine, a, b, choice);
+	hr_model_fini(&model);
+	return err;
+}

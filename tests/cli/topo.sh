@@ -1,0 +1,142 @@
+#!/bin/bash
+# headrace topo on small captures: exit codes, formats, requirements, bad input.
+# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+set -uo pipefail
+
+count=0
+# check NAME COMMAND...: one TAP line; what the command printed explains a failure
+check() {
+    local name=$1 said
+    shift
+    count=$((count + 1))
+    if said=$("$@" 2>&1); then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name"
+        sed 's/^/# /' <<<"$said"
+    fi
+}
+
+# exits CODE ARGUMENTS...: topo ends with that exit code
+exits() {
+    local want=$1 got=0
+    shift
+    "$HEADRACE" topo "$@" || got=$?
+    [ "$got" -eq "$want" ] || { echo "exit $got, expected $want"; return 1; }
+}
+
+# says PATTERN ARGUMENTS...: output has a line that matches
+says() {
+    local pattern=$1 said
+    shift
+    said=$("$HEADRACE" topo "$@" 2>&1)
+    grep -qE -- "$pattern" <<<"$said" || { echo "no '$pattern' in:"; echo "$said"; return 1; }
+}
+
+# port ADDRESS PRIMARY SECONDARY SUBORDINATE TYPE ACSCTL
+port() {
+    printf '%s PCI bridge [0604]: Switch [10b5:8796]\n' "$1"
+    printf '\tControl: I/O+ Mem+ BusMaster+ SpecCycle-\n\tStatus: Cap+ 66MHz-\n'
+    printf '\tBus: primary=%s, secondary=%s, subordinate=%s, sec-latency=0\n' "$2" "$3" "$4"
+    printf '\tMemory behind bridge: %s\n\tPrefetchable memory behind bridge: %s\n' "$7" "$8"
+    printf '\tCapabilities: [40] Power Management version 3\n\t\tStatus: D0 NoSoftRst+\n'
+    printf '\tCapabilities: [68] Express (v2) %s, MSI 00\n' "$5"
+    printf '\t\tDevCap:\tMaxPayload 512 bytes\n\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n'
+    printf '\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16\n\t\tLnkSta:\tSpeed 16GT/s (ok), Width x16 (ok)\n'
+    printf '\tCapabilities: [100 v1] Access Control Services\n'
+    printf '\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans+\n'
+    printf '\t\tACSCtl:\t%s\n\n' "$6"
+}
+
+# endpoint ADDRESS TITLE REGION DRIVER
+endpoint() {
+    printf '%s %s\n\tControl: I/O+ Mem+ BusMaster+ SpecCycle-\n\tStatus: Cap+ 66MHz-\n' "$1" "$2"
+    printf '\t%s\n\tCapabilities: [40] Power Management version 3\n\t\tStatus: D0 NoSoftRst+\n' "$3"
+    printf '\tCapabilities: [68] Express (v2) Endpoint, MSI 00\n'
+    printf '\t\tDevCap:\tMaxPayload 512 bytes\n\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n'
+    printf '\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x4\n\t\tLnkSta:\tSpeed 16GT/s (ok), Width x4 (ok)\n'
+    printf '\tCapabilities: [100 v1] Advanced Error Reporting\n\tKernel driver in use: %s\n\n' "$4"
+}
+
+# machine ACSCTL: GPU and NVMe behind one switch
+machine() {
+    local none="SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
+    local mem=e0000000-e0ffffff pref=38000000000-383ffffffff
+    printf '00:00.0 Host bridge [0600]: Host [8086:1234]\n\n'
+    port 00:01.0 00 01 04 'Root Port (Slot+)' "$none" $mem $pref
+    port 01:00.0 01 02 04 'Upstream Port' "$none" $mem $pref
+    port 02:00.0 02 03 03 'Downstream Port (Slot+)' "$1" None $pref
+    port 02:01.0 02 04 04 'Downstream Port (Slot+)' "$none" $mem None
+    endpoint 03:00.0 '3D controller [0302]: NVIDIA Corporation Card [10de:20b0]' \
+        'Region 1: Memory at 38000000000 (64-bit, prefetchable) [size=16G]' nvidia
+    endpoint 04:00.0 'Non-Volatile memory controller [0108]: Disk [144d:a80a]' \
+        'Region 0: Memory at e0000000 (64-bit, non-prefetchable) [size=16K]' nvme
+}
+
+cd "$SCRATCH" || exit 1
+clear="SrcValid+ TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
+set="SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-"
+machine "$clear" >direct.txt
+machine "$set" >redirected.txt
+sed 's/Capabilities: \[40\].*/Capabilities: <access denied>/' direct.txt |
+    grep -vE $'\t\t|\\[68\\]|\\[100' >denied.txt
+printf '00:00.0 x\n00: 86 8z\n' >malformed.txt
+printf '00:00.0 Host bridge: x\n' >lonely.txt
+
+check "a direct pair exits 0" exits 0 --from direct.txt
+check "a redirected pair exits 2" exits 2 --from redirected.txt
+check "access denied exits 5" exits 5 --from denied.txt
+check "access denied says to run as root" says "run as root" --from denied.txt
+check "no pair exits 6" exits 6 --from lonely.txt
+check "malformed input exits 65" exits 65 --from malformed.txt
+check "malformed input names its line" says "line 2" --from malformed.txt
+check "a missing file exits 65" exits 65 --from absent.txt
+check "an unknown option exits 64" exits 64 --nonsense
+check "an unknown format exits 64" exits 64 --from direct.txt --format png
+check "standard input is a source" bash -c '"$1" topo --from - <direct.txt' _ "$HEADRACE"
+check "the table names the rule" says 'GPU0 to NVME0: DIRECT \(rule R1\)' --from direct.txt
+check "the matrix has both words" says 'PIX +DIRECT' --from direct.txt --format matrix
+check "the kernel's verdict stands beside ours" says 'kernel NOT_SUPPORTED' --from redirected.txt
+check "the explanation shows the control register" \
+    says 'ACSCtl 0x001d' --from redirected.txt --explain GPU0 NVME0
+check "the explanation shows what was ruled out" \
+    says '^ruled out:.* R3' --from direct.txt --explain 03:00.0 04:00.0
+check "an unknown function exits 64" exits 64 --from direct.txt --explain GPU1 NVME0
+check "a requirement that is met exits 0" \
+    exits 0 --from direct.txt --require 'gpu=*,nvme=*:DIRECT'
+check "a requirement that is not met exits as the pair" \
+    exits 2 --from redirected.txt --require 'gpu=GPU0,nvme=0000:04:00.0:DIRECT'
+check "a lower requirement is met" \
+    exits 0 --from redirected.txt --require 'gpu=*,nvme=*:RC_UNLISTED'
+check "a requirement without a pair exits 6" \
+    exits 6 --from direct.txt --require 'gpu=GPU7,nvme=*:DIRECT'
+check "a malformed requirement exits 64" exits 64 --from direct.txt --require 'gpu=*:GOOD'
+check "the fix names the port" says 'pci=disable_acs_redir=0000:02:00.0' --from redirected.txt --fix
+check "the fix can be undone" says 'ECAP_ACS\+6.w=c:2c' --from redirected.txt --fix
+check "a fix of a capture is not applied" exits 8 --from redirected.txt --fix --apply
+check "--apply alone is wrong usage" exits 64 --from redirected.txt --apply
+check "what-if clears redirect" \
+    says 'REDIRECTED\+RC_UNLISTED -> DIRECT' --from redirected.txt --what-if acs:all=clear
+check "what-if turns the IOMMU on" \
+    says 'SILENT_LOSS' --from redirected.txt --what-if iommu=on
+check "the same machine is its own baseline" exits 0 --from direct.txt --baseline direct.txt
+check "ACS that came back differs from the baseline" \
+    exits 7 --from redirected.txt --baseline direct.txt
+check "the baseline names register and verdict" \
+    says '02:00.0: acs_ctl 0x0001 -> 0x001d' --from redirected.txt --baseline direct.txt
+check "a plan assigns the disk" says 'GPU0 +NVME0 +[0-9.]+ GB/s' --from direct.txt --plan
+check "rates name their limit" \
+    says 'limited by link of 0000:04:00.0 up' --from direct.txt --bandwidth
+check "a capture is written" exits 0 --from redirected.txt --capture copy.txt
+check "a written capture gives the same verdict" exits 2 --from copy.txt
+check "the tree marks the path" \
+    says '\* 0000:02:00.0' --from direct.txt --ascii --format tree --explain GPU0 NVME0
+check "DOT has both cards" says 'label="0000:03:00.0.nGPU0' --from direct.txt --format dot
+check "JSON is one object" bash -c '"$1" topo --from direct.txt --json |
+    python3 -c "import json,sys; d=json.load(sys.stdin); assert d[\"schema\"] == 1
+assert d[\"pairs\"][0][\"verdict\"] == \"DIRECT\" and d[\"exit_code\"] == 0"' _ "$HEADRACE"
+check "an old kernel refuses what a new one allows" \
+    says 'kernel NOT_SUPPORTED' --from redirected.txt --kernel 4.20
+check "this machine ends in a documented code" bash -c \
+    '"$1" topo >/dev/null 2>&1; case $? in 0|1|2|3|4|5|6|66) ;; *) exit 1 ;; esac' _ "$HEADRACE"
+echo "1..$count"
