@@ -7,7 +7,7 @@
 
 static void put_label(FILE *out, const char *text)
 {
-	for (unsigned i = 0; text[i] && i < 40; i++) {
+	for (unsigned i = 0; i < 40 && text[i]; i++) {
 		if (text[i] == '"' || text[i] == '\\')
 			fputc('\\', out);
 		fputc(text[i], out);
@@ -15,12 +15,6 @@ static void put_label(FILE *out, const char *text)
 }
 
 /* Only what leads to a judged function is drawn. */
-static bool leads(const struct hr_topo *t, int32_t fn, const bool *wanted)
-{
-	(void)t;
-	return wanted[fn];
-}
-
 static void mark(const struct hr_topo *t, const int32_t *list, uint32_t count, bool *wanted)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -101,7 +95,7 @@ void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	for (int32_t i = 0; i < (int32_t)t->model.count; i++) {
 		bool marked = on_path(t, p, i);
 
-		if (!leads(t, i, wanted))
+		if (!wanted[i])
 			continue;
 		put_node(t, i, marked);
 		put_edge(t, i, marked && p && i != p->common);

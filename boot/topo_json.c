@@ -29,7 +29,7 @@ static void put_machine(const struct hr_topo *t, struct json_object *root)
 	hr_json_bool(o, "zen", t->engine.zen);
 	hr_json_bool(o, "zen_inferred", t->engine.zen_inferred);
 	list = hr_json_array(o, "warnings");
-	for (uint32_t i = 0; i < m->warnings && i < sizeof m->warning / sizeof *m->warning; i++)
+	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++)
 		json_object_array_add(list, json_object_new_string(m->warning[i]));
 }
 

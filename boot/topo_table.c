@@ -26,11 +26,11 @@ static void print_head(const struct hr_topo *t)
 		"%s: %u functions, %u root buses; IOMMU %s; kernel %s; rules of kernel %s\n",
 		m->input, m->count, m->hosts, iommu_word(&t->engine),
 		m->sys.kernel[0] ? m->sys.kernel : "unknown", version);
-	for (uint32_t i = 0; i < m->warnings && i < sizeof m->warning / sizeof *m->warning; i++)
+	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++)
 		fprintf(t->out, "warning: %s\n", m->warning[i]);
-	if (m->warnings > sizeof m->warning / sizeof *m->warning)
+	if (m->warnings > HR_WARNINGS_KEPT)
 		fprintf(t->out, "warning: and %u more contradictions\n",
-			m->warnings - (unsigned)(sizeof m->warning / sizeof *m->warning));
+			m->warnings - HR_WARNINGS_KEPT);
 }
 
 static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t count)

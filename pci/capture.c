@@ -74,6 +74,43 @@ static bool bar_line(struct hr_fn *f, const char *line, size_t key, const char *
 	return end != value && *end == '\0';
 }
 
+/* "mem=e0000000-e0ffffff", a window that came from text; base above limit: closed. */
+static bool window_line(struct hr_window *w, const char *value)
+{
+	char *end;
+	uint64_t base = strtoull(value, &end, 16), limit;
+
+	if (end == value || *end != '-')
+		return false;
+	value = end + 1;
+	limit = strtoull(value, &end, 16);
+	if (end == value || *end)
+		return false;
+	if (w->source <= HR_SRC_TEXT)
+		*w = (struct hr_window){ base, limit, HR_SRC_TEXT };
+	return true;
+}
+
+/* "bar0=e0000000,3": base and enum hr_bar_flags, from text. */
+static bool bar_base_line(struct hr_fn *f, const char *line, size_t key, const char *value)
+{
+	unsigned index = (unsigned)(line[3] - '0');
+	char *end;
+	uint64_t base = strtoull(value, &end, 16), flags;
+
+	if (key != 4 || memcmp(line, "bar", 3) != 0 || index >= HR_BARS_MAX || *end != ',')
+		return false;
+	flags = strtoull(end + 1, &end, 16);
+	if (*end || flags > 0x1f)
+		return false;
+	if (f->bar[index].source <= HR_SRC_TEXT) {
+		f->bar[index].base = base;
+		f->bar[index].flags = (uint8_t)flags;
+		f->bar[index].source = HR_SRC_TEXT;
+	}
+	return true;
+}
+
 static bool function_line(struct hr_model *m, struct hr_fn *f, const char *line, size_t key,
 			  const char *value)
 {
@@ -90,8 +127,12 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const char *line,
 		f->slot = hr_model_word(m, value, strlen(value));
 	else if (is_key(line, key, "denied"))
 		f->denied = true;
+	else if (is_key(line, key, "mem"))
+		return window_line(&f->mem, value);
+	else if (is_key(line, key, "pref"))
+		return window_line(&f->pref, value);
 	else
-		return bar_line(f, line, key, value);
+		return bar_line(f, line, key, value) || bar_base_line(f, line, key, value);
 	return true;
 }
 
@@ -239,6 +280,26 @@ static void put_config(struct out *o, const struct hr_fn *f)
 	}
 }
 
+static void put_window(struct out *o, const char *name, const struct hr_window *w)
+{
+	if (w->source != HR_SRC_NONE && w->source != HR_SRC_CONFIG)
+		put(o, "\theadrace: %s=%llx-%llx\n", name, (unsigned long long)w->base,
+		    (unsigned long long)w->limit);
+}
+
+static void put_bars(struct out *o, const struct hr_fn *f)
+{
+	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
+		const struct hr_bar *bar = &f->bar[i];
+
+		if (bar->flags && bar->source != HR_SRC_CONFIG)
+			put(o, "\theadrace: bar%u=%llx,%x\n", i, (unsigned long long)bar->base,
+			    bar->flags);
+		if (bar->size && bar->size_source >= HR_SRC_TEXT)
+			put(o, "\theadrace: bar%u_size=%llu\n", i, (unsigned long long)bar->size);
+	}
+}
+
 static void put_function(struct out *o, const struct hr_fn *f)
 {
 	char bdf[HR_BDF_MAX];
@@ -249,10 +310,9 @@ static void put_function(struct out *o, const struct hr_fn *f)
 		    f->fact[i].source != HR_SRC_INFERRED)
 			put(o, "\theadrace: %s=%u\n", hr_fact_name((enum hr_fact_id)i),
 			    f->fact[i].value);
-	for (unsigned i = 0; i < HR_BARS_MAX; i++)
-		if (f->bar[i].size && f->bar[i].size_source >= HR_SRC_TEXT)
-			put(o, "\theadrace: bar%u_size=%llu\n", i,
-			    (unsigned long long)f->bar[i].size);
+	put_bars(o, f);
+	put_window(o, "mem", &f->mem);
+	put_window(o, "pref", &f->pref);
 	if (f->driver)
 		put(o, "\theadrace: driver=%s\n", f->driver);
 	if (f->slot)

@@ -122,7 +122,7 @@ void hr_model_warn(struct hr_model *m, const char *format, ...)
 {
 	va_list args;
 
-	if (m->warnings < sizeof m->warning / sizeof *m->warning) {
+	if (m->warnings < HR_WARNINGS_KEPT) {
 		va_start(args, format);
 		vsnprintf(m->warning[m->warnings], sizeof *m->warning, format, args);
 		va_end(args);

@@ -22,6 +22,7 @@
 #define HR_WORD_MAX 128u /* longest driver, slot or release name that is kept */
 #define HR_DEPTH_MAX 64u /* bridges above a function; real machines have fewer than ten */
 #define HR_NO_FN (-1)
+#define HR_WARNINGS_KEPT 8u
 
 /* Where a fact was read; also its rank: a higher one replaces a lower one. */
 enum hr_src {
@@ -174,10 +175,10 @@ struct hr_model {
 	struct hr_host *host;
 	uint32_t hosts;
 	struct hr_system sys;
-	char input[HR_WORD_MAX]; /* "lspci dump", "sysfs tree", ... */
-	char message[512];	 /* why reading failed, with the line */
-	uint32_t warnings;	 /* contradictions that were resolved; see warning[] */
-	char warning[8][256];	 /* the first of them */
+	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
+	char message[512];		     /* why reading failed, with the line */
+	uint32_t warnings;		     /* contradictions that were resolved; see warning[] */
+	char warning[HR_WARNINGS_KEPT][256]; /* the first of them */
 
 	/* Private. */
 	uint8_t *memory;

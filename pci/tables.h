@@ -1,5 +1,5 @@
 /*
- * pci/tables.h - hardware by number: what the kernel and vendors say about it. Data with provenance.
+ * pci/tables.h - hardware by number: what the kernel and vendors say about it.
  */
 #ifndef PCI_TABLES_H
 #define PCI_TABLES_H
