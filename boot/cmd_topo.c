@@ -35,7 +35,8 @@ enum option_code {
 	WHAT_IF,
 	BASELINE,
 	BANDWIDTH,
-	PLAN
+	PLAN,
+	RULES
 };
 
 struct request {
@@ -46,7 +47,7 @@ struct request {
 	const char *what_if[REQUIREMENTS_MAX];
 	const char *baseline;
 	unsigned requirements, gpus, ssds, what_ifs;
-	bool ascii, fix, apply, bandwidth, plan;
+	bool ascii, fix, apply, bandwidth, plan, rules;
 };
 
 static const char help[] =
@@ -73,6 +74,7 @@ static const char help[] =
 	"  --plan               which SSD should feed which GPU\n"
 	"  --baseline FILE      what differs from an earlier capture\n"
 	"  --capture FILE       write what is known as one file, without serial numbers\n"
+	"  --rules              the table of rules: what each finds, says and proposes\n"
 	"  --all                list all pairs, however many\n"
 	"  --ascii              no box characters; --color auto|always|never\n"
 	"\nExit codes:\n"
@@ -189,6 +191,9 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case PLAN:
 		r->plan = true;
 		return 0;
+	case RULES:
+		r->rules = true;
+		return 0;
 	case BASELINE:
 		r->baseline = optarg;
 		return 0;
@@ -218,6 +223,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "all", no_argument, NULL, ALL_PAIRS },
 		{ "bandwidth", no_argument, NULL, BANDWIDTH },
 		{ "plan", no_argument, NULL, PLAN },
+		{ "rules", no_argument, NULL, RULES },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
 		{ "what-if", required_argument, NULL, WHAT_IF },
@@ -399,6 +405,10 @@ static int run(int argc, char **argv)
 	if (code)
 		return code;
 	choose_look(&t, &r);
+	if (r.rules) {
+		hr_topo_rules(t.out);
+		return 0;
+	}
 	if (hr_model_init(&t.model)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;

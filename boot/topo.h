@@ -73,7 +73,9 @@ void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
  */
 int hr_topo_require(const struct hr_topo *t, const char *text);
 
-/* The three that compute anew print what they find and return an exit code of topo. */
+/* The rule table as text; {words} are filled in when a rule hits. */
+void hr_topo_rules(FILE *out);
+/* Those that compute anew print what they find and return an exit code of topo. */
 int hr_topo_fix(struct hr_topo *t, bool apply);
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n);
 int hr_topo_bandwidth(struct hr_topo *t);

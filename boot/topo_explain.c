@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pci/fields.h"
+#include "pci/path.h"
 
 static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const char *label)
 {
@@ -12,6 +13,15 @@ static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const
 			f->fact[id].value);
 	else
 		fprintf(out, "  %s ?", label);
+}
+
+static void put_link(FILE *out, const struct hr_fn *f)
+{
+	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
+	uint32_t now = hr_get(f, HR_F_SPEED, 0), most = hr_get(f, HR_F_SPEED_MAX, 0);
+
+	fprintf(out, "  link %s GT/s x%u of %s GT/s x%u", speed[now < 7 ? now : 0],
+		hr_get(f, HR_F_WIDTH, 0), speed[most < 7 ? most : 0], hr_get(f, HR_F_WIDTH_MAX, 0));
 }
 
 static void put_window(FILE *out, const char *label, const struct hr_window *w)
@@ -48,10 +58,7 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 	fprintf(out, "  %s  %-9s %.80s\n     ", hr_bdf(f, bdf), role, hr_topo_title(f));
 	if (f->slot)
 		fprintf(out, "  slot %s", f->slot);
-	put_fact(out, f, HR_F_SPEED, "speed");
-	put_fact(out, f, HR_F_SPEED_MAX, "of");
-	put_fact(out, f, HR_F_WIDTH, "width");
-	put_fact(out, f, HR_F_WIDTH_MAX, "of");
+	put_link(out, f);
 	put_fact(out, f, HR_F_MPS, "MPS");
 	put_fact(out, f, HR_F_COMMAND, "COMMAND");
 	put_fact(out, f, HR_F_NUMA, "NUMA");
@@ -153,20 +160,17 @@ static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
 
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 {
-	struct hr_finding none = { 0, HR_NO_FN, 0 };
+	struct hr_path_choice choice;
 	struct hr_pair p;
-	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[64], why[512];
+	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[64];
 
 	hr_judge(&t->engine, gpu, ssd, &p);
 	fprintf(t->out, "%s to %s: %s%s%s\n", hr_bdf(&t->model.fn[gpu], a),
 		hr_bdf(&t->model.fn[ssd], b), hr_topo_colour(t, p.verdict),
 		hr_verdict_text(p.verdict, p.rule, text), hr_topo_reset(t));
-	none.fn = HR_NO_FN;
-	if (hr_rules[p.rule].on_pair)
-		fprintf(t->out, "  decided by %s: %s\n", hr_rules[p.rule].id,
-			hr_rule_text(&t->engine, &p, &none, hr_rules[p.rule].why, why, sizeof why));
-	else
-		fprintf(t->out, "  decided by %s, see below\n", hr_rules[p.rule].id);
+	hr_path_judge(&t->engine, gpu, ssd, &choice);
+	fprintf(t->out, "  decided by %s: %s\n  path of a pipeline: %s\n", choice.rule, choice.why,
+		choice.direct ? "direct" : "bounce");
 	fprintf(t->out, "  distance %s (%u steps); kernel p2pdma: %s\n",
 		hr_distance_word(&t->engine, &p), p.distance, hr_kernel_text(p.kernel));
 	if (p.modifiers)
@@ -175,4 +179,30 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	put_path(t, &p);
 	put_findings(t, &p);
 	put_ruled_out(t, &p);
+}
+
+static void put_rule_verdict(FILE *out, const struct hr_rule *r, unsigned index)
+{
+	char text[64];
+
+	if (r->verdict != HR_VERDICTS)
+		fprintf(out, "%-22s", hr_verdict_text(r->verdict, index, text));
+	else if (r->modifier)
+		fprintf(out, "%-22s", hr_topo_modifiers(r->modifier, text));
+	else
+		fprintf(out, "%-22s", "note");
+}
+
+void hr_topo_rules(FILE *out)
+{
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		const struct hr_rule *r = &hr_rules[i];
+
+		fprintf(out, "%-12s ", r->id);
+		put_rule_verdict(out, r, i);
+		fprintf(out, " %s%s\n", r->why, r->recalled ? " (not confirmed)" : "");
+		if (r->fix)
+			fprintf(out, "%35s -> %s\n", "", r->fix);
+		fprintf(out, "%35s [%s]\n", "", r->source);
+	}
 }
