@@ -36,7 +36,8 @@ enum option_code {
 	BASELINE,
 	BANDWIDTH,
 	PLAN,
-	RULES
+	RULES,
+	GROUPS
 };
 
 struct request {
@@ -47,7 +48,7 @@ struct request {
 	const char *what_if[REQUIREMENTS_MAX];
 	const char *baseline;
 	unsigned requirements, gpus, ssds, what_ifs;
-	bool ascii, fix, apply, bandwidth, plan, rules;
+	bool ascii, fix, apply, bandwidth, plan, rules, groups;
 };
 
 static const char help[] =
@@ -74,6 +75,7 @@ static const char help[] =
 	"  --plan               which SSD should feed which GPU\n"
 	"  --baseline FILE      what differs from an earlier capture\n"
 	"  --capture FILE       write what is known as one file, without serial numbers\n"
+	"  --groups             IOMMU groups, predicted and real, and what VFIO can open\n"
 	"  --rules              the table of rules: what each finds, says and proposes\n"
 	"  --all                list all pairs, however many\n"
 	"  --ascii              no box characters; --color auto|always|never\n"
@@ -191,6 +193,9 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case PLAN:
 		r->plan = true;
 		return 0;
+	case GROUPS:
+		r->groups = true;
+		return 0;
 	case RULES:
 		r->rules = true;
 		return 0;
@@ -224,6 +229,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "bandwidth", no_argument, NULL, BANDWIDTH },
 		{ "plan", no_argument, NULL, PLAN },
 		{ "rules", no_argument, NULL, RULES },
+		{ "groups", no_argument, NULL, GROUPS },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
 		{ "what-if", required_argument, NULL, WHAT_IF },
@@ -385,6 +391,8 @@ static int judge(struct hr_topo *t, const struct request *r)
 		return hr_topo_baseline(t, r->baseline);
 	if (r->what_ifs)
 		return hr_topo_whatif(t, r->what_if, r->what_ifs);
+	if (r->groups)
+		return hr_topo_groups(t);
 	if (r->bandwidth)
 		return hr_topo_bandwidth(t);
 	if (r->plan)

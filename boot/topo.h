@@ -80,6 +80,7 @@ int hr_topo_fix(struct hr_topo *t, bool apply);
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n);
 int hr_topo_bandwidth(struct hr_topo *t);
 int hr_topo_plan(struct hr_topo *t);
+int hr_topo_groups(struct hr_topo *t);
 int hr_topo_baseline(const struct hr_topo *t, const char *file);
 
 #endif

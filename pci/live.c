@@ -27,10 +27,21 @@ static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *d
 	return 0;
 }
 
-/* Sizes; bases come from the registers, because libpciaccess gives CPU addresses. */
+static bool has_sizes(const struct hr_fn *f)
+{
+	for (unsigned i = 0; i < HR_BARS_MAX; i++)
+		if (f->bar[i].flags & HR_BAR_MEM && !f->bar[i].size_source)
+			return false;
+	return true;
+}
+
+/*
+ * Sizes that sysfs did not give. Probing reads configuration space once more, which costs
+ * milliseconds a function where a hypervisor stands in between.
+ */
 static void take_bars(struct hr_fn *f, struct pci_device *dev)
 {
-	if (pci_device_probe(dev))
+	if (has_sizes(f) || pci_device_probe(dev))
 		return;
 	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
 		if (!dev->regions[i].size || dev->regions[i].is_IO ||
@@ -55,12 +66,12 @@ static int take_device(struct hr_model *m, const struct hr_files *files, struct 
 	err = take_config(m, f, dev);
 	if (err)
 		return err;
-	take_bars(f, dev);
 	snprintf(title, sizeof title, "%s%s%s", vendor ? vendor : "", vendor && name ? " " : "",
 		 name ? name : "");
 	f->name = hr_model_word(m, title, strlen(title));
 	snprintf(folder, sizeof folder, "sys/bus/pci/devices/%s", hr_bdf(f, bdf));
 	hr_read_sysfs_function(m, files, f, folder);
+	take_bars(f, dev);
 	return 0;
 }
 

@@ -239,8 +239,7 @@ static int32_t host_of(struct hr_model *m, int32_t index)
 	if (!h || h->domain != f->domain || h->bus != f->bus) {
 		if (m->hosts == HOSTS_MAX)
 			return (int32_t)m->hosts - 1;
-		h = &m->host[m->hosts++];
-		*h = (struct hr_host){ f->domain, f->bus, index, ~0u };
+		m->host[m->hosts++] = (struct hr_host){ f->domain, f->bus, index, ~0u };
 	}
 	return (int32_t)m->hosts - 1;
 }

@@ -81,18 +81,30 @@ static void mark_block(struct hr_model *m, const struct hr_files *files, const c
 	files->list(files, path, one_slave, &s);
 }
 
+/* The number in front of `stop`, and what is behind it; NULL when there is none. */
+static const char *number(const char *at, char stop, unsigned long *value)
+{
+	char *end;
+
+	*value = strtoul(at, &end, 10);
+	return end != at && *end == stop ? end + 1 : NULL;
+}
+
 /* Third column of mountinfo: major:minor of what is mounted. */
 static void read_mounts(struct hr_model *m, const struct hr_files *files, char *text)
 {
 	char *save = NULL;
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		unsigned major, minor;
+		unsigned long skipped, major, minor;
+		const char *at = number(line, ' ', &skipped);
 		char folder[64];
 
-		if (sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2 || major == 0)
+		at = at ? number(at, ' ', &skipped) : NULL;
+		at = at ? number(at, ':', &major) : NULL;
+		if (!at || !number(at, ' ', &minor) || major == 0)
 			continue;
-		snprintf(folder, sizeof folder, "sys/dev/block/%u:%u", major, minor);
+		snprintf(folder, sizeof folder, "sys/dev/block/%lu:%lu", major, minor);
 		mark_block(m, files, folder, 0);
 	}
 }

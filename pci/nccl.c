@@ -69,8 +69,8 @@ static void take_numbers(struct hr_fn *f, const char *tag, const char *stop)
 			hr_fn_set(f, ids[i].id, (uint32_t)strtoul(value, NULL, 16), HR_SRC_XML);
 	if (attribute(tag, stop, "class", value, sizeof value))
 		hr_fn_set(f, HR_F_CLASS, (uint32_t)strtoul(value, NULL, 16), HR_SRC_XML);
-	if (attribute(tag, stop, "link_width", value, sizeof value) && atoi(value) > 0)
-		hr_fn_set(f, HR_F_WIDTH_MAX, (uint32_t)atoi(value), HR_SRC_XML);
+	if (attribute(tag, stop, "link_width", value, sizeof value) && strtoul(value, NULL, 10))
+		hr_fn_set(f, HR_F_WIDTH_MAX, (uint32_t)strtoul(value, NULL, 10), HR_SRC_XML);
 	if (!attribute(tag, stop, "link_speed", value, sizeof value))
 		return;
 	for (uint32_t i = 0; i < 6; i++)

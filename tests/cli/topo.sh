@@ -125,6 +125,11 @@ check "ACS that came back differs from the baseline" \
     exits 7 --from redirected.txt --baseline direct.txt
 check "the baseline names register and verdict" \
     says '02:00.0: acs_ctl 0x0001 -> 0x001d' --from redirected.txt --baseline direct.txt
+check "groups name who keeps VFIO out" \
+    says 'kept out of the predicted group by 0000:03:00.0 \(driver nvidia\)' --from direct.txt --groups
+check "groups say which corner is given up" \
+    says 'redirect is on: isolated' --from redirected.txt --groups
+check "the rule table is complete" says '^H8 .*CONFIG_PCI_P2PDMA' --rules
 check "a plan assigns the disk" says 'GPU0 +NVME0 +[0-9.]+ GB/s' --from direct.txt --plan
 check "rates name their limit" \
     says 'limited by link of 0000:0[34]:00.0' --from direct.txt --bandwidth
