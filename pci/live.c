@@ -9,20 +9,36 @@
 #include "pci/decode.h"
 #include "pci/fields.h"
 
+static uint32_t read_config(struct pci_device *dev, uint8_t *to, uint32_t from, uint32_t bytes)
+{
+	pciaddr_t got = 0;
+
+	if (pci_device_cfg_read(dev, to + from, from, bytes, &got) && got == 0)
+		return 0;
+	return (uint32_t)got;
+}
+
+/*
+ * Only Express functions have an extended space. Each register costs microseconds, and more where
+ * a hypervisor stands in between, so it is not read from the others.
+ */
 static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *dev)
 {
 	uint8_t config[HR_CFG_EXTENDED];
-	pciaddr_t bytes = 0;
+	uint32_t bytes = read_config(dev, config, 0, HR_CFG_CONV);
 
-	if (pci_device_cfg_read(dev, config, 0, sizeof config, &bytes) && bytes == 0) {
+	if (bytes == 0) {
 		f->denied = true;
 		return 0;
 	}
+	hr_decode(f, config, bytes);
+	if (bytes == HR_CFG_CONV && hr_get(f, HR_F_EXP, 0))
+		bytes += read_config(dev, config, HR_CFG_CONV, HR_CFG_EXTENDED - HR_CFG_CONV);
 	f->config = hr_model_alloc(m, bytes);
 	if (!f->config)
 		return -ENOMEM;
 	memcpy(f->config, config, bytes);
-	f->config_bytes = (uint32_t)bytes;
+	f->config_bytes = bytes;
 	hr_decode(f, f->config, f->config_bytes);
 	return 0;
 }
