@@ -281,8 +281,10 @@ static uint32_t decode_ecaps(const struct cfg *c)
 	uint8_t seen[HR_CFG_EXTENDED / 32] = { 0 };
 	uint32_t cap = HR_CFG_CONV, header = get32(c, cap);
 
-	if (header == 0 || header == ~0u)
+	if (header == 0)
 		return 0;
+	if (header == ~0u) /* an Express function that does not answer there */
+		return 2;
 	for (;;) {
 		seen[cap >> 5] |= (uint8_t)(1u << (cap >> 2 & 7));
 		decode_ecap(c, HR_FIELD_GET(header, HR_ECAP_ID), cap);

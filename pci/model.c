@@ -203,6 +203,7 @@ static void sort(struct hr_model *m)
 /* Bridges by the bus below them, for the domain that is being linked. */
 struct below {
 	int32_t bridge[256];
+	bool disputed[256];
 };
 
 /*
@@ -223,7 +224,8 @@ static void note_bridge(struct hr_model *m, struct below *b, int32_t index)
 		return;
 	}
 	if (b->bridge[secondary] != HR_NO_FN) {
-		hr_model_warn(m, "%s and %s both claim bus %02x: the first one is taken",
+		b->disputed[secondary] = true;
+		hr_model_warn(m, "%s and %s both claim bus %02x: what is on it stays unknown",
 			      hr_bdf(&m->fn[b->bridge[secondary]], one), hr_bdf(f, two), secondary);
 		return;
 	}
@@ -253,7 +255,7 @@ static int32_t parent_of(struct hr_model *m, const struct below *b, const struct
 
 static void find_parents(struct hr_model *m, uint32_t from, uint32_t to)
 {
-	struct below b;
+	struct below b = { 0 };
 
 	for (unsigned i = 0; i < 256; i++)
 		b.bridge[i] = HR_NO_FN;
@@ -262,6 +264,7 @@ static void find_parents(struct hr_model *m, uint32_t from, uint32_t to)
 	for (uint32_t i = from; i < to; i++) {
 		m->fn[i].child = m->fn[i].sibling = HR_NO_FN;
 		m->fn[i].parent = parent_of(m, &b, &m->fn[i]);
+		m->fn[i].disputed = b.disputed[m->fn[i].bus] && !m->fn[i].placed;
 	}
 }
 
@@ -323,6 +326,24 @@ static bool proves_root(const struct hr_fn *f)
 	       f->fact[HR_F_PORT].source == HR_SRC_NONE;
 }
 
+/* A bridge forwards no bus number outside the range of the bridge above it. */
+static void check_ranges(struct hr_model *m)
+{
+	char bdf[HR_BDF_MAX];
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct hr_fn *f = &m->fn[i];
+		const struct hr_fn *up = f->parent == HR_NO_FN ? NULL : &m->fn[f->parent];
+
+		if (!up || !hr_is_bridge(f) || f->placed || !hr_known(up, HR_F_SUBORDINATE) ||
+		    hr_get(f, HR_F_SECONDARY, 0) <= hr_get(up, HR_F_SUBORDINATE, 0))
+			continue;
+		hr_model_warn(m, "%s: bus %02x below it is outside the range of the bridge above",
+			      hr_bdf(f, bdf), hr_get(f, HR_F_SECONDARY, 0));
+		f->disputed = true;
+	}
+}
+
 static void mark_orphans(struct hr_model *m)
 {
 	bool *rooted = hr_model_alloc(m, m->hosts + 1);
@@ -372,6 +393,7 @@ int hr_model_link(struct hr_model *m)
 	}
 	find_hosts(m);
 	link_children(m);
+	check_ranges(m);
 	mark_orphans(m);
 	infer_numa(m);
 	for (uint32_t i = 0; i < m->count; i++)

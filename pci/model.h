@@ -142,6 +142,7 @@ struct hr_fn {
 	uint32_t depth;	 /* number of bridges above */
 	int32_t child;	 /* first function below, in bus order */
 	int32_t sibling; /* next one with the same parent */
+	bool disputed;	 /* bridges contradict each other about the way to it */
 	bool orphan;	 /* its root bus is not one: the bridge above is missing from the capture */
 };
 

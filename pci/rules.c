@@ -25,7 +25,7 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "run as root, or capture with: sudo lspci -vvvxxxx", .source = "lspci manual" },
 	{ .id = "U2", .scope = HR_ON_ALL, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "dump",
 	  FN(unread),
-	  .why = "{bdf}: registers missing or capability list damaged",
+	  .why = "{bdf}: registers missing, capability list damaged, or bridges contradict",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "lspci manual" },
 	{ .id = "U3", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
 	  .reason = "acs", .where = HR_SAME_SWITCH, FN(acs_unread),

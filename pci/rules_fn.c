@@ -31,7 +31,7 @@ bool hr_fn_unread(const struct hr_engine *e, const struct hr_fn *f)
 	(void)e;
 	if (hr_get(f, HR_F_GONE, 0))
 		return false;
-	if (!hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2)
+	if (f->disputed || !hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2)
 		return true;
 	return !f->denied && !hr_known(f, HR_F_CAPS);
 }

@@ -9,6 +9,7 @@
 #include "pci/change.h"
 #include "pci/fields.h"
 #include "pci/groups.h"
+#include "pci/path.h"
 #include "pci/source.h"
 #include "tests/fake/machine.h"
 
@@ -307,6 +308,49 @@ Test(topo_change, a_change_that_makes_no_sense_is_refused)
 		cr_expect_eq(hr_change_apply(&model, &opt, bad[i], message), -EINVAL, "%s", bad[i]);
 		cr_expect(message[0], "%s: no reason given", bad[i]);
 	}
+}
+
+/* ---- direct or bounce */
+
+Test(topo_change, only_what_somebody_vouches_for_is_direct)
+{
+	static const struct {
+		const char *ssd;
+		uint16_t host; /* device of the host bridge */
+		uint32_t acs;  /* at the GPU's port */
+		bool direct;
+		const char *rule;
+	} row[] = {
+		{ "04:00.0", 0x1234, 0, true, "R1" },
+		{ "05:00.0", 0x1234, 0, false, "R2" },
+		{ "05:00.0", 0x09a2, 0, true, "R2-listed" },
+		{ "04:00.0", 0x1234, HR_ACS_RR, false, "A1" },
+		{ "04:00.0", 0x09a2, HR_ACS_RR, true, "A1-listed" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_path_choice choice;
+
+		fake_two_ports(&machine);
+		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, row[i].host);
+		set_acs("02:00.0", row[i].acs);
+		load();
+		hr_path_judge(&engine, at("03:00.0"), at(row[i].ssd), &choice);
+		cr_expect_eq(choice.direct, row[i].direct, "row %zu: %s", i, choice.verdict_text);
+		cr_expect_str_eq(choice.rule, row[i].rule, "row %zu", i);
+		cr_expect(choice.why[0] && !strchr(choice.why, '{'), "row %zu: '%s'", i,
+			  choice.why);
+	}
+	/* A function rule names its function. */
+	fake_put(fake_find(&machine, "03:00.0"), FAKE_PM + HR_PM_CTL, 2, 3);
+	load();
+
+	struct hr_path_choice choice;
+
+	hr_path_judge(&engine, at("03:00.0"), at("04:00.0"), &choice);
+	cr_expect_str_eq(choice.verdict_text, "BLOCKED(D3)");
+	cr_expect_str_eq(choice.why, "0000:03:00.0: in power state D3");
+	cr_expect_eq(hr_path_choose("nonsense", "04:00.0", HR_MODE_GPU, &choice), -EINVAL);
 }
 
 /* ---- rates */

@@ -369,6 +369,12 @@ Test(topo_rules, a_damaged_extended_list_hides_acs)
 	expect_unknown(NEAR, "U3", "acs");
 }
 
+Test(topo_rules, extended_space_of_all_ones_is_unknown)
+{
+	memset(fake_find(&machine, "02:01.0")->config + 256, 0xff, 4096 - 256);
+	expect_unknown(NEAR, "U3", "acs");
+}
+
 Test(topo_rules, a_looping_capability_list_is_unknown)
 {
 	fake_put(fake_find(&machine, NEAR), FAKE_PM + 1, 1, FAKE_EXP);

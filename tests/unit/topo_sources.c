@@ -147,8 +147,26 @@ Test(topo_sources, bridges_that_contradict_each_other_are_resolved_aloud)
 	fake_put(fake_find(m, "02:01.0"), HR_CFG_SECONDARY, 1, 2); /* its own bus */
 	cr_assert_eq(fake_load(m, &model), 0);
 	cr_expect_eq(model.warnings, 2u);
+	cr_expect(at(&model, "01:00.0")->disputed);
+	cr_expect(!at(&model, "02:00.0")->disputed);
 	cr_expect_eq(at(&model, "01:00.0")->parent, hr_model_find(&model, 0, 0, 1, 0));
 	cr_expect_eq(at(&model, "04:00.0")->parent, HR_NO_FN);
+	free(m);
+}
+
+Test(topo_sources, a_bridge_outside_the_range_of_the_one_above_is_disputed)
+{
+	struct fake_machine *m = calloc(1, sizeof *m);
+	struct hr_engine engine;
+	struct hr_pair p;
+
+	fake_two_ports(m);
+	fake_put(fake_find(m, "01:00.0"), HR_CFG_SUBORDINATE, 1, 3);
+	cr_assert_eq(fake_load(m, &model), 0);
+	cr_expect_eq(model.warnings, 1u);
+	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+	hr_judge(&engine, engine.gpu[0], engine.ssd[0], &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN);
 	free(m);
 }
 
