@@ -3,8 +3,8 @@
  *
  * Every link is two edges, one each way; every root complex is one, and so is the way between
  * hosts. A flow is a list of edges: DIRECT crosses the SSD's links up and the GPU's down;
- * redirected traffic crosses the shared uplink up and down as well. Rates count payload: link rate after line
- * code, times the share of payload in a TLP, times 0.965 for data link packets.
+ * redirected traffic crosses the shared uplink up and down as well. Rates count payload: link rate
+ * after line code, times the share of payload in a TLP, times 0.965 for data link packets.
  *
  * Link capacities are from registers; those of root complexes are priors (hr_band_prior).
  */

@@ -110,6 +110,13 @@ static void decode_bars(const struct cfg *c, unsigned count)
 	}
 }
 
+/* Firmware closes a window with base above limit, or leaves it at zero, where only RAM can be. */
+static void close_unset(struct hr_window *w)
+{
+	if (w->base == 0)
+		w->base = w->limit + 1;
+}
+
 static void decode_windows(const struct cfg *c)
 {
 	struct hr_window *mem = &c->f->mem, *pref = &c->f->pref;
@@ -118,6 +125,7 @@ static void decode_windows(const struct cfg *c)
 		mem->base = (uint64_t)(get16(c, HR_CFG_MEM_BASE) & 0xfff0) << 16;
 		mem->limit = (uint64_t)(get16(c, HR_CFG_MEM_LIMIT) & 0xfff0) << 16 | 0xfffff;
 		mem->source = HR_SRC_CONFIG;
+		close_unset(mem);
 	}
 	if (has(c, HR_CFG_PREF_BASE, 12)) {
 		pref->base = (uint64_t)(get16(c, HR_CFG_PREF_BASE) & 0xfff0) << 16;
@@ -127,6 +135,7 @@ static void decode_windows(const struct cfg *c)
 			pref->limit |= (uint64_t)get32(c, HR_CFG_PREF_LIMIT_UPPER) << 32;
 		}
 		pref->source = HR_SRC_CONFIG;
+		close_unset(pref);
 	}
 }
 

@@ -236,13 +236,11 @@ static void note_bridge(struct hr_model *m, struct below *b, int32_t index)
 static int32_t host_of(struct hr_model *m, int32_t index)
 {
 	const struct hr_fn *f = &m->fn[index];
-	struct hr_host *h = m->hosts ? &m->host[m->hosts - 1] : NULL;
+	bool met = m->hosts && m->host[m->hosts - 1].domain == f->domain &&
+		   m->host[m->hosts - 1].bus == f->bus;
 
-	if (!h || h->domain != f->domain || h->bus != f->bus) {
-		if (m->hosts == HOSTS_MAX)
-			return (int32_t)m->hosts - 1;
+	if (!met && m->hosts < HOSTS_MAX)
 		m->host[m->hosts++] = (struct hr_host){ f->domain, f->bus, index, ~0u };
-	}
 	return (int32_t)m->hosts - 1;
 }
 

@@ -411,3 +411,10 @@ bool hr_sys_zen_inferred(const struct hr_engine *e, const struct hr_fn *f)
 	(void)f;
 	return e->zen && e->zen_inferred;
 }
+
+/* Not a rule: what the command line says of a mode that sysfs does not show. */
+bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_word(e, "iommu=pt") || has_word(e, "iommu.passthrough=1");
+}

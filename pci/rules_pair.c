@@ -201,14 +201,28 @@ uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p
 
 /* ---- IOMMU and VFIO */
 
+/* Each group has a mode of its own; that of the initiator decides. */
+static enum hr_iommu mode_of(const struct hr_engine *e, int32_t index)
+{
+	if (e->opt.iommu != HR_IOMMU_UNKNOWN)
+		return e->opt.iommu;
+	return (enum hr_iommu)hr_get(fn(e, index), HR_F_GROUP_TYPE, e->iommu);
+}
+
+static uint8_t initiated(const struct hr_engine *e, const struct hr_pair *p, enum hr_iommu mode)
+{
+	return (uint8_t)((mode_of(e, p->gpu) == mode ? F1 | F4 : 0) |
+			 (mode_of(e, p->ssd) == mode ? F2 | F3 : 0));
+}
+
 uint8_t hr_pair_silent(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return hr_raw(e) && e->iommu == HR_IOMMU_ON ? p->climbs : 0;
+	return hr_raw(e) ? p->climbs & initiated(e, p, HR_IOMMU_ON) : 0;
 }
 
 uint8_t hr_pair_iommu_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && e->iommu_active ? p->climbs : 0;
+	return hr_raw(e) && e->iommu_active ? p->climbs & initiated(e, p, HR_IOMMU_UNKNOWN) : 0;
 }
 
 uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p)

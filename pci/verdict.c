@@ -105,6 +105,8 @@ static void find_iommu(struct hr_engine *e)
 	e->iommu = e->opt.iommu;
 	if (e->iommu == HR_IOMMU_UNKNOWN && e->m->sys.iommu.source)
 		e->iommu = (enum hr_iommu)e->m->sys.iommu.value;
+	if (e->iommu == HR_IOMMU_UNKNOWN && e->iommu_active && hr_sys_passthrough(e, NULL))
+		e->iommu = HR_IOMMU_PT;
 }
 
 static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
@@ -165,6 +167,8 @@ static bool cross(const struct hr_window *a, const struct hr_window *b)
 
 static bool bridges_cross(const struct hr_fn *a, const struct hr_fn *b)
 {
+	if (hr_lacks(a, HR_F_COMMAND, HR_COMMAND_MSE) || hr_lacks(b, HR_F_COMMAND, HR_COMMAND_MSE))
+		return false;
 	return cross(&a->mem, &b->mem) || cross(&a->mem, &b->pref) || cross(&a->pref, &b->mem) ||
 	       cross(&a->pref, &b->pref);
 }

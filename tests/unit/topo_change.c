@@ -353,6 +353,39 @@ Test(topo_change, only_what_somebody_vouches_for_is_direct)
 	cr_expect_eq(hr_path_choose("nonsense", "04:00.0", HR_MODE_GPU, &choice), -EINVAL);
 }
 
+/* ---- modes of the IOMMU */
+
+Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
+{
+	static const struct {
+		const char *head, *gpu, *ssd;
+		const char *flows; /* S silent loss, U unknown, u through the root complex */
+	} row[] = {
+		{ "", "", "", "uuuu" },
+		{ "", "\theadrace: iommu_group=1\n", "", "UUUU" },
+		{ "headrace: cmdline=iommu=pt\n", "\theadrace: iommu_group=1\n", "", "uuuu" },
+		{ "headrace: iommu=3\n", "", "", "SSSS" },
+		{ "headrace: iommu=3\n", "\theadrace: iommu_type=2\n", "", "uSSu" },
+		{ "headrace: iommu=3\n", "", "\theadrace: iommu_type=2\n", "SuuS" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char flows[HR_FLOWS + 1] = "";
+		struct hr_pair p;
+
+		fake_two_ports(&machine);
+		snprintf(machine.head, sizeof machine.head, "%s", row[i].head);
+		strcat(fake_find(&machine, "03:00.0")->text, row[i].gpu);
+		strcat(fake_find(&machine, "05:00.0")->text, row[i].ssd);
+		load();
+		hr_judge(&engine, at("03:00.0"), at("05:00.0"), &p);
+		for (unsigned f = 0; f < HR_FLOWS; f++)
+			flows[f] = "DlRurwUVBS"[p.flow[f]];
+		cr_expect_str_eq(flows, row[i].flows, "row %zu: %s, not %s", i, flows,
+				 row[i].flows);
+	}
+}
+
 /* ---- rates */
 
 static double rate(const char *ssd, enum hr_direction direction, uint32_t *edge)
