@@ -127,6 +127,18 @@ Test(topo_change, groups_follow_the_kernel)
 	}
 }
 
+Test(topo_change, bits_that_a_port_does_not_have_count_as_satisfied)
+{
+	struct hr_groups g;
+
+	isolate_all();
+	fake_put(fake_find(&machine, "02:00.0"), FAKE_ACS + HR_ACS_CAP, 2, HR_ACS_SV | HR_ACS_UF);
+	set_acs("02:00.0", HR_ACS_SV | HR_ACS_UF);
+	load();
+	cr_assert_eq(hr_groups_predict(&model, &g), 0);
+	cr_expect_neq(g.of[at("03:00.0")], g.of[at("02:00.0")]);
+}
+
 Test(topo_change, functions_of_a_card_without_acs_are_one_group)
 {
 	struct hr_groups g;
@@ -353,6 +365,32 @@ Test(topo_change, only_what_somebody_vouches_for_is_direct)
 	cr_expect_eq(hr_path_choose("nonsense", "04:00.0", HR_MODE_GPU, &choice), -EINVAL);
 }
 
+/* ---- windows that decode nothing */
+
+Test(topo_change, windows_that_are_closed_or_off_overlap_nobody)
+{
+	static const struct {
+		uint32_t command, base; /* of the SSD's port, over the GPU's window */
+		bool overlaps;
+	} row[] = {
+		{ HR_COMMAND_MSE | HR_COMMAND_BME, 0xe000, true },
+		{ HR_COMMAND_BME, 0xe000, false },		    /* decode is off */
+		{ HR_COMMAND_MSE | HR_COMMAND_BME, 0x0000, false }, /* left at zero */
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct fake_fn *port;
+
+		fake_two_ports(&machine);
+		port = fake_find(&machine, "02:01.0");
+		fake_put(port, HR_CFG_COMMAND, 2, row[i].command);
+		fake_put(port, HR_CFG_MEM_BASE, 2, row[i].base);
+		fake_put(port, HR_CFG_MEM_LIMIT, 2, 0xe2f0);
+		load();
+		cr_expect_eq(engine.derived[at("02:00.0")].overlaps, row[i].overlaps, "row %zu", i);
+	}
+}
+
 /* ---- modes of the IOMMU */
 
 Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
@@ -465,6 +503,22 @@ Test(topo_change, shares_are_fair_and_redirected_flows_share_the_uplink)
 	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
 	cr_expect_eq(r[0].edge / 2, uplink, "edge %u", r[0].edge);
 	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 256 / 280 * 0.965), "%f", r[0].gbs);
+}
+
+/* A redirected flow comes down the uplink again, where it meets traffic from elsewhere. */
+Test(topo_change, redirected_flows_pay_the_way_down_too)
+{
+	struct hr_rate r[2];
+
+	set_acs("02:01.0", HR_ACS_RR);
+	fake_put(fake_find(&machine, "01:00.0"), FAKE_EXP + HR_EXP_LNKSTA, 2, 1 << 4 | 4);
+	load();
+	r[0] = (struct hr_rate){ .gpu = at("03:00.0"), .ssd = at("04:00.0") };
+	r[1] = (struct hr_rate){ .gpu = at("03:00.0"), .ssd = at("05:00.0") };
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect_eq(r[0].edge, 2u * (uint32_t)at("01:00.0") + 1, "the uplink, down");
+	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 256 / 280 * 0.965), "%f %f", r[0].gbs,
+		  r[1].gbs);
 }
 
 Test(topo_change, the_plan_prefers_the_better_verdict)
