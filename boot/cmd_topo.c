@@ -339,6 +339,11 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 
 	if (gpu == HR_NO_FN || ssd == HR_NO_FN)
 		return bad("no function", r->explain[gpu == HR_NO_FN ? 0 : 1]);
+	if (gpu == ssd)
+		return bad("the same function twice:", r->explain[0]);
+	if (hr_is_bridge(&t->model.fn[gpu]) || hr_is_bridge(&t->model.fn[ssd]))
+		return bad("a bridge is no end of a path:",
+			   r->explain[hr_is_bridge(&t->model.fn[gpu]) ? 0 : 1]);
 	if (strcmp(r->format, "tree") == 0)
 		hr_topo_tree(t, gpu, ssd);
 	else if (strcmp(r->format, "dot") == 0)

@@ -178,6 +178,35 @@ static enum hr_topo_exit print_sum(const struct hr_topo *t)
 	return sum.exit;
 }
 
+/* Without a pair, what is known of single cards and ports is still worth saying. */
+static void print_loose(const struct hr_topo *t)
+{
+	const struct hr_engine *e = &t->engine;
+	unsigned shown = 0;
+	char text[512];
+
+	for (int32_t i = 0; i < (int32_t)t->model.count && shown < LIST_MAX; i++) {
+		const struct hr_fn *f = &t->model.fn[i];
+		struct hr_pair p = { .gpu = i, .ssd = i, .common = HR_NO_FN };
+
+		if (!hr_is_bridge(f) && !hr_is_gpu(f) && !hr_is_nvme(f))
+			continue;
+		for (uint32_t j = 0; j < e->fn_rules && shown < LIST_MAX; j++) {
+			const struct hr_rule *r = &hr_rules[e->fn_rule[j]];
+			struct hr_finding found = { e->fn_rule[j], i, HR_FLOW_ALL };
+
+			if (!hr_hit(&e->derived[i].hits, e->fn_rule[j]))
+				continue;
+			shown++;
+			fprintf(t->out, "%-9s %s\n", r->id,
+				hr_rule_text(e, &p, &found, r->why, text, sizeof text));
+			if (r->fix)
+				fprintf(t->out, "          -> %s\n",
+					hr_rule_text(e, &p, &found, r->fix, text, sizeof text));
+		}
+	}
+}
+
 enum hr_topo_exit hr_topo_table(const struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
@@ -190,6 +219,7 @@ enum hr_topo_exit hr_topo_table(const struct hr_topo *t)
 			"no pair to judge: %u GPUs, %u NVMe controllers "
 			"(--gpu ADDRESS and --nvme ADDRESS name others)\n",
 			e->gpus, e->ssds);
+		print_loose(t);
 		return HR_TOPO_NONE;
 	}
 	if (t->all || (e->gpus <= COLUMNS_MAX && e->ssds <= LIST_MAX))

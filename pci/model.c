@@ -319,9 +319,11 @@ static bool proves_root(const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT);
 
-	return f->bus == 0 || hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600 || port == HR_PORT_ROOT ||
-	       port == HR_PORT_RC_ENDPOINT || port == HR_PORT_RC_EVENTS ||
-	       f->fact[HR_F_PORT].source == HR_SRC_NONE;
+	if (f->bus == 0 || hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600 || port == HR_PORT_ROOT ||
+	    port == HR_PORT_RC_ENDPOINT || port == HR_PORT_RC_EVENTS)
+		return true;
+	/* Conventional functions live there; a bridge that nobody could read may be a root port. */
+	return !hr_known(f, HR_F_PORT) && (hr_is_bridge(f) || hr_get(f, HR_F_EXP, 1) == 0);
 }
 
 /* A bridge forwards no bus number outside the range of the bridge above it. */

@@ -236,6 +236,10 @@ const struct hr_rule hr_rules[] = {
 	  FN(acs_harmless),
 	  .why = "{bdf}: ACSCtl {acs_ctl} redirects nothing: harmless, though gdscheck and NCCL's "
 		 "manual complain about it", .source = PCIE " 7.7.11" },
+	{ .id = "A1-port", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .where = HR_SAME_SWITCH,
+	  .verdict = NOTE, FN(redirects),
+	  .why = "{bdf}: ACSCtl {acs_ctl} redirects (RR, CR or EC)", .fix = SETPCI_ACS,
+	  .source = PCIE " 6.12.1" },
 	{ .id = "A4-unread", PAIR(egress_unread), .where = HR_SAME_SWITCH, .verdict = HR_UNKNOWN,
 	  .reason = "acs",
 	  .why = "egress control is on and its vector is not known",

@@ -21,10 +21,10 @@ typedef uint8_t hr_on_pair_fn(const struct hr_engine *e, const struct hr_pair *p
 hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_mse, hr_fn_sleeping,
 	hr_fn_gone, hr_fn_dpc, hr_fn_link_down, hr_fn_in_reset, hr_fn_no_bar, hr_fn_small_bar,
 	hr_fn_unified, hr_fn_vmd, hr_fn_raid, hr_fn_pch, hr_fn_no_peer, hr_fn_virtual,
-	hr_fn_overlaps, hr_fn_acs_harmless, hr_fn_acs_wide, hr_fn_pch_no_acs, hr_fn_pericom,
-	hr_fn_idt, hr_fn_ntb, hr_fn_amd_internal, hr_fn_low_mrrs, hr_fn_narrow, hr_fn_slow,
-	hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted, hr_fn_no_driver,
-	hr_fn_no_relaxed, hr_fn_group_unset;
+	hr_fn_overlaps, hr_fn_acs_harmless, hr_fn_redirects, hr_fn_acs_wide, hr_fn_pch_no_acs,
+	hr_fn_pericom, hr_fn_idt, hr_fn_ntb, hr_fn_amd_internal, hr_fn_low_mrrs, hr_fn_narrow,
+	hr_fn_slow, hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted,
+	hr_fn_no_driver, hr_fn_no_relaxed, hr_fn_group_unset;
 
 hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
 	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,

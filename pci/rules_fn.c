@@ -43,16 +43,22 @@ bool hr_fn_acs_unread(const struct hr_engine *e, const struct hr_fn *f)
 
 /* ---- decode and power */
 
+/* A port with nothing below it is an empty slot, not a fault. */
+static bool is_empty(const struct hr_fn *f)
+{
+	return hr_is_bridge(f) && f->child == HR_NO_FN;
+}
+
 bool hr_fn_no_bme(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)e;
-	return hr_lacks(f, HR_F_COMMAND, HR_COMMAND_BME);
+	return !is_empty(f) && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_BME);
 }
 
 bool hr_fn_no_mse(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)e;
-	return hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
+	return !is_empty(f) && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
 }
 
 bool hr_fn_sleeping(const struct hr_engine *e, const struct hr_fn *f)
@@ -78,8 +84,9 @@ bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT);
 
 	(void)e;
-	return (port == HR_PORT_ROOT || port == HR_PORT_DOWNSTREAM) &&
-	       hr_has(f, HR_F_LLACTREP, 1) && hr_lacks(f, HR_F_DLACTIVE, 1);
+	if ((port != HR_PORT_ROOT && port != HR_PORT_DOWNSTREAM) || is_empty(f))
+		return false;
+	return hr_has(f, HR_F_LLACTREP, 1) && hr_lacks(f, HR_F_DLACTIVE, 1);
 }
 
 bool hr_fn_in_reset(const struct hr_engine *e, const struct hr_fn *f)
@@ -163,6 +170,11 @@ bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
 	(void)e;
 	return hr_get(f, HR_F_ACS, 0) && ctl & (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) &&
 	       !(ctl & HR_ACS_REDIRECT);
+}
+
+bool hr_fn_redirects(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].redirect;
 }
 
 bool hr_fn_acs_wide(const struct hr_engine *e, const struct hr_fn *f)

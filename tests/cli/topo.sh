@@ -83,6 +83,9 @@ sed 's/Capabilities: \[40\].*/Capabilities: <access denied>/' direct.txt |
     grep -vE $'\t\t|\\[68\\]|\\[100' >denied.txt
 printf '00:00.0 x\n00: 86 8z\n' >malformed.txt
 printf '00:00.0 Host bridge: x\n' >lonely.txt
+endpoint 04:00.0 'Non-Volatile memory controller [0108]: Disk [144d:a80a]' \
+    'Region 0: Memory at e0000000 (64-bit, non-prefetchable) [size=16K]' nvme |
+    sed 's/Width x4 (ok)/Width x2 (downgraded)/' >lonely_disk.txt
 
 check "a direct pair exits 0" exits 0 --from direct.txt
 check "a redirected pair exits 2" exits 2 --from redirected.txt
@@ -103,6 +106,9 @@ check "the explanation shows the control register" \
 check "the explanation shows what was ruled out" \
     says '^ruled out:.* R3' --from direct.txt --explain 03:00.0 04:00.0
 check "an unknown function exits 64" exits 64 --from direct.txt --explain GPU1 NVME0
+check "a function is no pair with itself" exits 64 --from direct.txt --explain GPU0 03:00.0
+check "a bridge is no end of a path" exits 64 --from direct.txt --explain GPU0 02:01.0
+check "a lonely card is judged for itself" says '^H1-width .*link is x2 of x4' --from lonely_disk.txt
 check "a requirement that is met exits 0" \
     exits 0 --from direct.txt --require 'gpu=*,nvme=*:DIRECT'
 check "a requirement that is not met exits as the pair" \

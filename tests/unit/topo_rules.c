@@ -59,6 +59,8 @@ static const struct row rows[] = {
 	  .flows = "DrrD" },
 	{ "A1", NEAR, { { "02:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "DDrD" },
+	{ "A1-port", NEAR, { { "01:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
+	  .flows = "DDDD" },
 	{ "A1-listed", NEAR,
 	  { { "02:01.0", ACS, 2, HR_ACS_RR }, { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } },
 	  .verdict = HR_REDIR_LISTED, .flows = "DRRD" },

@@ -170,6 +170,20 @@ Test(topo_sources, a_bridge_outside_the_range_of_the_one_above_is_disputed)
 	free(m);
 }
 
+Test(topo_sources, a_bus_without_a_bridge_is_a_root_bus_only_if_something_proves_it)
+{
+	static const char dump[] =
+		"00:00.0 Host bridge: x\n\n"
+		"40:01.0 PCI bridge: x\n\tBus: primary=40, secondary=41, subordinate=41\n\n"
+		"41:00.0 Non-Volatile memory controller: x\n\n"
+		"61:00.0 Non-Volatile memory controller: x\n";
+
+	cr_assert_eq(parse(dump), 0);
+	cr_expect(!at(&model, "40:01.0")->orphan);
+	cr_expect(!at(&model, "41:00.0")->orphan);
+	cr_expect(at(&model, "61:00.0")->orphan);
+}
+
 /* ---- text */
 
 static const char text_machine[] =
