@@ -218,8 +218,9 @@ static void note_bridge(struct hr_model *m, struct below *b, int32_t index)
 
 	if (!hr_is_bridge(f) || secondary == 0)
 		return;
-	if (secondary <= f->bus) {
-		hr_model_warn(m, "%s: secondary bus %02x is not above its own bus: ignored",
+	if (secondary <= f->bus || secondary > 255) {
+		hr_model_warn(m,
+			      "%s: secondary bus %02x is not above its own bus, up to ff: ignored",
 			      hr_bdf(f, one), secondary);
 		return;
 	}

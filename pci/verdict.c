@@ -103,7 +103,8 @@ static void find_iommu(struct hr_engine *e)
 	for (uint32_t i = 0; i < e->m->count && !e->iommu_active; i++)
 		e->iommu_active = hr_known(&e->m->fn[i], HR_F_GROUP);
 	e->iommu = e->opt.iommu;
-	if (e->iommu == HR_IOMMU_UNKNOWN && e->m->sys.iommu.source)
+	if (e->iommu == HR_IOMMU_UNKNOWN && e->m->sys.iommu.source &&
+	    e->m->sys.iommu.value <= HR_IOMMU_ON)
 		e->iommu = (enum hr_iommu)e->m->sys.iommu.value;
 	if (e->iommu == HR_IOMMU_UNKNOWN && e->iommu_active && hr_sys_passthrough(e, NULL))
 		e->iommu = HR_IOMMU_PT;

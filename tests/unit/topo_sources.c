@@ -184,6 +184,23 @@ Test(topo_sources, a_bus_without_a_bridge_is_a_root_bus_only_if_something_proves
 	cr_expect(at(&model, "61:00.0")->orphan);
 }
 
+Test(topo_sources, numbers_that_no_register_can_hold_index_nothing)
+{
+	static const char dump[] =
+		"headrace: iommu=77\n\n"
+		"00:01.0 PCI bridge: x\n\tBus: primary=1ff, secondary=1ff, subordinate=fffff\n"
+		"\tCapabilities: [88] Express (v2) Root Port\n\t\tLnkSta:\tSpeed 8GT/s, Width "
+		"x4000000000\n"
+		"\theadrace: port_type=99\n\theadrace: link_speed=99\n\theadrace: mps=3\n"
+		"\theadrace: acs_offset=4294967291\n\theadrace: port_number=77\n";
+	struct hr_engine engine;
+
+	cr_assert_eq(parse(dump), 0, "%s", model.message);
+	cr_expect_eq(model.warnings, 1u);
+	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+	cr_expect_eq(engine.iommu, HR_IOMMU_UNKNOWN);
+}
+
 /* ---- text */
 
 static const char text_machine[] =
