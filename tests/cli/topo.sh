@@ -1,6 +1,7 @@
 #!/bin/bash
 # headrace topo on small captures: exit codes, formats, requirements, bad input.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# shellcheck disable=SC2317,SC2016  # called through check; inner shells expand
 set -uo pipefail
 
 count=0 failed=0
