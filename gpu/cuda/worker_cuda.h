@@ -1,10 +1,11 @@
 /*
  * gpu/cuda/worker_cuda.h - gpu/worker.h on a GPU: a worker is a warp, a block is a thread block.
  *
- * The words are PTX where CUDA C++ has none with the exact meaning. Sections are those of PTX ISA 8.5
- * ("Data Movement and Conversion" 9.7.9: ld, st; "Parallel Synchronization and Communication"
- * 9.7.13: membar/fence, atom); what they promise is its chapter 8, "Memory Consistency Model". Scope
- * .gpu orders threads of this GPU, scope .sys also the CPU and devices on the bus (8.5).
+ * The words are PTX where CUDA C++ has none with the exact meaning. PTX ISA, by title because
+ * section numbers differ between releases: "Data Movement and Conversion Instructions: ld, st" and
+ * "Parallel Synchronization and Communication Instructions: membar/fence, atom"; what they promise
+ * is the chapter "Memory Consistency Model". Scope .gpu orders threads of this GPU, scope .sys also
+ * the CPU and devices on the bus.
  *
  * Everything is device code: the image has no host part.
  */
@@ -166,7 +167,7 @@ HR_WORKER void hr_fence_sys(void)
 /*
  * The fence makes this a release of all that the warp wrote (its lanes have met in hr_lanes_sync(),
  * and causality order is transitive); .mmio keeps the store one access of its own, neither merged
- * nor repeated, which a register needs (9.7.9, "st").
+ * nor repeated, which a register needs ("Data Movement and Conversion Instructions: st").
  */
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 {

@@ -2,20 +2,8 @@
 # What the binary is made of: shared libraries, size, no builder's paths.
 # Environment: HEADRACE, the binary under test.
 set -uo pipefail
-
-count=0
-# check NAME COMMAND...: one TAP line; what the command printed explains a failure
-check() {
-    local name=$1 said
-    shift
-    count=$((count + 1))
-    if said=$("$@" 2>&1); then
-        echo "ok $count - $name"
-    else
-        echo "not ok $count - $name"
-        sed 's/^/# /' <<<"$said"
-    fi
-}
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
 
 libraries() {
     local others
@@ -43,4 +31,4 @@ else
     check "the binary is under 8 MiB" small
     check "the binary carries no path of its builder" no_paths
 fi
-echo "1..$count"
+done_testing

@@ -2,22 +2,9 @@
 # The store command on a software ssd: round trips, refusals, interruptions, damage.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
 cd "$SCRATCH" || exit 1
-
-count=0 failed=0
-# check NAME COMMAND...: one TAP line; what the command printed explains a failure
-check() {
-    local name=$1 said
-    shift
-    count=$((count + 1))
-    if said=$("$@" 2>&1); then
-        echo "ok $count - $name"
-    else
-        echo "not ok $count - $name"
-        sed 's/^/# /' <<<"$said"
-        failed=1
-    fi
-}
 
 store() { timeout -k 5 60 "$HEADRACE" store "$@"; }
 
@@ -239,5 +226,4 @@ check "both superblocks corrupt" unchanged blocks.img exits 1 "superblock 1" sto
 check "a corrupt store is not formatted unless forced" \
     unchanged blocks.img exits 1 "holds an object store" store format soft:blocks.img
 
-echo "1..$count"
-[ $failed -eq 0 ]
+done_testing

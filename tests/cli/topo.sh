@@ -3,21 +3,8 @@
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2317,SC2016  # called through check; inner shells expand
 set -uo pipefail
-
-count=0 failed=0
-# check NAME COMMAND...: one TAP line; what the command printed explains a failure
-check() {
-    local name=$1 said
-    shift
-    count=$((count + 1))
-    if said=$("$@" 2>&1); then
-        echo "ok $count - $name"
-    else
-        failed=1
-        echo "not ok $count - $name"
-        sed 's/^/# /' <<<"$said"
-    fi
-}
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
 
 # exits CODE ARGUMENTS...: topo ends with that exit code
 exits() {
@@ -152,5 +139,4 @@ check "an old kernel refuses what a new one allows" \
     says 'kernel NOT_SUPPORTED' --from redirected.txt --kernel 4.20
 check "this machine ends in a documented code" bash -c \
     '"$1" topo >/dev/null 2>&1; case $? in 0|1|2|3|4|5|6|66) ;; *) exit 1 ;; esac' _ "$HEADRACE"
-echo "1..$count"
-exit $failed
+done_testing

@@ -2,7 +2,7 @@
 # What the command line tests share: TAP, and running headrace with its output kept.
 # Environment: HEADRACE, the binary under test; SCRATCH, a folder of the test's own.
 
-count=0
+count=0 failed=0
 
 # check NAME COMMAND...: one TAP line; what the command printed explains a failure
 check() {
@@ -12,6 +12,7 @@ check() {
     if said=$("$@" 2>&1); then
         echo "ok $count - $name"
     else
+        failed=1
         echo "not ok $count - $name"
         sed 's/^/# /' <<<"$said"
         sed 's/^/# out: /' "$SCRATCH/out" 2>/dev/null | head -n 20
@@ -19,8 +20,10 @@ check() {
     fi
 }
 
+# The last line of a script: the plan, and the exit status.
 done_testing() {
     echo "1..$count"
+    [ "$failed" -eq 0 ]
 }
 
 # exits CODE ARGUMENTS...: run headrace; its output is in $SCRATCH/out and $SCRATCH/err
