@@ -66,8 +66,8 @@ static int lay_out(struct hr_measure *m)
 			     HR_CACHE_LINE, "status of blocks", &err);
 	m->part_latency = add(m, HR_PLACE_CONTROL, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t),
 			      HR_CACHE_LINE, "latencies", &err);
-	m->part_sent = add(m, HR_PLACE_CONTROL, buffers * sizeof(uint64_t), HR_CACHE_LINE,
-			   "times of sending", &err);
+	m->part_sent = add(m, HR_PLACE_CONTROL, buffers * sizeof(struct hr_bench_sent),
+			   HR_CACHE_LINE, "commands sent", &err);
 	m->part_buffers = add(m, HR_PLACE_CONTROL, buffers * sizeof(struct hr_buffer),
 			      HR_CACHE_LINE, "buffers", &err);
 	m->part_chunks = add(m, HR_PLACE_CONTROL, buffers * chunks * sizeof(struct hr_prp),
@@ -233,7 +233,7 @@ static void describe(struct hr_measure *m, uint64_t duration_ns,
 	b->qp = hr_partition_worker(m->partition, m->part_qps);
 	b->buffer = hr_partition_worker(m->partition, m->part_buffers);
 	b->status = hr_partition_worker(m->partition, m->part_status);
-	b->sent_ns = hr_partition_worker(m->partition, m->part_sent);
+	b->sent = hr_partition_worker(m->partition, m->part_sent);
 	b->latency = hr_partition_worker(m->partition, m->part_latency);
 	memset(b->status, 0, m->shape.blocks * sizeof *b->status);
 	memset(b->latency, 0, workers(m) * HR_BENCH_BUCKETS * sizeof *b->latency);

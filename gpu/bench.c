@@ -11,10 +11,10 @@ struct bench_worker {
 	struct hr_bench *bench;
 	struct hr_block_status *status;
 	struct hr_qp *qp;
-	struct hr_buffer *buffer; /* [depth] */
-	uint64_t *sent_ns;	  /* [depth] */
-	uint64_t *latency;	  /* [HR_BENCH_BUCKETS] */
-	uint64_t first, places;	  /* of I/O size, this worker's share of the extent */
+	struct hr_buffer *buffer;      /* [depth] */
+	struct hr_bench_sent *sent_at; /* [depth] */
+	uint64_t *latency;	       /* [HR_BENCH_BUCKETS] */
+	uint64_t first, places;	       /* of I/O size, this worker's share of the extent */
 	uint64_t next, random;
 	uint64_t sent;
 	uint32_t outstanding;
@@ -52,7 +52,7 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	w->status = &b->status[block];
 	w->qp = &b->qp[index];
 	w->buffer = b->buffer + (uint64_t)index * b->depth;
-	w->sent_ns = b->sent_ns + (uint64_t)index * b->depth;
+	w->sent_at = b->sent + (uint64_t)index * b->depth;
 	w->latency = b->latency + (uint64_t)index * HR_BENCH_BUCKETS;
 	w->places = b->extent.bytes / b->io_bytes / (b->blocks * b->workers);
 	w->first = w->places * index;
@@ -73,15 +73,17 @@ HR_WORKER uint32_t bench_bucket(uint64_t ns)
 	return bucket < HR_BENCH_BUCKETS ? bucket : HR_BENCH_BUCKETS - 1;
 }
 
-HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid)
+/* offset: where in the extent the command that failed begins. */
+HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint64_t offset)
 {
+	const struct hr_extent *extent = &w->bench->extent;
 	struct hr_failure *failure = &w->status->failure;
 
 	if (hr_lane() == 0 && hr_exchange_u32(&w->status->failing, 1) == 0) {
 		failure->error = error;
-		failure->role = HR_ROLE_PREFETCH;
-		failure->object = w->bench->extent.id;
-		failure->lba = w->bench->extent.lba;
+		failure->role = w->bench->write ? HR_ROLE_WRITEBACK : HR_ROLE_PREFETCH;
+		failure->object = extent->id;
+		failure->lba = extent->lba + (offset >> extent->lba_shift);
 		failure->qid = w->qp->id;
 		failure->cid = cid;
 		failure->opcode = w->bench->write ? nvme_cmd_write : nvme_cmd_read;
@@ -91,8 +93,14 @@ HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid)
 	hr_lanes_sync();
 }
 
-/* Send the next command through buffer i. Collective. */
-HR_WORKER bool bench_send(struct bench_worker *w, uint32_t i)
+/* All that this worker may send is sent. */
+HR_WORKER bool bench_enough(const struct bench_worker *w)
+{
+	return w->bench->max_commands && w->sent >= w->bench->max_commands;
+}
+
+/* Send the next command through buffer i. False: it cannot be sent. Collective. */
+HR_WORKER bool bench_send(struct bench_worker *w, uint32_t i, uint64_t now)
 {
 	const struct hr_bench *b = w->bench;
 	const uint64_t offset = bench_offset(w);
@@ -102,9 +110,14 @@ HR_WORKER bool bench_send(struct bench_worker *w, uint32_t i)
 							&w->buffer[i], i);
 
 	if (posted < 0) {
-		bench_fail(w, posted, 0);
+		bench_fail(w, posted, 0, offset);
 		return false;
 	}
+	if (hr_lane() == 0) {
+		w->sent_at[i].ns = now;
+		w->sent_at[i].offset = offset;
+	}
+	hr_lanes_sync();
 	w->outstanding += (uint32_t)posted;
 	w->sent++;
 	return true;
@@ -114,8 +127,7 @@ HR_WORKER bool bench_over(const struct bench_worker *w, uint64_t end_ns, uint64_
 {
 	const struct hr_bench *b = w->bench;
 
-	return now >= end_ns || (b->max_commands && w->sent >= b->max_commands) ||
-	       hr_shfl_u32(hr_load_acquire_sys_u32(&b->stop), 0) != 0;
+	return now >= end_ns || hr_shfl_u32(hr_load_acquire_sys_u32(&b->stop), 0) != 0;
 }
 
 /* One lane's completion: count its latency, and use its buffer again unless it is over. */
@@ -126,16 +138,17 @@ HR_WORKER void bench_done(struct bench_worker *w, uint32_t token, uint16_t cid, 
 
 	w->outstanding--;
 	if (status) {
-		bench_fail(w, status == HR_STATUS_LOST ? -ETIMEDOUT : status, cid);
+		bench_fail(w, status == HR_STATUS_LOST ? -ETIMEDOUT : status, cid,
+			   w->sent_at[i].offset);
 		return;
 	}
 	if (hr_lane() == 0) {
-		w->latency[bench_bucket(now - w->sent_ns[i])]++;
+		w->latency[bench_bucket(now - w->sent_at[i].ns)]++;
 		hr_count_u64(&w->status->tiles, 1);
 		hr_count_u64(&w->status->bytes, w->bench->io_bytes);
 	}
-	if (!over && bench_send(w, i) && hr_lane() == 0)
-		w->sent_ns[i] = now;
+	if (!over && !bench_enough(w))
+		bench_send(w, i, now);
 }
 
 /* Take what is back. True when something is. */
@@ -160,12 +173,9 @@ HR_WORKER void bench_fill(struct bench_worker *w, uint64_t now)
 {
 	uint32_t i;
 
-	for (i = 0; i < w->bench->depth; i++) {
-		if (!bench_send(w, i))
+	for (i = 0; i < w->bench->depth && !bench_enough(w); i++)
+		if (!bench_send(w, i, now))
 			return;
-		if (hr_lane() == 0)
-			w->sent_ns[i] = now;
-	}
 }
 
 HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
@@ -186,7 +196,7 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 		}
 	}
 	if (w.qp->broken)
-		bench_fail(&w, w.qp->broken, 0);
+		bench_fail(&w, w.qp->broken, 0, 0);
 	hr_block_sync();
 	if (hr_thread() == 0)
 		hr_store_release_sys_u32(&bench->status[block].done, 1);

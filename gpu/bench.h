@@ -13,6 +13,11 @@
 
 enum hr_bench_pattern { HR_BENCH_SEQUENTIAL, HR_BENCH_RANDOM };
 
+/* The command that is out for a buffer: when it was sent, and where in the extent it begins. */
+struct hr_bench_sent {
+	uint64_t ns, offset;
+};
+
 struct hr_bench {
 	struct hr_extent extent; /* at least io_bytes * workers long */
 	uint32_t write;		 /* 0: read */
@@ -27,7 +32,7 @@ struct hr_bench {
 	struct hr_qp *qp;		/* [blocks * workers] */
 	struct hr_buffer *buffer;	/* [blocks * workers][depth], io_bytes each */
 	struct hr_block_status *status; /* [blocks] */
-	uint64_t *sent_ns;		/* [blocks * workers][depth]: the workers' own */
+	struct hr_bench_sent *sent;	/* [blocks * workers][depth]: the workers' own */
 	uint64_t *latency;		/* [blocks * workers][HR_BENCH_BUCKETS] */
 	uint32_t stop;
 };

@@ -24,7 +24,8 @@ static struct hr_qp qp[WORKERS];
 static struct hr_buffer buffer[WORKERS * DEPTH];
 static struct hr_prp entry[WORKERS * DEPTH];
 static struct hr_block_status status[WORKERS];
-static uint64_t sent_ns[WORKERS * DEPTH], latency[WORKERS * HR_BENCH_BUCKETS];
+static struct hr_bench_sent sent[WORKERS * DEPTH];
+static uint64_t latency[WORKERS * HR_BENCH_BUCKETS];
 static uint8_t table[WORKERS][16384] __attribute__((aligned(64)));
 
 static void up(const char *options)
@@ -50,7 +51,7 @@ static void up(const char *options)
 	bench.qp = qp;
 	bench.buffer = buffer;
 	bench.status = status;
-	bench.sent_ns = sent_ns;
+	bench.sent = sent;
 	bench.latency = latency;
 	for (uint32_t w = 0; w < WORKERS; w++, at += hr_plan_ring_bytes(16)) {
 		cr_assert_leq(hr_plan_table_bytes(16), sizeof table[0]);
