@@ -327,7 +327,7 @@ static int check_requirements(const struct hr_topo *t, const struct request *r)
 			return bad("not a requirement (gpu=*,nvme=*:DIRECT):", r->require[i]);
 		if (code >= HR_TOPO_NONE)
 			return code;
-		worst = hr_topo_worse((enum hr_topo_exit)worst, (enum hr_topo_exit)code);
+		worst = (int)hr_topo_worse((enum hr_topo_exit)worst, (enum hr_topo_exit)code);
 	}
 	return worst;
 }
@@ -351,7 +351,7 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 	else
 		hr_topo_explain(t, gpu, ssd);
 	hr_judge(&t->engine, gpu, ssd, &p);
-	return hr_topo_exit_of(&p);
+	return (int)hr_topo_exit_of(&p);
 }
 
 static int show(const struct hr_topo *t, const struct request *r)

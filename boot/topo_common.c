@@ -188,7 +188,7 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 			worst = hr_topo_worse(worst, hr_topo_exit_of(&p));
 		}
 	if (pairs)
-		return worst;
+		return (int)worst;
 	fprintf(stderr, "headrace topo: no pair matches %s\n", text);
 	return HR_TOPO_NONE;
 }

@@ -32,14 +32,20 @@ void hr_path_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct h
 	say_why(e, &p, c);
 }
 
-static int find(const struct hr_model *m, const char *text, int32_t *index)
-{
+struct address {
 	uint32_t domain, bus, dev, fn;
-	size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
+};
 
-	if (n == 0 || text[n] != '\0')
-		return -EINVAL;
-	*index = hr_model_find(m, domain, bus, dev, fn);
+static int parse(const char *text, struct address *a)
+{
+	const size_t n = hr_bdf_parse(text, &a->domain, &a->bus, &a->dev, &a->fn);
+
+	return n == 0 || text[n] != '\0' ? -EINVAL : 0;
+}
+
+static int find(const struct hr_model *m, const struct address *a, int32_t *index)
+{
+	*index = hr_model_find(m, a->domain, a->bus, a->dev, a->fn);
 	return *index == HR_NO_FN ? -ENOENT : 0;
 }
 
@@ -49,15 +55,19 @@ int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 	struct hr_options opt = { .mode = mode };
 	static struct hr_model model; /* large; bring-up is one thread */
 	static struct hr_engine engine;
+	struct address at[2];
 	int32_t a, b;
-	int err = hr_model_init(&model);
+	int err;
 
+	if (parse(gpu, &at[0]) != 0 || parse(ssd, &at[1]) != 0)
+		return -EINVAL;
+	err = hr_model_init(&model);
 	if (!err)
 		err = hr_source_live(&model);
 	if (!err)
-		err = find(&model, gpu, &a);
+		err = find(&model, &at[0], &a);
 	if (!err)
-		err = find(&model, ssd, &b);
+		err = find(&model, &at[1], &b);
 	if (!err)
 		err = hr_engine_init(&engine, &model, &opt);
 	if (!err)
