@@ -12,7 +12,7 @@
 #include "nvme/status.h"
 
 #define WAIT_MIN_NS 100000ull
-#define WAIT_MAX_NS (2 * HR_NS_PER_MS)
+#define WAIT_MAX_NS (HR_NS_PER_MS / 2)
 #define WATCHDOG_NS (10 * HR_NS_PER_S)
 
 /* What the host keeps while a pipeline runs. */

@@ -111,6 +111,15 @@ static size_t mapped_bytes(size_t bytes)
 	return (bytes + HR_PAGE - 1) & ~((size_t)HR_PAGE - 1);
 }
 
+/* All page faults now, as pinned memory would have them, and none once a pipeline runs. */
+static void take_pages(uint8_t *memory, size_t bytes)
+{
+	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) /* Linux 5.14 */
+		return;
+	for (size_t at = 0; at < bytes; at += HR_PAGE)
+		*(volatile uint8_t *)(memory + at) = 0;
+}
+
 static int host_alloc(struct hr_backend *b, enum hr_place place, size_t bytes,
 		      struct hr_region *region)
 {
@@ -124,6 +133,7 @@ static int host_alloc(struct hr_backend *b, enum hr_place place, size_t bytes,
 	/* Fewer TLB misses on tiles. Not for small regions: resident memory stays what is used. */
 	if (all >= 4 * HUGE_PAGE)
 		madvise(memory, all, MADV_HUGEPAGE);
+	take_pages(memory, all);
 	err = hr_region_init_host(region, hr_place_name(place), memory, all);
 	if (err)
 		munmap(memory, all);
