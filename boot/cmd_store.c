@@ -11,6 +11,7 @@
 #include "boot/store_cmd.h"
 #include "config/config.h"
 #include "config/nearest.h"
+#include "nvme/hostmem.h"
 #include "nvme/status.h"
 
 #define QUEUE_ENTRIES 64u
@@ -375,6 +376,10 @@ static int run(const struct verb *verb, const struct hr_store_wishes *wishes)
 
 	if (code)
 		return code;
+	err = hr_hostmem_choose(hr_transport_is_physical(config.device) ? HR_HOSTMEM_PHYSICAL
+									: HR_HOSTMEM_OWN);
+	if (err)
+		return hr_exit_code(err);
 	ssd = calloc(1, sizeof *ssd);
 	if (!ssd) {
 		hr_error("out of memory for the ssd: %zu bytes", sizeof *ssd);

@@ -72,8 +72,9 @@ static int lay_out(struct hr_measure *m)
 			      HR_CACHE_LINE, "buffers", &err);
 	m->part_chunks = add(m, HR_PLACE_CONTROL, buffers * chunks * sizeof(struct hr_prp),
 			     HR_CACHE_LINE, "PRP entries", &err);
-	m->part_rings = add(m, HR_PLACE_HOST, workers(m) * hr_plan_ring_bytes(ssd->queue_entries),
-			    HR_PAGE, "rings", &err);
+	m->part_rings =
+		add(m, HR_PLACE_HOST, (uint64_t)workers(m) * hr_plan_ring_bytes(ssd->queue_entries),
+		    hr_plan_ring_bytes(ssd->queue_entries), "rings", &err);
 	m->part_tiles = add(m, HR_PLACE_HOST, buffers * m->shape.io_max, HR_PAGE, "data", &err);
 	/* At least a page, so that there is a part. */
 	m->part_prps =

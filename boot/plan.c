@@ -37,15 +37,15 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 	const struct hr_config_pipeline *p = run->config;
 	uint64_t readers = p->prefetch_blocks, writers = p->writeback_blocks, tables = 0;
 	char purpose[HR_NAME_MAX];
+	uint32_t entries;
 
 	for (uint32_t q = 0; q < run->ssds; q++) {
-		uint32_t entries = app->ssd[run->ssd[q]].queue_entries;
-
+		entries = app->ssd[run->ssd[q]].queue_entries;
 		snprintf(purpose, sizeof purpose, "%llu read queue pairs to %.20s, %u entries",
 			 (unsigned long long)readers, app->config.ssd[run->ssd[q]].name, entries);
 		run->part.source_rings[q] =
-			add(planner, HR_PLACE_HOST, readers * hr_plan_ring_bytes(entries), HR_PAGE,
-			    purpose);
+			add(planner, HR_PLACE_HOST, readers * hr_plan_ring_bytes(entries),
+			    hr_plan_ring_bytes(entries), purpose);
 		tables += hr_plan_table_bytes(entries);
 	}
 	run->part.read_tables = add(planner, HR_PLACE_CONTROL, readers * tables, HR_CACHE_LINE,
@@ -55,16 +55,13 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 		    HR_CACHE_LINE, "queue pairs, read");
 	if (!p->has_sink)
 		return;
+	entries = app->ssd[p->sink.ssd].queue_entries;
 	snprintf(purpose, sizeof purpose, "%llu write queue pairs to %.20s, %u entries",
-		 (unsigned long long)writers, app->config.ssd[p->sink.ssd].name,
-		 app->ssd[p->sink.ssd].queue_entries);
-	run->part.sink_rings =
-		add(planner, HR_PLACE_HOST,
-		    writers * hr_plan_ring_bytes(app->ssd[p->sink.ssd].queue_entries), HR_PAGE,
-		    purpose);
+		 (unsigned long long)writers, app->config.ssd[p->sink.ssd].name, entries);
+	run->part.sink_rings = add(planner, HR_PLACE_HOST, writers * hr_plan_ring_bytes(entries),
+				   hr_plan_ring_bytes(entries), purpose);
 	run->part.write_tables =
-		add(planner, HR_PLACE_CONTROL,
-		    writers * hr_plan_table_bytes(app->ssd[p->sink.ssd].queue_entries),
+		add(planner, HR_PLACE_CONTROL, writers * hr_plan_table_bytes(entries),
 		    HR_CACHE_LINE, "commands in flight, write");
 	run->part.write_qps = add(planner, HR_PLACE_CONTROL, writers * sizeof(struct hr_qp),
 				  HR_CACHE_LINE, "queue pairs, write");

@@ -11,10 +11,19 @@
 
 #define HR_CACHE_LINE 64u
 
-/* Both rings of a queue pair: SQ, then CQ, each page aligned. */
-static inline uint64_t hr_plan_ring_bytes(uint32_t entries)
+/*
+ * Both rings of a queue pair: SQ, then CQ, each page aligned. A power of two, at most 512 KiB, which
+ * is also how they are aligned: rings have to be in one piece on the bus, and so they never cross
+ * from one huge page into another.
+ */
+static inline uint32_t hr_plan_ring_bytes(uint32_t entries)
 {
-	return hr_qp_sq_bytes(entries) + hr_qp_cq_bytes(entries);
+	const size_t bytes = hr_qp_sq_bytes(entries) + hr_qp_cq_bytes(entries);
+	uint32_t power = HR_PAGE;
+
+	while (power < bytes)
+		power *= 2;
+	return power;
 }
 
 /* Its table of commands in flight. */

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "boot/log.h"
+#include "nvme/hostmem.h"
 #include "nvme/status.h"
 
 #define DISK_QUEUE 1u
@@ -31,34 +31,14 @@ size_t hr_ssd_map_bytes(const struct hr_ssd *ssd)
 	return round_up(capacity * sizeof(struct hr_object)) + hr_store_io_bytes(capacity);
 }
 
-/* Anonymous pages: zeroed, page aligned, and returned to the system at once when freed. */
-static int take_pages(size_t bytes, void **memory)
-{
-	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (pages == MAP_FAILED) {
-		hr_error("cannot get %zu bytes of memory: %s", bytes, strerror(errno));
-		return -ENOMEM;
-	}
-	*memory = pages;
-	return 0;
-}
-
 static int take_memory(struct hr_ssd *ssd)
 {
-	size_t bytes = HR_CTRL_ADMIN_BYTES + round_up(hr_nvme_blk_bytes());
-	int err = take_pages(bytes, &ssd->memory);
+	int err = hr_hostmem_alloc(&ssd->region, "ssd",
+				   HR_CTRL_ADMIN_BYTES + round_up(hr_nvme_blk_bytes()));
 
-	if (err)
-		return err;
-	err = hr_region_init_host(&ssd->region, "ssd", ssd->memory, bytes);
-	if (err) {
-		hr_error("%s: no I/O addresses left for %zu bytes", ssd->transport.name, bytes);
-		munmap(ssd->memory, bytes);
-		return err;
-	}
-	ssd->steps = STEP_MEMORY;
-	return 0;
+	if (!err)
+		ssd->steps = STEP_MEMORY;
+	return err;
 }
 
 static int open_window(struct hr_ssd *ssd)
@@ -180,9 +160,21 @@ void hr_ssd_down(struct hr_ssd *ssd)
 	if (ssd->steps >= STEP_TRANSPORT)
 		ssd->transport.ops->close(&ssd->transport);
 	if (ssd->steps >= STEP_MEMORY && quiet)
-		munmap(ssd->memory, ssd->region.bytes);
+		hr_hostmem_free(&ssd->region);
 	free(ssd->store_memory);
 	memset(ssd, 0, sizeof *ssd);
+}
+
+/* 0, or -ENOTSUP: pages that are apart in physical memory cannot hold a ring. */
+static int check_ring(const struct hr_ssd *ssd, const struct hr_region *region, size_t offset,
+		      size_t bytes)
+{
+	if (hr_region_contiguous(region, offset, bytes))
+		return 0;
+	hr_error("%s: a ring of %zu bytes is not in one piece of physical memory; reserve huge "
+		 "pages (echo N > /proc/sys/vm/nr_hugepages) or set queue_entries = %zu",
+		 ssd->transport.name, bytes, HR_PAGE / sizeof(struct hr_sqe));
+	return -ENOTSUP;
 }
 
 int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_region *region,
@@ -192,8 +184,13 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_regio
 	struct hr_qp_memory memory = { (uint8_t *)region->worker + offset,
 				       (uint8_t *)region->worker + cq, table };
 	char name[96];
-	int err = -ENOTSUP;
+	int err = check_ring(ssd, region, offset, hr_qp_sq_bytes(ssd->queue_entries));
 
+	if (!err)
+		err = check_ring(ssd, region, cq, hr_qp_cq_bytes(ssd->queue_entries));
+	if (err)
+		return err;
+	err = -ENOTSUP;
 	if (ssd->next_queue <= ssd->queues)
 		err = hr_qp_init(qp, (uint16_t)ssd->next_queue, ssd->queue_entries, &memory,
 				 ssd->timeout_ns);

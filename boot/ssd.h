@@ -28,8 +28,7 @@ struct hr_ssd {
 	struct hr_store store;	 /* valid when has_store */
 	bool has_store;
 	bool failed;		 /* a command was lost or a queue broke: disable before freeing */
-	void *memory;		 /* of admin queues and disk, page aligned */
-	struct hr_region region; /* the same, as the controller reaches it */
+	struct hr_region region; /* memory of admin queues and disk */
 	void *store_memory;	 /* objects and io of the store */
 	uint32_t queues;	 /* I/O queue pairs granted */
 	uint32_t next_queue;	 /* next free I/O queue identifier */
@@ -61,8 +60,8 @@ int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force);
 
 /*
  * Create the next I/O queue pair, of queue_entries, for a worker: both rings at `offset` of region
- * (hr_plan_ring_bytes(), page aligned, zeroed, mapped), its table at `table`. As
- * hr_ctrl_create_qp(); -ENOTSUP: no identifier left. What is wrong is logged.
+ * (hr_plan_ring_bytes(), zeroed, mapped), its table at `table`. As hr_ctrl_create_qp(); -ENOTSUP:
+ * no identifier left, or a ring is not in one piece on the bus. What is wrong is logged.
  */
 int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_region *region,
 		     size_t offset, void *table);

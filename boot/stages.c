@@ -8,6 +8,7 @@
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "config/nearest.h"
+#include "nvme/hostmem.h"
 
 int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *format, ...)
 {
@@ -49,10 +50,24 @@ static int select_pipelines(struct hr_appliance *app, const char *pipeline)
 	return -ENOENT;
 }
 
+/* Before any memory is taken: what one ssd needs, all memory has. */
+static int choose_memory(const struct hr_config *config)
+{
+	enum hr_hostmem_kind kind = HR_HOSTMEM_OWN;
+
+	for (uint32_t d = 0; d < config->ssds; d++)
+		if (hr_transport_is_physical(config->ssd[d].device))
+			kind = HR_HOSTMEM_PHYSICAL;
+	return hr_hostmem_choose(kind);
+}
+
 int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
 {
+	int err;
+
 	memset((char *)app + sizeof app->config, 0, sizeof *app - sizeof app->config);
-	return select_pipelines(app, pipeline);
+	err = choose_memory(&app->config);
+	return err ? err : select_pipelines(app, pipeline);
 }
 
 static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)

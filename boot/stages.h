@@ -102,7 +102,9 @@ struct hr_appliance {
 
 /*
  * An appliance for a configuration that has been read into app->config: all else zeroed, all
- * pipelines selected, or the one of that name. -ENOENT, with a message, when there is none.
+ * pipelines selected, or the one of that name; and the kind of host memory that its ssds need, from
+ * now on for the whole process. -ENOENT, with a message, when there is no such pipeline; -EBUSY:
+ * memory of another kind is in use.
  */
 int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
 

@@ -9,6 +9,7 @@
 #ifndef NVME_REGION_H
 #define NVME_REGION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,21 @@ static inline struct hr_bus hr_region_bus(const struct hr_region *region, size_t
 	}
 	bus.addr += offset;
 	return bus;
+}
+
+/* True if [offset, offset + bytes) is one piece on the bus. bytes > 0, inside the region. */
+static inline bool hr_region_contiguous(const struct hr_region *region, size_t offset, size_t bytes)
+{
+	const size_t granule = (size_t)1 << region->granule_shift;
+	const uint64_t start = hr_region_bus(region, offset).addr;
+	size_t at = (offset | (granule - 1)) + 1; /* the first granule that begins inside */
+
+	if (!region->granule_bus)
+		return true;
+	for (; at < offset + bytes; at += granule)
+		if (hr_region_bus(region, at).addr != start + (at - offset))
+			return false;
+	return true;
 }
 
 /*

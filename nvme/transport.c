@@ -58,6 +58,11 @@ int hr_transport_check(const char *device, char *message)
 	return -EINVAL;
 }
 
+bool hr_transport_is_physical(const char *device)
+{
+	return after(device, "pci:") != NULL;
+}
+
 int hr_transport_open(struct hr_transport *t, const char *device, char *message)
 {
 	struct hr_soft_options options;

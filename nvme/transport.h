@@ -8,6 +8,7 @@
 #ifndef NVME_TRANSPORT_H
 #define NVME_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,10 @@ int hr_transport_open(struct hr_transport *t, const char *device, char *message)
 
 /* The same, for a string that only has to be well formed. 0 or -EINVAL, with message. */
 int hr_transport_check(const char *device, char *message);
+
+/* True when the controller that a string names drives physical addresses onto the bus: host memory
+ * then has to have them (hr_hostmem_choose()). */
+bool hr_transport_is_physical(const char *device);
 
 /* Register access of the width the specification demands; all ones means: the device is gone. */
 static inline uint32_t hr_reg_read32(const struct hr_transport *t, uint32_t offset)

@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "gpu/bench.h"
-
-#define HUGE_PAGE ((size_t)2 << 20)
+#include "nvme/hostmem.h"
 
 struct host;
 
@@ -106,46 +104,17 @@ static int host_poll(struct hr_backend *b)
 	return ended;
 }
 
-static size_t mapped_bytes(size_t bytes)
-{
-	return (bytes + HR_PAGE - 1) & ~((size_t)HR_PAGE - 1);
-}
-
-/* All page faults now, as pinned memory would have them, and none once a pipeline runs. */
-static void take_pages(uint8_t *memory, size_t bytes)
-{
-	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) /* Linux 5.14 */
-		return;
-	for (size_t at = 0; at < bytes; at += HR_PAGE)
-		*(volatile uint8_t *)(memory + at) = 0;
-}
-
 static int host_alloc(struct hr_backend *b, enum hr_place place, size_t bytes,
 		      struct hr_region *region)
 {
-	const size_t all = mapped_bytes(bytes);
-	void *memory = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int err;
-
 	(void)b;
-	if (memory == MAP_FAILED)
-		return -ENOMEM;
-	/* Fewer TLB misses on tiles. Not for small regions: resident memory stays what is used. */
-	if (all >= 4 * HUGE_PAGE)
-		madvise(memory, all, MADV_HUGEPAGE);
-	take_pages(memory, all);
-	err = hr_region_init_host(region, hr_place_name(place), memory, all);
-	if (err)
-		munmap(memory, all);
-	return err;
+	return hr_hostmem_alloc(region, hr_place_name(place), bytes);
 }
 
 static void host_free(struct hr_backend *b, struct hr_region *region)
 {
 	(void)b;
-	if (region->cpu)
-		munmap(region->cpu, region->bytes);
-	memset(region, 0, sizeof(*region));
+	hr_hostmem_free(region);
 }
 
 static void stop_threads(struct host *host, uint32_t started)
