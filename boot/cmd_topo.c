@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "boot/cmd.h"
+#include "boot/json.h"
 #include "boot/topo.h"
 #include "pci/source.h"
 #include "pci/tables.h"
@@ -375,6 +376,58 @@ static int show(const struct hr_topo *t, const struct request *r)
 	return code < 0 ? (int)hr_topo_exit_all(t) : code;
 }
 
+/* What computes anew, by its name in JSON; NULL: the verdicts as they are. */
+static const char *view_name(const struct request *r)
+{
+	if (r->baseline)
+		return "baseline";
+	if (r->what_ifs)
+		return "what-if";
+	if (r->groups)
+		return "groups";
+	if (r->bandwidth)
+		return "bandwidth";
+	if (r->plan)
+		return "plan";
+	return r->fix ? "fix" : NULL;
+}
+
+static int run_view(struct hr_topo *t, const struct request *r)
+{
+	if (r->baseline)
+		return hr_topo_baseline(t, r->baseline);
+	if (r->what_ifs)
+		return hr_topo_whatif(t, r->what_if, r->what_ifs);
+	if (r->groups)
+		return hr_topo_groups(t);
+	if (r->bandwidth)
+		return hr_topo_bandwidth(t);
+	return r->plan ? hr_topo_plan(t) : hr_topo_fix(t, r->apply);
+}
+
+/* JSON is printed only when there is a result; an error has its line on stderr. */
+static int show_view(struct hr_topo *t, const struct request *r)
+{
+	const bool json = strcmp(r->format, "json") == 0;
+	int code;
+
+	if (!json && strcmp(r->format, "table") != 0) {
+		hr_usage_error("topo", "--%s is shown as text or json, not as %s", view_name(r),
+			       r->format);
+		return HR_TOPO_USAGE;
+	}
+	t->json = json ? hr_topo_json_new(t, view_name(r)) : NULL;
+	code = run_view(t, r);
+	if (!json)
+		return code;
+	if (code >= HR_TOPO_USAGE) {
+		json_object_put(t->json);
+		return code;
+	}
+	hr_json_u64(t->json, "exit_code", (uint64_t)code);
+	return hr_json_print(t->json) ? HR_TOPO_NO_ACCESS : code;
+}
+
 static int judge(struct hr_topo *t, const struct request *r)
 {
 	int err = read_source(t, r);
@@ -392,19 +445,7 @@ static int judge(struct hr_topo *t, const struct request *r)
 		return err;
 	if (r->capture)
 		return write_capture(t, r->capture);
-	if (r->baseline)
-		return hr_topo_baseline(t, r->baseline);
-	if (r->what_ifs)
-		return hr_topo_whatif(t, r->what_if, r->what_ifs);
-	if (r->groups)
-		return hr_topo_groups(t);
-	if (r->bandwidth)
-		return hr_topo_bandwidth(t);
-	if (r->plan)
-		return hr_topo_plan(t);
-	if (r->fix)
-		return hr_topo_fix(t, r->apply);
-	return show(t, r);
+	return view_name(r) ? show_view(t, r) : show(t, r);
 }
 
 static int run(int argc, char **argv)

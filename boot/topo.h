@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <json-c/json.h>
+
 #include "pci/verdict.h"
 
 /* Exit codes of topo, for fleets. */
@@ -33,6 +35,7 @@ struct hr_topo {
 	struct hr_options opt;
 	bool colour, utf8, all;
 	FILE *out;
+	struct json_object *json; /* of a view that computes anew, instead of text; else NULL */
 };
 
 /* "GPU0" or "NVME3": the name of a judged function in tables; text[16]. */
@@ -65,6 +68,13 @@ void hr_topo_matrix(const struct hr_topo *t);
 void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 int hr_topo_json(const struct hr_topo *t);
+/* The document of a view ("plan", "fix", ...), with the machine in it; the pairs as its member. */
+struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view);
+void hr_topo_json_pairs(const struct hr_topo *t, struct json_object *root);
+/* "gpu" and "nvme" of a pair, as addresses; one function's address as member `key`. */
+void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t gpu, int32_t ssd);
+void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,
+			  int32_t fn);
 void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
 /*
@@ -75,7 +85,8 @@ int hr_topo_require(const struct hr_topo *t, const char *text);
 
 /* The rule table as text; {words} are filled in when a rule hits. */
 void hr_topo_rules(FILE *out);
-/* Those that compute anew print what they find and return an exit code of topo. */
+/* Those that compute anew print what they find, or add it to t->json, and return an exit code of
+ * topo. */
 int hr_topo_fix(struct hr_topo *t, bool apply);
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n);
 int hr_topo_bandwidth(struct hr_topo *t);

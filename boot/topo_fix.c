@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "boot/json.h"
 #include "pci/change.h"
 #include "pci/groups.h"
 
@@ -23,22 +24,36 @@ static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 	      t->out);
 }
 
-static void put_setpci(const struct hr_topo *t, const struct hr_fix *fix, bool undo)
+/* The command line of one write, or of its undoing. */
+static const char *setpci(const struct hr_topo *t, const struct hr_fix_write *w, bool undo,
+			  char *text, size_t bytes)
 {
+	const bool wide = w->width == 4;
 	char bdf[HR_BDF_MAX];
 
-	for (unsigned i = 0; i < fix->count; i++) {
-		const struct hr_fix_write *w = &fix->write[i];
-		bool wide = w->width == 4;
+	snprintf(text, bytes, "setpci -s %s ECAP_ACS+%u.%c=%x:2c", hr_bdf(&t->model.fn[w->fn], bdf),
+		 wide ? 8u : 6u, wide ? 'l' : 'w', undo ? w->before & 0x2c : 0);
+	return text;
+}
 
-		hr_bdf(&t->model.fn[w->fn], bdf);
-		if (undo)
-			fprintf(t->out, "          setpci -s %s ECAP_ACS+%u.%c=%x:2c\n", bdf,
-				wide ? 8u : 6u, wide ? 'l' : 'w', w->before & 0x2c);
-		else
-			fprintf(t->out, "          setpci -s %s ECAP_ACS+%u.%c=0:2c\n", bdf,
-				wide ? 8u : 6u, wide ? 'l' : 'w');
-	}
+static void put_setpci(const struct hr_topo *t, const struct hr_fix *fix, bool undo)
+{
+	char text[80];
+
+	for (unsigned i = 0; i < fix->count; i++)
+		fprintf(t->out, "          %s\n",
+			setpci(t, &fix->write[i], undo, text, sizeof text));
+}
+
+static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
+{
+	fprintf(t->out, "%llu pairs are redirected at %u ports\n", (unsigned long long)fix->pairs,
+		fix->count);
+	put_boot(t, fix);
+	fputs("now:\n", t->out);
+	put_setpci(t, fix, false);
+	fputs("undo:\n", t->out);
+	put_setpci(t, fix, true);
 }
 
 static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const char *when)
@@ -58,6 +73,48 @@ static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const
 				t->model.fn[blocker].driver);
 	}
 	fputc('\n', t->out);
+}
+
+/* One command line for each write; undo: with the bits of before. */
+static void json_setpci(const struct hr_topo *t, const struct hr_fix *fix, const char *key,
+			bool undo)
+{
+	struct json_object *list = hr_json_array(t->json, key);
+	char text[80];
+
+	for (unsigned i = 0; i < fix->count; i++)
+		json_object_array_add(list, json_object_new_string(setpci(t, &fix->write[i], undo,
+									  text, sizeof text)));
+}
+
+static void json_plan(const struct hr_topo *t, const struct hr_fix *fix)
+{
+	struct json_object *list = hr_json_array(t->json, "ports");
+	char bdf[HR_BDF_MAX];
+
+	hr_json_u64(t->json, "pairs_redirected", fix->pairs);
+	for (unsigned i = 0; i < fix->count; i++)
+		json_object_array_add(
+			list, json_object_new_string(hr_bdf(&t->model.fn[fix->write[i].fn], bdf)));
+	json_setpci(t, fix, "setpci", false);
+	json_setpci(t, fix, "undo", true);
+}
+
+static void json_groups(const struct hr_topo *t, const struct hr_groups *g, const char *when)
+{
+	struct json_object *o = hr_json_object(t->json, when), *list, *item;
+	const struct hr_engine *e = &t->engine;
+
+	hr_json_u64(o, "predicted_groups", g->count);
+	list = hr_json_array(o, "nvme");
+	for (uint32_t j = 0; j < e->ssds; j++) {
+		int32_t blocker = hr_groups_blocker(&t->model, g, e->ssd[j], false);
+
+		item = hr_json_append(list);
+		hr_topo_json_address(t, item, "address", e->ssd[j]);
+		hr_json_u64(item, "group", g->of[e->ssd[j]]);
+		hr_json_bool(item, "vfio_viable", blocker == HR_NO_FN);
+	}
 }
 
 static void put_triangle(const struct hr_topo *t, const struct hr_groups *before,
@@ -80,11 +137,20 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix)
 
 	if (hr_groups_predict(&t->model, &before))
 		return HR_TOPO_NO_ACCESS;
-	fputs("side effects:\n", t->out);
-	put_groups(t, &before, "before");
+	if (t->json) {
+		json_groups(t, &before, "before");
+	} else {
+		fputs("side effects:\n", t->out);
+		put_groups(t, &before, "before");
+	}
 	hr_fix_assume(&t->model, fix);
 	if (hr_engine_init(&t->engine, &t->model, &t->opt) || hr_groups_predict(&t->model, &after))
 		return HR_TOPO_NO_ACCESS;
+	if (t->json) {
+		json_groups(t, &after, "after");
+		hr_topo_json_pairs(t, t->json);
+		return 0;
+	}
 	put_groups(t, &after, "after ");
 	put_triangle(t, &before, &after);
 	fputs("verdicts after it:\n", t->out);
@@ -92,9 +158,33 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix)
 	return 0;
 }
 
+/* The first n writes, as they were read back; the last of them failed, or none. */
+static void put_written(const struct hr_topo *t, const struct hr_fix *fix, unsigned n, bool failed)
+{
+	struct json_object *list = t->json ? hr_json_array(t->json, "written") : NULL, *o;
+	char bdf[HR_BDF_MAX];
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct hr_fix_write *w = &fix->write[i];
+		const bool bad = failed && i == n - 1;
+
+		if (!list) {
+			fprintf(t->out, "written:  %s ACSCtl %04x -> %04x%s\n",
+				hr_bdf(&t->model.fn[w->fn], bdf), w->before, w->after,
+				bad ? "  FAILED" : "");
+			continue;
+		}
+		o = hr_json_append(list);
+		hr_topo_json_address(t, o, "address", w->fn);
+		hr_json_u64(o, "before", w->before);
+		hr_json_u64(o, "after", w->after);
+		hr_json_bool(o, "failed", bad);
+	}
+}
+
 static int apply(struct hr_topo *t, struct hr_fix *fix)
 {
-	char reason[160], bdf[HR_BDF_MAX];
+	char reason[160];
 	unsigned failed = 0;
 	int err;
 
@@ -103,14 +193,11 @@ static int apply(struct hr_topo *t, struct hr_fix *fix)
 		return HR_TOPO_REFUSED;
 	}
 	err = hr_fix_write_all(&t->model, fix, &failed);
-	for (unsigned i = 0; i < fix->count && (!err || i <= failed); i++)
-		fprintf(t->out, "written:  %s ACSCtl %04x -> %04x%s\n",
-			hr_bdf(&t->model.fn[fix->write[i].fn], bdf), fix->write[i].before,
-			fix->write[i].after, err && i == failed ? "  FAILED" : "");
+	put_written(t, fix, err ? failed + 1 : fix->count, err != 0);
 	if (!err)
 		return 0;
 	fprintf(stderr, "headrace: error: %s: ACSCtl was not changed: %s\n",
-		hr_bdf(&t->model.fn[fix->write[failed].fn], bdf), strerror(-err));
+		hr_bdf(&t->model.fn[fix->write[failed].fn], reason), strerror(-err));
 	return HR_TOPO_REFUSED;
 }
 
@@ -123,18 +210,16 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 		fprintf(stderr, "headrace: error: more than %u ports to change\n", HR_FIX_MAX);
 		return HR_TOPO_REFUSED;
 	}
-	if (fix.count == 0) {
+	if (fix.count == 0 && !t->json) {
 		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
 		      t->out);
-		return now ? HR_TOPO_REFUSED : (int)hr_topo_exit_all(t);
+	} else if (t->json) {
+		json_plan(t, &fix);
+	} else {
+		put_plan(t, &fix);
 	}
-	fprintf(t->out, "%llu pairs are redirected at %u ports\n", (unsigned long long)fix.pairs,
-		fix.count);
-	put_boot(t, &fix);
-	fputs("now:\n", t->out);
-	put_setpci(t, &fix, false);
-	fputs("undo:\n", t->out);
-	put_setpci(t, &fix, true);
+	if (fix.count == 0)
+		return now ? HR_TOPO_REFUSED : (int)hr_topo_exit_all(t);
 	if (now)
 		err = apply(t, &fix);
 	if (!err)

@@ -1,6 +1,7 @@
 /* --groups: IOMMU groups as predicted and as they are, and what that means for VFIO. */
 #include "boot/topo.h"
 
+#include "boot/json.h"
 #include "pci/groups.h"
 
 #define SHOWN 64u
@@ -51,6 +52,62 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 		      t->out);
 }
 
+static void json_blocker(const struct hr_topo *t, struct json_object *o, const char *key,
+			 int32_t blocker)
+{
+	struct json_object *viable = hr_json_object(o, key);
+
+	hr_json_bool(viable, "viable", blocker == HR_NO_FN);
+	if (blocker == HR_NO_FN)
+		return;
+	hr_topo_json_address(t, viable, "kept_out_by", blocker);
+	hr_json_string(viable, "driver", t->model.fn[blocker].driver);
+}
+
+static void json_function(const struct hr_topo *t, const struct hr_groups *g,
+			  struct json_object *list, int32_t fn)
+{
+	const struct hr_fn *f = &t->model.fn[fn];
+	struct json_object *o = hr_json_append(list);
+
+	hr_topo_json_address(t, o, "address", fn);
+	hr_json_u64(o, "predicted_group", g->of[fn]);
+	hr_json_bool(o, "unsure", g->unsure[fn]);
+	if (hr_known(f, HR_F_GROUP))
+		hr_json_u64(o, "real_group", hr_get(f, HR_F_GROUP, 0));
+	if (!hr_is_nvme(f))
+		return;
+	json_blocker(t, o, "vfio_predicted", hr_groups_blocker(&t->model, g, fn, false));
+	if (hr_known(f, HR_F_GROUP))
+		json_blocker(t, o, "vfio_real", hr_groups_blocker(&t->model, g, fn, true));
+}
+
+static int json_groups(const struct hr_topo *t, const struct hr_groups *g)
+{
+	const struct hr_engine *e = &t->engine;
+	struct json_object *list = hr_json_array(t->json, "functions"), *o;
+	struct hr_pair p;
+
+	hr_json_u64(t->json, "predicted_groups", g->count);
+	hr_json_u64(t->json, "mismatches", g->mismatches);
+	for (uint32_t i = 0; i < e->gpus; i++)
+		json_function(t, g, list, e->gpu[i]);
+	for (uint32_t i = 0; i < e->ssds; i++)
+		json_function(t, g, list, e->ssd[i]);
+	list = hr_json_array(t->json, "below_one_switch");
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (p.common == HR_NO_FN)
+				continue;
+			o = hr_json_append(list);
+			hr_topo_json_ends(t, o, p.gpu, p.ssd);
+			hr_json_bool(o, "redirected", p.any_redirect);
+			hr_json_bool(o, "one_group", g->of[p.gpu] == g->of[p.ssd]);
+		}
+	return (int)hr_topo_exit_all(t);
+}
+
 int hr_topo_groups(struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
@@ -60,6 +117,8 @@ int hr_topo_groups(struct hr_topo *t)
 
 	if (hr_groups_predict(&t->model, &g))
 		return HR_TOPO_NO_ACCESS;
+	if (t->json)
+		return json_groups(t, &g);
 	fprintf(t->out, "%u IOMMU groups predicted for %u functions\n", g.count, t->model.count);
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
 		put_function(t, &g, e->gpu[i]);

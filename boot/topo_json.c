@@ -110,17 +110,16 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p, struc
 static void put_pair(const struct hr_topo *t, struct json_object *list, const struct hr_pair *p)
 {
 	struct json_object *o = hr_json_append(list), *modifiers;
-	char bdf[HR_BDF_MAX], text[64], *save = NULL;
+	char text[64], *save = NULL;
 
-	hr_json_string(o, "gpu", hr_bdf(&t->model.fn[p->gpu], bdf));
-	hr_json_string(o, "nvme", hr_bdf(&t->model.fn[p->ssd], bdf));
+	hr_topo_json_ends(t, o, p->gpu, p->ssd);
 	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
 	hr_json_string(o, "rule", hr_rules[p->rule].id);
 	hr_json_string(o, "kernel_verdict", hr_kernel_text(p->kernel));
 	hr_json_u64(o, "kernel_distance", p->distance);
 	hr_json_string(o, "distance", hr_distance_word(&t->engine, p));
 	if (p->common != HR_NO_FN)
-		hr_json_string(o, "common_bridge", hr_bdf(&t->model.fn[p->common], bdf));
+		hr_topo_json_address(t, o, "common_bridge", p->common);
 	put_flows(p, o);
 	modifiers = hr_json_array(o, "modifiers");
 	hr_topo_modifiers(p->modifiers, text);
@@ -129,23 +128,51 @@ static void put_pair(const struct hr_topo *t, struct json_object *list, const st
 	put_findings(t, p, o);
 }
 
-int hr_topo_json(const struct hr_topo *t)
+void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,
+			  int32_t fn)
 {
-	struct json_object *root = hr_json_new(), *list;
+	char bdf[HR_BDF_MAX];
+
+	hr_json_string(o, key, hr_bdf(&t->model.fn[fn], bdf));
+}
+
+void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t gpu, int32_t ssd)
+{
+	hr_topo_json_address(t, o, "gpu", gpu);
+	hr_topo_json_address(t, o, "nvme", ssd);
+}
+
+void hr_topo_json_pairs(const struct hr_topo *t, struct json_object *root)
+{
+	struct json_object *list = hr_json_array(root, "pairs");
 	const struct hr_engine *e = &t->engine;
 	struct hr_pair p;
 
-	hr_json_u64(root, "schema", SCHEMA);
-	put_machine(t, root);
-	list = hr_json_array(root, "functions");
-	for (uint32_t i = 0; i < t->model.count; i++)
-		put_function(t, list, (int32_t)i);
-	list = hr_json_array(root, "pairs");
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
 			put_pair(t, list, &p);
 		}
+}
+
+struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view)
+{
+	struct json_object *root = hr_json_new();
+
+	hr_json_u64(root, "schema", SCHEMA);
+	hr_json_string(root, "view", view);
+	put_machine(t, root);
+	return root;
+}
+
+int hr_topo_json(const struct hr_topo *t)
+{
+	struct json_object *root = hr_topo_json_new(t, "verdicts"), *list;
+
+	list = hr_json_array(root, "functions");
+	for (uint32_t i = 0; i < t->model.count; i++)
+		put_function(t, list, (int32_t)i);
+	hr_topo_json_pairs(t, root);
 	hr_json_u64(root, "exit_code", hr_topo_exit_all(t));
 	return hr_json_print(root);
 }

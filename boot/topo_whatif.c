@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "boot/json.h"
 #include "pci/change.h"
 #include "pci/groups.h"
 #include "pci/source.h"
@@ -39,10 +40,31 @@ static int keep(struct hr_topo *t, struct before *b)
 	return 0;
 }
 
+/* One pair whose verdict was `old`: to the array, or a line. */
+static void put_change(const struct hr_topo *t, struct json_object *list, const struct hr_pair *p,
+		       const char *old, const char *new)
+{
+	char gpu[16], ssd[16];
+	struct json_object *o;
+
+	if (!list) {
+		fprintf(t->out, "%s to %s: %s -> %s%s%s (rule %s)\n", hr_topo_name(t, p->gpu, gpu),
+			hr_topo_name(t, p->ssd, ssd), old, hr_topo_colour(t, p->verdict), new,
+			hr_topo_reset(t), hr_rules[p->rule].id);
+		return;
+	}
+	o = hr_json_append(list);
+	hr_topo_json_ends(t, o, p->gpu, p->ssd);
+	hr_json_string(o, "before", old);
+	hr_json_string(o, "after", new);
+	hr_json_string(o, "rule", hr_rules[p->rule].id);
+}
+
 static void show_changes(const struct hr_topo *t, const struct before *b)
 {
-	char gpu[16], ssd[16], old[48], new[48];
+	struct json_object *list = t->json ? hr_json_array(t->json, "changes") : NULL;
 	uint64_t n = 0, changed = 0;
+	char old[48], new[48];
 	struct hr_pair p;
 
 	for (uint32_t i = 0; i < b->gpus; i++)
@@ -53,13 +75,13 @@ static void show_changes(const struct hr_topo *t, const struct before *b)
 			if (strcmp(old, new) == 0 && !t->all)
 				continue;
 			changed += strcmp(old, new) != 0;
-			fprintf(t->out, "%s to %s: %s -> %s%s%s (rule %s)\n",
-				hr_topo_name(t, b->gpu[i], gpu), hr_topo_name(t, b->ssd[j], ssd),
-				old, hr_topo_colour(t, p.verdict), new, hr_topo_reset(t),
-				hr_rules[p.rule].id);
+			put_change(t, list, &p, old, new);
 		}
-	fprintf(t->out, "%llu of %llu pairs change\n", (unsigned long long)changed,
-		(unsigned long long)n);
+	if (t->json)
+		hr_json_u64(t->json, "pairs_judged", n);
+	else
+		fprintf(t->out, "%llu of %llu pairs change\n", (unsigned long long)changed,
+			(unsigned long long)n);
 }
 
 static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
@@ -94,7 +116,13 @@ int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
 	show_changes(t, &b);
 	if (hr_groups_predict(&t->model, &groups))
 		return HR_TOPO_NO_ACCESS;
-	fprintf(t->out, "IOMMU groups predicted: %u -> %u\n", count, groups.count);
+	if (!t->json) {
+		fprintf(t->out, "IOMMU groups predicted: %u -> %u\n", count, groups.count);
+	} else {
+		hr_json_u64(t->json, "predicted_groups_before", count);
+		hr_json_u64(t->json, "predicted_groups_after", groups.count);
+		hr_topo_json_pairs(t, t->json);
+	}
 	return (int)hr_topo_exit_all(t);
 }
 
@@ -105,23 +133,56 @@ static const enum hr_fact_id watched[] = { HR_F_VENDOR, HR_F_DEVICE, HR_F_ACS_CT
 					   HR_F_WIDTH,	HR_F_SPEED,  HR_F_COMMAND, HR_F_GROUP,
 					   HR_F_NUMA,	HR_F_PM };
 
-static unsigned compare_functions(FILE *out, const struct hr_fn *old, const struct hr_fn *new)
+static void put_fact_change(const struct hr_topo *t, struct json_object *list,
+			    const struct hr_fn *old, const struct hr_fn *new, enum hr_fact_id id)
+{
+	const char *format = hr_fact_is_hex(id) ? "%s: %s 0x%04x -> 0x%04x\n" : "%s: %s %u -> %u\n";
+	struct json_object *o;
+	char bdf[HR_BDF_MAX];
+
+	if (!list) {
+		fprintf(t->out, format, hr_bdf(new, bdf), hr_fact_name(id), old->fact[id].value,
+			new->fact[id].value);
+		return;
+	}
+	o = hr_json_append(list);
+	hr_json_string(o, "address", hr_bdf(new, bdf));
+	hr_json_string(o, "fact", hr_fact_name(id));
+	hr_json_u64(o, "before", old->fact[id].value);
+	hr_json_u64(o, "after", new->fact[id].value);
+}
+
+/* A function that is there only now, or was there only before. */
+static void put_function_change(const struct hr_topo *t, struct json_object *list,
+				const struct hr_fn *f, const char *what)
+{
+	struct json_object *o;
+	char bdf[HR_BDF_MAX];
+
+	if (!list) {
+		fprintf(t->out, "%s: %s: %.80s\n", hr_bdf(f, bdf), what, f->name);
+		return;
+	}
+	o = hr_json_append(list);
+	hr_json_string(o, "address", hr_bdf(f, bdf));
+	hr_json_string(o, "function", what);
+	hr_json_string(o, "title", f->name);
+}
+
+static unsigned compare_functions(const struct hr_topo *t, struct json_object *list,
+				  const struct hr_fn *old, const struct hr_fn *new)
 {
 	unsigned changes = 0;
-	char bdf[HR_BDF_MAX];
 
 	for (unsigned i = 0; i < sizeof watched / sizeof *watched; i++) {
 		enum hr_fact_id id = watched[i];
-		const char *format =
-			hr_fact_is_hex(id) ? "%s: %s 0x%04x -> 0x%04x\n" : "%s: %s %u -> %u\n";
 
 		/* An idle GPU's link speed comes and goes. */
 		if (!hr_known(old, id) || !hr_known(new, id) ||
 		    old->fact[id].value == new->fact[id].value ||
 		    (id == HR_F_SPEED && hr_is_gpu(new)))
 			continue;
-		fprintf(out, format, hr_bdf(new, bdf), hr_fact_name(id), old->fact[id].value,
-			new->fact[id].value);
+		put_fact_change(t, list, old, new, id);
 		changes++;
 	}
 	return changes;
@@ -134,24 +195,23 @@ static int32_t same_place(const struct hr_model *m, const struct hr_fn *f)
 
 static unsigned compare_models(const struct hr_topo *t, const struct hr_model *old)
 {
+	struct json_object *list = t->json ? hr_json_array(t->json, "facts") : NULL;
 	unsigned changes = 0;
-	char bdf[HR_BDF_MAX];
 
 	for (uint32_t i = 0; i < t->model.count; i++) {
 		const struct hr_fn *f = &t->model.fn[i];
 		int32_t was = same_place(old, f);
 
 		if (was == HR_NO_FN) {
-			fprintf(t->out, "%s: new: %.80s\n", hr_bdf(f, bdf), f->name);
+			put_function_change(t, list, f, "new");
 			changes++;
 		} else {
-			changes += compare_functions(t->out, &old->fn[was], f);
+			changes += compare_functions(t, list, &old->fn[was], f);
 		}
 	}
 	for (uint32_t i = 0; i < old->count; i++)
 		if (same_place(&t->model, &old->fn[i]) == HR_NO_FN) {
-			fprintf(t->out, "%s: gone: %.80s\n", hr_bdf(&old->fn[i], bdf),
-				old->fn[i].name);
+			put_function_change(t, list, &old->fn[i], "gone");
 			changes++;
 		}
 	return changes;
@@ -159,8 +219,9 @@ static unsigned compare_models(const struct hr_topo *t, const struct hr_model *o
 
 static unsigned compare_verdicts(const struct hr_topo *t, const struct hr_engine *old)
 {
+	struct json_object *list = t->json ? hr_json_array(t->json, "verdicts") : NULL;
 	const struct hr_engine *e = &t->engine;
-	char gpu[16], ssd[16], was[48], is[48];
+	char was[48], is[48];
 	unsigned changes = 0;
 	struct hr_pair p, q;
 
@@ -177,9 +238,7 @@ static unsigned compare_verdicts(const struct hr_topo *t, const struct hr_engine
 			hr_verdict_text(p.verdict, p.rule, is);
 			if (strcmp(was, is) == 0)
 				continue;
-			fprintf(t->out, "%s to %s: %s -> %s (rule %s)\n",
-				hr_topo_name(t, p.gpu, gpu), hr_topo_name(t, p.ssd, ssd), was, is,
-				hr_rules[p.rule].id);
+			put_change(t, list, &p, was, is);
 			changes++;
 		}
 	return changes;
@@ -203,7 +262,10 @@ int hr_topo_baseline(const struct hr_topo *t, const char *file)
 		return HR_TOPO_BAD_INPUT;
 	}
 	changes = compare_models(t, &old) + compare_verdicts(t, &engine);
-	fprintf(t->out, "%u differences from %s\n", changes, file);
+	if (t->json)
+		hr_json_u64(t->json, "differences", changes);
+	else
+		fprintf(t->out, "%u differences from %s\n", changes, file);
 	hr_model_fini(&old);
 	return changes ? HR_TOPO_CHANGED : HR_TOPO_DIRECT;
 }

@@ -135,6 +135,38 @@ check "DOT has both cards" says 'label="0000:03:00.0.nGPU0' --from direct.txt --
 check "JSON is one object" bash -c '"$1" topo --from direct.txt --json |
     python3 -c "import json,sys; d=json.load(sys.stdin); assert d[\"schema\"] == 1
 assert d[\"pairs\"][0][\"verdict\"] == \"DIRECT\" and d[\"exit_code\"] == 0"' _ "$HEADRACE"
+# view_holds PYTHON_CONDITION ARGUMENTS...: the JSON document d of a view satisfies it
+view_holds() {
+    local condition=$1 said
+    shift
+    said=$("$HEADRACE" topo --json "$@")
+    python3 -c "import json,sys; d=json.loads(sys.argv[1]); sys.exit(not ($condition))" "$said" ||
+        { echo "not $condition in:"; echo "$said"; return 1; }
+}
+check "the fix as JSON has commands, undo and prediction" view_holds \
+    'd["view"] == "fix" and d["ports"] == ["0000:02:00.0"] and d["pairs_redirected"] == 1 and
+    d["undo"] == ["setpci -s 0000:02:00.0 ECAP_ACS+6.w=c:2c"] and
+    d["pairs"][0]["verdict"] == "DIRECT" and d["exit_code"] == 0' --from redirected.txt --fix
+check "a refused fix as JSON says so in its code" view_holds 'd["exit_code"] == 8' \
+    --from redirected.txt --fix --apply
+check "nothing to fix is an empty list" view_holds 'd["ports"] == []' --from direct.txt --fix
+check "what-if as JSON has verdicts before and after" view_holds \
+    'd["changes"] == [{"gpu": "0000:03:00.0", "nvme": "0000:04:00.0", "after": "DIRECT",
+    "before": "REDIRECTED+RC_UNLISTED", "rule": "R1"}] and d["pairs_judged"] == 1' \
+    --from redirected.txt --what-if acs:all=clear
+check "groups as JSON name who keeps VFIO out" view_holds \
+    'd["functions"][1]["vfio_predicted"] == {"viable": False, "kept_out_by": "0000:03:00.0",
+    "driver": "nvidia"} and d["below_one_switch"][0]["one_group"]' --from direct.txt --groups
+check "rates as JSON name their limit" view_holds \
+    'd["to_gpu"]["one_at_a_time"][0]["gb_per_s"] > 1 and
+    "0000:0" in d["from_gpu"]["together"][-1]["limited_by"]' --from direct.txt --bandwidth
+check "a plan as JSON assigns the disk" view_holds \
+    'd["assignment"][0]["gpu"] == "0000:03:00.0" and d["gb_per_s"] > 1' --from direct.txt --plan
+check "the baseline as JSON has the register and the verdict" view_holds \
+    '{"address": "0000:02:00.0", "fact": "acs_ctl", "before": 1, "after": 29} in d["facts"] and
+    d["verdicts"][0]["before"] == "DIRECT" and d["exit_code"] == 7' \
+    --from redirected.txt --baseline direct.txt
+check "a view is no picture" exits 64 --from direct.txt --plan --format dot
 check "an old kernel refuses what a new one allows" \
     says 'kernel NOT_SUPPORTED' --from redirected.txt --kernel 4.20
 check "this machine ends in a documented code" bash -c \
