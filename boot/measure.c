@@ -20,6 +20,22 @@ static uint32_t workers(const struct hr_measure *m)
 	return m->shape.blocks;
 }
 
+/* As the CPU sees what the description names for workers. */
+static uint32_t *cpu_stop(const struct hr_measure *m)
+{
+	return hr_partition_cpu(m->partition, m->part_stop);
+}
+
+static struct hr_worker_status *cpu_status(const struct hr_measure *m)
+{
+	return hr_partition_cpu(m->partition, m->part_status);
+}
+
+static uint64_t *cpu_latency(const struct hr_measure *m)
+{
+	return hr_partition_cpu(m->partition, m->part_latency);
+}
+
 double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
 {
 	uint64_t total = 0, reached = 0;
@@ -55,22 +71,23 @@ static int lay_out(struct hr_measure *m)
 	int err = 0;
 
 	hr_partition_init(m->partition, limit);
-	m->part_bench = add(m, HR_PLACE_CONTROL, sizeof(struct hr_bench), HR_CACHE_LINE,
+	m->part_bench = add(m, HR_PLACE_WORKER, sizeof(struct hr_bench), HR_CACHE_LINE,
 			    "description", &err);
-	m->part_qps = add(m, HR_PLACE_CONTROL, workers(m) * sizeof(struct hr_qp), HR_CACHE_LINE,
+	m->part_qps = add(m, HR_PLACE_WORKER, workers(m) * sizeof(struct hr_qp), HR_CACHE_LINE,
 			  "queue pairs", &err);
 	m->part_tables =
-		add(m, HR_PLACE_CONTROL, workers(m) * hr_plan_table_bytes(ssd->queue_entries),
+		add(m, HR_PLACE_WORKER, workers(m) * hr_plan_table_bytes(ssd->queue_entries),
 		    HR_CACHE_LINE, "commands in flight", &err);
-	m->part_status = add(m, HR_PLACE_CONTROL, m->shape.blocks * sizeof(struct hr_block_status),
-			     HR_CACHE_LINE, "status of blocks", &err);
-	m->part_latency = add(m, HR_PLACE_CONTROL, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t),
+	m->part_stop = add(m, HR_PLACE_CONTROL, sizeof(uint32_t), HR_CACHE_LINE, "stop flag", &err);
+	m->part_status = add(m, HR_PLACE_CONTROL, workers(m) * sizeof(struct hr_worker_status),
+			     HR_CACHE_LINE, "status of workers", &err);
+	m->part_latency = add(m, HR_PLACE_WORKER, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t),
 			      HR_CACHE_LINE, "latencies", &err);
-	m->part_sent = add(m, HR_PLACE_CONTROL, buffers * sizeof(struct hr_bench_sent),
+	m->part_sent = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_bench_sent),
 			   HR_CACHE_LINE, "commands sent", &err);
-	m->part_buffers = add(m, HR_PLACE_CONTROL, buffers * sizeof(struct hr_buffer),
-			      HR_CACHE_LINE, "buffers", &err);
-	m->part_chunks = add(m, HR_PLACE_CONTROL, buffers * chunks * sizeof(struct hr_prp),
+	m->part_buffers = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_buffer), HR_CACHE_LINE,
+			      "buffers", &err);
+	m->part_chunks = add(m, HR_PLACE_WORKER, buffers * chunks * sizeof(struct hr_prp),
 			     HR_CACHE_LINE, "PRP entries", &err);
 	m->part_rings =
 		add(m, HR_PLACE_HOST, (uint64_t)workers(m) * hr_plan_ring_bytes(ssd->queue_entries),
@@ -88,24 +105,23 @@ static int lay_out(struct hr_measure *m)
 
 static int take_memory(struct hr_measure *m)
 {
-	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
 	struct hr_transport *t = &m->app->ssd[m->shape.ssd].transport;
-	int err = 0;
+	enum hr_place failed = HR_PLACE_HOST;
+	char name[96];
+	int err = hr_places_take(&m->memory, &m->app->backend[m->shape.gpu], m->partition->used,
+				 &failed);
 
-	for (int place = 0; !err && place < HR_PLACES; place++)
-		if (m->partition->used[place])
-			err = backend->ops->alloc(backend, (enum hr_place)place,
-						  m->partition->used[place], &m->region[place]);
 	if (!err)
-		err = t->ops->map(t, &m->region[HR_PLACE_HOST]);
+		err = t->ops->map(t, &m->memory.region[HR_PLACE_HOST]);
 	if (err) {
-		hr_error("bench: cannot get or map %llu bytes of memory",
-			 (unsigned long long)m->partition->used[HR_PLACE_HOST]);
+		hr_error("bench: cannot get or map %llu bytes of %s memory: %s",
+			 (unsigned long long)m->partition->used[failed], hr_place_name(failed),
+			 hr_error_name(err, name, sizeof name));
 		return err;
 	}
 	m->mapped = true;
-	hr_partition_bind(m->partition, m->region);
-	return 0;
+	hr_partition_bind(m->partition, m->memory.region);
+	return hr_attach_bar(m->app, m->shape.gpu, m->shape.ssd);
 }
 
 /* What an earlier bench that was killed has left behind. */
@@ -160,14 +176,19 @@ static int create_queues(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
 	struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
-	uint8_t *table = hr_partition_worker(m->partition, m->part_tables);
-	size_t offset = m->partition->part[m->part_rings].offset;
+	struct hr_ssd_qp_place place = {
+		.rings = &m->memory.region[HR_PLACE_HOST],
+		.ring_at = m->partition->part[m->part_rings].offset,
+		.tables = &m->memory.region[HR_PLACE_WORKER],
+		.table_at = m->partition->part[m->part_tables].offset,
+		.bar = m->app->bar[m->shape.gpu][m->shape.ssd],
+	};
 	int err = 0;
 
 	for (uint32_t w = 0; !err && w < workers(m); w++) {
-		err = hr_ssd_create_qp(ssd, &qp[w], &m->region[HR_PLACE_HOST], offset, table);
-		table += hr_plan_table_bytes(ssd->queue_entries);
-		offset += hr_plan_ring_bytes(ssd->queue_entries);
+		err = hr_ssd_create_qp(ssd, &qp[w], &place);
+		place.table_at += hr_plan_table_bytes(ssd->queue_entries);
+		place.ring_at += hr_plan_ring_bytes(ssd->queue_entries);
 	}
 	return err;
 }
@@ -201,18 +222,21 @@ int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
 static void make_buffers(struct hr_measure *m, uint32_t io_bytes)
 {
 	uint32_t chunk = m->extent.chunk_bytes, count = workers(m) * m->shape.depth;
-	const struct hr_region *region = &m->region[HR_PLACE_HOST];
+	const struct hr_region *region = &m->memory.region[HR_PLACE_HOST];
 	struct hr_buffer *buffer = hr_partition_cpu(m->partition, m->part_buffers);
 	struct hr_prp *entry = hr_partition_cpu(m->partition, m->part_chunks);
+	struct hr_prp *worker_entry = hr_partition_worker(m->partition, m->part_chunks);
 	size_t data = m->partition->part[m->part_tiles].offset;
 	size_t prps = m->partition->part[m->part_prps].offset;
 
 	for (uint32_t i = 0; i < count; i++) {
 		hr_buffer_init(&buffer[i], region, data, hr_plan_tile_bytes(io_bytes), chunk,
 			       region, prps, entry);
+		buffer[i].chunk = worker_entry;
 		data += m->shape.io_max;
 		prps += hr_buffer_prp_bytes(m->shape.io_max, chunk);
 		entry += hr_chunk_count(m->shape.io_max, chunk);
+		worker_entry += hr_chunk_count(m->shape.io_max, chunk);
 	}
 }
 
@@ -233,11 +257,13 @@ static void describe(struct hr_measure *m, uint64_t duration_ns,
 	b->seed = 1;
 	b->qp = hr_partition_worker(m->partition, m->part_qps);
 	b->buffer = hr_partition_worker(m->partition, m->part_buffers);
+	b->stop = hr_partition_worker(m->partition, m->part_stop);
 	b->status = hr_partition_worker(m->partition, m->part_status);
 	b->sent = hr_partition_worker(m->partition, m->part_sent);
 	b->latency = hr_partition_worker(m->partition, m->part_latency);
-	memset(b->status, 0, m->shape.blocks * sizeof *b->status);
-	memset(b->latency, 0, workers(m) * HR_BENCH_BUCKETS * sizeof *b->latency);
+	memset(cpu_stop(m), 0, sizeof(uint32_t));
+	memset(cpu_status(m), 0, workers(m) * sizeof(struct hr_worker_status));
+	memset(cpu_latency(m), 0, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t));
 	make_buffers(m, wanted->io_bytes);
 }
 
@@ -250,7 +276,7 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 	r->commands = 0;
 	for (uint32_t w = 0; w < workers(m); w++)
 		for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
-			count[i] += m->bench->latency[(size_t)w * HR_BENCH_BUCKETS + i];
+			count[i] += cpu_latency(m)[(size_t)w * HR_BENCH_BUCKETS + i];
 	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
 		r->commands += count[i];
 	r->iops = s > 0 ? (double)r->commands / s : 0;
@@ -263,17 +289,18 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 static int find_failure(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	const struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
 	char name[96];
 	int err = 0;
 
 	for (uint32_t w = 0; w < workers(m); w++)
-		if (m->bench->qp[w].broken || m->bench->qp[w].stats.lost)
+		if (qp[w].broken || qp[w].stats.lost)
 			ssd->failed = true;
-	for (uint32_t b = 0; !err && b < m->shape.blocks; b++) {
-		const struct hr_block_status *status = &m->bench->status[b];
+	for (uint32_t w = 0; !err && w < workers(m); w++) {
+		const struct hr_worker_status *status = &cpu_status(m)[w];
 		const struct hr_failure *f = &status->failure;
 
-		if (!hr_load_acquire_u32(&status->failed))
+		if (!hr_load_acquire_sys_u32(&status->failed))
 			continue;
 		err = f->error;
 		hr_error("bench: '%s', LBA %llu: queue %u command 0x%04x (%s): %s",
@@ -293,7 +320,7 @@ static int wait_ended(struct hr_measure *m, uint64_t duration_ns)
 
 	while ((ended = backend->ops->poll(backend)) == 0) {
 		if (!stopped && (hr_signals_pending() || hr_now_ns() > limit)) {
-			hr_store_release_sys_u32(&m->bench->stop, 1);
+			hr_store_release_sys_u32(cpu_stop(m), 1);
 			stopped = true;
 		}
 		if (hr_now_ns() > limit + GRACE_NS) {
@@ -309,18 +336,25 @@ static int wait_ended(struct hr_measure *m, uint64_t duration_ns)
 int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result)
 {
 	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
-	uint64_t began = hr_now_ns();
+	uint64_t began;
 	int err;
 
 	describe(m, duration_ns, result);
-	err = backend->ops->launch(backend, HR_KERNEL_BENCH,
-				   hr_partition_worker(m->partition, m->part_bench),
-				   m->shape.blocks);
+	err = hr_places_upload(&m->memory);
+	began = hr_now_ns();
+	if (!err)
+		err = backend->ops->launch(backend, HR_KERNEL_BENCH,
+					   hr_partition_worker(m->partition, m->part_bench),
+					   m->shape.blocks, backend->lanes, 0);
 	if (!err)
 		err = wait_ended(m, duration_ns);
-	if (!err)
-		err = find_failure(m);
 	result->elapsed_ns = hr_now_ns() - began;
+	if (!err)
+		err = hr_places_download(&m->memory);
+	if (err)
+		m->app->ssd[m->shape.ssd].failed = true;
+	else
+		err = find_failure(m);
 	sum_up(m, result);
 	if (!err && hr_signals_pending())
 		err = -EINTR;
@@ -330,7 +364,6 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 void hr_measure_down(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
-	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
 
 	if (m->extent.id && !ssd->failed)
 		hr_store_remove(&ssd->store, m->extent.id);
@@ -339,11 +372,10 @@ void hr_measure_down(struct hr_measure *m)
 			ssd->transport.name);
 		return;
 	}
+	hr_detach_bar(m->app, m->shape.gpu, m->shape.ssd);
 	if (m->mapped)
-		ssd->transport.ops->unmap(&ssd->transport, &m->region[HR_PLACE_HOST]);
-	for (int place = 0; place < HR_PLACES; place++)
-		if (m->region[place].bytes)
-			backend->ops->free(backend, &m->region[place]);
+		ssd->transport.ops->unmap(&ssd->transport, &m->memory.region[HR_PLACE_HOST]);
+	hr_places_give(&m->memory);
 	free(m->partition);
 	memset(m, 0, sizeof *m);
 }

@@ -26,11 +26,11 @@ struct hr_measure {
 	struct hr_appliance *app;
 	struct hr_measure_shape shape;
 	struct hr_partition *partition;
-	struct hr_region region[HR_PLACES];
+	struct hr_places memory;
 	struct hr_extent extent;
-	struct hr_bench *bench; /* in control memory */
-	int part_bench, part_qps, part_tables, part_status, part_latency, part_sent, part_buffers,
-		part_chunks, part_rings, part_tiles, part_prps;
+	struct hr_bench *bench; /* the CPU's copy */
+	int part_bench, part_qps, part_tables, part_stop, part_status, part_latency, part_sent,
+		part_buffers, part_chunks, part_rings, part_tiles, part_prps;
 	bool mapped;
 };
 

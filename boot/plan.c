@@ -35,7 +35,8 @@ static int add(struct planner *planner, enum hr_place place, uint64_t bytes, uin
 static void plan_queues(struct planner *planner, const struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	uint64_t readers = p->prefetch_blocks, writers = p->writeback_blocks, tables = 0;
+	uint64_t readers = hr_run_workers(run, HR_ROLE_PREFETCH), tables = 0;
+	uint64_t writers = hr_run_workers(run, HR_ROLE_WRITEBACK);
 	char purpose[HR_NAME_MAX];
 	uint32_t entries;
 
@@ -48,10 +49,10 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 			    hr_plan_ring_bytes(entries), purpose);
 		tables += hr_plan_table_bytes(entries);
 	}
-	run->part.read_tables = add(planner, HR_PLACE_CONTROL, readers * tables, HR_CACHE_LINE,
+	run->part.read_tables = add(planner, HR_PLACE_WORKER, readers * tables, HR_CACHE_LINE,
 				    "commands in flight, read");
 	run->part.read_qps =
-		add(planner, HR_PLACE_CONTROL, readers * run->ssds * sizeof(struct hr_qp),
+		add(planner, HR_PLACE_WORKER, readers * run->ssds * sizeof(struct hr_qp),
 		    HR_CACHE_LINE, "queue pairs, read");
 	if (!p->has_sink)
 		return;
@@ -61,9 +62,9 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 	run->part.sink_rings = add(planner, HR_PLACE_HOST, writers * hr_plan_ring_bytes(entries),
 				   hr_plan_ring_bytes(entries), purpose);
 	run->part.write_tables =
-		add(planner, HR_PLACE_CONTROL, writers * hr_plan_table_bytes(entries),
-		    HR_CACHE_LINE, "commands in flight, write");
-	run->part.write_qps = add(planner, HR_PLACE_CONTROL, writers * sizeof(struct hr_qp),
+		add(planner, HR_PLACE_WORKER, writers * hr_plan_table_bytes(entries), HR_CACHE_LINE,
+		    "commands in flight, write");
+	run->part.write_qps = add(planner, HR_PLACE_WORKER, writers * sizeof(struct hr_qp),
 				  HR_CACHE_LINE, "queue pairs, write");
 }
 
@@ -95,14 +96,15 @@ static void plan_tiles(struct planner *planner, const struct hr_appliance *app, 
 		prps += hr_buffer_prp_bytes(bytes, chunk);
 	}
 	run->part.prps = add(planner, HR_PLACE_HOST, slots * prps, HR_PAGE, "PRP lists");
-	run->part.chunks = add(planner, HR_PLACE_CONTROL, slots * chunks * sizeof(struct hr_prp),
+	run->part.chunks = add(planner, HR_PLACE_WORKER, slots * chunks * sizeof(struct hr_prp),
 			       HR_CACHE_LINE, "PRP entries of commands");
 }
 
 static void plan_work(struct planner *planner, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	uint64_t blocks = (uint64_t)p->prefetch_blocks + p->compute_blocks + p->writeback_blocks;
+	uint64_t statuses = hr_run_workers(run, HR_ROLE_PREFETCH) + run->blocks[HR_ROLE_COMPUTE] +
+			    hr_run_workers(run, HR_ROLE_WRITEBACK);
 	uint64_t records;
 
 	if (__builtin_mul_overflow(run->tiles, p->op->tile_record_bytes, &records) ||
@@ -110,21 +112,39 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 		planner->err = -ENOSPC;
 		return;
 	}
-	run->part.pipe = add(planner, HR_PLACE_CONTROL, sizeof(struct hr_pipe), HR_CACHE_LINE,
+	run->part.pipe = add(planner, HR_PLACE_WORKER, sizeof(struct hr_pipe), HR_CACHE_LINE,
 			     "pipeline descriptor");
-	run->part.slots = add(planner, HR_PLACE_CONTROL, p->slots * sizeof(struct hr_slot),
+	run->part.slots = add(planner, HR_PLACE_WORKER, p->slots * sizeof(struct hr_slot),
 			      HR_CACHE_LINE, "slots");
-	run->part.status = add(planner, HR_PLACE_CONTROL, blocks * sizeof(struct hr_block_status),
-			       HR_CACHE_LINE, "status of blocks");
-	run->part.args = add(planner, HR_PLACE_CONTROL, p->op_args_bytes, HR_CACHE_LINE,
+	run->part.control = add(planner, HR_PLACE_CONTROL, sizeof(struct hr_pipe_control),
+				HR_CACHE_LINE, "stop flag");
+	run->part.status =
+		add(planner, HR_PLACE_CONTROL, statuses * sizeof(struct hr_worker_status),
+		    HR_CACHE_LINE, "status of workers");
+	if (p->has_sink)
+		run->part.written = add(planner, HR_PLACE_CONTROL, p->slots * sizeof(uint64_t),
+					HR_CACHE_LINE, "watermarks of slots");
+	run->part.args = add(planner, HR_PLACE_WORKER, p->op_args_bytes, HR_CACHE_LINE,
 			     "operator arguments");
 	run->part.result =
-		add(planner, HR_PLACE_CONTROL, HR_OP_RESULT_MAX, HR_CACHE_LINE, "operator result");
-	run->part.records = add(planner, HR_PLACE_CONTROL, records, HR_CACHE_LINE,
+		add(planner, HR_PLACE_WORKER, HR_OP_RESULT_MAX, HR_CACHE_LINE, "operator result");
+	run->part.records = add(planner, HR_PLACE_WORKER, records, HR_CACHE_LINE,
 				"operator records, one a tile");
-	run->part.states = add(planner, HR_PLACE_GPU,
-			       (uint64_t)p->compute_blocks * p->op->state_bytes(p->op_args),
-			       HR_CACHE_LINE, "operator states");
+	run->part.states =
+		add(planner, HR_PLACE_GPU,
+		    (uint64_t)hr_run_workers(run, HR_ROLE_COMPUTE) * p->op->state_bytes(p->op_args),
+		    HR_CACHE_LINE, "operator states");
+}
+
+static void choose_blocks(struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	run->blocks[HR_ROLE_PREFETCH] = p->prefetch_blocks;
+	run->blocks[HR_ROLE_COMPUTE] = p->compute_blocks;
+	run->blocks[HR_ROLE_WRITEBACK] = p->writeback_blocks;
+	for (int role = 0; role < HR_ROLES; role++)
+		run->workers[role] = 1;
 }
 
 static int plan_run(struct hr_appliance *app, struct hr_run *run)
@@ -133,6 +153,7 @@ static int plan_run(struct hr_appliance *app, struct hr_run *run)
 
 	snprintf(planner.owner, sizeof planner.owner, "pipeline %.50s", run->config->name);
 	memset(&run->part, 0xff, sizeof run->part);
+	choose_blocks(run);
 	plan_work(&planner, run);
 	plan_queues(&planner, app, run);
 	plan_tiles(&planner, app, run);
@@ -155,9 +176,9 @@ static int check_queues(const struct hr_appliance *app)
 		if (!run->selected)
 			continue;
 		for (uint32_t q = 0; q < run->ssds; q++)
-			need[run->ssd[q]] += run->config->prefetch_blocks;
+			need[run->ssd[q]] += hr_run_workers(run, HR_ROLE_PREFETCH);
 		if (run->config->has_sink)
-			need[run->config->sink.ssd] += run->config->writeback_blocks;
+			need[run->config->sink.ssd] += hr_run_workers(run, HR_ROLE_WRITEBACK);
 	}
 	for (uint32_t d = 0; d < app->config.ssds; d++) {
 		uint32_t have = app->ssd[d].queues + 1 - app->ssd[d].next_queue;
@@ -173,32 +194,46 @@ static int check_queues(const struct hr_appliance *app)
 	return 0;
 }
 
+/* Places from `first` on lie in the same memory, of which memory.`what` allows so much. */
+static int check_shared(const struct hr_appliance *app, uint32_t g, int first, uint64_t limit,
+			const char *what)
+{
+	const struct hr_partition *p = &app->partition[g];
+	char parts[HR_LOG_LINE_MAX / 2] = "";
+	uint64_t sum = 0;
+	size_t at = 0;
+
+	for (int place = first; place < HR_PLACES; place++) {
+		sum += p->used[place];
+		at += (size_t)snprintf(
+			parts + at, sizeof parts - at, "%s%s %llu", place > first ? " + " : "",
+			hr_place_name((enum hr_place)place), (unsigned long long)p->used[place]);
+	}
+	if (!limit || sum <= limit)
+		return 0;
+	hr_error("%s: gpu '%s': the partition does not fit: %s = %llu bytes, but memory.%s allows "
+		 "%llu",
+		 app->config.file, app->config.gpu[g].name, parts, (unsigned long long)sum, what,
+		 (unsigned long long)limit);
+	return -EINVAL;
+}
+
 static int check_sum(const struct hr_appliance *app, uint32_t g)
 {
 	const struct hr_partition *p = &app->partition[g];
 	const char *gpu = app->config.gpu[g].name;
 	char message[HR_LOG_LINE_MAX];
-	uint64_t sum = 0;
 
 	if (hr_partition_check(p, message) != 0) {
 		hr_error("%s: gpu '%s': the partition does not fit: %s", app->config.file, gpu,
 			 message);
 		return -EINVAL;
 	}
-	for (int place = 0; place < HR_PLACES; place++)
-		sum += p->used[place];
-	/* On the host backend all places are host memory, so they share its limit. */
-	if (app->backend[g].lanes == 1 && app->config.memory_host &&
-	    sum > app->config.memory_host) {
-		hr_error("%s: gpu '%s': the partition does not fit: control %llu + host %llu + gpu "
-			 "%llu = %llu bytes, but memory.host allows %llu",
-			 app->config.file, gpu, (unsigned long long)p->used[HR_PLACE_CONTROL],
-			 (unsigned long long)p->used[HR_PLACE_HOST],
-			 (unsigned long long)p->used[HR_PLACE_GPU], (unsigned long long)sum,
-			 (unsigned long long)app->config.memory_host);
-		return -EINVAL;
-	}
-	return 0;
+	/* On the host backend all places are host memory, so they share its limit; on a GPU the
+	 * workers' place and the GPU's are one memory. */
+	if (app->backend[g].lanes == 1)
+		return check_shared(app, g, 0, app->config.memory_host, "host");
+	return check_shared(app, g, HR_PLACE_WORKER, app->config.memory_gpu, "gpu");
 }
 
 int hr_partition_up(struct hr_appliance *app)
@@ -218,26 +253,20 @@ int hr_partition_up(struct hr_appliance *app)
 	return err ? err : check_queues(app);
 }
 
-static int alloc_places(struct hr_appliance *app, uint32_t g)
+static int take_places(struct hr_appliance *app, uint32_t g)
 {
 	struct hr_partition *p = &app->partition[g];
-	struct hr_backend *backend = &app->backend[g];
+	enum hr_place failed = HR_PLACE_CONTROL;
+	const int err = hr_places_take(&app->memory[g], &app->backend[g], p->used, &failed);
+	char name[96];
 
-	for (int place = 0; place < HR_PLACES; place++) {
-		int err;
-
-		if (p->used[place] == 0)
-			continue;
-		err = backend->ops->alloc(backend, (enum hr_place)place, p->used[place],
-					  &app->region[g][place]);
-		if (err) {
-			hr_error("gpu '%s': cannot get %llu bytes of %s memory",
-				 app->config.gpu[g].name, (unsigned long long)p->used[place],
-				 hr_place_name((enum hr_place)place));
-			return err;
-		}
+	if (err) {
+		hr_error("gpu '%s': cannot get %llu bytes of %s memory: %s",
+			 app->config.gpu[g].name, (unsigned long long)p->used[failed],
+			 hr_place_name(failed), hr_error_name(err, name, sizeof name));
+		return err;
 	}
-	hr_partition_bind(p, app->region[g]);
+	hr_partition_bind(p, app->memory[g].region);
 	return 0;
 }
 
@@ -253,31 +282,64 @@ static bool uses(const struct hr_run *run, uint32_t g, uint32_t ssd)
 	return p->has_sink && p->sink.ssd == ssd;
 }
 
-/* Controllers reach the host place, and each only if a pipeline of this gpu uses it. */
-static int map_places(struct hr_appliance *app, uint32_t g)
+int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
-	const struct hr_region *region = &app->region[g][HR_PLACE_HOST];
+	struct hr_transport *t = &app->ssd[d].transport;
+	struct hr_backend *backend = &app->backend[g];
+	void *bar = (void *)(uintptr_t)t->bar;
+	int err = backend->ops->attach(backend, bar, t->bar_bytes, !t->bar_is_memory,
+				       &app->bar[g][d]);
+	char name[96];
 
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		struct hr_transport *t = &app->ssd[d].transport;
+	if (err) {
+		hr_error("%s: gpu '%s' (%s) cannot reach its doorbells: %s", t->name,
+			 app->config.gpu[g].name, backend->name,
+			 hr_error_name(err, name, sizeof name));
+		app->bar[g][d] = NULL;
+	}
+	return err;
+}
+
+void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	struct hr_backend *backend = &app->backend[g];
+
+	if (app->bar[g][d])
+		backend->ops->detach(backend, (void *)(uintptr_t)app->ssd[d].transport.bar);
+	app->bar[g][d] = NULL;
+}
+
+/* Controllers reach the host place, and workers their doorbells. */
+static int connect_ssd(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	const struct hr_region *region = &app->memory[g].region[HR_PLACE_HOST];
+	struct hr_transport *t = &app->ssd[d].transport;
+	int err = t->ops->map(t, region);
+	char name[96];
+
+	if (err) {
+		hr_error("%s: cannot map %zu bytes of gpu '%s' for DMA: %s", t->name, region->bytes,
+			 app->config.gpu[g].name, hr_error_name(err, name, sizeof name));
+		return err;
+	}
+	app->mapped[g] |= 1u << d;
+	return hr_attach_bar(app, g, d);
+}
+
+/* Each ssd only if a pipeline of this gpu uses it. */
+static int connect_ssds(struct hr_appliance *app, uint32_t g)
+{
+	int err = 0;
+
+	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
 		bool used = false;
-		char name[96];
-		int err;
 
 		for (uint32_t i = 0; i < app->config.pipelines; i++)
 			used |= uses(&app->run[i], g, d);
-		if (!used)
-			continue;
-		err = t->ops->map(t, region);
-		if (err) {
-			hr_error("%s: cannot map %zu bytes of gpu '%s' for DMA: %s", t->name,
-				 region->bytes, app->config.gpu[g].name,
-				 hr_error_name(err, name, sizeof name));
-			return err;
-		}
-		app->mapped[g] |= 1u << d;
+		if (used)
+			err = connect_ssd(app, g, d);
 	}
-	return 0;
+	return err;
 }
 
 int hr_memory_up(struct hr_appliance *app)
@@ -287,9 +349,9 @@ int hr_memory_up(struct hr_appliance *app)
 	for (uint32_t g = 0; !err && g < app->config.gpus; g++) {
 		if (!app->gpu_up[g])
 			continue;
-		err = alloc_places(app, g);
+		err = take_places(app, g);
 		if (!err)
-			err = map_places(app, g);
+			err = connect_ssds(app, g);
 	}
 	return err;
 }
@@ -297,16 +359,16 @@ int hr_memory_up(struct hr_appliance *app)
 void hr_memory_down(struct hr_appliance *app)
 {
 	for (uint32_t g = app->config.gpus; g-- > 0;) {
+		struct hr_region *region = &app->memory[g].region[HR_PLACE_HOST];
+
+		for (uint32_t d = 0; d < app->config.ssds; d++)
+			hr_detach_bar(app, g, d);
 		if (app->stuck)
 			continue;
 		for (uint32_t d = 0; d < app->config.ssds; d++)
 			if (app->mapped[g] & 1u << d)
-				app->ssd[d].transport.ops->unmap(&app->ssd[d].transport,
-								 &app->region[g][HR_PLACE_HOST]);
+				app->ssd[d].transport.ops->unmap(&app->ssd[d].transport, region);
 		app->mapped[g] = 0;
-		for (int place = 0; place < HR_PLACES; place++)
-			if (app->region[g][place].bytes)
-				app->backend[g].ops->free(&app->backend[g], &app->region[g][place]);
-		memset(app->region[g], 0, sizeof app->region[g]);
+		hr_places_give(&app->memory[g]);
 	}
 }

@@ -29,7 +29,7 @@ static void gather(const struct hr_appliance *app, const struct hr_run *run, str
 	all->tiles = run->tiles;
 	all->bytes = run->source[0].bytes;
 	all->tile_bytes = run->source[0].tile_bytes;
-	all->workers = run->pipe->blocks[HR_ROLE_COMPUTE];
+	all->workers = hr_run_workers(run, HR_ROLE_COMPUTE);
 	all->state_bytes = run->pipe->state_bytes;
 	all->record_bytes = run->pipe->record_bytes;
 	if (run->part.states >= 0)
@@ -175,10 +175,10 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 static double first_tile_ms(const struct hr_appliance *app)
 {
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_pipe *pipe = app->run[i].pipe;
+		const struct hr_run *run = &app->run[i];
 
-		if (app->run[i].selected && pipe && pipe->first_submit_ns)
-			return (double)(pipe->first_submit_ns - hr_start_ns()) / 1e6;
+		if (run->selected && run->first_submit_ns)
+			return (double)(run->first_submit_ns - hr_start_ns()) / 1e6;
 	}
 	return -1;
 }

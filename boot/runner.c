@@ -37,20 +37,20 @@ static uint64_t tile_bytes(const struct hr_run *run)
 static uint64_t tiles_done(const struct hr_run *run)
 {
 	const struct hr_pipe *pipe = run->pipe;
-	uint32_t first = pipe->blocks[HR_ROLE_PREFETCH], last = hr_pipe_blocks(pipe);
+	const uint32_t role = pipe->has_sink ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
+	const uint32_t first = hr_pipe_first_status(pipe, role);
+	const uint32_t last = hr_pipe_first_status(pipe, role + 1);
 	uint64_t sum = 0;
 
-	if (pipe->has_sink)
-		first += pipe->blocks[HR_ROLE_COMPUTE];
 	for (uint32_t i = first; i < last; i++)
-		sum += hr_load_acquire_u64(&pipe->status[i].tiles);
+		sum += hr_load_acquire_sys_u64(&run->status[i].tiles);
 	return sum;
 }
 
 static void request_stop(struct watch *w)
 {
 	w->stopping = true;
-	hr_store_release_sys_u32(&w->run->pipe->stop, 1);
+	hr_store_release_sys_u32(&w->run->control->stop, 1);
 }
 
 /*
@@ -60,7 +60,7 @@ static void request_stop(struct watch *w)
 static int checkpoint(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
-	uint64_t tiles = hr_pipe_written(run->pipe), bytes;
+	uint64_t tiles = hr_pipe_written(run->pipe, run->written), bytes;
 	int err;
 
 	if (tiles <= run->durable_tiles)
@@ -88,11 +88,11 @@ static void watch_checkpoint(struct watch *w)
 /* Worker blocks bound all their waits; if they still stop, nothing can be saved but the disks. */
 static void watch_heartbeats(struct watch *w)
 {
-	const struct hr_pipe *pipe = w->run->pipe;
+	const uint32_t statuses = hr_pipe_statuses(w->run->pipe);
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < hr_pipe_blocks(pipe); i++)
-		sum += hr_load_acquire_u64(&pipe->status[i].heartbeat);
+	for (uint32_t i = 0; i < statuses; i++)
+		sum += hr_load_acquire_sys_u64(&w->run->status[i].heartbeat);
 	if (sum != w->heartbeats) {
 		w->heartbeats = sum;
 		w->heartbeat_ns = w->now_ns;
@@ -106,6 +106,15 @@ static void watch_heartbeats(struct watch *w)
 	_exit(HR_EXIT_DEVICE);
 }
 
+/* Clocks of workers and host are the same only where workers are threads of the CPU. */
+static void note_start(const struct watch *w)
+{
+	const uint64_t first = hr_load_acquire_sys_u64(&w->run->control->first_submit_ns);
+
+	if (first && !w->run->first_submit_ns)
+		w->run->first_submit_ns = w->backend->lanes == 1 ? first : w->now_ns;
+}
+
 static int watch_until_ended(struct watch *w)
 {
 	uint64_t pause = WAIT_MIN_NS;
@@ -115,6 +124,7 @@ static int watch_until_ended(struct watch *w)
 		w->now_ns = hr_now_ns();
 		if (hr_signals_pending() && !w->stopping)
 			request_stop(w);
+		note_start(w);
 		watch_checkpoint(w);
 		watch_heartbeats(w);
 		hr_progress_update(&w->progress,
@@ -123,6 +133,8 @@ static int watch_until_ended(struct watch *w)
 		hr_wait_ns(pause);
 		pause = pause * 2 < WAIT_MAX_NS ? pause * 2 : WAIT_MAX_NS;
 	}
+	w->now_ns = hr_now_ns();
+	note_start(w);
 	return ended < 0 ? ended : 0;
 }
 
@@ -142,28 +154,36 @@ static bool is_bad(const struct hr_qp *qp)
 	return qp->broken || qp->stats.lost;
 }
 
+/* Queues whose state nobody knows: the workers are gone, and commands may be in flight. */
+static void mark_all_ssds(struct hr_appliance *app, const struct hr_run *run)
+{
+	for (uint32_t q = 0; q < run->ssds; q++)
+		app->ssd[run->ssd[q]].failed = true;
+	if (run->config->has_sink)
+		app->ssd[run->config->sink.ssd].failed = true;
+}
+
 static void mark_failed_ssds(struct hr_appliance *app, const struct hr_run *run)
 {
-	const struct hr_pipe *pipe = run->pipe;
-
-	for (uint32_t w = 0; w < pipe->blocks[HR_ROLE_PREFETCH]; w++)
+	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++)
 		for (uint32_t q = 0; q < run->ssds; q++)
-			if (is_bad(&pipe->read_qp[w * run->ssds + q]))
+			if (is_bad(&run->read_qp[w * run->ssds + q]))
 				app->ssd[run->ssd[q]].failed = true;
-	for (uint32_t w = 0; w < pipe->blocks[HR_ROLE_WRITEBACK]; w++)
-		if (is_bad(&pipe->write_qp[w]))
+	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_WRITEBACK); w++)
+		if (is_bad(&run->write_qp[w]))
 			app->ssd[run->config->sink.ssd].failed = true;
 }
 
 /* The failure that came first in the data: later ones follow from it. */
-static const struct hr_failure *first_failure(const struct hr_pipe *pipe)
+static const struct hr_failure *first_failure(const struct hr_run *run)
 {
+	const uint32_t statuses = hr_pipe_statuses(run->pipe);
 	const struct hr_failure *first = NULL;
 
-	for (uint32_t i = 0; i < hr_pipe_blocks(pipe); i++) {
-		const struct hr_block_status *status = &pipe->status[i];
+	for (uint32_t i = 0; i < statuses; i++) {
+		const struct hr_worker_status *status = &run->status[i];
 
-		if (hr_load_acquire_u32(&status->failed) &&
+		if (hr_load_acquire_sys_u32(&status->failed) &&
 		    (!first || status->failure.tile < first->tile))
 			first = &status->failure;
 	}
@@ -178,20 +198,19 @@ const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 	return &run->config->source[failure->source < run->config->sources ? failure->source : 0];
 }
 
-/* The queue pair that the failing block owned, or NULL. */
+/* The queue pair that the failing worker owned, or NULL. */
 static const struct hr_qp *failed_queue(const struct hr_run *run)
 {
-	const struct hr_pipe *pipe = run->pipe;
 	const uint16_t qid = run->failure.qid;
 	const uint32_t ssd = hr_failure_object(run, &run->failure)->ssd;
-	const uint32_t reads = pipe->blocks[HR_ROLE_PREFETCH] * run->ssds;
+	const uint32_t reads = hr_run_workers(run, HR_ROLE_PREFETCH) * run->ssds;
 
 	for (uint32_t i = 0; run->failure.role == HR_ROLE_PREFETCH && i < reads; i++)
-		if (pipe->read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
-			return &pipe->read_qp[i];
-	for (uint32_t i = 0; i < pipe->blocks[HR_ROLE_WRITEBACK]; i++)
-		if (pipe->write_qp[i].id == qid)
-			return &pipe->write_qp[i];
+		if (run->read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
+			return &run->read_qp[i];
+	for (uint32_t i = 0; i < hr_run_workers(run, HR_ROLE_WRITEBACK); i++)
+		if (run->write_qp[i].id == qid)
+			return &run->write_qp[i];
 	return NULL;
 }
 
@@ -249,7 +268,7 @@ static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 
 static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err)
 {
-	const struct hr_failure *failure = first_failure(run->pipe);
+	const struct hr_failure *failure = first_failure(run);
 
 	run->outcome = HR_RUN_FAILED;
 	if (failure) {
@@ -270,10 +289,13 @@ static int conclude(struct watch *w, int err)
 	struct hr_run *run = w->run;
 
 	run->ended_ns = hr_now_ns();
-	mark_failed_ssds(app, run);
+	if (err)
+		mark_all_ssds(app, run);
+	else
+		mark_failed_ssds(app, run);
 	if (!err)
 		err = w->error;
-	if (err || first_failure(run->pipe))
+	if (err || first_failure(run))
 		return conclude_failed(app, run, err);
 	if (w->stopping) {
 		err = run->config->has_sink ? checkpoint(app, run) : 0;
@@ -288,10 +310,39 @@ static int conclude(struct watch *w, int err)
 	return err;
 }
 
+/* Blocks of a launch have one shape: that of the role with the most workers. */
+static uint32_t most_workers(const struct hr_pipe *pipe)
+{
+	uint32_t most = 1;
+
+	for (int role = 0; role < HR_ROLES; role++)
+		if (pipe->workers[role] > most)
+			most = pipe->workers[role];
+	return most;
+}
+
+/* From the upload of what the host has prepared to the download of what workers leave. */
+static int launch_and_watch(struct watch *w)
+{
+	const uint32_t g = w->run->config->gpu;
+	const struct hr_pipe *pipe = w->run->pipe;
+	struct hr_backend *b = w->backend;
+	int err = hr_places_upload(&w->app->memory[g]);
+
+	if (!err)
+		err = b->ops->launch(b, HR_KERNEL_PIPE,
+				     hr_partition_worker(&w->app->partition[g], w->run->part.pipe),
+				     hr_pipe_blocks(pipe), b->lanes * most_workers(pipe), 0);
+	if (!err)
+		err = watch_until_ended(w);
+	if (!err)
+		err = hr_places_download(&w->app->memory[g]);
+	return err;
+}
+
 static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
 {
 	struct watch w = { .app = app, .run = run, .backend = &app->backend[run->config->gpu] };
-	const struct hr_partition *p = &app->partition[run->config->gpu];
 	int err;
 
 	if (run->first_tile)
@@ -303,11 +354,7 @@ static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
 	hr_progress_begin(&w.progress, progress, run->config->name,
 			  run->first_tile * tile_bytes(run), run->tiles * tile_bytes(run),
 			  w.now_ns);
-	err = w.backend->ops->launch(w.backend, HR_KERNEL_PIPE,
-				     hr_partition_worker(p, run->part.pipe),
-				     hr_pipe_blocks(run->pipe));
-	if (!err)
-		err = watch_until_ended(&w);
+	err = launch_and_watch(&w);
 	hr_progress_end(&w.progress);
 	return conclude(&w, err);
 }

@@ -177,33 +177,43 @@ static int check_ring(const struct hr_ssd *ssd, const struct hr_region *region, 
 	return -ENOTSUP;
 }
 
-int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_region *region,
-		     size_t offset, void *table)
+static struct hr_qp_memory rings_and_table(const struct hr_ssd *ssd, uint8_t *rings,
+					   uint8_t *tables, const struct hr_ssd_qp_place *place)
 {
-	size_t cq = offset + hr_qp_sq_bytes(ssd->queue_entries);
-	struct hr_qp_memory memory = { (uint8_t *)region->worker + offset,
-				       (uint8_t *)region->worker + cq, table };
+	const size_t cq_at = place->ring_at + hr_qp_sq_bytes(ssd->queue_entries);
+
+	return (struct hr_qp_memory){ rings + place->ring_at, rings + cq_at,
+				      tables + place->table_at };
+}
+
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_qp_place *place)
+{
+	const struct hr_region *rings = place->rings, *tables = place->tables;
+	const size_t cq_at = place->ring_at + hr_qp_sq_bytes(ssd->queue_entries);
+	const struct hr_qp_memory cpu = rings_and_table(ssd, rings->cpu, tables->cpu, place);
+	const struct hr_qp_memory worker =
+		rings_and_table(ssd, rings->worker, tables->worker, place);
 	char name[96];
-	int err = check_ring(ssd, region, offset, hr_qp_sq_bytes(ssd->queue_entries));
+	int err = check_ring(ssd, rings, place->ring_at, hr_qp_sq_bytes(ssd->queue_entries));
 
 	if (!err)
-		err = check_ring(ssd, region, cq, hr_qp_cq_bytes(ssd->queue_entries));
+		err = check_ring(ssd, rings, cq_at, hr_qp_cq_bytes(ssd->queue_entries));
 	if (err)
 		return err;
 	err = -ENOTSUP;
 	if (ssd->next_queue <= ssd->queues)
-		err = hr_qp_init(qp, (uint16_t)ssd->next_queue, ssd->queue_entries, &memory,
+		err = hr_qp_init(qp, (uint16_t)ssd->next_queue, ssd->queue_entries, &cpu,
 				 ssd->timeout_ns);
 	if (!err)
-		err = hr_ctrl_create_qp(&ssd->ctrl, qp, hr_region_bus(region, offset),
-					hr_region_bus(region, cq));
+		err = hr_ctrl_create_qp(&ssd->ctrl, qp, hr_region_bus(rings, place->ring_at),
+					hr_region_bus(rings, cq_at));
 	if (err) {
 		hr_error("%s: cannot create I/O queue pair %u of %u: %s", ssd->transport.name,
 			 ssd->next_queue, ssd->queues, hr_error_name(err, name, sizeof name));
 		return err;
 	}
 	ssd->next_queue++;
-	return 0;
+	return hr_qp_hand_over(qp, &worker, ssd->transport.bar, place->bar);
 }
 
 int hr_ssd_delete_qps(struct hr_ssd *ssd)

@@ -58,13 +58,21 @@ int hr_ssd_open_store(struct hr_ssd *ssd);
 /* Write an empty store for `capacity` objects; force as in hr_store_format(). Leaves it closed. */
 int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force);
 
+/* Where a worker's queue pair lies. */
+struct hr_ssd_qp_place {
+	const struct hr_region *rings; /* SQ and CQ: hr_plan_ring_bytes(), zeroed, mapped */
+	size_t ring_at;
+	const struct hr_region *tables; /* hr_plan_table_bytes(); cpu may be a copy */
+	size_t table_at;
+	void *bar; /* the transport's BAR as the worker sees it */
+};
+
 /*
- * Create the next I/O queue pair, of queue_entries, for a worker: both rings at `offset` of region
- * (hr_plan_ring_bytes(), zeroed, mapped), its table at `table`. As hr_ctrl_create_qp(); -ENOTSUP:
- * no identifier left, or a ring is not in one piece on the bus. What is wrong is logged.
+ * Create the next I/O queue pair, of queue_entries, for a worker; its pointers are as that worker
+ * sees them. As hr_ctrl_create_qp(); -ENOTSUP: no identifier left, or a ring is not in one piece on
+ * the bus. What is wrong is logged.
  */
-int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_region *region,
-		     size_t offset, void *table);
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_qp_place *place);
 
 /* Delete all of them, or disable the controller when that fails or the ssd has failed. 0, or an
  * error: the controller may still use their memory. */

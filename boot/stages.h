@@ -19,6 +19,7 @@
 #include "gpu/arena.h"
 #include "gpu/backend.h"
 #include "gpu/pipeline.h"
+#include "gpu/places.h"
 
 /* How far bring-up goes. */
 enum hr_stage {
@@ -53,8 +54,8 @@ enum hr_outcome {
 
 /* Part indices in the gpu's partition; -1: not needed. */
 struct hr_run_parts {
-	int pipe, slots, args, states, records, result, status, read_qps, write_qps, read_tables,
-		write_tables, chunks, prps, sink_rings, sink_tiles;
+	int pipe, slots, args, states, records, result, control, status, written, read_qps,
+		write_qps, read_tables, write_tables, chunks, prps, sink_rings, sink_tiles;
 	int source_rings[HR_SOURCES_MAX]; /* per distinct ssd */
 	int source_tiles[HR_SOURCES_MAX];
 };
@@ -71,19 +72,26 @@ struct hr_run {
 	uint64_t sink_bytes;
 	uint32_t sink_tile_bytes;
 	/* From `partition`. */
+	uint32_t blocks[HR_ROLES], workers[HR_ROLES]; /* of each role; workers (warps) per block */
 	struct hr_run_parts part;
 	/* From `sinks`. */
 	uint64_t sink_id;
 	uint64_t fingerprint; /* of what is written: tag of the sink object */
 	uint64_t first_tile;
-	/* From `queues`. */
-	struct hr_pipe *pipe; /* in control memory, as the CPU sees it */
+	/* From `queues`, as the CPU sees it: pipe and queue pairs as of the launch, then of the
+	 * end; the others all the time. */
+	struct hr_pipe *pipe;
+	struct hr_qp *read_qp, *write_qp;
+	struct hr_pipe_control *control;
+	struct hr_worker_status *status;
+	uint64_t *written;
 	/* From running it. */
 	enum hr_outcome outcome;
 	int error;
 	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker reported it */
 	uint64_t started_ns, ended_ns;
-	uint64_t durable_tiles; /* of the sink */
+	uint64_t first_submit_ns; /* 0: no tile was submitted */
+	uint64_t durable_tiles;	  /* of the sink */
 };
 
 struct hr_appliance {
@@ -91,8 +99,9 @@ struct hr_appliance {
 	struct hr_ssd ssd[HR_SSDS_MAX];
 	struct hr_backend backend[HR_GPUS_MAX];
 	struct hr_partition partition[HR_GPUS_MAX]; /* one per gpu */
-	struct hr_region region[HR_GPUS_MAX][HR_PLACES];
-	uint32_t mapped[HR_GPUS_MAX]; /* bit per ssd: region[HR_PLACE_HOST] is mapped into it */
+	struct hr_places memory[HR_GPUS_MAX];
+	uint32_t mapped[HR_GPUS_MAX]; /* bit per ssd: HR_PLACE_HOST of memory is mapped into it */
+	void *bar[HR_GPUS_MAX][HR_SSDS_MAX]; /* of an ssd that the gpu uses, as workers see it */
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	struct hr_run run[HR_PIPELINES_MAX];
 	uint32_t min_blocks; /* that backends must offer, besides what pipelines need */
@@ -125,6 +134,12 @@ const char *hr_stage_name(enum hr_stage stage);
 /* "host memory (host backend)": where tiles of that gpu's pipelines lie, and why. */
 const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu);
 
+/* Workers of a role, in all blocks. */
+static inline uint32_t hr_run_workers(const struct hr_run *run, enum hr_role role)
+{
+	return run->blocks[role] * run->workers[role];
+}
+
 /* What determines the contents of a run's sink: operator, arguments, sources, tiles. Not 0. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
 
@@ -146,6 +161,8 @@ int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the
 int hr_objects_up(struct hr_appliance *app);
 int hr_partition_up(struct hr_appliance *app);
 int hr_memory_up(struct hr_appliance *app);
+int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar[g][d] */
+void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_memory_down(struct hr_appliance *app);
 int hr_sinks_up(struct hr_appliance *app);
 int hr_queues_up(struct hr_appliance *app);

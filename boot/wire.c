@@ -1,6 +1,6 @@
 /*
  * Stage `queues`: the parts of the partition filled in (descriptor, slots, buffers, arguments), and
- * queue pairs created on the controllers. Pointers in control memory are as workers see them.
+ * queue pairs created on the controllers. Pointers in what workers read are as workers see them.
  */
 #include "boot/stages.h"
 
@@ -12,7 +12,7 @@
 /* Takes chunk entries and PRP lists for one buffer after another. */
 struct buffer_maker {
 	const struct hr_partition *partition;
-	struct hr_prp *chunk;
+	struct hr_prp *chunk, *worker_chunk; /* the same entries */
 	size_t prp_offset;
 };
 
@@ -30,7 +30,9 @@ static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, in
 
 	hr_buffer_init(buffer, region, offset, bytes, chunk_bytes, region, maker->prp_offset,
 		       maker->chunk);
+	buffer->chunk = maker->worker_chunk;
 	maker->chunk += hr_chunk_count(bytes, chunk_bytes);
+	maker->worker_chunk += hr_chunk_count(bytes, chunk_bytes);
 	maker->prp_offset += hr_buffer_prp_bytes(bytes, chunk_bytes);
 }
 
@@ -40,6 +42,7 @@ static void wire_slots(const struct hr_appliance *app, struct hr_run *run)
 	const struct hr_partition *p = &app->partition[c->gpu];
 	struct hr_slot *slot = hr_partition_cpu(p, run->part.slots);
 	struct buffer_maker maker = { p, hr_partition_cpu(p, run->part.chunks),
+				      hr_partition_worker(p, run->part.chunks),
 				      part_offset(p, run->part.prps) };
 
 	for (uint32_t i = 0; i < c->slots; i++) {
@@ -47,7 +50,9 @@ static void wire_slots(const struct hr_appliance *app, struct hr_run *run)
 		uint64_t skip = (i + c->slots - run->first_tile % c->slots) % c->slots;
 
 		slot[i].state = HR_SLOT_FREE;
-		slot[i].next_read = slot[i].next_written = run->first_tile + skip;
+		slot[i].next_read = run->first_tile + skip;
+		if (c->has_sink)
+			run->written[i] = run->first_tile + skip;
 		for (uint32_t s = 0; s < c->sources; s++)
 			make_buffer(&maker, &slot[i].in[s], run->part.source_tiles[s], i,
 				    run->source[s].tile_bytes,
@@ -96,11 +101,8 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 	pipe->op = c->op->id;
 	pipe->state_bytes = c->op->state_bytes(c->op_args);
 	pipe->record_bytes = c->op->tile_record_bytes;
-	pipe->blocks[HR_ROLE_PREFETCH] = c->prefetch_blocks;
-	pipe->blocks[HR_ROLE_COMPUTE] = c->compute_blocks;
-	pipe->blocks[HR_ROLE_WRITEBACK] = c->writeback_blocks;
-	for (int role = 0; role < HR_ROLES; role++)
-		pipe->workers[role] = 1;
+	memcpy(pipe->blocks, run->blocks, sizeof pipe->blocks);
+	memcpy(pipe->workers, run->workers, sizeof pipe->workers);
 	pipe->read_queues = run->ssds;
 }
 
@@ -110,7 +112,10 @@ static void wire_memory(const struct hr_appliance *app, struct hr_run *run, stru
 	const struct hr_partition *p = &app->partition[c->gpu];
 
 	pipe->slot = hr_partition_worker(p, run->part.slots);
+	pipe->control = hr_partition_worker(p, run->part.control);
 	pipe->status = hr_partition_worker(p, run->part.status);
+	if (run->part.written >= 0)
+		pipe->written = hr_partition_worker(p, run->part.written);
 	pipe->read_qp = hr_partition_worker(p, run->part.read_qps);
 	pipe->op_result = hr_partition_worker(p, run->part.result);
 	if (run->part.write_qps >= 0)
@@ -125,24 +130,39 @@ static void wire_memory(const struct hr_appliance *app, struct hr_run *run, stru
 	}
 }
 
+/* `place` begins where the rings and tables of the part lie and moves on with each queue pair. */
+static int create_qp(struct hr_ssd *ssd, struct hr_qp *qp, struct hr_ssd_qp_place *place)
+{
+	const int err = hr_ssd_create_qp(ssd, qp, place);
+
+	place->ring_at += hr_plan_ring_bytes(ssd->queue_entries);
+	place->table_at += hr_plan_table_bytes(ssd->queue_entries);
+	return err;
+}
+
 static int create_readers(struct hr_appliance *app, struct hr_run *run)
 {
-	const struct hr_config_pipeline *c = run->config;
-	const struct hr_partition *p = &app->partition[c->gpu];
-	const struct hr_region *region = &p->region[HR_PLACE_HOST];
-	struct hr_qp *qp = hr_partition_cpu(p, run->part.read_qps);
-	uint8_t *table = hr_partition_worker(p, run->part.read_tables);
+	const uint32_t g = run->config->gpu;
+	const struct hr_partition *p = &app->partition[g];
+	size_t table_at = part_offset(p, run->part.read_tables);
+	struct hr_qp *qp = run->read_qp;
 
-	for (uint32_t w = 0; w < c->prefetch_blocks; w++) {
+	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++) {
 		for (uint32_t q = 0; q < run->ssds; q++, qp++) {
 			struct hr_ssd *ssd = &app->ssd[run->ssd[q]];
-			size_t offset = part_offset(p, run->part.source_rings[q]) +
-					w * hr_plan_ring_bytes(ssd->queue_entries);
-			int err = hr_ssd_create_qp(ssd, qp, region, offset, table);
+			struct hr_ssd_qp_place place = {
+				.rings = &p->region[HR_PLACE_HOST],
+				.ring_at = part_offset(p, run->part.source_rings[q]) +
+					   w * hr_plan_ring_bytes(ssd->queue_entries),
+				.tables = &p->region[HR_PLACE_WORKER],
+				.table_at = table_at,
+				.bar = app->bar[g][run->ssd[q]],
+			};
+			int err = create_qp(ssd, qp, &place);
 
 			if (err)
 				return err;
-			table += hr_plan_table_bytes(ssd->queue_entries);
+			table_at = place.table_at;
 		}
 	}
 	return 0;
@@ -150,29 +170,42 @@ static int create_readers(struct hr_appliance *app, struct hr_run *run)
 
 static int create_writers(struct hr_appliance *app, struct hr_run *run)
 {
-	const struct hr_config_pipeline *c = run->config;
-	const struct hr_partition *p = &app->partition[c->gpu];
-	struct hr_ssd *ssd = &app->ssd[c->sink.ssd];
-	struct hr_qp *qp = hr_partition_cpu(p, run->part.write_qps);
-	uint8_t *table = hr_partition_worker(p, run->part.write_tables);
+	const uint32_t g = run->config->gpu, d = run->config->sink.ssd;
+	const struct hr_partition *p = &app->partition[g];
+	struct hr_ssd_qp_place place = {
+		.rings = &p->region[HR_PLACE_HOST],
+		.ring_at = part_offset(p, run->part.sink_rings),
+		.tables = &p->region[HR_PLACE_WORKER],
+		.table_at = part_offset(p, run->part.write_tables),
+		.bar = app->bar[g][d],
+	};
+	int err = 0;
 
-	for (uint32_t w = 0; w < c->writeback_blocks; w++) {
-		size_t offset = part_offset(p, run->part.sink_rings) +
-				w * hr_plan_ring_bytes(ssd->queue_entries);
-		int err = hr_ssd_create_qp(ssd, &qp[w], &p->region[HR_PLACE_HOST], offset, table);
+	for (uint32_t w = 0; !err && w < hr_run_workers(run, HR_ROLE_WRITEBACK); w++)
+		err = create_qp(&app->ssd[d], &run->write_qp[w], &place);
+	return err;
+}
 
-		if (err)
-			return err;
-		table += hr_plan_table_bytes(ssd->queue_entries);
+/* Where the CPU finds what it reads while the pipeline runs, and after it. */
+static void wire_host(const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_partition *p = &app->partition[run->config->gpu];
+
+	run->pipe = hr_partition_cpu(p, run->part.pipe);
+	run->control = hr_partition_cpu(p, run->part.control);
+	run->status = hr_partition_cpu(p, run->part.status);
+	run->read_qp = hr_partition_cpu(p, run->part.read_qps);
+	if (run->config->has_sink) {
+		run->write_qp = hr_partition_cpu(p, run->part.write_qps);
+		run->written = hr_partition_cpu(p, run->part.written);
 	}
-	return 0;
 }
 
 static int wire_run(struct hr_appliance *app, struct hr_run *run)
 {
 	int err;
 
-	run->pipe = hr_partition_cpu(&app->partition[run->config->gpu], run->part.pipe);
+	wire_host(app, run);
 	wire_work(app, run, run->pipe);
 	wire_memory(app, run, run->pipe);
 	wire_slots(app, run);

@@ -6,7 +6,7 @@
 
 #include "boot/log.h"
 
-static const char *const place_name[HR_PLACES] = { "control", "host", "gpu" };
+static const char *const place_name[HR_PLACES] = { "control", "host", "worker", "gpu" };
 
 const char *hr_place_name(enum hr_place place)
 {

@@ -3,7 +3,7 @@
  * anything is allocated, and printed like a linker map.
  *
  * Use: hr_partition_add() for each part, hr_partition_check() against the configured sizes, then
- * one allocation per place by the backend, then hr_partition_bind(). Nothing is added after that.
+ * one allocation per place (gpu/places.h), then hr_partition_bind(). Nothing is added after that.
  */
 #ifndef GPU_ARENA_H
 #define GPU_ARENA_H
@@ -15,11 +15,18 @@
 #include "config/limits.h"
 #include "nvme/region.h"
 
-/* Where a part lives. On the host backend all places are host memory. */
+/*
+ * Where a part lives. On the host backend all places are host memory, and WORKER is what the CPU
+ * writes itself; on a GPU the CPU has a copy of it, uploaded before a launch and downloaded after
+ * the end (gpu/places.h).
+ */
 enum hr_place {
-	HR_PLACE_CONTROL, /* shared by CPU and workers, never touched by a controller */
-	HR_PLACE_HOST, /* pinned host memory controllers reach: queues, PRP lists, bounce tiles */
-	HR_PLACE_GPU,  /* GPU memory: tiles of path direct, operator output, worker state */
+	HR_PLACE_CONTROL, /* host memory that CPU and running workers share: stop flag, status,
+			     watermarks; small, and touched rarely */
+	HR_PLACE_HOST,	  /* host memory controllers reach: queues, PRP lists, bounce tiles */
+	HR_PLACE_WORKER,  /* GPU memory the CPU fills in before a launch and reads after it:
+			     descriptor, slots, queue pairs, tables, arguments, records, result */
+	HR_PLACE_GPU,	  /* GPU memory the CPU never touches: tiles of path direct, states */
 	HR_PLACES,
 };
 
@@ -53,7 +60,8 @@ int hr_partition_check(const struct hr_partition *p, char *message);
 /* The places are allocated: regions copied in. region[i].bytes >= used[i]. */
 void hr_partition_bind(struct hr_partition *p, const struct hr_region region[HR_PLACES]);
 
-/* CPU pointer, worker pointer and bus address of a part, plus offset; after bind. */
+/* CPU pointer (not of HR_PLACE_GPU), worker pointer and bus address of a part, plus offset; after
+ * bind. */
 void *hr_partition_cpu(const struct hr_partition *p, int part);
 void *hr_partition_worker(const struct hr_partition *p, int part);
 struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t offset);

@@ -23,13 +23,35 @@ enum hr_kernel {
 };
 
 struct hr_backend_ops {
-	/* Memory of one place, zeroed, as a region with bus addresses. -ENOMEM. */
-	int (*alloc)(struct hr_backend *b, enum hr_place place, size_t bytes,
-		     struct hr_region *region);
+	/*
+	 * Make [cpu, cpu + bytes), page aligned, reachable for workers: host memory of this process,
+	 * or, with io, a mapping of a BAR, whose doorbells they write. *worker is where they see it.
+	 * 0; -ENOTSUP: the backend cannot reach such memory; -ENOMEM; -EIO.
+	 */
+	int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker);
+	/* Undo attach, before the memory goes. No worker runs. */
+	void (*detach)(struct hr_backend *b, void *cpu);
+	/* Memory of the workers' own, zeroed; region->cpu is NULL where the CPU cannot touch it; no
+	 * name. -ENOMEM; -EINVAL: bytes 0. */
+	int (*alloc)(struct hr_backend *b, size_t bytes, struct hr_region *region);
 	void (*free)(struct hr_backend *b, struct hr_region *region);
-	/* Start `blocks` blocks; returns at once. argument is a worker address. -EBUSY: one runs. */
-	int (*launch)(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks);
-	/* 0: still running; 1: all blocks have ended; -errno: the backend failed. */
+	/* Copy into memory from alloc, complete when it returns; before a launch. Nothing to do when
+	 * both addresses are the same. -EIO: the GPU has failed. */
+	int (*upload)(struct hr_backend *b, void *worker, const void *cpu, size_t bytes);
+	/* The other way round, after the end of a launch. */
+	int (*download)(struct hr_backend *b, void *cpu, const void *worker, size_t bytes);
+	/* Most blocks of this shape that are resident at once: what a launch can have. */
+	uint32_t (*resident)(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
+			     uint32_t shared_bytes);
+	/*
+	 * Start `blocks` blocks of `threads` (a multiple of lanes; lanes itself where a block is one
+	 * worker) with shared_bytes of memory that a block shares; returns at once. argument is a
+	 * worker address. -EBUSY: one runs; -EINVAL: more blocks than are resident at once, or none.
+	 */
+	int (*launch)(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
+		      uint32_t threads, uint32_t shared_bytes);
+	/* 0: still running; 1: all blocks have ended; -errno: the backend failed, and no block runs
+	 * any more. */
 	int (*poll)(struct hr_backend *b);
 	void (*close)(struct hr_backend *b);
 };
@@ -38,7 +60,9 @@ struct hr_backend {
 	const struct hr_backend_ops *ops;
 	char name[HR_NAME_MAX]; /* "host:4", "cuda:0 NVIDIA H200" */
 	uint32_t lanes;		/* HR_LANES of its worker code */
-	uint32_t max_blocks;	/* resident at once */
+	uint32_t max_blocks;	/* resident at once, of one worker each */
+	uint32_t processors;	/* SMs; CPUs that the host backend's blocks share */
+	uint32_t max_threads;	/* of a block */
 	void *impl;
 };
 

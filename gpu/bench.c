@@ -9,7 +9,7 @@
 
 struct bench_worker {
 	struct hr_bench *bench;
-	struct hr_block_status *status;
+	struct hr_worker_status *status;
 	struct hr_qp *qp;
 	struct hr_buffer *buffer;      /* [depth] */
 	struct hr_bench_sent *sent_at; /* [depth] */
@@ -49,7 +49,7 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	const uint32_t index = block * b->workers + hr_warp();
 
 	w->bench = b;
-	w->status = &b->status[block];
+	w->status = &b->status[index];
 	w->qp = &b->qp[index];
 	w->buffer = b->buffer + (uint64_t)index * b->depth;
 	w->sent_at = b->sent + (uint64_t)index * b->depth;
@@ -79,7 +79,7 @@ HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint6
 	const struct hr_extent *extent = &w->bench->extent;
 	struct hr_failure *failure = &w->status->failure;
 
-	if (hr_lane() == 0 && hr_exchange_u32(&w->status->failing, 1) == 0) {
+	if (hr_lane() == 0 && !w->status->failed) {
 		failure->error = error;
 		failure->role = w->bench->write ? HR_ROLE_WRITEBACK : HR_ROLE_PREFETCH;
 		failure->object = extent->id;
@@ -87,8 +87,8 @@ HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint6
 		failure->qid = w->qp->id;
 		failure->cid = cid;
 		failure->opcode = w->bench->write ? nvme_cmd_write : nvme_cmd_read;
-		hr_store_release_u32(&w->status->failed, 1);
-		hr_store_release_sys_u32(&w->bench->stop, 1);
+		hr_store_release_sys_u32(&w->status->failed, 1);
+		hr_store_release_sys_u32(w->bench->stop, 1);
 	}
 	hr_lanes_sync();
 }
@@ -127,7 +127,7 @@ HR_WORKER bool bench_over(const struct bench_worker *w, uint64_t end_ns, uint64_
 {
 	const struct hr_bench *b = w->bench;
 
-	return now >= end_ns || hr_shfl_u32(hr_load_acquire_sys_u32(&b->stop), 0) != 0;
+	return now >= end_ns || hr_shfl_u32(hr_load_acquire_sys_u32(b->stop), 0) != 0;
 }
 
 /* One lane's completion: count its latency, and use its buffer again unless it is over. */
@@ -144,8 +144,8 @@ HR_WORKER void bench_done(struct bench_worker *w, uint32_t token, uint16_t cid, 
 	}
 	if (hr_lane() == 0) {
 		w->latency[bench_bucket(now - w->sent_at[i].ns)]++;
-		hr_count_u64(&w->status->tiles, 1);
-		hr_count_u64(&w->status->bytes, w->bench->io_bytes);
+		w->status->tiles++;
+		w->status->bytes += w->bench->io_bytes;
 	}
 	if (!over && !bench_enough(w))
 		bench_send(w, i, now);
@@ -197,7 +197,7 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 	}
 	if (w.qp->broken)
 		bench_fail(&w, w.qp->broken, 0, 0);
-	hr_block_sync();
-	if (hr_thread() == 0)
-		hr_store_release_sys_u32(&bench->status[block].done, 1);
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		hr_store_release_sys_u32(&w.status->done, 1);
 }

@@ -18,6 +18,7 @@ struct hr_bench_sent {
 	uint64_t ns, offset;
 };
 
+/* Lies in HR_PLACE_WORKER with all it points to, but for what is in control memory. */
 struct hr_bench {
 	struct hr_extent extent; /* at least io_bytes * workers long */
 	uint32_t write;		 /* 0: read */
@@ -29,12 +30,12 @@ struct hr_bench {
 	uint64_t duration_ns;
 	uint64_t max_commands; /* per worker; 0: no limit */
 	uint64_t seed;
-	struct hr_qp *qp;		/* [blocks * workers] */
-	struct hr_buffer *buffer;	/* [blocks * workers][depth], io_bytes each */
-	struct hr_block_status *status; /* [blocks] */
-	struct hr_bench_sent *sent;	/* [blocks * workers][depth]: the workers' own */
-	uint64_t *latency;		/* [blocks * workers][HR_BENCH_BUCKETS] */
-	uint32_t stop;
+	struct hr_qp *qp;		 /* [blocks * workers] */
+	struct hr_buffer *buffer;	 /* [blocks * workers][depth], io_bytes each */
+	struct hr_worker_status *status; /* [blocks * workers]; in control memory */
+	struct hr_bench_sent *sent;	 /* [blocks * workers][depth]: the workers' own */
+	uint64_t *latency;		 /* [blocks * workers][HR_BENCH_BUCKETS] */
+	uint32_t *stop; /* set to 1 by the host or a failing worker; in control memory */
 };
 
 /* Latency histogram: four equal steps to each doubling. */

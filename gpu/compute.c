@@ -70,8 +70,7 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 		compute_zero_tail(pipe, slot, out_bytes);
 	if (hr_thread() == 0) {
 		slot->out_bytes = out_bytes;
-		hr_count_u64(&w->status->tiles, 1);
-		hr_count_u64(&w->status->bytes, tile.in_bytes[0]);
+		hr_role_count(w, tile.in_bytes[0]);
 	}
 	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
 }
@@ -98,12 +97,12 @@ HR_WORKER bool compute_visit(struct hr_role_worker *w, struct hr_slot *slot, uin
 HR_WORKER bool compute_wait_for_all(const struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
-	const struct hr_block_status *first = w->status;
+	const struct hr_worker_status *first = w->status;
 	uint64_t tiles = first->tiles;
 	uint32_t i, spins = 0;
 
 	for (i = 1; i < w->count; i++) {
-		while (!hr_load_acquire_u32(&first[i].done))
+		while (!hr_load_acquire_sys_u32(&first[i].done))
 			hr_idle(&spins);
 		tiles += first[i].tiles;
 	}
@@ -136,8 +135,7 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	uint32_t open, s;
 	bool progress;
 
-	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, block - pipe->blocks[HR_ROLE_PREFETCH],
-			   pipe->blocks[HR_ROLE_COMPUTE]);
+	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
 	hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
 	hr_block_sync();
 	do {
@@ -149,4 +147,7 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	} while (open);
 	if (w.index == 0)
 		compute_finish(&w);
+	hr_block_sync();
+	if (hr_thread() == 0)
+		hr_store_release_sys_u32(&w.status->done, 1);
 }

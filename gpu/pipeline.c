@@ -11,8 +11,7 @@ HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *ex
 	const uint64_t at =
 		slot->tile * tile_bytes + (uint64_t)command->chunk * extent->chunk_bytes;
 
-	/* Workers of one block may fail at once; only the first fills the record in. */
-	if (hr_lane() == 0 && hr_exchange_u32(&w->status->failing, 1) == 0) {
+	if (hr_lane() == 0 && !w->failed) {
 		failure->error = command->error;
 		failure->role = w->role;
 		failure->source = command->source;
@@ -22,10 +21,9 @@ HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *ex
 		failure->qid = qp->id;
 		failure->cid = command->cid;
 		failure->opcode = command->opcode;
-		hr_store_release_u32(&w->status->failed, 1);
+		hr_store_release_sys_u32(&w->status->failed, 1);
+		hr_store_release_sys_u32(&w->pipe->control->stop, 1);
 	}
-	if (hr_lane() == 0)
-		hr_store_release_sys_u32(&w->pipe->stop, 1);
 	w->failed = true;
 	hr_lanes_sync();
 }
@@ -38,10 +36,7 @@ HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block)
 	if (block < readers)
 		hr_prefetch_block(pipe, block);
 	else if (block < readers + computers)
-		hr_compute_block(pipe, block);
+		hr_compute_block(pipe, block - readers);
 	else
-		hr_writeback_block(pipe, block);
-	hr_block_sync();
-	if (hr_thread() == 0)
-		hr_store_release_sys_u32(&pipe->status[block].done, 1);
+		hr_writeback_block(pipe, block - readers - computers);
 }

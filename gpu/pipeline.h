@@ -17,8 +17,10 @@
  * and a failure take the same way out. Every wait ends: commands have deadlines, and a failing
  * worker sets `stop`, which keeps prefetch from starting anything new.
  *
- * Everything here lies in control memory (HR_PLACE_CONTROL) and holds addresses as workers see
- * them. Written by the host before the launch; afterwards each word has one writer, named below.
+ * The descriptor, slots and queue pairs lie in HR_PLACE_WORKER and hold addresses as workers see
+ * them: written by the host before the launch, read by it after the end. What host and running
+ * workers share lies in HR_PLACE_CONTROL: struct hr_pipe_control, status, written. Each word has one
+ * writer, named below; words of HR_PLACE_CONTROL are written and read at system scope.
  */
 #ifndef GPU_PIPELINE_H
 #define GPU_PIPELINE_H
@@ -42,12 +44,10 @@ enum hr_slot_state {
 enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
 
 struct hr_slot {
-	uint32_t state;	    /* enum hr_slot_state: acquire / release */
-	uint32_t out_bytes; /* by compute */
-	uint64_t tile;	    /* by prefetch, before FILLED */
-	uint64_t next_read; /* prefetch's own: tile this slot reads next */
-	uint64_t
-		next_written; /* by writeback, release: tiles below it (of this slot) are written */
+	uint32_t state;		   /* enum hr_slot_state: acquire / release */
+	uint32_t out_bytes;	   /* by compute */
+	uint64_t tile;		   /* by prefetch, before FILLED */
+	uint64_t next_read;	   /* prefetch's own: tile this slot reads next */
 	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
 	uint32_t posted;	   /* prefetch's own: sources of next_read whose reads are posted */
 	uint32_t read_tries, write_tries; /* commands of the tile sent again, by either */
@@ -66,14 +66,22 @@ struct hr_failure {
 	uint8_t opcode;
 };
 
-/* Per block; written by that block only, read by the host at any time. */
-struct hr_block_status {
-	uint32_t done;	    /* 1 when the block has ended (release) */
-	uint64_t heartbeat; /* counts rounds of its loop */
+/*
+ * Per worker of prefetch and write-back, and per compute block; written by that one only, read by
+ * the host at any time.
+ */
+struct hr_worker_status {
+	uint32_t done;	    /* 1 when it has ended (release) */
+	uint32_t failed;    /* 1: failure is valid (release) */
+	uint64_t heartbeat; /* changes as long as it goes round its loop */
 	uint64_t tiles, bytes;
-	struct hr_failure failure; /* valid when failed is 1 (acquire) */
-	uint32_t failed;
-	uint32_t failing; /* 1 from when a worker has the right to fill failure in */
+	struct hr_failure failure;
+};
+
+/* What the host and all workers of a pipeline share. */
+struct hr_pipe_control {
+	uint32_t stop;		  /* set to 1 by the host or a failing worker: start nothing new */
+	uint64_t first_submit_ns; /* by prefetch worker 0: its clock when it first submitted */
 };
 
 struct hr_pipe_source {
@@ -103,15 +111,15 @@ struct hr_pipe {
 	struct hr_qp *read_qp;	    /* [prefetch workers][read_queues] */
 	struct hr_qp *write_qp;	    /* [writeback workers] */
 	/* With what. */
-	struct hr_slot *slot;		/* [slots] */
-	uint8_t *op_args;		/* read only */
-	uint8_t *op_states;		/* [compute workers][state_bytes] */
-	uint8_t *op_records;		/* [tiles][record_bytes] */
-	uint8_t *op_result;		/* HR_OP_RESULT_MAX */
-	struct hr_block_status *status; /* [sum of blocks], in role order */
+	struct hr_slot *slot; /* [slots] */
+	uint8_t *op_args;     /* read only */
+	uint8_t *op_states;   /* [compute workers][state_bytes] */
+	uint8_t *op_records;  /* [tiles][record_bytes] */
+	uint8_t *op_result;   /* HR_OP_RESULT_MAX */
 	/* What goes on. */
-	uint32_t stop;		  /* set to 1 by the host or a failing block: start nothing new */
-	uint64_t first_submit_ns; /* by prefetch block 0: clock when the first tile was submitted */
+	struct hr_pipe_control *control;
+	struct hr_worker_status *status; /* [hr_pipe_statuses()], in role order */
+	uint64_t *written; /* [slots], by writeback: tiles below it, of this slot, are written */
 };
 
 /* Blocks of all roles. */
@@ -119,6 +127,26 @@ HR_BOTH uint32_t hr_pipe_blocks(const struct hr_pipe *pipe)
 {
 	return pipe->blocks[HR_ROLE_PREFETCH] + pipe->blocks[HR_ROLE_COMPUTE] +
 	       pipe->blocks[HR_ROLE_WRITEBACK];
+}
+
+/* Status records of a role, where they begin, and of all roles. */
+HR_BOTH uint32_t hr_pipe_role_statuses(const struct hr_pipe *pipe, uint32_t role)
+{
+	return pipe->blocks[role] * (role == HR_ROLE_COMPUTE ? 1 : pipe->workers[role]);
+}
+
+HR_BOTH uint32_t hr_pipe_first_status(const struct hr_pipe *pipe, uint32_t role)
+{
+	uint32_t first = 0, r;
+
+	for (r = 0; r < role; r++)
+		first += hr_pipe_role_statuses(pipe, r);
+	return first;
+}
+
+HR_BOTH uint32_t hr_pipe_statuses(const struct hr_pipe *pipe)
+{
+	return hr_pipe_first_status(pipe, HR_ROLES);
 }
 
 /* Bytes of a source, or of the sink, in tile t: a full tile, or what is left in the last one. */
@@ -139,15 +167,16 @@ HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block);
 
 /*
  * Tiles 0 .. n - 1 all written to the sink's disk (not yet flushed): the durable watermark after a
- * flush that starts later. Any thread, while the pipeline runs.
+ * flush that starts later. Any thread, while the pipeline runs; `written` is pipe->written as the
+ * caller sees it.
  */
-HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe)
+HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *written)
 {
 	uint64_t least = pipe->tiles;
 	uint32_t i;
 
 	for (i = 0; i < pipe->slots; i++) {
-		uint64_t next = hr_load_acquire_u64(&pipe->slot[i].next_written);
+		const uint64_t next = hr_load_acquire_sys_u64(&written[i]);
 
 		if (next < least)
 			least = next;

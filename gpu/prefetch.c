@@ -201,6 +201,14 @@ HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped
 	return false;
 }
 
+HR_WORKER void prefetch_note_start(const struct hr_pipe *pipe)
+{
+	uint64_t *first = &pipe->control->first_submit_ns;
+
+	if (hr_lane() == 0 && !*first)
+		hr_store_release_sys_u64(first, hr_clock_ns());
+}
+
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
@@ -208,7 +216,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 	bool progress;
 	uint32_t open, s;
 
-	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block, block * warps + hr_warp(),
+	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
 	do {
 		const bool stopped = hr_role_stopped(&w);
@@ -218,9 +226,10 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 		for (s = w.index; s < pipe->slots; s += w.count)
 			progress |= prefetch_visit(&w, s, stopped, &open);
 		prefetch_ring_all(&w);
-		if (w.index == 0 && hr_lane() == 0 && progress && !pipe->first_submit_ns)
-			pipe->first_submit_ns = hr_clock_ns();
+		if (progress && w.index == 0)
+			prefetch_note_start(pipe);
 		progress |= prefetch_reap_all(&w);
 		hr_role_beat(&w, progress);
 	} while (open);
+	hr_role_done(&w);
 }

@@ -14,7 +14,7 @@
 /* A worker of a role; each lane has a copy. */
 struct hr_role_worker {
 	struct hr_pipe *pipe;
-	struct hr_block_status *status;
+	struct hr_worker_status *status;
 	uint32_t role, index, count; /* the index-th of count workers (compute: blocks) */
 	uint32_t spins;		     /* of hr_idle() */
 	bool failed;		     /* this worker starts nothing any more */
@@ -23,10 +23,10 @@ struct hr_role_worker {
 
 /* Slots of this worker are index, index + count, ... */
 HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe, uint32_t role,
-				  uint32_t block, uint32_t index, uint32_t count)
+				  uint32_t index, uint32_t count)
 {
 	w->pipe = pipe;
-	w->status = &pipe->status[block];
+	w->status = &pipe->status[hr_pipe_first_status(pipe, role) + index];
 	w->role = role;
 	w->index = index;
 	w->count = count;
@@ -35,11 +35,26 @@ HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe
 	w->dead = false;
 }
 
+/* A worker of prefetch or write-back has ended. Collective. */
+HR_WORKER void hr_role_done(const struct hr_role_worker *w)
+{
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		hr_store_release_sys_u32(&w->status->done, 1);
+}
+
+/* One more tile. One thread. */
+HR_WORKER void hr_role_count(const struct hr_role_worker *w, uint32_t bytes)
+{
+	hr_store_release_sys_u64(&w->status->bytes, w->status->bytes + bytes);
+	hr_store_release_sys_u64(&w->status->tiles, w->status->tiles + 1);
+}
+
 /* One round without progress, or with; keeps the heartbeat going. Collective. */
 HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
 {
-	if (hr_thread() == 0)
-		hr_store_release_u64(&w->status->heartbeat, w->status->heartbeat + 1);
+	if (w->role == HR_ROLE_COMPUTE ? hr_thread() == 0 : hr_lane() == 0)
+		hr_store_release_sys_u64(&w->status->heartbeat, w->status->heartbeat + 1);
 	if (progress)
 		w->spins = 0;
 	else
@@ -50,7 +65,7 @@ HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
  * Collective. */
 HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
 {
-	return w->failed || hr_shfl_u32(hr_load_acquire_sys_u32(&w->pipe->stop), 0) != 0;
+	return w->failed || hr_shfl_u32(hr_load_acquire_sys_u32(&w->pipe->control->stop), 0) != 0;
 }
 
 HR_WORKER uint32_t hr_role_state(const struct hr_slot *slot)
@@ -91,12 +106,13 @@ struct hr_role_command {
 	uint8_t opcode;
 };
 
-/* The first failure of the block is kept; the whole pipeline starts nothing new. Collective. */
+/* The first failure of the worker is kept; the whole pipeline starts nothing new. Collective. */
 HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
 			    uint32_t tile_bytes, const struct hr_qp *qp,
 			    const struct hr_role_command *command);
 
-/* The three roles: what one block does until its slots are closed. Block-collective. */
+/* The three roles: what the block-th one of a role does until its slots are closed.
+ * Block-collective. */
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block);
 HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block);
 HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block);

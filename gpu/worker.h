@@ -43,8 +43,6 @@
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
  *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
  *                                                    GPU and SSD exchange (CQEs, stop flags)
- *   void hr_count_u64(p, n)        p += n: a counter with several writers on a GPU; release
- *   uint32_t hr_exchange_u32(p, v)                   atomic; on the way out of a failure only
  *   void hr_mmio_write32(p, v)     doorbell: everything this worker wrote before is visible to the
  *                                  device before the register changes
  *   void hr_fence_sys()            full fence, system scope (shadow doorbells only)

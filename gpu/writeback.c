@@ -23,9 +23,10 @@ HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_qp *qp, uint32
 /* The tile is on the disk (not yet flushed). One lane. */
 HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
 {
-	hr_store_release_u64(&slot->next_written, slot->tile + w->pipe->slots);
-	hr_count_u64(&w->status->tiles, 1);
-	hr_count_u64(&w->status->bytes, slot->out_bytes);
+	uint64_t *written = &w->pipe->written[slot - w->pipe->slot];
+
+	hr_store_release_sys_u64(written, slot->tile + w->pipe->slots);
+	hr_role_count(w, slot->out_bytes);
 	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
 }
 
@@ -155,13 +156,12 @@ HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
 HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
-	const uint32_t first = pipe->blocks[HR_ROLE_PREFETCH] + pipe->blocks[HR_ROLE_COMPUTE];
 	struct hr_role_worker w;
 	struct hr_qp *qp;
 	uint32_t open, s;
 	bool progress;
 
-	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block, (block - first) * warps + hr_warp(),
+	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
 	qp = &pipe->write_qp[w.index];
 	do {
@@ -174,4 +174,5 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		hr_role_beat(&w, progress);
 	} while (open);
 	writeback_flush(&w, qp);
+	hr_role_done(&w);
 }

@@ -89,8 +89,9 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got);
 
 /*
  * Create I/O queue pair qp->id (1..io_queues) over qp's rings, CQ first; sets the doorbell
- * pointers as workers see them. sq and cq are the bus addresses of the rings, contiguous.
- * If the SQ fails the CQ is deleted again. Also -EINVAL: id or entries out of range.
+ * pointers as this process sees them (hr_qp_hand_over() for other owners). sq and cq are the bus
+ * addresses of the rings, contiguous. If the SQ fails the CQ is deleted again. Also -EINVAL: id or
+ * entries out of range.
  */
 int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq);
 

@@ -108,7 +108,7 @@ static int delete_queue(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t id)
 static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_qp *qp)
 {
 	const size_t sq = 2 * (size_t)qp->id * ctrl->doorbell_step, cq = sq + ctrl->doorbell_step;
-	const uintptr_t bar = (uintptr_t)ctrl->transport->worker_bar + HR_DOORBELLS;
+	const uintptr_t bar = (uintptr_t)ctrl->transport->bar + HR_DOORBELLS;
 	const uintptr_t shadow = (uintptr_t)ctrl->shadow, event = (uintptr_t)ctrl->event;
 
 	qp->sq_doorbell = (uint32_t *)(bar + sq);

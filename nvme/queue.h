@@ -130,6 +130,16 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
 	       uint64_t timeout_ns);
 
 /*
+ * From now on the queue pair belongs to a worker that sees its memory at other addresses: rings and
+ * table where *worker says, doorbells in the BAR at worker_bar, which is `bar` here. Host side, after
+ * hr_ctrl_create_qp(); the CPU reads scalars only from then on. The bytes of *qp and of the table are
+ * to be copied to where the worker sees them.
+ * Returns 0; -ENOTSUP: it has shadow doorbells.
+ */
+int hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
+		    void *worker_bar);
+
+/*
  * What broke a queue, for messages: "CQE 17: SQHD 99 is outside of 3..8". Host side. Returns
  * buffer; "not broken" when it is not; "given up" when not a CQE but its owner ended it.
  */

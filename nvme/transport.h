@@ -28,11 +28,13 @@ struct hr_transport_ops {
 
 struct hr_transport {
 	const struct hr_transport_ops *ops;
-	char name[48];		      /* as in messages: "soft:ssd.img", "0000:41:00.0" */
-	volatile uint8_t *bar;	      /* BAR0 as this process sees it */
-	volatile uint8_t *worker_bar; /* the same for workers (doorbells); equals bar on host */
+	char name[48]; /* as in messages: "soft:ssd.img", "0000:41:00.0" */
+	/* BAR0 as this process sees it, page aligned; a backend makes it reachable for workers, who
+	 * write doorbells (gpu/backend.h, attach with io). */
+	volatile uint8_t *bar;
 	size_t bar_bytes;
-	void *impl; /* the transport's own */
+	bool bar_is_memory; /* host memory that a thread polls (soft), not a device's registers */
+	void *impl;	    /* the transport's own */
 };
 
 /*

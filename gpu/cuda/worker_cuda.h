@@ -178,24 +178,6 @@ HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 		     : "memory");
 }
 
-/* The CPU only reads: an atomic among this GPU's threads is enough, wherever the counter lies. */
-HR_WORKER void hr_count_u64(uint64_t *p, uint64_t n)
-{
-	asm volatile("fence.acq_rel.sys;" : : : "memory");
-	atomicAdd((unsigned long long *)p, (unsigned long long)n);
-}
-
-HR_WORKER uint32_t hr_exchange_u32(uint32_t *p, uint32_t v)
-{
-	uint32_t old;
-
-	asm volatile("atom.acq_rel.gpu.exch.b32 %0, [%1], %2;"
-		     : "=r"(old)
-		     : "l"(p), "r"(v)
-		     : "memory");
-	return old;
-}
-
 /* Nanoseconds, but it may count in steps of up to 1 us: good for deadlines. */
 HR_WORKER uint64_t hr_clock_ns(void)
 {

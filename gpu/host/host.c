@@ -72,15 +72,17 @@ static void *block_main(void *argument)
 	return NULL;
 }
 
-static int host_launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks)
+static int host_launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
+		       uint32_t threads, uint32_t shared_bytes)
 {
 	struct host *host = b->impl;
 	int err = 0;
 
+	(void)shared_bytes; /* a block is one thread: there is nothing to share */
 	pthread_mutex_lock(&host->lock);
 	if (host->running) {
 		err = -EBUSY;
-	} else if (blocks == 0 || blocks > host->threads) {
+	} else if (blocks == 0 || blocks > host->threads || threads != 1) {
 		err = -EINVAL;
 	} else {
 		host->kernel = kernel;
@@ -104,17 +106,48 @@ static int host_poll(struct hr_backend *b)
 	return ended;
 }
 
-static int host_alloc(struct hr_backend *b, enum hr_place place, size_t bytes,
-		      struct hr_region *region)
+/* Worker blocks are threads of this process: what the CPU sees they see. */
+static int host_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
 {
 	(void)b;
-	return hr_hostmem_alloc(region, hr_place_name(place), bytes);
+	(void)bytes;
+	(void)io;
+	*worker = cpu;
+	return 0;
+}
+
+static void host_detach(struct hr_backend *b, void *cpu)
+{
+	(void)b;
+	(void)cpu;
+}
+
+static int host_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region)
+{
+	(void)b;
+	return hr_hostmem_alloc(region, "gpu", bytes);
 }
 
 static void host_free(struct hr_backend *b, struct hr_region *region)
 {
 	(void)b;
 	hr_hostmem_free(region);
+}
+
+static int host_copy(struct hr_backend *b, void *to, const void *from, size_t bytes)
+{
+	(void)b;
+	if (to != from)
+		memcpy(to, from, bytes);
+	return 0;
+}
+
+static uint32_t host_resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
+			      uint32_t shared_bytes)
+{
+	(void)kernel;
+	(void)shared_bytes;
+	return threads == 1 ? b->max_blocks : 0;
 }
 
 static void stop_threads(struct host *host, uint32_t started)
@@ -139,8 +172,13 @@ static void host_close(struct hr_backend *b)
 }
 
 static const struct hr_backend_ops host_ops = {
+	.attach = host_attach,
+	.detach = host_detach,
 	.alloc = host_alloc,
 	.free = host_free,
+	.upload = host_copy,
+	.download = host_copy,
+	.resident = host_resident,
 	.launch = host_launch,
 	.poll = host_poll,
 	.close = host_close,
@@ -206,6 +244,8 @@ int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char 
 	snprintf(b->name, sizeof(b->name), "host:%u", cpus);
 	b->lanes = 1;
 	b->max_blocks = max_blocks;
+	b->processors = cpus;
+	b->max_threads = 1;
 	b->impl = host;
 	return 0;
 }

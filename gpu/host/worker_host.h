@@ -123,17 +123,6 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER uint32_t hr_exchange_u32(uint32_t *p, uint32_t v)
-{
-	return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL);
-}
-
-/* A worker is a block here, so each counter has one writer. */
-HR_WORKER void hr_count_u64(uint64_t *p, uint64_t n)
-{
-	__atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + n, __ATOMIC_RELEASE);
-}
-
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);

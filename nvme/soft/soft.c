@@ -269,7 +269,8 @@ int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, 
 	memset(t, 0, sizeof(*t));
 	t->ops = &soft_ops;
 	snprintf(t->name, sizeof(t->name), "soft:%.42s", *options->path ? options->path : "memory");
-	t->bar = t->worker_bar = soft->bar;
+	t->bar = soft->bar;
+	t->bar_is_memory = true;
 	t->bar_bytes = soft->bar_bytes;
 	t->impl = soft;
 	return 0;

@@ -271,7 +271,6 @@ void fake_ctrl_init(struct fake_ctrl *fake)
 	memset(fake->memory, 0, FAKE_PAGES * (size_t)HR_PAGE);
 	snprintf(fake->transport.name, sizeof(fake->transport.name), "fake");
 	fake->transport.bar = fake->bar;
-	fake->transport.worker_bar = fake->bar;
 	fake->transport.bar_bytes = BAR_BYTES;
 	fake->region = (struct hr_region){
 		.name = "test",

@@ -16,23 +16,24 @@
 void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entries,
 	    uint64_t timeout_ns)
 {
+	static const uint64_t bytes[HR_PLACES] = { PLACE_BYTES, PLACE_BYTES, PLACE_BYTES,
+						   PLACE_BYTES };
 	char message[HR_LOG_LINE_MAX] = "", device[HR_DEVICE_MAX];
+	enum hr_place failed;
 
 	memset(rig, 0, sizeof *rig);
 	rig->ssds = ssds;
 	cr_assert_eq(hr_backend_open(&rig->backend, "host:2", RIG_BLOCKS_MAX, message), 0, "%s",
 		     message);
-	for (int place = 0; place < HR_PLACES; place++)
-		cr_assert_eq(rig->backend.ops->alloc(&rig->backend, (enum hr_place)place,
-						     PLACE_BYTES, &rig->region[place]),
-			     0);
+	cr_assert_eq(hr_places_take(&rig->memory, &rig->backend, bytes, &failed), 0);
 	snprintf(device, sizeof device, "soft:memory,size=%u%s%s", RIG_DISK_BYTES,
 		 *options ? "," : "", options);
 	for (uint32_t d = 0; d < ssds; d++) {
 		struct hr_ssd *ssd = &rig->ssd[d];
 
 		cr_assert_eq(hr_ssd_up(ssd, device, 1, entries, timeout_ns), 0);
-		cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &rig->region[HR_PLACE_HOST]),
+		cr_assert_eq(ssd->transport.ops->map(&ssd->transport,
+						     &rig->memory.region[HR_PLACE_HOST]),
 			     0);
 		rig->lba_shift = ssd->ns.lba_shift;
 	}
@@ -43,11 +44,10 @@ void rig_down(struct rig *rig)
 	for (uint32_t d = 0; d < rig->ssds; d++) {
 		struct hr_ssd *ssd = &rig->ssd[d];
 
-		ssd->transport.ops->unmap(&ssd->transport, &rig->region[HR_PLACE_HOST]);
+		ssd->transport.ops->unmap(&ssd->transport, &rig->memory.region[HR_PLACE_HOST]);
 		hr_ssd_down(ssd);
 	}
-	for (int place = 0; place < HR_PLACES; place++)
-		rig->backend.ops->free(&rig->backend, &rig->region[place]);
+	hr_places_give(&rig->memory);
 	rig->backend.ops->close(&rig->backend);
 }
 
@@ -57,10 +57,10 @@ static void *take(struct rig *rig, enum hr_place place, size_t bytes, size_t *of
 	const size_t at = rig->used[place];
 
 	rig->used[place] = at + ((bytes + HR_PAGE - 1) & ~(size_t)(HR_PAGE - 1));
-	cr_assert_leq(rig->used[place], rig->region[place].bytes);
+	cr_assert_leq(rig->used[place], rig->memory.region[place].bytes);
 	if (offset)
 		*offset = at;
-	return memset((uint8_t *)rig->region[place].cpu + at, 0, bytes);
+	return memset((uint8_t *)rig->memory.region[place].cpu + at, 0, bytes);
 }
 
 static uint64_t whole_blocks(const struct rig *rig, uint64_t bytes)
@@ -114,10 +114,10 @@ static void wire_extent(const struct rig *rig, struct hr_extent *extent, uint32_
 static void wire_buffer(struct rig *rig, struct hr_buffer *buffer, uint32_t tile_bytes)
 {
 	const uint32_t bytes = hr_plan_tile_bytes(tile_bytes), chunk = rig->ssd[0].chunk_bytes;
-	const struct hr_region *region = &rig->region[HR_PLACE_HOST];
+	const struct hr_region *region = &rig->memory.region[HR_PLACE_HOST];
 	size_t offset, prps;
 	struct hr_prp *entry =
-		take(rig, HR_PLACE_CONTROL, hr_chunk_count(bytes, chunk) * sizeof *entry, NULL);
+		take(rig, HR_PLACE_WORKER, hr_chunk_count(bytes, chunk) * sizeof *entry, NULL);
 
 	memset(take(rig, HR_PLACE_HOST, bytes, &offset), 0x77, bytes);
 	take(rig, HR_PLACE_HOST, hr_buffer_prp_bytes(bytes, chunk), &prps);
@@ -128,13 +128,14 @@ static void wire_slots(struct rig *rig, const struct rig_work *work)
 {
 	struct hr_pipe *pipe = rig->pipe;
 
-	pipe->slot = take(rig, HR_PLACE_CONTROL, work->slots * sizeof *pipe->slot, NULL);
+	pipe->written = take(rig, HR_PLACE_CONTROL, work->slots * sizeof *pipe->written, NULL);
+	pipe->slot = take(rig, HR_PLACE_WORKER, work->slots * sizeof *pipe->slot, NULL);
 	for (uint32_t i = 0; i < work->slots; i++) {
 		const uint64_t skip =
 			(i + work->slots - work->first_tile % work->slots) % work->slots;
 		struct hr_slot *slot = &pipe->slot[i];
 
-		slot->next_read = slot->next_written = work->first_tile + skip;
+		slot->next_read = pipe->written[i] = work->first_tile + skip;
 		for (uint32_t s = 0; s < work->sources; s++)
 			wire_buffer(rig, &slot->in[s], work->tile_bytes[s]);
 		if (pipe->has_sink)
@@ -181,31 +182,34 @@ static void wire_memory(struct rig *rig, const struct rig_work *work)
 
 	pipe->state_bytes = desc->state_bytes(work->args);
 	pipe->record_bytes = desc->tile_record_bytes;
-	pipe->op_args = take(rig, HR_PLACE_CONTROL, work->args_bytes, NULL);
+	pipe->op_args = take(rig, HR_PLACE_WORKER, work->args_bytes, NULL);
 	if (work->args_bytes)
 		memcpy(pipe->op_args, work->args, work->args_bytes);
 	pipe->op_states = take(rig, HR_PLACE_GPU,
 			       (size_t)pipe->state_bytes * pipe->blocks[HR_ROLE_COMPUTE], NULL);
-	pipe->op_records = take(rig, HR_PLACE_CONTROL, pipe->record_bytes * pipe->tiles, NULL);
-	pipe->op_result = take(rig, HR_PLACE_CONTROL, HR_OP_RESULT_MAX, NULL);
+	pipe->op_records = take(rig, HR_PLACE_WORKER, pipe->record_bytes * pipe->tiles, NULL);
+	pipe->op_result = take(rig, HR_PLACE_WORKER, HR_OP_RESULT_MAX, NULL);
+	pipe->control = take(rig, HR_PLACE_CONTROL, sizeof *pipe->control, NULL);
 	pipe->status =
-		take(rig, HR_PLACE_CONTROL, hr_pipe_blocks(pipe) * sizeof *pipe->status, NULL);
+		take(rig, HR_PLACE_CONTROL, hr_pipe_statuses(pipe) * sizeof *pipe->status, NULL);
 }
 
 static struct hr_qp *create_qps(struct rig *rig, uint32_t workers, uint32_t queues)
 {
-	struct hr_qp *qp = take(rig, HR_PLACE_CONTROL, (workers * queues + 1) * sizeof *qp, NULL);
+	struct hr_qp *qp = take(rig, HR_PLACE_WORKER, (workers * queues + 1) * sizeof *qp, NULL);
 
 	for (uint32_t i = 0; i < workers * queues; i++) {
 		struct hr_ssd *ssd = &rig->ssd[i % queues];
-		size_t rings;
-		void *table =
-			take(rig, HR_PLACE_CONTROL, hr_plan_table_bytes(ssd->queue_entries), NULL);
+		struct hr_ssd_qp_place place = {
+			.rings = &rig->memory.region[HR_PLACE_HOST],
+			.tables = &rig->memory.region[HR_PLACE_WORKER],
+			.bar = (void *)(uintptr_t)ssd->transport.bar,
+		};
 
-		take(rig, HR_PLACE_HOST, hr_plan_ring_bytes(ssd->queue_entries), &rings);
-		cr_assert_eq(
-			hr_ssd_create_qp(ssd, &qp[i], &rig->region[HR_PLACE_HOST], rings, table),
-			0);
+		take(rig, HR_PLACE_WORKER, hr_plan_table_bytes(ssd->queue_entries),
+		     &place.table_at);
+		take(rig, HR_PLACE_HOST, hr_plan_ring_bytes(ssd->queue_entries), &place.ring_at);
+		cr_assert_eq(hr_ssd_create_qp(ssd, &qp[i], &place), 0);
 	}
 	return qp;
 }
@@ -215,7 +219,7 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 	struct hr_pipe *pipe;
 
 	memset(rig->used, 0, sizeof rig->used);
-	rig->pipe = pipe = take(rig, HR_PLACE_CONTROL, sizeof *pipe, NULL);
+	rig->pipe = pipe = take(rig, HR_PLACE_WORKER, sizeof *pipe, NULL);
 	for (uint32_t s = 0; s < work->sources; s++)
 		put_source(rig, s, work);
 	if (!work->keep_sink)
@@ -225,9 +229,9 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 	wire_slots(rig, work);
 	pipe->read_qp = create_qps(rig, pipe->blocks[HR_ROLE_PREFETCH], pipe->read_queues);
 	pipe->write_qp = create_qps(rig, pipe->blocks[HR_ROLE_WRITEBACK], 1);
-	cr_assert_eq(
-		rig->backend.ops->launch(&rig->backend, HR_KERNEL_PIPE, pipe, hr_pipe_blocks(pipe)),
-		0);
+	cr_assert_eq(rig->backend.ops->launch(&rig->backend, HR_KERNEL_PIPE, pipe,
+					      hr_pipe_blocks(pipe), 1, 0),
+		     0);
 }
 
 /* A lost command or a broken queue: the controller is disabled, not asked to delete queues. */
@@ -252,8 +256,8 @@ void rig_wait(struct rig *rig)
 	while ((ended = rig->backend.ops->poll(&rig->backend)) == 0 && hr_now_ns() < end)
 		hr_wait_ns(POLL_NS);
 	cr_assert_eq(ended, 1, "the pipeline does not end");
-	for (uint32_t i = 0; i < hr_pipe_blocks(rig->pipe); i++)
-		cr_assert_eq(hr_load_acquire_u32(&rig->pipe->status[i].done), 1);
+	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
+		cr_assert_eq(hr_load_acquire_sys_u32(&rig->pipe->status[i].done), 1);
 	mark_failed(rig);
 	for (uint32_t d = 0; d < rig->ssds; d++)
 		cr_assert_eq(hr_ssd_delete_qps(&rig->ssd[d]), 0);
@@ -261,8 +265,8 @@ void rig_wait(struct rig *rig)
 
 const struct hr_failure *rig_failure(const struct rig *rig)
 {
-	for (uint32_t i = 0; i < hr_pipe_blocks(rig->pipe); i++)
-		if (hr_load_acquire_u32(&rig->pipe->status[i].failed))
+	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
+		if (hr_load_acquire_sys_u32(&rig->pipe->status[i].failed))
 			return &rig->pipe->status[i].failure;
 	return NULL;
 }
@@ -270,13 +274,11 @@ const struct hr_failure *rig_failure(const struct rig *rig)
 uint64_t rig_tiles(const struct rig *rig, enum hr_role role)
 {
 	const struct hr_pipe *pipe = rig->pipe;
-	uint32_t first = 0;
+	const uint32_t end = hr_pipe_first_status(pipe, (uint32_t)role + 1);
 	uint64_t sum = 0;
 
-	for (int r = 0; r < (int)role; r++)
-		first += pipe->blocks[r];
-	for (uint32_t i = 0; i < pipe->blocks[role]; i++)
-		sum += hr_load_acquire_u64(&pipe->status[first + i].tiles);
+	for (uint32_t i = hr_pipe_first_status(pipe, role); i < end; i++)
+		sum += hr_load_acquire_sys_u64(&pipe->status[i].tiles);
 	return sum;
 }
 

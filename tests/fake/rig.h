@@ -15,6 +15,7 @@
 #include "boot/ssd.h"
 #include "gpu/backend.h"
 #include "gpu/pipeline.h"
+#include "gpu/places.h"
 
 #define RIG_SSDS 2u
 #define RIG_OBJECT (1u << 20)
@@ -44,7 +45,7 @@ struct rig {
 	struct hr_ssd ssd[RIG_SSDS];
 	uint32_t ssds, lba_shift;
 	struct hr_backend backend;
-	struct hr_region region[HR_PLACES];
+	struct hr_places memory;
 	size_t used[HR_PLACES];
 	struct hr_pipe *pipe; /* of the current run */
 	uint64_t sink_bytes;

@@ -67,7 +67,7 @@ Test(arena, what_no_memory_can_hold_is_refused_and_changes_nothing)
 
 Test(arena, a_limit_holds_to_the_page)
 {
-	const uint64_t limit[HR_PLACES] = { 0, 3 * HR_PAGE, 0 };
+	const uint64_t limit[HR_PLACES] = { 0, 3 * HR_PAGE };
 	char message[HR_LOG_LINE_MAX] = "";
 
 	hr_partition_init(&partition, limit);
@@ -104,7 +104,7 @@ Test(arena, addresses_follow_from_the_region_of_the_place)
 
 Test(arena, the_map_names_every_part_and_every_gap)
 {
-	const uint64_t limit[HR_PLACES] = { 0, 65536, 0 };
+	const uint64_t limit[HR_PLACES] = { 0, 65536 };
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);

@@ -21,7 +21,8 @@ static char message[HR_LOG_LINE_MAX];
 static struct {
 	struct hr_pipe pipe;
 	struct hr_slot slot[BLOCKS];
-	struct hr_block_status status[3 * BLOCKS];
+	struct hr_pipe_control control;
+	struct hr_worker_status status[3 * BLOCKS];
 	struct hr_qp qp[BLOCKS];
 	uint8_t ring[BLOCKS][2][HR_PAGE] __attribute__((aligned(HR_PAGE)));
 	uint64_t table[BLOCKS][16];
@@ -40,6 +41,7 @@ static void empty_work(uint32_t blocks)
 	work.pipe.read_queues = 1;
 	work.pipe.read_qp = work.qp;
 	work.pipe.slot = work.slot;
+	work.pipe.control = &work.control;
 	work.pipe.status = work.status;
 	work.pipe.op_result = work.result;
 	for (uint32_t i = 0; i < BLOCKS; i++) {
@@ -79,30 +81,43 @@ Test(backend, device_strings_are_checked_and_quoted)
 	}
 }
 
-Test(backend, host_memory_is_zeroed_and_has_bus_addresses_of_its_own)
+Test(backend, memory_of_the_host_backend_is_the_cpus)
 {
-	struct hr_region region[2];
+	struct hr_region region;
+	uint8_t word[4] = { 1, 2, 3, 4 };
+	void *worker = NULL;
 
 	cr_assert_eq(hr_backend_open(&backend, "host:2", 1, message), 0, "%s", message);
-	for (size_t i = 0; i < 2; i++) {
-		const uint8_t *bytes;
-
-		cr_assert_eq(
-			backend.ops->alloc(&backend, HR_PLACE_HOST, 3 * HR_PAGE + 1, &region[i]),
-			0);
-		bytes = region[i].cpu;
-		cr_expect_eq(region[i].worker, region[i].cpu);
-		cr_expect_eq(region[i].bytes, 4 * HR_PAGE);
-		cr_expect_neq(region[i].bus.addr, (uint64_t)(uintptr_t)region[i].cpu);
-		for (size_t at = 0; at < region[i].bytes; at++)
-			cr_assert_eq(bytes[at], 0);
+	cr_assert_eq(backend.ops->alloc(&backend, 3 * HR_PAGE + 1, &region), 0);
+	cr_expect_eq(region.worker, region.cpu);
+	cr_expect_eq(region.bytes, 4 * HR_PAGE);
+	for (size_t at = 0; at < region.bytes; at++)
+		cr_assert_eq(((uint8_t *)region.cpu)[at], 0);
+	cr_expect_eq(backend.ops->upload(&backend, region.worker, word, sizeof word), 0);
+	cr_expect_arr_eq(region.cpu, word, sizeof word);
+	memset(word, 0, sizeof word);
+	cr_expect_eq(backend.ops->download(&backend, word, region.worker, sizeof word), 0);
+	cr_expect_eq(word[3], 4);
+	backend.ops->free(&backend, &region);
+	cr_expect_null(region.cpu);
+	cr_expect_eq(backend.ops->alloc(&backend, (size_t)1 << 60, &region), -ENOMEM);
+	cr_expect_eq(backend.ops->alloc(&backend, 0, &region), -EINVAL);
+	for (int io = 0; io < 2; io++) {
+		cr_expect_eq(backend.ops->attach(&backend, &work, sizeof work, io, &worker), 0);
+		cr_expect_eq(worker, &work);
+		backend.ops->detach(&backend, &work);
 	}
-	cr_expect(region[0].bus.addr + region[0].bytes <= region[1].bus.addr ||
-		  region[1].bus.addr + region[1].bytes <= region[0].bus.addr);
-	cr_expect_eq(backend.ops->alloc(&backend, HR_PLACE_HOST, (size_t)1 << 60, &region[0]),
-		     -ENOMEM);
-	backend.ops->free(&backend, &region[1]);
-	cr_expect_null(region[1].cpu);
+	backend.ops->close(&backend);
+}
+
+Test(backend, a_host_block_is_one_thread)
+{
+	cr_assert_eq(hr_backend_open(&backend, "host:1", 3, message), 0, "%s", message);
+	cr_expect_eq(backend.processors, 1);
+	cr_expect_eq(backend.max_threads, 1);
+	cr_expect_eq(backend.ops->resident(&backend, HR_KERNEL_PIPE, 1, 0), 3);
+	cr_expect_eq(backend.ops->resident(&backend, HR_KERNEL_PIPE, 32, 0), 0);
+	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 1, 32, 0), -EINVAL);
 	backend.ops->close(&backend);
 }
 
@@ -116,8 +131,9 @@ Test(backend, a_launch_runs_each_block_once_and_can_be_repeated)
 		const uint32_t blocks = 1 + turn % BLOCKS;
 
 		empty_work(blocks);
-		cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2 * blocks),
-			     0);
+		cr_assert_eq(
+			backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2 * blocks, 1, 0),
+			0);
 		wait_ended();
 		for (uint32_t i = 0; i < 3 * BLOCKS; i++)
 			cr_assert_eq(work.status[i].done, i < 2 * blocks ? 1 : 0);
@@ -129,12 +145,12 @@ Test(backend, a_launch_is_refused_while_one_runs_or_when_it_is_too_large)
 {
 	cr_assert_eq(hr_backend_open(&backend, "host:1", 2, message), 0, "%s", message);
 	empty_work(1);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 3), -EINVAL);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 0), -EINVAL);
+	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 3, 1, 0), -EINVAL);
+	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 0, 1, 0), -EINVAL);
 	/* Without its prefetch block the compute block waits for its slot. */
 	work.slot[0].state = HR_SLOT_COMPUTED;
-	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2), 0);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2), -EBUSY);
+	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2, 1, 0), 0);
+	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2, 1, 0), -EBUSY);
 	cr_expect_eq(backend.ops->poll(&backend), 0);
 	hr_store_release_u32(&work.slot[0].state, HR_SLOT_FREE);
 	wait_ended();

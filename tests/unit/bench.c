@@ -23,14 +23,16 @@ static struct hr_bench bench;
 static struct hr_qp qp[WORKERS];
 static struct hr_buffer buffer[WORKERS * DEPTH];
 static struct hr_prp entry[WORKERS * DEPTH];
-static struct hr_block_status status[WORKERS];
+static struct hr_worker_status status[WORKERS];
 static struct hr_bench_sent sent[WORKERS * DEPTH];
 static uint64_t latency[WORKERS * HR_BENCH_BUCKETS];
 static uint8_t table[WORKERS][16384] __attribute__((aligned(64)));
+static uint32_t stop;
 
 static void up(const char *options)
 {
-	const struct hr_region *region = &rig.region[HR_PLACE_HOST];
+	const struct hr_region *region = &rig.memory.region[HR_PLACE_HOST];
+	const struct hr_region tables = { .cpu = table, .worker = table, .bytes = sizeof table };
 	size_t at = 0;
 
 	rig_up(&rig, 1, options, 16, TIMEOUT_NS);
@@ -51,11 +53,18 @@ static void up(const char *options)
 	bench.qp = qp;
 	bench.buffer = buffer;
 	bench.status = status;
+	bench.stop = &stop;
+	stop = 0;
 	bench.sent = sent;
 	bench.latency = latency;
 	for (uint32_t w = 0; w < WORKERS; w++, at += hr_plan_ring_bytes(16)) {
+		const struct hr_ssd_qp_place place = {
+			region, at, &tables, w * sizeof table[0],
+			(void *)(uintptr_t)rig.ssd[0].transport.bar
+		};
+
 		cr_assert_leq(hr_plan_table_bytes(16), sizeof table[0]);
-		cr_assert_eq(hr_ssd_create_qp(&rig.ssd[0], &qp[w], region, at, table[w]), 0);
+		cr_assert_eq(hr_ssd_create_qp(&rig.ssd[0], &qp[w], &place), 0);
 	}
 	for (uint32_t i = 0; i < WORKERS * DEPTH; i++, at += IO)
 		hr_buffer_init(&buffer[i], region, at, IO, bench.extent.chunk_bytes, NULL, 0,
@@ -64,7 +73,8 @@ static void up(const char *options)
 
 static void run(void)
 {
-	cr_assert_eq(rig.backend.ops->launch(&rig.backend, HR_KERNEL_BENCH, &bench, WORKERS), 0);
+	cr_assert_eq(rig.backend.ops->launch(&rig.backend, HR_KERNEL_BENCH, &bench, WORKERS, 1, 0),
+		     0);
 	while (rig.backend.ops->poll(&rig.backend) == 0)
 		hr_wait_ns(HR_NS_PER_MS);
 	for (uint32_t w = 0; w < WORKERS; w++)
@@ -145,7 +155,7 @@ Test(bench, ends_when_the_time_is_over_or_a_stop_is_asked_for)
 	cr_expect_gt(measured(0), 0);
 	down();
 	up("lba=4096,mdts=1");
-	bench.stop = 1;
+	stop = 1;
 	run();
 	cr_expect_leq(measured(0), DEPTH);
 	down();

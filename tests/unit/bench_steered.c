@@ -24,7 +24,8 @@ static struct hr_qp qps[3];
 static struct hr_buffer buffers[3 * DEPTH_MAX];
 static struct hr_prp chunks[3 * DEPTH_MAX];
 static struct hr_bench_sent sent[3 * DEPTH_MAX];
-static struct hr_block_status status[3];
+static struct hr_worker_status status[3];
+static uint32_t stop;
 static uint64_t latency[3 * HR_BENCH_BUCKETS];
 static uint8_t *disk_before;
 static uint32_t break_after; /* commands; then the target does what break_with says */
@@ -42,7 +43,7 @@ static void step(void *context)
 		t.failures = break_with == BREAK_STATUS;
 		t.lose = break_with == BREAK_LOST;
 		if (break_with == BREAK_STOP)
-			hr_store_release_sys_u32(&bench.stop, 1);
+			hr_store_release_sys_u32(&stop, 1);
 		if (break_with == BREAK_CID)
 			peer_post(&t.peer, cqe);
 		break_with = BREAK_NOTHING;
@@ -65,6 +66,7 @@ static void make(uint32_t blocks, uint32_t block, uint32_t depth, uint32_t patte
 		hr_buffer_init(&buffers[i], &t.region, (size_t)i * IO_BYTES, IO_BYTES, IO_BYTES,
 			       NULL, 0, &chunks[i]);
 	memset(t.region.cpu, MARK, t.region.bytes);
+	stop = 0;
 	memset(status, 0, sizeof status);
 	memset(latency, 0, sizeof latency);
 	bench = (struct hr_bench){ .extent = { .id = 5,
@@ -85,6 +87,7 @@ static void make(uint32_t blocks, uint32_t block, uint32_t depth, uint32_t patte
 				   .qp = qps,
 				   .buffer = buffers,
 				   .status = status,
+				   .stop = &stop,
 				   .sent = sent,
 				   .latency = latency };
 	break_with = BREAK_NOTHING;
@@ -233,7 +236,7 @@ Test(bench_steered, a_failing_command_ends_it_and_is_named)
 			     (uint32_t)(row[i].write ? HR_ROLE_WRITEBACK : HR_ROLE_PREFETCH));
 		cr_expect_eq(t.commands, 6u, "row %zu: nothing is sent after it", i);
 		cr_expect_eq(latencies(0), 5u);
-		cr_expect_eq(bench.stop, 1u);
+		cr_expect_eq(stop, 1u);
 		cr_expect_eq(status[0].done, 1u);
 		unmake();
 	}

@@ -104,8 +104,8 @@ Test(pipeline_faults, a_failing_read_names_object_tile_and_lba)
 		cr_expect_eq(failure->lba, SOURCE_LBA + 22);
 		cr_expect_eq(failure->opcode, nvme_cmd_read);
 		cr_expect_neq(failure->qid, 0);
-		cr_expect_leq(hr_pipe_written(rig.pipe), 5);
-		check_sink(hr_pipe_written(rig.pipe) * TILE);
+		cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 5);
+		check_sink(hr_pipe_written(rig.pipe, rig.pipe->written) * TILE);
 	}
 	rig_down(&rig);
 }
@@ -152,8 +152,8 @@ Test(pipeline_faults, a_failing_write_names_the_sink_and_drops_later_results)
 	cr_expect_eq(failure->tile, 3);
 	cr_expect_eq(failure->lba, SINK_LBA + 12);
 	cr_expect_eq(failure->opcode, nvme_cmd_write);
-	cr_expect_leq(hr_pipe_written(rig.pipe), 3);
-	check_sink(hr_pipe_written(rig.pipe) * TILE);
+	cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 3);
+	check_sink(hr_pipe_written(rig.pipe, rig.pipe->written) * TILE);
 	rig_down(&rig);
 }
 
@@ -182,7 +182,7 @@ Test(pipeline_faults, transient_errors_are_overcome)
 	up(1, script, TIMEOUT_NS);
 	run(&work);
 	cr_expect_null(rig_failure(&rig));
-	cr_expect_eq(hr_pipe_written(rig.pipe), TILES);
+	cr_expect_eq(hr_pipe_written(rig.pipe, rig.pipe->written), TILES);
 	check_sink(BYTES);
 	rig_down(&rig);
 }
@@ -247,7 +247,7 @@ Test(pipeline_faults, a_lost_write_keeps_its_tile_unwritten)
 	run(&work);
 	cr_expect_eq(failed_with(-ETIMEDOUT)->tile, 2);
 	cr_expect_eq(rig_failure(&rig)->role, HR_ROLE_WRITEBACK);
-	cr_expect_leq(hr_pipe_written(rig.pipe), 2);
+	cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 2);
 	rig_down(&rig);
 }
 
@@ -297,13 +297,13 @@ Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 		uint64_t written;
 
 		rig_start(&rig, &work);
-		while (turn && hr_pipe_written(rig.pipe) < turn % TILES &&
+		while (turn && hr_pipe_written(rig.pipe, rig.pipe->written) < turn % TILES &&
 		       rig.backend.ops->poll(&rig.backend) == 0)
 			hr_wait_ns(50000);
-		hr_store_release_sys_u32(&rig.pipe->stop, 1);
+		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
-		written = hr_pipe_written(rig.pipe);
+		written = hr_pipe_written(rig.pipe, rig.pipe->written);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), rig_tiles(&rig, HR_ROLE_COMPUTE));
 		check_sink(written * TILE);
 		stopped_early += written < TILES;
@@ -313,7 +313,7 @@ Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 		work.keep_sink = true;
 		run(&work);
 		cr_assert_null(rig_failure(&rig));
-		cr_assert_eq(hr_pipe_written(rig.pipe), TILES);
+		cr_assert_eq(hr_pipe_written(rig.pipe, rig.pipe->written), TILES);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES - written);
 		check_sink(BYTES);
 	}
@@ -331,7 +331,7 @@ Test(pipeline_faults, a_stopped_reduction_has_no_result)
 	rig_start(&rig, &work);
 	while (rig_tiles(&rig, HR_ROLE_COMPUTE) < 2)
 		hr_wait_ns(50000);
-	hr_store_release_sys_u32(&rig.pipe->stop, 1);
+	hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
 	rig_wait(&rig);
 	cr_assert_lt(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES);
 	cr_expect_eq(((struct hr_crc32c_result *)(void *)rig.pipe->op_result)->crc, 0);

@@ -81,6 +81,31 @@ Test(queue, init_refuses_what_cannot_work)
 	}
 }
 
+Test(queue, handed_over_it_has_the_addresses_of_its_owner)
+{
+	static uint32_t bar[1024];
+	const struct hr_qp_memory worker = { (void *)0x10000, (void *)0x20000, (void *)0x30000 };
+	struct hr_qp before;
+
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	qp.sq_doorbell = &bar[6];
+	qp.cq_doorbell = &bar[7];
+	before = qp;
+	cr_assert_eq(hr_qp_hand_over(&qp, &worker, bar, (void *)0x40000), 0);
+	cr_expect_eq((void *)qp.sq, (void *)0x10000);
+	cr_expect_eq((void *)qp.cq, (void *)0x20000);
+	cr_expect_eq((void *)qp.inflight, (void *)0x30000);
+	cr_expect_eq((uintptr_t)qp.free_ring - 0x30000,
+		     (uintptr_t)before.free_ring - (uintptr_t)before.inflight);
+	cr_expect_eq((void *)qp.sq_doorbell, (void *)0x40018);
+	cr_expect_eq((void *)qp.cq_doorbell, (void *)0x4001c);
+	qp = before;
+	peer_use_shadow(&peer);
+	cr_expect_eq(hr_qp_hand_over(&qp, &worker, bar, bar), -ENOTSUP);
+	cr_expect_eq((void *)qp.sq, (void *)before.sq);
+	peer_fini(&peer);
+}
+
 Test(queue, nothing_is_visible_before_the_ring_and_one_doorbell_after)
 {
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);

@@ -1,0 +1,125 @@
+#include "gpu/places.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "nvme/hostmem.h"
+
+static int take_host(struct hr_places *places, enum hr_place place, size_t bytes)
+{
+	struct hr_backend *b = places->backend;
+	struct hr_region *region = &places->region[place];
+	int err = hr_hostmem_alloc(region, hr_place_name(place), bytes);
+
+	if (err)
+		return err;
+	err = b->ops->attach(b, region->cpu, region->bytes, false, &region->worker);
+	if (err)
+		hr_hostmem_free(region);
+	return err;
+}
+
+/* What the CPU writes for workers it writes into a copy, when it has to. */
+static int take_copy(struct hr_places *places)
+{
+	struct hr_region *region = &places->region[HR_PLACE_WORKER];
+
+	if (region->cpu)
+		return 0;
+	region->cpu = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (region->cpu == MAP_FAILED) {
+		region->cpu = NULL;
+		return -ENOMEM;
+	}
+	places->has_copy = true;
+	return 0;
+}
+
+/* The backend did not take the copy and must not see it. */
+static void give_copy(struct hr_places *places)
+{
+	struct hr_region *region = &places->region[HR_PLACE_WORKER];
+
+	if (places->has_copy) {
+		munmap(region->cpu, region->bytes);
+		region->cpu = NULL;
+	}
+	places->has_copy = false;
+}
+
+static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes)
+{
+	struct hr_backend *b = places->backend;
+	struct hr_region *region = &places->region[place];
+	int err = b->ops->alloc(b, bytes, region);
+
+	if (err)
+		return err;
+	region->name = hr_place_name(place);
+	return place == HR_PLACE_WORKER ? take_copy(places) : 0;
+}
+
+int hr_places_take(struct hr_places *places, struct hr_backend *backend,
+		   const uint64_t bytes[HR_PLACES], enum hr_place *failed)
+{
+	int err = 0;
+
+	memset(places, 0, sizeof *places);
+	places->backend = backend;
+	for (int i = 0; !err && i < HR_PLACES; i++) {
+		const enum hr_place place = (enum hr_place)i;
+
+		if (bytes[i] == 0)
+			continue;
+		*failed = place;
+		err = place == HR_PLACE_CONTROL || place == HR_PLACE_HOST
+			      ? take_host(places, place, bytes[i])
+			      : take_gpu(places, place, bytes[i]);
+	}
+	if (err)
+		hr_places_give(places);
+	return err;
+}
+
+static void give_one(struct hr_places *places, enum hr_place place)
+{
+	struct hr_backend *b = places->backend;
+	struct hr_region *region = &places->region[place];
+
+	if (!region->bytes)
+		return;
+	if (place == HR_PLACE_CONTROL || place == HR_PLACE_HOST) {
+		b->ops->detach(b, region->cpu);
+		hr_hostmem_free(region);
+		return;
+	}
+	if (place == HR_PLACE_WORKER)
+		give_copy(places);
+	b->ops->free(b, region);
+}
+
+void hr_places_give(struct hr_places *places)
+{
+	for (int place = HR_PLACES; place-- > 0;)
+		give_one(places, (enum hr_place)place);
+	memset(places, 0, sizeof *places);
+}
+
+int hr_places_upload(struct hr_places *places)
+{
+	const struct hr_region *r = &places->region[HR_PLACE_WORKER];
+
+	return r->bytes ? places->backend->ops->upload(places->backend, r->worker, r->cpu, r->bytes)
+			: 0;
+}
+
+int hr_places_download(struct hr_places *places)
+{
+	const struct hr_region *r = &places->region[HR_PLACE_WORKER];
+
+	return r->bytes ? places->backend->ops->download(places->backend, r->cpu, r->worker,
+							 r->bytes)
+			: 0;
+}

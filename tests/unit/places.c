@@ -1,0 +1,202 @@
+/*
+ * The memory behind a partition: what comes from where, what the CPU may touch, what is given back,
+ * over the host backend and over one whose memory the CPU cannot touch.
+ */
+#include "gpu/places.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/log.h"
+
+#define AWAY ((uintptr_t)1 << 46) /* workers see host memory so far from where the CPU does */
+
+TestSuite(places, .timeout = 20);
+
+/* A GPU: its memory lies at `far`, which the code under test must not touch itself. */
+static struct {
+	int attached, allocated, fail_after; /* fail_after: calls until one fails */
+	uint8_t *far;
+	size_t far_bytes;
+	unsigned uploads, downloads;
+} gpu;
+
+static int next_call(void)
+{
+	return gpu.fail_after && --gpu.fail_after == 0 ? -EIO : 0;
+}
+
+static int gpu_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+{
+	const int err = next_call();
+
+	(void)b;
+	cr_expect_eq((uintptr_t)cpu % HR_PAGE + bytes % HR_PAGE, 0);
+	cr_expect_not(io);
+	*worker = (void *)((uintptr_t)cpu + AWAY);
+	gpu.attached += !err;
+	return err;
+}
+
+static void gpu_detach(struct hr_backend *b, void *cpu)
+{
+	(void)b;
+	(void)cpu;
+	gpu.attached--;
+}
+
+static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region)
+{
+	const int err = next_call();
+
+	(void)b;
+	if (err)
+		return err;
+	memset(region, 0, sizeof *region);
+	region->kind = HR_REGION_GPU;
+	region->bytes = bytes;
+	region->worker = calloc(1, bytes);
+	gpu.far = region->worker;
+	gpu.far_bytes = bytes;
+	gpu.allocated++;
+	return 0;
+}
+
+static void gpu_free(struct hr_backend *b, struct hr_region *region)
+{
+	(void)b;
+	cr_expect_null(region->cpu, "the copy is not the backend's");
+	free(region->worker);
+	memset(region, 0, sizeof *region);
+	gpu.allocated--;
+}
+
+static int gpu_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
+{
+	(void)b;
+	gpu.uploads++;
+	memcpy(worker, cpu, bytes);
+	return next_call();
+}
+
+static int gpu_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes)
+{
+	(void)b;
+	gpu.downloads++;
+	memcpy(cpu, worker, bytes);
+	return next_call();
+}
+
+static const struct hr_backend_ops gpu_ops = {
+	.attach = gpu_attach,
+	.detach = gpu_detach,
+	.alloc = gpu_alloc,
+	.free = gpu_free,
+	.upload = gpu_upload,
+	.download = gpu_download,
+};
+
+static struct hr_backend backend = { .ops = &gpu_ops, .name = "far", .lanes = 32 };
+static const uint64_t used[HR_PLACES] = { HR_PAGE, 3 * HR_PAGE, 2 * HR_PAGE, 4 * HR_PAGE };
+
+static void all_zero(const struct hr_region *region)
+{
+	const uint8_t *bytes = region->cpu;
+
+	for (size_t i = 0; i < region->bytes; i++)
+		cr_assert_eq(bytes[i], 0);
+}
+
+Test(places, on_the_host_backend_all_places_are_the_cpus)
+{
+	struct hr_backend host;
+	struct hr_places places;
+	char message[HR_LOG_LINE_MAX];
+	enum hr_place failed;
+
+	cr_assert_eq(hr_backend_open(&host, "host:1", 1, message), 0);
+	cr_assert_eq(hr_places_take(&places, &host, used, &failed), 0);
+	for (int i = 0; i < HR_PLACES; i++) {
+		cr_expect_eq(places.region[i].bytes, used[i]);
+		cr_expect_eq(places.region[i].cpu, places.region[i].worker);
+		cr_expect_str_eq(places.region[i].name, hr_place_name((enum hr_place)i));
+		all_zero(&places.region[i]);
+	}
+	cr_expect_not(places.has_copy);
+	cr_expect_eq(hr_places_upload(&places), 0);
+	cr_expect_eq(hr_places_download(&places), 0);
+	hr_places_give(&places);
+	hr_places_give(&places);
+	host.ops->close(&host);
+}
+
+Test(places, what_the_cpu_cannot_touch_it_writes_into_a_copy)
+{
+	struct hr_places places;
+	enum hr_place failed;
+	uint8_t *copy;
+
+	cr_assert_eq(hr_places_take(&places, &backend, used, &failed), 0);
+	cr_expect_eq(gpu.attached, 2);
+	cr_expect_eq(gpu.allocated, 2);
+	for (int i = 0; i < HR_PLACE_WORKER; i++)
+		cr_expect_eq((uintptr_t)places.region[i].worker,
+			     (uintptr_t)places.region[i].cpu + AWAY);
+	cr_expect_null(places.region[HR_PLACE_GPU].cpu);
+	copy = places.region[HR_PLACE_WORKER].cpu;
+	cr_assert_neq((void *)copy, places.region[HR_PLACE_WORKER].worker);
+	all_zero(&places.region[HR_PLACE_WORKER]);
+	copy[0] = 1;
+	copy[2 * HR_PAGE - 1] = 2;
+	cr_expect_eq(hr_places_upload(&places), 0);
+	cr_expect_arr_eq(places.region[HR_PLACE_WORKER].worker, copy, 2 * HR_PAGE);
+	((uint8_t *)places.region[HR_PLACE_WORKER].worker)[7] = 3;
+	cr_expect_eq(copy[7], 0);
+	cr_expect_eq(hr_places_download(&places), 0);
+	cr_expect_eq(copy[7], 3);
+	cr_expect_eq(gpu.uploads + gpu.downloads, 2);
+	hr_places_give(&places);
+	cr_expect_eq(gpu.attached, 0);
+	cr_expect_eq(gpu.allocated, 0);
+}
+
+Test(places, whatever_fails_leaves_nothing_behind_and_is_named)
+{
+	static const enum hr_place want[] = { HR_PLACE_CONTROL, HR_PLACE_HOST, HR_PLACE_WORKER,
+					      HR_PLACE_GPU };
+	struct hr_places places;
+	enum hr_place failed;
+
+	for (int i = 0; i < 4; i++) {
+		gpu.fail_after = i + 1;
+		cr_expect_eq(hr_places_take(&places, &backend, used, &failed), -EIO);
+		cr_expect_eq(failed, want[i]);
+		cr_expect_eq(gpu.attached + gpu.allocated, 0, "at %d", i);
+		cr_expect_eq(places.region[i].bytes, 0);
+	}
+	gpu.fail_after = 0;
+	cr_assert_eq(hr_places_take(&places, &backend, used, &failed), 0);
+	gpu.fail_after = 1;
+	cr_expect_eq(hr_places_upload(&places), -EIO);
+	gpu.fail_after = 1;
+	cr_expect_eq(hr_places_download(&places), -EIO);
+	hr_places_give(&places);
+}
+
+Test(places, a_place_without_bytes_takes_nothing)
+{
+	static const uint64_t little[HR_PLACES] = { 0, HR_PAGE };
+	struct hr_places places;
+	enum hr_place failed;
+
+	cr_assert_eq(hr_places_take(&places, &backend, little, &failed), 0);
+	cr_expect_eq(gpu.attached, 1);
+	cr_expect_eq(gpu.allocated, 0);
+	cr_expect_eq(hr_places_upload(&places), 0);
+	cr_expect_eq(hr_places_download(&places), 0);
+	cr_expect_eq(gpu.uploads + gpu.downloads, 0);
+	hr_places_give(&places);
+	cr_expect_eq(gpu.attached, 0);
+}
