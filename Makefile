@@ -1,6 +1,6 @@
 # headrace - one Makefile, no configure step.
 #
-#   make              build/headrace (and the GPU worker image when nvcc is there)
+#   make              build/headrace (with the cuda backend when nvcc and cuda.h are there)
 #   make deps         install the Debian packages that are missing to build, check and lint (apt)
 #   make demo         deps, build, and the main job on the embedded default: no hardware needed
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line
@@ -11,7 +11,7 @@
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
-# STATIC=1 fully static binary without the cuda backend; NVCC= builds without the GPU worker image.
+# STATIC=1 fully static binary; that, and NVCC=, builds without the cuda backend.
 # check, lint and fuzz use all cores unless -j says otherwise.
 
 MAKEFLAGS += -rR
@@ -44,20 +44,26 @@ cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
 	-ffile-prefix-map=$(CURDIR)=. $(warnings) $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
-folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops
+# The cuda backend needs the driver's header, and nvcc for the worker image, which all variants share.
+cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
+	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
+cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
+fatbin := $(base)/gpu/worker.fatbin
+folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops gpu/$(if $(cuda_h),,no)cuda
 srcs := $(filter-out boot/main.c,$(wildcard $(folders:%=%/*.c)))
-objs := $(srcs:%.c=$(B)/%.o)
-fatbin := $(if $(wildcard gpu/cuda/image.cu),$(B)/gpu/worker.fatbin)
-image := $(if $(SAN)$(STATIC),,$(if $(NVCC),$(fatbin)))
+objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(B)/gpu/cuda/embed.o)
+# Files that only a build with the cuda backend compiles.
+cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda%
+usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
-all: $(B)/headrace $(image)
+all: $(B)/headrace
 	@:
 
 $(B)/headrace: $(B)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
-	$(if $(NVCC)$(SAN)$(filter command,$(origin NVCC)),,\
-		@echo "note: no nvcc: the GPU worker image is not built")
+	$(if $(cuda_h)$(SAN)$(STATIC)$(filter command,$(origin NVCC)),,\
+		@echo "note: no nvcc or no cuda.h: built without the cuda backend")
 
 # q, not r: files of the same name in two folders are two members
 $(B)/libheadrace.a: $(objs)
@@ -73,19 +79,25 @@ $(B)/config/default.o: config/default.conf
 # Operators on the host: loops over data, written to be vectorised.
 $(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)
 
-# GPU worker image: the same worker sources, compiled as CUDA C++
+$(B)/gpu/cuda/%.o $(B)/tests/fake/cuda%.o $(B)/tests/unit/cuda%.o: cflags += $(cuda_flags)
+
+# GPU worker image: the same worker sources, compiled as CUDA C++, and embedded
 archs := 80 90 100
-$(B)/gpu/worker.fatbin: gpu/cuda/image.cu Makefile
+$(fatbin): gpu/cuda/image.cu Makefile
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 -fatbin -I. -MMD -MP -MF $@.d \
 		$(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 		-gencode arch=compute_80$(comma)code=compute_80 -o $@ $<
 
+$(B)/gpu/cuda/embed.o: gpu/cuda/embed.S $(fatbin)
+	$(call say,AS,$<)
+	$(Q)mkdir -p $(@D) && $(CC) -DHR_WORKER_IMAGE='"$(fatbin)"' -c -o $@ $<
+
 # ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
 runner := $(B)/tests/fake/runner.o# in place of Criterion's own, which thread sanitizer stops
-fakes := $(filter-out $(runner),$(patsubst %.c,$(B)/%.o,$(wildcard tests/fake/*.c)))
-units := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
+fakes := $(filter-out $(runner),$(patsubst %.c,$(B)/%.o,$(call usable,$(wildcard tests/fake/*.c))))
+units := $(patsubst %.c,$(B)/%,$(call usable,$(wildcard tests/unit/*.c)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
 driver := $(if $(findstring thread,$(SAN)),$(runner))
@@ -117,7 +129,7 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.sh)
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c))
 $(tools): %: %.o $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^
 
 tools: $(tools)
 	@:
@@ -128,7 +140,7 @@ check-cli: $(clis)
 
 # ---- what people call: each re-enters make, in parallel, once per variant
 
-names := $(basename $(wildcard tests/unit/*.c tests/cli/*.sh))
+names := $(basename $(call usable,$(wildcard tests/unit/*.c tests/cli/*.sh)))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 
 deps:
@@ -153,7 +165,7 @@ fuzz:
 
 lint:
 	$(Q)tests/deps.sh build check lint
-	$(Q)$(again) O=$(base)-lint SAN= WERROR=1 NVCC= lint-run
+	$(Q)$(again) O=$(base)-lint SAN= WERROR=1 lint-run
 
 demo:
 	$(Q)tests/demo/run.sh $(base)
@@ -185,12 +197,12 @@ fuzz-run: $(fuzzers:%=%.ok)
 # ---- lint (in its own folder, with -Werror); each part can be called alone
 
 c_files := $(shell find * -name '*.c' ! -path 'build*')
-tidy_files := $(filter-out tests/unit/% tests/fuzz/%,$(c_files))
+tidy_files := $(call usable,$(filter-out tests/unit/% tests/fuzz/%,$(c_files)))
 headers := $(shell find * -name '*.h' ! -path 'build*')
 
 $(B)/%.tidy: %.c .clang-tidy $(headers)
 	$(call say,TIDY,$<)
-	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) \
+	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) $(cuda_flags) \
 		2>$@.log && touch $@
 
 lint-format:

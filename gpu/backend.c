@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "boot/log.h"
+#include "gpu/cuda/cuda.h"
 #include "gpu/host/host.h"
 
 #define NUMBER_MAX 4096u
@@ -26,37 +27,76 @@ static bool numbered(const char *device, const char *prefix, unsigned least, uns
 	return !*end && !errno && v >= least && v <= NUMBER_MAX;
 }
 
+/* "cuda:N" or "cuda:N,compressible". */
+static bool is_cuda(const char *device, unsigned *number, bool *compressible)
+{
+	static const char option[] = ",compressible";
+	const size_t n = strcspn(device, ",");
+	char plain[32];
+
+	*compressible = device[n] != '\0';
+	if (n >= sizeof plain || (*compressible && strcmp(device + n, option) != 0))
+		return false;
+	memcpy(plain, device, n);
+	plain[n] = '\0';
+	return numbered(plain, "cuda:", 0, number);
+}
+
 int hr_backend_check(const char *device, char *message)
 {
 	unsigned number;
+	bool compressible;
 
-	if (strcmp(device, "auto") == 0 || numbered(device, "cuda:", 0, &number) ||
+	if (strcmp(device, "auto") == 0 || is_cuda(device, &number, &compressible) ||
 	    numbered(device, "host:", 1, &number))
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX, "'%.200s': expected cuda:N, host:CPUS or auto", device);
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "'%.200s': expected cuda:N[,compressible], host:CPUS or auto", device);
 	return -EINVAL;
+}
+
+static int open_cuda(struct hr_backend *b, const char *device, unsigned number, bool compressible,
+		     char *message)
+{
+	char reason[HR_LOG_LINE_MAX] = "";
+	const int err = hr_cuda_open(b, (int)number, compressible, reason);
+
+	if (err)
+		snprintf(message, HR_LOG_LINE_MAX, "%s: %.900s; or use host:CPUS or auto", device,
+			 reason);
+	return err;
+}
+
+/* A GPU when there is one that works; message says which, or why not. */
+static int open_auto(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char *message)
+{
+	char reason[HR_LOG_LINE_MAX] = "";
+
+	if (hr_cuda_open(b, HR_CUDA_FIRST, false, reason) == 0) {
+		snprintf(message, HR_LOG_LINE_MAX, "auto: worker blocks run on %s", b->name);
+		return 0;
+	}
+	snprintf(message, HR_LOG_LINE_MAX, "auto: %.900s; worker blocks run on the %u CPUs", reason,
+		 cpus);
+	return hr_host_open(b, cpus, max_blocks, message);
 }
 
 int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message)
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
 	const unsigned cpus = online > 0 ? (unsigned)online : 1;
-	unsigned wanted = cpus;
+	unsigned number = 0;
+	bool compressible;
 	const int err = hr_backend_check(device, message);
 
 	if (err)
 		return err;
-	if (strncmp(device, "cuda:", 5) == 0) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: this build has no cuda backend; use host:CPUS or auto", device);
-		return -ENOTSUP;
-	}
 	*message = '\0';
-	if (!numbered(device, "host:", 1, &wanted))
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "auto: this build has no cuda backend; worker blocks run on the %u CPUs",
-			 cpus);
-	else if (wanted > cpus)
+	if (is_cuda(device, &number, &compressible))
+		return open_cuda(b, device, number, compressible, message);
+	if (!numbered(device, "host:", 1, &number))
+		return open_auto(b, cpus, max_blocks, message);
+	if (number > cpus)
 		snprintf(message, HR_LOG_LINE_MAX, "%s: only %u CPUs are online", device, cpus);
-	return hr_host_open(b, wanted < cpus ? wanted : cpus, max_blocks, message);
+	return hr_host_open(b, number < cpus ? number : cpus, max_blocks, message);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "gpu/arena.h"
+#include "gpu/facts.h"
 #include "gpu/pipeline.h"
 #include "nvme/region.h"
 
@@ -58,21 +59,26 @@ struct hr_backend_ops {
 
 struct hr_backend {
 	const struct hr_backend_ops *ops;
-	char name[HR_NAME_MAX]; /* "host:4", "cuda:0 NVIDIA H200" */
-	uint32_t lanes;		/* HR_LANES of its worker code */
-	uint32_t max_blocks;	/* resident at once, of one worker each */
-	uint32_t processors;	/* SMs; CPUs that the host backend's blocks share */
-	uint32_t max_threads;	/* of a block */
+	char name[HR_NAME_MAX];		  /* "host:4", "cuda:0 NVIDIA H200" */
+	uint32_t lanes;			  /* HR_LANES of its worker code */
+	uint32_t max_blocks;		  /* resident at once, of one worker each */
+	uint32_t processors;		  /* SMs; CPUs that the host backend's blocks share */
+	uint32_t max_threads;		  /* of a block */
+	const struct hr_gpu_facts *facts; /* of the GPU; NULL on `host` */
 	void *impl;
 };
 
 /*
- * Open what a gpu device string names: "host:CPUS", "cuda:N", "auto". max_blocks is the most blocks
- * of one launch: `host` starts that many threads, parked, which share CPUS of the CPUs that this
- * process may use (all of them with "auto" without a GPU, and when CPUS is more than there are).
- * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen otherwise than asked for,
- * or nothing. -EINVAL: malformed; -ENODEV, -ENOTSUP: no such GPU, or no cuda in this build; -ENOMEM,
- * -EAGAIN: no threads.
+ * Open what a gpu device string names:
+ *   host:CPUS              threads, parked: max_blocks of them, the most blocks of one launch, which
+ *                          share CPUS of the CPUs that this process may use (all of them when CPUS
+ *                          is more than there are)
+ *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses itself
+ *   auto                   the first GPU that can be used, else all CPUs
+ * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen and why when that is not
+ * plainly what was asked for, or nothing. -EINVAL: malformed; -ENODEV: no driver, no such GPU;
+ * -ENOTSUP: this build, the driver or the GPU lacks what is needed; -EIO: the GPU or its driver
+ * fails; -ENOMEM; -EAGAIN: no threads.
  */
 int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message);
 

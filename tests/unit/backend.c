@@ -62,14 +62,27 @@ static void wait_ended(void)
 
 Test(backend, device_strings_are_checked_and_quoted)
 {
-	static const char *const good[] = { "host:1", "host:64", "auto", "cuda:0", "cuda:7" };
-	static const char *const bad[] = { "",	      "host",
-					   "host:",   "host:0",
-					   "host:-1", "host:2x",
-					   "cuda",    "cuda:",
-					   "cuda:x",  "gpu:0",
-					   "auto:1",  "HOST:2",
-					   "host: 2", "host:99999999999999999999" };
+	static const char *const good[] = { "host:1", "host:64", "auto",
+					    "cuda:0", "cuda:7",	 "cuda:0,compressible" };
+	static const char *const bad[] = { "",
+					   "host",
+					   "host:",
+					   "host:0",
+					   "host:-1",
+					   "host:2x",
+					   "cuda",
+					   "cuda:",
+					   "cuda:x",
+					   "gpu:0",
+					   "auto:1",
+					   "HOST:2",
+					   "host: 2",
+					   "host:99999999999999999999",
+					   "cuda:0,",
+					   "cuda:0,compress",
+					   "host:1,compressible",
+					   "cuda:,compressible",
+					   "auto,compressible" };
 
 	for (size_t i = 0; i < ROWS(good); i++)
 		cr_expect_eq(hr_backend_check(good[i], message), 0, "'%s'", good[i]);

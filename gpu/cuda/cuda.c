@@ -1,0 +1,310 @@
+#include "gpu/cuda/cuda.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "gpu/cuda/host.h"
+#include "gpu/cuda/image.h"
+#include "gpu/cuda/memory.h"
+
+#define ARENAS_MAX 32u
+#define WARP 32u
+#define CLOSE_NS (10 * HR_NS_PER_S)
+#define PAUSE_NS 100000ull
+
+/* Embedded by gpu/cuda/embed.S. */
+extern const uint8_t hr_worker_image[];
+
+static const char *const kernel_name[] = {
+	[HR_KERNEL_PIPE] = "hr_kernel_pipe",
+	[HR_KERNEL_BENCH] = "hr_kernel_bench",
+};
+
+#define KERNELS (sizeof kernel_name / sizeof *kernel_name)
+
+struct cuda {
+	struct hr_cuda_gpu gpu;
+	struct hr_cuda_host host;
+	struct hr_cuda_image image;
+	struct hr_cuda_kernel kernel[KERNELS];
+	struct hr_cuda_launch launch;
+	struct hr_cuda_arena arena[ARENAS_MAX];
+	bool compressible;
+};
+
+/* An operation's end: what is wrong is told here, where the driver's words are known. */
+static int tell(const struct hr_backend *b, int err)
+{
+	const struct cuda *cuda = b->impl;
+
+	if (err)
+		hr_error("%s: %s", b->name, cuda->gpu.cu.error);
+	return err;
+}
+
+static int cuda_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+{
+	struct cuda *cuda = b->impl;
+
+	return tell(b, hr_cuda_attach(&cuda->gpu, &cuda->host, cpu, bytes, io, worker));
+}
+
+static void cuda_detach(struct hr_backend *b, void *cpu)
+{
+	struct cuda *cuda = b->impl;
+
+	/* A GPU that has failed has told so already, and its context takes all mappings with it. */
+	if (hr_cuda_detach(&cuda->gpu, &cuda->host, cpu) != 0 && !cuda->launch.failed)
+		hr_warn("%s: %s", b->name, cuda->gpu.cu.error);
+}
+
+static void report_arena(const struct hr_backend *b, const struct hr_cuda_arena *arena)
+{
+	if (arena->want_compressible && !arena->compressible)
+		hr_warn("%s: the driver gave %zu bytes of memory that is not compressible", b->name,
+			arena->bytes);
+	hr_info("%s: %zu bytes of GPU memory at 0x%llx%s%s%s, room to grow to %zu", b->name,
+		arena->bytes, (unsigned long long)arena->base,
+		arena->compressible ? ", compressible" : "",
+		arena->rdma ? ", reachable by other devices" : "",
+		arena->exportable ? ", exportable" : "", arena->reserved);
+}
+
+static int cuda_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region)
+{
+	struct cuda *cuda = b->impl;
+	struct hr_cuda_arena *arena = NULL;
+	int err;
+
+	for (unsigned i = 0; i < ARENAS_MAX && !arena; i++)
+		if (!cuda->arena[i].base)
+			arena = &cuda->arena[i];
+	if (!arena)
+		err = hr_cuda_say(&cuda->gpu.cu, -ENOMEM,
+				  "%u pieces of GPU memory are in use, that is all", ARENAS_MAX);
+	else
+		err = hr_cuda_arena_open(&cuda->gpu, arena, bytes, cuda->gpu.facts.memory_bytes,
+					 cuda->compressible);
+	if (err)
+		return tell(b, err);
+	report_arena(b, arena);
+	memset(region, 0, sizeof *region);
+	region->kind = HR_REGION_GPU;
+	region->worker = (void *)(uintptr_t)arena->base;
+	region->bytes = arena->bytes;
+	return 0;
+}
+
+static void cuda_free(struct hr_backend *b, struct hr_region *region)
+{
+	struct cuda *cuda = b->impl;
+
+	for (unsigned i = 0; i < ARENAS_MAX; i++)
+		if (cuda->arena[i].base && cuda->arena[i].base == (CUdeviceptr)region->worker)
+			hr_cuda_arena_close(&cuda->gpu, &cuda->arena[i]);
+	memset(region, 0, sizeof *region);
+}
+
+static int cuda_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
+{
+	struct cuda *cuda = b->impl;
+
+	if (worker == cpu)
+		return 0;
+	return tell(b, hr_cuda_upload(&cuda->gpu, &cuda->host, worker, cpu, bytes));
+}
+
+static int cuda_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes)
+{
+	struct cuda *cuda = b->impl;
+
+	if (worker == cpu)
+		return 0;
+	return tell(b, hr_cuda_download(&cuda->gpu, &cuda->host, cpu, worker, bytes));
+}
+
+static uint32_t cuda_resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
+			      uint32_t shared_bytes)
+{
+	struct cuda *cuda = b->impl;
+	uint32_t blocks = 0;
+
+	tell(b, hr_cuda_kernel_resident(&cuda->gpu, &cuda->kernel[kernel], threads, shared_bytes,
+					&blocks));
+	return blocks;
+}
+
+static int cuda_launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
+		       uint32_t threads, uint32_t shared_bytes)
+{
+	struct cuda *cuda = b->impl;
+
+	return tell(b, hr_cuda_launch_start(&cuda->gpu, &cuda->launch, &cuda->kernel[kernel],
+					    argument, blocks, threads, shared_bytes));
+}
+
+static int cuda_poll(struct hr_backend *b)
+{
+	struct cuda *cuda = b->impl;
+	const bool told = cuda->launch.failed != 0;
+	const int state = hr_cuda_launch_poll(&cuda->gpu, &cuda->launch);
+
+	return state < 0 && !told ? tell(b, state) : state;
+}
+
+/* Everything down. The driver may take its time, or never come back. */
+static void *take_down(void *argument)
+{
+	struct cuda *cuda = argument;
+
+	hr_cuda_launch_close(&cuda->gpu, &cuda->launch);
+	hr_cuda_image_unload(&cuda->gpu, &cuda->image);
+	hr_cuda_host_close(&cuda->gpu, &cuda->host);
+	for (unsigned i = 0; i < ARENAS_MAX; i++)
+		if (cuda->arena[i].base)
+			hr_cuda_arena_close(&cuda->gpu, &cuda->arena[i]);
+	hr_cuda_gpu_close(&cuda->gpu);
+	return NULL;
+}
+
+static bool ended_in_time(struct cuda *cuda)
+{
+	const uint64_t end = hr_now_ns() + CLOSE_NS;
+
+	while (hr_cuda_launch_poll(&cuda->gpu, &cuda->launch) == 0) {
+		if (hr_now_ns() > end)
+			return false;
+		hr_wait_ns(PAUSE_NS);
+	}
+	return true;
+}
+
+static bool taken_down_in_time(struct cuda *cuda)
+{
+	const uint64_t end = hr_now_ns() + CLOSE_NS;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, take_down, cuda) != 0) {
+		take_down(cuda);
+		return true;
+	}
+	while (pthread_tryjoin_np(thread, NULL) != 0) {
+		if (hr_now_ns() > end) {
+			pthread_detach(thread);
+			return false;
+		}
+		hr_wait_ns(PAUSE_NS);
+	}
+	return true;
+}
+
+static void cuda_close(struct hr_backend *b)
+{
+	struct cuda *cuda = b->impl;
+
+	if (!ended_in_time(cuda)) {
+		hr_error("%s: worker blocks still run after %llu s; the GPU's memory stays in use "
+			 "until this process ends",
+			 b->name, CLOSE_NS / HR_NS_PER_S);
+	} else {
+		cuda->gpu.cu.CtxSetCurrent(NULL);
+		if (taken_down_in_time(cuda))
+			free(cuda);
+		else
+			hr_error(
+				"%s: the driver has not let go of the GPU after %llu s; its memory "
+				"stays in use until this process ends",
+				b->name, CLOSE_NS / HR_NS_PER_S);
+	}
+	memset(b, 0, sizeof *b);
+}
+
+static const struct hr_backend_ops cuda_ops = {
+	.attach = cuda_attach,
+	.detach = cuda_detach,
+	.alloc = cuda_alloc,
+	.free = cuda_free,
+	.upload = cuda_upload,
+	.download = cuda_download,
+	.resident = cuda_resident,
+	.launch = cuda_launch,
+	.poll = cuda_poll,
+	.close = cuda_close,
+};
+
+static int load_image(struct cuda *cuda)
+{
+	struct hr_gpu_facts *facts = &cuda->gpu.facts;
+	int err = hr_cuda_image_load(&cuda->gpu, &cuda->image, hr_worker_image, "worker image");
+
+	for (size_t i = 0; !err && i < KERNELS; i++) {
+		err = hr_cuda_kernel_find(&cuda->gpu, &cuda->image, &cuda->kernel[i],
+					  kernel_name[i]);
+		facts->kernel[i] = cuda->kernel[i].facts;
+	}
+	facts->kernels = KERNELS;
+	return err;
+}
+
+static int open_all(struct cuda *cuda, int ordinal, uint32_t *max_blocks)
+{
+	struct hr_cuda_gpu *gpu = &cuda->gpu;
+	int err = hr_cuda_gpu_open(gpu, ordinal);
+
+	if (!err && cuda->compressible && !gpu->facts.compressible)
+		err = hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: no compressible memory",
+				  gpu->facts.pci, gpu->facts.model);
+	if (!err)
+		err = hr_cuda_host_open(gpu, &cuda->host);
+	if (!err)
+		err = hr_cuda_launch_open(gpu, &cuda->launch);
+	if (!err)
+		err = load_image(cuda);
+	if (!err)
+		err = hr_cuda_kernel_resident(gpu, &cuda->kernel[HR_KERNEL_PIPE], WARP, 0,
+					      max_blocks);
+	return err;
+}
+
+static void describe(struct hr_backend *b, struct cuda *cuda, uint32_t max_blocks)
+{
+	const struct hr_gpu_facts *facts = &cuda->gpu.facts;
+
+	memset(b, 0, sizeof *b);
+	b->ops = &cuda_ops;
+	snprintf(b->name, sizeof b->name, "cuda:%d %.48s", cuda->gpu.ordinal, facts->model);
+	b->lanes = WARP;
+	b->max_blocks = max_blocks;
+	b->processors = facts->processors;
+	b->max_threads = cuda->kernel[HR_KERNEL_PIPE].facts.max_threads;
+	b->facts = facts;
+	b->impl = cuda;
+}
+
+int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *message)
+{
+	struct cuda *cuda = calloc(1, sizeof *cuda);
+	uint32_t max_blocks = 0;
+	int err;
+
+	if (!cuda) {
+		snprintf(message, HR_LOG_LINE_MAX, "out of memory");
+		return -ENOMEM;
+	}
+	cuda->compressible = compressible;
+	err = open_all(cuda, ordinal, &max_blocks);
+	if (err) {
+		memcpy(message, cuda->gpu.cu.error, HR_LOG_LINE_MAX);
+		if (cuda->gpu.context)
+			take_down(cuda);
+		free(cuda);
+		return err;
+	}
+	describe(b, cuda, max_blocks);
+	return 0;
+}

@@ -1,0 +1,272 @@
+#include "gpu/cuda/device.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/clock.h"
+
+#define CAPABILITY_MIN 80u   /* the worker image's oldest machine code */
+#define DEVICES_SHOWN_MAX 16 /* of those that cannot be used */
+#define PAUSE_MAX_NS 50000ull
+
+/* Attributes that a flag or a number of facts comes from as they are. */
+static int read_flags(struct hr_cuda_gpu *gpu)
+{
+	struct hr_gpu_facts *f = &gpu->facts;
+	const struct {
+		CUdevice_attribute attribute;
+		bool *flag;
+	} row[] = {
+		{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, &f->virtual_memory },
+		{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &f->cooperative },
+		{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, &f->host_register },
+		{ CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, &f->host_pointer },
+		{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &f->fd_handles },
+		{ CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, &f->dma_buf },
+		{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, &f->rdma },
+		{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+		  &f->rdma_virtual_memory },
+		{ CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, &f->compressible },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		int value = 0;
+		int err =
+			HR_CU(&gpu->cu, DeviceGetAttribute, &value, row[i].attribute, gpu->device);
+
+		if (err)
+			return err;
+		*row[i].flag = value != 0;
+	}
+	return 0;
+}
+
+static int read_numbers(struct hr_cuda_gpu *gpu)
+{
+	enum { MAJOR, MINOR, PROCESSORS, THREADS, SHARED, FLUSH, ORDERING, NODE, NUMBERS };
+	static const CUdevice_attribute attribute[NUMBERS] = {
+		[MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+		[MINOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+		[PROCESSORS] = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+		[THREADS] = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+		[SHARED] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+		[FLUSH] = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+		[ORDERING] = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+		[NODE] = CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
+	};
+	struct hr_gpu_facts *f = &gpu->facts;
+	int value[NUMBERS] = { 0 };
+
+	for (int i = 0; i < NUMBERS; i++) {
+		int err = HR_CU(&gpu->cu, DeviceGetAttribute, &value[i], attribute[i], gpu->device);
+
+		if (err)
+			return err;
+	}
+	f->capability = (uint32_t)(value[MAJOR] * 10 + value[MINOR]);
+	f->processors = (uint32_t)value[PROCESSORS];
+	f->block_threads = (uint32_t)value[THREADS];
+	f->shared_bytes = (uint32_t)value[SHARED];
+	f->numa_node = value[NODE];
+	f->flush_from_host = value[FLUSH] & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
+	f->flush_from_stream = value[FLUSH] & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS;
+	f->ordered_for_owner = value[ORDERING] >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+	f->ordered_for_all = value[ORDERING] >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
+	return 0;
+}
+
+/* The kernel module's version. The interface for programs does not tell it. */
+static void read_driver_version(struct hr_gpu_facts *facts)
+{
+	FILE *file = fopen("/sys/module/nvidia/version", "re");
+
+	if (!file)
+		return;
+	if (!fgets(facts->driver, sizeof facts->driver, file))
+		facts->driver[0] = '\0';
+	facts->driver[strcspn(facts->driver, "\n")] = '\0';
+	fclose(file);
+}
+
+static int read_facts(struct hr_cuda_gpu *gpu)
+{
+	struct hr_gpu_facts *f = &gpu->facts;
+	size_t bytes = 0;
+	int err;
+
+	memset(f, 0, sizeof *f);
+	f->interface = (uint32_t)gpu->cu.version;
+	read_driver_version(f);
+	err = HR_CU(&gpu->cu, DeviceGetName, f->model, sizeof f->model, gpu->device);
+	if (!err)
+		err = HR_CU(&gpu->cu, DeviceGetPCIBusId, f->pci, sizeof f->pci, gpu->device);
+	if (!err)
+		err = HR_CU(&gpu->cu, DeviceTotalMem, &bytes, gpu->device);
+	if (!err)
+		err = read_numbers(gpu);
+	if (!err)
+		err = read_flags(gpu);
+	f->memory_bytes = bytes;
+	for (char *c = f->pci; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return err;
+}
+
+static int check_facts(struct hr_cuda_gpu *gpu)
+{
+	const struct hr_gpu_facts *f = &gpu->facts;
+
+	if (f->capability < CAPABILITY_MIN)
+		return hr_cuda_say(&gpu->cu, -ENOTSUP,
+				   "%s %s: compute capability %u.%u, needs %u.%u or later", f->pci,
+				   f->model, f->capability / 10, f->capability % 10,
+				   CAPABILITY_MIN / 10, CAPABILITY_MIN % 10);
+	if (!f->virtual_memory || !f->cooperative || !f->host_register)
+		return hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: the driver offers no %s there",
+				   f->pci, f->model,
+				   !f->virtual_memory ? "virtual memory management"
+				   : !f->cooperative  ? "cooperative launch"
+						      : "registration of host memory");
+	return 0;
+}
+
+static CUmemAllocationProp plain_memory(const struct hr_cuda_gpu *gpu)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.location.id = gpu->device;
+	return prop;
+}
+
+static int make_context(struct hr_cuda_gpu *gpu)
+{
+	const CUmemAllocationProp prop = plain_memory(gpu);
+	struct hr_cuda_driver *cu = &gpu->cu;
+	size_t granularity = 0;
+	int err;
+
+	/* Local memory stays as large as a launch has needed it, so later ones need not change it. */
+	err = HR_CU(cu, DevicePrimaryCtxSetFlags, gpu->device,
+		    CU_CTX_SCHED_BLOCKING_SYNC | CU_CTX_LMEM_RESIZE_TO_MAX);
+	if (!err)
+		err = HR_CU(cu, DevicePrimaryCtxRetain, &gpu->context, gpu->device);
+	if (err)
+		return err;
+	err = hr_cuda_gpu_enter(gpu);
+	if (!err)
+		err = HR_CU(cu, StreamCreate, &gpu->stream, CU_STREAM_NON_BLOCKING);
+	if (!err)
+		err = HR_CU(cu, EventCreate, &gpu->done, CU_EVENT_DISABLE_TIMING);
+	if (!err)
+		err = HR_CU(cu, MemGetAllocationGranularity, &granularity, &prop,
+			    CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	if (!err && (granularity == 0 || granularity & (granularity - 1)))
+		err = hr_cuda_say(cu, -EIO, "memory granularity %zu is no power of two",
+				  granularity);
+	gpu->facts.granularity = (uint32_t)granularity;
+	return err;
+}
+
+static int open_device(struct hr_cuda_gpu *gpu, int ordinal)
+{
+	int err = HR_CU(&gpu->cu, DeviceGet, &gpu->device, ordinal);
+
+	gpu->ordinal = ordinal;
+	if (!err)
+		err = read_facts(gpu);
+	if (!err)
+		err = check_facts(gpu);
+	if (err)
+		return err;
+	err = make_context(gpu);
+	if (err) {
+		char reason[HR_LOG_LINE_MAX];
+
+		memcpy(reason, gpu->cu.error, sizeof reason);
+		hr_cuda_gpu_close(gpu);
+		hr_cuda_say(&gpu->cu, err, "%s", reason);
+	}
+	return err;
+}
+
+/* The first that opens. What was wrong with the others is told only when none does. */
+static int open_first(struct hr_cuda_gpu *gpu, int count)
+{
+	char reasons[HR_LOG_LINE_MAX] = "";
+	size_t n = 0;
+	int err = -ENODEV;
+
+	for (int i = 0; i < count; i++) {
+		err = open_device(gpu, i);
+		if (!err)
+			return 0;
+		if (n < sizeof reasons && i < DEVICES_SHOWN_MAX)
+			n += (size_t)snprintf(reasons + n, sizeof reasons - n, "%scuda:%d: %s",
+					      i ? "; " : "", i, gpu->cu.error);
+	}
+	return hr_cuda_say(&gpu->cu, err, "%s", reasons);
+}
+
+int hr_cuda_gpu_open(struct hr_cuda_gpu *gpu, int ordinal)
+{
+	int count = 0, err;
+
+	memset(gpu, 0, sizeof *gpu);
+	err = hr_cuda_driver_open(&gpu->cu);
+	if (!err)
+		err = HR_CU(&gpu->cu, DeviceGetCount, &count);
+	if (err)
+		return err;
+	if (count <= 0)
+		return hr_cuda_say(&gpu->cu, -ENODEV, "the NVIDIA driver shows no GPU");
+	if (ordinal == HR_CUDA_ANY)
+		return open_first(gpu, count);
+	if (ordinal >= count)
+		return hr_cuda_say(&gpu->cu, -ENODEV, "no such GPU, the last one is cuda:%d",
+				   count - 1);
+	return open_device(gpu, ordinal);
+}
+
+void hr_cuda_gpu_close(struct hr_cuda_gpu *gpu)
+{
+	struct hr_cuda_driver *cu = &gpu->cu;
+
+	if (!gpu->context)
+		return;
+	/* Whether or not these succeed, the context goes, and they with it. */
+	cu->CtxSetCurrent(gpu->context);
+	if (gpu->done)
+		cu->EventDestroy(gpu->done);
+	if (gpu->stream)
+		cu->StreamDestroy(gpu->stream);
+	cu->CtxSetCurrent(NULL);
+	cu->DevicePrimaryCtxRelease(gpu->device);
+	gpu->done = NULL;
+	gpu->stream = NULL;
+	gpu->context = NULL;
+}
+
+int hr_cuda_gpu_enter(struct hr_cuda_gpu *gpu)
+{
+	return HR_CU(&gpu->cu, CtxSetCurrent, gpu->context);
+}
+
+int hr_cuda_gpu_wait(struct hr_cuda_gpu *gpu, CUevent event)
+{
+	const uint64_t end = hr_now_ns() + HR_CUDA_WAIT_NS;
+	uint64_t pause = 1000;
+	CUresult result;
+
+	while ((result = gpu->cu.EventQuery(event)) == CUDA_ERROR_NOT_READY) {
+		if (hr_now_ns() > end)
+			return hr_cuda_say(&gpu->cu, -ETIMEDOUT,
+					   "a copy of GPU memory has not ended after %llu s",
+					   HR_CUDA_WAIT_NS / HR_NS_PER_S);
+		hr_wait_ns(pause);
+		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
+	}
+	return hr_cuda_check(&gpu->cu, "cuEventQuery", result);
+}

@@ -1,0 +1,116 @@
+#include "gpu/cuda/driver.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu/cuda/library.h"
+
+static const struct {
+	const char *name;
+	int since;
+	size_t at; /* in struct hr_cuda_driver */
+} call[] = {
+#define ROW(name, since) { "cu" #name, since, offsetof(struct hr_cuda_driver, name) },
+	HR_CUDA_CALLS(ROW)
+#undef ROW
+};
+
+static const struct {
+	CUresult result;
+	int error;
+} meaning[] = {
+	{ CUDA_ERROR_OUT_OF_MEMORY, -ENOMEM },
+	{ CUDA_ERROR_NO_DEVICE, -ENODEV },
+	{ CUDA_ERROR_INVALID_DEVICE, -ENODEV },
+	{ CUDA_ERROR_DEVICE_NOT_LICENSED, -ENODEV },
+	{ CUDA_ERROR_DEVICE_UNAVAILABLE, -ENODEV },
+	{ CUDA_ERROR_STUB_LIBRARY, -ENODEV },
+	{ CUDA_ERROR_SYSTEM_NOT_READY, -ENODEV },
+	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, -ENODEV },
+	{ CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, -ENODEV },
+	{ CUDA_ERROR_NOT_SUPPORTED, -ENOTSUP },
+	{ CUDA_ERROR_NO_BINARY_FOR_GPU, -ENOTSUP },
+	{ CUDA_ERROR_INVALID_IMAGE, -ENOTSUP },
+	{ CUDA_ERROR_INVALID_PTX, -ENOTSUP },
+	{ CUDA_ERROR_UNSUPPORTED_PTX_VERSION, -ENOTSUP },
+	{ CUDA_ERROR_JIT_COMPILER_NOT_FOUND, -ENOTSUP },
+	{ CUDA_ERROR_INVALID_VALUE, -EINVAL },
+	{ CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, -EINVAL },
+	{ CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, -EINVAL },
+	{ CUDA_ERROR_NOT_PERMITTED, -EPERM },
+	{ CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, -EEXIST },
+	{ CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, -ENOENT },
+	{ CUDA_ERROR_NOT_FOUND, -ENOENT },
+};
+
+int hr_cuda_say(struct hr_cuda_driver *cu, int error, const char *format, ...)
+{
+	char text[sizeof cu->error];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	memcpy(cu->error, text, sizeof text);
+	return error;
+}
+
+int hr_cuda_check(struct hr_cuda_driver *cu, const char *name, CUresult result)
+{
+	const char *title = NULL, *text = NULL;
+	int error = -EIO;
+
+	if (result == CUDA_SUCCESS)
+		return 0;
+	for (size_t i = 0; i < sizeof meaning / sizeof *meaning; i++)
+		if (meaning[i].result == result)
+			error = meaning[i].error;
+	if (cu->GetErrorName(result, &title) != CUDA_SUCCESS || !title ||
+	    cu->GetErrorString(result, &text) != CUDA_SUCCESS || !text)
+		return hr_cuda_say(cu, error, "%s: CUDA error %d", name, (int)result);
+	return hr_cuda_say(cu, error, "%s: %s: %s", name, title, text);
+}
+
+static int find_calls(struct hr_cuda_driver *cu, PFN_cuGetProcAddress_v12000 find)
+{
+	for (size_t i = 0; i < sizeof call / sizeof *call; i++) {
+		CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+		void *function = NULL;
+		CUresult result = find(call[i].name, &function, call[i].since,
+				       CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
+
+		if (result != CUDA_SUCCESS || !function || found != CU_GET_PROC_ADDRESS_SUCCESS)
+			return hr_cuda_say(cu, -ENOTSUP,
+					   "the NVIDIA driver has no %s of CUDA %d.%d; install a "
+					   "newer one",
+					   call[i].name, call[i].since / 1000,
+					   call[i].since % 1000 / 10);
+		memcpy((char *)cu + call[i].at, &function, sizeof function);
+	}
+	return 0;
+}
+
+int hr_cuda_driver_open(struct hr_cuda_driver *cu)
+{
+	PFN_cuGetProcAddress_v12000 find;
+	int err;
+
+	memset(cu, 0, sizeof *cu);
+	err = hr_cuda_library(&find, cu->error);
+	if (!err)
+		err = find_calls(cu, find);
+	if (!err)
+		err = HR_CU(cu, DriverGetVersion, &cu->version);
+	if (err)
+		return err;
+	if (cu->version < HR_CUDA_VERSION_MIN)
+		return hr_cuda_say(cu, -ENOTSUP,
+				   "the NVIDIA driver is of CUDA %d.%d, but this build needs %d.%d "
+				   "or later; install a newer one",
+				   cu->version / 1000, cu->version % 1000 / 10,
+				   HR_CUDA_VERSION_MIN / 1000, HR_CUDA_VERSION_MIN % 1000 / 10);
+	return HR_CU(cu, Init, 0);
+}

@@ -1,0 +1,77 @@
+/*
+ * gpu/cuda/driver.h - the CUDA driver as a table of functions, and its errors as ours.
+ *
+ * Names are the driver API's without "cu"; the number is the CUDA version in which the function got
+ * the form that is used here (cudaTypedefs.h), so a newer driver gives exactly that form.
+ * Reference: "CUDA Driver API", modules as grouped below.
+ */
+#ifndef GPU_CUDA_DRIVER_H
+#define GPU_CUDA_DRIVER_H
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "boot/log.h"
+
+/* clang-format off */
+#define HR_CUDA_CALLS(X) \
+	/* Initialization, version, errors */ \
+	X(Init, 2000) X(DriverGetVersion, 2020) X(GetErrorName, 6000) X(GetErrorString, 6000) \
+	/* Device management, primary context, context */ \
+	X(DeviceGetCount, 2000) X(DeviceGet, 2000) X(DeviceGetName, 2000) \
+	X(DeviceTotalMem, 3020) X(DeviceGetAttribute, 2000) X(DeviceGetPCIBusId, 4010) \
+	X(DeviceCanAccessPeer, 4000) X(DevicePrimaryCtxRetain, 7000) \
+	X(DevicePrimaryCtxRelease, 11000) X(DevicePrimaryCtxSetFlags, 11000) X(CtxSetCurrent, 4000) \
+	/* Virtual memory management */ \
+	X(MemGetAllocationGranularity, 10020) X(MemCreate, 10020) X(MemRelease, 10020) \
+	X(MemAddressReserve, 10020) X(MemAddressFree, 10020) X(MemMap, 10020) X(MemUnmap, 10020) \
+	X(MemSetAccess, 10020) X(MemGetAllocationPropertiesFromHandle, 10020) \
+	X(MemExportToShareableHandle, 10020) \
+	/* Memory management */ \
+	X(MemGetInfo, 3020) X(MemHostAlloc, 2020) X(MemFreeHost, 2000) X(MemHostRegister, 6050) \
+	X(MemHostUnregister, 4000) X(MemHostGetDevicePointer, 3020) X(MemcpyAsync, 4000) \
+	X(MemsetD8Async, 3020) \
+	/* Streams, events */ \
+	X(StreamCreate, 2000) X(StreamDestroy, 4000) X(EventCreate, 2000) X(EventDestroy, 4000) \
+	X(EventRecord, 2000) X(EventQuery, 2000) \
+	/* Modules, execution, occupancy */ \
+	X(ModuleLoadDataEx, 2010) X(ModuleUnload, 2000) X(ModuleGetFunction, 2000) \
+	X(FuncGetAttribute, 2020) X(FuncSetAttribute, 9000) X(LaunchCooperativeKernel, 9000) \
+	X(OccupancyMaxActiveBlocksPerMultiprocessor, 6050)
+/* clang-format on */
+
+#define HR_CUDA_MEMBER(name, since) PFN_cu##name##_v##since name;
+
+struct hr_cuda_driver {
+	HR_CUDA_CALLS(HR_CUDA_MEMBER)
+	int version;		     /* 13000: CUDA 13.0 */
+	char error[HR_LOG_LINE_MAX]; /* what is wrong, after a call of gpu/cuda/ that failed */
+};
+
+/*
+ * Oldest driver that will do: all functions above exist in 12.0, and machine code of the worker image
+ * runs on drivers of its toolkit's major version or later ("CUDA Compatibility").
+ */
+#define HR_CUDA_VERSION_MIN (CUDA_VERSION / 1000 > 12 ? CUDA_VERSION / 1000 * 1000 : 12000)
+
+/*
+ * Find the driver and initialise it. 0; -ENODEV: no driver, or it finds no device; -ENOTSUP: too
+ * old, or a function is missing; others as hr_cuda_check(). cu->error says what.
+ */
+int hr_cuda_driver_open(struct hr_cuda_driver *cu);
+
+/*
+ * A call's result as ours, with cu->error "CALL: NAME: text" unless it is 0. -ENOMEM: out of memory;
+ * -ENODEV: no device, or one that cannot be used; -ENOTSUP: not supported here; -EINVAL: a value
+ * the driver refuses; -EPERM, -EEXIST, -ENOENT; -EIO: all else, above all a GPU that has failed.
+ */
+int hr_cuda_check(struct hr_cuda_driver *cu, const char *call, CUresult result);
+
+/* Call a function of the table and check its result. */
+#define HR_CU(cu, name, ...) hr_cuda_check((cu), "cu" #name, (cu)->name(__VA_ARGS__))
+
+/* Set cu->error; %s of cu->error itself puts words in front of it. Returns error. */
+int hr_cuda_say(struct hr_cuda_driver *cu, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * gpu/cuda/host.h - host memory that workers reach, and copies between host and GPU memory.
+ */
+#ifndef GPU_CUDA_HOST_H
+#define GPU_CUDA_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gpu/cuda/device.h"
+
+#define HR_CUDA_ATTACHED_MAX 64u	  /* per GPU: places, controllers' BARs, bench buffers */
+#define HR_CUDA_STAGING ((size_t)4 << 20) /* bytes of each half */
+
+struct hr_cuda_attached {
+	void *cpu;
+	size_t bytes;
+	bool io;
+};
+
+struct hr_cuda_host {
+	struct hr_cuda_attached attached[HR_CUDA_ATTACHED_MAX];
+	unsigned count;
+	void *staging[2];
+	CUevent copied[2]; /* out of, or into, that half */
+};
+
+/* Pinned memory for copies. -ENOMEM. */
+int hr_cuda_host_open(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host);
+
+/* Detach what is attached, free the staging memory. Also when open failed, or the GPU has. */
+void hr_cuda_host_close(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host);
+
+/*
+ * Pin [cpu, cpu + bytes), whole pages of this process, and map it into the GPU; *worker is its
+ * address there. io: it is a mapping of a PCI BAR, not memory. -EINVAL: not whole pages; -EEXIST:
+ * part of it is attached already; -ENOSPC: HR_CUDA_ATTACHED_MAX; -ENOTSUP, -EPERM: the driver cannot
+ * do that to a BAR; -ENOMEM.
+ */
+int hr_cuda_attach(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu, size_t bytes,
+		   bool io, void **worker);
+
+/* What starts at cpu; no worker uses it any more. -ENOENT: nothing attached starts there. */
+int hr_cuda_detach(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu);
+
+/*
+ * Copy through pinned memory, on a stream of its own, complete on return. The worker's side is GPU
+ * memory or attached memory. -EIO: the GPU has failed, maybe earlier; -ETIMEDOUT.
+ */
+int hr_cuda_upload(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *worker,
+		   const void *cpu, size_t bytes);
+int hr_cuda_download(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu,
+		     const void *worker, size_t bytes);
+
+#endif

@@ -1,0 +1,246 @@
+#include "gpu/cuda/memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t round_up(const struct hr_cuda_gpu *gpu, size_t bytes)
+{
+	const size_t mask = (size_t)gpu->facts.granularity - 1;
+
+	return bytes > SIZE_MAX - mask ? 0 : (bytes + mask) & ~mask;
+}
+
+static CUmemAllocationProp properties(const struct hr_cuda_gpu *gpu,
+				      const struct hr_cuda_arena *arena)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.location.id = gpu->device;
+	if (arena->exportable)
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	prop.allocFlags.gpuDirectRDMACapable = arena->rdma;
+	if (arena->want_compressible)
+		prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
+	return prop;
+}
+
+/* The driver may give memory that is not compressible: only the handle tells. */
+static int look_at(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena,
+		   const struct hr_cuda_chunk *chunk)
+{
+	CUmemAllocationProp got = { 0 };
+	int err = HR_CU(&gpu->cu, MemGetAllocationPropertiesFromHandle, &got, chunk->handle);
+
+	if (!err && got.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC)
+		arena->compressible = false;
+	return err;
+}
+
+static int allow(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena, CUdeviceptr at,
+		 size_t bytes)
+{
+	CUmemAccessDesc access[1 + HR_GPUS_MAX] = { 0 };
+
+	for (unsigned i = 0; i <= arena->sharers; i++) {
+		access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+		access[i].location.id = i ? arena->sharer[i - 1] : gpu->device;
+		access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	}
+	return HR_CU(&gpu->cu, MemSetAccess, at, bytes, access, 1 + arena->sharers);
+}
+
+static int map_chunk(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena, CUdeviceptr base,
+		     const struct hr_cuda_chunk *chunk, bool *mapped)
+{
+	int err = HR_CU(&gpu->cu, MemMap, base + chunk->at, chunk->bytes, 0, chunk->handle, 0);
+
+	*mapped = !err;
+	return err ? err : allow(gpu, arena, base + chunk->at, chunk->bytes);
+}
+
+static int zero(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes)
+{
+	int err = HR_CU(&gpu->cu, MemsetD8Async, at, 0, bytes, gpu->stream);
+
+	if (!err)
+		err = HR_CU(&gpu->cu, EventRecord, gpu->done, gpu->stream);
+	return err ? err : hr_cuda_gpu_wait(gpu, gpu->done);
+}
+
+/* On the way down nobody can be told; the first error, if any, was told already. */
+static void drop_chunk(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena,
+		       const struct hr_cuda_chunk *chunk)
+{
+	if (chunk->mapped_alias)
+		gpu->cu.MemUnmap(arena->alias + chunk->at, chunk->bytes);
+	if (chunk->mapped)
+		gpu->cu.MemUnmap(arena->base + chunk->at, chunk->bytes);
+	gpu->cu.MemRelease(chunk->handle);
+}
+
+static int add_chunk(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes)
+{
+	const CUmemAllocationProp prop = properties(gpu, arena);
+	struct hr_cuda_chunk *chunk = &arena->chunk[arena->chunks];
+	const bool compressible = arena->compressible;
+	int err;
+
+	memset(chunk, 0, sizeof *chunk);
+	chunk->at = arena->bytes;
+	chunk->bytes = bytes;
+	err = HR_CU(&gpu->cu, MemCreate, &chunk->handle, bytes, &prop, 0);
+	if (err)
+		return err;
+	err = look_at(gpu, arena, chunk);
+	if (!err)
+		err = map_chunk(gpu, arena, arena->base, chunk, &chunk->mapped);
+	if (!err)
+		err = zero(gpu, arena->base + chunk->at, bytes);
+	if (!err && arena->alias)
+		err = map_chunk(gpu, arena, arena->alias, chunk, &chunk->mapped_alias);
+	if (err) {
+		drop_chunk(gpu, arena, chunk);
+		arena->compressible = compressible;
+		return err;
+	}
+	arena->chunks++;
+	arena->bytes += bytes;
+	return 0;
+}
+
+int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes,
+		       size_t reserve, bool compressible)
+{
+	const struct hr_gpu_facts *f = &gpu->facts;
+	const size_t all = round_up(gpu, bytes);
+	int err;
+
+	memset(arena, 0, sizeof *arena);
+	if (bytes == 0)
+		return hr_cuda_say(&gpu->cu, -EINVAL, "no GPU memory asked for");
+	if (all == 0 || round_up(gpu, reserve) < reserve)
+		return hr_cuda_say(&gpu->cu, -ENOMEM, "%zu bytes of GPU memory are too many",
+				   bytes > reserve ? bytes : reserve);
+	if (compressible && !f->compressible)
+		return hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: no compressible memory", f->pci,
+				   f->model);
+	arena->reserved = round_up(gpu, reserve > all ? reserve : all);
+	arena->want_compressible = arena->compressible = compressible;
+	arena->rdma = f->rdma && f->rdma_virtual_memory;
+	arena->exportable = f->fd_handles;
+	err = hr_cuda_gpu_enter(gpu);
+	if (!err)
+		err = HR_CU(&gpu->cu, MemAddressReserve, &arena->base, arena->reserved, 0, 0, 0);
+	if (!err)
+		err = add_chunk(gpu, arena, all);
+	if (err)
+		hr_cuda_arena_close(gpu, arena);
+	return err;
+}
+
+int hr_cuda_arena_grow(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes)
+{
+	const size_t all = round_up(gpu, bytes);
+	int err;
+
+	if (bytes == 0)
+		return hr_cuda_say(&gpu->cu, -EINVAL, "no GPU memory asked for");
+	if (arena->chunks == HR_CUDA_CHUNKS_MAX)
+		return hr_cuda_say(&gpu->cu, -ENOSPC, "GPU memory has grown %u times, that is all",
+				   HR_CUDA_CHUNKS_MAX - 1);
+	if (all == 0 || all > arena->reserved - arena->bytes)
+		return hr_cuda_say(&gpu->cu, -ENOSPC,
+				   "GPU memory cannot grow by %zu bytes: %zu of %zu reserved ones "
+				   "are in use",
+				   bytes, arena->bytes, arena->reserved);
+	err = hr_cuda_gpu_enter(gpu);
+	return err ? err : add_chunk(gpu, arena, all);
+}
+
+static void drop_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
+{
+	for (unsigned i = 0; i < arena->chunks; i++) {
+		if (arena->chunk[i].mapped_alias)
+			gpu->cu.MemUnmap(arena->alias + arena->chunk[i].at, arena->chunk[i].bytes);
+		arena->chunk[i].mapped_alias = false;
+	}
+	if (arena->alias)
+		gpu->cu.MemAddressFree(arena->alias, arena->reserved);
+	arena->alias = 0;
+}
+
+int hr_cuda_arena_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
+{
+	int err;
+
+	if (arena->alias)
+		return hr_cuda_say(&gpu->cu, -EEXIST, "GPU memory has a second address already");
+	err = hr_cuda_gpu_enter(gpu);
+	if (!err)
+		err = HR_CU(&gpu->cu, MemAddressReserve, &arena->alias, arena->reserved, 0, 0, 0);
+	for (unsigned i = 0; !err && i < arena->chunks; i++)
+		err = map_chunk(gpu, arena, arena->alias, &arena->chunk[i],
+				&arena->chunk[i].mapped_alias);
+	if (err)
+		drop_alias(gpu, arena);
+	return err;
+}
+
+static int allow_all(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < arena->chunks; i++)
+		err = allow(gpu, arena, arena->base + arena->chunk[i].at, arena->chunk[i].bytes);
+	for (unsigned i = 0; !err && arena->alias && i < arena->chunks; i++)
+		err = allow(gpu, arena, arena->alias + arena->chunk[i].at, arena->chunk[i].bytes);
+	return err;
+}
+
+int hr_cuda_arena_share(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, int ordinal)
+{
+	CUdevice peer = 0;
+	int can = 0, err = HR_CU(&gpu->cu, DeviceGet, &peer, ordinal);
+
+	if (!err)
+		err = HR_CU(&gpu->cu, DeviceCanAccessPeer, &can, peer, gpu->device);
+	if (err)
+		return err;
+	if (!can)
+		return hr_cuda_say(&gpu->cu, -ENOTSUP, "cuda:%d cannot reach memory of cuda:%d",
+				   ordinal, gpu->ordinal);
+	if (arena->sharers == HR_GPUS_MAX)
+		return hr_cuda_say(&gpu->cu, -ENOSPC, "GPU memory is shared with %u GPUs already",
+				   HR_GPUS_MAX);
+	err = hr_cuda_gpu_enter(gpu);
+	if (err)
+		return err;
+	arena->sharer[arena->sharers++] = peer;
+	err = allow_all(gpu, arena);
+	arena->sharers -= err != 0;
+	return err;
+}
+
+int hr_cuda_arena_export(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i, int *fd)
+{
+	if (i >= arena->chunks)
+		return hr_cuda_say(&gpu->cu, -EINVAL, "GPU memory has %u chunks, no number %u",
+				   arena->chunks, i);
+	if (!arena->exportable)
+		return hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: no file descriptors of memory",
+				   gpu->facts.pci, gpu->facts.model);
+	return HR_CU(&gpu->cu, MemExportToShareableHandle, fd, arena->chunk[i].handle,
+		     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+void hr_cuda_arena_close(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
+{
+	gpu->cu.CtxSetCurrent(gpu->context);
+	drop_alias(gpu, arena);
+	while (arena->chunks)
+		drop_chunk(gpu, arena, &arena->chunk[--arena->chunks]);
+	if (arena->base)
+		gpu->cu.MemAddressFree(arena->base, arena->reserved);
+	memset(arena, 0, sizeof *arena);
+}

@@ -1,0 +1,18 @@
+/*
+ * In place of gpu/cuda/ in a build without nvcc and cuda.h, and in the fully static one.
+ */
+#include "gpu/cuda/cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "boot/log.h"
+
+int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *message)
+{
+	(void)b;
+	(void)ordinal;
+	(void)compressible;
+	snprintf(message, HR_LOG_LINE_MAX, "this build has no cuda backend");
+	return -ENOTSUP;
+}
