@@ -50,7 +50,10 @@ cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
 fatbin := $(base)/gpu/worker.fatbin
 folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops gpu/$(if $(cuda_h),,no)cuda
-srcs := $(filter-out boot/main.c,$(wildcard $(folders:%=%/*.c)))
+# A static build loads no libraries at run time: NAME_static.c stands in for NAME.c.
+loaders := gpu/window_gdr
+srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
+	$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(B)/gpu/cuda/embed.o)
 # Files that only a build with the cuda backend compiles.
 cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda%
