@@ -286,20 +286,11 @@ static int read_source(struct hr_topo *t, const struct request *r)
 }
 
 /* Functions that the user calls a GPU or an SSD although their class does not say so. */
-static int add_endpoints(int32_t *list, uint32_t *count, const struct hr_topo *t,
-			 const char *const *names, unsigned n)
+static int check_endpoints(const struct hr_topo *t, const char *const *names, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		int32_t fn = hr_topo_find(t, names[i]);
-		bool have = false;
-
-		if (fn == HR_NO_FN)
+	for (unsigned i = 0; i < n; i++)
+		if (hr_topo_find(t, names[i]) == HR_NO_FN)
 			return bad("no function", names[i]);
-		for (uint32_t j = 0; j < *count; j++)
-			have |= list[j] == fn;
-		if (!have && *count < t->model.count)
-			list[(*count)++] = fn;
-	}
 	return 0;
 }
 
@@ -434,13 +425,17 @@ static int judge(struct hr_topo *t, const struct request *r)
 
 	if (err)
 		return err;
-	if (hr_engine_init(&t->engine, &t->model, &t->opt)) {
+	t->as_gpu = r->gpu;
+	t->as_gpus = r->gpus;
+	t->as_ssd = r->ssd;
+	t->as_ssds = r->ssds;
+	if (hr_topo_engine(t, &t->engine, &t->model)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
 	}
-	err = add_endpoints(t->engine.gpu, &t->engine.gpus, t, r->gpu, r->gpus);
+	err = check_endpoints(t, r->gpu, r->gpus);
 	if (!err)
-		err = add_endpoints(t->engine.ssd, &t->engine.ssds, t, r->ssd, r->ssds);
+		err = check_endpoints(t, r->ssd, r->ssds);
 	if (err)
 		return err;
 	if (r->capture)

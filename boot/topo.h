@@ -33,10 +33,18 @@ struct hr_topo {
 	struct hr_model model;
 	struct hr_engine engine;
 	struct hr_options opt;
+	const char *const *as_gpu, *const *as_ssd; /* addresses to judge whatever their class */
+	unsigned as_gpus, as_ssds;
 	bool colour, utf8, all;
 	FILE *out;
 	struct json_object *json; /* of a view that computes anew, instead of text; else NULL */
 };
+
+/*
+ * hr_engine_init() with the options of *t, and the functions that the user calls a GPU or an SSD;
+ * those that m does not have are left out. 0 or -ENOMEM.
+ */
+int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model *m);
 
 /* "GPU0" or "NVME3": the name of a judged function in tables; text[16]. */
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text);

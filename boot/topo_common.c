@@ -41,6 +41,35 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 	return HR_NO_FN;
 }
 
+static void add_endpoints(int32_t *list, uint32_t *count, const struct hr_model *m,
+			  const char *const *names, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t domain, bus, dev, fn;
+		const size_t end = hr_bdf_parse(names[i], &domain, &bus, &dev, &fn);
+		int32_t index = HR_NO_FN;
+		bool have = false;
+
+		if (end && names[i][end] == '\0')
+			index = hr_model_find(m, domain, bus, dev, fn);
+		for (uint32_t j = 0; j < *count; j++)
+			have |= list[j] == index;
+		if (index != HR_NO_FN && !have && *count < m->count)
+			list[(*count)++] = index;
+	}
+}
+
+int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model *m)
+{
+	int err = hr_engine_init(e, m, &t->opt);
+
+	if (err)
+		return err;
+	add_endpoints(e->gpu, &e->gpus, m, t->as_gpu, t->as_gpus);
+	add_endpoints(e->ssd, &e->ssds, m, t->as_ssd, t->as_ssds);
+	return 0;
+}
+
 enum hr_topo_exit hr_topo_exit_of(const struct hr_pair *p)
 {
 	switch (p->verdict) {

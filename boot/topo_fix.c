@@ -144,7 +144,7 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix)
 		put_groups(t, &before, "before");
 	}
 	hr_fix_assume(&t->model, fix);
-	if (hr_engine_init(&t->engine, &t->model, &t->opt) || hr_groups_predict(&t->model, &after))
+	if (hr_topo_engine(t, &t->engine, &t->model) || hr_groups_predict(&t->model, &after))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
 		json_groups(t, &after, "after");

@@ -93,7 +93,7 @@ static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
 			fprintf(stderr, "headrace: error: --what-if %s: %s\n", changes[i], message);
 			return HR_TOPO_USAGE;
 		}
-	if (hr_model_link(&t->model) || hr_engine_init(&t->engine, &t->model, &t->opt))
+	if (hr_model_link(&t->model) || hr_topo_engine(t, &t->engine, &t->model))
 		return HR_TOPO_NO_ACCESS;
 	return 0;
 }
@@ -254,7 +254,7 @@ int hr_topo_baseline(const struct hr_topo *t, const char *file)
 	if (!err)
 		err = hr_source_open(&old, file);
 	if (!err)
-		err = hr_engine_init(&engine, &old, &t->opt);
+		err = hr_topo_engine(t, &engine, &old);
 	if (err) {
 		fprintf(stderr, "headrace: error: %s\n",
 			old.message[0] ? old.message : strerror(-err));

@@ -112,6 +112,14 @@ check "a fix of a capture is not applied" exits 8 --from redirected.txt --fix --
 check "--apply alone is wrong usage" exits 64 --from redirected.txt --apply
 check "what-if clears redirect" \
     says 'REDIRECTED\+RC_UNLISTED -> DIRECT' --from redirected.txt --what-if acs:all=clear
+# A card that is a GPU only because the user says so stays one when verdicts are computed again.
+sed 's/3D controller \[0302\]/RAM memory [0500]/' redirected.txt >memory.txt
+check "a memory card is no GPU" exits 6 --from memory.txt
+check "unless the user says so" exits 2 --from memory.txt --gpu 03:00.0
+check "what-if keeps the cards that the user named" \
+    says 'REDIRECTED\+RC_UNLISTED -> DIRECT' --from memory.txt --gpu 03:00.0 --what-if acs:all=clear
+check "--fix keeps them" exits 0 --from memory.txt --gpu 03:00.0 --fix
+check "--baseline keeps them" exits 7 --from memory.txt --gpu 03:00.0 --baseline direct.txt
 check "what-if turns the IOMMU on" \
     says 'SILENT_LOSS' --from redirected.txt --what-if iommu=on
 check "the same machine is its own baseline" exits 0 --from direct.txt --baseline direct.txt
