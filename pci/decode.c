@@ -181,6 +181,16 @@ static void decode_express2(const struct cfg *c, uint32_t cap)
 		    HR_FIELD_GET(get16(c, cap + HR_EXP_LNKCTL2), HR_LNK_SPEED));
 }
 
+static void decode_slot(const struct cfg *c, uint32_t cap)
+{
+	if (!(get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT))
+		return;
+	if (!c->f->slot && has(c, cap + HR_EXP_SLTCAP, 4))
+		set(c, HR_F_SLOT, HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
+	if (has(c, cap + HR_EXP_SLTSTA, 2))
+		set(c, HR_F_PRESENT, !!(get16(c, cap + HR_EXP_SLTSTA) & HR_SLTSTA_PDS));
+}
+
 static void decode_express(const struct cfg *c, uint32_t cap)
 {
 	set(c, HR_F_EXP, cap);
@@ -199,8 +209,7 @@ static void decode_express(const struct cfg *c, uint32_t cap)
 	}
 	set16(c, HR_F_DEVSTA, cap + HR_EXP_DEVSTA);
 	decode_link(c, cap);
-	if (!c->f->slot && has(c, cap + HR_EXP_SLTCAP, 4) && get16(c, cap + HR_EXP_FLAGS) & 0x100)
-		set(c, HR_F_SLOT, HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
+	decode_slot(c, cap);
 	decode_express2(c, cap);
 }
 

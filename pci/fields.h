@@ -57,6 +57,7 @@
 
 #define HR_EXP_FLAGS 0x02
 #define HR_EXP_TYPE 7, 4
+#define HR_EXP_SLOT 0x0100u /* in the flags: a slot is implemented */
 #define HR_EXP_DEVCAP 0x04
 #define HR_EXP_DEVCTL 0x08
 #define HR_EXP_DEVSTA 0x0a
@@ -64,6 +65,7 @@
 #define HR_EXP_LNKCTL 0x10
 #define HR_EXP_LNKSTA 0x12
 #define HR_EXP_SLTCAP 0x14
+#define HR_EXP_SLTSTA 0x1a
 #define HR_EXP_DEVCAP2 0x24
 #define HR_EXP_DEVCTL2 0x28
 #define HR_EXP_LNKCAP2 0x2c
@@ -78,6 +80,7 @@
 #define HR_LNKSTA_DLACTIVE 0x2000u
 #define HR_LNKCTL_ASPM 1, 0
 #define HR_SLTCAP_NUMBER 31, 19
+#define HR_SLTSTA_PDS 0x0040u
 #define HR_DEVCAP2_TAG10_COMP 0x00010000u
 #define HR_DEVCTL2_TAG10_ENABLE 0x00001000u
 

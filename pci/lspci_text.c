@@ -297,6 +297,13 @@ static void on_llactrep(const struct line *l)
 	set_flags(l, HR_F_LLACTREP, names);
 }
 
+static void on_slot_status(const struct line *l)
+{
+	static const struct flag_name names[] = { { "PresDet", 1 }, { NULL, 0 } };
+
+	set_flags(l, HR_F_PRESENT, names);
+}
+
 static void on_lnkctl(const struct line *l)
 {
 	const char *at = after(l->at, "ASPM ");
@@ -468,6 +475,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		{ "LnkSta:", on_lnksta },
 		{ "LnkCtl:", on_lnkctl },
 		{ "LnkCtl2:", on_target_speed },
+		{ "SltSta:", on_slot_status },
 		{ "DevCap:", on_payload },
 		{ "MaxPayload ", on_payload },
 		{ "RlxdOrd", on_relaxed },

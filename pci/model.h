@@ -65,6 +65,7 @@ enum hr_src {
 	X(SPEED_TARGET, "link_speed_target", 0)                                                 \
 	X(LLACTREP, "dl_active_reporting", 0)                                                   \
 	X(DLACTIVE, "dl_active", 0)                                                             \
+	X(PRESENT, "card_present", 0) /* presence detect state of a port with a slot */         \
 	X(ASPM, "aspm", 0)                                                                      \
 	X(DEVCAP2, "devcap2", 1)                                                                \
 	X(DEVCTL2, "devctl2", 1)                                                                \

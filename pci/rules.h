@@ -44,6 +44,13 @@ static inline bool hr_raw(const struct hr_engine *e)
 	return e->opt.mode == HR_MODE_GPU || e->opt.mode == HR_MODE_HOST;
 }
 
+/* They are IOVAs. A VFIO container brings a domain of its own: passthrough is not for it. */
+static inline bool hr_translated(const struct hr_engine *e)
+{
+	return !hr_raw(e) && (e->iommu == HR_IOMMU_ON ||
+			      (e->iommu == HR_IOMMU_PT && e->opt.mode == HR_MODE_VFIO));
+}
+
 /* The kernel driver bound to a function lets VFIO open its group. */
 bool hr_driver_allows_vfio(const struct hr_fn *f);
 

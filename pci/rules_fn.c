@@ -79,12 +79,23 @@ bool hr_fn_dpc(const struct hr_engine *e, const struct hr_fn *f)
 	return hr_has(f, HR_F_DPC, 1);
 }
 
+/* Something below the port gave its registers away, so there is a link. */
+static bool child_answers(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const struct hr_fn *child = &e->m->fn[f->child];
+
+	return hr_known(child, HR_F_COMMAND) && !hr_get(child, HR_F_GONE, 0);
+}
+
+/* A port that reports neither card nor link above a card that answers does not keep these bits:
+ * QEMU's, as long as ACPI does the hot plug. */
 bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT);
 
-	(void)e;
 	if ((port != HR_PORT_ROOT && port != HR_PORT_DOWNSTREAM) || is_empty(f))
+		return false;
+	if (hr_lacks(f, HR_F_PRESENT, 1) && child_answers(e, f))
 		return false;
 	return hr_has(f, HR_F_LLACTREP, 1) && hr_lacks(f, HR_F_DLACTIVE, 1);
 }

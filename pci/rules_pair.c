@@ -232,7 +232,7 @@ uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p
 
 uint8_t hr_pair_iova(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return !hr_raw(e) && e->iommu == HR_IOMMU_ON && !apart(p) ? ALL : 0;
+	return hr_translated(e) && !apart(p) ? ALL : 0;
 }
 
 bool hr_driver_allows_vfio(const struct hr_fn *f)

@@ -296,7 +296,7 @@ static void find_redirects(const struct hr_engine *e, struct hr_pair *p)
 	p->redirected = (uint8_t)(p->climbs | (hr_has(gpu, HR_F_ACS_CTL, HR_ACS_CR) ? F3 : 0) |
 				  (hr_has(ssd, HR_F_ACS_CTL, HR_ACS_CR) ? F4 : 0));
 	/* IOVAs mean nothing to a switch: they go up to be translated (rule I5). */
-	if (!hr_raw(e) && e->iommu == HR_IOMMU_ON)
+	if (hr_translated(e))
 		p->climbs = p->redirected = ALL;
 }
 

@@ -110,6 +110,8 @@ static const struct row rows[] = {
 	  .flows = "DDDD" },
 	{ "I5", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_ON },
 	  .verdict = HR_REDIR_UNLISTED, .flows = "rrrr" },
+	{ "I5", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT },
+	  .verdict = HR_REDIR_UNLISTED, .flows = "rrrr" },
 	{ "I9", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_OFF }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
 	{ "R3-bar", NEAR,
@@ -426,6 +428,44 @@ Test(topo_rules, sockets_differ_only_when_both_nodes_are_known)
 	cr_expect(p.modifiers & HR_MOD_NUMA);
 }
 
+/* ---- links of virtual ports */
+
+/* What a QEMU root port says while ACPI does the hot plug: a slot without card or link. */
+static void port_says_empty(const char *address)
+{
+	struct fake_fn *port = fake_find(&machine, address);
+
+	fake_put(port, FAKE_EXP + HR_EXP_FLAGS, 2,
+		 fake_get(port, FAKE_EXP + HR_EXP_FLAGS, 2) | HR_EXP_SLOT);
+	fake_put(port, FAKE_EXP + HR_EXP_SLTSTA, 2, 0);
+	fake_put(port, FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4);
+}
+
+Test(topo_rules, a_card_that_answers_refutes_a_slot_that_says_empty)
+{
+	static const struct row row = { "R1", NEAR };
+	struct hr_pair p;
+
+	fake_two_ports(&machine);
+	port_says_empty("02:01.0");
+	judge(&row, &p);
+	cr_expect_eq(p.verdict, HR_DIRECT);
+	cr_expect_not(found(&p, "R7-link"));
+}
+
+Test(topo_rules, a_card_that_does_not_answer_leaves_the_link_down)
+{
+	static const struct row row = { "R7-link", NEAR };
+	struct hr_pair p;
+
+	fake_two_ports(&machine);
+	port_says_empty("02:01.0");
+	fake_put(fake_find(&machine, NEAR), 0, 4, 0xffffffff);
+	judge(&row, &p);
+	cr_expect_eq(p.verdict, HR_BLOCKED);
+	cr_expect(found(&p, "R7-link"));
+}
+
 /* ---- VFIO, VMD */
 
 static void share_group(const char *driver)
@@ -461,7 +501,7 @@ Test(topo_rules, one_group_on_vfio_drivers_is_no_conflict)
 
 	share_group("vfio-pci");
 	judge(&vfio, &p);
-	cr_expect_eq(p.verdict, HR_DIRECT);
+	cr_expect_eq(p.verdict, HR_REDIR_UNLISTED);
 }
 
 Test(topo_rules, a_disk_behind_vmd_is_blocked)
