@@ -3,7 +3,9 @@
 #   make              build/headrace (with the cuda backend when nvcc and cuda.h are there)
 #   make deps         install the Debian packages that are missing to build, check and lint (apt)
 #   make demo         deps, build, and the main job on the embedded default: no hardware needed
-#   make check        tests: plain, address+undefined, thread; short fuzzing; the command line
+#   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
+#                     emulated machines (unless LAB=0)
+#   make check-lab    the same part of check alone: scenarios in emulated machines (tests/lab)
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
@@ -11,7 +13,8 @@
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
-# STATIC=1 fully static binary; that, and NVCC=, builds without the cuda backend.
+# STATIC=1 fully static binary; that, and NVCC=, builds without the cuda backend; LAB=0 check without
+# the emulated machines.
 # check, lint and fuzz use all cores unless -j says otherwise.
 
 MAKEFLAGS += -rR
@@ -98,12 +101,13 @@ $(B)/gpu/cuda/embed.o: gpu/cuda/embed.S $(fatbin)
 
 # ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
-runner := $(B)/tests/fake/runner.o# in place of Criterion's own, which thread sanitizer stops
+# In place of Criterion's own, which thread sanitizer stops and which there is no static library of.
+runner := $(B)/tests/fake/runner.o
 fakes := $(filter-out $(runner),$(patsubst %.c,$(B)/%.o,$(call usable,$(wildcard tests/fake/*.c))))
 units := $(patsubst %.c,$(B)/%,$(call usable,$(wildcard tests/unit/*.c)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
-driver := $(if $(findstring thread,$(SAN)),$(runner))
+driver := $(if $(findstring thread,$(SAN))$(STATIC),$(runner))
 export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
@@ -134,6 +138,23 @@ $(tools): %: %.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^
 
+# The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests.
+lab := $(B)/tests/lab/lab
+lab_files := $(wildcard tests/lab/*.* tests/lab/guest/* tests/lab/scenarios/*)
+lab_tests := $(addprefix $(B)/tests/unit/,$(sort $(shell sed -n 's/^\#: tests //p' \
+	tests/lab/scenarios/*.sh)))
+
+lab-tools: $(B)/headrace $(lab_tests)
+	@:
+
+$(lab).ok: $(B)/headrace $(lab_tests) $(lab_files)
+	$(call say,LAB,emulated machines)
+	$(Q)mkdir -p $(@D) && $(call test,900,tests/lab/run.py --build $(B) \
+		--cache $(base)/lab)
+
+lab-run: $(lab).ok
+	@:
+
 tools: $(tools)
 	@:
 check-unit: $(units:%=%.ok)
@@ -145,21 +166,29 @@ check-cli: $(clis)
 
 names := $(basename $(call usable,$(wildcard tests/unit/*.c tests/cli/*.sh)))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
+with_lab := $(if $(filter 0,$(LAB)),,lab)
 
 deps:
-	$(Q)tests/deps.sh build check lint
+	$(Q)tests/deps.sh build check lab lint
 
 check:
-	$(Q)tests/deps.sh build check
+	$(Q)tests/deps.sh build check $(with_lab)
 	$(Q)failed=0; \
 	$(again) SAN= all check-unit check-cli || failed=1; \
 	$(again) SAN=address,undefined check-unit check-cli || failed=1; \
 	$(again) SAN=thread check-unit || failed=1; \
 	$(again) FUZZ=1 FUZZ_SECONDS=5 fuzz-run || failed=1; \
+	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(names:%=$(base)/%) $(names:%=$(base)-address-undefined/%) \
 		$(filter $(base)-thread/tests/unit/%,$(names:%=$(base)-thread/%)) \
-		$(fuzz_names:%=$(base)-fuzz/%) || failed=1; \
+		$(fuzz_names:%=$(base)-fuzz/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
+		failed=1; \
 	exit $$failed
+
+check-lab:
+	$(Q)tests/deps.sh build lab
+	$(Q)rm -f $(base)-static/tests/lab/lab.ok
+	$(Q)$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
 
 fuzz:
 	$(Q)tests/deps.sh build check
@@ -231,7 +260,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all tools deps check check-unit check-cli demo bench fuzz fuzz-run lint lint-run lint-format \
-	lint-cppcheck lint-shell $(lint_scripts) clean
+.PHONY: all tools deps check check-unit check-cli check-lab lab-tools lab-run demo bench fuzz \
+	fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Install the Debian packages that a task needs and that are missing; nothing else is touched.
-# Usage: tests/deps.sh SET...   SET: build check lint demo bench
+# Usage: tests/deps.sh SET...   SET: build check lab lint demo bench
 # llvm has the symbolizer that lets clang's sanitizers name a function in a report or suppression.
 # Works as root or through sudo; without either it names the packages and exits 3.
 set -euo pipefail
@@ -9,6 +9,7 @@ declare -A packages=(
     [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev zlib1g-dev"
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
+    [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3"
     [demo]="sqlite3 rhash python3"
     [bench]="valgrind python3"
 )

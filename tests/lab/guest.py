@@ -1,0 +1,118 @@
+"""One QEMU: its start, its two channels (results on the second serial port, QMP), its end."""
+import base64
+import gzip
+import json
+import os
+import socket
+import subprocess
+import time
+
+# Kernel parameters that only make it start faster or fail sooner.
+BOOT = ("console=ttyS0 quiet panic=-1 nokaslr mitigations=off nopti tsc=reliable no_timer_check "
+        "audit=0 apparmor=0 nowatchdog")
+
+
+class Lost(Exception):
+    """The guest said nothing more before its end or limit; the text says which."""
+
+
+class Qmp:
+    def __init__(self, sock):
+        self._file = sock.makefile("rw", encoding="utf-8")
+        self._file.readline()
+        self.command("qmp_capabilities")
+
+    def command(self, name, **arguments):
+        """The answer's `return`; RuntimeError with QEMU's words when it refuses."""
+        self._file.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
+        self._file.flush()
+        for line in self._file:
+            said = json.loads(line)
+            if "error" in said:
+                raise RuntimeError(said["error"]["desc"])
+            if "return" in said:
+                return said["return"]
+        raise RuntimeError("QEMU is gone")
+
+
+class Guest:
+    """A running guest; close() ends it whatever state it is in."""
+
+    def __init__(self, run, machine, vmlinux, initrd):
+        self.folder = machine.folder
+        self.deadline = time.monotonic() + run.scenario.limit
+        self._channel, channel = socket.socketpair()
+        monitor, self._monitor = socket.socketpair()
+        self._monitor.settimeout(30)
+        self._qmp = None
+        self._rest = b""
+        command = ["setpriv", "--pdeathsig", "KILL",
+                   "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "q35",
+                   "-cpu", run.cpu, "-m", run.memory, "-smp", run.cpus,
+                   "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                   "-kernel", vmlinux, "-initrd", initrd, "-append", f"{BOOT} {run.boot}",
+                   "-serial", "file:" + os.path.join(self.folder, "console.log"),
+                   "-chardev", f"socket,id=results,fd={channel.fileno()}",
+                   "-serial", "chardev:results",
+                   "-chardev", f"socket,id=monitor,fd={monitor.fileno()}",
+                   "-mon", "chardev=monitor,mode=control"] + machine.arguments()
+        with open(os.path.join(self.folder, "qemu.args"), "w", encoding="utf-8") as f:
+            f.write("\n".join(command[3:]) + "\n")
+        with open(os.path.join(self.folder, "qemu.err"), "wb") as errors:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors,
+                                            stderr=errors,
+                                            pass_fds=(channel.fileno(), monitor.fileno()))
+        channel.close()
+        monitor.close()
+
+    @property
+    def qmp(self):
+        if not self._qmp:
+            self._qmp = Qmp(self._monitor)
+        return self._qmp
+
+    def line(self):
+        """The next line of the results channel. Raises Lost."""
+        while b"\n" not in self._rest:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                raise Lost("time limit")
+            self._channel.settimeout(left)
+            try:
+                more = self._channel.recv(1 << 16)
+            except socket.timeout:
+                continue
+            except ConnectionError:
+                more = b""
+            if not more:
+                raise Lost("QEMU ended")
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace").rstrip("\r")
+
+    def answer(self, text):
+        self._channel.settimeout(10)
+        self._channel.sendall(text.encode() + b"\n")
+
+    def take_file(self, name):
+        """The file that follows on the channel, into the folder."""
+        lines = []
+        while (line := self.line()) != ".":
+            lines.append(line)
+        with open(os.path.join(self.folder, os.path.basename(name)), "wb") as f:
+            f.write(gzip.decompress(base64.b64decode("".join(lines))))
+
+    def quit(self):
+        """End it as a machine that is switched off after its disks were written."""
+        try:
+            self.qmp.command("quit")
+            self.process.wait(20)
+        except (RuntimeError, OSError, subprocess.TimeoutExpired):
+            pass
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._channel.close()
+        self._monitor.close()

@@ -1,0 +1,160 @@
+"""Machines of machines.conf: QEMU's arguments for one, and the PCI addresses its devices will have."""
+import os
+import re
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BRIDGES = {"root", "bus", "up", "down", "acsdown"}
+SECOND_ROOT_BUS = 0x40
+BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Mistake(Exception):
+    """In machines.conf or a scenario; the text names the place."""
+
+
+class Device:
+    def __init__(self, text):
+        match = re.fullmatch(r"(\w+):(\w+)(?:@(\w+))?((?:,\w+=[\w.]+)*)", text)
+        if not match:
+            raise Mistake(f"not NAME:KIND[@PARENT][,OPTION=VALUE...]: {text}")
+        self.name, self.kind, self.parent = match[1], match[2], match[3]
+        self.option = dict(item.split("=") for item in match[4].split(",") if item)
+        self.slot = 0
+        self.address = None
+
+    def size(self, default):
+        number, unit = re.fullmatch(r"(\d+)([KMG]?)", self.option.get("size", default)).groups()
+        return int(number) * BYTES[unit]
+
+
+class Machine:
+    """One machine. Its files lie in FOLDER: NAME.img of an ssd, NAME.bar of a gpu."""
+
+    def __init__(self, name, line, folder):
+        self.name = name
+        self.folder = folder
+        self.device = {}
+        for text in line.split():
+            device = Device(text)
+            if device.parent and device.parent not in self.device:
+                raise Mistake(f"machine {name}: {device.name} names {device.parent} too early")
+            self.device[device.name] = device
+        self._place()
+
+    def of_kind(self, *kinds):
+        return [d for d in self.device.values() if d.kind in kinds]
+
+    def children(self, parent):
+        return [d for d in self.device.values() if d.parent == parent and d.kind != "iommu"]
+
+    def _place(self):
+        """Slots in the order written; buses as firmware numbers them, depth first by slot."""
+        roots = self.children(None)
+        next_bus = self._walk([d for d in roots if d.kind != "bus"], 0, 1, 1)
+        for device in roots:
+            if device.kind == "bus":
+                device.slot = 0x10
+                next_bus = self._walk(self.children(device.name), SECOND_ROOT_BUS,
+                                      SECOND_ROOT_BUS + 1, 0)
+
+    def _walk(self, devices, bus, next_bus, first_slot):
+        for slot, device in enumerate(devices, first_slot):
+            device.slot = slot
+            device.address = f"0000:{bus:02x}:{slot:02x}.0"
+            if device.kind in BRIDGES:
+                next_bus = self._walk(self.children(device.name), next_bus, next_bus + 1, 0)
+        return next_bus
+
+    def path(self, name):
+        device = self.device[name]
+        return os.path.join(self.folder, name + (".img" if device.kind == "ssd" else ".bar"))
+
+    def make_files(self):
+        for device in self.of_kind("ssd", "gpu"):
+            with open(self.path(device.name), "wb") as f:
+                f.truncate(device.size("64M"))
+
+    def environment(self):
+        return {d.name: d.address for d in self.device.values() if d.address}
+
+    def arguments(self):
+        """All bridges first: QEMU wants a bus before what is on it."""
+        said = []
+        for device in self.of_kind("iommu"):
+            said += ["-device", "intel-iommu,intremap=on"]
+        for device in sorted(self.device.values(), key=lambda d: d.kind not in BRIDGES):
+            if device.kind != "iommu":
+                said += _BUILD[device.kind](self, device)
+        return said
+
+    def where(self, device):
+        return f"id={device.name},bus={device.parent or 'pcie.0'},addr={device.slot:x}"
+
+    def chassis(self, device):
+        number = list(self.device).index(device.name) + 1
+        return f"chassis={number},slot={number}"
+
+
+def _root(m, d):
+    acs = ",disable-acs=on" if d.option.get("acs") == "off" else ""
+    return ["-device", f"pcie-root-port,{m.where(d)},{m.chassis(d)}{acs}"]
+
+
+def _bus(m, d):
+    return ["-device", f"pxb-pcie,{m.where(d)},bus_nr={SECOND_ROOT_BUS}"]
+
+
+def _up(m, d):
+    return ["-device", f"x3130-upstream,{m.where(d)}"]
+
+
+def _down(m, d):
+    return ["-device", f"xio3130-downstream,{m.where(d)},{m.chassis(d)}"]
+
+
+def _disk(m, d):
+    """Block nodes of an ssd; the uppermost is called NAME-disk."""
+    kind, top, path = d.option.get("disk", "file"), d.name + "-disk", m.path(d.name)
+    file = f"driver=file,filename={path},node-name={d.name}-file"
+    if kind == "null":
+        return ["-blockdev", f"driver=null-co,size={d.size('64M')},read-zeroes=on,node-name={top}"]
+    if kind == "fault":
+        return ["-blockdev", file, "-blockdev",
+                f"driver=blkdebug,image={d.name}-file,node-name={d.name}-fault", "-blockdev",
+                f"driver=raw,file={d.name}-fault,node-name={top}"]
+    if kind == "powerfail":
+        file = f"driver=nbd,server.type=unix,server.path={path}.sock,node-name={d.name}-file"
+    elif kind != "file":
+        raise Mistake(f"machine {m.name}: {d.name} has no disk of kind {kind}")
+    return ["-blockdev", file, "-blockdev", f"driver=raw,file={d.name}-file,node-name={top}"]
+
+
+def _ssd(m, d):
+    block = d.option.get("lba", "512")
+    more = f",logical_block_size={block},physical_block_size={block}"
+    more += f",mdts={d.option['mdts']}" if "mdts" in d.option else ""
+    more += f",cmb_size_mb={d.option['cmb']}" if "cmb" in d.option else ""
+    return _disk(m, d) + ["-device", f"nvme,{m.where(d)},serial={d.name},drive={d.name}-disk{more}"]
+
+
+def _gpu(m, d):
+    return ["-object", f"memory-backend-file,id={d.name}-bar,share=on,size={d.size('64M')},"
+            f"mem-path={m.path(d.name)}",
+            "-device", f"ivshmem-plain,{m.where(d)},memdev={d.name}-bar"]
+
+
+_BUILD = {"root": _root, "bus": _bus, "up": _up, "down": _down, "acsdown": _root, "ssd": _ssd,
+          "gpu": _gpu}
+
+
+def read_machines():
+    """{name: line} of machines.conf."""
+    lines = {}
+    with open(os.path.join(HERE, "machines.conf"), encoding="ascii") as f:
+        for number, line in enumerate(f, 1):
+            name, _, devices = line.partition("#")[0].strip().partition(" ")
+            if name in lines:
+                raise Mistake(f"machines.conf:{number}: a second machine {name}")
+            if name:
+                lines[name] = devices
+    return lines

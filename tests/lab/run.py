@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""The lab: scenarios in emulated machines. TAP on standard output; README.md says how it is made up.
+
+usage: run.py [OPTIONS] [NAME...]     NAME: a scenario, one of its runs (topo/switch), or a pattern
+"""
+import argparse
+import fnmatch
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import cpio
+import guest
+import host
+import kernel
+import machine
+import scenario
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+
+
+class Tap:
+    """Points of all runs, numbered as they come."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.count = self.failed = 0
+
+    def report(self, result):
+        with self._lock:
+            for ok, name, notes in result.points:
+                self.count += 1
+                self.failed += not ok
+                print(f"{'ok' if ok else 'not ok'} {self.count} - {result.name}: {name}")
+                for note in notes:
+                    print("#", note)
+            print(f"# {result.name}: {result.seconds:.1f} s", flush=True)
+
+
+class Result:
+    """Points of one run: (passed, name, notes that explain)."""
+
+    def __init__(self, name):
+        self.name, self.points, self.seconds = name, [], 0.0
+
+    def take(self, line):
+        """A line of TAP without a number. False: it is none."""
+        if line.startswith("ok - "):
+            self.points.append((True, line[5:], []))
+        elif line.startswith("not ok - "):
+            self.points.append((False, line[9:], []))
+        elif line.startswith("# ") and self.points:
+            self.points[-1][2].append(line[2:])
+        else:
+            return False
+        return True
+
+    def fail(self, name, notes=()):
+        self.points.append((False, name, list(notes)))
+
+    @property
+    def passed(self):
+        return all(ok for ok, _, _ in self.points)
+
+
+def libraries(program):
+    """Shared libraries of a program, its loader included."""
+    said = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return [word for word in said.split() if word.startswith("/")]
+
+
+class Lab:
+    def __init__(self, options):
+        self.options = options
+        self.build = os.path.join(TREE, options.build)
+        self.cache = os.path.join(TREE, options.cache)
+        self.headrace = os.path.join(self.build, "headrace")
+        self.kernel = kernel.prepare(self.cache)
+        self.machines = machine.read_machines()
+        self.base = self._base()
+
+    def _base(self):
+        a = cpio.Archive()
+        for folder in ("proc", "sys", "tmp", "mnt", "root"):
+            a.folder(folder)
+        a.console()
+        a.file("init", os.path.join(HERE, "guest", "init"))
+        a.file("lab/lib.sh", os.path.join(HERE, "guest", "lib.sh"))
+        a.file("lab/headrace", self.headrace)
+        a.data("etc/passwd", b"root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
+        a.data("etc/group", b"root:x:0:\nnobody:x:65534:\n")
+        busybox = shutil.which("busybox")
+        a.file("bin/busybox", busybox)
+        said = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
+        for applet in set(said.stdout.split()) - {"busybox"}:
+            a.link("bin/" + applet, "busybox")
+        for path, source in self.kernel.modules().items():
+            a.file(path, source)
+        return a.finish()
+
+    def initramfs(self, run, m, path):
+        a = cpio.Archive()
+        values = {**m.environment(), "INSTANCE": run.instance}
+        a.data("lab/env", "".join(f"{k}='{v}'\n" for k, v in values.items()).encode())
+        a.file("lab/scenario.sh", run.scenario.path)
+        tools = [shutil.which(tool) for tool in run.scenario.tools]
+        for program in tools + [lib for tool in tools for lib in libraries(tool)]:
+            a.file(program.lstrip("/"), program)
+        for tool in tools:
+            if not tool.startswith("/bin/"):
+                a.link("lab/" + os.path.basename(tool), tool)
+        for test in run.scenario.tests:
+            a.file("lab/" + test, os.path.join(self.build, "tests", "unit", test))
+        if self.options.shell:
+            a.data("lab/interactive", b"")
+        with open(path, "wb") as f:
+            f.write(self.base + a.finish())
+
+    def folder(self, run):
+        folder = os.path.join(self.cache, "runs", run.name.replace("/", "-"))
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        return folder
+
+    def steps(self, when, run, m, result):
+        """What the scenario has to do on the host; TAP of these steps counts like the guest's."""
+        for path in run.scenario.steps(when):
+            values = {**os.environ, **m.environment(), "HEADRACE": self.headrace, "LAB": HERE,
+                      "INSTANCE": run.instance, "MACHINE": run.machine, "BUILD": self.build}
+            program = [sys.executable] if path.endswith(".py") else ["bash"]
+            done = subprocess.run(program + [path], cwd=m.folder, env=values, timeout=120,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+            stray = [line for line in done.stdout.splitlines() if not result.take(line)]
+            if done.returncode:
+                result.fail(f"{os.path.basename(path)} ended with {done.returncode}", stray[-20:])
+
+    def follow(self, g, m, result):
+        """Read what the guest says until it ends; True when it ended as it should."""
+        verbs = host.Host(g, m)
+        while True:
+            line = g.line()
+            if line.startswith("do "):
+                g.answer(verbs.serve(line.split()[1:]))
+            elif line.startswith("file "):
+                g.take_file(line[5:])
+            elif line.startswith("end "):
+                if line != "end 0":
+                    result.fail(f"the scenario's script ended with {line[4:]}")
+                return
+            elif not result.take(line):
+                result.fail(f"no line of TAP: {line[:200]}")
+
+    def boot(self, run, m, result):
+        initrd = os.path.join(m.folder, "initrd")
+        self.initramfs(run, m, initrd)
+        g = guest.Guest(run, m, self.kernel.vmlinux, initrd)
+        try:
+            self.follow(g, m, result)
+            g.quit()
+        except guest.Lost as why:
+            result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
+        finally:
+            g.close()
+
+    @staticmethod
+    def last_words(folder):
+        notes = []
+        for name in ("qemu.err", "console.log"):
+            try:
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as f:
+                    notes += [f"{name}: {line.rstrip()}" for line in f.readlines()[-15:]]
+            except OSError:
+                notes.append(f"no {name}")
+        return notes
+
+    def run(self, run):
+        started = time.monotonic()
+        result = Result(run.name)
+        folder = self.folder(run)
+        try:
+            m = machine.Machine(run.machine, self.machines[run.machine], folder)
+            m.make_files()
+            self.steps("before", run, m, result)
+            self.boot(run, m, result)
+            self.steps("after", run, m, result)
+        except (OSError, subprocess.SubprocessError, machine.Mistake) as error:
+            result.fail("the lab itself failed", [f"{type(error).__name__}: {error}"])
+        if not result.points:
+            result.fail("nothing was checked")
+        if result.passed and not self.options.keep:
+            shutil.rmtree(folder)
+        elif not result.passed:
+            result.points[-1][2].append("kept: " + os.path.relpath(folder, TREE))
+        result.seconds = time.monotonic() - started
+        return result
+
+    def shell(self, name):
+        """A machine with a shell on this terminal; ends with poweroff -f or C-a x."""
+        run = scenario.Run("--shell", scenario.Scenario(os.path.join(HERE, "scenarios", "topo.sh")),
+                           ["machine=" + name])
+        m = machine.Machine(name, self.machines[name], self.folder(run))
+        m.make_files()
+        initrd = os.path.join(m.folder, "initrd")
+        self.initramfs(run, m, initrd)
+        subprocess.run(["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "q35",
+                        "-cpu", run.cpu, "-m", run.memory, "-nodefaults", "-no-user-config",
+                        "-nographic", "-no-reboot", "-serial", "mon:stdio", "-serial", "null",
+                        "-kernel", self.kernel.vmlinux, "-initrd", initrd, "-append",
+                        guest.BOOT + " " + self.options.boot] + m.arguments(), check=False)
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("name", nargs="*", help="scenarios or runs; patterns like 'topo/*'; all")
+    p.add_argument("--build", default="build-static", help="folder of the static build")
+    p.add_argument("--cache", default="build/lab", help="folder of the kernel and of runs")
+    p.add_argument("--jobs", type=int, default=2, help="guests at a time (2)")
+    p.add_argument("--keep", action="store_true", help="keep folders of runs that passed")
+    p.add_argument("--list", action="store_true", help="names of all runs")
+    p.add_argument("--shell", metavar="MACHINE", help="boot that machine to a shell")
+    p.add_argument("--boot", default="", help="kernel parameters for --shell")
+    return p.parse_args()
+
+
+def choose(names):
+    runs = scenario.read_scenarios()
+    if not names:
+        return runs
+    chosen = [run for run in runs if any(fnmatch.fnmatch(run.name, name) or
+                                         run.scenario.name == name for name in names)]
+    if not chosen:
+        raise machine.Mistake("no run is called " + " or ".join(names))
+    return chosen
+
+
+def main():
+    options = parse()
+    tap = Tap()
+    try:
+        runs = choose(options.name)
+        if options.list:
+            print("\n".join(run.name for run in runs))
+            return 0
+        if not os.path.exists(os.path.join(TREE, options.build, "headrace")):
+            raise machine.Mistake(f"no {options.build}/headrace: make STATIC=1 lab-tools")
+        lab = Lab(options)
+    except machine.Mistake as mistake:
+        print(f"lab: {mistake}", file=sys.stderr)
+        return 2
+    except kernel.Unavailable as why:
+        print(f"ok 1 - lab # SKIP {why}\n1..1")
+        return 0
+    if options.shell:
+        return lab.shell(options.shell)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for result in pool.map(lab.run, runs):
+            tap.report(result)
+    print(f"1..{tap.count}")
+    return 1 if tap.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

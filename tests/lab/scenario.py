@@ -1,0 +1,78 @@
+"""Scenarios: what the head of scenarios/NAME.sh says. Lines of the head that count start with `#: `:
+
+#: run [INSTANCE] machine=NAME [boot="KERNEL PARAMETERS"] [cpu=MODEL] [memory=MiB] [cpus=N]
+        one guest; a scenario may have several, called NAME/INSTANCE
+#: tools PROGRAM...    programs of this machine that the guest needs, with their libraries
+#: tests NAME...       static builds of tests/unit/NAME.c, as /lab/NAME
+#: limit SECONDS       for the guest, from start to end (90)
+"""
+import glob
+import os
+import shlex
+
+import machine
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RUN_KEYS = {"machine", "boot", "cpu", "memory", "cpus"}
+
+
+class Scenario:
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.basename(path)[:-len(".sh")]
+        self.runs, self.tools, self.tests, self.limit = [], [], [], 90
+        with open(path, encoding="utf-8") as f:
+            for number, line in enumerate(f, 1):
+                if line.startswith("#: "):
+                    self._head(f"{path}:{number}", shlex.split(line[3:]))
+        if not self.runs:
+            raise machine.Mistake(f"{path}: no line '#: run'")
+
+    def _head(self, where, words):
+        if words[0] == "run":
+            self.runs.append(Run(where, self, words[1:]))
+        elif words[0] in ("tools", "tests"):
+            getattr(self, words[0]).extend(words[1:])
+        elif words[0] == "limit":
+            self.limit = int(words[1])
+        else:
+            raise machine.Mistake(f"{where}: no such line: {words[0]}")
+
+    def steps(self, when):
+        """What runs on the host `before` or `after` the guest: scenarios/NAME.before.sh and so on."""
+        return sorted(glob.glob(f"{self.path[:-len('.sh')]}.{when}.*"))
+
+
+class Run:
+    """One guest of a scenario."""
+
+    def __init__(self, where, scenario, words):
+        self.scenario = scenario
+        plain = [word for word in words if "=" not in word]
+        options = dict(word.split("=", 1) for word in words if "=" in word)
+        if len(plain) > 1 or "machine" not in options or set(options) - RUN_KEYS:
+            raise machine.Mistake(f"{where}: not: run [INSTANCE] machine=NAME ...")
+        self.instance = plain[0] if plain else ""
+        self.name = scenario.name + ("/" + plain[0] if plain else "")
+        self.machine = options["machine"]
+        self.boot = options.get("boot", "")
+        self.cpu = options.get("cpu", "max,-hypervisor")
+        self.memory = options.get("memory", "512")
+        self.cpus = options.get("cpus", "1")
+
+
+def read_scenarios():
+    """All runs, in the order of their names, checked against machines.conf."""
+    known = machine.read_machines()
+    steps = (".before.sh", ".after.sh")
+    paths = [path for path in sorted(glob.glob(os.path.join(HERE, "scenarios", "*.sh")))
+             if not path.endswith(steps)]
+    runs = [run for path in paths for run in Scenario(path).runs]
+    for run in runs:
+        if run.machine not in known:
+            raise machine.Mistake(f"{run.scenario.path}: no machine {run.machine}")
+    names = [run.name for run in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise machine.Mistake(f"two runs are called {name}")
+    return runs
