@@ -136,7 +136,7 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.sh)
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c))
 $(tools): %: %.o $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
 
 # The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests.
 lab := $(B)/tests/lab/lab
