@@ -23,17 +23,16 @@ static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint3
 	for (uint32_t i = 0; sqid == 0 && i < soft->aers; i++) {
 		if (soft->aer[i] != cid)
 			continue;
-		if (soft_cq_room(soft, 0) < 2) /* its completion, and this command's */
+		if (soft_cq_room(soft, &soft->cq[0]) < 2) /* its completion, and this command's */
 			return 0;
 		soft->aer[i] = soft->aer[--soft->aers];
-		soft_post(soft, 0, cid, 0, NVME_SC_ABORT_REQ);
+		soft_post(&soft->sq[0], cid, 0, NVME_SC_ABORT_REQ);
 		*dw0 = 0;
 		return 0;
 	}
 	soft_quiesce(soft, 1);
-	if (soft_cq_room(soft, soft->sq[sqid].cqid) >= 2 &&
-	    soft_end_held(&soft->poller[soft->sq[sqid].cqid % soft->threads], sqid, cid,
-			  NVME_SC_ABORT_REQ))
+	if (soft_cq_room(soft, soft->sq[sqid].cq) >= 2 &&
+	    soft_end_held(&soft->poller[soft->sq[sqid].cq->poller], sqid, cid, NVME_SC_ABORT_REQ))
 		*dw0 = 0;
 	soft_resume(soft, 1);
 	return 0;
@@ -47,20 +46,21 @@ bool soft_shadow_fits(const struct soft *soft)
 /* Doorbell Buffer Config (5.8): two pages of the host take the I/O doorbells' place. */
 static uint16_t use_shadow(struct soft *soft, const struct hr_sqe *sqe)
 {
+	const struct soft_window *near = soft->window;
 	void *shadow, *event;
 
 	if (!soft_shadow_fits(soft))
 		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
 	if (!sqe->prp1 || !sqe->prp2 || (sqe->prp1 | sqe->prp2) & (HR_PAGE - 1))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	shadow = soft_dma(soft, sqe->prp1, HR_PAGE);
-	event = soft_dma(soft, sqe->prp2, HR_PAGE);
+	shadow = soft_dma(soft, &near, sqe->prp1, HR_PAGE);
+	event = soft_dma(soft, &near, sqe->prp2, HR_PAGE);
 	if (!shadow || !event)
 		return NVME_SC_DATA_XFER_ERROR;
 	soft_quiesce(soft, 1);
 	soft->shadow = shadow;
 	soft->event = event;
-	soft_adopt_shadow(soft);
+	soft_aim_shadow(soft);
 	soft_resume(soft, 1);
 	return 0;
 }

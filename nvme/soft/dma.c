@@ -4,21 +4,23 @@
 
 #define PRP_BYTES 8u
 
-void *soft_dma(const struct soft *soft, uint64_t bus, uint64_t bytes)
+void *soft_dma(const struct soft *soft, const struct soft_window **near, uint64_t bus,
+	       uint64_t bytes)
 {
-	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
-		const struct soft_window *w = &soft->window[i];
+	void *cpu = soft_window_at(*near, bus, bytes);
 
-		if (__atomic_load_n(&w->live, __ATOMIC_ACQUIRE) && bus >= w->bus &&
-		    bus - w->bus <= w->bytes && bytes <= w->bytes - (bus - w->bus))
-			return w->cpu + (bus - w->bus);
+	for (uint32_t i = 0; !cpu && i < HR_SOFT_WINDOWS; i++) {
+		cpu = soft_window_at(&soft->window[i], bus, bytes);
+		if (cpu)
+			*near = &soft->window[i];
 	}
-	return NULL;
+	return cpu;
 }
 
 /* A vector being filled with the pages of a transfer. */
 struct filler {
 	const struct soft *soft;
+	const struct soft_window **near;
 	struct iovec *vec;
 	unsigned max, count;
 	uint64_t left;
@@ -29,7 +31,7 @@ static uint16_t fill(struct filler *f, uint64_t bus)
 {
 	const uint64_t room = HR_PAGE - (bus & (HR_PAGE - 1));
 	const uint64_t bytes = f->left < room ? f->left : room;
-	uint8_t *cpu = soft_dma(f->soft, bus, bytes);
+	uint8_t *cpu = soft_dma(f->soft, f->near, bus, bytes);
 	struct iovec *last = f->count ? &f->vec[f->count - 1] : NULL;
 
 	if (!cpu)
@@ -57,7 +59,8 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 		const uint64_t pages = (f->left + HR_PAGE - 1) / HR_PAGE;
 		const bool chained = pages > room;
 		const uint64_t entries = chained ? room - 1 : pages;
-		const uint64_t *entry = soft_dma(f->soft, list, (entries + chained) * PRP_BYTES);
+		const uint64_t *entry =
+			soft_dma(f->soft, f->near, list, (entries + chained) * PRP_BYTES);
 
 		if (!entry)
 			return NVME_SC_DATA_XFER_ERROR;
@@ -79,10 +82,11 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 	return 0;
 }
 
-uint16_t soft_prp(const struct soft *soft, const struct hr_sqe *sqe, uint64_t bytes,
-		  struct iovec *vec, unsigned max, unsigned *count)
+uint16_t soft_prp(const struct soft *soft, const struct soft_window **near,
+		  const struct hr_sqe *sqe, uint64_t bytes, struct iovec *vec, unsigned max,
+		  unsigned *count)
 {
-	struct filler f = { soft, vec, max, 0, bytes };
+	struct filler f = { soft, near, vec, max, 0, bytes };
 	uint16_t status;
 
 	if (sqe->prp1 & 3)
@@ -101,10 +105,11 @@ uint16_t soft_prp(const struct soft *soft, const struct hr_sqe *sqe, uint64_t by
 uint16_t soft_copy_out(const struct soft *soft, const struct hr_sqe *sqe, const void *data,
 		       uint32_t bytes)
 {
+	const struct soft_window *near = soft->window;
 	const uint8_t *from = data;
 	struct iovec vec[2];
 	unsigned count;
-	const uint16_t status = soft_prp(soft, sqe, bytes, vec, 2, &count);
+	const uint16_t status = soft_prp(soft, &near, sqe, bytes, vec, 2, &count);
 
 	for (unsigned i = 0; !status && i < count; i++) {
 		memcpy(vec[i].iov_base, from, vec[i].iov_len);

@@ -4,9 +4,11 @@
  * One allocation at open holds everything. Who touches what:
  *
  *   registers, admin queue, features, logs    poller 0
- *   I/O SQ q and the CQ it completes to       poller q % threads, which holds its own lock while it
- *                                             polls; poller 0 takes that lock to create or delete
- *   windows                                   added and removed by the driver's thread, read by all
+ *   I/O CQ and the SQs that complete to it    one poller, chosen when the CQ is created, which holds
+ *                                             its own lock while it polls; poller 0 takes that lock
+ *                                             to create or delete
+ *   windows                                   added and removed by the driver's thread while all
+ *                                             pollers hold still
  *   media and cache                           any poller
  */
 #ifndef NVME_SOFT_INTERNAL_H
@@ -27,6 +29,7 @@
 #define SOFT_ERROR_LOG 64u /* entries */
 #define SOFT_FAULTS 64u	   /* rules of a script */
 #define SOFT_HELD 256u	   /* completions delayed or held back, per poller */
+#define SOFT_LINE 64u	   /* what two threads write lies in different cache lines */
 #define SOFT_SERIAL "HR%018llx"
 
 /* ---- media.c: what keeps data without power */
@@ -86,22 +89,34 @@ void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed
 /* ---- dma.c: what the controller may reach */
 
 struct soft_window {
-	uint64_t bus, bytes;
+	uint64_t bus, bytes; /* bytes 0: closed */
 	uint8_t *cpu;
-	uint32_t live; /* atomic: 1 while mapped */
 };
 
 struct soft;
 
-/* Host address of [bus, bus + bytes), all in one window; NULL: outside. */
-void *soft_dma(const struct soft *soft, uint64_t bus, uint64_t bytes);
+/* Host address of [bus, bus + bytes), bytes above 0, when it lies in this window; else NULL. */
+static inline void *soft_window_at(const struct soft_window *w, uint64_t bus, uint64_t bytes)
+{
+	const uint64_t at = bus - w->bus;
+
+	return at < w->bytes && bytes <= w->bytes - at ? w->cpu + at : NULL;
+}
+
+/*
+ * Host address of [bus, bus + bytes), all in one window; NULL: outside. *near is the window that is
+ * tried first, and then the one where it was.
+ */
+void *soft_dma(const struct soft *soft, const struct soft_window **near, uint64_t bus,
+	       uint64_t bytes);
 
 /*
  * The memory that PRP1, PRP2 describe for `bytes` (Base 4.1.1), merged where it is contiguous, into
  * vec[max]. Returns the number of pieces (in *count) and 0, or the NVMe status.
  */
-uint16_t soft_prp(const struct soft *soft, const struct hr_sqe *sqe, uint64_t bytes,
-		  struct iovec *vec, unsigned max, unsigned *count);
+uint16_t soft_prp(const struct soft *soft, const struct soft_window **near,
+		  const struct hr_sqe *sqe, uint64_t bytes, struct iovec *vec, unsigned max,
+		  unsigned *count);
 
 /* Copy what a vector describes into data. */
 void soft_gather(void *data, const struct iovec *vec, unsigned count);
@@ -152,11 +167,12 @@ int soft_faults_read(struct soft *soft, const char *file, char *message);
 /* The rule that applies to this command, or NULL; counts it. */
 const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *sqe, bool admin);
 
-/* ---- queues.c */
+/* ---- bells.c: doorbells */
 
-/* A doorbell as last looked at. */
+/* A doorbell: where it is, and as last looked at. */
 struct soft_bell {
-	uint32_t reg, shadow;
+	const uint32_t *reg, *mirror; /* register; shadow, or NULL */
+	uint32_t reg_seen, mirror_seen;
 	bool shadowed; /* its shadow moved: the register is only a bell from then on */
 };
 
@@ -164,15 +180,38 @@ struct soft_cq {
 	struct hr_cqe *ring;		      /* NULL: does not exist */
 	uint32_t entries, tail, phase, users; /* users: SQs that complete here */
 	uint32_t head;			      /* newest valid doorbell value */
+	uint32_t poller;		      /* index of the one that serves it */
 	struct soft_bell bell;
-};
+} __attribute__((aligned(SOFT_LINE)));
 
 struct soft_sq {
 	const struct hr_sqe *ring; /* NULL: does not exist */
+	struct soft_cq *cq;
+	const struct soft_window *near; /* where its commands' data were last, never NULL */
+	uint32_t *event;		/* EventIdx of the tail, or NULL */
 	uint32_t entries, head, tail;
+	uint16_t id, cqid;
 	struct soft_bell bell;
-	uint16_t cqid;
-};
+} __attribute__((aligned(SOFT_LINE)));
+
+/* Queue `id` over ring; its doorbells are cleared. The CQ must exist before its SQs. */
+void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries);
+void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
+		   uint32_t entries);
+/* Look at both doorbells of a queue. Returns how many of its commands can be executed: fetched, and
+ * completed with the room there is. */
+uint32_t soft_ready(struct soft *soft, struct soft_sq *sq);
+/* Completions that the host has room for. */
+uint32_t soft_cq_room(struct soft *soft, struct soft_cq *cq);
+/* Use the doorbell buffers soft->shadow and soft->event, or none, for all I/O queues. Those that
+ * exist go on by register until their shadow moves. */
+void soft_aim_shadow(struct soft *soft);
+/* All doorbells 0. */
+void soft_clear_doorbells(struct soft *soft);
+/* Doorbells of queues that do not exist stay 0; anything else is an event (Base 5.2, 00h). */
+void soft_scan_doorbells(struct soft *soft);
+
+/* ---- queues.c */
 
 struct soft_completion {
 	uint64_t due_ns;
@@ -183,62 +222,67 @@ struct soft_completion {
 
 struct soft_poller {
 	struct soft *soft;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	uint32_t wanted; /* somebody waits for lock; atomic */
+	struct iovec *vec; /* [soft->vec_max] */
 	uint32_t index;
-	uint32_t queues; /* of sq[] below */
-	uint16_t sq[HR_SOFT_QUEUES];
-	struct soft_completion held[SOFT_HELD];
+	uint32_t rounds; /* of poller 0 */
+	uint32_t cqs;	 /* it serves; poller 0 */
 	uint32_t held_count;
-	struct iovec *vec;	    /* [soft->vec_max] */
-	struct hr_soft_stats stats; /* atomic: read by others */
-};
+	uint32_t queues; /* of sq[] */
+	struct soft_sq *sq[HR_SOFT_QUEUES];
+	struct hr_soft_stats stats __attribute__((aligned(SOFT_LINE))); /* atomic: read by others */
+	struct soft_completion held[SOFT_HELD];
+	pthread_t thread;
+	pthread_mutex_t lock __attribute__((aligned(SOFT_LINE)));
+	uint32_t wanted; /* somebody waits for lock; atomic */
+} __attribute__((aligned(SOFT_LINE)));
 
 struct soft {
+	/* Set at open. */
 	struct hr_soft_options options;
-	char name[48];
 	uint8_t *bar;
 	size_t bar_bytes;
 	struct soft_media media;
-	struct soft_cache cache;
 	uint64_t blocks;
 	uint32_t lba_shift;
 	uint64_t max_bytes; /* of one command */
 	unsigned vec_max;
-	struct soft_window window[HR_SOFT_WINDOWS];
+	struct soft_fault fault[SOFT_FAULTS];
+	uint32_t faults;
+	uint32_t threads;
+	struct soft_poller *poller; /* [threads] */
+	uint64_t opened_ns;
 
-	/* Registers as they are, whatever the host wrote over them. */
-	uint64_t cap;
-	uint32_t vs, cc, csts;
-	bool running; /* EN and RDY and not shut down; pollers process queues. Under their locks. */
+	/* Changes rarely, and all pollers look at it. */
+	bool running __attribute__((
+		aligned(SOFT_LINE))); /* EN and RDY and not shut down; pollers process queues.
+				       * Under their locks. */
+	uint32_t dead;		      /* power is cut or the device removed; atomic */
+	uint32_t ending;	      /* threads leave; atomic */
+	uint32_t *shadow, *event;     /* doorbell buffers, or NULL */
+	struct soft_window window[HR_SOFT_WINDOWS];
 
 	struct soft_sq sq[HR_SOFT_QUEUES + 1]; /* 0: admin */
 	struct soft_cq cq[HR_SOFT_QUEUES + 1];
-	uint32_t *shadow, *event; /* doorbell buffers, or NULL */
+	struct soft_cache cache;
 
-	/* Features, events and logs: poller 0. */
+	/* Registers as they are, whatever the host wrote over them; features, events: poller 0. */
+	uint64_t cap __attribute__((aligned(SOFT_LINE)));
+	uint32_t vs, cc, csts;
+	bool vanished; /* registers read all ones */
 	uint32_t feature[256];
 	uint32_t under_kelvin; /* the second temperature threshold */
 	bool failing;	       /* a fault asked for CSTS.CFS; atomic */
 	uint16_t granted;      /* I/O queue pairs */
 	uint16_t aer[SOFT_AERL + 1];
 	uint32_t aers;
-	uint32_t rounds; /* of poller 0 */
 	uint32_t events; /* bit per enum soft_event: waiting; atomic */
 	bool masked;	 /* an error event was sent and the error log not read since */
-	uint64_t errors; /* error log entries ever; lock: errors_lock */
-	pthread_mutex_t errors_lock;
-	struct nvme_error_log_page error[SOFT_ERROR_LOG];
-	uint64_t opened_ns, media_errors; /* lock: errors_lock */
 
-	struct soft_fault fault[SOFT_FAULTS];
-	uint32_t faults;
-	uint32_t dead;	 /* power is cut or the device removed; atomic */
-	bool vanished;	 /* and its registers read all ones */
-	uint32_t ending; /* threads leave; atomic */
-	uint32_t threads;
-	struct soft_poller *poller; /* [threads] */
+	/* Logs: errors_lock. */
+	pthread_mutex_t errors_lock __attribute__((aligned(SOFT_LINE)));
+	uint64_t errors; /* error log entries ever */
+	struct nvme_error_log_page error[SOFT_ERROR_LOG];
+	uint64_t media_errors;
 };
 
 enum soft_event { EVENT_BAD_REGISTER, EVENT_BAD_VALUE };
@@ -258,21 +302,16 @@ void soft_resume(struct soft *soft, uint32_t first);
 bool soft_queues_poll(struct soft_poller *p);
 bool soft_admin_poll(struct soft_poller *p);
 void soft_queues_clear(struct soft *soft);
-void soft_clear_doorbell(struct soft *soft, uint16_t qid, bool cq);
 uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe);
 /* End held-back completions of a queue (one CID, or all: cid < 0) with a status. Any? */
 bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field);
-/* Completions that the host has room for. */
-uint32_t soft_cq_room(struct soft *soft, uint16_t cqid);
 /* Queues whose rings lie in memory that goes away. All pollers hold still. */
 void soft_drop_queues(struct soft *soft, const struct soft_window *w);
-void soft_post(struct soft *soft, uint16_t sqid, uint16_t cid, uint32_t dw0, uint16_t field);
-/* Queues that exist go on by register until their shadow moves. */
-void soft_adopt_shadow(struct soft *soft);
-void soft_scan_doorbells(struct soft *soft);
+/* The CQE, its phase last. The caller has made sure that there is room. */
+void soft_post(struct soft_sq *sq, uint16_t cid, uint32_t dw0, uint16_t field);
 
 /* ---- regs.c */
 void soft_regs_reset(struct soft *soft);
@@ -286,7 +325,7 @@ void soft_vanish(struct soft *soft); /* registers read all ones */
 /* Shadow doorbells of all queues lie in one page: not with a wide stride; then OACS has no DBBUF. */
 bool soft_shadow_fits(const struct soft *soft);
 uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
-uint16_t soft_io(struct soft_poller *p, const struct hr_sqe *sqe);
+uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);

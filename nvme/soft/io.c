@@ -24,7 +24,8 @@ static void count(uint64_t *counter, uint64_t n)
 }
 
 /* Length, range and memory of a read or write. */
-static uint16_t prepare(struct soft_poller *p, const struct hr_sqe *sqe, unsigned *pieces)
+static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
+			unsigned *pieces)
 {
 	const struct soft *soft = p->soft;
 	const uint64_t bytes = (uint64_t)blocks_of(sqe) << soft->lba_shift;
@@ -34,14 +35,14 @@ static uint16_t prepare(struct soft_poller *p, const struct hr_sqe *sqe, unsigne
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (!in_range(soft, slba_of(sqe), blocks_of(sqe)))
 		return NVME_SC_LBA_RANGE | SOFT_DNR;
-	status = soft_prp(soft, sqe, bytes, p->vec, soft->vec_max, pieces);
+	status = soft_prp(soft, &sq->near, sqe, bytes, p->vec, soft->vec_max, pieces);
 	return status ? (uint16_t)(status | SOFT_DNR) : 0;
 }
 
-static uint16_t io_read(struct soft_poller *p, const struct hr_sqe *sqe)
+static uint16_t io_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	unsigned pieces;
-	const uint16_t status = prepare(p, sqe, &pieces);
+	const uint16_t status = prepare(p, sq, sqe, &pieces);
 
 	if (status)
 		return status;
@@ -52,10 +53,10 @@ static uint16_t io_read(struct soft_poller *p, const struct hr_sqe *sqe)
 	return 0;
 }
 
-static uint16_t io_write(struct soft_poller *p, const struct hr_sqe *sqe)
+static uint16_t io_write(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	unsigned pieces;
-	const uint16_t status = prepare(p, sqe, &pieces);
+	const uint16_t status = prepare(p, sq, sqe, &pieces);
 
 	if (status)
 		return status;
@@ -90,13 +91,14 @@ static uint16_t io_write_zeroes(struct soft_poller *p, const struct hr_sqe *sqe)
 }
 
 /* All ranges are checked before the first is deallocated. */
-static uint16_t io_dsm(struct soft_poller *p, const struct hr_sqe *sqe)
+static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	const uint32_t ranges = (sqe->cdw10 & 0xff) + 1;
 	struct nvme_dsm_range range[RANGES_MAX];
 	struct iovec vec[2];
 	unsigned pieces;
-	uint16_t status = soft_prp(p->soft, sqe, ranges * sizeof(range[0]), vec, 2, &pieces);
+	uint16_t status =
+		soft_prp(p->soft, &sq->near, sqe, ranges * sizeof(range[0]), vec, 2, &pieces);
 
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
@@ -109,7 +111,7 @@ static uint16_t io_dsm(struct soft_poller *p, const struct hr_sqe *sqe)
 	return status;
 }
 
-uint16_t soft_io(struct soft_poller *p, const struct hr_sqe *sqe)
+uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLS 0, FUSES 0 */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
@@ -119,13 +121,13 @@ uint16_t soft_io(struct soft_poller *p, const struct hr_sqe *sqe)
 	case nvme_cmd_flush:
 		return io_flush(p);
 	case nvme_cmd_write:
-		return io_write(p, sqe);
+		return io_write(p, sq, sqe);
 	case nvme_cmd_read:
-		return io_read(p, sqe);
+		return io_read(p, sq, sqe);
 	case nvme_cmd_write_zeroes:
 		return io_write_zeroes(p, sqe);
 	case nvme_cmd_dsm:
-		return io_dsm(p, sqe);
+		return io_dsm(p, sq, sqe);
 	default:
 		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
 	}

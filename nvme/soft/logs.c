@@ -138,11 +138,11 @@ void soft_events_send(struct soft *soft)
 	const uint32_t events = __atomic_load_n(&soft->events, __ATOMIC_ACQUIRE);
 	uint32_t event;
 
-	if (!events || soft->masked || !soft->aers || !soft_cq_room(soft, 0))
+	if (!events || soft->masked || !soft->aers || !soft_cq_room(soft, &soft->cq[0]))
 		return;
 	event = (uint32_t)__builtin_ctz(events);
 	__atomic_fetch_and(&soft->events, ~(1u << event), __ATOMIC_RELAXED);
 	soft->masked = true;
-	soft_post(soft, 0, soft->aer[--soft->aers],
+	soft_post(&soft->sq[0], soft->aer[--soft->aers],
 		  NVME_LOG_LID_ERROR << 16 | event << 8 | NVME_AER_ERROR, 0);
 }

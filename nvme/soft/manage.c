@@ -21,6 +21,8 @@ static uint32_t entries_of(const struct hr_sqe *sqe)
 static uint16_t check_create(const struct soft *soft, const struct hr_sqe *sqe, const void *ring,
 			     uint32_t entry_bytes, void **memory)
 {
+	const struct soft_window *near = soft->window;
+
 	if (qid_of(sqe) == 0 || qid_of(sqe) > soft->granted || ring)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	if (entries_of(sqe) < 2 || entries_of(sqe) > HR_SOFT_ENTRIES)
@@ -29,26 +31,36 @@ static uint16_t check_create(const struct soft *soft, const struct hr_sqe *sqe, 
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (sqe->prp1 & (HR_PAGE - 1))
 		return NVME_SC_PRP_INVALID_OFFSET | SOFT_DNR;
-	*memory = soft_dma(soft, sqe->prp1, (uint64_t)entries_of(sqe) * entry_bytes);
+	*memory = soft_dma(soft, &near, sqe->prp1, (uint64_t)entries_of(sqe) * entry_bytes);
 	return *memory ? 0 : NVME_SC_DATA_XFER_ERROR | SOFT_DNR;
+}
+
+/* The one with the fewest CQs; poller 0, which has the registers as well, when all have as many. */
+static uint32_t least_loaded(const struct soft *soft)
+{
+	uint32_t best = soft->threads - 1;
+
+	for (uint32_t i = best; i-- > 0;)
+		if (soft->poller[i].cqs < soft->poller[best].cqs)
+			best = i;
+	return best;
 }
 
 uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe)
 {
-	struct soft_cq *cq;
 	void *memory;
 	uint16_t status;
 
 	if (qid_of(sqe) > HR_SOFT_QUEUES)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
-	cq = &soft->cq[qid_of(sqe)];
-	status = check_create(soft, sqe, cq->ring, HR_CQE_BYTES, &memory);
+	status = check_create(soft, sqe, soft->cq[qid_of(sqe)].ring, HR_CQE_BYTES, &memory);
 	if (status)
 		return status;
 	if (sqe->cdw11 & FLAG_IEN || sqe->cdw11 >> 16) /* no interrupt vectors */
 		return NVME_SC_INVALID_VECTOR | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
-	soft_clear_doorbell(soft, qid_of(sqe), true);
-	*cq = (struct soft_cq){ .ring = memory, .entries = entries_of(sqe), .phase = 1 };
+	soft_start_cq(soft, qid_of(sqe), memory, entries_of(sqe));
+	soft->cq[qid_of(sqe)].poller = least_loaded(soft);
+	soft->poller[soft->cq[qid_of(sqe)].poller].cqs++;
 	return 0;
 }
 
@@ -56,27 +68,29 @@ uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const uint16_t cqid = (uint16_t)(sqe->cdw11 >> 16);
 	struct soft_poller *p;
-	struct soft_sq *sq;
 	void *memory;
 	uint16_t status;
 
 	if (qid_of(sqe) > HR_SOFT_QUEUES)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
-	sq = &soft->sq[qid_of(sqe)];
-	status = check_create(soft, sqe, sq->ring, HR_SQE_BYTES, &memory);
+	status = check_create(soft, sqe, soft->sq[qid_of(sqe)].ring, HR_SQE_BYTES, &memory);
 	if (status)
 		return status;
 	if (cqid == 0 || cqid > HR_SOFT_QUEUES || !soft->cq[cqid].ring)
 		return NVME_SC_CQ_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	/* SQs that share a CQ are served by one poller, the CQ's owner. */
-	p = &soft->poller[cqid % soft->threads];
+	p = &soft->poller[soft->cq[cqid].poller];
 	soft_quiesce(soft, 1);
-	soft_clear_doorbell(soft, qid_of(sqe), false);
-	*sq = (struct soft_sq){ .ring = memory, .entries = entries_of(sqe), .cqid = cqid };
-	p->sq[p->queues++] = qid_of(sqe);
-	soft->cq[cqid].users++;
+	soft_start_sq(soft, qid_of(sqe), cqid, memory, entries_of(sqe));
+	p->sq[p->queues++] = &soft->sq[qid_of(sqe)];
 	soft_resume(soft, 1);
 	return 0;
+}
+
+static void remove_cq(struct soft *soft, uint16_t qid)
+{
+	soft->poller[soft->cq[qid].poller].cqs--;
+	soft->cq[qid] = (struct soft_cq){ 0 };
 }
 
 uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe)
@@ -87,27 +101,27 @@ uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	if (soft->cq[qid].users)
 		return NVME_SC_INVALID_QUEUE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
-	soft->cq[qid] = (struct soft_cq){ 0 };
+	remove_cq(soft, qid);
 	return 0;
 }
 
-static void forget(struct soft_poller *p, uint16_t qid)
+static void forget(struct soft_poller *p, const struct soft_sq *sq)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < p->queues; i++)
-		if (p->sq[i] != qid)
+		if (p->sq[i] != sq)
 			p->sq[kept++] = p->sq[i];
 	p->queues = kept;
 }
 
 static void remove_sq(struct soft *soft, uint16_t qid)
 {
-	const uint16_t cqid = soft->sq[qid].cqid;
+	struct soft_cq *cq = soft->sq[qid].cq;
 
-	forget(&soft->poller[cqid % soft->threads], qid);
+	forget(&soft->poller[cq->poller], &soft->sq[qid]);
 	soft->sq[qid] = (struct soft_sq){ 0 };
-	soft->cq[cqid].users--;
+	cq->users--;
 }
 
 /*
@@ -117,13 +131,11 @@ static void remove_sq(struct soft *soft, uint16_t qid)
 uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const uint16_t qid = qid_of(sqe);
-	uint16_t cqid;
 
 	if (qid == 0 || qid > HR_SOFT_QUEUES || !soft->sq[qid].ring)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
-	cqid = soft->sq[qid].cqid;
 	soft_quiesce(soft, 1);
-	soft_end_held(&soft->poller[cqid % soft->threads], qid, -1, NVME_SC_ABORT_QUEUE);
+	soft_end_held(&soft->poller[soft->sq[qid].cq->poller], qid, -1, NVME_SC_ABORT_QUEUE);
 	remove_sq(soft, qid);
 	soft_resume(soft, 1);
 	return 0;
@@ -145,11 +157,13 @@ void soft_drop_queues(struct soft *soft, const struct soft_window *w)
 	}
 	for (uint16_t q = 1; q <= HR_SOFT_QUEUES; q++)
 		if (lies_in(w, soft->sq[q].ring) ||
-		    (soft->sq[q].ring && lies_in(w, soft->cq[soft->sq[q].cqid].ring)))
+		    (soft->sq[q].ring && lies_in(w, soft->sq[q].cq->ring)))
 			remove_sq(soft, q);
 	for (uint16_t q = 1; q <= HR_SOFT_QUEUES; q++)
 		if (lies_in(w, soft->cq[q].ring))
-			soft->cq[q] = (struct soft_cq){ 0 };
-	if (lies_in(w, soft->shadow) || lies_in(w, soft->event))
+			remove_cq(soft, q);
+	if (lies_in(w, soft->shadow) || lies_in(w, soft->event)) {
 		soft->shadow = soft->event = NULL;
+		soft_aim_shadow(soft);
+	}
 }

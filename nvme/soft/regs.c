@@ -67,13 +67,14 @@ static bool set_admin_queue(struct soft *soft)
 	const uint32_t aqa = get32(soft, NVME_REG_AQA);
 	const uint64_t asq = get64(soft, NVME_REG_ASQ), acq = get64(soft, NVME_REG_ACQ);
 	const uint32_t sq_entries = NVME_AQA_ASQS(aqa) + 1, cq_entries = NVME_AQA_ACQS(aqa) + 1;
-	void *sq = soft_dma(soft, asq, (uint64_t)sq_entries * HR_SQE_BYTES);
-	void *cq = soft_dma(soft, acq, (uint64_t)cq_entries * HR_CQE_BYTES);
+	const struct soft_window *near = soft->window;
+	void *sq = soft_dma(soft, &near, asq, (uint64_t)sq_entries * HR_SQE_BYTES);
+	void *cq = soft_dma(soft, &near, acq, (uint64_t)cq_entries * HR_CQE_BYTES);
 
 	if (sq_entries < 2 || cq_entries < 2 || (asq | acq) & (HR_PAGE - 1) || !sq || !cq)
 		return false;
-	soft->sq[0] = (struct soft_sq){ .ring = sq, .entries = sq_entries };
-	soft->cq[0] = (struct soft_cq){ .ring = cq, .entries = cq_entries, .phase = 1, .users = 1 };
+	soft_start_cq(soft, 0, cq, cq_entries);
+	soft_start_sq(soft, 0, 0, sq, sq_entries);
 	return true;
 }
 

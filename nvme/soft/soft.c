@@ -50,11 +50,16 @@ bool soft_poll(struct soft_poller *p)
 		return any;
 	if (p->index == 0) {
 		any |= soft_admin_poll(p);
-		if (++soft->rounds % SCAN_ROUNDS == 0)
+		if (++p->rounds % SCAN_ROUNDS == 0)
 			soft_scan_doorbells(soft);
 		soft_events_send(soft);
 	}
 	return soft_queues_poll(p) || any;
+}
+
+static bool is_ending(const struct soft_poller *p)
+{
+	return __atomic_load_n(&p->soft->ending, __ATOMIC_ACQUIRE) != 0;
 }
 
 static void *poll_thread(void *argument)
@@ -64,11 +69,14 @@ static void *poll_thread(void *argument)
 	bool any;
 
 	hr_wait_precisely();
-	while (!__atomic_load_n(&p->soft->ending, __ATOMIC_ACQUIRE)) {
+	while (!is_ending(p)) {
 		while (__atomic_load_n(&p->wanted, __ATOMIC_ACQUIRE))
 			hr_wait_ns(2000);
+		/* The lock is kept as long as there is work and nobody else wants it. */
 		pthread_mutex_lock(&p->lock);
-		any = soft_poll(p);
+		do
+			any = soft_poll(p);
+		while (any && !__atomic_load_n(&p->wanted, __ATOMIC_ACQUIRE) && !is_ending(p));
 		pthread_mutex_unlock(&p->lock);
 		if (any)
 			idle = 0;
@@ -88,7 +96,7 @@ static int soft_map(struct hr_transport *t, const struct hr_region *region)
 	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
 		struct soft_window *w = &soft->window[i];
 
-		if (!w->live)
+		if (!w->bytes)
 			free_one = free_one ? free_one : w;
 		else if (region->bus.addr < w->bus + w->bytes &&
 			 w->bus < region->bus.addr + region->bytes)
@@ -97,10 +105,7 @@ static int soft_map(struct hr_transport *t, const struct hr_region *region)
 	if (!free_one)
 		return -ENOSPC;
 	soft_quiesce(soft, 0); /* a poller may still look at what was here before */
-	free_one->bus = region->bus.addr;
-	free_one->bytes = region->bytes;
-	free_one->cpu = region->cpu;
-	__atomic_store_n(&free_one->live, 1, __ATOMIC_RELEASE);
+	*free_one = (struct soft_window){ region->bus.addr, region->bytes, region->cpu };
 	soft_resume(soft, 0);
 	return 0;
 }
@@ -111,9 +116,9 @@ static void soft_unmap(struct hr_transport *t, const struct hr_region *region)
 
 	soft_quiesce(soft, 0);
 	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++)
-		if (soft->window[i].live && soft->window[i].bus == region->bus.addr) {
+		if (soft->window[i].bytes && soft->window[i].bus == region->bus.addr) {
 			soft_drop_queues(soft, &soft->window[i]);
-			__atomic_store_n(&soft->window[i].live, 0, __ATOMIC_RELEASE);
+			soft->window[i] = (struct soft_window){ 0 };
 		}
 	soft_resume(soft, 0);
 }
@@ -170,10 +175,18 @@ static int take_bar(struct soft *soft)
 	return 0;
 }
 
+/* Zeroed, from the start of a cache line. */
+static void *take_lines(size_t bytes)
+{
+	void *memory = aligned_alloc(SOFT_LINE, bytes);
+
+	return memory ? memset(memory, 0, bytes) : NULL;
+}
+
 static int take_pollers(struct soft *soft)
 {
 	soft->threads = soft->options.threads;
-	soft->poller = calloc(soft->threads, sizeof(*soft->poller));
+	soft->poller = take_lines(soft->threads * sizeof(*soft->poller));
 	if (!soft->poller)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < soft->threads; i++) {
@@ -203,7 +216,7 @@ static void set_shape(struct soft *soft)
 
 int soft_new(struct soft **out, const struct hr_soft_options *options, char *message)
 {
-	struct soft *soft = calloc(1, sizeof(*soft));
+	struct soft *soft = take_lines(sizeof(*soft));
 	int err;
 
 	snprintf(message, HR_LOG_LINE_MAX, "soft: out of memory");

@@ -141,13 +141,12 @@ static void open_soft(struct bench *b)
 	} else if (!err) {
 		err = soft_new(&b->soft, &options, message);
 		if (!err)
-			b->soft->window[0] =
-				(struct soft_window){ b->region.bus.addr, b->region.bytes,
-						      b->region.cpu, 1 };
+			b->soft->window[0] = (struct soft_window){ b->region.bus.addr,
+								   b->region.bytes, b->region.cpu };
 	}
 	if (err)
 		fail(message);
-	b->transport.bar = b->transport.worker_bar = b->soft->bar;
+	b->transport.bar = b->soft->bar;
 	b->transport.bar_bytes = b->soft->bar_bytes;
 }
 

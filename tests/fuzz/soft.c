@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (soft_new(&soft, &options, message) != 0)
 		abort();
 	memset(memory, 0, sizeof(memory));
-	soft->window[0] = (struct soft_window){ BUS, sizeof(memory), memory, 1 };
+	soft->window[0] = (struct soft_window){ BUS, sizeof(memory), memory };
 	if (!(how & 1))
 		enable(soft);
 	if (!(how & 3))
