@@ -6,6 +6,7 @@
 
 #include <json-c/json.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "boot/stages.h"
 
@@ -17,10 +18,16 @@
 
 struct hr_post {
 	struct hr_appliance *app;
-	struct json_object *steps; /* array, or NULL: print lines */
+	struct json_object *steps; /* array, or NULL: print lines to out */
+	FILE *out;
 	unsigned passed, failed, skipped;
 	int code; /* exit code of the first failure */
 };
+
+/* CPU, memory, clock, backends, known answers of operators; then each ssd until a signal comes.
+ * post->app, ->steps and ->out are the caller's. */
+void hr_post_machine(struct hr_post *post);
+void hr_post_ssds(struct hr_post *post);
 
 /* Steps of the machine. */
 int hr_post_cpu(struct hr_appliance *app, char *detail);

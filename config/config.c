@@ -27,6 +27,7 @@ static const struct hr_field top_fields[] = {
 	{ "gpus", .type = HR_FIELD_LIST, .required = true, .max = HR_GPUS_MAX,
 	  .example = "gpus = ( { name = \"gpu0\"; device = \"auto\"; } );" },
 	{ "memory", .type = HR_FIELD_GROUP },
+	{ "boot", .type = HR_FIELD_GROUP },
 	{ "pipelines", .type = HR_FIELD_LIST, .max = HR_PIPELINES_MAX },
 };
 
@@ -192,6 +193,8 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 		hr_group_read(&group, appliance_fields, COUNT(appliance_fields), config);
 	if (hr_group_member(top, "memory", &group))
 		hr_group_read(&group, memory_fields, COUNT(memory_fields), config);
+	if (hr_group_member(top, "boot", &group))
+		hr_config_boot_read(&config->boot, &group);
 	read_devices(config, top);
 	config->pipelines = pipelines < HR_PIPELINES_MAX ? pipelines : HR_PIPELINES_MAX;
 	for (unsigned i = 0; i < config->pipelines; i++)
@@ -250,6 +253,7 @@ int hr_config_parse(struct hr_config *config, const char *file, const char *text
 	config->log = HR_LOG_WARN;
 	config->checkpoint_ns = 5 * HR_NS_PER_S;
 	snprintf(config->name, sizeof config->name, "headrace");
+	hr_config_boot_default(&config->boot);
 	if (bytes > HR_CONFIG_BYTES_MAX) {
 		hr_mistake(mistakes, 0, "%zu bytes long, expected at most %u", bytes,
 			   HR_CONFIG_BYTES_MAX);

@@ -72,6 +72,37 @@ struct hr_config_pipeline {
 	unsigned line, tile_line;
 };
 
+/* A kernel module that `headrace boot` loads when it is the first process. */
+struct hr_config_module {
+	char name[HR_DEVICE_MAX]; /* as modprobe takes it, or an absolute path */
+	char options[HR_DEVICE_MAX];
+	unsigned line;
+};
+
+enum hr_boot_post { HR_BOOT_POST_FULL, HR_BOOT_POST_QUICK, HR_BOOT_POST_OFF };
+
+/* What the first process does with the machine in the end. */
+enum hr_boot_end {
+	HR_BOOT_POWEROFF,
+	HR_BOOT_REBOOT,
+	HR_BOOT_HALT,
+	HR_BOOT_STAY,  /* answer `headrace status` until a signal comes */
+	HR_BOOT_SHELL, /* /bin/sh on the console; powers off when it ends */
+};
+
+/* Of `headrace boot` only. */
+struct hr_config_boot {
+	uint32_t modules;
+	struct hr_config_module module[HR_MODULES_MAX];
+	uint64_t hugepage_bytes; /* reserved before bring-up; 0: leave as it is */
+	enum hr_boot_post post;	 /* default full */
+	uint32_t restarts;	 /* after failures, before the last resort; default 3 */
+	uint64_t backoff_ns;	 /* before the first restart, then doubled up to a minute; 1 s */
+	uint64_t watchdog_ns;	 /* of /dev/watchdog; 0: not used */
+	enum hr_boot_end after;	 /* when all pipelines are done; default poweroff */
+	enum hr_boot_end last_resort; /* when they cannot be; default poweroff */
+};
+
 struct hr_config {
 	const char *file;	/* as given; the caller's */
 	char name[HR_NAME_MAX]; /* of the appliance */
@@ -79,6 +110,7 @@ struct hr_config {
 	uint64_t checkpoint_ns; /* how often progress is made durable; default 5 s; 0: never */
 	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
 	enum hr_path_policy path;
+	struct hr_config_boot boot;
 	uint32_t ssds, gpus, pipelines;
 	struct hr_config_ssd ssd[HR_SSDS_MAX];
 	struct hr_config_gpu gpu[HR_GPUS_MAX];

@@ -12,6 +12,7 @@
 #define HR_SSDS_MAX 16u	     /* one host drives that many x4 SSDs before it runs out of lanes */
 #define HR_GPUS_MAX 8u	     /* one NVSwitch domain of the common servers */
 #define HR_PIPELINES_MAX 16u /* each holds its blocks for as long as it runs */
+#define HR_MODULES_MAX 32u   /* kernel modules named by a configuration; what they need comes on top */
 #define HR_SOURCES_MAX 8u    /* columns read in step by one pipeline */
 #define HR_PREPARED_MAX 8u   /* objects that bring-up makes on a memory-backed ssd */
 #define HR_SLOTS_MAX 1024u   /* fits the 12 bits that a command token gives to a slot */

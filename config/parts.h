@@ -18,6 +18,10 @@ bool hr_config_args_read(struct hr_config_pipeline *pipeline, const struct hr_gr
 void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_pipeline *pipeline,
 			      const struct hr_group *group);
 
+/* The defaults of `boot`; the group itself. */
+void hr_config_boot_default(struct hr_config_boot *boot);
+void hr_config_boot_read(struct hr_config_boot *boot, const struct hr_group *group);
+
 /* What pipelines may not do to each other. */
 void hr_config_sinks_check(const struct hr_config *config, struct hr_mistakes *mistakes);
 
