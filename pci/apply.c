@@ -1,9 +1,10 @@
-/* Register writes of a fix. The only file that writes through libpciaccess. */
+/* Register writes of a fix, through libpciaccess. */
 #include "pci/change.h"
 
 #include <errno.h>
 #include <pciaccess.h>
 
+#include "pci/access.h"
 #include "pci/fields.h"
 
 static int read_register(struct pci_device *dev, const struct hr_fix_write *w, uint32_t *value)
@@ -38,8 +39,10 @@ static int write_one(struct pci_device *dev, struct hr_fix_write *w)
 
 int hr_fix_write_all(const struct hr_model *m, struct hr_fix *fix, unsigned *failed)
 {
-	int err = pci_system_init() ? -ENODEV : 0;
+	int err = hr_access_get();
 
+	if (err)
+		return err;
 	for (unsigned i = 0; i < fix->count && !err; i++) {
 		const struct hr_fn *f = &m->fn[fix->write[i].fn];
 		struct pci_device *dev = pci_device_find_by_slot(f->domain, f->bus, f->dev, f->fn);
@@ -47,6 +50,6 @@ int hr_fix_write_all(const struct hr_model *m, struct hr_fix *fix, unsigned *fai
 		*failed = i;
 		err = dev ? write_one(dev, &fix->write[i]) : -ENODEV;
 	}
-	pci_system_cleanup();
+	hr_access_put();
 	return err;
 }

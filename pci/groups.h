@@ -9,6 +9,8 @@
 #ifndef PCI_GROUPS_H
 #define PCI_GROUPS_H
 
+#include <stddef.h>
+
 #include "pci/model.h"
 
 struct hr_groups {
@@ -28,5 +30,11 @@ int hr_groups_predict(struct hr_model *m, struct hr_groups *g);
  */
 int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, int32_t fn,
 			  bool real);
+
+/*
+ * Read this machine and say what keeps VFIO from opening the group of the function at bdf, and what
+ * to do about it: one sentence in text[capacity].
+ */
+void hr_groups_explain(const char *bdf, char *text, size_t capacity);
 
 #endif

@@ -1,4 +1,4 @@
-/* This machine. The only file that calls libpciaccess to read. */
+/* This machine, walked by libpciaccess. */
 #include "pci/source.h"
 
 #include <errno.h>
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/access.h"
 #include "pci/decode.h"
 #include "pci/fields.h"
 
@@ -96,12 +97,11 @@ int hr_source_live(struct hr_model *m)
 	struct pci_device_iterator *all;
 	struct pci_device *dev;
 	struct hr_files files;
-	int err = pci_system_init();
+	int err = hr_access_get();
 
 	if (err) {
-		snprintf(m->message, sizeof m->message, "no PCI bus can be walked here: %s",
-			 strerror(err));
-		return -ENODEV;
+		snprintf(m->message, sizeof m->message, "no PCI bus can be walked here");
+		return err;
 	}
 	hr_files_folder(&files, "/");
 	snprintf(m->input, sizeof m->input, "live");
@@ -110,7 +110,7 @@ int hr_source_live(struct hr_model *m)
 	while (!err && all && (dev = pci_device_next(all)))
 		err = take_device(m, &files, dev);
 	pci_iterator_destroy(all);
-	pci_system_cleanup();
+	hr_access_put();
 	if (!err && m->count == 0) {
 		snprintf(m->message, sizeof m->message, "this machine has no PCI function");
 		return -ENODATA;

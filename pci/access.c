@@ -1,0 +1,20 @@
+#include "pci/access.h"
+
+#include <errno.h>
+#include <pciaccess.h>
+
+static unsigned users;
+
+int hr_access_get(void)
+{
+	if (users == 0 && pci_system_init() != 0)
+		return -ENODEV;
+	users++;
+	return 0;
+}
+
+void hr_access_put(void)
+{
+	if (--users == 0)
+		pci_system_cleanup();
+}

@@ -1,0 +1,295 @@
+#include "pci/function.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pciaccess.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "pci/access.h"
+#include "pci/source.h"
+
+#define DEVICES "sys/bus/pci/devices"
+#define COMMAND_INTX_OFF 0x0400u
+#define BAR_ADDRESS 0xfffffff0u
+#define BAR_64 0x4u
+
+/* What a process that died has to leave first: its custodian takes a moment to clean up. */
+#define LOCK_TRIES 20u
+#define LOCK_PAUSE_NS (50 * HR_NS_PER_MS)
+
+/* ---- what sysfs says */
+
+/* A one-line file below the function's folder; false when it cannot be read. */
+static bool read_word(const struct hr_files *files, const char *path, char *to, size_t capacity)
+{
+	long n = files->read(files, path, to, capacity - 1);
+
+	to[n > 0 ? n : 0] = '\0';
+	to[strcspn(to, "\n")] = '\0';
+	return n > 0;
+}
+
+/* Last part of a link's target, "" when there is none. */
+static void read_name(const struct hr_files *files, const char *path, char *to, size_t capacity)
+{
+	char target[256];
+	const char *last;
+
+	*to = '\0';
+	if (files->link(files, path, target, sizeof target))
+		return;
+	last = strrchr(target, '/');
+	snprintf(to, capacity, "%.*s", (int)capacity - 1, last ? last + 1 : target);
+}
+
+static void read_group(const struct hr_files *files, struct hr_function_state *state)
+{
+	char path[96], name[32], *end;
+
+	state->group = HR_NO_GROUP;
+	snprintf(path, sizeof path, DEVICES "/%s/iommu_group", state->bdf);
+	read_name(files, path, name, sizeof name);
+	if (name[0] < '0' || name[0] > '9')
+		return;
+	state->group = (int)strtol(name, &end, 10);
+	snprintf(path, sizeof path, "sys/kernel/iommu_groups/%d/type", state->group);
+	read_word(files, path, state->group_type, sizeof state->group_type);
+}
+
+int hr_function_look(const char *address, struct hr_function_state *state, char *message)
+{
+	uint32_t domain, bus, dev, fn;
+	struct hr_files files;
+	char path[96], word[32];
+	const size_t n = hr_bdf_parse(address, &domain, &bus, &dev, &fn);
+
+	memset(state, 0, sizeof *state);
+	if (n == 0 || address[n] != '\0' || dev > 31 || fn > 7) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "'%.100s' is not a PCI function (expected like 0000:41:00.0)", address);
+		return -EINVAL;
+	}
+	snprintf(state->bdf, sizeof state->bdf, "%04x:%02x:%02x.%x", domain & 0xfffffu, bus & 0xffu,
+		 dev & 0x1fu, fn & 7u);
+	hr_files_folder(&files, "/");
+	snprintf(path, sizeof path, DEVICES "/%s/class", state->bdf);
+	if (!read_word(&files, path, word, sizeof word)) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: there is no such PCI function; 'headrace topo' lists those that are "
+			 "there",
+			 state->bdf);
+		return -ENOENT;
+	}
+	state->class = (uint32_t)strtoul(word, NULL, 16);
+	snprintf(path, sizeof path, DEVICES "/%s/driver", state->bdf);
+	read_name(&files, path, state->driver, sizeof state->driver);
+	read_group(&files, state);
+	return 0;
+}
+
+bool hr_function_translated(const struct hr_function_state *state)
+{
+	return state->group != HR_NO_GROUP && strcmp(state->group_type, "identity") != 0;
+}
+
+/* ---- taking it over */
+
+/* A lock of the file's inode: it holds among processes that ask for it, and ends with ours. */
+static int lock(struct hr_function *f, char *message)
+{
+	char path[96];
+	int err;
+
+	snprintf(path, sizeof path, "/" DEVICES "/%s/config", f->bdf);
+	f->lock = open(path, O_RDWR | O_CLOEXEC);
+	if (f->lock < 0) {
+		err = -errno;
+		if (err == -EACCES || err == -EPERM)
+			snprintf(message, HR_LOG_LINE_MAX,
+				 "%s: its configuration space cannot be written: run as root",
+				 f->bdf);
+		else
+			snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s", f->bdf, path,
+				 strerror(-err));
+		return err == -EPERM ? -EACCES : err;
+	}
+	for (unsigned i = 0; flock(f->lock, LOCK_EX | LOCK_NB) != 0; i++) {
+		if (i == LOCK_TRIES) {
+			snprintf(message, HR_LOG_LINE_MAX,
+				 "%s: another process drives this function; end it first", f->bdf);
+			close(f->lock);
+			return -EBUSY;
+		}
+		hr_wait_ns(LOCK_PAUSE_NS);
+	}
+	return 0;
+}
+
+static int find(struct hr_function *f, char *message)
+{
+	uint32_t domain, bus, dev, fn;
+
+	hr_bdf_parse(f->bdf, &domain, &bus, &dev, &fn);
+	f->dev = pci_device_find_by_slot(domain, bus, dev, fn);
+	if (f->dev && pci_device_probe(f->dev) == 0 &&
+	    pci_device_cfg_read_u16(f->dev, &f->command, HR_CFG_COMMAND) == 0 &&
+	    f->command != UINT16_MAX)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: its configuration space cannot be read: the device is gone", f->bdf);
+	return -ENODEV;
+}
+
+int hr_function_open(struct hr_function *f, const char *bdf, char *message)
+{
+	int err;
+
+	memset(f, 0, sizeof *f);
+	snprintf(f->bdf, sizeof f->bdf, "%s", bdf);
+	err = lock(f, message);
+	if (err)
+		goto nothing;
+	err = hr_access_get();
+	if (err) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: no PCI bus can be walked here", bdf);
+		goto locked;
+	}
+	err = find(f, message);
+	if (!err)
+		return 0;
+	hr_access_put();
+locked:
+	close(f->lock);
+nothing:
+	memset(f, 0, sizeof *f);
+	return err;
+}
+
+/* The kernel's own count; its last leaver turns bus mastering off. */
+static int write_enable(const struct hr_function *f, const char *value)
+{
+	char path[96];
+	int fd, err = 0;
+
+	snprintf(path, sizeof path, "/" DEVICES "/%s/enable", f->bdf);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, 1) != 1)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+int hr_function_enable(struct hr_function *f, uint16_t bits, char *message)
+{
+	uint16_t now = 0, wanted;
+	int err = f->counted ? 0 : write_enable(f, "1");
+
+	if (err) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: the kernel does not enable it (%s)%s",
+			 f->bdf, strerror(-err), err == -EBUSY ? ": a driver is bound" : "");
+		return err == -EBUSY ? err : -ENODEV;
+	}
+	f->counted = true;
+	if (bits & HR_COMMAND_BME)
+		bits |= COMMAND_INTX_OFF;
+	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: the device is gone", f->bdf);
+		return -ENODEV;
+	}
+	wanted = now | bits;
+	f->changed = true;
+	if (pci_device_cfg_write_u16(f->dev, wanted, HR_CFG_COMMAND) ||
+	    pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) ||
+	    (now & bits & ~COMMAND_INTX_OFF) != (bits & ~COMMAND_INTX_OFF)) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: the command register reads %04x after %04x was written", f->bdf, now,
+			 wanted);
+		return -EIO;
+	}
+	return 0;
+}
+
+void hr_function_silence(struct hr_function *f)
+{
+	uint16_t now;
+
+	f->command &= (uint16_t)~HR_COMMAND_BME;
+	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) == 0)
+		pci_device_cfg_write_u16(f->dev, now & (uint16_t)~HR_COMMAND_BME, HR_CFG_COMMAND);
+}
+
+void hr_function_close(struct hr_function *f)
+{
+	if (!f->dev)
+		return;
+	if (f->counted)
+		write_enable(f, "0");
+	if (f->changed)
+		pci_device_cfg_write_u16(f->dev, f->command, HR_CFG_COMMAND);
+	hr_access_put();
+	close(f->lock);
+	memset(f, 0, sizeof *f);
+}
+
+/* ---- BARs */
+
+/* The address that TLPs carry; sysfs has the CPU's. 0 when it cannot be read. */
+static uint64_t bus_address(struct hr_function *f, unsigned bar)
+{
+	uint32_t low = 0, high = 0;
+
+	if (pci_device_cfg_read_u32(f->dev, &low, HR_CFG_BAR0 + 4 * bar))
+		return 0;
+	if (low & BAR_64 && bar < HR_BARS_MAX - 1 &&
+	    pci_device_cfg_read_u32(f->dev, &high, HR_CFG_BAR0 + 4 * (bar + 1)))
+		return 0;
+	return (uint64_t)high << 32 | (low & BAR_ADDRESS);
+}
+
+int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map, char *message)
+{
+	const struct pci_mem_region *region = &f->dev->regions[bar < HR_BARS_MAX ? bar : 0];
+	int err;
+
+	memset(map, 0, sizeof *map);
+	map->bus = bar < HR_BARS_MAX ? bus_address(f, bar) : 0;
+	map->bytes = region->size;
+	if (bar < HR_BARS_MAX && region->is_IO) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u is an I/O BAR, not memory", f->bdf,
+			 bar);
+		return -ENXIO;
+	}
+	/* Where the firmware found no room, the library shows what it shows for no BAR at all. */
+	if (map->bus == 0 || map->bytes == 0) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: BAR%u is missing or has no address; if the device has it, enable "
+			 "64-bit BARs (above 4G decoding) in the firmware",
+			 f->bdf, bar);
+		return -ENXIO;
+	}
+	err = pci_device_map_range(f->dev, region->base_addr, region->size,
+				   PCI_DEV_MAP_FLAG_WRITABLE, &map->cpu);
+	if (err == 0)
+		return 0;
+	/* IO_STRICT_DEVMEM says EINVAL while a driver owns the BAR. */
+	snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u of %zu bytes cannot be mapped: %s%s", f->bdf,
+		 bar, map->bytes, strerror(err),
+		 err == EINVAL || err == EBUSY ? " (a kernel driver owns it: unbind the driver)"
+					       : "");
+	return err == ENOMEM ? -ENOMEM : -EBUSY;
+}
+
+void hr_function_unmap(struct hr_function *f, struct hr_bar_map *map)
+{
+	if (map->cpu)
+		pci_device_unmap_range(f->dev, map->cpu, map->bytes);
+	memset(map, 0, sizeof *map);
+}
