@@ -35,6 +35,17 @@ static int gone(const struct hr_ctrl *ctrl, const char *reg)
 	return -ENODEV;
 }
 
+/* Buses, and emulators, differ in what a read returns that nobody answers. VS is never 0. */
+static int absent(const struct hr_ctrl *ctrl, uint32_t csts)
+{
+	if (csts == GONE)
+		return gone(ctrl, "CSTS");
+	if (csts != 0 || hr_reg_read32(ctrl->transport, NVME_REG_VS) != 0)
+		return 0;
+	hr_error("%s: CSTS and VS read 0: the device is gone", ctrl->transport->name);
+	return -ENODEV;
+}
+
 static int fatal(const struct hr_ctrl *ctrl, uint32_t csts)
 {
 	hr_error("%s: controller fatal status (CSTS %08x)", ctrl->transport->name, csts);
@@ -45,8 +56,10 @@ int hr_ctrl_check(const struct hr_ctrl *ctrl)
 {
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
 
-	if (csts == GONE)
-		return gone(ctrl, "CSTS");
+	const int err = absent(ctrl, csts);
+
+	if (err)
+		return err;
 	return NVME_CSTS_CFS(csts) ? fatal(ctrl, csts) : 0;
 }
 
@@ -67,9 +80,10 @@ static int wait_csts(const struct hr_ctrl *ctrl, const struct csts_wait *wait)
 	for (;;) {
 		const bool last = hr_now_ns() - start >= wait->timeout_ns;
 		const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
+		const int err = absent(ctrl, csts);
 
-		if (csts == GONE)
-			return gone(ctrl, "CSTS");
+		if (err)
+			return err;
 		if (NVME_CSTS_CFS(csts) && wait->fatal_ends)
 			return fatal(ctrl, csts);
 		if (field_of(csts, wait) == wait->want)
@@ -126,6 +140,10 @@ static int read_capabilities(struct hr_ctrl *ctrl)
 	ctrl->vs = hr_reg_read32(t, NVME_REG_VS);
 	if (cap == UINT64_MAX || ctrl->vs == GONE)
 		return gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS");
+	if (ctrl->vs == 0) {
+		hr_error("%s: VS reads 0: the device is gone", t->name);
+		return -ENODEV;
+	}
 	ctrl->cap = cap;
 	ctrl->ready_timeout_ns = ready_timeout(t, cap);
 	ctrl->shutdown_timeout_ns = HR_SHUTDOWN_TIMEOUT_MIN_NS;

@@ -7,9 +7,10 @@
  * HR_ADMIN_TIMEOUT_NS. An admin command that times out takes the admin queue with it: everything
  * that needs it returns -ETIMEDOUT from then on.
  *
- * Errors everywhere: 0; -ENODEV: a register reads all ones, the device is gone; -ETIMEDOUT: CAP.TO
- * or a deadline passed; -EIO: CSTS.CFS; -EPROTO: the controller broke a rule (said in the log);
- * > 0: the NVMe status of the command that failed. What went wrong is logged where it is found.
+ * Errors everywhere: 0; -ENODEV: a register reads all ones, or VS reads 0: the device is gone;
+ * -ETIMEDOUT: CAP.TO or a deadline passed; -EIO: CSTS.CFS; -EPROTO: the controller broke a rule
+ * (said in the log); > 0: the NVMe status of the command that failed. What went wrong is logged
+ * where it is found.
  */
 #ifndef NVME_CTRL_H
 #define NVME_CTRL_H

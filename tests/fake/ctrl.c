@@ -66,7 +66,7 @@ static void post(struct hr_cqe *cq, uint32_t entries, uint32_t *tail, uint32_t *
 
 static void leave(struct fake_ctrl *fake)
 {
-	memset(fake->bar, 0xff, BAR_BYTES);
+	memset(fake->bar, fake->gone_reads_zero ? 0 : 0xff, BAR_BYTES);
 }
 
 static void create_queue(struct fake_ctrl *fake, const struct hr_sqe *sqe)

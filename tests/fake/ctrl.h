@@ -49,6 +49,7 @@ struct fake_ctrl {
 	uint32_t ready_steps, stop_steps, shutdown_steps; /* or FAKE_NEVER */
 	uint32_t fatal_at_step;				  /* CSTS.CFS then; 0: not */
 	uint32_t gone_at_step;				  /* all ones then; 0: not */
+	bool gone_reads_zero;				  /* zeroes instead, as emulators do it */
 	uint32_t queues_granted;			  /* Number of Queues, raw dw0 */
 	uint8_t opcode;					  /* which command is spoilt, */
 	enum fake_lie lie;				  /* how, */

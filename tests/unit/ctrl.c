@@ -56,6 +56,7 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		{ "fails while starting", 0, 0, 100, 1, 7, 0, -EIO, 0, 1 },
 		{ "leaves while starting", 0, 0, 100, 1, 0, 7, -ENODEV, 0, 1 },
 		{ "is not there", UINT32_MAX, UINT32_MAX, 1, 1, 0, 0, -ENODEV, 0, 0 },
+		{ "leaves, and reads are zero", 0, 0, 100, 1, 0, 7, -ENODEV, 0, 1 },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -70,11 +71,26 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		fake.stop_steps = row[i].stop_steps;
 		fake.fatal_at_step = row[i].fatal_at;
 		fake.gone_at_step = row[i].gone_at;
+		fake.gone_reads_zero = strstr(row[i].what, "zero") != NULL;
 		ms = open_ms(&err);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
 		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "%s: %llu ms", row[i].what,
 			  (unsigned long long)ms);
 	}
+}
+
+Test(ctrl, a_version_of_zero_is_a_device_that_is_gone)
+{
+	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
+	cr_expect_eq(fake_ctrl_open(&fake), -ENODEV);
+	teardown();
+	setup();
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl), 0);
+	fake_ctrl_set32(&fake, NVME_REG_CSTS, 0); /* reset behind our back, but there */
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl), 0);
+	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl), -ENODEV);
 }
 
 Test(ctrl, bring_up_writes_the_registers_of_the_specification)
