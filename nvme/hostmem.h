@@ -37,9 +37,9 @@ enum hr_hostmem_kind hr_hostmem_kind(void);
  * where there are huge pages) and describe it: cpu, bytes, bus addresses; worker equals cpu. All
  * page faults are taken now, and a forked child does not share it. `name` outlives the region. Call
  * during boot, from one thread.
- * 0; -EINVAL: bytes is 0, not logged; -ENOMEM; -ENOSPC: no I/O addresses left, or over HR_HOSTMEM_MAX regions;
- * -EACCES: physical addresses are hidden from this user; -ENOTSUP: no huge pages, and the kernel
- * does not let us pin small ones. All others are logged, with the remedy.
+ * 0; -EINVAL: bytes is 0; -ENOMEM; -ENOSPC: no I/O addresses left, or over HR_HOSTMEM_MAX
+ * regions; -EACCES: physical addresses are hidden from this user; -ENOTSUP: no huge pages, and the
+ * kernel does not let us pin small ones. All but -EINVAL are logged, with the remedy.
  */
 int hr_hostmem_alloc(struct hr_region *region, const char *name, size_t bytes);
 

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "boot/log.h"
+#include "nvme/ctrl.h"
 #include "nvme/soft/soft.h"
+#include "nvme/transports.h"
+#include "pci/model.h"
 
 /* What follows a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)
@@ -16,19 +19,12 @@ static const char *after(const char *device, const char *prefix)
 	return strncmp(device, prefix, n) == 0 ? device + n : NULL;
 }
 
-/* DDDD:BB:DD.F or BB:DD.F, hexadecimal. */
 static bool is_bdf(const char *text)
 {
-	unsigned domain = 0, bus, slot, function;
-	int end = 0;
+	uint32_t domain, bus, dev, fn;
+	const size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
 
-	if (sscanf(text, "%4x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &end) != 4 ||
-	    text[end]) {
-		end = 0;
-		if (sscanf(text, "%2x:%2x.%1x%n", &bus, &slot, &function, &end) != 3 || text[end])
-			return false;
-	}
-	return slot < 32 && function < 8;
+	return n && text[n] == '\0' && dev < 32 && fn < 8;
 }
 
 static int check_pci(const char *device, const char *bdf, char *message)
@@ -75,7 +71,41 @@ int hr_transport_open(struct hr_transport *t, const char *device, char *message)
 		hr_soft_parse(rest, &options, message);
 		return hr_soft_open(t, &options, message);
 	}
+	rest = after(device, "pci:");
+	return rest ? hr_pci_open(t, rest, message)
+		    : hr_vfio_open(t, after(device, "vfio:"), message);
+}
+
+int hr_nvme_function(const char *address, struct hr_function_state *state, char *message)
+{
+	const int err = hr_function_look(address, state, message);
+
+	if (err || state->class == HR_CLASS_NVME)
+		return err;
 	snprintf(message, HR_LOG_LINE_MAX,
-		 "%.200s: this build has no pci and vfio transports; use soft:PATH", device);
-	return -ENOTSUP;
+		 "%s: is no NVMe controller: its class is %06x, not %06x; 'headrace topo' lists "
+		 "those that are",
+		 state->bdf, state->class, HR_CLASS_NVME);
+	return -ENODEV;
+}
+
+int hr_nvme_registers(const struct hr_transport *t, char *message)
+{
+	uint32_t vs;
+
+	if (t->bar_bytes < 2 * (size_t)HR_DOORBELLS) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: BAR0 of %zu bytes has no room for the registers and doorbells of "
+			 "NVMe",
+			 t->name, t->bar_bytes);
+		return -ENODEV;
+	}
+	vs = hr_reg_read32(t, NVME_REG_VS);
+	if (vs != 0 && vs != UINT32_MAX)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: VS reads %08x: the device is gone, asleep, or its bridge does not pass "
+		 "memory on",
+		 t->name, vs);
+	return -ENODEV;
 }

@@ -42,8 +42,9 @@ struct hr_transport {
  *   soft:PATH|memory[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,faults=FILE]
  *   pci:BDF  vfio:BDF
  * Fills *t; message (of HR_LOG_LINE_MAX bytes) says what is wrong, and what to do, on error.
- * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device;
- * -ENOTSUP: this build does not have the transport.
+ * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device; -EBUSY:
+ * a kernel driver or another process has it; -ENOTSUP: an IOMMU stands in the way; -EPERM, -ENOMEM,
+ * -ENXIO, -EIO: the kernel or the device does not let us.
  */
 int hr_transport_open(struct hr_transport *t, const char *device, char *message);
 

@@ -1,0 +1,109 @@
+/*
+ * Controllers driven through VFIO: the IOMMU lets them reach what is mapped for them and nothing
+ * else, and the kernel resets them when this process ends, however it ends.
+ */
+#include "nvme/transports.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/vfio.h"
+
+struct vfio {
+	struct hr_vfio_device device;
+	struct hr_bar_map bar;
+};
+
+static int check_driver(const struct hr_function_state *state, char *message)
+{
+	/* nvgrace-gpu-vfio-pci and the like are vfio-pci with something added. */
+	if (strstr(state->driver, "vfio-pci") || state->group == HR_NO_GROUP)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: %s%s; vfio needs it bound to vfio-pci: use --bind, or: driverctl "
+		 "set-override %s vfio-pci",
+		 state->bdf,
+		 state->driver[0] ? "the kernel driver is " : "no driver is bound to it",
+		 state->driver, state->bdf);
+	return state->driver[0] ? -EBUSY : -ENODEV;
+}
+
+static int vfio_map(struct hr_transport *t, const struct hr_region *region)
+{
+	(void)t;
+	return hr_vfio_map(region);
+}
+
+static void vfio_unmap(struct hr_transport *t, const struct hr_region *region)
+{
+	(void)t;
+	hr_vfio_unmap(region);
+}
+
+static void vfio_close(struct hr_transport *t)
+{
+	struct vfio *vfio = t->impl;
+
+	hr_vfio_device_unmap(&vfio->bar);
+	hr_vfio_device_close(&vfio->device);
+	free(vfio);
+	memset(t, 0, sizeof(*t));
+}
+
+static const struct hr_transport_ops vfio_ops = {
+	.map = vfio_map,
+	.unmap = vfio_unmap,
+	.close = vfio_close,
+};
+
+static int take(struct hr_transport *t, struct vfio *vfio, const struct hr_function_state *state,
+		char *message)
+{
+	int err = hr_vfio_device_open(&vfio->device, state, message);
+
+	if (!err)
+		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_MSE, message);
+	if (!err)
+		err = hr_vfio_device_map(&vfio->device, 0, &vfio->bar, message);
+	if (err)
+		return err;
+	snprintf(t->name, sizeof(t->name), "%s", state->bdf);
+	t->bar = vfio->bar.cpu;
+	t->bar_bytes = vfio->bar.bytes;
+	err = hr_nvme_registers(t, message);
+	if (!err) /* the kernel has reset it: there is nothing that it could write yet */
+		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_BME, message);
+	return err;
+}
+
+int hr_vfio_open(struct hr_transport *t, const char *address, char *message)
+{
+	struct hr_function_state state;
+	struct vfio *vfio;
+	int err = hr_nvme_function(address, &state, message);
+
+	if (!err)
+		err = check_driver(&state, message);
+	if (err)
+		return err;
+	memset(t, 0, sizeof(*t));
+	vfio = calloc(1, sizeof(*vfio));
+	if (!vfio) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: out of memory", state.bdf);
+		return -ENOMEM;
+	}
+	err = take(t, vfio, &state, message);
+	if (err) {
+		hr_vfio_device_unmap(&vfio->bar);
+		hr_vfio_device_close(&vfio->device);
+		free(vfio);
+		memset(t, 0, sizeof(*t));
+		return err;
+	}
+	t->ops = &vfio_ops;
+	t->impl = vfio;
+	return 0;
+}

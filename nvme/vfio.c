@@ -1,0 +1,495 @@
+#include "nvme/vfio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/vfio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+#include "config/limits.h"
+#include "nvme/hostmem.h"
+#include "pci/groups.h"
+
+#define CONTAINER "/dev/vfio/vfio"
+#define RANGES_MAX 16u
+#define INFO_BYTES 4096u
+
+static int real_open(const char *path, int flags)
+{
+	return open(path, flags);
+}
+
+static int real_ioctl(int fd, unsigned long request, void *argument)
+{
+	return ioctl(fd, request, argument);
+}
+
+static const struct hr_vfio_calls real = {
+	real_open, close, real_ioctl, mmap, munmap, pread, pwrite,
+};
+const struct hr_vfio_calls *hr_vfio_calls = &real;
+
+struct group {
+	int number, fd;
+	unsigned devices; /* open; 0: free entry */
+};
+
+struct mapping {
+	const void *cpu;
+	uint64_t bus;
+	size_t bytes;
+	unsigned users; /* 0: free entry */
+};
+
+static struct {
+	int fd; /* valid while a group is in use */
+	bool has_iommu;
+	struct group group[HR_SSDS_MAX];
+	struct mapping mapping[HR_HOSTMEM_MAX];
+	struct vfio_iova_range range[RANGES_MAX]; /* addresses that the IOMMU takes */
+	unsigned ranges;			  /* 0: not known */
+} box;
+
+static int ask(int fd, unsigned long request, void *argument)
+{
+	const int result = hr_vfio_calls->ioctl(fd, request, argument);
+
+	return result < 0 ? -errno : result;
+}
+
+/* ---- container */
+
+static int open_container(const char *bdf, char *message)
+{
+	int err;
+
+	box.fd = hr_vfio_calls->open(CONTAINER, O_RDWR | O_CLOEXEC);
+	if (box.fd < 0) {
+		err = -errno;
+		snprintf(message, HR_LOG_LINE_MAX, "%s: " CONTAINER ": %s%s", bdf, strerror(-err),
+			 err == -EACCES ? ": run as root, or let this user have it"
+					: ": load the kernel's module: modprobe vfio-pci");
+		return err == -EACCES || err == -EPERM ? -EACCES : -ENODEV;
+	}
+	if (ask(box.fd, VFIO_GET_API_VERSION, NULL) == VFIO_API_VERSION &&
+	    ask(box.fd, VFIO_CHECK_EXTENSION, (void *)VFIO_TYPE1v2_IOMMU) > 0)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: this kernel's vfio has no type1 IOMMU: modprobe vfio_iommu_type1", bdf);
+	hr_vfio_calls->close(box.fd);
+	return -ENODEV;
+}
+
+static void take_ranges(const uint8_t *info, uint32_t bytes, uint32_t at)
+{
+	struct vfio_iommu_type1_info_cap_iova_range cap;
+
+	/* Offsets only grow in a chain that the kernel made; anything else ends it. */
+	for (uint32_t next = at; next && next + sizeof(cap) <= bytes;) {
+		memcpy(&cap, info + next, sizeof(cap));
+		if (cap.header.id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE) {
+			const uint32_t room =
+				(uint32_t)((bytes - next - sizeof(cap)) / sizeof(box.range[0]));
+
+			box.ranges = cap.nr_iovas < room ? cap.nr_iovas : room;
+			box.ranges = box.ranges < RANGES_MAX ? box.ranges : RANGES_MAX;
+			memcpy(box.range, info + next + sizeof(cap),
+			       box.ranges * sizeof(box.range[0]));
+			return;
+		}
+		if (cap.header.next <= next)
+			return;
+		next = cap.header.next;
+	}
+}
+
+/* Which addresses there are; only for messages that say so, so failing is no failure. */
+static void read_ranges(void)
+{
+	uint8_t buffer[INFO_BYTES] __attribute__((aligned(8))) = { 0 };
+	struct vfio_iommu_type1_info info = { .argsz = sizeof(buffer) };
+
+	box.ranges = 0;
+	memcpy(buffer, &info, sizeof(info));
+	if (ask(box.fd, VFIO_IOMMU_GET_INFO, buffer) < 0)
+		return;
+	memcpy(&info, buffer, sizeof(info));
+	if (info.flags & VFIO_IOMMU_INFO_CAPS)
+		take_ranges(buffer,
+			    info.argsz < sizeof(buffer) ? info.argsz : (uint32_t)sizeof(buffer),
+			    info.cap_offset);
+}
+
+static int set_iommu(const char *bdf, char *message)
+{
+	const int err = box.has_iommu ? 0 : ask(box.fd, VFIO_SET_IOMMU, (void *)VFIO_TYPE1v2_IOMMU);
+
+	if (err < 0) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: the IOMMU does not take it: %s%s", bdf,
+			 strerror(-err),
+			 err == -EPERM
+				 ? "; without interrupt remapping, load vfio_iommu_type1 with "
+				   "allow_unsafe_interrupts=1"
+				 : "");
+		return err == -EPERM ? -EPERM : -ENODEV;
+	}
+	if (!box.has_iommu)
+		read_ranges();
+	box.has_iommu = true;
+	return 0;
+}
+
+/* ---- groups */
+
+static bool any_group(void)
+{
+	for (unsigned i = 0; i < HR_SSDS_MAX; i++)
+		if (box.group[i].devices)
+			return true;
+	return false;
+}
+
+static int not_viable(const struct hr_function_state *state, char *message)
+{
+	char why[HR_LOG_LINE_MAX - 128];
+
+	hr_groups_explain(state->bdf, why, sizeof(why));
+	snprintf(message, HR_LOG_LINE_MAX, "%s: IOMMU group %d cannot be opened: %s", state->bdf,
+		 state->group, why);
+	return -EBUSY;
+}
+
+static int open_group(struct group *group, const struct hr_function_state *state, char *message)
+{
+	char path[32];
+	int err;
+
+	snprintf(path, sizeof(path), "/dev/vfio/%d", state->group);
+	group->number = state->group;
+	group->fd = hr_vfio_calls->open(path, O_RDWR | O_CLOEXEC);
+	if (group->fd >= 0)
+		return 0;
+	err = -errno;
+	snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s%s", state->bdf, path, strerror(-err),
+		 err == -EBUSY	  ? ": another process has this IOMMU group; end it first"
+		 : err == -EACCES ? ": run as root, or let this user have it"
+				  : "");
+	return err == -EBUSY ? -EBUSY : err == -EACCES || err == -EPERM ? -EACCES : -ENODEV;
+}
+
+static int join_container(const struct group *group, const struct hr_function_state *state,
+			  char *message)
+{
+	struct vfio_group_status status = { .argsz = sizeof(status) };
+	int err = ask(group->fd, VFIO_GROUP_GET_STATUS, &status);
+
+	if (err >= 0 && !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
+		return not_viable(state, message);
+	if (err >= 0)
+		err = ask(group->fd, VFIO_GROUP_SET_CONTAINER, &box.fd);
+	if (err < 0) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: IOMMU group %d cannot share an address space with those of the other "
+			 "ssds: %s",
+			 state->bdf, state->group, strerror(-err));
+		return -EBUSY;
+	}
+	return set_iommu(state->bdf, message);
+}
+
+/* The entry of a group that is open, or a free one. */
+static struct group *find_group(int number)
+{
+	struct group *free_one = NULL;
+
+	for (unsigned i = 0; i < HR_SSDS_MAX; i++) {
+		struct group *g = &box.group[i];
+
+		if (g->devices && g->number == number)
+			return g;
+		if (!g->devices && !free_one)
+			free_one = g;
+	}
+	return free_one;
+}
+
+static void leave_container(void)
+{
+	if (any_group())
+		return;
+	hr_vfio_calls->close(box.fd);
+	box.has_iommu = false;
+	box.ranges = 0;
+}
+
+static int get_group(const struct hr_function_state *state, char *message, unsigned *index)
+{
+	struct group *group = find_group(state->group);
+	int err = 0;
+
+	if (!group) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: more than %u IOMMU groups", state->bdf,
+			 HR_SSDS_MAX);
+		return -ENOMEM;
+	}
+	*index = (unsigned)(group - box.group);
+	if (group->devices) {
+		group->devices++;
+		return 0;
+	}
+	if (!any_group())
+		err = open_container(state->bdf, message);
+	if (err)
+		return err;
+	err = open_group(group, state, message);
+	if (!err) {
+		err = join_container(group, state, message);
+		if (err)
+			hr_vfio_calls->close(group->fd);
+	}
+	group->devices = !err;
+	if (err)
+		leave_container();
+	return err;
+}
+
+static void put_group(unsigned index)
+{
+	struct group *group = &box.group[index];
+
+	if (--group->devices)
+		return;
+	hr_vfio_calls->close(group->fd);
+	leave_container();
+}
+
+/* ---- devices */
+
+static int region_info(const struct hr_vfio_device *d, unsigned index,
+		       struct vfio_region_info *info)
+{
+	*info = (struct vfio_region_info){ .argsz = sizeof(*info), .index = index };
+	return ask(d->fd, VFIO_DEVICE_GET_REGION_INFO, info);
+}
+
+int hr_vfio_device_open(struct hr_vfio_device *d, const struct hr_function_state *state,
+			char *message)
+{
+	struct vfio_region_info info;
+	int err;
+
+	memset(d, 0, sizeof(*d));
+	memcpy(d->bdf, state->bdf, sizeof(d->bdf));
+	if (state->group == HR_NO_GROUP) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: no IOMMU is active, and vfio needs one: enable it in the firmware "
+			 "and boot with intel_iommu=on or amd_iommu=on; or use pci:%s",
+			 state->bdf, state->bdf);
+		return -ENODEV;
+	}
+	err = get_group(state, message, &d->group);
+	if (err)
+		return err;
+	d->fd = ask(box.group[d->group].fd, VFIO_GROUP_GET_DEVICE_FD, d->bdf);
+	err = d->fd < 0 ? d->fd : region_info(d, VFIO_PCI_CONFIG_REGION_INDEX, &info);
+	if (err < 0) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: vfio does not open it: %s", state->bdf,
+			 strerror(-err));
+		if (d->fd >= 0)
+			hr_vfio_calls->close(d->fd);
+		put_group(d->group);
+		memset(d, 0, sizeof(*d));
+		return err == -EBUSY ? -EBUSY : -ENODEV;
+	}
+	d->config = info.offset;
+	return 0;
+}
+
+void hr_vfio_device_close(struct hr_vfio_device *d)
+{
+	if (d->fd == 0)
+		return;
+	hr_vfio_calls->close(d->fd);
+	put_group(d->group);
+	memset(d, 0, sizeof(*d));
+}
+
+int hr_vfio_device_enable(struct hr_vfio_device *d, uint16_t bits, char *message)
+{
+	const off_t at = (off_t)d->config + HR_CFG_COMMAND;
+	uint16_t command = 0;
+	bool good = hr_vfio_calls->pread(d->fd, &command, 2, at) == 2 && command != UINT16_MAX;
+
+	command |= bits;
+	good = good && hr_vfio_calls->pwrite(d->fd, &command, 2, at) == 2 &&
+	       hr_vfio_calls->pread(d->fd, &command, 2, at) == 2;
+	if (good && (command & bits) == bits)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: its command register does not take %04x (it reads %04x)", d->bdf, bits,
+		 command);
+	return -EIO;
+}
+
+int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map *map,
+		       char *message)
+{
+	struct vfio_region_info info;
+	const int err = region_info(d, VFIO_PCI_BAR0_REGION_INDEX + bar, &info);
+	void *cpu;
+
+	memset(map, 0, sizeof(*map));
+	if (err < 0 || info.size == 0 || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP)) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u is not memory that can be mapped",
+			 d->bdf, bar);
+		return -ENXIO;
+	}
+	cpu = hr_vfio_calls->mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd,
+				  (off_t)info.offset);
+	if (cpu == MAP_FAILED) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u of %llu bytes cannot be mapped: %s",
+			 d->bdf, bar, (unsigned long long)info.size, strerror(errno));
+		return -EIO;
+	}
+	map->cpu = cpu;
+	map->bytes = info.size;
+	return 0;
+}
+
+void hr_vfio_device_unmap(struct hr_bar_map *map)
+{
+	if (map->cpu)
+		hr_vfio_calls->munmap(map->cpu, map->bytes);
+	memset(map, 0, sizeof(*map));
+}
+
+/* ---- mappings */
+
+/* Bytes from `offset` on that are one piece on the bus. */
+static size_t run_bytes(const struct hr_region *region, size_t offset)
+{
+	const size_t granule = (size_t)1 << region->granule_shift;
+	size_t end = offset + granule;
+
+	if (!region->granule_bus)
+		return region->bytes;
+	while (end < region->bytes && hr_region_bus(region, end).addr ==
+					      hr_region_bus(region, offset).addr + (end - offset))
+		end += granule;
+	return (end < region->bytes ? end : region->bytes) - offset;
+}
+
+static bool in_range(uint64_t bus, size_t bytes)
+{
+	for (unsigned i = 0; i < box.ranges; i++)
+		if (bus >= box.range[i].start && bus + bytes - 1 <= box.range[i].end)
+			return true;
+	return box.ranges == 0;
+}
+
+static int map_run(const struct hr_region *region, size_t offset, size_t bytes)
+{
+	struct vfio_iommu_type1_dma_map map = {
+		.argsz = sizeof(map),
+		.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
+		.vaddr = (uintptr_t)region->cpu + offset,
+		.iova = hr_region_bus(region, offset).addr,
+		.size = bytes,
+	};
+	int err = in_range(map.iova, bytes) ? ask(box.fd, VFIO_IOMMU_MAP_DMA, &map) : -ERANGE;
+
+	if (err == -ERANGE && box.ranges)
+		hr_error("vfio: region '%s': the IOMMU has no addresses %#llx to %#llx; it has "
+			 "those up to %#llx, without some of its own",
+			 region->name, (unsigned long long)map.iova,
+			 (unsigned long long)(map.iova + bytes - 1),
+			 (unsigned long long)box.range[box.ranges - 1].end);
+	else if (err < 0)
+		hr_error("vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: "
+			 "%s%s",
+			 region->name, bytes, (unsigned long long)map.iova, strerror(-err),
+			 err == -ENOMEM	  ? "; more locked memory: ulimit -l"
+			 : err == -ENOSPC ? "; use huge pages, which need fewer mappings"
+					  : "");
+	return err < 0 ? err : 0;
+}
+
+static void unmap_run(const struct hr_region *region, size_t offset, size_t bytes)
+{
+	struct vfio_iommu_type1_dma_unmap unmap = {
+		.argsz = sizeof(unmap),
+		.iova = hr_region_bus(region, offset).addr,
+		.size = bytes,
+	};
+	const int err = ask(box.fd, VFIO_IOMMU_UNMAP_DMA, &unmap);
+
+	if (err < 0)
+		hr_warn("vfio: region '%s': %zu bytes at I/O address %#llx stay mapped: %s",
+			region->name, bytes, (unsigned long long)unmap.iova, strerror(-err));
+}
+
+static void unmap_until(const struct hr_region *region, size_t end)
+{
+	for (size_t at = 0, bytes; at < end; at += bytes) {
+		bytes = run_bytes(region, at);
+		unmap_run(region, at, bytes);
+	}
+}
+
+/* The entry of this region, or a free one. */
+static struct mapping *find_mapping(const struct hr_region *region)
+{
+	struct mapping *free_one = NULL;
+
+	for (unsigned i = 0; i < HR_HOSTMEM_MAX; i++) {
+		struct mapping *m = &box.mapping[i];
+
+		if (m->users && m->bus == region->bus.addr && m->bytes == region->bytes)
+			return m;
+		if (!m->users && !free_one)
+			free_one = m;
+	}
+	return free_one;
+}
+
+int hr_vfio_map(const struct hr_region *region)
+{
+	struct mapping *m = find_mapping(region);
+
+	if (!region->cpu || !m) {
+		hr_error("vfio: region '%s': %s", region->name,
+			 region->cpu ? "too many regions" : "the CPU does not see it");
+		return region->cpu ? -ENOSPC : -EINVAL;
+	}
+	if (m->users && m->cpu != region->cpu)
+		return -EEXIST;
+	for (size_t at = 0, bytes; !m->users && at < region->bytes; at += bytes) {
+		int err;
+
+		bytes = run_bytes(region, at);
+		err = map_run(region, at, bytes);
+		if (err) {
+			unmap_until(region, at);
+			return err;
+		}
+	}
+	m->cpu = region->cpu;
+	m->bus = region->bus.addr;
+	m->bytes = region->bytes;
+	m->users++;
+	return 0;
+}
+
+void hr_vfio_unmap(const struct hr_region *region)
+{
+	struct mapping *m = find_mapping(region);
+
+	if (!m || !m->users || --m->users)
+		return;
+	unmap_until(region, region->bytes);
+}

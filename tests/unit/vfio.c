@@ -1,0 +1,312 @@
+/* VFIO: groups, devices and mappings over a kernel in memory; each way it may refuse. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/ctrl.h"
+#include "nvme/wire.h"
+#include "tests/fake/log.h"
+#include "tests/fake/tree.h"
+#include "tests/fake/vfio.h"
+
+TestSuite(vfio, .timeout = 60);
+
+static char message[HR_LOG_LINE_MAX];
+static const struct hr_function_state one = { "0000:01:00.0", HR_CLASS_NVME, "vfio-pci", 5, "DMA" };
+static const struct hr_function_state two = { "0000:02:00.0", HR_CLASS_NVME, "vfio-pci", 6, "DMA" };
+static const struct hr_function_state beside = { "0000:01:00.1", HR_CLASS_NVME, "vfio-pci", 5,
+						 "DMA" };
+
+Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	const struct {
+		struct fake_vfio knobs;
+		int want;
+		const char *say;
+	} row[] = {
+		{ { .no_container = ENOENT }, -ENODEV, "modprobe vfio-pci" },
+		{ { .no_container = ENODEV }, -ENODEV, "modprobe vfio-pci" },
+		{ { .no_container = EACCES }, -EACCES, "run as root" },
+		{ { .no_type1 = true }, -ENODEV, "no type1 IOMMU" },
+		{ { .no_group = ENOENT }, -ENODEV, "/dev/vfio/5: No such file" },
+		{ { .no_group = EBUSY }, -EBUSY, "another process has this IOMMU group" },
+		{ { .no_group = EACCES }, -EACCES, "run as root" },
+		{ { .not_viable = true }, -EBUSY, "IOMMU group 5 cannot be opened: " },
+		{ { .no_join = EINVAL }, -EBUSY, "cannot share an address space" },
+		{ { .no_iommu = EPERM }, -EPERM, "allow_unsafe_interrupts" },
+		{ { .no_iommu = EINVAL }, -ENODEV, "the IOMMU does not take it" },
+		{ { .no_device = ENODEV }, -ENODEV, "vfio does not open it" },
+		{ { .no_device = EBUSY }, -EBUSY, "vfio does not open it" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_vfio_device d;
+		uint8_t *bar = fake->bar;
+
+		*fake = row[i].knobs;
+		fake->bar = bar;
+		cr_expect_eq(hr_vfio_device_open(&d, &one, message), row[i].want, "row %zu", i);
+		cr_expect(strstr(message, row[i].say), "row %zu: %s", i, message);
+		cr_expect(strstr(message, one.bdf), "row %zu: %s", i, message);
+		cr_expect_eq(fake->containers + fake->groups + fake->devices, 0, "row %zu", i);
+		hr_vfio_device_close(&d);
+	}
+}
+
+Test(vfio, without_an_iommu_there_is_no_vfio)
+{
+	struct hr_function_state state = one;
+	struct hr_vfio_device d;
+
+	fake_vfio_start();
+	state.group = HR_NO_GROUP;
+	cr_expect_eq(hr_vfio_device_open(&d, &state, message), -ENODEV);
+	cr_expect(strstr(message, "intel_iommu=on"), "%s", message);
+}
+
+Test(vfio, one_container_holds_all_groups_and_a_group_all_its_functions)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_vfio_device a, b, c;
+
+	cr_assert_eq(hr_vfio_device_open(&a, &one, message), 0);
+	cr_assert_eq(hr_vfio_device_open(&b, &two, message), 0);
+	cr_assert_eq(hr_vfio_device_open(&c, &beside, message), 0);
+	cr_expect_eq(fake->containers, 1);
+	cr_expect_eq(fake->groups, 2);
+	cr_expect_eq(fake->devices, 3);
+	hr_vfio_device_close(&a);
+	cr_expect_eq(fake->groups, 2);
+	hr_vfio_device_close(&b);
+	cr_expect_eq(fake->groups, 1);
+	hr_vfio_device_close(&c);
+	cr_expect_eq(fake->containers + fake->groups + fake->devices, 0);
+	cr_assert_eq(hr_vfio_device_open(&a, &two, message), 0); /* and once more */
+	hr_vfio_device_close(&a);
+}
+
+Test(vfio, command_register_and_bar)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_vfio_device d;
+	struct hr_bar_map map;
+
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	fake->command = 0x100;
+	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_BME, message), 0);
+	cr_expect_eq(fake->command, 0x104);
+	fake->command_is_stuck = true;
+	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, message), -EIO);
+	fake->command = UINT16_MAX;
+	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, message), -EIO);
+	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), 0);
+	cr_expect_eq(map.cpu, fake->bar);
+	cr_expect_eq(map.bytes, FAKE_VFIO_BAR_BYTES);
+	hr_vfio_device_unmap(&map);
+	hr_vfio_device_unmap(&map); /* of nothing: nothing */
+	cr_expect_eq(hr_vfio_device_map(&d, 1, &map, message), -ENXIO);
+	fake->no_bar = EINVAL;
+	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), -EIO);
+	fake->bar_is_not_memory = true;
+	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), -ENXIO);
+	hr_vfio_device_close(&d);
+}
+
+/* ---- mappings */
+
+static struct hr_bus granule[6] = { { 0x200000 },  { 0x400000 },  { 0x600000 },
+				    { 0x1200000 }, { 0x1000000 }, { 0x1400000 } };
+static const struct hr_region scattered = { .name = "scattered",
+					    .cpu = granule, /* never touched */
+					    .bytes = 6u << 21,
+					    .bus = { 0x200000 },
+					    .granule_bus = granule,
+					    .granule_shift = 21 };
+static const struct hr_region whole = {
+	.name = "whole", .cpu = message, .bytes = 1u << 20, .bus = { 64ull << 30 }
+};
+
+Test(vfio, neighbours_on_the_bus_are_one_mapping)
+{
+	static const struct fake_vfio_map want[] = {
+		{ 0x200000, 3u << 21, 0 },
+		{ 0x1200000, 1u << 21, 3u << 21 },
+		{ 0x1000000, 1u << 21, 4u << 21 },
+		{ 0x1400000, 1u << 21, 5u << 21 },
+	};
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_vfio_device d;
+
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	cr_assert_eq(hr_vfio_map(&scattered), 0);
+	cr_assert_eq(fake->maps, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_expect_eq(fake->map[i].iova, want[i].iova);
+		cr_expect_eq(fake->map[i].bytes, want[i].bytes);
+		cr_expect_eq(fake->map[i].cpu, (uintptr_t)granule + want[i].cpu);
+	}
+	cr_assert_eq(hr_vfio_map(&whole), 0);
+	cr_expect_eq(fake->maps, 5);
+	hr_vfio_unmap(&scattered);
+	cr_expect_eq(fake->maps, 1);
+	hr_vfio_unmap(&whole);
+	cr_expect_eq(fake->maps, 0);
+	hr_vfio_device_close(&d);
+}
+
+Test(vfio, a_region_is_mapped_once_for_all_who_use_it)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_region other = whole;
+	struct hr_vfio_device d;
+
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	cr_assert_eq(hr_vfio_map(&whole), 0);
+	cr_assert_eq(hr_vfio_map(&whole), 0);
+	cr_expect_eq(fake->maps, 1);
+	other.cpu = granule; /* other memory at the same addresses */
+	cr_expect_eq(hr_vfio_map(&other), -EEXIST);
+	hr_vfio_unmap(&whole);
+	cr_expect_eq(fake->maps, 1);
+	hr_vfio_unmap(&whole);
+	cr_expect_eq(fake->maps, 0);
+	hr_vfio_unmap(&whole); /* not mapped: nothing */
+	hr_vfio_device_close(&d);
+}
+
+Test(vfio, what_cannot_be_mapped_leaves_nothing_mapped)
+{
+	static const struct {
+		struct fake_vfio knobs;
+		int want;
+		const char *say;
+	} row[] = {
+		{ { .no_map = ENOMEM, .map_fails_at = 2 }, -ENOMEM, "ulimit -l" },
+		{ { .no_map = ENOSPC, .map_fails_at = 3 }, -ENOSPC, "use huge pages" },
+		{ { .no_map = EFAULT }, -EFAULT, "Bad address" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct fake_vfio *fake = fake_vfio_start();
+		struct hr_vfio_device d;
+
+		cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+		fake->no_map = row[i].knobs.no_map;
+		fake->map_fails_at = row[i].knobs.map_fails_at;
+		cr_expect_eq(hr_vfio_map(&scattered), row[i].want, "row %zu", i);
+		cr_expect(strstr(fake_log_last(), row[i].say), "%s", fake_log_last());
+		cr_expect_eq(fake->maps, 0, "row %zu", i);
+		fake->no_map = 0;
+		cr_expect_eq(hr_vfio_map(&scattered), 0);
+		hr_vfio_unmap(&scattered);
+		hr_vfio_device_close(&d);
+	}
+}
+
+Test(vfio, addresses_that_the_iommu_does_not_have_are_named)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_region region = whole, blind = whole;
+	struct hr_vfio_device d;
+
+	fake->last_iova = (1ull << 39) - 1;
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	cr_expect_eq(hr_vfio_map(&whole), 0);
+	hr_vfio_unmap(&whole);
+	region.bus.addr = 1ull << 39;
+	cr_expect_eq(hr_vfio_map(&region), -ERANGE);
+	cr_expect(strstr(fake_log_last(), "up to 0x7fffffffff"), "%s", fake_log_last());
+	region.bus.addr = 0xfee00000; /* interrupts are there */
+	cr_expect_eq(hr_vfio_map(&region), -ERANGE);
+	blind.cpu = NULL;
+	cr_expect_eq(hr_vfio_map(&blind), -EINVAL);
+	hr_vfio_device_close(&d);
+}
+
+/* ---- the transport */
+
+static struct fake_tree tree;
+
+static int open_transport(void *arg)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	const uint32_t vs = 0x10400;
+	struct hr_transport t;
+
+	(void)arg;
+	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
+	    !strstr(message, "the kernel driver is nvme; vfio needs it bound to vfio-pci"))
+		return 1;
+	if (hr_transport_open(&t, "vfio:0000:05:00.0", message) != -ENODEV ||
+	    !strstr(message, "no driver is bound to it"))
+		return 2;
+	if (hr_transport_open(&t, "vfio:0000:06:00.0", message) != -ENODEV ||
+	    !strstr(message, "is no NVMe controller"))
+		return 3;
+	if (hr_transport_open(&t, "vfio:0000:04:00.0", message) != -ENODEV ||
+	    !strstr(message, "VS reads 00000000") || fake->devices)
+		return 4;
+	memcpy(fake->bar + NVME_REG_VS, &vs, sizeof vs);
+	fake->command = 0;
+	if (hr_transport_open(&t, "vfio:0000:04:00.0", message) || t.bar != fake->bar ||
+	    t.bar_bytes != FAKE_VFIO_BAR_BYTES || strcmp(t.name, "0000:04:00.0"))
+		return 5;
+	if (fake->command != (HR_COMMAND_MSE | HR_COMMAND_BME))
+		return 6;
+	if (t.ops->map(&t, &whole) || fake->maps != 1)
+		return 7;
+	t.ops->unmap(&t, &whole);
+	t.ops->close(&t);
+	return fake->maps || fake->devices || fake->containers ? 8 : 0;
+}
+
+Test(vfio, a_controller_is_reached_through_it)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "nvme", 1,
+						     0x4000, 0x800000000, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:04:00.0", HR_CLASS_NVME, "vfio-pci", 1,
+						     0x4000, 0x800004000, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:05:00.0", HR_CLASS_NVME, NULL, 1, 0x4000,
+						     0x800008000, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:06:00.0", 0x030200, "vfio-pci", 1,
+						     0x4000, 0x80000c000, 0 });
+	step = fake_tree_run(&tree, open_transport, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d", step);
+	fake_tree_remove(&tree);
+}
+
+/* The function that keeps the group closed is named, from the topology. */
+static int explain(void *arg)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_function_state state;
+	struct hr_vfio_device d;
+
+	(void)arg;
+	fake->not_viable = true;
+	if (hr_function_look("0000:04:00.0", &state, message))
+		return 1;
+	if (hr_vfio_device_open(&d, &state, message) != -EBUSY)
+		return 2;
+	return strstr(message, "0000:03:00.0 is in it too and bound to nvme") ? 0 : 3;
+}
+
+Test(vfio, what_keeps_a_group_closed_is_named)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "nvme", 1,
+						     0x4000, 0x800000000, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:04:00.0", HR_CLASS_NVME, "vfio-pci", 1,
+						     0x4000, 0x800004000, 0 });
+	step = fake_tree_run(&tree, explain, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
