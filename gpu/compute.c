@@ -11,16 +11,6 @@ HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
 	return pipe->state_bytes ? pipe->op_states + (uint64_t)worker * pipe->state_bytes : NULL;
 }
 
-/* Block-collective: the state of a slot as thread 0 sees it, the same in all threads. */
-HR_WORKER uint32_t compute_look(const struct hr_slot *slot)
-{
-	const uint32_t state =
-		hr_block_xor_u32(hr_thread() == 0 ? hr_load_acquire_u32(&slot->state) : 0);
-
-	hr_block_sync();
-	return state;
-}
-
 HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 {
 	hr_block_sync();
@@ -75,22 +65,62 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
 }
 
-/* One look at a slot. True when a tile was computed; *open counts slots not yet closed. */
-HR_WORKER bool compute_visit(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *open)
-{
-	const uint32_t state = compute_look(slot);
+#define COMPUTE_NOTHING UINT32_MAX
 
-	if (state == HR_SLOT_CLOSED)
-		return false;
-	if (state == HR_SLOT_CLOSING) {
-		compute_hand_on(slot, HR_SLOT_CLOSED);
-		return false;
+/* Of the lanes in `filled`, whose slot holds the lowest tile; *best keeps it over several calls. */
+HR_WORKER uint32_t compute_oldest(uint32_t filled, uint32_t mine, uint64_t tile, uint64_t *best,
+				  uint32_t found)
+{
+	for (; filled; filled &= filled - 1) {
+		const uint32_t lane = hr_lowest_bit(filled);
+		const uint64_t its = hr_shfl_u64(tile, lane);
+		const uint32_t slot = hr_shfl_u32(mine, lane);
+
+		if (its < *best) {
+			*best = its;
+			found = slot;
+		}
 	}
-	++*open;
-	if (state != HR_SLOT_FILLED)
-		return false;
-	compute_run_tile(w, slot);
-	return true;
+	return found;
+}
+
+/*
+ * One look at all slots, a lane each: the filled one that holds the lowest tile, or COMPUTE_NOTHING.
+ * Slots that are to be closed are; *open counts the others. Collective.
+ */
+HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
+{
+	uint32_t found = COMPUTE_NOTHING, base, s;
+	uint64_t best = UINT64_MAX;
+
+	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
+		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
+		const uint32_t filled = hr_ballot(state == HR_SLOT_FILLED);
+		const bool closing = state == HR_SLOT_CLOSING;
+
+		if (filled)
+			found = compute_oldest(filled, s,
+					       state == HR_SLOT_FILLED ? w->pipe->slot[s].tile : 0,
+					       &best, found);
+		if (closing)
+			hr_store_release_u32(&w->pipe->slot[s].state, HR_SLOT_CLOSED);
+		*open += hr_count_bits(hr_ballot(!closing && state != HR_SLOT_CLOSED));
+	}
+	return found;
+}
+
+/* The block's next slot, waiting for it, or COMPUTE_NOTHING when all are closed. The first worker. */
+HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
+{
+	uint32_t open, found;
+
+	do {
+		open = 0;
+		found = compute_slots(w, &open);
+		hr_role_beat(w, found != COMPUTE_NOTHING);
+	} while (found == COMPUTE_NOTHING && open);
+	hr_lanes_sync();
+	return found;
 }
 
 /* All other compute blocks have ended; true when every tile was computed. Thread 0 of block 0. */
@@ -129,25 +159,28 @@ HR_WORKER void compute_finish(const struct hr_role_worker *w)
 	hr_op_finish(pipe->op, &all);
 }
 
+/* Block-collective: what thread 0 says, in all threads, with all it has seen. */
+HR_WORKER uint32_t compute_share(uint32_t v)
+{
+	const uint32_t shared = hr_block_xor_u32(hr_thread() == 0 ? v : 0);
+
+	hr_block_sync();
+	return shared;
+}
+
 HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 {
 	struct hr_role_worker w;
-	uint32_t open, s;
-	bool progress;
+	uint32_t s;
 
 	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
 	hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
 	hr_block_sync();
-	do {
-		progress = false;
-		open = 0;
-		for (s = w.index; s < pipe->slots; s += w.count)
-			progress |= compute_visit(&w, &pipe->slot[s], &open);
-		hr_role_beat(&w, progress);
-	} while (open);
+	while ((s = compute_share(hr_warp() == 0 ? compute_next(&w) : 0)) != COMPUTE_NOTHING)
+		compute_run_tile(&w, &pipe->slot[s]);
 	if (w.index == 0)
 		compute_finish(&w);
 	hr_block_sync();
 	if (hr_thread() == 0)
-		hr_store_release_sys_u32(&w.status->done, 1);
+		hr_role_done(&w);
 }

@@ -22,7 +22,7 @@ HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *ex
 		failure->cid = command->cid;
 		failure->opcode = command->opcode;
 		hr_store_release_sys_u32(&w->status->failed, 1);
-		hr_store_release_sys_u32(&w->pipe->control->stop, 1);
+		hr_store_release_u32(&w->pipe->stop, 1);
 	}
 	w->failed = true;
 	hr_lanes_sync();

@@ -15,7 +15,8 @@
  *
  * With a sink, CLOSED is how write-back learns that a slot is finished. End of data, a stop request
  * and a failure take the same way out. Every wait ends: commands have deadlines, and a failing
- * worker sets `stop`, which keeps prefetch from starting anything new.
+ * worker sets `stop`, which keeps prefetch from starting anything new. The host's stop flag lies in
+ * host memory, far from a GPU: prefetch worker 0 looks at it for all.
  *
  * The descriptor, slots and queue pairs lie in HR_PLACE_WORKER and hold addresses as workers see
  * them: written by the host before the launch, read by it after the end. What host and running
@@ -66,6 +67,12 @@ struct hr_failure {
 	uint8_t opcode;
 };
 
+/* What a worker spent, in cycles of its processor (0 on the CPU); busy: in rounds that found work. */
+struct hr_worker_cost {
+	uint64_t cycles, busy_cycles;
+	uint64_t rounds, busy_rounds;
+};
+
 /*
  * Per worker of prefetch and write-back, and per compute block; written by that one only, read by
  * the host at any time.
@@ -76,11 +83,12 @@ struct hr_worker_status {
 	uint64_t heartbeat; /* changes as long as it goes round its loop */
 	uint64_t tiles, bytes;
 	struct hr_failure failure;
+	struct hr_worker_cost cost; /* once done */
 };
 
 /* What the host and all workers of a pipeline share. */
 struct hr_pipe_control {
-	uint32_t stop;		  /* set to 1 by the host or a failing worker: start nothing new */
+	uint32_t stop;		  /* set to 1 by the host: start nothing new */
 	uint64_t first_submit_ns; /* by prefetch worker 0: its clock when it first submitted */
 };
 
@@ -117,6 +125,7 @@ struct hr_pipe {
 	uint8_t *op_records;  /* [tiles][record_bytes] */
 	uint8_t *op_result;   /* HR_OP_RESULT_MAX */
 	/* What goes on. */
+	uint32_t stop; /* by a failing worker, or prefetch worker 0 when the host asks for it */
 	struct hr_pipe_control *control;
 	struct hr_worker_status *status; /* [hr_pipe_statuses()], in role order */
 	uint64_t *written; /* [slots], by writeback: tiles below it, of this slot, are written */

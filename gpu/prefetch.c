@@ -101,32 +101,45 @@ HR_WORKER bool prefetch_again(struct hr_role_worker *w, struct hr_qp *qp, uint32
 	return true;
 }
 
-/* One completion, the same in all lanes. */
-HR_WORKER void prefetch_complete(struct hr_role_worker *w, struct hr_qp *qp,
-				 const struct hr_done *done)
+/* One completion that is not a success, the same in all lanes. */
+HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
 {
 	const uint32_t buffer = HR_TOKEN_BUFFER(done->token);
 	const uint32_t s = buffer / HR_SOURCES_MAX, source = buffer % HR_SOURCES_MAX;
 	const struct hr_pipe_source *from = &w->pipe->source[source];
-	struct hr_slot *slot = &w->pipe->slot[s];
 	struct hr_role_command command;
 
 	if (hr_status_is_transient(done->status) && !done->dnr &&
 	    prefetch_again(w, qp, s, source, HR_TOKEN_CHUNK(done->token)))
 		return;
 	if (hr_lane() == 0)
-		slot->reading--;
-	hr_lanes_sync();
-	if (done->status) {
-		command.error = hr_role_error(done);
-		command.slot = s;
-		command.source = source;
-		command.chunk = HR_TOKEN_CHUNK(done->token);
-		command.cid = done->cid;
-		command.opcode = nvme_cmd_read;
-		hr_role_fail(w, &from->extent, from->tile_bytes, qp, &command);
-	} else if (hr_lane() == 0 && !w->failed) {
-		prefetch_fill_if_whole(w->pipe, slot);
+		w->pipe->slot[s].reading--;
+	command.error = hr_role_error(done);
+	command.slot = s;
+	command.source = source;
+	command.chunk = HR_TOKEN_CHUNK(done->token);
+	command.cid = done->cid;
+	command.opcode = nvme_cmd_read;
+	hr_role_fail(w, &from->extent, from->tile_bytes, qp, &command);
+}
+
+/* Completions without error in the lanes of `good`, slot by slot. Collective. */
+HR_WORKER void prefetch_good(struct hr_role_worker *w, uint32_t good, uint32_t token)
+{
+	const uint32_t mine = HR_TOKEN_BUFFER(token) / HR_SOURCES_MAX;
+	uint32_t s;
+
+	while (good) {
+		const uint32_t group = hr_role_group(good, mine, &s);
+
+		if (hr_lane() == 0) {
+			struct hr_slot *slot = &w->pipe->slot[s];
+
+			slot->reading -= hr_count_bits(group);
+			if (!w->failed)
+				prefetch_fill_if_whole(w->pipe, slot);
+		}
+		good &= ~group;
 	}
 	hr_lanes_sync();
 }
@@ -144,13 +157,15 @@ HR_WORKER uint32_t prefetch_source_of_queue(const struct hr_pipe *pipe, uint32_t
 /* Take what has come back on one queue pair. True when something has. */
 HR_WORKER bool prefetch_reap(struct hr_role_worker *w, struct hr_qp *qp)
 {
-	struct hr_done mine, done;
+	struct hr_done mine = { 0 }, done;
 	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
 	const bool any = mask != 0;
+	const uint32_t good = hr_ballot((mask >> hr_lane() & 1) && !mine.status);
 
-	for (; mask; mask &= mask - 1) {
+	prefetch_good(w, good, mine.token);
+	for (mask &= ~good; mask; mask &= mask - 1) {
 		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
-		prefetch_complete(w, qp, &done);
+		prefetch_bad(w, qp, &done);
 	}
 	return any;
 }
@@ -182,54 +197,90 @@ HR_WORKER void prefetch_ring_all(const struct hr_role_worker *w)
 		hr_qp_ring(&pipe->read_qp[w->index * pipe->read_queues + q]);
 }
 
-/* One look at a slot. True when something was posted; *open counts slots not yet given up. */
-HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped, uint32_t *open)
+/* A free slot that reads more, or that is to be closed. */
+HR_WORKER bool prefetch_wants(const struct hr_role_worker *w, const struct hr_slot *slot,
+			      bool stopped)
 {
-	struct hr_pipe *pipe = w->pipe;
-	struct hr_slot *slot = &pipe->slot[s];
-	const uint32_t state = hr_role_state(slot);
+	if (!stopped && slot->next_read < w->pipe->tiles)
+		return slot->posted < w->pipe->sources;
+	return slot->reading == 0 || w->dead;
+}
 
-	if (state == HR_SLOT_CLOSING || state == HR_SLOT_CLOSED)
+/* A free slot. True when something was posted. Collective. */
+HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped)
+{
+	struct hr_slot *slot = &w->pipe->slot[s];
+
+	if (hr_role_state(slot) != HR_SLOT_FREE)
 		return false;
-	++*open;
-	if (state != HR_SLOT_FREE)
-		return false;
-	if (!stopped && slot->next_read < pipe->tiles)
-		return slot->posted < pipe->sources && prefetch_post(w, s);
-	if (slot->reading == 0 || w->dead)
-		hr_role_hand_on(slot, HR_SLOT_CLOSING);
+	if (!stopped && slot->next_read < w->pipe->tiles)
+		return prefetch_post(w, s);
+	hr_role_hand_on(slot, HR_SLOT_CLOSING);
 	return false;
+}
+
+/* One look at all slots, a lane each; *open counts those not yet given up. Collective. */
+HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *open)
+{
+	bool progress = false;
+	uint32_t base, s;
+
+	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
+		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
+		const bool wants =
+			state == HR_SLOT_FREE && prefetch_wants(w, &w->pipe->slot[s], stopped);
+		uint32_t mask = hr_ballot(wants);
+
+		*open += hr_count_bits(
+			hr_ballot(state != HR_SLOT_CLOSING && state != HR_SLOT_CLOSED));
+		for (; mask; mask &= mask - 1)
+			progress |= prefetch_visit(w, hr_shfl_u32(s, hr_lowest_bit(mask)), stopped);
+	}
+	return progress;
 }
 
 HR_WORKER void prefetch_note_start(const struct hr_pipe *pipe)
 {
-	uint64_t *first = &pipe->control->first_submit_ns;
+	if (hr_lane() == 0)
+		hr_store_release_sys_u64(&pipe->control->first_submit_ns, hr_clock_ns());
+}
 
-	if (hr_lane() == 0 && !*first)
-		hr_store_release_sys_u64(first, hr_clock_ns());
+/* What the host asks for reaches the other workers through the first one. */
+HR_WORKER bool prefetch_stopped(const struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+
+	if (w->index == 0 && hr_lane() == 0 && hr_role_turn(w) &&
+	    hr_load_acquire_sys_u32(&pipe->control->stop))
+		hr_store_release_u32(&pipe->stop, 1);
+	hr_lanes_sync();
+	return hr_role_stopped(w);
 }
 
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
+	bool started = false, progress;
 	struct hr_role_worker w;
-	bool progress;
-	uint32_t open, s;
+	uint32_t open;
 
+	if (hr_warp() >= warps)
+		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
 	do {
-		const bool stopped = hr_role_stopped(&w);
+		const bool stopped = prefetch_stopped(&w);
 
-		progress = false;
 		open = 0;
-		for (s = w.index; s < pipe->slots; s += w.count)
-			progress |= prefetch_visit(&w, s, stopped, &open);
+		progress = prefetch_slots(&w, stopped, &open);
 		prefetch_ring_all(&w);
-		if (progress && w.index == 0)
+		if (progress && !started && w.index == 0)
 			prefetch_note_start(pipe);
+		started |= progress;
 		progress |= prefetch_reap_all(&w);
 		hr_role_beat(&w, progress);
 	} while (open);
-	hr_role_done(&w);
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		hr_role_done(&w);
 }

@@ -11,14 +11,20 @@
 
 #define HR_TILE_RETRIES 8u /* commands of one tile that are sent again, in all */
 
-/* A worker of a role; each lane has a copy. */
+/* Host memory is far from a GPU: its workers look there, and write a heartbeat, only now and then. */
+#define HR_BEAT_ROUNDS (HR_LANES == 1 ? 1u : 64u)
+
+/* A worker of a role (compute: a block); each lane has a copy. */
 struct hr_role_worker {
 	struct hr_pipe *pipe;
 	struct hr_worker_status *status;
-	uint32_t role, index, count; /* the index-th of count workers (compute: blocks) */
+	uint32_t role, index, count; /* the index-th of count */
 	uint32_t spins;		     /* of hr_idle() */
 	bool failed;		     /* this worker starts nothing any more */
 	bool dead;		     /* and waits for nothing: a queue of its own broke */
+	uint64_t tiles, bytes;	     /* through with; of the counting thread */
+	uint64_t start, mark;	     /* hr_cycles() at the start and of this round */
+	struct hr_worker_cost cost;
 };
 
 /* Slots of this worker are index, index + count, ... */
@@ -33,39 +39,66 @@ HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe
 	w->spins = 0;
 	w->failed = false;
 	w->dead = false;
+	w->tiles = w->bytes = 0;
+	w->start = w->mark = hr_cycles();
+	w->cost.rounds = w->cost.busy_rounds = w->cost.busy_cycles = 0;
 }
 
-/* A worker of prefetch or write-back has ended. Collective. */
-HR_WORKER void hr_role_done(const struct hr_role_worker *w)
+/* The worker has ended; one thread, after all others of it have. */
+HR_WORKER void hr_role_done(struct hr_role_worker *w)
 {
-	hr_lanes_sync();
-	if (hr_lane() == 0)
-		hr_store_release_sys_u32(&w->status->done, 1);
+	w->cost.cycles = hr_cycles() - w->start;
+	w->status->cost = w->cost;
+	hr_store_release_sys_u32(&w->status->done, 1);
 }
 
-/* One more tile. One thread. */
-HR_WORKER void hr_role_count(const struct hr_role_worker *w, uint32_t bytes)
+/* One more tile. One thread, always the same. */
+HR_WORKER void hr_role_count(struct hr_role_worker *w, uint32_t bytes)
 {
-	hr_store_release_sys_u64(&w->status->bytes, w->status->bytes + bytes);
-	hr_store_release_sys_u64(&w->status->tiles, w->status->tiles + 1);
+	hr_store_relaxed_sys_u64(&w->status->bytes, w->bytes += bytes);
+	hr_store_relaxed_sys_u64(&w->status->tiles, ++w->tiles);
 }
 
-/* One round without progress, or with; keeps the heartbeat going. Collective. */
+/* True in rounds that look at host memory. */
+HR_WORKER bool hr_role_turn(const struct hr_role_worker *w)
+{
+	return w->cost.rounds % HR_BEAT_ROUNDS == 0;
+}
+
+/* The end of a round with progress, or without; keeps the heartbeat going. One worker. */
 HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
 {
-	if (w->role == HR_ROLE_COMPUTE ? hr_thread() == 0 : hr_lane() == 0)
-		hr_store_release_sys_u64(&w->status->heartbeat, w->status->heartbeat + 1);
-	if (progress)
+	const uint64_t now = hr_cycles();
+
+	if (hr_role_turn(w) && hr_lane() == 0)
+		hr_store_relaxed_sys_u64(&w->status->heartbeat, w->cost.rounds + 1);
+	w->cost.rounds++;
+	if (progress) {
+		w->cost.busy_rounds++;
+		w->cost.busy_cycles += now - w->mark;
+		w->mark = now;
 		w->spins = 0;
-	else
+	} else {
 		hr_idle(&w->spins);
+		w->mark = hr_cycles();
+	}
 }
 
 /* Other workers change these words at any time, so lane 0 looks and all lanes see the same.
  * Collective. */
 HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
 {
-	return w->failed || hr_shfl_u32(hr_load_acquire_sys_u32(&w->pipe->control->stop), 0) != 0;
+	return w->failed || hr_shfl_u32(hr_load_acquire_u32(&w->pipe->stop), 0) != 0;
+}
+
+/*
+ * The j-th slot of the worker for the calling lane, as it is just now: *s is its number, when there
+ * is one, and the result its state; else HR_SLOT_CLOSED, which nobody wants.
+ */
+HR_WORKER uint32_t hr_role_look(const struct hr_role_worker *w, uint32_t j, uint32_t *s)
+{
+	*s = w->index + j * w->count;
+	return *s < w->pipe->slots ? hr_load_acquire_u32(&w->pipe->slot[*s].state) : HR_SLOT_CLOSED;
 }
 
 HR_WORKER uint32_t hr_role_state(const struct hr_slot *slot)
@@ -90,6 +123,13 @@ HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine,
 	done->status = (uint16_t)hr_shfl_u32(mine->status, lane);
 	done->dnr = hr_shfl_u32(mine->dnr, lane) != 0;
 	done->dw0 = 0;
+}
+
+/* Lanes among `mask` that name the same slot as the lowest of them, *s. Collective. */
+HR_WORKER uint32_t hr_role_group(uint32_t mask, uint32_t mine, uint32_t *s)
+{
+	*s = hr_shfl_u32(mine, hr_lowest_bit(mask));
+	return hr_ballot((mask >> hr_lane() & 1) && mine == *s);
 }
 
 /* What a failure record says about it. */

@@ -43,10 +43,15 @@
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
  *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
  *                                                    GPU and SSD exchange (CQEs, stop flags)
+ *   void hr_store_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
  *   void hr_mmio_write32(p, v)     doorbell: everything this worker wrote before is visible to the
  *                                  device before the register changes
+ *   void hr_mmio_release32(p, v)   doorbell that says what has been read, and the values used: no
+ *                                  write before it needs to be visible
  *   void hr_fence_sys()            full fence, system scope (shadow doorbells only)
  *   uint64_t hr_clock_ns()         the backend's nanosecond clock, for deadlines
+ *   uint64_t hr_cycles()           of the processor that the worker runs on, for its cost; 0 on
+ *                                  the CPU, where looking costs more than it tells
  *   void hr_idle(uint32_t *spins)  one step of waiting; pass a counter zeroed on progress
  *   uint32_t hr_crc32c_u64(crc, v), hr_crc32c_u8(crc, v)   one step of CRC-32C (cache/crc32c.h)
  */

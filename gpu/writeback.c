@@ -73,44 +73,59 @@ HR_WORKER bool writeback_again(struct hr_role_worker *w, struct hr_qp *qp, uint3
 	return true;
 }
 
-/* One completion, the same in all lanes. */
-HR_WORKER void writeback_complete(struct hr_role_worker *w, struct hr_qp *qp,
-				  const struct hr_done *done)
+/* One completion that is not a success, the same in all lanes. */
+HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
 {
 	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
-	struct hr_slot *slot = &w->pipe->slot[s];
 	struct hr_role_command command;
 
 	if (hr_status_is_transient(done->status) && !done->dnr && writeback_again(w, qp, s, chunk))
 		return;
-	if (hr_lane() == 0)
-		slot->writing--;
-	hr_lanes_sync();
-	if (done->status) {
-		command.error = hr_role_error(done);
-		command.slot = s;
-		command.source = 0;
-		command.chunk = chunk;
-		command.cid = done->cid;
-		command.opcode = nvme_cmd_write;
-		hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
-	} else if (hr_lane() == 0 && slot->writing == 0 && !slot->spoiled) {
-		writeback_written(w, slot);
+	if (hr_lane() == 0) {
+		w->pipe->slot[s].writing--;
+		w->pipe->slot[s].spoiled = 1;
 	}
-	if (done->status && hr_lane() == 0)
-		slot->spoiled = 1;
+	command.error = hr_role_error(done);
+	command.slot = s;
+	command.source = 0;
+	command.chunk = chunk;
+	command.cid = done->cid;
+	command.opcode = nvme_cmd_write;
+	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
+}
+
+/* Completions without error in the lanes of `good`, slot by slot. Collective. */
+HR_WORKER void writeback_good(struct hr_role_worker *w, uint32_t good, uint32_t token)
+{
+	const uint32_t mine = HR_TOKEN_BUFFER(token);
+	uint32_t s;
+
+	while (good) {
+		const uint32_t group = hr_role_group(good, mine, &s);
+
+		if (hr_lane() == 0) {
+			struct hr_slot *slot = &w->pipe->slot[s];
+
+			slot->writing -= hr_count_bits(group);
+			if (slot->writing == 0 && !slot->spoiled)
+				writeback_written(w, slot);
+		}
+		good &= ~group;
+	}
 	hr_lanes_sync();
 }
 
 HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_qp *qp)
 {
-	struct hr_done mine, done;
+	struct hr_done mine = { 0 }, done;
 	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
 	const bool any = mask != 0;
+	const uint32_t good = hr_ballot((mask >> hr_lane() & 1) && !mine.status);
 
-	for (; mask; mask &= mask - 1) {
+	writeback_good(w, good, mine.token);
+	for (mask &= ~good; mask; mask &= mask - 1) {
 		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
-		writeback_complete(w, qp, &done);
+		writeback_bad(w, qp, &done);
 	}
 	if (qp->broken && !w->dead) {
 		writeback_fail(w, qp, w->index, nvme_cmd_write, qp->broken);
@@ -120,24 +135,37 @@ HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_qp *qp)
 }
 
 /*
- * One look at a slot. True when its writes were posted; *open counts slots not yet closed. After a
- * failure results are dropped, so that the slot comes back to prefetch, which closes it.
+ * A computed slot. True when its writes were posted. After a failure results are dropped, so that
+ * the slot comes back to prefetch, which closes it. Collective.
  */
-HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
-			       uint32_t *open)
+HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
 {
 	struct hr_slot *slot = &w->pipe->slot[s];
-	const uint32_t state = hr_role_state(slot);
 
-	if (state == HR_SLOT_CLOSED)
-		return false;
-	++*open;
-	if (state != HR_SLOT_COMPUTED || (slot->writing && !w->dead))
+	if (hr_role_state(slot) != HR_SLOT_COMPUTED)
 		return false;
 	if (!w->failed)
 		return writeback_post(w, qp, s);
 	hr_role_hand_on(slot, HR_SLOT_FREE);
 	return false;
+}
+
+/* One look at all slots, a lane each; *open counts those not yet closed. Collective. */
+HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint32_t *open)
+{
+	bool progress = false;
+	uint32_t base, s;
+
+	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
+		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
+		uint32_t mask = hr_ballot(state == HR_SLOT_COMPUTED &&
+					  (!w->pipe->slot[s].writing || w->dead));
+
+		*open += hr_count_bits(hr_ballot(state != HR_SLOT_CLOSED));
+		for (; mask; mask &= mask - 1)
+			progress |= writeback_visit(w, qp, hr_shfl_u32(s, hr_lowest_bit(mask)));
+	}
+	return progress;
 }
 
 /* What was written is durable when this returns without failing. After a failure it is the host that
@@ -158,21 +186,23 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
 	struct hr_role_worker w;
 	struct hr_qp *qp;
-	uint32_t open, s;
+	uint32_t open;
 	bool progress;
 
+	if (hr_warp() >= warps)
+		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
 	qp = &pipe->write_qp[w.index];
 	do {
-		progress = false;
 		open = 0;
-		for (s = w.index; s < pipe->slots; s += w.count)
-			progress |= writeback_visit(&w, qp, s, &open);
+		progress = writeback_slots(&w, qp, &open);
 		hr_qp_ring(qp);
 		progress |= writeback_reap(&w, qp);
 		hr_role_beat(&w, progress);
 	} while (open);
 	writeback_flush(&w, qp);
-	hr_role_done(&w);
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		hr_role_done(&w);
 }

@@ -64,6 +64,7 @@ struct hr_qp_stats {
 	uint64_t late;	    /* CQE of a lost command or of an index's earlier use: dropped */
 	uint64_t stray;	    /* CQE of a command that is not in flight: dropped */
 	uint64_t doorbells; /* register writes, SQ and CQ */
+	uint64_t batches;   /* rings that told of something new: a fence each */
 };
 
 struct hr_qp {
@@ -217,7 +218,10 @@ HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t count, uint32_
 				  hr_ring_distance(count, to, entries), to, entries))
 			return;
 	}
-	hr_mmio_write32(cq ? qp->cq_doorbell : qp->sq_doorbell, to);
+	if (cq)
+		hr_mmio_release32(qp->cq_doorbell, to);
+	else
+		hr_mmio_write32(qp->sq_doorbell, to);
 	qp->stats.doorbells++;
 }
 
@@ -312,6 +316,7 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 		qp->pushed = 0;
 		qp->unfetched += count;
 		qp->stats.submitted += count;
+		qp->stats.batches++;
 		hr_qp_doorbell(qp, false, count, tail);
 	}
 	hr_lanes_sync();

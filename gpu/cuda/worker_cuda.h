@@ -159,6 +159,11 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
+HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
 HR_WORKER void hr_fence_sys(void)
 {
 	asm volatile("fence.sc.sys;" : : : "memory");
@@ -176,6 +181,23 @@ HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 		     :
 		     : "l"(__cvta_generic_to_global(p)), "r"(v)
 		     : "memory");
+}
+
+/* Without the fence: loads whose values were used are complete. */
+HR_WORKER void hr_mmio_release32(uint32_t *p, uint32_t v)
+{
+	asm volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;"
+		     :
+		     : "l"(__cvta_generic_to_global(p)), "r"(v)
+		     : "memory");
+}
+
+HR_WORKER uint64_t hr_cycles(void)
+{
+	uint64_t v;
+
+	asm volatile("mov.u64 %0, %%clock64;" : "=l"(v) : : "memory");
+	return v;
 }
 
 /* Nanoseconds, but it may count in steps of up to 1 us: good for deadlines. */

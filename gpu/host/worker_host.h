@@ -123,7 +123,17 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
+HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_mmio_release32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
@@ -131,6 +141,11 @@ HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 HR_WORKER void hr_fence_sys(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+HR_WORKER uint64_t hr_cycles(void)
+{
+	return 0;
 }
 
 HR_WORKER uint64_t hr_clock_ns(void)
