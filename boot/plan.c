@@ -71,7 +71,7 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 static void plan_tiles(struct planner *planner, const struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	uint64_t slots = p->slots, chunks = 0, prps = 0;
+	uint64_t slots = run->slots, chunks = 0, prps = 0;
 	char purpose[HR_NAME_MAX];
 
 	for (uint32_t s = 0; s < p->sources; s++) {
@@ -114,7 +114,7 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 	}
 	run->part.pipe = add(planner, HR_PLACE_WORKER, sizeof(struct hr_pipe), HR_CACHE_LINE,
 			     "pipeline descriptor");
-	run->part.slots = add(planner, HR_PLACE_WORKER, p->slots * sizeof(struct hr_slot),
+	run->part.slots = add(planner, HR_PLACE_WORKER, run->slots * sizeof(struct hr_slot),
 			      HR_CACHE_LINE, "slots");
 	run->part.control = add(planner, HR_PLACE_CONTROL, sizeof(struct hr_pipe_control),
 				HR_CACHE_LINE, "stop flag");
@@ -122,7 +122,7 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 		add(planner, HR_PLACE_CONTROL, statuses * sizeof(struct hr_worker_status),
 		    HR_CACHE_LINE, "status of workers");
 	if (p->has_sink)
-		run->part.written = add(planner, HR_PLACE_CONTROL, p->slots * sizeof(uint64_t),
+		run->part.written = add(planner, HR_PLACE_CONTROL, run->slots * sizeof(uint64_t),
 					HR_CACHE_LINE, "watermarks of slots");
 	run->part.args = add(planner, HR_PLACE_WORKER, p->op_args_bytes, HR_CACHE_LINE,
 			     "operator arguments");
@@ -136,24 +136,15 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 		    HR_CACHE_LINE, "operator states");
 }
 
-static void choose_blocks(struct hr_run *run)
-{
-	const struct hr_config_pipeline *p = run->config;
-
-	run->blocks[HR_ROLE_PREFETCH] = p->prefetch_blocks;
-	run->blocks[HR_ROLE_COMPUTE] = p->compute_blocks;
-	run->blocks[HR_ROLE_WRITEBACK] = p->writeback_blocks;
-	for (int role = 0; role < HR_ROLES; role++)
-		run->workers[role] = 1;
-}
-
 static int plan_run(struct hr_appliance *app, struct hr_run *run)
 {
 	struct planner planner = { .partition = &app->partition[run->config->gpu] };
+	const int err = hr_shape_run(app, run);
 
+	if (err)
+		return err;
 	snprintf(planner.owner, sizeof planner.owner, "pipeline %.50s", run->config->name);
 	memset(&run->part, 0xff, sizeof run->part);
-	choose_blocks(run);
 	plan_work(&planner, run);
 	plan_queues(&planner, app, run);
 	plan_tiles(&planner, app, run);

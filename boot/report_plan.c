@@ -29,10 +29,17 @@ static void print_ssds(const struct hr_appliance *app, FILE *out)
 static void print_pipeline(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
+	const char *bounce = hr_run_bounce(app, run);
 
-	fprintf(out, "  %-12s %s on %s: %llu tiles, %u slots, blocks %u + %u + %u\n", p->name,
-		p->op->name, app->config.gpu[p->gpu].name, (unsigned long long)run->tiles, p->slots,
-		p->prefetch_blocks, p->compute_blocks, p->writeback_blocks);
+	fprintf(out, "  %-12s %s on %s: %llu tiles, %u slots, blocks %u + %u + %u", p->name,
+		p->op->name, app->config.gpu[p->gpu].name, (unsigned long long)run->tiles,
+		run->slots, run->blocks[HR_ROLE_PREFETCH], run->blocks[HR_ROLE_COMPUTE],
+		run->blocks[HR_ROLE_WRITEBACK]);
+	if (app->backend[p->gpu].lanes > 1)
+		fprintf(out, " of %u threads, %u + %u workers drive queues", run->threads,
+			hr_run_workers(run, HR_ROLE_PREFETCH),
+			hr_run_workers(run, HR_ROLE_WRITEBACK));
+	fprintf(out, "\n");
 	for (uint32_t s = 0; s < p->sources; s++)
 		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile\n", "",
 			app->config.ssd[p->source[s].ssd].name, p->source[s].object,
@@ -41,7 +48,8 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes);
-	fprintf(out, "  %-12s path: %s\n", "", hr_gpu_path(app, p->gpu));
+	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_gpu_path(app, p->gpu),
+		bounce ? ", read " : "", bounce ? bounce : "");
 }
 
 void hr_report_plan(const struct hr_appliance *app, FILE *out)
@@ -103,11 +111,16 @@ static void pipeline_json(const struct hr_appliance *app, const struct hr_run *r
 	hr_json_string(out, "gpu", app->config.gpu[p->gpu].name);
 	hr_json_string(out, "path", hr_gpu_path(app, p->gpu));
 	hr_json_u64(out, "tiles", run->tiles);
-	hr_json_u64(out, "slots", p->slots);
+	if (hr_run_bounce(app, run))
+		hr_json_string(out, "bounce", hr_run_bounce(app, run));
+	hr_json_u64(out, "slots", run->slots);
 	blocks = hr_json_object(out, "blocks");
-	hr_json_u64(blocks, "prefetch", p->prefetch_blocks);
-	hr_json_u64(blocks, "compute", p->compute_blocks);
-	hr_json_u64(blocks, "writeback", p->writeback_blocks);
+	hr_json_u64(blocks, "prefetch", run->blocks[HR_ROLE_PREFETCH]);
+	hr_json_u64(blocks, "compute", run->blocks[HR_ROLE_COMPUTE]);
+	hr_json_u64(blocks, "writeback", run->blocks[HR_ROLE_WRITEBACK]);
+	hr_json_u64(blocks, "threads", run->threads);
+	hr_json_u64(blocks, "prefetch_workers", hr_run_workers(run, HR_ROLE_PREFETCH));
+	hr_json_u64(blocks, "writeback_workers", hr_run_workers(run, HR_ROLE_WRITEBACK));
 	sources = hr_json_array(out, "sources");
 	for (uint32_t s = 0; s < p->sources; s++)
 		object_json(app, &p->source[s], run->source[s].bytes, run->source[s].tile_bytes,

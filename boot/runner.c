@@ -310,17 +310,6 @@ static int conclude(struct watch *w, int err)
 	return err;
 }
 
-/* Blocks of a launch have one shape: that of the role with the most workers. */
-static uint32_t most_workers(const struct hr_pipe *pipe)
-{
-	uint32_t most = 1;
-
-	for (int role = 0; role < HR_ROLES; role++)
-		if (pipe->workers[role] > most)
-			most = pipe->workers[role];
-	return most;
-}
-
 /* From the upload of what the host has prepared to the download of what workers leave. */
 static int launch_and_watch(struct watch *w)
 {
@@ -332,7 +321,7 @@ static int launch_and_watch(struct watch *w)
 	if (!err)
 		err = b->ops->launch(b, HR_KERNEL_PIPE,
 				     hr_partition_worker(&w->app->partition[g], w->run->part.pipe),
-				     hr_pipe_blocks(pipe), b->lanes * most_workers(pipe), 0);
+				     hr_pipe_blocks(pipe), w->run->threads, 0);
 	if (!err)
 		err = watch_until_ended(w);
 	if (!err)

@@ -70,14 +70,23 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
 	return err ? err : select_pipelines(app, pipeline);
 }
 
+static uint32_t at_least_one(uint32_t blocks)
+{
+	return blocks ? blocks : 1;
+}
+
+/* Of a backend that starts a thread for each; a GPU has as many as it holds. */
 static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)
 {
 	uint32_t most = app->min_blocks;
 
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const struct hr_config_pipeline *p = app->run[i].config;
-		uint32_t blocks = p->prefetch_blocks + p->compute_blocks + p->writeback_blocks;
+		uint32_t blocks =
+			at_least_one(p->prefetch_blocks) + at_least_one(p->compute_blocks);
 
+		if (p->has_sink)
+			blocks += at_least_one(p->writeback_blocks);
 		if (app->run[i].selected && p->gpu == gpu && blocks > most)
 			most = blocks;
 	}

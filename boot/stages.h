@@ -54,7 +54,7 @@ enum hr_outcome {
 
 /* Part indices in the gpu's partition; -1: not needed. */
 struct hr_run_parts {
-	int pipe, slots, args, states, records, result, control, status, written, read_qps,
+	int pipe, slots, copy, args, states, records, result, control, status, written, read_qps,
 		write_qps, read_tables, write_tables, chunks, prps, sink_rings, sink_tiles;
 	int source_rings[HR_SOURCES_MAX]; /* per distinct ssd */
 	int source_tiles[HR_SOURCES_MAX];
@@ -72,7 +72,10 @@ struct hr_run {
 	uint64_t sink_bytes;
 	uint32_t sink_tile_bytes;
 	/* From `partition`. */
+	uint32_t slots;
 	uint32_t blocks[HR_ROLES], workers[HR_ROLES]; /* of each role; workers (warps) per block */
+	uint32_t threads;			      /* of every block */
+	bool copies; /* compute blocks copy tiles to GPU memory before they work on them */
 	struct hr_run_parts part;
 	/* From `sinks`. */
 	uint64_t sink_id;
@@ -131,6 +134,9 @@ void hr_appliance_down(struct hr_appliance *app);
 /* "queues" and the like. */
 const char *hr_stage_name(enum hr_stage stage);
 
+/* "in place", "copied to the GPU", or NULL where tiles and workers share a memory. */
+const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *run);
+
 /* "host memory (host backend)": where tiles of that gpu's pipelines lie, and why. */
 const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu);
 
@@ -139,6 +145,9 @@ static inline uint32_t hr_run_workers(const struct hr_run *run, enum hr_role rol
 {
 	return run->blocks[role] * run->workers[role];
 }
+
+/* A compute block's copies of the tiles of all sources. */
+uint64_t hr_run_copy_bytes(const struct hr_run *run);
 
 /* What determines the contents of a run's sink: operator, arguments, sources, tiles. Not 0. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
@@ -159,6 +168,7 @@ bool hr_sealed(void);
 int hr_stores_up(struct hr_appliance *app);
 int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the self-test */
 int hr_objects_up(struct hr_appliance *app);
+int hr_shape_run(struct hr_appliance *app, struct hr_run *run); /* slots, blocks, threads */
 int hr_partition_up(struct hr_appliance *app);
 int hr_memory_up(struct hr_appliance *app);
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar[g][d] */

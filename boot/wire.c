@@ -45,9 +45,9 @@ static void wire_slots(const struct hr_appliance *app, struct hr_run *run)
 				      hr_partition_worker(p, run->part.chunks),
 				      part_offset(p, run->part.prps) };
 
-	for (uint32_t i = 0; i < c->slots; i++) {
+	for (uint32_t i = 0; i < run->slots; i++) {
 		/* The first tile >= first_tile that this slot holds. */
-		uint64_t skip = (i + c->slots - run->first_tile % c->slots) % c->slots;
+		uint64_t skip = (i + run->slots - run->first_tile % run->slots) % run->slots;
 
 		slot[i].state = HR_SLOT_FREE;
 		slot[i].next_read = run->first_tile + skip;
@@ -85,7 +85,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 
 	pipe->tiles = run->tiles;
 	pipe->first_tile = run->first_tile;
-	pipe->slots = c->slots;
+	pipe->slots = run->slots;
 	pipe->sources = c->sources;
 	for (uint32_t s = 0; s < c->sources; s++) {
 		wire_extent(app, c->source[s].ssd, run->source[s].id, &pipe->source[s].extent);
@@ -122,6 +122,10 @@ static void wire_memory(const struct hr_appliance *app, struct hr_run *run, stru
 		pipe->write_qp = hr_partition_worker(p, run->part.write_qps);
 	if (run->part.states >= 0)
 		pipe->op_states = hr_partition_worker(p, run->part.states);
+	if (run->part.copy >= 0) {
+		pipe->copy = hr_partition_worker(p, run->part.copy);
+		pipe->copy_bytes = hr_run_copy_bytes(run);
+	}
 	if (run->part.records >= 0)
 		pipe->op_records = hr_partition_worker(p, run->part.records);
 	if (run->part.args >= 0) {

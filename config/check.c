@@ -162,17 +162,21 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 	if (!hr_group_member(group, "blocks", &blocks))
 		return;
 	/* Slots are dealt out to the blocks of a role; one without any would never do a thing. */
-	for (size_t i = 0; i < sizeof role / sizeof *role; i++)
+	for (size_t i = 0; pipeline->slots && i < sizeof role / sizeof *role; i++)
 		if (role[i].blocks > pipeline->slots)
 			hr_group_mistake(&blocks, role[i].key,
 					 "is %u, expected at most the %u slots", role[i].blocks,
 					 pipeline->slots);
-	if (pipeline->has_sink && pipeline->writeback_blocks == 0)
+	if (pipeline->has_sink && pipeline->writeback_blocks == 0 &&
+	    config_setting_get_member(blocks.setting, "writeback"))
 		hr_group_mistake(&blocks, "writeback",
 				 "is 0, expected at least 1: there is a sink");
 	if (!pipeline->has_sink && pipeline->writeback_blocks != 0)
 		hr_group_mistake(&blocks, "writeback", "is %u, expected 0: there is no sink",
 				 pipeline->writeback_blocks);
+	if (pipeline->threads % 32)
+		hr_group_mistake(&blocks, "threads", "is %u, expected a multiple of 32",
+				 pipeline->threads);
 }
 
 /* Even with the largest commands, one tile must fit the queues it goes through. */
@@ -205,10 +209,11 @@ static void check_memory(const struct hr_config *config, const struct hr_config_
 {
 	uint64_t host = config->memory_host, gpu = config->memory_gpu, limit = 0;
 	uint64_t tiles = sink_tile_bytes(pipeline);
+	uint32_t slots = pipeline->slots ? pipeline->slots : HR_SLOTS_DEFAULT;
 
 	for (uint32_t s = 0; s < pipeline->sources; s++)
 		tiles += hr_config_tile_bytes(pipeline, s);
-	tiles *= pipeline->slots;
+	tiles *= slots;
 	if (config->path == HR_PATH_BOUNCE)
 		limit = host;
 	else if (config->path == HR_PATH_DIRECT)
@@ -216,9 +221,9 @@ static void check_memory(const struct hr_config *config, const struct hr_config_
 	else if (host && gpu)
 		limit = host > gpu ? host : gpu;
 	if (limit && tiles > limit)
-		hr_group_mistake(
-			group, "slots", "%u slots take %llu bytes of tiles, but memory allows %llu",
-			pipeline->slots, (unsigned long long)tiles, (unsigned long long)limit);
+		hr_group_mistake(group, "slots",
+				 "%u slots take %llu bytes of tiles, but memory allows %llu", slots,
+				 (unsigned long long)tiles, (unsigned long long)limit);
 }
 
 void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_pipeline *pipeline,

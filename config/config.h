@@ -20,6 +20,12 @@
 #include "config/limits.h"
 #include "gpu/op.h"
 
+/* How a GPU reads tiles that lie in host memory: where they are, or from a copy in its own. */
+enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
+
+/* Slots of a pipeline that leaves them open: so many, or more on a GPU. */
+#define HR_SLOTS_DEFAULT 8u
+
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
 
 /* An object that bring-up makes on a memory-backed ssd, which is blank each time: a counting
@@ -66,9 +72,11 @@ struct hr_config_pipeline {
 	uint32_t op_args_bytes;
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
 	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */
-	uint32_t slots;	     /* default 8 */
-	uint32_t prefetch_blocks, compute_blocks,
-		writeback_blocks; /* default 1, 1, 1 (0: no sink) */
+	/* 0: chosen for the gpu at bring-up (boot/shape.c). */
+	uint32_t slots;
+	uint32_t prefetch_blocks, compute_blocks, writeback_blocks;
+	uint32_t threads; /* of a block on a GPU: whole warps */
+	enum hr_bounce_policy bounce;
 	unsigned line, tile_line;
 };
 

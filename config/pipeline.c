@@ -5,7 +5,6 @@
 #include "config/nearest.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define SLOTS_DEFAULT 8u
 
 /* An object as it is written: its ssd by name. */
 struct written_object {
@@ -30,6 +29,8 @@ static const struct hr_field object_fields[] = {
 	{ "replace", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.replace) },
 };
 
+static const char *const bounces[] = { "auto", "in-place", "copy", NULL };
+
 static const struct hr_field pipeline_fields[] = {
 	{ "name", HR_FIELD_NAME, .required = true,
 	  .offset = offsetof(struct written_pipeline, pipeline.name), .max = HR_NAME_MAX,
@@ -48,6 +49,8 @@ static const struct hr_field pipeline_fields[] = {
 	{ "slots", HR_FIELD_U32, .offset = offsetof(struct written_pipeline, pipeline.slots),
 	  .min = 1, .max = HR_SLOTS_MAX },
 	{ "blocks", .type = HR_FIELD_GROUP },
+	{ "bounce", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.bounce),
+	  .choices = bounces },
 };
 
 static const struct hr_field block_fields[] = {
@@ -58,6 +61,8 @@ static const struct hr_field block_fields[] = {
 	{ "writeback", HR_FIELD_U32,
 	  .offset = offsetof(struct hr_config_pipeline, writeback_blocks), .min = 0,
 	  .max = HR_BLOCKS_MAX },
+	{ "threads", HR_FIELD_U32, .offset = offsetof(struct hr_config_pipeline, threads),
+	  .min = 32, .max = HR_THREADS_MAX },
 };
 
 /*
@@ -172,10 +177,7 @@ static bool read_fields(const struct hr_group *group, struct written_pipeline *w
 	memset(written, 0, sizeof *written);
 	pipeline->line = hr_group_line(group, NULL);
 	pipeline->tile_line = hr_group_line(group, "tile");
-	pipeline->slots = SLOTS_DEFAULT;
-	pipeline->prefetch_blocks = pipeline->compute_blocks = 1;
 	pipeline->has_sink = config_setting_get_member(group->setting, "sink") != NULL;
-	pipeline->writeback_blocks = pipeline->has_sink ? 1 : 0;
 	hr_group_read(group, pipeline_fields, COUNT(pipeline_fields), written);
 	if (hr_group_member(group, "blocks", &blocks))
 		hr_group_read(&blocks, block_fields, COUNT(block_fields), pipeline);

@@ -2,6 +2,9 @@
  * Compute: a whole block runs the operator on one tile after another.
  */
 #include "gpu/role.h"
+#include "gpu/vector.h"
+
+#define HR_COPY_LOADS 8u /* in flight per thread */
 
 /* State of this worker of the block. */
 HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
@@ -48,6 +51,42 @@ HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot
 		pipe->record_bytes ? pipe->op_records + slot->tile * pipe->record_bytes : NULL;
 }
 
+/* 16 bytes at a time: pages are whole, so what is copied behind the end of a tile is in the buffer. */
+HR_WORKER void compute_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	const struct hr_vector *source = (const struct hr_vector *)(const void *)from;
+	struct hr_vector *target = (struct hr_vector *)(void *)to;
+	const uint32_t step = hr_threads() * HR_COPY_LOADS, count = (bytes + 15) / 16;
+	struct hr_vector v[HR_COPY_LOADS];
+	uint32_t i, j;
+
+	for (i = hr_thread(); i < count; i += step) {
+		for (j = 0; j < HR_COPY_LOADS; j++)
+			if (i + j * hr_threads() < count)
+				v[j] = hr_load_vector(&source[i + j * hr_threads()]);
+		for (j = 0; j < HR_COPY_LOADS; j++)
+			if (i + j * hr_threads() < count)
+				target[i + j * hr_threads()] = v[j];
+	}
+}
+
+/* The block's copy of the tile, in place of what lies in host memory. */
+HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	uint8_t *to = pipe->copy + w->index * pipe->copy_bytes;
+	uint32_t i;
+
+	if (!pipe->copy)
+		return;
+	for (i = 0; i < pipe->sources; i++) {
+		compute_copy(to, tile->in[i], tile->in_bytes[i]);
+		tile->in[i] = to;
+		to += (pipe->source[i].tile_bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
+	}
+	hr_block_sync();
+}
+
 HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	struct hr_pipe *pipe = w->pipe;
@@ -55,6 +94,7 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 	uint32_t out_bytes;
 
 	compute_describe(pipe, slot, &tile);
+	compute_fetch(w, &tile);
 	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
 	if (pipe->has_sink)
 		compute_zero_tail(pipe, slot, out_bytes);

@@ -101,6 +101,9 @@ struct hr_op_desc {
 	enum hr_op_output output;
 	uint32_t out_num, out_den;
 	uint32_t tile_record_bytes;
+	/* Each byte of a tile is read once (or nearly): a GPU reads tiles in host memory where they
+	 * are. Otherwise its block copies a tile to its own memory first. */
+	bool reads_once;
 	/*
 	 * Check the arguments and store them as the worker code wants them, in args (at most
 	 * HR_OP_ARGS_MAX). `complain` is called once per mistake with the line it is on (0: none).

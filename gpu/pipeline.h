@@ -120,10 +120,12 @@ struct hr_pipe {
 	struct hr_qp *write_qp;	    /* [writeback workers] */
 	/* With what. */
 	struct hr_slot *slot; /* [slots] */
-	uint8_t *op_args;     /* read only */
-	uint8_t *op_states;   /* [compute workers][state_bytes] */
-	uint8_t *op_records;  /* [tiles][record_bytes] */
-	uint8_t *op_result;   /* HR_OP_RESULT_MAX */
+	uint8_t *copy; /* [compute blocks][copy_bytes]; NULL: tiles are read where they are */
+	uint64_t copy_bytes;
+	uint8_t *op_args;    /* read only */
+	uint8_t *op_states;  /* [compute workers][state_bytes] */
+	uint8_t *op_records; /* [tiles][record_bytes] */
+	uint8_t *op_result;  /* HR_OP_RESULT_MAX */
 	/* What goes on. */
 	uint32_t stop; /* by a failing worker, or prefetch worker 0 when the host asks for it */
 	struct hr_pipe_control *control;

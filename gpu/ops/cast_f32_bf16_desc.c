@@ -11,6 +11,7 @@ const struct hr_op_desc hr_op_cast_f32_bf16_desc = {
 	.output = HR_OUT_DATA,
 	.out_num = 1,
 	.out_den = 2,
+	.reads_once = true,
 	.parse = hr_op_parse_none,
 	.row_bytes = hr_op_row_4,
 	.state_bytes = hr_op_state_none,

@@ -9,6 +9,7 @@ const struct hr_op_desc hr_op_copy_desc = {
 	.output = HR_OUT_DATA,
 	.out_num = 1,
 	.out_den = 1,
+	.reads_once = true,
 	.parse = hr_op_parse_none,
 	.row_bytes = hr_op_row_1,
 	.state_bytes = hr_op_state_none,

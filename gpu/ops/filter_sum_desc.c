@@ -99,6 +99,7 @@ const struct hr_op_desc hr_op_filter_sum_desc = {
 	.sources_max = HR_FILTER_COLUMNS,
 	.output = HR_OUT_NONE,
 	.out_den = 1,
+	.reads_once = true,
 	.parse = parse,
 	.row_bytes = row_bytes,
 	.state_bytes = state_bytes,

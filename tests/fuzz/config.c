@@ -34,10 +34,11 @@ static void check_pipeline(const struct hr_config *config, const struct hr_confi
 {
 	demand(p->name[0] && p->op != NULL && p->gpu < config->gpus);
 	demand(p->sources >= p->op->sources_min && p->sources <= p->op->sources_max);
-	demand(p->slots >= 1 && p->slots <= HR_SLOTS_MAX);
-	demand(p->prefetch_blocks >= 1 && p->prefetch_blocks <= p->slots);
-	demand(p->compute_blocks >= 1 && p->compute_blocks <= p->slots);
-	demand(p->has_sink ? p->writeback_blocks >= 1 : p->writeback_blocks == 0);
+	demand(p->slots <= HR_SLOTS_MAX);
+	demand(!p->slots || p->prefetch_blocks <= p->slots);
+	demand(!p->slots || p->compute_blocks <= p->slots);
+	demand(p->has_sink || p->writeback_blocks == 0);
+	demand(p->threads % 32 == 0 && p->threads <= HR_THREADS_MAX);
 	demand(p->has_sink == (p->op->output == HR_OUT_DATA));
 	demand(p->op_args_bytes <= HR_OP_ARGS_MAX);
 	demand(p->tile_bytes >= 512 && p->tile_bytes <= HR_TILE_MAX);

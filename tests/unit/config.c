@@ -97,7 +97,8 @@ Test(config, every_value_arrives_where_it_belongs)
 		      "  operator = \"cast_f32_bf16\";\n"
 		      "  sink = { ssd = \"a\"; object = \"out\"; replace = true; };\n"
 		      "  tile = \"64K\"; slots = 5;\n"
-		      "  blocks = { prefetch = 2; compute = 3; writeback = 4; }; } );\n"),
+		      "  blocks = { prefetch = 2; compute = 3; writeback = 4; threads = 512; };\n"
+		      "  bounce = \"copy\"; } );\n"),
 		0, "%s", reports.text);
 	cr_assert_str_eq(config.name, "x");
 	cr_assert_eq(config.checkpoint_ns, 250000000u);
@@ -122,6 +123,8 @@ Test(config, every_value_arrives_where_it_belongs)
 	cr_assert_eq(p->prefetch_blocks, 2u);
 	cr_assert_eq(p->compute_blocks, 3u);
 	cr_assert_eq(p->writeback_blocks, 4u);
+	cr_assert_eq(p->threads, 512u);
+	cr_assert_eq(p->bounce, HR_BOUNCE_COPY);
 	cr_assert_eq(p->tile_line, 12u);
 }
 
@@ -224,6 +227,11 @@ static const struct {
 	  "f:6: pipelines[0].blocks.prefetch: is 3, expected at most the 2 slots\n" },
 	{ PIPE("operator = \"crc32c\"; slots = 512; blocks = { compute = 257; };"),
 	  "f:6: pipelines[0].blocks.compute: is 257, expected an integer from 1 to 256\n" },
+	{ PIPE("operator = \"crc32c\"; blocks = { threads = 48; };"),
+	  "f:6: pipelines[0].blocks.threads: is 48, expected a multiple of 32\n" },
+	{ PIPE("operator = \"crc32c\"; bounce = \"direct\";"),
+	  "f:6: pipelines[0].bounce: is \"direct\", expected \"auto\" or \"in-place\" or "
+	  "\"copy\"\n" },
 	{ PIPE("operator = \"crc32c\"; blocks = { writeback = 1; };"),
 	  "f:6: pipelines[0].blocks.writeback: is 1, expected 0: there is no sink\n" },
 	{ PIPE("operator = \"copy\"; " SINK "blocks = { writeback = 0; };"),
