@@ -10,6 +10,7 @@
 #include "boot/report.h"
 #include "boot/runner.h"
 #include "boot/signals.h"
+#include "boot/status.h"
 
 static const char help[] =
 	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--quiet]\n\n"
@@ -51,6 +52,7 @@ static int report(const struct hr_appliance *app, bool json, int code)
 
 static int run(const struct wishes *wishes)
 {
+	static struct hr_status status; /* one a process */
 	struct hr_appliance *app;
 	int code, err;
 
@@ -63,6 +65,10 @@ static int run(const struct wishes *wishes)
 		return HR_EXIT_USAGE;
 	}
 	hr_signals_catch();
+	hr_status_open(&status, app->config.name);
+	status.phase = "running";
+	app->tick = hr_status_tick;
+	app->tick_to = &status;
 	err = hr_appliance_up(app, HR_STAGE_QUEUES);
 	code = hr_exit_code(err);
 	if (!err) {
@@ -72,6 +78,7 @@ static int run(const struct wishes *wishes)
 		code = report(app, wishes->json, code);
 	}
 	hr_appliance_down(app);
+	hr_status_close(&status);
 	free(app);
 	return code;
 }

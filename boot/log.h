@@ -15,6 +15,12 @@ enum hr_log_level { HR_LOG_ERROR, HR_LOG_WARN, HR_LOG_INFO, HR_LOG_DEBUG };
 /* Show messages up to this level; HR_LOG_WARN until it is called. */
 void hr_log_set_level(enum hr_log_level level);
 
+/*
+ * From now on lines begin with two times in seconds: since the kernel started, as its own messages
+ * have it, and since start_ns on the clock of boot/clock.h.
+ */
+void hr_log_set_stamp(unsigned long long start_ns);
+
 /* printf-like; the newline is added. Errors and warnings carry "headrace: error: " in front. */
 void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "boot/cmd.h"
+#include "boot/init.h"
 #include "boot/start.h"
 #include "config/nearest.h"
 
 #define HR_VERSION "0.1.0"
 
 /* The rows, each in boot/cmd_NAME.c. */
-#define COMMANDS(X) X(topo) X(check) X(run) X(store) X(post) X(bench)
+#define COMMANDS(X) X(topo) X(check) X(run) X(store) X(post) X(bench) X(boot) X(status)
 
 #define DECLARE(name) extern const struct hr_command hr_cmd_##name;
 COMMANDS(DECLARE)
@@ -84,6 +85,9 @@ int main(int argc, char **argv)
 	const struct hr_command *found;
 
 	hr_start_mark();
+	/* The kernel starts us with whatever it did not understand of its own command line. */
+	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
+		return hr_cmd_boot.fn(1, argv);
 	if (argc < 2) {
 		print_help(stderr);
 		return HR_EXIT_USAGE;

@@ -33,8 +33,7 @@ static uint64_t tile_bytes(const struct hr_run *run)
 	return run->source[0].tile_bytes;
 }
 
-/* Tiles that are through, counted by the last role. */
-static uint64_t tiles_done(const struct hr_run *run)
+uint64_t hr_run_tiles_done(const struct hr_run *run)
 {
 	const struct hr_pipe *pipe = run->pipe;
 	const uint32_t role = pipe->has_sink ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
@@ -127,8 +126,11 @@ static int watch_until_ended(struct watch *w)
 		note_start(w);
 		watch_checkpoint(w);
 		watch_heartbeats(w);
+		if (w->app->tick)
+			w->app->tick(w->app->tick_to, w->app, w->now_ns);
 		hr_progress_update(&w->progress,
-				   (w->run->first_tile + tiles_done(w->run)) * tile_bytes(w->run),
+				   (w->run->first_tile + hr_run_tiles_done(w->run)) *
+					   tile_bytes(w->run),
 				   w->now_ns);
 		hr_wait_ns(pause);
 		pause = pause * 2 < WAIT_MAX_NS ? pause * 2 : WAIT_MAX_NS;

@@ -18,6 +18,10 @@
  */
 int hr_run_all(struct hr_appliance *app, bool progress);
 
+/* Tiles of a launched pipeline that are through, counted by its last role. At any time until the
+ * queues go down. */
+uint64_t hr_run_tiles_done(const struct hr_run *run);
+
 /* The object that a failure was about. */
 const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 						 const struct hr_failure *failure);

@@ -7,8 +7,7 @@ static volatile sig_atomic_t pending;
 
 static void remember(int signal_number)
 {
-	(void)signal_number;
-	pending = 1;
+	pending = signal_number;
 }
 
 void hr_signals_catch(void)
@@ -20,6 +19,11 @@ void hr_signals_catch(void)
 	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
 		sigaction(caught[i], &action, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int hr_signals_which(void)
+{
+	return pending;
 }
 
 bool hr_signals_pending(void)

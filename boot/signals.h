@@ -10,6 +10,9 @@
  * ends it. SIGPIPE is ignored: a closed pipe shows as a failed write. */
 void hr_signals_catch(void);
 
+/* The one that has come, or 0. */
+int hr_signals_which(void);
+
 /* One of them has come. */
 bool hr_signals_pending(void);
 

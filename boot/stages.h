@@ -107,6 +107,10 @@ struct hr_appliance {
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX]; /* of an ssd that the gpu uses, as workers see it */
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	struct hr_run run[HR_PIPELINES_MAX];
+	/* Called each millisecond or so while a pipeline runs, by the thread that watches it; must
+	 * neither wait nor allocate. NULL: nobody wants it. */
+	void (*tick)(void *to, const struct hr_appliance *app, uint64_t now_ns);
+	void *tick_to;
 	uint32_t min_blocks; /* that backends must offer, besides what pipelines need */
 	bool stuck; /* a controller does not stop: memory it may still write to is never freed */
 	enum hr_stage up; /* last stage that is up */
