@@ -3,10 +3,10 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "nvme/hostmem.h"
 
 #define DEFAULT_DEVICE "soft:memory,size=64M,mdts=5"
 #define COMMAND_MS 5000u
@@ -27,11 +27,10 @@ void conform_reach(struct conform *c)
 	memset(c, 0, sizeof(*c));
 	cr_assert_eq(hr_transport_open(&c->t, device ? device : DEFAULT_DEVICE, message), 0, "%s",
 		     message);
-	c->memory = (uint8_t *)mmap(NULL, CONFORM_PAGES * HR_PAGE, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq(c->memory, MAP_FAILED);
-	cr_assert_eq(hr_region_init_host(&c->region, "conform", c->memory, CONFORM_PAGES * HR_PAGE),
-		     0);
+	if (device && hr_transport_is_physical(device))
+		cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL), 0);
+	cr_assert_eq(hr_hostmem_alloc(&c->region, "conform", CONFORM_PAGES * HR_PAGE), 0);
+	c->memory = c->region.cpu;
 	cr_assert_eq(c->t.ops->map(&c->t, &c->region), 0);
 	c->cap = hr_reg_read64(&c->t, NVME_REG_CAP);
 	c->step = 4u << NVME_CAP_DSTRD(c->cap);
@@ -46,7 +45,7 @@ void conform_close(struct conform *c)
 	conform_disable(c);
 	c->t.ops->unmap(&c->t, &c->region);
 	c->t.ops->close(&c->t);
-	munmap(c->memory, CONFORM_PAGES * HR_PAGE);
+	hr_hostmem_free(&c->region);
 }
 
 bool conform_wait(struct conform *c, uint32_t mask, uint32_t want)

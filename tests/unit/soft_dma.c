@@ -210,3 +210,29 @@ Test(soft_dma, several_threads_serve_several_queues)
 			}
 	}
 }
+
+/* What the conformance suite may not ask of every controller: the hint is followed, or nothing is. */
+Test(soft_dma, deallocation_is_followed_or_refused_as_a_whole)
+{
+	struct nvme_dsm_range *range = (struct nvme_dsm_range *)conform_page(&c, A + 300);
+	const struct hr_sqe sqe = { .opcode = nvme_cmd_dsm,
+				    .nsid = 1,
+				    .prp1 = conform_bus(&c, A + 300),
+				    .cdw10 = 1,
+				    .cdw11 = NVME_DSMGMT_AD };
+
+	conform_fill(&c, A, 4 * c.block_bytes, 7);
+	cr_assert_eq(conform_io(&c, nvme_cmd_write, 200, 4, A, 0), 0);
+	memset(range, 0, 2 * sizeof(range[0]));
+	range[0].slba = 200;
+	range[0].nlb = 4;
+	range[1].slba = c.ns.nsze;
+	range[1].nlb = 1;
+	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), NVME_SC_LBA_RANGE);
+	cr_assert_eq(conform_io(&c, nvme_cmd_read, 200, 4, A + 10, 0), 0);
+	cr_expect(conform_is_filled(&c, A + 10, 4 * c.block_bytes, 7));
+	range[1].slba = 300;
+	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
+	cr_assert_eq(conform_io(&c, nvme_cmd_read, 200, 4, A + 10, 0), 0);
+	cr_expect(conform_is_zero(&c, A + 10, 4 * c.block_bytes));
+}
