@@ -133,7 +133,7 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.sh)
 		HEADRACE=$(abspath $(B)/headrace) SCRATCH=$(abspath $(basename $@).tmp) bash $<)
 
 # Programs of the demo and the bench.
-tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c))
+tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
 $(tools): %: %.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
@@ -144,10 +144,10 @@ lab_files := $(wildcard tests/lab/*.* tests/lab/guest/* tests/lab/scenarios/*)
 lab_tests := $(addprefix $(B)/tests/unit/,$(sort $(shell sed -n 's/^\#: tests //p' \
 	tests/lab/scenarios/*.sh)))
 
-lab-tools: $(B)/headrace $(lab_tests)
+lab-tools: $(B)/headrace $(lab_tests) $(B)/tests/lab/pfdisk
 	@:
 
-$(lab).ok: $(B)/headrace $(lab_tests) $(lab_files)
+$(lab).ok: $(B)/headrace $(lab_tests) $(B)/tests/lab/pfdisk $(lab_files)
 	$(call say,LAB,emulated machines)
 	$(Q)mkdir -p $(@D) && $(call test,900,tests/lab/run.py --build $(B) \
 		--cache $(base)/lab)

@@ -35,6 +35,32 @@ class Qmp:
         raise RuntimeError("QEMU is gone")
 
 
+class PowerFailDisk:
+    """The server behind an ssd with disk=powerfail."""
+
+    def __init__(self, program, machine, device):
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", program, machine.socket(device.name),
+             machine.path(device.name), device.option.get("lba", "512")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process.stdout.readline()
+
+    def cut(self, path, seed, writes):
+        """Write to PATH what a power cut after so many more writes leaves; what became of those that
+        were not flushed. Empty: the disk has ended."""
+        self._process.stdin.write(f"cut {path} {seed} {writes}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def close(self):
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
 class Guest:
     """A running guest; close() ends it whatever state it is in."""
 

@@ -33,6 +33,7 @@ class Machine:
     def __init__(self, name, line, folder):
         self.name = name
         self.folder = folder
+        self.sockets = None
         self.device = {}
         for text in line.split():
             device = Device(text)
@@ -68,6 +69,10 @@ class Machine:
     def path(self, name):
         device = self.device[name]
         return os.path.join(self.folder, name + (".img" if device.kind == "ssd" else ".bar"))
+
+    def socket(self, name):
+        """Of the power-fail disk; paths of sockets are short, so it is not in the folder."""
+        return os.path.join(self.sockets, name)
 
     def make_files(self):
         for device in self.of_kind("ssd", "gpu"):
@@ -123,7 +128,7 @@ def _disk(m, d):
                 f"driver=blkdebug,image={d.name}-file,node-name={d.name}-fault", "-blockdev",
                 f"driver=raw,file={d.name}-fault,node-name={top}"]
     if kind == "powerfail":
-        file = f"driver=nbd,server.type=unix,server.path={path}.sock,node-name={d.name}-file"
+        file = f"driver=nbd,server.type=unix,server.path={m.socket(d.name)},node-name={d.name}-file"
     elif kind != "file":
         raise Mistake(f"machine {m.name}: {d.name} has no disk of kind {kind}")
     return ["-blockdev", file, "-blockdev", f"driver=raw,file={d.name}-file,node-name={top}"]

@@ -4,16 +4,19 @@
 usage: run.py [OPTIONS] [NAME...]     NAME: a scenario, one of its runs (topo/switch), or a pattern
 """
 import argparse
+import contextlib
 import fnmatch
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import cpio
+import cuts
 import guest
 import host
 import kernel
@@ -140,8 +143,8 @@ class Lab:
             if done.returncode:
                 result.fail(f"{os.path.basename(path)} ended with {done.returncode}", stray[-20:])
 
-    def follow(self, g, m, result):
-        """Read what the guest says until it ends; True when it ended as it should."""
+    def follow(self, g, m, notes, result):
+        """Read what the guest says until it ends."""
         verbs = host.Host(g, m)
         while True:
             line = g.line()
@@ -149,6 +152,8 @@ class Lab:
                 g.answer(verbs.serve(line.split()[1:]))
             elif line.startswith("file "):
                 g.take_file(line[5:])
+            elif line.startswith("note "):
+                notes.append(line[5:])
             elif line.startswith("end "):
                 if line != "end 0":
                     result.fail(f"the scenario's script ended with {line[4:]}")
@@ -159,14 +164,23 @@ class Lab:
     def boot(self, run, m, result):
         initrd = os.path.join(m.folder, "initrd")
         self.initramfs(run, m, initrd)
-        g = guest.Guest(run, m, self.kernel.vmlinux, initrd)
-        try:
-            self.follow(g, m, result)
-            g.quit()
-        except guest.Lost as why:
-            result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
-        finally:
-            g.close()
+        notes = []
+        with contextlib.ExitStack() as stack:
+            m.sockets = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))
+            disks = {d.name: stack.enter_context(contextlib.closing(
+                guest.PowerFailDisk(os.path.join(self.build, "tests/lab/pfdisk"), m, d)))
+                for d in m.of_kind("ssd") if d.option.get("disk") == "powerfail"}
+            g = stack.enter_context(contextlib.closing(
+                guest.Guest(run, m, self.kernel.vmlinux, initrd)))
+            if run.scenario.cuts:
+                name, writes = run.scenario.cuts
+                stack.enter_context(contextlib.closing(
+                    cuts.Cuts(disks[name], m.folder, writes, notes)))
+            try:
+                self.follow(g, m, notes, result)
+                g.quit()
+            except guest.Lost as why:
+                result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
 
     @staticmethod
     def last_words(folder):

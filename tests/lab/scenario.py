@@ -4,6 +4,8 @@
         one guest; a scenario may have several, called NAME/INSTANCE
 #: tools PROGRAM...    programs of this machine that the guest needs, with their libraries
 #: tests NAME...       static builds of tests/unit/NAME.c, as /lab/NAME
+#: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, so many writes
+        apart on average
 #: limit SECONDS       for the guest, from start to end (90)
 """
 import glob
@@ -20,7 +22,7 @@ class Scenario:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-len(".sh")]
-        self.runs, self.tools, self.tests, self.limit = [], [], [], 90
+        self.runs, self.tools, self.tests, self.limit, self.cuts = [], [], [], 90, None
         with open(path, encoding="utf-8") as f:
             for number, line in enumerate(f, 1):
                 if line.startswith("#: "):
@@ -33,6 +35,8 @@ class Scenario:
             self.runs.append(Run(where, self, words[1:]))
         elif words[0] in ("tools", "tests"):
             getattr(self, words[0]).extend(words[1:])
+        elif words[0] == "cuts":
+            self.cuts = (words[1], int(words[2]))
         elif words[0] == "limit":
             self.limit = int(words[1])
         else:

@@ -23,6 +23,11 @@ check() {
     cat /tmp/check.out
 }
 
+# note TEXT: a line of notes.txt on the host; what was told before a power cut was promised
+note() {
+    tell "note $*"
+}
+
 # skip NAME WHY
 skip() {
     tell "ok - $1 # SKIP $2"

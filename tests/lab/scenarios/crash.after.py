@@ -1,0 +1,110 @@
+"""What each cut left: the store opens and verifies, and holds what had been promised by then."""
+import json
+import os
+import subprocess
+
+HEADRACE = os.environ["HEADRACE"]
+
+
+def contents(number):
+    size = number % 60 * 1000 + 1
+    line = f"object {number}\n".encode()
+    return (line * (size // len(line) + 1))[:size]
+
+
+def promised(notes, since=None):
+    """{object: set of numbers it may hold}, None standing for no such object. With SINCE, a number of
+    notes, nothing that was allowed after these is ruled out by what follows."""
+    may = {}
+    for at, note in enumerate(notes):
+        verb, *words = note.split()
+        if not words:
+            continue
+        name, old = words[0], may.get(words[0], {None})
+        now = {int(words[1])} if verb in ("putting", "running", "put") else {None}
+        done = verb in ("put", "gone") and (since is None or at < since)
+        may[name] = now if done else old | now
+    return may
+
+
+def store(image, *words):
+    return subprocess.run([HEADRACE, "store", words[0], "soft:" + image, *words[1:]],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+
+
+def held(image, name):
+    """The object's bytes; None when it is not there or its writing was not finished."""
+    done = store(image, "get", name, "-")
+    return done.stdout if done.returncode == 0 else None
+
+
+def judge(cut, notes):
+    """What is wrong with an image: a list of sentences."""
+    told = notes[:cut["before"]]
+    if "formatted" not in told:
+        return []
+    done = store(cut["image"], "verify")
+    if done.returncode:
+        return ["does not verify: " + done.stderr.decode().strip()]
+    # What was done since then, and what the guest did before its notes arrived, may be there.
+    may = promised(notes[:cut["until"] + 4], since=cut["before"])
+    wrong = []
+    for name, numbers in may.items():
+        found = held(cut["image"], name)
+        if found not in [None if n is None else contents(n) for n in numbers]:
+            size = "nothing" if found is None else f"{len(found)} bytes"
+            wrong.append(f"{name}: {size}, expected one of {numbers}")
+    return wrong
+
+
+CONFIG = """
+ssds = ( {{ name = "ssd0"; device = "soft:{image}"; }} );
+gpus = ( {{ name = "gpu0"; device = "host:1"; }} );
+pipelines = ( {{ name = "copy"; source = {{ object = "o0"; }}; operator = "copy";
+                sink = {{ object = "{sink}"; }}; tile = "16K"; slots = 4; }} );
+"""
+
+
+def interrupted(cut, notes):
+    """The sink of a run that was going on, or None."""
+    last = (notes[:cut["until"]] or ["formatted"])[-1].split()
+    return last[1] if last[0] == "running" and cut["before"] == cut["until"] else None
+
+
+def resumed(cut, sink):
+    """The pipeline that was cut short is run again, over the software controller."""
+    with open("resume.conf", "w", encoding="utf-8") as f:
+        f.write(CONFIG.format(image=cut["image"], sink=sink))
+    done = subprocess.run([HEADRACE, "run", "--json", "resume.conf"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, timeout=60)
+    return done.returncode == 0 and held(cut["image"], sink) == contents(59)
+
+
+with open("cuts.json", encoding="utf-8") as f:
+    cuts = json.load(f)
+with open("notes.txt", encoding="utf-8") as f:
+    notes = f.read().splitlines()
+
+bad = runs = 0
+fate = {"kept": 0, "lost": 0, "torn": 0}
+for number, cut in enumerate(cuts):
+    words = cut["said"].split()
+    for key, count in zip(words[::2], words[1::2]):
+        fate[key] += int(count)
+    wrong = judge(cut, notes)
+    if not wrong and interrupted(cut, notes):
+        runs += 1
+        if not resumed(cut, interrupted(cut, notes)):
+            wrong = ["the pipeline that was running does not come to its end from there"]
+    if wrong:
+        bad += 1
+        print(f"not ok - cut {number}, after '{(['nothing'] + notes[:cut['until']])[-1]}'")
+        for sentence in wrong:
+            print("# " + sentence)
+    else:
+        os.unlink(cut["image"])
+print(f"{'not ok' if bad else 'ok'} - {len(cuts) - bad} of {len(cuts)} cuts left what was promised")
+print(f"{'ok' if len(cuts) >= 30 else 'not ok'} - there were enough cuts")
+print(f"{'ok' if all(fate.values()) else 'not ok'} - unflushed writes were kept, lost and torn")
+print("# " + str(fate))
+print(f"{'ok' if runs else 'not ok'} - pipelines were cut short and resumed ({runs})")

@@ -1,0 +1,63 @@
+"""The disk images, read with the software controller, against results computed here."""
+import json
+import os
+import struct
+import subprocess
+
+RUN, HEADRACE = os.environ["INSTANCE"], os.environ["HEADRACE"]
+IN = "soft:nv0.img"
+OUT = {"pci": "soft:nv1.img,lba=4096", "pci_small": IN}.get(RUN, "soft:nv1.img")
+
+
+def check(name, ok, why=""):
+    print(("ok - " if ok else "not ok - ") + name)
+    if not ok and why:
+        print("# " + str(why)[:300])
+
+
+def store(*words):
+    done = subprocess.run([HEADRACE, "store", *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, timeout=60)
+    return done.returncode, done.stdout
+
+
+def get(device, name):
+    code, said = store("get", device, name, "-")
+    return said if code == 0 else f"exit code {code}: {said!r}"
+
+
+def crc32c(data):
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
+        table.append(byte)
+    crc = 0xffffffff
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xff] ^ crc >> 8
+    return crc ^ 0xffffffff
+
+
+def bf16(bits):
+    """Nearest even; a NaN stays one and becomes quiet."""
+    if bits & 0x7fffffff > 0x7f800000:
+        return bits >> 16 | 0x40
+    return bits + 0x7fff + (bits >> 16 & 1) >> 16
+
+
+numbers = "".join(f"{n}\n" for n in range(1, 400001)).encode()[:2000003]
+other = "".join(f"{n}.5\n" for n in range(1, 200001)).encode()[:1048576]
+words = struct.unpack(f"<{len(other) // 4}I", other)
+
+check("the object that was put", get(IN, "numbers") == numbers)
+check("the copy on the other ssd", get(OUT, "numbers.copy") == numbers)
+check("bf16", get(OUT, "other.bf16") == struct.pack(f"<{len(words)}H", *map(bf16, words)))
+check("the object that was removed is gone", "exit code" in get(IN, "third"))
+for device in {IN, OUT}:
+    code, said = store("verify", device)
+    check(f"{device} verifies", code == 0, said)
+with open("run.json", encoding="utf-8") as f:
+    run = {p["name"]: p for p in json.load(f)["pipelines"]}
+check("all pipelines are done", [p["outcome"] for p in run.values()] == ["done"] * 3)
+check("crc32c", run["sum"]["result"]["crc32c"] == f"{crc32c(numbers):08x}")
+check("it is of all bytes", run["sum"]["read_bytes"] == len(numbers))
