@@ -34,12 +34,14 @@ struct hr_transport {
 	volatile uint8_t *bar;
 	size_t bar_bytes;
 	bool bar_is_memory; /* host memory that a thread polls (soft), not a device's registers */
+	bool keeps_no_data; /* what is written is gone (soft:null): for measuring only */
 	void *impl;	    /* the transport's own */
 };
 
 /*
  * Reach the controller that a configuration's device string names:
- *   soft:PATH|memory[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,faults=FILE]
+ *   soft:PATH|memory|null[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,cpus=2-5]
+ *     [,populate=0|1][,faults=FILE]
  *   pci:BDF  vfio:BDF
  * Fills *t; message (of HR_LOG_LINE_MAX bytes) says what is wrong, and what to do, on error.
  * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device; -EBUSY:

@@ -204,7 +204,9 @@ int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const s
 	struct cursor to = { vec, 0 };
 	int err;
 
-	/* locked even when the cache is empty: a block is never read while it is being written */
+	if (soft_cache_is_bare(c, false))
+		return soft_media_read(c->media, lba * c->block_bytes, vec, count);
+	/* of a file even when the cache is empty: a block is never read while it is being written */
 	pthread_rwlock_rdlock(&c->lock);
 	err = soft_media_read(c->media, lba * c->block_bytes, vec, count);
 	for (uint32_t b = 0; !err && c->count && b < blocks; b++) {
@@ -236,6 +238,8 @@ int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const 
 	struct cursor from = { vec, 0 };
 	int err = 0;
 
+	if (soft_cache_is_bare(c, true))
+		return write_through(c, lba, blocks, vec, count);
 	pthread_rwlock_wrlock(&c->lock);
 	if (through || !c->enabled) /* without a volatile cache each completed write is durable */
 		err = write_through(c, lba, blocks, vec, count);
@@ -250,6 +254,8 @@ int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks, bool
 {
 	int err = -EIO;
 
+	if (soft_cache_is_bare(c, true) && !is_dead(c))
+		return soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
 	pthread_rwlock_wrlock(&c->lock);
 	if (!is_dead(c))
 		err = soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);

@@ -4,7 +4,7 @@
 
 #include "nvme/soft/internal.h"
 
-#define MODEL "headrace software controller"
+#define MODEL "headrace %s controller"
 #define FIRMWARE "1.0"
 
 /* ASCII fields are padded with blanks and not terminated. */
@@ -58,10 +58,12 @@ static void put_serial(const struct soft *soft, char *field, size_t bytes)
 static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 {
 	struct nvme_id_ctrl id;
+	char model[sizeof(id.mn) + 1];
 
 	memset(&id, 0, sizeof(id));
 	put_serial(soft, id.sn, sizeof(id.sn));
-	put_text(id.mn, sizeof(id.mn), MODEL);
+	snprintf(model, sizeof(model), MODEL, soft->options.null ? "null" : "software");
+	put_text(id.mn, sizeof(id.mn), model);
 	put_text(id.fr, sizeof(id.fr), FIRMWARE);
 	/* VID and SSVID stay 0: there is no PCI function to have them */
 	id.mdts = (uint8_t)soft->options.mdts;
@@ -94,7 +96,7 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 		return NVME_SC_INVALID_NS | SOFT_DNR;
 	if (sqe->nsid == 1) {
 		id.nsze = id.ncap = id.nuse = soft->blocks;
-		id.dlfeat = 1; /* deallocated blocks read as zeros */
+		id.dlfeat = !soft->options.null; /* deallocated blocks read as zeros */
 	}
 	id.lbaf[0].ds = (uint8_t)soft->lba_shift;
 	return soft_copy_out(soft, sqe, &id, sizeof(id));

@@ -35,10 +35,14 @@
 /* ---- media.c: what keeps data without power */
 
 struct soft_media {
-	int fd;
-	uint8_t *memory; /* mapped memfd, or NULL: a file */
 	uint64_t bytes;
-	bool file;
+	uint8_t *memory; /* NULL: a file, or nothing */
+	int fd;		 /* of the file, or -1 */
+
+	/* memory.c */
+	uint32_t *version;    /* of stripes of the memory; atomic */
+	uint64_t grain;	      /* pages given back to the system: their size */
+	pthread_mutex_t wide; /* one thread at a time takes several stripes */
 };
 
 int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, char *message);
@@ -52,6 +56,22 @@ int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *
 int soft_media_sync(struct soft_media *m);
 /* Give the space back; reads return zeros from then on. */
 int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes);
+
+/* ---- memory.c: media in memory. Blocks are read and written whole, by any number of pollers. */
+
+/*
+ * `bytes` of zeroed memory; populate: in huge pages where there are some, and soft_memory_populate()
+ * follows. 0, or -ENOMEM with message.
+ */
+int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, char *message);
+void soft_memory_close(struct soft_media *m);
+/* Take the pages of this part of it, one of `parts`; ends early once *stop (atomic) is set. 0, or
+ * -errno: there is not enough memory. */
+int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, const uint32_t *stop);
+void soft_memory_read(const struct soft_media *m, uint64_t offset, void *to, size_t bytes);
+void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, size_t bytes);
+/* Zeroes; bytes above 0. */
+void soft_memory_discard(struct soft_media *m, uint64_t offset, uint64_t bytes);
 
 /* ---- cache.c: the volatile write cache, block by block, oldest destaged first */
 
@@ -71,6 +91,14 @@ struct soft_cache {
 	bool enabled;	   /* Set Features: volatile write cache */
 	const uint32_t *dead; /* atomic: no power, nothing may reach the media any more */
 };
+
+/* Memory keeps its blocks whole by itself: where nothing is cached it is read, and where nothing
+ * can be, written, without the cache and its lock. */
+static inline bool soft_cache_is_bare(const struct soft_cache *c, bool write)
+{
+	return c->media->fd < 0 &&
+	       (write ? c->capacity : __atomic_load_n(&c->count, __ATOMIC_ACQUIRE)) == 0;
+}
 
 int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,
 		    uint32_t block_bytes, const uint32_t *dead);
@@ -258,6 +286,8 @@ struct soft {
 				       * Under their locks. */
 	uint32_t dead;		      /* power is cut or the device removed; atomic */
 	uint32_t ending;	      /* threads leave; atomic */
+	uint32_t populated;	      /* threads that have taken their part of the memory; atomic */
+	int populate_error;	      /* of one that could not; atomic */
 	uint32_t *shadow, *event;     /* doorbell buffers, or NULL */
 	struct soft_window window[HR_SOFT_WINDOWS];
 
@@ -291,6 +321,13 @@ enum soft_event { EVENT_BAD_REGISTER, EVENT_BAD_VALUE };
 int soft_new(struct soft **out, const struct hr_soft_options *options, char *message);
 void soft_delete(struct soft *soft);
 
+/* ---- threads.c */
+
+/* Start them: bound to their CPUs, memory populated if asked for. 0, or -errno with message. */
+int soft_start(struct soft *soft, char *message);
+/* End the first `threads` of them. */
+void soft_join(struct soft *soft, uint32_t threads);
+
 /* One round of a poller: registers (poller 0), then its queues. True when there was work. */
 bool soft_poll(struct soft_poller *p);
 
@@ -300,6 +337,32 @@ void soft_resume(struct soft *soft, uint32_t first);
 
 /* Look at the queues of this poller. */
 bool soft_queues_poll(struct soft_poller *p);
+/* A counter with one writer, that others read. */
+static inline void soft_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* Words of a command, whatever they are made of. */
+typedef uint32_t soft_word32 __attribute__((may_alias));
+typedef uint64_t soft_word64 __attribute__((may_alias));
+
+/* A command as it is now: what is checked is what is executed, whatever the host does meanwhile. */
+static inline struct hr_sqe soft_fetch(const struct hr_sqe *slot)
+{
+	const soft_word64 *from = (const soft_word64 *)(const void *)slot;
+	union {
+		uint64_t word[HR_SQE_BYTES / 8];
+		struct hr_sqe sqe;
+	} copy;
+
+	for (unsigned i = 0; i < HR_SQE_BYTES / 8; i++)
+		copy.word[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	return copy.sqe;
+}
+
+/* Serve an I/O queue when no faults are scripted (serve.c). True when there was work. */
+bool soft_serve_straight(struct soft_poller *p, struct soft_sq *sq);
 bool soft_admin_poll(struct soft_poller *p);
 void soft_queues_clear(struct soft *soft);
 uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe);

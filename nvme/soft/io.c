@@ -18,11 +18,6 @@ static bool in_range(const struct soft *soft, uint64_t lba, uint64_t blocks)
 	return lba <= soft->blocks && blocks <= soft->blocks - lba;
 }
 
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
 /* Length, range and memory of a read or write. */
 static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
 			unsigned *pieces)
@@ -48,8 +43,8 @@ static uint16_t io_read(struct soft_poller *p, struct soft_sq *sq, const struct 
 		return status;
 	if (soft_cache_read(&p->soft->cache, slba_of(sqe), blocks_of(sqe), p->vec, pieces) != 0)
 		return NVME_SC_READ_ERROR | NVME_SCT_MEDIA << 8;
-	count(&p->stats.reads, 1);
-	count(&p->stats.read_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
+	soft_add(&p->stats.reads, 1);
+	soft_add(&p->stats.read_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
 	return 0;
 }
 
@@ -63,8 +58,8 @@ static uint16_t io_write(struct soft_poller *p, struct soft_sq *sq, const struct
 	if (soft_cache_write(&p->soft->cache, slba_of(sqe), blocks_of(sqe), p->vec, pieces,
 			     sqe->cdw12 & HR_CDW12_FUA) != 0)
 		return NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
-	count(&p->stats.writes, 1);
-	count(&p->stats.written_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
+	soft_add(&p->stats.writes, 1);
+	soft_add(&p->stats.written_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
 	return 0;
 }
 
@@ -72,7 +67,7 @@ static uint16_t io_flush(struct soft_poller *p)
 {
 	if (soft_cache_flush(&p->soft->cache) != 0)
 		return NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
-	count(&p->stats.flushes, 1);
+	soft_add(&p->stats.flushes, 1);
 	return 0;
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,23 +22,6 @@ static int say_errno(char *message, const char *path, const char *what)
 	snprintf(message, HR_LOG_LINE_MAX, "soft:%s: %s: %s", *path ? path : "memory", what,
 		 strerror(-err));
 	return err;
-}
-
-static int open_memory(struct soft_media *m, const struct hr_soft_options *options, char *message)
-{
-	void *memory;
-
-	m->bytes = options->bytes;
-	m->fd = memfd_create("headrace-soft", MFD_CLOEXEC);
-	if (m->fd < 0)
-		return say_errno(message, "", "memfd");
-	if (ftruncate(m->fd, (off_t)m->bytes) != 0)
-		return say_errno(message, "", "cannot set the size");
-	memory = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
-	if (memory == MAP_FAILED)
-		return say_errno(message, "", "cannot map");
-	m->memory = memory;
-	return 0;
 }
 
 /* A new image is given its size; one that exists must have it. */
@@ -71,7 +53,6 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 {
 	const int flags = O_RDWR | O_CLOEXEC | (options->bytes ? O_CREAT : 0);
 
-	m->file = true;
 	m->fd = open(options->path, flags, 0666);
 	if (m->fd < 0)
 		return say_errno(message, options->path,
@@ -83,11 +64,16 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 
 int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, char *message)
 {
-	int err;
+	int err = 0;
 
 	memset(m, 0, sizeof(*m));
 	m->fd = -1;
-	err = *options->path ? open_file(m, options, message) : open_memory(m, options, message);
+	if (*options->path)
+		err = open_file(m, options, message);
+	else if (!options->null)
+		err = soft_memory_open(m, options->bytes, options->populate, message);
+	else
+		m->bytes = options->bytes;
 	if (!err && (m->bytes == 0 || m->bytes % options->block_bytes)) {
 		snprintf(message, HR_LOG_LINE_MAX,
 			 "soft:%s: %llu bytes are not whole blocks of %u (or none)",
@@ -102,11 +88,9 @@ int soft_media_open(struct soft_media *m, const struct hr_soft_options *options,
 
 void soft_media_close(struct soft_media *m)
 {
-	if (m->memory)
-		munmap(m->memory, m->bytes);
+	soft_memory_close(m);
 	if (m->fd >= 0)
 		close(m->fd);
-	m->memory = NULL;
 	m->fd = -1;
 }
 
@@ -158,39 +142,27 @@ static int transfer_file(int fd, bool write, uint64_t offset, const struct iovec
 	return 0;
 }
 
-static void transfer_memory(uint8_t *memory, bool write, const struct iovec *vec, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		if (write)
-			memcpy(memory, vec[i].iov_base, vec[i].iov_len);
-		else
-			memcpy(vec[i].iov_base, memory, vec[i].iov_len);
-		memory += vec[i].iov_len;
-	}
-}
-
-static int transfer(struct soft_media *m, bool write, uint64_t offset, const struct iovec *vec,
-		    unsigned count)
-{
-	if (!m->memory)
-		return transfer_file(m->fd, write, offset, vec, count);
-	transfer_memory(m->memory + offset, write, vec, count);
-	return 0;
-}
-
 int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
 {
-	return transfer(m, false, offset, vec, count);
+	if (m->fd >= 0)
+		return transfer_file(m->fd, false, offset, vec, count);
+	for (unsigned i = 0; m->memory && i < count; offset += vec[i++].iov_len)
+		soft_memory_read(m, offset, vec[i].iov_base, vec[i].iov_len);
+	return 0;
 }
 
 int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
 {
-	return transfer(m, true, offset, vec, count);
+	if (m->fd >= 0)
+		return transfer_file(m->fd, true, offset, vec, count);
+	for (unsigned i = 0; m->memory && i < count; offset += vec[i++].iov_len)
+		soft_memory_write(m, offset, vec[i].iov_base, vec[i].iov_len);
+	return 0;
 }
 
 int soft_media_sync(struct soft_media *m)
 {
-	return m->file && fdatasync(m->fd) != 0 ? -EIO : 0;
+	return m->fd >= 0 && fdatasync(m->fd) != 0 ? -EIO : 0;
 }
 
 static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)
@@ -211,6 +183,11 @@ static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)
 
 int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
 {
+	if (m->fd < 0) {
+		if (m->memory && bytes)
+			soft_memory_discard(m, offset, bytes);
+		return 0;
+	}
 	if (bytes == 0 || fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				    (off_t)offset, (off_t)bytes) == 0)
 		return 0;

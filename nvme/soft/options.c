@@ -10,6 +10,7 @@
 #define DEFAULT_MDTS 8u
 #define DEFAULT_CACHE (16ull << 20)
 #define CACHE_MAX (4ull << 30)
+#define CPU_MAX 1023u /* as many as a cpu_set_t holds */
 
 __attribute__((format(printf, 2, 3))) static int refuse(char *message, const char *format, ...)
 {
@@ -52,6 +53,25 @@ static bool is_block(uint64_t v)
 	return v == 512 || v == 4096;
 }
 
+/* "A-B", or "A" for one. */
+static int set_cpus(struct hr_soft_options *o, const char *text, char *message)
+{
+	char first[16];
+	const char *dash = strchr(text, '-');
+	const size_t n = dash ? (size_t)(dash - text) : strlen(text);
+	uint64_t from, to;
+
+	snprintf(first, sizeof(first), "%.*s", (int)(n < sizeof(first) ? n : sizeof(first) - 1),
+		 text);
+	if (n >= sizeof(first) || !number(first, CPU_MAX, &from) ||
+	    !number(dash ? dash + 1 : first, CPU_MAX, &to) || to < from)
+		return refuse(message, "soft: cpus=%s: expected FIRST-LAST, of 0 to %u", text,
+			      CPU_MAX);
+	o->first_cpu = (uint32_t)from;
+	o->cpus = (uint32_t)(to - from) + 1;
+	return 0;
+}
+
 static int set(struct hr_soft_options *o, const char *key, const char *text, char *message)
 {
 	uint64_t v = 0;
@@ -63,6 +83,8 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 		snprintf(o->faults, sizeof(o->faults), "%s", text);
 		return 0;
 	}
+	if (strcmp(key, "cpus") == 0)
+		return set_cpus(o, text, message);
 	if (!number(text, INT64_MAX, &v))
 		return refuse(message, "soft: %s=%s: not a number (digits, then K, M, G or T)", key,
 			      text);
@@ -78,11 +100,13 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 		o->cache_bytes = v;
 	else if (strcmp(key, "threads") == 0 && v >= 1 && v <= HR_SOFT_THREADS_MAX)
 		o->threads = (uint32_t)v;
+	else if (strcmp(key, "populate") == 0 && v <= 1)
+		o->populate = v;
 	else
 		return refuse(
 			message,
 			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
-			"cache=0..4G, threads=1..%u or faults=FILE",
+			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1 or faults=FILE",
 			key, text, HR_SOFT_THREADS_MAX);
 	return 0;
 }
@@ -90,13 +114,22 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 static int check(const struct hr_soft_options *o, char *message)
 {
 	if (!*o->path && o->bytes == 0)
-		return refuse(message, "soft:memory needs size=, like soft:memory,size=1G");
+		return refuse(message, "soft:%s needs size=, like soft:%s,size=1G",
+			      o->null ? "null" : "memory", o->null ? "null" : "memory");
+	if (o->null && (o->cache_bytes || o->populate))
+		return refuse(message, "soft:null keeps no data: it has no use for cache= and "
+				       "populate=");
 	if (o->bytes % o->block_bytes)
 		return refuse(message, "soft: size=%llu is not whole blocks of %u",
 			      (unsigned long long)o->bytes, o->block_bytes);
 	if (o->cache_bytes % o->block_bytes)
 		return refuse(message, "soft: cache=%llu is not whole blocks of %u",
 			      (unsigned long long)o->cache_bytes, o->block_bytes);
+	if (o->cpus && o->cpus < o->threads)
+		return refuse(message, "soft: cpus= has %u for threads=%u; expected one each",
+			      o->cpus, o->threads);
+	if (o->populate && *o->path)
+		return refuse(message, "soft: populate=1 is for soft:memory; an image is a file");
 	return 0;
 }
 
@@ -115,8 +148,12 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 	snprintf(copy, sizeof(copy), "%s", text);
 	item = strsep(&rest, ",");
 	if (!*item)
-		return refuse(message, "soft: no path: expected soft:PATH or soft:memory");
-	if (strcmp(item, "memory") != 0)
+		return refuse(message,
+			      "soft: no path: expected soft:PATH, soft:memory or soft:null");
+	options->null = strcmp(item, "null") == 0;
+	if (options->null)
+		options->cache_bytes = 0;
+	else if (strcmp(item, "memory") != 0)
 		snprintf(options->path, sizeof(options->path), "%s", item);
 	while (!err && (item = strsep(&rest, ","))) {
 		value = strchr(item, '=');

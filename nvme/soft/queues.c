@@ -26,11 +26,12 @@ void soft_post(struct soft_sq *sq, uint16_t cid, uint32_t dw0, uint16_t field)
 	post(sq, (uint16_t)sq->head, cid, dw0, field);
 }
 
-/* Copied once: what is checked is what is executed. */
-static void fetch(struct soft_sq *sq, struct hr_sqe *sqe)
+static struct hr_sqe fetch(struct soft_sq *sq)
 {
-	*sqe = sq->ring[sq->head];
+	const struct hr_sqe sqe = soft_fetch(&sq->ring[sq->head]);
+
 	sq->head = sq->head + 1 == sq->entries ? 0 : sq->head + 1;
+	return sqe;
 }
 
 /* ---- completions that faults keep back */
@@ -175,9 +176,9 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_s
 		c.field = sq->id ? soft_io(p, sq, sqe) : soft_admin(soft, sqe, &c.dw0);
 	if (c.field == SOFT_NO_REPLY)
 		return;
-	__atomic_store_n(&p->stats.commands, p->stats.commands + 1, __ATOMIC_RELAXED);
+	soft_add(&p->stats.commands, 1);
 	if (c.field) {
-		__atomic_store_n(&p->stats.errors, p->stats.errors + 1, __ATOMIC_RELAXED);
+		soft_add(&p->stats.errors, 1);
 		soft_log_error(soft, sq->id, sqe, c.field);
 	}
 	complete(p, sq, fault, &c);
@@ -186,13 +187,13 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_s
 static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 {
 	struct soft *soft = p->soft;
-	struct hr_sqe sqe;
 	unsigned n = 0;
 
 	/* what faults hold back, or post twice, changes the room */
 	while (n < SOFT_BATCH && soft->running && p->held_count < SOFT_HELD &&
 	       soft_ready(soft, sq)) {
-		fetch(sq, &sqe);
+		const struct hr_sqe sqe = fetch(sq);
+
 		execute(p, sq, &sqe);
 		n++;
 		if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))
@@ -206,10 +207,12 @@ static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 
 bool soft_queues_poll(struct soft_poller *p)
 {
+	bool (*const serve)(struct soft_poller *, struct soft_sq *) =
+		p->soft->faults ? poll_queue : soft_serve_straight;
 	bool any = release_due(p);
 
 	for (uint32_t i = 0; i < p->queues; i++)
-		any |= poll_queue(p, p->sq[i]);
+		any |= serve(p, p->sq[i]);
 	return any;
 }
 

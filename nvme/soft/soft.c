@@ -1,4 +1,4 @@
-/* Opening, threads, windows, power cuts and closing of a software controller. */
+/* Opening, windows, power cuts and closing of a software controller. */
 #include "nvme/soft/soft.h"
 
 #include <errno.h>
@@ -10,81 +10,6 @@
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "nvme/soft/internal.h"
-
-#define SCAN_ROUNDS 256u /* between two looks at doorbells of queues that are not there */
-
-void soft_quiesce(struct soft *soft, uint32_t first)
-{
-	for (uint32_t i = first; i < soft->threads; i++) {
-		__atomic_fetch_add(&soft->poller[i].wanted, 1, __ATOMIC_ACQ_REL);
-		pthread_mutex_lock(&soft->poller[i].lock);
-	}
-}
-
-void soft_resume(struct soft *soft, uint32_t first)
-{
-	for (uint32_t i = first; i < soft->threads; i++) {
-		pthread_mutex_unlock(&soft->poller[i].lock);
-		__atomic_fetch_sub(&soft->poller[i].wanted, 1, __ATOMIC_ACQ_REL);
-	}
-}
-
-static bool is_dead(const struct soft *soft)
-{
-	return __atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE) != 0;
-}
-
-bool soft_poll(struct soft_poller *p)
-{
-	struct soft *soft = p->soft;
-	bool any = false;
-
-	if (is_dead(soft)) {
-		if (p->index == 0)
-			soft_vanish(soft);
-		return false;
-	}
-	if (p->index == 0)
-		any = soft_regs_poll(soft);
-	if (!soft->running)
-		return any;
-	if (p->index == 0) {
-		any |= soft_admin_poll(p);
-		if (++p->rounds % SCAN_ROUNDS == 0)
-			soft_scan_doorbells(soft);
-		soft_events_send(soft);
-	}
-	return soft_queues_poll(p) || any;
-}
-
-static bool is_ending(const struct soft_poller *p)
-{
-	return __atomic_load_n(&p->soft->ending, __ATOMIC_ACQUIRE) != 0;
-}
-
-static void *poll_thread(void *argument)
-{
-	struct soft_poller *p = argument;
-	uint32_t idle = 0;
-	bool any;
-
-	hr_wait_precisely();
-	while (!is_ending(p)) {
-		while (__atomic_load_n(&p->wanted, __ATOMIC_ACQUIRE))
-			hr_wait_ns(2000);
-		/* The lock is kept as long as there is work and nobody else wants it. */
-		pthread_mutex_lock(&p->lock);
-		do
-			any = soft_poll(p);
-		while (any && !__atomic_load_n(&p->wanted, __ATOMIC_ACQUIRE) && !is_ending(p));
-		pthread_mutex_unlock(&p->lock);
-		if (any)
-			idle = 0;
-		else
-			hr_idle(&idle);
-	}
-	return NULL;
-}
 
 static int soft_map(struct hr_transport *t, const struct hr_region *region)
 {
@@ -138,19 +63,12 @@ static void free_all(struct soft *soft)
 	free(soft);
 }
 
-static void join(struct soft *soft, uint32_t threads)
-{
-	__atomic_store_n(&soft->ending, 1, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < threads; i++)
-		pthread_join(soft->poller[i].thread, NULL);
-}
-
 /* What is still in the volatile cache is lost, as with any ssd that was not shut down. */
 static void soft_close(struct hr_transport *t)
 {
 	struct soft *soft = t->impl;
 
-	join(soft, soft->threads);
+	soft_join(soft, soft->threads);
 	free_all(soft);
 	memset(t, 0, sizeof(*t));
 }
@@ -251,22 +169,6 @@ void soft_delete(struct soft *soft)
 	free_all(soft);
 }
 
-static int start(struct soft *soft, char *message)
-{
-	for (uint32_t i = 0; i < soft->threads; i++) {
-		const int err = pthread_create(&soft->poller[i].thread, NULL, poll_thread,
-					       &soft->poller[i]);
-
-		if (err) {
-			snprintf(message, HR_LOG_LINE_MAX,
-				 "soft: cannot start polling thread %u: %s", i, strerror(err));
-			join(soft, i);
-			return -err;
-		}
-	}
-	return 0;
-}
-
 int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, char *message)
 {
 	struct soft *soft;
@@ -274,14 +176,16 @@ int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, 
 
 	if (err)
 		return err;
-	err = start(soft, message);
+	err = soft_start(soft, message);
 	if (err) {
 		soft_delete(soft);
 		return err;
 	}
 	memset(t, 0, sizeof(*t));
 	t->ops = &soft_ops;
-	snprintf(t->name, sizeof(t->name), "soft:%.42s", *options->path ? options->path : "memory");
+	snprintf(t->name, sizeof(t->name), "soft:%.42s",
+		 *options->path ? options->path : (options->null ? "null" : "memory"));
+	t->keeps_no_data = options->null;
 	t->bar = soft->bar;
 	t->bar_is_memory = true;
 	t->bar_bytes = soft->bar_bytes;

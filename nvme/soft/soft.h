@@ -6,7 +6,9 @@
  * Its threads poll the register page and the queues like an SSD's firmware does; all that a driver
  * writes is untrusted, and nothing is touched outside of the registered DMA windows.
  *
- * Media: a file, or anonymous memory (memfd). With a volatile write cache (cache= above zero) what
+ * Media: a file, anonymous memory, or nothing at all (null), which completes reads and writes after
+ * all checks without moving data: what is written is gone, reads leave their buffers as they are.
+ * That is for measuring commands, and for nothing else. With a volatile write cache (cache= above zero) what
  * was written but neither flushed nor sent with FUA lives in the cache only and is lost when power
  * is cut or the process dies; a full cache destages to the media first.
  */
@@ -26,13 +28,16 @@
 #define HR_SOFT_THREADS_MAX 64u
 
 struct hr_soft_options {
-	char path[HR_DEVICE_MAX];   /* "" is memory */
+	char path[HR_DEVICE_MAX];   /* "" is memory, or nothing */
+	bool null;		    /* nothing: no data are kept */
 	uint64_t bytes;		    /* 0: the file's size (must exist); else create or must match */
 	uint32_t block_bytes;	    /* 512 or 4096; default 4096 */
 	uint32_t mdts;		    /* 2^n pages of 4 KiB; default 8 (1 MiB); 0: no limit */
 	uint32_t dstrd;		    /* doorbell stride 4 << n bytes; default 0 */
 	uint64_t cache_bytes;	    /* volatile write cache; 0: none (VWC absent); default 16 MiB */
 	uint32_t threads;	    /* polling threads; default 1 */
+	uint32_t first_cpu, cpus;   /* threads are bound to these, one each; cpus 0: to none */
+	bool populate;		    /* take all of the memory at open; default false */
 	char faults[HR_DEVICE_MAX]; /* fault script (nvme/soft/FAULTS.md), or "" */
 };
 

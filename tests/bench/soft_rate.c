@@ -8,7 +8,7 @@
  * one doorbell, and a batch of completions is only looked at (phase and status), then released by
  * one doorbell. With --fresh each slot is written again before it is sent, as real drivers do.
  *
- *   --device SOFT    what follows "soft:"; memory,size=256M,cache=0
+ *   --device SOFT    what follows "soft:"; null,size=64G
  *   --queues N       queue pairs; 64
  *   --entries N      of each queue, a multiple of 32; 1024
  *   --depth N        commands outstanding per queue, a multiple of the batch; 512
@@ -69,6 +69,7 @@ struct bench {
 	struct hr_region region;
 	struct hr_ctrl ctrl;
 	struct hr_ns ns;
+	uint64_t blocks, places; /* of a command; such pieces in the namespace */
 	struct queue queue[HR_SOFT_QUEUES];
 	struct driver driver[DRIVERS_MAX];
 	uint32_t stop;	 /* atomic: send nothing more */
@@ -153,7 +154,6 @@ static void open_soft(struct bench *b)
 static void fill_ring(struct bench *b, struct queue *q, size_t lists, size_t data)
 {
 	const struct wishes *w = &b->wishes;
-	const uint32_t blocks = w->bytes >> b->ns.lba_shift;
 	uint64_t random = lists | 1;
 
 	for (uint32_t i = 0; i < w->entries; i++) {
@@ -171,7 +171,7 @@ static void fill_ring(struct bench *b, struct queue *q, size_t lists, size_t dat
 		if (w->bytes > 2 * HR_PAGE)
 			prp2 = hr_region_bus(&b->region, list).addr;
 		hr_sqe_io(&q->sq[i], write ? nvme_cmd_write : nvme_cmd_read, 1,
-			  next_random(&random) % (b->ns.blocks / blocks) * blocks, blocks,
+			  next_random(&random) % b->places * b->blocks, (uint32_t)b->blocks,
 			  hr_region_bus(&b->region, page).addr, prp2);
 		q->sq[i].cid = (uint16_t)i;
 	}
@@ -217,6 +217,8 @@ static void bring_up(struct bench *b)
 	if (b->wishes.bytes >> b->ns.lba_shift > b->ns.blocks ||
 	    b->wishes.bytes > b->ctrl.max_transfer)
 		fail("--bytes: more than the namespace or one command holds");
+	b->blocks = b->wishes.bytes >> b->ns.lba_shift;
+	b->places = b->ns.blocks / b->blocks;
 	for (uint32_t i = 0; i < b->wishes.queues; i++)
 		add_queue(b, i);
 	if (b->wishes.steps) {
@@ -263,12 +265,10 @@ static bool submit(struct bench *b, struct queue *q, uint64_t *random)
 		return false;
 	for (uint32_t i = 0; w->fresh && i < w->batch; i++) {
 		struct hr_sqe *sqe = &q->sq[q->tail + i];
-		const uint64_t blocks = (sqe->cdw12 & 0xffff) + 1;
-		const uint64_t places = b->ns.blocks / blocks;
-		const uint64_t lba = (next_random(random) >> 32) * places / (1ull << 32) * blocks;
+		const uint64_t lba = (next_random(random) >> 32) * b->places / (1ull << 32);
 
-		sqe->cdw10 = (uint32_t)lba;
-		sqe->cdw11 = (uint32_t)(lba >> 32);
+		sqe->cdw10 = (uint32_t)(lba * b->blocks);
+		sqe->cdw11 = (uint32_t)(lba * b->blocks >> 32);
 	}
 	q->tail += w->batch;
 	if (q->tail == w->entries)
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
 	if (!b)
 		fail("no memory");
 	memset(b, 0, sizeof(*b));
-	b->wishes = (struct wishes){ .device = "memory,size=256M,cache=0",
+	b->wishes = (struct wishes){ .device = "null,size=64G",
 				     .queues = 64,
 				     .entries = 1024,
 				     .depth = 512,

@@ -1,0 +1,256 @@
+/*
+ * Media in memory. What one command writes to a block is seen whole or not at all by others, as on
+ * any ssd (Base: atomic write unit), without a lock that readers would have to take in turns: the
+ * memory is divided into stripes, each with a version that is odd while somebody writes there. A
+ * reader copies, and copies again when the version has changed meanwhile.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "boot/log.h"
+#include "gpu/worker.h"
+#include "nvme/soft/internal.h"
+
+#define STRIPES 4096u /* versions; stripes that are this many apart share one */
+#define STRIPE_BYTES ((size_t)64 << 10)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define POPULATE_BYTES (32 * HUGE_PAGE) /* between two looks at whether it is still wanted */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Thread sanitizer cannot know that what was read in a race is thrown away. */
+#ifdef __SANITIZE_THREAD__
+#define TRIES 0u
+#else
+#define TRIES 8u
+#endif
+
+/* Anonymous memory whose first byte begins a huge page. */
+static uint8_t *map_aligned(size_t bytes)
+{
+	const size_t room = bytes + HUGE_PAGE;
+	uint8_t *whole = mmap(NULL, room, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before;
+
+	if (whole == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)whole & (HUGE_PAGE - 1);
+	if (before)
+		munmap(whole, before);
+	munmap(whole + before + bytes, room - before - bytes);
+	return whole + before;
+}
+
+/* Memory that could be taken without swapping, as the kernel estimates it; 0: it does not say. */
+static uint64_t available(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *file = fopen("/proc/meminfo", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return (uint64_t)kib << 10;
+}
+
+/* The kernel would end some process instead of refusing. */
+static int check_room(uint64_t bytes, char *message)
+{
+	const uint64_t room = available();
+
+	if (!room || bytes <= room)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "soft:memory: size=%llu cannot be populated: %llu bytes of memory are available; "
+		 "take a smaller size, or populate=0",
+		 (unsigned long long)bytes, (unsigned long long)room);
+	return -ENOMEM;
+}
+
+static int open_memory(struct soft_media *m, uint64_t bytes, bool populate)
+{
+	const size_t whole = (bytes + HR_PAGE - 1) & ~(uint64_t)(HR_PAGE - 1);
+
+	if (whole > SIZE_MAX / 2)
+		return -ENOMEM;
+	m->version = calloc(STRIPES, sizeof(*m->version));
+	m->memory = m->version ? map_aligned(whole) : NULL;
+	if (!m->memory)
+		return -ENOMEM;
+	m->bytes = bytes;
+	m->grain = populate ? HUGE_PAGE : HR_PAGE;
+	if (populate) /* else a block that is written alone would take a huge page */
+		madvise(m->memory, whole, MADV_HUGEPAGE);
+	pthread_mutex_init(&m->wide, NULL);
+	return 0;
+}
+
+int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, char *message)
+{
+	int err = populate ? check_room(bytes, message) : 0;
+
+	if (err)
+		return err;
+	err = open_memory(m, bytes, populate);
+	if (err)
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "soft:memory: size=%llu: that much address space cannot be taken",
+			 (unsigned long long)bytes);
+	return err;
+}
+
+void soft_memory_close(struct soft_media *m)
+{
+	if (m->memory) {
+		munmap(m->memory, (m->bytes + HR_PAGE - 1) & ~(uint64_t)(HR_PAGE - 1));
+		pthread_mutex_destroy(&m->wide);
+	}
+	free(m->version);
+	m->memory = NULL;
+	m->version = NULL;
+}
+
+int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, const uint32_t *stop)
+{
+	const uint64_t pages = (m->bytes + HUGE_PAGE - 1) / HUGE_PAGE;
+	const uint64_t end = (part + 1) * pages / parts * HUGE_PAGE;
+	uint64_t at = part * pages / parts * HUGE_PAGE;
+
+	for (; at < end && at < m->bytes && !__atomic_load_n(stop, __ATOMIC_ACQUIRE);
+	     at += POPULATE_BYTES) {
+		const uint64_t last = end < m->bytes ? end : m->bytes;
+		const size_t n = last - at < POPULATE_BYTES ? last - at : POPULATE_BYTES;
+
+		if (madvise(m->memory + at, n, MADV_POPULATE_WRITE) == 0)
+			continue;
+		if (errno != EINVAL) /* before Linux 5.14: page by page */
+			return -errno;
+		for (size_t i = 0; i < n; i += HR_PAGE)
+			__atomic_store_n(&m->memory[at + i], 0, __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
+static uint32_t *version_of(const struct soft_media *m, uint64_t offset)
+{
+	return &m->version[offset / STRIPE_BYTES % STRIPES];
+}
+
+static void lock(uint32_t *version)
+{
+	uint32_t idle = 0, now = __atomic_load_n(version, __ATOMIC_RELAXED);
+
+	while (now & 1 || !__atomic_compare_exchange_n(version, &now, now + 1, false,
+						       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		hr_idle(&idle);
+		now = __atomic_load_n(version, __ATOMIC_RELAXED);
+	}
+}
+
+static void unlock(uint32_t *version)
+{
+	__atomic_store_n(version, __atomic_load_n(version, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
+}
+
+static bool read_unlocked(const uint32_t *version, void *to, const void *from, size_t bytes)
+{
+	const uint32_t before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
+
+	if (before & 1)
+		return false;
+	memcpy(to, from, bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(version, __ATOMIC_RELAXED) == before;
+}
+
+/* Within a stripe. Somebody who writes there again and again is kept out in the end. */
+static void read_stripe(uint32_t *version, void *to, const void *from, size_t bytes)
+{
+	uint32_t idle = 0;
+
+	for (unsigned i = TRIES; i > 0; i--) {
+		if (read_unlocked(version, to, from, bytes))
+			return;
+		hr_idle(&idle);
+	}
+	lock(version);
+	memcpy(to, from, bytes);
+	unlock(version);
+}
+
+/* Bytes from offset on that are in one stripe. */
+static size_t in_stripe(uint64_t offset, size_t bytes)
+{
+	const size_t left = STRIPE_BYTES - offset % STRIPE_BYTES;
+
+	return bytes < left ? bytes : left;
+}
+
+void soft_memory_read(const struct soft_media *m, uint64_t offset, void *to, size_t bytes)
+{
+	uint8_t *at = to;
+
+	while (bytes) {
+		const size_t n = in_stripe(offset, bytes);
+
+		read_stripe(version_of(m, offset), at, m->memory + offset, n);
+		at += n;
+		offset += n;
+		bytes -= n;
+	}
+}
+
+void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, size_t bytes)
+{
+	const uint8_t *at = from;
+
+	while (bytes) {
+		const size_t n = in_stripe(offset, bytes);
+
+		lock(version_of(m, offset));
+		memcpy(m->memory + offset, at, n);
+		unlock(version_of(m, offset));
+		at += n;
+		offset += n;
+		bytes -= n;
+	}
+}
+
+/* Whole grains go back to the system, which gives zeroed ones in their place. */
+static void zero(struct soft_media *m, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t end = offset + bytes;
+	const uint64_t first = (offset + m->grain - 1) & ~(m->grain - 1);
+	const uint64_t last = end & ~(m->grain - 1);
+
+	if (first >= last || madvise(m->memory + first, last - first, MADV_DONTNEED) != 0) {
+		memset(m->memory + offset, 0, bytes);
+		return;
+	}
+	memset(m->memory + offset, 0, first - offset);
+	memset(m->memory + last, 0, end - last);
+}
+
+/* Nobody else holds more than one version, and only one at a time is here: no deadlock. */
+void soft_memory_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t first = offset / STRIPE_BYTES, last = (offset + bytes - 1) / STRIPE_BYTES;
+	const uint64_t stripes = last - first < STRIPES ? last - first + 1 : STRIPES;
+
+	pthread_mutex_lock(&m->wide);
+	for (uint64_t i = 0; i < stripes; i++)
+		lock(&m->version[(first + i) % STRIPES]);
+	zero(m, offset, bytes);
+	for (uint64_t i = 0; i < stripes; i++)
+		unlock(&m->version[(first + i) % STRIPES]);
+	pthread_mutex_unlock(&m->wide);
+}
