@@ -10,6 +10,7 @@
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
 #   make clean        remove build folders
+#   make gpu-tests    build/tests/gpu/gpu-tests, to be run where there is a GPU
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
@@ -59,7 +60,7 @@ srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_s
 	$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(B)/gpu/cuda/embed.o)
 # Files that only a build with the cuda backend compiles.
-cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda%
+cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
 all: $(B)/headrace
@@ -85,19 +86,27 @@ $(B)/config/default.o: config/default.conf
 # Operators on the host: loops over data, written to be vectorised.
 $(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)
 
-$(B)/gpu/cuda/%.o $(B)/tests/fake/cuda%.o $(B)/tests/unit/cuda%.o: cflags += $(cuda_flags)
+$(B)/gpu/cuda/%.o $(B)/tests/unit/cuda_%.o $(B)/tests/gpu/%.o $(B)/tests/fake/cuda.o \
+	$(B)/tests/fake/cuda_calls.o: cflags += $(cuda_flags)
 
 # GPU worker image: the same worker sources, compiled as CUDA C++, and embedded
 archs := 80 90 100
-$(fatbin): gpu/cuda/image.cu Makefile
+gpu_kernels := $(base)/tests/gpu/kernels.fatbin
+$(fatbin): gpu/cuda/image.cu
+$(gpu_kernels): tests/gpu/kernels.cu
+$(fatbin) $(gpu_kernels): Makefile
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 -fatbin -I. -MMD -MP -MF $@.d \
 		$(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
-		-gencode arch=compute_80$(comma)code=compute_80 -o $@ $<
+		-gencode arch=compute_80$(comma)code=compute_80 -o $@ $(filter %.cu,$^)
 
-$(B)/gpu/cuda/embed.o: gpu/cuda/embed.S $(fatbin)
-	$(call say,AS,$<)
-	$(Q)mkdir -p $(@D) && $(CC) -DHR_WORKER_IMAGE='"$(fatbin)"' -c -o $@ $<
+$(B)/gpu/cuda/embed.o: $(fatbin)
+$(B)/gpu/cuda/embed.o: embed := -DNAME=hr_worker_image -DFILE='"$(fatbin)"'
+$(B)/tests/gpu/embed.o: $(gpu_kernels)
+$(B)/tests/gpu/embed.o: embed := -DNAME=gpu_test_kernels -DFILE='"$(gpu_kernels)"'
+$(B)/gpu/cuda/embed.o $(B)/tests/gpu/embed.o: gpu/cuda/embed.S Makefile
+	$(call say,AS,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(embed) -c -o $@ $<
 
 # ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
@@ -131,6 +140,17 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.sh)
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)rm -rf $(basename $@).tmp && mkdir -p $(basename $@).tmp && $(call test,300,env \
 		HEADRACE=$(abspath $(B)/headrace) SCRATCH=$(abspath $(basename $@).tmp) bash $<)
+
+# Tests that need a GPU: one program that runs on any machine with a driver and libc.
+gpu_tests := $(B)/tests/gpu/gpu-tests
+gpu_test_objs := $(patsubst %.c,$(B)/%.o,$(wildcard tests/gpu/*.c)) $(B)/tests/gpu/embed.o
+$(gpu_tests): $(gpu_test_objs) $(runner) $(fakes) $(B)/libheadrace.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $(gpu_test_objs) $(runner) \
+		$(B)/libheadrace.a $(libs_a) -lm -ldl
+
+gpu-tests: $(if $(cuda_h),$(gpu_tests))
+	$(if $(cuda_h),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)
 
 # Programs of the demo and the bench.
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
@@ -229,7 +249,7 @@ fuzz-run: $(fuzzers:%=%.ok)
 # ---- lint (in its own folder, with -Werror); each part can be called alone
 
 c_files := $(shell find * -name '*.c' ! -path 'build*')
-tidy_files := $(call usable,$(filter-out tests/unit/% tests/fuzz/%,$(c_files)))
+tidy_files := $(call usable,$(filter-out tests/unit/% tests/gpu/% tests/fuzz/%,$(c_files)))
 headers := $(shell find * -name '*.h' ! -path 'build*')
 
 $(B)/%.tidy: %.c .clang-tidy $(headers)
@@ -239,7 +259,7 @@ $(B)/%.tidy: %.c .clang-tidy $(headers)
 
 lint-format:
 	$(call say,LINT,clang-format)
-	$(Q)clang-format --dry-run -Werror $(c_files) $(headers) $(wildcard gpu/cuda/*.cu)
+	$(Q)clang-format --dry-run -Werror $(c_files) $(headers) $(wildcard gpu/cuda/*.cu tests/gpu/*.cu)
 
 lint-cppcheck:
 	$(call say,LINT,cppcheck)
@@ -254,13 +274,13 @@ lint-shell:
 lint_scripts := $(patsubst tests/lint/%.sh,lint-%,$(wildcard tests/lint/*.sh))
 $(lint_scripts): lint-%: tests/lint/%.sh
 	$(call say,LINT,$<)
-	$(Q)$<
+	$(Q)CUDA_FLAGS='$(cuda_flags)' $<
 
 lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scripts) \
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all tools deps check check-unit check-cli check-lab lab-tools lab-run demo bench fuzz \
-	fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
+.PHONY: all tools gpu-tests deps check check-unit check-cli check-lab lab-tools lab-run demo bench \
+	fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

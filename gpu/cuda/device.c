@@ -141,6 +141,22 @@ static CUmemAllocationProp plain_memory(const struct hr_cuda_gpu *gpu)
 	return prop;
 }
 
+/*
+ * After a kernel has failed the driver refuses all further work of this process: "CUDA Driver API:
+ * CUresult", of CUDA_ERROR_ILLEGAL_ADDRESS and those like it.
+ */
+static int retain_context(struct hr_cuda_gpu *gpu)
+{
+	const int err = HR_CU(&gpu->cu, DevicePrimaryCtxRetain, &gpu->context, gpu->device);
+
+	if (err != -EIO)
+		return err;
+	return hr_cuda_say(&gpu->cu, err,
+			   "%.900s; a process in which the GPU has failed cannot use it again, "
+			   "start it again",
+			   gpu->cu.error);
+}
+
 static int make_context(struct hr_cuda_gpu *gpu)
 {
 	const CUmemAllocationProp prop = plain_memory(gpu);
@@ -152,7 +168,7 @@ static int make_context(struct hr_cuda_gpu *gpu)
 	err = HR_CU(cu, DevicePrimaryCtxSetFlags, gpu->device,
 		    CU_CTX_SCHED_BLOCKING_SYNC | CU_CTX_LMEM_RESIZE_TO_MAX);
 	if (!err)
-		err = HR_CU(cu, DevicePrimaryCtxRetain, &gpu->context, gpu->device);
+		err = retain_context(gpu);
 	if (err)
 		return err;
 	err = hr_cuda_gpu_enter(gpu);

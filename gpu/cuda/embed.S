@@ -1,12 +1,12 @@
 /*
- * The worker image, as nvcc made it, inside the binary: hr_worker_image. HR_WORKER_IMAGE names the
- * file.
+ * A GPU image, as nvcc made it, inside a binary: the bytes of FILE at the symbol NAME. The Makefile
+ * defines both: hr_worker_image is the worker image.
  */
 	.section .rodata
 	.balign 64
-	.globl hr_worker_image
-	.type hr_worker_image, @object
-hr_worker_image:
-	.incbin HR_WORKER_IMAGE
-	.size hr_worker_image, . - hr_worker_image
+	.globl NAME
+	.type NAME, @object
+NAME:
+	.incbin FILE
+	.size NAME, . - NAME
 	.section .note.GNU-stack, "", @progbits

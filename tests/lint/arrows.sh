@@ -64,7 +64,7 @@ judge() {
 }
 
 includes() {
-    (cd "$1" && find . -name '*.[ch]' ! -path './build*' ! -path './tests/*' -o -name '*.cu' |
+    (cd "$1" && find . \( -name '*.[ch]' -o -name '*.cu' \) ! -path './build*' ! -path './tests/*' |
         sort | xargs grep -HnE '^[[:space:]]*#[[:space:]]*include')
 }
 

@@ -1,0 +1,213 @@
+/* The cuda backend behind a gpu's device string, over a fake driver: all its life, failing anywhere. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "boot/clock.h"
+#include "gpu/backend.h"
+#include "tests/fake/clock.h"
+#include "tests/fake/cuda.h"
+#include "tests/fake/log.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct hr_backend backend;
+static char message[HR_LOG_LINE_MAX];
+
+TestSuite(cuda_backend, .timeout = 120, .init = fake_cuda_reset);
+
+Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
+{
+	fake_cuda.devices = 2;
+	cr_assert_eq(hr_backend_open(&backend, "cuda:1", 5, message), 0, "%s", message);
+	cr_expect_str_eq(message, "");
+	cr_expect_str_eq(backend.name, "cuda:1 Fake GPU 1");
+	cr_expect_eq(backend.lanes, 32);
+	cr_expect_eq(backend.max_blocks, 32);
+	cr_expect_eq(backend.processors, 4);
+	cr_expect_eq(backend.max_threads, 512);
+	cr_assert_not_null(backend.facts);
+	cr_expect_str_eq(backend.facts->pci, "0000:41:0a.0");
+	cr_expect_eq(backend.facts->kernels, 2);
+	cr_expect_str_eq(backend.facts->kernel[1].name, "hr_kernel_bench");
+	backend.ops->close(&backend);
+	cr_expect_null(backend.ops);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, auto_takes_a_gpu_when_there_is_one_and_says_so)
+{
+	cr_assert_eq(hr_backend_open(&backend, "auto", 1, message), 0);
+	cr_expect_str_eq(message, "auto: worker blocks run on cuda:0 Fake GPU 0");
+	backend.ops->close(&backend);
+	fake_cuda.devices = 0;
+	cr_assert_eq(hr_backend_open(&backend, "auto", 1, message), 0);
+	cr_expect(strstr(message, "auto: cuInit: CUDA_ERROR_NO_DEVICE: in words; worker blocks "
+				  "run on the "),
+		  "%s", message);
+	cr_expect_eq(backend.lanes, 1);
+	cr_expect_null(backend.facts);
+	backend.ops->close(&backend);
+}
+
+Test(cuda_backend, what_cannot_be_opened_says_what_and_what_else_to_do)
+{
+	cr_expect_eq(hr_backend_open(&backend, "cuda:3", 1, message), -ENODEV);
+	cr_expect_str_eq(message,
+			 "cuda:3: no such GPU, the last one is cuda:0; or use host:CPUS or "
+			 "auto");
+	fake_cuda.attribute[0][CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED] = 0;
+	cr_expect_eq(hr_backend_open(&backend, "cuda:0,compressible", 1, message), -ENOTSUP);
+	cr_expect(strstr(message, "no compressible memory"), "%s", message);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, memory_has_no_cpu_address_and_is_freed_with_its_region)
+{
+	struct hr_region region[2];
+	uint8_t data[100], back[100];
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+	cr_assert_eq(backend.ops->alloc(&backend, 3 * MIB, &region[0]), 0);
+	cr_assert_eq(backend.ops->alloc(&backend, 1, &region[1]), 0);
+	cr_expect_null(region[0].cpu);
+	cr_expect_eq(region[0].kind, HR_REGION_GPU);
+	cr_expect_eq(region[0].bytes, 4 * MIB);
+	memset(data, 0x42, sizeof data);
+	cr_expect_eq(backend.ops->upload(&backend, region[0].worker, data, sizeof data), 0);
+	cr_expect_eq(backend.ops->download(&backend, back, region[0].worker, sizeof back), 0);
+	cr_expect_eq(memcmp(data, back, sizeof data), 0);
+	backend.ops->free(&backend, &region[0]);
+	cr_expect_eq(fake_cuda_used(), 2 * MIB);
+	cr_expect_eq(region[0].bytes, 0);
+	backend.ops->free(&backend, &region[1]);
+	cr_expect_eq(fake_cuda_used(), 0);
+	cr_expect_eq(backend.ops->alloc(&backend, 0, &region[0]), -EINVAL);
+	cr_expect_eq(backend.ops->alloc(&backend, 999 * MIB, &region[0]), -ENOMEM);
+	cr_expect(strstr(fake_log_last(), "cuda:0 Fake GPU 0: cuMemCreate: "), "%s",
+		  fake_log_last());
+	backend.ops->close(&backend);
+}
+
+Test(cuda_backend, compressible_memory_that_is_none_is_told)
+{
+	struct hr_region region;
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0,compressible", 1, message), 0);
+	cr_assert_eq(backend.ops->alloc(&backend, MIB, &region), 0);
+	cr_expect(strstr(fake_log_last(), ", compressible"), "%s", fake_log_last());
+	fake_cuda.not_compressible = true;
+	cr_assert_eq(backend.ops->alloc(&backend, MIB, &region), 0);
+	cr_expect_null(strstr(fake_log_last(), ", compressible"), "%s", fake_log_last());
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+/* The life of a backend as boot leads it: 0, or what failed first. */
+static int live(void)
+{
+	uint8_t *host = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t data[64] = { 1 };
+	struct hr_region region = { 0 };
+	void *worker = NULL;
+	int err = hr_backend_open(&backend, "cuda:0", 4, message), state;
+
+	if (err) {
+		munmap(host, MIB);
+		return err;
+	}
+	err = backend.ops->alloc(&backend, MIB, &region);
+	if (!err)
+		err = backend.ops->attach(&backend, host, MIB, false, &worker);
+	if (!err)
+		err = backend.ops->upload(&backend, region.worker, data, sizeof data);
+	if (!err && backend.ops->resident(&backend, HR_KERNEL_PIPE, 64, 0) == 0)
+		err = -EIO;
+	if (!err)
+		err = backend.ops->launch(&backend, HR_KERNEL_BENCH, region.worker, 4, 64, 0);
+	for (state = 0; !err && state == 0;)
+		state = backend.ops->poll(&backend);
+	err = state < 0 ? state : err;
+	if (!err)
+		err = backend.ops->download(&backend, data, region.worker, sizeof data);
+	if (worker)
+		backend.ops->detach(&backend, host);
+	if (region.bytes)
+		backend.ops->free(&backend, &region);
+	backend.ops->close(&backend);
+	munmap(host, MIB);
+	return err;
+}
+
+Test(cuda_backend, a_life_with_any_call_failing_ends_in_an_error_and_leaves_nothing)
+{
+	unsigned n, failed = 0;
+
+	for (n = 1;; n++) {
+		int err;
+
+		fake_cuda_reset();
+		fake_cuda.polls = 3;
+		fake_cuda_fail(NULL, n, CUDA_ERROR_UNKNOWN);
+		err = live();
+		if (!fake_cuda.failed)
+			break;
+		failed += err != 0;
+		cr_expect(err == 0 || err == -EIO, "call %u, %s: %d", n, fake_cuda.failed, err);
+		/* What the driver refuses to take back cannot be given back. */
+		cr_expect(strstr(fake_cuda.failed, "Unmap") ||
+				  strstr(fake_cuda.failed, "Release") ||
+				  strstr(fake_cuda.failed, "AddressFree") ||
+				  strcmp(fake_cuda_leaks(), "") == 0,
+			  "call %u, %s leaves %s", n, fake_cuda.failed, fake_cuda_leaks());
+		fake_cuda_forget();
+	}
+	cr_expect_gt(failed, 60);
+}
+
+Test(cuda_backend, a_gpu_that_fails_is_named_once_and_close_comes_back)
+{
+	struct hr_region region;
+	unsigned told;
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	cr_assert_eq(backend.ops->alloc(&backend, MIB, &region), 0);
+	fake_cuda.polls = 10;
+	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, region.worker, 1, 32, 0), 0);
+	fake_cuda.broken = CUDA_ERROR_ILLEGAL_ADDRESS;
+	cr_expect_eq(backend.ops->poll(&backend), -EIO);
+	cr_expect_str_eq(fake_log_last(), "cuda:0 Fake GPU 0: worker blocks: "
+					  "CUDA_ERROR_ILLEGAL_ADDRESS: in words");
+	told = fake_log_count();
+	cr_expect_eq(backend.ops->poll(&backend), -EIO);
+	cr_expect_eq(fake_log_count(), told);
+	backend.ops->free(&backend, &region);
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, worker_blocks_that_never_end_are_given_up_on)
+{
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	fake_cuda.polls = UINT32_MAX;
+	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, message, 1, 32, 0), 0);
+	fake_clock_start(HR_NS_PER_S, NULL, NULL);
+	backend.ops->close(&backend);
+	fake_clock_stop();
+	cr_expect(strstr(fake_log_last(), "still run after 10 s"), "%s", fake_log_last());
+	cr_expect_null(backend.ops);
+}
+
+Test(cuda_backend, a_driver_that_does_not_come_back_is_given_up_on)
+{
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	fake_cuda.stall = "cuModuleUnload";
+	fake_clock_start(HR_NS_PER_S, NULL, NULL);
+	backend.ops->close(&backend);
+	fake_clock_stop();
+	cr_expect(strstr(fake_log_last(), "has not let go of the GPU after 10 s"), "%s",
+		  fake_log_last());
+	fake_cuda.stall = NULL; /* the driver comes back later, to nobody */
+}
