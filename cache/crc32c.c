@@ -11,7 +11,7 @@
  */
 #define CRC_POLYNOMIAL 0x82f63b78u
 #define CRC_ONE 0x80000000u
-#define CRC_X_TO_8 0x00800000u
+#define CRC_X 0x40000000u
 
 #define CRC_LONG_BYTES 16384u
 #define CRC_LONG_SHIFT 0xbf455269u /* x^(8 * CRC_LONG_BYTES) mod P */
@@ -19,7 +19,7 @@
 #define CRC_SHORT_SHIFT 0xe4172b16u /* x^(8 * CRC_SHORT_BYTES) mod P */
 
 /* a * b mod P, without a branch. */
-HR_WORKER uint32_t crc_multiply(uint32_t a, uint32_t b)
+HR_DEVICE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
 	int bit;
@@ -49,7 +49,7 @@ HR_WORKER uint32_t crc_triple(uint32_t crc, const uint8_t *p, uint32_t bytes, ui
 		second = hr_crc32c_u64(second, crc_word_at(p + bytes + i));
 		third = hr_crc32c_u64(third, crc_word_at(p + 2 * bytes + i));
 	}
-	return crc_multiply(crc_multiply(crc, shift) ^ second, shift) ^ third;
+	return hr_crc32c_multiply(hr_crc32c_multiply(crc, shift) ^ second, shift) ^ third;
 }
 
 HR_DEVICE uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes)
@@ -70,15 +70,20 @@ HR_DEVICE uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes)
 	return ~crc;
 }
 
-/* x^8n by squaring: one multiplication for each bit of n, and one more where it is set. */
+/* By squaring: one multiplication for each bit of the exponent, and one more where it is set. */
+HR_DEVICE uint32_t hr_crc32c_power(uint64_t bits)
+{
+	uint32_t factor = CRC_ONE, square = CRC_X;
+
+	for (; bits; bits >>= 1) {
+		if (bits & 1)
+			factor = hr_crc32c_multiply(factor, square);
+		square = hr_crc32c_multiply(square, square);
+	}
+	return factor;
+}
+
 HR_DEVICE uint32_t hr_crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b)
 {
-	uint32_t factor = CRC_ONE, square = CRC_X_TO_8;
-
-	for (; bytes_b; bytes_b >>= 1) {
-		if (bytes_b & 1)
-			factor = crc_multiply(factor, square);
-		square = crc_multiply(square, square);
-	}
-	return crc_multiply(factor, crc_a) ^ crc_b;
+	return hr_crc32c_multiply(hr_crc32c_power(bytes_b % HR_CRC32C_PERIOD * 8), crc_a) ^ crc_b;
 }

@@ -15,6 +15,16 @@
 /* Checksum of data[0..bytes), continuing from crc (0 to start). One thread; host and device. */
 HR_DEVICE uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
 
+/*
+ * What the two are made of, for who combines many: polynomials over GF(2) modulo that of the CRC,
+ * held reflected (bit 31 is x^0). Appending n zero bytes to what has raw CRC c (neither inversion)
+ * makes it hr_crc32c_multiply(c, hr_crc32c_power(8 * n)). x to the power HR_CRC32C_PERIOD is 1, so a
+ * power less than that takes bytes off again.
+ */
+#define HR_CRC32C_PERIOD 0x7fffffffu
+HR_DEVICE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b);
+HR_DEVICE uint32_t hr_crc32c_power(uint64_t bits);
+
 /* Checksum of A followed by B, from those of A and B and the length of B. O(log bytes_b). */
 HR_DEVICE uint32_t hr_crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b);
 

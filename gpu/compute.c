@@ -4,8 +4,6 @@
 #include "gpu/role.h"
 #include "gpu/vector.h"
 
-#define HR_COPY_LOADS 8u /* in flight per thread */
-
 /* State of this worker of the block. */
 HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
 {
@@ -51,25 +49,6 @@ HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot
 		pipe->record_bytes ? pipe->op_records + slot->tile * pipe->record_bytes : NULL;
 }
 
-/* 16 bytes at a time: pages are whole, so what is copied behind the end of a tile is in the buffer. */
-HR_WORKER void compute_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-	const struct hr_vector *source = (const struct hr_vector *)(const void *)from;
-	struct hr_vector *target = (struct hr_vector *)(void *)to;
-	const uint32_t step = hr_threads() * HR_COPY_LOADS, count = (bytes + 15) / 16;
-	struct hr_vector v[HR_COPY_LOADS];
-	uint32_t i, j;
-
-	for (i = hr_thread(); i < count; i += step) {
-		for (j = 0; j < HR_COPY_LOADS; j++)
-			if (i + j * hr_threads() < count)
-				v[j] = hr_load_vector(&source[i + j * hr_threads()]);
-		for (j = 0; j < HR_COPY_LOADS; j++)
-			if (i + j * hr_threads() < count)
-				target[i + j * hr_threads()] = v[j];
-	}
-}
-
 /* The block's copy of the tile, in place of what lies in host memory. */
 HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
 {
@@ -80,7 +59,10 @@ HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *
 	if (!pipe->copy)
 		return;
 	for (i = 0; i < pipe->sources; i++) {
-		compute_copy(to, tile->in[i], tile->in_bytes[i]);
+		/* Pages are whole, so what is copied behind the end of a tile is in the buffer. */
+		hr_copy_vectors((struct hr_vector *)(void *)to,
+				(const struct hr_vector *)(const void *)tile->in[i],
+				(tile->in_bytes[i] + 15) / 16);
 		tile->in[i] = to;
 		to += (pipe->source[i].tile_bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
 	}

@@ -38,6 +38,8 @@
  *   uint32_t hr_shfl_u32(v, lane), uint64_t hr_shfl_u64(v, lane)   collective: lane's value
  *   uint64_t hr_lanes_sum_u64(v), float hr_lanes_sum_f32(v)        collective: sum, in every lane
  *   uint32_t hr_block_xor_u32(v)                     block-collective: xor over all threads
+ *   void *hr_block_memory()        HR_BLOCK_MEMORY bytes that the threads of a block share, 16-byte
+ *                                  aligned, for the operator: kept from its init to its finish
  *   void hr_lanes_sync(), hr_block_sync()            collective; block-collective
  *   uint32_t hr_load_acquire_u32(p), uint64_t hr_load_acquire_u64(p)     device scope
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "config/limits.h"
+
 #define HR_BOTH static __device__ __forceinline__
 #define HR_WORKER static __device__ __forceinline__
 #define HR_DEVICE __device__
@@ -90,6 +92,13 @@ HR_WORKER void hr_lanes_sync(void)
 HR_WORKER void hr_block_sync(void)
 {
 	__syncthreads();
+}
+
+HR_WORKER void *hr_block_memory(void)
+{
+	static __shared__ __align__(16) uint8_t memory[HR_BLOCK_MEMORY];
+
+	return memory;
 }
 
 HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "boot/clock.h"
+#include "config/limits.h"
 
 #define HR_BOTH static inline
 #define HR_WORKER static inline
@@ -68,6 +69,13 @@ HR_WORKER uint64_t hr_lanes_sum_u64(uint64_t v)
 HR_WORKER float hr_lanes_sum_f32(float v)
 {
 	return v;
+}
+
+HR_WORKER void *hr_block_memory(void)
+{
+	static _Thread_local uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
+
+	return memory;
 }
 
 HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)

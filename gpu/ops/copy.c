@@ -2,6 +2,7 @@
  * copy: source 0 as it is.
  */
 #include "gpu/op.h"
+#include "gpu/vector.h"
 
 HR_DEVICE void hr_op_copy_init(const void *args, void *state)
 {
@@ -13,16 +14,15 @@ HR_DEVICE uint32_t hr_op_copy_tile(const void *args, void *state, const struct h
 {
 	const uint32_t bytes =
 		tile->in_bytes[0] < tile->out_capacity ? tile->in_bytes[0] : tile->out_capacity;
-	const uint64_t *__restrict__ from = (const uint64_t *)(const void *)tile->in[0];
-	uint64_t *__restrict__ to = (uint64_t *)(void *)tile->out;
-	const uint32_t words = bytes / 8;
+	const uint32_t vectors = bytes / sizeof(struct hr_vector);
 	uint32_t i;
 
 	(void)args;
 	(void)state;
-	for (i = hr_thread(); i < words; i += hr_threads())
-		to[i] = from[i];
-	for (i = words * 8 + hr_thread(); i < bytes; i += hr_threads())
+	hr_copy_vectors((struct hr_vector *)(void *)tile->out,
+			(const struct hr_vector *)(const void *)tile->in[0], vectors);
+	for (i = vectors * (uint32_t)sizeof(struct hr_vector) + hr_thread(); i < bytes;
+	     i += hr_threads())
 		tile->out[i] = tile->in[0][i];
 	return bytes;
 }

@@ -2,12 +2,16 @@
  * filter_sum: sum of price * discount over the rows that match, exact.
  *
  * A price is split into high * 2^32 + low; with a discount of at most 100 (7 bit) a product of
- * either half has at most 39 bit, so 64 bit hold the sum of a run of FILTER_RUN rows per lane, and
- * of all lanes. Each run is then added to the 128 bit of the worker.
+ * either half has at most 39 bit, so 64 bit hold the sum over a tile (of at most HR_TILE_MAX / 8 =
+ * 2^23 rows). It is then added to the 128 bit of the worker.
+ *
+ * On a CPU the compiler makes vectors of a loop over rows; it wants runs that stay in 32 bit counts.
+ * On a GPU a thread loads four rows at a time.
  */
 #include "gpu/ops/filter_sum.h"
 
 #include "gpu/op.h"
+#include "gpu/vector.h"
 
 #define FILTER_RUN 4096u
 
@@ -59,6 +63,82 @@ HR_WORKER void filter_run(const struct hr_filter_args *args, const struct hr_op_
 	part->matched = matched;
 }
 
+/* Four rows, as they are loaded: a vector of each column, two of prices. */
+struct filter_four {
+	struct hr_vector shipdate, discount, quantity, price[2];
+};
+
+HR_WORKER void filter_load(struct filter_four *four, const struct hr_op_tile *tile, uint32_t i)
+{
+	const struct hr_vector *column[HR_FILTER_COLUMNS];
+	uint32_t c;
+
+	for (c = 0; c < HR_FILTER_COLUMNS; c++)
+		column[c] = (const struct hr_vector *)(const void *)tile->in[c];
+	four->shipdate = column[HR_FILTER_SHIPDATE][i];
+	four->discount = column[HR_FILTER_DISCOUNT][i];
+	four->quantity = column[HR_FILTER_QUANTITY][i];
+	four->price[0] = column[HR_FILTER_PRICE][2 * i];
+	four->price[1] = column[HR_FILTER_PRICE][2 * i + 1];
+}
+
+HR_WORKER void filter_four(const struct hr_filter_args *args, const struct filter_four *four,
+			   struct filter_part *part)
+{
+	uint32_t j;
+
+	for (j = 0; j < 4; j++) {
+		const int32_t shipdate = (int32_t)four->shipdate.word[j];
+		const int32_t discount = (int32_t)four->discount.word[j];
+		const int32_t quantity = (int32_t)four->quantity.word[j];
+		const uint32_t low = four->price[j / 2].word[j % 2 * 2];
+		const int32_t high = (int32_t)four->price[j / 2].word[j % 2 * 2 + 1];
+		const int32_t match =
+			(shipdate >= args->shipdate_from) & (shipdate < args->shipdate_before) &
+			(discount >= args->discount_from) & (discount <= args->discount_to) &
+			(quantity < args->quantity_below);
+		const int32_t share = discount & -match;
+
+		part->low += (uint64_t)low * (uint32_t)share;
+		part->high += (int64_t)high * share;
+		part->matched += (uint32_t)match;
+	}
+}
+
+/* This thread's rows among the first 4 * count. */
+HR_WORKER void filter_fours(const struct hr_filter_args *args, const struct hr_op_tile *tile,
+			    uint32_t count, struct filter_part *part)
+{
+	const uint32_t threads = hr_threads();
+	uint32_t i = hr_thread();
+	struct filter_four a, b;
+
+	for (; i + threads < count; i += 2 * threads) {
+		filter_load(&a, tile, i);
+		filter_load(&b, tile, i + threads);
+		filter_four(args, &a, part);
+		filter_four(args, &b, part);
+	}
+	if (i < count) {
+		filter_load(&a, tile, i);
+		filter_four(args, &a, part);
+	}
+}
+
+/* Collective: what the lanes found is added to their worker's sum. */
+HR_WORKER void filter_keep(struct hr_filter_sum *sum, const struct filter_part *part, uint32_t rows)
+{
+	const int64_t high = (int64_t)hr_lanes_sum_u64((uint64_t)part->high);
+	const uint64_t low = hr_lanes_sum_u64(part->low);
+	const uint64_t matched = hr_lanes_sum_u64(part->matched);
+
+	if (hr_lane() == 0) {
+		filter_add(sum, high, low);
+		sum->matched += matched;
+		sum->rows += rows;
+	}
+}
+
 HR_WORKER uint32_t filter_rows(const struct hr_op_tile *tile)
 {
 	uint32_t rows = tile->in_bytes[HR_FILTER_PRICE] / 8;
@@ -83,47 +163,91 @@ HR_DEVICE void hr_op_filter_sum_init(const void *args, void *state)
 	}
 }
 
+/* A whole block: fours of rows, then the rows that are left, one each. Block-collective. */
+HR_WORKER void filter_block(const struct hr_filter_args *args, const struct hr_op_tile *tile,
+			    struct hr_filter_sum *sum, uint32_t rows)
+{
+	struct filter_part part = { 0, 0, 0 }, rest;
+
+	filter_fours(args, tile, rows / 4, &part);
+	filter_run(args, tile, rows / 4 * 4 + hr_thread(), rows, hr_threads(), &rest);
+	part.low += rest.low;
+	part.high += rest.high;
+	part.matched += rest.matched;
+	filter_keep(sum, &part, hr_warp() == 0 ? rows : 0);
+}
+
 HR_DEVICE uint32_t hr_op_filter_sum_tile(const void *args, void *state,
 					 const struct hr_op_tile *tile)
 {
-	const uint32_t rows = filter_rows(tile), run = FILTER_RUN * HR_LANES;
+	const struct hr_filter_args *a = (const struct hr_filter_args *)args;
 	struct hr_filter_sum *sum = (struct hr_filter_sum *)state;
+	const uint32_t rows = filter_rows(tile);
 	struct filter_part part;
 	uint32_t start;
 
-	for (start = hr_warp() * run; start < rows; start += hr_warps() * run) {
-		const uint32_t end = rows - start < run ? rows : start + run;
+	if (HR_LANES > 1)
+		filter_block(a, tile, sum, rows);
+	for (start = HR_LANES > 1 ? rows : 0; start < rows; start += FILTER_RUN) {
+		const uint32_t end = rows - start < FILTER_RUN ? rows : start + FILTER_RUN;
 
-		filter_run((const struct hr_filter_args *)args, tile, start + hr_lane(), end,
-			   HR_LANES, &part);
-		part.high = (int64_t)hr_lanes_sum_u64((uint64_t)part.high);
-		part.low = hr_lanes_sum_u64(part.low);
-		part.matched = hr_lanes_sum_u64(part.matched);
-		if (hr_lane() == 0) {
-			filter_add(sum, part.high, part.low);
-			sum->matched += part.matched;
-			sum->rows += end - start;
-		}
+		filter_run(a, tile, start, end, 1, &part);
+		filter_keep(sum, &part, end - start);
 	}
 	return 0;
 }
 
+/* Sums of the four 32 bit digits of `sum`, of matched and of rows. */
+#define FILTER_DIGITS 6u
+
+struct filter_digits {
+	uint64_t of[FILTER_DIGITS];
+};
+
+HR_WORKER void filter_digits_add(struct filter_digits *digits, const struct hr_filter_sum *sum)
+{
+	digits->of[0] += sum->low & 0xffffffffu;
+	digits->of[1] += sum->low >> 32;
+	digits->of[2] += sum->high & 0xffffffffu;
+	digits->of[3] += sum->high >> 32;
+	digits->of[4] += sum->matched;
+	digits->of[5] += sum->rows;
+}
+
+/* One thread: the digits of all warps, with their carries. */
+HR_WORKER void filter_total(struct hr_filter_sum *total, const struct filter_digits *warp)
+{
+	uint64_t of[FILTER_DIGITS] = { 0 };
+	uint32_t i, j;
+
+	for (i = 0; i < hr_warps(); i++)
+		for (j = 0; j < FILTER_DIGITS; j++)
+			of[j] += warp[i].of[j];
+	for (j = 0; j < 3; j++)
+		of[j + 1] += of[j] >> 32;
+	total->low = of[1] << 32 | (of[0] & 0xffffffffu);
+	total->high = of[3] << 32 | (of[2] & 0xffffffffu);
+	total->matched = of[4];
+	total->rows = of[5];
+}
+
 HR_DEVICE void hr_op_filter_sum_finish(const struct hr_op_all *all)
 {
-	struct hr_filter_sum *total = (struct hr_filter_sum *)all->result;
+	struct filter_digits *warp = (struct filter_digits *)hr_block_memory();
+	struct filter_digits mine = { { 0 } };
 	uint32_t i;
 
-	if (hr_thread() != 0)
-		return;
-	for (i = 0; i < all->workers; i++) {
-		const struct hr_filter_sum *sum =
+	for (i = hr_thread(); i < all->workers; i += hr_threads())
+		filter_digits_add(
+			&mine,
 			(const struct hr_filter_sum *)(const void *)(all->states +
 								     (uint64_t)i *
-									     all->state_bytes);
-
-		total->low += sum->low;
-		total->high += sum->high + (total->low < sum->low ? 1 : 0);
-		total->rows += sum->rows;
-		total->matched += sum->matched;
-	}
+									     all->state_bytes));
+	for (i = 0; i < FILTER_DIGITS; i++)
+		mine.of[i] = hr_lanes_sum_u64(mine.of[i]);
+	if (hr_lane() == 0)
+		warp[hr_warp()] = mine;
+	hr_block_sync();
+	if (hr_thread() == 0)
+		filter_total((struct hr_filter_sum *)all->result, warp);
 }
