@@ -126,6 +126,11 @@ static void failure_json(const struct hr_appliance *app, const struct hr_run *ru
 	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
 	hr_json_u64(out, "tile", f->tile);
+	if (f->role == HR_ROLE_COMPUTE) {
+		hr_json_u64(out, "output_bytes", f->out_bytes);
+		hr_json_u64(out, "promised_bytes", f->out_promised);
+		return;
+	}
 	hr_json_u64(out, "lba", f->lba);
 	hr_json_u64(out, "queue", f->qid);
 	hr_json_u64(out, "command", f->cid);

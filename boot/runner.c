@@ -195,7 +195,7 @@ static const struct hr_failure *first_failure(const struct hr_run *run)
 const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 						 const struct hr_failure *failure)
 {
-	if (failure->role == HR_ROLE_WRITEBACK && run->config->has_sink)
+	if (failure->role != HR_ROLE_PREFETCH && run->config->has_sink)
 		return &run->config->sink;
 	return &run->config->source[failure->source < run->config->sources ? failure->source : 0];
 }
@@ -231,7 +231,12 @@ static void log_failure(const struct hr_appliance *app, const struct hr_run *run
 	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
 	char text[96];
 
-	if (f->error == -ETIMEDOUT)
+	if (f->role == HR_ROLE_COMPUTE)
+		hr_error("pipeline '%s': operator %s made %u bytes of tile %llu for object '%s', "
+			 "but has promised %u",
+			 run->config->name, run->config->op->name, f->out_bytes,
+			 (unsigned long long)f->tile, object->object, f->out_promised);
+	else if (f->error == -ETIMEDOUT)
 		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u lost "
 			 "command 0x%04x (%s): no completion within %llu ms",
 			 run->config->name, object->object, (unsigned long long)f->tile,

@@ -44,9 +44,11 @@ enum hr_slot_state {
 
 enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
 
+#define HR_OUT_BROKEN 0xffffffffu
+
 struct hr_slot {
 	uint32_t state;		   /* enum hr_slot_state: acquire / release */
-	uint32_t out_bytes;	   /* by compute */
+	uint32_t out_bytes;	   /* by compute; HR_OUT_BROKEN: nothing that may be written */
 	uint64_t tile;		   /* by prefetch, before FILLED */
 	uint64_t next_read;	   /* prefetch's own: tile this slot reads next */
 	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
@@ -65,6 +67,8 @@ struct hr_failure {
 	uint64_t object; /* id */
 	uint16_t qid, cid;
 	uint8_t opcode;
+	/* Of compute, with -ERANGE: what the operator made of a tile, and what it promised. */
+	uint32_t out_bytes, out_promised;
 };
 
 /* What a worker spent, in cycles of its processor (0 on the CPU); busy: in rounds that found work. */

@@ -144,6 +144,8 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint3
 
 	if (hr_role_state(slot) != HR_SLOT_COMPUTED)
 		return false;
+	/* Later tiles of the slot must not be counted either: the watermark would pass this one. */
+	w->failed |= slot->out_bytes == HR_OUT_BROKEN;
 	if (!w->failed)
 		return writeback_post(w, qp, s);
 	hr_role_hand_on(slot, HR_SLOT_FREE);
