@@ -3,6 +3,7 @@
 #   make              build/headrace (with the cuda backend when nvcc and cuda.h are there)
 #   make deps         install the Debian packages that are missing to build, check and lint (apt)
 #   make demo         deps, build, and the main job on the embedded default: no hardware needed
+#   make op OP=FILE.c a user operator (gpu/op_user.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
 #   make check-lab    the same part of check alone: scenarios in emulated machines (tests/lab)
@@ -52,13 +53,12 @@ ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
-fatbin := $(base)/gpu/worker.fatbin
 folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops gpu/$(if $(cuda_h),,no)cuda
 # A static build loads no libraries at run time: NAME_static.c stands in for NAME.c.
-loaders := gpu/window_gdr
+loaders := gpu/window_gdr gpu/ops/user_open
 srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
 	$(wildcard $(folders:%=%/*.c)))
-objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(B)/gpu/cuda/embed.o)
+objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(B)/gpu/cuda/embed.o $(B)/gpu/cuda/embed_user.o)
 # Files that only a build with the cuda backend compiles.
 cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
@@ -91,22 +91,65 @@ $(B)/gpu/cuda/%.o $(B)/tests/unit/cuda_%.o $(B)/tests/gpu/%.o $(B)/tests/fake/cu
 
 # GPU worker image: the same worker sources, compiled as CUDA C++, and embedded
 archs := 80 90 100
+gencode := $(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
+	-gencode arch=compute_80$(comma)code=compute_80
 gpu_kernels := $(base)/tests/gpu/kernels.fatbin
+# One runs, the other is linked with a user operator (make op).
+fatbin := $(base)/gpu/worker.fatbin
+fatbin_user := $(base)/gpu/worker_user.fatbin
 $(fatbin): gpu/cuda/image.cu
+$(fatbin_user): gpu/cuda/image_user.cu
+$(fatbin_user): relocatable := -rdc=true
 $(gpu_kernels): tests/gpu/kernels.cu
-$(fatbin) $(gpu_kernels): Makefile
+$(fatbin) $(fatbin_user) $(gpu_kernels): Makefile
 	$(call say,NVCC,$@)
-	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 -fatbin -I. -MMD -MP -MF $@.d \
-		$(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
-		-gencode arch=compute_80$(comma)code=compute_80 -o $@ $(filter %.cu,$^)
+	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 $(relocatable) -fatbin -I. \
+		-MMD -MP -MF $@.d $(gencode) -o $@ $(filter %.cu,$^)
 
 $(B)/gpu/cuda/embed.o: $(fatbin)
 $(B)/gpu/cuda/embed.o: embed := -DNAME=hr_worker_image -DFILE='"$(fatbin)"'
+$(B)/gpu/cuda/embed_user.o: $(fatbin_user)
+$(B)/gpu/cuda/embed_user.o: embed := -DNAME=hr_worker_user_image -DFILE='"$(fatbin_user)"'
 $(B)/tests/gpu/embed.o: $(gpu_kernels)
 $(B)/tests/gpu/embed.o: embed := -DNAME=gpu_test_kernels -DFILE='"$(gpu_kernels)"'
-$(B)/gpu/cuda/embed.o $(B)/tests/gpu/embed.o: gpu/cuda/embed.S Makefile
+$(B)/gpu/cuda/embed.o $(B)/gpu/cuda/embed_user.o $(B)/tests/gpu/embed.o: gpu/cuda/embed.S Makefile
 	$(call say,AS,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(embed) -c -o $@ $<
+
+# ---- user operators: one source, built twice, in one file
+
+ifneq ($(filter op,$(MAKECMDGOALS)),)
+ifneq ($(words $(OP)),1)
+$(error make op: OP names one source file, as in: make op OP=gpu/ops/template/histogram.c)
+endif
+ifeq ($(wildcard $(OP)),)
+$(error make op: there is no file $(OP))
+endif
+endif
+op_name := $(B)/$(basename $(notdir $(OP)))
+op_fatbin := $(if $(NVCC),$(op_name).op.fatbin)
+
+op: $(op_name).op
+	@echo "operator $<: $(if $(NVCC),for host and GPU ($(archs:%=sm_%) and PTX),for the host \
+	backend only: there is no nvcc to build its GPU part)"
+
+# Always anew: what OP includes, and what it was built with before, is not known.
+$(op_name).op: $(OP) gpu/ops/args.c $(op_fatbin) anew
+	$(call say,CC,$<)
+	$(Q)$(call op_build,$(if $(NVCC),-DHR_OP_GPU_IMAGE='"$(op_fatbin)"'))
+
+# The host part. Nothing may stay open for the loader, but what a sanitizer build leaves to headrace.
+op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags)) -fPIC \
+	-fvisibility=hidden -shared $(1) \
+	$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-z,now,-z,relro -o $@.new \
+	-x c $< gpu/ops/args.c -lm && mv $@.new $@
+
+# Linked here as the driver will link it: what is undefined or defined twice shows now.
+$(op_name).op.fatbin: $(OP) $(fatbin_user) anew
+	$(call say,NVCC,$<)
+	$(Q)mkdir -p $(@D) && $(NVCC) -x cu -rdc=true -std=c++17 -O3 -fatbin -I. $(gencode) -o $@ $<
+	$(Q)for a in $(archs); do $(dir $(NVCC))nvlink --arch=sm_$$a -o $@.cubin $@ \
+		$(fatbin_user) || { rm -f $@; exit 1; }; done; rm -f $@.cubin
 
 # ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
@@ -131,6 +174,14 @@ $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $@.o $(used_fakes) $(driver) $(B)/libheadrace.a \
 		$(libs_a) $(if $(driver),,-lcriterion) -lm -ldl
+
+# User operators for tests, in the place that the macro names.
+test_ops := $(patsubst %.c,$(B)/%.op,$(wildcard tests/op/*.c))
+$(B)/tests/unit/op_user.o $(B)/tests/unit/op_config.o: cflags += -DTEST_OPS='"$(B)/tests/op"'
+$(B)/tests/unit/op_user.ok $(B)/tests/unit/op_config.ok: $(test_ops)
+$(B)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(wildcard gpu/*.h) config/limits.h Makefile
+	$(call say,CC,$<)
+	$(Q)$(call op_build)
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
@@ -280,7 +331,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all tools gpu-tests deps check check-unit check-cli check-lab lab-tools lab-run demo bench \
-	fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
+.PHONY: all op anew tools gpu-tests deps check check-unit check-cli check-lab lab-tools lab-run \
+	demo bench fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -73,7 +73,7 @@ static void print_result(const struct hr_op_desc *op, const struct hr_op_all *al
 
 	if (!memory)
 		return;
-	op->print(all, memory);
+	hr_op_print(op, all, memory);
 	if (fclose(memory) == 0)
 		for (rest = text; (line = strsep(&rest, "\n"));)
 			if (*line)
@@ -168,9 +168,9 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_double(out, "read_bytes_per_s", rate(run), 0);
 	if (p->has_sink)
 		sink_json(app, run, hr_json_object(out, "sink"));
-	if (run->outcome == HR_RUN_DONE && p->op->json) {
+	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
-		p->op->json(&all, hr_json_object(out, "result"));
+		hr_op_json(p->op, &all, hr_json_object(out, "result"));
 	}
 	if (run->error)
 		failure_json(app, run, hr_json_object(out, "failure"));

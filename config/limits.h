@@ -12,14 +12,15 @@
 #define HR_SSDS_MAX 16u	     /* one host drives that many x4 SSDs before it runs out of lanes */
 #define HR_GPUS_MAX 8u	     /* one NVSwitch domain of the common servers */
 #define HR_PIPELINES_MAX 16u /* each holds its blocks for as long as it runs */
-#define HR_MODULES_MAX \
-	32u		  /* kernel modules named by a configuration; what they need comes on top */
-#define HR_SOURCES_MAX 8u /* columns read in step by one pipeline */
-#define HR_PREPARED_MAX 8u	/* objects that bring-up makes on a memory-backed ssd */
-#define HR_SLOTS_MAX 1024u	/* fits the 12 bits that a command token gives to a slot */
-#define HR_BLOCKS_MAX 256u	/* worker blocks of one role; above the SM count of any GPU */
-#define HR_THREADS_MAX 1024u	/* of a worker block: the most any GPU has */
-#define HR_BLOCK_MEMORY 32768u /* shared memory of a block for its operator: tables of a CRC fit */
+#define HR_MODULES_MAX 32u   /* kernel modules named by a configuration; their needs come on top */
+#define HR_OPERATORS_MAX 16u /* user operators: one for each pipeline */
+#define HR_FILE_MAX 1024u    /* path of an operator file, with its NUL */
+#define HR_SOURCES_MAX 8u    /* columns read in step by one pipeline */
+#define HR_PREPARED_MAX 8u   /* objects that bring-up makes on a memory-backed ssd */
+#define HR_SLOTS_MAX 1024u   /* fits the 12 bits that a command token gives to a slot */
+#define HR_BLOCKS_MAX 256u   /* worker blocks of one role; above the SM count of any GPU */
+#define HR_THREADS_MAX 1024u /* of a worker block: the most any GPU has */
+#define HR_BLOCK_MEMORY 32768u	/* shared memory of a block for its operator: tables of a CRC fit */
 #define HR_PARTS_MAX 512u	/* lines of the partition map */
 #define HR_TILE_MAX (64u << 20) /* one tile; larger ones gain nothing and starve the ring */
 #define HR_OP_ARGS_MAX 8200u	/* parsed operator arguments (a query vector of 2048 floats) */

@@ -93,10 +93,12 @@ enum hr_op_output {
 	HR_OUT_DATA, /* out_num / out_den bytes per input byte of source 0; needs a sink object */
 };
 
+struct hr_op_user;
+
 struct hr_op_desc {
 	const char *name;
 	const char *help; /* one paragraph: sources, arguments, result */
-	enum hr_op_id id;
+	enum hr_op_id id; /* HR_OP_COUNT and up: a user operator */
 	uint32_t sources_min, sources_max;
 	enum hr_op_output output;
 	uint32_t out_num, out_den;
@@ -120,11 +122,18 @@ struct hr_op_desc {
 	void (*print)(const struct hr_op_all *all, FILE *out);
 	/* ... and for programs: members added to a json_object. */
 	void (*json)(const struct hr_op_all *all, void *json_object);
+	/* Of a user operator: its file's description and CRC-32C; print and json are NULL. */
+	const struct hr_op_user *user;
+	uint32_t checksum;
 };
 
-/* NULL: no such operator. */
+/* The built-in operator of that name; the operator, built in or loaded, of that id. NULL: none. */
 const struct hr_op_desc *hr_op_find(const char *name);
 const struct hr_op_desc *hr_op_get(enum hr_op_id id);
+
+/* The result of any operator, through its description. */
+void hr_op_print(const struct hr_op_desc *op, const struct hr_op_all *all, FILE *out);
+void hr_op_json(const struct hr_op_desc *op, const struct hr_op_all *all, void *json_object);
 
 #endif
 #endif

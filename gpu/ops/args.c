@@ -75,6 +75,26 @@ int32_t hr_args_int(struct hr_args *args, const char *name, int32_t min, int32_t
 	return (int32_t)arg->integer;
 }
 
+double hr_args_real(struct hr_args *args, const char *name, double min, double max)
+{
+	const struct hr_op_arg *arg = hr_args_need(args, name);
+	double value;
+
+	if (!arg)
+		return 0;
+	if (arg->type != HR_ARG_INT && arg->type != HR_ARG_FLOAT) {
+		hr_args_complain(args, arg->line, "%s: expected a number", name);
+		return 0;
+	}
+	value = arg->type == HR_ARG_INT ? (double)arg->integer : arg->real;
+	if (!(value >= min && value <= max)) { /* NaN is not */
+		hr_args_complain(args, arg->line, "%s: %g is outside of %g..%g", name, value, min,
+				 max);
+		return 0;
+	}
+	return value;
+}
+
 /* Days since 1970-01-01; years count from March, so that the leap day is the last of a year. */
 static int32_t days_from_civil(int32_t year, int32_t month, int32_t day)
 {

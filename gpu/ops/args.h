@@ -1,5 +1,6 @@
 /*
- * gpu/ops/args.h - for the *_desc.c: arguments of an operator looked up and range-checked. Host only.
+ * gpu/ops/args.h - for the *_desc.c and for user operators: arguments of an operator looked up and
+ * range-checked. Host only.
  */
 #ifndef GPU_OPS_ARGS_H
 #define GPU_OPS_ARGS_H
@@ -30,6 +31,9 @@ const struct hr_op_arg *hr_args_need(struct hr_args *args, const char *name);
 
 /* A required whole number in min..max; 0 with a complaint when it is none. */
 int32_t hr_args_int(struct hr_args *args, const char *name, int32_t min, int32_t max);
+
+/* A required number, whole or not, in min..max; 0 with a complaint when it is none. */
+double hr_args_real(struct hr_args *args, const char *name, double min, double max);
 
 /* A required date: "YYYY-MM-DD" (years 1..9999, proleptic Gregorian), or days since 1970-01-01. */
 int32_t hr_args_date(struct hr_args *args, const char *name);

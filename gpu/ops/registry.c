@@ -3,6 +3,7 @@
 
 #include "gpu/ops/args.h"
 #include "gpu/ops/desc.h"
+#include "gpu/ops/user.h"
 
 static const struct hr_op_desc *const all_ops[HR_OP_COUNT] = {
 #define HR_OP_ENTRY(name) &hr_op_##name##_desc,
@@ -12,7 +13,7 @@ static const struct hr_op_desc *const all_ops[HR_OP_COUNT] = {
 
 const struct hr_op_desc *hr_op_get(enum hr_op_id id)
 {
-	return (unsigned)id < HR_OP_COUNT ? all_ops[id] : NULL;
+	return (unsigned)id < HR_OP_COUNT ? all_ops[id] : hr_op_user_get((uint32_t)id);
 }
 
 const struct hr_op_desc *hr_op_find(const char *name)
@@ -21,6 +22,22 @@ const struct hr_op_desc *hr_op_find(const char *name)
 		if (strcmp(all_ops[id]->name, name) == 0)
 			return all_ops[id];
 	return NULL;
+}
+
+void hr_op_print(const struct hr_op_desc *op, const struct hr_op_all *all, FILE *out)
+{
+	if (op->user)
+		hr_op_user_print(op->user, all, out);
+	else
+		op->print(all, out);
+}
+
+void hr_op_json(const struct hr_op_desc *op, const struct hr_op_all *all, void *json_object)
+{
+	if (op->user)
+		hr_op_user_json(op->user, all, json_object);
+	else
+		op->json(all, json_object);
 }
 
 int hr_op_parse_none(const struct hr_op_arg *arg, uint32_t count, void *args,

@@ -1,0 +1,37 @@
+/*
+ * The GPU worker image for a pipeline with a user operator: the roles, relocatable, with the three
+ * functions of gpu/op_user.h left open. The driver's linker joins it with one operator file's GPU
+ * code, so each operator gets an image of its own: calls are direct, nothing is dispatched, and what
+ * one operator needs in registers costs no other, least of all the built-in ones in gpu/cuda/image.cu.
+ */
+#include "gpu/op_user.h"
+
+HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
+{
+	(void)op;
+	hr_op_user_init(args, state);
+}
+
+HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
+			      const struct hr_op_tile *tile)
+{
+	(void)op;
+	return hr_op_user_tile(args, state, tile);
+}
+
+HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
+{
+	(void)op;
+	hr_op_user_finish(all);
+}
+
+#include "cache/object.c"
+#include "gpu/pipeline.c"
+#include "gpu/prefetch.c"
+#include "gpu/compute.c"
+#include "gpu/writeback.c"
+
+extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
+{
+	hr_pipe_block(pipe, blockIdx.x);
+}

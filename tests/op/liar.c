@@ -1,0 +1,154 @@
+/*
+ * liar: copies source 0, or does not keep its promises in the way that the argument `lie` names.
+ */
+#include <stddef.h>
+
+#include "gpu/op_user.h"
+
+#define BIG (64u << 20)
+#define AFTER 3u /* tiles that are copied before a lie of tile() */
+
+enum liar_lie {
+	LIE_NONE,
+	LIE_ARGS,	/* parse: more bytes than there is room for */
+	LIE_SILENT,	/* parse: refuses without a word */
+	LIE_ROW_NONE,	/* rows of 0 bytes */
+	LIE_ROW_LONG,	/* rows longer than a tile can be */
+	LIE_STATE_LONG, /* a state beyond the limit */
+	LIE_STATE_ODD,	/* states that would not be aligned */
+	LIE_STATE_BIG,	/* a state within the limit */
+	LIE_MORE,	/* tile: a byte more than there is room for */
+	LIE_LESS,	/* tile: a byte less than promised */
+	LIE_ADDRESS,	/* tile: writes where there is no memory */
+	LIE_TRAP,	/* tile: an instruction that stops the block */
+};
+
+struct liar_args {
+	uint32_t lie;
+};
+
+HR_OP_CODE void hr_op_user_init(const void *args, void *state)
+{
+	(void)args;
+	(void)state;
+}
+
+HR_WORKER void liar_harm(uint32_t lie, const struct hr_op_tile *tile)
+{
+	if (lie == LIE_ADDRESS && hr_thread() == 0)
+		*(volatile uint32_t *)((uintptr_t)tile->index * 8) = 1;
+#ifdef __CUDACC__
+	if (lie == LIE_TRAP)
+		__trap();
+#else
+	if (lie == LIE_TRAP)
+		__builtin_trap();
+#endif
+}
+
+HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct hr_op_tile *tile)
+{
+	const uint32_t lie = ((const struct liar_args *)args)->lie;
+	const uint32_t bytes = tile->in_bytes[0];
+	uint32_t i;
+
+	(void)state;
+	for (i = hr_thread(); i < bytes && i < tile->out_capacity; i += hr_threads())
+		tile->out[i] = tile->in[0][i];
+	if (tile->index < AFTER)
+		return bytes;
+	liar_harm(lie, tile);
+	if (lie == LIE_MORE)
+		return tile->out_capacity + 1;
+	return lie == LIE_LESS ? bytes - 1 : bytes;
+}
+
+HR_OP_CODE void hr_op_user_finish(const struct hr_op_all *all)
+{
+	if (hr_thread() == 0)
+		*(uint64_t *)all->result = all->tiles;
+}
+
+#ifndef __CUDACC__
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "gpu/ops/args.h"
+
+static const char *const lies[] = {
+	[LIE_NONE] = "none",	       [LIE_ARGS] = "args",
+	[LIE_SILENT] = "silent",       [LIE_ROW_NONE] = "row none",
+	[LIE_ROW_LONG] = "row long",   [LIE_STATE_LONG] = "state long",
+	[LIE_STATE_ODD] = "state odd", [LIE_STATE_BIG] = "state big",
+	[LIE_MORE] = "more",	       [LIE_LESS] = "less",
+	[LIE_ADDRESS] = "address",     [LIE_TRAP] = "trap",
+};
+
+#define LIES (sizeof lies / sizeof *lies)
+
+static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
+		 void (*complain)(void *to, unsigned line, const char *text), void *to)
+{
+	static const char *const names[] = { "lie" };
+	struct hr_args given = { arg, count, complain, to, false };
+	const struct hr_op_arg *lie = hr_args_need(&given, "lie");
+	struct liar_args *a = args;
+
+	hr_args_known(&given, names, 1);
+	if (!lie || lie->type != HR_ARG_STRING)
+		return -EINVAL;
+	for (a->lie = 0; a->lie < LIES && strcmp(lies[a->lie], lie->string) != 0;)
+		a->lie++;
+	if (a->lie == LIES)
+		hr_args_complain(&given, lie->line, "lie: there is no '%s'", lie->string);
+	if (given.bad || a->lie == LIE_SILENT)
+		return -EINVAL;
+	return a->lie == LIE_ARGS ? (int)HR_OP_ARGS_MAX + 1 : (int)sizeof *a;
+}
+
+static uint32_t row_bytes(const void *args, uint32_t source)
+{
+	const uint32_t lie = ((const struct liar_args *)args)->lie;
+
+	(void)source;
+	if (lie == LIE_ROW_LONG)
+		return BIG + 1;
+	return lie == LIE_ROW_NONE ? 0 : 1;
+}
+
+static uint32_t state_bytes(const void *args)
+{
+	switch (((const struct liar_args *)args)->lie) {
+	case LIE_STATE_LONG:
+		return HR_OP_STATE_MAX + 8;
+	case LIE_STATE_ODD:
+		return 12;
+	case LIE_STATE_BIG:
+		return HR_OP_STATE_MAX;
+	default:
+		return 0;
+	}
+}
+
+/* One value of every kind. */
+static void report(const struct hr_op_all *all, const struct hr_op_report *to)
+{
+	static const uint64_t many[] = { 1, 2, 3, 4, 5, 6, 7, 8, UINT64_MAX };
+	const double reals[] = { 0.5, -INFINITY, (double)NAN };
+
+	to->u64(to, "tiles", *(const uint64_t *)all->result);
+	to->i64(to, "least", INT64_MIN);
+	to->real(to, "half", 0.5);
+	to->real(to, "infinity", (double)INFINITY);
+	to->text(to, "text", "a\033[31m\nb");
+	to->u64s(to, "many", many, sizeof many / sizeof *many);
+	to->reals(to, "reals", reals, 3);
+}
+
+HR_OPERATOR(.name = "liar", .help = "One source, copied to the sink. Argument: lie.",
+	    .output = HR_OUT_DATA, .out_num = 1, .out_den = 1, .parse = parse,
+	    .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);
+
+#endif

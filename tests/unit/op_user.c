@@ -1,0 +1,469 @@
+/*
+ * User operators: files judged before they are loaded, descriptions judged before they are believed,
+ * and everything that a configuration can say about them.
+ */
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+#include "config/config.h"
+#include "gpu/ops/user.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define LIAR TEST_OPS "/liar.op"
+
+TestSuite(op_user, .timeout = 60);
+
+static char message[HR_LOG_LINE_MAX];
+
+/* The least file that is judged to be an operator: headers, one note, no sections. */
+struct file {
+	Elf64_Ehdr e;
+	Elf64_Phdr load, notes;
+	struct hr_op_note note;
+	uint8_t behind[8];
+};
+
+static const struct file good_file = {
+	.e = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			    EV_CURRENT },
+	       .e_type = ET_DYN,
+	       .e_machine = EM_X86_64,
+	       .e_phoff = offsetof(struct file, load),
+	       .e_phentsize = sizeof(Elf64_Phdr),
+	       .e_phnum = 2,
+	       .e_shoff = sizeof(struct file),
+	       .e_shentsize = sizeof(Elf64_Shdr) },
+	.load = { .p_type = PT_LOAD, .p_filesz = sizeof(struct file) },
+	.notes = { .p_type = PT_NOTE,
+		   .p_offset = offsetof(struct file, note),
+		   .p_filesz = sizeof(struct hr_op_note) },
+	.note = { sizeof HR_OP_NOTE_NAME, 4 * (1 + HR_OP_NOTE_SIZES), HR_OP_NOTE_TYPE,
+		  HR_OP_NOTE_NAME, HR_OP_ABI, HR_OP_SIZES },
+};
+
+static int judge(const void *file, size_t bytes)
+{
+	/* Not longer than it is, as the sanitizer sees it. */
+	uint8_t *copy = malloc(bytes ? bytes : 1);
+	int err;
+
+	cr_assert_not_null(copy);
+	memcpy(copy, file, bytes);
+	message[0] = '\0';
+	err = hr_op_file_judge(copy, bytes, message);
+	free(copy);
+	return err;
+}
+
+#define EXPECT_REFUSED(file, bytes, text)                                \
+	do {                                                             \
+		cr_expect_eq(judge(file, bytes), -EINVAL, "%s", #text);  \
+		cr_expect(strstr(message, text) != NULL, "%s", message); \
+	} while (0)
+
+Test(op_user, a_file_with_the_right_note_is_an_operator)
+{
+	cr_expect_eq(judge(&good_file, sizeof good_file), 0, "%s", message);
+}
+
+Test(op_user, a_file_cut_anywhere_is_refused)
+{
+	for (size_t bytes = 0; bytes < sizeof good_file; bytes++)
+		cr_expect_eq(judge(&good_file, bytes), -EINVAL, "%zu bytes", bytes);
+	EXPECT_REFUSED(&good_file, 3, "has 3 bytes and is no operator file");
+	EXPECT_REFUSED(&good_file, sizeof good_file - 1, "is cut off");
+}
+
+Test(op_user, offsets_beyond_all_bounds_are_refused)
+{
+	struct file f;
+
+	for (unsigned shift = 0; shift < 64; shift++) {
+		const uint64_t far = UINT64_MAX - (((uint64_t)1 << shift) - 1);
+
+		f = good_file;
+		f.e.e_phoff = far;
+		EXPECT_REFUSED(&f, sizeof f, "is cut off");
+		f = good_file;
+		f.e.e_shoff = far;
+		EXPECT_REFUSED(&f, sizeof f, "is cut off");
+		f = good_file;
+		f.notes.p_offset = far;
+		EXPECT_REFUSED(&f, sizeof f, "is cut off");
+		f = good_file;
+		f.load.p_filesz = far;
+		EXPECT_REFUSED(&f, sizeof f, "is cut off");
+	}
+	f = good_file;
+	f.e.e_shnum = 1;
+	EXPECT_REFUSED(&f, sizeof f, "is cut off");
+}
+
+Test(op_user, other_kinds_of_files_are_refused)
+{
+	struct file f = good_file;
+
+	f.e.e_ident[0] = '#';
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file (no x86-64 shared object)");
+	f = good_file;
+	f.e.e_ident[EI_CLASS] = ELFCLASS32;
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file");
+	f = good_file;
+	f.e.e_machine = EM_AARCH64;
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file");
+	f = good_file;
+	f.e.e_type = ET_EXEC;
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file");
+	f = good_file;
+	f.e.e_phnum = 0;
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file");
+	f = good_file;
+	f.e.e_phnum = 65;
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file");
+	f = good_file;
+	f.e.e_phentsize = 8;
+	EXPECT_REFUSED(&f, sizeof f, "is no operator file");
+}
+
+Test(op_user, a_shared_object_without_the_note_is_refused)
+{
+	struct file f = good_file;
+
+	f.notes.p_type = PT_NULL;
+	EXPECT_REFUSED(&f, sizeof f, "but no operator");
+	f = good_file;
+	f.note.name[0] = 'H';
+	EXPECT_REFUSED(&f, sizeof f, "but no operator");
+	f = good_file;
+	f.note.type = 2;
+	EXPECT_REFUSED(&f, sizeof f, "but no operator");
+	f = good_file;
+	f.note.desc_bytes = 0;
+	EXPECT_REFUSED(&f, sizeof f, "but no operator");
+	f = good_file;
+	f.note.desc_bytes = UINT32_MAX;
+	EXPECT_REFUSED(&f, sizeof f, "but no operator");
+	f = good_file;
+	f.note.name_bytes = UINT32_MAX - 2;
+	EXPECT_REFUSED(&f, sizeof f, "but no operator");
+}
+
+Test(op_user, another_version_of_the_interface_is_refused)
+{
+	struct file f = good_file;
+
+	f.note.abi = HR_OP_ABI + 1;
+	EXPECT_REFUSED(&f, sizeof f, "is built for version 2 of the operator interface");
+	cr_expect(strstr(message, "make op") != NULL, "%s", message);
+	/* One that says less than ours still says its version. */
+	f.note.desc_bytes = 4;
+	f.notes.p_filesz = offsetof(struct hr_op_note, size);
+	EXPECT_REFUSED(&f, sizeof f, "is built for version 2 of the operator interface");
+	f.note.abi = HR_OP_ABI;
+	EXPECT_REFUSED(&f, sizeof f, "is built with other headers");
+	for (unsigned i = 0; i < HR_OP_NOTE_SIZES; i++) {
+		f = good_file;
+		f.note.size[i]++;
+		EXPECT_REFUSED(&f, sizeof f, "is built with other headers");
+	}
+}
+
+/* ---- descriptions */
+
+static void no_init(const void *args, void *state)
+{
+	(void)args;
+	(void)state;
+}
+
+static uint32_t no_tile(const void *args, void *state, const struct hr_op_tile *tile)
+{
+	(void)args;
+	(void)state;
+	(void)tile;
+	return 0;
+}
+
+static void no_finish(const struct hr_op_all *all)
+{
+	(void)all;
+}
+
+static const uint8_t image[4];
+static char long_help[HR_OP_HELP_MAX + 1];
+
+static const struct hr_op_user good_user = { .abi = HR_OP_ABI,
+					     .bytes = sizeof good_user,
+					     .init = no_init,
+					     .tile = no_tile,
+					     .finish = no_finish,
+					     .gpu = image,
+					     .gpu_end = image + 4,
+					     .name = "good",
+					     .help = "Good.",
+					     .output = HR_OUT_DATA,
+					     .out_num = 1,
+					     .out_den = HR_OP_RATIO_MAX,
+					     .tile_record_bytes = HR_OP_RECORD_MAX };
+
+static void expect_user_refused(const struct hr_op_user *user, const char *text)
+{
+	cr_expect_eq(hr_op_user_judge(user, message), -EINVAL, "%s", text);
+	cr_expect(strstr(message, text) != NULL, "%s: %s", text, message);
+}
+
+#define EXPECT_LIE(member, value, text)          \
+	do {                                     \
+		struct hr_op_user u = good_user; \
+                                                 \
+		u.member = value;                \
+		expect_user_refused(&u, text);   \
+	} while (0)
+
+Test(op_user, a_good_description_is_believed)
+{
+	cr_expect_eq(hr_op_user_judge(&good_user, message), 0, "%s", message);
+}
+
+Test(op_user, a_description_of_another_version_is_refused)
+{
+	EXPECT_LIE(abi, 2, "its description is of version 2");
+	EXPECT_LIE(bytes, 8, "and 8 bytes");
+}
+
+Test(op_user, names_are_short_plain_and_new)
+{
+	EXPECT_LIE(name, NULL, "no good name");
+	EXPECT_LIE(name, "", "no good name");
+	EXPECT_LIE(name, "Copy", "no good name");
+	EXPECT_LIE(name, "9copy", "no good name");
+	EXPECT_LIE(name, "a b", "no good name");
+	EXPECT_LIE(name, "a\033", "no good name");
+	EXPECT_LIE(name, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		   "no good name");
+	EXPECT_LIE(name, "topk_dot", "operator 'topk_dot' has the name of a built-in one");
+}
+
+Test(op_user, help_is_there_and_plain)
+{
+	memset(long_help, 'x', sizeof long_help - 1);
+	EXPECT_LIE(help, NULL, "no good help");
+	EXPECT_LIE(help, "", "no good help");
+	EXPECT_LIE(help, "a\033[31m", "no good help");
+	EXPECT_LIE(help, long_help, "no good help");
+	long_help[HR_OP_HELP_MAX - 1] = '\0';
+	{
+		struct hr_op_user u = good_user;
+
+		u.help = long_help;
+		cr_expect_eq(hr_op_user_judge(&u, message), 0, "%s", message);
+	}
+}
+
+Test(op_user, code_is_there)
+{
+	const uint8_t *after = (const uint8_t *)((uintptr_t)image + 8);
+	const uint8_t *far = (const uint8_t *)((uintptr_t)image + HR_OP_FILE_MAX + 1);
+
+	EXPECT_LIE(init, NULL, "lacks init, tile or finish");
+	EXPECT_LIE(tile, NULL, "lacks init, tile or finish");
+	EXPECT_LIE(finish, NULL, "lacks init, tile or finish");
+	EXPECT_LIE(gpu, NULL, "no good GPU part");
+	EXPECT_LIE(gpu, after, "no good GPU part");
+	EXPECT_LIE(gpu_end, far, "no good GPU part");
+}
+
+Test(op_user, shapes_are_possible)
+{
+	EXPECT_LIE(sources_min, 1, "takes 1 to 0 sources");
+	EXPECT_LIE(sources_max, 1, "takes 0 to 1 sources");
+	{
+		struct hr_op_user u = good_user;
+
+		u.sources_min = 1;
+		u.sources_max = HR_SOURCES_MAX + 1;
+		expect_user_refused(&u, "takes 1 to 9 sources, expected 1 to 8");
+	}
+	EXPECT_LIE(output, (enum hr_op_output)7, "has output 7");
+	EXPECT_LIE(out_num, 0, "makes 0 bytes of output from 4096");
+	EXPECT_LIE(out_num, HR_OP_RATIO_MAX + 1, "makes 4097 bytes of output");
+	EXPECT_LIE(out_den, 0, "from 0 of input");
+	EXPECT_LIE(out_den, UINT32_MAX, "from 4294967295 of input");
+	EXPECT_LIE(tile_record_bytes, HR_OP_RECORD_MAX + 1, "has records of 65537 bytes");
+}
+
+/* ---- files on disk */
+
+static char folder[] = "/tmp/op_user.XXXXXX";
+
+static void make_folder(void)
+{
+	cr_assert_not_null(mkdtemp(folder));
+}
+
+static void remove_folder(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	cr_assert_eq(system(command), 0); /* NOLINT(cert-env33-c,bugprone-command-processor) */
+}
+
+TestSuite(op_file, .timeout = 60, .init = make_folder, .fini = remove_folder);
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	return path;
+}
+
+static void write_file(const char *name, const void *data, size_t bytes, mode_t mode)
+{
+	const char *path = path_of(name);
+	FILE *out = fopen(path, "w");
+
+	cr_assert_not_null(out);
+	cr_assert_eq(fwrite(data, 1, bytes, out), bytes);
+	cr_assert_eq(fclose(out), 0);
+	cr_assert_eq(chmod(path, mode), 0);
+}
+
+static uint8_t *read_liar(size_t *bytes)
+{
+	FILE *in = fopen(LIAR, "r");
+	uint8_t *data = malloc(HR_OP_FILE_MAX);
+
+	cr_assert(in && data, "%s", LIAR);
+	*bytes = fread(data, 1, HR_OP_FILE_MAX, in);
+	fclose(in);
+	return data;
+}
+
+static void expect_not_loaded(const char *name, int err, const char *text)
+{
+	const struct hr_op_desc *desc = NULL;
+	int got = hr_op_user_load(path_of(name), &desc, message);
+
+	cr_expect_eq(got, err, "%s: %d", name, got);
+	cr_expect(strstr(message, text) != NULL, "%s: %s", name, message);
+	cr_expect_null(desc);
+}
+
+Test(op_file, files_that_cannot_be_operators)
+{
+	write_file("empty", "", 0, 0644);
+	write_file("text", "#!/bin/sh\n", 10, 0755);
+	write_file("public", &good_file, sizeof good_file, 0646);
+	write_file("huge", "", 0, 0644);
+	cr_assert_eq(truncate(path_of("huge"), (off_t)HR_OP_FILE_MAX + 1), 0);
+	cr_assert_eq(mkfifo(path_of("pipe"), 0600), 0);
+	expect_not_loaded("none", -ENOENT, "cannot be opened: No such file or directory");
+	expect_not_loaded(".", -EINVAL, "is no file");
+	expect_not_loaded("pipe", -EINVAL, "is no file");
+	expect_not_loaded("empty", -EINVAL, "has 0 bytes and is no operator file");
+	expect_not_loaded("text", -EINVAL, "is no operator file");
+	expect_not_loaded("public", -EINVAL, "may be written by everyone (mode 646)");
+	expect_not_loaded("huge", -EINVAL, "has 67108865 bytes, expected at most 67108864");
+}
+
+Test(op_file, what_the_loader_of_libc_refuses_is_told_in_its_words)
+{
+	write_file("note", &good_file, sizeof good_file, 0644);
+	expect_not_loaded("note", -EINVAL, "cannot be loaded: ");
+	cr_expect(strstr(message, folder) == NULL, "the path twice: %s", message);
+}
+
+Test(op_file, cut_files_do_not_reach_the_loader)
+{
+	size_t bytes;
+	uint8_t *liar = read_liar(&bytes);
+
+	for (size_t cut = 1; cut < bytes; cut = cut * 2 + 1) {
+		write_file("cut", liar, bytes - cut, 0644);
+		expect_not_loaded("cut", -EINVAL, " has ");
+	}
+	free(liar);
+}
+
+Test(op_file, the_same_file_is_loaded_once_and_a_changed_one_not_at_all)
+{
+	const struct hr_op_desc *first = NULL, *again = NULL;
+	size_t bytes;
+	uint8_t *liar = read_liar(&bytes);
+	FILE *out;
+
+	write_file("a.op", liar, bytes, 0644);
+	cr_assert_eq(hr_op_user_load(path_of("a.op"), &first, message), 0, "%s", message);
+	cr_assert_eq(hr_op_user_load(path_of("a.op"), &again, message), 0, "%s", message);
+	cr_expect_eq(first, again);
+	cr_expect_str_eq(first->name, "liar");
+	cr_expect_eq((unsigned)first->id, HR_OP_COUNT);
+	cr_expect_eq(hr_op_get(first->id), first);
+	cr_expect_null(hr_op_find("liar"), "only built-in ones are found by name");
+	cr_expect_null(hr_op_get((enum hr_op_id)(HR_OP_COUNT + 1)));
+	cr_expect_eq(first->sources_min, 1u);
+	cr_expect_eq(first->sources_max, 1u);
+	out = fopen(path_of("a.op"), "a");
+	cr_assert(out && fputc('x', out) == 'x' && fclose(out) == 0);
+	again = NULL;
+	expect_not_loaded("a.op", -EINVAL, "has changed since this process has loaded it");
+	free(liar);
+}
+
+Test(op_file, only_so_many_are_loaded)
+{
+	const struct hr_op_desc *desc;
+	size_t bytes;
+	uint8_t *liar = read_liar(&bytes);
+	char name[16];
+
+	for (unsigned i = 0; i < HR_OPERATORS_MAX; i++) {
+		snprintf(name, sizeof name, "%u.op", i);
+		write_file(name, liar, bytes, 0644);
+		cr_assert_eq(hr_op_user_load(path_of(name), &desc, message), 0, "%s", message);
+		cr_expect_eq((unsigned)desc->id, HR_OP_COUNT + i);
+	}
+	write_file("more.op", liar, bytes, 0644);
+	expect_not_loaded("more.op", -ENOSPC, "is one more than the 16 operators");
+	free(liar);
+}
+
+/* ---- results */
+
+Test(op_user, a_result_is_lines_for_people_and_an_object_for_programs)
+{
+	uint64_t result[HR_OP_RESULT_MAX / 8] = { 7 };
+	const struct hr_op_all all = { .result = result };
+	const struct hr_op_desc *desc = NULL;
+	struct json_object *json = json_object_new_object();
+	char text[512] = "";
+	FILE *out = fmemopen(text, sizeof text, "w");
+
+	cr_assert(json && out);
+	cr_assert_eq(hr_op_user_load(LIAR, &desc, message), 0, "%s", message);
+	hr_op_print(desc, &all, out);
+	fclose(out);
+	cr_expect_str_eq(text,
+			 "tiles 7\nleast -9223372036854775808\nhalf 0.5\ninfinity inf\n"
+			 "text a?[31m?b\nmany 1 2 3 4 5 6 7 8\n"
+			 "  18446744073709551615\nreals 0.5 -inf nan",
+			 "%s", text);
+	hr_op_json(desc, &all, json);
+	cr_expect_str_eq(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
+			 "{\"tiles\":7,\"least\":-9223372036854775808,\"half\":0.5,"
+			 "\"infinity\":\"inf\",\"text\":\"a\\u001b[31m\\nb\","
+			 "\"many\":[1,2,3,4,5,6,7,8,18446744073709551615],"
+			 "\"reals\":[0.5,\"-inf\",\"nan\"]}");
+	json_object_put(json);
+}
