@@ -6,9 +6,10 @@
 #include "boot/json.h"
 #include "boot/load.h"
 #include "boot/report.h"
+#include "gpu/op_user.h"
 
 static const char help[] =
-	"usage: headrace check [CONFIG] [--json]\n\n"
+	"usage: headrace check [CONFIG] [--operators] [--json]\n\n"
 	"Read and check a configuration, bring up its ssds and gpus, look up the objects, and "
 	"print\n"
 	"what `run` would use: ssds, the path of each pipeline, and the static partition of memory "
@@ -17,15 +18,74 @@ static const char help[] =
 	"is\n"
 	"checked, which needs no hardware.\n\n"
 	"  --json        print one JSON object instead\n"
-	"  --operators   list the operators, their sources and arguments\n" HR_EXIT_HELP;
+	"  --operators   list the operators instead, with their sources and arguments: the "
+	"built-in "
+	"ones,\n"
+	"                and those of CONFIG\n" HR_EXIT_HELP;
 
-static void print_operators(void)
+static void print_operators(const struct hr_config *config)
 {
 	for (int id = 0; id < HR_OP_COUNT; id++) {
 		const struct hr_op_desc *op = hr_op_get((enum hr_op_id)id);
 
 		printf("%s%s\n  %s\n", id ? "\n" : "", op->name, op->help);
 	}
+	for (uint32_t i = 0; config && i < config->ops; i++) {
+		const struct hr_op_user *user = config->op[i].desc->user;
+
+		printf("\n%s (%s: %s)\n  %s\n", user->name, config->op[i].file,
+		       user->gpu == user->gpu_end ? "for the host backend only"
+						  : "for both backends",
+		       user->help);
+	}
+}
+
+static void operator_json(struct json_object *out, const struct hr_op_desc *op, const char *file)
+{
+	const struct hr_op_user *user = op->user;
+
+	hr_json_string(out, "name", op->name);
+	hr_json_string(out, "help", op->help);
+	hr_json_u64(out, "sources_min", op->sources_min);
+	hr_json_u64(out, "sources_max", op->sources_max);
+	hr_json_bool(out, "produces_data", op->output == HR_OUT_DATA);
+	hr_json_bool(out, "built_in", !user);
+	if (user) {
+		hr_json_string(out, "file", file);
+		hr_json_u64(out, "gpu_bytes", (uint64_t)(user->gpu_end - user->gpu));
+	}
+}
+
+static int print_operators_json(const struct hr_config *config)
+{
+	struct json_object *report = hr_json_new();
+	struct json_object *all = hr_json_array(report, "operators");
+
+	for (int id = 0; id < HR_OP_COUNT; id++)
+		operator_json(hr_json_append(all), hr_op_get((enum hr_op_id)id), NULL);
+	for (uint32_t i = 0; config && i < config->ops; i++)
+		operator_json(hr_json_append(all), config->op[i].desc, config->op[i].file);
+	return hr_json_print(report) == 0 ? HR_EXIT_DONE : HR_EXIT_FAILED;
+}
+
+/* The operators of a configuration; of none: the built-in ones. No device is looked at. */
+static int list_operators(const char *file, bool json)
+{
+	struct hr_appliance *app = NULL;
+	int code = HR_EXIT_DONE;
+
+	if (file) {
+		app = hr_load(file, NULL, &code);
+		if (!app)
+			return code;
+	}
+	code = HR_EXIT_DONE;
+	if (json)
+		code = print_operators_json(app ? &app->config : NULL);
+	else
+		print_operators(app ? &app->config : NULL);
+	free(app);
+	return code;
 }
 
 static int check(const char *file, bool json)
@@ -57,7 +117,8 @@ static int cmd_check(int argc, char **argv)
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
 						 { "operators", no_argument, NULL, 'o' },
 						 { NULL, 0, NULL, 0 } };
-	bool json = false;
+	bool json = false, operators = false;
+	const char *file;
 	int option;
 
 	opterr = 0;
@@ -67,8 +128,8 @@ static int cmd_check(int argc, char **argv)
 			json = true;
 			break;
 		case 'o':
-			print_operators();
-			return HR_EXIT_DONE;
+			operators = true;
+			break;
 		default:
 			return hr_usage_error("check", "unknown option '%s'", argv[optind - 1]);
 		}
@@ -76,7 +137,8 @@ static int cmd_check(int argc, char **argv)
 	if (argc - optind > 1)
 		return hr_usage_error("check", "one configuration expected, %d given",
 				      argc - optind);
-	return check(optind < argc ? argv[optind] : NULL, json);
+	file = optind < argc ? argv[optind] : NULL;
+	return operators ? list_operators(file, json) : check(file, json);
 }
 
 const struct hr_command hr_cmd_check = {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "boot/log.h"
+#include "gpu/op_user.h"
 #include "nvme/status.h"
 
 /* FNV-1a, 64 bits. */
@@ -29,6 +30,7 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 	uint64_t hash = mix(0xcbf29ce484222325u, p->name, strlen(p->name) + 1);
 
 	hash = mix(hash, p->op->name, strlen(p->op->name) + 1);
+	hash = mix(hash, &p->op->checksum, p->op->user ? sizeof p->op->checksum : 0);
 	hash = mix(hash, p->op_args, p->op_args_bytes);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_run_source *source = &run->source[s];
@@ -51,6 +53,9 @@ static int resume(struct hr_run *run, const struct hr_object *object)
 	if (run->first_tile > run->tiles)
 		run->first_tile = run->tiles;
 	run->durable_tiles = run->first_tile;
+	/* A result is one over all tiles, and states are not saved: what is there is made again. */
+	if (run->config->op->user && run->config->op->user->report)
+		run->first_tile = 0;
 	return 0;
 }
 

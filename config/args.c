@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/op_user.h"
+
 /* Where the operator's complaints go. */
 struct complaint {
 	const struct hr_group *group;
@@ -88,6 +90,33 @@ static size_t count_floats(const config_setting_t *args, unsigned count)
 	return floats;
 }
 
+/* What a user operator makes of its arguments is not known to be possible. */
+static bool check_sizes(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
+{
+	const struct hr_op_desc *op = pipeline->op;
+	const uint32_t state = op->state_bytes(pipeline->op_args);
+
+	for (uint32_t s = 0; s < pipeline->sources && s < op->sources_max; s++) {
+		const uint32_t row = op->row_bytes ? op->row_bytes(pipeline->op_args, s) : 1;
+
+		if (row < 1 || row > HR_TILE_MAX) {
+			hr_group_mistake(group, "operator",
+					 "%s has rows of %u bytes in source %u, expected 1 to %u",
+					 op->name, row, s, HR_TILE_MAX);
+			return false;
+		}
+	}
+	if (state > HR_OP_STATE_MAX || state % sizeof(uint64_t)) {
+		hr_group_mistake(
+			group, "operator",
+			"%s has a state of %u bytes, expected at most %u and a multiple of "
+			"%zu",
+			op->name, state, HR_OP_STATE_MAX, sizeof(uint64_t));
+		return false;
+	}
+	return true;
+}
+
 static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *group,
 		  const struct hr_op_arg *arg, unsigned count)
 {
@@ -102,8 +131,15 @@ static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *gr
 		hr_group_mistake(group, "args", "operator %s refuses them", pipeline->op->name);
 	if (bytes < 0)
 		return false;
+	if ((uint32_t)bytes > HR_OP_ARGS_MAX) {
+		hr_group_mistake(group, "args",
+				 "operator %s makes %d bytes of them, expected at most "
+				 "%u",
+				 pipeline->op->name, bytes, HR_OP_ARGS_MAX);
+		return false;
+	}
 	pipeline->op_args_bytes = (uint32_t)bytes;
-	return true;
+	return check_sizes(pipeline, group);
 }
 
 static bool read_all(struct hr_config_pipeline *pipeline, const struct hr_group *group,

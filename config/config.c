@@ -28,6 +28,7 @@ static const struct hr_field top_fields[] = {
 	  .example = "gpus = ( { name = \"gpu0\"; device = \"auto\"; } );" },
 	{ "memory", .type = HR_FIELD_GROUP },
 	{ "boot", .type = HR_FIELD_GROUP },
+	{ "operators", .type = HR_FIELD_LIST, .max = HR_OPERATORS_MAX },
 	{ "pipelines", .type = HR_FIELD_LIST, .max = HR_PIPELINES_MAX },
 };
 
@@ -183,6 +184,17 @@ static void read_devices(struct hr_config *config, const struct hr_group *top)
 			read_gpu(config, &element, i);
 }
 
+static void read_operators(struct hr_config *config, const struct hr_group *top)
+{
+	unsigned ops = hr_group_list(top, "operators");
+	struct hr_group element;
+
+	config->ops = ops < HR_OPERATORS_MAX ? ops : HR_OPERATORS_MAX;
+	for (unsigned i = 0; i < config->ops; i++)
+		if (hr_group_element(top, "operators", i, &element))
+			hr_config_operator_read(config, &element, i);
+}
+
 static void read_top(struct hr_config *config, const struct hr_group *top)
 {
 	unsigned pipelines = hr_group_list(top, "pipelines");
@@ -196,6 +208,7 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 	if (hr_group_member(top, "boot", &group))
 		hr_config_boot_read(&config->boot, &group);
 	read_devices(config, top);
+	read_operators(config, top);
 	config->pipelines = pipelines < HR_PIPELINES_MAX ? pipelines : HR_PIPELINES_MAX;
 	for (unsigned i = 0; i < config->pipelines; i++)
 		if (hr_group_element(top, "pipelines", i, &group) &&

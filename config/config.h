@@ -61,6 +61,14 @@ struct hr_config_object {
 	unsigned line;
 };
 
+/* A user operator. Its description belongs to the process (gpu/ops/user.h). */
+struct hr_config_operator {
+	char name[HR_NAME_MAX];
+	char file[HR_FILE_MAX]; /* as it is opened: behind the folder of the configuration */
+	const struct hr_op_desc *desc;
+	unsigned line;
+};
+
 struct hr_config_pipeline {
 	char name[HR_NAME_MAX];
 	uint32_t gpu; /* index in gpu[] */
@@ -119,9 +127,10 @@ struct hr_config {
 	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
 	enum hr_path_policy path;
 	struct hr_config_boot boot;
-	uint32_t ssds, gpus, pipelines;
+	uint32_t ssds, gpus, ops, pipelines;
 	struct hr_config_ssd ssd[HR_SSDS_MAX];
 	struct hr_config_gpu gpu[HR_GPUS_MAX];
+	struct hr_config_operator op[HR_OPERATORS_MAX];
 	struct hr_config_pipeline pipeline[HR_PIPELINES_MAX];
 };
 

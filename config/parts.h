@@ -7,6 +7,9 @@
 #include "config/config.h"
 #include "config/group.h"
 
+/* User operator i from its group, loaded. Without a description after a mistake. */
+void hr_config_operator_read(struct hr_config *config, const struct hr_group *group, unsigned i);
+
 /* Pipeline i from its group: names resolved, arguments parsed, defaults filled in. False when a
  * mistake in it makes checks of its sums pointless. */
 bool hr_config_pipeline_read(struct hr_config *config, const struct hr_group *group, unsigned i);

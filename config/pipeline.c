@@ -1,5 +1,6 @@
 #include "config/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "config/nearest.h"
@@ -132,27 +133,47 @@ static bool read_sources(const struct hr_config *config, const struct hr_group *
 	return good;
 }
 
-static bool find_operator(const struct hr_group *group, const char *name,
-			  struct hr_config_pipeline *pipeline)
+/* Names of all operators, built in and of the configuration; "a, b, c" in text. */
+static unsigned list_operators(const struct hr_config *config, const char **known, char *text,
+			       size_t bytes)
 {
-	static const char *const known[] = {
-#define HR_OP_NAME(op) #op,
-		HR_OPS(HR_OP_NAME)
-#undef HR_OP_NAME
-	};
-	const char *near;
+	unsigned count = 0;
+	size_t at = 0;
+
+	for (int id = 0; id < HR_OP_COUNT; id++)
+		known[count++] = hr_op_get((enum hr_op_id)id)->name;
+	for (unsigned i = 0; i < config->ops; i++)
+		if (config->op[i].name[0])
+			known[count++] = config->op[i].name;
+	for (unsigned i = 0; i < count && at < bytes; i++)
+		at += (size_t)snprintf(text + at, bytes - at, "%s%s", i ? ", " : "", known[i]);
+	return count;
+}
+
+static bool find_operator(const struct hr_config *config, const struct hr_group *group,
+			  const char *name, struct hr_config_pipeline *pipeline)
+{
+	const char *known[HR_OP_COUNT + HR_OPERATORS_MAX] = { NULL }, *near;
+	char list[HR_MISTAKE_BYTES / 2];
+	unsigned count;
 
 	if (!name[0])
 		return false;
 	pipeline->op = hr_op_find(name);
+	for (unsigned i = 0; i < config->ops && !pipeline->op; i++) {
+		if (strcmp(config->op[i].name, name) == 0) {
+			/* NULL: what is wrong with it has been reported. */
+			pipeline->op = config->op[i].desc;
+			return pipeline->op != NULL;
+		}
+	}
 	if (pipeline->op)
 		return true;
-	near = hr_nearest(name, known, COUNT(known));
+	count = list_operators(config, known, list, sizeof list);
+	near = hr_nearest(name, known, count);
 	hr_group_mistake(group, "operator", "there is no operator '%s'%s%s%s", name,
-			 near ? "; did you mean '"
-			      : "; expected one of: copy, crc32c, "
-				"cast_f32_bf16, filter_sum, topk_dot",
-			 near ? near : "", near ? "'?" : "");
+			 near ? "; did you mean '" : "; expected one of: ", near ? near : list,
+			 near ? "'?" : "");
 	return false;
 }
 
@@ -201,7 +222,7 @@ bool hr_config_pipeline_read(struct hr_config *config, const struct hr_group *gr
 			"gpu");
 	pipeline->gpu = gpu < 0 ? 0 : (uint32_t)gpu;
 	good &= gpu >= 0;
-	good &= find_operator(group, written.op, pipeline);
+	good &= find_operator(config, group, written.op, pipeline);
 	if (pipeline->op)
 		good &= hr_config_args_read(pipeline, group);
 	return good;

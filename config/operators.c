@@ -1,0 +1,92 @@
+#include "config/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu/ops/user.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct hr_field operator_fields[] = {
+	{ "name", HR_FIELD_NAME, .required = true,
+	  .offset = offsetof(struct hr_config_operator, name), .max = HR_NAME_MAX,
+	  .example = "name = \"histogram\";" },
+	{ "file", HR_FIELD_STRING, .required = true,
+	  .offset = offsetof(struct hr_config_operator, file), .max = HR_FILE_MAX,
+	  .example = "file = \"histogram.op\";" },
+};
+
+/* A file is named as seen from the configuration's folder. False: too long a path. */
+static bool find_file(const struct hr_config *config, const char *file, char path[HR_FILE_MAX])
+{
+	const char *slash = strrchr(config->file, '/');
+	const int folder = slash ? (int)(slash - config->file) + 1 : 0;
+	int n;
+
+	if (file[0] == '/')
+		n = snprintf(path, HR_FILE_MAX, "%s", file);
+	else if (folder || strchr(file, '/'))
+		n = snprintf(path, HR_FILE_MAX, "%.*s%s", folder, config->file, file);
+	else /* without a '/' the loader would look for it elsewhere */
+		n = snprintf(path, HR_FILE_MAX, "./%s", file);
+	return n > 0 && n < (int)HR_FILE_MAX;
+}
+
+static void load(const struct hr_config *config, const struct hr_group *group,
+		 struct hr_config_operator *op)
+{
+	char path[HR_FILE_MAX], message[HR_LOG_LINE_MAX];
+	const struct hr_op_desc *desc = NULL;
+
+	if (!find_file(config, op->file, path)) {
+		hr_group_mistake(group, "file",
+				 "'%.200s' is too long a path, expected under %u "
+				 "bytes with the folder of the configuration",
+				 op->file, HR_FILE_MAX);
+		return;
+	}
+	memcpy(op->file, path, sizeof path);
+	if (hr_op_user_load(path, &desc, message) != 0) {
+		hr_group_mistake(group, "file", "'%s' %s", path, message);
+		return;
+	}
+	if (strcmp(desc->name, op->name) != 0) {
+		hr_group_mistake(group, "name", "is '%s', but the operator in '%s' is called '%s'",
+				 op->name, path, desc->name);
+		return;
+	}
+	op->desc = desc;
+}
+
+static bool name_is_free(const struct hr_config *config, const struct hr_group *group, unsigned i)
+{
+	const char *name = config->op[i].name;
+
+	if (hr_op_find(name)) {
+		hr_group_mistake(group, "name",
+				 "'%s' is the name of a built-in operator, expected "
+				 "another",
+				 name);
+		return false;
+	}
+	for (unsigned j = 0; j < i; j++) {
+		if (strcmp(config->op[j].name, name) == 0) {
+			hr_group_mistake(group, "name",
+					 "'%s' is already the name of operators[%u] on line %u",
+					 name, j, config->op[j].line);
+			return false;
+		}
+	}
+	return true;
+}
+
+void hr_config_operator_read(struct hr_config *config, const struct hr_group *group, unsigned i)
+{
+	struct hr_config_operator *op = &config->op[i];
+
+	op->line = hr_group_line(group, NULL);
+	hr_group_read(group, operator_fields, COUNT(operator_fields), op);
+	if (op->name[0] && op->file[0] && name_is_free(config, group, i))
+		load(config, group, op);
+}

@@ -1,0 +1,157 @@
+/* What a configuration can say about user operators. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+TestSuite(op_config, .timeout = 60);
+
+static struct hr_config config;
+static char reports[1 << 14];
+
+static void collect(void *to, const char *line)
+{
+	char *all = to;
+	const size_t at = strlen(all);
+
+	snprintf(all + at, sizeof reports - at, "%s\n", line);
+}
+
+static int parse_as(const char *file, const char *text)
+{
+	reports[0] = '\0';
+	return hr_config_parse(&config, file, text, strlen(text), collect, reports);
+}
+
+static int parse(const char *text)
+{
+	return parse_as(TEST_OPS "/f", text);
+}
+
+#define HEAD                                                       \
+	"ssds = ( { name = \"a\"; device = \"soft:a.img\"; } );\n" \
+	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+#define LIAR HEAD "operators = (\n{ name = \"liar\"; file = \"liar.op\"; } );\n"
+#define PIPE(text)                                                            \
+	"pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n" text \
+	"sink = { object = \"out\"; }; } );\n"
+#define LIE(text) LIAR PIPE("operator = \"liar\"; args = { lie = \"" text "\"; };\n")
+
+Test(op_config, an_operator_is_loaded_and_used)
+{
+	const struct hr_config_pipeline *p = &config.pipeline[0];
+
+	cr_assert_eq(parse(LIE("none")), 0, "%s", reports);
+	cr_assert_eq(config.ops, 1u);
+	cr_expect_str_eq(config.op[0].name, "liar");
+	cr_expect_str_eq(config.op[0].file, TEST_OPS "/liar.op");
+	cr_expect_eq(config.op[0].line, 4u);
+	cr_expect_eq(p->op, config.op[0].desc);
+	cr_expect_str_eq(p->op->name, "liar");
+	cr_expect_eq(p->op_args_bytes, 4u);
+	cr_expect_eq(hr_config_sink_tile_bytes(p), p->tile_bytes);
+}
+
+Test(op_config, files_are_named_from_the_folder_of_the_configuration)
+{
+	char absolute[2048], here[1024];
+
+	cr_assert_not_null(getcwd(here, sizeof here));
+	snprintf(absolute, sizeof absolute,
+		 HEAD "operators = ( { name = \"liar\"; file = \"%s/%s/liar.op\"; } );", here,
+		 TEST_OPS);
+	cr_expect_eq(parse_as("/nowhere/f", absolute), 0, "%s", reports);
+	cr_expect_eq(parse_as("f", HEAD "operators = ( { name = \"liar\";\n"
+					"file = \"" TEST_OPS "/liar.op\"; } );"),
+		     0, "%s", reports);
+	cr_assert_eq(chdir(TEST_OPS), 0);
+	cr_expect_eq(parse_as("f", LIAR), 0, "%s", reports);
+	cr_expect_eq(parse_as("/nowhere/f", LIAR), -EINVAL);
+	cr_expect_str_eq(reports,
+			 "/nowhere/f:4: operators[0].file: '/nowhere/liar.op' cannot be "
+			 "opened: No such file or directory\n",
+			 "%s", reports);
+}
+
+static const struct {
+	const char *text, *want;
+} mistake[] = {
+	{ HEAD "operators = 5;",
+	  "3: operators: is an integer, expected a list of groups ( { ... } )\n" },
+	{ HEAD "operators = (\n{ name = \"x\"; } );",
+	  "4: operators[0]: key 'file' is missing; expected for example: file = "
+	  "\"histogram.op\";\n" },
+	{ HEAD "operators = (\n{ file = \"liar.op\"; } );",
+	  "4: operators[0]: key 'name' is missing; expected for example: name = \"histogram\";\n" },
+	{ HEAD "operators = (\n{ name = \"x\";\nfile = \"none.op\"; } );",
+	  "5: operators[0].file: '" TEST_OPS "/none.op' cannot be opened: No such file or "
+	  "directory\n" },
+	{ HEAD "operators = (\n{ name = \"x\";\nfile = \".\"; } );",
+	  "5: operators[0].file: '" TEST_OPS "/.' is no file\n" },
+	{ HEAD "operators = (\n{ file = \"liar.op\";\nname = \"liat\"; } );",
+	  "5: operators[0].name: is 'liat', but the operator in '" TEST_OPS
+	  "/liar.op' is called 'liar'\n" },
+	{ HEAD "operators = (\n{ file = \"liar.op\";\nname = \"copy\"; } );",
+	  "5: operators[0].name: 'copy' is the name of a built-in operator, expected another\n" },
+	{ HEAD "operators = ( { name = \"liar\"; file = \"liar.op\"; },\n"
+	       "{ name = \"liar\"; file = \"liar.op\"; } );",
+	  "4: operators[1].name: 'liar' is already the name of operators[0] on line 3\n" },
+	/* What is wrong with an operator is told once, not again at each use. */
+	{ HEAD
+	  "operators = (\n{ name = \"x\"; file = \"none.op\"; } );\n" PIPE("operator = \"x\";\n"),
+	  "4: operators[0].file: '" TEST_OPS "/none.op' cannot be opened: No such file or "
+	  "directory\n" },
+	{ LIAR PIPE("operator = \"lair\";\n"),
+	  "6: pipelines[0].operator: there is no operator 'lair'; did you mean 'liar'?\n" },
+	{ LIAR PIPE("operator = \"truth\";\n"),
+	  "6: pipelines[0].operator: there is no operator 'truth'; expected one of: copy, crc32c, "
+	  "cast_f32_bf16, filter_sum, topk_dot, liar\n" },
+	{ LIAR PIPE("operator = \"liar\";\n"),
+	  "5: pipelines[0].args: argument 'lie' is missing\n" },
+	{ LIE("what"), "6: pipelines[0].args: lie: there is no 'what'\n" },
+	{ LIE("silent"), "6: pipelines[0].args: operator liar refuses them\n" },
+	{ LIE("args"),
+	  "6: pipelines[0].args: operator liar makes 8201 bytes of them, expected at most 8200\n" },
+	{ LIE("row none"),
+	  "6: pipelines[0].operator: liar has rows of 0 bytes in source 0, expected 1 to "
+	  "67108864\n" },
+	{ LIE("row long"),
+	  "6: pipelines[0].operator: liar has rows of 67108865 bytes in source 0, expected 1 to "
+	  "67108864\n" },
+	{ LIE("state long"),
+	  "6: pipelines[0].operator: liar has a state of 16777224 bytes, expected at most 16777216 "
+	  "and a multiple of 8\n" },
+	{ LIE("state odd"),
+	  "6: pipelines[0].operator: liar has a state of 12 bytes, expected at most 16777216 and a "
+	  "multiple of 8\n" },
+};
+
+Test(op_config, each_mistake_is_told_with_its_line_and_what_was_expected)
+{
+	char want[1024];
+
+	for (size_t i = 0; i < ROWS(mistake); i++) {
+		const int err = parse(mistake[i].text);
+
+		cr_expect_eq(err, -EINVAL, "row %zu: %d", i, err);
+		snprintf(want, sizeof want, TEST_OPS "/f:%s", mistake[i].want);
+		cr_expect_str_eq(reports, want, "row %zu:\n%s%s", i, reports, want);
+	}
+}
+
+Test(op_config, a_path_longer_than_any_is_refused)
+{
+	static char text[4096];
+	char name[HR_FILE_MAX];
+
+	memset(name, 'x', sizeof name);
+	name[sizeof name - 1] = '\0';
+	snprintf(text, sizeof text, HEAD "operators = ( { name = \"x\"; file = \"%s\"; } );", name);
+	cr_expect_eq(parse(text), -EINVAL);
+	cr_expect(strstr(reports, "is too long a path") != NULL, "%s", reports);
+}
