@@ -8,9 +8,9 @@
  *
  * Media: a file, anonymous memory, or nothing at all (null), which completes reads and writes after
  * all checks without moving data: what is written is gone, reads leave their buffers as they are.
- * That is for measuring commands, and for nothing else. With a volatile write cache (cache= above zero) what
- * was written but neither flushed nor sent with FUA lives in the cache only and is lost when power
- * is cut or the process dies; a full cache destages to the media first.
+ * That is for measuring commands, and for nothing else. With a volatile write cache (cache= above
+ * zero) what was written but neither flushed nor sent with FUA lives in the cache only and is lost
+ * when power is cut or the process dies; a full cache destages to the media first.
  */
 #ifndef NVME_SOFT_SOFT_H
 #define NVME_SOFT_SOFT_H

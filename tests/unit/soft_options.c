@@ -44,6 +44,9 @@ Test(soft_options, defaults_are_the_documented_ones)
 	cr_expect_eq(o.dstrd, 0);
 	cr_expect_eq(o.cache_bytes, 16u << 20);
 	cr_expect_eq(o.threads, 1);
+	cr_expect_eq(o.cpus, 0);
+	cr_expect_not(o.populate);
+	cr_expect_not(o.null);
 	cr_expect_str_eq(o.faults, "");
 }
 
@@ -52,7 +55,7 @@ Test(soft_options, every_option_is_read)
 	struct hr_soft_options o;
 
 	cr_assert_eq(hr_soft_parse("memory,size=3G,lba=512,mdts=2,dstrd=1,cache=0,threads=4,"
-				   "faults=a=b",
+				   "cpus=2-6,populate=1,faults=a=b",
 				   &o, message),
 		     0, "%s", message);
 	cr_expect_str_eq(o.path, "");
@@ -62,7 +65,25 @@ Test(soft_options, every_option_is_read)
 	cr_expect_eq(o.dstrd, 1);
 	cr_expect_eq(o.cache_bytes, 0);
 	cr_expect_eq(o.threads, 4);
+	cr_expect_eq(o.first_cpu, 2);
+	cr_expect_eq(o.cpus, 5);
+	cr_expect(o.populate);
 	cr_expect_str_eq(o.faults, "a=b");
+}
+
+Test(soft_options, null_has_a_size_and_no_cache)
+{
+	struct hr_soft_options o;
+
+	cr_assert_eq(hr_soft_parse("null,size=64T,lba=512,cpus=3", &o, message), 0, "%s", message);
+	cr_expect(o.null);
+	cr_expect_str_eq(o.path, "");
+	cr_expect_eq(o.cache_bytes, 0);
+	cr_expect_eq(o.bytes, 64ull << 40);
+	cr_expect_eq(o.first_cpu, 3);
+	cr_expect_eq(o.cpus, 1);
+	cr_assert_eq(hr_soft_parse("./null", &o, message), 0, "%s", message);
+	cr_expect_not(o.null, "a file of that name");
 }
 
 Test(soft_options, mistakes_are_refused_with_their_text)
@@ -88,6 +109,18 @@ Test(soft_options, mistakes_are_refused_with_their_text)
 		{ "x,cache=100", "cache" },
 		{ "x,colour=red", "colour" },
 		{ "x,faults=", "faults" },
+		{ "null", "size" },
+		{ "null,size=1M,cache=1M", "cache" },
+		{ "null,size=1M,populate=1", "populate" },
+		{ "x,populate=1", "populate" },
+		{ "memory,size=1M,populate=2", "populate" },
+		{ "x,cpus=", "cpus" },
+		{ "x,cpus=3-2", "3-2" },
+		{ "x,cpus=1024", "1023" },
+		{ "x,cpus=1-1K", "1-1K" },
+		{ "x,cpus=1-2-3", "1-2-3" },
+		{ "x,cpus=00000000000000000000001", "cpus" },
+		{ "x,threads=4,cpus=0-2", "threads=4" },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

@@ -1,0 +1,176 @@
+/* Media in memory: blocks are whole, whoever writes meanwhile; discards and populating. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/soft/internal.h"
+
+#define BLOCK ((size_t)4096)
+#define MIB ((size_t)1 << 20)
+#define THREADS 4u
+#define ROUNDS 4000u
+
+static struct soft_media media;
+static char message[HR_LOG_LINE_MAX];
+
+static void close_it(void)
+{
+	soft_memory_close(&media);
+}
+
+TestSuite(soft_memory, .fini = close_it, .timeout = 120);
+
+static void open_it(uint64_t bytes, bool populate)
+{
+	cr_assert_eq(soft_memory_open(&media, bytes, populate, message), 0, "%s", message);
+}
+
+static bool is_all(const uint8_t *data, size_t bytes, uint8_t value)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (data[i] != value)
+			return false;
+	return true;
+}
+
+static void put(uint64_t offset, uint8_t value, size_t bytes)
+{
+	static uint8_t data[BLOCK];
+
+	memset(data, value, sizeof(data));
+	for (size_t at = 0; at < bytes; at += BLOCK)
+		soft_memory_write(&media, offset + at, data,
+				  bytes - at < BLOCK ? bytes - at : BLOCK);
+}
+
+/* True when each byte of [offset, offset + bytes) is value. */
+static bool holds(uint64_t offset, uint8_t value, size_t bytes)
+{
+	static uint8_t data[BLOCK];
+
+	for (size_t at = 0; at < bytes; at += BLOCK) {
+		const size_t n = bytes - at < BLOCK ? bytes - at : BLOCK;
+
+		soft_memory_read(&media, offset + at, data, n);
+		if (!is_all(data, n, value))
+			return false;
+	}
+	return true;
+}
+
+Test(soft_memory, what_is_written_is_read_across_stripes)
+{
+	static uint8_t data[3 * 65536], back[sizeof(data)];
+
+	open_it(MIB, false);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 + i / 4096);
+	soft_memory_write(&media, 65536 - 512, data, sizeof(data));
+	soft_memory_read(&media, 65536 - 512, back, sizeof(back));
+	cr_expect_eq(memcmp(data, back, sizeof(data)), 0);
+	cr_expect(holds(0, 0, 65536 - 512));
+	cr_expect(holds(65536 - 512 + sizeof(data), 0, MIB - 65536 + 512 - sizeof(data)));
+}
+
+struct racer {
+	pthread_t thread;
+	uint8_t value;
+	uint32_t torn;
+};
+
+/* Each writes blocks all of one value, in turns with the others and with discards. */
+static void *write_blocks(void *argument)
+{
+	struct racer *r = argument;
+	uint8_t data[BLOCK];
+
+	memset(data, r->value, sizeof(data));
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		soft_memory_write(&media, i % 3 * BLOCK, data, BLOCK);
+		if (r->value == 1 && i % 16 == 0)
+			soft_memory_discard(&media, i % 3 * BLOCK, BLOCK);
+	}
+	return NULL;
+}
+
+static void *read_blocks(void *argument)
+{
+	struct racer *r = argument;
+	uint8_t data[BLOCK];
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		soft_memory_read(&media, i % 3 * BLOCK, data, BLOCK);
+		r->torn += !is_all(data, BLOCK, data[0]);
+	}
+	return NULL;
+}
+
+Test(soft_memory, blocks_are_seen_whole_while_others_write)
+{
+	struct racer racer[THREADS] = { 0 };
+
+	open_it(MIB, false);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		racer[i].value = (uint8_t)(i + 1);
+		cr_assert_eq(pthread_create(&racer[i].thread, NULL,
+					    i < THREADS / 2 ? write_blocks : read_blocks,
+					    &racer[i]),
+			     0);
+	}
+	for (uint32_t i = 0; i < THREADS; i++) {
+		pthread_join(racer[i].thread, NULL);
+		cr_expect_eq(racer[i].torn, 0, "thread %u: %u blocks", i, racer[i].torn);
+	}
+}
+
+/* Within a page, over pages, over more stripes than there are versions, and over huge pages. */
+Test(soft_memory, a_discard_zeroes_its_range_and_nothing_else)
+{
+	static const struct {
+		uint64_t offset, bytes;
+		bool populate;
+	} row[] = {
+		{ 4096 + 512, 1024, false },
+		{ 4096 + 512, 3 * 4096, false },
+		{ MIB - 512, 300 * MIB + 1024, false },
+		{ 512, 1024, true },
+		{ MIB - 512, 6 * MIB + 1024, true },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		const uint64_t end = row[i].offset + row[i].bytes;
+
+		open_it(row[i].populate ? 16 * MIB : 400 * MIB, row[i].populate);
+		put(row[i].offset - 512, 0xaa, 1024);
+		put(end - 512, 0xbb, 1024);
+		soft_memory_discard(&media, row[i].offset, row[i].bytes);
+		cr_expect(holds(row[i].offset - 512, 0xaa, 512), "row %zu", i);
+		cr_expect(holds(row[i].offset, 0, 512), "row %zu", i);
+		cr_expect(holds(end - 512, 0, 512), "row %zu", i);
+		cr_expect(holds(end, 0xbb, 512), "row %zu", i);
+		soft_memory_close(&media);
+	}
+}
+
+Test(soft_memory, parts_populate_all_of_it_with_zeroes)
+{
+	static const uint64_t size[] = { 4096, 2 * MIB, 7 * MIB + 4096, 130 * MIB };
+	const uint32_t go_on = 0;
+
+	for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		open_it(size[i], true);
+		for (uint32_t part = 0; part < 3; part++)
+			cr_expect_eq(soft_memory_populate(&media, part, 3, &go_on), 0);
+		cr_expect(holds(0, 0, size[i]), "%llu bytes", (unsigned long long)size[i]);
+		soft_memory_close(&media);
+	}
+}
+
+Test(soft_memory, more_than_there_is_cannot_be_populated)
+{
+	cr_expect_eq(soft_memory_open(&media, 1ull << 50, true, message), -ENOMEM);
+	cr_expect(strstr(message, "populate=0"), "%s", message);
+	cr_expect_eq(soft_memory_open(&media, 1ull << 62, false, message), -ENOMEM);
+	cr_expect(strstr(message, "size="), "%s", message);
+}
