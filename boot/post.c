@@ -59,6 +59,24 @@ static void test_machine(struct hr_post *post)
 	}
 }
 
+/* What the driver says of a GPU, and what its workers do. */
+static void test_backend(struct hr_post *post, const char *gpu, struct hr_backend *backend)
+{
+	char detail[HR_POST_DETAIL] = "";
+	uint64_t began = hr_now_ns();
+	int result;
+
+	if (backend->facts) {
+		hr_gpu_facts_text(backend->facts, detail, sizeof detail);
+		show(post, "gpu", gpu, 0, since_ms(began), detail);
+		hr_post_kernels(backend->facts, detail);
+		show(post, "kernels", gpu, 0, since_ms(began), detail);
+	}
+	began = hr_now_ns();
+	result = hr_post_workers(backend, detail);
+	show(post, "workers", gpu, result, since_ms(began), detail);
+}
+
 static void test_gpus(struct hr_post *post)
 {
 	for (uint32_t g = 0; g < post->app->config.gpus; g++) {
@@ -68,14 +86,17 @@ static void test_gpus(struct hr_post *post)
 		struct hr_backend backend;
 		int err = hr_backend_open(&backend, gpu->device, 1, message);
 
-		if (err) {
+		if (err)
 			snprintf(detail, sizeof detail, "%.*s", (int)sizeof detail - 1, message);
-		} else {
-			snprintf(detail, sizeof detail, "%s, up to %u blocks", backend.name,
-				 backend.max_blocks);
-			backend.ops->close(&backend);
-		}
+		else
+			snprintf(detail, sizeof detail, "%s, up to %u blocks%s%.*s", backend.name,
+				 backend.max_blocks, message[0] ? "; " : "", (int)sizeof detail / 2,
+				 message);
 		show(post, "backend", gpu->name, err, since_ms(began), detail);
+		if (err)
+			continue;
+		test_backend(post, gpu->name, &backend);
+		backend.ops->close(&backend);
 	}
 }
 

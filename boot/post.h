@@ -10,7 +10,7 @@
 
 #include "boot/stages.h"
 
-#define HR_POST_DETAIL 256u /* bytes of a step's finding */
+#define HR_POST_DETAIL 640u /* bytes of a step's finding */
 
 /* A step returns 0: fine; HR_POST_SKIP: does not apply, detail says why; > 0 NVMe status or -errno:
  * failed. It writes what it has found, or what is wrong, to detail. */
@@ -41,6 +41,13 @@ int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail);
 int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail);
 int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail);
 int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail);
+
+/*
+ * Steps of a gpu: its workers read, write and copy host memory and memory of their own with as many
+ * blocks as there may be, and answer the CPU. And what its kernels need (facts of a GPU).
+ */
+int hr_post_workers(struct hr_backend *backend, char *detail);
+void hr_post_kernels(const struct hr_gpu_facts *facts, char *detail);
 
 /* Known answers of one operator's worker code. */
 int hr_post_operator(enum hr_op_id id, char *detail);

@@ -26,6 +26,30 @@ static void print_ssds(const struct hr_appliance *app, FILE *out)
 	}
 }
 
+static void print_gpus(const struct hr_appliance *app, FILE *out)
+{
+	fprintf(out, "\ngpus\n");
+	for (uint32_t g = 0; g < app->config.gpus; g++) {
+		const struct hr_backend *b = &app->backend[g];
+		char text[HR_LOG_LINE_MAX];
+
+		if (!app->gpu_up[g])
+			continue;
+		fprintf(out, "  %-12s %s\n", app->config.gpu[g].name, b->name);
+		if (!b->facts)
+			continue;
+		hr_gpu_facts_text(b->facts, text, sizeof text);
+		fprintf(out, "  %-12s %s\n", "", text);
+		for (unsigned k = 0; k < b->facts->kernels; k++)
+			fprintf(out,
+				"  %-12s %s: %u registers, %u bytes shared, %u bytes local, up to "
+				"%u threads\n",
+				"", b->facts->kernel[k].name, b->facts->kernel[k].registers,
+				b->facts->kernel[k].shared_bytes, b->facts->kernel[k].local_bytes,
+				b->facts->kernel[k].max_threads);
+	}
+}
+
 static void print_pipeline(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -55,6 +79,7 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 void hr_report_plan(const struct hr_appliance *app, FILE *out)
 {
 	print_ssds(app, out);
+	print_gpus(app, out);
 	fprintf(out, "\npipelines\n");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)
@@ -88,6 +113,53 @@ static void ssds_json(const struct hr_appliance *app, struct json_object *report
 		hr_json_bool(one, "store", ssd->has_store);
 		hr_json_u64(one, "queue_memory_bytes", hr_ssd_dma_bytes(ssd));
 		hr_json_u64(one, "map_memory_bytes", hr_ssd_map_bytes(ssd));
+	}
+}
+
+static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
+{
+	struct json_object *list = hr_json_object(out, "supports");
+	const char *name;
+	bool supported;
+
+	hr_json_string(out, "model", f->model);
+	hr_json_string(out, "pci", f->pci);
+	hr_json_string(out, "driver", f->driver);
+	hr_json_u64(out, "cuda_version", f->interface);
+	hr_json_u64(out, "compute_capability", f->capability);
+	hr_json_u64(out, "processors", f->processors);
+	hr_json_u64(out, "memory_bytes", f->memory_bytes);
+	hr_json_i64(out, "numa_node", f->numa_node);
+	for (unsigned i = 0; (name = hr_gpu_feature(f, i, &supported)); i++)
+		hr_json_bool(list, name, supported);
+	list = hr_json_array(out, "kernels");
+	for (unsigned k = 0; k < f->kernels; k++) {
+		struct json_object *one = hr_json_append(list);
+
+		hr_json_string(one, "name", f->kernel[k].name);
+		hr_json_u64(one, "registers", f->kernel[k].registers);
+		hr_json_u64(one, "shared_bytes", f->kernel[k].shared_bytes);
+		hr_json_u64(one, "local_bytes", f->kernel[k].local_bytes);
+		hr_json_u64(one, "max_threads", f->kernel[k].max_threads);
+	}
+}
+
+static void gpus_json(const struct hr_appliance *app, struct json_object *report)
+{
+	struct json_object *list = hr_json_array(report, "gpus");
+
+	for (uint32_t g = 0; g < app->config.gpus; g++) {
+		const struct hr_backend *b = &app->backend[g];
+		struct json_object *one;
+
+		if (!app->gpu_up[g])
+			continue;
+		one = hr_json_append(list);
+		hr_json_string(one, "name", app->config.gpu[g].name);
+		hr_json_string(one, "device", app->config.gpu[g].device);
+		hr_json_string(one, "backend", b->name);
+		if (b->facts)
+			facts_json(b->facts, one);
 	}
 }
 
@@ -164,6 +236,7 @@ void hr_report_plan_json(const struct hr_appliance *app, struct json_object *rep
 	hr_json_string(report, "appliance", app->config.name);
 	hr_json_string(report, "configuration", app->config.file);
 	ssds_json(app, report);
+	gpus_json(app, report);
 	list = hr_json_array(report, "pipelines");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)

@@ -13,6 +13,7 @@
 #include "gpu/arena.h"
 #include "gpu/facts.h"
 #include "gpu/pipeline.h"
+#include "gpu/window.h"
 #include "nvme/region.h"
 
 struct hr_backend;
@@ -21,6 +22,7 @@ struct hr_backend;
 enum hr_kernel {
 	HR_KERNEL_PIPE,	 /* hr_pipe_block(argument, block) */
 	HR_KERNEL_BENCH, /* hr_bench_block(argument, block), gpu/bench.h */
+	HR_KERNEL_PROBE, /* hr_probe_block(argument, block), gpu/probe.h */
 };
 
 struct hr_backend_ops {
@@ -65,6 +67,8 @@ struct hr_backend {
 	uint32_t processors;		  /* SMs; CPUs that the host backend's blocks share */
 	uint32_t max_threads;		  /* of a block */
 	const struct hr_gpu_facts *facts; /* of the GPU; NULL on `host` */
+	/* For hr_window_open() on memory from alloc; NULL: no other device can reach that memory. */
+	const struct hr_window_driver *window;
 	void *impl;
 };
 
@@ -73,7 +77,8 @@ struct hr_backend {
  *   host:CPUS              threads, parked: max_blocks of them, the most blocks of one launch, which
  *                          share CPUS of the CPUs that this process may use (all of them when CPUS
  *                          is more than there are)
- *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses itself
+ *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses itself,
+ *                          and that no other device can reach
  *   auto                   the first GPU that can be used, else all CPUs
  * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen and why when that is not
  * plainly what was asked for, or nothing. -EINVAL: malformed; -ENODEV: no driver, no such GPU;

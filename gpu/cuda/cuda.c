@@ -23,6 +23,7 @@ extern const uint8_t hr_worker_image[];
 static const char *const kernel_name[] = {
 	[HR_KERNEL_PIPE] = "hr_kernel_pipe",
 	[HR_KERNEL_BENCH] = "hr_kernel_bench",
+	[HR_KERNEL_PROBE] = "hr_kernel_probe",
 };
 
 #define KERNELS (sizeof kernel_name / sizeof *kernel_name)
@@ -34,6 +35,7 @@ struct cuda {
 	struct hr_cuda_kernel kernel[KERNELS];
 	struct hr_cuda_launch launch;
 	struct hr_cuda_arena arena[ARENAS_MAX];
+	struct hr_window_driver window;
 	bool compressible;
 };
 
@@ -155,6 +157,24 @@ static int cuda_poll(struct hr_backend *b)
 	const int state = hr_cuda_launch_poll(&cuda->gpu, &cuda->launch);
 
 	return state < 0 && !told ? tell(b, state) : state;
+}
+
+static bool window_mappable(void *to)
+{
+	struct cuda *cuda = to;
+
+	return hr_cuda_dmabuf_mappable(&cuda->gpu);
+}
+
+static int window_export(void *to, uint64_t gpu, size_t bytes, int *fd)
+{
+	struct cuda *cuda = to;
+	const int err = hr_cuda_dmabuf_export(&cuda->gpu, gpu, bytes, fd);
+
+	if (err)
+		hr_error("cuda:%d %s: %s", cuda->gpu.ordinal, cuda->gpu.facts.model,
+			 cuda->gpu.cu.error);
+	return err;
 }
 
 /* Everything down. The driver may take its time, or never come back. */
@@ -283,6 +303,9 @@ static void describe(struct hr_backend *b, struct cuda *cuda, uint32_t max_block
 	b->processors = facts->processors;
 	b->max_threads = cuda->kernel[HR_KERNEL_PIPE].facts.max_threads;
 	b->facts = facts;
+	cuda->window = (struct hr_window_driver){ window_mappable, window_export, cuda };
+	if (facts->rdma && facts->rdma_virtual_memory && !cuda->compressible)
+		b->window = &cuda->window;
 	b->impl = cuda;
 }
 

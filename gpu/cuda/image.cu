@@ -18,6 +18,7 @@
 #include "gpu/compute.c"
 #include "gpu/writeback.c"
 #include "gpu/bench.c"
+#include "gpu/probe.c"
 
 extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
 {
@@ -27,4 +28,9 @@ extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
 extern "C" __global__ void hr_kernel_bench(struct hr_bench *bench)
 {
 	hr_bench_block(bench, blockIdx.x);
+}
+
+extern "C" __global__ void hr_kernel_probe(struct hr_probe *probe)
+{
+	hr_probe_block(probe, blockIdx.x);
 }

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* Newer than the headers of CUDA 13.0. */
+#define ATTRIBUTE_DMA_BUF_MMAP ((CUdevice_attribute)152)
+
 static size_t round_up(const struct hr_cuda_gpu *gpu, size_t bytes)
 {
 	const size_t mask = (size_t)gpu->facts.granularity - 1;
@@ -127,7 +130,8 @@ int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, siz
 				   f->model);
 	arena->reserved = round_up(gpu, reserve > all ? reserve : all);
 	arena->want_compressible = arena->compressible = compressible;
-	arena->rdma = f->rdma && f->rdma_virtual_memory;
+	/* Drivers give one or the other: asked for both, they give memory that is not compressible. */
+	arena->rdma = f->rdma && f->rdma_virtual_memory && !compressible;
 	arena->exportable = f->fd_handles;
 	err = hr_cuda_gpu_enter(gpu);
 	if (!err)
@@ -232,6 +236,27 @@ int hr_cuda_arena_export(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, u
 				   gpu->facts.pci, gpu->facts.model);
 	return HR_CU(&gpu->cu, MemExportToShareableHandle, fd, arena->chunk[i].handle,
 		     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu)
+{
+	int value = 0;
+
+	/* A driver that does not know the attribute answers with an error. */
+	return gpu->cu.DeviceGetAttribute(&value, ATTRIBUTE_DMA_BUF_MMAP, gpu->device) ==
+		       CUDA_SUCCESS &&
+	       value != 0;
+}
+
+int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd)
+{
+	int err = hr_cuda_gpu_enter(gpu);
+
+	if (!err)
+		err = HR_CU(&gpu->cu, MemGetHandleForAddressRange, fd, at, bytes,
+			    CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+			    CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE);
+	return err;
 }
 
 void hr_cuda_arena_close(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)

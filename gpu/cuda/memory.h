@@ -43,8 +43,8 @@ struct hr_cuda_arena {
 
 /*
  * Reserve `reserve` bytes of addresses (at least `bytes`; rounded up) and map `bytes` of zeroed
- * memory. compressible asks for memory that the GPU compresses: what came of it is in
- * arena->compressible. -EINVAL: bytes 0; -ENOMEM; -ENOTSUP: compressible, but the GPU cannot.
+ * memory. compressible asks for memory that the GPU compresses, which other devices then cannot
+ * reach: what came of it is in arena->compressible. -EINVAL: bytes 0; -ENOMEM; -ENOTSUP: compressible, but the GPU cannot.
  */
 int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes,
 		       size_t reserve, bool compressible);
@@ -68,6 +68,13 @@ int hr_cuda_arena_share(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, in
 /* A file descriptor of chunk i (the caller closes it), by which another process or library maps the
  * memory. -ENOTSUP: arena->exportable is false; -EINVAL: no such chunk. */
 int hr_cuda_arena_export(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i, int *fd);
+
+/* True when the driver maps a DMA-BUF of this GPU's memory, over its BAR, into a process. */
+bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu);
+
+/* A DMA-BUF of mapped GPU memory [at, at + bytes) that goes over PCIe; the caller closes *fd.
+ * -ENOTSUP, -EINVAL: the driver does not do that for this memory. */
+int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd);
 
 /* Unmap and give back all. No worker uses it. Also of a GPU that has failed, and when open failed. */
 void hr_cuda_arena_close(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena);

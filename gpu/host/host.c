@@ -10,6 +10,7 @@
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "gpu/bench.h"
+#include "gpu/probe.h"
 #include "nvme/hostmem.h"
 
 struct host;
@@ -36,8 +37,10 @@ static void run_block(const struct host *host, uint32_t block)
 {
 	if (host->kernel == HR_KERNEL_PIPE)
 		hr_pipe_block(host->argument, block);
-	else
+	else if (host->kernel == HR_KERNEL_BENCH)
 		hr_bench_block(host->argument, block);
+	else
+		hr_probe_block(host->argument, block);
 }
 
 /* Parked until the next launch that has a block for this thread. False: the backend closes. */

@@ -56,7 +56,7 @@ quiet_when_piped() {
 
 post_json() {
     exits 0 post --json && json 'r["failed"] == 0 and r["passed"] >= 12' &&
-        json '{"cpu", "memory", "clock", "backend", "operator", "controller", "queue", "smart",
+        json '{"cpu", "memory", "clock", "backend", "workers", "operator", "controller", "queue", "smart",
             "store", "loopback", "map"} == {s["step"] for s in r["steps"]}'
 }
 

@@ -10,6 +10,7 @@
 #ifndef TESTS_FAKE_CUDA_H
 #define TESTS_FAKE_CUDA_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +46,8 @@ struct fake_cuda {
 	const char *_Atomic stall; /* a call of that name does not return while it is set */
 	/* Launches. */
 	void (*run)(const struct fake_cuda_launch *launch);
-	unsigned polls; /* how often a launch is seen running; UINT_MAX: always */
+	unsigned polls;	  /* how often a launch is seen running; UINT_MAX: always */
+	atomic_bool busy; /* or: it is, as long as this says so */
 	/* What was seen. */
 	unsigned calls;	    /* in all, since fake_cuda_reset() */
 	const char *failed; /* the call that was made to fail, or NULL */

@@ -40,7 +40,9 @@ CUresult fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = fake_cuda_take(HANDLE, fake_cuda_new_id(), bytes);
 	r->fd = memfd_create("fake", MFD_CLOEXEC);
-	r->compressible = prop->allocFlags.compressionType && !fake_cuda.not_compressible;
+	/* As real ones do: memory is for other devices, or compressible. */
+	r->compressible = prop->allocFlags.compressionType &&
+			  !prop->allocFlags.gpuDirectRDMACapable && !fake_cuda.not_compressible;
 	if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0)
 		abort();
 	*handle = r->at;
@@ -166,6 +168,17 @@ CUresult fake_MemExportToShareableHandle(void *shareable, CUmemGenericAllocation
 	if (!r || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	*(int *)shareable = dup(r->fd);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_MemGetHandleForAddressRange(void *handle, CUdeviceptr at, size_t bytes,
+					  CUmemRangeHandleType type, unsigned long long flags)
+{
+	ENTER_CONTEXT("cuMemGetHandleForAddressRange");
+	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+	    flags != CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE || !is_reserved(at, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	*(int *)handle = memfd_create("dma-buf", MFD_CLOEXEC);
 	return CUDA_SUCCESS;
 }
 
@@ -306,6 +319,8 @@ CUresult fake_EventQuery(CUevent event)
 	ENTER_CONTEXT("cuEventQuery");
 	if (!r)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (fake_cuda.busy)
+		return CUDA_ERROR_NOT_READY;
 	if (r->pending == 0)
 		return CUDA_SUCCESS;
 	if (r->pending != UINT32_MAX)
@@ -315,8 +330,9 @@ CUresult fake_EventQuery(CUevent event)
 
 /* ---- modules, execution. A kernel's handle is its name. */
 
-static char pipe_kernel[] = "hr_kernel_pipe", bench_kernel[] = "hr_kernel_bench";
-static char *const known_kernel[] = { pipe_kernel, bench_kernel };
+static char pipe_kernel[] = "hr_kernel_pipe", bench_kernel[] = "hr_kernel_bench",
+	    probe_kernel[] = "hr_kernel_probe";
+static char *const known_kernel[] = { pipe_kernel, bench_kernel, probe_kernel };
 
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned options,
 			       CUjit_option *option, void **value)

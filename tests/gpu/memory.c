@@ -113,6 +113,11 @@ Test(memory, a_second_address_shows_what_an_earlier_kernel_wrote)
 		cr_expect_geq(fd, 0);
 		close(fd);
 	}
+	fprintf(stderr, "DMA-BUF over PCIe: mappable %d, ", hr_cuda_dmabuf_mappable(&rig.gpu));
+	fd = -1;
+	if (hr_cuda_dmabuf_export(&rig.gpu, arena.base, 64 << 10, &fd) == 0)
+		close(fd);
+	fprintf(stderr, "exported as %d (%s)\n", fd, fd < 0 ? rig.gpu.cu.error : "fine");
 	hr_cuda_arena_close(&rig.gpu, &arena);
 	cr_expect_eq(gpu_free_bytes(&rig), before);
 	gpu_down(&rig);
@@ -127,8 +132,8 @@ Test(memory, compressible_memory_is_what_the_driver_says_it_is)
 	}
 	cr_assert_eq(hr_cuda_arena_open(&rig.gpu, &arena, 64 * MIB, 0, true), 0, "%s",
 		     rig.gpu.cu.error);
-	fprintf(stderr, "compressible asked for: %s, rdma %d\n",
-		arena.compressible ? "given" : "not given", arena.rdma);
+	cr_expect(arena.compressible, "the GPU supports it, and the driver gave other memory");
+	cr_expect(!arena.rdma);
 	gpu_fill(&rig, arena.base, arena.bytes, 0, 42);
 	cr_expect_eq(gpu_count_wrong(&rig, arena.base, arena.bytes, 0, 42), 0);
 	hr_cuda_arena_close(&rig.gpu, &arena);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "boot/clock.h"
 #include "gpu/backend.h"
@@ -30,7 +31,7 @@ Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
 	cr_expect_eq(backend.max_threads, 512);
 	cr_assert_not_null(backend.facts);
 	cr_expect_str_eq(backend.facts->pci, "0000:41:0a.0");
-	cr_expect_eq(backend.facts->kernels, 2);
+	cr_expect_eq(backend.facts->kernels, 3);
 	cr_expect_str_eq(backend.facts->kernel[1].name, "hr_kernel_bench");
 	backend.ops->close(&backend);
 	cr_expect_null(backend.ops);
@@ -103,6 +104,36 @@ Test(cuda_backend, compressible_memory_that_is_none_is_told)
 	cr_expect_null(strstr(fake_log_last(), ", compressible"), "%s", fake_log_last());
 	backend.ops->close(&backend);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, memory_can_be_let_out_when_other_devices_can_reach_it)
+{
+	struct hr_region region;
+	int fd = -1;
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+	cr_assert_eq(backend.ops->alloc(&backend, MIB, &region), 0);
+	cr_assert_not_null(backend.window);
+	cr_expect(!backend.window->mappable(backend.window->to));
+	fake_cuda.attribute[0][152] = 1;
+	cr_expect(backend.window->mappable(backend.window->to));
+	fake_cuda_fail("cuDeviceGetAttribute", 1, CUDA_ERROR_INVALID_VALUE);
+	cr_expect(!backend.window->mappable(backend.window->to), "an older driver");
+	cr_expect_eq(
+		backend.window->export(backend.window->to, (uint64_t)region.worker, HR_PAGE, &fd),
+		0);
+	cr_expect_geq(fd, 0);
+	close(fd);
+	cr_expect_eq(backend.window->export(backend.window->to, 4096, HR_PAGE, &fd), -EINVAL);
+	cr_expect(strstr(fake_log_last(), "cuMemGetHandleForAddressRange"), "%s", fake_log_last());
+	backend.ops->close(&backend);
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0,compressible", 1, message), 0);
+	cr_expect_null(backend.window);
+	backend.ops->close(&backend);
+	fake_cuda.attribute[0][CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED] = 0;
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+	cr_expect_null(backend.window);
+	backend.ops->close(&backend);
 }
 
 /* The life of a backend as boot leads it: 0, or what failed first. */
