@@ -1,6 +1,6 @@
 #!/bin/bash
 # Install the Debian packages that a task needs and that are missing; nothing else is touched.
-# Usage: tests/deps.sh SET...   SET: build check lab lint demo bench
+# Usage: tests/deps.sh SET...   SET: build check lab lint demo image bench
 # llvm has the symbolizer that lets clang's sanitizers name a function in a report or suppression.
 # Works as root or through sudo; without either it names the packages and exits 3.
 set -euo pipefail
@@ -10,6 +10,7 @@ declare -A packages=(
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
     [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3"
+    [image]="grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools kmod binutils python3"
     [demo]="sqlite3 rhash python3"
     [bench]="valgrind python3"
 )
