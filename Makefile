@@ -279,8 +279,8 @@ bench:
 	$(Q)$(again) SAN= all tools
 	$(Q)tests/bench/run.py $(base)
 
-# CONFIG goes in as /etc/headrace.conf; KERNEL: a vmlinuz of this machine in place of Debian's; EXTRA: a
-# folder that is added to the initramfs; APPEND: more kernel parameters.
+# CONFIG goes in as /etc/headrace.conf; KERNEL: a vmlinuz of this machine in place of Debian's;
+# EXTRA: a folder that is added to the initramfs; APPEND: more kernel parameters.
 image:
 	$(Q)test -n "$(CONFIG)" || { echo "image: CONFIG=FILE names the configuration" >&2; exit 2; }
 	$(Q)tests/deps.sh build image
@@ -342,6 +342,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 
 .SECONDARY:
 .PHONY: all op anew tools gpu-tests deps check check-unit check-cli check-lab lab-tools lab-run \
-	demo bench image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
+	demo bench image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
+	$(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
