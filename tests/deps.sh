@@ -6,10 +6,10 @@
 set -euo pipefail
 
 declare -A packages=(
-    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev zlib1g-dev"
+    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libblkid-dev zlib1g-dev"
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
-    [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3"
+    [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3 fdisk e2fsprogs"
     [image]="grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools kmod binutils python3"
     [demo]="sqlite3 rhash python3"
     [bench]="valgrind python3"
