@@ -1,0 +1,89 @@
+#!/bin/bash
+# Machines whose CUDA driver is missing, too old, broken or without a GPU: one line each, exit 3, and
+# `auto` goes on without. The drivers are made here: a library of the driver's name.
+# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+
+for device in cuda:0 auto; do
+    cat >"$SCRATCH/$device.conf" <<CONF
+ssds = ( { name = "s"; device = "soft:memory,size=64M"; objects = ( { name = "o"; bytes = "1M"; } ); } );
+gpus = ( { name = "g"; device = "$device"; } );
+pipelines = ( { name = "p"; source = { object = "o"; }; operator = "crc32c"; } );
+appliance = { log = "info"; };
+CONF
+done
+
+# A driver from the C on standard input, in a folder of that name.
+driver() {
+    mkdir -p "$SCRATCH/$1"
+    gcc -shared -fPIC -o "$SCRATCH/$1/libcuda.so.1" -x c -
+}
+
+with() {
+    LD_LIBRARY_PATH="$SCRATCH/$1" exits "${@:2}"
+}
+
+# One line names the gpu, its place and the reason.
+refused() {
+    with "$1" 3 run "$SCRATCH/cuda:0.conf" && warns "cuda:0.conf:2: gpu 'g': cuda:0: $2" &&
+        [ "$(grep -c "error:" "$SCRATCH/err")" -eq 1 ]
+}
+
+goes_on() {
+    with "$1" 0 run "$SCRATCH/auto.conf" && warns "auto: $2" && warns "worker blocks run on the"
+}
+
+if ! "$HEADRACE" check "$SCRATCH/cuda:0.conf" 2>&1 | grep -q 'this build has no cuda backend'; then
+    has_cuda=1
+fi
+
+driver empty </dev/null
+driver lacking <<'C'
+int cuGetProcAddress_v2(const char *name, void **f, int v, unsigned long flags, int *found)
+{
+    *found = 1;
+    return 500;
+}
+C
+
+# One of version $2 whose every call returns $3.
+failing() {
+    driver "$1" <<C
+#include <string.h>
+static int version(int *v) { *v = $2; return 0; }
+static int text(int e, const char **t) { *t = e == 100 ? "CUDA_ERROR_NO_DEVICE" : "?"; return 0; }
+static int any(void) { return $3; }
+int cuGetProcAddress_v2(const char *name, void **f, int v, unsigned long flags, int *found)
+{
+    *f = strcmp(name, "cuDriverGetVersion") == 0 ? (void *)version
+        : strncmp(name, "cuGetError", 10) == 0 ? (void *)text : (void *)any;
+    *found = 0;
+    return 0;
+}
+C
+}
+failing old 11080 999
+failing none 99000 100
+driver broken <<<'int nowhere(void); int somewhere(void) { return nowhere(); }'
+
+if [ -z "${has_cuda:-}" ]; then
+    echo "ok 1 # SKIP this build has no cuda backend"
+    count=1
+else
+    old="libcuda.so.1: no cuGetProcAddress_v2"
+    check "a driver without cuGetProcAddress_v2 is too old" refused empty "$old"
+    check "... and auto goes on without" goes_on empty "$old"
+    check "a driver that lacks a function is named" \
+        refused lacking "the NVIDIA driver has no cuInit of CUDA 2.0"
+    old="the NVIDIA driver is of CUDA 11.8, but this build needs "
+    check "a driver that is too old is told both versions" refused old "$old"
+    check "... and auto goes on without" goes_on old "$old"
+    none="cuInit: CUDA_ERROR_NO_DEVICE: CUDA_ERROR_NO_DEVICE"
+    check "a driver without a GPU says so" refused none "$none"
+    check "... and auto goes on without" goes_on none "$none"
+    check "a driver that cannot be loaded is told as the loader tells it" refused broken \
+        "$SCRATCH/broken/libcuda.so.1: undefined symbol: nowhere; install the NVIDIA driver"
+fi
+done_testing
