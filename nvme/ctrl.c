@@ -63,6 +63,20 @@ int hr_ctrl_check(const struct hr_ctrl *ctrl)
 	return NVME_CSTS_CFS(csts) ? fatal(ctrl, csts) : 0;
 }
 
+void hr_ctrl_explain(const struct hr_ctrl *ctrl)
+{
+	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
+	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
+
+	if (cc == GONE || csts == GONE || hr_reg_read32(ctrl->transport, NVME_REG_VS) == 0)
+		return;
+	if (NVME_CSTS_CFS(csts))
+		fatal(ctrl, csts);
+	else if (!NVME_CC_EN(cc))
+		hr_error("%s: CC.EN is 0: the controller was reset by somebody else",
+			 ctrl->transport->name);
+}
+
 static int late(const struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t csts)
 {
 	if (NVME_CSTS_CFS(csts))

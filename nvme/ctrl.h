@@ -114,6 +114,13 @@ int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_
 int hr_ctrl_check(const struct hr_ctrl *ctrl);
 
 /*
+ * A command was lost: log what the registers say about it, that is, fatal status, or a reset by
+ * somebody else. Silent when they tell nothing, and when the device is gone, which hr_ctrl_disable()
+ * says.
+ */
+void hr_ctrl_explain(const struct hr_ctrl *ctrl);
+
+/*
  * One admin command, synchronous: sends *sqe (cid ours), waits, returns 0, status or -errno.
  * dw0 may be NULL. Data, if any, lies where the sqe's PRPs say; admin_data is there for that.
  * A status is not logged: the caller knows what it means. A timeout, and what ends the queue, is.

@@ -1,0 +1,58 @@
+/* What is said of a controller that has lost a command. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "nvme/ctrl.h"
+#include "tests/fake/clock.h"
+#include "tests/fake/ctrl.h"
+#include "tests/fake/log.h"
+
+TestSuite(ctrl_explain, .timeout = 20);
+
+Test(ctrl_explain, only_what_the_registers_tell)
+{
+	static const struct {
+		uint32_t cc, csts;
+		const char *says; /* NULL: nothing */
+	} row[] = {
+		{ 0x460001, 1, NULL },
+		{ 0x460001, 2, "fatal status (CSTS 00000002)" },
+		{ 0x460001, 3, "fatal status (CSTS 00000003)" },
+		{ 0x460000, 0, "reset by somebody else" },
+		{ 0x460000, 2, "fatal status" },
+		{ UINT32_MAX, UINT32_MAX, NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct fake_ctrl fake;
+		unsigned before;
+
+		fake_ctrl_init(&fake);
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		fake_ctrl_set32(&fake, NVME_REG_CC, row[i].cc);
+		fake_ctrl_set32(&fake, NVME_REG_CSTS, row[i].csts);
+		before = fake_log_count();
+		hr_ctrl_explain(&fake.ctrl);
+		cr_expect_eq(fake_log_count() - before, row[i].says ? 1u : 0u, "row %zu", i);
+		if (row[i].says)
+			cr_expect(strstr(fake_log_last(), row[i].says), "row %zu: %s", i,
+				  fake_log_last());
+		fake_ctrl_fini(&fake);
+	}
+}
+
+Test(ctrl_explain, a_device_that_is_gone_is_for_others_to_report)
+{
+	struct fake_ctrl fake;
+	unsigned before;
+
+	fake_ctrl_init(&fake);
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	fake_ctrl_set32(&fake, NVME_REG_CC, 0);
+	fake_ctrl_set32(&fake, NVME_REG_CSTS, 0);
+	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
+	before = fake_log_count();
+	hr_ctrl_explain(&fake.ctrl);
+	cr_expect_eq(fake_log_count(), before);
+	fake_ctrl_fini(&fake);
+}
