@@ -21,6 +21,11 @@ class Host:
         """Remove a device while the machine runs; the guest is not asked."""
         self._guest.qmp.command("device_del", id=name)
 
+    def do_throttle(self, name, per_second):
+        """Let an ssd carry out so many commands a second; 0: as many as it can."""
+        self._guest.qmp.command("block_set_io_throttle", id=name, bps=0, bps_rd=0, bps_wr=0,
+                                iops=int(per_second), iops_rd=0, iops_wr=0)
+
     def do_sum(self, name, offset, size):
         """SHA-256 of a part of an ssd's image or of a gpu's memory, as the host sees it."""
         with open(self._machine.path(name), "rb") as f:

@@ -117,6 +117,16 @@ def _down(m, d):
     return ["-device", f"xio3130-downstream,{m.where(d)},{m.chassis(d)}"]
 
 
+def _bad_sectors(d):
+    rules = [(way, d.option[way]) for way in ("read", "write", "flush") if way in d.option]
+    said = ""
+    for number, (way, sector) in enumerate(rules):
+        rule = f",inject-error.{number}."
+        said += f"{rule}event=none{rule}iotype={way}{rule}errno=5"
+        said += f"{rule}sector={sector}" if way != "flush" else f"{rule}once=on"
+    return said
+
+
 def _disk(m, d):
     """Block nodes of an ssd; the uppermost is called NAME-disk."""
     kind, top, path = d.option.get("disk", "file"), d.name + "-disk", m.path(d.name)
@@ -125,8 +135,8 @@ def _disk(m, d):
         return ["-blockdev", f"driver=null-co,size={d.size('64M')},read-zeroes=on,node-name={top}"]
     if kind == "fault":
         return ["-blockdev", file, "-blockdev",
-                f"driver=blkdebug,image={d.name}-file,node-name={d.name}-fault", "-blockdev",
-                f"driver=raw,file={d.name}-fault,node-name={top}"]
+                f"driver=blkdebug,image={d.name}-file,node-name={d.name}-fault" + _bad_sectors(d),
+                "-blockdev", f"driver=raw,file={d.name}-fault,node-name={top}"]
     if kind == "powerfail":
         file = f"driver=nbd,server.type=unix,server.path={m.socket(d.name)},node-name={d.name}-file"
     elif kind != "file":

@@ -15,11 +15,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TREE = os.path.dirname(os.path.dirname(HERE))
-sys.path.append(os.path.join(TREE, "boot/image"))
-
-# pylint: disable=wrong-import-position  # two of them lie in boot/image
 import cpio
 import cuts
 import guest
@@ -28,13 +23,8 @@ import kernel
 import machine
 import scenario
 
-# What scenarios may load, with all that these depend on, and what of the package that takes.
-MODULES = ["nvme", "vfio-pci", "vfio_iommu_type1", "ext4", "crc32c_generic"]
-UNPACKED = ["./boot/vmlinuz-*", "./lib/modules/*/modules.*"] + [
-    f"./lib/modules/*/kernel/{folder}/*"
-    for folder in ("block", "crypto", "lib", "virt", "arch/x86/crypto", "fs/ext4", "fs/jbd2",
-                   "drivers/nvme", "drivers/vfio")
-] + ["./lib/modules/*/kernel/fs/mbcache.ko"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
 
 
 class Tap:
@@ -93,7 +83,7 @@ class Lab:
         self.build = os.path.join(TREE, options.build)
         self.cache = os.path.join(TREE, options.cache)
         self.headrace = os.path.join(self.build, "headrace")
-        self.kernel = kernel.prepare(self.cache, UNPACKED)
+        self.kernel = kernel.prepare(self.cache)
         self.machines = machine.read_machines()
         self.base = self._base()
 
@@ -112,18 +102,15 @@ class Lab:
         said = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
         for applet in set(said.stdout.split()) - {"busybox"}:
             a.link("bin/" + applet, "busybox")
-        for path, source in self.kernel.modules(MODULES).items():
+        for path, source in self.kernel.modules().items():
             a.file(path, source)
         return a.finish()
 
-    def initramfs(self, run, m, path):
+    def initramfs(self, run, m, to):
         a = cpio.Archive()
         values = {**m.environment(), "INSTANCE": run.instance}
         a.data("lab/env", "".join(f"{k}='{v}'\n" for k, v in values.items()).encode())
         a.file("lab/scenario.sh", run.scenario.path)
-        if run.scenario.appliance:
-            config = run.scenario.config(run.instance, m.environment())
-            a.data("lab/appliance.conf", config.encode())
         tools = [shutil.which(tool) for tool in run.scenario.tools]
         for program in tools + [lib for tool in tools for lib in libraries(tool)]:
             a.file(program.lstrip("/"), program)
@@ -132,9 +119,14 @@ class Lab:
                 a.link("lab/" + os.path.basename(tool), tool)
         for test in run.scenario.tests:
             a.file("lab/" + test, os.path.join(self.build, "tests", "unit", test))
+        extra = os.path.join(m.folder, "guest")
+        for folder, _, names in os.walk(extra):
+            for name in names:
+                path = os.path.join(folder, name)
+                a.file(os.path.relpath(path, extra), path)
         if self.options.shell:
             a.data("lab/interactive", b"")
-        with open(path, "wb") as f:
+        with open(to, "wb") as f:
             f.write(self.base + a.finish())
 
     def folder(self, run):
@@ -190,11 +182,8 @@ class Lab:
                 stack.enter_context(contextlib.closing(
                     cuts.Cuts(disks[name], m.folder, writes, notes)))
             try:
-                if run.scenario.appliance:
-                    g.until_off()
-                else:
-                    self.follow(g, m, notes, result)
-                    g.quit()
+                self.follow(g, m, notes, result)
+                g.quit()
             except guest.Lost as why:
                 result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
 

@@ -7,9 +7,6 @@
 #: run vfio machine=one_group boot=intel_iommu=on
 #: run pt machine=one_group boot="intel_iommu=on iommu=pt"
 
-seq 1 400000 | head -c 2000003 >/tmp/numbers
-seq 1 200000 | sed 's/$/.5/' | head -c 1048576 >/tmp/other
-
 cat >/tmp/pipe.conf <<EOT
 ssds = ( { name = "in"; device = "%IN%"; }, { name = "out"; device = "%OUT%"; } );
 gpus = ( { name = "gpu0"; device = "host:2"; } );
@@ -31,11 +28,11 @@ on() {
     for ssd in $in $out; do
         check "format $transport:$ssd" exits 0 headrace store format "$transport:$ssd" --force
     done
-    check "put" exits 0 headrace store put "$transport:$in" numbers /tmp/numbers
-    check "put another" exits 0 headrace store put "$transport:$in" other /tmp/other
+    check "put" exits 0 headrace store put "$transport:$in" numbers /data/numbers
+    check "put another" exits 0 headrace store put "$transport:$in" other /data/other
     check "get" exits 0 headrace store get "$transport:$in" numbers /tmp/back
-    check "what was put" cmp /tmp/numbers /tmp/back
-    check "put a third" exits 0 headrace store put "$transport:$in" third /tmp/other
+    check "what was put" cmp /data/numbers /tmp/back
+    check "put a third" exits 0 headrace store put "$transport:$in" third /data/other
     check "rm" exits 0 headrace store rm "$transport:$in" third
     check "check" exits 0 headrace check /tmp/run.conf
     check "run" exits 0 headrace run --json /tmp/run.conf

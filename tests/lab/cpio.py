@@ -1,0 +1,46 @@
+"""Initramfs archives (cpio "newc"), made in memory: device nodes need no root that way."""
+import os
+import stat
+
+DIRECTORY, FILE, LINK, NODE = stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFCHR
+
+
+class Archive:
+    def __init__(self):
+        self._parts = []
+        self._folders = {""}
+        self._inode = 0
+
+    def _entry(self, name, mode, data=b"", device=(0, 0)):
+        self._inode += 1
+        name = name.encode() + b"\0"
+        fields = (self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name), 0)
+        head = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        self._parts += [head, bytes(-len(head) % 4), data, bytes(-len(data) % 4)]
+
+    def folder(self, path):
+        if path not in self._folders:
+            self._folders.add(path)
+            self.folder(os.path.dirname(path))
+            self._entry(path, DIRECTORY | 0o755)
+
+    def data(self, path, data, mode=0o644):
+        self.folder(os.path.dirname(path))
+        self._entry(path, FILE | mode, data)
+
+    def file(self, path, source):
+        """SOURCE of this machine under PATH, executable when it is so here."""
+        with open(source, "rb") as f:
+            self.data(path, f.read(), 0o755 if os.access(source, os.X_OK) else 0o644)
+
+    def link(self, path, target):
+        self.folder(os.path.dirname(path))
+        self._entry(path, LINK | 0o777, target.encode())
+
+    def console(self):
+        self.folder("dev")
+        self._entry("dev/console", NODE | 0o600, device=(5, 1))
+
+    def finish(self):
+        self._entry("TRAILER!!!", 0)
+        return b"".join(self._parts)

@@ -1,0 +1,6 @@
+#!/bin/bash
+# Objects of a size that puts the bad sectors where faults.sh wants them.
+mkdir -p guest/data
+head -c 18000000 /dev/urandom >guest/data/first
+head -c 5000000 /dev/urandom >guest/data/second
+head -c 20000000 /dev/urandom >guest/data/third
