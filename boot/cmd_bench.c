@@ -118,7 +118,7 @@ static int bench_ssd(struct hr_appliance *app, uint32_t d, const struct wishes *
 	struct hr_measure measure;
 	int err;
 
-	if (!ssd->has_store) {
+	if (!ssd->has_store && !ssd->transport.keeps_no_data) {
 		hr_error("%s:%u: ssd '%s' has no object store to write in; make one with 'headrace "
 			 "store format'",
 			 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);

@@ -134,6 +134,41 @@ static int remove_leftover(struct hr_store *store)
 	return 0;
 }
 
+static void use_extent(struct hr_measure *m, uint64_t offset, uint64_t bytes)
+{
+	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+
+	m->extent.lba = offset >> ssd->ns.lba_shift;
+	m->extent.bytes = bytes;
+	m->extent.nsid = ssd->ns.nsid;
+	m->extent.lba_shift = ssd->ns.lba_shift;
+	m->extent.ssd = m->shape.ssd;
+	m->extent.chunk_bytes = ssd->chunk_bytes;
+}
+
+static bool keeps_data(const struct hr_measure *m)
+{
+	return !m->app->ssd[m->shape.ssd].transport.keeps_no_data;
+}
+
+/* An ssd that keeps no data has no objects, and nothing that could be spoiled. */
+static int use_namespace(struct hr_measure *m)
+{
+	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	const uint64_t whole = ssd->ns.blocks << ssd->ns.lba_shift;
+	const uint64_t bytes = whole - whole % m->shape.io_max;
+	const uint64_t least = (uint64_t)m->shape.io_max * workers(m);
+
+	if (bytes < least) {
+		hr_error("bench: '%s' has %llu bytes; %u workers need %llu", ssd->transport.name,
+			 (unsigned long long)whole, workers(m), (unsigned long long)least);
+		return -ENOSPC;
+	}
+	use_extent(m, 0, bytes);
+	m->extent.capacity = bytes;
+	return 0;
+}
+
 static int create_object(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
@@ -161,14 +196,9 @@ static int create_object(struct hr_measure *m)
 			hr_error_name(err, name, sizeof name));
 		return err;
 	}
+	use_extent(m, object->offset, object->bytes);
 	m->extent.id = object->id;
-	m->extent.lba = object->offset >> ssd->ns.lba_shift;
-	m->extent.bytes = object->bytes;
 	m->extent.capacity = object->capacity;
-	m->extent.nsid = ssd->ns.nsid;
-	m->extent.lba_shift = ssd->ns.lba_shift;
-	m->extent.ssd = m->shape.ssd;
-	m->extent.chunk_bytes = ssd->chunk_bytes;
 	return 0;
 }
 
@@ -210,7 +240,7 @@ int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
 	if (!err)
 		err = create_queues(m);
 	if (!err)
-		err = create_object(m);
+		err = keeps_data(m) ? create_object(m) : use_namespace(m);
 	if (err)
 		hr_measure_down(m);
 	else

@@ -51,6 +51,17 @@ static int no_object(const struct hr_appliance *app, const struct hr_config_obje
 			     near ? "'?" : "");
 }
 
+static int no_store(const struct hr_appliance *app, unsigned line, uint32_t d)
+{
+	const struct hr_transport *t = &app->ssd[d].transport;
+
+	return hr_mistake_at(app, line, "ssd '%s' (%s) %s", app->config.ssd[d].name, t->name,
+			     t->keeps_no_data ? "keeps no data, so it has no objects; only "
+						"'headrace bench' can use it"
+					      : "has no object store; make one with 'headrace "
+						"store format'");
+}
+
 static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 {
 	struct hr_run *run = &app->run[i];
@@ -60,10 +71,7 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 	const struct hr_object *object;
 
 	if (!ssd->has_store)
-		return hr_mistake_at(app, wanted->line,
-				     "ssd '%s' (%s) has no object store; make one with 'headrace "
-				     "store format'",
-				     app->config.ssd[wanted->ssd].name, ssd->transport.name);
+		return no_store(app, wanted->line, wanted->ssd);
 	source->from = find_writer(app, i, wanted);
 	if (source->from >= 0) {
 		source->bytes = app->run[source->from].sink_bytes;
@@ -179,11 +187,7 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 		err = err ? err : failed;
 	}
 	if (p->has_sink && !app->ssd[p->sink.ssd].has_store) {
-		int failed = hr_mistake_at(app, p->sink.line,
-					   "ssd '%s' (%s) has no object store; make one with "
-					   "'headrace store format'",
-					   app->config.ssd[p->sink.ssd].name,
-					   app->ssd[p->sink.ssd].transport.name);
+		int failed = no_store(app, p->sink.line, p->sink.ssd);
 
 		err = err ? err : failed;
 	}

@@ -228,13 +228,27 @@ int hr_ssd_delete_qps(struct hr_ssd *ssd)
 	return ssd->failed ? hr_ssd_disable(ssd) : 0;
 }
 
+/* What would be read back is whatever the buffer held: a store that is not there. */
+static int refuse_store(const struct hr_ssd *ssd)
+{
+	if (!ssd->transport.keeps_no_data)
+		return 0;
+	hr_error("%s keeps no data, so it has no object store: only 'headrace bench' can use it; "
+		 "soft:memory and images keep them",
+		 ssd->transport.name);
+	return -ENOTSUP;
+}
+
 int hr_ssd_open_store(struct hr_ssd *ssd)
 {
-	uint8_t *page = aligned_alloc(HR_PAGE, HR_PAGE);
+	uint8_t *page;
 	uint32_t capacity;
 	size_t objects;
-	int err;
+	int err = refuse_store(ssd);
 
+	if (err)
+		return err;
+	page = aligned_alloc(HR_PAGE, HR_PAGE);
 	if (!page)
 		return -ENOMEM;
 	err = hr_store_probe(&ssd->disk.blk, &capacity, page);
@@ -257,9 +271,12 @@ int hr_ssd_open_store(struct hr_ssd *ssd)
 
 int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force)
 {
-	uint8_t *io = aligned_alloc(HR_PAGE, round_up(hr_store_io_bytes(capacity)));
-	int err;
+	uint8_t *io;
+	int err = refuse_store(ssd);
 
+	if (err)
+		return err;
+	io = aligned_alloc(HR_PAGE, round_up(hr_store_io_bytes(capacity)));
 	if (!io) {
 		hr_error("%s: cannot get %zu bytes of memory", ssd->transport.name,
 			 hr_store_io_bytes(capacity));

@@ -52,10 +52,12 @@ int hr_ssd_up(struct hr_ssd *ssd, const char *device, uint32_t nsid, uint32_t qu
  */
 void hr_ssd_down(struct hr_ssd *ssd);
 
-/* Open the object store. As hr_store_open(); what is wrong is logged. */
+/* Open the object store. As hr_store_open(); -ENOTSUP: the ssd keeps no data. What is wrong is
+ * logged. */
 int hr_ssd_open_store(struct hr_ssd *ssd);
 
-/* Write an empty store for `capacity` objects; force as in hr_store_format(). Leaves it closed. */
+/* Write an empty store for `capacity` objects; force as in hr_store_format(). Leaves it closed.
+ * -ENOTSUP: the ssd keeps no data. */
 int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force);
 
 /* Where a worker's queue pair lies. */

@@ -4,10 +4,10 @@
 
 #define PRP_BYTES 8u
 
-void *soft_dma(const struct soft *soft, const struct soft_window **near, uint64_t bus,
-	       uint64_t bytes)
+void *soft_dma_far(const struct soft *soft, const struct soft_window **near, uint64_t bus,
+		   uint64_t bytes)
 {
-	void *cpu = soft_window_at(*near, bus, bytes);
+	void *cpu = NULL;
 
 	for (uint32_t i = 0; !cpu && i < HR_SOFT_WINDOWS; i++) {
 		cpu = soft_window_at(&soft->window[i], bus, bytes);

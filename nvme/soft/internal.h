@@ -131,12 +131,18 @@ static inline void *soft_window_at(const struct soft_window *w, uint64_t bus, ui
 	return at < w->bytes && bytes <= w->bytes - at ? w->cpu + at : NULL;
 }
 
-/*
- * Host address of [bus, bus + bytes), all in one window; NULL: outside. *near is the window that is
- * tried first, and then the one where it was.
- */
-void *soft_dma(const struct soft *soft, const struct soft_window **near, uint64_t bus,
-	       uint64_t bytes);
+/* The same in any window. *near becomes the one where it was. */
+void *soft_dma_far(const struct soft *soft, const struct soft_window **near, uint64_t bus,
+		   uint64_t bytes);
+
+/* The same, with *near, where things were last, tried first. NULL: outside of all windows. */
+static inline void *soft_dma(const struct soft *soft, const struct soft_window **near, uint64_t bus,
+			     uint64_t bytes)
+{
+	void *cpu = soft_window_at(*near, bus, bytes);
+
+	return cpu ? cpu : soft_dma_far(soft, near, bus, bytes);
+}
 
 /*
  * The memory that PRP1, PRP2 describe for `bytes` (Base 4.1.1), merged where it is contiguous, into

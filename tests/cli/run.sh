@@ -87,6 +87,21 @@ CONF
         exits 0 store ls "soft:$SCRATCH/bench.img" && ! grep -q headrace.bench "$SCRATCH/out"
 }
 
+# soft:null has no store to make an object in: the bench uses it as it is, and nothing else does.
+null_is_for_bench_only() {
+    cat >"$SCRATCH/null.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:null,size=1G,threads=2"; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+pipelines = ( { name = "p"; source = { object = "x"; }; operator = "crc32c"; } );
+CONF
+    exits 0 bench "$SCRATCH/null.conf" --json --seconds 0.02 &&
+        json 'r["ssds"][0]["object_bytes"] == 1 << 30' &&
+        json 'all(m["commands"] > 0 for m in r["ssds"][0]["measurements"])' &&
+        exits 2 run "$SCRATCH/null.conf" && warns "soft:null" && warns "bench" &&
+        exits 3 store format soft:null,size=1G && warns "keeps no data" &&
+        exits 3 store ls soft:null,size=1G && warns "keeps no data"
+}
+
 # The figure is 50 ms on an idle machine; sanitizers and a busy one get ten times that.
 first_tile() {
     exits 0 run --json && json 'r["first_tile_ms"] < 500'
@@ -115,4 +130,5 @@ check "post --json: every step passes" post_json
 check "post on a blank image skips what would write, and writes nothing" post_without_store
 check "bench --json" bench_json
 check "bench removes its object" bench_leaves_nothing
+check "soft:null is for bench only" null_is_for_bench_only
 done_testing
