@@ -10,6 +10,7 @@
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
+#   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
 #   make clean        remove build folders
 #   make gpu-tests    build/tests/gpu/gpu-tests, to be run where there is a GPU
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
@@ -42,7 +43,7 @@ again = $(MAKE) --no-print-directory -k --output-sync=target \
 
 # ---- what is built from what
 
-libs_a := -l:libconfig.a -l:libnvme.a -l:libjson-c.a -l:libpciaccess.a -l:libz.a
+libs_a := $(patsubst %,-l:lib%.a,config nvme json-c pciaccess blkid z)
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
 	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings $(if $(FUZZ),,-Wno-tsan)
 cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
@@ -278,6 +279,15 @@ bench:
 	$(Q)$(again) SAN= all tools
 	$(Q)tests/bench/run.py $(base)
 
+# CONFIG goes in as /etc/headrace.conf; KERNEL: a vmlinuz of this machine in place of Debian's;
+# EXTRA: a folder that is added to the initramfs; APPEND: more kernel parameters.
+image:
+	$(Q)test -n "$(CONFIG)" || { echo "image: CONFIG=FILE names the configuration" >&2; exit 2; }
+	$(Q)tests/deps.sh build image
+	$(Q)$(again) SAN= STATIC=1 all && mkdir -p $(base)/image && boot/image/build.py \
+		--binary $(base)-static/headrace --config "$(CONFIG)" --out $(base)/image \
+		--kernel "$(KERNEL)" --extra "$(EXTRA)" --append "$(APPEND)"
+
 clean:
 	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz lint static)
 
@@ -332,6 +342,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 
 .SECONDARY:
 .PHONY: all op anew tools gpu-tests deps check check-unit check-cli check-lab lab-tools lab-run \
-	demo bench fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell $(lint_scripts) clean
+	demo bench image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
+	$(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -40,6 +40,12 @@ int hr_exit_code(int error);
 int hr_usage_error(const char *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The option of all commands that bring up the ssds of a configuration: hr_transport_allow_bind(). */
+#define HR_BIND_HELP                                                                         \
+	"  --bind         take ssds pci:BDF and vfio:BDF from the kernel's nvme driver, if " \
+	"nobody\n"                                                                           \
+	"                 uses their disks, and give them back at the end\n"
+
 /* Paragraph for the end of every help text. */
 #define HR_EXIT_HELP                                                                      \
 	"\nExit codes:\n"                                                                 \

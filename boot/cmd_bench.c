@@ -12,6 +12,7 @@
 #include "boot/measure.h"
 #include "boot/progress.h"
 #include "boot/signals.h"
+#include "nvme/transport.h"
 
 #define SECONDS_DEFAULT 0.5
 #define SECONDS_MAX 600
@@ -19,7 +20,8 @@
 #define DEPTH_DEFAULT 32u
 
 static const char help[] =
-	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--depth N]\n\n"
+	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--depth N]\n"
+	"                      [--bind]\n\n"
 	"Measure each ssd of CONFIG through the whole stack: worker blocks of the first gpu read "
 	"and\n"
 	"write, sequentially and at random, 4 KiB, 64 KiB and the largest size one command may "
@@ -30,7 +32,7 @@ static const char help[] =
 	"  --json       print one JSON object instead of the table\n"
 	"  --seconds S  length of each measurement; 0.5\n"
 	"  --blocks N   worker blocks, each with a queue pair of its own; 1\n"
-	"  --depth N    commands outstanding per block; 32\n" HR_EXIT_HELP;
+	"  --depth N    commands outstanding per block; 32\n" HR_BIND_HELP HR_EXIT_HELP;
 
 struct wishes {
 	const char *file;
@@ -204,6 +206,7 @@ static bool read_seconds(const char *text, double *value)
 static int cmd_bench(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "bind", no_argument, NULL, 'B' },
 						 { "seconds", required_argument, NULL, 's' },
 						 { "blocks", required_argument, NULL, 'b' },
 						 { "depth", required_argument, NULL, 'd' },
@@ -216,6 +219,9 @@ static int cmd_bench(int argc, char **argv)
 		bool good = true;
 
 		switch (option) {
+		case 'B':
+			hr_transport_allow_bind();
+			break;
 		case 'j':
 			wishes.json = true;
 			break;

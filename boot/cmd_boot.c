@@ -19,14 +19,17 @@
 #include "boot/supervise.h"
 
 #define CONFIG_DEFAULT "/etc/headrace.conf"
-#define READ_IT_NS (10 * HR_NS_PER_S) /* time to read the console before the last resort */
+#define READ_IT_NS (5 * HR_NS_PER_S) /* time to read the console before the last resort */
 
 static const char help[] =
-	"usage: headrace boot [CONFIG]\n\n"
+	"usage: headrace boot [CONFIG]\n"
+	"       headrace boot --modules CONFIG\n\n"
 	"Be the appliance that CONFIG describes: self-test, bring-up, pipelines, and anew after a\n"
 	"failure, as the group `boot` of the configuration says. Messages carry the seconds since\n"
 	"the kernel started and since headrace did. Without CONFIG the built-in configuration "
 	"runs.\n\n"
+	"  --modules   check CONFIG and list the kernel modules that it names, for whoever makes an\n"
+	"              image; nothing is started\n\n"
 	"As a service: boot/headrace.service is a unit for systemd; readiness, status and "
 	"keepalive\n"
 	"are told over NOTIFY_SOCKET. SIGTERM and SIGINT stop in order: nothing new is started, "
@@ -126,14 +129,16 @@ static void as_first(const char *file)
 	struct hr_appliance *app;
 	int code, err;
 
+	hr_log_set_stamp(hr_start_ns());
+	hr_log_set_level(HR_LOG_INFO);
 	hr_init_mount();
 	reboot(RB_DISABLE_CAD); /* Ctrl-Alt-Del becomes SIGINT */
 	if (!file)
 		file = hr_init_cmdline("headrace.config", named, sizeof named);
 	if (!file)
 		file = CONFIG_DEFAULT;
-	app = load(strcmp(file, "builtin") == 0 ? NULL : file, &code);
 	hr_info("headrace is the first process, %s", file);
+	app = load(strcmp(file, "builtin") == 0 ? NULL : file, &code);
 	if (app) {
 		err = hr_init_prepare(&app->config.boot);
 		hr_info("modules and huge pages %s, %.1f ms after the start",
@@ -143,18 +148,40 @@ static void as_first(const char *file)
 	end(app, code);
 }
 
+static int list_modules(const char *file)
+{
+	int code;
+	struct hr_appliance *app = hr_load(file, NULL, &code);
+
+	if (!app)
+		return code;
+	for (uint32_t i = 0; i < app->config.boot.modules; i++)
+		puts(app->config.boot.module[i].name);
+	free(app);
+	return HR_EXIT_DONE;
+}
+
 static int cmd_boot(int argc, char **argv)
 {
-	static const struct option options[] = { { NULL, 0, NULL, 0 } };
+	static const struct option options[] = { { "modules", no_argument, NULL, 'm' },
+						 { NULL, 0, NULL, 0 } };
+	bool modules = false;
+	int option;
 
+	/* The kernel's leftovers are no mistakes of anybody. */
+	if (hr_init_is())
+		as_first(argc == 2 ? argv[1] : NULL);
 	opterr = 0;
-	if (getopt_long(argc, argv, "", options, NULL) != -1 && !hr_init_is())
-		return hr_usage_error("boot", "unknown option '%s'", argv[optind - 1]);
-	if (argc - optind > 1 && !hr_init_is())
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option != 'm')
+			return hr_usage_error("boot", "unknown option '%s'", argv[optind - 1]);
+		modules = true;
+	}
+	if (argc - optind > 1)
 		return hr_usage_error("boot", "one configuration expected, %d given",
 				      argc - optind);
-	if (hr_init_is())
-		as_first(argc - optind == 1 ? argv[optind] : NULL);
+	if (modules)
+		return list_modules(optind < argc ? argv[optind] : NULL);
 	return as_service(optind < argc ? argv[optind] : NULL);
 }
 

@@ -7,9 +7,10 @@
 #include "boot/load.h"
 #include "boot/report.h"
 #include "gpu/op_user.h"
+#include "nvme/transport.h"
 
 static const char help[] =
-	"usage: headrace check [CONFIG] [--operators] [--json]\n\n"
+	"usage: headrace check [CONFIG] [--operators] [--json] [--bind]\n\n"
 	"Read and check a configuration, bring up its ssds and gpus, look up the objects, and "
 	"print\n"
 	"what `run` would use: ssds, the path of each pipeline, and the static partition of memory "
@@ -21,7 +22,7 @@ static const char help[] =
 	"  --operators   list the operators instead, with their sources and arguments: the "
 	"built-in "
 	"ones,\n"
-	"                and those of CONFIG\n" HR_EXIT_HELP;
+	"                and those of CONFIG\n" HR_BIND_HELP HR_EXIT_HELP;
 
 static void print_operators(const struct hr_config *config)
 {
@@ -115,6 +116,7 @@ static int check(const char *file, bool json)
 static int cmd_check(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "bind", no_argument, NULL, 'B' },
 						 { "operators", no_argument, NULL, 'o' },
 						 { NULL, 0, NULL, 0 } };
 	bool json = false, operators = false;
@@ -124,6 +126,9 @@ static int cmd_check(int argc, char **argv)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
+		case 'B':
+			hr_transport_allow_bind();
+			break;
 		case 'j':
 			json = true;
 			break;

@@ -7,16 +7,17 @@
 #include "boot/load.h"
 #include "boot/post.h"
 #include "boot/signals.h"
+#include "nvme/transport.h"
 
 static const char help[] =
-	"usage: headrace post [CONFIG] [--json]\n\n"
+	"usage: headrace post [CONFIG] [--json] [--bind]\n\n"
 	"Power-on self-test, one line a step: CPU, memory, clock, the backend of each gpu, known\n"
 	"answers of the operators, and for each ssd: bring-up and identify, a queue round trip, "
 	"SMART,\n"
 	"the object store, a loopback (write, read, compare) in the store's scratch area, and the\n"
 	"object map. Nothing else is written; without a store nothing at all. Without CONFIG the\n"
 	"built-in configuration is tested, which needs no hardware.\n\n"
-	"  --json   print one JSON object instead\n" HR_EXIT_HELP;
+	"  --json   print one JSON object instead\n" HR_BIND_HELP HR_EXIT_HELP;
 
 static int finish(struct hr_post *post, struct json_object *report)
 {
@@ -63,15 +64,19 @@ static int post(const char *file, bool json)
 static int cmd_post(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "bind", no_argument, NULL, 'B' },
 						 { NULL, 0, NULL, 0 } };
 	bool json = false;
 	int option;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option != 'j')
+		if (option == 'B')
+			hr_transport_allow_bind();
+		else if (option == 'j')
+			json = true;
+		else
 			return hr_usage_error("post", "unknown option '%s'", argv[optind - 1]);
-		json = true;
 	}
 	if (argc - optind > 1)
 		return hr_usage_error("post", "one configuration expected, %d given",

@@ -11,9 +11,10 @@
 #include "boot/runner.h"
 #include "boot/signals.h"
 #include "boot/status.h"
+#include "nvme/transport.h"
 
 static const char help[] =
-	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--quiet]\n\n"
+	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--quiet] [--bind]\n\n"
 	"Bring up the appliance that CONFIG describes and run its pipelines to completion, one "
 	"after\n"
 	"another. Without CONFIG the built-in configuration runs, which needs no hardware. "
@@ -21,7 +22,7 @@ static const char help[] =
 	"shown on stderr when that is a terminal; results go to stdout.\n\n"
 	"  --pipeline NAME  run only this one\n"
 	"  --json           print one JSON object instead of the table\n"
-	"  --quiet          no progress line\n\n"
+	"  --quiet          no progress line\n" HR_BIND_HELP "\n"
 	"Ctrl-C (or SIGTERM) starts nothing new, lets what is in flight end, makes it durable and\n"
 	"says how much that is; the exit code is then 1. The next run of the same pipeline over "
 	"the\n"
@@ -86,6 +87,7 @@ static int run(const struct wishes *wishes)
 static int cmd_run(int argc, char **argv)
 {
 	static const struct option options[] = { { "pipeline", required_argument, NULL, 'p' },
+						 { "bind", no_argument, NULL, 'B' },
 						 { "json", no_argument, NULL, 'j' },
 						 { "quiet", no_argument, NULL, 'q' },
 						 { NULL, 0, NULL, 0 } };
@@ -97,6 +99,9 @@ static int cmd_run(int argc, char **argv)
 		switch (option) {
 		case 'p':
 			wishes.pipeline = optarg;
+			break;
+		case 'B':
+			hr_transport_allow_bind();
 			break;
 		case 'j':
 			wishes.json = true;

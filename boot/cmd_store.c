@@ -17,11 +17,15 @@
 #define QUEUE_ENTRIES 64u
 #define TIMEOUT_NS (5 * HR_NS_PER_S)
 
-#define SSD_HELP                                                                     \
-	"\nSSD is a device string, as in a configuration (soft:PATH[,size=1G]..., "  \
-	"pci:BDF,\nvfio:BDF), or with --config the name of an ssd in that file.\n\n" \
-	"  -c, --config FILE   look SSD up in FILE\n"                                \
-	"      --nsid N        namespace of a device string; 1\n"
+#define SSD_HELP                                                                               \
+	"\nSSD is a device string, as in a configuration (soft:PATH[,size=1G]..., pci:BDF,\n"  \
+	"vfio:BDF), kernel:/dev/DISK, or with --config the name of an ssd in that file.\n\n"   \
+	"  -c, --config FILE   look SSD up in FILE\n"                                          \
+	"      --nsid N        namespace of a device string; 1\n"                              \
+	"      --allow-serial SERIAL\n"                                                        \
+	"                      the disk with this serial number is meant, whatever is on it\n" \
+	"      --bind          take pci:BDF and vfio:BDF from the kernel's nvme driver, if\n"  \
+	"                      nobody uses the disk, and give it back at the end\n"
 
 static const char help[] =
 	"usage: headrace store SUBCOMMAND [OPTIONS] SSD [...]\n"
@@ -92,7 +96,9 @@ enum option_value {
 	OPT_SIZE,
 	OPT_REPLACE,
 	OPT_PENDING,
-	OPT_MAP
+	OPT_MAP,
+	OPT_SERIAL,
+	OPT_BIND
 };
 
 static const struct option options[] = { { "config", required_argument, NULL, OPT_CONFIG },
@@ -105,12 +111,14 @@ static const struct option options[] = { { "config", required_argument, NULL, OP
 					 { "replace", no_argument, NULL, OPT_REPLACE },
 					 { "pending", no_argument, NULL, OPT_PENDING },
 					 { "map", no_argument, NULL, OPT_MAP },
+					 { "allow-serial", required_argument, NULL, OPT_SERIAL },
+					 { "bind", no_argument, NULL, OPT_BIND },
 					 { NULL, 0, NULL, 0 } };
 
 static const struct verb {
 	const char *name;
 	const char *help;
-	int own[3];   /* options of its own; OPT_CONFIG and OPT_NSID are everyone's */
+	int own[3];   /* options of its own; those that say which ssd are everyone's */
 	int min, max; /* arguments after SSD */
 	int (*fn)(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
 } verbs[] = {
@@ -189,7 +197,8 @@ static const struct verb {
 
 static bool takes(const struct verb *verb, int option)
 {
-	if (option == OPT_CONFIG || option == OPT_NSID)
+	if (option == OPT_CONFIG || option == OPT_NSID || option == OPT_SERIAL ||
+	    option == OPT_BIND)
 		return true;
 	for (size_t i = 0; i < sizeof verb->own / sizeof *verb->own; i++)
 		if (verb->own[i] == option)
@@ -220,6 +229,12 @@ static bool take(struct hr_store_wishes *wishes, int option, const char *arg)
 		return true;
 	case OPT_NSID:
 		return read_number(arg, UINT32_MAX - 1, &wishes->nsid);
+	case OPT_SERIAL:
+		wishes->serial = arg;
+		return *arg && strlen(arg) < HR_SERIAL_MAX;
+	case OPT_BIND:
+		hr_transport_allow_bind();
+		return true;
 	case OPT_OBJECTS:
 		return read_number(arg, HR_STORE_OBJECTS_MAX, &wishes->objects);
 	case OPT_SIZE:
@@ -290,7 +305,7 @@ static int look_up(const struct hr_config *config, const struct hr_store_wishes 
 	return HR_EXIT_USAGE;
 }
 
-static int choose_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *out)
+static int find_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *out)
 {
 	struct hr_config *config;
 	int code;
@@ -313,6 +328,15 @@ static int choose_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd
 	code = hr_config_read(config, wishes->config, report, NULL) ? HR_EXIT_USAGE
 								    : look_up(config, wishes, out);
 	free(config);
+	return code;
+}
+
+static int choose_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *out)
+{
+	const int code = find_ssd(wishes, out);
+
+	if (!code && wishes->serial)
+		strcpy(out->serial, wishes->serial);
 	return code;
 }
 
@@ -385,7 +409,7 @@ static int run(const struct verb *verb, const struct hr_store_wishes *wishes)
 		hr_error("out of memory for the ssd: %zu bytes", sizeof *ssd);
 		return HR_EXIT_MISSING;
 	}
-	err = hr_ssd_up(ssd, config.device, config.nsid, config.queue_entries, config.timeout_ns);
+	err = hr_ssd_up(ssd, &config);
 	code = hr_exit_code(err);
 	if (!err) {
 		err = verb->fn == format ? 0 : hr_ssd_open_store(ssd);

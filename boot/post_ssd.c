@@ -24,8 +24,7 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
 {
 	const struct hr_config_ssd *config = &app->config.ssd[d];
 	struct hr_ssd *ssd = &app->ssd[d];
-	int err = hr_ssd_up(ssd, config->device, config->nsid, config->queue_entries,
-			    config->timeout_ns);
+	int err = hr_ssd_up(ssd, config);
 
 	if (err)
 		return say_error(detail, config->device, err);
@@ -40,7 +39,7 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
 /* Reads of one block through an I/O queue pair; the first and the last block are among them. */
 int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail)
 {
-	struct hr_blk *blk = &app->ssd[d].disk.blk;
+	struct hr_blk *blk = app->ssd[d].blk;
 	uint8_t *block = aligned_alloc(HR_PAGE, HR_PAGE);
 	uint64_t began = hr_now_ns(), spent;
 	int err = block ? 0 : -ENOMEM;
@@ -139,7 +138,7 @@ int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail)
 	uint8_t *memory;
 	int err;
 
-	if (!ssd->has_store || ssd->disk.blk.read_only) {
+	if (!ssd->has_store || ssd->blk->read_only) {
 		snprintf(detail, HR_POST_DETAIL, "nothing is written: %s",
 			 ssd->has_store ? "the namespace is write protected"
 					: "there is no store with a scratch area");
@@ -148,7 +147,7 @@ int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail)
 	memory = aligned_alloc(HR_PAGE, 2 * HR_STORE_SCRATCH);
 	if (!memory)
 		return say_error(detail, "scratch buffers", -ENOMEM);
-	err = write_and_compare(&ssd->disk.blk, ssd->store.scratch_offset, memory,
+	err = write_and_compare(ssd->blk, ssd->store.scratch_offset, memory,
 				memory + HR_STORE_SCRATCH, detail);
 	free(memory);
 	return err;

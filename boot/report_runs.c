@@ -84,15 +84,16 @@ static void print_result(const struct hr_op_desc *op, const struct hr_op_all *al
 static void print_run(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
+	const char *bounce = hr_run_bounce(app, run);
 	char rate_text[24] = "-";
 	struct hr_op_all all;
 
 	if (run->outcome == HR_RUN_DONE)
 		hr_rate_format(rate_text, sizeof rate_text, rate(run));
-	fprintf(out, "%-16s %-14s %-16s %9llu %12llu %9.3f %11s  %s\n", p->name, p->op->name,
+	fprintf(out, "%-16s %-14s %-16s %9llu %12llu %9.3f %11s  %s%s%s\n", p->name, p->op->name,
 		outcome_name(run->outcome), (unsigned long long)run->tiles,
 		(unsigned long long)bytes_read(run), seconds(run), rate_text,
-		hr_gpu_path(app, p->gpu));
+		hr_gpu_path(app, p->gpu), bounce ? ", read " : "", bounce ? bounce : "");
 	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
 		print_result(p->op, &all, out);
@@ -150,6 +151,57 @@ static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_u64(out, "durable_bytes", durable < run->sink_bytes ? durable : run->sink_bytes);
 }
 
+static void queues_json(const struct hr_qp *qp, uint32_t count, struct json_object *out)
+{
+	uint64_t commands = 0, batches = 0, doorbells = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		commands += qp[i].stats.submitted;
+		batches += qp[i].stats.batches;
+		doorbells += qp[i].stats.doorbells;
+	}
+	hr_json_u64(out, "commands", commands);
+	hr_json_u64(out, "batches", batches);
+	hr_json_u64(out, "fences", batches);
+	hr_json_u64(out, "doorbells", doorbells);
+}
+
+/* What the workers of a role spent on it, summed; cycles only where they are counted. */
+static void cost_json(const struct hr_run *run, enum hr_role role, struct json_object *out)
+{
+	const uint32_t end = hr_pipe_first_status(run->pipe, (uint32_t)role + 1);
+	struct hr_worker_cost sum = { 0 };
+
+	for (uint32_t i = hr_pipe_first_status(run->pipe, role); i < end; i++) {
+		const struct hr_worker_cost *cost = &run->status[i].cost;
+
+		sum.cycles += cost->cycles;
+		sum.busy_cycles += cost->busy_cycles;
+		sum.rounds += cost->rounds;
+		sum.busy_rounds += cost->busy_rounds;
+	}
+	hr_json_u64(out, "blocks", run->blocks[role]);
+	hr_json_u64(out, "workers", hr_run_workers(run, role));
+	hr_json_u64(out, "rounds", sum.rounds);
+	hr_json_u64(out, "busy_rounds", sum.busy_rounds);
+	if (sum.cycles) {
+		hr_json_u64(out, "cycles", sum.cycles);
+		hr_json_u64(out, "busy_cycles", sum.busy_cycles);
+	}
+	if (role == HR_ROLE_PREFETCH)
+		queues_json(run->read_qp, hr_run_workers(run, role) * run->ssds, out);
+	else if (role == HR_ROLE_WRITEBACK)
+		queues_json(run->write_qp, hr_run_workers(run, role), out);
+}
+
+static void costs_json(const struct hr_run *run, struct json_object *out)
+{
+	cost_json(run, HR_ROLE_PREFETCH, hr_json_object(out, "prefetch"));
+	cost_json(run, HR_ROLE_COMPUTE, hr_json_object(out, "compute"));
+	if (run->config->has_sink)
+		cost_json(run, HR_ROLE_WRITEBACK, hr_json_object(out, "writeback"));
+}
+
 static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 		     struct json_object *out)
 {
@@ -160,6 +212,8 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_string(out, "operator", p->op->name);
 	hr_json_string(out, "gpu", app->config.gpu[p->gpu].name);
 	hr_json_string(out, "path", hr_gpu_path(app, p->gpu));
+	if (hr_run_bounce(app, run))
+		hr_json_string(out, "bounce", hr_run_bounce(app, run));
 	hr_json_string(out, "outcome", outcome_name(run->outcome));
 	hr_json_u64(out, "tiles", run->tiles);
 	hr_json_u64(out, "first_tile", run->first_tile);
@@ -169,6 +223,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	if (p->has_sink)
 		sink_json(app, run, hr_json_object(out, "sink"));
 	if (run->outcome == HR_RUN_DONE) {
+		costs_json(run, hr_json_object(out, "cost"));
 		gather(app, run, &all);
 		hr_op_json(p->op, &all, hr_json_object(out, "result"));
 	}

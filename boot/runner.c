@@ -9,11 +9,11 @@
 #include "boot/log.h"
 #include "boot/progress.h"
 #include "boot/signals.h"
+#include "boot/watch.h"
 #include "nvme/status.h"
 
 #define WAIT_MIN_NS 100000ull
 #define WAIT_MAX_NS (HR_NS_PER_MS / 2)
-#define WATCHDOG_NS (10 * HR_NS_PER_S)
 
 /* What the host keeps while a pipeline runs. */
 struct watch {
@@ -22,9 +22,8 @@ struct watch {
 	struct hr_backend *backend;
 	struct hr_progress progress;
 	uint64_t now_ns, next_checkpoint_ns;
-	uint64_t heartbeats, heartbeat_ns; /* sum of all blocks; when it last changed */
-	uint64_t patience_ns;		   /* without a heartbeat, before blocks count as stuck */
-	int error;			   /* of a checkpoint */
+	struct hr_watch heartbeats;
+	int error; /* of a checkpoint */
 	bool stopping;
 };
 
@@ -73,6 +72,17 @@ static int checkpoint(struct hr_appliance *app, struct hr_run *run)
 	return err;
 }
 
+static void log_durable(const struct hr_run *run, const char *what)
+{
+	if (run->config->has_sink)
+		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
+			"again to go on from there",
+			run->config->name, what, (unsigned long long)run->durable_tiles,
+			(unsigned long long)run->tiles, run->config->sink.object);
+	else
+		hr_warn("pipeline '%s' %s", run->config->name, what);
+}
+
 static void watch_checkpoint(struct watch *w)
 {
 	if (!w->run->config->has_sink || !w->app->config.checkpoint_ns || w->stopping ||
@@ -84,25 +94,36 @@ static void watch_checkpoint(struct watch *w)
 		request_stop(w);
 }
 
-/* Worker blocks bound all their waits; if they still stop, nothing can be saved but the disks. */
-static void watch_heartbeats(struct watch *w)
+/*
+ * Nothing ends a worker that hangs, so the process ends: with what is written made durable, and the
+ * controllers disabled, because they write to memory that is about to go.
+ */
+static void give_up(struct watch *w, enum hr_role role, uint32_t index)
 {
-	const uint32_t statuses = hr_pipe_statuses(w->run->pipe);
-	uint64_t sum = 0;
+	const struct hr_run *run = w->run;
+	const uint32_t i = hr_pipe_first_status(run->pipe, role) + index;
 
-	for (uint32_t i = 0; i < statuses; i++)
-		sum += hr_load_acquire_sys_u64(&w->run->status[i].heartbeat);
-	if (sum != w->heartbeats) {
-		w->heartbeats = sum;
-		w->heartbeat_ns = w->now_ns;
-	}
-	if (w->now_ns - w->heartbeat_ns < w->patience_ns)
-		return;
-	hr_error("pipeline '%s': no worker block has moved for %llu s; controllers are disabled",
-		 w->run->config->name, (unsigned long long)(w->patience_ns / HR_NS_PER_S));
+	hr_error("pipeline '%s': %s %s %u of %s has not moved for %llu ms (it began tile %llu); "
+		 "controllers are disabled",
+		 run->config->name, hr_role_name(role),
+		 role == HR_ROLE_COMPUTE ? "block" : "worker", index, w->backend->name,
+		 (unsigned long long)(w->heartbeats.patience_ns[role] / HR_NS_PER_MS),
+		 (unsigned long long)hr_load_acquire_sys_u64(&run->status[i].tile));
+	if (run->config->has_sink)
+		checkpoint(w->app, w->run);
+	log_durable(w->run, "failed");
 	for (uint32_t d = 0; d < w->app->config.ssds; d++)
 		hr_ssd_disable(&w->app->ssd[d]);
 	_exit(HR_EXIT_DEVICE);
+}
+
+static void watch_heartbeats(struct watch *w)
+{
+	uint32_t index;
+	const enum hr_role role = hr_watch_look(&w->heartbeats, w->now_ns, &index);
+
+	if (role != HR_ROLES)
+		give_up(w, role, index);
 }
 
 /* Clocks of workers and host are the same only where workers are threads of the CPU. */
@@ -138,16 +159,6 @@ static int watch_until_ended(struct watch *w)
 	w->now_ns = hr_now_ns();
 	note_start(w);
 	return ended < 0 ? ended : 0;
-}
-
-static uint64_t longest_timeout(const struct hr_appliance *app)
-{
-	uint64_t longest = 0;
-
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (app->config.ssd[d].timeout_ns > longest)
-			longest = app->config.ssd[d].timeout_ns;
-	return longest;
 }
 
 /* A queue that lost a command or broke: its controller may still write to the command's buffer. */
@@ -252,17 +263,6 @@ static void log_failure(const struct hr_appliance *app, const struct hr_run *run
 			 hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
 }
 
-static void log_durable(const struct hr_run *run, const char *what)
-{
-	if (run->config->has_sink)
-		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
-			"again to go on from there",
-			run->config->name, what, (unsigned long long)run->durable_tiles,
-			(unsigned long long)run->tiles, run->config->sink.object);
-	else
-		hr_warn("pipeline '%s' %s", run->config->name, what);
-}
-
 static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
@@ -290,6 +290,21 @@ static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err
 	return err;
 }
 
+/* The backend has failed, and said why. What workers have told before counts; queues are gone. */
+static int conclude_without_gpu(struct watch *w, int err)
+{
+	const struct hr_run *run = w->run;
+
+	hr_error("pipeline '%s': gpu '%s' (%s) failed, %llu of %llu tiles were through",
+		 run->config->name, w->app->config.gpu[run->config->gpu].name, w->backend->name,
+		 (unsigned long long)(run->first_tile + hr_run_tiles_done(run)),
+		 (unsigned long long)run->tiles);
+	conclude_failed(w->app, w->run, err);
+	w->run->error = err;
+	mark_all_ssds(w->app, run);
+	return err;
+}
+
 static int conclude(struct watch *w, int err)
 {
 	struct hr_appliance *app = w->app;
@@ -297,11 +312,9 @@ static int conclude(struct watch *w, int err)
 
 	run->ended_ns = hr_now_ns();
 	if (err)
-		mark_all_ssds(app, run);
-	else
-		mark_failed_ssds(app, run);
-	if (!err)
-		err = w->error;
+		return conclude_without_gpu(w, err);
+	mark_failed_ssds(app, run);
+	err = w->error;
 	if (err || first_failure(run))
 		return conclude_failed(app, run, err);
 	if (w->stopping) {
@@ -344,9 +357,9 @@ static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
 	if (run->first_tile)
 		hr_warn("pipeline '%s' resumes at tile %llu of %llu", run->config->name,
 			(unsigned long long)run->first_tile, (unsigned long long)run->tiles);
-	w.now_ns = w.heartbeat_ns = run->started_ns = hr_now_ns();
+	w.now_ns = run->started_ns = hr_now_ns();
+	hr_watch_begin(&w.heartbeats, app, run, w.now_ns);
 	w.next_checkpoint_ns = w.now_ns + app->config.checkpoint_ns;
-	w.patience_ns = 2 * longest_timeout(app) + WATCHDOG_NS;
 	hr_progress_begin(&w.progress, progress, run->config->name,
 			  run->first_tile * tile_bytes(run), run->tiles * tile_bytes(run),
 			  w.now_ns);

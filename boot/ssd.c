@@ -1,9 +1,11 @@
 #include "boot/ssd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/guard.h"
 #include "boot/log.h"
 #include "nvme/hostmem.h"
 #include "nvme/status.h"
@@ -96,27 +98,81 @@ static int open_disk(struct hr_ssd *ssd)
 	return 0;
 }
 
-int hr_ssd_up(struct hr_ssd *ssd, const char *device, uint32_t nsid, uint32_t queue_entries,
-	      uint64_t timeout_ns)
+static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 {
 	char message[HR_LOG_LINE_MAX];
-	int err;
+	int err = hr_transport_open(&ssd->transport, config->device, message);
 
-	memset(ssd, 0, sizeof *ssd);
-	ssd->timeout_ns = timeout_ns;
-	err = hr_transport_open(&ssd->transport, device, message);
 	if (err) {
 		hr_error("%s", message);
 		return err;
 	}
 	ssd->steps = STEP_TRANSPORT;
+	ssd->blk = &ssd->disk.blk;
 	err = take_memory(ssd);
 	if (!err)
 		err = open_window(ssd);
 	if (!err)
-		err = open_ctrl(ssd, nsid, queue_entries);
-	if (!err)
-		err = open_disk(ssd);
+		err = open_ctrl(ssd, config->nsid, config->queue_entries);
+	return err ? err : open_disk(ssd);
+}
+
+static int open_kernel(struct hr_ssd *ssd, const char *path)
+{
+	char message[HR_LOG_LINE_MAX];
+	const int err = hr_kernel_blk_open(&ssd->kernel, path, message);
+
+	if (err) {
+		hr_error("%s", message);
+		return err;
+	}
+	ssd->blk = &ssd->kernel.blk;
+	snprintf(ssd->transport.name, sizeof ssd->transport.name, "%.47s", path);
+	return 0;
+}
+
+/* Whose disk is it? An image file or memory is ours by its name. */
+static int check_owner(struct hr_ssd *ssd, const char *wanted)
+{
+	const char *serial = ssd->blk == &ssd->kernel.blk ? ssd->kernel.serial : ssd->ctrl.serial;
+	char text[HR_GUARD_TEXT];
+	int err;
+
+	if (wanted[0] && strcmp(wanted, serial) != 0) {
+		hr_error("%s: its serial number is '%s', not '%s' as was asked for: another disk "
+			 "than the one that was meant",
+			 ssd->transport.name, serial, wanted);
+		return -ENODEV;
+	}
+	err = wanted[0] ? 0 : hr_guard_look(ssd->blk, text);
+	if (err != -EEXIST)
+		return err;
+	if (serial[0])
+		hr_error("%s: holds %s; nothing was changed. To use the disk all the same, name it "
+			 "by its serial number: --allow-serial '%s', or serial = \"%s\" in the "
+			 "configuration",
+			 ssd->transport.name, text, serial, serial);
+	else
+		hr_error("%s: holds %s; nothing was changed. It has no serial number to name it "
+			 "by; if nothing on it is needed: wipefs -a %s",
+			 ssd->transport.name, text, ssd->transport.name);
+	return -EBUSY;
+}
+
+int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
+{
+	static const char kernel[] = "kernel:";
+	const bool soft = strncmp(config->device, "soft:", 5) == 0;
+	int err;
+
+	memset(ssd, 0, sizeof *ssd);
+	ssd->timeout_ns = config->timeout_ns;
+	if (strncmp(config->device, kernel, sizeof kernel - 1) == 0)
+		err = open_kernel(ssd, config->device + sizeof kernel - 1);
+	else
+		err = open_nvme(ssd, config);
+	if (!err && !soft)
+		err = check_owner(ssd, config->serial);
 	if (err)
 		hr_ssd_down(ssd);
 	return err;
@@ -158,6 +214,7 @@ void hr_ssd_down(struct hr_ssd *ssd)
 	if (!quiet)
 		hr_warn("%s: does not stop; its %zu bytes of memory stay allocated",
 			ssd->transport.name, ssd->region.bytes);
+	hr_kernel_blk_close(&ssd->kernel);
 	if (ssd->steps >= STEP_TRANSPORT)
 		ssd->transport.ops->close(&ssd->transport);
 	if (ssd->steps >= STEP_MEMORY && quiet)
@@ -251,7 +308,7 @@ int hr_ssd_open_store(struct hr_ssd *ssd)
 	page = aligned_alloc(HR_PAGE, HR_PAGE);
 	if (!page)
 		return -ENOMEM;
-	err = hr_store_probe(&ssd->disk.blk, &capacity, page);
+	err = hr_store_probe(ssd->blk, &capacity, page);
 	free(page);
 	if (err)
 		return err;
@@ -259,7 +316,7 @@ int hr_ssd_open_store(struct hr_ssd *ssd)
 	ssd->store_memory = aligned_alloc(HR_PAGE, round_up(objects + hr_store_io_bytes(capacity)));
 	if (!ssd->store_memory)
 		return -ENOMEM;
-	err = hr_store_open(&ssd->store, &ssd->disk.blk, ssd->store_memory, capacity,
+	err = hr_store_open(&ssd->store, ssd->blk, ssd->store_memory, capacity,
 			    (uint8_t *)ssd->store_memory + objects);
 	if (err) {
 		free(ssd->store_memory);
@@ -282,7 +339,7 @@ int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force)
 			 hr_store_io_bytes(capacity));
 		return -ENOMEM;
 	}
-	err = hr_store_format(&ssd->disk.blk, capacity, force, io);
+	err = hr_store_format(ssd->blk, capacity, force, io);
 	free(io);
 	return err;
 }

@@ -14,7 +14,9 @@
 #include <stdint.h>
 
 #include "cache/objmap.h"
+#include "config/config.h"
 #include "nvme/blk.h"
+#include "nvme/blk_kernel.h"
 #include "nvme/ctrl.h"
 #include "nvme/transport.h"
 
@@ -24,8 +26,10 @@ struct hr_ssd {
 	struct hr_transport transport;
 	struct hr_ctrl ctrl;
 	struct hr_ns ns;
-	struct hr_nvme_blk disk; /* the host's own queue pair: object map, flush, self-tests */
-	struct hr_store store;	 /* valid when has_store */
+	struct hr_nvme_blk disk;     /* the host's own queue pair: object map, flush, self-tests */
+	struct hr_kernel_blk kernel; /* instead of all above, for "kernel:PATH" */
+	struct hr_blk *blk;	     /* the disk, whichever of the two it is */
+	struct hr_store store;	     /* valid when has_store */
 	bool has_store;
 	bool failed;		 /* a command was lost or a queue broke: disable before freeing */
 	struct hr_region region; /* memory of admin queues and disk */
@@ -39,12 +43,16 @@ struct hr_ssd {
 };
 
 /*
- * Bring up namespace nsid of the controller that `device` names, up to the open disk. On error
- * everything is down again and the reason is logged.
- * Returns 0, or as hr_transport_open(), hr_ctrl_open(), hr_ctrl_identify_ns(); -ENOMEM.
+ * Bring up the ssd that a configuration describes (device, nsid, queue_entries, timeout_ns, serial),
+ * up to the open disk. "kernel:PATH" is taken as well and gives a disk and no queues.
+ *
+ * A disk of hardware is refused, untouched, when its serial number is not `serial` ("" leaves that
+ * open), or, unless `serial` names it, when something is on it that its owner would miss.
+ * On error everything is down again and the reason is logged. 0; -EBUSY: something is on it;
+ * -ENODEV: another serial number; or as hr_transport_open(), hr_kernel_blk_open(), hr_ctrl_open(),
+ * hr_ctrl_identify_ns(); -ENOMEM.
  */
-int hr_ssd_up(struct hr_ssd *ssd, const char *device, uint32_t nsid, uint32_t queue_entries,
-	      uint64_t timeout_ns);
+int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config);
 
 /*
  * Take it down: orderly shutdown, or when it has failed, disable, before its memory is freed. Does

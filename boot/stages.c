@@ -140,8 +140,7 @@ static int controllers_up(struct hr_appliance *app)
 {
 	for (uint32_t i = 0; i < app->config.ssds; i++) {
 		const struct hr_config_ssd *ssd = &app->config.ssd[i];
-		int err = hr_ssd_up(&app->ssd[i], ssd->device, ssd->nsid, ssd->queue_entries,
-				    ssd->timeout_ns);
+		int err = hr_ssd_up(&app->ssd[i], ssd);
 
 		if (err) {
 			hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file,

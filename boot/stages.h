@@ -111,7 +111,8 @@ struct hr_appliance {
 	 * neither wait nor allocate. NULL: nobody wants it. */
 	void (*tick)(void *to, const struct hr_appliance *app, uint64_t now_ns);
 	void *tick_to;
-	uint32_t min_blocks; /* that backends must offer, besides what pipelines need */
+	uint64_t patience_ns; /* with workers that do not move; 0: as in boot/watch.h */
+	uint32_t min_blocks;  /* that backends must offer, besides what pipelines need */
 	bool stuck; /* a controller does not stop: memory it may still write to is never freed */
 	enum hr_stage up; /* last stage that is up */
 };

@@ -16,6 +16,7 @@
 struct hr_store_wishes {
 	const char
 		*config; /* file in which the ssd is named, or NULL: the ssd is a device string */
+	const char *serial; /* of the disk that is meant, or NULL */
 	uint32_t nsid;
 	uint32_t objects; /* format: room in the object map */
 	uint64_t size;	  /* put: bytes to read from a stream; valid with has_size */

@@ -160,7 +160,7 @@ static int expect_end(struct copy *copy)
 
 static int put_data(struct copy *copy, const struct hr_object *object)
 {
-	struct hr_blk *blk = &copy->ssd->disk.blk;
+	struct hr_blk *blk = copy->ssd->blk;
 
 	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
 		const size_t bytes = piece(copy, at), whole = padded(bytes);
@@ -248,7 +248,7 @@ static int write_piece(struct copy *copy, const char *object, size_t bytes)
 
 static int get_data(struct copy *copy, const struct hr_object *object)
 {
-	struct hr_blk *blk = &copy->ssd->disk.blk;
+	struct hr_blk *blk = copy->ssd->blk;
 
 	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
 		const size_t bytes = piece(copy, at);

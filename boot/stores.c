@@ -24,8 +24,7 @@ static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *wo
 
 		for (size_t i = 0; i < FILL_BYTES / sizeof *words; i++)
 			words[i] = next++;
-		err = ssd->disk.blk.ops->write(&ssd->disk.blk, object->offset + at, words, bytes,
-					       false);
+		err = ssd->blk->ops->write(ssd->blk, object->offset + at, words, bytes, false);
 		if (err)
 			return err;
 	}

@@ -133,6 +133,18 @@ int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *
 
 /* ---- open */
 
+int hr_store_reserved(struct hr_blk *blk, uint64_t *bytes, uint8_t page[HR_PAGE])
+{
+	struct hr_store_slot slot[2];
+	const int err = hr_store_read_slots(blk, page, slot);
+
+	*bytes = 0;
+	for (unsigned i = 0; !err && i < 2; i++)
+		if (!slot[i].err)
+			*bytes = slot[i].head.data_offset;
+	return err;
+}
+
 int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE])
 {
 	struct hr_store_slot slot[2];

@@ -81,6 +81,12 @@ int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *
 int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE]);
 
 /*
+ * How many bytes at the start of the disk are the store's own (superblocks, maps, scratch): 0 when no
+ * superblock is valid. Says nothing. Fails only when reading does.
+ */
+int hr_store_reserved(struct hr_blk *blk, uint64_t *bytes, uint8_t page[HR_PAGE]);
+
+/*
  * Open: newest valid superblock whose map is valid; falls back to the older one with a warning.
  * Writes nothing. object: [capacity], io: hr_store_io_bytes(capacity), the caller's until the store
  * is no longer used. -EINVAL: the map on disk has room for more than `capacity`.

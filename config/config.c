@@ -53,6 +53,8 @@ static const struct hr_field ssd_fields[] = {
 	{ "device", HR_FIELD_STRING, .required = true,
 	  .offset = offsetof(struct hr_config_ssd, device), .max = HR_DEVICE_MAX,
 	  .example = "device = \"soft:ssd.img\";" },
+	{ "serial", HR_FIELD_STRING, .offset = offsetof(struct hr_config_ssd, serial),
+	  .max = HR_SERIAL_MAX },
 	{ "namespace", HR_FIELD_U32, .offset = offsetof(struct hr_config_ssd, nsid), .min = 1,
 	  .max = 0xfffffffeu },
 	{ "queue_entries", HR_FIELD_U32, .offset = offsetof(struct hr_config_ssd, queue_entries),

@@ -39,10 +39,11 @@ struct hr_config_prepared {
 struct hr_config_ssd {
 	char name[HR_NAME_MAX];
 	char device[HR_DEVICE_MAX];
-	uint32_t nsid;		/* default 1 */
-	uint32_t queue_entries; /* of each I/O queue; default 256 */
-	uint64_t timeout_ns;	/* deadline of an I/O command; default 5 s */
-	bool in_memory;		/* device is soft:memory: formatted at bring-up */
+	char serial[HR_SERIAL_MAX]; /* of the disk that is meant, whatever is on it; "": any */
+	uint32_t nsid;		    /* default 1 */
+	uint32_t queue_entries;	    /* of each I/O queue; default 256 */
+	uint64_t timeout_ns;	    /* deadline of an I/O command; default 5 s */
+	bool in_memory;		    /* device is soft:memory: formatted at bring-up */
 	uint32_t prepared_count;
 	struct hr_config_prepared prepared[HR_PREPARED_MAX];
 	unsigned line;

@@ -9,6 +9,7 @@
 
 #define HR_NAME_MAX 64u	     /* name of anything in a configuration or object map, with its NUL */
 #define HR_DEVICE_MAX 256u   /* device string (soft:PATH,... | pci:BDF | host:N), with its NUL */
+#define HR_SERIAL_MAX 64u    /* serial number of a disk; NVMe has 20 characters, the kernel more */
 #define HR_SSDS_MAX 16u	     /* one host drives that many x4 SSDs before it runs out of lanes */
 #define HR_GPUS_MAX 8u	     /* one NVSwitch domain of the common servers */
 #define HR_PIPELINES_MAX 16u /* each holds its blocks for as long as it runs */

@@ -98,6 +98,8 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 	bool kept;
 
 	compute_describe(pipe, slot, &tile);
+	if (hr_thread() == 0)
+		hr_store_relaxed_sys_u64(&w->status->tile, slot->tile);
 	compute_fetch(w, &tile);
 	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
 	promised = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
@@ -172,22 +174,22 @@ HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 }
 
 /* All other compute blocks have ended; true when every tile was computed. Thread 0 of block 0. */
-HR_WORKER bool compute_wait_for_all(const struct hr_role_worker *w)
+HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	const struct hr_worker_status *first = w->status;
 	uint64_t tiles = first->tiles;
-	uint32_t i, spins = 0;
+	uint32_t i;
 
 	for (i = 1; i < w->count; i++) {
 		while (!hr_load_acquire_sys_u32(&first[i].done))
-			hr_idle(&spins);
+			hr_role_beat(w, false);
 		tiles += first[i].tiles;
 	}
 	return tiles == pipe->tiles - pipe->first_tile;
 }
 
-HR_WORKER void compute_finish(const struct hr_role_worker *w)
+HR_WORKER void compute_finish(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_op_all all;

@@ -86,6 +86,7 @@ struct hr_worker_status {
 	uint32_t failed;    /* 1: failure is valid (release) */
 	uint64_t heartbeat; /* changes as long as it goes round its loop */
 	uint64_t tiles, bytes;
+	uint64_t tile; /* by compute: the one it works on, or has worked on */
 	struct hr_failure failure;
 	struct hr_worker_cost cost; /* once done */
 };

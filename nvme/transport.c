@@ -7,9 +7,12 @@
 
 #include "boot/log.h"
 #include "nvme/ctrl.h"
+#include "nvme/inuse.h"
 #include "nvme/soft/soft.h"
 #include "nvme/transports.h"
 #include "pci/model.h"
+
+static bool bind_allowed;
 
 /* What follows a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)
@@ -49,8 +52,14 @@ int hr_transport_check(const char *device, char *message)
 		rest = after(device, "vfio:");
 	if (rest)
 		return check_pci(device, rest, message);
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF", device);
+	if (after(device, "kernel:"))
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "'%.200s': through the kernel workers have no queues of their own: for "
+			 "'headrace store' only; expected soft:PATH[,...], pci:BDF or vfio:BDF",
+			 device);
+	else
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF", device);
 	return -EINVAL;
 }
 
@@ -87,6 +96,63 @@ int hr_nvme_function(const char *address, struct hr_function_state *state, char 
 		 "those that are",
 		 state->bdf, state->class, HR_CLASS_NVME);
 	return -ENODEV;
+}
+
+void hr_transport_allow_bind(void)
+{
+	bind_allowed = true;
+}
+
+/* nvgrace-gpu-vfio-pci and the like are vfio-pci with something added. */
+static bool is_bound(const struct hr_function_state *state, const char *driver)
+{
+	return driver ? strstr(state->driver, driver) != NULL : state->driver[0] == '\0';
+}
+
+static int say_bound(const struct hr_function_state *state, const char *driver, char *message)
+{
+	if (driver)
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: %s%s; it has to be bound to %s: use --bind, or: driverctl "
+			 "set-override %s %s",
+			 state->bdf,
+			 state->driver[0] ? "the kernel driver is " : "no driver is bound to it",
+			 state->driver, driver, state->bdf, driver);
+	else
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: the kernel driver %s is bound to it: use --bind, or: echo %s > "
+			 "/sys/bus/pci/drivers/%s/unbind",
+			 state->bdf, state->driver, state->bdf, state->driver);
+	return -EBUSY;
+}
+
+int hr_nvme_bind(struct hr_binding *binding, struct hr_function_state *state, const char *driver,
+		 char *message)
+{
+	char why[HR_LOG_LINE_MAX - 64];
+	int err;
+
+	memset(binding, 0, sizeof(*binding));
+	if (is_bound(state, driver))
+		return 0;
+	if (!bind_allowed)
+		return say_bound(state, driver, message);
+	/* Of nvme we can tell who uses it. What others handed out, nobody says. */
+	if (state->driver[0] && strcmp(state->driver, "nvme") != 0) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: the driver %s is bound to it, and who uses it through that cannot be "
+			 "told; end them, then: echo %s > /sys/bus/pci/drivers/%s/unbind",
+			 state->bdf, state->driver, state->bdf, state->driver);
+		return -EBUSY;
+	}
+	err = hr_controller_unused(state->bdf, message);
+	if (err) {
+		snprintf(why, sizeof(why), "%.900s", message);
+		snprintf(message, HR_LOG_LINE_MAX, "%s: its disk is in use: %s", state->bdf, why);
+		return err;
+	}
+	err = hr_bind(binding, state, driver, message);
+	return err ? err : hr_function_look(binding->bdf, state, message);
 }
 
 int hr_nvme_registers(const struct hr_transport *t, char *message)

@@ -57,6 +57,12 @@ int hr_transport_check(const char *device, char *message);
  * then has to have them (hr_hostmem_choose()). */
 bool hr_transport_is_physical(const char *device);
 
+/*
+ * From now on pci: and vfio: may take a controller from the kernel's nvme driver, if nobody
+ * uses its disks, and give it back at close (pci/bind.h). Otherwise one that has a driver is refused.
+ */
+void hr_transport_allow_bind(void);
+
 /* Register access of the width the specification demands; all ones means: the device is gone. */
 static inline uint32_t hr_reg_read32(const struct hr_transport *t, uint32_t offset)
 {

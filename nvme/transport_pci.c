@@ -14,20 +14,10 @@
 #include "nvme/ctrl.h"
 
 struct pci {
+	struct hr_binding binding;
 	struct hr_function function;
 	struct hr_bar_map bar;
 };
-
-static int check_driver(const struct hr_function_state *state, char *message)
-{
-	if (state->driver[0] == '\0')
-		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: the kernel driver %s is bound to it; unbind it with --bind, or: echo %s > "
-		 "/sys/bus/pci/drivers/%s/unbind",
-		 state->bdf, state->driver, state->bdf, state->driver);
-	return -EBUSY;
-}
 
 static int check_iommu(const struct hr_function_state *state, char *message)
 {
@@ -57,6 +47,14 @@ static void pci_unmap(struct hr_transport *t, const struct hr_region *region)
 	(void)region;
 }
 
+static void release(struct pci *pci)
+{
+	hr_function_unmap(&pci->function, &pci->bar);
+	hr_function_close(&pci->function);
+	hr_bind_undo(&pci->binding);
+	free(pci);
+}
+
 /* A controller that is still enabled may write to memory that is somebody else's by now. */
 static void pci_close(struct hr_transport *t)
 {
@@ -67,9 +65,7 @@ static void pci_close(struct hr_transport *t)
 		hr_warn("%s: is still enabled; its bus mastering is turned off", t->name);
 		hr_function_silence(&pci->function);
 	}
-	hr_function_unmap(&pci->function, &pci->bar);
-	hr_function_close(&pci->function);
-	free(pci);
+	release(pci);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -105,11 +101,13 @@ static int settle(struct hr_transport *t, char *message)
 	return 0;
 }
 
-static int take(struct hr_transport *t, struct pci *pci, const struct hr_function_state *state,
+static int take(struct hr_transport *t, struct pci *pci, struct hr_function_state *state,
 		char *message)
 {
-	int err = hr_function_open(&pci->function, state->bdf, message);
+	int err = hr_nvme_bind(&pci->binding, state, NULL, message);
 
+	if (!err)
+		err = hr_function_open(&pci->function, state->bdf, message);
 	if (!err)
 		err = hr_function_enable(&pci->function, HR_COMMAND_MSE, message);
 	if (!err)
@@ -134,8 +132,6 @@ int hr_pci_open(struct hr_transport *t, const char *address, char *message)
 	int err = hr_nvme_function(address, &state, message);
 
 	if (!err)
-		err = check_driver(&state, message);
-	if (!err)
 		err = check_iommu(&state, message);
 	if (err)
 		return err;
@@ -147,9 +143,7 @@ int hr_pci_open(struct hr_transport *t, const char *address, char *message)
 	}
 	err = take(t, pci, &state, message);
 	if (err) {
-		hr_function_unmap(&pci->function, &pci->bar);
-		hr_function_close(&pci->function);
-		free(pci);
+		release(pci);
 		memset(t, 0, sizeof(*t));
 		return err;
 	}

@@ -13,23 +13,10 @@
 #include "nvme/vfio.h"
 
 struct vfio {
+	struct hr_binding binding;
 	struct hr_vfio_device device;
 	struct hr_bar_map bar;
 };
-
-static int check_driver(const struct hr_function_state *state, char *message)
-{
-	/* nvgrace-gpu-vfio-pci and the like are vfio-pci with something added. */
-	if (strstr(state->driver, "vfio-pci") || state->group == HR_NO_GROUP)
-		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: %s%s; vfio needs it bound to vfio-pci: use --bind, or: driverctl "
-		 "set-override %s vfio-pci",
-		 state->bdf,
-		 state->driver[0] ? "the kernel driver is " : "no driver is bound to it",
-		 state->driver, state->bdf);
-	return state->driver[0] ? -EBUSY : -ENODEV;
-}
 
 static int vfio_map(struct hr_transport *t, const struct hr_region *region)
 {
@@ -43,13 +30,17 @@ static void vfio_unmap(struct hr_transport *t, const struct hr_region *region)
 	hr_vfio_unmap(region);
 }
 
-static void vfio_close(struct hr_transport *t)
+static void release(struct vfio *vfio)
 {
-	struct vfio *vfio = t->impl;
-
 	hr_vfio_device_unmap(&vfio->bar);
 	hr_vfio_device_close(&vfio->device);
+	hr_bind_undo(&vfio->binding);
 	free(vfio);
+}
+
+static void vfio_close(struct hr_transport *t)
+{
+	release(t->impl);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -59,11 +50,15 @@ static const struct hr_transport_ops vfio_ops = {
 	.close = vfio_close,
 };
 
-static int take(struct hr_transport *t, struct vfio *vfio, const struct hr_function_state *state,
+static int take(struct hr_transport *t, struct vfio *vfio, struct hr_function_state *state,
 		char *message)
 {
-	int err = hr_vfio_device_open(&vfio->device, state, message);
+	int err = hr_vfio_possible(state, message);
 
+	if (!err)
+		err = hr_nvme_bind(&vfio->binding, state, "vfio-pci", message);
+	if (!err)
+		err = hr_vfio_device_open(&vfio->device, state, message);
 	if (!err)
 		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_MSE, message);
 	if (!err)
@@ -85,8 +80,6 @@ int hr_vfio_open(struct hr_transport *t, const char *address, char *message)
 	struct vfio *vfio;
 	int err = hr_nvme_function(address, &state, message);
 
-	if (!err)
-		err = check_driver(&state, message);
 	if (err)
 		return err;
 	memset(t, 0, sizeof(*t));
@@ -97,9 +90,7 @@ int hr_vfio_open(struct hr_transport *t, const char *address, char *message)
 	}
 	err = take(t, vfio, &state, message);
 	if (err) {
-		hr_vfio_device_unmap(&vfio->bar);
-		hr_vfio_device_close(&vfio->device);
-		free(vfio);
+		release(vfio);
 		memset(t, 0, sizeof(*t));
 		return err;
 	}

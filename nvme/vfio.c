@@ -225,6 +225,7 @@ static void leave_container(void)
 	hr_vfio_calls->close(box.fd);
 	box.has_iommu = false;
 	box.ranges = 0;
+	memset(box.mapping, 0, sizeof(box.mapping)); /* the kernel unmaps what is left */
 }
 
 static int get_group(const struct hr_function_state *state, char *message, unsigned *index)
@@ -277,21 +278,27 @@ static int region_info(const struct hr_vfio_device *d, unsigned index,
 	return ask(d->fd, VFIO_DEVICE_GET_REGION_INFO, info);
 }
 
+int hr_vfio_possible(const struct hr_function_state *state, char *message)
+{
+	if (state->group != HR_NO_GROUP)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: no IOMMU is active, and vfio needs one: enable it in the firmware and boot "
+		 "with intel_iommu=on or amd_iommu=on; or use pci:%s",
+		 state->bdf, state->bdf);
+	return -ENODEV;
+}
+
 int hr_vfio_device_open(struct hr_vfio_device *d, const struct hr_function_state *state,
 			char *message)
 {
 	struct vfio_region_info info;
-	int err;
+	int err = hr_vfio_possible(state, message);
 
 	memset(d, 0, sizeof(*d));
 	memcpy(d->bdf, state->bdf, sizeof(d->bdf));
-	if (state->group == HR_NO_GROUP) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: no IOMMU is active, and vfio needs one: enable it in the firmware "
-			 "and boot with intel_iommu=on or amd_iommu=on; or use pci:%s",
-			 state->bdf, state->bdf);
-		return -ENODEV;
-	}
+	if (err)
+		return err;
 	err = get_group(state, message, &d->group);
 	if (err)
 		return err;

@@ -35,6 +35,9 @@ struct hr_vfio_device {
 	char bdf[HR_BDF_MAX];
 };
 
+/* 0, or -ENODEV when no IOMMU stands before the function, so that vfio cannot open it. */
+int hr_vfio_possible(const struct hr_function_state *state, char *message);
+
 /*
  * Open the function, which is bound to vfio-pci, through its group. message says what is missing.
  * 0; -ENODEV: no vfio in this kernel, no IOMMU, or the device is gone; -EBUSY: the group is not

@@ -12,6 +12,7 @@
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "pci/access.h"
+#include "pci/custodian.h"
 #include "pci/source.h"
 
 #define DEVICES "sys/bus/pci/devices"
@@ -151,6 +152,7 @@ int hr_function_open(struct hr_function *f, const char *bdf, char *message)
 	int err;
 
 	memset(f, 0, sizeof *f);
+	f->custody[0] = f->custody[1] = -1;
 	snprintf(f->bdf, sizeof f->bdf, "%s", bdf);
 	err = lock(f, message);
 	if (err)
@@ -187,6 +189,28 @@ static int write_enable(const struct hr_function *f, const char *value)
 	return err;
 }
 
+/* Before it masters the bus: who stops it when we no longer can. */
+static int leave_will(struct hr_function *f, char *message)
+{
+	const uint16_t silent = f->command & (uint16_t)~HR_COMMAND_BME;
+	char path[96];
+
+	if (f->custody[0] >= 0)
+		return 0;
+	snprintf(path, sizeof path, "/" DEVICES "/%s/config", f->bdf);
+	f->custody[0] =
+		hr_custodian_add(HR_CUSTODY_NOW, path, HR_CFG_COMMAND, &silent, sizeof silent);
+	snprintf(path, sizeof path, "/" DEVICES "/%s/enable", f->bdf);
+	if (f->custody[0] >= 0)
+		f->custody[1] = hr_custodian_add(HR_CUSTODY_NOW, path, 0, "0", 1);
+	if (f->custody[0] >= 0 && f->custody[1] >= 0)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: no process can be started that stops it if this one dies: %s", f->bdf,
+		 strerror(-(f->custody[0] < 0 ? f->custody[0] : f->custody[1])));
+	return -EIO;
+}
+
 int hr_function_enable(struct hr_function *f, uint16_t bits, char *message)
 {
 	uint16_t now = 0, wanted;
@@ -198,8 +222,12 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, char *message)
 		return err == -EBUSY ? err : -ENODEV;
 	}
 	f->counted = true;
-	if (bits & HR_COMMAND_BME)
+	if (bits & HR_COMMAND_BME) {
+		err = leave_will(f, message);
+		if (err)
+			return err;
 		bits |= COMMAND_INTX_OFF;
+	}
 	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX) {
 		snprintf(message, HR_LOG_LINE_MAX, "%s: the device is gone", f->bdf);
 		return -ENODEV;
@@ -234,6 +262,8 @@ void hr_function_close(struct hr_function *f)
 		write_enable(f, "0");
 	if (f->changed)
 		pci_device_cfg_write_u16(f->dev, f->command, HR_CFG_COMMAND);
+	hr_custodian_drop(f->custody[0]);
+	hr_custodian_drop(f->custody[1]);
 	hr_access_put();
 	close(f->lock);
 	memset(f, 0, sizeof *f);

@@ -3,7 +3,8 @@
  *
  * Looking needs no rights. Opening is for root: it locks the function against other processes of
  * this kind, and everything that is changed afterwards (decoding, bus mastering, the kernel's count
- * of who has it enabled) is put back by hr_function_close().
+ * of who has it enabled) is put back by hr_function_close(). When this process dies with the function
+ * open, bus mastering is turned off before its memory belongs to others (pci/custodian.h).
  *
  * message is HR_LOG_LINE_MAX bytes and says what is wrong and what to do; nothing is logged here.
  */
@@ -47,6 +48,7 @@ struct hr_function {
 	uint16_t command; /* register as it was found */
 	bool changed;	  /* the register may differ from that */
 	bool counted;	  /* we are in the kernel's count */
+	int custody[2];	  /* what undoes it when this process dies */
 };
 
 /*

@@ -1,15 +1,16 @@
 #!/bin/bash
 # Install the Debian packages that a task needs and that are missing; nothing else is touched.
-# Usage: tests/deps.sh SET...   SET: build check lab lint demo bench
+# Usage: tests/deps.sh SET...   SET: build check lab lint demo image bench
 # llvm has the symbolizer that lets clang's sanitizers name a function in a report or suppression.
 # Works as root or through sudo; without either it names the packages and exits 3.
 set -euo pipefail
 
 declare -A packages=(
-    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev zlib1g-dev"
+    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libblkid-dev zlib1g-dev"
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
-    [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3"
+    [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3 fdisk e2fsprogs"
+    [image]="grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools kmod binutils python3"
     [demo]="sqlite3 rhash python3"
     [bench]="valgrind python3"
 )

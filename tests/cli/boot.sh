@@ -108,7 +108,7 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
         says "64 tiles" && warns "poweroff" && ! warns "does not poweroff" >/dev/null; }
     check "the first process powers off when it is done" as_first
     unreadable() { echo '!' >"$SCRATCH/x.conf"; first "$HEADRACE" boot "$SCRATCH/x.conf"
-        warns "x.conf:1" && warns "the appliance does not run (code 2); poweroff in 10 s"; }
+        warns "x.conf:1" && warns "the appliance does not run (code 2); poweroff in 5 s"; }
     check "the first process says what is wrong with its configuration" unreadable
     module() { conf 'modules = ( { name = "no_such_module"; } );'
         first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "module no_such_module" && says "64 tiles"; }

@@ -55,7 +55,9 @@ check "too few arguments" exits 2 "wrong number of arguments" store put $ssd nam
 check "a number out of range" exits 2 "out of range" store format --objects 16385 $ssd
 check "no such image" exits 3 "cannot open" store ls soft:none.img
 check "a malformed device string" exits 2 "" store ls soft:x,lba=77
-check "a transport that this build has not" exits 3 "soft:PATH" store ls pci:0000:01:00.0
+check "a function that is not there" exits 3 "no such PCI function" store ls pci:0000:fe:1f.7
+check "no block device" exits 3 "is no block device" store ls kernel:/dev/null
+check "a serial number that is none" exits 2 "out of range" store ls --allow-serial "" $ssd
 
 # ---- format
 

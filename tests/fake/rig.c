@@ -18,7 +18,10 @@ void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entrie
 {
 	static const uint64_t bytes[HR_PLACES] = { PLACE_BYTES, PLACE_BYTES, PLACE_BYTES,
 						   PLACE_BYTES };
-	char message[HR_LOG_LINE_MAX] = "", device[HR_DEVICE_MAX];
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = entries,
+					.timeout_ns = timeout_ns };
+	char message[HR_LOG_LINE_MAX] = "";
 	enum hr_place failed;
 
 	memset(rig, 0, sizeof *rig);
@@ -26,12 +29,12 @@ void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entrie
 	cr_assert_eq(hr_backend_open(&rig->backend, "host:2", RIG_BLOCKS_MAX, message), 0, "%s",
 		     message);
 	cr_assert_eq(hr_places_take(&rig->memory, &rig->backend, bytes, &failed), 0);
-	snprintf(device, sizeof device, "soft:memory,size=%u%s%s", RIG_DISK_BYTES,
+	snprintf(config.device, sizeof config.device, "soft:memory,size=%u%s%s", RIG_DISK_BYTES,
 		 *options ? "," : "", options);
 	for (uint32_t d = 0; d < ssds; d++) {
 		struct hr_ssd *ssd = &rig->ssd[d];
 
-		cr_assert_eq(hr_ssd_up(ssd, device, 1, entries, timeout_ns), 0);
+		cr_assert_eq(hr_ssd_up(ssd, &config), 0);
 		cr_assert_eq(ssd->transport.ops->map(&ssd->transport,
 						     &rig->memory.region[HR_PLACE_HOST]),
 			     0);

@@ -116,6 +116,13 @@ class Guest:
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("utf-8", "replace").rstrip("\r")
 
+    def until_off(self):
+        """Wait until the machine switches itself off. Raises Lost."""
+        try:
+            self.process.wait(max(0.0, self.deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as late:
+            raise Lost("time limit") from late
+
     def answer(self, text):
         self._channel.settimeout(10)
         self._channel.sendall(text.encode() + b"\n")

@@ -15,6 +15,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+sys.path.append(os.path.join(TREE, "boot/image"))
+
+# pylint: disable=wrong-import-position  # two of them lie in boot/image
 import cpio
 import cuts
 import guest
@@ -23,8 +28,13 @@ import kernel
 import machine
 import scenario
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TREE = os.path.dirname(os.path.dirname(HERE))
+# What scenarios may load, with all that these depend on, and what of the package that takes.
+MODULES = ["nvme", "vfio-pci", "vfio_iommu_type1", "ext4", "crc32c_generic"]
+UNPACKED = ["./boot/vmlinuz-*", "./lib/modules/*/modules.*"] + [
+    f"./lib/modules/*/kernel/{folder}/*"
+    for folder in ("block", "crypto", "lib", "virt", "arch/x86/crypto", "fs/ext4", "fs/jbd2",
+                   "drivers/nvme", "drivers/vfio")
+] + ["./lib/modules/*/kernel/fs/mbcache.ko"]
 
 
 class Tap:
@@ -83,7 +93,7 @@ class Lab:
         self.build = os.path.join(TREE, options.build)
         self.cache = os.path.join(TREE, options.cache)
         self.headrace = os.path.join(self.build, "headrace")
-        self.kernel = kernel.prepare(self.cache)
+        self.kernel = kernel.prepare(self.cache, UNPACKED)
         self.machines = machine.read_machines()
         self.base = self._base()
 
@@ -102,7 +112,7 @@ class Lab:
         said = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
         for applet in set(said.stdout.split()) - {"busybox"}:
             a.link("bin/" + applet, "busybox")
-        for path, source in self.kernel.modules().items():
+        for path, source in self.kernel.modules(MODULES).items():
             a.file(path, source)
         return a.finish()
 
@@ -111,6 +121,9 @@ class Lab:
         values = {**m.environment(), "INSTANCE": run.instance}
         a.data("lab/env", "".join(f"{k}='{v}'\n" for k, v in values.items()).encode())
         a.file("lab/scenario.sh", run.scenario.path)
+        if run.scenario.appliance:
+            config = run.scenario.config(run.instance, m.environment())
+            a.data("lab/appliance.conf", config.encode())
         tools = [shutil.which(tool) for tool in run.scenario.tools]
         for program in tools + [lib for tool in tools for lib in libraries(tool)]:
             a.file(program.lstrip("/"), program)
@@ -182,8 +195,11 @@ class Lab:
                 stack.enter_context(contextlib.closing(
                     cuts.Cuts(disks[name], m.folder, writes, notes)))
             try:
-                self.follow(g, m, notes, result)
-                g.quit()
+                if run.scenario.appliance:
+                    g.until_off()
+                else:
+                    self.follow(g, m, notes, result)
+                    g.quit()
             except guest.Lost as why:
                 result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
 

@@ -6,11 +6,14 @@
 #: tests NAME...       static builds of tests/unit/NAME.c, as /lab/NAME
 #: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, so many writes
         apart on average
+#: appliance            headrace is the guest's first process, with scenarios/NAME.INSTANCE.conf, in
+                        which $nv0 and the like are addresses; only steps on the host judge
 #: limit SECONDS       for the guest, from start to end (90)
 """
 import glob
 import os
 import shlex
+import string
 
 import machine
 
@@ -22,11 +25,14 @@ class Scenario:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-len(".sh")]
+        self.appliance = False
         self.runs, self.tools, self.tests, self.limit, self.cuts = [], [], [], 90, None
         with open(path, encoding="utf-8") as f:
             for number, line in enumerate(f, 1):
                 if line.startswith("#: "):
                     self._head(f"{path}:{number}", shlex.split(line[3:]))
+        for run in self.runs if self.appliance else []:
+            run.boot += " rdinit=/lab/headrace headrace.config=/lab/appliance.conf"
         if not self.runs:
             raise machine.Mistake(f"{path}: no line '#: run'")
 
@@ -37,10 +43,17 @@ class Scenario:
             getattr(self, words[0]).extend(words[1:])
         elif words[0] == "cuts":
             self.cuts = (words[1], int(words[2]))
+        elif words[0] == "appliance":
+            self.appliance = True
         elif words[0] == "limit":
             self.limit = int(words[1])
         else:
             raise machine.Mistake(f"{where}: no such line: {words[0]}")
+
+    def config(self, instance, values):
+        """The appliance's configuration, filled in."""
+        with open(f"{self.path[:-len('.sh')]}.{instance}.conf", encoding="utf-8") as f:
+            return string.Template(f.read()).substitute(values)
 
     def steps(self, when):
         """What runs on the host `before` or `after` the guest: scenarios/NAME.before.sh and so on."""

@@ -33,6 +33,7 @@ judge() {
         if (header ~ /^pciaccess/) return "^pci/"
         if (header ~ /^(json-c\/|json\.h)/) return "^(boot/|gpu/ops/[^/]*_desc\\.c$)"
         if (header ~ /^(cuda|nvml)/) return "^gpu/"
+        if (header ~ /^(blkid)/) return "^boot/"
         return ""
     }
     {
@@ -83,6 +84,7 @@ gpu/b.c <nvme/types.h>
 nvme/b.c <pciaccess.h>
 gpu/pipeline.c <json-c/json.h>
 cache/c.c <cuda.h>
+nvme/e.c <blkid/blkid.h>
 gpu/worker.h "nvme/queue.h"
 boot/log.h "boot/stages.h"
 nvme/c.c "../pci/bits.h"

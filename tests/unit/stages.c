@@ -77,7 +77,12 @@ static int open_image(struct hr_ssd *ssd)
 	char device[128];
 
 	snprintf(device, sizeof device, "soft:%s,size=64M", image);
-	return hr_ssd_up(ssd, device, 1, 64, 5 * HR_NS_PER_S);
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = 64,
+					.timeout_ns = 5 * HR_NS_PER_S };
+
+	snprintf(config.device, sizeof config.device, "%s", device);
+	return hr_ssd_up(ssd, &config);
 }
 
 static void put(struct hr_ssd *ssd, const char *name, uint64_t bytes)

@@ -59,7 +59,7 @@ static const struct row {
 	  { SSD, HR_CLASS_NVME, "nvme", -1, BAR_BYTES, BAR, 0 },
 	  0x10400,
 	  -EBUSY,
-	  "the kernel driver nvme is bound to it; unbind it with --bind" },
+	  "the kernel driver nvme is bound to it: use --bind" },
 	{ "IOMMU",
 	  { SSD, HR_CLASS_NVME, NULL, 1, BAR_BYTES, BAR, 0 },
 	  0x10400,

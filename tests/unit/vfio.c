@@ -238,9 +238,9 @@ static int open_transport(void *arg)
 
 	(void)arg;
 	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
-	    !strstr(message, "the kernel driver is nvme; vfio needs it bound to vfio-pci"))
+	    !strstr(message, "the kernel driver is nvme; it has to be bound to vfio-pci"))
 		return 1;
-	if (hr_transport_open(&t, "vfio:0000:05:00.0", message) != -ENODEV ||
+	if (hr_transport_open(&t, "vfio:0000:05:00.0", message) != -EBUSY ||
 	    !strstr(message, "no driver is bound to it"))
 		return 2;
 	if (hr_transport_open(&t, "vfio:0000:06:00.0", message) != -ENODEV ||

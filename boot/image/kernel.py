@@ -1,4 +1,5 @@
-"""The kernel that guests run: Debian's own package, fetched with apt and unpacked, never installed."""
+"""A kernel for images and for the lab: Debian's own package, fetched with apt and unpacked, never
+installed; or one of this machine."""
 import lzma
 import os
 import re
@@ -6,13 +7,6 @@ import shutil
 import subprocess
 import tempfile
 
-# What scenarios may load, with all that these depend on.
-MODULES = ["nvme", "vfio-pci", "vfio_iommu_type1", "ext4", "crc32c_generic"]
-UNPACKED = ["./boot/vmlinuz-*", "./lib/modules/*/modules.*"] + [
-    f"./lib/modules/*/kernel/{folder}/*"
-    for folder in ("block", "crypto", "lib", "virt", "arch/x86/crypto", "fs/ext4", "fs/jbd2",
-                   "drivers/nvme", "drivers/vfio")
-] + ["./lib/modules/*/kernel/fs/mbcache.ko"]
 XZ_MAGIC = b"\xfd7zXZ\x00"
 
 
@@ -21,22 +15,26 @@ class Unavailable(Exception):
 
 
 class Kernel:
-    def __init__(self, folder):
-        self.folder = folder
-        self.vmlinux = os.path.join(folder, "vmlinux")
-        with open(os.path.join(folder, "version"), encoding="ascii") as f:
-            self.version = f.read().strip()
+    """vmlinuz, as a boot loader takes it; vmlinux, the ELF inside (of a package only); modules
+    under root/lib/modules/version."""
 
-    def modules(self):
-        """Files of MODULES and their dependencies, plus what modprobe reads, by path in the guest."""
-        root = os.path.join(self.folder, "root")
+    def __init__(self, root, version, vmlinuz, vmlinux=None):
+        self.root, self.version, self.vmlinuz, self.vmlinux = root, version, vmlinuz, vmlinux
+
+    def modules(self, names):
+        """Files of modules and their dependencies, plus what modprobe reads, by path in the guest."""
         top = os.path.join("lib/modules", self.version)
-        paths = {os.path.join(top, name) for name in ("modules.dep", "modules.alias")}
-        for name in MODULES:
-            said = _output(["modprobe", "-d", root, "-S", self.version, "--show-depends", name])
-            paths.update(os.path.relpath(path, root)
+        paths = {os.path.join(top, name)
+                 for name in ("modules.dep", "modules.alias", "modules.builtin")}
+        for name in names:
+            try:
+                said = _output(["modprobe", "-d", self.root, "-S", self.version, "--show-depends",
+                                name])
+            except subprocess.CalledProcessError as error:
+                raise Unavailable(f"module {name}: {error.stderr.strip()}") from error
+            paths.update(os.path.relpath(path, self.root)
                          for path in re.findall(r"^insmod (\S+)", said, re.MULTILINE))
-        return {path: os.path.join(root, path) for path in sorted(paths)}
+        return {path: os.path.join(self.root, path) for path in sorted(paths)}
 
 
 def _output(command, **more):
@@ -89,11 +87,11 @@ def _extract_elf(vmlinuz, vmlinux):
     raise Unavailable(f"{vmlinuz}: no ELF in it that this script can unpack")
 
 
-def _unpack(package, folder):
+def _unpack(package, folder, unpacked):
     root = os.path.join(folder, "root")
     os.mkdir(root)
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as tar:
-        subprocess.run(["tar", "-x", "-C", root, "--wildcards"] + UNPACKED, stdin=tar.stdout,
+        subprocess.run(["tar", "-x", "-C", root, "--wildcards"] + unpacked, stdin=tar.stdout,
                        check=True)
     version = os.listdir(os.path.join(root, "lib/modules"))[0]
     subprocess.run(["depmod", "-b", root, version], check=True)
@@ -102,14 +100,35 @@ def _unpack(package, folder):
         f.write(version + "\n")
 
 
-def prepare(cache):
-    """The kernel, from CACHE when it is there. Raises Unavailable."""
+def prepare(cache, unpacked=("./boot/vmlinuz-*", "./lib/modules/*")):
+    """Debian's newest kernel, from CACHE when it is there, with what `unpacked` names of its package.
+    Raises Unavailable."""
     folder = os.path.join(cache, "kernel")
     if not os.path.isdir(folder):
         os.makedirs(cache, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as work:
             os.mkdir(os.path.join(work, "deb"))
             os.mkdir(os.path.join(work, "kernel"))
-            _unpack(_download(os.path.join(work, "deb")), os.path.join(work, "kernel"))
+            _unpack(_download(os.path.join(work, "deb")), os.path.join(work, "kernel"),
+                    list(unpacked))
             shutil.move(os.path.join(work, "kernel"), folder)
-    return Kernel(folder)
+    with open(os.path.join(folder, "version"), encoding="ascii") as f:
+        version = f.read().strip()
+    root = os.path.join(folder, "root")
+    return Kernel(root, version, os.path.join(root, "boot", "vmlinuz-" + version),
+                  os.path.join(folder, "vmlinux"))
+
+
+def installed(vmlinuz):
+    """The kernel in that file, with its modules on this machine. Raises Unavailable."""
+    try:
+        with open(vmlinuz, "rb") as f:
+            image = f.read()
+    except OSError as error:
+        raise Unavailable(f"{vmlinuz}: {error.strerror}") from error
+    # The Linux/x86 boot protocol: "HdrS" at 0x202, at 0x20e where the version is, less 0x200.
+    if image[0x202:0x206] != b"HdrS":
+        raise Unavailable(f"{vmlinuz}: not a Linux bzImage")
+    at = int.from_bytes(image[0x20e:0x210], "little") + 0x200
+    version = image[at:at + 256].split(b"\0")[0].split(b" ")[0].decode("ascii", "replace")
+    return Kernel("/", version, vmlinuz)

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""An image that boots into headrace: kernel and initramfs, and an ISO that starts them by BIOS or EFI.
+
+usage: build.py --binary FILE --config FILE --out FOLDER [--kernel VMLINUZ] [--extra FOLDER]
+                [--append PARAMETERS]
+"""
+import argparse
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+import cpio
+import kernel
+
+# quiet: our own lines are what the console is for. panic: an appliance nobody looks at comes back.
+PARAMETERS = "rdinit=/init quiet panic=30 console=tty0 console=ttyS0"
+GRUB = """set timeout=0
+insmod all_video
+menuentry headrace {{
+    linux /boot/vmlinuz {parameters}
+    initrd /boot/initrd
+}}
+"""
+
+
+def modules_of(binary, config):
+    """What the configuration names, from headrace itself, which checks it on the way."""
+    done = subprocess.run([binary, "boot", "--modules", config], stdout=subprocess.PIPE, text=True,
+                          check=False, timeout=60)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout.split()
+
+
+def add_tree(archive, folder):
+    """All of a folder of the user's, in place of or beside what is there."""
+    for at, _, files in os.walk(folder):
+        for name in files:
+            path = os.path.join(at, name)
+            inside = os.path.relpath(path, folder)
+            if os.path.islink(path):
+                archive.link(inside, os.readlink(path))
+            elif stat.S_ISREG(os.stat(path).st_mode):
+                archive.file(inside, path)
+
+
+def initramfs(arguments, linux):
+    archive = cpio.Archive()
+    for folder in ("dev", "proc", "sys", "run", "tmp"):
+        archive.folder(folder)
+    archive.console()
+    archive.file("init", arguments.binary)
+    archive.file("etc/headrace.conf", arguments.config)
+    names = modules_of(arguments.binary, arguments.config)
+    paths = [name for name in names if name.startswith("/")]
+    for path in paths:
+        archive.file(path[1:], path)
+    if len(names) > len(paths):
+        for path, source in linux.modules([n for n in names if n not in paths]).items():
+            archive.file(path, source)
+    if arguments.extra:
+        add_tree(archive, arguments.extra)
+    return archive.finish()
+
+
+def write_iso(out, parameters):
+    """grub-mkrescue makes one file that BIOS and EFI start, from a CD or a USB stick."""
+    tree = os.path.join(out, "iso")
+    shutil.rmtree(tree, ignore_errors=True)
+    os.makedirs(os.path.join(tree, "boot/grub"))
+    shutil.copy(os.path.join(out, "vmlinuz"), os.path.join(tree, "boot/vmlinuz"))
+    shutil.copy(os.path.join(out, "initrd"), os.path.join(tree, "boot/initrd"))
+    with open(os.path.join(tree, "boot/grub/grub.cfg"), "w", encoding="ascii") as f:
+        f.write(GRUB.format(parameters=parameters))
+    done = subprocess.run(["grub-mkrescue", "-o", os.path.join(out, "headrace.iso"), tree],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=300)
+    shutil.rmtree(tree)
+    if done.returncode:
+        sys.exit("image: grub-mkrescue: " + done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(add_help=False)
+    for name in ("binary", "config", "out"):
+        parser.add_argument("--" + name, required=True)
+    for name in ("kernel", "extra", "append"):
+        parser.add_argument("--" + name, default="")
+    arguments = parser.parse_args()
+    parameters = (PARAMETERS + " " + arguments.append).strip()
+    try:
+        linux = (kernel.installed(arguments.kernel) if arguments.kernel
+                 else kernel.prepare(arguments.out))
+        initrd = initramfs(arguments, linux)
+    except (kernel.Unavailable, OSError) as why:
+        sys.exit(f"image: {why}")
+    with open(os.path.join(arguments.out, "initrd"), "wb") as f:
+        f.write(initrd)
+    shutil.copy(linux.vmlinuz, os.path.join(arguments.out, "vmlinuz"))
+    write_iso(arguments.out, parameters)
+    print(f"{arguments.out}/headrace.iso: Linux {linux.version}, initramfs of "
+          f"{len(initrd) / 1e6:.1f} MB")
+    print(f"kernel parameters: {parameters}")
+
+
+if __name__ == "__main__":
+    main()

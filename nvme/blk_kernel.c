@@ -1,0 +1,259 @@
+#include "nvme/blk_kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+#include "nvme/inuse.h"
+
+#define PIECE ((size_t)1 << 20)
+
+/* ---- input and output */
+
+static int check(const struct hr_blk *blk, const char *what, uint64_t offset, size_t bytes)
+{
+	if ((offset | bytes) & (blk->block_bytes - 1)) {
+		hr_error("%s: %s of %zu bytes at %" PRIu64 ": not whole blocks of %u", blk->name,
+			 what, bytes, offset, blk->block_bytes);
+		return -EINVAL;
+	}
+	if (offset > blk->bytes || bytes > blk->bytes - offset) {
+		hr_error("%s: %s of %zu bytes at %" PRIu64 ": beyond the end at %" PRIu64,
+			 blk->name, what, bytes, offset, blk->bytes);
+		return -ERANGE;
+	}
+	return 0;
+}
+
+/* The kernel may move less than was asked for; nothing at all is an error. */
+static int move(struct hr_kernel_blk *disk, bool write, uint64_t offset, size_t bytes, bool fua)
+{
+	const char *what = write ? "write" : "read";
+
+	for (size_t done = 0; done < bytes;) {
+		const struct iovec vec = { disk->piece + done, bytes - done };
+		const off_t at = (off_t)(offset + done);
+		ssize_t n = write ? pwritev2(disk->fd, &vec, 1, at, fua ? RWF_DSYNC : 0)
+				  : preadv2(disk->fd, &vec, 1, at, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			const int err = n < 0 ? -errno : -EIO;
+
+			hr_error("%s: %s of %zu bytes at %" PRIu64 ": %s", disk->blk.name, what,
+				 bytes, offset, strerror(-err));
+			return err == -ENOMEM ? err : -EIO;
+		}
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int kernel_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes)
+{
+	struct hr_kernel_blk *disk = blk->impl;
+	int err = check(blk, "read", offset, bytes);
+
+	for (size_t at = 0; !err && at < bytes; at += PIECE) {
+		const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+
+		err = move(disk, false, offset + at, n, false);
+		if (!err)
+			memcpy((uint8_t *)data + at, disk->piece, n);
+	}
+	return err;
+}
+
+static int kernel_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes,
+			bool fua)
+{
+	struct hr_kernel_blk *disk = blk->impl;
+	int err = check(blk, "write", offset, bytes);
+
+	if (!err && blk->read_only) {
+		hr_error("%s: write of %zu bytes at %" PRIu64 ": the disk is read-only", blk->name,
+			 bytes, offset);
+		err = -EROFS;
+	}
+	for (size_t at = 0; !err && at < bytes; at += PIECE) {
+		const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+
+		memcpy(disk->piece, (const uint8_t *)data + at, n);
+		err = move(disk, true, offset + at, n, fua);
+	}
+	return err;
+}
+
+static int kernel_flush(struct hr_blk *blk)
+{
+	const struct hr_kernel_blk *disk = blk->impl;
+
+	if (fdatasync(disk->fd) == 0)
+		return 0;
+	hr_error("%s: flush: %s", blk->name, strerror(errno));
+	return -EIO;
+}
+
+static const struct hr_blk_ops kernel_ops = {
+	.read = kernel_read,
+	.write = kernel_write,
+	.flush = kernel_flush,
+};
+
+/* ---- opening */
+
+/* Name of the block device in sysfs; its folder is named like that, with '!' for '/'. */
+static int find_name(const char *path, char name[64], char *message)
+{
+	char link[64], target[PATH_MAX], partition[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (stat(path, &st) != 0) {
+		const int err = -errno;
+
+		snprintf(message, HR_LOG_LINE_MAX, "%s: %s", path, strerror(-err));
+		return err == -ENOTDIR ? -ENOENT : err;
+	}
+	snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(st.st_rdev), minor(st.st_rdev));
+	n = S_ISBLK(st.st_mode) ? readlink(link, target, sizeof target - 1) : -1;
+	if (n < 0) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: is no block device", path);
+		return -ENODEV;
+	}
+	target[n] = '\0';
+	snprintf(name, 64, "%.63s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
+	snprintf(partition, sizeof partition, "%s/partition", link);
+	if (access(partition, F_OK) == 0) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: is a partition; a store takes a whole disk, as pci: and vfio: see it",
+			 path);
+		return -ENODEV;
+	}
+	return 0;
+}
+
+/* First line of an attribute, without blanks at its end; "" when there is none. */
+static void read_attribute(const char *name, const char *attribute, char *to, size_t capacity)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof path, "/sys/class/block/%s/%s", name, attribute);
+	*to = '\0';
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (!fgets(to, (int)capacity, file))
+		*to = '\0';
+	fclose(file);
+	for (n = strlen(to); n && (to[n - 1] == '\n' || to[n - 1] == ' '); n--)
+		to[n - 1] = '\0';
+}
+
+static int read_shape(struct hr_kernel_blk *disk, const char *name, char *message)
+{
+	char cache[32];
+	uint64_t bytes = 0;
+	int block = 0, read_only = 0;
+
+	if (ioctl(disk->fd, BLKGETSIZE64, &bytes) || ioctl(disk->fd, BLKSSZGET, &block) ||
+	    ioctl(disk->fd, BLKROGET, &read_only)) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: its size cannot be read: %s", disk->path,
+			 strerror(errno));
+		return -ENODEV;
+	}
+	if (block != 512 && block != 4096) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: blocks of %d bytes; expected 512 or 4096",
+			 disk->path, block);
+		return -ENODEV;
+	}
+	read_attribute(name, "queue/write_cache", cache, sizeof cache);
+	read_attribute(name, "device/serial", disk->serial, sizeof disk->serial);
+	if (!disk->serial[0])
+		read_attribute(name, "serial", disk->serial, sizeof disk->serial);
+	disk->blk = (struct hr_blk){ .ops = &kernel_ops,
+				     .name = disk->path,
+				     .bytes = bytes,
+				     .block_bytes = (uint32_t)block,
+				     .volatile_cache = strcmp(cache, "write through") != 0,
+				     .read_only = read_only != 0,
+				     .impl = disk };
+	return 0;
+}
+
+static int open_file(struct hr_kernel_blk *disk, char *message)
+{
+	disk->fd = open(disk->path, O_RDWR | O_DIRECT | O_EXCL | O_CLOEXEC);
+	if (disk->fd < 0 && errno == EROFS)
+		disk->fd = open(disk->path, O_RDONLY | O_DIRECT | O_EXCL | O_CLOEXEC);
+	if (disk->fd >= 0)
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX, "%s: %s%s", disk->path, strerror(errno),
+		 errno == EACCES  ? ": run as root"
+		 : errno == EBUSY ? ": end what uses it"
+				  : "");
+	return errno == EBUSY ? -EBUSY : errno == EACCES || errno == EPERM ? -EACCES : -ENODEV;
+}
+
+int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, char *message)
+{
+	char name[64], why[HR_LOG_LINE_MAX - 128];
+	int err;
+
+	memset(disk, 0, sizeof *disk);
+	if (strlen(path) >= sizeof disk->path) {
+		snprintf(message, HR_LOG_LINE_MAX, "%.100s...: the path is too long", path);
+		return -ENOENT;
+	}
+	strcpy(disk->path, path);
+	err = find_name(path, name, message);
+	if (err)
+		return err;
+	err = open_file(disk, message);
+	if (err == -EACCES)
+		return err;
+	if (!err)
+		close(disk->fd); /* it can be; now who else has it open */
+	err = hr_disk_unused(name, why);
+	if (err) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: is in use: %s", path, why);
+		return err;
+	}
+	err = open_file(disk, message);
+	if (err)
+		return err;
+	err = read_shape(disk, name, message);
+	disk->piece = err ? NULL : aligned_alloc(HR_PAGE, PIECE);
+	if (!err && !disk->piece) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: out of memory", path);
+		err = -ENOMEM;
+	}
+	if (err) {
+		close(disk->fd);
+		memset(disk, 0, sizeof *disk);
+	}
+	return err;
+}
+
+void hr_kernel_blk_close(struct hr_kernel_blk *disk)
+{
+	if (!disk->blk.ops)
+		return;
+	close(disk->fd);
+	free(disk->piece);
+	memset(disk, 0, sizeof *disk);
+}

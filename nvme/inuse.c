@@ -1,0 +1,288 @@
+#include "nvme/inuse.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+
+#define BLOCK "/sys/class/block"
+#define NAME_BYTES 64u
+
+static bool is_number(const char *name)
+{
+	return *name >= '0' && *name <= '9';
+}
+
+/* Whatever is in a folder, one call each until one does not return 0. */
+static int each_entry(const char *folder, int (*fn)(void *to, const char *name), void *to)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(folder);
+	int result = 0;
+
+	if (!dir)
+		return 0;
+	while (!result && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			result = fn(to, entry->d_name);
+	closedir(dir);
+	return result;
+}
+
+/* ---- one block device, a disk or a partition */
+
+struct device {
+	const char *name;
+	dev_t number;
+	char *message;
+};
+
+static int one_holder(void *to, const char *name)
+{
+	const struct device *d = to;
+
+	snprintf(d->message, HR_LOG_LINE_MAX, "%s is part of %s", d->name, name);
+	return -EBUSY;
+}
+
+/* Third column of mountinfo is the device, the fifth where it is mounted. */
+static int find_mount(const struct device *d)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[4096], where[256];
+	int err = 0;
+
+	while (file && !err && fgets(line, sizeof line, file)) {
+		unsigned major, minor;
+
+		if (sscanf(line, "%*u %*u %u:%u %*s %255s", &major, &minor, where) == 3 &&
+		    makedev(major, minor) == d->number) {
+			snprintf(d->message, HR_LOG_LINE_MAX, "%s is mounted on %s", d->name,
+				 where);
+			err = -EBUSY;
+		}
+	}
+	if (file)
+		fclose(file);
+	return err;
+}
+
+static int find_swap(const struct device *d)
+{
+	FILE *file = fopen("/proc/swaps", "re");
+	char line[4096], path[256];
+	int err = 0;
+
+	while (file && !err && fgets(line, sizeof line, file)) {
+		struct stat st;
+
+		if (sscanf(line, "%255s", path) == 1 && path[0] == '/' && stat(path, &st) == 0 &&
+		    S_ISBLK(st.st_mode) && st.st_rdev == d->number) {
+			snprintf(d->message, HR_LOG_LINE_MAX, "%s is swapped on", d->name);
+			err = -EBUSY;
+		}
+	}
+	if (file)
+		fclose(file);
+	return err;
+}
+
+/* An exclusive open fails while anybody in the kernel has claimed it, in any mount namespace. */
+static int claim(const struct device *d)
+{
+	char path[NAME_BYTES + 8];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof path, "/dev/%s", d->name);
+	for (char *at = path + 5; *at; at++)
+		*at = *at == '!' ? '/' : *at; /* as the kernel writes names with slashes */
+	if (stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != d->number) {
+		snprintf(d->message, HR_LOG_LINE_MAX,
+			 "%s is not there, so who uses the disk cannot be told", path);
+		return -ENODEV;
+	}
+	fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (fd >= 0)
+		return close(fd), 0;
+	if (errno == ENXIO || errno == ENOMEDIUM) /* gone meanwhile, or empty */
+		return 0;
+	snprintf(d->message, HR_LOG_LINE_MAX, "%s: %s", path,
+		 errno == EBUSY ? "the kernel uses it (md, dm, a mount of another namespace)"
+				: strerror(errno));
+	return errno == EBUSY ? -EBUSY : -EACCES;
+}
+
+struct process {
+	const struct device *device;
+	const char *pid;
+};
+
+static int one_file(void *to, const char *fd)
+{
+	const struct process *p = to;
+	char path[NAME_BYTES], name[32] = "?";
+	struct stat st;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%.20s/fd/%.20s", p->pid, fd);
+	if (stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != p->device->number)
+		return 0;
+	snprintf(path, sizeof path, "/proc/%.20s/comm", p->pid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(name, sizeof name, file))
+			name[0] = '\0';
+		name[strcspn(name, "\n")] = '\0';
+		fclose(file);
+	}
+	snprintf(p->device->message, HR_LOG_LINE_MAX, "%s is open in process %.20s (%s)",
+		 p->device->name, p->pid, name);
+	return -EBUSY;
+}
+
+static int one_process(void *to, const char *pid)
+{
+	struct process p = { to, pid };
+	char path[NAME_BYTES];
+
+	if (!is_number(pid))
+		return 0;
+	snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
+	return each_entry(path, one_file, &p);
+}
+
+static int device_unused(const char *name, char *message)
+{
+	struct device d = { name, 0, message };
+	char path[PATH_MAX], text[32] = "";
+	unsigned major, minor;
+	FILE *file;
+	int err;
+
+	snprintf(path, sizeof path, BLOCK "/%s/dev", name);
+	file = fopen(path, "re");
+	if (!file || !fgets(text, sizeof text, file) ||
+	    sscanf(text, "%u:%u", &major, &minor) != 2) {
+		if (file)
+			fclose(file);
+		snprintf(message, HR_LOG_LINE_MAX, "%s is no block device", name);
+		return -ENOENT;
+	}
+	fclose(file);
+	d.number = makedev(major, minor);
+	snprintf(path, sizeof path, BLOCK "/%s/holders", name);
+	err = each_entry(path, one_holder, &d);
+	if (!err)
+		err = find_mount(&d);
+	if (!err)
+		err = find_swap(&d);
+	if (!err)
+		err = claim(&d);
+	return err ? err : each_entry("/proc", one_process, &d);
+}
+
+/* ---- a disk with its partitions */
+
+struct disk {
+	const char *name;
+	char *message;
+};
+
+static int one_partition(void *to, const char *name)
+{
+	const struct disk *disk = to;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, BLOCK "/%s/%.200s/partition", disk->name, name);
+	return access(path, F_OK) == 0 ? device_unused(name, disk->message) : 0;
+}
+
+int hr_disk_unused(const char *name, char *message)
+{
+	struct disk disk = { name, message };
+	char path[PATH_MAX];
+	int err;
+
+	snprintf(path, sizeof path, BLOCK "/%.200s", name);
+	err = each_entry(path, one_partition, &disk);
+	return err ? err : device_unused(name, message);
+}
+
+/* ---- the disks of a controller */
+
+struct controller {
+	const char *bdf;
+	char *message;
+};
+
+/* Does a link of sysfs lead through the function's folder? */
+static bool leads_to(const char *path, const char *bdf)
+{
+	char target[PATH_MAX], part[32];
+	const ssize_t n = readlink(path, target, sizeof target - 1);
+
+	if (n < 0)
+		return false;
+	target[n] = '\0';
+	snprintf(part, sizeof part, "/%s/", bdf);
+	return strstr(target, part) != NULL;
+}
+
+struct subsystem {
+	const char *folder, *bdf;
+};
+
+static int one_path(void *to, const char *name)
+{
+	const struct subsystem *s = to;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%.3000s/%.200s", s->folder, name);
+	return strncmp(name, "nvme", 4) == 0 && leads_to(path, s->bdf);
+}
+
+/* With multipath the disk belongs to a subsystem, in whose folder links lead to its controllers. */
+static bool belongs(const char *name, const char *bdf)
+{
+	char path[PATH_MAX], real[PATH_MAX], *last;
+	struct subsystem s = { real, bdf };
+
+	snprintf(path, sizeof path, BLOCK "/%.200s", name);
+	if (leads_to(path, bdf))
+		return true;
+	if (!realpath(path, real) || !strstr(real, "/nvme-subsystem/"))
+		return false;
+	last = strrchr(real, '/');
+	*last = '\0';
+	return each_entry(real, one_path, &s) != 0;
+}
+
+static int one_disk(void *to, const char *name)
+{
+	const struct controller *c = to;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, BLOCK "/%.200s/partition", name);
+	if (access(path, F_OK) == 0 || !belongs(name, c->bdf))
+		return 0;
+	/* A path of a multipath disk has no node of its own: the disk itself is listed, too. */
+	snprintf(path, sizeof path, BLOCK "/%.200s/dev", name);
+	return access(path, F_OK) == 0 ? hr_disk_unused(name, c->message) : 0;
+}
+
+int hr_controller_unused(const char *bdf, char *message)
+{
+	struct controller c = { bdf, message };
+
+	return each_entry(BLOCK, one_disk, &c);
+}

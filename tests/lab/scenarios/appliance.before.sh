@@ -1,0 +1,7 @@
+#!/bin/bash
+# The object that the appliance works on, put there by the software controller.
+set -euo pipefail
+seq 1 300000 >numbers
+truncate -s 1500007 numbers
+"$HEADRACE" store format soft:nv0.img --force >/dev/null
+"$HEADRACE" store put soft:nv0.img numbers numbers >/dev/null

@@ -1,0 +1,8 @@
+# shellcheck shell=dash
+# The appliance from power-on: the kernel starts headrace, and there is nothing else in the machine.
+# appliance.before.sh puts the object on the disk, appliance.after.py reads console and disk.
+#: run pci machine=no_gpu boot=intel_iommu=off
+#: run vfio machine=one_group boot=intel_iommu=on
+#: run broken machine=no_gpu
+#: run failing machine=no_gpu
+#: appliance

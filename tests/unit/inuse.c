@@ -1,0 +1,207 @@
+/*
+ * Who uses a disk: which disks belong to a controller, holders, and what cannot be told; bind and its
+ * refusals. What only a kernel can show (mounts, swap, open files) is in tests/lab.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/log.h"
+#include "nvme/blk_kernel.h"
+#include "nvme/inuse.h"
+#include "pci/bind.h"
+#include "tests/fake/tree.h"
+
+#define SSD "0000:03:00.0"
+#define OTHER "0000:04:00.0"
+
+TestSuite(inuse, .timeout = 60);
+
+static struct fake_tree tree;
+static char message[HR_LOG_LINE_MAX];
+
+static void folder(const char *format, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, format, tree.root, name);
+	if (mkdir(path, 0755))
+		_exit(90);
+}
+
+static void file(const char *format, const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, format, tree.root, name);
+	f = fopen(path, "w");
+	if (!f || fputs(text, f) < 0)
+		_exit(91);
+	fclose(f);
+}
+
+static void link_to(const char *format, const char *name, const char *target)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, format, tree.root, name);
+	if (symlink(target, path))
+		_exit(92);
+}
+
+/* class/block as sysfs has it, below a root that stands in for /sys. */
+static void make_block(const char *name, const char *parent)
+{
+	char target[256];
+
+	snprintf(target, sizeof target, "../../%s/%s", parent, name);
+	link_to("%s/sys/class/block/%s", name, target);
+	snprintf(target, sizeof target, "%%s/sys/%s/%%s", parent);
+	folder(target, name);
+}
+
+static void make_sys(void)
+{
+	static const char *const folders[] = { "sys",
+					       "sys/class",
+					       "sys/class/block",
+					       "sys/devices",
+					       "sys/devices/" SSD,
+					       "sys/devices/" SSD "/nvme",
+					       "sys/devices/" SSD "/nvme/nvme5",
+					       "sys/devices/virtual",
+					       "sys/devices/virtual/nvme-subsystem",
+					       "sys/devices/virtual/nvme-subsystem/nvme-subsys5" };
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		folder("%s/%s", folders[i]);
+}
+
+static void enter_sys(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/sys", tree.root);
+	if (mount(path, "/sys", NULL, MS_BIND, NULL))
+		_exit(FAKE_TREE_SKIPPED);
+}
+
+/* A number that no block device of this machine has. */
+#define NUMBER "4095:1048575\n"
+#define PLAIN "devices/" SSD "/nvme/nvme5"
+#define SUBSYSTEM "devices/virtual/nvme-subsystem/nvme-subsys5"
+
+static int plain_disk(void *arg)
+{
+	(void)arg;
+	enter_sys();
+	if (hr_controller_unused(OTHER, message) != 0)
+		return 1;
+	if (hr_controller_unused(SSD, message) != -EBUSY ||
+	    !strstr(message, "nvme5n1p1 is part of md7"))
+		return 2;
+	return 0;
+}
+
+Test(inuse, a_partition_that_is_part_of_something_keeps_the_disk)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	make_sys();
+	make_block("nvme5n1", PLAIN);
+	file("%s/sys/" PLAIN "/%s", "nvme5n1/dev", NUMBER);
+	make_block("nvme5n1p1", PLAIN "/nvme5n1");
+	file("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/dev", NUMBER);
+	file("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/partition", "1\n");
+	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders");
+	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders/md7");
+	step = fake_tree_run(&tree, plain_disk, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+static int multipath_disk(void *arg)
+{
+	(void)arg;
+	enter_sys();
+	if (hr_controller_unused(OTHER, message) != 0)
+		return 1;
+	/* Its node is not there, so nobody can say. */
+	if (hr_controller_unused(SSD, message) != -ENODEV ||
+	    !strstr(message, "/dev/nvme5n9 is not there"))
+		return 2;
+	return 0;
+}
+
+Test(inuse, a_multipath_disk_belongs_to_its_controllers)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	make_sys();
+	make_block("nvme5n9", SUBSYSTEM);
+	file("%s/sys/" SUBSYSTEM "/%s", "nvme5n9/dev", NUMBER);
+	link_to("%s/sys/" SUBSYSTEM "/%s", "nvme5", "../../../" SSD "/nvme/nvme5");
+	make_block("nvme5c5n9", PLAIN); /* the path: hidden, without a number */
+	step = fake_tree_run(&tree, multipath_disk, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+Test(inuse, what_is_no_disk_is_said_to_be_none)
+{
+	struct hr_kernel_blk disk;
+	char path[100];
+
+	cr_expect_eq(hr_disk_unused("nvme77n77", message), -ENOENT);
+	cr_expect(strstr(message, "nvme77n77 is no block device"), "%s", message);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null", message), -ENODEV);
+	cr_expect_str_eq(message, "/dev/null: is no block device");
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/nvme77n77", message), -ENOENT);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null/x", message), -ENOENT);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev", message), -ENODEV);
+	memset(path, '/', sizeof path - 1);
+	path[sizeof path - 1] = '\0';
+	cr_expect_eq(hr_kernel_blk_open(&disk, path, message), -ENOENT);
+	hr_kernel_blk_close(&disk); /* of nothing: nothing */
+}
+
+/* ---- binding: files take what is written and no kernel acts upon it */
+
+static int bind_without_kernel(void *arg)
+{
+	struct hr_function_state state;
+	struct hr_binding b;
+	char override[8] = "";
+
+	(void)arg;
+	if (hr_function_look(SSD, &state, message))
+		return 1;
+	if (hr_bind(&b, &state, "headrace-no-such-driver", message) != -ENODEV ||
+	    !strstr(message, "modprobe headrace-no-such-driver"))
+		return 2;
+	if (hr_bind(&b, &state, NULL, message) == 0 || b.bdf[0])
+		return 3;
+	hr_bind_undo(&b);
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	return override[0] == '\n' ? 0 : 4; /* put back: none */
+}
+
+Test(inuse, a_driver_that_cannot_be_taken_from_is_left_with_the_function)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
+	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	step = fake_tree_run(&tree, bind_without_kernel, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
