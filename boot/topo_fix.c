@@ -1,9 +1,14 @@
 /* --fix: the smallest ACS change, how to make it, what else it does, and how to undo it. */
 #include "boot/topo.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/json.h"
+#include "boot/log.h"
+#include "nvme/inuse.h"
 #include "pci/change.h"
 #include "pci/groups.h"
 
@@ -182,13 +187,57 @@ static void put_written(const struct hr_topo *t, const struct hr_fix *fix, unsig
 	}
 }
 
+/* VFIO gives a group to one process at a time. */
+static bool held_through_vfio(const struct hr_fn *f)
+{
+	char path[64];
+	int fd;
+
+	if (!f->driver || !strstr(f->driver, "vfio") || !hr_known(f, HR_F_GROUP))
+		return false;
+	snprintf(path, sizeof path, "/dev/vfio/%u", hr_get(f, HR_F_GROUP, 0));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == EBUSY;
+}
+
+/* Transfers of a pair that somebody uses would change their way while they are under way. */
+static bool is_busy(const struct hr_topo *t, const struct hr_pair *p, char *reason)
+{
+	const struct hr_fn *const end[] = { &t->model.fn[p->gpu], &t->model.fn[p->ssd] };
+	char bdf[HR_BDF_MAX];
+
+	for (unsigned i = 0; i < 2; i++)
+		if (held_through_vfio(end[i])) {
+			snprintf(reason, HR_LOG_LINE_MAX, "%s: a process has it through VFIO",
+				 hr_bdf(end[i], bdf));
+			return true;
+		}
+	return hr_controller_unused(hr_bdf(end[1], bdf), reason) == -EBUSY;
+}
+
+static bool any_busy(const struct hr_topo *t, char *reason)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_pair p;
+
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (p.common != HR_NO_FN && p.any_redirect && is_busy(t, &p, reason))
+				return true;
+		}
+	return false;
+}
+
 static int apply(struct hr_topo *t, struct hr_fix *fix)
 {
-	char reason[160];
+	char reason[HR_LOG_LINE_MAX];
 	unsigned failed = 0;
 	int err;
 
-	if (hr_fix_refused(&t->engine, fix, reason)) {
+	if (hr_fix_refused(&t->engine, fix, reason) || any_busy(t, reason)) {
 		fprintf(stderr, "headrace: error: not applied: %s\n", reason);
 		return HR_TOPO_REFUSED;
 	}

@@ -51,6 +51,14 @@ check "and says why" warns "$nv0: a file system on this disk is mounted"
 check "and writes nothing then" ports_have 001d
 umount /mnt
 
+sleep 100 </dev/nvme0n1 &
+user=$!
+check "--apply is refused while a process has the disk open" \
+    exits 8 headrace topo --gpu "$gpu0" --fix --apply
+check "and says who" warns "sleep"
+check "and writes nothing then either" ports_have 001d
+kill $user
+
 check "--apply" exits 1 headrace topo --gpu "$gpu0" --fix --apply
 check "it says what it wrote" says "written:  $d1 ACSCtl 001d -> 0011"
 check "the registers are as it says" ports_have 0011
