@@ -14,10 +14,16 @@
 
 #define GPU_THREADS 256u	     /* of a block; 8 to 16 blocks of them fill a PCIe link */
 #define GPU_SLOT_BYTES (64ull << 20) /* of tiles, all slots: 1 ms of a x16 Gen5 link */
-#define GPU_SLOTS_MAX 256u
-#define GPU_IO_PERCENT 5u	   /* of the processors, for prefetch and write-back together */
-#define GPU_IO_WORKERS_MAX 16u	   /* of each: more queue pairs only cost the controller */
-#define GPU_IO_SLOTS_PER_WORKER 2u /* less, and most of them look at nothing */
+#define GPU_IO_PERCENT 5u	     /* of the processors, for prefetch and write-back together */
+#define GPU_IO_SLOTS_PER_WORKER 2u   /* less, and most of them look at nothing */
+
+/*
+ * Queue pairs of each role. More only cost the controller; but a fence takes tens of microseconds
+ * while the link is full, so small tiles want more workers to wait for theirs at the same time.
+ */
+#define GPU_SMALL_TILE (256u << 10)
+#define GPU_IO_WORKERS_MAX 16u
+#define GPU_IO_WORKERS_SMALL 48u
 
 static uint32_t least(uint32_t a, uint32_t b)
 {
@@ -64,7 +70,7 @@ static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *r
 	slots = bytes / slot_bytes(run);
 	if (slots > run->tiles)
 		slots = run->tiles;
-	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), GPU_SLOTS_MAX);
+	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
 }
 
 /* Pipelines that may own queue pairs of an ssd at the same time, once for each role. */
@@ -89,7 +95,8 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 			    enum hr_role role)
 {
 	const struct hr_config_pipeline *p = run->config;
-	uint32_t share = GPU_IO_WORKERS_MAX;
+	uint32_t share =
+		slot_bytes(run) < GPU_SMALL_TILE ? GPU_IO_WORKERS_SMALL : GPU_IO_WORKERS_MAX;
 
 	for (uint32_t q = 0; q < (role == HR_ROLE_PREFETCH ? run->ssds : 1); q++) {
 		const uint32_t d = role == HR_ROLE_PREFETCH ? run->ssd[q] : p->sink.ssd;

@@ -164,6 +164,7 @@ HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 {
 	uint32_t open, found;
 
+	hr_lanes_sync(); /* all lanes see what lane 0 has just handed on */
 	do {
 		open = 0;
 		found = compute_slots(w, &open);

@@ -45,6 +45,8 @@
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
  *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
  *                                                    GPU and SSD exchange (CQEs, stop flags)
+ *   uint32_t hr_look_at_pair(p, *first)              p[1], acquired at system scope; p 8-byte aligned
+ *   uint32_t hr_first_of_pair(p, first)              then p[0], as it was when p[1] was written
  *   void hr_store_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
  *   void hr_mmio_write32(p, v)     doorbell: everything this worker wrote before is visible to the
  *                                  device before the register changes

@@ -94,7 +94,7 @@ struct hr_qp {
 /* One completion, as hr_qp_reap() hands it to a lane. */
 struct hr_done {
 	uint32_t token;
-	uint32_t dw0;
+	uint32_t dw0; /* 0 where a worker has several lanes: its commands return nothing there */
 	uint16_t cid;
 	uint16_t status; /* SCT << 8 | SC */
 	bool dnr;
@@ -349,20 +349,22 @@ HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy, uint32_t *u
 	const uint32_t entries = qp->entries, lane = hr_lane(), head = qp->cq_head;
 	const uint32_t at = hr_ring_rank(head, lane < entries ? lane : 0, entries);
 	const uint32_t phase = qp->phase ^ (at < head ? 1u : 0u); /* 2, 3 when broken */
-	const volatile struct hr_cqe *cqe = &qp->cq[at];
-	uint32_t dw3, fresh, bad;
+	const bool expects = HR_LANES == 1 || lane < hr_qp_outstanding(qp);
+	uint32_t dw2 = 0, dw3 = 0, fresh, bad;
 
-	/* The acquire of the word with P orders the reads of the rest behind it. A ring never
-	 * holds more than entries - 1. */
-	dw3 = hr_load_acquire_sys_u32(&qp->cq[at].dw3);
-	fresh = hr_ballot((dw3 >> 16 & 1) == phase && (HR_LANES == 1 || lane < entries - 1));
+	/* The acquire of the word with P orders the reads of the rest behind it. Several lanes do
+	 * not look where nothing is expected: their memory may be far away. */
+	if (expects)
+		dw3 = hr_look_at_pair(&qp->cq[at].dw2, &dw2);
+	fresh = hr_ballot(expects && (dw3 >> 16 & 1) == phase);
 	fresh &= ~(fresh + 1); /* up to the first that is not new */
 	if (!fresh)
 		return 0;
-	copy->dw0 = cqe->dw0;
-	copy->sqhd = cqe->sqhd;
-	copy->sqid = cqe->sqid;
-	copy->dw3 = dw3;
+	if (fresh >> lane & 1) {
+		copy->dw0 = HR_LANES == 1 ? *(const volatile uint32_t *)&qp->cq[at].dw0 : 0;
+		copy->dw2 = hr_first_of_pair(&qp->cq[at].dw2, dw2);
+		copy->dw3 = dw3;
+	}
 	bad = hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, copy, unfetched));
 	if (HR_RARE(bad)) {
 		bad &= ~bad + 1; /* the first of them */

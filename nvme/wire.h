@@ -34,7 +34,12 @@ struct hr_sqe {
 /* Completion queue entry: 16 bytes, CC.IOCQES = 4. */
 struct hr_cqe {
 	uint32_t dw0, dw1;
-	uint16_t sqhd, sqid;
+	union {
+		struct {
+			uint16_t sqhd, sqid;
+		};
+		uint32_t dw2;
+	};
 	union {
 		struct {
 			uint16_t cid;

@@ -168,6 +168,22 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
+/* Both in one access, which a word more would make two trips over the bus. */
+HR_WORKER uint32_t hr_look_at_pair(const uint32_t *p, uint32_t *first)
+{
+	uint64_t v;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+	*first = (uint32_t)v;
+	return (uint32_t)(v >> 32);
+}
+
+HR_WORKER uint32_t hr_first_of_pair(const uint32_t *p, uint32_t first)
+{
+	(void)p;
+	return first;
+}
+
 HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");

@@ -131,6 +131,18 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
+HR_WORKER uint32_t hr_look_at_pair(const uint32_t *p, uint32_t *first)
+{
+	(void)first; /* it may be being written: read later */
+	return __atomic_load_n(p + 1, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER uint32_t hr_first_of_pair(const uint32_t *p, uint32_t first)
+{
+	(void)first;
+	return *(const volatile uint32_t *)p;
+}
+
 HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);

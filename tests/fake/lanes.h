@@ -2,7 +2,7 @@
  * tests/fake/lanes.h - gpu/worker.h with several lanes to a worker and several workers to a block,
  * each lane a thread, in place of the host's one.
  *
- * Include before anything of ours: it takes the place of gpu/host/worker_host.h. Collective words
+ * HR_LANES is 8 unless it is defined before. Include before anything of ours: it takes the place of gpu/host/worker_host.h. Collective words
  * meet at a barrier, so the collective code of the headers runs as on a GPU, and the thread
  * sanitizer sees whatever lanes do to each other without hr_lanes_sync() between.
  */
@@ -22,7 +22,9 @@
 #define HR_BOTH static inline
 #define HR_WORKER static inline
 #define HR_DEVICE
+#ifndef HR_LANES
 #define HR_LANES 8u
+#endif
 #define FAKE_WARPS_MAX 4u
 
 /* Lanes of one worker meet here. */
@@ -189,6 +191,18 @@ HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
 HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER uint32_t hr_look_at_pair(const uint32_t *p, uint32_t *first)
+{
+	(void)first; /* it may be being written: read later */
+	return __atomic_load_n(p + 1, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER uint32_t hr_first_of_pair(const uint32_t *p, uint32_t first)
+{
+	(void)first;
+	return *(const volatile uint32_t *)p;
 }
 
 HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)

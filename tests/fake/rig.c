@@ -172,10 +172,15 @@ static void wire_work(struct rig *rig, const struct rig_work *work)
 	}
 	for (int role = 0; role < HR_ROLES; role++) {
 		pipe->blocks[role] = work->blocks[role];
-		pipe->workers[role] = 1;
+		pipe->workers[role] = work->workers ? work->workers : 1;
 	}
 	if (!pipe->has_sink)
 		pipe->blocks[HR_ROLE_WRITEBACK] = 0;
+}
+
+static uint32_t workers(const struct hr_pipe *pipe, enum hr_role role)
+{
+	return pipe->blocks[role] * pipe->workers[role];
 }
 
 static void wire_memory(struct rig *rig, const struct rig_work *work)
@@ -189,7 +194,13 @@ static void wire_memory(struct rig *rig, const struct rig_work *work)
 	if (work->args_bytes)
 		memcpy(pipe->op_args, work->args, work->args_bytes);
 	pipe->op_states = take(rig, HR_PLACE_GPU,
-			       (size_t)pipe->state_bytes * pipe->blocks[HR_ROLE_COMPUTE], NULL);
+			       (size_t)pipe->state_bytes * workers(pipe, HR_ROLE_COMPUTE), NULL);
+	if (work->copies) {
+		for (uint32_t s = 0; s < work->sources; s++)
+			pipe->copy_bytes += hr_plan_tile_bytes(work->tile_bytes[s]);
+		pipe->copy = take(rig, HR_PLACE_GPU,
+				  pipe->copy_bytes * pipe->blocks[HR_ROLE_COMPUTE], NULL);
+	}
 	pipe->op_records = take(rig, HR_PLACE_WORKER, pipe->record_bytes * pipe->tiles, NULL);
 	pipe->op_result = take(rig, HR_PLACE_WORKER, HR_OP_RESULT_MAX, NULL);
 	pipe->control = take(rig, HR_PLACE_CONTROL, sizeof *pipe->control, NULL);
@@ -230,8 +241,8 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 	wire_work(rig, work);
 	wire_memory(rig, work);
 	wire_slots(rig, work);
-	pipe->read_qp = create_qps(rig, pipe->blocks[HR_ROLE_PREFETCH], pipe->read_queues);
-	pipe->write_qp = create_qps(rig, pipe->blocks[HR_ROLE_WRITEBACK], 1);
+	pipe->read_qp = create_qps(rig, workers(pipe, HR_ROLE_PREFETCH), pipe->read_queues);
+	pipe->write_qp = create_qps(rig, workers(pipe, HR_ROLE_WRITEBACK), 1);
 	cr_assert_eq(rig->backend.ops->launch(&rig->backend, HR_KERNEL_PIPE, pipe,
 					      hr_pipe_blocks(pipe), 1, 0),
 		     0);
@@ -241,12 +252,12 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 static void mark_failed(struct rig *rig)
 {
 	const struct hr_pipe *pipe = rig->pipe;
-	const uint32_t reads = pipe->blocks[HR_ROLE_PREFETCH] * pipe->read_queues;
+	const uint32_t reads = workers(pipe, HR_ROLE_PREFETCH) * pipe->read_queues;
 
 	for (uint32_t i = 0; i < reads; i++)
 		if (pipe->read_qp[i].broken || pipe->read_qp[i].stats.lost)
 			rig->ssd[i % pipe->read_queues].failed = true;
-	for (uint32_t i = 0; i < pipe->blocks[HR_ROLE_WRITEBACK]; i++)
+	for (uint32_t i = 0; i < workers(pipe, HR_ROLE_WRITEBACK); i++)
 		if (pipe->write_qp[i].broken || pipe->write_qp[i].stats.lost)
 			rig->ssd[0].failed = true;
 }

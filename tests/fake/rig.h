@@ -38,6 +38,8 @@ struct rig_work {
 	uint64_t first_tile;
 	uint32_t slots;
 	uint32_t blocks[HR_ROLES]; /* write-back's is ignored without a sink */
+	uint32_t workers;	   /* of a block; 0: one */
+	bool copies;		   /* compute blocks copy tiles first */
 	bool keep_sink;		   /* do not poison: go on with what an earlier run has written */
 };
 

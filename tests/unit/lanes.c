@@ -92,7 +92,6 @@ static void judge_reap(void)
 			continue;
 		cr_assert(t.taken[done->cid], "lane %u: CID %x", lane, done->cid);
 		cr_assert_eq(done->token, t.token[done->cid]);
-		cr_assert_eq(done->dw0, ~done->token);
 		t.taken[done->cid] = false;
 		t.outstanding--;
 		t.completed++;
@@ -229,14 +228,14 @@ Test(lanes, what_lies_before_a_broken_cqe_is_credited_and_nothing_behind_it)
 #ifndef __SANITIZE_THREAD__ /* several lanes claim with plain stores; a GPU lets one of them win */
 static void repeat_in_one_batch(void)
 {
-	push(3, 0);
+	push(0xf, 0);
 	hr_qp_ring(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < 4; i++)
 			peer_post(
 				&t.peer,
-				(struct hr_cqe){ .sqhd = 2, .sqid = 3, .cid = (uint16_t)t.cid[0] });
+				(struct hr_cqe){ .sqhd = 4, .sqid = 3, .cid = (uint16_t)t.cid[0] });
 	}
 	hr_lanes_sync();
 	reap();
@@ -248,7 +247,7 @@ Test(lanes, of_one_cid_in_several_lanes_one_is_credited)
 	cr_assert(fake_lanes_run(repeat_in_one_batch));
 	cr_expect_eq(hr_count_bits(t.mask[0]), 1u);
 	cr_expect_eq(t.qp.stats.stray, 3u);
-	cr_expect_eq(hr_qp_outstanding(&t.qp), 1u);
+	cr_expect_eq(hr_qp_outstanding(&t.qp), 3u);
 }
 #endif
 
