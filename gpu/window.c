@@ -10,7 +10,7 @@
 
 #define WHY_MAX 160u
 
-static int open_dmabuf(struct hr_window *w, const struct hr_window_driver *driver, char *why)
+static int open_dmabuf(struct hr_gpu_window *w, const struct hr_window_driver *driver, char *why)
 {
 	int fd = -1, err;
 	void *at;
@@ -47,7 +47,7 @@ static int failed(const char *call, int result, char *why)
 	return -err;
 }
 
-static int map_pinned(struct hr_window *w, char *why)
+static int map_pinned(struct hr_gpu_window *w, char *why)
 {
 	const struct hr_gdr *gdr = w->gdr;
 	struct hr_gdr_info info = { 0 };
@@ -73,7 +73,7 @@ static int map_pinned(struct hr_window *w, char *why)
 	return 0;
 }
 
-static void close_gdr(struct hr_window *w)
+static void close_gdr(struct hr_gpu_window *w)
 {
 	if (w->mapping)
 		w->gdr->unmap(w->gdr_device, w->handle, w->mapping, w->mapping_bytes);
@@ -83,7 +83,7 @@ static void close_gdr(struct hr_window *w)
 		w->gdr->close(w->gdr_device);
 }
 
-static int open_gdr(struct hr_window *w, const struct hr_gdr *gdr, char *why)
+static int open_gdr(struct hr_gpu_window *w, const struct hr_gdr *gdr, char *why)
 {
 	int result, err;
 
@@ -105,10 +105,10 @@ static int open_gdr(struct hr_window *w, const struct hr_gdr *gdr, char *why)
 	return err;
 }
 
-int hr_window_open(struct hr_window *w, const struct hr_window_driver *driver,
+int hr_window_open(struct hr_gpu_window *w, const struct hr_window_driver *driver,
 		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, char *message)
 {
-	const struct hr_window asked = { .gpu = gpu, .bytes = bytes };
+	const struct hr_gpu_window asked = { .gpu = gpu, .bytes = bytes };
 	char why[2][WHY_MAX];
 
 	memset(w, 0, sizeof(*w));
@@ -132,7 +132,7 @@ int hr_window_open(struct hr_window *w, const struct hr_window_driver *driver,
 	return -ENOTSUP;
 }
 
-void hr_window_close(struct hr_window *w)
+void hr_window_close(struct hr_gpu_window *w)
 {
 	if (w->gdr)
 		close_gdr(w);
@@ -141,7 +141,7 @@ void hr_window_close(struct hr_window *w)
 	memset(w, 0, sizeof(*w));
 }
 
-int hr_window_region(const struct hr_window *w, const char *name, struct hr_region *region)
+int hr_window_region(const struct hr_gpu_window *w, const char *name, struct hr_region *region)
 {
 	int err = hr_region_init_host(region, name, w->cpu, w->bytes);
 

@@ -63,7 +63,7 @@ struct hr_gdr {
 	void *library; /* of dlopen, or NULL */
 };
 
-struct hr_window {
+struct hr_gpu_window {
 	const char *by; /* "dma-buf", "gdrcopy" */
 	void *cpu;	/* where GPU address `gpu` is seen */
 	uint64_t gpu;
@@ -88,17 +88,17 @@ void hr_gdr_unload(struct hr_gdr *gdr);
  * outlive the window. message has why each way failed.
  * 0; -EINVAL: not whole HR_WINDOW_GRAINs, or none; -ENOTSUP: neither way works; -ENOMEM, -EIO.
  */
-int hr_window_open(struct hr_window *w, const struct hr_window_driver *driver,
+int hr_window_open(struct hr_gpu_window *w, const struct hr_window_driver *driver,
 		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, char *message);
 
 /* Unmap. First close the controllers' windows: VFIO keeps no reference of the mapping. Nothing for a
  * struct that is all zero. */
-void hr_window_close(struct hr_window *w);
+void hr_window_close(struct hr_gpu_window *w);
 
 /*
  * Describe it for transports and workers: kind HR_REGION_GPU, I/O addresses of our own choice.
  * As hr_region_init_host().
  */
-int hr_window_region(const struct hr_window *w, const char *name, struct hr_region *region);
+int hr_window_region(const struct hr_gpu_window *w, const char *name, struct hr_region *region);
 
 #endif

@@ -14,7 +14,7 @@
 
 static struct fake_gdr fake;
 static struct hr_gdr gdr;
-static struct hr_window window;
+static struct hr_gpu_window window;
 static uint8_t *memory;
 static int memory_fd;
 static char message[HR_LOG_LINE_MAX];
@@ -40,7 +40,7 @@ TestSuite(window, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static void expect_nothing_left(void)
 {
-	static const struct hr_window zero;
+	static const struct hr_gpu_window zero;
 
 	cr_expect_eq(fake.opened + fake.pinned + fake.mapped, 0u);
 	cr_expect_eq(fake.wrong, 0u);
