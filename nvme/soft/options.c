@@ -8,7 +8,7 @@
 #include "nvme/soft/soft.h"
 
 #define DEFAULT_MDTS 8u
-#define DEFAULT_CACHE (16ull << 20)
+#define DEFAULT_CACHE (16ull << 20) /* of an image; memory is as volatile as any cache */
 #define CACHE_MAX (4ull << 30)
 #define CPU_MAX 1023u /* as many as a cpu_set_t holds */
 
@@ -141,7 +141,6 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 	memset(options, 0, sizeof(*options));
 	options->block_bytes = 4096;
 	options->mdts = DEFAULT_MDTS;
-	options->cache_bytes = DEFAULT_CACHE;
 	options->threads = 1;
 	if (strlen(text) >= HR_DEVICE_MAX)
 		return refuse(message, "soft: longer than %u characters", HR_DEVICE_MAX - 1);
@@ -151,10 +150,10 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 		return refuse(message,
 			      "soft: no path: expected soft:PATH, soft:memory or soft:null");
 	options->null = strcmp(item, "null") == 0;
-	if (options->null)
-		options->cache_bytes = 0;
-	else if (strcmp(item, "memory") != 0)
+	if (!options->null && strcmp(item, "memory") != 0) {
 		snprintf(options->path, sizeof(options->path), "%s", item);
+		options->cache_bytes = DEFAULT_CACHE;
+	}
 	while (!err && (item = strsep(&rest, ","))) {
 		value = strchr(item, '=');
 		if (!value)

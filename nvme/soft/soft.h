@@ -34,7 +34,8 @@ struct hr_soft_options {
 	uint32_t block_bytes;	    /* 512 or 4096; default 4096 */
 	uint32_t mdts;		    /* 2^n pages of 4 KiB; default 8 (1 MiB); 0: no limit */
 	uint32_t dstrd;		    /* doorbell stride 4 << n bytes; default 0 */
-	uint64_t cache_bytes;	    /* volatile write cache; 0: none (VWC absent); default 16 MiB */
+	uint64_t cache_bytes;	    /* volatile write cache; 0: none (VWC absent); default 16 MiB
+				     * for a file, 0 else */
 	uint32_t threads;	    /* polling threads; default 1 */
 	uint32_t first_cpu, cpus;   /* threads are bound to these, one each; cpus 0: to none */
 	bool populate;		    /* take all of the memory at open; default false */

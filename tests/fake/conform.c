@@ -8,7 +8,7 @@
 #include "boot/log.h"
 #include "nvme/hostmem.h"
 
-#define DEFAULT_DEVICE "soft:memory,size=64M,mdts=5"
+#define DEFAULT_DEVICE "soft:memory,size=64M,mdts=5,cache=16M"
 #define COMMAND_MS 5000u
 #define STEP_NS 20000u
 

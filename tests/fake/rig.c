@@ -29,7 +29,7 @@ void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entrie
 	cr_assert_eq(hr_backend_open(&rig->backend, "host:2", RIG_BLOCKS_MAX, message), 0, "%s",
 		     message);
 	cr_assert_eq(hr_places_take(&rig->memory, &rig->backend, bytes, &failed), 0);
-	snprintf(config.device, sizeof config.device, "soft:memory,size=%u%s%s", RIG_DISK_BYTES,
+	snprintf(config.device, sizeof config.device, "soft:memory,size=%u,cache=16M%s%s", RIG_DISK_BYTES,
 		 *options ? "," : "", options);
 	for (uint32_t d = 0; d < ssds; d++) {
 		struct hr_ssd *ssd = &rig->ssd[d];

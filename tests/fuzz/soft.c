@@ -159,7 +159,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct soft *soft;
 
 	options.mdts = how & 4 ? 0 : 4;
-	options.cache_bytes = how & 8 ? 0 : 16384;
+	options.null = how & 16;
+	options.cache_bytes = how & 24 ? 0 : 16384;
 	if (soft_new(&soft, &options, message) != 0)
 		abort();
 	memset(memory, 0, sizeof(memory));

@@ -122,11 +122,11 @@ Test(driver_soft, a_disk_keeps_what_is_written_in_every_configuration)
 		uint32_t dstrd;
 		bool shadow;
 	} row[] = {
-		{ "memory,size=8M,lba=4096", 0, false },
-		{ "memory,size=8M,lba=512,mdts=1", 0, false },
+		{ "memory,size=8M,lba=4096,cache=16M", 0, false },
+		{ "memory,size=8M,lba=512,mdts=1,cache=16M", 0, false },
 		{ "memory,size=8M,lba=512,mdts=0,cache=0", 3, false },
 		{ "memory,size=8M,lba=4096,cache=1M,threads=2", 0, true },
-		{ "memory,size=8M,lba=512", 0, true },
+		{ "memory,size=8M,lba=512,cache=16M", 0, true },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {

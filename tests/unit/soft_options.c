@@ -43,6 +43,11 @@ Test(soft_options, defaults_are_the_documented_ones)
 	cr_expect_eq(o.mdts, 8);
 	cr_expect_eq(o.dstrd, 0);
 	cr_expect_eq(o.cache_bytes, 16u << 20);
+	cr_assert_eq(hr_soft_parse("memory,size=1M,cache=64K", &o, message), 0);
+	cr_expect_eq(o.cache_bytes, 64u << 10);
+	cr_assert_eq(hr_soft_parse("memory,size=1M", &o, message), 0);
+	cr_expect_eq(o.cache_bytes, 0, "memory is as volatile as any cache");
+	cr_assert_eq(hr_soft_parse("ssd.img", &o, message), 0);
 	cr_expect_eq(o.threads, 1);
 	cr_expect_eq(o.cpus, 0);
 	cr_expect_not(o.populate);
@@ -152,8 +157,8 @@ Test(soft_options, transports_are_told_apart)
 	} row[] = {
 		{ "soft:memory,size=1M", 0, 0 },
 		{ "soft:memory", -EINVAL, -EINVAL },
-		{ "pci:0000:41:00.0", 0, -ENOTSUP },
-		{ "vfio:0000:41:00.7", 0, -ENOTSUP },
+		{ "pci:0000:41:00.0", 0, -ENOENT },
+		{ "vfio:0000:41:00.7", 0, -ENOENT },
 		{ "pci:0000:41:00.8", -EINVAL, -EINVAL },
 		{ "pci:nonsense", -EINVAL, -EINVAL },
 		{ "pci:0000:41:00.0x", -EINVAL, -EINVAL },

@@ -156,7 +156,7 @@ Test(soft_threads, queues_come_and_go_while_others_work)
 {
 	queues_come_and_go("soft:memory,size=1M,cache=0,threads=1");
 	queues_come_and_go("soft:memory,size=1M,cache=0,threads=3");
-	queues_come_and_go("soft:memory,size=1M,threads=4");
+	queues_come_and_go("soft:memory,size=1M,cache=64K,threads=4");
 	queues_come_and_go("soft:null,size=1M,threads=4");
 }
 
