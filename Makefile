@@ -193,13 +193,15 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.sh)
 	$(Q)rm -rf $(basename $@).tmp && mkdir -p $(basename $@).tmp && $(call test,300,env \
 		HEADRACE=$(abspath $(B)/headrace) SCRATCH=$(abspath $(basename $@).tmp) bash $<)
 
-# Tests that need a GPU: one program that runs on any machine with a driver and libc.
+# Tests that need a GPU: one program that runs on any machine with a driver and libc. Unit tests of
+# pipelines and queues are in it, too, and run on the GPU there.
 gpu_tests := $(B)/tests/gpu/gpu-tests
-gpu_test_objs := $(patsubst %.c,$(B)/%.o,$(wildcard tests/gpu/*.c)) $(B)/tests/gpu/embed.o
-$(gpu_tests): $(gpu_test_objs) $(runner) $(fakes) $(B)/libheadrace.a
+gpu_test_objs := $(patsubst %.c,$(B)/%.o,$(wildcard tests/gpu/*.c)) $(B)/tests/gpu/embed.o \
+	$(patsubst %,$(B)/tests/unit/%.o,pipeline pipeline_faults bench queue queue_order) \
+	$(patsubst %,$(B)/tests/fake/%.o,runner clock opcase peer qprun rig)
+$(gpu_tests): $(gpu_test_objs) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $(gpu_test_objs) $(runner) \
-		$(B)/libheadrace.a $(libs_a) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $(gpu_test_objs) $(B)/libheadrace.a $(libs_a) -lm -ldl
 
 gpu-tests: $(if $(cuda_h),$(gpu_tests))
 	$(if $(cuda_h),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fake/qprun.h"
+
 void peer_init(struct peer *peer, struct hr_qp *qp, uint32_t entries, uint64_t timeout_ns)
 {
 	const size_t sq = hr_qp_sq_bytes(entries), cq = hr_qp_cq_bytes(entries);
@@ -10,7 +12,7 @@ void peer_init(struct peer *peer, struct hr_qp *qp, uint32_t entries, uint64_t t
 	struct hr_qp_memory memory;
 
 	memset(peer, 0, sizeof(*peer));
-	peer->memory = aligned_alloc(HR_PAGE, sq + cq + table);
+	peer->memory = qprun->take(sq + cq + table);
 	memory.sq = peer->memory;
 	memory.cq = (uint8_t *)peer->memory + sq;
 	memory.table = (uint8_t *)peer->memory + sq + cq;
@@ -24,7 +26,7 @@ void peer_init(struct peer *peer, struct hr_qp *qp, uint32_t entries, uint64_t t
 
 void peer_fini(struct peer *peer)
 {
-	free(peer->memory);
+	qprun->give(peer->memory);
 }
 
 void peer_use_shadow(struct peer *peer)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "nvme/queue.h"
+#include "tests/fake/qprun.h" /* so that it is linked, too */
 
 #define PEER_ENTRIES_MAX 4096u
 

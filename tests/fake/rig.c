@@ -13,33 +13,74 @@
 #define PATIENCE_NS (60 * HR_NS_PER_S)
 #define POLL_NS 200000u
 
-void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entries,
-	    uint64_t timeout_ns)
+extern char __data_start[], _end[]; /* by the linker: the program's own variables */
+
+static uint32_t number(const char *name, uint32_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : otherwise;
+}
+
+static void backend_up(struct rig *rig)
 {
 	static const uint64_t bytes[HR_PLACES] = { PLACE_BYTES, PLACE_BYTES, PLACE_BYTES,
 						   PLACE_BYTES };
-	struct hr_config_ssd config = { .nsid = 1,
-					.queue_entries = entries,
-					.timeout_ns = timeout_ns };
+	struct hr_backend *b = &rig->backend;
+	const char *device = getenv("RIG_DEVICE");
 	char message[HR_LOG_LINE_MAX] = "";
 	enum hr_place failed;
 
+	cr_assert_eq(hr_backend_open(b, device ? device : "host:2", RIG_BLOCKS_MAX, message), 0,
+		     "%s", message);
+	rig->threads = b->lanes == 1 ? 1 : number("RIG_THREADS", b->lanes);
+	rig->warps = rig->threads / b->lanes;
+	rig->copy = b->lanes > 1 && number("RIG_COPY", 0);
+	cr_assert_eq(hr_places_take(&rig->memory, b, bytes, &failed), 0);
+}
+
+static void ssd_up(struct rig *rig, uint32_t d, const struct hr_config_ssd *config)
+{
+	struct hr_backend *b = &rig->backend;
+	struct hr_ssd *ssd = &rig->ssd[d];
+	struct hr_transport *t = &ssd->transport;
+
+	cr_assert_eq(hr_ssd_up(ssd, config), 0);
+	cr_assert_eq(t->ops->map(t, &rig->memory.region[HR_PLACE_HOST]), 0);
+	cr_assert_eq(b->ops->attach(b, (void *)(uintptr_t)t->bar, t->bar_bytes, !t->bar_is_memory,
+				    &rig->bar[d]),
+		     0);
+	rig->lba_shift = ssd->ns.lba_shift;
+}
+
+void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entries,
+	    uint64_t timeout_ns)
+{
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = entries,
+					.timeout_ns = timeout_ns };
+
 	memset(rig, 0, sizeof *rig);
 	rig->ssds = ssds;
-	cr_assert_eq(hr_backend_open(&rig->backend, "host:2", RIG_BLOCKS_MAX, message), 0, "%s",
-		     message);
-	cr_assert_eq(hr_places_take(&rig->memory, &rig->backend, bytes, &failed), 0);
-	snprintf(config.device, sizeof config.device, "soft:memory,size=%u,cache=16M%s%s", RIG_DISK_BYTES,
-		 *options ? "," : "", options);
-	for (uint32_t d = 0; d < ssds; d++) {
-		struct hr_ssd *ssd = &rig->ssd[d];
+	backend_up(rig);
+	snprintf(config.device, sizeof config.device, "soft:memory,size=%u,cache=16M%s%s",
+		 RIG_DISK_BYTES, *options ? "," : "", options);
+	for (uint32_t d = 0; d < ssds; d++)
+		ssd_up(rig, d, &config);
+}
 
-		cr_assert_eq(hr_ssd_up(ssd, &config), 0);
-		cr_assert_eq(ssd->transport.ops->map(&ssd->transport,
-						     &rig->memory.region[HR_PLACE_HOST]),
-			     0);
-		rig->lba_shift = ssd->ns.lba_shift;
-	}
+void rig_share_variables(struct rig *rig)
+{
+	const uintptr_t page = HR_PAGE - 1;
+	const uintptr_t from = (uintptr_t)__data_start & ~page;
+	const uintptr_t to = ((uintptr_t)_end + page) & ~page;
+	struct hr_backend *b = &rig->backend;
+	void *worker = NULL;
+
+	if (b->lanes == 1)
+		return;
+	cr_assert_eq(b->ops->attach(b, (void *)from, to - from, false, &worker), 0);
+	cr_assert_eq((uintptr_t)worker, from, "this GPU has other addresses for host memory");
 }
 
 void rig_down(struct rig *rig)
@@ -47,6 +88,7 @@ void rig_down(struct rig *rig)
 	for (uint32_t d = 0; d < rig->ssds; d++) {
 		struct hr_ssd *ssd = &rig->ssd[d];
 
+		rig->backend.ops->detach(&rig->backend, (void *)(uintptr_t)ssd->transport.bar);
 		ssd->transport.ops->unmap(&ssd->transport, &rig->memory.region[HR_PLACE_HOST]);
 		hr_ssd_down(ssd);
 	}
@@ -63,7 +105,18 @@ static void *take(struct rig *rig, enum hr_place place, size_t bytes, size_t *of
 	cr_assert_leq(rig->used[place], rig->memory.region[place].bytes);
 	if (offset)
 		*offset = at;
+	if (!rig->memory.region[place].cpu) /* memory of a GPU; what lies there is noise by now */
+		return NULL;
 	return memset((uint8_t *)rig->memory.region[place].cpu + at, 0, bytes);
+}
+
+/* Where workers see what take() has given; NULL stays NULL. */
+static void *worker_of(const struct rig *rig, enum hr_place place, const void *cpu)
+{
+	const struct hr_region *region = &rig->memory.region[place];
+
+	return cpu ? (uint8_t *)region->worker + ((const uint8_t *)cpu - (uint8_t *)region->cpu)
+		   : NULL;
 }
 
 static uint64_t whole_blocks(const struct rig *rig, uint64_t bytes)
@@ -125,6 +178,7 @@ static void wire_buffer(struct rig *rig, struct hr_buffer *buffer, uint32_t tile
 	memset(take(rig, HR_PLACE_HOST, bytes, &offset), 0x77, bytes);
 	take(rig, HR_PLACE_HOST, hr_buffer_prp_bytes(bytes, chunk), &prps);
 	hr_buffer_init(buffer, region, offset, bytes, chunk, region, prps, entry);
+	buffer->chunk = worker_of(rig, HR_PLACE_WORKER, entry);
 }
 
 static void wire_slots(struct rig *rig, const struct rig_work *work)
@@ -172,7 +226,7 @@ static void wire_work(struct rig *rig, const struct rig_work *work)
 	}
 	for (int role = 0; role < HR_ROLES; role++) {
 		pipe->blocks[role] = work->blocks[role];
-		pipe->workers[role] = work->workers ? work->workers : 1;
+		pipe->workers[role] = work->workers ? work->workers : rig->warps;
 	}
 	if (!pipe->has_sink)
 		pipe->blocks[HR_ROLE_WRITEBACK] = 0;
@@ -181,6 +235,15 @@ static void wire_work(struct rig *rig, const struct rig_work *work)
 static uint32_t workers(const struct hr_pipe *pipe, enum hr_role role)
 {
 	return pipe->blocks[role] * pipe->workers[role];
+}
+
+/* Memory that only workers reach, as they see it. */
+static void *take_gpu(struct rig *rig, size_t bytes)
+{
+	size_t at;
+
+	take(rig, HR_PLACE_GPU, bytes, &at);
+	return (uint8_t *)rig->memory.region[HR_PLACE_GPU].worker + at;
 }
 
 static void wire_memory(struct rig *rig, const struct rig_work *work)
@@ -193,15 +256,14 @@ static void wire_memory(struct rig *rig, const struct rig_work *work)
 	pipe->op_args = take(rig, HR_PLACE_WORKER, work->args_bytes, NULL);
 	if (work->args_bytes)
 		memcpy(pipe->op_args, work->args, work->args_bytes);
-	pipe->op_states = take(rig, HR_PLACE_GPU,
-			       (size_t)pipe->state_bytes * workers(pipe, HR_ROLE_COMPUTE), NULL);
-	if (work->copies) {
+	pipe->op_states = take_gpu(rig, (size_t)pipe->state_bytes * workers(pipe, HR_ROLE_COMPUTE));
+	if (work->copies || rig->copy) {
 		for (uint32_t s = 0; s < work->sources; s++)
 			pipe->copy_bytes += hr_plan_tile_bytes(work->tile_bytes[s]);
-		pipe->copy = take(rig, HR_PLACE_GPU,
-				  pipe->copy_bytes * pipe->blocks[HR_ROLE_COMPUTE], NULL);
+		pipe->copy = take_gpu(rig, pipe->copy_bytes * pipe->blocks[HR_ROLE_COMPUTE]);
 	}
 	pipe->op_records = take(rig, HR_PLACE_WORKER, pipe->record_bytes * pipe->tiles, NULL);
+	memset(pipe->op_records, RIG_POISON, pipe->record_bytes * pipe->tiles);
 	pipe->op_result = take(rig, HR_PLACE_WORKER, HR_OP_RESULT_MAX, NULL);
 	pipe->control = take(rig, HR_PLACE_CONTROL, sizeof *pipe->control, NULL);
 	pipe->status =
@@ -217,7 +279,7 @@ static struct hr_qp *create_qps(struct rig *rig, uint32_t workers, uint32_t queu
 		struct hr_ssd_qp_place place = {
 			.rings = &rig->memory.region[HR_PLACE_HOST],
 			.tables = &rig->memory.region[HR_PLACE_WORKER],
-			.bar = (void *)(uintptr_t)ssd->transport.bar,
+			.bar = rig->bar[i % queues],
 		};
 
 		take(rig, HR_PLACE_WORKER, hr_plan_table_bytes(ssd->queue_entries),
@@ -228,12 +290,31 @@ static struct hr_qp *create_qps(struct rig *rig, uint32_t workers, uint32_t queu
 	return qp;
 }
 
+/* The descriptor as workers read it. */
+static struct hr_pipe *publish(struct rig *rig)
+{
+	struct hr_pipe *pipe = take(rig, HR_PLACE_WORKER, sizeof *pipe, NULL);
+
+	*pipe = rig->view;
+	pipe->slot = worker_of(rig, HR_PLACE_WORKER, pipe->slot);
+	pipe->read_qp = worker_of(rig, HR_PLACE_WORKER, pipe->read_qp);
+	pipe->write_qp = worker_of(rig, HR_PLACE_WORKER, pipe->write_qp);
+	pipe->op_args = worker_of(rig, HR_PLACE_WORKER, pipe->op_args);
+	pipe->op_records = worker_of(rig, HR_PLACE_WORKER, pipe->op_records);
+	pipe->op_result = worker_of(rig, HR_PLACE_WORKER, pipe->op_result);
+	pipe->control = worker_of(rig, HR_PLACE_CONTROL, pipe->control);
+	pipe->status = worker_of(rig, HR_PLACE_CONTROL, pipe->status);
+	pipe->written = worker_of(rig, HR_PLACE_CONTROL, pipe->written);
+	return worker_of(rig, HR_PLACE_WORKER, pipe);
+}
+
 void rig_start(struct rig *rig, const struct rig_work *work)
 {
-	struct hr_pipe *pipe;
+	struct hr_pipe *pipe = &rig->view;
 
 	memset(rig->used, 0, sizeof rig->used);
-	rig->pipe = pipe = take(rig, HR_PLACE_WORKER, sizeof *pipe, NULL);
+	memset(&rig->view, 0, sizeof rig->view);
+	rig->pipe = &rig->view;
 	for (uint32_t s = 0; s < work->sources; s++)
 		put_source(rig, s, work);
 	if (!work->keep_sink)
@@ -243,8 +324,10 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 	wire_slots(rig, work);
 	pipe->read_qp = create_qps(rig, workers(pipe, HR_ROLE_PREFETCH), pipe->read_queues);
 	pipe->write_qp = create_qps(rig, workers(pipe, HR_ROLE_WRITEBACK), 1);
+	pipe = publish(rig);
+	cr_assert_eq(hr_places_upload(&rig->memory), 0);
 	cr_assert_eq(rig->backend.ops->launch(&rig->backend, HR_KERNEL_PIPE, pipe,
-					      hr_pipe_blocks(pipe), 1, 0),
+					      hr_pipe_blocks(&rig->view), rig->threads, 0),
 		     0);
 }
 
@@ -272,6 +355,7 @@ void rig_wait(struct rig *rig)
 	cr_assert_eq(ended, 1, "the pipeline does not end");
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
 		cr_assert_eq(hr_load_acquire_sys_u32(&rig->pipe->status[i].done), 1);
+	cr_assert_eq(hr_places_download(&rig->memory), 0);
 	mark_failed(rig);
 	for (uint32_t d = 0; d < rig->ssds; d++)
 		cr_assert_eq(hr_ssd_delete_qps(&rig->ssd[d]), 0);

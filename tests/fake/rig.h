@@ -4,6 +4,12 @@
  * RIG_OBJECT apart, source s on ssd s mod ssds, the sink on ssd 0. Before a run the sink's place is
  * poisoned, and what lies between the end of a source and the end of its block is noise.
  *
+ * The backend is the host's, or what the environment says: RIG_DEVICE ("cuda:0"), and on a GPU
+ * RIG_THREADS (of a block, 32) and RIG_COPY (tiles are copied to the GPU before they are computed).
+ *
+ * The backend is the host's, or what the environment says: RIG_DEVICE ("cuda:0"), and on a GPU
+ * RIG_THREADS (of a block, 32) and RIG_COPY (tiles are copied to the GPU before they are computed).
+ *
  * Whatever cannot be set up stops the test.
  */
 #ifndef TESTS_FAKE_RIG_H
@@ -14,6 +20,7 @@
 
 #include "boot/ssd.h"
 #include "gpu/backend.h"
+#include "gpu/bench.h"
 #include "gpu/pipeline.h"
 #include "gpu/places.h"
 
@@ -49,7 +56,15 @@ struct rig {
 	struct hr_backend backend;
 	struct hr_places memory;
 	size_t used[HR_PLACES];
-	struct hr_pipe *pipe; /* of the current run */
+	void *bar[RIG_SSDS]; /* as workers see them */
+	void *statics;	     /* the program's own variables, when they are attached */
+	uint32_t threads;    /* of a block */
+	uint32_t warps;	     /* workers of a block */
+	bool copy;
+	/* Of the current run, with addresses as the CPU sees them: what workers own is what it was
+	 * before the launch, or, after rig_wait(), at the end. */
+	struct hr_pipe *pipe;
+	struct hr_pipe view;
 	uint64_t sink_bytes;
 };
 
@@ -61,6 +76,18 @@ void rig_down(struct rig *rig);
 
 /* Put the data in place, wire the pipeline, create its queues, and launch it. */
 void rig_start(struct rig *rig, const struct rig_work *work);
+
+/*
+ * Run hr_bench_block() on `blocks` blocks of one worker and wait. On a GPU the program's own
+ * variables are where the CPU sees them, so *bench and all it points to may be any of them.
+ */
+void rig_bench(struct rig *rig, struct hr_bench *bench, uint32_t blocks);
+
+/*
+ * Let workers see the program's own variables, where the CPU sees them, until rig_down(): they may
+ * then be given to a launch. Nothing to do on the host.
+ */
+void rig_share_variables(struct rig *rig);
 
 /* Until it has ended; at most a minute, then the test fails. Queue pairs are deleted. */
 void rig_wait(struct rig *rig);

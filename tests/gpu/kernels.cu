@@ -1,6 +1,23 @@
 /*
  * Kernels of the tests that run on a GPU (tests/gpu/README.md).
  */
+#include "gpu/worker.h"
+
+/*
+ * The words of a queue pair, as in the worker image but for the clock, which a test may steer:
+ * queue_server says what time it is.
+ */
+static __device__ volatile uint64_t server_now_ns;
+
+HR_WORKER uint64_t server_clock_ns()
+{
+	return server_now_ns;
+}
+
+#define hr_clock_ns server_clock_ns
+#include "nvme/queue.h"
+#undef hr_clock_ns
+
 #include "tests/gpu/kernels.h"
 
 #define GLOBAL extern "C" __global__ void
@@ -215,4 +232,54 @@ GLOBAL clocks(struct gpu_clock *a)
 		last = now;
 	}
 	a->last = last;
+}
+
+static __device__ void serve(struct gpu_queue_call *call)
+{
+	struct hr_sqe sqe = call->sqe;
+	struct hr_done done = {};
+	int32_t result = 0;
+	uint32_t lanes = 0;
+
+	switch (call->what) {
+	case GPU_QUEUE_PUSH:
+		result = hr_qp_push(call->qp, hr_lane() == 0 && call->want, &sqe, call->token);
+		break;
+	case GPU_QUEUE_RING:
+		hr_qp_ring(call->qp);
+		break;
+	case GPU_QUEUE_REAP:
+		lanes = hr_qp_reap(call->qp, &done);
+		break;
+	default:
+		result = hr_qp_expire(call->qp, call->now_ns, &done);
+		break;
+	}
+	call->done[hr_lane()] = done;
+	if (hr_lane() == 0) {
+		call->result = result;
+		call->lanes = lanes;
+	}
+}
+
+/* One warp. */
+GLOBAL queue_server(struct gpu_queue_call *call)
+{
+	for (uint32_t number = 1;; number++) {
+		const uint64_t end = hr_clock_ns() + 10 * GPU_ROUNDS_NS;
+
+		while (hr_shfl_u32(hr_load_acquire_sys_u32(&call->ask), 0) != number)
+			if (hr_ballot(hr_clock_ns() > end))
+				return;
+		hr_lanes_sync();
+		if (call->what == GPU_QUEUE_STOP)
+			return;
+		if (hr_lane() == 0)
+			server_now_ns = call->clock_ns;
+		hr_lanes_sync();
+		serve(call);
+		hr_lanes_sync();
+		if (hr_lane() == 0)
+			hr_store_release_sys_u32(&call->answer, number);
+	}
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "gpu/worker.h"
+#include "nvme/queue.h"
 
 #define GPU_ROUNDS_NS 2000000000ull /* no kernel waits longer for its partner */
 
@@ -97,6 +98,31 @@ struct gpu_door {
 struct gpu_clock {
 	uint64_t first, last, backwards;
 	uint64_t readings;
+};
+
+/* queue_server: a warp that runs the words of a queue pair for the CPU, one after another. */
+enum gpu_queue_word {
+	GPU_QUEUE_PUSH,
+	GPU_QUEUE_RING,
+	GPU_QUEUE_REAP,
+	GPU_QUEUE_EXPIRE,
+	GPU_QUEUE_STOP
+};
+
+#define GPU_QUEUE_LANES 32u
+
+struct gpu_queue_call {
+	uint32_t ask; /* number of the call, by the CPU */
+	uint32_t what, want, token;
+	struct hr_qp *qp;
+	uint64_t clock_ns; /* what hr_clock_ns() says during the call */
+	uint64_t now_ns;   /* an argument */
+	struct hr_sqe sqe;
+	uint32_t pad[32];
+	uint32_t answer; /* number of the call, by the GPU */
+	int32_t result;	 /* of lane 0 */
+	uint32_t lanes;	 /* that have a completion */
+	struct hr_done done[GPU_QUEUE_LANES];
 };
 
 #endif

@@ -36,6 +36,7 @@ static void up(const char *options)
 	size_t at = 0;
 
 	rig_up(&rig, 1, options, 16, TIMEOUT_NS);
+	rig_share_variables(&rig);
 	memset(&bench, 0, sizeof bench);
 	memset(status, 0, sizeof status);
 	memset(latency, 0, sizeof latency);
@@ -58,10 +59,8 @@ static void up(const char *options)
 	bench.sent = sent;
 	bench.latency = latency;
 	for (uint32_t w = 0; w < WORKERS; w++, at += hr_plan_ring_bytes(16)) {
-		const struct hr_ssd_qp_place place = {
-			region, at, &tables, w * sizeof table[0],
-			(void *)(uintptr_t)rig.ssd[0].transport.bar
-		};
+		const struct hr_ssd_qp_place place = { region, at, &tables, w * sizeof table[0],
+						       rig.bar[0] };
 
 		cr_assert_leq(hr_plan_table_bytes(16), sizeof table[0]);
 		cr_assert_eq(hr_ssd_create_qp(&rig.ssd[0], &qp[w], &place), 0);
@@ -73,7 +72,8 @@ static void up(const char *options)
 
 static void run(void)
 {
-	cr_assert_eq(rig.backend.ops->launch(&rig.backend, HR_KERNEL_BENCH, &bench, WORKERS, 1, 0),
+	cr_assert_eq(rig.backend.ops->launch(&rig.backend, HR_KERNEL_BENCH, &bench, WORKERS,
+					     rig.backend.lanes, 0),
 		     0);
 	while (rig.backend.ops->poll(&rig.backend) == 0)
 		hr_wait_ns(HR_NS_PER_MS);

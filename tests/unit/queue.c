@@ -16,12 +16,14 @@ static struct peer peer;
 
 static void setup(void)
 {
+	qprun->up();
 	fake_clock_start(START_NS, NULL, NULL);
 }
 
 static void teardown(void)
 {
 	fake_clock_stop();
+	qprun->down();
 }
 
 TestSuite(queue, .init = setup, .fini = teardown, .timeout = 60);
@@ -31,7 +33,7 @@ static int push(uint32_t token)
 	struct hr_sqe sqe;
 
 	hr_sqe_io(&sqe, nvme_cmd_read, 1, token * 8ull, 8, 0x1000, 0);
-	return hr_qp_push(&qp, true, &sqe, token);
+	return qprun->push(&qp, true, &sqe, token);
 }
 
 /* Push and ring n commands with tokens 0..n - 1; cid may be NULL. */
@@ -44,7 +46,7 @@ static void send(uint32_t n, int *cid)
 		if (cid)
 			cid[i] = got;
 	}
-	hr_qp_ring(&qp);
+	qprun->ring(&qp);
 }
 
 Test(queue, init_refuses_what_cannot_work)
@@ -113,11 +115,11 @@ Test(queue, nothing_is_visible_before_the_ring_and_one_doorbell_after)
 		cr_assert_geq(push(i), 0);
 	cr_expect_eq(peer.sq_doorbell, 0u);
 	cr_expect_eq(peer_fetch(&peer), 0u);
-	hr_qp_ring(&qp);
+	qprun->ring(&qp);
 	cr_expect_eq(peer.sq_doorbell, 5u);
 	cr_expect_eq(qp.stats.doorbells, 1u);
 	cr_expect_eq(qp.stats.submitted, 5u);
-	hr_qp_ring(&qp);
+	qprun->ring(&qp);
 	cr_expect_eq(qp.stats.doorbells, 1u, "a ring without news rings");
 	cr_assert_eq(peer_fetch(&peer), 5u);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -134,7 +136,7 @@ Test(queue, a_full_queue_says_so_and_a_lane_that_wants_nothing_gets_nothing)
 
 	for (uint32_t entries = 2; entries <= 64; entries++) {
 		peer_init(&peer, &qp, entries, TIMEOUT_NS);
-		cr_expect_eq(hr_qp_push(&qp, false, &sqe, 0), -EINVAL);
+		cr_expect_eq(qprun->push(&qp, false, &sqe, 0), -EINVAL);
 		for (uint32_t i = 0; i < entries - 1; i++) {
 			cr_expect_eq(hr_qp_room(&qp), entries - 1 - i);
 			cr_assert_geq(push(i), 0);
@@ -142,7 +144,7 @@ Test(queue, a_full_queue_says_so_and_a_lane_that_wants_nothing_gets_nothing)
 		cr_expect_eq(hr_qp_room(&qp), 0u);
 		cr_expect_eq(push(0), -EAGAIN, "%u entries", entries);
 		cr_expect_eq(hr_qp_outstanding(&qp), entries - 1);
-		hr_qp_ring(&qp);
+		qprun->ring(&qp);
 		cr_expect_eq(peer_fetch(&peer), entries - 1);
 		peer_fini(&peer);
 	}
@@ -169,10 +171,10 @@ Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
 					  use - last_use[cid] == generations * (depth[d] - 1),
 				  "%u entries: CID %x again", depth[d], cid);
 			last_use[cid] = use;
-			hr_qp_ring(&qp);
+			qprun->ring(&qp);
 			peer_fetch(&peer);
 			peer_complete(&peer, 0, 0);
-			cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+			cr_assert_eq(qprun->reap(&qp, &done), 1u);
 			cr_assert_eq(done.token, use);
 		}
 		peer_fini(&peer);
@@ -191,7 +193,7 @@ Test(queue, a_completion_carries_what_the_controller_said)
 					  .sqid = 3,
 					  .cid = (uint16_t)cid,
 					  .status = 0x8000 | 0x281 << 1 });
-	cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	cr_assert_eq(qprun->reap(&qp, &done), 1u);
 	cr_expect_eq(done.dw0, 0xabcd1234u);
 	cr_expect_eq(done.cid, cid);
 	cr_expect_eq(done.status, 0x281);
@@ -233,12 +235,12 @@ Test(queue, lies_break_the_queue_and_late_or_repeated_completions_are_dropped)
 		send(2, cid);
 		peer_fetch(&peer);
 		peer_complete(&peer, 0, 0);
-		cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+		cr_assert_eq(qprun->reap(&qp, &done), 1u);
 		base = (uint32_t)(row[i].cid_xor >> 16 ? cid[0] : cid[1]);
 		peer_post(&peer, (struct hr_cqe){ .sqhd = row[i].sqhd,
 						  .sqid = row[i].sqid,
 						  .cid = (uint16_t)(base ^ row[i].cid_xor) });
-		cr_expect_eq(hr_qp_reap(&qp, &done), 0u, "%s: credited", row[i].what);
+		cr_expect_eq(qprun->reap(&qp, &done), 0u, "%s: credited", row[i].what);
 		cr_expect_eq(qp.broken, row[i].outcome == BREAKS ? -EPROTO : 0, "%s", row[i].what);
 		cr_expect_eq(qp.stats.stray, row[i].outcome == STRAY, "%s", row[i].what);
 		cr_expect_eq(qp.stats.late, row[i].outcome == LATE, "%s", row[i].what);
@@ -257,7 +259,7 @@ static void start_before_wrap(int *cid)
 		send(1, NULL);
 		peer_fetch(&peer);
 		peer_complete(&peer, 0, 0);
-		cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+		cr_assert_eq(qprun->reap(&qp, &done), 1u);
 	}
 	send(3, cid);
 }
@@ -277,7 +279,7 @@ Test(queue, sqhd_is_checked_over_the_wrap)
 		start_before_wrap(cid);
 		peer_post(&peer, (struct hr_cqe){
 					 .sqhd = row[i].sqhd, .sqid = 3, .cid = (uint16_t)cid[0] });
-		cr_expect_eq(hr_qp_reap(&qp, &done), row[i].good, "SQHD %u", row[i].sqhd);
+		cr_expect_eq(qprun->reap(&qp, &done), row[i].good, "SQHD %u", row[i].sqhd);
 		cr_expect_eq(qp.broken, row[i].good ? 0 : -EPROTO, "SQHD %u", row[i].sqhd);
 		peer_fini(&peer);
 	}
@@ -292,7 +294,7 @@ Test(queue, nothing_is_reaped_from_a_queue_its_owner_gave_up)
 	peer_fetch(&peer);
 	peer_complete(&peer, 0, 0);
 	hr_qp_break(&qp, -ETIMEDOUT);
-	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_expect_eq(qprun->reap(&qp, &done), 0u);
 	cr_expect_eq(push(0), -ETIMEDOUT);
 	peer_fini(&peer);
 }
@@ -316,7 +318,7 @@ Test(queue, the_offence_is_told)
 		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "not broken");
 		send(1, NULL);
 		peer_post(&peer, row[i].cqe);
-		cr_assert_eq(hr_qp_reap(&qp, &done), 0u);
+		cr_assert_eq(qprun->reap(&qp, &done), 0u);
 		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), row[i].want);
 		hr_qp_break(&qp, -ETIMEDOUT);
 		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "given up");
@@ -333,17 +335,17 @@ Test(queue, a_broken_queue_only_expires)
 	send(2, cid);
 	cr_assert_geq(push(2), 0);
 	peer_post(&peer, (struct hr_cqe){ .sqhd = 7, .sqid = 3, .cid = (uint16_t)cid[0] });
-	cr_assert_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_assert_eq(qprun->reap(&qp, &done), 0u);
 	cr_assert_eq(qp.broken, -EPROTO);
 	cr_expect_eq(push(3), -EPROTO);
 	cr_expect_eq(hr_qp_room(&qp), 0u);
-	hr_qp_ring(&qp);
+	qprun->ring(&qp);
 	cr_expect_eq(peer.sq_doorbell, 2u, "rung when broken");
 	peer_post(&peer, (struct hr_cqe){ .sqhd = 2, .sqid = 3, .cid = (uint16_t)cid[1] });
-	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
-	cr_expect(hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done));
-	cr_expect(hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done));
-	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done), "never sent");
+	cr_expect_eq(qprun->reap(&qp, &done), 0u);
+	cr_expect(qprun->expire(&qp, START_NS + TIMEOUT_NS, &done));
+	cr_expect(qprun->expire(&qp, START_NS + TIMEOUT_NS, &done));
+	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS, &done), "never sent");
 	peer_fini(&peer);
 }
 
@@ -355,12 +357,12 @@ Test(queue, a_command_the_controller_was_not_told_of_is_never_credited)
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
 	cid = push(7);
 	peer_post(&peer, (struct hr_cqe){ .sqid = 3, .cid = (uint16_t)cid });
-	cr_expect_eq(hr_qp_reap(&qp, &done), 0u);
+	cr_expect_eq(qprun->reap(&qp, &done), 0u);
 	cr_expect_eq(qp.stats.stray, 1u);
-	hr_qp_ring(&qp);
+	qprun->ring(&qp);
 	peer_fetch(&peer);
 	peer_complete(&peer, 0, 0);
-	cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	cr_assert_eq(qprun->reap(&qp, &done), 1u);
 	cr_expect_eq(done.token, 7u);
 	peer_fini(&peer);
 }
@@ -374,27 +376,27 @@ Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
 	send(2, cid);
 	fake_clock_advance(1000);
 	cid[2] = push(2);
-	hr_qp_ring(&qp);
-	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS - 1, &done));
-	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS, &done), "scans each timeout / 8 only");
+	qprun->ring(&qp);
+	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS - 1, &done));
+	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS, &done), "scans each timeout / 8 only");
 	fake_clock_advance(TIMEOUT_NS);
-	cr_assert(hr_qp_expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
+	cr_assert(qprun->expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
 	cr_expect_eq(done.cid, cid[0]);
 	cr_expect_eq(done.token, 0u);
-	cr_assert(hr_qp_expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done),
+	cr_assert(qprun->expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done),
 		  "the next one at once");
 	cr_expect_eq(done.cid, cid[1]);
-	cr_expect(!hr_qp_expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
+	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
 	cr_expect_eq(qp.stats.lost, 2u);
 	cr_expect_eq(hr_qp_outstanding(&qp), 3u, "lost commands stay taken");
 	cr_expect_eq(push(9), -EAGAIN);
 	peer_fetch(&peer);
 	peer_complete(&peer, 0, 0);
-	cr_expect_eq(hr_qp_reap(&qp, &done), 0u, "a lost command's completion is late");
+	cr_expect_eq(qprun->reap(&qp, &done), 0u, "a lost command's completion is late");
 	cr_expect_eq(qp.stats.late, 1u);
 	cr_expect_eq(hr_qp_outstanding(&qp), 3u);
 	peer_complete(&peer, 0, 0); /* the last of pending[] took its place: command 2 */
-	cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+	cr_assert_eq(qprun->reap(&qp, &done), 1u);
 	cr_expect_eq(done.cid, cid[2]);
 	cr_expect_eq(hr_qp_room(&qp), 1u);
 	peer_fini(&peer);
@@ -436,7 +438,7 @@ Test(queue, the_register_is_written_only_when_eventidx_asks)
 		cr_expect_eq(peer.sq_doorbell, asked ? (at + 1) % 4 : 99, "round %u", round);
 		peer_fetch(&peer);
 		peer_complete(&peer, 0, 0);
-		cr_assert_eq(hr_qp_reap(&qp, &done), 1u);
+		cr_assert_eq(qprun->reap(&qp, &done), 1u);
 		cr_expect_eq(peer.cq_shadow, (cq_at + 1) % 4);
 		cr_expect_eq(peer.cq_doorbell, asked ? (cq_at + 1) % 4 : 99, "round %u", round);
 	}

@@ -20,19 +20,25 @@
 static struct hr_qp qp;
 static struct peer peer;
 
+static void setup(void)
+{
+	qprun->up();
+}
+
 static void teardown(void)
 {
 	fake_clock_stop();
+	qprun->down();
 }
 
-TestSuite(queue_order, .fini = teardown, .timeout = 60);
+TestSuite(queue_order, .init = setup, .fini = teardown, .timeout = 60);
 
 static int push(uint32_t token)
 {
 	struct hr_sqe sqe;
 
 	hr_sqe_io(&sqe, nvme_cmd_read, 1, token * 8ull, 8, 0x1000, 0);
-	return hr_qp_push(&qp, true, &sqe, token);
+	return qprun->push(&qp, true, &sqe, token);
 }
 
 struct model {
@@ -89,26 +95,33 @@ static void model_push(void)
 
 static void model_ring(void)
 {
-	hr_qp_ring(&qp);
+	qprun->ring(&qp);
 	model.sent += model.pushed;
 	model.pushed = 0;
 	cr_assert_eq(qp.sq_shadow ? peer.sq_shadow : peer.sq_doorbell, qp.sq_tail);
 }
 
+static void model_reaped(const struct hr_done *done)
+{
+	cr_assert(model.taken[done->cid], "CID %x was not in flight", done->cid);
+	cr_assert_eq(done->token, model.token[done->cid]);
+	cr_assert_eq(done->dw0, ~(done->token * 8));
+	model.taken[done->cid] = false;
+	model.old[model.olds++ % ROWS(model.old)] = done->cid;
+	model.completed++;
+	model.failed += done->status != 0;
+	model.sent--;
+}
+
 static void model_reap(void)
 {
 	struct hr_done done;
+	const uint32_t count = qprun->reap(&qp, &done);
 
-	if (!hr_qp_reap(&qp, &done))
-		return;
-	cr_assert(model.taken[done.cid], "CID %x was not in flight", done.cid);
-	cr_assert_eq(done.token, model.token[done.cid]);
-	cr_assert_eq(done.dw0, ~(done.token * 8));
-	model.taken[done.cid] = false;
-	model.old[model.olds++ % ROWS(model.old)] = done.cid;
-	model.completed++;
-	model.failed += done.status != 0;
-	model.sent--;
+	for (uint32_t i = 0; i < count; i++) {
+		done = qprun->reaped(i);
+		model_reaped(&done);
+	}
 }
 
 /* A completion that was there before, or of an index's earlier life. */
@@ -218,20 +231,27 @@ static void post_garbage(void)
 		peer_post(&peer, cqe);
 }
 
-static void reap_garbage(void)
+static void garbage_reaped(const struct hr_done *done)
 {
-	struct hr_done done;
-
-	if (!hr_qp_reap(&qp, &done))
-		return;
-	cr_assert(model.taken[done.cid], "CID %x was not in flight", done.cid);
-	cr_assert_eq(done.token, model.token[done.cid]);
-	model.taken[done.cid] = false;
+	cr_assert(model.taken[done->cid], "CID %x was not in flight", done->cid);
+	cr_assert_eq(done->token, model.token[done->cid]);
+	model.taken[done->cid] = false;
 	model.sent--;
 	model.completed++;
 	for (uint32_t i = 0; i < peer.fetched; i++)
-		if (peer.pending[i].cid == done.cid)
+		if (peer.pending[i].cid == done->cid)
 			peer.pending[i--] = peer.pending[--peer.fetched];
+}
+
+static void reap_garbage(void)
+{
+	struct hr_done done;
+	const uint32_t count = qprun->reap(&qp, &done);
+
+	for (uint32_t i = 0; i < count; i++) {
+		done = qprun->reaped(i);
+		garbage_reaped(&done);
+	}
 }
 
 Test(queue_order, garbage_is_dropped_or_breaks_the_queue)
@@ -301,7 +321,7 @@ static void *controller(void *unused)
 static void run_against_thread(bool shadow)
 {
 	const uint64_t give_up = 30 * HR_NS_PER_S;
-	uint32_t sent = 0, reaped = 0, spins = 0;
+	uint32_t sent = 0, reaped = 0, spins = 0, got;
 	uint64_t start;
 	pthread_t thread;
 	struct hr_done done;
@@ -314,13 +334,13 @@ static void run_against_thread(bool shadow)
 	while (reaped < THREAD_COMMANDS && hr_now_ns() - start < give_up) {
 		while (sent < THREAD_COMMANDS && push(sent) >= 0)
 			sent++;
-		hr_qp_ring(&qp);
-		if (hr_qp_reap(&qp, &done)) {
-			reaped++;
+		qprun->ring(&qp);
+		got = qprun->reap(&qp, &done);
+		reaped += got;
+		if (got)
 			spins = 0;
-		} else {
+		else
 			hr_idle(&spins);
-		}
 	}
 	cr_assert_eq(reaped, THREAD_COMMANDS, "a wake-up was lost after %u", reaped);
 	pthread_join(thread, NULL);
