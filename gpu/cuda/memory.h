@@ -44,7 +44,8 @@ struct hr_cuda_arena {
 /*
  * Reserve `reserve` bytes of addresses (at least `bytes`; rounded up) and map `bytes` of zeroed
  * memory. compressible asks for memory that the GPU compresses, which other devices then cannot
- * reach: what came of it is in arena->compressible. -EINVAL: bytes 0; -ENOMEM; -ENOTSUP: compressible, but the GPU cannot.
+ * reach: what came of it is in arena->compressible. -EINVAL: bytes 0; -ENOMEM; -ENOTSUP:
+ * compressible, but the GPU cannot.
  */
 int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes,
 		       size_t reserve, bool compressible);
