@@ -339,7 +339,7 @@ static int launch_and_watch(struct watch *w)
 	int err = hr_places_upload(&w->app->memory[g]);
 
 	if (!err)
-		err = b->ops->launch(b, HR_KERNEL_PIPE,
+		err = b->ops->launch(b, w->run->kernel,
 				     hr_partition_worker(&w->app->partition[g], w->run->part.pipe),
 				     hr_pipe_blocks(pipe), w->run->threads, 0);
 	if (!err)

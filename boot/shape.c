@@ -132,17 +132,23 @@ static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t
 	run->workers[HR_ROLE_COMPUTE] = run->threads / b->lanes;
 }
 
+/* A user operator may need so many registers that blocks are smaller. */
+static uint32_t max_threads(const struct hr_backend *b, const struct hr_run *run)
+{
+	return run->kernel_threads ? run->kernel_threads : b->max_threads;
+}
+
 static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_backend *b = &app->backend[p->gpu];
 	uint32_t resident, blocks = 0;
 
-	run->threads = p->threads ? p->threads : least(GPU_THREADS, b->max_threads);
+	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
 	run->slots = p->slots ? p->slots : gpu_slots(app, run);
 	run->copies =
 		p->bounce == HR_BOUNCE_COPY || (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once);
-	resident = b->ops->resident(b, HR_KERNEL_PIPE, run->threads, 0);
+	resident = b->ops->resident(b, run->kernel, run->threads, 0);
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);
 	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks);

@@ -124,7 +124,7 @@ static int backends_up(struct hr_appliance *app)
 	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
 		if (app->gpu_used[g])
 			err = open_backend(app, g);
-	return err;
+	return err ? err : hr_operators_link(app);
 }
 
 static void backends_down(struct hr_appliance *app)

@@ -64,6 +64,9 @@ struct hr_run_parts {
 struct hr_run {
 	const struct hr_config_pipeline *config;
 	bool selected;
+	/* From `backends`. */
+	enum hr_kernel kernel;	 /* what runs it: its gpu's worker code, or one linked for it */
+	uint32_t kernel_threads; /* of a block, at most; 0: what the backend has */
 	/* From `objects`. */
 	struct hr_run_source source[HR_SOURCES_MAX];
 	uint32_t ssd[HR_SOURCES_MAX]; /* distinct ssds of the sources */
@@ -170,6 +173,7 @@ void hr_unseal(void);
 bool hr_sealed(void);
 
 /* The stages that have files of their own, for boot/stages.c. Each is one pair of up and down. */
+int hr_operators_link(struct hr_appliance *app); /* a part of `backends` */
 int hr_stores_up(struct hr_appliance *app);
 int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the self-test */
 int hr_objects_up(struct hr_appliance *app);

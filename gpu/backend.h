@@ -23,7 +23,10 @@ enum hr_kernel {
 	HR_KERNEL_PIPE,	 /* hr_pipe_block(argument, block) */
 	HR_KERNEL_BENCH, /* hr_bench_block(argument, block), gpu/bench.h */
 	HR_KERNEL_PROBE, /* hr_probe_block(argument, block), gpu/probe.h */
+	HR_KERNEL_USER,	 /* and up: as HR_KERNEL_PIPE, with a user operator; from link */
 };
+
+struct hr_op_user;
 
 struct hr_backend_ops {
 	/*
@@ -43,6 +46,16 @@ struct hr_backend_ops {
 	int (*upload)(struct hr_backend *b, void *worker, const void *cpu, size_t bytes);
 	/* The other way round, after the end of a launch. */
 	int (*download)(struct hr_backend *b, void *cpu, const void *worker, size_t bytes);
+	/*
+	 * Make the pipeline's worker code with a user operator in it; once for each operator, before
+	 * launches. *kernel is what resident and launch are to be called with, *max_threads the most
+	 * threads of a block that it can have. With message (HR_LOG_LINE_MAX bytes), and what the
+	 * driver's linker says as errors of their own: -EINVAL: it cannot be linked, or needs more
+	 * than the GPU has; -ENOTSUP: it has no code for this backend or GPU; -ENOSPC: more than
+	 * HR_OPERATORS_MAX; -ENOMEM; -EIO.
+	 */
+	int (*link)(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
+		    uint32_t *max_threads, char *message);
 	/* Most blocks of this shape that are resident at once: what a launch can have. */
 	uint32_t (*resident)(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
 			     uint32_t shared_bytes);

@@ -14,7 +14,8 @@
  *   - inside #ifndef __CUDACC__, one HR_OPERATOR(...), the description.
  *
  * The host part is code of this process: it can do all that headrace can, and when it crashes,
- * headrace crashes. GPU code that touches what is not its own ends the run with an error.
+ * headrace crashes. GPU code that touches what is not its own ends the run with an error, and so does
+ * a tile, init or finish that does not come back within 10 s and twice the longest timeout_ms.
  */
 #ifndef GPU_OP_USER_H
 #define GPU_OP_USER_H
@@ -72,14 +73,16 @@ struct hr_op_user {
 	enum hr_op_output output;
 	uint32_t out_num, out_den;  /* with HR_OUT_DATA: each 1..HR_OP_RATIO_MAX */
 	uint32_t tile_record_bytes; /* up to HR_OP_RECORD_MAX */
+	bool reads_once;	    /* as in struct hr_op_desc */
 	/* As in struct hr_op_desc, but each may be NULL: */
 	int (*parse)(const struct hr_op_arg *arg, uint32_t count, void *args,
 		     void (*complain)(void *to, unsigned line, const char *text),
 		     void *to);					  /* no arguments */
 	uint32_t (*row_bytes)(const void *args, uint32_t source); /* 1; up to HR_TILE_MAX */
 	uint32_t (*state_bytes)(const void *args);		  /* 0; up to HR_OP_STATE_MAX */
-	/* The result, value by value, after finish(). Is one given, an interrupted run that is
-	 * called again starts over instead of going on after what is durable of the sink. */
+	/* The result, value by value, after finish(), from its arguments, result and records (states
+	 * may be NULL). Is one given, an interrupted run that is called again starts over instead of
+	 * going on after what is durable of the sink. */
 	void (*report)(const struct hr_op_all *all, const struct hr_op_report *to);
 };
 

@@ -10,15 +10,19 @@
 #include "boot/log.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
+#include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
+#include "gpu/op_user.h"
 
 #define ARENAS_MAX 32u
 #define WARP 32u
 #define CLOSE_NS (10 * HR_NS_PER_S)
 #define PAUSE_NS 100000ull
+#define THREADS_PER_PROCESSOR 2048u /* resident at once, at most */
 
 /* Embedded by gpu/cuda/embed.S. */
 extern const uint8_t hr_worker_image[];
+extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];
 
 static const char *const kernel_name[] = {
 	[HR_KERNEL_PIPE] = "hr_kernel_pipe",
@@ -28,11 +32,20 @@ static const char *const kernel_name[] = {
 
 #define KERNELS (sizeof kernel_name / sizeof *kernel_name)
 
+/* A user operator, linked. */
+struct linked {
+	const struct hr_op_user *user;
+	struct hr_cuda_image image;
+	struct hr_cuda_kernel kernel;
+};
+
 struct cuda {
 	struct hr_cuda_gpu gpu;
 	struct hr_cuda_host host;
 	struct hr_cuda_image image;
 	struct hr_cuda_kernel kernel[KERNELS];
+	struct linked linked[HR_OPERATORS_MAX];
+	uint32_t linked_count;
 	struct hr_cuda_launch launch;
 	struct hr_cuda_arena arena[ARENAS_MAX];
 	struct hr_window_driver window;
@@ -130,13 +143,99 @@ static int cuda_download(struct hr_backend *b, void *cpu, const void *worker, si
 	return tell(b, hr_cuda_download(&cuda->gpu, &cuda->host, cpu, worker, bytes));
 }
 
+static const struct hr_cuda_kernel *kernel_of(const struct cuda *cuda, enum hr_kernel kernel)
+{
+	return kernel < HR_KERNEL_USER ? &cuda->kernel[kernel]
+				       : &cuda->linked[kernel - HR_KERNEL_USER].kernel;
+}
+
+/* What all its threads keep in local memory, when the GPU is full of them, comes out of its memory. */
+static int check_local(struct cuda *cuda, const struct hr_kernel_facts *kernel)
+{
+	struct hr_cuda_gpu *gpu = &cuda->gpu;
+	const uint64_t threads = (uint64_t)gpu->facts.processors * THREADS_PER_PROCESSOR;
+	size_t left = 0, all = 0;
+	int err = HR_CU(&gpu->cu, MemGetInfo, &left, &all);
+
+	if (err || kernel->local_bytes * threads <= left)
+		return err;
+	return hr_cuda_say(
+		&gpu->cu, -EINVAL,
+		"%s: %u bytes of local memory per thread, %llu on the whole GPU, but %zu "
+		"are free",
+		kernel->name, kernel->local_bytes,
+		(unsigned long long)(kernel->local_bytes * threads), left);
+}
+
+static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_op_user *user)
+{
+	struct hr_kernel_facts *facts = &linked->kernel.facts;
+	char name[2 * HR_NAME_MAX];
+	const struct hr_cuda_part part[] = {
+		{ hr_worker_user_image, (size_t)(hr_worker_user_image_end - hr_worker_user_image),
+		  "worker image" },
+		{ user->gpu, (size_t)(user->gpu_end - user->gpu), name },
+	};
+	int err;
+
+	snprintf(name, sizeof name, "operator %s", user->name);
+	if (!part[1].bytes)
+		return hr_cuda_say(
+			&cuda->gpu.cu, -ENOTSUP,
+			"its file has no GPU part; build it where nvcc is, with 'make op'");
+	err = hr_cuda_image_link(&cuda->gpu, &linked->image, part, 2, name);
+	if (err)
+		return err;
+	err = hr_cuda_kernel_find(&cuda->gpu, &linked->image, &linked->kernel,
+				  kernel_name[HR_KERNEL_PIPE]);
+	snprintf(facts->name, sizeof facts->name, "%.*s", (int)sizeof facts->name - 1, name);
+	if (!err)
+		err = check_local(cuda, facts);
+	if (err)
+		hr_cuda_image_unload(&cuda->gpu, &linked->image);
+	return err;
+}
+
+static int cuda_link(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
+		     uint32_t *max_threads, char *message)
+{
+	struct cuda *cuda = b->impl;
+	uint32_t i = 0;
+	int err = 0;
+
+	while (i < cuda->linked_count && cuda->linked[i].user != user)
+		i++;
+	if (i == HR_OPERATORS_MAX)
+		err = hr_cuda_say(&cuda->gpu.cu, -ENOSPC, "%u operators are linked, that is all",
+				  HR_OPERATORS_MAX);
+	else if (i == cuda->linked_count)
+		err = link_user(cuda, &cuda->linked[i], user);
+	if (err) {
+		memcpy(message, cuda->gpu.cu.error, HR_LOG_LINE_MAX);
+		return err;
+	}
+	if (i == cuda->linked_count) {
+		const struct hr_kernel_facts *facts = &cuda->linked[i].kernel.facts;
+
+		cuda->linked[i].user = user;
+		cuda->linked_count++;
+		hr_info("%s: %s: linked; %u registers, %u bytes shared, %u bytes local, blocks of "
+			"up to %u threads",
+			b->name, facts->name, facts->registers, facts->shared_bytes,
+			facts->local_bytes, facts->max_threads);
+	}
+	*kernel = (enum hr_kernel)(HR_KERNEL_USER + i);
+	*max_threads = cuda->linked[i].kernel.facts.max_threads;
+	return 0;
+}
+
 static uint32_t cuda_resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
 			      uint32_t shared_bytes)
 {
 	struct cuda *cuda = b->impl;
 	uint32_t blocks = 0;
 
-	tell(b, hr_cuda_kernel_resident(&cuda->gpu, &cuda->kernel[kernel], threads, shared_bytes,
+	tell(b, hr_cuda_kernel_resident(&cuda->gpu, kernel_of(cuda, kernel), threads, shared_bytes,
 					&blocks));
 	return blocks;
 }
@@ -146,7 +245,7 @@ static int cuda_launch(struct hr_backend *b, enum hr_kernel kernel, void *argume
 {
 	struct cuda *cuda = b->impl;
 
-	return tell(b, hr_cuda_launch_start(&cuda->gpu, &cuda->launch, &cuda->kernel[kernel],
+	return tell(b, hr_cuda_launch_start(&cuda->gpu, &cuda->launch, kernel_of(cuda, kernel),
 					    argument, blocks, threads, shared_bytes));
 }
 
@@ -183,6 +282,8 @@ static void *take_down(void *argument)
 	struct cuda *cuda = argument;
 
 	hr_cuda_launch_close(&cuda->gpu, &cuda->launch);
+	while (cuda->linked_count)
+		hr_cuda_image_unload(&cuda->gpu, &cuda->linked[--cuda->linked_count].image);
 	hr_cuda_image_unload(&cuda->gpu, &cuda->image);
 	hr_cuda_host_close(&cuda->gpu, &cuda->host);
 	for (unsigned i = 0; i < ARENAS_MAX; i++)
@@ -251,6 +352,7 @@ static const struct hr_backend_ops cuda_ops = {
 	.free = cuda_free,
 	.upload = cuda_upload,
 	.download = cuda_download,
+	.link = cuda_link,
 	.resident = cuda_resident,
 	.launch = cuda_launch,
 	.poll = cuda_poll,

@@ -34,7 +34,8 @@
 	/* Streams, events */ \
 	X(StreamCreate, 2000) X(StreamDestroy, 4000) X(EventCreate, 2000) X(EventDestroy, 4000) \
 	X(EventRecord, 2000) X(EventQuery, 2000) \
-	/* Modules, execution, occupancy */ \
+	/* Linking, modules, execution, occupancy */ \
+	X(LinkCreate, 6050) X(LinkAddData, 6050) X(LinkComplete, 5050) X(LinkDestroy, 5050) \
 	X(ModuleLoadDataEx, 2010) X(ModuleUnload, 2000) X(ModuleGetFunction, 2000) \
 	X(FuncGetAttribute, 2020) X(FuncSetAttribute, 9000) X(LaunchCooperativeKernel, 9000) \
 	X(OccupancyMaxActiveBlocksPerMultiprocessor, 6050)

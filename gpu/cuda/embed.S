@@ -1,8 +1,11 @@
 /*
- * A GPU image, as nvcc made it, inside a binary: the bytes of FILE at the symbol NAME. The Makefile
- * defines both: hr_worker_image is the worker image,
- * hr_worker_user_image the one for user operators.
+ * A GPU image, as nvcc made it, inside a binary: the bytes of FILE from the symbol NAME to NAME_end.
+ * The Makefile defines both: hr_worker_image is the worker image, hr_worker_user_image the one that is
+ * linked with user operators.
  */
+#define JOIN(a, b) a##b
+#define END_OF(name) JOIN(name, _end)
+
 	.section .rodata
 	.balign 64
 	.globl NAME
@@ -10,4 +13,6 @@
 NAME:
 	.incbin FILE
 	.size NAME, . - NAME
+	.globl END_OF(NAME)
+END_OF(NAME):
 	.section .note.GNU-stack, "", @progbits

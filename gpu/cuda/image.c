@@ -6,11 +6,9 @@
 #include <string.h>
 
 #define WARP 32u
-#define LOG_BYTES (256u << 10)
 #define SHARED_PLAIN (48u << 10) /* dynamic shared memory that a kernel has without asking */
 
-/* A log of the driver's compiler, a message for each of its lines. */
-static void show_log(enum hr_log_level level, const char *what, char *log)
+void hr_cuda_show_log(enum hr_log_level level, const char *what, char *log)
 {
 	char *line, *rest = log;
 
@@ -23,13 +21,13 @@ int hr_cuda_image_load(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image, con
 		       const char *what)
 {
 	enum { OPTIONS = 4 };
-	char *errors = calloc(1, LOG_BYTES), *infos = calloc(1, LOG_BYTES);
+	char *errors = calloc(1, HR_CUDA_LOG_BYTES), *infos = calloc(1, HR_CUDA_LOG_BYTES);
 	CUjit_option option[OPTIONS] = { CU_JIT_ERROR_LOG_BUFFER,
 					 CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
 					 CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
 	/* Numbers travel in the pointers. */
-	void *value[OPTIONS] = { errors, (void *)(uintptr_t)(LOG_BYTES - 1), infos,
-				 (void *)(uintptr_t)(LOG_BYTES - 1) };
+	void *value[OPTIONS] = { errors, (void *)(uintptr_t)(HR_CUDA_LOG_BYTES - 1), infos,
+				 (void *)(uintptr_t)(HR_CUDA_LOG_BYTES - 1) };
 	int err = hr_cuda_gpu_enter(gpu);
 
 	image->module = NULL;
@@ -39,8 +37,8 @@ int hr_cuda_image_load(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image, con
 		err = HR_CU(&gpu->cu, ModuleLoadDataEx, &image->module, data, OPTIONS, option,
 			    value);
 	if (err && errors && infos) {
-		show_log(HR_LOG_ERROR, what, errors);
-		show_log(HR_LOG_INFO, what, infos);
+		hr_cuda_show_log(HR_LOG_ERROR, what, errors);
+		hr_cuda_show_log(HR_LOG_INFO, what, infos);
 	}
 	free(errors);
 	free(infos);

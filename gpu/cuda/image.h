@@ -18,6 +18,11 @@ struct hr_cuda_kernel {
 	struct hr_kernel_facts facts;
 };
 
+#define HR_CUDA_LOG_BYTES (256u << 10) /* what the driver's compiler and linker may say */
+
+/* A log of theirs, which is cut up, as messages: one for each of its lines. */
+void hr_cuda_show_log(enum hr_log_level level, const char *what, char *log);
+
 /* One launch at a time. */
 struct hr_cuda_launch {
 	CUstream stream;

@@ -153,6 +153,18 @@ static uint32_t host_resident(struct hr_backend *b, enum hr_kernel kernel, uint3
 	return threads == 1 ? b->max_blocks : 0;
 }
 
+/* There it is called through its id: gpu/ops/dispatch.c. */
+static int host_link(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
+		     uint32_t *max_threads, char *message)
+{
+	(void)b;
+	(void)user;
+	(void)message;
+	*kernel = HR_KERNEL_PIPE;
+	*max_threads = 1;
+	return 0;
+}
+
 static void stop_threads(struct host *host, uint32_t started)
 {
 	pthread_mutex_lock(&host->lock);
@@ -181,6 +193,7 @@ static const struct hr_backend_ops host_ops = {
 	.free = host_free,
 	.upload = host_copy,
 	.download = host_copy,
+	.link = host_link,
 	.resident = host_resident,
 	.launch = host_launch,
 	.poll = host_poll,

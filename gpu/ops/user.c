@@ -115,6 +115,7 @@ static void describe(struct hr_op_desc *desc, const struct hr_op_user *user, uin
 	desc->out_num = user->output == HR_OUT_DATA ? user->out_num : 0;
 	desc->out_den = user->output == HR_OUT_DATA ? user->out_den : 1;
 	desc->tile_record_bytes = user->tile_record_bytes;
+	desc->reads_once = user->reads_once;
 	desc->parse = user->parse ? user->parse : hr_op_parse_none;
 	desc->row_bytes = user->row_bytes ? user->row_bytes : hr_op_row_1;
 	desc->state_bytes = user->state_bytes ? user->state_bytes : hr_op_state_none;

@@ -17,7 +17,7 @@ struct fake_cuda fake_cuda;
 static const char *const kind_name[] = { "",	    "handle",	   "reservation",
 					 "mapping", "host memory", "registration",
 					 "stream",  "event",	   "module",
-					 "context" };
+					 "linker",  "context" };
 
 struct fake_cuda_thing fake_cuda_thing[FAKE_CUDA_THINGS];
 unsigned fake_cuda_stream_polls;
@@ -295,6 +295,8 @@ void fake_cuda_reset(void)
 	fake_cuda.devices = 1;
 	fake_cuda.memory = (size_t)256 << 20;
 	fake_cuda.blocks_per_processor = 8;
+	fake_cuda.kernel_threads = 512;
+	fake_cuda.local_bytes = 40;
 	for (int d = 0; d < FAKE_CUDA_DEVICES; d++)
 		for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 			fake_cuda.attribute[d][row[i].attribute] = row[i].value;

@@ -40,7 +40,9 @@ struct fake_cuda {
 	bool not_compressible; /* memory is not, although asked for and supported */
 	bool no_peers;
 	int blocks_per_processor;
-	const char *jit_log; /* what the driver's compiler says of an image */
+	int kernel_threads, local_bytes; /* of a kernel: most per block, per thread */
+	const char *jit_log;		 /* what the driver's compiler and linker say of an image */
+	const char *jit_info;		 /* ... that is no error */
 	/* Failures. */
 	CUresult broken;	   /* not 0: what every call on the context returns from now on */
 	const char *_Atomic stall; /* a call of that name does not return while it is set */
@@ -51,6 +53,8 @@ struct fake_cuda {
 	/* What was seen. */
 	unsigned calls;	    /* in all, since fake_cuda_reset() */
 	const char *failed; /* the call that was made to fail, or NULL */
+	unsigned parts;	    /* that the last linker was given */
+	size_t part_bytes;  /* of the last of them */
 	struct fake_cuda_launch last;
 	unsigned launches;
 	CUdeviceptr registered_flags; /* of the last cuMemHostRegister */

@@ -328,7 +328,61 @@ CUresult fake_EventQuery(CUevent event)
 	return CUDA_ERROR_NOT_READY;
 }
 
-/* ---- modules, execution. A kernel's handle is its name. */
+/* ---- linking, modules, execution. A kernel's handle is its name. */
+
+static void **link_values;
+
+static void link_says(void)
+{
+	if (fake_cuda.jit_log)
+		memcpy(link_values[0], fake_cuda.jit_log, strlen(fake_cuda.jit_log) + 1);
+	if (fake_cuda.jit_info)
+		memcpy(link_values[2], fake_cuda.jit_info, strlen(fake_cuda.jit_info) + 1);
+}
+
+CUresult fake_LinkCreate(unsigned options, CUjit_option *option, void **value, CUlinkState *state)
+{
+	ENTER_CONTEXT("cuLinkCreate");
+	if (options < 1 || option[0] != CU_JIT_ERROR_LOG_BUFFER)
+		return CUDA_ERROR_INVALID_VALUE;
+	link_values = value;
+	fake_cuda.parts = 0;
+	*state = (CUlinkState)fake_cuda_take(LINK, fake_cuda_new_id(), 0)->at;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_LinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t bytes,
+			  const char *name, unsigned options, CUjit_option *option, void **value)
+{
+	(void)option;
+	(void)value;
+	link_says();
+	ENTER_CONTEXT("cuLinkAddData");
+	if (!fake_cuda_find(LINK, (uintptr_t)state) || type != CU_JIT_INPUT_FATBINARY || !data ||
+	    !bytes || !name || options)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_cuda.parts++;
+	fake_cuda.part_bytes = bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_LinkComplete(CUlinkState state, void **image, size_t *bytes)
+{
+	static char linked[] = "linked";
+
+	link_says();
+	ENTER_CONTEXT("cuLinkComplete");
+	if (!fake_cuda_find(LINK, (uintptr_t)state))
+		return CUDA_ERROR_INVALID_VALUE;
+	*image = linked;
+	*bytes = sizeof linked;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_LinkDestroy(CUlinkState state)
+{
+	return drop("cuLinkDestroy", LINK, (uintptr_t)state);
+}
 
 static char pipe_kernel[] = "hr_kernel_pipe", bench_kernel[] = "hr_kernel_bench",
 	    probe_kernel[] = "hr_kernel_probe";
@@ -369,7 +423,8 @@ CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfun
 {
 	(void)fn;
 	ENTER_CONTEXT("cuFuncGetAttribute");
-	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 512
+	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? fake_cuda.kernel_threads
+		 : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES    ? fake_cuda.local_bytes
 		 : attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES   ? 1024
 		 : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION      ? 90
 								      : 40;

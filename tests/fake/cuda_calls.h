@@ -23,6 +23,7 @@ enum fake_cuda_kind {
 	STREAM,
 	EVENT,
 	MODULE,
+	LINK,
 	RETAINED,
 };
 

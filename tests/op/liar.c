@@ -148,7 +148,7 @@ static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 }
 
 HR_OPERATOR(.name = "liar", .help = "One source, copied to the sink. Argument: lie.",
-	    .output = HR_OUT_DATA, .out_num = 1, .out_den = 1, .parse = parse,
+	    .reads_once = true, .output = HR_OUT_DATA, .out_num = 1, .out_den = 1, .parse = parse,
 	    .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "boot/clock.h"
 #include "gpu/backend.h"
+#include "gpu/op_user.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/cuda.h"
 #include "tests/fake/log.h"
@@ -136,9 +137,14 @@ Test(cuda_backend, memory_can_be_let_out_when_other_devices_can_reach_it)
 	backend.ops->close(&backend);
 }
 
+static const uint8_t code[8];
+static const struct hr_op_user user = { .gpu = code, .gpu_end = code + 8, .name = "mine" };
+
 /* The life of a backend as boot leads it: 0, or what failed first. */
 static int live(void)
 {
+	enum hr_kernel kernel;
+	uint32_t threads;
 	uint8_t *host = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t data[64] = { 1 };
 	struct hr_region region = { 0 };
@@ -149,12 +155,14 @@ static int live(void)
 		munmap(host, MIB);
 		return err;
 	}
-	err = backend.ops->alloc(&backend, MIB, &region);
+	err = backend.ops->link(&backend, &user, &kernel, &threads, message);
+	if (!err)
+		err = backend.ops->alloc(&backend, MIB, &region);
 	if (!err)
 		err = backend.ops->attach(&backend, host, MIB, false, &worker);
 	if (!err)
 		err = backend.ops->upload(&backend, region.worker, data, sizeof data);
-	if (!err && backend.ops->resident(&backend, HR_KERNEL_PIPE, 64, 0) == 0)
+	if (!err && backend.ops->resident(&backend, kernel, 64, 0) == 0)
 		err = -EIO;
 	if (!err)
 		err = backend.ops->launch(&backend, HR_KERNEL_BENCH, region.worker, 4, 64, 0);
@@ -241,4 +249,139 @@ Test(cuda_backend, a_driver_that_does_not_come_back_is_given_up_on)
 	cr_expect(strstr(fake_log_last(), "has not let go of the GPU after 10 s"), "%s",
 		  fake_log_last());
 	fake_cuda.stall = NULL; /* the driver comes back later, to nobody */
+}
+
+/* ---- user operators */
+
+static enum hr_kernel kernel;
+static uint32_t threads;
+
+Test(cuda_backend, a_user_operator_is_linked_once_and_runs)
+{
+	static const struct hr_op_user other = { .gpu = code,
+						 .gpu_end = code + 4,
+						 .name = "other" };
+	enum hr_kernel again;
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	fake_cuda.kernel_threads = 96;
+	cr_assert_eq(backend.ops->link(&backend, &user, &kernel, &threads, message), 0, "%s",
+		     message);
+	cr_expect_geq(kernel, HR_KERNEL_USER);
+	cr_expect_eq(threads, 96);
+	cr_expect_eq(fake_cuda.parts, 2);
+	cr_expect_eq(fake_cuda.part_bytes, 8);
+	cr_expect(strstr(fake_log_last(), "operator mine: linked; 40 registers, 1024 bytes shared, "
+					  "40 bytes local, blocks of up to 96 threads"),
+		  "%s", fake_log_last());
+	cr_assert_eq(backend.ops->link(&backend, &user, &again, &threads, message), 0);
+	cr_expect_eq(again, kernel);
+	cr_assert_eq(backend.ops->link(&backend, &other, &again, &threads, message), 0);
+	cr_expect_neq(again, kernel);
+	cr_expect_eq(fake_cuda.part_bytes, 4);
+	cr_assert_eq(backend.ops->launch(&backend, kernel, message, 2, 64, 0), 0);
+	cr_expect_str_eq(fake_cuda.last.kernel, "hr_kernel_pipe");
+	cr_expect_eq(backend.ops->poll(&backend), 1);
+	/* What it cannot have is told with its name. */
+	cr_expect_eq(backend.ops->resident(&backend, kernel, 128, 0), 0);
+	cr_expect(strstr(fake_log_last(), "operator mine: 128 threads per block, expected a "
+					  "multiple of 32 up to 96"),
+		  "%s", fake_log_last());
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, a_user_operator_without_gpu_code_is_refused)
+{
+	static const struct hr_op_user host_only = { .gpu = code, .gpu_end = code, .name = "mine" };
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	cr_expect_eq(backend.ops->link(&backend, &host_only, &kernel, &threads, message), -ENOTSUP);
+	cr_expect_str_eq(message,
+			 "its file has no GPU part; build it where nvcc is, with 'make op'");
+	backend.ops->close(&backend);
+}
+
+Test(cuda_backend, what_the_linker_says_is_shown_whole)
+{
+	static const struct {
+		const char *call;
+		CUresult result;
+		const char *log;
+		int want;
+	} row[] = {
+		{ "cuLinkComplete", CUDA_ERROR_UNKNOWN, "Undefined a\nUndefined b\n", -EINVAL },
+		{ "cuLinkAddData", CUDA_ERROR_INVALID_IMAGE, "bad\nbad\n", -EINVAL },
+		{ "cuLinkAddData", CUDA_ERROR_NO_BINARY_FOR_GPU, "", -ENOTSUP },
+		{ "cuLinkAddData", CUDA_ERROR_UNKNOWN, "too\nmany\n", -EINVAL },
+		{ "cuLinkCreate", CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "", -ENOTSUP },
+		{ "cuLinkComplete", CUDA_ERROR_ILLEGAL_ADDRESS, "", -EIO },
+		{ "cuLinkComplete", CUDA_ERROR_OUT_OF_MEMORY, "", -ENOMEM },
+		{ "cuModuleLoadDataEx", CUDA_ERROR_INVALID_IMAGE, "x\ny\n", -ENOTSUP },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		unsigned before;
+
+		fake_cuda_reset();
+		cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+		fake_cuda.jit_log = row[i].log;
+		fake_cuda_fail(row[i].call, 1, row[i].result);
+		before = fake_log_count();
+		cr_expect_eq(backend.ops->link(&backend, &user, &kernel, &threads, message),
+			     row[i].want, "row %zu: %s", i, message);
+		cr_expect(strstr(message, row[i].call), "row %zu: %s", i, message);
+		cr_expect_geq(fake_log_count() - before, *row[i].log ? 2 : 0, "row %zu", i);
+		if (i == 0)
+			cr_expect_str_eq(fake_log_last(), "operator mine: Undefined b");
+		if (i == 2)
+			cr_expect(strstr(message, "worker image: no code in it runs on compute "
+						  "capability 9.0"),
+				  "%s", message);
+		backend.ops->close(&backend);
+		cr_expect_str_eq(fake_cuda_leaks(), "", "row %zu", i);
+	}
+}
+
+/* The driver's linker goes on without it, and then misses everything. */
+Test(cuda_backend, a_user_operator_for_other_gpus_is_refused)
+{
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	fake_cuda.jit_info = " No code for sm_90 in operator mine; continuing.\n";
+	cr_expect_eq(backend.ops->link(&backend, &user, &kernel, &threads, message), -ENOTSUP);
+	cr_expect(strstr(message, "no code in it runs on compute capability 9.0"), "%s", message);
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, more_local_memory_than_the_gpu_has_is_refused)
+{
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	fake_cuda.local_bytes = 32 << 10; /* 4 SMs with 2048 threads: 256 MiB, all there is */
+	cr_expect_eq(backend.ops->link(&backend, &user, &kernel, &threads, message), 0);
+	fake_cuda.local_bytes += 16;
+	static const struct hr_op_user greedy = { .gpu = code,
+						  .gpu_end = code + 8,
+						  .name = "greedy" };
+
+	cr_expect_eq(backend.ops->link(&backend, &greedy, &kernel, &threads, message), -EINVAL);
+	cr_expect(strstr(message, "operator greedy: 32784 bytes of local memory per thread"), "%s",
+		  message);
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, only_so_many_user_operators_are_linked)
+{
+	static struct hr_op_user many[HR_OPERATORS_MAX + 1];
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
+	for (unsigned i = 0; i <= HR_OPERATORS_MAX; i++) {
+		many[i] = user;
+		cr_expect_eq(backend.ops->link(&backend, &many[i], &kernel, &threads, message),
+			     i < HR_OPERATORS_MAX ? 0 : -ENOSPC, "%u", i);
+	}
+	cr_expect_str_eq(message, "16 operators are linked, that is all");
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
 }

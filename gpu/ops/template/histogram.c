@@ -133,12 +133,13 @@ HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct 
 
 	/* All lanes of a worker go round together, because they count together. */
 	for (i = hr_warp() * HR_LANES; i < numbers; i += hr_threads()) {
-		const uint32_t mine = i + hr_lane();
 		uint32_t counter = NO_COUNTER;
 
-		if (mine < numbers) {
-			counter = histogram_counter(a, number[mine]);
-			histogram_widen(&range, number[mine], number[mine]);
+		if (i + hr_lane() < numbers) {
+			const float x = number[i + hr_lane()];
+
+			counter = histogram_counter(a, x);
+			histogram_widen(&range, x, x);
 		}
 		histogram_count((struct histogram_state *)state, counter);
 	}
@@ -239,7 +240,7 @@ HR_OPERATOR(.name = "histogram",
 		    "< "
 		    "to, how many below, above\n  and NaN; the least and the greatest.",
 	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_NONE,
-	    .tile_record_bytes = sizeof(struct histogram_range), .parse = parse,
+	    .tile_record_bytes = sizeof(struct histogram_range), .reads_once = true, .parse = parse,
 	    .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);
 
 #endif

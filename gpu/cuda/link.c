@@ -1,0 +1,111 @@
+#include "gpu/cuda/link.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERRORS, ERRORS_BYTES, INFOS, INFOS_BYTES, OPTIONS };
+
+/* The driver writes to the logs, and to the values, for as long as the state lives. */
+struct linker {
+	CUlinkState state;
+	void *value[OPTIONS];
+};
+
+static int create(struct hr_cuda_gpu *gpu, struct linker *linker)
+{
+	CUjit_option option[OPTIONS] = { CU_JIT_ERROR_LOG_BUFFER,
+					 CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+					 CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+
+	/* Numbers travel in the pointers. */
+	linker->value[ERRORS_BYTES] = (void *)(uintptr_t)(HR_CUDA_LOG_BYTES - 1);
+	linker->value[INFOS_BYTES] = (void *)(uintptr_t)(HR_CUDA_LOG_BYTES - 1);
+	return HR_CU(&gpu->cu, LinkCreate, OPTIONS, option, linker->value, &linker->state);
+}
+
+/*
+ * A complaint of the linker is about what it was given; without one it is the driver's own. A part
+ * without code for this GPU is skipped with a remark, and later all that it should have defined is
+ * missing.
+ */
+static int judge(struct hr_cuda_gpu *gpu, const struct linker *linker, int err, const char *name)
+{
+	const char *errors = linker->value[ERRORS], *infos = linker->value[INFOS];
+
+	if (err == -ENOMEM)
+		return err;
+	if (strstr(infos, "No code for ") || (err == -ENOTSUP && !errors[0]))
+		return hr_cuda_say(&gpu->cu, -ENOTSUP,
+				   "%s: no code in it runs on compute capability %u.%u%s%s", name,
+				   gpu->facts.capability / 10, gpu->facts.capability % 10,
+				   err ? "; " : "", err ? gpu->cu.error : "");
+	return err && errors[0] ? -EINVAL : err;
+}
+
+static int add(struct hr_cuda_gpu *gpu, struct linker *linker, const struct hr_cuda_part *part,
+	       unsigned parts)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < parts; i++) {
+		/* The interface takes it as not constant, and copies it. */
+		void *data = (void *)(uintptr_t)part[i].data;
+
+		err = HR_CU(&gpu->cu, LinkAddData, linker->state, CU_JIT_INPUT_FATBINARY, data,
+			    part[i].bytes, part[i].name, 0, NULL, NULL);
+		err = judge(gpu, linker, err, part[i].name);
+	}
+	return err;
+}
+
+static int complete(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cuda_image *image,
+		    const char *what)
+{
+	void *cubin = NULL;
+	size_t bytes = 0;
+	int err = HR_CU(&gpu->cu, LinkComplete, linker->state, &cubin, &bytes);
+
+	err = judge(gpu, linker, err, what);
+	return err ? err : hr_cuda_image_load(gpu, image, cubin, what);
+}
+
+static int link_all(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cuda_image *image,
+		    const struct hr_cuda_part *part, unsigned parts, const char *what)
+{
+	int err = hr_cuda_gpu_enter(gpu);
+
+	if (!err)
+		err = create(gpu, linker);
+	if (!err)
+		err = add(gpu, linker, part, parts);
+	if (!err)
+		err = complete(gpu, linker, image, what);
+	if (err) {
+		hr_cuda_show_log(HR_LOG_ERROR, what, linker->value[ERRORS]);
+		hr_cuda_show_log(HR_LOG_INFO, what, linker->value[INFOS]);
+	}
+	if (linker->state)
+		gpu->cu.LinkDestroy(linker->state);
+	return err;
+}
+
+int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+		       const struct hr_cuda_part *part, unsigned parts, const char *what)
+{
+	struct linker linker = { 0 };
+	char *errors = calloc(1, HR_CUDA_LOG_BYTES), *infos = calloc(1, HR_CUDA_LOG_BYTES);
+	int err;
+
+	image->module = NULL;
+	linker.value[ERRORS] = errors;
+	linker.value[INFOS] = infos;
+	if (errors && infos)
+		err = link_all(gpu, &linker, image, part, parts, what);
+	else
+		err = hr_cuda_say(&gpu->cu, -ENOMEM, "%s: out of memory", what);
+	free(errors);
+	free(infos);
+	return err;
+}
