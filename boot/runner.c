@@ -282,6 +282,9 @@ static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err
 		run->failure = *failure;
 		err = failure->error;
 		log_failure(app, run);
+	} else if (run->config->op->user) {
+		hr_error("pipeline '%s': it runs a user operator, %s: what failed may be its code",
+			 run->config->name, run->config->op->name);
 	}
 	run->error = err;
 	if (run->config->has_sink && !app->ssd[run->config->sink.ssd].failed)
