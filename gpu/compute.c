@@ -27,7 +27,7 @@ HR_WORKER void compute_zero_tail(const struct hr_pipe *pipe, const struct hr_slo
 	const uint32_t end = (bytes + mask) & ~mask;
 	uint32_t i;
 
-	for (i = bytes + hr_thread(); i < end; i += hr_threads())
+	for (i = bytes + hr_thread(); i < end && i < slot->out.bytes; i += hr_threads())
 		slot->out.data[i] = 0;
 }
 
@@ -69,24 +69,26 @@ HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *
 	hr_block_sync();
 }
 
-/* The operator broke its promise: nothing of the tile is written, and no new one is started. */
-HR_WORKER void compute_fail(struct hr_role_worker *w, struct hr_slot *slot, uint32_t out_bytes,
-			    uint32_t promised)
+/*
+ * The operator broke its promise: nothing of the tile is written, and no new one is started. One
+ * thread. It leaves the worker's struct alone, which costs good operators registers.
+ */
+HR_WORKER void compute_fail(struct hr_pipe *pipe, struct hr_worker_status *status,
+			    struct hr_slot *slot, uint32_t out_bytes)
 {
-	struct hr_failure *failure = &w->status->failure;
+	struct hr_failure *failure = &status->failure;
 
 	slot->out_bytes = HR_OUT_BROKEN;
-	if (w->failed)
+	if (status->failed)
 		return;
-	w->failed = true;
 	failure->error = -ERANGE;
-	failure->role = w->role;
+	failure->role = HR_ROLE_COMPUTE;
 	failure->tile = slot->tile;
-	failure->object = w->pipe->sink.id;
+	failure->object = pipe->sink.id;
 	failure->out_bytes = out_bytes;
-	failure->out_promised = promised;
-	hr_store_release_sys_u32(&w->status->failed, 1);
-	hr_store_release_u32(&w->pipe->stop, 1);
+	failure->out_promised = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
+	hr_store_release_sys_u32(&status->failed, 1);
+	hr_store_release_u32(&pipe->stop, 1);
 }
 
 /* Whatever the threads of a broken operator return, they stay together: thread 0's word counts. */
@@ -94,23 +96,23 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_op_tile tile = { 0 };
-	uint32_t out_bytes, promised;
-	bool kept;
+	uint32_t out_bytes;
 
 	compute_describe(pipe, slot, &tile);
 	if (hr_thread() == 0)
 		hr_store_relaxed_sys_u64(&w->status->tile, slot->tile);
 	compute_fetch(w, &tile);
 	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
-	promised = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
-	kept = !pipe->has_sink || out_bytes == promised;
-	if (pipe->has_sink && kept)
+	if (pipe->has_sink)
 		compute_zero_tail(pipe, slot, out_bytes);
-	if (hr_thread() == 0 && kept) {
-		slot->out_bytes = out_bytes;
-		hr_role_count(w, tile.in_bytes[0]);
-	} else if (hr_thread() == 0) {
-		compute_fail(w, slot, out_bytes, promised);
+	if (hr_thread() == 0) {
+		if (pipe->has_sink &&
+		    out_bytes != hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile)) {
+			compute_fail(pipe, w->status, slot, out_bytes);
+		} else {
+			slot->out_bytes = out_bytes;
+			hr_role_count(w, tile.in_bytes[0]);
+		}
 	}
 	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
 }

@@ -15,7 +15,7 @@
  *
  * The host part is code of this process: it can do all that headrace can, and when it crashes,
  * headrace crashes. GPU code that touches what is not its own ends the run with an error, and so does
- * a tile, init or finish that does not come back within 10 s and twice the longest timeout_ms.
+ * a tile, init or finish that does not come back within two minutes.
  */
 #ifndef GPU_OP_USER_H
 #define GPU_OP_USER_H
