@@ -2,9 +2,10 @@
  * tests/fake/lanes.h - gpu/worker.h with several lanes to a worker and several workers to a block,
  * each lane a thread, in place of the host's one.
  *
- * HR_LANES is 8 unless it is defined before. Include before anything of ours: it takes the place of gpu/host/worker_host.h. Collective words
- * meet at a barrier, so the collective code of the headers runs as on a GPU, and the thread
- * sanitizer sees whatever lanes do to each other without hr_lanes_sync() between.
+ * HR_LANES is 8 unless it is defined before. Include before anything of ours: it takes the place of
+ * gpu/host/worker_host.h. Collective words meet at a barrier, so the collective code of the headers
+ * runs as on a GPU, and the thread sanitizer sees whatever lanes do to each other without
+ * hr_lanes_sync() between.
  */
 #ifndef TESTS_FAKE_LANES_H
 #define TESTS_FAKE_LANES_H
