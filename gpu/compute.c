@@ -53,11 +53,12 @@ HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot
 HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
 {
 	const struct hr_pipe *pipe = w->pipe;
-	uint8_t *to = pipe->copy + w->index * pipe->copy_bytes;
+	uint8_t *to = pipe->copy;
 	uint32_t i;
 
-	if (!pipe->copy)
+	if (!to)
 		return;
+	to += w->index * pipe->copy_bytes;
 	for (i = 0; i < pipe->sources; i++) {
 		/* Pages are whole, so what is copied behind the end of a tile is in the buffer. */
 		hr_copy_vectors((struct hr_vector *)(void *)to,

@@ -89,7 +89,7 @@ struct hr_worker_status {
 	uint64_t tile; /* by compute: the one it works on, or has worked on */
 	struct hr_failure failure;
 	struct hr_worker_cost cost; /* once done */
-};
+} __attribute__((aligned(64))); /* no two writers in a cache line */
 
 /* What the host and all workers of a pipeline share. */
 struct hr_pipe_control {

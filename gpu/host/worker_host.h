@@ -73,7 +73,7 @@ HR_WORKER float hr_lanes_sum_f32(float v)
 
 HR_WORKER void *hr_block_memory(void)
 {
-	static _Thread_local uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
+	static __thread uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
 
 	return memory;
 }

@@ -118,16 +118,22 @@ HR_WORKER void topk_tile(const struct hr_topk_args *a, struct hr_topk *top,
 	}
 }
 
-HR_DEVICE void hr_op_topk_dot_init(const void *args, void *state)
+/* Block-collective: where all threads get at it fast, and in whole vectors. */
+HR_WORKER void topk_keep_query(const struct hr_topk_args *a)
 {
-	const struct hr_topk_args *a = (const struct hr_topk_args *)args;
 	float *query = (float *)hr_block_memory();
 	uint32_t i;
 
+	for (i = hr_thread(); i < a->dimensions; i += hr_threads())
+		query[i] = a->query[i];
+}
+
+HR_DEVICE void hr_op_topk_dot_init(const void *args, void *state)
+{
 	if (hr_lane() == 0)
 		((struct hr_topk *)state)->count = 0;
-	for (i = hr_thread(); HR_LANES > 1 && i < a->dimensions; i += hr_threads())
-		query[i] = a->query[i];
+	if (HR_LANES > 1)
+		topk_keep_query((const struct hr_topk_args *)args);
 }
 
 HR_DEVICE uint32_t hr_op_topk_dot_tile(const void *args, void *state, const struct hr_op_tile *tile)
@@ -152,62 +158,95 @@ HR_DEVICE uint32_t hr_op_topk_dot_tile(const void *args, void *state, const stru
 	return 0;
 }
 
-#define TOPK_THREADS HR_THREADS_MAX
-#define TOPK_WORKERS (HR_BLOCKS_MAX * 32) /* warps of compute blocks */
+#define TOPK_WARPS 32u /* of a block */
+#define TOPK_WORKERS (HR_BLOCKS_MAX * TOPK_WARPS)
+#define TOPK_NOBODY UINT32_MAX
 
-/* In the block's memory, for finish(): what each thread offers, whose offer is taken, and how many
- * of each worker's rows have been. */
+/* A row that is left of a worker's; whose is TOPK_NOBODY where there is none. */
+struct topk_offer {
+	struct hr_topk_row row;
+	uint32_t whose;
+};
+
+/* In the block's memory, for finish(): the best offer of each warp of this block, the best of them,
+ * and how many of each worker's rows have been taken. */
 struct topk_merge {
-	struct hr_topk_row offer[TOPK_THREADS];
-	uint8_t offered[TOPK_THREADS];
+	struct topk_offer warp[TOPK_WARPS], best;
 	uint8_t taken[TOPK_WORKERS]; /* up to HR_TOPK_MAX */
-	uint32_t winner;
 };
 
 #ifndef __cplusplus
 _Static_assert(sizeof(struct topk_merge) <= HR_BLOCK_MEMORY, "merging has room");
 #endif
 
-#define TOPK_NOBODY UINT32_MAX
-
 HR_WORKER const struct hr_topk *topk_of(const struct hr_op_all *all, uint64_t worker)
 {
 	return (const struct hr_topk *)(const void *)(all->states + worker * all->state_bytes);
 }
 
-/* The best row that is left among this thread's workers is offered. Returns whose it is. */
-HR_WORKER uint32_t topk_offer(const struct hr_op_all *all, struct topk_merge *m)
+HR_WORKER void topk_better(struct topk_offer *best, const struct topk_offer *other)
 {
-	const struct hr_topk_row *best = NULL;
-	uint32_t whose = TOPK_NOBODY, w;
-
-	for (w = hr_thread(); w < all->workers; w += hr_threads()) {
-		const struct hr_topk *top = topk_of(all, w);
-		const struct hr_topk_row *row = &top->best[m->taken[w]];
-
-		if (m->taken[w] < top->count &&
-		    (!best || topk_before(row->score, row->row, best))) {
-			best = row;
-			whose = w;
-		}
-	}
-	m->offered[hr_thread()] = best != NULL;
-	if (best)
-		m->offer[hr_thread()] = *best;
-	return whose;
+	if (other->whose != TOPK_NOBODY &&
+	    (best->whose == TOPK_NOBODY ||
+	     topk_before(other->row.score, other->row.row, &best->row)))
+		*best = *other;
 }
 
-/* The thread with the best offer, or TOPK_NOBODY. One thread. */
-HR_WORKER uint32_t topk_winner(const struct topk_merge *m)
+/* The best row that is left among this thread's workers. */
+HR_WORKER void topk_look(const struct hr_op_all *all, const struct topk_merge *m,
+			 struct topk_offer *mine)
 {
-	uint32_t winner = TOPK_NOBODY, t;
+	struct topk_offer other;
+	uint32_t w;
 
-	for (t = 0; t < hr_threads(); t++)
-		if (m->offered[t] &&
-		    (winner == TOPK_NOBODY ||
-		     topk_before(m->offer[t].score, m->offer[t].row, &m->offer[winner])))
-			winner = t;
-	return winner;
+	memset(mine, 0, sizeof(*mine));
+	mine->whose = TOPK_NOBODY;
+	for (w = hr_thread(); w < all->workers; w += hr_threads()) {
+		const struct hr_topk *top = topk_of(all, w);
+
+		if (m->taken[w] >= top->count)
+			continue;
+		other.row = top->best[m->taken[w]];
+		other.whose = w;
+		topk_better(mine, &other);
+	}
+}
+
+/* The best of all lanes, in all of them. Collective. */
+HR_WORKER void topk_of_lanes(struct topk_offer *best)
+{
+	struct topk_offer other = *best;
+	uint32_t distance, bits;
+
+	for (distance = HR_LANES / 2; distance; distance /= 2) {
+		const uint32_t lane = hr_lane() ^ distance;
+
+		memcpy(&bits, &best->row.score, sizeof(bits));
+		other.row.score = topk_float(hr_shfl_u32(bits, lane));
+		other.row.row = hr_shfl_u64(best->row.row, lane);
+		other.whose = hr_shfl_u32(best->whose, lane);
+		topk_better(best, &other);
+	}
+}
+
+/* The best of all threads, in all of them, and taken. Block-collective. */
+HR_WORKER void topk_take(struct topk_merge *m, struct topk_offer *best)
+{
+	uint32_t i;
+
+	topk_of_lanes(best);
+	if (hr_lane() == 0)
+		m->warp[hr_warp()] = *best;
+	hr_block_sync();
+	for (i = 0; hr_thread() == 0 && i < hr_warps(); i++)
+		topk_better(best, &m->warp[i]);
+	if (hr_thread() == 0) {
+		m->best = *best;
+		if (best->whose != TOPK_NOBODY)
+			m->taken[best->whose]++;
+	}
+	hr_block_sync();
+	*best = m->best;
 }
 
 /* One thread: the next of the result, its row counted from the start of the matrix. */
@@ -224,26 +263,21 @@ HR_DEVICE void hr_op_topk_dot_finish(const struct hr_op_all *all)
 {
 	const struct hr_topk_args *a = (const struct hr_topk_args *)all->args;
 	struct topk_merge *m = (struct topk_merge *)hr_block_memory();
-	uint32_t whose, winner, i;
+	struct topk_offer mine, best;
+	uint32_t i;
 
 	for (i = hr_thread(); i < all->workers; i += hr_threads())
 		m->taken[i] = 0;
-	whose = topk_offer(all, m);
+	topk_look(all, m, &mine);
 	for (i = 0; i < a->k; i++) {
-		hr_block_sync();
-		if (hr_thread() == 0) {
-			m->winner = topk_winner(m);
-			if (m->winner != TOPK_NOBODY)
-				topk_append((struct hr_topk *)all->result, &m->offer[m->winner],
-					    all->tile_bytes / (a->dimensions * 4));
-		}
-		hr_block_sync();
-		winner = m->winner;
-		if (winner == TOPK_NOBODY)
+		best = mine;
+		topk_take(m, &best);
+		if (best.whose == TOPK_NOBODY)
 			return;
-		if (winner == hr_thread()) {
-			m->taken[whose]++;
-			whose = topk_offer(all, m);
-		}
+		if (hr_thread() == 0)
+			topk_append((struct hr_topk *)all->result, &best.row,
+				    all->tile_bytes / (a->dimensions * 4));
+		if (best.whose % hr_threads() == hr_thread())
+			topk_look(all, m, &mine);
 	}
 }
