@@ -1,6 +1,7 @@
 #include "boot/runner.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -102,13 +103,16 @@ static void give_up(struct watch *w, enum hr_role role, uint32_t index)
 {
 	const struct hr_run *run = w->run;
 	const uint32_t i = hr_pipe_first_status(run->pipe, role) + index;
+	char tile[48] = "";
 
-	hr_error("pipeline '%s': %s %s %u of %s has not moved for %llu ms (it began tile %llu); "
-		 "controllers are disabled",
+	if (role == HR_ROLE_COMPUTE)
+		snprintf(tile, sizeof tile, ", which began tile %llu,",
+			 (unsigned long long)hr_load_acquire_sys_u64(&run->status[i].tile));
+	hr_error("pipeline '%s': %s %s %u of %s%s has not moved for %llu ms; controllers are "
+		 "disabled",
 		 run->config->name, hr_role_name(role),
-		 role == HR_ROLE_COMPUTE ? "block" : "worker", index, w->backend->name,
-		 (unsigned long long)(w->heartbeats.patience_ns[role] / HR_NS_PER_MS),
-		 (unsigned long long)hr_load_acquire_sys_u64(&run->status[i].tile));
+		 role == HR_ROLE_COMPUTE ? "block" : "worker", index, w->backend->name, tile,
+		 (unsigned long long)(w->heartbeats.patience_ns[role] / HR_NS_PER_MS));
 	if (run->config->has_sink)
 		checkpoint(w->app, w->run);
 	log_durable(w->run, "failed");
