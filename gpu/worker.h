@@ -36,6 +36,8 @@
  *   uint32_t hr_thread(), hr_threads()               = hr_warp() * HR_LANES + hr_lane(), and count
  *   uint32_t hr_ballot(bool p)                       collective: bit i set when lane i says p
  *   uint32_t hr_shfl_u32(v, lane), uint64_t hr_shfl_u64(v, lane)   collective: lane's value
+ *   uint32_t hr_match_u32(v)                         collective: mask of lanes with the same v
+ *   uint32_t hr_match_u32(v)                         collective: mask of lanes that have the same v
  *   uint64_t hr_lanes_sum_u64(v), float hr_lanes_sum_f32(v)        collective: sum, in every lane
  *   uint32_t hr_block_xor_u32(v)                     block-collective: xor over all threads
  *   void *hr_block_memory()        HR_BLOCK_MEMORY bytes that the threads of a block share, 16-byte
@@ -45,40 +47,19 @@
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
  *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
  *                                                    GPU and SSD exchange (CQEs, stop flags)
- *   uint32_t hr_look_at_pair(p, *first)              p[1], acquired at system scope; p 8-byte aligned
- *   uint32_t hr_first_of_pair(p, first)              then p[0], as it was when p[1] was written
  *   void hr_store_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
- *   void hr_mmio_write32(p, v)     doorbell: everything this worker wrote before is visible to the
- *                                  device before the register changes
- *   void hr_mmio_release32(p, v)   doorbell that says what has been read, and the values used: no
- *                                  write before it needs to be visible
+ *   void hr_store_u64x2(p, low, high)                16 bytes, aligned, by one access if possible
+ *   void hr_release_sys()          what this worker has read and written comes before what the
+ *                                  calling lane writes next with hr_mmio_write32()
+ *   void hr_mmio_write32(p, v)     doorbell: one access to a register, after hr_release_sys()
  *   void hr_fence_sys()            full fence, system scope (shadow doorbells only)
  *   uint64_t hr_clock_ns()         the backend's nanosecond clock, for deadlines
  *   uint64_t hr_cycles()           of the processor that the worker runs on, for its cost; 0 on
  *                                  the CPU, where looking costs more than it tells
  *   void hr_idle(uint32_t *spins)  one step of waiting; pass a counter zeroed on progress
+ *   uint32_t hr_count_bits(mask)                     number of set bits
+ *   uint32_t hr_lowest_bit(mask), hr_highest_bit_u64(v)   index of a bit of a value that is not 0
  *   uint32_t hr_crc32c_u64(crc, v), hr_crc32c_u8(crc, v)   one step of CRC-32C (cache/crc32c.h)
  */
-
-/* Index of the lowest set bit of a non-zero mask; number of set bits. */
-HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
-{
-	uint32_t n = 0;
-
-	while (!(mask & 1u)) {
-		mask >>= 1;
-		n++;
-	}
-	return n;
-}
-
-HR_BOTH uint32_t hr_count_bits(uint32_t mask)
-{
-	uint32_t n = 0;
-
-	for (; mask; mask &= mask - 1)
-		n++;
-	return n;
-}
 
 #endif

@@ -4,7 +4,9 @@
  * Spec: NVMe Base 2.0, 3.3.1 (queues: empty, full, wrap, phase), 5.8 (doorbell buffer config).
  * The owner is a worker (a warp; a thread on the host backend): it fills up to one SQE per lane
  * with hr_qp_push(), makes any number of them visible with one doorbell in hr_qp_ring(), and
- * reaps one CQE per lane with hr_qp_reap(). Nothing here is an atomic read-modify-write.
+ * reaps one CQE per lane with hr_qp_reap(). Nothing here is an atomic read-modify-write. What was
+ * reaped is released to the controller by the next hr_qp_ring(), behind the same fence, or by the
+ * next hr_qp_reap() that finds nothing.
  *
  * A completion finds its command by CID -> in-flight table, never by position, so completions may
  * come in any order. CID = generation << index bits | index; the generation changes each time an
@@ -40,7 +42,6 @@ enum hr_inflight_state {
 	HR_CMD_PUSHED, /* in the ring, and the controller has not been told */
 	HR_CMD_SENT,   /* waiting for its completion */
 	HR_CMD_LOST,   /* deadline passed; CID and buffer stay taken until the queue is recreated */
-	HR_CMD_CLAIM,  /* + lane, within hr_qp_reap(): that lane found its completion */
 };
 
 struct hr_inflight {
@@ -65,6 +66,7 @@ struct hr_qp_stats {
 	uint64_t stray;	    /* CQE of a command that is not in flight: dropped */
 	uint64_t doorbells; /* register writes, SQ and CQ */
 	uint64_t batches;   /* rings that told of something new: a fence each */
+	uint64_t releases;  /* CQ doorbells that had a fence of their own */
 };
 
 struct hr_qp {
@@ -85,6 +87,7 @@ struct hr_qp {
 	uint32_t pushed;	   /* commands between the two */
 	uint32_t unfetched;	   /* commands between the newest SQHD and sq_rung */
 	uint32_t cq_head;	   /* next CQE to look at */
+	uint32_t cq_told;	   /* the same, as the controller was told */
 	uint32_t phase;		   /* P that makes it new; 2: nothing does */
 	int32_t broken;		   /* 0 or the error that ended it, by hr_qp_break() */
 	struct hr_cqe offence;	   /* the CQE that broke it */
@@ -199,30 +202,36 @@ HR_BOTH bool hr_event_due(uint32_t event, uint32_t before, uint32_t after, uint3
 }
 
 /*
- * One lane: tell the controller that SQ tail or CQ head moved by count to `to`. With a shadow,
- * the full fence between our store of it and our load of EventIdx pairs with the controller's
- * between its store of EventIdx and its last look at the shadow: at least one side sees the other
- * (NVMe Base 5.8).
+ * One lane, after hr_release_sys(): tell the controller that SQ tail or CQ head moved from `before`
+ * to `to`. With a shadow, the full fence between our store of it and our load of EventIdx pairs with
+ * the controller's between its store of EventIdx and its last look at the shadow: at least one side
+ * sees the other (NVMe Base 5.8).
  */
-HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t count, uint32_t to)
+HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t before, uint32_t to)
 {
 	uint32_t *const shadow = cq ? qp->cq_shadow : qp->sq_shadow;
-	const uint32_t entries = qp->entries;
 
 	if (shadow) {
 		const uint32_t *event = cq ? qp->cq_event : qp->sq_event;
 
 		hr_store_release_sys_u32(shadow, to);
 		hr_fence_sys();
-		if (!hr_event_due(hr_load_acquire_sys_u32(event),
-				  hr_ring_distance(count, to, entries), to, entries))
+		if (!hr_event_due(hr_load_acquire_sys_u32(event), before, to, qp->entries))
 			return;
 	}
-	if (cq)
-		hr_mmio_release32(qp->cq_doorbell, to);
-	else
-		hr_mmio_write32(qp->sq_doorbell, to);
+	hr_mmio_write32(cq ? qp->cq_doorbell : qp->sq_doorbell, to);
 	qp->stats.doorbells++;
+}
+
+/* One lane, after hr_release_sys(): give the controller back what was reaped, if anything was. */
+HR_WORKER void hr_qp_repay(struct hr_qp *qp)
+{
+	const uint32_t head = qp->cq_head, told = qp->cq_told;
+
+	if (head == told)
+		return;
+	qp->cq_told = head;
+	hr_qp_doorbell(qp, true, told, head);
 }
 
 /*
@@ -234,16 +243,14 @@ HR_WORKER void hr_qp_break(struct hr_qp *qp, int error)
 	qp->broken = error;
 	qp->phase = 2;
 	qp->pushed = 0;
+	qp->cq_told = qp->cq_head;
 }
 
-/* One lane: break the queue because of a CQE. */
-HR_WORKER void hr_qp_offend(struct hr_qp *qp, const struct hr_cqe *cqe)
+/* One lane: break the queue because of a CQE, of which DW2 and DW3 are what was judged. */
+HR_WORKER void hr_qp_offend(struct hr_qp *qp, const struct hr_cqe *cqe, uint64_t dw23)
 {
-	/* Field by field: a copy of the struct would be assembled for every good CQE, too. */
 	qp->offence.dw0 = cqe->dw0;
-	qp->offence.sqhd = cqe->sqhd;
-	qp->offence.sqid = cqe->sqid;
-	qp->offence.dw3 = cqe->dw3;
+	qp->offence.dw23 = dw23;
 	hr_qp_break(qp, -EPROTO);
 }
 
@@ -264,14 +271,12 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 
 	if (fits) {
 		struct hr_inflight *command = &qp->inflight[qp->free_ring[(head + rank) & mask]];
-		struct hr_sqe *slot = &qp->sq[hr_ring_rank(tail, rank, entries)];
 
 		/* The next generation; it wraps within the 16 bits. */
 		cid = (uint16_t)(command->cid + mask + 1);
 		command->token = token;
 		command->cid_state = (uint32_t)cid | (uint32_t)HR_CMD_PUSHED << 16;
-		*slot = *sqe;
-		slot->cid = (uint16_t)cid;
+		hr_sqe_put(&qp->sq[hr_ring_rank(tail, rank, entries)], sqe, (uint16_t)cid);
 	} else if (want) {
 		cid = qp->broken ? qp->broken : -EAGAIN;
 	}
@@ -285,10 +290,27 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 	return cid;
 }
 
+/* Collective, a step of hr_qp_ring() and hr_qp_reap() when they have nothing else to do. */
+HR_WORKER void hr_qp_release(struct hr_qp *qp)
+{
+	const bool owes = qp->cq_head != qp->cq_told;
+
+	if (!owes)
+		return;
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		qp->stats.releases++;
+		hr_release_sys();
+		hr_qp_repay(qp);
+	}
+	hr_lanes_sync();
+}
+
 /*
  * Collective. Publish what was pushed since the last call: stamps the deadlines from one look at
  * the clock, one doorbell (or shadow doorbell, and the register only when EventIdx asks for it).
- * Does nothing if nothing is new, as on a broken queue.
+ * What was reaped goes back to the controller behind the same fence. Does nothing if nothing is
+ * new, as on a broken queue.
  */
 HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 {
@@ -299,8 +321,10 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 	uint64_t deadline;
 	uint32_t i;
 
-	if (!count)
+	if (!count) {
+		hr_qp_release(qp);
 		return;
+	}
 	deadline = hr_clock_ns() + qp->timeout_ns;
 	for (i = hr_lane(); i < count; i += HR_LANES) {
 		struct hr_inflight *command = &qp->inflight[qp->free_ring[(first + i) & mask]];
@@ -310,71 +334,79 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
-		const uint32_t tail = qp->sq_tail;
+		const uint32_t before = qp->sq_rung, tail = qp->sq_tail;
 
 		qp->sq_rung = tail;
 		qp->pushed = 0;
 		qp->unfetched += count;
 		qp->stats.submitted += count;
 		qp->stats.batches++;
-		hr_qp_doorbell(qp, false, count, tail);
+		hr_release_sys();
+		hr_qp_doorbell(qp, false, before, tail);
+		hr_qp_repay(qp);
 	}
 	hr_lanes_sync();
 }
 
 /*
- * True when SQID, SQHD and CID are possible on this queue; *unfetched is then how many of the
- * commands it was told of the controller had not fetched.
+ * True when SQID, SQHD and CID of a CQE are possible on this queue; *unfetched is then how many of
+ * the commands it was told of the controller had not fetched.
  */
-HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, const struct hr_cqe *cqe, uint32_t *unfetched)
+HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, uint64_t dw23, uint32_t *unfetched)
 {
-	const uint32_t rung = qp->sq_rung;
+	const uint32_t rung = qp->sq_rung, sqhd = hr_cqe_sqhd(dw23), cid = hr_cqe_cid(dw23);
 
 	*unfetched = 0;
-	if (cqe->sqhd != rung) {
-		*unfetched = hr_ring_distance(cqe->sqhd, rung, qp->entries);
-		if (cqe->sqhd >= qp->entries || *unfetched > qp->unfetched)
+	if (sqhd != rung) {
+		*unfetched = hr_ring_distance(sqhd, rung, qp->entries);
+		if (sqhd >= qp->entries || *unfetched > qp->unfetched)
 			return false;
 	}
-	return cqe->sqid == qp->id && (cqe->cid & qp->index_mask) < qp->entries - 1u;
+	return hr_cqe_sqid(dw23) == qp->id && (cid & qp->index_mask) < qp->entries - 1u;
 }
 
 /*
- * Collective, a step of hr_qp_reap(). Copies the CQE that is this lane's turn, once, so that what
- * was checked is what is used. Returns the mask of lanes that hold a new, plausible one: the lanes
- * from 0 on. Breaks the queue at the first implausible one.
+ * Collective, a step of hr_qp_look(): among lanes that hold new CQEs one has found its own
+ * implausible. DW2 and DW3 were loaded as one; where a machine makes two accesses of that, DW2 may
+ * be what lay there a lap ago, so they are loaded again. Breaks the queue at the first that stays
+ * implausible, and returns the mask of those before it.
  */
-HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, struct hr_cqe *copy, uint32_t *unfetched)
+HR_WORKER uint32_t hr_qp_judge(struct hr_qp *qp, uint32_t held, uint32_t at, uint64_t *dw23,
+			       uint32_t *unfetched)
 {
-	const uint32_t entries = qp->entries, lane = hr_lane(), head = qp->cq_head;
-	const uint32_t at = hr_ring_rank(head, lane < entries ? lane : 0, entries);
-	const uint32_t phase = qp->phase ^ (at < head ? 1u : 0u); /* 2, 3 when broken */
-	const bool expects = HR_LANES == 1 || lane < hr_qp_outstanding(qp);
-	uint32_t dw2 = 0, dw3 = 0, fresh, bad;
+	const bool mine = held >> hr_lane() & 1;
+	uint32_t bad;
 
-	/* The acquire of the word with P orders the reads of the rest behind it. Several lanes do
-	 * not look where nothing is expected: their memory may be far away. */
-	if (expects)
-		dw3 = hr_look_at_pair(&qp->cq[at].dw2, &dw2);
-	fresh = hr_ballot(expects && (dw3 >> 16 & 1) == phase);
+	if (mine)
+		*dw23 = hr_load_acquire_sys_u64(&qp->cq[at].dw23);
+	bad = hr_ballot(mine && !hr_qp_plausible(qp, *dw23, unfetched));
+	bad &= ~bad + 1; /* the first of them */
+	hr_lanes_sync();
+	if (bad >> hr_lane() & 1)
+		hr_qp_offend(qp, &qp->cq[at], *dw23);
+	hr_lanes_sync();
+	return bad ? held & (bad - 1) : held;
+}
+
+/*
+ * Collective, a step of hr_qp_reap(). Looks at the CQE that is this lane's turn, `at`, once, so that
+ * what was checked is what is used. Returns the mask of lanes that hold a new, plausible one: the
+ * lanes from 0 on. Breaks the queue at the first implausible one.
+ */
+HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, uint32_t at, uint64_t *dw23, uint32_t *unfetched)
+{
+	const uint32_t lane = hr_lane();
+	const uint32_t phase = qp->phase ^ (at < qp->cq_head ? 1u : 0u); /* 2, 3 when broken */
+	const bool expects = HR_LANES == 1 || lane < hr_qp_outstanding(qp);
+	uint32_t fresh;
+
+	/* The acquire of the word with P orders what is read behind it. Lanes do not look where
+	 * nothing is expected: that memory may be far away. */
+	*dw23 = expects ? hr_load_acquire_sys_u64(&qp->cq[at].dw23) : 0;
+	fresh = hr_ballot(expects && hr_cqe_phase(hr_cqe_field(*dw23)) == phase);
 	fresh &= ~(fresh + 1); /* up to the first that is not new */
-	if (!fresh)
-		return 0;
-	if (fresh >> lane & 1) {
-		copy->dw0 = HR_LANES == 1 ? *(const volatile uint32_t *)&qp->cq[at].dw0 : 0;
-		copy->dw2 = hr_first_of_pair(&qp->cq[at].dw2, dw2);
-		copy->dw3 = dw3;
-	}
-	bad = hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, copy, unfetched));
-	if (HR_RARE(bad)) {
-		bad &= ~bad + 1; /* the first of them */
-		hr_lanes_sync();
-		if (bad >> lane & 1) {
-			hr_qp_offend(qp, copy);
-		}
-		hr_lanes_sync();
-		fresh &= bad - 1;
-	}
+	if (HR_RARE(hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, *dw23, unfetched))))
+		fresh = hr_qp_judge(qp, fresh, at, dw23, unfetched);
 	return fresh;
 }
 
@@ -394,51 +426,49 @@ HR_WORKER void hr_qp_drop(struct hr_qp *qp, uint32_t dropped, uint32_t cid)
 
 /*
  * Collective, a step of hr_qp_reap(). The mask of those among `fresh` lanes that may credit the
- * command with their CID. Of several lanes that hold the same CID the one whose claim is in memory
- * in the end has it.
+ * command with their CID; of several lanes that hold the same one, the lowest.
  */
 HR_WORKER uint32_t hr_qp_claim(struct hr_qp *qp, uint32_t fresh, uint32_t cid)
 {
 	const bool mine = fresh >> hr_lane() & 1;
-	struct hr_inflight *command = &qp->inflight[mine ? cid & qp->index_mask : 0];
-	const uint16_t claim = (uint16_t)(HR_CMD_CLAIM + hr_lane());
+	const struct hr_inflight *command = &qp->inflight[mine ? cid & qp->index_mask : 0];
 	const bool match = mine && command->cid_state == (cid | (uint32_t)HR_CMD_SENT << 16);
-	uint32_t credited;
+	/* CIDs have 16 bits: lanes without one are told apart by those above. */
+	const uint32_t same = hr_match_u32(match ? cid : (hr_lane() + 1) << 16);
+	const uint32_t credited = hr_ballot(match && hr_lowest_bit(same) == hr_lane());
 
-	hr_lanes_sync();
-	if (match)
-		command->state = claim;
-	hr_lanes_sync();
-	credited = hr_ballot(match && command->state == claim);
 	if (HR_RARE(credited != fresh))
 		hr_qp_drop(qp, fresh & ~credited, mine ? cid : 0);
 	return credited;
 }
 
 /*
- * Collective. Look at up to HR_LANES new CQEs, release them with one CQ doorbell. Returns the mask
- * of lanes whose *done was filled; 0: nothing new (or all of it late or stray), see qp->broken.
- * What lies behind a CQE that breaks the queue is not looked at.
+ * Collective. Look at up to HR_LANES new CQEs. Returns the mask of lanes whose *done was filled; 0:
+ * nothing new (or all of it late or stray), see qp->broken. What lies behind a CQE that breaks the
+ * queue is not looked at. The CQ doorbell waits for hr_qp_ring(), or for a call that finds nothing.
  */
 HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
 {
 	const uint32_t lane = hr_lane(), head = qp->cq_head, free_tail = qp->free_tail;
-	struct hr_cqe cqe;
+	const uint32_t at = hr_ring_rank(head, lane < qp->entries ? lane : 0, qp->entries);
 	uint32_t unfetched = 0, credited, failed;
-	const uint32_t fresh = hr_qp_look(qp, &cqe, &unfetched), count = hr_count_bits(fresh);
+	uint64_t dw23;
+	const uint32_t fresh = hr_qp_look(qp, at, &dw23, &unfetched), count = hr_count_bits(fresh);
 
-	if (!fresh)
+	if (!fresh) {
+		hr_qp_release(qp);
 		return 0;
-	credited = hr_qp_claim(qp, fresh, cqe.cid);
+	}
+	credited = hr_qp_claim(qp, fresh, hr_cqe_cid(dw23));
 	if (credited >> lane & 1) {
-		const uint32_t index = cqe.cid & qp->index_mask;
+		const uint32_t index = hr_cqe_cid(dw23) & qp->index_mask;
 		const uint32_t rank = hr_count_bits(credited & ((1u << lane) - 1));
 
 		done->token = qp->inflight[index].token;
-		done->dw0 = cqe.dw0;
-		done->cid = cqe.cid;
-		done->status = hr_cqe_status(cqe.status);
-		done->dnr = hr_cqe_dnr(cqe.status);
+		done->dw0 = HR_LANES == 1 ? qp->cq[at].dw0 : 0;
+		done->cid = hr_cqe_cid(dw23);
+		done->status = hr_cqe_status(hr_cqe_field(dw23));
+		done->dnr = hr_cqe_dnr(hr_cqe_field(dw23));
 		qp->inflight[index].state = HR_CMD_FREE;
 		qp->free_ring[(free_tail + rank) & qp->index_mask] = (uint16_t)index;
 	}
@@ -458,7 +488,6 @@ HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
 		qp->stats.completed += hr_count_bits(credited);
 		if (HR_RARE(failed))
 			qp->stats.failed += hr_count_bits(failed);
-		hr_qp_doorbell(qp, true, count, next);
 	}
 	hr_lanes_sync();
 	return credited;

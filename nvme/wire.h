@@ -19,17 +19,22 @@
 #error "wire fields are plain integers: little-endian hosts only"
 #endif
 
-/* Submission queue entry: 64 bytes, CC.IOSQES = 6. */
+/* Submission queue entry: 64 bytes, CC.IOSQES = 6. Aligned so that it is copied in large words. */
 struct hr_sqe {
-	uint8_t opcode;
-	uint8_t flags; /* FUSE 1:0, PSDT 7:6; we send 0: no fusing, PRPs */
-	uint16_t cid;
+	union {
+		struct {
+			uint8_t opcode;
+			uint8_t flags; /* FUSE 1:0, PSDT 7:6; we send 0: no fusing, PRPs */
+			uint16_t cid;
+		};
+		uint32_t cdw0; /* all three */
+	};
 	uint32_t nsid;
 	uint32_t cdw2, cdw3;
 	uint64_t mptr;
 	uint64_t prp1, prp2;
 	uint32_t cdw10, cdw11, cdw12, cdw13, cdw14, cdw15;
-};
+} __attribute__((aligned(16)));
 
 /* Completion queue entry: 16 bytes, CC.IOCQES = 4. */
 struct hr_cqe {
@@ -37,15 +42,16 @@ struct hr_cqe {
 	union {
 		struct {
 			uint16_t sqhd, sqid;
+			union {
+				struct {
+					uint16_t cid;
+					uint16_t status; /* P 0, SC 8:1, SCT 11:9, CRD 13:12, M 14,
+							    DNR 15 */
+				};
+				uint32_t dw3;
+			};
 		};
-		uint32_t dw2;
-	};
-	union {
-		struct {
-			uint16_t cid;
-			uint16_t status; /* P 0, SC 8:1, SCT 11:9, CRD 13:12, M 14, DNR 15 */
-		};
-		uint32_t dw3; /* both: stored with release and loaded with acquire, as one */
+		uint64_t dw23; /* all four: loaded with acquire, stored with release */
 	};
 };
 
@@ -80,6 +86,27 @@ HR_BOTH uint16_t hr_cqe_phase(uint16_t field)
 	return (uint16_t)(field & 1);
 }
 
+/* Fields of DW2 and DW3 as they were loaded together. */
+HR_BOTH uint16_t hr_cqe_sqhd(uint64_t dw23)
+{
+	return (uint16_t)dw23;
+}
+
+HR_BOTH uint16_t hr_cqe_sqid(uint64_t dw23)
+{
+	return (uint16_t)(dw23 >> 16);
+}
+
+HR_BOTH uint16_t hr_cqe_cid(uint64_t dw23)
+{
+	return (uint16_t)(dw23 >> 32);
+}
+
+HR_BOTH uint16_t hr_cqe_field(uint64_t dw23)
+{
+	return (uint16_t)(dw23 >> 48);
+}
+
 /* CDW12 of read, write, compare, write zeroes: NLB is zero-based. */
 #define HR_CDW12_FUA (1u << 30)
 
@@ -87,9 +114,7 @@ HR_BOTH uint16_t hr_cqe_phase(uint16_t field)
 HR_BOTH void hr_sqe_io(struct hr_sqe *sqe, uint8_t opcode, uint32_t nsid, uint64_t lba,
 		       uint32_t blocks, uint64_t prp1, uint64_t prp2)
 {
-	sqe->opcode = opcode;
-	sqe->flags = 0;
-	sqe->cid = 0;
+	sqe->cdw0 = opcode;
 	sqe->nsid = nsid;
 	sqe->cdw2 = 0;
 	sqe->cdw3 = 0;
@@ -102,6 +127,24 @@ HR_BOTH void hr_sqe_io(struct hr_sqe *sqe, uint8_t opcode, uint32_t nsid, uint64
 	sqe->cdw13 = 0;
 	sqe->cdw14 = 0;
 	sqe->cdw15 = 0;
+}
+
+/* *slot = *sqe, with that CID. By four stores where each would be a write on a bus. */
+HR_WORKER void hr_sqe_put(struct hr_sqe *slot, const struct hr_sqe *sqe, uint16_t cid)
+{
+	const uint32_t cdw0 = (sqe->cdw0 & 0xffff) | (uint32_t)cid << 16;
+
+	if (HR_LANES == 1) {
+		*slot = *sqe;
+		slot->cdw0 = cdw0;
+		return;
+	}
+	hr_store_u64x2(slot, cdw0 | (uint64_t)sqe->nsid << 32,
+		       sqe->cdw2 | (uint64_t)sqe->cdw3 << 32);
+	hr_store_u64x2(&slot->mptr, sqe->mptr, sqe->prp1);
+	hr_store_u64x2(&slot->prp2, sqe->prp2, sqe->cdw10 | (uint64_t)sqe->cdw11 << 32);
+	hr_store_u64x2(&slot->cdw12, sqe->cdw12 | (uint64_t)sqe->cdw13 << 32,
+		       sqe->cdw14 | (uint64_t)sqe->cdw15 << 32);
 }
 
 #endif

@@ -49,6 +49,21 @@ HR_WORKER uint32_t hr_warps(void)
 	return blockDim.x / HR_LANES;
 }
 
+HR_BOTH uint32_t hr_count_bits(uint32_t mask)
+{
+	return (uint32_t)__popc(mask);
+}
+
+HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
+{
+	return (uint32_t)__ffs((int)mask) - 1;
+}
+
+HR_BOTH uint32_t hr_highest_bit_u64(uint64_t v)
+{
+	return 63u - (uint32_t)__clzll((long long)v);
+}
+
 HR_WORKER uint32_t hr_ballot(bool p)
 {
 	return __ballot_sync(HR_ALL_LANES, p);
@@ -62,6 +77,11 @@ HR_WORKER uint32_t hr_shfl_u32(uint32_t v, uint32_t lane)
 HR_WORKER uint64_t hr_shfl_u64(uint64_t v, uint32_t lane)
 {
 	return __shfl_sync(HR_ALL_LANES, v, (int)lane);
+}
+
+HR_WORKER uint32_t hr_match_u32(uint32_t v)
+{
+	return __match_any_sync(HR_ALL_LANES, v);
 }
 
 HR_WORKER uint64_t hr_lanes_sum_u64(uint64_t v)
@@ -168,25 +188,17 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
-/* Both in one access, which a word more would make two trips over the bus. */
-HR_WORKER uint32_t hr_look_at_pair(const uint32_t *p, uint32_t *first)
-{
-	uint64_t v;
-
-	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
-	*first = (uint32_t)v;
-	return (uint32_t)(v >> 32);
-}
-
-HR_WORKER uint32_t hr_first_of_pair(const uint32_t *p, uint32_t first)
-{
-	(void)p;
-	return first;
-}
-
 HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
+{
+	asm volatile("st.global.v2.u64 [%0], {%1, %2};"
+		     :
+		     : "l"(__cvta_generic_to_global(p)), "l"(low), "l"(high)
+		     : "memory");
 }
 
 HR_WORKER void hr_fence_sys(void)
@@ -195,21 +207,17 @@ HR_WORKER void hr_fence_sys(void)
 }
 
 /*
- * The fence makes this a release of all that the warp wrote (its lanes have met in hr_lanes_sync(),
- * and causality order is transitive); .mmio keeps the store one access of its own, neither merged
- * nor repeated, which a register needs ("Data Movement and Conversion Instructions: st").
+ * With the store that follows, a release of all that the warp wrote: its lanes have met in
+ * hr_lanes_sync(), and causality order is transitive.
  */
-HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_release_sys(void)
 {
 	asm volatile("fence.acq_rel.sys;" : : : "memory");
-	asm volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;"
-		     :
-		     : "l"(__cvta_generic_to_global(p)), "r"(v)
-		     : "memory");
 }
 
-/* Without the fence: loads whose values were used are complete. */
-HR_WORKER void hr_mmio_release32(uint32_t *p, uint32_t v)
+/* .mmio keeps the store one access of its own, neither merged nor repeated, which a register needs
+ * ("Data Movement and Conversion Instructions: st"). */
+HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 {
 	asm volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;"
 		     :

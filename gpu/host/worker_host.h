@@ -44,6 +44,26 @@ HR_WORKER uint32_t hr_threads(void)
 	return 1;
 }
 
+/* A loop, because masks of one lane let it vanish. */
+HR_BOTH uint32_t hr_count_bits(uint32_t mask)
+{
+	uint32_t n = 0;
+
+	for (; mask; mask &= mask - 1)
+		n++;
+	return n;
+}
+
+HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
+{
+	return (uint32_t)__builtin_ctz(mask);
+}
+
+HR_BOTH uint32_t hr_highest_bit_u64(uint64_t v)
+{
+	return 63u - (uint32_t)__builtin_clzll(v);
+}
+
 HR_WORKER uint32_t hr_ballot(bool p)
 {
 	return p ? 1u : 0u;
@@ -59,6 +79,12 @@ HR_WORKER uint64_t hr_shfl_u64(uint64_t v, uint32_t lane)
 {
 	(void)lane;
 	return v;
+}
+
+HR_WORKER uint32_t hr_match_u32(uint32_t v)
+{
+	(void)v;
+	return 1;
 }
 
 HR_WORKER uint64_t hr_lanes_sum_u64(uint64_t v)
@@ -131,21 +157,14 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER uint32_t hr_look_at_pair(const uint32_t *p, uint32_t *first)
-{
-	(void)first; /* it may be being written: read later */
-	return __atomic_load_n(p + 1, __ATOMIC_ACQUIRE);
-}
-
-HR_WORKER uint32_t hr_first_of_pair(const uint32_t *p, uint32_t first)
-{
-	(void)first;
-	return *(const volatile uint32_t *)p;
-}
-
 HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+/* The store to a doorbell is the release. */
+HR_WORKER void hr_release_sys(void)
+{
 }
 
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
@@ -153,9 +172,10 @@ HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER void hr_mmio_release32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
-	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+	((uint64_t *)p)[0] = low;
+	((uint64_t *)p)[1] = high;
 }
 
 HR_WORKER void hr_fence_sys(void)

@@ -8,13 +8,16 @@ static void post(struct soft_sq *sq, uint16_t sqhd, uint16_t cid, uint32_t dw0, 
 {
 	struct soft_cq *cq = sq->cq;
 	struct hr_cqe *cqe = &cq->ring[cq->tail];
-	const uint32_t dw3 = ((uint32_t)field << 1 | cq->phase) << 16 | cid;
+	const struct hr_cqe last = {
+		.sqhd = sqhd,
+		.sqid = sq->id,
+		.cid = cid,
+		.status = (uint16_t)((uint32_t)field << 1 | cq->phase),
+	};
 
 	cqe->dw0 = dw0;
 	cqe->dw1 = 0;
-	cqe->sqhd = sqhd;
-	cqe->sqid = sq->id;
-	__atomic_store_n(&cqe->dw3, dw3, __ATOMIC_RELEASE);
+	__atomic_store_n(&cqe->dw23, last.dw23, __ATOMIC_RELEASE);
 	if (++cq->tail == cq->entries) {
 		cq->tail = 0;
 		cq->phase ^= 1;

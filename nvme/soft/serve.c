@@ -169,11 +169,13 @@ static void count(struct soft_poller *p, const struct batch *b)
 static void post_run(struct hr_cqe *cqe, const uint32_t *dw3, uint32_t n, uint32_t sqid,
 		     uint32_t sqhd, uint32_t phase)
 {
+	const uint32_t dw2 = sqid << 16 | sqhd;
+
 	while (n-- > 0) {
+		const uint64_t high = dw3[n] | phase << 16;
+
 		cqe[n].dw0 = cqe[n].dw1 = 0;
-		cqe[n].sqhd = (uint16_t)sqhd;
-		cqe[n].sqid = (uint16_t)sqid;
-		__atomic_store_n(&cqe[n].dw3, dw3[n] | phase << 16, __ATOMIC_RELEASE);
+		__atomic_store_n(&cqe[n].dw23, high << 32 | dw2, __ATOMIC_RELEASE);
 	}
 }
 

@@ -163,18 +163,18 @@ bool conform_peek(struct conform *c, struct conform_queue *q, uint32_t wait_ms, 
 {
 	const uint64_t end = hr_now_ns() + wait_ms * HR_NS_PER_MS;
 	struct hr_cqe *at = &q->cq[q->head];
-	uint32_t dw3;
 
 	(void)c;
 	for (;;) {
-		dw3 = __atomic_load_n(&at->dw3, __ATOMIC_ACQUIRE);
-		if (hr_cqe_phase((uint16_t)(dw3 >> 16)) == q->phase)
+		cqe->dw23 = __atomic_load_n(&at->dw23, __ATOMIC_ACQUIRE);
+		if (hr_cqe_phase(cqe->status) == q->phase)
 			break;
 		if (hr_now_ns() > end)
 			return false;
 		hr_wait_ns(STEP_NS);
 	}
-	*cqe = *at;
+	cqe->dw0 = at->dw0;
+	cqe->dw1 = at->dw1;
 	q->sqhd = cqe->sqhd;
 	q->head = (uint16_t)(q->head + 1);
 	if (q->head == q->entries) {

@@ -70,6 +70,21 @@ HR_WORKER uint32_t hr_threads(void)
 	return fake_block->warps * HR_LANES;
 }
 
+HR_BOTH uint32_t hr_count_bits(uint32_t mask)
+{
+	return (uint32_t)__builtin_popcount(mask);
+}
+
+HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
+{
+	return (uint32_t)__builtin_ctz(mask);
+}
+
+HR_BOTH uint32_t hr_highest_bit_u64(uint64_t v)
+{
+	return 63u - (uint32_t)__builtin_clzll(v);
+}
+
 HR_WORKER void hr_lanes_sync(void)
 {
 	pthread_barrier_wait(&fake_block->warp[fake_warp].barrier);
@@ -110,6 +125,19 @@ HR_WORKER uint32_t hr_ballot(bool p)
 	hr_lanes_sync();
 	for (uint32_t i = 0; i < HR_LANES; i++)
 		mask |= word[i] ? 1u << i : 0;
+	hr_lanes_sync();
+	return mask;
+}
+
+HR_WORKER uint32_t hr_match_u32(uint32_t v)
+{
+	uint64_t *word = fake_block->warp[fake_warp].word;
+	uint32_t mask = 0;
+
+	word[fake_lane] = v;
+	hr_lanes_sync();
+	for (uint32_t i = 0; i < HR_LANES; i++)
+		mask |= word[i] == v ? 1u << i : 0;
 	hr_lanes_sync();
 	return mask;
 }
@@ -194,26 +222,19 @@ HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER uint32_t hr_look_at_pair(const uint32_t *p, uint32_t *first)
-{
-	(void)first; /* it may be being written: read later */
-	return __atomic_load_n(p + 1, __ATOMIC_ACQUIRE);
-}
-
-HR_WORKER uint32_t hr_first_of_pair(const uint32_t *p, uint32_t first)
-{
-	(void)first;
-	return *(const volatile uint32_t *)p;
-}
-
 HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-HR_WORKER void hr_mmio_release32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
-	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+	((uint64_t *)p)[0] = low;
+	((uint64_t *)p)[1] = high;
+}
+
+HR_WORKER void hr_release_sys(void)
+{
 }
 
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)

@@ -56,9 +56,7 @@ void peer_post(struct peer *peer, struct hr_cqe cqe)
 	cqe.status = (uint16_t)((cqe.status & 0xfffe) | peer->phase);
 	slot->dw0 = cqe.dw0;
 	slot->dw1 = cqe.dw1;
-	slot->sqhd = cqe.sqhd;
-	slot->sqid = cqe.sqid;
-	__atomic_store_n(&slot->dw3, cqe.dw3, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->dw23, cqe.dw23, __ATOMIC_RELEASE);
 	peer->cq_tail = hr_ring_add(peer->cq_tail, 1, peer->qp->entries);
 	if (peer->cq_tail == 0)
 		peer->phase ^= 1;

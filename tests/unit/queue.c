@@ -199,7 +199,44 @@ Test(queue, a_completion_carries_what_the_controller_said)
 	cr_expect_eq(done.status, 0x281);
 	cr_expect(done.dnr);
 	cr_expect_eq(qp.stats.failed, 1u);
-	cr_expect_eq(peer.cq_doorbell, 1u);
+	peer_fini(&peer);
+}
+
+Test(queue, what_was_reaped_goes_back_behind_the_next_fence_or_when_nothing_is_new)
+{
+	struct hr_done done;
+	uint32_t reaped;
+
+	peer_init(&peer, &qp, 8, TIMEOUT_NS);
+	send(1, NULL);
+	send(2, NULL);
+	peer_fetch(&peer);
+	peer_complete(&peer, 0, 0);
+	peer_complete(&peer, 0, 0);
+	for (reaped = 0; reaped < 2;)
+		reaped += qprun->reap(&qp, &done);
+	cr_expect_eq(peer.cq_doorbell, 0u, "not yet");
+	send(3, NULL);
+	cr_expect_eq(peer.cq_doorbell, 2u, "with the next command");
+	cr_expect_eq(qp.stats.batches, 3u);
+	cr_expect_eq(qp.stats.releases, 0u, "behind its fence");
+	cr_expect_eq(qp.stats.doorbells, 4u);
+	peer_fetch(&peer);
+	peer_complete(&peer, 0, 0);
+	cr_assert_eq(qprun->reap(&qp, &done), 1u);
+	cr_expect_eq(peer.cq_doorbell, 2u);
+	cr_assert_eq(qprun->reap(&qp, &done), 0u);
+	cr_expect_eq(peer.cq_doorbell, 3u, "nothing is new");
+	cr_expect_eq(qp.stats.releases, 1u);
+	qprun->ring(&qp);
+	cr_assert_eq(qprun->reap(&qp, &done), 0u);
+	cr_expect_eq(qp.stats.doorbells, 5u, "once is enough");
+	send(4, NULL);
+	peer_fetch(&peer);
+	peer_complete(&peer, 0, 0);
+	cr_assert_eq(qprun->reap(&qp, &done), 1u);
+	qprun->ring(&qp);
+	cr_expect_eq(peer.cq_doorbell, 4u, "a ring with nothing to send");
 	peer_fini(&peer);
 }
 
@@ -439,6 +476,7 @@ Test(queue, the_register_is_written_only_when_eventidx_asks)
 		peer_fetch(&peer);
 		peer_complete(&peer, 0, 0);
 		cr_assert_eq(qprun->reap(&qp, &done), 1u);
+		cr_assert_eq(qprun->reap(&qp, &done), 0u);
 		cr_expect_eq(peer.cq_shadow, (cq_at + 1) % 4);
 		cr_expect_eq(peer.cq_doorbell, asked ? (cq_at + 1) % 4 : 99, "round %u", round);
 	}
