@@ -20,6 +20,17 @@ static uint32_t workers(const struct hr_measure *m)
 	return m->shape.blocks;
 }
 
+/* Histograms: each lane of a worker has one of its own. */
+static uint32_t histograms(const struct hr_measure *m)
+{
+	return workers(m) * m->app->backend[m->shape.gpu].lanes;
+}
+
+static size_t histogram_bytes(const struct hr_measure *m)
+{
+	return histograms(m) * HR_BENCH_BUCKETS * sizeof(uint64_t);
+}
+
 /* As the CPU sees what the description names for workers. */
 static uint32_t *cpu_stop(const struct hr_measure *m)
 {
@@ -81,8 +92,8 @@ static int lay_out(struct hr_measure *m)
 	m->part_stop = add(m, HR_PLACE_CONTROL, sizeof(uint32_t), HR_CACHE_LINE, "stop flag", &err);
 	m->part_status = add(m, HR_PLACE_CONTROL, workers(m) * sizeof(struct hr_worker_status),
 			     HR_CACHE_LINE, "status of workers", &err);
-	m->part_latency = add(m, HR_PLACE_WORKER, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t),
-			      HR_CACHE_LINE, "latencies", &err);
+	m->part_latency =
+		add(m, HR_PLACE_WORKER, histogram_bytes(m), HR_CACHE_LINE, "latencies", &err);
 	m->part_sent = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_bench_sent),
 			   HR_CACHE_LINE, "commands sent", &err);
 	m->part_buffers = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_buffer), HR_CACHE_LINE,
@@ -293,7 +304,7 @@ static void describe(struct hr_measure *m, uint64_t duration_ns,
 	b->latency = hr_partition_worker(m->partition, m->part_latency);
 	memset(cpu_stop(m), 0, sizeof(uint32_t));
 	memset(cpu_status(m), 0, workers(m) * sizeof(struct hr_worker_status));
-	memset(cpu_latency(m), 0, workers(m) * HR_BENCH_BUCKETS * sizeof(uint64_t));
+	memset(cpu_latency(m), 0, histogram_bytes(m));
 	make_buffers(m, wanted->io_bytes);
 }
 
@@ -304,9 +315,9 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 	double s = (double)r->elapsed_ns / 1e9;
 
 	r->commands = 0;
-	for (uint32_t w = 0; w < workers(m); w++)
+	for (uint32_t h = 0; h < histograms(m); h++)
 		for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
-			count[i] += cpu_latency(m)[(size_t)w * HR_BENCH_BUCKETS + i];
+			count[i] += cpu_latency(m)[(size_t)h * HR_BENCH_BUCKETS + i];
 	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
 		r->commands += count[i];
 	r->iops = s > 0 ? (double)r->commands / s : 0;

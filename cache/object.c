@@ -122,6 +122,44 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
 	return transfer_post(qp, &t);
 }
 
+/* Collective: the one command of this lane's transfer. */
+HR_WORKER int transfer_post_each(struct hr_qp *qp, bool want, const struct hr_transfer *t)
+{
+	struct hr_sqe sqe = { 0 }; /* of a lane that posts nothing */
+	int err = 0, cid;
+
+	if (want)
+		err = transfer_check(t->extent, t->offset, t->bytes, t->buffer);
+	if (want && !err && (t->bytes == 0 || t->bytes > t->buffer->chunk_bytes))
+		err = -EINVAL;
+	if (want && !err)
+		transfer_sqe(&sqe, t, 0);
+	cid = hr_qp_push(qp, want && !err, &sqe, HR_TOKEN(t->index, 0));
+	if (!want || err)
+		return err;
+	return cid < 0 ? cid : 1;
+}
+
+HR_DEVICE int hr_pread_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+			    uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			    uint32_t buffer_index)
+{
+	struct hr_transfer t;
+
+	transfer_set(&t, nvme_cmd_read, extent, offset, bytes, buffer, buffer_index, 0);
+	return transfer_post_each(qp, want, &t);
+}
+
+HR_DEVICE int hr_pwrite_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+			     uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			     uint32_t buffer_index, uint32_t flags)
+{
+	struct hr_transfer t;
+
+	transfer_set(&t, nvme_cmd_write, extent, offset, bytes, buffer, buffer_index, flags);
+	return transfer_post_each(qp, want, &t);
+}
+
 HR_DEVICE int hr_repost(struct hr_qp *qp, uint8_t opcode, const struct hr_extent *extent,
 			uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			uint32_t buffer_index, uint32_t chunk, uint32_t flags)

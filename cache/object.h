@@ -105,6 +105,18 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
 			     uint32_t flags);
 
 /*
+ * A transfer per lane: each lane that wants posts one of at most a chunk, from or to a buffer of its
+ * own (the arguments differ between lanes). Collective. Returns per lane 1; or as above, nothing
+ * posted for that lane; 0 where want is false. -EINVAL also: more than one chunk, or no bytes.
+ */
+HR_DEVICE int hr_pread_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+			    uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			    uint32_t buffer_index);
+HR_DEVICE int hr_pwrite_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+			     uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			     uint32_t buffer_index, uint32_t flags);
+
+/*
  * Post again one chunk of a transfer that was posted before with the same arguments, whose command
  * has failed. opcode: nvme_cmd_read or nvme_cmd_write. Collective. 1, -EAGAIN or qp->broken.
  */

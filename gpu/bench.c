@@ -1,10 +1,12 @@
 /*
  * Each worker owns a queue pair and `depth` buffers; a buffer whose command is back gets the next.
+ * Lanes work side by side: each has a command that came back, and sends the next one.
  */
 #include "gpu/bench.h"
 
 #include <errno.h>
 
+#include "gpu/vector.h"
 #include "nvme/queue.h"
 
 struct bench_worker {
@@ -13,11 +15,15 @@ struct bench_worker {
 	struct hr_qp *qp;
 	struct hr_buffer *buffer;      /* [depth] */
 	struct hr_bench_sent *sent_at; /* [depth] */
-	uint64_t *latency;	       /* [HR_BENCH_BUCKETS] */
-	uint64_t first, places;	       /* of I/O size, this worker's share of the extent */
-	uint64_t next, random;
+	uint8_t *landing;	       /* [depth][io_bytes], or NULL */
+	uint64_t *latency;	       /* [HR_BENCH_BUCKETS], this lane's own */
+	struct hr_bench_cost *cost;    /* or NULL */
+	uint64_t all_places;	       /* of I/O size, in the extent */
+	uint64_t first, places, next;  /* this worker's share, and where in it the next one goes */
+	uint64_t random;	       /* this lane's own */
 	uint64_t sent;
 	uint32_t outstanding;
+	uint32_t filled; /* buffers that have been used, or will not be */
 };
 
 /* xorshift64: cheap, and good enough to spread reads. */
@@ -29,173 +35,247 @@ HR_WORKER uint64_t bench_random(uint64_t *state)
 	return *state;
 }
 
-/* Sequential workers have a stretch of their own; random ones the whole extent. */
-HR_WORKER uint64_t bench_offset(struct bench_worker *w)
+/*
+ * Where the rank-th of the commands that lanes send now goes. Sequential workers have a stretch of
+ * their own; random ones the whole extent, divided by a multiplication: the upper half of 128 bits.
+ */
+HR_WORKER uint64_t bench_offset(struct bench_worker *w, uint32_t rank)
 {
-	const struct hr_bench *b = w->bench;
-	uint64_t place;
+	uint64_t place = w->next + rank;
 
-	if (b->pattern == HR_BENCH_RANDOM) {
-		place = bench_random(&w->random) % (b->extent.bytes / b->io_bytes);
-	} else {
-		place = w->first + w->next;
-		w->next = w->next + 1 == w->places ? 0 : w->next + 1;
-	}
-	return place * b->io_bytes;
+	if (w->bench->pattern == HR_BENCH_RANDOM)
+		place = (uint64_t)((unsigned __int128)bench_random(&w->random) * w->all_places >>
+				   64);
+	else
+		place = w->first + (place < w->places ? place : place % w->places);
+	return place * w->bench->io_bytes;
 }
 
 HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint32_t block)
 {
 	const uint32_t index = block * b->workers + hr_warp();
+	const uint64_t first_buffer = (uint64_t)index * b->depth;
 
 	w->bench = b;
 	w->status = &b->status[index];
 	w->qp = &b->qp[index];
-	w->buffer = b->buffer + (uint64_t)index * b->depth;
-	w->sent_at = b->sent + (uint64_t)index * b->depth;
-	w->latency = b->latency + (uint64_t)index * HR_BENCH_BUCKETS;
-	w->places = b->extent.bytes / b->io_bytes / (b->blocks * b->workers);
+	w->buffer = b->buffer + first_buffer;
+	w->sent_at = b->sent + first_buffer;
+	w->landing = b->landing ? b->landing + first_buffer * b->io_bytes : NULL;
+	w->latency = b->latency + ((uint64_t)index * HR_LANES + hr_lane()) * HR_BENCH_BUCKETS;
+	w->cost = b->cost ? &b->cost[index] : NULL;
+	w->all_places = b->extent.bytes / b->io_bytes;
+	w->places = w->all_places / (b->blocks * b->workers);
 	w->first = w->places * index;
 	w->next = 0;
-	w->random = (b->seed + index + 1) * 0x9e3779b97f4a7c15u;
+	w->random = (b->seed + (uint64_t)index * HR_LANES + hr_lane() + 1) * 0x9e3779b97f4a7c15u;
 	w->sent = 0;
 	w->outstanding = 0;
+	w->filled = 0;
 }
 
 /* Four buckets to each doubling: the two bits below the highest one say which. */
 HR_WORKER uint32_t bench_bucket(uint64_t ns)
 {
-	uint32_t log = 0, bucket;
+	const uint32_t log = ns ? hr_highest_bit_u64(ns) : 0;
+	const uint32_t bucket = 4 * log + (log >= 2 ? (uint32_t)(ns >> (log - 2)) & 3 : 0);
 
-	while (log < 63 && ns >> (log + 1))
-		log++;
-	bucket = 4 * log + (log >= 2 ? (uint32_t)(ns >> (log - 2)) & 3 : 0);
 	return bucket < HR_BENCH_BUCKETS ? bucket : HR_BENCH_BUCKETS - 1;
 }
 
-/* offset: where in the extent the command that failed begins. */
+/* One lane. offset: where in the extent the command that failed begins. */
 HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint64_t offset)
 {
 	const struct hr_extent *extent = &w->bench->extent;
 	struct hr_failure *failure = &w->status->failure;
 
-	if (hr_lane() == 0 && !w->status->failed) {
-		failure->error = error;
-		failure->role = w->bench->write ? HR_ROLE_WRITEBACK : HR_ROLE_PREFETCH;
-		failure->object = extent->id;
-		failure->lba = extent->lba + (offset >> extent->lba_shift);
-		failure->qid = w->qp->id;
-		failure->cid = cid;
-		failure->opcode = w->bench->write ? nvme_cmd_write : nvme_cmd_read;
-		hr_store_release_sys_u32(&w->status->failed, 1);
-		hr_store_release_sys_u32(w->bench->stop, 1);
+	if (w->status->failed)
+		return;
+	failure->error = error;
+	failure->role = w->bench->write ? HR_ROLE_WRITEBACK : HR_ROLE_PREFETCH;
+	failure->object = extent->id;
+	failure->lba = extent->lba + (offset >> extent->lba_shift);
+	failure->qid = w->qp->id;
+	failure->cid = cid;
+	failure->opcode = w->bench->write ? nvme_cmd_write : nvme_cmd_read;
+	hr_store_release_sys_u32(&w->status->failed, 1);
+	hr_store_release_sys_u32(w->bench->stop, 1);
+}
+
+/* Collective: the lowest of `failing` lanes says what went wrong. */
+HR_WORKER void bench_fail_lowest(struct bench_worker *w, uint32_t failing, int error, uint16_t cid,
+				 uint64_t offset)
+{
+	hr_lanes_sync();
+	if (failing && hr_lane() == hr_lowest_bit(failing))
+		bench_fail(w, error, cid, offset);
+	hr_lanes_sync();
+}
+
+/* Where buffer i lies in host memory, and its place in GPU memory: the copy's two ends. */
+HR_WORKER void bench_ends(const struct bench_worker *w, uint32_t i, uint32_t part, uint8_t **to,
+			  const uint8_t **from)
+{
+	uint8_t *const data = w->buffer[i].data + part;
+	uint8_t *const there = w->landing + (uint64_t)i * w->bench->io_bytes + part;
+
+	*to = w->bench->write ? data : there;
+	*from = w->bench->write ? there : data;
+}
+
+/*
+ * Collective: for each of `lanes`, its buffer to GPU memory, or from there when it is written. Two
+ * at a time; a single one as two halves.
+ */
+HR_WORKER void bench_move(const struct bench_worker *w, uint32_t lanes, uint32_t mine)
+{
+	const uint32_t bytes = w->bench->io_bytes;
+	const uint8_t *from[2];
+	uint8_t *to[2];
+
+	hr_lanes_sync();
+	while (lanes) {
+		const uint32_t i = hr_shfl_u32(mine, hr_lowest_bit(lanes));
+		const uint32_t rest = lanes & (lanes - 1);
+		const uint32_t j = rest ? hr_shfl_u32(mine, hr_lowest_bit(rest)) : i;
+
+		bench_ends(w, i, 0, &to[0], &from[0]);
+		bench_ends(w, j, rest ? 0 : bytes / 2, &to[1], &from[1]);
+		hr_copy_two(to, from, rest ? bytes : bytes / 2);
+		lanes = rest & (rest - 1);
 	}
 	hr_lanes_sync();
 }
 
-/* All that this worker may send is sent. */
-HR_WORKER bool bench_enough(const struct bench_worker *w)
+/* The lanes among `wants` that may still send: all, or as many as max_commands leaves. */
+HR_WORKER uint32_t bench_allowed(const struct bench_worker *w, uint32_t wants)
 {
-	return w->bench->max_commands && w->sent >= w->bench->max_commands;
+	const uint64_t most = w->bench->max_commands;
+
+	while (most && wants && w->sent + hr_count_bits(wants) > most)
+		wants &= ~((uint32_t)1 << hr_highest_bit_u64(wants));
+	return wants;
 }
 
-/* Send the next command through buffer i. False: it cannot be sent. Collective. */
-HR_WORKER bool bench_send(struct bench_worker *w, uint32_t i, uint64_t now)
+/* Collective: each lane that wants sends the next command, through buffer i. */
+HR_WORKER void bench_send(struct bench_worker *w, bool want, uint32_t i, uint64_t now)
 {
 	const struct hr_bench *b = w->bench;
-	const uint64_t offset = bench_offset(w);
-	const int posted = b->write ? hr_pwrite_post(w->qp, &b->extent, offset, b->io_bytes,
-						     &w->buffer[i], i, 0)
-				    : hr_pread_prefetch(w->qp, &b->extent, offset, b->io_bytes,
-							&w->buffer[i], i);
+	const uint32_t wants = bench_allowed(w, hr_ballot(want));
+	const uint32_t rank = hr_count_bits(wants & (((uint32_t)1 << hr_lane()) - 1));
+	const bool mine = wants >> hr_lane() & 1;
+	const uint64_t offset = mine ? bench_offset(w, rank) : 0;
+	uint32_t count;
+	int posted;
 
-	if (posted < 0) {
-		bench_fail(w, posted, 0, offset);
-		return false;
-	}
-	if (hr_lane() == 0) {
+	if (b->write && w->landing)
+		bench_move(w, wants, i);
+	posted = b->write ? hr_pwrite_each(w->qp, mine, &b->extent, offset, b->io_bytes,
+					   &w->buffer[i], i, 0)
+			  : hr_pread_each(w->qp, mine, &b->extent, offset, b->io_bytes,
+					  &w->buffer[i], i);
+	if (posted > 0) {
 		w->sent_at[i].ns = now;
 		w->sent_at[i].offset = offset;
 	}
-	hr_lanes_sync();
-	w->outstanding += (uint32_t)posted;
-	w->sent++;
-	return true;
+	count = hr_count_bits(hr_ballot(posted > 0));
+	w->outstanding += count;
+	w->sent += count;
+	for (w->next += count; w->next >= w->places;)
+		w->next -= w->places;
+	bench_fail_lowest(w, hr_ballot(posted < 0), posted, 0, offset);
 }
 
 HR_WORKER bool bench_over(const struct bench_worker *w, uint64_t end_ns, uint64_t now)
 {
-	const struct hr_bench *b = w->bench;
-
-	return now >= end_ns || hr_shfl_u32(hr_load_acquire_sys_u32(b->stop), 0) != 0;
+	return now >= end_ns || hr_shfl_u32(hr_load_acquire_sys_u32(w->bench->stop), 0) != 0;
 }
 
-/* One lane's completion: count its latency, and use its buffer again unless it is over. */
-HR_WORKER void bench_done(struct bench_worker *w, uint32_t token, uint16_t cid, uint16_t status,
-			  uint64_t now, bool over)
+/* Count what came back well, in lanes `good`: how long it took, and how much it was. */
+HR_WORKER void bench_count(struct bench_worker *w, uint32_t good, uint32_t i, uint64_t now)
 {
-	const uint32_t i = HR_TOKEN_BUFFER(token);
-
-	w->outstanding--;
-	if (status) {
-		bench_fail(w, status == HR_STATUS_LOST ? -ETIMEDOUT : status, cid,
-			   w->sent_at[i].offset);
-		return;
-	}
-	if (hr_lane() == 0) {
+	if (good >> hr_lane() & 1)
 		w->latency[bench_bucket(now - w->sent_at[i].ns)]++;
-		w->status->tiles++;
-		w->status->bytes += w->bench->io_bytes;
+	if (hr_lane() == 0) {
+		w->status->tiles += hr_count_bits(good);
+		w->status->bytes += (uint64_t)hr_count_bits(good) * w->bench->io_bytes;
 	}
-	if (!over && !bench_enough(w))
-		bench_send(w, i, now);
 }
 
-/* Take what is back. True when something is. */
-HR_WORKER bool bench_reap(struct bench_worker *w, uint64_t end_ns)
+/* What is back, in this lane; at the start, buffers that have not been used yet. */
+struct bench_back {
+	struct hr_done done;
+	uint32_t lanes; /* those that have something */
+	uint32_t fresh; /* of these, buffers for a first command */
+};
+
+HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
 {
-	struct hr_done mine;
-	uint32_t mask = hr_consume_prefetch_pread(w->qp, &mine);
-	const bool any = mask != 0;
-	const uint64_t now = any ? hr_shfl_u64(hr_clock_ns(), 0) : 0;
-	const bool over = any && bench_over(w, end_ns, now);
+	const uint32_t first = w->filled, depth = w->bench->depth;
 
-	for (; mask; mask &= mask - 1) {
-		const uint32_t lane = hr_lowest_bit(mask);
-
-		bench_done(w, hr_shfl_u32(mine.token, lane), (uint16_t)hr_shfl_u32(mine.cid, lane),
-			   (uint16_t)hr_shfl_u32(mine.status, lane), now, over);
+	back->done.token = HR_TOKEN(first + hr_lane(), 0);
+	back->done.status = 0;
+	back->fresh = 0;
+	if (first < depth) {
+		back->fresh = back->lanes = hr_ballot(first + hr_lane() < depth);
+		w->filled += HR_LANES;
+	} else {
+		back->lanes = hr_consume_prefetch_pread(w->qp, &back->done);
+		w->outstanding -= hr_count_bits(back->lanes);
 	}
-	return any;
 }
 
-HR_WORKER void bench_fill(struct bench_worker *w, uint64_t now)
+/* Take what is back, use it, and send the next through the same buffers. True when something is. */
+HR_WORKER bool bench_round(struct bench_worker *w, uint64_t end_ns)
 {
-	uint32_t i;
+	const uint64_t began = w->cost ? hr_cycles() : 0;
+	struct bench_back back;
+	uint64_t reaped, moved, now;
+	uint32_t bad, good, i;
+	bool over;
 
-	for (i = 0; i < w->bench->depth && !bench_enough(w); i++)
-		if (!bench_send(w, i, now))
-			return;
+	bench_take(w, &back);
+	if (!back.lanes)
+		return false;
+	reaped = w->cost ? hr_cycles() : 0;
+	i = back.lanes >> hr_lane() & 1 ? HR_TOKEN_BUFFER(back.done.token) : 0;
+	bad = hr_ballot((back.lanes >> hr_lane() & 1) && back.done.status);
+	good = back.lanes & ~bad;
+	if (w->landing && !w->bench->write)
+		bench_move(w, good & ~back.fresh, i);
+	moved = w->cost ? hr_cycles() : 0;
+	now = hr_shfl_u64(hr_clock_ns(), 0);
+	over = bad || bench_over(w, end_ns, now);
+	bench_count(w, good & ~back.fresh, i, now);
+	if (bad)
+		bench_fail_lowest(
+			w, bad, back.done.status == HR_STATUS_LOST ? -ETIMEDOUT : back.done.status,
+			back.done.cid, w->sent_at[i].offset);
+	bench_send(w, (good >> hr_lane() & 1) && (!over || back.fresh), i, now);
+	hr_qp_ring(w->qp);
+	if (w->cost && !back.fresh && hr_lane() == 0) {
+		w->cost->reap_cycles += reaped - began;
+		w->cost->send_cycles += hr_cycles() - moved;
+		w->cost->rounds++;
+		w->cost->commands += hr_count_bits(back.lanes);
+	}
+	return true;
 }
 
 HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 {
-	const uint64_t start = hr_shfl_u64(hr_clock_ns(), 0), end = start + bench->duration_ns;
+	const uint64_t end = hr_shfl_u64(hr_clock_ns(), 0) + bench->duration_ns;
 	struct bench_worker w;
 	uint32_t spins = 0;
 
 	bench_worker_set(&w, bench, block);
-	bench_fill(&w, start);
-	hr_qp_ring(w.qp);
-	while (w.outstanding && !w.qp->broken) {
-		if (bench_reap(&w, end)) {
+	do {
+		if (bench_round(&w, end))
 			spins = 0;
-			hr_qp_ring(w.qp);
-		} else {
+		else
 			hr_idle(&spins);
-		}
-	}
-	if (w.qp->broken)
+	} while (w.outstanding && !w.qp->broken);
+	if (w.qp->broken && hr_lane() == 0)
 		bench_fail(&w, w.qp->broken, 0, 0);
 	hr_lanes_sync();
 	if (hr_lane() == 0)

@@ -13,9 +13,18 @@
 
 enum hr_bench_pattern { HR_BENCH_SEQUENTIAL, HR_BENCH_RANDOM };
 
+#define HR_BENCH_THREADS 512u /* at most, of a block: registers of one SM are shared by that many */
+
 /* The command that is out for a buffer: when it was sent, and where in the extent it begins. */
 struct hr_bench_sent {
 	uint64_t ns, offset;
+};
+
+/* Cycles that a worker spent on its commands, and on how many; without the copies, and without
+ * looking at a queue that has nothing new. */
+struct hr_bench_cost {
+	uint64_t reap_cycles, send_cycles;
+	uint64_t rounds, commands;
 };
 
 /* Lies in HR_PLACE_WORKER with all it points to, but for what is in control memory. */
@@ -34,7 +43,11 @@ struct hr_bench {
 	struct hr_buffer *buffer;	 /* [blocks * workers][depth], io_bytes each */
 	struct hr_worker_status *status; /* [blocks * workers]; in control memory */
 	struct hr_bench_sent *sent;	 /* [blocks * workers][depth]: the workers' own */
-	uint64_t *latency;		 /* [blocks * workers][HR_BENCH_BUCKETS] */
+	/* [blocks * workers][depth][io_bytes] of GPU memory, to which what was read is copied, and
+	 * from which what is written comes; or NULL: no copies. */
+	uint8_t *landing;
+	uint64_t *latency; /* [blocks * workers][HR_LANES][HR_BENCH_BUCKETS]: from sent to copied */
+	struct hr_bench_cost *cost; /* [blocks * workers], or NULL */
 	uint32_t *stop; /* set to 1 by the host or a failing worker; in control memory */
 };
 

@@ -13,6 +13,7 @@
 
 #define DEPTH 8u
 #define WORKERS 2u
+#define LANES_MAX 32u /* each has a histogram of its own */
 #define IO 8192u
 #define TIMEOUT_NS (20 * HR_NS_PER_S)
 
@@ -25,7 +26,7 @@ static struct hr_buffer buffer[WORKERS * DEPTH];
 static struct hr_prp entry[WORKERS * DEPTH];
 static struct hr_worker_status status[WORKERS];
 static struct hr_bench_sent sent[WORKERS * DEPTH];
-static uint64_t latency[WORKERS * HR_BENCH_BUCKETS];
+static uint64_t latency[WORKERS * LANES_MAX * HR_BENCH_BUCKETS];
 static uint8_t table[WORKERS][16384] __attribute__((aligned(64)));
 static uint32_t stop;
 
@@ -89,10 +90,11 @@ static void down(void)
 
 static uint64_t measured(uint32_t worker)
 {
+	const uint32_t own = rig.backend.lanes * HR_BENCH_BUCKETS;
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
-		sum += latency[worker * HR_BENCH_BUCKETS + i];
+	for (uint32_t i = 0; i < own; i++)
+		sum += latency[worker * own + i];
 	return sum;
 }
 

@@ -345,3 +345,41 @@ Test(object, a_wait_on_a_queue_that_breaks_ends)
 	cr_expect_eq(hr_flush(&t.qp, &extent), -EPROTO);
 	unmake();
 }
+
+Test(object, a_transfer_of_its_own_is_one_chunk_of_the_object)
+{
+	static const struct {
+		uint64_t offset;
+		uint32_t bytes;
+		bool want;
+		int result;
+	} row[] = {
+		{ 0, 8192, true, 1 },
+		{ 8192, 512, true, 1 },
+		{ 0, 4096, false, 0 },
+		{ 0, 0, true, -EINVAL },
+		{ 0, 8704, true, -EINVAL },
+		{ 256, 4096, true, -EINVAL },
+		{ 0, 511, true, -EINVAL },
+		{ 60416, 8192, true, -ERANGE },
+		{ 1 << 20, 512, true, -ERANGE },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		make(8, 9, 32768, 8192, 65536);
+		cr_expect_eq(hr_pread_each(&t.qp, row[i].want, &extent, row[i].offset, row[i].bytes,
+					   &buffer, 3),
+			     row[i].result, "row %zu", i);
+		cr_expect_eq(hr_pwrite_each(&t.qp, row[i].want, &extent, row[i].offset,
+					    row[i].bytes, &buffer, 4, HR_CDW12_FUA),
+			     row[i].result, "row %zu", i);
+		cr_expect_eq(hr_qp_outstanding(&t.qp), row[i].result == 1 ? 2u : 0u);
+		unmake();
+	}
+	make(2, 9, 32768, 8192, 65536);
+	cr_expect_eq(hr_pread_each(&t.qp, true, &extent, 0, 512, &buffer, 0), 1);
+	cr_expect_eq(hr_pread_each(&t.qp, true, &extent, 0, 512, &buffer, 1), -EAGAIN);
+	t.qp.broken = -EPROTO;
+	cr_expect_eq(hr_pread_each(&t.qp, true, &extent, 0, 512, &buffer, 1), -EPROTO);
+	unmake();
+}

@@ -195,3 +195,47 @@ Test(object_lanes, a_lost_command_is_told_in_lane_0)
 	cr_expect_eq(run(call_consume), 0);
 	unmake();
 }
+
+static struct hr_buffer own[HR_LANES];
+static struct hr_prp own_chunk[HR_LANES];
+static bool writes;
+
+/* Lane 2 wants nothing, lane 5 what is not there. */
+static int call_each(void)
+{
+	const uint32_t lane = hr_lane();
+	const uint64_t offset = lane == 5 ? DISK_BYTES : (uint64_t)(31 * lane + 1) * HR_PAGE;
+
+	return writes ? hr_pwrite_each(&target.qp, lane != 2, &extent, offset, 2 * HR_PAGE,
+				       &own[lane], lane, 0)
+		      : hr_pread_each(&target.qp, lane != 2, &extent, offset, 2 * HR_PAGE,
+				      &own[lane], lane);
+}
+
+Test(object_lanes, each_lane_moves_what_it_asked_for)
+{
+	for (unsigned round = 0; round < 2; round++) {
+		make(17, 64 << 10, 8192);
+		writes = round == 1;
+		for (uint32_t lane = 0; lane < HR_LANES; lane++)
+			hr_buffer_init(&own[lane], &target.region, lane * 8192, 8192, 8192, NULL, 0,
+				       &own_chunk[lane]);
+		memset(target.region.cpu, 0x5a, 64 << 10);
+		job.call = call_each;
+		cr_assert(fake_lanes_run(body));
+		for (uint32_t lane = 0; lane < HR_LANES; lane++)
+			cr_expect_eq(job.got[lane], lane == 2 ? 0 : (lane == 5 ? -ERANGE : 1));
+		run(call_ring);
+		target_step(&target);
+		cr_assert_eq(run(call_consume), 0x3f);
+		for (uint32_t lane = 0; lane < HR_LANES; lane++) {
+			const uint64_t at = (uint64_t)(31 * lane + 1) * HR_PAGE;
+			const bool moved = lane != 2 && lane != 5;
+
+			cr_expect_eq(memcmp(own[lane].data, target.disk + at, 2 * HR_PAGE) == 0,
+				     moved, "lane %u", lane);
+			cr_expect_eq(own[lane].data[8191] == 0x5a, writes || !moved);
+		}
+		unmake();
+	}
+}
