@@ -144,15 +144,12 @@ int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, co
 /*
  * To the media, around the caches: nobody reads it again soon, and memory need not deliver the lines
  * that are about to be overwritten. With 14 threads that is twice the rate of memcpy() for writes of
- * 128 KiB, and 1.4 times for 4 KiB. (Reads are better off with memcpy(): what they write is read at
- * once, and prefetching the next command's page wins nothing.)
+ * 128 KiB, and 1.3 times for 4 KiB. Only for pages that are there: one that the kernel zeroes first
+ * is in the caches then. (Reads are better off with memcpy(): what they write is read at once, and
+ * prefetching the next command's page wins nothing.)
  */
 __attribute__((noinline)) static void stream(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-	if (bytes < HR_PAGE || ((uintptr_t)to | bytes) % 64) {
-		memcpy(to, from, bytes);
-		return;
-	}
 	for (size_t at = 0; at < bytes; at += 64) {
 		const __m128i *source = (const __m128i *)(const void *)(from + at);
 		__m128i *line = (__m128i *)(void *)(to + at);
@@ -244,7 +241,10 @@ void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, 
 		const size_t n = in_stripe(offset, bytes);
 
 		lock(version_of(m, offset));
-		stream(m->memory + offset, at, n);
+		if (m->grain == HUGE_PAGE && n >= HR_PAGE && (offset | n) % 64 == 0)
+			stream(m->memory + offset, at, n);
+		else
+			memcpy(m->memory + offset, at, n);
 		unlock(version_of(m, offset));
 		at += n;
 		offset += n;

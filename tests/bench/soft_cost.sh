@@ -28,7 +28,7 @@ count() {
         }' "$work/functions" || bad=1
 }
 
-memory=memory,size=64M,cache=0
+memory=memory,size=64M
 count "soft:null, 32 per doorbell" 80 20000 --depth 128
 count "soft:null, 1 per doorbell" 450 20000 --depth 1 --batch 1
 count "4 KiB reads, 32 per doorbell" 160 20000 --device $memory --depth 128

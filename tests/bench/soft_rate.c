@@ -63,6 +63,8 @@ struct driver {
 } __attribute__((aligned(64)));
 
 struct bench {
+	struct queue queue[HR_SOFT_QUEUES];
+	struct driver driver[DRIVERS_MAX];
 	struct wishes wishes;
 	struct soft *soft;
 	struct hr_transport transport;
@@ -70,10 +72,8 @@ struct bench {
 	struct hr_ctrl ctrl;
 	struct hr_ns ns;
 	uint64_t blocks, places; /* of a command; such pieces in the namespace */
-	struct queue queue[HR_SOFT_QUEUES];
-	struct driver driver[DRIVERS_MAX];
-	uint32_t stop;	 /* atomic: send nothing more */
-	uint32_t giveup; /* atomic */
+	uint32_t stop;		 /* atomic: send nothing more */
+	uint32_t giveup;	 /* atomic */
 };
 
 static void fail(const char *what)
@@ -186,7 +186,7 @@ static void add_queue(struct bench *b, uint32_t i)
 	struct queue *q = &b->queue[i];
 	const struct hr_qp_memory memory = { (uint8_t *)b->region.cpu + sq,
 					     (uint8_t *)b->region.cpu + cq,
-					     malloc(hr_qp_table_bytes(w->entries)) };
+					     malloc(hr_qp_table_bytes(HR_QUEUE_ENTRIES_MAX)) };
 
 	if (!memory.table ||
 	    hr_qp_init(&q->qp, (uint16_t)(i + 1), w->entries, &memory, HR_NS_PER_S) != 0 ||
@@ -204,7 +204,7 @@ static void add_queue(struct bench *b, uint32_t i)
 
 static void bring_up(struct bench *b)
 {
-	pthread_t poller;
+	pthread_t poller = 0;
 	uint32_t got;
 
 	open_soft(b);

@@ -63,15 +63,22 @@ static bool holds(uint64_t offset, uint8_t value, size_t bytes)
 Test(soft_memory, what_is_written_is_read_across_stripes)
 {
 	static uint8_t data[3 * 65536], back[sizeof(data)];
+	static const uint64_t offset[] = { 0, 512, 65536 - 512, 65536 - 4, 200000 };
 
-	open_it(MIB, false);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + i / 4096);
-	soft_memory_write(&media, 65536 - 512, data, sizeof(data));
-	soft_memory_read(&media, 65536 - 512, back, sizeof(back));
-	cr_expect_eq(memcmp(data, back, sizeof(data)), 0);
-	cr_expect(holds(0, 0, 65536 - 512));
-	cr_expect(holds(65536 - 512 + sizeof(data), 0, MIB - 65536 + 512 - sizeof(data)));
+	for (unsigned populate = 0; populate < 2; populate++)
+		for (size_t i = 0; i < sizeof(offset) / sizeof(offset[0]); i++) {
+			const uint64_t end = offset[i] + sizeof(data);
+
+			open_it(MIB, populate);
+			soft_memory_write(&media, offset[i], data, sizeof(data));
+			soft_memory_read(&media, offset[i], back, sizeof(back));
+			cr_expect_eq(memcmp(data, back, sizeof(data)), 0);
+			cr_expect(holds(0, 0, offset[i]));
+			cr_expect(holds(end, 0, MIB - end));
+			soft_memory_close(&media);
+		}
 }
 
 struct racer {
