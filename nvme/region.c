@@ -11,20 +11,45 @@
 
 static uint64_t next_bus = SPACE_START;
 
-int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, size_t bytes)
+size_t hr_region_run(const struct hr_region *region, size_t offset)
 {
-	if (!cpu || bytes == 0 || ((uintptr_t)cpu | bytes) & (HR_PAGE - 1))
-		return -EINVAL;
+	const size_t granule = (size_t)1 << region->granule_shift;
+	size_t end = offset + granule;
+
+	if (!region->granule_bus)
+		return region->bytes - offset;
+	while (end < region->bytes && hr_region_bus(region, end).addr ==
+					      hr_region_bus(region, offset).addr + (end - offset))
+		end += granule;
+	return (end < region->bytes ? end : region->bytes) - offset;
+}
+
+int hr_region_take_bus(size_t bytes, struct hr_bus *bus)
+{
 	if (bytes > SPACE_END - next_bus)
 		return -ENOSPC;
+	bus->addr = next_bus;
+	next_bus += (bytes + SPACE_ALIGN - 1) & ~(SPACE_ALIGN - 1);
+	if (next_bus > SPACE_END)
+		next_bus = SPACE_END;
+	return 0;
+}
+
+int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, size_t bytes)
+{
+	struct hr_bus bus;
+	int err;
+
+	if (!cpu || bytes == 0 || ((uintptr_t)cpu | bytes) & (HR_PAGE - 1))
+		return -EINVAL;
+	err = hr_region_take_bus(bytes, &bus);
+	if (err)
+		return err;
 	memset(region, 0, sizeof(*region));
 	region->name = name;
 	region->kind = HR_REGION_HOST;
 	region->cpu = region->worker = cpu;
 	region->bytes = bytes;
-	region->bus.addr = next_bus;
-	next_bus += (bytes + SPACE_ALIGN - 1) & ~(SPACE_ALIGN - 1);
-	if (next_bus > SPACE_END)
-		next_bus = SPACE_END;
+	region->bus = bus;
 	return 0;
 }

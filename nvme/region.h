@@ -47,6 +47,10 @@ static inline struct hr_bus hr_region_bus(const struct hr_region *region, size_t
 	return bus;
 }
 
+/* Bytes from `offset` on, a multiple of a granule, that are one piece on the bus, to the end of the
+ * piece. offset < bytes, at the start of a granule. */
+size_t hr_region_run(const struct hr_region *region, size_t offset);
+
 /* True if [offset, offset + bytes) is one piece on the bus. bytes > 0, inside the region. */
 static inline bool hr_region_contiguous(const struct hr_region *region, size_t offset, size_t bytes)
 {
@@ -61,6 +65,9 @@ static inline bool hr_region_contiguous(const struct hr_region *region, size_t o
 			return false;
 	return true;
 }
+
+/* Take the next `bytes` of that address space, as below, for other memory. 0 or -ENOSPC. */
+int hr_region_take_bus(size_t bytes, struct hr_bus *bus);
 
 /*
  * Describe host memory [cpu, cpu + bytes) as a region whose bus addresses are ours to choose (soft

@@ -377,20 +377,6 @@ void hr_vfio_device_unmap(struct hr_bar_map *map)
 
 /* ---- mappings */
 
-/* Bytes from `offset` on that are one piece on the bus. */
-static size_t run_bytes(const struct hr_region *region, size_t offset)
-{
-	const size_t granule = (size_t)1 << region->granule_shift;
-	size_t end = offset + granule;
-
-	if (!region->granule_bus)
-		return region->bytes;
-	while (end < region->bytes && hr_region_bus(region, end).addr ==
-					      hr_region_bus(region, offset).addr + (end - offset))
-		end += granule;
-	return (end < region->bytes ? end : region->bytes) - offset;
-}
-
 static bool in_range(uint64_t bus, size_t bytes)
 {
 	for (unsigned i = 0; i < box.ranges; i++)
@@ -443,7 +429,7 @@ static void unmap_run(const struct hr_region *region, size_t offset, size_t byte
 static void unmap_until(const struct hr_region *region, size_t end)
 {
 	for (size_t at = 0, bytes; at < end; at += bytes) {
-		bytes = run_bytes(region, at);
+		bytes = hr_region_run(region, at);
 		unmap_run(region, at, bytes);
 	}
 }
@@ -478,7 +464,7 @@ int hr_vfio_map(const struct hr_region *region)
 	for (size_t at = 0, bytes; !m->users && at < region->bytes; at += bytes) {
 		int err;
 
-		bytes = run_bytes(region, at);
+		bytes = hr_region_run(region, at);
 		err = map_run(region, at, bytes);
 		if (err) {
 			unmap_until(region, at);

@@ -11,28 +11,61 @@
 #include "boot/log.h"
 #include "nvme/soft/internal.h"
 
+static bool overlaps(const struct soft *soft, uint64_t bus, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
+		const struct soft_window *w = &soft->window[i];
+
+		if (w->bytes && bus < w->bus + w->bytes && w->bus < bus + bytes)
+			return true;
+	}
+	return false;
+}
+
+/* A window for one piece of a region. */
+static int add_window(struct soft *soft, uint64_t bus, uint64_t bytes, uint8_t *cpu)
+{
+	if (overlaps(soft, bus, bytes))
+		return -EEXIST;
+	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
+		if (soft->window[i].bytes)
+			continue;
+		soft->window[i] = (struct soft_window){ bus, bytes, cpu };
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+static void drop_window(struct soft *soft, uint64_t bus)
+{
+	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++)
+		if (soft->window[i].bytes && soft->window[i].bus == bus) {
+			soft_drop_queues(soft, &soft->window[i]);
+			soft->window[i] = (struct soft_window){ 0 };
+		}
+}
+
+/* The windows of [0, end) of a region. */
+static void drop_windows(struct soft *soft, const struct hr_region *region, size_t end)
+{
+	for (size_t at = 0; at < end; at += hr_region_run(region, at))
+		drop_window(soft, hr_region_bus(region, at).addr);
+}
+
 static int soft_map(struct hr_transport *t, const struct hr_region *region)
 {
 	struct soft *soft = t->impl;
-	struct soft_window *free_one = NULL;
+	int err = region->cpu ? 0 : -EINVAL;
 
-	if (region->granule_bus || !region->cpu)
-		return -EINVAL;
-	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
-		struct soft_window *w = &soft->window[i];
-
-		if (!w->bytes)
-			free_one = free_one ? free_one : w;
-		else if (region->bus.addr < w->bus + w->bytes &&
-			 w->bus < region->bus.addr + region->bytes)
-			return -EEXIST;
-	}
-	if (!free_one)
-		return -ENOSPC;
 	soft_quiesce(soft, 0); /* a poller may still look at what was here before */
-	*free_one = (struct soft_window){ region->bus.addr, region->bytes, region->cpu };
+	for (size_t at = 0; !err && at < region->bytes; at += hr_region_run(region, at)) {
+		err = add_window(soft, hr_region_bus(region, at).addr, hr_region_run(region, at),
+				 (uint8_t *)region->cpu + at);
+		if (err)
+			drop_windows(soft, region, at);
+	}
 	soft_resume(soft, 0);
-	return 0;
+	return err;
 }
 
 static void soft_unmap(struct hr_transport *t, const struct hr_region *region)
@@ -40,11 +73,7 @@ static void soft_unmap(struct hr_transport *t, const struct hr_region *region)
 	struct soft *soft = t->impl;
 
 	soft_quiesce(soft, 0);
-	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++)
-		if (soft->window[i].bytes && soft->window[i].bus == region->bus.addr) {
-			soft_drop_queues(soft, &soft->window[i]);
-			soft->window[i] = (struct soft_window){ 0 };
-		}
+	drop_windows(soft, region, region->bytes);
 	soft_resume(soft, 0);
 }
 

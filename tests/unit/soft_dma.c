@@ -109,6 +109,39 @@ Test(soft_dma, windows_do_not_overlap_and_are_counted)
 	c.t.ops->unmap(&c.t, &many[HR_SOFT_WINDOWS - 1]);
 }
 
+/* Physical memory: each page has an address of its own, and a transfer finds each of them. */
+Test(soft_dma, pages_that_lie_apart_on_the_bus_are_reached_each)
+{
+	static uint8_t memory[4 * HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	struct hr_bus page[4] = { { 0x7000000 }, { 0x7001000 }, { 0x9000000 }, { 0x8000000 } };
+	struct hr_region apart = { .name = "apart",
+				   .cpu = memory,
+				   .bytes = sizeof memory,
+				   .bus = page[0],
+				   .granule_bus = page,
+				   .granule_shift = 12 };
+	struct hr_sqe sqe = { .opcode = nvme_admin_identify, .cdw10 = NVME_IDENTIFY_CNS_CTRL };
+
+	cr_assert_eq(c.t.ops->map(&c.t, &apart), 0);
+	cr_expect_eq(c.t.ops->map(&c.t, &apart), -EEXIST);
+	for (unsigned i = 0; i < 4; i++) {
+		sqe.prp1 = page[i].addr;
+		cr_assert_eq(conform_admin(&c, &sqe, NULL), 0, "page %u", i);
+		cr_expect_neq(memory[i * HR_PAGE + 4], 0, "page %u", i); /* serial number */
+	}
+	/* Halves of two pages: on the bus the second is not behind the first. */
+	memset(memory, 0, sizeof memory);
+	sqe.prp1 = page[1].addr + HR_PAGE / 2;
+	sqe.prp2 = page[2].addr;
+	cr_assert_eq(conform_admin(&c, &sqe, NULL), 0);
+	cr_expect_neq(memory[HR_PAGE + HR_PAGE / 2 + 4], 0);
+	sqe.prp1 = page[2].addr + HR_PAGE; /* nobody's */
+	cr_expect_eq(conform_admin(&c, &sqe, NULL), NVME_SC_DATA_XFER_ERROR);
+	c.t.ops->unmap(&c.t, &apart);
+	sqe.prp1 = page[0].addr;
+	cr_expect_eq(conform_admin(&c, &sqe, NULL), NVME_SC_DATA_XFER_ERROR);
+}
+
 /* Rings whose memory goes away are not touched again. */
 Test(soft_dma, memory_taken_back_takes_its_queues_along)
 {
