@@ -42,16 +42,40 @@ static bool is_cuda(const char *device, unsigned *number, bool *compressible)
 	return numbered(plain, "cuda:", 0, number);
 }
 
+/* "host:CPUS" or "host:CPUS,bar=BDF[/N]"; bar is "" without one. */
+static bool is_host(const char *device, unsigned *number, char bar[HR_DEVICE_MAX])
+{
+	static const char option[] = ",bar=";
+	const size_t n = strcspn(device, ",");
+	char plain[32];
+
+	*bar = '\0';
+	if (n >= sizeof plain || strlen(device) >= HR_DEVICE_MAX)
+		return false;
+	memcpy(plain, device, n);
+	plain[n] = '\0';
+	if (!numbered(plain, "host:", 1, number))
+		return false;
+	if (device[n] == '\0')
+		return true;
+	if (strncmp(device + n, option, sizeof option - 1) != 0)
+		return false;
+	strcpy(bar, device + n + sizeof option - 1);
+	return hr_host_bar_check(bar);
+}
+
 int hr_backend_check(const char *device, char *message)
 {
 	unsigned number;
 	bool compressible;
+	char bar[HR_DEVICE_MAX];
 
 	if (strcmp(device, "auto") == 0 || is_cuda(device, &number, &compressible) ||
-	    numbered(device, "host:", 1, &number))
+	    is_host(device, &number, bar))
 		return 0;
 	snprintf(message, HR_LOG_LINE_MAX,
-		 "'%.200s': expected cuda:N[,compressible], host:CPUS or auto", device);
+		 "'%.200s': expected cuda:N[,compressible], host:CPUS[,bar=BDF[/N]] or auto",
+		 device);
 	return -EINVAL;
 }
 
@@ -85,18 +109,20 @@ int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_block
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
 	const unsigned cpus = online > 0 ? (unsigned)online : 1;
+	char bar[HR_DEVICE_MAX];
 	unsigned number = 0;
 	bool compressible;
-	const int err = hr_backend_check(device, message);
+	int err = hr_backend_check(device, message);
 
 	if (err)
 		return err;
 	*message = '\0';
 	if (is_cuda(device, &number, &compressible))
 		return open_cuda(b, device, number, compressible, message);
-	if (!numbered(device, "host:", 1, &number))
+	if (!is_host(device, &number, bar))
 		return open_auto(b, cpus, max_blocks, message);
 	if (number > cpus)
 		snprintf(message, HR_LOG_LINE_MAX, "%s: only %u CPUs are online", device, cpus);
-	return hr_host_open(b, number < cpus ? number : cpus, max_blocks, message);
+	err = hr_host_open(b, number < cpus ? number : cpus, max_blocks, message);
+	return err || !*bar ? err : hr_host_use_bar(b, bar, message);
 }

@@ -40,6 +40,11 @@ struct hr_backend_ops {
 	/* Memory of the workers' own, zeroed; region->cpu is NULL where the CPU cannot touch it; no
 	 * name. -ENOMEM; -EINVAL: bytes 0. */
 	int (*alloc)(struct hr_backend *b, size_t bytes, struct hr_region *region);
+	/*
+	 * The same for the GPU's memory as controllers see it, where that is another memory than
+	 * alloc's, with a name and bus addresses. NULL: alloc is all there is.
+	 */
+	int (*alloc_peer)(struct hr_backend *b, size_t bytes, struct hr_region *region);
 	void (*free)(struct hr_backend *b, struct hr_region *region);
 	/* Copy into memory from alloc, complete when it returns; before a launch. Nothing to do when
 	 * both addresses are the same. -EIO: the GPU has failed. */
@@ -82,6 +87,9 @@ struct hr_backend {
 	const struct hr_gpu_facts *facts; /* of the GPU; NULL on `host` */
 	/* For hr_window_open() on memory from alloc; NULL: no other device can reach that memory. */
 	const struct hr_window_driver *window;
+	/* PCI address of the function whose BAR alloc_peer's memory is, and bytes of that BAR; "". */
+	char peer[16];
+	uint64_t peer_bytes;
 	void *impl;
 };
 
@@ -90,11 +98,14 @@ struct hr_backend {
  *   host:CPUS              threads, parked: max_blocks of them, the most blocks of one launch, which
  *                          share CPUS of the CPUs that this process may use (all of them when CPUS
  *                          is more than there are)
+ *   host:CPUS,bar=BDF[/N]  the same, and as memory of this "gpu" BAR N of the function at BDF (the
+ *                          largest memory BAR): for controllers a peer, as GPU memory is
  *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses itself,
  *                          and that no other device can reach
  *   auto                   the first GPU that can be used, else all CPUs
  * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen and why when that is not
- * plainly what was asked for, or nothing. -EINVAL: malformed; -ENODEV: no driver, no such GPU;
+ * plainly what was asked for, or nothing. -EINVAL: malformed; -ENODEV: no driver, no such GPU; with a
+ * BAR also as hr_barmem_open();
  * -ENOTSUP: this build, the driver or the GPU lacks what is needed; -EIO: the GPU or its driver
  * fails; -ENOMEM; -EAGAIN: no threads.
  */

@@ -248,6 +248,27 @@ static int blk_flush(struct hr_blk *blk)
 	return blk->volatile_cache ? run(disk, &job) : disk->dead;
 }
 
+/* As any other transfer through buffer 0, whose address for the controller is another one now. */
+int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page)
+{
+	const uint64_t own = disk->buffer[0].prp.first;
+	struct job job = {
+		.opcode = write ? nvme_cmd_write : nvme_cmd_read,
+		.lba = offset >> disk->ns.lba_shift,
+		.bytes = HR_PAGE,
+	};
+	int err = check(&disk->blk, write ? "write" : "read", offset, HR_PAGE);
+
+	if (err)
+		return err;
+	if (write && disk->blk.read_only)
+		return -EROFS;
+	disk->buffer[0].prp.first = page.addr;
+	err = run(disk, &job);
+	disk->buffer[0].prp.first = own;
+	return err;
+}
+
 static const struct hr_blk_ops nvme_blk_ops = {
 	.read = blk_read,
 	.write = blk_write,

@@ -77,6 +77,13 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
 		     uint16_t id, const struct hr_region *region, size_t offset,
 		     uint64_t timeout_ns);
 
+/*
+ * One command that moves [offset, offset + HR_PAGE) of the disk to the bus address `page` (a page of
+ * a mapped region), or from there with write: not through a buffer of ours, to try such memory.
+ * Errors as the disk's other calls.
+ */
+int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page);
+
 /* Delete the queue pair; the memory is the caller's again. Errors of hr_ctrl_delete_qp(). */
 int hr_nvme_blk_close(struct hr_nvme_blk *disk);
 

@@ -26,9 +26,12 @@ struct hr_transport_ops {
 	void (*close)(struct hr_transport *t);
 };
 
+enum hr_transport_kind { HR_TRANSPORT_SOFT, HR_TRANSPORT_PCI, HR_TRANSPORT_VFIO };
+
 struct hr_transport {
 	const struct hr_transport_ops *ops;
-	char name[48]; /* as in messages: "soft:ssd.img", "0000:41:00.0" */
+	enum hr_transport_kind kind; /* PCI, VFIO: name is the function's address */
+	char name[48];		     /* as in messages: "soft:ssd.img", "0000:41:00.0" */
 	/* BAR0 as this process sees it, page aligned; a backend makes it reachable for workers, who
 	 * write doorbells (gpu/backend.h, attach with io). */
 	volatile uint8_t *bar;

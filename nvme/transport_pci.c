@@ -148,6 +148,7 @@ int hr_pci_open(struct hr_transport *t, const char *address, char *message)
 		return err;
 	}
 	t->ops = &pci_ops;
+	t->kind = HR_TRANSPORT_PCI;
 	t->impl = pci;
 	return 0;
 }

@@ -95,6 +95,7 @@ int hr_vfio_open(struct hr_transport *t, const char *address, char *message)
 		return err;
 	}
 	t->ops = &vfio_ops;
+	t->kind = HR_TRANSPORT_VFIO;
 	t->impl = vfio;
 	return 0;
 }

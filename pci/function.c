@@ -284,6 +284,25 @@ static uint64_t bus_address(struct hr_function *f, unsigned bar)
 	return (uint64_t)high << 32 | (low & BAR_ADDRESS);
 }
 
+unsigned hr_function_peer_bar(const struct hr_function *f)
+{
+	const struct pci_mem_region *best = NULL;
+	unsigned bar = 0;
+
+	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
+		const struct pci_mem_region *r = &f->dev->regions[i];
+
+		if (r->size == 0 || r->is_IO)
+			continue;
+		if (!best || r->is_prefetchable > best->is_prefetchable ||
+		    (r->is_prefetchable == best->is_prefetchable && r->size > best->size)) {
+			best = r;
+			bar = i;
+		}
+	}
+	return bar;
+}
+
 int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map, char *message)
 {
 	const struct pci_mem_region *region = &f->dev->regions[bar < HR_BARS_MAX ? bar : 0];

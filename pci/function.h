@@ -70,6 +70,10 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, char *message);
 /* Clear bus mastering, now and for good: hr_function_close() does not set it again. */
 void hr_function_silence(struct hr_function *f);
 
+/* The largest memory BAR, a prefetchable one before others: where a device shows its memory. 0 when
+ * there is none. */
+unsigned hr_function_peer_bar(const struct hr_function *f);
+
 /* A memory BAR as this process sees it. */
 struct hr_bar_map {
 	void *cpu;

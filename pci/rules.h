@@ -48,7 +48,7 @@ static inline bool hr_raw(const struct hr_engine *e)
 static inline bool hr_translated(const struct hr_engine *e)
 {
 	return !hr_raw(e) && (e->iommu == HR_IOMMU_ON ||
-			      (e->iommu == HR_IOMMU_PT && e->opt.mode == HR_MODE_VFIO));
+			      (e->iommu == HR_IOMMU_PT && hr_mode_is_vfio(e->opt.mode)));
 }
 
 /* The kernel driver bound to a function lets VFIO open its group. */

@@ -322,7 +322,7 @@ bool hr_fn_no_driver(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_group_unset(const struct hr_engine *e, const struct hr_fn *f)
 {
-	return e->opt.mode == HR_MODE_VFIO && e->iommu == HR_IOMMU_OFF && !hr_known(f, HR_F_GROUP);
+	return hr_mode_is_vfio(e->opt.mode) && e->iommu == HR_IOMMU_OFF && !hr_known(f, HR_F_GROUP);
 }
 
 /* ---- the machine */

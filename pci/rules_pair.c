@@ -258,12 +258,12 @@ static bool same_group(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_same_group(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return e->opt.mode == HR_MODE_VFIO && same_group(e, p) ? ALL : 0;
+	return hr_mode_is_vfio(e->opt.mode) && same_group(e, p) ? ALL : 0;
 }
 
 uint8_t hr_pair_group_blocked(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return e->opt.mode != HR_MODE_VFIO && same_group(e, p) ? ALL : 0;
+	return !hr_mode_is_vfio(e->opt.mode) && same_group(e, p) ? ALL : 0;
 }
 
 /* ---- payload, requests, ordering */

@@ -60,7 +60,7 @@ const char *hr_kernel_text(enum hr_kernel_verdict verdict)
 
 uint8_t hr_mode_flows(enum hr_mode mode)
 {
-	return mode == HR_MODE_HOST || mode == HR_MODE_KERNEL ? F2 | F3 : F1 | F2 | F3;
+	return mode == HR_MODE_GPU || mode == HR_MODE_VFIO ? F1 | F2 | F3 : F2 | F3;
 }
 
 /* ---- preparing */

@@ -57,11 +57,18 @@ enum hr_modifier {
 
 /* What the runtime does with the pair; decides which flows count. */
 enum hr_mode {
-	HR_MODE_GPU,	/* queues in GPU memory, raw bus addresses: F1 F2 F3 */
-	HR_MODE_HOST,	/* queues in host memory, data direct, raw bus addresses: F2 F3 */
-	HR_MODE_VFIO,	/* as gpu, but addresses are IOVAs of a VFIO container */
-	HR_MODE_KERNEL, /* in-kernel p2pdma: F2 F3, mapped by the kernel */
+	HR_MODE_GPU,	   /* queues in GPU memory, raw bus addresses: F1 F2 F3 */
+	HR_MODE_HOST,	   /* queues in host memory, data direct, raw bus addresses: F2 F3 */
+	HR_MODE_VFIO,	   /* as gpu, but addresses are IOVAs of a VFIO container */
+	HR_MODE_KERNEL,	   /* in-kernel p2pdma: F2 F3, mapped by the kernel */
+	HR_MODE_VFIO_HOST, /* as vfio, but doorbells are the CPU's: F2 F3 */
 };
+
+/* Addresses on the bus are IOVAs of a VFIO container. */
+static inline bool hr_mode_is_vfio(enum hr_mode mode)
+{
+	return mode == HR_MODE_VFIO || mode == HR_MODE_VFIO_HOST;
+}
 
 struct hr_options {
 	enum hr_mode mode;

@@ -11,6 +11,7 @@
 #include "boot/log.h"
 #include "gpu/bench.h"
 #include "gpu/probe.h"
+#include "nvme/barmem.h"
 #include "nvme/hostmem.h"
 
 struct host;
@@ -30,6 +31,7 @@ struct host {
 	enum hr_kernel kernel;
 	void *argument;
 	uint32_t threads;
+	struct hr_barmem bar; /* all zero without one */
 	struct block_thread thread[];
 };
 
@@ -131,10 +133,21 @@ static int host_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regi
 	return hr_hostmem_alloc(region, "gpu", bytes);
 }
 
+static int host_alloc_peer(struct hr_backend *b, size_t bytes, struct hr_region *region)
+{
+	struct host *host = b->impl;
+
+	return hr_barmem_alloc(&host->bar, region, "gpu", bytes);
+}
+
 static void host_free(struct hr_backend *b, struct hr_region *region)
 {
-	(void)b;
-	hr_hostmem_free(region);
+	struct host *host = b->impl;
+
+	if (region->kind == HR_REGION_BAR)
+		hr_barmem_free(&host->bar, region);
+	else
+		hr_hostmem_free(region);
 }
 
 static int host_copy(struct hr_backend *b, void *to, const void *from, size_t bytes)
@@ -182,6 +195,7 @@ static void host_close(struct hr_backend *b)
 {
 	struct host *host = b->impl;
 
+	hr_barmem_close(&host->bar);
 	stop_threads(host, host->threads);
 	memset(b, 0, sizeof(*b));
 }
@@ -194,6 +208,20 @@ static const struct hr_backend_ops host_ops = {
 	.upload = host_copy,
 	.download = host_copy,
 	.link = host_link,
+	.resident = host_resident,
+	.launch = host_launch,
+	.poll = host_poll,
+	.close = host_close,
+};
+
+static const struct hr_backend_ops host_bar_ops = {
+	.attach = host_attach,
+	.detach = host_detach,
+	.alloc = host_alloc,
+	.alloc_peer = host_alloc_peer,
+	.free = host_free,
+	.upload = host_copy,
+	.download = host_copy,
 	.resident = host_resident,
 	.launch = host_launch,
 	.poll = host_poll,
@@ -263,5 +291,47 @@ int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char 
 	b->processors = cpus;
 	b->max_threads = 1;
 	b->impl = host;
+	return 0;
+}
+
+/* Length of the address in "BDF" or "BDF/N", 0 when malformed; N in *bar. */
+static size_t parse_bar(const char *text, int *bar)
+{
+	uint32_t domain, bus, dev, fn;
+	const size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
+
+	*bar = HR_BARMEM_PEER;
+	if (n == 0 || dev > 31 || fn > 7 || n >= HR_BDF_MAX)
+		return 0;
+	if (text[n] == '\0')
+		return n;
+	if (text[n] != '/' || text[n + 1] < '0' || text[n + 1] > '5' || text[n + 2] != '\0')
+		return 0;
+	*bar = text[n + 1] - '0';
+	return n;
+}
+
+bool hr_host_bar_check(const char *text)
+{
+	int bar;
+
+	return parse_bar(text, &bar) != 0;
+}
+
+int hr_host_use_bar(struct hr_backend *b, const char *text, char *message)
+{
+	struct host *host = b->impl;
+	char address[HR_BDF_MAX];
+	int bar, err;
+
+	snprintf(address, sizeof(address), "%.*s", (int)parse_bar(text, &bar), text);
+	err = hr_barmem_open(&host->bar, address, bar, message);
+	if (err) {
+		host_close(b);
+		return err;
+	}
+	b->ops = &host_bar_ops;
+	snprintf(b->peer, sizeof(b->peer), "%s", host->bar.function.bdf);
+	b->peer_bytes = host->bar.map.bytes;
 	return 0;
 }

@@ -13,4 +13,13 @@
  */
 int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char *message);
 
+/*
+ * From now on alloc_peer gives memory of a BAR: bar is "BDF" or "BDF/N". On error the backend is
+ * closed. As hr_barmem_open().
+ */
+int hr_host_use_bar(struct hr_backend *b, const char *bar, char *message);
+
+/* True when bar is well formed. */
+bool hr_host_bar_check(const char *bar);
+
 #endif

@@ -62,11 +62,25 @@ static void wait_ended(void)
 
 Test(backend, device_strings_are_checked_and_quoted)
 {
-	static const char *const good[] = { "host:1", "host:64", "auto",
-					    "cuda:0", "cuda:7",	 "cuda:0,compressible" };
+	static const char *const good[] = { "host:1",
+					    "host:64",
+					    "auto",
+					    "host:2,bar=03:00.0",
+					    "host:2,bar=0000:03:00.0/2",
+					    "cuda:0",
+					    "cuda:7",
+					    "cuda:0,compressible" };
 	static const char *const bad[] = { "",
 					   "host",
 					   "host:",
+					   "host:2,",
+					   "host:2,bar=",
+					   "host:2,bar=nonsense",
+					   "host:2,bar=03:00.0/6",
+					   "host:2,bar=03:00.0/22",
+					   "host:2,bar=03:20.0",
+					   "host:2,bars=03:00.0",
+					   "host:,bar=03:00.0",
 					   "host:0",
 					   "host:-1",
 					   "host:2x",

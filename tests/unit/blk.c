@@ -95,6 +95,28 @@ Test(blk, opening_describes_the_disk)
 	cr_expect_eq(disk.chunk, 128u << 10);
 }
 
+/* Another page than those of the disk's own buffers, which are themselves again afterwards. */
+Test(blk, a_page_moves_to_and_from_any_address)
+{
+	const size_t at = 600 * (size_t)HR_PAGE; /* behind the disk's memory */
+	const struct hr_bus page = hr_region_bus(&fake.region, at);
+
+	open_disk(9);
+	fill(data, HR_PAGE, 7);
+	cr_assert_eq(write_at(8192, HR_PAGE, false), 0);
+	cr_assert_eq(hr_nvme_blk_move(&disk, false, 8192, page), 0);
+	cr_expect_arr_eq(fake.memory + at, data, HR_PAGE);
+	fill(fake.memory + at, HR_PAGE, 8);
+	cr_assert_eq(hr_nvme_blk_move(&disk, true, 8192, page), 0);
+	cr_assert_eq(read_at(8192, HR_PAGE), 0);
+	cr_expect_arr_eq(fake.memory + at, back, HR_PAGE);
+	cr_expect_eq(hr_nvme_blk_move(&disk, false, FAKE_MEDIA, page), -ERANGE);
+	cr_expect_eq(hr_nvme_blk_move(&disk, true, 100, page), -EINVAL);
+	disk.blk.read_only = true;
+	cr_expect_eq(hr_nvme_blk_move(&disk, true, 8192, page), -EROFS);
+	cr_expect_eq(hr_nvme_blk_move(&disk, false, 8192, page), 0);
+}
+
 Test(blk, memory_that_does_not_fit_is_refused)
 {
 	struct hr_ns ns;
