@@ -44,9 +44,9 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 		entries = app->ssd[run->ssd[q]].queue_entries;
 		snprintf(purpose, sizeof purpose, "%llu read queue pairs to %.20s, %u entries",
 			 (unsigned long long)readers, app->config.ssd[run->ssd[q]].name, entries);
-		run->part.source_rings[q] =
-			add(planner, HR_PLACE_HOST, readers * hr_plan_ring_bytes(entries),
-			    hr_plan_ring_bytes(entries), purpose);
+		run->part.source_rings[q] = add(planner, hr_ring_place(app, p->gpu, run->ssd[q]),
+						readers * hr_plan_ring_bytes(entries),
+						hr_plan_ring_bytes(entries), purpose);
 		tables += hr_plan_table_bytes(entries);
 	}
 	run->part.read_tables = add(planner, HR_PLACE_WORKER, readers * tables, HR_CACHE_LINE,
@@ -59,8 +59,9 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 	entries = app->ssd[p->sink.ssd].queue_entries;
 	snprintf(purpose, sizeof purpose, "%llu write queue pairs to %.20s, %u entries",
 		 (unsigned long long)writers, app->config.ssd[p->sink.ssd].name, entries);
-	run->part.sink_rings = add(planner, HR_PLACE_HOST, writers * hr_plan_ring_bytes(entries),
-				   hr_plan_ring_bytes(entries), purpose);
+	run->part.sink_rings =
+		add(planner, hr_ring_place(app, p->gpu, p->sink.ssd),
+		    writers * hr_plan_ring_bytes(entries), hr_plan_ring_bytes(entries), purpose);
 	run->part.write_tables =
 		add(planner, HR_PLACE_WORKER, writers * hr_plan_table_bytes(entries), HR_CACHE_LINE,
 		    "commands in flight, write");
@@ -81,7 +82,8 @@ static void plan_tiles(struct planner *planner, const struct hr_appliance *app, 
 		snprintf(purpose, sizeof purpose, "%llu tiles of %.40s", (unsigned long long)slots,
 			 p->source[s].object);
 		run->part.source_tiles[s] =
-			add(planner, HR_PLACE_HOST, slots * bytes, HR_PAGE, purpose);
+			add(planner, hr_tile_place(app, p->gpu, p->source[s].ssd), slots * bytes,
+			    HR_PAGE, purpose);
 		chunks += hr_chunk_count(bytes, chunk);
 		prps += hr_buffer_prp_bytes(bytes, chunk);
 	}
@@ -91,7 +93,8 @@ static void plan_tiles(struct planner *planner, const struct hr_appliance *app, 
 
 		snprintf(purpose, sizeof purpose, "%llu tiles for %.40s", (unsigned long long)slots,
 			 p->sink.object);
-		run->part.sink_tiles = add(planner, HR_PLACE_HOST, slots * bytes, HR_PAGE, purpose);
+		run->part.sink_tiles = add(planner, hr_tile_place(app, p->gpu, p->sink.ssd),
+					   slots * bytes, HR_PAGE, purpose);
 		chunks += hr_chunk_count(bytes, chunk);
 		prps += hr_buffer_prp_bytes(bytes, chunk);
 	}
@@ -134,6 +137,10 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 		add(planner, HR_PLACE_GPU,
 		    (uint64_t)hr_run_workers(run, HR_ROLE_COMPUTE) * p->op->state_bytes(p->op_args),
 		    HR_CACHE_LINE, "operator states");
+	if (run->copies)
+		run->part.copy = add(planner, HR_PLACE_GPU,
+				     run->blocks[HR_ROLE_COMPUTE] * hr_run_copy_bytes(run), HR_PAGE,
+				     "copies of tiles, one a block");
 }
 
 static int plan_run(struct hr_appliance *app, struct hr_run *run)
@@ -185,16 +192,16 @@ static int check_queues(const struct hr_appliance *app)
 	return 0;
 }
 
-/* Places from `first` on lie in the same memory, of which memory.`what` allows so much. */
-static int check_shared(const struct hr_appliance *app, uint32_t g, int first, uint64_t limit,
-			const char *what)
+/* Places [first, end) lie in the same memory, of which memory.`what` allows so much. */
+static int check_shared(const struct hr_appliance *app, uint32_t g, int first, int end,
+			uint64_t limit, const char *what)
 {
 	const struct hr_partition *p = &app->partition[g];
 	char parts[HR_LOG_LINE_MAX / 2] = "";
 	uint64_t sum = 0;
 	size_t at = 0;
 
-	for (int place = first; place < HR_PLACES; place++) {
+	for (int place = first; place < end; place++) {
 		sum += p->used[place];
 		at += (size_t)snprintf(
 			parts + at, sizeof parts - at, "%s%s %llu", place > first ? " + " : "",
@@ -209,6 +216,22 @@ static int check_shared(const struct hr_appliance *app, uint32_t g, int first, u
 	return -EINVAL;
 }
 
+/* A host backend whose GPU memory is a BAR: all but that is host memory. */
+static int check_bar(const struct hr_appliance *app, uint32_t g)
+{
+	const struct hr_backend *b = &app->backend[g];
+	const uint64_t used = app->partition[g].used[HR_PLACE_GPU];
+
+	if (used > b->peer_bytes) {
+		hr_error("%s:%u: gpu '%s': the partition does not fit: gpu %llu bytes, but the BAR "
+			 "of %s has %llu; use smaller tiles or fewer slots",
+			 app->config.file, app->config.gpu[g].line, app->config.gpu[g].name,
+			 (unsigned long long)used, b->peer, (unsigned long long)b->peer_bytes);
+		return -ENOTSUP;
+	}
+	return check_shared(app, g, 0, HR_PLACE_GPU, app->config.memory_host, "host");
+}
+
 static int check_sum(const struct hr_appliance *app, uint32_t g)
 {
 	const struct hr_partition *p = &app->partition[g];
@@ -220,11 +243,13 @@ static int check_sum(const struct hr_appliance *app, uint32_t g)
 			 message);
 		return -EINVAL;
 	}
+	if (app->backend[g].peer[0])
+		return check_bar(app, g);
 	/* On the host backend all places are host memory, so they share its limit; on a GPU the
 	 * workers' place and the GPU's are one memory. */
 	if (app->backend[g].lanes == 1)
-		return check_shared(app, g, 0, app->config.memory_host, "host");
-	return check_shared(app, g, HR_PLACE_WORKER, app->config.memory_gpu, "gpu");
+		return check_shared(app, g, 0, HR_PLACES, app->config.memory_host, "host");
+	return check_shared(app, g, HR_PLACE_WORKER, HR_PLACES, app->config.memory_gpu, "gpu");
 }
 
 int hr_partition_up(struct hr_appliance *app)
@@ -232,6 +257,9 @@ int hr_partition_up(struct hr_appliance *app)
 	uint64_t limit[HR_PLACES] = { 0 };
 	int err = 0;
 
+	err = hr_paths_up(app);
+	if (err)
+		return err;
 	limit[HR_PLACE_HOST] = app->config.memory_host;
 	limit[HR_PLACE_GPU] = app->config.memory_gpu;
 	for (uint32_t g = 0; g < app->config.gpus; g++)
@@ -261,18 +289,6 @@ static int take_places(struct hr_appliance *app, uint32_t g)
 	return 0;
 }
 
-static bool uses(const struct hr_run *run, uint32_t g, uint32_t ssd)
-{
-	const struct hr_config_pipeline *p = run->config;
-
-	if (!run->selected || p->gpu != g)
-		return false;
-	for (uint32_t s = 0; s < p->sources; s++)
-		if (p->source[s].ssd == ssd)
-			return true;
-	return p->has_sink && p->sink.ssd == ssd;
-}
-
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	struct hr_transport *t = &app->ssd[d].transport;
@@ -300,21 +316,32 @@ void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 	app->bar[g][d] = NULL;
 }
 
-/* Controllers reach the host place, and workers their doorbells. */
-static int connect_ssd(struct hr_appliance *app, uint32_t g, uint32_t d)
+static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place)
 {
-	const struct hr_region *region = &app->memory[g].region[HR_PLACE_HOST];
+	const struct hr_region *region = &app->memory[g].region[place];
 	struct hr_transport *t = &app->ssd[d].transport;
-	int err = t->ops->map(t, region);
+	int err = region->bytes ? t->ops->map(t, region) : 0;
 	char name[96];
 
-	if (err) {
-		hr_error("%s: cannot map %zu bytes of gpu '%s' for DMA: %s", t->name, region->bytes,
-			 app->config.gpu[g].name, hr_error_name(err, name, sizeof name));
-		return err;
-	}
-	app->mapped[g] |= 1u << d;
-	return hr_attach_bar(app, g, d);
+	if (err)
+		hr_error("%s: cannot map %zu bytes of gpu '%s' (%s) for DMA: %s", t->name,
+			 region->bytes, app->config.gpu[g].name, hr_place_name(place),
+			 hr_error_name(err, name, sizeof name));
+	else if (region->bytes)
+		app->mapped[place][g] |= 1u << d;
+	return err;
+}
+
+/* Controllers reach the host place and, directly, the GPU's; workers reach their doorbells. */
+static int connect_ssd(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	int err = map_place(app, g, d, HR_PLACE_HOST);
+
+	if (!err && app->path[g][d].direct)
+		err = map_place(app, g, d, HR_PLACE_GPU);
+	if (!err)
+		err = hr_attach_bar(app, g, d);
+	return err ? err : hr_prove(app, g, d);
 }
 
 /* Each ssd only if a pipeline of this gpu uses it. */
@@ -322,14 +349,24 @@ static int connect_ssds(struct hr_appliance *app, uint32_t g)
 {
 	int err = 0;
 
-	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
-		bool used = false;
-
-		for (uint32_t i = 0; i < app->config.pipelines; i++)
-			used |= uses(&app->run[i], g, d);
-		if (used)
+	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
+		if (hr_pair_used(app, g, d))
 			err = connect_ssd(app, g, d);
-	}
+	return err;
+}
+
+/* Let other devices into the memory of a GPU, which until now only the GPU reaches. */
+static int open_gpu(struct hr_appliance *app, uint32_t g)
+{
+	char message[HR_LOG_LINE_MAX] = "";
+	int err = hr_gpu_direct(app, g) ? hr_places_open_gpu(&app->memory[g], message) : 0;
+
+	if (err)
+		hr_error("gpu '%s': its memory cannot be opened for ssds: %s; memory.path = "
+			 "\"bounce\" does without",
+			 app->config.gpu[g].name, message);
+	else
+		hr_partition_bind(&app->partition[g], app->memory[g].region);
 	return err;
 }
 
@@ -342,24 +379,31 @@ int hr_memory_up(struct hr_appliance *app)
 			continue;
 		err = take_places(app, g);
 		if (!err)
+			err = open_gpu(app, g);
+		if (!err)
 			err = connect_ssds(app, g);
 	}
 	return err;
 }
 
+static void unmap_place(struct hr_appliance *app, uint32_t g, enum hr_place place)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->mapped[place][g] & 1u << d)
+			app->ssd[d].transport.ops->unmap(&app->ssd[d].transport,
+							 &app->memory[g].region[place]);
+	app->mapped[place][g] = 0;
+}
+
 void hr_memory_down(struct hr_appliance *app)
 {
 	for (uint32_t g = app->config.gpus; g-- > 0;) {
-		struct hr_region *region = &app->memory[g].region[HR_PLACE_HOST];
-
 		for (uint32_t d = 0; d < app->config.ssds; d++)
 			hr_detach_bar(app, g, d);
 		if (app->stuck)
 			continue;
-		for (uint32_t d = 0; d < app->config.ssds; d++)
-			if (app->mapped[g] & 1u << d)
-				app->ssd[d].transport.ops->unmap(&app->ssd[d].transport, region);
-		app->mapped[g] = 0;
+		unmap_place(app, g, HR_PLACE_GPU);
+		unmap_place(app, g, HR_PLACE_HOST);
 		hr_places_give(&app->memory[g]);
 	}
 }

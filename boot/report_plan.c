@@ -72,8 +72,9 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes);
-	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_gpu_path(app, p->gpu),
-		bounce ? ", read " : "", bounce ? bounce : "");
+	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
+		bounce ? bounce : "");
+	hr_report_paths(app, run, "               ", out);
 }
 
 void hr_report_plan(const struct hr_appliance *app, FILE *out)
@@ -181,7 +182,8 @@ static void pipeline_json(const struct hr_appliance *app, const struct hr_run *r
 	hr_json_string(out, "name", p->name);
 	hr_json_string(out, "operator", p->op->name);
 	hr_json_string(out, "gpu", app->config.gpu[p->gpu].name);
-	hr_json_string(out, "path", hr_gpu_path(app, p->gpu));
+	hr_json_string(out, "path", hr_run_path(app, run));
+	hr_report_paths_json(app, run, out);
 	hr_json_u64(out, "tiles", run->tiles);
 	if (hr_run_bounce(app, run))
 		hr_json_string(out, "bounce", hr_run_bounce(app, run));

@@ -92,8 +92,9 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 		hr_rate_format(rate_text, sizeof rate_text, rate(run));
 	fprintf(out, "%-16s %-14s %-16s %9llu %12llu %9.3f %11s  %s%s%s\n", p->name, p->op->name,
 		outcome_name(run->outcome), (unsigned long long)run->tiles,
-		(unsigned long long)bytes_read(run), seconds(run), rate_text,
-		hr_gpu_path(app, p->gpu), bounce ? ", read " : "", bounce ? bounce : "");
+		(unsigned long long)bytes_read(run), seconds(run), rate_text, hr_run_path(app, run),
+		bounce ? ", read " : "", bounce ? bounce : "");
+	hr_report_paths(app, run, "    ", out);
 	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
 		print_result(p->op, &all, out);
@@ -211,7 +212,8 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_string(out, "name", p->name);
 	hr_json_string(out, "operator", p->op->name);
 	hr_json_string(out, "gpu", app->config.gpu[p->gpu].name);
-	hr_json_string(out, "path", hr_gpu_path(app, p->gpu));
+	hr_json_string(out, "path", hr_run_path(app, run));
+	hr_report_paths_json(app, run, out);
 	if (hr_run_bounce(app, run))
 		hr_json_string(out, "bounce", hr_run_bounce(app, run));
 	hr_json_string(out, "outcome", outcome_name(run->outcome));

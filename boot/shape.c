@@ -44,6 +44,17 @@ static uint64_t slot_bytes(const struct hr_run *run)
 	return bytes;
 }
 
+/* Some source's tiles lie in host memory. */
+static bool bounces(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	bool any = false;
+
+	for (uint32_t s = 0; s < p->sources; s++)
+		any |= !app->path[p->gpu][p->source[s].ssd].direct;
+	return any;
+}
+
 uint64_t hr_run_copy_bytes(const struct hr_run *run)
 {
 	uint64_t bytes = 0;
@@ -55,7 +66,7 @@ uint64_t hr_run_copy_bytes(const struct hr_run *run)
 
 const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *run)
 {
-	if (app->backend[run->config->gpu].lanes == 1)
+	if (app->backend[run->config->gpu].lanes == 1 || !bounces(app, run))
 		return NULL;
 	return run->copies ? "copied to the GPU" : "in place";
 }
@@ -146,8 +157,8 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 
 	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
 	run->slots = p->slots ? p->slots : gpu_slots(app, run);
-	run->copies =
-		p->bounce == HR_BOUNCE_COPY || (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once);
+	run->copies = bounces(app, run) && (p->bounce == HR_BOUNCE_COPY ||
+					    (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
 	resident = b->ops->resident(b, run->kernel, run->threads, 0);
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);

@@ -22,12 +22,6 @@ int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *for
 	return -EINVAL;
 }
 
-const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu)
-{
-	/* Workers with one lane are threads of the CPU: host memory is their own. */
-	return app->backend[gpu].lanes == 1 ? "host memory (host backend)" : "host memory (bounce)";
-}
-
 static int select_pipelines(struct hr_appliance *app, const char *pipeline)
 {
 	const char *names[HR_PIPELINES_MAX] = { NULL }, *near;
@@ -106,11 +100,12 @@ static int open_backend(struct hr_appliance *app, uint32_t g)
 	app->gpu_up[g] = true;
 	if (message[0])
 		hr_info("gpu '%s': %s", gpu->name, message);
-	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1) {
+	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1 &&
+	    !app->backend[g].peer[0]) {
 		hr_error("%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
 			 "CPU "
 			 "threads and there is no GPU memory for an ssd to write to; expected "
-			 "\"auto\" or \"bounce\"",
+			 "\"auto\" or \"bounce\", or a device with bar=BDF",
 			 app->config.file, gpu->line, gpu->name, app->backend[g].name);
 		return -ENOTSUP;
 	}

@@ -60,6 +60,14 @@ struct hr_run_parts {
 	int source_tiles[HR_SOURCES_MAX];
 };
 
+/* How an ssd and a gpu meet. */
+struct hr_path {
+	bool pair;		    /* two PCI functions: the topology was asked */
+	bool direct;		    /* tiles lie in GPU memory, and the ssd reaches them there */
+	char verdict[48], rule[16]; /* of the topology, "" without a pair */
+	char why[256];		    /* one sentence */
+};
+
 /* A pipeline between configuration and worker code. */
 struct hr_run {
 	const struct hr_config_pipeline *config;
@@ -104,9 +112,10 @@ struct hr_appliance {
 	struct hr_config config;
 	struct hr_ssd ssd[HR_SSDS_MAX];
 	struct hr_backend backend[HR_GPUS_MAX];
-	struct hr_partition partition[HR_GPUS_MAX]; /* one per gpu */
+	struct hr_partition partition[HR_GPUS_MAX];    /* one per gpu */
+	struct hr_path path[HR_GPUS_MAX][HR_SSDS_MAX]; /* of pairs that a pipeline uses */
 	struct hr_places memory[HR_GPUS_MAX];
-	uint32_t mapped[HR_GPUS_MAX]; /* bit per ssd: HR_PLACE_HOST of memory is mapped into it */
+	uint32_t mapped[HR_PLACES][HR_GPUS_MAX]; /* bit per ssd: that place is mapped into it */
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX]; /* of an ssd that the gpu uses, as workers see it */
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	struct hr_run run[HR_PIPELINES_MAX];
@@ -145,8 +154,30 @@ const char *hr_stage_name(enum hr_stage stage);
 /* "in place", "copied to the GPU", or NULL where tiles and workers share a memory. */
 const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *run);
 
-/* "host memory (host backend)": where tiles of that gpu's pipelines lie, and why. */
+/* "host memory (host backend)": where tiles of that gpu lie that are not direct, and why. */
 const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu);
+
+/* "direct (GPU memory)" and the like: where the tiles of a pipeline lie. */
+const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run);
+
+/* PCI address of the function whose memory is the gpu's, "" when no ssd can reach it. */
+const char *hr_gpu_address(const struct hr_backend *b);
+
+/* A selected pipeline of that gpu uses that ssd. */
+bool hr_pair_used(const struct hr_appliance *app, uint32_t g, uint32_t d);
+
+/* Some ssd writes into that gpu's memory. */
+bool hr_gpu_direct(const struct hr_appliance *app, uint32_t g);
+
+/* Where tiles to and from that ssd lie, and the rings of its queue pairs. */
+static inline enum hr_place hr_tile_place(const struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	return app->path[g][d].direct ? HR_PLACE_GPU : HR_PLACE_HOST;
+}
+static inline enum hr_place hr_ring_place(const struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	return app->config.queues == HR_QUEUES_GPU ? hr_tile_place(app, g, d) : HR_PLACE_HOST;
+}
 
 /* Workers of a role, in all blocks. */
 static inline uint32_t hr_run_workers(const struct hr_run *run, enum hr_role role)
@@ -177,9 +208,11 @@ int hr_operators_link(struct hr_appliance *app); /* a part of `backends` */
 int hr_stores_up(struct hr_appliance *app);
 int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the self-test */
 int hr_objects_up(struct hr_appliance *app);
+int hr_paths_up(struct hr_appliance *app);			/* the first part of partition */
 int hr_shape_run(struct hr_appliance *app, struct hr_run *run); /* slots, blocks, threads */
 int hr_partition_up(struct hr_appliance *app);
 int hr_memory_up(struct hr_appliance *app);
+int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d);	     /* the last part of memory */
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar[g][d] */
 void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_memory_down(struct hr_appliance *app);

@@ -21,14 +21,17 @@ static size_t part_offset(const struct hr_partition *p, int part)
 	return part < 0 ? 0 : p->part[part].offset;
 }
 
+/* Tiles lie where their part does; PRP lists where the CPU writes them and the ssd reads them. */
 static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, int part,
 			uint32_t slot, uint32_t tile_bytes, uint32_t chunk_bytes)
 {
-	const struct hr_region *region = &maker->partition->region[HR_PLACE_HOST];
+	const struct hr_partition *p = maker->partition;
+	const struct hr_region *lists = &p->region[HR_PLACE_HOST];
+	const struct hr_region *tiles = &p->region[p->part[part].place];
 	uint32_t bytes = hr_plan_tile_bytes(tile_bytes);
-	size_t offset = part_offset(maker->partition, part) + (size_t)slot * bytes;
+	size_t offset = part_offset(p, part) + (size_t)slot * bytes;
 
-	hr_buffer_init(buffer, region, offset, bytes, chunk_bytes, region, maker->prp_offset,
+	hr_buffer_init(buffer, tiles, offset, bytes, chunk_bytes, lists, maker->prp_offset,
 		       maker->chunk);
 	buffer->chunk = maker->worker_chunk;
 	maker->chunk += hr_chunk_count(bytes, chunk_bytes);
@@ -91,6 +94,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 		wire_extent(app, c->source[s].ssd, run->source[s].id, &pipe->source[s].extent);
 		pipe->source[s].tile_bytes = run->source[s].tile_bytes;
 		pipe->source[s].queue = run->source[s].queue;
+		pipe->source[s].direct = app->path[c->gpu][c->source[s].ssd].direct;
 	}
 	pipe->has_sink = c->has_sink;
 	if (c->has_sink) {
@@ -155,7 +159,7 @@ static int create_readers(struct hr_appliance *app, struct hr_run *run)
 		for (uint32_t q = 0; q < run->ssds; q++, qp++) {
 			struct hr_ssd *ssd = &app->ssd[run->ssd[q]];
 			struct hr_ssd_qp_place place = {
-				.rings = &p->region[HR_PLACE_HOST],
+				.rings = &p->region[hr_ring_place(app, g, run->ssd[q])],
 				.ring_at = part_offset(p, run->part.source_rings[q]) +
 					   w * hr_plan_ring_bytes(ssd->queue_entries),
 				.tables = &p->region[HR_PLACE_WORKER],
@@ -177,7 +181,7 @@ static int create_writers(struct hr_appliance *app, struct hr_run *run)
 	const uint32_t g = run->config->gpu, d = run->config->sink.ssd;
 	const struct hr_partition *p = &app->partition[g];
 	struct hr_ssd_qp_place place = {
-		.rings = &p->region[HR_PLACE_HOST],
+		.rings = &p->region[hr_ring_place(app, g, d)],
 		.ring_at = part_offset(p, run->part.sink_rings),
 		.tables = &p->region[HR_PLACE_WORKER],
 		.table_at = part_offset(p, run->part.write_tables),

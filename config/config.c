@@ -19,6 +19,7 @@
 
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const paths[] = { "auto", "direct", "bounce", NULL };
+static const char *const queues[] = { "host", "gpu", NULL };
 
 static const struct hr_field top_fields[] = {
 	{ "appliance", .type = HR_FIELD_GROUP },
@@ -45,6 +46,8 @@ static const struct hr_field memory_fields[] = {
 	{ "gpu", HR_FIELD_SIZE, .offset = offsetof(struct hr_config, memory_gpu),
 	  .max = INT64_MAX },
 	{ "path", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config, path), .choices = paths },
+	{ "queues", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config, queues),
+	  .choices = queues },
 };
 
 static const struct hr_field ssd_fields[] = {

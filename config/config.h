@@ -28,6 +28,9 @@ enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
 
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
 
+/* Where the rings of workers' queue pairs lie. */
+enum hr_queue_policy { HR_QUEUES_HOST, HR_QUEUES_GPU };
+
 /* An object that bring-up makes on a memory-backed ssd, which is blank each time: a counting
  * pattern, 64-bit word i (little-endian) of the object is i. */
 struct hr_config_prepared {
@@ -127,6 +130,7 @@ struct hr_config {
 	uint64_t checkpoint_ns; /* how often progress is made durable; default 5 s; 0: never */
 	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
 	enum hr_path_policy path;
+	enum hr_queue_policy queues;
 	struct hr_config_boot boot;
 	uint32_t ssds, gpus, ops, pipelines;
 	struct hr_config_ssd ssd[HR_SSDS_MAX];

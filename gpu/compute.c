@@ -60,6 +60,8 @@ HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *
 		return;
 	to += w->index * pipe->copy_bytes;
 	for (i = 0; i < pipe->sources; i++) {
+		if (pipe->source[i].direct)
+			continue;
 		/* Pages are whole, so what is copied behind the end of a tile is in the buffer. */
 		hr_copy_vectors((struct hr_vector *)(void *)to,
 				(const struct hr_vector *)(const void *)tile->in[i],

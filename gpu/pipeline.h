@@ -101,6 +101,7 @@ struct hr_pipe_source {
 	struct hr_extent extent;
 	uint32_t tile_bytes; /* bytes of this source in a full tile; whole blocks */
 	uint32_t queue;	     /* which of a prefetch worker's queue pairs reaches it */
+	uint32_t direct;     /* its tiles lie in GPU memory: they are not copied there */
 };
 
 struct hr_pipe {

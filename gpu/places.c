@@ -1,9 +1,11 @@
 #include "gpu/places.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "boot/log.h"
 #include "nvme/hostmem.h"
 
 static int take_host(struct hr_places *places, enum hr_place place, size_t bytes)
@@ -53,7 +55,8 @@ static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes)
 {
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
-	int err = b->ops->alloc(b, bytes, region);
+	const bool peer = place == HR_PLACE_GPU && b->ops->alloc_peer;
+	int err = peer ? b->ops->alloc_peer(b, bytes, region) : b->ops->alloc(b, bytes, region);
 
 	if (err)
 		return err;
@@ -83,6 +86,40 @@ int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 	return err;
 }
 
+int hr_places_open_gpu(struct hr_places *places, char *message)
+{
+	struct hr_region *region = &places->region[HR_PLACE_GPU], seen;
+	const struct hr_window_driver *driver = places->backend->window;
+	char why[HR_LOG_LINE_MAX] = "";
+	int err;
+
+	if (!region->bytes || region->kind != HR_REGION_GPU)
+		return 0;
+	if (!driver) {
+		snprintf(message, HR_LOG_LINE_MAX, "no other device can reach this GPU's memory");
+		return -ENOTSUP;
+	}
+	err = hr_gdr_load(&places->gdr, why);
+	err = hr_window_open(&places->window, driver, err ? NULL : &places->gdr,
+			     (uint64_t)(uintptr_t)region->worker, region->bytes, message);
+	if (!err)
+		err = hr_window_region(&places->window, region->name, &seen);
+	if (err)
+		return err;
+	region->bus = seen.bus;
+	region->cpu = seen.cpu;
+	return 0;
+}
+
+static void close_gpu(struct hr_places *places)
+{
+	if (places->window.cpu)
+		places->region[HR_PLACE_GPU].cpu = NULL; /* it was the window's */
+	hr_window_close(&places->window);
+	if (places->gdr.open)
+		hr_gdr_unload(&places->gdr);
+}
+
 static void give_one(struct hr_places *places, enum hr_place place)
 {
 	struct hr_backend *b = places->backend;
@@ -102,6 +139,7 @@ static void give_one(struct hr_places *places, enum hr_place place)
 
 void hr_places_give(struct hr_places *places)
 {
+	close_gpu(places);
 	for (int place = HR_PLACES; place-- > 0;)
 		give_one(places, (enum hr_place)place);
 	memset(places, 0, sizeof *places);

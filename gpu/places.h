@@ -16,6 +16,8 @@ struct hr_places {
 	struct hr_backend *backend;
 	struct hr_region region[HR_PLACES];
 	bool has_copy; /* HR_PLACE_WORKER's cpu is one, because the CPU cannot touch the memory */
+	struct hr_gpu_window window; /* into HR_PLACE_GPU, when it was opened */
+	struct hr_gdr gdr;	     /* open() NULL: not loaded */
 };
 
 /*
@@ -26,6 +28,14 @@ struct hr_places {
  */
 int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 		   const uint64_t bytes[HR_PLACES], enum hr_place *failed);
+
+/*
+ * Let other devices into HR_PLACE_GPU: its region then has bus addresses, and cpu where this process
+ * sees it. Nothing to do where it has them from the beginning, as host memory and BARs do. message
+ * (HR_LOG_LINE_MAX bytes) says why not. 0; -ENOTSUP: the backend, or this machine, has no way to do
+ * that; or as hr_window_open().
+ */
+int hr_places_open_gpu(struct hr_places *places, char *message);
 
 /* Give all of it back. No worker runs and no controller uses it. Nothing when all zero. */
 void hr_places_give(struct hr_places *places);

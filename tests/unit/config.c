@@ -91,7 +91,8 @@ Test(config, every_value_arrives_where_it_belongs)
 		      "  { name = \"b\"; device = \"pci:0000:41:00.0\"; } );\n"
 		      "gpus = ( { name = \"g\"; device = \"host:1\"; },\n"
 		      "  { name = \"h\"; device = \"auto\"; } );\n"
-		      "memory = { host = \"2G\"; gpu = 1048576; path = \"bounce\"; };\n"
+		      "memory = { host = \"2G\"; gpu = 1048576; path = \"bounce\"; "
+		      "queues = \"gpu\"; };\n"
 		      "pipelines = ( { name = \"p\"; gpu = \"h\";\n"
 		      "  source = { ssd = \"b\"; object = \"in\"; };\n"
 		      "  operator = \"cast_f32_bf16\";\n"
@@ -111,6 +112,7 @@ Test(config, every_value_arrives_where_it_belongs)
 	cr_assert_eq(config.memory_host, 2ull << 30);
 	cr_assert_eq(config.memory_gpu, 1u << 20);
 	cr_assert_eq(config.path, HR_PATH_BOUNCE);
+	cr_assert_eq(config.queues, HR_QUEUES_GPU);
 	cr_assert_eq(p->gpu, 1u);
 	cr_assert_eq(p->sources, 1u);
 	cr_assert_eq(p->source[0].ssd, 1u);

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "boot/log.h"
 
@@ -57,7 +59,9 @@ static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regio
 	memset(region, 0, sizeof *region);
 	region->kind = HR_REGION_GPU;
 	region->bytes = bytes;
-	region->worker = calloc(1, bytes);
+	region->worker = aligned_alloc(HR_WINDOW_GRAIN, (bytes + HR_WINDOW_GRAIN - 1) /
+								HR_WINDOW_GRAIN * HR_WINDOW_GRAIN);
+	memset(region->worker, 0, bytes);
 	gpu.far = region->worker;
 	gpu.far_bytes = bytes;
 	gpu.allocated++;
@@ -130,6 +134,46 @@ Test(places, on_the_host_backend_all_places_are_the_cpus)
 	hr_places_give(&places);
 	hr_places_give(&places);
 	host.ops->close(&host);
+}
+
+static bool mappable(void *to)
+{
+	return to != NULL;
+}
+
+static int export(void *to, uint64_t at, size_t bytes, int *fd)
+{
+	(void)at;
+	*fd = memfd_create("gpu", MFD_CLOEXEC);
+	*(uint64_t *)to = at;
+	return ftruncate(*fd, (off_t)bytes) ? -errno : 0;
+}
+
+Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
+{
+	static const uint64_t bytes[HR_PLACES] = { HR_PAGE, HR_PAGE, HR_PAGE, HR_WINDOW_GRAIN };
+	uint64_t exported = 0;
+	struct hr_window_driver driver = { mappable, export, NULL };
+	struct hr_backend with = backend;
+	char message[HR_LOG_LINE_MAX] = "";
+	struct hr_places places;
+	struct hr_region *region = &places.region[HR_PLACE_GPU];
+	enum hr_place failed;
+
+	cr_assert_eq(hr_places_take(&places, &with, bytes, &failed), 0);
+	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOTSUP);
+	cr_expect(strstr(message, "no other device can reach"), "%s", message);
+	with.window = &driver;
+	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOTSUP);
+	cr_expect(strstr(message, "dma-buf"), "%s", message);
+	driver.to = &exported;
+	cr_assert_eq(hr_places_open_gpu(&places, message), 0, "%s", message);
+	cr_expect_eq(exported, (uint64_t)(uintptr_t)region->worker);
+	cr_assert_not_null(region->cpu);
+	cr_expect_neq(region->bus.addr, 0);
+	memset(region->cpu, 0x5a, region->bytes);
+	hr_places_give(&places);
+	cr_expect_eq(gpu.allocated, 0);
 }
 
 Test(places, what_the_cpu_cannot_touch_it_writes_into_a_copy)

@@ -1,0 +1,103 @@
+# shellcheck shell=dash disable=SC2154
+# An emulated SSD writes into and reads from a BAR that stands in for GPU memory: by physical
+# addresses and through VFIO, with queues in host memory and in the BAR; the host looks at the BAR's
+# bytes from outside. Where the topology forbids it, tiles bounce, or a demand is refused.
+#: run switch machine=switch memory=768 cpus=2
+#: run switch_queues machine=switch memory=768 cpus=2
+#: run pt machine=switch_iommu boot="intel_iommu=on iommu=pt" memory=768 cpus=2
+#: run vfio machine=switch_iommu boot=intel_iommu=on cpu=EPYC,-hypervisor memory=768 cpus=2
+#: run vfio_queues machine=ports_iommu boot=intel_iommu=on cpu=EPYC,-hypervisor memory=768 cpus=2
+#: run two_ssds machine=nested memory=768 cpus=2
+#: run ports machine=ports memory=768 cpus=2
+
+in=pci:$nv0 out=pci:$nv0 queues=host
+case $INSTANCE in
+vfio*)
+    modprobe -a vfio-pci vfio_iommu_type1
+    bind "$nv0" vfio-pci
+    in=vfio:$nv0 out=vfio:$nv0
+    ;;
+two_ssds) out=pci:$nv1 ;;
+esac
+case $INSTANCE in *_queues) queues=gpu ;; esac
+hugepages 48
+
+# conf PATH QUEUES [DEVICE]: a sum, and a copy from the first ssd to the second
+conf() {
+    {
+        echo 'appliance = { log = "info"; };'
+        echo "ssds = ( { name = \"a\"; device = \"$in\"; queue_entries = 64; }"
+        [ "$in" = "$out" ] || echo ", { name = \"b\"; device = \"$out\"; queue_entries = 64; }"
+        echo ');'
+        echo "gpus = ( { name = \"g\"; device = \"${3:-host:2,bar=$gpu0}\"; } );"
+        echo "memory = { path = \"$1\"; queues = \"$2\"; };"
+        sink=a
+        [ "$in" = "$out" ] || sink=b
+        cat <<X
+pipelines = (
+    { name = "sum"; source = { ssd = "a"; object = "in"; }; operator = "crc32c"; tile = "256K";
+      slots = 4; },
+    { name = "copy"; source = { ssd = "a"; object = "in"; }; operator = "copy";
+      sink = { ssd = "$sink"; object = "out"; replace = true; }; tile = "256K"; slots = 4; }
+);
+X
+    } >/tmp/c.conf
+}
+
+no_faults() {
+    ! dmesg | grep "DMAR: \[DMA"
+}
+
+# The last tile that the ring's first slot held lies in the BAR, where the host sees it. 5,000,000
+# bytes are 19 tiles and 19,264 bytes; tile 16 is the last whole one of slot 0.
+tile_in_bar() {
+    sum=$(dd if=/tmp/in bs=262144 skip=16 count=1 2>/dev/null | sha256sum | cut -d ' ' -f 1)
+    for page in $(seq 0 4096 1048576); do
+        [ "$(host sum gpu0 "$page" 262144)" != "$sum" ] || return 0
+    done
+    echo "no tile in the first MiB of the BAR"
+    return 1
+}
+
+dd if=/dev/urandom of=/tmp/in bs=1000 count=5000 2>/dev/null
+check "a store is made" exits 0 headrace store format "$in"
+[ "$in" = "$out" ] || check "and another" exits 0 headrace store format "$out"
+check "an object is stored" exits 0 headrace store put -q "$in" in /tmp/in
+
+if [ "$INSTANCE" = ports ]; then
+    conf auto host
+    check "nobody vouches for this root complex: check says so" exits 0 headrace check /tmp/c.conf
+    check "with the verdict" says "bounce, RC_UNLISTED by rule"
+    check "it runs" exits 0 headrace run /tmp/c.conf
+    check "in host memory" says "host memory (bounce)"
+    conf direct host
+    check "a demand is refused" exits 3 headrace run /tmp/c.conf
+    check "with what to do" warns "headrace topo --explain $gpu0 $nv0"
+    conf auto gpu
+    check "queues there, too" exits 3 headrace run /tmp/c.conf
+    check "and says which demand" warns 'memory.queues is "gpu"'
+else
+    conf direct $queues
+    check "check says direct" exits 0 headrace check /tmp/c.conf
+    check "and which rule decided" says "direct, "
+    check "pipelines run" exits 0 headrace run /tmp/c.conf
+    check "directly" says "direct (GPU memory)"
+    check "host memory was proven" warns "loopback through host memory of gpu 'g' proven"
+    check "GPU memory was proven" warns "loopback through gpu memory of gpu 'g' proven"
+    check "the copy is read" exits 0 headrace store get -q "$out" out /tmp/copy
+    check "and is the same" cmp /tmp/in /tmp/copy
+    check "the store is sound" exits 0 headrace store verify -q "$out"
+    check "the host finds the tile in the BAR" tile_in_bar
+    conf bounce host
+    check "forced to bounce" exits 0 headrace run /tmp/c.conf
+    check "it does" says "host memory (bounce)"
+    conf direct host "host:2,bar=$gpu0/0"
+    check "a BAR that is too small" exits 3 headrace run /tmp/c.conf
+    check "is said to be" warns "the BAR of $gpu0 has"
+    conf direct host "host:2,bar=$gpu0/1"
+    check "a BAR that is not there" exits 3 headrace run /tmp/c.conf
+    check "is missed" warns "BAR1 is missing"
+    conf direct host host:2
+    check "no GPU memory at all" exits 3 headrace run /tmp/c.conf
+    check "no DMA went astray" no_faults
+fi
