@@ -16,29 +16,42 @@
 
 #define SECONDS_DEFAULT 0.5
 #define SECONDS_MAX 600
-#define BLOCKS_DEFAULT 1u
 #define DEPTH_DEFAULT 32u
 
+/* On a GPU: a warp of each worker, so few SMs that the others are left to compute. */
+#define GPU_BLOCKS 4u
+#define GPU_WORKERS (HR_BENCH_THREADS / 32)
+#define GPU_DEPTH 128u
+#define GPU_TIMES 3u
+#define GPU_QUEUES_MAX 256u
+
 static const char help[] =
-	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--depth N]\n"
-	"                      [--bind]\n\n"
+	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--workers N]\n"
+	"                      [--depth N] [--repeat N] [--object MIB] [--bind]\n\n"
 	"Measure each ssd of CONFIG through the whole stack: worker blocks of the first gpu read "
 	"and\n"
 	"write, sequentially and at random, 4 KiB, 64 KiB and the largest size one command may "
 	"have\n"
-	"(at most 1 MiB). Without CONFIG the built-in configuration is measured, which needs no\n"
-	"hardware. Only an object of its own is written, 'headrace.bench', which is created first\n"
-	"and removed at the end.\n\n"
+	"(at most 1 MiB). On a GPU the data end in its memory, or come from there; then also "
+	"commands\n"
+	"alone, without moving their data, and random reads by few and by many workers. Without\n"
+	"CONFIG the built-in configuration is measured, which needs no hardware. Only an object "
+	"of\n"
+	"its own is written, 'headrace.bench', which is created first and removed at the end.\n\n"
 	"  --json       print one JSON object instead of the table\n"
 	"  --seconds S  length of each measurement; 0.5\n"
-	"  --blocks N   worker blocks, each with a queue pair of its own; 1\n"
-	"  --depth N    commands outstanding per block; 32\n" HR_BIND_HELP HR_EXIT_HELP;
+	"  --blocks N   worker blocks; 1, on a GPU 4\n"
+	"  --workers N  of a block on a GPU, each a warp with a queue pair of its own; 16\n"
+	"  --depth N    commands outstanding per worker; 32, on a GPU 128\n"
+	"  --repeat N   an odd number of times each, of which the median counts; 1, on a GPU 3\n"
+	"  --object MIB length of the object; 256, or a quarter of the largest gap\n" HR_BIND_HELP
+		HR_EXIT_HELP;
 
 struct wishes {
 	const char *file;
 	bool json;
 	double seconds;
-	uint32_t blocks, depth;
+	uint32_t blocks, workers, depth, times, object_mib; /* 0: as the backend wants it */
 };
 
 static const char *pattern_name(enum hr_bench_pattern pattern)
@@ -48,76 +61,192 @@ static const char *pattern_name(enum hr_bench_pattern pattern)
 
 static void print_head(void)
 {
-	printf("%-10s %-6s %-11s %9s %11s %11s %9s %9s %9s %9s\n", "ssd", "access", "pattern",
-	       "io bytes", "IOPS", "rate", "p50 us", "p99 us", "p99.9 us", "max us");
+	printf("%-10s %-6s %-11s %-5s %9s %6s %11s %11s %9s %9s %9s %9s %8s\n", "ssd", "access",
+	       "pattern", "data", "io bytes", "queues", "IOPS", "rate", "p50 us", "p99 us",
+	       "p99.9 us", "max us", "cycles");
 }
 
-static void print_one(const char *ssd, const struct hr_measurement *r)
+/* Where the data are in the end: nowhere when a GPU's workers leave them in host memory. */
+static const char *data_name(const struct hr_measurement *r, bool gpu)
+{
+	return gpu ? (r->copied ? "gpu" : "none") : "host";
+}
+
+static void print_one(const char *ssd, const struct hr_measurement *r, bool gpu)
 {
 	char rate[24];
 
 	hr_rate_format(rate, sizeof rate, r->bytes_per_s);
-	printf("%-10s %-6s %-11s %9u %11.0f %11s %9.1f %9.1f %9.1f %9.1f\n", ssd,
-	       r->write ? "write" : "read", pattern_name(r->pattern), r->io_bytes, r->iops, rate,
-	       r->latency_us[0], r->latency_us[1], r->latency_us[2], r->latency_us[3]);
+	printf("%-10s %-6s %-11s %-5s %9u %6u %11.0f %11s %9.1f %9.1f %9.1f %9.1f %8.0f\n", ssd,
+	       r->write ? "write" : "read", pattern_name(r->pattern), data_name(r, gpu),
+	       r->io_bytes, r->queues, r->iops, rate, r->latency_us[0], r->latency_us[1],
+	       r->latency_us[2], r->latency_us[3], r->send_cycles + r->reap_cycles);
 	fflush(stdout);
 }
 
-static void json_one(struct json_object *out, const struct hr_measurement *r)
+static void json_one(struct json_object *out, const struct hr_measurement *r, bool gpu)
 {
 	hr_json_string(out, "access", r->write ? "write" : "read");
 	hr_json_string(out, "pattern", pattern_name(r->pattern));
+	hr_json_string(out, "data", data_name(r, gpu));
 	hr_json_u64(out, "io_bytes", r->io_bytes);
+	hr_json_u64(out, "queues", r->queues);
+	hr_json_u64(out, "blocks", r->blocks);
+	hr_json_u64(out, "depth", r->depth);
 	hr_json_double(out, "duration_ms", (double)r->elapsed_ns / 1e6, 3);
 	hr_json_u64(out, "commands", r->commands);
 	hr_json_double(out, "commands_per_s", r->iops, 1);
+	hr_json_double(out, "commands_per_s_worst", r->worst_iops, 1);
+	hr_json_double(out, "commands_per_s_best", r->best_iops, 1);
 	hr_json_double(out, "bytes_per_s", r->bytes_per_s, 0);
 	hr_json_double(out, "latency_p50_us", r->latency_us[0], 3);
 	hr_json_double(out, "latency_p99_us", r->latency_us[1], 3);
 	hr_json_double(out, "latency_p999_us", r->latency_us[2], 3);
 	hr_json_double(out, "latency_max_us", r->latency_us[3], 3);
+	hr_json_double(out, "batch_commands", r->batch_commands, 2);
+	hr_json_double(out, "fences_per_batch", r->fences_per_batch, 3);
+	hr_json_double(out, "doorbells_per_batch", r->doorbells_per_batch, 3);
+	if (gpu) {
+		hr_json_double(out, "send_cycles", r->send_cycles, 1);
+		hr_json_double(out, "reap_cycles", r->reap_cycles, 1);
+	}
 }
 
-/* All measurements over one ssd; writes first, so that reads find data. */
-static int measure_all(struct hr_measure *m, const struct wishes *wishes, const char *ssd,
-		       struct json_object *list)
+/* One ssd being measured, and where its results go. */
+struct target {
+	struct hr_measure measure;
+	const struct wishes *wishes;
+	const char *name;
+	struct json_object *list; /* NULL: the table */
+	uint32_t queues;	  /* workers of a measurement that does not say how many */
+	uint32_t times;
+	bool gpu;
+};
+
+static int measure_one(struct target *t, struct hr_measurement r)
 {
-	const uint32_t size[] = { HR_PAGE, 64u << 10, m->shape.io_max };
-	uint64_t duration_ns = (uint64_t)(wishes->seconds * 1e9);
+	int err;
 
-	for (int write = 1; write >= 0; write--) {
-		for (int pattern = HR_BENCH_SEQUENTIAL; pattern <= HR_BENCH_RANDOM; pattern++) {
-			for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
-				struct hr_measurement r = { .write = write != 0,
-							    .pattern =
-								    (enum hr_bench_pattern)pattern,
-							    .io_bytes = size[i] };
-				int err;
-
-				if (i > 0 && size[i] <= size[i - 1])
-					continue;
-				if (size[i] > m->shape.io_max)
-					continue;
-				err = hr_measure(m, duration_ns, &r);
-				if (err)
-					return err;
-				if (list)
-					json_one(hr_json_append(list), &r);
-				else
-					print_one(ssd, &r);
-			}
-		}
-	}
+	r.queues = r.queues ? r.queues : t->queues;
+	err = hr_measure_median(&t->measure, (uint64_t)(t->wishes->seconds * 1e9), t->times, &r);
+	if (err)
+		return err;
+	if (t->list)
+		json_one(hr_json_append(t->list), &r, t->gpu);
+	else
+		print_one(t->name, &r, t->gpu);
 	return 0;
+}
+
+/* Commands alone, by more and more queues; then single pages into GPU memory, by more and more
+ * workers; then what lies between the sizes of measure_all(). */
+static int measure_gpu(struct target *t)
+{
+	static const uint32_t commands[] = { 16, 64, 256 };
+	static const uint32_t workers[] = { 1, 2, 4, 8, 16, 32, 48, 64 };
+	static const uint32_t size[] = { 16u << 10, 256u << 10 };
+	struct hr_measurement r = { .pattern = HR_BENCH_RANDOM, .io_bytes = HR_PAGE };
+	int err = 0;
+
+	for (size_t i = 0; !err && i < 2 * (sizeof commands / sizeof *commands); i++) {
+		r.write = i % 2 != 0;
+		r.queues = commands[i / 2];
+		err = measure_one(t, r);
+	}
+	r.write = false;
+	r.copied = true;
+	for (size_t i = 0; !err && i < sizeof workers / sizeof *workers; i++) {
+		r.queues = workers[i];
+		err = measure_one(t, r);
+	}
+	r.queues = 0;
+	for (size_t i = 0; !err && i < sizeof size / sizeof *size; i++) {
+		r.io_bytes = size[i];
+		if (size[i] <= t->measure.shape.io_max)
+			err = measure_one(t, r);
+	}
+	return err;
+}
+
+/* Writes first, so that reads find data. */
+static int measure_all(struct target *t)
+{
+	const uint32_t size[] = { HR_PAGE, 64u << 10, t->measure.shape.io_max };
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < 12; i++) {
+		const uint32_t s = i % 3;
+		const struct hr_measurement r = { .write = i < 6,
+						  .pattern = i / 3 % 2 ? HR_BENCH_RANDOM
+								       : HR_BENCH_SEQUENTIAL,
+						  .io_bytes = size[s],
+						  .copied = true };
+
+		if (size[s] <= t->measure.shape.io_max && (s == 0 || size[s] > size[s - 1]))
+			err = measure_one(t, r);
+	}
+	return !err && t->gpu ? measure_gpu(t) : err;
+}
+
+static uint32_t or_else(uint32_t wish, uint32_t otherwise)
+{
+	return wish ? wish : otherwise;
+}
+
+static struct hr_measure_shape shape_of(const struct hr_appliance *app, uint32_t d,
+					const struct wishes *wishes, struct target *t)
+{
+	const struct hr_ssd *ssd = &app->ssd[d];
+	struct hr_measure_shape shape = { .ssd = d, .workers = 1 };
+	uint32_t most;
+
+	t->gpu = app->backend[0].lanes > 1;
+	t->times = or_else(wishes->times, t->gpu ? GPU_TIMES : 1);
+	shape.blocks = or_else(wishes->blocks, t->gpu ? GPU_BLOCKS : 1);
+	shape.depth = or_else(wishes->depth, t->gpu ? GPU_DEPTH : DEPTH_DEFAULT);
+	if (shape.depth >= ssd->queue_entries)
+		shape.depth = ssd->queue_entries - 1;
+	shape.io_max = ssd->chunk_bytes < 1u << 20 ? ssd->chunk_bytes : 1u << 20;
+	shape.object_bytes = (uint64_t)wishes->object_mib << 20;
+	if (!t->gpu) {
+		t->queues = shape.blocks;
+		return shape;
+	}
+	shape.workers = or_else(wishes->workers, GPU_WORKERS);
+	t->queues = shape.blocks * shape.workers;
+	most = ssd->queues < GPU_QUEUES_MAX ? ssd->queues : GPU_QUEUES_MAX;
+	if (most / shape.workers > shape.blocks)
+		shape.blocks = most / shape.workers;
+	return shape;
+}
+
+static struct json_object *json_ssd(const struct hr_appliance *app, const struct target *t,
+				    struct json_object *ssds)
+{
+	const struct hr_measure_shape *shape = &t->measure.shape;
+	const struct hr_config_ssd *ssd = &app->config.ssd[shape->ssd];
+	struct json_object *out = hr_json_append(ssds);
+
+	hr_json_string(out, "name", ssd->name);
+	hr_json_string(out, "device", ssd->device);
+	hr_json_string(out, "gpu", app->backend[0].name);
+	hr_json_string(out, "path", hr_gpu_path(app, shape->gpu));
+	hr_json_u64(out, "object_bytes", t->measure.extent.bytes);
+	hr_json_u64(out, "blocks", t->queues / shape->workers);
+	hr_json_u64(out, "workers", shape->workers);
+	hr_json_u64(out, "depth", shape->depth);
+	hr_json_u64(out, "processors", app->backend[0].processors);
+	hr_json_double(out, "seconds", t->wishes->seconds, 3);
+	hr_json_u64(out, "repeat", t->times);
+	return hr_json_array(out, "measurements");
 }
 
 static int bench_ssd(struct hr_appliance *app, uint32_t d, const struct wishes *wishes,
 		     struct json_object *ssds)
 {
 	const struct hr_ssd *ssd = &app->ssd[d];
-	struct hr_measure_shape shape = { .ssd = d, .blocks = wishes->blocks };
-	struct json_object *out = NULL, *list = NULL;
-	struct hr_measure measure;
+	struct target t = { .wishes = wishes, .name = app->config.ssd[d].name };
+	struct hr_measure_shape shape;
 	int err;
 
 	if (!ssd->has_store && !ssd->transport.keeps_no_data) {
@@ -126,23 +255,14 @@ static int bench_ssd(struct hr_appliance *app, uint32_t d, const struct wishes *
 			 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);
 		return -ENODEV;
 	}
-	shape.depth = wishes->depth < ssd->queue_entries ? wishes->depth : ssd->queue_entries - 1;
-	shape.io_max = ssd->chunk_bytes < 1u << 20 ? ssd->chunk_bytes : 1u << 20;
-	err = hr_measure_up(&measure, app, &shape);
+	shape = shape_of(app, d, wishes, &t);
+	err = hr_measure_up(&t.measure, app, &shape);
 	if (err)
 		return err;
-	if (ssds) {
-		out = hr_json_append(ssds);
-		hr_json_string(out, "name", app->config.ssd[d].name);
-		hr_json_string(out, "device", app->config.ssd[d].device);
-		hr_json_string(out, "path", hr_gpu_path(app, shape.gpu));
-		hr_json_u64(out, "object_bytes", measure.extent.bytes);
-		hr_json_u64(out, "blocks", shape.blocks);
-		hr_json_u64(out, "depth", shape.depth);
-		list = hr_json_array(out, "measurements");
-	}
-	err = measure_all(&measure, wishes, app->config.ssd[d].name, list);
-	hr_measure_down(&measure);
+	if (ssds)
+		t.list = json_ssd(app, &t, ssds);
+	err = measure_all(&t);
+	hr_measure_down(&t.measure);
 	return err;
 }
 
@@ -156,7 +276,7 @@ static int bench(const struct wishes *wishes)
 	if (!app)
 		return code;
 	app->gpu_used[0] = true;
-	app->min_blocks = wishes->blocks;
+	app->min_blocks = or_else(wishes->blocks, 1);
 	hr_signals_catch();
 	err = hr_appliance_up(app, HR_STAGE_STORES);
 	if (!err && wishes->json) {
@@ -203,44 +323,54 @@ static bool read_seconds(const char *text, double *value)
 	       *value <= SECONDS_MAX;
 }
 
+/* False: the value is out of range. */
+static bool take_option(struct wishes *wishes, int option)
+{
+	switch (option) {
+	case 'B':
+		hr_transport_allow_bind();
+		return true;
+	case 'j':
+		wishes->json = true;
+		return true;
+	case 's':
+		return read_seconds(optarg, &wishes->seconds);
+	case 'b':
+		return read_count(optarg, HR_BLOCKS_MAX, &wishes->blocks);
+	case 'w':
+		return read_count(optarg, GPU_WORKERS, &wishes->workers);
+	case 'r':
+		return read_count(optarg, HR_MEASURE_TIMES_MAX, &wishes->times) &&
+		       wishes->times % 2;
+	case 'o':
+		return read_count(optarg, 1u << 20, &wishes->object_mib);
+	default:
+		return read_count(optarg, HR_QUEUE_ENTRIES_MAX - 1, &wishes->depth);
+	}
+}
+
 static int cmd_bench(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
 						 { "bind", no_argument, NULL, 'B' },
 						 { "seconds", required_argument, NULL, 's' },
 						 { "blocks", required_argument, NULL, 'b' },
+						 { "workers", required_argument, NULL, 'w' },
 						 { "depth", required_argument, NULL, 'd' },
+						 { "repeat", required_argument, NULL, 'r' },
+						 { "object", required_argument, NULL, 'o' },
 						 { NULL, 0, NULL, 0 } };
-	struct wishes wishes = { NULL, false, SECONDS_DEFAULT, BLOCKS_DEFAULT, DEPTH_DEFAULT };
+	struct wishes wishes = { .seconds = SECONDS_DEFAULT };
 	int option;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		bool good = true;
-
-		switch (option) {
-		case 'B':
-			hr_transport_allow_bind();
-			break;
-		case 'j':
-			wishes.json = true;
-			break;
-		case 's':
-			good = read_seconds(optarg, &wishes.seconds);
-			break;
-		case 'b':
-			good = read_count(optarg, HR_BLOCKS_MAX, &wishes.blocks);
-			break;
-		case 'd':
-			good = read_count(optarg, HR_QUEUE_ENTRIES_MAX - 1, &wishes.depth);
-			break;
-		case ':':
+		if (option == ':')
 			return hr_usage_error("bench", "option '%s' needs a value",
 					      argv[optind - 1]);
-		default:
+		if (option == '?')
 			return hr_usage_error("bench", "unknown option '%s'", argv[optind - 1]);
-		}
-		if (!good)
+		if (!take_option(&wishes, option))
 			return hr_usage_error("bench", "'%s' is out of range", optarg);
 	}
 	if (argc - optind > 1)

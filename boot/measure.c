@@ -17,7 +17,30 @@
 
 static uint32_t workers(const struct hr_measure *m)
 {
-	return m->shape.blocks;
+	return m->shape.blocks * m->shape.workers;
+}
+
+static bool on_gpu(const struct hr_measure *m)
+{
+	return m->app->backend[m->shape.gpu].lanes > 1;
+}
+
+/* Commands of io_bytes that each of `count` workers has buffers for. */
+static uint32_t depth_of(const struct hr_measure *m, uint32_t count, uint32_t io_bytes)
+{
+	const uint64_t fit = HR_MEASURE_BYTES / count / hr_plan_tile_bytes(io_bytes);
+
+	return fit >= m->shape.depth ? m->shape.depth : (fit ? (uint32_t)fit : 1);
+}
+
+/* Bytes of all buffers: what the budget allows, or one large I/O for each worker. */
+static uint64_t tile_bytes(const struct hr_measure *m)
+{
+	const uint64_t all = (uint64_t)workers(m) * m->shape.depth * m->shape.io_max;
+	const uint64_t least = (uint64_t)workers(m) * m->shape.io_max;
+	const uint64_t budget = least > HR_MEASURE_BYTES ? least : HR_MEASURE_BYTES;
+
+	return all < budget ? all : budget;
 }
 
 /* Histograms: each lane of a worker has one of its own. */
@@ -45,6 +68,11 @@ static struct hr_worker_status *cpu_status(const struct hr_measure *m)
 static uint64_t *cpu_latency(const struct hr_measure *m)
 {
 	return hr_partition_cpu(m->partition, m->part_latency);
+}
+
+static struct hr_bench_cost *cpu_cost(const struct hr_measure *m)
+{
+	return hr_partition_cpu(m->partition, m->part_costs);
 }
 
 double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
@@ -77,7 +105,6 @@ static int lay_out(struct hr_measure *m)
 {
 	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
 	uint64_t buffers = (uint64_t)workers(m) * m->shape.depth;
-	uint32_t chunks = hr_chunk_count(m->shape.io_max, ssd->chunk_bytes);
 	uint64_t limit[HR_PLACES] = { 0 };
 	int err = 0;
 
@@ -98,12 +125,17 @@ static int lay_out(struct hr_measure *m)
 			   HR_CACHE_LINE, "commands sent", &err);
 	m->part_buffers = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_buffer), HR_CACHE_LINE,
 			      "buffers", &err);
-	m->part_chunks = add(m, HR_PLACE_WORKER, buffers * chunks * sizeof(struct hr_prp),
-			     HR_CACHE_LINE, "PRP entries", &err);
+	m->part_chunks = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_prp), HR_CACHE_LINE,
+			     "PRP entries", &err);
 	m->part_rings =
 		add(m, HR_PLACE_HOST, (uint64_t)workers(m) * hr_plan_ring_bytes(ssd->queue_entries),
 		    hr_plan_ring_bytes(ssd->queue_entries), "rings", &err);
-	m->part_tiles = add(m, HR_PLACE_HOST, buffers * m->shape.io_max, HR_PAGE, "data", &err);
+	m->part_costs = add(m, HR_PLACE_WORKER, workers(m) * sizeof(struct hr_bench_cost),
+			    HR_CACHE_LINE, "costs", &err);
+	m->part_tiles = add(m, HR_PLACE_HOST, tile_bytes(m), HR_PAGE, "data", &err);
+	m->part_landing = on_gpu(m) ? add(m, HR_PLACE_GPU, tile_bytes(m), HR_PAGE,
+					  "data, copied to and from there", &err)
+				    : -1;
 	/* At least a page, so that there is a part. */
 	m->part_prps =
 		add(m, HR_PLACE_HOST,
@@ -259,10 +291,10 @@ int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
 	return err;
 }
 
-/* Buffers for this size of I/O, each at its own place of the largest size. */
-static void make_buffers(struct hr_measure *m, uint32_t io_bytes)
+/* Buffers for this size of I/O, one behind the other. */
+static void make_buffers(struct hr_measure *m, const struct hr_measurement *r)
 {
-	uint32_t chunk = m->extent.chunk_bytes, count = workers(m) * m->shape.depth;
+	const uint32_t count = r->queues * r->depth, bytes = hr_plan_tile_bytes(r->io_bytes);
 	const struct hr_region *region = &m->memory.region[HR_PLACE_HOST];
 	struct hr_buffer *buffer = hr_partition_cpu(m->partition, m->part_buffers);
 	struct hr_prp *entry = hr_partition_cpu(m->partition, m->part_chunks);
@@ -271,29 +303,39 @@ static void make_buffers(struct hr_measure *m, uint32_t io_bytes)
 	size_t prps = m->partition->part[m->part_prps].offset;
 
 	for (uint32_t i = 0; i < count; i++) {
-		hr_buffer_init(&buffer[i], region, data, hr_plan_tile_bytes(io_bytes), chunk,
-			       region, prps, entry);
-		buffer[i].chunk = worker_entry;
-		data += m->shape.io_max;
-		prps += hr_buffer_prp_bytes(m->shape.io_max, chunk);
-		entry += hr_chunk_count(m->shape.io_max, chunk);
-		worker_entry += hr_chunk_count(m->shape.io_max, chunk);
+		hr_buffer_init(&buffer[i], region, data, bytes, m->extent.chunk_bytes, region, prps,
+			       &entry[i]);
+		buffer[i].chunk = &worker_entry[i];
+		data += bytes;
+		prps += hr_buffer_prp_bytes(bytes, m->extent.chunk_bytes);
 	}
 }
 
-static void describe(struct hr_measure *m, uint64_t duration_ns,
-		     const struct hr_measurement *wanted)
+/* How many blocks, and workers in each, make that many: full blocks, or one that is not. */
+static void spread(const struct hr_measure *m, const struct hr_measurement *r, uint32_t *blocks,
+		   uint32_t *per_block)
+{
+	*per_block = r->queues < m->shape.workers ? r->queues : m->shape.workers;
+	*blocks = r->queues / *per_block;
+}
+
+static void describe(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *wanted)
 {
 	struct hr_bench *b = m->bench;
 
 	memset(b, 0, sizeof *b);
+	if (wanted->queues == 0 || wanted->queues > workers(m))
+		wanted->queues = workers(m);
+	spread(m, wanted, &b->blocks, &b->workers);
+	wanted->queues = b->blocks * b->workers;
+	wanted->blocks = b->blocks;
+	wanted->depth = depth_of(m, wanted->queues, wanted->io_bytes);
+	wanted->copied &= on_gpu(m);
 	b->extent = m->extent;
 	b->write = wanted->write;
 	b->pattern = wanted->pattern;
 	b->io_bytes = wanted->io_bytes;
-	b->depth = m->shape.depth;
-	b->blocks = m->shape.blocks;
-	b->workers = 1;
+	b->depth = wanted->depth;
 	b->duration_ns = duration_ns;
 	b->seed = 1;
 	b->qp = hr_partition_worker(m->partition, m->part_qps);
@@ -302,10 +344,53 @@ static void describe(struct hr_measure *m, uint64_t duration_ns,
 	b->status = hr_partition_worker(m->partition, m->part_status);
 	b->sent = hr_partition_worker(m->partition, m->part_sent);
 	b->latency = hr_partition_worker(m->partition, m->part_latency);
+	if (on_gpu(m))
+		b->cost = hr_partition_worker(m->partition, m->part_costs);
+	if (wanted->copied)
+		b->landing = hr_partition_worker(m->partition, m->part_landing);
 	memset(cpu_stop(m), 0, sizeof(uint32_t));
 	memset(cpu_status(m), 0, workers(m) * sizeof(struct hr_worker_status));
 	memset(cpu_latency(m), 0, histogram_bytes(m));
-	make_buffers(m, wanted->io_bytes);
+	memset(cpu_cost(m), 0, workers(m) * sizeof(struct hr_bench_cost));
+	make_buffers(m, wanted);
+}
+
+/* Counters of all queue pairs together; they are never reset. */
+static struct hr_qp_stats counters(const struct hr_measure *m)
+{
+	const struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	struct hr_qp_stats sum = { 0 };
+
+	for (uint32_t w = 0; w < workers(m); w++) {
+		sum.submitted += qp[w].stats.submitted;
+		sum.doorbells += qp[w].stats.doorbells;
+		sum.batches += qp[w].stats.batches;
+		sum.releases += qp[w].stats.releases;
+	}
+	return sum;
+}
+
+static void sum_up_costs(const struct hr_measure *m, const struct hr_qp_stats *before,
+			 struct hr_measurement *r)
+{
+	const struct hr_qp_stats after = counters(m);
+	const double batches = (double)(after.batches - before->batches);
+	struct hr_bench_cost sum = { 0 };
+
+	if (batches > 0) {
+		r->batch_commands = (double)(after.submitted - before->submitted) / batches;
+		r->doorbells_per_batch = (double)(after.doorbells - before->doorbells) / batches;
+		r->fences_per_batch = 1 + (double)(after.releases - before->releases) / batches;
+	}
+	for (uint32_t w = 0; w < workers(m); w++) {
+		sum.commands += cpu_cost(m)[w].commands;
+		sum.send_cycles += cpu_cost(m)[w].send_cycles;
+		sum.reap_cycles += cpu_cost(m)[w].reap_cycles;
+	}
+	if (sum.commands) {
+		r->send_cycles = (double)sum.send_cycles / (double)sum.commands;
+		r->reap_cycles = (double)sum.reap_cycles / (double)sum.commands;
+	}
 }
 
 static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
@@ -377,6 +462,7 @@ static int wait_ended(struct hr_measure *m, uint64_t duration_ns)
 int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result)
 {
 	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+	const struct hr_qp_stats before = counters(m);
 	uint64_t began;
 	int err;
 
@@ -386,7 +472,7 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 	if (!err)
 		err = backend->ops->launch(backend, HR_KERNEL_BENCH,
 					   hr_partition_worker(m->partition, m->part_bench),
-					   m->shape.blocks, backend->lanes, 0);
+					   m->bench->blocks, m->bench->workers * backend->lanes, 0);
 	if (!err)
 		err = wait_ended(m, duration_ns);
 	result->elapsed_ns = hr_now_ns() - began;
@@ -397,9 +483,37 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 	else
 		err = find_failure(m);
 	sum_up(m, result);
+	sum_up_costs(m, &before, result);
 	if (!err && hr_signals_pending())
 		err = -EINTR;
 	return err;
+}
+
+static int by_rate(const void *a, const void *b)
+{
+	const struct hr_measurement *x = a, *y = b;
+
+	return (x->iops > y->iops) - (x->iops < y->iops);
+}
+
+int hr_measure_median(struct hr_measure *m, uint64_t duration_ns, uint32_t times,
+		      struct hr_measurement *result)
+{
+	struct hr_measurement each[HR_MEASURE_TIMES_MAX];
+
+	for (uint32_t i = 0; i < times; i++) {
+		int err;
+
+		each[i] = *result;
+		err = hr_measure(m, duration_ns, &each[i]);
+		if (err)
+			return err;
+	}
+	qsort(each, times, sizeof *each, by_rate);
+	*result = each[times / 2];
+	result->worst_iops = each[0].iops;
+	result->best_iops = each[times - 1].iops;
+	return 0;
 }
 
 void hr_measure_down(struct hr_measure *m)
