@@ -77,9 +77,10 @@ static void log_durable(const struct hr_run *run, const char *what)
 {
 	if (run->config->has_sink)
 		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
-			"again to go on from there",
+			"again%s",
 			run->config->name, what, (unsigned long long)run->durable_tiles,
-			(unsigned long long)run->tiles, run->config->sink.object);
+			(unsigned long long)run->tiles, run->config->sink.object,
+			hr_run_resumes(run) ? " to go on from there" : "");
 	else
 		hr_warn("pipeline '%s' %s", run->config->name, what);
 }

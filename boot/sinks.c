@@ -45,6 +45,12 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 	return hash ? hash : 1;
 }
 
+/* A result is one over all tiles, and states are not saved: then what is there is made again. */
+bool hr_run_resumes(const struct hr_run *run)
+{
+	return !run->config->op->user || !run->config->op->user->report;
+}
+
 /* Go on with a pending object of this very run. */
 static int resume(struct hr_run *run, const struct hr_object *object)
 {
@@ -53,8 +59,7 @@ static int resume(struct hr_run *run, const struct hr_object *object)
 	if (run->first_tile > run->tiles)
 		run->first_tile = run->tiles;
 	run->durable_tiles = run->first_tile;
-	/* A result is one over all tiles, and states are not saved: what is there is made again. */
-	if (run->config->op->user && run->config->op->user->report)
+	if (!hr_run_resumes(run))
 		run->first_tile = 0;
 	return 0;
 }

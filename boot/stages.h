@@ -191,6 +191,9 @@ uint64_t hr_run_copy_bytes(const struct hr_run *run);
 /* What determines the contents of a run's sink: operator, arguments, sources, tiles. Not 0. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
 
+/* A run that was cut short goes on after what is durable of its sink when it is called again. */
+bool hr_run_resumes(const struct hr_run *run);
+
 /* A mistake with its place: "FILE:LINE: ...", to stderr. Returns -EINVAL. */
 int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -209,7 +209,7 @@ starts_over() {
     slots=1 op=liar file=liar.op conf 'lie = "more";' 'sink = { object = "cut"; };' 'writeback = 1;'
     exits 1 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["sink"]["durable_tiles"] == 3' &&
         exits 1 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["first_tile"] == 0' &&
-        json 'r["pipelines"][0]["sink"]["durable_tiles"] == 3'
+        json 'r["pipelines"][0]["sink"]["durable_tiles"] == 3' && ! grep -q "to go on from there" "$SCRATCH/err"
 }
 
 # Three tiles come before the lie; of later ones nothing may count as durable.
