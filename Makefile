@@ -12,7 +12,7 @@
 #   make bench        figures of tests/bench/README.md
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
 #   make clean        remove build folders
-#   make gpu-tests    build/tests/gpu/gpu-tests, to be run where there is a GPU
+#   make gpu-tests    build/tests/gpu/gpu-tests, for any machine with a GPU; check-gpu runs it here
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
@@ -206,6 +206,9 @@ $(gpu_tests): $(gpu_test_objs) $(B)/libheadrace.a
 gpu-tests: $(if $(cuda_h),$(gpu_tests))
 	$(if $(cuda_h),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)
 
+check-gpu: gpu-tests
+	$(Q)tests/gpu/run.sh $(gpu_tests)
+
 # Programs of the demo and the bench.
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
 $(tools): %: %.o $(B)/libheadrace.a
@@ -343,8 +346,8 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all op anew tools gpu-tests deps check check-unit check-cli check-lab lab-tools lab-run \
-	demo bench image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
+.PHONY: all op anew tools gpu-tests check-gpu deps check check-unit check-cli check-lab lab-tools \
+	lab-run demo bench image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
 	$(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

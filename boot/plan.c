@@ -272,6 +272,21 @@ int hr_partition_up(struct hr_appliance *app)
 	return err ? err : check_queues(app);
 }
 
+/* Where the places of the map have come to lie: for whoever reads addresses in a fault. */
+static void log_addresses(const struct hr_appliance *app, uint32_t g)
+{
+	for (int place = 0; place < HR_PLACES; place++) {
+		const struct hr_region *r = &app->partition[g].region[place];
+
+		if (r->bytes)
+			hr_info("gpu '%s': place %s: %zu bytes, for the CPU at 0x%llx, for workers "
+				"at 0x%llx",
+				app->config.gpu[g].name, hr_place_name((enum hr_place)place),
+				r->bytes, (unsigned long long)(uintptr_t)r->cpu,
+				(unsigned long long)(uintptr_t)r->worker);
+	}
+}
+
 static int take_places(struct hr_appliance *app, uint32_t g)
 {
 	struct hr_partition *p = &app->partition[g];
@@ -286,6 +301,7 @@ static int take_places(struct hr_appliance *app, uint32_t g)
 		return err;
 	}
 	hr_partition_bind(p, app->memory[g].region);
+	log_addresses(app, g);
 	return 0;
 }
 

@@ -130,7 +130,6 @@ static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
 	hr_json_u64(out, "compute_capability", f->capability);
 	hr_json_u64(out, "processors", f->processors);
 	hr_json_u64(out, "memory_bytes", f->memory_bytes);
-	hr_json_i64(out, "numa_node", f->numa_node);
 	for (unsigned i = 0; (name = hr_gpu_feature(f, i, &supported)); i++)
 		hr_json_bool(list, name, supported);
 	list = hr_json_array(out, "kernels");

@@ -34,7 +34,6 @@ struct hr_gpu_facts {
 	uint32_t block_threads;	  /* most threads of a block */
 	uint32_t shared_bytes;	  /* most memory that the threads of a block share */
 	uint32_t granularity;	  /* bytes: GPU memory is mapped in multiples of it */
-	int32_t numa_node;	  /* of the host, where the GPU hangs; -1: unknown */
 	bool virtual_memory;	  /* virtual memory management (needed) */
 	bool cooperative;	  /* all blocks of a launch resident at once (needed) */
 	bool host_register; /* host memory of this process can be pinned and mapped (needed) */
@@ -48,6 +47,7 @@ struct hr_gpu_facts {
 	bool flush_from_stream;	  /* ... and so can a stream */
 	bool ordered_for_owner;	  /* such writes are seen in order by this GPU without a flush */
 	bool ordered_for_all;	  /* ... by all GPUs */
+	bool time_limit; /* the driver ends kernels that run long: a display hangs on this GPU */
 	struct hr_kernel_facts kernel[HR_GPU_KERNELS_MAX];
 	unsigned kernels;
 };

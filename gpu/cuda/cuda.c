@@ -425,11 +425,14 @@ int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *mes
 	err = open_all(cuda, ordinal, &max_blocks);
 	if (err) {
 		memcpy(message, cuda->gpu.cu.error, HR_LOG_LINE_MAX);
-		if (cuda->gpu.context)
-			take_down(cuda);
-		free(cuda);
+		if (!cuda->gpu.context || taken_down_in_time(cuda))
+			free(cuda);
 		return err;
 	}
 	describe(b, cuda, max_blocks);
+	if (b->facts->time_limit)
+		hr_warn("%s: a display hangs on this GPU, and the driver ends what runs there for "
+			"some seconds; pipelines need another GPU, or no display",
+			b->name);
 	return 0;
 }

@@ -11,7 +11,18 @@
 #define DEVICES_SHOWN_MAX 16 /* of those that cannot be used */
 #define PAUSE_MAX_NS 50000ull
 
-/* Attributes that a flag or a number of facts comes from as they are. */
+/* An attribute that this driver does not know yet is 0. */
+static int read_attribute(struct hr_cuda_gpu *gpu, CUdevice_attribute attribute, int *value)
+{
+	const CUresult result = gpu->cu.DeviceGetAttribute(value, attribute, gpu->device);
+
+	if (result == CUDA_ERROR_INVALID_VALUE) {
+		*value = 0;
+		return 0;
+	}
+	return hr_cuda_check(&gpu->cu, "cuDeviceGetAttribute", result);
+}
+
 static int read_flags(struct hr_cuda_gpu *gpu)
 {
 	struct hr_gpu_facts *f = &gpu->facts;
@@ -29,12 +40,12 @@ static int read_flags(struct hr_cuda_gpu *gpu)
 		{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
 		  &f->rdma_virtual_memory },
 		{ CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, &f->compressible },
+		{ CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, &f->time_limit },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		int value = 0;
-		int err =
-			HR_CU(&gpu->cu, DeviceGetAttribute, &value, row[i].attribute, gpu->device);
+		int err = read_attribute(gpu, row[i].attribute, &value);
 
 		if (err)
 			return err;
@@ -45,7 +56,7 @@ static int read_flags(struct hr_cuda_gpu *gpu)
 
 static int read_numbers(struct hr_cuda_gpu *gpu)
 {
-	enum { MAJOR, MINOR, PROCESSORS, THREADS, SHARED, FLUSH, ORDERING, NODE, NUMBERS };
+	enum { MAJOR, MINOR, PROCESSORS, THREADS, SHARED, FLUSH, ORDERING, NUMBERS };
 	static const CUdevice_attribute attribute[NUMBERS] = {
 		[MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
 		[MINOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -54,13 +65,12 @@ static int read_numbers(struct hr_cuda_gpu *gpu)
 		[SHARED] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
 		[FLUSH] = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 		[ORDERING] = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
-		[NODE] = CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
 	};
 	struct hr_gpu_facts *f = &gpu->facts;
 	int value[NUMBERS] = { 0 };
 
 	for (int i = 0; i < NUMBERS; i++) {
-		int err = HR_CU(&gpu->cu, DeviceGetAttribute, &value[i], attribute[i], gpu->device);
+		int err = read_attribute(gpu, attribute[i], &value[i]);
 
 		if (err)
 			return err;
@@ -69,7 +79,6 @@ static int read_numbers(struct hr_cuda_gpu *gpu)
 	f->processors = (uint32_t)value[PROCESSORS];
 	f->block_threads = (uint32_t)value[THREADS];
 	f->shared_bytes = (uint32_t)value[SHARED];
-	f->numa_node = value[NODE];
 	f->flush_from_host = value[FLUSH] & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
 	f->flush_from_stream = value[FLUSH] & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS;
 	f->ordered_for_owner = value[ORDERING] >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/cuda/library.h"
@@ -93,12 +94,25 @@ static int find_calls(struct hr_cuda_driver *cu, PFN_cuGetProcAddress_v12000 fin
 	return 0;
 }
 
+/* With it a launch would not return before its kernel has ended, and nobody could watch that. */
+static void refuse_blocking_launches(void)
+{
+	static const char name[] = "CUDA_LAUNCH_BLOCKING";
+	const char *value = getenv(name);
+
+	if (!value || strcmp(value, "0") == 0)
+		return;
+	hr_warn("%s=%.20s in the environment is ignored: launches must not block", name, value);
+	unsetenv(name);
+}
+
 int hr_cuda_driver_open(struct hr_cuda_driver *cu)
 {
 	PFN_cuGetProcAddress_v12000 find;
 	int err;
 
 	memset(cu, 0, sizeof *cu);
+	refuse_blocking_launches();
 	err = hr_cuda_library(&find, cu->error);
 	if (!err)
 		err = find_calls(cu, find);

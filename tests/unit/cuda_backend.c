@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,6 +38,21 @@ Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
 	backend.ops->close(&backend);
 	cr_expect_null(backend.ops);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, what_would_end_or_block_a_launch_is_told)
+{
+	fake_cuda.attribute[0][CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT] = 1;
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+	cr_expect(strstr(fake_log_last(), "a display hangs on this GPU"), "%s", fake_log_last());
+	backend.ops->close(&backend);
+	fake_cuda_reset();
+	setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+	cr_expect(strstr(fake_log_last(), "CUDA_LAUNCH_BLOCKING=1 in the environment is ignored"),
+		  "%s", fake_log_last());
+	cr_expect_null(getenv("CUDA_LAUNCH_BLOCKING"));
+	backend.ops->close(&backend);
 }
 
 Test(cuda_backend, auto_takes_a_gpu_when_there_is_one_and_says_so)

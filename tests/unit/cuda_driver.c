@@ -37,7 +37,6 @@ Test(cuda_driver, a_gpu_is_known_by_what_the_driver_says)
 	cr_expect_eq(f->shared_bytes, 200 << 10);
 	cr_expect_eq(f->memory_bytes, 256 << 20);
 	cr_expect_eq(f->granularity, 2 << 20);
-	cr_expect_eq(f->numa_node, 1);
 	cr_expect(f->virtual_memory && f->cooperative && f->host_register && f->fd_handles);
 	cr_expect(f->rdma && f->rdma_virtual_memory && f->compressible && !f->dma_buf);
 	cr_expect(f->flush_from_host && !f->flush_from_stream);
@@ -136,6 +135,19 @@ Test(cuda_driver, every_call_of_open_may_fail_and_is_named)
 			  fake_cuda.failed, gpu.cu.error);
 	}
 	cr_expect_gt(calls, 25);
+}
+
+Test(cuda_driver, what_an_older_driver_has_not_heard_of_it_does_not_support)
+{
+	for (unsigned n = 1; n <= 16; n++) {
+		fake_cuda_reset();
+		fake_cuda_fail("cuDeviceGetAttribute", n, CUDA_ERROR_INVALID_VALUE);
+		if (hr_cuda_gpu_open(&gpu, 0) == 0)
+			hr_cuda_gpu_close(&gpu);
+		else /* unless it is needed */
+			cr_expect(strstr(gpu.cu.error, "Fake GPU 0: ") != NULL, "%s", gpu.cu.error);
+		cr_expect_not_null(fake_cuda.failed);
+	}
 }
 
 Test(cuda_driver, errors_have_our_numbers)

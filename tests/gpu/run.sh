@@ -1,0 +1,61 @@
+#!/bin/bash
+# Everything that gpu-tests has, on the GPU of this machine: as it is, pipelines once more with large
+# blocks that copy their tiles, and small parts under compute-sanitizer where there is one.
+# Usage: tests/gpu/run.sh [PROGRAM]   (build/tests/gpu/gpu-tests; the script needs nothing else)
+# The last line is "N passed, M failed[, K not run]", in parts.
+set -uo pipefail
+program=${1:-build/tests/gpu/gpu-tests}
+passed=0 failed=0 skipped=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# part LIMIT_SECONDS NAME COMMAND...
+part() {
+    local limit=$1 name=$2 status
+    shift 2
+    if timeout -k 5 "$limit" "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok   $name: $(grep -o 'Tested: [0-9]*' "$log" | tail -n 1)"
+    else
+        status=$?
+        failed=$((failed + 1))
+        echo "FAIL $name (exit status $status)"
+        tail -n 40 "$log"
+    fi
+}
+
+sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer)
+
+# sanitized TOOL FILTER: an error that the tool finds is a failure, too
+sanitized() {
+    if [ -z "$sanitizer" ]; then
+        skipped=$((skipped + 1))
+        echo "not run here: $1 of $2 (no compute-sanitizer)"
+        return
+    fi
+    part 120 "$1 of $2" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 9 \
+        "$program" --filter "$2"
+}
+
+[ -x "$program" ] || { echo "run.sh: no program $program: make gpu-tests" >&2; exit 2; }
+for suite in memory launch words life queue queue_order bench pipeline pipeline_faults; do
+    part 120 "$suite" "$program" --filter "$suite/*"
+done
+export RIG_THREADS=128 RIG_COPY=1
+part 120 "pipeline, blocks of 128 threads, copied tiles" "$program" --filter 'pipeline/*'
+export RIG_THREADS=512 RIG_COPY=0
+part 120 "pipeline, blocks of 512 threads" "$program" --filter 'pipeline/each*'
+export RIG_THREADS=64
+sanitized memcheck 'memory/an_arena*'
+sanitized memcheck 'words/*'
+sanitized memcheck 'pipeline/a_tile*'
+sanitized memcheck 'bench/sends*'
+sanitized racecheck 'words/lanes*'
+sanitized racecheck 'launch/all_blocks*'
+sanitized racecheck 'pipeline/a_tile*'
+sanitized synccheck 'words/lanes*'
+sanitized synccheck 'pipeline/a_tile*'
+
+[ $skipped -eq 0 ] && echo "$passed passed, $failed failed" ||
+    echo "$passed passed, $failed failed, $skipped not run"
+[ $failed -eq 0 ]
