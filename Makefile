@@ -178,8 +178,9 @@ $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 
 # User operators for tests, in the place that the macro names.
 test_ops := $(patsubst %.c,$(B)/%.op,$(wildcard tests/op/*.c))
-$(B)/tests/unit/op_user.o $(B)/tests/unit/op_config.o: cflags += -DTEST_OPS='"$(B)/tests/op"'
-$(B)/tests/unit/op_user.ok $(B)/tests/unit/op_config.ok: $(test_ops)
+op_tests := $(addprefix $(B)/tests/unit/,op_user op_config cuda_operators)
+$(op_tests:%=%.o): cflags += -DTEST_OPS='"$(B)/tests/op"'
+$(op_tests:%=%.ok): $(test_ops)
 $(B)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(wildcard gpu/*.h) config/limits.h Makefile
 	$(call say,CC,$<)
 	$(Q)$(call op_build)
