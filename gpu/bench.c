@@ -9,6 +9,10 @@
 #include "gpu/vector.h"
 #include "nvme/queue.h"
 
+/* Host memory is far from a GPU, and one word of it that all workers read is read by one at a time:
+ * rounds between two looks at the stop flag. */
+#define BENCH_STOP_ROUNDS (HR_LANES == 1 ? 1u : 64u)
+
 struct bench_worker {
 	struct hr_bench *bench;
 	struct hr_worker_status *status;
@@ -24,6 +28,9 @@ struct bench_worker {
 	uint64_t sent;
 	uint32_t outstanding;
 	uint32_t filled; /* buffers that have been used, or will not be */
+	uint32_t rounds;
+	uint64_t good; /* commands that came back well */
+	bool failed;
 };
 
 /* xorshift64: cheap, and good enough to spread reads. */
@@ -72,6 +79,9 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	w->sent = 0;
 	w->outstanding = 0;
 	w->filled = 0;
+	w->rounds = 0;
+	w->good = 0;
+	w->failed = false;
 }
 
 /* Four buckets to each doubling: the two bits below the highest one say which. */
@@ -106,9 +116,12 @@ HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint6
 HR_WORKER void bench_fail_lowest(struct bench_worker *w, uint32_t failing, int error, uint16_t cid,
 				 uint64_t offset)
 {
+	if (!failing)
+		return;
 	hr_lanes_sync();
-	if (failing && hr_lane() == hr_lowest_bit(failing))
+	if (hr_lane() == hr_lowest_bit(failing))
 		bench_fail(w, error, cid, offset);
+	w->failed = true;
 	hr_lanes_sync();
 }
 
@@ -186,20 +199,20 @@ HR_WORKER void bench_send(struct bench_worker *w, bool want, uint32_t i, uint64_
 	bench_fail_lowest(w, hr_ballot(posted < 0), posted, 0, offset);
 }
 
-HR_WORKER bool bench_over(const struct bench_worker *w, uint64_t end_ns, uint64_t now)
+HR_WORKER bool bench_over(struct bench_worker *w, uint64_t end_ns, uint64_t now)
 {
-	return now >= end_ns || hr_shfl_u32(hr_load_acquire_sys_u32(w->bench->stop), 0) != 0;
+	if (now >= end_ns || w->failed)
+		return true;
+	return w->rounds++ % BENCH_STOP_ROUNDS == 0 &&
+	       hr_shfl_u32(hr_load_acquire_sys_u32(w->bench->stop), 0) != 0;
 }
 
-/* Count what came back well, in lanes `good`: how long it took, and how much it was. */
+/* Count what came back well, in lanes `good`, and how long it took. */
 HR_WORKER void bench_count(struct bench_worker *w, uint32_t good, uint32_t i, uint64_t now)
 {
 	if (good >> hr_lane() & 1)
 		w->latency[bench_bucket(now - w->sent_at[i].ns)]++;
-	if (hr_lane() == 0) {
-		w->status->tiles += hr_count_bits(good);
-		w->status->bytes += (uint64_t)hr_count_bits(good) * w->bench->io_bytes;
-	}
+	w->good += hr_count_bits(good);
 }
 
 /* What is back, in this lane; at the start, buffers that have not been used yet. */
@@ -278,6 +291,9 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 	if (w.qp->broken && hr_lane() == 0)
 		bench_fail(&w, w.qp->broken, 0, 0);
 	hr_lanes_sync();
-	if (hr_lane() == 0)
+	if (hr_lane() == 0) {
+		w.status->tiles = w.good;
+		w.status->bytes = w.good * bench->io_bytes;
 		hr_store_release_sys_u32(&w.status->done, 1);
+	}
 }
