@@ -105,7 +105,7 @@ $(gpu_kernels): tests/gpu/kernels.cu
 $(fatbin) $(fatbin_user) $(gpu_kernels): Makefile
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 $(relocatable) -fatbin -I. \
-		-MMD -MP -MF $@.d $(gencode) -o $@ $(filter %.cu,$^)
+		-MMD -MP -MF $@.d $(gencode) -o $@ $(firstword $(filter %.cu,$^))
 
 $(B)/gpu/cuda/embed.o: $(fatbin)
 $(B)/gpu/cuda/embed.o: embed := -DNAME=hr_worker_image -DFILE='"$(fatbin)"'

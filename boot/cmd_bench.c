@@ -214,7 +214,9 @@ static struct hr_measure_shape shape_of(const struct hr_appliance *app, uint32_t
 	}
 	shape.workers = or_else(wishes->workers, GPU_WORKERS);
 	t->queues = shape.blocks * shape.workers;
-	most = ssd->queues < GPU_QUEUES_MAX ? ssd->queues : GPU_QUEUES_MAX;
+	most = ssd->queues + 1 - ssd->next_queue;
+	if (most > GPU_QUEUES_MAX)
+		most = GPU_QUEUES_MAX;
 	if (most / shape.workers > shape.blocks)
 		shape.blocks = most / shape.workers;
 	return shape;
@@ -266,6 +268,67 @@ static int bench_ssd(struct hr_appliance *app, uint32_t d, const struct wishes *
 	return err;
 }
 
+/* One line of the table of limits: what, and what both directions do at once; or one member. */
+static void limit_row(struct json_object *out, const char *name, const char *what, double value,
+		      double both)
+{
+	char rate[24], rate_both[24] = "";
+
+	if (out) {
+		hr_json_double(out, name, value, 0);
+		return;
+	}
+	hr_rate_format(rate, sizeof rate, value);
+	if (both > 0)
+		hr_rate_format(rate_both, sizeof rate_both, both);
+	printf("%-58s %11s %11s\n", what, rate, rate_both);
+}
+
+static void report_limits(const struct hr_limits *l, struct json_object *out)
+{
+	char name[48], what[80];
+
+	if (!out)
+		printf("%-58s %11s %11s\n", "link between host and GPU", "rate", "both");
+	limit_row(out, "copy_in_bytes_per_s", "copy engine, host to GPU memory", l->copy_in,
+		  l->copy_both);
+	limit_row(out, "copy_out_bytes_per_s", "copy engine, GPU memory to host", l->copy_out,
+		  l->copy_both);
+	limit_row(out, "load_bytes_per_s", "loads from host memory", l->load, l->load_store);
+	limit_row(out, "store_bytes_per_s", "stores to host memory", l->store, l->load_store);
+	for (uint32_t i = 0; i < HR_LIMIT_WARPS; i++) {
+		snprintf(name, sizeof name, "page_%u_warps_bytes_per_s", hr_limit_warps(i));
+		snprintf(what, sizeof what, "random 4 KiB pages into GPU memory, %u warps",
+			 hr_limit_warps(i));
+		limit_row(out, name, what, l->page[i], 0);
+	}
+	limit_row(out, "bulk_bytes_per_s", "the same, bulk copy engine of SMs, 16 warps", l->bulk,
+		  0);
+	if (out) {
+		limit_row(out, "copy_both_bytes_per_s", NULL, l->copy_both, 0);
+		limit_row(out, "load_store_bytes_per_s", NULL, l->load_store, 0);
+		hr_json_double(out, "round_trip_ns", l->round_trip_ns, 0);
+	} else {
+		printf("%-58s %8.0f ns\n\n", "round trip GPU, CPU, GPU", l->round_trip_ns);
+	}
+}
+
+/* Nothing where workers share the memory of the host. */
+static int bench_limits(struct hr_appliance *app, const struct wishes *wishes,
+			struct json_object *report)
+{
+	struct hr_backend *b = &app->backend[0];
+	struct hr_limits limits;
+	int err;
+
+	if (!b->ops->limits)
+		return 0;
+	err = b->ops->limits(b, or_else(wishes->times, GPU_TIMES), &limits);
+	if (!err)
+		report_limits(&limits, report ? hr_json_object(report, "limits") : NULL);
+	return err;
+}
+
 static int bench(const struct wishes *wishes)
 {
 	struct json_object *report = NULL, *ssds = NULL;
@@ -282,10 +345,13 @@ static int bench(const struct wishes *wishes)
 	if (!err && wishes->json) {
 		report = hr_json_new();
 		hr_json_string(report, "configuration", app->config.file);
-		ssds = hr_json_array(report, "ssds");
-	} else if (!err) {
-		print_head();
 	}
+	if (!err)
+		err = bench_limits(app, wishes, report);
+	if (report)
+		ssds = hr_json_array(report, "ssds");
+	else if (!err)
+		print_head();
 	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
 		err = bench_ssd(app, d, wishes, ssds);
 	hr_appliance_down(app);

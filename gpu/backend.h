@@ -12,6 +12,7 @@
 
 #include "gpu/arena.h"
 #include "gpu/facts.h"
+#include "gpu/limits.h"
 #include "gpu/pipeline.h"
 #include "gpu/window.h"
 #include "nvme/region.h"
@@ -74,6 +75,9 @@ struct hr_backend_ops {
 	/* 0: still running; 1: all blocks have ended; -errno: the backend failed, and no block runs
 	 * any more. */
 	int (*poll)(struct hr_backend *b);
+	/* Measure the link between host and GPU, the median of `times` (odd, at most 15). NULL where
+	 * there is none. -EBUSY: a launch runs; -ENOMEM; -EIO. */
+	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_limits *limits);
 	void (*close)(struct hr_backend *b);
 };
 

@@ -10,6 +10,7 @@
 #include "boot/log.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
+#include "gpu/cuda/limits.h"
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/op_user.h"
@@ -258,6 +259,13 @@ static int cuda_poll(struct hr_backend *b)
 	return state < 0 && !told ? tell(b, state) : state;
 }
 
+static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_limits *limits)
+{
+	struct cuda *cuda = b->impl;
+
+	return tell(b, hr_cuda_limits(b, &cuda->gpu, &cuda->image, &cuda->launch, times, limits));
+}
+
 static bool window_mappable(void *to)
 {
 	struct cuda *cuda = to;
@@ -356,6 +364,7 @@ static const struct hr_backend_ops cuda_ops = {
 	.resident = cuda_resident,
 	.launch = cuda_launch,
 	.poll = cuda_poll,
+	.limits = cuda_limits,
 	.close = cuda_close,
 };
 

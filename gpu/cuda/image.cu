@@ -19,6 +19,7 @@
 #include "gpu/writeback.c"
 #include "gpu/bench.c"
 #include "gpu/probe.c"
+#include "gpu/cuda/limits.cu"
 
 extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
 {

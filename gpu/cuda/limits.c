@@ -1,0 +1,230 @@
+#include "gpu/cuda/limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/clock.h"
+#include "gpu/cuda/limits_job.h"
+#include "gpu/worker.h"
+#include "nvme/hostmem.h"
+
+#define BYTES (1ull << 30)
+#define THREADS 512u
+#define BULK_THREADS 128u /* the stages of four warps fit into an SM's shared memory */
+#define BULK_SHARED (BULK_THREADS / 32 * (128 + HR_LIMIT_STAGES * HR_PAGE))
+#define BULK_BLOCKS 4u
+#define PAGES (1u << 17) /* of single-page measurements: 512 MiB */
+#define ROUNDS 5000u
+#define GPU_BYTES (BYTES + 4096)
+
+struct bench {
+	struct hr_backend *b;
+	struct hr_cuda_gpu *gpu;
+	struct hr_cuda_launch *launch;
+	struct hr_cuda_kernel kernel;
+	CUevent done[2]; /* one per direction of the copy engine */
+	struct hr_region host, shared, memory;
+	struct hr_limit_job *job; /* shared.cpu */
+	uint32_t *unsound;	  /* behind it */
+	uint32_t times;
+	int err;
+};
+
+static double median(double *value, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		for (uint32_t j = i; j > 0 && value[j] < value[j - 1]; j--) {
+			const double larger = value[j - 1];
+
+			value[j - 1] = value[j];
+			value[j] = larger;
+		}
+	return value[count / 2];
+}
+
+/* The CPU's part of a round trip, and looking whether the launch has ended. */
+static int wait_launch(struct bench *m)
+{
+	const uint64_t limit = hr_now_ns() + HR_CUDA_WAIT_NS;
+	uint32_t seen = 0, look = 0;
+	int state = 0;
+
+	while (state == 0) {
+		const uint32_t ping = hr_load_acquire_sys_u32(&m->job->ping);
+
+		if (ping != seen) {
+			seen = ping;
+			hr_store_release_sys_u32(&m->job->pong, ping);
+			look = 0;
+		} else if (++look % 16 == 0 || m->job->kind != HR_LIMIT_ECHO) {
+			state = hr_cuda_launch_poll(m->gpu, m->launch);
+			if (state == 0 && hr_now_ns() > limit)
+				state = hr_cuda_say(&m->gpu->cu, -ETIMEDOUT,
+						    "the kernel that measures does not end");
+		}
+	}
+	return state < 0 ? state : 0;
+}
+
+/* Nanoseconds of one launch, the median; 0 when the GPU cannot do it. */
+static double time_kernel(struct bench *m, enum hr_limit_kind kind, uint32_t each, uint32_t blocks,
+			  uint32_t threads, uint32_t shared)
+{
+	double ns[HR_LIMIT_TIMES_MAX];
+
+	for (uint32_t i = 0; !m->err && i <= m->times; i++) {
+		uint64_t began;
+
+		m->job->kind = kind;
+		m->job->each = each;
+		m->job->ping = m->job->pong = *m->unsound = 0;
+		began = hr_now_ns();
+		m->err = hr_cuda_launch_start(m->gpu, m->launch, &m->kernel, m->shared.worker,
+					      blocks, threads, shared);
+		if (!m->err)
+			m->err = wait_launch(m);
+		if (i > 0) /* the first one warms up */
+			ns[i - 1] = (double)(hr_now_ns() - began);
+		if (!m->err && *m->unsound)
+			return 0;
+	}
+	return m->err ? 0 : median(ns, m->times);
+}
+
+/* Start a copy of `bytes` in one direction, on a stream of its own. */
+static void start_copy(struct bench *m, bool in, uint64_t at, uint64_t bytes)
+{
+	const CUdeviceptr host = (CUdeviceptr)m->host.worker + at;
+	const CUdeviceptr memory = (CUdeviceptr)m->memory.worker + at;
+	CUstream stream = in ? m->gpu->stream : m->launch->stream;
+
+	if (!m->err)
+		m->err = HR_CU(&m->gpu->cu, MemcpyAsync, in ? memory : host, in ? host : memory,
+			       bytes, stream);
+	if (!m->err)
+		m->err = HR_CU(&m->gpu->cu, EventRecord, m->done[in], stream);
+}
+
+static void wait_copy(struct bench *m, bool in)
+{
+	const uint64_t limit = hr_now_ns() + HR_CUDA_WAIT_NS;
+	CUresult result = CUDA_ERROR_NOT_READY;
+
+	while (!m->err && result == CUDA_ERROR_NOT_READY) {
+		result = m->gpu->cu.EventQuery(m->done[in]);
+		if (result != CUDA_ERROR_NOT_READY)
+			m->err = hr_cuda_check(&m->gpu->cu, "copy", result);
+		else if (hr_now_ns() > limit)
+			m->err = hr_cuda_say(&m->gpu->cu, -ETIMEDOUT, "a copy does not end");
+	}
+}
+
+/* Bytes a second of each direction. */
+static double copy_rate(struct bench *m, bool in, bool out)
+{
+	const uint64_t bytes = in && out ? BYTES / 2 : BYTES;
+	double ns[HR_LIMIT_TIMES_MAX];
+
+	for (uint32_t i = 0; !m->err && i <= m->times; i++) {
+		const uint64_t began = hr_now_ns();
+
+		if (in)
+			start_copy(m, true, 0, bytes);
+		if (out)
+			start_copy(m, false, BYTES - bytes, bytes);
+		if (in)
+			wait_copy(m, true);
+		if (out)
+			wait_copy(m, false);
+		if (i > 0)
+			ns[i - 1] = (double)(hr_now_ns() - began);
+	}
+	return m->err ? 0 : (double)bytes / median(ns, m->times) * 1e9;
+}
+
+static double rate(double bytes, double ns)
+{
+	return ns > 0 ? bytes / ns * 1e9 : 0;
+}
+
+static void measure(struct bench *m, struct hr_limits *l)
+{
+	const uint32_t all = m->gpu->facts.processors & ~1u, bulk = BULK_BLOCKS * BULK_THREADS / 32;
+
+	l->copy_in = copy_rate(m, true, false);
+	l->copy_out = copy_rate(m, false, true);
+	l->copy_both = copy_rate(m, true, true);
+	l->load = rate((double)BYTES, time_kernel(m, HR_LIMIT_LOAD, 0, all, THREADS, 0));
+	l->store = rate((double)BYTES, time_kernel(m, HR_LIMIT_STORE, 0, all, THREADS, 0));
+	l->load_store =
+		rate((double)BYTES / 2, time_kernel(m, HR_LIMIT_LOAD_STORE, 0, all, THREADS, 0));
+	for (uint32_t i = 0; i < HR_LIMIT_WARPS; i++)
+		l->page[i] = rate((double)PAGES * HR_PAGE,
+				  time_kernel(m, HR_LIMIT_PAGES, PAGES / hr_limit_warps(i),
+					      hr_limit_warps(i) * 32 / THREADS, THREADS, 0));
+	if (m->gpu->facts.capability >= 90)
+		l->bulk = rate((double)PAGES * HR_PAGE,
+			       time_kernel(m, HR_LIMIT_BULK, PAGES / bulk, BULK_BLOCKS,
+					   BULK_THREADS, BULK_SHARED));
+	l->round_trip_ns = time_kernel(m, HR_LIMIT_ECHO, ROUNDS, 1, 32, 0) / ROUNDS;
+}
+
+static int take(struct bench *m, struct hr_cuda_image *image)
+{
+	const struct hr_backend_ops *ops = m->b->ops;
+	int err = hr_cuda_kernel_find(m->gpu, image, &m->kernel, "hr_kernel_limit");
+
+	for (int i = 0; !err && i < 2; i++)
+		err = HR_CU(&m->gpu->cu, EventCreate, &m->done[i], CU_EVENT_DISABLE_TIMING);
+	if (!err)
+		err = hr_hostmem_alloc(&m->host, "limits", BYTES);
+	if (!err)
+		err = hr_hostmem_alloc(&m->shared, "limits", HR_PAGE);
+	if (!err)
+		err = ops->attach(m->b, m->host.cpu, m->host.bytes, false, &m->host.worker);
+	if (!err)
+		err = ops->attach(m->b, m->shared.cpu, m->shared.bytes, false, &m->shared.worker);
+	if (!err)
+		err = ops->alloc(m->b, GPU_BYTES, &m->memory);
+	if (err)
+		return err;
+	m->job = m->shared.cpu;
+	m->unsound = (uint32_t *)(void *)(m->job + 1);
+	m->job->bytes = BYTES;
+	m->job->host = m->host.worker;
+	m->job->gpu = m->memory.worker;
+	m->job->fold = (uint32_t *)(void *)((uint8_t *)m->memory.worker + BYTES);
+	m->job->unsound = (uint32_t *)(void *)((struct hr_limit_job *)m->shared.worker + 1);
+	return 0;
+}
+
+static void give(struct bench *m)
+{
+	struct hr_region *host[] = { &m->host, &m->shared };
+
+	for (int i = 0; i < 2; i++) {
+		if (m->done[i])
+			m->gpu->cu.EventDestroy(m->done[i]);
+		if (host[i]->worker && host[i]->cpu)
+			m->b->ops->detach(m->b, host[i]->cpu);
+		hr_hostmem_free(host[i]);
+	}
+	if (m->memory.worker)
+		m->b->ops->free(m->b, &m->memory);
+}
+
+int hr_cuda_limits(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+		   struct hr_cuda_launch *launch, uint32_t times, struct hr_limits *limits)
+{
+	struct bench m = { .b = b, .gpu = gpu, .launch = launch, .times = times };
+
+	memset(limits, 0, sizeof *limits);
+	m.err = hr_cuda_gpu_enter(gpu);
+	if (!m.err)
+		m.err = take(&m, image);
+	if (!m.err)
+		measure(&m, limits);
+	give(&m);
+	return m.err;
+}
