@@ -321,12 +321,13 @@ headers := $(shell find * -name '*.h' ! -path 'build*')
 
 $(B)/%.tidy: %.c .clang-tidy $(headers)
 	$(call say,TIDY,$<)
-	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) $(cuda_flags) \
-		2>$@.log && touch $@
+	$(Q)mkdir -p $(@D) && clang-tidy --quiet $< -- $(filter-out -Wno-tsan,$(cflags)) \
+		$(cuda_flags) 2>$@.log && touch $@
 
 lint-format:
 	$(call say,LINT,clang-format)
-	$(Q)clang-format --dry-run -Werror $(c_files) $(headers) $(wildcard gpu/cuda/*.cu tests/gpu/*.cu)
+	$(Q)clang-format --dry-run -Werror $(c_files) $(headers) \
+		$(wildcard gpu/cuda/*.cu tests/gpu/*.cu)
 
 lint-cppcheck:
 	$(call say,LINT,cppcheck)

@@ -1,69 +1,32 @@
 /* Rules that only note something, or that need more changed than a row of topo_rules.c holds. */
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "pci/fields.h"
 #include "pci/tables.h"
 #include "pci/verdict.h"
-#include "tests/fake/machine.h"
+#include "tests/fake/judge.h"
 
-#define GPU "03:00.0"
-#define NEAR "04:00.0" /* behind the GPU's switch */
-#define FAR "05:00.0"  /* behind another root port */
-
-static struct fake_machine machine;
-static struct hr_model model;
-static struct hr_engine engine;
-
-static void set_up(void)
-{
-	cr_assert_eq(hr_model_init(&model), 0);
-	fake_two_ports(&machine);
-}
-
-static void tear_down(void)
-{
-	hr_model_fini(&model);
-}
-
-TestSuite(topo_notes, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(topo_notes, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
 
 static void poke(const char *at, uint32_t offset, unsigned width, uint32_t value)
 {
 	fake_put(fake_find(&machine, at), offset, width, value);
 }
 
-static int32_t at(const char *address)
-{
-	uint32_t domain, bus, dev, fn;
-
-	cr_assert_neq(hr_bdf_parse(address, &domain, &bus, &dev, &fn), 0);
-	return hr_model_find(&model, domain, bus, dev, fn);
-}
-
 static enum hr_verdict judge(const char *ssd, struct hr_pair *p)
 {
 	static const struct hr_options opt;
 
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-	hr_judge(&engine, at(GPU), at(ssd), p);
+	fake_judge(ssd, &opt, p);
 	return p->verdict;
 }
 
 static bool notes(const char *rule, const char *ssd)
 {
-	struct hr_finding list[64];
 	struct hr_pair p;
-	unsigned n;
 
 	judge(ssd, &p);
-	n = hr_findings(&engine, &p, list, 64);
-	for (unsigned i = 0; i < n && i < 64; i++)
-		if (strcmp(hr_rules[list[i].rule].id, rule) == 0 && list[i].flows)
-			return true;
-	return false;
+	return fake_found(&p, rule);
 }
 
 Test(topo_notes, a_controller_in_raid_mode_hides_its_drives)

@@ -6,28 +6,9 @@
 #include "pci/fields.h"
 #include "pci/tables.h"
 #include "pci/verdict.h"
-#include "tests/fake/machine.h"
+#include "tests/fake/judge.h"
 
-#define NEAR "04:00.0" /* behind the GPU's switch */
-#define FAR "05:00.0"  /* behind another root port */
-#define ACS (FAKE_ACS + HR_ACS_CTL)
-
-static struct fake_machine machine;
-static struct hr_model model;
-static struct hr_engine engine;
-
-static void set_up(void)
-{
-	cr_assert_eq(hr_model_init(&model), 0);
-	fake_two_ports(&machine);
-}
-
-static void tear_down(void)
-{
-	hr_model_fini(&model);
-}
-
-TestSuite(topo_rules, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(topo_rules, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
 
 struct poke {
 	const char *at;
@@ -233,33 +214,9 @@ static void change(const struct row *r)
 		strncat(f->text, r->text, sizeof f->text - strlen(f->text) - 1);
 }
 
-static int32_t at(const char *address)
-{
-	uint32_t domain, bus, dev, fn;
-
-	cr_assert_neq(hr_bdf_parse(address, &domain, &bus, &dev, &fn), 0);
-	return hr_model_find(&model, domain, bus, dev, fn);
-}
-
-/* A function that reads all ones has no class any more: it is named by its address. */
 static void judge(const struct row *r, struct hr_pair *p)
 {
-	int err = fake_load(&machine, &model);
-
-	cr_assert_eq(err, 0, "%s: %s", r->rule, model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &r->opt), 0);
-	hr_judge(&engine, at("03:00.0"), at(r->ssd), p);
-}
-
-static bool found(const struct hr_pair *p, const char *rule)
-{
-	struct hr_finding list[64];
-	unsigned n = hr_findings(&engine, p, list, 64);
-
-	for (unsigned i = 0; i < n && i < 64; i++)
-		if (strcmp(hr_rules[list[i].rule].id, rule) == 0 && list[i].flows)
-			return true;
-	return false;
+	fake_judge(r->ssd, &r->opt, p);
 }
 
 Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
@@ -277,7 +234,8 @@ Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
 				 rows[i].rule, flows, rows[i].flows);
 		cr_expect_eq(p.verdict, rows[i].verdict, "row %zu %s: verdict %u, not %u (rule %s)",
 			     i, rows[i].rule, p.verdict, rows[i].verdict, hr_rules[p.rule].id);
-		cr_expect(found(&p, rows[i].rule), "row %zu: %s was not found", i, rows[i].rule);
+		cr_expect(fake_found(&p, rows[i].rule), "row %zu: %s was not found", i,
+			  rows[i].rule);
 	}
 }
 
@@ -312,107 +270,7 @@ Test(topo_rules, a_rule_found_on_the_plain_machine_is_only_the_way_itself)
 	cr_assert_eq(p.modifiers, 0);
 }
 
-/* ---- what is missing is never good */
-
-static void expect_unknown(const char *ssd, const char *rule, const char *reason)
-{
-	struct row r = { rule, ssd, .verdict = HR_UNKNOWN };
-	struct hr_pair p;
-	char text[48];
-
-	judge(&r, &p);
-	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s: verdict %u", rule, p.verdict);
-	cr_expect(found(&p, rule), "%s was not found", rule);
-	cr_expect(strstr(hr_verdict_text(p.verdict, p.rule, text), reason) != NULL, "%s: %s", rule,
-		  text);
-}
-
-Test(topo_rules, sixty_four_bytes_are_unknown_for_want_of_privilege)
-{
-	for (unsigned i = 0; i < machine.count; i++)
-		machine.fn[i].bytes = 64;
-	expect_unknown(NEAR, "U1", "priv");
-	expect_unknown(FAR, "U1", "priv");
-}
-
-Test(topo_rules, access_denied_in_the_text_is_the_same)
-{
-	struct fake_fn *f = fake_find(&machine, "02:00.0");
-
-	f->bytes = 64;
-	snprintf(f->text, sizeof f->text, "\tCapabilities: <access denied>\n");
-	expect_unknown(NEAR, "U1", "priv");
-}
-
-Test(topo_rules, a_function_without_data_is_unknown)
-{
-	fake_find(&machine, "02:00.0")->bytes = 0;
-	cr_assert_eq(fake_load(&machine, &model), 0);
-	fake_find(&machine, NEAR)->bytes = 0;
-	snprintf(fake_find(&machine, NEAR)->title, 64, "Non-Volatile memory controller: X");
-	expect_unknown(FAR, "R2", "");
-}
-
-Test(topo_rules, without_extended_space_acs_is_unknown_below_a_switch)
-{
-	struct row far = { .rule = "R2", .ssd = FAR };
-	struct hr_pair p;
-
-	for (unsigned i = 0; i < machine.count; i++)
-		machine.fn[i].bytes = 256;
-	expect_unknown(NEAR, "U3", "acs");
-	judge(&far, &p);
-	cr_expect_eq(p.verdict, HR_RC_UNLISTED);
-}
-
-Test(topo_rules, a_damaged_extended_list_hides_acs)
-{
-	/* The header before ACS points at itself. */
-	fake_put(fake_find(&machine, "02:01.0"), FAKE_AER, 4,
-		 HR_ECAP_AER | 1 << 16 | FAKE_AER << 20);
-	expect_unknown(NEAR, "U3", "acs");
-}
-
-Test(topo_rules, extended_space_of_all_ones_is_unknown)
-{
-	memset(fake_find(&machine, "02:01.0")->config + 256, 0xff, 4096 - 256);
-	expect_unknown(NEAR, "U3", "acs");
-}
-
-Test(topo_rules, a_looping_capability_list_is_unknown)
-{
-	fake_put(fake_find(&machine, NEAR), FAKE_PM + 1, 1, FAKE_EXP);
-	expect_unknown(NEAR, "U2", "dump");
-}
-
-Test(topo_rules, a_capture_without_the_bridges_is_unknown)
-{
-	struct fake_machine cut = { .count = 0 };
-
-	cut.fn[cut.count++] = *fake_find(&machine, "03:00.0");
-	cut.fn[cut.count++] = *fake_find(&machine, NEAR);
-	machine = cut;
-	expect_unknown(NEAR, "U4", "dump");
-}
-
-Test(topo_rules, an_endpoint_on_a_root_bus_is_virtual)
-{
-	struct fake_machine flat = { .count = 0 };
-
-	fake_function(&flat, "00:00.0", 0x060000, 0x8086, 0x1237, HR_PORT_RC_ENDPOINT);
-	flat.fn[flat.count] = *fake_find(&machine, "03:00.0");
-	snprintf(flat.fn[flat.count++].address, 16, "00:04.0");
-	flat.fn[flat.count] = *fake_find(&machine, NEAR);
-	snprintf(flat.fn[flat.count++].address, 16, "00:05.0");
-	cr_assert_eq(fake_load(&flat, &model), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-
-	struct hr_pair p;
-
-	hr_judge(&engine, at("00:04.0"), at("00:05.0"), &p);
-	cr_expect_eq(p.verdict, HR_UNKNOWN);
-	cr_expect(found(&p, "R12"));
-}
+/* ---- sockets */
 
 Test(topo_rules, sockets_differ_only_when_both_nodes_are_known)
 {
@@ -421,10 +279,10 @@ Test(topo_rules, sockets_differ_only_when_both_nodes_are_known)
 
 	snprintf(fake_find(&machine, "03:00.0")->text, 64, "\tNUMA node: 0\n");
 	judge(&far, &p);
-	cr_expect(!found(&p, "H5"));
+	cr_expect(!fake_found(&p, "H5"));
 	strcat(fake_find(&machine, FAR)->text, "\tNUMA node: 1\n");
 	judge(&far, &p);
-	cr_expect(found(&p, "H5"));
+	cr_expect(fake_found(&p, "H5"));
 	cr_expect(p.modifiers & HR_MOD_NUMA);
 }
 
@@ -443,19 +301,19 @@ static void port_says_empty(const char *address)
 
 Test(topo_rules, a_card_that_answers_refutes_a_slot_that_says_empty)
 {
-	static const struct row row = { "R1", NEAR };
+	static const struct row row = { .rule = "R1", .ssd = NEAR };
 	struct hr_pair p;
 
 	fake_two_ports(&machine);
 	port_says_empty("02:01.0");
 	judge(&row, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
-	cr_expect_not(found(&p, "R7-link"));
+	cr_expect_not(fake_found(&p, "R7-link"));
 }
 
 Test(topo_rules, a_card_that_does_not_answer_leaves_the_link_down)
 {
-	static const struct row row = { "R7-link", NEAR };
+	static const struct row row = { .rule = "R7-link", .ssd = NEAR };
 	struct hr_pair p;
 
 	fake_two_ports(&machine);
@@ -463,7 +321,7 @@ Test(topo_rules, a_card_that_does_not_answer_leaves_the_link_down)
 	fake_put(fake_find(&machine, NEAR), 0, 4, 0xffffffff);
 	judge(&row, &p);
 	cr_expect_eq(p.verdict, HR_BLOCKED);
-	cr_expect(found(&p, "R7-link"));
+	cr_expect(fake_found(&p, "R7-link"));
 }
 
 /* ---- VFIO, VMD */
@@ -487,10 +345,10 @@ Test(topo_rules, one_group_with_the_gpu_driver_keeps_vfio_from_the_ssd)
 	share_group("nvidia");
 	judge(&vfio, &p);
 	cr_expect_eq(p.verdict, HR_VFIO_CONFLICT);
-	cr_expect(found(&p, "I7"));
+	cr_expect(fake_found(&p, "I7"));
 	judge(&raw, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
-	cr_expect(found(&p, "I7-note"));
+	cr_expect(fake_found(&p, "I7-note"));
 }
 
 Test(topo_rules, one_group_on_vfio_drivers_is_no_conflict)
@@ -512,9 +370,9 @@ Test(topo_rules, a_disk_behind_vmd_is_blocked)
 	snprintf(fake_find(&machine, FAR)->address, 16, "10000:05:00.0");
 	cr_assert_eq(fake_load(&machine, &model), 0);
 	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	hr_judge(&engine, at("03:00.0"), at("10000:05:00.0"), &p);
+	hr_judge(&engine, fake_at("03:00.0"), fake_at("10000:05:00.0"), &p);
 	cr_expect_eq(p.verdict, HR_BLOCKED);
-	cr_expect(found(&p, "R10"));
+	cr_expect(fake_found(&p, "R10"));
 }
 
 /* ---- the kernel's column */
@@ -574,10 +432,10 @@ Test(topo_rules, a_host_bridge_listed_for_itself_only_does_not_count_across_two)
 	fake_nvme(&machine, "81:00.0", 0xe6000000);
 	cr_assert_eq(fake_load(&machine, &model), 0);
 	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	hr_judge(&engine, at("03:00.0"), at("81:00.0"), &p);
+	hr_judge(&engine, fake_at("03:00.0"), fake_at("81:00.0"), &p);
 	cr_expect_eq(p.kernel, HR_KERNEL_NOT_SUPPORTED);
 	cr_expect_str_eq(hr_distance_word(&engine, &p), "NODE");
-	hr_judge(&engine, at("03:00.0"), at(FAR), &p);
+	hr_judge(&engine, fake_at("03:00.0"), fake_at(FAR), &p);
 	cr_expect_eq(p.kernel, HR_KERNEL_THRU_HOST);
 	cr_expect_str_eq(hr_distance_word(&engine, &p), "PHB");
 }
@@ -620,7 +478,7 @@ Test(topo_rules, any_two_functions_can_be_asked_about)
 			hr_judge(&engine, i, j, &p);
 			cr_expect_lt(p.verdict, HR_VERDICTS);
 		}
-	hr_judge(&engine, at("03:00.0"), at("03:00.0"), &p);
+	hr_judge(&engine, fake_at("03:00.0"), fake_at("03:00.0"), &p);
 	cr_expect_eq(p.distance, 0);
 	cr_expect_eq(p.kernel, HR_KERNEL_BUS_ADDR);
 }

@@ -51,7 +51,7 @@ check "and says why" warns "$nv0: a file system on this disk is mounted"
 check "and writes nothing then" ports_have 001d
 umount /mnt
 
-sleep 100 </dev/nvme0n1 &
+sleep 100 4</dev/nvme0n1 &
 user=$!
 check "--apply is refused while a process has the disk open" \
     exits 8 headrace topo --gpu "$gpu0" --fix --apply

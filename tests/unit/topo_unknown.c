@@ -1,0 +1,111 @@
+/* What is missing, damaged or hidden is never good: the verdict is unknown, and says why. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/fields.h"
+#include "pci/tables.h"
+#include "pci/verdict.h"
+#include "tests/fake/judge.h"
+
+TestSuite(topo_unknown, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+
+static const struct hr_options plain;
+
+static void expect_unknown(const char *ssd, const char *rule, const char *reason)
+{
+	struct hr_pair p;
+	char text[48];
+
+	fake_judge(ssd, &plain, &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s: verdict %u", rule, p.verdict);
+	cr_expect(fake_found(&p, rule), "%s was not found", rule);
+	cr_expect(strstr(hr_verdict_text(p.verdict, p.rule, text), reason) != NULL, "%s: %s", rule,
+		  text);
+}
+
+Test(topo_unknown, sixty_four_bytes_are_unknown_for_want_of_privilege)
+{
+	for (unsigned i = 0; i < machine.count; i++)
+		machine.fn[i].bytes = 64;
+	expect_unknown(NEAR, "U1", "priv");
+	expect_unknown(FAR, "U1", "priv");
+}
+
+Test(topo_unknown, access_denied_in_the_text_is_the_same)
+{
+	struct fake_fn *f = fake_find(&machine, "02:00.0");
+
+	f->bytes = 64;
+	snprintf(f->text, sizeof f->text, "\tCapabilities: <access denied>\n");
+	expect_unknown(NEAR, "U1", "priv");
+}
+
+Test(topo_unknown, a_function_without_data_is_unknown)
+{
+	fake_find(&machine, "02:00.0")->bytes = 0;
+	cr_assert_eq(fake_load(&machine, &model), 0);
+	fake_find(&machine, NEAR)->bytes = 0;
+	snprintf(fake_find(&machine, NEAR)->title, 64, "Non-Volatile memory controller: X");
+	expect_unknown(FAR, "R2", "");
+}
+
+Test(topo_unknown, without_extended_space_acs_is_unknown_below_a_switch)
+{
+	struct hr_pair p;
+
+	for (unsigned i = 0; i < machine.count; i++)
+		machine.fn[i].bytes = 256;
+	expect_unknown(NEAR, "U3", "acs");
+	fake_judge(FAR, &plain, &p);
+	cr_expect_eq(p.verdict, HR_RC_UNLISTED);
+}
+
+Test(topo_unknown, a_damaged_extended_list_hides_acs)
+{
+	/* The header before ACS points at itself. */
+	fake_put(fake_find(&machine, "02:01.0"), FAKE_AER, 4,
+		 HR_ECAP_AER | 1 << 16 | FAKE_AER << 20);
+	expect_unknown(NEAR, "U3", "acs");
+}
+
+Test(topo_unknown, extended_space_of_all_ones_is_unknown)
+{
+	memset(fake_find(&machine, "02:01.0")->config + 256, 0xff, 4096 - 256);
+	expect_unknown(NEAR, "U3", "acs");
+}
+
+Test(topo_unknown, a_looping_capability_list_is_unknown)
+{
+	fake_put(fake_find(&machine, NEAR), FAKE_PM + 1, 1, FAKE_EXP);
+	expect_unknown(NEAR, "U2", "dump");
+}
+
+Test(topo_unknown, a_capture_without_the_bridges_is_unknown)
+{
+	struct fake_machine cut = { .count = 0 };
+
+	cut.fn[cut.count++] = *fake_find(&machine, "03:00.0");
+	cut.fn[cut.count++] = *fake_find(&machine, NEAR);
+	machine = cut;
+	expect_unknown(NEAR, "U4", "dump");
+}
+
+Test(topo_unknown, an_endpoint_on_a_root_bus_is_virtual)
+{
+	struct fake_machine flat = { .count = 0 };
+
+	fake_function(&flat, "00:00.0", 0x060000, 0x8086, 0x1237, HR_PORT_RC_ENDPOINT);
+	flat.fn[flat.count] = *fake_find(&machine, "03:00.0");
+	snprintf(flat.fn[flat.count++].address, 16, "00:04.0");
+	flat.fn[flat.count] = *fake_find(&machine, NEAR);
+	snprintf(flat.fn[flat.count++].address, 16, "00:05.0");
+	cr_assert_eq(fake_load(&flat, &model), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+
+	struct hr_pair p;
+
+	hr_judge(&engine, fake_at("00:04.0"), fake_at("00:05.0"), &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN);
+	cr_expect(fake_found(&p, "R12"));
+}
