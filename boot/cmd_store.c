@@ -336,7 +336,7 @@ static int choose_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd
 	const int code = find_ssd(wishes, out);
 
 	if (!code && wishes->serial)
-		strcpy(out->serial, wishes->serial);
+		memcpy(out->serial, wishes->serial, strlen(wishes->serial) + 1);
 	return code;
 }
 

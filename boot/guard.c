@@ -13,7 +13,7 @@
 
 #define PIECE (256u << 10)
 #define SIGNATURE 0 /* of blkid_do_safeprobe() */
-#define AMBIVALENT -2
+#define AMBIVALENT (-2)
 
 /* [from, to) of the disk into the same place of the file. */
 static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece)

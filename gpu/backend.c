@@ -60,7 +60,7 @@ static bool is_host(const char *device, unsigned *number, char bar[HR_DEVICE_MAX
 		return true;
 	if (strncmp(device + n, option, sizeof option - 1) != 0)
 		return false;
-	strcpy(bar, device + n + sizeof option - 1);
+	snprintf(bar, HR_DEVICE_MAX, "%s", device + n + sizeof option - 1);
 	return hr_host_bar_check(bar);
 }
 

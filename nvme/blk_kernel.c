@@ -219,7 +219,7 @@ int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, char *messa
 		snprintf(message, HR_LOG_LINE_MAX, "%.100s...: the path is too long", path);
 		return -ENOENT;
 	}
-	strcpy(disk->path, path);
+	memcpy(disk->path, path, strlen(path) + 1);
 	err = find_name(path, name, message);
 	if (err)
 		return err;

@@ -106,6 +106,7 @@ static long clone_child(void)
 	return pid;
 }
 
+/* Start the child. 0: state.deed is there. */
 static int start(void)
 {
 	const size_t bytes = HR_CUSTODY_MAX * sizeof(struct deed);
@@ -141,10 +142,10 @@ static void stop(void)
 	state.deed = NULL;
 }
 
-static int free_entry(void)
+static int free_entry(const struct deed *deed)
 {
-	for (unsigned i = 0; i < HR_CUSTODY_MAX; i++)
-		if (!state.deed[i].live)
+	for (unsigned i = 0; deed && i < HR_CUSTODY_MAX; i++)
+		if (!deed[i].live)
 			return (int)i;
 	return -ENOSPC;
 }
@@ -161,7 +162,7 @@ int hr_custodian_add(enum hr_custody_when when, const char *path, uint64_t offse
 		err = start();
 	if (err)
 		return err;
-	id = free_entry();
+	id = free_entry(state.deed);
 	if (id < 0)
 		return id;
 	d = &state.deed[id];
@@ -169,7 +170,7 @@ int hr_custodian_add(enum hr_custody_when when, const char *path, uint64_t offse
 	d->order = ++state.orders;
 	d->offset = offset;
 	d->size = size;
-	strcpy(d->path, path);
+	memcpy(d->path, path, strlen(path) + 1);
 	memcpy(d->bytes, bytes, size);
 	__atomic_store_n(&d->live, 1, __ATOMIC_RELEASE);
 	state.live++;

@@ -107,16 +107,16 @@ static void write_hex(struct fake_tree *tree, const char *bdf, const char *file,
 static void write_resource(struct fake_tree *tree, const struct fake_tree_fn *fn)
 {
 	char text[BARS * 64] = "";
+	size_t at = 0;
 
 	for (unsigned i = 0; i < BARS; i++) {
 		const uint64_t bytes = i == 0 ? fn->bar_bytes : 0;
-		char line[64];
 
-		snprintf(line, sizeof line, "0x%016llx 0x%016llx 0x%016llx\n",
-			 (unsigned long long)(bytes ? fn->bar_address : 0),
-			 (unsigned long long)(bytes ? fn->bar_address + bytes - 1 : 0),
-			 bytes ? 0x140204ull : 0);
-		strcat(text, line);
+		at += (size_t)snprintf(
+			text + at, sizeof text - at, "0x%016llx 0x%016llx 0x%016llx\n",
+			(unsigned long long)(bytes ? fn->bar_address : 0),
+			(unsigned long long)(bytes ? fn->bar_address + bytes - 1 : 0),
+			bytes ? 0x140204ull : 0);
 	}
 	write_text(tree, fn->bdf, "resource", text);
 	if (fn->bar_bytes)
