@@ -305,8 +305,8 @@ static void report_limits(const struct hr_limits *l, struct json_object *out)
 	limit_row(out, "bulk_bytes_per_s", "the same, bulk copy engine of SMs, 16 warps", l->bulk,
 		  0);
 	if (out) {
-		limit_row(out, "copy_both_bytes_per_s", NULL, l->copy_both, 0);
-		limit_row(out, "load_store_bytes_per_s", NULL, l->load_store, 0);
+		limit_row(out, "copy_both_bytes_per_s", "", l->copy_both, 0);
+		limit_row(out, "load_store_bytes_per_s", "", l->load_store, 0);
 		hr_json_double(out, "round_trip_ns", l->round_trip_ns, 0);
 	} else {
 		printf("%-58s %8.0f ns\n\n", "round trip GPU, CPU, GPU", l->round_trip_ns);

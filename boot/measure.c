@@ -501,6 +501,8 @@ int hr_measure_median(struct hr_measure *m, uint64_t duration_ns, uint32_t times
 {
 	struct hr_measurement each[HR_MEASURE_TIMES_MAX];
 
+	if (times % 2 == 0 || times > HR_MEASURE_TIMES_MAX)
+		return -EINVAL;
 	for (uint32_t i = 0; i < times; i++) {
 		int err;
 

@@ -67,7 +67,8 @@ int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
  * asked to stop; > 0 or -errno of the command that failed, logged. */
 int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result);
 
-/* The median, by commands a second, of `times` measurements (odd, at most HR_MEASURE_TIMES_MAX). */
+/* The median, by commands a second, of `times` measurements. Returns what hr_measure does; -EINVAL:
+ * times is even or above HR_MEASURE_TIMES_MAX. */
 #define HR_MEASURE_TIMES_MAX 15u
 int hr_measure_median(struct hr_measure *m, uint64_t duration_ns, uint32_t times,
 		      struct hr_measurement *result);

@@ -79,7 +79,7 @@ struct hr_worker_cost {
 
 /*
  * Per worker of prefetch and write-back, and per compute block; written by that one only, read by
- * the host at any time.
+ * the host at any time. Aligned so that no two writers share a cache line.
  */
 struct hr_worker_status {
 	uint32_t done;	    /* 1 when it has ended (release) */
@@ -89,7 +89,7 @@ struct hr_worker_status {
 	uint64_t tile; /* by compute: the one it works on, or has worked on */
 	struct hr_failure failure;
 	struct hr_worker_cost cost; /* once done */
-} __attribute__((aligned(64))); /* no two writers in a cache line */
+} __attribute__((aligned(64)));
 
 /* What the host and all workers of a pipeline share. */
 struct hr_pipe_control {

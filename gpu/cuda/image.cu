@@ -26,9 +26,9 @@ extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
 	hr_pipe_block(pipe, blockIdx.x);
 }
 
-extern "C" __global__ void __launch_bounds__(HR_BENCH_THREADS) hr_kernel_bench(struct hr_bench *bench)
+extern "C" __global__ void __launch_bounds__(HR_BENCH_THREADS) hr_kernel_bench(struct hr_bench *b)
 {
-	hr_bench_block(bench, blockIdx.x);
+	hr_bench_block(b, blockIdx.x);
 }
 
 extern "C" __global__ void hr_kernel_probe(struct hr_probe *probe)

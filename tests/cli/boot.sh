@@ -5,8 +5,6 @@ set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
 
-export RUNTIME_DIRECTORY=$SCRATCH/run
-
 # conf BOOT_SETTINGS [DEVICE_OPTIONS]: one checksum over an object in memory
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF

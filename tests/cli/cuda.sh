@@ -35,10 +35,6 @@ goes_on() {
     with "$1" 0 run "$SCRATCH/auto.conf" && warns "auto: $2" && warns "worker blocks run on the"
 }
 
-if ! "$HEADRACE" check "$SCRATCH/cuda:0.conf" 2>&1 | grep -q 'this build has no cuda backend'; then
-    has_cuda=1
-fi
-
 driver empty </dev/null
 driver lacking <<'C'
 int cuGetProcAddress_v2(const char *name, void **f, int v, unsigned long flags, int *found)
@@ -68,22 +64,35 @@ failing old 11080 999
 failing none 99000 100
 driver broken <<<'int nowhere(void); int somewhere(void) { return nowhere(); }'
 
-if [ -z "${has_cuda:-}" ]; then
-    echo "ok 1 # SKIP this build has no cuda backend"
-    count=1
-else
-    old="libcuda.so.1: no cuGetProcAddress_v2"
-    check "a driver without cuGetProcAddress_v2 is too old" refused empty "$old"
-    check "... and auto goes on without" goes_on empty "$old"
-    check "a driver that lacks a function is named" \
-        refused lacking "the NVIDIA driver has no cuInit of CUDA 2.0"
-    old="the NVIDIA driver is of CUDA 11.8, but this build needs "
-    check "a driver that is too old is told both versions" refused old "$old"
-    check "... and auto goes on without" goes_on old "$old"
-    none="cuInit: CUDA_ERROR_NO_DEVICE: CUDA_ERROR_NO_DEVICE"
-    check "a driver without a GPU says so" refused none "$none"
-    check "... and auto goes on without" goes_on none "$none"
-    check "a driver that cannot be loaded is told as the loader tells it" refused broken \
-        "$SCRATCH/broken/libcuda.so.1: undefined symbol: nowhere; install the NVIDIA driver"
+# A binary without the backend looks for no driver, and says what it lacks.
+lacking="this build has no cuda backend"
+without_backend() {
+    for command in check run; do
+        exits 3 $command "$SCRATCH/cuda:0.conf" &&
+            warns "cuda:0.conf:2: gpu 'g': cuda:0: $lacking; or use host:CPUS or auto" &&
+            [ "$(wc -l <"$SCRATCH/err")" -eq 1 ] || return 1
+    done
+    with none 3 post "$SCRATCH/cuda:0.conf" && says "cuda:0: $lacking" && refused none "$lacking"
+}
+
+with_driver() { check "$@"; }
+exits 3 check "$SCRATCH/cuda:0.conf"
+if warns "$lacking" >"$SCRATCH/said"; then
+    check "a build without the cuda backend says so" without_backend
+    check "... and auto goes on without" goes_on none "$lacking"
+    with_driver() { skip "$lacking" "$1"; }
 fi
+old="libcuda.so.1: no cuGetProcAddress_v2"
+with_driver "a driver without cuGetProcAddress_v2 is too old" refused empty "$old"
+with_driver "... and auto goes on without" goes_on empty "$old"
+with_driver "a driver that lacks a function is named" \
+    refused lacking "the NVIDIA driver has no cuInit of CUDA 2.0"
+old="the NVIDIA driver is of CUDA 11.8, but this build needs "
+with_driver "a driver that is too old is told both versions" refused old "$old"
+with_driver "... and auto goes on without" goes_on old "$old"
+none="cuInit: CUDA_ERROR_NO_DEVICE: CUDA_ERROR_NO_DEVICE"
+with_driver "a driver without a GPU says so" refused none "$none"
+with_driver "... and auto goes on without" goes_on none "$none"
+with_driver "a driver that cannot be loaded is told as the loader tells it" refused broken \
+    "$SCRATCH/broken/libcuda.so.1: undefined symbol: nowhere; install the NVIDIA driver"
 done_testing
