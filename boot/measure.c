@@ -1,5 +1,6 @@
 #include "boot/measure.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,7 @@ static void make_buffers(struct hr_measure *m, const struct hr_measurement *r)
 static void spread(const struct hr_measure *m, const struct hr_measurement *r, uint32_t *blocks,
 		   uint32_t *per_block)
 {
+	assert(m->shape.workers > 0 && r->queues > 0);
 	*per_block = r->queues < m->shape.workers ? r->queues : m->shape.workers;
 	*blocks = r->queues / *per_block;
 }

@@ -8,6 +8,7 @@
  */
 #include "boot/stages.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "boot/plan.h"
@@ -74,11 +75,13 @@ const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *r
 static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const uint64_t half = app->config.memory_host / 2; /* other parts want some, too */
+	const uint64_t slot = slot_bytes(run);
 	uint64_t bytes = GPU_SLOT_BYTES, slots;
 
 	if (half && half < bytes)
 		bytes = half;
-	slots = bytes / slot_bytes(run);
+	assert(slot > 0); /* there is a source, and its tiles have bytes */
+	slots = bytes / slot;
 	if (slots > run->tiles)
 		slots = run->tiles;
 	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
@@ -113,7 +116,10 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 		const uint32_t d = role == HR_ROLE_PREFETCH ? run->ssd[q] : p->sink.ssd;
 		const uint32_t have = app->ssd[d].queues + 1 - app->ssd[d].next_queue;
 
-		share = least(share, have / sharers(app, d));
+		const uint32_t among = sharers(app, d);
+
+		assert(among > 0); /* this one at least */
+		share = least(share, have / among);
 	}
 	return most(share, 1);
 }
@@ -128,7 +134,9 @@ static void gpu_io(const struct hr_appliance *app, struct hr_run *run, enum hr_r
 	const uint32_t busy = most(run->slots / GPU_IO_SLOTS_PER_WORKER, 1);
 	const uint32_t workers = least(queue_share(app, run, role), busy);
 
+	assert(warps > 0);
 	run->blocks[role] = wanted ? wanted : least((workers + warps - 1) / warps, room);
+	assert(run->blocks[role] > 0);
 	run->workers[role] = least(most(workers / run->blocks[role], 1), warps);
 }
 

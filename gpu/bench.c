@@ -73,6 +73,7 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	w->cost = b->cost ? &b->cost[index] : NULL;
 	w->all_places = b->extent.bytes / b->io_bytes;
 	w->places = w->all_places / (b->blocks * b->workers);
+	w->places += w->places == 0; /* it never is: the object has one for every worker at least */
 	w->first = w->places * index;
 	w->next = 0;
 	w->random = (b->seed + (uint64_t)index * HR_LANES + hr_lane() + 1) * 0x9e3779b97f4a7c15u;
