@@ -28,7 +28,10 @@ for name in "$@"; do
     if [ ! -f "$name.ok" ] && [ "$bad" -eq 0 ]; then
         bad=1
     fi
-    [ "$bad" -eq 0 ] || echo "failed: $name ($bad), see $name.log"
+    if [ "$bad" -gt 0 ]; then
+        echo "failed: $name ($bad), see $name.log"
+        grep -aE '^(not ok |\[FAIL\] )' "$name.log" 2>/dev/null | head -n 20 | sed 's/^/    /' || true
+    fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 done
 if [ "$skipped" -gt 0 ]; then

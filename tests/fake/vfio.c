@@ -78,20 +78,24 @@ static int unmap(const struct vfio_iommu_type1_dma_unmap *wanted)
 
 static int info(void *argument)
 {
-	struct {
-		struct vfio_iommu_type1_info head;
-		struct vfio_iommu_type1_info_cap_iova_range cap;
-		struct vfio_iova_range range[2];
-	} reply = { .head = { .argsz = sizeof reply, .flags = VFIO_IOMMU_INFO_CAPS } };
+	enum {
+		CAP_AT = sizeof(struct vfio_iommu_type1_info),
+		BYTES = CAP_AT + sizeof(struct vfio_iommu_type1_info_cap_iova_range) +
+			2 * sizeof(struct vfio_iova_range)
+	};
+	uint8_t reply[BYTES] __attribute__((aligned(8))) = { 0 };
+	struct vfio_iommu_type1_info *head = (void *)reply;
+	struct vfio_iommu_type1_info_cap_iova_range *cap = (void *)(reply + CAP_AT);
 
 	if (fake.last_iova == 0)
 		return fail(ENOTTY);
-	reply.head.cap_offset = offsetof(__typeof__(reply), cap);
-	reply.cap.header.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE;
-	reply.cap.nr_iovas = 2;
-	reply.range[0] = (struct vfio_iova_range){ 0, 0xfedfffff };
-	reply.range[1] = (struct vfio_iova_range){ 0xfef00000, fake.last_iova };
-	memcpy(argument, &reply, sizeof reply);
+	*head = (struct vfio_iommu_type1_info){ .argsz = BYTES, .flags = VFIO_IOMMU_INFO_CAPS };
+	head->cap_offset = CAP_AT;
+	cap->header.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE;
+	cap->nr_iovas = 2;
+	cap->iova_ranges[0] = (struct vfio_iova_range){ 0, 0xfedfffff };
+	cap->iova_ranges[1] = (struct vfio_iova_range){ 0xfef00000, fake.last_iova };
+	memcpy(argument, reply, sizeof reply);
 	return 0;
 }
 
