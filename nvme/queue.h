@@ -254,6 +254,49 @@ HR_WORKER void hr_qp_offend(struct hr_qp *qp, const struct hr_cqe *cqe, uint64_t
 	hr_qp_break(qp, -EPROTO);
 }
 
+/* The lane of the rank-th set bit of a mask, which has more than rank of them. */
+HR_WORKER uint32_t hr_lane_of_rank(uint32_t mask, uint32_t rank)
+{
+	if (!(mask & (mask + 1))) /* lanes from 0 on, as nearly always */
+		return rank;
+	for (; rank; rank--)
+		mask &= mask - 1;
+	return hr_lowest_bit(mask);
+}
+
+/*
+ * Collective, a step of hr_qp_push(): the `count` lanes of `fit` put their SQEs into the ring from
+ * `tail` on. Each store of a GPU is a write on the bus, which takes many small ones no faster than
+ * as many large ones: lanes exchange pieces of 16 bytes, so that one store of all of them covers
+ * bytes that lie side by side.
+ */
+HR_WORKER void hr_qp_put(struct hr_qp *qp, uint32_t tail, uint32_t fit, uint32_t count,
+			 const struct hr_sqe *sqe, uint16_t cid)
+{
+	uint64_t word[8] = { 0 };
+	uint32_t k, part;
+
+	if (fit >> hr_lane() & 1)
+		hr_sqe_words(sqe, cid, word);
+	for (k = 0; k < 4; k++) {
+		const uint32_t piece = k * HR_LANES + hr_lane(), rank = piece / 4;
+		const uint32_t lane = rank < count ? hr_lane_of_rank(fit, rank) : 0;
+		uint64_t low = 0, high = 0;
+
+		for (part = 0; part < 4; part++) {
+			const uint64_t l = hr_shfl_u64(word[2 * part], lane);
+			const uint64_t h = hr_shfl_u64(word[2 * part + 1], lane);
+
+			low = part == piece % 4 ? l : low;
+			high = part == piece % 4 ? h : high;
+		}
+		if (rank < count)
+			hr_store_u64x2((uint64_t *)&qp->sq[hr_ring_rank(tail, rank, qp->entries)] +
+					       piece % 4 * 2,
+				       low, high);
+	}
+}
+
 /*
  * Collective. Each lane that wants puts a copy of *sqe (its cid is ours to fill) into the ring;
  * the controller sees nothing before hr_qp_ring(). Returns per lane the CID, or -EAGAIN: no room
@@ -266,7 +309,7 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 	const uint32_t wants = hr_ballot(want);
 	const uint32_t rank = hr_count_bits(wants & ((1u << hr_lane()) - 1));
 	const bool fits = want && rank < room;
-	const uint32_t count = hr_count_bits(hr_ballot(fits));
+	const uint32_t fit = hr_ballot(fits), count = hr_count_bits(fit);
 	int cid = -EINVAL;
 
 	if (fits) {
@@ -276,10 +319,15 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 		cid = (uint16_t)(command->cid + mask + 1);
 		command->token = token;
 		command->cid_state = (uint32_t)cid | (uint32_t)HR_CMD_PUSHED << 16;
-		hr_sqe_put(&qp->sq[hr_ring_rank(tail, rank, entries)], sqe, (uint16_t)cid);
+		if (HR_LANES == 1) {
+			qp->sq[tail] = *sqe;
+			qp->sq[tail].cid = (uint16_t)cid;
+		}
 	} else if (want) {
 		cid = qp->broken ? qp->broken : -EAGAIN;
 	}
+	if (HR_LANES > 1)
+		hr_qp_put(qp, tail, fit, count, sqe, (uint16_t)cid);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		qp->free_head = head + count;

@@ -129,22 +129,17 @@ HR_BOTH void hr_sqe_io(struct hr_sqe *sqe, uint8_t opcode, uint32_t nsid, uint64
 	sqe->cdw15 = 0;
 }
 
-/* *slot = *sqe, with that CID. By four stores where each would be a write on a bus. */
-HR_WORKER void hr_sqe_put(struct hr_sqe *slot, const struct hr_sqe *sqe, uint16_t cid)
+/* An SQE with that CID as it lies in memory, in words of 64 bits. */
+HR_WORKER void hr_sqe_words(const struct hr_sqe *sqe, uint16_t cid, uint64_t word[8])
 {
-	const uint32_t cdw0 = (sqe->cdw0 & 0xffff) | (uint32_t)cid << 16;
-
-	if (HR_LANES == 1) {
-		*slot = *sqe;
-		slot->cdw0 = cdw0;
-		return;
-	}
-	hr_store_u64x2(slot, cdw0 | (uint64_t)sqe->nsid << 32,
-		       sqe->cdw2 | (uint64_t)sqe->cdw3 << 32);
-	hr_store_u64x2(&slot->mptr, sqe->mptr, sqe->prp1);
-	hr_store_u64x2(&slot->prp2, sqe->prp2, sqe->cdw10 | (uint64_t)sqe->cdw11 << 32);
-	hr_store_u64x2(&slot->cdw12, sqe->cdw12 | (uint64_t)sqe->cdw13 << 32,
-		       sqe->cdw14 | (uint64_t)sqe->cdw15 << 32);
+	word[0] = (sqe->cdw0 & 0xffff) | (uint32_t)cid << 16 | (uint64_t)sqe->nsid << 32;
+	word[1] = sqe->cdw2 | (uint64_t)sqe->cdw3 << 32;
+	word[2] = sqe->mptr;
+	word[3] = sqe->prp1;
+	word[4] = sqe->prp2;
+	word[5] = sqe->cdw10 | (uint64_t)sqe->cdw11 << 32;
+	word[6] = sqe->cdw12 | (uint64_t)sqe->cdw13 << 32;
+	word[7] = sqe->cdw14 | (uint64_t)sqe->cdw15 << 32;
 }
 
 #endif

@@ -195,6 +195,62 @@ Test(lanes, operations_need_no_help_between_them)
 	cr_expect_gt(t.qp.stats.lost, 0u);
 }
 
+/* Every field of an SQE, different in each lane and each time. */
+static struct hr_sqe sqe_of(uint32_t lane, uint32_t step)
+{
+	struct hr_sqe sqe;
+
+	for (uint32_t i = 0; i < sizeof sqe; i++)
+		((uint8_t *)&sqe)[i] = (uint8_t)(i + 64 * lane + 7 * step);
+	return sqe;
+}
+
+/* Lane 0: the SQEs of `wants`, in lane order, are in the ring from `tail` on, each with its CID. */
+static void judge_ring(uint32_t wants, uint32_t tail, uint32_t step)
+{
+	for (uint32_t lane = 0; lane < HR_LANES; lane++) {
+		struct hr_sqe expected = sqe_of(lane, step);
+
+		if (!(wants >> lane & 1))
+			continue;
+		expected.cid = (uint16_t)t.cid[lane];
+		cr_assert_eq(memcmp(&t.qp.sq[tail], &expected, sizeof expected), 0,
+			     "mask %02x, lane %u", wants, lane);
+		tail = (tail + 1) % t.entries;
+	}
+	cr_assert_eq(t.qp.sq_tail, tail);
+}
+
+static void push_by_every_mask(void)
+{
+	for (uint32_t wants = 0; wants <= 0xff; wants++) {
+		const uint32_t tail = t.qp.sq_tail;
+		const struct hr_sqe sqe = sqe_of(hr_lane(), wants);
+		struct hr_done done;
+
+		hr_lanes_sync();
+		t.cid[hr_lane()] = hr_qp_push(&t.qp, wants >> hr_lane() & 1, &sqe, 0);
+		hr_lanes_sync();
+		if (hr_lane() == 0)
+			judge_ring(wants, tail, wants);
+		hr_lanes_sync();
+		hr_qp_ring(&t.qp);
+		if (hr_lane() == 0)
+			while (peer_fetch(&t.peer))
+				peer_complete(&t.peer, 0, 0);
+		hr_lanes_sync();
+		hr_qp_reap(&t.qp, &done);
+	}
+}
+
+Test(lanes, an_sqe_of_any_lane_is_whole_in_the_ring_and_in_its_turn)
+{
+	t.entries = 11; /* every place of the ring is a first one */
+	peer_init(&t.peer, &t.qp, t.entries, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(push_by_every_mask));
+	cr_expect_eq(t.qp.stats.completed, 1024u);
+}
+
 /* Eight commands; the controller completes 0, 1, 2, then lies twice. */
 static void lie_in_the_middle(void)
 {
