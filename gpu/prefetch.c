@@ -1,6 +1,7 @@
 /*
  * Prefetch: each worker keeps its slots full of reads, over queue pairs of its own.
  */
+#include "gpu/near.h"
 #include "gpu/role.h"
 #include "nvme/queue.h"
 #include "nvme/status.h"
@@ -13,9 +14,7 @@ HR_WORKER uint32_t prefetch_buffer_of(uint32_t slot, uint32_t source)
 
 HR_WORKER struct hr_qp *prefetch_queue_of(const struct hr_role_worker *w, uint32_t source)
 {
-	const struct hr_pipe *pipe = w->pipe;
-
-	return &pipe->read_qp[w->index * pipe->read_queues + pipe->source[source].queue];
+	return &w->qp[w->pipe->source[source].queue];
 }
 
 HR_WORKER void prefetch_fail(struct hr_role_worker *w, uint32_t s, uint32_t source, int error)
@@ -177,7 +176,7 @@ HR_WORKER bool prefetch_reap_all(struct hr_role_worker *w)
 	uint32_t q;
 
 	for (q = 0; q < pipe->read_queues; q++) {
-		struct hr_qp *qp = &pipe->read_qp[w->index * pipe->read_queues + q];
+		struct hr_qp *qp = &w->qp[q];
 
 		any |= prefetch_reap(w, qp);
 		if (qp->broken && !w->dead) {
@@ -190,11 +189,10 @@ HR_WORKER bool prefetch_reap_all(struct hr_role_worker *w)
 
 HR_WORKER void prefetch_ring_all(const struct hr_role_worker *w)
 {
-	struct hr_pipe *pipe = w->pipe;
 	uint32_t q;
 
-	for (q = 0; q < pipe->read_queues; q++)
-		hr_qp_ring(&pipe->read_qp[w->index * pipe->read_queues + q]);
+	for (q = 0; q < w->pipe->read_queues; q++)
+		hr_qp_ring(&w->qp[q]);
 }
 
 /* A free slot that reads more, or that is to be closed. */
@@ -262,12 +260,15 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
 	bool started = false, progress;
 	struct hr_role_worker w;
+	struct hr_qp *far;
 	uint32_t open;
 
 	if (hr_warp() >= warps)
 		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
+	far = &pipe->read_qp[w.index * pipe->read_queues];
+	w.qp = hr_near_begin(far, pipe->read_queues, warps);
 	do {
 		const bool stopped = prefetch_stopped(&w);
 
@@ -280,7 +281,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 		progress |= prefetch_reap_all(&w);
 		hr_role_beat(&w, progress);
 	} while (open);
-	hr_lanes_sync();
+	hr_near_end(far, w.qp, pipe->read_queues);
 	if (hr_lane() == 0)
 		hr_role_done(&w);
 }

@@ -19,6 +19,7 @@ struct hr_role_worker {
 	struct hr_pipe *pipe;
 	struct hr_worker_status *status;
 	uint32_t role, index, count; /* the index-th of count */
+	struct hr_qp *qp;	     /* its queue pairs; not of compute */
 	uint32_t spins;		     /* of hr_idle() */
 	bool failed;		     /* this worker starts nothing any more */
 	bool dead;		     /* and waits for nothing: a queue of its own broke */

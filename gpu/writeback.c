@@ -2,6 +2,7 @@
  * Write-back: each worker writes the results of its slots over a queue pair of its own, frees the
  * slots, and flushes when all of them are closed.
  */
+#include "gpu/near.h"
 #include "gpu/role.h"
 #include "nvme/queue.h"
 #include "nvme/status.h"
@@ -187,7 +188,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
 	struct hr_role_worker w;
-	struct hr_qp *qp;
+	struct hr_qp *far;
 	uint32_t open;
 	bool progress;
 
@@ -195,16 +196,17 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
-	qp = &pipe->write_qp[w.index];
+	far = &pipe->write_qp[w.index];
+	w.qp = hr_near_begin(far, 1, warps);
 	do {
 		open = 0;
-		progress = writeback_slots(&w, qp, &open);
-		hr_qp_ring(qp);
-		progress |= writeback_reap(&w, qp);
+		progress = writeback_slots(&w, w.qp, &open);
+		hr_qp_ring(w.qp);
+		progress |= writeback_reap(&w, w.qp);
 		hr_role_beat(&w, progress);
 	} while (open);
-	writeback_flush(&w, qp);
-	hr_lanes_sync();
+	writeback_flush(&w, w.qp);
+	hr_near_end(far, w.qp, 1);
 	if (hr_lane() == 0)
 		hr_role_done(&w);
 }
