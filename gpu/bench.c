@@ -6,12 +6,17 @@
 
 #include <errno.h>
 
+#include "gpu/near.h"
 #include "gpu/vector.h"
 #include "nvme/queue.h"
 
 /* Host memory is far from a GPU, and one word of it that all workers read is read by one at a time:
  * rounds between two looks at the stop flag. */
 #define BENCH_STOP_ROUNDS (HR_LANES == 1 ? 1u : 64u)
+
+/* Commands that are told of together as long as there is more to reap: a fence of a GPU takes as long
+ * as half a round of its lanes, a doorbell of an emulated device longer than its command. */
+#define BENCH_BATCH 64u
 
 struct bench_worker {
 	struct hr_bench *bench;
@@ -31,6 +36,7 @@ struct bench_worker {
 	uint32_t rounds;
 	uint64_t good; /* commands that came back well */
 	bool failed;
+	bool over; /* nothing is sent any more */
 };
 
 /* xorshift64: cheap, and good enough to spread reads. */
@@ -65,7 +71,7 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 
 	w->bench = b;
 	w->status = &b->status[index];
-	w->qp = &b->qp[index];
+	w->qp = hr_near_begin(&b->qp[index], 1, b->workers);
 	w->buffer = b->buffer + first_buffer;
 	w->sent_at = b->sent + first_buffer;
 	w->landing = b->landing ? b->landing + first_buffer * b->io_bytes : NULL;
@@ -83,6 +89,7 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	w->rounds = 0;
 	w->good = 0;
 	w->failed = false;
+	w->over = false;
 }
 
 /* Four buckets to each doubling: the two bits below the highest one say which. */
@@ -200,19 +207,20 @@ HR_WORKER void bench_send(struct bench_worker *w, bool want, uint32_t i, uint64_
 	bench_fail_lowest(w, hr_ballot(posted < 0), posted, 0, offset);
 }
 
-HR_WORKER bool bench_over(struct bench_worker *w, uint64_t end_ns, uint64_t now)
+/* Collective. */
+HR_WORKER void bench_look_up(struct bench_worker *w, uint64_t end_ns, uint64_t now)
 {
 	if (now >= end_ns || w->failed)
-		return true;
-	return w->rounds++ % BENCH_STOP_ROUNDS == 0 &&
-	       hr_shfl_u32(hr_load_acquire_sys_u32(w->bench->stop), 0) != 0;
+		w->over = true;
+	else if (w->rounds++ % BENCH_STOP_ROUNDS == 0)
+		w->over |= hr_shfl_u32(hr_load_acquire_sys_u32(w->bench->stop), 0) != 0;
 }
 
 /* Count what came back well, in lanes `good`, and how long it took. */
 HR_WORKER void bench_count(struct bench_worker *w, uint32_t good, uint32_t i, uint64_t now)
 {
 	if (good >> hr_lane() & 1)
-		w->latency[bench_bucket(now - w->sent_at[i].ns)]++;
+		hr_count_up_u64(&w->latency[bench_bucket(now - w->sent_at[i].ns)]);
 	w->good += hr_count_bits(good);
 }
 
@@ -239,41 +247,55 @@ HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
 	}
 }
 
-/* Take what is back, use it, and send the next through the same buffers. True when something is. */
+/* Collective: tell the controller of what was pushed. */
+HR_WORKER void bench_ring(struct bench_worker *w)
+{
+	const uint64_t began = w->cost ? hr_cycles() : 0;
+
+	hr_qp_ring(w->qp);
+	if (w->cost && hr_lane() == 0)
+		w->cost->send_cycles += hr_cycles() - began;
+}
+
+/* Use what is back, and send the next through the same buffers. */
+HR_WORKER void bench_turn(struct bench_worker *w, const struct bench_back *back, uint64_t end_ns)
+{
+	const bool mine = back->lanes >> hr_lane() & 1;
+	const uint32_t i = mine ? HR_TOKEN_BUFFER(back->done.token) : 0;
+	const uint32_t bad = hr_ballot(mine && back->done.status), good = back->lanes & ~bad;
+	const uint16_t status = back->done.status;
+	uint64_t moved, now;
+
+	if (w->landing && !w->bench->write)
+		bench_move(w, good & ~back->fresh, i);
+	moved = w->cost ? hr_cycles() : 0;
+	now = hr_shfl_u64(hr_clock_ns(), 0);
+	bench_count(w, good & ~back->fresh, i, now);
+	bench_fail_lowest(w, bad, status == HR_STATUS_LOST ? -ETIMEDOUT : status, back->done.cid,
+			  w->sent_at[i].offset);
+	bench_look_up(w, end_ns, now);
+	bench_send(w, (good >> hr_lane() & 1) && (!w->over || back->fresh), i, now);
+	if (w->cost && !back->fresh && hr_lane() == 0) {
+		w->cost->send_cycles += hr_cycles() - moved;
+		w->cost->rounds++;
+		w->cost->commands += hr_count_bits(back->lanes);
+	}
+}
+
+/* True when something was back. */
 HR_WORKER bool bench_round(struct bench_worker *w, uint64_t end_ns)
 {
 	const uint64_t began = w->cost ? hr_cycles() : 0;
 	struct bench_back back;
-	uint64_t reaped, moved, now;
-	uint32_t bad, good, i;
-	bool over;
 
 	bench_take(w, &back);
-	if (!back.lanes)
-		return false;
-	reaped = w->cost ? hr_cycles() : 0;
-	i = back.lanes >> hr_lane() & 1 ? HR_TOKEN_BUFFER(back.done.token) : 0;
-	bad = hr_ballot((back.lanes >> hr_lane() & 1) && back.done.status);
-	good = back.lanes & ~bad;
-	if (w->landing && !w->bench->write)
-		bench_move(w, good & ~back.fresh, i);
-	moved = w->cost ? hr_cycles() : 0;
-	now = hr_shfl_u64(hr_clock_ns(), 0);
-	over = bad || bench_over(w, end_ns, now);
-	bench_count(w, good & ~back.fresh, i, now);
-	if (bad)
-		bench_fail_lowest(
-			w, bad, back.done.status == HR_STATUS_LOST ? -ETIMEDOUT : back.done.status,
-			back.done.cid, w->sent_at[i].offset);
-	bench_send(w, (good >> hr_lane() & 1) && (!over || back.fresh), i, now);
-	hr_qp_ring(w->qp);
-	if (w->cost && !back.fresh && hr_lane() == 0) {
-		w->cost->reap_cycles += reaped - began;
-		w->cost->send_cycles += hr_cycles() - moved;
-		w->cost->rounds++;
-		w->cost->commands += hr_count_bits(back.lanes);
-	}
-	return true;
+	if (back.lanes && w->cost && !back.fresh && hr_lane() == 0)
+		w->cost->reap_cycles += hr_cycles() - began;
+	if (back.lanes)
+		bench_turn(w, &back, end_ns);
+	if (hr_count_bits(back.lanes) < HR_LANES || w->qp->pushed >= BENCH_BATCH)
+		bench_ring(w);
+	return back.lanes != 0;
 }
 
 HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
@@ -291,6 +313,7 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 	} while (w.outstanding && !w.qp->broken);
 	if (w.qp->broken && hr_lane() == 0)
 		bench_fail(&w, w.qp->broken, 0, 0);
+	hr_near_end(&bench->qp[block * bench->workers + hr_warp()], w.qp, 1);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		w.status->tiles = w.good;

@@ -37,17 +37,19 @@
  *   uint32_t hr_ballot(bool p)                       collective: bit i set when lane i says p
  *   uint32_t hr_shfl_u32(v, lane), uint64_t hr_shfl_u64(v, lane)   collective: lane's value
  *   uint32_t hr_match_u32(v)                         collective: mask of lanes with the same v
- *   uint32_t hr_match_u32(v)                         collective: mask of lanes that have the same v
  *   uint64_t hr_lanes_sum_u64(v), float hr_lanes_sum_f32(v)        collective: sum, in every lane
  *   uint32_t hr_block_xor_u32(v)                     block-collective: xor over all threads
  *   void *hr_block_memory()        HR_BLOCK_MEMORY bytes that the threads of a block share, 16-byte
- *                                  aligned, for the operator: kept from its init to its finish
+ *                                  aligned: of compute, for the operator, kept from its init to
+ *                                  its finish; of others, for queue pairs (gpu/near.h)
  *   void hr_lanes_sync(), hr_block_sync()            collective; block-collective
  *   uint32_t hr_load_acquire_u32(p), uint64_t hr_load_acquire_u64(p)     device scope
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
  *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
  *                                                    GPU and SSD exchange (CQEs, stop flags)
  *   void hr_store_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
+ *   void hr_count_up_u64(p)                          *p += 1, of a counter that one lane at a time
+ *                                                    changes; nobody waits for it
  *   void hr_store_u64x2(p, low, high)                16 bytes, aligned, by one access if possible
  *   void hr_release_sys()          what this worker has read and written comes before what the
  *                                  calling lane writes next with hr_mmio_write32()

@@ -193,6 +193,14 @@ HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
 	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
+HR_WORKER void hr_count_up_u64(uint64_t *p)
+{
+	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;"
+		     :
+		     : "l"(__cvta_generic_to_global(p))
+		     : "memory");
+}
+
 HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	asm volatile("st.global.v2.u64 [%0], {%1, %2};"

@@ -172,6 +172,11 @@ HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
+HR_WORKER void hr_count_up_u64(uint64_t *p)
+{
+	++*p;
+}
+
 HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	((uint64_t *)p)[0] = low;

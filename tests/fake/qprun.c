@@ -48,7 +48,7 @@ static bool expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost)
 	return hr_qp_expire(qp, now_ns, lost);
 }
 
-static const struct qprun here = { nothing, nothing, take,   free,   push,
-				   ring,    reap,    reaped, expire, true };
+static const struct qprun here = { nothing, nothing, take,   free, push, ring,
+				   reap,    reaped,  expire, true, true };
 
 const struct qprun *qprun = &here;

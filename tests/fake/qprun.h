@@ -27,7 +27,8 @@ struct qprun {
 	/* The i-th of them. */
 	struct hr_done (*reaped)(uint32_t i);
 	bool (*expire)(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost);
-	bool has_dw0; /* completions carry dw0 (struct hr_done) */
+	bool has_dw0;	 /* completions carry dw0 (struct hr_done) */
+	bool looks_idle; /* at the completion queue, though nothing is outstanding */
 };
 
 /* This thread, unless a program that runs tests on a GPU has set it otherwise. */

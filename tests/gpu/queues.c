@@ -122,9 +122,8 @@ static bool expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost)
 	return call->result != 0;
 }
 
-static const struct qprun on_gpu = {
-	up, down, take, give, push, ring, reap, reaped, expire, false
-};
+static const struct qprun on_gpu = { up,   down,   take,   give,  push, ring,
+				     reap, reaped, expire, false, false };
 
 __attribute__((constructor)) static void run_on_gpu(void)
 {

@@ -64,7 +64,10 @@ static void check_invariants(void)
 	cr_assert_eq(hr_qp_room(&qp), commands - outstanding);
 	cr_assert_eq(qp.stats.completed, model.completed);
 	cr_assert_eq(qp.stats.failed, model.failed);
-	cr_assert_eq(qp.stats.late + qp.stats.stray, model.dropped);
+	if (qprun->looks_idle)
+		cr_assert_eq(qp.stats.late + qp.stats.stray, model.dropped);
+	else /* some may still lie there */
+		cr_assert_leq(qp.stats.late + qp.stats.stray, model.dropped);
 	cr_assert_eq(qp.stats.submitted, model.completed + model.sent);
 	for (uint32_t i = qp.free_head; i != qp.free_tail; i++) {
 		const uint16_t index = qp.free_ring[i & qp.index_mask];
