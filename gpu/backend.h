@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "gpu/arena.h"
+#include "gpu/baseline.h"
 #include "gpu/facts.h"
 #include "gpu/limits.h"
 #include "gpu/pipeline.h"
@@ -78,6 +79,13 @@ struct hr_backend_ops {
 	/* Measure the link between host and GPU, the median of `times` (odd, at most 15). NULL where
 	 * there is none. -EBUSY: a launch runs; -ENOMEM; -EIO. */
 	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_limits *limits);
+	/*
+	 * Measure what a program would do in place of headrace, with message (HR_LOG_LINE_MAX bytes)
+	 * when it fails. NULL where there is no GPU memory. -ENOENT, -ENOTSUP: this machine has no
+	 * such way; -EINVAL: out of range; -EINTR: plan->stopped said so; -ETIMEDOUT, -EIO, -ENOMEM
+	 * and others: a read has failed. Rows that were not reached are not measured.
+	 */
+	int (*baseline)(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message);
 	void (*close)(struct hr_backend *b);
 };
 

@@ -8,6 +8,7 @@
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "gpu/cuda/baseline.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
 #include "gpu/cuda/limits.h"
@@ -266,6 +267,15 @@ static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_limits *l
 	return tell(b, hr_cuda_limits(b, &cuda->gpu, &cuda->image, &cuda->launch, times, limits));
 }
 
+static int cuda_baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message)
+{
+	struct cuda *cuda = b->impl;
+	const int err = hr_cuda_baseline(&cuda->gpu, plan);
+
+	memcpy(message, err ? cuda->gpu.cu.error : "", err ? HR_LOG_LINE_MAX : 1);
+	return err;
+}
+
 static bool window_mappable(void *to)
 {
 	struct cuda *cuda = to;
@@ -365,6 +375,7 @@ static const struct hr_backend_ops cuda_ops = {
 	.launch = cuda_launch,
 	.poll = cuda_poll,
 	.limits = cuda_limits,
+	.baseline = cuda_baseline,
 	.close = cuda_close,
 };
 

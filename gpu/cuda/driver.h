@@ -28,9 +28,9 @@
 	X(MemSetAccess, 10020) X(MemGetAllocationPropertiesFromHandle, 10020) \
 	X(MemExportToShareableHandle, 10020) X(MemGetHandleForAddressRange, 11070) \
 	/* Memory management */ \
-	X(MemGetInfo, 3020) X(MemHostAlloc, 2020) X(MemFreeHost, 2000) X(MemHostRegister, 6050) \
-	X(MemHostUnregister, 4000) X(MemHostGetDevicePointer, 3020) X(MemcpyAsync, 4000) \
-	X(MemsetD8Async, 3020) \
+	X(MemGetInfo, 3020) X(MemAlloc, 3020) X(MemFree, 3020) X(MemHostAlloc, 2020) \
+	X(MemFreeHost, 2000) X(MemHostRegister, 6050) X(MemHostUnregister, 4000) \
+	X(MemHostGetDevicePointer, 3020) X(MemcpyAsync, 4000) X(MemsetD8Async, 3020) \
 	/* Streams, events */ \
 	X(StreamCreate, 2000) X(StreamDestroy, 4000) X(EventCreate, 2000) X(EventDestroy, 4000) \
 	X(EventRecord, 2000) X(EventQuery, 2000) \

@@ -1,5 +1,6 @@
 #include "tests/fake/cuda.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,13 @@
 
 struct fake_cuda fake_cuda;
 
-static const char *const kind_name[] = { "",	    "handle",	   "reservation",
-					 "mapping", "host memory", "registration",
-					 "stream",  "event",	   "module",
-					 "linker",  "context" };
+static const char *const kind_name[] = {
+	"",	  "handle", "reservation", "mapping", "host memory", "memory", "registration",
+	"stream", "event",  "module",	   "linker",  "context"
+};
 
 struct fake_cuda_thing fake_cuda_thing[FAKE_CUDA_THINGS];
-unsigned fake_cuda_stream_polls;
+_Atomic unsigned fake_cuda_stream_polls;
 static uintptr_t next_id;
 
 /* The call that is to fail. */
@@ -29,6 +30,7 @@ static struct {
 	unsigned left; /* calls until it does; 0: none */
 	CUresult with;
 } fail;
+static pthread_mutex_t failing = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local CUcontext current;
 
@@ -60,16 +62,19 @@ uintptr_t fake_cuda_new_id(void)
 
 CUresult fake_cuda_enter(const char *name)
 {
+	CUresult result = CUDA_SUCCESS;
 	const char *stall;
 
-	fake_cuda.calls++;
+	atomic_fetch_add(&fake_cuda.calls, 1);
 	while ((stall = fake_cuda.stall) && strcmp(stall, name) == 0)
 		usleep(1000);
+	pthread_mutex_lock(&failing);
 	if (fail.left && (!fail.call || strcmp(fail.call, name) == 0) && --fail.left == 0) {
 		fake_cuda.failed = name;
-		return fail.with;
+		result = fail.with;
 	}
-	return CUDA_SUCCESS;
+	pthread_mutex_unlock(&failing);
+	return result;
 }
 
 CUresult fake_cuda_enter_context(const char *name)
@@ -208,7 +213,7 @@ CUresult fake_DevicePrimaryCtxRelease(CUdevice device)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	r->kind = NONE;
 	for (int i = 0; i < FAKE_CUDA_THINGS; i++) {
-		if (fake_cuda_thing[i].kind == HOST)
+		if (fake_cuda_thing[i].kind == HOST || fake_cuda_thing[i].kind == MEMORY)
 			free((void *)fake_cuda_thing[i].at);
 		if (fake_cuda_thing[i].kind >= HOST)
 			fake_cuda_thing[i].kind = NONE;
@@ -330,7 +335,7 @@ void fake_cuda_forget(void)
 			close(fake_cuda_thing[i].fd);
 		else if (fake_cuda_thing[i].kind == RESERVED)
 			munmap((void *)fake_cuda_thing[i].at, fake_cuda_thing[i].bytes);
-		else if (fake_cuda_thing[i].kind == HOST)
+		else if (fake_cuda_thing[i].kind == HOST || fake_cuda_thing[i].kind == MEMORY)
 			free((void *)fake_cuda_thing[i].at);
 		fake_cuda_thing[i].kind = NONE;
 	}

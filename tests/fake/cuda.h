@@ -51,7 +51,7 @@ struct fake_cuda {
 	unsigned polls;	  /* how often a launch is seen running; UINT_MAX: always */
 	atomic_bool busy; /* or: it is, as long as this says so */
 	/* What was seen. */
-	unsigned calls;	    /* in all, since fake_cuda_reset() */
+	atomic_uint calls;  /* in all, since fake_cuda_reset() */
 	const char *failed; /* the call that was made to fail, or NULL */
 	unsigned parts;	    /* that the last linker was given */
 	size_t part_bytes;  /* of the last of them */

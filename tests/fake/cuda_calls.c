@@ -1,3 +1,4 @@
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -192,6 +193,28 @@ CUresult fake_MemGetInfo(size_t *left, size_t *all)
 	return CUDA_SUCCESS;
 }
 
+CUresult fake_MemAlloc(CUdeviceptr *memory, size_t bytes)
+{
+	ENTER_CONTEXT("cuMemAlloc");
+	if (bytes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*memory = (uintptr_t)malloc(bytes);
+	fake_cuda_take(MEMORY, *memory, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_MemFree(CUdeviceptr memory)
+{
+	struct fake_cuda_thing *r = fake_cuda_find(MEMORY, memory);
+
+	ENTER_CONTEXT("cuMemFree");
+	if (!r)
+		return CUDA_ERROR_INVALID_VALUE;
+	free((void *)memory);
+	r->kind = NONE;
+	return CUDA_SUCCESS;
+}
+
 CUresult fake_MemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
 	(void)flags;
@@ -307,8 +330,7 @@ CUresult fake_EventRecord(CUevent event, CUstream stream)
 	ENTER_CONTEXT("cuEventRecord");
 	if (!r || !fake_cuda_find(STREAM, (uintptr_t)stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	r->pending = fake_cuda_stream_polls;
-	fake_cuda_stream_polls = 0;
+	r->pending = atomic_exchange(&fake_cuda_stream_polls, 0);
 	return CUDA_SUCCESS;
 }
 

@@ -19,6 +19,7 @@ enum fake_cuda_kind {
 	RESERVED,
 	MAPPED,
 	HOST,
+	MEMORY,
 	REGISTERED,
 	STREAM,
 	EVENT,
@@ -38,7 +39,7 @@ struct fake_cuda_thing {
 };
 
 extern struct fake_cuda_thing fake_cuda_thing[FAKE_CUDA_THINGS];
-extern unsigned fake_cuda_stream_polls; /* what an event that is recorded now waits for */
+extern _Atomic unsigned fake_cuda_stream_polls; /* what an event that is recorded now waits for */
 
 struct fake_cuda_thing *fake_cuda_take(enum fake_cuda_kind kind, uintptr_t at, size_t bytes);
 struct fake_cuda_thing *fake_cuda_find(enum fake_cuda_kind kind, uintptr_t at);

@@ -1,0 +1,85 @@
+#include "gpu/cuda/cufile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/log.h"
+
+/* Object and function pointers have one size (POSIX, dlsym). */
+static bool resolve(void *(*find)(const char *name), const char *name, void *function)
+{
+	void *const at = find(name);
+
+	memcpy(function, &at, sizeof at);
+	return at != NULL;
+}
+
+static const char *resolve_all(struct hr_cufile *f, void *(*find)(const char *name))
+{
+	const struct {
+		const char *name, *older; /* what later versions of the library call by that name */
+		void *function;
+	} all[] = {
+		{ "cuFileDriverOpen", NULL, &f->driver_open },
+		{ "cuFileDriverClose_v2", "cuFileDriverClose", &f->driver_close },
+		{ "cuFileHandleRegister", NULL, &f->handle_register },
+		{ "cuFileHandleDeregister", NULL, &f->handle_deregister },
+		{ "cuFileBufRegister", NULL, &f->buf_register },
+		{ "cuFileBufDeregister", NULL, &f->buf_deregister },
+		{ "cuFileRead", NULL, &f->read },
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!resolve(find, all[i].name, all[i].function) &&
+		    (!all[i].older || !resolve(find, all[i].older, all[i].function)))
+			return all[i].name;
+	return NULL;
+}
+
+static int refused(const char *what, struct hr_cufile_error error, char *message)
+{
+	snprintf(message, HR_LOG_LINE_MAX, "%s: error %d, CUDA error %d; cufile.log may say more",
+		 what, error.err, error.cu_err);
+	return -ENOTSUP;
+}
+
+int hr_cufile_open(struct hr_cufile *f, int fd, char *message)
+{
+	struct hr_cufile_descr descr = { .type = HR_CUFILE_FD, .handle.fd = fd };
+	void *(*find)(const char *name) = NULL;
+	struct hr_cufile_error error;
+	const char *missing;
+	int err;
+
+	memset(f, 0, sizeof *f);
+	err = hr_cufile_library(&find, message);
+	if (err)
+		return err;
+	missing = resolve_all(f, find);
+	if (missing) {
+		snprintf(message, HR_LOG_LINE_MAX, "libcufile has no %s", missing);
+		return -ENOTSUP;
+	}
+	error = f->driver_open();
+	if (error.err)
+		return refused("cuFileDriverOpen", error, message);
+	f->is_open = true;
+	error = f->handle_register(&f->file, &descr);
+	if (error.err) {
+		f->file = NULL;
+		hr_cufile_close(f);
+		return refused("cuFileHandleRegister", error, message);
+	}
+	return 0;
+}
+
+void hr_cufile_close(struct hr_cufile *f)
+{
+	if (f->file)
+		f->handle_deregister(f->file);
+	if (f->is_open)
+		f->driver_close();
+	f->file = NULL;
+	f->is_open = false;
+}
