@@ -197,10 +197,15 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 	return 0;
 }
 
-void hr_appliance_down(struct hr_appliance *app)
+void hr_appliance_down_to(struct hr_appliance *app, enum hr_stage last)
 {
 	hr_unseal();
-	for (; app->up > HR_STAGE_NONE; app->up--)
+	for (; app->up > last; app->up--)
 		if (stage[app->up].down)
 			stage[app->up].down(app);
+}
+
+void hr_appliance_down(struct hr_appliance *app)
+{
+	hr_appliance_down_to(app, HR_STAGE_NONE);
 }
