@@ -73,7 +73,15 @@ CONF
 bench_json() {
     exits 0 bench --json --seconds 0.05 && json 'len(r["ssds"][0]["measurements"]) == 12' &&
         json 'all(m["commands"] > 0 and m["latency_p50_us"] <= m["latency_p99_us"] <= m["latency_max_us"]
-            for m in r["ssds"][0]["measurements"])'
+            for m in r["ssds"][0]["measurements"])' &&
+        json '[o["operator"] for o in r["ssds"][0]["operators"]] == [
+            "copy", "crc32c", "cast_f32_bf16", "topk_dot", "filter_sum"]' &&
+        json 'all(o["bytes_per_s"] > 0 for o in r["ssds"][0]["operators"])'
+}
+
+bench_baseline_refused() {
+    exits 3 bench --baseline "$SCRATCH/baseline" && warns "--baseline needs a GPU" &&
+        [ ! -e "$SCRATCH/baseline" ]
 }
 
 bench_leaves_nothing() {
@@ -129,6 +137,7 @@ check "resident memory stays within the configuration" resident
 check "post --json: every step passes" post_json
 check "post on a blank image skips what would write, and writes nothing" post_without_store
 check "bench --json" bench_json
+check "bench --baseline without a GPU" bench_baseline_refused
 check "bench removes its object" bench_leaves_nothing
 check "soft:null is for bench only" null_is_for_bench_only
 done_testing

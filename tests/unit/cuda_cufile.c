@@ -1,0 +1,24 @@
+/* The real way to libcufile: there it is found whole, elsewhere its absence is one line. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "boot/log.h"
+#include "gpu/cuda/cufile.h"
+
+Test(cuda_cufile, the_library_is_found_or_its_absence_named)
+{
+	const bool have = dlopen("libcufile.so.0", RTLD_NOW | RTLD_LOCAL) != NULL;
+	void *(*find)(const char *name) = NULL;
+	char message[HR_LOG_LINE_MAX] = "";
+
+	cr_assert_eq(hr_cufile_library(&find, message), have ? 0 : -ENOENT);
+	if (have) {
+		cr_expect_not_null(find("cuFileRead"));
+		cr_expect_null(find("cuFileNobody"));
+	} else {
+		cr_expect_str_eq(message, "libcufile.so.0 cannot be loaded; it comes with the CUDA "
+					  "toolkit");
+		cr_expect_null(find);
+	}
+}
