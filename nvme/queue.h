@@ -5,8 +5,8 @@
  * The owner is a worker (a warp; a thread on the host backend): it fills up to one SQE per lane
  * with hr_qp_push(), makes any number of them visible with one doorbell in hr_qp_ring(), and
  * reaps one CQE per lane with hr_qp_reap(). Nothing here is an atomic read-modify-write. What was
- * reaped is released to the controller by the next hr_qp_ring(), behind the same fence, or by the
- * next hr_qp_reap() that finds nothing.
+ * reaped is released to the controller when the room that it still has in the CQ might not do for
+ * all that is outstanding, so with long queues seldom: by hr_qp_ring(), behind the same fence.
  *
  * A completion finds its command by CID -> in-flight table, never by position, so completions may
  * come in any order. CID = generation << index bits | index; the generation changes each time an
@@ -223,13 +223,21 @@ HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t before, uint32
 	qp->stats.doorbells++;
 }
 
-/* One lane, after hr_release_sys(): give the controller back what was reaped, if anything was. */
+/*
+ * Whether the CQ might run full: what was reaped and not given back, and what is outstanding,
+ * together have no room there. Reaping alone changes nothing about that, but for CQEs of nothing.
+ */
+HR_BOTH bool hr_qp_owes(const struct hr_qp *qp)
+{
+	return hr_ring_distance(qp->cq_told, qp->cq_head, qp->entries) + hr_qp_outstanding(qp) >
+	       qp->entries - 1u;
+}
+
+/* One lane, after hr_release_sys(): give the controller back what was reaped. */
 HR_WORKER void hr_qp_repay(struct hr_qp *qp)
 {
 	const uint32_t head = qp->cq_head, told = qp->cq_told;
 
-	if (head == told)
-		return;
 	qp->cq_told = head;
 	hr_qp_doorbell(qp, true, told, head);
 }
@@ -341,7 +349,7 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 /* Collective, a step of hr_qp_ring() and hr_qp_reap() when they have nothing else to do. */
 HR_WORKER void hr_qp_release(struct hr_qp *qp)
 {
-	const bool owes = qp->cq_head != qp->cq_told;
+	const bool owes = hr_qp_owes(qp);
 
 	if (!owes)
 		return;
@@ -357,8 +365,8 @@ HR_WORKER void hr_qp_release(struct hr_qp *qp)
 /*
  * Collective. Publish what was pushed since the last call: stamps the deadlines from one look at
  * the clock, one doorbell (or shadow doorbell, and the register only when EventIdx asks for it).
- * What was reaped goes back to the controller behind the same fence. Does nothing if nothing is
- * new, as on a broken queue.
+ * What was reaped goes back to the controller behind the same fence, if it might need the room.
+ * Does nothing if nothing is new, as on a broken queue.
  */
 HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 {
@@ -391,7 +399,8 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 		qp->stats.batches++;
 		hr_release_sys();
 		hr_qp_doorbell(qp, false, before, tail);
-		hr_qp_repay(qp);
+		if (hr_qp_owes(qp))
+			hr_qp_repay(qp);
 	}
 	hr_lanes_sync();
 }
@@ -493,7 +502,7 @@ HR_WORKER uint32_t hr_qp_claim(struct hr_qp *qp, uint32_t fresh, uint32_t cid)
 /*
  * Collective. Look at up to HR_LANES new CQEs. Returns the mask of lanes whose *done was filled; 0:
  * nothing new (or all of it late or stray), see qp->broken. What lies behind a CQE that breaks the
- * queue is not looked at. The CQ doorbell waits for hr_qp_ring(), or for a call that finds nothing.
+ * queue is not looked at.
  */
 HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
 {
