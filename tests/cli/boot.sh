@@ -9,7 +9,7 @@ set -uo pipefail
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF
 appliance = { name = "box"; };
-ssds = ( { name = "a"; device = "soft:memory,size=64M${2-}"; timeout_ms = 500;
+ssds = ( { name = "a"; device = "soft:memory,size=64M${2-}";
   objects = ( { name = "in"; bytes = "4M"; } ); } );
 gpus = ( { name = "g"; device = "host:2"; } );
 boot = { post = "quick"; $1 };

@@ -7,10 +7,11 @@ set -uo pipefail
 
 image=$SCRATCH/ssd.img
 
+# conf [DEVICE_OPTIONS [DEADLINE_MS]]; a disk of this machine may take its time over a flush.
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF
 appliance = { checkpoint = "5ms"; };
-ssds = ( { name = "a"; device = "soft:$image${1-}"; timeout_ms = 500; } );
+ssds = ( { name = "a"; device = "soft:$image${1-}"; timeout_ms = ${2-20000}; } );
 gpus = ( { name = "g"; device = "host:2"; } );
 pipelines = ( { name = "p"; source = { object = "in"; }; operator = "copy";
   sink = { object = "out"; }; tile = "4K"; slots = 4; } );
@@ -27,7 +28,7 @@ fails() {
     local text
     echo "$1" >"$SCRATCH/faults"
     shift
-    conf ",faults=$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults" 2000
     exits 4 run "$SCRATCH/x.conf" || return 1
     for text in "$@"; do
         warns "$text" || return 1
@@ -36,7 +37,7 @@ fails() {
 
 fails_json() {
     echo "on read nth 300: status 0x281 dnr" >"$SCRATCH/faults"
-    conf ",faults=$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults" 2000
     exits 4 run "$SCRATCH/x.conf" --json && json 'r["exit_code"] == 4' &&
         json 'r["pipelines"][0]["outcome"] == "failed"' &&
         json 'r["pipelines"][0]["failure"]["status"] == "Unrecovered Read Error"' &&
@@ -54,13 +55,13 @@ goes_on() {
 
 post_fails() {
     echo "on any nth 4: status 0x281 dnr" >"$SCRATCH/faults"
-    conf ",faults=$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults" 2000
     exits 4 post "$SCRATCH/x.conf" && says "FAIL queue" && says "Unrecovered Read Error"
 }
 
 dead_on_arrival() {
     echo "on admin: cfs" >"$SCRATCH/faults"
-    conf ",faults=$SCRATCH/faults"
+    conf ",faults=$SCRATCH/faults" 2000
     exits 4 run "$SCRATCH/x.conf" && warns "ssd 'a' cannot be brought up"
 }
 
@@ -74,13 +75,13 @@ check "the next run goes on" goes_on
 check "a write that fails" fails "on write nth 300: status 0x280" "object 'out'" "(write)" "Write Fault"
 check "the next run goes on" goes_on
 check "a lost read names queue and command" \
-    fails "on read nth 300: drop" "object 'in'" "queue " "lost command 0x" "(read)" "within 500 ms"
+    fails "on read nth 300: drop" "object 'in'" "queue " "lost command 0x" "(read)" "within 2000 ms"
 check "the next run goes on" goes_on
 check "a lost write names queue and command" \
-    fails "on write nth 300: drop" "object 'out'" "lost command 0x" "(write)" "within 500 ms"
+    fails "on write nth 300: drop" "object 'out'" "lost command 0x" "(write)" "within 2000 ms"
 check "the next run goes on" goes_on
 check "a completion that comes too late is a lost command" \
-    fails "on read nth 300: delay 2s" "lost command 0x" "(read)"
+    fails "on read nth 300: delay 6s" "lost command 0x" "(read)"
 check "the next run goes on" goes_on
 check "a completion with a foreign CID" fails "on read nth 300: wrong-cid 0xffff" "pipeline 'p'"
 check "the next run goes on" goes_on
