@@ -198,6 +198,15 @@ void soft_delete(struct soft *soft)
 	free_all(soft);
 }
 
+/* Of a long path the end says more than the beginning. */
+static void set_name(struct hr_transport *t, const char *what)
+{
+	const size_t length = strlen(what), room = sizeof(t->name) - sizeof("soft:");
+	const size_t cut = length > room ? length - room + strlen("...") : 0;
+
+	snprintf(t->name, sizeof(t->name), "soft:%s%s", cut ? "..." : "", what + cut);
+}
+
 int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, char *message)
 {
 	struct soft *soft;
@@ -212,8 +221,7 @@ int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, 
 	}
 	memset(t, 0, sizeof(*t));
 	t->ops = &soft_ops;
-	snprintf(t->name, sizeof(t->name), "soft:%.42s",
-		 *options->path ? options->path : (options->null ? "null" : "memory"));
+	set_name(t, *options->path ? options->path : (options->null ? "null" : "memory"));
 	t->keeps_no_data = options->null;
 	t->bar = soft->bar;
 	t->bar_is_memory = true;

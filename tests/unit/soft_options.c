@@ -204,6 +204,23 @@ Test(soft_options, an_image_is_made_once_and_keeps_its_size)
 	t.ops->close(&t);
 }
 
+Test(soft_options, a_long_path_is_named_by_its_end)
+{
+	char device[HR_DEVICE_MAX];
+	struct hr_transport t;
+
+	cr_assert_eq(open_with(",size=1M", &t), 0, "%s", message);
+	cr_expect_eq(strncmp(t.name, "soft:/tmp/", 10), 0, "%s", t.name);
+	cr_expect_str_eq(t.name + 5, path);
+	t.ops->close(&t);
+	snprintf(device, sizeof(device), "soft:/tmp/././././././././%s", path + strlen("/tmp/"));
+	cr_assert_eq(hr_transport_open(&t, device, message), 0, "%s", message);
+	cr_expect_eq(strncmp(t.name, "soft:...", 8), 0, "%s", t.name);
+	cr_expect_str_eq(t.name + strlen(t.name) - strlen(path) + 4, path + 4);
+	cr_expect_lt(strlen(t.name), sizeof t.name);
+	t.ops->close(&t);
+}
+
 Test(soft_options, what_is_no_image_is_refused)
 {
 	struct hr_transport t;
