@@ -23,6 +23,7 @@ struct hr_bench_wishes {
 	bool json;
 	double seconds;
 	uint32_t blocks, workers, depth, times, object_mib; /* 0: as the backend wants it */
+	struct hr_measurement only; /* --only; io_bytes 0: all of them, and operators */
 };
 
 #define HR_BENCH_MEASURED_MAX 96u

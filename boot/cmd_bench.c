@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "boot/bench.h"
 #include "boot/cmd.h"
@@ -10,6 +11,7 @@
 #include "boot/load.h"
 #include "boot/log.h"
 #include "boot/signals.h"
+#include "config/config.h"
 #include "nvme/transport.h"
 
 #define SECONDS_DEFAULT 0.5
@@ -27,8 +29,8 @@
 
 static const char help[] =
 	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--workers N]\n"
-	"                      [--depth N] [--repeat N] [--object MIB] [--baseline FILE] "
-	"[--bind]\n\n"
+	"                      [--depth N] [--repeat N] [--object MIB] [--only A:P:SIZE]\n"
+	"                      [--baseline FILE] [--bind]\n\n"
 	"Measure each ssd of CONFIG through the whole stack: worker blocks of the first gpu read\n"
 	"and write, sequentially and at random, from 4 KiB to the largest size one command may\n"
 	"have (at most 1 MiB); then each operator reads an object, and writes one where it has\n"
@@ -46,6 +48,8 @@ static const char help[] =
 	"  --repeat N      an odd number of times each, of which the median counts; 1, on a GPU 3\n"
 	"  --object MIB    length of the object; a quarter of the largest gap, at most 256, on a\n"
 	"                  GPU 4096\n"
+	"  --only A:P:SIZE one measurement alone, like read:random:4K or write:sequential:128K; a\n"
+	"                  read finds what lies on the ssd where the object is\n"
 	"  --baseline FILE also what a program would do instead, on a GPU: threads of the CPU "
 	"read\n"
 	"                  this file, which the kernel then has in memory, into GPU memory; with\n"
@@ -134,6 +138,18 @@ static int measure_all(struct target *t)
 	return !err && t->run->gpu ? measure_gpu(t) : err;
 }
 
+static int measure_only(struct target *t)
+{
+	const struct hr_measurement *only = &t->run->wishes->only;
+	const uint32_t most = t->measure.shape.io_max;
+
+	if (only->io_bytes <= most)
+		return measure_one(t, *only);
+	hr_error("bench: --only asks for commands of %u bytes; ssd '%s' takes up to %u",
+		 only->io_bytes, t->name, most);
+	return -EINVAL;
+}
+
 static uint32_t or_else(uint32_t wish, uint32_t otherwise)
 {
 	return wish ? wish : otherwise;
@@ -192,6 +208,7 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d, struct json_object *o
 	struct hr_appliance *app = run->app;
 	const struct hr_ssd *ssd = &app->ssd[d];
 	struct target t = { .run = run, .name = app->config.ssd[d].name };
+	const bool only = run->wishes->only.io_bytes != 0;
 	struct hr_measure_shape shape;
 	int err;
 
@@ -210,11 +227,11 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d, struct json_object *o
 		t.list = json_ssd(&t, out);
 	else
 		hr_bench_head();
-	err = measure_all(&t);
+	err = only ? measure_only(&t) : measure_all(&t);
 	hr_measure_down(&t.measure);
-	if (!err && ssd->has_store)
+	if (!err && !only && ssd->has_store)
 		err = hr_bench_operators(run, d, out);
-	if (!err)
+	if (!err && !only)
 		hr_bench_ratios(run, t.name, out);
 	return err;
 }
@@ -316,6 +333,28 @@ static bool read_seconds(const char *text, double *value)
 	       *value <= SECONDS_MAX;
 }
 
+/* ACCESS:PATTERN:SIZE, of whole pages. */
+static bool read_only(const char *text, struct hr_measurement *only)
+{
+	static const char *const kind[] = { "read:sequential:", "read:random:", "write:sequential:",
+					    "write:random:" };
+	uint64_t bytes;
+
+	for (uint32_t i = 0; i < ROWS(kind); i++) {
+		if (strncmp(text, kind[i], strlen(kind[i])) != 0)
+			continue;
+		if (hr_size_parse(text + strlen(kind[i]), &bytes) != 0 || bytes == 0 ||
+		    bytes % HR_PAGE != 0 || bytes > UINT32_MAX)
+			return false;
+		only->write = i / 2 != 0;
+		only->pattern = i % 2 ? HR_BENCH_RANDOM : HR_BENCH_SEQUENTIAL;
+		only->io_bytes = (uint32_t)bytes;
+		only->copied = true;
+		return true;
+	}
+	return false;
+}
+
 /* False: the value is out of range. */
 static bool take_option(struct hr_bench_wishes *wishes, int option)
 {
@@ -329,6 +368,8 @@ static bool take_option(struct hr_bench_wishes *wishes, int option)
 	case 'f':
 		wishes->baseline = optarg;
 		return true;
+	case 'n':
+		return read_only(optarg, &wishes->only);
 	case 's':
 		return read_seconds(optarg, &wishes->seconds);
 	case 'b':
@@ -355,6 +396,7 @@ static int cmd_bench(int argc, char **argv)
 						 { "depth", required_argument, NULL, 'd' },
 						 { "repeat", required_argument, NULL, 'r' },
 						 { "object", required_argument, NULL, 'o' },
+						 { "only", required_argument, NULL, 'n' },
 						 { "baseline", required_argument, NULL, 'f' },
 						 { NULL, 0, NULL, 0 } };
 	struct hr_bench_wishes wishes = { .seconds = SECONDS_DEFAULT };

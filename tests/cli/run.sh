@@ -79,6 +79,15 @@ bench_json() {
         json 'all(o["bytes_per_s"] > 0 for o in r["ssds"][0]["operators"])'
 }
 
+bench_only() {
+    exits 0 bench --json --seconds 0.05 --only write:random:64K --depth 3 &&
+        json '[(m["access"], m["pattern"], m["io_bytes"], m["depth"])
+            for m in r["ssds"][0]["measurements"]] == [("write", "random", 65536, 3)]' &&
+        json 'r["ssds"][0]["measurements"][0]["commands"] > 0' &&
+        json '"operators" not in r["ssds"][0]' &&
+        exits 2 bench --seconds 0.05 --only read:sequential:1G && warns "takes up to"
+}
+
 bench_baseline_refused() {
     exits 3 bench --baseline "$SCRATCH/baseline" && warns "--baseline needs a GPU" &&
         [ ! -e "$SCRATCH/baseline" ]
@@ -141,6 +150,7 @@ check "resident memory stays within the configuration" resident
 check "post --json: every step passes" post_json
 check "post on a blank image skips what would write, and writes nothing" post_without_store
 check "bench --json" bench_json
+check "bench --only" bench_only
 check "bench --baseline without a GPU" bench_baseline_refused
 check "bench removes its object" bench_leaves_nothing
 check "soft:null is for bench only" null_is_for_bench_only

@@ -101,6 +101,9 @@ check "unknown options" unknown_option
 check "more than one configuration" too_many
 check "an option without its value" exits 2 run --pipeline
 check "bench: a length out of range" exits 2 bench --seconds 0
+for only in read:random: read:random:0 read:random:5000 read:random:8T read:4K write Read:random:4K; do
+    check "bench --only $only" exits 2 bench --only "$only"
+done
 check "all mistakes of a file in one go, with lines" all_mistakes
 check "missing file" exits 2 check "$SCRATCH/none.conf"
 check "a folder for a file" exits 2 check "$SCRATCH"
