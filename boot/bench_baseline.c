@@ -79,9 +79,15 @@ static int read_file(struct file *f, uint8_t *piece)
 
 static int open_file(struct file *f)
 {
+	int err;
+
+	/* A FIFO must not hold us up, and cuFile refuses files that do not block. */
 	f->fd = open(f->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (f->fd >= 0)
-		return check_file(f);
+	if (f->fd >= 0) {
+		err = check_file(f);
+		return !err && fcntl(f->fd, F_SETFL, 0) != 0 ? complain(f, -errno, strerror(errno))
+							     : err;
+	}
 	if (errno != ENOENT)
 		return complain(f, -errno, strerror(errno));
 	f->fd = open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -22,6 +22,7 @@ static struct {
 	unsigned calls;
 	uint64_t bytes;
 	bool has_holes;
+	int flags; /* of the file */
 } seen;
 
 static int baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message)
@@ -31,6 +32,7 @@ static int baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, c
 	(void)b;
 	cr_assert_eq(fstat(plan->fd, &st), 0);
 	seen.calls++;
+	seen.flags = fcntl(plan->fd, F_GETFL) & (O_NONBLOCK | O_DIRECT | O_APPEND);
 	seen.bytes = plan->file_bytes;
 	seen.has_holes = (uint64_t)st.st_blocks * 512 < plan->file_bytes;
 	for (uint32_t i = 0; i < plan->rows && !seen.answer[plan->way]; i++)
@@ -112,6 +114,7 @@ Test(bench_baseline, a_file_that_is_there_is_only_read)
 	cr_assert_eq(fstat(fd, &before), 0);
 	cr_expect_eq(hr_bench_baseline(&run), 0);
 	cr_expect_eq(seen.bytes, HR_BASELINE_FILE_MIN + 5);
+	cr_expect_eq(seen.flags, 0, "cuFile knows few");
 	cr_assert_eq(stat(path, &after), 0);
 	cr_expect_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
 	cr_expect_eq(before.st_ino, after.st_ino);
