@@ -10,6 +10,7 @@
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
+#   make plot         its pictures, of REPORT=FILE, what `headrace bench --json` said on a GPU
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
 #   make clean        remove build folders
 #   make gpu-tests    build/tests/gpu/gpu-tests, for any machine with a GPU; check-gpu runs it here
@@ -285,6 +286,11 @@ bench:
 	$(Q)$(again) SAN= all tools
 	$(Q)tests/bench/run.py $(base)
 
+plot:
+	$(Q)test -n "$(REPORT)" || { echo "plot: REPORT=FILE names a report" >&2; exit 2; }
+	$(Q)tests/deps.sh plot
+	$(Q)tests/bench/plot.py "$(REPORT)" tests/bench
+
 # CONFIG goes in as /etc/headrace.conf; KERNEL: a vmlinuz of this machine in place of Debian's;
 # EXTRA: a folder that is added to the initramfs; APPEND: more kernel parameters.
 image:
@@ -349,7 +355,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 
 .SECONDARY:
 .PHONY: all op anew tools gpu-tests check-gpu deps check check-unit check-cli check-lab lab-tools \
-	lab-run demo bench image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
+	lab-run demo bench plot image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
 	$(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
