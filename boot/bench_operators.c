@@ -253,7 +253,7 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 {
 	struct hr_bench_found *found = &run->found;
 	struct hr_ssd *ssd = &run->app->ssd[d];
-	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX];
+	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 };
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < run->times; i++) {

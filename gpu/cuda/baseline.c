@@ -221,7 +221,7 @@ static int compare(const void *a, const void *b)
 
 static int measure_row(struct sweep *s, struct hr_baseline_row *row)
 {
-	double value[HR_BASELINE_TIMES_MAX];
+	double value[HR_BASELINE_TIMES_MAX] = { 0 };
 
 	s->row = *row;
 	for (uint32_t i = 0; i < s->plan.times; i++) {
