@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,6 +257,7 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 };
 	int err = 0;
 
+	assert(run->times > 0);
 	for (uint32_t i = 0; !err && i < run->times; i++) {
 		err = run_once(run->app, p, d, &each[i]);
 		if (!err && p->has_sink)

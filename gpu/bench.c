@@ -237,6 +237,7 @@ HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
 
 	back->done.token = HR_TOKEN(first + hr_lane(), 0);
 	back->done.status = 0;
+	back->done.cid = 0;
 	back->fresh = 0;
 	if (first < depth) {
 		back->fresh = back->lanes = hr_ballot(first + hr_lane() < depth);

@@ -1,5 +1,6 @@
 #include "gpu/cuda/baseline.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -224,6 +225,7 @@ static int measure_row(struct sweep *s, struct hr_baseline_row *row)
 	double value[HR_BASELINE_TIMES_MAX] = { 0 };
 
 	s->row = *row;
+	assert(s->plan.times > 0);
 	for (uint32_t i = 0; i < s->plan.times; i++) {
 		const int err = s->plan.stopped && s->plan.stopped()
 					? hr_cuda_say(&s->gpu->cu, -EINTR, "stopped")

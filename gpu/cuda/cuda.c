@@ -156,17 +156,17 @@ static int check_local(struct cuda *cuda, const struct hr_kernel_facts *kernel)
 {
 	struct hr_cuda_gpu *gpu = &cuda->gpu;
 	const uint64_t threads = (uint64_t)gpu->facts.processors * THREADS_PER_PROCESSOR;
+	const uint64_t local = kernel->local_bytes * threads;
 	size_t left = 0, all = 0;
 	int err = HR_CU(&gpu->cu, MemGetInfo, &left, &all);
 
-	if (err || kernel->local_bytes * threads <= left)
+	if (err || local <= left)
 		return err;
 	return hr_cuda_say(
 		&gpu->cu, -EINVAL,
 		"%s: %u bytes of local memory per thread, %llu on the whole GPU, but %zu "
 		"are free",
-		kernel->name, kernel->local_bytes,
-		(unsigned long long)(kernel->local_bytes * threads), left);
+		kernel->name, kernel->local_bytes, (unsigned long long)local, left);
 }
 
 static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_op_user *user)
@@ -174,7 +174,8 @@ static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_o
 	struct hr_kernel_facts *facts = &linked->kernel.facts;
 	char name[2 * HR_NAME_MAX];
 	const struct hr_cuda_part part[] = {
-		{ hr_worker_user_image, (size_t)(hr_worker_user_image_end - hr_worker_user_image),
+		{ hr_worker_user_image,
+		  (uintptr_t)hr_worker_user_image_end - (uintptr_t)hr_worker_user_image,
 		  "worker image" },
 		{ user->gpu, (size_t)(user->gpu_end - user->gpu), name },
 	};

@@ -1,5 +1,6 @@
 #include "gpu/cuda/limits.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct bench {
 
 static double median(double *value, uint32_t count)
 {
+	assert(count > 0);
 	for (uint32_t i = 1; i < count; i++)
 		for (uint32_t j = i; j > 0 && value[j] < value[j - 1]; j--) {
 			const double larger = value[j - 1];
