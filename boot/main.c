@@ -1,9 +1,12 @@
 /*
  * headrace COMMAND [...]: the table of commands.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/cmd.h"
 #include "boot/init.h"
@@ -71,6 +74,22 @@ static bool wants_help(int argc, char **argv)
 	return false;
 }
 
+/*
+ * Descriptors 0 to 2 that whoever started us has closed would go to the next files that are opened,
+ * and messages into a disk image. Each is taken for what it is not used for, so that using it fails
+ * as it did. The first process has its console to wait for (boot/init.c).
+ */
+static bool hold_standard(void)
+{
+	bool held = true;
+
+	for (int fd = 0; held && fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			held = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == fd ||
+			       open("/", O_PATH) == fd;
+	return held;
+}
+
 static int finish(int code)
 {
 	if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -85,6 +104,8 @@ int main(int argc, char **argv)
 	const struct hr_command *found;
 
 	hr_start_mark();
+	if (!hr_init_is() && !hold_standard())
+		return HR_EXIT_FAILED;
 	/* The kernel starts us with whatever it did not understand of its own command line. */
 	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
 		return hr_cmd_boot.fn(1, argv);

@@ -100,6 +100,17 @@ small_blocks() {
         store get soft:lba.img,lba=4096 a out.lba >/dev/null && cmp in.4097 out.lba
 }
 check "an image of 512-byte blocks opens with 4096-byte blocks" small_blocks
+# What is closed must not become the image's descriptor, which messages would go to.
+closed() {
+    local code=0
+    store get $ssd no.such.object out.none <&- >&- 2>&- || code=$?
+    [ "$code" -eq 1 ] || { echo "exit code $code"; return 1; }
+    store get $ssd no.such.object out.none 2>&- || code=$?
+    code=0
+    store ls $ssd >&- 2>said || code=$?
+    [ "$code" -eq 1 ] && grep -q "standard output: cannot write" said
+}
+check "closed standard descriptors are not the image's" unchanged ssd.img closed
 # A file of configuration names the ssd.
 named() {
     cat >one.conf <<END
