@@ -57,7 +57,9 @@ struct hr_measurement {
 	double worst_iops, best_iops; /* of the repetitions of which this is the median */
 };
 
-#define HR_MEASURE_BYTES (512ull << 20) /* of buffers, for all workers; a large I/O each at least */
+/* Of buffers, for all workers; a large I/O each at least. What a CPU's last cache holds: more, and
+ * data on their way cross its memory twice more than those of a pipeline, whose tiles are fewer. */
+#define HR_MEASURE_BYTES (128ull << 20)
 
 /* 0, or an error with everything given back and the reason logged. */
 int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
