@@ -148,7 +148,8 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last);
 /* Everything that is up, down, in reverse order. Unseals. */
 void hr_appliance_down(struct hr_appliance *app);
 
-/* The stages above `last` only: those up to it stay as they are, and more can come up again. */
+/* The stages above `last` only: those up to it stay as they are, and more can come up again, for
+ * runs whose outcome is set back to HR_RUN_WAITING before. */
 void hr_appliance_down_to(struct hr_appliance *app, enum hr_stage last);
 
 /* "queues" and the like. */

@@ -225,6 +225,31 @@ Test(stages, seal_holds_from_the_last_stage_until_the_way_down)
 	expect_unlocked();
 }
 
+/* A pipeline needs what the stages above `stores` make; what is below stays, and is used again. */
+Test(stages, upper_stages_go_down_and_come_up_again_and_again)
+{
+	make_image(MIB);
+	configure("", "", CRC);
+	for (int i = 0; i < 3; i++) {
+		int err;
+		bool sealed;
+
+		app->run[0].outcome = HR_RUN_WAITING;
+		err = hr_appliance_up(app, HR_STAGE_QUEUES);
+		sealed = hr_sealed();
+		if (!err)
+			err = hr_run_all(app, false);
+		hr_appliance_down_to(app, HR_STAGE_STORES);
+		cr_assert_eq(err, 0, "time %d", i); /* while sealed, not even an assert may */
+		cr_assert(sealed && !hr_sealed());
+		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE);
+		cr_assert_eq(app->up, HR_STAGE_STORES);
+		cr_assert(app->gpu_up[0] && app->ssd[0].has_store);
+	}
+	hr_appliance_down(app);
+	expect_unlocked();
+}
+
 Test(stages, copies_of_odd_sizes_are_exact)
 {
 	static const uint64_t size[] = { 0, 1, 511, 4096, 65536, 65537, 3 * MIB + 12345 };
