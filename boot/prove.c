@@ -187,6 +187,21 @@ static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr
 	return err;
 }
 
+/* A command that was lost may still move its data: not into memory that is given back. */
+static void stop_lost(struct hr_appliance *app, uint32_t d)
+{
+	struct hr_ssd *ssd = &app->ssd[d];
+
+	if (!ssd->disk.dead)
+		return;
+	ssd->failed = true;
+	if (hr_ssd_disable(ssd) == 0)
+		return;
+	hr_warn("%s: does not stop; the memory of the loopback stays allocated",
+		ssd->transport.name);
+	app->stuck = true;
+}
+
 int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	const struct hr_ssd *ssd = &app->ssd[d];
@@ -204,5 +219,7 @@ int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d)
 		err = prove_place(app, g, d, HR_PLACE_HOST);
 	if (!err && app->mapped[HR_PLACE_GPU][g] & 1u << d)
 		err = prove_place(app, g, d, HR_PLACE_GPU);
+	if (err)
+		stop_lost(app, d);
 	return err;
 }

@@ -180,15 +180,15 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 
 int hr_ssd_disable(struct hr_ssd *ssd)
 {
-	int err = 0;
-
 	if (ssd->steps >= STEP_CTRL) {
 		hr_ctrl_explain(&ssd->ctrl);
-		err = hr_ctrl_disable(&ssd->ctrl);
+		ssd->running = hr_ctrl_disable(&ssd->ctrl);
+		/* A device that is gone moves no data either. */
+		if (ssd->running == -ENODEV)
+			ssd->running = 0;
 		ssd->steps = STEP_WINDOW;
 	}
-	/* A device that is gone moves no data either. */
-	return err == -ENODEV ? 0 : err;
+	return ssd->running;
 }
 
 /* Make the controller forget our memory. False: it might still write there. */

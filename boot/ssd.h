@@ -31,7 +31,8 @@ struct hr_ssd {
 	struct hr_blk *blk;	     /* the disk, whichever of the two it is */
 	struct hr_store store;	     /* valid when has_store */
 	bool has_store;
-	bool failed;		 /* a command was lost or a queue broke: disable before freeing */
+	bool failed; /* a command was lost or a queue broke: disable before freeing */
+	int running; /* why it could not be disabled; 0: it was not tried, or it could */
 	struct hr_region region; /* memory of admin queues and disk */
 	void *store_memory;	 /* objects and io of the store */
 	uint32_t queues;	 /* I/O queue pairs granted */
@@ -88,8 +89,8 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_q
  * error: the controller may still use their memory. */
 int hr_ssd_delete_qps(struct hr_ssd *ssd);
 
-/* Stop the controller at once: nothing of it is in flight when this returns 0. hr_ssd_down() only
- * frees from here on. */
+/* Stop the controller at once: nothing of it is in flight when this returns 0. Errors of
+ * hr_ctrl_disable(), which stay: it is not tried again. hr_ssd_down() only frees from here on. */
 int hr_ssd_disable(struct hr_ssd *ssd);
 
 /* Bytes of host memory it holds: for the controller, and for the object map. */

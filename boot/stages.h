@@ -219,7 +219,12 @@ int hr_paths_up(struct hr_appliance *app);			/* the first part of partition */
 int hr_shape_run(struct hr_appliance *app, struct hr_run *run); /* slots, blocks, threads */
 int hr_partition_up(struct hr_appliance *app);
 int hr_memory_up(struct hr_appliance *app);
-int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d);	     /* the last part of memory */
+/*
+ * The last part of memory: each of its places that is mapped into ssd d, tried. 0, also where there is
+ * nothing to be tried; -EIO: what arrived is something else, which is logged; errors of the disk. When
+ * a command was lost the controller is disabled, or app->stuck is set.
+ */
+int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d);
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar[g][d] */
 void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_memory_down(struct hr_appliance *app);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/clock.h"
 #include "boot/stages.h"
@@ -141,6 +142,52 @@ Test(prove, memory_out_of_reach_is_an_error_of_the_device)
 	region = &app.memory[0].region[HR_PLACE_HOST];
 	app.mapped[HR_PLACE_HOST][0] = 1; /* which is not true */
 	cr_expect_gt(hr_prove(&app, 0, 0), 0);
+}
+
+/* The command after the pattern's: it is executed, and nobody hears of it. */
+Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
+{
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = 16,
+					.timeout_ns = 50 * HR_NS_PER_MS };
+	char faults[] = "/tmp/prove.XXXXXX";
+	const int fd = mkstemp(faults);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(dprintf(fd, "on read nth 1: drop\n"), 20);
+	hr_ssd_down(ssd);
+	snprintf(config.device, sizeof config.device, "soft:memory,size=16M,faults=%s", faults);
+	cr_assert_eq(hr_ssd_up(ssd, &config), 0);
+	ssd->has_store = true;
+	ssd->store.scratch_offset = 1u << 20;
+	ssd->transport.kind = HR_TRANSPORT_PCI;
+	use(HR_PLACE_HOST);
+	cr_expect_eq(hr_prove(&app, 0, 0), -ETIMEDOUT);
+	cr_expect_eq(hr_reg_read32(&ssd->transport, NVME_REG_CC) & 1, 0);
+	cr_expect(ssd->failed);
+	cr_expect_not(app.stuck);
+	close(fd);
+	unlink(faults);
+}
+
+/* Registers of a controller that is enabled, ready, and deaf. */
+Test(prove, a_controller_that_does_not_stop_is_said_to_run_each_time)
+{
+	static uint8_t deaf[HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	volatile uint8_t *bar = ssd->transport.bar;
+	const uint32_t one = 1;
+
+	memcpy(deaf + NVME_REG_CC, &one, sizeof one);
+	memcpy(deaf + NVME_REG_CSTS, &one, sizeof one);
+	ssd->transport.bar = deaf;
+	ssd->ctrl.ready_timeout_ns = 20 * HR_NS_PER_MS;
+	ssd->disk.dead = -ETIMEDOUT;
+	use(HR_PLACE_HOST);
+	cr_expect_eq(hr_prove(&app, 0, 0), -ETIMEDOUT);
+	cr_expect(app.stuck);
+	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
+	cr_expect_eq(hr_ssd_delete_qps(ssd), -ETIMEDOUT);
+	ssd->transport.bar = bar;
 }
 
 Test(prove, a_write_protected_disk_is_tried_by_reading)
