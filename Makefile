@@ -10,6 +10,7 @@
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make bench        figures of tests/bench/README.md
+#   make bench-lab    the same reads through headrace and by fio, in one emulated machine
 #   make plot         its pictures, of REPORT=FILE, what `headrace bench --json` said on a GPU
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
 #   make clean        remove build folders
@@ -286,6 +287,11 @@ bench:
 	$(Q)$(again) SAN= all tools
 	$(Q)tests/bench/run.py $(base)
 
+bench-lab:
+	$(Q)tests/deps.sh build lab bench-lab
+	$(Q)$(again) STATIC=1 lab-tools
+	$(Q)tests/lab/run.py --figures --jobs 1 --build $(base)-static --cache $(base)/lab
+
 plot:
 	$(Q)test -n "$(REPORT)" || { echo "plot: REPORT=FILE names a report" >&2; exit 2; }
 	$(Q)tests/deps.sh plot
@@ -355,7 +361,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 
 .SECONDARY:
 .PHONY: all op anew tools gpu-tests check-gpu deps check check-unit check-cli check-lab lab-tools \
-	lab-run demo bench plot image fuzz fuzz-run lint lint-run lint-format lint-cppcheck lint-shell \
-	$(lint_scripts) clean
+	lab-run demo bench bench-lab plot image fuzz fuzz-run lint lint-run lint-format \
+	lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

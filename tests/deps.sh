@@ -1,6 +1,6 @@
 #!/bin/bash
 # Install the Debian packages that a task needs and that are missing; nothing else is touched.
-# Usage: tests/deps.sh SET...   SET: build check lab lint demo image bench plot
+# Usage: tests/deps.sh SET...   SET: build check lab lint demo image bench bench-lab plot
 # llvm has the symbolizer that lets clang's sanitizers name a function in a report or suppression.
 # Works as root or through sudo; without either it names the packages and exits 3.
 set -euo pipefail
@@ -13,6 +13,7 @@ declare -A packages=(
     [image]="grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools kmod binutils python3"
     [demo]="sqlite3 rhash python3"
     [bench]="valgrind python3"
+    [bench-lab]="fio"
     [plot]="gnuplot-nox python3"
 )
 

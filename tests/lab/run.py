@@ -257,14 +257,16 @@ def parse():
     p.add_argument("--cache", default="build/lab", help="folder of the kernel and of runs")
     p.add_argument("--jobs", type=int, default=2, help="guests at a time (2)")
     p.add_argument("--keep", action="store_true", help="keep folders of runs that passed")
+    p.add_argument("--figures", dest="folder", action="store_const", const="figures",
+                   default="scenarios", help="what figures/ has, not scenarios/")
     p.add_argument("--list", action="store_true", help="names of all runs")
     p.add_argument("--shell", metavar="MACHINE", help="boot that machine to a shell")
     p.add_argument("--boot", default="", help="kernel parameters for --shell")
     return p.parse_args()
 
 
-def choose(names):
-    runs = scenario.read_scenarios()
+def choose(options):
+    names, runs = options.name, scenario.read_scenarios(options.folder)
     if not names:
         return runs
     chosen = [run for run in runs if any(fnmatch.fnmatch(run.name, name) or
@@ -278,7 +280,7 @@ def main():
     options = parse()
     tap = Tap()
     try:
-        runs = choose(options.name)
+        runs = choose(options)
         if options.list:
             print("\n".join(run.name for run in runs))
             return 0

@@ -78,11 +78,11 @@ class Run:
         self.cpus = options.get("cpus", "1")
 
 
-def read_scenarios():
-    """All runs, in the order of their names, checked against machines.conf."""
+def read_scenarios(folder="scenarios"):
+    """All runs of the folder, in the order of their names, checked against machines.conf."""
     known = machine.read_machines()
     steps = (".before.sh", ".after.sh")
-    paths = [path for path in sorted(glob.glob(os.path.join(HERE, "scenarios", "*.sh")))
+    paths = [path for path in sorted(glob.glob(os.path.join(HERE, folder, "*.sh")))
              if not path.endswith(steps)]
     runs = [run for path in paths for run in Scenario(path).runs]
     for run in runs:
