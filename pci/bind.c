@@ -117,36 +117,63 @@ static int verify(const char *bdf, const char *driver, char *message)
 	return -ENODEV;
 }
 
+/* What was looked at before the lock was ours may be true no more. */
+static int still_has(const struct hr_function_state *state, char *message)
+{
+	struct hr_function_state now;
+	const int err = hr_function_look(state->bdf, &now, message);
+
+	if (err || strcmp(now.driver, state->driver) == 0)
+		return err;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%s: somebody else binds it, too: its driver was %s and is %s; try again",
+		 state->bdf, state->driver[0] ? state->driver : "none",
+		 now.driver[0] ? now.driver : "none");
+	return -EBUSY;
+}
+
+static int rebind(struct hr_binding *b, const char *driver, char *message)
+{
+	int err = leave_will(b);
+
+	if (!err)
+		err = give(b, driver);
+	if (!err)
+		return verify(b->bdf, driver, message);
+	snprintf(message, HR_LOG_LINE_MAX, "%s: cannot be taken from %s%s%s: %s%s", b->bdf,
+		 b->driver[0] ? b->driver : "no driver", driver ? " and given to " : "",
+		 driver ? driver : "", strerror(-err),
+		 err == -EACCES || err == -EPERM ? ": run as root" : "");
+	return err == -EPERM ? -EACCES : err;
+}
+
 int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
 	    char *message)
 {
-	int err = driver ? check_driver(state->bdf, driver, message) : 0;
+	int lock = -1, err = driver ? check_driver(state->bdf, driver, message) : 0;
 
 	memset(b, 0, sizeof *b);
-	if (err)
-		return err;
-	for (unsigned i = 0; i < 3; i++)
-		b->custody[i] = -1;
-	memcpy(b->bdf, state->bdf, sizeof b->bdf);
-	memcpy(b->driver, state->driver, sizeof b->driver);
-	read_override(b);
-	err = leave_will(b);
 	if (!err)
-		err = give(b, driver);
-	if (err)
-		snprintf(message, HR_LOG_LINE_MAX, "%s: cannot be taken from %s%s%s: %s%s", b->bdf,
-			 b->driver[0] ? b->driver : "no driver", driver ? " and given to " : "",
-			 driver ? driver : "", strerror(-err),
-			 err == -EACCES || err == -EPERM ? ": run as root" : "");
-	else
-		err = verify(b->bdf, driver, message);
-	if (err) {
-		hr_bind_undo(b);
-		return err == -EPERM ? -EACCES : err;
+		err = hr_function_lock(state->bdf, &lock, message);
+	if (!err)
+		err = still_has(state, message);
+	if (!err) {
+		for (unsigned i = 0; i < 3; i++)
+			b->custody[i] = -1;
+		memcpy(b->bdf, state->bdf, sizeof b->bdf);
+		memcpy(b->driver, state->driver, sizeof b->driver);
+		read_override(b);
+		err = rebind(b, driver, message);
+		if (err)
+			hr_bind_undo(b);
+		else
+			hr_info("%s: taken from %s%s%s", b->bdf,
+				b->driver[0] ? b->driver : "no driver", driver ? ", given to " : "",
+				driver ? driver : "");
 	}
-	hr_info("%s: taken from %s%s%s", b->bdf, b->driver[0] ? b->driver : "no driver",
-		driver ? ", given to " : "", driver ? driver : "");
-	return 0;
+	if (lock >= 0)
+		close(lock);
+	return err;
 }
 
 void hr_bind_undo(struct hr_binding *b)
@@ -157,12 +184,19 @@ void hr_bind_undo(struct hr_binding *b)
 
 	if (!b->bdf[0])
 		return;
-	put(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
-	err = hr_function_look(b->bdf, &now, message); /* gone: nothing to give back */
-	if (!err && strcmp(now.driver, b->driver) != 0) {
-		if (now.driver[0])
-			put(unbind_path(b->bdf, path), b->bdf);
-		err = b->driver[0] ? put(bind_path(b->driver, path), b->bdf) : 0;
+	if (hr_function_look(b->bdf, &now, message) == 0) { /* gone: nothing to give back */
+		err = put(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
+		if (err)
+			hr_warn("%s: driver_override stays: %s", b->bdf, strerror(-err));
+		err = 0;
+		if (strcmp(now.driver, b->driver) != 0 && now.driver[0])
+			err = put(unbind_path(b->bdf, path), b->bdf);
+		if (err)
+			hr_warn("%s: %s does not let go of it: %s", b->bdf, now.driver,
+				strerror(-err));
+		err = 0;
+		if (strcmp(now.driver, b->driver) != 0 && b->driver[0])
+			err = put(bind_path(b->driver, path), b->bdf);
 		if (err)
 			hr_warn("%s: %s does not take it back: %s", b->bdf, b->driver,
 				strerror(-err));

@@ -20,8 +20,9 @@ struct hr_binding {
 /*
  * Take the function from the driver that state says, and give it to `driver`, or to none when that
  * is NULL. The caller has made sure that nobody uses what the old driver offered.
- * 0; -EACCES: not root; -ENODEV: there is no such driver, or it does not take the function; others
- * of the kernel. On error everything is as it was, and message says why.
+ * 0; -EACCES: not root; -EBUSY: another process drives it without a driver (pci/function.h), or its
+ * driver is another one by now; -ENODEV: there is no such driver, or it does not take the function;
+ * others of the kernel. On error everything is as it was, and message says why.
  */
 int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
 	    char *message);

@@ -102,29 +102,28 @@ bool hr_function_translated(const struct hr_function_state *state)
 /* ---- taking it over */
 
 /* A lock of the file's inode: it holds among processes that ask for it, and ends with ours. */
-static int lock(struct hr_function *f, char *message)
+int hr_function_lock(const char *bdf, int *fd, char *message)
 {
 	char path[96];
 	int err;
 
-	snprintf(path, sizeof path, "/" DEVICES "/%s/config", f->bdf);
-	f->lock = open(path, O_RDWR | O_CLOEXEC);
-	if (f->lock < 0) {
+	snprintf(path, sizeof path, "/" DEVICES "/%s/config", bdf);
+	*fd = open(path, O_RDWR | O_CLOEXEC);
+	if (*fd < 0) {
 		err = -errno;
 		if (err == -EACCES || err == -EPERM)
 			snprintf(message, HR_LOG_LINE_MAX,
-				 "%s: its configuration space cannot be written: run as root",
-				 f->bdf);
+				 "%s: its configuration space cannot be written: run as root", bdf);
 		else
-			snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s", f->bdf, path,
-				 strerror(-err));
+			snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s", bdf, path, strerror(-err));
 		return err == -EPERM ? -EACCES : err;
 	}
-	for (unsigned i = 0; flock(f->lock, LOCK_EX | LOCK_NB) != 0; i++) {
+	for (unsigned i = 0; flock(*fd, LOCK_EX | LOCK_NB) != 0; i++) {
 		if (i == LOCK_TRIES) {
 			snprintf(message, HR_LOG_LINE_MAX,
-				 "%s: another process drives this function; end it first", f->bdf);
-			close(f->lock);
+				 "%s: another process drives this function; end it first", bdf);
+			close(*fd);
+			*fd = -1;
 			return -EBUSY;
 		}
 		hr_wait_ns(LOCK_PAUSE_NS);
@@ -154,7 +153,7 @@ int hr_function_open(struct hr_function *f, const char *bdf, char *message)
 	memset(f, 0, sizeof *f);
 	f->custody[0] = f->custody[1] = -1;
 	snprintf(f->bdf, sizeof f->bdf, "%s", bdf);
-	err = lock(f, message);
+	err = hr_function_lock(f->bdf, &f->lock, message);
 	if (err)
 		goto nothing;
 	err = hr_access_get();

@@ -52,6 +52,13 @@ struct hr_function {
 };
 
 /*
+ * Lock the function at bdf, as hr_function_open() does, and nothing else; *fd is closed to let it go.
+ * Waits a second for the custodian of a process that has died. 0; -EACCES: not root; -EBUSY: another
+ * process has it; -ENOENT: gone; -errno of open(2).
+ */
+int hr_function_lock(const char *bdf, int *fd, char *message);
+
+/*
  * Take the function at bdf, from hr_function_look().
  * 0; -EACCES: not root; -EBUSY: another process has it; -ENODEV: gone, or no PCI access.
  */

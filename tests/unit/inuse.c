@@ -15,6 +15,7 @@
 #include "nvme/blk_kernel.h"
 #include "nvme/inuse.h"
 #include "pci/bind.h"
+#include "tests/fake/clock.h"
 #include "tests/fake/tree.h"
 
 #define SSD "0000:03:00.0"
@@ -202,6 +203,42 @@ Test(inuse, a_driver_that_cannot_be_taken_from_is_left_with_the_function)
 	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
 	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
 	step = fake_tree_run(&tree, bind_without_kernel, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+/* As a process that drives it by physical addresses: no driver, but a lock. */
+static int bind_what_is_driven(void *arg)
+{
+	struct hr_function_state state;
+	struct hr_function f;
+	struct hr_binding b;
+	char override[8] = "";
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_look(SSD, &state, message) || hr_function_open(&f, SSD, message))
+		return 1;
+	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
+	    !strstr(message, "another process drives this function"))
+		return 2;
+	hr_function_close(&f);
+	strcpy(state.driver, "uio");
+	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
+	    !strstr(message, "its driver was uio and is nvme"))
+		return 3;
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	return override[0] == '(' ? 0 : 4; /* nothing was written */
+}
+
+Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
+	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	step = fake_tree_run(&tree, bind_what_is_driven, NULL);
 	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
