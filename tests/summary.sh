@@ -1,5 +1,6 @@
 #!/bin/bash
-# Count the test cases of finished runs and print "N passed, M failed[, K skipped]" as the last line.
+# Count the test cases of finished runs and print "N passed, M failed[, K skipped]" as the last line,
+# after a line for each test with cases that failed or were skipped.
 # Usage: tests/summary.sh TEST...   TEST is a path without suffix: TEST.log is what the run printed,
 # TEST.ok is there when it passed. A log is Criterion's (or tests/fake/runner.c's), TAP, or, without
 # cases of its own (fuzz targets), one case. A test that left nothing behind counts as failed.
@@ -31,6 +32,10 @@ for name in "$@"; do
     if [ "$bad" -gt 0 ]; then
         echo "failed: $name ($bad), see $name.log"
         grep -aE '^(not ok |\[FAIL\] )' "$name.log" 2>/dev/null | head -n 20 | sed 's/^/    /' || true
+    fi
+    if [ "$skip" -gt 0 ]; then
+        why=$(sed -nE 's/^ok .*# *skip *//Ip; s/^\[SKIP\] *//p' "$name.log" | sort -u)
+        echo "skipped: $name ($skip): ${why//$'\n'/; }"
     fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 done
