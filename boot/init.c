@@ -163,15 +163,21 @@ static void run_shell(void)
 	static char sh[] = "sh";
 	static char *const argv[] = { sh, NULL };
 	const pid_t child = fork();
+	pid_t ended;
 
 	if (child == 0) {
 		setsid();
 		execv("/bin/sh", argv);
 		_exit(127);
 	}
-	while (child > 0 && waitpid(-1, NULL, 0) != child)
-		if (errno == ECHILD)
-			break;
+	if (child < 0) {
+		hr_error("no shell: %s", strerror(errno));
+		return;
+	}
+	/* Orphans come to the first process, and end here, too. */
+	do
+		ended = waitpid(-1, NULL, 0);
+	while (ended != child && (ended > 0 || errno == EINTR));
 }
 
 void hr_init_end(enum hr_boot_end end)

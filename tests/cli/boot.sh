@@ -108,6 +108,15 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
     unreadable() { echo '!' >"$SCRATCH/x.conf"; first "$HEADRACE" boot "$SCRATCH/x.conf"
         warns "x.conf:1" && warns "the appliance does not run (code 2); poweroff in 5 s"; }
     check "the first process says what is wrong with its configuration" unreadable
+    # An orphan that ends is collected on the way, and is not the shell.
+    shell() {
+        printf 'on read: status 0x281 dnr\n' >"$SCRATCH/faults"
+        conf 'restarts = 0; last_resort = "shell";' ",faults=$SCRATCH/faults"
+        echo '(sleep 0.2 &); sleep 1; echo the shell ends' | timeout 60 unshare -mpf --mount-proc \
+            "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err"
+        warns "shell in 5 s" && says "the shell ends"
+    }
+    check "the shell of the last resort is waited for" shell
     module() { conf 'modules = ( { name = "no_such_module"; } );'
         first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "module no_such_module" && says "64 tiles"; }
     check "a module that is not there is named, and the appliance tries without" module
