@@ -13,6 +13,7 @@
 
 #define PIECE (256u << 10)
 #define SIGNATURE 0 /* of blkid_do_safeprobe() */
+#define NOTHING 1
 #define AMBIVALENT (-2)
 
 /* [from, to) of the disk into the same place of the file. */
@@ -73,10 +74,26 @@ static void describe(blkid_probe probe, char *text)
 			*at = '?';
 }
 
+static int look_for_marks(blkid_probe probe, char *text)
+{
+	switch (blkid_do_safeprobe(probe)) {
+	case NOTHING:
+		return 0;
+	case SIGNATURE:
+		describe(probe, text);
+		return -EEXIST;
+	case AMBIVALENT:
+		snprintf(text, HR_GUARD_TEXT, "marks of several file systems");
+		return -EEXIST;
+	default:
+		return -EIO;
+	}
+}
+
 static int probe_file(int fd, uint32_t block_bytes, char *text)
 {
 	blkid_probe probe = blkid_new_probe();
-	int found, err = 0;
+	int err;
 
 	if (!probe)
 		return -ENOMEM;
@@ -86,16 +103,10 @@ static int probe_file(int fd, uint32_t block_bytes, char *text)
 	    blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
 							     BLKID_SUBLKS_BADCSUM) ||
 	    blkid_probe_enable_partitions(probe, 1) ||
-	    blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT)) {
+	    blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT))
 		err = -ENOMEM;
-	} else {
-		found = blkid_do_safeprobe(probe);
-		if (found == SIGNATURE)
-			describe(probe, text);
-		else if (found == AMBIVALENT)
-			snprintf(text, HR_GUARD_TEXT, "marks of several file systems");
-		err = found == SIGNATURE || found == AMBIVALENT ? -EEXIST : 0;
-	}
+	else
+		err = look_for_marks(probe, text);
 	blkid_free_probe(probe);
 	return err;
 }
@@ -108,8 +119,11 @@ int hr_guard_look(struct hr_blk *blk, char *text)
 	*text = '\0';
 	if (piece && fd >= 0 && ftruncate(fd, (off_t)blk->bytes) == 0)
 		err = copy_ends(blk, fd, piece);
-	if (!err)
+	if (!err) {
 		err = probe_file(fd, blk->block_bytes, text);
+		if (err == -EIO)
+			hr_error("%s: what is on it cannot be told: libblkid fails", blk->name);
+	}
 	if (err == -ENOMEM)
 		hr_error("%s: out of memory to look at what is on it", blk->name);
 	if (fd >= 0)

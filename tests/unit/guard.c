@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "boot/guard.h"
 #include "cache/objmap.h"
@@ -12,6 +14,18 @@
 #define DISK_BYTES (24u << 20)
 
 TestSuite(guard, .timeout = 60);
+
+/* In place of libc's, for libblkid: fails once it is told to. */
+static bool reads_fail;
+
+ssize_t read(int fd, void *to, size_t bytes)
+{
+	if (reads_fail) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_read, fd, to, bytes);
+}
 
 static struct memdisk disk;
 static char text[HR_GUARD_TEXT];
@@ -137,6 +151,21 @@ Test(guard, a_store_that_something_else_was_put_upon_is_not)
 	cr_expect_eq(hr_guard_look(&f.disk.blk, text), -EEXIST);
 	cr_expect_str_eq(text, "swap");
 	fake_store_fini(&f);
+}
+
+/* What cannot be told is not blank. */
+Test(guard, a_library_that_fails_is_an_error)
+{
+	int err;
+
+	memdisk_init(&disk, DISK_BYTES, 512);
+	swap();
+	reads_fail = true;
+	err = hr_guard_look(&disk.blk, text);
+	reads_fail = false;
+	cr_expect_eq(err, -EIO, "%s", text);
+	cr_expect_eq(hr_guard_look(&disk.blk, text), -EEXIST);
+	memdisk_fini(&disk);
 }
 
 Test(guard, small_disks_and_bad_blocks)
