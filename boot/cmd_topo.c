@@ -1,6 +1,7 @@
 /*
  * headrace topo: can GPUs and NVMe controllers of this or another machine do peer-to-peer DMA?
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -127,6 +128,13 @@ static bool set_kernel(struct hr_options *opt, const char *text)
 	return true;
 }
 
+static bool set_colour(struct request *r, const char *text)
+{
+	r->colour = text;
+	return strcmp(text, "auto") == 0 || strcmp(text, "always") == 0 ||
+	       strcmp(text, "never") == 0;
+}
+
 static int bad(const char *what, const char *value)
 {
 	hr_usage_error("topo", "%s '%s'", what, value);
@@ -159,6 +167,10 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 		return r->explain[1] ? 0
 				     : bad("--explain takes a GPU and an NVMe, not only", optarg);
 	case REQUIRE:
+		if (!hr_topo_require_check(optarg))
+			return bad("--require is like 'gpu=*,nvme=*:DIRECT', its level a verdict "
+				   "of 'topo', not",
+				   optarg);
 		return keep(r->require, &r->requirements, optarg) ? 0
 								  : bad("too many", "--require");
 	case GPU:
@@ -166,11 +178,16 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case NVME:
 		return keep(r->ssd, &r->ssds, optarg) ? 0 : bad("too many", "--nvme");
 	case MODE:
-		return set_mode(&t->opt, optarg) ? 0 : bad("no such mode:", optarg);
+		return set_mode(&t->opt, optarg)
+			       ? 0
+			       : bad("--mode is gpu, host, vfio or kernel, not", optarg);
 	case KERNEL:
-		return set_kernel(&t->opt, optarg) ? 0 : bad("not a kernel version:", optarg);
+		return set_kernel(&t->opt, optarg)
+			       ? 0
+			       : bad("--kernel is a version like 5.10, not", optarg);
 	case IOMMU:
-		return set_iommu(&t->opt, optarg) ? 0 : bad("not off, pt or on:", optarg);
+		return set_iommu(&t->opt, optarg) ? 0
+						  : bad("--iommu is off, pt or on, not", optarg);
 	case CAPTURE:
 		r->capture = optarg;
 		return 0;
@@ -178,8 +195,8 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 		r->ascii = true;
 		return 0;
 	case COLOUR:
-		r->colour = optarg;
-		return 0;
+		return set_colour(r, optarg) ? 0
+					     : bad("--color is auto, always or never, not", optarg);
 	case FIX:
 		r->fix = true;
 		return 0;
@@ -208,6 +225,41 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 		return 0;
 	}
 	return HR_TOPO_USAGE;
+}
+
+/* Each of these is an answer of its own; nothing that was asked is left out without a word. */
+static int check_views(const struct request *r)
+{
+	const struct {
+		const char *name;
+		bool wanted;
+	} view[] = {
+		{ "--explain", r->explain[0] },
+		{ "--baseline", r->baseline },
+		{ "--what-if", r->what_ifs },
+		{ "--groups", r->groups },
+		{ "--bandwidth", r->bandwidth },
+		{ "--plan", r->plan },
+		{ "--fix", r->fix },
+		{ "--capture", r->capture },
+		{ "--rules", r->rules },
+		{ "--require", r->requirements },
+	};
+	const char *first = NULL;
+
+	for (unsigned i = 0; i < sizeof view / sizeof *view; i++) {
+		if (first && view[i].wanted) {
+			hr_usage_error("topo", "one at a time: %s, %s", first, view[i].name);
+			return HR_TOPO_USAGE;
+		}
+		if (view[i].wanted)
+			first = view[i].name;
+	}
+	if (r->explain[0] && strcmp(r->format, "json") == 0)
+		return bad("--json has what was found in pairs[].findings[], for all pairs; not "
+			   "together with",
+			   "--explain");
+	return 0;
 }
 
 static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
@@ -246,7 +298,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		err = bad("unexpected argument", argv[optind]);
 	if (!err && r->apply && !r->fix)
 		err = bad("only together with --fix:", "--apply");
-	return err;
+	return err ? err : check_views(r);
 }
 
 static int check_format(const char *format)
@@ -256,7 +308,7 @@ static int check_format(const char *format)
 	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(format, known[i]) == 0)
 			return 0;
-	return bad("no such format:", format);
+	return bad("--format is table, matrix, tree, json or dot, not", format);
 }
 
 static void choose_look(struct hr_topo *t, const struct request *r)
@@ -285,12 +337,35 @@ static int read_source(struct hr_topo *t, const struct request *r)
 	return r->from ? HR_TOPO_BAD_INPUT : HR_TOPO_NO_ACCESS;
 }
 
+static void warn_denied(const struct hr_topo *t)
+{
+	unsigned denied = 0;
+
+	for (uint32_t i = 0; i < t->model.count; i++)
+		denied += t->model.fn[i].denied;
+	if (denied)
+		fprintf(stderr,
+			"headrace: warning: capabilities of %u of %u functions not readable "
+			"(access "
+			"denied): run as root\n",
+			denied, t->model.count);
+}
+
+static int no_function(const struct hr_topo *t, const char *name)
+{
+	hr_usage_error("topo",
+		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
+		       "them), %u GPUs, %u NVMe controllers",
+		       name, t->model.count, t->engine.gpus, t->engine.ssds);
+	return HR_TOPO_USAGE;
+}
+
 /* Functions that the user calls a GPU or an SSD although their class does not say so. */
 static int check_endpoints(const struct hr_topo *t, const char *const *names, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (hr_topo_find(t, names[i]) == HR_NO_FN)
-			return bad("no function", names[i]);
+			return no_function(t, names[i]);
 	return 0;
 }
 
@@ -299,12 +374,13 @@ static int write_capture(const struct hr_topo *t, const char *path)
 	bool standard_output = strcmp(path, "-") == 0;
 	int fd = standard_output ? STDOUT_FILENO
 				 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	int err = fd < 0 ? -1 : hr_capture_write(&t->model, fd);
+	int err = fd < 0 ? -errno : hr_capture_write(&t->model, fd);
 
 	if (fd >= 0 && !standard_output && close(fd) != 0)
-		err = -1;
+		err = -errno;
 	if (err)
-		fprintf(stderr, "headrace: error: %s: cannot write the capture\n", path);
+		fprintf(stderr, "headrace: error: %s: cannot write the capture: %s\n", path,
+			strerror(-err));
 	return err ? HR_TOPO_NO_ACCESS : 0;
 }
 
@@ -315,8 +391,6 @@ static int check_requirements(const struct hr_topo *t, const struct request *r)
 	for (unsigned i = 0; i < r->requirements; i++) {
 		int code = hr_topo_require(t, r->require[i]);
 
-		if (code == HR_TOPO_USAGE)
-			return bad("not a requirement (gpu=*,nvme=*:DIRECT):", r->require[i]);
 		if (code >= HR_TOPO_NONE)
 			return code;
 		worst = (int)hr_topo_worse((enum hr_topo_exit)worst, (enum hr_topo_exit)code);
@@ -330,7 +404,7 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 	struct hr_pair p;
 
 	if (gpu == HR_NO_FN || ssd == HR_NO_FN)
-		return bad("no function", r->explain[gpu == HR_NO_FN ? 0 : 1]);
+		return no_function(t, r->explain[gpu == HR_NO_FN ? 0 : 1]);
 	if (gpu == ssd)
 		return bad("the same function twice:", r->explain[0]);
 	if (hr_is_bridge(&t->model.fn[gpu]) || hr_is_bridge(&t->model.fn[ssd]))
@@ -383,6 +457,16 @@ static const char *view_name(const struct request *r)
 	return r->fix ? "fix" : NULL;
 }
 
+/* What text alone would leave to be guessed. */
+static void explain_exit(const struct hr_topo *t, const struct request *r, int code)
+{
+	char text[160];
+
+	if (code == HR_TOPO_NONE && !r->requirements &&
+	    (view_name(r) || strcmp(r->format, "table") != 0))
+		fprintf(stderr, "headrace topo: %s", hr_topo_no_pair(t, text));
+}
+
 static int run_view(struct hr_topo *t, const struct request *r)
 {
 	if (r->baseline)
@@ -421,7 +505,7 @@ static int show_view(struct hr_topo *t, const struct request *r)
 
 static int judge(struct hr_topo *t, const struct request *r)
 {
-	int err = read_source(t, r);
+	int err = read_source(t, r), code;
 
 	if (err)
 		return err;
@@ -438,9 +522,13 @@ static int judge(struct hr_topo *t, const struct request *r)
 		err = check_endpoints(t, r->ssd, r->ssds);
 	if (err)
 		return err;
+	if (!r->from)
+		warn_denied(t);
 	if (r->capture)
 		return write_capture(t, r->capture);
-	return view_name(r) ? show_view(t, r) : show(t, r);
+	code = view_name(r) ? show_view(t, r) : show(t, r);
+	explain_exit(t, r, code);
+	return code;
 }
 
 static int run(int argc, char **argv)

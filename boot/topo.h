@@ -60,6 +60,8 @@ struct hr_topo_sum {
 };
 void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum);
 enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t);
+/* The line that says why HR_TOPO_NONE; text[160]; returns text. */
+const char *hr_topo_no_pair(const struct hr_topo *t, char *text);
 
 /* ANSI colour of a verdict, or "" without colours; and the reset. */
 const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict);
@@ -87,8 +89,11 @@ void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
 /*
  * 'gpu=*,nvme=*:DIRECT': every pair that matches must be at least as good as the level.
- * 0 when met, the exit code of the worst pair that fails, or HR_TOPO_USAGE.
+ * hr_topo_require_check() says whether a text has that form; hr_topo_require() takes one that has,
+ * and returns 0 when met, the exit code of the worst pair that fails (each is told on stderr), or
+ * HR_TOPO_NONE: no pair matches, which is told too.
  */
+bool hr_topo_require_check(const char *text);
 int hr_topo_require(const struct hr_topo *t, const char *text);
 
 /* The rule table as text; {words} are filled in when a rule hits. */

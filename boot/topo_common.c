@@ -111,6 +111,15 @@ void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 		sum->exit = HR_TOPO_NONE;
 }
 
+const char *hr_topo_no_pair(const struct hr_topo *t, char *text)
+{
+	snprintf(text, 160,
+		 "no pair to judge: %u GPUs, %u NVMe controllers "
+		 "(--gpu ADDRESS and --nvme ADDRESS name others)\n",
+		 t->engine.gpus, t->engine.ssds);
+	return text;
+}
+
 enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t)
 {
 	struct hr_topo_sum sum;
@@ -195,6 +204,13 @@ static void report(const struct hr_topo *t, const struct hr_pair *p, const struc
 		hr_verdict_text(r->level, HR_RULES_MAX, want));
 }
 
+bool hr_topo_require_check(const char *text)
+{
+	struct requirement r;
+
+	return parse(text, &r);
+}
+
 int hr_topo_require(const struct hr_topo *t, const char *text)
 {
 	enum hr_topo_exit worst = HR_TOPO_DIRECT;
@@ -202,8 +218,7 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 	unsigned pairs = 0;
 	struct hr_pair p;
 
-	if (!parse(text, &r))
-		return HR_TOPO_USAGE;
+	parse(text, &r);
 	for (uint32_t i = 0; i < t->engine.gpus; i++)
 		for (uint32_t j = 0; j < t->engine.ssds; j++) {
 			if (!matches(t, t->engine.gpu[i], r.gpu) ||

@@ -8,7 +8,9 @@
 
 static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const char *label)
 {
-	if (hr_known(f, id))
+	if (hr_known(f, id) && id == HR_F_NUMA && f->fact[id].value == UINT32_MAX)
+		fprintf(out, "  %s none", label);
+	else if (hr_known(f, id))
 		fprintf(out, hr_fact_is_hex(id) ? "  %s 0x%04x" : "  %s %u", label,
 			f->fact[id].value);
 	else
@@ -19,9 +21,14 @@ static void put_link(FILE *out, const struct hr_fn *f)
 {
 	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
 	uint32_t now = hr_get(f, HR_F_SPEED, 0), most = hr_get(f, HR_F_SPEED_MAX, 0);
+	uint32_t width = hr_get(f, HR_F_WIDTH, 0), widest = hr_get(f, HR_F_WIDTH_MAX, 0);
 
-	fprintf(out, "  link %s GT/s x%u of %s GT/s x%u", speed[now < 7 ? now : 0],
-		hr_get(f, HR_F_WIDTH, 0), speed[most < 7 ? most : 0], hr_get(f, HR_F_WIDTH_MAX, 0));
+	if (width)
+		fprintf(out, "  link %s GT/s x%u", speed[now < 7 ? now : 0], width);
+	else
+		fputs("  link ?", out);
+	if (widest)
+		fprintf(out, " of %s GT/s x%u", speed[most < 7 ? most : 0], widest);
 }
 
 static void put_window(FILE *out, const char *label, const struct hr_window *w)

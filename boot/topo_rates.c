@@ -23,18 +23,22 @@ static void json_rate(const struct hr_topo *t, struct json_object *list, const s
 /* To `list` when it is there, to people otherwise. */
 static void put_rate(const struct hr_topo *t, struct json_object *list, const struct hr_rate *r)
 {
-	char gpu[16], ssd[16], edge[96];
+	char gpu[16], ssd[16], edge[96], verdict[48];
+	struct hr_pair p;
 
 	if (list) {
 		json_rate(t, list, r);
 		return;
 	}
 
-	fprintf(t->out, "  %-7s %-7s %7.2f GB/s", hr_topo_name(t, r->gpu, gpu),
-		hr_topo_name(t, r->ssd, ssd), r->gbs);
+	hr_judge(&t->engine, r->gpu, r->ssd, &p);
+	fprintf(t->out, "  %-7s %-7s ", hr_topo_name(t, r->gpu, gpu), hr_topo_name(t, r->ssd, ssd));
 	if (r->gbs > 0)
-		fprintf(t->out, "  limited by %s", hr_edge_text(&t->engine, r->edge, edge));
-	fputc('\n', t->out);
+		fprintf(t->out, "%7.2f GB/s  limited by %s\n", r->gbs,
+			hr_edge_text(&t->engine, r->edge, edge));
+	else
+		fprintf(t->out, "   none       the pair is %s\n",
+			hr_verdict_text(p.verdict, p.rule, verdict));
 }
 
 static struct hr_rate *rates(struct hr_topo *t, unsigned n)
@@ -131,6 +135,8 @@ int hr_topo_bandwidth(struct hr_topo *t)
 {
 	int err;
 
+	if (!t->json && (t->engine.gpus == 0 || t->engine.ssds == 0))
+		return HR_TOPO_NONE;
 	if (!t->json)
 		fputs("SSD to GPU (reads):\n", t->out);
 	err = one_direction(t, HR_TO_GPU);

@@ -23,8 +23,8 @@ static void print_head(const struct hr_topo *t)
 		snprintf(version, sizeof version, "%u.%u", t->opt.kernel >> 16,
 			 t->opt.kernel & 0xffff);
 	fprintf(t->out,
-		"%s: %u functions, %u root buses; IOMMU %s; kernel %s; rules of kernel %s\n",
-		m->input, m->count, m->hosts, iommu_word(&t->engine),
+		"%s: %u functions, %u root bus%s; IOMMU %s; kernel %s; rules of kernel %s\n",
+		m->input, m->count, m->hosts, m->hosts == 1 ? "" : "es", iommu_word(&t->engine),
 		m->sys.kernel[0] ? m->sys.kernel : "unknown", version);
 	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++)
 		fprintf(t->out, "warning: %s\n", m->warning[i]);
@@ -84,6 +84,8 @@ void hr_topo_matrix(const struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
 
+	if (e->gpus == 0 || e->ssds == 0)
+		return;
 	for (uint32_t from = 0; from < e->gpus; from += COLUMNS_MAX) {
 		fputc('\n', t->out);
 		print_columns(t, from, from + COLUMNS_MAX < e->gpus ? from + COLUMNS_MAX : e->gpus);
@@ -167,7 +169,7 @@ static enum hr_topo_exit print_sum(const struct hr_topo *t)
 	char text[48];
 
 	hr_topo_sum_up(t, &sum);
-	fprintf(t->out, "\n%llu pairs:", (unsigned long long)sum.pairs);
+	fprintf(t->out, "\n%llu pair%s:", (unsigned long long)sum.pairs, sum.pairs == 1 ? "" : "s");
 	for (unsigned v = 0; v < HR_VERDICTS; v++)
 		if (sum.by_verdict[v])
 			fprintf(t->out, " %llu %s", (unsigned long long)sum.by_verdict[v],
@@ -210,15 +212,13 @@ static void print_loose(const struct hr_topo *t)
 enum hr_topo_exit hr_topo_table(const struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
+	char text[160];
 
 	print_head(t);
 	print_names(t, e->gpu, e->gpus);
 	print_names(t, e->ssd, e->ssds);
 	if (e->gpus == 0 || e->ssds == 0) {
-		fprintf(t->out,
-			"no pair to judge: %u GPUs, %u NVMe controllers "
-			"(--gpu ADDRESS and --nvme ADDRESS name others)\n",
-			e->gpus, e->ssds);
+		fputs(hr_topo_no_pair(t, text), t->out);
 		print_loose(t);
 		return HR_TOPO_NONE;
 	}

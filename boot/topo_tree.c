@@ -33,9 +33,10 @@ static void print_link(FILE *out, const struct hr_fn *f)
 		return;
 	fprintf(out, "  %s GT/s x%u", speed_text(hr_get(f, HR_F_SPEED, 0)),
 		hr_get(f, HR_F_WIDTH, 0));
-	if (hr_get(f, HR_F_SPEED, 0) != hr_get(f, HR_F_SPEED_MAX, 0) ||
-	    hr_get(f, HR_F_WIDTH, 0) != hr_get(f, HR_F_WIDTH_MAX, 0))
-		fprintf(out, " of %s x%u", speed_text(hr_get(f, HR_F_SPEED_MAX, 0)),
+	if (hr_get(f, HR_F_WIDTH_MAX, 0) &&
+	    (hr_get(f, HR_F_SPEED, 0) != hr_get(f, HR_F_SPEED_MAX, 0) ||
+	     hr_get(f, HR_F_WIDTH, 0) != hr_get(f, HR_F_WIDTH_MAX, 0)))
+		fprintf(out, " of %s GT/s x%u", speed_text(hr_get(f, HR_F_SPEED_MAX, 0)),
 			hr_get(f, HR_F_WIDTH_MAX, 0));
 }
 

@@ -120,7 +120,7 @@ static int for_all(struct change *c, int (*set)(struct change *, struct hr_fn *)
 	for (uint32_t i = 0; i < c->m->count; i++)
 		if (hr_known(&c->m->fn[i], set == set_acs ? HR_F_ACS_CTL : HR_F_MPS))
 			done += set(c, &c->m->fn[i]) == 0;
-	return done ? 0 : wrong(c, "no function can be changed so");
+	return done ? 0 : wrong(c, "no function can take that value");
 }
 
 int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text, char *message)
@@ -136,8 +136,8 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 	struct change c = { m, opt, strchr(text, '='), message };
 
 	if (!c.value) {
-		c.value = text;
-		return wrong(&c, "a change is WHAT:WHERE=VALUE");
+		snprintf(message, 160, "a change has a value, like acs:all=clear");
+		return -EINVAL;
 	}
 	c.value++;
 	if (strncmp(text, "iommu=", 6) == 0)
@@ -152,13 +152,14 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 			return for_all(&c, kinds[i].set);
 		fn = find(&c, where);
 		if (fn == HR_NO_FN) {
-			c.value = text;
-			return wrong(&c, "no such function");
+			snprintf(message, 160, "there is no function '%.*s'",
+				 (int)(c.value - 1 - where), where);
+			return -EINVAL;
 		}
 		return kinds[i].set(&c, &m->fn[fn]);
 	}
-	c.value = text;
-	return wrong(&c, "a change is acs:, mps:, link:, move: or iommu=");
+	snprintf(message, 160, "a change begins with acs:, mps:, link:, move: or iommu=");
+	return -EINVAL;
 }
 
 /* ---- the fix */

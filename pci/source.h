@@ -29,7 +29,8 @@ int hr_source_live(struct hr_model *m);
 
 /*
  * Write what is known as a capture: an lspci -xxxx dump that lspci -F reads, with further facts on
- * lines that it ignores. Serial numbers are overwritten with zeros. 0 or -EIO.
+ * lines that it ignores. Serial numbers are overwritten with zeros. 0, or the negative errno of
+ * write().
  */
 int hr_capture_write(const struct hr_model *m, int fd);
 

@@ -175,6 +175,37 @@ check "the baseline as JSON has the register and the verdict" view_holds \
     d["verdicts"][0]["before"] == "DIRECT" and d["exit_code"] == 7' \
     --from redirected.txt --baseline direct.txt
 check "a view is no picture" exits 64 --from direct.txt --plan --format dot
+# What a user asks is answered, or refused: nothing is silent.
+no_pair_says() {
+    for view in "--format matrix" "--format tree" --plan --bandwidth --groups --fix --json; do
+        # shellcheck disable=SC2086  # two words
+        exits 6 --from lonely.txt $view >/dev/null 2>err.txt &&
+            grep -q 'no pair to judge: 0 GPUs' err.txt || { echo "$view: silent"; return 1; }
+    done
+}
+check "every view says that there is no pair" no_pair_says
+check "no pair has no rates" bash -c '! "$1" topo --from lonely.txt --bandwidth 2>&1 |
+    grep "GB/s"' _ "$HEADRACE"
+check "a pair that cannot be judged has no rate, and says so" \
+    says 'GPU0 +NVME0 +none +the pair is UNKNOWN\(priv\)' --from denied.txt --plan
+check "a link that nobody knows is not of width 0" bash -c '! "$1" topo --from denied.txt \
+    --explain GPU0 NVME0 | grep " x0"' _ "$HEADRACE"
+check "a wrong name is told with what there is" \
+    says "no function 'GPU1': [0-9]+ functions.*, 1 GPUs, 1 NVMe" --from direct.txt --explain GPU1 NVME0
+check "two views at once exit 64" exits 64 --from direct.txt --plan --groups
+check "and are named" says 'one at a time: --groups, --plan' --from direct.txt --plan --groups
+check "a requirement beside a view exits 64" \
+    exits 64 --from direct.txt --plan --require 'gpu=*,nvme=*:DIRECT'
+check "the explanation as JSON exits 64" exits 64 --from direct.txt --json --explain GPU0 NVME0
+check "a colour that is none exits 64" exits 64 --from direct.txt --color blue
+check "a malformed requirement is all that is said" bash -c \
+    '! "$1" topo --from direct.txt --require gpu=x 2>/dev/null | grep .' _ "$HEADRACE"
+check "a wrong mode is told with the right ones" \
+    says "gpu, host, vfio or kernel, not 'foo'" --from direct.txt --mode foo
+check "what-if names the function that is not there" \
+    says "there is no function '99:00.0'" --from direct.txt --what-if acs:99:00.0=clear
+check "a capture that cannot be written exits 66" exits 66 --from direct.txt --capture /dev/full
+check "and says why" says 'No space left on device' --from direct.txt --capture /dev/full
 check "an old kernel refuses what a new one allows" \
     says 'kernel NOT_SUPPORTED' --from redirected.txt --kernel 4.20
 check "this machine ends in a documented code" bash -c \
