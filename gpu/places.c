@@ -113,8 +113,12 @@ int hr_places_open_gpu(struct hr_places *places, char *message)
 
 static void close_gpu(struct hr_places *places)
 {
-	if (places->window.cpu)
-		places->region[HR_PLACE_GPU].cpu = NULL; /* it was the window's */
+	struct hr_region *region = &places->region[HR_PLACE_GPU];
+
+	if (places->window.cpu && region->cpu) { /* both are the window's */
+		region->cpu = NULL;
+		hr_region_give_bus();
+	}
 	hr_window_close(&places->window);
 	if (places->gdr.open)
 		hr_gdr_unload(&places->gdr);

@@ -97,7 +97,7 @@ void hr_window_close(struct hr_gpu_window *w);
 
 /*
  * Describe it for transports and workers: kind HR_REGION_GPU, I/O addresses of our own choice.
- * As hr_region_init_host().
+ * As hr_region_init_host(); the owner calls hr_region_give_bus() when the window has closed.
  */
 int hr_window_region(const struct hr_gpu_window *w, const char *name, struct hr_region *region);
 

@@ -66,10 +66,14 @@ int hr_barmem_alloc(struct hr_barmem *m, struct hr_region *region, const char *n
 			 m->function.bdf, m->bar, m->map.bytes - m->used, m->map.bytes, all, name);
 		return -ENOMEM;
 	}
-	if (hr_hostmem_kind() == HR_HOSTMEM_OWN)
+	m->own = hr_hostmem_kind() == HR_HOSTMEM_OWN;
+	if (m->own)
 		err = hr_region_take_bus(all, &bus);
-	if (err)
+	if (err) {
+		hr_error("%s: BAR%u: no I/O addresses left for %zu bytes of '%s'", m->function.bdf,
+			 m->bar, all, name);
 		return err;
+	}
 	*region = (struct hr_region){ .name = name,
 				      .kind = HR_REGION_BAR,
 				      .cpu = (uint8_t *)m->map.cpu + m->used,
@@ -86,6 +90,8 @@ void hr_barmem_free(struct hr_barmem *m, struct hr_region *region)
 {
 	if (!region->bytes)
 		return;
+	if (m->own)
+		hr_region_give_bus();
 	if (--m->regions == 0)
 		m->used = 0;
 	memset(region, 0, sizeof *region);

@@ -10,6 +10,7 @@
 #ifndef NVME_BARMEM_H
 #define NVME_BARMEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "nvme/region.h"
@@ -23,6 +24,7 @@ struct hr_barmem {
 	unsigned bar;
 	size_t used;	  /* bytes given out, from the start */
 	unsigned regions; /* given out; with the last, all is free again */
+	bool own;	  /* their bus addresses are of our own choice */
 };
 
 /*
@@ -37,8 +39,8 @@ void hr_barmem_close(struct hr_barmem *m);
 
 /*
  * Give out the next `bytes`, zeroed, in whole pages: cpu and worker are the mapping. `name` outlives
- * the region. 0; -EINVAL: bytes 0; -ENOMEM: the BAR is too small, which is logged; -ENOSPC: no I/O
- * addresses left.
+ * the region. 0; -EINVAL: bytes 0; -ENOMEM: the BAR is too small; -ENOSPC: no I/O addresses left.
+ * Both are logged.
  */
 int hr_barmem_alloc(struct hr_barmem *m, struct hr_region *region, const char *name, size_t bytes);
 /* No controller reaches it any more. Zeroes *region. */

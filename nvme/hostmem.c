@@ -57,13 +57,19 @@ static size_t round_up(size_t bytes, size_t to)
 	return (bytes + to - 1) & ~(to - 1);
 }
 
-/* All page faults now, and none once a pipeline runs. */
-static void take_pages(uint8_t *memory, size_t bytes)
+/*
+ * All page faults now, and none once a pipeline runs. A kernel that has not enough memory says so
+ * where it is asked for all of it; one that is asked page by page kills the process.
+ */
+static bool take_pages(uint8_t *memory, size_t bytes)
 {
-	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) /* Linux 5.14 */
-		return;
+	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
+		return true;
+	if (errno != EINVAL) /* which it is before Linux 5.14 */
+		return false;
 	for (size_t at = 0; at < bytes; at += HR_PAGE)
 		*(volatile uint8_t *)(memory + at) = 0;
+	return true;
 }
 
 /* Anonymous memory that begins where a huge page could; NULL and errno. */
@@ -97,7 +103,13 @@ static uint8_t *map_small(size_t bytes, size_t huge_from)
 	/* Fewer TLB misses on tiles. Not for small regions: resident memory stays what is used. */
 	if (bytes >= huge_from)
 		madvise(memory, bytes, MADV_HUGEPAGE);
-	take_pages(memory, bytes);
+	if (!take_pages(memory, bytes)) {
+		const int err = errno;
+
+		munmap(memory, bytes);
+		errno = err;
+		return NULL;
+	}
 	madvise(memory, bytes, MADV_DONTFORK);
 	return memory;
 }
@@ -350,10 +362,12 @@ void hr_hostmem_free(struct hr_region *region)
 	for (unsigned i = 0; i < HR_HOSTMEM_MAX; i++)
 		if (taken[i].cpu == region->cpu)
 			found = &taken[i];
-	if (found)
+	if (found) {
 		release(found, region->bytes);
-	else
+	} else {
 		munmap(region->cpu, region->bytes);
+		hr_region_give_bus();
+	}
 	in_use--;
 	memset(region, 0, sizeof(*region));
 }

@@ -10,6 +10,7 @@
 #define SPACE_ALIGN (2ull << 20)
 
 static uint64_t next_bus = SPACE_START;
+static unsigned in_use; /* ranges */
 
 size_t hr_region_run(const struct hr_region *region, size_t offset)
 {
@@ -32,7 +33,14 @@ int hr_region_take_bus(size_t bytes, struct hr_bus *bus)
 	next_bus += (bytes + SPACE_ALIGN - 1) & ~(SPACE_ALIGN - 1);
 	if (next_bus > SPACE_END)
 		next_bus = SPACE_END;
+	in_use++;
 	return 0;
+}
+
+void hr_region_give_bus(void)
+{
+	if (--in_use == 0)
+		next_bus = SPACE_START;
 }
 
 int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, size_t bytes)

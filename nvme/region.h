@@ -69,11 +69,16 @@ static inline bool hr_region_contiguous(const struct hr_region *region, size_t o
 /* Take the next `bytes` of that address space, as below, for other memory. 0 or -ENOSPC. */
 int hr_region_take_bus(size_t bytes, struct hr_bus *bus);
 
+/* One of these is not in use any more, and no controller is let in there. Once none is, addresses
+ * are given out from the start again: whoever comes up anew must not run out of them. */
+void hr_region_give_bus(void);
+
 /*
  * Describe host memory [cpu, cpu + bytes) as a region whose bus addresses are ours to choose (soft
  * and vfio transports): the next free 2 MiB aligned range of one process-wide I/O address space,
  * which starts at 64 GiB and ends below 2^39 (the narrowest IOMMU), and deliberately differs from
- * the CPU addresses. Call during boot, from one thread.
+ * the CPU addresses. The owner of the memory calls hr_region_give_bus() when it goes. Call during
+ * boot, from one thread.
  * Returns 0; -EINVAL: cpu or bytes not page aligned or zero; -ENOSPC: address space used up.
  */
 int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, size_t bytes);

@@ -79,6 +79,7 @@ Test(barmem, memory_is_given_out_zeroed_at_the_bars_addresses)
 static int own_addresses(void *arg)
 {
 	struct hr_region host, bar;
+	struct hr_bus all;
 
 	(void)arg;
 	if (hr_hostmem_alloc(&host, "host", HR_PAGE) || hr_barmem_open(&m, CARD, 0, message) ||
@@ -88,8 +89,14 @@ static int own_addresses(void *arg)
 	    (bar.bus.addr < host.bus.addr + host.bytes && host.bus.addr < bar.bus.addr + bar.bytes))
 		return 2;
 	hr_barmem_free(&m, &bar);
-	hr_barmem_close(&m);
 	hr_hostmem_free(&host);
+	/* Free again; and there may be none left. */
+	if (hr_region_take_bus((size_t)448 << 30, &all) ||
+	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE) != -ENOSPC ||
+	    !strstr(fake_log_last(), "BAR0: no I/O addresses left for 4096 bytes of 'bar'"))
+		return 3;
+	hr_region_give_bus();
+	hr_barmem_close(&m);
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,18 @@
 TestSuite(hostmem, .timeout = 60);
 
 static struct hr_region region, other;
+
+/* In place of libc's: what taking all pages at once fails with; 0: it works. */
+static int populate_fails;
+
+int madvise(void *at, size_t bytes, int advice)
+{
+	if (advice == MADV_POPULATE_WRITE && populate_fails) {
+		errno = populate_fails;
+		return -1;
+	}
+	return (int)syscall(SYS_madvise, at, bytes, advice);
+}
 
 static bool all_zero(const struct hr_region *r)
 {
@@ -61,6 +75,43 @@ Test(hostmem, sizes_that_no_memory_has_are_refused)
 				     "row %zu, kind %d", i, kind);
 			cr_expect_null(region.cpu);
 		}
+}
+
+Test(hostmem, memory_that_the_kernel_has_not_is_refused_and_not_touched)
+{
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
+	populate_fails = ENOMEM;
+	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), -ENOMEM);
+	cr_expect(strstr(fake_log_last(), "host memory 'a': cannot get 4096 bytes: Cannot allo"),
+		  "%s", fake_log_last());
+	cr_expect_null(region.cpu);
+	populate_fails = EINVAL; /* an old kernel: page by page */
+	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
+	cr_expect(all_zero(&region));
+	hr_hostmem_free(&region);
+}
+
+/* An appliance comes up anew as often as it is told to. */
+Test(hostmem, addresses_are_used_again_when_nobody_has_any)
+{
+	struct hr_bus first, left;
+
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
+	cr_assert_eq(hr_hostmem_alloc(&other, "b", HR_PAGE), 0);
+	first = region.bus;
+	hr_hostmem_free(&region);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
+	cr_expect_neq(region.bus.addr, first.addr); /* "b" may still be let in */
+	hr_hostmem_free(&region);
+	hr_hostmem_free(&other);
+	cr_assert_eq(hr_region_take_bus((size_t)448 << 30, &left), 0);
+	cr_expect_eq(left.addr, first.addr);
+	cr_expect_eq(hr_region_take_bus(1, &left), -ENOSPC);
+	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), -ENOSPC);
+	cr_expect(strstr(fake_log_last(), "host memory 'a': no I/O addresses left"), "%s",
+		  fake_log_last());
+	hr_region_give_bus();
 }
 
 Test(hostmem, the_kind_stays_while_memory_is_in_use)

@@ -159,6 +159,7 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	struct hr_places places;
 	struct hr_region *region = &places.region[HR_PLACE_GPU];
 	enum hr_place failed;
+	struct hr_bus bus;
 
 	cr_assert_eq(hr_places_take(&places, &with, bytes, &failed), 0);
 	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOTSUP);
@@ -174,6 +175,9 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	memset(region->cpu, 0x5a, region->bytes);
 	hr_places_give(&places);
 	cr_expect_eq(gpu.allocated, 0);
+	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
+	cr_expect_eq(bus.addr, 64ull << 30); /* all its I/O addresses are free again */
+	hr_region_give_bus();
 }
 
 Test(places, what_the_cpu_cannot_touch_it_writes_into_a_copy)
