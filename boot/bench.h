@@ -33,11 +33,12 @@ struct hr_bench_wishes {
 /* A built-in operator, over an object of the bench's own. */
 struct hr_bench_operator {
 	const char *name;
-	bool writes;		    /* has a sink */
-	uint64_t bytes;		    /* of all sources */
-	double bytes_per_s;	    /* of the median run: read, from start to end */
-	double duration_ms;	    /* the same */
-	uint32_t io_blocks, blocks; /* that move data between ssd and memory; all */
+	bool writes;				    /* has a sink */
+	uint64_t bytes;				    /* of all sources */
+	double bytes_per_s;			    /* of the median run: read, from start to end */
+	double duration_ms;			    /* the same */
+	double worst_bytes_per_s, best_bytes_per_s; /* of the runs of which this is the median */
+	uint32_t io_blocks, blocks;		    /* that move data between ssd and memory; all */
 };
 
 /* What ratios are made of. */

@@ -239,6 +239,8 @@ static void report(const struct hr_bench_operator *op, const char *ssd, struct j
 		hr_json_u64(out, "source_bytes", op->bytes);
 		hr_json_double(out, "duration_ms", op->duration_ms, 3);
 		hr_json_double(out, "bytes_per_s", op->bytes_per_s, 0);
+		hr_json_double(out, "bytes_per_s_worst", op->worst_bytes_per_s, 0);
+		hr_json_double(out, "bytes_per_s_best", op->best_bytes_per_s, 0);
 		hr_json_u64(out, "io_blocks", op->io_blocks);
 		hr_json_u64(out, "blocks", op->blocks);
 		return;
@@ -254,7 +256,7 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 {
 	struct hr_bench_found *found = &run->found;
 	struct hr_ssd *ssd = &run->app->ssd[d];
-	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 };
+	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 }, *median;
 	int err = 0;
 
 	assert(run->times > 0);
@@ -266,9 +268,12 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 	if (err)
 		return err;
 	qsort(each, run->times, sizeof *each, by_rate);
+	median = &each[run->times / 2];
+	median->worst_bytes_per_s = each[0].bytes_per_s;
+	median->best_bytes_per_s = each[run->times - 1].bytes_per_s;
 	if (found->op_count < HR_BENCH_OPERATORS_MAX)
-		found->op[found->op_count++] = each[run->times / 2];
-	report(&each[run->times / 2], run->app->config.ssd[d].name, list);
+		found->op[found->op_count++] = *median;
+	report(median, run->app->config.ssd[d].name, list);
 	return 0;
 }
 

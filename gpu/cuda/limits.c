@@ -17,6 +17,7 @@
 #define BULK_BLOCKS 4u
 #define PAGES (1u << 17) /* of single-page measurements: 512 MiB */
 #define ROUNDS 5000u
+#define ECHO_LOOKS 4096u /* for an answer to a round, before one for the end: that takes 2 us */
 #define GPU_BYTES (BYTES + 4096)
 
 struct bench {
@@ -59,7 +60,7 @@ static int wait_launch(struct bench *m)
 			seen = ping;
 			hr_store_release_sys_u32(&m->job->pong, ping);
 			look = 0;
-		} else if (++look % 16 == 0 || m->job->kind != HR_LIMIT_ECHO) {
+		} else if (++look % ECHO_LOOKS == 0 || m->job->kind != HR_LIMIT_ECHO) {
 			state = hr_cuda_launch_poll(m->gpu, m->launch);
 			if (state == 0 && hr_now_ns() > limit)
 				state = hr_cuda_say(&m->gpu->cu, -ETIMEDOUT,

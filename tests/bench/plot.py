@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-WIDTH, HEIGHT = 720, 390
+WIDTH, HEIGHT = 720, 420
 # Colours of curves, by number, on a light and on a dark background.
 LIGHT = ("#0969da", "#1a7f37", "#bc4c00", "#8250df", "#6e7781")
 DARK = ("#58a6ff", "#56d364", "#ffa657", "#d2a8ff", "#8b949e")
@@ -33,8 +33,8 @@ HEAD = f"""set terminal svg size {WIDTH},{HEIGHT} font 'sans-serif,13' linewidth
 set border 3
 set tics nomirror out
 set grid ytics linecolor rgb '#000004' linewidth 0.4 dashtype 3
-set bmargin at screen 0.37
-set key at screen 0.12, screen 0.22 left top samplen 2 reverse Left
+set bmargin at screen 0.41
+set key at screen 0.12, screen 0.27 left top samplen 2 reverse Left
 set logscale x 2
 set yrange [0:60]
 set xtics offset 0,0.4
