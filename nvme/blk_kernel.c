@@ -197,16 +197,19 @@ static int read_shape(struct hr_kernel_blk *disk, const char *name, char *messag
 
 static int open_file(struct hr_kernel_blk *disk, char *message)
 {
+	int err;
+
 	disk->fd = open(disk->path, O_RDWR | O_DIRECT | O_EXCL | O_CLOEXEC);
 	if (disk->fd < 0 && errno == EROFS)
 		disk->fd = open(disk->path, O_RDONLY | O_DIRECT | O_EXCL | O_CLOEXEC);
 	if (disk->fd >= 0)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX, "%s: %s%s", disk->path, strerror(errno),
-		 errno == EACCES  ? ": run as root"
-		 : errno == EBUSY ? ": end what uses it"
-				  : "");
-	return errno == EBUSY ? -EBUSY : errno == EACCES || errno == EPERM ? -EACCES : -ENODEV;
+	err = errno;
+	snprintf(message, HR_LOG_LINE_MAX, "%s: %s%s", disk->path, strerror(err),
+		 err == EACCES || err == EPERM ? ": run as root"
+		 : err == EBUSY		       ? ": end what uses it"
+					       : "");
+	return err == EBUSY ? -EBUSY : err == EACCES || err == EPERM ? -EACCES : -ENODEV;
 }
 
 int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, char *message)

@@ -22,7 +22,7 @@ static bool is_number(const char *name)
 	return *name >= '0' && *name <= '9';
 }
 
-/* Whatever is in a folder, one call each until one does not return 0. */
+/* Whatever is in a folder, one call each until one does not return 0. -EACCES: it may not be read. */
 static int each_entry(const char *folder, int (*fn)(void *to, const char *name), void *to)
 {
 	struct dirent *entry;
@@ -30,7 +30,7 @@ static int each_entry(const char *folder, int (*fn)(void *to, const char *name),
 	int result = 0;
 
 	if (!dir)
-		return 0;
+		return errno == EACCES || errno == EPERM ? -EACCES : 0;
 	while (!result && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			result = fn(to, entry->d_name);
@@ -96,6 +96,28 @@ static int find_swap(const struct device *d)
 	return err;
 }
 
+/* A loop device has its file open, claims nothing, and is in no process. */
+static int one_loop(void *to, const char *name)
+{
+	const struct device *d = to;
+	char path[PATH_MAX] = "";
+	struct stat st;
+	FILE *file;
+
+	snprintf(path, sizeof path, BLOCK "/%.200s/loop/backing_file", name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (!fgets(path, sizeof path, file))
+		path[0] = '\0';
+	fclose(file);
+	path[strcspn(path, "\n")] = '\0';
+	if (stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != d->number)
+		return 0;
+	snprintf(d->message, HR_LOG_LINE_MAX, "%s is part of %.200s", d->name, name);
+	return -EBUSY;
+}
+
 /* An exclusive open fails while anybody in the kernel has claimed it, in any mount namespace. */
 static int claim(const struct device *d)
 {
@@ -154,11 +176,18 @@ static int one_process(void *to, const char *pid)
 {
 	struct process p = { to, pid };
 	char path[NAME_BYTES];
+	int err;
 
 	if (!is_number(pid))
 		return 0;
 	snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
-	return each_entry(path, one_file, &p);
+	err = each_entry(path, one_file, &p);
+	if (err == -EACCES)
+		snprintf(p.device->message, HR_LOG_LINE_MAX,
+			 "%s may be open in process %.20s, whose files this user cannot see: run "
+			 "as root",
+			 p.device->name, pid);
+	return err;
 }
 
 static int device_unused(const char *name, char *message)
@@ -186,6 +215,8 @@ static int device_unused(const char *name, char *message)
 		err = find_mount(&d);
 	if (!err)
 		err = find_swap(&d);
+	if (!err)
+		err = each_entry(BLOCK, one_loop, &d);
 	if (!err)
 		err = claim(&d);
 	return err ? err : each_entry("/proc", one_process, &d);

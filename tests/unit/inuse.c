@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "boot/log.h"
@@ -152,6 +153,74 @@ Test(inuse, a_multipath_disk_belongs_to_its_controllers)
 	link_to("%s/sys/" SUBSYSTEM "/%s", "nvme5", "../../../" SSD "/nvme/nvme5");
 	make_block("nvme5c5n9", PLAIN); /* the path: hidden, without a number */
 	step = fake_tree_run(&tree, multipath_disk, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+/* ---- a node whose number no driver has: it cannot be opened, but it can be looked for */
+
+static void make_node(const char *loop)
+{
+	fake_tree_make(&tree);
+	make_sys();
+	folder("%s/%s", "sys/devices/virtual/block");
+	make_block("nvme5n1", PLAIN);
+	file("%s/sys/" PLAIN "/%s", "nvme5n1/dev", NUMBER);
+	if (!loop)
+		return;
+	make_block(loop, "devices/virtual/block");
+	folder("%s/sys/devices/virtual/block/%s", "loop5/loop");
+	file("%s/sys/devices/virtual/block/%s", "loop5/loop/backing_file", "/dev/nvme5n1\n");
+}
+
+static void enter_dev(void)
+{
+	enter_sys();
+	if (mount("tmpfs", "/dev", "tmpfs", 0, NULL) ||
+	    mknod("/dev/nvme5n1", S_IFBLK | 0666, makedev(4095, 1048575)))
+		_exit(FAKE_TREE_SKIPPED);
+}
+
+static int nobody(void *arg)
+{
+	(void)arg;
+	enter_dev();
+	if (hr_disk_unused("nvme5n1", message) != 0 || hr_controller_unused(SSD, message) != 0)
+		return 1;
+	if (setuid(65534))
+		return 2;
+	if (hr_disk_unused("nvme5n1", message) != -EACCES || !strstr(message, "run as root"))
+		return 3;
+	return 0;
+}
+
+Test(inuse, who_may_not_see_all_processes_cannot_tell)
+{
+	int step;
+
+	make_node(NULL);
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	step = fake_tree_run(&tree, nobody, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+static int loop(void *arg)
+{
+	(void)arg;
+	enter_dev();
+	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
+	    !strstr(message, "nvme5n1 is part of loop5"))
+		return 1;
+	return 0;
+}
+
+Test(inuse, a_loop_device_keeps_the_disk)
+{
+	int step;
+
+	make_node("loop5");
+	step = fake_tree_run(&tree, loop, NULL);
 	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
