@@ -34,7 +34,7 @@ static int check_iommu(const struct hr_function_state *state, char *message)
 /* No window to open. What is refused here would have made the controller write anywhere. */
 static int pci_map(struct hr_transport *t, const struct hr_region *region)
 {
-	if (region->kind == HR_REGION_HOST && !region->granule_bus) {
+	if (region->kind != HR_REGION_BAR && !region->granule_bus) {
 		hr_error("%s: region '%s' has no physical addresses", t->name, region->name);
 		return -EINVAL;
 	}
@@ -83,12 +83,18 @@ static int settle(struct hr_transport *t, char *message)
 {
 	const uint64_t limit_ms = 500ull * (NVME_CAP_TO(hr_reg_read64(t, NVME_REG_CAP)) + 1ull);
 	const uint64_t began = hr_now_ns();
-	uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
+	const uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
+	uint32_t csts;
 
 	if (!NVME_CC_EN(cc))
 		return 0;
 	hr_reg_write32(t, NVME_REG_CC, cc & ~(1u << NVME_CC_EN_SHIFT));
-	while (NVME_CSTS_RDY(hr_reg_read32(t, NVME_REG_CSTS))) {
+	while (NVME_CSTS_RDY(csts = hr_reg_read32(t, NVME_REG_CSTS))) {
+		if (csts == UINT32_MAX) {
+			snprintf(message, HR_LOG_LINE_MAX,
+				 "%s: CSTS reads ffffffff: the device is gone", t->name);
+			return -ENODEV;
+		}
 		if (hr_now_ns() - began >= limit_ms * HR_NS_PER_MS) {
 			snprintf(message, HR_LOG_LINE_MAX,
 				 "%s: was enabled, and CSTS.RDY is still 1 %llu ms after CC.EN was "
