@@ -99,7 +99,9 @@ kill -TERM $pid
 check "terminated" ends 1 10
 intact "terminated"
 
+# QEMU 7.2 crashes when a card takes a command in the moment it goes: few commands, few such moments.
 start
+[ "$INSTANCE" = vfio ] || host throttle nv0 2
 host unplug nv0
 if [ "$INSTANCE" = pci ]; then
     check "pulled" ends 4 30
