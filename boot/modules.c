@@ -17,6 +17,7 @@
 
 struct load {
 	const char *folder, *name, *options;
+	int err; /* of a file that modules.dep names; logged */
 };
 
 static char plain(char c)
@@ -63,6 +64,7 @@ int hr_module_files(const char *folder, const char *name, int (*each)(void *to, 
 		    void *to)
 {
 	char path[PATH_BYTES], *line = NULL;
+	bool found = false;
 	size_t bytes = 0;
 	FILE *in;
 	int err = -ENOENT;
@@ -71,14 +73,13 @@ int hr_module_files(const char *folder, const char *name, int (*each)(void *to, 
 	in = fopen(path, "re");
 	if (!in)
 		return -errno;
-	while (err == -ENOENT && getline(&line, &bytes, in) > 0) {
+	while (!found && getline(&line, &bytes, in) > 0) {
 		const size_t module = strcspn(line, ":");
 
 		line[strcspn(line, "\n")] = '\0';
-		if (line[module] != ':')
-			err = -EINVAL;
-		else if (is_module(line, module, name))
-			err = each_file(line, module, each, to);
+		found = line[module] != ':' || is_module(line, module, name);
+		if (found)
+			err = line[module] == ':' ? each_file(line, module, each, to) : -EINVAL;
 	}
 	free(line);
 	fclose(in);
@@ -103,17 +104,16 @@ static int load_file(const char *path, const char *options)
 
 static int load_one(void *to, const char *file)
 {
-	const struct load *load = to;
+	struct load *load = to;
 	const bool itself = is_module(file, strlen(file), load->name);
 	char path[PATH_BYTES];
-	int err;
 
 	snprintf(path, sizeof path, "%.240s/%.240s", file[0] == '/' ? "" : load->folder, file);
-	err = load_file(path, itself ? load->options : "");
-	if (err)
-		hr_error("module %s: %s: %s", load->name, path, strerror(-err));
-	/* Not the walk's own "not found". */
-	return err == -ENOENT ? -ENODEV : err;
+	load->err = load_file(path, itself ? load->options : "");
+	if (load->err)
+		hr_error("module %s: %s: %s; the kernel log may say more", load->name, path,
+			 strerror(-load->err));
+	return load->err;
 }
 
 static bool is_builtin(const char *folder, const char *name)
@@ -135,7 +135,7 @@ static bool is_builtin(const char *folder, const char *name)
 
 int hr_module_load(const char *folder, const char *name, const char *options)
 {
-	struct load load = { folder, name, options };
+	struct load load = { folder, name, options, 0 };
 	int err;
 
 	if (name[0] == '/') {
@@ -145,14 +145,16 @@ int hr_module_load(const char *folder, const char *name, const char *options)
 		return err;
 	}
 	err = hr_module_files(folder, name, load_one, &load);
-	if (err == -ENODEV || err == 0)
-		return err == 0 ? 0 : -ENOENT;
+	if (err == 0 || load.err)
+		return err;
 	if (err == -ENOENT && is_builtin(folder, name))
 		return 0;
 	if (err == -ENOENT)
 		hr_error("module %s: not in %s/modules.dep", name, folder);
 	else if (err == -EINVAL)
 		hr_error("%s/modules.dep: a line is not 'FILE: FILES'", folder);
+	else
+		hr_error("module %s: %s/modules.dep: %s", name, folder, strerror(-err));
 	return err;
 }
 

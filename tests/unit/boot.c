@@ -157,6 +157,35 @@ Test(boot, a_module_file_that_is_missing_is_named)
 	cr_expect(strstr(fake_log_last(), "module /nowhere/y.ko"), "%s", fake_log_last());
 }
 
+/* A folder is no module: the kernel says so in its way, and modules.dep is not to blame. */
+Test(boot, a_module_that_the_kernel_refuses_is_the_kernels_error)
+{
+	char path[96];
+
+	write_file("modules.dep", "x.ko:\n");
+	snprintf(path, sizeof path, "%s/x.ko", folder);
+	cr_assert_eq(mkdir(path, 0755), 0);
+	cr_expect_lt(hr_module_load(folder, "x", ""), 0);
+	cr_expect(strstr(fake_log_last(), "x.ko: "), "%s", fake_log_last());
+	rmdir(path);
+}
+
+static int not_there(void *to, const char *file)
+{
+	(void)file;
+	++*(unsigned *)to;
+	return -ENOENT;
+}
+
+Test(boot, a_walk_ends_where_it_is_told_to)
+{
+	unsigned calls = 0;
+
+	write_file("modules.dep", "a/x.ko: a/y.ko\nb/x.ko:\n");
+	cr_expect_eq(hr_module_files(folder, "x", not_there, &calls), -ENOENT);
+	cr_expect_eq(calls, 1);
+}
+
 /* ---- service manager */
 
 static int manager(char *path, size_t bytes)
