@@ -10,6 +10,7 @@
 #include "nvme/hostmem.h"
 
 #define PAGES 512u
+#define PAGES_LEAST 64u /* where there are few threads to copy them */
 #define THREADS_MAX 256u
 #define BLOCKS_MAX 64u
 #define ROUNDS 200u
@@ -31,7 +32,7 @@ struct trial {
 	struct hr_region host, gpu;
 	struct ground *ground;
 	struct ground *worker; /* the same, as workers see it */
-	uint32_t blocks, threads;
+	uint32_t blocks, threads, pages;
 	uint64_t round_ns; /* of ping and pong */
 	bool stuck;	   /* blocks still run: their memory stays theirs */
 	char *detail;
@@ -92,16 +93,16 @@ static int probe(struct trial *t, const uint8_t *from, uint8_t *to, uint32_t rou
 	memset(g->crc, 0, sizeof g->crc);
 	memset(g->end, 0, sizeof g->end);
 	g->ping = g->pong = 0;
-	g->probe = (struct hr_probe){ from,
-				      to,
-				      t->worker->crc,
-				      PAGES,
-				      t->blocks,
-				      rounds,
-				      PATIENCE_NS,
-				      &t->worker->ping,
-				      &t->worker->pong,
-				      t->worker->end };
+	g->probe = (struct hr_probe){ .from = from,
+				      .to = to,
+				      .crc = t->worker->crc,
+				      .pages = t->pages,
+				      .blocks = t->blocks,
+				      .rounds = rounds,
+				      .patience_ns = PATIENCE_NS,
+				      .ping = &t->worker->ping,
+				      .pong = &t->worker->pong,
+				      .end = t->worker->end };
 	err = t->backend->ops->launch(t->backend, HR_KERNEL_PROBE, &t->worker->probe, t->blocks,
 				      t->threads, 0);
 	if (err) {
@@ -125,14 +126,14 @@ static int compare(struct trial *t, const char *where)
 {
 	const struct ground *g = t->ground;
 
-	for (uint32_t p = 0; p < PAGES; p++) {
+	for (uint32_t p = 0; p < t->pages; p++) {
 		const uint32_t want = hr_crc32c(0, g->page[0][p], HR_PAGE);
 
 		if (g->crc[p] == want)
 			continue;
 		snprintf(t->detail, HR_POST_DETAIL,
 			 "page %u of %u has CRC-32C %08x when read from %s, expected %08x", p,
-			 PAGES, g->crc[p], where, want);
+			 t->pages, g->crc[p], where, want);
 		return -EIO;
 	}
 	return 0;
@@ -141,11 +142,12 @@ static int compare(struct trial *t, const char *where)
 /* Out: host memory, read by workers, to GPU memory. Back: the other way round. */
 static int there_and_back(struct trial *t)
 {
+	const size_t bytes = t->pages * (size_t)HR_PAGE;
 	struct ground *g = t->ground;
 	uint64_t *word = (uint64_t *)g->page[0];
 	int err;
 
-	for (uint64_t i = 0; i < sizeof g->page[0] / sizeof *word; i++)
+	for (uint64_t i = 0; i < bytes / sizeof *word; i++)
 		word[i] = word_of(i);
 	err = probe(t, t->worker->page[0][0], t->gpu.worker, 0);
 	if (!err)
@@ -154,9 +156,8 @@ static int there_and_back(struct trial *t)
 		err = probe(t, t->gpu.worker, t->worker->page[1][0], ROUNDS);
 	if (!err)
 		err = compare(t, "the memory of the GPU");
-	if (!err && memcmp(g->page[0], g->page[1], sizeof g->page[0]) != 0) {
-		snprintf(t->detail, HR_POST_DETAIL, "%zu bytes have come back different",
-			 sizeof g->page[0]);
+	if (!err && memcmp(g->page[0], g->page[1], bytes) != 0) {
+		snprintf(t->detail, HR_POST_DETAIL, "%zu bytes have come back different", bytes);
 		err = -EIO;
 	}
 	return err;
@@ -199,6 +200,9 @@ int hr_post_workers(struct hr_backend *backend, char *detail)
 	t.threads = backend->max_threads < THREADS_MAX ? backend->max_threads : THREADS_MAX;
 	most = backend->ops->resident(backend, HR_KERNEL_PROBE, t.threads, 0);
 	t.blocks = most < BLOCKS_MAX ? most : BLOCKS_MAX;
+	t.pages = t.blocks * t.threads < PAGES ? t.blocks * t.threads : PAGES;
+	if (t.pages < PAGES_LEAST)
+		t.pages = PAGES_LEAST;
 	err = take_ground(&t);
 	if (err)
 		snprintf(detail, HR_POST_DETAIL, "no memory for the test (see the log)");
@@ -210,7 +214,7 @@ int hr_post_workers(struct hr_backend *backend, char *detail)
 		snprintf(detail, HR_POST_DETAIL,
 			 "%u blocks of %u threads, %u KiB to memory of theirs and back, the same; "
 			 "CPU asks and is answered in %.2f us",
-			 t.blocks, t.threads, PAGES * HR_PAGE >> 10, (double)t.round_ns / 1000);
+			 t.blocks, t.threads, t.pages * HR_PAGE >> 10, (double)t.round_ns / 1000);
 	return err;
 }
 
