@@ -87,6 +87,14 @@ def libraries(program):
     return [word for word in said.split() if word.startswith("/")]
 
 
+def stripped(module, folder):
+    """A copy without what debuggers need, nor the signature, which takes a guest longer to check
+    than all the rest of loading it."""
+    copy = os.path.join(folder, os.path.basename(module))
+    subprocess.run(["strip", "--strip-debug", "-o", copy, module], check=True)
+    return copy
+
+
 class Lab:
     def __init__(self, options):
         self.options = options
@@ -99,7 +107,7 @@ class Lab:
 
     def _base(self):
         a = cpio.Archive()
-        for folder in ("proc", "sys", "tmp", "mnt", "root"):
+        for folder in ("proc", "sys", "tmp", "mnt", "root", "run"):
             a.folder(folder)
         a.console()
         a.file("init", os.path.join(HERE, "guest", "init"))
@@ -112,8 +120,9 @@ class Lab:
         said = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
         for applet in set(said.stdout.split()) - {"busybox"}:
             a.link("bin/" + applet, "busybox")
-        for path, source in self.kernel.modules(MODULES).items():
-            a.file(path, source)
+        with tempfile.TemporaryDirectory(dir=self.cache) as work:
+            for path, source in self.kernel.modules(MODULES).items():
+                a.file(path, stripped(source, work) if path.endswith(".ko") else source)
         return a.finish()
 
     def initramfs(self, run, m, to):

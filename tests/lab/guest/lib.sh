@@ -60,6 +60,16 @@ exits() {
     return 1
 }
 
+# soon COMMAND...: the command succeeds within 20 seconds, tried again and again
+soon() {
+    for _ in $(seq 200); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    echo "not within 20 s: $*"
+    return 1
+}
+
 # says TEXT / warns TEXT: the last `exits` printed it to stdout / stderr
 says() {
     grep -qF -- "$1" /tmp/out || { echo "not on stdout: $1"; cat /tmp/out; return 1; }

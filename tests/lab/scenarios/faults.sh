@@ -18,13 +18,16 @@ pipelines = ( { name = "p"; source = { object = "$1"; }; operator = "crc32c"; ti
 EOT
 }
 
+has_done_tiles() {
+    headrace status 2>/dev/null | grep -q " [1-9][0-9]* of [0-9]* tiles"
+}
+
 # start: the pipeline in the background, slowed down, until it has done some tiles
 start() {
     host throttle nv0 300
     headrace run /tmp/run.conf >/tmp/out 2>/tmp/err &
     pid=$!
-    sleep 1
-    kill -0 $pid
+    soon has_done_tiles && kill -0 $pid
 }
 
 # ends CODE SECONDS: the pipeline that was started does
@@ -109,6 +112,5 @@ if [ "$INSTANCE" = pci ]; then
 else # the kernel asks and waits until we let go
     host throttle nv0 0
     check "a card that is to leave stays until the run is done" ends 0 30
-    sleep 1
 fi
-check "afterwards there is no such card" exits 3 headrace store ls "$ssd"
+check "afterwards there is no such card" soon exits 3 headrace store ls "$ssd"

@@ -79,7 +79,7 @@ mkfifo /tmp/fifo
 headrace store put --size 1M "pci:$nv0" slow - </tmp/fifo >/tmp/put.log 2>&1 &
 exec 4>/tmp/fifo
 echo part >&4
-sleep 1
+check "a put has taken the controller" soon grep -q 1 "$(pci "$nv0")/enable"
 check "a controller in use: exit code 3" exits 3 headrace store ls "pci:$nv0"
 check "a controller in use: says by whom" warns "another process"
 exec 4>&-

@@ -65,17 +65,24 @@ fi
 # Killed while it runs: what it left must be undone by somebody else. Nothing masters the bus, and the
 # next one finds a controller that it can use.
 headrace bench /tmp/c.conf --seconds 20 >/dev/null 2>&1 &
-sleep 2
-check "a bench masters the bus" sh -c "[ \$((0x\$(od -A n -t x1 -j 4 -N 1 \
-    $(pci "$address")/config | tr -d ' ') & 4)) = 4 ]"
+masters() {
+    [ $((0x$(od -A n -t x1 -j 4 -N 1 "$(pci "$address")/config" | tr -d ' ') & 4)) = 4 ]
+}
+silent() {
+    ! masters
+}
+check "a bench masters the bus" soon masters
+sleep 1
 kill -9 $!
 wait $!
-sleep 1
-silent() {
-    [ $((0x$(od -A n -t x1 -j 4 -N 1 "$(pci "$address")/config" | tr -d ' ') & 4)) = 0 ]
+check "after kill -9 nothing does" soon silent
+not_enabled() {
+    [ "$(cat "$(pci "$address")/enable")" -eq 0 ]
 }
-check "after kill -9 nothing does" silent
-check "nothing has it enabled" test "$(cat "$(pci "$address")/enable")" -eq 0
-check "nobody is left" sh -c '! ps | grep -v grep | grep -q headrace'
+check "nothing has it enabled" soon not_enabled
+nobody_is_left() {
+    ! pgrep -f headrace
+}
+check "nobody is left" soon nobody_is_left
 check "the next one can" exits 0 headrace run /tmp/c.conf --pipeline sum
 check "and the store is sound" exits 0 headrace store verify -q "$ssd"
