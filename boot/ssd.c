@@ -178,10 +178,9 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 	return err;
 }
 
-int hr_ssd_disable(struct hr_ssd *ssd)
+static int disable(struct hr_ssd *ssd)
 {
 	if (ssd->steps >= STEP_CTRL) {
-		hr_ctrl_explain(&ssd->ctrl);
 		ssd->running = hr_ctrl_disable(&ssd->ctrl);
 		/* A device that is gone moves no data either. */
 		if (ssd->running == -ENODEV)
@@ -189,6 +188,13 @@ int hr_ssd_disable(struct hr_ssd *ssd)
 		ssd->steps = STEP_WINDOW;
 	}
 	return ssd->running;
+}
+
+int hr_ssd_disable(struct hr_ssd *ssd)
+{
+	if (ssd->steps >= STEP_CTRL)
+		hr_ctrl_explain(&ssd->ctrl);
+	return disable(ssd);
 }
 
 /* Make the controller forget our memory. False: it might still write there. */
@@ -200,8 +206,9 @@ static bool quiesce(struct hr_ssd *ssd)
 		return hr_ssd_disable(ssd) == 0;
 	if (ssd->steps >= STEP_DISK)
 		hr_nvme_blk_close(&ssd->disk);
+	/* Its end has said why; the registers would show what the end itself has written. */
 	if (ssd->steps >= STEP_CTRL && hr_ctrl_close(&ssd->ctrl) != 0)
-		return hr_ssd_disable(ssd) == 0;
+		return disable(ssd) == 0;
 	return true;
 }
 

@@ -36,8 +36,10 @@
 
 struct soft_media {
 	uint64_t bytes;
-	uint8_t *memory; /* NULL: a file, or nothing */
-	int fd;		 /* of the file, or -1 */
+	uint8_t *memory;  /* NULL: a file, or nothing */
+	int fd;		  /* of the file, or -1 */
+	const char *path; /* of the file, for messages: the options' */
+	bool told;	  /* why it could not be read or written; once, atomic */
 
 	/* memory.c */
 	uint32_t *version;    /* of stripes of the memory; atomic */

@@ -56,7 +56,10 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 	m->fd = open(options->path, flags, 0666);
 	if (m->fd < 0)
 		return say_errno(message, options->path,
-				 options->bytes ? "cannot open" : "cannot open (size= makes one)");
+				 errno == ENOENT && !options->bytes
+					 ? "cannot open (size= makes one)"
+					 : "cannot open for reading and writing");
+	m->path = options->path;
 	if (flock(m->fd, LOCK_EX | LOCK_NB) != 0)
 		return say(message, -EBUSY, options->path, "in use by another controller");
 	return fit(m, options, message);
@@ -124,18 +127,32 @@ static ssize_t transfer_some(int fd, bool write, const struct place *p, uint64_t
 	return write ? pwritev(fd, piece, n, (off_t)offset) : preadv(fd, piece, n, (off_t)offset);
 }
 
-static int transfer_file(int fd, bool write, uint64_t offset, const struct iovec *vec,
+/* The status that the driver sees cannot tell a full disk from a broken one. */
+static int failed(struct soft_media *m, const char *what)
+{
+	const int why = errno;
+
+	if (!__atomic_exchange_n(&m->told, true, __ATOMIC_RELAXED))
+		hr_error("soft:%s: cannot %s the file: %s", m->path, what,
+			 why ? strerror(why) : "it has become shorter");
+	return -EIO;
+}
+
+static int transfer_file(struct soft_media *m, bool write, uint64_t offset, const struct iovec *vec,
 			 unsigned count)
 {
 	struct place p = { vec, count, 0 };
 
 	while (p.count) {
-		const ssize_t n = transfer_some(fd, write, &p, offset);
+		ssize_t n;
+
+		errno = 0;
+		n = transfer_some(m->fd, write, &p, offset);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) /* 0: the file was truncated under us */
-			return -EIO;
+			return failed(m, write ? "write" : "read");
 		offset += (uint64_t)n;
 		advance(&p, (size_t)n);
 	}
@@ -145,7 +162,7 @@ static int transfer_file(int fd, bool write, uint64_t offset, const struct iovec
 int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
 {
 	if (m->fd >= 0)
-		return transfer_file(m->fd, false, offset, vec, count);
+		return transfer_file(m, false, offset, vec, count);
 	for (unsigned i = 0; m->memory && i < count; offset += vec[i++].iov_len)
 		soft_memory_read(m, offset, vec[i].iov_base, vec[i].iov_len);
 	return 0;
@@ -154,7 +171,7 @@ int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *v
 int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
 {
 	if (m->fd >= 0)
-		return transfer_file(m->fd, true, offset, vec, count);
+		return transfer_file(m, true, offset, vec, count);
 	for (unsigned i = 0; m->memory && i < count; offset += vec[i++].iov_len)
 		soft_memory_write(m, offset, vec[i].iov_base, vec[i].iov_len);
 	return 0;
@@ -162,7 +179,7 @@ int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *
 
 int soft_media_sync(struct soft_media *m)
 {
-	return m->fd >= 0 && fdatasync(m->fd) != 0 ? -EIO : 0;
+	return m->fd >= 0 && fdatasync(m->fd) != 0 ? failed(m, "flush") : 0;
 }
 
 static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)

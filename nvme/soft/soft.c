@@ -170,7 +170,7 @@ int soft_new(struct soft **out, const struct hr_soft_options *options, char *mes
 	if (!soft)
 		return -ENOMEM;
 	soft->options = *options;
-	err = soft_media_open(&soft->media, options, message);
+	err = soft_media_open(&soft->media, &soft->options, message);
 	if (err) {
 		free(soft);
 		return err;

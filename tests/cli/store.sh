@@ -54,6 +54,7 @@ check "an option of another subcommand" exits 2 "unknown option '--force'" store
 check "too few arguments" exits 2 "wrong number of arguments" store put $ssd name
 check "a number out of range" exits 2 "out of range" store format --objects 16385 $ssd
 check "no such image" exits 3 "cannot open" store ls soft:none.img
+check "an image that is a folder" exits 3 "for reading and writing: Is a directory" store ls soft:.
 check "a malformed device string" exits 2 "" store ls soft:x,lba=77
 check "a function that is not there" exits 3 "no such PCI function" store ls pci:0000:fe:1f.7
 check "no block device" exits 3 "is no block device" store ls kernel:/dev/null
@@ -172,6 +173,20 @@ check "leaves nothing behind" is_listed $ssd long ""
 check "rm removes" store rm $ssd o.511 o.512
 check "what was removed is gone" exits 1 "no such object" store get $ssd o.511 -
 check "rm says what was not there" exits 1 "no such object" store rm $ssd o.511
+
+# A file that cannot grow stands for a full disk: what the kernel says of it is told, once, and nothing
+# that contradicts it.
+truncate -s 40M in.40M
+full_disk() {
+    local put='trap "" XFSZ; ulimit -f 8192; "$1" store put soft:full.img big in.40M'
+    store format soft:full.img,size=64M >/dev/null || return 1
+    exits 4 "soft:full.img: cannot write the file: File too large" \
+        bash -c "$put 2>said; code=\$?; cat said; exit \$code" _ "$HEADRACE" || return 1
+    exits 0 "0 faults" store verify soft:full.img
+}
+said_once() { [ "$(grep -c 'cannot write the file' said)" = 1 ] && ! grep 'somebody else' said; }
+check "a full disk is told as the kernel tells it" full_disk
+check "once, and nothing contradicts it" said_once
 
 # ---- interruptions
 
