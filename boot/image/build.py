@@ -36,14 +36,20 @@ def modules_of(binary, config):
 
 def add_tree(archive, folder):
     """All of a folder of the user's, in place of or beside what is there."""
-    for at, _, files in os.walk(folder):
-        for name in files:
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(f"{folder}: is no folder")
+    for at, folders, files in os.walk(folder):
+        for name in folders + files:
             path = os.path.join(at, name)
             inside = os.path.relpath(path, folder)
             if os.path.islink(path):
                 archive.link(inside, os.readlink(path))
+            elif os.path.isdir(path):
+                archive.folder(inside)
             elif stat.S_ISREG(os.stat(path).st_mode):
                 archive.file(inside, path)
+            else:
+                raise OSError(f"{path}: is neither file, folder nor link")
 
 
 def initramfs(arguments, linux):
@@ -94,12 +100,15 @@ def main():
         linux = (kernel.installed(arguments.kernel) if arguments.kernel
                  else kernel.prepare(arguments.out))
         initrd = initramfs(arguments, linux)
-    except (kernel.Unavailable, OSError) as why:
+        with open(os.path.join(arguments.out, "initrd"), "wb") as f:
+            f.write(initrd)
+        shutil.copy(linux.vmlinuz, os.path.join(arguments.out, "vmlinuz"))
+        write_iso(arguments.out, parameters)
+    except subprocess.CalledProcessError as why:
+        said = (why.stderr or "").strip().splitlines()
+        sys.exit(f"image: {why}" + (f": {said[-1]}" if said else ""))
+    except (kernel.Unavailable, OSError, subprocess.SubprocessError) as why:
         sys.exit(f"image: {why}")
-    with open(os.path.join(arguments.out, "initrd"), "wb") as f:
-        f.write(initrd)
-    shutil.copy(linux.vmlinuz, os.path.join(arguments.out, "vmlinuz"))
-    write_iso(arguments.out, parameters)
     print(f"{arguments.out}/headrace.iso: Linux {linux.version}, initramfs of "
           f"{len(initrd) / 1e6:.1f} MB")
     print(f"kernel parameters: {parameters}")

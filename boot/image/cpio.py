@@ -2,6 +2,7 @@
 import os
 import stat
 
+BYTES_MAX = 0xffffffff  # of an entry: eight hexadecimal digits
 DIRECTORY, FILE, LINK, NODE = stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFCHR
 
 
@@ -12,8 +13,10 @@ class Archive:
         self._inode = 0
 
     def _entry(self, name, mode, data=b"", device=(0, 0)):
+        if len(data) > BYTES_MAX:
+            raise OSError(f"{name}: {len(data)} bytes; an initramfs takes files of up to {BYTES_MAX}")
         self._inode += 1
-        name = name.encode() + b"\0"
+        name = os.fsencode(name) + b"\0"
         fields = (self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name), 0)
         head = b"070701" + b"".join(b"%08X" % field for field in fields) + name
         self._parts += [head, bytes(-len(head) % 4), data, bytes(-len(data) % 4)]
@@ -35,7 +38,7 @@ class Archive:
 
     def link(self, path, target):
         self.folder(os.path.dirname(path))
-        self._entry(path, LINK | 0o777, target.encode())
+        self._entry(path, LINK | 0o777, os.fsencode(target))
 
     def console(self):
         self.folder("dev")
