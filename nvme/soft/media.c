@@ -54,6 +54,8 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 	const int flags = O_RDWR | O_CLOEXEC | (options->bytes ? O_CREAT : 0);
 
 	m->fd = open(options->path, flags, 0666);
+	if (m->fd < 0 && errno == EISDIR)
+		return say(message, -EINVAL, options->path, "is a folder, expected an image file");
 	if (m->fd < 0)
 		return say_errno(message, options->path,
 				 errno == ENOENT && !options->bytes
