@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/clock.h"
@@ -14,6 +15,7 @@
 #include "boot/modules.h"
 #include "boot/notify.h"
 #include "boot/status.h"
+#include "nvme/hostmem.h"
 #include "tests/fake/log.h"
 
 static char folder[64];
@@ -364,4 +366,92 @@ Test(boot, a_directory_that_others_may_write_to_is_not_used)
 	cr_expect_eq(status.fd, -1);
 	hr_status_tick(&status, &app, 0);
 	hr_status_close(&status);
+}
+
+Test(boot, where_the_status_is_and_what_cannot_hold_it)
+{
+	char path[128], file[128], longest[200];
+
+	setenv("RUNTIME_DIRECTORY", folder, 1);
+	cr_expect_eq(hr_status_directory(path, sizeof path, false), 0);
+	cr_expect_str_eq(path, folder);
+	setenv("RUNTIME_DIRECTORY", "/nowhere/at/all", 1);
+	cr_expect_eq(hr_status_directory(path, sizeof path, false), -ENOENT);
+	cr_expect_eq(hr_status_directory(path, sizeof path, true), -ENOENT);
+	write_file("file", "");
+	snprintf(file, sizeof file, "%s/file", folder);
+	setenv("RUNTIME_DIRECTORY", file, 1);
+	cr_expect_eq(hr_status_directory(path, sizeof path, true), -ENOTDIR);
+	memset(longest, '/', sizeof longest - 1);
+	longest[sizeof longest - 1] = '\0';
+	setenv("RUNTIME_DIRECTORY", longest, 1);
+	cr_expect_eq(hr_status_directory(path, sizeof path, false), -ENAMETOOLONG);
+	/* Of several the first; a folder of ours is made in it. */
+	snprintf(file, sizeof file, "%s/made:/nowhere", folder);
+	setenv("RUNTIME_DIRECTORY", file, 1);
+	cr_expect_eq(hr_status_directory(path, sizeof path, true), 0);
+	cr_expect_eq(hr_status_directory(path, sizeof path, true), 0);
+}
+
+static int directory_of_others(void)
+{
+	char path[128];
+
+	if (setuid(65534))
+		return 1;
+	setenv("RUNTIME_DIRECTORY", folder, 1);
+	if (hr_status_directory(path, sizeof path, false) != -EPERM)
+		return 2;
+	unsetenv("RUNTIME_DIRECTORY");
+	unsetenv("XDG_RUNTIME_DIR");
+	if (hr_status_directory(path, sizeof path, false) != -ENOENT)
+		return 3;
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	return hr_status_directory(path, sizeof path, false) == -ENOENT && strstr(path, "/headrace")
+		       ? 0
+		       : 4;
+}
+
+Test(boot, a_status_directory_of_somebody_else_is_not_used)
+{
+	int result;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		cr_skip("not root: everything is of somebody else");
+	cr_assert_eq(chmod(folder, 0755), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0)
+		_exit(directory_of_others());
+	cr_assert_eq(waitpid(pid, &result, 0), pid);
+	cr_expect_eq(result, 0);
+}
+
+Test(boot, a_socket_path_that_is_too_long_is_none)
+{
+	char name[100];
+
+	setenv("RUNTIME_DIRECTORY", folder, 1);
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	cr_expect_eq(hr_status_open(&status, name), -ENAMETOOLONG);
+	cr_expect_eq(status.fd, -1);
+}
+
+Test(boot, an_appliance_has_the_pipelines_that_its_configuration_has)
+{
+	struct hr_region memory;
+
+	prepare_app();
+	cr_expect_eq(hr_appliance_init(&app, "no-such"), -ENOENT);
+	cr_expect(strstr(fake_log_last(), "there is no pipeline 'no-such'"), "%s", fake_log_last());
+	cr_expect_eq(hr_appliance_init(&app, app.config.pipeline[1].name), 0);
+	cr_expect(app.run[1].selected && !app.run[0].selected);
+	/* What is in use has the other kind of addresses. */
+	cr_assert_eq(hr_hostmem_alloc(&memory, "m", HR_PAGE), 0);
+	strcpy(app.config.ssd[0].device, "pci:0000:01:00.0");
+	cr_expect_eq(hr_appliance_init(&app, NULL), -EBUSY);
+	hr_hostmem_free(&memory);
+	cr_expect_eq(hr_appliance_init(&app, NULL), 0);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "boot/log.h"
+#include "pci/custodian.h"
 #include "pci/function.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/tree.h"
@@ -248,5 +249,87 @@ static int leaves(void *arg)
 Test(function, a_function_that_is_gone_is_said_to_be)
 {
 	run(leaves);
+	fake_tree_remove(&tree);
+}
+
+/* Whoever would stop it when we die is needed before it masters the bus. */
+static int without_custodian(void *arg)
+{
+	static int id[HR_CUSTODY_MAX];
+	unsigned n = 0;
+
+	(void)arg;
+	if (hr_function_open(&f, PORT, message))
+		return 1;
+	while (n < HR_CUSTODY_MAX - 1)
+		id[n++] = hr_custodian_add(HR_CUSTODY_NOW, "/nowhere/x", 0, "a", 1);
+	if (hr_function_enable(&f, HR_COMMAND_BME, message) != -EIO ||
+	    !strstr(message, "no process can be started that stops it"))
+		return 2;
+	while (n)
+		hr_custodian_drop(id[--n]);
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, without_somebody_to_stop_it_it_does_not_master_the_bus)
+{
+	const uint16_t none = 0;
+
+	make();
+	fake_tree_write(&tree, PORT, "config", HR_CFG_COMMAND, &none, sizeof none);
+	cr_expect(fake_tree_run(&tree, without_custodian, NULL) % FAKE_TREE_SKIPPED == 0, "%s",
+		  message);
+	cr_expect_eq(fake_tree_command(&tree, PORT), 0);
+	fake_tree_remove(&tree);
+}
+
+static int unmappable(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, SSD, message) || unlink("/sys/bus/pci/devices/" SSD "/resource0"))
+		return 1;
+	if (hr_function_map(&f, 0, &map, message) != -EBUSY || map.cpu ||
+	    !strstr(message, "BAR0 of 16384 bytes cannot be mapped"))
+		return 2;
+	hr_function_unmap(&f, &map); /* of nothing: nothing */
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, a_bar_that_cannot_be_mapped_is_named)
+{
+	run(unmappable);
+	fake_tree_remove(&tree);
+}
+
+static int locks(void *arg)
+{
+	int fd, second;
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_lock(SSD, &fd, message))
+		return 1;
+	if (hr_function_lock(SSD, &second, message) != -EBUSY || second != -1)
+		return 2;
+	if (hr_function_open(&f, SSD, message) != -EBUSY)
+		return 3;
+	close(fd);
+	if (hr_function_lock("0000:07:00.0", &fd, message) != -ENOENT)
+		return 4;
+	if (setuid(65534) || hr_function_lock(SSD, &fd, message) != -EACCES)
+		return 5;
+	return 0;
+}
+
+Test(function, a_lock_is_one_for_all_who_ask)
+{
+	int step;
+
+	make();
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	step = fake_tree_run(&tree, locks, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }

@@ -282,7 +282,6 @@ static int bind_what_is_driven(void *arg)
 	struct hr_function_state state;
 	struct hr_function f;
 	struct hr_binding b;
-	char override[8] = "";
 
 	(void)arg;
 	fake_clock_start(1, NULL, NULL);
@@ -296,18 +295,28 @@ static int bind_what_is_driven(void *arg)
 	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
 	    !strstr(message, "its driver was uio and is nvme"))
 		return 3;
-	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
-	return override[0] == '(' ? 0 : 4; /* nothing was written */
+	if (setuid(65534))
+		return 4;
+	if (hr_function_look(SSD, &state, message) ||
+	    hr_bind(&b, &state, NULL, message) != -EACCES || !strstr(message, "run as root"))
+		return 5;
+	return 0;
 }
 
 Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
 {
+	char override[8] = "", path[128];
 	int step;
 
 	fake_tree_make(&tree);
 	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
 	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	snprintf(path, sizeof path, "%s/devices/" SSD "/class", tree.root);
+	cr_assert_eq(chmod(path, 0644), 0);
 	step = fake_tree_run(&tree, bind_what_is_driven, NULL);
 	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	cr_expect_eq(override[0], '('); /* nothing was written */
 	fake_tree_remove(&tree);
 }

@@ -230,6 +230,35 @@ Test(vfio, addresses_that_the_iommu_does_not_have_are_named)
 
 static struct fake_tree tree;
 
+/* With --bind: what others handed out nobody knows, so their drivers keep it. */
+static int bind_from_others(void *arg)
+{
+	struct hr_transport t;
+
+	(void)arg;
+	fake_vfio_start();
+	hr_transport_allow_bind();
+	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
+	    !strstr(message, "the driver uio_pci_generic is bound to it, and who uses it"))
+		return 1;
+	if (hr_transport_open(&t, "pci:0000:03:00.0", message) == 0)
+		return 2;
+	return 0;
+}
+
+Test(vfio, a_driver_whose_users_nobody_knows_keeps_its_function)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree,
+		      &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "uio_pci_generic", 1,
+					      0x4000, 0x800000000, 0 });
+	step = fake_tree_run(&tree, bind_from_others, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
 static int open_transport(void *arg)
 {
 	struct fake_vfio *fake = fake_vfio_start();
