@@ -104,6 +104,22 @@ bench_interrupted() {
     exits 0 store ls "soft:$image" && says in && ! grep -q headrace.bench "$SCRATCH/out"
 }
 
+# The same while operators run, over objects of their own: when the first figure of one is there.
+operators_interrupted() {
+    local pid code=0 i
+    "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 0.01 --repeat 15 >"$SCRATCH/out" \
+        2>"$SCRATCH/err" </dev/null &
+    pid=$!
+    for ((i = 0; i < 1200; i++)); do
+        ! grep -q "copy " "$SCRATCH/out" || break
+        sleep 0.05
+    done
+    kill -INT "$pid"
+    wait "$pid" || code=$?
+    [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
+    exits 0 store ls "soft:$image" && says in && ! grep -q headrace.bench "$SCRATCH/out"
+}
+
 in_use() {
     local pid code
     flock "$image" sleep 5 &
@@ -127,5 +143,6 @@ check "SIGTERM does the same" eval "make_image && interrupted TERM"
 check "a terminal shows progress" on_terminal
 check "--quiet does not" quiet_terminal
 check "Ctrl-C ends a bench and removes its object" bench_interrupted
+check "... and those of operators" operators_interrupted
 check "an image that another process uses is refused" in_use
 done_testing
