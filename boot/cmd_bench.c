@@ -400,17 +400,18 @@ static int cmd_bench(int argc, char **argv)
 						 { "baseline", required_argument, NULL, 'f' },
 						 { NULL, 0, NULL, 0 } };
 	struct hr_bench_wishes wishes = { .seconds = SECONDS_DEFAULT };
-	int option;
+	int option, which = 0;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":", options, &which)) != -1) {
 		if (option == ':')
 			return hr_usage_error("bench", "option '%s' needs a value",
 					      argv[optind - 1]);
 		if (option == '?')
 			return hr_usage_error("bench", "unknown option '%s'", argv[optind - 1]);
 		if (!take_option(&wishes, option))
-			return hr_usage_error("bench", "'%s' is out of range", optarg);
+			return hr_usage_error("bench", "--%s: '%s' is out of range",
+					      options[which].name, optarg);
 	}
 	if (argc - optind > 1)
 		return hr_usage_error("bench", "one configuration expected, %d given",

@@ -52,7 +52,9 @@ static int only_name(const char *directory, char *name)
 	if (entries)
 		closedir(entries);
 	if (found == 0)
-		hr_error("no appliance runs here (%s is empty)", directory);
+		hr_error("no appliance of this user runs here (%s is empty); ask as the user who "
+			 "runs it",
+			 directory);
 	return found == 1 ? HR_EXIT_DONE : found ? HR_EXIT_USAGE : HR_EXIT_MISSING;
 }
 
@@ -128,11 +130,13 @@ static int status(const char *wanted, bool json)
 {
 	static char text[HR_STATUS_MAX + 1];
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	char directory[sizeof at.sun_path], name[HR_NAME_MAX] = "";
+	char directory[sizeof at.sun_path] = "", name[HR_NAME_MAX] = "";
 	int err = hr_status_directory(directory, sizeof directory, false), code, n;
 
 	if (err) {
-		hr_error("no appliance runs here: %s", strerror(-err));
+		hr_error(
+			"no appliance of this user runs here (%s: %s); ask as the user who runs it",
+			*directory ? directory : "XDG_RUNTIME_DIR", strerror(-err));
 		return HR_EXIT_MISSING;
 	}
 	if (!wanted) {
@@ -149,7 +153,8 @@ static int status(const char *wanted, bool json)
 		hr_error("appliance '%s' has not answered for %d s: it is coming up, or hangs",
 			 wanted, PATIENCE_S);
 	else if (err)
-		hr_error("no appliance '%.64s' runs here: %s", wanted, strerror(-err));
+		hr_error("no appliance '%.64s' of this user runs here (%s): %s", wanted, directory,
+			 strerror(-err));
 	if (err)
 		return HR_EXIT_MISSING;
 	if (!json)

@@ -33,9 +33,14 @@ static void print_gpus(const struct hr_appliance *app, FILE *out)
 		const struct hr_backend *b = &app->backend[g];
 		char text[HR_LOG_LINE_MAX];
 
-		if (!app->gpu_up[g])
+		if (!app->gpu_up[g]) {
+			fprintf(out, "  %-12s %s, which no pipeline uses\n",
+				app->config.gpu[g].name, app->config.gpu[g].device);
 			continue;
+		}
 		fprintf(out, "  %-12s %s\n", app->config.gpu[g].name, b->name);
+		if (*app->gpu_note[g])
+			fprintf(out, "  %-12s %s\n", "", app->gpu_note[g]);
 		if (!b->facts)
 			continue;
 		hr_gpu_facts_text(b->facts, text, sizeof text);
@@ -158,6 +163,8 @@ static void gpus_json(const struct hr_appliance *app, struct json_object *report
 		hr_json_string(one, "name", app->config.gpu[g].name);
 		hr_json_string(one, "device", app->config.gpu[g].device);
 		hr_json_string(one, "backend", b->name);
+		if (*app->gpu_note[g])
+			hr_json_string(one, "note", app->gpu_note[g]);
 		if (b->facts)
 			facts_json(b->facts, one);
 	}

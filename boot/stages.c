@@ -98,6 +98,7 @@ static int open_backend(struct hr_appliance *app, uint32_t g)
 		return err;
 	}
 	app->gpu_up[g] = true;
+	snprintf(app->gpu_note[g], sizeof app->gpu_note[g], "%s", message);
 	if (message[0])
 		hr_info("gpu '%s': %s", gpu->name, message);
 	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1 &&

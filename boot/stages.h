@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/log.h"
 #include "boot/ssd.h"
 #include "config/config.h"
 #include "gpu/arena.h"
@@ -118,6 +119,7 @@ struct hr_appliance {
 	uint32_t mapped[HR_PLACES][HR_GPUS_MAX]; /* bit per ssd: that place is mapped into it */
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX]; /* of an ssd that the gpu uses, as workers see it */
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
+	char gpu_note[HR_GPUS_MAX][HR_LOG_LINE_MAX]; /* what its backend is not as asked, or "" */
 	struct hr_run run[HR_PIPELINES_MAX];
 	/* Called each millisecond or so while a pipeline runs, by the thread that watches it; must
 	 * neither wait nor allocate. NULL: nobody wants it. */

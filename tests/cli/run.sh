@@ -136,10 +136,22 @@ resident() {
     exits 0 run --json && json 'r["resident_max_bytes"] <= (64 << 20) + (16 << 20)'
 }
 
+few_cpus() {
+    cat >"$SCRATCH/cpus.conf" <<'END'
+ssds = ( { name = "s"; device = "soft:memory,size=16M"; objects = ( { name = "o"; bytes = "1M"; } ); } );
+gpus = ( { name = "g"; device = "host:1000"; }, { name = "idle"; device = "host:1"; } );
+pipelines = ( { name = "p"; gpu = "g"; source = { object = "o"; }; operator = "crc32c"; } );
+END
+    exits 0 check "$SCRATCH/cpus.conf" && says "host:1000: only $(getconf _NPROCESSORS_ONLN) CPUs" &&
+        says "idle         host:1, which no pipeline uses" &&
+        exits 0 check --json "$SCRATCH/cpus.conf" && json '"only" in r["gpus"][0]["note"]'
+}
+
 check "check prints the map of the embedded configuration" exits 0 check
 check "... with the path of each pipeline" says "path: host memory (host backend)"
 check "... and says nothing else" silent
 check "check --json" check_json
+check "check says when there are fewer CPUs than asked for" few_cpus
 check "no two parts of the map overlap" parts_do_not_overlap
 check "run --json" run_json
 check "the checksum is what another program computes" checksum
