@@ -89,6 +89,10 @@ class Guest:
                    "-serial", "chardev:results",
                    "-chardev", f"socket,id=monitor,fd={monitor.fileno()}",
                    "-mon", "chardev=monitor,mode=control"] + machine.arguments()
+        for event in run.scenario.trace:
+            command += ["-trace", event]
+        if run.scenario.trace:
+            command += ["-D", os.path.join(self.folder, "trace.log")]
         with open(os.path.join(self.folder, "qemu.args"), "w", encoding="utf-8") as f:
             f.write("\n".join(command[3:]) + "\n")
         with open(os.path.join(self.folder, "qemu.err"), "wb") as errors:

@@ -8,6 +8,7 @@
         apart on average
 #: appliance            headrace is the guest's first process, with scenarios/NAME.INSTANCE.conf, in
                         which $nv0 and the like are addresses; only steps on the host judge
+#: trace EVENT...       of QEMU, into trace.log of the run's folder
 #: limit SECONDS       for the guest, from start to end (90)
 """
 import glob
@@ -27,6 +28,7 @@ class Scenario:
         self.name = os.path.basename(path)[:-len(".sh")]
         self.appliance = False
         self.runs, self.tools, self.tests, self.limit, self.cuts = [], [], [], 90, None
+        self.trace = []
         with open(path, encoding="utf-8") as f:
             for number, line in enumerate(f, 1):
                 if line.startswith("#: "):
@@ -39,7 +41,7 @@ class Scenario:
     def _head(self, where, words):
         if words[0] == "run":
             self.runs.append(Run(where, self, words[1:]))
-        elif words[0] in ("tools", "tests"):
+        elif words[0] in ("tools", "tests", "trace"):
             getattr(self, words[0]).extend(words[1:])
         elif words[0] == "cuts":
             self.cuts = (words[1], int(words[2]))
