@@ -1,5 +1,6 @@
 #include "boot/notify.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +49,8 @@ void hr_notify_open(struct hr_notify *notify)
 	if (path && set_address(notify, path)) {
 		notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		notify->keepalive_ns = keepalive();
+		if (notify->fd < 0)
+			hr_warn("NOTIFY_SOCKET: %s; nobody is told", strerror(errno));
 	} else if (path) {
 		hr_warn("NOTIFY_SOCKET '%.100s' is no socket address; nobody is told", path);
 	}

@@ -102,10 +102,14 @@ int hr_places_open_gpu(struct hr_places *places, char *message)
 	err = hr_gdr_load(&places->gdr, why);
 	err = hr_window_open(&places->window, driver, err ? NULL : &places->gdr,
 			     (uint64_t)(uintptr_t)region->worker, region->bytes, message);
-	if (!err)
-		err = hr_window_region(&places->window, region->name, &seen);
 	if (err)
 		return err;
+	err = hr_window_region(&places->window, region->name, &seen);
+	if (err) {
+		snprintf(message, HR_LOG_LINE_MAX, "no I/O addresses left for %zu bytes",
+			 region->bytes);
+		return err;
+	}
 	region->bus = seen.bus;
 	region->cpu = seen.cpu;
 	return 0;

@@ -86,7 +86,7 @@ void hr_gdr_unload(struct hr_gdr *gdr);
 /*
  * Map [gpu, gpu + bytes) by either way. driver or gdr may be NULL: that way is not there. gdr must
  * outlive the window. message has why each way failed.
- * 0; -EINVAL: not whole HR_WINDOW_GRAINs, or none; -ENOTSUP: neither way works; -ENOMEM, -EIO.
+ * 0; -EINVAL: not whole HR_WINDOW_GRAINs, or none; -ENOTSUP: neither way works.
  */
 int hr_window_open(struct hr_gpu_window *w, const struct hr_window_driver *driver,
 		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, char *message);

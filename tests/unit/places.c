@@ -159,6 +159,7 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	struct hr_places places;
 	struct hr_region *region = &places.region[HR_PLACE_GPU];
 	enum hr_place failed;
+	unsigned taken = 0;
 	struct hr_bus bus;
 
 	cr_assert_eq(hr_places_take(&places, &with, bytes, &failed), 0);
@@ -168,6 +169,15 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOTSUP);
 	cr_expect(strstr(message, "dma-buf"), "%s", message);
 	driver.to = &exported;
+	for (size_t size = (size_t)1 << 30; size >= 2u << 20; size /= 2)
+		while (hr_region_take_bus(size, &bus) == 0)
+			taken++;
+	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOSPC);
+	cr_expect_str_eq(message, "no I/O addresses left for 65536 bytes");
+	hr_places_give(&places);
+	while (taken--)
+		hr_region_give_bus();
+	cr_assert_eq(hr_places_take(&places, &with, bytes, &failed), 0);
 	cr_assert_eq(hr_places_open_gpu(&places, message), 0, "%s", message);
 	cr_expect_eq(exported, (uint64_t)(uintptr_t)region->worker);
 	cr_assert_not_null(region->cpu);

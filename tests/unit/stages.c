@@ -13,6 +13,7 @@
 
 #include "boot/clock.h"
 #include "boot/runner.h"
+#include "nvme/hostmem.h"
 
 #define MIB (1u << 20)
 
@@ -376,4 +377,59 @@ Test(stages, fingerprint_changes_with_all_that_determines_the_sink)
 	app->ssd[0].store.uuid[3] ^= 1;
 	cr_assert_neq(hr_run_fingerprint(app, &app->run[0]), before);
 	hr_appliance_down(app);
+}
+
+/* ---- one ssd */
+
+Test(stages, an_ssd_that_keeps_no_data_has_no_store)
+{
+	struct hr_config_ssd config = { .device = "soft:null,size=1G",
+					.nsid = 1,
+					.queue_entries = 64,
+					.timeout_ns = HR_NS_PER_S };
+	struct hr_ssd ssd;
+
+	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
+	cr_expect_eq(hr_ssd_open_store(&ssd), -ENOTSUP);
+	cr_expect_eq(hr_ssd_format_store(&ssd, 64, true), -ENOTSUP);
+	hr_ssd_down(&ssd);
+	hr_ssd_down(&ssd); /* of nothing: nothing */
+}
+
+/* Rings of one page each but for the SQ of 64 entries, and queues until there are no more. */
+Test(stages, queue_pairs_end_where_the_bus_or_the_controller_does)
+{
+	const size_t bytes = hr_qp_sq_bytes(128) + hr_qp_cq_bytes(128);
+	struct hr_bus apart[8] = { { 0 } };
+	struct hr_region rings, tables, scattered;
+	struct hr_ssd_qp_place place = { .rings = &scattered, .tables = &tables };
+	struct hr_config_ssd config = { .device = "soft:memory,size=16M",
+					.nsid = 1,
+					.queue_entries = 128,
+					.timeout_ns = HR_NS_PER_S };
+	struct hr_qp qp;
+	struct hr_ssd ssd;
+	int err;
+
+	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
+	cr_assert_eq(hr_hostmem_alloc(&rings, "rings", bytes), 0);
+	cr_assert_eq(hr_hostmem_alloc(&tables, "tables", 1u << 20), 0);
+	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &rings), 0);
+	scattered = rings;
+	scattered.granule_bus = apart; /* all pages at one address: never one piece */
+	scattered.granule_shift = 12;
+	place.bar = (void *)(uintptr_t)ssd.transport.bar;
+	cr_expect_eq(hr_ssd_create_qp(&ssd, &qp, &place), -ENOTSUP);
+	place.rings = &rings;
+	do
+		err = hr_ssd_create_qp(&ssd, &qp, &place);
+	while (err == 0);
+	cr_expect_eq(err, -ENOTSUP);
+	cr_expect_eq(ssd.next_queue, ssd.queues + 1);
+	cr_expect_eq(hr_ssd_delete_qps(&ssd), 0);
+	cr_expect_eq(ssd.next_queue, 2);
+	ssd.transport.ops->unmap(&ssd.transport, &rings);
+	hr_ssd_down(&ssd);
+	hr_hostmem_free(&rings);
+	hr_hostmem_free(&tables);
 }
