@@ -18,11 +18,11 @@ static const char help[] =
 	"a map. Nothing is run and nothing is written. Without CONFIG the built-in configuration "
 	"is\n"
 	"checked, which needs no hardware.\n\n"
-	"  --json        print one JSON object instead\n"
-	"  --operators   list the operators instead, with their sources and arguments: the "
+	"  --json         print one JSON object instead\n"
+	"  --operators    list the operators instead, with their sources and arguments: the "
 	"built-in "
 	"ones,\n"
-	"                and those of CONFIG\n" HR_BIND_HELP HR_EXIT_HELP;
+	"                 and those of CONFIG\n" HR_BIND_HELP HR_EXIT_HELP;
 
 static void print_operators(const struct hr_config *config)
 {

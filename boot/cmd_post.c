@@ -17,7 +17,7 @@ static const char help[] =
 	"the object store, a loopback (write, read, compare) in the store's scratch area, and the\n"
 	"object map. Nothing else is written; without a store nothing at all. Without CONFIG the\n"
 	"built-in configuration is tested, which needs no hardware.\n\n"
-	"  --json   print one JSON object instead\n" HR_BIND_HELP HR_EXIT_HELP;
+	"  --json         print one JSON object instead\n" HR_BIND_HELP HR_EXIT_HELP;
 
 static int finish(struct hr_post *post, struct json_object *report)
 {

@@ -210,7 +210,7 @@ static int check_shared(const struct hr_appliance *app, uint32_t g, int first, i
 	if (!limit || sum <= limit)
 		return 0;
 	hr_error("%s: gpu '%s': the partition does not fit: %s = %llu bytes, but memory.%s allows "
-		 "%llu",
+		 "%llu; raise it, or use smaller tiles or fewer slots",
 		 app->config.file, app->config.gpu[g].name, parts, (unsigned long long)sum, what,
 		 (unsigned long long)limit);
 	return -EINVAL;
@@ -239,8 +239,9 @@ static int check_sum(const struct hr_appliance *app, uint32_t g)
 	char message[HR_LOG_LINE_MAX];
 
 	if (hr_partition_check(p, message) != 0) {
-		hr_error("%s: gpu '%s': the partition does not fit: %s", app->config.file, gpu,
-			 message);
+		hr_error("%s: gpu '%s': the partition does not fit: %s; "
+			 "raise it, or use smaller tiles or fewer slots",
+			 app->config.file, gpu, message);
 		return -EINVAL;
 	}
 	if (app->backend[g].peer[0])

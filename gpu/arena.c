@@ -66,8 +66,9 @@ int hr_partition_check(const struct hr_partition *p, char *message)
 		if (!p->limit[place] || p->used[place] <= p->limit[place])
 			continue;
 		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s memory: the parts need %llu bytes, the limit is %llu",
+			 "%s memory: the parts need %llu bytes, the limit of memory.%s is %llu",
 			 place_name[place], (unsigned long long)p->used[place],
+			 place == HR_PLACE_GPU || place == HR_PLACE_WORKER ? "gpu" : "host",
 			 (unsigned long long)p->limit[place]);
 		return -ENOSPC;
 	}

@@ -60,7 +60,8 @@ too_small() {
     conf "$devices
 memory = { host = \"1M\"; };
 pipelines = ( { name = \"p\"; operator = \"crc32c\"; tile = \"256K\"; slots = 4; source = { object = \"o\"; }; } );"
-    exits 2 run "$SCRATCH/x.conf" && warns "the partition does not fit" && warns 1048576
+    exits 2 run "$SCRATCH/x.conf" && warns "the partition does not fit" && warns 1048576 &&
+        warns "memory.host" && warns "smaller tiles or fewer slots"
 }
 
 direct() {
