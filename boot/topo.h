@@ -91,7 +91,7 @@ void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
  * 'gpu=*,nvme=*:DIRECT': every pair that matches must be at least as good as the level.
  * hr_topo_require_check() says whether a text has that form; hr_topo_require() takes one that has,
  * and returns 0 when met, the exit code of the worst pair that fails (each is told on stderr), or
- * HR_TOPO_NONE: no pair matches, which is told too.
+ * HR_TOPO_NONE: no pair matches, which is told too. HR_TOPO_USAGE: the text has not that form.
  */
 bool hr_topo_require_check(const char *text);
 int hr_topo_require(const struct hr_topo *t, const char *text);

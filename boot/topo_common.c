@@ -218,7 +218,8 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 	unsigned pairs = 0;
 	struct hr_pair p;
 
-	parse(text, &r);
+	if (!parse(text, &r))
+		return HR_TOPO_USAGE;
 	for (uint32_t i = 0; i < t->engine.gpus; i++)
 		for (uint32_t j = 0; j < t->engine.ssds; j++) {
 			if (!matches(t, t->engine.gpu[i], r.gpu) ||

@@ -179,8 +179,8 @@ check "a view is no picture" exits 64 --from direct.txt --plan --format dot
 no_pair_says() {
     for view in "--format matrix" "--format tree" --plan --bandwidth --groups --fix --json; do
         # shellcheck disable=SC2086  # two words
-        exits 6 --from lonely.txt $view >/dev/null 2>err.txt &&
-            grep -q 'no pair to judge: 0 GPUs' err.txt || { echo "$view: silent"; return 1; }
+        exits 6 --from lonely.txt $view >/dev/null 2>err.txt || return 1
+        grep -q 'no pair to judge: 0 GPUs' err.txt || { echo "$view: silent"; return 1; }
     done
 }
 check "every view says that there is no pair" no_pair_says
