@@ -147,61 +147,86 @@ static int rebind(struct hr_binding *b, const char *driver, char *message)
 	return err == -EPERM ? -EACCES : err;
 }
 
-int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
-	    char *message)
-{
-	int lock = -1, err = driver ? check_driver(state->bdf, driver, message) : 0;
-
-	memset(b, 0, sizeof *b);
-	if (!err)
-		err = hr_function_lock(state->bdf, &lock, message);
-	if (!err)
-		err = still_has(state, message);
-	if (!err) {
-		for (unsigned i = 0; i < 3; i++)
-			b->custody[i] = -1;
-		memcpy(b->bdf, state->bdf, sizeof b->bdf);
-		memcpy(b->driver, state->driver, sizeof b->driver);
-		read_override(b);
-		err = rebind(b, driver, message);
-		if (err)
-			hr_bind_undo(b);
-		else
-			hr_info("%s: taken from %s%s%s", b->bdf,
-				b->driver[0] ? b->driver : "no driver", driver ? ", given to " : "",
-				driver ? driver : "");
-	}
-	if (lock >= 0)
-		close(lock);
-	return err;
-}
-
-void hr_bind_undo(struct hr_binding *b)
+static void put_back(const struct hr_binding *b)
 {
 	struct hr_function_state now;
 	char path[96], message[HR_LOG_LINE_MAX];
 	int err;
 
-	if (!b->bdf[0])
+	if (hr_function_look(b->bdf, &now, message) != 0) /* gone: nothing to give back */
 		return;
-	if (hr_function_look(b->bdf, &now, message) == 0) { /* gone: nothing to give back */
-		err = put(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
-		if (err)
-			hr_warn("%s: driver_override stays: %s", b->bdf, strerror(-err));
-		err = 0;
-		if (strcmp(now.driver, b->driver) != 0 && now.driver[0])
-			err = put(unbind_path(b->bdf, path), b->bdf);
-		if (err)
-			hr_warn("%s: %s does not let go of it: %s", b->bdf, now.driver,
-				strerror(-err));
-		err = 0;
-		if (strcmp(now.driver, b->driver) != 0 && b->driver[0])
-			err = put(bind_path(b->driver, path), b->bdf);
-		if (err)
-			hr_warn("%s: %s does not take it back: %s", b->bdf, b->driver,
-				strerror(-err));
-	}
+	err = put(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
+	if (err)
+		hr_warn("%s: driver_override stays: %s", b->bdf, strerror(-err));
+	if (strcmp(now.driver, b->driver) == 0)
+		return;
+	err = now.driver[0] ? put(unbind_path(b->bdf, path), b->bdf) : 0;
+	if (err)
+		hr_warn("%s: %s does not let go of it: %s", b->bdf, now.driver, strerror(-err));
+	err = b->driver[0] ? put(bind_path(b->driver, path), b->bdf) : 0;
+	if (err)
+		hr_warn("%s: %s does not take it back: %s", b->bdf, b->driver, strerror(-err));
+}
+
+static void forget(struct hr_binding *b)
+{
 	for (unsigned i = 0; i < 3; i++)
 		hr_custodian_drop(b->custody[i]);
 	memset(b, 0, sizeof *b);
+}
+
+static int take(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
+		char *message)
+{
+	int err;
+
+	for (unsigned i = 0; i < 3; i++)
+		b->custody[i] = -1;
+	memcpy(b->bdf, state->bdf, sizeof b->bdf);
+	memcpy(b->driver, state->driver, sizeof b->driver);
+	read_override(b);
+	err = rebind(b, driver, message);
+	if (err) {
+		put_back(b);
+		forget(b);
+		return err;
+	}
+	hr_info("%s: taken from %s%s%s", b->bdf, b->driver[0] ? b->driver : "no driver",
+		driver ? ", given to " : "", driver ? driver : "");
+	return 0;
+}
+
+int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
+	    char *message)
+{
+	int lock, err = driver ? check_driver(state->bdf, driver, message) : 0;
+
+	memset(b, 0, sizeof *b);
+	if (!err)
+		err = hr_function_lock(state->bdf, &lock, message);
+	if (err)
+		return err;
+	err = still_has(state, message);
+	if (!err)
+		err = take(b, state, driver, message);
+	close(lock);
+	return err;
+}
+
+void hr_bind_undo(struct hr_binding *b)
+{
+	char message[HR_LOG_LINE_MAX];
+	int lock, err;
+
+	if (!b->bdf[0])
+		return;
+	err = hr_function_lock(b->bdf, &lock, message);
+	if (err == -EBUSY)
+		hr_warn("%s: is not given back to %s: another process drives it by now", b->bdf,
+			b->driver[0] ? b->driver : "no driver");
+	else
+		put_back(b);
+	if (!err)
+		close(lock);
+	forget(b);
 }

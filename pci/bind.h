@@ -27,8 +27,8 @@ struct hr_binding {
 int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
 	    char *message);
 
-/* Put everything back; logs what cannot be. Nobody of this process has the function open. Does
- * nothing for a struct that is all zero. */
+/* Put everything back; logs what cannot be. Nobody of this process has the function open; when another
+ * one has it by now, it is left to that. Does nothing for a struct that is all zero. */
 void hr_bind_undo(struct hr_binding *b);
 
 #endif

@@ -24,8 +24,14 @@ struct deed {
 	uint8_t bytes[HR_CUSTODY_BYTES_MAX];
 };
 
+/* Shared with the child. */
+struct will {
+	struct deed deed[HR_CUSTODY_MAX];
+	int32_t kept[HR_CUSTODY_KEPT_MAX]; /* descriptor + 1; 0: free entry. Atomic */
+};
+
 static struct {
-	struct deed *deed; /* [HR_CUSTODY_MAX], shared with the child; NULL: there is none */
+	struct will *will; /* NULL: there is no child */
 	pid_t child;
 	int parent; /* process descriptor of this process */
 	unsigned live;
@@ -76,16 +82,45 @@ static void wait_for_end(int parent)
 		;
 }
 
-static void __attribute__((noreturn)) child_main(const struct deed *deed, int parent)
+static bool is_kept(const struct will *will, int fd)
+{
+	for (unsigned i = 0; i < HR_CUSTODY_KEPT_MAX; i++)
+		if (__atomic_load_n(&will->kept[i], __ATOMIC_ACQUIRE) == fd + 1)
+			return true;
+	return false;
+}
+
+/* The highest descriptor that is kept, or -1. */
+static int last_kept(const struct will *will)
+{
+	int last = 0;
+
+	for (unsigned i = 0; i < HR_CUSTODY_KEPT_MAX; i++)
+		if (will->kept[i] > last)
+			last = will->kept[i];
+	return last - 1;
+}
+
+static void close_files(const struct will *will)
+{
+	int fd, last = last_kept(will);
+
+	for (fd = 0; fd <= last; fd++)
+		if (!is_kept(will, fd))
+			close(fd);
+	if (syscall(SYS_close_range, fd, ~0u, 0) != 0) /* Linux 5.9 */
+		for (; fd < FILES_MAX; fd++)
+			close(fd);
+}
+
+static void __attribute__((noreturn)) child_main(const struct will *will, int parent)
 {
 	setsid();
 	prctl(PR_SET_NAME, "headrace-guard");
 	wait_for_end(parent);
-	carry_out(deed, HR_CUSTODY_NOW);
-	if (syscall(SYS_close_range, 0, ~0u, 0) != 0) /* Linux 5.9 */
-		for (int fd = 0; fd < FILES_MAX; fd++)
-			close(fd);
-	carry_out(deed, HR_CUSTODY_LATER);
+	carry_out(will->deed, HR_CUSTODY_NOW);
+	close_files(will);
+	carry_out(will->deed, HR_CUSTODY_LATER);
 	_exit(0);
 }
 
@@ -101,20 +136,20 @@ static long clone_child(void)
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0)
-		child_main(state.deed, state.parent);
+		child_main(state.will, state.parent);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
 
-/* Start the child. 0: state.deed is there. */
+/* Start the child. 0: state.will is there. */
 static int start(void)
 {
-	const size_t bytes = HR_CUSTODY_MAX * sizeof(struct deed);
+	const size_t bytes = sizeof(struct will);
 	long pid;
 
-	state.deed = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (state.deed == MAP_FAILED) {
-		state.deed = NULL;
+	state.will = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (state.will == MAP_FAILED) {
+		state.will = NULL;
 		return -ENOMEM;
 	}
 	state.parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -124,8 +159,8 @@ static int start(void)
 
 		if (state.parent >= 0)
 			close(state.parent);
-		munmap(state.deed, bytes);
-		state.deed = NULL;
+		munmap(state.will, bytes);
+		state.will = NULL;
 		return err;
 	}
 	state.child = (pid_t)pid;
@@ -138,14 +173,14 @@ static void stop(void)
 	while (waitpid(state.child, NULL, 0) < 0 && errno == EINTR)
 		;
 	close(state.parent);
-	munmap(state.deed, HR_CUSTODY_MAX * sizeof(struct deed));
-	state.deed = NULL;
+	munmap(state.will, sizeof(struct will));
+	state.will = NULL;
 }
 
-static int free_entry(const struct deed *deed)
+static int free_entry(const struct will *will)
 {
-	for (unsigned i = 0; deed && i < HR_CUSTODY_MAX; i++)
-		if (!deed[i].live)
+	for (unsigned i = 0; will && i < HR_CUSTODY_MAX; i++)
+		if (!will->deed[i].live)
 			return (int)i;
 	return -ENOSPC;
 }
@@ -158,14 +193,14 @@ int hr_custodian_add(enum hr_custody_when when, const char *path, uint64_t offse
 
 	if (strlen(path) >= HR_CUSTODY_PATH_MAX || size > HR_CUSTODY_BYTES_MAX)
 		return -E2BIG;
-	if (!state.deed)
+	if (!state.will)
 		err = start();
 	if (err)
 		return err;
-	id = free_entry(state.deed);
+	id = free_entry(state.will);
 	if (id < 0)
 		return id;
-	d = &state.deed[id];
+	d = &state.will->deed[id];
 	d->when = when;
 	d->order = ++state.orders;
 	d->offset = offset;
@@ -179,9 +214,26 @@ int hr_custodian_add(enum hr_custody_when when, const char *path, uint64_t offse
 
 void hr_custodian_drop(int id)
 {
-	if (id < 0 || !state.deed || !state.deed[id].live)
+	if (id < 0 || !state.will || !state.will->deed[id].live)
 		return;
-	__atomic_store_n(&state.deed[id].live, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&state.will->deed[id].live, 0, __ATOMIC_RELEASE);
 	if (--state.live == 0)
 		stop();
+}
+
+int hr_custodian_keep(int fd)
+{
+	for (unsigned i = 0; state.will && i < HR_CUSTODY_KEPT_MAX; i++)
+		if (state.will->kept[i] == 0) {
+			__atomic_store_n(&state.will->kept[i], fd + 1, __ATOMIC_RELEASE);
+			return 0;
+		}
+	return -ENOSPC;
+}
+
+void hr_custodian_unkeep(int fd)
+{
+	for (unsigned i = 0; state.will && i < HR_CUSTODY_KEPT_MAX; i++)
+		if (state.will->kept[i] == fd + 1)
+			__atomic_store_n(&state.will->kept[i], 0, __ATOMIC_RELEASE);
 }

@@ -19,6 +19,8 @@
 #define HR_CUSTODY_PATH_MAX 120u  /* with its NUL */
 #define HR_CUSTODY_BYTES_MAX 104u /* of one write */
 
+#define HR_CUSTODY_KEPT_MAX 64u /* descriptors: one per function */
+
 enum hr_custody_when {
 	HR_CUSTODY_NOW,	  /* while our files are still open */
 	HR_CUSTODY_LATER, /* when they are closed */
@@ -34,5 +36,13 @@ int hr_custodian_add(enum hr_custody_when when, const char *path, uint64_t offse
 
 /* The write is not needed any more. A negative id is none. */
 void hr_custodian_drop(int id);
+
+/*
+ * While there are entries: the child closes this descriptor of ours only at its end, so that a lock
+ * keeps others away until the writes of HR_CUSTODY_LATER have been made, too. To be called after
+ * hr_custodian_add(), and taken back before fd is closed. 0, or -ENOSPC: HR_CUSTODY_KEPT_MAX.
+ */
+int hr_custodian_keep(int fd);
+void hr_custodian_unkeep(int fd);
 
 #endif

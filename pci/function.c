@@ -202,7 +202,7 @@ static int leave_will(struct hr_function *f, char *message)
 	snprintf(path, sizeof path, "/" DEVICES "/%s/enable", f->bdf);
 	if (f->custody[0] >= 0)
 		f->custody[1] = hr_custodian_add(HR_CUSTODY_NOW, path, 0, "0", 1);
-	if (f->custody[0] >= 0 && f->custody[1] >= 0)
+	if (f->custody[0] >= 0 && f->custody[1] >= 0 && hr_custodian_keep(f->lock) == 0)
 		return 0;
 	snprintf(message, HR_LOG_LINE_MAX,
 		 "%s: no process can be started that stops it if this one dies: %s", f->bdf,
@@ -261,6 +261,7 @@ void hr_function_close(struct hr_function *f)
 		write_enable(f, "0");
 	if (f->changed)
 		pci_device_cfg_write_u16(f->dev, f->command, HR_CFG_COMMAND);
+	hr_custodian_unkeep(f->lock);
 	hr_custodian_drop(f->custody[0]);
 	hr_custodian_drop(f->custody[1]);
 	hr_access_put();

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,6 +159,50 @@ Test(custodian, our_files_are_closed_before_the_late_writes)
 	fd = open(path, O_RDWR);
 	cr_expect_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
 	close(fd);
+	remove_log();
+}
+
+/* A pipe that nobody reads holds the late writes up, and with them the lock that was to be kept. */
+static char pipe_path[64];
+
+static void die_with_kept_lock(void)
+{
+	int fd;
+
+	if (hr_custodian_keep(0) != -ENOSPC || /* there is nobody to keep it */
+	    hr_custodian_add(HR_CUSTODY_LATER, pipe_path, 0, "p", 1) < 0)
+		_exit(1);
+	for (unsigned i = 0; i < HR_CUSTODY_KEPT_MAX; i++)
+		if (hr_custodian_keep(100))
+			_exit(2);
+	if (hr_custodian_keep(101) != -ENOSPC)
+		_exit(3);
+	hr_custodian_unkeep(100);
+	fd = open(path, O_RDWR);
+	if (fd < 0 || flock(fd, LOCK_EX) || hr_custodian_keep(fd))
+		_exit(4);
+	raise(SIGKILL);
+}
+
+Test(custodian, a_lock_that_is_kept_is_there_until_the_end)
+{
+	char text[2] = "";
+	int fd, reader;
+
+	make_log();
+	snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
+	cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+	in_child(die_with_kept_lock);
+	fd = open(path, O_RDWR);
+	hr_wait_ns(50 * HR_NS_PER_MS);
+	cr_expect_eq(flock(fd, LOCK_EX | LOCK_NB), -1);
+	reader = open(pipe_path, O_RDONLY);
+	cr_expect_eq(read(reader, text, 1), 1);
+	cr_expect_str_eq(text, "p");
+	cr_expect_eq(flock(fd, LOCK_EX), 0);
+	close(reader);
+	close(fd);
+	unlink(pipe_path);
 	remove_log();
 }
 

@@ -17,6 +17,7 @@
 #include "nvme/inuse.h"
 #include "pci/bind.h"
 #include "tests/fake/clock.h"
+#include "tests/fake/log.h"
 #include "tests/fake/tree.h"
 
 #define SSD "0000:03:00.0"
@@ -318,5 +319,39 @@ Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
 	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
 	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
 	cr_expect_eq(override[0], '('); /* nothing was written */
+	fake_tree_remove(&tree);
+}
+
+/* Whoever has waited for the lock is first. */
+static int undo_what_is_driven(void *arg)
+{
+	struct hr_binding b = { .bdf = SSD, .driver = "gone", .custody = { -1, -1, -1 } };
+	int lock;
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_lock(SSD, &lock, message))
+		return 1;
+	hr_bind_undo(&b);
+	if (!strstr(fake_log_last(), "is not given back to gone: another process drives it"))
+		return 2;
+	if (b.bdf[0])
+		return 3;
+	close(lock);
+	return 0;
+}
+
+Test(inuse, what_another_process_drives_by_now_is_not_given_back)
+{
+	char override[8] = "";
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
+	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	step = fake_tree_run(&tree, undo_what_is_driven, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, fake_log_last());
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	cr_expect_eq(override[0], '(');
 	fake_tree_remove(&tree);
 }
