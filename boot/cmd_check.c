@@ -11,12 +11,11 @@
 
 static const char help[] =
 	"usage: headrace check [CONFIG] [--operators] [--json] [--bind]\n\n"
-	"Read and check a configuration, bring up its ssds and gpus, look up the objects, and "
-	"print\n"
-	"what `run` would use: ssds, the path of each pipeline, and the static partition of memory "
-	"as\n"
-	"a map. Nothing is run and nothing is written. Without CONFIG the built-in configuration "
-	"is\n"
+	"Read and check a configuration, bring up its ssds and gpus, look up the objects, and\n"
+	"print what `run` would use: ssds, the path of each pipeline, and the static partition of\n"
+	"memory as a map. Nothing is run and nothing is written, but an image of soft: that is "
+	"not\n"
+	"there is made when size= says how large. Without CONFIG the built-in configuration is\n"
 	"checked, which needs no hardware.\n\n"
 	"  --json         print one JSON object instead\n"
 	"  --operators    list the operators instead, with their sources and arguments: the "
