@@ -426,8 +426,6 @@ static int show(const struct hr_topo *t, const struct request *r)
 
 	if (r->explain[0])
 		return show_pair(t, r);
-	if (strcmp(r->format, "json") == 0 && hr_topo_json(t))
-		return HR_TOPO_NO_ACCESS;
 	if (strcmp(r->format, "tree") == 0)
 		hr_topo_tree(t, HR_NO_FN, HR_NO_FN);
 	else if (strcmp(r->format, "dot") == 0)
@@ -437,8 +435,12 @@ static int show(const struct hr_topo *t, const struct request *r)
 	else if (strcmp(r->format, "table") == 0)
 		code = (int)hr_topo_table(t);
 	if (r->requirements)
-		return check_requirements(t, r);
-	return code < 0 ? (int)hr_topo_exit_all(t) : code;
+		code = check_requirements(t, r);
+	else if (code < 0)
+		code = (int)hr_topo_exit_all(t);
+	if (strcmp(r->format, "json") == 0 && hr_topo_json(t, code))
+		return HR_TOPO_NO_ACCESS;
+	return code;
 }
 
 /* What computes anew, by its name in JSON; NULL: the verdicts as they are. */

@@ -163,6 +163,7 @@ static void run_shell(void)
 	static char sh[] = "sh";
 	static char *const argv[] = { sh, NULL };
 	const pid_t child = fork();
+	int status = 0;
 	pid_t ended;
 
 	if (child == 0) {
@@ -176,8 +177,11 @@ static void run_shell(void)
 	}
 	/* Orphans come to the first process, and end here, too. */
 	do
-		ended = waitpid(-1, NULL, 0);
+		ended = waitpid(-1, &status, 0);
 	while (ended != child && (ended > 0 || errno == EINTR));
+	if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		hr_error(
+			"/bin/sh does not start; `make image EXTRA=FOLDER` puts one into an image");
 }
 
 void hr_init_end(enum hr_boot_end end)

@@ -77,7 +77,8 @@ void hr_topo_matrix(const struct hr_topo *t);
 /* Pair highlighted when gpu is not HR_NO_FN. */
 void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
-int hr_topo_json(const struct hr_topo *t);
+/* code: what the command is going to return. 0, or what hr_json_print() says. */
+int hr_topo_json(const struct hr_topo *t, int code);
 /* The document of a view ("plan", "fix", ...), with the machine in it; the pairs as its member. */
 struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view);
 void hr_topo_json_pairs(const struct hr_topo *t, struct json_object *root);

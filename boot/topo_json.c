@@ -165,7 +165,7 @@ struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view)
 	return root;
 }
 
-int hr_topo_json(const struct hr_topo *t)
+int hr_topo_json(const struct hr_topo *t, int code)
 {
 	struct json_object *root = hr_topo_json_new(t, "verdicts"), *list;
 
@@ -173,6 +173,6 @@ int hr_topo_json(const struct hr_topo *t)
 	for (uint32_t i = 0; i < t->model.count; i++)
 		put_function(t, list, (int32_t)i);
 	hr_topo_json_pairs(t, root);
-	hr_json_u64(root, "exit_code", hr_topo_exit_all(t));
+	hr_json_u64(root, "exit_code", (uint64_t)code);
 	return hr_json_print(root);
 }

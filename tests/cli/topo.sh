@@ -174,6 +174,8 @@ check "the baseline as JSON has the register and the verdict" view_holds \
     '{"address": "0000:02:00.0", "fact": "acs_ctl", "before": 1, "after": 29} in d["facts"] and
     d["verdicts"][0]["before"] == "DIRECT" and d["exit_code"] == 7' \
     --from redirected.txt --baseline direct.txt
+check "the code in JSON is that of the command" view_holds 'd["exit_code"] == 0' \
+    --from redirected.txt --require 'gpu=*,nvme=*:RC_UNLISTED'
 check "a view is no picture" exits 64 --from direct.txt --plan --format dot
 # What a user asks is answered, or refused: nothing is silent.
 no_pair_says() {
