@@ -165,6 +165,9 @@ static void make_node(const char *loop)
 	fake_tree_make(&tree);
 	make_sys();
 	folder("%s/%s", "sys/devices/virtual/block");
+	folder("%s/%s", "sys/dev");
+	folder("%s/%s", "sys/dev/block");
+	link_to("%s/%s", "sys/dev/block/4095:1048575", "../../" PLAIN "/nvme5n1");
 	make_block("nvme5n1", PLAIN);
 	file("%s/sys/" PLAIN "/%s", "nvme5n1/dev", NUMBER);
 	if (!loop)
@@ -222,6 +225,43 @@ Test(inuse, a_loop_device_keeps_the_disk)
 
 	make_node("loop5");
 	step = fake_tree_run(&tree, loop, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+/* As a disk of `headrace store`. */
+static int open_in_use(void *arg)
+{
+	struct hr_kernel_blk disk;
+
+	(void)arg;
+	enter_dev();
+	if (hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EBUSY ||
+	    !strstr(message, "/dev/nvme5n1: is in use: nvme5n1 is part of loop5"))
+		return 1;
+	if (unlink("/sys/devices/virtual/block/loop5/loop/backing_file") ||
+	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -ENODEV ||
+	    !strstr(message, "/dev/nvme5n1: No such device"))
+		return 2;
+	if (mkdir("/sys/" PLAIN "/nvme5n1/partition", 0755) ||
+	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -ENODEV ||
+	    !strstr(message, "is a partition; a store takes a whole disk"))
+		return 3;
+	if (rmdir("/sys/" PLAIN "/nvme5n1/partition") || chmod("/dev/nvme5n1", 0600) ||
+	    setuid(65534) || hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EACCES ||
+	    !strstr(message, "run as root"))
+		return 4;
+	hr_kernel_blk_close(&disk);
+	return 0;
+}
+
+Test(inuse, a_disk_that_cannot_be_opened_says_why)
+{
+	int step;
+
+	make_node("loop5");
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	step = fake_tree_run(&tree, open_in_use, NULL);
 	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
