@@ -102,6 +102,16 @@ check "a service manager hears READY and STOPPING" notified
 # first COMMAND...: as PID 1 of namespaces of its own; reboot(2) ends them by a signal
 first() { timeout 60 unshare -mpf --mount-proc "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null; }
 if unshare -mpf --mount-proc true 2>/dev/null; then
+    # Never the watchdog of this machine: it would do what it is for.
+    no_watchdog() {
+        conf 'watchdog = "30s";'
+        # shellcheck disable=SC2016
+        timeout 60 unshare -m sh -c \
+            '[ ! -e /dev/watchdog ] || mount --bind /dev/null /dev/watchdog; exec "$@"' sh \
+            "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &&
+            says "64 tiles" && warns "nothing resets this machine if it hangs"
+    }
+    check "without its watchdog an appliance works, and says so" no_watchdog
     as_first() { conf ''; first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "is the first process" &&
         says "64 tiles" && warns "poweroff" && ! warns "does not poweroff" >/dev/null; }
     check "the first process powers off when it is done" as_first
