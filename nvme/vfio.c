@@ -64,6 +64,11 @@ static int ask(int fd, unsigned long request, void *argument)
 
 /* ---- container */
 
+static bool is_denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
+
 static int open_container(const char *bdf, char *message)
 {
 	int err;
@@ -72,9 +77,11 @@ static int open_container(const char *bdf, char *message)
 	if (box.fd < 0) {
 		err = -errno;
 		snprintf(message, HR_LOG_LINE_MAX, "%s: " CONTAINER ": %s%s", bdf, strerror(-err),
-			 err == -EACCES ? ": run as root, or let this user have it"
-					: ": load the kernel's module: modprobe vfio-pci");
-		return err == -EACCES || err == -EPERM ? -EACCES : -ENODEV;
+			 is_denied(err) ? ": run as root, or let this user have it"
+			 : err == -ENOENT || err == -ENODEV
+				 ? ": load the kernel's module: modprobe vfio-pci"
+				 : "");
+		return is_denied(err) ? -EACCES : -ENODEV;
 	}
 	if (ask(box.fd, VFIO_GET_API_VERSION, NULL) == VFIO_API_VERSION &&
 	    ask(box.fd, VFIO_CHECK_EXTENSION, (void *)VFIO_TYPE1v2_IOMMU) > 0)
@@ -177,9 +184,9 @@ static int open_group(struct group *group, const struct hr_function_state *state
 	err = -errno;
 	snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s%s", state->bdf, path, strerror(-err),
 		 err == -EBUSY	  ? ": another process has this IOMMU group; end it first"
-		 : err == -EACCES ? ": run as root, or let this user have it"
+		 : is_denied(err) ? ": run as root, or let this user have it"
 				  : "");
-	return err == -EBUSY ? -EBUSY : err == -EACCES || err == -EPERM ? -EACCES : -ENODEV;
+	return err == -EBUSY ? -EBUSY : is_denied(err) ? -EACCES : -ENODEV;
 }
 
 static int join_container(const struct group *group, const struct hr_function_state *state,
@@ -190,8 +197,12 @@ static int join_container(const struct group *group, const struct hr_function_st
 
 	if (err >= 0 && !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
 		return not_viable(state, message);
-	if (err >= 0)
-		err = ask(group->fd, VFIO_GROUP_SET_CONTAINER, &box.fd);
+	if (err < 0) {
+		snprintf(message, HR_LOG_LINE_MAX, "%s: IOMMU group %d does not say its state: %s",
+			 state->bdf, state->group, strerror(-err));
+		return -ENODEV;
+	}
+	err = ask(group->fd, VFIO_GROUP_SET_CONTAINER, &box.fd);
 	if (err < 0) {
 		snprintf(message, HR_LOG_LINE_MAX,
 			 "%s: IOMMU group %d cannot share an address space with those of the other "

@@ -123,6 +123,8 @@ static int group_ioctl(int fd, unsigned long request, void *argument)
 {
 	switch (request) {
 	case VFIO_GROUP_GET_STATUS:
+		if (fake.no_status)
+			return fail(fake.no_status);
 		((struct vfio_group_status *)argument)->flags =
 			fake.not_viable ? 0 : VFIO_GROUP_FLAGS_VIABLE;
 		return 0;

@@ -12,7 +12,7 @@
 
 #include "nvme/vfio.h"
 
-#define FAKE_VFIO_MAPS 64u
+#define FAKE_VFIO_MAPS 300u /* more than nvme/vfio.c keeps */
 #define FAKE_VFIO_BAR_BYTES 0x4000u
 
 struct fake_vfio_map {
@@ -22,7 +22,7 @@ struct fake_vfio_map {
 
 struct fake_vfio {
 	/* errno that a call fails with; 0: it works. */
-	int no_container, no_group, no_join, no_iommu, no_device, no_bar, no_map;
+	int no_container, no_group, no_status, no_join, no_iommu, no_device, no_bar, no_map;
 	uint32_t map_fails_at; /* this many mappings work first */
 	bool no_type1, not_viable, bar_is_not_memory;
 	bool command_is_stuck; /* the command register keeps its value */

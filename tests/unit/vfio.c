@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "boot/log.h"
+#include "config/limits.h"
+#include "nvme/hostmem.h"
 #include "nvme/ctrl.h"
 #include "nvme/wire.h"
 #include "tests/fake/log.h"
@@ -19,6 +21,10 @@ static const struct hr_function_state two = { "0000:02:00.0", HR_CLASS_NVME, "vf
 static const struct hr_function_state beside = { "0000:01:00.1", HR_CLASS_NVME, "vfio-pci", 5,
 						 "DMA" };
 
+static const struct hr_region whole = {
+	.name = "whole", .cpu = message, .bytes = 1u << 20, .bus = { 64ull << 30 }
+};
+
 Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
 {
 	struct fake_vfio *fake = fake_vfio_start();
@@ -30,10 +36,14 @@ Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
 		{ { .no_container = ENOENT }, -ENODEV, "modprobe vfio-pci" },
 		{ { .no_container = ENODEV }, -ENODEV, "modprobe vfio-pci" },
 		{ { .no_container = EACCES }, -EACCES, "run as root" },
+		{ { .no_container = EPERM }, -EACCES, "run as root" },
+		{ { .no_container = EMFILE }, -ENODEV, "/dev/vfio/vfio: Too many open files" },
 		{ { .no_type1 = true }, -ENODEV, "no type1 IOMMU" },
 		{ { .no_group = ENOENT }, -ENODEV, "/dev/vfio/5: No such file" },
 		{ { .no_group = EBUSY }, -EBUSY, "another process has this IOMMU group" },
 		{ { .no_group = EACCES }, -EACCES, "run as root" },
+		{ { .no_group = EPERM }, -EACCES, "run as root" },
+		{ { .no_status = EIO }, -ENODEV, "IOMMU group 5 does not say its state: Input" },
 		{ { .not_viable = true }, -EBUSY, "IOMMU group 5 cannot be opened: " },
 		{ { .no_join = EINVAL }, -EBUSY, "cannot share an address space" },
 		{ { .no_iommu = EPERM }, -EPERM, "allow_unsafe_interrupts" },
@@ -54,6 +64,29 @@ Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
 		cr_expect_eq(fake->containers + fake->groups + fake->devices, 0, "row %zu", i);
 		hr_vfio_device_close(&d);
 	}
+}
+
+Test(vfio, groups_and_regions_are_as_many_as_there_is_room_for)
+{
+	static struct hr_vfio_device d[HR_SSDS_MAX + 1];
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_function_state state = one;
+	struct hr_region region = whole;
+
+	for (unsigned i = 0; i <= HR_SSDS_MAX; i++) {
+		state.group = (int)i;
+		cr_expect_eq(hr_vfio_device_open(&d[i], &state, message),
+			     i < HR_SSDS_MAX ? 0 : -ENOMEM, "%u", i);
+	}
+	cr_expect(strstr(message, "more than 16 IOMMU groups"), "%s", message);
+	for (unsigned i = 0; i <= HR_HOSTMEM_MAX; i++) {
+		region.bus.addr = (uint64_t)i << 30;
+		cr_expect_eq(hr_vfio_map(&region), i < HR_HOSTMEM_MAX ? 0 : -ENOSPC, "%u", i);
+	}
+	cr_expect(strstr(fake_log_last(), "too many regions"), "%s", fake_log_last());
+	for (unsigned i = 0; i <= HR_SSDS_MAX; i++)
+		hr_vfio_device_close(&d[i]);
+	cr_expect_eq(fake->maps, 0); /* what was left */
 }
 
 Test(vfio, without_an_iommu_there_is_no_vfio)
@@ -125,9 +158,6 @@ static const struct hr_region scattered = { .name = "scattered",
 					    .bus = { 0x200000 },
 					    .granule_bus = granule,
 					    .granule_shift = 21 };
-static const struct hr_region whole = {
-	.name = "whole", .cpu = message, .bytes = 1u << 20, .bus = { 64ull << 30 }
-};
 
 Test(vfio, neighbours_on_the_bus_are_one_mapping)
 {
