@@ -75,6 +75,11 @@ static int open_ctrl(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries)
 		return err;
 	ssd->steps = STEP_CTRL;
 	err = hr_ctrl_identify_ns(&ssd->ctrl, nsid, &ssd->ns);
+	if (err == -ENOENT)
+		hr_error(
+			"%s: there is no namespace %u, or it is not attached; the controller's are "
+			"1 to %u",
+			ssd->transport.name, nsid, ssd->ctrl.namespaces);
 	if (err)
 		return err;
 	err = hr_ctrl_set_queues(&ssd->ctrl, HR_SSD_QUEUES_WANTED, &ssd->queues);
@@ -171,7 +176,8 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 		err = open_kernel(ssd, config->device + sizeof kernel - 1);
 	else
 		err = open_nvme(ssd, config);
-	if (!err && !soft)
+	/* What lies in an image needs no guard; that it is the one that is meant may be asked. */
+	if (!err && (!soft || config->serial[0]))
 		err = check_owner(ssd, config->serial);
 	if (err)
 		hr_ssd_down(ssd);

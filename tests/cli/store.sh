@@ -148,6 +148,18 @@ df_adds_up() {
 check "used and free are all there is" df_adds_up
 check "a sound store verifies" exits 0 "0 faults" store verify $ssd
 
+# ---- the disk that is meant
+
+check "a namespace that is not there is told" exits 3 "there is no namespace 2" store ls --nsid 2 $ssd
+check "an image of another serial number is refused" \
+    exits 3 "not 'ABC' as was asked for" store ls --allow-serial ABC $ssd
+own_serial() {
+    local serial
+    serial=$(store ls --allow-serial ABC $ssd 2>&1 | sed "s/.*serial number is '\([^']*\)'.*/\1/")
+    store ls --allow-serial "$serial" $ssd >/dev/null
+}
+check "one of that serial number is taken" own_serial
+
 # ---- names and space
 
 check "a name that is taken" exits 1 "exists already" store put $ssd o.1 in.511
