@@ -188,25 +188,38 @@ static int write_enable(const struct hr_function *f, const char *value)
 	return err;
 }
 
+static void drop_will(struct hr_function *f)
+{
+	hr_custodian_unkeep(f->lock);
+	for (unsigned i = 0; i < 2; i++) {
+		hr_custodian_drop(f->custody[i]);
+		f->custody[i] = -1;
+	}
+}
+
 /* Before it masters the bus: who stops it when we no longer can. */
 static int leave_will(struct hr_function *f, char *message)
 {
 	const uint16_t silent = f->command & (uint16_t)~HR_COMMAND_BME;
 	char path[96];
+	int err;
 
 	if (f->custody[0] >= 0)
 		return 0;
 	snprintf(path, sizeof path, "/" DEVICES "/%s/config", f->bdf);
-	f->custody[0] =
+	err = f->custody[0] =
 		hr_custodian_add(HR_CUSTODY_NOW, path, HR_CFG_COMMAND, &silent, sizeof silent);
 	snprintf(path, sizeof path, "/" DEVICES "/%s/enable", f->bdf);
-	if (f->custody[0] >= 0)
-		f->custody[1] = hr_custodian_add(HR_CUSTODY_NOW, path, 0, "0", 1);
-	if (f->custody[0] >= 0 && f->custody[1] >= 0 && hr_custodian_keep(f->lock) == 0)
+	if (err >= 0)
+		err = f->custody[1] = hr_custodian_add(HR_CUSTODY_NOW, path, 0, "0", 1);
+	if (err >= 0)
+		err = hr_custodian_keep(f->lock);
+	if (err >= 0)
 		return 0;
+	drop_will(f);
 	snprintf(message, HR_LOG_LINE_MAX,
 		 "%s: no process can be started that stops it if this one dies: %s", f->bdf,
-		 strerror(-(f->custody[0] < 0 ? f->custody[0] : f->custody[1])));
+		 strerror(-err));
 	return -EIO;
 }
 
@@ -261,9 +274,7 @@ void hr_function_close(struct hr_function *f)
 		write_enable(f, "0");
 	if (f->changed)
 		pci_device_cfg_write_u16(f->dev, f->command, HR_CFG_COMMAND);
-	hr_custodian_unkeep(f->lock);
-	hr_custodian_drop(f->custody[0]);
-	hr_custodian_drop(f->custody[1]);
+	drop_will(f);
 	hr_access_put();
 	close(f->lock);
 	memset(f, 0, sizeof *f);
