@@ -15,6 +15,7 @@
 #include "boot/log.h"
 
 #define BLOCK "/sys/class/block"
+#define TARGETS "/sys/kernel/config/nvmet/subsystems"
 #define NAME_BYTES 64u
 
 static bool is_number(const char *name)
@@ -96,26 +97,69 @@ static int find_swap(const struct device *d)
 	return err;
 }
 
-/* A loop device has its file open, claims nothing, and is in no process. */
+/* First line of a file of sysfs or configfs; "" when there is none. */
+static void first_line(const char *path, char *line, int bytes)
+{
+	FILE *file = fopen(path, "re");
+
+	if (!file || !fgets(line, bytes, file))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+/* Does that file have the name of the device in it? */
+static bool names_it(const struct device *d, const char *path)
+{
+	char name[PATH_MAX];
+	struct stat st;
+
+	first_line(path, name, sizeof name);
+	return stat(name, &st) == 0 && S_ISBLK(st.st_mode) && st.st_rdev == d->number;
+}
+
+/* What a loop device or an export of NVMe over Fabrics has open is claimed by nobody, and is in no
+ * process. */
 static int one_loop(void *to, const char *name)
 {
 	const struct device *d = to;
-	char path[PATH_MAX] = "";
-	struct stat st;
-	FILE *file;
+	char path[PATH_MAX];
 
 	snprintf(path, sizeof path, BLOCK "/%.200s/loop/backing_file", name);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (!fgets(path, sizeof path, file))
-		path[0] = '\0';
-	fclose(file);
-	path[strcspn(path, "\n")] = '\0';
-	if (stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != d->number)
+	if (!names_it(d, path))
 		return 0;
 	snprintf(d->message, HR_LOG_LINE_MAX, "%s is part of %.200s", d->name, name);
 	return -EBUSY;
+}
+
+struct target {
+	const struct device *device;
+	const char *name;
+};
+
+static int one_export(void *to, const char *name)
+{
+	const struct target *t = to;
+	char path[PATH_MAX], enabled[8];
+
+	snprintf(path, sizeof path, TARGETS "/%.300s/namespaces/%.20s/enable", t->name, name);
+	first_line(path, enabled, sizeof enabled);
+	snprintf(path, sizeof path, TARGETS "/%.300s/namespaces/%.20s/device_path", t->name, name);
+	if (enabled[0] != '1' || !names_it(t->device, path))
+		return 0;
+	snprintf(t->device->message, HR_LOG_LINE_MAX, "%s is exported by nvmet, in %.300s",
+		 t->device->name, t->name);
+	return -EBUSY;
+}
+
+static int one_target(void *to, const char *name)
+{
+	struct target t = { to, name };
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, TARGETS "/%.300s/namespaces", name);
+	return each_entry(path, one_export, &t);
 }
 
 /* An exclusive open fails while anybody in the kernel has claimed it, in any mount namespace. */
@@ -209,6 +253,7 @@ static int device_unused(const char *name, char *message)
 	}
 	fclose(file);
 	d.number = makedev(major, minor);
+	snprintf(message, HR_LOG_LINE_MAX, "who uses %s cannot be seen: run as root", name);
 	snprintf(path, sizeof path, BLOCK "/%s/holders", name);
 	err = each_entry(path, one_holder, &d);
 	if (!err)
@@ -217,6 +262,8 @@ static int device_unused(const char *name, char *message)
 		err = find_swap(&d);
 	if (!err)
 		err = each_entry(BLOCK, one_loop, &d);
+	if (!err)
+		err = each_entry(TARGETS, one_target, &d);
 	if (!err)
 		err = claim(&d);
 	return err ? err : each_entry("/proc", one_process, &d);

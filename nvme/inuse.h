@@ -2,7 +2,8 @@
  * nvme/inuse.h - is anybody using a disk that the kernel offers?
  *
  * Used means: the disk or one of its partitions is mounted, swapped on, part of something stacked on
- * it (md, dm, loop), claimed by the kernel in any other way, or open in any process. Reads only.
+ * it (md, dm, loop), exported by nvmet, claimed by the kernel in any other way, or open in any
+ * process. Reads only.
  */
 #ifndef NVME_INUSE_H
 #define NVME_INUSE_H

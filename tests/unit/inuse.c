@@ -209,6 +209,46 @@ Test(inuse, who_may_not_see_all_processes_cannot_tell)
 	fake_tree_remove(&tree);
 }
 
+#define TARGET "sys/kernel/config/nvmet/subsystems/nqn.2026-01.org.example:a"
+
+static int export(void *arg)
+{
+	FILE *f;
+
+	(void)arg;
+	enter_dev();
+	if (hr_disk_unused("nvme5n1", message) != 0) /* it is not enabled */
+		return 1;
+	f = fopen("/" TARGET "/namespaces/3/enable", "w");
+	if (!f || fputs("1\n", f) < 0 || fclose(f))
+		return 2;
+	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
+	    !strstr(message, "nvme5n1 is exported by nvmet, in nqn.2026-01.org.example:a"))
+		return 3;
+	return 0;
+}
+
+Test(inuse, an_export_over_fabrics_keeps_the_disk)
+{
+	static const char *const folders[] = { "sys/kernel",
+					       "sys/kernel/config",
+					       "sys/kernel/config/nvmet",
+					       "sys/kernel/config/nvmet/subsystems",
+					       TARGET,
+					       TARGET "/namespaces",
+					       TARGET "/namespaces/3" };
+	int step;
+
+	make_node(NULL);
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		folder("%s/%s", folders[i]);
+	file("%s/" TARGET "/%s", "namespaces/3/device_path", "/dev/nvme5n1\n");
+	file("%s/" TARGET "/%s", "namespaces/3/enable", "0\n");
+	step = fake_tree_run(&tree, export, NULL);
+	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
 static int loop(void *arg)
 {
 	(void)arg;
