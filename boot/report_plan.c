@@ -74,9 +74,10 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			app->config.ssd[p->source[s].ssd].name, p->source[s].object,
 			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes);
 	if (p->has_sink)
-		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile\n", "",
+		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
-			(unsigned long long)run->sink_bytes, run->sink_tile_bytes);
+			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
+			hr_sink_prospect(app, run));
 	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
 		bounce ? bounce : "");
 	hr_report_paths(app, run, "               ", out);

@@ -120,6 +120,36 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run)
 	return create(app, run);
 }
 
+static bool is_chained(const struct hr_run *run)
+{
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		if (run->source[s].from >= 0)
+			return true;
+	return false;
+}
+
+const char *hr_sink_prospect(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	const struct hr_store *store = &app->ssd[sink->ssd].store;
+	const struct hr_object *pending = hr_store_find_pending(store, sink->object);
+	const struct hr_object *whole = hr_store_find(store, sink->object);
+	const uint64_t mine = is_chained(run) ? 0 : hr_run_fingerprint(app, run);
+
+	if (!pending && !whole)
+		return "";
+	if (pending && pending->tag == mine && pending->bytes == run->sink_bytes)
+		return hr_run_resumes(run) ? "; goes on where an earlier run was cut short" : "";
+	if (sink->replace)
+		return "; takes the place of the one that is there";
+	if (!mine) /* what an earlier pipeline is going to make decides */
+		return "; one is there already";
+	if (whole && whole->tag == mine)
+		return "; is there already, whole: nothing to do";
+	return "; 'run' will refuse: one is there that this pipeline did not make from these "
+	       "sources ('headrace store rm', or replace = true)";
+}
+
 int hr_sinks_up(struct hr_appliance *app)
 {
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {

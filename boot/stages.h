@@ -231,6 +231,9 @@ int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar
 void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_memory_down(struct hr_appliance *app);
 int hr_sinks_up(struct hr_appliance *app);
+/* What that stage is going to do about a sink of this name that is there: "; ...", or "" when none is.
+ * After `objects`, of a run with a sink. */
+const char *hr_sink_prospect(const struct hr_appliance *app, const struct hr_run *run);
 int hr_queues_up(struct hr_appliance *app);
 void hr_queues_down(struct hr_appliance *app);
 

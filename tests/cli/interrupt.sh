@@ -57,6 +57,7 @@ interrupted() {
 resumes() {
     local durable
     durable=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["pipelines"][0]["sink"]["durable_tiles"])' "$SCRATCH/out")
+    exits 0 check "$SCRATCH/x.conf" && says "goes on where an earlier run was cut short" || return 1
     exits 0 run "$SCRATCH/x.conf" --json &&
         json "r['pipelines'][0]['first_tile'] == $durable" &&
         json 'r["pipelines"][0]["outcome"] == "done"' || return 1
@@ -68,16 +69,19 @@ same_data() {
 }
 
 complete() {
+    exits 0 check "$SCRATCH/x.conf" && says "is there already, whole: nothing to do" || return 1
     exits 0 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["outcome"] == "already complete"'
 }
 
 other_run() {
     conf false 64K
+    exits 0 check "$SCRATCH/x.conf" && says "'run' will refuse: one is there" || return 1
     exits 1 run "$SCRATCH/x.conf" && warns "x.conf:5: object 'out' exists on ssd 'a'"
 }
 
 replaces() {
     conf true 64K
+    exits 0 check "$SCRATCH/x.conf" && says "takes the place of the one that is there" || return 1
     exits 0 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["outcome"] == "done"'
 }
 
