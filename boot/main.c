@@ -77,7 +77,7 @@ static bool wants_help(int argc, char **argv)
 /*
  * Descriptors 0 to 2 that whoever started us has closed would go to the next files that are opened,
  * and messages into a disk image. Each is taken for what it is not used for, so that using it fails
- * as it did. The first process has its console to wait for (boot/init.c).
+ * as it did.
  */
 static bool hold_standard(void)
 {
@@ -88,6 +88,12 @@ static bool hold_standard(void)
 			held = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == fd ||
 			       open("/", O_PATH) == fd;
 	return held;
+}
+
+/* The first process of a machine opens it itself (boot/init.c); that of a container has none. */
+static bool waits_for_console(int argc, char **argv)
+{
+	return hr_init_is() && argc > 1 && strcmp(argv[1], "boot") == 0;
 }
 
 static int finish(int code)
@@ -104,11 +110,11 @@ int main(int argc, char **argv)
 	const struct hr_command *found;
 
 	hr_start_mark();
-	if (!hr_init_is() && !hold_standard())
-		return HR_EXIT_FAILED;
 	/* The kernel starts us with whatever it did not understand of its own command line. */
 	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
 		return hr_cmd_boot.fn(1, argv);
+	if (!waits_for_console(argc, argv) && !hold_standard())
+		return HR_EXIT_FAILED;
 	if (argc < 2) {
 		print_help(stderr);
 		return HR_EXIT_USAGE;

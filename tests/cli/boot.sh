@@ -127,6 +127,14 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
         warns "shell in 5 s" && says "the shell ends"
     }
     check "the shell of the last resort is waited for" shell
+    container() {
+        exits 0 store format "soft:$SCRATCH/c.img,size=16M" || return 1
+        sha256sum "$SCRATCH/c.img" >"$SCRATCH/c.sum"
+        timeout 60 unshare -mpf --mount-proc "$HEADRACE" store get "soft:$SCRATCH/c.img" none - \
+            </dev/null >/dev/null 2>&-
+        sha256sum --quiet -c "$SCRATCH/c.sum"
+    }
+    check "a first process that is none of a machine holds what is closed, too" container
     module() { conf 'modules = ( { name = "no_such_module"; } );'
         first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "module no_such_module" && says "64 tiles"; }
     check "a module that is not there is named, and the appliance tries without" module
