@@ -65,7 +65,7 @@ failing none 99000 100
 driver broken <<<'int nowhere(void); int somewhere(void) { return nowhere(); }'
 
 # A binary without the backend looks for no driver, and says what it lacks.
-lacking="this build has no cuda backend"
+lacking="this build has no cuda backend: it was made without nvcc, or is the static one"
 without_backend() {
     for command in check run; do
         exits 3 $command "$SCRATCH/cuda:0.conf" &&
