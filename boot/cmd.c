@@ -18,6 +18,7 @@ int hr_exit_code(int error)
 	case -ENOENT:
 	case -EACCES:
 	case -EPERM:
+	case -EROFS:
 	case -EBUSY:
 	case -ENOTSUP:
 	case -ENOMEM:

@@ -24,6 +24,7 @@ Test(cmd, exit_code_follows_from_the_kind_of_error)
 		{ -ENODEV, HR_EXIT_MISSING },
 		{ -ENOENT, HR_EXIT_MISSING },
 		{ -EACCES, HR_EXIT_MISSING },
+		{ -EROFS, HR_EXIT_MISSING },
 		{ -EBUSY, HR_EXIT_MISSING },
 		{ -ENOTSUP, HR_EXIT_MISSING },
 		{ -ENOMEM, HR_EXIT_MISSING },
