@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "boot/log.h"
 #include "config/limits.h"
@@ -25,12 +27,16 @@ static char message[HR_LOG_LINE_MAX];
 
 static void run(int (*inside)(void *arg))
 {
+	char path[128];
 	int step;
 
 	fake_tree_make(&tree);
 	fake_tree_add(&tree, &(struct fake_tree_fn){ CARD, 0x050000, NULL, -1, BYTES, BASE, 0 });
 	fake_tree_add(&tree, &(struct fake_tree_fn){ DRIVEN, 0x030000, "nvidia", -1, BYTES,
 						     BASE + BYTES, 0 });
+	/* Looking is for everybody. */
+	snprintf(path, sizeof path, "%s/devices/" CARD "/class", tree.root);
+	cr_assert(chmod(tree.root, 0755) == 0 && chmod(path, 0644) == 0);
 	step = fake_tree_run(&tree, inside, NULL);
 	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
 	if (step == 0)
@@ -107,6 +113,7 @@ Test(barmem, addresses_are_ours_where_they_are_translated)
 
 static int refuse(void *arg)
 {
+	const uint8_t ones[64] = { [0 ... 63] = 0xff };
 	struct hr_region region;
 
 	(void)arg;
@@ -127,6 +134,13 @@ static int refuse(void *arg)
 		return 6;
 	if (hr_barmem_alloc(&m, &region, "r", SIZE_MAX) != -ENOMEM)
 		return 7;
+	hr_barmem_close(&m);
+	fake_tree_write(&tree, CARD, "config", 0, ones, sizeof ones);
+	if (hr_barmem_open(&m, CARD, 0, message) != -ENODEV || !strstr(message, "is gone"))
+		return 8;
+	if (setuid(65534) || hr_barmem_open(&m, CARD, 0, message) != -EACCES ||
+	    !strstr(message, "run as root"))
+		return 9;
 	hr_barmem_close(&m);
 	return 0;
 }
