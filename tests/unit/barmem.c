@@ -114,6 +114,7 @@ Test(barmem, addresses_are_ours_where_they_are_translated)
 static int refuse(void *arg)
 {
 	const uint8_t ones[64] = { [0 ... 63] = 0xff };
+	uint8_t before[64];
 	struct hr_region region;
 
 	(void)arg;
@@ -135,9 +136,11 @@ static int refuse(void *arg)
 	if (hr_barmem_alloc(&m, &region, "r", SIZE_MAX) != -ENOMEM)
 		return 7;
 	hr_barmem_close(&m);
+	fake_tree_read(&tree, CARD, "config", 0, before, sizeof before);
 	fake_tree_write(&tree, CARD, "config", 0, ones, sizeof ones);
 	if (hr_barmem_open(&m, CARD, 0, message) != -ENODEV || !strstr(message, "is gone"))
 		return 8;
+	fake_tree_write(&tree, CARD, "config", 0, before, sizeof before);
 	if (setuid(65534) || hr_barmem_open(&m, CARD, 0, message) != -EACCES ||
 	    !strstr(message, "run as root"))
 		return 9;
