@@ -13,6 +13,7 @@
 #define PATTERN_BYTES (8u << 20)
 #define READINGS 1000u
 #define SLEEP_LONGEST_NS (250 * HR_NS_PER_MS)
+#define WAITS 8u /* of which one must not be long: a machine may be busy for a while */
 
 int hr_post_cpu(struct hr_appliance *app, char *detail)
 {
@@ -82,7 +83,7 @@ int hr_post_memory(struct hr_appliance *app, char *detail)
 
 int hr_post_clock(struct hr_appliance *app, char *detail)
 {
-	uint64_t last = hr_now_ns(), began, slept;
+	uint64_t last = hr_now_ns(), slept = UINT64_MAX;
 	struct timespec step;
 
 	(void)app;
@@ -96,9 +97,12 @@ int hr_post_clock(struct hr_appliance *app, char *detail)
 		}
 		last = now;
 	}
-	began = hr_now_ns();
-	hr_wait_ns(HR_NS_PER_MS);
-	slept = hr_now_ns() - began;
+	for (unsigned i = 0; i < WAITS && slept > SLEEP_LONGEST_NS; i++) {
+		const uint64_t began = hr_now_ns();
+
+		hr_wait_ns(HR_NS_PER_MS);
+		slept = hr_now_ns() - began;
+	}
 	if (slept < HR_NS_PER_MS || slept > SLEEP_LONGEST_NS) {
 		snprintf(detail, HR_POST_DETAIL, "a wait of 1 ms took %.3f ms, expected 1 to %llu",
 			 (double)slept / 1e6, SLEEP_LONGEST_NS / HR_NS_PER_MS);

@@ -20,6 +20,11 @@ disk_sum() {
     host sum nv0 0 67108864
 }
 
+# The kernel's disk of the first SSD, which is there a while after its driver.
+disk_is_back() {
+    soon test -b /dev/nvme0n1
+}
+
 hugepages 8
 if [ "$INSTANCE" = iommu ]; then
     check "physical addresses behind an IOMMU" \
@@ -37,6 +42,7 @@ if [ "$INSTANCE" = iommu ]; then
     check "with --bind" exits 0 headrace store format --bind "vfio:$nv0"
     check "the driver is back again" test "$(driver "$nv0")" = nvme
     check "and no override stays" grep -q null "$(pci "$nv0")/driver_override"
+    disk_is_back
     check "the kernel sees the store" exits 0 headrace store ls kernel:/dev/nvme0n1
 else
     check "no such function" refused "there is no such PCI function" headrace store ls pci:77:00.0
@@ -50,6 +56,7 @@ else
     check "a kernel driver" refused "the kernel driver nvme is bound to it: use --bind" \
         headrace store ls "pci:$nv0"
 
+    disk_is_back
     mkfs.ext4 -q -L precious /dev/nvme0n1
     before=$(disk_sum)
     mkdir /mnt
@@ -65,16 +72,19 @@ else
     check "driver was left alone" test "$(driver "$nv0")" = nvme
     check "a file system" refused "holds ext4 'precious'; nothing was changed" \
         headrace store format --bind --force "pci:$nv0"
+    disk_is_back
     check "a file system, through the kernel" refused "holds ext4 'precious'" \
         headrace store format --force kernel:/dev/nvme0n1
     check "driver is back" test "$(driver "$nv0")" = nvme
     check "another serial number" refused "its serial number is 'nv0', not 'x'" \
         headrace store format --bind --force --allow-serial x "pci:$nv0"
+    disk_is_back
     check "the file system is whole" sh -c 'mount -t ext4 /dev/nvme0n1 /mnt && umount /mnt'
 
     echo 'label: gpt' | sfdisk -q /dev/nvme0n1
     check "a partition table" refused "partition table (gpt)" \
         headrace store format --bind --force "pci:$nv0"
+    disk_is_back
     dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=16 2>/dev/null
     sync
     check "its copy at the end" refused "partition table (gpt)" \
@@ -87,6 +97,7 @@ else
     check "named by its serial number" \
         exits 0 headrace store format --bind --force --allow-serial nv0 "pci:$nv0"
     check "the store is welcome" exits 0 headrace store ls --bind "pci:$nv0"
+    disk_is_back
     check "and through the kernel" exits 0 headrace store put -q kernel:/dev/nvme0n1 o /lab/lib.sh
     check "the other way reads it" exits 0 headrace store get -q --bind "pci:$nv0" o /tmp/o
     check "the same" cmp /lab/lib.sh /tmp/o
