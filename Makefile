@@ -56,7 +56,9 @@ ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
-folders := config boot pci nvme nvme/soft cache gpu gpu/host gpu/ops gpu/$(if $(cuda_h),,no)cuda
+boot_folders := $(addprefix boot/,appliance bench post report store topo)
+folders := config boot $(boot_folders) pci nvme nvme/soft cache gpu gpu/host gpu/ops \
+	gpu/$(if $(cuda_h),,no)cuda
 # A static build loads no libraries at run time: NAME_static.c stands in for NAME.c.
 loaders := gpu/window_gdr gpu/ops/user_open
 srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\

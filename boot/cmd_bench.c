@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/bench.h"
+#include "boot/bench/bench.h"
 #include "boot/cmd.h"
-#include "boot/json.h"
+#include "boot/report/json.h"
 #include "boot/load.h"
 #include "boot/log.h"
 #include "boot/signals.h"

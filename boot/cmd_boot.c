@@ -11,12 +11,12 @@
 
 #include "boot/clock.h"
 #include "boot/cmd.h"
-#include "boot/init.h"
+#include "boot/appliance/init.h"
 #include "boot/load.h"
 #include "boot/log.h"
 #include "boot/signals.h"
 #include "boot/start.h"
-#include "boot/supervise.h"
+#include "boot/appliance/supervise.h"
 
 #define CONFIG_DEFAULT "/etc/headrace.conf"
 #define READ_IT_NS (5 * HR_NS_PER_S) /* time to read the console before the last resort */
@@ -31,7 +31,8 @@ static const char help[] =
 	"  --modules   check CONFIG and list the kernel modules that it names, for whoever makes "
 	"an\n"
 	"              image; nothing is started\n\n"
-	"As a service: boot/headrace.service is a unit for systemd; readiness, status and "
+	"As a service: boot/appliance/headrace.service is a unit for systemd; readiness, status "
+	"and "
 	"keepalive\n"
 	"are told over NOTIFY_SOCKET. SIGTERM and SIGINT stop in order: nothing new is started, "
 	"what\n"

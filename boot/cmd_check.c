@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "boot/cmd.h"
-#include "boot/json.h"
+#include "boot/report/json.h"
 #include "boot/load.h"
-#include "boot/report.h"
+#include "boot/report/report.h"
 #include "gpu/op_user.h"
 #include "nvme/transport.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "boot/cmd.h"
-#include "boot/json.h"
+#include "boot/report/json.h"
 #include "boot/load.h"
-#include "boot/post.h"
+#include "boot/post/post.h"
 #include "boot/signals.h"
 #include "nvme/transport.h"
 

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 #include "boot/cmd.h"
-#include "boot/json.h"
+#include "boot/report/json.h"
 #include "boot/load.h"
 #include "boot/log.h"
-#include "boot/report.h"
+#include "boot/report/report.h"
 #include "boot/runner.h"
 #include "boot/signals.h"
-#include "boot/status.h"
+#include "boot/appliance/status.h"
 #include "nvme/transport.h"
 
 static const char help[] =

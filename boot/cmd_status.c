@@ -13,8 +13,8 @@
 
 #include "boot/cmd.h"
 #include "boot/log.h"
-#include "boot/progress.h"
-#include "boot/status.h"
+#include "boot/report/progress.h"
+#include "boot/appliance/status.h"
 
 #define PATIENCE_S 3 /* an appliance that comes up answers late */
 

@@ -8,7 +8,7 @@
 #include "boot/cmd.h"
 #include "boot/log.h"
 #include "boot/signals.h"
-#include "boot/store_cmd.h"
+#include "boot/store/store.h"
 #include "config/config.h"
 #include "config/nearest.h"
 #include "nvme/hostmem.h"

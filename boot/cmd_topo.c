@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "boot/cmd.h"
-#include "boot/json.h"
-#include "boot/topo.h"
+#include "boot/report/json.h"
+#include "boot/topo/topo.h"
 #include "pci/source.h"
 #include "pci/tables.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "boot/cmd.h"
-#include "boot/init.h"
+#include "boot/appliance/init.h"
 #include "boot/start.h"
 #include "config/nearest.h"
 
@@ -90,7 +90,8 @@ static bool hold_standard(void)
 	return held;
 }
 
-/* The first process of a machine opens it itself (boot/init.c); that of a container has none. */
+/* The first process of a machine opens it itself (boot/appliance/init.c); that of a container has
+ * none. */
 static bool waits_for_console(int argc, char **argv)
 {
 	return hr_init_is() && argc > 1 && strcmp(argv[1], "boot") == 0;

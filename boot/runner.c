@@ -8,7 +8,7 @@
 #include "boot/clock.h"
 #include "boot/cmd.h"
 #include "boot/log.h"
-#include "boot/progress.h"
+#include "boot/report/progress.h"
 #include "boot/signals.h"
 #include "boot/watch.h"
 #include "nvme/status.h"

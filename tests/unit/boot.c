@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "boot/clock.h"
-#include "boot/init.h"
-#include "boot/modules.h"
-#include "boot/notify.h"
-#include "boot/status.h"
+#include "boot/appliance/init.h"
+#include "boot/appliance/modules.h"
+#include "boot/appliance/notify.h"
+#include "boot/appliance/status.h"
 #include "nvme/hostmem.h"
 #include "tests/fake/log.h"
 

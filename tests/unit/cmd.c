@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "boot/json.h"
+#include "boot/report/json.h"
 
 TestSuite(cmd, .timeout = 5);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "boot/clock.h"
-#include "boot/post.h"
+#include "boot/post/post.h"
 #include "gpu/probe.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/cuda.h"

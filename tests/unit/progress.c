@@ -1,10 +1,10 @@
-#include "boot/progress.h"
+#include "boot/report/progress.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
-#include "boot/measure.h"
+#include "boot/bench/measure.h"
 
 TestSuite(progress, .timeout = 5);
 

@@ -1,0 +1,292 @@
+#include "boot/appliance/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+#include "boot/runner.h"
+#include "boot/start.h"
+
+#define LOOK_NS (10 * HR_NS_PER_MS)
+#define READERS_A_LOOK 8
+
+/* ---- the document */
+
+struct text {
+	char *at, *end;
+};
+
+static void put(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct text *t, const char *format, ...)
+{
+	const size_t room = (size_t)(t->end - t->at);
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(t->at, room, format, args);
+	va_end(args);
+	t->at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* "key": "value", ; names come from the configuration, which has printable ASCII only. */
+static void put_string(struct text *t, const char *key, const char *value)
+{
+	put(t, "\"%s\": \"", key);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			put(t, "\\%c", *value);
+		else if ((unsigned char)*value >= ' ')
+			put(t, "%c", *value);
+	}
+	put(t, "\", ");
+}
+
+static void put_u64(struct text *t, const char *key, uint64_t value)
+{
+	put(t, "\"%s\": %llu, ", key, (unsigned long long)value);
+}
+
+/* Behind the last member stands ", ", which JSON does not allow. */
+static void put_end(struct text *t, const char *close)
+{
+	if (t->at[-1] == ' ' && t->at[-2] == ',')
+		t->at -= 2;
+	put(t, "%s, ", close);
+}
+
+static bool is_wired(const struct hr_appliance *app, const struct hr_run *run)
+{
+	return app->up >= HR_STAGE_QUEUES && run->pipe;
+}
+
+static const char *outcome(const struct hr_run *run)
+{
+	static const char *const name[] = { "waiting", "done", "complete", "interrupted",
+					    "failed" };
+
+	return run->outcome == HR_RUN_WAITING && run->started_ns ? "running" : name[run->outcome];
+}
+
+static void put_role(struct text *t, const struct hr_run *run, uint32_t role, const char *name)
+{
+	const uint32_t first = hr_pipe_first_status(run->pipe, role);
+	const uint32_t last = hr_pipe_first_status(run->pipe, role + 1);
+	uint64_t heartbeat = 0, tiles = 0, bytes = 0, failed = 0, done = 0;
+
+	for (uint32_t i = first; i < last; i++) {
+		const struct hr_worker_status *status = &run->status[i];
+
+		heartbeat += hr_load_acquire_sys_u64(&status->heartbeat);
+		tiles += hr_load_acquire_sys_u64(&status->tiles);
+		bytes += hr_load_acquire_sys_u64(&status->bytes);
+		failed += hr_load_acquire_sys_u32(&status->failed);
+		done += hr_load_acquire_sys_u32(&status->done);
+	}
+	put(t, "\"%s\": {", name);
+	put_u64(t, "blocks", run->pipe->blocks[role]);
+	put_u64(t, "workers", last - first);
+	put_u64(t, "ended", done);
+	put_u64(t, "failed", failed);
+	put_u64(t, "heartbeat", heartbeat);
+	put_u64(t, "tiles", tiles);
+	put_u64(t, "bytes", bytes);
+	put_end(t, "}");
+}
+
+static void put_run(struct text *t, const struct hr_appliance *app, const struct hr_run *run,
+		    uint64_t now_ns)
+{
+	static const char *const role[] = { "prefetch", "compute", "writeback" };
+	const uint64_t until = run->ended_ns ? run->ended_ns : now_ns;
+	const uint64_t ns = run->started_ns ? until - run->started_ns : 0;
+	uint64_t tiles = 0, bytes;
+
+	if (run->outcome == HR_RUN_DONE)
+		tiles = run->tiles - run->first_tile;
+	else if (is_wired(app, run) && run->started_ns)
+		tiles = hr_run_tiles_done(run);
+	bytes = tiles * run->source[0].tile_bytes;
+	put(t, "{");
+	put_string(t, "name", run->config->name);
+	put_string(t, "operator", run->config->op->name);
+	put_string(t, "gpu", app->config.gpu[run->config->gpu].name);
+	put_string(t, "outcome", outcome(run));
+	put_u64(t, "tiles", run->tiles);
+	put_u64(t, "first_tile", run->first_tile);
+	put_u64(t, "tiles_done", tiles);
+	put_u64(t, "durable_tiles", run->durable_tiles);
+	put_u64(t, "duration_ms", ns / HR_NS_PER_MS);
+	put_u64(t, "read_bytes_per_s", ns ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0);
+	for (uint32_t r = 0; is_wired(app, run) && r < HR_ROLES; r++)
+		if (run->pipe->blocks[r])
+			put_role(t, run, r, role[r]);
+	put_end(t, "}");
+}
+
+size_t hr_status_format(const struct hr_status *status, const struct hr_appliance *app,
+			uint64_t now_ns, char *text, size_t bytes)
+{
+	struct text t = { text, text + bytes };
+
+	put(&t, "{");
+	put_u64(&t, "schema", HR_STATUS_SCHEMA);
+	put_string(&t, "appliance", app->config.name);
+	put_string(&t, "configuration", app->config.file);
+	put_u64(&t, "pid", (uint64_t)getpid());
+	put_u64(&t, "uptime_ms", (now_ns - hr_start_ns()) / HR_NS_PER_MS);
+	put_string(&t, "phase", status->phase);
+	put_string(&t, "stage", hr_stage_name(app->up));
+	put_u64(&t, "restarts", status->restarts);
+	put(&t, "\"ssds\": [");
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		put(&t, "{");
+		put_string(&t, "name", app->config.ssd[d].name);
+		put_string(&t, "device", app->config.ssd[d].device);
+		put(&t, "\"failed\": %s, ", app->ssd[d].failed ? "true" : "false");
+		put_end(&t, "}");
+	}
+	put_end(&t, "]");
+	put(&t, "\"pipelines\": [");
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (app->run[i].selected)
+			put_run(&t, app, &app->run[i], now_ns);
+	put_end(&t, "]");
+	put_end(&t, "}");
+	t.at -= 2;
+	put(&t, "\n");
+	return (size_t)(t.at - text);
+}
+
+/* ---- the socket */
+
+static int check_directory(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ? -EPERM : 0;
+}
+
+int hr_status_directory(char *path, size_t bytes, bool make)
+{
+	const char *given = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (given && *given)
+		n = snprintf(path, bytes, "%.*s", (int)strcspn(given, ":"), given);
+	else if (geteuid() == 0)
+		n = snprintf(path, bytes, "/run/headrace");
+	else if (user && *user)
+		n = snprintf(path, bytes, "%s/headrace", user);
+	else
+		return -ENOENT;
+	if (n < 0 || (size_t)n >= bytes)
+		return -ENAMETOOLONG;
+	if (make && mkdir(path, 0755) != 0 && errno != EEXIST)
+		return -errno;
+	return check_directory(path);
+}
+
+/* A socket file whose owner has died refuses connections, and is in the way. */
+static int listen_at(int fd, const struct sockaddr_un *at)
+{
+	const struct sockaddr *address = (const struct sockaddr *)at;
+	int probe, err;
+
+	if (bind(fd, address, sizeof(*at)) == 0)
+		return listen(fd, READERS_A_LOOK) == 0 ? 0 : -errno;
+	if (errno != EADDRINUSE)
+		return -errno;
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	err = probe < 0 || connect(probe, address, sizeof(*at)) != 0 ? errno : 0;
+	if (probe >= 0)
+		close(probe);
+	if (err != ECONNREFUSED)
+		return -EADDRINUSE;
+	unlink(at->sun_path);
+	if (bind(fd, address, sizeof(*at)) != 0 || listen(fd, READERS_A_LOOK) != 0)
+		return -errno;
+	return 0;
+}
+
+static int open_socket(struct hr_status *status, const char *name)
+{
+	char directory[sizeof(status->at.sun_path)];
+	int err = hr_status_directory(directory, sizeof directory, true), n;
+
+	if (err)
+		return err;
+	status->at.sun_family = AF_UNIX;
+	n = snprintf(status->at.sun_path, sizeof status->at.sun_path, "%s/%s.sock", directory,
+		     name);
+	if (n < 0 || (size_t)n >= sizeof status->at.sun_path)
+		return -ENAMETOOLONG;
+	status->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (status->fd < 0)
+		return -errno;
+	err = listen_at(status->fd, &status->at);
+	if (err) {
+		close(status->fd);
+		status->fd = -1;
+	}
+	return err;
+}
+
+int hr_status_open(struct hr_status *status, const char *name)
+{
+	int err;
+
+	memset(status, 0, sizeof(*status));
+	status->fd = -1;
+	status->phase = "starting";
+	err = open_socket(status, name);
+	if (err == -EADDRINUSE)
+		hr_warn("%s: an appliance '%s' runs already; this one cannot be asked for its "
+			"status",
+			status->at.sun_path, name);
+	else if (err)
+		hr_debug("no status socket: %s", strerror(-err));
+	return err;
+}
+
+void hr_status_tick(void *to, const struct hr_appliance *app, uint64_t now_ns)
+{
+	struct hr_status *status = to;
+	size_t length = 0;
+
+	if (status->fd < 0 || now_ns < status->next_ns)
+		return;
+	status->next_ns = now_ns + LOOK_NS;
+	for (int i = 0; i < READERS_A_LOOK; i++) {
+		const int reader = accept4(status->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (reader < 0)
+			return;
+		if (!length)
+			length = hr_status_format(status, app, now_ns, status->text,
+						  sizeof status->text);
+		if (send(reader, status->text, length, MSG_NOSIGNAL) != (ssize_t)length)
+			hr_debug("a reader of the status did not take all of it");
+		close(reader);
+	}
+}
+
+void hr_status_close(struct hr_status *status)
+{
+	if (status->fd < 0)
+		return;
+	close(status->fd);
+	unlink(status->at.sun_path);
+	status->fd = -1;
+}

@@ -1,0 +1,178 @@
+/* The schema is documented in pci/README.md; "schema" counts incompatible changes. */
+#include "boot/topo/topo.h"
+
+#include <string.h>
+
+#include "boot/report/json.h"
+
+#define SCHEMA 1
+
+static const char *iommu_word(enum hr_iommu mode)
+{
+	static const char *const word[] = { "unknown", "off", "passthrough", "translating" };
+
+	return word[mode];
+}
+
+static void put_machine(const struct hr_topo *t, struct json_object *root)
+{
+	struct json_object *o = hr_json_object(root, "machine"), *list;
+	const struct hr_model *m = &t->model;
+
+	hr_json_string(o, "source", m->input);
+	hr_json_u64(o, "functions", m->count);
+	hr_json_u64(o, "root_buses", m->hosts);
+	hr_json_string(o, "iommu", iommu_word(t->engine.iommu));
+	hr_json_bool(o, "iommu_groups", t->engine.iommu_active);
+	if (m->sys.kernel[0])
+		hr_json_string(o, "kernel", m->sys.kernel);
+	hr_json_bool(o, "zen", t->engine.zen);
+	hr_json_bool(o, "zen_inferred", t->engine.zen_inferred);
+	list = hr_json_array(o, "warnings");
+	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++)
+		json_object_array_add(list, json_object_new_string(m->warning[i]));
+}
+
+static void put_fact(struct json_object *facts, const struct hr_fn *f, enum hr_fact_id id)
+{
+	struct json_object *o;
+
+	if (!hr_known(f, id))
+		return;
+	o = hr_json_object(facts, hr_fact_name(id));
+	hr_json_u64(o, "value", f->fact[id].value);
+	hr_json_string(o, "source", hr_src_name((enum hr_src)f->fact[id].source));
+}
+
+static void put_function(const struct hr_topo *t, struct json_object *list, int32_t index)
+{
+	const struct hr_fn *f = &t->model.fn[index];
+	struct json_object *o = hr_json_append(list), *facts;
+	char bdf[HR_BDF_MAX], name[16];
+
+	hr_json_string(o, "address", hr_bdf(f, bdf));
+	hr_topo_name(t, index, name);
+	if (strcmp(name, bdf) != 0)
+		hr_json_string(o, "name", name);
+	hr_json_string(o, "title", hr_topo_title(f));
+	if (f->driver)
+		hr_json_string(o, "driver", f->driver);
+	if (f->slot)
+		hr_json_string(o, "slot", f->slot);
+	if (f->parent != HR_NO_FN)
+		hr_json_string(o, "parent", hr_bdf(&t->model.fn[f->parent], bdf));
+	hr_json_bool(o, "access_denied", f->denied);
+	facts = hr_json_object(o, "facts");
+	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
+		put_fact(facts, f, (enum hr_fact_id)i);
+}
+
+static void put_flows(const struct hr_pair *p, struct json_object *o)
+{
+	static const char *const key[] = { "f1", "f2", "f3", "f4" };
+	struct json_object *flows = hr_json_object(o, "flows"), *flow;
+	char text[48];
+
+	for (unsigned i = 0; i < HR_FLOWS; i++) {
+		flow = hr_json_object(flows, key[i]);
+		hr_json_string(flow, "verdict", hr_verdict_text(p->flow[i], p->flow_rule[i], text));
+		hr_json_string(flow, "rule", hr_rules[p->flow_rule[i]].id);
+	}
+}
+
+static void put_findings(const struct hr_topo *t, const struct hr_pair *p, struct json_object *o)
+{
+	struct json_object *list = hr_json_array(o, "findings"), *item;
+	struct hr_finding found[64];
+	unsigned n = hr_findings(&t->engine, p, found, 64);
+	char text[512], bdf[HR_BDF_MAX];
+
+	for (unsigned i = 0; i < n && i < 64; i++) {
+		const struct hr_rule *r = &hr_rules[found[i].rule];
+
+		if (!found[i].flows)
+			continue;
+		item = hr_json_append(list);
+		hr_json_string(item, "rule", r->id);
+		if (found[i].fn != HR_NO_FN)
+			hr_json_string(item, "address", hr_bdf(&t->model.fn[found[i].fn], bdf));
+		hr_json_string(item, "why",
+			       hr_rule_text(&t->engine, p, &found[i], r->why, text, sizeof text));
+		if (r->fix)
+			hr_json_string(
+				item, "fix",
+				hr_rule_text(&t->engine, p, &found[i], r->fix, text, sizeof text));
+		hr_json_bool(item, "confirmed", !r->recalled);
+		hr_json_string(item, "origin", r->source);
+	}
+}
+
+static void put_pair(const struct hr_topo *t, struct json_object *list, const struct hr_pair *p)
+{
+	struct json_object *o = hr_json_append(list), *modifiers;
+	char text[64], *save = NULL;
+
+	hr_topo_json_ends(t, o, p->gpu, p->ssd);
+	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
+	hr_json_string(o, "rule", hr_rules[p->rule].id);
+	hr_json_string(o, "kernel_verdict", hr_kernel_text(p->kernel));
+	hr_json_u64(o, "kernel_distance", p->distance);
+	hr_json_string(o, "distance", hr_distance_word(&t->engine, p));
+	if (p->common != HR_NO_FN)
+		hr_topo_json_address(t, o, "common_bridge", p->common);
+	put_flows(p, o);
+	modifiers = hr_json_array(o, "modifiers");
+	hr_topo_modifiers(p->modifiers, text);
+	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		json_object_array_add(modifiers, json_object_new_string(word));
+	put_findings(t, p, o);
+}
+
+void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,
+			  int32_t fn)
+{
+	char bdf[HR_BDF_MAX];
+
+	hr_json_string(o, key, hr_bdf(&t->model.fn[fn], bdf));
+}
+
+void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t gpu, int32_t ssd)
+{
+	hr_topo_json_address(t, o, "gpu", gpu);
+	hr_topo_json_address(t, o, "nvme", ssd);
+}
+
+void hr_topo_json_pairs(const struct hr_topo *t, struct json_object *root)
+{
+	struct json_object *list = hr_json_array(root, "pairs");
+	const struct hr_engine *e = &t->engine;
+	struct hr_pair p;
+
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			put_pair(t, list, &p);
+		}
+}
+
+struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view)
+{
+	struct json_object *root = hr_json_new();
+
+	hr_json_u64(root, "schema", SCHEMA);
+	hr_json_string(root, "view", view);
+	put_machine(t, root);
+	return root;
+}
+
+int hr_topo_json(const struct hr_topo *t, int code)
+{
+	struct json_object *root = hr_topo_json_new(t, "verdicts"), *list;
+
+	list = hr_json_array(root, "functions");
+	for (uint32_t i = 0; i < t->model.count; i++)
+		put_function(t, list, (int32_t)i);
+	hr_topo_json_pairs(t, root);
+	hr_json_u64(root, "exit_code", (uint64_t)code);
+	return hr_json_print(root);
+}
