@@ -71,6 +71,7 @@ int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 
 	memset(places, 0, sizeof *places);
 	places->backend = backend;
+	places->asked = bytes[HR_PLACE_WORKER];
 	for (int i = 0; !err && i < HR_PLACES; i++) {
 		const enum hr_place place = (enum hr_place)i;
 
@@ -157,7 +158,8 @@ int hr_places_upload(struct hr_places *places)
 {
 	const struct hr_region *r = &places->region[HR_PLACE_WORKER];
 
-	return r->bytes ? places->backend->ops->upload(places->backend, r->worker, r->cpu, r->bytes)
+	return r->bytes ? places->backend->ops->upload(places->backend, r->worker, r->cpu,
+						       places->asked)
 			: 0;
 }
 
@@ -166,6 +168,6 @@ int hr_places_download(struct hr_places *places)
 	const struct hr_region *r = &places->region[HR_PLACE_WORKER];
 
 	return r->bytes ? places->backend->ops->download(places->backend, r->cpu, r->worker,
-							 r->bytes)
+							 places->asked)
 			: 0;
 }

@@ -15,6 +15,7 @@
 struct hr_places {
 	struct hr_backend *backend;
 	struct hr_region region[HR_PLACES];
+	size_t asked;  /* of HR_PLACE_WORKER; a backend gives it in pieces of its own size */
 	bool has_copy; /* HR_PLACE_WORKER's cpu is one, because the CPU cannot touch the memory */
 	struct hr_gpu_window window; /* into HR_PLACE_GPU, when it was opened */
 	struct hr_gdr gdr;	     /* open() NULL: not loaded */
@@ -42,7 +43,8 @@ void hr_places_give(struct hr_places *places);
 
 /*
  * Make what the CPU wrote into the place WORKER what workers see, before a launch; and the other way
- * round, after the end. Nothing to do where both are one memory. 0 or -errno of the backend.
+ * round, after the end: as many bytes as were asked for. Nothing to do where both are one memory.
+ * 0 or -errno of the backend.
  */
 int hr_places_upload(struct hr_places *places);
 int hr_places_download(struct hr_places *places);

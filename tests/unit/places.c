@@ -23,6 +23,7 @@ static struct {
 	uint8_t *far;
 	size_t far_bytes;
 	unsigned uploads, downloads;
+	size_t moved; /* bytes, both ways */
 } gpu;
 
 static int next_call(void)
@@ -56,11 +57,11 @@ static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regio
 	(void)b;
 	if (err)
 		return err;
+	bytes = (bytes + HR_WINDOW_GRAIN - 1) / HR_WINDOW_GRAIN * HR_WINDOW_GRAIN;
 	memset(region, 0, sizeof *region);
 	region->kind = HR_REGION_GPU;
 	region->bytes = bytes;
-	region->worker = aligned_alloc(HR_WINDOW_GRAIN, (bytes + HR_WINDOW_GRAIN - 1) /
-								HR_WINDOW_GRAIN * HR_WINDOW_GRAIN);
+	region->worker = aligned_alloc(HR_WINDOW_GRAIN, bytes);
 	memset(region->worker, 0, bytes);
 	gpu.far = region->worker;
 	gpu.far_bytes = bytes;
@@ -81,6 +82,7 @@ static int gpu_upload(struct hr_backend *b, void *worker, const void *cpu, size_
 {
 	(void)b;
 	gpu.uploads++;
+	gpu.moved += bytes;
 	memcpy(worker, cpu, bytes);
 	return next_call();
 }
@@ -89,6 +91,7 @@ static int gpu_download(struct hr_backend *b, void *cpu, const void *worker, siz
 {
 	(void)b;
 	gpu.downloads++;
+	gpu.moved += bytes;
 	memcpy(cpu, worker, bytes);
 	return next_call();
 }
@@ -215,6 +218,7 @@ Test(places, what_the_cpu_cannot_touch_it_writes_into_a_copy)
 	cr_expect_eq(hr_places_download(&places), 0);
 	cr_expect_eq(copy[7], 3);
 	cr_expect_eq(gpu.uploads + gpu.downloads, 2);
+	cr_expect_eq(gpu.moved, 2 * 2 * HR_PAGE, "what was asked for, not what was given");
 	hr_places_give(&places);
 	cr_expect_eq(gpu.attached, 0);
 	cr_expect_eq(gpu.allocated, 0);
