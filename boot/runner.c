@@ -13,7 +13,7 @@
 #include "boot/watch.h"
 #include "nvme/status.h"
 
-#define WAIT_MIN_NS 100000ull
+#define WAIT_MIN_NS 20000ull
 #define WAIT_MAX_NS (HR_NS_PER_MS / 2)
 
 /* What the host keeps while a pipeline runs. */
@@ -140,11 +140,26 @@ static void note_start(const struct watch *w)
 		w->run->first_submit_ns = w->backend->lanes == 1 ? first : w->now_ns;
 }
 
+/* Longer and longer, but at most half of what the pipeline will still take, as far as one can tell. */
+static uint64_t next_pause(const struct watch *w, uint64_t pause)
+{
+	const uint64_t ran_ns = w->now_ns - w->run->started_ns;
+	const uint64_t done = hr_run_tiles_done(w->run);
+	const uint64_t left = w->run->tiles - w->run->first_tile - done;
+	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_MAX_NS;
+
+	pause *= 2;
+	pause = pause < rest ? pause : rest;
+	pause = pause < WAIT_MAX_NS ? pause : WAIT_MAX_NS;
+	return pause > WAIT_MIN_NS ? pause : WAIT_MIN_NS;
+}
+
 static int watch_until_ended(struct watch *w)
 {
 	uint64_t pause = WAIT_MIN_NS;
 	int ended;
 
+	hr_wait_precisely();
 	while ((ended = w->backend->ops->poll(w->backend)) == 0) {
 		w->now_ns = hr_now_ns();
 		if (hr_signals_pending() && !w->stopping)
@@ -159,7 +174,7 @@ static int watch_until_ended(struct watch *w)
 					   tile_bytes(w->run),
 				   w->now_ns);
 		hr_wait_ns(pause);
-		pause = pause * 2 < WAIT_MAX_NS ? pause * 2 : WAIT_MAX_NS;
+		pause = next_pause(w, pause);
 	}
 	w->now_ns = hr_now_ns();
 	note_start(w);
