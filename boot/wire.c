@@ -49,13 +49,10 @@ static void wire_slots(const struct hr_appliance *app, struct hr_run *run)
 				      part_offset(p, run->part.prps) };
 
 	for (uint32_t i = 0; i < run->slots; i++) {
-		/* The first tile >= first_tile that this slot holds. */
-		uint64_t skip = (i + run->slots - run->first_tile % run->slots) % run->slots;
-
 		slot[i].state = HR_SLOT_FREE;
-		slot[i].next_read = run->first_tile + skip;
+		slot[i].next_read = HR_TILE_NONE;
 		if (c->has_sink)
-			run->written[i] = run->first_tile + skip;
+			run->written[i] = run->first_tile;
 		for (uint32_t s = 0; s < c->sources; s++)
 			make_buffer(&maker, &slot[i].in[s], run->part.source_tiles[s], i,
 				    run->source[s].tile_bytes,
@@ -87,7 +84,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 	const struct hr_config_pipeline *c = run->config;
 
 	pipe->tiles = run->tiles;
-	pipe->first_tile = run->first_tile;
+	pipe->first_tile = pipe->next_tile = run->first_tile;
 	pipe->slots = run->slots;
 	pipe->sources = c->sources;
 	for (uint32_t s = 0; s < c->sources; s++) {

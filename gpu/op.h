@@ -8,6 +8,8 @@
  *
  * State: each worker has state_bytes of its own, zeroed, so tiles need no locks; tile_record_bytes
  * per tile are written by whoever computes that tile; finish() reduces both, once, in one block.
+ * Which tiles come to a worker, and in what order, differs from run to run: a result that must not
+ * differ is made of whole numbers, or of records.
  */
 #ifndef GPU_OP_H
 #define GPU_OP_H

@@ -5,9 +5,11 @@
  *   compute   -> runs the operator on filled slots   (a whole block per tile)
  *   writeback -> writes results, frees slots         (each worker owns a queue pair)
  *
- * Tile t always uses slot t mod slots, and a slot belongs to one worker or block of each role
- * (slot mod number of them), so a state word has exactly one writer at any time and nothing is ever
- * locked or claimed:
+ * A slot belongs to one worker or block of each role (slot mod number of them), so a state word has
+ * exactly one writer at any time and nothing is ever locked. What a slot holds is the next tile that
+ * nobody has taken: prefetch takes it when the slot is free. So a queue that is slower than others,
+ * or comes late, gets less to do, and the others do not wait for it at the end. Tiles of one slot
+ * only ever grow:
  *
  *   FREE --prefetch--> FILLED --compute--> COMPUTED --writeback--> FREE      (with a sink object)
  *   FREE --prefetch--> FILLED --compute--> FREE                              (without)
@@ -45,12 +47,13 @@ enum hr_slot_state {
 enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
 
 #define HR_OUT_BROKEN 0xffffffffu
+#define HR_TILE_NONE UINT64_MAX
 
 struct hr_slot {
-	uint32_t state;		   /* enum hr_slot_state: acquire / release */
-	uint32_t out_bytes;	   /* by compute; HR_OUT_BROKEN: nothing that may be written */
-	uint64_t tile;		   /* by prefetch, before FILLED */
-	uint64_t next_read;	   /* prefetch's own: tile this slot reads next */
+	uint32_t state;	    /* enum hr_slot_state: acquire / release */
+	uint32_t out_bytes; /* by compute; HR_OUT_BROKEN: nothing that may be written */
+	uint64_t tile;	    /* by prefetch, before FILLED */
+	uint64_t next_read; /* prefetch's own: tile taken and not yet FILLED, or HR_TILE_NONE */
 	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
 	uint32_t posted;	   /* prefetch's own: sources of next_read whose reads are posted */
 	uint32_t read_tries, write_tries; /* commands of the tile sent again, by either */
@@ -133,10 +136,11 @@ struct hr_pipe {
 	uint8_t *op_records; /* [tiles][record_bytes] */
 	uint8_t *op_result;  /* HR_OP_RESULT_MAX */
 	/* What goes on. */
+	uint64_t next_tile; /* by prefetch: the first that no slot has taken */
 	uint32_t stop; /* by a failing worker, or prefetch worker 0 when the host asks for it */
 	struct hr_pipe_control *control;
 	struct hr_worker_status *status; /* [hr_pipe_statuses()], in role order */
-	uint64_t *written; /* [slots], by writeback: tiles below it, of this slot, are written */
+	uint64_t *written; /* [slots], by writeback: below it, what the slot had is written */
 };
 
 /* Blocks of all roles. */
@@ -184,8 +188,8 @@ HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block);
 
 /*
  * Tiles 0 .. n - 1 all written to the sink's disk (not yet flushed): the durable watermark after a
- * flush that starts later. Any thread, while the pipeline runs; `written` is pipe->written as the
- * caller sees it.
+ * flush that starts later. Some behind them may be, too. Any thread, while the pipeline runs;
+ * `written` is pipe->written as the caller sees it.
  */
 HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *written)
 {

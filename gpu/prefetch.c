@@ -37,13 +37,13 @@ HR_WORKER void prefetch_fill_if_whole(struct hr_pipe *pipe, struct hr_slot *slot
 	if (slot->posted < pipe->sources || slot->reading)
 		return;
 	slot->posted = 0;
-	slot->next_read += pipe->slots;
+	slot->next_read = HR_TILE_NONE;
 	hr_store_release_u32(&slot->state, HR_SLOT_FILLED);
 }
 
 /*
- * Post what is still missing of the tile this slot reads next: source by source, as queues have
- * room. True when a source was posted.
+ * Post what is still missing of the tile that was taken for this slot: source by source, as queues
+ * have room. True when a source was posted.
  */
 HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 {
@@ -199,9 +199,25 @@ HR_WORKER void prefetch_ring_all(const struct hr_role_worker *w)
 HR_WORKER bool prefetch_wants(const struct hr_role_worker *w, const struct hr_slot *slot,
 			      bool stopped)
 {
-	if (!stopped && slot->next_read < w->pipe->tiles)
-		return slot->posted < w->pipe->sources;
-	return slot->reading == 0 || w->dead;
+	if (stopped)
+		return slot->reading == 0 || w->dead;
+	return slot->next_read == HR_TILE_NONE || slot->posted < w->pipe->sources;
+}
+
+/* A tile for each lane's slot (or NULL) that has none, as long as there are any. Collective. */
+HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
+{
+	const uint32_t mask = hr_ballot(slot && slot->next_read == HR_TILE_NONE);
+	uint64_t tile = 0;
+
+	if (!mask)
+		return;
+	if (hr_lane() == 0)
+		tile = hr_take_u64(&pipe->next_tile, hr_count_bits(mask));
+	tile = hr_shfl_u64(tile, 0) + hr_count_bits(mask & (((uint32_t)1 << hr_lane()) - 1));
+	if ((mask >> hr_lane() & 1) && tile < pipe->tiles)
+		slot->next_read = tile;
+	hr_lanes_sync();
 }
 
 /* A free slot. True when something was posted. Collective. */
@@ -211,7 +227,7 @@ HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped
 
 	if (hr_role_state(slot) != HR_SLOT_FREE)
 		return false;
-	if (!stopped && slot->next_read < w->pipe->tiles)
+	if (!stopped && slot->next_read != HR_TILE_NONE)
 		return prefetch_post(w, s);
 	hr_role_hand_on(slot, HR_SLOT_CLOSING);
 	return false;
@@ -231,6 +247,8 @@ HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *
 
 		*open += hr_count_bits(
 			hr_ballot(state != HR_SLOT_CLOSING && state != HR_SLOT_CLOSED));
+		if (!stopped)
+			prefetch_take(w->pipe, wants ? &w->pipe->slot[s] : NULL);
 		for (; mask; mask &= mask - 1)
 			progress |= prefetch_visit(w, hr_shfl_u32(s, hr_lowest_bit(mask)), stopped);
 	}

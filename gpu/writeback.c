@@ -26,7 +26,7 @@ HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	uint64_t *written = &w->pipe->written[slot - w->pipe->slot];
 
-	hr_store_release_sys_u64(written, slot->tile + w->pipe->slots);
+	hr_store_release_sys_u64(written, slot->tile + 1);
 	hr_role_count(w, slot->out_bytes);
 	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
 }
@@ -171,6 +171,21 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint3
 	return progress;
 }
 
+/*
+ * All slots are closed. One that has nothing left to write holds the watermark back no longer; one
+ * that took a tile and did not come to read it does, and after a failure all do.
+ */
+HR_WORKER void writeback_settle(const struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+	const uint64_t taken = hr_load_acquire_u64(&pipe->next_tile);
+	uint32_t s;
+
+	for (s = w->index + hr_lane() * w->count; s < pipe->slots; s += HR_LANES * w->count)
+		if (!w->failed && pipe->slot[s].next_read == HR_TILE_NONE)
+			hr_store_release_sys_u64(&pipe->written[s], taken);
+}
+
 /* What was written is durable when this returns without failing. After a failure it is the host that
  * decides what to save. */
 HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
@@ -205,6 +220,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		progress |= writeback_reap(&w, w.qp);
 		hr_role_beat(&w, progress);
 	} while (open);
+	writeback_settle(&w);
 	writeback_flush(&w, w.qp);
 	hr_near_end(far, w.qp, 1);
 	if (hr_lane() == 0)

@@ -201,6 +201,17 @@ HR_WORKER void hr_count_up_u64(uint64_t *p)
 		     : "memory");
 }
 
+HR_WORKER uint64_t hr_take_u64(uint64_t *p, uint64_t n)
+{
+	uint64_t was;
+
+	asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+		     : "=l"(was)
+		     : "l"(__cvta_generic_to_global(p)), "l"(n)
+		     : "memory");
+	return was;
+}
+
 HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	asm volatile("st.global.v2.u64 [%0], {%1, %2};"

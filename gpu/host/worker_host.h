@@ -177,6 +177,11 @@ HR_WORKER void hr_count_up_u64(uint64_t *p)
 	++*p;
 }
 
+HR_WORKER uint64_t hr_take_u64(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
 HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	((uint64_t *)p)[0] = low;

@@ -188,11 +188,10 @@ static void wire_slots(struct rig *rig, const struct rig_work *work)
 	pipe->written = take(rig, HR_PLACE_CONTROL, work->slots * sizeof *pipe->written, NULL);
 	pipe->slot = take(rig, HR_PLACE_WORKER, work->slots * sizeof *pipe->slot, NULL);
 	for (uint32_t i = 0; i < work->slots; i++) {
-		const uint64_t skip =
-			(i + work->slots - work->first_tile % work->slots) % work->slots;
 		struct hr_slot *slot = &pipe->slot[i];
 
-		slot->next_read = pipe->written[i] = work->first_tile + skip;
+		slot->next_read = HR_TILE_NONE;
+		pipe->written[i] = work->first_tile;
 		for (uint32_t s = 0; s < work->sources; s++)
 			wire_buffer(rig, &slot->in[s], work->tile_bytes[s]);
 		if (pipe->has_sink)
@@ -207,7 +206,7 @@ static void wire_work(struct rig *rig, const struct rig_work *work)
 
 	pipe->op = work->op;
 	pipe->tiles = (work->bytes[0] + work->tile_bytes[0] - 1) / work->tile_bytes[0];
-	pipe->first_tile = work->first_tile;
+	pipe->first_tile = pipe->next_tile = work->first_tile;
 	pipe->slots = work->slots;
 	pipe->sources = work->sources;
 	for (uint32_t s = 0; s < work->sources; s++) {

@@ -286,7 +286,30 @@ Test(pipeline_faults, a_device_that_leaves_ends_the_run)
 	rig_down(&rig);
 }
 
-/* Stop at any moment: what counts as written is right, and a second run completes the rest. */
+/* The other slots do all the rest while one waits for its first tile. */
+Test(pipeline_faults, a_slow_read_holds_up_no_other_slot)
+{
+	const struct rig_work work = copy_work(3, 3);
+	uint64_t least = TILES, most = 0;
+
+	up(1, "on read lba 0: delay 2s\n", TIMEOUT_NS);
+	run(&work);
+	cr_assert_null(rig_failure(&rig));
+	check_sink(BYTES);
+	cr_expect_eq(hr_pipe_written(rig.pipe, rig.pipe->written), TILES);
+	for (uint32_t i = 0; i < work.blocks[HR_ROLE_COMPUTE]; i++) {
+		const uint32_t first = hr_pipe_first_status(rig.pipe, HR_ROLE_COMPUTE);
+		const uint64_t tiles = rig.pipe->status[first + i].tiles;
+
+		least = tiles < least ? tiles : least;
+		most = tiles > most ? tiles : most;
+	}
+	cr_expect_eq(least, 1);
+	cr_expect_gt(most, TILES / 3);
+	rig_down(&rig);
+}
+
+/* Stop at any moment: what counts as written is all that is, and a second run completes the rest. */
 Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 {
 	uint64_t stopped_early = 0;
@@ -305,6 +328,7 @@ Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 		cr_assert_null(rig_failure(&rig));
 		written = hr_pipe_written(rig.pipe, rig.pipe->written);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), rig_tiles(&rig, HR_ROLE_COMPUTE));
+		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), written);
 		check_sink(written * TILE);
 		stopped_early += written < TILES;
 

@@ -222,6 +222,7 @@ Test(pipeline_lanes, a_stop_ends_all_of_them)
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
 		written = hr_pipe_written(rig.pipe, rig.pipe->written);
+		cr_assert_eq(written, rig_tiles(&rig, HR_ROLE_WRITEBACK));
 		sink = rig_read_sink(&rig, BYTES_MAX);
 		cr_assert(memcmp(sink, data, written * TILE) == 0);
 		free(sink);
