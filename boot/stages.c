@@ -132,6 +132,26 @@ static void backends_down(struct hr_appliance *app)
 	}
 }
 
+/* Bring-up is told of, too: it may last as long as controllers take to become ready. */
+static void tick(struct hr_appliance *app)
+{
+	if (app->tick)
+		app->tick(app->tick_to, app, hr_now_ns());
+}
+
+/* Nobody feeds the watchdog while a controller is waited for. */
+static void compare_with_watchdog(const struct hr_appliance *app, uint32_t d)
+{
+	const uint64_t watchdog_ns = app->config.boot.watchdog_ns;
+	const uint64_t ready_ns = app->ssd[d].ctrl.ready_timeout_ns;
+
+	if (app->tick && watchdog_ns && ready_ns >= watchdog_ns)
+		hr_warn("ssd '%s' may take %llu s to become ready (CAP.TO), and boot.watchdog is "
+			"%llu s: it may reset a machine that is well",
+			app->config.ssd[d].name, (unsigned long long)(ready_ns / HR_NS_PER_S),
+			(unsigned long long)(watchdog_ns / HR_NS_PER_S));
+}
+
 static int controllers_up(struct hr_appliance *app)
 {
 	for (uint32_t i = 0; i < app->config.ssds; i++) {
@@ -146,14 +166,18 @@ static int controllers_up(struct hr_appliance *app)
 		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
 			app->ssd[i].ctrl.model, app->ssd[i].ctrl.serial,
 			(unsigned long long)app->ssd[i].ns.blocks, 1u << app->ssd[i].ns.lba_shift);
+		compare_with_watchdog(app, i);
+		tick(app);
 	}
 	return 0;
 }
 
 static void controllers_down(struct hr_appliance *app)
 {
-	for (uint32_t i = app->config.ssds; i-- > 0;)
+	for (uint32_t i = app->config.ssds; i-- > 0;) {
 		hr_ssd_down(&app->ssd[i]);
+		tick(app);
+	}
 }
 
 /* down also takes what a failing up has left half done. NULL: nothing to undo. */
@@ -194,6 +218,7 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 		hr_info("stage %s up in %.1f ms", stage[next].name,
 			(double)(hr_now_ns() - began) / 1e6);
 		app->up = next;
+		tick(app);
 	}
 	return 0;
 }

@@ -121,7 +121,8 @@ struct hr_appliance {
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	char gpu_note[HR_GPUS_MAX][HR_LOG_LINE_MAX]; /* what its backend is not as asked, or "" */
 	struct hr_run run[HR_PIPELINES_MAX];
-	/* Called each millisecond or so while a pipeline runs, by the thread that watches it; must
+	/* Called each millisecond or so while a pipeline runs, by the thread that watches it, and
+	 * after each stage and controller that comes up, and each controller that goes down; must
 	 * neither wait nor allocate. NULL: nobody wants it. */
 	void (*tick)(void *to, const struct hr_appliance *app, uint64_t now_ns);
 	void *tick_to;

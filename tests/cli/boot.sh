@@ -104,14 +104,19 @@ first() { timeout 60 unshare -mpf --mount-proc "$@" >"$SCRATCH/out" 2>"$SCRATCH/
 if unshare -mpf --mount-proc true 2>/dev/null; then
     # Never the watchdog of this machine: it would do what it is for.
     no_watchdog() {
-        conf 'watchdog = "30s";'
+        conf "watchdog = \"$1\";"
         # shellcheck disable=SC2016
         timeout 60 unshare -m sh -c \
             '[ ! -e /dev/watchdog ] || mount --bind /dev/null /dev/watchdog; exec "$@"' sh \
             "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &&
             says "64 tiles" && warns "nothing resets this machine if it hangs"
     }
-    check "without its watchdog an appliance works, and says so" no_watchdog
+    check "without its watchdog an appliance works, and says so" no_watchdog 30s
+    check "nothing is said of a watchdog that waits longer than the ssd" \
+        eval '! warns "CAP.TO" >/dev/null'
+    # The soft controller may take 5 s.
+    hasty() { no_watchdog 5s && warns "may take 5 s to become ready (CAP.TO), and boot.watchdog is 5 s"; }
+    check "a watchdog that is faster than an ssd may be is told of" hasty
     as_first() { conf ''; first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "is the first process" &&
         says "64 tiles" && warns "poweroff" && ! warns "does not poweroff" >/dev/null; }
     check "the first process powers off when it is done" as_first
