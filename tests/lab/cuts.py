@@ -31,7 +31,11 @@ class Cuts:
                                "said": said})
 
     def close(self):
-        self._thread.join()
+        """To be called when QEMU has ended: its disk ends then, and with that the last cut."""
+        self._thread.join(20)
+        if self._thread.is_alive():  # QEMU never came to its disk
+            self._disk.close()
+            self._thread.join()
         with open(os.path.join(self._folder, "notes.txt"), "w", encoding="utf-8") as f:
             f.writelines(line + "\n" for line in self._notes)
         with open(os.path.join(self._folder, "cuts.json"), "w", encoding="utf-8") as f:

@@ -1,5 +1,6 @@
 """One QEMU: its start, its two channels (results on the second serial port, QMP), its end."""
 import base64
+import contextlib
 import gzip
 import json
 import os
@@ -53,12 +54,16 @@ class PowerFailDisk:
     def cut(self, path, seed, writes):
         """Write to PATH what a power cut after so many more writes leaves; what became of those that
         were not flushed. Empty: the disk has ended."""
-        self._process.stdin.write(f"cut {path} {seed} {writes}\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(f"cut {path} {seed} {writes}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return ""
         return self._process.stdout.readline().strip()
 
     def close(self):
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:

@@ -174,10 +174,15 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/* What became of pending writes. */
+struct fate {
+	unsigned kept, lost, torn;
+};
+
 /* Apply what a cut leaves of the pending writes. A seed also decides how much survives at all. */
-static void cut(uint8_t *image, uint64_t seed)
+static struct fate cut(uint8_t *image, uint64_t seed)
 {
-	unsigned kept = 0, lost = 0, torn = 0;
+	struct fate fate = { 0, 0, 0 };
 	const uint64_t keep = next_random(&seed) % 5; /* quarters */
 
 	for (const struct pending *p = disk.first; p; p = p->next) {
@@ -185,18 +190,17 @@ static void cut(uint8_t *image, uint64_t seed)
 
 		if (p->durable || (roll > 0 && next_random(&seed) % 4 < keep)) {
 			memcpy(image + p->offset, p->data, p->bytes);
-			kept++;
+			fate.kept++;
 		} else if (roll == 0 && p->bytes > disk.sector) {
 			for (uint32_t at = 0; at < p->bytes; at += disk.sector)
 				if (next_random(&seed) & 1)
 					memcpy(image + p->offset + at, p->data + at, disk.sector);
-			torn++;
+			fate.torn++;
 		} else {
-			lost++;
+			fate.lost++;
 		}
 	}
-	printf("kept %u lost %u torn %u\n", kept, lost, torn);
-	fflush(stdout);
+	return fate;
 }
 
 static void write_sparse(const char *path, const uint8_t *image)
@@ -216,13 +220,16 @@ static void write_sparse(const char *path, const uint8_t *image)
 static void cut_to(const char *path, uint64_t seed)
 {
 	uint8_t *image = malloc(disk.bytes);
+	struct fate fate;
 
 	if (!image)
 		die("pfdisk");
 	memcpy(image, disk.durable, disk.bytes);
-	cut(image, seed);
+	fate = cut(image, seed);
 	write_sparse(path, image);
 	free(image);
+	printf("kept %u lost %u torn %u\n", fate.kept, fate.lost, fate.torn);
+	fflush(stdout);
 }
 
 /* A write is acknowledged only after this: one that the client vanished in never happened. */
@@ -408,6 +415,23 @@ static bool obey(void)
 	return true;
 }
 
+/* Cuts may be ordered before anybody comes. False: standard input was closed by then. */
+static bool accept_client(int listening)
+{
+	for (;;) {
+		struct pollfd wait[] = { { listening, POLLIN, 0 }, { STDIN_FILENO, POLLIN, 0 } };
+
+		if (poll(wait, 2, -1) < 0)
+			die("poll");
+		if (wait[1].revents && !obey())
+			return false;
+		if (wait[0].revents) {
+			client = accept(listening, NULL, NULL);
+			return true;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	bool properly = false;
@@ -422,7 +446,8 @@ int main(int argc, char **argv)
 	listening = listen_at(argv[1]);
 	puts("ready");
 	fflush(stdout);
-	client = accept(listening, NULL, NULL);
+	if (!accept_client(listening))
+		return 0;
 	if (client < 0 || !negotiate())
 		die("pfdisk: negotiation");
 	for (;;) {

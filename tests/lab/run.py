@@ -197,20 +197,25 @@ class Lab:
             disks = {d.name: stack.enter_context(contextlib.closing(
                 guest.PowerFailDisk(os.path.join(self.build, "tests/lab/pfdisk"), m, d)))
                 for d in m.of_kind("ssd") if d.option.get("disk") == "powerfail"}
-            g = stack.enter_context(contextlib.closing(
-                guest.Guest(run, m, self.kernel.vmlinux, initrd)))
-            if run.scenario.cuts:
+            if run.scenario.cuts:  # before the guest, so that they end after it
                 name, writes = run.scenario.cuts
                 stack.enter_context(contextlib.closing(
                     cuts.Cuts(disks[name], m.folder, writes, notes)))
+            g = stack.enter_context(contextlib.closing(
+                guest.Guest(run, m, self.kernel.vmlinux, initrd)))
             try:
                 if run.scenario.appliance:
                     g.until_off()
                 else:
                     self.follow(g, m, notes, result)
                     g.quit()
+                if run.scenario.lost:
+                    result.fail(f"the guest was to be lost: {run.scenario.lost}")
             except guest.Lost as why:
-                result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
+                if str(why) == run.scenario.lost:
+                    result.take(f"ok - the guest ended early: {why}")
+                else:
+                    result.fail(f"the guest ended early: {why}", self.last_words(m.folder))
 
     @staticmethod
     def last_words(folder):

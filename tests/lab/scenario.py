@@ -10,6 +10,7 @@
                         which $nv0 and the like are addresses; only steps on the host judge
 #: trace EVENT...       of QEMU, into trace.log of the run's folder
 #: limit SECONDS       for the guest, from start to end (90)
+#: lost REASON         the guest must end early, for that reason: of scenarios about the lab itself
 """
 import glob
 import os
@@ -28,7 +29,7 @@ class Scenario:
         self.name = os.path.basename(path)[:-len(".sh")]
         self.appliance = False
         self.runs, self.tools, self.tests, self.limit, self.cuts = [], [], [], 90, None
-        self.trace = []
+        self.trace, self.lost = [], None
         with open(path, encoding="utf-8") as f:
             for number, line in enumerate(f, 1):
                 if line.startswith("#: "):
@@ -49,6 +50,8 @@ class Scenario:
             self.appliance = True
         elif words[0] == "limit":
             self.limit = int(words[1])
+        elif words[0] == "lost":
+            self.lost = " ".join(words[1:])
         else:
             raise machine.Mistake(f"{where}: no such line: {words[0]}")
 
