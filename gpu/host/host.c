@@ -222,6 +222,7 @@ static const struct hr_backend_ops host_bar_ops = {
 	.free = host_free,
 	.upload = host_copy,
 	.download = host_copy,
+	.link = host_link,
 	.resident = host_resident,
 	.launch = host_launch,
 	.poll = host_poll,

@@ -155,6 +155,8 @@ Test(barmem, what_is_not_there_or_somebody_elses_is_refused)
 
 static int as_backend(void *arg)
 {
+	enum hr_kernel kernel = HR_KERNEL_BENCH;
+	uint32_t threads = 0;
 	struct hr_backend b;
 	struct hr_region gpu, own;
 
@@ -165,6 +167,10 @@ static int as_backend(void *arg)
 	if (b.ops->alloc_peer(&b, HR_PAGE, &gpu) || gpu.kind != HR_REGION_BAR ||
 	    b.ops->alloc(&b, HR_PAGE, &own) || own.kind != HR_REGION_HOST)
 		return 2;
+	/* User operators run there as they do without a BAR. */
+	if (!b.ops->link || b.ops->link(&b, NULL, &kernel, &threads, message) ||
+	    kernel != HR_KERNEL_PIPE || threads != 1)
+		return 4;
 	b.ops->free(&b, &gpu);
 	b.ops->free(&b, &own);
 	b.ops->close(&b);
