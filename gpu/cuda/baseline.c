@@ -86,7 +86,7 @@ static int wait_copied(struct reader *r, uint32_t half)
 	while ((result = r->cu.EventQuery(r->copied[half])) == CUDA_ERROR_NOT_READY)
 		if (hr_now_ns() > limit)
 			return hr_cuda_say(&r->cu, -ETIMEDOUT, "a copy does not end");
-	return hr_cuda_check(&r->cu, "copy", result);
+	return hr_cuda_check(&r->cu, "cuEventQuery (copy)", result);
 }
 
 static int read_and_copy(struct reader *r, uint32_t half, uint64_t at)

@@ -62,7 +62,8 @@ struct hr_cuda_driver {
 int hr_cuda_driver_open(struct hr_cuda_driver *cu);
 
 /*
- * A call's result as ours, with cu->error "CALL: NAME: text" unless it is 0. -ENOMEM: out of memory;
+ * A call's result as ours, with cu->error "CALL: NAME: text" unless it is 0; call may go on
+ * with what it was about, in brackets. -ENOMEM: out of memory;
  * -ENODEV: no device, or one that cannot be used; -ENOTSUP: not supported here; -EINVAL: a value
  * the driver refuses; -EPERM, -EEXIST, -ENOENT; -EIO: all else, above all a GPU that has failed.
  */

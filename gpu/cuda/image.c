@@ -197,6 +197,6 @@ int hr_cuda_launch_poll(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch)
 	if (result == CUDA_ERROR_NOT_READY)
 		return 0;
 	launch->running = false;
-	launch->failed = hr_cuda_check(&gpu->cu, "worker blocks", result);
+	launch->failed = hr_cuda_check(&gpu->cu, "cuEventQuery (worker blocks)", result);
 	return launch->failed ? launch->failed : 1;
 }

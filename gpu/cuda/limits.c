@@ -117,7 +117,7 @@ static void wait_copy(struct bench *m, bool in)
 	while (!m->err && result == CUDA_ERROR_NOT_READY) {
 		result = m->gpu->cu.EventQuery(m->done[in]);
 		if (result != CUDA_ERROR_NOT_READY)
-			m->err = hr_cuda_check(&m->gpu->cu, "copy", result);
+			m->err = hr_cuda_check(&m->gpu->cu, "cuEventQuery (copy)", result);
 		else if (hr_now_ns() > limit)
 			m->err = hr_cuda_say(&m->gpu->cu, -ETIMEDOUT, "a copy does not end");
 	}

@@ -233,7 +233,7 @@ Test(cuda_backend, a_gpu_that_fails_is_named_once_and_close_comes_back)
 	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, region.worker, 1, 32, 0), 0);
 	fake_cuda.broken = CUDA_ERROR_ILLEGAL_ADDRESS;
 	cr_expect_eq(backend.ops->poll(&backend), -EIO);
-	cr_expect_str_eq(fake_log_last(), "cuda:0 Fake GPU 0: worker blocks: "
+	cr_expect_str_eq(fake_log_last(), "cuda:0 Fake GPU 0: cuEventQuery (worker blocks): "
 					  "CUDA_ERROR_ILLEGAL_ADDRESS: in words");
 	told = fake_log_count();
 	cr_expect_eq(backend.ops->poll(&backend), -EIO);

@@ -115,6 +115,7 @@ Test(cuda_baseline, a_failure_of_the_driver_is_named_and_nothing_is_left)
 		cr_expect_eq(hr_cuda_baseline(&gpu, &plan), bad[i].want, "%s", bad[i].call);
 		cr_expect(fake_cuda.failed, "%s was not called", bad[i].call);
 		cr_expect(strstr(gpu.cu.error, "CUDA_ERROR_"), "%s", gpu.cu.error);
+		cr_expect(strstr(gpu.cu.error, bad[i].call), "%s", gpu.cu.error);
 		cr_expect_str_eq(fake_cuda_leaks(), OPEN, "%s", bad[i].call);
 	}
 }

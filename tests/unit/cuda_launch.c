@@ -116,7 +116,8 @@ Test(cuda_launch, a_failure_is_named_and_stays)
 	cr_expect_eq(hr_cuda_launch_poll(&gpu, &launch), 0);
 	fake_cuda.broken = CUDA_ERROR_ILLEGAL_ADDRESS;
 	cr_expect_eq(hr_cuda_launch_poll(&gpu, &launch), -EIO);
-	cr_expect_str_eq(gpu.cu.error, "worker blocks: CUDA_ERROR_ILLEGAL_ADDRESS: in words");
+	cr_expect_str_eq(gpu.cu.error,
+			 "cuEventQuery (worker blocks): CUDA_ERROR_ILLEGAL_ADDRESS: in words");
 	fake_cuda.broken = CUDA_SUCCESS;
 	cr_expect_eq(hr_cuda_launch_poll(&gpu, &launch), -EIO);
 	cr_expect_eq(hr_cuda_launch_start(&gpu, &launch, &kernel, &image, 1, 32, 0), -EIO);
