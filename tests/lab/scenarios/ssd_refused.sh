@@ -25,6 +25,11 @@ disk_is_back() {
     soon test -b /dev/nvme0n1
 }
 
+cat >/tmp/device.conf <<'EOT'
+ssds = ( { name = "ssd0"; device = "%DEVICE%"; } );
+gpus = ( { name = "gpu0"; device = "host:1"; } );
+EOT
+
 hugepages 8
 if [ "$INSTANCE" = iommu ]; then
     check "physical addresses behind an IOMMU" \
@@ -58,7 +63,6 @@ else
 
     disk_is_back
     mkfs.ext4 -q -L precious /dev/nvme0n1
-    before=$(disk_sum)
     mkdir /mnt
     modprobe ext4
     mount -t ext4 /dev/nvme0n1 /mnt
@@ -66,6 +70,7 @@ else
     check "mounted, through the kernel" refused "is mounted on /mnt" \
         headrace store ls kernel:/dev/nvme0n1
     umount /mnt
+    before=$(disk_sum)
     tail -f /dev/null 4</dev/nvme0n1 &
     check "open" refused "is open in process $!" headrace store ls --bind "pci:$nv0"
     kill $!
@@ -79,6 +84,7 @@ else
     check "another serial number" refused "its serial number is 'nv0', not 'x'" \
         headrace store format --bind --force --allow-serial x "pci:$nv0"
     disk_is_back
+    check "not a byte has changed" test "$(disk_sum)" = "$before"
     check "the file system is whole" sh -c 'mount -t ext4 /dev/nvme0n1 /mnt && umount /mnt'
 
     echo 'label: gpt' | sfdisk -q /dev/nvme0n1
@@ -94,6 +100,20 @@ else
     check "swap" refused "is swapped on" headrace store ls --bind "pci:$nv1"
     swapoff /dev/nvme1n1
 
+    echo ',32M' | sfdisk -q --label gpt --wipe always /dev/nvme1n1
+    soon test -b /dev/nvme1n1p1
+    check "a partition" refused "is a partition; a store takes a whole disk" \
+        headrace store format --force kernel:/dev/nvme1n1p1
+    mkfs.ext4 -q /dev/nvme1n1p1
+    mount -t ext4 /dev/nvme1n1p1 /mnt
+    check "a mounted partition" refused "nvme1n1p1 is mounted on /mnt" \
+        headrace store format --force --allow-serial nv1 --bind "pci:$nv1"
+    check "its disk, through the kernel" refused "nvme1n1p1 is mounted on /mnt" \
+        headrace store format --force --allow-serial nv1 kernel:/dev/nvme1n1
+    check "it is still mounted" grep -q "^/dev/nvme1n1p1 /mnt " /proc/mounts
+    check "and its driver was left alone" test "$(driver "$nv1")" = nvme
+    umount /mnt
+
     check "named by its serial number" \
         exits 0 headrace store format --bind --force --allow-serial nv0 "pci:$nv0"
     check "the store is welcome" exits 0 headrace store ls --bind "pci:$nv0"
@@ -101,7 +121,11 @@ else
     check "and through the kernel" exits 0 headrace store put -q kernel:/dev/nvme0n1 o /lab/lib.sh
     check "the other way reads it" exits 0 headrace store get -q --bind "pci:$nv0" o /tmp/o
     check "the same" cmp /lab/lib.sh /tmp/o
-    check "a partition of its own" exits 3 headrace store ls kernel:/dev/null
-    check "configurations have no kernel:" exits 2 headrace check /lab/env
-    [ -n "$before" ]
+    check "no block device" refused "is no block device" headrace store ls kernel:/dev/null
+    sed 's/%DEVICE%/kernel:\/dev\/nvme0n1/' /tmp/device.conf >/tmp/kernel.conf
+    check "configurations have no kernel:" exits 2 headrace check /tmp/kernel.conf
+    check "says so" warns "'headrace store' only"
+    sed "s/%DEVICE%/pci:$nv0/" /tmp/device.conf >/tmp/pci.conf
+    check "nothing else is wrong with that one" exits 3 headrace check /tmp/pci.conf
+    check "but its driver" warns "the kernel driver nvme is bound to it"
 fi
