@@ -83,18 +83,27 @@ class Run:
         self.cpus = options.get("cpus", "1")
 
 
-def read_scenarios(folder="scenarios"):
-    """All runs of the folder, in the order of their names, checked against machines.conf."""
-    known = machine.read_machines()
+def _read_folder(folder):
     steps = (".before.sh", ".after.sh")
     paths = [path for path in sorted(glob.glob(os.path.join(HERE, folder, "*.sh")))
              if not path.endswith(steps)]
-    runs = [run for path in paths for run in Scenario(path).runs]
-    for run in runs:
+    return [run for path in paths for run in Scenario(path).runs]
+
+
+def read_scenarios(folder="scenarios"):
+    """All runs of the folder, in the order of their names. Those of both folders are checked against
+    machines.conf: each has its machine, and each machine a run."""
+    runs = {each: _read_folder(each) for each in ("scenarios", "figures")}
+    unused = set(machine.read_machines())
+    known = frozenset(unused)
+    for run in runs["scenarios"] + runs["figures"]:
         if run.machine not in known:
             raise machine.Mistake(f"{run.scenario.path}: no machine {run.machine}")
-    names = [run.name for run in runs]
+        unused.discard(run.machine)
+    if unused:
+        raise machine.Mistake("machines.conf: no run boots " + ", ".join(sorted(unused)))
+    names = [run.name for run in runs[folder]]
     for name in names:
         if names.count(name) > 1:
             raise machine.Mistake(f"two runs are called {name}")
-    return runs
+    return runs[folder]

@@ -6,7 +6,7 @@ import subprocess
 
 RUN, HEADRACE = os.environ["INSTANCE"], os.environ["HEADRACE"]
 IN = "soft:nv0.img"
-OUT = {"pci": "soft:nv1.img,lba=4096", "pci_small": IN}.get(RUN, "soft:nv1.img")
+OUT = {"pci": "soft:nv1.img,lba=4096", "pci_small": IN, "pci_cmb": IN}.get(RUN, "soft:nv1.img")
 
 
 def check(name, ok, why=""):

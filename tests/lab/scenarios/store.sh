@@ -1,9 +1,10 @@
 # shellcheck shell=dash disable=SC2154
 # The object store on an emulated SSD, by physical addresses and through VFIO, with blocks of 512 and
-# 4096 bytes and with small transfers; store.after.py reads the disk images on the host with the software
-# controller and computes the results anew.
+# 4096 bytes, with small transfers and with a controller memory buffer; store.after.py reads the disk
+# images on the host with the software controller and computes the results anew.
 #: run pci machine=two_ssds boot=intel_iommu=off
 #: run pci_small machine=small_mdts boot=intel_iommu=off
+#: run pci_cmb machine=cmb boot=intel_iommu=off
 #: run vfio machine=one_group boot=intel_iommu=on
 #: run pt machine=one_group boot="intel_iommu=on iommu=pt"
 
@@ -45,6 +46,11 @@ hugepages 64
 case $INSTANCE in
 pci) on pci "$nv0" "$nv1" ;;
 pci_small) on pci "$nv0" "$nv0" ;;
+pci_cmb)
+    check "the buffer is there, as BAR 2" \
+        test "$(stat -c %s "$(pci "$nv0")/resource2")" = 16777216
+    on pci "$nv0" "$nv0"
+    ;;
 vfio | pt)
     modprobe -a vfio-pci vfio_iommu_type1
     bind "$nv0" vfio-pci

@@ -22,6 +22,7 @@
 #: run two_roots machine=two_roots
 #: run bare machine=bare
 #: run no_gpu machine=no_gpu
+#: run cmb machine=cmb
 #: run many machine=many
 
 # Cards as their drivers leave them: decoding and mastering on. The kernel enables the bridges above.
