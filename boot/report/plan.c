@@ -150,7 +150,7 @@ static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
 	}
 }
 
-static void gpus_json(const struct hr_appliance *app, struct json_object *report)
+void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct json_object *report)
 {
 	struct json_object *list = hr_json_array(report, "gpus");
 
@@ -166,7 +166,7 @@ static void gpus_json(const struct hr_appliance *app, struct json_object *report
 		hr_json_string(one, "backend", b->name);
 		if (*app->gpu_note[g])
 			hr_json_string(one, "note", app->gpu_note[g]);
-		if (b->facts)
+		if (facts && b->facts)
 			facts_json(b->facts, one);
 	}
 }
@@ -245,7 +245,7 @@ void hr_report_plan_json(const struct hr_appliance *app, struct json_object *rep
 	hr_json_string(report, "appliance", app->config.name);
 	hr_json_string(report, "configuration", app->config.file);
 	ssds_json(app, report);
-	gpus_json(app, report);
+	hr_report_gpus_json(app, true, report);
 	list = hr_json_array(report, "pipelines");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)

@@ -17,6 +17,11 @@ void hr_report_plan_json(const struct hr_appliance *app, struct json_object *rep
 void hr_report_runs(const struct hr_appliance *app, FILE *out);
 void hr_report_runs_json(const struct hr_appliance *app, struct json_object *report);
 
+/* The gpus in use as an array `gpus`: name, device as configured, backend as opened, and note where
+ * that is not plainly what was asked for (which CPUs or GPU `auto` chose, and why); facts: and what
+ * is known of a GPU. */
+void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct json_object *report);
+
 /* How each ssd of a run and its gpu meet, as the topology decided: a line a pair; nothing where there
  * is no pair of PCI functions. In JSON an array `paths` of out, an element per ssd. */
 void hr_report_paths(const struct hr_appliance *app, const struct hr_run *run, const char *indent,

@@ -105,8 +105,17 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 			(unsigned long long)run->durable_tiles, (unsigned long long)run->tiles);
 }
 
+/* Nothing where the configuration itself says what runs worker blocks. */
+static void print_choices(const struct hr_appliance *app, FILE *out)
+{
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		if (app->gpu_up[g] && strcmp(app->config.gpu[g].device, "auto") == 0)
+			fprintf(out, "gpu %s: %s\n", app->config.gpu[g].name, app->gpu_note[g]);
+}
+
 void hr_report_runs(const struct hr_appliance *app, FILE *out)
 {
+	print_choices(app, out);
 	fprintf(out, "%-16s %-14s %-16s %9s %12s %9s %11s  %s\n", "pipeline", "operator", "outcome",
 		"tiles", "bytes read", "seconds", "rate", "path");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
@@ -257,6 +266,7 @@ void hr_report_runs_json(const struct hr_appliance *app, struct json_object *rep
 		hr_json_double(report, "first_tile_ms", first, 3);
 	if (getrusage(RUSAGE_SELF, &usage) == 0)
 		hr_json_u64(report, "resident_max_bytes", (uint64_t)usage.ru_maxrss * 1024);
+	hr_report_gpus_json(app, false, report);
 	list = hr_json_array(report, "pipelines");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)

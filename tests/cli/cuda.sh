@@ -11,7 +11,6 @@ for device in cuda:0 auto; do
 ssds = ( { name = "s"; device = "soft:memory,size=64M"; objects = ( { name = "o"; bytes = "1M"; } ); } );
 gpus = ( { name = "g"; device = "$device"; } );
 pipelines = ( { name = "p"; source = { object = "o"; }; operator = "crc32c"; } );
-appliance = { log = "info"; };
 CONF
 done
 
@@ -31,8 +30,13 @@ refused() {
         [ "$(grep -c "error:" "$SCRATCH/err")" -eq 1 ]
 }
 
+# What was chosen, and why, is said beside the results.
 goes_on() {
-    with "$1" 0 run "$SCRATCH/auto.conf" && warns "auto: $2" && warns "worker blocks run on the"
+    with "$1" 0 run "$SCRATCH/auto.conf" && silent && says "gpu g: auto: $2" &&
+        says "worker blocks run on the" && with "$1" 0 run "$SCRATCH/auto.conf" --json && silent &&
+        json 'len(r["gpus"]) == 1 and r["gpus"][0]["device"] == "auto"' &&
+        json 'r["gpus"][0]["backend"].startswith("host:")' &&
+        json 'r["gpus"][0]["note"].startswith("auto: ")'
 }
 
 driver empty </dev/null

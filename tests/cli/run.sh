@@ -40,6 +40,8 @@ PY
 
 run_json() {
     exits 0 run --json && silent && json 'r["exit_code"] == 0' &&
+        json '[(g["name"], g["device"]) for g in r["gpus"]] == [("gpu0", "host:2")]' &&
+        json 'r["gpus"][0]["backend"].startswith("host:")' &&
         json '[p["outcome"] for p in r["pipelines"]] == ["done", "done"]' &&
         json 'r["pipelines"][0]["read_bytes"] == 16 << 20' &&
         json 'r["pipelines"][1]["sink"]["durable_bytes"] == 16 << 20' &&
@@ -51,7 +53,8 @@ run_one() {
 }
 
 quiet_when_piped() {
-    exits 0 run && silent && says "checksum" && ! grep -q $'\r' "$SCRATCH/out"
+    exits 0 run && silent && says "checksum" && ! grep -q $'\r' "$SCRATCH/out" &&
+        head -n 1 "$SCRATCH/out" | grep -q "^pipeline " # nothing was chosen
 }
 
 post_json() {
@@ -144,7 +147,10 @@ pipelines = ( { name = "p"; gpu = "g"; source = { object = "o"; }; operator = "c
 END
     exits 0 check "$SCRATCH/cpus.conf" && says "host:1000: only $(getconf _NPROCESSORS_ONLN) CPUs" &&
         says "idle         host:1, which no pipeline uses" &&
-        exits 0 check --json "$SCRATCH/cpus.conf" && json '"only" in r["gpus"][0]["note"]'
+        for command in check run; do
+            exits 0 $command --json "$SCRATCH/cpus.conf" && json 'len(r["gpus"]) == 1' &&
+                json '"only" in r["gpus"][0]["note"]' || return 1
+        done
 }
 
 check "check prints the map of the embedded configuration" exits 0 check
