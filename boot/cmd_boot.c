@@ -67,12 +67,12 @@ static int supervise(struct hr_appliance *app, bool first)
 	return code;
 }
 
-static struct hr_appliance *load(const char *file, int *code)
+static struct hr_appliance *load(const char *file, enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_appliance *app;
 
 	hr_log_set_stamp(hr_start_ns());
-	app = hr_load(file, NULL, code);
+	app = hr_load_to_boot(file, last_resort, code);
 	if (app && app->config.log < HR_LOG_INFO)
 		hr_log_set_level(HR_LOG_INFO);
 	hr_signals_catch();
@@ -82,8 +82,9 @@ static struct hr_appliance *load(const char *file, int *code)
 
 static int as_service(const char *file)
 {
+	enum hr_boot_end unused; /* the machine is not ours */
 	int code;
-	struct hr_appliance *app = load(file, &code);
+	struct hr_appliance *app = load(file, &unused, &code);
 
 	if (!app)
 		return code;
@@ -92,8 +93,8 @@ static int as_service(const char *file)
 	return code;
 }
 
-/* What the operator has asked for at the keyboard, or the configuration, or the command line. */
-static enum hr_boot_end last_resort(const struct hr_appliance *app)
+/* What the command line of the kernel asks for, or else the configuration. */
+static enum hr_boot_end last_resort(enum hr_boot_end configured)
 {
 	char word[32];
 
@@ -101,19 +102,19 @@ static enum hr_boot_end last_resort(const struct hr_appliance *app)
 		for (int end = 0; end <= HR_BOOT_SHELL; end++)
 			if (strcmp(word, hr_init_end_name((enum hr_boot_end)end)) == 0)
 				return (enum hr_boot_end)end;
-	return app ? app->config.boot.last_resort : HR_BOOT_POWEROFF;
+	return configured;
 }
 
-static void end(const struct hr_appliance *app, int code) __attribute__((noreturn));
-static void end(const struct hr_appliance *app, int code)
+static void end(enum hr_boot_end how, enum hr_boot_end configured, int code)
+	__attribute__((noreturn));
+static void end(enum hr_boot_end how, enum hr_boot_end configured, int code)
 {
 	const int signal_number = hr_signals_which();
-	enum hr_boot_end how = app ? app->config.boot.after : HR_BOOT_POWEROFF;
 
 	if (signal_number) {
 		how = signal_number == SIGINT ? HR_BOOT_REBOOT : HR_BOOT_POWEROFF;
 	} else if (code != HR_EXIT_DONE) {
-		how = last_resort(app);
+		how = last_resort(configured);
 		hr_error("the appliance does not run (code %d); %s in %llu s", code,
 			 hr_init_end_name(how), READ_IT_NS / HR_NS_PER_S);
 		for (uint64_t begun = hr_now_ns();
@@ -128,6 +129,7 @@ static void as_first(const char *file) __attribute__((noreturn));
 static void as_first(const char *file)
 {
 	static char named[512];
+	enum hr_boot_end after = HR_BOOT_POWEROFF, configured;
 	struct hr_appliance *app;
 	int code, err;
 
@@ -140,14 +142,15 @@ static void as_first(const char *file)
 	if (!file)
 		file = CONFIG_DEFAULT;
 	hr_info("headrace is the first process, %s", file);
-	app = load(strcmp(file, "builtin") == 0 ? NULL : file, &code);
+	app = load(strcmp(file, "builtin") == 0 ? NULL : file, &configured, &code);
 	if (app) {
+		after = app->config.boot.after;
 		err = hr_init_prepare(&app->config.boot);
 		hr_info("modules and huge pages %s, %.1f ms after the start",
 			err ? "incomplete" : "ready", (double)(hr_now_ns() - hr_start_ns()) / 1e6);
 		code = supervise(app, true);
 	}
-	end(app, code);
+	end(after, configured, code);
 }
 
 static int list_modules(const char *file)

@@ -19,10 +19,13 @@ static int read_config(struct hr_appliance *app, const char *file)
 			       hr_config_default_bytes, report, NULL);
 }
 
-struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
+static struct hr_appliance *load(const char *file, const char *pipeline,
+				 enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_appliance *app = calloc(1, sizeof *app);
+	int err;
 
+	*last_resort = HR_BOOT_POWEROFF;
 	if (!app) {
 		hr_error("out of memory for the appliance: %zu bytes", sizeof *app);
 		*code = HR_EXIT_MISSING;
@@ -30,11 +33,25 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 	}
 	/* No such file, a wrong file, no such pipeline: all are in what the user wrote. */
 	*code = HR_EXIT_USAGE;
-	if (read_config(app, file) == 0) {
+	err = read_config(app, file);
+	*last_resort = app->config.boot.last_resort;
+	if (err == 0) {
 		hr_log_set_level(app->config.log);
 		if (hr_appliance_init(app, pipeline) == 0)
 			return app;
 	}
 	free(app);
 	return NULL;
+}
+
+struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
+{
+	enum hr_boot_end unused;
+
+	return load(file, pipeline, &unused, code);
+}
+
+struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
+{
+	return load(file, NULL, last_resort, code);
 }

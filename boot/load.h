@@ -13,4 +13,11 @@
  */
 struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code);
 
+/*
+ * The same of all pipelines. *last_resort is what the configuration says of it, also on error: one
+ * that has mistakes elsewhere still says what becomes of the machine. The default when it does not
+ * say, or cannot be read at all.
+ */
+struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code);
+
 #endif

@@ -264,14 +264,14 @@ int hr_config_parse(struct hr_config *config, const char *file, const char *text
 	struct hr_mistakes *mistakes = calloc(1, sizeof *mistakes);
 	int err;
 
+	memset(config, 0, sizeof *config);
+	hr_config_boot_default(&config->boot);
 	if (!mistakes)
 		return -ENOMEM;
-	memset(config, 0, sizeof *config);
 	config->file = mistakes->file = file;
 	config->log = HR_LOG_WARN;
 	config->checkpoint_ns = 5 * HR_NS_PER_S;
 	snprintf(config->name, sizeof config->name, "headrace");
-	hr_config_boot_default(&config->boot);
 	if (bytes > HR_CONFIG_BYTES_MAX) {
 		hr_mistake(mistakes, 0, "%zu bytes long, expected at most %u", bytes,
 			   HR_CONFIG_BYTES_MAX);
@@ -330,6 +330,8 @@ int hr_config_read(struct hr_config *config, const char *file,
 	size_t bytes = 0;
 	int err = load(file, &text, &bytes);
 
+	memset(config, 0, sizeof *config);
+	hr_config_boot_default(&config->boot);
 	if (err) {
 		snprintf(line, sizeof line, "%.900s: %s", file, strerror(-err));
 		report(to, line);

@@ -142,6 +142,8 @@ struct hr_config {
 /*
  * Read and check a file. Mistakes go to `report`, one line each without newline, in file order.
  * Returns 0; -EINVAL after at least one mistake; -ENOENT, -EACCES, -EISDIR, -EFBIG with a report.
+ * After an error nothing of *config is to be used but boot.last_resort: what the file says of it
+ * when that could be read, whatever is wrong beside it, else the default.
  */
 int hr_config_read(struct hr_config *config, const char *file,
 		   void (*report)(void *to, const char *line), void *to);

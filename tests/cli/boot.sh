@@ -123,6 +123,16 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
     unreadable() { echo '!' >"$SCRATCH/x.conf"; first "$HEADRACE" boot "$SCRATCH/x.conf"
         warns "x.conf:1" && warns "the appliance does not run (code 2); poweroff in 5 s"; }
     check "the first process says what is wrong with its configuration" unreadable
+    # Both mistakes are told, and what else the configuration says of the end counts.
+    mistaken() {
+        conf 'after = "explode"; last_resort = "reboot";'
+        sed -i 's/"crc32c"/"crc32x"/' "$SCRATCH/x.conf"
+        first "$HEADRACE" boot "$SCRATCH/x.conf"
+        warns "boot.after: is \"explode\"" && warns "there is no operator 'crc32x'" &&
+            warns "the appliance does not run (code 2); reboot in 5 s" &&
+            ! warns "does not reboot" >/dev/null
+    }
+    check "the last resort of a configuration with mistakes is taken" mistaken
     # An orphan that ends is collected on the way, and is not the shell.
     shell() {
         printf 'on read: status 0x281 dnr\n' >"$SCRATCH/faults"

@@ -307,6 +307,30 @@ Test(config, all_mistakes_come_in_one_go_and_sorted_by_line)
 	cr_assert_eq(last, 5u);
 }
 
+/* Whoever boots such a file does with the machine what it says, as far as it can be read. */
+Test(config, last_resort_counts_beside_mistakes)
+{
+	static const struct {
+		const char *text;
+		enum hr_boot_end want;
+	} row[] = {
+		{ HEAD "boot = { last_resort = \"reboot\"; };\nzzz = 1;\n", HR_BOOT_REBOOT },
+		{ "boot = { after = 1; last_resort = \"halt\"; };\n", HR_BOOT_HALT },
+		{ HEAD "boot = { last_resort = \"explode\"; };\n", HR_BOOT_POWEROFF },
+		{ HEAD "boot = { last_resort = \"reboot\"; };\n!", HR_BOOT_POWEROFF },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		memset(&config, 0xff, sizeof config);
+		cr_expect_eq(parse(row[i].text), -EINVAL, "row %zu", i);
+		cr_expect_eq(config.boot.last_resort, row[i].want, "row %zu: %d", i,
+			     (int)config.boot.last_resort);
+	}
+	memset(&config, 0xff, sizeof config);
+	cr_expect_eq(hr_config_read(&config, "/nonexistent/x", collect, &reports), -ENOENT);
+	cr_expect_eq(config.boot.last_resort, HR_BOOT_POWEROFF);
+}
+
 Test(config, too_many_mistakes_are_counted)
 {
 	char *text = malloc(1 << 16);
