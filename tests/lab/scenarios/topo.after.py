@@ -62,8 +62,8 @@ if not live["machine"]["zen"] and RUN != "switch_vm":
     option = {"off": "off", "passthrough": "pt", "translating": "on"}[IOMMU]
     check("lspci's dump gives the same", verdicts(judge("lspci.txt", "--iommu", option), *ALL),
           verdicts(live, *ALL))
-if "KEEP_CAPTURES" in os.environ:
-    with open("lspci.txt", "rb") as f, open(os.path.join(os.environ["KEEP_CAPTURES"],
-                                                         RUN + ".lspci.gz"), "wb") as out:
-        with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed:
-            shutil.copyfileobj(f, packed)
+    if "KEEP_CAPTURES" in os.environ:
+        kept = os.path.join(os.environ["KEEP_CAPTURES"], RUN + ".lspci.gz")
+        with open("lspci.txt", "rb") as f, open(kept, "wb") as out:
+            with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed:
+                shutil.copyfileobj(f, packed)

@@ -23,6 +23,8 @@
 #: run bare machine=bare
 #: run no_gpu machine=no_gpu
 #: run cmb machine=cmb
+#: run small_mdts machine=small_mdts
+#: run two_ssds machine=two_ssds
 #: run many machine=many
 
 # Cards as their drivers leave them: decoding and mastering on. The kernel enables the bridges above.
