@@ -288,6 +288,41 @@ static void log_addresses(const struct hr_appliance *app, uint32_t g)
 	}
 }
 
+/* The rings of `pairs` queue pairs in a part. */
+static int check_part(const struct hr_appliance *app, uint32_t g, int part, uint32_t d,
+		      uint32_t pairs)
+{
+	const struct hr_partition *p = &app->partition[g];
+	const struct hr_region *rings = &p->region[p->part[part].place];
+	const uint32_t bytes = hr_plan_ring_bytes(app->ssd[d].queue_entries);
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < pairs; i++)
+		err = hr_ssd_check_rings(&app->ssd[d], rings,
+					 p->part[part].offset + (size_t)i * bytes);
+	return err;
+}
+
+/* Now, since once queue pairs are created sinks have been, and those are on the disk. */
+static int check_rings(const struct hr_appliance *app, uint32_t g)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if (!run->selected || run->config->gpu != g || run->outcome != HR_RUN_WAITING)
+			continue;
+		for (uint32_t q = 0; !err && q < run->ssds; q++)
+			err = check_part(app, g, run->part.source_rings[q], run->ssd[q],
+					 hr_run_workers(run, HR_ROLE_PREFETCH));
+		if (!err && run->config->has_sink)
+			err = check_part(app, g, run->part.sink_rings, run->config->sink.ssd,
+					 hr_run_workers(run, HR_ROLE_WRITEBACK));
+	}
+	return err;
+}
+
 static int take_places(struct hr_appliance *app, uint32_t g)
 {
 	struct hr_partition *p = &app->partition[g];
@@ -303,7 +338,7 @@ static int take_places(struct hr_appliance *app, uint32_t g)
 	}
 	hr_partition_bind(p, app->memory[g].region);
 	log_addresses(app, g);
-	return 0;
+	return check_rings(app, g);
 }
 
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)

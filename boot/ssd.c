@@ -248,6 +248,15 @@ static int check_ring(const struct hr_ssd *ssd, const struct hr_region *region, 
 	return -ENOTSUP;
 }
 
+int hr_ssd_check_rings(const struct hr_ssd *ssd, const struct hr_region *rings, size_t ring_at)
+{
+	const size_t sq_bytes = hr_qp_sq_bytes(ssd->queue_entries);
+	const int err = check_ring(ssd, rings, ring_at, sq_bytes);
+
+	return err ? err
+		   : check_ring(ssd, rings, ring_at + sq_bytes, hr_qp_cq_bytes(ssd->queue_entries));
+}
+
 static struct hr_qp_memory rings_and_table(const struct hr_ssd *ssd, uint8_t *rings,
 					   uint8_t *tables, const struct hr_ssd_qp_place *place)
 {
@@ -265,10 +274,8 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_q
 	const struct hr_qp_memory worker =
 		rings_and_table(ssd, rings->worker, tables->worker, place);
 	char name[96];
-	int err = check_ring(ssd, rings, place->ring_at, hr_qp_sq_bytes(ssd->queue_entries));
+	int err = hr_ssd_check_rings(ssd, rings, place->ring_at);
 
-	if (!err)
-		err = check_ring(ssd, rings, cq_at, hr_qp_cq_bytes(ssd->queue_entries));
 	if (err)
 		return err;
 	err = -ENOTSUP;

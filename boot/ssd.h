@@ -79,6 +79,12 @@ struct hr_ssd_qp_place {
 };
 
 /*
+ * Before any is created: whether a queue pair whose rings begin there can be. 0; -ENOTSUP, which is
+ * logged with the remedy: a ring is not in one piece on the bus.
+ */
+int hr_ssd_check_rings(const struct hr_ssd *ssd, const struct hr_region *rings, size_t ring_at);
+
+/*
  * Create the next I/O queue pair, of queue_entries, for a worker; its pointers are as that worker
  * sees them. As hr_ctrl_create_qp(); -ENOTSUP: no identifier left, or a ring is not in one piece on
  * the bus. What is wrong is logged.

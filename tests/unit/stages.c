@@ -14,6 +14,7 @@
 #include "boot/clock.h"
 #include "boot/runner.h"
 #include "nvme/hostmem.h"
+#include "tests/fake/log.h"
 
 #define MIB (1u << 20)
 
@@ -205,6 +206,59 @@ Test(stages, too_few_queue_pairs_are_told_before_anything_is_written)
 		  IN OUT
 		  "tile = \"4K\"; slots = 256; blocks = { prefetch = 200; writeback = 100; };");
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ENOTSUP);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_assert_eq(app->ssd[0].store.count, 1u);
+	hr_appliance_down(app);
+}
+
+/* The host place comes as pages that are never side by side, as physical memory without huge pages
+ * may; granules of 8 KiB, since a soft controller takes so many pieces and no more. */
+static int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker);
+
+static int attach_scattered(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+{
+	static struct hr_bus granule[64];
+	struct hr_region *host = &app->memory[0].region[HR_PLACE_HOST];
+	const size_t count = (bytes + 2 * HR_PAGE - 1) / (2 * HR_PAGE);
+
+	if (worker == &host->worker) {
+		cr_assert(count > 1 && count <= 64, "%zu", count);
+		for (size_t i = 0; i < count; i++)
+			granule[i].addr = host->bus.addr + (count - 1 - i) * 2 * HR_PAGE;
+		host->bus = granule[0];
+		host->granule_bus = granule;
+		host->granule_shift = 13;
+	}
+	return attach(b, cpu, bytes, io, worker);
+}
+
+Test(stages, rings_in_pieces_are_told_before_anything_is_written)
+{
+	static struct hr_backend_ops ops;
+
+	make_image(MIB);
+	for (unsigned entries = 64; entries <= 256; entries *= 2) {
+		char setting[64];
+
+		snprintf(setting, sizeof setting, "queue_entries = %u;", entries);
+		configure(setting, "", IN OUT "tile = \"4K\"; slots = 4;");
+		cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
+		ops = *app->backend[0].ops;
+		attach = ops.attach;
+		ops.attach = attach_scattered;
+		app->backend[0].ops = &ops;
+		if (entries <= 128) { /* one granule */
+			cr_expect_eq(hr_appliance_up(app, HR_STAGE_MEMORY), 0);
+		} else {
+			cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ENOTSUP);
+			cr_expect_eq(app->up, HR_STAGE_NONE);
+		}
+		hr_appliance_down(app);
+	}
+	cr_expect(strstr(fake_log_last(), "a ring of 16384 bytes is not in one piece of physical "
+					  "memory; reserve huge pages"),
+		  "%s", fake_log_last());
 	configure("", "", COPY);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
 	cr_assert_eq(app->ssd[0].store.count, 1u);
