@@ -222,7 +222,7 @@ $(tools): %: %.o $(B)/libheadrace.a
 
 # The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests.
 lab := $(B)/tests/lab/lab
-lab_files := $(wildcard tests/lab/*.* tests/lab/guest/* tests/lab/scenarios/*)
+lab_files := $(wildcard tests/lab/*.* tests/lab/guest/* tests/lab/scenarios/* boot/image/*.py)
 lab_tests := $(addprefix $(B)/tests/unit/,$(sort $(shell sed -n 's/^\#: tests //p' \
 	tests/lab/scenarios/*.sh)))
 
@@ -251,10 +251,10 @@ fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 
 deps:
-	$(Q)tests/deps.sh build check lab lint
+	$(Q)tests/deps.sh build check lab image lint
 
 check:
-	$(Q)tests/deps.sh build check $(with_lab)
+	$(Q)tests/deps.sh build check $(if $(with_lab),lab image)
 	$(Q)failed=0; \
 	$(again) SAN= all check-unit check-cli || failed=1; \
 	$(again) SAN=address,undefined check-unit check-cli || failed=1; \
@@ -268,7 +268,7 @@ check:
 	exit $$failed
 
 check-lab:
-	$(Q)tests/deps.sh build lab
+	$(Q)tests/deps.sh build lab image
 	$(Q)rm -f $(base)-static/tests/lab/lab.ok
 	$(Q)$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An image that boots into headrace: kernel and initramfs, and an ISO that starts them by BIOS or EFI.
 
-usage: build.py --binary FILE --config FILE --out FOLDER [--kernel VMLINUZ] [--extra FOLDER]
-                [--append PARAMETERS]
+usage: build.py --binary FILE --config FILE --out FOLDER [--kernel VMLINUZ] [--cache FOLDER]
+                [--extra FOLDER] [--append PARAMETERS]    --cache: where Debian's kernel is kept
 """
 import argparse
 import os
@@ -92,13 +92,13 @@ def main():
     parser = argparse.ArgumentParser(add_help=False)
     for name in ("binary", "config", "out"):
         parser.add_argument("--" + name, required=True)
-    for name in ("kernel", "extra", "append"):
+    for name in ("kernel", "cache", "extra", "append"):
         parser.add_argument("--" + name, default="")
     arguments = parser.parse_args()
     parameters = (PARAMETERS + " " + arguments.append).strip()
     try:
         linux = (kernel.installed(arguments.kernel) if arguments.kernel
-                 else kernel.prepare(arguments.out))
+                 else kernel.prepare(arguments.cache or arguments.out))
         initrd = initramfs(arguments, linux)
         with open(os.path.join(arguments.out, "initrd"), "wb") as f:
             f.write(initrd)

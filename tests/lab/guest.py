@@ -72,9 +72,10 @@ class PowerFailDisk:
 
 
 class Guest:
-    """A running guest; close() ends it whatever state it is in."""
+    """A running guest; close() ends it whatever state it is in. START: the arguments of QEMU that say
+    what it boots."""
 
-    def __init__(self, run, machine, vmlinux, initrd):
+    def __init__(self, run, machine, start):
         self.folder = machine.folder
         self.deadline = time.monotonic() + run.scenario.limit
         self._channel, channel = socket.socketpair()
@@ -83,17 +84,19 @@ class Guest:
         self._qmp = None
         self._rest = b""
         cpus = int(run.cpus)
+        threads = "single" if run.icount else "multi"
         command = ["setpriv", "--pdeathsig", "KILL",
-                   "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "q35",
+                   "qemu-system-x86_64", "-accel", "tcg,thread=" + threads, "-machine", "q35",
                    "-cpu", run.cpu, "-m", run.memory,
                    "-smp", f"{cpus},maxcpus={max(CPUS_MAX, cpus)}",
                    "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                   "-kernel", vmlinux, "-initrd", initrd, "-append", f"{BOOT} {run.boot}",
                    "-serial", "file:" + os.path.join(self.folder, "console.log"),
                    "-chardev", f"socket,id=results,fd={channel.fileno()}",
                    "-serial", "chardev:results",
                    "-chardev", f"socket,id=monitor,fd={monitor.fileno()}",
-                   "-mon", "chardev=monitor,mode=control"] + machine.arguments()
+                   "-mon", "chardev=monitor,mode=control"] + start + machine.arguments()
+        if run.icount:
+            command += ["-icount", "shift=" + run.icount]
         for event in run.scenario.trace:
             command += ["-trace", event]
         if run.scenario.trace:

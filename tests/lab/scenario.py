@@ -1,7 +1,10 @@
 """Scenarios: what the head of scenarios/NAME.sh says. Lines of the head that count start with `#: `:
 
 #: run [INSTANCE] machine=NAME [boot="KERNEL PARAMETERS"] [cpu=MODEL] [memory=MiB] [cpus=N]
-        one guest; a scenario may have several, called NAME/INSTANCE
+        [start=image] [icount=N]
+        one guest; a scenario may have several, called NAME/INSTANCE. start=image, of an appliance:
+        the machine's firmware starts the ISO that boot/image makes of its configuration. icount=N:
+        its clock counts instructions, each 2^N ns, whatever time they take here
 #: tools PROGRAM...    programs of this machine that the guest needs, with their libraries
 #: tests NAME...       static builds of tests/unit/NAME.c, as /lab/NAME
 #: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, so many writes
@@ -15,12 +18,15 @@
 import glob
 import os
 import shlex
+import shutil
 import string
 
 import machine
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RUN_KEYS = {"machine", "boot", "cpu", "memory", "cpus"}
+RUN_KEYS = {"machine", "boot", "cpu", "memory", "cpus", "start", "icount"}
+# What boot/image needs of this machine for an ISO that a BIOS starts.
+IMAGE_NEEDS = ("grub-mkrescue", "xorriso", "mformat", "/usr/lib/grub/i386-pc")
 
 
 class Scenario:
@@ -35,6 +41,8 @@ class Scenario:
                 if line.startswith("#: "):
                     self._head(f"{path}:{number}", shlex.split(line[3:]))
         for run in self.runs if self.appliance else []:
+            if run.start == "image":
+                continue
             run.boot += " rdinit=/lab/headrace headrace.config=/lab/appliance.conf"
         if not self.runs:
             raise machine.Mistake(f"{path}: no line '#: run'")
@@ -81,6 +89,15 @@ class Run:
         self.cpu = options.get("cpu", "max,-hypervisor")
         self.memory = options.get("memory", "512")
         self.cpus = options.get("cpus", "1")
+        self.icount = options.get("icount")
+        self.start = options.get("start", "kernel")
+        if self.start not in ("kernel", "image"):
+            raise machine.Mistake(f"{where}: start={self.start}: not kernel or image")
+
+    def missing(self):
+        """What this run needs and this machine lacks."""
+        needs = IMAGE_NEEDS if self.start == "image" else ()
+        return [each for each in needs if not shutil.which(each) and not os.path.isdir(each)]
 
 
 def _read_folder(folder):
