@@ -218,6 +218,7 @@ static bool decode_caps(const struct cfg *c)
 {
 	uint8_t seen[32] = { 0 };
 	uint32_t cap = get8(c, HR_CFG_CAP_PTR) & ~3u;
+	bool express = false;
 
 	while (cap) {
 		if (cap < HR_CFG_BASIC || seen[cap >> 3] & 1u << (cap & 7))
@@ -227,8 +228,10 @@ static bool decode_caps(const struct cfg *c)
 		seen[cap >> 3] |= (uint8_t)(1u << (cap & 7));
 		if (get8(c, cap) == 0xff)
 			return false;
-		if (get8(c, cap) == HR_CAP_EXP && !hr_get(c->f, HR_F_EXP, 0))
+		if (get8(c, cap) == HR_CAP_EXP && !express) {
 			decode_express(c, cap);
+			express = true;
+		}
 		if (get8(c, cap) == HR_CAP_PM && has(c, cap + HR_PM_CTL, 2))
 			set(c, HR_F_PM, HR_FIELD_GET(get16(c, cap + HR_PM_CTL), HR_PM_STATE));
 		cap = get8(c, cap + 1) & ~3u;
@@ -317,16 +320,22 @@ static uint32_t decode_ecaps(const struct cfg *c)
 	}
 }
 
-/* What a list that was read whole does not contain, the function does not have. */
+static bool from_registers(const struct hr_fn *f, enum hr_fact_id id)
+{
+	return f->fact[id].source >= HR_SRC_CONFIG;
+}
+
+/* What a list that was read whole does not contain, the function does not have, whatever text
+ * beside the registers says. */
 static void settle_absent(const struct cfg *c)
 {
-	if (hr_get(c->f, HR_F_CAPS, 2) < 2 && !hr_known(c->f, HR_F_EXP))
+	if (hr_get(c->f, HR_F_CAPS, 2) < 2 && !from_registers(c->f, HR_F_EXP))
 		set(c, HR_F_EXP, 0);
-	if (hr_get(c->f, HR_F_ECAPS, 2) == 2)
+	if (!from_registers(c->f, HR_F_ECAPS) || hr_get(c->f, HR_F_ECAPS, 2) == 2)
 		return;
-	if (!hr_known(c->f, HR_F_ACS))
+	if (!from_registers(c->f, HR_F_ACS))
 		set(c, HR_F_ACS, 0);
-	if (!hr_known(c->f, HR_F_ATS))
+	if (!from_registers(c->f, HR_F_ATS))
 		set(c, HR_F_ATS, 0);
 }
 
