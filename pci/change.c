@@ -39,6 +39,7 @@ static int set_acs(struct change *c, struct hr_fn *f)
 			return wrong(c, "ACS is clear, set, or a value up to 7f");
 	}
 	hr_fn_set(f, HR_F_ACS_CTL, ctl, HR_SRC_USER);
+	c->m->regrouped = true;
 	return 0;
 }
 
@@ -97,6 +98,7 @@ static int move(struct change *c, struct hr_fn *f)
 		other->under = hr_address(&c->m->fn[port]);
 		hr_fn_set(other, HR_F_NUMA, hr_get(&c->m->fn[port], HR_F_NUMA, ~0u), HR_SRC_USER);
 	}
+	c->m->regrouped = true;
 	return 0;
 }
 
@@ -220,6 +222,7 @@ void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix)
 {
 	for (unsigned i = 0; i < fix->count; i++)
 		hr_fn_set(&m->fn[fix->write[i].fn], HR_F_ACS_CTL, fix->write[i].after, HR_SRC_USER);
+	m->regrouped = fix->count != 0;
 }
 
 /* A mounted disk whose way to some GPU the fix would change while it is in use. */

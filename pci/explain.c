@@ -156,6 +156,27 @@ static void put_mps(const struct context *c, char what)
 			 all ? (unsigned)(__builtin_ctz(all) - 7) << 5 : 0u);
 }
 
+/* The SSD's, as the kernel numbers it or as it is predicted. */
+static void put_group(const struct context *c)
+{
+	const struct hr_fn *ssd = at(c, c->p->ssd);
+
+	if (hr_group_is_real(c->e->m, ssd))
+		snprintf(c->to, c->capacity, "%u", hr_get(ssd, HR_F_GROUP, 0));
+	else if (c->e->groups.of)
+		snprintf(c->to, c->capacity, "%u (predicted)", c->e->groups.of[c->p->ssd]);
+}
+
+static void put_blocker(const struct context *c, bool driver)
+{
+	int32_t other = c->e->blocker[c->p->ssd];
+	char bdf[HR_BDF_MAX];
+
+	if (other != HR_NO_FN)
+		snprintf(c->to, c->capacity, "%s",
+			 driver ? at(c, other)->driver : hr_bdf(at(c, other), bdf));
+}
+
 static bool put_pair_word(const struct context *c, const char *word, size_t n)
 {
 	char bdf[HR_BDF_MAX];
@@ -169,7 +190,9 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 	else if (n == 4 && memcmp(word, "turn", 4) == 0)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(at(c, c->p->ssd_turn), bdf));
 	else if (n == 5 && memcmp(word, "group", 5) == 0)
-		snprintf(c->to, c->capacity, "%u", hr_get(gpu, HR_F_GROUP, 0));
+		put_group(c);
+	else if (n >= 7 && memcmp(word, "blocker", 7) == 0)
+		put_blocker(c, n > 7);
 	else if (n == 10 && memcmp(word, "gpu_driver", 10) == 0)
 		snprintf(c->to, c->capacity, "%s", gpu->driver ? gpu->driver : "unknown");
 	else if (n == 8 && memcmp(word, "acs_list", 8) == 0)

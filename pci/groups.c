@@ -1,6 +1,7 @@
 #include "pci/groups.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pci/fields.h"
@@ -160,4 +161,71 @@ int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, i
 			return (int32_t)i;
 	}
 	return HR_NO_FN;
+}
+
+/* ---- all functions at once */
+
+struct member {
+	uint64_t group; /* real ones stand above 32 bits, predicted ones below */
+	int32_t fn;
+};
+
+static uint64_t group_of(const struct hr_model *m, const struct hr_groups *g, uint32_t index,
+			 bool real)
+{
+	if (real)
+		return 1ull << 32 | hr_get(&m->fn[index], HR_F_GROUP, 0);
+	return g->of[index];
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	return (x->fn > y->fn) - (x->fn < y->fn);
+}
+
+/* First of the group that is not the function itself. */
+static int32_t first_other(const struct member *list, uint32_t n, uint64_t group, int32_t self)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (list[middle].group < group)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < n && list[low].fn == self)
+		low++;
+	return low < n && list[low].group == group ? list[low].fn : HR_NO_FN;
+}
+
+int hr_groups_blockers(struct hr_model *m, const struct hr_groups *g, int32_t *blocker)
+{
+	struct member *list = hr_model_alloc(m, (2ull * m->count + 1) * sizeof *list);
+	uint32_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (hr_driver_allows_vfio(&m->fn[i]))
+			continue;
+		if (hr_group_is_real(m, &m->fn[i]))
+			list[n++] = (struct member){ group_of(m, g, i, true), (int32_t)i };
+		if (g)
+			list[n++] = (struct member){ group_of(m, g, i, false), (int32_t)i };
+	}
+	qsort(list, n, sizeof *list, by_group);
+	for (uint32_t i = 0; i < m->count; i++) {
+		bool real = hr_group_is_real(m, &m->fn[i]);
+
+		blocker[i] = real || g ? first_other(list, n, group_of(m, g, i, real), (int32_t)i)
+				       : HR_NO_FN;
+	}
+	return 0;
 }

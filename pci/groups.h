@@ -32,6 +32,18 @@ int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, i
 			  bool real);
 
 /*
+ * The same for every function at once, in blocker[functions]: from its real group where that is
+ * known and holds, else from the predicted one; g NULL: real groups only. 0 or -ENOMEM.
+ */
+int hr_groups_blockers(struct hr_model *m, const struct hr_groups *g, int32_t *blocker);
+
+/* The group of f is known, and no change was assumed that would make it another. */
+static inline bool hr_group_is_real(const struct hr_model *m, const struct hr_fn *f)
+{
+	return hr_known(f, HR_F_GROUP) && !m->regrouped;
+}
+
+/*
  * Read this machine and say what keeps VFIO from opening the group of the function at bdf, and what
  * to do about it: one sentence in text[capacity].
  */

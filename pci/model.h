@@ -176,6 +176,7 @@ struct hr_model {
 	uint32_t count;
 	struct hr_host *host;
 	uint32_t hosts;
+	bool regrouped; /* a change was assumed: HR_F_GROUP is of before, the kernel would group anew */
 	struct hr_system sys;
 	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
 	char message[512];		     /* why reading failed, with the line */

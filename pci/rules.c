@@ -136,12 +136,17 @@ const struct hr_rule hr_rules[] = {
 	  .why = "10-bit tags are enabled at a requester whose completer does not know them",
 	  .fix = "setpci -s {ssd} CAP_EXP+28.w=0:1000; setpci -s {gpu} CAP_EXP+28.w=0:1000",
 	  .source = PCIE " 2.2.6.2" },
-	{ .id = "I7", PAIR(same_group), .verdict = HR_VFIO_CONFLICT,
-	  .why = "GPU (driver {gpu_driver}) and SSD share IOMMU group {group}: VFIO cannot open "
-		 "it",
-	  .fix = "in this order: separate ports; iommu=pt and mode gpu without VFIO; ACS on at "
-		 "boot and cleared at run time (isolation is then fiction)",
+	{ .id = "I7", PAIR(vfio_kept_out), .verdict = HR_VFIO_CONFLICT,
+	  .why = "{blocker} (driver {blocker_driver}) is in the SSD's IOMMU group {group}: VFIO "
+		 "cannot open it",
+	  .fix = "in this order: unbind {blocker} or bind it to vfio-pci; separate ports; iommu=pt "
+		 "and mode gpu without VFIO; ACS on at boot and cleared at run time (isolation is "
+		 "then fiction)",
 	  .source = "Linux drivers/vfio" },
+	{ .id = "I7-unread", PAIR(vfio_unread), .verdict = HR_UNKNOWN, .reason = "acs",
+	  .why = "the SSD's IOMMU group is not in the capture, nor the ACS that would tell whether "
+		 "{blocker} (driver {blocker_driver}) is in it",
+	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "Linux drivers/vfio" },
 	{ .id = "I2-unread", PAIR(iommu_unread), .verdict = HR_UNKNOWN, .reason = "iommu",
 	  .why = "an IOMMU is active, whether it translates is not in the capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",

@@ -249,21 +249,36 @@ bool hr_driver_allows_vfio(const struct hr_fn *f)
 	return false;
 }
 
-static bool same_group(const struct hr_engine *e, const struct hr_pair *p)
+/* Somebody keeps VFIO out of the SSD's group; `sure`: or it is predicted from ACS nobody read. */
+static uint8_t kept_out(const struct hr_engine *e, const struct hr_pair *p, bool sure)
 {
-	return hr_known(fn(e, p->gpu), HR_F_GROUP) && hr_known(fn(e, p->ssd), HR_F_GROUP) &&
-	       hr_get(fn(e, p->gpu), HR_F_GROUP, 0) == hr_get(fn(e, p->ssd), HR_F_GROUP, 0) &&
-	       !hr_driver_allows_vfio(fn(e, p->gpu));
+	int32_t other = e->blocker[p->ssd];
+	bool unsure;
+
+	if (!hr_mode_is_vfio(e->opt.mode) || other == HR_NO_FN)
+		return 0;
+	unsure = !hr_group_is_real(e->m, fn(e, p->ssd)) &&
+		 (e->groups.unsure[p->ssd] || e->groups.unsure[other]);
+	return unsure == sure ? 0 : ALL;
 }
 
-uint8_t hr_pair_same_group(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_vfio_kept_out(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return hr_mode_is_vfio(e->opt.mode) && same_group(e, p) ? ALL : 0;
+	return kept_out(e, p, true);
+}
+
+uint8_t hr_pair_vfio_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return kept_out(e, p, false);
 }
 
 uint8_t hr_pair_group_blocked(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return !hr_mode_is_vfio(e->opt.mode) && same_group(e, p) ? ALL : 0;
+	if (hr_mode_is_vfio(e->opt.mode) || !hr_group_is_real(e->m, fn(e, p->gpu)) ||
+	    !hr_group_is_real(e->m, fn(e, p->ssd)) || hr_driver_allows_vfio(fn(e, p->gpu)))
+		return 0;
+	return hr_get(fn(e, p->gpu), HR_F_GROUP, 0) == hr_get(fn(e, p->ssd), HR_F_GROUP, 0) ? ALL
+											    : 0;
 }
 
 /* ---- payload, requests, ordering */

@@ -234,6 +234,21 @@ static int find_endpoints(struct hr_engine *e, struct hr_model *m)
 	return 0;
 }
 
+/* Who keeps VFIO out of each group. Without an IOMMU there are none: VFIO makes its own. */
+static int find_blockers(struct hr_engine *e, struct hr_model *m)
+{
+	bool predict = hr_mode_is_vfio(e->opt.mode) && e->iommu != HR_IOMMU_OFF;
+
+	e->blocker = hr_model_alloc(m, (m->count + 1) * sizeof *e->blocker);
+	if (!e->blocker || (predict && hr_groups_predict(m, &e->groups)))
+		return -ENOMEM;
+	if (e->opt.iommu != HR_IOMMU_OFF)
+		return hr_groups_blockers(m, predict ? &e->groups : NULL, e->blocker);
+	for (uint32_t i = 0; i < m->count; i++)
+		e->blocker[i] = HR_NO_FN;
+	return 0;
+}
+
 int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_options *opt)
 {
 	memset(e, 0, sizeof *e);
@@ -243,7 +258,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	find_zen(e);
 	find_iommu(e);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
-	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m))
+	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m) || find_blockers(e, m))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct hr_derived *d = &e->derived[i];

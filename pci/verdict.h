@@ -15,6 +15,7 @@
 #ifndef PCI_VERDICT_H
 #define PCI_VERDICT_H
 
+#include "pci/groups.h"
 #include "pci/model.h"
 
 enum hr_flow { HR_F1, HR_F2, HR_F3, HR_F4, HR_FLOWS };
@@ -143,6 +144,8 @@ struct hr_engine {
 	int32_t *gpu, *ssd;	/* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
+	struct hr_groups groups;    /* predicted, in VFIO modes; of == NULL: not needed */
+	int32_t *blocker;	    /* [functions]: keeps VFIO out of its group, or HR_NO_FN */
 	struct hr_hits machine;
 	uint32_t fn_rules, pair_rules, machine_rules;
 	uint8_t fn_rule[HR_RULES_MAX], pair_rule[HR_RULES_MAX], machine_rule[HR_RULES_MAX];

@@ -136,7 +136,7 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 }
 
 /* Facts change to what the fix will make of them; verdicts and groups are computed anew. */
-static int predict(struct hr_topo *t, const struct hr_fix *fix)
+static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 {
 	struct hr_groups before, after;
 
@@ -149,6 +149,7 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix)
 		put_groups(t, &before, "before");
 	}
 	hr_fix_assume(&t->model, fix);
+	t->model.regrouped = !written; /* a running kernel keeps the groups of boot */
 	if (hr_topo_engine(t, &t->engine, &t->model) || hr_groups_predict(&t->model, &after))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
@@ -272,6 +273,6 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 	if (now)
 		err = apply(t, &fix);
 	if (!err)
-		err = predict(t, &fix);
+		err = predict(t, &fix, now);
 	return err ? err : (int)hr_topo_exit_all(t);
 }
