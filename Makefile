@@ -63,7 +63,7 @@ folders := config boot $(boot_folders) pci nvme nvme/soft cache gpu gpu/host gpu
 loaders := gpu/window_gdr gpu/ops/user_open
 srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
 	$(wildcard $(folders:%=%/*.c)))
-objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(B)/gpu/cuda/embed.o $(B)/gpu/cuda/embed_user.o)
+objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(patsubst %,$(B)/gpu/cuda/%.o,embed embed_user embed_roles))
 # Files that only a build with the cuda backend compiles.
 cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
@@ -99,14 +99,16 @@ archs := 80 90 100
 gencode := $(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode arch=compute_80$(comma)code=compute_80
 gpu_kernels := $(base)/tests/gpu/kernels.fatbin
-# One runs, the other is linked with a user operator (make op).
+# One runs, one is linked with a user operator (make op), one is asked what each role takes.
 fatbin := $(base)/gpu/worker.fatbin
 fatbin_user := $(base)/gpu/worker_user.fatbin
+fatbin_roles := $(base)/gpu/worker_roles.fatbin
 $(fatbin): gpu/cuda/image.cu
 $(fatbin_user): gpu/cuda/image_user.cu
 $(fatbin_user): relocatable := -rdc=true
+$(fatbin_roles): gpu/cuda/image_roles.cu
 $(gpu_kernels): tests/gpu/kernels.cu
-$(fatbin) $(fatbin_user) $(gpu_kernels): Makefile
+$(fatbin) $(fatbin_user) $(fatbin_roles) $(gpu_kernels): Makefile
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 $(relocatable) -fatbin -I. \
 		-MMD -MP -MF $@.d $(gencode) -o $@ $(firstword $(filter %.cu,$^))
@@ -115,9 +117,12 @@ $(B)/gpu/cuda/embed.o: $(fatbin)
 $(B)/gpu/cuda/embed.o: embed := -DNAME=hr_worker_image -DFILE='"$(fatbin)"'
 $(B)/gpu/cuda/embed_user.o: $(fatbin_user)
 $(B)/gpu/cuda/embed_user.o: embed := -DNAME=hr_worker_user_image -DFILE='"$(fatbin_user)"'
+$(B)/gpu/cuda/embed_roles.o: $(fatbin_roles)
+$(B)/gpu/cuda/embed_roles.o: embed := -DNAME=hr_worker_roles_image -DFILE='"$(fatbin_roles)"'
 $(B)/tests/gpu/embed.o: $(gpu_kernels)
 $(B)/tests/gpu/embed.o: embed := -DNAME=gpu_test_kernels -DFILE='"$(gpu_kernels)"'
-$(B)/gpu/cuda/embed.o $(B)/gpu/cuda/embed_user.o $(B)/tests/gpu/embed.o: gpu/cuda/embed.S Makefile
+$(B)/gpu/cuda/embed.o $(B)/gpu/cuda/embed_user.o $(B)/gpu/cuda/embed_roles.o \
+$(B)/tests/gpu/embed.o: gpu/cuda/embed.S Makefile
 	$(call say,AS,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(embed) -c -o $@ $<
 

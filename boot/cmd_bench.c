@@ -35,7 +35,8 @@ static const char help[] =
 	"and write, sequentially and at random, from 4 KiB to the largest size one command may\n"
 	"have (at most 1 MiB); then each operator reads an object, and writes one where it has\n"
 	"something to write. On a GPU the data end in its memory, or come from there; before it\n"
-	"what the link to the host gives, and after it commands alone, without moving their data,\n"
+	"registers by role and what the link to the host gives, and after it commands alone, "
+	"without moving their data,\n"
 	"and random reads by few and by many workers. At the end of each ssd figures are set\n"
 	"beside each other. Without CONFIG the built-in configuration is measured, which needs no\n"
 	"hardware. Only objects of its own are written, 'headrace.bench' and 'headrace.bench.*',\n"
@@ -252,6 +253,18 @@ static int bench_limits(struct hr_bench_run *run)
 	return err;
 }
 
+/* Registers are what compute blocks have to work with, whatever the other roles take. */
+static int bench_roles(struct hr_bench_run *run)
+{
+	struct hr_backend *b = &run->app->backend[0];
+	int err = b->ops->roles ? b->ops->roles(b) : 0;
+
+	if (!err && b->ops->roles)
+		hr_bench_report_roles(
+			b->facts, run->report ? hr_json_object(run->report, "registers") : NULL);
+	return err;
+}
+
 /* What the machine gives before controllers, whose threads may be busy, are there. */
 static int bench_machine(struct hr_bench_run *run)
 {
@@ -262,7 +275,9 @@ static int bench_machine(struct hr_bench_run *run)
 		return err;
 	run->gpu = run->app->backend[0].lanes > 1;
 	run->times = or_else(wish, run->gpu ? GPU_TIMES : 1);
-	err = bench_limits(run);
+	err = bench_roles(run);
+	if (!err)
+		err = bench_limits(run);
 	return !err && run->wishes->baseline ? hr_bench_baseline(run) : err;
 }
 

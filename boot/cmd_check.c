@@ -88,6 +88,17 @@ static int list_operators(const char *file, bool json)
 	return code;
 }
 
+/* What the report says of GPUs beyond what bring-up needs to know. */
+static int ask_roles(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
+		if (app->gpu_up[g] && app->backend[g].ops->roles)
+			err = app->backend[g].ops->roles(&app->backend[g]);
+	return err;
+}
+
 static int check(const char *file, bool json)
 {
 	struct hr_appliance *app;
@@ -97,6 +108,8 @@ static int check(const char *file, bool json)
 	if (!app)
 		return code;
 	err = hr_appliance_up(app, HR_STAGE_PARTITION);
+	if (!err)
+		err = ask_roles(app);
 	code = hr_exit_code(err);
 	if (!err && json) {
 		struct json_object *report = hr_json_new();

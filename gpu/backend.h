@@ -76,6 +76,9 @@ struct hr_backend_ops {
 	/* 0: still running; 1: all blocks have ended; -errno: the backend failed, and no block runs
 	 * any more. */
 	int (*poll)(struct hr_backend *b);
+	/* Find out what each role takes by itself, in facts->role. NULL: there are no registers to be
+	 * shared. -ENOTSUP: the driver has no code of them for this GPU; -ENOMEM; -EIO. */
+	int (*roles)(struct hr_backend *b);
 	/* Measure the link between host and GPU, the median of `times` (odd, at most 15). NULL where
 	 * there is none. -EBUSY: a launch runs; -ENOMEM; -EIO. */
 	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_limits *limits);

@@ -48,3 +48,21 @@ void hr_gpu_facts_text(const struct hr_gpu_facts *facts, char *text, size_t byte
 		before = ", ";
 	}
 }
+
+void hr_gpu_roles_text(const struct hr_gpu_facts *facts, char *text, size_t bytes)
+{
+	const struct hr_kernel_facts *pipe = &facts->kernel[0];
+	size_t n = 0;
+
+	text[0] = '\0';
+	if (!facts->roles || !pipe->max_threads)
+		return;
+	for (unsigned r = 0; r < facts->roles && n < bytes; r++)
+		n += (size_t)snprintf(text + n, bytes - n, "%s%s %u", r ? ", " : "",
+				      facts->role[r].name, facts->role[r].registers);
+	if (n < bytes)
+		snprintf(text + n, bytes - n,
+			 ", all in one kernel %u; a block of %u threads can have %u each",
+			 pipe->registers, pipe->max_threads,
+			 facts->block_registers / pipe->max_threads);
+}

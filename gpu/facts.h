@@ -22,6 +22,7 @@ struct hr_kernel_facts {
 };
 
 #define HR_GPU_KERNELS_MAX 4u
+#define HR_GPU_ROLES_MAX 3u
 
 struct hr_gpu_facts {
 	char model[HR_NAME_MAX];  /* "NVIDIA H200" */
@@ -32,6 +33,7 @@ struct hr_gpu_facts {
 	uint64_t memory_bytes;	  /* of the GPU, in all */
 	uint32_t processors;	  /* SMs */
 	uint32_t block_threads;	  /* most threads of a block */
+	uint32_t block_registers; /* most registers of all threads of a block together */
 	uint32_t shared_bytes;	  /* most memory that the threads of a block share */
 	uint32_t granularity;	  /* bytes: GPU memory is mapped in multiples of it */
 	bool virtual_memory;	  /* virtual memory management (needed) */
@@ -50,6 +52,10 @@ struct hr_gpu_facts {
 	bool time_limit; /* the driver ends kernels that run long: a display hangs on this GPU */
 	struct hr_kernel_facts kernel[HR_GPU_KERNELS_MAX];
 	unsigned kernels;
+	/* What each role of a pipeline would take as a kernel by itself: "prefetch", "compute",
+	 * "writeback". Only after hr_backend_ops.roles; 0 roles before. */
+	struct hr_kernel_facts role[HR_GPU_ROLES_MAX];
+	unsigned roles;
 };
 
 /*
@@ -57,6 +63,12 @@ struct hr_gpu_facts {
  * one line. Cut when it does not fit into bytes.
  */
 void hr_gpu_facts_text(const struct hr_gpu_facts *facts, char *text, size_t bytes);
+
+/*
+ * "prefetch 99, compute 96, writeback 95, all in one kernel 124; a block of 512 threads can have 128
+ * each": registers of a thread, by role. "" while roles is 0. Cut when it does not fit into bytes.
+ */
+void hr_gpu_roles_text(const struct hr_gpu_facts *facts, char *text, size_t bytes);
 
 /* The things a GPU may support, in order: its name, and whether facts say so; NULL: no more. */
 const char *hr_gpu_feature(const struct hr_gpu_facts *facts, unsigned i, bool *supported);

@@ -15,6 +15,7 @@
 #include "boot/bench/measure.h"
 #include "boot/stages.h"
 #include "gpu/baseline.h"
+#include "gpu/facts.h"
 #include "gpu/limits.h"
 
 struct hr_bench_wishes {
@@ -65,6 +66,8 @@ struct hr_bench_run {
 /* boot/bench/report.c: tables and their JSON. out: NULL for a table. */
 void hr_bench_head(void);
 void hr_bench_report_limits(const struct hr_limits *limits, struct json_object *out);
+/* Registers of a thread, by role; of facts whose roles were asked for. */
+void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct json_object *out);
 void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool gpu,
 			 struct json_object *out);
 

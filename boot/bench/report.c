@@ -9,6 +9,23 @@ static const char *pattern_name(enum hr_bench_pattern pattern)
 	return pattern == HR_BENCH_RANDOM ? "random" : "sequential";
 }
 
+void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct json_object *out)
+{
+	const struct hr_kernel_facts *pipe = &facts->kernel[0];
+	char text[HR_LOG_LINE_MAX];
+
+	if (!out) {
+		hr_gpu_roles_text(facts, text, sizeof text);
+		printf("registers by role: %s\n\n", text);
+		return;
+	}
+	for (unsigned r = 0; r < facts->roles; r++)
+		hr_json_u64(out, facts->role[r].name, facts->role[r].registers);
+	hr_json_u64(out, "one_kernel", pipe->registers);
+	hr_json_u64(out, "block_threads_max", pipe->max_threads);
+	hr_json_u64(out, "block_max", facts->block_registers);
+}
+
 void hr_bench_head(void)
 {
 	printf("%-10s %-6s %-11s %-5s %9s %6s %11s %11s %9s %9s %9s %9s %8s\n", "ssd", "access",

@@ -52,6 +52,9 @@ static void print_gpus(const struct hr_appliance *app, FILE *out)
 				"", b->facts->kernel[k].name, b->facts->kernel[k].registers,
 				b->facts->kernel[k].shared_bytes, b->facts->kernel[k].local_bytes,
 				b->facts->kernel[k].max_threads);
+		hr_gpu_roles_text(b->facts, text, sizeof text);
+		if (*text)
+			fprintf(out, "  %-12s registers by role: %s\n", "", text);
 	}
 }
 
@@ -123,6 +126,20 @@ static void ssds_json(const struct hr_appliance *app, struct json_object *report
 	}
 }
 
+static void kernels_json(const struct hr_kernel_facts *kernel, unsigned count,
+			 struct json_object *list)
+{
+	for (unsigned k = 0; k < count; k++) {
+		struct json_object *one = hr_json_append(list);
+
+		hr_json_string(one, "name", kernel[k].name);
+		hr_json_u64(one, "registers", kernel[k].registers);
+		hr_json_u64(one, "shared_bytes", kernel[k].shared_bytes);
+		hr_json_u64(one, "local_bytes", kernel[k].local_bytes);
+		hr_json_u64(one, "max_threads", kernel[k].max_threads);
+	}
+}
+
 static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
 {
 	struct json_object *list = hr_json_object(out, "supports");
@@ -138,16 +155,10 @@ static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
 	hr_json_u64(out, "memory_bytes", f->memory_bytes);
 	for (unsigned i = 0; (name = hr_gpu_feature(f, i, &supported)); i++)
 		hr_json_bool(list, name, supported);
-	list = hr_json_array(out, "kernels");
-	for (unsigned k = 0; k < f->kernels; k++) {
-		struct json_object *one = hr_json_append(list);
-
-		hr_json_string(one, "name", f->kernel[k].name);
-		hr_json_u64(one, "registers", f->kernel[k].registers);
-		hr_json_u64(one, "shared_bytes", f->kernel[k].shared_bytes);
-		hr_json_u64(one, "local_bytes", f->kernel[k].local_bytes);
-		hr_json_u64(one, "max_threads", f->kernel[k].max_threads);
-	}
+	hr_json_u64(out, "block_registers", f->block_registers);
+	kernels_json(f->kernel, f->kernels, hr_json_array(out, "kernels"));
+	if (f->roles)
+		kernels_json(f->role, f->roles, hr_json_array(out, "roles"));
 }
 
 void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct json_object *report)

@@ -19,7 +19,7 @@ void hr_report_runs_json(const struct hr_appliance *app, struct json_object *rep
 
 /* The gpus in use as an array `gpus`: name, device as configured, backend as opened, and note where
  * that is not plainly what was asked for (which CPUs or GPU `auto` chose, and why); facts: and what
- * is known of a GPU. */
+ * is known of a GPU, with registers by role if they were asked for (hr_backend_ops.roles). */
 void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct json_object *report);
 
 /* How each ssd of a run and its gpu meet, as the topology decided: a line a pair; nothing where there

@@ -23,7 +23,7 @@
 #define THREADS_PER_PROCESSOR 2048u /* resident at once, at most */
 
 /* Embedded by gpu/cuda/embed.S. */
-extern const uint8_t hr_worker_image[];
+extern const uint8_t hr_worker_image[], hr_worker_roles_image[];
 extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];
 
 static const char *const kernel_name[] = {
@@ -33,6 +33,16 @@ static const char *const kernel_name[] = {
 };
 
 #define KERNELS (sizeof kernel_name / sizeof *kernel_name)
+
+static const struct {
+	const char *kernel, *name;
+} role[] = {
+	[HR_ROLE_PREFETCH] = { "hr_role_prefetch", "prefetch" },
+	[HR_ROLE_COMPUTE] = { "hr_role_compute", "compute" },
+	[HR_ROLE_WRITEBACK] = { "hr_role_writeback", "writeback" },
+};
+
+_Static_assert(sizeof role / sizeof *role == HR_GPU_ROLES_MAX, "facts have room for all roles");
 
 /* A user operator, linked. */
 struct linked {
@@ -261,6 +271,26 @@ static int cuda_poll(struct hr_backend *b)
 	return state < 0 && !told ? tell(b, state) : state;
 }
 
+static int cuda_roles(struct hr_backend *b)
+{
+	struct cuda *cuda = b->impl;
+	struct hr_gpu_facts *facts = &cuda->gpu.facts;
+	struct hr_cuda_image image;
+	struct hr_cuda_kernel kernel;
+	int err = hr_cuda_image_load(&cuda->gpu, &image, hr_worker_roles_image, "role image");
+
+	facts->roles = 0;
+	for (size_t r = 0; !err && r < HR_GPU_ROLES_MAX; r++) {
+		err = hr_cuda_kernel_find(&cuda->gpu, &image, &kernel, role[r].kernel);
+		facts->role[r] = kernel.facts;
+		snprintf(facts->role[r].name, HR_NAME_MAX, "%s", role[r].name);
+	}
+	hr_cuda_image_unload(&cuda->gpu, &image);
+	if (!err)
+		facts->roles = HR_GPU_ROLES_MAX;
+	return tell(b, err);
+}
+
 static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_limits *limits)
 {
 	struct cuda *cuda = b->impl;
@@ -375,6 +405,7 @@ static const struct hr_backend_ops cuda_ops = {
 	.resident = cuda_resident,
 	.launch = cuda_launch,
 	.poll = cuda_poll,
+	.roles = cuda_roles,
 	.limits = cuda_limits,
 	.baseline = cuda_baseline,
 	.close = cuda_close,

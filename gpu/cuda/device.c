@@ -56,12 +56,13 @@ static int read_flags(struct hr_cuda_gpu *gpu)
 
 static int read_numbers(struct hr_cuda_gpu *gpu)
 {
-	enum { MAJOR, MINOR, PROCESSORS, THREADS, SHARED, FLUSH, ORDERING, NUMBERS };
+	enum { MAJOR, MINOR, PROCESSORS, THREADS, REGISTERS, SHARED, FLUSH, ORDERING, NUMBERS };
 	static const CUdevice_attribute attribute[NUMBERS] = {
 		[MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
 		[MINOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
 		[PROCESSORS] = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
 		[THREADS] = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+		[REGISTERS] = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
 		[SHARED] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
 		[FLUSH] = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 		[ORDERING] = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
@@ -78,6 +79,7 @@ static int read_numbers(struct hr_cuda_gpu *gpu)
 	f->capability = (uint32_t)(value[MAJOR] * 10 + value[MINOR]);
 	f->processors = (uint32_t)value[PROCESSORS];
 	f->block_threads = (uint32_t)value[THREADS];
+	f->block_registers = (uint32_t)value[REGISTERS];
 	f->shared_bytes = (uint32_t)value[SHARED];
 	f->flush_from_host = value[FLUSH] & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
 	f->flush_from_stream = value[FLUSH] & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS;

@@ -407,8 +407,10 @@ CUresult fake_LinkDestroy(CUlinkState state)
 }
 
 static char pipe_kernel[] = "hr_kernel_pipe", bench_kernel[] = "hr_kernel_bench",
-	    probe_kernel[] = "hr_kernel_probe";
-static char *const known_kernel[] = { pipe_kernel, bench_kernel, probe_kernel };
+	    probe_kernel[] = "hr_kernel_probe", prefetch_role[] = "hr_role_prefetch",
+	    compute_role[] = "hr_role_compute", writeback_role[] = "hr_role_writeback";
+static char *const known_kernel[] = { pipe_kernel,   bench_kernel, probe_kernel,
+				      prefetch_role, compute_role, writeback_role };
 
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned options,
 			       CUjit_option *option, void **value)

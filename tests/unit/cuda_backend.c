@@ -40,6 +40,56 @@ Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
 	cr_expect_str_eq(fake_cuda_leaks(), "");
 }
 
+Test(cuda_backend, each_role_says_what_it_takes_when_it_is_asked)
+{
+	static const char *const name[] = { "prefetch", "compute", "writeback" };
+	char text[HR_LOG_LINE_MAX] = "?";
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+	hr_gpu_roles_text(backend.facts, text, sizeof text);
+	cr_expect_str_eq(text, "", "nobody has asked");
+	cr_assert_eq(backend.ops->roles(&backend), 0, "%s", fake_log_last());
+	cr_assert_eq(backend.facts->roles, 3);
+	for (unsigned r = 0; r < 3; r++) {
+		cr_expect_str_eq(backend.facts->role[r].name, name[r]);
+		cr_expect_eq(backend.facts->role[r].registers, 40);
+		cr_expect_eq(backend.facts->role[r].max_threads, 512);
+	}
+	hr_gpu_roles_text(backend.facts, text, sizeof text);
+	cr_expect_str_eq(text, "prefetch 40, compute 40, writeback 40, all in one kernel 40; "
+			       "a block of 512 threads can have 128 each");
+	hr_gpu_roles_text(backend.facts, text, 16);
+	cr_expect_str_eq(text, "prefetch 40, co");
+	backend.ops->close(&backend);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+Test(cuda_backend, roles_that_cannot_be_asked_are_told_and_nothing_is_left)
+{
+	static const struct {
+		const char *call;
+		unsigned nth;
+		CUresult with;
+		int want;
+	} row[] = {
+		{ "cuModuleLoadDataEx", 1, CUDA_ERROR_NO_BINARY_FOR_GPU, -ENOTSUP },
+		{ "cuModuleLoadDataEx", 1, CUDA_ERROR_OUT_OF_MEMORY, -ENOMEM },
+		{ "cuModuleGetFunction", 2, CUDA_ERROR_UNKNOWN, -EIO },
+		{ "cuFuncGetAttribute", 7, CUDA_ERROR_ILLEGAL_ADDRESS, -EIO },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, message), 0);
+		fake_cuda_fail(row[i].call, row[i].nth, row[i].with);
+		cr_expect_eq(backend.ops->roles(&backend), row[i].want, "row %zu", i);
+		cr_expect(strstr(fake_log_last(), row[i].call), "%s", fake_log_last());
+		cr_expect_eq(backend.facts->roles, 0);
+		fake_cuda_fail(NULL, 0, CUDA_SUCCESS);
+		backend.ops->close(&backend);
+		cr_expect_str_eq(fake_cuda_leaks(), "");
+	}
+}
+
 Test(cuda_backend, what_would_end_or_block_a_launch_is_told)
 {
 	fake_cuda.attribute[0][CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT] = 1;

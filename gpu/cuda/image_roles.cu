@@ -1,0 +1,34 @@
+/*
+ * The roles of a pipeline, each a kernel by itself, which nobody launches: they are there to be asked
+ * what each role takes. hr_kernel_pipe, in which all of them are one kernel, takes what the greediest
+ * needs. In an image of their own, so that they change nothing of what runs.
+ */
+#include "gpu/worker.h"
+
+#include "cache/crc32c.c"
+#include "cache/object.c"
+#include "gpu/ops/copy.c"
+#include "gpu/ops/crc32c.c"
+#include "gpu/ops/cast_f32_bf16.c"
+#include "gpu/ops/filter_sum.c"
+#include "gpu/ops/topk_dot.c"
+#include "gpu/ops/dispatch.c"
+#include "gpu/pipeline.c"
+#include "gpu/prefetch.c"
+#include "gpu/compute.c"
+#include "gpu/writeback.c"
+
+extern "C" __global__ void hr_role_prefetch(struct hr_pipe *pipe)
+{
+	hr_prefetch_block(pipe, blockIdx.x);
+}
+
+extern "C" __global__ void hr_role_compute(struct hr_pipe *pipe)
+{
+	hr_compute_block(pipe, blockIdx.x);
+}
+
+extern "C" __global__ void hr_role_writeback(struct hr_pipe *pipe)
+{
+	hr_writeback_block(pipe, blockIdx.x);
+}
