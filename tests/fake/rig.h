@@ -7,9 +7,6 @@
  * The backend is the host's, or what the environment says: RIG_DEVICE ("cuda:0"), and on a GPU
  * RIG_THREADS (of a block, 32) and RIG_COPY (tiles are copied to the GPU before they are computed).
  *
- * The backend is the host's, or what the environment says: RIG_DEVICE ("cuda:0"), and on a GPU
- * RIG_THREADS (of a block, 32) and RIG_COPY (tiles are copied to the GPU before they are computed).
- *
  * Whatever cannot be set up stops the test.
  */
 #ifndef TESTS_FAKE_RIG_H

@@ -13,6 +13,7 @@
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "gpu/ops/crc32c.h"
+#include "tests/fake/random.h"
 #include "tests/fake/rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -29,9 +30,10 @@ TestSuite(pipeline_faults, .timeout = 120);
 static struct rig rig;
 static uint8_t data[BYTES];
 
-/* Controllers with a fault script. */
+/* Controllers with a fault script, and fresh data. */
 static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)
 {
+	struct fake_random random = { fake_random_seed("pipeline_faults") };
 	char file[] = "/tmp/headrace-faults-XXXXXX", options[HR_DEVICE_MAX];
 	const int fd = mkstemp(file);
 
@@ -42,7 +44,7 @@ static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)
 	rig_up(&rig, ssds, options, 32, timeout_ns);
 	unlink(file);
 	for (uint32_t i = 0; i < BYTES; i++)
-		data[i] = (uint8_t)(i * 7 + i / LBA * 13 + 1);
+		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
 }
 
 static struct rig_work copy_work(uint32_t slots, uint32_t blocks)
@@ -68,12 +70,14 @@ static void run(const struct rig_work *work)
  * what was there before. */
 static void check_sink(uint64_t bytes)
 {
-	uint8_t *sink = rig_read_sink(&rig, BYTES);
+	uint8_t *sink = rig_read_sink(&rig, BYTES), poison[LBA];
 
 	cr_assert(memcmp(sink, data, bytes) == 0, "of the first %llu bytes some are wrong",
 		  (unsigned long long)bytes);
+	memset(poison, RIG_POISON, LBA);
 	for (uint64_t at = bytes; at < BYTES; at += LBA)
-		cr_assert(sink[at] == RIG_POISON || memcmp(sink + at, data + at, LBA) == 0);
+		cr_assert(memcmp(sink + at, poison, LBA) == 0 ||
+			  memcmp(sink + at, data + at, LBA) == 0);
 	free(sink);
 }
 

@@ -95,7 +95,7 @@ static int poll(struct hr_backend *b)
 
 static void up(uint32_t ssds, const char *options, uint64_t timeout_ns)
 {
-	struct fake_random random = { 7 };
+	struct fake_random random = { fake_random_seed("pipeline_lanes") };
 
 	rig_up(&rig, ssds, options, 32, timeout_ns);
 	ops = *rig.backend.ops;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "boot/clock.h"
 #include "nvme/queue.h"
@@ -189,24 +188,12 @@ static void run_model(uint64_t seed, uint32_t entries, uint32_t steps, bool shad
 	peer_fini(&peer);
 }
 
-static uint64_t new_seed(void)
-{
-	const char *given = getenv("HR_TEST_SEED");
-	struct timespec ts;
-
-	if (given)
-		return strtoull(given, NULL, 0) | 1;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ((uint64_t)ts.tv_nsec << 20 ^ (uint64_t)ts.tv_sec) | 1;
-}
-
 Test(queue_order, any_order_of_completions_over_many_wraps_agrees_with_a_model)
 {
 	static const uint32_t depth[] = { 2, 3, 4, 5, 7, 8, 16, 33, 64 };
-	const uint64_t seed = new_seed();
+	const uint64_t seed = fake_random_seed("queue_order");
 
 	fake_clock_start(START_NS, NULL, NULL);
-	fprintf(stderr, "queue_order: HR_TEST_SEED=%llu\n", (unsigned long long)seed);
 	for (size_t i = 0; i < ROWS(depth); i++) {
 		run_model(seed + 2 * i, depth[i], 4000, false);
 		run_model(seed + 2 * i, depth[i], 4000, true);
@@ -259,11 +246,10 @@ static void reap_garbage(void)
 
 Test(queue_order, garbage_is_dropped_or_breaks_the_queue)
 {
-	const uint64_t seed = new_seed();
+	const uint64_t seed = fake_random_seed("queue_order");
 	uint32_t broken = 0, credited = 0;
 
 	fake_clock_start(START_NS, NULL, NULL);
-	fprintf(stderr, "queue_order: HR_TEST_SEED=%llu\n", (unsigned long long)seed);
 	for (uint32_t life = 0; life < 300; life++) {
 		memset(&model, 0, sizeof(model));
 		model.random.state = seed + 2 * life;
