@@ -14,7 +14,7 @@
 #   make plot         its pictures, of REPORT=FILE, what `headrace bench --json` said on a GPU
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
 #   make clean        remove build folders
-#   make gpu-tests    build/tests/gpu/gpu-tests, for any machine with a GPU; check-gpu runs it here
+#   make gpu-tests    build/tests/gpu, for any machine with a GPU; check-gpu runs what is in it here
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
@@ -137,16 +137,10 @@ $(error make op: there is no file $(OP))
 endif
 endif
 op_name := $(B)/$(basename $(notdir $(OP)))
-op_fatbin := $(if $(NVCC),$(op_name).op.fatbin)
 
 op: $(op_name).op
 	@echo "operator $<: $(if $(NVCC),for host and GPU ($(archs:%=sm_%) and PTX),for the host \
 	backend only: there is no nvcc to build its GPU part)"
-
-# Always anew: what OP includes, and what it was built with before, is not known.
-$(op_name).op: $(OP) gpu/ops/args.c $(op_fatbin) anew
-	$(call say,CC,$<)
-	$(Q)$(call op_build,$(if $(NVCC),-DHR_OP_GPU_IMAGE='"$(op_fatbin)"'))
 
 # The host part. Nothing may stay open for the loader, but what a sanitizer build leaves to headrace.
 op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags)) -fPIC \
@@ -154,12 +148,22 @@ op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags))
 	$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-z,now,-z,relro -o $@.new \
 	-x c $< gpu/ops/args.c -lm && mv $@.new $@
 
-# Linked here as the driver will link it: what is undefined or defined twice shows now.
-$(op_name).op.fatbin: $(OP) $(fatbin_user) anew
-	$(call say,NVCC,$<)
-	$(Q)mkdir -p $(@D) && $(NVCC) -x cu -rdc=true -std=c++17 -O3 -fatbin -I. $(gencode) -o $@ $<
-	$(Q)for a in $(archs); do $(dir $(NVCC))nvlink --arch=sm_$$a -o $@.cubin $@ \
-		$(fatbin_user) || { rm -f $@; exit 1; }; done; rm -f $@.cubin
+# $(call op_rules,PATH/NAME,SOURCE,PREREQUISITES). The GPU part is linked here as the driver will
+# link it: what is undefined or defined twice shows now.
+define op_rules
+$(1).op: $(2) gpu/ops/args.c $(if $(NVCC),$(1).op.fatbin) $(3)
+	$$(call say,CC,$$@)
+	$$(Q)$$(call op_build,$(if $(NVCC),-DHR_OP_GPU_IMAGE='"$(1).op.fatbin"'))
+
+$(1).op.fatbin: $(2) $(fatbin_user) $(3)
+	$$(call say,NVCC,$$@)
+	$$(Q)mkdir -p $$(@D) && $(NVCC) -x cu -rdc=true -std=c++17 -O3 -fatbin -I. $(gencode) -o $$@ $$<
+	$$(Q)for a in $(archs); do $(dir $(NVCC))nvlink --arch=sm_$$$$a -o $$@.cubin $$@ \
+		$(fatbin_user) || { rm -f $$@; exit 1; }; done; rm -f $$@.cubin
+endef
+
+# Always anew: what OP includes, and what it was built with before, is not known.
+$(if $(OP),$(eval $(call op_rules,$(op_name),$(OP),anew)))
 
 # ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
@@ -213,7 +217,17 @@ $(gpu_tests): $(gpu_test_objs) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $(gpu_test_objs) $(B)/libheadrace.a $(libs_a) -lm -ldl
 
-gpu-tests: $(if $(cuda_h),$(gpu_tests))
+# What the program does on a GPU, with user operators that have a GPU part: all in that folder, which
+# with the scripts of tests/gpu is what another machine needs.
+gpu_test_ops := $(addprefix $(B)/tests/gpu/,histogram liar)
+op_headers := $(wildcard gpu/*.h gpu/ops/*.h) config/limits.h Makefile
+$(eval $(call op_rules,$(B)/tests/gpu/histogram,gpu/ops/template/histogram.c,$(op_headers)))
+$(eval $(call op_rules,$(B)/tests/gpu/liar,tests/op/liar.c,$(op_headers)))
+
+$(B)/tests/gpu/headrace: $(B)/headrace
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+gpu-tests: $(if $(cuda_h),$(gpu_tests) $(B)/tests/gpu/headrace $(gpu_test_ops:%=%.op))
 	$(if $(cuda_h),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)
 
 check-gpu: gpu-tests

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Everything that gpu-tests has, on the GPU of this machine: as it is, pipelines once more with large
-# blocks that copy their tiles, and small parts under compute-sanitizer where there is one.
-# Usage: tests/gpu/run.sh [PROGRAM]   (build/tests/gpu/gpu-tests; the script needs nothing else)
+# What needs a GPU, on the GPU of this machine: the program itself (headrace.sh); everything that
+# gpu-tests has, as it is, pipelines once more with large blocks that copy their tiles; and small parts
+# under compute-sanitizer where there is one.
+# Usage: tests/gpu/run.sh [PROGRAM]   (build/tests/gpu/gpu-tests; beside it lies what else is needed)
 # The last line is "N passed, M failed[, K not run]", in parts.
 set -uo pipefail
 program=${1:-build/tests/gpu/gpu-tests}
@@ -37,7 +38,21 @@ sanitized() {
         "$program" --filter "$2"
 }
 
+# program_parts: those of headrace.sh, which counts them itself in its last line
+program_parts() {
+    timeout -k 5 300 "$(dirname "$0")/headrace.sh" "$(dirname "$program")" | tee "$log" | sed '$d'
+    if [[ $(tail -n 1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ not\ run)?$ ]]; then
+        passed=$((passed + BASH_REMATCH[1]))
+        failed=$((failed + BASH_REMATCH[2]))
+        skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
+    else
+        failed=$((failed + 1))
+        echo "FAIL headrace.sh did not come to its end"
+    fi
+}
+
 [ -x "$program" ] || { echo "run.sh: no program $program: make gpu-tests" >&2; exit 2; }
+program_parts
 for suite in memory launch words life queue queue_order bench pipeline pipeline_faults; do
     part 120 "$suite" "$program" --filter "$suite/*"
 done
