@@ -202,11 +202,14 @@ int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct
 	int err = 0;
 
 	fix->count = 0;
-	fix->pairs = 0;
+	fix->pairs = fix->unread = 0;
 	for (uint32_t i = 0; i < e->gpus && !err; i++)
 		for (uint32_t j = 0; j < e->ssds && !err; j++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			if (p.common == HR_NO_FN || !p.any_redirect || (wanted && !wanted(to, &p)))
+			if (p.common == HR_NO_FN || (wanted && !wanted(to, &p)))
+				continue;
+			fix->unread += p.unread_redirect;
+			if (!p.any_redirect)
 				continue;
 			fix->pairs++;
 			err = add_path(e, fix, p.gpu, p.common);
@@ -249,7 +252,9 @@ bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *r
 	int32_t disk;
 
 	if (fix->count == 0) {
-		snprintf(reason, 160, "futile: no pair shares a switch and is redirected");
+		snprintf(reason, 160,
+			 fix->unread ? "ACS of the switches was not read"
+				     : "futile: no pair shares a switch and is redirected");
 		return true;
 	}
 	if (!sys->live) {

@@ -30,7 +30,8 @@ struct hr_fix_write {
 struct hr_fix {
 	struct hr_fix_write write[HR_FIX_MAX];
 	unsigned count;
-	uint64_t pairs; /* that it takes from redirected to direct */
+	uint64_t pairs;	 /* that it takes from redirected to direct */
+	uint64_t unread; /* that share a switch whose ACS nobody read: they may need it, too */
 };
 
 /*

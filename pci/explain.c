@@ -191,6 +191,10 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(at(c, c->p->ssd_turn), bdf));
 	else if (n == 5 && memcmp(word, "group", 5) == 0)
 		put_group(c);
+	else if (n == 5 && memcmp(word, "trust", 5) == 0)
+		snprintf(c->to, c->capacity, "%s",
+			 c->p->host_unread ? "the capture does not identify"
+					   : "the kernel does not trust");
 	else if (n >= 7 && memcmp(word, "blocker", 7) == 0)
 		put_blocker(c, n > 7);
 	else if (n == 10 && memcmp(word, "gpu_driver", 10) == 0)

@@ -31,6 +31,12 @@ int hr_groups_predict(struct hr_model *m, struct hr_groups *g);
 int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, int32_t fn,
 			  bool real);
 
+/* Whether that answer rests on ACS that nobody read, when it came from the predicted group. */
+static inline bool hr_groups_unsure(const struct hr_groups *g, int32_t fn, int32_t blocker)
+{
+	return g->unsure[fn] || (blocker != HR_NO_FN && g->unsure[blocker]);
+}
+
 /*
  * The same for every function at once, in blocker[functions]: from its real group where that is
  * known and holds, else from the predicted one; g NULL: real groups only. 0 or -ENOMEM.

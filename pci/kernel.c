@@ -19,6 +19,19 @@ static const struct hr_fn *host_bridge_dev(const struct hr_engine *e, int32_t ho
 	return hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) == HR_PORT_ROOT ? f : NULL;
 }
 
+/*
+ * Titles without numbers do not say what it is; and a capture of lspci that does not begin at 00.0
+ * may have lost what the kernel would look at.
+ */
+static bool host_is_unread(const struct hr_engine *e, int32_t host)
+{
+	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+
+	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
+		return true;
+	return f->line && (f->dev || f->fn);
+}
+
 static uint32_t kernel_version(const struct hr_engine *e)
 {
 	return e->opt.kernel ? e->opt.kernel : ~0u;
@@ -27,7 +40,8 @@ static uint32_t kernel_version(const struct hr_engine *e)
 int hr_hosts_list(struct hr_engine *e, struct hr_model *m)
 {
 	e->listed = hr_model_alloc(m, m->hosts + 1);
-	if (!e->listed)
+	e->host_unread = hr_model_alloc(m, m->hosts + 1);
+	if (!e->listed || !e->host_unread)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->hosts; i++) {
 		const struct hr_fn *root = host_bridge_dev(e, (int32_t)i);
@@ -37,6 +51,7 @@ int hr_hosts_list(struct hr_engine *e, struct hr_model *m)
 			     : NULL;
 
 		e->listed[i] = (uint8_t)(!row ? 0 : row->same_host ? 1 : 2);
+		e->host_unread[i] = !row && host_is_unread(e, (int32_t)i);
 	}
 	return 0;
 }
@@ -50,6 +65,14 @@ bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
 	if (a == b)
 		return e->listed[a] >= 1;
 	return e->listed[a] == 2 && e->listed[b] == 2;
+}
+
+bool hr_host_unread(const struct hr_engine *e, int32_t a, int32_t b)
+{
+	if (kernel_version(e) < HR_KERNEL_FIRST_RC || hr_host_listed(e, a, b))
+		return false;
+	return (e->host_unread[a] || e->host_unread[b]) &&
+	       (e->host_unread[a] || e->listed[a] == 2) && (e->host_unread[b] || e->listed[b] == 2);
 }
 
 static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t fn)
@@ -94,9 +117,12 @@ void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
 	walk(e, p);
 	p->same_host = gpu->host == ssd->host;
 	p->listed = hr_host_listed(e, gpu->host, ssd->host);
+	p->host_unread = hr_host_unread(e, gpu->host, ssd->host);
 	through_host = p->common == HR_NO_FN || p->kernel_redirect;
 	if (through_host && kernel_version(e) < HR_KERNEL_FIRST_RC)
 		p->kernel = HR_KERNEL_NOT_SUPPORTED;
+	else if (through_host && p->host_unread)
+		p->kernel = HR_KERNEL_UNKNOWN;
 	else if (through_host)
 		p->kernel = p->listed ? HR_KERNEL_THRU_HOST : HR_KERNEL_NOT_SUPPORTED;
 	else

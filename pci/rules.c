@@ -148,7 +148,7 @@ const struct hr_rule hr_rules[] = {
 		 "{blocker} (driver {blocker_driver}) is in it",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "Linux drivers/vfio" },
 	{ .id = "I2-unread", PAIR(iommu_unread), .verdict = HR_UNKNOWN, .reason = "iommu",
-	  .why = "an IOMMU is active, whether it translates is not in the capture",
+	  .why = "an IOMMU is active or asked for at boot, whether it translates is not in the capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },
 	{ .id = "R12", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "vm",
@@ -166,11 +166,11 @@ const struct hr_rule hr_rules[] = {
 
 	/* The way itself. */
 	{ .id = "R2", PAIR(rc_unlisted), .verdict = HR_RC_UNLISTED,
-	  .why = "different root ports, and the kernel does not trust this root complex",
+	  .why = "different root ports of a root complex that {trust}",
 	  .fix = "move a card so that both are below one switch; else try and measure",
 	  .source = KERNEL },
 	{ .id = "A1", PAIR(redir_unlisted), .verdict = HR_REDIR_UNLISTED,
-	  .why = "one switch, but ACS redirects to a root complex that the kernel does not trust",
+	  .why = "one switch, but ACS redirects to a root complex that {trust}",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
 	  .source = KERNEL },
 	{ .id = "A1-listed", PAIR(redir_listed), .verdict = HR_REDIR_LISTED,

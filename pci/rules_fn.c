@@ -435,6 +435,35 @@ bool hr_sys_zen_inferred(const struct hr_engine *e, const struct hr_fn *f)
 	return e->zen && e->zen_inferred;
 }
 
+/* The last word that begins so and decides; its comma-separated values have that one. */
+static bool last_has(const char *cmdline, const char *word, const char *value)
+{
+	const size_t n = strlen(word), v = strlen(value);
+	bool has = false;
+
+	for (const char *at = cmdline; (at = strstr(at, word)); at += n) {
+		const char *end = at + strcspn(at, " ");
+
+		if (at != cmdline && at[-1] != ' ')
+			continue;
+		has = false;
+		for (const char *one = at + n; one < end; one += strcspn(one, ", ") + 1)
+			has |= strncmp(one, value, v) == 0 && strchr(", ", one[v]);
+	}
+	return has;
+}
+
+/* Not a rule: the command line turns the IOMMU on, and does not say passthrough. */
+bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const char *cmdline = e->m->sys.cmdline;
+
+	return !hr_sys_passthrough(e, f) && !has_word(e, "iommu=off") &&
+	       (last_has(cmdline, "intel_iommu=", "on") || last_has(cmdline, "amd_iommu=", "on") ||
+		last_has(cmdline, "amd_iommu=", "force_enable") || has_word(e, "iommu=force") ||
+		has_word(e, "iommu=nopt") || has_word(e, "iommu.passthrough=0"));
+}
+
 /* Not a rule: what the command line says of a mode that sysfs does not show. */
 bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
 {

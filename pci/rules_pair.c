@@ -222,12 +222,17 @@ uint8_t hr_pair_silent(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_iommu_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return hr_raw(e) && e->iommu_active ? p->climbs & initiated(e, p, HR_IOMMU_UNKNOWN) : 0;
+	if (!hr_raw(e) || !(e->iommu_active || hr_sys_iommu_wanted(e, NULL)))
+		return 0;
+	return p->climbs & initiated(e, p, HR_IOMMU_UNKNOWN);
 }
 
 uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active ? p->climbs : 0;
+	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active &&
+			       !hr_sys_iommu_wanted(e, NULL)
+		       ? p->climbs
+		       : 0;
 }
 
 uint8_t hr_pair_iova(const struct hr_engine *e, const struct hr_pair *p)

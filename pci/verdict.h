@@ -140,6 +140,7 @@ struct hr_engine {
 	enum hr_iommu iommu;	/* in force */
 	bool iommu_active;	/* groups exist, whatever the mode */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
+	bool *host_unread;	/* per host: which it is, is not in the capture */
 	uint8_t *listed;	/* per host: 0 not listed, 1 for itself, 2 across hosts as well */
 	int32_t *gpu, *ssd;	/* indices of functions */
 	uint32_t gpus, ssds;
@@ -162,7 +163,8 @@ struct hr_pair {
 	bool kernel_redirect;	    /* the same as the kernel reads it */
 	bool unread_redirect;	    /* or it is not known */
 	bool same_host;
-	bool listed; /* root complex allowed by the kernel's rules */
+	bool listed;	  /* root complex allowed by the kernel's rules */
+	bool host_unread; /* or which root complex it is, is not known */
 	enum hr_kernel_verdict kernel;
 	struct hr_hits gpu_side, ssd_side; /* rules that hit on the way */
 	struct hr_hits pair_hits;
@@ -191,6 +193,8 @@ void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p);
 int hr_hosts_list(struct hr_engine *e, struct hr_model *m);
 /* Root complex of a function allowed for peers, as host_bridge_whitelist() has it. */
 bool hr_host_listed(const struct hr_engine *e, int32_t host_a, int32_t host_b);
+/* Not allowed by what is known, but a host whose first function is not might make it so. */
+bool hr_host_unread(const struct hr_engine *e, int32_t host_a, int32_t host_b);
 
 /* Flows that a mode uses. */
 uint8_t hr_mode_flows(enum hr_mode mode);

@@ -70,10 +70,14 @@ static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const
 	for (uint32_t j = 0; j < e->ssds && j < 16; j++) {
 		int32_t blocker = hr_groups_blocker(&t->model, g, e->ssd[j], false);
 
+		bool unsure = hr_groups_unsure(g, e->ssd[j], blocker);
+
 		fprintf(t->out, "%s %s in group %u, VFIO %s", j ? ";" : ":",
 			hr_topo_name(t, e->ssd[j], name), g->of[e->ssd[j]],
-			blocker == HR_NO_FN ? "can open it" : "kept out by ");
-		if (blocker != HR_NO_FN)
+			unsure		      ? "not known to open it"
+			: blocker == HR_NO_FN ? "can open it"
+					      : "kept out by ");
+		if (blocker != HR_NO_FN && !unsure)
 			fprintf(t->out, "%s (%s)", hr_bdf(&t->model.fn[blocker], bdf),
 				t->model.fn[blocker].driver);
 	}
@@ -98,6 +102,7 @@ static void json_plan(const struct hr_topo *t, const struct hr_fix *fix)
 	char bdf[HR_BDF_MAX];
 
 	hr_json_u64(t->json, "pairs_redirected", fix->pairs);
+	hr_json_u64(t->json, "pairs_unread", fix->unread);
 	for (unsigned i = 0; i < fix->count; i++)
 		json_object_array_add(
 			list, json_object_new_string(hr_bdf(&t->model.fn[fix->write[i].fn], bdf)));
@@ -118,7 +123,8 @@ static void json_groups(const struct hr_topo *t, const struct hr_groups *g, cons
 		item = hr_json_append(list);
 		hr_topo_json_address(t, item, "address", e->ssd[j]);
 		hr_json_u64(item, "group", g->of[e->ssd[j]]);
-		hr_json_bool(item, "vfio_viable", blocker == HR_NO_FN);
+		if (!hr_groups_unsure(g, e->ssd[j], blocker))
+			hr_json_bool(item, "vfio_viable", blocker == HR_NO_FN);
 	}
 }
 
@@ -260,7 +266,14 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 		fprintf(stderr, "headrace: error: more than %u ports to change\n", HR_FIX_MAX);
 		return HR_TOPO_REFUSED;
 	}
-	if (fix.count == 0 && !t->json) {
+	if (fix.unread && !t->json)
+		fprintf(t->out,
+			"%llu pairs share a switch, but ACS of their ports was not read: as root, "
+			"or from sudo lspci -vvvxxxx, there may be more to change\n",
+			(unsigned long long)fix.unread);
+	if (fix.count == 0 && fix.unread && !t->json) {
+		fputs("no ACS change can be named: nothing that was read redirects\n", t->out);
+	} else if (fix.count == 0 && !t->json) {
 		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
 		      t->out);
 	} else if (t->json) {

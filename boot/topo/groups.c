@@ -28,7 +28,12 @@ static void put_function(const struct hr_topo *t, const struct hr_groups *g, int
 	if (real)
 		fprintf(t->out, ", real group %u", hr_get(f, HR_F_GROUP, 0));
 	if (hr_is_nvme(f)) {
-		put_blocker(t, hr_groups_blocker(&t->model, g, fn, false), "predicted");
+		int32_t blocker = hr_groups_blocker(&t->model, g, fn, false);
+
+		if (hr_groups_unsure(g, fn, blocker))
+			fputs("; whether VFIO can open it is not known", t->out);
+		else
+			put_blocker(t, blocker, "predicted");
 		if (real)
 			put_blocker(t, hr_groups_blocker(&t->model, g, fn, true), "real");
 	}
@@ -42,7 +47,11 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 
 	fprintf(t->out, "  %s and %s: ", hr_topo_name(t, p->gpu, gpu),
 		hr_topo_name(t, p->ssd, ssd));
-	if (p->any_redirect)
+	if (p->unread_redirect && !p->any_redirect)
+		fputs("ACS of the ports between them is not known, so neither is what is given "
+		      "up\n",
+		      t->out);
+	else if (p->any_redirect)
 		fputs("redirect is on: isolated for VFIO; direct transfers are given up\n", t->out);
 	else if (together)
 		fputs("redirect is off: direct; a GPU on its own driver keeps VFIO from the SSD\n",
@@ -69,6 +78,7 @@ static void json_function(const struct hr_topo *t, const struct hr_groups *g,
 {
 	const struct hr_fn *f = &t->model.fn[fn];
 	struct json_object *o = hr_json_append(list);
+	int32_t blocker;
 
 	hr_topo_json_address(t, o, "address", fn);
 	hr_json_u64(o, "predicted_group", g->of[fn]);
@@ -77,15 +87,30 @@ static void json_function(const struct hr_topo *t, const struct hr_groups *g,
 		hr_json_u64(o, "real_group", hr_get(f, HR_F_GROUP, 0));
 	if (!hr_is_nvme(f))
 		return;
-	json_blocker(t, o, "vfio_predicted", hr_groups_blocker(&t->model, g, fn, false));
+	blocker = hr_groups_blocker(&t->model, g, fn, false);
+	if (!hr_groups_unsure(g, fn, blocker))
+		json_blocker(t, o, "vfio_predicted", blocker);
 	if (hr_known(f, HR_F_GROUP))
 		json_blocker(t, o, "vfio_real", hr_groups_blocker(&t->model, g, fn, true));
+}
+
+/* What is not known is left out. */
+static void json_corner(const struct hr_topo *t, const struct hr_groups *g,
+			struct json_object *list, const struct hr_pair *p)
+{
+	struct json_object *o = hr_json_append(list);
+
+	hr_topo_json_ends(t, o, p->gpu, p->ssd);
+	if (p->any_redirect || !p->unread_redirect)
+		hr_json_bool(o, "redirected", p->any_redirect);
+	if (!hr_groups_unsure(g, p->gpu, p->ssd))
+		hr_json_bool(o, "one_group", g->of[p->gpu] == g->of[p->ssd]);
 }
 
 static int json_groups(const struct hr_topo *t, const struct hr_groups *g)
 {
 	const struct hr_engine *e = &t->engine;
-	struct json_object *list = hr_json_array(t->json, "functions"), *o;
+	struct json_object *list = hr_json_array(t->json, "functions");
 	struct hr_pair p;
 
 	hr_json_u64(t->json, "predicted_groups", g->count);
@@ -98,12 +123,8 @@ static int json_groups(const struct hr_topo *t, const struct hr_groups *g)
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			if (p.common == HR_NO_FN)
-				continue;
-			o = hr_json_append(list);
-			hr_topo_json_ends(t, o, p.gpu, p.ssd);
-			hr_json_bool(o, "redirected", p.any_redirect);
-			hr_json_bool(o, "one_group", g->of[p.gpu] == g->of[p.ssd]);
+			if (p.common != HR_NO_FN)
+				json_corner(t, g, list, &p);
 		}
 	return (int)hr_topo_exit_all(t);
 }

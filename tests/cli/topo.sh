@@ -131,6 +131,10 @@ check "groups name who keeps VFIO out" \
     says 'kept out of the predicted group by 0000:03:00.0 \(driver nvidia\)' --from direct.txt --groups
 check "groups say which corner is given up" \
     says 'redirect is on: isolated' --from redirected.txt --groups
+check "ACS that was not read gives nothing up" \
+    says 'ACS of the ports between them is not known' --from denied.txt --groups
+check "and VFIO's way is not known" says 'whether VFIO can open it is not known' --from denied.txt --groups
+check "nor is that no change would help" says 'ACS of their ports was not read' --from denied.txt --fix
 check "the rule table is complete" says '^H8 .*CONFIG_PCI_P2PDMA' --rules
 check "a plan assigns the disk" says 'GPU0 +NVME0 +[0-9.]+ GB/s' --from direct.txt --plan
 check "rates name their limit" \
@@ -165,6 +169,11 @@ check "what-if as JSON has verdicts before and after" view_holds \
 check "groups as JSON name who keeps VFIO out" view_holds \
     'd["functions"][1]["vfio_predicted"] == {"viable": False, "kept_out_by": "0000:03:00.0",
     "driver": "nvidia"} and d["below_one_switch"][0]["one_group"]' --from direct.txt --groups
+check "groups as JSON leave out what ACS would tell" view_holds \
+    'd["below_one_switch"] == [{"gpu": "0000:03:00.0", "nvme": "0000:04:00.0"}] and
+    "vfio_predicted" not in d["functions"][1]' --from denied.txt --groups
+check "a fix as JSON counts pairs that nobody can tell" \
+    view_holds 'd["pairs_unread"] == 1 and d["ports"] == []' --from denied.txt --fix
 check "rates as JSON name their limit" view_holds \
     'd["to_gpu"]["one_at_a_time"][0]["gb_per_s"] > 1 and
     "0000:0" in d["from_gpu"]["together"][-1]["limited_by"]' --from direct.txt --bandwidth

@@ -257,6 +257,23 @@ Test(topo_change, a_fix_is_refused_when_futile_or_dangerous)
 	}
 }
 
+Test(topo_change, pairs_whose_acs_nobody_read_are_not_called_fine)
+{
+	struct hr_fix fix;
+	struct hr_pair p;
+	char reason[160];
+
+	fake_find(&machine, "02:00.0")->bytes = 256;
+	load();
+	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_expect_eq(fix.count, 0u);
+	cr_expect_eq(fix.unread, 1u);
+	cr_expect(hr_fix_refused(&engine, &fix, reason) && strstr(reason, "not read"), "%s",
+		  reason);
+	hr_judge(&engine, at("03:00.0"), at("04:00.0"), &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN);
+}
+
 /* ---- what-if */
 
 Test(topo_change, what_if_moves_verdicts_as_the_change_says)

@@ -109,3 +109,78 @@ Test(topo_unknown, an_endpoint_on_a_root_bus_is_virtual)
 	cr_expect_eq(p.verdict, HR_UNKNOWN);
 	cr_expect(fake_found(&p, "R12"));
 }
+
+/* ---- what the capture does not say of the root complex and the IOMMU */
+
+Test(topo_unknown, a_root_complex_that_is_not_identified_is_not_refused)
+{
+	static const struct {
+		const char *ssd;
+		uint16_t host;	  /* device of 00:00.0; 0: it is missing from the dump */
+		bool numbers;	  /* of 00:00.0 are in the dump */
+		const char *head; /* of the dump */
+		uint32_t kernel;
+		enum hr_kernel_verdict want;
+	} row[] = {
+		{ FAR, 0x1234, true, "", 0, HR_KERNEL_NOT_SUPPORTED },
+		{ FAR, 0x09a2, true, "", 0, HR_KERNEL_THRU_HOST },
+		{ FAR, 0x1234, false, "", 0, HR_KERNEL_UNKNOWN },
+		{ FAR, 0, false, "", 0, HR_KERNEL_UNKNOWN },
+		{ FAR, 0, false, "", HR_KERNEL_VERSION(5, 1), HR_KERNEL_NOT_SUPPORTED },
+		{ FAR, 0, false, "headrace: cpu_amd=1\n", 0, HR_KERNEL_THRU_HOST },
+		{ NEAR, 0, false, "", 0, HR_KERNEL_BUS_ADDR },
+	};
+	struct hr_pair p;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		fake_two_ports(&machine);
+		fake_put(&machine.fn[0], HR_CFG_DEVICE, 2, row[i].host);
+		machine.fn[0].bytes = row[i].numbers ? 4096 : 0;
+		snprintf(machine.fn[0].title, 64, "Host bridge: Somebody's");
+		snprintf(machine.head, sizeof machine.head, "%s", row[i].head);
+		if (!row[i].host)
+			memmove(machine.fn, machine.fn + 1, --machine.count * sizeof *machine.fn);
+		fake_judge(row[i].ssd, &(struct hr_options){ .kernel = row[i].kernel }, &p);
+		cr_expect_eq(p.kernel, row[i].want, "row %zu: %s", i, hr_kernel_text(p.kernel));
+	}
+}
+
+Test(topo_unknown, the_reason_says_that_the_root_complex_is_not_identified)
+{
+	struct hr_finding f = { .fn = HR_NO_FN };
+	struct hr_pair p;
+	char why[256];
+
+	memmove(machine.fn, machine.fn + 1, --machine.count * sizeof *machine.fn);
+	fake_judge(FAR, &plain, &p);
+	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].why, why, sizeof why);
+	cr_expect(strstr(why, "does not identify"), "%s", why);
+}
+
+Test(topo_unknown, an_iommu_that_the_command_line_turns_on_is_not_assumed_off)
+{
+	static const struct {
+		const char *cmdline;
+		enum hr_verdict verdict;
+	} row[] = {
+		{ "quiet", HR_RC_UNLISTED },
+		{ "intel_iommu=on", HR_UNKNOWN },
+		{ "quiet intel_iommu=on,sm_on", HR_UNKNOWN },
+		{ "amd_iommu=force_enable", HR_UNKNOWN },
+		{ "iommu.passthrough=0", HR_UNKNOWN },
+		{ "intel_iommu=on iommu=pt", HR_RC_UNLISTED },
+		{ "intel_iommu=on intel_iommu=off", HR_RC_UNLISTED },
+		{ "intel_iommu=off intel_iommu=on", HR_UNKNOWN },
+		{ "my_intel_iommu=on", HR_RC_UNLISTED },
+	};
+	struct hr_pair p;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		snprintf(machine.head, sizeof machine.head, "headrace: cmdline=%s\n",
+			 row[i].cmdline);
+		fake_judge(FAR, &plain, &p);
+		cr_expect_eq(p.verdict, row[i].verdict, "%s: %u", row[i].cmdline, p.verdict);
+		cr_expect_neq(fake_found(&p, "I1"), fake_found(&p, "I2-unread"), "%s",
+			      row[i].cmdline);
+	}
+}
