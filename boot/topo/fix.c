@@ -50,11 +50,24 @@ static void put_setpci(const struct hr_topo *t, const struct hr_fix *fix, bool u
 			setpci(t, &fix->write[i], undo, text, sizeof text));
 }
 
+/* Rule A16: registers cannot be written from user space. */
+static bool locked(const struct hr_topo *t)
+{
+	return t->model.sys.lockdown[0] && strcmp(t->model.sys.lockdown, "none") != 0;
+}
+
 static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
 {
 	fprintf(t->out, "%llu pairs are redirected at %u ports\n", (unsigned long long)fix->pairs,
 		fix->count);
 	put_boot(t, fix);
+	if (locked(t)) {
+		fprintf(t->out,
+			"now:      not on this machine: kernel lockdown (%s) refuses setpci, only "
+			"the boot parameter works\n",
+			t->model.sys.lockdown);
+		return;
+	}
 	fputs("now:\n", t->out);
 	put_setpci(t, fix, false);
 	fputs("undo:\n", t->out);
@@ -91,7 +104,7 @@ static void json_setpci(const struct hr_topo *t, const struct hr_fix *fix, const
 	struct json_object *list = hr_json_array(t->json, key);
 	char text[80];
 
-	for (unsigned i = 0; i < fix->count; i++)
+	for (unsigned i = 0; i < fix->count && !locked(t); i++)
 		json_object_array_add(list, json_object_new_string(setpci(t, &fix->write[i], undo,
 									  text, sizeof text)));
 }
@@ -106,6 +119,8 @@ static void json_plan(const struct hr_topo *t, const struct hr_fix *fix)
 	for (unsigned i = 0; i < fix->count; i++)
 		json_object_array_add(
 			list, json_object_new_string(hr_bdf(&t->model.fn[fix->write[i].fn], bdf)));
+	if (locked(t))
+		hr_json_string(t->json, "lockdown", t->model.sys.lockdown);
 	json_setpci(t, fix, "setpci", false);
 	json_setpci(t, fix, "undo", true);
 }

@@ -109,6 +109,11 @@ check "a malformed requirement exits 64" exits 64 --from direct.txt --require 'g
 check "the fix names the port" says 'pci=disable_acs_redir=0000:02:00.0' --from redirected.txt --fix
 check "the fix can be undone" says 'ECAP_ACS\+6.w=c:2c' --from redirected.txt --fix
 check "a fix of a capture is not applied" exits 8 --from redirected.txt --fix --apply
+{ echo 'headrace: lockdown=integrity'; cat redirected.txt; } >locked.txt
+check "lockdown leaves the boot parameter" \
+    says 'pci=disable_acs_redir=0000:02:00.0' --from locked.txt --fix
+check "and says that setpci is refused" says 'lockdown \(integrity\) refuses setpci' --from locked.txt --fix
+check "and proposes none" bash -c '! "$1" topo --from locked.txt --fix | grep -E "^ +setpci"' _ "$HEADRACE"
 check "--apply alone is wrong usage" exits 64 --from redirected.txt --apply
 check "what-if clears redirect" \
     says 'REDIRECTED\+RC_UNLISTED -> DIRECT' --from redirected.txt --what-if acs:all=clear
@@ -159,6 +164,9 @@ check "the fix as JSON has commands, undo and prediction" view_holds \
     'd["view"] == "fix" and d["ports"] == ["0000:02:00.0"] and d["pairs_redirected"] == 1 and
     d["undo"] == ["setpci -s 0000:02:00.0 ECAP_ACS+6.w=c:2c"] and
     d["pairs"][0]["verdict"] == "DIRECT" and d["exit_code"] == 0' --from redirected.txt --fix
+check "under lockdown the fix as JSON has no commands" view_holds \
+    'd["lockdown"] == "integrity" and d["setpci"] == [] == d["undo"] and
+    d["ports"] == ["0000:02:00.0"]' --from locked.txt --fix
 check "a refused fix as JSON says so in its code" view_holds 'd["exit_code"] == 8' \
     --from redirected.txt --fix --apply
 check "nothing to fix is an empty list" view_holds 'd["ports"] == []' --from direct.txt --fix
