@@ -14,6 +14,10 @@
 #define PAIR(name) .scope = HR_ON_PAIR, .on_pair = hr_pair_##name
 #define BOTH(flows) .gpu_flows = (flows), .ssd_flows = (flows)
 
+#define IOVA_FIX                                                                              \
+	"only bus addresses go direct: iommu=pt and a mode without VFIO; and with VFIO keep " \
+	"IOVAs "                                                                              \
+	"outside all bridge windows of the hierarchy, or a switch claims them"
 #define SETPCI_ACS "setpci -s {bdf} ECAP_ACS+6.w=0:2c"
 
 /* clang-format off */
@@ -169,6 +173,12 @@ const struct hr_rule hr_rules[] = {
 	  .why = "different root ports of a root complex that {trust}",
 	  .fix = "move a card so that both are below one switch; else try and measure",
 	  .source = KERNEL },
+	{ .id = "I5", PAIR(iova_unlisted), .verdict = HR_REDIR_UNLISTED,
+	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that {trust}",
+	  .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
+	{ .id = "I5-listed", PAIR(iova_listed), .verdict = HR_REDIR_LISTED,
+	  .why = "one switch, but IOVAs climb to the IOMMU: works through the root complex, pays "
+		 "the uplink twice", .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
 	{ .id = "A1", PAIR(redir_unlisted), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but ACS redirects to a root complex that {trust}",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
@@ -280,10 +290,6 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "A13", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE,
 	  FN(amd_internal),
 	  .why = "{bdf}: internal AMD bridge, cannot redirect", .source = "captures" },
-	{ .id = "I5", PAIR(iova), .verdict = NOTE,
-	  .why = "IOVAs climb to the IOMMU even behind one switch: the root complex decides",
-	  .fix = "keep IOVAs outside all bridge windows of the hierarchy when RR is off",
-	  .source = "Linux drivers/vfio" },
 	{ .id = "I7-note", PAIR(group_blocked), .verdict = NOTE,
 	  .why = "GPU (driver {gpu_driver}) and SSD share IOMMU group {group}: VFIO is the corner "
 		 "that is given up", .source = "Linux drivers/vfio" },

@@ -34,9 +34,9 @@ hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_re
 	hr_pair_redir_unlisted, hr_pair_cut, hr_pair_window, hr_pair_window_unread, hr_pair_overlap,
 	hr_pair_egress, hr_pair_egress_unread, hr_pair_blocking, hr_pair_translated, hr_pair_stale,
 	hr_pair_root_redirect, hr_pair_silent, hr_pair_iommu_unread, hr_pair_iommu_assumed,
-	hr_pair_iova, hr_pair_vfio_kept_out, hr_pair_vfio_unread, hr_pair_group_blocked,
-	hr_pair_mps, hr_pair_mps_unread, hr_pair_mps_rc, hr_pair_tags, hr_pair_order,
-	hr_pair_timeouts, hr_pair_numa, hr_pair_numa_unread, hr_pair_pch_peers;
+	hr_pair_iova_listed, hr_pair_iova_unlisted, hr_pair_vfio_kept_out, hr_pair_vfio_unread,
+	hr_pair_group_blocked, hr_pair_mps, hr_pair_mps_unread, hr_pair_mps_rc, hr_pair_tags,
+	hr_pair_order, hr_pair_timeouts, hr_pair_numa, hr_pair_numa_unread, hr_pair_pch_peers;
 
 /* Addresses that the mode puts on the bus are raw: no IOMMU mapping stands behind them. */
 static inline bool hr_raw(const struct hr_engine *e)
@@ -46,13 +46,15 @@ static inline bool hr_raw(const struct hr_engine *e)
 
 /*
  * They are IOVAs. A VFIO container brings a domain of its own: passthrough is not for it, and only
- * a machine that is known to have no IOMMU lets VFIO do without.
+ * a machine that is known to have no IOMMU lets VFIO do without. The kernel maps peers below one
+ * switch with bus addresses, whatever the IOMMU does; others through the DMA API.
  */
-static inline bool hr_translated(const struct hr_engine *e)
+static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair *p)
 {
 	if (hr_mode_is_vfio(e->opt.mode))
 		return e->iommu != HR_IOMMU_OFF;
-	return !hr_raw(e) && e->iommu == HR_IOMMU_ON;
+	return e->opt.mode == HR_MODE_KERNEL && e->iommu == HR_IOMMU_ON &&
+	       p->kernel != HR_KERNEL_BUS_ADDR;
 }
 
 /* The kernel driver bound to a function lets VFIO open its group. */

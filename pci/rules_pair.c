@@ -43,16 +43,25 @@ uint8_t hr_pair_rc_unlisted(const struct hr_engine *e, const struct hr_pair *p)
 	return through(p, false, false);
 }
 
+/* Translated requests climb whatever ACS says: a rule of their own, as ACS is no remedy. */
 uint8_t hr_pair_redir_listed(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
-	return through(p, true, true);
+	return hr_translated(e, p) ? 0 : through(p, true, true);
 }
 
 uint8_t hr_pair_redir_unlisted(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
-	return through(p, true, false);
+	return hr_translated(e, p) ? 0 : through(p, true, false);
+}
+
+uint8_t hr_pair_iova_listed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_translated(e, p) ? through(p, true, true) : 0;
+}
+
+uint8_t hr_pair_iova_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_translated(e, p) ? through(p, true, false) : 0;
 }
 
 uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
@@ -233,11 +242,6 @@ uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p
 			       !hr_sys_iommu_wanted(e, NULL)
 		       ? p->climbs
 		       : 0;
-}
-
-uint8_t hr_pair_iova(const struct hr_engine *e, const struct hr_pair *p)
-{
-	return hr_translated(e) && !apart(p) ? ALL : 0;
 }
 
 bool hr_driver_allows_vfio(const struct hr_fn *f)

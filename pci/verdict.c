@@ -311,7 +311,7 @@ static void find_redirects(const struct hr_engine *e, struct hr_pair *p)
 	p->redirected = (uint8_t)(p->climbs | (hr_has(gpu, HR_F_ACS_CTL, HR_ACS_CR) ? F3 : 0) |
 				  (hr_has(ssd, HR_F_ACS_CTL, HR_ACS_CR) ? F4 : 0));
 	/* IOVAs mean nothing to a switch: they go up to be translated (rule I5). */
-	if (hr_translated(e))
+	if (hr_translated(e, p))
 		p->climbs = p->redirected = ALL;
 }
 

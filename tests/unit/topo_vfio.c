@@ -142,3 +142,54 @@ Test(topo_vfio, a_container_translates_whatever_the_capture_says_of_the_iommu)
 			     hr_rules[p.rule].id);
 	}
 }
+
+static const char *decided(const char *ssd, const struct hr_options *opt, char *why, char *fix)
+{
+	struct hr_finding f = { .fn = HR_NO_FN };
+	struct hr_pair p;
+
+	fake_judge(ssd, opt, &p);
+	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].why, why, 256);
+	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix ? hr_rules[p.rule].fix : "", fix, 512);
+	return hr_rules[p.rule].id;
+}
+
+Test(topo_vfio, what_climbs_to_be_translated_is_no_fault_of_acs)
+{
+	char why[256], fix[512];
+
+	for (unsigned redirect = 0; redirect < 2; redirect++) {
+		fake_put(fake_find(&machine, "02:00.0"), ACS, 2, redirect ? HR_ACS_RR : 0);
+		cr_expect_str_eq(decided(NEAR, &vfio, why, fix), "I5");
+		cr_expect(strstr(why, "IOVAs climb") && !strstr(why, "ACS"), "%s", why);
+		cr_expect(!strstr(fix, "disable_acs_redir"), "%s", fix);
+	}
+}
+
+Test(topo_vfio, the_kernel_maps_peers_below_one_switch_with_bus_addresses)
+{
+	static const struct {
+		const char *ssd;
+		uint32_t acs; /* at the GPU's port */
+		enum hr_iommu iommu;
+		enum hr_verdict verdict;
+		const char *rule;
+	} row[] = {
+		{ NEAR, 0, HR_IOMMU_ON, HR_DIRECT, "R1" },
+		{ NEAR, 0, HR_IOMMU_PT, HR_DIRECT, "R1" },
+		{ NEAR, HR_ACS_RR, HR_IOMMU_ON, HR_REDIR_UNLISTED, "I5" },
+		{ NEAR, HR_ACS_RR, HR_IOMMU_PT, HR_REDIR_UNLISTED, "A1" },
+		{ FAR, 0, HR_IOMMU_ON, HR_RC_UNLISTED, "R2" },
+	};
+	char why[256], fix[512];
+	struct hr_pair p;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_options opt = { .mode = HR_MODE_KERNEL, .iommu = row[i].iommu };
+
+		fake_put(fake_find(&machine, "02:00.0"), ACS, 2, row[i].acs);
+		fake_judge(row[i].ssd, &opt, &p);
+		cr_expect_eq(p.verdict, row[i].verdict, "row %zu: %u", i, p.verdict);
+		cr_expect_str_eq(decided(row[i].ssd, &opt, why, fix), row[i].rule, "row %zu", i);
+	}
+}
