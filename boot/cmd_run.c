@@ -14,7 +14,7 @@
 #include "nvme/transport.h"
 
 static const char help[] =
-	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--quiet] [--bind]\n\n"
+	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--map] [--quiet] [--bind]\n\n"
 	"Bring up the appliance that CONFIG describes and run its pipelines to completion, one "
 	"after\n"
 	"another. Without CONFIG the built-in configuration runs, which needs no hardware. "
@@ -27,6 +27,8 @@ static const char help[] =
 	"  --json         print one JSON object instead of the table; `gpus` says what runs "
 	"worker\n"
 	"                 blocks: backend, and note where that was chosen or is not as asked\n"
+	"  --map          also print the partition map of `headrace check`, before anything runs,\n"
+	"                 with the addresses that workers, the CPU and ssds have for each part\n"
 	"  --quiet        no progress line\n" HR_BIND_HELP "\n"
 	"Ctrl-C (or SIGTERM) starts nothing new, lets what is in flight end, makes it durable and\n"
 	"says how much that is; the exit code is then 1. The next run of the same pipeline over "
@@ -37,23 +39,40 @@ static const char help[] =
 
 struct wishes {
 	const char *file, *pipeline;
-	bool json, quiet;
+	bool json, map, quiet;
 };
 
-static int report(const struct hr_appliance *app, bool json, int code)
+static int report(const struct hr_appliance *app, const struct wishes *wishes, int code)
 {
 	struct json_object *object;
 
-	if (!json) {
+	if (!wishes->json) {
 		hr_report_runs(app, stdout);
 		return code;
 	}
 	object = hr_json_new();
 	hr_report_runs_json(app, object);
+	if (wishes->map)
+		hr_report_map_json(app, object);
 	hr_json_i64(object, "exit_code", code);
 	if (hr_json_print(object) != 0 && code == HR_EXIT_DONE)
 		code = HR_EXIT_FAILED;
 	return code;
+}
+
+/* The map is printed before the last stage, after which nothing may allocate. */
+static int bring_up(struct hr_appliance *app, const struct wishes *wishes)
+{
+	if (wishes->map && !wishes->json) {
+		const int err = hr_appliance_up(app, HR_STAGE_MEMORY);
+
+		if (err)
+			return err;
+		hr_report_map(app, stdout);
+		printf("\n");
+		fflush(stdout);
+	}
+	return hr_appliance_up(app, HR_STAGE_QUEUES);
 }
 
 static int run(const struct wishes *wishes)
@@ -75,13 +94,13 @@ static int run(const struct wishes *wishes)
 	status.phase = "running";
 	app->tick = hr_status_tick;
 	app->tick_to = &status;
-	err = hr_appliance_up(app, HR_STAGE_QUEUES);
+	err = bring_up(app, wishes);
 	code = hr_exit_code(err);
 	if (!err) {
 		err = hr_run_all(app, !wishes->quiet);
 		code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code(err);
 		hr_unseal();
-		code = report(app, wishes->json, code);
+		code = report(app, wishes, code);
 	}
 	hr_appliance_down(app);
 	hr_status_close(&status);
@@ -91,12 +110,12 @@ static int run(const struct wishes *wishes)
 
 static int cmd_run(int argc, char **argv)
 {
-	static const struct option options[] = { { "pipeline", required_argument, NULL, 'p' },
-						 { "bind", no_argument, NULL, 'B' },
-						 { "json", no_argument, NULL, 'j' },
-						 { "quiet", no_argument, NULL, 'q' },
-						 { NULL, 0, NULL, 0 } };
-	struct wishes wishes = { NULL, NULL, false, false };
+	static const struct option options[] = {
+		{ "pipeline", required_argument, NULL, 'p' }, { "bind", no_argument, NULL, 'B' },
+		{ "json", no_argument, NULL, 'j' },	      { "map", no_argument, NULL, 'm' },
+		{ "quiet", no_argument, NULL, 'q' },	      { NULL, 0, NULL, 0 }
+	};
+	struct wishes wishes = { NULL, NULL, false, false, false };
 	int option;
 
 	opterr = 0;
@@ -110,6 +129,9 @@ static int cmd_run(int argc, char **argv)
 			break;
 		case 'j':
 			wishes.json = true;
+			break;
+		case 'm':
+			wishes.map = true;
 			break;
 		case 'q':
 			wishes.quiet = true;

@@ -101,11 +101,43 @@ struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t 
 	return hr_region_bus(&p->region[it->place], it->offset + offset);
 }
 
-static void print_line(FILE *out, enum hr_place place, uint64_t offset, uint64_t bytes,
-		       const char *owner, const char *purpose)
+bool hr_partition_bound(const struct hr_partition *p)
 {
-	fprintf(out, "%-8s 0x%012llx %12llu  %-24s %s\n", place_name[place],
-		(unsigned long long)offset, (unsigned long long)bytes, owner, purpose);
+	bool any = false;
+
+	for (int place = 0; place < HR_PLACES; place++)
+		any |= p->region[place].bytes != 0;
+	return any;
+}
+
+uint64_t hr_partition_ssd(const struct hr_partition *p, enum hr_place place, uint64_t offset)
+{
+	const struct hr_region *r = &p->region[place];
+
+	if (place != HR_PLACE_HOST && place != HR_PLACE_GPU)
+		return 0; /* it may have one, but is mapped into no controller */
+	return r->bus.addr || r->granule_bus ? hr_region_bus(r, offset).addr : 0;
+}
+
+static void print_address(FILE *out, uint64_t base, uint64_t offset)
+{
+	if (base)
+		fprintf(out, "0x%012llx ", (unsigned long long)(base + offset));
+	else
+		fprintf(out, "%-14s ", "-");
+}
+
+static void print_line(const struct hr_partition *p, FILE *out, enum hr_place place,
+		       uint64_t offset, uint64_t bytes, const char *owner, const char *purpose)
+{
+	fprintf(out, "%-8s 0x%012llx %12llu  ", place_name[place], (unsigned long long)offset,
+		(unsigned long long)bytes);
+	if (hr_partition_bound(p)) {
+		print_address(out, (uintptr_t)p->region[place].worker, offset);
+		print_address(out, (uintptr_t)p->region[place].cpu, offset);
+		print_address(out, hr_partition_ssd(p, place, offset), 0);
+	}
+	fprintf(out, "%-24s %s\n", owner, purpose);
 }
 
 /* Parts of a place were added in the order of their offsets. */
@@ -119,12 +151,12 @@ static void print_place(const struct hr_partition *p, enum hr_place place, FILE 
 		if (part->place != place)
 			continue;
 		if (part->offset > at)
-			print_line(out, place, at, part->offset - at, "", "(alignment)");
-		print_line(out, place, part->offset, part->bytes, part->owner, part->purpose);
+			print_line(p, out, place, at, part->offset - at, "", "(alignment)");
+		print_line(p, out, place, part->offset, part->bytes, part->owner, part->purpose);
 		at = part->offset + part->bytes;
 	}
 	if (p->used[place] > at)
-		print_line(out, place, at, p->used[place] - at, "", "(alignment)");
+		print_line(p, out, place, at, p->used[place] - at, "", "(alignment)");
 	if (p->limit[place])
 		fprintf(out, "%-8s %-14s %12llu  of %llu\n", place_name[place], "total",
 			(unsigned long long)p->used[place], (unsigned long long)p->limit[place]);
@@ -135,7 +167,10 @@ static void print_place(const struct hr_partition *p, enum hr_place place, FILE 
 
 void hr_partition_print(const struct hr_partition *p, FILE *out)
 {
-	fprintf(out, "%-8s %-14s %12s  %-24s %s\n", "place", "offset", "bytes", "owner", "purpose");
+	fprintf(out, "%-8s %-14s %12s  ", "place", "offset", "bytes");
+	if (hr_partition_bound(p))
+		fprintf(out, "%-14s %-14s %-14s ", "workers", "CPU", "ssds");
+	fprintf(out, "%-24s %s\n", "owner", "purpose");
 	for (int place = 0; place < HR_PLACES; place++)
 		if (p->used[place])
 			print_place(p, (enum hr_place)place, out);

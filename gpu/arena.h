@@ -8,6 +8,7 @@
 #ifndef GPU_ARENA_H
 #define GPU_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,7 +67,15 @@ void *hr_partition_cpu(const struct hr_partition *p, int part);
 void *hr_partition_worker(const struct hr_partition *p, int part);
 struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t offset);
 
-/* The map: place, offset, size, owner, purpose, a line each, sorted, with gaps and totals. */
+/* There has been a bind, and there are addresses. */
+bool hr_partition_bound(const struct hr_partition *p);
+
+/* What controllers call the byte at `offset` of a place, after bind; 0: they do not reach the place. */
+uint64_t hr_partition_ssd(const struct hr_partition *p, enum hr_place place, uint64_t offset);
+
+/* The map: place, offset, size, owner, purpose, a line each, sorted, with gaps and totals; after
+ * bind also the address of the first byte for workers, for the CPU and for ssds, "-" for whom does
+ * not reach it. (What follows it may have unrelated addresses for ssds: nvme/region.h.) */
 void hr_partition_print(const struct hr_partition *p, FILE *out);
 
 #endif

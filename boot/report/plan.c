@@ -86,6 +86,20 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 	hr_report_paths(app, run, "               ", out);
 }
 
+void hr_report_map(const struct hr_appliance *app, FILE *out)
+{
+	const char *before = "";
+
+	for (uint32_t g = 0; g < app->config.gpus; g++) {
+		if (!app->gpu_up[g])
+			continue;
+		fprintf(out, "%spartition of gpu %s (%s)\n", before, app->config.gpu[g].name,
+			app->backend[g].name);
+		hr_partition_print(&app->partition[g], out);
+		before = "\n";
+	}
+}
+
 void hr_report_plan(const struct hr_appliance *app, FILE *out)
 {
 	print_ssds(app, out);
@@ -94,13 +108,8 @@ void hr_report_plan(const struct hr_appliance *app, FILE *out)
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)
 			print_pipeline(app, &app->run[i], out);
-	for (uint32_t g = 0; g < app->config.gpus; g++) {
-		if (!app->gpu_up[g])
-			continue;
-		fprintf(out, "\npartition of gpu %s (%s)\n", app->config.gpu[g].name,
-			app->backend[g].name);
-		hr_partition_print(&app->partition[g], out);
-	}
+	fprintf(out, "\n");
+	hr_report_map(app, out);
 }
 
 static void ssds_json(const struct hr_appliance *app, struct json_object *report)
@@ -222,6 +231,30 @@ static void pipeline_json(const struct hr_appliance *app, const struct hr_run *r
 			    hr_json_object(out, "sink"));
 }
 
+/* An address that is not there is no address. */
+static void address_json(struct json_object *out, const char *name, uint64_t base, uint64_t offset)
+{
+	if (base)
+		hr_json_u64(out, name, base + offset);
+}
+
+static void part_json(const struct hr_partition *p, const struct hr_part *part,
+		      struct json_object *out)
+{
+	const struct hr_region *r = &p->region[part->place];
+
+	hr_json_string(out, "place", hr_place_name(part->place));
+	hr_json_u64(out, "offset_bytes", part->offset);
+	hr_json_u64(out, "size_bytes", part->bytes);
+	if (hr_partition_bound(p)) {
+		address_json(out, "worker_address", (uintptr_t)r->worker, part->offset);
+		address_json(out, "cpu_address", (uintptr_t)r->cpu, part->offset);
+		address_json(out, "ssd_address", hr_partition_ssd(p, part->place, part->offset), 0);
+	}
+	hr_json_string(out, "owner", part->owner);
+	hr_json_string(out, "purpose", part->purpose);
+}
+
 static void partition_json(const struct hr_appliance *app, uint32_t g, struct json_object *out)
 {
 	const struct hr_partition *p = &app->partition[g];
@@ -238,15 +271,17 @@ static void partition_json(const struct hr_appliance *app, uint32_t g, struct js
 		hr_json_u64(place, "limit_bytes", p->limit[i]);
 	}
 	parts = hr_json_array(out, "parts");
-	for (uint32_t i = 0; i < p->count; i++) {
-		struct json_object *part = hr_json_append(parts);
+	for (uint32_t i = 0; i < p->count; i++)
+		part_json(p, &p->part[i], hr_json_append(parts));
+}
 
-		hr_json_string(part, "place", hr_place_name(p->part[i].place));
-		hr_json_u64(part, "offset_bytes", p->part[i].offset);
-		hr_json_u64(part, "size_bytes", p->part[i].bytes);
-		hr_json_string(part, "owner", p->part[i].owner);
-		hr_json_string(part, "purpose", p->part[i].purpose);
-	}
+void hr_report_map_json(const struct hr_appliance *app, struct json_object *report)
+{
+	struct json_object *list = hr_json_array(report, "partitions");
+
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		if (app->gpu_up[g])
+			partition_json(app, g, hr_json_append(list));
 }
 
 void hr_report_plan_json(const struct hr_appliance *app, struct json_object *report)
@@ -261,8 +296,5 @@ void hr_report_plan_json(const struct hr_appliance *app, struct json_object *rep
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)
 			pipeline_json(app, &app->run[i], hr_json_append(list));
-	list = hr_json_array(report, "partitions");
-	for (uint32_t g = 0; g < app->config.gpus; g++)
-		if (app->gpu_up[g])
-			partition_json(app, g, hr_json_append(list));
+	hr_report_map_json(app, report);
 }

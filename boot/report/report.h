@@ -13,6 +13,10 @@
 void hr_report_plan(const struct hr_appliance *app, FILE *out);
 void hr_report_plan_json(const struct hr_appliance *app, struct json_object *report);
 
+/* The map alone; with addresses from HR_STAGE_MEMORY on. In JSON an array `partitions`. */
+void hr_report_map(const struct hr_appliance *app, FILE *out);
+void hr_report_map_json(const struct hr_appliance *app, struct json_object *report);
+
 /* What the selected pipelines did, with their results; after hr_run_all(), before the way down. */
 void hr_report_runs(const struct hr_appliance *app, FILE *out);
 void hr_report_runs_json(const struct hr_appliance *app, struct json_object *report);

@@ -18,6 +18,18 @@ parts_do_not_overlap() {
         if a["place"] == b["place"] and a is not b and a["offset_bytes"] <= b["offset_bytes"])'
 }
 
+# As check's, and where each part lies: for each place base + offset, the same base for all.
+run_map() {
+    exits 0 run --map && silent && says "partition of gpu gpu0" && says "workers        CPU            ssds" &&
+        says "checksum" && grep -Eq '^host +0x0{12} +[0-9]+  (0x[0-9a-f]{12} ){3}pipeline' "$SCRATCH/out" &&
+        exits 0 run --map --json && json 'len(r["partitions"]) == 1' &&
+        json 'all(len({p[a] - p["offset_bytes"] for p in r["partitions"][0]["parts"] if p["place"] == place}) == 1
+            for a in ("worker_address", "cpu_address") for place in ("control", "host", "worker"))' &&
+        json 'all(p["ssd_address"] > 0 for p in r["partitions"][0]["parts"] if p["place"] == "host")' &&
+        exits 0 run --json && json '"partitions" not in r' &&
+        exits 0 check --json && json '"cpu_address" not in r["partitions"][0]["parts"][0]'
+}
+
 # The pattern of the embedded configuration, summed by another program.
 checksum() {
     python3 - "$SCRATCH/out" <<'PY'
@@ -159,6 +171,7 @@ check "... and says nothing else" silent
 check "check --json" check_json
 check "check says when there are fewer CPUs than asked for" few_cpus
 check "no two parts of the map overlap" parts_do_not_overlap
+check "run --map prints the map with addresses" run_map
 check "run --json" run_json
 check "the checksum is what another program computes" checksum
 check "run --pipeline runs that one" run_one

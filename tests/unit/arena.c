@@ -125,3 +125,51 @@ Test(arena, the_map_names_every_part_and_every_gap)
 		"%s", text);
 	free(text);
 }
+
+Test(arena, the_map_has_addresses_once_there_is_memory)
+{
+	struct hr_region region[HR_PLACES] = { 0 };
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	hr_partition_init(&partition, no_limit);
+	hr_partition_add(&partition, HR_PLACE_HOST, 10, 1, "ssd0", "submission queue");
+	hr_partition_add(&partition, HR_PLACE_HOST, 4096, 4096, "ssd1", "completion queue");
+	hr_partition_add(&partition, HR_PLACE_CONTROL, 4096, 64, "pipeline p", "stop flag");
+	hr_partition_add(&partition, HR_PLACE_GPU, 4096, 1, "pipeline p", "states");
+	region[HR_PLACE_HOST].cpu = (void *)0x30000;
+	region[HR_PLACE_HOST].worker = (void *)0x40000;
+	region[HR_PLACE_HOST].bus.addr = 0x50000;
+	region[HR_PLACE_HOST].bytes = 8192;
+	region[HR_PLACE_CONTROL] = region[HR_PLACE_HOST];
+	region[HR_PLACE_GPU].worker = (void *)0x7f0000000000;
+	region[HR_PLACE_GPU].bytes = 4096;
+	hr_partition_bind(&partition, region);
+	hr_partition_print(&partition, out);
+	fclose(out);
+	cr_expect_str_eq(text,
+			 "place    offset                bytes  workers        CPU            ssds "
+			 "          "
+			 "owner                    purpose\n"
+			 "control  0x000000000000         4096  0x000000040000 0x000000030000 -    "
+			 "          "
+			 "pipeline p               stop flag\n"
+			 "control  total                  4096\n"
+			 "host     0x000000000000           10  0x000000040000 0x000000030000 "
+			 "0x000000050000 "
+			 "ssd0                     submission queue\n"
+			 "host     0x00000000000a         4086  0x00000004000a 0x00000003000a "
+			 "0x00000005000a "
+			 "                         (alignment)\n"
+			 "host     0x000000001000         4096  0x000000041000 0x000000031000 "
+			 "0x000000051000 "
+			 "ssd1                     completion queue\n"
+			 "host     total                  8192\n"
+			 "gpu      0x000000000000         4096  0x7f0000000000 -              -    "
+			 "          "
+			 "pipeline p               states\n"
+			 "gpu      total                  4096\n",
+			 "%s", text);
+	free(text);
+}
