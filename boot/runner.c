@@ -52,6 +52,15 @@ static void request_stop(struct watch *w)
 	hr_store_release_sys_u32(&w->run->control->stop, 1);
 }
 
+/* To the tile once workers have ended, and what they have left is here. */
+static uint64_t written_tiles(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_partition *p = &app->partition[run->config->gpu];
+
+	return run->settled ? hr_pipe_settled(run->pipe, hr_partition_cpu(p, run->part.slots))
+			    : hr_pipe_written(run->pipe, run->written);
+}
+
 /*
  * Make durable what is written. The watermark is read first: the commit of the object map flushes
  * what was written before it, so the map never promises more than the flush has covered.
@@ -59,7 +68,7 @@ static void request_stop(struct watch *w)
 static int checkpoint(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
-	uint64_t tiles = hr_pipe_written(run->pipe, run->written), bytes;
+	uint64_t tiles = written_tiles(app, run), bytes;
 	int err;
 
 	if (tiles <= run->durable_tiles)
@@ -369,6 +378,7 @@ static int launch_and_watch(struct watch *w)
 		err = watch_until_ended(w);
 	if (!err)
 		err = hr_places_download(&w->app->memory[g]);
+	w->run->settled = !err;
 	return err;
 }
 

@@ -105,6 +105,7 @@ struct hr_run {
 	int error;
 	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker reported it */
 	uint64_t started_ns, ended_ns;
+	bool settled; /* workers have ended: slots and descriptor are what they have left */
 	uint64_t first_submit_ns; /* 0: no tile was submitted */
 	uint64_t durable_tiles;	  /* of the sink */
 };

@@ -50,7 +50,6 @@ static void wire_slots(const struct hr_appliance *app, struct hr_run *run)
 
 	for (uint32_t i = 0; i < run->slots; i++) {
 		slot[i].state = HR_SLOT_FREE;
-		slot[i].next_read = HR_TILE_NONE;
 		if (c->has_sink)
 			run->written[i] = run->first_tile;
 		for (uint32_t s = 0; s < c->sources; s++)

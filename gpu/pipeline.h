@@ -47,17 +47,18 @@ enum hr_slot_state {
 enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
 
 #define HR_OUT_BROKEN 0xffffffffu
-#define HR_TILE_NONE UINT64_MAX
 
 struct hr_slot {
 	uint32_t state;	    /* enum hr_slot_state: acquire / release */
 	uint32_t out_bytes; /* by compute; HR_OUT_BROKEN: nothing that may be written */
 	uint64_t tile;	    /* by prefetch, before FILLED */
-	uint64_t next_read; /* prefetch's own: tile taken and not yet FILLED, or HR_TILE_NONE */
+	uint64_t next_read; /* prefetch's own: tile taken and not yet FILLED, when it holds one */
+	uint32_t holds;
 	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
 	uint32_t posted;	   /* prefetch's own: sources of next_read whose reads are posted */
 	uint32_t read_tries, write_tries; /* commands of the tile sent again, by either */
-	uint32_t spoiled;		  /* writeback's own: a write of the tile failed for good */
+	uint32_t spoiled; /* writeback's own: a tile was not written, and no later */
+	uint64_t lost;	  /* the first such, when spoiled */
 	struct hr_buffer in[HR_SOURCES_MAX];
 	struct hr_buffer out; /* bytes 0 without a sink */
 };
@@ -188,8 +189,9 @@ HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block);
 
 /*
  * Tiles 0 .. n - 1 all written to the sink's disk (not yet flushed): the durable watermark after a
- * flush that starts later. Some behind them may be, too. Any thread, while the pipeline runs;
- * `written` is pipe->written as the caller sees it.
+ * flush that starts later. Some behind them are, too: as many as slots are about to write, and some
+ * that slots hold back which come late. Any thread, while the pipeline runs; `written` is
+ * pipe->written as the caller sees it.
  */
 HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *written)
 {
@@ -201,6 +203,24 @@ HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *wri
 
 		if (next < least)
 			least = next;
+	}
+	return least;
+}
+
+/*
+ * The same of a pipeline whose workers have all ended, and to the tile: the first that was not
+ * written. The slots, and what pipe says was taken, as the host sees them after the end.
+ */
+HR_BOTH uint64_t hr_pipe_settled(const struct hr_pipe *pipe, const struct hr_slot *slot)
+{
+	uint64_t least = pipe->next_tile < pipe->tiles ? pipe->next_tile : pipe->tiles;
+	uint32_t i;
+
+	for (i = 0; i < pipe->slots; i++) {
+		if (slot[i].holds && slot[i].next_read < least)
+			least = slot[i].next_read;
+		if (slot[i].spoiled && slot[i].lost < least)
+			least = slot[i].lost;
 	}
 	return least;
 }

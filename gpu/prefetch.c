@@ -37,7 +37,7 @@ HR_WORKER void prefetch_fill_if_whole(struct hr_pipe *pipe, struct hr_slot *slot
 	if (slot->posted < pipe->sources || slot->reading)
 		return;
 	slot->posted = 0;
-	slot->next_read = HR_TILE_NONE;
+	slot->holds = 0;
 	hr_store_release_u32(&slot->state, HR_SLOT_FILLED);
 }
 
@@ -201,23 +201,35 @@ HR_WORKER bool prefetch_wants(const struct hr_role_worker *w, const struct hr_sl
 {
 	if (stopped)
 		return slot->reading == 0 || w->dead;
-	return slot->next_read == HR_TILE_NONE || slot->posted < w->pipe->sources;
+	return !slot->holds || slot->posted < w->pipe->sources;
 }
 
-/* A tile for each lane's slot (or NULL) that has none, as long as there are any. Collective. */
+/*
+ * A tile for each lane's slot (or NULL), as long as there are any; none while one of them waits for
+ * room in the queue with the tile it holds. Collective.
+ */
 HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
 {
-	const uint32_t mask = hr_ballot(slot && slot->next_read == HR_TILE_NONE);
+	const uint32_t held = hr_ballot(slot && slot->holds);
+	const uint32_t mask = hr_ballot(slot && !slot->holds);
 	uint64_t tile = 0;
 
-	if (!mask)
+	if (!mask || held)
 		return;
 	if (hr_lane() == 0)
 		tile = hr_take_u64(&pipe->next_tile, hr_count_bits(mask));
 	tile = hr_shfl_u64(tile, 0) + hr_count_bits(mask & (((uint32_t)1 << hr_lane()) - 1));
-	if ((mask >> hr_lane() & 1) && tile < pipe->tiles)
+	if ((mask >> hr_lane() & 1) && tile < pipe->tiles) {
 		slot->next_read = tile;
+		slot->holds = 1;
+	}
 	hr_lanes_sync();
+}
+
+/* Collective: other workers take tiles at any time, and all lanes see the same. */
+HR_WORKER bool prefetch_tiles_left(const struct hr_pipe *pipe)
+{
+	return hr_shfl_u32(hr_load_acquire_u64(&pipe->next_tile) < pipe->tiles, 0) != 0;
 }
 
 /* A free slot. True when something was posted. Collective. */
@@ -227,30 +239,49 @@ HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped
 
 	if (hr_role_state(slot) != HR_SLOT_FREE)
 		return false;
-	if (!stopped && slot->next_read != HR_TILE_NONE)
+	if (!stopped && slot->holds)
 		return prefetch_post(w, s);
-	hr_role_hand_on(slot, HR_SLOT_CLOSING);
+	if (stopped || !prefetch_tiles_left(w->pipe))
+		hr_role_hand_on(slot, HR_SLOT_CLOSING);
 	return false;
+}
+
+/* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
+HR_WORKER bool prefetch_visit_all(struct hr_role_worker *w, uint32_t mask, uint32_t s, uint32_t j,
+				  bool stopped, bool *full)
+{
+	bool progress = false;
+
+	for (; mask && !*full; mask &= mask - 1) {
+		const uint32_t lane = hr_lowest_bit(mask);
+		const struct hr_slot *slot = &w->pipe->slot[hr_shfl_u32(s, lane)];
+
+		progress |= prefetch_visit(w, hr_shfl_u32(s, lane), stopped);
+		*full = !stopped && slot->holds && slot->posted < w->pipe->sources;
+		if (*full)
+			w->turn = hr_shfl_u32(j, lane);
+	}
+	return progress;
 }
 
 /* One look at all slots, a lane each; *open counts those not yet given up. Collective. */
 HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *open)
 {
-	bool progress = false;
+	const uint32_t n = hr_role_slots(w);
+	bool progress = false, full = false;
 	uint32_t base, s;
 
-	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
-		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
+	for (base = 0; base < n; base += HR_LANES) {
+		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
+		const uint32_t state = hr_role_look(w, j, &s);
 		const bool wants =
 			state == HR_SLOT_FREE && prefetch_wants(w, &w->pipe->slot[s], stopped);
-		uint32_t mask = hr_ballot(wants);
 
 		*open += hr_count_bits(
 			hr_ballot(state != HR_SLOT_CLOSING && state != HR_SLOT_CLOSED));
-		if (!stopped)
+		if (!stopped && !full)
 			prefetch_take(w->pipe, wants ? &w->pipe->slot[s] : NULL);
-		for (; mask; mask &= mask - 1)
-			progress |= prefetch_visit(w, hr_shfl_u32(s, hr_lowest_bit(mask)), stopped);
+		progress |= prefetch_visit_all(w, hr_ballot(wants), s, j, stopped, &full);
 	}
 	return progress;
 }

@@ -20,11 +20,12 @@ struct hr_role_worker {
 	struct hr_worker_status *status;
 	uint32_t role, index, count; /* the index-th of count */
 	struct hr_qp *qp;	     /* its queue pairs; not of compute */
-	uint32_t spins;		     /* of hr_idle() */
-	bool failed;		     /* this worker starts nothing any more */
-	bool dead;		     /* and waits for nothing: a queue of its own broke */
-	uint64_t tiles, bytes;	     /* through with; of the counting thread */
-	uint64_t start, mark;	     /* hr_cycles() at the start and of this round */
+	uint32_t turn;	       /* prefetch, writeback: of its slots, the one to look at first */
+	uint32_t spins;	       /* of hr_idle() */
+	bool failed;	       /* this worker starts nothing any more */
+	bool dead;	       /* and waits for nothing: a queue of its own broke */
+	uint64_t tiles, bytes; /* through with; of the counting thread */
+	uint64_t start, mark;  /* hr_cycles() at the start and of this round */
 	struct hr_worker_cost cost;
 };
 
@@ -37,6 +38,7 @@ HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe
 	w->role = role;
 	w->index = index;
 	w->count = count;
+	w->turn = 0;
 	w->spins = 0;
 	w->failed = false;
 	w->dead = false;
@@ -90,6 +92,23 @@ HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
 HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
 {
 	return w->failed || hr_shfl_u32(hr_load_acquire_u32(&w->pipe->stop), 0) != 0;
+}
+
+/* Slots of the worker. */
+HR_WORKER uint32_t hr_role_slots(const struct hr_role_worker *w)
+{
+	return w->index < w->pipe->slots ? (w->pipe->slots - w->index - 1) / w->count + 1 : 0;
+}
+
+/*
+ * Which of its n slots it looks at as the k-th, or n for k >= n. It begins with the one that the
+ * queue had no room for, so that those in front do not take all the room there is.
+ */
+HR_WORKER uint32_t hr_role_in_turn(const struct hr_role_worker *w, uint32_t k, uint32_t n)
+{
+	if (k >= n)
+		return n;
+	return w->turn + k < n ? w->turn + k : w->turn + k - n;
 }
 
 /*

@@ -21,6 +21,14 @@ HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_qp *qp, uint32
 	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
 }
 
+/* The tile is not on the disk, and nothing later of the slot will be. One lane. */
+HR_WORKER void writeback_lost(struct hr_slot *slot)
+{
+	if (!slot->spoiled)
+		slot->lost = slot->tile;
+	slot->spoiled = 1;
+}
+
 /* The tile is on the disk (not yet flushed). One lane. */
 HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
 {
@@ -84,7 +92,7 @@ HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_qp *qp, const s
 		return;
 	if (hr_lane() == 0) {
 		w->pipe->slot[s].writing--;
-		w->pipe->slot[s].spoiled = 1;
+		writeback_lost(&w->pipe->slot[s]);
 	}
 	command.error = hr_role_error(done);
 	command.slot = s;
@@ -149,41 +157,48 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint3
 	w->failed |= slot->out_bytes == HR_OUT_BROKEN;
 	if (!w->failed)
 		return writeback_post(w, qp, s);
+	if (hr_lane() == 0)
+		writeback_lost(slot);
 	hr_role_hand_on(slot, HR_SLOT_FREE);
 	return false;
+}
+
+/* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
+HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_qp *qp, uint32_t mask,
+				   uint32_t s, uint32_t j, bool *full)
+{
+	bool progress = false;
+
+	for (; mask && !*full; mask &= mask - 1) {
+		const uint32_t lane = hr_lowest_bit(mask);
+
+		if (writeback_visit(w, qp, hr_shfl_u32(s, lane))) {
+			progress = true;
+		} else if (!w->failed) {
+			*full = true;
+			w->turn = hr_shfl_u32(j, lane);
+		}
+	}
+	return progress;
 }
 
 /* One look at all slots, a lane each; *open counts those not yet closed. Collective. */
 HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint32_t *open)
 {
-	bool progress = false;
+	const uint32_t n = hr_role_slots(w);
+	bool progress = false, full = false;
 	uint32_t base, s;
 
-	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
-		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
-		uint32_t mask = hr_ballot(state == HR_SLOT_COMPUTED &&
-					  (!w->pipe->slot[s].writing || w->dead));
+	for (base = 0; base < n; base += HR_LANES) {
+		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
+		const uint32_t state = hr_role_look(w, j, &s);
+		const uint32_t mask = hr_ballot(state == HR_SLOT_COMPUTED &&
+						(!w->pipe->slot[s].writing || w->dead));
 
 		*open += hr_count_bits(hr_ballot(state != HR_SLOT_CLOSED));
-		for (; mask; mask &= mask - 1)
-			progress |= writeback_visit(w, qp, hr_shfl_u32(s, hr_lowest_bit(mask)));
+		progress |= writeback_visit_all(w, qp, mask, s, j, &full);
 	}
 	return progress;
-}
-
-/*
- * All slots are closed. One that has nothing left to write holds the watermark back no longer; one
- * that took a tile and did not come to read it does, and after a failure all do.
- */
-HR_WORKER void writeback_settle(const struct hr_role_worker *w)
-{
-	struct hr_pipe *pipe = w->pipe;
-	const uint64_t taken = hr_load_acquire_u64(&pipe->next_tile);
-	uint32_t s;
-
-	for (s = w->index + hr_lane() * w->count; s < pipe->slots; s += HR_LANES * w->count)
-		if (!w->failed && pipe->slot[s].next_read == HR_TILE_NONE)
-			hr_store_release_sys_u64(&pipe->written[s], taken);
 }
 
 /* What was written is durable when this returns without failing. After a failure it is the host that
@@ -220,7 +235,6 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		progress |= writeback_reap(&w, w.qp);
 		hr_role_beat(&w, progress);
 	} while (open);
-	writeback_settle(&w);
 	writeback_flush(&w, w.qp);
 	hr_near_end(far, w.qp, 1);
 	if (hr_lane() == 0)

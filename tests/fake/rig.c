@@ -190,7 +190,6 @@ static void wire_slots(struct rig *rig, const struct rig_work *work)
 	for (uint32_t i = 0; i < work->slots; i++) {
 		struct hr_slot *slot = &pipe->slot[i];
 
-		slot->next_read = HR_TILE_NONE;
 		pipe->written[i] = work->first_tile;
 		for (uint32_t s = 0; s < work->sources; s++)
 			wire_buffer(rig, &slot->in[s], work->tile_bytes[s]);
@@ -294,6 +293,7 @@ static struct hr_pipe *publish(struct rig *rig)
 {
 	struct hr_pipe *pipe = take(rig, HR_PLACE_WORKER, sizeof *pipe, NULL);
 
+	rig->published = pipe;
 	*pipe = rig->view;
 	pipe->slot = worker_of(rig, HR_PLACE_WORKER, pipe->slot);
 	pipe->read_qp = worker_of(rig, HR_PLACE_WORKER, pipe->read_qp);
@@ -355,6 +355,7 @@ void rig_wait(struct rig *rig)
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
 		cr_assert_eq(hr_load_acquire_sys_u32(&rig->pipe->status[i].done), 1);
 	cr_assert_eq(hr_places_download(&rig->memory), 0);
+	rig->view.next_tile = rig->published->next_tile;
 	mark_failed(rig);
 	for (uint32_t d = 0; d < rig->ssds; d++)
 		cr_assert_eq(hr_ssd_delete_qps(&rig->ssd[d]), 0);

@@ -62,6 +62,7 @@ struct rig {
 	 * before the launch, or, after rig_wait(), at the end. */
 	struct hr_pipe *pipe;
 	struct hr_pipe view;
+	const struct hr_pipe *published; /* as workers have it */
 	uint64_t sink_bytes;
 };
 

@@ -117,7 +117,7 @@ static void check(struct opcase *c)
 	cr_assert(memcmp(pipe->op_records, c->all.records, pipe->record_bytes * pipe->tiles) == 0);
 	if (pipe->has_sink) {
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), pipe->tiles);
-		cr_assert_eq(hr_pipe_written(pipe, pipe->written), pipe->tiles);
+		cr_assert_eq(hr_pipe_settled(pipe, pipe->slot), pipe->tiles);
 		check_sink(c);
 	}
 }

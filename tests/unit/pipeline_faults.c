@@ -31,7 +31,7 @@ static struct rig rig;
 static uint8_t data[BYTES];
 
 /* Controllers with a fault script, and fresh data. */
-static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)
+static void up_with(uint32_t ssds, const char *script, uint32_t entries, uint64_t timeout_ns)
 {
 	struct fake_random random = { fake_random_seed("pipeline_faults") };
 	char file[] = "/tmp/headrace-faults-XXXXXX", options[HR_DEVICE_MAX];
@@ -41,10 +41,15 @@ static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)
 	cr_assert_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
 	close(fd);
 	snprintf(options, sizeof options, "lba=4096,mdts=1,faults=%s", file);
-	rig_up(&rig, ssds, options, 32, timeout_ns);
+	rig_up(&rig, ssds, options, entries, timeout_ns);
 	unlink(file);
 	for (uint32_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+}
+
+static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)
+{
+	up_with(ssds, script, 32, timeout_ns);
 }
 
 static struct rig_work copy_work(uint32_t slots, uint32_t blocks)
@@ -108,8 +113,8 @@ Test(pipeline_faults, a_failing_read_names_object_tile_and_lba)
 		cr_expect_eq(failure->lba, SOURCE_LBA + 22);
 		cr_expect_eq(failure->opcode, nvme_cmd_read);
 		cr_expect_neq(failure->qid, 0);
-		cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 5);
-		check_sink(hr_pipe_written(rig.pipe, rig.pipe->written) * TILE);
+		cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 5);
+		check_sink(hr_pipe_settled(rig.pipe, rig.pipe->slot) * TILE);
 	}
 	rig_down(&rig);
 }
@@ -156,8 +161,8 @@ Test(pipeline_faults, a_failing_write_names_the_sink_and_drops_later_results)
 	cr_expect_eq(failure->tile, 3);
 	cr_expect_eq(failure->lba, SINK_LBA + 12);
 	cr_expect_eq(failure->opcode, nvme_cmd_write);
-	cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 3);
-	check_sink(hr_pipe_written(rig.pipe, rig.pipe->written) * TILE);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 3);
+	check_sink(hr_pipe_settled(rig.pipe, rig.pipe->slot) * TILE);
 	rig_down(&rig);
 }
 
@@ -186,7 +191,7 @@ Test(pipeline_faults, transient_errors_are_overcome)
 	up(1, script, TIMEOUT_NS);
 	run(&work);
 	cr_expect_null(rig_failure(&rig));
-	cr_expect_eq(hr_pipe_written(rig.pipe, rig.pipe->written), TILES);
+	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
 	check_sink(BYTES);
 	rig_down(&rig);
 }
@@ -251,7 +256,7 @@ Test(pipeline_faults, a_lost_write_keeps_its_tile_unwritten)
 	run(&work);
 	cr_expect_eq(failed_with(-ETIMEDOUT)->tile, 2);
 	cr_expect_eq(rig_failure(&rig)->role, HR_ROLE_WRITEBACK);
-	cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 2);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 2);
 	rig_down(&rig);
 }
 
@@ -300,7 +305,7 @@ Test(pipeline_faults, a_slow_read_holds_up_no_other_slot)
 	run(&work);
 	cr_assert_null(rig_failure(&rig));
 	check_sink(BYTES);
-	cr_expect_eq(hr_pipe_written(rig.pipe, rig.pipe->written), TILES);
+	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
 	for (uint32_t i = 0; i < work.blocks[HR_ROLE_COMPUTE]; i++) {
 		const uint32_t first = hr_pipe_first_status(rig.pipe, HR_ROLE_COMPUTE);
 		const uint64_t tiles = rig.pipe->status[first + i].tiles;
@@ -311,6 +316,73 @@ Test(pipeline_faults, a_slow_read_holds_up_no_other_slot)
 	cr_expect_eq(least, 1);
 	cr_expect_gt(most, TILES / 3);
 	rig_down(&rig);
+}
+
+static struct rig_work long_copy_work(void)
+{
+	static uint8_t more[60 * TILE];
+	struct rig_work work = copy_work(8, 1);
+
+	work.in[0] = more;
+	work.bytes[0] = sizeof more;
+	return work;
+}
+
+/* What was written before a failure counts, but for what slots were about to read or write. */
+Test(pipeline_faults, a_failure_late_on_leaves_what_was_written_before)
+{
+	static const char *const command[] = { "read", "write" };
+	const struct rig_work work = long_copy_work();
+	char script[64];
+
+	for (uint32_t i = 0; i < ROWS(command); i++) {
+		const uint64_t lba = (i ? SINK_LBA : SOURCE_LBA) + 200; /* of tile 50 */
+		uint64_t written;
+
+		/* The first write is the poison. */
+		snprintf(script, sizeof script, "on %s lba %llu nth %u: status 0x281 dnr\n",
+			 command[i], (unsigned long long)lba, 1 + i);
+		up(1, script, TIMEOUT_NS);
+		run(&work);
+		cr_expect_eq(failed_with(0x281)->tile, 50);
+		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		cr_expect(written <= 50 && written >= 50 - 2 * work.slots, "%s: %llu", command[i],
+			  (unsigned long long)written);
+		rig_down(&rig);
+	}
+}
+
+/*
+ * Less room in the queues than slots want: all of them get on, so that what counts as written
+ * follows what is.
+ */
+Test(pipeline_faults, slots_take_turns_when_queues_are_full)
+{
+	static const char *const script[] = { "on read count 1000: delay 300us\n",
+					      "on write count 1000: delay 300us\n" };
+	const struct rig_work work = long_copy_work();
+
+	for (uint32_t i = 0; i < ROWS(script); i++) {
+		uint64_t behind = 0;
+
+		up_with(1, script[i], 6, TIMEOUT_NS);
+		rig_start(&rig, &work);
+		while (rig.backend.ops->poll(&rig.backend) == 0) {
+			const uint64_t done = rig_tiles(&rig, HR_ROLE_WRITEBACK);
+			const uint64_t written = hr_pipe_written(rig.pipe, rig.pipe->written);
+
+			if (done > written && done - written > behind)
+				behind = done - written;
+			hr_wait_ns(20000);
+		}
+		rig_wait(&rig);
+		cr_assert_null(rig_failure(&rig));
+		cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 60);
+		cr_expect_gt(behind, 0);
+		cr_expect_leq(behind, 2 * work.slots, "%s: %llu", script[i],
+			      (unsigned long long)behind);
+		rig_down(&rig);
+	}
 }
 
 /* Stop at any moment: what counts as written is all that is, and a second run completes the rest. */
@@ -330,7 +402,7 @@ Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
-		written = hr_pipe_written(rig.pipe, rig.pipe->written);
+		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), rig_tiles(&rig, HR_ROLE_COMPUTE));
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), written);
 		check_sink(written * TILE);
@@ -341,7 +413,7 @@ Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 		work.keep_sink = true;
 		run(&work);
 		cr_assert_null(rig_failure(&rig));
-		cr_assert_eq(hr_pipe_written(rig.pipe, rig.pipe->written), TILES);
+		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES - written);
 		check_sink(BYTES);
 	}

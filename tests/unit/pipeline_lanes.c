@@ -53,11 +53,12 @@ static struct rig rig;
 static struct hr_backend_ops ops;
 static pthread_t runner;
 static uint32_t launched_blocks, launched_warps, ended;
+static struct hr_pipe *launched_pipe;
 static uint8_t data[BYTES_MAX];
 
 static void block_body(void)
 {
-	hr_pipe_block(rig.pipe, fake_block->number);
+	hr_pipe_block(launched_pipe, fake_block->number);
 }
 
 static void *run_blocks(void *unused)
@@ -73,9 +74,9 @@ static int launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, u
 {
 	(void)b;
 	(void)kernel;
-	(void)argument;
 	(void)threads;
 	(void)shared_bytes;
+	launched_pipe = argument;
 	ended = 0;
 	launched_blocks = blocks;
 	launched_warps = rig.pipe->workers[HR_ROLE_COMPUTE];
@@ -160,7 +161,7 @@ Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
 
 		run(&work);
 		cr_assert_null(rig_failure(&rig));
-		cr_assert_eq(hr_pipe_written(rig.pipe, rig.pipe->written),
+		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot),
 			     (sizes[i] + TILE - 1) / TILE);
 		sink = rig_read_sink(&rig, RIG_OBJECT);
 		cr_assert(memcmp(sink, data, sizes[i]) == 0);
@@ -221,7 +222,7 @@ Test(pipeline_lanes, a_stop_ends_all_of_them)
 		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
-		written = hr_pipe_written(rig.pipe, rig.pipe->written);
+		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
 		cr_assert_eq(written, rig_tiles(&rig, HR_ROLE_WRITEBACK));
 		sink = rig_read_sink(&rig, BYTES_MAX);
 		cr_assert(memcmp(sink, data, written * TILE) == 0);
@@ -257,7 +258,7 @@ Test(pipeline_lanes, a_failing_command_is_named_by_the_worker_that_sent_it)
 	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
 	cr_expect_eq(failure->tile, 5);
 	cr_expect_eq(failure->lba, 22);
-	cr_expect_leq(hr_pipe_written(rig.pipe, rig.pipe->written), 5);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 5);
 	rig_down(&rig);
 }
 
