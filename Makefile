@@ -63,7 +63,8 @@ folders := config boot $(boot_folders) pci nvme nvme/soft cache gpu gpu/host gpu
 loaders := gpu/window_gdr gpu/ops/user_open
 srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
 	$(wildcard $(folders:%=%/*.c)))
-objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),$(patsubst %,$(B)/gpu/cuda/%.o,embed embed_user embed_roles))
+objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),\
+	$(patsubst %,$(B)/gpu/cuda/%.o,embed embed_user embed_roles))
 # Files that only a build with the cuda backend compiles.
 cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
