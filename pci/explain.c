@@ -27,16 +27,23 @@ static bool counts(const struct hr_rule *r, const struct hr_pair *p)
 	return r->where == HR_ANYWHERE || (r->where == HR_ACROSS) == across;
 }
 
-static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn, bool gpu_side,
-			 bool common)
+enum side { GPU_SIDE, SSD_SIDE, COMMON, ABOVE };
+
+static uint8_t flows_at(const struct hr_pair *p, const struct hr_rule *r, enum side side)
+{
+	if (side == GPU_SIDE)
+		return r->gpu_flows;
+	return side == SSD_SIDE ? r->ssd_flows : hr_flows_above(p, r, side == COMMON);
+}
+
+static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn, enum side side)
 {
 	for (unsigned i = 0; i < s->e->fn_rules; i++) {
 		unsigned rule = s->e->fn_rule[i];
 		const struct hr_rule *r = &hr_rules[rule];
-		uint8_t flows = gpu_side ? r->gpu_flows : r->ssd_flows;
+		uint8_t flows = flows_at(p, r, side);
 
-		if (flows && counts(r, p) && hr_hit(&s->e->derived[fn].hits, rule) &&
-		    (!common || r->scope & HR_ON_COMMON))
+		if (flows && counts(r, p) && hr_hit(&s->e->derived[fn].hits, rule))
 			add(s, rule, fn, flows);
 	}
 }
@@ -53,11 +60,11 @@ unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct 
 			add(&s, rule, HR_NO_FN, hr_rules[rule].on_pair(e, p));
 	}
 	for (int32_t at = p->gpu; at != p->common; at = e->m->fn[at].parent)
-		add_function(&s, p, at, true, false);
-	if (p->common != HR_NO_FN)
-		add_function(&s, p, p->common, true, true);
+		add_function(&s, p, at, GPU_SIDE);
+	for (int32_t at = p->common; at != HR_NO_FN; at = e->m->fn[at].parent)
+		add_function(&s, p, at, at == p->common ? COMMON : ABOVE);
 	for (int32_t at = p->ssd; at != p->common; at = e->m->fn[at].parent)
-		add_function(&s, p, at, false, false);
+		add_function(&s, p, at, SSD_SIDE);
 	for (unsigned i = 0; i < e->machine_rules; i++)
 		if (hr_hit(&e->machine, e->machine_rule[i]))
 			add(&s, e->machine_rule[i], HR_NO_FN,
@@ -141,7 +148,7 @@ static void put_mps(const struct context *c, char what)
 {
 	uint32_t gpu = c->e->derived[c->p->gpu].mps, ssd = c->e->derived[c->p->ssd].mps;
 	uint32_t all = smaller(smaller(gpu, ssd), c->p->min_mps);
-	bool from_ssd = ssd > smaller(c->p->min_mps, gpu);
+	bool from_ssd = hr_pair_mps(c->e, c->p) & F2;
 	char bdf[HR_BDF_MAX];
 
 	if (what == 'i')
@@ -150,7 +157,7 @@ static void put_mps(const struct context *c, char what)
 	else if (what == 'f')
 		snprintf(c->to, c->capacity, "%u", from_ssd ? ssd : gpu);
 	else if (what == 'p')
-		snprintf(c->to, c->capacity, "%u", all);
+		snprintf(c->to, c->capacity, "%u", hr_payload_limit(c->e, c->p, from_ssd));
 	else
 		snprintf(c->to, c->capacity, "%04x",
 			 all ? (unsigned)(__builtin_ctz(all) - 7) << 5 : 0u);

@@ -57,6 +57,10 @@ static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair
 	       p->kernel != HR_KERNEL_BUS_ADDR;
 }
 
+/* Smallest payload of what is below one root port with the sender and on the way to the other card;
+ * 0: none known. */
+uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd);
+
 /* The kernel driver bound to a function lets VFIO open its group. */
 bool hr_driver_allows_vfio(const struct hr_fn *f);
 

@@ -76,24 +76,25 @@ uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
 
 /* ---- windows */
 
-/* The bridge lies on the way between endpoint and turn: it is deeper than the common one. */
-static bool on_way(const struct hr_engine *e, const struct hr_pair *p, int32_t bridge)
+/* Of the flows to a target, those that pass that bridge above it: all when it is below the turn. */
+static uint8_t passing(const struct hr_engine *e, const struct hr_pair *p, int32_t bridge,
+		       uint8_t flows)
 {
 	if (bridge == HR_NO_FN)
-		return false;
-	return apart(p) || fn(e, bridge)->depth > fn(e, p->common)->depth;
+		return 0;
+	return apart(p) || fn(e, bridge)->depth > fn(e, p->common)->depth ? flows : flows & p->up;
 }
 
 uint8_t hr_pair_window(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return (uint8_t)((on_way(e, p, e->derived[p->gpu].window_break) ? F2 | F3 : 0) |
-			 (on_way(e, p, e->derived[p->ssd].window_break) ? F1 | F4 : 0));
+	return passing(e, p, e->derived[p->gpu].window_break, F2 | F3) |
+	       passing(e, p, e->derived[p->ssd].window_break, F1 | F4);
 }
 
 uint8_t hr_pair_window_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return (uint8_t)((on_way(e, p, e->derived[p->gpu].window_unread) ? F2 | F3 : 0) |
-			 (on_way(e, p, e->derived[p->ssd].window_unread) ? F1 | F4 : 0));
+	return passing(e, p, e->derived[p->gpu].window_unread, F2 | F3) |
+	       passing(e, p, e->derived[p->ssd].window_unread, F1 | F4);
 }
 
 static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
@@ -292,46 +293,61 @@ uint8_t hr_pair_group_blocked(const struct hr_engine *e, const struct hr_pair *p
 
 /* ---- payload, requests, ordering */
 
-/* The payload an initiator or completer sends does not fit where it passes. */
-static bool too_large(const struct hr_engine *e, const struct hr_pair *p, int32_t from, int32_t to)
+static uint32_t smaller(uint32_t a, uint32_t b)
 {
-	uint32_t mps = e->derived[from].mps, end = e->derived[to].mps;
-
-	return mps && ((p->min_mps && mps > p->min_mps) || (end && mps > end));
+	return a == 0 || (b && b < a) ? b : a;
 }
 
+uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd)
+{
+	uint32_t own = from_ssd ? p->ssd_mps : p->gpu_mps,
+		 other = from_ssd ? p->gpu_mps : p->ssd_mps,
+		 target = e->derived[from_ssd ? p->gpu : p->ssd].mps;
+
+	if (apart(p))
+		return own;
+	if (p->up & (from_ssd ? F2 : F3))
+		own = smaller(own, p->up_mps);
+	return smaller(smaller(own, other), target);
+}
+
+/* Reads bring their payload back: what F3 moves is sent by the GPU. */
 uint8_t hr_pair_mps(const struct hr_engine *e, const struct hr_pair *p)
 {
-	if (apart(p))
-		return 0;
-	return (uint8_t)((too_large(e, p, p->ssd, p->gpu) ? F2 : 0) |
-			 (too_large(e, p, p->gpu, p->ssd) ? F3 : 0));
+	uint32_t ssd = hr_payload_limit(e, p, true), gpu = hr_payload_limit(e, p, false);
+
+	return (uint8_t)((ssd && e->derived[p->ssd].mps > ssd ? F2 : 0) |
+			 (gpu && e->derived[p->gpu].mps > gpu ? F3 : 0));
 }
 
+/* Beyond the root complex, which may split what is too large there. */
 uint8_t hr_pair_mps_rc(const struct hr_engine *e, const struct hr_pair *p)
 {
+	uint32_t gpu = e->derived[p->gpu].mps, ssd = e->derived[p->ssd].mps;
+	uint32_t to_gpu = smaller(p->gpu_mps, gpu), to_ssd = smaller(p->ssd_mps, ssd);
+
 	if (!apart(p))
 		return 0;
-	return (uint8_t)((too_large(e, p, p->ssd, p->gpu) ? F2 : 0) |
-			 (too_large(e, p, p->gpu, p->ssd) ? F3 : 0));
+	return (uint8_t)((to_gpu && ssd > to_gpu ? F2 : 0) | (to_ssd && gpu > to_ssd ? F3 : 0));
 }
 
-static bool mps_missing(const struct hr_fn *f)
+static bool mps_missing(const struct hr_engine *e, int32_t from, int32_t to)
 {
-	return hr_get(f, HR_F_EXP, 0) != 0 && !hr_known(f, HR_F_MPS);
+	for (int32_t up = from; up != to; up = fn(e, up)->parent)
+		if (hr_get(fn(e, up), HR_F_EXP, 0) != 0 && !hr_known(fn(e, up), HR_F_MPS))
+			return true;
+	return false;
 }
 
 uint8_t hr_pair_mps_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
+	bool gpu = mps_missing(e, p->gpu, p->common), ssd = mps_missing(e, p->ssd, p->common);
+
 	if (apart(p))
-		return 0;
-	for (int32_t up = p->gpu; up != p->common; up = fn(e, up)->parent)
-		if (mps_missing(fn(e, up)))
-			return F2 | F3;
-	for (int32_t up = p->ssd; up != p->common; up = fn(e, up)->parent)
-		if (mps_missing(fn(e, up)))
-			return F2 | F3;
-	return 0;
+		return (uint8_t)((ssd ? F2 : 0) | (gpu ? F3 : 0));
+	if (gpu || ssd)
+		return F2 | F3;
+	return p->up && mps_missing(e, p->common, HR_NO_FN) ? p->up & (F2 | F3) : 0;
 }
 
 static bool tags_clash(const struct hr_fn *requester, const struct hr_fn *completer)

@@ -195,7 +195,7 @@ static enum hr_scope scope_of(const struct hr_fn *f)
 	enum hr_scope scope = 0;
 
 	if (hr_is_bridge(f))
-		return HR_ON_PORT | HR_ON_COMMON;
+		return HR_ON_PORT | HR_ON_COMMON | HR_ON_ABOVE | HR_ON_CLIMB;
 	if (hr_is_gpu(f))
 		scope |= HR_ON_GPU;
 	if (hr_is_nvme(f))
@@ -249,6 +249,28 @@ static int find_blockers(struct hr_engine *e, struct hr_model *m)
 	return 0;
 }
 
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a == 0 || (b && b < a) ? b : a;
+}
+
+static void add_hits(struct hr_hits *to, const struct hr_hits *from)
+{
+	for (unsigned w = 0; w < HR_RULES_MAX / 64; w++)
+		to->word[w] |= from->word[w];
+}
+
+/* Pairs share the way from their common bridge up: gather it once. */
+static void derive_above(struct hr_engine *e, uint32_t index)
+{
+	struct hr_derived *d = &e->derived[index];
+
+	for (int32_t at = (int32_t)index; at != HR_NO_FN; at = e->derived[at].parent) {
+		add_hits(&d->above, &e->derived[at].hits);
+		d->above_mps = smaller(d->above_mps, e->derived[at].mps);
+	}
+}
+
 int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_options *opt)
 {
 	memset(e, 0, sizeof *e);
@@ -277,6 +299,9 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	derive_overlaps(e);
 	for (uint32_t i = 0; i < m->count; i++)
 		try_rules(e, i);
+	for (uint32_t i = 0; i < m->count; i++)
+		if (hr_is_bridge(&m->fn[i]))
+			derive_above(e, i);
 	for (uint32_t i = 0; i < e->machine_rules; i++)
 		if (hr_rules[e->machine_rule[i]].on_fn(e, NULL))
 			hr_hit_set(&e->machine, e->machine_rule[i]);
@@ -285,16 +310,18 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 
 /* ---- judging */
 
-static void gather(const struct hr_engine *e, struct hr_pair *p, int32_t from, struct hr_hits *hits)
+/* Rules that hit between an endpoint and the turn; returns the smallest payload of the ports. */
+static uint32_t gather(const struct hr_engine *e, const struct hr_pair *p, int32_t from,
+		       struct hr_hits *hits)
 {
-	for (int32_t at = from; at != p->common; at = e->derived[at].parent) {
-		const struct hr_derived *d = &e->derived[at];
+	uint32_t mps = 0;
 
-		for (unsigned w = 0; w < HR_RULES_MAX / 64; w++)
-			hits->word[w] |= d->hits.word[w];
-		if (at != from && d->mps && (!p->min_mps || d->mps < p->min_mps))
-			p->min_mps = d->mps;
+	for (int32_t at = from; at != p->common; at = e->derived[at].parent) {
+		add_hits(hits, &e->derived[at].hits);
+		if (at != from)
+			mps = smaller(mps, e->derived[at].mps);
 	}
+	return mps;
 }
 
 /* Which flows go up although a common bridge exists (PCIe Base 6.12.3). */
@@ -313,6 +340,17 @@ static void find_redirects(const struct hr_engine *e, struct hr_pair *p)
 	/* IOVAs mean nothing to a switch: they go up to be translated (rule I5). */
 	if (hr_translated(e, p))
 		p->climbs = p->redirected = ALL;
+	/* Redirect at another port than those of the turn: which flow climbs is not known. */
+	p->up = p->redirected || !p->any_redirect ? p->redirected : ALL;
+}
+
+static void gather_payload(const struct hr_engine *e, struct hr_pair *p)
+{
+	p->gpu_mps = gather(e, p, p->gpu, &p->gpu_side);
+	p->ssd_mps = gather(e, p, p->ssd, &p->ssd_side);
+	if (p->common != HR_NO_FN && p->up)
+		p->up_mps = e->derived[p->common].above_mps;
+	p->min_mps = smaller(smaller(p->gpu_mps, p->ssd_mps), p->up_mps);
 }
 
 static void worsen(struct hr_pair *p, unsigned flow, enum hr_verdict verdict, unsigned rule)
@@ -365,18 +403,29 @@ static void apply_pair(const struct hr_engine *e, struct hr_pair *p)
 	}
 }
 
-/* The common bridge takes part only with what it says about ACS. */
-static void apply_common(const struct hr_engine *e, struct hr_pair *p)
+uint8_t hr_flows_above(const struct hr_pair *p, const struct hr_rule *r, bool common)
 {
+	uint8_t all = r->gpu_flows | r->ssd_flows;
+
+	if (r->scope & HR_ON_ABOVE || (common && r->scope & HR_ON_COMMON))
+		return all;
+	return r->scope & HR_ON_CLIMB ? all & p->up : 0;
+}
+
+/* What all flows of a pair share: the common bridge, and what that hangs below. */
+static void apply_above(const struct hr_engine *e, struct hr_pair *p)
+{
+	const struct hr_derived *d;
+
 	if (p->common == HR_NO_FN)
 		return;
-	for (uint32_t i = 0; i < e->fn_rules; i++) {
-		unsigned rule = e->fn_rule[i];
+	d = &e->derived[p->common];
+	for (unsigned w = 0; w < HR_RULES_MAX / 64; w++)
+		for (uint64_t left = d->above.word[w]; left; left &= left - 1) {
+			unsigned rule = w * 64 + (unsigned)__builtin_ctzll(left);
 
-		if (hr_rules[rule].scope & HR_ON_COMMON &&
-		    hr_hit(&e->derived[p->common].hits, rule))
-			apply(p, rule, hr_rules[rule].gpu_flows);
-	}
+			apply(p, rule, hr_flows_above(p, &hr_rules[rule], hr_hit(&d->hits, rule)));
+		}
 }
 
 /*
@@ -406,13 +455,12 @@ void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pai
 	p->ssd = ssd;
 	memset(p->flow_rule, HR_RULES_MAX, sizeof p->flow_rule);
 	hr_judge_kernel(e, p);
-	gather(e, p, gpu, &p->gpu_side);
-	gather(e, p, ssd, &p->ssd_side);
 	find_redirects(e, p);
+	gather_payload(e, p);
 	apply_side(p, &p->gpu_side, true);
 	apply_side(p, &p->ssd_side, false);
 	apply_side(p, &e->machine, true);
-	apply_common(e, p);
+	apply_above(e, p);
 	apply_pair(e, p);
 	for (unsigned flow = 0; flow < HR_FLOWS; flow++) {
 		if (!(used >> flow & 1))

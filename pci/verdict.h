@@ -94,8 +94,10 @@ enum hr_scope {
 	HR_ON_PORT = 8, /* any bridge on the path, the common one excluded */
 	HR_ON_COMMON = 16,
 	HR_ON_PAIR = 32,
+	HR_ON_ABOVE = 64,  /* the common bridge and those above it, whatever flows go there */
+	HR_ON_CLIMB = 128, /* the same, for flows that do */
 	HR_ON_ENDS = HR_ON_GPU | HR_ON_SSD,
-	HR_ON_ALL = HR_ON_ENDS | HR_ON_PORT,
+	HR_ON_ALL = HR_ON_ENDS | HR_ON_PORT | HR_ON_CLIMB,
 };
 
 enum hr_where { HR_ANYWHERE, HR_SAME_SWITCH, HR_ACROSS };
@@ -126,6 +128,8 @@ struct hr_derived {
 	uint64_t bar_base, bar_last; /* what peers address; base > last: nothing */
 	bool pch;		     /* port of an Intel chipset */
 	uint32_t mps;		     /* 0: unknown or conventional PCI */
+	struct hr_hits above;	     /* of a bridge: its own hits and those of bridges above it */
+	uint32_t above_mps;	     /* the smallest of the same; 0: none known */
 	bool redirect;		     /* ACS control has RR, CR or EC */
 	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
 	bool acs_unknown;      /* it may have, nobody knows */
@@ -159,6 +163,7 @@ struct hr_pair {
 	uint16_t distance;	    /* kernel's count of steps */
 	uint8_t climbs;		    /* flows whose requests go up to the root complex */
 	uint8_t redirected;	    /* flows that ACS sends up, completions included */
+	uint8_t up;		    /* flows that may pass the bridges above the common one */
 	bool any_redirect;	    /* union over the path, as rule A1 has it */
 	bool kernel_redirect;	    /* the same as the kernel reads it */
 	bool unread_redirect;	    /* or it is not known */
@@ -168,7 +173,9 @@ struct hr_pair {
 	enum hr_kernel_verdict kernel;
 	struct hr_hits gpu_side, ssd_side; /* rules that hit on the way */
 	struct hr_hits pair_hits;
-	uint32_t min_mps; /* of ports below the common bridge; 0: none known */
+	/* Smallest payload of the ports below the common bridge on either side, of that bridge and
+	 * those above it when a flow goes there, and of all of them; 0: none known. */
+	uint32_t gpu_mps, ssd_mps, up_mps, min_mps;
 
 	enum hr_verdict flow[HR_FLOWS];
 	uint8_t flow_rule[HR_FLOWS]; /* row that decided */
@@ -222,6 +229,9 @@ unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct 
 /* Fill a rule's template; returns to. */
 char *hr_rule_text(const struct hr_engine *e, const struct hr_pair *p, const struct hr_finding *f,
 		   const char *template, char *to, size_t capacity);
+
+/* Flows that a rule stops when it is found at the common bridge (common) or one above it. */
+uint8_t hr_flows_above(const struct hr_pair *p, const struct hr_rule *r, bool common);
 
 /* Functions from the endpoint up to, not including, the common bridge. Returns how many. */
 unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out,

@@ -41,6 +41,12 @@ Test(topo_unknown, access_denied_in_the_text_is_the_same)
 	expect_unknown(NEAR, "U1", "priv");
 }
 
+Test(topo_unknown, a_common_bridge_that_cannot_be_read_hides_its_acs)
+{
+	fake_find(&machine, "01:00.0")->bytes = 64;
+	expect_unknown(NEAR, "U1", "priv");
+}
+
 Test(topo_unknown, a_function_without_data_is_unknown)
 {
 	fake_find(&machine, "02:00.0")->bytes = 0;
