@@ -86,7 +86,6 @@ void hr_files_folder(struct hr_files *files, const char *root)
 /* ---- a tar archive (POSIX ustar, with GNU and pax long names) */
 
 #define BLOCK 512u
-#define ENTRIES_MAX (1u << 20)
 
 struct entry {
 	const char *path; /* without leading "./" or "/" */
@@ -221,13 +220,13 @@ static void take_pax(struct tar *t, const char *text, size_t size)
 	}
 }
 
-static void add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, size_t size)
+static int add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, size_t size)
 {
 	const char *path = header_path(t, h);
 	struct entry *e;
 
 	if (!path)
-		return;
+		return -ENOMEM;
 	while (strncmp(path, "./", 2) == 0 || *path == '/')
 		path += *path == '/' ? 1 : 2;
 	e = &t->entry[t->count++];
@@ -236,46 +235,86 @@ static void add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, siz
 		e->link = t->long_link ? t->long_link
 				       : copy(t, h + 157, strnlen((const char *)h + 157, 100));
 	t->long_path = t->long_link = NULL;
+	return 0;
 }
 
-/* One header and its contents; bytes consumed, 0 at the end of the archive. */
-static size_t take_member(struct tar *t, const uint8_t *at, size_t left)
+static int take_member(struct tar *t, const uint8_t *at, size_t size)
 {
-	size_t size, padded;
+	const char *text;
 
-	if (left < BLOCK || at[0] == '\0')
-		return 0;
-	size = (size_t)octal(at + 124, 12);
-	if (size > left - BLOCK)
-		size = left - BLOCK;
-	padded = (size + BLOCK - 1) / BLOCK * BLOCK;
 	switch (at[156]) {
 	case 'L':
 		t->long_path = copy(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
-		break;
+		return t->long_path ? 0 : -ENOMEM;
 	case 'K':
 		t->long_link = copy(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
-		break;
-	case 'x': {
-		const char *text = copy(t, at + BLOCK, size);
-
-		if (text)
-			take_pax(t, text, size);
-		break;
-	}
+		return t->long_link ? 0 : -ENOMEM;
+	case 'x':
+		text = copy(t, at + BLOCK, size);
+		if (!text)
+			return -ENOMEM;
+		take_pax(t, text, size);
+		return 0;
 	case '0':
 	case '\0':
 	case '2':
-		add_entry(t, at, at + BLOCK, at[156] == '2' ? 0 : size);
-		break;
+		return add_entry(t, at, at + BLOCK, at[156] == '2' ? 0 : size);
 	}
-	return padded > left - BLOCK ? left : padded + BLOCK;
+	return 0;
+}
+
+static bool is_zero(const uint8_t *block)
+{
+	for (unsigned i = 0; i < BLOCK; i++)
+		if (block[i])
+			return false;
+	return true;
+}
+
+/* The sum of a header's bytes, its own field taken as spaces. */
+static bool sum_fits(const uint8_t *header)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < BLOCK; i++)
+		sum += i >= 148 && i < 156 ? ' ' : header[i];
+	return sum == octal(header + 148, 8);
+}
+
+static int refuse(struct tar *t, size_t at, const char *what)
+{
+	snprintf(t->m->message, sizeof t->m->message, "archive, byte %zu: %s; take it again", at,
+		 what);
+	return -EINVAL;
+}
+
+/* What a cut archive does not hold would be taken for facts that the machine does not state. */
+static int take_members(struct tar *t, const uint8_t *bytes, size_t size)
+{
+	size_t at = 0, length, padded;
+	int err;
+
+	for (;; at += BLOCK + padded) {
+		if (size - at < BLOCK)
+			return refuse(t, at, "cut off: it ends without its last block");
+		if (is_zero(bytes + at))
+			return 0;
+		if (!sum_fits(bytes + at))
+			return refuse(t, at, "damaged: the header's checksum is wrong");
+		length = (size_t)octal(bytes + at + 124, 12);
+		padded = (length + BLOCK - 1) / BLOCK * BLOCK;
+		if (padded > size - at - BLOCK)
+			return refuse(t, at, "cut off: a file is longer than what is left");
+		err = take_member(t, bytes + at, length);
+		if (err)
+			return err;
+	}
 }
 
 int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *bytes, size_t size)
 {
 	struct tar *t = hr_model_alloc(m, sizeof *t);
-	size_t at = 0, n;
+	int err;
 
 	if (!t)
 		return -ENOMEM;
@@ -283,8 +322,9 @@ int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *byte
 	t->entry = hr_model_alloc(m, (size / BLOCK + 1) * sizeof *t->entry);
 	if (!t->entry)
 		return -ENOMEM;
-	while (t->count < ENTRIES_MAX && (n = take_member(t, bytes + at, size - at)))
-		at += n;
+	err = take_members(t, bytes, size);
+	if (err)
+		return err;
 	if (t->count == 0) {
 		snprintf(m->message, sizeof m->message, "an archive without files");
 		return -EINVAL;

@@ -17,6 +17,7 @@ struct reader {
 	const char *text, *at, *end;
 	struct hr_fn *open[HR_DEPTH_MAX]; /* enclosing <pci> elements */
 	unsigned depth;
+	unsigned inside; /* elements that are open, whatever their names */
 	uint32_t numa;
 	uint32_t amd, family; /* ~0u: not said */
 };
@@ -135,8 +136,27 @@ static bool is_tag(const char *tag, const char *name)
 	return strncmp(tag, name, n) == 0 && strchr(" \t\n/>", tag[n]) != NULL;
 }
 
+/* A file may be cut between elements: every one that was opened must be closed. */
+static int count_tag(struct reader *r, const char *tag, const char *stop)
+{
+	if (*tag == '?' || *tag == '!' || stop[-1] == '/')
+		return 0;
+	if (*tag != '/') {
+		r->inside++;
+		return 0;
+	}
+	if (r->inside == 0)
+		return fail(r, "an element ends that was not opened");
+	r->inside--;
+	return 0;
+}
+
 static int one_tag(struct reader *r, const char *tag, const char *stop)
 {
+	int err = count_tag(r, tag, stop);
+
+	if (err)
+		return err;
 	if (is_tag(tag, "pci"))
 		return open_pci(r, tag, stop);
 	if (is_tag(tag, "cpu"))
@@ -168,6 +188,8 @@ int hr_read_nccl(struct hr_model *m, const char *text, size_t size)
 	r.at = r.end;
 	if (r.depth)
 		return fail(&r, "<pci> without </pci>: the file is cut off");
+	if (r.inside)
+		return fail(&r, "an element is not closed: the file is cut off");
 	if (m->count == 0) {
 		snprintf(m->message, sizeof m->message, "no <pci> element in it");
 		return -ENODATA;

@@ -79,7 +79,10 @@ Test(topo_sources, a_broken_dump_is_refused_with_its_line)
 		{ "headrace: nonsense=1\n00:00.0 x\n", -EINVAL, "line 1" },
 		{ "00:00.0 x\n\theadrace: link_speed=fast\n", -EINVAL, "line 2" },
 		{ "\x1f\x8b\x08", -EINVAL, "gzip" },
-		{ "<system>", -ENODATA, "<pci>" },
+		{ "<system></system>", -ENODATA, "<pci>" },
+		{ "<?xml version=\"1.0\"?>\n<!DOCTYPE x>\n<system></system>", -ENODATA, "<pci>" },
+		{ "<system>\n<pci busid=\"0000:01:00.0\"/>\n", -EINVAL, "cut off" },
+		{ "<pci busid=\"0000:01:00.0\"/></cpu>", -EINVAL, "not opened" },
 		{ "<pci busid=\"0000:01:00.0\">", -EINVAL, "cut off" },
 		{ "<a>\n</pci>", -EINVAL, "line 2" },
 		{ "<pci\n busid=\"junk\"/>", -EINVAL, "line 1" },
@@ -347,6 +350,7 @@ static void put_member(FILE *out, const struct member *m)
 {
 	size_t size = m->bytes ? m->size : m->text ? strlen(m->text) : 0;
 	char header[512] = "";
+	unsigned sum = 0;
 
 	snprintf(header, 100, "./%s", m->path);
 	snprintf(header + 124, 12, "%011zo", size);
@@ -354,6 +358,10 @@ static void put_member(FILE *out, const struct member *m)
 	if (m->link)
 		snprintf(header + 157, 100, "%s", m->link);
 	memcpy(header + 257, "ustar\00000", 8);
+	memset(header + 148, ' ', 8);
+	for (size_t i = 0; i < sizeof header; i++)
+		sum += (unsigned char)header[i];
+	snprintf(header + 148, 8, "%06o", sum);
 	fwrite(header, 1, 512, out);
 	fwrite(m->bytes ? (const char *)m->bytes : m->text ? m->text : "", 1, size, out);
 	for (size_t pad = size; pad % 512; pad++)
@@ -426,12 +434,31 @@ Test(topo_sources, an_archive_of_sysfs_is_read_like_the_machine)
 	cr_expect_str_eq(model.sys.lockdown, "integrity");
 	cr_expect_eq(model.sys.family.value, 25u);
 	cr_expect_eq(model.sys.amd.value, 1u);
-	/* Cut anywhere, it is read or refused, and never more than was there. */
-	for (size_t cut = 512; cut < size; cut += 509) {
+	free(tar);
+	free(m);
+}
+
+Test(topo_sources, an_archive_that_is_cut_or_damaged_is_refused)
+{
+	struct fake_machine *m = calloc(1, sizeof *m);
+	size_t size;
+	char *tar;
+
+	fake_two_ports(m);
+	tar = make_tar(m, &size);
+	/* Its end is two blocks of zeros, of which one is enough. */
+	for (size_t cut = 512; cut < size; cut += cut + 509 < size ? 509 : 1) {
+		int err;
+
 		hr_model_reset(&other);
-		cr_expect_leq(hr_source_parse(&other, "x.tar", tar, cut), 0);
-		cr_expect_leq(other.count, 2u);
+		err = hr_source_parse(&other, "x.tar", tar, cut);
+		cr_expect_eq(err, cut < size - 512 ? -EINVAL : 0, "cut at %zu: %d", cut, err);
+		cr_expect(!err || strstr(other.message, "cut off"), "%s", other.message);
 	}
+	tar[1] ^= 1; /* in the first name */
+	hr_model_reset(&other);
+	cr_expect_eq(hr_source_parse(&other, "x.tar", tar, size), -EINVAL);
+	cr_expect(strstr(other.message, "byte 0: damaged") != NULL, "%s", other.message);
 	free(tar);
 	free(m);
 }
