@@ -169,11 +169,14 @@ static void decode_link(const struct cfg *c, uint32_t cap)
 	}
 }
 
-/* The second half of the capability exists from version 2 on. */
+/* The second half of the capability exists from version 2 on; nothing in it can be on before. */
 static void decode_express2(const struct cfg *c, uint32_t cap)
 {
-	if ((get16(c, cap + HR_EXP_FLAGS) & 0xf) < 2)
+	if ((get16(c, cap + HR_EXP_FLAGS) & 0xf) < 2) {
+		set(c, HR_F_DEVCAP2, 0);
+		set(c, HR_F_DEVCTL2, 0);
 		return;
+	}
 	set32(c, HR_F_DEVCAP2, cap + HR_EXP_DEVCAP2);
 	set16(c, HR_F_DEVCTL2, cap + HR_EXP_DEVCTL2);
 	if (has(c, cap + HR_EXP_LNKCTL2, 2))

@@ -283,6 +283,32 @@ static void on_payload(const struct line *l)
 		set_number(l, "MaxReadReq ", 10, HR_F_MRRS);
 }
 
+/* Older versions of lspci name what a requester could do, but not whether it is told to. */
+static void on_tags(const struct line *l)
+{
+	static const struct flag_name able[] = { { "10BitTagComp", HR_DEVCAP2_TAG10_COMP },
+						 { "10BitTagReq", HR_DEVCAP2_TAG10_REQ },
+						 { NULL, 0 } };
+	static const struct flag_name on[] = { { "10BitTagReq", HR_DEVCTL2_TAG10_ENABLE },
+					       { NULL, 0 } };
+
+	if (starts(l->at, "DevC") || starts(l->at, "Lnk"))
+		l->state->control2 = starts(l->at, "DevCtl2:");
+	if (l->state->control2)
+		set_flags(l, HR_F_DEVCTL2, on);
+	else
+		set_flags(l, HR_F_DEVCAP2, able);
+}
+
+static void on_device_status(const struct line *l)
+{
+	static const struct flag_name names[] = {
+		{ "CorrErr", 0x1 }, { "NonFatalErr", 0x2 }, { " FatalErr", 0x4 }, { NULL, 0 }
+	};
+
+	set_flags(l, HR_F_DEVSTA, names);
+}
+
 static void on_dlactive(const struct line *l)
 {
 	static const struct flag_name active[] = { { "DLActive", 1 }, { NULL, 0 } };
@@ -445,6 +471,11 @@ static void on_capability(const struct line *l)
 	if (l->state->section == SEC_EXP && offset < HR_CFG_CONV) {
 		set(l, HR_F_EXP, (uint32_t)offset);
 		express_type(l);
+		/* The first version has no second half: nothing in it can be on. */
+		if (strstr(l->at, "(v1)")) {
+			hr_fn_set(l->f, HR_F_DEVCAP2, 0, HR_SRC_INFERRED);
+			hr_fn_set(l->f, HR_F_DEVCTL2, 0, HR_SRC_INFERRED);
+		}
 	}
 	if (l->state->section == SEC_ACS)
 		set(l, HR_F_ACS, (uint32_t)offset);
@@ -478,6 +509,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		{ "SltSta:", on_slot_status },
 		{ "DevCap:", on_payload },
 		{ "MaxPayload ", on_payload },
+		{ "DevSta:", on_device_status },
 		{ "RlxdOrd", on_relaxed },
 		{ "ACSCap:", on_acscap },
 		{ "ACSCtl:", on_acsctl },
@@ -498,6 +530,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 	if (state->section == SEC_EXP) {
 		on_dlactive(&l);
 		on_llactrep(&l);
+		on_tags(&l);
 	}
 }
 

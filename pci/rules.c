@@ -259,6 +259,17 @@ const struct hr_rule hr_rules[] = {
 	  .reason = "acs",
 	  .why = "egress control is on and its vector is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.3" },
+	{ .id = "A5-unread", PAIR(blocking_unread), .verdict = HR_UNKNOWN, .reason = "ats",
+	  .why = "translation blocking above an initiator of which nobody knows whether it uses "
+		 "ATS",
+	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.1" },
+	{ .id = "M3-unread", PAIR(tags_unread), .verdict = HR_UNKNOWN, .reason = "tags",
+	  .why = "10-bit tags: one side asks for them or could, the other does not know them or "
+		 "does not say, and the rest is not known",
+	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.6.2" },
+	{ .id = "M3-unsaid", PAIR(tags_unsaid), .verdict = NOTE,
+	  .why = "the capture says nothing about 10-bit tags: M3 is not ruled out",
+	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.6.2" },
 	{ .id = "A2", PAIR(stale), .verdict = NOTE,
 	  .why = "clearing redirect at boot starts from the firmware's ACS value, so bits that "
 		 "the kernel sets (SV, UF) vanish too and IOMMU groups merge",

@@ -170,11 +170,14 @@ static bool ats_on(const struct hr_engine *e, int32_t index)
 	return hr_has(fn(e, index), HR_F_ATS_CTL, HR_ATS_ENABLE);
 }
 
-/* Translation blocking at any port above an initiator that sends translated requests. */
+static bool ats_unread(const struct hr_engine *e, int32_t index)
+{
+	return hr_get(fn(e, index), HR_F_ATS, 1) && !hr_known(fn(e, index), HR_F_ATS_CTL);
+}
+
+/* Translation blocking at any port above an initiator. */
 static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator)
 {
-	if (!ats_on(e, initiator))
-		return false;
 	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
 		if (hr_has(fn(e, up), HR_F_ACS_CTL, HR_ACS_TB))
 			return true;
@@ -183,8 +186,14 @@ static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, in
 
 uint8_t hr_pair_blocking(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return (uint8_t)((blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
-			 (blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
+	return (uint8_t)((ats_on(e, p->gpu) && blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
+			 (ats_on(e, p->ssd) && blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_blocking_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((ats_unread(e, p->gpu) && blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
+			 (ats_unread(e, p->ssd) && blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
 }
 
 uint8_t hr_pair_translated(const struct hr_engine *e, const struct hr_pair *p)
@@ -360,6 +369,36 @@ uint8_t hr_pair_tags(const struct hr_engine *e, const struct hr_pair *p)
 {
 	return (uint8_t)((tags_clash(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
 			 (tags_clash(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
+}
+
+/* It may clash: the enable is not stated, or who would have to understand it says nothing. */
+static bool tags_open(const struct hr_fn *requester, const struct hr_fn *completer)
+{
+	if (hr_lacks(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE) ||
+	    hr_has(completer, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_COMP) ||
+	    hr_lacks(requester, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_REQ))
+		return false;
+	return hr_get(requester, HR_F_EXP, 0) && !tags_clash(requester, completer);
+}
+
+/* One half of a clash is there, the other is not stated. */
+static bool tags_unread(const struct hr_fn *requester, const struct hr_fn *completer)
+{
+	bool on = hr_has(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE);
+
+	return tags_open(requester, completer) &&
+	       (on || (hr_known(requester, HR_F_DEVCAP2) && hr_known(completer, HR_F_DEVCAP2)));
+}
+
+uint8_t hr_pair_tags_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((tags_unread(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
+			 (tags_unread(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
+}
+
+uint8_t hr_pair_tags_unsaid(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return tags_open(fn(e, p->ssd), fn(e, p->gpu)) && !hr_pair_tags_unread(e, p) ? F3 : 0;
 }
 
 uint8_t hr_pair_order(const struct hr_engine *e, const struct hr_pair *p)

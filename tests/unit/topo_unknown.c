@@ -190,3 +190,81 @@ Test(topo_unknown, an_iommu_that_the_command_line_turns_on_is_not_assumed_off)
 			      row[i].cmdline);
 	}
 }
+
+/* The near SSD as lspci -vv prints it: no registers. */
+static void ssd_as_text(const char *express, const char *more)
+{
+	struct fake_fn *f = fake_find(&machine, NEAR);
+
+	f->bytes = 0;
+	snprintf(f->title, sizeof f->title, "Non-Volatile memory controller [0108]: X [144d:a80a]");
+	snprintf(f->text, sizeof f->text,
+		 "\tControl: I/O- Mem+ BusMaster+\n"
+		 "\tRegion 0: Memory at e0000000 (64-bit, non-prefetchable) [size=16K]\n"
+		 "\tCapabilities: [40] Express (%s) Endpoint, MSI 00\n"
+		 "\t\tDevCap:\tMaxPayload 256 bytes, PhantFunc 0\n"
+		 "\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n%s"
+		 "\tCapabilities: [100 v1] Advanced Error Reporting\n",
+		 express, more);
+}
+
+Test(topo_unknown, ten_bit_tags_are_judged_by_what_the_text_says_of_them)
+{
+#define ABLE "\t\tDevCap2: Completion Timeout: Range ABC\n\t\t\t 10BitTagComp+ 10BitTagReq+ OBFF\n"
+#define UNABLE \
+	"\t\tDevCap2: Completion Timeout: Range ABC\n\t\t\t 10BitTagComp- 10BitTagReq- OBFF\n"
+#define CONTROL "\t\tDevCtl2: Completion Timeout: 50us\n\t\t\t IDOReq- LTR-\n"
+#define ON CONTROL "\t\t\t 10BitTagReq+ OBFF Disabled\n"
+#define OFF CONTROL "\t\t\t 10BitTagReq- OBFF Disabled\n"
+	static const struct {
+		const char *express, *text;
+		bool gpu_knows;
+		enum hr_verdict verdict;
+		const char *rule;
+	} row[] = {
+		{ "v2", ABLE ON, false, HR_BLOCKED, "M3" },
+		{ "v2", ABLE ON, true, HR_DIRECT, "R1" },
+		{ "v2", ABLE OFF, false, HR_DIRECT, "R1" },
+		{ "v2", ABLE CONTROL, false, HR_UNKNOWN, "M3-unread" },
+		{ "v2", ABLE CONTROL, true, HR_DIRECT, "R1" },
+		{ "v2", UNABLE CONTROL, false, HR_DIRECT, "R1" },
+		{ "v2", "", false, HR_DIRECT, "M3-unsaid" },
+		{ "v1", "", false, HR_DIRECT, "R1" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_pair p;
+
+		ssd_as_text(row[i].express, row[i].text);
+		fake_put(fake_find(&machine, GPU), FAKE_EXP + HR_EXP_DEVCAP2, 4,
+			 row[i].gpu_knows ? HR_DEVCAP2_TAG10_COMP : 0);
+		fake_judge(NEAR, &plain, &p);
+		cr_expect_eq(p.verdict, row[i].verdict, "row %zu: %u", i, p.verdict);
+		cr_expect(fake_found(&p, row[i].rule), "row %zu: no %s", i, row[i].rule);
+		cr_expect_eq(fake_found(&p, "M3-unsaid"), row[i].text[0] == '\0' && i != 7,
+			     "row %zu", i);
+	}
+}
+
+Test(topo_unknown, a_fatal_error_in_the_text_is_told)
+{
+	struct hr_pair p;
+
+	ssd_as_text("v2", "\t\tDevSta:\tCorrErr+ NonFatalErr+ FatalErr- UnsupReq+\n");
+	fake_judge(NEAR, &plain, &p);
+	cr_expect_not(fake_found(&p, "H4"));
+	ssd_as_text("v2", "\t\tDevSta:\tCorrErr+ NonFatalErr- FatalErr+ UnsupReq+\n");
+	fake_judge(NEAR, &plain, &p);
+	cr_expect(fake_found(&p, "H4"));
+}
+
+Test(topo_unknown, translation_blocking_is_open_while_nobody_knows_of_ats)
+{
+	struct hr_pair p;
+
+	fake_find(&machine, NEAR)->bytes = 256;
+	fake_judge(NEAR, &plain, &p);
+	cr_expect_eq(p.verdict, HR_DIRECT);
+	fake_put(fake_find(&machine, "02:01.0"), ACS, 2, HR_ACS_TB);
+	expect_unknown(NEAR, "A5-unread", "ats");
+}
