@@ -184,6 +184,14 @@ static void put_blocker(const struct context *c, bool driver)
 			 driver ? at(c, other)->driver : hr_bdf(at(c, other), bdf));
 }
 
+static void put_hiding(const struct context *c, bool vmd)
+{
+	int32_t index = hr_hidden_by(c->e, vmd);
+	char bdf[HR_BDF_MAX];
+
+	snprintf(c->to, c->capacity, "%s", index == HR_NO_FN ? "" : hr_bdf(at(c, index), bdf));
+}
+
 static bool put_pair_word(const struct context *c, const char *word, size_t n)
 {
 	char bdf[HR_BDF_MAX];
@@ -231,6 +239,10 @@ static void put_word(const struct context *c, const char *word, size_t n)
 	c->to[0] = '\0';
 	if (c->f && n == 3 && memcmp(word, "bdf", 3) == 0)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(c->f, bdf));
+	else if (n == 3 && memcmp(word, "vmd", 3) == 0)
+		put_hiding(c, true);
+	else if (n == 4 && memcmp(word, "raid", 4) == 0)
+		put_hiding(c, false);
 	else if (n == 8 && memcmp(word, "ue_names", 8) == 0)
 		put_errors(c);
 	else if (c->f && id < HR_FACTS_COUNT)

@@ -28,7 +28,7 @@ hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_ms
 
 hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
 	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,
-	hr_sys_zen_inferred, hr_sys_passthrough, hr_sys_iommu_wanted;
+	hr_sys_vmd, hr_sys_raid, hr_sys_zen_inferred, hr_sys_passthrough, hr_sys_iommu_wanted;
 
 hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_redir_listed,
 	hr_pair_redir_unlisted, hr_pair_cut, hr_pair_window, hr_pair_window_unread, hr_pair_overlap,
@@ -61,6 +61,10 @@ static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair
 /* Smallest payload of what is below one root port with the sender and on the way to the other card;
  * 0: none known. */
 uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd);
+
+/* First function that hides drives: Intel VMD whose domain is not shown, or else (not vmd) a RAID
+ * controller. HR_NO_FN: none. */
+int32_t hr_hidden_by(const struct hr_engine *e, bool vmd);
 
 /* The kernel driver bound to a function lets VFIO open its group. */
 bool hr_driver_allows_vfio(const struct hr_fn *f);

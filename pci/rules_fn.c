@@ -464,6 +464,33 @@ bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
 		has_word(e, "iommu=nopt") || has_word(e, "iommu.passthrough=0"));
 }
 
+int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
+{
+	int32_t found = HR_NO_FN;
+
+	for (uint32_t i = 0; i < e->m->count; i++) {
+		const struct hr_fn *f = &e->m->fn[i];
+
+		if (vmd && f->domain >= 0x10000)
+			return HR_NO_FN;
+		if (found == HR_NO_FN && is(f, HR_DEV_VMD) == vmd && (vmd || hr_fn_raid(e, f)))
+			found = (int32_t)i;
+	}
+	return found;
+}
+
+bool hr_sys_vmd(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return hr_hidden_by(e, true) != HR_NO_FN;
+}
+
+bool hr_sys_raid(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return hr_hidden_by(e, false) != HR_NO_FN;
+}
+
 /* Not a rule: what the command line says of a mode that sysfs does not show. */
 bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
 {

@@ -180,6 +180,25 @@ static enum hr_topo_exit print_sum(const struct hr_topo *t)
 	return sum.exit;
 }
 
+static void print_machine(const struct hr_topo *t)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_finding found = { .fn = HR_NO_FN, .flows = HR_FLOW_ALL };
+	char text[512];
+
+	for (uint32_t i = 0; i < e->machine_rules; i++) {
+		const struct hr_rule *r = &hr_rules[e->machine_rule[i]];
+
+		if (!hr_hit(&e->machine, e->machine_rule[i]))
+			continue;
+		fprintf(t->out, "%-9s %s\n", r->id,
+			hr_rule_text(e, NULL, &found, r->why, text, sizeof text));
+		if (r->fix)
+			fprintf(t->out, "          -> %s\n",
+				hr_rule_text(e, NULL, &found, r->fix, text, sizeof text));
+	}
+}
+
 /* Without a pair, what is known of single cards and ports is still worth saying. */
 static void print_loose(const struct hr_topo *t)
 {
@@ -187,6 +206,7 @@ static void print_loose(const struct hr_topo *t)
 	unsigned shown = 0;
 	char text[512];
 
+	print_machine(t);
 	for (int32_t i = 0; i < (int32_t)t->model.count && shown < LIST_MAX; i++) {
 		const struct hr_fn *f = &t->model.fn[i];
 		struct hr_pair p = { .gpu = i, .ssd = i, .common = HR_NO_FN };

@@ -1,5 +1,6 @@
 /* Rules that only note something, or that need more changed than a row of topo_rules.c holds. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "pci/fields.h"
 #include "pci/tables.h"
@@ -37,6 +38,26 @@ Test(topo_notes, a_controller_in_raid_mode_hides_its_drives)
 	poke(NEAR, HR_CFG_CLASS, 3, 0x010400);
 	cr_expect_eq(judge(NEAR, &p), HR_BLOCKED);
 	cr_expect_str_eq(hr_rules[p.rule].id, "R10-raid");
+}
+
+Test(topo_notes, what_hides_drives_is_named_though_it_is_no_peer)
+{
+	struct fake_fn *f =
+		fake_function(&machine, "00:0e.0", 0x010400, 0x8086, 0x28c0, HR_PORT_RC_ENDPOINT);
+	struct hr_finding none = { .fn = HR_NO_FN };
+	char text[64];
+
+	cr_expect(notes("R10-vmd", NEAR));
+	cr_expect_not(notes("R10-card", NEAR));
+	cr_expect_str_eq(hr_rule_text(&engine, NULL, &none, "{vmd}/{raid}", text, sizeof text),
+			 "0000:00:0e.0/");
+	/* Its domain is shown: rule R10 stands at the drives themselves. */
+	snprintf(fake_find(&machine, FAR)->address, 16, "10000:05:00.0");
+	cr_expect_not(notes("R10-vmd", NEAR));
+	fake_put(f, HR_CFG_VENDOR, 4, 0x00101000);
+	cr_expect(notes("R10-card", NEAR));
+	cr_expect_str_eq(hr_rule_text(&engine, NULL, &none, "{vmd}/{raid}", text, sizeof text),
+			 "/0000:00:0e.0");
 }
 
 Test(topo_notes, both_cards_behind_chipset_ports_may_have_peer_decode_off)
