@@ -162,8 +162,9 @@ int hr_nvme_registers(const struct hr_transport *t, char *message)
 	if (t->bar_bytes < 2 * (size_t)HR_DOORBELLS) {
 		snprintf(message, HR_LOG_LINE_MAX,
 			 "%s: BAR0 of %zu bytes has no room for the registers and doorbells of "
-			 "NVMe",
-			 t->name, t->bar_bytes);
+			 "NVMe; look at it with lspci -vvs %s: update its firmware, or use another "
+			 "ssd",
+			 t->name, t->bar_bytes, t->name);
 		return -ENODEV;
 	}
 	vs = hr_reg_read32(t, NVME_REG_VS);
@@ -171,7 +172,8 @@ int hr_nvme_registers(const struct hr_transport *t, char *message)
 		return 0;
 	snprintf(message, HR_LOG_LINE_MAX,
 		 "%s: VS reads %08x: the device is gone, asleep, or its bridge does not pass "
-		 "memory on",
-		 t->name, vs);
+		 "memory on; reset it: echo 1 > /sys/bus/pci/devices/%s/reset, or find it again: "
+		 "echo 1 > /sys/bus/pci/devices/%s/remove; echo 1 > /sys/bus/pci/rescan",
+		 t->name, vs, t->name, t->name);
 	return -ENODEV;
 }

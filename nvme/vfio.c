@@ -363,8 +363,11 @@ int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map
 
 	memset(map, 0, sizeof(*map));
 	if (err < 0 || info.size == 0 || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP)) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u is not memory that can be mapped",
-			 d->bdf, bar);
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: BAR%u is not memory that can be mapped; look at it with lspci -vvs "
+			 "%s: if it has no address, enable 64-bit BARs (above 4G decoding) in the "
+			 "firmware",
+			 d->bdf, bar, d->bdf);
 		return -ENXIO;
 	}
 	cpu = hr_vfio_calls->mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd,

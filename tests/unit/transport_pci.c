@@ -76,17 +76,20 @@ static const struct row {
 	  { SSD, HR_CLASS_NVME, NULL, -1, 0x1000, BAR, 0 },
 	  0x10400,
 	  -ENODEV,
-	  "BAR0 of 4096 bytes has no room" },
+	  "BAR0 of 4096 bytes has no room for the registers and doorbells of NVMe; look at it "
+	  "with lspci -vvs " SSD ": update its firmware, or use another ssd" },
 	{ "removed, as emulators do it",
 	  { SSD, HR_CLASS_NVME, NULL, -1, BAR_BYTES, BAR, 0 },
 	  0,
 	  -ENODEV,
-	  "VS reads 00000000" },
+	  "VS reads 00000000: the device is gone, asleep, or its bridge does not pass memory on; "
+	  "reset it: echo 1 > /sys/bus/pci/devices/" SSD "/reset" },
 	{ "removed",
 	  { SSD, HR_CLASS_NVME, NULL, -1, BAR_BYTES, BAR, 0 },
 	  UINT32_MAX,
 	  -ENODEV,
-	  "VS reads ffffffff" },
+	  "or find it again: echo 1 > /sys/bus/pci/devices/" SSD "/remove; echo 1 > "
+	  "/sys/bus/pci/rescan" },
 };
 
 static int open_one(void *arg)

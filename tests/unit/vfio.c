@@ -145,6 +145,7 @@ Test(vfio, command_register_and_bar)
 	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), -EIO);
 	fake->bar_is_not_memory = true;
 	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), -ENXIO);
+	cr_expect(strstr(message, "lspci -vvs 0000:0"), "%s", message);
 	hr_vfio_device_close(&d);
 }
 
