@@ -153,7 +153,7 @@ bool hr_fn_raid(const struct hr_engine *e, const struct hr_fn *f)
 bool hr_fn_pch(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)e;
-	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_CHIPSET_PORT);
+	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_PCH_LATER) || is(f, HR_DEV_CHIPSET_PORT);
 }
 
 bool hr_fn_no_peer(const struct hr_engine *e, const struct hr_fn *f)

@@ -70,7 +70,21 @@ static const struct {
 	{ HR_DEV_PCH_PORT, 0x8086, 0xa290, 0xa29f },
 	{ HR_DEV_PCH_PORT, 0x8086, 0xa2e7, 0xa2ee },
 	{ HR_DEV_PCH_PORT, 0x8086, 0x9d10, 0x9d1b },
-	{ HR_DEV_PCH_PORT, 0x8086, 0xa330, 0xa343 },
+	/* Later ones have ACS of their own and are on none of the kernel's lists; from pci.ids. */
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa190, 0xa19f }, /* C620 */
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa1e7, 0xa1ea },
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa32c, 0xa343 }, /* 300 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x9db0, 0x9dbf },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x02b0, 0x02bf }, /* 400 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x06ac, 0x06c7 },
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa390, 0xa39f },
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa3e7, 0xa3ee },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x34b0, 0x34bf }, /* 495 */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x43b0, 0x43c7 }, /* 500 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa0b0, 0xa0bf },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x51b0, 0x51bf }, /* 600 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x7ab0, 0x7acb },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x7a30, 0x7a4b },	 /* 700 series */
 	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43b4, 0x43b4 }, /* 300 series */
 	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43c6, 0x43c7 }, /* 400 series */
 	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43e9, 0x43ea }, /* 500 series */

@@ -29,7 +29,8 @@ const struct hr_listed *hr_listed_find(uint32_t vendor, uint32_t device, uint32_
 /* What other tables hold. */
 enum hr_device_kind {
 	HR_DEV_ZEN_HOST,     /* root complex of an AMD CPU of family 17h or later */
-	HR_DEV_PCH_PORT,     /* root port of an Intel chipset */
+	HR_DEV_PCH_PORT,     /* root port of an Intel chipset that the kernel has quirks for */
+	HR_DEV_PCH_LATER,    /* of a later one, which has ACS as the specification says */
 	HR_DEV_CHIPSET_PORT, /* switch inside an AMD chipset */
 	HR_DEV_NO_PEER_PORT, /* root ports that the kernel treats as isolated: no port to port */
 	HR_DEV_AMD_INTERNAL, /* internal bridge: source validation only */

@@ -62,11 +62,33 @@ Test(topo_notes, what_hides_drives_is_named_though_it_is_no_peer)
 
 Test(topo_notes, both_cards_behind_chipset_ports_may_have_peer_decode_off)
 {
-	poke("00:02.0", HR_CFG_DEVICE, 2, 0xa330);
+	poke("00:02.0", HR_CFG_DEVICE, 2, 0x8c10);
 	cr_expect_not(notes("R11-peer", FAR));
-	poke("00:01.0", HR_CFG_DEVICE, 2, 0xa330);
+	poke("00:01.0", HR_CFG_DEVICE, 2, 0x8c10);
 	cr_expect(notes("R11-peer", FAR));
 	cr_expect_not(notes("R11-peer", NEAR));
+}
+
+Test(topo_notes, ports_of_every_chipset_share_its_uplink)
+{
+	static const struct {
+		uint32_t id;
+		bool chipset;
+	} row[] = {
+		{ 0x8c108086, true },  { 0xa1908086, true },  { 0xa1ea8086, true },
+		{ 0xa3308086, true },  { 0x06b08086, true },  { 0x43bc8086, true },
+		{ 0x7ab88086, true },  { 0x7a388086, true },  { 0x57ad1022, true },
+		{ 0x19058086, false }, { 0x7acc8086, false }, { 0x7ab81022, false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_pair p;
+
+		poke("00:02.0", HR_CFG_VENDOR, 4, row[i].id);
+		judge(FAR, &p);
+		cr_expect_eq(fake_found(&p, "R11"), row[i].chipset, "row %zu", i);
+		cr_expect_eq(!!(p.modifiers & HR_MOD_PCH), row[i].chipset, "row %zu", i);
+	}
 }
 
 Test(topo_notes, translated_requests_go_direct_when_ports_and_cards_all_allow_it)
@@ -86,7 +108,7 @@ Test(topo_notes, translated_requests_go_direct_when_ports_and_cards_all_allow_it
 
 Test(topo_notes, a_chipset_port_without_acs_isolates_by_a_register_of_its_own)
 {
-	poke("00:02.0", HR_CFG_DEVICE, 2, 0xa330);
+	poke("00:02.0", HR_CFG_DEVICE, 2, 0x8c10);
 	cr_expect_not(notes("A8", FAR), "it has the capability");
 	poke("00:02.0", FAKE_AER, 4, HR_ECAP_AER | 1 << 16);
 	cr_expect(notes("A8", FAR));
