@@ -122,26 +122,46 @@ static void through_root(const struct hr_engine *e, const struct hr_pair *p, str
 	}
 }
 
+/* Root complexes of Intel pass peer traffic on in cache lines, whatever came in. */
+static bool splits(const struct hr_engine *e, int32_t fn)
+{
+	const struct hr_host *host = &e->m->host[e->m->fn[fn].host];
+
+	return hr_get(&e->m->fn[host->first], HR_F_VENDOR, 0) == 0x8086;
+}
+
+/* Payload of the TLPs on the way, as small as they get. */
+static uint32_t route_payload(const struct hr_engine *e, const struct hr_pair *p,
+			      enum hr_direction direction, bool through)
+{
+	uint32_t payload = e->derived[direction == HR_TO_GPU ? p->ssd : p->gpu].mps;
+
+	if (p->min_mps && (!payload || p->min_mps < payload))
+		payload = p->min_mps;
+	if (through && (splits(e, p->gpu) || splits(e, p->ssd)))
+		return 64;
+	return payload ? payload : 128;
+}
+
 static void make_route(const struct hr_engine *e, enum hr_direction direction, int32_t gpu,
 		       int32_t ssd, struct route *r)
 {
 	unsigned flow = direction == HR_TO_GPU ? HR_F2 : HR_F3;
-	uint32_t payload;
 	struct hr_pair p;
+	bool through;
 
 	hr_judge(e, gpu, ssd, &p);
 	r->count = 0;
 	r->open = hr_verdict_rank(p.flow[flow]) <= hr_verdict_rank(HR_WRITES_ONLY) &&
 		  !(direction == HR_FROM_GPU && p.flow[flow] == HR_WRITES_ONLY);
-	payload = e->derived[direction == HR_TO_GPU ? ssd : gpu].mps;
-	if (p.min_mps && (!payload || p.min_mps < payload))
-		payload = p.min_mps;
-	r->weight = 1 / (hr_tlp_efficiency(payload ? payload : 128, direction) * DLLP_SHARE);
+	through = p.common == HR_NO_FN || p.redirected >> flow & 1;
+	r->weight = 1 / (hr_tlp_efficiency(route_payload(e, &p, direction, through), direction) *
+			 DLLP_SHARE);
 	for (int32_t at = gpu; at != p.common; at = e->derived[at].parent)
 		cross_link(r, at, false, direction);
 	for (int32_t at = ssd; at != p.common; at = e->derived[at].parent)
 		cross_link(r, at, true, direction);
-	if (p.common == HR_NO_FN || p.redirected >> flow & 1)
+	if (through)
 		through_root(e, &p, r);
 }
 
