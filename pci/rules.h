@@ -28,7 +28,8 @@ hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_ms
 
 hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
 	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,
-	hr_sys_vmd, hr_sys_raid, hr_sys_zen_inferred, hr_sys_passthrough, hr_sys_iommu_wanted;
+	hr_sys_no_option, hr_sys_on_and_off, hr_sys_vmd, hr_sys_raid, hr_sys_zen_inferred,
+	hr_sys_passthrough, hr_sys_iommu_wanted;
 
 hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_redir_listed,
 	hr_pair_redir_unlisted, hr_pair_cut, hr_pair_window, hr_pair_window_unread, hr_pair_overlap,

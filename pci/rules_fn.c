@@ -1,6 +1,7 @@
 /* Conditions on one function, and on the machine as a whole (those ignore the function). */
 #include "pci/rules.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,21 +344,56 @@ static bool has_word(const struct hr_engine *e, const char *word)
 	return false;
 }
 
-/* One of the comma-separated options of pci=. */
-static bool has_pci_option(const struct hr_engine *e, const char *option)
+/* One of the comma-separated options of all pci= words passes the test. */
+static bool any_pci_option(const struct hr_engine *e,
+			   bool (*test)(const char *option, size_t n, const char *name),
+			   const char *name)
 {
-	const char *at = strstr(e->m->sys.cmdline, "pci=");
-	size_t n = strlen(option);
+	const char *at = e->m->sys.cmdline;
 
-	while (at && (at == e->m->sys.cmdline || at[-1] == ' ')) {
+	for (; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
 		const char *end = at + strcspn(at, " ");
 
+		if (strncmp(at, "pci=", 4) != 0)
+			continue;
 		for (at += 4; at < end; at += strcspn(at, ", "), at += *at == ',')
-			if (strncmp(at, option, n) == 0 && strchr(",= ", at[n]) != NULL)
+			if (test(at, strcspn(at, "=, "), name))
 				return true;
-		at = strstr(end, "pci=");
 	}
 	return false;
+}
+
+static bool is_named(const char *option, size_t n, const char *name)
+{
+	return strlen(name) == n && memcmp(option, name, n) == 0;
+}
+
+static bool has_pci_option(const struct hr_engine *e, const char *option)
+{
+	return any_pci_option(e, is_named, option);
+}
+
+/* What pci= takes: the kernel's parameter list, all architectures. */
+static bool is_no_option(const char *option, size_t n, const char *except)
+{
+	static const char known[] =
+		" assign-busses bfsort big_root_window bios biosirq cbiosize cbmemsize "
+		"check_enable_amd_mmconf conf1 conf2 config_acs disable_acs_redir earlydump "
+		"ecrc force_floating hpbussize hpiosize hpmemsize hpmmioprefsize hpmmiosize "
+		"ioapicreroute irqmask lastbus no_e820 noacpi noaer noari noats nobar "
+		"nobfsort nobios nocrs nodomains noearly noioapicquirk noioapicreroute "
+		"nomio nommconf nomsi norid norom notph off pcie_bus_peer2peer "
+		"pcie_bus_perf pcie_bus_safe pcie_bus_tune_off pcie_scan_all pirqaddr "
+		"realloc resource_alignment rom routeirq skip_isa_align use_crs use_e820 "
+		"usepirqmask ";
+	char word[32];
+
+	if (n == 0 || is_named(option, n, except))
+		return false;
+	if (n + 3 > sizeof word)
+		return true;
+	snprintf(word, sizeof word, " %.*s ", (int)n, option);
+	return !strstr(known, word);
 }
 
 bool hr_sys_lockdown(const struct hr_engine *e, const struct hr_fn *f)
@@ -387,6 +423,13 @@ bool hr_sys_noacs(const struct hr_engine *e, const struct hr_fn *f)
 	return has_pci_option(e, "noacs");
 }
 
+/* noacs has a rule of its own. */
+bool hr_sys_no_option(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return any_pci_option(e, is_no_option, "noacs");
+}
+
 bool hr_sys_override(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)f;
@@ -409,6 +452,13 @@ bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
 	return first && has_word(e, "iommu=pt") &&
 	       (has_word(e, "iommu=off") || has_word(e, "iommu.passthrough=0") ||
 		has_word(e, "iommu=nopt"));
+}
+
+bool hr_sys_on_and_off(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return (has_word(e, "intel_iommu=on") && has_word(e, "intel_iommu=off")) ||
+	       (has_word(e, "amd_iommu=force_enable") && has_word(e, "amd_iommu=off"));
 }
 
 bool hr_sys_no_p2pdma(const struct hr_engine *e, const struct hr_fn *f)

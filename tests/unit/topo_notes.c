@@ -91,6 +91,18 @@ Test(topo_notes, ports_of_every_chipset_share_its_uplink)
 	}
 }
 
+Test(topo_notes, options_that_the_kernel_knows_are_no_folklore)
+{
+	snprintf(machine.head, sizeof machine.head,
+		 "headrace: cmdline=quiet pci=realloc=on,noats,disable_acs_redir=01:00.0;02:00.0 "
+		 "pci=pcie_bus_safe, pci=config_acs=x0x00xx@02:00.0 intel_iommu=on xpci=noacs\n");
+	cr_expect_not(notes("H7-unknown", NEAR));
+	cr_expect_not(notes("H7-noacs", NEAR));
+	cr_expect_not(notes("H7-on-off", NEAR));
+	snprintf(machine.head, sizeof machine.head, "headrace: cmdline=pci=noacs\n");
+	cr_expect_not(notes("H7-unknown", NEAR));
+}
+
 Test(topo_notes, translated_requests_go_direct_when_ports_and_cards_all_allow_it)
 {
 	struct hr_pair p;
