@@ -39,7 +39,11 @@ struct hr_bench_operator {
 	double bytes_per_s;			    /* of the median run: read, from start to end */
 	double duration_ms;			    /* the same */
 	double worst_bytes_per_s, best_bytes_per_s; /* of the runs of which this is the median */
-	uint32_t io_blocks, blocks;		    /* that move data between ssd and memory; all */
+	/* All of that with tiles read where they are. On a GPU, where that is host memory, also with
+	 * tiles copied to its own memory first; 0: not measured. */
+	bool bounces;
+	double copied_bytes_per_s, worst_copied_bytes_per_s, best_copied_bytes_per_s;
+	uint32_t io_blocks, blocks; /* that move data between ssd and memory; all */
 };
 
 /* What ratios are made of. */
@@ -70,6 +74,10 @@ void hr_bench_report_limits(const struct hr_limits *limits, struct json_object *
 void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct json_object *out);
 void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool gpu,
 			 struct json_object *out);
+void hr_bench_operators_head(void);
+/* list: of the ssd's operators, or NULL for a line of the table. */
+void hr_bench_report_operator(const char *ssd, const struct hr_bench_operator *op,
+			      struct json_object *list);
 
 /*
  * boot/bench/baseline.c: what a program would do in place of headrace, by threads of the CPU that

@@ -7,7 +7,6 @@
 #include "boot/bench/bench.h"
 #include "boot/report/json.h"
 #include "boot/log.h"
-#include "boot/report/progress.h"
 #include "boot/runner.h"
 #include "boot/signals.h"
 #include "nvme/status.h"
@@ -177,11 +176,13 @@ static int make_sources(struct hr_ssd *ssd, uint32_t sources, uint64_t bytes)
 }
 
 /* The appliance's only pipeline from now on; those of its configuration are not run here. */
-static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeline *p, uint32_t d)
+static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeline *p,
+			 enum hr_bounce_policy bounce, uint32_t d)
 {
 	struct hr_config_pipeline *own = &app->config.pipeline[0];
 
 	*own = *p;
+	own->bounce = bounce;
 	for (uint32_t s = 0; s < own->sources; s++)
 		own->source[s].ssd = d;
 	own->sink.ssd = d;
@@ -192,12 +193,14 @@ static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeli
 	app->run[0].selected = true;
 }
 
-static void note(const struct hr_run *run, struct hr_bench_operator *op)
+static void note(const struct hr_appliance *app, const struct hr_run *run,
+		 struct hr_bench_operator *op)
 {
 	op->bytes = 0;
 	for (uint32_t s = 0; s < run->config->sources; s++)
 		op->bytes += run->source[s].bytes;
 	op->name = run->config->op->name;
+	op->bounces = hr_run_bounce(app, run) != NULL;
 	op->writes = run->config->has_sink;
 	op->duration_ms = (double)(run->ended_ns - run->started_ns) / 1e6;
 	op->bytes_per_s = (double)op->bytes / op->duration_ms * 1e3;
@@ -205,18 +208,18 @@ static void note(const struct hr_run *run, struct hr_bench_operator *op)
 	op->blocks = op->io_blocks + run->blocks[HR_ROLE_COMPUTE];
 }
 
-static int run_once(struct hr_appliance *app, const struct hr_config_pipeline *p, uint32_t d,
-		    struct hr_bench_operator *op)
+static int run_once(struct hr_appliance *app, const struct hr_config_pipeline *p,
+		    enum hr_bounce_policy bounce, uint32_t d, struct hr_bench_operator *op)
 {
 	int err;
 
-	set_pipeline(app, p, d);
+	set_pipeline(app, p, bounce, d);
 	err = hr_appliance_up(app, HR_STAGE_QUEUES);
 	if (err)
 		return err;
 	err = hr_run_all(app, false);
 	if (!err)
-		note(&app->run[0], op);
+		note(app, &app->run[0], op);
 	hr_appliance_down_to(app, HR_STAGE_STORES);
 	return err;
 }
@@ -228,52 +231,46 @@ static int by_rate(const void *a, const void *b)
 	return (x->bytes_per_s > y->bytes_per_s) - (x->bytes_per_s < y->bytes_per_s);
 }
 
-static void report(const struct hr_bench_operator *op, const char *ssd, struct json_object *list)
+/* The median of as many runs as are wanted, with its worst and best. */
+static int repeat(struct hr_bench_run *run, const struct hr_config_pipeline *p,
+		  enum hr_bounce_policy bounce, uint32_t d, struct hr_bench_operator *median)
 {
-	char rate[24];
-
-	if (list) {
-		struct json_object *out = hr_json_append(list);
-
-		hr_json_string(out, "operator", op->name);
-		hr_json_u64(out, "source_bytes", op->bytes);
-		hr_json_double(out, "duration_ms", op->duration_ms, 3);
-		hr_json_double(out, "bytes_per_s", op->bytes_per_s, 0);
-		hr_json_double(out, "bytes_per_s_worst", op->worst_bytes_per_s, 0);
-		hr_json_double(out, "bytes_per_s_best", op->best_bytes_per_s, 0);
-		hr_json_u64(out, "io_blocks", op->io_blocks);
-		hr_json_u64(out, "blocks", op->blocks);
-		return;
-	}
-	hr_rate_format(rate, sizeof rate, op->bytes_per_s);
-	printf("%-10s %-15s %12llu %9.3f %11s %9u %9u\n", ssd, op->name,
-	       (unsigned long long)op->bytes, op->duration_ms, rate, op->io_blocks, op->blocks);
-	fflush(stdout);
-}
-
-static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p, uint32_t d,
-		   struct json_object *list)
-{
-	struct hr_bench_found *found = &run->found;
-	struct hr_ssd *ssd = &run->app->ssd[d];
-	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 }, *median;
+	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 };
 	int err = 0;
 
 	assert(run->times > 0);
 	for (uint32_t i = 0; !err && i < run->times; i++) {
-		err = run_once(run->app, p, d, &each[i]);
+		err = run_once(run->app, p, bounce, d, &each[i]);
 		if (!err && p->has_sink)
-			err = drop(ssd, p->sink.object);
+			err = drop(&run->app->ssd[d], p->sink.object);
 	}
 	if (err)
 		return err;
 	qsort(each, run->times, sizeof *each, by_rate);
-	median = &each[run->times / 2];
+	*median = each[run->times / 2];
 	median->worst_bytes_per_s = each[0].bytes_per_s;
 	median->best_bytes_per_s = each[run->times - 1].bytes_per_s;
+	return 0;
+}
+
+/* In place, and copied where that is another way. */
+static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p, uint32_t d,
+		   struct json_object *list)
+{
+	struct hr_bench_found *found = &run->found;
+	struct hr_bench_operator op = { 0 }, copied = { 0 };
+	int err = repeat(run, p, HR_BOUNCE_IN_PLACE, d, &op);
+
+	if (!err && op.bounces)
+		err = repeat(run, p, HR_BOUNCE_COPY, d, &copied);
+	if (err)
+		return err;
+	op.copied_bytes_per_s = copied.bytes_per_s;
+	op.worst_copied_bytes_per_s = copied.worst_bytes_per_s;
+	op.best_copied_bytes_per_s = copied.best_bytes_per_s;
 	if (found->op_count < HR_BENCH_OPERATORS_MAX)
-		found->op[found->op_count++] = *median;
-	report(median, run->app->config.ssd[d].name, list);
+		found->op[found->op_count++] = op;
+	hr_bench_report_operator(run->app->config.ssd[d].name, &op, list);
 	return 0;
 }
 
@@ -316,8 +313,7 @@ int hr_bench_operators(struct hr_bench_run *run, uint32_t d, struct json_object 
 	int err = config ? read_pipelines(config) : -ENOMEM;
 
 	if (!out)
-		printf("\n%-10s %-15s %12s %9s %11s %9s %9s\n", "ssd", "operator", "source bytes",
-		       "ms", "rate", "io blocks", "blocks");
+		hr_bench_operators_head();
 	if (!err)
 		err = measure_all(run, config, d, list);
 	free(config);

@@ -132,3 +132,44 @@ void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool g
 	else
 		print_one(ssd, r, gpu);
 }
+
+void hr_bench_operators_head(void)
+{
+	printf("\n%-10s %-15s %12s %9s %11s %11s %9s %9s\n", "ssd", "operator", "source bytes",
+	       "ms", "in place", "copied", "io blocks", "blocks");
+}
+
+static void json_operator(const struct hr_bench_operator *op, struct json_object *out)
+{
+	hr_json_string(out, "operator", op->name);
+	hr_json_u64(out, "source_bytes", op->bytes);
+	hr_json_double(out, "duration_ms", op->duration_ms, 3);
+	hr_json_double(out, "bytes_per_s", op->bytes_per_s, 0);
+	hr_json_double(out, "bytes_per_s_worst", op->worst_bytes_per_s, 0);
+	hr_json_double(out, "bytes_per_s_best", op->best_bytes_per_s, 0);
+	if (op->copied_bytes_per_s > 0) {
+		hr_json_double(out, "bytes_per_s_copied", op->copied_bytes_per_s, 0);
+		hr_json_double(out, "bytes_per_s_copied_worst", op->worst_copied_bytes_per_s, 0);
+		hr_json_double(out, "bytes_per_s_copied_best", op->best_copied_bytes_per_s, 0);
+	}
+	hr_json_u64(out, "io_blocks", op->io_blocks);
+	hr_json_u64(out, "blocks", op->blocks);
+}
+
+void hr_bench_report_operator(const char *ssd, const struct hr_bench_operator *op,
+			      struct json_object *list)
+{
+	char rate[24], copied[24] = "-";
+
+	if (list) {
+		json_operator(op, hr_json_append(list));
+		return;
+	}
+	hr_rate_format(rate, sizeof rate, op->bytes_per_s);
+	if (op->copied_bytes_per_s > 0)
+		hr_rate_format(copied, sizeof copied, op->copied_bytes_per_s);
+	printf("%-10s %-15s %12llu %9.3f %11s %11s %9u %9u\n", ssd, op->name,
+	       (unsigned long long)op->bytes, op->duration_ms, rate, copied, op->io_blocks,
+	       op->blocks);
+	fflush(stdout);
+}

@@ -91,7 +91,8 @@ bench_json() {
             for m in r["ssds"][0]["measurements"])' &&
         json '[o["operator"] for o in r["ssds"][0]["operators"]] == [
             "copy", "crc32c", "cast_f32_bf16", "topk_dot", "filter_sum"]' &&
-        json 'all(o["bytes_per_s"] > 0 for o in r["ssds"][0]["operators"])'
+        json 'all(o["bytes_per_s"] > 0 for o in r["ssds"][0]["operators"])' &&
+        json 'all("bytes_per_s_copied" not in o for o in r["ssds"][0]["operators"])' # no GPU to copy to
 }
 
 bench_only() {

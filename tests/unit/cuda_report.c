@@ -82,3 +82,28 @@ Test(cuda_report, the_bench_has_them_by_name)
 	cr_expect_eq(number(report, "block_threads_max"), 512);
 	cr_expect_eq(number(report, "block_max"), 65536);
 }
+
+Test(cuda_report, an_operator_that_was_measured_both_ways_has_both)
+{
+	static const struct hr_bench_operator measured = { .name = "crc32c",
+							   .bytes_per_s = 3e9,
+							   .copied_bytes_per_s = 2e9,
+							   .worst_copied_bytes_per_s = 1e9,
+							   .best_copied_bytes_per_s = 2.5e9 };
+	struct hr_bench_operator op = measured;
+	struct json_object *list = json_object_new_array(), *both, *one;
+
+	hr_bench_report_operator("s", &op, list);
+	op.copied_bytes_per_s = 0;
+	hr_bench_report_operator("s", &op, list);
+	both = json_object_array_get_idx(list, 0);
+	one = json_object_array_get_idx(list, 1);
+	cr_expect_eq(json_object_get_int64(json_object_object_get(both, "bytes_per_s")),
+		     3000000000);
+	cr_expect_eq(number(both, "bytes_per_s_copied"), 2000000000);
+	cr_expect_eq(number(both, "bytes_per_s_copied_worst"), 1000000000);
+	cr_expect_eq(json_object_get_int64(json_object_object_get(both, "bytes_per_s_copied_best")),
+		     2500000000);
+	cr_expect_null(json_object_object_get(one, "bytes_per_s_copied"));
+	json_object_put(list);
+}
