@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "boot/cmd.h"
-#include "boot/report/json.h"
 #include "boot/topo/topo.h"
 #include "pci/source.h"
 #include "pci/tables.h"
@@ -501,8 +500,8 @@ static int show_view(struct hr_topo *t, const struct request *r)
 		json_object_put(t->json);
 		return code;
 	}
-	hr_json_u64(t->json, "exit_code", (uint64_t)code);
-	return hr_json_print(t->json) ? HR_TOPO_NO_ACCESS : code;
+	return hr_topo_json_print(t, t->json, false, t->json_pairs, code) ? HR_TOPO_NO_ACCESS
+									  : code;
 }
 
 static int judge(struct hr_topo *t, const struct request *r)

@@ -28,4 +28,23 @@ void hr_json_bool(struct json_object *in, const char *key, bool value);
 /* Print to stdout with a newline, and free. 0, or -EIO when stdout does not take it. */
 int hr_json_print(struct json_object *object);
 
+/*
+ * A document that is printed while it is made, so that memory does not grow with its lists: to
+ * stdout, in the form that hr_json_print() has. Members stand in the order of the calls.
+ */
+struct hr_json_stream {
+	bool members, items; /* something stands before the next one */
+	bool failed;	     /* stdout does not take it: the rest need not be made */
+};
+
+void hr_json_begin(struct hr_json_stream *s);
+/* All members of an object, and free it. */
+void hr_json_members(struct hr_json_stream *s, struct json_object *object);
+/* A list and its items, each freed when printed; lists do not nest. */
+void hr_json_list(struct hr_json_stream *s, const char *key);
+void hr_json_item(struct hr_json_stream *s, struct json_object *item);
+void hr_json_list_end(struct hr_json_stream *s);
+/* 0, or -EIO when stdout has not taken all. */
+int hr_json_end(struct hr_json_stream *s);
+
 #endif

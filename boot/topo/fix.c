@@ -175,7 +175,7 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
 		json_groups(t, &after, "after");
-		hr_topo_json_pairs(t, t->json);
+		t->json_pairs = true;
 		return 0;
 	}
 	put_groups(t, &after, "after ");

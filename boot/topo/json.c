@@ -44,10 +44,10 @@ static void put_fact(struct json_object *facts, const struct hr_fn *f, enum hr_f
 	hr_json_string(o, "source", hr_src_name((enum hr_src)f->fact[id].source));
 }
 
-static void put_function(const struct hr_topo *t, struct json_object *list, int32_t index)
+static struct json_object *function(const struct hr_topo *t, int32_t index)
 {
 	const struct hr_fn *f = &t->model.fn[index];
-	struct json_object *o = hr_json_append(list), *facts;
+	struct json_object *o = hr_json_new(), *facts;
 	char bdf[HR_BDF_MAX], name[16];
 
 	hr_json_string(o, "address", hr_bdf(f, bdf));
@@ -65,6 +65,7 @@ static void put_function(const struct hr_topo *t, struct json_object *list, int3
 	facts = hr_json_object(o, "facts");
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
 		put_fact(facts, f, (enum hr_fact_id)i);
+	return o;
 }
 
 static void put_flows(const struct hr_pair *p, struct json_object *o)
@@ -107,9 +108,9 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p, struc
 	}
 }
 
-static void put_pair(const struct hr_topo *t, struct json_object *list, const struct hr_pair *p)
+static struct json_object *pair(const struct hr_topo *t, const struct hr_pair *p)
 {
-	struct json_object *o = hr_json_append(list), *modifiers;
+	struct json_object *o = hr_json_new(), *modifiers;
 	char text[64], *save = NULL;
 
 	hr_topo_json_ends(t, o, p->gpu, p->ssd);
@@ -126,6 +127,7 @@ static void put_pair(const struct hr_topo *t, struct json_object *list, const st
 	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save))
 		json_object_array_add(modifiers, json_object_new_string(word));
 	put_findings(t, p, o);
+	return o;
 }
 
 void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,
@@ -142,19 +144,6 @@ void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t g
 	hr_topo_json_address(t, o, "nvme", ssd);
 }
 
-void hr_topo_json_pairs(const struct hr_topo *t, struct json_object *root)
-{
-	struct json_object *list = hr_json_array(root, "pairs");
-	const struct hr_engine *e = &t->engine;
-	struct hr_pair p;
-
-	for (uint32_t i = 0; i < e->gpus; i++)
-		for (uint32_t j = 0; j < e->ssds; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			put_pair(t, list, &p);
-		}
-}
-
 struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view)
 {
 	struct json_object *root = hr_json_new();
@@ -165,14 +154,46 @@ struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view)
 	return root;
 }
 
+static void put_functions(const struct hr_topo *t, struct hr_json_stream *s)
+{
+	hr_json_list(s, "functions");
+	for (uint32_t i = 0; i < t->model.count && !s->failed; i++)
+		hr_json_item(s, function(t, (int32_t)i));
+	hr_json_list_end(s);
+}
+
+static void put_pairs(const struct hr_topo *t, struct hr_json_stream *s)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_pair p;
+
+	hr_json_list(s, "pairs");
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds && !s->failed; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_json_item(s, pair(t, &p));
+		}
+	hr_json_list_end(s);
+}
+
+int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool functions,
+		       bool pairs, int code)
+{
+	struct json_object *last = hr_json_new();
+	struct hr_json_stream s;
+
+	hr_json_begin(&s);
+	hr_json_members(&s, root);
+	if (functions)
+		put_functions(t, &s);
+	if (pairs)
+		put_pairs(t, &s);
+	hr_json_u64(last, "exit_code", (uint64_t)code);
+	hr_json_members(&s, last);
+	return hr_json_end(&s);
+}
+
 int hr_topo_json(const struct hr_topo *t, int code)
 {
-	struct json_object *root = hr_topo_json_new(t, "verdicts"), *list;
-
-	list = hr_json_array(root, "functions");
-	for (uint32_t i = 0; i < t->model.count; i++)
-		put_function(t, list, (int32_t)i);
-	hr_topo_json_pairs(t, root);
-	hr_json_u64(root, "exit_code", (uint64_t)code);
-	return hr_json_print(root);
+	return hr_topo_json_print(t, hr_topo_json_new(t, "verdicts"), true, true, code);
 }

@@ -38,6 +38,7 @@ struct hr_topo {
 	bool colour, utf8, all;
 	FILE *out;
 	struct json_object *json; /* of a view that computes anew, instead of text; else NULL */
+	bool json_pairs;	  /* that view has pairs[], as the engine judges at its end */
 };
 
 /*
@@ -79,9 +80,14 @@ void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 /* code: what the command is going to return. 0, or what hr_json_print() says. */
 int hr_topo_json(const struct hr_topo *t, int code);
-/* The document of a view ("plan", "fix", ...), with the machine in it; the pairs as its member. */
+/* The document of a view ("plan", "fix", ...), with the machine in it. */
 struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view);
-void hr_topo_json_pairs(const struct hr_topo *t, struct json_object *root);
+/*
+ * Print and free it, with functions[] and pairs[] if wanted, one by one: all pairs of a large
+ * machine do not fit into memory. 0, or -EIO when stdout does not take it.
+ */
+int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool functions,
+		       bool pairs, int code);
 /* "gpu" and "nvme" of a pair, as addresses; one function's address as member `key`. */
 void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t gpu, int32_t ssd);
 void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,

@@ -121,7 +121,7 @@ int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
 	} else {
 		hr_json_u64(t->json, "predicted_groups_before", count);
 		hr_json_u64(t->json, "predicted_groups_after", groups.count);
-		hr_topo_json_pairs(t, t->json);
+		t->json_pairs = true;
 	}
 	return (int)hr_topo_exit_all(t);
 }

@@ -194,6 +194,23 @@ check "the baseline as JSON has the register and the verdict" view_holds \
 check "the code in JSON is that of the command" view_holds 'd["exit_code"] == 0' \
     --from redirected.txt --require 'gpu=*,nvme=*:RC_UNLISTED'
 check "a view is no picture" exits 64 --from direct.txt --plan --format dot
+# 25,600 pairs: their JSON is printed piece by piece, so it takes no more memory than the table.
+for i in $(seq 16 95); do
+    for d in 0 1; do
+        printf '%02x:0%u.0 3D controller [0302]: NVIDIA Card [10de:20b0]\n\n' "$i" "$d"
+        printf '%02x:1%u.0 Non-Volatile memory controller [0108]: Disk [144d:a80a]\n\n' "$i" "$d"
+    done
+done >many.txt
+check "JSON of many pairs takes little memory" env "ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=8" \
+    python3 -c '
+import resource, subprocess, sys
+with open("many.json", "wb") as out:
+    subprocess.run([sys.argv[1], "topo", "--from", "many.txt", "--json"], stdout=out)
+memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+pairs = sum(b"kernel_distance" in line for line in open("many.json", "rb"))
+print(memory, "MiB,", pairs, "pairs")
+sys.exit(memory > 200 or pairs != 25600)' "$HEADRACE"
+rm -f many.json
 # What a user asks is answered, or refused: nothing is silent.
 no_pair_says() {
     for view in "--format matrix" "--format tree" --plan --bandwidth --groups --fix --json; do
