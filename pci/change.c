@@ -86,6 +86,8 @@ static int move(struct change *c, struct hr_fn *f)
 
 	if (port == HR_NO_FN || !hr_is_bridge(&c->m->fn[port]))
 		return wrong(c, "a card moves below a bridge of this machine");
+	if (hr_get(&c->m->fn[port], HR_F_PORT, HR_PORT_ROOT) == HR_PORT_UPSTREAM)
+		return wrong(c, "a card does not fit below the upstream port of a switch");
 	for (int32_t up = port; up != HR_NO_FN; up = c->m->fn[up].parent)
 		if (&c->m->fn[up] == f)
 			return wrong(c, "a card cannot move below itself");
@@ -99,6 +101,35 @@ static int move(struct change *c, struct hr_fn *f)
 		hr_fn_set(other, HR_F_NUMA, hr_get(&c->m->fn[port], HR_F_NUMA, ~0u), HR_SRC_USER);
 	}
 	c->m->regrouped = true;
+	return 0;
+}
+
+static bool same_slot(const struct hr_fn *a, const struct hr_fn *b)
+{
+	return a->domain == b->domain && a->bus == b->bus && a->dev == b->dev;
+}
+
+/* Behind a port is one link, so one card; only bridges to conventional PCI have several. */
+int hr_change_check(const struct hr_model *m, char *message)
+{
+	char card[HR_BDF_MAX], other[HR_BDF_MAX], port[HR_BDF_MAX];
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		const struct hr_fn *f = &m->fn[i],
+				   *up = f->parent == HR_NO_FN ? f : &m->fn[f->parent];
+
+		if (!f->readdressed || up == f ||
+		    hr_get(up, HR_F_PORT, HR_PORT_ROOT) == HR_PORT_TO_PCI)
+			continue;
+		for (int32_t at = up->child; at != HR_NO_FN; at = m->fn[at].sibling)
+			if (!same_slot(&m->fn[at], f)) {
+				snprintf(message, 160,
+					 "%s cannot go to %s, which holds %s: move that too",
+					 hr_bdf(f, card), hr_bdf(up, port),
+					 hr_bdf(&m->fn[at], other));
+				return -EINVAL;
+			}
+	}
 	return 0;
 }
 

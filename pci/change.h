@@ -17,6 +17,12 @@
  */
 int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text, char *message);
 
+/*
+ * After hr_model_link(): has each moved card a slot of its own? Cards may change places, so this is
+ * asked when all are moved. 0, or -EINVAL with the reason in message[160].
+ */
+int hr_change_check(const struct hr_model *m, char *message);
+
 /* One register write of a fix. */
 struct hr_fix_write {
 	int32_t fn;

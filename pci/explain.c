@@ -174,6 +174,16 @@ static void put_group(const struct context *c)
 		snprintf(c->to, c->capacity, "%u (predicted)", c->e->groups.of[c->p->ssd]);
 }
 
+/* Where a card could go so that both share a switch. */
+static void put_slots(const struct context *c)
+{
+	size_t used;
+
+	c->to[0] = '\0';
+	used = hr_slots_text(c->e, c->p->gpu, "GPU", c->to, c->capacity);
+	hr_slots_text(c->e, c->p->ssd, "SSD", c->to + used, c->capacity - used);
+}
+
 static void put_blocker(const struct context *c, bool driver)
 {
 	int32_t other = c->e->blocker[c->p->ssd];
@@ -206,6 +216,8 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(at(c, c->p->ssd_turn), bdf));
 	else if (n == 5 && memcmp(word, "group", 5) == 0)
 		put_group(c);
+	else if (n == 5 && memcmp(word, "slots", 5) == 0)
+		put_slots(c);
 	else if (n == 5 && memcmp(word, "trust", 5) == 0)
 		snprintf(c->to, c->capacity, "%s",
 			 c->p->host_unread ? "the capture does not identify"

@@ -171,7 +171,7 @@ const struct hr_rule hr_rules[] = {
 	/* The way itself. */
 	{ .id = "R2", PAIR(rc_unlisted), .verdict = HR_RC_UNLISTED,
 	  .why = "different root ports of a root complex that {trust}",
-	  .fix = "move a card so that both are below one switch; else try and measure",
+	  .fix = "move a card so that both are below one switch; else try and measure{slots}",
 	  .source = KERNEL },
 	{ .id = "I5", PAIR(iova_unlisted), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that {trust}",
@@ -190,7 +190,7 @@ const struct hr_rule hr_rules[] = {
 	  .source = KERNEL },
 	{ .id = "R2-listed", PAIR(rc_listed), .verdict = HR_RC_LISTED,
 	  .why = "different root ports of a root complex that the kernel trusts",
-	  .fix = "move a card so that both are below one switch for full rate", .source = KERNEL },
+	  .fix = "move a card so that both are below one switch for full rate{slots}", .source = KERNEL },
 	{ .id = "R1", PAIR(direct), .verdict = HR_DIRECT,
 	  .why = "one switch and no redirect on the way", .source = KERNEL },
 

@@ -67,6 +67,13 @@ uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bo
  * controller. HR_NO_FN: none. */
 int32_t hr_hidden_by(const struct hr_engine *e, bool vmd);
 
+/* Find free slots; part of hr_engine_init(). 0 or -ENOMEM. */
+int hr_slots_find(struct hr_engine *e, struct hr_model *m);
+#define HR_SLOTS_NAMED 4u
+/* "; free slots of the GPU's switch: BDF BDF", or nothing; returns the length. */
+size_t hr_slots_text(const struct hr_engine *e, int32_t card, const char *whose, char *to,
+		     size_t capacity);
+
 /* The kernel driver bound to a function lets VFIO open its group. */
 bool hr_driver_allows_vfio(const struct hr_fn *f);
 

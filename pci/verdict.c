@@ -280,7 +280,8 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	find_zen(e);
 	find_iommu(e);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
-	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m) || find_blockers(e, m))
+	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m) || find_blockers(e, m) ||
+	    hr_slots_find(e, m))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct hr_derived *d = &e->derived[i];

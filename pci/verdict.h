@@ -149,6 +149,8 @@ struct hr_engine {
 	int32_t *gpu, *ssd;	/* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
+	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
+	int32_t *free_next;	    /* [functions]: the free slot after that one */
 	struct hr_groups groups;    /* predicted, in VFIO modes; of == NULL: not needed */
 	int32_t *blocker;	    /* [functions]: keeps VFIO out of its group, or HR_NO_FN */
 	struct hr_hits machine;

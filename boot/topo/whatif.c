@@ -93,9 +93,13 @@ static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
 			fprintf(stderr, "headrace: error: --what-if %s: %s\n", changes[i], message);
 			return HR_TOPO_USAGE;
 		}
-	if (hr_model_link(&t->model) || hr_topo_engine(t, &t->engine, &t->model))
+	if (hr_model_link(&t->model))
 		return HR_TOPO_NO_ACCESS;
-	return 0;
+	if (hr_change_check(&t->model, message)) {
+		fprintf(stderr, "headrace: error: --what-if move: %s\n", message);
+		return HR_TOPO_USAGE;
+	}
+	return hr_topo_engine(t, &t->engine, &t->model) ? HR_TOPO_NO_ACCESS : 0;
 }
 
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)

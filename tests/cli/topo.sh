@@ -240,6 +240,10 @@ check "a wrong mode is told with the right ones" \
     says "gpu, host, vfio or kernel, not 'foo'" --from direct.txt --mode foo
 check "what-if names the function that is not there" \
     says "there is no function '99:00.0'" --from direct.txt --what-if acs:99:00.0=clear
+check "a card does not go into a slot that is taken" \
+    exits 64 --from direct.txt --what-if move:04:00.0=02:00.0
+check "and the card there is named" \
+    says '02:00.0, which holds 0000:03:00.0' --from direct.txt --what-if move:04:00.0=02:00.0
 check "a capture that cannot be written exits 66" exits 66 --from direct.txt --capture /dev/full
 check "and says why" says 'No space left on device' --from direct.txt --capture /dev/full
 check "an old kernel refuses what a new one allows" \

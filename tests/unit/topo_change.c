@@ -276,6 +276,16 @@ Test(topo_change, pairs_whose_acs_nobody_read_are_not_called_fine)
 
 /* ---- what-if */
 
+/* One below the GPU's switch, and a root port. */
+static void with_free_slots(void)
+{
+	fake_two_ports(&machine);
+	fake_put(fake_find(&machine, "00:01.0"), HR_CFG_SUBORDINATE, 1, 0x20);
+	fake_put(fake_find(&machine, "01:00.0"), HR_CFG_SUBORDINATE, 1, 0x20);
+	fake_bridge(&machine, "02:02.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 0x20, 0x20);
+	fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 0x21, 0x21);
+}
+
 Test(topo_change, what_if_moves_verdicts_as_the_change_says)
 {
 	static const struct {
@@ -289,8 +299,8 @@ Test(topo_change, what_if_moves_verdicts_as_the_change_says)
 		{ "iommu=pt", "05:00.0", HR_RC_UNLISTED, HR_RC_UNLISTED },
 		{ "mps:03:00.0=128", "04:00.0", HR_DIRECT, HR_BLOCKED },
 		{ "mps:all=128", "04:00.0", HR_DIRECT, HR_DIRECT },
-		{ "move:05:00.0=02:01.0", "05:00.0", HR_RC_UNLISTED, HR_DIRECT },
-		{ "move:04:00.0=00:02.0", "04:00.0", HR_DIRECT, HR_RC_UNLISTED },
+		{ "move:05:00.0=02:02.0", "05:00.0", HR_RC_UNLISTED, HR_DIRECT },
+		{ "move:04:00.0=00:03.0", "04:00.0", HR_DIRECT, HR_RC_UNLISTED },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -298,13 +308,14 @@ Test(topo_change, what_if_moves_verdicts_as_the_change_says)
 		struct hr_pair p;
 
 		memset(&opt, 0, sizeof opt);
-		fake_two_ports(&machine);
+		with_free_slots();
 		load();
 		hr_judge(&engine, at("03:00.0"), at(row[i].ssd), &p);
 		cr_expect_eq(p.verdict, row[i].before, "row %zu before: %u", i, p.verdict);
 		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, message), 0,
 			     "row %zu: %s", i, message);
 		cr_assert_eq(hr_model_link(&model), 0);
+		cr_expect_eq(hr_change_check(&model, message), 0, "row %zu: %s", i, message);
 		cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
 		hr_judge(&engine, at("03:00.0"), at(row[i].ssd), &p);
 		cr_expect_eq(p.verdict, row[i].after, "row %zu after: %u, rule %s", i, p.verdict,
@@ -328,6 +339,7 @@ Test(topo_change, a_change_that_makes_no_sense_is_refused)
 					   "move:03:00.0=04:00.0",
 					   "move:02:00.0=02:00.0",
 					   "move:01:00.0=02:00.0",
+					   "move:05:00.0=01:00.0",
 					   "colour:03:00.0=red" };
 
 	load();
@@ -336,6 +348,54 @@ Test(topo_change, a_change_that_makes_no_sense_is_refused)
 
 		cr_expect_eq(hr_change_apply(&model, &opt, bad[i], message), -EINVAL, "%s", bad[i]);
 		cr_expect(message[0], "%s: no reason given", bad[i]);
+	}
+}
+
+Test(topo_change, a_slot_holds_one_card)
+{
+	static const struct {
+		const char *change[2];
+		const char *say; /* NULL: it fits */
+	} row[] = {
+		{ { "move:05:00.0=02:01.0" }, "0000:02:01.0, which holds 0000:04:00.0" },
+		{ { "move:05:00.0=00:01.0" }, "0000:00:01.0, which holds 0000:01:00.0" },
+		{ { "move:05:00.0=02:02.0" }, NULL },
+		{ { "move:05:00.0=00:02.0" }, NULL }, /* where it is */
+		{ { "move:05:00.0=02:01.0", "move:04:00.0=00:02.0" }, NULL },
+		{ { "move:05:00.0=02:02.0", "move:04:00.0=02:02.0" }, "which holds" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char message[160] = "";
+		int err;
+
+		with_free_slots();
+		load();
+		for (unsigned k = 0; k < 2 && row[i].change[k]; k++)
+			cr_assert_eq(hr_change_apply(&model, &opt, row[i].change[k], message), 0,
+				     "%s", message);
+		cr_assert_eq(hr_model_link(&model), 0);
+		err = hr_change_check(&model, message);
+		cr_expect_eq(err, row[i].say ? -EINVAL : 0, "row %zu: %d %s", i, err, message);
+		cr_expect(!row[i].say || strstr(message, row[i].say), "row %zu: %s", i, message);
+	}
+}
+
+Test(topo_change, the_remedy_names_free_slots_of_the_switch)
+{
+	struct hr_finding f = { .fn = HR_NO_FN };
+	struct hr_pair p;
+	char fix[512];
+
+	for (unsigned have = 0; have < 2; have++) {
+		if (have)
+			with_free_slots();
+		load();
+		hr_judge(&engine, at("03:00.0"), at("05:00.0"), &p);
+		cr_assert_str_eq(hr_rules[p.rule].id, "R2");
+		hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
+		cr_expect_eq(strstr(fix, "; free slots of the GPU's switch: 0000:02:02.0") != NULL,
+			     have == 1, "%s", fix);
 	}
 }
 
