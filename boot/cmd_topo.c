@@ -254,6 +254,8 @@ static int check_views(const struct request *r)
 		if (view[i].wanted)
 			first = view[i].name;
 	}
+	if (r->rules && strcmp(r->format, "table") != 0)
+		return bad("--rules is shown as text, not as", r->format);
 	if (r->explain[0] && strcmp(r->format, "json") == 0)
 		return bad("--json has what was found in pairs[].findings[], for all pairs; not "
 			   "together with",

@@ -140,6 +140,7 @@ check "ACS that was not read gives nothing up" \
     says 'ACS of the ports between them is not known' --from denied.txt --groups
 check "and VFIO's way is not known" says 'whether VFIO can open it is not known' --from denied.txt --groups
 check "nor is that no change would help" says 'ACS of their ports was not read' --from denied.txt --fix
+check "the rule table as JSON exits 64, instead of being text" exits 64 --rules --json
 check "the rule table is complete" says '^H8 .*CONFIG_PCI_P2PDMA' --rules
 check "a plan assigns the disk" says 'GPU0 +NVME0 +[0-9.]+ GB/s' --from direct.txt --plan
 check "rates name their limit" \
