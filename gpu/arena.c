@@ -122,7 +122,7 @@ uint64_t hr_partition_ssd(const struct hr_partition *p, enum hr_place place, uin
 static void print_address(FILE *out, uint64_t base, uint64_t offset)
 {
 	if (base)
-		fprintf(out, "0x%012llx ", (unsigned long long)(base + offset));
+		fprintf(out, "0x%012llx ", (unsigned long long)base + offset);
 	else
 		fprintf(out, "%-14s ", "-");
 }
