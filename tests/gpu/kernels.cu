@@ -206,8 +206,10 @@ GLOBAL door(struct gpu_door *a)
 		for (uint32_t i = 0; i < 15; i++)
 			e->words[i] = round * 31 + hr_lane() * 15 + i;
 		hr_lanes_sync();
-		if (hr_lane() == 0)
+		if (hr_lane() == 0) {
+			hr_release_sys();
 			hr_mmio_write32(&a->doorbell, round);
+		}
 		if (!wait_answer(a, round))
 			return;
 		wrong = hr_lanes_sum_u64(hr_lane() < 16 &&
