@@ -241,15 +241,14 @@ uint8_t hr_pair_silent(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_iommu_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	if (!hr_raw(e) || !(e->iommu_active || hr_sys_iommu_wanted(e, NULL)))
+	if (!hr_raw(e) || !(e->iommu_active || e->iommu_wanted))
 		return 0;
 	return p->climbs & initiated(e, p, HR_IOMMU_UNKNOWN);
 }
 
 uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active &&
-			       !hr_sys_iommu_wanted(e, NULL)
+	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active && !e->iommu_wanted
 		       ? p->climbs
 		       : 0;
 }
@@ -342,10 +341,7 @@ uint8_t hr_pair_mps_rc(const struct hr_engine *e, const struct hr_pair *p)
 
 static bool mps_missing(const struct hr_engine *e, int32_t from, int32_t to)
 {
-	for (int32_t up = from; up != to; up = fn(e, up)->parent)
-		if (hr_get(fn(e, up), HR_F_EXP, 0) != 0 && !hr_known(fn(e, up), HR_F_MPS))
-			return true;
-	return false;
+	return e->derived[from].mps_missing > (to == HR_NO_FN ? 0 : e->derived[to].mps_missing);
 }
 
 uint8_t hr_pair_mps_unread(const struct hr_engine *e, const struct hr_pair *p)

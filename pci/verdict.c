@@ -100,6 +100,7 @@ static void find_zen(struct hr_engine *e)
 static void find_iommu(struct hr_engine *e)
 {
 	e->iommu_active = false;
+	e->iommu_wanted = hr_sys_iommu_wanted(e, NULL);
 	for (uint32_t i = 0; i < e->m->count && !e->iommu_active; i++)
 		e->iommu_active = hr_known(&e->m->fn[i], HR_F_GROUP);
 	e->iommu = e->opt.iommu;
@@ -266,6 +267,9 @@ static void derive_above(struct hr_engine *e, uint32_t index)
 	struct hr_derived *d = &e->derived[index];
 
 	for (int32_t at = (int32_t)index; at != HR_NO_FN; at = e->derived[at].parent) {
+		const struct hr_fn *f = &e->m->fn[at];
+
+		d->mps_missing += hr_get(f, HR_F_EXP, 0) != 0 && !hr_known(f, HR_F_MPS);
 		add_hits(&d->above, &e->derived[at].hits);
 		d->above_mps = smaller(d->above_mps, e->derived[at].mps);
 	}
@@ -301,8 +305,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	for (uint32_t i = 0; i < m->count; i++)
 		try_rules(e, i);
 	for (uint32_t i = 0; i < m->count; i++)
-		if (hr_is_bridge(&m->fn[i]))
-			derive_above(e, i);
+		derive_above(e, i);
 	for (uint32_t i = 0; i < e->machine_rules; i++)
 		if (hr_rules[e->machine_rule[i]].on_fn(e, NULL))
 			hr_hit_set(&e->machine, e->machine_rule[i]);

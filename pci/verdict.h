@@ -128,9 +128,10 @@ struct hr_derived {
 	uint64_t bar_base, bar_last; /* what peers address; base > last: nothing */
 	bool pch;		     /* port of an Intel chipset */
 	uint32_t mps;		     /* 0: unknown or conventional PCI */
-	struct hr_hits above;	     /* of a bridge: its own hits and those of bridges above it */
-	uint32_t above_mps;	     /* the smallest of the same; 0: none known */
-	bool redirect;		     /* ACS control has RR, CR or EC */
+	uint32_t mps_missing;  /* Express functions from here to the root that do not say theirs */
+	struct hr_hits above;  /* its own hits and those of bridges above it */
+	uint32_t above_mps;    /* the smallest of the same; 0: none known */
+	bool redirect;	       /* ACS control has RR, CR or EC */
 	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
 	bool acs_unknown;      /* it may have, nobody knows */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
@@ -143,6 +144,7 @@ struct hr_engine {
 	struct hr_options opt;
 	enum hr_iommu iommu;	/* in force */
 	bool iommu_active;	/* groups exist, whatever the mode */
+	bool iommu_wanted;	/* the command line turns it on, and does not say passthrough */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
 	bool *host_unread;	/* per host: which it is, is not in the capture */
 	uint8_t *listed;	/* per host: 0 not listed, 1 for itself, 2 across hosts as well */
