@@ -84,6 +84,8 @@ static int ask(const struct hr_appliance *app, uint32_t g, uint32_t d, struct hr
 	snprintf(path->verdict, sizeof path->verdict, "%s", choice.verdict_text);
 	snprintf(path->rule, sizeof path->rule, "%s", choice.rule);
 	snprintf(path->why, sizeof path->why, "%s", choice.why);
+	snprintf(path->suspect, sizeof path->suspect, "%s", choice.suspect);
+	snprintf(path->suspect_why, sizeof path->suspect_why, "%s", choice.suspect_why);
 	return 0;
 }
 
@@ -139,12 +141,44 @@ int hr_paths_up(struct hr_appliance *app)
 	return err;
 }
 
-bool hr_gpu_direct(const struct hr_appliance *app, uint32_t g)
+/* Demands, and an ssd that does not work any more, leave nothing to go on with. */
+static bool may_bounce(const struct hr_appliance *app, uint32_t ssds)
 {
+	bool may = app->config.path == HR_PATH_AUTO && app->config.queues != HR_QUEUES_GPU;
+
 	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (app->path[g][d].direct)
-			return true;
-	return false;
+		if (ssds & 1u << d)
+			may &= !app->ssd[d].failed && !app->ssd[d].disk.dead;
+	return may;
+}
+
+static const char *remedy(const struct hr_config *config)
+{
+	if (config->queues != HR_QUEUES_GPU)
+		return "memory.path = \"bounce\" does without";
+	if (config->path != HR_PATH_DIRECT)
+		return "memory.queues = \"host\" does without";
+	return "memory.path = \"bounce\" with memory.queues = \"host\" does without";
+}
+
+bool hr_paths_lost(struct hr_appliance *app, uint32_t g, uint32_t ssds, const char *object,
+		   const struct hr_obstacle *obstacle)
+{
+	const bool may = may_bounce(app, ssds);
+
+	hr_log(may ? HR_LOG_WARN : HR_LOG_ERROR, "%s: %s%s%s; %s", object, obstacle->what,
+	       obstacle->suspect[0] ? "; " : "", obstacle->suspect,
+	       may ? "tiles go through host memory instead" : remedy(&app->config));
+	for (uint32_t d = 0; may && d < app->config.ssds; d++) {
+		struct hr_path *path = &app->path[g][d];
+		const size_t end = strlen(path->why);
+
+		if (!(ssds & 1u << d))
+			continue;
+		path->direct = false;
+		snprintf(path->why + end, sizeof path->why - end, "; but %s", obstacle->what);
+	}
+	return may;
 }
 
 /* ---- in words */

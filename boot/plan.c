@@ -253,14 +253,11 @@ static int check_sum(const struct hr_appliance *app, uint32_t g)
 	return check_shared(app, g, HR_PLACE_WORKER, HR_PLACES, app->config.memory_gpu, "gpu");
 }
 
-int hr_partition_up(struct hr_appliance *app)
+int hr_partition_plan(struct hr_appliance *app)
 {
 	uint64_t limit[HR_PLACES] = { 0 };
 	int err = 0;
 
-	err = hr_paths_up(app);
-	if (err)
-		return err;
 	limit[HR_PLACE_HOST] = app->config.memory_host;
 	limit[HR_PLACE_GPU] = app->config.memory_gpu;
 	for (uint32_t g = 0; g < app->config.gpus; g++)
@@ -271,6 +268,13 @@ int hr_partition_up(struct hr_appliance *app)
 	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
 		err = check_sum(app, g);
 	return err ? err : check_queues(app);
+}
+
+int hr_partition_up(struct hr_appliance *app)
+{
+	const int err = hr_paths_up(app);
+
+	return err ? err : hr_partition_plan(app);
 }
 
 /* Where the places of the map have come to lie: for whoever reads addresses in a fault. */
@@ -368,32 +372,55 @@ void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 	app->bar[g][d] = NULL;
 }
 
-static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place)
+/* In *obstacle, why not. */
+static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+		     struct hr_obstacle *obstacle)
 {
 	const struct hr_region *region = &app->memory[g].region[place];
 	struct hr_transport *t = &app->ssd[d].transport;
 	int err = region->bytes ? t->ops->map(t, region) : 0;
 	char name[96];
 
+	memset(obstacle, 0, sizeof *obstacle);
 	if (err)
-		hr_error("%s: cannot map %zu bytes of gpu '%s' (%s) for DMA: %s", t->name,
-			 region->bytes, app->config.gpu[g].name, hr_place_name(place),
+		snprintf(obstacle->what, sizeof obstacle->what,
+			 "cannot map %zu bytes of gpu '%s' (%s) for DMA: %s", region->bytes,
+			 app->config.gpu[g].name, hr_place_name(place),
 			 hr_error_name(err, name, sizeof name));
 	else if (region->bytes)
 		app->mapped[place][g] |= 1u << d;
 	return err;
 }
 
-/* Controllers reach the host place and, directly, the GPU's; workers reach their doorbells. */
+static int reach_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+		       struct hr_obstacle *obstacle)
+{
+	const int err = map_place(app, g, d, place, obstacle);
+
+	return err ? err : hr_prove(app, g, d, place, obstacle);
+}
+
+/* Controllers reach the host place and, directly, the GPU's; workers reach their doorbells. What
+ * the host place does not do, no path does. */
 static int connect_ssd(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
-	int err = map_place(app, g, d, HR_PLACE_HOST);
+	const char *name = app->ssd[d].transport.name;
+	struct hr_obstacle o;
+	int err = reach_place(app, g, d, HR_PLACE_HOST, &o);
 
-	if (!err && app->path[g][d].direct)
-		err = map_place(app, g, d, HR_PLACE_GPU);
-	if (!err)
-		err = hr_attach_bar(app, g, d);
-	return err ? err : hr_prove(app, g, d);
+	if (err) {
+		if (o.what[0])
+			hr_error("%s: %s%s%s", name, o.what, o.suspect[0] ? "; " : "", o.suspect);
+		return err;
+	}
+	if (app->path[g][d].direct)
+		err = reach_place(app, g, d, HR_PLACE_GPU, &o);
+	if (err) {
+		if (o.what[0])
+			hr_paths_lost(app, g, 1u << d, name, &o);
+		return err;
+	}
+	return hr_attach_bar(app, g, d);
 }
 
 /* Each ssd only if a pipeline of this gpu uses it. */
@@ -407,22 +434,37 @@ static int connect_ssds(struct hr_appliance *app, uint32_t g)
 	return err;
 }
 
+/* A bit for each ssd whose tiles lie in that gpu's memory. */
+static uint32_t direct_ssds(const struct hr_appliance *app, uint32_t g)
+{
+	uint32_t ssds = 0;
+
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->path[g][d].direct)
+			ssds |= 1u << d;
+	return ssds;
+}
+
 /* Let other devices into the memory of a GPU, which until now only the GPU reaches. */
 static int open_gpu(struct hr_appliance *app, uint32_t g)
 {
-	char message[HR_LOG_LINE_MAX] = "";
-	int err = hr_gpu_direct(app, g) ? hr_places_open_gpu(&app->memory[g], message) : 0;
+	const uint32_t ssds = direct_ssds(app, g);
+	char message[HR_LOG_LINE_MAX] = "", object[HR_NAME_MAX + 8];
+	struct hr_obstacle o = { "", "" };
+	int err = ssds ? hr_places_open_gpu(&app->memory[g], message) : 0;
 
-	if (err)
-		hr_error("gpu '%s': its memory cannot be opened for ssds: %s; memory.path = "
-			 "\"bounce\" does without",
-			 app->config.gpu[g].name, message);
-	else
+	if (err) {
+		snprintf(object, sizeof object, "gpu '%s'", app->config.gpu[g].name);
+		snprintf(o.what, sizeof o.what, "its memory cannot be opened for ssds: %.270s",
+			 message);
+		hr_paths_lost(app, g, ssds, object, &o);
+	} else {
 		hr_partition_bind(&app->partition[g], app->memory[g].region);
+	}
 	return err;
 }
 
-int hr_memory_up(struct hr_appliance *app)
+static int take_memory(struct hr_appliance *app)
 {
 	int err = 0;
 
@@ -435,6 +477,33 @@ int hr_memory_up(struct hr_appliance *app)
 		if (!err)
 			err = connect_ssds(app, g);
 	}
+	return err;
+}
+
+static uint32_t count_direct(const struct hr_appliance *app)
+{
+	uint32_t count = 0;
+
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		count += (uint32_t)__builtin_popcount(direct_ssds(app, g));
+	return count;
+}
+
+/* Tiles lie elsewhere once a path is lost, so all is laid out anew. There is one path less each
+ * time. */
+int hr_memory_up(struct hr_appliance *app)
+{
+	uint32_t direct;
+	int err;
+
+	do {
+		direct = count_direct(app);
+		err = take_memory(app);
+		if (!err || count_direct(app) == direct)
+			return err;
+		hr_memory_down(app);
+		err = hr_partition_plan(app);
+	} while (!err);
 	return err;
 }
 

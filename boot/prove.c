@@ -15,6 +15,7 @@
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "nvme/status.h"
 
 #define SAMPLES 16u /* pages of a region that are tried: the first, the last, some between */
 
@@ -22,6 +23,7 @@ struct proof {
 	struct hr_appliance *app;
 	uint32_t g, d;
 	enum hr_place place;
+	struct hr_obstacle *obstacle;
 	const struct hr_region *region;
 	uint8_t *want, *got; /* a page each */
 	uint64_t seed;
@@ -60,35 +62,60 @@ static int put(const struct proof *p, size_t at, const uint8_t *page)
 }
 
 /* What stands between the two, in words for a message. */
-static void blame(const struct proof *p, char *text, size_t capacity)
+static void blame(const struct proof *p)
 {
 	const struct hr_path *path = &p->app->path[p->g][p->d];
+	struct hr_obstacle *o = p->obstacle;
 
-	if (p->place == HR_PLACE_GPU && path->pair)
-		snprintf(text, capacity,
-			 "most likely rule %s of the topology (%s): %s; memory.path = \"bounce\" "
-			 "does without",
-			 path->rule, path->verdict, path->why);
-	else
-		snprintf(text, capacity,
+	if (p->place != HR_PLACE_GPU || !path->pair)
+		snprintf(o->suspect, sizeof o->suspect,
 			 "these are not the addresses of that memory: is an IOMMU in between?");
+	else if (path->suspect[0])
+		snprintf(o->suspect, sizeof o->suspect, "most likely rule %s of the topology: %s",
+			 path->suspect, path->suspect_why);
+	else
+		snprintf(o->suspect, sizeof o->suspect,
+			 "nothing that the topology knows speaks against it (%s by rule %s): a "
+			 "bridge or the firmware does not do what the registers say",
+			 path->verdict, path->rule);
+}
+
+static void tell(const struct proof *p, const char *what, size_t at, const char *detail)
+{
+	snprintf(p->obstacle->what, sizeof p->obstacle->what,
+		 "loopback through %s memory of gpu '%s' (%s): %s at bus address 0x%llx: %s",
+		 hr_place_name(p->place), p->app->config.gpu[p->g].name, p->app->backend[p->g].name,
+		 what, (unsigned long long)hr_region_bus(p->region, at).addr, detail);
+	blame(p);
 }
 
 static int differs(const struct proof *p, size_t at, const char *what)
 {
-	char text[512];
+	char text[64];
 	size_t i = 0;
 
 	while (i < HR_PAGE - 1 && p->got[i] == p->want[i])
 		i++;
-	blame(p, text, sizeof text);
-	hr_error("%s: loopback through %s memory of gpu '%s' (%s): %s at bus address 0x%llx: byte "
-		 "%zu is 0x%02x, expected 0x%02x; %s",
-		 p->app->ssd[p->d].transport.name, hr_place_name(p->place),
-		 p->app->config.gpu[p->g].name, p->app->backend[p->g].name, what,
-		 (unsigned long long)hr_region_bus(p->region, at).addr, i, p->got[i], p->want[i],
-		 text);
+	snprintf(text, sizeof text, "byte %zu is 0x%02x, expected 0x%02x", i, p->got[i],
+		 p->want[i]);
+	tell(p, what, at, text);
 	return -EIO;
+}
+
+/* The ssd's own command that touches the region; when that fails and the ssd lives, so it is the
+ * region. */
+static int move(const struct proof *p, bool write, uint64_t offset, size_t at)
+{
+	struct hr_nvme_blk *disk = &p->app->ssd[p->d].disk;
+	const int err = hr_nvme_blk_move(disk, write, offset, hr_region_bus(p->region, at));
+	char text[96], name[80];
+
+	if (err <= 0 || disk->dead)
+		return err;
+	snprintf(text, sizeof text, "%s (%03x)", hr_status_name((uint16_t)err, name, sizeof name),
+		 (unsigned)err);
+	tell(p, write ? "the ssd cannot read" : "the ssd cannot write", at, text);
+	return err;
 }
 
 static int compare(const struct proof *p, size_t at, const char *what)
@@ -99,8 +126,7 @@ static int compare(const struct proof *p, size_t at, const char *what)
 /* The ssd writes into the region: what lies at `from` of the disk, which is in want[]. */
 static int prove_write(struct proof *p, size_t at, uint64_t from)
 {
-	struct hr_nvme_blk *disk = &p->app->ssd[p->d].disk;
-	int err = hr_nvme_blk_move(disk, false, from, hr_region_bus(p->region, at));
+	int err = move(p, false, from, at);
 
 	if (!err)
 		err = look(p, at);
@@ -114,7 +140,7 @@ static int prove_read(struct proof *p, size_t at, uint64_t to)
 	int err = put(p, at, p->want);
 
 	if (!err)
-		err = hr_nvme_blk_move(disk, true, to, hr_region_bus(p->region, at));
+		err = move(p, true, to, at);
 	if (!err)
 		err = disk->blk.ops->read(&disk->blk, to, p->got, HR_PAGE);
 	return err ? err : compare(p, at, "what the ssd read is something else");
@@ -159,12 +185,14 @@ static int prove_region(struct proof *p)
 	return err;
 }
 
-static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place)
+static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+		       struct hr_obstacle *obstacle)
 {
 	struct proof p = { .app = app,
 			   .g = g,
 			   .d = d,
 			   .place = place,
+			   .obstacle = obstacle,
 			   .region = &app->memory[g].region[place],
 			   .seed = hr_now_ns() };
 	uint64_t began = hr_now_ns();
@@ -202,23 +230,22 @@ static void stop_lost(struct hr_appliance *app, uint32_t d)
 	app->stuck = true;
 }
 
-int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d)
+int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+	     struct hr_obstacle *obstacle)
 {
 	const struct hr_ssd *ssd = &app->ssd[d];
-	int err = 0;
+	int err;
 
+	memset(obstacle, 0, sizeof *obstacle);
 	/* A software controller copies by pointers: there is nothing between it and memory. */
 	if (ssd->transport.kind == HR_TRANSPORT_SOFT)
 		return 0;
 	if (!ssd->has_store) {
-		hr_info("%s: no store, hence no scratch area: nothing is proven",
-			ssd->transport.name);
+		hr_info("%s: no store, hence no scratch area: %s memory is not proven",
+			ssd->transport.name, hr_place_name(place));
 		return 0;
 	}
-	if (app->mapped[HR_PLACE_HOST][g] & 1u << d)
-		err = prove_place(app, g, d, HR_PLACE_HOST);
-	if (!err && app->mapped[HR_PLACE_GPU][g] & 1u << d)
-		err = prove_place(app, g, d, HR_PLACE_GPU);
+	err = prove_place(app, g, d, place, obstacle);
 	if (err)
 		stop_lost(app, d);
 	return err;

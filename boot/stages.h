@@ -66,7 +66,15 @@ struct hr_path {
 	bool pair;		    /* two PCI functions: the topology was asked */
 	bool direct;		    /* tiles lie in GPU memory, and the ssd reaches them there */
 	char verdict[48], rule[16]; /* of the topology, "" without a pair */
-	char why[256];		    /* one sentence */
+	char suspect[16];	    /* rule to blame when it does not work all the same, or "" */
+	char suspect_why[256];	    /* one sentence */
+	char why[768];		    /* one sentence: the topology's, and what was found since */
+};
+
+/* Why an ssd does not reach a place of memory, for a message. */
+struct hr_obstacle {
+	char what[320];	   /* "": the way is not to blame, and what is has been logged */
+	char suspect[448]; /* what most likely stands in the way, or "" */
 };
 
 /* A pipeline between configuration and worker code. */
@@ -174,9 +182,6 @@ const char *hr_gpu_address(const struct hr_backend *b);
 /* A selected pipeline of that gpu uses that ssd. */
 bool hr_pair_used(const struct hr_appliance *app, uint32_t g, uint32_t d);
 
-/* Some ssd writes into that gpu's memory. */
-bool hr_gpu_direct(const struct hr_appliance *app, uint32_t g);
-
 /* Where tiles to and from that ssd lie, and the rings of its queue pairs. */
 static inline enum hr_place hr_tile_place(const struct hr_appliance *app, uint32_t g, uint32_t d)
 {
@@ -221,14 +226,26 @@ int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the
 int hr_objects_up(struct hr_appliance *app);
 int hr_paths_up(struct hr_appliance *app);			/* the first part of partition */
 int hr_shape_run(struct hr_appliance *app, struct hr_run *run); /* slots, blocks, threads */
+int hr_partition_plan(struct hr_appliance *app); /* the rest, over paths as they are */
 int hr_partition_up(struct hr_appliance *app);
+/* Where GPU memory turns out to be out of an ssd's reach, and nobody demands that it is not, paths
+ * become bounce, the partition is planned anew, and all memory taken again. */
 int hr_memory_up(struct hr_appliance *app);
 /*
- * The last part of memory: each of its places that is mapped into ssd d, tried. 0, also where there is
- * nothing to be tried; -EIO: what arrived is something else, which is logged; errors of the disk. When
- * a command was lost the controller is disabled, or app->stuck is set.
+ * A place that is mapped into ssd d, tried: a part of memory. 0, also where there is nothing to be
+ * tried. -EIO: what arrived is something else; a status: the ssd could not move the data; both are
+ * told in *obstacle and not logged. Other errors of the disk or the backend are, without an obstacle.
+ * When a command was lost the controller is disabled, or app->stuck is set.
  */
-int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d);
+int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+	     struct hr_obstacle *obstacle);
+/*
+ * The direct paths between gpu g and these ssds (a bit each) do not work; `object` is whose message
+ * that is. With memory.path = "auto" and queues in host memory they become bounce, with a warning:
+ * true. Otherwise an error is logged.
+ */
+bool hr_paths_lost(struct hr_appliance *app, uint32_t g, uint32_t ssds, const char *object,
+		   const struct hr_obstacle *obstacle);
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar[g][d] */
 void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_memory_down(struct hr_appliance *app);

@@ -15,6 +15,7 @@
 struct job {
 	uint8_t opcode;
 	bool fua;
+	bool quiet; /* a status is the caller's to tell */
 	uint64_t lba;
 	const uint8_t *from; /* write */
 	uint8_t *to;	     /* read */
@@ -103,7 +104,7 @@ static void fail(struct hr_nvme_blk *disk, struct job *job, uint32_t i, uint16_t
 {
 	char what[80], name[80];
 
-	if (!job->err)
+	if (!job->err && !job->quiet)
 		hr_error("%s: %s: %s (%03x)", disk->blk.name,
 			 describe(disk, job, i, what, sizeof(what)),
 			 hr_status_name(status, name, sizeof(name)), status);
@@ -256,6 +257,7 @@ int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, stru
 		.opcode = write ? nvme_cmd_write : nvme_cmd_read,
 		.lba = offset >> disk->ns.lba_shift,
 		.bytes = HR_PAGE,
+		.quiet = true,
 	};
 	int err = check(&disk->blk, write ? "write" : "read", offset, HR_PAGE);
 

@@ -80,7 +80,7 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
 /*
  * One command that moves [offset, offset + HR_PAGE) of the disk to the bus address `page` (a page of
  * a mapped region), or from there with write: not through a buffer of ours, to try such memory.
- * Errors as the disk's other calls.
+ * Errors as the disk's other calls; a status is not logged, for it is what the trial has found.
  */
 int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page);
 

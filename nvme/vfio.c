@@ -399,6 +399,12 @@ static bool in_range(uint64_t bus, size_t bytes)
 	return box.ranges == 0;
 }
 
+/* Memory of another device may be done without: whoever asked says what becomes of that. */
+static enum hr_log_level level_of(const struct hr_region *region)
+{
+	return region->kind == HR_REGION_HOST ? HR_LOG_ERROR : HR_LOG_WARN;
+}
+
 static int map_run(const struct hr_region *region, size_t offset, size_t bytes)
 {
 	struct vfio_iommu_type1_dma_map map = {
@@ -411,18 +417,20 @@ static int map_run(const struct hr_region *region, size_t offset, size_t bytes)
 	int err = in_range(map.iova, bytes) ? ask(box.fd, VFIO_IOMMU_MAP_DMA, &map) : -ERANGE;
 
 	if (err == -ERANGE && box.ranges)
-		hr_error("vfio: region '%s': the IOMMU has no addresses %#llx to %#llx; it has "
-			 "those up to %#llx, without some of its own",
-			 region->name, (unsigned long long)map.iova,
-			 (unsigned long long)(map.iova + bytes - 1),
-			 (unsigned long long)box.range[box.ranges - 1].end);
+		hr_log(level_of(region),
+		       "vfio: region '%s': the IOMMU has no addresses %#llx to %#llx; it has "
+		       "those up to %#llx, without some of its own",
+		       region->name, (unsigned long long)map.iova,
+		       (unsigned long long)(map.iova + bytes - 1),
+		       (unsigned long long)box.range[box.ranges - 1].end);
 	else if (err < 0)
-		hr_error("vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: "
-			 "%s%s",
-			 region->name, bytes, (unsigned long long)map.iova, strerror(-err),
-			 err == -ENOMEM	  ? "; more locked memory: ulimit -l"
-			 : err == -ENOSPC ? "; use huge pages, which need fewer mappings"
-					  : "");
+		hr_log(level_of(region),
+		       "vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: "
+		       "%s%s",
+		       region->name, bytes, (unsigned long long)map.iova, strerror(-err),
+		       err == -ENOMEM	? "; more locked memory: ulimit -l"
+		       : err == -ENOSPC ? "; use huge pages, which need fewer mappings"
+					: "");
 	return err < 0 ? err : 0;
 }
 
@@ -469,8 +477,8 @@ int hr_vfio_map(const struct hr_region *region)
 	struct mapping *m = find_mapping(region);
 
 	if (!region->cpu || !m) {
-		hr_error("vfio: region '%s': %s", region->name,
-			 region->cpu ? "too many regions" : "the CPU does not see it");
+		hr_log(level_of(region), "vfio: region '%s': %s", region->name,
+		       region->cpu ? "too many regions" : "the CPU does not see it");
 		return region->cpu ? -ENOSPC : -EINVAL;
 	}
 	if (m->users && m->cpu != region->cpu)

@@ -6,30 +6,73 @@
 
 #include "pci/source.h"
 
-/* The sentence of the finding that decided; a pair row has no function to name. */
-static void say_why(const struct hr_engine *e, const struct hr_pair *p, struct hr_path_choice *c)
-{
-	struct hr_finding found[64], none = { p->rule, HR_NO_FN, 0 };
-	unsigned n = hr_findings(e, p, found, 64);
+#define FINDINGS_MAX 64u
 
-	for (unsigned i = 0; i < n && i < 64; i++)
+static bool is_yes(enum hr_verdict verdict)
+{
+	return hr_verdict_rank(verdict) <= hr_verdict_rank(HR_RC_LISTED);
+}
+
+/* How much a finding speaks against the way: a verdict always more than a doubt. */
+static unsigned weight(const struct hr_pair *p, const struct hr_finding *f)
+{
+	const struct hr_rule *r = &hr_rules[f->rule];
+
+	if (!f->flows || f->rule == p->rule)
+		return 0;
+	if (r->verdict == HR_VERDICTS || r->recalled)
+		return r->doubt;
+	return is_yes(r->verdict) ? 0 : UINT8_MAX + 1 + hr_verdict_rank(r->verdict);
+}
+
+static void say_suspect(const struct hr_engine *e, const struct hr_pair *p,
+			const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
+{
+	const struct hr_finding *most = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		const unsigned now = weight(p, &found[i]), best = most ? weight(p, most) : 0;
+
+		if (now > best || (now && now == best && found[i].rule < most->rule))
+			most = &found[i];
+	}
+	c->suspect[0] = c->suspect_why[0] = '\0';
+	if (!most)
+		return;
+	snprintf(c->suspect, sizeof c->suspect, "%s", hr_rules[most->rule].id);
+	hr_rule_text(e, p, most, hr_rules[most->rule].why, c->suspect_why, sizeof c->suspect_why);
+}
+
+/* The sentence of the finding that decided; a pair row has no function to name. */
+static void say_why(const struct hr_engine *e, const struct hr_pair *p,
+		    const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
+{
+	struct hr_finding decided = { p->rule, HR_NO_FN, 0 };
+
+	for (unsigned i = 0; i < n; i++)
 		if (found[i].rule == p->rule) {
-			none = found[i];
+			decided = found[i];
 			break;
 		}
-	hr_rule_text(e, p, &none, hr_rules[p->rule].why, c->why, sizeof c->why);
+	hr_rule_text(e, p, &decided, hr_rules[p->rule].why, c->why, sizeof c->why);
 }
 
 void hr_path_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_path_choice *c)
 {
+	struct hr_finding found[FINDINGS_MAX];
 	struct hr_pair p;
+	unsigned n;
 
 	hr_judge(e, gpu, ssd, &p);
+	n = hr_findings(e, &p, found, FINDINGS_MAX);
+	if (n > FINDINGS_MAX)
+		n = FINDINGS_MAX;
 	c->verdict = p.verdict;
-	c->direct = hr_verdict_rank(p.verdict) <= hr_verdict_rank(HR_RC_LISTED);
+	c->direct = is_yes(p.verdict);
 	hr_verdict_text(p.verdict, p.rule, c->verdict_text);
 	snprintf(c->rule, sizeof c->rule, "%s", hr_rules[p.rule].id);
-	say_why(e, &p, c);
+	say_why(e, &p, found, n, c);
+	say_suspect(e, &p, found, n, c);
 }
 
 struct address {

@@ -110,7 +110,8 @@ struct hr_rule {
 	uint16_t modifier;	      /* enum hr_modifier */
 	enum hr_where where;	      /* HR_ANYWHERE: counts always */
 	bool recalled;		      /* not confirmed: a note, whatever the row says */
-	const char *reason;	      /* word in parentheses: BLOCKED(window) */
+	uint8_t doubt; /* without a verdict, but bears on whether data arrives: 2; 1: it often holds */
+	const char *reason; /* word in parentheses: BLOCKED(window) */
 	bool (*on_fn)(const struct hr_engine *e, const struct hr_fn *f);
 	uint8_t (*on_pair)(const struct hr_engine *e, const struct hr_pair *p); /* flows hit */
 	const char *why, *fix; /* templates: {bdf} and {fact name}, {gpu}, {ssd}; fix may be NULL */

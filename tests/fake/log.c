@@ -3,8 +3,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static char last[HR_LOG_LINE_MAX];
-static unsigned count;
+#define LEVELS (HR_LOG_DEBUG + 1)
+
+static char last[LEVELS][HR_LOG_LINE_MAX];
+static unsigned count[LEVELS];
+static enum hr_log_level newest;
 
 void hr_log_set_level(enum hr_log_level level)
 {
@@ -15,19 +18,33 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 {
 	va_list args;
 
-	(void)level;
 	va_start(args, format);
-	vsnprintf(last, sizeof(last), format, args);
+	vsnprintf(last[level], sizeof(last[level]), format, args);
 	va_end(args);
-	count++;
+	count[level]++;
+	newest = level;
 }
 
 const char *fake_log_last(void)
 {
-	return last;
+	return last[newest];
 }
 
 unsigned fake_log_count(void)
 {
-	return count;
+	unsigned all = 0;
+
+	for (unsigned level = 0; level < LEVELS; level++)
+		all += count[level];
+	return all;
+}
+
+const char *fake_log_last_of(enum hr_log_level level)
+{
+	return last[level];
+}
+
+unsigned fake_log_count_of(enum hr_log_level level)
+{
+	return count[level];
 }

@@ -13,4 +13,8 @@
 const char *fake_log_last(void);
 unsigned fake_log_count(void);
 
+/* The same of one level alone. */
+const char *fake_log_last_of(enum hr_log_level level);
+unsigned fake_log_count_of(enum hr_log_level level);
+
 #endif

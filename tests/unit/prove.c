@@ -18,6 +18,7 @@
 static struct hr_appliance app;
 static struct hr_ssd *ssd = &app.ssd[0];
 static struct hr_region *region; /* of the place that is proven */
+static struct hr_obstacle why;
 
 static void set_up(void)
 {
@@ -39,6 +40,8 @@ static void set_up(void)
 					   .direct = true,
 					   .verdict = "DIRECT",
 					   .rule = "R99",
+					   .suspect = "A98",
+					   .suspect_why = "a port redirects",
 					   .why = "both are below one switch" };
 }
 
@@ -74,7 +77,8 @@ Test(prove, memory_that_is_what_it_says_passes_and_is_zero_again)
 
 	for (unsigned i = 0; i < 2; i++) {
 		use(place[i]);
-		cr_expect_eq(hr_prove(&app, 0, 0), 0);
+		cr_expect_eq(hr_prove(&app, 0, 0, place[i], &why), 0);
+		cr_expect_str_empty(why.what);
 		cr_expect(strstr(fake_log_last(), "proven"), "%s", fake_log_last());
 		cr_expect(all_zero());
 	}
@@ -92,23 +96,47 @@ static int prove_elsewhere(enum hr_place place)
 	elsewhere.cpu = other;
 	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &elsewhere), 0);
 	app.mapped[place][0] = 1;
-	return hr_prove(&app, 0, 0);
+	return hr_prove(&app, 0, 0, place, &why);
 }
 
-Test(prove, gpu_memory_that_is_another_is_found_and_the_topology_blamed)
+/* Whoever asked says it, as what it is to them. */
+Test(prove, gpu_memory_that_is_another_is_found_and_another_rule_suspected)
 {
+	const unsigned before = fake_log_count();
+
 	cr_expect_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
-	cr_expect(strstr(fake_log_last(), "what the ssd wrote did not arrive"), "%s",
-		  fake_log_last());
-	cr_expect(strstr(fake_log_last(), "most likely rule R99 of the topology (DIRECT): both are "
-					  "below one switch"),
-		  "%s", fake_log_last());
+	cr_expect_eq(fake_log_count(), before, "%s", fake_log_last());
+	cr_expect(strstr(why.what, "loopback through gpu memory of gpu 'g' (host:1): what the ssd "
+				   "wrote did not arrive at bus address 0x"),
+		  "%s", why.what);
+	cr_expect(strstr(why.what, ": byte 0 is 0x00, expected 0x"), "%s", why.what);
+	cr_expect_str_eq(why.suspect, "most likely rule A98 of the topology: a port redirects");
+}
+
+Test(prove, where_the_topology_has_nothing_against_it_that_is_said)
+{
+	app.path[0][0].suspect[0] = '\0';
+	cr_expect_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
+	cr_expect_str_eq(why.suspect,
+			 "nothing that the topology knows speaks against it (DIRECT by rule R99): "
+			 "a bridge or the firmware does not do what the registers say");
 }
 
 Test(prove, host_memory_that_is_another_is_found_and_an_iommu_suspected)
 {
 	cr_expect_eq(prove_elsewhere(HR_PLACE_HOST), -EIO);
-	cr_expect(strstr(fake_log_last(), "is an IOMMU in between?"), "%s", fake_log_last());
+	cr_expect(strstr(why.what, "loopback through host memory"), "%s", why.what);
+	cr_expect(strstr(why.suspect, "is an IOMMU in between?"), "%s", why.suspect);
+}
+
+/* One place at a time: what is wrong with the other is not looked at. */
+Test(prove, only_the_place_asked_for_is_tried)
+{
+	cr_assert_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
+	use(HR_PLACE_HOST);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
+	cr_expect_str_empty(why.what);
+	cr_expect_str_empty(why.suspect);
 }
 
 /* Only reads go astray. */
@@ -131,17 +159,21 @@ Test(prove, reads_are_tried_as_well_as_writes)
 	two_faced.upload = upload_nothing;
 	app.backend[0].ops = &two_faced;
 	use(HR_PLACE_GPU);
-	cr_expect_eq(hr_prove(&app, 0, 0), -EIO);
-	cr_expect(strstr(fake_log_last(), "what the ssd read is something else"), "%s",
-		  fake_log_last());
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &why), -EIO);
+	cr_expect(strstr(why.what, "what the ssd read is something else"), "%s", why.what);
 	app.backend[0].ops = before;
 }
 
-Test(prove, memory_out_of_reach_is_an_error_of_the_device)
+/* The ssd says so, and lives. */
+Test(prove, memory_out_of_reach_is_told_with_the_status)
 {
-	region = &app.memory[0].region[HR_PLACE_HOST];
-	app.mapped[HR_PLACE_HOST][0] = 1; /* which is not true */
-	cr_expect_gt(hr_prove(&app, 0, 0), 0);
+	const unsigned before = fake_log_count();
+
+	cr_expect_gt(hr_prove(&app, 0, 0, HR_PLACE_GPU, &why), 0); /* which is not mapped */
+	cr_expect_eq(fake_log_count(), before, "%s", fake_log_last());
+	cr_expect(strstr(why.what, "the ssd cannot write at bus address 0x"), "%s", why.what);
+	cr_expect(strstr(why.suspect, "rule A98"), "%s", why.suspect);
+	cr_expect_eq(ssd->disk.dead, 0);
 }
 
 /* The command after the pattern's: it is executed, and nobody hears of it. */
@@ -162,7 +194,8 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 	ssd->store.scratch_offset = 1u << 20;
 	ssd->transport.kind = HR_TRANSPORT_PCI;
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0), -ETIMEDOUT);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), -ETIMEDOUT);
+	cr_expect_str_empty(why.what);
 	cr_expect_eq(hr_reg_read32(&ssd->transport, NVME_REG_CC) & 1, 0);
 	cr_expect(ssd->failed);
 	cr_expect_not(app.stuck);
@@ -183,7 +216,8 @@ Test(prove, a_controller_that_does_not_stop_is_said_to_run_each_time)
 	ssd->ctrl.ready_timeout_ns = 20 * HR_NS_PER_MS;
 	ssd->disk.dead = -ETIMEDOUT;
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0), -ETIMEDOUT);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), -ETIMEDOUT);
+	cr_expect_str_empty(why.what);
 	cr_expect(app.stuck);
 	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
 	cr_expect_eq(hr_ssd_delete_qps(ssd), -ETIMEDOUT);
@@ -194,7 +228,7 @@ Test(prove, a_write_protected_disk_is_tried_by_reading)
 {
 	use(HR_PLACE_HOST);
 	ssd->disk.blk.read_only = true;
-	cr_expect_eq(hr_prove(&app, 0, 0), 0);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
 	cr_expect(all_zero());
 }
 
@@ -202,10 +236,10 @@ Test(prove, without_a_store_or_hardware_nothing_is_tried)
 {
 	app.mapped[HR_PLACE_HOST][0] = 1;
 	ssd->has_store = false;
-	cr_expect_eq(hr_prove(&app, 0, 0), 0);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
 	ssd->has_store = true;
 	ssd->transport.kind = HR_TRANSPORT_SOFT;
-	cr_expect_eq(hr_prove(&app, 0, 0), 0);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
 }
 
 /* What the store holds is not touched. */
@@ -215,7 +249,7 @@ Test(prove, objects_and_map_stay_what_they_are)
 
 	use(HR_PLACE_HOST);
 	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, before, sizeof before), 0);
-	cr_assert_eq(hr_prove(&app, 0, 0), 0);
+	cr_assert_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
 	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, after, sizeof after), 0);
 	memset(before + ssd->store.scratch_offset, 0, HR_STORE_SCRATCH);
 	cr_expect_neq(after[ssd->store.scratch_offset], 0);
