@@ -23,11 +23,13 @@
 /* clang-format off */
 const struct hr_rule hr_rules[] = {
 	/* What could not be read decides nothing but UNKNOWN. */
-	{ .id = "U1", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "priv",
+	{ .id = "U1", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
+	  .reason = "priv",
 	  FN(denied),
 	  .why = "{bdf}: capabilities not readable (access denied)",
 	  .fix = "run as root, or capture with: sudo lspci -vvvxxxx", .source = "lspci manual" },
-	{ .id = "U2", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "dump",
+	{ .id = "U2", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
+	  .reason = "dump",
 	  FN(unread),
 	  .why = "{bdf}: registers missing, capability list damaged, or bridges contradict",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "lspci manual" },
@@ -59,12 +61,14 @@ const struct hr_rule hr_rules[] = {
 	  .source = "NVIDIA/nccl issue 2079" },
 
 	/* 4.1 routing and decode */
-	{ .id = "R6-gone", .scope = HR_ON_ALL | HR_ON_ABOVE, BOTH(ALL), .verdict = HR_BLOCKED, .reason = "gone",
+	{ .id = "R6-gone", .scope = HR_ON_ALL | HR_ON_ABOVE, BOTH(ALL), .verdict = HR_BLOCKED,
+	  .reason = "gone",
 	  FN(gone),
 	  .why = "{bdf}: configuration space reads all ones",
 	  .fix = "echo 1 > /sys/bus/pci/devices/{bdf}/remove; echo 1 > /sys/bus/pci/rescan",
 	  .source = PCIE " 2.3.2" },
-	{ .id = "R6", .scope = HR_ON_ALL | HR_ON_ABOVE, BOTH(ALL), .verdict = HR_BLOCKED, .reason = "D3",
+	{ .id = "R6", .scope = HR_ON_ALL | HR_ON_ABOVE, BOTH(ALL), .verdict = HR_BLOCKED,
+	  .reason = "D3",
 	  FN(sleeping),
 	  .why = "{bdf}: in power state D{pm_state}",
 	  .fix = "echo on > /sys/bus/pci/devices/{bdf}/power/control; setpci -s {bdf} "
@@ -106,7 +110,8 @@ const struct hr_rule hr_rules[] = {
 	  .why = "a bridge above the initiator claims the target's address for its own side",
 	  .fix = "remove and rescan the bridge, or pci=realloc, so that windows are disjoint",
 	  .source = "PCI-to-PCI Bridge 1.2" },
-	{ .id = "R4-sibling", .scope = HR_ON_PORT | HR_ON_CLIMB, .gpu_flows = F2 | F3, .ssd_flows = F1 | F4,
+	{ .id = "R4-sibling", .scope = HR_ON_PORT | HR_ON_CLIMB, .gpu_flows = F2 | F3,
+	  .ssd_flows = F1 | F4,
 	  .verdict = HR_BLOCKED, .reason = "overlap", FN(overlaps),
 	  .why = "{bdf}: its window overlaps that of a port beside it",
 	  .fix = "remove and rescan the bridge, or pci=realloc, so that windows are disjoint",
@@ -152,7 +157,8 @@ const struct hr_rule hr_rules[] = {
 		 "{blocker} (driver {blocker_driver}) is in it",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "Linux drivers/vfio" },
 	{ .id = "I2-unread", PAIR(iommu_unread), .verdict = HR_UNKNOWN, .reason = "iommu",
-	  .why = "an IOMMU is active or asked for at boot, whether it translates is not in the capture",
+	  .why = "an IOMMU is active or asked for at boot, whether it translates is not in the "
+		 "capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },
 	{ .id = "R12", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "vm",
@@ -190,7 +196,8 @@ const struct hr_rule hr_rules[] = {
 	  .source = KERNEL },
 	{ .id = "R2-listed", PAIR(rc_listed), .verdict = HR_RC_LISTED,
 	  .why = "different root ports of a root complex that the kernel trusts",
-	  .fix = "move a card so that both are below one switch for full rate{slots}", .source = KERNEL },
+	  .fix = "move a card so that both are below one switch for full rate{slots}",
+	  .source = KERNEL },
 	{ .id = "R1", PAIR(direct), .verdict = HR_DIRECT,
 	  .why = "one switch and no redirect on the way", .source = KERNEL },
 

@@ -104,8 +104,10 @@ static void put_indented(struct hr_json_stream *s, struct json_object *value, co
 {
 	const char *text = json_object_to_json_string_ext(value, FORM), *end;
 
-	if (!text)
+	if (!text) {
 		must(NULL);
+		return;
+	}
 	for (; (end = strchr(text, '\n')) != NULL; text = end + 1) {
 		fwrite(text, 1, (size_t)(end - text + 1), stdout);
 		fputs(indent, stdout);
