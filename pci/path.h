@@ -19,8 +19,9 @@ struct hr_path_choice {
 	char rule[16];	       /* that decided, as `topo --explain` names it */
 	char why[256];	       /* one sentence */
 	/* Of the rules that were found besides, the one to suspect when the way turns out not to work
-	 * although it was chosen: the worst that has a verdict of its own, by which it would not be, or else
-	 * the first of those of the highest hr_rule.doubt. "" when nothing speaks against the way. */
+	 * although it was chosen: the worst that has a verdict of its own, by which it would not be,
+	 * or else the first of those of the highest hr_rule.doubt. "" when nothing speaks against
+	 * the way. */
 	char suspect[16], suspect_why[256];
 };
 

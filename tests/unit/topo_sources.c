@@ -304,40 +304,6 @@ Test(topo_sources, text_alone_states_its_facts)
 	cr_expect(!hr_known(disk, HR_F_COMMAND));
 }
 
-/* What lspci -vvvxxxx prints: text, and the registers it was made from. */
-#define EXPRESS_TEXT                                           \
-	"\tCapabilities: [40] Express (v2) Endpoint, MSI 00\n" \
-	"\t\tDevCap:\tMaxPayload 256 bytes, PhantFunc 0\n"     \
-	"\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n"   \
-	"\t\tLnkSta:\tSpeed 16GT/s, Width x4\n"                \
-	"\tCapabilities: [1c0 v1] Access Control Services\n"   \
-	"\t\tACSCtl:\tSrcValid- TransBlk- ReqRedir+\n"
-
-Test(topo_sources, registers_in_hex_win_over_the_text_beside_them)
-{
-	struct fake_machine *m = calloc(1, sizeof *m);
-	struct fake_fn *f;
-	const struct hr_fn *disk;
-
-	fake_two_ports(m);
-	f = fake_find(m, "04:00.0");
-	snprintf(f->text, sizeof f->text, "%s", EXPRESS_TEXT);
-	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x5040); /* MPS 512, MRRS 4096 */
-	fake_put(f, FAKE_EXP + HR_EXP_DEVSTA, 2, 4);
-	fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 2 << 4 | 3);
-	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL2, 2, HR_DEVCTL2_TAG10_ENABLE);
-	cr_assert_eq(fake_load(m, &model), 0, "%s", model.message);
-	disk = at(&model, "04:00.0");
-	cr_expect_eq(hr_get(disk, HR_F_MPS, 0), 512u);
-	cr_expect_eq(hr_get(disk, HR_F_MRRS, 0), 4096u);
-	cr_expect_eq(hr_get(disk, HR_F_DEVSTA, 0), 4u);
-	cr_expect_eq(hr_get(disk, HR_F_WIDTH, 0), 2u);
-	cr_expect_eq(hr_get(disk, HR_F_SPEED, 0), 3u);
-	cr_expect(hr_has(disk, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE));
-	cr_expect_eq(hr_get(disk, HR_F_ACS, 1), 0u, "its list was read whole and has none");
-	free(m);
-}
-
 /* ---- sysfs, as an archive */
 
 struct member {

@@ -268,3 +268,33 @@ Test(topo_unknown, translation_blocking_is_open_while_nobody_knows_of_ats)
 	fake_put(fake_find(&machine, "02:01.0"), ACS, 2, HR_ACS_TB);
 	expect_unknown(NEAR, "A5-unread", "ats");
 }
+
+/* What lspci -vvvxxxx prints: text, and the registers it was made from. */
+#define EXPRESS_TEXT                                           \
+	"\tCapabilities: [40] Express (v2) Endpoint, MSI 00\n" \
+	"\t\tDevCap:\tMaxPayload 256 bytes, PhantFunc 0\n"     \
+	"\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n"   \
+	"\t\tLnkSta:\tSpeed 16GT/s, Width x4\n"                \
+	"\tCapabilities: [1c0 v1] Access Control Services\n"   \
+	"\t\tACSCtl:\tSrcValid- TransBlk- ReqRedir+\n"
+
+Test(topo_unknown, registers_in_hex_win_over_the_text_beside_them)
+{
+	struct fake_fn *f = fake_find(&machine, NEAR);
+	const struct hr_fn *disk;
+
+	snprintf(f->text, sizeof f->text, "%s", EXPRESS_TEXT);
+	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x5040); /* MPS 512, MRRS 4096 */
+	fake_put(f, FAKE_EXP + HR_EXP_DEVSTA, 2, 4);
+	fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 2 << 4 | 3);
+	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL2, 2, HR_DEVCTL2_TAG10_ENABLE);
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
+	disk = &model.fn[fake_at(NEAR)];
+	cr_expect_eq(hr_get(disk, HR_F_MPS, 0), 512u);
+	cr_expect_eq(hr_get(disk, HR_F_MRRS, 0), 4096u);
+	cr_expect_eq(hr_get(disk, HR_F_DEVSTA, 0), 4u);
+	cr_expect_eq(hr_get(disk, HR_F_WIDTH, 0), 2u);
+	cr_expect_eq(hr_get(disk, HR_F_SPEED, 0), 3u);
+	cr_expect(hr_has(disk, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE));
+	cr_expect_eq(hr_get(disk, HR_F_ACS, 1), 0u, "its list was read whole and has none");
+}
