@@ -57,6 +57,8 @@ static uint64_t written_tiles(const struct hr_appliance *app, const struct hr_ru
 {
 	const struct hr_partition *p = &app->partition[run->config->gpu];
 
+	if (hr_run_tiles_done(run) == run->tiles - run->first_tile)
+		return run->tiles;
 	return run->settled ? hr_pipe_settled(run->pipe, hr_partition_cpu(p, run->part.slots))
 			    : hr_pipe_written(run->pipe, run->written);
 }
