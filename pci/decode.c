@@ -92,7 +92,7 @@ static void decode_bars(const struct cfg *c, unsigned count)
 		low = get32(c, offset);
 		bar->source = HR_SRC_CONFIG;
 		if (low & 1 || low == 0) {
-			/* A zero register is either not implemented or not assigned: a size that
+			/* A zero register is either no BAR at all or one not assigned: a size that
 			 * another source knows decides (rule R3). */
 			bar->flags = (uint8_t)(low == 0 ? HR_BAR_UNASSIGNED : 0);
 			continue;

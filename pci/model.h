@@ -115,7 +115,7 @@ enum hr_bar_flags {
 /* A base address register: the *bus* address, which is what a TLP carries. */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
-	uint8_t flags;	     /* enum hr_bar_flags; 0: not implemented */
+	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */
 	uint8_t source;	     /* of base and flags */
 	uint8_t size_source;
 };

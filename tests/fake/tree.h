@@ -29,7 +29,7 @@ struct fake_tree_fn {
 	uint32_t class;
 	const char *driver;
 	int group;
-	uint64_t bar_bytes; /* of BAR0, 64-bit memory at bar_address; 0: not implemented */
+	uint64_t bar_bytes; /* of BAR0, 64-bit memory at bar_address; 0: there is none */
 	uint64_t bar_address;
 	uint16_t command;
 };
