@@ -331,9 +331,11 @@ static bool read_count(const char *text, uint32_t max, uint32_t *value)
 	char *end;
 	long got;
 
+	if (*text < '0' || *text > '9')
+		return false;
 	errno = 0;
 	got = strtol(text, &end, 10);
-	if (errno || end == text || *end || got < 1 || got > (long)max)
+	if (errno || *end || got < 1 || got > (long)max)
 		return false;
 	*value = (uint32_t)got;
 	return true;

@@ -212,9 +212,11 @@ static bool read_number(const char *text, unsigned long max, uint32_t *number)
 	char *end;
 	unsigned long value;
 
+	if (*text < '0' || *text > '9')
+		return false;
 	errno = 0;
 	value = strtoul(text, &end, 10);
-	if (errno || *end || end == text || *text == '-' || value == 0 || value > max)
+	if (errno || *end || value == 0 || value > max)
 		return false;
 	*number = (uint32_t)value;
 	return true;

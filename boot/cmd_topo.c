@@ -115,13 +115,16 @@ static bool set_iommu(struct hr_options *opt, const char *text)
 static bool set_kernel(struct hr_options *opt, const char *text)
 {
 	char *end;
-	unsigned long major = strtoul(text, &end, 10), minor;
+	unsigned long major, minor;
 
-	if (end == text || *end != '.' || major > 0x7fff)
+	if (*text < '0' || *text > '9')
+		return false;
+	major = strtoul(text, &end, 10);
+	if (*end != '.' || major > 0x7fff || end[1] < '0' || end[1] > '9')
 		return false;
 	text = end + 1;
 	minor = strtoul(text, &end, 10);
-	if (end == text || minor > 0xffff)
+	if (minor > 0xffff)
 		return false;
 	opt->kernel = HR_KERNEL_VERSION(major, (uint32_t)minor);
 	return true;

@@ -26,33 +26,55 @@ static bool is_number(const config_setting_t *setting)
 	return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64 || type == CONFIG_TYPE_FLOAT;
 }
 
-static double number(const config_setting_t *setting)
+/* Where a value of args is, for mistakes. */
+struct place {
+	const struct hr_group *group;
+	const char *name;
+};
+
+/* Element i of an array of numbers. False after a mistake. */
+static bool read_number(const struct place *place, const config_setting_t *element, unsigned i,
+			double *value)
 {
-	if (config_setting_type(setting) == CONFIG_TYPE_FLOAT)
-		return config_setting_get_float(setting);
-	return (double)config_setting_get_int64(setting);
+	int64_t whole;
+
+	if (!is_number(element))
+		return false;
+	if (config_setting_type(element) == CONFIG_TYPE_FLOAT) {
+		*value = config_setting_get_float(element);
+		return true;
+	}
+	whole = config_setting_get_int64(element);
+	*value = (double)whole;
+	if (*value < 0x1p63 && (int64_t)*value == whole)
+		return true;
+	hr_mistake(place->group->mistakes, config_setting_source_line(element),
+		   "%s.args.%s[%u]: %lld is not exact as a floating point number: it would become "
+		   "%.0f",
+		   place->group->path, place->name, i, (long long)whole, *value);
+	return false;
 }
 
 /* An array of numbers; the values go to *reals, which moves past them. */
-static bool read_floats(const config_setting_t *setting, struct hr_op_arg *arg, double **reals)
+static bool read_floats(const struct place *place, const config_setting_t *setting,
+			struct hr_op_arg *arg, double **reals)
 {
 	unsigned count = (unsigned)config_setting_length(setting);
 
 	arg->type = HR_ARG_FLOATS;
 	arg->reals = *reals;
 	arg->count = count;
-	for (unsigned i = 0; i < count; i++) {
-		const config_setting_t *element = config_setting_get_elem(setting, i);
-
-		if (!is_number(element))
+	for (unsigned i = 0; i < count; i++)
+		if (!read_number(place, config_setting_get_elem(setting, i), i, (*reals)++))
 			return false;
-		*(*reals)++ = number(element);
-	}
 	return true;
 }
 
-static bool read_arg(const config_setting_t *setting, struct hr_op_arg *arg, double **reals)
+static bool read_arg(const struct hr_group *group, const config_setting_t *setting,
+		     struct hr_op_arg *arg, double **reals)
 {
+	const struct place place = { group, config_setting_name(setting) };
+
 	arg->name = config_setting_name(setting);
 	arg->line = config_setting_source_line(setting);
 	switch (config_setting_type(setting)) {
@@ -71,7 +93,7 @@ static bool read_arg(const config_setting_t *setting, struct hr_op_arg *arg, dou
 		return true;
 	case CONFIG_TYPE_ARRAY:
 	case CONFIG_TYPE_LIST:
-		return read_floats(setting, arg, reals);
+		return read_floats(&place, setting, arg, reals);
 	default:
 		return false;
 	}
@@ -150,14 +172,16 @@ static bool read_all(struct hr_config_pipeline *pipeline, const struct hr_group 
 
 	for (unsigned i = 0; i < count; i++) {
 		const config_setting_t *setting = config_setting_get_elem(args, i);
+		const uint32_t before = group->mistakes->count;
 
-		if (!read_arg(setting, &arg[i], &reals)) {
+		if (read_arg(group, setting, &arg[i], &reals))
+			continue;
+		good = false;
+		if (group->mistakes->count == before)
 			hr_mistake(
 				group->mistakes, config_setting_source_line(setting),
 				"%s.args.%s: expected a number, a string, or an array of numbers",
 				group->path, config_setting_name(setting));
-			good = false;
-		}
 	}
 	return good && parse(pipeline, group, arg, count);
 }

@@ -245,17 +245,22 @@ static void read_text(struct hr_config *config, const char *text, struct hr_mist
 static int parse(struct hr_config *config, const char *text, size_t bytes,
 		 struct hr_mistakes *mistakes)
 {
-	char *copy = malloc(bytes + 1);
+	char *copy = malloc(bytes + 1), *wide = malloc(HR_SCAN_OUT_BYTES(bytes));
+	int err = copy && wide ? 0 : -ENOMEM;
 
-	if (!copy)
-		return -ENOMEM;
-	if (bytes)
-		memcpy(copy, text, bytes);
-	copy[bytes] = '\0';
-	if (hr_scan(mistakes, copy, bytes) == 0)
-		read_text(config, copy, mistakes);
+	if (!err) {
+		if (bytes)
+			memcpy(copy, text, bytes);
+		copy[bytes] = '\0';
+		if (hr_scan(mistakes, copy, bytes, wide) == 0)
+			read_text(config, wide, mistakes);
+		err = mistakes->count ? -EINVAL : 0;
+	} else {
+		hr_mistake(mistakes, 0, "out of memory to read %zu bytes", bytes);
+	}
 	free(copy);
-	return mistakes->count ? -EINVAL : 0;
+	free(wide);
+	return err;
 }
 
 int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,

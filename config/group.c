@@ -1,5 +1,6 @@
 #include "config/group.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,14 +110,20 @@ static bool read_size(const struct hr_group *group, const struct hr_field *field
 	long long got = is_integer(setting) ? config_setting_get_int64(setting) : -1;
 	char low[32], high[32];
 	uint64_t size = (uint64_t)got;
+	int err;
 
 	if (!text && !is_integer(setting)) {
 		wrong_type(group, field->key, setting, "a size: an integer, or like \"64M\"");
 		return false;
 	}
-	if (text && hr_size_parse(text, &size) != 0) {
+	err = text ? hr_size_parse(text, &size) : 0;
+	if (err) {
 		hr_group_mistake(group, field->key,
-				 "'%s' is not a size; expected digits and K, M, G or T", text);
+				 err == -ERANGE ? "'%s' is too large, expected at most "
+						  "9223372036854775807"
+						: "'%s' is not a size; expected digits and K, M, G "
+						  "or T",
+				 text);
 		return false;
 	}
 	if ((!text && got < 0) || size < field->min || size > field->max) {
@@ -138,6 +145,7 @@ static bool read_duration(const struct hr_group *group, const struct hr_field *f
 			  const config_setting_t *setting, uint64_t *value)
 {
 	const char *text = config_setting_get_string(setting);
+	int err;
 
 	if (is_integer(setting) && config_setting_get_int64(setting) == 0) {
 		*value = 0;
@@ -147,9 +155,13 @@ static bool read_duration(const struct hr_group *group, const struct hr_field *f
 		wrong_type(group, field->key, setting, "a duration like \"5s\" or \"500ms\", or 0");
 		return false;
 	}
-	if (hr_duration_parse(text, value) != 0) {
+	err = hr_duration_parse(text, value);
+	if (err) {
 		hr_group_mistake(group, field->key,
-				 "'%s' is not a duration; expected digits and ms, s, m or h", text);
+				 err == -ERANGE ? "'%s' is too large, expected at most 292 years"
+						: "'%s' is not a duration; expected digits and ms, "
+						  "s, m or h",
+				 text);
 		return false;
 	}
 	return true;

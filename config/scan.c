@@ -1,14 +1,24 @@
 #include "config/scan.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "config/number.h"
 
 struct scanner {
 	struct hr_mistakes *mistakes;
 	enum { CODE, STRING, LINE_COMMENT, BLOCK_COMMENT } in;
 	unsigned line, depth, settings, elements;
+	char *out;
 };
+
+static void emit(struct scanner *s, const char *text, size_t length)
+{
+	memcpy(s->out, text, length);
+	s->out += length;
+}
 
 static void code(struct scanner *s, char c, char next)
 {
@@ -56,6 +66,36 @@ static size_t step(struct scanner *s, char c, char next)
 	return 1;
 }
 
+/* A name, whose digits are not a number. */
+static size_t name_length(const char *text)
+{
+	size_t n = 0;
+
+	if (!isalpha((unsigned char)*text) && *text != '*')
+		return 0;
+	while (isalnum((unsigned char)text[n]) || (text[n] && strchr("*_-", text[n])))
+		n++;
+	return n;
+}
+
+/* A name or a number; returns how many characters it has, or 0. */
+static size_t word(struct scanner *s, const char *text)
+{
+	const size_t name = name_length(text);
+	const struct hr_number number = hr_number_find(text);
+	const size_t length = name ? name : number.length;
+
+	if (s->in != CODE || !length)
+		return 0;
+	emit(s, text, length);
+	if (name)
+		return length;
+	hr_number_check(s->mistakes, s->line, text, &number);
+	if (number.integer && !number.suffix)
+		emit(s, "L", 1);
+	return length;
+}
+
 /* libconfig looks for the directive at the start of a line, wherever that line is. */
 static bool is_include(const char *line)
 {
@@ -63,9 +103,9 @@ static bool is_include(const char *line)
 	return strncmp(line, "@include", 8) == 0;
 }
 
-int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes)
+int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes, char *out)
 {
-	struct scanner s = { .mistakes = m, .line = 1 };
+	struct scanner s = { .mistakes = m, .line = 1, .out = out };
 	uint32_t before = m->count;
 	const char *nul = memchr(text, '\0', bytes);
 
@@ -77,14 +117,19 @@ int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes)
 	}
 	if (is_include(text))
 		hr_mistake(m, 1, "@include is not supported: an appliance has one file");
-	for (size_t i = 0; i < bytes;) {
+	for (size_t i = 0, used; i < bytes; i += used) {
 		if (text[i] == '\n') {
 			s.line++;
 			if (is_include(text + i + 1))
 				hr_mistake(m, s.line,
 					   "@include is not supported: an appliance has one file");
 		}
-		i += step(&s, text[i], text[i + 1]);
+		used = word(&s, text + i);
+		if (used)
+			continue;
+		used = step(&s, text[i], text[i + 1]);
+		emit(&s, text + i, used);
 	}
+	emit(&s, "", 1);
 	return m->count == before ? 0 : -EINVAL;
 }

@@ -1,5 +1,7 @@
 #include "gpu/ops/args.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,12 +89,51 @@ double hr_args_real(struct hr_args *args, const char *name, double min, double m
 		return 0;
 	}
 	value = arg->type == HR_ARG_INT ? (double)arg->integer : arg->real;
+	if (arg->type == HR_ARG_INT && !(value < 0x1p63 && (int64_t)value == arg->integer)) {
+		hr_args_complain(args, arg->line,
+				 "%s: %lld is not exact as a floating point number: it would "
+				 "become %.0f",
+				 name, (long long)arg->integer, value);
+		return 0;
+	}
 	if (!(value >= min && value <= max)) { /* NaN is not */
 		hr_args_complain(args, arg->line, "%s: %g is outside of %g..%g", name, value, min,
 				 max);
 		return 0;
 	}
 	return value;
+}
+
+float hr_args_f32(struct hr_args *args, unsigned line, const char *name, double value)
+{
+	const float narrow = (float)value;
+
+	if (!isfinite(narrow))
+		hr_args_complain(args, line, "%s: %g is no finite f32", name, value);
+	else if (narrow == 0 && value != 0)
+		hr_args_complain(args, line, "%s: %g is too small for f32", name, value);
+	else if (trunc(value) == value && fabs(value) <= 0x1p53 && (double)narrow != value)
+		hr_args_complain(args, line, "%s: %.0f is not exact as f32: it would become %.0f",
+				 name, value, (double)narrow);
+	else
+		return narrow;
+	return 0;
+}
+
+float hr_args_float(struct hr_args *args, const char *name)
+{
+	const bool bad = args->bad;
+	double value;
+
+	args->bad = false;
+	value = hr_args_real(args, name, -FLT_MAX, FLT_MAX);
+	if (args->bad)
+		return 0;
+	args->bad = bad;
+	for (uint32_t i = 0; i < args->count; i++)
+		if (strcmp(args->arg[i].name, name) == 0)
+			return hr_args_f32(args, args->arg[i].line, name, value);
+	return 0;
 }
 
 /* Days since 1970-01-01; years count from March, so that the leap day is the last of a year. */

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <json-c/json.h>
 
 #include "gpu/ops/args.h"
@@ -10,6 +11,7 @@
 static void parse_query(struct hr_args *given, struct hr_topk_args *topk)
 {
 	const struct hr_op_arg *query = hr_args_need(given, "query");
+	char name[32];
 
 	if (!query)
 		return;
@@ -20,10 +22,8 @@ static void parse_query(struct hr_args *given, struct hr_topk_args *topk)
 	}
 	topk->dimensions = query->count;
 	for (uint32_t i = 0; i < query->count; i++) {
-		topk->query[i] = (float)query->reals[i];
-		if (!isfinite(topk->query[i]))
-			hr_args_complain(given, query->line, "query[%u]: %g is no finite f32", i,
-					 query->reals[i]);
+		snprintf(name, sizeof name, "query[%u]", i);
+		topk->query[i] = hr_args_f32(given, query->line, name, query->reals[i]);
 	}
 }
 

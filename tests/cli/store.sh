@@ -53,6 +53,8 @@ check "a misspelt subcommand" exits 2 "did you mean 'verify'" store verfy $ssd
 check "an option of another subcommand" exits 2 "unknown option '--force'" store ls --force $ssd
 check "too few arguments" exits 2 "wrong number of arguments" store put $ssd name
 check "a number out of range" exits 2 "out of range" store format --objects 16385 $ssd
+check "a number that wraps" exits 2 "out of range" \
+    store ls --nsid ' -18446744073709551615' $ssd
 check "no such image" exits 3 "cannot open" store ls soft:none.img
 check "an image that is a folder" exits 2 "is a folder, expected" store ls soft:.
 check "a malformed device string" exits 2 "" store ls soft:x,lba=77

@@ -1,11 +1,18 @@
 /*
  * The configuration file: whatever the bytes are, the parser returns, with reports when it refuses,
- * and what it accepts keeps the promises that bring-up relies on.
+ * and what it accepts keeps the promises that bring-up relies on. A number made of the same bytes has
+ * its exact value in a key and in arguments of operators, or is refused.
  */
 #include "config/config.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "gpu/ops/filter_sum.h"
+#include "gpu/ops/topk_dot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 const char *__lsan_default_suppressions(void);
@@ -52,6 +59,98 @@ static void check_pipeline(const struct hr_config *config, const struct hr_confi
 	demand(hr_config_sink_tile_bytes(p) <= HR_TILE_MAX);
 }
 
+/* ---- numbers: what is accepted has the value that the digits say */
+
+#define NUMBER_BYTES 48u
+
+/* The value of a decimal or hexadecimal integer with sign and suffix, read anew. False: no integer. */
+static int integer(const char *text, __int128 *value)
+{
+	const __int128 limit = (__int128)1 << 100;
+	const int minus = *text == '-';
+	int base = 10, digits = 0;
+
+	text += *text == '-' || *text == '+';
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		text += 2;
+	}
+	for (*value = 0; isxdigit((unsigned char)*text); text++, digits++) {
+		const int digit = isdigit((unsigned char)*text)
+					  ? *text - '0'
+					  : tolower((unsigned char)*text) - 'a' + 10;
+
+		if (digit >= base)
+			return 0;
+		if (*value < limit)
+			*value = *value * base + digit;
+	}
+	*value = minus ? -*value : *value;
+	text += *text == 'L';
+	text += *text == 'L';
+	return digits && !*text;
+}
+
+/* The first characters of the input that may be in a number. */
+static void take_number(char *number, const uint8_t *data, size_t bytes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bytes && n < NUMBER_BYTES; i++)
+		if (data[i] && strchr("0123456789abcdefABCDEFxXL.+-", data[i]))
+			number[n++] = (char)data[i];
+	number[n] = '\0';
+}
+
+static const char devices[] = "ssds = ({name = \"a\"; device = \"soft:a\";});\n"
+			      "gpus = ({name = \"g\"; device = \"host:1\";});\n";
+
+static int parse(struct hr_config *config, const char *text)
+{
+	unsigned reports = 0;
+
+	return hr_config_parse(config, "fuzz", text, strlen(text), count, &reports);
+}
+
+static void check_numbers(struct hr_config *config, const uint8_t *data, size_t bytes)
+{
+	char number[NUMBER_BYTES + 1], text[1024];
+	const struct hr_filter_args *filter;
+	const struct hr_topk_args *topk;
+	__int128 value;
+	int whole;
+
+	take_number(number, data, bytes);
+	whole = integer(number, &value);
+	snprintf(text, sizeof text, "%smemory = {host = %s;};", devices, number);
+	if (parse(config, text) == 0)
+		demand(whole && (__int128)config->memory_host == value);
+	else
+		demand(!whole || value < 0 || value > INT64_MAX);
+
+	snprintf(text, sizeof text,
+		 "%spipelines = ({name = \"p\"; operator = \"filter_sum\"; source = ({object = "
+		 "\"a\";},{object = \"b\";},{object = \"c\";},{object = \"d\";}); args = "
+		 "{shipdate_from = 0; shipdate_before = 1; discount_from = 0; discount_to = 1; "
+		 "quantity_below = %s;};});",
+		 devices, number);
+	filter = (const struct hr_filter_args *)(const void *)config->pipeline[0].op_args;
+	if (parse(config, text) == 0)
+		demand(whole && filter->quantity_below == value);
+	else
+		demand(!whole || value < INT32_MIN || value > INT32_MAX);
+
+	snprintf(text, sizeof text,
+		 "%spipelines = ({name = \"p\"; operator = \"topk_dot\"; source = {object = "
+		 "\"a\";}; args = {k = 1; query = [%s];};});",
+		 devices, number);
+	topk = (const struct hr_topk_args *)(const void *)config->pipeline[0].op_args;
+	if (parse(config, text) == 0)
+		demand(isfinite(topk->query[0]) &&
+		       (!whole || value >= (__int128)1 << 53 || value <= -((__int128)1 << 53) ||
+			(__int128)topk->query[0] == value));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static struct hr_config config;
@@ -59,8 +158,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	int err = hr_config_parse(&config, "fuzz", (const char *)data, bytes, count, &reports);
 
 	demand((err == 0) == (reports == 0));
-	if (err)
+	if (err) {
+		check_numbers(&config, data, bytes);
 		return 0;
+	}
 	demand(config.ssds >= 1 && config.gpus >= 1);
 	for (uint32_t i = 0; i < config.ssds; i++)
 		demand(config.ssd[i].name[0] && config.ssd[i].device[0] &&

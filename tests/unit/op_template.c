@@ -3,6 +3,7 @@
  * sanitizers see it: against plain counting, and its arguments.
  */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -178,7 +178,6 @@ HR_OP_CODE void hr_op_user_finish(const struct hr_op_all *all)
 #ifndef __CUDACC__ /* from here on: the description, for the CPU */
 
 #include <errno.h>
-#include <float.h>
 
 #include "gpu/ops/args.h"
 
@@ -194,8 +193,8 @@ static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 	struct histogram_args *a = args;
 
 	hr_args_known(&given, names, sizeof names / sizeof *names);
-	a->from = (float)hr_args_real(&given, "from", -FLT_MAX, FLT_MAX);
-	a->to = (float)hr_args_real(&given, "to", -FLT_MAX, FLT_MAX);
+	a->from = hr_args_float(&given, "from");
+	a->to = hr_args_float(&given, "to");
 	a->bins = (uint32_t)hr_args_int(&given, "bins", 1, BINS_MAX);
 	a->scale = (float)a->bins / (a->to - a->from);
 	/* Line 0: the complaint is about the arguments as a whole. */
