@@ -103,8 +103,10 @@ static void take_ranges(const uint8_t *info, uint32_t bytes, uint32_t at)
 			const uint32_t room =
 				(uint32_t)((bytes - next - sizeof(cap)) / sizeof(box.range[0]));
 
-			box.ranges = cap.nr_iovas < room ? cap.nr_iovas : room;
-			box.ranges = box.ranges < RANGES_MAX ? box.ranges : RANGES_MAX;
+			/* A part of the list would refuse addresses that the IOMMU has. */
+			if (cap.nr_iovas > room || cap.nr_iovas > RANGES_MAX)
+				return;
+			box.ranges = cap.nr_iovas;
 			memcpy(box.range, info + next + sizeof(cap),
 			       box.ranges * sizeof(box.range[0]));
 			return;
@@ -235,7 +237,6 @@ static void leave_container(void)
 		return;
 	hr_vfio_calls->close(box.fd);
 	box.has_iommu = false;
-	box.ranges = 0;
 	memset(box.mapping, 0, sizeof(box.mapping)); /* the kernel unmaps what is left */
 }
 

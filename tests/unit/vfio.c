@@ -1,6 +1,7 @@
 /* VFIO: groups, devices and mappings over a kernel in memory; each way it may refuse. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/vfio.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,8 +118,37 @@ Test(vfio, one_container_holds_all_groups_and_a_group_all_its_functions)
 	cr_expect_eq(fake->groups, 1);
 	hr_vfio_device_close(&c);
 	cr_expect_eq(fake->containers + fake->groups + fake->devices, 0);
-	cr_assert_eq(hr_vfio_device_open(&a, &two, message), 0); /* and once more */
+	cr_expect_eq(fake->iommus, 1);
+	cr_assert_eq(hr_vfio_device_open(&a, &two, message), 0, "%s", message); /* and once more */
+	cr_expect_eq(fake->iommus, 2);
+	cr_expect_eq(hr_vfio_map(&whole), 0);
+	hr_vfio_unmap(&whole);
 	hr_vfio_device_close(&a);
+}
+
+/* The next container has an IOMMU, mappings and addresses of its own: nothing of the last one. */
+Test(vfio, a_second_bring_up_starts_from_nothing)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_region far = whole;
+	struct hr_vfio_device d;
+
+	far.bus.addr = 1ull << 40;
+	fake->last_iova = (1ull << 39) - 1;
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	cr_expect_eq(hr_vfio_map(&whole), 0);
+	cr_expect_eq(hr_vfio_map(&far), -ERANGE);
+	hr_vfio_device_close(&d); /* with a mapping left */
+	cr_expect_eq(fake->maps, 0);
+
+	fake->last_iova = 0; /* this one does not tell its addresses */
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0, "%s", message);
+	cr_expect_eq(hr_vfio_map(&far), 0);
+	cr_expect_eq(hr_vfio_map(&whole), 0);
+	cr_expect_eq(fake->maps, 2);
+	hr_vfio_unmap(&whole);
+	cr_expect_eq(fake->maps, 1);
+	hr_vfio_device_close(&d);
 }
 
 Test(vfio, command_register_and_bar)
@@ -163,10 +193,10 @@ static const struct hr_region scattered = { .name = "scattered",
 Test(vfio, neighbours_on_the_bus_are_one_mapping)
 {
 	static const struct fake_vfio_map want[] = {
-		{ 0x200000, 3u << 21, 0 },
-		{ 0x1200000, 1u << 21, 3u << 21 },
-		{ 0x1000000, 1u << 21, 4u << 21 },
-		{ 0x1400000, 1u << 21, 5u << 21 },
+		{ 0x200000, 3u << 21, 0, 0 },
+		{ 0x1200000, 1u << 21, 3u << 21, 0 },
+		{ 0x1000000, 1u << 21, 4u << 21, 0 },
+		{ 0x1400000, 1u << 21, 5u << 21, 0 },
 	};
 	struct fake_vfio *fake = fake_vfio_start();
 	struct hr_vfio_device d;
@@ -178,6 +208,7 @@ Test(vfio, neighbours_on_the_bus_are_one_mapping)
 		cr_expect_eq(fake->map[i].iova, want[i].iova);
 		cr_expect_eq(fake->map[i].bytes, want[i].bytes);
 		cr_expect_eq(fake->map[i].cpu, (uintptr_t)granule + want[i].cpu);
+		cr_expect_eq(fake->map[i].flags, VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE);
 	}
 	cr_assert_eq(hr_vfio_map(&whole), 0);
 	cr_expect_eq(fake->maps, 5);
@@ -255,6 +286,84 @@ Test(vfio, addresses_that_the_iommu_does_not_have_are_named)
 	blind.cpu = NULL;
 	cr_expect_eq(hr_vfio_map(&blind), -EINVAL);
 	hr_vfio_device_close(&d);
+}
+
+/* Ranges as { 0 .. 0xfedfffff }, { 0xfef00000 .. last_iova }: both ends are inside. */
+Test(vfio, a_range_ends_at_its_last_address)
+{
+	static const struct {
+		uint64_t bus, bytes;
+		int want;
+	} row[] = {
+		{ 0, 0x100000, 0 },
+		{ 0xfed00000, 0x100000, 0 },	   /* up to the last address of the first */
+		{ 0xfed00000, 0x101000, -ERANGE }, /* one page more */
+		{ 0xfeeff000, 0x1000, -ERANGE },
+		{ 0xfeeff000, 0x2000, -ERANGE }, /* begins before the second */
+		{ 0xfef00000, 0x1000, 0 },
+		{ 0x7fffff0000, 0x10000, 0 }, /* up to last_iova */
+		{ 0x7fffff0000, 0x11000, -ERANGE },
+	};
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_vfio_device d;
+
+	fake->last_iova = (1ull << 39) - 1;
+	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_region region = whole;
+
+		region.bus.addr = row[i].bus;
+		region.bytes = row[i].bytes;
+		cr_expect_eq(hr_vfio_map(&region), row[i].want, "row %zu", i);
+		if (row[i].want == 0)
+			hr_vfio_unmap(&region);
+	}
+	hr_vfio_device_close(&d);
+}
+
+/* Of what the IOMMU says about its addresses, only what is whole and in order is used. */
+Test(vfio, information_about_addresses_is_read_with_care)
+{
+	const uint64_t end = (1ull << 39) - 1;
+	const struct {
+		struct fake_vfio knobs;
+		uint64_t bus;
+		int want; /* of 1 MiB at bus */
+	} row[] = {
+		{ { .last_iova = end, .info_other_first = true }, 1ull << 39, -ERANGE },
+		{ { .last_iova = end, .info_other_first = true, .info_chain_back = true },
+		  1ull << 39,
+		  0 }, /* a circle: the addresses stay unknown */
+		{ { .last_iova = end, .info_argsz = 24 }, 1ull << 39, 0 }, /* no capability */
+		/* A list that is cut off, or longer than what is kept: the kernel decides. */
+		{ { .last_iova = end, .info_argsz = 71 }, 1ull << 39, 0 },
+		{ { .last_iova = end, .info_argsz = 72 }, 1ull << 39, -ERANGE },
+		{ { .last_iova = end, .info_argsz = UINT32_MAX }, 1ull << 39, -ERANGE },
+		{ { .last_iova = end, .info_argsz = UINT32_MAX, .info_cap_at = 4096 },
+		  1ull << 39,
+		  0 },
+		{ { .last_iova = end, .info_argsz = UINT32_MAX, .info_cap_at = 4090 },
+		  1ull << 39,
+		  0 },
+		{ { .last_iova = end, .ranges = 16 }, 1ull << 39, -ERANGE },
+		{ { .last_iova = end, .ranges = 16 }, 10ull << 32, 0 },
+		{ { .last_iova = end, .ranges = 17 }, 1ull << 39, 0 },
+		{ { .last_iova = end, .ranges = FAKE_VFIO_RANGES }, 20ull << 32, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct fake_vfio *fake = fake_vfio_start();
+		uint8_t *bar = fake->bar;
+		struct hr_region region = whole;
+		struct hr_vfio_device d;
+
+		*fake = row[i].knobs;
+		fake->bar = bar;
+		region.bus.addr = row[i].bus;
+		cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0, "row %zu", i);
+		cr_expect_eq(hr_vfio_map(&region), row[i].want, "row %zu", i);
+		hr_vfio_device_close(&d);
+	}
 }
 
 /* ---- the transport */
