@@ -70,16 +70,16 @@ static uint32_t chunk_bytes(uint32_t max_transfer)
 static int open_ctrl(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries)
 {
 	int err = hr_ctrl_open(&ssd->ctrl, &ssd->transport, &ssd->region, 0);
+	char list[96];
 
 	if (err)
 		return err;
 	ssd->steps = STEP_CTRL;
 	err = hr_ctrl_identify_ns(&ssd->ctrl, nsid, &ssd->ns);
 	if (err == -ENOENT)
-		hr_error(
-			"%s: there is no namespace %u, or it is not attached; the controller's are "
-			"1 to %u",
-			ssd->transport.name, nsid, ssd->ctrl.namespaces);
+		hr_error("%s: there is no active namespace %u; the controller has %s",
+			 ssd->transport.name, nsid,
+			 hr_ctrl_list_ns(&ssd->ctrl, list, sizeof list));
 	if (err)
 		return err;
 	err = hr_ctrl_set_queues(&ssd->ctrl, HR_SSD_QUEUES_WANTED, &ssd->queues);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "boot/clock.h"
+#include "boot/disks.h"
 #include "boot/log.h"
 #include "config/nearest.h"
 #include "nvme/hostmem.h"
@@ -167,6 +168,9 @@ static int controllers_up(struct hr_appliance *app)
 			app->ssd[i].ctrl.model, app->ssd[i].ctrl.serial,
 			(unsigned long long)app->ssd[i].ns.blocks, 1u << app->ssd[i].ns.lba_shift);
 		compare_with_watchdog(app, i);
+		err = hr_disk_check(app, i);
+		if (err)
+			return err;
 		tick(app);
 	}
 	return 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/disks.h"
 #include "boot/log.h"
 #include "nvme/status.h"
 
@@ -91,7 +92,9 @@ static int open_store(struct hr_appliance *app, uint32_t i)
 
 int hr_store_stage(struct hr_appliance *app, uint32_t d)
 {
-	return app->config.ssd[d].in_memory ? make_store(app, d) : open_store(app, d);
+	const int err = app->config.ssd[d].in_memory ? make_store(app, d) : open_store(app, d);
+
+	return err ? err : hr_disk_check_store(app, d);
 }
 
 int hr_stores_up(struct hr_appliance *app)

@@ -248,7 +248,11 @@ static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region,
 static int enable(struct hr_ctrl *ctrl)
 {
 	struct hr_transport *t = ctrl->transport;
-	const uint32_t cc = NVME_SET(NVME_CC_CSS_NVM, CC_CSS) | NVME_SET(0, CC_MPS) |
+	/* 3.1.3.5: with 110b the controller offers all its command sets, and says of each namespace
+	 * which it is of; hr_ctrl_identify_ns() refuses all but one. */
+	const uint32_t css =
+		NVME_CAP_CSS(ctrl->cap) & NVME_CAP_CSS_CSI ? NVME_CC_CSS_CSI : NVME_CC_CSS_NVM;
+	const uint32_t cc = NVME_SET(css, CC_CSS) | NVME_SET(0, CC_MPS) |
 			    NVME_SET(NVME_CC_AMS_RR, CC_AMS) | NVME_SET(HR_SQE_SHIFT, CC_IOSQES) |
 			    NVME_SET(HR_CQE_SHIFT, CC_IOCQES);
 

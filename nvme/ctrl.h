@@ -31,12 +31,14 @@
 #define HR_SHUTDOWN_TIMEOUT_MIN_NS (5ull * 1000 * 1000 * 1000)
 #define HR_SHUTDOWN_TIMEOUT_MAX_NS (60ull * 1000 * 1000 * 1000)
 
-/* One namespace, from its identify data. */
+/* One namespace, from its identify data. An identifier of zeros is one that it does not report. */
 struct hr_ns {
 	uint32_t nsid;
 	uint32_t lba_shift; /* 9 or 12 */
 	uint64_t blocks;    /* NSZE */
-	bool read_only;
+	bool read_only;	    /* NSATTR: write protected */
+	bool shared;	    /* NMIC: other controllers may reach it */
+	uint8_t eui64[8], nguid[16], uuid[16];
 };
 
 struct hr_ctrl {
@@ -77,10 +79,30 @@ int hr_ctrl_close(struct hr_ctrl *ctrl);
 int hr_ctrl_disable(struct hr_ctrl *ctrl);
 
 /*
- * Identify namespace nsid. Also -ENOENT: inactive or beyond NN; -ENOTSUP: metadata, protection
- * information, or blocks of another size than 512 and 4096.
+ * Identify namespace nsid: its identification descriptors (CNS 03h; Base 2.0, 5.17.2.3), from
+ * revision 1.3 on, then its data structure (CNS 00h). Also -ENOENT: inactive or beyond NN; -ENOTSUP:
+ * another command set than NVM (zoned, key value), metadata, protection information, or blocks of
+ * another size than 512 and 4096. Writes nothing.
  */
 int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns);
+
+/*
+ * The active namespaces (CNS 02h) as text for a message: "1, 5", "none", "1, 2, 3 and more", or
+ * "1 to NN" from a controller that does not list them. Returns text.
+ */
+const char *hr_ctrl_list_ns(struct hr_ctrl *ctrl, char *text, unsigned bytes);
+
+enum hr_ns_match {
+	HR_NS_DIFFERENT,
+	HR_NS_SAME,
+	HR_NS_UNKNOWN, /* no identifier that both report */
+};
+
+/*
+ * Whether two namespaces, of any controllers, are one. An identifier that both report decides, the
+ * longest first: NGUID, UUID, EUI64 (Base 2.0, 4.5.1). what: its name for a message, or "".
+ */
+enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, const char **what);
 
 /*
  * Ask for `want` I/O queue pairs, before the first is created; *got is what the controller gave, at

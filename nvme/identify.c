@@ -1,9 +1,12 @@
 #include "nvme/identify.h"
 
+#include <string.h>
+
 #include "boot/log.h"
 
 #define CNTRLTYPE_IO 1
 #define FORMATS_MAX 64u	       /* Identify Namespace has room for that many LBA formats */
+#define DESCRIPTOR_HEAD 4u     /* type, length, two reserved bytes */
 #define FORMATS_WITH_LOWER 16u /* bits 6:5 of FLBAS count only when there are more */
 
 /* ASCII fields are padded with blanks, not terminated, and not always ASCII. */
@@ -85,6 +88,73 @@ static uint32_t format_in_use(const struct nvme_id_ns *id)
 	return formats <= FORMATS_MAX && index < formats ? index : FORMATS_MAX;
 }
 
+/* Length of a descriptor of that type (NIDL), 0 for types that are skipped. */
+static uint8_t descriptor_bytes(uint8_t type)
+{
+	switch (type) {
+	case NVME_NIDT_EUI64:
+		return NVME_NIDT_EUI64_LEN;
+	case NVME_NIDT_NGUID:
+		return NVME_NIDT_NGUID_LEN;
+	case NVME_NIDT_UUID:
+		return NVME_NIDT_UUID_LEN;
+	case NVME_NIDT_CSI:
+		return NVME_NIDT_CSI_LEN;
+	default:
+		return 0;
+	}
+}
+
+static void take_descriptor(struct hr_ns *ns, int *csi, uint8_t type, const uint8_t *data)
+{
+	switch (type) {
+	case NVME_NIDT_EUI64:
+		memcpy(ns->eui64, data, sizeof(ns->eui64));
+		break;
+	case NVME_NIDT_NGUID:
+		memcpy(ns->nguid, data, sizeof(ns->nguid));
+		break;
+	case NVME_NIDT_UUID:
+		memcpy(ns->uuid, data, sizeof(ns->uuid));
+		break;
+	case NVME_NIDT_CSI:
+		*csi = data[0];
+		break;
+	default:
+		break;
+	}
+}
+
+void hr_identify_descriptors(struct hr_ns *ns, int *csi, uint32_t nsid, const uint8_t *list,
+			     const char *name)
+{
+	*csi = -1;
+	for (uint32_t at = 0; at + DESCRIPTOR_HEAD <= HR_PAGE && list[at + 1];) {
+		const uint8_t type = list[at], bytes = list[at + 1], want = descriptor_bytes(type);
+
+		if (at + DESCRIPTOR_HEAD + bytes > HR_PAGE || (want && bytes != want)) {
+			hr_warn("%s: namespace %u: identification descriptor of type %u at byte %u "
+				"has %u bytes; the rest of the list is not used",
+				name, nsid, type, at, bytes);
+			return;
+		}
+		take_descriptor(ns, csi, type, list + at + DESCRIPTOR_HEAD);
+		at += DESCRIPTOR_HEAD + bytes;
+	}
+}
+
+const char *hr_command_set_name(int csi)
+{
+	static const char *const name[] = { "NVM", "key value", "zoned" };
+
+	return csi >= 0 && csi < 3 ? name[csi] : "unknown";
+}
+
+static bool is_zero(const uint8_t *data, size_t bytes)
+{
+	return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
+}
+
 int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id, const char *name)
 {
 	const uint32_t index = format_in_use(id);
@@ -117,5 +187,10 @@ int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id,
 	ns->lba_shift = format->ds;
 	ns->blocks = id->nsze;
 	ns->read_only = id->nsattr & NVME_NS_NSATTR_WRITE_PROTECTED;
+	ns->shared = id->nmic & NVME_NS_NMIC_SHARED;
+	if (is_zero(ns->nguid, sizeof(ns->nguid)))
+		memcpy(ns->nguid, id->nguid, sizeof(ns->nguid));
+	if (is_zero(ns->eui64, sizeof(ns->eui64)))
+		memcpy(ns->eui64, id->eui64, sizeof(ns->eui64));
 	return 0;
 }

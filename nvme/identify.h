@@ -22,6 +22,18 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
  * Describe namespace nsid. 0; -ENOENT: inactive (all zero); -EPROTO: contradicts itself;
  * -ENOTSUP: metadata, protection information, block size. All but -ENOENT are logged.
  */
+/*
+ * Take the identifiers out of a namespace identification descriptor list (Base 2.0, 5.17.2.3, figure
+ * 277) of HR_PAGE bytes. *csi: the command set, or -1 when the list does not say. A descriptor of the
+ * wrong length ends the list, with a warning; types that are not known here are skipped.
+ */
+void hr_identify_descriptors(struct hr_ns *ns, int *csi, uint32_t nsid, const uint8_t *list,
+			     const char *name);
+
+/* "zoned" and the like: name of an I/O command set (CSI). Static text. */
+const char *hr_command_set_name(int csi);
+
+/* It keeps what *ns has of identifiers, and adds those that only *id has. */
 int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id, const char *name);
 
 #endif

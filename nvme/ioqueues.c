@@ -1,9 +1,8 @@
-/* The commands that make namespaces and I/O queue pairs of a controller usable. */
+/* The commands that make I/O queue pairs of a controller usable. */
 #include <string.h>
 
 #include "boot/log.h"
 #include "nvme/ctrl.h"
-#include "nvme/identify.h"
 #include "nvme/status.h"
 
 #define QUEUES_MAX 65535u   /* Number of Queues cannot ask for more */
@@ -18,19 +17,6 @@ static int say(const struct hr_ctrl *ctrl, const char *what, uint32_t number, in
 		hr_error("%s: admin %s %u: %s (%03x)", ctrl->transport->name, what, number,
 			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
 	return err;
-}
-
-int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns)
-{
-	int err;
-
-	if (nsid == 0 || nsid > ctrl->namespaces || nsid == NVME_NSID_ALL)
-		return -ENOENT;
-	err = say(ctrl, "identify namespace", nsid,
-		  hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS, nsid));
-	if (err)
-		return err;
-	return hr_identify_ns(ns, nsid, ctrl->admin_data, ctrl->transport->name);
 }
 
 /* Queue pairs 1..n have both doorbells within `bytes` of an area that begins with those of 0. */

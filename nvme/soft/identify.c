@@ -1,6 +1,8 @@
-/* Identify (Base 5.17, NVM Command Set 4.1.5): CNS 00h to 03h. */
+/* Identify (Base 5.17, NVM Command Set 4.1.5): CNS 00h to 03h, and more of a zoned namespace. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "nvme/soft/internal.h"
 
@@ -17,17 +19,30 @@ static void put_text(char *field, size_t bytes, const char *text)
 }
 
 /* FNV-1a: the same image has the same identifiers each time. */
-static uint64_t path_hash(const struct soft *soft, uint64_t hash)
+static uint64_t path_hash(const char *path)
 {
-	for (const char *c = soft->options.path; *c; c++)
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (const char *c = path; *c; c++)
 		hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
 	return hash;
 }
 
+/* By whatever path an image is reached; memory is another one each time. */
+void soft_make_identity(struct soft *soft)
+{
+	char *path = *soft->options.path ? realpath(soft->options.path, NULL) : NULL;
+
+	if (path)
+		soft->identity = path_hash(path);
+	else if (getrandom(&soft->identity, sizeof(soft->identity), 0) < 0)
+		soft->identity = (uintptr_t)soft ^ soft->opened_ns;
+	free(path);
+}
+
 static void make_uuid(const struct soft *soft, uint8_t uuid[16])
 {
-	const uint64_t half[2] = { path_hash(soft, 0xcbf29ce484222325ull),
-				   path_hash(soft, 0x84222325cbf29ce4ull) };
+	const uint64_t half[2] = { soft->identity, soft->identity * 0x9e3779b97f4a7c15ull };
 
 	memcpy(uuid, half, sizeof(half));
 	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: our own */
@@ -48,7 +63,7 @@ static void put_nqn(const struct soft *soft, char *field, size_t bytes)
 
 static void put_serial(const struct soft *soft, char *field, size_t bytes)
 {
-	const uint64_t hash = path_hash(soft, 0xcbf29ce484222325ull);
+	const uint64_t hash = path_hash(soft->options.path);
 	char text[24];
 
 	snprintf(text, sizeof(text), SOFT_SERIAL, (unsigned long long)hash);
@@ -66,6 +81,7 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	put_text(id.mn, sizeof(id.mn), model);
 	put_text(id.fr, sizeof(id.fr), FIRMWARE);
 	/* VID and SSVID stay 0: there is no PCI function to have them */
+	id.cmic = soft->options.shared ? NVME_CTRL_CMIC_MULTI_CTRL : 0;
 	id.mdts = (uint8_t)soft->options.mdts;
 	id.ver = soft->vs;
 	id.rtd3e = 5000000; /* us: a shutdown flushes the cache */
@@ -97,6 +113,8 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 	if (sqe->nsid == 1) {
 		id.nsze = id.ncap = id.nuse = soft->blocks;
 		id.dlfeat = !soft->options.null; /* deallocated blocks read as zeros */
+		id.nmic = soft->options.shared ? NVME_NS_NMIC_SHARED : 0;
+		id.nsattr = soft->options.read_only ? NVME_NS_NSATTR_WRITE_PROTECTED : 0;
 	}
 	id.lbaf[0].ds = (uint8_t)soft->lba_shift;
 	return soft_copy_out(soft, sqe, &id, sizeof(id));
@@ -113,7 +131,8 @@ static uint16_t identify_list(struct soft *soft, const struct hr_sqe *sqe)
 	return soft_copy_out(soft, sqe, list, sizeof(list));
 }
 
-/* Namespace identification descriptors: one UUID (type 3), made from the path. */
+/* Namespace identification descriptors: a UUID (type 3), and the command set where there are
+ * several. */
 static uint16_t identify_descriptors(struct soft *soft, const struct hr_sqe *sqe)
 {
 	uint8_t page[HR_PAGE] = { 0 };
@@ -123,6 +142,11 @@ static uint16_t identify_descriptors(struct soft *soft, const struct hr_sqe *sqe
 	page[0] = NVME_NIDT_UUID;
 	page[1] = 16;
 	make_uuid(soft, page + 4);
+	if (soft->options.zoned) {
+		page[20] = NVME_NIDT_CSI;
+		page[21] = NVME_NIDT_CSI_LEN;
+		page[24] = NVME_CSI_ZNS;
+	}
 	return soft_copy_out(soft, sqe, page, sizeof(page));
 }
 
@@ -130,6 +154,8 @@ uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe)
 {
 	switch (sqe->cdw10 & 0xff) {
 	case NVME_IDENTIFY_CNS_NS:
+		if (soft->options.zoned && sqe->nsid == 1)
+			return NVME_SC_INVALID_IOCS | SOFT_DNR;
 		return identify_ns(soft, sqe);
 	case NVME_IDENTIFY_CNS_CTRL:
 		return identify_ctrl(soft, sqe);
@@ -138,6 +164,7 @@ uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe)
 	case NVME_IDENTIFY_CNS_NS_DESC_LIST:
 		return identify_descriptors(soft, sqe);
 	default:
-		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+		return soft->options.zoned ? soft_zoned_identify(soft, sqe)
+					   : NVME_SC_INVALID_FIELD | SOFT_DNR;
 	}
 }

@@ -287,6 +287,7 @@ struct soft {
 	uint32_t threads;
 	struct soft_poller *poller; /* [threads] */
 	uint64_t opened_ns;
+	uint64_t identity; /* of the namespace: the same for all controllers of an image */
 
 	/* Changes rarely, and all pollers look at it. */
 	bool running __attribute__((
@@ -397,10 +398,15 @@ void soft_vanish(struct soft *soft); /* registers read all ones */
 bool soft_shadow_fits(const struct soft *soft);
 uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
+void soft_make_identity(struct soft *soft);
 uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe);
+/* zoned.c: what Identify and I/O commands of a namespace of the zoned command set are. */
+uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
+uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 void soft_features_reset(struct soft *soft);
 void soft_event(struct soft *soft, enum soft_event event);
 void soft_events_send(struct soft *soft);

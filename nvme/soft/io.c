@@ -34,7 +34,7 @@ static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct 
 	return status ? (uint16_t)(status | SOFT_DNR) : 0;
 }
 
-static uint16_t io_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
+uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	unsigned pieces;
 	const uint16_t status = prepare(p, sq, sqe, &pieces);
@@ -106,19 +106,30 @@ static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct h
 	return status;
 }
 
+/* Base 8.12.1: what a write protected namespace refuses. */
+static bool changes_data(const struct hr_sqe *sqe)
+{
+	return sqe->opcode == nvme_cmd_write || sqe->opcode == nvme_cmd_write_zeroes ||
+	       (sqe->opcode == nvme_cmd_dsm && sqe->cdw11 & NVME_DSMGMT_AD);
+}
+
 uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLS 0, FUSES 0 */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (sqe->nsid != 1 && !(sqe->opcode == nvme_cmd_flush && sqe->nsid == NVME_NSID_ALL))
 		return NVME_SC_INVALID_NS | SOFT_DNR;
+	if (p->soft->options.zoned)
+		return soft_zoned_io(p, sq, sqe);
+	if (p->soft->options.read_only && changes_data(sqe))
+		return NVME_SC_NS_WRITE_PROTECTED | SOFT_DNR;
 	switch (sqe->opcode) {
 	case nvme_cmd_flush:
 		return io_flush(p);
 	case nvme_cmd_write:
 		return io_write(p, sq, sqe);
 	case nvme_cmd_read:
-		return io_read(p, sq, sqe);
+		return soft_read(p, sq, sqe);
 	case nvme_cmd_write_zeroes:
 		return io_write_zeroes(p, sqe);
 	case nvme_cmd_dsm:

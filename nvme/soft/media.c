@@ -51,18 +51,20 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, char
 
 static int open_file(struct soft_media *m, const struct hr_soft_options *options, char *message)
 {
-	const int flags = O_RDWR | O_CLOEXEC | (options->bytes ? O_CREAT : 0);
+	const bool rw = !options->read_only;
+	const int flags = (rw ? O_RDWR | (options->bytes ? O_CREAT : 0) : O_RDONLY) | O_CLOEXEC;
 
 	m->fd = open(options->path, flags, 0666);
 	if (m->fd < 0 && errno == EISDIR)
 		return say(message, -EINVAL, options->path, "is a folder, expected an image file");
 	if (m->fd < 0)
 		return say_errno(message, options->path,
-				 errno == ENOENT && !options->bytes
+				 errno == ENOENT && (!options->bytes || !rw)
 					 ? "cannot open (size= makes one)"
-					 : "cannot open for reading and writing");
+				 : rw ? "cannot open for reading and writing"
+				      : "cannot open for reading");
 	m->path = options->path;
-	if (flock(m->fd, LOCK_EX | LOCK_NB) != 0)
+	if (flock(m->fd, (options->shared || !rw ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0)
 		return say(message, -EBUSY, options->path, "in use by another controller");
 	return fit(m, options, message);
 }

@@ -10,6 +10,7 @@
 #define DEFAULT_MDTS 8u
 #define DEFAULT_CACHE (16ull << 20) /* of an image; memory is as volatile as any cache */
 #define CACHE_MAX (4ull << 30)
+#define CACHE_UNSET UINT64_MAX
 #define CPU_MAX 1023u /* as many as a cpu_set_t holds */
 
 __attribute__((format(printf, 2, 3))) static int refuse(char *message, const char *format, ...)
@@ -102,11 +103,18 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 		o->threads = (uint32_t)v;
 	else if (strcmp(key, "populate") == 0 && v <= 1)
 		o->populate = v;
+	else if (strcmp(key, "readonly") == 0 && v <= 1)
+		o->read_only = v;
+	else if (strcmp(key, "shared") == 0 && v <= 1)
+		o->shared = v;
+	else if (strcmp(key, "zoned") == 0 && v <= 1)
+		o->zoned = v;
 	else
 		return refuse(
 			message,
 			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
-			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1 or faults=FILE",
+			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1, readonly=0|1, "
+			"shared=0|1, zoned=0|1 or faults=FILE",
 			key, text, HR_SOFT_THREADS_MAX);
 	return 0;
 }
@@ -128,6 +136,12 @@ static int check(const struct hr_soft_options *o, char *message)
 	if (o->cpus && o->cpus < o->threads)
 		return refuse(message, "soft: cpus= has %u for threads=%u; expected one each",
 			      o->cpus, o->threads);
+	if (o->shared && !*o->path)
+		return refuse(message, "soft: shared=1 is for an image: memory has one controller");
+	if (o->shared && o->cache_bytes)
+		return refuse(message,
+			      "soft: shared=1 needs cache=0: a controller does not see what "
+			      "another one caches");
 	if (o->populate && *o->path)
 		return refuse(message, "soft: populate=1 is for soft:memory; an image is a file");
 	return 0;
@@ -152,7 +166,7 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 	options->null = strcmp(item, "null") == 0;
 	if (!options->null && strcmp(item, "memory") != 0) {
 		snprintf(options->path, sizeof(options->path), "%s", item);
-		options->cache_bytes = DEFAULT_CACHE;
+		options->cache_bytes = CACHE_UNSET;
 	}
 	while (!err && (item = strsep(&rest, ","))) {
 		value = strchr(item, '=');
@@ -161,5 +175,7 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 		*value++ = '\0';
 		err = set(options, item, value, message);
 	}
+	if (options->cache_bytes == CACHE_UNSET)
+		options->cache_bytes = options->shared || options->read_only ? 0 : DEFAULT_CACHE;
 	return err ? err : check(options, message);
 }

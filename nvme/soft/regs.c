@@ -38,6 +38,8 @@ void soft_regs_reset(struct soft *soft)
 		    (uint64_t)1 << NVME_CAP_CQR_SHIFT | (uint64_t)CAP_TO << NVME_CAP_TO_SHIFT |
 		    (uint64_t)soft->options.dstrd << NVME_CAP_DSTRD_SHIFT |
 		    (uint64_t)NVME_CAP_CSS_NVM << NVME_CAP_CSS_SHIFT;
+	if (soft->options.zoned)
+		soft->cap |= (uint64_t)NVME_CAP_CSS_CSI << NVME_CAP_CSS_SHIFT;
 	/* 1.4: what 2.0 made mandatory beyond it (CRTO, effects logs) has no use here */
 	soft->vs = 1u << NVME_VS_MJR_SHIFT | 4u << NVME_VS_MNR_SHIFT;
 	put64(soft, NVME_REG_CAP, soft->cap);
@@ -78,9 +80,11 @@ static bool set_admin_queue(struct soft *soft)
 	return true;
 }
 
-static bool settings_valid(uint32_t cc)
+static bool settings_valid(const struct soft *soft, uint32_t cc)
 {
-	return NVME_CC_CSS(cc) == NVME_CC_CSS_NVM && NVME_CC_MPS(cc) == 0 &&
+	return (NVME_CC_CSS(cc) == NVME_CC_CSS_NVM ||
+		(soft->options.zoned && NVME_CC_CSS(cc) == NVME_CC_CSS_CSI)) &&
+	       NVME_CC_MPS(cc) == 0 &&
 	       NVME_CC_AMS(cc) == NVME_CC_AMS_RR && NVME_CC_IOSQES(cc) == HR_SQE_SHIFT &&
 	       NVME_CC_IOCQES(cc) == HR_CQE_SHIFT;
 }
@@ -89,7 +93,7 @@ static void enable(struct soft *soft, uint32_t cc)
 {
 	soft_queues_clear(soft);
 	soft_features_reset(soft);
-	if (!settings_valid(cc) || !set_admin_queue(soft)) {
+	if (!settings_valid(soft, cc) || !set_admin_queue(soft)) {
 		set_csts(soft, 1u << NVME_CSTS_CFS_SHIFT);
 		return;
 	}

@@ -159,6 +159,7 @@ static void set_shape(struct soft *soft)
 	soft->vec_max = (unsigned)(soft->max_bytes / HR_PAGE) + 2;
 	soft->opened_ns = hr_now_ns();
 	pthread_mutex_init(&soft->errors_lock, NULL);
+	soft_make_identity(soft);
 }
 
 int soft_new(struct soft **out, const struct hr_soft_options *options, char *message)

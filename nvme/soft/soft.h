@@ -39,6 +39,9 @@ struct hr_soft_options {
 	uint32_t threads;	    /* polling threads; default 1 */
 	uint32_t first_cpu, cpus;   /* threads are bound to these, one each; cpus 0: to none */
 	bool populate;		    /* take all of the memory at open; default false */
+	bool read_only;		    /* the namespace is write protected (NSATTR) */
+	bool shared;		    /* other controllers of this option may have the image, too */
+	bool zoned;		    /* the namespace is of the zoned command set: a few commands */
 	char faults[HR_DEVICE_MAX]; /* fault script (nvme/soft/FAULTS.md), or "" */
 };
 

@@ -152,7 +152,7 @@ check "a sound store verifies" exits 0 "0 faults" store verify $ssd
 
 # ---- the disk that is meant
 
-check "a namespace that is not there is told" exits 3 "there is no namespace 2" store ls --nsid 2 $ssd
+check "a namespace that is not there is told" exits 3 "there is no active namespace 2" store ls --nsid 2 $ssd
 check "an image of another serial number is refused" \
     exits 3 "not 'ABC' as was asked for" store ls --allow-serial ABC $ssd
 own_serial() {

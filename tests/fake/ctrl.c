@@ -97,6 +97,20 @@ static bool misbehave(struct fake_ctrl *fake, enum fake_lie lie)
 	return lie != FAKE_FATAL && lie != FAKE_GONE && lie != FAKE_LOSE;
 }
 
+static const void *identify_data(const struct fake_ctrl *fake, uint32_t cns)
+{
+	switch (cns) {
+	case NVME_IDENTIFY_CNS_CTRL:
+		return &fake->id_ctrl;
+	case NVME_IDENTIFY_CNS_NS_ACTIVE_LIST:
+		return fake->active;
+	case NVME_IDENTIFY_CNS_NS_DESC_LIST:
+		return fake->descriptors;
+	default:
+		return &fake->id_ns;
+	}
+}
+
 static void execute(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 {
 	const bool chosen = !fake->io && sqe->opcode == fake->opcode;
@@ -111,10 +125,9 @@ static void execute(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 		fake->seen[fake->seen_count++] = *sqe;
 	fake->commands++;
 	if (sqe->opcode == nvme_admin_identify)
-		memcpy(at_bus(fake, sqe->prp1),
-		       sqe->cdw10 == NVME_IDENTIFY_CNS_CTRL ? (void *)&fake->id_ctrl
-							    : (void *)&fake->id_ns,
-		       HR_PAGE);
+		memcpy(at_bus(fake, sqe->prp1), identify_data(fake, sqe->cdw10 & 0xff), HR_PAGE);
+	if (chosen && fake->cns && sqe->cdw10 != fake->cns)
+		cqe.status = 0;
 	if (sqe->opcode == nvme_admin_set_features)
 		cqe.dw0 = fake->queues_granted;
 	if (!cqe.status)

@@ -303,10 +303,10 @@ Test(driver_soft, admin_faults_end_as_documented)
 		const char *rules;
 		int want;
 	} row[] = {
-		{ "on admin nth 4: status 0x106\n", 0x106 },
-		{ "on admin nth 4: wrong-cid 0xffff\n", -EPROTO },
-		{ "on admin nth 4: cfs\n", -EIO },
-		{ "on admin nth 4: remove\n", -ENODEV },
+		{ "on admin nth 5: status 0x106\n", 0x106 },
+		{ "on admin nth 5: wrong-cid 0xffff\n", -EPROTO },
+		{ "on admin nth 5: cfs\n", -EIO },
+		{ "on admin nth 5: remove\n", -ENODEV },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {

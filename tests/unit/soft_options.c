@@ -76,6 +76,20 @@ Test(soft_options, every_option_is_read)
 	cr_expect_str_eq(o.faults, "a=b");
 }
 
+Test(soft_options, shared_and_read_only_images_have_no_cache_of_their_own)
+{
+	struct hr_soft_options o;
+
+	cr_assert_eq(hr_soft_parse("x,shared=1,zoned=0", &o, message), 0, "%s", message);
+	cr_expect(o.shared);
+	cr_expect_eq(o.cache_bytes, 0);
+	cr_assert_eq(hr_soft_parse("x,readonly=1,zoned=1", &o, message), 0, "%s", message);
+	cr_expect(o.read_only && o.zoned);
+	cr_expect_eq(o.cache_bytes, 0);
+	cr_expect_eq(hr_soft_parse("x,shared=1,cache=1M", &o, message), -EINVAL);
+	cr_expect_eq(hr_soft_parse("memory,size=1M,shared=1", &o, message), -EINVAL);
+}
+
 Test(soft_options, null_has_a_size_and_no_cache)
 {
 	struct hr_soft_options o;

@@ -1,0 +1,135 @@
+/* Namespaces of a controller: which there are, and what each of them is (Base 2.0, 5.17). */
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/log.h"
+#include "nvme/ctrl.h"
+#include "nvme/identify.h"
+#include "nvme/status.h"
+
+#define VS_1_3 (1u << NVME_VS_MJR_SHIFT | 3u << NVME_VS_MNR_SHIFT)
+#define LIST_ENTRIES (HR_PAGE / 4) /* of an active namespace list */
+
+/* A status is logged, with what it was about; other errors were where they happened. */
+static int say(const struct hr_ctrl *ctrl, const char *what, uint32_t nsid, int err)
+{
+	char text[80];
+
+	if (err > 0)
+		hr_error("%s: admin identify %s %u: %s (%03x)", ctrl->transport->name, what, nsid,
+			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
+	return err;
+}
+
+static bool has_command_sets(const struct hr_ctrl *ctrl)
+{
+	return NVME_CAP_CSS(ctrl->cap) & NVME_CAP_CSS_CSI;
+}
+
+/* 0, a status, which is not logged, or an error. *csi: as in hr_identify_descriptors(). */
+static int identify_descriptors(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns, int *csi)
+{
+	int err;
+
+	*csi = -1;
+	if (ctrl->vs < VS_1_3 && !has_command_sets(ctrl))
+		return 0;
+	err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, nsid);
+	if (!err)
+		hr_identify_descriptors(ns, csi, nsid, ctrl->admin_data, ctrl->transport->name);
+	return err;
+}
+
+/*
+ * A controller with several command sets has to say which one a namespace is of (descriptor 4h,
+ * figure 277); from another one the list is welcome, and not needed.
+ */
+static int check_command_set(const struct hr_ctrl *ctrl, uint32_t nsid, int status, int csi)
+{
+	const char *name = ctrl->transport->name;
+
+	if (csi > NVME_CSI_NVM) {
+		hr_error(
+			"%s: namespace %u: its command set is %s (CSI %02xh); only the NVM command "
+			"set (00h) is supported; nothing was written",
+			name, nsid, hr_command_set_name(csi), (unsigned)csi);
+		return -ENOTSUP;
+	}
+	if (csi == NVME_CSI_NVM || !has_command_sets(ctrl))
+		return 0;
+	if (status)
+		return say(ctrl, "descriptors of namespace", nsid, status);
+	hr_error("%s: namespace %u: CAP.CSS says that there are several command sets, and the "
+		 "namespace does not say which is its own",
+		 name, nsid);
+	return -EPROTO;
+}
+
+int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns)
+{
+	int csi, status, err;
+
+	memset(ns, 0, sizeof(*ns));
+	if (nsid == 0 || nsid > ctrl->namespaces || nsid == NVME_NSID_ALL)
+		return -ENOENT;
+	status = identify_descriptors(ctrl, nsid, ns, &csi);
+	if (status < 0)
+		return status;
+	if (csi > NVME_CSI_NVM) /* which need not have the data structure */
+		return check_command_set(ctrl, nsid, status, csi);
+	err = say(ctrl, "namespace", nsid, hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS, nsid));
+	if (!err)
+		err = hr_identify_ns(ns, nsid, ctrl->admin_data, ctrl->transport->name);
+	return err ? err : check_command_set(ctrl, nsid, status, csi);
+}
+
+const char *hr_ctrl_list_ns(struct hr_ctrl *ctrl, char *text, unsigned bytes)
+{
+	const uint32_t *list = ctrl->admin_data;
+	unsigned used = 0;
+
+	snprintf(text, bytes, "1 to %u", ctrl->namespaces);
+	if (hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS_ACTIVE_LIST, 0) != 0)
+		return text;
+	snprintf(text, bytes, "none");
+	for (unsigned i = 0; i < LIST_ENTRIES && list[i]; i++) {
+		const unsigned room = (unsigned)sizeof(", 4294967295 and more");
+
+		if (used + room > bytes) {
+			snprintf(text + used, bytes - used, " and more");
+			break;
+		}
+		used += (unsigned)snprintf(text + used, bytes - used, "%s%u", i ? ", " : "",
+					   list[i]);
+	}
+	return text;
+}
+
+static enum hr_ns_match compare(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+	static const uint8_t none[16];
+
+	if (!memcmp(a, none, bytes) || !memcmp(b, none, bytes))
+		return HR_NS_UNKNOWN;
+	return memcmp(a, b, bytes) ? HR_NS_DIFFERENT : HR_NS_SAME;
+}
+
+enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, const char **what)
+{
+	const struct {
+		const char *name;
+		enum hr_ns_match match;
+	} id[] = {
+		{ "NGUID", compare(a->nguid, b->nguid, sizeof(a->nguid)) },
+		{ "UUID", compare(a->uuid, b->uuid, sizeof(a->uuid)) },
+		{ "EUI64", compare(a->eui64, b->eui64, sizeof(a->eui64)) },
+	};
+
+	for (unsigned i = 0; i < sizeof(id) / sizeof(id[0]); i++) {
+		*what = id[i].name;
+		if (id[i].match != HR_NS_UNKNOWN)
+			return id[i].match;
+	}
+	*what = "";
+	return HR_NS_UNKNOWN;
+}

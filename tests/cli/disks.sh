@@ -1,0 +1,101 @@
+#!/bin/bash
+# Disks that are not what a configuration takes them for: one disk under two names, another command
+# set, write protected. All of it is said, with the lines, before anything is written.
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+
+image=$SCRATCH/ssd.img
+
+# conf DEVICE DEVICE [SINK]: two ssds, lines 2 and 3
+conf() {
+    cat >"$SCRATCH/x.conf" <<CONF
+ssds = (
+    { name = "a"; device = "$1"; },
+    { name = "b"; device = "$2"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "p"; source = { ssd = "a"; object = "in"; }; operator = "copy";
+    sink = { ssd = "b"; object = "out"; }; } );
+CONF
+}
+
+# unchanged COMMAND...: it leaves the image as it is
+unchanged() {
+    local before
+    before=$(sha256sum <"$image")
+    "$@" || return 1
+    [ "$before" = "$(sha256sum <"$image")" ]
+}
+
+make_image() {
+    head -c 300000 /dev/urandom >"$SCRATCH/in"
+    exits 0 store format "soft:$image,size=64M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
+}
+
+# same COMMAND: both lines are named
+same() {
+    exits 2 "$1" "$SCRATCH/x.conf" && warns "x.conf:3: ssd 'b'" && warns "line 2" &&
+        warns "are the same disk"
+}
+
+two_paths() {
+    ln -sf "$image" "$SCRATCH/link.img"
+    conf "soft:$image,shared=1" "soft:$SCRATCH/link.img,shared=1"
+    same check && unchanged same run && warns "the same UUID"
+}
+
+copies() {
+    cp "$image" "$SCRATCH/copy.img"
+    conf "soft:$image" "soft:$SCRATCH/copy.img"
+    exits 0 check "$SCRATCH/x.conf" && exits 0 run "$SCRATCH/x.conf" &&
+        exits 0 store get "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
+        cmp "$SCRATCH/in" "$SCRATCH/out.bin"
+}
+
+zoned() {
+    conf "soft:$image,zoned=1" "soft:$SCRATCH/copy.img"
+    unchanged exits 3 run "$SCRATCH/x.conf" && warns "command set is zoned (CSI 02h)" &&
+        warns "x.conf:2: ssd 'a'"
+}
+
+zoned_store() {
+    unchanged exits 3 store format "soft:$image,zoned=1" --force && warns "zoned" &&
+        unchanged exits 3 store put "soft:$image,zoned=1" x "$SCRATCH/in" && warns "zoned"
+}
+
+protected() {
+    conf "soft:$SCRATCH/copy.img" "soft:$image,readonly=1"
+    exits 3 check "$SCRATCH/x.conf" && warns "write protected" && warns "x.conf:6:" &&
+        unchanged exits 3 run "$SCRATCH/x.conf" && warns "nothing was written"
+}
+
+protected_store() {
+    unchanged exits 3 store format "soft:$image,readonly=1" --force &&
+        unchanged exits 3 store put "soft:$image,readonly=1" x "$SCRATCH/in" &&
+        unchanged exits 3 store rm "soft:$image,readonly=1" in
+}
+
+protected_source() {
+    rm -f "$SCRATCH/copy.img"
+    exits 0 store format "soft:$SCRATCH/copy.img,size=64M" || return 1
+    conf "soft:$image,readonly=1" "soft:$SCRATCH/copy.img"
+    unchanged exits 0 run "$SCRATCH/x.conf" && exits 0 post "$SCRATCH/x.conf" &&
+        exits 0 store get "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
+        cmp "$SCRATCH/in" "$SCRATCH/out.bin"
+}
+
+no_namespace() {
+    exits 3 store ls "soft:$image" --nsid 7 && warns "there is no active namespace 7" &&
+        warns "the controller has 1"
+}
+
+check "an image" make_image
+check "one disk under two names is a mistake of both lines" two_paths
+check "a copy of a disk, with the same store UUID, is another disk" copies
+check "a zoned namespace is refused, untouched" zoned
+check "so it is by the store's commands" zoned_store
+check "a sink on a write protected namespace is refused, untouched" protected
+check "so are changes of its object store" protected_store
+check "sources may be write protected" protected_source
+check "a namespace that is not there: the message lists those that are" no_namespace
+done_testing
