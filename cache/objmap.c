@@ -199,6 +199,8 @@ static void adopt(struct hr_store *store, const struct hr_store_slot slot[2], un
 	memcpy(store->map_offset, layout.map_offset, sizeof(store->map_offset));
 	store->count = head->count;
 	store->active = active;
+	store->page_crc[0] = slot[0].page_crc;
+	store->page_crc[1] = slot[1].page_crc;
 }
 
 /* Numbers of a newer generation whose map is lost are not used again either. */
@@ -253,6 +255,43 @@ int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_object *
 
 /* ---- commit */
 
+/* Superblock i is as this store has left it. 0, -ESTALE (logged once), or an error of the disk. */
+static int expect_ours(struct hr_store *store, unsigned i, bool ours)
+{
+	uint8_t *page = hr_store_io_page(store);
+	int err;
+
+	if (store->stale)
+		return -ESTALE;
+	if (store->page_unknown[i])
+		return 0;
+	err = store->blk->ops->read(store->blk, i * (uint64_t)HR_PAGE, page, HR_PAGE);
+	if (err || hr_store_page_crc(page) == store->page_crc[i])
+		return err;
+	store->stale = true;
+	hr_error("%s: superblock %u is not the one that this process has %s (generation %" PRIu64
+		 "): another process or machine writes to this disk; %s",
+		 store->blk->name, i, ours ? "just written" : "seen", store->generation,
+		 ours ? "what was to be committed may be lost"
+		      : "nothing of it is overwritten, and nothing is committed any more");
+	return -ESTALE;
+}
+
+/* The superblock that puts a new map in force, as the last of a commit. */
+static int put_in_force(struct hr_store *store, unsigned i, const struct hr_superblock_head *head)
+{
+	struct hr_superblock *page = (struct hr_superblock *)(void *)hr_store_io_page(store);
+	int err;
+
+	store->page_unknown[i] = true;
+	err = write_superblock(store->blk, i, page, head);
+	if (err)
+		return err;
+	store->page_crc[i] = hr_store_page_crc(hr_store_io_page(store));
+	store->page_unknown[i] = false;
+	return expect_ours(store, i, true);
+}
+
 static int write_map(struct hr_store *store, uint64_t offset, uint32_t count)
 {
 	uint8_t *map = (uint8_t *)hr_store_io_map(store);
@@ -293,11 +332,13 @@ int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
 		return -EROFS;
 	}
 	memcpy(head.uuid, store->uuid, sizeof(head.uuid));
-	err = write_map(store, head.map_offset, count);
+	err = expect_ours(store, 0, false);
 	if (!err)
-		err = write_superblock(store->blk, other,
-				       (struct hr_superblock *)(void *)hr_store_io_page(store),
-				       &head);
+		err = expect_ours(store, 1, false);
+	if (!err)
+		err = write_map(store, head.map_offset, count);
+	if (!err)
+		err = put_in_force(store, other, &head);
 	if (err)
 		return err;
 	memcpy(store->object, map, used);

@@ -62,6 +62,9 @@ struct hr_store {
 	uint32_t active;	  /* map copy and superblock in force: 0 or 1 */
 	struct hr_object *object; /* [capacity], sorted by id; caller's memory */
 	uint8_t *io;		  /* hr_store_io_bytes(capacity); caller's memory */
+	uint32_t page_crc[2];	  /* of both superblocks, as this store has seen or left them */
+	bool page_unknown[2];	  /* a write of that superblock failed: it may hold anything */
+	bool stale;		  /* somebody else has written superblocks: nothing is any more */
 };
 
 /* Memory that open and format need for a map of `capacity` objects. */
@@ -106,6 +109,11 @@ struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
 /*
  * Changes. Each is one commit: it is durable on return, and so is everything that was written to
  * the disk before. On error the store in memory is unchanged, and that on disk is the old or the new.
+ *
+ * Before a commit writes anything it reads both superblocks again, and after it its own. When one is
+ * not what this store has left there, another process or machine writes to the disk: -ESTALE, logged
+ * once, nothing of the other writer is overwritten, and this store refuses all further changes. That
+ * finds a foreign writer; what keeps it away are reservations (nvme/reservation.h).
  */
 
 /*

@@ -103,6 +103,11 @@ static int check_superblock(const struct hr_superblock *page, unsigned i, uint64
 	return check_layout(head, i, why);
 }
 
+uint32_t hr_store_page_crc(const uint8_t *page)
+{
+	return hr_crc32c(0, page, offsetof(struct hr_superblock, crc));
+}
+
 int hr_store_read_slots(struct hr_blk *blk, uint8_t *page, struct hr_store_slot slot[2])
 {
 	const struct hr_superblock *superblock = (const struct hr_superblock *)(void *)page;
@@ -119,6 +124,7 @@ int hr_store_read_slots(struct hr_blk *blk, uint8_t *page, struct hr_store_slot 
 		err = blk->ops->read(blk, i * (uint64_t)HR_PAGE, page, HR_PAGE);
 		if (err)
 			return err;
+		slot[i].page_crc = hr_store_page_crc(page);
 		slot[i].head = superblock->head;
 		slot[i].err = check_superblock(superblock, i, blk->bytes, slot[i].why);
 	}

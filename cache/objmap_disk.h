@@ -57,6 +57,7 @@ struct hr_store_layout {
 struct hr_store_slot {
 	struct hr_superblock_head head; /* of what was read, even when err is set */
 	int err;
+	uint32_t page_crc; /* hr_store_page_crc() of what was read */
 	char why[HR_STORE_LINE];
 };
 
@@ -96,6 +97,9 @@ bool hr_store_name_ok(const char *name, size_t bytes);
 
 /* Fill order[count] with record numbers by rising offset. */
 void hr_store_sort_by_offset(const struct hr_object *object, uint32_t count, uint16_t *order);
+
+/* What tells one page from another. Its own CRC is left out: with it, every sound page has the same. */
+uint32_t hr_store_page_crc(const uint8_t *page);
 
 /* The three parts of hr_store.io. */
 static inline uint8_t *hr_store_io_page(const struct hr_store *store)

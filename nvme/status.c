@@ -1,5 +1,6 @@
 #include "nvme/status.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +87,7 @@ const char *hr_error_name(int error, char *buffer, unsigned bytes)
 
 	if (error > 0)
 		return hr_status_name((uint16_t)error, buffer, bytes);
-	text = strerrordesc_np(-error);
+	text = error == -ESTALE ? "changed by another writer" : strerrordesc_np(-error);
 	snprintf(buffer, bytes, "%s", text ? text : "Unknown error");
 	return buffer;
 }

@@ -1,6 +1,7 @@
 /* Object store: what each call returns and does, on a sound disk and on a failing one. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cache/objmap.h"
@@ -282,6 +283,9 @@ Test(objmap, a_failing_commit_changes_nothing_in_memory)
 		err = hr_store_create(&f.store, "b", 1, 0, false, &object);
 		cr_expect_eq(err, k <= 4 ? MEDIA_ERROR : 0, "k = %llu", (unsigned long long)k);
 		if (err) {
+			/* but for what it cannot know of the disk */
+			memcpy(before.page_unknown, f.store.page_unknown,
+			       sizeof(before.page_unknown));
 			cr_expect_arr_eq(&before, &f.store, sizeof(before));
 			cr_expect_arr_eq(objects, f.object, sizeof(objects));
 		}
@@ -291,6 +295,60 @@ Test(objmap, a_failing_commit_changes_nothing_in_memory)
 		cr_expect_not_null(hr_store_find(&f.store, "a"));
 		cr_expect_not_null(hr_store_find(&f.store, "c"));
 	}
+}
+
+/* The same disk, opened by another process. */
+struct second {
+	struct hr_store store;
+	struct hr_object object[FAKE_STORE_OBJECTS];
+	uint8_t *io;
+};
+
+static void open_again(struct second *s)
+{
+	s->io = aligned_alloc(HR_PAGE, hr_store_io_bytes(FAKE_STORE_OBJECTS));
+	cr_assert_eq(hr_store_open(&s->store, &f.disk.blk, s->object, FAKE_STORE_OBJECTS, s->io),
+		     0);
+}
+
+Test(objmap, a_foreign_writer_is_noticed_and_never_overwritten)
+{
+	struct hr_object *object;
+	struct second s;
+	uint64_t writes;
+
+	for (unsigned commits = 1; commits <= 3; commits++) {
+		fake_store_put(&f, "mine", 10);
+		open_again(&s);
+		for (unsigned i = 0; i < commits; i++)
+			cr_assert_eq(hr_store_create(&s.store, "theirs", 10, 0, true, &object), 0);
+		writes = f.disk.writes;
+		cr_expect_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "mine")->id),
+			     -ESTALE, "%u commits", commits);
+		cr_expect_eq(hr_store_create(&f.store, "x", 1, 0, false, &object), -ESTALE);
+		cr_expect_eq(f.disk.writes, writes, "nothing was written");
+		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), commits, "said once");
+		cr_expect_eq(hr_store_finish(&s.store, object->id, false, 0), 0,
+			     "the other goes on");
+		cr_assert_eq(fake_store_reopen(&f), 0);
+		cr_expect_not_null(hr_store_find(&f.store, "theirs"));
+		cr_assert_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "mine")->id), 0);
+		cr_assert_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "theirs")->id), 0);
+		free(s.io);
+	}
+}
+
+Test(objmap, a_disk_that_was_formatted_by_somebody_else_is_not_written)
+{
+	struct hr_object *object;
+	uint8_t *io = aligned_alloc(HR_PAGE, hr_store_io_bytes(FAKE_STORE_OBJECTS));
+	uint64_t writes;
+
+	cr_assert_eq(hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, io), 0);
+	writes = f.disk.writes;
+	cr_expect_eq(hr_store_create(&f.store, "x", 1, 0, false, &object), -ESTALE);
+	cr_expect_eq(f.disk.writes, writes);
+	free(io);
 }
 
 Test(objmap, a_read_only_disk_is_read_and_not_written)
