@@ -14,12 +14,30 @@
 #include "pci/fields.h"
 
 #define ECAP_SERIAL 0x0003
-#define LINE_BYTES 240u /* a dump's line has 254 bytes at most */
+#define LINE_BYTES 200u /* of a value: a dump's line has 254 bytes at most */
+#define CAPTURE_OF "capture of "
+
+/* Words in front of a key, by enum hr_src; facts without one are of sysfs. */
+static const char *const prefix[] = {
+	"", "inferred.", "xml.", "text.", "sysfs.", "config.", "user."
+};
 
 /* ---- reading */
 
-/* The four facts of the machine that are numbers. */
-static struct hr_fact *system_fact(struct hr_system *sys, const char *key, size_t length)
+/* One line: "key=value" without the source in front of the key. */
+struct fact_line {
+	const char *key, *value;
+	size_t length;	    /* of the key */
+	enum hr_src source; /* HR_SRC_NONE: not said */
+};
+
+static enum hr_src source_or(const struct fact_line *l, enum hr_src unsaid)
+{
+	return l->source == HR_SRC_NONE ? unsaid : l->source;
+}
+
+/* The facts of the machine that are numbers. */
+static struct hr_fact *system_fact(struct hr_system *sys, const struct fact_line *l)
 {
 	const struct {
 		const char *name;
@@ -29,54 +47,62 @@ static struct hr_fact *system_fact(struct hr_system *sys, const char *key, size_
 		    { "iommu", &sys->iommu }, { "p2pdma", &sys->p2pdma } };
 
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++)
-		if (strlen(row[i].name) == length && memcmp(row[i].name, key, length) == 0)
+		if (strlen(row[i].name) == l->length && memcmp(row[i].name, l->key, l->length) == 0)
 			return row[i].fact;
 	return NULL;
 }
 
-static bool is_key(const char *line, size_t length, const char *key)
+static bool is_key(const struct fact_line *l, const char *key)
 {
-	return strlen(key) == length && memcmp(line, key, length) == 0;
+	return strlen(key) == l->length && memcmp(l->key, key, l->length) == 0;
 }
 
-static bool system_line(struct hr_model *m, const char *line, size_t key, const char *value)
+static bool system_line(struct hr_model *m, const struct fact_line *l)
 {
-	struct hr_fact *fact = system_fact(&m->sys, line, key);
-	char *end;
+	struct hr_fact *fact = system_fact(&m->sys, l);
 	size_t used = strlen(m->sys.cmdline);
+	char *end;
 
 	if (fact) {
-		hr_fact_set(fact, (uint32_t)strtoul(value, &end, 0), HR_SRC_SYSFS);
-		return end != value && *end == '\0';
+		hr_fact_set(fact, (uint32_t)strtoul(l->value, &end, 0), source_or(l, HR_SRC_SYSFS));
+		return end != l->value && *end == '\0';
 	}
-	if (is_key(line, key, "kernel"))
-		snprintf(m->sys.kernel, sizeof m->sys.kernel, "%s", value);
-	else if (is_key(line, key, "lockdown"))
-		snprintf(m->sys.lockdown, sizeof m->sys.lockdown, "%s", value);
-	else if (is_key(line, key, "cmdline")) /* cut over several lines */
-		snprintf(m->sys.cmdline + used, sizeof m->sys.cmdline - used, "%s", value);
-	else if (!is_key(line, key, "capture"))
+	if (is_key(l, "kernel"))
+		snprintf(m->sys.kernel, sizeof m->sys.kernel, "%s", l->value);
+	else if (is_key(l, "lockdown"))
+		snprintf(m->sys.lockdown, sizeof m->sys.lockdown, "%s", l->value);
+	else if (is_key(l, "cmdline")) /* cut over several lines */
+		snprintf(m->sys.cmdline + used, sizeof m->sys.cmdline - used, "%s", l->value);
+	else if (is_key(l, "source"))
+		snprintf(m->input, sizeof m->input, CAPTURE_OF "%.64s", l->value);
+	else if (!is_key(l, "capture"))
 		return false;
 	return true;
 }
 
 /* "bar1_size=268435456" */
-static bool bar_line(struct hr_fn *f, const char *line, size_t key, const char *value)
+static bool bar_size_line(struct hr_fn *f, const struct fact_line *l)
 {
-	unsigned index = (unsigned)(line[3] - '0');
+	unsigned index = (unsigned)(l->key[3] - '0');
+	enum hr_src source = source_or(l, HR_SRC_SYSFS);
 	char *end;
+	uint64_t size = strtoull(l->value, &end, 0);
 
-	if (key != 9 || memcmp(line, "bar", 3) != 0 || memcmp(line + 4, "_size", 5) != 0 ||
-	    index >= HR_BARS_MAX)
+	if (l->length != 9 || memcmp(l->key, "bar", 3) != 0 ||
+	    memcmp(l->key + 4, "_size", 5) != 0 || index >= HR_BARS_MAX || end == l->value || *end)
 		return false;
-	f->bar[index].size = strtoull(value, &end, 0);
-	f->bar[index].size_source = HR_SRC_SYSFS;
-	return end != value && *end == '\0';
+	if (f->bar[index].size_source <= source) {
+		f->bar[index].size = size;
+		f->bar[index].size_source = (uint8_t)source;
+	}
+	return true;
 }
 
-/* "mem=e0000000-e0ffffff", a window that came from text; base above limit: closed. */
-static bool window_line(struct hr_window *w, const char *value)
+/* "mem=e0000000-e0ffffff"; base above limit: closed. */
+static bool window_line(struct hr_window *w, const struct fact_line *l)
 {
+	enum hr_src source = source_or(l, HR_SRC_TEXT);
+	const char *value = l->value;
 	char *end;
 	uint64_t base = strtoull(value, &end, 16), limit;
 
@@ -86,65 +112,92 @@ static bool window_line(struct hr_window *w, const char *value)
 	limit = strtoull(value, &end, 16);
 	if (end == value || *end)
 		return false;
-	if (w->source <= HR_SRC_TEXT)
-		*w = (struct hr_window){ base, limit, HR_SRC_TEXT };
+	if (w->source <= source)
+		*w = (struct hr_window){ base, limit, (uint8_t)source };
 	return true;
 }
 
-/* "bar0=e0000000,3": base and enum hr_bar_flags, from text. */
-static bool bar_base_line(struct hr_fn *f, const char *line, size_t key, const char *value)
+/* "bar0=e0000000,3": base and enum hr_bar_flags. */
+static bool bar_base_line(struct hr_fn *f, const struct fact_line *l)
 {
-	unsigned index = (unsigned)(line[3] - '0');
+	unsigned index = (unsigned)(l->key[3] - '0');
+	enum hr_src source = source_or(l, HR_SRC_TEXT);
 	char *end;
-	uint64_t base = strtoull(value, &end, 16), flags;
+	uint64_t base = strtoull(l->value, &end, 16), flags;
 
-	if (key != 4 || memcmp(line, "bar", 3) != 0 || index >= HR_BARS_MAX || *end != ',')
+	if (l->length != 4 || memcmp(l->key, "bar", 3) != 0 || index >= HR_BARS_MAX || *end != ',')
 		return false;
 	flags = strtoull(end + 1, &end, 16);
 	if (*end || flags > 0x1f)
 		return false;
-	if (f->bar[index].source <= HR_SRC_TEXT) {
+	if (f->bar[index].source <= source) {
 		f->bar[index].base = base;
 		f->bar[index].flags = (uint8_t)flags;
-		f->bar[index].source = HR_SRC_TEXT;
+		f->bar[index].source = (uint8_t)source;
 	}
 	return true;
 }
 
-static bool function_line(struct hr_model *m, struct hr_fn *f, const char *line, size_t key,
-			  const char *value)
+/* "under=0000:10:00.0": the bridge above, which no bus number tells. */
+static bool under_line(struct hr_fn *f, const char *value)
 {
-	enum hr_fact_id id = hr_fact_by_name(line, key);
+	uint32_t domain, bus, dev, fn;
+	size_t n = hr_bdf_parse(value, &domain, &bus, &dev, &fn);
+	struct hr_fn up = { .domain = domain };
+
+	if (!n || value[n] || dev > 31 || fn > 7)
+		return false;
+	up.bus = (uint8_t)bus;
+	up.dev = (uint8_t)dev;
+	up.fn = (uint8_t)fn;
+	f->placed = true;
+	f->under = hr_address(&up);
+	return true;
+}
+
+static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact_line *l)
+{
+	enum hr_fact_id id = hr_fact_by_name(l->key, l->length);
 	char *end;
 
 	if (id < HR_FACTS_COUNT) {
-		hr_fn_set(f, id, (uint32_t)strtoul(value, &end, 0), HR_SRC_SYSFS);
-		return end != value && *end == '\0';
+		hr_fn_set(f, id, (uint32_t)strtoul(l->value, &end, 0), source_or(l, HR_SRC_SYSFS));
+		return end != l->value && *end == '\0';
 	}
-	if (is_key(line, key, "driver"))
-		f->driver = hr_model_word(m, value, strlen(value));
-	else if (is_key(line, key, "slot_name"))
-		f->slot = hr_model_word(m, value, strlen(value));
-	else if (is_key(line, key, "denied"))
+	if (is_key(l, "driver"))
+		f->driver = hr_model_word(m, l->value, strlen(l->value));
+	else if (is_key(l, "slot_name"))
+		f->slot = hr_model_word(m, l->value, strlen(l->value));
+	else if (is_key(l, "denied"))
 		f->denied = true;
-	else if (is_key(line, key, "mem"))
-		return window_line(&f->mem, value);
-	else if (is_key(line, key, "pref"))
-		return window_line(&f->pref, value);
+	else if (is_key(l, "under"))
+		return under_line(f, l->value);
+	else if (is_key(l, "mem"))
+		return window_line(&f->mem, l);
+	else if (is_key(l, "pref"))
+		return window_line(&f->pref, l);
 	else
-		return bar_line(f, line, key, value) || bar_base_line(f, line, key, value);
+		return bar_size_line(f, l) || bar_base_line(f, l);
 	return true;
 }
 
 bool hr_capture_line(struct hr_model *m, struct hr_fn *f, const char *line, size_t length)
 {
-	size_t key = strcspn(line, "=");
+	size_t at = strcspn(line, "="), n;
+	struct fact_line l = { .key = line, .value = line + at + 1, .length = at };
 
-	if (key >= length)
+	if (at >= length)
 		return false;
-	if (f)
-		return function_line(m, f, line, key, line + key + 1);
-	return system_line(m, line, key, line + key + 1);
+	/* Registers and the user state nothing in a line. */
+	for (enum hr_src s = HR_SRC_INFERRED; s <= HR_SRC_SYSFS; s++) {
+		n = strlen(prefix[s]);
+		if (strncmp(line, prefix[s], n) != 0)
+			continue;
+		l.source = s;
+		l.key += n;
+		l.length -= n;
+	}
+	return f ? function_line(m, f, &l) : system_line(m, &l);
 }
 
 /* ---- writing */
@@ -189,7 +242,7 @@ static void put(struct out *o, const char *format, ...)
 static void put_fact(struct out *o, const char *name, const struct hr_fact *fact)
 {
 	if (fact->source != HR_SRC_NONE)
-		put(o, "headrace: %s=%u\n", name, fact->value);
+		put(o, "headrace: %s%s=%u\n", prefix[fact->source], name, fact->value);
 }
 
 /* Values of these kernel parameters may name people or disks. */
@@ -207,23 +260,43 @@ static bool is_private(const char *word)
 	return false;
 }
 
+/* Bytes up to the space that ends a parameter; quotes hide spaces. */
+static size_t parameter(const char *at)
+{
+	bool quoted = false;
+	size_t n = 0;
+
+	for (; at[n] && (quoted || at[n] != ' '); n++)
+		quoted ^= at[n] == '"';
+	return n;
+}
+
+/* Each parameter ends in a space; a long one goes over several lines. */
 static void put_cmdline(struct out *o, const char *cmdline)
 {
-	size_t at = 0, n;
+	size_t n;
 
-	while (cmdline[at]) {
-		n = strcspn(cmdline + at, " ");
-		if (n && n < LINE_BYTES - 32 && !is_private(cmdline + at))
-			put(o, "headrace: cmdline=%.*s \n", (int)n, cmdline + at);
-		at += n + (cmdline[at + n] == ' ');
+	for (const char *at = cmdline; *at; at += n + (at[n] == ' ')) {
+		n = parameter(at);
+		if (n == 0 || is_private(at))
+			continue;
+		for (size_t done = 0; done < n; done += LINE_BYTES) {
+			size_t piece = n - done < LINE_BYTES ? n - done : LINE_BYTES;
+
+			put(o, "headrace: cmdline=%.*s%s\n", (int)piece, at + done,
+			    done + piece == n ? " " : "");
+		}
 	}
 }
 
 static void put_system(struct out *o, const struct hr_model *m)
 {
 	const struct hr_system *sys = &m->sys;
+	const char *input = m->input;
 
-	put(o, "headrace: capture=1\n");
+	if (strncmp(input, CAPTURE_OF, strlen(CAPTURE_OF)) == 0)
+		input += strlen(CAPTURE_OF);
+	put(o, "headrace: capture=2\nheadrace: source=%s\n", input);
 	if (sys->kernel[0])
 		put(o, "headrace: kernel=%s\n", sys->kernel);
 	if (sys->lockdown[0])
@@ -283,8 +356,8 @@ static void put_config(struct out *o, const struct hr_fn *f)
 static void put_window(struct out *o, const char *name, const struct hr_window *w)
 {
 	if (w->source != HR_SRC_NONE && w->source != HR_SRC_CONFIG)
-		put(o, "\theadrace: %s=%llx-%llx\n", name, (unsigned long long)w->base,
-		    (unsigned long long)w->limit);
+		put(o, "\theadrace: %s%s=%llx-%llx\n", prefix[w->source], name,
+		    (unsigned long long)w->base, (unsigned long long)w->limit);
 }
 
 static void put_bars(struct out *o, const struct hr_fn *f)
@@ -293,23 +366,30 @@ static void put_bars(struct out *o, const struct hr_fn *f)
 		const struct hr_bar *bar = &f->bar[i];
 
 		if (bar->flags && bar->source != HR_SRC_CONFIG)
-			put(o, "\theadrace: bar%u=%llx,%x\n", i, (unsigned long long)bar->base,
-			    bar->flags);
-		if (bar->size && bar->size_source >= HR_SRC_TEXT)
-			put(o, "\theadrace: bar%u_size=%llu\n", i, (unsigned long long)bar->size);
+			put(o, "\theadrace: %sbar%u=%llx,%x\n", prefix[bar->source], i,
+			    (unsigned long long)bar->base, bar->flags);
+		if (bar->size && bar->size_source >= HR_SRC_TEXT &&
+		    bar->size_source != HR_SRC_CONFIG)
+			put(o, "\theadrace: %sbar%u_size=%llu\n", prefix[bar->size_source], i,
+			    (unsigned long long)bar->size);
 	}
 }
 
 static void put_function(struct out *o, const struct hr_fn *f)
 {
 	char bdf[HR_BDF_MAX];
+	struct hr_fn up = { .domain = (uint32_t)(f->under >> 16),
+			    .bus = (uint8_t)(f->under >> 8),
+			    .dev = f->under >> 3 & 31,
+			    .fn = f->under & 7 };
 
 	put(o, "%s %.180s\n", hr_bdf(f, bdf), f->name);
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
-		if (f->fact[i].source != HR_SRC_NONE && f->fact[i].source != HR_SRC_CONFIG &&
-		    f->fact[i].source != HR_SRC_INFERRED)
-			put(o, "\theadrace: %s=%u\n", hr_fact_name((enum hr_fact_id)i),
-			    f->fact[i].value);
+		if (f->fact[i].source != HR_SRC_NONE && f->fact[i].source != HR_SRC_CONFIG)
+			put(o, "\theadrace: %s%s=%u\n", prefix[f->fact[i].source],
+			    hr_fact_name((enum hr_fact_id)i), f->fact[i].value);
+	if (f->placed)
+		put(o, "\theadrace: under=%s\n", hr_bdf(&up, bdf));
 	put_bars(o, f);
 	put_window(o, "mem", &f->mem);
 	put_window(o, "pref", &f->pref);

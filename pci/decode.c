@@ -90,11 +90,17 @@ static void decode_bars(const struct cfg *c, unsigned count)
 		if (bar->flags & HR_BAR_UPPER && bar->source == HR_SRC_CONFIG)
 			continue;
 		low = get32(c, offset);
+		if (low == 0 && bar->source == HR_SRC_SYSFS && bar->flags & HR_BAR_MEM) {
+			bar->base = 0; /* the kernel knows that it is one */
+			bar->flags |= HR_BAR_UNASSIGNED;
+			continue;
+		}
 		bar->source = HR_SRC_CONFIG;
 		if (low & 1 || low == 0) {
 			/* A zero register is either no BAR at all or one not assigned: a size that
 			 * another source knows decides (rule R3). */
 			bar->flags = (uint8_t)(low == 0 ? HR_BAR_UNASSIGNED : 0);
+			bar->base = 0;
 			continue;
 		}
 		bar->flags = (uint8_t)(HR_BAR_MEM | (low & 8 ? HR_BAR_PREF : 0));
@@ -188,7 +194,7 @@ static void decode_slot(const struct cfg *c, uint32_t cap)
 {
 	if (!(get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT))
 		return;
-	if (!c->f->slot && has(c, cap + HR_EXP_SLTCAP, 4))
+	if (has(c, cap + HR_EXP_SLTCAP, 4))
 		set(c, HR_F_SLOT, HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
 	if (has(c, cap + HR_EXP_SLTSTA, 2))
 		set(c, HR_F_PRESENT, !!(get16(c, cap + HR_EXP_SLTSTA) & HR_SLTSTA_PDS));

@@ -13,14 +13,27 @@
 
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
 
+/* A run of functions in the order of their addresses: what one command prints. */
+struct pass {
+	unsigned line; /* where it begins */
+	bool any;
+	uint64_t last;		     /* address */
+	uint32_t before, new, again; /* functions that are known before, new, and stated again */
+	bool host_again; /* a host bridge is stated again: both list the whole machine */
+};
+
 struct dump {
 	struct hr_model *m;
 	struct hr_stream *s;
-	struct hr_fn *f; /* NULL between devices */
+	struct hr_fn *f;     /* NULL between devices */
+	struct hr_fn *known; /* f is `again`, a second statement about this one; else NULL */
+	struct hr_fn again;
+	struct pass pass;
 	struct hr_text_state text;
 	bool any_text, any_data; /* in this function; in the file */
 	unsigned long_line, cut_line;
-	uint32_t bytes; /* highest given + 1 */
+	unsigned captures; /* of our own */
+	uint32_t bytes;	   /* highest given + 1 */
 	uint8_t config[HR_CFG_EXTENDED];
 };
 
@@ -40,65 +53,108 @@ static int nibble(char c)
 	return -1;
 }
 
-/* The same device twice with other identifiers is no machine. */
-static int check_same(struct dump *d, const uint8_t *before)
+/* Too short to be decoded, but not for identifiers. */
+static bool other_device(const struct hr_fn *was, const uint8_t *config, uint32_t bytes)
 {
-	char text[160], bdf[HR_BDF_MAX];
+	return was->config && was->config_bytes >= 12 && bytes >= 12 &&
+	       (memcmp(was->config, config, 4) != 0 || memcmp(was->config + 9, config + 9, 3) != 0);
+}
 
-	if (memcmp(before, d->config, 4) == 0 && memcmp(before + 9, d->config + 9, 3) == 0)
-		return 0;
-	snprintf(text, sizeof text, "%s: registers contradict those given for it before",
-		 hr_bdf(d->f, bdf));
-	return fail(d, d->s->line, text);
+/* One machine at one moment, or the capture is refused where the second begins. */
+static int end_again(struct dump *d)
+{
+	char text[200], bdf[HR_BDF_MAX], why[120] = "device is another one";
+
+	if (hr_fn_contradicts(d->known, d->f, why, sizeof why) ||
+	    other_device(d->known, d->config, d->bytes)) {
+		snprintf(text, sizeof text,
+			 "a second capture begins here and contradicts the first: %s %s; "
+			 "keep one of them",
+			 hr_bdf(d->f, bdf), why);
+		return fail(d, d->pass.line, text);
+	}
+	d->pass.again++;
+	d->pass.host_again |= hr_get(d->f, HR_F_CLASS, 0) >> 8 == 0x0600;
+	hr_fn_merge(d->known, d->f);
+	return 0;
 }
 
 static int end_device(struct dump *d)
 {
 	struct hr_fn *f = d->f;
+	int err = 0;
 
 	if (!f)
 		return 0;
 	if (d->any_text)
 		hr_text_end(f, &d->text);
 	if (d->bytes) {
-		if (f->config && f->config_bytes >= 12 && d->bytes >= 12) {
-			int err = check_same(d, f->config);
-
-			if (err)
-				return err;
-		}
-		if (d->bytes >= f->config_bytes) {
-			f->config = hr_model_alloc(d->m, d->bytes);
-			if (!f->config)
-				return -ENOMEM;
-			memcpy(f->config, d->config, d->bytes);
-			f->config_bytes = d->bytes;
-			f->denied = false;
-			hr_decode(f, f->config, f->config_bytes);
-		}
+		f->config = hr_model_alloc(d->m, d->bytes);
+		if (!f->config)
+			return -ENOMEM;
+		memcpy(f->config, d->config, d->bytes);
+		f->config_bytes = d->bytes;
+		f->denied = false;
+		hr_decode(f, f->config, f->config_bytes);
 	}
-	d->f = NULL;
+	if (d->known)
+		err = end_again(d);
+	d->f = d->known = NULL;
 	d->bytes = 0;
-	return 0;
+	return err;
+}
+
+/* Two lists of the whole machine that each have a function which the other lacks. */
+static int end_pass(struct dump *d)
+{
+	const struct pass *p = &d->pass;
+
+	if (!p->host_again || !p->new || p->again == p->before)
+		return 0;
+	return fail(d, p->line,
+		    "a second capture begins here, with other functions than the first: two "
+		    "machines, or one before and after a change; keep one of them");
+}
+
+static int begin_pass(struct dump *d, uint64_t address)
+{
+	int err = 0;
+
+	if (!d->pass.any || address <= d->pass.last) {
+		err = end_pass(d);
+		d->pass = (struct pass){ .line = d->s->line, .any = true, .before = d->m->count };
+	}
+	d->pass.last = address;
+	return err;
 }
 
 static int begin_device(struct dump *d, const char *line, size_t length, size_t title)
 {
-	uint32_t domain, bus, dev, fn;
+	uint32_t domain, bus, dev, fn, known = d->m->count;
 	int err = end_device(d);
+	struct hr_fn *f;
 
 	if (err)
 		return err;
 	hr_bdf_parse(line, &domain, &bus, &dev, &fn);
 	if (dev > 31 || fn > 7)
 		return fail(d, d->s->line, "no such device or function number (31 and 7 at most)");
-	d->f = hr_model_add(d->m, domain, bus, dev, fn);
-	if (!d->f) {
+	f = hr_model_add(d->m, domain, bus, dev, fn);
+	if (!f) {
 		fail(d, d->s->line, "more PCI functions than one machine can have (65536)");
 		return -E2BIG;
 	}
-	if (!d->f->line)
-		d->f->line = d->s->line;
+	err = begin_pass(d, hr_address(f));
+	if (err)
+		return err;
+	d->f = f;
+	d->pass.new += d->m->count != known;
+	if (f->line) {
+		d->known = f;
+		d->again = (struct hr_fn){ f->domain, f->bus, f->dev, f->fn, .name = "" };
+		d->f = &d->again;
+	}
+	d->f->line = d->s->line;
 	d->text = (struct hr_text_state){ 0 };
 	d->any_text = false;
 	memset(d->config, 0xff, sizeof d->config);
@@ -154,6 +210,8 @@ static int text_line(struct dump *d, char *line, size_t length)
 	while (from < length && (line[from] == '\t' || line[from] == ' '))
 		from++;
 	if (strncmp(line + from, "headrace: ", 10) == 0) {
+		if (strncmp(line + from + 10, "capture=", 8) == 0 && d->captures++ + d->m->count)
+			return fail(d, d->s->line, "a second capture begins here; keep one");
 		if (!hr_capture_line(d->m, d->f, line + from + 10, length - from - 10))
 			return fail(d, d->s->line, "not a fact of a capture");
 		return 0;
@@ -221,12 +279,14 @@ int hr_read_lspci(struct hr_model *m, struct hr_stream *s)
 	if (!err)
 		err = end_device(&d);
 	if (!err)
+		err = end_pass(&d);
+	if (!err)
 		err = check_limits(&d);
 	if (!err && m->count == 0) {
 		snprintf(m->message, sizeof m->message, "no PCI function in %u lines", s->line);
 		err = -ENODATA;
 	}
-	if (!err && !d.any_data)
+	if (!err && !d.any_data && !d.captures)
 		snprintf(m->input, sizeof m->input, "lspci text");
 	return err;
 }

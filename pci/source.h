@@ -92,6 +92,14 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		  const char *line, size_t length);
 /* The title after the address: class, identifiers, name. */
 void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
+/*
+ * Whether two statements about one function cannot be of one moment of one machine; then `text`
+ * names the fact, both values and nothing else. Facts that change by themselves do not count.
+ */
+bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text,
+		       size_t capacity);
+/* Add what `more` states to f, fact by fact: a better source wins, an equal one replaces. */
+void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more);
 /* At the end of a function: what the text would have shown if it existed, does not. */
 void hr_text_end(struct hr_fn *f, const struct hr_text_state *state);
 /* One "headrace: key=value" line; f is NULL before the first function. false: not understood. */
