@@ -60,7 +60,7 @@ boot_folders := $(addprefix boot/,appliance bench post report store topo)
 folders := config boot $(boot_folders) pci nvme nvme/soft cache gpu gpu/host gpu/ops \
 	gpu/$(if $(cuda_h),,no)cuda
 # A static build loads no libraries at run time: NAME_static.c stands in for NAME.c.
-loaders := gpu/window_gdr gpu/ops/user_open
+loaders := gpu/window_gdr gpu/ops/user_open pci/nvml
 srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
 	$(wildcard $(folders:%=%/*.c)))
 objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),\

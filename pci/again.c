@@ -137,6 +137,10 @@ void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more)
 		f->driver = more->driver;
 	if (more->slot)
 		f->slot = more->slot;
+	if (more->cpus)
+		f->cpus = more->cpus;
+	if (more->devices)
+		f->devices = more->devices;
 	if (more->placed) {
 		f->placed = true;
 		f->under = more->under;

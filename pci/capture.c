@@ -141,18 +141,44 @@ static bool bar_base_line(struct hr_fn *f, const struct fact_line *l)
 /* "under=0000:10:00.0": the bridge above, which no bus number tells. */
 static bool under_line(struct hr_fn *f, const char *value)
 {
-	uint32_t domain, bus, dev, fn;
-	size_t n = hr_bdf_parse(value, &domain, &bus, &dev, &fn);
-	struct hr_fn up = { .domain = domain };
+	f->under = hr_address_parse(value);
+	f->placed = f->under != HR_NO_ADDRESS;
+	return f->placed;
+}
 
-	if (!n || value[n] || dev > 31 || fn > 7)
+/* "nvlink=0000:9b:00.0,4", to a switch "nvlink=switch,18" or "nvlink=0000:c7:00.0,2,switch" */
+static bool link_line(struct hr_model *m, const struct hr_fn *f, const struct fact_line *l)
+{
+	struct hr_gpu_link link = { .from = hr_address(f),
+				    .to = HR_NO_ADDRESS,
+				    .fabric = is_key(l, "xgmi") ? HR_XGMI : HR_NVLINK,
+				    .source = (uint8_t)source_or(l, HR_SRC_SYSFS) };
+	const char *comma = strchr(l->value, ',');
+	unsigned long count;
+	char to[24], *end;
+
+	if (!comma || (size_t)(comma - l->value) >= sizeof to)
 		return false;
-	up.bus = (uint8_t)bus;
-	up.dev = (uint8_t)dev;
-	up.fn = (uint8_t)fn;
-	f->placed = true;
-	f->under = hr_address(&up);
-	return true;
+	snprintf(to, sizeof to, "%.*s", (int)(comma - l->value), l->value);
+	count = strtoul(comma + 1, &end, 10);
+	link.to_switch = strcmp(to, "switch") == 0 || strcmp(end, ",switch") == 0;
+	if (strcmp(to, "switch") != 0)
+		link.to = hr_address_parse(to);
+	link.count = (uint16_t)count;
+	if (end == comma + 1 || (*end && strcmp(end, ",switch") != 0) || count == 0 ||
+	    count > 1024 || (link.to == HR_NO_ADDRESS && strcmp(to, "switch") != 0))
+		return false;
+	return hr_model_add_link(m, &link) == 0;
+}
+
+/* A long text is cut over several lines. */
+static bool append(struct hr_model *m, const char **to, const char *value)
+{
+	char whole[1024];
+	int n = snprintf(whole, sizeof whole, "%s%s", *to ? *to : "", value);
+
+	*to = hr_model_text(m, whole, strlen(whole));
+	return n < (int)sizeof whole;
 }
 
 static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact_line *l)
@@ -170,6 +196,12 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact
 		f->slot = hr_model_word(m, l->value, strlen(l->value));
 	else if (is_key(l, "denied"))
 		f->denied = true;
+	else if (is_key(l, "cpus"))
+		return append(m, &f->cpus, l->value);
+	else if (is_key(l, "devices"))
+		return append(m, &f->devices, l->value);
+	else if (is_key(l, "nvlink") || is_key(l, "xgmi"))
+		return link_line(m, f, l);
 	else if (is_key(l, "under"))
 		return under_line(f, l->value);
 	else if (is_key(l, "mem"))
@@ -375,13 +407,31 @@ static void put_bars(struct out *o, const struct hr_fn *f)
 	}
 }
 
-static void put_function(struct out *o, const struct hr_fn *f)
+static void put_long(struct out *o, const char *name, const char *text)
+{
+	for (size_t n = text ? strlen(text) : 0, at = 0; at < n; at += LINE_BYTES)
+		put(o, "\theadrace: %s=%.*s\n", name, (int)LINE_BYTES, text + at);
+}
+
+static void put_links(struct out *o, const struct hr_model *m, const struct hr_fn *f)
 {
 	char bdf[HR_BDF_MAX];
-	struct hr_fn up = { .domain = (uint32_t)(f->under >> 16),
-			    .bus = (uint8_t)(f->under >> 8),
-			    .dev = f->under >> 3 & 31,
-			    .fn = f->under & 7 };
+
+	for (uint32_t i = 0; i < m->gpu_links; i++) {
+		const struct hr_gpu_link *l = &m->gpu_link[i];
+		bool named = l->to != HR_NO_ADDRESS;
+
+		if (l->from == hr_address(f))
+			put(o, "\theadrace: %s%s=%s,%u%s\n", prefix[l->source],
+			    l->fabric == HR_XGMI ? "xgmi" : "nvlink",
+			    named ? hr_address_text(l->to, bdf) : "switch", l->count,
+			    named && l->to_switch ? ",switch" : "");
+	}
+}
+
+static void put_function(struct out *o, const struct hr_model *m, const struct hr_fn *f)
+{
+	char bdf[HR_BDF_MAX];
 
 	put(o, "%s %.180s\n", hr_bdf(f, bdf), f->name);
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
@@ -389,7 +439,7 @@ static void put_function(struct out *o, const struct hr_fn *f)
 			put(o, "\theadrace: %s%s=%u\n", prefix[f->fact[i].source],
 			    hr_fact_name((enum hr_fact_id)i), f->fact[i].value);
 	if (f->placed)
-		put(o, "\theadrace: under=%s\n", hr_bdf(&up, bdf));
+		put(o, "\theadrace: under=%s\n", hr_address_text(f->under, bdf));
 	put_bars(o, f);
 	put_window(o, "mem", &f->mem);
 	put_window(o, "pref", &f->pref);
@@ -397,6 +447,9 @@ static void put_function(struct out *o, const struct hr_fn *f)
 		put(o, "\theadrace: driver=%s\n", f->driver);
 	if (f->slot)
 		put(o, "\theadrace: slot_name=%s\n", f->slot);
+	put_long(o, "cpus", f->cpus);
+	put_long(o, "devices", f->devices);
+	put_links(o, m, f);
 	if (f->denied)
 		put(o, "\theadrace: denied=1\n");
 	if (f->config)
@@ -413,7 +466,7 @@ int hr_capture_write(const struct hr_model *m, int fd)
 	o.used = 0;
 	put_system(&o, m);
 	for (uint32_t i = 0; i < m->count; i++)
-		put_function(&o, &m->fn[i]);
+		put_function(&o, m, &m->fn[i]);
 	flush(&o);
 	return o.err;
 }

@@ -476,6 +476,13 @@ bool hr_is_gpu(const struct hr_fn *f)
 	return vendor == 0x10de || vendor == 0x1002 || (vendor == 0 && class == 0x0302);
 }
 
+bool hr_is_nic(const struct hr_fn *f)
+{
+	uint32_t class = hr_get(f, HR_F_CLASS, 0) >> 8;
+
+	return class == 0x0200 || class == 0x0207 || class == 0x0208;
+}
+
 /* The large prefetchable BAR; NVIDIA and AMD put it at a fixed place when sizes are unknown. */
 int hr_peer_bar(const struct hr_fn *f)
 {

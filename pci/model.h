@@ -133,6 +133,8 @@ struct hr_fn {
 	const char *name;      /* "" when unknown */
 	const char *driver;    /* NULL: unknown, "": none bound */
 	const char *slot;      /* physical slot label or number; NULL: unknown */
+	const char *cpus;      /* CPUs near it as a list, "0-15,32-47"; NULL: unknown */
+	const char *devices;   /* the system's names for it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
 	struct hr_fact fact[HR_FACTS_COUNT];
 	struct hr_window mem, pref; /* of a bridge */
 	struct hr_bar bar[HR_BARS_MAX];
@@ -155,6 +157,20 @@ struct hr_host {
 	uint32_t numa; /* of its functions; 0xffffffff: unknown */
 };
 
+enum hr_fabric { HR_NVLINK, HR_XGMI };
+
+/* Links of a GPU beside PCI Express, to another GPU or to a switch of such links. */
+struct hr_gpu_link {
+	uint64_t from,
+		to; /* hr_address(); to a switch: HR_NO_ADDRESS when nobody says its address */
+	uint16_t count;
+	uint8_t fabric; /* enum hr_fabric */
+	bool to_switch;
+	uint8_t source;
+};
+#define HR_NO_ADDRESS UINT64_MAX
+#define HR_GPU_LINKS_MAX 8192u
+
 enum hr_iommu { HR_IOMMU_UNKNOWN, HR_IOMMU_OFF, HR_IOMMU_PT, HR_IOMMU_ON };
 
 /* What is known of the machine as a whole. Strings are "" when unknown. */
@@ -176,6 +192,8 @@ struct hr_model {
 	uint32_t count;
 	struct hr_host *host;
 	uint32_t hosts;
+	struct hr_gpu_link *gpu_link;
+	uint32_t gpu_links;
 	bool regrouped; /* a change was assumed: HR_F_GROUP is of before, the kernel would group anew */
 	struct hr_system sys;
 	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
@@ -201,6 +219,17 @@ void *hr_model_alloc(struct hr_model *m, size_t bytes);
 /* Copy of at most HR_WORD_MAX - 1 bytes, control characters replaced by '?'; "" when full. */
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
 
+/* The same for up to 1023 bytes; NULL when there are none. */
+const char *hr_model_text(struct hr_model *m, const char *text, size_t bytes);
+/* Add links of a GPU; the same two ends again: the better source wins. 0, -ENOMEM or -E2BIG. */
+int hr_model_add_link(struct hr_model *m, const struct hr_gpu_link *link);
+/*
+ * Links between two functions: direct ones, or through switches as many as both have. *fabric and
+ * *through (a switch) are set when there are some.
+ */
+unsigned hr_gpu_links(const struct hr_model *m, uint64_t a, uint64_t b, enum hr_fabric *fabric,
+		      bool *through);
+
 /*
  * The function with that address, made if there is none. NULL: more than HR_FUNCTIONS_MAX, or
  * dev > 31 or fn > 7. Pointers to functions are valid until hr_model_link().
@@ -213,6 +242,10 @@ int32_t hr_model_find(const struct hr_model *m, uint32_t domain, uint32_t bus, u
 
 /* Domain, bus, device and function as one number that sorts like they do. */
 uint64_t hr_address(const struct hr_fn *f);
+/* The number of "[DDDD:]BB:DD.F" and nothing behind it; HR_NO_ADDRESS: it is not one. */
+uint64_t hr_address_parse(const char *text);
+/* "0000:41:00.0" of such a number into text[HR_BDF_MAX]; returns text. */
+char *hr_address_text(uint64_t address, char *text);
 
 /* Sort, find parents and root buses, infer what can be inferred. 0 or -ENOMEM. */
 int hr_model_link(struct hr_model *m);
@@ -266,6 +299,8 @@ bool hr_is_bridge(const struct hr_fn *f);
 bool hr_is_nvme(const struct hr_fn *f);
 /* A GPU that can be a peer: not an on-board management display, not an integrated Intel one. */
 bool hr_is_gpu(const struct hr_fn *f);
+/* An Ethernet, InfiniBand or Omni-Path controller. */
+bool hr_is_nic(const struct hr_fn *f);
 /* Index of the BAR through which peers reach the function's memory, or -1. */
 int hr_peer_bar(const struct hr_fn *f);
 

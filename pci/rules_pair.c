@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pci/fields.h"
+#include "pci/peers.h"
 #include "pci/tables.h"
 
 static const struct hr_fn *fn(const struct hr_engine *e, int32_t index)
@@ -416,23 +417,16 @@ uint8_t hr_pair_timeouts(const struct hr_engine *e, const struct hr_pair *p)
 				  : 0));
 }
 
-static uint32_t node(const struct hr_engine *e, int32_t index)
-{
-	uint32_t own = hr_get(fn(e, index), HR_F_NUMA, ~0u);
-
-	return own != ~0u ? own : e->m->host[fn(e, index)->host].numa;
-}
-
 uint8_t hr_pair_numa(const struct hr_engine *e, const struct hr_pair *p)
 {
-	uint32_t a = node(e, p->gpu), b = node(e, p->ssd);
+	uint32_t a = hr_node(e, p->gpu), b = hr_node(e, p->ssd);
 
 	return a != ~0u && b != ~0u && a != b ? ALL : 0;
 }
 
 uint8_t hr_pair_numa_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return !p->same_host && (node(e, p->gpu) == ~0u || node(e, p->ssd) == ~0u) ? ALL : 0;
+	return !p->same_host && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u) ? ALL : 0;
 }
 
 const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p)

@@ -73,6 +73,16 @@ int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);
 void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files);
 void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
 			    const char *folder);
+/* Names, near CPUs; links between AMD's GPUs: part of the two above. */
+void hr_read_sysfs_peer(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
+			const char *folder);
+void hr_read_sysfs_links(struct hr_model *m, const struct hr_files *files);
+/*
+ * NVLinks of this machine's GPUs, as NVIDIA's driver tells through its library: takes a while, so only
+ * when they are asked for. The model must be linked. 0; -ENOENT: no driver, no library, or a static
+ * build.
+ */
+int hr_read_nvml(struct hr_model *m);
 /* Set HR_F_MOUNTED of NVMe controllers whose disks are mounted or swapped on. */
 void hr_read_mounted(struct hr_model *m, const struct hr_files *files);
 /* A directory as files: root is the path in front of all others ("" or "/": this machine). */

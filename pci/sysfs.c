@@ -171,6 +171,7 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 		f->driver = "";
 	if (text(files, folder, "label", word, sizeof word) && word[0])
 		f->slot = hr_model_word(m, word, strlen(word));
+	hr_read_sysfs_peer(m, files, f, folder);
 }
 
 /* ---- the machine as a whole */
@@ -260,6 +261,7 @@ void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files)
 	read_iommu(m, files);
 	read_lockdown(m, files);
 	hr_read_mounted(m, files);
+	hr_read_sysfs_links(m, files);
 	files->list(files, "sys/devices/system/cpu", note_cpu, &cpus);
 	if (cpus)
 		hr_fact_set(&m->sys.cpus, cpus, HR_SRC_SYSFS);

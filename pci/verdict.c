@@ -449,9 +449,9 @@ static void apply_union(struct hr_pair *p)
 			p->rule = (uint8_t)i;
 }
 
-void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pair *p)
+void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t flows,
+		    struct hr_pair *p)
 {
-	uint8_t used = hr_mode_flows(e->opt.mode);
 	bool first = true;
 
 	memset(p, 0, sizeof *p);
@@ -467,7 +467,7 @@ void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pai
 	apply_above(e, p);
 	apply_pair(e, p);
 	for (unsigned flow = 0; flow < HR_FLOWS; flow++) {
-		if (!(used >> flow & 1))
+		if (!(flows >> flow & 1))
 			continue;
 		if (!first && hr_verdict_rank(p->flow[flow]) <= hr_verdict_rank(p->verdict))
 			continue;
@@ -476,6 +476,11 @@ void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pai
 		first = false;
 	}
 	apply_union(p);
+}
+
+void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pair *p)
+{
+	hr_judge_flows(e, gpu, ssd, hr_mode_flows(e->opt.mode), p);
 }
 
 unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out, unsigned max)

@@ -198,6 +198,10 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 /* Judge one pair; both are indices of functions. Any two functions may be asked about. */
 void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pair *p);
 
+/* The same for other flows than the mode's: bits 1 << enum hr_flow. */
+void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t flows,
+		    struct hr_pair *p);
+
 /* The kernel's algorithm alone; sets common, distance, redirect, listed and kernel of *p. */
 void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p);
 

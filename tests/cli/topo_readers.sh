@@ -16,7 +16,7 @@ again() {
 }
 
 for dump in "$captures"/*.lspci.gz; do
-    zcat "$dump" >dump
-    check "a capture of $(basename "$dump" .lspci.gz) is the same machine" again dump
+    zcat "$dump" >machine
+    check "a capture of $(basename "$dump" .lspci.gz) is the same machine" again machine
 done
 done_testing

@@ -1,0 +1,115 @@
+/*
+ * NVLink as NVIDIA's management library tells it. The library comes with the driver and is loaded
+ * when it is there: nothing of its interface but the calls below is used, whose form NVIDIA keeps
+ * (NVML API reference, "NvLink Methods").
+ */
+#include "pci/source.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINKS_MAX 36u
+#define TYPE_GPU 0
+#define TYPE_SWITCH 2
+#define INIT_NO_ATTACH 2u /* leave GPUs alone that are not up */
+
+struct pci_info { /* nvmlPciInfo_t of version 3 */
+	char legacy[16];
+	unsigned domain, bus, device, id, subsystem;
+	char bus_id[32];
+};
+
+struct nvml {
+	void *library;
+	int (*init)(unsigned flags);
+	int (*shutdown)(void);
+	int (*by_bus_id)(const char *bus_id, void **device);
+	int (*state)(void *device, unsigned link, int *active);
+	int (*remote_type)(void *device, unsigned link, int *type);
+	int (*remote_pci)(void *device, unsigned link, struct pci_info *info);
+};
+
+/* dlsym() gives a pointer to an object; POSIX lets it be called. */
+static bool find(const struct nvml *n, const char *name, void *call)
+{
+	void *symbol = dlsym(n->library, name);
+
+	memcpy(call, &symbol, sizeof symbol);
+	return symbol;
+}
+
+static bool load(struct nvml *n)
+{
+	n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	return n->library && find(n, "nvmlInitWithFlags", &n->init) &&
+	       find(n, "nvmlShutdown", &n->shutdown) &&
+	       find(n, "nvmlDeviceGetHandleByPciBusId_v2", &n->by_bus_id) &&
+	       find(n, "nvmlDeviceGetNvLinkState", &n->state) &&
+	       find(n, "nvmlDeviceGetNvLinkRemoteDeviceType", &n->remote_type) &&
+	       find(n, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &n->remote_pci);
+}
+
+/* One active link of a GPU: to a GPU or a switch; the same end again is one more. */
+static void count_link(struct hr_gpu_link *link, unsigned *used, uint64_t from, int type,
+		       const struct pci_info *info)
+{
+	bool to_switch = type == TYPE_SWITCH;
+	uint64_t to = (uint64_t)(info->domain & 0xffffff) << 16 | (info->bus & 255) << 8 |
+		      (info->device & 31) << 3;
+	unsigned i = 0;
+
+	if (type != TYPE_GPU && !to_switch)
+		return;
+	while (i < *used && (link[i].to != to || link[i].to_switch != to_switch))
+		i++;
+	if (i == *used)
+		link[(*used)++] = (struct hr_gpu_link){ .from = from,
+							.to = to,
+							.fabric = HR_NVLINK,
+							.to_switch = to_switch,
+							.source = HR_SRC_SYSFS };
+	link[i].count++;
+}
+
+static void read_gpu(struct hr_model *m, const struct nvml *n, const struct hr_fn *f)
+{
+	struct hr_gpu_link link[LINKS_MAX];
+	unsigned used = 0;
+	char bdf[HR_BDF_MAX];
+	void *device;
+
+	if (n->by_bus_id(hr_bdf(f, bdf), &device))
+		return;
+	for (unsigned i = 0; i < LINKS_MAX; i++) {
+		struct pci_info info = { .domain = 0 };
+		int active = 0, type = -1;
+
+		if (n->state(device, i, &active) || !active || n->remote_type(device, i, &type))
+			continue;
+		/* A switch may have no PCI function here; it is one switch fabric all the same. */
+		if (n->remote_pci(device, i, &info) && type != TYPE_SWITCH)
+			continue;
+		count_link(link, &used, hr_address(f), type, &info);
+	}
+	for (unsigned i = 0; i < used; i++)
+		hr_model_add_link(m, &link[i]);
+}
+
+int hr_read_nvml(struct hr_model *m)
+{
+	struct nvml n = { .library = NULL };
+	int err = -ENOENT;
+
+	if (load(&n) && n.init(INIT_NO_ATTACH) == 0) {
+		for (uint32_t i = 0; i < m->count; i++)
+			if (hr_is_gpu(&m->fn[i]) && hr_has(&m->fn[i], HR_F_VENDOR, 0x10de))
+				read_gpu(m, &n, &m->fn[i]);
+		n.shutdown();
+		err = 0;
+	}
+	if (n.library)
+		dlclose(n.library);
+	return err;
+}
