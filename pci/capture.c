@@ -175,7 +175,11 @@ static bool link_line(struct hr_model *m, const struct hr_fn *f, const struct fa
 static bool append(struct hr_model *m, const char **to, const char *value)
 {
 	char whole[1024];
-	int n = snprintf(whole, sizeof whole, "%s%s", *to ? *to : "", value);
+	int n;
+
+	if (*to && strlen(*to) + strlen(value) >= sizeof whole)
+		return false;
+	n = snprintf(whole, sizeof whole, "%s%s", *to ? *to : "", value);
 
 	*to = hr_model_text(m, whole, strlen(whole));
 	return n < (int)sizeof whole;

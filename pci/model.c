@@ -43,7 +43,7 @@ enum hr_fact_id hr_fact_by_name(const char *name, size_t bytes)
 
 const char *hr_src_name(enum hr_src source)
 {
-	static const char *const name[] = { "unknown", "inferred", "nccl-xml", "lspci-text",
+	static const char *const name[] = { "unknown", "inferred", "xml", "lspci-text",
 					    "sysfs",   "config",   "user" };
 
 	return name[source];
@@ -467,7 +467,7 @@ bool hr_is_gpu(const struct hr_fn *f)
 {
 	uint32_t class = hr_get(f, HR_F_CLASS, 0) >> 8, vendor = hr_get(f, HR_F_VENDOR, 0);
 
-	if (class == 0x1200)
+	if (class == 0x1200 || hr_get(f, HR_F_GPU, 0))
 		return true;
 	if (class != 0x0300 && class != 0x0302 && class != 0x0380)
 		return false;

@@ -28,7 +28,7 @@
 enum hr_src {
 	HR_SRC_NONE,	 /* nobody said: unknown */
 	HR_SRC_INFERRED, /* concluded from other facts */
-	HR_SRC_XML,	 /* NCCL topology file */
+	HR_SRC_XML,	 /* topology file of NCCL or hwloc */
 	HR_SRC_TEXT,	 /* lspci -vv text */
 	HR_SRC_SYSFS,
 	HR_SRC_CONFIG, /* configuration space */
@@ -36,55 +36,56 @@ enum hr_src {
 };
 
 /* The facts of a function: X(enum suffix, name in captures and JSON, printed as hex) */
-#define HR_FACTS(X)                                                                             \
-	X(VENDOR, "vendor", 1)                                                                  \
-	X(DEVICE, "device", 1)                                                                  \
-	X(CLASS, "class", 1) /* 24 bits: class, subclass, programming interface */              \
-	X(REVISION, "revision", 1)                                                              \
-	X(HEADER, "header", 1) /* header type with the multi-function bit */                    \
-	X(COMMAND, "command", 1)                                                                \
-	X(STATUS, "status", 1)                                                                  \
-	X(PRIMARY, "primary", 1)                                                                \
-	X(SECONDARY, "secondary", 1)                                                            \
-	X(SUBORDINATE, "subordinate", 1)                                                        \
-	X(BRIDGE_CTL, "bridge_ctl", 1)                                                          \
-	X(CAPS, "caps", 0)	/* capability list: 1 readable, 0 none, 2 damaged */            \
-	X(ECAPS, "ecaps", 0)	/* extended list: 1 readable, 0 none, 2 damaged */              \
-	X(PORT, "port_type", 0) /* enum hr_port_type */                                         \
-	X(EXP, "exp_offset", 1) /* offset of the PCI Express capability, 0: conventional PCI */ \
-	X(MPSS, "mps_supported", 0) /* bytes */                                                 \
-	X(MPS, "mps", 0)	    /* bytes */                                                 \
-	X(MRRS, "mrrs", 0)	    /* bytes */                                                 \
-	X(DEVCTL, "devctl", 1)                                                                  \
-	X(DEVSTA, "devsta", 1)                                                                  \
-	X(PORT_NUMBER, "port_number", 0)                                                        \
-	X(SPEED_MAX, "link_speed_max", 0) /* 1..6: 2.5, 5, 8, 16, 32, 64 GT/s */                \
-	X(WIDTH_MAX, "link_width_max", 0)                                                       \
-	X(SPEED, "link_speed", 0)                                                               \
-	X(WIDTH, "link_width", 0)                                                               \
-	X(SPEED_TARGET, "link_speed_target", 0)                                                 \
-	X(LLACTREP, "dl_active_reporting", 0)                                                   \
-	X(DLACTIVE, "dl_active", 0)                                                             \
-	X(PRESENT, "card_present", 0) /* presence detect state of a port with a slot */         \
-	X(ASPM, "aspm", 0)                                                                      \
-	X(DEVCAP2, "devcap2", 1)                                                                \
-	X(DEVCTL2, "devctl2", 1)                                                                \
-	X(PM, "pm_state", 0)	/* 0 (D0) .. 3 (D3hot), 4 (D3cold) */                           \
-	X(ACS, "acs_offset", 1) /* 0: the function has no ACS capability */                     \
-	X(ACS_CAP, "acs_cap", 1)                                                                \
-	X(ACS_CTL, "acs_ctl", 1)                                                                \
-	X(ACS_EGRESS, "acs_egress", 1) /* first 32 bits of the egress vector */                 \
-	X(ATS, "ats_offset", 1)                                                                 \
-	X(ATS_CTL, "ats_ctl", 1)                                                                \
-	X(UESTA, "aer_uesta", 1)                                                                \
-	X(CESTA, "aer_cesta", 1)                                                                \
-	X(DPC, "dpc_status", 1)                                                                 \
-	X(GONE, "gone", 0)	/* configuration space reads all ones */                        \
-	X(SLOT, "slot", 0)	/* physical slot number of a port */                            \
-	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                     \
-	X(GROUP, "iommu_group", 0)                                                              \
-	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                \
-	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */
+#define HR_FACTS(X)                                                                               \
+	X(VENDOR, "vendor", 1)                                                                    \
+	X(DEVICE, "device", 1)                                                                    \
+	X(CLASS, "class", 1) /* 24 bits: class, subclass, programming interface */                \
+	X(REVISION, "revision", 1)                                                                \
+	X(HEADER, "header", 1) /* header type with the multi-function bit */                      \
+	X(COMMAND, "command", 1)                                                                  \
+	X(STATUS, "status", 1)                                                                    \
+	X(PRIMARY, "primary", 1)                                                                  \
+	X(SECONDARY, "secondary", 1)                                                              \
+	X(SUBORDINATE, "subordinate", 1)                                                          \
+	X(BRIDGE_CTL, "bridge_ctl", 1)                                                            \
+	X(CAPS, "caps", 0)	/* capability list: 1 readable, 0 none, 2 damaged */              \
+	X(ECAPS, "ecaps", 0)	/* extended list: 1 readable, 0 none, 2 damaged */                \
+	X(PORT, "port_type", 0) /* enum hr_port_type */                                           \
+	X(EXP, "exp_offset", 1) /* offset of the PCI Express capability, 0: conventional PCI */   \
+	X(MPSS, "mps_supported", 0) /* bytes */                                                   \
+	X(MPS, "mps", 0)	    /* bytes */                                                   \
+	X(MRRS, "mrrs", 0)	    /* bytes */                                                   \
+	X(DEVCTL, "devctl", 1)                                                                    \
+	X(DEVSTA, "devsta", 1)                                                                    \
+	X(PORT_NUMBER, "port_number", 0)                                                          \
+	X(SPEED_MAX, "link_speed_max", 0) /* 1..6: 2.5, 5, 8, 16, 32, 64 GT/s */                  \
+	X(WIDTH_MAX, "link_width_max", 0)                                                         \
+	X(SPEED, "link_speed", 0)                                                                 \
+	X(WIDTH, "link_width", 0)                                                                 \
+	X(SPEED_TARGET, "link_speed_target", 0)                                                   \
+	X(LLACTREP, "dl_active_reporting", 0)                                                     \
+	X(DLACTIVE, "dl_active", 0)                                                               \
+	X(PRESENT, "card_present", 0) /* presence detect state of a port with a slot */           \
+	X(ASPM, "aspm", 0)                                                                        \
+	X(DEVCAP2, "devcap2", 1)                                                                  \
+	X(DEVCTL2, "devctl2", 1)                                                                  \
+	X(PM, "pm_state", 0)	/* 0 (D0) .. 3 (D3hot), 4 (D3cold) */                             \
+	X(ACS, "acs_offset", 1) /* 0: the function has no ACS capability */                       \
+	X(ACS_CAP, "acs_cap", 1)                                                                  \
+	X(ACS_CTL, "acs_ctl", 1)                                                                  \
+	X(ACS_EGRESS, "acs_egress", 1) /* first 32 bits of the egress vector */                   \
+	X(ATS, "ats_offset", 1)                                                                   \
+	X(ATS_CTL, "ats_ctl", 1)                                                                  \
+	X(UESTA, "aer_uesta", 1)                                                                  \
+	X(CESTA, "aer_cesta", 1)                                                                  \
+	X(DPC, "dpc_status", 1)                                                                   \
+	X(GONE, "gone", 0)	/* configuration space reads all ones */                          \
+	X(SLOT, "slot", 0)	/* physical slot number of a port */                              \
+	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                       \
+	X(GROUP, "iommu_group", 0)                                                                \
+	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
+	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
+	X(GPU, "gpu", 0)	       /* 1: the source calls it a GPU, whatever its class */
 
 enum hr_fact_id {
 #define HR_FACT_ENUM(id, name, hex) HR_F_##id,

@@ -1,92 +1,52 @@
 /*
- * NCCL topology files: <system><cpu numaid=..><pci busid=.. class=.. link_speed=.. link_width=..>.
- * They nest functions as the bridges do, but name no bus numbers and no registers: everything that
- * a verdict needs beyond the shape stays unknown.
+ * Topology files of NCCL and RCCL: <system><cpu numaid=..><pci busid=.. class=.. link_speed=..
+ * link_width=..><gpu ..><nvlink ..>. They nest functions as the bridges do, but name no bus numbers
+ * and no registers: everything that a verdict needs beyond the shape stays unknown.
  */
-#include "pci/source.h"
-
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/fields.h"
+#include "pci/source.h"
+#include "pci/xml.h"
 
-struct reader {
-	struct hr_model *m;
-	const char *text, *at, *end;
+struct nccl {
 	struct hr_fn *open[HR_DEPTH_MAX]; /* enclosing <pci> elements */
 	unsigned depth;
-	unsigned inside; /* elements that are open, whatever their names */
-	uint32_t numa;
-	uint32_t amd, family; /* ~0u: not said */
+	uint32_t numa; /* ~0u: not said */
+	const char *cpus;
 };
 
-static int fail(struct reader *r, const char *what)
-{
-	unsigned line = 1;
-
-	for (const char *p = r->text; p < r->at; p++)
-		line += *p == '\n';
-	snprintf(r->m->message, sizeof r->m->message, "line %u: %s", line, what);
-	return -EINVAL;
-}
-
-/* Value of an attribute of the tag that ends at `stop`; false when there is none. */
-static bool attribute(const char *tag, const char *stop, const char *name, char *to,
-		      size_t capacity)
-{
-	size_t length = strlen(name);
-
-	for (const char *p = tag; p + length + 2 < stop; p++) {
-		const char *value = p + length + 2, *quote;
-
-		if ((*p != ' ' && *p != '\t' && *p != '\n') || strncmp(p + 1, name, length) != 0 ||
-		    p[1 + length] != '=')
-			continue;
-		if (*value != '"' && *value != '\'')
-			return false;
-		quote = memchr(value + 1, *value, (size_t)(stop - value - 1));
-		if (!quote || (size_t)(quote - value) > capacity)
-			return false;
-		memcpy(to, value + 1, (size_t)(quote - value - 1));
-		to[quote - value - 1] = '\0';
-		return true;
-	}
-	return false;
-}
-
-static void take_numbers(struct hr_fn *f, const char *tag, const char *stop)
+static void take_numbers(struct hr_fn *f, const char **attributes)
 {
 	static const char *const speed[] = { "2.5", "5", "8", "16", "32", "64" };
 	static const struct {
 		const char *name;
 		enum hr_fact_id id;
-	} ids[] = { { "vendor", HR_F_VENDOR }, { "device", HR_F_DEVICE } };
-	char value[64];
+	} numbers[] = { { "vendor", HR_F_VENDOR },
+			{ "device", HR_F_DEVICE },
+			{ "class", HR_F_CLASS } };
+	const char *rate = hr_xml_get(attributes, "link_speed");
+	unsigned long value;
 
-	for (unsigned i = 0; i < 2; i++)
-		if (attribute(tag, stop, ids[i].name, value, sizeof value))
-			hr_fn_set(f, ids[i].id, (uint32_t)strtoul(value, NULL, 16), HR_SRC_XML);
-	if (attribute(tag, stop, "class", value, sizeof value))
-		hr_fn_set(f, HR_F_CLASS, (uint32_t)strtoul(value, NULL, 16), HR_SRC_XML);
-	if (attribute(tag, stop, "link_width", value, sizeof value) && strtoul(value, NULL, 10))
-		hr_fn_set(f, HR_F_WIDTH_MAX, (uint32_t)strtoul(value, NULL, 10), HR_SRC_XML);
-	if (!attribute(tag, stop, "link_speed", value, sizeof value))
-		return;
-	for (uint32_t i = 0; i < 6; i++)
-		if (strtod(value, NULL) > strtod(speed[i], NULL) - 0.1 &&
-		    strtod(value, NULL) < strtod(speed[i], NULL) + 0.1)
+	for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (hr_xml_number(attributes, numbers[i].name, 16, &value))
+			hr_fn_set(f, numbers[i].id, (uint32_t)value, HR_SRC_XML);
+	if (hr_xml_number(attributes, "link_width", 10, &value) && value)
+		hr_fn_set(f, HR_F_WIDTH_MAX, (uint32_t)value, HR_SRC_XML);
+	for (uint32_t i = 0; rate && i < 6; i++)
+		if (strtod(rate, NULL) > strtod(speed[i], NULL) - 0.1 &&
+		    strtod(rate, NULL) < strtod(speed[i], NULL) + 0.1)
 			hr_fn_set(f, HR_F_SPEED_MAX, i + 1, HR_SRC_XML);
 }
 
 /* The bridge a function hangs under is the enclosing element; switch ports are left out. */
-static void nest(struct reader *r, struct hr_fn *f)
+static void nest(const struct nccl *n, struct hr_fn *f)
 {
-	struct hr_fn *up = r->depth ? r->open[r->depth - 1] : NULL;
+	struct hr_fn *up = n->depth ? n->open[n->depth - 1] : NULL;
 
-	if (r->numa != ~0u)
-		hr_fn_set(f, HR_F_NUMA, r->numa, HR_SRC_XML);
+	if (n->numa != ~0u)
+		hr_fn_set(f, HR_F_NUMA, n->numa, HR_SRC_XML);
+	f->cpus = n->cpus;
 	if (!up)
 		return;
 	hr_fn_set(up, HR_F_HEADER, 1, HR_SRC_XML);
@@ -94,105 +54,111 @@ static void nest(struct reader *r, struct hr_fn *f)
 	f->under = hr_address(up);
 }
 
-static int open_pci(struct reader *r, const char *tag, const char *stop)
+static void open_pci(struct hr_xml *x, struct nccl *n, const char **attributes)
 {
+	const char *busid = hr_xml_get(attributes, "busid");
 	uint32_t domain, bus, dev, fn;
-	char busid[64];
 	struct hr_fn *f;
 
-	if (!attribute(tag, stop, "busid", busid, sizeof busid) ||
-	    hr_bdf_parse(busid, &domain, &bus, &dev, &fn) != strlen(busid))
-		return fail(r, "<pci> without a busid like 0000:41:00.0");
-	f = hr_model_add(r->m, domain, bus, dev, fn);
-	if (!f)
-		return fail(r, "no such address, or more functions than one machine can have");
-	take_numbers(f, tag, stop);
-	nest(r, f);
-	if (stop[-1] == '/')
-		return 0;
-	if (r->depth == HR_DEPTH_MAX)
-		return fail(r, "bridges nested too deeply");
-	r->open[r->depth++] = f;
-	return 0;
-}
-
-static void open_cpu(struct reader *r, const char *tag, const char *stop)
-{
-	char value[64];
-
-	r->numa = ~0u;
-	if (attribute(tag, stop, "numaid", value, sizeof value))
-		r->numa = (uint32_t)strtol(value, NULL, 10);
-	if (attribute(tag, stop, "vendor", value, sizeof value))
-		hr_fact_set(&r->m->sys.amd, strcmp(value, "AuthenticAMD") == 0, HR_SRC_XML);
-	if (attribute(tag, stop, "familyid", value, sizeof value))
-		hr_fact_set(&r->m->sys.family, (uint32_t)strtoul(value, NULL, 10), HR_SRC_XML);
-}
-
-static bool is_tag(const char *tag, const char *name)
-{
-	size_t n = strlen(name);
-
-	return strncmp(tag, name, n) == 0 && strchr(" \t\n/>", tag[n]) != NULL;
-}
-
-/* A file may be cut between elements: every one that was opened must be closed. */
-static int count_tag(struct reader *r, const char *tag, const char *stop)
-{
-	if (*tag == '?' || *tag == '!' || stop[-1] == '/')
-		return 0;
-	if (*tag != '/') {
-		r->inside++;
-		return 0;
+	if (!busid || hr_bdf_parse(busid, &domain, &bus, &dev, &fn) != strlen(busid) || !*busid) {
+		hr_xml_fail(x, "<pci> without a busid like 0000:41:00.0");
+		return;
 	}
-	if (r->inside == 0)
-		return fail(r, "an element ends that was not opened");
-	r->inside--;
-	return 0;
+	f = hr_model_add(x->m, domain, bus, dev, fn);
+	if (!f) {
+		hr_xml_fail(x, "no such address, or more functions than one machine can have");
+		return;
+	}
+	if (n->depth == HR_DEPTH_MAX) {
+		hr_xml_fail(x, "bridges nested too deeply");
+		return;
+	}
+	take_numbers(f, attributes);
+	nest(n, f);
+	n->open[n->depth++] = f;
 }
 
-static int one_tag(struct reader *r, const char *tag, const char *stop)
+static void open_cpu(struct hr_xml *x, struct nccl *n, const char **attributes)
 {
-	int err = count_tag(r, tag, stop);
+	const char *vendor = hr_xml_get(attributes, "vendor"),
+		   *numa = hr_xml_get(attributes, "numaid");
+	unsigned long family;
 
-	if (err)
-		return err;
-	if (is_tag(tag, "pci"))
-		return open_pci(r, tag, stop);
-	if (is_tag(tag, "cpu"))
-		open_cpu(r, tag, stop);
-	if (is_tag(tag, "/pci")) {
-		if (r->depth == 0)
-			return fail(r, "</pci> without <pci>");
-		r->depth--;
-	}
-	return 0;
+	n->numa = numa ? (uint32_t)strtol(numa, NULL, 10) : ~0u;
+	n->cpus = hr_xml_cpus(x->m, hr_xml_get(attributes, "affinity"));
+	if (vendor)
+		hr_fact_set(&x->m->sys.amd, strcmp(vendor, "AuthenticAMD") == 0, HR_SRC_XML);
+	if (hr_xml_number(attributes, "familyid", 10, &family))
+		hr_fact_set(&x->m->sys.family, (uint32_t)family, HR_SRC_XML);
 }
 
-int hr_read_nccl(struct hr_model *m, const char *text, size_t size)
+/*
+ * A GPU whatever its class; older files give no vendor, but only RCCL writes an architecture "gfx..".
+ */
+static void open_gpu(struct hr_fn *f, const char **attributes)
 {
-	struct reader r = { .m = m, .text = text, .at = text, .end = text + size, .numa = ~0u };
-	int err = 0;
+	const char *gcn = hr_xml_get(attributes, "gcn");
 
-	snprintf(m->input, sizeof m->input, "NCCL topology");
-	while (!err && (r.at = memchr(r.at, '<', (size_t)(r.end - r.at)))) {
-		const char *stop = memchr(r.at, '>', (size_t)(r.end - r.at));
-
-		if (!stop)
-			return fail(&r, "a tag that does not end");
-		err = one_tag(&r, r.at + 1, stop);
-		r.at = stop;
-	}
-	if (err)
-		return err;
-	r.at = r.end;
-	if (r.depth)
-		return fail(&r, "<pci> without </pci>: the file is cut off");
-	if (r.inside)
-		return fail(&r, "an element is not closed: the file is cut off");
-	if (m->count == 0) {
-		snprintf(m->message, sizeof m->message, "no <pci> element in it");
-		return -ENODATA;
-	}
-	return 0;
+	hr_fn_set(f, HR_F_GPU, 1, HR_SRC_XML);
+	if (gcn && *gcn && strcmp(gcn, "0") != 0)
+		hr_fn_set(f, HR_F_VENDOR, 0x1002, HR_SRC_INFERRED);
+	else if (hr_xml_get(attributes, "sm"))
+		hr_fn_set(f, HR_F_VENDOR, 0x10de, HR_SRC_INFERRED);
 }
+
+static void open_link(struct hr_xml *x, const struct hr_fn *f, enum hr_fabric fabric,
+		      const char **attributes)
+{
+	const char *target = hr_xml_get(attributes, "target");
+	struct hr_gpu_link link = { .from = hr_address(f),
+				    .to = target ? hr_address_parse(target) : HR_NO_ADDRESS,
+				    .fabric = (uint8_t)fabric,
+				    .source = HR_SRC_XML };
+	unsigned long count = 0, class = 0;
+
+	hr_xml_number(attributes, "count", 10, &count);
+	hr_xml_number(attributes, "tclass", 16, &class);
+	link.to_switch = class >> 8 == 0x0680;
+	if (count == 0 || count > 1024 || (link.to == HR_NO_ADDRESS && !link.to_switch))
+		return;
+	link.count = (uint16_t)count;
+	hr_model_add_link(x->m, &link);
+}
+
+static void start(struct hr_xml *x, const char *element, const char **attributes)
+{
+	struct nccl *n = x->state;
+	struct hr_fn *f = n->depth ? n->open[n->depth - 1] : NULL;
+	const char *name;
+
+	if (strcmp(element, "system") == 0)
+		n->numa = ~0u;
+	else if (strcmp(element, "pci") == 0)
+		open_pci(x, n, attributes);
+	else if (strcmp(element, "cpu") == 0)
+		open_cpu(x, n, attributes);
+	else if (!f)
+		return;
+	else if (strcmp(element, "gpu") == 0)
+		open_gpu(f, attributes);
+	else if (strcmp(element, "nvlink") == 0 || strcmp(element, "xgmi") == 0)
+		open_link(x, f, *element == 'x' ? HR_XGMI : HR_NVLINK, attributes);
+	else if (strcmp(element, "net") == 0 && (name = hr_xml_get(attributes, "name")))
+		hr_xml_device(x->m, f, name);
+}
+
+static void end(struct hr_xml *x, const char *element)
+{
+	struct nccl *n = x->state;
+
+	if (strcmp(element, "pci") == 0)
+		n->depth--;
+}
+
+const struct hr_xml_format hr_xml_nccl = {
+	.root = "system",
+	.input = "NCCL topology",
+	.state_bytes = sizeof(struct nccl),
+	.start = start,
+	.end = end,
+};

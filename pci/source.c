@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pci/xml.h"
+
 #define STREAM_BYTES 65536u
 #define XML_MAX (16u << 20)
 #define TAR_MAX (256u << 20)
@@ -140,7 +142,7 @@ static int read_formats(struct hr_model *m, struct hr_stream *s)
 	}
 	if (is_tar(whole, size))
 		return read_tree(m, (const uint8_t *)whole, size);
-	return hr_read_nccl(m, whole, size);
+	return hr_read_xml(m, whole, size);
 }
 
 static int finish(struct hr_model *m, const char *path, int err)

@@ -13,7 +13,7 @@
  * Read a capture and link the model. The format is detected:
  *   directory            sysfs tree: its root (holds sys/), sys itself, or a folder of devices
  *   tar                  the same, as an uncompressed archive
- *   XML                  NCCL topology file (<system>)
+ *   XML                  topology of NCCL or RCCL (<system>) or of hwloc (<topology>)
  *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, both mixed, or our own capture
  * "-" is standard input (not for directories).
  * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it;
@@ -54,7 +54,6 @@ struct hr_stream {
 char *hr_stream_line(struct hr_stream *s, size_t *length);
 
 int hr_read_lspci(struct hr_model *m, struct hr_stream *s);
-int hr_read_nccl(struct hr_model *m, const char *text, size_t size);
 
 /* Files of a sysfs tree, in a directory or in an archive. Paths have no leading slash. */
 struct hr_files {

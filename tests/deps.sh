@@ -6,7 +6,7 @@
 set -euo pipefail
 
 declare -A packages=(
-    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libblkid-dev zlib1g-dev"
+    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libexpat1-dev libblkid-dev zlib1g-dev"
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
     [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3 fdisk e2fsprogs"

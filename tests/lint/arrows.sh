@@ -30,7 +30,7 @@ judge() {
     function third_party(header) {
         if (header ~ /^libconfig/) return "^config/"
         if (header ~ /^(libnvme|nvme\/)/) return "^nvme/"
-        if (header ~ /^pciaccess/) return "^pci/"
+        if (header ~ /^(pciaccess|expat)/) return "^pci/"
         if (header ~ /^(json-c\/|json\.h)/) return "^(boot/|gpu/ops/[^/]*_desc\\.c$)"
         if (header ~ /^(cuda|nvml)/) return "^gpu/"
         if (header ~ /^(blkid)/) return "^boot/"
@@ -82,6 +82,7 @@ cache/b.c <libconfig.h>
 boot/a.c <libnvme.h>
 gpu/b.c <nvme/types.h>
 nvme/b.c <pciaccess.h>
+nvme/f.c <expat.h>
 gpu/pipeline.c <json-c/json.h>
 cache/c.c <cuda.h>
 nvme/e.c <blkid/blkid.h>

@@ -79,14 +79,6 @@ Test(topo_sources, a_broken_dump_is_refused_with_its_line)
 		{ "headrace: nonsense=1\n00:00.0 x\n", -EINVAL, "line 1" },
 		{ "00:00.0 x\n\theadrace: link_speed=fast\n", -EINVAL, "line 2" },
 		{ "\x1f\x8b\x08", -EINVAL, "gzip" },
-		{ "<system></system>", -ENODATA, "<pci>" },
-		{ "<?xml version=\"1.0\"?>\n<!DOCTYPE x>\n<system></system>", -ENODATA, "<pci>" },
-		{ "<system>\n<pci busid=\"0000:01:00.0\"/>\n", -EINVAL, "cut off" },
-		{ "<pci busid=\"0000:01:00.0\"/></cpu>", -EINVAL, "not opened" },
-		{ "<pci busid=\"0000:01:00.0\">", -EINVAL, "cut off" },
-		{ "<a>\n</pci>", -EINVAL, "line 2" },
-		{ "<pci\n busid=\"junk\"/>", -EINVAL, "line 1" },
-		{ "<pci busid=\"0000:01:00.0\"", -EINVAL, "does not end" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -427,36 +419,6 @@ Test(topo_sources, an_archive_that_is_cut_or_damaged_is_refused)
 	cr_expect(strstr(other.message, "byte 0: damaged") != NULL, "%s", other.message);
 	free(tar);
 	free(m);
-}
-
-/* ---- NCCL */
-
-Test(topo_sources, nccl_files_give_the_shape_and_nothing_better_than_unknown)
-{
-	static const char xml[] =
-		"<system version=\"1\">\n <cpu numaid=\"1\" vendor=\"AuthenticAMD\" "
-		"familyid=\"143\">\n"
-		"  <pci busid=\"0000:10:00.0\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\" "
-		"link_width=\"16\">\n"
-		"   <pci busid=\"0000:12:00.0\" class=\"0x030200\" vendor=\"0x10de\" "
-		"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"/>\n"
-		"   <pci busid=\"0000:15:00.0\" class=\"0x010802\" link_width=\"4\"/>\n"
-		"  </pci>\n </cpu>\n</system>\n";
-	struct hr_engine engine;
-	struct hr_pair p;
-
-	cr_assert_eq(parse(xml), 0, "%s", model.message);
-	cr_assert_eq(model.count, 3u);
-	cr_expect_eq(at(&model, "12:00.0")->parent, 0);
-	cr_expect_eq(at(&model, "15:00.0")->parent, 0);
-	cr_expect_eq(hr_get(at(&model, "12:00.0"), HR_F_SPEED_MAX, 0), 5u);
-	cr_expect_eq(hr_get(at(&model, "12:00.0"), HR_F_NUMA, 0), 1u);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	cr_assert_eq(engine.gpus, 1u);
-	cr_assert_eq(engine.ssds, 1u);
-	hr_judge(&engine, engine.gpu[0], engine.ssd[0], &p);
-	cr_expect_eq(p.verdict, HR_UNKNOWN);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "PIX");
 }
 
 /* ---- our own capture */
