@@ -38,11 +38,12 @@ enum option_code {
 	BANDWIDTH,
 	PLAN,
 	RULES,
-	GROUPS
+	GROUPS,
+	WANTED
 };
 
 struct request {
-	const char *from, *format, *capture, *colour;
+	const char *from, *format, *capture, *colour, *wanted;
 	const char *explain[2];
 	const char *require[REQUIREMENTS_MAX];
 	const char *gpu[REQUIREMENTS_MAX], *ssd[REQUIREMENTS_MAX];
@@ -78,7 +79,9 @@ static const char help[] =
 	"  --capture FILE       write what is known as one file, without serial numbers\n"
 	"  --groups             IOMMU groups, predicted and real, and what VFIO can open\n"
 	"  --rules              the table of rules: what each finds, says and proposes\n"
-	"  --all                list all pairs, however many\n"
+	"  --wanted WHICH       same-switch: judge only pairs that share a switch; all (default):\n"
+	"                       all pairs, of which those come first\n"
+	"  --all                everything that is known: each pair, headline and finding\n"
 	"  --ascii              no box characters; --color auto|always|never\n"
 	"\nExit codes:\n"
 	"   0  all wanted pairs are DIRECT        1  direct, but degraded\n"
@@ -151,6 +154,23 @@ static bool keep(const char **list, unsigned *count, const char *value)
 	return true;
 }
 
+/* Options without a value. */
+static int take_flag(struct request *r, struct hr_topo *t, int code)
+{
+	bool *const flag[] = {
+		[ASCII - OPT_FIRST] = &r->ascii, [FIX - OPT_FIRST] = &r->fix,
+		[APPLY - OPT_FIRST] = &r->apply, [BANDWIDTH - OPT_FIRST] = &r->bandwidth,
+		[PLAN - OPT_FIRST] = &r->plan,	 [GROUPS - OPT_FIRST] = &r->groups,
+		[RULES - OPT_FIRST] = &r->rules, [ALL_PAIRS - OPT_FIRST] = &t->all,
+	};
+	const unsigned at = (unsigned)code - OPT_FIRST;
+
+	if (code < OPT_FIRST || at >= sizeof flag / sizeof *flag || !flag[at])
+		return HR_TOPO_USAGE;
+	*flag[at] = true;
+	return 0;
+}
+
 static int take_option(struct request *r, struct hr_topo *t, int code, char **argv)
 {
 	switch (code) {
@@ -193,40 +213,23 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case CAPTURE:
 		r->capture = optarg;
 		return 0;
-	case ASCII:
-		r->ascii = true;
-		return 0;
 	case COLOUR:
 		return set_colour(r, optarg) ? 0
 					     : bad("--color is auto, always or never, not", optarg);
-	case FIX:
-		r->fix = true;
-		return 0;
-	case APPLY:
-		r->apply = true;
-		return 0;
 	case WHAT_IF:
 		return keep(r->what_if, &r->what_ifs, optarg) ? 0 : bad("too many", "--what-if");
-	case BANDWIDTH:
-		r->bandwidth = true;
-		return 0;
-	case PLAN:
-		r->plan = true;
-		return 0;
-	case GROUPS:
-		r->groups = true;
-		return 0;
-	case RULES:
-		r->rules = true;
-		return 0;
 	case BASELINE:
 		r->baseline = optarg;
 		return 0;
-	case ALL_PAIRS:
-		t->all = true;
-		return 0;
+	case WANTED:
+		r->wanted = optarg;
+		t->near_only = strcmp(optarg, "same-switch") == 0;
+		return t->near_only || strcmp(optarg, "all") == 0
+			       ? 0
+			       : bad("--wanted is same-switch or all, not", optarg);
+	default:
+		return take_flag(r, t, code);
 	}
-	return HR_TOPO_USAGE;
 }
 
 /* Each of these is an answer of its own; nothing that was asked is left out without a word. */
@@ -256,6 +259,11 @@ static int check_views(const struct request *r)
 		}
 		if (view[i].wanted)
 			first = view[i].name;
+	}
+	if (r->wanted && first && !r->fix) {
+		hr_usage_error("topo", "--wanted says which pairs are judged; not together with %s",
+			       first);
+		return HR_TOPO_USAGE;
 	}
 	if (r->rules && strcmp(r->format, "table") != 0)
 		return bad("--rules is shown as text, not as", r->format);
@@ -287,6 +295,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "plan", no_argument, NULL, PLAN },
 		{ "rules", no_argument, NULL, RULES },
 		{ "groups", no_argument, NULL, GROUPS },
+		{ "wanted", required_argument, NULL, WANTED },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
 		{ "what-if", required_argument, NULL, WHAT_IF },
@@ -424,7 +433,7 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 	return (int)hr_topo_exit_of(&p);
 }
 
-static int show(const struct hr_topo *t, const struct request *r)
+static int show(struct hr_topo *t, const struct request *r)
 {
 	int code = -1;
 

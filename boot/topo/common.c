@@ -94,18 +94,30 @@ enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b)
 	return rank[b] > rank[a] ? b : a;
 }
 
+bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p)
+{
+	return !t->near_only || p->common != HR_NO_FN;
+}
+
+void hr_topo_sum_add(struct hr_topo_sum *sum, const struct hr_pair *p)
+{
+	sum->pairs++;
+	sum->by_verdict[p->verdict]++;
+	sum->degraded += (p->modifiers & HR_MOD_DEGRADED) != 0;
+	sum->exit = hr_topo_worse(sum->exit, hr_topo_exit_of(p));
+}
+
 void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 {
 	const struct hr_engine *e = &t->engine;
 	struct hr_pair p;
 
-	*sum = (struct hr_topo_sum){ .pairs = (uint64_t)e->gpus * e->ssds };
+	*sum = (struct hr_topo_sum){ .exit = HR_TOPO_DIRECT };
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			sum->by_verdict[p.verdict]++;
-			sum->degraded += (p.modifiers & HR_MOD_DEGRADED) != 0;
-			sum->exit = hr_topo_worse(sum->exit, hr_topo_exit_of(&p));
+			if (hr_topo_wants(t, &p))
+				hr_topo_sum_add(sum, &p);
 		}
 	if (sum->pairs == 0)
 		sum->exit = HR_TOPO_NONE;
@@ -113,10 +125,16 @@ void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 
 const char *hr_topo_no_pair(const struct hr_topo *t, char *text)
 {
-	snprintf(text, 160,
-		 "no pair to judge: %u GPUs, %u NVMe controllers "
-		 "(--gpu ADDRESS and --nvme ADDRESS name others)\n",
-		 t->engine.gpus, t->engine.ssds);
+	if (t->engine.gpus && t->engine.ssds)
+		snprintf(text, 160,
+			 "no pair of %u GPUs and %u NVMe controllers shares a switch (--wanted all "
+			 "judges the others)\n",
+			 t->engine.gpus, t->engine.ssds);
+	else
+		snprintf(text, 160,
+			 "no pair to judge: %u GPUs, %u NVMe controllers "
+			 "(--gpu ADDRESS and --nvme ADDRESS name others)\n",
+			 t->engine.gpus, t->engine.ssds);
 	return text;
 }
 

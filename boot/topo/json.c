@@ -1,9 +1,12 @@
 /* The schema is documented in pci/README.md; "schema" counts incompatible changes. */
 #include "boot/topo/topo.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "boot/report/json.h"
+#include "boot/topo/headline.h"
 
 #define SCHEMA 1
 
@@ -108,9 +111,11 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p, struc
 	}
 }
 
-static struct json_object *pair(const struct hr_topo *t, const struct hr_pair *p)
+static struct json_object *pair(const struct hr_topo *t, const struct hr_pair *p,
+				const struct hr_survey *s)
 {
 	struct json_object *o = hr_json_new(), *modifiers;
+	const uint32_t class = s ? hr_survey_class(s, t, p) : HR_CLASSES_MAX;
 	char text[64], *save = NULL;
 
 	hr_topo_json_ends(t, o, p->gpu, p->ssd);
@@ -121,6 +126,8 @@ static struct json_object *pair(const struct hr_topo *t, const struct hr_pair *p
 	hr_json_string(o, "distance", hr_distance_word(&t->engine, p));
 	if (p->common != HR_NO_FN)
 		hr_topo_json_address(t, o, "common_bridge", p->common);
+	if (class < HR_CLASSES_MAX)
+		hr_json_u64(o, "headline", class);
 	put_flows(p, o);
 	modifiers = hr_json_array(o, "modifiers");
 	hr_topo_modifiers(p->modifiers, text);
@@ -162,7 +169,8 @@ static void put_functions(const struct hr_topo *t, struct hr_json_stream *s)
 	hr_json_list_end(s);
 }
 
-static void put_pairs(const struct hr_topo *t, struct hr_json_stream *s)
+static void put_pairs(const struct hr_topo *t, struct hr_json_stream *s,
+		      const struct hr_survey *survey)
 {
 	const struct hr_engine *e = &t->engine;
 	struct hr_pair p;
@@ -171,13 +179,14 @@ static void put_pairs(const struct hr_topo *t, struct hr_json_stream *s)
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds && !s->failed; j++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			hr_json_item(s, pair(t, &p));
+			if (hr_topo_wants(t, &p))
+				hr_json_item(s, pair(t, &p, survey));
 		}
 	hr_json_list_end(s);
 }
 
-int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool functions,
-		       bool pairs, int code)
+static int print(const struct hr_topo *t, struct json_object *root, bool functions, bool pairs,
+		 const struct hr_survey *survey, int code)
 {
 	struct json_object *last = hr_json_new();
 	struct hr_json_stream s;
@@ -187,13 +196,87 @@ int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool f
 	if (functions)
 		put_functions(t, &s);
 	if (pairs)
-		put_pairs(t, &s);
+		put_pairs(t, &s, survey);
 	hr_json_u64(last, "exit_code", (uint64_t)code);
 	hr_json_members(&s, last);
 	return hr_json_end(&s);
 }
 
-int hr_topo_json(const struct hr_topo *t, int code)
+int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool functions,
+		       bool pairs, int code)
 {
-	return hr_topo_json_print(t, hr_topo_json_new(t, "verdicts"), true, true, code);
+	return print(t, root, functions, pairs, NULL, code);
+}
+
+static void put_headline(const struct hr_topo *t, const struct hr_class *c,
+			 const struct hr_headline *h, struct json_object *o)
+{
+	char verdict[48];
+
+	hr_json_string(o, "who", h->who);
+	hr_json_u64(o, "pairs", c->pairs);
+	hr_json_bool(o, "same_switch", c->near);
+	hr_json_string(o, "verdict", hr_verdict_text(c->pair.verdict, c->pair.rule, verdict));
+	hr_json_string(o, "rule", hr_rules[c->pair.rule].id);
+	hr_json_string(o, "what", h->what);
+	if (h->rate[0])
+		hr_json_string(o, "rate", h->rate);
+	if (h->alone_gbs > 0)
+		hr_json_double(o, "alone_gb_per_s", h->alone_gbs, 3);
+	if (h->most_gbs > 0) {
+		hr_json_double(o, "together_least_gb_per_s", h->least_gbs, 3);
+		hr_json_double(o, "together_most_gb_per_s", h->most_gbs, 3);
+	}
+	hr_json_string(o, "terms", h->terms);
+	if (h->remedy[0])
+		hr_json_string(o, "remedy", h->remedy);
+	hr_topo_json_ends(t, o, c->pair.gpu, c->pair.ssd);
+}
+
+/* Rows and columns of the matrix: names of functions whose cells all read the same. */
+static void put_lines(const struct hr_topo *t, const struct hr_survey *s, struct json_object *root,
+		      bool row)
+{
+	struct json_object *list = hr_json_array(root, row ? "rows" : "columns"), *item, *members;
+	const uint32_t *of = row ? s->row : s->column, n = row ? s->rows : s->columns;
+	const uint32_t cards = row ? t->engine.ssds : t->engine.gpus;
+	const int32_t *card = row ? t->engine.ssd : t->engine.gpu;
+	char bdf[HR_BDF_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		item = hr_json_append(list);
+		hr_json_array(item, "functions");
+	}
+	for (uint32_t i = 0; i < cards; i++) {
+		item = json_object_array_get_idx(list, of[i]);
+		members = json_object_object_get(item, "functions");
+		json_object_array_add(members,
+				      json_object_new_string(hr_bdf(&t->model.fn[card[i]], bdf)));
+	}
+}
+
+int hr_topo_json(struct hr_topo *t, int code)
+{
+	struct json_object *root = hr_topo_json_new(t, "verdicts"), *list;
+	struct hr_survey *s = hr_survey_new(t);
+	struct hr_headline *h = s ? hr_headlines_new(t, s, HR_CLASSES_MAX) : NULL;
+	char text[512];
+	int err;
+
+	if (!h) {
+		fputs("headrace: error: out of memory\n", stderr);
+		hr_survey_free(s);
+		json_object_put(root);
+		return -ENOMEM;
+	}
+	hr_json_string(root, "answer", hr_headline_answer(s, text));
+	list = hr_json_array(root, "headlines");
+	for (uint32_t i = 0; i < s->classes; i++)
+		put_headline(t, &s->class[i], &h[i], hr_json_append(list));
+	put_lines(t, s, root, true);
+	put_lines(t, s, root, false);
+	err = print(t, root, true, true, s, code);
+	free(h);
+	hr_survey_free(s);
+	return err;
 }

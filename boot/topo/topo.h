@@ -36,6 +36,7 @@ struct hr_topo {
 	const char *const *as_gpu, *const *as_ssd; /* addresses to judge whatever their class */
 	unsigned as_gpus, as_ssds;
 	bool colour, utf8, all;
+	bool near_only; /* --wanted same-switch */
 	FILE *out;
 	struct json_object *json; /* of a view that computes anew, instead of text; else NULL */
 	bool json_pairs;	  /* that view has pairs[], as the engine judges at its end */
@@ -60,6 +61,9 @@ struct hr_topo_sum {
 	enum hr_topo_exit exit; /* of the worst pair; HR_TOPO_NONE: there is none */
 };
 void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum);
+void hr_topo_sum_add(struct hr_topo_sum *sum, const struct hr_pair *p);
+/* --wanted: does the user ask for this pair, which was judged? */
+bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p);
 enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t);
 /* The line that says why HR_TOPO_NONE; text[160]; returns text. */
 const char *hr_topo_no_pair(const struct hr_topo *t, char *text);
@@ -73,13 +77,13 @@ char *hr_topo_modifiers(uint16_t modifiers, char *text);
 const char *hr_topo_title(const struct hr_fn *f);
 
 /* Returns the exit code, which it knows anyway. */
-enum hr_topo_exit hr_topo_table(const struct hr_topo *t);
+enum hr_topo_exit hr_topo_table(struct hr_topo *t);
 void hr_topo_matrix(const struct hr_topo *t);
 /* Pair highlighted when gpu is not HR_NO_FN. */
 void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 /* code: what the command is going to return. 0, or what hr_json_print() says. */
-int hr_topo_json(const struct hr_topo *t, int code);
+int hr_topo_json(struct hr_topo *t, int code);
 /* The document of a view ("plan", "fix", ...), with the machine in it. */
 struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view);
 /*

@@ -17,7 +17,7 @@ best() {
 }
 read -r ours memory < <(best "$build/headrace" topo --from "$file")
 echo "headrace topo: $ours s, $memory KiB"
-"$build/headrace" topo --from "$file" | tail -n 1 || true
+"$build/headrace" topo --from "$file" | head -n 1 || true
 if command -v lspci >/dev/null; then
     read -r theirs _ < <(best lspci -vv -F "$file")
     echo "lspci -vv -F: $theirs s; ratio $(awk "BEGIN { printf \"%.2f\", $ours / $theirs }")"

@@ -86,7 +86,14 @@ check "a missing file exits 65" exits 65 --from absent.txt
 check "an unknown option exits 64" exits 64 --nonsense
 check "an unknown format exits 64" exits 64 --from direct.txt --format png
 check "standard input is a source" bash -c '"$1" topo --from - <direct.txt' _ "$HEADRACE"
-check "the table names the rule" says 'GPU0 to NVME0: DIRECT \(rule R1\)' --from direct.txt
+check "the answer comes first" bash -c '"$1" topo --from direct.txt | head -n 1 |
+    grep -x "1 pair shares a switch: 1 DIRECT"' _ "$HEADRACE"
+check "the headline names the pair" says '^GPU0 with NVME0 \(1 pair\):$' --from direct.txt
+check "in words" says 'share a switch: data goes direct; [0-9.]+ GB/s' --from direct.txt
+check "with the rule" says 'DIRECT, rule R1, kernel BUS_ADDR, PIX' --from direct.txt
+check "and with the remedy" says '1 setpci command, or pci=disable_acs_redir=0000:02:00.0' \
+    --from redirected.txt
+check "--all has each pair" says 'GPU0 to NVME0: DIRECT \(rule R1\)' --from direct.txt --all
 check "the matrix has both words" says 'PIX +DIRECT' --from direct.txt --format matrix
 check "the kernel's verdict stands beside ours" says 'kernel NOT_SUPPORTED' --from redirected.txt
 check "the explanation shows the control register" \
@@ -192,6 +199,12 @@ check "the baseline as JSON has the register and the verdict" view_holds \
     '{"address": "0000:02:00.0", "fact": "acs_ctl", "before": 1, "after": 29} in d["facts"] and
     d["verdicts"][0]["before"] == "DIRECT" and d["exit_code"] == 7' \
     --from redirected.txt --baseline direct.txt
+check "JSON has the headlines of the text" view_holds \
+    'd["answer"] == "1 pair shares a switch: 1 REDIRECTED+RC_UNLISTED" and
+    d["headlines"][0]["who"] == "GPU0 with NVME0" and
+    "pci=disable_acs_redir=0000:02:00.0" in d["headlines"][0]["remedy"] and
+    d["headlines"][0]["together_least_gb_per_s"] > 1 and d["pairs"][0]["headline"] == 0 and
+    d["rows"] == [{"functions": ["0000:04:00.0"]}]' --from redirected.txt
 check "the code in JSON is that of the command" view_holds 'd["exit_code"] == 0' \
     --from redirected.txt --require 'gpu=*,nvme=*:RC_UNLISTED'
 check "a view is no picture" exits 64 --from direct.txt --plan --format dot
@@ -212,6 +225,27 @@ pairs = sum(b"kernel_distance" in line for line in open("many.json", "rb"))
 print(memory, "MiB,", pairs, "pairs")
 sys.exit(memory > 200 or pairs != 25600)' "$HEADRACE"
 rm -f many.json
+# A second disk on a root port of its own: a pair that shares no switch.
+{
+    cat direct.txt
+    port 00:02.0 00 05 05 'Root Port (Slot+)' "$clear" e1000000-e10fffff None
+    endpoint 05:00.0 'Non-Volatile memory controller [0108]: Disk [144d:a80a]' \
+        'Region 0: Memory at e1000000 (64-bit, non-prefetchable) [size=16K]' nvme
+} >across.txt
+check "all pairs are wanted by default" exits 2 --from across.txt
+check "what shares a switch is told first" bash -c '"$1" topo --from across.txt | head -n 1 |
+    grep -x "1 pair shares a switch: 1 DIRECT; 1 pair does not share a switch: 1 RC_UNLISTED"' \
+    _ "$HEADRACE"
+check "or all that is judged" exits 0 --from across.txt --wanted same-switch
+check "in JSON as well" view_holds 'len(d["pairs"]) == 1 and d["exit_code"] == 0' \
+    --from across.txt --wanted same-switch
+check "the fix may be of those pairs" exits 0 --from across.txt --wanted same-switch --fix
+check "no such pair exits 6" exits 6 --from many.txt --wanted same-switch
+check "and says so" says 'no pair of 160 GPUs and 160 NVMe controllers shares a switch' \
+    --from many.txt --wanted same-switch
+check "a third kind of wanted exits 64" exits 64 --from direct.txt --wanted some
+check "--wanted beside a view that has its own pairs exits 64" \
+    exits 64 --from direct.txt --wanted all --plan
 # What a user asks is answered, or refused: nothing is silent.
 no_pair_says() {
     for view in "--format matrix" "--format tree" --plan --bandwidth --groups --fix --json; do

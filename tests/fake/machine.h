@@ -13,7 +13,7 @@
 #include "pci/model.h"
 #include "pci/verdict.h"
 
-#define FAKE_FUNCTIONS_MAX 32u
+#define FAKE_FUNCTIONS_MAX 128u
 #define FAKE_TEXT_MAX 512u
 
 /* Where the builder puts capabilities. */
