@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pci/bootmodel.h"
 #include "pci/decode.h"
 #include "pci/fields.h"
 
@@ -133,16 +134,51 @@ int hr_change_check(const struct hr_model *m, char *message)
 	return 0;
 }
 
+/* The registers are of one boot, so one more can be told from them. */
+static int boot(struct change *c, const char *line, enum hr_iommu forced)
+{
+	struct hr_boot b;
+
+	if (c->m->booted)
+		return wrong(c, "one boot at a time: iommu= or boot=, with all its words");
+	hr_boot_read(c->m, c->opt->kernel, c->opt->iommu, line, &b);
+	if (forced != HR_IOMMU_UNKNOWN)
+		hr_boot_force(c->m, &b, forced);
+	if (b.iommu == HR_IOMMU_UNKNOWN) {
+		snprintf(c->message, 160, "%s",
+			 b.acs ? "the kernel's build decides between passthrough and translation: "
+				 "add "
+				 "iommu=pt or iommu.passthrough=0"
+			       : "the kernel's build decides whether the IOMMU comes up: add "
+				 "intel_iommu=on or intel_iommu=off, or use iommu=");
+		return -EINVAL;
+	}
+	c->opt->iommu = b.iommu;
+	hr_boot_apply(c->m, &b);
+	return 0;
+}
+
 static int set_iommu(struct change *c)
 {
 	static const char *const mode[] = { "", "off", "pt", "on" };
+	char line[HR_BOOT_LINE_MAX];
 
 	for (unsigned i = 1; i < 4; i++)
 		if (strcmp(c->value, mode[i]) == 0) {
-			c->opt->iommu = (enum hr_iommu)i;
-			return 0;
+			hr_boot_line(c->m, (enum hr_iommu)i, line);
+			return boot(c, line, (enum hr_iommu)i);
 		}
 	return wrong(c, "the IOMMU is off, pt or on");
+}
+
+static int set_boot(struct change *c)
+{
+	char line[HR_BOOT_LINE_MAX];
+	int n = snprintf(line, sizeof line, "%s %s", c->m->sys.cmdline, c->value);
+
+	if (n < 0 || (size_t)n >= sizeof line)
+		return wrong(c, "the command line is too long");
+	return boot(c, line, HR_IOMMU_UNKNOWN);
 }
 
 /* "all": every function that can be changed so; those that cannot stay as they are. */
@@ -175,6 +211,8 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 	c.value++;
 	if (strncmp(text, "iommu=", 6) == 0)
 		return set_iommu(&c);
+	if (strncmp(text, "boot=", 5) == 0)
+		return set_boot(&c);
 	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		const char *where = text + strlen(kinds[i].name);
 		int32_t fn;
@@ -191,7 +229,7 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 		}
 		return kinds[i].set(&c, &m->fn[fn]);
 	}
-	snprintf(message, 160, "a change begins with acs:, mps:, link:, move: or iommu=");
+	snprintf(message, 160, "a change begins with acs:, mps:, link:, move:, iommu= or boot=");
 	return -EINVAL;
 }
 
@@ -217,13 +255,64 @@ static int add_write(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
 	return 0;
 }
 
+/* A parameter replaces what the command line has of its kind, so its list has to be whole. */
+static int add_boot(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
+{
+	struct hr_boot plain = e->boot;
+
+	plain.disable = plain.config = NULL;
+	plain.acs = plain.asked;
+	if (!(hr_boot_acs(e->m, &plain, fn, NULL) & HR_ACS_REDIRECT))
+		return 0;
+	for (unsigned i = 0; i < fix->boots; i++)
+		if (fix->boot[i] == fn)
+			return 0;
+	if (fix->boots == HR_FIX_MAX)
+		return -ENOSPC;
+	fix->boot[fix->boots++] = fn;
+	return 0;
+}
+
+static int add_port(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
+{
+	int err = add_write(e, fix, fn);
+
+	return err ? err : add_boot(e, fix, fn);
+}
+
 static int add_path(const struct hr_engine *e, struct hr_fix *fix, int32_t from, int32_t common)
 {
 	int err = 0;
 
 	for (int32_t at = from; at != common && !err; at = e->m->fn[at].parent)
-		err = add_write(e, fix, at);
+		err = add_port(e, fix, at);
 	return err;
+}
+
+static int add_pair(const struct hr_engine *e, struct hr_fix *fix, const struct hr_pair *p)
+{
+	int err;
+
+	fix->pairs += p->any_redirect;
+	fix->boot_pairs += !p->any_redirect;
+	err = add_path(e, fix, p->gpu, p->common);
+	if (!err)
+		err = add_path(e, fix, p->ssd, p->common);
+	return err ? err : add_port(e, fix, p->common);
+}
+
+const char *hr_fix_list(struct hr_model *m, const struct hr_fix *fix)
+{
+	size_t capacity = (size_t)fix->boots * (HR_BDF_MAX + 1) + 1, used = 0;
+	char *list = hr_model_alloc(m, capacity), bdf[HR_BDF_MAX];
+
+	if (!list)
+		return NULL;
+	list[0] = '\0';
+	for (unsigned i = 0; i < fix->boots; i++)
+		used += (size_t)snprintf(list + used, capacity - used, "%s%s", i ? ";" : "",
+					 hr_bdf(&m->fn[fix->boot[i]], bdf));
+	return list;
 }
 
 int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct hr_pair *p),
@@ -232,22 +321,16 @@ int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct
 	struct hr_pair p;
 	int err = 0;
 
-	fix->count = 0;
-	fix->pairs = fix->unread = 0;
+	fix->count = fix->boots = 0;
+	fix->pairs = fix->unread = fix->boot_pairs = 0;
 	for (uint32_t i = 0; i < e->gpus && !err; i++)
 		for (uint32_t j = 0; j < e->ssds && !err; j++) {
 			hr_judge(e, e->gpu[i], e->ssd[j], &p);
 			if (p.common == HR_NO_FN || (wanted && !wanted(to, &p)))
 				continue;
 			fix->unread += p.unread_redirect;
-			if (!p.any_redirect)
-				continue;
-			fix->pairs++;
-			err = add_path(e, fix, p.gpu, p.common);
-			if (!err)
-				err = add_path(e, fix, p.ssd, p.common);
-			if (!err)
-				err = add_write(e, fix, p.common);
+			if (p.any_redirect || (p.boot_redirect && e->boot.asked))
+				err = add_pair(e, fix, &p);
 		}
 	return err;
 }

@@ -11,9 +11,11 @@
  * hr_engine_init() again afterwards.
  *   acs:BDF|all=clear     RR, CR and EC off      acs:BDF|all=set  SV, RR, CR, UF on as supported
  *   acs:BDF=HEX           that value             mps:BDF|all=BYTES
- *   iommu=off|pt|on       (into *opt)            link:BDF=full   trained to the most both ends do
+ *   iommu=off|pt|on       booted into that mode  boot=WORDS      booted with WORDS added
+ *   link:BDF=full         trained to the most both ends do
  *   move:BDF=PORT         the card in BDF's slot goes below bridge PORT; addresses are new
- * Returns 0, or -EINVAL with the reason in message[160].
+ * A boot sets the mode into *opt and ACS controls anew (pci/bootmodel.h), but not those that another
+ * change states. Returns 0, or -EINVAL with the reason in message[160].
  */
 int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text, char *message);
 
@@ -36,9 +38,17 @@ struct hr_fix_write {
 struct hr_fix {
 	struct hr_fix_write write[HR_FIX_MAX];
 	unsigned count;
-	uint64_t pairs;	 /* that it takes from redirected to direct */
-	uint64_t unread; /* that share a switch whose ACS nobody read: they may need it, too */
+	int32_t boot
+		[HR_FIX_MAX]; /* ports that a boot has to be told of: more than now redirect, when
+				   * some were cleared since the last boot */
+	unsigned boots;
+	uint64_t pairs;	     /* that it takes from redirected to direct */
+	uint64_t boot_pairs; /* direct now, that the next boot redirects */
+	uint64_t unread;     /* that share a switch whose ACS nobody read: they may need it, too */
 };
+
+/* The list of *fix for pci=disable_acs_redir=, in memory of the model; NULL: none left. */
+const char *hr_fix_list(struct hr_model *m, const struct hr_fix *fix);
 
 /*
  * The smallest set of ACS writes that takes all pairs which share a switch, and which `wanted`

@@ -99,8 +99,23 @@ static void put_size(const struct context *c, uint64_t bytes)
 	snprintf(c->to, c->capacity, "%llu %s", (unsigned long long)bytes, unit[i]);
 }
 
-/* Ports whose control redirects, as pci=disable_acs_redir= wants them. */
-static void put_acs_list(const struct context *c)
+static bool redirects_now(const struct hr_derived *d)
+{
+	return d->redirect;
+}
+
+static bool redirects_after_boot(const struct hr_derived *d)
+{
+	return d->boot_redirect;
+}
+
+static bool is_assumed(const struct hr_derived *d)
+{
+	return d->acs_assumed;
+}
+
+/* Ports of the way that pass the test, as pci=disable_acs_redir= wants them. */
+static void put_acs_list(const struct context *c, bool (*test)(const struct hr_derived *d))
 {
 	int32_t path[2 * HR_DEPTH_MAX + 1];
 	unsigned n = hr_path(c->e->m, c->p->gpu, c->p->common, path, HR_DEPTH_MAX);
@@ -112,9 +127,28 @@ static void put_acs_list(const struct context *c)
 		path[n++] = c->p->common;
 	c->to[0] = '\0';
 	for (unsigned i = 0; i < n && used + HR_BDF_MAX < c->capacity; i++)
-		if (c->e->derived[path[i]].redirect)
+		if (test(&c->e->derived[path[i]]))
 			used += (size_t)snprintf(c->to + used, c->capacity - used, "%s%s",
 						 used ? ";" : "", hr_bdf(at(c, path[i]), bdf));
+}
+
+/* What has to stand beside iommu=pt, or the pair is redirected by Linux. */
+static void put_with_acs(const struct context *c)
+{
+	struct context list = *c;
+	int used;
+
+	if (c->p->common == HR_NO_FN || !c->p->boot_redirect)
+		return;
+	used = snprintf(c->to, c->capacity, " and pci=disable_acs_redir=");
+	if (used < 0 || (size_t)used >= c->capacity)
+		return;
+	list.to += used;
+	list.capacity -= (size_t)used;
+	put_acs_list(&list, redirects_after_boot);
+	used += (int)strlen(list.to);
+	snprintf(c->to + used, c->capacity - (size_t)used,
+		 ", as Linux sets ACS redirect at boot wherever an IOMMU is on");
 }
 
 static void put_errors(const struct context *c)
@@ -227,7 +261,13 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 	else if (n == 10 && memcmp(word, "gpu_driver", 10) == 0)
 		snprintf(c->to, c->capacity, "%s", gpu->driver ? gpu->driver : "unknown");
 	else if (n == 8 && memcmp(word, "acs_list", 8) == 0)
-		put_acs_list(c);
+		put_acs_list(c, redirects_now);
+	else if (n == 8 && memcmp(word, "acs_boot", 8) == 0)
+		put_acs_list(c, redirects_after_boot);
+	else if (n == 11 && memcmp(word, "acs_assumed", 11) == 0)
+		put_acs_list(c, is_assumed);
+	else if (n == 8 && memcmp(word, "with_acs", 8) == 0)
+		put_with_acs(c);
 	else if (n == 8 && memcmp(word, "bar_size", 8) == 0)
 		put_size(c, bar < 0 ? 0 : gpu->bar[bar].size);
 	else if (n == 9 && memcmp(word, "initiator", 9) == 0)

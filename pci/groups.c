@@ -17,11 +17,23 @@ static bool isolates_by_quirk(const struct hr_fn *f)
 					       hr_device_is(vendor, device, HR_DEV_PCH_PORT));
 }
 
-static bool flags_enabled(const struct hr_fn *f)
-{
-	uint32_t want = HR_ACS_ISOLATION & hr_get(f, HR_F_ACS_CAP, 0);
+/* What groups are formed from. */
+struct former {
+	struct hr_model *m;
+	struct hr_groups *g;
+	const struct hr_boot *boot; /* NULL: registers as they are */
+	bool *open;		    /* [functions]: isolated from here to the root */
+	bool *enabled;		    /* [functions]: acs_enabled() */
+};
 
-	return hr_get(f, HR_F_ACS, 0) && (hr_get(f, HR_F_ACS_CTL, 0) & want) == want;
+static bool flags_enabled(const struct former *w, uint32_t index)
+{
+	const struct hr_fn *f = &w->m->fn[index];
+	uint32_t want = HR_ACS_ISOLATION & hr_get(f, HR_F_ACS_CAP, 0);
+	uint32_t ctl = w->boot ? hr_boot_acs(w->m, w->boot, (int32_t)index, NULL)
+			       : hr_get(f, HR_F_ACS_CTL, 0);
+
+	return hr_get(f, HR_F_ACS, 0) && (ctl & want) == want;
 }
 
 static bool is_multi(const struct hr_model *m, uint32_t index)
@@ -36,9 +48,9 @@ static bool is_multi(const struct hr_model *m, uint32_t index)
 }
 
 /* pci_acs_enabled(): may the function's traffic reach a peer without the IOMMU seeing it? */
-static bool acs_enabled(const struct hr_model *m, uint32_t index)
+static bool acs_enabled(const struct former *w, uint32_t index)
 {
-	const struct hr_fn *f = &m->fn[index];
+	const struct hr_fn *f = &w->m->fn[index];
 
 	if (isolates_by_quirk(f))
 		return true;
@@ -50,15 +62,16 @@ static bool acs_enabled(const struct hr_model *m, uint32_t index)
 		return false;
 	case HR_PORT_ROOT:
 	case HR_PORT_DOWNSTREAM:
-		return flags_enabled(f);
+		return flags_enabled(w, index);
 	default:
-		return !is_multi(m, index) || flags_enabled(f);
+		return !is_multi(w->m, index) || flags_enabled(w, index);
 	}
 }
 
 /* Another function of the same slot that is not isolated either, among those with a group. */
-static int32_t slot_mate(const struct hr_model *m, uint32_t index)
+static int32_t slot_mate(const struct former *w, uint32_t index)
 {
+	const struct hr_model *m = w->m;
 	const struct hr_fn *f = &m->fn[index];
 
 	for (uint32_t i = index; i-- > 0;) {
@@ -66,7 +79,7 @@ static int32_t slot_mate(const struct hr_model *m, uint32_t index)
 
 		if (other->domain != f->domain || other->bus != f->bus || other->dev != f->dev)
 			return HR_NO_FN;
-		if (!acs_enabled(m, i))
+		if (!w->enabled[i])
 			return (int32_t)i;
 	}
 	return HR_NO_FN;
@@ -79,17 +92,18 @@ static bool acs_unknown(const struct hr_fn *f)
 }
 
 /* Parents stand before children, unless what-if moved a card: those are done when reached. */
-static void place(const struct hr_model *m, struct hr_groups *g, const bool *open, uint32_t index)
+static void place(const struct former *w, uint32_t index)
 {
-	const struct hr_fn *f = &m->fn[index];
+	const struct hr_fn *f = &w->m->fn[index];
+	struct hr_groups *g = w->g;
 	int32_t mate;
 
 	g->unsure[index] = acs_unknown(f) || (f->parent != HR_NO_FN && g->unsure[f->parent]);
-	if (f->parent != HR_NO_FN && !open[f->parent]) {
+	if (f->parent != HR_NO_FN && !w->open[f->parent]) {
 		g->of[index] = g->of[f->parent];
 		return;
 	}
-	mate = is_multi(m, index) && !acs_enabled(m, index) ? slot_mate(m, index) : HR_NO_FN;
+	mate = is_multi(w->m, index) && !w->enabled[index] ? slot_mate(w, index) : HR_NO_FN;
 	g->of[index] = mate == HR_NO_FN ? g->count++ : g->of[mate];
 }
 
@@ -123,28 +137,43 @@ static void compare(struct hr_model *m, struct hr_groups *g)
 				g->first_mismatch = (int32_t)i;
 }
 
-int hr_groups_predict(struct hr_model *m, struct hr_groups *g)
+static void form(const struct former *w)
 {
-	bool *open = hr_model_alloc(m, m->count + 1); /* isolated from here to the root */
+	struct hr_model *m = w->m;
 
-	memset(g, 0, sizeof *g);
-	g->first_mismatch = HR_NO_FN;
-	g->of = hr_model_alloc(m, (m->count + 1) * sizeof *g->of);
-	g->unsure = hr_model_alloc(m, m->count + 1);
-	if (!open || !g->of || !g->unsure)
-		return -ENOMEM;
+	for (uint32_t i = 0; i < m->count; i++)
+		w->enabled[i] = acs_enabled(w, i);
 	for (uint32_t depth = 0, left = m->count; left && depth <= HR_DEPTH_MAX; depth++)
 		for (uint32_t i = 0; i < m->count; i++) {
 			const struct hr_fn *f = &m->fn[i];
 
 			if (f->depth != depth)
 				continue;
-			open[i] = acs_enabled(m, i) && (f->parent == HR_NO_FN || open[f->parent]);
-			place(m, g, open, i);
+			w->open[i] = w->enabled[i] && (f->parent == HR_NO_FN || w->open[f->parent]);
+			place(w, i);
 			left--;
 		}
-	compare(m, g);
+	compare(m, w->g);
+}
+
+int hr_groups_at_boot(struct hr_model *m, const struct hr_boot *boot, struct hr_groups *g)
+{
+	struct former w = { m, g, boot, hr_model_alloc(m, m->count + 1),
+			    hr_model_alloc(m, m->count + 1) };
+
+	memset(g, 0, sizeof *g);
+	g->first_mismatch = HR_NO_FN;
+	g->of = hr_model_alloc(m, (m->count + 1) * sizeof *g->of);
+	g->unsure = hr_model_alloc(m, m->count + 1);
+	if (!w.open || !w.enabled || !g->of || !g->unsure)
+		return -ENOMEM;
+	form(&w);
 	return 0;
+}
+
+int hr_groups_predict(struct hr_model *m, struct hr_groups *g)
+{
+	return hr_groups_at_boot(m, NULL, g);
 }
 
 int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, int32_t fn,

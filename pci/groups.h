@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "pci/bootmodel.h"
 #include "pci/model.h"
 
 struct hr_groups {
@@ -21,8 +22,10 @@ struct hr_groups {
 	int32_t first_mismatch; /* or HR_NO_FN */
 };
 
-/* Memory comes from the model. 0 or -ENOMEM. */
+/* From the ACS controls that the model shows. Memory comes from the model. 0 or -ENOMEM. */
 int hr_groups_predict(struct hr_model *m, struct hr_groups *g);
+/* From those after a boot: groups are formed then, and stay when a register is written later. */
+int hr_groups_at_boot(struct hr_model *m, const struct hr_boot *boot, struct hr_groups *g);
 
 /*
  * The function that keeps VFIO from opening the group of `fn` (bound to another driver), or

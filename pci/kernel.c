@@ -80,6 +80,8 @@ static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t 
 	p->any_redirect |= e->derived[fn].redirect;
 	p->kernel_redirect |= e->derived[fn].kernel_redirect;
 	p->unread_redirect |= e->derived[fn].acs_unknown;
+	p->boot_redirect |= e->derived[fn].boot_redirect;
+	p->acs_assumed |= e->derived[fn].acs_assumed;
 }
 
 /* Walk both up until they meet; the meeting function's own ACS counts too. */
@@ -114,6 +116,7 @@ void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
 
 	p->distance = 0;
 	p->any_redirect = p->kernel_redirect = p->unread_redirect = false;
+	p->boot_redirect = p->acs_assumed = false;
 	walk(e, p);
 	p->same_host = gpu->host == ssd->host;
 	p->listed = hr_host_listed(e, gpu->host, ssd->host);

@@ -127,6 +127,7 @@ struct hr_fn {
 	bool denied;	       /* the source says that it was refused (run as root) */
 	bool placed;	       /* its parent is `under`, whatever bus numbers say */
 	bool readdressed;      /* what-if: firmware would give it other addresses */
+	bool acs_assumed;      /* what-if: ACS control is what firmware leaves; 0 is assumed */
 	uint64_t under;	       /* hr_address() of that bridge */
 	unsigned line;	       /* of the capture where the function begins; 0: live */
 	uint32_t config_bytes; /* valid bytes of config */
@@ -196,6 +197,7 @@ struct hr_model {
 	struct hr_gpu_link *gpu_link;
 	uint32_t gpu_links;
 	bool regrouped; /* a change was assumed: HR_F_GROUP is of before, the kernel would group anew */
+	bool booted; /* what-if: another boot was assumed */
 	struct hr_system sys;
 	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
 	char message[512];		     /* why reading failed, with the line */

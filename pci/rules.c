@@ -14,9 +14,11 @@
 #define PAIR(name) .scope = HR_ON_PAIR, .on_pair = hr_pair_##name
 #define BOTH(flows) .gpu_flows = (flows), .ssd_flows = (flows)
 
-#define IOVA_FIX                                                                              \
-	"only bus addresses go direct: iommu=pt and a mode without VFIO; and with VFIO keep " \
-	"IOVAs "                                                                              \
+#define IOVA_FIX                                                                               \
+	"only bus addresses go direct: iommu=pt{with_acs}, and a mode without VFIO; and with " \
+	"VFIO "                                                                                \
+	"keep "                                                                                \
+	"IOVAs "                                                                               \
 	"outside all bridge windows of the hierarchy, or a switch claims them"
 #define SETPCI_ACS "setpci -s {bdf} ECAP_ACS+6.w=0:2c"
 
@@ -51,13 +53,15 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "I2", PAIR(silent), .verdict = HR_SILENT_LOSS,
 	  .why = "the IOMMU translates, raw bus addresses reach it and are dropped without an "
 		 "error",
-	  .fix = "boot with iommu=pt (or intel_iommu=off, amd_iommu=off); without reboot: unbind "
-		 "the group, then echo identity > /sys/kernel/iommu_groups/N/type",
+	  .fix = "boot with iommu=pt{with_acs} (or intel_iommu=off; amd_iommu=off leaves ACS set); "
+		 "without reboot: unbind the group, then echo identity > "
+		 "/sys/kernel/iommu_groups/N/type",
 	  .source = "CUDA guide, IOMMU on Linux" },
 	{ .id = "A14", PAIR(root_redirect), .verdict = NOTE, .doubt = 2,
 	  .why = "a root port redirects (RR) into a translating IOMMU: transfers were seen to "
 		 "hang",
-	  .fix = "boot with iommu=pt and clear RR, CR and EC of the root ports",
+	  .fix = "boot with iommu=pt and clear RR, CR and EC of the root ports, which Linux sets at "
+		 "each boot with an IOMMU",
 	  .source = "NVIDIA/nccl issue 2079" },
 
 	/* 4.1 routing and decode */
@@ -148,8 +152,9 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "I7", PAIR(vfio_kept_out), .verdict = HR_VFIO_CONFLICT,
 	  .why = "{blocker} (driver {blocker_driver}) is in the SSD's IOMMU group {group}: VFIO "
 		 "cannot open it",
-	  .fix = "in this order: unbind {blocker} or bind it to vfio-pci; separate ports; iommu=pt "
-		 "and mode gpu without VFIO; ACS on at boot and cleared at run time (isolation is "
+	  .fix = "in this order: unbind {blocker} or bind it to vfio-pci; separate ports; "
+		 "iommu=pt{with_acs}, and mode gpu without VFIO; ACS on at boot and "
+		 "cleared at run time (isolation is "
 		 "then fiction)",
 	  .source = "Linux drivers/vfio" },
 	{ .id = "I7-unread", PAIR(vfio_unread), .verdict = HR_UNKNOWN, .reason = "acs",
@@ -285,6 +290,15 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "A15", PAIR(stale), .verdict = NOTE,
 	  .why = "some kernels set ACS again when a driver binds: read ACSCtl after that",
 	  .source = "Linux drivers/pci/pci.c" },
+	{ .id = "A17", PAIR(acs_assumed), .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ACS,
+	  .why = "Linux has overwritten what the firmware leaves in ACSCtl of {acs_assumed}: no "
+		 "redirect is assumed",
+	  .fix = "boot so once and look: sudo lspci -vvv", .source = "Linux drivers/pci/pci.c" },
+	{ .id = "A18", PAIR(boot_redirects), .verdict = NOTE,
+	  .why = "a boot with an IOMMU on, passthrough or not, sets ACS redirect at {acs_boot}: the "
+		 "pair is redirected then",
+	  .fix = "add pci=disable_acs_redir={acs_boot}, which merges IOMMU groups; headrace topo "
+		 "--what-if iommu=pt shows the rest", .source = "Linux drivers/pci/pci.c" },
 	{ .id = "A6", PAIR(translated), .verdict = NOTE, .doubt = 1, .recalled = true,
 	  .why = "direct translated P2P and ATS on both sides: translated requests go direct in "
 		 "spite of redirect", .source = PCIE " 6.12.2" },
@@ -355,7 +369,9 @@ const struct hr_rule hr_rules[] = {
 	  .source = "kernel_lockdown(7)" },
 	{ .id = "I3", SYS(many_cpus), .verdict = NOTE,
 	  .why = "more than 255 CPUs: the IOMMU cannot be switched off (interrupt remapping)",
-	  .fix = "use iommu=pt", .source = "open-gpu-kernel-modules fork, issue 6" },
+	  .fix = "use iommu=pt; Linux then sets ACS redirect at boot: add pci=disable_acs_redir= for "
+		 "switch ports between GPUs and SSDs",
+	  .source = "open-gpu-kernel-modules fork, issue 6" },
 	{ .id = "I4", SYS(grace), .verdict = NOTE,
 	  .why = "NVIDIA CPU: GPUDirect Storage wants the IOMMU on and passthrough off here",
 	  .source = "NVIDIA GPUDirect Storage guide" },

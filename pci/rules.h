@@ -38,7 +38,8 @@ hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_re
 	hr_pair_iova_listed, hr_pair_iova_unlisted, hr_pair_vfio_kept_out, hr_pair_vfio_unread,
 	hr_pair_group_blocked, hr_pair_mps, hr_pair_mps_unread, hr_pair_mps_rc, hr_pair_tags,
 	hr_pair_order, hr_pair_timeouts, hr_pair_numa, hr_pair_numa_unread, hr_pair_pch_peers,
-	hr_pair_tags_unread, hr_pair_tags_unsaid, hr_pair_blocking_unread;
+	hr_pair_tags_unread, hr_pair_tags_unsaid, hr_pair_blocking_unread, hr_pair_acs_assumed,
+	hr_pair_boot_redirects;
 
 /* Addresses that the mode puts on the bus are raw: no IOMMU mapping stands behind them. */
 static inline bool hr_raw(const struct hr_engine *e)

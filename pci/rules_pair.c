@@ -212,6 +212,24 @@ uint8_t hr_pair_stale(const struct hr_engine *e, const struct hr_pair *p)
 	return !apart(p) && p->any_redirect ? ALL : 0;
 }
 
+uint8_t hr_pair_acs_assumed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return !apart(p) && p->acs_assumed ? ALL : 0;
+}
+
+/* Direct now, as registers were cleared or no IOMMU was on; not so after a boot with one. */
+uint8_t hr_pair_boot_redirects(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
+			  hr_mode_is_vfio(e->opt.mode);
+
+	return !apart(p) && with_iommu && p->boot_redirect && !p->any_redirect &&
+			       !p->unread_redirect
+		       ? ALL
+		       : 0;
+}
+
 uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p)
 {
 	bool redirect = e->derived[p->gpu_turn].redirect || e->derived[p->ssd_turn].redirect;

@@ -111,6 +111,14 @@ static void find_iommu(struct hr_engine *e)
 		e->iommu = HR_IOMMU_PT;
 }
 
+/* VFIO and remedies want the IOMMU on: what Linux makes of ACS then. */
+static void find_boot(struct hr_engine *e)
+{
+	hr_boot_read(e->m, e->opt.kernel, e->iommu, e->m->sys.cmdline, &e->boot);
+	if (e->boot.iommu != HR_IOMMU_PT && e->boot.iommu != HR_IOMMU_ON)
+		hr_boot_force(e->m, &e->boot, HR_IOMMU_PT);
+}
+
 static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
 {
 	bool wide = hr_fn_acs_wide(NULL, f);
@@ -241,7 +249,7 @@ static int find_blockers(struct hr_engine *e, struct hr_model *m)
 	bool predict = hr_mode_is_vfio(e->opt.mode) && e->iommu != HR_IOMMU_OFF;
 
 	e->blocker = hr_model_alloc(m, (m->count + 1) * sizeof *e->blocker);
-	if (!e->blocker || (predict && hr_groups_predict(m, &e->groups)))
+	if (!e->blocker || (predict && hr_groups_at_boot(m, &e->boot, &e->groups)))
 		return -ENOMEM;
 	if (e->opt.iommu != HR_IOMMU_OFF)
 		return hr_groups_blockers(m, predict ? &e->groups : NULL, e->blocker);
@@ -283,6 +291,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	sort_rules(e);
 	find_zen(e);
 	find_iommu(e);
+	find_boot(e);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
 	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m) || find_blockers(e, m) ||
 	    hr_slots_find(e, m))
@@ -298,6 +307,8 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 				      hr_get(&m->fn[i], HR_F_DEVICE, 0), HR_DEV_PCH_PORT);
 		d->mps = hr_get(&m->fn[i], HR_F_MPS, 0);
 		derive_acs(d, &m->fn[i]);
+		d->acs_assumed = m->fn[i].acs_assumed;
+		d->boot_redirect = hr_boot_acs(m, &e->boot, (int32_t)i, NULL) & HR_ACS_REDIRECT;
 		if (!hr_is_bridge(&m->fn[i]))
 			derive_windows(m, d, &m->fn[i]);
 	}

@@ -53,6 +53,7 @@ enum hr_modifier {
 	HR_MOD_ERRORS = 32, /* error registers hold something that bears on the path; informative */
 	HR_MOD_ORDER = 64,  /* data and completion take different ways; informative */
 	HR_MOD_ASSUMED = 128, /* the IOMMU's mode is not in the capture; off or pt is assumed */
+	HR_MOD_ACS = 256, /* what firmware leaves in an ACS control is not known; 0 is assumed */
 	HR_MOD_DEGRADED = 31, /* those that make a DIRECT pair count as degraded */
 };
 
@@ -134,6 +135,8 @@ struct hr_derived {
 	uint32_t above_mps;    /* the smallest of the same; 0: none known */
 	bool redirect;	       /* ACS control has RR, CR or EC */
 	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
+	bool boot_redirect;    /* after engine.boot */
+	bool acs_assumed;      /* copy of what the model says */
 	bool acs_unknown;      /* it may have, nobody knows */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
 	int32_t window_unread; /* lowest bridge above whose windows nobody knows */
@@ -154,7 +157,8 @@ struct hr_engine {
 	struct hr_derived *derived; /* one per function */
 	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
 	int32_t *free_next;	    /* [functions]: the free slot after that one */
-	struct hr_groups groups;    /* predicted, in VFIO modes; of == NULL: not needed */
+	struct hr_boot boot;	    /* the next one with the present command line and an IOMMU on */
+	struct hr_groups groups;    /* formed then, in VFIO modes; of == NULL: not needed */
 	int32_t *blocker;	    /* [functions]: keeps VFIO out of its group, or HR_NO_FN */
 	struct hr_hits machine;
 	uint32_t fn_rules, pair_rules, machine_rules;
@@ -172,6 +176,8 @@ struct hr_pair {
 	bool any_redirect;	    /* union over the path, as rule A1 has it */
 	bool kernel_redirect;	    /* the same as the kernel reads it */
 	bool unread_redirect;	    /* or it is not known */
+	bool boot_redirect;	    /* any_redirect after engine.boot */
+	bool acs_assumed;	    /* any_redirect rests on what firmware is assumed to leave */
 	bool same_host;
 	bool listed;	  /* root complex allowed by the kernel's rules */
 	bool host_unread; /* or which root complex it is, is not known */

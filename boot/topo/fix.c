@@ -12,20 +12,33 @@
 #include "pci/change.h"
 #include "pci/groups.h"
 
+/* What that version takes; 6.11 to 6.14 take both with faults, unless a stable update mended them. */
 static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 {
+	const uint32_t kernel = t->engine.boot.kernel;
 	char bdf[HR_BDF_MAX];
 
+	if (kernel < HR_KERNEL_DISABLE_REDIR) {
+		fputs("at boot:  no parameter of this kernel does it: pci=disable_acs_redir= came "
+		      "with 4.19\n",
+		      t->out);
+		return;
+	}
 	fputs("at boot:  pci=disable_acs_redir=", t->out);
-	for (unsigned i = 0; i < fix->count; i++)
-		fprintf(t->out, "%s%s", i ? ";" : "", hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
-	fputs("\n   or:    pci=config_acs=", t->out);
-	for (unsigned i = 0; i < fix->count; i++)
-		fprintf(t->out, "%sx0x00xx@%s", i ? ";" : "",
-			hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
-	fputs("\n          (quote the semicolons in GRUB; config_acs needs a 2024 kernel, and "
-	      "several "
-	      "addresses in it one of 2025)\n",
+	for (unsigned i = 0; i < fix->boots; i++)
+		fprintf(t->out, "%s%s", i ? ";" : "", hr_bdf(&t->model.fn[fix->boot[i]], bdf));
+	fputs("\n", t->out);
+	if (kernel >= HR_KERNEL_CONFIG_ACS) {
+		fputs("   or:    pci=config_acs=", t->out);
+		for (unsigned i = 0; i < fix->boots; i++)
+			fprintf(t->out, "%sx0x00xx@%s", i ? ";" : "",
+				hr_bdf(&t->model.fn[fix->boot[i]], bdf));
+		fputs("\n", t->out);
+	}
+	fputs("          (quote the semicolons in GRUB; config_acs needs Linux 6.11; 6.11 to 6.14, "
+	      "if no stable update mended\n          them, keep the redirect that firmware sets, "
+	      "and "
+	      "take one address in config_acs)\n",
 	      t->out);
 }
 
@@ -58,9 +71,18 @@ static bool locked(const struct hr_topo *t)
 
 static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
 {
-	fprintf(t->out, "%llu pairs are redirected at %u ports\n", (unsigned long long)fix->pairs,
-		fix->count);
+	if (fix->pairs)
+		fprintf(t->out, "%llu pairs are redirected at %u ports\n",
+			(unsigned long long)fix->pairs, fix->count);
+	if (fix->boot_pairs)
+		fprintf(t->out,
+			"%llu pairs are direct now, as ACS was cleared since the last boot; the "
+			"next "
+			"boot redirects them again\n",
+			(unsigned long long)fix->boot_pairs);
 	put_boot(t, fix);
+	if (fix->count == 0)
+		return;
 	if (locked(t)) {
 		fprintf(t->out,
 			"now:      not on this machine: kernel lockdown (%s) refuses setpci, only "
@@ -119,6 +141,11 @@ static void json_plan(const struct hr_topo *t, const struct hr_fix *fix)
 	for (unsigned i = 0; i < fix->count; i++)
 		json_object_array_add(
 			list, json_object_new_string(hr_bdf(&t->model.fn[fix->write[i].fn], bdf)));
+	hr_json_u64(t->json, "pairs_redirected_at_boot", fix->boot_pairs);
+	list = hr_json_array(t->json, "boot_ports");
+	for (unsigned i = 0; i < fix->boots; i++)
+		json_object_array_add(
+			list, json_object_new_string(hr_bdf(&t->model.fn[fix->boot[i]], bdf)));
 	if (locked(t))
 		hr_json_string(t->json, "lockdown", t->model.sys.lockdown);
 	json_setpci(t, fix, "setpci", false);
@@ -156,12 +183,21 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 	      t->out);
 }
 
+/* Groups after a boot with the parameter. */
+static int boot_groups(struct hr_topo *t, const struct hr_fix *fix, struct hr_groups *g)
+{
+	struct hr_boot boot = t->engine.boot;
+
+	boot.disable = hr_fix_list(&t->model, fix);
+	return !boot.disable || hr_groups_at_boot(&t->model, &boot, g) ? HR_TOPO_NO_ACCESS : 0;
+}
+
 /* Facts change to what the fix will make of them; verdicts and groups are computed anew. */
 static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 {
 	struct hr_groups before, after;
 
-	if (hr_groups_predict(&t->model, &before))
+	if (hr_groups_at_boot(&t->model, &t->engine.boot, &before))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
 		json_groups(t, &before, "before");
@@ -171,7 +207,8 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 	}
 	hr_fix_assume(&t->model, fix);
 	t->model.regrouped = !written; /* a running kernel keeps the groups of boot */
-	if (hr_topo_engine(t, &t->engine, &t->model) || hr_groups_predict(&t->model, &after))
+	after = before;
+	if (hr_topo_engine(t, &t->engine, &t->model) || (!written && boot_groups(t, fix, &after)))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
 		json_groups(t, &after, "after");
@@ -286,9 +323,9 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 			"%llu pairs share a switch, but ACS of their ports was not read: as root, "
 			"or from sudo lspci -vvvxxxx, there may be more to change\n",
 			(unsigned long long)fix.unread);
-	if (fix.count == 0 && fix.unread && !t->json) {
+	if (fix.boots == 0 && fix.count == 0 && fix.unread && !t->json) {
 		fputs("no ACS change can be named: nothing that was read redirects\n", t->out);
-	} else if (fix.count == 0 && !t->json) {
+	} else if (fix.boots == 0 && fix.count == 0 && !t->json) {
 		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
 		      t->out);
 	} else if (t->json) {

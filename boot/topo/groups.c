@@ -53,6 +53,11 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 		      t->out);
 	else if (p->any_redirect)
 		fputs("redirect is on: isolated for VFIO; direct transfers are given up\n", t->out);
+	else if (p->boot_redirect)
+		fputs("redirect is off now: direct; a boot with an IOMMU sets it: isolated then, "
+		      "direct "
+		      "transfers are given up\n",
+		      t->out);
 	else if (together)
 		fputs("redirect is off: direct; a GPU on its own driver keeps VFIO from the SSD\n",
 		      t->out);
@@ -107,13 +112,15 @@ static void json_corner(const struct hr_topo *t, const struct hr_groups *g,
 		hr_json_bool(o, "one_group", g->of[p->gpu] == g->of[p->ssd]);
 }
 
-static int json_groups(const struct hr_topo *t, const struct hr_groups *g)
+static int json_groups(const struct hr_topo *t, const struct hr_groups *g,
+		       const struct hr_groups *registers)
 {
 	const struct hr_engine *e = &t->engine;
 	struct json_object *list = hr_json_array(t->json, "functions");
 	struct hr_pair p;
 
 	hr_json_u64(t->json, "predicted_groups", g->count);
+	hr_json_u64(t->json, "groups_by_registers", registers->count);
 	hr_json_u64(t->json, "mismatches", g->mismatches);
 	for (uint32_t i = 0; i < e->gpus; i++)
 		json_function(t, g, list, e->gpu[i]);
@@ -132,24 +139,32 @@ static int json_groups(const struct hr_topo *t, const struct hr_groups *g)
 int hr_topo_groups(struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
-	struct hr_groups g;
+	struct hr_groups g, registers;
 	struct hr_pair p;
 	char bdf[HR_BDF_MAX];
 
-	if (hr_groups_predict(&t->model, &g))
+	if (hr_groups_at_boot(&t->model, &t->engine.boot, &g) ||
+	    hr_groups_predict(&t->model, &registers))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json)
-		return json_groups(t, &g);
-	fprintf(t->out, "%u IOMMU groups predicted for %u functions\n", g.count, t->model.count);
+		return json_groups(t, &g, &registers);
+	fprintf(t->out,
+		"%u IOMMU groups predicted for %u functions, after a boot with an IOMMU on\n",
+		g.count, t->model.count);
+	if (registers.count < g.count)
+		fprintf(t->out, "ACS as it is now isolates less: %u groups; %s\n", registers.count,
+			e->iommu_active ? "it was cleared since the boot, and the groups no longer "
+					  "isolate"
+					: "such a boot sets it");
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
 		put_function(t, &g, e->gpu[i]);
 	for (uint32_t i = 0; i < e->ssds && (t->all || i < SHOWN); i++)
 		put_function(t, &g, e->ssd[i]);
 	if (g.mismatches)
 		fprintf(t->out,
-			"real groups differ at %u functions, first at %s: ACS was changed after "
-			"boot, or "
-			"the kernel knows a quirk\n",
+			"real groups differ at %u functions, first at %s: another command line "
+			"or firmware "
+			"setting at boot, or the kernel knows a quirk\n",
 			g.mismatches, hr_bdf(&t->model.fn[g.first_mismatch], bdf));
 	else if (e->iommu_active)
 		fputs("real groups are as predicted\n", t->out);

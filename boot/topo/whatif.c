@@ -84,6 +84,53 @@ static void show_changes(const struct hr_topo *t, const struct before *b)
 			(unsigned long long)n);
 }
 
+/* Groups as the kernel forms them; none without an IOMMU. */
+static int predict(struct hr_topo *t, uint32_t *count)
+{
+	struct hr_groups groups;
+
+	*count = 0;
+	if (t->engine.iommu == HR_IOMMU_OFF)
+		return 0;
+	if (hr_groups_at_boot(&t->model, &t->engine.boot, &groups))
+		return HR_TOPO_NO_ACCESS;
+	*count = groups.count;
+	return 0;
+}
+
+static void put_group_counts(struct hr_topo *t, uint32_t before, uint32_t after)
+{
+	if (t->json) {
+		hr_json_u64(t->json, "predicted_groups_before", before);
+		hr_json_u64(t->json, "predicted_groups_after", after);
+		t->json_pairs = true;
+		return;
+	}
+	fprintf(t->out, "IOMMU groups predicted: %u -> %u%s\n", before, after,
+		t->engine.iommu == HR_IOMMU_OFF ? " (IOMMU off)" : "");
+}
+
+/* What a boot does before any verdict follows from it. */
+static void put_boot(const struct hr_topo *t)
+{
+	static const char *const mode[] = { "unknown", "off", "passthrough", "translating" };
+	uint32_t redirecting = 0;
+
+	for (uint32_t i = 0; i < t->model.count; i++)
+		redirecting += t->engine.derived[i].redirect;
+	if (!t->model.booted)
+		return;
+	if (t->json) {
+		struct json_object *o = hr_json_object(t->json, "boot");
+
+		hr_json_string(o, "iommu", mode[t->engine.iommu]);
+		hr_json_u64(o, "functions_redirecting", redirecting);
+		return;
+	}
+	fprintf(t->out, "booted so: IOMMU %s; ACS redirects at %u functions\n",
+		mode[t->engine.iommu], redirecting);
+}
+
 static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
 {
 	char message[160];
@@ -104,29 +151,22 @@ static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
 
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
 {
-	struct hr_groups groups;
+	uint32_t before, after;
 	struct before b;
-	uint32_t count;
 	int err = keep(t, &b);
 
+	if (!err)
+		err = predict(t, &before);
+	if (!err)
+		err = change_all(t, changes, n);
 	if (err)
 		return err;
-	if (hr_groups_predict(&t->model, &groups))
-		return HR_TOPO_NO_ACCESS;
-	count = groups.count;
-	err = change_all(t, changes, n);
-	if (err)
-		return err;
+	put_boot(t);
 	show_changes(t, &b);
-	if (hr_groups_predict(&t->model, &groups))
-		return HR_TOPO_NO_ACCESS;
-	if (!t->json) {
-		fprintf(t->out, "IOMMU groups predicted: %u -> %u\n", count, groups.count);
-	} else {
-		hr_json_u64(t->json, "predicted_groups_before", count);
-		hr_json_u64(t->json, "predicted_groups_after", groups.count);
-		t->json_pairs = true;
-	}
+	err = predict(t, &after);
+	if (err)
+		return err;
+	put_group_counts(t, before, after);
 	return (int)hr_topo_exit_all(t);
 }
 

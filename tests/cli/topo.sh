@@ -22,6 +22,15 @@ says() {
     grep -qE -- "$pattern" <<<"$said" || { echo "no '$pattern' in:"; echo "$said"; return 1; }
 }
 
+# view_holds PYTHON_CONDITION ARGUMENTS...: the JSON document d of a view satisfies it
+view_holds() {
+    local condition=$1 said
+    shift
+    said=$("$HEADRACE" topo --json "$@")
+    python3 -c "import json,sys; d=json.loads(sys.argv[1]); sys.exit(not ($condition))" "$said" ||
+        { echo "not $condition in:"; echo "$said"; return 1; }
+}
+
 # port ADDRESS PRIMARY SECONDARY SUBORDINATE TYPE ACSCTL
 port() {
     printf '%s PCI bridge [0604]: Switch [10b5:8796]\n' "$1"
@@ -139,8 +148,39 @@ check "ACS that came back differs from the baseline" \
     exits 7 --from redirected.txt --baseline direct.txt
 check "the baseline names register and verdict" \
     says '02:00.0: acs_ctl 0x0001 -> 0x001d' --from redirected.txt --baseline direct.txt
+# Linux sets ACS at a boot with an IOMMU: what stands in the registers of a machine without one, or
+# after setpci, is not what a boot makes of it.
+{ echo 'headrace: cmdline=pci=disable_acs_redir=00:01.0'; cat direct.txt; } >open.txt
+{ echo 'headrace: iommu=2'; cat direct.txt; } >cleared.txt
+{ echo 'headrace: iommu=1'; cat direct.txt; } >off.txt
+{ echo 'headrace: kernel=4.18.0-305.el8'; cat redirected.txt; } >old.txt
+{ echo 'headrace: kernel=5.15.0-91-generic'; cat redirected.txt; } >newer.txt
 check "groups name who keeps VFIO out" \
-    says 'kept out of the predicted group by 0000:03:00.0 \(driver nvidia\)' --from direct.txt --groups
+    says 'kept out of the predicted group by 0000:03:00.0 \(driver nvidia\)' --from open.txt --groups
+check "a boot with an IOMMU isolates what is direct now" \
+    says 'NVME0 .*VFIO can open the predicted group' --from direct.txt --groups
+check "and groups say what it costs" \
+    says 'redirect is off now: direct; a boot with an IOMMU sets it' --from direct.txt --groups
+check "groups say that ACS was cleared since the boot" \
+    says 'isolates less: 2 groups; such a boot sets it' --from off.txt --groups
+check "turning the IOMMU on is not free" \
+    says 'DIRECT -> REDIRECTED\+RC_UNLISTED' --from off.txt --what-if iommu=pt
+check "a boot with a parameter keeps it direct" says '^0 of 1 pairs change' \
+    --from off.txt --what-if 'boot=intel_iommu=on iommu=pt pci=disable_acs_redir=01:00.0;02:00.0;02:01.0'
+check "what-if says what the boot makes of the machine" \
+    says '^booted so: IOMMU passthrough; ACS redirects at 4 functions' --from off.txt --what-if iommu=pt
+check "what-if off rests on what the firmware leaves" \
+    says 'acs-assumed' --from redirected.txt --iommu pt --what-if iommu=off --json
+check "mode vfio says what an IOMMU costs" says '^ *A18 .*sets ACS redirect' --from off.txt --mode vfio
+check "cleared registers do not outlive the next boot" \
+    says '^ +0000:02:00.0;0000:02:01.0;.*: the pair is redirected then' --from cleared.txt
+check "and the fix knows the parameter" \
+    says 'pci=disable_acs_redir=0000:02:00.0;0000:02:01.0' --from cleared.txt --fix
+check "an old kernel has no such parameter" says 'came with 4.19' --from old.txt --fix
+check "config_acs is proposed to those that know it" bash -c \
+    '! "$1" topo --from newer.txt --fix | grep "pci=config_acs"' _ "$HEADRACE"
+check "the boot as JSON" view_holds 'd["boot"] == {"iommu": "passthrough", "functions_redirecting": 4}' \
+    --from off.txt --what-if iommu=pt
 check "groups say which corner is given up" \
     says 'redirect is on: isolated' --from redirected.txt --groups
 check "ACS that was not read gives nothing up" \
@@ -160,14 +200,6 @@ check "DOT has both cards" says 'label="0000:03:00.0.nGPU0' --from direct.txt --
 check "JSON is one object" bash -c '"$1" topo --from direct.txt --json |
     python3 -c "import json,sys; d=json.load(sys.stdin); assert d[\"schema\"] == 1
 assert d[\"pairs\"][0][\"verdict\"] == \"DIRECT\" and d[\"exit_code\"] == 0"' _ "$HEADRACE"
-# view_holds PYTHON_CONDITION ARGUMENTS...: the JSON document d of a view satisfies it
-view_holds() {
-    local condition=$1 said
-    shift
-    said=$("$HEADRACE" topo --json "$@")
-    python3 -c "import json,sys; d=json.loads(sys.argv[1]); sys.exit(not ($condition))" "$said" ||
-        { echo "not $condition in:"; echo "$said"; return 1; }
-}
 check "the fix as JSON has commands, undo and prediction" view_holds \
     'd["view"] == "fix" and d["ports"] == ["0000:02:00.0"] and d["pairs_redirected"] == 1 and
     d["undo"] == ["setpci -s 0000:02:00.0 ECAP_ACS+6.w=c:2c"] and
@@ -184,7 +216,7 @@ check "what-if as JSON has verdicts before and after" view_holds \
     --from redirected.txt --what-if acs:all=clear
 check "groups as JSON name who keeps VFIO out" view_holds \
     'd["functions"][1]["vfio_predicted"] == {"viable": False, "kept_out_by": "0000:03:00.0",
-    "driver": "nvidia"} and d["below_one_switch"][0]["one_group"]' --from direct.txt --groups
+    "driver": "nvidia"} and d["below_one_switch"][0]["one_group"]' --from open.txt --groups
 check "groups as JSON leave out what ACS would tell" view_holds \
     'd["below_one_switch"] == [{"gpu": "0000:03:00.0", "nvme": "0000:04:00.0"}] and
     "vfio_predicted" not in d["functions"][1]' --from denied.txt --groups

@@ -92,6 +92,7 @@ static const struct row rows[] = {
 	  .verdict = HR_SILENT_LOSS, .flows = "SSSS" },
 	{ "A15", NEAR, { { "02:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "DDrD" },
+	{ "A18", NEAR, .opt = { .iommu = HR_IOMMU_PT }, .verdict = HR_DIRECT, .flows = "DDDD" },
 	{ "A16", NEAR, .text_at = "", .text = "headrace: lockdown=integrity\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
 	{ "I2", FAR, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_SILENT_LOSS, .flows = "SSSS" },
@@ -302,7 +303,7 @@ Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
 static const char *const elsewhere[] = {
 	"U1",	     "U2",  "U3",	 "U4",	      "U5",	   "U6",      "R10",	 "R10-raid",
 	"R11-peer",  "R12", "I7",	 "I7-note",   "I7-unread", "A6",      "A8",	 "M4-ro",
-	"H5-unread", "H5",  "A5-unread", "M3-unread", "M3-unsaid", "R10-vmd", "R10-card"
+	"H5-unread", "H5",  "A5-unread", "M3-unread", "M3-unsaid", "R10-vmd", "R10-card", "A17"
 };
 
 Test(topo_rules, every_rule_has_a_row_or_a_test)
