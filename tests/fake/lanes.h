@@ -6,6 +6,10 @@
  * gpu/host/worker_host.h. Collective words meet at a barrier, so the collective code of the headers
  * runs as on a GPU, and the thread sanitizer sees whatever lanes do to each other without
  * hr_lanes_sync() between.
+ *
+ * The words also check the order that a GPU needs and that the CPU keeps by itself: a program that
+ * writes a doorbell without hr_release_sys() after its last access to a ring, or loads EventIdx
+ * without hr_fence_sys() after its store of the shadow, aborts.
  */
 #ifndef TESTS_FAKE_LANES_H
 #define TESTS_FAKE_LANES_H
@@ -16,6 +20,8 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "boot/clock.h"
 #include "config/limits.h"
@@ -32,6 +38,7 @@
 struct fake_warp {
 	pthread_barrier_t barrier;
 	uint64_t word[HR_LANES]; /* what each lane contributes to a collective */
+	bool unreleased;	 /* a ring was read or written since the last hr_release_sys() */
 };
 
 struct fake_block {
@@ -44,6 +51,28 @@ struct fake_block {
 
 static _Thread_local uint32_t fake_lane, fake_warp;
 static _Thread_local struct fake_block *fake_block;
+
+static _Thread_local bool fake_unfenced; /* a 32-bit store since the last hr_fence_sys() */
+
+/*
+ * One load of that address gets `value`, and later ones what lies there: the first of two accesses
+ * of a machine that does not load 8 bytes at once. NULL: none.
+ */
+static struct {
+	const uint64_t *at;
+	uint64_t value;
+} fake_torn;
+
+static inline void fake_order_broken(const char *rule)
+{
+	fprintf(stderr, "order: %s\n", rule);
+	abort();
+}
+
+static inline void fake_ring_access(void)
+{
+	__atomic_store_n(&fake_block->warp[fake_warp].unreleased, true, __ATOMIC_RELAXED);
+}
 
 HR_WORKER uint32_t hr_lane(void)
 {
@@ -204,16 +233,25 @@ HR_WORKER void hr_store_release_u64(uint64_t *p, uint64_t v)
 
 HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
 {
+	if (fake_unfenced)
+		fake_order_broken("EventIdx is loaded before hr_fence_sys()");
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
 HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
 {
+	if (fake_block)
+		fake_ring_access();
+	if (__atomic_load_n(&fake_torn.at, __ATOMIC_RELAXED) == p) {
+		__atomic_store_n(&fake_torn.at, NULL, __ATOMIC_RELAXED);
+		return fake_torn.value;
+	}
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
 HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
 {
+	fake_unfenced = true;
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
@@ -241,19 +279,24 @@ HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	((uint64_t *)p)[0] = low;
 	((uint64_t *)p)[1] = high;
+	fake_ring_access();
 }
 
 HR_WORKER void hr_release_sys(void)
 {
+	__atomic_store_n(&fake_block->warp[fake_warp].unreleased, false, __ATOMIC_RELAXED);
 }
 
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 {
+	if (__atomic_load_n(&fake_block->warp[fake_warp].unreleased, __ATOMIC_RELAXED))
+		fake_order_broken("a doorbell is written before hr_release_sys()");
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
 HR_WORKER void hr_fence_sys(void)
 {
+	fake_unfenced = false;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 

@@ -281,6 +281,72 @@ Test(lanes, what_lies_before_a_broken_cqe_is_credited_and_nothing_behind_it)
 	cr_expect_eq(hr_qp_outstanding(&t.qp), 5u);
 }
 
+/*
+ * Eight completions; the first load of the CQE of lane 2 gets DW3 of now with DW2 of a lap ago, in
+ * which SQHD and SQID are those of nothing.
+ */
+static void load_torn(void)
+{
+	push(0xff, 0);
+	hr_qp_ring(&t.qp);
+	if (hr_lane() == 0) {
+		peer_fetch(&t.peer);
+		for (uint32_t i = 0; i < HR_LANES; i++)
+			peer_complete(&t.peer, 0, 0);
+		fake_torn.value = (t.qp.cq[2].dw23 & ~0xffffffffull) | 0xdeadbeef;
+		fake_torn.at = &t.qp.cq[2].dw23;
+	}
+	hr_lanes_sync();
+	reap();
+}
+
+Test(lanes, a_cqe_that_was_loaded_in_two_parts_is_loaded_again)
+{
+	peer_init(&t.peer, &t.qp, 16, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(load_torn));
+	cr_expect_null(fake_torn.at, "the CQE was not loaded");
+	cr_expect_eq(t.qp.broken, 0);
+	cr_expect_eq(t.mask[0], 0xffu);
+	cr_expect_eq(hr_qp_outstanding(&t.qp), 0u);
+}
+
+/*
+ * A CQE breaks the queue while commands lie in the ring, not rung, and what was reaped has to go
+ * back to the controller: 8 reaped and 8 outstanding of 15.
+ */
+static void break_before_the_ring(void)
+{
+	push(0xff, 0);
+	hr_qp_ring(&t.qp);
+	if (hr_lane() == 0) {
+		peer_fetch(&t.peer);
+		for (uint32_t i = 0; i < HR_LANES; i++)
+			peer_complete(&t.peer, 0, 0);
+	}
+	hr_lanes_sync();
+	reap();
+	push(0xff, HR_LANES);
+	if (hr_lane() == 0)
+		peer_post(&t.peer, (struct hr_cqe){ .sqhd = 8, .sqid = 99 });
+	hr_lanes_sync();
+	reap();
+	hr_qp_ring(&t.qp);
+	reap();
+	hr_qp_ring(&t.qp);
+}
+
+Test(lanes, a_broken_queue_writes_no_doorbell)
+{
+	peer_init(&t.peer, &t.qp, 16, TIMEOUT_NS);
+	cr_assert(fake_lanes_run(break_before_the_ring));
+	cr_expect_eq(t.qp.broken, -EPROTO);
+	cr_expect_eq(t.qp.stats.completed, 8u);
+	cr_expect_eq(t.peer.sq_doorbell, 8u);
+	cr_expect_eq(t.peer.cq_doorbell, 0u);
+	cr_expect_eq(t.qp.stats.doorbells, 1u);
+	cr_expect_eq(t.qp.stats.submitted, 8u);
+}
+
 #ifndef __SANITIZE_THREAD__ /* several lanes claim with plain stores; a GPU lets one of them win */
 static void repeat_in_one_batch(void)
 {
