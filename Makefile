@@ -9,6 +9,7 @@
 #   make check-lab    the same part of check alone: scenarios in emulated machines (tests/lab)
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
+#   make mutate       plant mistakes, see whether tests fail: [FILES=...] [N=60] [SEED=...]
 #   make bench        figures of tests/bench/README.md
 #   make bench-lab    the same reads through headrace and by fio, in one emulated machine
 #   make plot         its pictures, of REPORT=FILE, what `headrace bench --json` said on a GPU
@@ -314,6 +315,11 @@ bench-lab:
 	$(Q)$(again) STATIC=1 lab-tools
 	$(Q)tests/lab/run.py --figures --jobs 1 --build $(base)-static --cache $(base)/lab
 
+N ?= 60
+mutate:
+	$(Q)tests/deps.sh build check
+	$(Q)tests/mutate/mutate.py --build $(base) -n $(N) --seed "$(SEED)" $(FILES)
+
 plot:
 	$(Q)test -n "$(REPORT)" || { echo "plot: REPORT=FILE names a report" >&2; exit 2; }
 	$(Q)tests/deps.sh plot
@@ -383,7 +389,7 @@ lint-run: all $(units) $(tools) lint-format lint-cppcheck lint-shell $(lint_scri
 
 .SECONDARY:
 .PHONY: all op anew tools gpu-tests check-gpu deps check check-unit check-cli check-lab lab-tools \
-	lab-run demo bench bench-lab plot image fuzz fuzz-run lint lint-run lint-format \
+	lab-run demo mutate bench bench-lab plot image fuzz fuzz-run lint lint-run lint-format \
 	lint-cppcheck lint-shell $(lint_scripts) clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

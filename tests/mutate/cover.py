@@ -1,0 +1,89 @@
+"""Which test runs which lines: each test once in a build that counts them (gcov)."""
+import glob
+import gzip
+import json
+import os
+import subprocess
+import tempfile
+
+from trees import COVERAGE, clock, run
+
+
+def tests_of(tree):
+    """All tests that make knows, in the order of their names: unit/X and cli/X."""
+    unit = glob.glob(os.path.join(tree.place, "tests/unit/**/*.c"), recursive=True)
+    cli = glob.glob(os.path.join(tree.place, "tests/cli/*.sh"))
+    names = [os.path.relpath(path, tree.place)[:-len(path[path.rindex("."):])]
+             for path in unit + cli]
+    return sorted(name for name in names
+                  if not os.path.basename(name).startswith("cuda"))
+
+
+def lines_of(folder, place):
+    """{file: {line, ...}} that ran, {file: {line, ...}} that could, of the counts in folder."""
+    ran, could = {}, {}
+    counts = glob.glob(folder + "/**/*.gcda", recursive=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for at in range(0, len(counts), 64):
+            subprocess.run(["gcov", "--json-format", "--preserve-paths"] + counts[at:at + 64],
+                           cwd=scratch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           check=False)
+        for path in glob.glob(scratch + "/*.gcov.json.gz"):
+            with gzip.open(path) as file:
+                report = json.load(file)
+            for source in report["files"]:
+                name = os.path.normpath(source["file"])
+                if name.startswith(("/", "..")):
+                    name = os.path.relpath(name, place)
+                if name.startswith((".", "tests/", "/")):
+                    continue
+                for line in source["lines"]:
+                    could.setdefault(name, set()).add(line["line_number"])
+                    if line["count"]:
+                        ran.setdefault(name, set()).add(line["line_number"])
+    return ran, could
+
+
+def measure(tree, test):
+    """{"seconds", "passed", "ran", "could"} of one test, from nothing counted before it."""
+    build = os.path.join(tree.place, COVERAGE.folder())
+    for path in glob.glob(build + "/**/*.gcda", recursive=True):
+        os.remove(path)
+    ok = os.path.join(build, test + ".ok")
+    if os.path.exists(ok):
+        os.remove(ok)
+    begin = clock()
+    status, _ = tree.build(COVERAGE, [test + ".ok"], limit=400)
+    ran, could = lines_of(build, tree.place)
+    return {"seconds": clock() - begin, "passed": status == 0, "ran": ran, "could": could}
+
+
+def table(tree, jobs, say):
+    """{"tests": {name: seconds}, "lines": {file: {line: [test, ...]}}}; line: [] when none runs it."""
+    tests = tests_of(tree)
+    say("coverage: building %d tests" % len(tests))
+    unit = [name for name in tests if name.startswith("tests/unit/")]
+    tree.build(COVERAGE, ["headrace"] + unit, jobs=jobs)
+    seconds, lines = {}, {}
+    for number, test in enumerate(tests):
+        found = measure(tree, test)
+        say("coverage: %d of %d: %s %.1f s%s" % (number + 1, len(tests), test, found["seconds"],
+                                                 "" if found["passed"] else ", FAILED: not used"))
+        for file, numbers in found["could"].items():
+            for line in numbers:
+                lines.setdefault(file, {}).setdefault(line, [])
+        if not found["passed"]:
+            continue
+        seconds[test] = found["seconds"]
+        for file, numbers in found["ran"].items():
+            for line in numbers:
+                lines[file][line].append(test)
+    return {"tests": seconds, "lines": lines}
+
+
+def fingerprint(tree):
+    """A word that changes with every source: a table of other sources is measured again."""
+    status, output = run(["sh", "-c", "git ls-files -co --exclude-standard -z | grep -zE "
+                          r"'\.(c|h|sh)$|Makefile' | xargs -0 sha256sum 2>/dev/null | sha256sum"],
+                         tree.source, 60)
+    return output.split()[0] if status == 0 else ""
