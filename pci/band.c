@@ -11,7 +11,10 @@
 #define DLLP_SHARE 0.965
 #define PLAN_TRIES 512u
 
-/* Edges: up and down of each function's link, one per host, one between hosts. */
+/*
+ * Edges: up and down of each function's link, the same of each root port's way into the root complex,
+ * and the way between hosts.
+ */
 static uint32_t edge_up(int32_t fn)
 {
 	return 2 * (uint32_t)fn;
@@ -22,14 +25,14 @@ static uint32_t edge_down(int32_t fn)
 	return 2 * (uint32_t)fn + 1;
 }
 
-static uint32_t edge_host(const struct hr_engine *e, int32_t host)
+static uint32_t edge_port(const struct hr_engine *e, int32_t root, bool down)
 {
-	return 2 * e->m->count + (uint32_t)host;
+	return 2 * (e->m->count + (uint32_t)root) + down;
 }
 
 static uint32_t edge_between(const struct hr_engine *e)
 {
-	return 2 * e->m->count + e->m->hosts;
+	return 4 * e->m->count;
 }
 
 double hr_link_gbs(uint32_t speed_code, uint32_t width)
@@ -53,20 +56,44 @@ double hr_tlp_efficiency(uint32_t payload, enum hr_direction direction)
 	return payload / (payload + overhead);
 }
 
-double hr_band_prior(const struct hr_engine *e, int32_t host)
+/*
+ * One x16 flow between root ports, payload in GB/s, and what sockets pass to each other. Sources:
+ * for Genoa gdsio on 4 RTX 6000 Ada and 8 SSDs behind one x16 slot, local and remote alike (22 to
+ * 24 GiB/s); else what NCCL assumes for the CPU (src/graph/topo.h). 0: not measured.
+ */
+static const struct {
+	uint16_t vendor, device;
+	double flow, between;
+} priors[] = { { 0x1022, 0x14a4, 24, 0 },  { 0x8086, 0x09a2, 22, 22 }, { 0x8086, 0x2020, 10, 10 },
+	       { 0x8086, 0x2030, 10, 10 }, { 0x8086, 0x6f00, 6, 6 },   { 0x8086, 0x2f00, 6, 6 },
+	       { 0x8086, 0x3c00, 6, 6 } };
+
+static int prior_row(const struct hr_engine *e, int32_t host)
 {
-	static const struct {
-		uint16_t vendor, device;
-		double gbs;
-	} known[] = { { 0x1022, 0x14a4, 24 }, /* Genoa: 22 to 24 GiB/s were measured */
-		      { 0x8086, 0x09a2, 22 }, { 0x8086, 0x2020, 10 }, { 0x8086, 0x2030, 10 },
-		      { 0x8086, 0x6f00, 6 },  { 0x8086, 0x2f00, 6 },  { 0x8086, 0x3c00, 6 } };
 	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
 
-	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
-		if (hr_get(f, HR_F_VENDOR, 0) == known[i].vendor &&
-		    hr_get(f, HR_F_DEVICE, 0) == known[i].device)
-			return known[i].gbs;
+	for (unsigned i = 0; i < sizeof priors / sizeof *priors; i++)
+		if (hr_get(f, HR_F_VENDOR, 0) == priors[i].vendor &&
+		    hr_get(f, HR_F_DEVICE, 0) == priors[i].device)
+			return (int)i;
+	return -1;
+}
+
+double hr_band_prior(const struct hr_engine *e, int32_t host)
+{
+	int row = prior_row(e, host);
+
+	if (row >= 0)
+		return priors[row].flow;
+	return e->zen ? 16 : 10;
+}
+
+static double between_prior(const struct hr_engine *e, int32_t host)
+{
+	int row = prior_row(e, host);
+
+	if (row >= 0)
+		return priors[row].between;
 	return e->zen ? 16 : 10;
 }
 
@@ -93,6 +120,7 @@ struct route {
 	unsigned count;
 	double weight; /* link bytes per payload byte */
 	bool open;
+	bool through; /* the root complex */
 };
 
 static void cross(struct route *r, uint32_t edge)
@@ -107,19 +135,30 @@ static void cross_link(struct route *r, int32_t fn, bool ssd_side, enum hr_direc
 	cross(r, ssd_side == (direction == HR_TO_GPU) ? edge_up(fn) : edge_down(fn));
 }
 
-static void through_root(const struct hr_engine *e, const struct hr_pair *p, struct route *r)
+/* The root port above, or the function itself on a root bus. */
+static int32_t root_of(const struct hr_engine *e, int32_t fn)
+{
+	while (e->derived[fn].parent != HR_NO_FN)
+		fn = e->derived[fn].parent;
+	return fn;
+}
+
+/* Data enters the root complex at one port and leaves it at the other, which may be the same. */
+static void through_root(const struct hr_engine *e, const struct hr_pair *p,
+			 enum hr_direction direction, struct route *r)
 {
 	const struct hr_fn *fn = e->m->fn;
+	bool to_gpu = direction == HR_TO_GPU;
 
 	for (int32_t at = p->common; at != HR_NO_FN; at = fn[at].parent) {
 		cross(r, edge_up(at));
 		cross(r, edge_down(at));
 	}
-	cross(r, edge_host(e, fn[p->gpu].host));
-	if (fn[p->gpu].host != fn[p->ssd].host) {
-		cross(r, edge_host(e, fn[p->ssd].host));
+	cross(r, edge_port(e, root_of(e, to_gpu ? p->ssd : p->gpu), false));
+	cross(r, edge_port(e, root_of(e, to_gpu ? p->gpu : p->ssd), true));
+	if (fn[p->gpu].host != fn[p->ssd].host)
 		cross(r, edge_between(e));
-	}
+	r->through = true;
 }
 
 /* Root complexes of Intel pass peer traffic on in cache lines, whatever came in. */
@@ -152,6 +191,7 @@ static void make_route(const struct hr_engine *e, enum hr_direction direction, i
 
 	hr_judge(e, gpu, ssd, &p);
 	r->count = 0;
+	r->through = false;
 	r->open = hr_verdict_rank(p.flow[flow]) <= hr_verdict_rank(HR_WRITES_ONLY) &&
 		  !(direction == HR_FROM_GPU && p.flow[flow] == HR_WRITES_ONLY);
 	through = p.common == HR_NO_FN || p.redirected >> flow & 1;
@@ -162,7 +202,7 @@ static void make_route(const struct hr_engine *e, enum hr_direction direction, i
 	for (int32_t at = ssd; at != p.common; at = e->derived[at].parent)
 		cross_link(r, at, true, direction);
 	if (through)
-		through_root(e, &p, r);
+		through_root(e, &p, direction, r);
 }
 
 struct solver {
@@ -178,16 +218,17 @@ struct solver {
 static double capacity(const struct hr_engine *e, uint32_t edge)
 {
 	uint32_t links = 2 * e->m->count;
-	double least;
+	double least = 0, one;
 
 	if (edge < links)
 		return link_capacity(e, (int32_t)(edge / 2));
-	if (edge < links + e->m->hosts)
-		return hr_band_prior(e, (int32_t)(edge - links));
-	least = hr_band_prior(e, 0);
-	for (uint32_t i = 1; i < e->m->hosts; i++)
-		if (hr_band_prior(e, (int32_t)i) < least)
-			least = hr_band_prior(e, (int32_t)i);
+	if (edge < 2 * links)
+		return hr_band_prior(e, e->m->fn[(edge - links) / 2].host);
+	for (uint32_t i = 0; i < e->m->hosts; i++) {
+		one = between_prior(e, (int32_t)i);
+		if (one > 0 && (least <= 0 || one < least))
+			least = one;
+	}
 	return least;
 }
 
@@ -309,14 +350,32 @@ static void solve(struct solver *s, enum hr_direction direction, struct hr_rate 
 int hr_band_solve(const struct hr_engine *e, struct hr_model *m, enum hr_direction direction,
 		  struct hr_rate *rate, unsigned n)
 {
+	const size_t used = m->used;
 	struct solver s;
+	int err = -ENOMEM;
 
 	if (n > HR_FLOWS_MAX)
 		return -E2BIG;
-	if (solver_init(&s, e, m, n))
-		return -ENOMEM;
-	solve(&s, direction, rate, n);
-	return 0;
+	if (solver_init(&s, e, m, n) == 0) {
+		solve(&s, direction, rate, n);
+		err = 0;
+	}
+	hr_model_release(m, used);
+	return err;
+}
+
+bool hr_band_bound(const struct hr_engine *e, const struct hr_rate *rate, unsigned n)
+{
+	unsigned through = 0;
+	struct hr_pair p;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (rate[i].gbs <= 0)
+			continue;
+		hr_judge(e, rate[i].gpu, rate[i].ssd, &p);
+		through += p.common == HR_NO_FN || p.redirected;
+	}
+	return through > 1;
 }
 
 char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
@@ -334,10 +393,9 @@ char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
 		snprintf(text, 96, "link of %s %s, now %s GT/s x%u", hr_bdf(f, bdf),
 			 edge % 2 ? "down" : "up", speed[code < 7 ? code : 0],
 			 hr_get(f, HR_F_WIDTH, 0));
-	} else if (edge < links + e->m->hosts) {
-		const struct hr_host *h = &e->m->host[edge - links];
-
-		snprintf(text, 96, "root complex pci%04x:%02x (prior)", h->domain, h->bus);
+	} else if (edge < 2 * links) {
+		snprintf(text, 96, "root port %s %s the root complex (prior: one x16 flow)",
+			 hr_bdf(&e->m->fn[(edge - links) / 2], bdf), edge % 2 ? "out of" : "into");
 	} else {
 		snprintf(text, 96, "way between root complexes (prior)");
 	}
@@ -346,15 +404,26 @@ char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
 
 /* ---- the plan */
 
+/*
+ * Verdict first; then how near: one switch before others, whatever ACS does now, as it is where
+ * --fix makes a pair direct; then node and steps.
+ */
 static unsigned rank_of(const struct hr_engine *e, int32_t gpu, int32_t ssd)
 {
 	struct hr_pair p;
+	unsigned far;
 
 	hr_judge(e, gpu, ssd, &p);
-	return 2 * hr_verdict_rank(p.verdict) + ((p.modifiers & HR_MOD_NUMA) != 0);
+	far = p.common == HR_NO_FN ? 128u + 64u * !p.same_host : 0;
+	if (p.modifiers & HR_MOD_NUMA)
+		far += 256;
+	/* Between root ports steps say how deep the cards hang, not how far they are apart. */
+	if (p.common != HR_NO_FN)
+		far += p.distance < 127 ? p.distance : 127;
+	return hr_verdict_rank(p.verdict) << 16 | far;
 }
 
-/* Best verdict; among equals the GPU that has the fewest SSDs yet. */
+/* Best rank; among equals the GPU that has the fewest SSDs yet. */
 static int32_t choose(const struct hr_engine *e, int32_t ssd, const uint32_t *taken)
 {
 	unsigned best_rank = 0;
@@ -380,7 +449,7 @@ static double total(const struct hr_rate *rate, unsigned n)
 	return sum;
 }
 
-/* Move one SSD at a time to a GPU of the same verdict while that raises the sum. */
+/* Move one SSD at a time to a GPU of the same rank while that raises the sum. */
 static void improve(struct solver *s, enum hr_direction direction, struct hr_rate *rate)
 {
 	const struct hr_engine *e = s->e;
@@ -408,13 +477,16 @@ static void improve(struct solver *s, enum hr_direction direction, struct hr_rat
 int hr_band_plan(const struct hr_engine *e, struct hr_model *m, enum hr_direction direction,
 		 struct hr_rate *rate)
 {
+	const size_t used = m->used;
 	uint32_t *taken = hr_model_alloc(m, (e->gpus + 1) * sizeof *taken);
 	struct solver s;
 
 	if (e->ssds > HR_FLOWS_MAX)
 		return -E2BIG;
-	if (!taken || solver_init(&s, e, m, e->ssds))
+	if (!taken || solver_init(&s, e, m, e->ssds)) {
+		hr_model_release(m, used);
 		return -ENOMEM;
+	}
 	for (uint32_t j = 0; j < e->ssds; j++) {
 		int32_t gpu = choose(e, e->ssd[j], taken);
 
@@ -424,5 +496,6 @@ int hr_band_plan(const struct hr_engine *e, struct hr_model *m, enum hr_directio
 	solve(&s, direction, rate, e->ssds);
 	if (e->ssds <= 256)
 		improve(&s, direction, rate);
+	hr_model_release(m, used);
 	return 0;
 }

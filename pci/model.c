@@ -105,6 +105,12 @@ void *hr_model_alloc(struct hr_model *m, size_t bytes)
 	return p;
 }
 
+void hr_model_release(struct hr_model *m, size_t used)
+{
+	memset(m->memory + used, 0, m->used - used);
+	m->used = used;
+}
+
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes)
 {
 	size_t n = bytes < HR_WORD_MAX - 1 ? bytes : HR_WORD_MAX - 1;

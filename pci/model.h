@@ -219,6 +219,8 @@ void hr_model_reset(struct hr_model *m);
 
 /* Zeroed, 8-byte aligned, valid until hr_model_fini(); NULL: reservation used up. */
 void *hr_model_alloc(struct hr_model *m, size_t bytes);
+/* Give back what was allocated since `used` was that; it is zeroed for those who come next. */
+void hr_model_release(struct hr_model *m, size_t used);
 /* Copy of at most HR_WORD_MAX - 1 bytes, control characters replaced by '?'; "" when full. */
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
 

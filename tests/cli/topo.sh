@@ -190,6 +190,20 @@ check "nor is that no change would help" says 'ACS of their ports was not read' 
 check "the rule table as JSON exits 64, instead of being text" exits 64 --rules --json
 check "the rule table is complete" says '^H8 .*CONFIG_PCI_P2PDMA' --rules
 check "a plan assigns the disk" says 'GPU0 +NVME0 +[0-9.]+ GB/s' --from direct.txt --plan
+check "a plan has rates now and after the fix" \
+    says 'GPU0 +NVME0 +[0-9.]+ GB/s +after --fix +6.95 ' --from redirected.txt --plan
+check "and a sum of both" says '^sum [0-9.]+ GB/s, after --fix 6.95 GB/s' --from redirected.txt --plan
+check "a plan that nothing mends says it once" bash -c '! "$1" topo --from direct.txt --plan |
+    grep -i "after --fix"' _ "$HEADRACE"
+check "rates have both, too" says '^all pairs at once: [0-9.]+ GB/s, after --fix 6.95' \
+    --from redirected.txt --bandwidth
+check "a plan as JSON has both" view_holds \
+    'd["gb_per_s_after_fix"] >= d["gb_per_s"] > 1 and not d["upper_bound"] and
+    d["assignment"][0]["gb_per_s_after_fix"] > 6 and d["exit_code"] == 2' --from redirected.txt --plan
+# Redirect at the GPU's port bears on what the SSD reads: completions come that way.
+check "rates as JSON have both" view_holds \
+    'all(s["gb_per_s_after_fix"] > s["gb_per_s"] > 1 for s in d["from_gpu"]["together"])' \
+    --from redirected.txt --bandwidth
 check "rates name their limit" \
     says 'limited by link of 0000:0[34]:00.0' --from direct.txt --bandwidth
 check "a capture is written" exits 0 --from redirected.txt --capture copy.txt

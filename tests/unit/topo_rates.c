@@ -1,5 +1,6 @@
 /* Rates of pairs alone and together, and the plan that follows from them. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "pci/band.h"
@@ -132,4 +133,205 @@ Test(topo_rates, the_plan_prefers_the_better_verdict)
 	cr_expect_eq(r[0].ssd, fake_at("04:00.0"));
 	cr_expect_eq(r[0].gpu, fake_at("03:00.0"), "the one behind the same switch");
 	cr_expect_eq(r[1].gpu, fake_at("06:00.0"), "the one that has none yet");
+}
+
+/* ---- what is known of one flow, and what of a whole root complex */
+
+#define GENOA 0x14a4
+#define PREF 0x3c000000000ull
+
+/* Root ports 00:10.0 and on, each with a GPU (even) or a wide SSD (odd) on a bus of its own. */
+static void genoa(unsigned ports)
+{
+	char address[16];
+
+	memset(&machine, 0, sizeof machine);
+	fake_function(&machine, "00:00.0", 0x060000, 0x1022, GENOA, HR_PORT_RC_ENDPOINT);
+	for (unsigned i = 0; i < ports; i++) {
+		uint64_t base = PREF + ((uint64_t)i << 36);
+		struct fake_fn *port, *card;
+
+		snprintf(address, sizeof address, "00:%02x.0", 0x10 + i);
+		port = fake_bridge(&machine, address, 0x1022, 0x14ab, HR_PORT_ROOT, 0x10 + i,
+				   0x10 + i);
+		fake_windows(port, 0xe0000000 + (i << 24), 0xe0ffffff + (i << 24), base,
+			     base + (1ull << 36) - 1);
+		snprintf(address, sizeof address, "%02x:00.0", 0x10 + i);
+		card = i % 2 ? fake_nvme(&machine, address, 0xe0000000 + (i << 24))
+			     : fake_gpu(&machine, address, base, 34);
+		for (unsigned k = 0; k < 2; k++) { /* 32 GT/s x16 */
+			struct fake_fn *f = k ? port : card;
+
+			fake_put(f, FAKE_EXP + HR_EXP_LNKCAP, 2, 16 << 4 | 5);
+			fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 0x2000 | 16 << 4 | 5);
+			fake_put(f, FAKE_EXP + HR_EXP_LNKCTL2, 2, 5);
+		}
+	}
+	load();
+}
+
+static void solve(struct hr_rate *r, unsigned n)
+{
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, n), 0);
+}
+
+#define FLOW(gpu_at, ssd_at)                                   \
+	{                                                      \
+		.gpu = fake_at(gpu_at), .ssd = fake_at(ssd_at) \
+	}
+
+Test(topo_rates, what_one_flow_does_does_not_cap_a_root_complex)
+{
+	double one;
+	char text[96];
+
+	genoa(8);
+	{
+		struct hr_rate r[1] = { FLOW("10:00.0", "11:00.0") };
+
+		solve(r, 1);
+		one = r[0].gbs;
+		cr_expect(one > 20 && one < 30, "%f", one);
+		cr_expect(strstr(hr_edge_text(&engine, r[0].edge, text), "root port") &&
+				  strstr(text, "prior"),
+			  "%s", text);
+	}
+	{
+		struct hr_rate r[4] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "13:00.0"),
+					FLOW("14:00.0", "15:00.0"), FLOW("16:00.0", "17:00.0") };
+
+		solve(r, 4);
+		for (unsigned i = 0; i < 4; i++)
+			cr_expect(near(r[i].gbs, one), "flow %u: %f", i, r[i].gbs);
+	}
+	{
+		/* Two SSDs into one GPU, one SSD into two GPUs: a port at either end is shared. */
+		struct hr_rate in[2] = { FLOW("10:00.0", "11:00.0"), FLOW("10:00.0", "13:00.0") };
+		struct hr_rate out[2] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "11:00.0") };
+
+		solve(in, 2);
+		solve(out, 2);
+		cr_expect(near(in[0].gbs + in[1].gbs, one), "%f", in[0].gbs + in[1].gbs);
+		cr_expect(near(out[0].gbs + out[1].gbs, one), "%f", out[0].gbs + out[1].gbs);
+	}
+}
+
+Test(topo_rates, sums_through_one_root_complex_are_upper_bounds)
+{
+	genoa(8);
+	{
+		struct hr_rate r[2] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "13:00.0") };
+
+		solve(r, 2);
+		cr_expect(hr_band_bound(&engine, r, 2));
+		cr_expect_not(hr_band_bound(&engine, r, 1), "one flow was measured");
+	}
+	fake_two_ports(&machine);
+	load();
+	{
+		struct hr_rate r[2] = { FLOW("03:00.0", "04:00.0"), FLOW("03:00.0", "05:00.0") };
+
+		solve(r, 2);
+		cr_expect_not(hr_band_bound(&engine, r, 2), "one of them goes through it");
+	}
+}
+
+/* ---- the plan */
+
+/* Two switches, a GPU and three SSDs below each; their root ports are on one bus. */
+static void two_switches(uint16_t vendor, uint16_t device, uint32_t acs)
+{
+	char address[16];
+
+	memset(&machine, 0, sizeof machine);
+	fake_function(&machine, "00:00.0", 0x060000, vendor, device, HR_PORT_RC_ENDPOINT);
+	for (unsigned s = 0; s < 2; s++) {
+		unsigned bus = 0x10 + 0x10 * s;
+		uint32_t mem = 0xe0000000 + (s << 24);
+		uint64_t pref = PREF + ((uint64_t)s << 36);
+		struct fake_fn *f;
+
+		snprintf(address, sizeof address, "00:%02x.0", 1 + s);
+		f = fake_bridge(&machine, address, vendor, 0x1901, HR_PORT_ROOT, bus, bus + 6);
+		fake_windows(f, mem, mem + 0xffffff, pref, pref + (1ull << 36) - 1);
+		snprintf(address, sizeof address, "%02x:00.0", bus);
+		f = fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_UPSTREAM, bus + 1,
+				bus + 6);
+		fake_windows(f, mem, mem + 0xffffff, pref, pref + (1ull << 36) - 1);
+		fake_put(f, FAKE_AER + 2, 2, 1);
+		for (unsigned i = 0; i < 4; i++) {
+			snprintf(address, sizeof address, "%02x:%02x.0", bus + 1, i);
+			f = fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM,
+					bus + 2 + i, bus + 2 + i);
+			fake_put(f, ACS, 2, acs);
+			fake_windows(f, mem + (i << 20), mem + (i << 20) + 0xfffff,
+				     i ? 0xfff00000 : pref, i ? 0 : pref + (1ull << 36) - 1);
+			snprintf(address, sizeof address, "%02x:00.0", bus + 2 + i);
+			if (i)
+				fake_nvme(&machine, address, mem + (i << 20));
+			else
+				fake_gpu(&machine, address, pref, 34);
+		}
+	}
+	load();
+}
+
+Test(topo_rates, the_plan_keeps_to_the_switch_even_when_acs_redirects)
+{
+	static const struct {
+		uint16_t vendor, device;
+		uint32_t acs;
+		enum hr_verdict near;
+	} row[] = {
+		{ 0x8086, 0x1234, 0, HR_DIRECT },
+		{ 0x8086, 0x1234, 0x1d, HR_REDIR_UNLISTED },
+		{ 0x8086, 0x09a2, 0x1d, HR_REDIR_LISTED },
+		{ 0x1022, GENOA, 0x1d, HR_REDIR_LISTED },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_rate r[6];
+
+		two_switches(row[i].vendor, row[i].device, row[i].acs);
+		cr_assert_eq(engine.gpus, 2u);
+		cr_assert_eq(engine.ssds, 6u);
+		cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+		for (unsigned k = 0; k < 6; k++) {
+			struct hr_pair p;
+
+			hr_judge(&engine, r[k].gpu, r[k].ssd, &p);
+			cr_expect_neq(p.common, HR_NO_FN,
+				      "row %zu, SSD %u goes to the other switch", i, k);
+			cr_expect_eq(p.verdict, row[i].near, "row %zu: %u", i, p.verdict);
+		}
+	}
+}
+
+/* No switch: the same root bus and node before others, then the GPU that has fewer. */
+Test(topo_rates, the_plan_spreads_what_is_equally_far)
+{
+	struct hr_rate r[4];
+	unsigned taken[4] = { 0 };
+
+	genoa(8);
+	cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+	for (unsigned k = 0; k < 4; k++)
+		for (unsigned g = 0; g < 4; g++)
+			taken[g] += r[k].gpu == engine.gpu[g];
+	for (unsigned g = 0; g < 4; g++)
+		cr_expect_eq(taken[g], 1u, "GPU %u has %u", g, taken[g]);
+}
+
+Test(topo_rates, solving_gives_its_memory_back)
+{
+	struct hr_rate r = { 0 };
+	size_t used;
+
+	load();
+	r = (struct hr_rate)FLOW("03:00.0", "04:00.0");
+	used = model.used;
+	for (unsigned i = 0; i < 1000; i++)
+		cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, &r, 1), 0);
+	cr_expect_eq(model.used, used);
+	cr_expect_eq(*(uint64_t *)hr_model_alloc(&model, 8), 0u, "memory is zeroed");
 }
