@@ -145,11 +145,13 @@ static const struct verb {
 	  2,
 	  hr_store_cmd_put },
 	{ "get",
-	  "usage: headrace store get [--quiet] SSD OBJECT FILE\n\n"
+	  "usage: headrace store get [--force] [--quiet] SSD OBJECT FILE\n\n"
 	  "Write OBJECT to FILE, or to standard output when it is '-', and check its CRC-32C on\n"
-	  "the way. When that does not match, the exit code is 4 and what was written stays.\n\n"
+	  "the way. FILE appears when all of it is on the disk. When the CRC-32C does not match,\n"
+	  "the exit code is 4 and FILE is not made; standard output has the data by then.\n\n"
+	  "      --force         overwrite FILE when it exists, or is a block device\n"
 	  "  -q, --quiet         no progress bar\n" SSD_HELP HR_EXIT_HELP,
-	  { OPT_QUIET },
+	  { OPT_FORCE, OPT_QUIET },
 	  2,
 	  2,
 	  hr_store_cmd_get },

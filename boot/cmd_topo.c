@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "boot/cmd.h"
+#include "boot/target.h"
 #include "boot/topo/topo.h"
 #include "pci/source.h"
 #include "pci/tables.h"
@@ -39,7 +40,8 @@ enum option_code {
 	PLAN,
 	RULES,
 	GROUPS,
-	WANTED
+	WANTED,
+	FORCE
 };
 
 struct request {
@@ -50,7 +52,7 @@ struct request {
 	const char *what_if[REQUIREMENTS_MAX];
 	const char *baseline;
 	unsigned requirements, gpus, ssds, what_ifs;
-	bool ascii, fix, apply, bandwidth, plan, rules, groups;
+	bool ascii, fix, apply, force, bandwidth, plan, rules, groups;
 };
 
 static const char help[] =
@@ -77,7 +79,8 @@ static const char help[] =
 	"  --bandwidth          rates by model: each pair, all SSDs to one GPU, all at once\n"
 	"  --plan               which SSD should feed which GPU\n"
 	"  --baseline FILE      what differs from an earlier capture\n"
-	"  --capture FILE       write what is known as one file, without serial numbers\n"
+	"  --capture FILE       write what is known as one file, without serial numbers;\n"
+	"                       --force overwrites a file that exists\n"
 	"  --groups             IOMMU groups, predicted and real, and what VFIO can open\n"
 	"  --rules              the table of rules: what each finds, says and proposes\n"
 	"  --wanted WHICH       same-switch: judge only pairs that share a switch; all (default):\n"
@@ -163,6 +166,7 @@ static int take_flag(struct request *r, struct hr_topo *t, int code)
 		[APPLY - OPT_FIRST] = &r->apply, [BANDWIDTH - OPT_FIRST] = &r->bandwidth,
 		[PLAN - OPT_FIRST] = &r->plan,	 [GROUPS - OPT_FIRST] = &r->groups,
 		[RULES - OPT_FIRST] = &r->rules, [ALL_PAIRS - OPT_FIRST] = &t->all,
+		[FORCE - OPT_FIRST] = &r->force,
 	};
 	const unsigned at = (unsigned)code - OPT_FIRST;
 
@@ -299,6 +303,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "wanted", required_argument, NULL, WANTED },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
+		{ "force", no_argument, NULL, FORCE },
 		{ "what-if", required_argument, NULL, WHAT_IF },
 		{ "baseline", required_argument, NULL, BASELINE },
 		{ NULL, 0, NULL, 0 },
@@ -312,6 +317,8 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		err = bad("unexpected argument", argv[optind]);
 	if (!err && r->apply && !r->fix)
 		err = bad("only together with --fix:", "--apply");
+	if (!err && r->force && !r->capture)
+		err = bad("only together with --capture:", "--force");
 	return err ? err : check_views(r);
 }
 
@@ -383,19 +390,20 @@ static int check_endpoints(const struct hr_topo *t, const char *const *names, un
 	return 0;
 }
 
-static int write_capture(const struct hr_topo *t, const char *path)
+static int write_capture(const struct hr_topo *t, const struct request *r)
 {
-	bool standard_output = strcmp(path, "-") == 0;
-	int fd = standard_output ? STDOUT_FILENO
-				 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	int err = fd < 0 ? -errno : hr_capture_write(&t->model, fd);
+	struct hr_target target;
+	int err;
 
-	if (fd >= 0 && !standard_output && close(fd) != 0)
-		err = -errno;
-	if (err)
-		fprintf(stderr, "headrace: error: %s: cannot write the capture: %s\n", path,
+	if (hr_target_open(&target, r->capture, r->force) != 0)
+		return HR_TOPO_NO_ACCESS;
+	err = hr_capture_write(&t->model, target.fd);
+	if (err) {
+		fprintf(stderr, "headrace: error: %s: cannot write the capture: %s\n", target.name,
 			strerror(-err));
-	return err ? HR_TOPO_NO_ACCESS : 0;
+		hr_target_discard(&target);
+	}
+	return err || hr_target_commit(&target) != 0 ? HR_TOPO_NO_ACCESS : 0;
 }
 
 static int check_requirements(const struct hr_topo *t, const struct request *r)
@@ -541,7 +549,7 @@ static int judge(struct hr_topo *t, const struct request *r)
 	if (!r->from)
 		warn_denied(t);
 	if (r->capture)
-		return write_capture(t, r->capture);
+		return write_capture(t, r);
 	code = view_name(r) ? show_view(t, r) : show(t, r);
 	explain_exit(t, r, code);
 	return code;

@@ -16,6 +16,7 @@
 #include "boot/report/progress.h"
 #include "boot/signals.h"
 #include "boot/store/store.h"
+#include "boot/target.h"
 #include "cache/crc32c.h"
 
 #define BUFFER_BYTES (4u << 20) /* two rounds of the disk's bounce buffers */
@@ -30,6 +31,7 @@ struct copy {
 	uint32_t crc;
 	uint64_t began_ns;
 	struct hr_progress progress;
+	struct hr_target target; /* of get */
 };
 
 /* Extents end at HR_STORE_ALIGN, so the last piece is moved rounded up to that. */
@@ -106,6 +108,11 @@ static int open_source(struct copy *copy, const struct hr_store_wishes *wishes)
 	if (S_ISDIR(st.st_mode)) {
 		errno = EISDIR;
 		return file_error(copy, "cannot store");
+	}
+	if (hr_target_is_ours(copy->fd, &st)) {
+		hr_error("%s: is, or holds, the store that is written; expected another file",
+			 copy->file);
+		return HR_EXIT_USAGE;
 	}
 	if (!wishes->has_size && !S_ISREG(st.st_mode))
 		return hr_usage_error("store put", "%s: how long it is must be said with --size",
@@ -269,44 +276,37 @@ static int check_crc(const struct copy *copy, const struct hr_object *object)
 {
 	if (!(object->flags & HR_OBJECT_HAS_CRC) || object->crc == copy->crc)
 		return 0;
-	hr_error("%s: '%s': CRC-32C of what was read is %08x, should be %08x: %s is not what was "
-		 "stored",
-		 copy->ssd->transport.name, object->name, copy->crc, object->crc, copy->file);
+	hr_error("%s: '%s': CRC-32C of what was read is %08x, should be %08x: %s",
+		 copy->ssd->transport.name, object->name, copy->crc, object->crc,
+		 copy->target.temporary[0]
+			 ? "no file is made; FILE '-' writes the damaged data to standard output"
+			 : "damaged data was written");
 	return HR_EXIT_DEVICE;
 }
 
 /* Only after the object is known to exist, so that a wrong name leaves FILE alone. */
-static int open_target(struct copy *copy)
-{
-	if (strcmp(copy->file, "-") == 0) {
-		copy->fd = STDOUT_FILENO;
-		copy->file = "standard output";
-		return 0;
-	}
-	copy->fd = open(copy->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return copy->fd < 0 ? file_error(copy, "cannot create") : 0;
-}
-
 static int get_object(struct copy *copy, const struct hr_object *object,
 		      const struct hr_store_wishes *wishes)
 {
-	int code = open_target(copy);
+	int code = hr_target_open(&copy->target, copy->file, wishes->force);
 
 	if (code)
 		return code;
+	copy->file = copy->target.name;
+	copy->fd = copy->target.fd;
 	copy->bytes = object->bytes;
 	start(copy, wishes);
 	code = get_data(copy, object);
 	hr_progress_end(&copy->progress);
 	if (!code)
 		code = check_crc(copy, object);
-	if (copy->fd == STDOUT_FILENO)
-		return code;
-	if (close(copy->fd) != 0 && !code)
-		code = file_error(copy, "cannot write");
-	copy->fd = -1;
-	if (!code)
+	if (code)
+		hr_target_discard(&copy->target);
+	else
+		code = hr_target_commit(&copy->target);
+	if (!code && copy->fd != STDOUT_FILENO)
 		print_result(copy, object->name);
+	copy->fd = -1;
 	return code;
 }
 

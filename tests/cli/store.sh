@@ -114,6 +114,61 @@ closed() {
     [ "$code" -eq 1 ] && grep -q "standard output: cannot write" said
 }
 check "closed standard descriptors are not the image's" unchanged ssd.img closed
+# get writes no file that is there, and never the image that it reads.
+ln -sf ssd.img link.img
+ln -f ssd.img hard.img
+mkdir -p sub && ln -sf ../link.img sub/far.img
+for own in ssd.img ./sub/../ssd.img link.img hard.img sub/far.img "$PWD/ssd.img"; do
+    check "get does not overwrite its image, called $own" \
+        unchanged ssd.img exits 2 "is, or holds, the store" store get --force $ssd o.1 "$own"
+done
+check "nor without --force" unchanged ssd.img exits 2 "is, or holds, the store" \
+    store get $ssd o.1 ssd.img
+append() { store get $ssd o.1 - >>ssd.img; }
+check "nor through standard output" unchanged ssd.img exits 2 "is, or holds, the store" append
+check "put does not read the image that it writes" unchanged ssd.img exits 2 "is, or holds" \
+    store put $ssd own ssd.img
+rm -f link.img hard.img sub/far.img
+echo precious >kept
+check "get does not overwrite a file" exits 1 "exists already; --force" store get $ssd o.4097 kept
+check "which stays" grep -qx precious kept
+check "by force it does" exits 0 "4097 bytes" store get --force $ssd o.4097 kept
+check "with the whole object" cmp in.4097 kept
+modes() {
+    echo old >mode && chmod 640 mode && ln -s mode link.mode || return 1
+    store get --force $ssd o.4097 link.mode >/dev/null || return 1
+    [ -L link.mode ] && [ "$(stat -c %a mode)" = 640 ] && cmp in.4097 mode || return 1
+    (umask 027; store get $ssd o.4097 mode.new >/dev/null) || return 1
+    [ "$(stat -c %a mode.new)" = 640 ]
+}
+check "links and modes stay, new files have the usual mode" modes
+check "a link to nothing is not followed" exits 1 "is a link to a file that does not exist" \
+    bash -c 'ln -s nowhere dangling && "$0" store get "$1" o.1 dangling' "$HEADRACE" $ssd
+check "a folder is no file" exits 1 "Is a directory" store get --force $ssd o.1 sub
+check "nor is a name that ends in a slash" exits 1 "Is a directory" store get $ssd o.1 new/
+check "nor a file in a folder that is not there" exits 1 "No such file" store get $ssd o.1 no/such
+check "a device is written in place" exits 0 "4097 bytes" store get $ssd o.4097 /dev/null
+full() {
+    # shellcheck disable=SC2016  # the inner shell expands
+    exits 1 "out.full: cannot write: File too large" bash -c \
+        'trap "" XFSZ; ulimit -f 1024; "$0" store get "$1" o.5000011 out.full' "$HEADRACE" $ssd &&
+        [ ! -e out.full ]
+}
+check "a file that cannot be written whole is not made" full
+killed_get() {
+    mkfifo gate
+    # The reader stops reading: get waits in the middle, and is killed.
+    "$HEADRACE" store get $ssd o.5000011 gate >/dev/null 2>&1 &
+    exec 4<gate
+    head -c 100000 <&4 >/dev/null
+    kill -TERM $!
+    exec 4<&-
+    wait $!
+    [ $? -eq 1 ] && rm gate
+}
+check "get ends at a signal" killed_get
+check "no temporary file stays" bash -c '! ls -A | grep -E "^\..*\.[A-Za-z0-9]{6}$"'
+
 # A file of configuration names the ssd.
 named() {
     cat >one.conf <<END
@@ -255,7 +310,17 @@ flip() { # flip IMAGE OFFSET
 at=$(field 'next(o["offset_bytes"] for o in d["objects"] if o["name"] == "o.5000011")' <ls.json)
 flip ssd.img $((at + 5000000))
 check "get finds wrong data" exits 4 "CRC-32C" store get $ssd o.5000011 out.bad
-check "and leaves what it wrote" test "$(stat -c %s out.bad)" -eq 5000011
+check "and makes no file" test ! -e out.bad
+rescued() {
+    local code=0
+    store get $ssd o.5000011 - >out.bad 2>/dev/null || code=$?
+    [ "$code" -eq 4 ] && [ "$(stat -c %s out.bad)" -eq 5000011 ]
+}
+check "standard output has the damaged data" rescued
+echo precious >kept
+check "a file that is there stays as it was" exits 4 "no file is made" \
+    store get --force $ssd o.5000011 kept
+check "to the byte" grep -qx precious kept
 check "verify finds it" exits 1 "FAULT  o.5000011" store verify $ssd
 check "verify --map does not read data" exits 0 "0 faults" store verify --map $ssd
 

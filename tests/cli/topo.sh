@@ -207,6 +207,10 @@ check "rates as JSON have both" view_holds \
 check "rates name their limit" \
     says 'limited by link of 0000:0[34]:00.0' --from direct.txt --bandwidth
 check "a capture is written" exits 0 --from redirected.txt --capture copy.txt
+check "a file that exists is not overwritten" exits 66 --from redirected.txt --capture copy.txt
+check "and that is said" says 'exists already' --from redirected.txt --capture copy.txt
+check "by force it is" exits 0 --from redirected.txt --capture copy.txt --force
+check "--force is for a capture only" exits 64 --from redirected.txt --force
 check "a written capture gives the same verdict" exits 2 --from copy.txt
 check "the tree marks the path" \
     says '\* 0000:02:00.0' --from direct.txt --ascii --format tree --explain GPU0 NVME0
