@@ -13,7 +13,8 @@ static const char help[] =
 	"usage: headrace check [CONFIG] [--operators] [--json] [--bind]\n\n"
 	"Read and check a configuration, bring up its ssds and gpus, look up the objects, and\n"
 	"print what `run` would use: ssds, the path of each pipeline, and the static partition of\n"
-	"memory as a map. Nothing is run and nothing is written, but an image of soft: that is "
+	"memory as a map. Sinks and their space are judged as `run` judges them, on a copy of the\n"
+	"object map, and refused with the same exit code. Nothing is run and nothing is written, but an image of soft: that is "
 	"not\n"
 	"there is made when size= says how large. Without CONFIG the built-in configuration is\n"
 	"checked, which needs no hardware.\n\n"
@@ -108,6 +109,8 @@ static int check(const char *file, bool json)
 	if (!app)
 		return code;
 	err = hr_appliance_up(app, HR_STAGE_PARTITION);
+	if (!err)
+		err = hr_sinks_judge(app);
 	if (!err)
 		err = ask_roles(app);
 	code = hr_exit_code(err);

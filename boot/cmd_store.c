@@ -7,10 +7,12 @@
 #include "boot/clock.h"
 #include "boot/cmd.h"
 #include "boot/log.h"
+#include "boot/pending.h"
 #include "boot/signals.h"
 #include "boot/store/store.h"
 #include "config/config.h"
 #include "config/nearest.h"
+#include "config/units.h"
 #include "nvme/hostmem.h"
 #include "nvme/status.h"
 
@@ -56,34 +58,6 @@ static int format(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 	return HR_EXIT_DONE;
 }
 
-static int remove_one(struct hr_ssd *ssd, const struct hr_store_wishes *wishes, const char *name)
-{
-	const struct hr_object *pending = hr_store_find_pending(&ssd->store, name);
-	const struct hr_object *whole = wishes->pending ? NULL : hr_store_find(&ssd->store, name);
-	const uint64_t whole_id = whole ? whole->id : 0;
-	int err = 0;
-
-	if (!pending && !whole)
-		return hr_store_failed(ssd, name, -ENOENT);
-	if (pending)
-		err = hr_store_remove(&ssd->store, pending->id);
-	if (!err && whole_id)
-		err = hr_store_remove(&ssd->store, whole_id);
-	return err ? hr_store_failed(ssd, name, err) : HR_EXIT_DONE;
-}
-
-static int rm(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
-{
-	int worst = HR_EXIT_DONE;
-
-	for (int i = 0; i < wishes->args && !ssd->disk.dead; i++) {
-		const int code = remove_one(ssd, wishes, wishes->arg[i]);
-
-		worst = code > worst ? code : worst;
-	}
-	return worst;
-}
-
 /* ---- command line */
 
 enum option_value {
@@ -98,7 +72,8 @@ enum option_value {
 	OPT_PENDING,
 	OPT_MAP,
 	OPT_SERIAL,
-	OPT_BIND
+	OPT_BIND,
+	OPT_OLDER
 };
 
 static const struct option options[] = { { "config", required_argument, NULL, OPT_CONFIG },
@@ -113,6 +88,7 @@ static const struct option options[] = { { "config", required_argument, NULL, OP
 					 { "map", no_argument, NULL, OPT_MAP },
 					 { "allow-serial", required_argument, NULL, OPT_SERIAL },
 					 { "bind", no_argument, NULL, OPT_BIND },
+					 { "older-than", required_argument, NULL, OPT_OLDER },
 					 { NULL, 0, NULL, 0 } };
 
 static const struct verb {
@@ -165,13 +141,17 @@ static const struct verb {
 	  0,
 	  hr_store_cmd_ls },
 	{ "rm",
-	  "usage: headrace store rm [--pending] SSD OBJECT...\n\n"
+	  "usage: headrace store rm SSD OBJECT...\n"
+	  "       headrace store rm --pending [--older-than AGE] SSD [OBJECT...]\n\n"
 	  "Remove objects, the finished and the incomplete one of each name.\n\n"
-	  "      --pending       only incomplete ones\n" SSD_HELP HR_EXIT_HELP,
-	  { OPT_PENDING },
-	  1,
+	  "      --pending       only incomplete ones; without OBJECT all of them, in one step\n"
+	  "      --older-than AGE\n"
+	  "                      without OBJECT: those that were begun so long ago, like \"90m\",\n"
+	  "                      \"48h\" or \"7d\"\n" SSD_HELP HR_EXIT_HELP,
+	  { OPT_PENDING, OPT_OLDER },
+	  0,
 	  1 << 20,
-	  rm },
+	  hr_store_cmd_rm },
 	{ "verify",
 	  "usage: headrace store verify [--map] [--json] [--quiet] SSD\n\n"
 	  "Check both superblocks, both copies of the object map, every record, and the CRC-32C "
@@ -241,6 +221,8 @@ static bool take(struct hr_store_wishes *wishes, int option, const char *arg)
 		return true;
 	case OPT_OBJECTS:
 		return read_number(arg, HR_STORE_OBJECTS_MAX, &wishes->objects);
+	case OPT_OLDER:
+		return hr_duration_parse(arg, &wishes->older_ns) == 0 && wishes->older_ns;
 	case OPT_SIZE:
 		wishes->has_size = true;
 		return hr_size_parse(arg, &wishes->size) == 0;
@@ -277,6 +259,11 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 	wishes->args = argc - optind - 1;
 	if (wishes->args < verb->min || wishes->args > verb->max)
 		return hr_usage_error(name, "wrong number of arguments (%d)", argc - optind);
+	if (verb->fn == hr_store_cmd_rm && wishes->args == 0 && !wishes->pending)
+		return hr_usage_error(name,
+				      "which objects? --pending alone removes incomplete ones");
+	if (wishes->older_ns && (!wishes->pending || wishes->args))
+		return hr_usage_error(name, "--older-than goes with --pending, without an OBJECT");
 	wishes->ssd = argv[optind];
 	wishes->arg = argv + optind + 1;
 	return 0;
@@ -367,6 +354,10 @@ int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err)
 		break;
 	case -ENOENT:
 		why = "there is no such object";
+		break;
+	case -ENOSPC:
+	case -ENFILE:
+		hr_pending_hint(&ssd->store, ssd->device, err);
 		break;
 	case -EINVAL:
 		why = "a name is 1..63 printable characters without '/'";

@@ -171,6 +171,7 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 	int err;
 
 	memset(ssd, 0, sizeof *ssd);
+	memcpy(ssd->device, config->device, sizeof ssd->device);
 	ssd->timeout_ns = config->timeout_ns;
 	if (strncmp(config->device, kernel, sizeof kernel - 1) == 0)
 		err = open_kernel(ssd, config->device + sizeof kernel - 1);

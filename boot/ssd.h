@@ -23,6 +23,7 @@
 #define HR_SSD_QUEUES_WANTED 256u /* I/O queue pairs asked for; a controller may grant fewer */
 
 struct hr_ssd {
+	char device[HR_DEVICE_MAX]; /* as the configuration or the command line has it */
 	struct hr_transport transport;
 	struct hr_ctrl ctrl;
 	struct hr_ns ns;

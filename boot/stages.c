@@ -197,7 +197,7 @@ static const struct {
 	[HR_STAGE_OBJECTS] = { "objects", hr_objects_up, NULL },
 	[HR_STAGE_PARTITION] = { "partition", hr_partition_up, NULL },
 	[HR_STAGE_MEMORY] = { "memory", hr_memory_up, hr_memory_down },
-	[HR_STAGE_SINKS] = { "sinks", hr_sinks_up, NULL },
+	[HR_STAGE_SINKS] = { "sinks", hr_sinks_up, hr_sinks_down },
 	[HR_STAGE_QUEUES] = { "queues", hr_queues_up, hr_queues_down },
 };
 

@@ -29,7 +29,8 @@ enum hr_stage {
 	HR_STAGE_CONTROLLERS,
 	HR_STAGE_STORES,    /* open where there is one */
 	HR_STAGE_OBJECTS,   /* sources found, sizes and tiles known */
-	HR_STAGE_PARTITION, /* laid out and checked, nothing allocated: `headrace check` */
+	HR_STAGE_PARTITION, /* laid out and checked, nothing allocated: `headrace check`, which also
+			     * judges the sinks */
 	HR_STAGE_MEMORY,    /* allocated, mapped into the controllers */
 	HR_STAGE_SINKS,	    /* sink objects created, or found to be resumed */
 	HR_STAGE_QUEUES,    /* queue pairs created, pipelines ready to launch */
@@ -51,6 +52,15 @@ enum hr_outcome {
 	HR_RUN_COMPLETE, /* the sink was there already, whole, from this very pipeline */
 	HR_RUN_INTERRUPTED,
 	HR_RUN_FAILED,
+};
+
+/* What bring-up does about the sink of a run. */
+enum hr_sink_plan {
+	HR_SINK_NONE, /* it has none */
+	HR_SINK_CREATE,
+	HR_SINK_REPLACE,  /* an object of the name is there; it goes when the run has finished */
+	HR_SINK_RESUME,	  /* this very run was cut short */
+	HR_SINK_COMPLETE, /* this very run has made it: nothing to do */
 };
 
 /* Part indices in the gpu's partition; -1: not needed. */
@@ -98,6 +108,8 @@ struct hr_run {
 	bool copies; /* compute blocks copy tiles to GPU memory before they work on them */
 	struct hr_run_parts part;
 	/* From `sinks`. */
+	enum hr_sink_plan sink_plan;
+	bool sink_made; /* by this bring-up, and nothing is written to it yet */
 	uint64_t sink_id;
 	uint64_t fingerprint; /* of what is written: tag of the sink object */
 	uint64_t first_tile;
@@ -137,6 +149,8 @@ struct hr_appliance {
 	void *tick_to;
 	uint64_t patience_ns; /* with workers that do not move; 0: as in boot/watch.h */
 	uint32_t min_blocks;  /* that backends must offer, besides what pipelines need */
+	uint64_t collect_ns;  /* incomplete objects older than that are removed; 0: none */
+	bool refused;	      /* bring-up failed for a reason that is the same the next time */
 	bool stuck; /* a controller does not stop: memory it may still write to is never freed */
 	enum hr_stage up; /* last stage that is up */
 };
@@ -249,10 +263,20 @@ bool hr_paths_lost(struct hr_appliance *app, uint32_t g, uint32_t ssds, const ch
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d); /* sets bar[g][d] */
 void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_memory_down(struct hr_appliance *app);
+/*
+ * Judge all sinks and their space without a change on any disk, by the same steps that hr_sinks_up()
+ * takes: sets sink_plan of each run. After `objects`. 0, or what hr_sinks_up() would fail with; all
+ * mistakes are logged, with file and line, and app->refused is set where it will not change by
+ * itself.
+ */
+int hr_sinks_judge(struct hr_appliance *app);
+/* Judge them, then create or find them; on error those that were made are removed again. */
 int hr_sinks_up(struct hr_appliance *app);
-/* What that stage is going to do about a sink of this name that is there: "; ...", or "" when none is.
- * After `objects`, of a run with a sink. */
-const char *hr_sink_prospect(const struct hr_appliance *app, const struct hr_run *run);
+/* Remove those that this bring-up has made and whose runs were never launched. */
+void hr_sinks_down(struct hr_appliance *app);
+/* What is going to be done about a sink of this name that is there: "; ...", or "" when none is.
+ * After hr_sinks_judge(). */
+const char *hr_sink_prospect(const struct hr_run *run);
 int hr_queues_up(struct hr_appliance *app);
 void hr_queues_down(struct hr_appliance *app);
 

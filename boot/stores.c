@@ -69,7 +69,8 @@ static int make_store(struct hr_appliance *app, uint32_t i)
 					     "cannot be made on '%s': %s",
 					     i, j, config->prepared[j].object,
 					     (unsigned long long)config->prepared[j].bytes,
-					     config->name, hr_error_name(err, name, sizeof name));
+					     config->name,
+					     hr_store_error_name(err, name, sizeof name));
 	}
 	return 0;
 }

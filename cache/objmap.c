@@ -305,6 +305,27 @@ static int write_map(struct hr_store *store, uint64_t offset, uint32_t count)
 	return err ? err : store->blk->ops->flush(store->blk);
 }
 
+/* The map that was prepared is the store's from here on. */
+static void take_over(struct hr_store *store, const struct hr_superblock_head *head,
+		      unsigned active)
+{
+	memcpy(store->object, hr_store_io_map(store), head->count * sizeof(*store->object));
+	store->count = head->count;
+	store->generation = head->generation;
+	store->next_id = head->next_id;
+	store->active = active;
+}
+
+void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
+		       struct hr_object *object, uint8_t *io)
+{
+	*copy = *store;
+	copy->object = object;
+	copy->io = io;
+	copy->rehearsal = true;
+	memcpy(object, store->object, store->count * sizeof(*object));
+}
+
 int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
 {
 	struct hr_object *map = hr_store_io_map(store);
@@ -332,6 +353,10 @@ int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
 		return -EROFS;
 	}
 	memcpy(head.uuid, store->uuid, sizeof(head.uuid));
+	if (store->rehearsal) {
+		take_over(store, &head, other);
+		return 0;
+	}
 	err = expect_ours(store, 0, false);
 	if (!err)
 		err = expect_ours(store, 1, false);
@@ -341,10 +366,6 @@ int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
 		err = put_in_force(store, other, &head);
 	if (err)
 		return err;
-	memcpy(store->object, map, used);
-	store->count = count;
-	store->generation = head.generation;
-	store->next_id = next_id;
-	store->active = other;
+	take_over(store, &head, other);
 	return 0;
 }

@@ -64,6 +64,7 @@ struct hr_store {
 	uint8_t *io;		  /* hr_store_io_bytes(capacity); caller's memory */
 	uint32_t page_crc[2];	  /* of both superblocks, as this store has seen or left them */
 	bool page_unknown[2];	  /* a write of that superblock failed: it may hold anything */
+	bool rehearsal;		  /* changes stay in memory: hr_store_rehearse() */
 	bool stale;		  /* somebody else has written superblocks: nothing is any more */
 };
 
@@ -135,9 +136,27 @@ int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t 
 /* Remove an object, PENDING or not; its space is free from here on. */
 int hr_store_remove(struct hr_store *store, uint64_t id);
 
+/* What an error of this file means, for a message; buffer is used for those of the disk. */
+const char *hr_store_error_name(int error, char *buffer, unsigned bytes);
+
+/* Remove all objects that wanted() says yes to, in one commit; none: nothing is written. *count: how
+ * many were removed, *bytes: of their extents. */
+int hr_store_remove_some(struct hr_store *store,
+			 bool (*wanted)(void *arg, const struct hr_object *object), void *arg,
+			 uint32_t *count, uint64_t *bytes);
+
+/*
+ * A copy whose changes stay in memory: what they would do, and whether they can be done, before any is
+ * made. object: [store->capacity], io: hr_store_io_bytes(store->capacity), the caller's, for as long
+ * as the copy is used. The objects of both have the same ids, also those yet to be made.
+ */
+void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
+		       struct hr_object *object, uint8_t *io);
+
 struct hr_store_space {
 	uint64_t total, used, largest_gap; /* bytes */
-	uint32_t objects, capacity;
+	uint64_t pending;		   /* bytes of `used` that PENDING objects hold */
+	uint32_t objects, capacity, pending_objects;
 };
 void hr_store_space(const struct hr_store *store, struct hr_store_space *space);
 

@@ -11,6 +11,35 @@
 
 #include "boot/log.h"
 #include "cache/objmap_disk.h"
+#include "nvme/status.h"
+
+const char *hr_store_error_name(int error, char *buffer, unsigned bytes)
+{
+	switch (error) {
+	case -ENOMEDIUM:
+		return "the disk is blank";
+	case -EMEDIUMTYPE:
+		return "the disk holds no object store";
+	case -EUCLEAN:
+		return "the object store is damaged";
+	case -EEXIST:
+		return "the name is taken";
+	case -EBUSY:
+		return "an incomplete object has the name";
+	case -ENOENT:
+		return "there is no such object";
+	case -ENOSPC:
+		return "there is no room";
+	case -ENFILE:
+		return "the object map is full";
+	case -EROFS:
+		return "the disk is read-only";
+	case -EINVAL:
+		return "the name or the size is impossible";
+	default:
+		return hr_error_name(error, buffer, bytes);
+	}
+}
 
 static struct hr_object *find(const struct hr_store *store, const char *name, bool pending)
 {
@@ -83,8 +112,13 @@ void hr_store_space(const struct hr_store *store, struct hr_store_space *space)
 	space->total = store->data_bytes;
 	space->objects = store->count;
 	space->capacity = store->capacity;
-	for (uint32_t i = 0; i < store->count; i++)
+	for (uint32_t i = 0; i < store->count; i++) {
 		space->used += store->object[i].capacity;
+		if (!(store->object[i].flags & HR_OBJECT_PENDING))
+			continue;
+		space->pending += store->object[i].capacity;
+		space->pending_objects++;
+	}
 	(void)first_fit(store, store->object, store->count, UINT64_MAX, &offset,
 			&space->largest_gap);
 }
@@ -215,4 +249,24 @@ int hr_store_remove(struct hr_store *store, uint64_t id)
 		return -ENOENT;
 	drop(stage(store), &count, index_of(store, object));
 	return hr_store_commit(store, count, store->next_id);
+}
+
+int hr_store_remove_some(struct hr_store *store,
+			 bool (*wanted)(void *arg, const struct hr_object *object), void *arg,
+			 uint32_t *count, uint64_t *bytes)
+{
+	struct hr_object *map = hr_store_io_map(store);
+	uint32_t kept = 0;
+
+	*count = 0;
+	*bytes = 0;
+	for (uint32_t i = 0; i < store->count; i++) {
+		if (!wanted(arg, &store->object[i])) {
+			map[kept++] = store->object[i];
+			continue;
+		}
+		++*count;
+		*bytes += store->object[i].capacity;
+	}
+	return *count ? hr_store_commit(store, kept, store->next_id) : 0;
 }

@@ -17,6 +17,7 @@ static const struct hr_field boot_fields[] = {
 	{ "restarts", HR_FIELD_U32, .offset = offsetof(struct hr_config_boot, restarts), .min = 0,
 	  .max = RESTARTS_MAX },
 	{ "backoff", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, backoff_ns) },
+	{ "collect", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, collect_ns) },
 	{ "watchdog", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, watchdog_ns) },
 	{ "after", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config_boot, after),
 	  .choices = ends },

@@ -118,6 +118,7 @@ struct hr_config_boot {
 	enum hr_boot_post post;	 /* default full */
 	uint32_t restarts;	 /* after failures, before the last resort; default 3 */
 	uint64_t backoff_ns;	 /* before the first restart, then doubled up to a minute; 1 s */
+	uint64_t collect_ns;	 /* age at which incomplete objects are removed; 0: never */
 	uint64_t watchdog_ns;	 /* of /dev/watchdog; 0: not used */
 	enum hr_boot_end after;	 /* when all pipelines are done; default poweroff */
 	enum hr_boot_end last_resort; /* when they cannot be; default poweroff */

@@ -160,7 +160,7 @@ static bool read_duration(const struct hr_group *group, const struct hr_field *f
 		hr_group_mistake(group, field->key,
 				 err == -ERANGE ? "'%s' is too large, expected at most 292 years"
 						: "'%s' is not a duration; expected digits and ms, "
-						  "s, m or h",
+						  "s, m, h or d",
 				 text);
 		return false;
 	}

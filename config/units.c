@@ -54,10 +54,8 @@ int hr_duration_parse(const char *text, uint64_t *ns)
 		const char *name;
 		uint64_t ns;
 	} unit[] = {
-		{ "ms", 1000000 },
-		{ "s", 1000000000 },
-		{ "m", 60000000000 },
-		{ "h", 3600000000000 },
+		{ "ms", 1000000 },	{ "s", 1000000000 },	 { "m", 60000000000 },
+		{ "h", 3600000000000 }, { "d", 86400000000000 },
 	};
 	uint64_t value;
 	int err = digits(&text, &value);

@@ -1,5 +1,5 @@
 /*
- * config/units.h - durations as they are written in a configuration: "500ms", "5s", "2m", "1h".
+ * config/units.h - durations as they are written in a configuration: "500ms", "5s", "2m", "1h", "7d".
  * Sizes: hr_size_parse() in config/config.h.
  */
 #ifndef CONFIG_UNITS_H

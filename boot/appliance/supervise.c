@@ -178,6 +178,7 @@ static int attempt(struct hr_supervisor *s)
 		return HR_EXIT_USAGE;
 	s->app->tick = tick;
 	s->app->tick_to = s;
+	s->app->collect_ns = s->app->config.boot.collect_ns;
 	choose_runs(s);
 	code = test(s);
 	if (hr_signals_pending())
@@ -207,6 +208,12 @@ int hr_supervise(struct hr_supervisor *s)
 		code = attempt(s);
 		if (code == HR_EXIT_DONE || code == HR_EXIT_USAGE || hr_signals_pending())
 			return code;
+		if (s->app->refused) {
+			hr_error(
+				"no restart: the reason is the same until the configuration or the "
+				"objects change");
+			return code;
+		}
 		if (s->app->stuck) {
 			hr_error("a controller does not stop: no restart in this process");
 			return code;

@@ -80,7 +80,7 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
-			hr_sink_prospect(app, run));
+			hr_sink_prospect(run));
 	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
 		bounce ? bounce : "");
 	hr_report_paths(app, run, "               ", out);

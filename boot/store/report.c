@@ -95,6 +95,8 @@ int hr_store_cmd_df(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 		printf("%-14s %20s\n", "", "bytes");
 		printf("%-14s %20" PRIu64 "\n", "total", space.total);
 		printf("%-14s %20" PRIu64 "\n", "used", space.used);
+		printf("%-14s %20" PRIu64 " in %u objects\n", "  incomplete", space.pending,
+		       space.pending_objects);
 		printf("%-14s %20" PRIu64 "\n", "free", space.total - space.used);
 		printf("%-14s %20" PRIu64 "\n", "largest gap", space.largest_gap);
 		printf("%-14s %20u of %u\n", "objects", space.objects, space.capacity);
@@ -104,6 +106,8 @@ int hr_store_cmd_df(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 	hr_json_string(report, "ssd", ssd->transport.name);
 	hr_json_u64(report, "total_bytes", space.total);
 	hr_json_u64(report, "used_bytes", space.used);
+	hr_json_u64(report, "pending_bytes", space.pending);
+	hr_json_u64(report, "pending_objects", space.pending_objects);
 	hr_json_u64(report, "free_bytes", space.total - space.used);
 	hr_json_u64(report, "largest_gap_bytes", space.largest_gap);
 	hr_json_u64(report, "objects", space.objects);

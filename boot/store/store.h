@@ -18,8 +18,9 @@ struct hr_store_wishes {
 		*config; /* file in which the ssd is named, or NULL: the ssd is a device string */
 	const char *serial; /* of the disk that is meant, or NULL */
 	uint32_t nsid;
-	uint32_t objects; /* format: room in the object map */
-	uint64_t size;	  /* put: bytes to read from a stream; valid with has_size */
+	uint32_t objects;  /* format: room in the object map */
+	uint64_t size;	   /* put: bytes to read from a stream; valid with has_size */
+	uint64_t older_ns; /* rm --pending: least age; 0: any */
 	bool has_size, force, replace, pending, map_only, quiet, json;
 	const char *ssd;
 	char **arg; /* after the ssd */
@@ -32,6 +33,7 @@ int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err);
 /* The finished object of that name; NULL, with the reason logged: there is none, or not yet. */
 const struct hr_object *hr_store_wanted(const struct hr_ssd *ssd, const char *name);
 
+int hr_store_cmd_rm(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
 int hr_store_cmd_put(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
 int hr_store_cmd_get(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
 int hr_store_cmd_ls(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);

@@ -48,7 +48,7 @@ copies() {
     cp "$image" "$SCRATCH/copy.img"
     conf "soft:$image" "soft:$SCRATCH/copy.img"
     exits 0 check "$SCRATCH/x.conf" && exits 0 run "$SCRATCH/x.conf" &&
-        exits 0 store get "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
+        exits 0 store get --force "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
         cmp "$SCRATCH/in" "$SCRATCH/out.bin"
 }
 
@@ -80,7 +80,7 @@ protected_source() {
     exits 0 store format "soft:$SCRATCH/copy.img,size=64M" || return 1
     conf "soft:$image,readonly=1" "soft:$SCRATCH/copy.img"
     unchanged exits 0 run "$SCRATCH/x.conf" && exits 0 post "$SCRATCH/x.conf" &&
-        exits 0 store get "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
+        exits 0 store get --force "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
         cmp "$SCRATCH/in" "$SCRATCH/out.bin"
 }
 

@@ -49,7 +49,7 @@ fails_json() {
 
 goes_on() {
     conf
-    exits 0 run "$SCRATCH/x.conf" && exits 0 store get "soft:$image" out "$SCRATCH/copy" &&
+    exits 0 run "$SCRATCH/x.conf" && exits 0 store get --force "soft:$image" out "$SCRATCH/copy" &&
         cmp "$SCRATCH/in" "$SCRATCH/copy" && exits 0 store rm "soft:$image" out
 }
 

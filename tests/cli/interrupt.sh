@@ -65,7 +65,7 @@ resumes() {
 }
 
 same_data() {
-    exits 0 store get "soft:$image" out "$SCRATCH/copy" && cmp "$SCRATCH/in" "$SCRATCH/copy"
+    exits 0 store get --force "soft:$image" out "$SCRATCH/copy" && cmp "$SCRATCH/in" "$SCRATCH/copy"
 }
 
 complete() {
@@ -75,7 +75,7 @@ complete() {
 
 other_run() {
     conf false 64K
-    exits 0 check "$SCRATCH/x.conf" && says "'run' will refuse: one is there" || return 1
+    exits 1 check "$SCRATCH/x.conf" && warns "x.conf:5: object 'out' exists on ssd 'a'" || return 1
     exits 1 run "$SCRATCH/x.conf" && warns "x.conf:5: object 'out' exists on ssd 'a'"
 }
 

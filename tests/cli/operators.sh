@@ -190,7 +190,7 @@ liar() {
 makes_data() {
     builds tests/op/liar.c || return 1
     liar none
-    exits 0 run "$SCRATCH/x.conf" && exits 0 store get "$image" copy "$SCRATCH/copy" &&
+    exits 0 run "$SCRATCH/x.conf" && exits 0 store get --force "$image" copy "$SCRATCH/copy" &&
         cmp "$SCRATCH/numbers" "$SCRATCH/copy"
 }
 

@@ -34,7 +34,7 @@ step "what the configuration amounts to"
 
 step "run"
 "$headrace" run config/demo.conf --json >$dir/run.json
-"$headrace" store get "$ssd" weights.bf16 $dir/weights.bf16
+"$headrace" store get --force "$ssd" weights.bf16 $dir/weights.bf16
 
 step "results against sqlite3, python3 and rhash"
 python3 -B tests/demo/verify.py $dir config/demo.conf $dir/run.json

@@ -131,7 +131,7 @@ finish_copy() {
     exits 0 run copy.conf --json || return 1
     first=$(grep -o '"first_tile": [0-9]*' out | grep -o '[0-9]*$')
     [ "$first" -ge "$1" ] || { echo "goes on at tile $first, but $1 were durable"; return 1; }
-    exits 0 store get soft:ssd.img out copy || return 1
+    exits 0 store get --force soft:ssd.img out copy || return 1
     [ "$(sha256sum <in)" = "$(sha256sum <copy)" ] || { echo "the copy is not the source"; return 1; }
     exits 0 store verify soft:ssd.img || return 1
     exits 0 run copy.conf --json && grep -q '"already complete"' out || return 1

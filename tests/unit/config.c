@@ -145,8 +145,8 @@ static const struct {
 	  "f:4: appliance.checkpoint: is an integer, expected a duration like \"5s\" or "
 	  "\"500ms\", or 0\n" },
 	{ HEAD "appliance = { checkpoint = \"5x\"; };\n",
-	  "f:4: appliance.checkpoint: '5x' is not a duration; expected digits and ms, s, m "
-	  "or h\n" },
+	  "f:4: appliance.checkpoint: '5x' is not a duration; expected digits and ms, s, m, h "
+	  "or d\n" },
 	{ HEAD "appliance = { log = \"loud\"; };\n",
 	  "f:4: appliance.log: is \"loud\", expected \"error\" or \"warn\" or \"info\" or "
 	  "\"debug\"\n" },

@@ -379,11 +379,42 @@ Test(stages, run_resumes_at_what_is_durable)
 	hr_appliance_down(app);
 }
 
+Test(stages, sinks_of_runs_that_never_start_are_removed_again)
+{
+	make_image(2 * MIB);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	cr_assert_not_null(hr_store_find_pending(&app->ssd[0].store, "out"));
+	hr_appliance_down(app);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "out"));
+	cr_expect_not_null(hr_store_find(&app->ssd[0].store, "in"));
+	hr_appliance_down(app);
+}
+
+Test(stages, judging_changes_nothing)
+{
+	uint64_t generation;
+
+	make_image(2 * MIB);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
+	generation = app->ssd[0].store.generation;
+	cr_assert_eq(hr_sinks_judge(app), 0);
+	cr_expect_eq(app->run[0].sink_plan, HR_SINK_CREATE);
+	cr_expect_eq(app->run[0].sink_id, 0u);
+	cr_expect_eq(app->ssd[0].store.generation, generation);
+	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "out"));
+	hr_appliance_down(app);
+}
+
 Test(stages, pending_sink_of_another_run_is_refused_unless_replaced)
 {
 	make_image(2 * MIB);
 	configure("", "", COPY);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	app->run[0].sink_made = false; /* as after a launch that a power cut ended */
 	hr_appliance_down(app);
 
 	configure("", "", IN OUT "tile = \"128K\";");

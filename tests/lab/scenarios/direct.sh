@@ -84,7 +84,7 @@ else
     check "directly" says "direct (GPU memory)"
     check "host memory was proven" warns "loopback through host memory of gpu 'g' proven"
     check "GPU memory was proven" warns "loopback through gpu memory of gpu 'g' proven"
-    check "the copy is read" exits 0 headrace store get -q "$out" out /tmp/copy
+    check "the copy is read" exits 0 headrace store get -q --force "$out" out /tmp/copy
     check "and is the same" cmp /tmp/in /tmp/copy
     check "the store is sound" exits 0 headrace store verify -q "$out"
     check "the host finds the tile in the BAR" tile_in_bar

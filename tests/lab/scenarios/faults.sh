@@ -45,7 +45,7 @@ ends() {
 
 intact() {
     host throttle nv0 0
-    check "$1: the object is there and whole" exits 0 headrace store get "$ssd" first /tmp/back
+    check "$1: the object is there and whole" exits 0 headrace store get --force "$ssd" first /tmp/back
     check "$1: as it was put" cmp /data/first /tmp/back
     rm -f /tmp/back
 }
@@ -60,7 +60,7 @@ fi
 check "format" exits 0 headrace store format "$ssd"
 check "put" exits 0 headrace store put "$ssd" first /data/first
 check "put over a sector that cannot be read" exits 0 headrace store put "$ssd" second /data/second
-check "get of it" exits 4 headrace store get "$ssd" second /tmp/back
+check "get of it" exits 4 headrace store get --force "$ssd" second /tmp/back
 check "get names the LBA and the status" warns "$nv0: read of"
 check "by its name" warns "Unrecovered Read Error (281)"
 configure second

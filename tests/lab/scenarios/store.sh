@@ -31,7 +31,7 @@ on() {
     done
     check "put" exits 0 headrace store put "$transport:$in" numbers /data/numbers
     check "put another" exits 0 headrace store put "$transport:$in" other /data/other
-    check "get" exits 0 headrace store get "$transport:$in" numbers /tmp/back
+    check "get" exits 0 headrace store get --force "$transport:$in" numbers /tmp/back
     check "what was put" cmp /data/numbers /tmp/back
     check "put a third" exits 0 headrace store put "$transport:$in" third /data/other
     check "rm" exits 0 headrace store rm "$transport:$in" third

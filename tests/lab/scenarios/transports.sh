@@ -46,7 +46,7 @@ check "a store is made" exits 0 headrace store format "$ssd"
 check "an object is stored" exits 0 headrace store put -q "$ssd" in /tmp/in
 check "pipelines run" exits 0 headrace run /tmp/c.conf --json
 check "both are done" grep -q '"exit_code": *0' /tmp/out
-check "the copy is read" exits 0 headrace store get -q "$ssd" out /tmp/copy
+check "the copy is read" exits 0 headrace store get -q --force "$ssd" out /tmp/copy
 check "and is the same" cmp /tmp/in /tmp/copy
 check "the store is sound" exits 0 headrace store verify -q "$ssd"
 check "self-test" exits 0 headrace post /tmp/c.conf
