@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- a directory */
 
 static int full_path(const struct hr_files *files, const char *path, char *to)
 {
-	int n = snprintf(to, PATH_MAX, "%s/%s", (const char *)files->impl, path);
+	bool in_sys = files->sys && strncmp(path, "sys", 3) == 0 && (path[3] == '/' || !path[3]);
+	int n = in_sys ? snprintf(to, PATH_MAX, "%s%s", files->sys, path + 3)
+		       : snprintf(to, PATH_MAX, "%s/%s", (const char *)files->impl, path);
 
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
@@ -78,9 +81,79 @@ static int folder_list(const struct hr_files *files, const char *path,
 
 void hr_files_folder(struct hr_files *files, const char *root)
 {
-	*files = (struct hr_files){ folder_read, folder_link, folder_list, NULL };
+	*files = (struct hr_files){ folder_read, folder_link, folder_list, NULL, NULL };
 	/* The root is only read; the seam has one pointer for all kinds of trees. */
 	files->impl = (void *)(uintptr_t)(strcmp(root, "/") == 0 ? "" : root);
+}
+
+static bool has_devices(const char *path, const char *sys)
+{
+	char full[PATH_MAX];
+	struct stat st;
+
+	return snprintf(full, sizeof full, "%s%s/bus/pci/devices", path, sys) < PATH_MAX &&
+	       stat(full, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static const char *join(struct hr_model *m, const char *path, const char *rest)
+{
+	size_t a = strlen(path), b = strlen(rest);
+	char *to = hr_model_alloc(m, a + b + 1);
+
+	if (!to)
+		return NULL;
+	memcpy(to, path, a);
+	memcpy(to + a, rest, b + 1);
+	return to;
+}
+
+/* The one folder in a folder that holds a tree; a second one is refused. */
+static int find_inside(struct hr_model *m, const char *path, const char **root)
+{
+	char inside[300], first[256] = "";
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+	int err = 0;
+
+	while (dir && !err && (entry = readdir(dir))) {
+		snprintf(inside, sizeof inside, "/%.255s/sys", entry->d_name);
+		if (entry->d_name[0] == '.' || !has_devices(path, inside))
+			continue;
+		if (first[0]) {
+			snprintf(m->message, sizeof m->message,
+				 "two trees in it, %.100s and %.100s: name one of them", first,
+				 entry->d_name);
+			err = -EINVAL;
+		}
+		snprintf(first, sizeof first, "%.255s", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	if (err || !first[0])
+		return err;
+	snprintf(inside, sizeof inside, "/%s", first);
+	*root = join(m, path, inside);
+	return *root ? 0 : -ENOMEM;
+}
+
+int hr_files_tree(struct hr_files *files, struct hr_model *m, const char *path)
+{
+	static const char *const above[] = { "", "/..", "/../..", "/../../.." };
+	const char *root = strcmp(path, "/") == 0 ? "" : path;
+	int err = 0;
+
+	hr_files_folder(files, root);
+	if (has_devices(root, "/sys"))
+		return 0;
+	for (unsigned i = 0; i < sizeof above / sizeof *above && !files->sys; i++)
+		if (has_devices(root, above[i]))
+			files->sys = join(m, root, above[i]);
+	if (files->sys)
+		root = join(m, files->sys, "/..");
+	else
+		err = find_inside(m, path, &root);
+	files->impl = (void *)(uintptr_t)root;
+	return err ? err : root ? 0 : -ENOMEM;
 }
 
 /* ---- a tar archive (POSIX ustar, with GNU and pax long names) */
@@ -311,6 +384,46 @@ static int take_members(struct tar *t, const uint8_t *bytes, size_t size)
 	}
 }
 
+/* Bytes in front of "sys/bus/pci/devices/.." in a path, SIZE_MAX: that is not in it. */
+static size_t before_tree(const char *path)
+{
+	const char *at = path;
+
+	while ((at = strstr(at, "sys/bus/pci/devices/")) && at != path && at[-1] != '/')
+		at++;
+	return at ? (size_t)(at - path) : SIZE_MAX;
+}
+
+/* Take off the folders that all of a tree is in; what is beside them is no part of it. */
+static int strip_folders(struct tar *t)
+{
+	const char *folders = NULL;
+	size_t length = 0, kept = 0, n;
+
+	for (size_t i = 0; i < t->count; i++) {
+		n = before_tree(t->entry[i].path);
+		if (n == SIZE_MAX)
+			continue;
+		if (folders && (n != length || memcmp(folders, t->entry[i].path, n) != 0)) {
+			snprintf(t->m->message, sizeof t->m->message,
+				 "two trees in the archive, '%.*s' and '%.*s': keep one of them",
+				 (int)(length < 100 ? length : 100), folders,
+				 (int)(n < 100 ? n : 100), t->entry[i].path);
+			return -EINVAL;
+		}
+		folders = t->entry[i].path;
+		length = n;
+	}
+	for (size_t i = 0; length && i < t->count; i++)
+		if (strncmp(t->entry[i].path, folders, length) == 0) {
+			t->entry[kept] = t->entry[i];
+			t->entry[kept++].path += length;
+		}
+	if (length)
+		t->count = kept;
+	return 0;
+}
+
 int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *bytes, size_t size)
 {
 	struct tar *t = hr_model_alloc(m, sizeof *t);
@@ -330,6 +443,9 @@ int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *byte
 		return -EINVAL;
 	}
 	qsort(t->entry, t->count, sizeof *t->entry, by_path);
-	*files = (struct hr_files){ tar_read, tar_link, tar_list, t };
+	err = strip_folders(t);
+	if (err)
+		return err;
+	*files = (struct hr_files){ tar_read, tar_link, tar_list, t, NULL };
 	return 0;
 }

@@ -10,6 +10,8 @@
 
 #include "pci/decode.h"
 #include "pci/fields.h"
+#include "pci/lspci_tree.h"
+#include "pci/paste.h"
 
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
 
@@ -29,6 +31,8 @@ struct dump {
 	struct hr_fn *known; /* f is `again`, a second statement about this one; else NULL */
 	struct hr_fn again;
 	struct pass pass;
+	struct hr_paste paste;
+	struct hr_tree tree;
 	struct hr_text_state text;
 	bool any_text, any_data; /* in this function; in the file */
 	unsigned long_line, cut_line;
@@ -175,6 +179,11 @@ static size_t device_line(const char *line, size_t length)
 	return n && line[n] == ' ' ? n + 1 : 0;
 }
 
+static bool begins(const char *line, size_t length)
+{
+	return device_line(line, length) || hr_tree_begins(line);
+}
+
 /* Offset digits before ": ", 2 to 8 of them; 0: not a data line. */
 static size_t data_line(const char *line, size_t length, uint32_t *offset)
 {
@@ -227,7 +236,9 @@ static int one_line(struct dump *d, char *line, size_t length)
 {
 	uint32_t offset;
 	size_t n;
+	int tree;
 
+	line = hr_paste_line(&d->paste, begins, line, &length);
 	if (length > LINE_MAX_DUMP && !d->long_line)
 		d->long_line = d->s->line;
 	if (length == 0)
@@ -236,8 +247,12 @@ static int one_line(struct dump *d, char *line, size_t length)
 	if (n)
 		return begin_device(d, line, length, n);
 	n = d->f ? data_line(line, length, &offset) : 0;
-	if (!n)
-		return text_line(d, line, length);
+	if (!n) {
+		if (hr_tree_begins(line) && (tree = end_device(d)) != 0)
+			return tree;
+		tree = hr_tree_line(&d->tree, d->m, line, d->s->line);
+		return tree ? (tree < 0 ? tree : 0) : text_line(d, line, length);
+	}
 	d->any_data = true;
 	return take_bytes(d, line + n, offset);
 }

@@ -108,3 +108,34 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 	title_ids(f, title);
 	title_vendor(f, title);
 }
+
+static bool any(const char *title, const char *const *words)
+{
+	for (; *words; words++)
+		if (strstr(title, *words))
+			return true;
+	return false;
+}
+
+void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
+{
+	static const char *const ssd[] = { "NVMe", "Non-Volatile", "SSD", NULL };
+	static const char *const other[] = { "SATA",	 "Audio",     "USB",	  "Bridge",
+					     "bridge",	 "Switch",    "I2C",	  "UCSI",
+					     "Ethernet", "BlueField", "ConnectX", NULL };
+	uint32_t vendor;
+
+	if (length == 0)
+		return;
+	if (f->name[0] == '\0')
+		f->name = hr_model_word(m, title, length);
+	title_ids(f, title);
+	title_vendor(f, title);
+	vendor = hr_get(f, HR_F_VENDOR, 0);
+	if (any(title, other))
+		return;
+	if (any(title, ssd))
+		hr_fn_set(f, HR_F_CLASS, 0x010802, HR_SRC_INFERRED);
+	else if (vendor == 0x10de || vendor == 0x1002)
+		hr_fn_set(f, HR_F_CLASS, 0x030000, HR_SRC_INFERRED);
+}

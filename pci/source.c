@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pci/paste.h"
+#include "pci/unpack.h"
 #include "pci/xml.h"
 
 #define STREAM_BYTES 65536u
 #define XML_MAX (16u << 20)
-#define TAR_MAX (256u << 20)
+#define TAR_MAX HR_UNPACKED_MAX
 
 /* Move the rest to the front and read more. */
 static void refill(struct hr_stream *s)
@@ -76,21 +78,7 @@ static bool is_xml(const char *head, size_t size)
 	while (i < size &&
 	       (head[i] == ' ' || head[i] == '\t' || head[i] == '\n' || head[i] == '\r'))
 		i++;
-	return i < size && head[i] == '<';
-}
-
-static const char *compressed(const char *head, size_t size)
-{
-	if (size >= 2 && memcmp(head, "\x1f\x8b", 2) == 0)
-		return "gzip";
-	if (size >= 6 && memcmp(head,
-				"\xfd"
-				"7zXZ",
-				5) == 0)
-		return "xz";
-	if (size >= 4 && memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0)
-		return "zstd";
-	return NULL;
+	return i < size && head[i] == '<' && !hr_paste_is_page(head, size);
 }
 
 static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
@@ -101,17 +89,22 @@ static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
 	return err ? err : hr_read_sysfs(m, &files);
 }
 
-/* Whole file in the model's memory, for the formats that are not read line by line. */
+/* Whole file, for the formats that are not read line by line; NULL: larger than the limit. */
 static char *read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, size_t *size)
 {
-	char *whole = hr_model_alloc(m, limit + 1);
+	char *whole;
 	ssize_t n = 1;
 
+	*size = s->to - s->from;
+	if (s->fd < 0) { /* all of it is there, with a NUL behind it */
+		s->buffer[s->to] = '\0';
+		return *size < limit ? s->buffer + s->from : NULL;
+	}
+	whole = hr_model_alloc(m, limit + 1);
 	if (!whole)
 		return NULL;
-	*size = s->to - s->from;
 	memcpy(whole, s->buffer + s->from, *size);
-	while (s->fd >= 0 && n > 0 && *size < limit) {
+	while (n > 0 && *size < limit) {
 		n = read(s->fd, whole + *size, limit - *size);
 		if (n > 0)
 			*size += (size_t)n;
@@ -120,18 +113,12 @@ static char *read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, s
 	return *size < limit ? whole : NULL;
 }
 
-static int read_formats(struct hr_model *m, struct hr_stream *s)
+static int read_plain(struct hr_model *m, struct hr_stream *s)
 {
-	const char *head = s->buffer + s->from, *packed;
+	const char *head = s->buffer + s->from;
 	size_t have = s->to - s->from, size;
 	char *whole;
 
-	packed = compressed(head, have);
-	if (packed) {
-		snprintf(m->message, sizeof m->message, "compressed with %s: unpack it first",
-			 packed);
-		return -EINVAL;
-	}
 	if (!is_tar(head, have) && !is_xml(head, have))
 		return hr_read_lspci(m, s);
 	whole = read_whole(m, s, is_tar(head, have) ? TAR_MAX : XML_MAX, &size);
@@ -143,6 +130,26 @@ static int read_formats(struct hr_model *m, struct hr_stream *s)
 	if (is_tar(whole, size))
 		return read_tree(m, (const uint8_t *)whole, size);
 	return hr_read_xml(m, whole, size);
+}
+
+static int read_formats(struct hr_model *m, struct hr_stream *s)
+{
+	struct hr_stream plain = { .fd = -1 };
+	const struct hr_packer *packer = hr_packed_by(s->buffer + s->from, s->to - s->from);
+	int err;
+
+	if (!packer)
+		return read_plain(m, s);
+	err = hr_unpack(m, packer, s->buffer + s->from, s->to - s->from, s->fd, &plain.buffer,
+			&plain.to);
+	if (err)
+		return err;
+	plain.capacity = plain.to + 1;
+	if (hr_packed_by(plain.buffer, plain.to)) {
+		snprintf(m->message, sizeof m->message, "compressed twice: unpack it first");
+		return -EINVAL;
+	}
+	return read_plain(m, &plain);
 }
 
 static int finish(struct hr_model *m, const char *path, int err)
@@ -181,8 +188,9 @@ int hr_source_open(struct hr_model *m, const char *path)
 	if (fd < 0)
 		return finish(m, path, -errno);
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-		hr_files_folder(&files, path);
-		err = hr_read_sysfs(m, &files);
+		err = hr_files_tree(&files, m, path);
+		if (!err)
+			err = hr_read_sysfs(m, &files);
 	} else {
 		err = read_fd(m, fd);
 	}

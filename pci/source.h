@@ -11,10 +11,12 @@
 
 /*
  * Read a capture and link the model. The format is detected:
- *   directory            sysfs tree: its root (holds sys/), sys itself, or a folder of devices
- *   tar                  the same, as an uncompressed archive
+ *   directory            sysfs tree: its root (holds sys/), any part of sys, or a folder around it
+ *   tar                  the same, as an archive
  *   XML                  topology of NCCL or RCCL (<system>) or of hwloc (<topology>)
- *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, both mixed, or our own capture
+ *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or our
+ *                        own capture; quoted or indented lines are read like others
+ * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed.
  * "-" is standard input (not for directories).
  * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it;
  * -E2BIG: more than HR_FUNCTIONS_MAX functions; -ENOENT, -EACCES, -EIO, -ENOMEM.
@@ -65,6 +67,7 @@ struct hr_files {
 	int (*list)(const struct hr_files *files, const char *path,
 		    int (*each)(void *to, const char *name), void *to);
 	void *impl;
+	const char *sys; /* of a folder: in place of its "sys"; NULL: that */
 };
 
 int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);
@@ -86,6 +89,11 @@ int hr_read_nvml(struct hr_model *m);
 void hr_read_mounted(struct hr_model *m, const struct hr_files *files);
 /* A directory as files: root is the path in front of all others ("" or "/": this machine). */
 void hr_files_folder(struct hr_files *files, const char *root);
+/*
+ * The folder of a capture: the root of a tree, any part of its sys, or a folder with one tree in it.
+ * Memory comes from the model. 0; -EINVAL: several trees; -ENOMEM, -ENAMETOOLONG.
+ */
+int hr_files_tree(struct hr_files *files, struct hr_model *m, const char *path);
 /* An archive in memory as files; memory comes from the model. 0, -EINVAL or -ENOMEM. */
 int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *bytes, size_t size);
 
@@ -109,6 +117,8 @@ bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *te
 		       size_t capacity);
 /* Add what `more` states to f, fact by fact: a better source wins, an equal one replaces. */
 void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more);
+/* The same for lspci -tv, which prints no class: names tell SSDs and GPUs. */
+void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
 /* At the end of a function: what the text would have shown if it existed, does not. */
 void hr_text_end(struct hr_fn *f, const struct hr_text_state *state);
 /* One "headrace: key=value" line; f is NULL before the first function. false: not understood. */

@@ -276,6 +276,20 @@ struct tree {
 	int err;
 };
 
+/*
+ * A user may read 64 bytes. tar is told that there are more, and fills up with zeros; a device with a
+ * list of capabilities has none there.
+ */
+static long without_filling(const uint8_t *config, long n)
+{
+	if (n <= (long)HR_CFG_BASIC || !(config[HR_CFG_STATUS] & HR_STATUS_CAPS))
+		return n;
+	for (long i = HR_CFG_BASIC; i < n; i++)
+		if (config[i])
+			return n;
+	return HR_CFG_BASIC;
+}
+
 static int read_config(struct tree *t, struct hr_fn *f, const char *folder)
 {
 	uint8_t config[HR_CFG_EXTENDED];
@@ -288,6 +302,7 @@ static int read_config(struct tree *t, struct hr_fn *f, const char *folder)
 		f->denied = true;
 		return 0;
 	}
+	n = without_filling(config, n);
 	f->config = hr_model_alloc(t->m, (size_t)n);
 	if (!f->config)
 		return -ENOMEM;

@@ -10,7 +10,7 @@ cd "$SCRATCH" || exit 1
 
 # again FILE: a capture of it is the same machine, and so is a capture of that
 again() {
-    "$HEADRACE" topo --from "$1" --capture once && "$HEADRACE" topo --from once --capture twice &&
+    "$HEADRACE" topo --from "$1" --capture once --force && "$HEADRACE" topo --from once --capture twice --force &&
         cmp once twice && "$HEADRACE" topo --from twice --baseline "$1" &&
         "$HEADRACE" topo --from "$1" --baseline "$1"
 }
@@ -19,4 +19,51 @@ for dump in "$captures"/*.lspci.gz; do
     zcat "$dump" >machine
     check "a capture of $(basename "$dump" .lspci.gz) is the same machine" again machine
 done
+
+# ---- compressed: by each tool, whole, cut, too large, twice
+
+zcat "$captures/switch.lspci.gz" >machine
+
+# packed TOOL: the same machine, from a file and from a pipe
+packed() {
+    "$1" -c <machine >packed && "$HEADRACE" topo --from packed --baseline machine &&
+        "$HEADRACE" topo --from - --baseline machine <packed &&
+        "$HEADRACE" topo --from - --baseline machine < <(cat packed)
+}
+
+# refused PATTERN FILE: exit 65 with that message
+refused() {
+    local said code=0
+    said=$("$HEADRACE" topo --from "$2" 2>&1) || code=$?
+    if [ "$code" -ne 65 ] || ! grep -q -- "$1" <<<"$said"; then
+        echo "exit $code: $said"
+        return 1
+    fi
+}
+
+for tool in gzip bzip2 xz zstd; do
+    if ! command -v "$tool" >/dev/null; then
+        skip "it is not installed" "$tool: the same machine"
+        continue
+    fi
+    check "$tool: the same machine" packed "$tool"
+    "$tool" -c <machine | head -c 900 >short
+    check "$tool: a cut file is refused" refused "$tool cannot unpack it" short
+    "$tool" -c <packed >twice
+    check "$tool: one that was packed twice is refused" refused "compressed twice" twice
+done
+head -c 300000000 /dev/zero | gzip -1 >bomb
+check "one that unpacks to more than a capture has is refused" refused "larger than 256 MiB" bomb
+mkdir -p machine-1/sys/bus/pci/devices/0000:01:00.0
+echo 0x010802 >machine-1/sys/bus/pci/devices/0000:01:00.0/class
+tar czf tree.tar.gz machine-1
+"$HEADRACE" topo --from tree.tar.gz --json >said 2>&1
+check "an archive with a folder in front, compressed" grep -q '"NVME0"' said
+# What is in the way of a program cannot decide what is run.
+mkdir -p bin
+printf '#!/bin/sh\ntouch ran\n' >bin/gzip
+chmod +x bin/gzip
+gzip -c <machine >packed
+PATH=$PWD/bin:$PATH "$HEADRACE" topo --from packed >/dev/null 2>&1
+check "the tool is the system's" test ! -e ran
 done_testing

@@ -11,6 +11,7 @@
 #include "pci/fields.h"
 #include "pci/source.h"
 #include "pci/verdict.h"
+#include "tests/fake/archive.h"
 #include "tests/fake/machine.h"
 
 static struct hr_model model, other;
@@ -298,39 +299,11 @@ Test(topo_sources, text_alone_states_its_facts)
 
 /* ---- sysfs, as an archive */
 
-struct member {
-	const char *path, *text, *link;
-	const uint8_t *bytes;
-	size_t size;
-};
-
-static void put_member(FILE *out, const struct member *m)
-{
-	size_t size = m->bytes ? m->size : m->text ? strlen(m->text) : 0;
-	char header[512] = "";
-	unsigned sum = 0;
-
-	snprintf(header, 100, "./%s", m->path);
-	snprintf(header + 124, 12, "%011zo", size);
-	header[156] = m->link ? '2' : '0';
-	if (m->link)
-		snprintf(header + 157, 100, "%s", m->link);
-	memcpy(header + 257, "ustar\00000", 8);
-	memset(header + 148, ' ', 8);
-	for (size_t i = 0; i < sizeof header; i++)
-		sum += (unsigned char)header[i];
-	snprintf(header + 148, 8, "%06o", sum);
-	fwrite(header, 1, 512, out);
-	fwrite(m->bytes ? (const char *)m->bytes : m->text ? m->text : "", 1, size, out);
-	for (size_t pad = size; pad % 512; pad++)
-		fputc(0, out);
-}
-
 #define DEVICES "sys/devices/pci0000:00"
 
 static char *make_tar(const struct fake_machine *m, size_t *size)
 {
-	const struct member list[] = {
+	const struct fake_member list[] = {
 		{ .path = "sys/bus/pci/devices/0000:00:01.0",
 		  .link = "../../../devices/pci0000:00/0000:00:01.0" },
 		{ .path = "sys/bus/pci/devices/0000:01:00.0",
@@ -357,15 +330,8 @@ static char *make_tar(const struct fake_machine *m, size_t *size)
 		{ .path = "proc/cpuinfo",
 		  .text = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nflags\t\t: fpu sse2\n" },
 	};
-	char *text = NULL;
-	FILE *out = open_memstream(&text, size);
 
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		put_member(out, &list[i]);
-	for (unsigned i = 0; i < 1024; i++)
-		fputc(0, out);
-	fclose(out);
-	return text;
+	return fake_archive(list, sizeof list / sizeof *list, size);
 }
 
 Test(topo_sources, an_archive_of_sysfs_is_read_like_the_machine)
