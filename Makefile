@@ -89,6 +89,7 @@ $(B)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -MMD -MP -c -o $@ $<
 
 $(B)/config/default.o: config/default.conf
+$(B)/boot/topo/page.o: boot/topo/page.css boot/topo/page.js
 
 # Operators on the host: loops over data, written to be vectorised.
 $(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)

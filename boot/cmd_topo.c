@@ -41,11 +41,12 @@ enum option_code {
 	RULES,
 	GROUPS,
 	WANTED,
-	FORCE
+	FORCE,
+	HTML
 };
 
 struct request {
-	const char *from, *format, *capture, *colour, *wanted;
+	const char *from, *format, *capture, *colour, *wanted, *html;
 	const char *explain[2];
 	const char *require[REQUIREMENTS_MAX];
 	const char *gpu[REQUIREMENTS_MAX], *ssd[REQUIREMENTS_MAX];
@@ -81,6 +82,8 @@ static const char help[] =
 	"  --baseline FILE      what differs from an earlier capture\n"
 	"  --capture FILE       write what is known as one file, without serial numbers;\n"
 	"                       --force overwrites a file that exists\n"
+	"  --html FILE          write one page with answer, matrix, tree and explanations; - is "
+	"stdout\n"
 	"  --groups             IOMMU groups, predicted and real, and what VFIO can open\n"
 	"  --rules              the table of rules: what each finds, says and proposes\n"
 	"  --wanted WHICH       same-switch: judge only pairs that share a switch; all (default):\n"
@@ -223,6 +226,9 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 					     : bad("--color is auto, always or never, not", optarg);
 	case WHAT_IF:
 		return keep(r->what_if, &r->what_ifs, optarg) ? 0 : bad("too many", "--what-if");
+	case HTML:
+		r->html = optarg;
+		return 0;
 	case BASELINE:
 		r->baseline = optarg;
 		return 0;
@@ -252,6 +258,7 @@ static int check_views(const struct request *r)
 		{ "--plan", r->plan },
 		{ "--fix", r->fix },
 		{ "--capture", r->capture },
+		{ "--html", r->html },
 		{ "--rules", r->rules },
 		{ "--require", r->requirements },
 	};
@@ -265,11 +272,13 @@ static int check_views(const struct request *r)
 		if (view[i].wanted)
 			first = view[i].name;
 	}
-	if (r->wanted && first && !r->fix) {
+	if (r->wanted && first && !r->fix && !r->html) {
 		hr_usage_error("topo", "--wanted says which pairs are judged; not together with %s",
 			       first);
 		return HR_TOPO_USAGE;
 	}
+	if (r->html && strcmp(r->format, "table") != 0)
+		return bad("--html is a page, not", r->format);
 	if (r->rules && strcmp(r->format, "table") != 0)
 		return bad("--rules is shown as text, not as", r->format);
 	if (r->explain[0] && strcmp(r->format, "json") == 0)
@@ -301,6 +310,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "rules", no_argument, NULL, RULES },
 		{ "groups", no_argument, NULL, GROUPS },
 		{ "wanted", required_argument, NULL, WANTED },
+		{ "html", required_argument, NULL, HTML },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
 		{ "force", no_argument, NULL, FORCE },
@@ -317,8 +327,8 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		err = bad("unexpected argument", argv[optind]);
 	if (!err && r->apply && !r->fix)
 		err = bad("only together with --fix:", "--apply");
-	if (!err && r->force && !r->capture)
-		err = bad("only together with --capture:", "--force");
+	if (!err && r->force && !r->capture && !r->html)
+		err = bad("only together with --capture or --html:", "--force");
 	return err ? err : check_views(r);
 }
 
@@ -550,6 +560,8 @@ static int judge(struct hr_topo *t, const struct request *r)
 		warn_denied(t);
 	if (r->capture)
 		return write_capture(t, r);
+	if (r->html)
+		return hr_topo_html(t, r->html, r->force);
 	code = view_name(r) ? show_view(t, r) : show(t, r);
 	explain_exit(t, r, code);
 	return code;

@@ -94,6 +94,14 @@ enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b)
 	return rank[b] > rank[a] ? b : a;
 }
 
+const char *hr_topo_iommu_word(const struct hr_engine *e)
+{
+	static const char *const word[] = { "unknown", "off", "passthrough", "translating" };
+
+	return e->iommu == HR_IOMMU_UNKNOWN && e->iommu_active ? "active, mode unknown"
+							       : word[e->iommu];
+}
+
 bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p)
 {
 	return !t->near_only || p->common != HR_NO_FN;

@@ -51,6 +51,8 @@ void hr_note_text(const struct hr_topo *t, const struct hr_note *n, char *why, c
 bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool asked);
 /* What its words mean. */
 void hr_matrix_legend(const struct hr_topo *t, const struct hr_survey *s);
+/* A verdict in at most 7 columns: "REDIR?". */
+const char *hr_matrix_word(enum hr_verdict verdict);
 /* Name of a row or a column: "NVME0-5"; returns text. */
 char *hr_matrix_name(const struct hr_topo *t, const struct hr_survey *s, bool row, uint32_t at,
 		     char *text, size_t capacity);

@@ -11,7 +11,7 @@
 /* How much a cell says; the first one with which all columns fit is taken. */
 enum form { FULL, SHORT, VERDICT, FORMS };
 
-static const char *short_verdict(enum hr_verdict verdict)
+const char *hr_matrix_word(enum hr_verdict verdict)
 {
 	static const char *const word[] = {
 		[HR_DIRECT] = "DIRECT",		[HR_RC_LISTED] = "RC",
@@ -35,9 +35,9 @@ static const char *cell(const struct hr_topo *t, const struct hr_pair *p, enum f
 		hr_survey_cell(t, p, text);
 	else if (form == SHORT)
 		snprintf(text, 64, "%-4s %s%s", hr_distance_word(&t->engine, p),
-			 short_verdict(p->verdict), star);
+			 hr_matrix_word(p->verdict), star);
 	else
-		snprintf(text, 64, "%s%s", short_verdict(p->verdict), star);
+		snprintf(text, 64, "%s%s", hr_matrix_word(p->verdict), star);
 	return text;
 }
 

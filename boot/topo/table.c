@@ -23,14 +23,6 @@ static const struct detail details[] = {
 };
 static const struct detail everything = { ~0u, ~0u, ~0u, true, true };
 
-static const char *iommu_word(const struct hr_engine *e)
-{
-	static const char *const word[] = { "unknown", "off", "passthrough", "translating" };
-
-	return e->iommu == HR_IOMMU_UNKNOWN && e->iommu_active ? "active, mode unknown"
-							       : word[e->iommu];
-}
-
 static void print_head(const struct hr_topo *t)
 {
 	const struct hr_model *m = &t->model;
@@ -41,8 +33,9 @@ static void print_head(const struct hr_topo *t)
 			 t->opt.kernel & 0xffff);
 	snprintf(text, sizeof text,
 		 "%s: %u functions, %u root bus%s; IOMMU %s; kernel %s; rules of kernel %s",
-		 m->input, m->count, m->hosts, m->hosts == 1 ? "" : "es", iommu_word(&t->engine),
-		 m->sys.kernel[0] ? m->sys.kernel : "unknown", version);
+		 m->input, m->count, m->hosts, m->hosts == 1 ? "" : "es",
+		 hr_topo_iommu_word(&t->engine), m->sys.kernel[0] ? m->sys.kernel : "unknown",
+		 version);
 	hr_print_wrapped(t->out, 0, 2, text);
 	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++) {
 		fputs("warning: ", t->out);

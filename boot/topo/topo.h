@@ -73,6 +73,8 @@ const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict);
 const char *hr_topo_reset(const struct hr_topo *t);
 /* "LINK,NUMA" of modifiers; text[64]. */
 char *hr_topo_modifiers(uint16_t modifiers, char *text);
+/* "passthrough", "active, mode unknown": the IOMMU in force. */
+const char *hr_topo_iommu_word(const struct hr_engine *e);
 /* Title without class, at most n characters. */
 const char *hr_topo_title(const struct hr_fn *f);
 
@@ -96,6 +98,11 @@ int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool f
 void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t gpu, int32_t ssd);
 void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,
 			  int32_t fn);
+/*
+ * Write the page of --html to a file ("-": standard output), which appears under its name when it is
+ * whole; one that exists needs `force`. Returns the exit code of the verdicts, or HR_TOPO_NO_ACCESS, which is told on stderr.
+ */
+int hr_topo_html(struct hr_topo *t, const char *path, bool force);
 void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
 /*

@@ -296,6 +296,17 @@ check "and says so" says 'no pair of 160 GPUs and 160 NVMe controllers shares a 
 check "a third kind of wanted exits 64" exits 64 --from direct.txt --wanted some
 check "--wanted beside a view that has its own pairs exits 64" \
     exits 64 --from direct.txt --wanted all --plan
+check "a page is written, and the exit code stays the verdict" \
+    exits 2 --from redirected.txt --html page.html
+check "and written over only with --force" exits 66 --from direct.txt --html page.html
+check "it is one page" grep -q '</html>' page.html
+check "it goes to standard output as well" bash -c \
+    '"$1" topo --from redirected.txt --html - | cmp - page.html' _ "$HEADRACE"
+check "a page that cannot be written exits 66" exits 66 --from direct.txt --html /dev/full
+check "and says why" says '/dev/full: cannot write the page: No space left' \
+    --from direct.txt --html /dev/full
+check "a page of only what is wanted" exits 0 --from across.txt --wanted same-switch --html page.html --force
+check "a page is no JSON" exits 64 --from direct.txt --html page.html --json
 # What a user asks is answered, or refused: nothing is silent.
 no_pair_says() {
     for view in "--format matrix" "--format tree" --plan --bandwidth --groups --fix --json; do
