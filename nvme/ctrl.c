@@ -256,9 +256,13 @@ static int enable(struct hr_ctrl *ctrl)
 			    NVME_SET(NVME_CC_AMS_RR, CC_AMS) | NVME_SET(HR_SQE_SHIFT, CC_IOSQES) |
 			    NVME_SET(HR_CQE_SHIFT, CC_IOCQES);
 
+	/* A controller that had failed may keep CSTS.CFS until the reset is over: then it says nothing
+	 * about this start. */
+	const bool failed_before = NVME_CSTS_CFS(hr_reg_read32(t, NVME_REG_CSTS));
+
 	hr_reg_write32(t, NVME_REG_CC, cc);		/* steps 4 and 5 */
 	hr_reg_write32(t, NVME_REG_CC, cc | CC_EN_BIT); /* step 6 */
-	return wait_ready(ctrl, 1, true);		/* step 7 */
+	return wait_ready(ctrl, 1, !failed_before);	/* step 7 */
 }
 
 static int identify(struct hr_ctrl *ctrl)

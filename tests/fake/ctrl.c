@@ -256,6 +256,8 @@ static void step(void *context)
 	}
 	if (fake->steps == fake->fatal_at_step)
 		fake_ctrl_set32(fake, NVME_REG_CSTS, csts | CFS);
+	if (NVME_CC_EN(fake->last_cc) && !NVME_CC_EN(cc) && !(csts & (RDY | CFS)))
+		fake->undefined_resets++;
 	if (cc != fake->last_cc)
 		fake->waited = 0;
 	fake->last_cc = cc;
@@ -264,7 +266,7 @@ static void step(void *context)
 	} else if (NVME_CC_EN(cc) && !(csts & RDY)) {
 		fake->sq_head = fake->cq_tail = 0;
 		fake->phase = 1;
-		follow(fake, fake->ready_steps, 0, RDY);
+		follow(fake, fake->ready_steps, CFS, RDY);
 	} else if (!NVME_CC_EN(cc) && csts) {
 		follow(fake, fake->stop_steps, UINT32_MAX, 0);
 	} else if (NVME_CC_EN(cc)) {

@@ -46,15 +46,15 @@ struct fake_ctrl {
 	struct hr_ctrl ctrl;
 	struct nvme_id_ctrl id_ctrl; /* what identify returns */
 	struct nvme_id_ns id_ns;
-	uint8_t descriptors[HR_PAGE]; /* of namespace 1; none at the start */
-	uint32_t active[HR_PAGE / 4]; /* namespaces; none at the start */
+	uint8_t descriptors[HR_PAGE];			  /* of namespace 1; none at the start */
+	uint32_t active[HR_PAGE / 4];			  /* namespaces; none at the start */
 	uint32_t ready_steps, stop_steps, shutdown_steps; /* or FAKE_NEVER */
 	uint32_t fatal_at_step;				  /* CSTS.CFS then; 0: not */
 	uint32_t gone_at_step;				  /* all ones then; 0: not */
 	bool gone_reads_zero;				  /* zeroes instead, as emulators do it */
 	uint32_t queues_granted;			  /* Number of Queues, raw dw0 */
 	uint8_t opcode;					  /* which command is spoilt, */
-	uint8_t cns; /* and of identify which page: 0: all */
+	uint8_t cns;					  /* and of identify which page: 0: all */
 	enum fake_lie lie;				  /* how, */
 	uint16_t status;				  /* or its status (SCT << 8 | SC) */
 	bool io;					  /* the opcode is one of an I/O command, */
@@ -63,6 +63,7 @@ struct fake_ctrl {
 	bool dnr;					  /* and Do Not Retry */
 
 	/* What the driver did. */
+	uint32_t undefined_resets; /* CC.EN cleared before CSTS.RDY or CSTS.CFS had followed */
 	uint32_t steps, commands, seen_count;
 	struct hr_sqe seen[64];
 	struct fake_io io_queue;

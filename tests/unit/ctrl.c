@@ -48,6 +48,12 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		{ "on", 0x460001, 1, 1, 1, 0, 0, 0, 0, 1 },
 		{ "on, shut down", 0x464001, 9, 1, 1, 0, 0, 0, 0, 1 },
 		{ "still coming up", 0x460001, 0, 3, 1, 0, 0, 0, 0, 1 },
+		{ "coming up slowly", 0x460001, 0, 5000, 1, 0, 0, 0, 9000, 11000 },
+		{ "never comes up", 0x460001, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },
+		{ "failed while coming up", 0x460001, 2, 1, 1, 0, 0, 0, 0, 1 },
+		{ "stays failed", 0x460001, 2, FAKE_NEVER, 1, 0, 0, -EIO, 7500, 7502 },
+		{ "fails while coming up", 0x460001, 0, 100, 1, 7, 0, 0, 0, 200 },
+		{ "leaves while coming up", 0x460001, 0, 100, 1, 0, 7, -ENODEV, 0, 1 },
 		{ "failed before", 0x460001, 3, 1, 1, 0, 0, 0, 0, 1 },
 		{ "slow", 0, 0, 5000, 1, 0, 0, 0, 4500, 5500 },
 		{ "never ready", 0, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },
@@ -66,6 +72,7 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		teardown();
 		setup();
 		fake_ctrl_set32(&fake, NVME_REG_CC, row[i].cc);
+		fake.last_cc = row[i].cc;
 		fake_ctrl_set32(&fake, NVME_REG_CSTS, row[i].csts);
 		fake.ready_steps = row[i].ready_steps;
 		fake.stop_steps = row[i].stop_steps;
@@ -74,6 +81,7 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		fake.gone_reads_zero = strstr(row[i].what, "zero") != NULL;
 		ms = open_ms(&err);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
+		cr_expect_eq(fake.undefined_resets, 0, "%s", row[i].what);
 		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "%s: %llu ms", row[i].what,
 			  (unsigned long long)ms);
 	}
@@ -475,7 +483,10 @@ Test(ctrl, shadow_doorbells_lie_where_the_registers_would)
 	uint32_t got;
 
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	memset(fake.memory + 12 * HR_PAGE, 0xee, 2 * HR_PAGE);
 	cr_assert_eq(use_shadow(), 0);
+	for (uint32_t i = 0; i < 2 * HR_PAGE; i++)
+		cr_assert_eq(fake.memory[12 * HR_PAGE + i], 0, "byte %u of shadow and EventIdx", i);
 	cr_expect_eq(fake.seen[1].prp1, FAKE_BUS + 12 * HR_PAGE);
 	cr_expect_eq(fake.seen[1].prp2, FAKE_BUS + 13 * HR_PAGE);
 	fake.queues_granted = 0xffffffff;

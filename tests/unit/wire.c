@@ -79,7 +79,7 @@ Test(wire, reads_and_writes_carry_64_bit_lbas_and_zero_based_counts)
 static _Alignas(4096) uint64_t list[3][HR_PAGE / 8];
 
 /* Data in granules of two pages with unrelated bus addresses. */
-static void build(struct hr_prp *prp, uint32_t pages)
+static void build(struct hr_prp *prp, uint32_t bytes)
 {
 	static struct hr_bus granule[HR_CHUNK_MAX / HR_PAGE / 2 + 1];
 	struct hr_region data = { .bytes = (size_t)HR_CHUNK_MAX + 2 * HR_PAGE,
@@ -90,7 +90,7 @@ static void build(struct hr_prp *prp, uint32_t pages)
 	for (uint64_t i = 0; i < ROWS(granule); i++)
 		granule[i].addr = (1000 - i) << 20;
 	memset(list, 0xee, sizeof(list));
-	hr_prp_build(prp, &data, HR_PAGE, pages * HR_PAGE, &lists, HR_PAGE);
+	hr_prp_build(prp, &data, HR_PAGE, bytes, &lists, HR_PAGE);
 }
 
 /* Bus address of page n of the buffer that build() describes, which begins at page 1. */
@@ -99,30 +99,37 @@ static uint64_t bus_of(uint32_t n)
 	return ((uint64_t)(1000 - (n + 1) / 2) << 20) + (n + 1) % 2 * HR_PAGE;
 }
 
+static void expect_pages(uint32_t bytes, uint32_t pages)
+{
+	struct hr_prp prp;
+
+	build(&prp, bytes);
+	cr_expect_eq(prp.first, bus_of(0));
+	cr_expect_eq(hr_prp2(&prp, HR_PAGE), 0u);
+	if (pages >= 2) {
+		cr_expect_eq(prp.second, bus_of(1));
+		cr_expect_eq(hr_prp2(&prp, HR_PAGE + 1), bus_of(1));
+		cr_expect_eq(hr_prp2(&prp, 2 * HR_PAGE), bus_of(1));
+	}
+	if (pages < 3) {
+		cr_expect_eq(list[1][0], 0xeeeeeeeeeeeeeeeeull, "%u bytes", bytes);
+		return;
+	}
+	cr_expect_eq(hr_prp2(&prp, 2 * HR_PAGE + 1), 0xf000000u + HR_PAGE);
+	for (uint32_t n = 1; n < pages; n++)
+		cr_expect_eq(list[1][n - 1], bus_of(n), "%u bytes: %u", bytes, n);
+	cr_expect_eq(list[1][pages - 1], 0xeeeeeeeeeeeeeeeeull, "%u bytes", bytes);
+	cr_expect_eq(list[2][0], 0xeeeeeeeeeeeeeeeeull, "%u bytes", bytes);
+}
+
+/* A last page of which one block, or all but one, is used counts as a whole one. */
 Test(wire, prps_name_every_page_once)
 {
 	static const uint32_t row[] = { 1, 2, 3, 4, 5, 64, 511, 512 };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		const uint32_t pages = row[i];
-		struct hr_prp prp;
-
-		build(&prp, pages);
-		cr_expect_eq(prp.first, bus_of(0));
-		cr_expect_eq(hr_prp2(&prp, HR_PAGE), 0u);
-		if (pages >= 2) {
-			cr_expect_eq(prp.second, bus_of(1));
-			cr_expect_eq(hr_prp2(&prp, HR_PAGE + 1), bus_of(1));
-			cr_expect_eq(hr_prp2(&prp, 2 * HR_PAGE), bus_of(1));
-		}
-		if (pages < 3) {
-			cr_expect_eq(list[1][0], 0xeeeeeeeeeeeeeeeeull, "%u pages", pages);
-			continue;
-		}
-		cr_expect_eq(hr_prp2(&prp, 2 * HR_PAGE + 1), 0xf000000u + HR_PAGE);
-		for (uint32_t n = 1; n < pages; n++)
-			cr_expect_eq(list[1][n - 1], bus_of(n), "%u pages: %u", pages, n);
-		cr_expect_eq(list[1][pages - 1], 0xeeeeeeeeeeeeeeeeull, "%u pages", pages);
-		cr_expect_eq(list[2][0], 0xeeeeeeeeeeeeeeeeull, "%u pages", pages);
+		expect_pages(row[i] * HR_PAGE, row[i]);
+		expect_pages(row[i] * HR_PAGE - 512, row[i]);
+		expect_pages(row[i] * HR_PAGE - HR_PAGE + 512, row[i]);
 	}
 }
