@@ -154,6 +154,6 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
         first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "module no_such_module" && says "64 tiles"; }
     check "a module that is not there is named, and the appliance tries without" module
 else
-    echo "# skipped: no PID namespaces here, so nothing is tested as the first process"
+    skip "no PID namespaces here" "what the first process of a machine does"
 fi
 done_testing

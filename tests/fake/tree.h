@@ -52,4 +52,17 @@ uint16_t fake_tree_command(const struct fake_tree *tree, const char *bdf);
  */
 int fake_tree_run(struct fake_tree *tree, int (*inside)(void *arg), void *arg);
 
+/*
+ * Verdict of fake_tree_run(): expect 0, and say the rest (a format and its values) otherwise. Where
+ * no tree can be entered the test is skipped with the reason and ends here, its tree removed.
+ */
+#define fake_tree_expect(tree, step, ...)                                                      \
+	do {                                                                                   \
+		if ((step) == FAKE_TREE_SKIPPED) {                                             \
+			fake_tree_remove(tree);                                                \
+			cr_skip_test("no right to make a mount namespace and to mount in it"); \
+		}                                                                              \
+		cr_expect_eq((step), 0, __VA_ARGS__);                                          \
+	} while (0)
+
 #endif

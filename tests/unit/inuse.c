@@ -126,7 +126,7 @@ Test(inuse, a_partition_that_is_part_of_something_keeps_the_disk)
 	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders");
 	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders/md7");
 	step = fake_tree_run(&tree, plain_disk, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -154,7 +154,7 @@ Test(inuse, a_multipath_disk_belongs_to_its_controllers)
 	link_to("%s/sys/" SUBSYSTEM "/%s", "nvme5", "../../../" SSD "/nvme/nvme5");
 	make_block("nvme5c5n9", PLAIN); /* the path: hidden, without a number */
 	step = fake_tree_run(&tree, multipath_disk, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -205,7 +205,7 @@ Test(inuse, who_may_not_see_all_processes_cannot_tell)
 	make_node(NULL);
 	cr_assert_eq(chmod(tree.root, 0755), 0);
 	step = fake_tree_run(&tree, nobody, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -245,7 +245,7 @@ Test(inuse, an_export_over_fabrics_keeps_the_disk)
 	file("%s/" TARGET "/%s", "namespaces/3/device_path", "/dev/nvme5n1\n");
 	file("%s/" TARGET "/%s", "namespaces/3/enable", "0\n");
 	step = fake_tree_run(&tree, export, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -265,7 +265,7 @@ Test(inuse, a_loop_device_keeps_the_disk)
 
 	make_node("loop5");
 	step = fake_tree_run(&tree, loop, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -302,7 +302,7 @@ Test(inuse, a_disk_that_cannot_be_opened_says_why)
 	make_node("loop5");
 	cr_assert_eq(chmod(tree.root, 0755), 0);
 	step = fake_tree_run(&tree, open_in_use, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -353,7 +353,7 @@ Test(inuse, a_driver_that_cannot_be_taken_from_is_left_with_the_function)
 	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
 	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
 	step = fake_tree_run(&tree, bind_without_kernel, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
 }
 
@@ -396,7 +396,7 @@ Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
 	snprintf(path, sizeof path, "%s/devices/" SSD "/class", tree.root);
 	cr_assert_eq(chmod(path, 0644), 0);
 	step = fake_tree_run(&tree, bind_what_is_driven, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
 	cr_expect_eq(override[0], '('); /* nothing was written */
 	fake_tree_remove(&tree);
@@ -430,7 +430,7 @@ Test(inuse, what_another_process_drives_by_now_is_not_given_back)
 	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
 	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
 	step = fake_tree_run(&tree, undo_what_is_driven, NULL);
-	cr_expect(step == 0 || step == FAKE_TREE_SKIPPED, "step %d: %s", step, fake_log_last());
+	fake_tree_expect(&tree, step, "step %d: %s", step, fake_log_last());
 	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
 	cr_expect_eq(override[0], '(');
 	fake_tree_remove(&tree);

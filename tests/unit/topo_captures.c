@@ -83,17 +83,22 @@ static void compare(const char *path)
 Test(topo_captures, text_and_registers_of_real_captures_agree)
 {
 	const char *folder = getenv("HEADRACE_CAPTURES");
-	DIR *dir = folder ? opendir(folder) : NULL;
 	struct dirent *entry;
+	unsigned captures = 0;
 	char path[512];
+	DIR *dir;
 
-	if (!dir)
-		return;
+	if (!folder)
+		cr_skip_test("HEADRACE_CAPTURES names no folder of captures");
+	dir = opendir(folder);
+	cr_assert_not_null(dir, "%s", folder);
 	while ((entry = readdir(dir))) {
 		if (!strstr(entry->d_name, ".lspci"))
 			continue;
 		snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
 		compare(path);
+		captures++;
 	}
 	closedir(dir);
+	cr_expect_gt(captures, 0, "no .lspci file in %s", folder);
 }
