@@ -11,8 +11,8 @@
 #include "boot/cmd.h"
 #include "boot/target.h"
 #include "boot/topo/topo.h"
+#include "pci/peers.h"
 #include "pci/source.h"
-#include "pci/tables.h"
 
 #define REQUIREMENTS_MAX 16u
 
@@ -42,7 +42,8 @@ enum option_code {
 	GROUPS,
 	WANTED,
 	FORCE,
-	HTML
+	HTML,
+	PEERS
 };
 
 struct request {
@@ -52,6 +53,7 @@ struct request {
 	const char *gpu[REQUIREMENTS_MAX], *ssd[REQUIREMENTS_MAX];
 	const char *what_if[REQUIREMENTS_MAX];
 	const char *baseline;
+	unsigned peers; /* kinds of --peers */
 	unsigned requirements, gpus, ssds, what_ifs;
 	bool ascii, fix, apply, force, bandwidth, plan, rules, groups;
 };
@@ -60,9 +62,11 @@ static const char help[] =
 	"usage: headrace topo [OPTIONS]\n\n"
 	"For each pair of GPU and NVMe controller: can they do peer-to-peer DMA, in which\n"
 	"directions, why not, and what to type or set to fix it.\n\n"
-	"  --from FILE          judge a capture: lspci -vvvxxxx or -vv output, a sysfs tree "
-	"(folder\n"
-	"                       or tar), NCCL topology XML, or a file of --capture; - is stdin\n"
+	"  --from FILE          judge a capture: lspci -vvvxxxx, -vv or -tv output (quoted, too), "
+	"a\n"
+	"                       sysfs tree (folder, tar, a part of it), XML of NCCL, RCCL or "
+	"hwloc,\n"
+	"                       or a file of --capture; compressed as well; - is stdin\n"
 	"  --format FORMAT      table (default), matrix, tree, json or dot; --json is short\n"
 	"  --explain GPU NVME   one pair, hop by hop (GPU0, NVME1, or addresses)\n"
 	"  --require RULE       'gpu=*,nvme=*:DIRECT': exit 0 only when all these pairs are as "
@@ -78,6 +82,9 @@ static const char help[] =
 	"                       link:BDF=full, move:BDF=PORT, or a boot: iommu=off|pt|on,\n"
 	"                       boot='WORDS added to the command line' (repeatable)\n"
 	"  --bandwidth          rates by model: each pair, all SSDs to one GPU, all at once\n"
+	"  --peers gpu,nvme,nic GPUs, SSDs and network cards against each other: verdict, "
+	"distance,\n"
+	"                       NVLink, near CPUs, names of devices\n"
 	"  --plan               which SSD should feed which GPU\n"
 	"  --baseline FILE      what differs from an earlier capture\n"
 	"  --capture FILE       write what is known as one file, without serial numbers;\n"
@@ -97,48 +104,6 @@ static const char help[] =
 	"   5  unknown: a fact is missing         6  no GPU or no NVMe controller\n"
 	"   7  differs from the baseline          8  --apply refused or failed\n"
 	"  64  wrong usage    65  bad capture     66  no access\n";
-
-static bool set_mode(struct hr_options *opt, const char *text)
-{
-	static const char *const name[] = { "gpu", "host", "vfio", "kernel" };
-
-	for (unsigned i = 0; i < 4; i++)
-		if (strcmp(text, name[i]) == 0) {
-			opt->mode = (enum hr_mode)i;
-			return true;
-		}
-	return false;
-}
-
-static bool set_iommu(struct hr_options *opt, const char *text)
-{
-	static const char *const name[] = { "", "off", "pt", "on" };
-
-	for (unsigned i = 1; i < 4; i++)
-		if (strcmp(text, name[i]) == 0) {
-			opt->iommu = (enum hr_iommu)i;
-			return true;
-		}
-	return false;
-}
-
-static bool set_kernel(struct hr_options *opt, const char *text)
-{
-	char *end;
-	unsigned long major, minor;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	major = strtoul(text, &end, 10);
-	if (*end != '.' || major > 0x7fff || end[1] < '0' || end[1] > '9')
-		return false;
-	text = end + 1;
-	minor = strtoul(text, &end, 10);
-	if (minor > 0xffff)
-		return false;
-	opt->kernel = HR_KERNEL_VERSION(major, (uint32_t)minor);
-	return true;
-}
 
 static bool set_colour(struct request *r, const char *text)
 {
@@ -208,16 +173,17 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case NVME:
 		return keep(r->ssd, &r->ssds, optarg) ? 0 : bad("too many", "--nvme");
 	case MODE:
-		return set_mode(&t->opt, optarg)
+		return hr_topo_set_mode(&t->opt, optarg)
 			       ? 0
 			       : bad("--mode is gpu, host, vfio or kernel, not", optarg);
 	case KERNEL:
-		return set_kernel(&t->opt, optarg)
+		return hr_topo_set_kernel(&t->opt, optarg)
 			       ? 0
 			       : bad("--kernel is a version like 5.10, not", optarg);
 	case IOMMU:
-		return set_iommu(&t->opt, optarg) ? 0
-						  : bad("--iommu is off, pt or on, not", optarg);
+		return hr_topo_set_iommu(&t->opt, optarg)
+			       ? 0
+			       : bad("--iommu is off, pt or on, not", optarg);
 	case CAPTURE:
 		r->capture = optarg;
 		return 0;
@@ -232,6 +198,9 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case BASELINE:
 		r->baseline = optarg;
 		return 0;
+	case PEERS:
+		r->peers = hr_peer_kinds(optarg);
+		return r->peers ? 0 : bad("--peers is a list of gpu, nvme and nic, not", optarg);
 	case WANTED:
 		r->wanted = optarg;
 		t->near_only = strcmp(optarg, "same-switch") == 0;
@@ -250,17 +219,12 @@ static int check_views(const struct request *r)
 		const char *name;
 		bool wanted;
 	} view[] = {
-		{ "--explain", r->explain[0] },
-		{ "--baseline", r->baseline },
-		{ "--what-if", r->what_ifs },
-		{ "--groups", r->groups },
-		{ "--bandwidth", r->bandwidth },
-		{ "--plan", r->plan },
-		{ "--fix", r->fix },
-		{ "--capture", r->capture },
-		{ "--html", r->html },
-		{ "--rules", r->rules },
-		{ "--require", r->requirements },
+		{ "--explain", r->explain[0] },	 { "--baseline", r->baseline },
+		{ "--what-if", r->what_ifs },	 { "--groups", r->groups },
+		{ "--bandwidth", r->bandwidth }, { "--plan", r->plan },
+		{ "--peers", r->peers },	 { "--fix", r->fix },
+		{ "--capture", r->capture },	 { "--html", r->html },
+		{ "--rules", r->rules },	 { "--require", r->requirements },
 	};
 	const char *first = NULL;
 
@@ -307,6 +271,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "all", no_argument, NULL, ALL_PAIRS },
 		{ "bandwidth", no_argument, NULL, BANDWIDTH },
 		{ "plan", no_argument, NULL, PLAN },
+		{ "peers", required_argument, NULL, PEERS },
 		{ "rules", no_argument, NULL, RULES },
 		{ "groups", no_argument, NULL, GROUPS },
 		{ "wanted", required_argument, NULL, WANTED },
@@ -543,6 +508,8 @@ static int judge(struct hr_topo *t, const struct request *r)
 
 	if (err)
 		return err;
+	if (!r->from && (r->peers || r->capture))
+		hr_read_nvml(&t->model); /* without a driver there is nothing to ask */
 	t->as_gpu = r->gpu;
 	t->as_gpus = r->gpus;
 	t->as_ssd = r->ssd;
@@ -562,6 +529,8 @@ static int judge(struct hr_topo *t, const struct request *r)
 		return write_capture(t, r);
 	if (r->html)
 		return hr_topo_html(t, r->html, r->force);
+	if (r->peers)
+		return hr_topo_peers(t, r->peers, r->format);
 	code = view_name(r) ? show_view(t, r) : show(t, r);
 	explain_exit(t, r, code);
 	return code;

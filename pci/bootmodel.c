@@ -122,7 +122,7 @@ static void each_option(struct said *s, const struct word *w, const char *key,
 static void take_pci(struct hr_boot *b, const struct word *w)
 {
 	size_t n;
-	const char *at = value_of(w, "pci=", &n), *end = at + (at ? n : 0);
+	const char *at = value_of(w, "pci=", &n), *end = at ? at + n : NULL;
 
 	while (at && at < end) {
 		const char *comma = memchr(at, ',', (size_t)(end - at));

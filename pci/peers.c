@@ -51,6 +51,14 @@ static bool is_listed(const struct hr_engine *e, int32_t fn)
 	return false;
 }
 
+int32_t hr_peer_nic(const struct hr_engine *e, uint32_t number)
+{
+	for (int32_t i = 0; i < (int32_t)e->m->count; i++)
+		if (hr_is_nic(&e->m->fn[i]) && !is_listed(e, i) && number-- == 0)
+			return i;
+	return HR_NO_FN;
+}
+
 static struct hr_engine *engine_of(const struct hr_engine *e, struct hr_model *m, enum hr_mode mode)
 {
 	struct hr_engine *other = hr_model_alloc(m, sizeof *other);

@@ -56,6 +56,8 @@ const char *hr_peer_word(enum hr_peer_kind kind);
  */
 int hr_peers_init(struct hr_peers *peers, const struct hr_engine *e, struct hr_model *m,
 		  unsigned kinds);
+/* The network card of that number, whether or not there are peers; HR_NO_FN: there is none. */
+int32_t hr_peer_nic(const struct hr_engine *e, uint32_t number);
 /* Judge two of peers->peer, in any order. */
 void hr_peers_judge(const struct hr_peers *peers, uint32_t i, uint32_t j, struct hr_peer_pair *out);
 /* "NV18", "XGMI2", or PIX PXB PHB NODE SYS as hr_distance_word() has it; text[16]; returns text. */

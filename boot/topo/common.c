@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "pci/peers.h"
+
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)
 {
 	for (uint32_t i = 0; i < t->engine.gpus; i++)
@@ -37,6 +39,11 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 		unsigned long i = strtoul(name + 4, &end, 10);
 
 		return *end == '\0' && i < t->engine.ssds ? t->engine.ssd[i] : HR_NO_FN;
+	}
+	if (strncasecmp(name, "nic", 3) == 0 && name[3]) {
+		unsigned long i = strtoul(name + 3, &end, 10);
+
+		return *end == '\0' ? hr_peer_nic(&t->engine, (uint32_t)i) : HR_NO_FN;
 	}
 	return HR_NO_FN;
 }

@@ -49,6 +49,8 @@ void hr_note_text(const struct hr_topo *t, const struct hr_note *n, char *why, c
  * when it is large. false: nothing was printed.
  */
 bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool asked);
+/* A verdict in a word that fits a cell: "REDIR", "RC?". */
+const char *hr_matrix_word(enum hr_verdict verdict);
 /* What its words mean. */
 void hr_matrix_legend(const struct hr_topo *t, const struct hr_survey *s);
 /* A verdict in at most 7 columns: "REDIR?". */

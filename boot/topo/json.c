@@ -62,6 +62,10 @@ static struct json_object *function(const struct hr_topo *t, int32_t index)
 		hr_json_string(o, "driver", f->driver);
 	if (f->slot)
 		hr_json_string(o, "slot", f->slot);
+	if (f->cpus)
+		hr_json_string(o, "cpus", f->cpus);
+	if (f->devices)
+		hr_json_string(o, "devices", f->devices);
 	if (f->parent != HR_NO_FN)
 		hr_json_string(o, "parent", hr_bdf(&t->model.fn[f->parent], bdf));
 	hr_json_bool(o, "access_denied", f->denied);

@@ -48,6 +48,11 @@ struct hr_topo {
  */
 int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model *m);
 
+/* Values of --mode, --iommu and --kernel; false: the text is none. */
+bool hr_topo_set_mode(struct hr_options *opt, const char *text);
+bool hr_topo_set_iommu(struct hr_options *opt, const char *text);
+bool hr_topo_set_kernel(struct hr_options *opt, const char *text);
+
 /* "GPU0" or "NVME3": the name of a judged function in tables; text[16]. */
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text);
 /* The function that a user names: GPU0, NVME0 or an address. HR_NO_FN: none. */
@@ -123,6 +128,11 @@ int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n);
 int hr_topo_bandwidth(struct hr_topo *t);
 int hr_topo_plan(struct hr_topo *t);
 int hr_topo_groups(struct hr_topo *t);
+/*
+ * GPUs, SSDs and network cards of these kinds (1 << enum hr_peer_kind) against each other, as "table"
+ * or "json"; another format is wrong usage.
+ */
+int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);
 int hr_topo_baseline(const struct hr_topo *t, const char *file);
 
 #endif
