@@ -80,20 +80,33 @@ static bool system_line(struct hr_model *m, const struct fact_line *l)
 	return true;
 }
 
+/* BARs of virtual functions are called "vf_bar0" and "vf_bar0_size". */
+static struct hr_bar *bars_of(struct hr_fn *f, struct fact_line *l)
+{
+	if (l->length < 3 || memcmp(l->key, "vf_", 3) != 0)
+		return f->bar;
+	l->key += 3;
+	l->length -= 3;
+	return f->vf_bar;
+}
+
 /* "bar1_size=268435456" */
 static bool bar_size_line(struct hr_fn *f, const struct fact_line *l)
 {
-	unsigned index = (unsigned)(l->key[3] - '0');
+	struct fact_line name = *l;
+	struct hr_bar *bars = bars_of(f, &name);
+	unsigned index = (unsigned)(name.key[3] - '0');
 	enum hr_src source = source_or(l, HR_SRC_SYSFS);
 	char *end;
 	uint64_t size = strtoull(l->value, &end, 0);
 
-	if (l->length != 9 || memcmp(l->key, "bar", 3) != 0 ||
-	    memcmp(l->key + 4, "_size", 5) != 0 || index >= HR_BARS_MAX || end == l->value || *end)
+	if (name.length != 9 || memcmp(name.key, "bar", 3) != 0 ||
+	    memcmp(name.key + 4, "_size", 5) != 0 || index >= HR_BARS_MAX || end == l->value ||
+	    *end)
 		return false;
-	if (f->bar[index].size_source <= source) {
-		f->bar[index].size = size;
-		f->bar[index].size_source = (uint8_t)source;
+	if (bars[index].size_source <= source) {
+		bars[index].size = size;
+		bars[index].size_source = (uint8_t)source;
 	}
 	return true;
 }
@@ -120,20 +133,23 @@ static bool window_line(struct hr_window *w, const struct fact_line *l)
 /* "bar0=e0000000,3": base and enum hr_bar_flags. */
 static bool bar_base_line(struct hr_fn *f, const struct fact_line *l)
 {
-	unsigned index = (unsigned)(l->key[3] - '0');
+	struct fact_line name = *l;
+	struct hr_bar *bars = bars_of(f, &name);
+	unsigned index = (unsigned)(name.key[3] - '0');
 	enum hr_src source = source_or(l, HR_SRC_TEXT);
 	char *end;
 	uint64_t base = strtoull(l->value, &end, 16), flags;
 
-	if (l->length != 4 || memcmp(l->key, "bar", 3) != 0 || index >= HR_BARS_MAX || *end != ',')
+	if (name.length != 4 || memcmp(name.key, "bar", 3) != 0 || index >= HR_BARS_MAX ||
+	    *end != ',')
 		return false;
 	flags = strtoull(end + 1, &end, 16);
 	if (*end || flags > 0x1f)
 		return false;
-	if (f->bar[index].source <= source) {
-		f->bar[index].base = base;
-		f->bar[index].flags = (uint8_t)flags;
-		f->bar[index].source = (uint8_t)source;
+	if (bars[index].source <= source) {
+		bars[index].base = base;
+		bars[index].flags = (uint8_t)flags;
+		bars[index].source = (uint8_t)source;
 	}
 	return true;
 }
@@ -396,18 +412,18 @@ static void put_window(struct out *o, const char *name, const struct hr_window *
 		    (unsigned long long)w->base, (unsigned long long)w->limit);
 }
 
-static void put_bars(struct out *o, const struct hr_fn *f)
+static void put_bars(struct out *o, const struct hr_bar *bars, const char *whose)
 {
 	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
-		const struct hr_bar *bar = &f->bar[i];
+		const struct hr_bar *bar = &bars[i];
 
 		if (bar->flags && bar->source != HR_SRC_CONFIG)
-			put(o, "\theadrace: %sbar%u=%llx,%x\n", prefix[bar->source], i,
+			put(o, "\theadrace: %s%sbar%u=%llx,%x\n", prefix[bar->source], whose, i,
 			    (unsigned long long)bar->base, bar->flags);
 		if (bar->size && bar->size_source >= HR_SRC_TEXT &&
 		    bar->size_source != HR_SRC_CONFIG)
-			put(o, "\theadrace: %sbar%u_size=%llu\n", prefix[bar->size_source], i,
-			    (unsigned long long)bar->size);
+			put(o, "\theadrace: %s%sbar%u_size=%llu\n", prefix[bar->size_source], whose,
+			    i, (unsigned long long)bar->size);
 	}
 }
 
@@ -444,7 +460,8 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 			    hr_fact_name((enum hr_fact_id)i), f->fact[i].value);
 	if (f->placed)
 		put(o, "\theadrace: under=%s\n", hr_address_text(f->under, bdf));
-	put_bars(o, f);
+	put_bars(o, f->bar, "");
+	put_bars(o, f->vf_bar, "vf_");
 	put_window(o, "mem", &f->mem);
 	put_window(o, "pref", &f->pref);
 	if (f->driver)

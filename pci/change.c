@@ -80,6 +80,14 @@ static int32_t find(struct change *c, const char *text)
 							: HR_NO_FN;
 }
 
+/* Virtual functions are where their physical one is. */
+static bool same_slot(const struct hr_model *m, const struct hr_fn *a, const struct hr_fn *b)
+{
+	a = a->physfn == HR_NO_FN ? a : &m->fn[a->physfn];
+	b = b->physfn == HR_NO_FN ? b : &m->fn[b->physfn];
+	return a->domain == b->domain && a->bus == b->bus && a->dev == b->dev;
+}
+
 /* Everything in the slot moves; firmware will give it other addresses. */
 static int move(struct change *c, struct hr_fn *f)
 {
@@ -95,7 +103,7 @@ static int move(struct change *c, struct hr_fn *f)
 	for (uint32_t i = 0; i < c->m->count; i++) {
 		struct hr_fn *other = &c->m->fn[i];
 
-		if (other->domain != f->domain || other->bus != f->bus || other->dev != f->dev)
+		if (!same_slot(c->m, other, f))
 			continue;
 		other->placed = other->readdressed = true;
 		other->under = hr_address(&c->m->fn[port]);
@@ -103,11 +111,6 @@ static int move(struct change *c, struct hr_fn *f)
 	}
 	c->m->regrouped = true;
 	return 0;
-}
-
-static bool same_slot(const struct hr_fn *a, const struct hr_fn *b)
-{
-	return a->domain == b->domain && a->bus == b->bus && a->dev == b->dev;
 }
 
 /* Behind a port is one link, so one card; only bridges to conventional PCI have several. */
@@ -123,7 +126,7 @@ int hr_change_check(const struct hr_model *m, char *message)
 		    hr_get(up, HR_F_PORT, HR_PORT_ROOT) == HR_PORT_TO_PCI)
 			continue;
 		for (int32_t at = up->child; at != HR_NO_FN; at = m->fn[at].sibling)
-			if (!same_slot(&m->fn[at], f)) {
+			if (!same_slot(m, &m->fn[at], f)) {
 				snprintf(message, 160,
 					 "%s cannot go to %s, which holds %s: move that too",
 					 hr_bdf(f, card), hr_bdf(up, port),

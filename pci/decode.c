@@ -79,11 +79,11 @@ uint32_t hr_acs_ctl_offset(const struct hr_fn *f)
 	return hr_get(f, HR_F_ACS, 0) + (wide ? 8u : HR_ACS_CTL);
 }
 
-static void decode_bars(const struct cfg *c, unsigned count)
+static void decode_bars(const struct cfg *c, uint32_t first, struct hr_bar *bars, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t offset = HR_CFG_BAR0 + 4 * i, low;
-		struct hr_bar *bar = &c->f->bar[i];
+		uint32_t offset = first + 4 * i, low;
+		struct hr_bar *bar = &bars[i];
 
 		if (!has(c, offset, 4))
 			return;
@@ -108,7 +108,7 @@ static void decode_bars(const struct cfg *c, unsigned count)
 		if ((low & 6) == 4 && i + 1 < count && has(c, offset + 4, 4)) {
 			bar->flags |= HR_BAR_64;
 			bar->base |= (uint64_t)get32(c, offset + 4) << 32;
-			c->f->bar[i + 1] =
+			bars[i + 1] =
 				(struct hr_bar){ .flags = HR_BAR_UPPER, .source = HR_SRC_CONFIG };
 		}
 		if (bar->base == 0)
@@ -152,7 +152,7 @@ static void decode_bridge(const struct cfg *c)
 	set8(c, HR_F_SUBORDINATE, HR_CFG_SUBORDINATE);
 	set16(c, HR_F_BRIDGE_CTL, HR_CFG_BRIDGE_CTL);
 	decode_windows(c);
-	decode_bars(c, 2);
+	decode_bars(c, HR_CFG_BAR0, c->f->bar, 2);
 }
 
 static void decode_link(const struct cfg *c, uint32_t cap)
@@ -222,6 +222,67 @@ static void decode_express(const struct cfg *c, uint32_t cap)
 	decode_express2(c, cap);
 }
 
+/* The BAR that an entry describes; NULL: none of those that peers could address. */
+static struct hr_bar *ea_bar(struct hr_fn *f, uint32_t head, bool *prefetchable)
+{
+	uint32_t index = HR_FIELD_GET(head, HR_EA_INDEX);
+	uint32_t property = HR_FIELD_GET(head, HR_EA_PROPERTY);
+
+	if (property > HR_EA_BRIDGE_IO)
+		property = HR_FIELD_GET(head, HR_EA_SECOND);
+	*prefetchable = property == HR_EA_PREF || property == HR_EA_VF_PREF;
+	if (index < HR_BARS_MAX && property < HR_EA_IO)
+		return &f->bar[index];
+	if (index >= HR_EA_VF_FIRST && index < HR_EA_VF_FIRST + HR_BARS_MAX &&
+	    (property == HR_EA_VF_PREF || property == HR_EA_VF))
+		return &f->vf_bar[index - HR_EA_VF_FIRST];
+	return NULL;
+}
+
+static void decode_ea_entry(const struct cfg *c, uint32_t at)
+{
+	uint32_t head = get32(c, at), low = get32(c, at + 4), most = get32(c, at + 8),
+		 next = at + 12;
+	uint64_t base = low & ~3u, offset = most | 3u;
+	bool prefetchable;
+	struct hr_bar *bar = ea_bar(c->f, head, &prefetchable);
+
+	if (!bar || !(head & HR_EA_ENABLE))
+		return;
+	if (low & HR_EA_WIDE) {
+		if (!has(c, next, 4))
+			return;
+		base |= (uint64_t)get32(c, next) << 32;
+		next += 4;
+	}
+	if (most & HR_EA_WIDE) {
+		if (!has(c, next, 4))
+			return;
+		offset |= (uint64_t)get32(c, next) << 32;
+	}
+	*bar = (struct hr_bar){ .base = base,
+				.size = offset + 1,
+				.flags = (uint8_t)(HR_BAR_MEM | (low & HR_EA_WIDE ? HR_BAR_64 : 0) |
+						   (prefetchable ? HR_BAR_PREF : 0)),
+				.source = HR_SRC_CONFIG,
+				.size_source = HR_SRC_CONFIG };
+}
+
+/* BARs at fixed addresses: their registers read 0, the entries of this list hold (PCIe 7.8.5). */
+static void decode_ea(const struct cfg *c, uint32_t cap)
+{
+	bool bridge = HR_FIELD_GET(get8(c, HR_CFG_HEADER), HR_HEADER_TYPE) == 1;
+	uint32_t at = cap + (bridge ? 8u : 4u), count;
+
+	if (!has(c, cap + 2, 1))
+		return;
+	count = HR_FIELD_GET(get8(c, cap + 2), HR_EA_COUNT);
+	for (uint32_t i = 0; i < count && at + 12 <= HR_CFG_CONV && has(c, at, 12); i++) {
+		decode_ea_entry(c, at);
+		at += 4 * (HR_FIELD_GET(get32(c, at), HR_EA_DWORDS) + 1);
+	}
+}
+
 /* Walk the list in the first 256 bytes. True when it was read to its end. */
 static bool decode_caps(const struct cfg *c)
 {
@@ -241,6 +302,8 @@ static bool decode_caps(const struct cfg *c)
 			decode_express(c, cap);
 			express = true;
 		}
+		if (get8(c, cap) == HR_CAP_EA)
+			decode_ea(c, cap);
 		if (get8(c, cap) == HR_CAP_PM && has(c, cap + HR_PM_CTL, 2))
 			set(c, HR_F_PM, HR_FIELD_GET(get16(c, cap + HR_PM_CTL), HR_PM_STATE));
 		cap = get8(c, cap + 1) & ~3u;
@@ -260,7 +323,7 @@ static void decode_acs(const struct cfg *c, uint32_t cap)
 }
 
 /* The size that each entry of Resizable BAR selects (PCIe Base 7.8.6). */
-static void decode_rebar(const struct cfg *c, uint32_t cap)
+static void decode_rebar(const struct cfg *c, uint32_t cap, struct hr_bar *bars)
 {
 	uint32_t count;
 
@@ -277,9 +340,21 @@ static void decode_rebar(const struct cfg *c, uint32_t cap)
 		size = HR_FIELD_GET(ctl, HR_REBAR_SIZE);
 		if (index >= HR_BARS_MAX || size > 43)
 			continue;
-		c->f->bar[index].size = 1ull << (size + 20);
-		c->f->bar[index].size_source = HR_SRC_CONFIG;
+		bars[index].size = 1ull << (size + 20);
+		bars[index].size_source = HR_SRC_CONFIG;
 	}
+}
+
+/* The function is a physical one: here stands what its virtual ones read as nothing. */
+static void decode_sriov(const struct cfg *c, uint32_t cap)
+{
+	set(c, HR_F_SRIOV, cap);
+	set16(c, HR_F_VF_CTL, cap + HR_SRIOV_CTL);
+	set16(c, HR_F_VFS, cap + HR_SRIOV_VFS);
+	set16(c, HR_F_VF_OFFSET, cap + HR_SRIOV_OFFSET);
+	set16(c, HR_F_VF_STRIDE, cap + HR_SRIOV_STRIDE);
+	set16(c, HR_F_VF_DEVICE, cap + HR_SRIOV_DEVICE);
+	decode_bars(c, cap + HR_SRIOV_BAR0, c->f->vf_bar, HR_BARS_MAX);
 }
 
 static void decode_ecap(const struct cfg *c, uint32_t id, uint32_t cap)
@@ -300,7 +375,13 @@ static void decode_ecap(const struct cfg *c, uint32_t id, uint32_t cap)
 		set16(c, HR_F_DPC, cap + HR_DPC_STATUS);
 		break;
 	case HR_ECAP_REBAR:
-		decode_rebar(c, cap);
+		decode_rebar(c, cap, c->f->bar);
+		break;
+	case HR_ECAP_VF_REBAR:
+		decode_rebar(c, cap, c->f->vf_bar);
+		break;
+	case HR_ECAP_SRIOV:
+		decode_sriov(c, cap);
 		break;
 	}
 }
@@ -374,18 +455,35 @@ static void decode_lists(const struct cfg *c)
 	settle_absent(c);
 }
 
+/* A virtual function has neither identifiers nor BARs (PCIe Base 9.3.4.1), but the rest of a header;
+ * a function that is gone reads all ones. */
+static bool looks_virtual(const struct cfg *c)
+{
+	uint32_t bars = 0;
+
+	for (unsigned i = 0; i < HR_BARS_MAX; i++)
+		bars |= get32(c, HR_CFG_BAR0 + 4 * i);
+	return bars == 0 && get8(c, HR_CFG_HEADER) == 0 &&
+	       !(get16(c, HR_CFG_COMMAND) & HR_COMMAND_MSE);
+}
+
 void hr_decode(struct hr_fn *f, const uint8_t *config, uint32_t bytes)
 {
 	struct cfg c = { f, config, bytes < HR_CFG_EXTENDED ? bytes : HR_CFG_EXTENDED };
 
 	if (!has(&c, 0, HR_CFG_BASIC))
 		return;
-	if (get32(&c, 0) == ~0u) {
+	if (get32(&c, 0) == ~0u && !looks_virtual(&c)) {
 		set(&c, HR_F_GONE, 1);
 		return;
 	}
-	set16(&c, HR_F_VENDOR, HR_CFG_VENDOR);
-	set16(&c, HR_F_DEVICE, HR_CFG_DEVICE);
+	if (hr_known(f, HR_F_GONE))
+		set(&c, HR_F_GONE, 0);
+	f->vf |= get32(&c, 0) == ~0u;
+	if (!f->vf) {
+		set16(&c, HR_F_VENDOR, HR_CFG_VENDOR);
+		set16(&c, HR_F_DEVICE, HR_CFG_DEVICE);
+	}
 	set16(&c, HR_F_COMMAND, HR_CFG_COMMAND);
 	set16(&c, HR_F_STATUS, HR_CFG_STATUS);
 	set8(&c, HR_F_REVISION, HR_CFG_REVISION);
@@ -393,7 +491,7 @@ void hr_decode(struct hr_fn *f, const uint8_t *config, uint32_t bytes)
 	set8(&c, HR_F_HEADER, HR_CFG_HEADER);
 	if (hr_is_bridge(f))
 		decode_bridge(&c);
-	else if (HR_FIELD_GET(get8(&c, HR_CFG_HEADER), HR_HEADER_TYPE) == 0)
-		decode_bars(&c, HR_BARS_MAX);
+	else if (!f->vf && HR_FIELD_GET(get8(&c, HR_CFG_HEADER), HR_HEADER_TYPE) == 0)
+		decode_bars(&c, HR_CFG_BAR0, f->bar, HR_BARS_MAX);
 	decode_lists(&c);
 }

@@ -20,13 +20,6 @@ static void add(struct findings *s, unsigned rule, int32_t fn, uint8_t flows)
 	s->count++;
 }
 
-static bool counts(const struct hr_rule *r, const struct hr_pair *p)
-{
-	bool across = p->common == HR_NO_FN;
-
-	return r->where == HR_ANYWHERE || (r->where == HR_ACROSS) == across;
-}
-
 enum side { GPU_SIDE, SSD_SIDE, COMMON, ABOVE };
 
 static uint8_t flows_at(const struct hr_pair *p, const struct hr_rule *r, enum side side)
@@ -43,7 +36,7 @@ static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn
 		const struct hr_rule *r = &hr_rules[rule];
 		uint8_t flows = flows_at(p, r, side);
 
-		if (flows && counts(r, p) && hr_hit(&s->e->derived[fn].hits, rule))
+		if (flows && hr_rule_counts(r, p) && hr_hit(&s->e->derived[fn].hits, rule))
 			add(s, rule, fn, flows);
 	}
 }
@@ -56,7 +49,7 @@ unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct 
 	for (unsigned i = 0; i < e->pair_rules; i++) {
 		unsigned rule = e->pair_rule[i];
 
-		if (hr_hit(&p->pair_hits, rule) && counts(&hr_rules[rule], p))
+		if (hr_hit(&p->pair_hits, rule) && hr_rule_counts(&hr_rules[rule], p))
 			add(&s, rule, HR_NO_FN, hr_rules[rule].on_pair(e, p));
 	}
 	for (int32_t at = p->gpu; at != p->common; at = e->m->fn[at].parent)
@@ -66,7 +59,7 @@ unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct 
 	for (int32_t at = p->ssd; at != p->common; at = e->m->fn[at].parent)
 		add_function(&s, p, at, SSD_SIDE);
 	for (unsigned i = 0; i < e->machine_rules; i++)
-		if (hr_hit(&e->machine, e->machine_rule[i]))
+		if (hr_hit(&e->machine, e->machine_rule[i]) && !hr_rules[e->machine_rule[i]].loose)
 			add(&s, e->machine_rule[i], HR_NO_FN,
 			    hr_rules[e->machine_rule[i]].gpu_flows);
 	return s.count;
@@ -252,10 +245,6 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 		put_group(c);
 	else if (n == 5 && memcmp(word, "slots", 5) == 0)
 		put_slots(c);
-	else if (n == 5 && memcmp(word, "trust", 5) == 0)
-		snprintf(c->to, c->capacity, "%s",
-			 c->p->host_unread ? "the capture does not identify"
-					   : "the kernel does not trust");
 	else if (n >= 7 && memcmp(word, "blocker", 7) == 0)
 		put_blocker(c, n > 7);
 	else if (n == 10 && memcmp(word, "gpu_driver", 10) == 0)
@@ -291,6 +280,8 @@ static void put_word(const struct context *c, const char *word, size_t n)
 	c->to[0] = '\0';
 	if (c->f && n == 3 && memcmp(word, "bdf", 3) == 0)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(c->f, bdf));
+	else if (c->f && c->f->physfn != HR_NO_FN && n == 2 && memcmp(word, "pf", 2) == 0)
+		snprintf(c->to, c->capacity, "%s", hr_bdf(at(c, c->f->physfn), bdf));
 	else if (n == 3 && memcmp(word, "vmd", 3) == 0)
 		put_hiding(c, true);
 	else if (n == 4 && memcmp(word, "raid", 4) == 0)

@@ -52,7 +52,22 @@
 /* Capabilities. */
 #define HR_CAP_PM 0x01
 #define HR_CAP_EXP 0x10
+#define HR_CAP_EA 0x14
 #define HR_PM_CTL 0x04
+/* Enhanced Allocation (PCIe Base 7.8.5). */
+#define HR_EA_COUNT 5, 0     /* in the byte behind the header */
+#define HR_EA_DWORDS 2, 0    /* of an entry, its first one not counted */
+#define HR_EA_INDEX 7, 4     /* BAR equivalent: 0 to 5 the BARs, 9 to 14 those of the VFs */
+#define HR_EA_PROPERTY 15, 8 /* 0 memory, 1 prefetchable, 3 and 4 the same of VFs */
+#define HR_EA_SECOND 23, 16  /* property to take when the first is a reserved one */
+#define HR_EA_ENABLE 0x80000000u
+#define HR_EA_WIDE 0x2u /* in base and offset: a dword with the upper half follows */
+#define HR_EA_VF_FIRST 9u
+#define HR_EA_PREF 1u
+#define HR_EA_IO 2u
+#define HR_EA_VF_PREF 3u
+#define HR_EA_VF 4u
+#define HR_EA_BRIDGE_IO 7u
 #define HR_PM_STATE 1, 0
 
 #define HR_EXP_FLAGS 0x02
@@ -94,6 +109,7 @@
 #define HR_ECAP_SRIOV 0x0010
 #define HR_ECAP_REBAR 0x0015
 #define HR_ECAP_DPC 0x001d
+#define HR_ECAP_VF_REBAR 0x0024
 #define HR_AER_UESTA 0x04
 #define HR_AER_CESTA 0x10
 #define HR_ACS_CAP 0x04
@@ -102,6 +118,16 @@
 #define HR_ATS_CTL 0x06
 #define HR_ATS_ENABLE 0x8000u
 #define HR_DPC_STATUS 0x08
+/* Single Root I/O Virtualization (PCIe Base 9.3.3). */
+#define HR_SRIOV_CTL 0x08
+#define HR_SRIOV_VFS 0x10
+#define HR_SRIOV_OFFSET 0x14
+#define HR_SRIOV_STRIDE 0x16
+#define HR_SRIOV_DEVICE 0x1a
+#define HR_SRIOV_BAR0 0x24
+#define HR_SRIOV_ENABLE 0x0001u
+#define HR_SRIOV_MSE 0x0008u
+#define HR_SRIOV_TAG10 0x0020u
 #define HR_REBAR_CTL 0x08
 #define HR_REBAR_INDEX 2, 0
 #define HR_REBAR_COUNT 7, 5

@@ -36,15 +36,18 @@ static bool flags_enabled(const struct former *w, uint32_t index)
 	return hr_get(f, HR_F_ACS, 0) && (ctl & want) == want;
 }
 
+/* The kernel takes no virtual function for one of several in a slot. */
 static bool is_multi(const struct hr_model *m, uint32_t index)
 {
 	const struct hr_fn *f = &m->fn[index];
 
+	if (f->vf)
+		return false;
 	if (hr_has(f, HR_F_HEADER, HR_HEADER_MULTI) || f->fn)
 		return true;
 	f++;
 	return index + 1 < m->count && f->domain == f[-1].domain && f->bus == f[-1].bus &&
-	       f->dev == f[-1].dev;
+	       f->dev == f[-1].dev && !f->vf;
 }
 
 /* pci_acs_enabled(): may the function's traffic reach a peer without the IOMMU seeing it? */

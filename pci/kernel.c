@@ -2,11 +2,12 @@
  * The kernel's verdict: calc_map_type_and_dist() of drivers/pci/p2pdma.c, step by step. The GPU is
  * the provider (its memory is the target), the SSD is the client.
  */
-#include "pci/verdict.h"
+#include "pci/rules.h"
 
 #include <errno.h>
 
 #include "pci/fields.h"
+#include "pci/names.h"
 #include "pci/tables.h"
 
 /* pci_host_bridge_dev(): the first function of the root bus, if it is 00.0 or a root port. */
@@ -20,16 +21,18 @@ static const struct hr_fn *host_bridge_dev(const struct hr_engine *e, int32_t ho
 }
 
 /*
- * Titles without numbers do not say what it is; and a capture of lspci that does not begin at 00.0
- * may have lost what the kernel would look at.
+ * A title without numbers, and with a name that says none, does not say what it is. A capture of
+ * lspci whose bus 0 does not begin at 00.0 is no whole machine: it may have lost what the kernel
+ * would look at.
  */
 static bool host_is_unread(const struct hr_engine *e, int32_t host)
 {
 	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
 
 	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
-		return true;
-	return f->line && (f->dev || f->fn);
+		return !hr_name_unlisted(hr_get(f, HR_F_VENDOR, 0), f->name);
+	return f->line && (f->dev || f->fn) &&
+	       (f->bus == 0 || hr_model_find(e->m, f->domain, 0, 0, 0) == HR_NO_FN);
 }
 
 static uint32_t kernel_version(const struct hr_engine *e)
@@ -77,11 +80,15 @@ bool hr_host_unread(const struct hr_engine *e, int32_t a, int32_t b)
 
 static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t fn)
 {
-	p->any_redirect |= e->derived[fn].redirect;
+	const struct hr_fn *f = &e->m->fn[fn];
+	bool counts = hr_acs_counts(e, f);
+
+	p->any_redirect |= counts && e->derived[fn].redirect;
 	p->kernel_redirect |= e->derived[fn].kernel_redirect;
 	p->unread_redirect |= e->derived[fn].acs_unknown;
-	p->boot_redirect |= e->derived[fn].boot_redirect;
+	p->boot_redirect |= counts && e->derived[fn].boot_redirect;
 	p->acs_assumed |= e->derived[fn].acs_assumed;
+	p->unread_port |= e->derived[fn].acs_unknown && hr_is_bridge(f);
 }
 
 /* Walk both up until they meet; the meeting function's own ACS counts too. */
@@ -115,9 +122,10 @@ void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
 	bool through_host;
 
 	p->distance = 0;
-	p->any_redirect = p->kernel_redirect = p->unread_redirect = false;
+	p->any_redirect = p->kernel_redirect = p->unread_redirect = p->unread_port = false;
 	p->boot_redirect = p->acs_assumed = false;
 	walk(e, p);
+	p->cut = p->common == HR_NO_FN && (gpu->orphan || ssd->orphan);
 	p->same_host = gpu->host == ssd->host;
 	p->listed = hr_host_listed(e, gpu->host, ssd->host);
 	p->host_unread = hr_host_unread(e, gpu->host, ssd->host);
@@ -130,6 +138,6 @@ void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
 		p->kernel = p->listed ? HR_KERNEL_THRU_HOST : HR_KERNEL_NOT_SUPPORTED;
 	else
 		p->kernel = p->unread_redirect ? HR_KERNEL_UNKNOWN : HR_KERNEL_BUS_ADDR;
-	if (p->common == HR_NO_FN && (gpu->orphan || ssd->orphan))
+	if (p->cut)
 		p->kernel = HR_KERNEL_UNKNOWN;
 }

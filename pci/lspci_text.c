@@ -2,96 +2,10 @@
  * Facts in the text of lspci -v. Spellings changed over twenty years of pciutils; a line that is
  * not understood states nothing.
  */
-#include "pci/source.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "pci/lspci_line.h"
 
 #include "pci/decode.h"
 #include "pci/fields.h"
-
-enum section {
-	SEC_NONE,
-	SEC_EXP,
-	SEC_PM,
-	SEC_ACS,
-	SEC_AER,
-	SEC_ATS,
-	SEC_DPC,
-	SEC_REBAR,
-	SEC_OTHER
-};
-
-struct line {
-	struct hr_model *m;
-	struct hr_fn *f;
-	struct hr_text_state *state;
-	const char *at; /* ends in NUL */
-};
-
-static void set(const struct line *l, enum hr_fact_id id, uint32_t value)
-{
-	hr_fn_set(l->f, id, value, HR_SRC_TEXT);
-}
-
-static const char *after(const char *text, const char *word)
-{
-	const char *at = strstr(text, word);
-
-	return at ? at + strlen(word) : NULL;
-}
-
-static bool starts(const char *text, const char *word)
-{
-	return strncmp(text, word, strlen(word)) == 0;
-}
-
-/* Number behind a word; false when either is missing. */
-static bool number(const char *text, const char *word, int base, uint64_t *value)
-{
-	const char *at = after(text, word);
-	char *end;
-
-	if (!at)
-		return false;
-	*value = strtoull(at, &end, base);
-	return end != at;
-}
-
-static void set_number(const struct line *l, const char *word, int base, enum hr_fact_id id)
-{
-	uint64_t value;
-
-	if (number(l->at, word, base, &value) && value <= UINT32_MAX)
-		set(l, id, (uint32_t)value);
-}
-
-/* "Name+" sets the bit, "Name-" clears it; false when the name is missing. */
-static bool flag(const char *text, const char *name, uint32_t bit, uint32_t *value)
-{
-	const char *at = after(text, name);
-
-	if (!at || (*at != '+' && *at != '-'))
-		return false;
-	*value = *at == '+' ? *value | bit : *value & ~bit;
-	return true;
-}
-
-struct flag_name {
-	const char *name;
-	uint32_t bit;
-};
-
-static void set_flags(const struct line *l, enum hr_fact_id id, const struct flag_name *names)
-{
-	uint32_t value = hr_get(l->f, id, 0);
-	bool any = false;
-
-	for (; names->name; names++)
-		any |= flag(l->at, names->name, names->bit, &value);
-	if (any)
-		set(l, id, value);
-}
 
 static void on_control(const struct line *l)
 {
@@ -112,6 +26,11 @@ static void on_status(const struct line *l)
 	state = after(l->at, "Status: D");
 	if (l->state->section == SEC_PM && state && *state >= '0' && *state <= '3')
 		set(l, HR_F_PM, (uint32_t)(*state - '0'));
+}
+
+static void on_all_ones(const struct line *l)
+{
+	set(l, HR_F_GONE, 1);
 }
 
 static void on_bus(const struct line *l)
@@ -164,50 +83,6 @@ static void on_bridge_ctl(const struct line *l)
 	static const struct flag_name names[] = { { ">Reset", HR_BRIDGE_CTL_SBR }, { NULL, 0 } };
 
 	set_flags(l, HR_F_BRIDGE_CTL, names);
-}
-
-/* "32K" in "[size=32K]"; 0 when there is none. */
-static uint64_t size_of(const char *text)
-{
-	const char *at = after(text, "[size=");
-	uint64_t size;
-	char *end;
-	int shift;
-
-	if (!at)
-		return 0;
-	size = strtoull(at, &end, 10);
-	shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : *end == 'T' ? 40 : 0;
-	return size < 1ull << 20 ? size << shift : 0;
-}
-
-/* Region n: Memory at A (64-bit, prefetchable) [virtual] [disabled] [size=S] */
-static void on_region(const struct line *l)
-{
-	uint64_t index, base;
-	struct hr_bar *bar;
-	const char *at = after(l->at, "Memory at ");
-	bool assigned;
-
-	if (!number(l->at, "Region ", 10, &index) || index >= HR_BARS_MAX || !at)
-		return;
-	bar = &l->f->bar[index];
-	base = strtoull(at, NULL, 16);
-	assigned = base && !strstr(l->at, "[virtual]") && *at != '<';
-	if (bar->size_source <= HR_SRC_TEXT && size_of(l->at)) {
-		bar->size = size_of(l->at);
-		bar->size_source = HR_SRC_TEXT;
-	}
-	/* lspci prints what the kernel assigned; the register behind it may be something else. */
-	if (!assigned && bar->flags & HR_BAR_MEM)
-		bar->flags |= HR_BAR_UNASSIGNED;
-	if (bar->source > HR_SRC_TEXT && bar->flags & HR_BAR_MEM)
-		return;
-	bar->base = assigned ? base : 0;
-	bar->flags = (uint8_t)(HR_BAR_MEM | (strstr(at, "64-bit") ? HR_BAR_64 : 0) |
-			       (strstr(at, "non-prefetchable") ? 0 : HR_BAR_PREF) |
-			       (assigned ? 0 : HR_BAR_UNASSIGNED));
-	bar->source = HR_SRC_TEXT;
 }
 
 static void on_numa(const struct line *l)
@@ -401,23 +276,6 @@ static void on_dpc(const struct line *l)
 	set_flags(l, HR_F_DPC, names);
 }
 
-/* "BAR 1: current size: 256MB, supported: ..." under Physical Resizable BAR */
-static void on_rebar(const struct line *l)
-{
-	uint64_t index, size;
-	const char *at = after(l->at, "current size: ");
-	char *unit;
-
-	if (!at || l->state->section != SEC_REBAR || !number(l->at, "BAR ", 10, &index) ||
-	    index >= HR_BARS_MAX || l->f->bar[index].size_source > HR_SRC_TEXT)
-		return;
-	size = strtoull(at, &unit, 10);
-	if (size == 0 || size >= 1u << 20)
-		return;
-	l->f->bar[index].size = size << (*unit == 'G' ? 30 : *unit == 'T' ? 40 : 20);
-	l->f->bar[index].size_source = HR_SRC_TEXT;
-}
-
 static void express_type(const struct line *l)
 {
 	static const struct {
@@ -451,7 +309,9 @@ static void on_capability(const struct line *l)
 			 { "Advanced Error Reporting", SEC_AER },
 			 { "Address Translation Service", SEC_ATS },
 			 { "Downstream Port Containment", SEC_DPC },
-			 { "Resizable BAR", SEC_REBAR } };
+			 { "Virtual Resizable BAR", SEC_VF_REBAR },
+			 { "Resizable BAR", SEC_REBAR },
+			 { "Single Root I/O Virtualization", SEC_SRIOV } };
 	uint64_t offset;
 
 	l->state->section = SEC_OTHER;
@@ -481,6 +341,8 @@ static void on_capability(const struct line *l)
 		set(l, HR_F_ACS, (uint32_t)offset);
 	if (l->state->section == SEC_ATS)
 		set(l, HR_F_ATS, (uint32_t)offset);
+	if (l->state->section == SEC_SRIOV)
+		set(l, HR_F_SRIOV, (uint32_t)offset);
 }
 
 void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
@@ -490,6 +352,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		const char *start;
 		void (*take)(const struct line *l);
 	} lines[] = {
+		{ "!!! Unknown header type 7f", on_all_ones },
 		{ "Capabilities: ", on_capability },
 		{ "Control: I/O", on_control },
 		{ "Status: ", on_status },
@@ -497,7 +360,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		{ "Memory behind bridge:", on_memory_window },
 		{ "Prefetchable memory behind bridge:", on_prefetch_window },
 		{ "BridgeCtl:", on_bridge_ctl },
-		{ "Region ", on_region },
+		{ "Region ", hr_text_region },
 		{ "NUMA node: ", on_numa },
 		{ "IOMMU group: ", on_group },
 		{ "Physical Slot: ", on_slot },
@@ -517,7 +380,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		{ "CESta:", on_cesta },
 		{ "ATSCtl:", on_ats },
 		{ "DpcSta:", on_dpc },
-		{ "BAR ", on_rebar },
+		{ "BAR ", hr_text_rebar },
 	};
 	struct line l = { m, f, state, text };
 
@@ -527,6 +390,8 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 			lines[i].take(&l);
 			break;
 		}
+	if (state->section == SEC_SRIOV)
+		hr_text_sriov(&l);
 	if (state->section == SEC_EXP) {
 		on_dlactive(&l);
 		on_llactrep(&l);
@@ -536,6 +401,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 
 void hr_text_end(struct hr_fn *f, const struct hr_text_state *state)
 {
+	f->vf_maybe = state->saw_virtual && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
 	if (state->denied) {
 		f->denied = true;
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pci/fields.h"
+#include "pci/names.h"
 
 static const char *after(const char *text, const char *word)
 {
@@ -40,7 +41,7 @@ static void title_ids(struct hr_fn *f, const char *title)
 	if (end != found + 4 || *end != ':')
 		return;
 	device = strtoul(end + 1, &end, 16);
-	if (end != found + 9)
+	if (end != found + 9 || vendor == 0xffff) /* a virtual function, as its registers read */
 		return;
 	hr_fn_set(f, HR_F_VENDOR, (uint32_t)vendor, HR_SRC_TEXT);
 	hr_fn_set(f, HR_F_DEVICE, (uint32_t)device, HR_SRC_TEXT);
@@ -100,6 +101,8 @@ static void title_class(struct hr_fn *f, const char *title)
 
 void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
+	uint32_t device;
+
 	if (length == 0)
 		return;
 	if (f->name[0] == '\0')
@@ -107,6 +110,12 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 	title_class(f, title);
 	title_ids(f, title);
 	title_vendor(f, title);
+	device = hr_name_host(hr_get(f, HR_F_VENDOR, 0), title);
+	if (device)
+		hr_fn_set(f, HR_F_DEVICE, device, HR_SRC_INFERRED);
+	/* What lspci prints of a function whose registers read all ones. */
+	if (strstr(title, "(rev ff)"))
+		hr_fn_set(f, HR_F_GONE, 1, HR_SRC_TEXT);
 }
 
 static bool any(const char *title, const char *const *words)

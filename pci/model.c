@@ -8,6 +8,9 @@
 #include <sys/mman.h>
 
 #include "pci/fields.h"
+#include "pci/names.h"
+#include "pci/tables.h"
+#include "pci/virtual.h"
 
 #define HASH_SLOTS 131072u /* a power of two, twice HR_FUNCTIONS_MAX */
 #define HOSTS_MAX 4096u
@@ -111,15 +114,60 @@ void hr_model_release(struct hr_model *m, size_t used)
 	m->used = used;
 }
 
+/* Bytes of the character at text (RFC 3629); 0: it is none, or a control character. */
+static size_t character(const unsigned char *text, size_t left)
+{
+	static const struct {
+		unsigned char first, last, low, high; /* of the first byte; of the second */
+		size_t bytes;
+	} kinds[] = { { 0x20, 0x7e, 0, 0, 1 },	     { 0xc2, 0xc2, 0xa0, 0xbf, 2 },
+		      { 0xc3, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+		      { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 },
+		      { 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
+		      { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
+
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		size_t n = kinds[i].bytes;
+
+		if (text[0] < kinds[i].first || text[0] > kinds[i].last)
+			continue;
+		if (n > left || (n > 1 && (text[1] < kinds[i].low || text[1] > kinds[i].high)))
+			return 0;
+		for (size_t at = 2; at < n; at++)
+			if ((text[at] & 0xc0) != 0x80)
+				return 0;
+		return n;
+	}
+	return 0;
+}
+
+/* Every byte that is no text becomes a '?': what is printed is UTF-8, and steers no terminal. */
+static void clean(char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	while (at < bytes) {
+		size_t n = character((const unsigned char *)text + at, bytes - at);
+
+		if (n == 0)
+			text[at] = '?';
+		at += n ? n : 1;
+	}
+}
+
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes)
 {
 	size_t n = bytes < HR_WORD_MAX - 1 ? bytes : HR_WORD_MAX - 1;
-	char *copy = hr_model_alloc(m, n + 1);
+	char *copy;
 
+	/* No character is cut in two. */
+	for (unsigned i = 0; n < bytes && n && i < 3 && (text[n] & 0xc0) == 0x80; i++)
+		n--;
+	copy = hr_model_alloc(m, n + 1);
 	if (!copy)
 		return "";
-	for (size_t i = 0; i < n; i++)
-		copy[i] = (char)((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+	memcpy(copy, text, n);
+	clean(copy, n);
 	copy[n] = '\0';
 	return copy;
 }
@@ -255,6 +303,9 @@ static int32_t parent_of(struct hr_model *m, const struct below *b, const struct
 {
 	if (f->placed)
 		return (int32_t)*slot_of(m, f->under) - 1;
+	/* Its bus may be one that no bridge has the number of. */
+	if (f->physfn != HR_NO_FN)
+		return m->fn[f->physfn].parent;
 	return b->bridge[f->bus];
 }
 
@@ -270,6 +321,8 @@ static void find_parents(struct hr_model *m, uint32_t from, uint32_t to)
 		m->fn[i].child = m->fn[i].sibling = HR_NO_FN;
 		m->fn[i].parent = parent_of(m, &b, &m->fn[i]);
 		m->fn[i].disputed = b.disputed[m->fn[i].bus] && !m->fn[i].placed;
+		if (m->fn[i].physfn != HR_NO_FN)
+			m->fn[i].disputed = m->fn[m->fn[i].physfn].disputed;
 	}
 }
 
@@ -391,7 +444,11 @@ int hr_model_link(struct hr_model *m)
 	uint32_t from = 0;
 
 	m->hosts = 0;
+	clean(m->sys.kernel, strlen(m->sys.kernel));
+	clean(m->sys.cmdline, strlen(m->sys.cmdline));
+	clean(m->sys.lockdown, strlen(m->sys.lockdown));
 	sort(m);
+	hr_virtual_find(m);
 	for (uint32_t i = 1; i <= m->count; i++) {
 		if (i < m->count && m->fn[i].domain == m->fn[from].domain)
 			continue;
@@ -403,6 +460,7 @@ int hr_model_link(struct hr_model *m)
 	check_ranges(m);
 	mark_orphans(m);
 	infer_numa(m);
+	hr_virtual_complete(m);
 	for (uint32_t i = 0; i < m->count; i++)
 		infer_bar_sizes(&m->fn[i]);
 	return 0;
@@ -487,6 +545,19 @@ bool hr_is_nic(const struct hr_fn *f)
 	uint32_t class = hr_get(f, HR_F_CLASS, 0) >> 8;
 
 	return class == 0x0200 || class == 0x0207 || class == 0x0208;
+}
+
+bool hr_is_integrated(const struct hr_fn *f)
+{
+	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), class = hr_get(f, HR_F_CLASS, 0) >> 16;
+
+	if (class != 0x03)
+		return false;
+	if (vendor == 0x8086)
+		return f->bus == 0;
+	if (hr_known(f, HR_F_DEVICE))
+		return hr_device_is(vendor, hr_get(f, HR_F_DEVICE, 0), HR_DEV_INTEGRATED);
+	return vendor == 0x1002 && hr_name_integrated(f->name);
 }
 
 /* The large prefetchable BAR; NVIDIA and AMD put it at a fixed place when sizes are unknown. */

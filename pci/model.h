@@ -79,9 +79,16 @@ enum hr_src {
 	X(UESTA, "aer_uesta", 1)                                                                  \
 	X(CESTA, "aer_cesta", 1)                                                                  \
 	X(DPC, "dpc_status", 1)                                                                   \
-	X(GONE, "gone", 0)	/* configuration space reads all ones */                          \
-	X(SLOT, "slot", 0)	/* physical slot number of a port */                              \
-	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                       \
+	X(GONE, "gone", 0)	    /* configuration space reads all ones */                      \
+	X(SRIOV, "sriov_offset", 1) /* 0: no virtual functions */                                 \
+	X(VF_CTL, "sriov_ctl", 1)   /* HR_SRIOV_ENABLE, HR_SRIOV_MSE */                           \
+	X(VFS, "vf_count", 0)                                                                     \
+	X(VF_OFFSET, "vf_offset", 0) /* of the first VF, in routing identifiers */                \
+	X(VF_STRIDE, "vf_stride", 0)                                                              \
+	X(VF_DEVICE, "vf_device", 1)                                                              \
+	X(PHYSFN, "physical_function", 1) /* of a VF: bus, device, function in 16 bits */         \
+	X(SLOT, "slot", 0)		  /* physical slot number of a port */                    \
+	X(NUMA, "numa_node", 0)		  /* 0xffffffff: the firmware does not say */             \
 	X(GROUP, "iommu_group", 0)                                                                \
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
 	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
@@ -124,12 +131,14 @@ struct hr_bar {
 struct hr_fn {
 	uint32_t domain;
 	uint8_t bus, dev, fn;
-	bool denied;	       /* the source says that it was refused (run as root) */
-	bool placed;	       /* its parent is `under`, whatever bus numbers say */
-	bool readdressed;      /* what-if: firmware would give it other addresses */
-	bool acs_assumed;      /* what-if: ACS control is what firmware leaves; 0 is assumed */
-	uint64_t under;	       /* hr_address() of that bridge */
-	unsigned line;	       /* of the capture where the function begins; 0: live */
+	bool denied;	  /* the source says that it was refused (run as root) */
+	bool vf;	  /* virtual function (SR-IOV): its BARs, ids and MSE read as nothing */
+	bool vf_maybe;	  /* text reads like that of one */
+	bool placed;	  /* its parent is `under`, whatever bus numbers say */
+	bool readdressed; /* what-if: firmware would give it other addresses */
+	bool acs_assumed; /* what-if: ACS control is what firmware leaves; 0 is assumed */
+	uint64_t under;	  /* hr_address() of that bridge */
+	unsigned line;	  /* of the capture where the function begins; 0: live */
 	uint32_t config_bytes; /* valid bytes of config */
 	uint8_t *config;       /* NULL: none read */
 	const char *name;      /* "" when unknown */
@@ -140,10 +149,12 @@ struct hr_fn {
 	struct hr_fact fact[HR_FACTS_COUNT];
 	struct hr_window mem, pref; /* of a bridge */
 	struct hr_bar bar[HR_BARS_MAX];
+	struct hr_bar vf_bar[HR_BARS_MAX]; /* of the first VF of this function; size: of one VF */
 
 	/* Set by hr_model_link(). */
 	int32_t parent;	 /* bridge above, HR_NO_FN on a root bus */
 	int32_t host;	 /* index of the root bus */
+	int32_t physfn;	 /* of a VF: its physical function, HR_NO_FN when that is not there */
 	uint32_t depth;	 /* number of bridges above */
 	int32_t child;	 /* first function below, in bus order */
 	int32_t sibling; /* next one with the same parent */
@@ -221,7 +232,8 @@ void hr_model_reset(struct hr_model *m);
 void *hr_model_alloc(struct hr_model *m, size_t bytes);
 /* Give back what was allocated since `used` was that; it is zeroed for those who come next. */
 void hr_model_release(struct hr_model *m, size_t used);
-/* Copy of at most HR_WORD_MAX - 1 bytes, control characters replaced by '?'; "" when full. */
+/* Copy of at most HR_WORD_MAX - 1 bytes as UTF-8: control characters, and bytes that are no
+ * character, replaced by '?'. "" when full. */
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
 
 /* The same for up to 1023 bytes; NULL when there are none. */
@@ -306,6 +318,8 @@ bool hr_is_nvme(const struct hr_fn *f);
 bool hr_is_gpu(const struct hr_fn *f);
 /* An Ethernet, InfiniBand or Omni-Path controller. */
 bool hr_is_nic(const struct hr_fn *f);
+/* A GPU that is part of a CPU or chipset: its memory is the machine's. */
+bool hr_is_integrated(const struct hr_fn *f);
 /* Index of the BAR through which peers reach the function's memory, or -1. */
 int hr_peer_bar(const struct hr_fn *f);
 

@@ -49,6 +49,16 @@ const struct hr_rule hr_rules[] = {
 	  .why = "payload size of a function on the path is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.2" },
 
+	{ .id = "U7", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "dump",
+	  FN(vf_unread),
+	  .why = "{bdf}: a virtual function; the SR-IOV capability of its physical function is "
+		 "not in the capture",
+	  .fix = "capture the whole machine: sudo lspci -vvvxxxx", .source = PCIE " 9.3.3" },
+
+	{ .id = "U8", PAIR(rc_unread), .verdict = HR_UNKNOWN, .reason = "rc",
+	  .why = "the way leads through a root complex that the capture does not identify",
+	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx", .source = KERNEL },
+
 	/* 4.3 the worst first: loss that nobody reports. */
 	{ .id = "I2", PAIR(silent), .verdict = HR_SILENT_LOSS,
 	  .why = "the IOMMU translates, raw bus addresses reach it and are dropped without an "
@@ -128,6 +138,11 @@ const struct hr_rule hr_rules[] = {
 	  .verdict = HR_BLOCKED, .reason = "disabled", FN(no_mse),
 	  .why = "{bdf}: memory decode is off (COMMAND {command})",
 	  .fix = "setpci -s {bdf} COMMAND=0002:0002", .source = "PCI Local Bus 3.0 6.2.2" },
+	{ .id = "R5-vf", .scope = HR_ON_ENDS, .gpu_flows = F2 | F3, .ssd_flows = F1 | F4,
+	  .verdict = HR_BLOCKED, .reason = "disabled", FN(vf_no_mse),
+	  .why = "{bdf}: memory decode of the virtual functions of {pf} is off",
+	  .fix = "in /sys/bus/pci/devices/{pf}/sriov_numvfs: write 0, then the number of virtual "
+		 "functions again", .source = PCIE " 9.3.3.3" },
 	{ .id = "A9", .scope = HR_ON_PORT, BOTH(ALL), .verdict = HR_BLOCKED, .reason = "rc",
 	  .where = HR_ACROSS, FN(no_peer),
 	  .why = "{bdf}: this root port cannot forward to another one",
@@ -142,8 +157,9 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "M1", PAIR(mps), .verdict = HR_BLOCKED, .reason = "mps",
 	  .why = "{initiator} sends payloads of {mps_from} bytes, the path takes {mps_path}: "
 		 "malformed TLP",
-	  .fix = "boot with pci=pcie_bus_safe (or pcie_bus_peer2peer), or lower all to the "
-		 "smallest: setpci -s BDF CAP_EXP+8.w={mps_code}:00e0",
+	  .fix = "boot with pci=pcie_bus_safe (or pcie_bus_peer2peer: 128 bytes for every "
+		 "device of the machine, so all links lose rate), or lower all to the smallest: "
+		 "setpci -s BDF CAP_EXP+8.w={mps_code}:00e0",
 	  .source = PCIE " 2.2.2; Linux drivers/pci/probe.c" },
 	{ .id = "M3", PAIR(tags), .verdict = HR_BLOCKED, .reason = "tags",
 	  .why = "10-bit tags are enabled at a requester whose completer does not know them",
@@ -181,17 +197,18 @@ const struct hr_rule hr_rules[] = {
 
 	/* The way itself. */
 	{ .id = "R2", PAIR(rc_unlisted), .verdict = HR_RC_UNLISTED,
-	  .why = "different root ports of a root complex that {trust}",
+	  .why = "different root ports of a root complex that the kernel does not trust",
 	  .fix = "move a card so that both are below one switch; else try and measure{slots}",
 	  .source = KERNEL },
 	{ .id = "I5", PAIR(iova_unlisted), .verdict = HR_REDIR_UNLISTED,
-	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that {trust}",
+	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that the kernel does "
+		 "not trust",
 	  .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
 	{ .id = "I5-listed", PAIR(iova_listed), .verdict = HR_REDIR_LISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU: works through the root complex, pays "
 		 "the uplink twice", .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
 	{ .id = "A1", PAIR(redir_unlisted), .verdict = HR_REDIR_UNLISTED,
-	  .why = "one switch, but ACS redirects to a root complex that {trust}",
+	  .why = "one switch, but ACS redirects to a root complex that the kernel does not trust",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
 	  .source = KERNEL },
 	{ .id = "A1-listed", PAIR(redir_listed), .verdict = HR_REDIR_LISTED,
@@ -223,7 +240,8 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "M1-rc", PAIR(mps_rc), .where = HR_ACROSS, .verdict = NOTE, .doubt = 2,
 	  .modifier = HR_MOD_MPS,
 	  .why = "payload sizes differ across root ports: the root complex may split, or not",
-	  .fix = "boot with pci=pcie_bus_peer2peer", .source = PCIE " 1.3.1" },
+	  .fix = "boot with pci=pcie_bus_peer2peer: payloads of 128 bytes for every device of the "
+		 "machine, so all links lose rate", .source = PCIE " 1.3.1" },
 	{ .id = "H5", PAIR(numa), .verdict = NOTE, .modifier = HR_MOD_NUMA,
 	  .why = "GPU and SSD belong to different NUMA nodes",
 	  .fix = "move a card to the other socket, or set NPS1 in the firmware",
@@ -352,15 +370,17 @@ const struct hr_rule hr_rules[] = {
 	  .why = "{bdf}: no usable driver is bound", .source = "sysfs" },
 	{ .id = "R10-raid", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = HR_BLOCKED,
 	  .reason = "raid", FN(raid),
-	  .why = "{bdf}: in RAID mode, the drives are hidden",
-	  .fix = "turn RAID mode off in the firmware setup", .source = "captures" },
+	  .why = "{bdf}: a RAID controller, not an NVMe controller: its drives are hidden",
+	  .fix = "name an NVMe controller; a chipset in RAID mode can be set to AHCI in the "
+		 "firmware setup", .source = "captures" },
 	{ .id = "R10-vmd", SYS(vmd), .verdict = NOTE,
 	  .why = "{vmd}: Intel VMD: NVMe controllers behind it are hidden",
 	  .fix = "turn VMD off for their slots in the firmware setup", .source = "spdk issue 480" },
-	{ .id = "R10-card", SYS(raid), .verdict = NOTE,
-	  .why = "{raid}: RAID controller: drives behind it are hidden and cannot be peers",
-	  .fix = "turn RAID mode off in the firmware setup, or wire the drives to the CPU",
-	  .source = "captures" },
+	{ .id = "R10-card", SYS(raid), .verdict = NOTE, .loose = true,
+	  .why = "{raid}: chipset in RAID mode: NVMe drives behind it are hidden and cannot be "
+		 "peers",
+	  .fix = "set the storage controller to AHCI in the firmware setup",
+	  .source = "Linux drivers/ata/ahci.c" },
 	{ .id = "Z1", SYS(zen_inferred), .verdict = NOTE, .doubt = 1,
 	  .why = "an AMD Zen CPU is inferred from its root complex: not stated by the capture",
 	  .source = KERNEL },
@@ -396,7 +416,8 @@ const struct hr_rule hr_rules[] = {
 	  .source = "Linux kernel-parameters" },
 	{ .id = "H7-perf", SYS(perf), .verdict = NOTE, .doubt = 2,
 	  .why = "pci=pcie_bus_perf sets payload sizes per device: unsafe for peers",
-	  .fix = "pci=pcie_bus_safe or pci=pcie_bus_peer2peer",
+	  .fix = "pci=pcie_bus_safe, or pci=pcie_bus_peer2peer (payloads of 128 bytes for every "
+		 "device: all links lose rate)",
 	  .source = "Linux drivers/pci/probe.c" },
 	{ .id = "H8", SYS(no_p2pdma), .verdict = NOTE,
 	  .why = "the kernel is built without CONFIG_PCI_P2PDMA", .source = KERNEL },

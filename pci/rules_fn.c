@@ -8,6 +8,7 @@
 #include "pci/decode.h"
 #include "pci/fields.h"
 #include "pci/tables.h"
+#include "pci/virtual.h"
 
 static bool is(const struct hr_fn *f, enum hr_device_kind kind)
 {
@@ -59,7 +60,20 @@ bool hr_fn_no_bme(const struct hr_engine *e, const struct hr_fn *f)
 bool hr_fn_no_mse(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)e;
-	return !is_empty(f) && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
+	return !is_empty(f) && !f->vf && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
+}
+
+/* Memory decoding of virtual functions has one switch, in their physical function. */
+bool hr_fn_vf_no_mse(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->vf && !hr_virtual_decodes(e->m, f);
+}
+
+/* Nothing says where its BARs are, nor whether they are decoded. */
+bool hr_fn_vf_unread(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->vf && !hr_get(f, HR_F_GONE, 0) && !hr_fn_denied(e, f) &&
+	       (f->physfn == HR_NO_FN || !hr_known(&e->m->fn[f->physfn], HR_F_VF_CTL));
 }
 
 bool hr_fn_sleeping(const struct hr_engine *e, const struct hr_fn *f)
@@ -111,8 +125,9 @@ bool hr_fn_no_bar(const struct hr_engine *e, const struct hr_fn *f)
 {
 	int bar = hr_peer_bar(f);
 
-	(void)e;
 	if (hr_get(f, HR_F_GONE, 0) || !hr_known(f, HR_F_COMMAND))
+		return false;
+	if (bar < 0 && f->vf && (hr_fn_vf_unread(e, f) || hr_fn_denied(e, f)))
 		return false;
 	return bar < 0 || f->bar[bar].flags & HR_BAR_UNASSIGNED;
 }
@@ -186,7 +201,7 @@ bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_redirects(const struct hr_engine *e, const struct hr_fn *f)
 {
-	return e->derived[f - e->m->fn].redirect;
+	return e->derived[f - e->m->fn].redirect && hr_acs_counts(e, f);
 }
 
 bool hr_fn_acs_wide(const struct hr_engine *e, const struct hr_fn *f)
@@ -408,11 +423,26 @@ bool hr_sys_many_cpus(const struct hr_engine *e, const struct hr_fn *f)
 	return e->m->sys.cpus.source && e->m->sys.cpus.value > 255;
 }
 
+#define NVIDIA_CHIPSETS_END 0x1000u /* devices of nForce chipsets and Tegra 2, 3 and 4 are below */
+
+/* The first function of a root bus: a host bridge that is none of an nForce chipset, or a root port
+ * of a CPU; not a GPU whose bridge is missing from the capture. */
+static bool is_nvidia_host(const struct hr_fn *f)
+{
+	if (hr_get(f, HR_F_VENDOR, 0) != 0x10de || f->orphan || f->parent != HR_NO_FN)
+		return false;
+	if (hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600)
+		return hr_get(f, HR_F_DEVICE, 0) >= NVIDIA_CHIPSETS_END;
+	return hr_is_bridge(f) && is(f, HR_DEV_NVIDIA_CPU);
+}
+
 bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)f;
+	if (e->m->sys.amd.source) /* its vendor is one of x86 */
+		return false;
 	for (uint32_t i = 0; i < e->m->hosts; i++)
-		if (hr_get(&e->m->fn[e->m->host[i].first], HR_F_VENDOR, 0) == 0x10de)
+		if (is_nvidia_host(&e->m->fn[e->m->host[i].first]))
 			return true;
 	return false;
 }
@@ -514,6 +544,12 @@ bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
 		has_word(e, "iommu=nopt") || has_word(e, "iommu.passthrough=0"));
 }
 
+/* The chipset's controller in RAID mode; other RAID controllers have drives of their own. */
+static bool hides_nvme(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME);
+}
+
 int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
 {
 	int32_t found = HR_NO_FN;
@@ -521,9 +557,10 @@ int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
 	for (uint32_t i = 0; i < e->m->count; i++) {
 		const struct hr_fn *f = &e->m->fn[i];
 
-		if (vmd && f->domain >= 0x10000)
+		/* Drives that are seen are not hidden. */
+		if (vmd ? f->domain >= 0x10000 : hr_is_nvme(f))
 			return HR_NO_FN;
-		if (found == HR_NO_FN && is(f, HR_DEV_VMD) == vmd && (vmd || hr_fn_raid(e, f)))
+		if (found == HR_NO_FN && (vmd ? is(f, HR_DEV_VMD) : hides_nvme(e, f)))
 			found = (int32_t)i;
 	}
 	return found;

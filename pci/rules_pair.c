@@ -22,12 +22,13 @@ static bool apart(const struct hr_pair *p)
 uint8_t hr_pair_direct(const struct hr_engine *e, const struct hr_pair *p)
 {
 	(void)e;
-	return apart(p) ? 0 : (uint8_t)(ALL & ~p->redirected & ~p->climbs);
+	/* Where ACS of a port was not read, rules U1 to U3 say so for all flows. */
+	return apart(p) || p->unread_port ? 0 : (uint8_t)(ALL & ~p->redirected & ~p->climbs);
 }
 
 static uint8_t through(const struct hr_pair *p, bool together, bool listed)
 {
-	if (apart(p) == together || p->listed != listed)
+	if (apart(p) == together || p->listed != listed || p->host_unread)
 		return 0;
 	return p->redirected | p->climbs;
 }
@@ -65,14 +66,23 @@ uint8_t hr_pair_iova_unlisted(const struct hr_engine *e, const struct hr_pair *p
 	return hr_translated(e, p) ? through(p, true, false) : 0;
 }
 
+uint8_t hr_pair_rc_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return p->host_unread ? p->redirected | p->climbs : 0;
+}
+
 uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return apart(p) && (fn(e, p->gpu)->orphan || fn(e, p->ssd)->orphan) ? ALL : 0;
+	(void)e;
+	return p->cut ? ALL : 0;
 }
 
 uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return apart(p) && e->derived[p->gpu_turn].pch && e->derived[p->ssd_turn].pch ? ALL : 0;
+	return apart(p) && !p->cut && e->derived[p->gpu_turn].pch && e->derived[p->ssd_turn].pch
+		       ? ALL
+		       : 0;
 }
 
 /* ---- windows */
@@ -234,7 +244,7 @@ uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p
 {
 	bool redirect = e->derived[p->gpu_turn].redirect || e->derived[p->ssd_turn].redirect;
 
-	return apart(p) && redirect && hr_raw(e) && e->iommu == HR_IOMMU_ON ? ALL : 0;
+	return apart(p) && !p->cut && redirect && hr_raw(e) && e->iommu == HR_IOMMU_ON ? ALL : 0;
 }
 
 /* ---- IOMMU and VFIO */
@@ -444,14 +454,16 @@ uint8_t hr_pair_numa(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_numa_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	return !p->same_host && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u) ? ALL : 0;
+	return !p->same_host && !p->cut && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u)
+		       ? ALL
+		       : 0;
 }
 
 const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p)
 {
 	if (!apart(p))
 		return p->distance <= 4 ? "PIX" : "PXB";
-	if (fn(e, p->gpu)->orphan || fn(e, p->ssd)->orphan)
+	if (p->cut)
 		return "?";
 	if (p->same_host)
 		return "PHB";

@@ -99,8 +99,10 @@ int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *byte
 
 /* Text facts of one trimmed line of lspci -v output; `state` starts zeroed at each function. */
 struct hr_text_state {
-	unsigned section; /* capability that the line belongs to */
-	bool control2;	  /* a line of DevCtl2, which names fields like DevCap2 does */
+	unsigned section;      /* capability that the line belongs to */
+	bool saw_virtual;      /* memory that is [virtual] */
+	unsigned virtual_bars; /* lines that say [virtual] behind the address */
+	bool control2;	       /* a line of DevCtl2, which names fields like DevCap2 does */
 	bool denied;
 	bool saw_caps;
 	bool saw_ecaps;

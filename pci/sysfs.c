@@ -137,6 +137,18 @@ static void read_group(struct hr_model *m, const struct hr_files *files, struct 
 	(void)m;
 }
 
+/* Of a virtual function: the physical one, of the same domain. */
+static void read_physfn(const struct hr_files *files, const char *folder, struct hr_fn *f)
+{
+	uint32_t domain, bus, dev, fn;
+	char name[64];
+
+	if (!link_name(files, folder, "physfn", name, sizeof name) ||
+	    hr_bdf_parse(name, &domain, &bus, &dev, &fn) != strlen(name) || dev > 31 || fn > 7)
+		return;
+	hr_fn_set(f, HR_F_PHYSFN, bus << 8 | dev << 3 | fn, HR_SRC_SYSFS);
+}
+
 static void read_power(const struct hr_files *files, const char *folder, struct hr_fn *f)
 {
 	char state[32];
@@ -165,6 +177,7 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 	read_resource(files, folder, f);
 	read_group(m, files, f, folder);
 	read_power(files, folder, f);
+	read_physfn(files, folder, f);
 	if (link_name(files, folder, "driver", word, sizeof word))
 		f->driver = hr_model_word(m, word, strlen(word));
 	else

@@ -142,6 +142,52 @@ static const struct {
 	{ HR_DEV_VMD, 0x8086, 0xb06f, 0xb06f },
 	{ HR_DEV_VMD, 0x8086, 0xb07f, 0xb07f },
 	{ HR_DEV_VMD, 0x8086, 0xb60b, 0xb60b },
+	{ HR_DEV_HIDES_NVME, 0x8086, 0x2822, 0x2822 }, /* Rapid Storage Technology, desktop */
+	{ HR_DEV_HIDES_NVME, 0x8086, 0x282a, 0x282a }, /* the same, mobile */
+	{ HR_DEV_HIDES_NVME, 0x1022, 0xb000, 0xb000 }, /* RAIDXpert2: one NVMe drive each */
+	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x22b0, 0x22b8 }, /* Grace */
+	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
+	/* From pci.ids; names of the AMD ones are in pci/names.c. */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x13c0, 0x13c0 }, /* Granite Ridge */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1304, 0x131d }, /* Kaveri */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1114, 0x1114 }, /* Krackan */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1506, 0x1506 }, /* Mendocino */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x150e, 0x150e }, /* Strix */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1586, 0x1586 }, /* Strix Halo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15bf, 0x15bf }, /* Phoenix */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15c8, 0x15c8 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15d8, 0x15d8 }, /* Picasso, Raven 2 */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15dd, 0x15dd }, /* Raven Ridge */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15e7, 0x15e7 }, /* Barcelo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1636, 0x1636 }, /* Renoir */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1638, 0x1638 }, /* Cezanne */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x163f, 0x163f }, /* Van Gogh */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x164c, 0x164f }, /* Lucienne to Phoenix */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1681, 0x1681 }, /* Rembrandt */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1900, 0x1901 }, /* Hawk Point */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5834, 0x5835 }, /* chipsets, from RS300 on */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5954, 0x5955 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5974, 0x5975 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5a41, 0x5a42 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5a61, 0x5a62 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x791e, 0x791f },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x7941, 0x7942 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x796c, 0x796f },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9610, 0x9616 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9640, 0x964f }, /* Sumo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9710, 0x9715 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9802, 0x980a }, /* Wrestler */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9830, 0x985f }, /* Kabini, Mullins */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9870, 0x9877 }, /* Carrizo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x98e4, 0x98e4 }, /* Stoney */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9900, 0x99a4 }, /* Trinity, Richland */
+	{ HR_DEV_INTEGRATED, 0x10de, 0x0240, 0x0247 }, /* chipsets, C51 to MCP89 */
+	{ HR_DEV_INTEGRATED, 0x10de, 0x03d0, 0x03d6 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x0531, 0x053e },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x07e0, 0x07e5 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x0840, 0x087f },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x08a0, 0x08a5 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x2e12, 0x2e12 }, /* GB10 */
 };
 
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind)

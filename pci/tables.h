@@ -40,6 +40,9 @@ enum hr_device_kind {
 	HR_DEV_NO_RELAXED,   /* kernel's no-relaxed-ordering root ports */
 	HR_DEV_UNIFIED_GPU,  /* memory is the CPU's: no peer access by design */
 	HR_DEV_VMD,	     /* hides NVMe functions in its own domain */
+	HR_DEV_HIDES_NVME,   /* chipset controller in RAID mode: NVMe drives are behind it */
+	HR_DEV_NVIDIA_CPU,   /* root port of an NVIDIA CPU for servers */
+	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
 };
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind);
 

@@ -344,6 +344,8 @@ static void find_redirects(const struct hr_engine *e, struct hr_pair *p)
 {
 	const struct hr_fn *gpu = &e->m->fn[p->gpu_turn], *ssd = &e->m->fn[p->ssd_turn];
 
+	if (p->cut) /* the bridge where they meet may be among those that are missing */
+		return;
 	if (p->common == HR_NO_FN) {
 		p->climbs = p->redirected = ALL;
 		return;
@@ -379,12 +381,17 @@ static void worsen(struct hr_pair *p, unsigned flow, enum hr_verdict verdict, un
 	p->flow_rule[flow] = (uint8_t)rule;
 }
 
+bool hr_rule_counts(const struct hr_rule *r, const struct hr_pair *p)
+{
+	bool across = p->common == HR_NO_FN;
+
+	return r->where == HR_ANYWHERE || (!p->cut && (r->where == HR_ACROSS) == across);
+}
+
 static void apply(struct hr_pair *p, unsigned rule, uint8_t flows)
 {
 	const struct hr_rule *r = &hr_rules[rule];
-	bool across = p->common == HR_NO_FN;
-
-	if (!flows || (r->where == HR_SAME_SWITCH && across) || (r->where == HR_ACROSS && !across))
+	if (!flows || !hr_rule_counts(r, p))
 		return;
 	p->modifiers |= r->modifier;
 	if (r->verdict == HR_VERDICTS || r->recalled)
@@ -449,14 +456,17 @@ static void apply_above(const struct hr_engine *e, struct hr_pair *p)
  */
 static void apply_union(struct hr_pair *p)
 {
-	enum hr_verdict verdict = p->listed ? HR_REDIR_LISTED : HR_REDIR_UNLISTED;
+	enum hr_verdict verdict = p->host_unread ? HR_UNKNOWN
+				  : p->listed	 ? HR_REDIR_LISTED
+						 : HR_REDIR_UNLISTED;
 
 	if (p->common == HR_NO_FN || !p->any_redirect ||
 	    hr_verdict_rank(p->verdict) >= hr_verdict_rank(verdict))
 		return;
 	p->verdict = verdict;
 	for (unsigned i = 0; i < hr_rules_count; i++)
-		if (hr_rules[i].verdict == verdict)
+		if (p->host_unread ? hr_rules[i].on_pair == hr_pair_rc_unread
+				   : hr_rules[i].verdict == verdict)
 			p->rule = (uint8_t)i;
 }
 

@@ -111,6 +111,7 @@ struct hr_rule {
 	uint16_t modifier;	      /* enum hr_modifier */
 	enum hr_where where;	      /* HR_ANYWHERE: counts always */
 	bool recalled;		      /* not confirmed: a note, whatever the row says */
+	bool loose;		      /* of the machine: said only where there is no pair */
 	uint8_t doubt; /* without a verdict, but bears on whether data arrives: 2; 1: it often holds */
 	const char *reason; /* word in parentheses: BLOCKED(window) */
 	bool (*on_fn)(const struct hr_engine *e, const struct hr_fn *f);
@@ -178,6 +179,8 @@ struct hr_pair {
 	bool unread_redirect;	    /* or it is not known */
 	bool boot_redirect;	    /* any_redirect after engine.boot */
 	bool acs_assumed;	    /* any_redirect rests on what firmware is assumed to leave */
+	bool unread_port;	    /* the same, of the bridges alone */
+	bool cut;		    /* bridges above one of them are not in the capture */
 	bool same_host;
 	bool listed;	  /* root complex allowed by the kernel's rules */
 	bool host_unread; /* or which root complex it is, is not known */
@@ -230,6 +233,9 @@ const char *hr_kernel_text(enum hr_kernel_verdict verdict);
 
 /* PIX PXB PHB NODE SYS as nvidia-smi topo -m uses them. */
 const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p);
+
+/* The row's `where` holds for the pair. */
+bool hr_rule_counts(const struct hr_rule *r, const struct hr_pair *p);
 
 /* A rule that hit on the path, for explanations. */
 struct hr_finding {

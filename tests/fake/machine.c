@@ -116,6 +116,33 @@ struct fake_fn *fake_nvme(struct fake_machine *m, const char *address, uint32_t 
 	return f;
 }
 
+void fake_sriov(struct fake_fn *f, unsigned vfs, unsigned offset, uint64_t bar, unsigned index)
+{
+	uint32_t before = fake_get(f, FAKE_ATS, 4) >> 20 ? FAKE_REBAR : FAKE_ATS;
+
+	fake_put(f, before, 4, fake_get(f, before, 4) | FAKE_SRIOV << 20);
+	fake_put(f, FAKE_SRIOV, 4, HR_ECAP_SRIOV | 1 << 16);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_CTL, 2, HR_SRIOV_ENABLE | HR_SRIOV_MSE);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_VFS, 2, vfs);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_OFFSET, 2, offset);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_STRIDE, 2, 1);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_DEVICE, 2, 0xa824);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_BAR0 + 4 * index, 4, (uint32_t)bar | 4);
+	fake_put(f, FAKE_SRIOV + HR_SRIOV_BAR0 + 4 * index + 4, 4, (uint32_t)(bar >> 32));
+}
+
+struct fake_fn *fake_virtual(struct fake_machine *m, const char *address, uint32_t class)
+{
+	struct fake_fn *f = fake_function(m, address, class, 0xffff, 0xffff, HR_PORT_ENDPOINT);
+
+	fake_put(f, HR_CFG_COMMAND, 2, HR_COMMAND_BME);
+	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL, 2, 0);
+	fake_put(f, FAKE_EXP + HR_EXP_LNKCAP, 4, 0);
+	fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 0);
+	fake_put(f, FAKE_EXP + HR_EXP_LNKCTL2, 2, 0);
+	return f;
+}
+
 #define GPU_BAR 0x38000000000ull
 #define GPU_END (GPU_BAR + (16ull << 30) - 1)
 

@@ -14,7 +14,7 @@
 #include "pci/verdict.h"
 
 #define FAKE_FUNCTIONS_MAX 128u
-#define FAKE_TEXT_MAX 512u
+#define FAKE_TEXT_MAX 1536u
 
 /* Where the builder puts capabilities. */
 #define FAKE_EXP 0x40u
@@ -24,10 +24,11 @@
 #define FAKE_ATS 0x160u
 #define FAKE_DPC 0x170u
 #define FAKE_REBAR 0x180u
+#define FAKE_SRIOV 0x200u
 
 struct fake_fn {
 	char address[16];
-	char title[64];
+	char title[96];
 	char text[FAKE_TEXT_MAX]; /* lines, each "\t...\n" */
 	uint32_t bytes;		  /* of config that are rendered: 0, 64, 256 or 4096 */
 	uint8_t config[4096];
@@ -56,6 +57,14 @@ void fake_windows(struct fake_fn *f, uint32_t mem_base, uint32_t mem_limit, uint
 struct fake_fn *fake_gpu(struct fake_machine *m, const char *address, uint64_t bar,
 			 unsigned size_log2);
 struct fake_fn *fake_nvme(struct fake_machine *m, const char *address, uint32_t bar);
+
+/*
+ * The SR-IOV capability of a function (not of a bridge): VFs on and decoding, the first one `offset`
+ * behind it, one after the other; VF BAR `index`, 64-bit, of the first VF.
+ */
+void fake_sriov(struct fake_fn *f, unsigned vfs, unsigned offset, uint64_t bar, unsigned index);
+/* A virtual function as the specification has it: no identifiers, BARs 0, memory decode off. */
+struct fake_fn *fake_virtual(struct fake_machine *m, const char *address, uint32_t class);
 
 /*
  * The machine most tests start from:

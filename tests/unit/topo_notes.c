@@ -54,8 +54,11 @@ Test(topo_notes, what_hides_drives_is_named_though_it_is_no_peer)
 	/* Its domain is shown: rule R10 stands at the drives themselves. */
 	snprintf(fake_find(&machine, FAR)->address, 16, "10000:05:00.0");
 	cr_expect_not(notes("R10-vmd", NEAR));
-	fake_put(f, HR_CFG_VENDOR, 4, 0x00101000);
-	cr_expect(notes("R10-card", NEAR));
+	/* A chipset in RAID mode hides drives where none is seen. */
+	fake_put(f, HR_CFG_VENDOR, 4, 0x28228086);
+	poke(NEAR, HR_CFG_CLASS, 3, 0x020000);
+	poke("10000:05:00.0", HR_CFG_CLASS, 3, 0x020000);
+	cr_expect_not(notes("R10-card", NEAR), "it is said beside no pair");
 	cr_expect_str_eq(hr_rule_text(&engine, NULL, &none, "{vmd}/{raid}", text, sizeof text),
 			 "/0000:00:0e.0");
 }

@@ -53,7 +53,7 @@ Test(topo_unknown, a_function_without_data_is_unknown)
 	cr_assert_eq(fake_load(&machine, &model), 0);
 	fake_find(&machine, NEAR)->bytes = 0;
 	snprintf(fake_find(&machine, NEAR)->title, 64, "Non-Volatile memory controller: X");
-	expect_unknown(FAR, "R2", "");
+	expect_unknown(FAR, "U4", "dump");
 }
 
 Test(topo_unknown, without_extended_space_acs_is_unknown_below_a_switch)
