@@ -75,7 +75,7 @@ static const char help[] =
 	"                       vfio; kernel: in-kernel p2pdma\n"
 	"  --kernel VERSION     p2pdma rules of that kernel, like 5.10 (default: newest)\n"
 	"  --iommu off|pt|on    assume this mode\n"
-	"  --gpu ADDRESS        judge this function as a GPU too; --nvme the same\n"
+	"  --gpu ADDRESS        judge this function as a GPU; --nvme ADDRESS: as an SSD\n"
 	"  --fix [--apply]      smallest ACS change that helps, its side effects, how to undo it;\n"
 	"                       --apply writes the registers, unless that is futile or dangerous\n"
 	"  --what-if CHANGE     verdicts after acs:BDF|all=clear|set|HEX, mps:BDF|all=BYTES,\n"
@@ -521,6 +521,8 @@ static int judge(struct hr_topo *t, const struct request *r)
 	err = check_endpoints(t, r->gpu, r->gpus);
 	if (!err)
 		err = check_endpoints(t, r->ssd, r->ssds);
+	if (!err && hr_topo_both(t))
+		err = bad("both --gpu and --nvme:", hr_topo_both(t));
 	if (err)
 		return err;
 	if (!r->from)

@@ -22,14 +22,47 @@ char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)
 	return hr_bdf(&t->model.fn[fn], text);
 }
 
-int32_t hr_topo_find(const struct hr_topo *t, const char *name)
+/* "DD.F" of a path, on the bus below the bridge before it, or "BB:DD.F". */
+static int32_t step(const struct hr_model *m, int32_t from, const char *text, size_t *used)
+{
+	const struct hr_fn *up = &m->fn[from];
+	uint32_t domain, bus = hr_get(up, HR_F_SECONDARY, 0), dev, fn;
+	char whole[HR_BDF_MAX];
+
+	*used = strcspn(text, "/ ");
+	if (!hr_is_bridge(up) || *used == 0)
+		return HR_NO_FN;
+	if (*used == 4)
+		snprintf(whole, sizeof whole, "%02x:%.4s", bus & 0xff, text);
+	else
+		snprintf(whole, sizeof whole, "%.*s", *used < 13 ? (int)*used : 13, text);
+	if (hr_bdf_parse(whole, &domain, &bus, &dev, &fn) != strlen(whole))
+		return HR_NO_FN;
+	return hr_model_find(m, domain ? domain : up->domain, bus, dev, fn);
+}
+
+int32_t hr_topo_address(const struct hr_model *m, const char *text)
 {
 	uint32_t domain, bus, dev, fn;
-	size_t n = hr_bdf_parse(name, &domain, &bus, &dev, &fn);
+	size_t n;
+	int32_t at;
+
+	if (strncmp(text, "0000", 4) == 0 && strcspn(text, ":") == 8)
+		text += 4;
+	n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
+	at = n ? hr_model_find(m, domain, bus, dev, fn) : HR_NO_FN;
+	for (text += n; at != HR_NO_FN && *text == '/'; text += n)
+		at = step(m, at, ++text, &n);
+	return *text == '\0' || *text == ' ' ? at : HR_NO_FN;
+}
+
+int32_t hr_topo_find(const struct hr_topo *t, const char *name)
+{
+	int32_t at = hr_topo_address(&t->model, name);
 	char *end;
 
-	if (n && name[n] == '\0')
-		return hr_model_find(&t->model, domain, bus, dev, fn);
+	if (at != HR_NO_FN)
+		return at;
 	if (strncasecmp(name, "gpu", 3) == 0 && name[3]) {
 		unsigned long i = strtoul(name + 3, &end, 10);
 
@@ -48,20 +81,30 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 	return HR_NO_FN;
 }
 
-static void add_endpoints(int32_t *list, uint32_t *count, const struct hr_model *m,
-			  const char *const *names, unsigned n)
+static void drop(int32_t *list, uint32_t *count, int32_t index)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < *count; i++)
+		if (list[i] != index)
+			list[kept++] = list[i];
+	*count = kept;
+}
+
+/* A function that the user calls one of the two is not the other: no function pairs with itself. */
+static void add_endpoints(int32_t *list, uint32_t *count, int32_t *other, uint32_t *others,
+			  const struct hr_model *m, const char *const *names, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t domain, bus, dev, fn;
-		const size_t end = hr_bdf_parse(names[i], &domain, &bus, &dev, &fn);
-		int32_t index = HR_NO_FN;
+		int32_t index = hr_topo_address(m, names[i]);
 		bool have = false;
 
-		if (end && names[i][end] == '\0')
-			index = hr_model_find(m, domain, bus, dev, fn);
+		if (index == HR_NO_FN)
+			continue;
+		drop(other, others, index);
 		for (uint32_t j = 0; j < *count; j++)
 			have |= list[j] == index;
-		if (index != HR_NO_FN && !have && *count < m->count)
+		if (!have && *count < m->count)
 			list[(*count)++] = index;
 	}
 }
@@ -72,9 +115,18 @@ int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model
 
 	if (err)
 		return err;
-	add_endpoints(e->gpu, &e->gpus, m, t->as_gpu, t->as_gpus);
-	add_endpoints(e->ssd, &e->ssds, m, t->as_ssd, t->as_ssds);
+	add_endpoints(e->gpu, &e->gpus, e->ssd, &e->ssds, m, t->as_gpu, t->as_gpus);
+	add_endpoints(e->ssd, &e->ssds, e->gpu, &e->gpus, m, t->as_ssd, t->as_ssds);
 	return 0;
+}
+
+const char *hr_topo_both(const struct hr_topo *t)
+{
+	for (unsigned i = 0; i < t->as_gpus; i++)
+		for (unsigned j = 0; j < t->as_ssds; j++)
+			if (hr_topo_find(t, t->as_gpu[i]) == hr_topo_find(t, t->as_ssd[j]))
+				return t->as_gpu[i];
+	return NULL;
 }
 
 enum hr_topo_exit hr_topo_exit_of(const struct hr_pair *p)
@@ -195,6 +247,41 @@ const char *hr_topo_title(const struct hr_fn *f)
 	const char *at = strstr(f->name, ": ");
 
 	return at ? at + 2 : f->name;
+}
+
+int hr_topo_fit(const char *text, int most)
+{
+	int n = (int)strnlen(text, (size_t)most);
+
+	while (n && text[n] && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+const char *hr_topo_ids(const struct hr_fn *f, char *text)
+{
+	text[0] = '\0';
+	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
+		return text;
+	snprintf(text, 16, "[%04x:%04x]", hr_get(f, HR_F_VENDOR, 0) & 0xffff,
+		 hr_get(f, HR_F_DEVICE, 0) & 0xffff);
+	if (strstr(f->name, text))
+		text[0] = '\0';
+	return text;
+}
+
+char *hr_topo_what(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes)
+{
+	const char *title = hr_topo_title(f);
+	char ids[16], bdf[HR_BDF_MAX] = "";
+
+	if (f->physfn != HR_NO_FN)
+		hr_bdf(&t->model.fn[f->physfn], bdf);
+	hr_topo_ids(f, ids);
+	snprintf(text, bytes, "%.*s%s%s%s%s%s%s", hr_topo_fit(title, 100), title,
+		 title[0] && ids[0] ? " " : "", ids, hr_is_integrated(f) ? ", integrated" : "",
+		 f->vf ? ", VF" : "", bdf[0] ? " of " : "", bdf);
+	return text;
 }
 
 /* ---- --require */

@@ -7,7 +7,7 @@
 
 static void put_label(FILE *out, const char *text)
 {
-	for (unsigned i = 0; i < 40 && text[i]; i++) {
+	for (int i = 0, n = hr_topo_fit(text, 40); i < n; i++) {
 		if (text[i] == '"' || text[i] == '\\')
 			fputc('\\', out);
 		fputc(text[i], out);
@@ -25,7 +25,7 @@ static void mark(const struct hr_topo *t, const int32_t *list, uint32_t count, b
 static void put_node(const struct hr_topo *t, int32_t index, bool on_path)
 {
 	const struct hr_fn *f = &t->model.fn[index];
-	char bdf[HR_BDF_MAX], name[16];
+	char bdf[HR_BDF_MAX], name[16], ids[16];
 	const char *shape = hr_is_bridge(f) ? "box" : "ellipse";
 
 	fprintf(t->out, "\tf%d [shape=%s%s label=\"%s", index, shape,
@@ -38,6 +38,10 @@ static void put_node(const struct hr_topo *t, int32_t index, bool on_path)
 		fprintf(t->out, "ACSCtl %04x", hr_get(f, HR_F_ACS_CTL, 0));
 	else
 		put_label(t->out, hr_topo_title(f));
+	if (hr_topo_ids(f, ids)[0])
+		fprintf(t->out, "\\n%s", ids);
+	if (f->vf || hr_is_integrated(f))
+		fprintf(t->out, "\\n%s", f->vf ? "VF" : "integrated");
 	fputs("\"];\n", t->out);
 }
 

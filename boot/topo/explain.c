@@ -60,9 +60,11 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 {
 	const struct hr_fn *f = &t->model.fn[index];
 	FILE *out = t->out;
-	char bdf[HR_BDF_MAX];
+	char bdf[HR_BDF_MAX], what[256];
 
-	fprintf(out, "  %s  %-9s %.80s\n     ", hr_bdf(f, bdf), role, hr_topo_title(f));
+	fprintf(out, "  %s  %-9s ", hr_bdf(f, bdf), role);
+	fputs(hr_topo_what(t, f, what, sizeof what), out);
+	fputs("\n     ", out);
 	if (f->slot)
 		fprintf(out, "  slot %s", f->slot);
 	put_link(out, f);
@@ -151,7 +153,9 @@ static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
 	unsigned n = hr_findings(&t->engine, p, found, 64);
 	bool first = true;
 
-	fputs("\nruled out:", t->out);
+	/* With facts missing, a rule that was not found is not ruled out. */
+	fputs(p->verdict == HR_UNKNOWN ? "\nnot found, though facts are missing:" : "\nruled out:",
+	      t->out);
 	for (unsigned i = 0; i < hr_rules_count; i++) {
 		bool hit = hr_rules[i].verdict == HR_VERDICTS;
 
@@ -178,8 +182,12 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	hr_path_judge(&t->engine, gpu, ssd, &choice);
 	fprintf(t->out, "  decided by %s: %s\n  path of a pipeline: %s\n", choice.rule, choice.why,
 		choice.direct ? "direct" : "bounce");
-	fprintf(t->out, "  distance %s (%u steps); kernel p2pdma: %s\n",
-		hr_distance_word(&t->engine, &p), p.distance, hr_kernel_text(p.kernel));
+	fprintf(t->out, "  distance %s (", hr_distance_word(&t->engine, &p));
+	if (p.cut)
+		fputs("steps unknown", t->out);
+	else
+		fprintf(t->out, "%u steps", p.distance);
+	fprintf(t->out, "); kernel p2pdma: %s\n", hr_kernel_text(p.kernel));
 	if (p.modifiers)
 		fprintf(t->out, "  modifiers: %s\n", hr_topo_modifiers(p.modifiers, modifiers));
 	put_flows(t, &p);

@@ -122,6 +122,8 @@ static const char *apart(const struct hr_class *c, const char *distance)
 {
 	if (c->near)
 		return "share a switch";
+	if (c->pair.cut)
+		return "bridges missing from the capture";
 	if (strcmp(distance, "SYS") == 0)
 		return "no common switch, different sockets";
 	return strcmp(distance, "NODE") == 0 ? "no common switch, different host bridges"
@@ -319,7 +321,7 @@ struct hr_headline *hr_headlines_new(struct hr_topo *t, const struct hr_survey *
 	return list;
 }
 
-static void count_verdicts(const uint64_t *by, bool near, bool first, char *text)
+static void count_verdicts(const uint64_t *by, const char *one, const char *many, char *text)
 {
 	uint64_t pairs = 0;
 	char verdict[48];
@@ -328,10 +330,8 @@ static void count_verdicts(const uint64_t *by, bool near, bool first, char *text
 		pairs += by[v];
 	if (!pairs)
 		return;
-	append(text, 512, "%s%llu pair%s %s a switch:", first ? "" : "; ",
-	       (unsigned long long)pairs, pairs == 1 ? "" : "s",
-	       near ? (pairs == 1 ? "shares" : "share")
-		    : (pairs == 1 ? "does not share" : "do not share"));
+	append(text, 512, "%s%llu pair%s %s:", text[0] ? "; " : "", (unsigned long long)pairs,
+	       pairs == 1 ? "" : "s", pairs == 1 ? one : many);
 	for (unsigned v = 0; v < HR_VERDICTS; v++)
 		if (by[v])
 			append(text, 512, " %llu %s", (unsigned long long)by[v],
@@ -341,8 +341,9 @@ static void count_verdicts(const uint64_t *by, bool near, bool first, char *text
 char *hr_headline_answer(const struct hr_survey *s, char *text)
 {
 	text[0] = '\0';
-	count_verdicts(s->near, true, true, text);
-	count_verdicts(s->far, false, text[0] == '\0', text);
+	count_verdicts(s->near, "shares a switch", "share a switch", text);
+	count_verdicts(s->far, "does not share a switch", "do not share a switch", text);
+	count_verdicts(s->cut, "lacks bridges in the capture", "lack bridges in the capture", text);
 	if (s->sum.degraded)
 		append(text, 512, "; %llu degraded", (unsigned long long)s->sum.degraded);
 	return text;

@@ -68,6 +68,10 @@ static struct json_object *function(const struct hr_topo *t, int32_t index)
 		hr_json_string(o, "devices", f->devices);
 	if (f->parent != HR_NO_FN)
 		hr_json_string(o, "parent", hr_bdf(&t->model.fn[f->parent], bdf));
+	if (f->physfn != HR_NO_FN)
+		hr_json_string(o, "virtual_function_of", hr_bdf(&t->model.fn[f->physfn], bdf));
+	if (hr_is_integrated(f))
+		hr_json_bool(o, "integrated_gpu", true);
 	hr_json_bool(o, "access_denied", f->denied);
 	facts = hr_json_object(o, "facts");
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
@@ -126,7 +130,10 @@ static struct json_object *pair(const struct hr_topo *t, const struct hr_pair *p
 	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
 	hr_json_string(o, "rule", hr_rules[p->rule].id);
 	hr_json_string(o, "kernel_verdict", hr_kernel_text(p->kernel));
-	hr_json_u64(o, "kernel_distance", p->distance);
+	if (p->cut)
+		json_object_object_add(o, "kernel_distance", NULL);
+	else
+		hr_json_u64(o, "kernel_distance", p->distance);
 	hr_json_string(o, "distance", hr_distance_word(&t->engine, p));
 	if (p->common != HR_NO_FN)
 		hr_topo_json_address(t, o, "common_bridge", p->common);
@@ -219,7 +226,10 @@ static void put_headline(const struct hr_topo *t, const struct hr_class *c,
 
 	hr_json_string(o, "who", h->who);
 	hr_json_u64(o, "pairs", c->pairs);
-	hr_json_bool(o, "same_switch", c->near);
+	if (c->pair.cut)
+		json_object_object_add(o, "same_switch", NULL);
+	else
+		hr_json_bool(o, "same_switch", c->near);
 	hr_json_string(o, "verdict", hr_verdict_text(c->pair.verdict, c->pair.rule, verdict));
 	hr_json_string(o, "rule", hr_rules[c->pair.rule].id);
 	hr_json_string(o, "what", h->what);

@@ -78,10 +78,13 @@ static void json_rate(const struct hr_topo *t, struct json_object *list, const s
 		      const struct hr_rate *fixed)
 {
 	struct json_object *o = hr_json_append(list);
+	struct hr_pair p;
 	char edge[96];
 
+	hr_judge(&t->engine, r->gpu, r->ssd, &p);
 	hr_topo_json_ends(t, o, r->gpu, r->ssd);
-	hr_json_double(o, "gb_per_s", r->gbs, 3);
+	if (r->gbs > 0 || p.verdict != HR_UNKNOWN) /* a rate that is not known is not 0 */
+		hr_json_double(o, "gb_per_s", r->gbs, 3);
 	if (r->gbs > 0)
 		hr_json_string(o, "limited_by", hr_edge_text(&t->engine, r->edge, edge));
 	if (fixed)
@@ -113,6 +116,15 @@ static void put_rate(const struct hr_topo *t, struct json_object *list, const st
 		fprintf(t->out, "  the pair is %s\n", hr_verdict_text(p.verdict, p.rule, verdict));
 }
 
+/* Without a pair that has a rate there is none, rather than one of 0. */
+static void put_gbs(FILE *out, const struct sum *s)
+{
+	if (s->edge == HR_NO_EDGE)
+		fputs("none", out);
+	else
+		fprintf(out, "%s%.2f GB/s", s->bound ? "at most " : "", s->gbs);
+}
+
 static void put_sum(const struct hr_topo *t, struct json_object *list, const struct sum *s,
 		    const struct sum *fixed)
 {
@@ -123,7 +135,8 @@ static void put_sum(const struct hr_topo *t, struct json_object *list, const str
 		hr_edge_text(&t->engine, s->edge, edge);
 	if (o) {
 		hr_json_string(o, "what", s->what);
-		hr_json_double(o, "gb_per_s", s->gbs, 3);
+		if (s->edge != HR_NO_EDGE)
+			hr_json_double(o, "gb_per_s", s->gbs, 3);
 		hr_json_bool(o, "upper_bound", s->bound);
 		if (edge[0])
 			hr_json_string(o, "limited_by", edge);
@@ -131,7 +144,8 @@ static void put_sum(const struct hr_topo *t, struct json_object *list, const str
 			hr_json_double(o, "gb_per_s_after_fix", fixed->gbs, 3);
 		return;
 	}
-	fprintf(t->out, "%s: %s%.2f GB/s", s->what, s->bound ? "at most " : "", s->gbs);
+	fprintf(t->out, "%s: ", s->what);
+	put_gbs(t->out, s);
 	if (fixed)
 		fprintf(t->out, ", after --fix %s%.2f", fixed->bound ? "at most " : "", fixed->gbs);
 	fprintf(t->out, "%s%s\n", edge[0] ? "; first limit: " : "", edge);
@@ -330,7 +344,8 @@ static void put_plan(const struct hr_topo *t, const struct plan *now, const stru
 			hr_json_double(t->json, "gb_per_s_after_fix", fixed->sum.gbs, 3);
 		return;
 	}
-	fprintf(t->out, "sum %s%.2f GB/s", now->sum.bound ? "at most " : "", now->sum.gbs);
+	fputs("sum ", t->out);
+	put_gbs(t->out, &now->sum);
 	if (fixed)
 		fprintf(t->out, ", after --fix %s%.2f GB/s", fixed->sum.bound ? "at most " : "",
 			fixed->sum.gbs);

@@ -184,7 +184,7 @@ static void close_row(struct pass *w, uint32_t gpu)
 
 static void count(struct hr_survey *s, const struct hr_pair *p)
 {
-	uint64_t *by = p->common != HR_NO_FN ? s->near : s->far;
+	uint64_t *by = p->cut ? s->cut : p->common != HR_NO_FN ? s->near : s->far;
 
 	by[p->verdict]++;
 	hr_topo_sum_add(&s->sum, p);

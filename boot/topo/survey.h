@@ -44,8 +44,9 @@ struct hr_class {
 struct hr_survey {
 	struct hr_topo_sum sum;
 	uint64_t near[HR_VERDICTS],
-		far[HR_VERDICTS];	       /* pairs by verdict, with a switch and without */
-	uint64_t unlisted;		       /* pairs of kinds beyond HR_CLASSES_MAX */
+		far[HR_VERDICTS];  /* pairs by verdict, with a switch and without */
+	uint64_t cut[HR_VERDICTS]; /* pairs of which the capture does not show whether */
+	uint64_t unlisted;	   /* pairs of kinds beyond HR_CLASSES_MAX */
 	struct hr_class class[HR_CLASSES_MAX]; /* in the order in which headlines stand */
 	uint32_t classes;
 	uint32_t *column, *row;	   /* [gpus], [ssds]: column of a GPU, row of an SSD */

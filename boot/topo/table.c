@@ -48,7 +48,9 @@ static void print_head(const struct hr_topo *t)
 
 static bool same_card(const struct hr_fn *a, const struct hr_fn *b)
 {
-	return strcmp(a->name, b->name) == 0 &&
+	return strcmp(a->name, b->name) == 0 && a->vf == b->vf && a->physfn == b->physfn &&
+	       hr_get(a, HR_F_VENDOR, ~0u) == hr_get(b, HR_F_VENDOR, ~0u) &&
+	       hr_get(a, HR_F_DEVICE, ~0u) == hr_get(b, HR_F_DEVICE, ~0u) &&
 	       strcmp(a->driver ? a->driver : "", b->driver ? b->driver : "") == 0;
 }
 
@@ -78,9 +80,9 @@ static unsigned print_addresses(const struct hr_topo *t, const int32_t *list, ui
 
 static void print_title(const struct hr_topo *t, const struct hr_fn *f)
 {
-	char text[256];
+	char text[512], what[256];
 
-	snprintf(text, sizeof text, "%.100s%s%s", hr_topo_title(f),
+	snprintf(text, sizeof text, "%s%s%s", hr_topo_what(t, f, what, sizeof what),
 		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
 	fputs("  ", t->out);
 	hr_print_wrapped(t->out, 2, 4, text);
@@ -177,7 +179,11 @@ static void print_pair(const struct hr_topo *t, const struct hr_pair *p)
 	fprintf(t->out, "%s to %s: %s%s%s (rule %s)", hr_topo_name(t, p->gpu, gpu),
 		hr_topo_name(t, p->ssd, ssd), hr_topo_colour(t, p->verdict),
 		hr_verdict_text(p->verdict, p->rule, text), hr_topo_reset(t), hr_rules[p->rule].id);
-	fprintf(t->out, "; kernel %s, distance %u;", hr_kernel_text(p->kernel), p->distance);
+	fprintf(t->out, "; kernel %s, distance ", hr_kernel_text(p->kernel));
+	if (p->cut)
+		fputs("unknown;", t->out);
+	else
+		fprintf(t->out, "%u;", p->distance);
 	for (unsigned f = 0; f < HR_FLOWS; f++)
 		fprintf(t->out, " F%u %s", f + 1,
 			hr_verdict_text(p->flow[f], p->flow_rule[f], flow));
@@ -227,29 +233,58 @@ static void print_machine(const struct hr_topo *t)
 	}
 }
 
-/* Without a pair, what is known of single cards and ports is still worth saying. */
-static void print_loose(const struct hr_topo *t)
+/* The cards, and the ports above them: a pair that one of them gets would use these. */
+static bool *mark_used(struct hr_topo *t)
 {
+	struct hr_engine *e = &t->engine;
+	bool *used = hr_model_alloc(&t->model, t->model.count + 1);
+
+	for (uint32_t i = 0; used && i < e->gpus; i++)
+		for (int32_t at = e->gpu[i]; at != HR_NO_FN; at = t->model.fn[at].parent)
+			used[at] = true;
+	for (uint32_t i = 0; used && i < e->ssds; i++)
+		for (int32_t at = e->ssd[i]; at != HR_NO_FN; at = t->model.fn[at].parent)
+			used[at] = true;
+	return used;
+}
+
+/* Of a port only that which would hold for any pair: redirect bears on two cards of one switch. */
+static bool is_loose(const struct hr_fn *f, const struct hr_rule *r)
+{
+	if (r->where != HR_ANYWHERE)
+		return false;
+	return !hr_is_bridge(f) || r->verdict != HR_VERDICTS || r->modifier;
+}
+
+static unsigned print_loose_one(const struct hr_topo *t, int32_t index)
+{
+	struct hr_pair p = { .gpu = index, .ssd = index, .common = HR_NO_FN };
 	const struct hr_engine *e = &t->engine;
 	unsigned shown = 0;
 
-	print_machine(t);
-	for (int32_t i = 0; i < (int32_t)t->model.count && shown < LIST_MAX; i++) {
-		const struct hr_fn *f = &t->model.fn[i];
-		struct hr_pair p = { .gpu = i, .ssd = i, .common = HR_NO_FN };
+	for (uint32_t j = 0; j < e->fn_rules; j++) {
+		const struct hr_rule *r = &hr_rules[e->fn_rule[j]];
+		struct hr_finding found = { e->fn_rule[j], index, HR_FLOW_ALL };
 
-		if (!hr_is_bridge(f) && !hr_is_gpu(f) && !hr_is_nvme(f))
+		if (!hr_hit(&e->derived[index].hits, e->fn_rule[j]) ||
+		    !is_loose(&t->model.fn[index], r))
 			continue;
-		for (uint32_t j = 0; j < e->fn_rules && shown < LIST_MAX; j++) {
-			const struct hr_rule *r = &hr_rules[e->fn_rule[j]];
-			struct hr_finding found = { e->fn_rule[j], i, HR_FLOW_ALL };
-
-			if (!hr_hit(&e->derived[i].hits, e->fn_rule[j]))
-				continue;
-			shown++;
-			print_rule(t, r, &p, &found);
-		}
+		shown++;
+		print_rule(t, r, &p, &found);
 	}
+	return shown;
+}
+
+/* Without a pair, what is known of single cards is still worth saying. */
+static void print_loose(struct hr_topo *t)
+{
+	bool *used = mark_used(t);
+	unsigned shown = 0;
+
+	print_machine(t);
+	for (int32_t i = 0; used && i < (int32_t)t->model.count && shown < LIST_MAX; i++)
+		if (used[i])
+			shown += print_loose_one(t, i);
 }
 
 struct view {

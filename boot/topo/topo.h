@@ -52,11 +52,19 @@ int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model
 bool hr_topo_set_mode(struct hr_options *opt, const char *text);
 bool hr_topo_set_iommu(struct hr_options *opt, const char *text);
 bool hr_topo_set_kernel(struct hr_options *opt, const char *text);
+/* The first name that the user gives as a GPU and, in any form, as an SSD too; NULL: none. */
+const char *hr_topo_both(const struct hr_topo *t);
 
 /* "GPU0" or "NVME3": the name of a judged function in tables; text[16]. */
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text);
 /* The function that a user names: GPU0, NVME0 or an address. HR_NO_FN: none. */
 int32_t hr_topo_find(const struct hr_topo *t, const char *name);
+/*
+ * The function with that address, in any form that lspci prints: 03:00.0, 0000:03:00.0, the paths of
+ * -P (00:01.0/00.0) and -PP (00:01.0/03:00.0), a line that begins so; and 00000000:03:00.0 of
+ * nvidia-smi. HR_NO_FN: none, or no address.
+ */
+int32_t hr_topo_address(const struct hr_model *m, const char *text);
 /* Exit code that one pair earns; the worse of two codes. */
 enum hr_topo_exit hr_topo_exit_of(const struct hr_pair *p);
 enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b);
@@ -80,8 +88,17 @@ const char *hr_topo_reset(const struct hr_topo *t);
 char *hr_topo_modifiers(uint16_t modifiers, char *text);
 /* "passthrough", "active, mode unknown": the IOMMU in force. */
 const char *hr_topo_iommu_word(const struct hr_engine *e);
-/* Title without class, at most n characters. */
+/* Title without class. */
 const char *hr_topo_title(const struct hr_fn *f);
+/*
+ * What the function is: its title, cut at 100 bytes, the numbers [vvvv:dddd] unless the title has
+ * them, "integrated" GPU, "VF of" another function. Returns text.
+ */
+char *hr_topo_what(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes);
+/* "[10de:20b0]", or "" where the title has it or it is not known; text[16]; returns text. */
+const char *hr_topo_ids(const struct hr_fn *f, char *text);
+/* Bytes of text to print where at most `most` fit: no character is cut in two. */
+int hr_topo_fit(const char *text, int most);
 
 /* Returns the exit code, which it knows anyway. */
 enum hr_topo_exit hr_topo_table(struct hr_topo *t);

@@ -66,7 +66,7 @@ static void print_function(const struct tree *w, int32_t index)
 {
 	const struct hr_fn *f = &w->t->model.fn[index];
 	FILE *out = w->t->out;
-	char bdf[HR_BDF_MAX], name[16];
+	char bdf[HR_BDF_MAX], name[16], what[256];
 	bool marked = is_marked(w, index);
 
 	if (marked && w->t->colour)
@@ -78,7 +78,7 @@ static void print_function(const struct tree *w, int32_t index)
 		hr_topo_name(w->t, index, name);
 		if (strcmp(name, bdf) != 0)
 			fprintf(out, "%s ", name);
-		fprintf(out, "%.80s", hr_topo_title(f));
+		fputs(hr_topo_what(w->t, f, what, sizeof what), out);
 	}
 	print_link(out, f);
 	if (hr_known(f, HR_F_MPS))

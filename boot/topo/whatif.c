@@ -204,7 +204,8 @@ static void put_function_change(const struct hr_topo *t, struct json_object *lis
 	char bdf[HR_BDF_MAX];
 
 	if (!list) {
-		fprintf(t->out, "%s: %s: %.80s\n", hr_bdf(f, bdf), what, f->name);
+		fprintf(t->out, "%s: %s: %.*s\n", hr_bdf(f, bdf), what, hr_topo_fit(f->name, 80),
+			f->name);
 		return;
 	}
 	o = hr_json_append(list);
