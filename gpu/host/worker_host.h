@@ -216,19 +216,25 @@ HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
 
 /*
  * Threads outnumber cores here, so spinning steals the time of the thread waited for: a few pauses,
- * then yields, then sleeps that grow to 50 us (threads of the host backend have a timer slack of
- * 1 us).
+ * then yields, then sleeps. They begin at 5 us (threads of the host backend have a timer slack of
+ * 1 us) and double every HR_IDLE_STEP steps, up to HR_IDLE_MAX_NS: a sleep is about a twentieth of
+ * the time waited so far, so a wait ends about that late, and a long one costs few wake-ups.
  */
+#define HR_IDLE_YIELDS 256u
+#define HR_IDLE_STEP 16u
+#define HR_IDLE_FIRST_NS 5000ull
+#define HR_IDLE_MAX_NS (HR_IDLE_FIRST_NS << 6)
+
 HR_WORKER void hr_idle(uint32_t *spins)
 {
-	uint32_t n = ++*spins;
+	const uint32_t n = ++*spins, doublings = (n - HR_IDLE_YIELDS) / HR_IDLE_STEP;
 
 	if (n < 32)
 		__builtin_ia32_pause();
-	else if (n < 256)
+	else if (n < HR_IDLE_YIELDS)
 		sched_yield();
 	else
-		hr_wait_ns(n < 2048 ? 5000 : 50000);
+		hr_wait_ns(doublings < 6 ? HR_IDLE_FIRST_NS << doublings : HR_IDLE_MAX_NS);
 }
 
 #endif
