@@ -86,7 +86,7 @@ static const struct known known[HR_OP_COUNT] = {
 			       .rows = COUNT(price),
 			       .tile_rows = 3,
 			       .in = { shipdate, discount, quantity, price },
-			       .result = "\"revenue\":\"7100\",\"rows\":2" },
+			       .result = "\"revenue_cents\":\"71.00\",\"rows\":2" },
 	[HR_OP_topk_dot] = { .arg = nearest,
 			     .args = COUNT(nearest),
 			     .sources = 1,

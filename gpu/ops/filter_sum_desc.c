@@ -5,7 +5,7 @@
 #include "gpu/ops/desc.h"
 #include "gpu/ops/filter_sum.h"
 
-#define REVENUE_DIGITS 40 /* of 128 bits, with sign and NUL */
+#define REVENUE_BYTES 42 /* of 128 bits: 39 digits, sign, point and NUL */
 
 static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 		 void (*complain)(void *to, unsigned line, const char *text), void *to)
@@ -36,12 +36,16 @@ static uint32_t state_bytes(const void *args)
 	return sizeof(struct hr_filter_sum);
 }
 
-/* The sum as a decimal number of 1/10000, in buffer's tail. */
-static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REVENUE_DIGITS + 2])
+/*
+ * The sum in cents, in the buffer's tail: cents times hundredths leave two digits behind the point.
+ * Exact, so a string: a JSON number would be rounded by its reader.
+ */
+static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REVENUE_BYTES])
 {
 	const bool negative = sum->high >> 63;
 	unsigned __int128 value = (unsigned __int128)sum->high << 64 | sum->low;
-	char *at = buffer + REVENUE_DIGITS + 1;
+	char *at = buffer + REVENUE_BYTES - 1;
+	int digits = 0;
 
 	if (negative)
 		value = -value;
@@ -49,7 +53,9 @@ static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REV
 	do {
 		*--at = (char)('0' + (int)(value % 10));
 		value /= 10;
-	} while (value);
+		if (++digits == 2)
+			*--at = '.';
+	} while (value || digits < 3);
 	if (negative)
 		*--at = '-';
 	return at;
@@ -58,27 +64,18 @@ static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REV
 static void print(const struct hr_op_all *all, FILE *out)
 {
 	const struct hr_filter_sum *sum = all->result;
-	char buffer[REVENUE_DIGITS + 2];
-	const char *text = revenue_text(sum, buffer);
-	const char *sign = *text == '-' ? "-" : "";
-	int digits;
+	char buffer[REVENUE_BYTES];
 
-	text += *sign ? 1 : 0;
-	digits = (int)(buffer + REVENUE_DIGITS + 1 - text);
-	if (digits > 4)
-		fprintf(out, "revenue %s%.*s.%s", sign, digits - 4, text, text + digits - 4);
-	else
-		fprintf(out, "revenue %s0.%.*s%s", sign, 4 - digits, "000", text);
-	fprintf(out, " from %llu of %llu rows", (unsigned long long)sum->matched,
-		(unsigned long long)sum->rows);
+	fprintf(out, "revenue %s cents from %llu of %llu rows", revenue_text(sum, buffer),
+		(unsigned long long)sum->matched, (unsigned long long)sum->rows);
 }
 
 static void json(const struct hr_op_all *all, void *json_object)
 {
 	const struct hr_filter_sum *sum = all->result;
-	char buffer[REVENUE_DIGITS + 2];
+	char buffer[REVENUE_BYTES];
 
-	json_object_object_add(json_object, "revenue",
+	json_object_object_add(json_object, "revenue_cents",
 			       json_object_new_string(revenue_text(sum, buffer)));
 	json_object_object_add(json_object, "rows", json_object_new_uint64(sum->matched));
 	json_object_object_add(json_object, "rows_read", json_object_new_uint64(sum->rows));
@@ -93,7 +90,8 @@ const struct hr_op_desc hr_op_filter_sum_desc = {
 		"days; "
 		"the second excluded), discount_from,\n  discount_to (hundredths, 0 to 100, both "
 		"included), quantity_below. Result: revenue, the exact\n  sum of extendedprice * "
-		"discount over the rows that match, in 1/10000; and how many these are.",
+		"discount over the rows that match, in cents with two decimals; and\n  how many "
+		"these are.",
 	.id = HR_OP_filter_sum,
 	.sources_min = HR_FILTER_COLUMNS,
 	.sources_max = HR_FILTER_COLUMNS,

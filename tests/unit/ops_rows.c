@@ -161,22 +161,22 @@ Test(ops_rows, filter_sum_does_not_overflow)
 	lineitem_free(&t);
 }
 
-Test(ops_rows, filter_sum_prints_revenue_with_four_decimals)
+Test(ops_rows, filter_sum_names_the_unit_of_revenue_in_text_and_json)
 {
 	static const struct {
 		uint64_t low, high;
-		const char *text, *json;
+		const char *cents;
 	} row[] = {
-		{ 0, 0, "revenue 0.0000", "0" },
-		{ 7, 0, "revenue 0.0007", "7" },
-		{ 1234, 0, "revenue 0.1234", "1234" },
-		{ 12345, 0, "revenue 1.2345", "12345" },
-		{ 1231410782283, 0, "revenue 123141078.2283", "1231410782283" },
-		{ (uint64_t)-50, UINT64_MAX, "revenue -0.0050", "-50" },
-		{ (uint64_t)-123456, UINT64_MAX, "revenue -12.3456", "-123456" },
-		{ 0, 1, "revenue 1844674407370955.1616", "18446744073709551616" },
-		{ 0, 1ull << 63, "revenue -17014118346046923173168730371588410.5728",
-		  "-170141183460469231731687303715884105728" },
+		{ 0, 0, "0.00" },
+		{ 7, 0, "0.07" },
+		{ 34, 0, "0.34" },
+		{ 100, 0, "1.00" },
+		{ 1234, 0, "12.34" },
+		{ 1231410782283, 0, "12314107822.83" },
+		{ (uint64_t)-5, UINT64_MAX, "-0.05" },
+		{ (uint64_t)-123456, UINT64_MAX, "-1234.56" },
+		{ 0, 1, "184467440737095516.16" },
+		{ 0, 1ull << 63, "-1701411834604692317316873037158841057.28" },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -185,11 +185,12 @@ Test(ops_rows, filter_sum_prints_revenue_with_four_decimals)
 		struct json_object *json = json_object_new_object(), *revenue = NULL;
 		char *text = printed(&c), expected[128];
 
-		snprintf(expected, sizeof expected, "%s from 2 of 10 rows", row[i].text);
+		snprintf(expected, sizeof expected, "revenue %s cents from 2 of 10 rows",
+			 row[i].cents);
 		cr_expect_str_eq(text, expected, "%s", text);
 		hr_op_get(c.op)->json(&c.all, json);
-		cr_assert(json_object_object_get_ex(json, "revenue", &revenue));
-		cr_expect_str_eq(json_object_get_string(revenue), row[i].json);
+		cr_assert(json_object_object_get_ex(json, "revenue_cents", &revenue));
+		cr_expect_str_eq(json_object_get_string(revenue), row[i].cents);
 		json_object_put(json);
 		free(text);
 	}
