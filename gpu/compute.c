@@ -49,6 +49,16 @@ HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot
 		pipe->record_bytes ? pipe->op_records + slot->tile * pipe->record_bytes : NULL;
 }
 
+HR_WORKER uint64_t compute_bytes(const struct hr_pipe *pipe, const struct hr_op_tile *tile)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < pipe->sources; i++)
+		bytes += tile->in_bytes[i];
+	return bytes;
+}
+
 /* The block's copy of the tile, in place of what lies in host memory. */
 HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
 {
@@ -114,7 +124,7 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 			compute_fail(pipe, w->status, slot, out_bytes);
 		} else {
 			slot->out_bytes = out_bytes;
-			hr_role_count(w, tile.in_bytes[0]);
+			hr_role_count(w, compute_bytes(pipe, &tile));
 		}
 	}
 	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);

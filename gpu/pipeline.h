@@ -86,11 +86,11 @@ struct hr_worker_cost {
  * the host at any time. Aligned so that no two writers share a cache line.
  */
 struct hr_worker_status {
-	uint32_t done;	    /* 1 when it has ended (release) */
-	uint32_t failed;    /* 1: failure is valid (release) */
-	uint64_t heartbeat; /* changes as long as it goes round its loop */
-	uint64_t tiles, bytes;
-	uint64_t tile; /* by compute: the one it works on, or has worked on */
+	uint32_t done;	       /* 1 when it has ended (release) */
+	uint32_t failed;       /* 1: failure is valid (release) */
+	uint64_t heartbeat;    /* changes as long as it goes round its loop */
+	uint64_t tiles, bytes; /* through with; bytes of all sources, or written by writeback */
+	uint64_t tile;	       /* by compute: the one it works on, or has worked on */
 	struct hr_failure failure;
 	struct hr_worker_cost cost; /* once done */
 } __attribute__((aligned(64)));

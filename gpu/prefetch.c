@@ -31,13 +31,27 @@ HR_WORKER void prefetch_fail(struct hr_role_worker *w, uint32_t s, uint32_t sour
 	hr_role_fail(w, &from->extent, from->tile_bytes, prefetch_queue_of(w, source), &command);
 }
 
-/* A slot whose reads are all back goes to compute. One lane. */
-HR_WORKER void prefetch_fill_if_whole(struct hr_pipe *pipe, struct hr_slot *slot)
+/* Bytes of all sources in a tile. */
+HR_WORKER uint64_t prefetch_tile_bytes(const struct hr_pipe *pipe, uint64_t tile)
 {
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < pipe->sources; i++)
+		bytes += hr_tile_bytes(&pipe->source[i].extent, pipe->source[i].tile_bytes, tile);
+	return bytes;
+}
+
+/* A slot whose reads are all back goes to compute. One lane. */
+HR_WORKER void prefetch_fill_if_whole(struct hr_role_worker *w, struct hr_slot *slot)
+{
+	const struct hr_pipe *pipe = w->pipe;
+
 	if (slot->posted < pipe->sources || slot->reading)
 		return;
 	slot->posted = 0;
 	slot->holds = 0;
+	hr_role_count(w, prefetch_tile_bytes(pipe, slot->tile));
 	hr_store_release_u32(&slot->state, HR_SLOT_FILLED);
 }
 
@@ -71,7 +85,7 @@ HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 		slot->read_tries = first ? slot->read_tries : 0;
 		slot->posted = source;
 		slot->reading += commands;
-		prefetch_fill_if_whole(pipe, slot); /* nothing had to be read */
+		prefetch_fill_if_whole(w, slot); /* nothing had to be read */
 	}
 	hr_lanes_sync();
 	if (posted < 0 && posted != -EAGAIN)
@@ -136,7 +150,7 @@ HR_WORKER void prefetch_good(struct hr_role_worker *w, uint32_t good, uint32_t t
 
 			slot->reading -= hr_count_bits(group);
 			if (!w->failed)
-				prefetch_fill_if_whole(w->pipe, slot);
+				prefetch_fill_if_whole(w, slot);
 		}
 		good &= ~group;
 	}

@@ -56,7 +56,7 @@ HR_WORKER void hr_role_done(struct hr_role_worker *w)
 }
 
 /* One more tile. One thread, always the same. */
-HR_WORKER void hr_role_count(struct hr_role_worker *w, uint32_t bytes)
+HR_WORKER void hr_role_count(struct hr_role_worker *w, uint64_t bytes)
 {
 	hr_store_relaxed_sys_u64(&w->status->bytes, w->bytes += bytes);
 	hr_store_relaxed_sys_u64(&w->status->tiles, ++w->tiles);
