@@ -34,9 +34,19 @@ static const char help[] =
 	"As a service: boot/appliance/headrace.service is a unit for systemd; readiness, status "
 	"and "
 	"keepalive\n"
-	"are told over NOTIFY_SOCKET. SIGTERM and SIGINT stop in order: nothing new is started, "
-	"what\n"
-	"is in flight ends and is made durable. SIGHUP is ignored.\n\n"
+	"are told over NOTIFY_SOCKET. SIGTERM and SIGINT stop in order, at any time: nothing new "
+	"is\n"
+	"started, commands in flight end, written tiles are made durable, and the exit code is 0.\n"
+	"SIGHUP is ignored.\n\n"
+	"A pipeline that fails does not stop the others. A failure that a restart cannot change "
+	"(a\n"
+	"block that cannot be read, an object that is not there) is reported, and that pipeline "
+	"is\n"
+	"not run again. After any other failure the pipelines that are not done are tried again, "
+	"with\n"
+	"growing pauses: `restarts` times, and as often again after `heal` without a failure. An "
+	"ssd\n"
+	"that is absent is waited for (`wait_s`). The exit code is that of the first failure.\n\n"
 	"As the first process of the machine (kernel command line: rdinit=/init or init=PATH): "
 	"the\n"
 	"file systems, the console, and the kernel modules and huge pages of the configuration "
@@ -59,7 +69,7 @@ static int supervise(struct hr_appliance *app, bool first)
 		hr_error("%s: there are no pipelines to run", app->config.file);
 		return HR_EXIT_USAGE;
 	}
-	hr_supervise_open(&supervisor, app, first);
+	hr_supervise_open(&supervisor, app, first, HR_WATCHDOG_PATH);
 	code = hr_supervise(&supervisor);
 	if (code == HR_EXIT_DONE && app->config.boot.after == HR_BOOT_STAY)
 		hr_supervise_stay(&supervisor);

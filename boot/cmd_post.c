@@ -21,7 +21,7 @@ static const char help[] =
 
 static int finish(struct hr_post *post, struct json_object *report)
 {
-	int code = post->failed ? post->code : HR_EXIT_DONE;
+	int code = post->failed ? hr_exit_code(post->error) : HR_EXIT_DONE;
 
 	if (hr_signals_pending() && code == HR_EXIT_DONE)
 		code = HR_EXIT_FAILED;

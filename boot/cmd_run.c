@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "boot/clock.h"
 #include "boot/cmd.h"
 #include "boot/report/json.h"
 #include "boot/load.h"
@@ -90,10 +91,9 @@ static int run(const struct wishes *wishes)
 		return HR_EXIT_USAGE;
 	}
 	hr_signals_catch();
-	hr_status_open(&status, app->config.name);
+	hr_status_open(&status, app);
 	status.phase = "running";
-	app->tick = hr_status_tick;
-	app->tick_to = &status;
+	hr_tick_set(hr_status_tick, &status);
 	err = bring_up(app, wishes);
 	code = hr_exit_code(err);
 	if (!err) {
@@ -103,6 +103,7 @@ static int run(const struct wishes *wishes)
 		code = report(app, wishes, code);
 	}
 	hr_appliance_down(app);
+	hr_tick_set(NULL, NULL);
 	hr_status_close(&status);
 	free(app);
 	return code;

@@ -96,12 +96,15 @@ static void print_pipeline(struct json_object *p)
 {
 	const uint64_t tiles = number_of(p, "tiles"), first = number_of(p, "first_tile");
 	const uint64_t done = number_of(p, "tiles_done") + first;
+	struct json_object *error;
 	char rate[24];
 
 	hr_rate_format(rate, sizeof rate, (double)number_of(p, "read_bytes_per_s"));
 	printf("  %-20s %-14s %-11s %12llu of %llu tiles  %3.0f%%  %s\n", text_of(p, "name"),
 	       text_of(p, "operator"), text_of(p, "outcome"), (unsigned long long)done,
 	       (unsigned long long)tiles, tiles ? 100.0 * (double)done / (double)tiles : 0.0, rate);
+	if (json_object_object_get_ex(p, "error", &error))
+		printf("    %s\n", json_object_get_string(error));
 }
 
 static int print_text(const char *text)
@@ -130,13 +133,14 @@ static int status(const char *wanted, bool json)
 {
 	static char text[HR_STATUS_MAX + 1];
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	char directory[sizeof at.sun_path] = "", name[HR_NAME_MAX] = "";
+	char directory[sizeof at.sun_path] = "", name[HR_NAME_MAX] = "", reason[256];
 	int err = hr_status_directory(directory, sizeof directory, false), code, n;
 
 	if (err) {
 		hr_error(
-			"no appliance of this user runs here (%s: %s); ask as the user who runs it",
-			*directory ? directory : "XDG_RUNTIME_DIR", strerror(-err));
+			"no appliance of this user can be asked (%s); ask as the user who runs it, "
+			"with its RUNTIME_DIRECTORY",
+			hr_status_reason(err, reason, sizeof reason));
 		return HR_EXIT_MISSING;
 	}
 	if (!wanted) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "boot/log.h"
+#include "boot/signals.h"
 #include "cache/objmap.h"
 
 #define PIECE (256u << 10)
@@ -16,7 +17,7 @@
 #define NOTHING 1
 #define AMBIVALENT (-2)
 
-/* [from, to) of the disk into the same place of the file. */
+/* [from, to) of the disk into the same place of the file. -EINTR: a signal asked to stop. */
 static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece)
 {
 	int err = 0;
@@ -24,7 +25,7 @@ static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t 
 	for (uint64_t at = from; !err && at < to; at += PIECE) {
 		const size_t bytes = to - at < PIECE ? (size_t)(to - at) : PIECE;
 
-		err = blk->ops->read(blk, at, piece, bytes);
+		err = hr_signals_pending() ? -EINTR : blk->ops->read(blk, at, piece, bytes);
 		if (!err && pwrite(fd, piece, bytes, (off_t)at) != (ssize_t)bytes)
 			err = -ENOMEM;
 	}

@@ -204,7 +204,9 @@ int hr_objects_up(struct hr_appliance *app)
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		int failed = app->run[i].selected ? find_objects(app, i) : 0;
 
+		if (failed && app->keep_going)
+			hr_refuse_run(app, i, failed);
 		err = err ? err : failed;
 	}
-	return err;
+	return app->keep_going && hr_any_selected(app) ? 0 : err;
 }

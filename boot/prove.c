@@ -15,6 +15,7 @@
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "boot/signals.h"
 #include "nvme/status.h"
 
 #define SAMPLES 16u /* pages of a region that are tried: the first, the last, some between */
@@ -180,7 +181,7 @@ static int prove_region(struct proof *p)
 	for (unsigned i = 0; !err && i < samples; i++) {
 		const size_t page = samples > 1 ? (pages - 1) * i / (samples - 1) : 0;
 
-		err = prove_page(p, page * HR_PAGE, i);
+		err = hr_signals_pending() ? -EINTR : prove_page(p, page * HR_PAGE, i);
 	}
 	return err;
 }

@@ -28,9 +28,28 @@ struct watch {
 	bool stopping;
 };
 
-static uint64_t tile_bytes(const struct hr_run *run)
+uint64_t hr_run_bytes(const struct hr_run *run, uint64_t tiles)
 {
-	return run->source[0].tile_bytes;
+	uint64_t sum = 0;
+
+	for (uint32_t s = 0; s < run->config->sources; s++) {
+		const struct hr_run_source *source = &run->source[s];
+		const uint64_t bytes = tiles * source->tile_bytes;
+
+		sum += bytes < source->bytes ? bytes : source->bytes;
+	}
+	return sum;
+}
+
+uint64_t hr_run_bytes_read(const struct hr_run *run)
+{
+	uint64_t sum = 0;
+
+	if (run->ended_ns || !run->pipe || !run->started_ns)
+		return run->read_bytes;
+	for (uint32_t i = 0; i < hr_pipe_first_status(run->pipe, HR_ROLE_COMPUTE); i++)
+		sum += hr_load_acquire_sys_u64(&run->status[i].bytes);
+	return sum;
 }
 
 uint64_t hr_run_tiles_done(const struct hr_run *run)
@@ -178,12 +197,11 @@ static int watch_until_ended(struct watch *w)
 		note_start(w);
 		watch_checkpoint(w);
 		watch_heartbeats(w);
-		if (w->app->tick)
-			w->app->tick(w->app->tick_to, w->app, w->now_ns);
-		hr_progress_update(&w->progress,
-				   (w->run->first_tile + hr_run_tiles_done(w->run)) *
-					   tile_bytes(w->run),
-				   w->now_ns);
+		hr_tick();
+		hr_progress_update(
+			&w->progress,
+			hr_run_bytes(w->run, w->run->first_tile + hr_run_tiles_done(w->run)),
+			w->now_ns);
 		hr_wait_ns(pause);
 		pause = next_pause(w, pause);
 	}
@@ -336,6 +354,7 @@ static int conclude_without_gpu(struct watch *w, int err)
 	conclude_failed(w->app, w->run, err);
 	w->run->error = err;
 	mark_all_ssds(w->app, run);
+	w->app->gpu_failed[run->config->gpu] = true;
 	return err;
 }
 
@@ -344,6 +363,8 @@ static int conclude(struct watch *w, int err)
 	struct hr_appliance *app = w->app;
 	struct hr_run *run = w->run;
 
+	run->through_tiles = hr_run_tiles_done(run);
+	run->read_bytes = hr_run_bytes_read(run);
 	run->ended_ns = hr_now_ns();
 	if (err)
 		return conclude_without_gpu(w, err);
@@ -393,28 +414,75 @@ static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
 		hr_warn("pipeline '%s' resumes at tile %llu of %llu", run->config->name,
 			(unsigned long long)run->first_tile, (unsigned long long)run->tiles);
 	w.now_ns = run->started_ns = hr_now_ns();
+	run->ended_ns = run->through_tiles = run->read_bytes = 0;
 	hr_watch_begin(&w.heartbeats, app, run, w.now_ns);
 	w.next_checkpoint_ns = w.now_ns + app->config.checkpoint_ns;
 	hr_progress_begin(&w.progress, progress, run->config->name,
-			  run->first_tile * tile_bytes(run), run->tiles * tile_bytes(run),
+			  hr_run_bytes(run, run->first_tile), hr_run_bytes(run, run->tiles),
 			  w.now_ns);
 	err = launch_and_watch(&w);
 	hr_progress_end(&w.progress);
 	return conclude(&w, err);
 }
 
-int hr_run_all(struct hr_appliance *app, bool progress)
+/* What it needs has failed since bring-up: an ssd, its gpu, or the pipeline whose sink it reads. */
+static bool is_blocked(const struct hr_appliance *app, const struct hr_run *run)
 {
-	int err = 0;
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->ssd[d].failed && hr_run_uses_ssd(run, d))
+			return true;
+	for (uint32_t s = 0; s < run->config->sources; s++) {
+		const int from = run->source[s].from;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		if (from >= 0 && app->run[from].outcome != HR_RUN_DONE &&
+		    app->run[from].outcome != HR_RUN_COMPLETE)
+			return true;
+	}
+	return app->gpu_failed[run->config->gpu];
+}
+
+static bool is_waiting(const struct hr_run *run)
+{
+	return run->selected && run->outcome == HR_RUN_WAITING;
+}
+
+/* All that wait, or of these only the ones that did not fail in an earlier attempt. */
+static int run_waiting(struct hr_appliance *app, bool suspects, bool progress)
+{
+	int first = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		struct hr_run *run = &app->run[i];
+		int err;
 
-		if (!run->selected || run->outcome != HR_RUN_WAITING)
+		if (!is_waiting(run) || (run->suspect && !suspects) || is_blocked(app, run))
 			continue;
 		if (hr_signals_pending())
-			return -EINTR;
+			return first ? first : -EINTR;
 		err = run_one(app, run, progress);
+		first = first ? first : err;
+		if (err && (!app->keep_going || run->outcome == HR_RUN_INTERRUPTED))
+			return first;
 	}
-	return err;
+	return first;
+}
+
+static void warn_blocked(const struct hr_appliance *app)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (is_waiting(&app->run[i]))
+			hr_warn("pipeline '%s' does not run: what it needs has failed",
+				app->run[i].config->name);
+}
+
+int hr_run_all(struct hr_appliance *app, bool progress)
+{
+	int first = run_waiting(app, !app->keep_going, progress), err;
+
+	if (!app->keep_going || hr_signals_pending())
+		return first;
+	err = run_waiting(app, true, progress);
+	if (!hr_signals_pending())
+		warn_blocked(app);
+	return first ? first : err;
 }

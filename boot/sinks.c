@@ -193,7 +193,7 @@ static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_
 {
 	int err = 0;
 
-	for (uint32_t i = 0; (all || !err) && i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; (all || app->keep_going || !err) && i < app->config.pipelines; i++) {
 		struct hr_run *run = &app->run[i];
 		int failed;
 
@@ -205,9 +205,11 @@ static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_
 		run->fingerprint = hr_run_fingerprint(app, run);
 		failed = run->config->has_sink ? make_sink(app, run, store[run->config->sink.ssd])
 					       : 0;
+		if (failed && app->keep_going)
+			hr_refuse_run(app, i, failed);
 		err = err ? err : failed;
 	}
-	return err;
+	return app->keep_going && hr_any_selected(app) ? 0 : err;
 }
 
 /* ---- rehearsal: the same steps on copies of the object maps */

@@ -8,6 +8,7 @@
 #include "boot/clock.h"
 #include "boot/disks.h"
 #include "boot/log.h"
+#include "boot/signals.h"
 #include "config/nearest.h"
 #include "nvme/hostmem.h"
 
@@ -133,54 +134,54 @@ static void backends_down(struct hr_appliance *app)
 	}
 }
 
-/* Bring-up is told of, too: it may last as long as controllers take to become ready. */
-static void tick(struct hr_appliance *app)
+static int controller_up(struct hr_appliance *app, uint32_t d)
 {
-	if (app->tick)
-		app->tick(app->tick_to, app, hr_now_ns());
+	const struct hr_config_ssd *ssd = &app->config.ssd[d];
+	int err = hr_ssd_up(&app->ssd[d], ssd);
+
+	if (!err)
+		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
+			app->ssd[d].ctrl.model, app->ssd[d].ctrl.serial,
+			(unsigned long long)app->ssd[d].ns.blocks, 1u << app->ssd[d].ns.lba_shift);
+	else if (err != -EINTR)
+		hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file, ssd->line,
+			 ssd->name);
+	if (!err)
+		err = hr_disk_check(app, d);
+	hr_tick();
+	return err;
 }
 
-/* Nobody feeds the watchdog while a controller is waited for. */
-static void compare_with_watchdog(const struct hr_appliance *app, uint32_t d)
+/* An ssd that does not work ends the stage, unless pipelines are left that do without it. */
+int hr_stage_without(struct hr_appliance *app, uint32_t d, int err)
 {
-	const uint64_t watchdog_ns = app->config.boot.watchdog_ns;
-	const uint64_t ready_ns = app->ssd[d].ctrl.ready_timeout_ns;
-
-	if (app->tick && watchdog_ns && ready_ns >= watchdog_ns)
-		hr_warn("ssd '%s' may take %llu s to become ready (CAP.TO), and boot.watchdog is "
-			"%llu s: it may reset a machine that is well",
-			app->config.ssd[d].name, (unsigned long long)(ready_ns / HR_NS_PER_S),
-			(unsigned long long)(watchdog_ns / HR_NS_PER_S));
+	if (!err || err == -EINTR || !app->keep_going)
+		return err;
+	hr_refuse_ssd(app, d, err);
+	if (!hr_any_selected(app))
+		return err;
+	hr_ssd_down(&app->ssd[d]);
+	return 0;
 }
 
 static int controllers_up(struct hr_appliance *app)
 {
-	for (uint32_t i = 0; i < app->config.ssds; i++) {
-		const struct hr_config_ssd *ssd = &app->config.ssd[i];
-		int err = hr_ssd_up(&app->ssd[i], ssd);
+	int err = 0;
 
-		if (err) {
-			hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file,
-				 ssd->line, ssd->name);
-			return err;
-		}
-		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
-			app->ssd[i].ctrl.model, app->ssd[i].ctrl.serial,
-			(unsigned long long)app->ssd[i].ns.blocks, 1u << app->ssd[i].ns.lba_shift);
-		compare_with_watchdog(app, i);
-		err = hr_disk_check(app, i);
-		if (err)
-			return err;
-		tick(app);
+	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
+		if (app->left_out[d])
+			continue;
+		err = hr_signals_pending() ? -EINTR : controller_up(app, d);
+		err = hr_stage_without(app, d, err);
 	}
-	return 0;
+	return err;
 }
 
 static void controllers_down(struct hr_appliance *app)
 {
 	for (uint32_t i = app->config.ssds; i-- > 0;) {
 		hr_ssd_down(&app->ssd[i]);
-		tick(app);
+		hr_tick();
 	}
 }
 
@@ -211,7 +212,7 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 	while (app->up < last) {
 		enum hr_stage next = app->up + 1;
 		uint64_t began = hr_now_ns();
-		int err = stage[next].up(app);
+		int err = hr_signals_pending() ? -EINTR : stage[next].up(app);
 
 		if (err) {
 			if (stage[next].down)
@@ -222,7 +223,7 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 		hr_info("stage %s up in %.1f ms", stage[next].name,
 			(double)(hr_now_ns() - began) / 1e6);
 		app->up = next;
-		tick(app);
+		hr_tick();
 	}
 	return 0;
 }
@@ -231,8 +232,10 @@ void hr_appliance_down_to(struct hr_appliance *app, enum hr_stage last)
 {
 	hr_unseal();
 	for (; app->up > last; app->up--)
-		if (stage[app->up].down)
+		if (stage[app->up].down) {
 			stage[app->up].down(app);
+			hr_tick();
+		}
 }
 
 void hr_appliance_down(struct hr_appliance *app)

@@ -91,6 +91,7 @@ struct hr_obstacle {
 struct hr_run {
 	const struct hr_config_pipeline *config;
 	bool selected;
+	bool suspect; /* it failed in an earlier attempt: others run before it */
 	/* From `backends`. */
 	enum hr_kernel kernel;	 /* what runs it: its gpu's worker code, or one linked for it */
 	uint32_t kernel_threads; /* of a block, at most; 0: what the backend has */
@@ -125,7 +126,9 @@ struct hr_run {
 	int error;
 	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker reported it */
 	uint64_t started_ns, ended_ns;
-	bool settled; /* workers have ended: slots and descriptor are what they have left */
+	uint64_t through_tiles,
+		read_bytes; /* at the end: hr_run_tiles_done(), hr_run_bytes_read() */
+	bool settled;	    /* workers have ended: slots and descriptor are what they have left */
 	uint64_t first_submit_ns; /* 0: no tile was submitted */
 	uint64_t durable_tiles;	  /* of the sink */
 };
@@ -142,16 +145,18 @@ struct hr_appliance {
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	char gpu_note[HR_GPUS_MAX][HR_LOG_LINE_MAX]; /* what its backend is not as asked, or "" */
 	struct hr_run run[HR_PIPELINES_MAX];
-	/* Called each millisecond or so while a pipeline runs, by the thread that watches it, and
-	 * after each stage and controller that comes up, and each controller that goes down; must
-	 * neither wait nor allocate. NULL: nobody wants it. */
-	void (*tick)(void *to, const struct hr_appliance *app, uint64_t now_ns);
-	void *tick_to;
-	uint64_t patience_ns; /* with workers that do not move; 0: as in boot/watch.h */
-	uint32_t min_blocks;  /* that backends must offer, besides what pipelines need */
-	uint64_t collect_ns;  /* incomplete objects older than that are removed; 0: none */
-	bool refused;	      /* bring-up failed for a reason that is the same the next time */
-	bool stuck; /* a controller does not stop: memory it may still write to is never freed */
+	/*
+	 * A pipeline, or an ssd of some of them, that does not work is left out, and the others run
+	 * (`headrace boot`); false: it fails the stage. To be set behind hr_appliance_init().
+	 */
+	bool keep_going;
+	bool left_out[HR_SSDS_MAX];   /* not brought up; no selected pipeline uses it */
+	bool gpu_failed[HR_GPUS_MAX]; /* while a pipeline ran on it */
+	uint64_t patience_ns;	      /* with workers that do not move; 0: as in boot/watch.h */
+	uint32_t min_blocks;	      /* that backends must offer, besides what pipelines need */
+	uint64_t collect_ns;	      /* incomplete objects older than that are removed; 0: none */
+	bool refused; /* bring-up failed for a reason that is the same the next time */
+	bool stuck;   /* a controller does not stop: memory it may still write to is never freed */
 	enum hr_stage up; /* last stage that is up */
 };
 
@@ -165,7 +170,7 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
 
 /*
  * Up to and including stage `last`. On error everything is down again, the reason is logged, and
- * the value says what kind it is: -EINVAL: a mistake in the configuration that only devices could
+ * the value says what kind it is: -EINTR: a signal asked to stop (not logged); -EINVAL: a mistake in the configuration that only devices could
  * show (file and line logged); -ENOTSUP: a device or backend cannot do what is asked; others as the
  * parts return them.
  */
@@ -177,6 +182,23 @@ void hr_appliance_down(struct hr_appliance *app);
 /* The stages above `last` only: those up to it stay as they are, and more can come up again, for
  * runs whose outcome is set back to HR_RUN_WAITING before. */
 void hr_appliance_down_to(struct hr_appliance *app, enum hr_stage last);
+
+/* The pipeline reads or writes that ssd; reads the sink of the other. Of the configuration alone. */
+bool hr_run_uses_ssd(const struct hr_run *run, uint32_t d);
+bool hr_run_reads_sink(const struct hr_run *reader, const struct hr_run *writer);
+
+/*
+ * Go on without a selected pipeline, which fails with err, and without those that read its sink; or
+ * without an ssd that is down, and all pipelines that use it.
+ */
+void hr_refuse_run(struct hr_appliance *app, uint32_t i, int err);
+void hr_refuse_ssd(struct hr_appliance *app, uint32_t d, int err);
+
+/* Before bring-up: leave out an ssd and the pipelines that cannot run without it; none has failed. */
+void hr_leave_out_ssd(struct hr_appliance *app, uint32_t d);
+
+/* Some pipeline is left to run. */
+bool hr_any_selected(const struct hr_appliance *app);
 
 /* "queues" and the like. */
 const char *hr_stage_name(enum hr_stage stage);
@@ -235,6 +257,8 @@ bool hr_sealed(void);
 
 /* The stages that have files of their own, for boot/stages.c. Each is one pair of up and down. */
 int hr_operators_link(struct hr_appliance *app); /* a part of `backends` */
+/* What a stage returns after ssd d has failed with err: 0 where the appliance keeps going without. */
+int hr_stage_without(struct hr_appliance *app, uint32_t d, int err);
 int hr_stores_up(struct hr_appliance *app);
 int hr_store_stage(struct hr_appliance *app, uint32_t d); /* of one ssd, for the self-test */
 int hr_objects_up(struct hr_appliance *app);

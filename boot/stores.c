@@ -9,6 +9,7 @@
 
 #include "boot/disks.h"
 #include "boot/log.h"
+#include "boot/signals.h"
 #include "nvme/status.h"
 
 #define FILL_BYTES (256u << 10)
@@ -25,7 +26,9 @@ static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *wo
 
 		for (size_t i = 0; i < FILL_BYTES / sizeof *words; i++)
 			words[i] = next++;
-		err = ssd->blk->ops->write(ssd->blk, object->offset + at, words, bytes, false);
+		err = hr_signals_pending() ? -EINTR
+					   : ssd->blk->ops->write(ssd->blk, object->offset + at,
+								  words, bytes, false);
 		if (err)
 			return err;
 	}
@@ -63,6 +66,8 @@ static int make_store(struct hr_appliance *app, uint32_t i)
 		return err;
 	for (uint32_t j = 0; j < config->prepared_count; j++) {
 		err = prepare(ssd, &config->prepared[j]);
+		if (err == -EINTR)
+			return err;
 		if (err)
 			return hr_mistake_at(app, config->prepared[j].line,
 					     "ssds[%u].objects[%u]: object '%s' of %llu bytes "
@@ -102,7 +107,11 @@ int hr_stores_up(struct hr_appliance *app)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.ssds; i++)
-		err = hr_store_stage(app, i);
+	for (uint32_t i = 0; !err && i < app->config.ssds; i++) {
+		if (app->left_out[i])
+			continue;
+		err = hr_signals_pending() ? -EINTR : hr_store_stage(app, i);
+		err = hr_stage_without(app, i, err);
+	}
 	return err;
 }

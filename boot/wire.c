@@ -4,10 +4,12 @@
  */
 #include "boot/stages.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "boot/log.h"
 #include "boot/plan.h"
+#include "boot/signals.h"
 
 /* Takes chunk entries and PRP lists for one buffer after another. */
 struct buffer_maker {
@@ -225,7 +227,7 @@ int hr_queues_up(struct hr_appliance *app)
 
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
 		if (app->run[i].selected && app->run[i].outcome == HR_RUN_WAITING)
-			err = wire_run(app, &app->run[i]);
+			err = hr_signals_pending() ? -EINTR : wire_run(app, &app->run[i]);
 	if (!err)
 		hr_seal();
 	return err;

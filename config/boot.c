@@ -4,6 +4,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define RESTARTS_MAX 1000000u
+#define WAIT_S_MAX 86400u
 
 static const char *const posts[] = { "full", "quick", "off", NULL };
 static const char *const ends[] = { "poweroff", "reboot", "halt", "stay", "shell", NULL };
@@ -18,6 +19,9 @@ static const struct hr_field boot_fields[] = {
 	  .max = RESTARTS_MAX },
 	{ "backoff", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, backoff_ns) },
 	{ "collect", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, collect_ns) },
+	{ "heal", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, heal_ns) },
+	{ "wait_s", HR_FIELD_U32, .offset = offsetof(struct hr_config_boot, wait_s), .min = 0,
+	  .max = WAIT_S_MAX },
 	{ "watchdog", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, watchdog_ns) },
 	{ "after", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config_boot, after),
 	  .choices = ends },
@@ -38,6 +42,8 @@ void hr_config_boot_default(struct hr_config_boot *boot)
 {
 	boot->restarts = 3;
 	boot->backoff_ns = HR_NS_PER_S;
+	boot->heal_ns = 600 * HR_NS_PER_S;
+	boot->wait_s = 60;
 }
 
 static void read_modules(struct hr_config_boot *boot, const struct hr_group *group)

@@ -119,8 +119,10 @@ struct hr_config_boot {
 	uint32_t restarts;	 /* after failures, before the last resort; default 3 */
 	uint64_t backoff_ns;	 /* before the first restart, then doubled up to a minute; 1 s */
 	uint64_t collect_ns;	 /* age at which incomplete objects are removed; 0: never */
-	uint64_t watchdog_ns;	 /* of /dev/watchdog; 0: not used */
-	enum hr_boot_end after;	 /* when all pipelines are done; default poweroff */
+	uint64_t heal_ns; /* so long without a failure gives all restarts back; 0: never; 10 min */
+	uint32_t wait_s;  /* for ssds that are absent; default 60 */
+	uint64_t watchdog_ns;	      /* of /dev/watchdog; 0: not used */
+	enum hr_boot_end after;	      /* when all pipelines are done; default poweroff */
 	enum hr_boot_end last_resort; /* when they cannot be; default poweroff */
 };
 

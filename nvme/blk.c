@@ -178,6 +178,7 @@ static int run(struct hr_nvme_blk *disk, struct job *job)
 	if (job->opcode == nvme_cmd_flush)
 		start(disk, job, 0);
 	do {
+		hr_tick();
 		while (!job->err && job->next < job->bytes && job->idle && hr_qp_room(&disk->qp))
 			start(disk, job, lowest_idle(job));
 		hr_qp_ring(&disk->qp);

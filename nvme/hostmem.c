@@ -12,12 +12,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "boot/clock.h"
 #include "boot/log.h"
 #include "config/limits.h"
 
 #define HUGE_SHIFT 21u
 #define HUGE_PAGE ((size_t)1 << HUGE_SHIFT)
 #define PAGE_SHIFT 12u
+#define PIECE ((size_t)64 << 20)  /* whole huge pages that are taken or given between two ticks */
 #define PIN_MAX ((size_t)1 << 30) /* bytes of one io_uring buffer */
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_PFN ((1ull << 55) - 1)
@@ -57,19 +59,40 @@ static size_t round_up(size_t bytes, size_t to)
 	return (bytes + to - 1) & ~(to - 1);
 }
 
+static size_t piece_of(size_t left)
+{
+	return left < PIECE ? left : PIECE;
+}
+
+static void touch_pages(uint8_t *memory, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += HR_PAGE)
+		*(volatile uint8_t *)(memory + at) = 0;
+}
+
 /*
  * All page faults now, and none once a pipeline runs. A kernel that has not enough memory says so
- * where it is asked for all of it; one that is asked page by page kills the process.
+ * where it is asked for many pages; one that is asked page by page kills the process.
  */
 static bool take_pages(uint8_t *memory, size_t bytes)
 {
-	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
-		return true;
-	if (errno != EINVAL) /* which it is before Linux 5.14 */
-		return false;
-	for (size_t at = 0; at < bytes; at += HR_PAGE)
-		*(volatile uint8_t *)(memory + at) = 0;
+	for (size_t at = 0; at < bytes; at += PIECE) {
+		if (madvise(memory + at, piece_of(bytes - at), MADV_POPULATE_WRITE) != 0) {
+			if (errno != EINVAL) /* which it is before Linux 5.14 */
+				return false;
+			touch_pages(memory + at, piece_of(bytes - at));
+		}
+		hr_tick();
+	}
 	return true;
+}
+
+static void give_pages(uint8_t *memory, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += PIECE) {
+		munmap(memory + at, piece_of(bytes - at));
+		hr_tick();
+	}
 }
 
 /* Anonymous memory that begins where a huge page could; NULL and errno. */
@@ -106,7 +129,7 @@ static uint8_t *map_small(size_t bytes, size_t huge_from)
 	if (!take_pages(memory, bytes)) {
 		const int err = errno;
 
-		munmap(memory, bytes);
+		give_pages(memory, bytes);
 		errno = err;
 		return NULL;
 	}
@@ -138,12 +161,14 @@ static uint8_t *map_huge(struct taken *t, size_t bytes)
 	if (t->file < 0)
 		return NULL;
 	if (ftruncate(t->file, (off_t)bytes) == 0) {
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-			      t->file, 0);
-		if (memory != MAP_FAILED) {
+		/* Reserves the pages, so that none is missing later. */
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->file, 0);
+		if (memory != MAP_FAILED && take_pages(memory, bytes)) {
 			madvise(memory, bytes, MADV_DONTFORK);
 			return memory;
 		}
+		if (memory != MAP_FAILED)
+			give_pages(memory, bytes);
 	}
 	close(t->file);
 	t->file = -1;
@@ -221,6 +246,7 @@ static int find_addresses(struct taken *t, const struct hr_region *region)
 		else if (!(entry & PAGEMAP_PRESENT))
 			err = -ENOMEM;
 		t->granule[i].addr = (entry & PAGEMAP_PFN) * HR_PAGE;
+		hr_tick();
 	}
 	close(fd);
 	if (err == -ENOMEM)
@@ -234,7 +260,7 @@ static void release(struct taken *t, size_t bytes)
 {
 	if (t->ring >= 0)
 		close(t->ring);
-	munmap(t->cpu, bytes);
+	give_pages(t->cpu, bytes);
 	if (t->file >= 0)
 		close(t->file);
 	free(t->granule);
@@ -365,7 +391,7 @@ void hr_hostmem_free(struct hr_region *region)
 	if (found) {
 		release(found, region->bytes);
 	} else {
-		munmap(region->cpu, region->bytes);
+		give_pages(region->cpu, region->bytes);
 		hr_region_give_bus();
 	}
 	in_use--;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/log.h"
 #include "nvme/ctrl.h"
@@ -61,6 +62,27 @@ int hr_transport_check(const char *device, char *message)
 		snprintf(message, HR_LOG_LINE_MAX,
 			 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF", device);
 	return -EINVAL;
+}
+
+/* An image is made where its size is given. */
+static bool image_is_absent(const struct hr_soft_options *o)
+{
+	return o->path[0] && !o->bytes && access(o->path, F_OK) != 0 && errno == ENOENT;
+}
+
+bool hr_transport_is_absent(const char *device)
+{
+	const char *rest = after(device, "soft:");
+	struct hr_function_state state;
+	struct hr_soft_options options;
+	char message[HR_LOG_LINE_MAX];
+
+	if (rest)
+		return hr_soft_parse(rest, &options, message) == 0 && image_is_absent(&options);
+	rest = after(device, "pci:");
+	if (!rest)
+		rest = after(device, "vfio:");
+	return rest && hr_function_look(rest, &state, message) == -ENOENT;
 }
 
 bool hr_transport_is_physical(const char *device)

@@ -56,6 +56,12 @@ int hr_transport_open(struct hr_transport *t, const char *device, char *message)
 /* The same, for a string that only has to be well formed. 0 or -EINVAL, with message. */
 int hr_transport_check(const char *device, char *message);
 
+/*
+ * True when nothing of that name is there now: no such image, or no such PCI function. It may come
+ * later. False says only that opening it may work.
+ */
+bool hr_transport_is_absent(const char *device);
+
 /* True when the controller that a string names drives physical addresses onto the bus: host memory
  * then has to have them (hr_hostmem_choose()). */
 bool hr_transport_is_physical(const char *device);

@@ -13,6 +13,7 @@
 #include "boot/log.h"
 #include "boot/runner.h"
 #include "boot/start.h"
+#include "nvme/status.h"
 
 #define LOOK_NS (10 * HR_NS_PER_MS)
 #define READERS_A_LOOK 8
@@ -108,22 +109,26 @@ static void put_run(struct text *t, const struct hr_appliance *app, const struct
 	const uint64_t until = run->ended_ns ? run->ended_ns : now_ns;
 	const uint64_t ns = run->started_ns ? until - run->started_ns : 0;
 	uint64_t tiles = 0, bytes;
+	char error[96];
 
-	if (run->outcome == HR_RUN_DONE)
-		tiles = run->tiles - run->first_tile;
+	if (run->ended_ns)
+		tiles = run->through_tiles;
 	else if (is_wired(app, run) && run->started_ns)
 		tiles = hr_run_tiles_done(run);
-	bytes = tiles * run->source[0].tile_bytes;
+	bytes = hr_run_bytes_read(run);
 	put(t, "{");
 	put_string(t, "name", run->config->name);
 	put_string(t, "operator", run->config->op->name);
 	put_string(t, "gpu", app->config.gpu[run->config->gpu].name);
 	put_string(t, "outcome", outcome(run));
+	if (run->error)
+		put_string(t, "error", hr_error_name(run->error, error, sizeof error));
 	put_u64(t, "tiles", run->tiles);
 	put_u64(t, "first_tile", run->first_tile);
 	put_u64(t, "tiles_done", tiles);
 	put_u64(t, "durable_tiles", run->durable_tiles);
 	put_u64(t, "duration_ms", ns / HR_NS_PER_MS);
+	put_u64(t, "read_bytes", bytes);
 	put_u64(t, "read_bytes_per_s", ns ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0);
 	for (uint32_t r = 0; is_wired(app, run) && r < HR_ROLES; r++)
 		if (run->pipe->blocks[r])
@@ -145,6 +150,7 @@ size_t hr_status_format(const struct hr_status *status, const struct hr_applianc
 	put_string(&t, "phase", status->phase);
 	put_string(&t, "stage", hr_stage_name(app->up));
 	put_u64(&t, "restarts", status->restarts);
+	put_u64(&t, "restarts_left", status->restarts_left);
 	put(&t, "\"ssds\": [");
 	for (uint32_t d = 0; d < app->config.ssds; d++) {
 		put(&t, "{");
@@ -156,7 +162,7 @@ size_t hr_status_format(const struct hr_status *status, const struct hr_applianc
 	put_end(&t, "]");
 	put(&t, "\"pipelines\": [");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
+		if (app->run[i].selected || app->run[i].outcome != HR_RUN_WAITING)
 			put_run(&t, app, &app->run[i], now_ns);
 	put_end(&t, "]");
 	put_end(&t, "}");
@@ -178,24 +184,73 @@ static int check_directory(const char *path)
 	return st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ? -EPERM : 0;
 }
 
-int hr_status_directory(char *path, size_t bytes, bool make)
+/* The variable that names the folder, or NULL; -ENOKEY: none does. */
+static int name_directory(char *path, size_t bytes, const char **variable)
 {
 	const char *given = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
 	int n;
 
-	if (given && *given)
+	*variable = NULL;
+	if (given && *given) {
+		*variable = "RUNTIME_DIRECTORY";
 		n = snprintf(path, bytes, "%.*s", (int)strcspn(given, ":"), given);
-	else if (geteuid() == 0)
+	} else if (geteuid() == 0) {
 		n = snprintf(path, bytes, "/run/headrace");
-	else if (user && *user)
+	} else if (user && *user) {
+		*variable = "XDG_RUNTIME_DIR";
 		n = snprintf(path, bytes, "%s/headrace", user);
-	else
-		return -ENOENT;
-	if (n < 0 || (size_t)n >= bytes)
-		return -ENAMETOOLONG;
+	} else {
+		return -ENOKEY;
+	}
+	return n < 0 || (size_t)n >= bytes ? -ENAMETOOLONG : 0;
+}
+
+int hr_status_directory(char *path, size_t bytes, bool make)
+{
+	const char *variable;
+	int err = name_directory(path, bytes, &variable);
+
+	if (err)
+		return err;
 	if (make && mkdir(path, 0755) != 0 && errno != EEXIST)
 		return -errno;
 	return check_directory(path);
+}
+
+static void explain_owner(const char *path, char *text, size_t bytes)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		snprintf(text, bytes, "%s", strerror(errno));
+	else if (st.st_uid != geteuid())
+		snprintf(text, bytes, "belongs to user %u, expected %u", (unsigned)st.st_uid,
+			 (unsigned)geteuid());
+	else
+		snprintf(text, bytes, "others may write to it: mode %04o, expected 0755",
+			 (unsigned)st.st_mode & 07777);
+}
+
+const char *hr_status_reason(int err, char *text, size_t bytes)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)] = "", why[128];
+	const char *variable;
+
+	name_directory(path, sizeof path, &variable);
+	if (err == -ENOKEY)
+		snprintf(why, sizeof why, "neither RUNTIME_DIRECTORY nor XDG_RUNTIME_DIR is set");
+	else if (err == -EPERM)
+		explain_owner(path, why, sizeof why);
+	else if (err == -ENAMETOOLONG)
+		snprintf(why, sizeof why,
+			 "too long for a socket, expected at most %zu bytes with "
+			 "the appliance's name",
+			 sizeof path - 1);
+	else
+		snprintf(why, sizeof why, "%s", strerror(-err));
+	snprintf(text, bytes, "%s%s%s%s%s", variable ? variable : "", variable ? " " : "", path,
+		 *path ? ": " : "", why);
+	return text;
 }
 
 /* A socket file whose owner has died refuses connections, and is in the way. */
@@ -243,24 +298,29 @@ static int open_socket(struct hr_status *status, const char *name)
 	return err;
 }
 
-int hr_status_open(struct hr_status *status, const char *name)
+int hr_status_open(struct hr_status *status, const struct hr_appliance *app)
 {
+	char reason[HR_LOG_LINE_MAX / 2];
 	int err;
 
 	memset(status, 0, sizeof(*status));
+	status->app = app;
 	status->fd = -1;
 	status->phase = "starting";
-	err = open_socket(status, name);
+	err = open_socket(status, app->config.name);
 	if (err == -EADDRINUSE)
 		hr_warn("%s: an appliance '%s' runs already; this one cannot be asked for its "
 			"status",
-			status->at.sun_path, name);
+			status->at.sun_path, app->config.name);
+	else if (err == -ENOKEY)
+		hr_debug("no status socket: no folder for it is named");
 	else if (err)
-		hr_debug("no status socket: %s", strerror(-err));
+		hr_warn("%s; 'headrace status' cannot ask appliance '%s'",
+			hr_status_reason(err, reason, sizeof reason), app->config.name);
 	return err;
 }
 
-void hr_status_tick(void *to, const struct hr_appliance *app, uint64_t now_ns)
+void hr_status_tick(void *to, uint64_t now_ns)
 {
 	struct hr_status *status = to;
 	size_t length = 0;
@@ -274,7 +334,7 @@ void hr_status_tick(void *to, const struct hr_appliance *app, uint64_t now_ns)
 		if (reader < 0)
 			return;
 		if (!length)
-			length = hr_status_format(status, app, now_ns, status->text,
+			length = hr_status_format(status, status->app, now_ns, status->text,
 						  sizeof status->text);
 		if (send(reader, status->text, length, MSG_NOSIGNAL) != (ssize_t)length)
 			hr_debug("a reader of the status did not take all of it");

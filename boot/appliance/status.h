@@ -23,26 +23,35 @@
 #define HR_STATUS_SCHEMA 1	  /* "schema": changes when a field goes or changes its meaning */
 
 struct hr_status {
-	int fd; /* listens; -1: there is no socket */
+	const struct hr_appliance *app; /* of which it tells */
+	int fd;				/* listens; -1: there is no socket */
 	struct sockaddr_un at;
-	uint64_t next_ns;  /* when to look for readers again */
-	const char *phase; /* what is going on, in a word: "post", "running", "backoff", ... */
-	uint32_t restarts; /* of the appliance so far */
+	uint64_t next_ns;	/* when to look for readers again */
+	const char *phase;	/* what is going on, in a word: "post", "running", "backoff", ... */
+	uint32_t restarts;	/* of the appliance so far */
+	uint32_t restarts_left; /* before it gives up; 0 of `headrace run` */
 	char text[HR_STATUS_MAX];
 };
 
-/* The directory, into path; makes it when `make`. 0; -ENOENT: none of the three is set; -EPERM: it
- * belongs to somebody else, or others may write to it; -errno. */
+/*
+ * The directory, into path; makes it when `make`. 0; -ENOKEY: none of the three is named; -EPERM: it
+ * belongs to another user, or others may write to it; -ENOTDIR; -ENAMETOOLONG; -errno.
+ */
 int hr_status_directory(char *path, size_t bytes, bool make);
 
-/*
- * Listen for readers as appliance `name`. Without success the appliance runs all the same, and says
- * why nobody can ask: a warning for -EADDRINUSE (an appliance of that name runs), else for debugging.
- */
-int hr_status_open(struct hr_status *status, const char *name);
+/* Why there is no directory or socket, for a message: "RUNTIME_DIRECTORY /run/x: Permission denied".
+ * err: of hr_status_directory() or hr_status_open(). Returns text. */
+const char *hr_status_reason(int err, char *text, size_t bytes);
 
-/* Answer whoever has connected. Fits hr_appliance.tick. */
-void hr_status_tick(void *status, const struct hr_appliance *app, uint64_t now_ns);
+/*
+ * Listen for readers as the appliance. Without success it runs all the same, with a warning that says
+ * why its status cannot be read. 0; -EADDRINUSE: an appliance of that name runs; or the error of
+ * hr_status_directory(), which is for debugging when no directory is named.
+ */
+int hr_status_open(struct hr_status *status, const struct hr_appliance *app);
+
+/* Answer each reader that has connected. Fits hr_tick_set(). */
+void hr_status_tick(void *status, uint64_t now_ns);
 
 /* The document as it is sent, NUL-terminated; returns its length. Cut documents do not happen. */
 size_t hr_status_format(const struct hr_status *status, const struct hr_appliance *app,

@@ -1,46 +1,32 @@
 #include "boot/appliance/supervise.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/watchdog.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "boot/appliance/init.h"
 #include "boot/clock.h"
 #include "boot/cmd.h"
-#include "boot/appliance/init.h"
 #include "boot/log.h"
 #include "boot/post/post.h"
 #include "boot/report/report.h"
 #include "boot/runner.h"
 #include "boot/signals.h"
 #include "boot/start.h"
+#include "nvme/status.h"
+#include "nvme/transport.h"
 
-#define PAUSE_NS (20 * HR_NS_PER_MS)
-#define BACKOFF_MAX_NS (60 * HR_NS_PER_S)
+#define LOOK_NS (100 * HR_NS_PER_MS) /* between two looks at absent ssds */
 
-/* ---- everybody who is told */
+/* ---- the duty of the supervising thread */
 
-static void feed(struct hr_supervisor *s, uint64_t now_ns)
-{
-	if (s->watchdog < 0 || now_ns < s->next_feed_ns)
-		return;
-	s->next_feed_ns = now_ns + s->feed_ns;
-	/* Any byte but V feeds it, with drivers, too, that have no such call. */
-	if (write(s->watchdog, "", 1) != 1)
-		hr_error("/dev/watchdog: cannot be fed: %s; it will reset this machine",
-			 strerror(errno));
-}
-
-static void tick(void *to, const struct hr_appliance *app, uint64_t now_ns)
+static void tick(void *to, uint64_t now_ns)
 {
 	struct hr_supervisor *s = to;
 
 	hr_notify_alive(&s->notify, now_ns);
-	hr_status_tick(&s->status, app, now_ns);
-	feed(s, now_ns);
+	hr_status_tick(&s->status, now_ns);
+	hr_watchdog_feed(&s->watchdog, now_ns);
 	if (s->first)
 		hr_init_reap();
 }
@@ -49,57 +35,136 @@ static void phase(struct hr_supervisor *s, const char *name)
 {
 	s->status.phase = name;
 	hr_notify_send(&s->notify, "STATUS=%s", name);
-	tick(s, s->app, hr_now_ns());
+	tick(s, hr_now_ns());
 }
 
-/* A machine without its watchdog works; whoever has asked for one must read that it has none. */
-static void open_watchdog(struct hr_supervisor *s, uint64_t timeout_ns)
-{
-	int seconds = (int)(timeout_ns / HR_NS_PER_S);
-
-	s->watchdog = -1;
-	if (!timeout_ns)
-		return;
-	s->watchdog = open("/dev/watchdog", O_WRONLY | O_CLOEXEC);
-	if (s->watchdog < 0 || ioctl(s->watchdog, WDIOC_SETTIMEOUT, &seconds) != 0) {
-		hr_error("/dev/watchdog: %s; nothing resets this machine if it hangs",
-			 strerror(errno));
-		if (s->watchdog >= 0 && write(s->watchdog, "V", 1) < 0)
-			hr_debug("/dev/watchdog: cannot be turned off");
-		if (s->watchdog >= 0)
-			close(s->watchdog);
-		s->watchdog = -1;
-		return;
-	}
-	/* The driver may have rounded it. */
-	s->feed_ns = HR_NS_PER_S * (unsigned)(seconds > 0 ? seconds : 1) / 3;
-	hr_info("/dev/watchdog: %d s", seconds);
-}
-
-void hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first)
+void hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
+		       const char *watchdog)
 {
 	memset(s, 0, sizeof(*s));
 	s->app = app;
 	s->first = first;
-	app->tick = tick;
-	app->tick_to = s;
+	hr_budget_begin(&s->budget, &app->config.boot);
 	hr_notify_open(&s->notify);
-	hr_status_open(&s->status, app->config.name);
-	open_watchdog(s, app->config.boot.watchdog_ns);
+	hr_status_open(&s->status, app);
+	hr_watchdog_open(&s->watchdog, watchdog, app->config.boot.watchdog_ns);
+	hr_tick_set(tick, s);
 }
 
 void hr_supervise_close(struct hr_supervisor *s)
 {
+	hr_tick_set(NULL, NULL);
 	hr_notify_send(&s->notify, "STOPPING=1");
 	hr_status_close(&s->status);
 	hr_notify_close(&s->notify);
-	/* The magic that says: this is no crash. */
-	if (s->watchdog >= 0 && write(s->watchdog, "V", 1) < 0)
-		hr_warn("/dev/watchdog: cannot be turned off: %s", strerror(errno));
-	if (s->watchdog >= 0)
-		close(s->watchdog);
-	s->watchdog = -1;
-	s->app->tick = NULL;
+	hr_watchdog_close(&s->watchdog);
+}
+
+static void wait_until(uint64_t end_ns)
+{
+	uint64_t now_ns;
+
+	while (!hr_signals_pending() && (now_ns = hr_now_ns()) < end_ns)
+		hr_wait_ns(end_ns - now_ns < LOOK_NS ? end_ns - now_ns : LOOK_NS);
+}
+
+/* ---- what is left to do */
+
+static bool is_left(const struct hr_supervisor *s, uint32_t i)
+{
+	return !s->pipeline[i].done && !s->pipeline[i].error;
+}
+
+static bool any_left(const struct hr_supervisor *s)
+{
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		if (is_left(s, i))
+			return true;
+	return false;
+}
+
+/* The contents of soft:memory end with its controller, so all of them have to be made again. */
+static bool forgets(const struct hr_appliance *app)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->config.ssd[d].in_memory)
+			return true;
+	return false;
+}
+
+/* Without those that are done, or failed for good. Their outcome stays for the status. */
+static void choose_runs(struct hr_supervisor *s)
+{
+	const bool again = forgets(s->app);
+
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+		const struct hr_supervised *known = &s->pipeline[i];
+		struct hr_run *run = &s->app->run[i];
+
+		run->suspect = known->suspect;
+		if (known->error || (known->done && !again))
+			run->selected = false;
+		run->error = known->error;
+		if (!run->selected)
+			run->outcome = known->error ? HR_RUN_FAILED : HR_RUN_COMPLETE;
+	}
+}
+
+/* Absent, and not for longer than it is waited for. */
+static bool is_awaited(struct hr_supervisor *s, uint32_t d, uint64_t now_ns)
+{
+	const struct hr_config_ssd *ssd = &s->app->config.ssd[d];
+	uint64_t *since = &s->absent_ns[d];
+
+	if (!hr_transport_is_absent(ssd->device)) {
+		*since = 0;
+		return false;
+	}
+	if (!*since) {
+		*since = now_ns;
+		if (s->app->config.boot.wait_s)
+			hr_warn("ssd '%s': %s is absent; it is waited for %u s", ssd->name,
+				ssd->device, s->app->config.boot.wait_s);
+	}
+	return now_ns - *since < s->app->config.boot.wait_s * HR_NS_PER_S;
+}
+
+/* Leave out what is absent and is waited for. */
+static void choose_ssds(struct hr_supervisor *s)
+{
+	const uint64_t now_ns = hr_now_ns();
+
+	for (uint32_t d = 0; d < s->app->config.ssds; d++)
+		if (is_awaited(s, d, now_ns))
+			hr_leave_out_ssd(s->app, d);
+}
+
+/* All but the configuration is set anew. 0, or -errno of hr_appliance_init(). */
+static int choose(struct hr_supervisor *s)
+{
+	const int err = hr_appliance_init(s->app, NULL);
+
+	if (err)
+		return err;
+	s->app->keep_going = true;
+	s->app->collect_ns = s->app->config.boot.collect_ns;
+	choose_runs(s);
+	choose_ssds(s);
+	return 0;
+}
+
+/* Until some pipeline that is left has all its ssds, or these have been waited for long enough. */
+static int wait_for_ssds(struct hr_supervisor *s)
+{
+	int err = choose(s);
+
+	if (!err && !hr_any_selected(s->app))
+		phase(s, "waiting");
+	while (!err && !hr_any_selected(s->app) && !hr_signals_pending()) {
+		hr_wait_ns(LOOK_NS);
+		err = choose(s);
+	}
+	return err;
 }
 
 /* ---- one attempt */
@@ -109,131 +174,185 @@ static int test(struct hr_supervisor *s)
 	struct hr_post post = { .app = s->app, .out = stdout };
 
 	if (s->app->config.boot.post == HR_BOOT_POST_OFF)
-		return HR_EXIT_DONE;
+		return 0;
 	phase(s, "post");
 	hr_post_machine(&post);
-	if (s->app->config.boot.post == HR_BOOT_POST_FULL)
+	if (s->app->config.boot.post == HR_BOOT_POST_FULL && !post.failed)
 		hr_post_ssds(&post);
 	hr_info("self-test: %u passed, %u failed, %u skipped", post.passed, post.failed,
 		post.skipped);
-	return post.failed ? post.code : HR_EXIT_DONE;
+	if (!post.failed)
+		return hr_signals_pending() ? -EINTR : 0;
+	for (uint32_t d = 0; d < s->app->config.ssds; d++)
+		if (post.ssd_error[d])
+			hr_refuse_ssd(s->app, d, post.ssd_error[d]);
+	return post.machine_failed || !hr_any_selected(s->app) ? post.error : 0;
 }
 
-/* What is in memory is gone once a controller goes down, so all of it has to be made again. */
-static bool forgets(const struct hr_appliance *app)
+static void note_start(const struct hr_appliance *app)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (app->config.ssd[d].in_memory)
-			return true;
-	return false;
-}
-
-static void choose_runs(struct hr_supervisor *s)
-{
-	if (!forgets(s->app))
-		for (uint32_t i = 0; i < s->app->config.pipelines; i++)
-			s->app->run[i].selected &= !s->done[i];
-}
-
-static void note_done(struct hr_supervisor *s)
-{
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
-		const struct hr_run *run = &s->app->run[i];
-
-		s->done[i] |= run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
-		if (run->first_submit_ns && run->selected)
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (app->run[i].first_submit_ns)
 			hr_info("pipeline '%s': first tile submitted %.1f ms after the start",
-				run->config->name,
-				(double)(run->first_submit_ns - hr_start_ns()) / 1e6);
-	}
+				app->run[i].config->name,
+				(double)(app->run[i].first_submit_ns - hr_start_ns()) / 1e6);
 }
 
 static int run(struct hr_supervisor *s)
 {
-	int err, code;
+	uint64_t began;
+	int err;
 
 	phase(s, "bring-up");
 	err = hr_appliance_up(s->app, HR_STAGE_QUEUES);
 	if (err)
-		return hr_exit_code(err);
+		return err;
 	phase(s, "running");
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=running");
+	s->has_run = true;
+	began = hr_now_ns();
 	err = hr_run_all(s->app, false);
-	code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code(err);
+	s->ran_ns = hr_now_ns() - began;
 	hr_unseal();
-	note_done(s);
+	note_start(s->app);
 	hr_report_runs(s->app, stdout);
 	fflush(stdout);
 	phase(s, "going down");
 	hr_appliance_down(s->app);
-	return code;
+	return err;
+}
+
+/* Its source was to be the sink of one that failed for good. */
+static int error_of_writer(const struct hr_supervisor *s, uint32_t i)
+{
+	for (uint32_t j = 0; j < i; j++)
+		if (s->pipeline[j].error && hr_run_reads_sink(&s->app->run[i], &s->app->run[j]))
+			return s->pipeline[j].error;
+	return 0;
+}
+
+static void note_failure(struct hr_supervisor *s, uint32_t i)
+{
+	const struct hr_run *run = &s->app->run[i];
+	char text[96];
+
+	s->pipeline[i].suspect = true;
+	if (!hr_error_is_final(run->error))
+		return;
+	s->pipeline[i].error = run->error;
+	hr_error("pipeline '%s' is given up: %s, which a restart does not change",
+		 run->config->name, hr_error_name(run->error, text, sizeof text));
+}
+
+static void note_outcomes(struct hr_supervisor *s)
+{
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+		const struct hr_run *run = &s->app->run[i];
+
+		if (run->outcome == HR_RUN_FAILED && !s->pipeline[i].error)
+			note_failure(s, i);
+		else if (run->outcome == HR_RUN_WAITING)
+			s->pipeline[i].error = error_of_writer(s, i);
+		s->pipeline[i].done =
+			run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
+	}
 }
 
 static int attempt(struct hr_supervisor *s)
 {
-	int code;
+	int err;
 
-	/* All but the configuration is set anew. */
-	if (hr_appliance_init(s->app, NULL) != 0)
-		return HR_EXIT_USAGE;
-	s->app->tick = tick;
-	s->app->tick_to = s;
-	s->app->collect_ns = s->app->config.boot.collect_ns;
-	choose_runs(s);
-	code = test(s);
-	if (hr_signals_pending())
-		return HR_EXIT_FAILED;
-	return code ? code : run(s);
+	s->ran_ns = 0;
+	s->has_run = false;
+	err = test(s);
+	if (!err)
+		err = run(s);
+	note_outcomes(s);
+	return err;
 }
 
 /* ---- attempts */
 
-static void wait_until(struct hr_supervisor *s, uint64_t end_ns)
+/* Of the first pipeline that failed for good. */
+static int code_of_failures(const struct hr_supervisor *s)
 {
-	uint64_t now_ns;
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		if (s->pipeline[i].error)
+			return hr_exit_code(s->pipeline[i].error);
+	return HR_EXIT_DONE;
+}
 
-	while (!hr_signals_pending() && (now_ns = hr_now_ns()) < end_ns) {
-		tick(s, s->app, now_ns);
-		hr_wait_ns(end_ns - now_ns < PAUSE_NS ? end_ns - now_ns : PAUSE_NS);
+/* A stop in order is what was asked for, whatever was still to be done. */
+static int code_of_stop(const struct hr_supervisor *s, int err)
+{
+	if (s->app->stuck)
+		return HR_EXIT_DEVICE;
+	return err && err != -EINTR ? hr_exit_code(err) : HR_EXIT_DONE;
+}
+
+/* Some pipeline is left for another reason than an ssd that is waited for. */
+static bool has_failed(const struct hr_supervisor *s)
+{
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		if (is_left(s, i) &&
+		    (s->app->run[i].selected || s->app->run[i].outcome == HR_RUN_FAILED))
+			return true;
+	return false;
+}
+
+/* No pipeline is to blame, and another attempt meets the same. */
+static bool is_hopeless(const struct hr_supervisor *s, int err)
+{
+	return !s->has_run && hr_any_selected(s->app) &&
+	       (s->app->refused || hr_error_is_final(err));
+}
+
+/* The pause before the next attempt. False: there is none. */
+static bool restart(struct hr_supervisor *s)
+{
+	const uint32_t restarts = s->app->config.boot.restarts;
+	uint64_t pause_ns;
+
+	if (s->app->stuck) {
+		hr_error("a controller does not stop: no restart in this process");
+		return false;
 	}
+	if (!hr_budget_take(&s->budget, s->ran_ns, &pause_ns)) {
+		hr_error("given up after %u restarts", restarts);
+		return false;
+	}
+	s->status.restarts++;
+	s->status.restarts_left = restarts - s->budget.used;
+	hr_warn("restart %u of %u in %.1f s", s->budget.used, restarts, (double)pause_ns / 1e9);
+	phase(s, "backoff");
+	wait_until(hr_now_ns() + pause_ns);
+	return true;
 }
 
 int hr_supervise(struct hr_supervisor *s)
 {
-	const struct hr_config_boot *boot = &s->app->config.boot;
-	uint64_t backoff_ns = boot->backoff_ns;
-	int code;
+	int err;
 
-	for (;; s->status.restarts++) {
-		code = attempt(s);
-		if (code == HR_EXIT_DONE || code == HR_EXIT_USAGE || hr_signals_pending())
-			return code;
-		if (s->app->refused) {
-			hr_error(
-				"no restart: the reason is the same until the configuration or the "
-				"objects change");
-			return code;
-		}
-		if (s->app->stuck) {
-			hr_error("a controller does not stop: no restart in this process");
-			return code;
-		}
-		if (s->status.restarts == boot->restarts)
-			break;
-		hr_warn("restart %u of %u in %.1f s", s->status.restarts + 1, boot->restarts,
-			(double)backoff_ns / 1e9);
-		phase(s, "backoff");
-		wait_until(s, hr_now_ns() + backoff_ns);
+	s->status.restarts_left = s->app->config.boot.restarts;
+	for (;;) {
+		err = wait_for_ssds(s);
+		if (err)
+			return HR_EXIT_USAGE;
+		if (!hr_signals_pending())
+			err = attempt(s);
 		if (hr_signals_pending())
-			return HR_EXIT_FAILED;
-		backoff_ns = backoff_ns * 2 < BACKOFF_MAX_NS ? backoff_ns * 2 : BACKOFF_MAX_NS;
+			return code_of_stop(s, err);
+		if (!any_left(s))
+			return code_of_failures(s);
+		if (has_failed(s) && (is_hopeless(s, err) || !restart(s)))
+			return hr_exit_code(err);
+		if (hr_signals_pending())
+			return code_of_stop(s, 0);
 	}
-	hr_error("given up after %u restarts", boot->restarts);
-	return code;
 }
 
 void hr_supervise_stay(struct hr_supervisor *s)
 {
 	phase(s, "staying");
-	wait_until(s, UINT64_MAX);
+	wait_until(UINT64_MAX);
 }

@@ -1,5 +1,6 @@
 #include "boot/post/post.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "boot/clock.h"
@@ -14,12 +15,13 @@ static void show(struct hr_post *post, const char *step, const char *subject, in
 	const char *word = result == 0 ? "OK" : result == HR_POST_SKIP ? "SKIP" : "FAIL";
 	struct json_object *out;
 
+	hr_tick();
 	if (result == HR_POST_SKIP)
 		post->skipped++;
 	else if (result == 0)
 		post->passed++;
 	else if (post->failed++ == 0)
-		post->code = hr_exit_code(result);
+		post->error = result;
 	if (!post->steps) {
 		fprintf(post->out, "%-4s %-10s %-14s %9.3f ms  %s\n", word, step, subject, ms,
 			detail);
@@ -50,7 +52,7 @@ static void test_machine(struct hr_post *post)
 		{ "clock", hr_post_clock },
 	};
 
-	for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+	for (size_t i = 0; i < sizeof step / sizeof *step && !hr_signals_pending(); i++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
 		int result = step[i].fn(post->app, detail);
@@ -79,7 +81,7 @@ static void test_backend(struct hr_post *post, const char *gpu, struct hr_backen
 
 static void test_gpus(struct hr_post *post)
 {
-	for (uint32_t g = 0; g < post->app->config.gpus; g++) {
+	for (uint32_t g = 0; g < post->app->config.gpus && !hr_signals_pending(); g++) {
 		const struct hr_config_gpu *gpu = &post->app->config.gpu[g];
 		char message[HR_LOG_LINE_MAX] = "", detail[HR_POST_DETAIL];
 		uint64_t began = hr_now_ns();
@@ -102,7 +104,7 @@ static void test_gpus(struct hr_post *post)
 
 static void test_operators(struct hr_post *post)
 {
-	for (int id = 0; id < HR_OP_COUNT; id++) {
+	for (int id = 0; id < HR_OP_COUNT && !hr_signals_pending(); id++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
 		int result = hr_post_operator((enum hr_op_id)id, detail);
@@ -124,13 +126,17 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 		{ "loopback", hr_post_loopback, false },    { "map", hr_post_verify, false },
 	};
 
-	for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+	for (size_t i = 0; i < sizeof step / sizeof *step && !hr_signals_pending(); i++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
 		int result = step[i].fn(post->app, d, detail);
 
+		if (result == -EINTR)
+			break;
 		show(post, step[i].name, post->app->config.ssd[d].name, result, since_ms(began),
 		     detail);
+		if (result && result != HR_POST_SKIP && !post->ssd_error[d])
+			post->ssd_error[d] = result;
 		if (result && step[i].needed)
 			break;
 	}
@@ -142,10 +148,12 @@ void hr_post_machine(struct hr_post *post)
 	test_machine(post);
 	test_gpus(post);
 	test_operators(post);
+	post->machine_failed = post->failed > 0;
 }
 
 void hr_post_ssds(struct hr_post *post)
 {
 	for (uint32_t d = 0; d < post->app->config.ssds && !hr_signals_pending(); d++)
-		test_ssd(post, d);
+		if (!post->app->left_out[d])
+			test_ssd(post, d);
 }

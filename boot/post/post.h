@@ -13,8 +13,9 @@
 
 #define HR_POST_DETAIL 640u /* bytes of a step's finding */
 
-/* A step returns 0: fine; HR_POST_SKIP: does not apply, detail says why; > 0 NVMe status or -errno:
- * failed. It writes what it has found, or what is wrong, to detail. */
+/* A step returns 0: fine; HR_POST_SKIP: does not apply, detail says why; -EINTR: a signal asked to
+ * stop, which is no finding; > 0 NVMe status or -errno: failed. It writes what it has found, or what
+ * is wrong, to detail. */
 #define HR_POST_SKIP 0x10000
 
 struct hr_post {
@@ -22,10 +23,12 @@ struct hr_post {
 	struct json_object *steps; /* array, or NULL: print lines to out */
 	FILE *out;
 	unsigned passed, failed, skipped;
-	int code; /* exit code of the first failure */
+	int error;		    /* of the first failure */
+	bool machine_failed;	    /* a step of the machine, a gpu or an operator */
+	int ssd_error[HR_SSDS_MAX]; /* of the first step that failed of an ssd, or 0 */
 };
 
-/* CPU, memory, clock, backends, known answers of operators; then each ssd until a signal comes.
+/* CPU, memory, clock, backends, known answers of operators; then each ssd that is not left out. A signal ends them between two steps.
  * post->app, ->steps and ->out are the caller's. */
 void hr_post_machine(struct hr_post *post);
 void hr_post_ssds(struct hr_post *post);

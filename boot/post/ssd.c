@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "boot/clock.h"
+#include "boot/signals.h"
 #include "nvme/status.h"
 
 #define ROUND_TRIPS 64u
@@ -45,8 +46,10 @@ int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail)
 	int err = block ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < ROUND_TRIPS; i++)
-		err = blk->ops->read(blk, i % 2 ? blk->bytes - blk->block_bytes : 0, block,
-				     blk->block_bytes);
+		err = hr_signals_pending()
+			      ? -EINTR
+			      : blk->ops->read(blk, i % 2 ? blk->bytes - blk->block_bytes : 0,
+					       block, blk->block_bytes);
 	spent = hr_now_ns() - began;
 	free(block);
 	if (err)

@@ -39,21 +39,6 @@ static void gather(const struct hr_appliance *app, const struct hr_run *run, str
 	all->result = hr_partition_cpu(p, run->part.result);
 }
 
-/* Bytes of all sources that this run went through. */
-static uint64_t bytes_read(const struct hr_run *run)
-{
-	uint64_t sum = 0;
-
-	if (run->outcome != HR_RUN_DONE)
-		return 0;
-	for (uint32_t s = 0; s < run->config->sources; s++) {
-		uint64_t before = run->first_tile * run->source[s].tile_bytes;
-
-		sum += run->source[s].bytes > before ? run->source[s].bytes - before : 0;
-	}
-	return sum;
-}
-
 static double seconds(const struct hr_run *run)
 {
 	return (double)(run->ended_ns - run->started_ns) / 1e9;
@@ -61,7 +46,7 @@ static double seconds(const struct hr_run *run)
 
 static double rate(const struct hr_run *run)
 {
-	return run->ended_ns > run->started_ns ? (double)bytes_read(run) / seconds(run) : 0;
+	return run->ended_ns > run->started_ns ? (double)hr_run_bytes_read(run) / seconds(run) : 0;
 }
 
 /* Lines of the operator's result, each set in by four. */
@@ -88,12 +73,12 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 	char rate_text[24] = "-";
 	struct hr_op_all all;
 
-	if (run->outcome == HR_RUN_DONE)
+	if (run->ended_ns)
 		hr_rate_format(rate_text, sizeof rate_text, rate(run));
 	fprintf(out, "%-16s %-14s %-16s %9llu %12llu %9.3f %11s  %s%s%s\n", p->name, p->op->name,
 		outcome_name(run->outcome), (unsigned long long)run->tiles,
-		(unsigned long long)bytes_read(run), seconds(run), rate_text, hr_run_path(app, run),
-		bounce ? ", read " : "", bounce ? bounce : "");
+		(unsigned long long)hr_run_bytes_read(run), seconds(run), rate_text,
+		hr_run_path(app, run), bounce ? ", read " : "", bounce ? bounce : "");
 	hr_report_paths(app, run, "    ", out);
 	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
@@ -103,6 +88,15 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 		fprintf(out, "    %s:%s, %llu of %llu tiles durable\n",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->durable_tiles, (unsigned long long)run->tiles);
+}
+
+/* It has no tiles and no path: bring-up has left it out. */
+static void print_refused(const struct hr_run *run, FILE *out)
+{
+	char text[96];
+
+	fprintf(out, "%-16s %-14s %-16s %s\n", run->config->name, run->config->op->name,
+		outcome_name(run->outcome), hr_error_name(run->error, text, sizeof text));
 }
 
 /* Nothing where the configuration itself says what runs worker blocks. */
@@ -121,6 +115,8 @@ void hr_report_runs(const struct hr_appliance *app, FILE *out)
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)
 			print_run(app, &app->run[i], out);
+		else if (app->run[i].outcome == HR_RUN_FAILED)
+			print_refused(&app->run[i], out);
 }
 
 static void failure_json(const struct hr_appliance *app, const struct hr_run *run,
@@ -228,13 +224,14 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_string(out, "outcome", outcome_name(run->outcome));
 	hr_json_u64(out, "tiles", run->tiles);
 	hr_json_u64(out, "first_tile", run->first_tile);
-	hr_json_u64(out, "read_bytes", bytes_read(run));
+	hr_json_u64(out, "read_bytes", hr_run_bytes_read(run));
 	hr_json_double(out, "duration_ms", seconds(run) * 1e3, 3);
 	hr_json_double(out, "read_bytes_per_s", rate(run), 0);
 	if (p->has_sink)
 		sink_json(app, run, hr_json_object(out, "sink"));
-	if (run->outcome == HR_RUN_DONE) {
+	if (run->settled)
 		costs_json(run, hr_json_object(out, "cost"));
+	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
 		hr_op_json(p->op, &all, hr_json_object(out, "result"));
 	}

@@ -36,68 +36,157 @@ check "a module with a relative path" field 'modules = ( { name = "a/b"; } );' \
     "boot.modules[0].name: 'a/b' is neither"
 check "an unknown key" field 'restart = 1;' "unknown key; did you mean 'restarts'"
 
-# Every read fails for good, so each attempt does.
+# The first read of each attempt fails, with a status that may go away.
 fails() {
-    printf 'on read: status 0x281 dnr\n' >"$SCRATCH/faults"
+    printf 'on read: status 0x006 dnr\n' >"$SCRATCH/faults"
     conf 'restarts = 2; backoff = "20ms";' ",faults=$SCRATCH/faults"
     exits 4 boot "$SCRATCH/x.conf" && warns "restart 1 of 2 in 0.0 s" &&
         warns "restart 2 of 2 in 0.0 s" && warns "given up after 2 restarts"
 }
-check "a pipeline that fails is run again, a bounded number of times" fails
+check "a failure that may go away is tried again, a bounded number of times" fails
+
+unreadable_store() {
+    printf 'on read: status 0x281 dnr\n' >"$SCRATCH/faults"
+    conf 'restarts = 2; backoff = "20ms";' ",faults=$SCRATCH/faults"
+    exits 4 boot "$SCRATCH/x.conf" && warns "'sum' is given up: Unrecovered Read Error" &&
+        ! warns "restart 1" >/dev/null
+}
+check "a failure that stays is not tried again" unreadable_store
+
+# two [BAD_DEVICE_OPTIONS [BOOT_SETTINGS [SSD_SETTINGS]]]: pipeline `bad` over b.img comes before `good` over a.img
+two() {
+    cat >"$SCRATCH/x.conf" <<CONF
+appliance = { name = "box"; };
+ssds = ( { name = "a"; device = "soft:$SCRATCH/a.img"; },
+  { name = "b"; device = "soft:$SCRATCH/b.img${1-}"; ${3-} } );
+gpus = ( { name = "g"; device = "host:2"; } );
+boot = { backoff = "20ms"; ${2-restarts = 2;} };
+pipelines = (
+  { name = "bad"; source = { ssd = "b"; object = "in"; }; operator = "crc32c"; tile = "64K"; },
+  { name = "good"; source = { ssd = "a"; object = "in"; }; operator = "copy"; tile = "64K";
+    sink = { ssd = "a"; object = "out"; }; } );
+CONF
+}
+make_images() {
+    rm -f "$SCRATCH"/[ab].img
+    head -c 1000000 /dev/urandom >"$SCRATCH/in"
+    for name in a b; do
+        exits 0 store format "soft:$SCRATCH/$name.img,size=32M" &&
+            exits 0 store put "soft:$SCRATCH/$name.img" in "$SCRATCH/in" || return 1
+    done
+}
+copied() {
+    exits 0 store get "soft:$SCRATCH/a.img" out - && cmp "$SCRATCH/in" "$SCRATCH/out"
+}
+# fault_in_object ACTION: half a megabyte behind the start of the only object of b.img
+fault_in_object() {
+    exits 0 store ls --json "soft:$SCRATCH/b.img" || return 1
+    python3 - "$SCRATCH/out" "$1" >"$SCRATCH/faults" <<'PYTHON'
+import json, sys
+at = json.load(open(sys.argv[1]))["objects"][0]["offset_bytes"] // 4096 + 128
+print(f"on read lba {at} count 1000000: {sys.argv[2]}")
+PYTHON
+}
+bad_block() {
+    fault_in_object "status 0x281 dnr" || return 1
+    two ",faults=$SCRATCH/faults"
+    exits 4 boot "$SCRATCH/x.conf" && warns "object 'in', tile 8, " &&
+        warns "'bad' is given up: Unrecovered Read Error" && ! warns "restart 1" >/dev/null &&
+        says "a:out, 16 of 16 tiles durable" && copied
+}
+check "images are made" make_images
+check "a bad block is reported, not restarted over, and stops no other pipeline" bad_block
+lost() {
+    fault_in_object drop || return 1
+    two ",faults=$SCRATCH/faults" 'post = "off"; restarts = 2;' 'timeout_ms = 500;'
+    exits 0 store rm "soft:$SCRATCH/a.img" out
+    exits 4 boot "$SCRATCH/x.conf" && warns "restart 2 of 2" && copied
+}
+check "an ssd that loses commands stops only its own pipelines" lost
+no_object() {
+    two
+    sed -i 's/{ ssd = "b"; object = "in"; }/{ ssd = "b"; object = "im"; }/' "$SCRATCH/x.conf"
+    exits 0 store rm "soft:$SCRATCH/a.img" out
+    exits 2 boot "$SCRATCH/x.conf" && warns "object 'im'" && warns "'bad' is given up" &&
+        ! warns "restart 1" >/dev/null && copied
+}
+check "so does an object that is not there, which is not tried again" no_object
+
+# service STEP...: boot the configuration under a service manager (lib/service.py)
+export SCRATCH
+service() { python3 "$(dirname "$0")/lib/service.py" "$HEADRACE" "$SCRATCH/x.conf" "$@"; }
+warned() { grep -qF -- "$1" "$SCRATCH/boot.err" || { cat "$SCRATCH/boot.err"; return 1; }; }
 
 missing() {
-    cat >"$SCRATCH/x.conf" <<CONF
-ssds = ( { name = "a"; device = "soft:$SCRATCH/absent.img"; } );
-gpus = ( { name = "g"; device = "host:1"; } );
-boot = { post = "full"; restarts = 1; backoff = "10ms"; };
-pipelines = ( { name = "p"; source = { object = "in"; }; operator = "crc32c"; } );
-CONF
-    exits 3 boot "$SCRATCH/x.conf" && says "FAIL controller" && warns "restart 1 of 1"
+    two "" 'wait_s = 0; restarts = 2;'
+    rm -f "$SCRATCH/b.img"
+    exits 0 store rm "soft:$SCRATCH/a.img" out
+    exits 3 boot "$SCRATCH/x.conf" && says "FAIL controller" && warns "restart 2 of 2" && copied
 }
 check "a device that is missing fails the self-test, and may come later" missing
-
-# start: boot the configuration in the background, until it can be asked
-start() {
-    "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/boot.out" 2>"$SCRATCH/boot.err" </dev/null &
-    pid=$!
-    for _ in $(seq 100); do
-        "$HEADRACE" status --json 2>/dev/null | grep -q '"phase": "staying"' && return
-        sleep 0.05
-    done
-    cat "$SCRATCH/boot.err"
-    return 1
+# `good` runs first, and again there is nothing to do for it when the other disk comes.
+comes() {
+    make_images && mv "$SCRATCH/b.img" "$SCRATCH/b.late" && two "" 'restarts = 0; wait_s = 86400;' &&
+        service until=running "until=going down" until=waiting \
+            "sh=$HEADRACE status --json | grep -q '\"phase\": \"waiting\"'" \
+            "sh=mv $SCRATCH/b.late $SCRATCH/b.img" until=running exit=0 &&
+        warned "is absent; it is waited for 86400 s" && copied
 }
-stop() { local code=0; kill -TERM "$pid"; wait "$pid" || code=$?; [ "$code" = "$1" ]; }
+check "an absent disk is waited for, while others are used" comes
+stops_waiting() {
+    rm -f "$SCRATCH/b.img"
+    service until=waiting signal=TERM exit=0
+}
+check "SIGTERM while an ssd is waited for is a stop in order" stops_waiting
+stops_backoff() {
+    printf 'on read: status 0x006 dnr\n' >"$SCRATCH/faults"
+    conf 'restarts = 2; backoff = "100000s";' ",faults=$SCRATCH/faults"
+    service until=backoff signal=TERM exit=0
+}
+check "... and while it pauses before a restart" stops_backoff
+# The self-test of such a disk takes most of a minute; each command is 250 ms.
+stops_post() {
+    printf 'on any count 1000000: delay 250ms\n' >"$SCRATCH/faults"
+    make_images && two ",faults=$SCRATCH/faults" && service until=post \
+        "sh=until grep -q 'OK   controller b' $SCRATCH/boot.out; do sleep 0.05; done" \
+        "sh=$HEADRACE status --json | grep -q '\"phase\": \"post\"'" \
+        silent=STATUS=running signal=TERM exit=0 silent=READY=1 &&
+        ! grep -q 'queue      b' "$SCRATCH/boot.out"
+}
+check "the self-test of a slow ssd answers readers and sees SIGTERM" stops_post
+
 stays() {
     conf 'after = "stay";'
-    start && exits 0 status && says "box: staying" && says "64 of 64 tiles  100%" &&
-        exits 0 status box --json && json 'r["pipelines"][0]["outcome"] == "done"' &&
-        exits 3 status other && kill -HUP "$pid" && sleep 0.1 && exits 0 status && stop 0
+    service until=staying "sh=$HEADRACE status >$SCRATCH/out" \
+        "sh=$HEADRACE status box --json >$SCRATCH/json" \
+        "sh=! $HEADRACE status other 2>$SCRATCH/err" signal=HUP \
+        "sh=$HEADRACE status >$SCRATCH/out" told=READY=1 silent=STOPPING=1 signal=TERM exit=0 \
+        told=STOPPING=1 &&
+        says "box: staying" && says "64 of 64 tiles  100%" && cp "$SCRATCH/json" "$SCRATCH/out" &&
+        json 'r["pipelines"][0]["outcome"] == "done"' &&
+        json 'r["pipelines"][0]["read_bytes"] == 4 << 20'
 }
 check "an appliance that stays can be asked, and SIGTERM ends it" stays
 check "nobody answers afterwards" exits 3 status
 check "a name with a slash is no appliance" exits 3 status ../x
 
+# The whole of NOTIFY_SOCKET, with a watchdog whose keepalive is due all the time.
 notified() {
     conf ''
-    python3 - "$HEADRACE" "$SCRATCH" <<'PYTHON'
-import os, socket, subprocess, sys
-headrace, scratch = sys.argv[1:]
-path = scratch + "/notify"
-if os.path.exists(path):
-    os.unlink(path)
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.bind(path)
-s.settimeout(30)
-p = subprocess.Popen([headrace, "boot", scratch + "/x.conf"], stdout=subprocess.DEVNULL,
-                     stderr=subprocess.DEVNULL, env=dict(os.environ, NOTIFY_SOCKET=path))
-got = ""
-while "STOPPING=1" not in got:
-    got += s.recv(4096).decode() + "\n"
-sys.exit(p.wait() or "READY=1" not in got or got.index("READY=1") > got.index("STOPPING=1"))
-PYTHON
+    WATCHDOG_USEC=2 service until=running exit=0 told=READY=1 told=WATCHDOG=1 told=STOPPING=1
 }
-check "a service manager hears READY and STOPPING" notified
+check "a service manager hears READY, keepalives and STOPPING" notified
+no_place() {
+    local reason="RUNTIME_DIRECTORY /dev/null: Not a directory"
+    conf ''
+    (
+        export RUNTIME_DIRECTORY=/dev/null
+        exits 0 boot "$SCRATCH/x.conf" && warns "warning: $reason" &&
+            exits 0 run "$SCRATCH/x.conf" && warns "warning: $reason" &&
+            exits 3 status && warns "($reason)"
+    )
+}
+check "an unusable RUNTIME_DIRECTORY is a warning, and status says the same" no_place
 
 # first COMMAND...: as PID 1 of namespaces of its own; reboot(2) ends them by a signal
 first() { timeout 60 unshare -mpf --mount-proc "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null; }
@@ -112,11 +201,6 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
             says "64 tiles" && warns "nothing resets this machine if it hangs"
     }
     check "without its watchdog an appliance works, and says so" no_watchdog 30s
-    check "nothing is said of a watchdog that waits longer than the ssd" \
-        eval '! warns "CAP.TO" >/dev/null'
-    # The soft controller may take 5 s.
-    hasty() { no_watchdog 5s && warns "may take 5 s to become ready (CAP.TO), and boot.watchdog is 5 s"; }
-    check "a watchdog that is faster than an ssd may be is told of" hasty
     as_first() { conf ''; first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "is the first process" &&
         says "64 tiles" && warns "poweroff" && ! warns "does not poweroff" >/dev/null; }
     check "the first process powers off when it is done" as_first

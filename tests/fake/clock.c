@@ -49,11 +49,13 @@ void hr_wait_ns(uint64_t ns)
 
 	if (!fake.steered) {
 		nanosleep(&ts, NULL);
+		hr_tick();
 		return;
 	}
 	fake_clock_advance(ns);
 	if (fake.step)
 		fake.step(fake.context);
+	hr_tick();
 }
 
 void hr_wait_precisely(void)

@@ -276,6 +276,8 @@ static void prepare_app(void)
 				     hr_config_default_bytes, NULL, NULL),
 		     0);
 	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
+	snprintf(app.config.name, sizeof app.config.name, "box");
+	status.app = &app;
 	status.fd = -1;
 	status.phase = "running";
 }
@@ -289,7 +291,13 @@ Test(boot, the_status_is_one_json_document)
 	prepare_app();
 	snprintf(app.config.name, sizeof app.config.name, "a \"quoted\" \\ name");
 	app.run[0].outcome = HR_RUN_DONE;
-	app.run[0].tiles = 7;
+	app.run[0].tiles = app.run[0].through_tiles = 7;
+	app.run[0].started_ns = 1;
+	app.run[0].ended_ns = 1 + HR_NS_PER_S / 2;
+	app.run[0].read_bytes = 1000;
+	app.run[1].outcome = HR_RUN_FAILED;
+	app.run[1].selected = false;
+	app.run[1].error = 0x281;
 	length = hr_status_format(&status, &app, hr_now_ns(), text, sizeof text);
 	cr_assert_eq(length, strlen(text));
 	document = json_tokener_parse(text);
@@ -301,6 +309,13 @@ Test(boot, the_status_is_one_json_document)
 	cr_expect_eq(json_object_get_uint64(json_object_object_get(
 			     json_object_array_get_idx(pipelines, 0), "tiles_done")),
 		     7u);
+	cr_expect_eq(json_object_get_uint64(json_object_object_get(
+			     json_object_array_get_idx(pipelines, 0), "read_bytes_per_s")),
+		     2000u);
+	/* Also of one that does not run any more. */
+	cr_expect_str_eq(json_object_get_string(json_object_object_get(
+				 json_object_array_get_idx(pipelines, 1), "error")),
+			 "Unrecovered Read Error");
 	json_object_put(document);
 }
 
@@ -324,7 +339,7 @@ static const char *read_status(void)
 	size_t got = 0;
 
 	cr_assert_eq(connect(fd, (const struct sockaddr *)&status.at, sizeof status.at), 0);
-	hr_status_tick(&status, &app, hr_now_ns());
+	hr_status_tick(&status, hr_now_ns());
 	while ((n = read(fd, text + got, sizeof text - 1 - got)) > 0)
 		got += (size_t)n;
 	text[got] = '\0';
@@ -338,12 +353,12 @@ Test(boot, whoever_connects_is_told_and_a_second_of_that_name_is_not_heard)
 
 	setenv("RUNTIME_DIRECTORY", folder, 1);
 	prepare_app();
-	cr_assert_eq(hr_status_open(&status, "box"), 0);
-	cr_expect(strstr(read_status(), "\"appliance\": \"headrace\""));
-	cr_expect_eq(hr_status_open(&second, "box"), -EADDRINUSE);
+	cr_assert_eq(hr_status_open(&status, &app), 0);
+	cr_expect(strstr(read_status(), "\"appliance\": \"box\""));
+	cr_expect_eq(hr_status_open(&second, &app), -EADDRINUSE);
 	cr_expect(strstr(fake_log_last(), "runs already"), "%s", fake_log_last());
 	hr_status_close(&status);
-	cr_expect_eq(hr_status_open(&second, "box"), 0);
+	cr_expect_eq(hr_status_open(&second, &app), 0);
 	hr_status_close(&second);
 }
 
@@ -351,21 +366,56 @@ Test(boot, the_socket_of_a_dead_process_is_taken_over)
 {
 	setenv("RUNTIME_DIRECTORY", folder, 1);
 	prepare_app();
-	cr_assert_eq(hr_status_open(&status, "box"), 0);
+	cr_assert_eq(hr_status_open(&status, &app), 0);
 	close(status.fd); /* as if killed: the file stays */
-	cr_assert_eq(hr_status_open(&status, "box"), 0);
+	cr_assert_eq(hr_status_open(&status, &app), 0);
 	cr_expect(strstr(read_status(), "schema"));
 	hr_status_close(&status);
 }
 
 Test(boot, a_directory_that_others_may_write_to_is_not_used)
 {
+	char want[256], reason[256];
+
 	setenv("RUNTIME_DIRECTORY", folder, 1);
 	cr_assert_eq(chmod(folder, 0777), 0);
-	cr_expect_eq(hr_status_open(&status, "box"), -EPERM);
+	prepare_app();
+	cr_expect_eq(hr_status_open(&status, &app), -EPERM);
 	cr_expect_eq(status.fd, -1);
-	hr_status_tick(&status, &app, 0);
+	snprintf(want, sizeof want,
+		 "RUNTIME_DIRECTORY %s: others may write to it: mode 0777, expected 0755", folder);
+	cr_expect_str_eq(hr_status_reason(-EPERM, reason, sizeof reason), want, "%s", reason);
+	strcat(want, "; 'headrace status' cannot ask appliance 'box'");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN), want, "%s", fake_log_last());
+	hr_status_tick(&status, 0);
 	hr_status_close(&status);
+}
+
+/* Each is a warning with the reason, and `headrace status` says the same. */
+Test(boot, a_directory_that_cannot_be_used_is_a_warning)
+{
+	const unsigned warnings = fake_log_count_of(HR_LOG_WARN);
+	char file[128], reason[256];
+
+	prepare_app();
+	setenv("RUNTIME_DIRECTORY", "/nowhere/at/all", 1);
+	cr_expect_eq(hr_status_open(&status, &app), -ENOENT);
+	cr_expect(strstr(fake_log_last(),
+			 "RUNTIME_DIRECTORY /nowhere/at/all: No such file or directory; 'headrace "
+			 "status' cannot ask"),
+		  "%s", fake_log_last());
+	write_file("file", "");
+	snprintf(file, sizeof file, "%s/file", folder);
+	setenv("RUNTIME_DIRECTORY", file, 1);
+	cr_expect_eq(hr_status_open(&status, &app), -ENOTDIR);
+	cr_expect(strstr(fake_log_last(), "file: Not a directory"), "%s", fake_log_last());
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), warnings + 2);
+	cr_expect(strstr(hr_status_reason(-ENAMETOOLONG, reason, sizeof reason),
+			 "too long for a socket"),
+		  "%s", reason);
+	cr_expect(strstr(hr_status_reason(-ENOKEY, reason, sizeof reason),
+			 "neither RUNTIME_DIRECTORY nor XDG_RUNTIME_DIR is set"),
+		  "%s", reason);
 }
 
 Test(boot, where_the_status_is_and_what_cannot_hold_it)
@@ -404,7 +454,7 @@ static int directory_of_others(void)
 		return 2;
 	unsetenv("RUNTIME_DIRECTORY");
 	unsetenv("XDG_RUNTIME_DIR");
-	if (hr_status_directory(path, sizeof path, false) != -ENOENT)
+	if (hr_status_directory(path, sizeof path, false) != -ENOKEY)
 		return 3;
 	setenv("XDG_RUNTIME_DIR", folder, 1);
 	return hr_status_directory(path, sizeof path, false) == -ENOENT && strstr(path, "/headrace")
@@ -430,12 +480,13 @@ Test(boot, a_status_directory_of_somebody_else_is_not_used)
 
 Test(boot, a_socket_path_that_is_too_long_is_none)
 {
-	char name[100];
+	char directory[128];
 
-	setenv("RUNTIME_DIRECTORY", folder, 1);
-	memset(name, 'n', sizeof name - 1);
-	name[sizeof name - 1] = '\0';
-	cr_expect_eq(hr_status_open(&status, name), -ENAMETOOLONG);
+	snprintf(directory, sizeof directory, "%s/a-folder-with-a-long-name", folder);
+	setenv("RUNTIME_DIRECTORY", directory, 1);
+	prepare_app();
+	memset(app.config.name, 'n', sizeof app.config.name - 1);
+	cr_expect_eq(hr_status_open(&status, &app), -ENAMETOOLONG);
 	cr_expect_eq(status.fd, -1);
 }
 

@@ -280,32 +280,6 @@ Test(stages, seal_holds_from_the_last_stage_until_the_way_down)
 	expect_unlocked();
 }
 
-static void count(void *to, const struct hr_appliance *a, uint64_t now_ns)
-{
-	unsigned *ticks = to;
-
-	cr_assert_eq(a, app);
-	cr_assert_gt(now_ns, 0u);
-	++*ticks;
-}
-
-/* Whoever feeds a watchdog hears of every stage and of the controller, on both ways. */
-Test(stages, bring_up_and_the_way_down_are_told)
-{
-	unsigned ticks = 0;
-
-	make_image(MIB);
-	configure("", "", CRC);
-	app->tick = count;
-	app->tick_to = &ticks;
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	hr_unseal();
-	cr_expect_eq(ticks, HR_STAGE_QUEUES + 1u, "%u", ticks);
-	ticks = 0;
-	hr_appliance_down(app);
-	cr_expect_eq(ticks, 1u, "%u", ticks);
-}
-
 /* A pipeline needs what the stages above `stores` make; what is below stays, and is used again. */
 Test(stages, upper_stages_go_down_and_come_up_again_and_again)
 {

@@ -23,6 +23,7 @@ if instance == "broken":
     check("the mistake is readable", "/lab/appliance.conf:2:" in console)
     check("the last resort is told", "does not run (code 2); poweroff in 5 s" in console)
 elif instance == "failing":
+    check("the absent device is waited for", "0000:7f:00.0 is absent; it is waited for 2 s" in console)
     check("bounded restarts", "given up after 2 restarts" in console)
     check("the missing device is named", "0000:7f:00.0" in console)
     check("the configured last resort", "does not run (code 3); reboot in 5 s" in console)

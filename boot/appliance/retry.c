@@ -1,0 +1,66 @@
+#include "boot/appliance/retry.h"
+
+#include <errno.h>
+
+#include "boot/clock.h"
+#include "nvme/status.h"
+
+#define PAUSE_MAX_NS (60 * HR_NS_PER_S)
+
+/* The Do Not Retry bit is no longer known here; workers have obeyed it. */
+static bool status_is_final(uint16_t status)
+{
+	switch (hr_status_classify(status, false)) {
+	case HR_STATUS_OK:
+	case HR_STATUS_RETRY:
+		return false;
+	case HR_STATUS_NO_RETRY:
+	case HR_STATUS_MEDIA:
+	case HR_STATUS_FATAL:
+		break;
+	}
+	return true;
+}
+
+bool hr_error_is_final(int err)
+{
+	if (err > 0)
+		return status_is_final((uint16_t)err);
+	switch (-err) {
+	case EINVAL:
+	case ENOTSUP:
+	case EPERM:
+	case EACCES:
+	case EEXIST:
+	case ENOSPC:
+	case ENFILE:
+	case EROFS:
+	case ERANGE:
+	case EBADMSG:
+	case EUCLEAN:
+	case ENOMEDIUM:
+	case EMEDIUMTYPE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void hr_budget_begin(struct hr_budget *b, const struct hr_config_boot *boot)
+{
+	b->boot = boot;
+	b->used = 0;
+	b->pause_ns = boot->backoff_ns;
+}
+
+bool hr_budget_take(struct hr_budget *b, uint64_t ran_ns, uint64_t *pause_ns)
+{
+	if (b->boot->heal_ns && ran_ns >= b->boot->heal_ns)
+		hr_budget_begin(b, b->boot);
+	if (b->used == b->boot->restarts)
+		return false;
+	b->used++;
+	*pause_ns = b->pause_ns;
+	b->pause_ns = b->pause_ns * 2 < PAUSE_MAX_NS ? b->pause_ns * 2 : PAUSE_MAX_NS;
+	return true;
+}

@@ -1,0 +1,62 @@
+#include "boot/appliance/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/watchdog.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "boot/clock.h"
+#include "boot/log.h"
+
+/* A driver without the magic close leaves it armed: then it resets the machine. */
+static void disarm(struct hr_watchdog *w)
+{
+	if (write(w->fd, "V", 1) != 1)
+		hr_warn("%s: cannot be disarmed: %s", w->path, strerror(errno));
+	close(w->fd);
+	w->fd = -1;
+}
+
+void hr_watchdog_open(struct hr_watchdog *w, const char *path, uint64_t timeout_ns)
+{
+	int seconds = (int)(timeout_ns / HR_NS_PER_S);
+
+	*w = (struct hr_watchdog){ .path = path, .fd = -1 };
+	if (!timeout_ns)
+		return;
+	w->fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (w->fd < 0 || ioctl(w->fd, WDIOC_SETTIMEOUT, &seconds) != 0) {
+		hr_error("%s: %s; nothing resets this machine if it hangs", path, strerror(errno));
+		if (w->fd >= 0)
+			disarm(w);
+		return;
+	}
+	/* The driver may have rounded it. */
+	w->feed_ns = HR_NS_PER_S * (unsigned)(seconds > 0 ? seconds : 1) / 3;
+	hr_info("%s: %d s", path, seconds);
+}
+
+void hr_watchdog_feed(struct hr_watchdog *w, uint64_t now_ns)
+{
+	if (w->fd < 0 || now_ns < w->next_ns)
+		return;
+	/* Any byte but V feeds it, also with drivers that have no such call. */
+	if (write(w->fd, "", 1) == 1) {
+		w->next_ns = now_ns + w->feed_ns;
+		w->error = 0;
+		return;
+	}
+	/* Due again at the next look: each second counts now. */
+	if (w->error != errno)
+		hr_error("%s: cannot be fed: %s; it will reset this machine", w->path,
+			 strerror(errno));
+	w->error = errno;
+}
+
+void hr_watchdog_close(struct hr_watchdog *w)
+{
+	if (w->fd >= 0)
+		disarm(w);
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Runs `headrace boot CONFIG` as a service manager would, step by step.
+
+service.py HEADRACE CONFIG STEP...    its output is in $SCRATCH/boot.out and $SCRATCH/boot.err
+
+until=PHASE    wait until it has told that phase (STATUS=PHASE, in the order that it tells them)
+told=LINE      it has told that line so far
+silent=LINE    it has not
+sh=COMMAND     a shell command succeeds; $PID is the process
+signal=NAME    send it
+exit=CODE      wait for its end
+Each wait ends after two minutes, and the process with it.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+PATIENCE_S = 120
+LOOK_S = 1  # between two looks whether the process is still there
+scratch = os.environ["SCRATCH"]
+
+
+class Service:
+    def __init__(self, headrace, config):
+        path = scratch + "/notify"
+        if os.path.exists(path):
+            os.unlink(path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.told, self.looked = [], 0
+        with open(scratch + "/boot.out", "w") as out, open(scratch + "/boot.err", "w") as err:
+            self.process = subprocess.Popen(
+                [headrace, "boot", config],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=dict(os.environ, NOTIFY_SOCKET=path),
+            )
+
+    def hear(self):
+        """One message. Of a process that has ended all were sent before."""
+        for _ in range(PATIENCE_S // LOOK_S):
+            ended = self.process.poll() is not None
+            try:
+                self.socket.settimeout(0 if ended else LOOK_S)
+                self.told += self.socket.recv(4096).decode().splitlines()
+                return
+            except BlockingIOError:
+                raise EOFError(f"it has ended with {self.process.returncode}")
+            except TimeoutError:
+                pass
+        raise TimeoutError
+
+    def until(self, phase):
+        while f"STATUS={phase}" not in self.told[self.looked :]:
+            self.hear()
+        self.looked = self.told.index(f"STATUS={phase}", self.looked) + 1
+
+    def drain(self):
+        self.socket.setblocking(False)
+        try:
+            while True:
+                self.told += self.socket.recv(4096).decode().splitlines()
+        except BlockingIOError:
+            pass
+
+    def step(self, name, value):
+        if name == "until":
+            self.until(value)
+        elif name in ("told", "silent"):
+            self.drain()
+            assert (value in self.told) == (name == "told"), self.told
+        elif name == "sh":
+            env = dict(os.environ, PID=str(self.process.pid))
+            subprocess.run(value, shell=True, check=True, env=env, timeout=PATIENCE_S)
+        elif name == "signal":
+            self.process.send_signal(getattr(signal, "SIG" + value))
+        elif name == "exit":
+            code = self.process.wait(PATIENCE_S)
+            assert code == int(value), f"exit code {code}"
+        else:
+            raise ValueError(name)
+
+
+def main():
+    service = Service(sys.argv[1], sys.argv[2])
+    try:
+        for step in sys.argv[3:]:
+            try:
+                service.step(*step.split("=", 1))
+            except Exception as error:
+                sys.exit(f"{step}: {error!r}; told: {service.told}")
+    finally:
+        service.process.kill()
+        service.process.wait()
+
+
+main()

@@ -1,0 +1,225 @@
+/*
+ * The duty of the supervising thread is done, and a signal is seen, while something takes long: waits,
+ * and all that reads a slow ssd. Each command takes 20 ms here, so each read has a tick at least,
+ * however busy the machine is.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/clock.h"
+#include "boot/guard.h"
+#include "boot/post/post.h"
+#include "boot/signals.h"
+#include "boot/stages.h"
+
+static char faults[64];
+static struct hr_appliance *app;
+static unsigned ticks, stop_at;
+
+static void begin(void)
+{
+	strcpy(faults, "/tmp/hr-tick-XXXXXX");
+	cr_assert_geq(mkstemp(faults), 0);
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+}
+
+static void end(void)
+{
+	hr_tick_set(NULL, NULL);
+	unlink(faults);
+	free(app);
+}
+
+TestSuite(tick, .init = begin, .fini = end, .timeout = 240);
+
+/* Counts, and asks to stop at the stop_at-th. */
+static void count(void *to, uint64_t now_ns)
+{
+	cr_assert_eq(to, app);
+	cr_assert_gt(now_ns, 0u);
+	if (++ticks == stop_at)
+		raise(SIGTERM);
+}
+
+static void count_from_now(void)
+{
+	ticks = 0;
+	hr_tick_set(count, app);
+}
+
+static void print(void *to, const char *line)
+{
+	(void)to;
+	fprintf(stderr, "%s\n", line);
+}
+
+static void configure(const char *script, const char *bytes)
+{
+	FILE *file = fopen(faults, "we");
+	char text[1024];
+	int n;
+
+	fputs(script, file);
+	fclose(file);
+	n = snprintf(
+		text, sizeof text,
+		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M,faults=%s\";\n"
+		"  timeout_ms = 60000; objects = ( { name = \"in\"; bytes = \"%s\"; } ); } );\n"
+		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+		"pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
+		"  operator = \"crc32c\"; tile = \"64K\"; slots = 2; } );\n",
+		faults, bytes);
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+}
+
+#define SLOW "on any count 1000000: delay 20ms\n"
+
+Test(tick, a_long_wait_does_the_duty_again_and_again)
+{
+	count_from_now();
+	hr_wait_ns(10 * HR_TICK_NS);
+	cr_expect_geq(ticks, 9u, "%u", ticks);
+	hr_tick_set(NULL, NULL);
+	hr_wait_ns(2 * HR_TICK_NS);
+	hr_tick();
+	cr_expect_leq(ticks, 11u, "%u", ticks);
+}
+
+static void waits(void *to, uint64_t now_ns)
+{
+	unsigned *calls = to;
+
+	(void)now_ns;
+	++*calls;
+	hr_wait_ns(2 * HR_TICK_NS);
+}
+
+/* A duty that waits in spite of its contract does not do itself. */
+Test(tick, the_duty_does_not_do_itself)
+{
+	unsigned calls = 0;
+
+	hr_tick_set(waits, &calls);
+	hr_tick();
+	cr_expect_eq(calls, 1u);
+}
+
+static void *wait_elsewhere(void *to)
+{
+	hr_wait_ns(3 * HR_TICK_NS);
+	hr_tick();
+	return to;
+}
+
+Test(tick, the_duty_belongs_to_its_thread)
+{
+	pthread_t thread;
+
+	count_from_now();
+	cr_assert_eq(pthread_create(&thread, NULL, wait_elsewhere, NULL), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(ticks, 0u);
+}
+
+/* Each step of the self-test, over a disk that is slow from bring-up on. */
+Test(tick, the_self_test_of_a_slow_ssd)
+{
+	char detail[HR_POST_DETAIL];
+
+	configure(SLOW, "256K");
+	count_from_now();
+	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	ticks = 0;
+	cr_assert_eq(hr_post_queue(app, 0, detail), 0);
+	cr_expect_geq(ticks, 64u, "queue: %u", ticks);
+	ticks = 0;
+	cr_assert_eq(hr_post_store(app, 0, detail), 0);
+	cr_expect_geq(ticks, 10u, "store: %u", ticks);
+	ticks = 0;
+	cr_assert_eq(hr_post_loopback(app, 0, detail), 0);
+	cr_expect_geq(ticks, 2u, "loopback: %u", ticks);
+	ticks = 0;
+	cr_assert_eq(hr_post_verify(app, 0, detail), 0);
+	cr_expect_geq(ticks, 4u, "map: %u", ticks);
+	ticks = 0;
+	cr_assert_eq(hr_guard_look(app->ssd[0].blk, detail), 0);
+	cr_expect_geq(ticks, 4u, "guard: %u", ticks);
+	hr_ssd_down(&app->ssd[0]);
+}
+
+static void reads_to_a_signal(int (*step)(struct hr_appliance *app, uint32_t d, char *detail))
+{
+	char detail[HR_POST_DETAIL];
+
+	hr_signals_catch();
+	stop_at = 5;
+	count_from_now();
+	cr_expect_eq(step(app, 0, detail), -EINTR);
+	cr_expect_lt(ticks, 64u);
+}
+
+Test(tick, a_signal_ends_the_round_trips)
+{
+	char detail[HR_POST_DETAIL];
+
+	configure(SLOW, "256K");
+	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	reads_to_a_signal(hr_post_queue);
+	hr_ssd_down(&app->ssd[0]);
+}
+
+/* 32 MiB in pieces of 256 KiB: that is 128 times 20 ms at least, were it not for the signal. */
+Test(tick, a_signal_ends_the_making_of_objects)
+{
+	char detail[HR_POST_DETAIL];
+
+	configure(SLOW, "32M");
+	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	reads_to_a_signal(hr_post_store);
+	hr_ssd_down(&app->ssd[0]);
+}
+
+Test(tick, a_signal_ends_the_look_at_a_disk)
+{
+	char detail[HR_POST_DETAIL];
+
+	configure(SLOW, "256K");
+	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	hr_signals_catch();
+	stop_at = 3;
+	count_from_now();
+	cr_expect_eq(hr_guard_look(app->ssd[0].blk, detail), -EINTR);
+	hr_ssd_down(&app->ssd[0]);
+}
+
+Test(tick, a_signal_ends_bring_up_and_the_self_test)
+{
+	struct hr_post post = { .app = app, .out = stdout };
+
+	configure("", "256K");
+	hr_signals_catch();
+	raise(SIGTERM);
+	hr_post_machine(&post);
+	hr_post_ssds(&post);
+	cr_expect_eq(post.passed + post.failed + post.skipped, 0u);
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(app->up, HR_STAGE_NONE);
+}
+
+Test(tick, bring_up_and_the_way_down)
+{
+	configure(SLOW, "256K");
+	count_from_now();
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_expect_geq(ticks, 20u, "%u", ticks);
+	hr_appliance_down(app);
+}
