@@ -17,7 +17,8 @@
 
 /*
  * 0: blank, a store, or nothing that anybody knows; -EEXIST: what it is in text[HR_GUARD_TEXT], as
- * in "an ext4 file system"; -EINTR: a signal asked to stop; -ENOMEM, -EIO: the library fails, or the error of reading, which is logged.
+ * in "an ext4 file system"; -EINTR: a signal asked to stop; -ENOMEM, -EIO: the
+ * library fails, or the error of reading, which is logged.
  */
 int hr_guard_look(struct hr_blk *blk, char *text);
 

@@ -126,9 +126,9 @@ struct hr_run {
 	int error;
 	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker reported it */
 	uint64_t started_ns, ended_ns;
-	uint64_t through_tiles,
-		read_bytes; /* at the end: hr_run_tiles_done(), hr_run_bytes_read() */
-	bool settled;	    /* workers have ended: slots and descriptor are what they have left */
+	/* At the end: hr_run_tiles_done(), hr_run_bytes_read(). */
+	uint64_t through_tiles, read_bytes;
+	bool settled; /* workers have ended: slots and descriptor are what they have left */
 	uint64_t first_submit_ns; /* 0: no tile was submitted */
 	uint64_t durable_tiles;	  /* of the sink */
 };
@@ -170,9 +170,9 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
 
 /*
  * Up to and including stage `last`. On error everything is down again, the reason is logged, and
- * the value says what kind it is: -EINTR: a signal asked to stop (not logged); -EINVAL: a mistake in the configuration that only devices could
- * show (file and line logged); -ENOTSUP: a device or backend cannot do what is asked; others as the
- * parts return them.
+ * the value says what kind it is: -EINTR: a signal asked to stop (not logged); -EINVAL: a mistake in
+ * the configuration that only devices could show (file and line logged); -ENOTSUP: a device or
+ * backend cannot do what is asked; others as the parts return them.
  */
 int hr_appliance_up(struct hr_appliance *app, enum hr_stage last);
 

@@ -28,8 +28,8 @@ struct hr_post {
 	int ssd_error[HR_SSDS_MAX]; /* of the first step that failed of an ssd, or 0 */
 };
 
-/* CPU, memory, clock, backends, known answers of operators; then each ssd that is not left out. A signal ends them between two steps.
- * post->app, ->steps and ->out are the caller's. */
+/* CPU, memory, clock, backends, known answers of operators; then each ssd that is not left out. A
+ * signal ends them between two steps. post->app, ->steps and ->out are the caller's. */
 void hr_post_machine(struct hr_post *post);
 void hr_post_ssds(struct hr_post *post);
 

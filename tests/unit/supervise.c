@@ -27,8 +27,7 @@
 #include "tests/fake/log.h"
 
 #define START_NS (100 * HR_NS_PER_S)
-#define MEDIA 0x281	/* Unrecovered Read Error */
-#define TRANSIENT 0x006 /* Internal Error */
+#define MEDIA 0x281 /* Unrecovered Read Error */
 #define COUNT(array) (unsigned)(sizeof(array) / sizeof *(array))
 
 static char folder[32], path[64];
@@ -529,32 +528,6 @@ Test(supervise, a_watchdog_without_a_timeout_is_not_used)
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "nothing resets this machine"));
 }
 
-/* Said once, tried again at every look, and fed again when that works. */
-Test(supervise, a_watchdog_that_cannot_be_fed_is_said_once)
-{
-	struct hr_watchdog w;
-	unsigned errors;
-	int fd;
-
-	configure(1);
-	take_dog(0);
-	hr_watchdog_open(&w, path, 30 * HR_NS_PER_S);
-	hr_watchdog_feed(&w, START_NS);
-	fd = w.fd;
-	w.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	errors = fake_log_count_of(HR_LOG_ERROR);
-	for (unsigned i = 0; i < 5; i++)
-		hr_watchdog_feed(&w, START_NS + 20 * HR_NS_PER_S + i);
-	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), errors + 1);
-	close(w.fd);
-	w.fd = fd;
-	hr_watchdog_feed(&w, START_NS + 20 * HR_NS_PER_S + 5);
-	look_at_dog();
-	cr_expect_eq(dog.bytes, 2u);
-	hr_watchdog_close(&w);
-	cr_expect_eq(w.fd, -1);
-}
-
 Test(supervise, without_a_watchdog_nothing_is_opened)
 {
 	configure(1);
@@ -615,22 +588,4 @@ Test(supervise, the_duty_ends_with_the_supervisor)
 	configure(1);
 	cr_expect_eq(SUPERVISE({ 0 }), HR_EXIT_DONE);
 	cr_expect_not(hr_tick_is_set());
-}
-
-/* ---- which failures stay */
-
-Test(supervise, failures_that_stay_and_failures_that_may_go_away)
-{
-	static const int stays[] = { MEDIA,    0x280,	 0x002,	     0x080,   0x020,
-				     0x182,    0x301,	 0x01c,	     -EINVAL, -EEXIST,
-				     -ENOSPC,  -EROFS,	 -EACCES,    -ERANGE, -EPERM,
-				     -EUCLEAN, -ENOTSUP, -ENOMEDIUM, -EBADMSG };
-	static const int goes[] = { TRANSIENT, 0x004,	   0x022,  0x082,   0x300,
-				    0,	       -ENODEV,	   -ENXIO, -ENOENT, -EIO,
-				    -EPROTO,   -ETIMEDOUT, -EBUSY, -ENOMEM, -EINTR };
-
-	for (unsigned i = 0; i < COUNT(stays); i++)
-		cr_expect(hr_error_is_final(stays[i]), "%d", stays[i]);
-	for (unsigned i = 0; i < COUNT(goes); i++)
-		cr_expect_not(hr_error_is_final(goes[i]), "%d", goes[i]);
 }
