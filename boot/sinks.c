@@ -221,7 +221,7 @@ static void forget(struct hr_appliance *app)
 
 		run->sink_id = run->first_tile = run->durable_tiles = 0;
 		run->sink_made = false;
-		if (run->outcome == HR_RUN_COMPLETE)
+		if (run->selected && run->outcome == HR_RUN_COMPLETE)
 			run->outcome = HR_RUN_WAITING;
 	}
 }

@@ -253,8 +253,9 @@ static void note_outcomes(struct hr_supervisor *s)
 			note_failure(s, i);
 		else if (run->outcome == HR_RUN_WAITING)
 			s->pipeline[i].error = error_of_writer(s, i);
-		s->pipeline[i].done =
-			run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
+		if (run->selected || run->outcome == HR_RUN_FAILED)
+			s->pipeline[i].done = run->outcome == HR_RUN_DONE ||
+					      run->outcome == HR_RUN_COMPLETE;
 	}
 }
 
