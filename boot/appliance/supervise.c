@@ -254,8 +254,8 @@ static void note_outcomes(struct hr_supervisor *s)
 		else if (run->outcome == HR_RUN_WAITING)
 			s->pipeline[i].error = error_of_writer(s, i);
 		if (run->selected || run->outcome == HR_RUN_FAILED)
-			s->pipeline[i].done = run->outcome == HR_RUN_DONE ||
-					      run->outcome == HR_RUN_COMPLETE;
+			s->pipeline[i].done =
+				run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
 	}
 }
 
