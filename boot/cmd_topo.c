@@ -40,6 +40,7 @@ enum option_code {
 	PLAN,
 	RULES,
 	GROUPS,
+	SOFTWARE,
 	WANTED,
 	FORCE,
 	HTML,
@@ -55,7 +56,7 @@ struct request {
 	const char *baseline;
 	unsigned peers; /* kinds of --peers */
 	unsigned requirements, gpus, ssds, what_ifs;
-	bool ascii, fix, apply, force, bandwidth, plan, rules, groups;
+	bool ascii, fix, apply, force, bandwidth, plan, rules, groups, software;
 };
 
 static const char help[] =
@@ -92,6 +93,7 @@ static const char help[] =
 	"  --html FILE          write one page with answer, matrix, tree and explanations; - is "
 	"stdout\n"
 	"  --groups             IOMMU groups, predicted and real, and what VFIO can open\n"
+	"  --software           what a GPU and an SSD need of drivers, kernel and file systems\n"
 	"  --rules              the table of rules: what each finds, says and proposes\n"
 	"  --wanted WHICH       same-switch: judge only pairs that share a switch; all (default):\n"
 	"                       all pairs, of which those come first\n"
@@ -134,7 +136,7 @@ static int take_flag(struct request *r, struct hr_topo *t, int code)
 		[APPLY - OPT_FIRST] = &r->apply, [BANDWIDTH - OPT_FIRST] = &r->bandwidth,
 		[PLAN - OPT_FIRST] = &r->plan,	 [GROUPS - OPT_FIRST] = &r->groups,
 		[RULES - OPT_FIRST] = &r->rules, [ALL_PAIRS - OPT_FIRST] = &t->all,
-		[FORCE - OPT_FIRST] = &r->force,
+		[FORCE - OPT_FIRST] = &r->force, [SOFTWARE - OPT_FIRST] = &r->software,
 	};
 	const unsigned at = (unsigned)code - OPT_FIRST;
 
@@ -225,6 +227,7 @@ static int check_views(const struct request *r)
 		{ "--peers", r->peers },	 { "--fix", r->fix },
 		{ "--capture", r->capture },	 { "--html", r->html },
 		{ "--rules", r->rules },	 { "--require", r->requirements },
+		{ "--software", r->software },
 	};
 	const char *first = NULL;
 
@@ -274,6 +277,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "peers", required_argument, NULL, PEERS },
 		{ "rules", no_argument, NULL, RULES },
 		{ "groups", no_argument, NULL, GROUPS },
+		{ "software", no_argument, NULL, SOFTWARE },
 		{ "wanted", required_argument, NULL, WANTED },
 		{ "html", required_argument, NULL, HTML },
 		{ "fix", no_argument, NULL, FIX },
@@ -449,6 +453,8 @@ static const char *view_name(const struct request *r)
 		return "what-if";
 	if (r->groups)
 		return "groups";
+	if (r->software)
+		return "software";
 	if (r->bandwidth)
 		return "bandwidth";
 	if (r->plan)
@@ -474,6 +480,8 @@ static int run_view(struct hr_topo *t, const struct request *r)
 		return hr_topo_whatif(t, r->what_if, r->what_ifs);
 	if (r->groups)
 		return hr_topo_groups(t);
+	if (r->software)
+		return hr_topo_software(t);
 	if (r->bandwidth)
 		return hr_topo_bandwidth(t);
 	return r->plan ? hr_topo_plan(t) : hr_topo_fix(t, r->apply);

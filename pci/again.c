@@ -139,6 +139,8 @@ void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more)
 		f->slot = more->slot;
 	if (more->cpus)
 		f->cpus = more->cpus;
+	if (more->fs)
+		f->fs = more->fs;
 	if (more->devices)
 		f->devices = more->devices;
 	if (more->placed) {

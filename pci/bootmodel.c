@@ -176,6 +176,11 @@ static enum maker maker_of(const struct hr_model *m)
 	return found;
 }
 
+bool hr_boot_is_amd(const struct hr_model *m)
+{
+	return maker_of(m) == AMD;
+}
+
 static enum hr_iommu mode_now(const struct hr_model *m, enum hr_iommu now)
 {
 	if (now != HR_IOMMU_UNKNOWN)

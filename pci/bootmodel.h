@@ -32,6 +32,9 @@ struct hr_boot {
 	const char *config;
 };
 
+/* The machine's IOMMU is AMD's: by its CPU, or by its root complexes. */
+bool hr_boot_is_amd(const struct hr_model *m);
+
 /* "6.8.0-45-generic" as HR_KERNEL_VERSION(); 0: no version. */
 uint32_t hr_kernel_of_release(const char *release);
 

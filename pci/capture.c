@@ -42,9 +42,14 @@ static struct hr_fact *system_fact(struct hr_system *sys, const struct fact_line
 	const struct {
 		const char *name;
 		struct hr_fact *fact;
-	} row[] = { { "cpu_amd", &sys->amd }, { "cpu_family", &sys->family },
-		    { "cpus", &sys->cpus },   { "hypervisor", &sys->hypervisor },
-		    { "iommu", &sys->iommu }, { "p2pdma", &sys->p2pdma } };
+	} row[] = { { "cpu_amd", &sys->amd },
+		    { "cpu_family", &sys->family },
+		    { "cpus", &sys->cpus },
+		    { "hypervisor", &sys->hypervisor },
+		    { "iommu", &sys->iommu },
+		    { "p2pdma", &sys->p2pdma },
+		    { "nvidia_open", &sys->nvidia_open },
+		    { "multipath", &sys->multipath } };
 
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++)
 		if (strlen(row[i].name) == l->length && memcmp(row[i].name, l->key, l->length) == 0)
@@ -71,6 +76,12 @@ static bool system_line(struct hr_model *m, const struct fact_line *l)
 		snprintf(m->sys.kernel, sizeof m->sys.kernel, "%s", l->value);
 	else if (is_key(l, "lockdown"))
 		snprintf(m->sys.lockdown, sizeof m->sys.lockdown, "%s", l->value);
+	else if (is_key(l, "nvidia"))
+		snprintf(m->sys.nvidia, sizeof m->sys.nvidia, "%s", l->value);
+	else if (is_key(l, "nvidia_keys"))
+		snprintf(m->sys.nvidia_keys, sizeof m->sys.nvidia_keys, "%s", l->value);
+	else if (is_key(l, "nvidia_fs"))
+		snprintf(m->sys.nvidia_fs, sizeof m->sys.nvidia_fs, "%s", l->value);
 	else if (is_key(l, "cmdline")) /* cut over several lines */
 		snprintf(m->sys.cmdline + used, sizeof m->sys.cmdline - used, "%s", l->value);
 	else if (is_key(l, "source"))
@@ -218,6 +229,8 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact
 		f->denied = true;
 	else if (is_key(l, "cpus"))
 		return append(m, &f->cpus, l->value);
+	else if (is_key(l, "fs"))
+		f->fs = hr_model_word(m, l->value, strlen(l->value));
 	else if (is_key(l, "devices"))
 		return append(m, &f->devices, l->value);
 	else if (is_key(l, "nvlink") || is_key(l, "xgmi"))
@@ -360,6 +373,14 @@ static void put_system(struct out *o, const struct hr_model *m)
 	put_fact(o, "hypervisor", &sys->hypervisor);
 	put_fact(o, "iommu", &sys->iommu);
 	put_fact(o, "p2pdma", &sys->p2pdma);
+	put_fact(o, "nvidia_open", &sys->nvidia_open);
+	put_fact(o, "multipath", &sys->multipath);
+	if (sys->nvidia[0])
+		put(o, "headrace: nvidia=%s\n", sys->nvidia);
+	if (sys->nvidia_keys[0])
+		put(o, "headrace: nvidia_keys=%.180s\n", sys->nvidia_keys);
+	if (sys->nvidia_fs[0])
+		put(o, "headrace: nvidia_fs=%s\n", sys->nvidia_fs);
 	put(o, "\n");
 }
 
@@ -470,6 +491,8 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 		put(o, "\theadrace: slot_name=%s\n", f->slot);
 	put_long(o, "cpus", f->cpus);
 	put_long(o, "devices", f->devices);
+	if (f->fs)
+		put(o, "\theadrace: fs=%s\n", f->fs);
 	put_links(o, m, f);
 	if (f->denied)
 		put(o, "\theadrace: denied=1\n");

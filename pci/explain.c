@@ -6,6 +6,7 @@
 
 #include "pci/fields.h"
 #include "pci/rules.h"
+#include "pci/software.h"
 
 struct findings {
 	const struct hr_engine *e;
@@ -229,6 +230,17 @@ static void put_hiding(const struct context *c, bool vmd)
 	snprintf(c->to, c->capacity, "%s", index == HR_NO_FN ? "" : hr_bdf(at(c, index), bdf));
 }
 
+static void put_cufile(const struct context *c, bool fix)
+{
+	struct hr_need missing = { .what = "" };
+
+	hr_cufile_p2pdma(c->e, c->p->gpu, c->p->ssd, &missing);
+	if (fix)
+		snprintf(c->to, c->capacity, "%s", missing.fix ? missing.fix : "");
+	else
+		snprintf(c->to, c->capacity, "%s (%s)", missing.what, missing.text);
+}
+
 static bool put_pair_word(const struct context *c, const char *word, size_t n)
 {
 	char bdf[HR_BDF_MAX];
@@ -255,6 +267,8 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 		put_acs_list(c, redirects_after_boot);
 	else if (n == 11 && memcmp(word, "acs_assumed", 11) == 0)
 		put_acs_list(c, is_assumed);
+	else if (n >= 6 && memcmp(word, "cufile", 6) == 0)
+		put_cufile(c, n > 6);
 	else if (n == 8 && memcmp(word, "with_acs", 8) == 0)
 		put_with_acs(c);
 	else if (n == 8 && memcmp(word, "bar_size", 8) == 0)

@@ -92,6 +92,7 @@ enum hr_src {
 	X(GROUP, "iommu_group", 0)                                                                \
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
 	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
+	X(STACKED, "stacked", 0)       /* and md or dm stand between them */                      \
 	X(GPU, "gpu", 0)	       /* 1: the source calls it a GPU, whatever its class */
 
 enum hr_fact_id {
@@ -145,7 +146,8 @@ struct hr_fn {
 	const char *driver;    /* NULL: unknown, "": none bound */
 	const char *slot;      /* physical slot label or number; NULL: unknown */
 	const char *cpus;      /* CPUs near it as a list, "0-15,32-47"; NULL: unknown */
-	const char *devices;   /* the system's names for it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
+	const char *fs; /* type of the file systems on its disks, "ext4"; NULL: none or unknown */
+	const char *devices; /* the system's names for it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
 	struct hr_fact fact[HR_FACTS_COUNT];
 	struct hr_window mem, pref; /* of a bridge */
 	struct hr_bar bar[HR_BARS_MAX];
@@ -186,6 +188,8 @@ struct hr_gpu_link {
 
 enum hr_iommu { HR_IOMMU_UNKNOWN, HR_IOMMU_OFF, HR_IOMMU_PT, HR_IOMMU_ON };
 
+#define HR_NOT_LOADED "not loaded"
+
 /* What is known of the machine as a whole. Strings are "" when unknown. */
 struct hr_system {
 	char kernel[HR_WORD_MAX];   /* release, "6.1.0-37-amd64" */
@@ -197,6 +201,11 @@ struct hr_system {
 	struct hr_fact hypervisor;  /* 1: the CPU says that it runs under one */
 	struct hr_fact iommu;	    /* enum hr_iommu */
 	struct hr_fact p2pdma;	    /* 1: the kernel has CONFIG_PCI_P2PDMA */
+	char nvidia[64];	    /* version of NVIDIA's driver */
+	struct hr_fact nvidia_open; /* 1: its open kernel modules */
+	char nvidia_keys[512];	    /* NVreg_RegistryDwords; "-": none set */
+	char nvidia_fs[64];	    /* version, or HR_NOT_LOADED */
+	struct hr_fact multipath;   /* 1: nvme_core shows several paths to a disk as one */
 	bool live;
 };
 

@@ -7,6 +7,7 @@
 
 #include "pci/decode.h"
 #include "pci/fields.h"
+#include "pci/software.h"
 #include "pci/tables.h"
 #include "pci/virtual.h"
 
@@ -334,6 +335,12 @@ bool hr_fn_no_driver(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)e;
 	return f->driver && (f->driver[0] == '\0' || strcmp(f->driver, "nouveau") == 0);
+}
+
+bool hr_fn_consumer(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_product_of(f) == HR_PRODUCT_CONSUMER;
 }
 
 bool hr_fn_group_unset(const struct hr_engine *e, const struct hr_fn *f)

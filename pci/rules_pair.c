@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pci/fields.h"
+#include "pci/software.h"
 #include "pci/peers.h"
 #include "pci/tables.h"
 
@@ -137,6 +138,25 @@ uint8_t hr_pair_overlap(const struct hr_engine *e, const struct hr_pair *p)
 {
 	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd) ? F1 | F4 : 0) |
 			 (swallowed(e, p, p->ssd, p->gpu) ? F2 | F3 : 0));
+}
+
+/* HT_RANGE_START and HT_RANGE_END of drivers/iommu/amd: no memory is there for the IOMMU. */
+static bool in_ht_window(const struct hr_engine *e, int32_t index)
+{
+	const struct hr_derived *d = &e->derived[index];
+
+	return d->bar_base <= d->bar_last && d->bar_base <= 0xffffffffffull &&
+	       d->bar_last >= 0xfd00000000ull;
+}
+
+uint8_t hr_pair_ht_window(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
+			  hr_translated(e, p);
+	uint8_t flows = (uint8_t)((in_ht_window(e, p->gpu) ? F2 | F3 : 0) |
+				  (in_ht_window(e, p->ssd) ? F1 | F4 : 0));
+
+	return flows && with_iommu && hr_boot_is_amd(e->m) ? flows & p->climbs : 0;
 }
 
 /* ---- ACS */
@@ -430,6 +450,18 @@ uint8_t hr_pair_order(const struct hr_engine *e, const struct hr_pair *p)
 {
 	(void)p;
 	return e->opt.mode == HR_MODE_HOST ? F2 : 0;
+}
+
+/* ---- software */
+
+uint8_t hr_pair_no_cufile(const struct hr_engine *e, const struct hr_pair *p)
+{
+	const char *fs = e->m->sys.nvidia_fs;
+	struct hr_need missing;
+
+	if (fs[0] && strcmp(fs, HR_NOT_LOADED) != 0)
+		return 0;
+	return hr_cufile_p2pdma(e, p->gpu, p->ssd, &missing) == HR_NO ? ALL : 0;
 }
 
 /* ---- health */

@@ -85,7 +85,12 @@ void hr_read_sysfs_links(struct hr_model *m, const struct hr_files *files);
  * build.
  */
 int hr_read_nvml(struct hr_model *m);
-/* Set HR_F_MOUNTED of NVMe controllers whose disks are mounted or swapped on. */
+/* Drivers, modules and what else pci/software.h asks for. */
+void hr_read_sysfs_software(struct hr_model *m, const struct hr_files *files);
+/*
+ * Set HR_F_MOUNTED of NVMe controllers whose disks are mounted or swapped on, HR_F_STACKED where md
+ * or dm stand between, and the type of the file systems.
+ */
 void hr_read_mounted(struct hr_model *m, const struct hr_files *files);
 /* A directory as files: root is the path in front of all others ("" or "/": this machine). */
 void hr_files_folder(struct hr_files *files, const char *root);

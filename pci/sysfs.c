@@ -274,6 +274,7 @@ void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files)
 	read_iommu(m, files);
 	read_lockdown(m, files);
 	hr_read_mounted(m, files);
+	hr_read_sysfs_software(m, files);
 	hr_read_sysfs_links(m, files);
 	files->list(files, "sys/devices/system/cpu", note_cpu, &cpus);
 	if (cpus)

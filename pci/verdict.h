@@ -54,7 +54,8 @@ enum hr_modifier {
 	HR_MOD_ORDER = 64,  /* data and completion take different ways; informative */
 	HR_MOD_ASSUMED = 128, /* the IOMMU's mode is not in the capture; off or pt is assumed */
 	HR_MOD_ACS = 256, /* what firmware leaves in an ACS control is not known; 0 is assumed */
-	HR_MOD_DEGRADED = 31, /* those that make a DIRECT pair count as degraded */
+	HR_MOD_SOFTWARE = 512,	    /* the way is there, the card's software does not use it */
+	HR_MOD_DEGRADED = 31 | 512, /* those that make a DIRECT pair count as degraded */
 };
 
 /* What the runtime does with the pair; decides which flows count. */

@@ -228,16 +228,16 @@ const char *hr_topo_reset(const struct hr_topo *t)
 
 char *hr_topo_modifiers(uint16_t modifiers, char *text)
 {
-	static const char *const name[] = { "link",  "mps",	      "numa",
-					    "pch",   "window",	      "errors",
-					    "order", "iommu-assumed", "acs-assumed" };
+	static const char *const name[] = { "link",	   "mps",     "numa",  "pch",
+					    "window",	   "errors",  "order", "iommu-assumed",
+					    "acs-assumed", "software" };
 	size_t used = 0;
 
 	text[0] = '\0';
 	for (unsigned i = 0; i < sizeof name / sizeof *name; i++)
 		if (modifiers >> i & 1)
-			used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? "," : "",
-						 name[i]);
+			used += (size_t)snprintf(text + used, HR_MODIFIERS_TEXT - used, "%s%s",
+						 used ? "," : "", name[i]);
 	return text;
 }
 

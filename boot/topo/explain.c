@@ -173,7 +173,7 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 {
 	struct hr_path_choice choice;
 	struct hr_pair p;
-	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[64];
+	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[HR_MODIFIERS_TEXT];
 
 	hr_judge(&t->engine, gpu, ssd, &p);
 	fprintf(t->out, "%s to %s: %s%s%s\n", hr_bdf(&t->model.fn[gpu], a),
@@ -193,12 +193,13 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	put_flows(t, &p);
 	put_path(t, &p);
 	put_findings(t, &p);
+	hr_topo_software_pair(t, &p);
 	put_ruled_out(t, &p);
 }
 
 static void put_rule_verdict(FILE *out, const struct hr_rule *r, unsigned index)
 {
-	char text[64];
+	char text[HR_MODIFIERS_TEXT];
 
 	if (r->verdict != HR_VERDICTS)
 		fprintf(out, "%-22s", hr_verdict_text(r->verdict, index, text));

@@ -173,7 +173,7 @@ static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct 
 {
 	const struct hr_pair *p = &c->pair;
 	const uint8_t used = hr_mode_flows(t->opt.mode);
-	char verdict[48], modifiers[64];
+	char verdict[48], modifiers[HR_MODIFIERS_TEXT];
 	bool differ = false;
 
 	h->terms[0] = '\0';

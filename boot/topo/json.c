@@ -124,7 +124,7 @@ static struct json_object *pair(const struct hr_topo *t, const struct hr_pair *p
 {
 	struct json_object *o = hr_json_new(), *modifiers;
 	const uint32_t class = s ? hr_survey_class(s, t, p) : HR_CLASSES_MAX;
-	char text[64], *save = NULL;
+	char text[HR_MODIFIERS_TEXT], *save = NULL;
 
 	hr_topo_json_ends(t, o, p->gpu, p->ssd);
 	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));

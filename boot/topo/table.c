@@ -174,7 +174,7 @@ static void print_notes(const struct hr_topo *t, const struct hr_note *note, uns
 
 static void print_pair(const struct hr_topo *t, const struct hr_pair *p)
 {
-	char gpu[16], ssd[16], text[48], flow[48], modifiers[64];
+	char gpu[16], ssd[16], text[48], flow[48], modifiers[HR_MODIFIERS_TEXT];
 
 	fprintf(t->out, "%s to %s: %s%s%s (rule %s)", hr_topo_name(t, p->gpu, gpu),
 		hr_topo_name(t, p->ssd, ssd), hr_topo_colour(t, p->verdict),

@@ -84,7 +84,8 @@ const char *hr_topo_no_pair(const struct hr_topo *t, char *text);
 /* ANSI colour of a verdict, or "" without colours; and the reset. */
 const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict);
 const char *hr_topo_reset(const struct hr_topo *t);
-/* "LINK,NUMA" of modifiers; text[64]. */
+/* "LINK,NUMA" of modifiers; text[HR_MODIFIERS_TEXT]. */
+#define HR_MODIFIERS_TEXT 80
 char *hr_topo_modifiers(uint16_t modifiers, char *text);
 /* "passthrough", "active, mode unknown": the IOMMU in force. */
 const char *hr_topo_iommu_word(const struct hr_engine *e);
@@ -150,6 +151,9 @@ int hr_topo_groups(struct hr_topo *t);
  * or "json"; another format is wrong usage.
  */
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);
+int hr_topo_software(struct hr_topo *t);
+/* The rows of both ends, as part of an explanation. */
+void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p);
 int hr_topo_baseline(const struct hr_topo *t, const char *file);
 
 #endif

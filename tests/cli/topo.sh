@@ -189,6 +189,22 @@ check "and VFIO's way is not known" says 'whether VFIO can open it is not known'
 check "nor is that no change would help" says 'ACS of their ports was not read' --from denied.txt --fix
 check "the rule table as JSON exits 64, instead of being text" exits 64 --rules --json
 check "the rule table is complete" says '^H8 .*CONFIG_PCI_P2PDMA' --rules
+# What makes a way that is there usable: product line, drivers, file systems.
+sed 's/NVIDIA Corporation Card/NVIDIA Corporation AD102 [GeForce RTX 4090]/' direct.txt >geforce.txt
+{
+    printf 'headrace: %s\n' nvidia=570.86.10 nvidia_open=1 multipath=1 kernel=6.8.0 'nvidia_fs=not loaded'
+    sed 's/NVIDIA Corporation Card/NVIDIA Corporation GH100 [H100 PCIe]/' direct.txt
+} >hopper.txt
+check "DIRECT of a consumer card is degraded" exits 1 --from geforce.txt
+check "and says why" says 'consumer card: NVIDIA supports GPUDirect' --from geforce.txt
+check "software has a row per requirement" says 'nvme multipath +no +on' --from hopper.txt --software
+check "with what to do" says 'options nvme_core multipath=N' --from hopper.txt --software
+check "cuFile's want is named" says 'P2PDMA mode' --from hopper.txt
+check "an explanation has the rows" says 'driver +yes +NVIDIA 570.86.10, open' --from hopper.txt --explain GPU0 NVME0
+check "software as JSON" view_holds \
+    '{"what": "product line", "met": "yes", "found": "data center or professional"} in
+    d["gpus"][0]["requirements"] and d["nvmes"][0]["requirements"][0]["met"] == "no"' \
+    --from hopper.txt --software
 check "a plan assigns the disk" says 'GPU0 +NVME0 +[0-9.]+ GB/s' --from direct.txt --plan
 check "a plan has rates now and after the fix" \
     says 'GPU0 +NVME0 +[0-9.]+ GB/s +after --fix +6.95 ' --from redirected.txt --plan

@@ -324,9 +324,23 @@ static char *make_tar(const struct fake_machine *m, size_t *size)
 		{ .path = "sys/dev/block/259:1",
 		  .link = "../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/nvme/nvme0/nvme0n1" },
 		{ .path = "proc/self/mountinfo",
-		  .text = "22 1 259:1 / / rw - ext4 /dev/root rw\n" },
+		  .text = "22 1 259:1 / / rw - ext4 /dev/root rw\n"
+			  "23 22 9:0 / /data rw shared:1 - xfs /dev/md0 rw\n" },
 		{ .path = "proc/sys/kernel/osrelease", .text = "6.1.0-37\n" },
 		{ .path = "proc/cmdline", .text = "quiet iommu=pt\n" },
+		{ .path = "sys/dev/block/9:0", .link = "../../devices/virtual/block/md0" },
+		{ .path = "sys/dev/block/9:0/slaves/nvme0n1", .text = "" },
+		{ .path = "sys/class/block/nvme0n1",
+		  .link = "../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/nvme/nvme0/nvme0n1" },
+		{ .path = "proc/driver/nvidia/version",
+		  .text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  "
+			  "Release Build  (builder@host)  Thu Oct 10 2024\nGCC version: 12.2.0\n" },
+		{ .path = "proc/driver/nvidia/params",
+		  .text = "EnableMSI: 1\nRegistryDwordsPerDevice: \"x\"\n"
+			  "RegistryDwords: \"RMForceStaticBar1=1;\"\nRmMsg: \"\"\n" },
+		{ .path = "sys/module/nvme_core/parameters/multipath", .text = "Y\n" },
+		{ .path = "boot/config-6.1.0-37",
+		  .text = "CONFIG_PCI=y\n# CONFIG_PCI_P2PDMA is not set\n" },
 		{ .path = "proc/cpuinfo",
 		  .text = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nflags\t\t: fpu sse2\n" },
 	};
@@ -351,6 +365,14 @@ Test(topo_sources, an_archive_of_sysfs_is_read_like_the_machine)
 	cr_expect_eq(hr_get(disk, HR_F_NUMA, 0), ~0u);
 	cr_expect_eq(hr_get(disk, HR_F_GROUP, 0), 12u);
 	cr_expect_eq(hr_get(disk, HR_F_MOUNTED, 0), 1u);
+	cr_expect_str_eq(disk->fs, "ext4,xfs");
+	cr_expect_eq(hr_get(disk, HR_F_STACKED, 0), 1u, "the second is on md");
+	cr_expect_str_eq(model.sys.nvidia, "570.86.10");
+	cr_expect_eq(model.sys.nvidia_open.value, 1u);
+	cr_expect_str_eq(model.sys.nvidia_keys, "RMForceStaticBar1=1;");
+	cr_expect_str_eq(model.sys.nvidia_fs, HR_NOT_LOADED, "other modules are listed");
+	cr_expect_eq(model.sys.multipath.value, 1u);
+	cr_expect(model.sys.p2pdma.source && model.sys.p2pdma.value == 0);
 	cr_expect_eq(disk->bar[0].size, 16u << 10);
 	cr_expect_eq(model.sys.iommu.value, (uint32_t)HR_IOMMU_ON);
 	cr_expect_str_eq(model.sys.kernel, "6.1.0-37");
