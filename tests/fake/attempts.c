@@ -117,7 +117,7 @@ const char *hr_stage_name(enum hr_stage stage)
 
 static void note_runs(const struct hr_appliance *app, bool suspects)
 {
-	char text[8];
+	char text[16];
 
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		if (!app->run[i].selected || app->run[i].suspect != suspects)
