@@ -37,8 +37,8 @@ static bool is_loop_over(int loop, const struct stat *image)
 
 	if (ioctl(loop, LOOP_GET_STATUS64, &info) != 0)
 		return false;
-	device = makedev((info.lo_device & 0xfff00) >> 8,
-			 (info.lo_device & 0xff) | ((info.lo_device >> 12) & 0xfff00));
+	device = makedev((unsigned)(info.lo_device & 0xfff00) >> 8,
+			 (unsigned)((info.lo_device & 0xff) | ((info.lo_device >> 12) & 0xfff00)));
 	return device == image->st_dev && info.lo_inode == image->st_ino;
 }
 

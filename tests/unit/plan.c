@@ -198,6 +198,14 @@ Test(plan, nothing_that_workers_use_overlaps)
 		  " tile = \"64K\"; slots = 12;"
 		  " blocks = { prefetch = 2; compute = 2; writeback = 3; }; }",
 		  5 * 6 + 12 * 2 * 2 },
+		{ "two pipelines on one gpu",
+		  "{ name = \"p\"; gpu = \"g\"; source = { ssd = \"a\"; object = \"date\"; };"
+		  " operator = \"copy\"; sink = { ssd = \"b\"; object = \"out\"; };"
+		  " tile = \"64K\"; slots = 12; blocks = { prefetch = 2; writeback = 2; }; },"
+		  "{ name = \"q\"; gpu = \"g\"; source = { ssd = \"b\"; object = \"price\"; };"
+		  " operator = \"copy\"; sink = { ssd = \"a\"; object = \"copied\"; };"
+		  " tile = \"64K\"; slots = 12; blocks = { prefetch = 2; writeback = 2; }; }",
+		  8 * 6 + 24 * 2 * 2 },
 		{ "two pipelines on two gpus",
 		  "{ name = \"p\"; gpu = \"g\"; " COLUMNS(
 			  "b") " operator = \"filter_sum\"; " ARGS
