@@ -12,6 +12,7 @@
 #include "boot/target.h"
 #include "boot/topo/topo.h"
 #include "pci/peers.h"
+#include "boot/topo/watch.h"
 #include "pci/source.h"
 
 #define REQUIREMENTS_MAX 16u
@@ -44,7 +45,8 @@ enum option_code {
 	WANTED,
 	FORCE,
 	HTML,
-	PEERS
+	PEERS,
+	WATCH
 };
 
 struct request {
@@ -56,56 +58,9 @@ struct request {
 	const char *baseline;
 	unsigned peers; /* kinds of --peers */
 	unsigned requirements, gpus, ssds, what_ifs;
+	unsigned watch; /* seconds; 0: not asked for */
 	bool ascii, fix, apply, force, bandwidth, plan, rules, groups, software;
 };
-
-static const char help[] =
-	"usage: headrace topo [OPTIONS]\n\n"
-	"For each pair of GPU and NVMe controller: can they do peer-to-peer DMA, in which\n"
-	"directions, why not, and what to type or set to fix it.\n\n"
-	"  --from FILE          judge a capture: lspci -vvvxxxx, -vv or -tv output (quoted, too), "
-	"a\n"
-	"                       sysfs tree (folder, tar, a part of it), XML of NCCL, RCCL or "
-	"hwloc,\n"
-	"                       or a file of --capture; compressed as well; - is stdin\n"
-	"  --format FORMAT      table (default), matrix, tree, json or dot; --json is short\n"
-	"  --explain GPU NVME   one pair, hop by hop (GPU0, NVME1, or addresses)\n"
-	"  --require RULE       'gpu=*,nvme=*:DIRECT': exit 0 only when all these pairs are as "
-	"good\n"
-	"  --mode MODE          gpu (default): queues in GPU memory; host: queues in host memory;\n"
-	"                       vfio; kernel: in-kernel p2pdma\n"
-	"  --kernel VERSION     p2pdma rules of that kernel, like 5.10 (default: newest)\n"
-	"  --iommu off|pt|on    assume this mode\n"
-	"  --gpu ADDRESS        judge this function as a GPU; --nvme ADDRESS: as an SSD\n"
-	"  --fix [--apply]      smallest ACS change that helps, its side effects, how to undo it;\n"
-	"                       --apply writes the registers, unless that is futile or dangerous\n"
-	"  --what-if CHANGE     verdicts after acs:BDF|all=clear|set|HEX, mps:BDF|all=BYTES,\n"
-	"                       link:BDF=full, move:BDF=PORT, or a boot: iommu=off|pt|on,\n"
-	"                       boot='WORDS added to the command line' (repeatable)\n"
-	"  --bandwidth          rates by model: each pair, all SSDs to one GPU, all at once\n"
-	"  --peers gpu,nvme,nic GPUs, SSDs and network cards against each other: verdict, "
-	"distance,\n"
-	"                       NVLink, near CPUs, names of devices\n"
-	"  --plan               which SSD should feed which GPU\n"
-	"  --baseline FILE      what differs from an earlier capture\n"
-	"  --capture FILE       write what is known as one file, without serial numbers;\n"
-	"                       --force overwrites a file that exists\n"
-	"  --html FILE          write one page with answer, matrix, tree and explanations; - is "
-	"stdout\n"
-	"  --groups             IOMMU groups, predicted and real, and what VFIO can open\n"
-	"  --software           what a GPU and an SSD need of drivers, kernel and file systems\n"
-	"  --rules              the table of rules: what each finds, says and proposes\n"
-	"  --wanted WHICH       same-switch: judge only pairs that share a switch; all (default):\n"
-	"                       all pairs, of which those come first\n"
-	"  --all                everything that is known: each pair, headline and finding\n"
-	"  --ascii              no box characters; --color auto|always|never\n"
-	"\nExit codes:\n"
-	"   0  all wanted pairs are DIRECT        1  direct, but degraded\n"
-	"   2  redirected or through a root complex\n"
-	"   3  blocked, or VFIO conflict          4  silent loss\n"
-	"   5  unknown: a fact is missing         6  no GPU or no NVMe controller\n"
-	"   7  differs from the baseline          8  --apply refused or failed\n"
-	"  64  wrong usage    65  bad capture     66  no access\n";
 
 static bool set_colour(struct request *r, const char *text)
 {
@@ -144,6 +99,18 @@ static int take_flag(struct request *r, struct hr_topo *t, int code)
 		return HR_TOPO_USAGE;
 	*flag[at] = true;
 	return 0;
+}
+
+/* text NULL: none was given. */
+static bool set_seconds(unsigned *seconds, const char *text)
+{
+	char *end = NULL;
+	const unsigned long n = text ? strtoul(text, &end, 10) : HR_WATCH_SECONDS;
+
+	if (text && (*text < '0' || *text > '9' || *end))
+		return false;
+	*seconds = (unsigned)n;
+	return n >= 1 && n <= HR_WATCH_SECONDS_MAX;
 }
 
 static int take_option(struct request *r, struct hr_topo *t, int code, char **argv)
@@ -197,6 +164,10 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	case HTML:
 		r->html = optarg;
 		return 0;
+	case WATCH:
+		return set_seconds(&r->watch, optarg)
+			       ? 0
+			       : bad("--watch is a number of seconds, 1 to 86400, not", optarg);
 	case BASELINE:
 		r->baseline = optarg;
 		return 0;
@@ -221,13 +192,13 @@ static int check_views(const struct request *r)
 		const char *name;
 		bool wanted;
 	} view[] = {
-		{ "--explain", r->explain[0] },	 { "--baseline", r->baseline },
-		{ "--what-if", r->what_ifs },	 { "--groups", r->groups },
-		{ "--bandwidth", r->bandwidth }, { "--plan", r->plan },
-		{ "--peers", r->peers },	 { "--fix", r->fix },
-		{ "--capture", r->capture },	 { "--html", r->html },
-		{ "--rules", r->rules },	 { "--require", r->requirements },
-		{ "--software", r->software },
+		{ "--explain", r->explain[0] },	  { "--baseline", r->baseline },
+		{ "--what-if", r->what_ifs },	  { "--groups", r->groups },
+		{ "--bandwidth", r->bandwidth },  { "--plan", r->plan },
+		{ "--peers", r->peers },	  { "--fix", r->fix },
+		{ "--capture", r->capture },	  { "--html", r->html && !r->watch },
+		{ "--watch", r->watch },	  { "--rules", r->rules },
+		{ "--require", r->requirements }, { "--software", r->software },
 	};
 	const char *first = NULL;
 
@@ -239,12 +210,16 @@ static int check_views(const struct request *r)
 		if (view[i].wanted)
 			first = view[i].name;
 	}
-	if (r->wanted && first && !r->fix && !r->html) {
+	if (r->wanted && first && !r->fix && !r->html && !r->watch) {
 		hr_usage_error("topo", "--wanted says which pairs are judged; not together with %s",
 			       first);
 		return HR_TOPO_USAGE;
 	}
-	if (r->html && strcmp(r->format, "table") != 0)
+	if (r->watch && r->from && strcmp(r->from, "-") == 0)
+		return bad("--watch reads again, which cannot be done with --from", r->from);
+	if (r->watch && strcmp(r->format, "table") != 0 && strcmp(r->format, "json") != 0)
+		return bad("--watch prints text or json, not", r->format);
+	if (r->html && !r->watch && strcmp(r->format, "table") != 0)
 		return bad("--html is a page, not", r->format);
 	if (r->rules && strcmp(r->format, "table") != 0)
 		return bad("--rules is shown as text, not as", r->format);
@@ -280,6 +255,7 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 		{ "software", no_argument, NULL, SOFTWARE },
 		{ "wanted", required_argument, NULL, WANTED },
 		{ "html", required_argument, NULL, HTML },
+		{ "watch", optional_argument, NULL, WATCH },
 		{ "fix", no_argument, NULL, FIX },
 		{ "apply", no_argument, NULL, APPLY },
 		{ "force", no_argument, NULL, FORCE },
@@ -510,6 +486,17 @@ static int show_view(struct hr_topo *t, const struct request *r)
 									  : code;
 }
 
+static int watch(struct hr_topo *t, const struct request *r)
+{
+	const struct hr_watch how = { .from = r->from,
+				      .html = r->html,
+				      .force = r->force,
+				      .json = strcmp(r->format, "json") == 0,
+				      .seconds = r->watch };
+
+	return hr_topo_watch(t, &how);
+}
+
 static int judge(struct hr_topo *t, const struct request *r)
 {
 	int err = read_source(t, r), code;
@@ -537,6 +524,8 @@ static int judge(struct hr_topo *t, const struct request *r)
 		warn_denied(t);
 	if (r->capture)
 		return write_capture(t, r);
+	if (r->watch)
+		return watch(t, r);
 	if (r->html)
 		return hr_topo_html(t, r->html, r->force);
 	if (r->peers)
@@ -573,6 +562,6 @@ static int run(int argc, char **argv)
 const struct hr_command hr_cmd_topo = {
 	.name = "topo",
 	.summary = "which GPUs and SSDs can do peer-to-peer DMA, and how to fix the others",
-	.help = help,
+	.help = hr_topo_help,
 	.fn = run,
 };

@@ -123,7 +123,8 @@ void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const 
 			  int32_t fn);
 /*
  * Write the page of --html to a file ("-": standard output), which appears under its name when it is
- * whole; one that exists needs `force`. Returns the exit code of the verdicts, or HR_TOPO_NO_ACCESS, which is told on stderr.
+ * whole; one that exists needs `force`. Returns the exit code of the verdicts, or HR_TOPO_NO_ACCESS,
+ * which is told on stderr.
  */
 int hr_topo_html(struct hr_topo *t, const char *path, bool force);
 void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
@@ -137,6 +138,7 @@ void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 bool hr_topo_require_check(const char *text);
 int hr_topo_require(const struct hr_topo *t, const char *text);
 
+extern const char hr_topo_help[];
 /* The rule table as text; {words} are filled in when a rule hits. */
 void hr_topo_rules(FILE *out);
 /* Those that compute anew print what they find, or add it to t->json, and return an exit code of
@@ -155,5 +157,8 @@ int hr_topo_software(struct hr_topo *t);
 /* The rows of both ends, as part of an explanation. */
 void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p);
 int hr_topo_baseline(const struct hr_topo *t, const char *file);
+/* What differs from an older model or its verdicts: to t->out or t->json; returns how much. */
+unsigned hr_topo_compare_facts(const struct hr_topo *t, const struct hr_model *old);
+unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_engine *old);
 
 #endif

@@ -238,7 +238,7 @@ static int32_t same_place(const struct hr_model *m, const struct hr_fn *f)
 	return hr_model_find(m, f->domain, f->bus, f->dev, f->fn);
 }
 
-static unsigned compare_models(const struct hr_topo *t, const struct hr_model *old)
+unsigned hr_topo_compare_facts(const struct hr_topo *t, const struct hr_model *old)
 {
 	struct json_object *list = t->json ? hr_json_array(t->json, "facts") : NULL;
 	unsigned changes = 0;
@@ -262,7 +262,7 @@ static unsigned compare_models(const struct hr_topo *t, const struct hr_model *o
 	return changes;
 }
 
-static unsigned compare_verdicts(const struct hr_topo *t, const struct hr_engine *old)
+unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_engine *old)
 {
 	struct json_object *list = t->json ? hr_json_array(t->json, "verdicts") : NULL;
 	const struct hr_engine *e = &t->engine;
@@ -306,7 +306,7 @@ int hr_topo_baseline(const struct hr_topo *t, const char *file)
 		hr_model_fini(&old);
 		return HR_TOPO_BAD_INPUT;
 	}
-	changes = compare_models(t, &old) + compare_verdicts(t, &engine);
+	changes = hr_topo_compare_facts(t, &old) + hr_topo_compare_verdicts(t, &engine);
 	if (t->json)
 		hr_json_u64(t->json, "differences", changes);
 	else
