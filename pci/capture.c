@@ -212,6 +212,15 @@ static bool append(struct hr_model *m, const char **to, const char *value)
 	return n < (int)sizeof whole;
 }
 
+static bool switch_line(struct hr_fn *f, const char *value)
+{
+	uint64_t address = hr_address_parse(value);
+
+	if (address != HR_NO_ADDRESS)
+		hr_fn_link_switch(f, address);
+	return address != HR_NO_ADDRESS;
+}
+
 static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact_line *l)
 {
 	enum hr_fact_id id = hr_fact_by_name(l->key, l->length);
@@ -223,6 +232,8 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact
 	}
 	if (is_key(l, "driver"))
 		f->driver = hr_model_word(m, l->value, strlen(l->value));
+	else if (is_key(l, "switch_link"))
+		return switch_line(f, l->value);
 	else if (is_key(l, "slot_name"))
 		f->slot = hr_model_word(m, l->value, strlen(l->value));
 	else if (is_key(l, "denied"))
@@ -481,6 +492,8 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 			    hr_fact_name((enum hr_fact_id)i), f->fact[i].value);
 	if (f->placed)
 		put(o, "\theadrace: under=%s\n", hr_address_text(f->under, bdf));
+	for (unsigned i = 0; i < f->links; i++)
+		put(o, "\theadrace: switch_link=%s\n", hr_address_text(f->linked[i], bdf));
 	put_bars(o, f->bar, "");
 	put_bars(o, f->vf_bar, "vf_");
 	put_window(o, "mem", &f->mem);

@@ -14,8 +14,8 @@ const char *hr_model_text(struct hr_model *m, const char *text, size_t bytes)
 
 	if (!copy)
 		return NULL;
-	for (size_t i = 0; i < n; i++)
-		copy[i] = (char)((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+	memcpy(copy, text, n);
+	hr_text_clean(copy, n);
 	copy[n] = '\0';
 	return copy;
 }

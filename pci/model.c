@@ -60,6 +60,15 @@ void hr_fact_set(struct hr_fact *fact, uint32_t value, enum hr_src source)
 	fact->source = (uint8_t)source;
 }
 
+void hr_fn_link_switch(struct hr_fn *f, uint64_t address)
+{
+	for (unsigned i = 0; i < f->links; i++)
+		if (f->linked[i] == address)
+			return;
+	if (f->links < HR_SWITCH_LINKS_MAX && address != hr_address(f))
+		f->linked[f->links++] = address;
+}
+
 int hr_model_init(struct hr_model *m)
 {
 	void *memory = mmap(NULL, RESERVED, PROT_READ | PROT_WRITE,
@@ -141,8 +150,7 @@ static size_t character(const unsigned char *text, size_t left)
 	return 0;
 }
 
-/* Every byte that is no text becomes a '?': what is printed is UTF-8, and steers no terminal. */
-static void clean(char *text, size_t bytes)
+void hr_text_clean(char *text, size_t bytes)
 {
 	size_t at = 0;
 
@@ -167,7 +175,7 @@ const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes)
 	if (!copy)
 		return "";
 	memcpy(copy, text, n);
-	clean(copy, n);
+	hr_text_clean(copy, n);
 	copy[n] = '\0';
 	return copy;
 }
@@ -444,9 +452,9 @@ int hr_model_link(struct hr_model *m)
 	uint32_t from = 0;
 
 	m->hosts = 0;
-	clean(m->sys.kernel, strlen(m->sys.kernel));
-	clean(m->sys.cmdline, strlen(m->sys.cmdline));
-	clean(m->sys.lockdown, strlen(m->sys.lockdown));
+	hr_text_clean(m->sys.kernel, strlen(m->sys.kernel));
+	hr_text_clean(m->sys.cmdline, strlen(m->sys.cmdline));
+	hr_text_clean(m->sys.lockdown, strlen(m->sys.lockdown));
 	sort(m);
 	hr_virtual_find(m);
 	for (uint32_t i = 1; i <= m->count; i++) {

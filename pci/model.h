@@ -18,9 +18,10 @@
 
 #define HR_FUNCTIONS_MAX 65536u /* one full domain of 256 buses; a larger capture is refused */
 #define HR_BARS_MAX 6u
-#define HR_BDF_MAX 16u	 /* "10000:ff:1f.7" and its NUL */
-#define HR_WORD_MAX 128u /* longest driver, slot or release name that is kept */
-#define HR_DEPTH_MAX 64u /* bridges above a function; real machines have fewer than ten */
+#define HR_BDF_MAX 16u	       /* "10000:ff:1f.7" and its NUL */
+#define HR_WORD_MAX 128u       /* longest driver, slot or release name that is kept */
+#define HR_SWITCH_LINKS_MAX 8u /* virtual switches of one switch that another one is linked with */
+#define HR_DEPTH_MAX 64u       /* bridges above a function; real machines have fewer than ten */
 #define HR_NO_FN (-1)
 #define HR_WARNINGS_KEPT 8u
 
@@ -87,8 +88,14 @@ enum hr_src {
 	X(VF_STRIDE, "vf_stride", 0)                                                              \
 	X(VF_DEVICE, "vf_device", 1)                                                              \
 	X(PHYSFN, "physical_function", 1) /* of a VF: bus, device, function in 16 bits */         \
-	X(SLOT, "slot", 0)		  /* physical slot number of a port */                    \
-	X(NUMA, "numa_node", 0)		  /* 0xffffffff: the firmware does not say */             \
+	X(AER_COR, "aer_correctable", 0)  /* errors that the kernel counted since boot */         \
+	X(AER_NONFATAL, "aer_nonfatal", 0)                                                        \
+	X(AER_FATAL, "aer_fatal", 0)                                                              \
+	X(AER_ROOT_COR, "aer_root_correctable", 0) /* messages to a root port */                  \
+	X(AER_ROOT_NONFATAL, "aer_root_nonfatal", 0)                                              \
+	X(AER_ROOT_FATAL, "aer_root_fatal", 0)                                                    \
+	X(SLOT, "slot", 0)	/* physical slot number of a port */                              \
+	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                       \
 	X(GROUP, "iommu_group", 0)                                                                \
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
 	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
@@ -152,6 +159,9 @@ struct hr_fn {
 	struct hr_window mem, pref; /* of a bridge */
 	struct hr_bar bar[HR_BARS_MAX];
 	struct hr_bar vf_bar[HR_BARS_MAX]; /* of the first VF of this function; size: of one VF */
+	uint64_t linked
+		[HR_SWITCH_LINKS_MAX]; /* upstream ports that the switch links this one with */
+	unsigned links;
 
 	/* Set by hr_model_link(). */
 	int32_t parent;	 /* bridge above, HR_NO_FN on a root bus */
@@ -241,6 +251,9 @@ void hr_model_reset(struct hr_model *m);
 void *hr_model_alloc(struct hr_model *m, size_t bytes);
 /* Give back what was allocated since `used` was that; it is zeroed for those who come next. */
 void hr_model_release(struct hr_model *m, size_t used);
+/* Every byte that is no part of a printable character of UTF-8 becomes a '?': no output steers a
+ * terminal, and JSON stays JSON. */
+void hr_text_clean(char *text, size_t bytes);
 /* Copy of at most HR_WORD_MAX - 1 bytes as UTF-8: control characters, and bytes that are no
  * character, replaced by '?'. "" when full. */
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
@@ -297,6 +310,9 @@ static inline uint32_t hr_get(const struct hr_fn *f, enum hr_fact_id id, uint32_
 {
 	return f->fact[id].source != HR_SRC_NONE ? f->fact[id].value : unknown;
 }
+
+/* Note that the driver of a switch says that its upstream ports f and `address` are linked. */
+void hr_fn_link_switch(struct hr_fn *f, uint64_t address);
 
 /* Known, and has all these bits. */
 static inline bool hr_has(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)

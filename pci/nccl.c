@@ -125,6 +125,16 @@ static void open_link(struct hr_xml *x, const struct hr_fn *f, enum hr_fabric fa
 	hr_model_add_link(x->m, &link);
 }
 
+/* The switch's driver says that this upstream port is linked with that one. */
+static void open_switch_link(struct hr_fn *f, const char **attributes)
+{
+	const char *target = hr_xml_get(attributes, "target");
+	uint64_t address = target ? hr_address_parse(target) : HR_NO_ADDRESS;
+
+	if (address != HR_NO_ADDRESS)
+		hr_fn_link_switch(f, address);
+}
+
 static void start(struct hr_xml *x, const char *element, const char **attributes)
 {
 	struct nccl *n = x->state;
@@ -141,6 +151,8 @@ static void start(struct hr_xml *x, const char *element, const char **attributes
 		return;
 	else if (strcmp(element, "gpu") == 0)
 		open_gpu(f, attributes);
+	else if (strcmp(element, "pcilink") == 0)
+		open_switch_link(f, attributes);
 	else if (strcmp(element, "nvlink") == 0 || strcmp(element, "xgmi") == 0)
 		open_link(x, f, *element == 'x' ? HR_XGMI : HR_NVLINK, attributes);
 	else if (strcmp(element, "net") == 0 && (name = hr_xml_get(attributes, "name")))

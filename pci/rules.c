@@ -285,6 +285,12 @@ const struct hr_rule hr_rules[] = {
 	  .why = "{bdf}: correctable link errors are recorded ({aer_cesta})",
 	  .fix = "clear (setpci -s {bdf} ECAP_AER+10.l=ffffffff), run, read again",
 	  .source = PCIE " 7.8.4.5" },
+	{ .id = "H3-count", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE, .doubt = 1,
+	  .modifier = HR_MOD_ERRORS, FN(counted),
+	  .why = "{bdf}: since boot the kernel counted {aer_fatal} fatal, {aer_nonfatal} nonfatal "
+		 "and {aer_correctable} correctable errors here",
+	  .fix = "run, and read aer_dev_fatal, aer_dev_nonfatal and aer_dev_correctable in "
+		 "/sys/bus/pci/devices/{bdf} again", .source = "Linux drivers/pci/pcie/aer.c" },
 	{ .id = "H4", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE, .doubt = 2,
 	  .modifier = HR_MOD_ERRORS, FN(fatal),
 	  .why = "{bdf}: a fatal error is recorded (DevSta {devsta})",
@@ -344,6 +350,10 @@ const struct hr_rule hr_rules[] = {
 	  FN(pch_no_acs),
 	  .why = "{bdf}: chipset port without the capability; isolates through RCBA UPDCR",
 	  .source = QUIRKS },
+	{ .id = "R2-link", PAIR(switch_link), .verdict = NOTE,
+	  .why = "two virtual switches of one switch, which its driver says are linked: data may "
+		 "stay inside it; the kernel of the mainline does not know of it",
+	  .source = "NVIDIA/nccl, pci_switch_link" },
 	{ .id = "R11-peer", PAIR(pch_peers), .verdict = NOTE, .doubt = 1, .recalled = true,
 	  .why = "both behind chipset ports, where the kernel may have turned peer decode off",
 	  .fix = "use slots that are wired to the CPU", .source = QUIRKS },

@@ -25,8 +25,8 @@ hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_ms
 	hr_fn_overlaps, hr_fn_acs_harmless, hr_fn_redirects, hr_fn_acs_wide, hr_fn_pch_no_acs,
 	hr_fn_pericom, hr_fn_idt, hr_fn_ntb, hr_fn_amd_internal, hr_fn_low_mrrs, hr_fn_narrow,
 	hr_fn_slow, hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted,
-	hr_fn_no_driver, hr_fn_no_relaxed, hr_fn_group_unset, hr_fn_vf_no_mse, hr_fn_vf_unread,
-	hr_fn_consumer;
+	hr_fn_no_driver, hr_fn_no_relaxed, hr_fn_group_unset, hr_fn_counted, hr_fn_vf_no_mse,
+	hr_fn_vf_unread, hr_fn_consumer;
 
 hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
 	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,
@@ -40,8 +40,9 @@ hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_re
 	hr_pair_iova_listed, hr_pair_iova_unlisted, hr_pair_vfio_kept_out, hr_pair_vfio_unread,
 	hr_pair_group_blocked, hr_pair_mps, hr_pair_mps_unread, hr_pair_mps_rc, hr_pair_tags,
 	hr_pair_order, hr_pair_timeouts, hr_pair_numa, hr_pair_numa_unread, hr_pair_pch_peers,
-	hr_pair_rc_unread, hr_pair_tags_unread, hr_pair_tags_unsaid, hr_pair_blocking_unread,
-	hr_pair_acs_assumed, hr_pair_boot_redirects, hr_pair_no_cufile, hr_pair_ht_window;
+	hr_pair_switch_link, hr_pair_rc_unread, hr_pair_tags_unread, hr_pair_tags_unsaid,
+	hr_pair_blocking_unread, hr_pair_acs_assumed, hr_pair_boot_redirects, hr_pair_no_cufile,
+	hr_pair_ht_window;
 
 /* Addresses that the mode puts on the bus are raw: no IOMMU mapping stands behind them. */
 static inline bool hr_raw(const struct hr_engine *e)

@@ -319,6 +319,14 @@ bool hr_fn_ce(const struct hr_engine *e, const struct hr_fn *f)
 	return hr_get(f, HR_F_CESTA, 0) & 0x11c1;
 }
 
+/* A few correctable errors are retries as the specification means them to be. */
+bool hr_fn_counted(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_AER_FATAL, 0) || hr_get(f, HR_F_AER_NONFATAL, 0) ||
+	       hr_get(f, HR_F_AER_COR, 0) >= 100;
+}
+
 bool hr_fn_fatal(const struct hr_engine *e, const struct hr_fn *f)
 {
 	(void)e;
@@ -551,12 +559,6 @@ bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
 		has_word(e, "iommu=nopt") || has_word(e, "iommu.passthrough=0"));
 }
 
-/* The chipset's controller in RAID mode; other RAID controllers have drives of their own. */
-static bool hides_nvme(const struct hr_engine *e, const struct hr_fn *f)
-{
-	return hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME);
-}
-
 int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
 {
 	int32_t found = HR_NO_FN;
@@ -567,7 +569,8 @@ int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
 		/* Drives that are seen are not hidden. */
 		if (vmd ? f->domain >= 0x10000 : hr_is_nvme(f))
 			return HR_NO_FN;
-		if (found == HR_NO_FN && (vmd ? is(f, HR_DEV_VMD) : hides_nvme(e, f)))
+		if (found == HR_NO_FN &&
+		    (vmd ? is(f, HR_DEV_VMD) : hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME)))
 			found = (int32_t)i;
 	}
 	return found;

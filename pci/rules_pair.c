@@ -86,6 +86,21 @@ uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
 		       : 0;
 }
 
+/* Some port above one is linked with a port above the other, by the switch that both are of. */
+uint8_t hr_pair_switch_link(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (!e->switch_links)
+		return 0;
+	for (int32_t a = e->derived[p->gpu].parent; a != p->common && a != HR_NO_FN;
+	     a = e->derived[a].parent)
+		for (int32_t b = e->derived[p->ssd].parent; b != p->common && b != HR_NO_FN;
+		     b = e->derived[b].parent)
+			for (unsigned i = 0; i < fn(e, a)->links; i++)
+				if (fn(e, a)->linked[i] == hr_address(fn(e, b)))
+					return ALL;
+	return 0;
+}
+
 /* ---- windows */
 
 /* Of the flows to a target, those that pass that bridge above it: all when it is below the turn. */

@@ -85,6 +85,10 @@ void hr_read_sysfs_links(struct hr_model *m, const struct hr_files *files);
  * build.
  */
 int hr_read_nvml(struct hr_model *m);
+/* Parts of the two above: what the kernel counted of errors (Documentation/ABI/testing/
+ * sysfs-bus-pci-devices-aer_stats); virtual switches that the switch's driver says are linked. */
+void hr_read_aer_counts(const struct hr_files *files, struct hr_fn *f, const char *folder);
+void hr_read_switch_links(struct hr_model *m, const struct hr_files *files);
 /* Drivers, modules and what else pci/software.h asks for. */
 void hr_read_sysfs_software(struct hr_model *m, const struct hr_files *files);
 /*

@@ -178,6 +178,7 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 	read_group(m, files, f, folder);
 	read_power(files, folder, f);
 	read_physfn(files, folder, f);
+	hr_read_aer_counts(files, f, folder);
 	if (link_name(files, folder, "driver", word, sizeof word))
 		f->driver = hr_model_word(m, word, strlen(word));
 	else
@@ -276,6 +277,7 @@ void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files)
 	hr_read_mounted(m, files);
 	hr_read_sysfs_software(m, files);
 	hr_read_sysfs_links(m, files);
+	hr_read_switch_links(m, files);
 	files->list(files, "sys/devices/system/cpu", note_cpu, &cpus);
 	if (cpus)
 		hr_fact_set(&m->sys.cpus, cpus, HR_SRC_SYSFS);

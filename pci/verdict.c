@@ -302,6 +302,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 		memset(d, 0, sizeof *d);
 		d->window_break = d->window_unread = HR_NO_FN;
 		d->parent = m->fn[i].parent;
+		e->switch_links |= m->fn[i].links != 0;
 		d->depth = m->fn[i].depth;
 		d->pch = hr_device_is(hr_get(&m->fn[i], HR_F_VENDOR, 0),
 				      hr_get(&m->fn[i], HR_F_DEVICE, 0), HR_DEV_PCH_PORT);

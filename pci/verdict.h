@@ -150,6 +150,7 @@ struct hr_engine {
 	struct hr_options opt;
 	enum hr_iommu iommu;	/* in force */
 	bool iommu_active;	/* groups exist, whatever the mode */
+	bool switch_links;	/* some switch says that its virtual switches are linked */
 	bool iommu_wanted;	/* the command line turns it on, and does not say passthrough */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
 	bool *host_unread;	/* per host: which it is, is not in the capture */

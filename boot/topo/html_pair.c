@@ -116,14 +116,15 @@ static void put_rules(const struct hr_topo *t, FILE *out, int32_t fn)
 void hr_html_function(const struct hr_topo *t, FILE *out, int32_t fn)
 {
 	const struct hr_fn *f = &t->model.fn[fn];
-	char id[16], bdf[HR_BDF_MAX], name[16];
+	char id[16], bdf[HR_BDF_MAX], name[16], what[256];
 
 	hr_html_id(fn, id);
 	hr_topo_name(t, fn, name);
 	hr_bdf(f, bdf);
 	hr_html_put(out, "<article id=\"i~\" data-fn=\"~\"><h2>~~~</h2>\n", id, id, bdf,
 		    strcmp(name, bdf) == 0 ? "" : " ", strcmp(name, bdf) == 0 ? "" : name);
-	hr_html_put(out, "<p>~</p><p class=\"dim\">~~~~</p>\n", hr_topo_title(f),
+	hr_html_put(out, "<p>~</p><p class=\"dim\">~~~~</p>\n",
+		    hr_topo_what(t, f, what, sizeof what),
 		    f->driver && f->driver[0] ? "driver " : "", f->driver ? f->driver : "",
 		    f->slot ? " slot " : "", f->slot ? f->slot : "");
 	put_rules(t, out, fn);

@@ -111,17 +111,17 @@ static void print_peer(const struct hr_topo *t, const struct hr_peer *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
 	uint32_t node = hr_node(&t->engine, p->fn);
-	char bdf[HR_BDF_MAX], line[2048], number[16], near[16] = "?";
+	char bdf[HR_BDF_MAX], line[2048], number[16], near[16] = "?", what[256];
 	int used;
 
 	snprintf(number, sizeof number, "%s%u", hr_peer_word(p->kind), p->number);
 	if (node != ~0u)
 		snprintf(near, sizeof near, "%u", node);
 	used = fprintf(t->out, "  %-7s %s  ", number, hr_bdf(f, bdf));
-	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%.80s%s%s", near,
-		 f->cpus ? f->cpus : "?", f->devices ? f->devices : "", f->devices ? ", " : "",
-		 hr_topo_title(f), f->driver && f->driver[0] ? ", driver " : "",
-		 f->driver ? f->driver : "");
+	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s", near, f->cpus ? f->cpus : "?",
+		 f->devices ? f->devices : "", f->devices ? ", " : "",
+		 hr_topo_what(t, f, what, sizeof what),
+		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
 	hr_print_wrapped(t->out, (unsigned)used, 10, line);
 }
 
@@ -307,6 +307,10 @@ static struct json_object *peer(const struct hr_topo *t, const struct hr_peer *p
 	hr_json_string(o, "name", name);
 	hr_json_string(o, "kind", hr_peer_word(p->kind));
 	hr_json_string(o, "title", hr_topo_title(f));
+	if (hr_known(f, HR_F_VENDOR))
+		hr_json_u64(o, "vendor", hr_get(f, HR_F_VENDOR, 0));
+	if (hr_known(f, HR_F_DEVICE))
+		hr_json_u64(o, "device", hr_get(f, HR_F_DEVICE, 0));
 	if (node != ~0u)
 		hr_json_u64(o, "numa_node", node);
 	if (f->cpus)

@@ -64,5 +64,8 @@ static int list_folder(const struct hr_files *files, const char *path,
 
 void fake_files(struct hr_files *to, const struct fake_files *list)
 {
-	*to = (struct hr_files){ read_file, read_link, list_folder, (void *)(uintptr_t)list };
+	*to = (struct hr_files){ .read = read_file,
+				 .link = read_link,
+				 .list = list_folder,
+				 .impl = (void *)(uintptr_t)list };
 }
