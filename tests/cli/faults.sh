@@ -23,6 +23,15 @@ make_image() {
     exits 0 store format "soft:$image,size=64M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
 }
 
+# The blocks that tiles 300 are read from and written to: `out` comes behind `in`, the only object.
+find_tiles() {
+    exits 0 store ls --json "soft:$image" >&2 && python3 - "$SCRATCH/out" <<'PYTHON'
+import json, sys
+at = json.load(open(sys.argv[1]))["objects"][0]["offset_bytes"] // 4096
+print(at + 300, at + (4 << 20) // 4096 + 300)
+PYTHON
+}
+
 # fails FAULT TEXT...: a run with the fault ends with exit code 4 and says all of the texts
 fails() {
     local text
@@ -36,7 +45,7 @@ fails() {
 }
 
 fails_json() {
-    echo "on read nth 300: status 0x281 dnr" >"$SCRATCH/faults"
+    echo "on read lba $in: status 0x281 dnr" >"$SCRATCH/faults"
     conf ",faults=$SCRATCH/faults" 2000
     exits 4 run "$SCRATCH/x.conf" --json && json 'r["exit_code"] == 4' &&
         json 'r["pipelines"][0]["outcome"] == "failed"' &&
@@ -44,7 +53,10 @@ fails_json() {
         json 'r["pipelines"][0]["failure"]["error"] == 0x281' &&
         json 'r["pipelines"][0]["failure"]["object"] == "in"' &&
         json 'r["pipelines"][0]["failure"]["queue"] >= 2' &&
-        json 'r["pipelines"][0]["failure"]["lba"] > 0'
+        json "r['pipelines'][0]['failure']['lba'] == $in" &&
+        json 'r["pipelines"][0]["failure"]["tile"] == 300' &&
+        json 'r["pipelines"][0]["read_bytes"] >= 290 * 4096' &&
+        json 'r["pipelines"][0]["cost"]["prefetch"]["commands"] >= 300'
 }
 
 goes_on() {
@@ -66,30 +78,31 @@ dead_on_arrival() {
 }
 
 check "an image is made" make_image
+read -r in out < <(find_tiles)
 check "a read that fails names pipeline, object, tile, LBA, queue and status" \
-    fails "on read nth 300: status 0x281 dnr" "pipeline 'p'" "object 'in'" "tile " "LBA " \
+    fails "on read lba $in: status 0x281 dnr" "pipeline 'p'" "object 'in'" "tile 300, " "LBA $in: " \
     "ssd 'a' queue " "(read)" "Unrecovered Read Error" "tiles of object 'out' are durable"
 check "the next run goes on" goes_on
 check "... in JSON" fails_json
 check "the next run goes on" goes_on
-check "a write that fails" fails "on write nth 300: status 0x280" "object 'out'" "(write)" "Write Fault"
+check "a write that fails" fails "on write lba $out: status 0x280" "object 'out'" "tile 300, " "LBA $out: " "(write)" "Write Fault"
 check "the next run goes on" goes_on
 check "a lost read names queue and command" \
-    fails "on read nth 300: drop" "object 'in'" "queue " "lost command 0x" "(read)" "within 2000 ms"
+    fails "on read lba $in: drop" "object 'in'" "queue " "lost command 0x" "(read)" "within 2000 ms"
 check "the next run goes on" goes_on
 check "a lost write names queue and command" \
-    fails "on write nth 300: drop" "object 'out'" "lost command 0x" "(write)" "within 2000 ms"
+    fails "on write lba $out: drop" "object 'out'" "lost command 0x" "(write)" "within 2000 ms"
 check "the next run goes on" goes_on
 check "a completion that comes too late is a lost command" \
-    fails "on read nth 300: delay 6s" "lost command 0x" "(read)"
+    fails "on read lba $in: delay 6s" "lost command 0x" "(read)"
 check "the next run goes on" goes_on
-check "a completion with a foreign CID" fails "on read nth 300: wrong-cid 0xffff" "pipeline 'p'"
+check "a completion with a foreign CID" fails "on read lba $in: wrong-cid 0xffff" "pipeline 'p'"
 check "the next run goes on" goes_on
-check "a controller that fails" fails "on read nth 300: cfs" "pipeline 'p'"
+check "a controller that fails" fails "on read lba $in: cfs" "pipeline 'p'"
 check "the next run goes on" goes_on
-check "a device that is gone" fails "on write nth 300: remove" "pipeline 'p'"
+check "a device that is gone" fails "on write lba $out: remove" "pipeline 'p'"
 check "the next run goes on" goes_on
-check "a power cut" fails "on write nth 300: powercut torn seed 3" "pipeline 'p'"
+check "a power cut" fails "on write lba $out: powercut torn seed 3" "pipeline 'p'"
 check "the next run goes on" goes_on
 check "the self-test shows the step that fails" post_fails
 check "a controller that fails at once" dead_on_arrival

@@ -6,13 +6,13 @@ set -uo pipefail
 . "$(dirname "$0")/lib/tap.sh"
 
 image=$SCRATCH/ssd.img
-mib=64
+mib=16
 
-# conf REPLACE TILE; a disk of this machine may take its time over a flush
+# conf REPLACE TILE [DEVICE_OPTIONS]; a disk of this machine may take its time over a flush
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF
 appliance = { checkpoint = "20ms"; };
-ssds = ( { name = "a"; device = "soft:$image"; timeout_ms = 20000; } );
+ssds = ( { name = "a"; device = "soft:$image${3-}"; timeout_ms = 20000; } );
 gpus = ( { name = "g"; device = "host:2"; } );
 pipelines = ( { name = "p"; source = { object = "in"; }; operator = "copy";
   sink = { object = "out"; replace = $1; }; tile = "$2"; slots = 2; } );
@@ -25,33 +25,42 @@ make_image() {
     exits 0 store format "soft:$image,size=256M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
 }
 
-# Start a run and send SIGNAL once the object map shows progress; its exit code must be 1.
-interrupt() {
-    local signal=$1 pid code=0
+# until_true SECONDS COMMAND...: it succeeds at last
+until_true() {
+    local limit=$1 i
+    shift
+    for ((i = 0; i < limit * 20; i++)); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.05
+    done
+    echo "not within $limit s: $*"
+    return 1
+}
+is_under_way() {
+    "$HEADRACE" status --json | python3 -c 'import json, sys
+sys.exit(json.load(sys.stdin)["pipelines"][0]["tiles_done"] < 4)'
+}
+is_in() { grep -q "$1" "$2"; }
+
+# Two tiles at a time, each of which takes 50 ms to read, and 4096 of them: the run lasts longer than
+# any look at it. The next one goes on at full speed.
+interrupted() {
+    local pid code=0
+    echo "on read count 1000000: delay 50ms" >"$SCRATCH/faults"
+    conf false 4K ",faults=$SCRATCH/faults"
     "$HEADRACE" run "$SCRATCH/x.conf" --json >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &
     pid=$!
-    sleep "${2:-0.1}"
-    kill -"$signal" "$pid" 2>/dev/null
+    until_true 60 is_under_way
+    kill -"$1" "$pid"
     wait "$pid" || code=$?
-    echo "$code" >"$SCRATCH/code"
-}
-
-# A tile of one block makes a long run out of a small object.
-interrupted() {
+    [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
     conf false 4K
-    for wait in 0.3 0.2 0.1 0.05 0.5; do
-        interrupt "$1" "$wait"
-        if [ "$(cat "$SCRATCH/code")" = 1 ] && grep -q interrupted "$SCRATCH/err"; then
-            warns "tiles of object 'out' are durable" &&
-                json 'r["exit_code"] == 1 and r["pipelines"][0]["outcome"] == "interrupted"' &&
-                json '0 <= r["pipelines"][0]["sink"]["durable_tiles"] < r["pipelines"][0]["tiles"]'
-            return
-        fi
-        # Too early, or too late: begin again.
-        make_image || return 1
-    done
-    echo "never in the middle of the run; the last exit code was $(cat "$SCRATCH/code")"
-    return 1
+    warns "tiles of object 'out' are durable" &&
+        json 'r["exit_code"] == 1 and r["pipelines"][0]["outcome"] == "interrupted"' &&
+        json '4 <= r["pipelines"][0]["sink"]["durable_tiles"] < r["pipelines"][0]["tiles"]' &&
+        json 'r["pipelines"][0]["read_bytes"] >= 4096 * r["pipelines"][0]["sink"]["durable_tiles"]' &&
+        json 'r["pipelines"][0]["read_bytes_per_s"] > 0' &&
+        json 'r["pipelines"][0]["cost"]["writeback"]["commands"] >= 4'
 }
 
 resumes() {
@@ -101,7 +110,7 @@ bench_interrupted() {
     local pid code=0
     "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 5 >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &
     pid=$!
-    sleep 1.5
+    until_true 120 is_in "sequential" "$SCRATCH/out"
     kill -INT "$pid"
     wait "$pid" || code=$?
     [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
@@ -110,14 +119,11 @@ bench_interrupted() {
 
 # The same while operators run, over objects of their own: when the first figure of one is there.
 operators_interrupted() {
-    local pid code=0 i
+    local pid code=0
     "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 0.01 --repeat 15 >"$SCRATCH/out" \
         2>"$SCRATCH/err" </dev/null &
     pid=$!
-    for ((i = 0; i < 1200; i++)); do
-        ! grep -q "copy " "$SCRATCH/out" || break
-        sleep 0.05
-    done
+    until_true 120 is_in "copy " "$SCRATCH/out"
     kill -INT "$pid"
     wait "$pid" || code=$?
     [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
@@ -126,12 +132,17 @@ operators_interrupted() {
 
 in_use() {
     local pid code
-    flock "$image" sleep 5 &
+    python3 -c 'import fcntl, signal, sys
+image = open(sys.argv[1])
+fcntl.flock(image, fcntl.LOCK_EX)
+open(sys.argv[2], "w").close()
+signal.pause()' "$image" "$SCRATCH/locked" &
     pid=$!
-    sleep 0.2
+    until_true 60 test -e "$SCRATCH/locked"
     exits 3 run "$SCRATCH/x.conf" && warns "$image"
     code=$?
     kill "$pid"
+    wait "$pid" 2>/dev/null
     return $code
 }
 
