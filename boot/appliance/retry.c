@@ -37,6 +37,7 @@ bool hr_error_is_final(int err)
 	case EROFS:
 	case ERANGE:
 	case EBADMSG:
+	case EILSEQ:
 	case EUCLEAN:
 	case ENOMEDIUM:
 	case EMEDIUMTYPE:

@@ -87,6 +87,48 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 	}
 }
 
+static uint64_t last_tick_ns, longest_ns;
+
+static void note_tick(void *to, uint64_t now_ns)
+{
+	(void)to;
+	if (now_ns - last_tick_ns > longest_ns)
+		longest_ns = now_ns - last_tick_ns;
+	last_tick_ns = now_ns;
+}
+
+/* Watchdogs are fed while it starts, stops, loses a command, and does not shut down. */
+Test(ctrl, whatever_it_takes_long_for_the_duty_of_the_thread_is_done)
+{
+	static const struct {
+		uint32_t ready_steps, stop_steps, shutdown_steps;
+		enum fake_lie lie;
+	} row[] = { { 5000, 1, 1, FAKE_HONEST },
+		    { FAKE_NEVER, 1, 1, FAKE_HONEST },
+		    { 1, FAKE_NEVER, 1, FAKE_HONEST },
+		    { 1, 1, FAKE_NEVER, FAKE_HONEST },
+		    { 1, 1, 1, FAKE_LOSE } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		fake_ctrl_fini(&fake);
+		fake_ctrl_init(&fake);
+		fake.ready_steps = row[i].ready_steps;
+		fake.stop_steps = row[i].stop_steps;
+		fake.shutdown_steps = row[i].shutdown_steps;
+		fake.opcode = nvme_admin_identify;
+		fake.lie = row[i].lie;
+		longest_ns = 0;
+		last_tick_ns = hr_now_ns();
+		hr_tick_set(note_tick, NULL);
+		if (fake_ctrl_open(&fake) == 0)
+			hr_ctrl_close(&fake.ctrl);
+		hr_tick();
+		hr_tick_set(NULL, NULL);
+		cr_expect_leq(longest_ns, 2 * HR_TICK_NS, "row %zu: %llu ms", i,
+			      (unsigned long long)(longest_ns / HR_NS_PER_MS));
+	}
+}
+
 Test(ctrl, a_version_of_zero_is_a_device_that_is_gone)
 {
 	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
