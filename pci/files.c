@@ -102,8 +102,7 @@ static const char *join(struct hr_model *m, const char *path, const char *rest)
 
 	if (!to)
 		return NULL;
-	memcpy(to, path, a);
-	memcpy(to + a, rest, b + 1);
+	snprintf(to, a + b + 1, "%s%s", path, rest);
 	return to;
 }
 
@@ -414,13 +413,14 @@ static int strip_folders(struct tar *t)
 		folders = t->entry[i].path;
 		length = n;
 	}
-	for (size_t i = 0; length && i < t->count; i++)
+	if (!folders)
+		return 0;
+	for (size_t i = 0; i < t->count; i++)
 		if (strncmp(t->entry[i].path, folders, length) == 0) {
 			t->entry[kept] = t->entry[i];
 			t->entry[kept++].path += length;
 		}
-	if (length)
-		t->count = kept;
+	t->count = kept;
 	return 0;
 }
 

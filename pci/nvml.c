@@ -13,7 +13,7 @@
 #define LINKS_MAX 36u
 #define TYPE_GPU 0
 #define TYPE_SWITCH 2
-#define INIT_NO_ATTACH 2u /* leave GPUs alone that are not up */
+#define INIT_NO_GPUS 1u /* a machine without GPUs is no error */
 
 struct pci_info { /* nvmlPciInfo_t of version 3 */
 	char legacy[16];
@@ -55,12 +55,14 @@ static bool load(struct nvml *n)
 static void count_link(struct hr_gpu_link *link, unsigned *used, uint64_t from, int type,
 		       const struct pci_info *info)
 {
-	bool to_switch = type == TYPE_SWITCH;
-	uint64_t to = (uint64_t)(info->domain & 0xffffff) << 16 | (info->bus & 255) << 8 |
-		      (info->device & 31) << 3;
+	bool to_switch = type == TYPE_SWITCH, named = info->domain <= 0xffffff;
+	uint64_t to = named ? (uint64_t)info->domain << 16 | (info->bus & 255) << 8 |
+				      (info->device & 31) << 3
+			    : HR_NO_ADDRESS;
 	unsigned i = 0;
 
-	if (type != TYPE_GPU && !to_switch)
+	/* A guest is not told where switches are: their address is all ones. */
+	if (!to_switch && (type != TYPE_GPU || !named))
 		return;
 	while (i < *used && (link[i].to != to || link[i].to_switch != to_switch))
 		i++;
@@ -83,7 +85,7 @@ static void read_gpu(struct hr_model *m, const struct nvml *n, const struct hr_f
 	if (n->by_bus_id(hr_bdf(f, bdf), &device))
 		return;
 	for (unsigned i = 0; i < LINKS_MAX; i++) {
-		struct pci_info info = { .domain = 0 };
+		struct pci_info info = { .domain = ~0u };
 		int active = 0, type = -1;
 
 		if (n->state(device, i, &active) || !active || n->remote_type(device, i, &type))
@@ -102,7 +104,7 @@ int hr_read_nvml(struct hr_model *m)
 	struct nvml n = { .library = NULL };
 	int err = -ENOENT;
 
-	if (load(&n) && n.init(INIT_NO_ATTACH) == 0) {
+	if (load(&n) && n.init(INIT_NO_GPUS) == 0) {
 		for (uint32_t i = 0; i < m->count; i++)
 			if (hr_is_gpu(&m->fn[i]) && hr_has(&m->fn[i], HR_F_VENDOR, 0x10de))
 				read_gpu(m, &n, &m->fn[i]);
