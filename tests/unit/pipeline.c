@@ -105,18 +105,35 @@ static void check_sink(const struct opcase *c)
 	free(sink);
 }
 
+static uint64_t role_bytes(uint32_t role)
+{
+	const uint32_t end = hr_pipe_first_status(rig.pipe, role + 1);
+	uint64_t sum = 0;
+
+	for (uint32_t i = hr_pipe_first_status(rig.pipe, role); i < end; i++)
+		sum += hr_load_acquire_sys_u64(&rig.pipe->status[i].bytes);
+	return sum;
+}
+
 static void check(struct opcase *c)
 {
 	struct hr_pipe *pipe = rig.pipe;
+	uint64_t bytes = 0;
 
 	cr_assert_null(rig_failure(&rig), "error %d", rig_failure(&rig)->error);
 	opcase_run(c);
 	cr_assert_eq(pipe->tiles, c->all.tiles);
+	for (uint32_t s = 0; s < c->sources; s++)
+		bytes += c->bytes[s];
+	cr_assert_eq(rig_tiles(&rig, HR_ROLE_PREFETCH), pipe->tiles);
+	cr_assert_eq(role_bytes(HR_ROLE_PREFETCH), bytes, "of all sources");
 	cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), pipe->tiles);
+	cr_assert_eq(role_bytes(HR_ROLE_COMPUTE), bytes, "of all sources");
 	cr_assert(memcmp(pipe->op_result, c->all.result, HR_OP_RESULT_MAX) == 0, "result");
 	cr_assert(memcmp(pipe->op_records, c->all.records, pipe->record_bytes * pipe->tiles) == 0);
 	if (pipe->has_sink) {
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), pipe->tiles);
+		cr_assert_eq(role_bytes(HR_ROLE_WRITEBACK), c->out_bytes);
 		cr_assert_eq(hr_pipe_settled(pipe, pipe->slot), pipe->tiles);
 		check_sink(c);
 	}
