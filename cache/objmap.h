@@ -164,9 +164,10 @@ void hr_store_space(const struct hr_store *store, struct hr_store_space *space);
  * Check both superblocks, both map copies, every record, overlaps, and with `data` the CRC-32C of
  * each object that has one, reading through buffer (buffer_bytes is a multiple of HR_PAGE; NULL
  * without data). report is called with one line per finding; those with `fault` are counted in *faults.
- * An object that cannot be read is a fault. A damaged copy of the map that is not in force is none,
- * because a power cut leaves it so and the next change to the store writes it anew; it is one when
- * it is newer than the copy in force, which no power cut explains.
+ * An object that cannot be read is a fault. A damaged superblock or map that is not in force is none
+ * when a power cut leaves it so, because the next change to the store writes it anew: a map older
+ * than the one in force, and a superblock that is torn between what it was and what it was to become.
+ * Anything else no power cut explains: the last change may be lost, and that is a fault.
  * Returns 0, or the error that ended the check early (< 0: from the disk; -EINTR: stop asked for).
  */
 struct hr_store_check {

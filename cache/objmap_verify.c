@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cache/crc32c.h"
 #include "cache/objmap_disk.h"
@@ -44,10 +45,75 @@ static int read_failed(struct round *round, const char *what, uint64_t at, int e
 	return err > 0 ? 0 : err;
 }
 
-/* A damaged copy: see hr_store_verify() for when that is a fault. */
-static void damaged(struct round *round, unsigned i, const char *why, bool newer)
+/* ---- what a power cut leaves of a superblock
+
+ * A cut leaves each sector of a page as it was or as it was to become (cache/FORMAT.md). The head is in the first sector and the CRC in the last: so a torn superblock has a sound head, the
+ * one before or the one to come, and zeros between. */
+
+#define SECTOR 512u
+
+_Static_assert(sizeof(struct hr_superblock_head) <= SECTOR, "the head is in one sector");
+
+static bool is_zero(const uint8_t *data, size_t bytes)
 {
-	if (i == round->store->active || newer)
+	for (size_t i = 0; i < bytes; i++)
+		if (data[i])
+			return false;
+	return true;
+}
+
+/* What every superblock of this store has in common. Two generations, not one, lie between two
+ * superblocks when a map was lost on the way. */
+static bool is_relative(const struct hr_store *store, const struct hr_superblock_head *head,
+			const struct hr_superblock_head *force, unsigned i)
+{
+	const uint64_t apart = head->generation > force->generation
+				       ? head->generation - force->generation
+				       : force->generation - head->generation;
+
+	return memcmp(head->magic, force->magic, sizeof(head->magic)) == 0 &&
+	       memcmp(head->uuid, force->uuid, sizeof(head->uuid)) == 0 &&
+	       head->version == force->version && head->capacity == force->capacity &&
+	       head->disk_bytes == force->disk_bytes && head->map_offset == store->map_offset[i] &&
+	       head->scratch_offset == force->scratch_offset &&
+	       head->data_offset == force->data_offset && head->data_bytes == force->data_bytes &&
+	       head->count <= head->capacity && apart >= 1 && apart <= 2;
+}
+
+/* The map of a newer head was flushed before the head was written. */
+static bool has_map(const struct hr_store *store, const struct hr_superblock_head *head)
+{
+	char why[HR_STORE_LINE];
+
+	return hr_store_read_map(store->blk, head, (uint8_t *)hr_store_io_map(store), why) == 0;
+}
+
+/* Superblock i, which is damaged, is as a cut leaves it. */
+static bool is_torn(const struct hr_store *store, const struct hr_superblock_head *force,
+		    unsigned i)
+{
+	const struct hr_superblock *page = (const void *)hr_store_io_page(store);
+	struct hr_superblock_head head;
+
+	if (store->blk->ops->read(store->blk, i * (uint64_t)HR_PAGE, hr_store_io_page(store),
+				  HR_PAGE) != 0 ||
+	    !is_zero(page->zero, sizeof(page->zero)))
+		return false;
+	head = page->head;
+	if (is_zero((const uint8_t *)&head, sizeof(head))) /* of a format, or not yet written */
+		return true;
+	if (!is_relative(store, &head, force, i))
+		return false;
+	if (head.generation < force->generation)
+		return head.next_id <= force->next_id;
+	return head.next_id >= force->next_id && head.next_id <= force->next_id + 1 &&
+	       has_map(store, &head);
+}
+
+/* A damaged copy: see hr_store_verify() for when that is a fault. */
+static void damaged(struct round *round, unsigned i, const char *why, bool fault)
+{
+	if (i == round->store->active || fault)
 		say(round, true, "%s", why);
 	else
 		say(round, false, "%s (not in force; the next change writes it anew)", why);
@@ -64,8 +130,11 @@ static int check_copy(struct round *round, const struct hr_store_slot slot[2], u
 	int err;
 
 	if (slot[i].err || head->capacity > store->capacity) {
+		const bool torn = i != store->active && slot[i].err &&
+				  is_torn(store, &slot[store->active].head, i);
+
 		damaged(round, i, slot[i].err ? slot[i].why : "superblocks differ in capacity",
-			false);
+			!torn);
 		return 0;
 	}
 	err = hr_store_read_map(store->blk, head, (uint8_t *)hr_store_io_map(store), why);

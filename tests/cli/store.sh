@@ -329,6 +329,16 @@ check "a truncated image" unchanged cut.img exits 1 "truncated" store ls soft:cu
 cp ssd.img maps.img && flip maps.img 8200 && flip maps.img $((8200 + 8192))
 check "both map copies corrupt" unchanged maps.img exits 1 "CRC-32C" store ls soft:maps.img
 check "nothing is written over it" unchanged maps.img exits 1 "CRC-32C" store rm soft:maps.img o.1
+rotten() { # the superblock of the last change, of two
+    local newer
+    cp ssd.img rot.img
+    newer=$(python3 -c 'import struct
+d = open("rot.img", "rb").read(8192)
+print(0 if struct.unpack_from("<Q", d, 32) > struct.unpack_from("<Q", d, 4096 + 32) else 1)')
+    flip rot.img $((newer * 4096 + 64))
+    exits 1 "FAULT  superblock $newer" store verify --map soft:rot.img
+}
+check "verify finds a rotten newest superblock" rotten
 cp ssd.img blocks.img && flip blocks.img 100 && flip blocks.img 4196
 check "both superblocks corrupt" unchanged blocks.img exits 1 "superblock 1" store ls soft:blocks.img
 check "a corrupt store is not formatted unless forced" \
