@@ -32,6 +32,11 @@ int hr_exit_code(int error)
 	}
 }
 
+int hr_exit_code_up(int error)
+{
+	return error == -ENODEV || error == -ENXIO ? HR_EXIT_DEVICE : hr_exit_code(error);
+}
+
 int hr_usage_error(const char *command, const char *format, ...)
 {
 	char text[512];

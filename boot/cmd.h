@@ -36,6 +36,9 @@ struct hr_command {
  */
 int hr_exit_code(int error);
 
+/* The same for a device that was up: one that is gone now has failed, and is not missing. */
+int hr_exit_code_up(int error);
+
 /* "headrace: NAME: ..." and where help is, to stderr. Returns HR_EXIT_USAGE. */
 int hr_usage_error(const char *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -218,7 +218,7 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d, struct json_object *o
 		hr_error("%s:%u: ssd '%s' has no object store to write in; make one with 'headrace "
 			 "store format'",
 			 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);
-		return -ENODEV;
+		return -ENOTSUP;
 	}
 	run->found.measured_count = run->found.op_count = 0;
 	shape = shape_of(&t, d);
@@ -292,7 +292,7 @@ static int bench_all(struct hr_bench_run *run)
 	if (run->report)
 		ssds = hr_json_array(run->report, "ssds");
 	for (uint32_t d = 0; !err && d < run->app->config.ssds; d++)
-		err = bench_ssd(run, d, ssds ? hr_json_append(ssds) : NULL);
+		err = hr_gone(bench_ssd(run, d, ssds ? hr_json_append(ssds) : NULL));
 	return err;
 }
 

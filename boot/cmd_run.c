@@ -98,7 +98,7 @@ static int run(const struct wishes *wishes)
 	code = hr_exit_code(err);
 	if (!err) {
 		err = hr_run_all(app, !wishes->quiet);
-		code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code(err);
+		code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code_up(err);
 		hr_unseal();
 		code = report(app, wishes, code);
 	}

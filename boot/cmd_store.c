@@ -53,7 +53,7 @@ static int format(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 		hr_error("%s: is not blank: something else is stored there; --force erases it",
 			 ssd->transport.name);
 	if (err)
-		return err == -EEXIST ? HR_EXIT_FAILED : hr_exit_code(err);
+		return err == -EEXIST ? HR_EXIT_FAILED : hr_exit_code_up(err);
 	printf("%s: room for %u objects\n", ssd->transport.name, wishes->objects);
 	return HR_EXIT_DONE;
 }
@@ -370,7 +370,7 @@ int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err)
 	}
 	if (why)
 		hr_error("%s: %s%s%s%s%s", disk, quote, object ? object : "", quote, colon, why);
-	return err == -ENOENT || err == -EBUSY ? HR_EXIT_FAILED : hr_exit_code(err);
+	return err == -ENOENT || err == -EBUSY ? HR_EXIT_FAILED : hr_exit_code_up(err);
 }
 
 const struct hr_object *hr_store_wanted(const struct hr_ssd *ssd, const char *name)

@@ -255,7 +255,7 @@ static int rehearse(struct rehearsal *r, const struct hr_appliance *app, uint32_
 static bool stays(int err)
 {
 	return err == -EEXIST || err == -EBUSY || err == -ENOSPC || err == -ENFILE ||
-	       err == -EROFS || err == -EINVAL;
+	       err == -EROFS || err == -EINVAL || err == -EOVERFLOW;
 }
 
 int hr_sinks_judge(struct hr_appliance *app)

@@ -119,7 +119,9 @@ static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 		err = open_window(ssd);
 	if (!err)
 		err = open_ctrl(ssd, config->nsid, config->queue_entries);
-	return err ? err : open_disk(ssd);
+	if (!err)
+		err = open_disk(ssd);
+	return hr_gone(err);
 }
 
 static int open_kernel(struct hr_ssd *ssd, const char *path)

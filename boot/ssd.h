@@ -9,6 +9,7 @@
 #ifndef BOOT_SSD_H
 #define BOOT_SSD_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,13 @@
 #include "nvme/transport.h"
 
 #define HR_SSD_QUEUES_WANTED 256u /* I/O queue pairs asked for; a controller may grant fewer */
+
+/* What a call on a device that was there returns: -EIO in place of "no such device", which is for
+ * those that have never been found. */
+static inline int hr_gone(int err)
+{
+	return err == -ENODEV || err == -ENXIO ? -EIO : err;
+}
 
 struct hr_ssd {
 	char device[HR_DEVICE_MAX]; /* as the configuration or the command line has it */
@@ -51,7 +59,7 @@ struct hr_ssd {
  * A disk of hardware is refused, untouched, when its serial number is not `serial` ("" leaves that
  * open), or, unless `serial` names it, when something is on it that its owner would miss.
  * On error everything is down again and the reason is logged. 0; -EBUSY: something is on it;
- * -ENODEV: another serial number; or as hr_transport_open(), hr_kernel_blk_open(), hr_ctrl_open(),
+ * -ENODEV: another serial number; -EIO: the device vanished meanwhile; or as hr_transport_open(), hr_kernel_blk_open(), hr_ctrl_open(),
  * hr_ctrl_identify_ns(); -ENOMEM.
  */
 int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config);

@@ -218,7 +218,7 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 			if (stage[next].down)
 				stage[next].down(app);
 			hr_appliance_down(app);
-			return err;
+			return next > HR_STAGE_CONTROLLERS ? hr_gone(err) : err;
 		}
 		hr_info("stage %s up in %.1f ms", stage[next].name,
 			(double)(hr_now_ns() - began) / 1e6);

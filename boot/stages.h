@@ -172,7 +172,8 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
  * Up to and including stage `last`. On error everything is down again, the reason is logged, and
  * the value says what kind it is: -EINTR: a signal asked to stop (not logged); -EINVAL: a mistake in
  * the configuration that only devices could show (file and line logged); -ENOTSUP: a device or
- * backend cannot do what is asked; others as the parts return them.
+ * backend cannot do what is asked; -EIO: also a device that was up and is gone; others as the parts
+ * return them.
  */
 int hr_appliance_up(struct hr_appliance *app, enum hr_stage last);
 

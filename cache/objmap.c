@@ -352,6 +352,12 @@ int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
 			 store->blk->name);
 		return -EROFS;
 	}
+	if (head.generation > HR_STORE_COUNTER_MAX || next_id > HR_STORE_COUNTER_MAX) {
+		hr_error("%s: the object map cannot be changed any more: generation %" PRIu64
+			 ", next id %" PRIu64 " are the last; read the objects and format it anew",
+			 store->blk->name, store->generation, store->next_id);
+		return -EOVERFLOW;
+	}
 	memcpy(head.uuid, store->uuid, sizeof(head.uuid));
 	if (store->rehearsal) {
 		take_over(store, &head, other);

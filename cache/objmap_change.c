@@ -32,6 +32,8 @@ const char *hr_store_error_name(int error, char *buffer, unsigned bytes)
 		return "there is no room";
 	case -ENFILE:
 		return "the object map is full";
+	case -EOVERFLOW:
+		return "the counters of the object map are used up";
 	case -EROFS:
 		return "the disk is read-only";
 	case -EINVAL:
@@ -160,8 +162,13 @@ static int append(const struct hr_store *store, struct hr_object *map, uint32_t 
 	uint64_t offset, largest;
 
 	if (count == store->capacity) {
-		hr_error("%s: '%s': the object map is full (%u objects)", store->blk->name, name,
-			 store->capacity);
+		hr_error(
+			"%s: '%s': the object map is full (%u objects)%s", store->blk->name, name,
+			store->capacity,
+			hr_store_find(store, name)
+				? "; the new object needs a place of its own until it is whole and "
+				  "takes that of the old one: remove an object first"
+				: "");
 		return -ENFILE;
 	}
 	if (!first_fit(store, map, count, bytes, &offset, &largest)) {

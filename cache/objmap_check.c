@@ -12,8 +12,6 @@
 #include "boot/log.h"
 #include "cache/crc32c.h"
 
-#define COUNTER_MAX (UINT64_MAX / 2) /* generation and next_id: nothing wraps in any lifetime */
-
 int hr_store_lay_out(struct hr_store_layout *layout, uint64_t disk_bytes, uint32_t capacity)
 {
 	const uint64_t map_bytes =
@@ -96,8 +94,8 @@ static int check_superblock(const struct hr_superblock *page, unsigned i, uint64
 	if (head->count > head->capacity)
 		return unclean(why, "superblock %u: %u objects, room for %u", i, head->count,
 			       head->capacity);
-	if (head->generation == 0 || head->generation > COUNTER_MAX || head->next_id == 0 ||
-	    head->next_id > COUNTER_MAX)
+	if (head->generation == 0 || head->generation > HR_STORE_COUNTER_MAX ||
+	    head->next_id == 0 || head->next_id > HR_STORE_COUNTER_MAX)
 		return unclean(why, "superblock %u: generation %" PRIu64 ", next id %" PRIu64, i,
 			       head->generation, head->next_id);
 	return check_layout(head, i, why);

@@ -16,7 +16,9 @@
 #define HR_STORE_MAGIC "headrace" /* 8 bytes, no NUL on disk */
 #define HR_STORE_VERSION 1u
 #define HR_STORE_DATA_ALIGN (1ull << 20) /* of the data area */
-#define HR_STORE_LINE 192u		 /* a reason, for messages */
+/* Of generation and next_id: a store that counts to there is older than any lifetime. */
+#define HR_STORE_COUNTER_MAX (UINT64_MAX / 2)
+#define HR_STORE_LINE 192u /* a reason, for messages */
 
 struct hr_superblock_head {
 	char magic[8];

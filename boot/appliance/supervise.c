@@ -211,7 +211,7 @@ static int run(struct hr_supervisor *s)
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=running");
 	s->has_run = true;
 	began = hr_now_ns();
-	err = hr_run_all(s->app, false);
+	err = hr_gone(hr_run_all(s->app, false));
 	s->ran_ns = hr_now_ns() - began;
 	hr_unseal();
 	note_start(s->app);

@@ -174,7 +174,7 @@ static int verify(struct hr_ssd *ssd, const struct hr_store_wishes *wishes, uint
 			  hr_now_ns());
 	err = hr_store_verify(&ssd->store, &check, &faults);
 	hr_progress_end(&v.progress);
-	code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code(err);
+	code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code_up(err);
 	if (!code && faults)
 		code = HR_EXIT_FAILED;
 	if (!report) {

@@ -243,6 +243,16 @@ check "rm removes" store rm $ssd o.511 o.512
 check "what was removed is gone" exits 1 "no such object" store get $ssd o.511 -
 check "rm says what was not there" exits 1 "no such object" store rm $ssd o.511
 
+full_map() {
+    store format --objects 2 soft:two.img,size=8M >/dev/null && store put soft:two.img a in.1 >/dev/null &&
+        store put soft:two.img b in.1 >/dev/null || return 1
+    exits 1 "'c': the object map is full (2 objects)" store put soft:two.img c in.1 || return 1
+    exits 1 "'a': the object map is full (2 objects); the new object needs a place of its own" \
+        store put --replace soft:two.img a in.511 || return 1
+    store rm soft:two.img b && store put --replace soft:two.img a in.511 >/dev/null
+}
+check "a full object map says so, also to --replace" full_map
+
 # A file that cannot grow stands for a full disk: what the kernel says of it is told, once, and nothing
 # that contradicts it.
 truncate -s 40M in.40M

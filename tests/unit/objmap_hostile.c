@@ -199,3 +199,33 @@ Test(objmap_hostile, without_another_copy_the_store_is_corrupt)
 		fake_store_fini(&f);
 	}
 }
+
+/* The last numbers that open are not followed by ones that do not. */
+Test(objmap_hostile, counters_at_their_end_change_nothing_and_stay_readable)
+{
+	static const struct {
+		uint64_t generation, next_id;
+		int want;
+	} counters[] = {
+		{ HR_STORE_COUNTER_MAX, 100, -EOVERFLOW },
+		{ HR_STORE_COUNTER_MAX - 1, 100, 0 },
+		{ 100, HR_STORE_COUNTER_MAX, -EOVERFLOW },
+		{ 100, HR_STORE_COUNTER_MAX - 1, 0 },
+	};
+	struct hr_object *object;
+
+	for (size_t i = 0; i < ROWS(counters); i++) {
+		fake_store_init(&f, 4096);
+		fake_store_put(&f, "a", 1);
+		head = &fake_store_superblock(&f, f.store.active)->head;
+		head->generation = counters[i].generation;
+		head->next_id = counters[i].next_id;
+		fake_store_sign(&f, f.store.active);
+		cr_assert_eq(fake_store_reopen(&f), 0, "row %zu", i);
+		cr_expect_eq(hr_store_create(&f.store, "b", 1, 0, false, &object), counters[i].want,
+			     "row %zu", i);
+		cr_assert_eq(fake_store_reopen(&f), 0, "row %zu: unreadable", i);
+		cr_expect_not_null(hr_store_find(&f.store, "a"));
+		fake_store_fini(&f);
+	}
+}

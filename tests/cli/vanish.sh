@@ -1,0 +1,57 @@
+#!/bin/bash
+# A device that vanishes is a device error, exit code 4, whatever it was doing and whatever asked.
+# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+cd "$SCRATCH" || exit 1
+
+head -c 100000 /dev/urandom >in
+conf() {
+    cat >x.conf <<CONF
+ssds = ( { name = "a"; device = "soft:s.img,faults=faults"; timeout_ms = 2000; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+pipelines = ( { name = "p"; source = { object = "in"; }; operator = "copy";
+  sink = { object = "out"; }; tile = "4K"; slots = 2; } );
+boot = { post = "off"; restarts = 0; };
+CONF
+}
+fresh() {
+    rm -f s.img back
+    "$HEADRACE" store format soft:s.img,size=16M >/dev/null && "$HEADRACE" store put soft:s.img in in >/dev/null
+}
+
+# vanishes COMMAND...: for one moment after the other, until the device is still there at the end
+vanishes() {
+    local kind nth code gone=0
+    fresh || return 1
+    for kind in admin any; do
+        for nth in 1 2 3 4 5 6 8 11 15 20 30 60; do
+            echo "on $kind nth $nth: remove" >faults
+            code=0
+            timeout -k 5 60 "$HEADRACE" "$@" >out 2>err </dev/null || code=$?
+            [ "$code" = 4 ] && gone=$((gone + 1))
+            if [ "$code" != 4 ] && ! { [ "$code" = 0 ] && [ "$nth" -gt 1 ]; }; then
+                echo "$* ($kind $nth): exit code $code: $(cat err)"
+                return 1
+            fi
+            [ "$code" = 0 ] && { fresh || return 1; }
+        done
+    done
+    [ "$gone" -ge 4 ] || { echo "gone $gone times only"; return 1; }
+}
+
+conf
+check "run" vanishes run x.conf
+check "check" vanishes check x.conf
+check "boot" vanishes boot x.conf
+check "post" vanishes post x.conf
+check "bench" vanishes bench x.conf --seconds 0.01 --only read:random:4K
+check "store ls" vanishes store ls soft:s.img,faults=faults
+check "store put" vanishes store put --replace soft:s.img,faults=faults new in
+check "store get" vanishes store get --force soft:s.img,faults=faults in back
+check "store rm" vanishes store rm --pending soft:s.img,faults=faults
+check "store verify" vanishes store verify soft:s.img,faults=faults
+check "store df" vanishes store df soft:s.img,faults=faults
+check "store format" vanishes store format --force soft:s.img,faults=faults
+done_testing
