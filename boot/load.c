@@ -4,6 +4,7 @@
 
 #include "boot/cmd.h"
 #include "boot/log.h"
+#include "nvme/transport.h"
 
 static void report(void *to, const char *line)
 {
@@ -26,6 +27,7 @@ static struct hr_appliance *load(const char *file, const char *pipeline,
 	int err;
 
 	*last_resort = HR_BOOT_POWEROFF;
+	hr_transport_set_access(HR_ACCESS_EXISTING); /* only 'store format' makes images */
 	if (!app) {
 		hr_error("out of memory for the appliance: %zu bytes", sizeof *app);
 		*code = HR_EXIT_MISSING;

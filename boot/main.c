@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,19 @@ static const struct hr_command *find(const char *name)
 	return NULL;
 }
 
+/* Subcommands of store, which is what most misplaced words are. */
+static const char *const subcommand[] = { "format", "put", "get", "ls", "rm", "verify", "df" };
+
+static const char *find_subcommand(const char *name)
+{
+	for (size_t i = 0; i < sizeof subcommand / sizeof *subcommand; i++)
+		if (strcmp(subcommand[i], name) == 0)
+			return subcommand[i];
+	return strlen(name) > 3
+		       ? hr_nearest(name, subcommand, sizeof subcommand / sizeof *subcommand)
+		       : NULL;
+}
+
 static int unknown(const char *name)
 {
 	const char *known[sizeof command / sizeof *command] = { NULL };
@@ -58,9 +72,17 @@ static int unknown(const char *name)
 
 	for (; command[count]; count++)
 		known[count] = command[count]->name;
-	near = hr_nearest(name, known, count);
-	fprintf(stderr, "headrace: error: '%s' is not a headrace command%s%s%s\n", name,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	near = find_subcommand(name);
+	if (near) {
+		fprintf(stderr,
+			"headrace: error: '%s' is not a headrace command; did you mean 'store "
+			"%s'?\n",
+			name, near);
+	} else {
+		near = hr_nearest(name, known, count);
+		fprintf(stderr, "headrace: error: '%s' is not a headrace command%s%s%s\n", name,
+			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	}
 	fputs("Try 'headrace --help'.\n", stderr);
 	return HR_EXIT_USAGE;
 }
@@ -111,6 +133,7 @@ int main(int argc, char **argv)
 	const struct hr_command *found;
 
 	hr_start_mark();
+	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of the write (EFBIG) */
 	/* The kernel starts us with whatever it did not understand of its own command line. */
 	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
 		return hr_cmd_boot.fn(1, argv);

@@ -127,6 +127,37 @@ static int check_tile(const struct hr_appliance *app, const struct hr_run *run)
 	return 0;
 }
 
+/* One tile fits the queues of all its ssds, as check_tile() will count. */
+static bool tile_fits(const struct hr_appliance *app, const struct hr_config_pipeline *p)
+{
+	uint32_t commands[HR_SSDS_MAX] = { 0 }, written = 0;
+
+	for (uint32_t s = 0; s < p->sources; s++)
+		commands[p->source[s].ssd] += hr_chunk_count(
+			hr_config_tile_bytes(p, s), app->ssd[p->source[s].ssd].chunk_bytes);
+	if (p->has_sink)
+		written = hr_chunk_count(hr_config_sink_tile_bytes(p),
+					 app->ssd[p->sink.ssd].chunk_bytes);
+	if (p->has_sink && written > commands[p->sink.ssd])
+		commands[p->sink.ssd] = written;
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (commands[d] && commands[d] > app->ssd[d].queue_entries - 1)
+			return false;
+	return true;
+}
+
+/* A tile that the configuration leaves open is halved until the queues take it. */
+static void shrink_tile(const struct hr_appliance *app, struct hr_config_pipeline *p)
+{
+	const uint64_t step = hr_config_tile_step(p);
+
+	while (p->tile_chosen && p->tile_bytes > step && !tile_fits(app, p)) {
+		const uint64_t half = p->tile_bytes / 2 / step * step;
+
+		p->tile_bytes = (uint32_t)(half ? half : step);
+	}
+}
+
 /* Sources are columns of one table: whole rows, and the same number of them in each. */
 static int count_tiles(const struct hr_appliance *app, struct hr_run *run)
 {
@@ -194,6 +225,7 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 	if (err)
 		return err;
 	list_ssds(run);
+	shrink_tile(app, &app->config.pipeline[i]);
 	return count_tiles(app, run);
 }
 

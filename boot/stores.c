@@ -4,6 +4,7 @@
 #include "boot/stages.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,14 +53,52 @@ static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want)
 	return err;
 }
 
+/* Memory that the machine can give without swapping; UINT64_MAX: it does not say. */
+static uint64_t memory_available(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+	char line[128];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof line, file))
+		found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
+	if (file)
+		fclose(file);
+	return found ? (uint64_t)kib << 10 : UINT64_MAX;
+}
+
+/* Objects are written whole before anything runs: at once, or not at all. */
+static int check_memory(const struct hr_appliance *app, uint32_t i)
+{
+	const struct hr_config_ssd *config = &app->config.ssd[i];
+	const uint64_t room = memory_available();
+	uint64_t sum = 0;
+
+	for (uint32_t j = 0; j < config->prepared_count; j++) {
+		if (!__builtin_add_overflow(sum, config->prepared[j].bytes, &sum) && sum <= room)
+			continue;
+		return hr_mistake_at(app, config->prepared[j].line,
+				     "ssds[%u].objects[%u]: with object '%s' of %llu bytes the "
+				     "objects in memory need more than the %llu bytes that this "
+				     "machine has available",
+				     i, j, config->prepared[j].object,
+				     (unsigned long long)config->prepared[j].bytes,
+				     (unsigned long long)room);
+	}
+	return 0;
+}
+
 static int make_store(struct hr_appliance *app, uint32_t i)
 {
 	const struct hr_config_ssd *config = &app->config.ssd[i];
 	struct hr_ssd *ssd = &app->ssd[i];
 	char name[96];
 	/* New memory is blank: there is nothing to look for, and nothing to spoil. */
-	int err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true);
+	int err = check_memory(app, i);
 
+	if (!err)
+		err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true);
 	if (!err)
 		err = hr_ssd_open_store(ssd);
 	if (err)

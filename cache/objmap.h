@@ -43,7 +43,7 @@ struct hr_object {
 	uint64_t bytes;		/* length of the data */
 	uint64_t durable_bytes; /* prefix known to be durable; == bytes unless PENDING */
 	uint64_t tag;		/* of whoever writes it: which run may resume a PENDING object */
-	uint64_t created_ns;	/* CLOCK_REALTIME */
+	uint64_t created_ns;	/* CLOCK_REALTIME; 0: the clock was before 1970 */
 	uint32_t flags;
 	uint32_t crc; /* CRC-32C of the data, with HAS_CRC */
 };

@@ -146,11 +146,14 @@ static size_t index_of(const struct hr_store *store, const struct hr_object *obj
 	return (size_t)(object - store->object);
 }
 
+/* 0 before 1970. */
 static uint64_t wall_clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec < 0) /* a clock that was never set: no time at all */
+		return 0;
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

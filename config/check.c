@@ -81,10 +81,15 @@ static uint64_t row_step(const struct hr_config_pipeline *pipeline, uint32_t blo
 	return step;
 }
 
+uint64_t hr_config_tile_step(const struct hr_config_pipeline *pipeline)
+{
+	return row_step(pipeline, BLOCK_MAX) * longest_row(pipeline);
+}
+
 static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
 	uint32_t longest = longest_row(pipeline);
-	uint64_t step = row_step(pipeline, BLOCK_MAX) * longest;
+	uint64_t step = hr_config_tile_step(pipeline);
 	uint64_t bytes;
 
 	assert(step > 0);
@@ -98,6 +103,7 @@ static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_gro
 		return;
 	}
 	pipeline->tile_bytes = (uint32_t)bytes;
+	pipeline->tile_chosen = true;
 }
 
 static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)

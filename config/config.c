@@ -121,6 +121,51 @@ static void read_prepared(struct hr_config_ssd *ssd, const struct hr_group *grou
 	}
 }
 
+/* A path of a device string, as it is opened: behind the folder of the configuration. */
+static void put_path(const struct hr_config *config, const char *path, size_t length, char *out,
+		     size_t bytes)
+{
+	const size_t at = strlen(out);
+
+	snprintf(out + at, bytes - at, "%.*s%.*s", *path == '/' ? 0 : (int)config->folder,
+		 config->file, (int)length, path);
+}
+
+/* "soft:PATH[,...][,faults=FILE]" with its files behind the folder of the configuration. */
+static void find_files(const struct hr_config *config, const struct hr_group *group, char *device)
+{
+	static const char soft[] = "soft:", faults[] = ",faults=";
+	char found[2 * HR_FILE_MAX] = "soft:";
+	const char *at = device + sizeof soft - 1, *file;
+	const size_t image = strcspn(at, ",");
+
+	if (strncmp(device, soft, sizeof soft - 1) != 0 || !config->folder || !image)
+		return;
+	if (strncmp(at, "memory", image) == 0 || strncmp(at, "null", image) == 0)
+		snprintf(found + strlen(found), sizeof found - strlen(found), "%.*s", (int)image,
+			 at);
+	else
+		put_path(config, at, image, found, sizeof found);
+	at += image;
+	while ((file = strstr(at, faults)) && file[sizeof faults - 1]) {
+		const size_t length = strcspn(file + sizeof faults - 1, ",");
+
+		snprintf(found + strlen(found), sizeof found - strlen(found), "%.*s%s",
+			 (int)(file - at), at, faults);
+		put_path(config, file + sizeof faults - 1, length, found, sizeof found);
+		at = file + sizeof faults - 1 + length;
+	}
+	snprintf(found + strlen(found), sizeof found - strlen(found), "%s", at);
+	if (strlen(found) >= HR_DEVICE_MAX) {
+		hr_group_mistake(group, "device",
+				 "'%s' is too long with the folder of the configuration, expected "
+				 "under %u characters",
+				 device, HR_DEVICE_MAX);
+		return;
+	}
+	memcpy(device, found, strlen(found) + 1);
+}
+
 static void read_ssd(struct hr_config *config, const struct hr_group *group, unsigned i)
 {
 	struct hr_config_ssd *ssd = &config->ssd[i];
@@ -135,6 +180,8 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 	read_prepared(ssd, group);
 	if (ssd->device[0] && hr_transport_check(ssd->device, message) != 0)
 		hr_group_mistake(group, "device", "%s", message);
+	else
+		find_files(config, group, ssd->device);
 	for (unsigned j = 0; j < i; j++) {
 		if (ssd->name[0] && strcmp(config->ssd[j].name, ssd->name) == 0)
 			hr_group_mistake(group, "name",
@@ -263,20 +310,41 @@ static int parse(struct hr_config *config, const char *text, size_t bytes,
 	return err;
 }
 
-int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
-		    void (*report)(void *to, const char *line), void *to)
+/* The file's name without folder and ending; what cannot be a name leaves it as it is. */
+static void name_appliance(struct hr_config *config)
+{
+	const char *base = config->file + config->folder, *dot = strrchr(base, '.');
+	const size_t length = dot && dot > base ? (size_t)(dot - base) : strlen(base);
+
+	snprintf(config->name, sizeof config->name, "headrace");
+	if (length == 0 || length >= sizeof config->name)
+		return;
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)base[i] <= ' ' || (unsigned char)base[i] > '~' || base[i] == '(')
+			return;
+	snprintf(config->name, sizeof config->name, "%.*s", (int)length, base);
+}
+
+static void set_defaults(struct hr_config *config, const char *file, size_t folder)
+{
+	memset(config, 0, sizeof *config);
+	hr_config_boot_default(&config->boot);
+	config->file = file;
+	config->folder = (uint32_t)folder;
+	config->log = HR_LOG_WARN;
+	config->checkpoint_ns = 5 * HR_NS_PER_S;
+	name_appliance(config);
+}
+
+static int parse_file(struct hr_config *config, const char *text, size_t bytes,
+		      void (*report)(void *to, const char *line), void *to)
 {
 	struct hr_mistakes *mistakes = calloc(1, sizeof *mistakes);
 	int err;
 
-	memset(config, 0, sizeof *config);
-	hr_config_boot_default(&config->boot);
 	if (!mistakes)
 		return -ENOMEM;
-	config->file = mistakes->file = file;
-	config->log = HR_LOG_WARN;
-	config->checkpoint_ns = 5 * HR_NS_PER_S;
-	snprintf(config->name, sizeof config->name, "headrace");
+	mistakes->file = config->file;
 	if (bytes > HR_CONFIG_BYTES_MAX) {
 		hr_mistake(mistakes, 0, "%zu bytes long, expected at most %u", bytes,
 			   HR_CONFIG_BYTES_MAX);
@@ -287,6 +355,20 @@ int hr_config_parse(struct hr_config *config, const char *file, const char *text
 	hr_mistakes_report(mistakes, report, to);
 	free(mistakes);
 	return err;
+}
+
+static size_t folder_of(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? (size_t)(slash - file) + 1 : 0;
+}
+
+int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
+		    void (*report)(void *to, const char *line), void *to)
+{
+	set_defaults(config, file, folder_of(file));
+	return parse_file(config, text, bytes, report, to);
 }
 
 /* Read at most bytes; what does not fit shows as *got == bytes. */
@@ -307,48 +389,64 @@ static int read_all(int fd, char *text, size_t bytes, size_t *got)
 	return 0;
 }
 
-/* The file's text, to be freed; a device or pipe that never ends stops at the size limit. */
-static int load(const char *file, char **text, size_t *bytes)
+/* A pipe has no folder: what it names is found from the working folder. */
+static bool is_regular(int fd)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
-	int err;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The file's text, to be freed; a device or pipe that never ends stops at the size limit. A pipe is
+ * waited for. */
+static int load(const char *file, char **text, size_t *bytes, bool *regular)
+{
+	const bool standard = strcmp(file, "-") == 0;
+	int fd = standard ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+	int err = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-		close(fd);
-		return -EISDIR;
-	}
-	*text = malloc(HR_CONFIG_BYTES_MAX + 1);
-	err = *text ? read_all(fd, *text, HR_CONFIG_BYTES_MAX + 1, bytes) : -ENOMEM;
-	if (err)
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		err = -EISDIR;
+	*regular = !standard && is_regular(fd);
+	*text = err ? NULL : malloc(HR_CONFIG_BYTES_MAX + 1);
+	if (!err)
+		err = *text ? read_all(fd, *text, HR_CONFIG_BYTES_MAX + 1, bytes) : -ENOMEM;
+	if (err) {
 		free(*text);
-	close(fd);
+		*text = NULL;
+	}
+	if (!standard)
+		close(fd);
 	return err;
 }
 
 int hr_config_read(struct hr_config *config, const char *file,
 		   void (*report)(void *to, const char *line), void *to)
 {
+	const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
 	char line[HR_LOG_LINE_MAX], *text = NULL;
+	bool regular = true;
 	size_t bytes = 0;
-	int err = load(file, &text, &bytes);
+	int err = load(file, &text, &bytes, &regular);
 
-	memset(config, 0, sizeof *config);
-	hr_config_boot_default(&config->boot);
+	set_defaults(config, name, regular ? folder_of(file) : 0);
+	if (!regular)
+		snprintf(config->name, sizeof config->name, "headrace");
 	if (err) {
-		snprintf(line, sizeof line, "%.900s: %s", file, strerror(-err));
+		snprintf(line, sizeof line, "%.900s: %s", name, strerror(-err));
 		report(to, line);
 		return err;
 	}
 	if (bytes > HR_CONFIG_BYTES_MAX) {
 		snprintf(line, sizeof line, "%.900s: longer than the %u bytes of a configuration",
-			 file, HR_CONFIG_BYTES_MAX);
+			 name, HR_CONFIG_BYTES_MAX);
 		report(to, line);
 		err = -EFBIG;
 	} else {
-		err = hr_config_parse(config, file, text, bytes, report, to);
+		err = parse_file(config, text, bytes, report, to);
 	}
 	free(text);
 	return err;

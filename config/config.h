@@ -84,6 +84,7 @@ struct hr_config_pipeline {
 	uint32_t op_args_bytes;
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
 	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */
+	bool tile_chosen; /* the file leaves it open: bring-up makes it smaller for small queues */
 	/* 0: chosen for the gpu at bring-up (boot/shape.c). */
 	uint32_t slots;
 	uint32_t prefetch_blocks, compute_blocks, writeback_blocks;
@@ -128,7 +129,8 @@ struct hr_config_boot {
 
 struct hr_config {
 	const char *file;	/* as given; the caller's */
-	char name[HR_NAME_MAX]; /* of the appliance */
+	uint32_t folder;	/* bytes of it that are the folder of files, with its '/' */
+	char name[HR_NAME_MAX]; /* of the appliance; default: of the file, without its ending */
 	enum hr_log_level log;	/* default HR_LOG_WARN */
 	uint64_t checkpoint_ns; /* how often progress is made durable; default 5 s; 0: never */
 	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
@@ -143,7 +145,8 @@ struct hr_config {
 };
 
 /*
- * Read and check a file. Mistakes go to `report`, one line each without newline, in file order.
+ * Read and check a file, or with "-" standard input. Files that it names (images, operators, fault
+ * scripts) are found from its folder; of a pipe, or standard input, from the working folder. Mistakes go to `report`, one line each without newline, in file order.
  * Returns 0; -EINVAL after at least one mistake; -ENOENT, -EACCES, -EISDIR, -EFBIG with a report.
  * After an error nothing of *config is to be used but boot.last_resort: what the file says of it
  * when that could be read, whatever is wrong beside it, else the default.
@@ -164,6 +167,9 @@ extern const uint32_t hr_config_default_bytes;
  * the source with the longest rows. */
 uint32_t hr_config_tile_rows(const struct hr_config_pipeline *pipeline);
 uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_t s);
+
+/* Least tile, of which others are multiples: whole rows in whole blocks of any size that we drive. */
+uint64_t hr_config_tile_step(const struct hr_config_pipeline *pipeline);
 
 /* Bytes written to the sink for a full tile; 0 when the operator produces none. */
 uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline);

@@ -20,8 +20,7 @@ static const struct hr_field operator_fields[] = {
 /* A file is named as seen from the configuration's folder. False: too long a path. */
 static bool find_file(const struct hr_config *config, const char *file, char path[HR_FILE_MAX])
 {
-	const char *slash = strrchr(config->file, '/');
-	const int folder = slash ? (int)(slash - config->file) + 1 : 0;
+	const int folder = (int)config->folder;
 	int n;
 
 	if (file[0] == '/')

@@ -16,6 +16,7 @@
 
 #include "boot/log.h"
 #include "nvme/inuse.h"
+#include "nvme/transport.h"
 
 #define PIECE ((size_t)1 << 20)
 
@@ -185,30 +186,40 @@ static int read_shape(struct hr_kernel_blk *disk, const char *name, char *messag
 	read_attribute(name, "device/serial", disk->serial, sizeof disk->serial);
 	if (!disk->serial[0])
 		read_attribute(name, "serial", disk->serial, sizeof disk->serial);
-	disk->blk = (struct hr_blk){ .ops = &kernel_ops,
-				     .name = disk->path,
-				     .bytes = bytes,
-				     .block_bytes = (uint32_t)block,
-				     .volatile_cache = strcmp(cache, "write through") != 0,
-				     .read_only = read_only != 0,
-				     .impl = disk };
+	disk->blk =
+		(struct hr_blk){ .ops = &kernel_ops,
+				 .name = disk->path,
+				 .bytes = bytes,
+				 .block_bytes = (uint32_t)block,
+				 .volatile_cache = strcmp(cache, "write through") != 0,
+				 .read_only = read_only || hr_transport_access() == HR_ACCESS_READ,
+				 .impl = disk };
 	return 0;
+}
+
+static const char *remedy(int err)
+{
+	if (err == EBUSY)
+		return ": end what uses it";
+	if (err != EACCES && err != EPERM)
+		return "";
+	return geteuid() == 0 ? ": root may not either: the device rules of its control group (a "
+				"container), or a security module, forbid it"
+			      : ": run as root";
 }
 
 static int open_file(struct hr_kernel_blk *disk, char *message)
 {
+	const bool write = hr_transport_access() != HR_ACCESS_READ;
 	int err;
 
-	disk->fd = open(disk->path, O_RDWR | O_DIRECT | O_EXCL | O_CLOEXEC);
+	disk->fd = open(disk->path, (write ? O_RDWR : O_RDONLY) | O_DIRECT | O_EXCL | O_CLOEXEC);
 	if (disk->fd < 0 && errno == EROFS)
 		disk->fd = open(disk->path, O_RDONLY | O_DIRECT | O_EXCL | O_CLOEXEC);
 	if (disk->fd >= 0)
 		return 0;
 	err = errno;
-	snprintf(message, HR_LOG_LINE_MAX, "%s: %s%s", disk->path, strerror(err),
-		 err == EACCES || err == EPERM ? ": run as root"
-		 : err == EBUSY		       ? ": end what uses it"
-					       : "");
+	snprintf(message, HR_LOG_LINE_MAX, "%s: %s%s", disk->path, strerror(err), remedy(err));
 	return err == EBUSY ? -EBUSY : err == EACCES || err == EPERM ? -EACCES : -ENODEV;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "boot/log.h"
@@ -14,6 +15,7 @@
 #include "pci/model.h"
 
 static bool bind_allowed;
+static enum hr_transport_access access_wanted;
 
 /* What follows a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)
@@ -41,10 +43,27 @@ static int check_pci(const char *device, const char *bdf, char *message)
 	return -EINVAL;
 }
 
+/* What most likely belongs in front of a string that has no kind: the path of a file, or a function. */
+static const char *likely_kind(const char *device)
+{
+	char path[HR_DEVICE_MAX];
+	struct stat st;
+
+	if (is_bdf(device))
+		return "pci:";
+	snprintf(path, sizeof path, "%.*s", (int)strcspn(device, ","), device);
+	if (stat(path, &st) == 0 && S_ISBLK(st.st_mode))
+		return "kernel:";
+	return (stat(path, &st) == 0 && S_ISREG(st.st_mode)) ||
+			       (strlen(path) > 4 && strcmp(path + strlen(path) - 4, ".img") == 0)
+		       ? "soft:"
+		       : "";
+}
+
 int hr_transport_check(const char *device, char *message)
 {
 	struct hr_soft_options options;
-	const char *rest = after(device, "soft:");
+	const char *rest = after(device, "soft:"), *kind;
 
 	if (rest)
 		return hr_soft_parse(rest, &options, message);
@@ -53,6 +72,7 @@ int hr_transport_check(const char *device, char *message)
 		rest = after(device, "vfio:");
 	if (rest)
 		return check_pci(device, rest, message);
+	kind = likely_kind(device);
 	if (after(device, "kernel:"))
 		snprintf(message, HR_LOG_LINE_MAX,
 			 "'%.200s': through the kernel workers have no queues of their own: for "
@@ -60,7 +80,9 @@ int hr_transport_check(const char *device, char *message)
 			 device);
 	else
 		snprintf(message, HR_LOG_LINE_MAX,
-			 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF", device);
+			 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF%s%s%.200s%s",
+			 device, *kind ? "; did you mean '" : "", kind, *kind ? device : "",
+			 *kind ? "'?" : "");
 	return -EINVAL;
 }
 
@@ -100,6 +122,11 @@ int hr_transport_open(struct hr_transport *t, const char *device, char *message)
 		return err;
 	if (rest) {
 		hr_soft_parse(rest, &options, message);
+		options.existing = access_wanted != HR_ACCESS_CREATE;
+		if (access_wanted == HR_ACCESS_READ && *options.path && !options.read_only) {
+			options.read_only = true;
+			options.cache_bytes = 0;
+		}
 		return hr_soft_open(t, &options, message);
 	}
 	rest = after(device, "pci:");
@@ -118,6 +145,16 @@ int hr_nvme_function(const char *address, struct hr_function_state *state, char 
 		 "those that are",
 		 state->bdf, state->class, HR_CLASS_NVME);
 	return -ENODEV;
+}
+
+void hr_transport_set_access(enum hr_transport_access access)
+{
+	access_wanted = access;
+}
+
+enum hr_transport_access hr_transport_access(void)
+{
+	return access_wanted;
 }
 
 void hr_transport_allow_bind(void)

@@ -72,6 +72,15 @@ bool hr_transport_is_physical(const char *device);
  */
 void hr_transport_allow_bind(void);
 
+/*
+ * What this process opens its ssds for, from now on: an image that is not there is made, with size=
+ * (the default); it must be there; or it, and a disk of kernel:, is opened for reading only, and the
+ * namespace is write protected.
+ */
+enum hr_transport_access { HR_ACCESS_CREATE, HR_ACCESS_EXISTING, HR_ACCESS_READ };
+void hr_transport_set_access(enum hr_transport_access access);
+enum hr_transport_access hr_transport_access(void);
+
 /* Register access of the width the specification demands; all ones means: the device is gone. */
 static inline uint32_t hr_reg_read32(const struct hr_transport *t, uint32_t offset)
 {

@@ -62,14 +62,19 @@ size_t hr_progress_format(char *line, size_t bytes, const struct hr_progress *p,
 	bar[width] = '\0';
 	length = width >= 4 ? snprintf(line, bytes, "%s [%s] %s", p->name, bar, tail)
 			    : snprintf(line, bytes, "%s", tail);
-	return length < 0 ? 0 : (size_t)length < bytes ? (size_t)length : bytes - 1;
+	if (length < 0)
+		return 0;
+	/* A line that wraps cannot be erased. */
+	if ((unsigned)length >= p->columns && p->columns)
+		length = (int)p->columns - 1;
+	return (size_t)length < bytes ? (size_t)length : bytes - 1;
 }
 
 static unsigned terminal_columns(void)
 {
 	struct winsize size;
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
 		return COLUMNS_DEFAULT;
 	return size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
 }
@@ -101,6 +106,7 @@ void hr_progress_update(struct hr_progress *p, uint64_t done, uint64_t now_ns)
 	if (!p->on || now_ns < p->next_ns)
 		return;
 	p->next_ns = now_ns + STEP_NS;
+	p->columns = terminal_columns(); /* it may have been resized */
 	if (done > p->total)
 		done = p->total;
 	if (done < p->first)

@@ -21,7 +21,8 @@ static void time_format(char *text, size_t bytes, uint64_t ns)
 	const time_t seconds = (time_t)(ns / HR_NS_PER_S);
 	struct tm tm;
 
-	if (!gmtime_r(&seconds, &tm) || strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+	if (!ns || !gmtime_r(&seconds, &tm) ||
+	    strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
 		snprintf(text, bytes, "?");
 }
 

@@ -150,6 +150,11 @@ static int take_file(int fd, struct stat *st, uint8_t **file, char *message)
 	}
 	if (!S_ISREG(st->st_mode))
 		return refuse(message, "is no file");
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return refuse(message,
+			      "belongs to user %u, and headrace would run what that user writes; "
+			      "expected a file of root or of user %u, who runs headrace",
+			      (unsigned)st->st_uid, (unsigned)geteuid());
 	if (st->st_mode & S_IWOTH)
 		return refuse(message,
 			      "may be written by everyone (mode %03o), and headrace would run "

@@ -32,6 +32,8 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, char
 
 	if (fstat(m->fd, &st) != 0)
 		return say_errno(message, path, "stat");
+	if (S_ISDIR(st.st_mode))
+		return say(message, -EINVAL, path, "is a folder, expected an image file");
 	if (!S_ISREG(st.st_mode))
 		return say(message, -EINVAL, path, "not a regular file");
 	m->bytes = (uint64_t)st.st_size;
@@ -43,6 +45,8 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, char
 			 (unsigned long long)m->bytes, (unsigned long long)options->bytes);
 		return -EINVAL;
 	}
+	if (options->existing || options->read_only)
+		return say(message, -EINVAL, path, "the image is empty");
 	if (ftruncate(m->fd, (off_t)options->bytes) != 0)
 		return say_errno(message, path, "cannot set the size");
 	m->bytes = options->bytes;
@@ -52,17 +56,20 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, char
 static int open_file(struct soft_media *m, const struct hr_soft_options *options, char *message)
 {
 	const bool rw = !options->read_only;
-	const int flags = (rw ? O_RDWR | (options->bytes ? O_CREAT : 0) : O_RDONLY) | O_CLOEXEC;
+	const bool make = rw && options->bytes && !options->existing;
+	const int flags = (rw ? O_RDWR | (make ? O_CREAT : 0) : O_RDONLY) | O_CLOEXEC;
 
 	m->fd = open(options->path, flags, 0666);
 	if (m->fd < 0 && errno == EISDIR)
 		return say(message, -EINVAL, options->path, "is a folder, expected an image file");
 	if (m->fd < 0)
 		return say_errno(message, options->path,
-				 errno == ENOENT && (!options->bytes || !rw)
-					 ? "cannot open (size= makes one)"
-				 : rw ? "cannot open for reading and writing"
-				      : "cannot open for reading");
+				 errno == ENOENT && options->existing
+					 ? "cannot open ('headrace store format' with size= makes "
+					   "one)"
+				 : errno == ENOENT && !make ? "cannot open (size= makes one)"
+				 : rw			    ? "cannot open for reading and writing"
+							    : "cannot open for reading");
 	m->path = options->path;
 	if (flock(m->fd, (options->shared || !rw ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0)
 		return say(message, -EBUSY, options->path, "in use by another controller");

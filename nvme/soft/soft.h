@@ -39,6 +39,7 @@ struct hr_soft_options {
 	uint32_t threads;	    /* polling threads; default 1 */
 	uint32_t first_cpu, cpus;   /* threads are bound to these, one each; cpus 0: to none */
 	bool populate;		    /* take all of the memory at open; default false */
+	bool existing;		    /* an image that is not there is not made */
 	bool read_only;		    /* the namespace is write protected (NSATTR) */
 	bool shared;		    /* other controllers of this option may have the image, too */
 	bool zoned;		    /* the namespace is of the zoned command set: a few commands */

@@ -374,6 +374,11 @@ Test(op_file, files_that_cannot_be_operators)
 	expect_not_loaded("empty", -EINVAL, "has 0 bytes and is no operator file");
 	expect_not_loaded("text", -EINVAL, "is no operator file");
 	expect_not_loaded("public", -EINVAL, "may be written by everyone (mode 646)");
+	if (geteuid() == 0) { /* who else may give a file away */
+		write_file("foreign", &good_file, sizeof good_file, 0644);
+		cr_assert_eq(chown(path_of("foreign"), 12345, 0), 0);
+		expect_not_loaded("foreign", -EINVAL, "belongs to user 12345");
+	}
 	expect_not_loaded("huge", -EINVAL, "has 67108865 bytes, expected at most 67108864");
 }
 

@@ -1,0 +1,145 @@
+#!/bin/bash
+# Where configurations come from and what is found from where; what is opened, made or left alone;
+# words that help.
+# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+cd "$SCRATCH" || exit 1
+
+# ends CODE TEXT COMMAND...: exit code, and a piece of what is said
+ends() {
+    local want=$1 text=$2 said code
+    shift 2
+    said=$(timeout -k 5 60 "$@" 2>&1)
+    code=$?
+    [ "$code" -eq "$want" ] || { echo "exit code $code, not $want: $said"; return 1; }
+    grep -qF -e "$text" <<<"$said" || { echo "'$text' is not in: $said"; return 1; }
+}
+
+mkdir conf else
+head -c 100000 /dev/urandom >in
+"$HEADRACE" store format soft:conf/s.img,size=16M >/dev/null
+"$HEADRACE" store put soft:conf/s.img in in >/dev/null
+write() { # write DEVICE FILE
+    cat >"$2" <<CONF
+ssds = ( { name = "a"; device = "$1"; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+pipelines = ( { name = "p"; source = { object = "in"; }; operator = "crc32c"; } );
+CONF
+}
+write soft:s.img conf/x.conf
+write soft:conf/s.img pipe.conf
+
+# ---- configurations from pipes
+
+check "a configuration from standard input" ends 0 "p" bash -c '"$0" check - <pipe.conf' "$HEADRACE"
+check "from a pipe" ends 0 "p" bash -c 'cat pipe.conf | "$0" run -' "$HEADRACE"
+check "from a pipe that is slow" ends 0 "p" bash -c '(sleep 0.3; cat pipe.conf) | "$0" run -' "$HEADRACE"
+check "from process substitution" ends 0 "p" bash -c '"$0" run <(sleep 0.2; cat pipe.conf)' "$HEADRACE"
+named_pipe() {
+    mkfifo fifo && { (sleep 0.2; cat pipe.conf >fifo) & ends 0 "p" "$HEADRACE" run fifo; }
+}
+check "from a named pipe" named_pipe
+check "its mistakes have lines" ends 2 "standard input:2: zzz: unknown key" \
+    bash -c 'printf "\nzzz = 1;\n" | "$0" check -' "$HEADRACE"
+check "an empty one says what is missing" ends 2 "key 'ssds' is missing" \
+    bash -c '"$0" check - </dev/null' "$HEADRACE"
+check "one that never ends is too long" ends 2 "longer than" bash -c '"$0" check - </dev/zero' "$HEADRACE"
+
+# ---- files are found from the folder of the configuration
+
+check "an image is found from the folder of the configuration" ends 0 "p" "$HEADRACE" run conf/x.conf
+check "from anywhere" ends 0 "p" bash -c 'cd else && "$0" run ../conf/x.conf' "$HEADRACE"
+check "also by store --config" ends 0 "in" \
+    bash -c 'cd else && "$0" store ls --config ../conf/x.conf a' "$HEADRACE"
+write "soft:$PWD/conf/s.img" else/absolute.conf
+check "an absolute path stays" ends 0 "p" "$HEADRACE" run else/absolute.conf
+faults() {
+    echo "on read nth 1: status 0x281 dnr" >conf/faults
+    write soft:s.img,faults=faults,mdts=4 conf/faults.conf
+    ends 4 "Unrecovered Read Error" "$HEADRACE" run conf/faults.conf
+}
+check "so is a fault script" faults
+
+# ---- what is made
+
+write soft:none.img,size=16M none.conf
+not_made() {
+    ends 3 "'headrace store format' with size= makes one" "$@" && [ ! -e none.img ]
+}
+check "check makes no image" not_made "$HEADRACE" check none.conf
+check "nor does run" not_made "$HEADRACE" run none.conf
+check "nor post" ends 3 "" "$HEADRACE" post none.conf
+for verb in ls df verify; do
+    check "nor store $verb" ends 3 "cannot open" "$HEADRACE" store $verb soft:none.img,size=16M
+done
+check "nor store put" ends 3 "cannot open" "$HEADRACE" store put soft:none.img,size=16M a in
+check "there is none" test ! -e none.img
+reads_only() {
+    chmod 444 conf/s.img
+    # Root may write all the same, so what counts is how it is opened.
+    ends 0 "in" "$HEADRACE" store ls soft:conf/s.img || return 1
+    if command -v strace >/dev/null && strace -o trace -e trace=openat "$HEADRACE" store ls soft:conf/s.img >/dev/null 2>&1; then
+        grep 's\.img' trace | grep -q RDONLY || { cat trace; return 1; }
+    fi
+    chmod 644 conf/s.img
+}
+check "ls opens an image for reading only" reads_only
+# A lock for reading: others may read meanwhile, and nobody may write.
+readers() {
+    local code
+    exec 5<conf/s.img
+    flock -s 5
+    for verb in ls df "verify --quiet"; do
+        # shellcheck disable=SC2086
+        ends 0 "" "$HEADRACE" store $verb soft:conf/s.img || return 1
+    done
+    ends 0 "in" "$HEADRACE" store get --force soft:conf/s.img in back 2>/dev/null || cmp in back || return 1
+    ends 3 "in use" "$HEADRACE" store rm soft:conf/s.img in
+    code=$?
+    exec 5<&-
+    return $code
+}
+check "readers share an image, a writer does not" readers
+
+# ---- words that help
+
+check "a subcommand of store in place of a command" ends 2 "did you mean 'store verify'?" "$HEADRACE" verify
+check "a misspelt command" ends 2 "did you mean 'check'?" "$HEADRACE" chek
+check "an image without soft:" ends 2 "did you mean 'soft:conf/s.img'?" "$HEADRACE" store ls conf/s.img
+check "a function without pci:" ends 2 "did you mean 'pci:0000:01:00.0'?" "$HEADRACE" store ls 0000:01:00.0
+
+# ---- limits and odd machines
+
+small() { # small MDTS ENTRIES: the tile that is chosen fits commands and queues
+    cat >conf/small.conf <<CONF
+ssds = ( { name = "a"; device = "soft:s.img,mdts=$1"; queue_entries = $2; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+pipelines = ( { name = "p"; source = { object = "in"; }; operator = "crc32c"; } );
+CONF
+    ends 0 "p" "$HEADRACE" run conf/small.conf || return 1
+    "$HEADRACE" run --json conf/small.conf | python3 -c 'import json, sys
+r = json.load(sys.stdin); print(r["pipelines"][0]["result"]["crc32c"])' >small.crc && cmp small.crc whole.crc
+}
+"$HEADRACE" run --json conf/x.conf | python3 -c 'import json, sys
+r = json.load(sys.stdin); print(r["pipelines"][0]["result"]["crc32c"])' >whole.crc
+check "the default tile fits small commands" small 1 64
+check "and small queues" small 1 4
+check "and the smallest of both" small 1 2
+
+cat >huge.conf <<CONF
+ssds = ( { name = "a"; device = "soft:memory,size=1T";
+           objects = ( { name = "in"; bytes = "800G"; } ); } );
+gpus = ( { name = "g"; device = "host:1"; } );
+CONF
+check "objects in memory that the machine does not have are refused at once" \
+    ends 2 "huge.conf:2: ssds[0].objects[0]: with object 'in' of 858993459200 bytes" \
+    timeout 20 "$HEADRACE" check huge.conf
+file_limit() {
+    ends 1 "File too large" bash -c 'ulimit -f 16; "$0" store get soft:conf/s.img in limited' "$HEADRACE" &&
+        [ ! -e limited ]
+}
+check "SIGXFSZ ends nothing: the write says why" file_limit
+
+done_testing
