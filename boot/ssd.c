@@ -78,8 +78,7 @@ static int open_ctrl(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries)
 	err = hr_ctrl_identify_ns(&ssd->ctrl, nsid, &ssd->ns);
 	if (err == -ENOENT)
 		hr_error("%s: there is no active namespace %u; the controller has %s",
-			 ssd->transport.name, nsid,
-			 hr_ctrl_list_ns(&ssd->ctrl, list, sizeof list));
+			 ssd->transport.name, nsid, hr_ctrl_list_ns(&ssd->ctrl, list, sizeof list));
 	if (err)
 		return err;
 	err = hr_ctrl_set_queues(&ssd->ctrl, HR_SSD_QUEUES_WANTED, &ssd->queues);

@@ -12,8 +12,8 @@
  * -EMEDIUMTYPE: not a headrace store (foreign data); -EUCLEAN: store is corrupt or truncated, with
  * the reason logged; -EEXIST: name taken; -EBUSY: an incomplete object has that name; -ENOENT;
  * -ENOSPC: no gap large enough (the largest is logged); -ENFILE: object map full (logged); -EROFS
- * (logged); -EOVERFLOW: generation or ids are used up (logged); -EINVAL: bad name (1..63 bytes of printable ASCII without '/') or argument. Those that
- * are not logged here are the caller's to report.
+ * (logged); -EOVERFLOW: generation or ids are used up (logged); -EINVAL: bad name (1..63 bytes of
+ * printable ASCII without '/') or argument. Those that are not logged here are the caller's to report.
  */
 #ifndef CACHE_OBJMAP_H
 #define CACHE_OBJMAP_H

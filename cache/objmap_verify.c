@@ -45,10 +45,11 @@ static int read_failed(struct round *round, const char *what, uint64_t at, int e
 	return err > 0 ? 0 : err;
 }
 
-/* ---- what a power cut leaves of a superblock
-
- * A cut leaves each sector of a page as it was or as it was to become (cache/FORMAT.md). The head is in the first sector and the CRC in the last: so a torn superblock has a sound head, the
- * one before or the one to come, and zeros between. */
+/*
+ * What a power cut leaves of a superblock: each sector as it was or as it was to become
+ * (cache/FORMAT.md). The head is in the first sector and the CRC in the last, so a torn superblock has
+ * a sound head, the one before or the one to come, and zeros between.
+ */
 
 #define SECTOR 512u
 

@@ -146,7 +146,8 @@ struct hr_config {
 
 /*
  * Read and check a file, or with "-" standard input. Files that it names (images, operators, fault
- * scripts) are found from its folder; of a pipe, or standard input, from the working folder. Mistakes go to `report`, one line each without newline, in file order.
+ * scripts) are found from its folder; of a pipe, or standard input, from the working folder. Mistakes
+ * go to `report`, one line each without newline, in file order.
  * Returns 0; -EINVAL after at least one mistake; -ENOENT, -EACCES, -EISDIR, -EFBIG with a report.
  * After an error nothing of *config is to be used but boot.last_resort: what the file says of it
  * when that could be read, whatever is wrong beside it, else the default.

@@ -2,6 +2,7 @@
 # Where configurations come from and what is found from where; what is opened, made or left alone;
 # words that help.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# shellcheck disable=SC2016  # an inner shell expands
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"

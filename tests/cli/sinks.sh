@@ -2,6 +2,7 @@
 # Sinks: `check` refuses what `run` refuses, a refused run leaves nothing behind, incomplete objects are
 # told of and collected, and `boot` does not try again what cannot change.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# shellcheck disable=SC2016  # an inner shell expands
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
@@ -39,7 +40,7 @@ both_refuse() { # both_refuse CODE TEXT CONFIG: check and run, with the same wor
 # make OBJECTS [SIZE]: an image with room for so many, and 4 MiB of it are object `in`
 make() {
     rm -f s.img
-    store format --objects "$1" soft:s.img,size=${2:-16M} >/dev/null &&
+    store format --objects "$1" "soft:s.img,size=${2:-16M}" >/dev/null &&
         store put soft:s.img in in.4M >/dev/null
 }
 head -c 4M /dev/urandom >in.4M

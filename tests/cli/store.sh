@@ -1,6 +1,7 @@
 #!/bin/bash
 # The store command on a software ssd: round trips, refusals, interruptions, damage.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# shellcheck disable=SC2016  # an inner shell expands
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A device that vanishes is a device error, exit code 4, whatever it was doing and whatever asked.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# shellcheck disable=SC2016  # an inner shell expands
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
