@@ -250,11 +250,14 @@ static void put_articles(const struct page *p)
 			hr_html_function(p->t, p->out, (int32_t)i);
 }
 
-static void put_page(const struct page *p)
+static int put_page(const struct page *p)
 {
+	int err;
+
 	put_top(p);
 	put_headlines(p);
 	put_matrix(p);
+	err = hr_html_peers(p->t, p->out);
 	put_tree(p);
 	fputs("<aside aria-live=\"polite\">\n", p->out);
 	put_articles(p);
@@ -264,6 +267,7 @@ static void put_page(const struct page *p)
 	      p->out);
 	fputs(hr_page_script, p->out);
 	fputs("</script></body></html>\n", p->out);
+	return err;
 }
 
 static int write_page(struct hr_topo *t, FILE *out, enum hr_topo_exit *code)
@@ -277,9 +281,10 @@ static int write_page(struct hr_topo *t, FILE *out, enum hr_topo_exit *code)
 	if (p.s && p.headline && p.drawn) {
 		p.matrix = p.s->sum.pairs && p.s->rows <= CELLS_MAX && p.s->columns <= CELLS_MAX;
 		errno = 0;
-		put_page(&p);
+		err = put_page(&p);
 		*code = p.s->sum.exit;
-		err = !ferror(out) ? 0 : errno ? -errno : -EIO;
+		if (ferror(out))
+			err = errno ? -errno : -EIO;
 	}
 	free(p.drawn);
 	free(p.headline);

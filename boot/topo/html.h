@@ -33,6 +33,10 @@ void hr_html_function(const struct hr_topo *t, FILE *out, int32_t fn);
  */
 uint32_t hr_html_tree(const struct hr_topo *t, const struct hr_survey *s, FILE *out, bool *drawn);
 
+/* GPUs and network cards against each other as a table, if there are two, and at most 32. Memory comes
+ * from the model. 0 or -ENOMEM. */
+int hr_html_peers(struct hr_topo *t, FILE *out);
+
 /* boot/topo/page.css and boot/topo/page.js. */
 extern const char hr_page_style[], hr_page_script[];
 

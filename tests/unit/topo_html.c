@@ -165,6 +165,24 @@ Test(topo_html, a_redirected_pair_climbs_in_the_tree)
 	free(text);
 }
 
+Test(topo_html, gpus_stand_against_each_other)
+{
+	char *text;
+
+	fake_box(&box, 2, 2, 1);
+	text = page(HR_TOPO_THROUGH);
+	cr_expect_not_null(strstr(text, "GPUs and network cards"));
+	/* Four GPUs: a diagonal, and each pair from both sides, one of the other GPUs on its switch. */
+	cr_expect_eq(count(text, "<td><span class=\"no\">X</span></td>"), 4);
+	cr_expect_eq(count(text, "<td title=\"DIRECT, rule R1\">"), 4);
+	cr_expect_eq(count(text, "<td title=\"RC_UNLISTED, rule R2\">"), 8);
+	free(text);
+	fake_box(&box, 1, 1, 1);
+	text = page(HR_TOPO_DIRECT);
+	cr_expect_null(strstr(text, "GPUs and network cards"), "one GPU has no peer");
+	free(text);
+}
+
 Test(topo_html, a_machine_without_a_pair_has_a_page)
 {
 	char *text;
