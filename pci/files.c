@@ -415,11 +415,14 @@ static int strip_folders(struct tar *t)
 	}
 	if (!folders)
 		return 0;
-	for (size_t i = 0; i < t->count; i++)
-		if (strncmp(t->entry[i].path, folders, length) == 0) {
-			t->entry[kept] = t->entry[i];
-			t->entry[kept++].path += length;
-		}
+	for (size_t i = 0; i < t->count; i++) {
+		struct entry e = t->entry[i];
+
+		if (!e.path || strncmp(e.path, folders, length) != 0)
+			continue;
+		e.path += length;
+		t->entry[kept++] = e;
+	}
 	t->count = kept;
 	return 0;
 }
