@@ -100,23 +100,20 @@ static void note_tick(void *to, uint64_t now_ns)
 /* Watchdogs are fed while it starts, stops, loses a command, and does not shut down. */
 Test(ctrl, whatever_it_takes_long_for_the_duty_of_the_thread_is_done)
 {
-	static const struct {
-		uint32_t ready_steps, stop_steps, shutdown_steps;
-		enum fake_lie lie;
-	} row[] = { { 5000, 1, 1, FAKE_HONEST },
-		    { FAKE_NEVER, 1, 1, FAKE_HONEST },
-		    { 1, FAKE_NEVER, 1, FAKE_HONEST },
-		    { 1, 1, FAKE_NEVER, FAKE_HONEST },
-		    { 1, 1, 1, FAKE_LOSE } };
+	static const uint32_t row[][4] = { { 5000, 1, 1, FAKE_HONEST },
+					   { FAKE_NEVER, 1, 1, FAKE_HONEST },
+					   { 1, FAKE_NEVER, 1, FAKE_HONEST },
+					   { 1, 1, FAKE_NEVER, FAKE_HONEST },
+					   { 1, 1, 1, FAKE_LOSE } }; /* ready, stop, shutdown */
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		fake_ctrl_fini(&fake);
 		fake_ctrl_init(&fake);
-		fake.ready_steps = row[i].ready_steps;
-		fake.stop_steps = row[i].stop_steps;
-		fake.shutdown_steps = row[i].shutdown_steps;
+		fake.ready_steps = row[i][0];
+		fake.stop_steps = row[i][1];
+		fake.shutdown_steps = row[i][2];
 		fake.opcode = nvme_admin_identify;
-		fake.lie = row[i].lie;
+		fake.lie = (enum fake_lie)row[i][3];
 		longest_ns = 0;
 		last_tick_ns = hr_now_ns();
 		hr_tick_set(note_tick, NULL);

@@ -132,7 +132,7 @@ Test(custodian, nobody_is_left_when_nothing_is)
 	make_log();
 	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 	in_child(end_in_order);
-	/* A process that it has left behind is ours now: what that writes is in the log once it ends. */
+	/* A process that it has left behind is ours now. Once it ends the log has all it wrote. */
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	read_log(text);
