@@ -223,6 +223,7 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 
 	h->rate[0] = '\0';
 	h->alone_gbs = h->least_gbs = h->most_gbs = 0;
+	h->bound = false;
 	if (hr_verdict_rank(c->pair.verdict) > hr_verdict_rank(HR_WRITES_ONLY) ||
 	    hr_band_solve(&t->engine, &t->model, HR_TO_GPU, &one, 1) || one.gbs <= 0 || n == 0 ||
 	    hr_band_solve(&t->engine, &t->model, HR_TO_GPU, rate, n))
@@ -235,10 +236,13 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	}
 	if (h->least_gbs < 0.05)
 		h->least_gbs = h->most_gbs = 0;
+	h->bound = hr_band_bound(&t->engine, rate, n);
 	if (h->most_gbs - h->least_gbs > 0.05)
-		snprintf(each, sizeof each, "%.1f to %.1f GB/s each", h->least_gbs, h->most_gbs);
+		snprintf(each, sizeof each, "%s%.1f to %.1f GB/s each", h->bound ? "at most " : "",
+			 h->least_gbs, h->most_gbs);
 	else
-		snprintf(each, sizeof each, "%.1f GB/s%s", h->most_gbs, n > 1 ? " each" : "");
+		snprintf(each, sizeof each, "%s%.1f GB/s%s", h->bound ? "at most " : "",
+			 h->most_gbs, n > 1 ? " each" : "");
 	if (h->most_gbs <= 0)
 		snprintf(h->rate, sizeof h->rate, "%.1f GB/s alone", one.gbs);
 	else if (n > 1 && one.gbs > 1.05 * h->least_gbs)

@@ -18,6 +18,7 @@ struct hr_headline {
 	char remedy[640]; /* "": none is needed */
 	double alone_gbs; /* payload of the first pair by itself, in GB/s; 0: not known */
 	double least_gbs, most_gbs; /* of each SSD when all SSDs of the class send at once; 0 */
+	bool bound; /* these are upper bounds: what root complexes carry in all is not known */
 };
 
 /* Rates take memory of the model. */

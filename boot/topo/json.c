@@ -240,6 +240,7 @@ static void put_headline(const struct hr_topo *t, const struct hr_class *c,
 	if (h->most_gbs > 0) {
 		hr_json_double(o, "together_least_gb_per_s", h->least_gbs, 3);
 		hr_json_double(o, "together_most_gb_per_s", h->most_gbs, 3);
+		hr_json_bool(o, "together_upper_bound", h->bound);
 	}
 	hr_json_string(o, "terms", h->terms);
 	if (h->remedy[0])

@@ -86,7 +86,9 @@ Test(topo_headlines, redirect_is_told_with_rate_and_remedy)
 	hr_headline_make(&topo, &s->class[0], &h);
 	cr_expect_str_eq(h.who, "GPU0-1 with NVME0-5");
 	cr_expect_not_null(strstr(h.what, "share a switch, but ACS sends the data through"));
-	cr_expect_not_null(strstr(h.rate, "GB/s"), "%s", h.rate);
+	/* What the root complex carries in all is not known. */
+	cr_expect_not_null(strstr(h.rate, "at most "), "%s", h.rate);
+	cr_expect(h.bound);
 	cr_expect_not_null(strstr(h.remedy, "2 setpci commands, or "
 					    "pci=disable_acs_redir=0000:02:00.0;0000:02:01.0"),
 			   "%s", h.remedy);
