@@ -78,17 +78,29 @@ bool hr_host_unread(const struct hr_engine *e, int32_t a, int32_t b)
 	       (e->host_unread[a] || e->listed[a] == 2) && (e->host_unread[b] || e->listed[b] == 2);
 }
 
-static void take_redirect(const struct hr_engine *e, struct hr_pair *p, int32_t fn)
+/* One byte a function: pairs are many, and a walk stays in one array. */
+uint8_t hr_way_of(const struct hr_engine *e, int32_t fn)
 {
+	const struct hr_derived *d = &e->derived[fn];
 	const struct hr_fn *f = &e->m->fn[fn];
 	bool counts = hr_acs_counts(e, f);
 
-	p->any_redirect |= counts && e->derived[fn].redirect;
-	p->kernel_redirect |= e->derived[fn].kernel_redirect;
-	p->unread_redirect |= e->derived[fn].acs_unknown;
-	p->boot_redirect |= counts && e->derived[fn].boot_redirect;
-	p->acs_assumed |= e->derived[fn].acs_assumed;
-	p->unread_port |= e->derived[fn].acs_unknown && hr_is_bridge(f);
+	return (uint8_t)((counts && d->redirect ? HR_WAY_REDIRECT : 0) |
+			 (d->kernel_redirect ? HR_WAY_KERNEL_REDIRECT : 0) |
+			 (d->acs_unknown ? HR_WAY_UNREAD : 0) |
+			 (counts && d->boot_redirect ? HR_WAY_BOOT_REDIRECT : 0) |
+			 (d->acs_assumed ? HR_WAY_ASSUMED : 0) |
+			 (d->acs_unknown && hr_is_bridge(f) ? HR_WAY_UNREAD_PORT : 0));
+}
+
+static void take_way(struct hr_pair *p, unsigned way)
+{
+	p->any_redirect = way & HR_WAY_REDIRECT;
+	p->kernel_redirect = way & HR_WAY_KERNEL_REDIRECT;
+	p->unread_redirect = way & HR_WAY_UNREAD;
+	p->boot_redirect = way & HR_WAY_BOOT_REDIRECT;
+	p->acs_assumed = way & HR_WAY_ASSUMED;
+	p->unread_port = way & HR_WAY_UNREAD_PORT;
 }
 
 /* Walk both up until they meet; the meeting function's own ACS counts too. */
@@ -96,14 +108,15 @@ static void walk(const struct hr_engine *e, struct hr_pair *p)
 {
 	const struct hr_derived *fn = e->derived;
 	int32_t a = p->gpu, b = p->ssd, a_under = a, b_under = b;
+	unsigned way = 0;
 
 	while (a != b && (a != HR_NO_FN || b != HR_NO_FN)) {
 		if (b == HR_NO_FN || (a != HR_NO_FN && fn[a].depth >= fn[b].depth)) {
-			take_redirect(e, p, a);
+			way |= fn[a].way;
 			a_under = a;
 			a = fn[a].parent;
 		} else {
-			take_redirect(e, p, b);
+			way |= fn[b].way;
 			b_under = b;
 			b = fn[b].parent;
 		}
@@ -113,7 +126,8 @@ static void walk(const struct hr_engine *e, struct hr_pair *p)
 	p->gpu_turn = a_under;
 	p->ssd_turn = b_under;
 	if (a != HR_NO_FN)
-		take_redirect(e, p, a);
+		way |= fn[a].way;
+	take_way(p, way);
 }
 
 void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
@@ -122,8 +136,6 @@ void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
 	bool through_host;
 
 	p->distance = 0;
-	p->any_redirect = p->kernel_redirect = p->unread_redirect = p->unread_port = false;
-	p->boot_redirect = p->acs_assumed = false;
 	walk(e, p);
 	p->cut = p->common == HR_NO_FN && (gpu->orphan || ssd->orphan);
 	p->same_host = gpu->host == ssd->host;

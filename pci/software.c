@@ -24,7 +24,7 @@ static bool named(const struct hr_fn *f, const char *const *words, unsigned n)
 	return false;
 }
 
-#define NAMED(f, words) named(f, words, sizeof words / sizeof *words)
+#define NAMED(f, words) named(f, words, sizeof(words) / sizeof *(words))
 
 enum hr_product hr_product_of(const struct hr_fn *gpu)
 {

@@ -310,6 +310,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 		derive_acs(d, &m->fn[i]);
 		d->acs_assumed = m->fn[i].acs_assumed;
 		d->boot_redirect = hr_boot_acs(m, &e->boot, (int32_t)i, NULL) & HR_ACS_REDIRECT;
+		d->way = hr_way_of(e, (int32_t)i);
 		if (!hr_is_bridge(&m->fn[i]))
 			derive_windows(m, d, &m->fn[i]);
 	}

@@ -124,11 +124,21 @@ struct hr_rule {
 extern const struct hr_rule hr_rules[];
 extern const unsigned hr_rules_count;
 
+enum hr_way {
+	HR_WAY_REDIRECT = 1,
+	HR_WAY_KERNEL_REDIRECT = 2,
+	HR_WAY_UNREAD = 4,
+	HR_WAY_BOOT_REDIRECT = 8,
+	HR_WAY_ASSUMED = 16,
+	HR_WAY_UNREAD_PORT = 32,
+};
+
 /* What the engine knows of a function before any pair is judged. */
 struct hr_derived {
 	struct hr_hits hits; /* rules of function scope */
 	int32_t parent;	     /* copies of what the model says: a walk stays in this array */
 	uint32_t depth;
+	uint8_t way;		     /* enum hr_way: what a walk over it collects */
 	uint64_t bar_base, bar_last; /* what peers address; base > last: nothing */
 	bool pch;		     /* port of an Intel chipset */
 	uint32_t mps;		     /* 0: unknown or conventional PCI */
@@ -215,6 +225,9 @@ void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t
 
 /* The kernel's algorithm alone; sets common, distance, redirect, listed and kernel of *p. */
 void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p);
+
+/* enum hr_way of a function, from what else is derived; part of hr_engine_init(). */
+uint8_t hr_way_of(const struct hr_engine *e, int32_t fn);
 
 /* Look up the hosts' first functions; part of hr_engine_init(). 0 or -ENOMEM. */
 int hr_hosts_list(struct hr_engine *e, struct hr_model *m);
