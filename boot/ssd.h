@@ -59,8 +59,8 @@ struct hr_ssd {
  * A disk of hardware is refused, untouched, when its serial number is not `serial` ("" leaves that
  * open), or, unless `serial` names it, when something is on it that its owner would miss.
  * On error everything is down again and the reason is logged. 0; -EBUSY: something is on it;
- * -ENODEV: another serial number; -EIO: the device vanished meanwhile; or as hr_transport_open(), hr_kernel_blk_open(), hr_ctrl_open(),
- * hr_ctrl_identify_ns(); -ENOMEM.
+ * -ENODEV: another serial number; -EIO: the device vanished meanwhile; or as hr_transport_open(),
+ * hr_kernel_blk_open(), hr_ctrl_open(), hr_ctrl_identify_ns(); -ENOMEM.
  */
 int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config);
 
