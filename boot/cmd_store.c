@@ -96,8 +96,8 @@ static const struct verb {
 	const char *help;
 	int own[3];   /* options of its own; those that say which ssd are everyone's */
 	int min, max; /* arguments after SSD */
-	int (*fn)(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
 	enum hr_transport_access access; /* to an image; put and rm: it is there, and written */
+	int (*fn)(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
 } verbs[] = {
 	{ "format",
 	  "usage: headrace store format [--force] [--objects N] SSD\n\n"
@@ -108,8 +108,8 @@ static const struct verb {
 	  { OPT_FORCE, OPT_OBJECTS },
 	  0,
 	  0,
-	  format,
-	  HR_ACCESS_CREATE },
+	  HR_ACCESS_CREATE,
+	  format },
 	{ "put",
 	  "usage: headrace store put [--replace] [--size BYTES] [--quiet] SSD OBJECT FILE\n\n"
 	  "Store FILE, or standard input when it is '-', as OBJECT, with its CRC-32C. The object\n"
@@ -121,8 +121,8 @@ static const struct verb {
 	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET },
 	  2,
 	  2,
-	  hr_store_cmd_put,
-	  HR_ACCESS_EXISTING },
+	  HR_ACCESS_EXISTING,
+	  hr_store_cmd_put },
 	{ "get",
 	  "usage: headrace store get [--force] [--quiet] SSD OBJECT FILE\n\n"
 	  "Write OBJECT to FILE, or to standard output when it is '-', and check its CRC-32C on\n"
@@ -133,8 +133,8 @@ static const struct verb {
 	  { OPT_FORCE, OPT_QUIET },
 	  2,
 	  2,
-	  hr_store_cmd_get,
-	  HR_ACCESS_READ },
+	  HR_ACCESS_READ,
+	  hr_store_cmd_get },
 	{ "ls",
 	  "usage: headrace store ls [--json] SSD\n\n"
 	  "List the objects: bytes, CRC-32C, time of creation (UTC), state, name. An incomplete\n"
@@ -143,8 +143,8 @@ static const struct verb {
 	  { OPT_JSON },
 	  0,
 	  0,
-	  hr_store_cmd_ls,
-	  HR_ACCESS_READ },
+	  HR_ACCESS_READ,
+	  hr_store_cmd_ls },
 	{ "rm",
 	  "usage: headrace store rm SSD OBJECT...\n"
 	  "       headrace store rm --pending [--older-than AGE] SSD [OBJECT...]\n\n"
@@ -156,8 +156,8 @@ static const struct verb {
 	  { OPT_PENDING, OPT_OLDER },
 	  0,
 	  1 << 20,
-	  hr_store_cmd_rm,
-	  HR_ACCESS_EXISTING },
+	  HR_ACCESS_EXISTING,
+	  hr_store_cmd_rm },
 	{ "verify",
 	  "usage: headrace store verify [--map] [--json] [--quiet] SSD\n\n"
 	  "Check both superblocks, both copies of the object map, every record, and the CRC-32C "
@@ -170,8 +170,8 @@ static const struct verb {
 	  { OPT_MAP, OPT_JSON, OPT_QUIET },
 	  0,
 	  0,
-	  hr_store_cmd_verify,
-	  HR_ACCESS_READ },
+	  HR_ACCESS_READ,
+	  hr_store_cmd_verify },
 	{ "df",
 	  "usage: headrace store df [--json] SSD\n\n"
 	  "Show how much space is used and free, and the largest object that fits.\n\n"
@@ -179,8 +179,8 @@ static const struct verb {
 	  { OPT_JSON },
 	  0,
 	  0,
-	  hr_store_cmd_df,
-	  HR_ACCESS_READ },
+	  HR_ACCESS_READ,
+	  hr_store_cmd_df },
 };
 
 #define VERBS (sizeof verbs / sizeof *verbs)
