@@ -25,6 +25,8 @@ int hr_exit_code(int error)
 		return HR_EXIT_MISSING;
 	case -EIO:
 	case -EPROTO:
+	case -ENOLINK:
+	case -ECONNRESET:
 	case -ETIMEDOUT:
 		return HR_EXIT_DEVICE;
 	default:

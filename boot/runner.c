@@ -13,6 +13,7 @@
 #include "boot/watch.h"
 #include "nvme/status.h"
 
+#define LOOK_NS (20 * HR_NS_PER_MS) /* between two looks at the controllers */
 #define WAIT_MIN_NS 20000ull
 #define WAIT_MAX_NS (HR_NS_PER_MS / 2)
 
@@ -22,9 +23,10 @@ struct watch {
 	struct hr_run *run;
 	struct hr_backend *backend;
 	struct hr_progress progress;
-	uint64_t now_ns, next_checkpoint_ns;
+	uint64_t now_ns, next_checkpoint_ns, next_look_ns;
 	struct hr_watch heartbeats;
-	int error; /* of a checkpoint */
+	int error;    /* of a checkpoint, or of a controller */
+	bool aborted; /* workers wait for no command any more: some may be in flight */
 	bool stopping;
 };
 
@@ -68,7 +70,8 @@ uint64_t hr_run_tiles_done(const struct hr_run *run)
 static void request_stop(struct watch *w)
 {
 	w->stopping = true;
-	hr_store_release_sys_u32(&w->run->control->stop, 1);
+	if (!w->aborted)
+		hr_store_release_sys_u32(&w->run->control->stop, HR_STOP_NEW);
 }
 
 /* To the tile once workers have ended, and what they have left is here. */
@@ -118,7 +121,7 @@ static void log_durable(const struct hr_run *run, const char *what)
 static void watch_checkpoint(struct watch *w)
 {
 	if (!w->run->config->has_sink || !w->app->config.checkpoint_ns || w->stopping ||
-	    w->now_ns < w->next_checkpoint_ns)
+	    w->aborted || w->now_ns < w->next_checkpoint_ns)
 		return;
 	w->next_checkpoint_ns = w->now_ns + w->app->config.checkpoint_ns;
 	w->error = checkpoint(w->app, w->run);
@@ -161,6 +164,42 @@ static void watch_heartbeats(struct watch *w)
 		give_up(w, role, index);
 }
 
+/* The pipeline reads from that ssd, or writes to it. */
+static bool uses(const struct hr_run *run, uint32_t d)
+{
+	for (uint32_t q = 0; q < run->ssds; q++)
+		if (run->ssd[q] == d)
+			return true;
+	return run->config->has_sink && run->config->sink.ssd == d;
+}
+
+/*
+ * A controller that has failed, left, or was reset completes nothing: that is said now, and workers
+ * end without waiting for the deadlines of their commands.
+ */
+static void watch_controllers(struct watch *w)
+{
+	const struct hr_config *config = &w->app->config;
+
+	if (w->aborted || w->now_ns < w->next_look_ns)
+		return;
+	w->next_look_ns = w->now_ns + LOOK_NS;
+	for (uint32_t d = 0; d < config->ssds; d++) {
+		const int err = uses(w->run, d) ? hr_ctrl_check(&w->app->ssd[d].ctrl) : 0;
+		char text[96];
+
+		if (!err)
+			continue;
+		hr_error("pipeline '%s': ssd '%s' (%s) is lost: %s", w->run->config->name,
+			 config->ssd[d].name, w->app->ssd[d].transport.name,
+			 hr_error_name(err, text, sizeof text));
+		w->app->ssd[d].failed = true;
+		w->error = err;
+		w->aborted = true;
+		hr_store_release_sys_u32(&w->run->control->stop, HR_STOP_WAITING);
+	}
+}
+
 /* Clocks of workers and host are the same only where workers are threads of the CPU. */
 static void note_start(const struct watch *w)
 {
@@ -195,6 +234,7 @@ static int watch_until_ended(struct watch *w)
 		if (hr_signals_pending() && !w->stopping)
 			request_stop(w);
 		note_start(w);
+		watch_controllers(w);
 		watch_checkpoint(w);
 		watch_heartbeats(w);
 		hr_tick();
@@ -342,6 +382,17 @@ static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err
 	return err;
 }
 
+/* A controller is lost, which was said. Another one may have the sink, and keeps what is written. */
+static int conclude_lost(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	run->outcome = HR_RUN_FAILED;
+	run->error = err;
+	if (run->config->has_sink && !app->ssd[run->config->sink.ssd].failed)
+		checkpoint(app, run);
+	log_durable(run, "failed");
+	return err;
+}
+
 /* The backend has failed, and said why. What workers have told before counts; queues are gone. */
 static int conclude_without_gpu(struct watch *w, int err)
 {
@@ -370,6 +421,8 @@ static int conclude(struct watch *w, int err)
 		return conclude_without_gpu(w, err);
 	mark_failed_ssds(app, run);
 	err = w->error;
+	if (w->aborted)
+		return conclude_lost(app, run, err);
 	if (err || first_failure(run))
 		return conclude_failed(app, run, err);
 	if (w->stopping) {

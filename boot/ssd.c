@@ -191,7 +191,7 @@ static int disable(struct hr_ssd *ssd)
 	if (ssd->steps >= STEP_CTRL) {
 		ssd->running = hr_ctrl_disable(&ssd->ctrl);
 		/* A device that is gone moves no data either. */
-		if (ssd->running == -ENODEV)
+		if (ssd->running == -ENOLINK)
 			ssd->running = 0;
 		ssd->steps = STEP_WINDOW;
 	}

@@ -95,9 +95,16 @@ struct hr_worker_status {
 	struct hr_worker_cost cost; /* once done */
 } __attribute__((aligned(64)));
 
+/* What the host asks of all workers of a pipeline. */
+enum hr_pipe_stop {
+	HR_STOP_NOT,
+	HR_STOP_NEW,	 /* start nothing new */
+	HR_STOP_WAITING, /* and wait for no command: a controller is gone, none will complete */
+};
+
 /* What the host and all workers of a pipeline share. */
 struct hr_pipe_control {
-	uint32_t stop;		  /* set to 1 by the host: start nothing new */
+	uint32_t stop;		  /* enum hr_pipe_stop, by the host; it only grows */
 	uint64_t first_submit_ns; /* by prefetch worker 0: its clock when it first submitted */
 };
 

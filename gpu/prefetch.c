@@ -342,6 +342,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 			prefetch_note_start(pipe);
 		started |= progress;
 		progress |= prefetch_reap_all(&w);
+		hr_role_heed(&w, progress);
 		hr_role_beat(&w, progress);
 	} while (open);
 	hr_near_end(far, w.qp, pipe->read_queues);

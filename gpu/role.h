@@ -94,6 +94,23 @@ HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
 	return w->failed || hr_shfl_u32(hr_load_acquire_u32(&w->pipe->stop), 0) != 0;
 }
 
+/*
+ * At the end of a round: the host has found that commands will not complete, so this worker waits
+ * for none, and starts none. Looked at only in rounds without progress, as there are no others then.
+ * Collective.
+ */
+HR_WORKER void hr_role_heed(struct hr_role_worker *w, bool progress)
+{
+	uint32_t stop = HR_STOP_NOT;
+
+	if (progress || !hr_role_turn(w))
+		return;
+	if (hr_lane() == 0)
+		stop = hr_load_acquire_sys_u32(&w->pipe->control->stop);
+	if (hr_shfl_u32(stop, 0) == HR_STOP_WAITING)
+		w->failed = w->dead = true;
+}
+
 /* Slots of the worker. */
 HR_WORKER uint32_t hr_role_slots(const struct hr_role_worker *w)
 {

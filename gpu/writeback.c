@@ -205,11 +205,25 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint3
  * decides what to save. */
 HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
 {
+	struct hr_done mine = { 0 }, done;
+	uint32_t mask = 0;
 	int err;
 
 	if (!w->pipe->flush_at_end || w->failed)
 		return;
-	err = hr_flush(qp, &w->pipe->sink);
+	err = hr_flush_post(qp, &w->pipe->sink, 0);
+	hr_qp_ring(qp);
+	while (err == 1 && !mask && !qp->broken && !w->dead) {
+		mask = hr_consume_prefetch_pread(qp, &mine);
+		hr_role_heed(w, mask != 0);
+		hr_role_beat(w, mask != 0);
+	}
+	if (mask) {
+		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		err = hr_role_error(&done);
+	} else {
+		err = err == 1 ? qp->broken : err;
+	}
 	if (err)
 		writeback_fail(w, qp, w->index, nvme_cmd_flush, err);
 }
@@ -233,6 +247,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		progress = writeback_slots(&w, w.qp, &open);
 		hr_qp_ring(w.qp);
 		progress |= writeback_reap(&w, w.qp);
+		hr_role_heed(&w, progress);
 		hr_role_beat(&w, progress);
 	} while (open);
 	writeback_flush(&w, w.qp);

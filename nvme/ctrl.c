@@ -5,10 +5,10 @@
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "nvme/health.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"
 
-#define GONE UINT32_MAX /* what a read of a device that left the bus returns */
 #define CC_EN_BIT (1u << NVME_CC_EN_SHIFT)
 #define CC_SHN_BITS ((uint32_t)NVME_CC_SHN_MASK << NVME_CC_SHN_SHIFT)
 #define TIMEOUT_UNIT_NS (500 * HR_NS_PER_MS) /* of CAP.TO and CRTO.CRWMT */
@@ -29,58 +29,10 @@ static uint32_t field_of(uint32_t csts, const struct csts_wait *wait)
 	return csts >> wait->shift & wait->mask;
 }
 
-static int gone(const struct hr_ctrl *ctrl, const char *reg)
-{
-	hr_error("%s: %s reads all ones: the device is gone", ctrl->transport->name, reg);
-	return -ENODEV;
-}
-
-/* Buses, and emulators, differ in what a read returns that nobody answers. VS is never 0. */
-static int absent(const struct hr_ctrl *ctrl, uint32_t csts)
-{
-	if (csts == GONE)
-		return gone(ctrl, "CSTS");
-	if (csts != 0 || hr_reg_read32(ctrl->transport, NVME_REG_VS) != 0)
-		return 0;
-	hr_error("%s: CSTS and VS read 0: the device is gone", ctrl->transport->name);
-	return -ENODEV;
-}
-
-static int fatal(const struct hr_ctrl *ctrl, uint32_t csts)
-{
-	hr_error("%s: controller fatal status (CSTS %08x)", ctrl->transport->name, csts);
-	return -EIO;
-}
-
-int hr_ctrl_check(const struct hr_ctrl *ctrl)
-{
-	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-
-	const int err = absent(ctrl, csts);
-
-	if (err)
-		return err;
-	return NVME_CSTS_CFS(csts) ? fatal(ctrl, csts) : 0;
-}
-
-void hr_ctrl_explain(const struct hr_ctrl *ctrl)
-{
-	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
-	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-
-	if (cc == GONE || csts == GONE || hr_reg_read32(ctrl->transport, NVME_REG_VS) == 0)
-		return;
-	if (NVME_CSTS_CFS(csts))
-		fatal(ctrl, csts);
-	else if (!NVME_CC_EN(cc))
-		hr_error("%s: CC.EN is 0: the controller was reset by somebody else",
-			 ctrl->transport->name);
-}
-
 static int late(const struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t csts)
 {
 	if (NVME_CSTS_CFS(csts))
-		return fatal(ctrl, csts);
+		return hr_ctrl_fatal(ctrl, csts);
 	hr_error("%s: %s still %u after %llu ms (%s)", ctrl->transport->name, wait->field,
 		 field_of(csts, wait), wait->timeout_ns / HR_NS_PER_MS, wait->limit);
 	return -ETIMEDOUT;
@@ -94,12 +46,12 @@ static int wait_csts(const struct hr_ctrl *ctrl, const struct csts_wait *wait)
 	for (;;) {
 		const bool last = hr_now_ns() - start >= wait->timeout_ns;
 		const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-		const int err = absent(ctrl, csts);
+		const int err = hr_ctrl_absent(ctrl, csts);
 
 		if (err)
 			return err;
 		if (NVME_CSTS_CFS(csts) && wait->fatal_ends)
-			return fatal(ctrl, csts);
+			return hr_ctrl_fatal(ctrl, csts);
 		if (field_of(csts, wait) == wait->want)
 			return 0;
 		if (last)
@@ -141,7 +93,7 @@ static uint64_t ready_timeout(const struct hr_transport *t, uint64_t cap)
 	if (has_crto(cap)) {
 		const uint64_t crwmt = NVME_CRTO_CRWMT(hr_reg_read32(t, NVME_REG_CRTO));
 
-		units = crwmt > units && crwmt != NVME_CRTO_CRWMT(GONE) ? crwmt : units;
+		units = crwmt > units && crwmt != NVME_CRTO_CRWMT(HR_REG_GONE) ? crwmt : units;
 	}
 	return (units ? units : 1) * TIMEOUT_UNIT_NS;
 }
@@ -152,11 +104,11 @@ static int read_capabilities(struct hr_ctrl *ctrl)
 	const uint64_t cap = hr_reg_read64(t, NVME_REG_CAP);
 
 	ctrl->vs = hr_reg_read32(t, NVME_REG_VS);
-	if (cap == UINT64_MAX || ctrl->vs == GONE)
-		return gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS");
+	if (cap == UINT64_MAX || ctrl->vs == HR_REG_GONE)
+		return hr_ctrl_gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS");
 	if (ctrl->vs == 0) {
 		hr_error("%s: VS reads 0: the device is gone", t->name);
-		return -ENODEV;
+		return -ENOLINK;
 	}
 	ctrl->cap = cap;
 	ctrl->ready_timeout_ns = ready_timeout(t, cap);
@@ -193,8 +145,8 @@ static int reset(struct hr_ctrl *ctrl)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 
-	if (cc == GONE)
-		return gone(ctrl, "CC");
+	if (cc == HR_REG_GONE)
+		return hr_ctrl_gone(ctrl, "CC");
 	hr_reg_write32(ctrl->transport, NVME_REG_CC, cc & ~(CC_EN_BIT | CC_SHN_BITS));
 	return wait_ready(ctrl, 0, false);
 }
@@ -205,8 +157,8 @@ int hr_ctrl_disable(struct hr_ctrl *ctrl)
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
 	int err;
 
-	if (cc == GONE || csts == GONE)
-		return gone(ctrl, cc == GONE ? "CC" : "CSTS");
+	if (cc == HR_REG_GONE || csts == HR_REG_GONE)
+		return hr_ctrl_gone(ctrl, cc == HR_REG_GONE ? "CC" : "CSTS");
 	/* 3.1.3.5: clearing CC.EN before CSTS.RDY has followed it up is undefined, unless the
 	 * controller has failed and a reset is what it needs. */
 	if (NVME_CC_EN(cc) && !NVME_CSTS_RDY(csts) && !NVME_CSTS_CFS(csts)) {
@@ -304,11 +256,13 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 	if (err)
 		return err;
 	err = enable(ctrl); /* steps 4 to 7 */
-	if (!err)
+	if (!err) {
+		hr_ctrl_mark(ctrl);
 		err = identify(ctrl); /* step 8 */
+	}
 	/* The memory goes back to the caller, so the controller must let go of it. A wait for
 	 * CSTS.RDY, as in hr_ctrl_disable(), is behind us. */
-	if (err && err != -ENODEV)
+	if (err && err != -ENOLINK)
 		reset(ctrl);
 	return err;
 }
@@ -328,8 +282,8 @@ static int shut_down(struct hr_ctrl *ctrl)
 	};
 	uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
 
-	if (cc == GONE)
-		return gone(ctrl, "CC");
+	if (cc == HR_REG_GONE)
+		return hr_ctrl_gone(ctrl, "CC");
 	cc &= ~CC_SHN_BITS;
 	hr_reg_write32(t, NVME_REG_CC, cc | NVME_SET(NVME_CC_SHN_NORMAL, CC_SHN));
 	return wait_csts(ctrl, &wait);
@@ -340,7 +294,7 @@ int hr_ctrl_close(struct hr_ctrl *ctrl)
 	const int err = shut_down(ctrl);
 	int disabled;
 
-	if (err == -ENODEV)
+	if (err == -ENOLINK)
 		return err;
 	disabled = hr_ctrl_disable(ctrl);
 	return err ? err : disabled;

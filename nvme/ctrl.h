@@ -7,7 +7,7 @@
  * HR_ADMIN_TIMEOUT_NS. An admin command that times out takes the admin queue with it: everything
  * that needs it returns -ETIMEDOUT from then on.
  *
- * Errors everywhere: 0; -ENODEV: a register reads all ones, or VS reads 0: the device is gone;
+ * Errors everywhere: 0; -ENOLINK: a register reads all ones, or VS reads 0: the device is gone;
  * -ETIMEDOUT: CAP.TO or a deadline passed; -EIO: CSTS.CFS; -EPROTO: the controller broke a rule
  * (said in the log); > 0: the NVMe status of the command that failed. What went wrong is logged
  * where it is found.
@@ -45,6 +45,9 @@ struct hr_ctrl {
 	struct hr_transport *transport;
 	uint64_t cap;		      /* CAP, as read before enabling */
 	uint32_t vs;		      /* VS */
+	uint32_t cc, intms;	      /* as they are while nobody else touches them */
+	uint64_t asq;
+	bool told;		      /* what became of the controller is logged */
 	uint32_t doorbell_step;	      /* bytes between doorbells: 4 << CAP.DSTRD */
 	uint32_t max_entries;	      /* CAP.MQES + 1, at most HR_QUEUE_ENTRIES_MAX */
 	uint64_t ready_timeout_ns;    /* CAP.TO, CRTO.CRWMT where the controller has it */
@@ -132,15 +135,18 @@ int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id);
 int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
 		       struct hr_bus event_bus);
 
-/* 0 while the controller is alive; -ENODEV, -EIO (CSTS.CFS), which are logged. Cheap: one read. */
-int hr_ctrl_check(const struct hr_ctrl *ctrl);
+/*
+ * 0 while the controller is alive and as hr_ctrl_open() has left it; -ENOLINK: gone; -EIO: CSTS.CFS;
+ * -ECONNRESET: reset, or reset and enabled again, by another process or driver. All are logged.
+ * Cheap: three reads of registers.
+ */
+int hr_ctrl_check(struct hr_ctrl *ctrl);
 
 /*
- * A command was lost: log what the registers say about it, that is, fatal status, or a reset by
- * somebody else. Silent when they tell nothing, and when the device is gone, which hr_ctrl_disable()
- * says.
+ * A command was lost: log what the registers say about it, unless hr_ctrl_check() has said it.
+ * Silent when they tell nothing, and when the device is gone, which hr_ctrl_disable() says.
  */
-void hr_ctrl_explain(const struct hr_ctrl *ctrl);
+void hr_ctrl_explain(struct hr_ctrl *ctrl);
 
 /*
  * One admin command, synchronous: sends *sqe (cid ours), waits, returns 0, status or -errno.

@@ -81,13 +81,30 @@ const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes)
 	return buffer;
 }
 
+/* For errors that have another meaning here than the C library's words for them. */
+static const char *own_word(int error)
+{
+	switch (error) {
+	case -ESTALE:
+		return "changed by another writer";
+	case -ENOLINK:
+		return "the device is gone";
+	case -ECONNRESET:
+		return "the controller was reset";
+	default:
+		return NULL;
+	}
+}
+
 const char *hr_error_name(int error, char *buffer, unsigned bytes)
 {
 	const char *text;
 
 	if (error > 0)
 		return hr_status_name((uint16_t)error, buffer, bytes);
-	text = error == -ESTALE ? "changed by another writer" : strerrordesc_np(-error);
+	text = own_word(error);
+	if (!text)
+		text = strerrordesc_np(-error);
 	snprintf(buffer, bytes, "%s", text ? text : "Unknown error");
 	return buffer;
 }

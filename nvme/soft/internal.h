@@ -307,6 +307,7 @@ struct soft {
 	/* Registers as they are, whatever the host wrote over them; features, events: poller 0. */
 	uint64_t cap __attribute__((aligned(SOFT_LINE)));
 	uint32_t vs, cc, csts;
+	uint32_t interrupt_mask; /* INTMS, INTMC */
 	bool vanished; /* registers read all ones */
 	uint32_t feature[256];
 	uint32_t under_kelvin; /* the second temperature threshold */

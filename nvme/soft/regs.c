@@ -101,11 +101,35 @@ static void enable(struct soft *soft, uint32_t cc)
 	set_csts(soft, 1u << NVME_CSTS_RDY_SHIFT);
 }
 
+/* INTMS sets bits of the mask and INTMC clears them; both read as it (PCIe Transport 3.1.1). */
+static void mask_interrupts(struct soft *soft)
+{
+	const uint32_t set = get32(soft, NVME_REG_INTMS), clear = get32(soft, NVME_REG_INTMC);
+	const uint32_t mask = soft->interrupt_mask;
+
+	if (set == mask && clear == mask)
+		return;
+	if (set != mask)
+		soft->interrupt_mask |= set;
+	if (clear != mask)
+		soft->interrupt_mask &= ~clear;
+	put32(soft, NVME_REG_INTMS, soft->interrupt_mask);
+	put32(soft, NVME_REG_INTMC, soft->interrupt_mask);
+}
+
+static void unmask_interrupts(struct soft *soft)
+{
+	soft->interrupt_mask = 0;
+	put32(soft, NVME_REG_INTMS, 0);
+	put32(soft, NVME_REG_INTMC, 0);
+}
+
 /* Controller reset: queues and what they hold are gone; the cache keeps its data. */
 static void disable(struct soft *soft)
 {
 	soft->running = false;
 	soft_queues_clear(soft);
+	unmask_interrupts(soft);
 	__atomic_store_n(&soft->failing, false, __ATOMIC_RELEASE);
 	set_csts(soft, 0);
 }
@@ -150,6 +174,7 @@ bool soft_regs_poll(struct soft *soft)
 	const uint32_t cc = get32(soft, NVME_REG_CC);
 
 	restore(soft);
+	mask_interrupts(soft);
 	if (__atomic_load_n(&soft->failing, __ATOMIC_ACQUIRE) && !NVME_CSTS_CFS(soft->csts)) {
 		soft_quiesce(soft, 1);
 		soft->running = false;

@@ -291,7 +291,7 @@ Test(blk, a_dead_disk_stays_dead_until_it_is_opened_anew)
 		{ FAKE_LOSE, -ETIMEDOUT, true }, { FAKE_GENERATION, -ETIMEDOUT, true },
 		{ FAKE_CID, -EPROTO, true },	 { FAKE_SQHD, -EPROTO, true },
 		{ FAKE_SQID, -EPROTO, true },	 { FAKE_FATAL, -EIO, false },
-		{ FAKE_GONE, -ENODEV, false },
+		{ FAKE_GONE, -ENOLINK, false },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -329,7 +329,7 @@ Test(blk, a_device_that_left_is_not_called_a_timeout)
 	spoil(nvme_cmd_read, 0, 0, 1);
 	fake.lie = FAKE_LOSE;
 	fake.gone_at_step = fake.steps + 2;
-	cr_expect_eq(read_at(0, 4096), -ENODEV);
+	cr_expect_eq(read_at(0, 4096), -ENOLINK);
 }
 
 Test(blk, a_lost_flush_is_a_timeout)

@@ -261,7 +261,7 @@ Test(driver_soft, scripted_faults_end_as_documented)
 		{ "on read: wrong-cid 0xffff\n", -EPROTO, true },
 		{ "on read: bad-sqhd 0xffff\n", -EPROTO, true },
 		{ "on read: cfs\n", -EIO, false },
-		{ "on read: remove\n", -ENODEV, false },
+		{ "on read: remove\n", -ENOLINK, false },
 	};
 	uint8_t *data = malloc(DISK_BYTES), *back = malloc(DISK_BYTES);
 
@@ -306,7 +306,7 @@ Test(driver_soft, admin_faults_end_as_documented)
 		{ "on admin nth 5: status 0x106\n", 0x106 },
 		{ "on admin nth 5: wrong-cid 0xffff\n", -EPROTO },
 		{ "on admin nth 5: cfs\n", -EIO },
-		{ "on admin nth 5: remove\n", -ENODEV },
+		{ "on admin nth 5: remove\n", -ENOLINK },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -317,7 +317,7 @@ Test(driver_soft, admin_faults_end_as_documented)
 		bring_up(options, 0, false);
 		err = hr_admin_get_log(&ssd.ctrl, NVME_LOG_LID_SMART, 512);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);
-		take_down(err == -EIO || err == -ENODEV ? err : 0);
+		take_down(err == -EIO || err == -ENOLINK ? err : 0);
 		close(fd);
 	}
 }
