@@ -35,6 +35,7 @@
 #include "gpu/op.h"
 #include "gpu/worker.h"
 #include "nvme/queue.h"
+#include "nvme/status.h"
 
 enum hr_slot_state {
 	HR_SLOT_FREE,
@@ -57,6 +58,11 @@ struct hr_slot {
 	uint32_t reading, writing; /* prefetch's, writeback's own: commands outstanding */
 	uint32_t posted;	   /* prefetch's own: sources of next_read whose reads are posted */
 	uint32_t read_tries, write_tries; /* commands of the tile sent again, by either */
+	/* Commands that wait to be sent again: prefetch's while the slot is FREE, then write-back's. */
+	uint32_t parked;		   /* how many */
+	uint32_t parked_token[HR_RETRIES]; /* which */
+	uint64_t parked_until_ns;	   /* when, by the worker's clock */
+	uint64_t failed_first_ns;	   /* when the first command of the tile failed */
 	uint32_t spoiled; /* writeback's own: a tile was not written, and no later */
 	uint64_t lost;	  /* the first such, when spoiled */
 	struct hr_buffer in[HR_SOURCES_MAX];

@@ -93,25 +93,43 @@ HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 	return source != first;
 }
 
-/* Send a command again that may succeed then. False: it has had its tries. Collective. */
-HR_WORKER bool prefetch_again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
-			      uint32_t source, uint32_t chunk)
+/* Send a command again. False: there is no room for it now. Collective. */
+HR_WORKER bool prefetch_again(struct hr_role_worker *w, uint32_t s, uint32_t token)
 {
-	struct hr_pipe *pipe = w->pipe;
-	struct hr_slot *slot = &pipe->slot[s];
-	const struct hr_pipe_source *from = &pipe->source[source];
+	struct hr_slot *slot = &w->pipe->slot[s];
+	const uint32_t source = HR_TOKEN_BUFFER(token) % HR_SOURCES_MAX;
+	const struct hr_pipe_source *from = &w->pipe->source[source];
 
-	if (w->failed || slot->read_tries >= HR_TILE_RETRIES)
-		return false;
-	if (hr_repost(qp, nvme_cmd_read, &from->extent, slot->tile * from->tile_bytes,
-		      hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile), &slot->in[source],
-		      prefetch_buffer_of(s, source), chunk, 0) < 0)
-		return false;
-	hr_lanes_sync();
-	if (hr_lane() == 0)
-		slot->read_tries++;
-	hr_lanes_sync();
-	return true;
+	return hr_repost(prefetch_queue_of(w, source), nvme_cmd_read, &from->extent,
+			 slot->tile * from->tile_bytes,
+			 hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile),
+			 &slot->in[source], HR_TOKEN_BUFFER(token), HR_TOKEN_CHUNK(token), 0) > 0;
+}
+
+/* The parked commands whose time has come; when all is over, none is sent any more. Collective. */
+HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
+{
+	const uint32_t n = hr_role_slots(w);
+	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+	uint32_t j, token;
+
+	for (j = 0; j < n && w->parked; j++) {
+		const uint32_t s = w->index + j * w->count;
+		struct hr_slot *slot = &w->pipe->slot[s];
+		const uint32_t parked = slot->parked;
+
+		if (hr_role_state(slot) != HR_SLOT_FREE || !parked)
+			continue;
+		if (stopped || w->failed) {
+			hr_role_unpark(w, slot, parked);
+			if (hr_lane() == 0)
+				slot->reading -= parked;
+			hr_lanes_sync();
+			continue;
+		}
+		while (hr_role_parked(slot, now, &token) && prefetch_again(w, s, token))
+			hr_role_unpark(w, slot, 1);
+	}
 }
 
 /* One completion that is not a success, the same in all lanes. */
@@ -122,8 +140,7 @@ HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_qp *qp, const st
 	const struct hr_pipe_source *from = &w->pipe->source[source];
 	struct hr_role_command command;
 
-	if (hr_status_is_transient(done->status) && !done->dnr &&
-	    prefetch_again(w, qp, s, source, HR_TOKEN_CHUNK(done->token)))
+	if (hr_role_park(w, &w->pipe->slot[s], &w->pipe->slot[s].read_tries, qp, done))
 		return;
 	if (hr_lane() == 0)
 		w->pipe->slot[s].reading--;
@@ -337,6 +354,8 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 
 		open = 0;
 		progress = prefetch_slots(&w, stopped, &open);
+		if (HR_RARE(w.parked))
+			prefetch_resend(&w, stopped);
 		prefetch_ring_all(&w);
 		if (progress && !started && w.index == 0)
 			prefetch_note_start(pipe);

@@ -9,8 +9,6 @@
 
 #include "gpu/pipeline.h"
 
-#define HR_TILE_RETRIES 8u /* commands of one tile that are sent again, in all */
-
 /* Host memory is far from a GPU: its workers look there, and write a heartbeat, only now and then. */
 #define HR_BEAT_ROUNDS (HR_LANES == 1 ? 1u : 64u)
 
@@ -22,6 +20,7 @@ struct hr_role_worker {
 	struct hr_qp *qp;	     /* its queue pairs; not of compute */
 	uint32_t turn;	       /* prefetch, writeback: of its slots, the one to look at first */
 	uint32_t spins;	       /* of hr_idle() */
+	uint32_t parked;       /* commands of its slots that wait to be sent again */
 	bool failed;	       /* this worker starts nothing any more */
 	bool dead;	       /* and waits for nothing: a queue of its own broke */
 	uint64_t tiles, bytes; /* through with; of the counting thread */
@@ -40,6 +39,7 @@ HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe
 	w->count = count;
 	w->turn = 0;
 	w->spins = 0;
+	w->parked = 0;
 	w->failed = false;
 	w->dead = false;
 	w->tiles = w->bytes = 0;
@@ -159,6 +159,7 @@ HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine,
 	done->cid = (uint16_t)hr_shfl_u32(mine->cid, lane);
 	done->status = (uint16_t)hr_shfl_u32(mine->status, lane);
 	done->dnr = hr_shfl_u32(mine->dnr, lane) != 0;
+	done->crd = (uint8_t)hr_shfl_u32(mine->crd, lane);
 	done->dw0 = 0;
 }
 
@@ -182,6 +183,56 @@ struct hr_role_command {
 	uint16_t cid;
 	uint8_t opcode;
 };
+
+/*
+ * A command of the slot that has failed: it waits to be sent again, where that may help, it has not
+ * had its tries, and the pause ends before the deadline of the first one that failed. *tries counts
+ * those of the tile. False: it is not sent again. Collective.
+ */
+HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *tries,
+			    const struct hr_qp *qp, const struct hr_done *done)
+{
+	const uint32_t tried = *tries;
+	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+	const uint64_t first = tried ? slot->failed_first_ns : now;
+	const uint64_t until = now + hr_qp_retry_pause(qp, done->crd, tried);
+
+	if (w->failed || tried >= hr_status_retries(done->status, done->dnr) ||
+	    until - first > qp->timeout_ns)
+		return false;
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		*tries = tried + 1;
+		slot->failed_first_ns = first;
+		slot->parked_token[slot->parked++] = done->token;
+		if (slot->parked == 1 || until > slot->parked_until_ns)
+			slot->parked_until_ns = until;
+	}
+	w->parked++;
+	hr_lanes_sync();
+	return true;
+}
+
+/* A parked command of the slot that may go now, the last of them, in *token. Collective. */
+HR_WORKER bool hr_role_parked(const struct hr_slot *slot, uint64_t now, uint32_t *token)
+{
+	const uint32_t parked = slot->parked;
+
+	if (!parked || slot->parked_until_ns > now)
+		return false;
+	*token = slot->parked_token[parked - 1];
+	return true;
+}
+
+/* It has gone, or it never will. Collective. */
+HR_WORKER void hr_role_unpark(struct hr_role_worker *w, struct hr_slot *slot, uint32_t count)
+{
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		slot->parked -= count;
+	w->parked -= count;
+	hr_lanes_sync();
+}
 
 /* The first failure of the worker is kept; the whole pipeline starts nothing new. Collective. */
 HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,

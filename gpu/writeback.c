@@ -64,22 +64,42 @@ HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_qp *qp, uint32
 	return true;
 }
 
-/* Send a command again that may succeed then. False: it has had its tries. Collective. */
-HR_WORKER bool writeback_again(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
-			       uint32_t chunk)
+/* Send a command again. False: there is no room for it now. Collective. */
+HR_WORKER bool writeback_again(struct hr_role_worker *w, uint32_t s, uint32_t token)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_slot *slot = &pipe->slot[s];
 
-	if (w->failed || slot->write_tries >= HR_TILE_RETRIES ||
-	    hr_repost(qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
-		      slot->out_bytes, &slot->out, s, chunk, 0) < 0)
-		return false;
-	hr_lanes_sync();
-	if (hr_lane() == 0)
-		slot->write_tries++;
-	hr_lanes_sync();
-	return true;
+	return hr_repost(w->qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+			 slot->out_bytes, &slot->out, s, HR_TOKEN_CHUNK(token), 0) > 0;
+}
+
+/* The parked commands whose time has come; after a failure none is sent any more. Collective. */
+HR_WORKER void writeback_resend(struct hr_role_worker *w)
+{
+	const uint32_t n = hr_role_slots(w);
+	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+	uint32_t j, token;
+
+	for (j = 0; j < n && w->parked; j++) {
+		const uint32_t s = w->index + j * w->count;
+		struct hr_slot *slot = &w->pipe->slot[s];
+		const uint32_t parked = slot->parked;
+
+		if (hr_role_state(slot) != HR_SLOT_COMPUTED || !parked)
+			continue;
+		if (w->failed) {
+			hr_role_unpark(w, slot, parked);
+			if (hr_lane() == 0) {
+				slot->writing -= parked;
+				writeback_lost(slot);
+			}
+			hr_lanes_sync();
+			continue;
+		}
+		while (hr_role_parked(slot, now, &token) && writeback_again(w, s, token))
+			hr_role_unpark(w, slot, 1);
+	}
 }
 
 /* One completion that is not a success, the same in all lanes. */
@@ -88,7 +108,7 @@ HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_qp *qp, const s
 	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
 	struct hr_role_command command;
 
-	if (hr_status_is_transient(done->status) && !done->dnr && writeback_again(w, qp, s, chunk))
+	if (hr_role_park(w, &w->pipe->slot[s], &w->pipe->slot[s].write_tries, qp, done))
 		return;
 	if (hr_lane() == 0) {
 		w->pipe->slot[s].writing--;
@@ -201,28 +221,57 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint3
 	return progress;
 }
 
-/* What was written is durable when this returns without failing. After a failure it is the host that
- * decides what to save. */
-HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
+/* A flush, to its end. 0, an error, or a status with *done. Collective. */
+HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_qp *qp, struct hr_done *done)
 {
-	struct hr_done mine = { 0 }, done;
+	const int posted = hr_flush_post(qp, &w->pipe->sink, 0);
+	struct hr_done mine = { 0 };
 	uint32_t mask = 0;
-	int err;
 
-	if (!w->pipe->flush_at_end || w->failed)
-		return;
-	err = hr_flush_post(qp, &w->pipe->sink, 0);
+	if (posted < 0)
+		return posted;
 	hr_qp_ring(qp);
-	while (err == 1 && !mask && !qp->broken && !w->dead) {
+	while (!mask && !qp->broken && !w->dead) {
 		mask = hr_consume_prefetch_pread(qp, &mine);
 		hr_role_heed(w, mask != 0);
 		hr_role_beat(w, mask != 0);
 	}
-	if (mask) {
-		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
-		err = hr_role_error(&done);
-	} else {
-		err = err == 1 ? qp->broken : err;
+	if (!mask)
+		return qp->broken;
+	hr_done_of_lane(done, &mine, hr_lowest_bit(mask));
+	return hr_role_error(done);
+}
+
+/* False: the host has said that nothing completes any more. Collective. */
+HR_WORKER bool writeback_pause(struct hr_role_worker *w, uint64_t until)
+{
+	while (!w->dead && hr_shfl_u64(hr_clock_ns(), 0) < until) {
+		hr_role_heed(w, false);
+		hr_role_beat(w, false);
+	}
+	return !w->dead;
+}
+
+/* What was written is durable when this returns without failing. After a failure it is the host that
+ * decides what to save. */
+HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	uint64_t first = 0, until;
+	struct hr_done done = { 0 };
+	uint32_t tries;
+	int err;
+
+	if (!w->pipe->flush_at_end || w->failed)
+		return;
+	for (tries = 0;; tries++) {
+		const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+
+		err = writeback_flush_once(w, qp, &done);
+		first = tries ? first : now;
+		until = now + hr_qp_retry_pause(qp, done.crd, tries);
+		if (err <= 0 || tries >= hr_status_retries(done.status, done.dnr) ||
+		    until - first > qp->timeout_ns || !writeback_pause(w, until))
+			break;
 	}
 	if (err)
 		writeback_fail(w, qp, w->index, nvme_cmd_flush, err);
@@ -245,6 +294,8 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 	do {
 		open = 0;
 		progress = writeback_slots(&w, w.qp, &open);
+		if (HR_RARE(w.parked))
+			writeback_resend(&w);
 		hr_qp_ring(w.qp);
 		progress |= writeback_reap(&w, w.qp);
 		hr_role_heed(&w, progress);

@@ -8,8 +8,7 @@
 #include "boot/log.h"
 #include "nvme/status.h"
 
-#define RETRY_PAUSE_NS HR_NS_PER_MS /* before the first repetition; doubles each time */
-#define CHECK_SPINS 64u		    /* idle steps between two looks at CSTS */
+#define CHECK_SPINS 64u /* idle steps between two looks at CSTS */
 
 /* One call: what is to be moved, and how far it is. */
 struct job {
@@ -111,17 +110,32 @@ static void fail(struct hr_nvme_blk *disk, struct job *job, uint32_t i, uint16_t
 	job->err = job->err ? job->err : status;
 }
 
+/* Pauses before another try of buffer i. False: it has had its tries, or its time. */
+static bool try_again(struct hr_nvme_blk *disk, uint32_t i, const struct hr_done *done)
+{
+	const uint32_t tries = disk->buffer[i].tries;
+	const uint64_t now = hr_now_ns(), pause = hr_qp_retry_pause(&disk->qp, done->crd, tries);
+
+	if (tries >= hr_status_retries(done->status, done->dnr))
+		return false;
+	if (!tries)
+		disk->buffer[i].failed_ns = now;
+	if (now + pause - disk->buffer[i].failed_ns > disk->qp.timeout_ns)
+		return false;
+	disk->buffer[i].tries++;
+	hr_wait_ns(pause);
+	return true;
+}
+
 static void finish(struct hr_nvme_blk *disk, struct job *job, const struct hr_done *done)
 {
 	const uint32_t i = done->token;
-	const enum hr_status_class class = hr_status_classify(done->status, done->dnr);
 
-	if (class == HR_STATUS_RETRY && disk->buffer[i].tries < HR_BLK_RETRIES && !job->err) {
-		hr_wait_ns(RETRY_PAUSE_NS << disk->buffer[i].tries++);
+	if (done->status && !job->err && try_again(disk, i, done)) {
 		push(disk, job, i);
 		return;
 	}
-	if (class != HR_STATUS_OK)
+	if (done->status)
 		fail(disk, job, i, done->status);
 	else if (job->to)
 		memcpy(job->to + disk->buffer[i].at, disk->buffer[i].data, disk->buffer[i].bytes);

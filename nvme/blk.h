@@ -40,15 +40,15 @@ struct hr_blk {
  * buffers. Never allocates: everything lies in `region` [offset, offset + hr_nvme_blk_bytes()).
  *
  * A transfer is cut into chunks that may be executed in any order; when one fails, the others
- * may or may not have been. A status that says "try again" is obeyed HR_BLK_RETRIES times with
- * growing pauses. After a lost completion, a broken queue, or the loss of the device the disk is
+ * may or may not have been. A command whose status may go away is sent again, and one whose medium
+ * failed, hr_status_retries() times, after the pause that the controller asks for or one that
+ * doubles, as long as the deadline of the first one has not passed. After a lost completion, a broken queue, or the loss of the device the disk is
  * dead: the controller may still write to its buffers, so every call returns that error until it
  * is closed and opened anew.
  */
 #define HR_BLK_ENTRIES 16u
 #define HR_BLK_CHUNK (256u << 10) /* bytes of one bounce buffer */
 #define HR_BLK_BUFFERS 8u
-#define HR_BLK_RETRIES 4u
 
 struct hr_nvme_blk {
 	struct hr_blk blk;
@@ -62,6 +62,7 @@ struct hr_nvme_blk {
 		struct hr_prp prp;
 		size_t at; /* what it is used for: bytes from the start of the transfer, */
 		uint32_t bytes, tries;
+		uint64_t failed_ns; /* for the first time */
 	} buffer[HR_BLK_BUFFERS];
 };
 

@@ -236,6 +236,30 @@ static int identify(struct hr_ctrl *ctrl)
 	return err;
 }
 
+/*
+ * Host Behavior Support, Advanced Command Retry Enable (5.27.1.18): only then may the controller ask
+ * for delays. One that has delays and refuses this asks for none.
+ */
+static int accept_delays(struct hr_ctrl *ctrl)
+{
+	struct nvme_feat_host_behavior *behavior = ctrl->admin_data;
+	struct hr_sqe sqe = {
+		.opcode = nvme_admin_set_features,
+		.prp1 = ctrl->admin_data_bus.addr,
+		.cdw10 = NVME_FEAT_FID_HOST_BEHAVIOR,
+	};
+	int err;
+
+	if (!ctrl->crdt[1] && !ctrl->crdt[2] && !ctrl->crdt[3])
+		return 0;
+	memset(ctrl->admin_data, 0, HR_PAGE);
+	behavior->acre = 1;
+	err = hr_admin(ctrl, &sqe, NULL);
+	if (err)
+		memset(ctrl->crdt, 0, sizeof(ctrl->crdt));
+	return err < 0 ? err : 0;
+}
+
 /* The steps of NVMe Base 3.5.1. The number of queues is set later, when it is known (step 10). */
 int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 		 const struct hr_region *region, size_t offset)
@@ -260,6 +284,8 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 		hr_ctrl_mark(ctrl);
 		err = identify(ctrl); /* step 8 */
 	}
+	if (!err)
+		err = accept_delays(ctrl);
 	/* The memory goes back to the caller, so the controller must let go of it. A wait for
 	 * CSTS.RDY, as in hr_ctrl_disable(), is behind us. */
 	if (err && err != -ENOLINK)

@@ -43,9 +43,9 @@ struct hr_ns {
 
 struct hr_ctrl {
 	struct hr_transport *transport;
-	uint64_t cap;		      /* CAP, as read before enabling */
-	uint32_t vs;		      /* VS */
-	uint32_t cc, intms;	      /* as they are while nobody else touches them */
+	uint64_t cap;	    /* CAP, as read before enabling */
+	uint32_t vs;	    /* VS */
+	uint32_t cc, intms; /* as they are while nobody else touches them */
 	uint64_t asq;
 	bool told;		      /* what became of the controller is logged */
 	uint32_t doorbell_step;	      /* bytes between doorbells: 4 << CAP.DSTRD */
@@ -56,7 +56,9 @@ struct hr_ctrl {
 	uint32_t namespaces;	      /* NN */
 	uint32_t io_queues; /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
 	uint16_t oacs, oncs;
-	uint16_t awupf;				 /* zero-based, in blocks */
+	uint16_t awupf; /* zero-based, in blocks */
+	uint16_t
+		crdt[4]; /* [1..3]: delays before a repetition, in units of 100 ms; 0: not in use */
 	bool volatile_cache;			 /* VWC present: durable only after flush or FUA */
 	char serial[21], model[41], firmware[9]; /* trailing blanks removed, unprintables as '?' */
 	struct hr_qp admin;

@@ -68,8 +68,9 @@ static int foreign(const struct hr_ctrl *ctrl, uint32_t csts)
 	}
 	if (NVME_CSTS_RDY(csts) && !lost_mark(ctrl))
 		return 0;
-	hr_error("%s: the controller was reset and enabled again, and its queues are gone: " FOREIGN,
-		 t->name);
+	hr_error(
+		"%s: the controller was reset and enabled again, and its queues are gone: " FOREIGN,
+		t->name);
 	return -ECONNRESET;
 }
 

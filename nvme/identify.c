@@ -73,6 +73,9 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
 	ctrl->oacs = id->oacs;
 	ctrl->oncs = id->oncs;
 	ctrl->awupf = id->awupf;
+	ctrl->crdt[1] = id->crdt1;
+	ctrl->crdt[2] = id->crdt2;
+	ctrl->crdt[3] = id->crdt3;
 	ctrl->volatile_cache = id->vwc & NVME_CTRL_VWC_PRESENT;
 	return 0;
 }

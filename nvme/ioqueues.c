@@ -118,6 +118,7 @@ int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, 
 		return -EINVAL;
 	}
 	set_doorbells(ctrl, qp);
+	memcpy(qp->crdt, ctrl->crdt, sizeof(qp->crdt));
 	err = create_cq(ctrl, qp, cq);
 	if (err)
 		return err;

@@ -79,6 +79,7 @@ struct hr_qp {
 	uint16_t *free_ring;		     /* [index_mask + 1]: indices not in use, FIFO */
 	uint32_t free_head, free_tail;	     /* of it; they run freely: & index_mask is the place */
 	uint64_t timeout_ns;	   /* deadline of a command = time of its doorbell + this */
+	uint16_t crdt[4];	   /* delays that CRD names, in units of 100 ms; [0] is none */
 	uint64_t scan_ns;	   /* when hr_qp_expire() looks at the table next */
 	uint16_t id;		   /* 0 is the admin queue pair */
 	uint16_t entries;	   /* of both rings, not zero-based */
@@ -101,6 +102,7 @@ struct hr_done {
 	uint16_t cid;
 	uint16_t status; /* SCT << 8 | SC */
 	bool dnr;
+	uint8_t crd; /* with a status: hr_qp_retry_pause() */
 };
 
 /* Memory behind a queue pair; all of it belongs to the caller and outlives the queue. */
@@ -148,6 +150,20 @@ int hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const v
  * buffer; "not broken" when it is not; "given up" when not a CQE but its owner ended it.
  */
 const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes);
+
+/*
+ * How long a command that has failed with this CRD waits before its tries-th repetition (from 0 on):
+ * what the controller asks for (Base 2.0, 3.3.3.2.1 and 5.17.2.1), else a time that doubles.
+ */
+#define HR_RETRY_PAUSE_NS 1000000ull /* before the first repetition */
+#define HR_CRDT_UNIT_NS 100000000ull
+
+HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_qp *qp, uint8_t crd, uint32_t tries)
+{
+	const uint64_t asked = qp->crdt[crd & 3] * HR_CRDT_UNIT_NS;
+
+	return asked ? asked : HR_RETRY_PAUSE_NS << (tries < 16 ? tries : 16);
+}
 
 /* Commands that can still be pushed now; 0 on a broken queue. */
 HR_BOTH uint32_t hr_qp_room(const struct hr_qp *qp)
@@ -526,6 +542,7 @@ HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
 		done->cid = hr_cqe_cid(dw23);
 		done->status = hr_cqe_status(hr_cqe_field(dw23));
 		done->dnr = hr_cqe_dnr(hr_cqe_field(dw23));
+		done->crd = hr_cqe_crd(hr_cqe_field(dw23));
 		qp->inflight[index].state = HR_CMD_FREE;
 		qp->free_ring[(free_tail + rank) & qp->index_mask] = (uint16_t)index;
 	}
@@ -578,6 +595,7 @@ HR_WORKER bool hr_qp_expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *l
 			lost->dw0 = 0;
 			lost->status = 0;
 			lost->dnr = false;
+			lost->crd = 0;
 			hr_lanes_sync();
 			if (lane == first)
 				command->state = HR_CMD_LOST;

@@ -25,19 +25,6 @@ static enum hr_status_class generic(uint8_t sc)
 	}
 }
 
-/* 4.6.1.2.3: the first three are answers about the data, not about the medium. */
-static enum hr_status_class media(uint8_t sc)
-{
-	switch (sc) {
-	case NVME_SC_COMPARE_FAILED:
-	case NVME_SC_ACCESS_DENIED:
-	case NVME_SC_UNWRITTEN_BLOCK:
-		return HR_STATUS_NO_RETRY;
-	default:
-		return HR_STATUS_MEDIA;
-	}
-}
-
 /* 4.6.1.2.4: this project drives one path, so a namespace that left it is gone. */
 static enum hr_status_class path(uint8_t sc)
 {
@@ -60,7 +47,7 @@ enum hr_status_class hr_status_classify(uint16_t status, bool dnr)
 	case NVME_SCT_GENERIC:
 		return generic(sc);
 	case NVME_SCT_MEDIA:
-		return media(sc);
+		return hr_status_is_media(status) ? HR_STATUS_MEDIA : HR_STATUS_NO_RETRY;
 	case NVME_SCT_PATH:
 		return path(sc);
 	default:

@@ -57,6 +57,31 @@ HR_BOTH bool hr_status_is_transient(uint16_t status)
 	}
 }
 
+/*
+ * True for failures of the medium (4.6.1.2.3), which another try may get past, without Do Not Retry.
+ * The other statuses of that type are answers about the data. CPU and GPU.
+ */
+HR_BOTH bool hr_status_is_media(uint16_t status)
+{
+	return status >> 8 == NVME_SCT_MEDIA &&
+	       (status & 0xff) != (NVME_SC_COMPARE_FAILED & 0xff) &&
+	       (status & 0xff) != (NVME_SC_ACCESS_DENIED & 0xff) &&
+	       (status & 0xff) != (NVME_SC_UNWRITTEN_BLOCK & 0xff);
+}
+
+/* Repetitions of a command, at most: of one that may succeed soon, and of one whose medium failed. */
+#define HR_RETRIES 8u
+#define HR_MEDIA_RETRIES 3u
+
+HR_BOTH uint32_t hr_status_retries(uint16_t status, bool dnr)
+{
+	if (dnr)
+		return 0;
+	if (hr_status_is_transient(status))
+		return HR_RETRIES;
+	return hr_status_is_media(status) ? HR_MEDIA_RETRIES : 0;
+}
+
 enum hr_status_class hr_status_classify(uint16_t status, bool dnr);
 
 /*

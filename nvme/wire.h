@@ -81,6 +81,12 @@ HR_BOTH bool hr_cqe_dnr(uint16_t field)
 	return (field >> 15) != 0;
 }
 
+/* Command Retry Delay: 1..3 name a delay of Identify Controller (CRDT1..3); 0: none is asked for. */
+HR_BOTH uint8_t hr_cqe_crd(uint16_t field)
+{
+	return (uint8_t)(field >> 12 & 3);
+}
+
 HR_BOTH uint16_t hr_cqe_phase(uint16_t field)
 {
 	return (uint16_t)(field & 1);

@@ -137,9 +137,13 @@ static void read_status(struct reader *r)
 	if (r->fault->status == 0)
 		wrong(r, "0", "that status is success");
 	word = next_word(r);
+	if (word && strcmp(word, "crd") == 0) {
+		r->fault->crd = (uint8_t)read_number(r, next_word(r), 3);
+		word = next_word(r);
+	}
 	r->fault->dnr = word && strcmp(word, "dnr") == 0;
 	if (word && !r->fault->dnr)
-		wrong(r, word, "expected 'dnr' or nothing");
+		wrong(r, word, "expected 'crd N', 'dnr' or nothing");
 }
 
 static void read_cut(struct reader *r)

@@ -9,10 +9,10 @@
 #define ALL_SENSORS 15u	      /* TMPSEL */
 
 static const uint8_t known[] = {
-	NVME_FEAT_FID_ARBITRATION,  NVME_FEAT_FID_POWER_MGMT,  NVME_FEAT_FID_TEMP_THRESH,
-	NVME_FEAT_FID_ERR_RECOVERY, NVME_FEAT_FID_VOLATILE_WC, NVME_FEAT_FID_NUM_QUEUES,
-	NVME_FEAT_FID_IRQ_COALESCE, NVME_FEAT_FID_IRQ_CONFIG,  NVME_FEAT_FID_WRITE_ATOMIC,
-	NVME_FEAT_FID_ASYNC_EVENT,
+	NVME_FEAT_FID_ARBITRATION,  NVME_FEAT_FID_POWER_MGMT,	 NVME_FEAT_FID_TEMP_THRESH,
+	NVME_FEAT_FID_ERR_RECOVERY, NVME_FEAT_FID_VOLATILE_WC,	 NVME_FEAT_FID_NUM_QUEUES,
+	NVME_FEAT_FID_IRQ_COALESCE, NVME_FEAT_FID_IRQ_CONFIG,	 NVME_FEAT_FID_WRITE_ATOMIC,
+	NVME_FEAT_FID_ASYNC_EVENT,  NVME_FEAT_FID_HOST_BEHAVIOR,
 };
 
 static bool is_known(const struct soft *soft, uint8_t fid)
@@ -46,6 +46,7 @@ void soft_features_reset(struct soft *soft)
 	soft->granted = HR_SOFT_QUEUES;
 	soft->aers = 0;
 	soft->masked = false;
+	soft->retry_delays = false;
 	__atomic_store_n(&soft->events, 0, __ATOMIC_RELAXED);
 	pthread_rwlock_wrlock(&soft->cache.lock);
 	soft->cache.enabled = soft->cache.capacity > 0;
@@ -123,6 +124,31 @@ static uint16_t get_threshold(struct soft *soft, uint32_t cdw11, bool current, u
 	return 0;
 }
 
+/* 512 bytes of data: byte 0, bit 0 is ACRE, all others are reserved (5.27.1.18). */
+static uint16_t set_behavior(struct soft *soft, const struct hr_sqe *sqe)
+{
+	const struct soft_window *near = soft->window;
+	struct nvme_feat_host_behavior behavior;
+	struct iovec vec[2];
+	unsigned pieces;
+	const uint16_t status = soft_prp(soft, &near, sqe, sizeof(behavior), vec, 2, &pieces);
+
+	if (status)
+		return (uint16_t)(status | SOFT_DNR);
+	soft_gather(&behavior, vec, pieces);
+	if (behavior.acre > 1)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	soft->retry_delays = behavior.acre;
+	return 0;
+}
+
+static uint16_t get_behavior(struct soft *soft, const struct hr_sqe *sqe, bool current)
+{
+	const struct nvme_feat_host_behavior behavior = { .acre = current && soft->retry_delays };
+
+	return soft_copy_out(soft, sqe, &behavior, sizeof(behavior));
+}
+
 uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
 {
 	const uint8_t fid = (uint8_t)sqe->cdw10;
@@ -142,6 +168,8 @@ uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		if (sqe->cdw11 & 0x1f)
 			return NVME_SC_INVALID_FIELD | SOFT_DNR;
 		break;
+	case NVME_FEAT_FID_HOST_BEHAVIOR:
+		return set_behavior(soft, sqe);
 	case NVME_FEAT_FID_IRQ_CONFIG:
 		return NVME_SC_INVALID_FIELD | SOFT_DNR; /* no vectors to configure */
 	default:
@@ -159,6 +187,8 @@ uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (SELECT(sqe->cdw10) > NVME_GET_FEATURES_SEL_DEFAULT) /* ONCS: no saved values */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (fid == NVME_FEAT_FID_HOST_BEHAVIOR)
+		return get_behavior(soft, sqe, !SELECT(sqe->cdw10));
 	if (fid == NVME_FEAT_FID_TEMP_THRESH)
 		return get_threshold(soft, sqe->cdw11, !SELECT(sqe->cdw10), dw0);
 	*dw0 = SELECT(sqe->cdw10) ? default_of(soft, fid) : soft->feature[fid];

@@ -86,6 +86,9 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.ver = soft->vs;
 	id.rtd3e = 5000000; /* us: a shutdown flushes the cache */
 	id.cntrltype = NVME_CTRL_CNTRLTYPE_IO;
+	id.crdt1 = 1; /* 100 ms, 200 ms and 60 s */
+	id.crdt2 = 2;
+	id.crdt3 = 600;
 	id.oacs = soft_shadow_fits(soft) ? NVME_CTRL_OACS_DBBUF_CFG : 0;
 	id.acl = 3;
 	id.aerl = SOFT_AERL;

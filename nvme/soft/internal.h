@@ -194,6 +194,7 @@ struct soft_fault { /* one line of nvme/soft/FAULTS.md */
 	uint64_t delay_ns, seed;
 	uint16_t status, value;
 	bool dnr;
+	uint8_t crd;
 	enum hr_soft_cut policy;
 };
 
@@ -308,9 +309,10 @@ struct soft {
 	uint64_t cap __attribute__((aligned(SOFT_LINE)));
 	uint32_t vs, cc, csts;
 	uint32_t interrupt_mask; /* INTMS, INTMC */
-	bool vanished; /* registers read all ones */
+	bool vanished;		 /* registers read all ones */
 	uint32_t feature[256];
 	uint32_t under_kelvin; /* the second temperature threshold */
+	bool retry_delays;     /* Host Behavior Support: ACRE */
 	bool failing;	       /* a fault asked for CSTS.CFS; atomic */
 	uint16_t granted;      /* I/O queue pairs */
 	uint16_t aer[SOFT_AERL + 1];
@@ -394,6 +396,7 @@ void soft_vanish(struct soft *soft); /* registers read all ones */
 
 /* ---- commands. Return NVMe status | DNR << 14, as bits 15:1 of the CQE's status field >> 1. */
 #define SOFT_DNR 0x4000u
+#define SOFT_CRD_SHIFT 11u    /* of CRD in that field */
 #define SOFT_NO_REPLY 0xffffu /* asynchronous event request: completes later, or never */
 /* Shadow doorbells of all queues lie in one page: not with a wide stride; then OACS has no DBBUF. */
 bool soft_shadow_fits(const struct soft *soft);

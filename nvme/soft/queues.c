@@ -174,7 +174,8 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_s
 	if (fault && fault_before(p, fault))
 		return;
 	if (fault && fault->kind == FAULT_STATUS)
-		c.field = (uint16_t)(fault->status | (fault->dnr ? SOFT_DNR : 0));
+		c.field = (uint16_t)(fault->status | (fault->dnr ? SOFT_DNR : 0) |
+				     (soft->retry_delays ? fault->crd << SOFT_CRD_SHIFT : 0));
 	else
 		c.field = sq->id ? soft_io(p, sq, sqe) : soft_admin(soft, sqe, &c.dw0);
 	if (c.field == SOFT_NO_REPLY)

@@ -84,9 +84,8 @@ static bool settings_valid(const struct soft *soft, uint32_t cc)
 {
 	return (NVME_CC_CSS(cc) == NVME_CC_CSS_NVM ||
 		(soft->options.zoned && NVME_CC_CSS(cc) == NVME_CC_CSS_CSI)) &&
-	       NVME_CC_MPS(cc) == 0 &&
-	       NVME_CC_AMS(cc) == NVME_CC_AMS_RR && NVME_CC_IOSQES(cc) == HR_SQE_SHIFT &&
-	       NVME_CC_IOCQES(cc) == HR_CQE_SHIFT;
+	       NVME_CC_MPS(cc) == 0 && NVME_CC_AMS(cc) == NVME_CC_AMS_RR &&
+	       NVME_CC_IOSQES(cc) == HR_SQE_SHIFT && NVME_CC_IOCQES(cc) == HR_CQE_SHIFT;
 }
 
 static void enable(struct soft *soft, uint32_t cc)

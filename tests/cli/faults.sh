@@ -85,7 +85,7 @@ check "a read that fails names pipeline, object, tile, LBA, queue and status" \
 check "the next run goes on" goes_on
 check "... in JSON" fails_json
 check "the next run goes on" goes_on
-check "a write that fails" fails "on write lba $out: status 0x280" "object 'out'" "tile 300, " "LBA $out: " "(write)" "Write Fault"
+check "a write that fails" fails "on write lba $out: status 0x280 dnr" "object 'out'" "tile 300, " "LBA $out: " "(write)" "Write Fault"
 check "the next run goes on" goes_on
 check "a lost read names queue and command" \
     fails "on read lba $in: drop" "object 'in'" "queue " "lost command 0x" "(read)" "within 2000 ms"

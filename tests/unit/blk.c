@@ -246,9 +246,11 @@ Test(blk, a_status_is_repeated_or_passed_up_by_its_class)
 		uint32_t commands;
 	} row[] = {
 		{ 0x082, false, 2, 0, 3 },	 /* namespace not ready, then it is */
-		{ 0x082, false, 100, 0x082, 5 }, /* HR_BLK_RETRIES, then enough */
+		{ 0x082, false, 100, 0x082, 9 }, /* HR_RETRIES, then enough */
 		{ 0x082, true, 100, 0x082, 1 },	 /* do not retry */
-		{ 0x281, false, 1, 0x281, 1 },	 /* unrecovered read error */
+		{ 0x281, false, 1, 0, 2 },	 /* unrecovered read error, once */
+		{ 0x281, false, 9, 0x281, 4 },	 /* and again */
+		{ 0x281, true, 1, 0x281, 1 },	 /* in vain */
 		{ 0x002, false, 1, 0x002, 1 },	 /* our mistake */
 		{ 0x301, false, 1, 0x301, 1 },	 /* fatal */
 	};
@@ -276,6 +278,7 @@ Test(blk, the_first_failure_stops_a_long_transfer_and_nothing_stays_in_flight)
 {
 	open_disk(12);
 	spoil(nvme_cmd_write, 100, 0x280, 1);
+	fake.dnr = true;
 	cr_expect_eq(write_at(0, FAKE_MEDIA, false), 0x280);
 	cr_expect_lt(fake.seen_count, FAKE_MEDIA / disk.chunk);
 	cr_expect_eq(hr_qp_outstanding(&disk.qp), 0u);

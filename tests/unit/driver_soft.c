@@ -250,7 +250,7 @@ Test(driver_soft, scripted_faults_end_as_documented)
 		int want;
 		bool again; /* the disk works when it is opened anew */
 	} row[] = {
-		{ "on read: status 0x281\n", 0x281, true },
+		{ "on read: status 0x281 dnr\n", 0x281, true },
 		{ "on read: status 0x2 dnr\n", 0x002, true },
 		{ "on read count 2: status 0x82\n", 0, true },
 		{ "on read count 100: status 0x82\n", 0x082, true },
@@ -303,10 +303,10 @@ Test(driver_soft, admin_faults_end_as_documented)
 		const char *rules;
 		int want;
 	} row[] = {
-		{ "on admin nth 5: status 0x106\n", 0x106 },
-		{ "on admin nth 5: wrong-cid 0xffff\n", -EPROTO },
-		{ "on admin nth 5: cfs\n", -EIO },
-		{ "on admin nth 5: remove\n", -ENOLINK },
+		{ "on admin nth 6: status 0x106\n", 0x106 },
+		{ "on admin nth 6: wrong-cid 0xffff\n", -EPROTO },
+		{ "on admin nth 6: cfs\n", -EIO },
+		{ "on admin nth 6: remove\n", -ENOLINK },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {

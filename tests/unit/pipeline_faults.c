@@ -217,6 +217,75 @@ Test(pipeline_faults, a_transient_error_that_stays_fails_the_run_after_some_trie
 	rig_down(&rig);
 }
 
+/* A medium gets a few tries, too, unless the controller says that they are in vain. */
+Test(pipeline_faults, media_errors_that_go_away_are_overcome)
+{
+	struct rig_work work = copy_work(4, 2);
+	char script[200];
+
+	snprintf(script, sizeof script,
+		 "on read lba 22 count 3: status 0x281\non write lba %llu count 3: status 0x280\n"
+		 "on flush count 2: status 0x280\n",
+		 (unsigned long long)SINK_LBA + 4);
+	up(1, script, TIMEOUT_NS);
+	run(&work);
+	cr_expect_null(rig_failure(&rig));
+	check_sink(BYTES);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, a_medium_that_stays_bad_has_few_tries)
+{
+	struct rig_work work = copy_work(1, 1);
+
+	up(1, "on read lba 20 count 100000: status 0x281\n", TIMEOUT_NS);
+	run(&work);
+	cr_expect_eq(failed_with(0x281)->tile, 5);
+	cr_expect_eq(failed_commands(), 1 + HR_MEDIA_RETRIES);
+	rig_down(&rig);
+}
+
+/* The controller asks for 100 ms before each repetition; other tiles go on meanwhile. */
+Test(pipeline_faults, a_delay_that_the_controller_asks_for_is_kept)
+{
+	struct rig_work work = copy_work(3, 1);
+	uint64_t began;
+
+	up(1, "on read lba 20 count 2: status 0x021 crd 1\n", TIMEOUT_NS);
+	began = hr_now_ns();
+	run(&work);
+	cr_expect_geq(hr_now_ns() - began, 200 * HR_NS_PER_MS);
+	cr_expect_null(rig_failure(&rig));
+	check_sink(BYTES);
+	rig_down(&rig);
+}
+
+/* 60 s are beyond the deadline of a command, 20 s: it is not sent again, and not waited for. */
+Test(pipeline_faults, a_pause_beyond_the_deadline_is_none)
+{
+	struct rig_work work = copy_work(1, 1);
+
+	up(1, "on read lba 20: status 0x021 crd 3\n", TIMEOUT_NS);
+	run(&work);
+	cr_expect_eq(failed_with(0x21)->tile, 5);
+	cr_expect_eq(failed_commands(), 1);
+	rig_down(&rig);
+}
+
+/* One read fails for good while another waits to be sent again: the run ends. */
+Test(pipeline_faults, a_failure_ends_what_waits_to_be_sent_again)
+{
+	struct rig_work work = copy_work(4, 1);
+
+	up(1, "on read lba 4 count 1000: status 0x021 crd 2\non read lba 20: status 0x281 dnr\n",
+	   TIMEOUT_NS);
+	run(&work);
+	cr_expect_not_null(rig_failure(&rig));
+	for (uint32_t i = 0; i < work.slots; i++)
+		cr_expect_eq(rig.pipe->slot[i].state, HR_SLOT_CLOSED);
+	rig_down(&rig);
+}
+
 Test(pipeline_faults, do_not_retry_is_obeyed)
 {
 	struct rig_work work = copy_work(1, 1);
