@@ -146,6 +146,15 @@ static int find(struct hr_function *f, char *message)
 	return -ENODEV;
 }
 
+/* The kernel links a virtual function with its physical one. */
+static bool is_virtual(const char *bdf)
+{
+	char path[96];
+
+	snprintf(path, sizeof path, "/" DEVICES "/%s/physfn", bdf);
+	return access(path, F_OK) == 0;
+}
+
 int hr_function_open(struct hr_function *f, const char *bdf, char *message)
 {
 	int err;
@@ -162,8 +171,10 @@ int hr_function_open(struct hr_function *f, const char *bdf, char *message)
 		goto locked;
 	}
 	err = find(f, message);
-	if (!err)
+	if (!err) {
+		f->virtual = is_virtual(f->bdf);
 		return 0;
+	}
 	hr_access_put();
 locked:
 	close(f->lock);
@@ -244,6 +255,8 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, char *message)
 		snprintf(message, HR_LOG_LINE_MAX, "%s: the device is gone", f->bdf);
 		return -ENODEV;
 	}
+	if (f->virtual)
+		bits &= (uint16_t)~HR_COMMAND_MSE;
 	wanted = now | bits;
 	f->changed = true;
 	if (pci_device_cfg_write_u16(f->dev, wanted, HR_CFG_COMMAND) ||
@@ -282,11 +295,17 @@ void hr_function_close(struct hr_function *f)
 
 /* ---- BARs */
 
-/* The address that TLPs carry; sysfs has the CPU's. 0 when it cannot be read. */
+/*
+ * The address that TLPs carry; sysfs has the CPU's. 0 when it cannot be read. The BARs of a virtual
+ * function read 0 (PCIe Base 5.0, 9.3.4.1.11): its addresses follow from the physical function's VF
+ * BARs, and the kernel has worked them out in `resource`.
+ */
 static uint64_t bus_address(struct hr_function *f, unsigned bar)
 {
 	uint32_t low = 0, high = 0;
 
+	if (f->virtual)
+		return f->dev->regions[bar].base_addr;
 	if (pci_device_cfg_read_u32(f->dev, &low, HR_CFG_BAR0 + 4 * bar))
 		return 0;
 	if (low & BAR_64 && bar < HR_BARS_MAX - 1 &&

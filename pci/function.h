@@ -45,6 +45,7 @@ struct hr_function {
 	char bdf[HR_BDF_MAX];
 	struct pci_device *dev;
 	int lock;	  /* descriptor that carries it */
+	bool virtual;	  /* an SR-IOV virtual function: no BARs and no memory enable of its own */
 	uint16_t command; /* register as it was found */
 	bool changed;	  /* the register may differ from that */
 	bool counted;	  /* we are in the kernel's count */
@@ -68,7 +69,8 @@ int hr_function_open(struct hr_function *f, const char *bdf, char *message);
 void hr_function_close(struct hr_function *f);
 
 /*
- * Power the function up and set bits of its command register (HR_COMMAND_MSE, HR_COMMAND_BME);
+ * Power the function up and set bits of its command register (HR_COMMAND_MSE, HR_COMMAND_BME; the
+ * former is hardwired to 0 in virtual functions, where the physical function's VF MSE decides);
  * INTx is turned off with bus mastering. 0; -EBUSY: a kernel driver is bound; -EIO: the bits do not
  * stay; -ENODEV.
  */

@@ -65,8 +65,27 @@ static uint16_t use_shadow(struct soft *soft, const struct hr_sqe *sqe)
 	return 0;
 }
 
+/* Base 3.3.3.1, figure 87: a command that has no use for a namespace names none. */
+static bool names_none(uint8_t opcode)
+{
+	switch (opcode) {
+	case nvme_admin_delete_sq:
+	case nvme_admin_create_sq:
+	case nvme_admin_delete_cq:
+	case nvme_admin_create_cq:
+	case nvme_admin_abort_cmd:
+	case nvme_admin_async_event:
+	case nvme_admin_dbbuf:
+		return true;
+	default:
+		return false;
+	}
+}
+
 uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
 {
+	if (sqe->nsid && names_none(sqe->opcode))
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLs are not for admin commands; no fusing */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	switch (sqe->opcode) {

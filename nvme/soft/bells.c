@@ -33,7 +33,7 @@ static void clear(const struct soft *soft, uint16_t qid, bool cq)
 void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries)
 {
 	clear(soft, id, true);
-	soft->cq[id] = (struct soft_cq){ .ring = ring, .entries = entries, .phase = 1 };
+	soft->cq[id] = (struct soft_cq){ .ring = ring, .entries = entries, .phase = 1, .id = id };
 	soft->cq[id].bell.reg = doorbell(soft, id, true);
 	soft->cq[id].bell.mirror = shadow(soft, soft->shadow, id, true);
 }
@@ -111,7 +111,7 @@ uint32_t soft_cq_room(struct soft *soft, struct soft_cq *cq)
 			cq->head = value;
 			posted -= seen;
 		} else {
-			soft_event(soft, EVENT_BAD_VALUE);
+			soft_bad_bell(soft, cq->id, true, value, cq->entries);
 		}
 	}
 	return cq->entries - 1 - posted;
@@ -126,26 +126,34 @@ uint32_t soft_ready(struct soft *soft, struct soft_sq *sq)
 		if (value < sq->entries)
 			sq->tail = value;
 		else
-			soft_event(soft, EVENT_BAD_VALUE);
+			soft_bad_bell(soft, sq->id, false, value, sq->entries);
 	}
 	room = soft_cq_room(soft, sq->cq);
 	sent = distance(sq->head, sq->tail, sq->entries);
 	return sent < room ? sent : room;
 }
 
+/* What is there, and nothing from then on. */
+static uint32_t take(uint32_t *doorbell)
+{
+	const uint32_t value = __atomic_load_n(doorbell, __ATOMIC_RELAXED);
+
+	if (value)
+		__atomic_store_n(doorbell, 0, __ATOMIC_RELAXED);
+	return value;
+}
+
 void soft_scan_doorbells(struct soft *soft)
 {
 	for (uint16_t qid = 0; qid <= HR_SOFT_QUEUES; qid++) {
 		uint32_t *sq = doorbell(soft, qid, false), *cq = doorbell(soft, qid, true);
-		const bool bad_sq = !soft->sq[qid].ring && __atomic_load_n(sq, __ATOMIC_RELAXED);
-		const bool bad_cq = !soft->cq[qid].ring && __atomic_load_n(cq, __ATOMIC_RELAXED);
+		const uint32_t tail = soft->sq[qid].ring ? 0 : take(sq);
+		const uint32_t head = soft->cq[qid].ring ? 0 : take(cq);
 
-		if (bad_sq)
-			__atomic_store_n(sq, 0, __ATOMIC_RELAXED);
-		if (bad_cq)
-			__atomic_store_n(cq, 0, __ATOMIC_RELAXED);
-		if (bad_sq || bad_cq)
-			soft_event(soft, EVENT_BAD_REGISTER);
+		if (tail)
+			soft_bad_bell(soft, qid, false, tail, 0);
+		if (head)
+			soft_bad_bell(soft, qid, true, head, 0);
 	}
 }
 

@@ -161,6 +161,8 @@ uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe)
 			return NVME_SC_INVALID_IOCS | SOFT_DNR;
 		return identify_ns(soft, sqe);
 	case NVME_IDENTIFY_CNS_CTRL:
+		if (sqe->nsid) /* figure 273: it has no use for one */
+			return NVME_SC_INVALID_FIELD | SOFT_DNR;
 		return identify_ctrl(soft, sqe);
 	case NVME_IDENTIFY_CNS_NS_ACTIVE_LIST:
 		return identify_list(soft, sqe);

@@ -217,7 +217,8 @@ struct soft_cq {
 	struct hr_cqe *ring;		      /* NULL: does not exist */
 	uint32_t entries, tail, phase, users; /* users: SQs that complete here */
 	uint32_t head;			      /* newest valid doorbell value */
-	uint32_t poller;		      /* index of the one that serves it */
+	uint16_t id;
+	uint32_t poller; /* index of the one that serves it */
 	struct soft_bell bell;
 } __attribute__((aligned(SOFT_LINE)));
 
@@ -413,6 +414,9 @@ uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct h
 uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 void soft_features_reset(struct soft *soft);
 void soft_event(struct soft *soft, enum soft_event event);
+/* A doorbell that no driver may write so: a warning, an entry of the error log, an event. entries 0:
+ * the queue does not exist. Any poller. */
+void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries);
 void soft_events_send(struct soft *soft);
 void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, uint16_t field);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "boot/clock.h"
+#include "boot/log.h"
 #include "nvme/soft/internal.h"
 
 #define KELVIN 300u  /* composite temperature: a room's */
@@ -105,6 +106,8 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 	/* LPA promises neither offsets nor long reads. */
 	if (sqe->cdw12 || sqe->cdw13 || dwords * 4 > sizeof(page))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
+	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL) /* LPA: all are the controller's (5.16) */
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	memset(&page, 0, sizeof(page));
 	switch (sqe->cdw10 & 0xff) {
 	case NVME_LOG_LID_ERROR:
@@ -113,8 +116,6 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 			soft->masked = false;
 		break;
 	case NVME_LOG_LID_SMART:
-		if (sqe->nsid != 0 && sqe->nsid != NVME_NSID_ALL) /* LPA: per controller */
-			return NVME_SC_INVALID_FIELD | SOFT_DNR;
 		read_smart(soft, &page.smart);
 		break;
 	case NVME_LOG_LID_FW_SLOT:
@@ -124,6 +125,20 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 		return NVME_SC_INVALID_LOG_PAGE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	}
 	return soft_copy_out(soft, sqe, &page, (uint32_t)dwords * 4);
+}
+
+void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries)
+{
+	const struct hr_sqe none = { .cid = 0xffff }; /* no command's: figure 206 */
+
+	if (entries)
+		hr_warn("soft:%s: queue %u: %s doorbell %u is impossible now (%u entries)",
+			soft->options.path, qid, cq ? "CQ head" : "SQ tail", value, entries);
+	else
+		hr_warn("soft:%s: queue %u: %s doorbell %u, and there is no such queue",
+			soft->options.path, qid, cq ? "CQ head" : "SQ tail", value);
+	soft_log_error(soft, qid, &none, 0);
+	soft_event(soft, entries ? EVENT_BAD_VALUE : EVENT_BAD_REGISTER);
 }
 
 /* Any poller. */

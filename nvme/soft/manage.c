@@ -76,7 +76,9 @@ uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
 	status = check_create(soft, sqe, soft->sq[qid_of(sqe)].ring, HR_SQE_BYTES, &memory);
 	if (status)
 		return status;
-	if (cqid == 0 || cqid > HR_SOFT_QUEUES || !soft->cq[cqid].ring)
+	if (cqid == 0 || cqid > soft->granted) /* 5.5: outside of the range, or the admin queue's */
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	if (!soft->cq[cqid].ring)
 		return NVME_SC_CQ_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	/* SQs that share a CQ are served by one poller, the CQ's owner. */
 	p = &soft->poller[soft->cq[cqid].poller];

@@ -164,6 +164,23 @@ static void complete(struct soft_poller *p, struct soft_sq *sq, const struct sof
 	release_reordered(p, c->sqid);
 }
 
+/*
+ * Commands run to completion when they are fetched, so those in flight are the ones whose completion
+ * a fault holds back, and event requests (Base 3.3.3.1: no two have the same CID).
+ */
+static bool in_flight(const struct soft_poller *p, const struct soft_sq *sq, uint16_t cid)
+{
+	const struct soft *soft = p->soft;
+
+	for (uint32_t i = 0; p->held_count && i < SOFT_HELD; i++)
+		if (p->held[i].used && p->held[i].sqid == sq->id && p->held[i].cid == cid)
+			return true;
+	for (uint32_t i = 0; sq->id == 0 && i < soft->aers; i++)
+		if (soft->aer[i] == cid)
+			return true;
+	return false;
+}
+
 static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	struct soft *soft = p->soft;
@@ -173,7 +190,9 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_s
 
 	if (fault && fault_before(p, fault))
 		return;
-	if (fault && fault->kind == FAULT_STATUS)
+	if (in_flight(p, sq, sqe->cid))
+		c.field = NVME_SC_CMDID_CONFLICT | SOFT_DNR;
+	else if (fault && fault->kind == FAULT_STATUS)
 		c.field = (uint16_t)(fault->status | (fault->dnr ? SOFT_DNR : 0) |
 				     (soft->retry_delays ? fault->crd << SOFT_CRD_SHIFT : 0));
 	else

@@ -9,6 +9,7 @@
 #ifndef TESTS_FAKE_TREE_H
 #define TESTS_FAKE_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct fake_tree_fn {
 	uint64_t bar_bytes; /* of BAR0, 64-bit memory at bar_address; 0: there is none */
 	uint64_t bar_address;
 	uint16_t command;
+	bool virtual; /* of SR-IOV: BARs read 0, `resource` has them */
 };
 
 void fake_tree_add(struct fake_tree *tree, const struct fake_tree_fn *fn);

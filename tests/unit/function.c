@@ -16,6 +16,8 @@
 #define SSD "0000:03:00.0"
 #define PORT "0000:00:01.0"
 #define EMPTY "0000:04:00.0"
+#define VIRTUAL "0000:05:00.1"
+#define VIRTUAL_BAR 0x900004000ull
 #define BAR_BYTES 0x4000u
 
 TestSuite(function, .timeout = 60);
@@ -34,6 +36,8 @@ static void make(void)
 	fake_tree_add(&tree, &(struct fake_tree_fn){ PORT, 0x060400, NULL, -1, 0, 0, 7 });
 	fake_tree_add(&tree,
 		      &(struct fake_tree_fn){ EMPTY, HR_CLASS_NVME, NULL, 8, BAR_BYTES, 0, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ VIRTUAL, HR_CLASS_NVME, NULL, -1, BAR_BYTES,
+						     VIRTUAL_BAR, 0, true });
 	fake_tree_group(&tree, 7, "DMA-FQ");
 }
 
@@ -226,6 +230,29 @@ static int wrong_bars(void *arg)
 Test(function, bars_that_are_not_there_are_refused)
 {
 	run(wrong_bars);
+	fake_tree_remove(&tree);
+}
+
+/* A virtual function is as its physical one has made it: nothing of that is in its own registers. */
+static int is_virtual(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, VIRTUAL, message))
+		return 1;
+	if (hr_function_enable(&f, HR_COMMAND_MSE | HR_COMMAND_BME, message) ||
+	    fake_tree_command(&tree, VIRTUAL) != 0x404)
+		return 2;
+	if (hr_function_map(&f, 0, &map, message) || map.bytes != BAR_BYTES ||
+	    map.bus != VIRTUAL_BAR)
+		return 3;
+	hr_function_unmap(&f, &map);
+	hr_function_close(&f);
+	return fake_tree_command(&tree, VIRTUAL) == 0 ? 0 : 4;
+}
+
+Test(function, a_virtual_function_has_its_bars_from_the_kernel)
+{
+	run(is_virtual);
 	fake_tree_remove(&tree);
 }
 
