@@ -11,6 +11,7 @@
 #include "boot/report/progress.h"
 #include "boot/signals.h"
 #include "boot/watch.h"
+#include "nvme/events.h"
 #include "nvme/status.h"
 
 #define LOOK_NS (20 * HR_NS_PER_MS) /* between two looks at the controllers */
@@ -175,7 +176,8 @@ static bool uses(const struct hr_run *run, uint32_t d)
 
 /*
  * A controller that has failed, left, or was reset completes nothing: that is said now, and workers
- * end without waiting for the deadlines of their commands.
+ * end without waiting for the deadlines of their commands. Likewise one that tells of an event after
+ * which it, or its namespace, is not to be used.
  */
 static void watch_controllers(struct watch *w)
 {
@@ -185,9 +187,15 @@ static void watch_controllers(struct watch *w)
 		return;
 	w->next_look_ns = w->now_ns + LOOK_NS;
 	for (uint32_t d = 0; d < config->ssds; d++) {
-		const int err = uses(w->run, d) ? hr_ctrl_check(&w->app->ssd[d].ctrl) : 0;
+		struct hr_ctrl *ctrl = &w->app->ssd[d].ctrl;
 		char text[96];
+		int err;
 
+		if (!uses(w->run, d))
+			continue;
+		err = hr_ctrl_check(ctrl);
+		if (!err)
+			err = hr_ctrl_events(ctrl);
 		if (!err)
 			continue;
 		hr_error("pipeline '%s': ssd '%s' (%s) is lost: %s", w->run->config->name,

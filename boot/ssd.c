@@ -7,6 +7,7 @@
 
 #include "boot/guard.h"
 #include "boot/log.h"
+#include "nvme/events.h"
 #include "nvme/hostmem.h"
 #include "nvme/status.h"
 
@@ -82,6 +83,9 @@ static int open_ctrl(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries)
 	if (err)
 		return err;
 	err = hr_ctrl_set_queues(&ssd->ctrl, HR_SSD_QUEUES_WANTED, &ssd->queues);
+	if (err)
+		return err;
+	err = hr_ctrl_events_on(&ssd->ctrl, &ssd->ns);
 	if (err)
 		return err;
 	ssd->queue_entries =

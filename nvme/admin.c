@@ -3,6 +3,7 @@
 #include "boot/clock.h"
 #include "boot/log.h"
 #include "nvme/ctrl.h"
+#include "nvme/events.h"
 #include "nvme/status.h"
 
 /* Ends the admin queue: nothing is sent on it any more. */
@@ -27,7 +28,13 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done)
 	char text[80];
 	int err;
 
-	while (!hr_qp_reap(qp, done)) {
+	for (;;) {
+		if (hr_qp_reap(qp, done)) {
+			if (done->token == HR_ADMIN_WAITED_FOR)
+				return done->status;
+			hr_ctrl_note_event(ctrl, done);
+			continue;
+		}
 		if (qp->broken) {
 			hr_error("%s: admin queue: %s", ctrl->transport->name,
 				 hr_qp_offence(qp, text, sizeof(text)));
@@ -40,13 +47,12 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done)
 			return lost(ctrl, opcode, done->cid);
 		hr_idle(&spins);
 	}
-	return done->status;
 }
 
 int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0)
 {
 	struct hr_done done = { 0 };
-	int err = hr_qp_push(&ctrl->admin, true, sqe, 0);
+	int err = hr_qp_push(&ctrl->admin, true, sqe, HR_ADMIN_WAITED_FOR);
 
 	if (err < 0)
 		return err;

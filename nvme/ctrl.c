@@ -169,7 +169,7 @@ int hr_ctrl_disable(struct hr_ctrl *ctrl)
 	return reset(ctrl);
 }
 
-/* Lay out [SQ page][CQ page][data page] and give the controller the first two. */
+/* Lay out [SQ page][CQ page][data page][event page] and give the controller the first two. */
 static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region, size_t offset)
 {
 	struct hr_transport *t = ctrl->transport;
@@ -188,6 +188,8 @@ static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region,
 		(uint32_t *)((uintptr_t)t->bar + HR_DOORBELLS + ctrl->doorbell_step);
 	ctrl->admin_data = cpu + 2 * (size_t)HR_PAGE;
 	ctrl->admin_data_bus = hr_region_bus(region, offset + 2 * (size_t)HR_PAGE);
+	ctrl->event_data = cpu + 3 * (size_t)HR_PAGE;
+	ctrl->event_data_bus = hr_region_bus(region, offset + 3 * (size_t)HR_PAGE);
 
 	hr_reg_write32(t, NVME_REG_AQA,
 		       NVME_SET(HR_ADMIN_ENTRIES - 1, AQA_ASQS) |

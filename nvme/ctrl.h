@@ -22,8 +22,9 @@
 #include "nvme/region.h"
 #include "nvme/transport.h"
 
-/* Memory for the admin queues and one page for data, at this many bytes of a mapped region. */
-#define HR_CTRL_ADMIN_BYTES (3u * HR_PAGE)
+/* Memory for the admin queues, a page for data and one for events: so many bytes of a mapped region. */
+#define HR_CTRL_ADMIN_BYTES (4u * HR_PAGE)
+#define HR_CTRL_EVENTS 4u /* asynchronous event requests outstanding, at most */
 
 /* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
 #define HR_DOORBELLS 0x1000u
@@ -64,7 +65,17 @@ struct hr_ctrl {
 	struct hr_qp admin;
 	void *admin_data; /* one page for identify and log pages */
 	struct hr_bus admin_data_bus;
-	uint32_t *shadow, *event; /* doorbell buffers in use, or NULL */
+	uint32_t *shadow, *event_index; /* doorbell buffers in use, or NULL */
+	/* nvme/events.c */
+	uint8_t aerl;		      /* zero-based: event requests that it takes */
+	uint32_t oaes;		      /* events that it offers */
+	const struct hr_ns *event_ns; /* the namespace in use; NULL: no events are asked for */
+	uint32_t requests, requests_wanted;
+	uint32_t event[HR_CTRL_EVENTS], events; /* DW0 of those not yet acted on */
+	uint32_t event_read; /* what is there of the first: a log page or the namespace; or 0 */
+	bool event_busy;     /* it is being read */
+	void *event_data;    /* one page */
+	struct hr_bus event_data_bus;
 	uint64_t admin_table[(HR_ADMIN_ENTRIES * (sizeof(struct hr_inflight) + 8)) / 8];
 };
 

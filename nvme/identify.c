@@ -70,6 +70,8 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
 	ctrl->max_transfer = max_transfer(id->mdts);
 	ctrl->shutdown_timeout_ns = shutdown_timeout_ns(id->rtd3e);
 	ctrl->namespaces = id->nn;
+	ctrl->aerl = id->aerl;
+	ctrl->oaes = id->oaes;
 	ctrl->oacs = id->oacs;
 	ctrl->oncs = id->oncs;
 	ctrl->awupf = id->awupf;

@@ -95,7 +95,7 @@ static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_qp *qp)
 {
 	const size_t sq = 2 * (size_t)qp->id * ctrl->doorbell_step, cq = sq + ctrl->doorbell_step;
 	const uintptr_t bar = (uintptr_t)ctrl->transport->bar + HR_DOORBELLS;
-	const uintptr_t shadow = (uintptr_t)ctrl->shadow, event = (uintptr_t)ctrl->event;
+	const uintptr_t shadow = (uintptr_t)ctrl->shadow, event = (uintptr_t)ctrl->event_index;
 
 	qp->sq_doorbell = (uint32_t *)(bar + sq);
 	qp->cq_doorbell = (uint32_t *)(bar + cq);
@@ -157,7 +157,7 @@ int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_
 	if (err)
 		return err;
 	ctrl->shadow = shadow;
-	ctrl->event = event;
+	ctrl->event_index = event;
 	limit_queues(ctrl);
 	return 0;
 }

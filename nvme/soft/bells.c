@@ -19,8 +19,7 @@ static uint32_t *shadow(const struct soft *soft, uint32_t *buffer, uint16_t qid,
 	return buffer && qid ? buffer + (2u * qid + cq) * step : NULL;
 }
 
-/* A queue starts empty, whatever its predecessor's doorbell says. */
-static void clear(const struct soft *soft, uint16_t qid, bool cq)
+void soft_clear_bell(const struct soft *soft, uint16_t qid, bool cq)
 {
 	uint32_t *const at[] = { doorbell(soft, qid, cq), shadow(soft, soft->shadow, qid, cq),
 				 shadow(soft, soft->event, qid, cq) };
@@ -32,7 +31,7 @@ static void clear(const struct soft *soft, uint16_t qid, bool cq)
 
 void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries)
 {
-	clear(soft, id, true);
+	soft_clear_bell(soft, id, true);
 	soft->cq[id] = (struct soft_cq){ .ring = ring, .entries = entries, .phase = 1, .id = id };
 	soft->cq[id].bell.reg = doorbell(soft, id, true);
 	soft->cq[id].bell.mirror = shadow(soft, soft->shadow, id, true);
@@ -41,7 +40,7 @@ void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t
 void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
 		   uint32_t entries)
 {
-	clear(soft, id, false);
+	soft_clear_bell(soft, id, false);
 	soft->sq[id] = (struct soft_sq){ .ring = ring,
 					 .cq = &soft->cq[cqid],
 					 .near = soft->window,
@@ -160,7 +159,7 @@ void soft_scan_doorbells(struct soft *soft)
 void soft_clear_doorbells(struct soft *soft)
 {
 	for (uint16_t qid = 0; qid <= HR_SOFT_QUEUES; qid++) {
-		clear(soft, qid, false);
-		clear(soft, qid, true);
+		soft_clear_bell(soft, qid, false);
+		soft_clear_bell(soft, qid, true);
 	}
 }

@@ -236,6 +236,8 @@ struct soft_sq {
 void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries);
 void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
 		   uint32_t entries);
+/* A queue starts empty, whatever its predecessor's doorbell says, and leaves none behind. */
+void soft_clear_bell(const struct soft *soft, uint16_t qid, bool cq);
 /* Look at both doorbells of a queue. Returns how many of its commands can be executed: fetched, and
  * completed with the room there is. */
 uint32_t soft_ready(struct soft *soft, struct soft_sq *sq);

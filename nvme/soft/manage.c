@@ -93,6 +93,7 @@ static void remove_cq(struct soft *soft, uint16_t qid)
 {
 	soft->poller[soft->cq[qid].poller].cqs--;
 	soft->cq[qid] = (struct soft_cq){ 0 };
+	soft_clear_bell(soft, qid, true);
 }
 
 uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe)
@@ -123,6 +124,7 @@ static void remove_sq(struct soft *soft, uint16_t qid)
 
 	forget(&soft->poller[cq->poller], &soft->sq[qid]);
 	soft->sq[qid] = (struct soft_sq){ 0 };
+	soft_clear_bell(soft, qid, false);
 	cq->users--;
 }
 

@@ -142,3 +142,21 @@ Test(soft_strict, a_bad_doorbell_is_said_and_logged)
 		  "%s", fake_log_last_of(HR_LOG_WARN));
 	conform_close(&c);
 }
+
+/* A register is memory here: what was last written to a queue that is gone is no mistake. */
+Test(soft_strict, a_queue_that_was_deleted_leaves_no_event_behind)
+{
+	const struct hr_sqe request = { .opcode = nvme_admin_async_event };
+	const unsigned warnings = fake_log_count_of(HR_LOG_WARN);
+	struct hr_cqe cqe;
+
+	conform_open_io(&c);
+	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, CONFORM_DATA, 0), 0);
+	conform_push(&c.admin, &request);
+	conform_ring(&c, &c.admin);
+	cr_expect_eq(conform_delete(&c, false, 1), 0);
+	cr_expect_eq(conform_delete(&c, true, 1), 0);
+	cr_expect_not(conform_peek(&c, &c.admin, 50, &cqe), "an event: %08x", cqe.dw0);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), warnings);
+	conform_close(&c);
+}
