@@ -171,16 +171,17 @@ static void read_action(struct reader *r)
 		[FAULT_REORDER] = "reorder", [FAULT_CID] = "wrong-cid",
 		[FAULT_SQHD] = "bad-sqhd",   [FAULT_CFS] = "cfs",
 		[FAULT_REMOVE] = "remove",   [FAULT_CUT] = "powercut",
+		[FAULT_WARN] = "warn",	     [FAULT_PROTECT] = "protect",
 	};
 	char *word = next_word(r);
 	unsigned kind = FAULT_STATUS;
 
-	while (word && kind <= FAULT_CUT && strcmp(word, name[kind]) != 0)
+	while (word && kind <= FAULT_PROTECT && strcmp(word, name[kind]) != 0)
 		kind++;
-	if (!word || kind > FAULT_CUT) {
+	if (!word || kind > FAULT_PROTECT) {
 		wrong(r, word,
 		      "expected status, drop, delay, duplicate, reorder, wrong-cid, bad-sqhd, cfs, "
-		      "remove or powercut");
+		      "remove, powercut, warn or protect");
 		return;
 	}
 	r->fault->kind = (enum soft_fault_kind)kind;
@@ -190,6 +191,8 @@ static void read_action(struct reader *r)
 		r->fault->delay_ns = read_duration(r, next_word(r));
 	else if (kind == FAULT_CID || kind == FAULT_SQHD)
 		r->fault->value = (uint16_t)read_number(r, next_word(r), 0xffff);
+	else if (kind == FAULT_WARN)
+		r->fault->value = (uint16_t)read_number(r, next_word(r), 0x1f);
 	else if (kind == FAULT_CUT)
 		read_cut(r);
 	word = next_word(r);

@@ -45,7 +45,7 @@ void soft_features_reset(struct soft *soft)
 	soft->under_kelvin = 0;
 	soft->granted = HR_SOFT_QUEUES;
 	soft->aers = 0;
-	soft->masked = false;
+	soft->masked = 0;
 	soft->retry_delays = false;
 	__atomic_store_n(&soft->events, 0, __ATOMIC_RELAXED);
 	pthread_rwlock_wrlock(&soft->cache.lock);
@@ -108,6 +108,7 @@ static uint16_t set_threshold(struct soft *soft, uint32_t cdw11)
 	if (!threshold)
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	*threshold = cdw11 & 0xffff;
+	soft_compare_temperature(soft);
 	return 0;
 }
 

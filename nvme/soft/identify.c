@@ -90,6 +90,7 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.crdt2 = 2;
 	id.crdt3 = 600;
 	id.oacs = soft_shadow_fits(soft) ? NVME_CTRL_OACS_DBBUF_CFG : 0;
+	id.oaes = NVME_CTRL_OAES_NA;
 	id.acl = 3;
 	id.aerl = SOFT_AERL;
 	id.frmw = 1 << 1 | 1; /* one slot, read only */
@@ -117,7 +118,7 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 		id.nsze = id.ncap = id.nuse = soft->blocks;
 		id.dlfeat = !soft->options.null; /* deallocated blocks read as zeros */
 		id.nmic = soft->options.shared ? NVME_NS_NMIC_SHARED : 0;
-		id.nsattr = soft->options.read_only ? NVME_NS_NSATTR_WRITE_PROTECTED : 0;
+		id.nsattr = soft_is_protected(soft) ? NVME_NS_NSATTR_WRITE_PROTECTED : 0;
 	}
 	id.lbaf[0].ds = (uint8_t)soft->lba_shift;
 	return soft_copy_out(soft, sqe, &id, sizeof(id));

@@ -175,6 +175,8 @@ enum soft_fault_kind {
 	FAULT_CFS,
 	FAULT_REMOVE,
 	FAULT_CUT,
+	FAULT_WARN,
+	FAULT_PROTECT,
 };
 
 enum {
@@ -320,8 +322,11 @@ struct soft {
 	uint16_t granted;      /* I/O queue pairs */
 	uint16_t aer[SOFT_AERL + 1];
 	uint32_t aers;
-	uint32_t events; /* bit per enum soft_event: waiting; atomic */
-	bool masked;	 /* an error event was sent and the error log not read since */
+	uint32_t events;    /* bit per enum soft_event: waiting; atomic */
+	uint32_t masked;    /* bit per type of event: one was sent, and its log not read since */
+	uint32_t critical;  /* critical warnings of the SMART log; atomic */
+	uint32_t protected; /* the namespace is write protected; atomic */
+	bool namespace_changed; /* since the list of changed ones was read */
 
 	/* Logs: errors_lock. */
 	pthread_mutex_t errors_lock __attribute__((aligned(SOFT_LINE)));
@@ -330,7 +335,21 @@ struct soft {
 	uint64_t media_errors;
 };
 
-enum soft_event { EVENT_BAD_REGISTER, EVENT_BAD_VALUE };
+/* In the order in which they are sent. */
+enum soft_event {
+	EVENT_BAD_REGISTER,
+	EVENT_BAD_VALUE,
+	EVENT_RELIABILITY,
+	EVENT_TEMPERATURE,
+	EVENT_SPARE,
+	EVENT_NAMESPACE,
+	SOFT_EVENTS
+};
+
+static inline bool soft_is_protected(const struct soft *soft)
+{
+	return __atomic_load_n(&soft->protected, __ATOMIC_ACQUIRE) != 0;
+}
 
 /* A controller without threads, as the fuzz target steps it; soft_delete() ends it. */
 int soft_new(struct soft **out, const struct hr_soft_options *options, char *message);
@@ -416,6 +435,12 @@ uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct h
 uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 void soft_features_reset(struct soft *soft);
 void soft_event(struct soft *soft, enum soft_event event);
+/* Critical warnings of the SMART log that are on from now on; events where they are new. */
+void soft_warn(struct soft *soft, uint32_t critical);
+/* The temperature, as the thresholds are now. */
+void soft_compare_temperature(struct soft *soft);
+/* From now on the namespace is write protected. */
+void soft_protect(struct soft *soft);
 /* A doorbell that no driver may write so: a warning, an entry of the error log, an event. entries 0:
  * the queue does not exist. Any poller. */
 void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries);

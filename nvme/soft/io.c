@@ -121,7 +121,7 @@ uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe 
 		return NVME_SC_INVALID_NS | SOFT_DNR;
 	if (p->soft->options.zoned)
 		return soft_zoned_io(p, sq, sqe);
-	if (p->soft->options.read_only && changes_data(sqe))
+	if (soft_is_protected(p->soft) && changes_data(sqe))
 		return NVME_SC_NS_WRITE_PROTECTED | SOFT_DNR;
 	switch (sqe->opcode) {
 	case nvme_cmd_flush:

@@ -68,6 +68,7 @@ static void read_smart(struct soft *soft, struct nvme_smart_log *log)
 	struct hr_soft_stats sum;
 
 	sum_stats(soft, &sum);
+	log->critical_warning = (uint8_t)__atomic_load_n(&soft->critical, __ATOMIC_RELAXED);
 	log->temperature[0] = KELVIN & 0xff;
 	log->temperature[1] = KELVIN >> 8;
 	log->avail_spare = 100;
@@ -95,8 +96,18 @@ union log_page {
 	struct nvme_error_log_page error[SOFT_ERROR_LOG];
 	struct nvme_smart_log smart;
 	struct nvme_firmware_slot firmware;
+	uint32_t changed[HR_PAGE / 4];
 	uint8_t bytes[HR_PAGE];
 };
+
+/* Reading a log lets the next event of the type be sent, unless the host retains it. */
+static bool unmask(struct soft *soft, const struct hr_sqe *sqe, uint32_t type)
+{
+	if (sqe->cdw10 & RAE)
+		return false;
+	soft->masked &= ~(1u << type);
+	return true;
+}
 
 uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 {
@@ -112,11 +123,16 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 	switch (sqe->cdw10 & 0xff) {
 	case NVME_LOG_LID_ERROR:
 		read_errors(soft, page.error);
-		if (!(sqe->cdw10 & RAE))
-			soft->masked = false;
+		unmask(soft, sqe, NVME_AER_ERROR);
 		break;
 	case NVME_LOG_LID_SMART:
 		read_smart(soft, &page.smart);
+		unmask(soft, sqe, NVME_AER_SMART);
+		break;
+	case NVME_LOG_LID_CHANGED_NS:
+		page.changed[0] = soft->namespace_changed ? 1 : 0;
+		if (unmask(soft, sqe, NVME_AER_NOTICE))
+			soft->namespace_changed = false;
 		break;
 	case NVME_LOG_LID_FW_SLOT:
 		read_firmware(&page.firmware);
@@ -147,17 +163,87 @@ void soft_event(struct soft *soft, enum soft_event event)
 	__atomic_fetch_or(&soft->events, 1u << event, __ATOMIC_RELEASE);
 }
 
-/* DW0: type 2:0 (error), information 15:8, log page 23:16. One at a time until the log is read. */
+void soft_warn(struct soft *soft, uint32_t critical)
+{
+	const uint32_t was = __atomic_fetch_or(&soft->critical, critical, __ATOMIC_ACQ_REL);
+	const uint32_t now = critical & ~was;
+
+	if (now & NVME_SMART_CRIT_SPARE)
+		soft_event(soft, EVENT_SPARE);
+	if (now & NVME_SMART_CRIT_TEMPERATURE)
+		soft_event(soft, EVENT_TEMPERATURE);
+	if (now & ~(uint32_t)(NVME_SMART_CRIT_SPARE | NVME_SMART_CRIT_TEMPERATURE))
+		soft_event(soft, EVENT_RELIABILITY);
+}
+
+void soft_compare_temperature(struct soft *soft)
+{
+	const uint32_t over = soft->feature[NVME_FEAT_FID_TEMP_THRESH];
+
+	if (KELVIN >= over || KELVIN <= soft->under_kelvin)
+		soft_warn(soft, NVME_SMART_CRIT_TEMPERATURE);
+	else
+		__atomic_fetch_and(&soft->critical, ~(uint32_t)NVME_SMART_CRIT_TEMPERATURE,
+				   __ATOMIC_RELAXED);
+}
+
+void soft_protect(struct soft *soft)
+{
+	if (__atomic_exchange_n(&soft->protected, 1, __ATOMIC_ACQ_REL) == 0)
+		soft_event(soft, EVENT_NAMESPACE);
+}
+
+/* Type, information and log page of each (5.2, figures 146 to 149), and what enables it (5.27.1.8). */
+static const struct {
+	uint8_t type, information, log;
+	uint32_t enabled_by; /* 0: always */
+} kind[SOFT_EVENTS] = {
+	[EVENT_BAD_REGISTER] = { NVME_AER_ERROR, NVME_AER_ERROR_INVALID_DB_REG, NVME_LOG_LID_ERROR,
+				 0 },
+	[EVENT_BAD_VALUE] = { NVME_AER_ERROR, NVME_AER_ERROR_INVALID_DB_VAL, NVME_LOG_LID_ERROR,
+			      0 },
+	[EVENT_RELIABILITY] = { NVME_AER_SMART, NVME_AER_SMART_SUBSYSTEM_RELIABILITY,
+				NVME_LOG_LID_SMART,
+				NVME_SMART_CRIT_DEGRADED | NVME_SMART_CRIT_MEDIA |
+					NVME_SMART_CRIT_VOLATILE_MEMORY },
+	[EVENT_TEMPERATURE] = { NVME_AER_SMART, NVME_AER_SMART_TEMPERATURE_THRESHOLD,
+				NVME_LOG_LID_SMART, NVME_SMART_CRIT_TEMPERATURE },
+	[EVENT_SPARE] = { NVME_AER_SMART, NVME_AER_SMART_SPARE_THRESHOLD, NVME_LOG_LID_SMART,
+			  NVME_SMART_CRIT_SPARE },
+	[EVENT_NAMESPACE] = { NVME_AER_NOTICE, NVME_AER_NOTICE_NS_CHANGED, NVME_LOG_LID_CHANGED_NS,
+			      NVME_CTRL_OAES_NA },
+};
+
+/* The first that may be sent, or SOFT_EVENTS. Those that are not enabled are dropped. */
+static uint32_t next_event(struct soft *soft)
+{
+	const uint32_t enabled = soft->feature[NVME_FEAT_FID_ASYNC_EVENT];
+	const uint32_t events = __atomic_load_n(&soft->events, __ATOMIC_ACQUIRE);
+
+	for (uint32_t e = 0; e < SOFT_EVENTS; e++) {
+		if (!(events >> e & 1) || soft->masked >> kind[e].type & 1)
+			continue;
+		__atomic_fetch_and(&soft->events, ~(1u << e), __ATOMIC_RELAXED);
+		if (!kind[e].enabled_by || kind[e].enabled_by & enabled)
+			return e;
+	}
+	return SOFT_EVENTS;
+}
+
+/* DW0: type 2:0, information 15:8, log page 23:16. One of a type at a time until its log is read. */
 void soft_events_send(struct soft *soft)
 {
-	const uint32_t events = __atomic_load_n(&soft->events, __ATOMIC_ACQUIRE);
-	uint32_t event;
+	uint32_t e;
 
-	if (!events || soft->masked || !soft->aers || !soft_cq_room(soft, &soft->cq[0]))
+	if (!__atomic_load_n(&soft->events, __ATOMIC_ACQUIRE) || !soft->aers ||
+	    !soft_cq_room(soft, &soft->cq[0]))
 		return;
-	event = (uint32_t)__builtin_ctz(events);
-	__atomic_fetch_and(&soft->events, ~(1u << event), __ATOMIC_RELAXED);
-	soft->masked = true;
+	e = next_event(soft);
+	if (e == SOFT_EVENTS)
+		return;
+	soft->masked |= 1u << kind[e].type;
+	soft->namespace_changed |= e == EVENT_NAMESPACE;
 	soft_post(&soft->sq[0], soft->aer[--soft->aers],
-		  NVME_LOG_LID_ERROR << 16 | event << 8 | NVME_AER_ERROR, 0);
+		  (uint32_t)kind[e].log << 16 | (uint32_t)kind[e].information << 8 | kind[e].type,
+		  0);
 }

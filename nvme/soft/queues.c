@@ -117,6 +117,12 @@ static bool fault_before(struct soft_poller *p, const struct soft_fault *fault)
 	case FAULT_CFS:
 		soft_fail(soft);
 		return true;
+	case FAULT_WARN:
+		soft_warn(soft, fault->value);
+		return false;
+	case FAULT_PROTECT:
+		soft_protect(soft);
+		return false;
 	case FAULT_REMOVE:
 		__atomic_store_n(&soft->dead, 1, __ATOMIC_RELEASE);
 		return true;

@@ -49,7 +49,7 @@ static struct view look(const struct soft *soft, const struct soft_sq *sq)
 	if (soft_cache_is_bare(&soft->cache, false) && soft->blocks >= page_blocks)
 		v.opcodes |= 1u << nvme_cmd_read;
 	if (soft_cache_is_bare(&soft->cache, true) && soft->blocks >= page_blocks &&
-	    !soft->options.read_only && !soft->options.zoned)
+	    !soft_is_protected(soft) && !soft->options.zoned)
 		v.opcodes |= 1u << nvme_cmd_write;
 	v.last_lba = soft->blocks - page_blocks;
 	if (w->bytes >= HR_PAGE) {

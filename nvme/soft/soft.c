@@ -160,6 +160,7 @@ static void set_shape(struct soft *soft)
 	soft->opened_ns = hr_now_ns();
 	pthread_mutex_init(&soft->errors_lock, NULL);
 	soft_make_identity(soft);
+	soft->protected = o->read_only;
 }
 
 int soft_new(struct soft **out, const struct hr_soft_options *options, char *message)
