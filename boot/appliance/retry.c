@@ -35,6 +35,7 @@ bool hr_error_is_final(int err)
 	case ENOSPC:
 	case ENFILE:
 	case EROFS:
+	case ESTALE: /* somebody else writes to the disk, and would again */
 	case ERANGE:
 	case EBADMSG:
 	case EILSEQ:

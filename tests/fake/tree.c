@@ -126,7 +126,7 @@ static void write_resource(struct fake_tree *tree, const struct fake_tree_fn *fn
 static void write_config(struct fake_tree *tree, const struct fake_tree_fn *fn)
 {
 	uint8_t config[CONFIG_BYTES] = { 0x34, 0x12, 0x78, 0x56 };
-	const uint64_t bar = fn->bar_bytes && !fn->virtual ? fn->bar_address | 4 : 0; /* 64-bit memory */
+	const uint64_t bar = fn->bar_bytes ? fn->bar_address | 4 : 0; /* 64-bit memory */
 
 	memcpy(config + HR_CFG_COMMAND, &fn->command, sizeof fn->command);
 	memcpy(config + HR_CFG_CLASS, &fn->class, 3);
@@ -158,8 +158,6 @@ void fake_tree_add(struct fake_tree *tree, const struct fake_tree_fn *fn)
 	for (size_t i = 0; i < sizeof zero / sizeof *zero; i++)
 		write_hex(tree, fn->bdf, zero[i], 0);
 	write_text(tree, fn->bdf, "enable", "0");
-	if (fn->virtual)
-		write_link(tree, fn->bdf, "physfn", ".");
 	write_resource(tree, fn);
 	if (fn->driver) {
 		snprintf(path, sizeof path, "../../../bus/pci/drivers/%.63s", fn->driver);
@@ -169,6 +167,14 @@ void fake_tree_add(struct fake_tree *tree, const struct fake_tree_fn *fn)
 		snprintf(path, sizeof path, "../../../kernel/iommu_groups/%d", fn->group);
 		write_link(tree, fn->bdf, "iommu_group", path);
 	}
+}
+
+void fake_tree_virtual(struct fake_tree *tree, const char *bdf)
+{
+	const uint64_t none = 0;
+
+	fake_tree_write(tree, bdf, "config", HR_CFG_BAR0, &none, sizeof none);
+	write_link(tree, bdf, "physfn", ".");
 }
 
 void fake_tree_group(struct fake_tree *tree, int group, const char *type)

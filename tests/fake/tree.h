@@ -9,7 +9,6 @@
 #ifndef TESTS_FAKE_TREE_H
 #define TESTS_FAKE_TREE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,10 +32,12 @@ struct fake_tree_fn {
 	uint64_t bar_bytes; /* of BAR0, 64-bit memory at bar_address; 0: there is none */
 	uint64_t bar_address;
 	uint16_t command;
-	bool virtual; /* of SR-IOV: BARs read 0, `resource` has them */
 };
 
 void fake_tree_add(struct fake_tree *tree, const struct fake_tree_fn *fn);
+
+/* From now on that is a virtual function of SR-IOV: its BARs read 0, and `resource` has them. */
+void fake_tree_virtual(struct fake_tree *tree, const char *bdf);
 
 /* Type of a group: "DMA-FQ", "identity". */
 void fake_tree_group(struct fake_tree *tree, int group, const char *type);

@@ -53,7 +53,7 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		{ "failed while coming up", 0x460001, 2, 1, 1, 0, 0, 0, 0, 1 },
 		{ "stays failed", 0x460001, 2, FAKE_NEVER, 1, 0, 0, -EIO, 7500, 7502 },
 		{ "fails while coming up", 0x460001, 0, 100, 1, 7, 0, 0, 0, 200 },
-		{ "leaves while coming up", 0x460001, 0, 100, 1, 0, 7, -ENODEV, 0, 1 },
+		{ "leaves while coming up", 0x460001, 0, 100, 1, 0, 7, -ENOLINK, 0, 1 },
 		{ "failed before", 0x460001, 3, 1, 1, 0, 0, 0, 0, 1 },
 		{ "slow", 0, 0, 5000, 1, 0, 0, 0, 4500, 5500 },
 		{ "never ready", 0, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },

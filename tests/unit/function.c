@@ -37,7 +37,8 @@ static void make(void)
 	fake_tree_add(&tree,
 		      &(struct fake_tree_fn){ EMPTY, HR_CLASS_NVME, NULL, 8, BAR_BYTES, 0, 0 });
 	fake_tree_add(&tree, &(struct fake_tree_fn){ VIRTUAL, HR_CLASS_NVME, NULL, -1, BAR_BYTES,
-						     VIRTUAL_BAR, 0, true });
+						     VIRTUAL_BAR, 0 });
+	fake_tree_virtual(&tree, VIRTUAL);
 	fake_tree_group(&tree, 7, "DMA-FQ");
 }
 

@@ -86,13 +86,12 @@ static void wait_ready(struct hr_transport *t, uint32_t want)
 		usleep(100);
 }
 
-static void sabotage(void *to, const struct hr_appliance *a, uint64_t now_ns)
+static void sabotage(void *to, uint64_t now_ns)
 {
 	struct saboteur *s = to;
 	struct hr_transport *t = &app->ssd[0].transport;
 	uint32_t cc;
 
-	(void)a;
 	(void)now_ns;
 	if (!app->run[0].pipe || ++s->ticks != TICKS || s->event == NOTHING)
 		return;
@@ -117,12 +116,11 @@ static void run(const char *rule, const char *sink, enum event event, int want, 
 
 	configure(rule, sink);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	app->tick = sabotage;
-	app->tick_to = &saboteur;
+	hr_tick_set(sabotage, &saboteur);
 	cr_expect_eq(hr_run_all(app, false), want, "%s", says);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED, "%s", says);
 	cr_expect_eq(app->run[0].error, want, "%s", says);
-	app->tick = NULL;
+	hr_tick_set(NULL, NULL);
 }
 
 Test(lost, whatever_becomes_of_a_controller_is_named_without_waiting_for_deadlines)
