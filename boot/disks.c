@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pci/model.h"
+
 static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char *what)
 {
 	const struct hr_config_ssd *a = &app->config.ssd[other], *b = &app->config.ssd[d];
@@ -48,6 +50,36 @@ static int check_protection(struct hr_appliance *app, uint32_t d)
 			 app->ssd[d].ns.nsid);
 		return -EROFS;
 	}
+	return 0;
+}
+
+/* The function that a device string names, as one number; false: none. */
+static bool function_of(const char *device, uint64_t *function)
+{
+	uint32_t domain, bus, dev, fn;
+	const char *address = strchr(device, ':');
+
+	if (!address || (strncmp(device, "pci:", 4) != 0 && strncmp(device, "vfio:", 5) != 0) ||
+	    hr_bdf_parse(address + 1, &domain, &bus, &dev, &fn) == 0)
+		return false;
+	*function = (uint64_t)domain << 16 | bus << 8 | dev << 3 | fn;
+	return true;
+}
+
+int hr_disk_check_device(struct hr_appliance *app, uint32_t d)
+{
+	const struct hr_config_ssd *ssd = app->config.ssd;
+	uint64_t mine, other;
+
+	for (uint32_t i = 0; function_of(ssd[d].device, &mine) && i < d; i++)
+		if (function_of(ssd[i].device, &other) && mine == other)
+			return hr_mistake_at(
+				app, ssd[d].line,
+				"ssd '%s' (namespace %u) and ssd '%s' (namespace %u, "
+				"line %u) are of the same controller, %s; expected one "
+				"ssd of a configuration for each controller",
+				ssd[d].name, ssd[d].nsid, ssd[i].name, ssd[i].nsid, ssd[i].line,
+				ssd[d].device);
 	return 0;
 }
 

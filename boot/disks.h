@@ -12,6 +12,12 @@
 #include "boot/stages.h"
 
 /*
+ * Before any ssd is brought up: its PCI function is none of those before it, whatever the namespace.
+ * A controller belongs to one ssd of a configuration. 0 or -EINVAL.
+ */
+int hr_disk_check_device(struct hr_appliance *app, uint32_t d);
+
+/*
  * After ssd d has come up: it is none of those before it, by the identifiers of the namespaces, and
  * it can be written where a selected pipeline has its sink. 0; -EINVAL: the same disk; -EROFS: write
  * protected. What is wrong is logged with file and line.

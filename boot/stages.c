@@ -146,8 +146,11 @@ static int controller_up(struct hr_appliance *app, uint32_t d)
 	else if (err != -EINTR)
 		hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file, ssd->line,
 			 ssd->name);
-	if (!err)
+	if (!err) {
 		err = hr_disk_check(app, d);
+		if (err)
+			hr_ssd_down(&app->ssd[d]);
+	}
 	hr_tick();
 	return err;
 }
@@ -168,6 +171,8 @@ static int controllers_up(struct hr_appliance *app)
 {
 	int err = 0;
 
+	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
+		err = hr_disk_check_device(app, d);
 	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
 		if (app->left_out[d])
 			continue;

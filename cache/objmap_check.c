@@ -116,7 +116,8 @@ int hr_store_read_slots(struct hr_blk *blk, uint8_t *page, struct hr_store_slot 
 
 		if (blk->bytes < 2ull * HR_PAGE) {
 			(void)unclean(slot[i].why, "%" PRIu64 " bytes are no store", blk->bytes);
-			slot[i].err = -EMEDIUMTYPE;
+			/* Less than a page has no room for a part of one. */
+			slot[i].err = blk->bytes < HR_PAGE ? -ENOMEDIUM : -EMEDIUMTYPE;
 			continue;
 		}
 		err = blk->ops->read(blk, i * (uint64_t)HR_PAGE, page, HR_PAGE);

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "gpu/pipeline.h"
+#include "nvme/retry.h"
 
 /* Host memory is far from a GPU: its workers look there, and write a heartbeat, only now and then. */
 #define HR_BEAT_ROUNDS (HR_LANES == 1 ? 1u : 64u)

@@ -6,6 +6,7 @@
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "nvme/retry.h"
 #include "nvme/status.h"
 
 #define CHECK_SPINS 64u /* idle steps between two looks at CSTS */

@@ -42,9 +42,9 @@ struct hr_blk {
  * A transfer is cut into chunks that may be executed in any order; when one fails, the others
  * may or may not have been. A command whose status may go away is sent again, and one whose medium
  * failed, hr_status_retries() times, after the pause that the controller asks for or one that
- * doubles, as long as the deadline of the first one has not passed. After a lost completion, a broken queue, or the loss of the device the disk is
- * dead: the controller may still write to its buffers, so every call returns that error until it
- * is closed and opened anew.
+ * doubles, as long as the deadline of the first one has not passed. After a lost completion, a
+ * broken queue, or the loss of the device the disk is dead: the controller may still write to its
+ * buffers, so every call returns that error until it is closed and opened anew.
  */
 #define HR_BLK_ENTRIES 16u
 #define HR_BLK_CHUNK (256u << 10) /* bytes of one bounce buffer */

@@ -102,7 +102,7 @@ struct hr_done {
 	uint16_t cid;
 	uint16_t status; /* SCT << 8 | SC */
 	bool dnr;
-	uint8_t crd; /* with a status: hr_qp_retry_pause() */
+	uint8_t crd; /* with a status: hr_qp_retry_pause(), nvme/retry.h */
 };
 
 /* Memory behind a queue pair; all of it belongs to the caller and outlives the queue. */
@@ -150,20 +150,6 @@ int hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const v
  * buffer; "not broken" when it is not; "given up" when not a CQE but its owner ended it.
  */
 const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes);
-
-/*
- * How long a command that has failed with this CRD waits before its tries-th repetition (from 0 on):
- * what the controller asks for (Base 2.0, 3.3.3.2.1 and 5.17.2.1), else a time that doubles.
- */
-#define HR_RETRY_PAUSE_NS 1000000ull /* before the first repetition */
-#define HR_CRDT_UNIT_NS 100000000ull
-
-HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_qp *qp, uint8_t crd, uint32_t tries)
-{
-	const uint64_t asked = qp->crdt[crd & 3] * HR_CRDT_UNIT_NS;
-
-	return asked ? asked : HR_RETRY_PAUSE_NS << (tries < 16 ? tries : 16);
-}
 
 /* Commands that can still be pushed now; 0 on a broken queue. */
 HR_BOTH uint32_t hr_qp_room(const struct hr_qp *qp)
@@ -258,10 +244,7 @@ HR_WORKER void hr_qp_repay(struct hr_qp *qp)
 	hr_qp_doorbell(qp, true, told, head);
 }
 
-/*
- * One lane: end the queue. Nothing is pushed, rung, or reaped any more; what is in flight still
- * expires.
- */
+/* One lane: end the queue. Nothing is pushed, rung or reaped any more; commands still expire. */
 HR_WORKER void hr_qp_break(struct hr_qp *qp, int error)
 {
 	qp->broken = error;

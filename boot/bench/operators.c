@@ -175,6 +175,20 @@ static int make_sources(struct hr_ssd *ssd, uint32_t sources, uint64_t bytes)
 	return err;
 }
 
+/* Tiles of the usual size, or what a queue has room for where a command moves little (MDTS). */
+static void fit_tile(const struct hr_ssd *ssd, struct hr_config_pipeline *p)
+{
+	for (;;) {
+		uint32_t commands = 0;
+
+		for (uint32_t s = 0; s < p->sources; s++)
+			commands += hr_chunk_count(hr_config_tile_bytes(p, s), ssd->chunk_bytes);
+		if (commands < ssd->queue_entries || p->tile_bytes <= ssd->chunk_bytes)
+			return;
+		p->tile_bytes /= 2;
+	}
+}
+
 /* The appliance's only pipeline from now on; those of its configuration are not run here. */
 static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeline *p,
 			 enum hr_bounce_policy bounce, uint32_t d)
@@ -186,6 +200,7 @@ static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeli
 	for (uint32_t s = 0; s < own->sources; s++)
 		own->source[s].ssd = d;
 	own->sink.ssd = d;
+	fit_tile(&app->ssd[d], own);
 	app->config.pipelines = 1;
 	app->config.memory_host = app->config.memory_gpu = 0;
 	memset(&app->run[0], 0, sizeof app->run[0]);

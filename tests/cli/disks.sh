@@ -89,6 +89,13 @@ no_namespace() {
         warns "the controller has 1"
 }
 
+one_controller() {
+    conf "pci:0000:41:00.0" "vfio:41:00.0"
+    sed -i 's/device = "vfio/namespace = 2; &/' "$SCRATCH/x.conf"
+    exits 2 check "$SCRATCH/x.conf" && warns "x.conf:3:" && warns "line 2" &&
+        warns "of the same controller"
+}
+
 check "an image" make_image
 check "one disk under two names is a mistake of both lines" two_paths
 check "a copy of a disk, with the same store UUID, is another disk" copies
@@ -98,4 +105,5 @@ check "a sink on a write protected namespace is refused, untouched" protected
 check "so are changes of its object store" protected_store
 check "sources may be write protected" protected_source
 check "a namespace that is not there: the message lists those that are" no_namespace
+check "one controller in two lines is a mistake of both" one_controller
 done_testing

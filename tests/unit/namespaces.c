@@ -36,9 +36,9 @@ static size_t put(size_t at, uint8_t type, uint8_t bytes, uint8_t value)
 
 static void offer_command_sets(void)
 {
-	fake_ctrl_set_cap(&fake, NVME_SET(63ull, CAP_MQES) | NVME_SET(15ull, CAP_TO) |
-					 NVME_SET((uint64_t)(NVME_CAP_CSS_NVM | NVME_CAP_CSS_CSI),
-						  CAP_CSS));
+	fake_ctrl_set_cap(
+		&fake, NVME_SET(63ull, CAP_MQES) | NVME_SET(15ull, CAP_TO) |
+			       NVME_SET((uint64_t)(NVME_CAP_CSS_NVM | NVME_CAP_CSS_CSI), CAP_CSS));
 }
 
 Test(namespaces, identifiers_come_from_descriptors_and_from_the_data_structure)
@@ -147,7 +147,8 @@ Test(namespaces, the_active_ones_are_listed_for_a_message)
 	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, text, sizeof(text)), "5");
 	for (uint32_t i = 0; i < HR_PAGE / 4; i++)
 		fake.active[i] = i + 1;
-	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, few, sizeof(few)), "1, 2, 3, 4, 5, 6, 7 and more");
+	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, few, sizeof(few)),
+			 "1, 2, 3, 4, 5, 6, 7 and more");
 	fake.opcode = nvme_admin_identify;
 	fake.status = NVME_SC_INVALID_FIELD;
 	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, text, sizeof(text)), "1 to 1");

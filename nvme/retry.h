@@ -1,0 +1,23 @@
+/*
+ * nvme/retry.h - when a command that has failed is sent again. CPU and GPU.
+ */
+#ifndef NVME_RETRY_H
+#define NVME_RETRY_H
+
+#include "nvme/queue.h"
+
+/*
+ * How long a command that has failed with this CRD waits before its tries-th repetition (from 0 on):
+ * what the controller asks for (Base 2.0, 3.3.3.2.1 and 5.17.2.1), else a time that doubles.
+ */
+#define HR_RETRY_PAUSE_NS 1000000ull /* before the first repetition */
+#define HR_CRDT_UNIT_NS 100000000ull
+
+HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_qp *qp, uint8_t crd, uint32_t tries)
+{
+	const uint64_t asked = qp->crdt[crd & 3] * HR_CRDT_UNIT_NS;
+
+	return asked ? asked : HR_RETRY_PAUSE_NS << (tries < 16 ? tries : 16);
+}
+
+#endif
