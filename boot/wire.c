@@ -92,7 +92,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 		wire_extent(app, c->source[s].ssd, run->source[s].id, &pipe->source[s].extent);
 		pipe->source[s].tile_bytes = run->source[s].tile_bytes;
 		pipe->source[s].queue = run->source[s].queue;
-		pipe->source[s].direct = app->path[c->gpu][c->source[s].ssd].direct;
+		pipe->source[s].copied = run->copies && !app->path[c->gpu][c->source[s].ssd].direct;
 	}
 	pipe->has_sink = c->has_sink;
 	if (c->has_sink) {

@@ -21,11 +21,12 @@
 #define HR_SLOTS_MAX 1024u   /* fits the 12 bits that a command token gives to a slot */
 #define HR_BLOCKS_MAX 256u   /* worker blocks of one role; above the SM count of any GPU */
 #define HR_THREADS_MAX 1024u /* of a worker block: the most any GPU has */
-#define HR_BLOCK_MEMORY 32768u	/* shared memory of a block for its operator: tables of a CRC fit */
-#define HR_PARTS_MAX 512u	/* lines of the partition map */
-#define HR_TILE_MAX (64u << 20) /* one tile; larger ones gain nothing and starve the ring */
-#define HR_OP_ARGS_MAX 8200u	/* parsed operator arguments (a query vector of 2048 floats) */
-#define HR_OP_RESULT_MAX 4096u	/* result record of an operator */
+#define HR_BLOCK_MEMORY 32768u /* shared memory of a block for its operator: tables of a CRC fit */
+#define HR_CHECKSUM_MEMORY 20544u /* more of it, where a pipeline's tiles have checksums: tables */
+#define HR_PARTS_MAX 512u	  /* lines of the partition map */
+#define HR_TILE_MAX (64u << 20)	  /* one tile; larger ones gain nothing and starve the ring */
+#define HR_OP_ARGS_MAX 8200u	  /* parsed operator arguments (a query vector of 2048 floats) */
+#define HR_OP_RESULT_MAX 4096u	  /* result record of an operator */
 #define HR_CONFIG_BYTES_MAX (1u << 20) /* a configuration file */
 
 #define HR_PAGE 4096u		   /* memory page of the controllers we drive: CC.MPS = 0 */

@@ -1,6 +1,9 @@
 /*
- * Compute: a whole block runs the operator on one tile after another.
+ * Compute: a whole block runs the operator on one tile after another, and computes the checksums of
+ * what it reads and makes. Where tiles lie in host memory and the block's copies do not, a checksum is
+ * computed in the pass that copies, so that nothing crosses the link twice.
  */
+#include "gpu/checksum.h"
 #include "gpu/role.h"
 #include "gpu/vector.h"
 
@@ -19,21 +22,21 @@ HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 		hr_store_release_u32(&slot->state, (uint32_t)state);
 }
 
-/* The disk takes whole blocks: what lies behind the data in the last one is zero. */
-HR_WORKER void compute_zero_tail(const struct hr_pipe *pipe, const struct hr_slot *slot,
-				 uint32_t bytes)
+/* The block's copies, or NULL. */
+HR_WORKER uint8_t *compute_copy_of(const struct hr_pipe *pipe, uint32_t index)
 {
-	const uint32_t mask = ((uint32_t)1 << pipe->sink.lba_shift) - 1;
-	const uint32_t end = (bytes + mask) & ~mask;
-	uint32_t i;
-
-	for (i = bytes + hr_thread(); i < end && i < slot->out.bytes; i += hr_threads())
-		slot->out.data[i] = 0;
+	return pipe->copy ? pipe->copy + index * pipe->copy_bytes : NULL;
 }
 
-HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot *slot,
+HR_WORKER const struct hr_checksum_tables *compute_tables(void)
+{
+	return (const struct hr_checksum_tables *)hr_launch_memory();
+}
+
+HR_WORKER void compute_describe(const struct hr_role_worker *w, const struct hr_slot *slot,
 				struct hr_op_tile *tile)
 {
+	const struct hr_pipe *pipe = w->pipe;
 	uint32_t i;
 
 	tile->index = slot->tile;
@@ -44,6 +47,8 @@ HR_WORKER void compute_describe(const struct hr_pipe *pipe, const struct hr_slot
 		tile->in_bytes[i] = hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile);
 	}
 	tile->out = pipe->has_sink ? slot->out.data : NULL;
+	if (pipe->out_copy_bytes)
+		tile->out = compute_copy_of(pipe, w->index);
 	tile->out_capacity = pipe->has_sink ? slot->out.bytes : 0;
 	tile->record =
 		pipe->record_bytes ? pipe->op_records + slot->tile * pipe->record_bytes : NULL;
@@ -59,27 +64,78 @@ HR_WORKER uint64_t compute_bytes(const struct hr_pipe *pipe, const struct hr_op_
 	return bytes;
 }
 
-/* The block's copy of the tile, in place of what lies in host memory. */
+/*
+ * What was read of one source: its checksum, and the block's copy of it (NULL: none is wanted). Pages
+ * are whole, so what is copied behind the end of a tile is in the buffer.
+ */
+HR_WORKER void compute_take(const struct hr_pipe_source *from, const struct hr_op_tile *tile,
+			    uint32_t i, uint8_t *copy)
+{
+	uint32_t crc;
+
+	if (from->crc) {
+		crc = hr_checksum_tile(compute_tables(), tile->in[i], tile->in_bytes[i], copy);
+		if (hr_thread() == 0)
+			from->crc[tile->index] = crc;
+	} else if (copy) {
+		hr_copy_vectors((struct hr_vector *)(void *)copy,
+				(const struct hr_vector *)(const void *)tile->in[i],
+				(tile->in_bytes[i] + 15) / 16);
+	}
+}
+
+/* The block's copies of tiles, in place of what lies in host memory, and checksums of what was read. */
 HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
 {
 	const struct hr_pipe *pipe = w->pipe;
-	uint8_t *to = pipe->copy;
+	uint8_t *to = compute_copy_of(pipe, w->index);
 	uint32_t i;
 
-	if (!to)
-		return;
-	to += w->index * pipe->copy_bytes;
+	if (to)
+		to += pipe->out_copy_bytes;
 	for (i = 0; i < pipe->sources; i++) {
-		if (pipe->source[i].direct)
+		const struct hr_pipe_source *from = &pipe->source[i];
+
+		compute_take(from, tile, i, from->copied ? to : NULL);
+		if (!from->copied)
 			continue;
-		/* Pages are whole, so what is copied behind the end of a tile is in the buffer. */
-		hr_copy_vectors((struct hr_vector *)(void *)to,
-				(const struct hr_vector *)(const void *)tile->in[i],
-				(tile->in_bytes[i] + 15) / 16);
 		tile->in[i] = to;
-		to += (pipe->source[i].tile_bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
+		to += (from->tile_bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
 	}
+	if (to)
+		hr_block_sync();
+}
+
+HR_WORKER void compute_zero(uint8_t *data, uint32_t from, uint32_t end)
+{
+	uint32_t i;
+
+	for (i = from + hr_thread(); i < end; i += hr_threads())
+		data[i] = 0;
+}
+
+/*
+ * The output as write-back wants it, in the slot, with its checksum. The disk takes whole blocks: what
+ * lies behind the data in the last one is zero. All threads go by what was promised: an operator that
+ * broke its promise may have told each of them something else.
+ */
+HR_WORKER void compute_deliver(const struct hr_pipe *pipe, const struct hr_slot *slot,
+			       const struct hr_op_tile *tile)
+{
+	const uint32_t bytes = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
+	const uint32_t mask = ((uint32_t)1 << pipe->sink.lba_shift) - 1;
+	const uint32_t vectors_end = (bytes + 15) & ~15u;
+	uint32_t crc;
+
+	compute_zero(tile->out, bytes, vectors_end);
+	compute_zero(slot->out.data, vectors_end, (bytes + mask) & ~mask);
+	if (!pipe->sink_crc)
+		return;
 	hr_block_sync();
+	crc = hr_checksum_tile(compute_tables(), tile->out, bytes,
+			       pipe->out_copy_bytes ? slot->out.data : NULL);
+	if (hr_thread() == 0)
+		pipe->sink_crc[slot->tile] = crc;
 }
 
 /*
@@ -111,13 +167,13 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 	struct hr_op_tile tile = { 0 };
 	uint32_t out_bytes;
 
-	compute_describe(pipe, slot, &tile);
+	compute_describe(w, slot, &tile);
 	if (hr_thread() == 0)
 		hr_store_relaxed_sys_u64(&w->status->tile, slot->tile);
 	compute_fetch(w, &tile);
 	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
 	if (pipe->has_sink)
-		compute_zero_tail(pipe, slot, out_bytes);
+		compute_deliver(pipe, slot, &tile);
 	if (hr_thread() == 0) {
 		if (pipe->has_sink &&
 		    out_bytes != hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile)) {
@@ -240,6 +296,8 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	uint32_t s;
 
 	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
+	if (pipe->checksums)
+		hr_checksum_prepare((struct hr_checksum_tables *)hr_launch_memory());
 	hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
 	hr_block_sync();
 	while ((s = compute_share(hr_warp() == 0 ? compute_next(&w) : 0)) != COMPUTE_NOTHING)

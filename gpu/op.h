@@ -108,6 +108,9 @@ struct hr_op_desc {
 	/* Each byte of a tile is read once (or nearly): a GPU reads tiles in host memory where they
 	 * are. Otherwise its block copies a tile to its own memory first. */
 	bool reads_once;
+	/* The record of a tile is the CRC-32C of source 0's: where that is wanted, it is not computed
+	 * a second time. */
+	bool records_checksum;
 	/*
 	 * Check the arguments and store them as the worker code wants them, in args (at most
 	 * HR_OP_ARGS_MAX). `complain` is called once per mistake with the line it is on (0: none).

@@ -22,8 +22,9 @@
  *
  * The descriptor, slots and queue pairs lie in HR_PLACE_WORKER and hold addresses as workers see
  * them: written by the host before the launch, read by it after the end. What host and running
- * workers share lies in HR_PLACE_CONTROL: struct hr_pipe_control, status, written. Each word has one
- * writer, named below; words of HR_PLACE_CONTROL are written and read at system scope.
+ * workers share lies in HR_PLACE_CONTROL: struct hr_pipe_control, status, written, checksums of
+ * tiles. Each word has one writer, named below; words of HR_PLACE_CONTROL are written and read at
+ * system scope, but for checksums, which other words say are there.
  */
 #ifndef GPU_PIPELINE_H
 #define GPU_PIPELINE_H
@@ -118,7 +119,8 @@ struct hr_pipe_source {
 	struct hr_extent extent;
 	uint32_t tile_bytes; /* bytes of this source in a full tile; whole blocks */
 	uint32_t queue;	     /* which of a prefetch worker's queue pairs reaches it */
-	uint32_t direct;     /* its tiles lie in GPU memory: they are not copied there */
+	uint32_t copied;     /* its tiles are copied to the block's memory before they are used */
+	uint32_t *crc; /* [tiles]: by compute, CRC-32C of each as it was read; NULL: not wanted */
 };
 
 struct hr_pipe {
@@ -143,8 +145,10 @@ struct hr_pipe {
 	struct hr_qp *write_qp;	    /* [writeback workers] */
 	/* With what. */
 	struct hr_slot *slot; /* [slots] */
-	uint8_t *copy; /* [compute blocks][copy_bytes]; NULL: tiles are read where they are */
+	uint8_t *copy; /* [compute blocks][copy_bytes]; NULL: tiles are used where they are */
 	uint64_t copy_bytes;
+	uint32_t out_copy_bytes; /* at its start: the output is made there; 0: in the slot */
+	uint32_t checksums;  /* blocks need tables: the launch has HR_CHECKSUM_MEMORY for them */
 	uint8_t *op_args;    /* read only */
 	uint8_t *op_states;  /* [compute workers][state_bytes] */
 	uint8_t *op_records; /* [tiles][record_bytes] */
@@ -155,6 +159,9 @@ struct hr_pipe {
 	struct hr_pipe_control *control;
 	struct hr_worker_status *status; /* [hr_pipe_statuses()], in role order */
 	uint64_t *written; /* [slots], by writeback: below it, what the slot had is written */
+	/* [tiles], by compute: CRC-32C of the output of each; there before `written` says that the
+	 * tile is. NULL: not wanted. */
+	uint32_t *sink_crc;
 };
 
 /* Blocks of all roles. */

@@ -42,6 +42,9 @@
  *   void *hr_block_memory()        HR_BLOCK_MEMORY bytes that the threads of a block share, 16-byte
  *                                  aligned: of compute, for the operator, kept from its init to
  *                                  its finish; of others, for queue pairs (gpu/near.h)
+ *   void *hr_launch_memory()       the shared_bytes that the launch gives each block besides, 16-byte
+ *                                  aligned: of compute, for tables of checksums; may be NULL where
+ *                                  workers have one lane
  *   void hr_lanes_sync(), hr_block_sync()            collective; block-collective
  *   uint32_t hr_load_acquire_u32(p), uint64_t hr_load_acquire_u64(p)     device scope
  *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope

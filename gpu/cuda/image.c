@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define WARP 32u
-#define SHARED_PLAIN (48u << 10) /* dynamic shared memory that a kernel has without asking */
+#define SHARED_PLAIN (48u << 10) /* shared memory, static and dynamic, that a kernel has unasked */
 
 void hr_cuda_show_log(enum hr_log_level level, const char *what, char *log)
 {
@@ -109,7 +109,7 @@ int hr_cuda_kernel_resident(struct hr_cuda_gpu *gpu, const struct hr_cuda_kernel
 	*blocks = 0;
 	if (!err)
 		err = hr_cuda_gpu_enter(gpu);
-	if (!err && shared_bytes > SHARED_PLAIN)
+	if (!err && shared_bytes && shared_bytes + kernel->facts.shared_bytes > SHARED_PLAIN)
 		err = HR_CU(&gpu->cu, FuncSetAttribute, kernel->function,
 			    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes);
 	if (!err)

@@ -7,6 +7,7 @@
 
 #include "cache/crc32c.c"
 #include "cache/object.c"
+#include "gpu/checksum.c"
 #include "gpu/ops/copy.c"
 #include "gpu/ops/crc32c.c"
 #include "gpu/ops/cast_f32_bf16.c"

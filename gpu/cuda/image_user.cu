@@ -25,7 +25,9 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 	hr_op_user_finish(all);
 }
 
+#include "cache/crc32c.c"
 #include "cache/object.c"
+#include "gpu/checksum.c"
 #include "gpu/pipeline.c"
 #include "gpu/prefetch.c"
 #include "gpu/compute.c"

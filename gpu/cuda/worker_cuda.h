@@ -121,6 +121,13 @@ HR_WORKER void *hr_block_memory(void)
 	return memory;
 }
 
+HR_WORKER void *hr_launch_memory(void)
+{
+	extern __shared__ __align__(16) uint8_t hr_launch_shared[];
+
+	return hr_launch_shared;
+}
+
 HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)
 {
 	__shared__ uint32_t of_warp[HR_BLOCK_THREADS_MAX / HR_LANES];

@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "boot/clock.h"
@@ -102,6 +103,11 @@ HR_WORKER void *hr_block_memory(void)
 	static __thread uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
 
 	return memory;
+}
+
+HR_WORKER void *hr_launch_memory(void)
+{
+	return NULL;
 }
 
 HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)

@@ -42,6 +42,7 @@ const struct hr_op_desc hr_op_crc32c_desc = {
 	.out_den = 1,
 	.tile_record_bytes = sizeof(uint32_t),
 	.reads_once = true,
+	.records_checksum = true,
 	.parse = hr_op_parse_none,
 	.row_bytes = hr_op_row_1,
 	.state_bytes = hr_op_state_none,

@@ -47,6 +47,7 @@ struct fake_block {
 	struct fake_warp warp[FAKE_WARPS_MAX];
 	uint32_t word[FAKE_WARPS_MAX * HR_LANES];
 	uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
+	uint8_t launch_memory[HR_CHECKSUM_MEMORY] __attribute__((aligned(16)));
 };
 
 static _Thread_local uint32_t fake_lane, fake_warp;
@@ -127,6 +128,11 @@ HR_WORKER void hr_block_sync(void)
 HR_WORKER void *hr_block_memory(void)
 {
 	return fake_block->memory;
+}
+
+HR_WORKER void *hr_launch_memory(void)
+{
+	return fake_block->launch_memory;
 }
 
 HR_WORKER uint64_t hr_shfl_u64(uint64_t v, uint32_t lane)

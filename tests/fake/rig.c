@@ -244,6 +244,44 @@ static void *take_gpu(struct rig *rig, size_t bytes)
 	return (uint8_t *)rig->memory.region[HR_PLACE_GPU].worker + at;
 }
 
+/* Copies of the tiles of all sources, and of the output where it has a checksum. */
+static void wire_copies(struct rig *rig, const struct rig_work *work)
+{
+	struct hr_pipe *pipe = rig->pipe;
+
+	if (!work->copies && !rig->copy)
+		return;
+	if (pipe->has_sink && work->checksums)
+		pipe->out_copy_bytes = hr_plan_tile_bytes(pipe->sink_tile_bytes);
+	pipe->copy_bytes = pipe->out_copy_bytes;
+	for (uint32_t s = 0; s < work->sources; s++) {
+		pipe->source[s].copied = true;
+		pipe->copy_bytes += hr_plan_tile_bytes(work->tile_bytes[s]);
+	}
+	pipe->copy = take_gpu(rig, pipe->copy_bytes * pipe->blocks[HR_ROLE_COMPUTE]);
+}
+
+/* Words of checksums, poisoned. */
+static uint32_t *take_checksums(struct rig *rig)
+{
+	const size_t bytes = rig->pipe->tiles * sizeof(uint32_t);
+
+	return memset(take(rig, HR_PLACE_CONTROL, bytes, NULL), RIG_POISON, bytes);
+}
+
+static void wire_checksums(struct rig *rig, const struct rig_work *work)
+{
+	struct hr_pipe *pipe = rig->pipe;
+
+	pipe->checksums = work->checksums;
+	if (!work->checksums)
+		return;
+	for (uint32_t s = 0; s < work->sources; s++)
+		pipe->source[s].crc = take_checksums(rig);
+	if (pipe->has_sink)
+		pipe->sink_crc = take_checksums(rig);
+}
+
 static void wire_memory(struct rig *rig, const struct rig_work *work)
 {
 	const struct hr_op_desc *desc = hr_op_get(work->op);
@@ -255,11 +293,8 @@ static void wire_memory(struct rig *rig, const struct rig_work *work)
 	if (work->args_bytes)
 		memcpy(pipe->op_args, work->args, work->args_bytes);
 	pipe->op_states = take_gpu(rig, (size_t)pipe->state_bytes * workers(pipe, HR_ROLE_COMPUTE));
-	if (work->copies || rig->copy) {
-		for (uint32_t s = 0; s < work->sources; s++)
-			pipe->copy_bytes += hr_plan_tile_bytes(work->tile_bytes[s]);
-		pipe->copy = take_gpu(rig, pipe->copy_bytes * pipe->blocks[HR_ROLE_COMPUTE]);
-	}
+	wire_copies(rig, work);
+	wire_checksums(rig, work);
 	pipe->op_records = take(rig, HR_PLACE_WORKER, pipe->record_bytes * pipe->tiles, NULL);
 	memset(pipe->op_records, RIG_POISON, pipe->record_bytes * pipe->tiles);
 	pipe->op_result = take(rig, HR_PLACE_WORKER, HR_OP_RESULT_MAX, NULL);
@@ -304,6 +339,9 @@ static struct hr_pipe *publish(struct rig *rig)
 	pipe->control = worker_of(rig, HR_PLACE_CONTROL, pipe->control);
 	pipe->status = worker_of(rig, HR_PLACE_CONTROL, pipe->status);
 	pipe->written = worker_of(rig, HR_PLACE_CONTROL, pipe->written);
+	for (uint32_t s = 0; s < pipe->sources; s++)
+		pipe->source[s].crc = worker_of(rig, HR_PLACE_CONTROL, pipe->source[s].crc);
+	pipe->sink_crc = worker_of(rig, HR_PLACE_CONTROL, pipe->sink_crc);
 	return worker_of(rig, HR_PLACE_WORKER, pipe);
 }
 
@@ -326,7 +364,8 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 	pipe = publish(rig);
 	cr_assert_eq(hr_places_upload(&rig->memory), 0);
 	cr_assert_eq(rig->backend.ops->launch(&rig->backend, HR_KERNEL_PIPE, pipe,
-					      hr_pipe_blocks(&rig->view), rig->threads, 0),
+					      hr_pipe_blocks(&rig->view), rig->threads,
+					      work->checksums ? HR_CHECKSUM_MEMORY : 0),
 		     0);
 }
 

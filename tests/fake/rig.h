@@ -43,7 +43,8 @@ struct rig_work {
 	uint32_t slots;
 	uint32_t blocks[HR_ROLES]; /* write-back's is ignored without a sink */
 	uint32_t workers;	   /* of a block; 0: one */
-	bool copies;		   /* compute blocks copy tiles first */
+	bool copies;		   /* compute blocks copy tiles, and make the output in a copy */
+	bool checksums;		   /* of the tiles of all sources and of the sink */
 	bool keep_sink;		   /* do not poison: go on with what an earlier run has written */
 };
 

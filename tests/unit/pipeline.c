@@ -9,6 +9,7 @@
 
 #include "boot/clock.h"
 #include "boot/log.h"
+#include "cache/crc32c.h"
 #include "gpu/ops/filter_sum.h"
 #include "gpu/ops/topk_dot.h"
 #include "nvme/soft/soft.h"
@@ -115,6 +116,29 @@ static uint64_t role_bytes(uint32_t role)
 	return sum;
 }
 
+/* Of each tile of an object, against those of its bytes as they should be. */
+static void check_words(const uint32_t *word, const uint8_t *bytes, uint64_t count,
+			uint32_t tile_bytes, const char *what)
+{
+	for (uint64_t t = 0; t * tile_bytes < count; t++) {
+		const uint64_t at = t * tile_bytes, left = count - at;
+
+		cr_assert_eq(word[t],
+			     hr_crc32c(0, bytes + at, left < tile_bytes ? left : tile_bytes),
+			     "checksum of tile %llu of the %s", (unsigned long long)t, what);
+	}
+}
+
+static void check_checksums(const struct opcase *c)
+{
+	const struct hr_pipe *pipe = rig.pipe;
+
+	for (uint32_t s = 0; s < pipe->sources && pipe->source[s].crc; s++)
+		check_words(pipe->source[s].crc, c->in[s], c->bytes[s], c->tile_bytes[s], "source");
+	if (pipe->sink_crc)
+		check_words(pipe->sink_crc, c->out, c->out_bytes, pipe->sink_tile_bytes, "sink");
+}
+
 static void check(struct opcase *c)
 {
 	struct hr_pipe *pipe = rig.pipe;
@@ -131,6 +155,7 @@ static void check(struct opcase *c)
 	cr_assert_eq(role_bytes(HR_ROLE_COMPUTE), bytes, "of all sources");
 	cr_assert(memcmp(pipe->op_result, c->all.result, HR_OP_RESULT_MAX) == 0, "result");
 	cr_assert(memcmp(pipe->op_records, c->all.records, pipe->record_bytes * pipe->tiles) == 0);
+	check_checksums(c);
 	if (pipe->has_sink) {
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), pipe->tiles);
 		cr_assert_eq(role_bytes(HR_ROLE_WRITEBACK), c->out_bytes);
@@ -139,13 +164,17 @@ static void check(struct opcase *c)
 	}
 }
 
+/* Each second time with checksums, and each third with tiles that blocks copy. */
 static void run_and_check(const struct shape *shape, uint64_t rows, uint32_t slots,
 			  const uint32_t blocks[HR_ROLES])
 {
+	static uint32_t turn;
 	struct rig_work work;
 	struct opcase c;
 
 	describe(&work, &c, shape, rows);
+	work.checksums = turn % 2;
+	work.copies = turn++ % 3 == 0;
 	work.slots = slots;
 	memcpy(work.blocks, blocks, sizeof work.blocks);
 	rig_start(&rig, &work);

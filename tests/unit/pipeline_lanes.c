@@ -17,8 +17,11 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #define hr_crc32c_combine lanes_crc32c_combine
 #define hr_crc32c_multiply lanes_crc32c_multiply
 #define hr_crc32c_power lanes_crc32c_power
+#define hr_checksum_prepare lanes_checksum_prepare
+#define hr_checksum_tile lanes_checksum_tile
 #include "cache/crc32c.c"
 #include "cache/object.c"
+#include "gpu/checksum.c"
 #include "gpu/compute.c"
 #include "gpu/ops/cast_f32_bf16.c"
 #include "gpu/ops/copy.c"
@@ -152,15 +155,32 @@ Test(pipeline_lanes, tiles_go_through_all_workers_once)
 	rig_down(&rig);
 }
 
+/* Of the only source and, what is the same here, the sink. */
+static void check_checksums(uint64_t bytes)
+{
+	const uint32_t *in = rig.pipe->source[0].crc, *out = rig.pipe->sink_crc;
+
+	for (uint64_t at = 0; in && at < bytes; at += TILE) {
+		const uint32_t want =
+			hr_crc32c(0, data + at, bytes - at < TILE ? bytes - at : TILE);
+
+		cr_assert_eq(in[at / TILE], want, "tile %llu", (unsigned long long)(at / TILE));
+		cr_assert_eq(out[at / TILE], want, "tile %llu", (unsigned long long)(at / TILE));
+	}
+}
+
 Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
 {
 	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
 	for (uint32_t i = 0; i < ROWS(sizes); i++) {
-		const struct rig_work work = work_of(HR_OP_copy, sizes[i], 2 + 2 * i, 1 + i % 3);
+		struct rig_work work = work_of(HR_OP_copy, sizes[i], 2 + 2 * i, 1 + i % 3);
 		uint8_t *sink;
 
+		work.checksums = i % 4 != 0;
+		work.copies = i % 2;
 		run(&work);
 		cr_assert_null(rig_failure(&rig));
+		check_checksums(sizes[i]);
 		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot),
 			     (sizes[i] + TILE - 1) / TILE);
 		sink = rig_read_sink(&rig, RIG_OBJECT);
