@@ -24,6 +24,7 @@ int hr_exit_code(int error)
 	case -ENOMEM:
 		return HR_EXIT_MISSING;
 	case -EIO:
+	case -EBADMSG: /* data that are not what was stored */
 	case -EPROTO:
 	case -ENOLINK:
 	case -ECONNRESET:

@@ -2,7 +2,7 @@
  * Stage `objects`: find what pipelines read, and with it how many tiles there are and what they
  * write. Every mistake is reported, with its line, before the stage fails.
  */
-#include "boot/stages.h"
+#include "boot/checksums.h"
 
 #include <errno.h>
 #include <string.h>
@@ -75,14 +75,14 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 	source->from = find_writer(app, i, wanted);
 	if (source->from >= 0) {
 		source->bytes = app->run[source->from].sink_bytes;
-		return 0;
+		return hr_checksums_want(app, run, s, NULL);
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
 	if (!object)
 		return no_object(app, wanted);
 	source->id = object->id;
 	source->bytes = object->bytes;
-	return 0;
+	return hr_checksums_want(app, run, s, object);
 }
 
 /* Whole blocks on the disks they are on; queues wide enough for one tile. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/checksums.h"
 #include "boot/log.h"
 #include "boot/plan.h"
 #include "nvme/status.h"
@@ -108,9 +109,11 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 	const struct hr_config_pipeline *p = run->config;
 	uint64_t statuses = hr_run_workers(run, HR_ROLE_PREFETCH) + run->blocks[HR_ROLE_COMPUTE] +
 			    hr_run_workers(run, HR_ROLE_WRITEBACK);
+	const uint64_t words = hr_checksums_words(run);
 	uint64_t records;
 
-	if (__builtin_mul_overflow(run->tiles, p->op->tile_record_bytes, &records) ||
+	if (words > (uint64_t)INT64_MAX / 8 ||
+	    __builtin_mul_overflow(run->tiles, p->op->tile_record_bytes, &records) ||
 	    records > (uint64_t)INT64_MAX / 2) {
 		planner->err = -ENOSPC;
 		return;
@@ -127,6 +130,8 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 	if (p->has_sink)
 		run->part.written = add(planner, HR_PLACE_CONTROL, run->slots * sizeof(uint64_t),
 					HR_CACHE_LINE, "watermarks of slots");
+	run->part.checksums = add(planner, HR_PLACE_CONTROL, words * sizeof(uint32_t),
+				  HR_CACHE_LINE, "checksums, one a tile and object");
 	run->part.args = add(planner, HR_PLACE_WORKER, p->op_args_bytes, HR_CACHE_LINE,
 			     "operator arguments");
 	run->part.result =
@@ -137,7 +142,7 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 		add(planner, HR_PLACE_GPU,
 		    (uint64_t)hr_run_workers(run, HR_ROLE_COMPUTE) * p->op->state_bytes(p->op_args),
 		    HR_CACHE_LINE, "operator states");
-	if (run->copies)
+	if (run->copies || run->stages)
 		run->part.copy = add(planner, HR_PLACE_GPU,
 				     run->blocks[HR_ROLE_COMPUTE] * hr_run_copy_bytes(run), HR_PAGE,
 				     "copies of tiles, one a block");

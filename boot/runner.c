@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/checksums.h"
 #include "boot/clock.h"
 #include "boot/cmd.h"
 #include "boot/log.h"
@@ -88,7 +89,8 @@ static uint64_t written_tiles(const struct hr_appliance *app, const struct hr_ru
 
 /*
  * Make durable what is written. The watermark is read first: the commit of the object map flushes
- * what was written before it, so the map never promises more than the flush has covered.
+ * what was written before it, so the map never promises more than the flush has covered. The checksum
+ * of what is durable goes with it, so that a run that goes on from there ends with that of the whole.
  */
 static int checkpoint(struct hr_appliance *app, struct hr_run *run)
 {
@@ -101,7 +103,9 @@ static int checkpoint(struct hr_appliance *app, struct hr_run *run)
 	bytes = tiles * run->sink_tile_bytes;
 	if (bytes > run->sink_bytes)
 		bytes = run->sink_bytes;
-	err = hr_store_progress(&ssd->store, run->sink_id, bytes);
+	err = hr_store_progress(&ssd->store, run->sink_id, bytes,
+				hr_sink_tag(run->fingerprint, run->config->sink.checksum),
+				hr_checksums_sink(app, run, tiles));
 	if (!err)
 		run->durable_tiles = tiles;
 	return err;
@@ -363,7 +367,8 @@ static void log_failure(const struct hr_appliance *app, const struct hr_run *run
 static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
-	int err = hr_store_finish(&ssd->store, run->sink_id, false, 0);
+	int err = hr_store_finish(&ssd->store, run->sink_id, run->config->sink.checksum,
+				  hr_checksums_sink(app, run, run->tiles));
 
 	if (!err)
 		run->durable_tiles = run->tiles;
@@ -417,6 +422,74 @@ static int conclude_without_gpu(struct watch *w, int err)
 	return err;
 }
 
+/*
+ * What other pipelines were to make of this one's sink goes with it: its next sink is another object,
+ * so they could not go on with theirs.
+ */
+static void remove_dependent(struct hr_appliance *app, const struct hr_run *run)
+{
+	uint32_t gone = 1u << (run - app->run);
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_run *later = &app->run[i];
+		bool depends = false;
+
+		for (uint32_t s = 0; later->selected && s < later->config->sources; s++)
+			depends |= later->source[s].from >= 0 &&
+				   (gone & 1u << later->source[s].from) != 0;
+		if (!depends || later->outcome != HR_RUN_WAITING)
+			continue;
+		gone |= 1u << i;
+		if (later->config->has_sink &&
+		    hr_store_remove(&app->ssd[later->config->sink.ssd].store, later->sink_id) == 0)
+			later->sink_id = 0;
+	}
+}
+
+/*
+ * A source is not what was stored, so the sink is not what was asked for: it goes, because what is
+ * durable of it would be gone on with.
+ */
+static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	char name[96];
+	int failed;
+
+	run->outcome = HR_RUN_FAILED;
+	run->error = err;
+	if (!run->config->has_sink)
+		return err;
+	failed = hr_store_remove(&app->ssd[sink->ssd].store, run->sink_id);
+	if (failed) {
+		hr_error("pipeline '%s': the incomplete object '%s' on ssd '%s' was made from "
+			 "damaged data and "
+			 "cannot be removed: %s; remove it with 'headrace store rm --pending'",
+			 run->config->name, sink->object, app->config.ssd[sink->ssd].name,
+			 hr_error_name(failed, name, sizeof name));
+		return err;
+	}
+	hr_warn("pipeline '%s': object '%s' on ssd '%s' was made from damaged data; it is removed",
+		run->config->name, sink->object, app->config.ssd[sink->ssd].name);
+	run->sink_id = 0;
+	run->durable_tiles = 0;
+	remove_dependent(app, run);
+	return err;
+}
+
+/* Every tile is through, also when a signal has asked to stop since. */
+static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
+{
+	int err = hr_checksums_verify(app, run);
+
+	if (err)
+		return conclude_wrong(app, run, err);
+	err = run->config->has_sink ? finish_sink(app, run) : 0;
+	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
+	run->error = err;
+	return err;
+}
+
 static int conclude(struct watch *w, int err)
 {
 	struct hr_appliance *app = w->app;
@@ -433,17 +506,14 @@ static int conclude(struct watch *w, int err)
 		return conclude_lost(app, run, err);
 	if (err || first_failure(run))
 		return conclude_failed(app, run, err);
-	if (w->stopping) {
+	if (w->stopping && hr_run_tiles_done(run) < run->tiles - run->first_tile) {
 		err = run->config->has_sink ? checkpoint(app, run) : 0;
 		run->outcome = HR_RUN_INTERRUPTED;
 		run->error = err ? err : -EINTR;
 		log_durable(run, "interrupted");
 		return run->error;
 	}
-	err = run->config->has_sink ? finish_sink(app, run) : 0;
-	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
-	run->error = err;
-	return err;
+	return conclude_whole(app, run);
 }
 
 /* From the upload of what the host has prepared to the download of what workers leave. */
@@ -457,7 +527,7 @@ static int launch_and_watch(struct watch *w)
 	if (!err)
 		err = b->ops->launch(b, w->run->kernel,
 				     hr_partition_worker(&w->app->partition[g], w->run->part.pipe),
-				     hr_pipe_blocks(pipe), w->run->threads, 0);
+				     hr_pipe_blocks(pipe), w->run->threads, w->run->shared_bytes);
 	if (!err)
 		err = watch_until_ended(w);
 	if (!err)

@@ -6,7 +6,7 @@
  * and write-back take few processors, because a warp posts and reaps 32 commands at a time; all
  * others compute. Slots are what is in flight between ssd and operator: rate times latency.
  */
-#include "boot/stages.h"
+#include "boot/checksums.h"
 
 #include <assert.h>
 #include <string.h>
@@ -58,9 +58,9 @@ static bool bounces(const struct hr_appliance *app, const struct hr_run *run)
 
 uint64_t hr_run_copy_bytes(const struct hr_run *run)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = run->stages ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
 
-	for (uint32_t s = 0; s < run->config->sources; s++)
+	for (uint32_t s = 0; run->copies && s < run->config->sources; s++)
 		bytes += hr_plan_tile_bytes(run->source[s].tile_bytes);
 	return bytes;
 }
@@ -157,6 +157,17 @@ static uint32_t max_threads(const struct hr_backend *b, const struct hr_run *run
 	return run->kernel_threads ? run->kernel_threads : b->max_threads;
 }
 
+/* What has a checksum lies in GPU memory when it is computed: so it crosses the link only once. */
+static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	run->copies = bounces(app, run) && (p->bounce == HR_BOUNCE_COPY || hr_run_verifies(run) ||
+					    (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
+	run->stages = p->has_sink && p->sink.checksum && !app->path[p->gpu][p->sink.ssd].direct;
+	run->shared_bytes = hr_run_checksums(run) ? HR_CHECKSUM_MEMORY : 0;
+}
+
 static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -165,9 +176,8 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 
 	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
 	run->slots = p->slots ? p->slots : gpu_slots(app, run);
-	run->copies = bounces(app, run) && (p->bounce == HR_BOUNCE_COPY ||
-					    (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
-	resident = b->ops->resident(b, run->kernel, run->threads, 0);
+	shape_copies(app, run);
+	resident = b->ops->resident(b, run->kernel, run->threads, run->shared_bytes);
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);
 	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks);
@@ -191,7 +201,8 @@ static int shape_cpu(struct hr_run *run)
 
 	run->threads = 1;
 	run->slots = p->slots ? p->slots : HR_SLOTS_DEFAULT;
-	run->copies = false;
+	run->copies = run->stages = false;
+	run->shared_bytes = 0;
 	run->blocks[HR_ROLE_PREFETCH] = most(p->prefetch_blocks, 1);
 	run->blocks[HR_ROLE_COMPUTE] = most(p->compute_blocks, 1);
 	run->blocks[HR_ROLE_WRITEBACK] = p->has_sink ? most(p->writeback_blocks, 1) : 0;

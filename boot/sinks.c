@@ -7,8 +7,10 @@
  *
  * All sinks are judged in a rehearsal, on copies of the object maps, before any is created; `check`
  * does the same. What was created for runs that never start is removed again.
+ *
+ * The tag also says whether an incomplete object has the checksum of its durable prefix.
  */
-#include "boot/stages.h"
+#include "boot/checksums.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,28 +49,96 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 		hash = mix(hash, &source->tile_bytes, sizeof source->tile_bytes);
 	}
 	hash = mix(hash, &run->sink_tile_bytes, sizeof run->sink_tile_bytes);
-	/* 0 is the tag of objects that no run writes. */
-	return hash ? hash : 1;
+	return hash;
 }
 
-/* A result is one over all tiles, and states are not saved: then what is there is made again. */
+#define CHECKSUM_TAG 0x6b63656863637263u
+
+uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum)
+{
+	/* 0 is the tag of objects that no run writes. */
+	if (fingerprint == 0 || fingerprint == CHECKSUM_TAG)
+		fingerprint = 1;
+	return checksum ? fingerprint ^ CHECKSUM_TAG : fingerprint;
+}
+
+static bool is_mine(const struct hr_object *object, uint64_t fingerprint)
+{
+	return object && (object->tag == hr_sink_tag(fingerprint, false) ||
+			  object->tag == hr_sink_tag(fingerprint, true));
+}
+
+/* A result is one over all tiles, and states are not saved: then what is there is made again. So it is
+ * where sources must be verified, because that takes all of them. */
 bool hr_run_resumes(const struct hr_run *run)
 {
-	return !run->config->op->user || !run->config->op->user->report;
+	return run->config->verify != HR_VERIFY_ON &&
+	       (!run->config->op->user || !run->config->op->user->report);
 }
 
-/* Go on with a pending object of this very run. */
+/* Tiles that are durable of an incomplete sink. */
+static uint64_t durable_tiles(const struct hr_run *run, const struct hr_object *object)
+{
+	uint64_t tiles = run->sink_tile_bytes ? object->durable_bytes / run->sink_tile_bytes : 0;
+
+	if (object->durable_bytes == object->bytes) /* the last tile may be short */
+		tiles = run->tiles;
+	return tiles < run->tiles ? tiles : run->tiles;
+}
+
+/* Go on with a pending object of this very run, and join the checksum of what is durable. */
 static int resume(struct hr_run *run, const struct hr_object *object)
 {
+	uint64_t bytes;
+
 	run->sink_plan = HR_SINK_RESUME;
 	run->sink_id = object->id;
-	run->first_tile = run->sink_tile_bytes ? object->durable_bytes / run->sink_tile_bytes : 0;
-	if (run->first_tile > run->tiles)
-		run->first_tile = run->tiles;
-	run->durable_tiles = run->first_tile;
-	if (!hr_run_resumes(run))
-		run->first_tile = 0;
+	run->durable_tiles = run->first_tile = durable_tiles(run, object);
+	bytes = run->first_tile * run->sink_tile_bytes;
+	bytes = bytes < object->bytes ? bytes : object->bytes;
+	if (!run->config->sink.checksum || !bytes)
+		return 0;
+	run->sink_summed_tiles = run->first_tile;
+	run->sink_crc = object->crc;
+	run->sink_unsummed = object->tag != hr_sink_tag(run->fingerprint, true) ||
+			     bytes != object->durable_bytes;
 	return 0;
+}
+
+/*
+ * An incomplete object without checksum, of a version or configuration that keeps none, is read again:
+ * the sink is to have one, and rot that comes later is to be seen.
+ */
+static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	const struct hr_object *object = hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
+	uint64_t bytes = run->first_tile * run->sink_tile_bytes;
+
+	if (!object || !run->sink_unsummed)
+		return 0;
+	bytes = bytes < object->bytes ? bytes : object->bytes;
+	hr_warn("pipeline '%s': the incomplete object '%s' on ssd '%s' has no checksum of its "
+		"first %llu bytes: they are read again",
+		run->config->name, sink->object, app->config.ssd[sink->ssd].name,
+		(unsigned long long)bytes);
+	return hr_checksum_read(app, sink->ssd, object, bytes, &run->sink_crc);
+}
+
+/* A disk that fails stops only the run whose sink it is about, where others are to go on. */
+static int sum_prefixes(struct hr_appliance *app)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_run *run = &app->run[i];
+		int err = run->selected && run->sink_plan == HR_SINK_RESUME ? sum_prefix(app, run)
+									    : 0;
+
+		if (err && (err == -EINTR || !app->keep_going))
+			return err;
+		if (err)
+			hr_refuse_run(app, i, err);
+	}
+	return app->keep_going && !hr_any_selected(app) ? -EIO : 0;
 }
 
 static int complete(struct hr_run *run, const struct hr_object *object)
@@ -136,8 +206,8 @@ static int create(struct hr_appliance *app, struct hr_run *run, struct hr_store 
 	const struct hr_config_ssd *ssd = &app->config.ssd[sink->ssd];
 	struct hr_object *object;
 	char name[96];
-	int err = hr_store_create(store, sink->object, run->sink_bytes, run->fingerprint, replace,
-				  &object);
+	int err = hr_store_create(store, sink->object, run->sink_bytes,
+				  hr_sink_tag(run->fingerprint, sink->checksum), replace, &object);
 
 	if (err) {
 		hr_error("%s:%u: object '%s' of %llu bytes cannot be created on ssd '%s': %s",
@@ -161,9 +231,14 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_sto
 	const bool stale =
 		pending && app->collect_ns && hr_pending_is_old(pending, app->collect_ns);
 
-	if (pending && pending->tag == run->fingerprint && pending->bytes == run->sink_bytes)
-		return resume(run, pending);
-	if (whole && whole->tag == run->fingerprint && !sink->replace)
+	run->first_tile = run->sink_summed_tiles = 0;
+	run->sink_crc = 0;
+	run->sink_unsummed = false;
+	run->sink_plan = HR_SINK_CREATE;
+	/* A run that starts over has a new object: nothing is said to be durable of it. */
+	if (is_mine(pending, run->fingerprint) && pending->bytes == run->sink_bytes)
+		return hr_run_resumes(run) ? resume(run, pending) : create(app, run, store, true);
+	if (is_mine(whole, run->fingerprint) && !sink->replace)
 		return complete(run, whole);
 	if (!sink->replace && whole)
 		return refuse(app, run, whole);
@@ -179,7 +254,7 @@ const char *hr_sink_prospect(const struct hr_run *run)
 	case HR_SINK_REPLACE:
 		return "; takes the place of the one that is there";
 	case HR_SINK_RESUME:
-		return hr_run_resumes(run) ? "; goes on where an earlier run was cut short" : "";
+		return "; goes on where an earlier run was cut short";
 	case HR_SINK_COMPLETE:
 		return "; is there already, whole: nothing to do";
 	default:
@@ -205,6 +280,8 @@ static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_
 		run->fingerprint = hr_run_fingerprint(app, run);
 		failed = run->config->has_sink ? make_sink(app, run, store[run->config->sink.ssd])
 					       : 0;
+		if (!failed)
+			failed = hr_checksums_decide(app, run, store);
 		if (failed && app->keep_going)
 			hr_refuse_run(app, i, failed);
 		err = err ? err : failed;
@@ -287,7 +364,9 @@ int hr_sinks_up(struct hr_appliance *app)
 		store[d] = &app->ssd[d].store;
 	if (!err)
 		err = hr_sinks_judge(app);
-	return err ? err : make_sinks(app, store, false);
+	if (!err)
+		err = make_sinks(app, store, false);
+	return err ? err : sum_prefixes(app);
 }
 
 void hr_sinks_down(struct hr_appliance *app)

@@ -37,6 +37,16 @@ enum hr_stage {
 	HR_STAGES,
 };
 
+/* What becomes of the comparison of a source with its checksum, and why it is not made. */
+enum hr_source_check {
+	HR_SOURCE_UNREAD, /* it is to be compared once all of it has been read */
+	HR_SOURCE_VERIFIED,
+	HR_SOURCE_WRONG,
+	HR_SOURCE_VERIFY_OFF,
+	HR_SOURCE_NO_CHECKSUM,
+	HR_SOURCE_RESUMED, /* what an earlier run has read of it is not read again */
+};
+
 /* A source as it was found. */
 struct hr_run_source {
 	uint64_t id; /* of the object; 0 while it is the sink of an earlier pipeline not yet made */
@@ -44,6 +54,12 @@ struct hr_run_source {
 	int from;	/* index of the run whose sink it is, or -1 */
 	uint32_t queue; /* index in hr_run.ssd: which queue pair of a worker reaches it */
 	uint32_t tile_bytes;
+	bool verifiable; /* it has a checksum, or will have, and the pipeline wants it compared */
+	/* From `partition`: where the words of its tiles begin in the part `checksums`. */
+	uint64_t words_at;
+	/* From `sinks`, then from running it. */
+	enum hr_source_check check;
+	uint32_t crc_expected, crc_found; /* when it was compared */
 };
 
 enum hr_outcome {
@@ -65,8 +81,9 @@ enum hr_sink_plan {
 
 /* Part indices in the gpu's partition; -1: not needed. */
 struct hr_run_parts {
-	int pipe, slots, copy, args, states, records, result, control, status, written, read_qps,
-		write_qps, read_tables, write_tables, chunks, prps, sink_rings, sink_tiles;
+	int pipe, slots, copy, args, states, records, result, control, status, written, checksums,
+		read_qps, write_qps, read_tables, write_tables, chunks, prps, sink_rings,
+		sink_tiles;
 	int source_rings[HR_SOURCES_MAX]; /* per distinct ssd */
 	int source_tiles[HR_SOURCES_MAX];
 };
@@ -107,13 +124,19 @@ struct hr_run {
 	uint32_t blocks[HR_ROLES], workers[HR_ROLES]; /* of each role; workers (warps) per block */
 	uint32_t threads;			      /* of every block */
 	bool copies; /* compute blocks copy tiles to GPU memory before they work on them */
+	bool stages; /* they make the output in GPU memory and copy it to host memory */
+	uint32_t shared_bytes;	/* of each block at launch */
+	uint64_t sink_words_at; /* where the words of the sink's tiles begin in `checksums` */
 	struct hr_run_parts part;
 	/* From `sinks`. */
 	enum hr_sink_plan sink_plan;
 	bool sink_made; /* by this bring-up, and nothing is written to it yet */
 	uint64_t sink_id;
-	uint64_t fingerprint; /* of what is written: tag of the sink object */
+	uint64_t fingerprint; /* of what is written */
 	uint64_t first_tile;
+	uint64_t sink_summed_tiles; /* sink_crc is that of so many tiles from the first one on */
+	uint32_t sink_crc;
+	bool sink_unsummed; /* ... which has to be read for it first */
 	/* From `queues`, as the CPU sees it: pipe and queue pairs as of the launch, then of the
 	 * end; the others all the time. */
 	struct hr_pipe *pipe;
@@ -238,8 +261,15 @@ static inline uint32_t hr_run_workers(const struct hr_run *run, enum hr_role rol
 /* A compute block's copies of the tiles of all sources. */
 uint64_t hr_run_copy_bytes(const struct hr_run *run);
 
-/* What determines the contents of a run's sink: operator, arguments, sources, tiles. Not 0. */
+/* What determines the contents of a run's sink: operator, arguments, sources, tiles. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
+
+/*
+ * Tag of the sink of a run with this fingerprint: not 0, and with `checksum` another than without. With
+ * it, crc of the incomplete object is that of its durable prefix. Versions that keep no such checksum
+ * write the tag without, so they do not go on with what they would leave with a stale one.
+ */
+uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum);
 
 /* A run that was cut short goes on after what is durable of its sink when it is called again. */
 bool hr_run_resumes(const struct hr_run *run);

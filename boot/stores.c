@@ -11,17 +11,18 @@
 #include "boot/disks.h"
 #include "boot/log.h"
 #include "boot/signals.h"
+#include "cache/crc32c.h"
 #include "nvme/status.h"
 
 #define FILL_BYTES (256u << 10)
 
 /* 64-bit word i of the object is i; the last word may be cut. */
-static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *words)
+static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *words, uint32_t *crc)
 {
 	uint64_t next = 0;
 
 	for (uint64_t at = 0; at < object->bytes; at += FILL_BYTES) {
-		uint64_t left = object->capacity - at;
+		uint64_t left = object->capacity - at, data = object->bytes - at;
 		size_t bytes = left < FILL_BYTES ? (size_t)left : FILL_BYTES;
 		int err;
 
@@ -32,6 +33,7 @@ static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *wo
 								  words, bytes, false);
 		if (err)
 			return err;
+		*crc = hr_crc32c(*crc, words, data < bytes ? (size_t)data : bytes);
 	}
 	return 0;
 }
@@ -40,15 +42,16 @@ static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want)
 {
 	uint64_t *words = aligned_alloc(HR_PAGE, FILL_BYTES);
 	struct hr_object *object;
+	uint32_t crc = 0;
 	int err;
 
 	if (!words)
 		return -ENOMEM;
 	err = hr_store_create(&ssd->store, want->object, want->bytes, 0, false, &object);
 	if (!err)
-		err = fill(ssd, object, words);
+		err = fill(ssd, object, words, &crc);
 	if (!err)
-		err = hr_store_finish(&ssd->store, object->id, false, 0);
+		err = hr_store_finish(&ssd->store, object->id, true, crc);
 	free(words);
 	return err;
 }

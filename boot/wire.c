@@ -2,7 +2,7 @@
  * Stage `queues`: the parts of the partition filled in (descriptor, slots, buffers, arguments), and
  * queue pairs created on the controllers. Pointers in what workers read are as workers see them.
  */
-#include "boot/stages.h"
+#include "boot/checksums.h"
 
 #include <errno.h>
 #include <string.h>
@@ -136,6 +136,26 @@ static void wire_memory(const struct hr_appliance *app, struct hr_run *run, stru
 	}
 }
 
+/* Where compute blocks leave the checksums of tiles. */
+static void wire_checksums(const struct hr_appliance *app, struct hr_run *run, struct hr_pipe *pipe)
+{
+	const struct hr_config_pipeline *c = run->config;
+	uint32_t *words = NULL;
+
+	pipe->checksums = hr_run_checksums(run);
+	pipe->out_copy_bytes = run->stages ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+	if (run->part.checksums >= 0)
+		words = hr_partition_worker(&app->partition[c->gpu], run->part.checksums);
+	if (!words)
+		return;
+	for (uint32_t s = 0; s < c->sources; s++)
+		if (run->source[s].check == HR_SOURCE_UNREAD &&
+		    !(s == 0 && c->op->records_checksum))
+			pipe->source[s].crc = words + run->source[s].words_at;
+	if (c->has_sink && c->sink.checksum)
+		pipe->sink_crc = words + run->sink_words_at;
+}
+
 /* `place` begins where the rings and tables of the part lie and moves on with each queue pair. */
 static int create_qp(struct hr_ssd *ssd, struct hr_qp *qp, struct hr_ssd_qp_place *place)
 {
@@ -214,6 +234,7 @@ static int wire_run(struct hr_appliance *app, struct hr_run *run)
 	wire_host(app, run);
 	wire_work(app, run, run->pipe);
 	wire_memory(app, run, run->pipe);
+	wire_checksums(app, run, run->pipe);
 	wire_slots(app, run);
 	err = create_readers(app, run);
 	if (!err && run->config->has_sink)

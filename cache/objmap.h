@@ -31,7 +31,7 @@
 
 enum hr_object_flags {
 	HR_OBJECT_PENDING = 1, /* being written: only durable_bytes of it are valid */
-	HR_OBJECT_HAS_CRC = 2, /* crc covers the whole object */
+	HR_OBJECT_HAS_CRC = 2, /* crc covers the whole object; never with PENDING */
 };
 
 /* One object, as the map holds it. */
@@ -45,7 +45,9 @@ struct hr_object {
 	uint64_t tag;		/* of whoever writes it: which run may resume a PENDING object */
 	uint64_t created_ns;	/* CLOCK_REALTIME; 0: the clock was before 1970 */
 	uint32_t flags;
-	uint32_t crc; /* CRC-32C of the data, with HAS_CRC */
+	/* CRC-32C of the data, with HAS_CRC. Of a PENDING object: of the first durable_bytes, when
+	 * the writer keeps it; the writer knows that by the tag. */
+	uint32_t crc;
 };
 
 struct hr_store {
@@ -126,8 +128,12 @@ struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
 int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
 		    bool replace, struct hr_object **out);
 
-/* Record that a prefix of a PENDING object is durable. -EINVAL: less than before, or beyond it. */
-int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes);
+/*
+ * Record that a prefix of a PENDING object is durable. In the same commit the object gets this tag, and
+ * crc as its CRC-32C of that prefix (see struct hr_object). -EINVAL: less than before, or beyond it.
+ */
+int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes, uint64_t tag,
+		      uint32_t crc);
 
 /* The object is whole: clear PENDING, set the crc if has_crc, drop a finished object of the name.
  * -EINVAL: not PENDING. */

@@ -216,16 +216,21 @@ int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, ui
 	return err;
 }
 
-int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes)
+int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes, uint64_t tag,
+		      uint32_t crc)
 {
 	const struct hr_object *object = hr_store_find_id(store, id);
+	struct hr_object *changed;
 
 	if (!object)
 		return -ENOENT;
 	if (!(object->flags & HR_OBJECT_PENDING) || durable_bytes > object->bytes ||
 	    durable_bytes < object->durable_bytes)
 		return -EINVAL;
-	stage(store)[index_of(store, object)].durable_bytes = durable_bytes;
+	changed = &stage(store)[index_of(store, object)];
+	changed->durable_bytes = durable_bytes;
+	changed->tag = tag;
+	changed->crc = crc;
 	return hr_store_commit(store, store->count, store->next_id);
 }
 

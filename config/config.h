@@ -26,6 +26,10 @@ enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
 /* Slots of a pipeline that leaves them open: so many, or more on a GPU. */
 #define HR_SLOTS_DEFAULT 8u
 
+/* Whether sources that have a checksum are compared with it: where a run reads all of them, always (or
+ * the run is refused, or starts over), never. */
+enum hr_verify_policy { HR_VERIFY_AUTO, HR_VERIFY_ON, HR_VERIFY_OFF };
+
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
 
 /* Where the rings of workers' queue pairs lie. */
@@ -61,7 +65,8 @@ struct hr_config_gpu {
 struct hr_config_object {
 	uint32_t ssd; /* index in ssd[] */
 	char object[HR_NAME_MAX];
-	bool replace; /* sinks: an existing object is replaced when the run has finished */
+	bool replace;  /* sinks: an existing object is replaced when the run has finished */
+	bool checksum; /* sinks: it gets one; default true */
 	unsigned line;
 };
 
@@ -90,6 +95,7 @@ struct hr_config_pipeline {
 	uint32_t prefetch_blocks, compute_blocks, writeback_blocks;
 	uint32_t threads; /* of a block on a GPU: whole warps */
 	enum hr_bounce_policy bounce;
+	enum hr_verify_policy verify;
 	unsigned line, tile_line;
 };
 

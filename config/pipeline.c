@@ -26,11 +26,15 @@ static const struct hr_field object_fields[] = {
 	{ "object", HR_FIELD_NAME, .required = true,
 	  .offset = offsetof(struct written_object, object.object), .max = HR_NAME_MAX,
 	  .example = "object = \"lineitem.discount\";" },
-	/* Last: sinks only. */
+	/* From here: sinks only. */
 	{ "replace", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.replace) },
+	{ "checksum", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.checksum) },
 };
 
+#define SOURCE_FIELDS 2u /* of object_fields */
+
 static const char *const bounces[] = { "auto", "in-place", "copy", NULL };
+static const char *const verifies[] = { "auto", "on", "off", NULL };
 
 static const struct hr_field pipeline_fields[] = {
 	{ "name", HR_FIELD_NAME, .required = true,
@@ -52,6 +56,8 @@ static const struct hr_field pipeline_fields[] = {
 	{ "blocks", .type = HR_FIELD_GROUP },
 	{ "bounce", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.bounce),
 	  .choices = bounces },
+	{ "verify", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.verify),
+	  .choices = verifies },
 };
 
 static const struct hr_field block_fields[] = {
@@ -103,10 +109,11 @@ static int find_name(const struct hr_group *group, const char *key, const char *
 static bool read_object(const struct hr_config *config, const struct hr_group *group, bool sink,
 			struct hr_config_object *object)
 {
-	struct written_object written = { .object.line = hr_group_line(group, "object") };
+	struct written_object written = { .object.line = hr_group_line(group, "object"),
+					  .object.checksum = sink };
 	int ssd;
 
-	hr_group_read(group, object_fields, COUNT(object_fields) - (sink ? 0 : 1), &written);
+	hr_group_read(group, object_fields, sink ? COUNT(object_fields) : SOURCE_FIELDS, &written);
 	*object = written.object;
 	ssd = find_name(group, "ssd", written.ssd, config->ssd, config->ssds, sizeof *config->ssd,
 			"ssd");

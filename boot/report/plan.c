@@ -73,9 +73,10 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			hr_run_workers(run, HR_ROLE_WRITEBACK));
 	fprintf(out, "\n");
 	for (uint32_t s = 0; s < p->sources; s++)
-		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile\n", "",
+		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->source[s].ssd].name, p->source[s].object,
-			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes);
+			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes,
+			run->source[s].verifiable ? "; compared with its checksum" : "");
 	if (p->has_sink)
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
@@ -191,13 +192,15 @@ void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct json
 	}
 }
 
+/* checksum: a source is compared with its own; a sink gets one. */
 static void object_json(const struct hr_appliance *app, const struct hr_config_object *object,
-			uint64_t bytes, uint32_t tile_bytes, struct json_object *out)
+			uint64_t bytes, uint32_t tile_bytes, bool checksum, struct json_object *out)
 {
 	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
 	hr_json_u64(out, "size_bytes", bytes);
 	hr_json_u64(out, "tile_bytes", tile_bytes);
+	hr_json_bool(out, "checksum", checksum);
 }
 
 static void pipeline_json(const struct hr_appliance *app, const struct hr_run *run,
@@ -225,9 +228,9 @@ static void pipeline_json(const struct hr_appliance *app, const struct hr_run *r
 	sources = hr_json_array(out, "sources");
 	for (uint32_t s = 0; s < p->sources; s++)
 		object_json(app, &p->source[s], run->source[s].bytes, run->source[s].tile_bytes,
-			    hr_json_append(sources));
+			    run->source[s].verifiable, hr_json_append(sources));
 	if (p->has_sink)
-		object_json(app, &p->sink, run->sink_bytes, run->sink_tile_bytes,
+		object_json(app, &p->sink, run->sink_bytes, run->sink_tile_bytes, p->sink.checksum,
 			    hr_json_object(out, "sink"));
 }
 

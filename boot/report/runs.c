@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "boot/checksums.h"
 #include "boot/report/json.h"
 #include "boot/report/progress.h"
 #include "boot/runner.h"
@@ -66,6 +67,45 @@ static void print_result(const struct hr_op_desc *op, const struct hr_op_all *al
 	free(text);
 }
 
+static const struct hr_object *sink_object(const struct hr_appliance *app, const struct hr_run *run)
+{
+	return hr_store_find_id(&app->ssd[run->config->sink.ssd].store, run->sink_id);
+}
+
+/* One line for each. */
+static void print_sources(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	for (uint32_t s = 0; s < p->sources; s++) {
+		const struct hr_run_source *source = &run->source[s];
+
+		fprintf(out, "    %s:%s, ", app->config.ssd[p->source[s].ssd].name,
+			p->source[s].object);
+		if (source->check == HR_SOURCE_VERIFIED)
+			fprintf(out, "verified, CRC-32C %08x\n", source->crc_found);
+		else if (source->check == HR_SOURCE_WRONG)
+			fprintf(out, "WRONG: CRC-32C %08x, expected %08x\n", source->crc_found,
+				source->crc_expected);
+		else
+			fprintf(out, "not verified: %s\n",
+				hr_source_check_reason(run, source->check));
+	}
+}
+
+static void print_sink(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+{
+	const struct hr_config_pipeline *p = run->config;
+	const struct hr_object *object = sink_object(app, run);
+
+	fprintf(out, "    %s:%s, %llu of %llu tiles durable", app->config.ssd[p->sink.ssd].name,
+		p->sink.object, (unsigned long long)run->durable_tiles,
+		(unsigned long long)run->tiles);
+	if (object && object->flags & HR_OBJECT_HAS_CRC)
+		fprintf(out, ", CRC-32C %08x", object->crc);
+	fprintf(out, "\n");
+}
+
 static void print_run(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -84,10 +124,10 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 		gather(app, run, &all);
 		print_result(p->op, &all, out);
 	}
+	if (run->outcome != HR_RUN_WAITING)
+		print_sources(app, run, out);
 	if (p->has_sink && run->sink_id)
-		fprintf(out, "    %s:%s, %llu of %llu tiles durable\n",
-			app->config.ssd[p->sink.ssd].name, p->sink.object,
-			(unsigned long long)run->durable_tiles, (unsigned long long)run->tiles);
+		print_sink(app, run, out);
 }
 
 /* It has no tiles and no path: bring-up has left it out. */
@@ -119,19 +159,70 @@ void hr_report_runs(const struct hr_appliance *app, FILE *out)
 			print_refused(&app->run[i], out);
 }
 
+static void crc_json(struct json_object *out, const char *name, uint32_t crc)
+{
+	char text[9];
+
+	snprintf(text, sizeof text, "%08x", crc);
+	hr_json_string(out, name, text);
+}
+
+static void sources_json(const struct hr_appliance *app, const struct hr_run *run,
+			 struct json_object *list)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	for (uint32_t s = 0; s < p->sources; s++) {
+		const struct hr_run_source *source = &run->source[s];
+		struct json_object *out = hr_json_append(list);
+		const char *reason = hr_source_check_reason(run, source->check);
+
+		hr_json_string(out, "ssd", app->config.ssd[p->source[s].ssd].name);
+		hr_json_string(out, "object", p->source[s].object);
+		hr_json_u64(out, "size_bytes", source->bytes);
+		hr_json_bool(out, "verified", source->check == HR_SOURCE_VERIFIED);
+		hr_json_string(out, "check", hr_source_check_name(source->check));
+		if (reason) {
+			hr_json_string(out, "reason", reason);
+			continue;
+		}
+		crc_json(out, "crc32c", source->crc_found);
+		crc_json(out, "crc32c_expected", source->crc_expected);
+	}
+}
+
+/* The first source that is not what was stored; -1: none. */
+static int wrong_source(const struct hr_run *run)
+{
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		if (run->source[s].check == HR_SOURCE_WRONG)
+			return (int)s;
+	return -1;
+}
+
 static void failure_json(const struct hr_appliance *app, const struct hr_run *run,
 			 struct json_object *out)
 {
 	const struct hr_failure *f = &run->failure;
 	const struct hr_config_object *object = hr_failure_object(run, f);
+	const int wrong = wrong_source(run);
 	char name[96];
 
-	hr_json_string(out, "status", hr_error_name(run->error, name, sizeof name));
+	hr_json_string(out, "status",
+		       wrong >= 0 ? "checksum mismatch"
+				  : hr_error_name(run->error, name, sizeof name));
 	hr_json_i64(out, "error", run->error);
-	if (!f->error)
+	if (wrong >= 0)
+		object = &run->config->source[wrong];
+	else if (!f->error)
 		return;
 	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
+	if (wrong >= 0) {
+		crc_json(out, "crc32c", run->source[wrong].crc_found);
+		crc_json(out, "crc32c_expected", run->source[wrong].crc_expected);
+		return;
+	}
 	hr_json_u64(out, "tile", f->tile);
 	if (f->role == HR_ROLE_COMPUTE) {
 		hr_json_u64(out, "output_bytes", f->out_bytes);
@@ -147,6 +238,7 @@ static void failure_json(const struct hr_appliance *app, const struct hr_run *ru
 static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 		      struct json_object *out)
 {
+	const struct hr_object *object = sink_object(app, run);
 	uint64_t durable = run->durable_tiles * run->sink_tile_bytes;
 
 	hr_json_string(out, "ssd", app->config.ssd[run->config->sink.ssd].name);
@@ -155,6 +247,8 @@ static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_u64(out, "size_bytes", run->sink_bytes);
 	hr_json_u64(out, "durable_tiles", run->durable_tiles);
 	hr_json_u64(out, "durable_bytes", durable < run->sink_bytes ? durable : run->sink_bytes);
+	if (object && object->flags & HR_OBJECT_HAS_CRC)
+		crc_json(out, "crc32c", object->crc);
 }
 
 static void queues_json(const struct hr_qp *qp, uint32_t count, struct json_object *out)
@@ -227,6 +321,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_u64(out, "read_bytes", hr_run_bytes_read(run));
 	hr_json_double(out, "duration_ms", seconds(run) * 1e3, 3);
 	hr_json_double(out, "read_bytes_per_s", rate(run), 0);
+	sources_json(app, run, hr_json_array(out, "sources"));
 	if (p->has_sink)
 		sink_json(app, run, hr_json_object(out, "sink"));
 	if (run->settled)

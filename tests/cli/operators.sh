@@ -84,6 +84,24 @@ prints_result() {
     exits 0 run "$SCRATCH/x.conf" && says "    nan 1" && says "    least -inf" && says "    bins "
 }
 
+# One bit of the numbers on the disk: no result of an operator that knows nothing of checksums.
+rotten_numbers() {
+    flip && exits 4 run "$SCRATCH/x.conf" --json && warns "object 'numbers' on ssd 'a' is not what was stored" &&
+        json '"result" not in r["pipelines"][0]' && flip && exits 0 run "$SCRATCH/x.conf" --json &&
+        json 'r["pipelines"][0]["sources"][0]["verified"] is True' && counts
+}
+
+flip() {
+    exits 0 store ls "$image" --json && python3 - "$SCRATCH/out" "$SCRATCH/a.img" <<'PY'
+import json, sys
+with open(sys.argv[2], "r+b") as image:
+    image.seek(json.load(open(sys.argv[1]))["objects"][0]["offset_bytes"] + 100000)
+    byte = image.read(1)[0]
+    image.seek(-1, 1)
+    image.write(bytes([byte ^ 1]))
+PY
+}
+
 lists() {
     exits 0 check --operators "$SCRATCH/x.conf" && says "topk_dot" &&
         says "histogram ($SCRATCH/histogram.op: for the host backend only)" &&
@@ -237,6 +255,7 @@ check "numbers, and a store that holds them" numbers
 check "... put" store
 check "its result is what another program counts" runs_template
 check "... and is printed for people" prints_result
+check "... but not when the numbers are not what was stored" rotten_numbers
 check "check --operators lists it" lists
 check "check shows its tiles and states" checks_plan
 check "its file is found from the configuration's folder" from_elsewhere

@@ -40,6 +40,7 @@ struct fake_cuda {
 	bool not_compressible; /* memory is not, although asked for and supported */
 	bool no_peers;
 	int blocks_per_processor;
+	int dynamic_shared;		 /* that a launch may have beyond what comes unasked */
 	int kernel_threads, local_bytes; /* of a kernel: most per block, per thread */
 	const char *jit_log;		 /* what the driver's compiler and linker say of an image */
 	const char *jit_info;		 /* ... that is no error */

@@ -458,9 +458,9 @@ CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfun
 CUresult fake_FuncSetAttribute(CUfunction fn, CUfunction_attribute attribute, int value)
 {
 	(void)fn;
-	(void)attribute;
-	(void)value;
 	ENTER_CONTEXT("cuFuncSetAttribute");
+	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		fake_cuda.dynamic_shared = value;
 	return CUDA_SUCCESS;
 }
 
@@ -479,6 +479,8 @@ CUresult fake_LaunchCooperativeKernel(CUfunction fn, unsigned x, unsigned y, uns
 				      CUstream stream, void **parameters)
 {
 	ENTER_CONTEXT("cuLaunchCooperativeKernel");
+	if (shared + 1024 > 48u << 10 && (int)shared > fake_cuda.dynamic_shared)
+		return CUDA_ERROR_INVALID_VALUE; /* 1 KiB is the kernel's own */
 	if (!fake_cuda_find(STREAM, (uintptr_t)stream) || y != 1 || z != 1 || ty != 1 || tz != 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_cuda.last = (struct fake_cuda_launch){ (const char *)fn, *(void **)parameters[0], x,

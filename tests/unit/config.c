@@ -96,10 +96,11 @@ Test(config, every_value_arrives_where_it_belongs)
 		      "pipelines = ( { name = \"p\"; gpu = \"h\";\n"
 		      "  source = { ssd = \"b\"; object = \"in\"; };\n"
 		      "  operator = \"cast_f32_bf16\";\n"
-		      "  sink = { ssd = \"a\"; object = \"out\"; replace = true; };\n"
+		      "  sink = { ssd = \"a\"; object = \"out\"; replace = true; "
+		      "checksum = false; };\n"
 		      "  tile = \"64K\"; slots = 5;\n"
 		      "  blocks = { prefetch = 2; compute = 3; writeback = 4; threads = 512; };\n"
-		      "  bounce = \"copy\"; } );\n"),
+		      "  bounce = \"copy\"; verify = \"on\"; } );\n"),
 		0, "%s", reports.text);
 	cr_assert_str_eq(config.name, "x");
 	cr_assert_eq(config.checkpoint_ns, 250000000u);
@@ -127,6 +128,8 @@ Test(config, every_value_arrives_where_it_belongs)
 	cr_assert_eq(p->writeback_blocks, 4u);
 	cr_assert_eq(p->threads, 512u);
 	cr_assert_eq(p->bounce, HR_BOUNCE_COPY);
+	cr_assert_eq(p->verify, HR_VERIFY_ON);
+	cr_assert_not(p->sink.checksum);
 	cr_assert_eq(p->tile_line, 12u);
 }
 
@@ -234,6 +237,10 @@ static const struct {
 	{ PIPE("operator = \"crc32c\"; bounce = \"direct\";"),
 	  "f:6: pipelines[0].bounce: is \"direct\", expected \"auto\" or \"in-place\" or "
 	  "\"copy\"\n" },
+	{ PIPE("operator = \"crc32c\"; verify = true;"),
+	  "f:6: pipelines[0].verify: is a boolean, expected \"auto\" or \"on\" or \"off\"\n" },
+	{ PIPE("operator = \"crc32c\"; verify = \"no\";"),
+	  "f:6: pipelines[0].verify: is \"no\", expected \"auto\" or \"on\" or \"off\"\n" },
 	{ PIPE("operator = \"crc32c\"; blocks = { writeback = 1; };"),
 	  "f:6: pipelines[0].blocks.writeback: is 1, expected 0: there is no sink\n" },
 	{ PIPE("operator = \"copy\"; " SINK "blocks = { writeback = 0; };"),

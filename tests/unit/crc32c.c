@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
+#include "cache/crc32c_join.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define BYTES_MAX (200u << 10) /* several rounds of the long streams, and of the short ones */
@@ -101,5 +102,25 @@ Test(crc32c, combines_over_lengths_beyond_32_bits)
 		cr_assert_eq(whole, hr_crc32c_combine(a, twice, 2 * bytes), "%llu bytes",
 			     (unsigned long long)bytes);
 		half = twice;
+	}
+}
+
+/* Pieces of one length, joined by tables, as they are by the general way; no length is special. */
+Test(crc32c, joins_pieces_of_one_length)
+{
+	static const uint64_t length[] = { 0, 1, 7, 4096, 1 << 20, (1ull << 31) - 1, 1ull << 40 };
+	uint32_t crc = 0x01234567, piece = 0x89abcdef;
+	struct hr_crc32c_join join;
+
+	for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
+		hr_crc32c_join_init(&join, length[i]);
+		for (unsigned n = 0; n < 1000; n++) {
+			const uint32_t want = hr_crc32c_combine(crc, piece, length[i]);
+
+			cr_assert_eq(hr_crc32c_join(&join, crc, piece), want, "%llu bytes",
+				     (unsigned long long)length[i]);
+			piece = crc * 1664525u + 1013904223u;
+			crc = want ^ n;
+		}
 	}
 }

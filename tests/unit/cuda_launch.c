@@ -73,6 +73,7 @@ Test(cuda_launch, shapes_are_checked_before_anything_starts)
 		{ 1, 31, 0, -EINVAL },
 		{ 1, 33, 0, -EINVAL },
 		{ 1, 544, 0, -EINVAL },
+		{ 1, 32, (47 << 10) + 1, 0 }, /* one byte more than comes unasked */
 		{ 1, 32, 199 << 10, 0 },
 		{ 1, 32, (199 << 10) + 1, -EINVAL }, /* 200 KiB, and 1 KiB is the kernel's own */
 		{ 1, 32, UINT32_MAX, -EINVAL },

@@ -44,7 +44,7 @@ Test(objmap, objects_are_made_found_and_kept)
 	cr_expect_eq(object->flags, HR_OBJECT_PENDING);
 	cr_expect_gt(object->created_ns, 1600000000ull * 1000000000);
 	expect_layout(object, 0, 2);
-	cr_assert_eq(hr_store_progress(&f.store, 1, 4096), 0);
+	cr_assert_eq(hr_store_progress(&f.store, 1, 4096, 7, 0xabcd), 0);
 
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_null(hr_store_find(&f.store, "rows"));
@@ -147,12 +147,12 @@ Test(objmap, changes_of_the_wrong_object_are_refused)
 	const uint64_t whole = fake_store_put(&f, "whole", 8192);
 
 	cr_assert_eq(hr_store_create(&f.store, "part", 8192, 0, false, &object), 0);
-	cr_assert_eq(hr_store_progress(&f.store, 2, 4096), 0);
-	cr_expect_eq(hr_store_progress(&f.store, 2, 4095), -EINVAL);
-	cr_expect_eq(hr_store_progress(&f.store, 2, 8193), -EINVAL);
-	cr_expect_eq(hr_store_progress(&f.store, whole, 8192), -EINVAL);
+	cr_assert_eq(hr_store_progress(&f.store, 2, 4096, 7, 0xabcd), 0);
+	cr_expect_eq(hr_store_progress(&f.store, 2, 4095, 7, 0xabcd), -EINVAL);
+	cr_expect_eq(hr_store_progress(&f.store, 2, 8193, 7, 0xabcd), -EINVAL);
+	cr_expect_eq(hr_store_progress(&f.store, whole, 8192, 7, 0xabcd), -EINVAL);
 	cr_expect_eq(hr_store_finish(&f.store, whole, false, 0), -EINVAL);
-	cr_expect_eq(hr_store_progress(&f.store, 3, 0), -ENOENT);
+	cr_expect_eq(hr_store_progress(&f.store, 3, 0, 7, 0xabcd), -ENOENT);
 	cr_expect_eq(hr_store_finish(&f.store, 3, false, 0), -ENOENT);
 	cr_expect_eq(hr_store_remove(&f.store, 3), -ENOENT);
 	cr_expect_eq(hr_store_remove(&f.store, 0), -ENOENT);

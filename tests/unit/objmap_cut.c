@@ -70,7 +70,8 @@ static int change(struct fake_store *s, unsigned seed)
 	if (choice == 4)
 		return hr_store_progress(&s->store, object->id,
 					 object->durable_bytes +
-						 (object->bytes - object->durable_bytes) / 2);
+						 (object->bytes - object->durable_bytes) / 2,
+					 choice, seed);
 	return hr_store_finish(&s->store, object->id, choice == 5, seed);
 }
 

@@ -190,3 +190,41 @@ Test(shape, operators_that_read_once_read_in_place_unless_told)
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect_not(run->copies);
 }
+
+/* Nothing crosses the link twice, and what needs no checksum costs no memory. */
+Test(shape, what_has_a_checksum_is_copied)
+{
+	pipeline->op = hr_op_find("cast_f32_bf16");
+	pipeline->has_sink = true;
+	run->sink_tile_bytes = MIB / 2;
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect(!run->copies && !run->stages);
+	cr_expect_eq(run->shared_bytes, 0);
+	cr_expect_eq(hr_run_copy_bytes(run), 0);
+	run->source[0].verifiable = true;
+	pipeline->bounce = HR_BOUNCE_IN_PLACE;
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect(run->copies && !run->stages);
+	cr_expect_eq(run->shared_bytes, HR_CHECKSUM_MEMORY);
+	cr_expect_eq(hr_run_copy_bytes(run), MIB);
+	pipeline->sink.checksum = true;
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect(run->copies && run->stages);
+	cr_expect_eq(hr_run_copy_bytes(run), MIB + MIB / 2);
+	app->path[0][0].direct = true; /* all lies in GPU memory */
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect(!run->copies && !run->stages);
+	cr_expect_eq(run->shared_bytes, HR_CHECKSUM_MEMORY);
+	gpu(1, 16);
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect_eq(run->shared_bytes, 0);
+}
+
+/* Its records are the checksums: they are not computed again, so tiles are read in place. */
+Test(shape, the_checksum_operator_needs_no_copy)
+{
+	run->source[0].verifiable = true;
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect_not(run->copies);
+	cr_expect_eq(run->shared_bytes, 0);
+}

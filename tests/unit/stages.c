@@ -332,7 +332,9 @@ Test(stages, run_resumes_at_what_is_durable)
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
 	id = app->run[0].sink_id;
 	cr_assert_eq(app->run[0].first_tile, 0u);
-	cr_assert_eq(hr_store_progress(&app->ssd[0].store, id, 10 * 65536), 0);
+	cr_assert_eq(hr_store_progress(&app->ssd[0].store, id, 10 * 65536,
+				       hr_sink_tag(app->run[0].fingerprint, true), 0),
+		     0);
 	hr_appliance_down(app);
 
 	configure("", "", COPY);
