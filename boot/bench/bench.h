@@ -43,6 +43,9 @@ struct hr_bench_operator {
 	 * tiles copied to its own memory first; 0: not measured. */
 	bool bounces;
 	double copied_bytes_per_s, worst_copied_bytes_per_s, best_copied_bytes_per_s;
+	/* With checksums of all that is read and written, as pipelines have them unless told
+	 * otherwise; without in the others. */
+	double verified_bytes_per_s, worst_verified_bytes_per_s, best_verified_bytes_per_s;
 	uint32_t io_blocks, blocks; /* that move data between ssd and memory; all */
 };
 

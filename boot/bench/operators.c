@@ -9,6 +9,7 @@
 #include "boot/log.h"
 #include "boot/runner.h"
 #include "boot/signals.h"
+#include "cache/crc32c.h"
 #include "nvme/status.h"
 
 #define MIB (1ull << 20)
@@ -141,12 +142,13 @@ static int make(struct hr_ssd *ssd, const char *name, uint64_t bytes, uint32_t v
 {
 	uint8_t *piece = aligned_alloc(HR_PAGE, FILL_BYTES);
 	struct hr_object *object = NULL;
+	uint32_t crc = 0;
 	int err = piece ? hr_store_create(&ssd->store, name, bytes, 0, false, &object) : -ENOMEM;
 
 	if (!err)
 		fill_piece(piece, value);
 	for (uint64_t at = 0; !err && at < bytes; at += FILL_BYTES) {
-		const uint64_t left = object->capacity - at;
+		const uint64_t left = object->capacity - at, data = bytes - at;
 
 		if (hr_signals_pending())
 			err = -EINTR;
@@ -154,9 +156,10 @@ static int make(struct hr_ssd *ssd, const char *name, uint64_t bytes, uint32_t v
 			err = ssd->blk->ops->write(ssd->blk, object->offset + at, piece,
 						   left < FILL_BYTES ? (size_t)left : FILL_BYTES,
 						   false);
+		crc = hr_crc32c(crc, piece, data < FILL_BYTES ? (size_t)data : FILL_BYTES);
 	}
 	if (!err)
-		err = hr_store_finish(&ssd->store, object->id, false, 0);
+		err = hr_store_finish(&ssd->store, object->id, true, crc);
 	free(piece);
 	return err && err != -EINTR ? complain(ssd, name, err) : err;
 }
@@ -189,14 +192,23 @@ static void fit_tile(const struct hr_ssd *ssd, struct hr_config_pipeline *p)
 	}
 }
 
+/* As pipelines have them unless told otherwise, with checksums of all they read and write; or with
+ * none at all, and tiles read in this way. */
+struct way {
+	bool verified;
+	enum hr_bounce_policy bounce;
+};
+
 /* The appliance's only pipeline from now on; those of its configuration are not run here. */
 static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeline *p,
-			 enum hr_bounce_policy bounce, uint32_t d)
+			 const struct way *way, uint32_t d)
 {
 	struct hr_config_pipeline *own = &app->config.pipeline[0];
 
 	*own = *p;
-	own->bounce = bounce;
+	own->bounce = way->bounce;
+	own->verify = way->verified ? HR_VERIFY_ON : HR_VERIFY_OFF;
+	own->sink.checksum = way->verified;
 	for (uint32_t s = 0; s < own->sources; s++)
 		own->source[s].ssd = d;
 	own->sink.ssd = d;
@@ -224,11 +236,11 @@ static void note(const struct hr_appliance *app, const struct hr_run *run,
 }
 
 static int run_once(struct hr_appliance *app, const struct hr_config_pipeline *p,
-		    enum hr_bounce_policy bounce, uint32_t d, struct hr_bench_operator *op)
+		    const struct way *way, uint32_t d, struct hr_bench_operator *op)
 {
 	int err;
 
-	set_pipeline(app, p, bounce, d);
+	set_pipeline(app, p, way, d);
 	err = hr_appliance_up(app, HR_STAGE_QUEUES);
 	if (err)
 		return err;
@@ -248,14 +260,14 @@ static int by_rate(const void *a, const void *b)
 
 /* The median of as many runs as are wanted, with its worst and best. */
 static int repeat(struct hr_bench_run *run, const struct hr_config_pipeline *p,
-		  enum hr_bounce_policy bounce, uint32_t d, struct hr_bench_operator *median)
+		  const struct way *way, uint32_t d, struct hr_bench_operator *median)
 {
 	struct hr_bench_operator each[HR_MEASURE_TIMES_MAX] = { 0 };
 	int err = 0;
 
 	assert(run->times > 0);
 	for (uint32_t i = 0; !err && i < run->times; i++) {
-		err = run_once(run->app, p, bounce, d, &each[i]);
+		err = run_once(run->app, p, way, d, &each[i]);
 		if (!err && p->has_sink)
 			err = drop(&run->app->ssd[d], p->sink.object);
 	}
@@ -268,21 +280,29 @@ static int repeat(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 	return 0;
 }
 
-/* In place, and copied where that is another way. */
+/* In place, copied where that is another way, and with checksums. */
 static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p, uint32_t d,
 		   struct json_object *list)
 {
 	struct hr_bench_found *found = &run->found;
-	struct hr_bench_operator op = { 0 }, copied = { 0 };
-	int err = repeat(run, p, HR_BOUNCE_IN_PLACE, d, &op);
+	static const struct way in_place = { false, HR_BOUNCE_IN_PLACE };
+	static const struct way copy = { false, HR_BOUNCE_COPY };
+	static const struct way checked = { true, HR_BOUNCE_AUTO };
+	struct hr_bench_operator op = { 0 }, copied = { 0 }, verified = { 0 };
+	int err = repeat(run, p, &in_place, d, &op);
 
 	if (!err && op.bounces)
-		err = repeat(run, p, HR_BOUNCE_COPY, d, &copied);
+		err = repeat(run, p, &copy, d, &copied);
+	if (!err)
+		err = repeat(run, p, &checked, d, &verified);
 	if (err)
 		return err;
 	op.copied_bytes_per_s = copied.bytes_per_s;
 	op.worst_copied_bytes_per_s = copied.worst_bytes_per_s;
 	op.best_copied_bytes_per_s = copied.best_bytes_per_s;
+	op.verified_bytes_per_s = verified.bytes_per_s;
+	op.worst_verified_bytes_per_s = verified.worst_bytes_per_s;
+	op.best_verified_bytes_per_s = verified.best_bytes_per_s;
 	if (found->op_count < HR_BENCH_OPERATORS_MAX)
 		found->op[found->op_count++] = op;
 	hr_bench_report_operator(run->app->config.ssd[d].name, &op, list);

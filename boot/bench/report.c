@@ -135,8 +135,9 @@ void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool g
 
 void hr_bench_operators_head(void)
 {
-	printf("\n%-10s %-15s %12s %9s %11s %11s %9s %9s\n", "ssd", "operator", "source bytes",
-	       "ms", "in place", "copied", "io blocks", "blocks");
+	printf("\n%-10s %-15s %12s %9s %11s %11s %11s %5s %9s %9s\n", "ssd", "operator",
+	       "source bytes", "ms", "in place", "copied", "verified", "times", "io blocks",
+	       "blocks");
 }
 
 static void json_operator(const struct hr_bench_operator *op, struct json_object *out)
@@ -152,6 +153,9 @@ static void json_operator(const struct hr_bench_operator *op, struct json_object
 		hr_json_double(out, "bytes_per_s_copied_worst", op->worst_copied_bytes_per_s, 0);
 		hr_json_double(out, "bytes_per_s_copied_best", op->best_copied_bytes_per_s, 0);
 	}
+	hr_json_double(out, "bytes_per_s_verified", op->verified_bytes_per_s, 0);
+	hr_json_double(out, "bytes_per_s_verified_worst", op->worst_verified_bytes_per_s, 0);
+	hr_json_double(out, "bytes_per_s_verified_best", op->best_verified_bytes_per_s, 0);
 	hr_json_u64(out, "io_blocks", op->io_blocks);
 	hr_json_u64(out, "blocks", op->blocks);
 }
@@ -159,7 +163,7 @@ static void json_operator(const struct hr_bench_operator *op, struct json_object
 void hr_bench_report_operator(const char *ssd, const struct hr_bench_operator *op,
 			      struct json_object *list)
 {
-	char rate[24], copied[24] = "-";
+	char rate[24], copied[24] = "-", verified[24];
 
 	if (list) {
 		json_operator(op, hr_json_append(list));
@@ -168,8 +172,9 @@ void hr_bench_report_operator(const char *ssd, const struct hr_bench_operator *o
 	hr_rate_format(rate, sizeof rate, op->bytes_per_s);
 	if (op->copied_bytes_per_s > 0)
 		hr_rate_format(copied, sizeof copied, op->copied_bytes_per_s);
-	printf("%-10s %-15s %12llu %9.3f %11s %11s %9u %9u\n", ssd, op->name,
-	       (unsigned long long)op->bytes, op->duration_ms, rate, copied, op->io_blocks,
-	       op->blocks);
+	hr_rate_format(verified, sizeof verified, op->verified_bytes_per_s);
+	printf("%-10s %-15s %12llu %9.3f %11s %11s %11s %5.2f %9u %9u\n", ssd, op->name,
+	       (unsigned long long)op->bytes, op->duration_ms, rate, copied, verified,
+	       op->verified_bytes_per_s / op->bytes_per_s, op->io_blocks, op->blocks);
 	fflush(stdout);
 }
