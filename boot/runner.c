@@ -80,11 +80,14 @@ static void request_stop(struct watch *w)
 static uint64_t written_tiles(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_partition *p = &app->partition[run->config->gpu];
+	const bool all = hr_run_tiles_done(run) == run->tiles - run->first_tile;
+	/* Looked at also when all tiles are counted: counts come without what was written before
+	 * them, the checksums of tiles, and the words of slots with it. */
+	const uint64_t tiles =
+		run->settled ? hr_pipe_settled(run->pipe, hr_partition_cpu(p, run->part.slots))
+			     : hr_pipe_written(run->pipe, run->written);
 
-	if (hr_run_tiles_done(run) == run->tiles - run->first_tile)
-		return run->tiles;
-	return run->settled ? hr_pipe_settled(run->pipe, hr_partition_cpu(p, run->part.slots))
-			    : hr_pipe_written(run->pipe, run->written);
+	return all ? run->tiles : tiles;
 }
 
 /*
