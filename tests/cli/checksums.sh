@@ -61,7 +61,7 @@ has_checksums() {
     conf
     exits 0 run "$SCRATCH/x.conf" && silent && says "a:in, verified, CRC-32C " && says "a:out, verified, CRC-32C" || return 1
     [ "$(crc in)" = "$(crc out)" ] && [ "$(crc half)" != none ] && no_faults half || return 1
-    exits 0 store get "soft:$image" out "$SCRATCH/copy" && says "CRC-32C $(crc in)" && cmp "$SCRATCH/in" "$SCRATCH/copy"
+    exits 0 store get --force "soft:$image" out "$SCRATCH/copy" && says "CRC-32C $(crc in)" && cmp "$SCRATCH/in" "$SCRATCH/copy"
 }
 
 once_more() {
@@ -84,7 +84,7 @@ rotten_source() {
         json 'r["pipelines"][0]["failure"]["crc32c"] != r["pipelines"][0]["failure"]["crc32c_expected"]' &&
         json 'r["pipelines"][0]["failure"]["object"] == "in" and r["pipelines"][0]["failure"]["ssd"] == "a"' &&
         json 'r["pipelines"][0]["sources"][0]["check"] == "wrong"' || return 1
-    exits 4 store get "soft:$image" in "$SCRATCH/copy" && warns "should be $want" &&
+    exits 4 store get --force "soft:$image" in "$SCRATCH/copy" && warns "should be $want" &&
         exits 1 store verify "soft:$image" && says "FAULT" && says "should be $want"
 }
 
@@ -98,7 +98,7 @@ rotten_sink() {
     make_image && conf && exits 0 run "$SCRATCH/x.conf" --pipeline p && flip out $((bytes - 1)) || return 1
     exits 4 run "$SCRATCH/x.conf" --pipeline q && warns "pipeline 'q': object 'out' on ssd 'a'" &&
         warns "expected $(crc in)" && exits 0 store ls "soft:$image" && ! grep -q half "$SCRATCH/out" &&
-        exits 4 store get "soft:$image" out "$SCRATCH/copy" && warns "should be $(crc in)" &&
+        exits 4 store get --force "soft:$image" out "$SCRATCH/copy" && warns "should be $(crc in)" &&
         exits 1 store verify "soft:$image" && says "FAULT  out: "
 }
 
@@ -106,7 +106,7 @@ rotten_sink() {
 off() {
     make_image && flip in 5 && conf 'verify = "off";' || return 1
     exits 0 run "$SCRATCH/x.conf" --pipeline p && silent && says "a:in, not verified: verify is off" &&
-        exits 0 store get "soft:$image" out "$SCRATCH/copy" && ! cmp -s "$SCRATCH/in" "$SCRATCH/copy" &&
+        exits 0 store get --force "soft:$image" out "$SCRATCH/copy" && ! cmp -s "$SCRATCH/in" "$SCRATCH/copy" &&
         [ "$(crc in)" != "$(crc out)" ]
 }
 
