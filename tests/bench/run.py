@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure the figures that headrace is held to, and print them beside their goals.
 
-Usage: run.py BUILD_FOLDER [FIGURE...]     FIGURE: driver soft start memory size crc flat; default all
+Usage: run.py BUILD_FOLDER [FIGURE...]     FIGURE: driver soft start memory size crc sums flat; default all
 
 Images lie in /dev/shm when 8 GiB are free there, else in the build folder, and are removed at the
 end. Runs that are compared alternate. The ratio is one of medians; the cost per byte is that of the
@@ -29,6 +29,24 @@ pipelines = (
         name = "checksum";
         source = {{ object = "data"; }};
         operator = "crc32c";
+        tile = "1M";
+        slots = 8;
+    }}
+);
+"""
+
+# The same with a sink: a pipeline with all checksums, as it is unless told otherwise, or with none.
+WITH_SINK = """\
+appliance = {{ name = "bench"; checkpoint = 0; }};
+ssds = ( {{ name = "ssd0"; device = "{device}"; }} );
+gpus = ( {{ name = "gpu0"; device = "host:2"; }} );
+pipelines = (
+    {{
+        name = "p";
+        source = {{ object = "data"; }};
+        operator = "{operator}";
+        sink = {{ object = "sink"; replace = true; checksum = {checksum}; }};
+        verify = "{verify}";
         tile = "1M";
         slots = 8;
     }}
@@ -168,6 +186,26 @@ class Bench:
         name = f"crc32c over 1 GiB: {rate[1]:.2f} GB/s against a loop's {rate[0]:.2f} GB/s"
         self.row(name, ">= 0.70", f"{ratio:.2f}", ratio >= 0.7)
 
+    def sums(self):
+        """Pipelines with a sink, with checksums and without, in turns."""
+        size, rounds = 256 * MIB, 15
+        device = f"soft:{self.dir / 'sums.img'},size={3 * size // MIB + 64}M"
+        self.call(self.headrace, "store", "format", device)
+        self.fill(device, size)
+        for operator in ("copy", "cast_f32_bf16"):
+            taken = {"on": [], "off": []}
+            for _ in range(rounds):
+                for verify, times in taken.items():
+                    config = self.dir / f"{operator}-{verify}.conf"
+                    checksum = "true" if verify == "on" else "false"
+                    config.write_text(WITH_SINK.format(
+                        device=device, operator=operator, verify=verify, checksum=checksum))
+                    run = json.loads(self.call(self.headrace, "run", config, "--json"))
+                    times.append(run["pipelines"][0]["duration_ms"])
+            on, off = (size / 1e6 / statistics.median(taken[verify]) for verify in ("on", "off"))
+            name = f"{operator}: {on:.2f} GB/s with all checksums, {off:.2f} without"
+            self.row(name, ">= 0.75", f"{on / off:.2f}", on / off >= 0.75)
+
     def flat(self):
         sizes = [size * MIB for size in (64, 256, 1024, 4096)]
         costs = []
@@ -183,7 +221,8 @@ def main():
     bench = Bench(sys.argv[1])
     try:
         print(f"{'figure':<58} {'goal':>12} {'measured':>12}")
-        for figure in sys.argv[2:] or ["driver", "soft", "start", "memory", "size", "crc", "flat"]:
+        all_of_them = ["driver", "soft", "start", "memory", "size", "crc", "sums", "flat"]
+        for figure in sys.argv[2:] or all_of_them:
             getattr(bench, figure)()
     finally:
         shutil.rmtree(bench.dir)
