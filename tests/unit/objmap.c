@@ -78,6 +78,25 @@ Test(objmap, ids_are_never_used_again)
 	}
 }
 
+/* Removal leaves the old record in memory behind the last one: it is not found any more. */
+Test(objmap, the_newest_object_is_gone_once_removed)
+{
+	const uint64_t first = fake_store_put(&f, "a", 1), newest = fake_store_put(&f, "b", 1);
+	uint64_t generation;
+
+	cr_assert_eq(hr_store_remove(&f.store, newest), 0);
+	generation = f.store.generation;
+	cr_expect_null(hr_store_find_id(&f.store, newest));
+	cr_expect_null(hr_store_find(&f.store, "b"));
+	cr_expect_eq(hr_store_progress(&f.store, newest, 1, 0, 0), -ENOENT);
+	cr_expect_eq(hr_store_finish(&f.store, newest, false, 0), -ENOENT);
+	cr_expect_eq(hr_store_remove(&f.store, newest), -ENOENT);
+	cr_expect_eq(f.store.generation, generation, "nothing was committed");
+	cr_assert_eq(hr_store_remove(&f.store, first), 0);
+	cr_expect_null(hr_store_find_id(&f.store, first), "none is left");
+	cr_expect_eq(f.store.count, 0);
+}
+
 /* The commit that gave id 2 out is lost, and still nobody gets id 2 again. */
 Test(objmap, ids_of_a_lost_generation_are_not_used_again_either)
 {

@@ -7,6 +7,7 @@
 
 #include "cache/crc32c.h"
 #include "cache/objmap.h"
+#include "tests/fake/log.h"
 #include "tests/fake/memdisk.h"
 #include "tests/fake/store.h"
 
@@ -114,6 +115,21 @@ static void zero_and_foreign(void)
 	memset(f.disk.media + HR_PAGE, 0x5a, HR_PAGE);
 }
 
+static void erase_newer(void)
+{
+	memset(f.disk.media + f.store.active * HR_PAGE, 0, HR_PAGE);
+}
+
+static void erase_older(void)
+{
+	memset(f.disk.media + (1 - f.store.active) * HR_PAGE, 0, HR_PAGE);
+}
+
+static void overwrite_older(void)
+{
+	memset(f.disk.media + (1 - f.store.active) * HR_PAGE, 0x5a, HR_PAGE);
+}
+
 static void tear_newer(void)
 {
 	memset(f.disk.media + f.store.active * HR_PAGE + 512, 0x5a, 512);
@@ -192,28 +208,50 @@ static const struct damage {
 	const char *what;
 	void (*damage)(void);
 	int want;
-	uint32_t count; /* objects found */
+	uint32_t count;	   /* objects found */
+	const char *warn;  /* part of the warning about the other copy; NULL: none */
+	const char *error; /* part of the last error; NULL: none */
 } damages[] = {
-	{ "none", nothing, 0, 2 },
-	{ "erased", erase, -ENOMEDIUM, 0 },
-	{ "overwritten", overwrite, -EMEDIUMTYPE, 0 },
-	{ "one zero, one foreign", zero_and_foreign, -EMEDIUMTYPE, 0 },
-	{ "the other way round", erase_newer_foreign_older, -EMEDIUMTYPE, 0 },
-	{ "newer superblock torn", tear_newer, 0, 1 },
-	{ "older superblock torn", tear_older, 0, 2 },
-	{ "both superblocks torn", tear_both, -EUCLEAN, 0 },
-	{ "newer map corrupt", spoil_newer_map, 0, 1 },
-	{ "older map corrupt", spoil_older_map, 0, 2 },
-	{ "both maps corrupt", spoil_both_maps, -EUCLEAN, 0 },
-	{ "truncated", truncate_disk, -EUCLEAN, 0 },
-	{ "truncated to one page", truncate_to_nothing, -EMEDIUMTYPE, 0 },
-	{ "superblocks of two stores", foreign_uuid, -EUCLEAN, 0 },
-	{ "two of one generation", same_generation, -EUCLEAN, 0 },
+	{ "none", nothing, 0, 2, NULL, NULL },
+	{ "erased", erase, -ENOMEDIUM, 0, NULL, NULL },
+	{ "overwritten", overwrite, -EMEDIUMTYPE, 0, NULL, NULL },
+	{ "one zero, one foreign", zero_and_foreign, -EMEDIUMTYPE, 0, NULL, NULL },
+	{ "the other way round", erase_newer_foreign_older, -EMEDIUMTYPE, 0, NULL, NULL },
+	{ "newer superblock erased", erase_newer, 0, 1, NULL, NULL },
+	{ "older superblock erased", erase_older, 0, 2, NULL, NULL },
+	{ "older superblock foreign", overwrite_older, 0, 2,
+	  "superblock 0: not of a headrace store", NULL },
+	{ "newer superblock torn", tear_newer, 0, 1, "map copy 1: superblock 1: CRC-32C", NULL },
+	{ "older superblock torn", tear_older, 0, 2, "map copy 0: superblock 0: CRC-32C", NULL },
+	{ "both superblocks torn", tear_both, -EUCLEAN, 0, NULL, "superblock 1: CRC-32C" },
+	{ "newer map corrupt", spoil_newer_map, 0, 1, "map copy 1: map of generation 4", NULL },
+	{ "older map corrupt", spoil_older_map, 0, 2, NULL, NULL },
+	{ "both maps corrupt", spoil_both_maps, -EUCLEAN, 0, NULL, "map of generation 4" },
+	{ "truncated", truncate_disk, -EUCLEAN, 0, NULL, ": truncated" },
+	{ "truncated to one page", truncate_to_nothing, -EMEDIUMTYPE, 0, NULL, NULL },
+	{ "superblocks of two stores", foreign_uuid, -EUCLEAN, 0, NULL, "not of one history" },
+	{ "two of one generation", same_generation, -EUCLEAN, 0, NULL, "not of one history" },
 };
+
+static void expect_messages(const struct damage *d, const unsigned before[HR_LOG_DEBUG + 1])
+{
+	const unsigned warned = fake_log_count_of(HR_LOG_WARN) - before[HR_LOG_WARN];
+	const unsigned failed = fake_log_count_of(HR_LOG_ERROR) - before[HR_LOG_ERROR];
+
+	cr_expect_eq(warned, d->warn ? 1 : 0, "%s: %u warnings", d->what, warned);
+	if (warned && d->warn)
+		cr_expect_not_null(strstr(fake_log_last_of(HR_LOG_WARN), d->warn), "%s: %s",
+				   d->what, fake_log_last_of(HR_LOG_WARN));
+	cr_expect_eq(failed > 0, d->error != NULL, "%s: %u errors", d->what, failed);
+	if (failed && d->error)
+		cr_expect_not_null(strstr(fake_log_last_of(HR_LOG_ERROR), d->error), "%s: %s",
+				   d->what, fake_log_last_of(HR_LOG_ERROR));
+}
 
 Test(objmap_open, open_ends_in_each_documented_way_and_writes_nothing)
 {
 	for (size_t i = 0; i < ROWS(damages); i++) {
+		unsigned before[HR_LOG_DEBUG + 1] = { 0 };
 		uint32_t capacity = 0;
 		int err;
 
@@ -222,8 +260,11 @@ Test(objmap_open, open_ends_in_each_documented_way_and_writes_nothing)
 		fake_store_put(&f, "a", 1);
 		(void)hr_store_create(&f.store, "b", 1, 0, false, &(struct hr_object *){ NULL });
 		damages[i].damage();
+		before[HR_LOG_WARN] = fake_log_count_of(HR_LOG_WARN);
+		before[HR_LOG_ERROR] = fake_log_count_of(HR_LOG_ERROR);
 		err = fake_store_reopen(&f);
 		cr_expect_eq(err, damages[i].want, "%s: %d", damages[i].what, err);
+		expect_messages(&damages[i], before);
 		if (!err)
 			cr_expect_eq(f.store.count, damages[i].count, "%s", damages[i].what);
 		if (!err)
@@ -417,10 +458,10 @@ Test(objmap_open, verify_finds_each_rotten_byte_of_the_newest_superblock)
 	fake_store_put(&f, "b", 1);
 	page = f.disk.media + f.store.active * HR_PAGE;
 	for (size_t at = 0; at < HR_PAGE - 4; at++) {
-		page[at] ^= 1u << at % 8;
+		page[at] ^= (uint8_t)(1u << at % 8);
 		cr_assert_eq(fake_store_reopen(&f), 0, "byte %zu", at);
 		memdisk_power_on(&f.disk);
 		cr_expect_eq(verify(0), 1, "byte %zu:\n%s", at, lines);
-		page[at] ^= 1u << at % 8;
+		page[at] ^= (uint8_t)(1u << at % 8);
 	}
 }
