@@ -46,13 +46,18 @@ uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_
 	return hr_config_tile_rows(pipeline) * row_bytes(pipeline, s);
 }
 
-static uint64_t sink_tile_bytes(const struct hr_config_pipeline *pipeline)
+static uint64_t output_bytes(const struct hr_config_pipeline *pipeline, uint64_t rows)
 {
 	const struct hr_op_desc *op = pipeline->op;
 
 	if (op->output != HR_OUT_DATA)
 		return 0;
-	return (uint64_t)hr_config_tile_bytes(pipeline, 0) * op->out_num / op->out_den;
+	return rows * row_bytes(pipeline, 0) * op->out_num / op->out_den;
+}
+
+static uint64_t sink_tile_bytes(const struct hr_config_pipeline *pipeline)
+{
+	return output_bytes(pipeline, hr_config_tile_rows(pipeline));
 }
 
 uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline)
@@ -89,8 +94,7 @@ uint64_t hr_config_tile_step(const struct hr_config_pipeline *pipeline)
 static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
 	uint32_t longest = longest_row(pipeline);
-	uint64_t step = hr_config_tile_step(pipeline);
-	uint64_t bytes;
+	uint64_t step = hr_config_tile_step(pipeline), bytes, sink;
 
 	assert(step > 0);
 	bytes = step < TILE_DEFAULT ? TILE_DEFAULT / step * step : step;
@@ -102,6 +106,16 @@ static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_gro
 			longest, (unsigned long long)bytes, HR_TILE_MAX);
 		return;
 	}
+	sink = output_bytes(pipeline, step / longest);
+	if (sink > HR_TILE_MAX) {
+		hr_group_mistake(group, NULL,
+				 "whole rows of %u bytes in whole blocks make %llu bytes of "
+				 "output, expected at most %u",
+				 longest, (unsigned long long)sink, HR_TILE_MAX);
+		return;
+	}
+	if (sink && bytes / step > HR_TILE_MAX / sink)
+		bytes = HR_TILE_MAX / sink * step;
 	pipeline->tile_bytes = (uint32_t)bytes;
 	pipeline->tile_chosen = true;
 }
@@ -185,20 +199,32 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 				 pipeline->threads);
 }
 
+/* A tile that the file leaves open can become as small as one step. */
+static uint64_t least_rows(const struct hr_config_pipeline *pipeline)
+{
+	return pipeline->tile_chosen ? hr_config_tile_step(pipeline) / longest_row(pipeline)
+				     : hr_config_tile_rows(pipeline);
+}
+
+static uint32_t least_commands(uint64_t bytes)
+{
+	return (uint32_t)((bytes + HR_CHUNK_MAX - 1) / HR_CHUNK_MAX);
+}
+
 /* Even with the largest commands, one tile must fit the queues it goes through. */
 static void check_queues(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
 			 const struct hr_group *group)
 {
+	const uint64_t rows = least_rows(pipeline);
+
 	for (uint32_t d = 0; d < config->ssds; d++) {
 		uint32_t room = config->ssd[d].queue_entries - 1, need = 0, written = 0;
 
 		for (uint32_t s = 0; s < pipeline->sources; s++)
 			if (pipeline->source[s].ssd == d)
-				need += (hr_config_tile_bytes(pipeline, s) + HR_CHUNK_MAX - 1) /
-					HR_CHUNK_MAX;
+				need += least_commands(rows * row_bytes(pipeline, s));
 		if (pipeline->has_sink && pipeline->sink.ssd == d)
-			written = (uint32_t)((sink_tile_bytes(pipeline) + HR_CHUNK_MAX - 1) /
-					     HR_CHUNK_MAX);
+			written = least_commands(output_bytes(pipeline, rows));
 		if (need > room || written > room)
 			hr_group_mistake(
 				group, "tile",

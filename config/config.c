@@ -131,6 +131,11 @@ static void put_path(const struct hr_config *config, const char *path, size_t le
 		 config->file, (int)length, path);
 }
 
+static bool is_word(const char *text, size_t length, const char *word)
+{
+	return length == strlen(word) && strncmp(text, word, length) == 0;
+}
+
 /* "soft:PATH[,...][,faults=FILE]" with its files behind the folder of the configuration. */
 static void find_files(const struct hr_config *config, const struct hr_group *group, char *device)
 {
@@ -141,7 +146,7 @@ static void find_files(const struct hr_config *config, const struct hr_group *gr
 
 	if (strncmp(device, soft, sizeof soft - 1) != 0 || !config->folder || !image)
 		return;
-	if (strncmp(at, "memory", image) == 0 || strncmp(at, "null", image) == 0)
+	if (is_word(at, image, "memory") || is_word(at, image, "null"))
 		snprintf(found + strlen(found), sizeof found - strlen(found), "%.*s", (int)image,
 			 at);
 	else

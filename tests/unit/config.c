@@ -314,6 +314,38 @@ Test(config, all_mistakes_come_in_one_go_and_sorted_by_line)
 	cr_assert_eq(last, 5u);
 }
 
+/* Only "memory" and "null" are no files; what begins like them is. */
+Test(config, files_of_a_device_lie_in_the_folder_of_the_configuration)
+{
+	static const struct {
+		const char *device, *want;
+	} row[] = {
+		{ "soft:a.img", "soft:x/a.img" },
+		{ "soft:/a.img", "soft:/a.img" },
+		{ "soft:memory,size=1G", "soft:memory,size=1G" },
+		{ "soft:null,size=1G", "soft:null,size=1G" },
+		{ "soft:mem", "soft:x/mem" },
+		{ "soft:n,lba=512", "soft:x/n,lba=512" },
+		{ "soft:memory.img", "soft:x/memory.img" },
+		{ "soft:nulls", "soft:x/nulls" },
+		{ "soft:memory,size=1G,faults=f", "soft:memory,size=1G,faults=x/f" },
+		{ "soft:a,faults=/f,lba=512", "soft:x/a,faults=/f,lba=512" },
+	};
+	char text[512];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		snprintf(text, sizeof text,
+			 "ssds = ( { name = \"a\"; device = \"%s\"; } );\n"
+			 "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
+			 row[i].device);
+		memset(&reports, 0, sizeof reports);
+		cr_expect_eq(hr_config_parse(&config, "x/f", text, strlen(text), collect, &reports),
+			     0, "%s: %s", row[i].device, reports.text);
+		cr_expect_str_eq(config.ssd[0].device, row[i].want, "%s: %s", row[i].device,
+				 config.ssd[0].device);
+	}
+}
+
 /* Whoever boots such a file does with the machine what it says, as far as it can be read. */
 Test(config, last_resort_counts_beside_mistakes)
 {
