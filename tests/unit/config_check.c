@@ -1,4 +1,4 @@
-/* Sums of a pipeline: tile, blocks, queues, memory, sources and sinks, each at its limit and one over. */
+/* Sums of a pipeline: tile, blocks, queues, memory, sources and sinks, at each limit and over it. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -197,6 +197,7 @@ Test(config_check, an_operator_without_row_bytes_has_rows_of_one)
 	op.row_bytes = NULL;
 	cr_expect_str_eq(check(), "", "%s", reports);
 	cr_expect_eq(p->tile_bytes, MIB);
+	cr_expect_eq(hr_config_tile_rows(p), MIB);
 }
 
 /* A tile that the file leaves open is as small as its output needs. */
@@ -531,19 +532,24 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 	}
 }
 
-/* Any of several sources, and the columns of an operator that takes four. */
-Test(config_check, a_sink_is_none_of_its_sources_and_columns_are_counted)
+#define SIX                                                                                   \
+	"{ ssd = \"a\"; object = \"c\"; }, { ssd = \"a\"; object = \"d\"; }, { ssd = \"a\"; " \
+	"object = \"e\"; }, { ssd = \"a\"; object = \"f\"; }, { ssd = \"a\"; object = "       \
+	"\"g\"; }, { ssd = \"a\"; object = \"h\"; }"
+
+/* Whichever of the sources it is, and also when there are too many for the operator. */
+Test(config_check, a_sink_is_none_of_its_many_sources)
 {
 	static const char text[] =
-		HEAD "pipelines = ( { name = \"p\"; operator = \"copy\"; source = (\n"
-		     "{ ssd = \"a\"; object = \"x\"; },\n{ ssd = \"b\"; object = \"y\"; } );\n"
+		HEAD "pipelines = ( { name = \"p\"; operator = \"copy\"; source = (\n" SIX
+		     ",\n{ ssd = \"a\"; object = \"x\"; },\n{ ssd = \"b\"; object = \"y\"; } );\n"
 		     "sink = { ssd = \"b\"; object = \"y\"; }; },\n"
 		     "{ name = \"q\"; operator = \"crc32c\"; source = ( { ssd = \"a\"; object = "
 		     "\"x\"; },\n{ ssd = \"a\"; object = \"z\"; } ); } );\n";
 	static const char want[] =
-		"f:4: pipelines[0].source: has 2 objects, operator copy takes 1\n"
-		"f:7: pipelines[0].sink: object 'y' is also a source on line 6, expected another\n"
-		"f:8: pipelines[1].source: has 2 objects, operator crc32c takes 1\n";
+		"f:4: pipelines[0].source: has 8 objects, operator copy takes 1\n"
+		"f:8: pipelines[0].sink: object 'y' is also a source on line 7, expected another\n"
+		"f:9: pipelines[1].source: has 2 objects, operator crc32c takes 1\n";
 
 	reports[0] = '\0';
 	cr_expect_eq(hr_config_parse(&config, "f", text, strlen(text), collect, reports), -EINVAL);
