@@ -68,7 +68,7 @@ struct hr_number hr_number_find(const char *text)
 	return number;
 }
 
-static bool check_integer(struct hr_mistakes *m, unsigned line, const char *text, size_t length)
+static void check_integer(struct hr_mistakes *m, unsigned line, const char *text, size_t length)
 {
 	const bool minus = *text == '-', hex = hexadecimals(text) != 0;
 	const uint64_t limit = (uint64_t)INT64_MAX + minus;
@@ -86,9 +86,8 @@ static bool check_integer(struct hr_mistakes *m, unsigned line, const char *text
 			   (int)(length < QUOTED ? length : QUOTED), text,
 			   length > QUOTED ? "..." : "", (long long)INT64_MIN,
 			   (long long)INT64_MAX);
-		return false;
+		return;
 	}
-	return true;
 }
 
 /* Without sign, leading zeros and a fraction of zeros, which change nothing. */
@@ -132,7 +131,7 @@ static struct mantissa look_at_mantissa(const char *text, size_t length)
 	return m;
 }
 
-static bool check_real(struct hr_mistakes *m, unsigned line, const char *text, size_t length)
+static void check_real(struct hr_mistakes *m, unsigned line, const char *text, size_t length)
 {
 	const int shown = (int)(length < QUOTED ? length : QUOTED);
 	const char *dots = length > QUOTED ? "..." : "";
@@ -143,24 +142,25 @@ static bool check_real(struct hr_mistakes *m, unsigned line, const char *text, s
 
 	if (!mantissa.digits) {
 		hr_mistake(m, line, "'%.*s%s' is not a number: expected digits", shown, text, dots);
-		return false;
+		return;
 	}
 	if (wrong) {
 		hr_mistake(m, line, "the number %.*s%s %s", shown, text, dots, wrong);
-		return false;
+		return;
 	}
 	snprintf(exact, sizeof exact, "%.0f", fabs(value));
 	if (fabs(value) < DOUBLE_EXACT || mantissa.length < length ||
 	    same_digits(text, length, exact))
-		return true;
+		return;
 	hr_mistake(m, line, "the number %.*s%s is not exact: it would become %s%.60s", shown, text,
 		   dots, value < 0 ? "-" : "", exact);
-	return false;
 }
 
-bool hr_number_check(struct hr_mistakes *m, unsigned line, const char *text,
+void hr_number_check(struct hr_mistakes *m, unsigned line, const char *text,
 		     const struct hr_number *number)
 {
-	return number->integer ? check_integer(m, line, text, number->length)
-			       : check_real(m, line, text, number->length);
+	if (number->integer)
+		check_integer(m, line, text, number->length);
+	else
+		check_real(m, line, text, number->length);
 }

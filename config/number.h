@@ -26,9 +26,9 @@ struct hr_number hr_number_find(const char *text);
 /*
  * Report a number that a 64-bit integer or a double does not hold: integers and floating point
  * numbers without an exponent that would lose digits, and what becomes infinite, zero or denormal.
- * Fractions are rounded to the nearest double. True: the number is good.
+ * Fractions are rounded to the nearest double.
  */
-bool hr_number_check(struct hr_mistakes *m, unsigned line, const char *text,
+void hr_number_check(struct hr_mistakes *m, unsigned line, const char *text,
 		     const struct hr_number *number);
 
 #endif

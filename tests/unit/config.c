@@ -80,6 +80,36 @@ Test(config, built_in_configuration_is_right)
 	cr_assert_eq(hr_config_sink_tile_bytes(&config.pipeline[1]), 1u << 20);
 }
 
+Test(config, what_a_file_leaves_open_has_the_documented_values)
+{
+	memset(&config, 0xff, sizeof config);
+	cr_assert_eq(parse(PIPE("operator = \"crc32c\";")), 0, "%s", reports.text);
+	cr_expect_eq(config.log, HR_LOG_WARN);
+	cr_expect_eq(config.checkpoint_ns, 5000000000u);
+	cr_expect_eq(config.memory_host, 0u);
+	cr_expect_eq(config.memory_gpu, 0u);
+	cr_expect_eq(config.path, HR_PATH_AUTO);
+	cr_expect_eq(config.queues, HR_QUEUES_HOST);
+	cr_expect_eq(config.boot.modules, 0u);
+	cr_expect_eq(config.boot.hugepage_bytes, 0u);
+	cr_expect_eq(config.boot.post, HR_BOOT_POST_FULL);
+	cr_expect_eq(config.boot.restarts, 3u);
+	cr_expect_eq(config.boot.backoff_ns, 1000000000u);
+	cr_expect_eq(config.boot.collect_ns, 0u);
+	cr_expect_eq(config.boot.heal_ns, 600000000000u);
+	cr_expect_eq(config.boot.wait_s, 60u);
+	cr_expect_eq(config.boot.watchdog_ns, 0u);
+	cr_expect_eq(config.boot.after, HR_BOOT_POWEROFF);
+	cr_expect_eq(config.boot.last_resort, HR_BOOT_POWEROFF);
+	cr_expect_eq(config.ssd[1].nsid, 1u);
+	cr_expect_eq(config.ssd[1].queue_entries, 256u);
+	cr_expect_eq(config.ssd[1].timeout_ns, 5000000000u);
+	cr_expect_eq(config.pipeline[0].gpu, 0u);
+	cr_expect_eq(config.pipeline[0].slots, 0u);
+	cr_expect_eq(config.pipeline[0].threads, 0u);
+	cr_expect_eq(config.pipeline[0].bounce, HR_BOUNCE_AUTO);
+}
+
 Test(config, every_value_arrives_where_it_belongs)
 {
 	const struct hr_config_pipeline *p = &config.pipeline[0];
@@ -437,6 +467,8 @@ Test(config, files_that_cannot_be_read_say_why)
 	cr_assert_not_null(strstr(reports.text, "none.conf: No such file or directory"));
 	cr_assert_eq(hr_config_read(&config, folder, collect, &reports), -EISDIR);
 	cr_assert_eq(hr_config_read(&config, "/dev/zero", collect, &reports), -EFBIG);
+	cr_assert_not_null(strstr(reports.text, "\n/dev/zero: longer than the 1048576 bytes of a "
+						"configuration\n"));
 	cr_assert_eq(reports.count, 3u, "%s", reports.text);
 	rmdir(folder);
 }

@@ -518,6 +518,13 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 		{ COPY("p", "ssd = \"a\"; object = \"\";", "ssd = \"a\"; object = \"\";"),
 		  "f:4: pipelines[0].source.object: has 0 characters, expected 1 to 63\n"
 		  "f:5: pipelines[0].sink.object: has 0 characters, expected 1 to 63\n" },
+		/* Nor are sums checked of a pipeline whose objects are unknown. */
+		{ "{ name = \"p\"; operator = \"copy\"; source = {\nssd = \"a\"; object = \"\"; }; "
+		  "}",
+		  "f:5: pipelines[0].source.object: has 0 characters, expected 1 to 63\n" },
+		{ "{ name = \"p\"; operator = \"copy\"; source = {\nssd = \"c\"; object = \"x\"; "
+		  "}; }",
+		  "f:5: pipelines[0].source.ssd: there is no ssd 'c'\n" },
 	};
 	char text[2048];
 
