@@ -454,6 +454,8 @@ Test(config, quotes_and_comments_hide_brackets_from_the_scan)
 			   "appliance = { name = \"(((((((((((((((((((\\\"(((\"; };\n"),
 		     0, "%s", reports.text);
 	cr_assert_str_eq(config.name, "(((((((((((((((((((\"(((");
+	/* The end of a comment is no part of what follows. */
+	cr_assert_eq(parse("/* a *//*\n((((((((((((((((((((((\n*/\n" HEAD), 0, "%s", reports.text);
 }
 
 Test(config, files_that_cannot_be_read_say_why)
