@@ -32,14 +32,15 @@ static uint8_t flows_at(const struct hr_pair *p, const struct hr_rule *r, enum s
 
 static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn, enum side side)
 {
-	for (unsigned i = 0; i < s->e->fn_rules; i++) {
-		unsigned rule = s->e->fn_rule[i];
-		const struct hr_rule *r = &hr_rules[rule];
-		uint8_t flows = flows_at(p, r, side);
+	for (unsigned w = 0; w < HR_RULES_MAX / 64; w++)
+		for (uint64_t left = s->e->derived[fn].hits.word[w]; left; left &= left - 1) {
+			unsigned rule = w * 64 + (unsigned)__builtin_ctzll(left);
+			const struct hr_rule *r = &hr_rules[rule];
+			uint8_t flows = flows_at(p, r, side);
 
-		if (flows && hr_rule_counts(r, p) && hr_hit(&s->e->derived[fn].hits, rule))
-			add(s, rule, fn, flows);
-	}
+			if (flows && hr_rule_counts(r, p))
+				add(s, rule, fn, flows);
+		}
 }
 
 unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct hr_finding *out,

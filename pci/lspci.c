@@ -47,14 +47,18 @@ static int fail(struct dump *d, unsigned line, const char *what)
 	return -EINVAL;
 }
 
+/* Digit + 1, as a dump has 8192 of them a function; 0 for every other character. */
+static const int8_t digit[256] = {
+	['0'] = 1,  ['1'] = 2,	['2'] = 3,  ['3'] = 4,	['4'] = 5,  ['5'] = 6,
+	['6'] = 7,  ['7'] = 8,	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+	['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
+	['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
 /* -1 for anything but a hexadecimal digit. */
 static int nibble(char c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if ((c | 32) >= 'a' && (c | 32) <= 'f')
-		return (c | 32) - 'a' + 10;
-	return -1;
+	return digit[(unsigned char)c] - 1;
 }
 
 /* Too short to be decoded, but not for identifiers. */
@@ -174,6 +178,9 @@ static size_t device_line(const char *line, size_t length)
 
 	/* The shortest is "00:00.0 "; the stream ends every line with a NUL. */
 	if (length < 8 || nibble(line[0]) < 0)
+		return 0;
+	/* "00: " and "100: " begin the lines of a dump, which are many. */
+	if (line[2] == ':' ? line[3] == ' ' : line[3] == ':')
 		return 0;
 	n = hr_bdf_parse(line, &domain, &bus, &dev, &fn);
 	return n && line[n] == ' ' ? n + 1 : 0;

@@ -11,6 +11,7 @@
 
 #define FN(name) .on_fn = hr_fn_##name
 #define SYS(name) .scope = HR_ON_MACHINE, BOTH(ALL), .on_fn = hr_sys_##name
+#define NEEDS(trait) .needs = HR_TRAIT_##trait
 #define PAIR(name) .scope = HR_ON_PAIR, .on_pair = hr_pair_##name
 #define BOTH(flows) .gpu_flows = (flows), .ssd_flows = (flows)
 
@@ -39,13 +40,14 @@ const struct hr_rule hr_rules[] = {
 	  .reason = "acs", .where = HR_SAME_SWITCH, FN(acs_unread),
 	  .why = "{bdf}: extended capabilities missing, so ACS is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 7.7.11" },
-	{ .id = "U4", PAIR(cut), .verdict = HR_UNKNOWN, .reason = "dump",
+	{ .id = "U4", PAIR(cut), NEEDS(ORPHAN), .verdict = HR_UNKNOWN, .reason = "dump",
 	  .why = "the bridges above {gpu} or {ssd} are not in the capture",
 	  .fix = "capture the whole machine: sudo lspci -vvvxxxx", .source = "capture" },
-	{ .id = "U5", PAIR(window_unread), .verdict = HR_UNKNOWN, .reason = "window",
+	{ .id = "U5", PAIR(window_unread), NEEDS(WINDOW_UNREAD),
+	  .verdict = HR_UNKNOWN, .reason = "window",
 	  .why = "windows of a bridge on the path are not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "PCI-to-PCI Bridge 1.2" },
-	{ .id = "U6", PAIR(mps_unread), .verdict = HR_UNKNOWN, .reason = "mps",
+	{ .id = "U6", PAIR(mps_unread), NEEDS(MPS_UNREAD), .verdict = HR_UNKNOWN, .reason = "mps",
 	  .why = "payload size of a function on the path is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.2" },
 
@@ -55,19 +57,19 @@ const struct hr_rule hr_rules[] = {
 		 "not in the capture",
 	  .fix = "capture the whole machine: sudo lspci -vvvxxxx", .source = PCIE " 9.3.3" },
 
-	{ .id = "U8", PAIR(rc_unread), .verdict = HR_UNKNOWN, .reason = "rc",
+	{ .id = "U8", PAIR(rc_unread), NEEDS(HOST_UNREAD), .verdict = HR_UNKNOWN, .reason = "rc",
 	  .why = "the way leads through a root complex that the capture does not identify",
 	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx", .source = KERNEL },
 
 	/* 4.3 the worst first: loss that nobody reports. */
-	{ .id = "I2", PAIR(silent), .verdict = HR_SILENT_LOSS,
+	{ .id = "I2", PAIR(silent), NEEDS(IOMMU_ON), .verdict = HR_SILENT_LOSS,
 	  .why = "the IOMMU translates, raw bus addresses reach it and are dropped without an "
 		 "error",
 	  .fix = "boot with iommu=pt{with_acs} (or intel_iommu=off; amd_iommu=off leaves ACS set); "
 		 "without reboot: unbind the group, then echo identity > "
 		 "/sys/kernel/iommu_groups/N/type",
 	  .source = "CUDA guide, IOMMU on Linux" },
-	{ .id = "A14", PAIR(root_redirect), .verdict = NOTE, .doubt = 2,
+	{ .id = "A14", PAIR(root_redirect), NEEDS(IOMMU_ON), .verdict = NOTE, .doubt = 2,
 	  .why = "a root port redirects (RR) into a translating IOMMU: transfers were seen to "
 		 "hang",
 	  .fix = "boot with iommu=pt and clear RR, CR and EC of the root ports, which Linux sets at "
@@ -116,11 +118,11 @@ const struct hr_rule hr_rules[] = {
 	  .why = "{bdf}: its memory BAR has no address",
 	  .fix = "enable Above 4G Decoding in the firmware setup; try pci=realloc",
 	  .source = "PCI Local Bus 3.0 6.2.5" },
-	{ .id = "R3", PAIR(window), .verdict = HR_BLOCKED, .reason = "window",
+	{ .id = "R3", PAIR(window), NEEDS(WINDOW_BREAK), .verdict = HR_BLOCKED, .reason = "window",
 	  .why = "a bridge above the target does not decode the target's BAR",
 	  .fix = "larger MMIO window in the firmware setup, Above 4G Decoding; try pci=realloc",
 	  .source = "PCI-to-PCI Bridge 1.2" },
-	{ .id = "R3-ht", PAIR(ht_window), .verdict = HR_BLOCKED, .reason = "window",
+	{ .id = "R3-ht", PAIR(ht_window), NEEDS(HT), .verdict = HR_BLOCKED, .reason = "window",
 	  .why = "the target's BAR is in 0xfd00000000-0xffffffffff, which AMD's IOMMU keeps for "
 		 "HyperTransport: requests to it are not mapped",
 	  .fix = "another MMIO base in the firmware setup, above 1 TiB or below 1012 GiB",
@@ -152,25 +154,25 @@ const struct hr_rule hr_rules[] = {
 	  .where = HR_ACROSS, FN(no_peer),
 	  .why = "{bdf}: this root port cannot forward to another one",
 	  .fix = "put both cards below one switch", .source = QUIRKS },
-	{ .id = "A4", PAIR(egress), .verdict = HR_BLOCKED, .reason = "acs-violation",
+	{ .id = "A4", PAIR(egress), NEEDS(EGRESS), .verdict = HR_BLOCKED, .reason = "acs-violation",
 	  .why = "egress control forbids the way between the two ports and nothing redirects",
 	  .fix = "setpci -s {turn} ECAP_ACS+6.w=0:20", .source = PCIE " 6.12.3" },
-	{ .id = "A5", PAIR(blocking), .verdict = HR_BLOCKED, .reason = "TB",
+	{ .id = "A5", PAIR(blocking), NEEDS(BLOCKING), .verdict = HR_BLOCKED, .reason = "TB",
 	  .why = "translation blocking above an initiator that uses ATS",
 	  .fix = "setpci -s {turn} ECAP_ACS+6.w=0:02, or turn ATS off (pci=noats)",
 	  .source = PCIE " 6.12.1" },
-	{ .id = "M1", PAIR(mps), .verdict = HR_BLOCKED, .reason = "mps",
+	{ .id = "M1", PAIR(mps), NEEDS(MPS_DIFFER), .verdict = HR_BLOCKED, .reason = "mps",
 	  .why = "{initiator} sends payloads of {mps_from} bytes, the path takes {mps_path}: "
 		 "malformed TLP",
 	  .fix = "boot with pci=pcie_bus_safe (or pcie_bus_peer2peer: 128 bytes for every "
 		 "device of the machine, so all links lose rate), or lower all to the smallest: "
 		 "setpci -s BDF CAP_EXP+8.w={mps_code}:00e0",
 	  .source = PCIE " 2.2.2; Linux drivers/pci/probe.c" },
-	{ .id = "M3", PAIR(tags), .verdict = HR_BLOCKED, .reason = "tags",
+	{ .id = "M3", PAIR(tags), NEEDS(TAGS), .verdict = HR_BLOCKED, .reason = "tags",
 	  .why = "10-bit tags are enabled at a requester whose completer does not know them",
 	  .fix = "setpci -s {ssd} CAP_EXP+28.w=0:1000; setpci -s {gpu} CAP_EXP+28.w=0:1000",
 	  .source = PCIE " 2.2.6.2" },
-	{ .id = "I7", PAIR(vfio_kept_out), .verdict = HR_VFIO_CONFLICT,
+	{ .id = "I7", PAIR(vfio_kept_out), NEEDS(VFIO), .verdict = HR_VFIO_CONFLICT,
 	  .why = "{blocker} (driver {blocker_driver}) is in the SSD's IOMMU group {group}: VFIO "
 		 "cannot open it",
 	  .fix = "in this order: unbind {blocker} or bind it to vfio-pci; separate ports; "
@@ -178,11 +180,12 @@ const struct hr_rule hr_rules[] = {
 		 "cleared at run time (isolation is "
 		 "then fiction)",
 	  .source = "Linux drivers/vfio" },
-	{ .id = "I7-unread", PAIR(vfio_unread), .verdict = HR_UNKNOWN, .reason = "acs",
+	{ .id = "I7-unread", PAIR(vfio_unread), NEEDS(VFIO), .verdict = HR_UNKNOWN, .reason = "acs",
 	  .why = "the SSD's IOMMU group is not in the capture, nor the ACS that would tell whether "
 		 "{blocker} (driver {blocker_driver}) is in it",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "Linux drivers/vfio" },
-	{ .id = "I2-unread", PAIR(iommu_unread), .verdict = HR_UNKNOWN, .reason = "iommu",
+	{ .id = "I2-unread", PAIR(iommu_unread), NEEDS(IOMMU_UNREAD),
+	  .verdict = HR_UNKNOWN, .reason = "iommu",
 	  .why = "an IOMMU is active or asked for at boot, whether it translates is not in the "
 		 "capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
@@ -194,7 +197,8 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "R12-vm", SYS(hypervisor), .verdict = HR_UNKNOWN, .reason = "vm",
 	  .why = "the CPU runs under a hypervisor: bridges shown here need not exist",
 	  .fix = "judge on the host that owns the hardware", .source = "cpuid" },
-	{ .id = "H3-to", PAIR(timeouts), .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,
+	{ .id = "H3-to", PAIR(timeouts), NEEDS(TIMEOUT),
+	  .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,
 	  .why = "a completion timeout stands at the requester: the root complex may drop peer "
 		 "reads",
 	  .fix = "clear it (setpci -s {ssd} ECAP_AER+4.l=4000:4000), run, read it again",
@@ -205,18 +209,18 @@ const struct hr_rule hr_rules[] = {
 	  .why = "different root ports of a root complex that the kernel does not trust",
 	  .fix = "move a card so that both are below one switch; else try and measure{slots}",
 	  .source = KERNEL },
-	{ .id = "I5", PAIR(iova_unlisted), .verdict = HR_REDIR_UNLISTED,
+	{ .id = "I5", PAIR(iova_unlisted), NEEDS(IOVA), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that the kernel does "
 		 "not trust",
 	  .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
-	{ .id = "I5-listed", PAIR(iova_listed), .verdict = HR_REDIR_LISTED,
+	{ .id = "I5-listed", PAIR(iova_listed), NEEDS(IOVA), .verdict = HR_REDIR_LISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU: works through the root complex, pays "
 		 "the uplink twice", .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
-	{ .id = "A1", PAIR(redir_unlisted), .verdict = HR_REDIR_UNLISTED,
+	{ .id = "A1", PAIR(redir_unlisted), NEEDS(REDIRECT), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but ACS redirects to a root complex that the kernel does not trust",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
 	  .source = KERNEL },
-	{ .id = "A1-listed", PAIR(redir_listed), .verdict = HR_REDIR_LISTED,
+	{ .id = "A1-listed", PAIR(redir_listed), NEEDS(REDIRECT), .verdict = HR_REDIR_LISTED,
 	  .why = "one switch, but ACS redirects: works through the root complex, pays the uplink "
 		 "twice",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
@@ -229,7 +233,8 @@ const struct hr_rule hr_rules[] = {
 	  .why = "one switch and no redirect on the way", .source = KERNEL },
 
 	/* Modifiers: the verdict stands, but. */
-	{ .id = "I1", PAIR(iommu_assumed), .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ASSUMED,
+	{ .id = "I1", PAIR(iommu_assumed), NEEDS(IOMMU_ASSUMED),
+	  .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ASSUMED,
 	  .why = "the IOMMU's mode is not in the capture: off or passthrough is assumed",
 	  .fix = "say it with --iommu=off|pt|on", .source = "capture" },
 	{ .id = "H1-width", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
@@ -242,12 +247,13 @@ const struct hr_rule hr_rules[] = {
 		 "{link_speed_max})",
 	  .fix = "retrain: setpci -s PARENT CAP_EXP+10.w=20:20; then check the signal path",
 	  .source = PCIE " 7.5.3.8" },
-	{ .id = "M1-rc", PAIR(mps_rc), .where = HR_ACROSS, .verdict = NOTE, .doubt = 2,
+	{ .id = "M1-rc", PAIR(mps_rc), NEEDS(MPS_DIFFER),
+	  .where = HR_ACROSS, .verdict = NOTE, .doubt = 2,
 	  .modifier = HR_MOD_MPS,
 	  .why = "payload sizes differ across root ports: the root complex may split, or not",
 	  .fix = "boot with pci=pcie_bus_peer2peer: payloads of 128 bytes for every device of the "
 		 "machine, so all links lose rate", .source = PCIE " 1.3.1" },
-	{ .id = "H5", PAIR(numa), .verdict = NOTE, .modifier = HR_MOD_NUMA,
+	{ .id = "H5", PAIR(numa), NEEDS(NODE), .verdict = NOTE, .modifier = HR_MOD_NUMA,
 	  .why = "GPU and SSD belong to different NUMA nodes",
 	  .fix = "move a card to the other socket, or set NPS1 in the firmware",
 	  .source = "sysfs" },
@@ -266,12 +272,13 @@ const struct hr_rule hr_rules[] = {
 		 "and professional GPUs only, so its driver may not hand out what the way is for",
 	  .fix = "path = bounce, or a data-center or professional card",
 	  .source = "NVIDIA GPUDirect RDMA guide" },
-	{ .id = "S2", PAIR(no_cufile), .verdict = NOTE,
+	{ .id = "S2", PAIR(no_cufile), NEEDS(CUFILE), .verdict = NOTE,
 	  .why = "cuFile cannot go direct: nvidia-fs is not loaded or not known, and its P2PDMA mode "
 		 "misses: {cufile}",
 	  .fix = "{cufile_fix}",
 	  .source = "NVIDIA GPUDirect Storage guide, NVMe P2PDMA" },
-	{ .id = "M4", PAIR(order), .verdict = NOTE, .doubt = 1, .modifier = HR_MOD_ORDER,
+	{ .id = "M4", PAIR(order), NEEDS(MODE_HOST),
+	  .verdict = NOTE, .doubt = 1, .modifier = HR_MOD_ORDER,
 	  .why = "data goes sideways, the completion entry up: they may arrive in either order",
 	  .fix = "put the completion queue where the data goes, or flush",
 	  .source = PCIE " 2.4.1" },
@@ -308,38 +315,43 @@ const struct hr_rule hr_rules[] = {
 	  .verdict = NOTE, .doubt = 2, FN(redirects),
 	  .why = "{bdf}: ACSCtl {acs_ctl} redirects (RR, CR or EC)", .fix = SETPCI_ACS,
 	  .source = PCIE " 6.12.1" },
-	{ .id = "A4-unread", PAIR(egress_unread), .where = HR_SAME_SWITCH, .verdict = HR_UNKNOWN,
+	{ .id = "A4-unread", PAIR(egress_unread), NEEDS(EGRESS),
+	  .where = HR_SAME_SWITCH, .verdict = HR_UNKNOWN,
 	  .reason = "acs",
 	  .why = "egress control is on and its vector is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.3" },
-	{ .id = "A5-unread", PAIR(blocking_unread), .verdict = HR_UNKNOWN, .reason = "ats",
+	{ .id = "A5-unread", PAIR(blocking_unread), NEEDS(BLOCKING),
+	  .verdict = HR_UNKNOWN, .reason = "ats",
 	  .why = "translation blocking above an initiator of which nobody knows whether it uses "
 		 "ATS",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.1" },
-	{ .id = "M3-unread", PAIR(tags_unread), .verdict = HR_UNKNOWN, .reason = "tags",
+	{ .id = "M3-unread", PAIR(tags_unread), NEEDS(TAGS),
+	  .verdict = HR_UNKNOWN, .reason = "tags",
 	  .why = "10-bit tags: one side asks for them or could, the other does not know them or "
 		 "does not say, and the rest is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.6.2" },
-	{ .id = "M3-unsaid", PAIR(tags_unsaid), .verdict = NOTE, .doubt = 1,
+	{ .id = "M3-unsaid", PAIR(tags_unsaid), NEEDS(TAGS), .verdict = NOTE, .doubt = 1,
 	  .why = "the capture says nothing about 10-bit tags: M3 is not ruled out",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.6.2" },
-	{ .id = "A2", PAIR(stale), .verdict = NOTE,
+	{ .id = "A2", PAIR(stale), NEEDS(REDIRECT), .verdict = NOTE,
 	  .why = "clearing redirect at boot starts from the firmware's ACS value, so bits that "
 		 "the kernel sets (SV, UF) vanish too and IOMMU groups merge",
 	  .source = "Linux drivers/pci/pci.c" },
-	{ .id = "A15", PAIR(stale), .verdict = NOTE,
+	{ .id = "A15", PAIR(stale), NEEDS(REDIRECT), .verdict = NOTE,
 	  .why = "some kernels set ACS again when a driver binds: read ACSCtl after that",
 	  .source = "Linux drivers/pci/pci.c" },
-	{ .id = "A17", PAIR(acs_assumed), .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ACS,
+	{ .id = "A17", PAIR(acs_assumed), NEEDS(ACS_ASSUMED),
+	  .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ACS,
 	  .why = "Linux has overwritten what the firmware leaves in ACSCtl of {acs_assumed}: no "
 		 "redirect is assumed",
 	  .fix = "boot so once and look: sudo lspci -vvv", .source = "Linux drivers/pci/pci.c" },
-	{ .id = "A18", PAIR(boot_redirects), .verdict = NOTE,
+	{ .id = "A18", PAIR(boot_redirects), NEEDS(BOOT_REDIRECT), .verdict = NOTE,
 	  .why = "a boot with an IOMMU on, passthrough or not, sets ACS redirect at {acs_boot}: the "
 		 "pair is redirected then",
 	  .fix = "add pci=disable_acs_redir={acs_boot}, which merges IOMMU groups; headrace topo "
 		 "--what-if iommu=pt shows the rest", .source = "Linux drivers/pci/pci.c" },
-	{ .id = "A6", PAIR(translated), .verdict = NOTE, .doubt = 1, .recalled = true,
+	{ .id = "A6", PAIR(translated), NEEDS(TRANSLATED),
+	  .verdict = NOTE, .doubt = 1, .recalled = true,
 	  .why = "direct translated P2P and ATS on both sides: translated requests go direct in "
 		 "spite of redirect", .source = PCIE " 6.12.2" },
 	{ .id = "A7", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE, .doubt = 1,
@@ -350,11 +362,12 @@ const struct hr_rule hr_rules[] = {
 	  FN(pch_no_acs),
 	  .why = "{bdf}: chipset port without the capability; isolates through RCBA UPDCR",
 	  .source = QUIRKS },
-	{ .id = "R2-link", PAIR(switch_link), .verdict = NOTE,
+	{ .id = "R2-link", PAIR(switch_link), NEEDS(SWITCH_LINK), .verdict = NOTE,
 	  .why = "two virtual switches of one switch, which its driver says are linked: data may "
 		 "stay inside it; the kernel of the mainline does not know of it",
 	  .source = "NVIDIA/nccl, pci_switch_link" },
-	{ .id = "R11-peer", PAIR(pch_peers), .verdict = NOTE, .doubt = 1, .recalled = true,
+	{ .id = "R11-peer", PAIR(pch_peers), NEEDS(PCH),
+	  .verdict = NOTE, .doubt = 1, .recalled = true,
 	  .why = "both behind chipset ports, where the kernel may have turned peer decode off",
 	  .fix = "use slots that are wired to the CPU", .source = QUIRKS },
 	{ .id = "A10", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE, .doubt = 2,
@@ -371,7 +384,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "A13", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE,
 	  FN(amd_internal),
 	  .why = "{bdf}: internal AMD bridge, cannot redirect", .source = "captures" },
-	{ .id = "I7-note", PAIR(group_blocked), .verdict = NOTE,
+	{ .id = "I7-note", PAIR(group_blocked), NEEDS(GROUP), .verdict = NOTE,
 	  .why = "GPU (driver {gpu_driver}) and SSD share IOMMU group {group}: VFIO is the corner "
 		 "that is given up", .source = "Linux drivers/vfio" },
 	{ .id = "I9", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = NOTE, FN(group_unset),
@@ -387,7 +400,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "H2", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = NOTE, FN(aspm),
 	  .why = "{bdf}: ASPM L1 is on: wake-up adds latency to the first transfer",
 	  .fix = "setpci -s {bdf} CAP_EXP+10.w=0:3", .source = PCIE " 5.4.1" },
-	{ .id = "H5-unread", PAIR(numa_unread), .verdict = NOTE,
+	{ .id = "H5-unread", PAIR(numa_unread), NEEDS(NODE_UNREAD), .verdict = NOTE,
 	  .why = "NUMA nodes are not known: NODE may be SYS", .source = "sysfs" },
 	{ .id = "H6-disk", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = NOTE, FN(mounted),
 	  .why = "{bdf}: a file system on it is mounted: nothing will be changed there",

@@ -79,6 +79,16 @@ uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bo
  * in RAID mode where no NVMe drive is seen. HR_NO_FN: none. */
 int32_t hr_hidden_by(const struct hr_engine *e, bool vmd);
 
+/* Traits of the machine, enum hr_trait; part of hr_engine_init(), after all else is derived. */
+uint32_t hr_traits_of(const struct hr_engine *e);
+
+/* HT_RANGE_START and HT_RANGE_END of drivers/iommu/amd: what peers address lies there. */
+static inline bool hr_in_ht_range(const struct hr_derived *d)
+{
+	return d->bar_base <= d->bar_last && d->bar_base <= 0xffffffffffull &&
+	       d->bar_last >= 0xfd00000000ull;
+}
+
 /* Find free slots; part of hr_engine_init(). 0 or -ENOMEM. */
 int hr_slots_find(struct hr_engine *e, struct hr_model *m);
 #define HR_SLOTS_NAMED 4u

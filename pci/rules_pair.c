@@ -124,6 +124,11 @@ uint8_t hr_pair_window_unread(const struct hr_engine *e, const struct hr_pair *p
 	       passing(e, p, e->derived[p->ssd].window_unread, F1 | F4);
 }
 
+static bool meets(const struct hr_span *s, uint64_t base, uint64_t last)
+{
+	return base <= s->last && last >= s->base;
+}
+
 static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
 {
 	return w->source && w->base <= w->limit && base <= w->limit && last >= w->base;
@@ -141,7 +146,10 @@ static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_
 {
 	uint64_t base = e->derived[target].bar_base, last = e->derived[target].bar_last;
 
-	if (base > last || fn(e, initiator)->readdressed)
+	if (base > last || !(meets(&e->derived[initiator].mem_above, base, last) ||
+			     meets(&e->derived[initiator].pref_above, base, last)))
+		return false;
+	if (fn(e, initiator)->readdressed)
 		return false;
 	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
 		if (touches(&fn(e, up)->mem, base, last) || touches(&fn(e, up)->pref, base, last))
@@ -155,21 +163,13 @@ uint8_t hr_pair_overlap(const struct hr_engine *e, const struct hr_pair *p)
 			 (swallowed(e, p, p->ssd, p->gpu) ? F2 | F3 : 0));
 }
 
-/* HT_RANGE_START and HT_RANGE_END of drivers/iommu/amd: no memory is there for the IOMMU. */
-static bool in_ht_window(const struct hr_engine *e, int32_t index)
-{
-	const struct hr_derived *d = &e->derived[index];
-
-	return d->bar_base <= d->bar_last && d->bar_base <= 0xffffffffffull &&
-	       d->bar_last >= 0xfd00000000ull;
-}
-
+/* No memory is in the HyperTransport range for the IOMMU. */
 uint8_t hr_pair_ht_window(const struct hr_engine *e, const struct hr_pair *p)
 {
 	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
 			  hr_translated(e, p);
-	uint8_t flows = (uint8_t)((in_ht_window(e, p->gpu) ? F2 | F3 : 0) |
-				  (in_ht_window(e, p->ssd) ? F1 | F4 : 0));
+	uint8_t flows = (uint8_t)((hr_in_ht_range(&e->derived[p->gpu]) ? F2 | F3 : 0) |
+				  (hr_in_ht_range(&e->derived[p->ssd]) ? F1 | F4 : 0));
 
 	return flows && with_iommu && hr_boot_is_amd(e->m) ? flows & p->climbs : 0;
 }

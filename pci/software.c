@@ -255,10 +255,9 @@ unsigned hr_software_ssd(const struct hr_engine *e, int32_t ssd, struct hr_need 
 	return 3;
 }
 
-/* What the rows need at least to be called known: a fact of the machine, not the card's name. */
-static bool nothing_known(const struct hr_system *sys)
+bool hr_software_known(const struct hr_system *sys)
 {
-	return !sys->nvidia[0] && !sys->nvidia_keys[0] && !sys->multipath.source;
+	return sys->nvidia[0] || sys->nvidia_keys[0] || sys->multipath.source;
 }
 
 enum hr_answer hr_cufile_p2pdma(const struct hr_engine *e, int32_t gpu, int32_t ssd,
@@ -268,7 +267,7 @@ enum hr_answer hr_cufile_p2pdma(const struct hr_engine *e, int32_t gpu, int32_t 
 	unsigned n;
 	enum hr_answer answer = HR_YES;
 
-	if (!is_nvidia(&e->m->fn[gpu]) || nothing_known(&e->m->sys))
+	if (!is_nvidia(&e->m->fn[gpu]) || !hr_software_known(&e->m->sys))
 		return HR_UNSURE;
 	n = hr_software_gpu(e, gpu, rows);
 	n += hr_software_ssd(e, ssd, rows + n);

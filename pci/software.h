@@ -30,6 +30,9 @@ struct hr_need {
 unsigned hr_software_gpu(const struct hr_engine *e, int32_t gpu, struct hr_need *need);
 unsigned hr_software_ssd(const struct hr_engine *e, int32_t ssd, struct hr_need *need);
 
+/* The source states what the rows need at least: a fact of the machine, beside the cards' names. */
+bool hr_software_known(const struct hr_system *sys);
+
 /*
  * Can cuFile use PCI P2PDMA for the pair, as far as software goes? The first requirement that is
  * not met in *missing, when the answer is HR_NO.

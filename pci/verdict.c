@@ -71,12 +71,22 @@ static void sort_rules(struct hr_engine *e)
 		const struct hr_rule *r = &hr_rules[i];
 
 		if (r->scope & HR_ON_PAIR)
-			e->pair_rule[e->pair_rules++] = (uint8_t)i;
-		else if (r->scope & HR_ON_MACHINE)
+			continue;
+		if (r->scope & HR_ON_MACHINE)
 			e->machine_rule[e->machine_rules++] = (uint8_t)i;
 		else
 			e->fn_rule[e->fn_rules++] = (uint8_t)i;
 	}
+}
+
+/* Rules of pairs that can hit on this machine. */
+static void sort_pair_rules(struct hr_engine *e)
+{
+	const uint32_t traits = hr_traits_of(e);
+
+	for (unsigned i = 0; i < hr_rules_count; i++)
+		if (hr_rules[i].scope & HR_ON_PAIR && (hr_rules[i].needs & ~traits) == 0)
+			e->pair_rule[e->pair_rules++] = (uint8_t)i;
 }
 
 /* AMD CPU of family 17h or later: stated by cpuinfo, else known from the root complex. */
@@ -269,6 +279,16 @@ static void add_hits(struct hr_hits *to, const struct hr_hits *from)
 		to->word[w] |= from->word[w];
 }
 
+static void widen(struct hr_span *span, const struct hr_window *w)
+{
+	if (!w->source || w->base > w->limit)
+		return;
+	if (span->base > span->last)
+		*span = (struct hr_span){ w->base, w->limit };
+	span->base = w->base < span->base ? w->base : span->base;
+	span->last = w->limit > span->last ? w->limit : span->last;
+}
+
 /* Pairs share the way from their common bridge up: gather it once. */
 static void derive_above(struct hr_engine *e, uint32_t index)
 {
@@ -280,6 +300,10 @@ static void derive_above(struct hr_engine *e, uint32_t index)
 		d->mps_missing += hr_get(f, HR_F_EXP, 0) != 0 && !hr_known(f, HR_F_MPS);
 		add_hits(&d->above, &e->derived[at].hits);
 		d->above_mps = smaller(d->above_mps, e->derived[at].mps);
+		if (at == (int32_t)index)
+			continue;
+		widen(&d->mem_above, &f->mem);
+		widen(&d->pref_above, &f->pref);
 	}
 }
 
@@ -301,6 +325,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 
 		memset(d, 0, sizeof *d);
 		d->window_break = d->window_unread = HR_NO_FN;
+		d->mem_above.base = d->pref_above.base = 1;
 		d->parent = m->fn[i].parent;
 		e->switch_links |= m->fn[i].links != 0;
 		d->depth = m->fn[i].depth;
@@ -319,6 +344,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 		try_rules(e, i);
 	for (uint32_t i = 0; i < m->count; i++)
 		derive_above(e, i);
+	sort_pair_rules(e);
 	for (uint32_t i = 0; i < e->machine_rules; i++)
 		if (hr_rules[e->machine_rule[i]].on_fn(e, NULL))
 			hr_hit_set(&e->machine, e->machine_rule[i]);

@@ -81,6 +81,40 @@ struct hr_options {
 
 #define HR_RULES_MAX 128u
 
+/*
+ * What some function of the machine, or the options, must have before a rule of pairs can hit. Such
+ * a rule is not tried on any pair of a machine that lacks its trait: pairs are many.
+ */
+enum hr_trait {
+	HR_TRAIT_ORPHAN = 1 << 0,	  /* a root bus that is not one */
+	HR_TRAIT_PCH = 1 << 1,		  /* a port of an Intel chipset */
+	HR_TRAIT_SWITCH_LINK = 1 << 2,	  /* linked virtual switches */
+	HR_TRAIT_WINDOW_BREAK = 1 << 3,	  /* a BAR outside the windows above it */
+	HR_TRAIT_WINDOW_UNREAD = 1 << 4,  /* a BAR below windows that are not known */
+	HR_TRAIT_HT = 1 << 5,		  /* an AMD CPU, and a BAR in the HyperTransport range */
+	HR_TRAIT_REDIRECT = 1 << 6,	  /* ACS control with RR, CR or EC */
+	HR_TRAIT_EGRESS = 1 << 7,	  /* ACS control with EC */
+	HR_TRAIT_BLOCKING = 1 << 8,	  /* ACS control with TB */
+	HR_TRAIT_TRANSLATED = 1 << 9,	  /* ACS control with DT */
+	HR_TRAIT_ACS_ASSUMED = 1 << 10,	  /* what-if: an assumed ACS control */
+	HR_TRAIT_BOOT_REDIRECT = 1 << 11, /* redirect after a boot with an IOMMU */
+	HR_TRAIT_IOMMU_UNREAD = 1 << 12,  /* raw addresses, an IOMMU that may be on */
+	HR_TRAIT_IOMMU_ASSUMED = 1 << 13, /* raw addresses, nothing said of an IOMMU */
+	HR_TRAIT_IOMMU_ON = 1 << 14,	  /* raw addresses, a translating IOMMU */
+	HR_TRAIT_IOVA = 1 << 15,	  /* addresses on the bus may be IOVAs */
+	HR_TRAIT_VFIO = 1 << 16,	  /* the mode uses VFIO */
+	HR_TRAIT_GROUP = 1 << 17,	  /* an IOMMU group of the kernel */
+	HR_TRAIT_MPS_DIFFER = 1 << 18,	  /* two payload sizes */
+	HR_TRAIT_MPS_UNREAD = 1 << 19,	  /* an Express function without a payload size */
+	HR_TRAIT_TAGS = 1 << 20,	  /* 10-bit tags are or may be on */
+	HR_TRAIT_MODE_HOST = 1 << 21,	  /* the mode has queues in host memory */
+	HR_TRAIT_TIMEOUT = 1 << 22,	  /* a recorded completion timeout */
+	HR_TRAIT_HOST_UNREAD = 1 << 23,	  /* a root complex that the source does not identify */
+	HR_TRAIT_NODE = 1 << 24,	  /* a NUMA node */
+	HR_TRAIT_NODE_UNREAD = 1 << 25,	  /* a function without a NUMA node */
+	HR_TRAIT_CUFILE = 1 << 26,	  /* NVIDIA's software is known, nvidia-fs is not loaded */
+};
+
 struct hr_hits {
 	uint64_t word[HR_RULES_MAX / 64];
 };
@@ -113,6 +147,7 @@ struct hr_rule {
 	enum hr_where where;	      /* HR_ANYWHERE: counts always */
 	bool recalled;		      /* not confirmed: a note, whatever the row says */
 	bool loose;		      /* of the machine: said only where there is no pair */
+	uint32_t needs;		      /* of a pair: enum hr_trait; 0: none */
 	uint8_t doubt; /* without a verdict, but bears on whether data arrives: 2; 1: it often holds */
 	const char *reason; /* word in parentheses: BLOCKED(window) */
 	bool (*on_fn)(const struct hr_engine *e, const struct hr_fn *f);
@@ -131,6 +166,11 @@ enum hr_way {
 	HR_WAY_BOOT_REDIRECT = 8,
 	HR_WAY_ASSUMED = 16,
 	HR_WAY_UNREAD_PORT = 32,
+};
+
+/* The smallest range with all of some ranges, both ends included; base > last: empty. */
+struct hr_span {
+	uint64_t base, last;
 };
 
 /* What the engine knows of a function before any pair is judged. */
@@ -153,6 +193,7 @@ struct hr_derived {
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
 	int32_t window_unread; /* lowest bridge above whose windows nobody knows */
 	bool overlaps;	       /* a bridge whose windows overlap those of a sibling */
+	struct hr_span mem_above, pref_above; /* of all windows of the bridges above it */
 };
 
 struct hr_engine {
@@ -174,7 +215,7 @@ struct hr_engine {
 	struct hr_groups groups;    /* formed then, in VFIO modes; of == NULL: not needed */
 	int32_t *blocker;	    /* [functions]: keeps VFIO out of its group, or HR_NO_FN */
 	struct hr_hits machine;
-	uint32_t fn_rules, pair_rules, machine_rules;
+	uint32_t fn_rules, pair_rules, machine_rules; /* pair_rules: those that can hit */
 	uint8_t fn_rule[HR_RULES_MAX], pair_rule[HR_RULES_MAX], machine_rule[HR_RULES_MAX];
 };
 

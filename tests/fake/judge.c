@@ -26,11 +26,25 @@ int32_t fake_at(const char *address)
 	return hr_model_find(&model, domain, bus, dev, fn);
 }
 
+/* A rule that the machine's traits rule out does not hit, or its row names a wrong trait. */
+static void expect_no_other_hit(const struct hr_pair *p)
+{
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		bool tried = false;
+
+		for (uint32_t j = 0; j < engine.pair_rules; j++)
+			tried |= engine.pair_rule[j] == i;
+		if (!tried && hr_rules[i].on_pair)
+			cr_expect_eq(hr_rules[i].on_pair(&engine, p), 0, "rule %s", hr_rules[i].id);
+	}
+}
+
 void fake_judge(const char *ssd, const struct hr_options *opt, struct hr_pair *p)
 {
 	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
 	cr_assert_eq(hr_engine_init(&engine, &model, opt), 0);
 	hr_judge(&engine, fake_at(GPU), fake_at(ssd), p);
+	expect_no_other_hit(p);
 }
 
 bool fake_found(const struct hr_pair *p, const char *rule)
