@@ -346,6 +346,7 @@ const struct hr_rule hr_rules[] = {
 		 "redirect is assumed",
 	  .fix = "boot so once and look: sudo lspci -vvv", .source = "Linux drivers/pci/pci.c" },
 	{ .id = "A18", PAIR(boot_redirects), NEEDS(BOOT_REDIRECT), .verdict = NOTE,
+	  .modifier = HR_MOD_BOOT,
 	  .why = "a boot with an IOMMU on, passthrough or not, sets ACS redirect at {acs_boot}: the "
 		 "pair is redirected then",
 	  .fix = "add pci=disable_acs_redir={acs_boot}, which merges IOMMU groups; headrace topo "

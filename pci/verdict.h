@@ -55,6 +55,7 @@ enum hr_modifier {
 	HR_MOD_ASSUMED = 128, /* the IOMMU's mode is not in the capture; off or pt is assumed */
 	HR_MOD_ACS = 256, /* what firmware leaves in an ACS control is not known; 0 is assumed */
 	HR_MOD_SOFTWARE = 512,	    /* the way is there, the card's software does not use it */
+	HR_MOD_BOOT = 1024,	    /* direct until the next boot sets ACS redirect; informative */
 	HR_MOD_DEGRADED = 31 | 512, /* those that make a DIRECT pair count as degraded */
 };
 

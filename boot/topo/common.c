@@ -228,9 +228,9 @@ const char *hr_topo_reset(const struct hr_topo *t)
 
 char *hr_topo_modifiers(uint16_t modifiers, char *text)
 {
-	static const char *const name[] = { "link",	   "mps",     "numa",  "pch",
-					    "window",	   "errors",  "order", "iommu-assumed",
-					    "acs-assumed", "software" };
+	static const char *const name[] = { "link",	   "mps",      "numa",	    "pch",
+					    "window",	   "errors",   "order",	    "iommu-assumed",
+					    "acs-assumed", "software", "until-boot" };
 	size_t used = 0;
 
 	text[0] = '\0';

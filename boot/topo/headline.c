@@ -26,22 +26,22 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t capa
 	va_end(args);
 }
 
-static void say_who(const struct hr_class *c, struct hr_headline *h)
+static void say_members(const struct hr_class *c, struct hr_headline *h)
 {
 	const uint32_t most = c->near ? BLOCKS_NAMED : BLOCKS_FAR;
 	uint32_t named = 0;
 	char gpu[64], ssd[64];
 
-	h->who[0] = '\0';
+	h->members[0] = '\0';
 	for (; named < c->blocks && named < most; named++) {
 		hr_set_text("GPU", &c->block[named].gpu, gpu, sizeof gpu);
 		hr_set_text("NVME", &c->block[named].ssd, ssd, sizeof ssd);
-		if (strlen(h->who) + strlen(gpu) + strlen(ssd) + 40 > sizeof h->who)
+		if (strlen(h->members) + strlen(gpu) + strlen(ssd) + 40 > sizeof h->members)
 			break;
-		append(h->who, sizeof h->who, "%s%s with %s", named ? ", " : "", gpu, ssd);
+		append(h->members, sizeof h->members, "%s%s with %s", named ? ", " : "", gpu, ssd);
 	}
 	if (named < c->blocks || c->cut)
-		append(h->who, sizeof h->who, " and more");
+		append(h->members, sizeof h->members, " and more");
 }
 
 /* ---- what */
@@ -142,7 +142,8 @@ static void say_what(const struct hr_topo *t, const struct hr_class *c, struct h
 	begin = apart(c, distance);
 	switch (p->verdict) {
 	case HR_DIRECT:
-		append(h->what, sizeof h->what, "%s: data goes direct", begin);
+		append(h->what, sizeof h->what, "%s: data goes direct%s", begin,
+		       p->modifiers & HR_MOD_BOOT ? " until the next boot" : "");
 		return;
 	case HR_RC_LISTED:
 	case HR_RC_UNLISTED:
@@ -309,7 +310,7 @@ static void say_remedy(const struct hr_topo *t, const struct hr_class *c, struct
 
 void hr_headline_make(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
-	say_who(c, h);
+	say_members(c, h);
 	say_what(t, c, h);
 	say_terms(t, c, h);
 	say_rate(t, c, h);

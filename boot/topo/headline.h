@@ -11,12 +11,12 @@
 #define HR_TEXT_COLUMNS 100u /* of the table */
 
 struct hr_headline {
-	char who[320];	  /* "GPU0-1 with NVME0-5, GPU2-3 with NVME6-11" */
-	char what[640];	  /* "share a switch, but ACS sends the data through the CPU" */
-	char rate[96];	  /* "6.6 GB/s alone, 2.8 GB/s each of 6 at once"; "": not known */
-	char terms[192];  /* verdict, rule, kernel's verdict, distance, degradation */
-	char remedy[640]; /* "": none is needed */
-	double alone_gbs; /* payload of the first pair by itself, in GB/s; 0: not known */
+	char members[320]; /* "GPU0-1 with NVME0-5, GPU2-3 with NVME6-11" */
+	char what[640];	   /* "share a switch, but ACS sends the data through the CPU" */
+	char rate[96];	   /* "6.6 GB/s alone, 2.8 GB/s each of 6 at once"; "": not known */
+	char terms[192];   /* verdict, rule, kernel's verdict, distance, degradation */
+	char remedy[640];  /* "": none is needed */
+	double alone_gbs;  /* payload of the first pair by itself, in GB/s; 0: not known */
 	double least_gbs, most_gbs; /* of each SSD when all SSDs of the class send at once; 0 */
 	bool bound; /* these are upper bounds: what root complexes carry in all is not known */
 };

@@ -140,7 +140,7 @@ static void put_headlines(const struct page *p)
 		snprintf(pairs, sizeof pairs, " (%llu pair%s)", (unsigned long long)c->pairs,
 			 c->pairs == 1 ? "" : "s");
 		hr_html_put(p->out, "<a class=\"headline ~\" href=\"#~\"><b>~~</b> ~",
-			    hr_html_colour(c->pair.verdict), id, h->who, pairs, h->what);
+			    hr_html_colour(c->pair.verdict), id, h->members, pairs, h->what);
 		if (h->rate[0])
 			hr_html_put(p->out, "; <span class=\"rate\">~</span>", h->rate);
 		hr_html_put(p->out, " <span class=\"badge ~\">~</span>",
@@ -232,7 +232,7 @@ static void put_articles(const struct page *p)
 
 	for (uint32_t i = 0; i < p->s->classes && i < HEADLINES_MAX; i++) {
 		snprintf(id, sizeof id, "p%u", i);
-		hr_html_pair(p->t, p->out, id, p->headline[i].who, &p->s->class[i].pair);
+		hr_html_pair(p->t, p->out, id, p->headline[i].members, &p->s->class[i].pair);
 	}
 	for (uint32_t i = 0; p->matrix && i < p->s->columns; i++)
 		for (uint32_t j = 0; j < p->s->rows; j++) {

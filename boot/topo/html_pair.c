@@ -59,7 +59,7 @@ static void put_hops(const struct hr_topo *t, FILE *out, const struct hr_pair *p
 void hr_html_pair(const struct hr_topo *t, FILE *out, const char *id, const char *equal,
 		  const struct hr_pair *p)
 {
-	char gpu[16], ssd[16], a[16], b[16], verdict[48], modifiers[64], name[40];
+	char gpu[16], ssd[16], a[16], b[16], verdict[48], modifiers[HR_MODIFIERS_TEXT], name[40];
 
 	hr_html_put(out, "<article id=\"~\" data-a=\"~\" data-b=\"~\"", id, hr_html_id(p->gpu, a),
 		    hr_html_id(p->ssd, b));

@@ -224,7 +224,7 @@ static void put_headline(const struct hr_topo *t, const struct hr_class *c,
 {
 	char verdict[48];
 
-	hr_json_string(o, "who", h->who);
+	hr_json_string(o, "members", h->members);
 	hr_json_u64(o, "pairs", c->pairs);
 	if (c->pair.cut)
 		json_object_object_add(o, "same_switch", NULL);

@@ -20,6 +20,13 @@ static bool is_way(const struct hr_rule *r)
 	       hr_verdict_rank(r->verdict) <= hr_verdict_rank(HR_REDIR_UNLISTED);
 }
 
+/* A redirecting port of a redirected pair: its headline names the redirect and the ports to clear. */
+static bool in_headline(const struct hr_rule *r, const struct hr_pair *p)
+{
+	return p->any_redirect && strcmp(r->id, "A1-port") == 0 &&
+	       (p->verdict == HR_REDIR_LISTED || p->verdict == HR_REDIR_UNLISTED);
+}
+
 static void add_note(struct hr_note *note, unsigned *n, const struct hr_pair *p,
 		     const struct hr_finding *f)
 {
@@ -50,7 +57,8 @@ static void look_at(const struct hr_topo *t, const struct hr_survey *s, const st
 		const struct hr_rule *r = &hr_rules[found[i].rule];
 		const bool of_pair = found[i].fn == HR_NO_FN && r->scope == HR_ON_PAIR;
 
-		if (!found[i].flows || is_way(r) || decides(s, found[i].rule) || (far && of_pair))
+		if (!found[i].flows || is_way(r) || in_headline(r, p) ||
+		    decides(s, found[i].rule) || (far && of_pair))
 			continue;
 		add_note(note, notes, p, &found[i]);
 	}

@@ -60,7 +60,7 @@ static struct key key_of(const struct hr_topo *t, const struct hr_pair *p)
 			 .rule = p->rule,
 			 .kernel = (uint8_t)p->kernel,
 			 .near = p->common != HR_NO_FN,
-			 .modifiers = p->modifiers & HR_MOD_DEGRADED,
+			 .modifiers = p->modifiers & (HR_MOD_DEGRADED | HR_MOD_BOOT),
 			 .distance = { distance[0], distance[1] } };
 
 	for (unsigned i = 0; i < HR_FLOWS; i++)

@@ -119,7 +119,7 @@ static void print_headline(const struct hr_topo *t, const struct hr_class *c,
 {
 	char text[1024];
 
-	snprintf(text, sizeof text, "%s (%llu pair%s):", h->who, (unsigned long long)c->pairs,
+	snprintf(text, sizeof text, "%s (%llu pair%s):", h->members, (unsigned long long)c->pairs,
 		 c->pairs == 1 ? "" : "s");
 	hr_print_wrapped(t->out, 0, 2, text);
 	snprintf(text, sizeof text, "%s%s%s", h->what, h->rate[0] ? "; " : "", h->rate);

@@ -85,7 +85,7 @@ const char *hr_topo_no_pair(const struct hr_topo *t, char *text);
 const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict);
 const char *hr_topo_reset(const struct hr_topo *t);
 /* "LINK,NUMA" of modifiers; text[HR_MODIFIERS_TEXT]. */
-#define HR_MODIFIERS_TEXT 80
+#define HR_MODIFIERS_TEXT 96
 char *hr_topo_modifiers(uint16_t modifiers, char *text);
 /* "passthrough", "active, mode unknown": the IOMMU in force. */
 const char *hr_topo_iommu_word(const struct hr_engine *e);

@@ -86,7 +86,7 @@ static bool say(struct hr_topo *t, struct said *said)
 	else if (h)
 		said->line[said->lines++] = strndup(answer, strlen(hr_topo_no_pair(t, answer)) - 1);
 	for (uint32_t i = 0; h && i < s->classes && said->lines < HR_CLASSES_MAX; i++)
-		if (asprintf(&said->line[said->lines], "%s: %s%s%s (%s)", h[i].who, h[i].what,
+		if (asprintf(&said->line[said->lines], "%s: %s%s%s (%s)", h[i].members, h[i].what,
 			     h[i].rate[0] ? "; " : "", h[i].rate, h[i].terms) > 0)
 			said->lines++;
 	free(h);

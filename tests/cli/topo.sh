@@ -155,7 +155,7 @@ check "the baseline names register and verdict" \
 { echo 'headrace: iommu=1'; cat direct.txt; } >off.txt
 { echo 'headrace: kernel=4.18.0-305.el8'; cat redirected.txt; } >old.txt
 { echo 'headrace: kernel=5.15.0-91-generic'; cat redirected.txt; } >newer.txt
-check "groups name who keeps VFIO out" \
+check "groups name the function that keeps VFIO out" \
     says 'kept out of the predicted group by 0000:03:00.0 \(driver nvidia\)' --from open.txt --groups
 check "a boot with an IOMMU isolates what is direct now" \
     says 'NVME0 .*VFIO can open the predicted group' --from direct.txt --groups
@@ -248,7 +248,7 @@ check "what-if as JSON has verdicts before and after" view_holds \
     'd["changes"] == [{"gpu": "0000:03:00.0", "nvme": "0000:04:00.0", "after": "DIRECT",
     "before": "REDIRECTED+RC_UNLISTED", "rule": "R1"}] and d["pairs_judged"] == 1' \
     --from redirected.txt --what-if acs:all=clear
-check "groups as JSON name who keeps VFIO out" view_holds \
+check "groups as JSON name the function that keeps VFIO out" view_holds \
     'd["functions"][1]["vfio_predicted"] == {"viable": False, "kept_out_by": "0000:03:00.0",
     "driver": "nvidia"} and d["below_one_switch"][0]["one_group"]' --from open.txt --groups
 check "groups as JSON leave out what ACS would tell" view_holds \
@@ -267,7 +267,7 @@ check "the baseline as JSON has the register and the verdict" view_holds \
     --from redirected.txt --baseline direct.txt
 check "JSON has the headlines of the text" view_holds \
     'd["answer"] == "1 pair shares a switch: 1 REDIRECTED+RC_UNLISTED" and
-    d["headlines"][0]["who"] == "GPU0 with NVME0" and
+    d["headlines"][0]["members"] == "GPU0 with NVME0" and
     "pci=disable_acs_redir=0000:02:00.0" in d["headlines"][0]["remedy"] and
     d["headlines"][0]["together_least_gb_per_s"] > 1 and d["pairs"][0]["headline"] == 0 and
     d["rows"] == [{"functions": ["0000:04:00.0"]}]' --from redirected.txt

@@ -179,7 +179,7 @@ for title in 'VGA compatible controller [0300]: Advanced Micro Devices, Inc. [AM
 done
 check "a card is not integrated" silent integrated --from gpu_alone.txt
 
-# ---- who is what
+# ---- names of functions
 {
     printf '00:00.0 Host bridge [0600]: Host [8086:1234]\n\n'
     port 00:01.0 00 01 04 'Root Port (Slot+)' "$none"

@@ -62,14 +62,15 @@ Test(topo_headlines, equal_pairs_of_all_switches_share_a_headline)
 	cr_expect_eq(s->rows, 4);
 	cr_expect_eq(s->columns, 4);
 	hr_headline_make(&topo, &s->class[0], &h);
-	cr_expect_str_eq(h.who, "GPU0-1 with NVME0-5, GPU2-3 with NVME6-11, GPU4-5 with NVME12-17, "
-				"GPU6-7 with NVME18-23");
+	cr_expect_str_eq(h.members,
+			 "GPU0-1 with NVME0-5, GPU2-3 with NVME6-11, GPU4-5 with NVME12-17, "
+			 "GPU6-7 with NVME18-23");
 	cr_expect_str_eq(h.what, "share a switch: data goes direct");
 	cr_expect_str_eq(h.remedy, "");
 	cr_expect_gt(h.alone_gbs, 6);
 	hr_headline_make(&topo, &s->class[1], &h);
-	cr_expect_str_eq(h.who, "GPU0-1 with NVME6-23, GPU2-3 with NVME0-5,12-23, GPU4-5 with "
-				"NVME0-11,18-23, GPU6-7 with NVME0-17");
+	cr_expect_str_eq(h.members, "GPU0-1 with NVME6-23, GPU2-3 with NVME0-5,12-23, GPU4-5 with "
+				    "NVME0-11,18-23, GPU6-7 with NVME0-17");
 	hr_survey_free(s);
 }
 
@@ -84,7 +85,7 @@ Test(topo_headlines, redirect_is_told_with_rate_and_remedy)
 	s = survey();
 	cr_assert_eq(s->classes, 1);
 	hr_headline_make(&topo, &s->class[0], &h);
-	cr_expect_str_eq(h.who, "GPU0-1 with NVME0-5");
+	cr_expect_str_eq(h.members, "GPU0-1 with NVME0-5");
 	cr_expect_not_null(strstr(h.what, "share a switch, but ACS sends the data through"));
 	/* What the root complex carries in all is not known. */
 	cr_expect_not_null(strstr(h.rate, "at most "), "%s", h.rate);
@@ -92,6 +93,56 @@ Test(topo_headlines, redirect_is_told_with_rate_and_remedy)
 	cr_expect_not_null(strstr(h.remedy, "2 setpci commands, or "
 					    "pci=disable_acs_redir=0000:02:00.0;0000:02:01.0"),
 			   "%s", h.remedy);
+	hr_survey_free(s);
+}
+
+/* The headline names the ports of the redirect in its remedy; another verdict does not. */
+Test(topo_headlines, redirect_that_the_headline_tells_is_no_note)
+{
+	struct hr_note note[HR_NOTES_MAX];
+	struct hr_survey *s;
+	unsigned n, found = 0;
+
+	for (unsigned blocked = 0; blocked < 2; blocked++) {
+		fake_box(&box, 1, 2, 2);
+		redirect(0, 0);
+		for (unsigned i = 0; blocked && i < 4; i++)
+			fake_put(fake_box_card(&box, 0, i), HR_CFG_COMMAND, 2, HR_COMMAND_MSE);
+		s = survey();
+		n = hr_notes_find(&topo, s, note);
+		found = 0;
+		for (unsigned i = 0; i < n; i++)
+			found += strcmp(hr_rules[note[i].rule].id, "A1-port") == 0;
+		cr_expect_eq(found, blocked);
+		hr_survey_free(s);
+	}
+}
+
+Test(topo_headlines, direct_until_the_next_boot_is_said)
+{
+	struct hr_headline h;
+	struct hr_survey *s;
+
+	fake_box(&box, 1, 1, 2);
+	/* A boot changes no function without ACS controls: the port above the switch, GPU0, NVME0. */
+	fake_put(fake_box_port(&box, 0, 0) - 1, FAKE_ACS + HR_ACS_CAP, 2, 0);
+	for (unsigned at = 0; at < 2; at++) {
+		fake_put(fake_box_port(&box, 0, at), FAKE_ACS + HR_ACS_CAP, 2, 0);
+		fake_put(fake_box_card(&box, 0, at), FAKE_ACS + HR_ACS_CAP, 2, 0);
+	}
+	topo.opt.iommu = HR_IOMMU_PT;
+	s = survey();
+	cr_assert_eq(s->classes, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		hr_headline_make(&topo, &s->class[i], &h);
+		cr_expect_eq(s->class[i].pair.verdict, HR_DIRECT);
+		cr_expect_str_eq(h.what,
+				 strcmp(h.members, "GPU0 with NVME0") == 0
+					 ? "share a switch: data goes direct"
+					 : "share a switch: data goes direct until the next "
+					   "boot");
+	}
+	cr_expect_eq(s->rows, 1, "a cell of the matrix is of now");
 	hr_survey_free(s);
 }
 
@@ -106,9 +157,9 @@ Test(topo_headlines, one_redirected_card_is_a_group_of_its_own)
 	cr_assert_eq(s->classes, 2);
 	/* The worse one stands first. */
 	hr_headline_make(&topo, &s->class[0], &h);
-	cr_expect_str_eq(h.who, "GPU0-1 with NVME0");
+	cr_expect_str_eq(h.members, "GPU0-1 with NVME0");
 	hr_headline_make(&topo, &s->class[1], &h);
-	cr_expect_str_eq(h.who, "GPU0-1 with NVME1-5");
+	cr_expect_str_eq(h.members, "GPU0-1 with NVME1-5");
 	cr_expect_eq(s->rows, 2);
 	cr_expect_eq(s->columns, 1);
 	hr_survey_free(s);
@@ -144,7 +195,7 @@ Test(topo_headlines, the_same_fault_of_several_cards_is_told_once)
 	s = survey();
 	cr_expect_eq(s->class[0].pair.verdict, HR_BLOCKED);
 	hr_headline_make(&topo, &s->class[0], &h);
-	cr_expect_str_eq(h.who, "GPU0 with NVME0-2");
+	cr_expect_str_eq(h.members, "GPU0 with NVME0-2");
 	cr_expect_str_eq(h.what, "no way: 0000:04:00.0: bus mastering is off (COMMAND 0x0002) (and "
 				 "the same at 2 other functions)");
 	cr_expect_str_eq(h.rate, "");
