@@ -306,7 +306,7 @@ static void prepare(struct solver *s, enum hr_direction direction)
 	for (uint32_t i = 0; i < s->edges; i++) {
 		double limit = capacity(s->e, i);
 
-		s->left[i] = limit > 0 ? limit : -1; /* -1: nobody knows, does not limit */
+		s->left[i] = limit > 0 ? limit : -1; /* -1: not known, does not limit */
 		s->load[i] = 0;
 	}
 	for (unsigned i = 0; i < s->n; i++) {

@@ -29,7 +29,7 @@ static int set_acs(struct change *c, struct hr_fn *f)
 	char *end;
 
 	if (!hr_get(f, HR_F_ACS, 0))
-		return wrong(c, "the function has no ACS capability, or nobody knows");
+		return wrong(c, "the function has no ACS capability, or it was not read");
 	if (strcmp(c->value, "clear") == 0)
 		ctl &= ~HR_ACS_REDIRECT;
 	else if (strcmp(c->value, "set") == 0)

@@ -44,7 +44,7 @@ struct hr_fix {
 	unsigned boots;
 	uint64_t pairs;	     /* that it takes from redirected to direct */
 	uint64_t boot_pairs; /* direct now, that the next boot redirects */
-	uint64_t unread;     /* that share a switch whose ACS nobody read: they may need it, too */
+	uint64_t unread;     /* that share a switch with unread ACS: they may need the fix, too */
 };
 
 /* The list of *fix for pci=disable_acs_redir=, in memory of the model; NULL: none left. */

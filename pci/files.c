@@ -31,7 +31,7 @@ static long folder_read(const struct hr_files *files, const char *path, void *to
 
 	if (full_path(files, path, full))
 		return -ENAMETOOLONG;
-	/* Never block on a pipe that somebody left in a capture. */
+	/* Never block on a pipe inside a capture. */
 	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;

@@ -34,7 +34,7 @@ int hr_groups_at_boot(struct hr_model *m, const struct hr_boot *boot, struct hr_
 int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, int32_t fn,
 			  bool real);
 
-/* Whether that answer rests on ACS that nobody read, when it came from the predicted group. */
+/* Whether the predicted group, and so the answer, rests on ACS that was not read. */
 static inline bool hr_groups_unsure(const struct hr_groups *g, int32_t fn, int32_t blocker)
 {
 	return g->unsure[fn] || (blocker != HR_NO_FN && g->unsure[blocker]);

@@ -390,7 +390,7 @@ static bool proves_root(const struct hr_fn *f)
 	if (f->bus == 0 || hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600 || port == HR_PORT_ROOT ||
 	    port == HR_PORT_RC_ENDPOINT || port == HR_PORT_RC_EVENTS)
 		return true;
-	/* Conventional functions live there; a bridge that nobody could read may be a root port. */
+	/* Conventional functions live there; a bridge that was not read may be a root port. */
 	return !hr_known(f, HR_F_PORT) && (hr_is_bridge(f) || hr_get(f, HR_F_EXP, 1) == 0);
 }
 
@@ -434,7 +434,7 @@ static void infer_numa(struct hr_model *m)
 	}
 }
 
-/* The size of a BAR that nobody states is at most the alignment of its base. */
+/* The size of a BAR, when no source states it, is at most the alignment of its base. */
 static void infer_bar_sizes(struct hr_fn *f)
 {
 	for (unsigned i = 0; i < HR_BARS_MAX; i++) {

@@ -2,7 +2,7 @@
  * pci/model.h - one machine's PCI topology in memory, whatever it was read from.
  *
  * Every function is a row of facts. A fact carries its value, where it was read and how far it can
- * be trusted; a fact that nobody stated is HR_SRC_NONE, and no rule may take that for zero. Readers
+ * be trusted; a fact that no source states is HR_SRC_NONE, and no rule may take it for zero. Readers
  * (pci/source.h) only add functions and set facts; hr_model_link() then sorts the functions and
  * works out the tree. Verdicts never change a model; what-if does, on purpose, by setting facts.
  *
@@ -27,7 +27,7 @@
 
 /* Where a fact was read; also its rank: a higher one replaces a lower one. */
 enum hr_src {
-	HR_SRC_NONE,	 /* nobody said: unknown */
+	HR_SRC_NONE,	 /* no source states the fact: unknown */
 	HR_SRC_INFERRED, /* concluded from other facts */
 	HR_SRC_XML,	 /* topology file of NCCL or hwloc */
 	HR_SRC_TEXT,	 /* lspci -vv text */
@@ -187,7 +187,7 @@ enum hr_fabric { HR_NVLINK, HR_XGMI };
 /* Links of a GPU beside PCI Express, to another GPU or to a switch of such links. */
 struct hr_gpu_link {
 	uint64_t from,
-		to; /* hr_address(); to a switch: HR_NO_ADDRESS when nobody says its address */
+		to; /* hr_address(); to a switch: HR_NO_ADDRESS when its address is not known */
 	uint16_t count;
 	uint8_t fabric; /* enum hr_fabric */
 	bool to_switch;
@@ -249,7 +249,7 @@ void hr_model_reset(struct hr_model *m);
 
 /* Zeroed, 8-byte aligned, valid until hr_model_fini(); NULL: reservation used up. */
 void *hr_model_alloc(struct hr_model *m, size_t bytes);
-/* Give back what was allocated since `used` was that; it is zeroed for those who come next. */
+/* Free and zero the memory that was allocated after m->used had the value `used`. */
 void hr_model_release(struct hr_model *m, size_t used);
 /* Every byte that is no part of a printable character of UTF-8 becomes a '?': no output steers a
  * terminal, and JSON stays JSON. */

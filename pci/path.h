@@ -3,7 +3,7 @@
  *
  * The answer is that of `headrace topo` for the same pair, from the same rules: direct where the
  * verdict is DIRECT or goes through a root complex that is listed, bounce everywhere else. An
- * unlisted root complex may work, but nobody vouches for it: that is for an operator to decide.
+ * unlisted root complex may work, but the kernel does not list it: the operator decides.
  */
 #ifndef PCI_PATH_H
 #define PCI_PATH_H

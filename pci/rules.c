@@ -61,7 +61,7 @@ const struct hr_rule hr_rules[] = {
 	  .why = "the way leads through a root complex that the capture does not identify",
 	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx", .source = KERNEL },
 
-	/* 4.3 the worst first: loss that nobody reports. */
+	/* 4.3 the worst first: loss without an error report. */
 	{ .id = "I2", PAIR(silent), NEEDS(IOMMU_ON), .verdict = HR_SILENT_LOSS,
 	  .why = "the IOMMU translates, raw bus addresses reach it and are dropped without an "
 		 "error",
@@ -269,7 +269,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "S1", .scope = HR_ON_GPU, .gpu_flows = ALL, .verdict = NOTE, .doubt = 1,
 	  .modifier = HR_MOD_SOFTWARE, FN(consumer),
 	  .why = "{bdf}: a consumer card: NVIDIA supports GPUDirect RDMA and Storage on data-center "
-		 "and professional GPUs only, so its driver may not hand out what the way is for",
+		 "and professional GPUs only, so its driver may not give peers its memory",
 	  .fix = "path = bounce, or a data-center or professional card",
 	  .source = "NVIDIA GPUDirect RDMA guide" },
 	{ .id = "S2", PAIR(no_cufile), NEEDS(CUFILE), .verdict = NOTE,
@@ -322,8 +322,8 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.3" },
 	{ .id = "A5-unread", PAIR(blocking_unread), NEEDS(BLOCKING),
 	  .verdict = HR_UNKNOWN, .reason = "ats",
-	  .why = "translation blocking above an initiator of which nobody knows whether it uses "
-		 "ATS",
+	  .why = "a port above an initiator blocks translated requests, and the capture does not "
+		 "say whether the initiator uses ATS",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.1" },
 	{ .id = "M3-unread", PAIR(tags_unread), NEEDS(TAGS),
 	  .verdict = HR_UNKNOWN, .reason = "tags",
@@ -365,7 +365,7 @@ const struct hr_rule hr_rules[] = {
 	  .source = QUIRKS },
 	{ .id = "R2-link", PAIR(switch_link), NEEDS(SWITCH_LINK), .verdict = NOTE,
 	  .why = "two virtual switches of one switch, which its driver says are linked: data may "
-		 "stay inside it; the kernel of the mainline does not know of it",
+		 "stay inside it; the mainline kernel does not use the link",
 	  .source = "NVIDIA/nccl, pci_switch_link" },
 	{ .id = "R11-peer", PAIR(pch_peers), NEEDS(PCH),
 	  .verdict = NOTE, .doubt = 1, .recalled = true,

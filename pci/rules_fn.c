@@ -179,7 +179,7 @@ bool hr_fn_no_peer(const struct hr_engine *e, const struct hr_fn *f)
 	       e;
 }
 
-/* An Express endpoint cannot sit on a root bus: somebody made that bus up. */
+/* An Express endpoint cannot sit on a root bus: that bus is virtual. */
 bool hr_fn_virtual(const struct hr_engine *e, const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);

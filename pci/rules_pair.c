@@ -331,7 +331,7 @@ bool hr_driver_allows_vfio(const struct hr_fn *f)
 	return false;
 }
 
-/* Somebody keeps VFIO out of the SSD's group; `sure`: or it is predicted from ACS nobody read. */
+/* A function keeps VFIO out of the SSD's group. `sure`: the group does not rest on unread ACS. */
 static uint8_t kept_out(const struct hr_engine *e, const struct hr_pair *p, bool sure)
 {
 	int32_t other = e->blocker[p->ssd];
@@ -431,7 +431,7 @@ uint8_t hr_pair_tags(const struct hr_engine *e, const struct hr_pair *p)
 			 (tags_clash(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
 }
 
-/* It may clash: the enable is not stated, or who would have to understand it says nothing. */
+/* A clash is possible: the enable bit or the completer's support is not stated. */
 static bool tags_open(const struct hr_fn *requester, const struct hr_fn *completer)
 {
 	if (hr_lacks(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE) ||

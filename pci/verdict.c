@@ -253,7 +253,7 @@ static int find_endpoints(struct hr_engine *e, struct hr_model *m)
 	return 0;
 }
 
-/* Who keeps VFIO out of each group. Without an IOMMU there are none: VFIO makes its own. */
+/* The function that keeps VFIO out of each group. Without an IOMMU there are no groups. */
 static int find_blockers(struct hr_engine *e, struct hr_model *m)
 {
 	bool predict = hr_mode_is_vfio(e->opt.mode) && e->iommu != HR_IOMMU_OFF;

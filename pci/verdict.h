@@ -26,13 +26,13 @@ enum hr_verdict {
 	HR_DIRECT,	   /* inside one switch */
 	HR_RC_LISTED,	   /* through a root complex that the kernel trusts */
 	HR_REDIR_LISTED,   /* one switch, but ACS sends it up: pays the uplink twice */
-	HR_RC_UNLISTED,	   /* through a root complex nobody vouches for: try and measure */
+	HR_RC_UNLISTED,	   /* through a root complex that the kernel does not list: measure */
 	HR_REDIR_UNLISTED, /* the same, because of ACS */
 	HR_WRITES_ONLY,	   /* posted writes get through, reads were seen to time out */
 	HR_UNKNOWN,	   /* a fact that decides is missing */
 	HR_VFIO_CONFLICT,  /* the SSD's IOMMU group cannot be opened */
 	HR_BLOCKED,
-	HR_SILENT_LOSS, /* the IOMMU drops it and nobody is told */
+	HR_SILENT_LOSS, /* the IOMMU drops the data and reports no error */
 	HR_VERDICTS
 };
 
@@ -190,9 +190,9 @@ struct hr_derived {
 	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
 	bool boot_redirect;    /* after engine.boot */
 	bool acs_assumed;      /* copy of what the model says */
-	bool acs_unknown;      /* it may have, nobody knows */
+	bool acs_unknown;      /* ACS control may redirect, but was not read */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
-	int32_t window_unread; /* lowest bridge above whose windows nobody knows */
+	int32_t window_unread; /* lowest bridge above whose windows are not known */
 	bool overlaps;	       /* a bridge whose windows overlap those of a sibling */
 	struct hr_span mem_above, pref_above; /* of all windows of the bridges above it */
 };

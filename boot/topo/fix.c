@@ -261,7 +261,7 @@ static bool held_through_vfio(const struct hr_fn *f)
 	return fd < 0 && errno == EBUSY;
 }
 
-/* Transfers of a pair that somebody uses would change their way while they are under way. */
+/* The change would reroute running transfers of a pair that is in use. */
 static bool is_busy(const struct hr_topo *t, const struct hr_pair *p, char *reason)
 {
 	const struct hr_fn *const end[] = { &t->model.fn[p->gpu], &t->model.fn[p->ssd] };

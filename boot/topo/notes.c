@@ -1,4 +1,4 @@
-/* What was found beside what decides, and how lines are broken. */
+/* Findings beside the deciding rule, and line breaks. */
 #include "boot/topo/headline.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static bool is_way(const struct hr_rule *r)
 	       hr_verdict_rank(r->verdict) <= hr_verdict_rank(HR_REDIR_UNLISTED);
 }
 
-/* A redirecting port of a redirected pair: its headline names the redirect and the ports to clear. */
+/* A redirecting port of a redirected pair: the headline names the redirect and its remedy. */
 static bool in_headline(const struct hr_rule *r, const struct hr_pair *p)
 {
 	return p->any_redirect && strcmp(r->id, "A1-port") == 0 &&

@@ -116,7 +116,7 @@ static void put_rate(const struct hr_topo *t, struct json_object *list, const st
 		fprintf(t->out, "  the pair is %s\n", hr_verdict_text(p.verdict, p.rule, verdict));
 }
 
-/* Without a pair that has a rate there is none, rather than one of 0. */
+/* No pair has a rate: print none, not a rate of 0. */
 static void put_gbs(FILE *out, const struct sum *s)
 {
 	if (s->edge == HR_NO_EDGE)

@@ -113,7 +113,7 @@ static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t c
 		fprintf(t->out, "    ... and %u more (--all)\n", count - i);
 }
 
-/* Pairs across switches that share none are told, but what is wanted comes with its remedy. */
+/* Headlines of pairs that share no switch come without a remedy, unless no pair shares one. */
 static void print_headline(const struct hr_topo *t, const struct hr_class *c,
 			   const struct hr_headline *h, bool remedy)
 {
@@ -275,7 +275,7 @@ static unsigned print_loose_one(const struct hr_topo *t, int32_t index)
 	return shown;
 }
 
-/* Without a pair, what is known of single cards is still worth saying. */
+/* Without a pair: findings of single cards. */
 static void print_loose(struct hr_topo *t)
 {
 	bool *used = mark_used(t);

@@ -301,7 +301,7 @@ int hr_topo_watch(struct hr_topo *t, const struct hr_watch *watch)
 	sigaddset(&held, SIGINT);
 	sigaddset(&held, SIGTERM);
 	sigaddset(&held, SIGHUP);
-	/* They come while waiting and nowhere else: a reading, and what is printed, is whole. */
+	/* Signals are unblocked only in the wait: no reading and no output is cut. */
 	sigprocmask(SIG_BLOCK, &held, &open);
 	sigdelset(&open, SIGINT);
 	sigdelset(&open, SIGTERM);
