@@ -149,6 +149,21 @@ check "a folder is no file" exits 1 "Is a directory" store get --force $ssd o.1 
 check "nor is a name that ends in a slash" exits 1 "Is a directory" store get $ssd o.1 new/
 check "nor a file in a folder that is not there" exits 1 "No such file" store get $ssd o.1 no/such
 check "a device is written in place" exits 0 "4097 bytes" store get $ssd o.4097 /dev/null
+# A loop device shows the image under another name; a user may have no loop devices.
+loop_device=$(losetup --find --show ssd.img 2>/dev/null) || loop_device=
+if [ -n "$loop_device" ]; then
+    trap 'losetup --detach "$loop_device"' EXIT
+    check "get does not overwrite its image through a loop device" \
+        unchanged ssd.img exits 2 "is, or holds, the store" store get --force $ssd o.1 "$loop_device"
+    check "put does not read it there" \
+        unchanged ssd.img exits 2 "is, or holds" store put --size 4097 $ssd own "$loop_device"
+    check "a block device needs --force" unchanged ssd.img exits 1 "is a block device; --force" \
+        store get $ssd o.1 "$loop_device"
+    losetup --detach "$loop_device"
+    trap - EXIT
+else
+    skip "no loop device can be made" "get does not overwrite its image through a loop device"
+fi
 full() {
     # shellcheck disable=SC2016  # the inner shell expands
     exits 1 "out.full: cannot write: File too large" bash -c \

@@ -1,8 +1,13 @@
 /* Object store: what each call returns and does, on a sound disk and on a failing one. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cache/objmap.h"
 #include "tests/fake/memdisk.h"
@@ -23,12 +28,49 @@ static void teardown(void)
 	fake_store_fini(&f);
 }
 
+/* The wall clock of a test, in place of the C library's; the other clocks are the machine's. */
+static struct timespec wall_clock;
+static bool wall_clock_set;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	if (clock != CLOCK_REALTIME || !wall_clock_set)
+		return (int)syscall(SYS_clock_gettime, clock, now);
+	*now = wall_clock;
+	return 0;
+}
+
 TestSuite(objmap, .init = setup, .fini = teardown, .timeout = 20);
 
 static void expect_layout(const struct hr_object *object, uint64_t unit, uint64_t units)
 {
 	cr_expect_eq(object->offset, HR_STORE_DATA_ALIGN + unit * HR_STORE_ALIGN);
 	cr_expect_eq(object->capacity, units * HR_STORE_ALIGN);
+}
+
+Test(objmap, a_clock_before_1970_gives_no_time)
+{
+	static const struct {
+		struct timespec now;
+		uint64_t want;
+	} row[] = {
+		{ { -1, 999999999 }, 0 },
+		{ { -825033600, 0 }, 0 },
+		{ { 0, 5 }, 5 },
+		{ { 1600000000, 7 }, 1600000000000000007 },
+	};
+	struct hr_object *object;
+	char name[8];
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		snprintf(name, sizeof name, "o%zu", i);
+		wall_clock = row[i].now;
+		wall_clock_set = true;
+		cr_assert_eq(hr_store_create(&f.store, name, 1, 0, false, &object), 0);
+		wall_clock_set = false;
+		cr_expect_eq(object->created_ns, row[i].want, "row %zu: %llu", i,
+			     (unsigned long long)object->created_ns);
+	}
 }
 
 Test(objmap, objects_are_made_found_and_kept)
