@@ -332,16 +332,13 @@ void hr_boot_force(const struct hr_model *m, struct hr_boot *b, enum hr_iommu mo
 
 static bool at_devfn(const char **text, uint32_t *dev, uint32_t *fn)
 {
-	char *end;
+	uint64_t first, second;
 
-	*dev = (uint32_t)strtoul(*text, &end, 16);
-	if (end == *text || *end != '.')
+	if (!hr_number_parse(*text, 16, UINT32_MAX, text, &first) || **text != '.' ||
+	    !hr_number_parse(*text + 1, 16, UINT32_MAX, text, &second))
 		return false;
-	*text = end + 1;
-	*fn = (uint32_t)strtoul(*text, &end, 16);
-	if (end == *text)
-		return false;
-	*text = end;
+	*dev = (uint32_t)first;
+	*fn = (uint32_t)second;
 	return true;
 }
 

@@ -66,11 +66,13 @@ static bool system_line(struct hr_model *m, const struct fact_line *l)
 {
 	struct hr_fact *fact = system_fact(&m->sys, l);
 	size_t used = strlen(m->sys.cmdline);
-	char *end;
+	uint32_t number;
 
 	if (fact) {
-		hr_fact_set(fact, (uint32_t)strtoul(l->value, &end, 0), source_or(l, HR_SRC_SYSFS));
-		return end != l->value && *end == '\0';
+		if (!hr_number_parse_u32(l->value, 0, &number))
+			return false;
+		hr_fact_set(fact, number, source_or(l, HR_SRC_SYSFS));
+		return true;
 	}
 	if (is_key(l, "kernel"))
 		snprintf(m->sys.kernel, sizeof m->sys.kernel, "%s", l->value);
@@ -108,12 +110,12 @@ static bool bar_size_line(struct hr_fn *f, const struct fact_line *l)
 	struct hr_bar *bars = bars_of(f, &name);
 	unsigned index = (unsigned)(name.key[3] - '0');
 	enum hr_src source = source_or(l, HR_SRC_SYSFS);
-	char *end;
-	uint64_t size = strtoull(l->value, &end, 0);
+	const char *end;
+	uint64_t size;
 
 	if (name.length != 9 || memcmp(name.key, "bar", 3) != 0 ||
-	    memcmp(name.key + 4, "_size", 5) != 0 || index >= HR_BARS_MAX || end == l->value ||
-	    *end)
+	    memcmp(name.key + 4, "_size", 5) != 0 || index >= HR_BARS_MAX ||
+	    !hr_number_parse(l->value, 0, UINT64_MAX, &end, &size) || *end)
 		return false;
 	if (bars[index].size_source <= source) {
 		bars[index].size = size;
@@ -126,15 +128,11 @@ static bool bar_size_line(struct hr_fn *f, const struct fact_line *l)
 static bool window_line(struct hr_window *w, const struct fact_line *l)
 {
 	enum hr_src source = source_or(l, HR_SRC_TEXT);
-	const char *value = l->value;
-	char *end;
-	uint64_t base = strtoull(value, &end, 16), limit;
+	const char *end;
+	uint64_t base, limit;
 
-	if (end == value || *end != '-')
-		return false;
-	value = end + 1;
-	limit = strtoull(value, &end, 16);
-	if (end == value || *end)
+	if (!hr_number_parse(l->value, 16, UINT64_MAX, &end, &base) || *end != '-' ||
+	    !hr_number_parse(end + 1, 16, UINT64_MAX, &end, &limit) || *end)
 		return false;
 	if (w->source <= source)
 		*w = (struct hr_window){ base, limit, (uint8_t)source };
@@ -148,14 +146,12 @@ static bool bar_base_line(struct hr_fn *f, const struct fact_line *l)
 	struct hr_bar *bars = bars_of(f, &name);
 	unsigned index = (unsigned)(name.key[3] - '0');
 	enum hr_src source = source_or(l, HR_SRC_TEXT);
-	char *end;
-	uint64_t base = strtoull(l->value, &end, 16), flags;
+	const char *end;
+	uint64_t base, flags;
 
 	if (name.length != 4 || memcmp(name.key, "bar", 3) != 0 || index >= HR_BARS_MAX ||
-	    *end != ',')
-		return false;
-	flags = strtoull(end + 1, &end, 16);
-	if (*end || flags > 0x1f)
+	    !hr_number_parse(l->value, 16, UINT64_MAX, &end, &base) || *end != ',' ||
+	    !hr_number_parse(end + 1, 16, 0x1f, &end, &flags) || *end)
 		return false;
 	if (bars[index].source <= source) {
 		bars[index].base = base;
@@ -180,20 +176,21 @@ static bool link_line(struct hr_model *m, const struct hr_fn *f, const struct fa
 				    .to = HR_NO_ADDRESS,
 				    .fabric = is_key(l, "xgmi") ? HR_XGMI : HR_NVLINK,
 				    .source = (uint8_t)source_or(l, HR_SRC_SYSFS) };
-	const char *comma = strchr(l->value, ',');
-	unsigned long count;
-	char to[24], *end;
+	const char *comma = strchr(l->value, ','), *end;
+	uint64_t count;
+	char to[24];
 
 	if (!comma || (size_t)(comma - l->value) >= sizeof to)
 		return false;
 	snprintf(to, sizeof to, "%.*s", (int)(comma - l->value), l->value);
-	count = strtoul(comma + 1, &end, 10);
+	if (!hr_number_parse(comma + 1, 10, 1024, &end, &count))
+		return false;
 	link.to_switch = strcmp(to, "switch") == 0 || strcmp(end, ",switch") == 0;
 	if (strcmp(to, "switch") != 0)
 		link.to = hr_address_parse(to);
 	link.count = (uint16_t)count;
-	if (end == comma + 1 || (*end && strcmp(end, ",switch") != 0) || count == 0 ||
-	    count > 1024 || (link.to == HR_NO_ADDRESS && strcmp(to, "switch") != 0))
+	if ((*end && strcmp(end, ",switch") != 0) || count == 0 ||
+	    (link.to == HR_NO_ADDRESS && strcmp(to, "switch") != 0))
 		return false;
 	return hr_model_add_link(m, &link) == 0;
 }
@@ -224,11 +221,13 @@ static bool switch_line(struct hr_fn *f, const char *value)
 static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact_line *l)
 {
 	enum hr_fact_id id = hr_fact_by_name(l->key, l->length);
-	char *end;
+	uint32_t number;
 
 	if (id < HR_FACTS_COUNT) {
-		hr_fn_set(f, id, (uint32_t)strtoul(l->value, &end, 0), source_or(l, HR_SRC_SYSFS));
-		return end != l->value && *end == '\0';
+		if (!hr_number_parse_u32(l->value, 0, &number))
+			return false;
+		hr_fn_set(f, id, number, source_or(l, HR_SRC_SYSFS));
+		return true;
 	}
 	if (is_key(l, "driver"))
 		f->driver = hr_model_word(m, l->value, strlen(l->value));

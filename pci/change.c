@@ -26,7 +26,6 @@ static int wrong(struct change *c, const char *what)
 static int set_acs(struct change *c, struct hr_fn *f)
 {
 	uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0), ctl = hr_get(f, HR_F_ACS_CTL, 0);
-	char *end;
 
 	if (!hr_get(f, HR_F_ACS, 0))
 		return wrong(c, "the function has no ACS capability, or it was not read");
@@ -34,11 +33,8 @@ static int set_acs(struct change *c, struct hr_fn *f)
 		ctl &= ~HR_ACS_REDIRECT;
 	else if (strcmp(c->value, "set") == 0)
 		ctl |= HR_ACS_ISOLATION & cap;
-	else {
-		ctl = (uint32_t)strtoul(c->value, &end, 16);
-		if (*end || end == c->value || ctl > 0x7f)
-			return wrong(c, "ACS is clear, set, or a value up to 7f");
-	}
+	else if (!hr_number_parse_u32(c->value, 16, &ctl) || ctl > 0x7f)
+		return wrong(c, "ACS is clear, set, or a value up to 7f");
 	hr_fn_set(f, HR_F_ACS_CTL, ctl, HR_SRC_USER);
 	c->m->regrouped = true;
 	return 0;
@@ -46,14 +42,14 @@ static int set_acs(struct change *c, struct hr_fn *f)
 
 static int set_mps(struct change *c, struct hr_fn *f)
 {
-	char *end;
-	unsigned long bytes = strtoul(c->value, &end, 10);
+	uint32_t bytes;
 
-	if (*end || bytes < 128 || bytes > 4096 || bytes & (bytes - 1))
+	if (!hr_number_parse_u32(c->value, 10, &bytes) || bytes < 128 || bytes > 4096 ||
+	    bytes & (bytes - 1))
 		return wrong(c, "MPS is 128, 256, 512, 1024, 2048 or 4096");
 	if (bytes > hr_get(f, HR_F_MPSS, 4096))
 		return wrong(c, "the function does not support that payload");
-	hr_fn_set(f, HR_F_MPS, (uint32_t)bytes, HR_SRC_USER);
+	hr_fn_set(f, HR_F_MPS, bytes, HR_SRC_USER);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pciaccess.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,14 +52,15 @@ static void read_name(const struct hr_files *files, const char *path, char *to, 
 
 static void read_group(const struct hr_files *files, struct hr_function_state *state)
 {
-	char path[96], name[32], *end;
+	char path[96], name[32];
+	uint32_t number;
 
 	state->group = HR_NO_GROUP;
 	snprintf(path, sizeof path, DEVICES "/%s/iommu_group", state->bdf);
 	read_name(files, path, name, sizeof name);
-	if (name[0] < '0' || name[0] > '9')
+	if (!hr_number_parse_u32(name, 10, &number) || number > INT_MAX)
 		return;
-	state->group = (int)strtol(name, &end, 10);
+	state->group = (int)number;
 	snprintf(path, sizeof path, "sys/kernel/iommu_groups/%d/type", state->group);
 	read_word(files, path, state->group_type, sizeof state->group_type);
 }

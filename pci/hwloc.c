@@ -37,12 +37,13 @@ static void take_type(struct hr_fn *f, const char *text)
 			      &revision)
 		     : 0;
 
-	if (n < 3)
+	/* A sign counts as a digit of four. */
+	if (n < 3 || class > 0xffff || vendor > 0xffff || device > 0xffff)
 		return;
 	hr_fn_set(f, HR_F_CLASS, class << 8, HR_SRC_XML);
 	hr_fn_set(f, HR_F_VENDOR, vendor, HR_SRC_XML);
 	hr_fn_set(f, HR_F_DEVICE, device, HR_SRC_XML);
-	if (n == 4)
+	if (n == 4 && revision <= 0xff)
 		hr_fn_set(f, HR_F_REVISION, revision, HR_SRC_XML);
 }
 
@@ -80,7 +81,8 @@ static void take_bridge(struct hr_fn *f, const char *text)
 
 	hr_fn_set(f, HR_F_HEADER, 1, HR_SRC_XML);
 	hr_fn_set(f, HR_F_PRIMARY, f->bus, HR_SRC_XML);
-	if (!text || sscanf(text, "%x:[%x-%x]", &domain, &secondary, &subordinate) != 3)
+	if (!text || sscanf(text, "%8x:[%2x-%2x]", &domain, &secondary, &subordinate) != 3 ||
+	    secondary > 0xff || subordinate > 0xff)
 		return;
 	hr_fn_set(f, HR_F_SECONDARY, secondary, HR_SRC_XML);
 	hr_fn_set(f, HR_F_SUBORDINATE, subordinate, HR_SRC_XML);
@@ -119,6 +121,7 @@ static void take_info(struct hr_xml *x, struct object *o, const char **attribute
 	const char *name = hr_xml_get(attributes, "name"), *value = hr_xml_get(attributes, "value");
 	struct hr_system *sys = &x->m->sys;
 	char text[HR_WORD_MAX];
+	uint32_t family;
 
 	if (!name || !value)
 		return;
@@ -132,8 +135,9 @@ static void take_info(struct hr_xml *x, struct object *o, const char **attribute
 		snprintf(sys->kernel, sizeof sys->kernel, "%s", value);
 	} else if (strcmp(name, "CPUVendor") == 0) {
 		hr_fact_set(&sys->amd, strcmp(value, "AuthenticAMD") == 0, HR_SRC_XML);
-	} else if (strcmp(name, "CPUFamilyNumber") == 0) {
-		hr_fact_set(&sys->family, (uint32_t)strtoul(value, NULL, 10), HR_SRC_XML);
+	} else if (strcmp(name, "CPUFamilyNumber") == 0 &&
+		   hr_number_parse_u32(value, 10, &family)) {
+		hr_fact_set(&sys->family, family, HR_SRC_XML);
 	}
 }
 

@@ -84,7 +84,8 @@ static void open_cpu(struct hr_xml *x, struct nccl *n, const char **attributes)
 		   *numa = hr_xml_get(attributes, "numaid");
 	unsigned long family;
 
-	n->numa = numa ? (uint32_t)strtol(numa, NULL, 10) : ~0u;
+	if (!numa || !hr_number_parse_u32(numa, 10, &n->numa))
+		n->numa = ~0u; /* "-1": the machine has no nodes */
 	n->cpus = hr_xml_cpus(x->m, hr_xml_get(attributes, "affinity"));
 	if (vendor)
 		hr_fact_set(&x->m->sys.amd, strcmp(vendor, "AuthenticAMD") == 0, HR_SRC_XML);

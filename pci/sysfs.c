@@ -41,7 +41,7 @@ static void set_number(const struct hr_files *files, const char *folder, const c
 	if (!text(files, folder, name, value, sizeof value))
 		return;
 	number = strtoll(value, &end, base);
-	if (end != value)
+	if (end != value && number >= -1 && number <= UINT32_MAX) /* -1: no NUMA node */
 		hr_fn_set(f, id, (uint32_t)number, HR_SRC_SYSFS);
 }
 
@@ -123,10 +123,12 @@ static void read_group(struct hr_model *m, const struct hr_files *files, struct 
 		       const char *folder)
 {
 	char group[64], path[PATH_BYTES], type[32];
+	uint32_t number;
 
-	if (!link_name(files, folder, "iommu_group", group, sizeof group))
+	if (!link_name(files, folder, "iommu_group", group, sizeof group) ||
+	    !hr_number_parse_u32(group, 10, &number))
 		return;
-	hr_fn_set(f, HR_F_GROUP, (uint32_t)strtoul(group, NULL, 10), HR_SRC_SYSFS);
+	hr_fn_set(f, HR_F_GROUP, number, HR_SRC_SYSFS);
 	snprintf(path, sizeof path, "sys/kernel/iommu_groups/%s", group);
 	if (!text(files, path, "type", type, sizeof type))
 		return;

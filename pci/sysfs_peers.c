@@ -45,11 +45,11 @@ static int one_namespace(void *to, const char *name)
 	unsigned subsystem, number, path;
 	int end = 0;
 
-	if (sscanf(name, "nvme%uc%un%u%n", &subsystem, &path, &number, &end) == 3 &&
+	if (sscanf(name, "nvme%9uc%9un%9u%n", &subsystem, &path, &number, &end) == 3 &&
 	    name[end] == '\0') {
 		snprintf(disk, sizeof disk, "nvme%un%u", subsystem, number);
 		add_name(to, disk);
-	} else if (sscanf(name, "nvme%un%u%n", &subsystem, &number, &end) == 2 &&
+	} else if (sscanf(name, "nvme%9un%9u%n", &subsystem, &number, &end) == 2 &&
 		   name[end] == '\0') {
 		add_name(to, name);
 	}

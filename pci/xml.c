@@ -19,12 +19,12 @@ const char *hr_xml_get(const char **attributes, const char *name)
 bool hr_xml_number(const char **attributes, const char *name, int base, unsigned long *value)
 {
 	const char *text = hr_xml_get(attributes, name);
-	char *end;
+	uint32_t number;
 
-	if (!text)
+	if (!text || !hr_number_parse_u32(text, base, &number))
 		return false;
-	*value = strtoul(text, &end, base);
-	return end != text;
+	*value = number;
+	return true;
 }
 
 /* Words of a mask, the lowest first; how many, 0 when it is none. */
@@ -33,14 +33,14 @@ static unsigned mask_words(const char *mask, uint32_t *word)
 	unsigned n = 0;
 
 	for (const char *at = mask + strlen(mask); at > mask && n < WORDS_MAX; n++) {
-		const char *from = at;
-		char *end;
+		const char *from = at, *end;
+		uint64_t bits;
 
 		while (from > mask && from[-1] != ',')
 			from--;
-		word[n] = (uint32_t)strtoul(from, &end, 16);
-		if (end != at)
+		if (!hr_number_parse(from, 16, UINT32_MAX, &end, &bits) || end != at)
 			return 0;
+		word[n] = (uint32_t)bits;
 		at = from > mask ? from - 1 : mask;
 	}
 	return n;

@@ -38,7 +38,7 @@ int hr_read_xml(struct hr_model *m, const char *text, size_t size);
 void hr_xml_fail(struct hr_xml *x, const char *what);
 /* Value of an attribute, or NULL. */
 const char *hr_xml_get(const char **attributes, const char *name);
-/* Number of an attribute in that base; false: there is none. */
+/* Number of an attribute in that base; false: there is none, or one of more than 32 bits. */
 bool hr_xml_number(const char **attributes, const char *name, int base, unsigned long *value);
 /*
  * "0-15,32" of a mask in words of 32 bits, the highest first: "ffff0000,0000ffff" or

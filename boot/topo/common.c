@@ -59,24 +59,23 @@ int32_t hr_topo_address(const struct hr_model *m, const char *text)
 int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 {
 	int32_t at = hr_topo_address(&t->model, name);
-	char *end;
+	uint32_t i;
 
 	if (at != HR_NO_FN)
 		return at;
 	if (strncasecmp(name, "gpu", 3) == 0 && name[3]) {
-		unsigned long i = strtoul(name + 3, &end, 10);
-
-		return *end == '\0' && i < t->engine.gpus ? t->engine.gpu[i] : HR_NO_FN;
+		return hr_number_parse_u32(name + 3, 10, &i) && i < t->engine.gpus
+			       ? t->engine.gpu[i]
+			       : HR_NO_FN;
 	}
 	if (strncasecmp(name, "nvme", 4) == 0 && name[4]) {
-		unsigned long i = strtoul(name + 4, &end, 10);
-
-		return *end == '\0' && i < t->engine.ssds ? t->engine.ssd[i] : HR_NO_FN;
+		return hr_number_parse_u32(name + 4, 10, &i) && i < t->engine.ssds
+			       ? t->engine.ssd[i]
+			       : HR_NO_FN;
 	}
 	if (strncasecmp(name, "nic", 3) == 0 && name[3]) {
-		unsigned long i = strtoul(name + 3, &end, 10);
-
-		return *end == '\0' ? hr_peer_nic(&t->engine, (uint32_t)i) : HR_NO_FN;
+		return hr_number_parse_u32(name + 3, 10, &i) ? hr_peer_nic(&t->engine, i)
+							     : HR_NO_FN;
 	}
 	return HR_NO_FN;
 }

@@ -1,5 +1,6 @@
 /* What drivers say in sysfs beside the registers: error counters, links inside a switch. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,95 @@ Test(topo_facts, a_capture_keeps_the_links_and_counts)
 	cr_assert_eq(f->links, 1u);
 	cr_expect_eq(f->linked[0], hr_address(&model.fn[fake_at("05:00.0")]));
 	cr_expect_eq(hr_get(&model.fn[fake_at(NEAR)], HR_F_AER_FATAL, 0), 9u);
+}
+
+/* A fact that does not fit is no other number. */
+Test(topo_facts, a_capture_with_a_number_out_of_range_is_refused)
+{
+	static const struct {
+		const char *line;
+		bool system, good;
+	} row[] = {
+		{ "cpus=4294967295", true, true },
+		{ "cpus=4294967296", true, false },
+		{ "cpus=18446744073709551617", true, false },
+		{ "cpus=-1", true, false },
+		{ "cpus= 1", true, false },
+		{ "cpus=1x", true, false },
+		{ "cpus=", true, false },
+		{ "numa_node=4294967295", false, true },
+		{ "numa_node=4294967297", false, false },
+		{ "numa_node=-4294967295", false, false },
+		{ "bar1_size=268435456", false, true },
+		{ "bar1_size=18446744073709551616", false, false },
+		{ "bar1_size=-4096", false, false },
+		{ "bar0=e0000000,3", false, true },
+		{ "bar0=1e0000000e0000000,3", false, false },
+		{ "bar0=,3", false, false },
+		{ "bar0=e0000000,", false, false },
+		{ "bar0=e0000000,10000000000000003", false, false },
+		{ "mem=e0000000-e0ffffff", false, true },
+		{ "mem=e0000000-1ffffffffffffffff", false, false },
+		{ "mem=-1-2", false, false },
+		{ "nvlink=0000:03:00.0,4", false, true },
+		{ "nvlink=0000:03:00.0,65540", false, false },
+		{ "nvlink=0000:03:00.0,18446744073709551620", false, false },
+		{ "nvlink=0000:03:00.0,-18446744073709551612", false, false },
+	};
+	static char text[1 << 20], with[(1 << 20) + 100];
+	struct hr_pair p;
+	ssize_t size;
+	int fd;
+
+	fake_judge(NEAR, &plain, &p);
+	fd = memfd_create("capture", 0);
+	cr_assert_eq(hr_capture_write(&model, fd), 0);
+	size = pread(fd, text, sizeof text - 1, 0);
+	close(fd);
+	cr_assert_gt(size, 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const char *from = row[i].system ? text : strstr(text, "04:00.0 ");
+		const int first = (int)(strchr(from, '\n') + 1 - text);
+		const int n = snprintf(with, sizeof with, "%.*sheadrace: %s\n%s", first, text,
+				       row[i].line, text + first);
+		int err;
+
+		hr_model_reset(&model);
+		err = hr_source_parse(&model, "capture", with, (size_t)n);
+		cr_expect_eq(err, row[i].good ? 0 : -EINVAL, "%s: %d (%s)", row[i].line, err,
+			     model.message);
+		cr_expect(row[i].good || strstr(model.message, "not a fact of a capture"), "%s: %s",
+			  row[i].line, model.message);
+	}
+}
+
+Test(topo_facts, a_number_of_sysfs_out_of_range_is_not_read)
+{
+	static const struct {
+		const char *node, *group;
+		uint32_t want_node, want_group;
+	} row[] = {
+		{ "1\n", "../../7", 1, 7 },
+		{ "-1\n", "../../0", UINT32_MAX, 0 },
+		{ "4294967297\n", "../../4294967297", 77, 77 },
+		{ "-4294967295\n", "../../-1", 77, 77 },
+		{ "18446744073709551617\n", "../../18446744073709551617", 77, 77 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct fake_file file[] = {
+			{ .path = DISK "/numa_node", .text = row[i].node },
+			{ .path = DISK "/iommu_group", .link = row[i].group },
+		};
+		const struct hr_fn *f;
+
+		read_counts(file, 2);
+		f = &model.fn[fake_at(NEAR)];
+		cr_expect_eq(hr_get(f, HR_F_NUMA, 77), row[i].want_node, "row %zu: %u", i,
+			     hr_get(f, HR_F_NUMA, 77));
+		cr_expect_eq(hr_get(f, HR_F_GROUP, 77), row[i].want_group, "row %zu: %u", i,
+			     hr_get(f, HR_F_GROUP, 77));
+	}
 }
 
 Test(topo_facts, nccl_writes_the_same_links)
