@@ -195,7 +195,7 @@ static int boot_groups(struct hr_topo *t, const struct hr_fix *fix, struct hr_gr
 /* Facts change to what the fix will make of them; verdicts and groups are computed anew. */
 static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 {
-	struct hr_groups before, after;
+	struct hr_groups before = { 0 }, after = { 0 };
 
 	if (hr_groups_at_boot(&t->model, &t->engine.boot, &before))
 		return HR_TOPO_NO_ACCESS;

@@ -139,7 +139,7 @@ static int json_groups(const struct hr_topo *t, const struct hr_groups *g,
 int hr_topo_groups(struct hr_topo *t)
 {
 	const struct hr_engine *e = &t->engine;
-	struct hr_groups g, registers;
+	struct hr_groups g = { 0 }, registers = { 0 };
 	struct hr_pair p;
 	char bdf[HR_BDF_MAX];
 

@@ -44,7 +44,7 @@ static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REV
 {
 	const bool negative = sum->high >> 63;
 	unsigned __int128 value = (unsigned __int128)sum->high << 64 | sum->low;
-	char *at = buffer + REVENUE_BYTES - 1;
+	char *at = &buffer[REVENUE_BYTES - 1];
 	int digits = 0;
 
 	if (negative)

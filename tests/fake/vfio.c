@@ -48,7 +48,7 @@ static int fake_close(int fd)
 	if (fd < CONTAINER || *open == 0)
 		abort();
 	--*open;
-	if (fd >= GROUP && fd < DEVICE && joined[fd - GROUP]) {
+	if (fd >= GROUP && fd < GROUP + GROUPS && joined[fd - GROUP]) {
 		joined[fd - GROUP] = false;
 		fake.joined--;
 	}
