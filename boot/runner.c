@@ -8,6 +8,7 @@
 #include "boot/checksums.h"
 #include "boot/clock.h"
 #include "boot/cmd.h"
+#include "boot/failure.h"
 #include "boot/log.h"
 #include "boot/report/progress.h"
 #include "boot/signals.h"
@@ -291,82 +292,6 @@ static void mark_failed_ssds(struct hr_appliance *app, const struct hr_run *run)
 			app->ssd[run->config->sink.ssd].failed = true;
 }
 
-/* The failure that came first in the data: later ones follow from it. */
-static const struct hr_failure *first_failure(const struct hr_run *run)
-{
-	const uint32_t statuses = hr_pipe_statuses(run->pipe);
-	const struct hr_failure *first = NULL;
-
-	for (uint32_t i = 0; i < statuses; i++) {
-		const struct hr_worker_status *status = &run->status[i];
-
-		if (hr_load_acquire_sys_u32(&status->failed) &&
-		    (!first || status->failure.tile < first->tile))
-			first = &status->failure;
-	}
-	return first;
-}
-
-const struct hr_config_object *hr_failure_object(const struct hr_run *run,
-						 const struct hr_failure *failure)
-{
-	if (failure->role != HR_ROLE_PREFETCH && run->config->has_sink)
-		return &run->config->sink;
-	return &run->config->source[failure->source < run->config->sources ? failure->source : 0];
-}
-
-/* The queue pair that the failing worker owned, or NULL. */
-static const struct hr_qp *failed_queue(const struct hr_run *run)
-{
-	const uint16_t qid = run->failure.qid;
-	const uint32_t ssd = hr_failure_object(run, &run->failure)->ssd;
-	const uint32_t reads = hr_run_workers(run, HR_ROLE_PREFETCH) * run->ssds;
-
-	for (uint32_t i = 0; run->failure.role == HR_ROLE_PREFETCH && i < reads; i++)
-		if (run->read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
-			return &run->read_qp[i];
-	for (uint32_t i = 0; i < hr_run_workers(run, HR_ROLE_WRITEBACK); i++)
-		if (run->write_qp[i].id == qid)
-			return &run->write_qp[i];
-	return NULL;
-}
-
-/* What ended the pipeline: an error's name, or what a controller that broke the rules has written. */
-static const char *cause(const struct hr_run *run, char *text, unsigned bytes)
-{
-	const struct hr_qp *qp = run->failure.error == -EPROTO ? failed_queue(run) : NULL;
-
-	return qp ? hr_qp_offence(qp, text, bytes) : hr_error_name(run->failure.error, text, bytes);
-}
-
-static void log_failure(const struct hr_appliance *app, const struct hr_run *run)
-{
-	const struct hr_failure *f = &run->failure;
-	const struct hr_config_object *object = hr_failure_object(run, f);
-	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
-	char text[96];
-
-	if (f->role == HR_ROLE_COMPUTE)
-		hr_error("pipeline '%s': operator %s made %u bytes of tile %llu for object '%s', "
-			 "but has promised %u",
-			 run->config->name, run->config->op->name, f->out_bytes,
-			 (unsigned long long)f->tile, object->object, f->out_promised);
-	else if (f->error == -ETIMEDOUT)
-		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u lost "
-			 "command 0x%04x (%s): no completion within %llu ms",
-			 run->config->name, object->object, (unsigned long long)f->tile,
-			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
-			 hr_opcode_name(f->opcode, false),
-			 (unsigned long long)(ssd->timeout_ns / HR_NS_PER_MS));
-	else
-		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u "
-			 "command "
-			 "0x%04x (%s): %s",
-			 run->config->name, object->object, (unsigned long long)f->tile,
-			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
-			 hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
-}
-
 static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
@@ -380,13 +305,13 @@ static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 
 static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err)
 {
-	const struct hr_failure *failure = first_failure(run);
+	const struct hr_failure *failure = hr_failure_first(run);
 
 	run->outcome = HR_RUN_FAILED;
 	if (failure) {
 		run->failure = *failure;
 		err = failure->error;
-		log_failure(app, run);
+		hr_failure_log(app, run);
 	} else if (run->config->op->user) {
 		hr_error("pipeline '%s': it runs a user operator, %s: what failed may be its code",
 			 run->config->name, run->config->op->name);
@@ -507,7 +432,7 @@ static int conclude(struct watch *w, int err)
 	err = w->error;
 	if (w->aborted)
 		return conclude_lost(app, run, err);
-	if (err || first_failure(run))
+	if (err || hr_failure_first(run))
 		return conclude_failed(app, run, err);
 	if (w->stopping && hr_run_tiles_done(run) < run->tiles - run->first_tile) {
 		err = run->config->has_sink ? checkpoint(app, run) : 0;

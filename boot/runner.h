@@ -31,8 +31,4 @@ uint64_t hr_run_bytes(const struct hr_run *run, uint64_t tiles);
  * a run that goes on, or has ended, also after its queues went down; 0 of one not launched. */
 uint64_t hr_run_bytes_read(const struct hr_run *run);
 
-/* The object that a failure was about. */
-const struct hr_config_object *hr_failure_object(const struct hr_run *run,
-						 const struct hr_failure *failure);
-
 #endif

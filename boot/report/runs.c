@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "boot/checksums.h"
+#include "boot/failure.h"
 #include "boot/report/json.h"
 #include "boot/report/progress.h"
 #include "boot/runner.h"

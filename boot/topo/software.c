@@ -94,7 +94,7 @@ int hr_topo_software(struct hr_topo *t)
 
 void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p)
 {
-	struct hr_need need[HR_NEEDS_MAX], missing;
+	struct hr_need need[HR_NEEDS_MAX] = { 0 }, missing;
 	enum hr_answer answer = hr_cufile_p2pdma(&t->engine, p->gpu, p->ssd, &missing);
 
 	fputs("\nsoftware of the GPU, yes: met:\n", t->out);

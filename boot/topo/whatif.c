@@ -87,7 +87,7 @@ static void show_changes(const struct hr_topo *t, const struct before *b)
 /* Groups as the kernel forms them; none without an IOMMU. */
 static int predict(struct hr_topo *t, uint32_t *count)
 {
-	struct hr_groups groups;
+	struct hr_groups groups = { 0 };
 
 	*count = 0;
 	if (t->engine.iommu == HR_IOMMU_OFF)
