@@ -4,10 +4,12 @@
 
 #define ALL_INTERRUPTS UINT32_MAX
 #define FOREIGN "another process or driver uses it, or the function was reset"
+/* A function that is being reset does not decode addresses, and reads as one that was pulled. */
+#define GONE "the device is gone, or its function is being reset"
 
 int hr_ctrl_gone(const struct hr_ctrl *ctrl, const char *reg)
 {
-	hr_error("%s: %s reads all ones: the device is gone", ctrl->transport->name, reg);
+	hr_error("%s: %s reads all ones: " GONE, ctrl->transport->name, reg);
 	return -ENOLINK;
 }
 
@@ -18,7 +20,7 @@ int hr_ctrl_absent(const struct hr_ctrl *ctrl, uint32_t csts)
 		return hr_ctrl_gone(ctrl, "CSTS");
 	if (csts != 0 || hr_reg_read32(ctrl->transport, NVME_REG_VS) != 0)
 		return 0;
-	hr_error("%s: CSTS and VS read 0: the device is gone", ctrl->transport->name);
+	hr_error("%s: CSTS and VS read 0: " GONE, ctrl->transport->name);
 	return -ENOLINK;
 }
 
