@@ -167,7 +167,7 @@ static void read_attribute(const char *name, const char *attribute, char *to, si
 
 static int read_shape(struct hr_kernel_blk *disk, const char *name, char *message)
 {
-	char cache[32];
+	char cache[32], zones[32];
 	uint64_t bytes = 0;
 	int block = 0, read_only = 0;
 
@@ -180,6 +180,14 @@ static int read_shape(struct hr_kernel_blk *disk, const char *name, char *messag
 	if (block != 512 && block != 4096) {
 		snprintf(message, HR_LOG_LINE_MAX, "%s: blocks of %d bytes; expected 512 or 4096",
 			 disk->path, block);
+		return -ENODEV;
+	}
+	read_attribute(name, "queue/zoned", zones, sizeof zones);
+	if (zones[0] && strcmp(zones, "none") != 0) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "%s: is a zoned disk (%s); disks without zones are supported; nothing was "
+			 "written",
+			 disk->path, zones);
 		return -ENODEV;
 	}
 	read_attribute(name, "queue/write_cache", cache, sizeof cache);

@@ -19,9 +19,9 @@ struct hr_kernel_blk {
 };
 
 /*
- * Open the block device at path. 0; -ENOENT; -ENODEV: no block device, a partition, or blocks of
- * another size than 512 and 4096; -EBUSY: in use; -EACCES; -ENOMEM. message (HR_LOG_LINE_MAX bytes)
- * says what is wrong.
+ * Open the block device at path. 0; -ENOENT; -ENODEV: no block device, a partition, a zoned disk, or
+ * blocks of another size than 512 and 4096; -EBUSY: in use; -EACCES; -ENOMEM. message
+ * (HR_LOG_LINE_MAX bytes) says what is wrong.
  */
 int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, char *message);
 /* Nothing for a struct that is all zero. */
