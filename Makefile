@@ -248,10 +248,12 @@ lab_files := $(wildcard tests/lab/*.* tests/lab/guest/* tests/lab/scenarios/* bo
 lab_tests := $(addprefix $(B)/tests/unit/,$(sort $(shell sed -n 's/^\#: tests //p' \
 	tests/lab/scenarios/*.sh)))
 
-lab-tools: $(B)/headrace $(lab_tests) $(B)/tests/lab/pfdisk
+lab_programs := $(patsubst %.c,$(B)/%,$(wildcard tests/lab/*.c))
+
+lab-tools: $(B)/headrace $(lab_tests) $(lab_programs)
 	@:
 
-$(lab).ok: $(B)/headrace $(lab_tests) $(B)/tests/lab/pfdisk $(lab_files)
+$(lab).ok: $(B)/headrace $(lab_tests) $(lab_programs) $(lab_files)
 	$(call say,LAB,emulated machines)
 	$(Q)mkdir -p $(@D) && $(call test,900,tests/lab/run.py --build $(B) \
 		--cache $(base)/lab)

@@ -4,6 +4,7 @@ import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BRIDGES = {"root", "bus", "up", "down", "acsdown"}
+NO_FUNCTION = {"iommu", "subsys", "ns"}
 SECOND_ROOT_BUS = 0x40
 BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -46,7 +47,7 @@ class Machine:
         return [d for d in self.device.values() if d.kind in kinds]
 
     def children(self, parent):
-        return [d for d in self.device.values() if d.parent == parent and d.kind != "iommu"]
+        return [d for d in self.device.values() if d.parent == parent and d.kind not in NO_FUNCTION]
 
     def _place(self):
         """Slots in the order written; buses as firmware numbers them, depth first by slot."""
@@ -68,14 +69,16 @@ class Machine:
 
     def path(self, name):
         device = self.device[name]
-        return os.path.join(self.folder, name + (".img" if device.kind == "ssd" else ".bar"))
+        return os.path.join(self.folder, name + (".bar" if device.kind == "gpu" else ".img"))
 
     def socket(self, name):
         """Of the power-fail disk; paths of sockets are short, so it is not in the folder."""
         return os.path.join(self.sockets, name)
 
     def make_files(self):
-        for device in self.of_kind("ssd", "gpu"):
+        for device in self.of_kind("ssd", "ns", "gpu"):
+            if device.option.get("disk") == "none":
+                continue
             with open(self.path(device.name), "wb") as f:
                 f.truncate(device.size("64M"))
 
@@ -83,12 +86,15 @@ class Machine:
         return {d.name: d.address for d in self.device.values() if d.address}
 
     def arguments(self):
-        """All bridges first: QEMU wants a bus before what is on it."""
+        """All bridges first: QEMU wants a bus before what is on it, and a subsystem before its
+        controllers."""
         said = []
+        for device in self.of_kind("subsys"):
+            said += ["-device", f"nvme-subsys,id={device.name},nqn={device.name}"]
         for device in self.of_kind("iommu"):
             said += ["-device", "intel-iommu,intremap=on"]
         for device in sorted(self.device.values(), key=lambda d: d.kind not in BRIDGES):
-            if device.kind != "iommu":
+            if device.kind in _BUILD:
                 said += _BUILD[device.kind](self, device)
         return said
 
@@ -144,12 +150,44 @@ def _disk(m, d):
     return ["-blockdev", file, "-blockdev", f"driver=raw,file={d.name}-file,node-name={top}"]
 
 
-def _ssd(m, d):
+def _blocks(d):
     block = d.option.get("lba", "512")
-    more = f",logical_block_size={block},physical_block_size={block}"
-    more += f",mdts={d.option['mdts']}" if "mdts" in d.option else ""
+    return f"logical_block_size={block},physical_block_size={block}"
+
+
+VF_QUEUES = 8  # queue pairs for each virtual function, the admin queues among them
+
+
+def _functions(d):
+    """Queues and vectors that an ssd can give to its virtual functions; its own are the others."""
+    vfs = int(d.option.get("vfs", "0"))
+    if not vfs:
+        return ""
+    return (f",sriov_max_vfs={vfs},sriov_vq_flexible={VF_QUEUES * vfs},sriov_vi_flexible={vfs},"
+            f"max_ioqpairs={VF_QUEUES * vfs + 8},msix_qsize={vfs + 9}")
+
+
+def _ssd(m, d):
+    more = f",mdts={d.option['mdts']}" if "mdts" in d.option else ""
     more += f",cmb_size_mb={d.option['cmb']}" if "cmb" in d.option else ""
-    return _disk(m, d) + ["-device", f"nvme,{m.where(d)},serial={d.name},drive={d.name}-disk{more}"]
+    more += f",subsys={d.option['subsys']}" if "subsys" in d.option else ""
+    # Controllers of a subsystem have its serial number (NVMe Base 5.17.2.1).
+    serial = d.option.get("subsys", d.name)
+    controller = ["-device", f"nvme,{m.where(d)},serial={serial}"]
+    if d.option.get("disk") == "none":
+        controller[1] += more + _functions(d)
+        return controller
+    controller[1] += f",drive={d.name}-disk,{_blocks(d)}{more}"
+    return _disk(m, d) + controller
+
+
+def _ns(m, d):
+    more = f",nsid={d.option.get('nsid', '1')}"
+    more += ",zoned=on,zoned.zone_size=1M" if d.option.get("zoned") == "1" else ""
+    more += f",eui64={d.option['eui64']}" if "eui64" in d.option else ""
+    shared = "on" if d.option.get("shared") == "1" else "off"
+    return _disk(m, d) + ["-device", f"nvme-ns,id={d.name},bus={d.parent},drive={d.name}-disk,"
+                          f"shared={shared},{_blocks(d)}{more}"]
 
 
 def _gpu(m, d):
@@ -159,7 +197,7 @@ def _gpu(m, d):
 
 
 _BUILD = {"root": _root, "bus": _bus, "up": _up, "down": _down, "acsdown": _root, "ssd": _ssd,
-          "gpu": _gpu}
+          "ns": _ns, "gpu": _gpu}
 
 
 def read_machines():

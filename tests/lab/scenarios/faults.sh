@@ -30,7 +30,19 @@ start() {
     soon has_done_tiles && kill -0 $pid
 }
 
-# ends CODE SECONDS: the pipeline that was started does
+# now_ms: since boot
+now_ms() {
+    read -r uptime _ </proc/uptime
+    echo "${uptime%.*}${uptime#*.}0"
+}
+
+# register ADDRESS OFFSET [VALUE]: read or write 32 bits of BAR 0, which no driver has
+register() {
+    read -r bar _ <"$(pci "$1")/resource"
+    devmem $((bar + $2)) 32 ${3:+"$3"}
+}
+
+# ends CODE SECONDS: the pipeline that was started does; since: when the fault was made, or empty
 ends() {
     for _ in $(seq $(($2 * 10))); do
         kill -0 $pid 2>/dev/null || break
@@ -39,6 +51,7 @@ ends() {
     ! kill -9 $pid 2>/dev/null || { echo "did not end"; cat /tmp/err; return 1; }
     wait $pid
     got=$?
+    [ -z "$since" ] || echo "after $(($(now_ms) - since)) ms, at most"
     cat /tmp/err
     [ $got = "$1" ] || { echo "exit code $got, expected $1"; return 1; }
 }
@@ -50,6 +63,7 @@ intact() {
     rm -f /tmp/back
 }
 
+since=
 hugepages 32
 if [ "$INSTANCE" = vfio ]; then
     modprobe -a vfio-pci vfio_iommu_type1
@@ -80,19 +94,38 @@ check "are said to have timed out" grep -q "lost command .*no completion within 
 intact "commands that did not end"
 configure first
 
+# What is wrong with the controller itself is seen in its registers: long before the deadline of a command,
+# which is 30 times what these runs may take.
+sed -i 's/timeout_ms = 3000/timeout_ms = 600000/' /tmp/run.conf
 start
+since=$(now_ms)
 setpci -s "$nv0" COMMAND=0:4
-check "bus mastering lost" ends 4 30
+check "bus mastering lost" ends 4 20 # it says after how long
 check "bus mastering lost: says so" grep -q "$nv0: controller fatal status" /tmp/err
 intact "bus mastering lost"
 
 start
+since=$(now_ms)
 echo 1 >"$(pci "$nv0")/reset"
-check "a reset from outside" ends 4 30
-check "a reset from outside: says so" grep -q "$nv0: CC.EN is 0" /tmp/err
+check "a reset from outside" ends 4 20
+# While a function is reset its registers cannot be read, and afterwards CC.EN is 0.
+check "a reset from outside: says so" \
+    grep -qE "$nv0: (CC.EN is 0|.*is gone, or its function is being reset)" /tmp/err
 intact "a reset from outside"
 
+if [ "$INSTANCE" = pci ]; then
+    start
+    since=$(now_ms)
+    cc=$(($(register "$nv0" 20)))
+    register "$nv0" 20 $((cc & ~1)) && register "$nv0" 20 $cc
+    check "a reset from outside, and enabled again" ends 4 20
+    check "a reset from outside, and enabled again: says so" \
+        grep -q "$nv0: .*the controller was reset" /tmp/err
+    intact "a reset from outside, and enabled again"
+fi
+
 start
+since=
 kill -9 $pid
 check "killed" ends 137 5
 intact "killed"
@@ -105,9 +138,10 @@ intact "terminated"
 # QEMU 7.2 crashes when a card takes a command in the moment it goes: few commands, few such moments.
 start
 [ "$INSTANCE" = vfio ] || host throttle nv0 2
+since=$(now_ms)
 host unplug nv0
 if [ "$INSTANCE" = pci ]; then
-    check "pulled" ends 4 30
+    check "pulled" ends 4 20
     check "pulled: says so" grep -q "$nv0: .*the device is gone" /tmp/err
 else # the kernel asks and waits until we let go
     host throttle nv0 0
