@@ -6,6 +6,7 @@
 
 #include "pci/decode.h"
 #include "pci/fields.h"
+#include "pci/number.h"
 
 #define ACS_KNOWN 0x7fu /* bits that the kernel has names for */
 

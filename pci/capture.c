@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "pci/fields.h"
+#include "pci/number.h"
 
 #define ECAP_SERIAL 0x0003
 #define LINE_BYTES 200u /* of a value: a dump's line has 254 bytes at most */

@@ -9,6 +9,7 @@
 #include "pci/bootmodel.h"
 #include "pci/decode.h"
 #include "pci/fields.h"
+#include "pci/number.h"
 
 struct change {
 	struct hr_model *m;

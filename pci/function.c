@@ -14,6 +14,7 @@
 #include "boot/log.h"
 #include "pci/access.h"
 #include "pci/custodian.h"
+#include "pci/number.h"
 #include "pci/source.h"
 
 #define DEVICES "sys/bus/pci/devices"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pci/source.h"
+#include "pci/number.h"
 #include "pci/xml.h"
 
 /* An element that is open; what it does not say itself, it has from the one around it. */

@@ -1,6 +1,5 @@
 #include "pci/model.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -523,33 +522,6 @@ size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t 
 	    hex_digits(text + at + 3, 1, fn) != 1)
 		return 0;
 	return at + 4;
-}
-
-bool hr_number_parse(const char *text, int base, uint64_t max, const char **end, uint64_t *value)
-{
-	unsigned long long number;
-	char *behind;
-
-	if (!isxdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	number = strtoull(text, &behind, base);
-	if (behind == text || errno || number > max)
-		return false;
-	*end = behind;
-	*value = number;
-	return true;
-}
-
-bool hr_number_parse_u32(const char *text, int base, uint32_t *value)
-{
-	const char *end;
-	uint64_t number;
-
-	if (!hr_number_parse(text, base, UINT32_MAX, &end, &number) || *end)
-		return false;
-	*value = (uint32_t)number;
-	return true;
 }
 
 bool hr_is_bridge(const struct hr_fn *f)

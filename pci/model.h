@@ -336,13 +336,6 @@ const char *hr_src_name(enum hr_src source);
 char *hr_bdf(const struct hr_fn *f, char *text);
 /* Parse "[DDDD:]BB:DD.F"; returns bytes consumed, 0 when it is no address. */
 size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t *dev, uint32_t *fn);
-/*
- * The number that text begins with, without a blank or a sign before it, as strtoull() reads it in that
- * base; *end: what is behind it. False: there is none, or it is above max; *value stays as it was.
- */
-bool hr_number_parse(const char *text, int base, uint64_t max, const char **end, uint64_t *value);
-/* The same for a text that is nothing but a number of 32 bits. */
-bool hr_number_parse_u32(const char *text, int base, uint32_t *value);
 
 bool hr_is_bridge(const struct hr_fn *f);
 bool hr_is_nvme(const struct hr_fn *f);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pci/source.h"
+#include "pci/number.h"
 #include "pci/xml.h"
 
 struct nccl {

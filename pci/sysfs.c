@@ -12,6 +12,7 @@
 
 #include "pci/decode.h"
 #include "pci/fields.h"
+#include "pci/number.h"
 
 #define FOLDER_BYTES 384u
 #define PATH_BYTES 512u

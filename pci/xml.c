@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pci/number.h"
+
 #define WORDS_MAX 256u /* of 32 CPUs */
 
 const char *hr_xml_get(const char **attributes, const char *name)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "pci/number.h"
 #include "pci/peers.h"
 
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)
