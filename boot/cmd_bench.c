@@ -181,7 +181,7 @@ static struct hr_measure_shape shape_of(struct target *t, uint32_t d)
 	}
 	shape.workers = or_else(wishes->workers, GPU_WORKERS);
 	t->queues = shape.blocks * shape.workers;
-	most = ssd->queues + 1 - ssd->next_queue;
+	most = hr_ssd_queues_left(ssd);
 	if (most > GPU_QUEUES_MAX)
 		most = GPU_QUEUES_MAX;
 	if (most / shape.workers > shape.blocks)

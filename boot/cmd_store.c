@@ -418,7 +418,8 @@ static int run(const struct verb *verb, const struct hr_store_wishes *wishes)
 	if (!err) {
 		err = verb->fn == format ? 0 : hr_ssd_open_store(ssd);
 		code = err ? hr_store_failed(ssd, NULL, err) : verb->fn(ssd, wishes);
-		ssd->failed = ssd->disk.dead != 0;
+		if (ssd->disk.dead)
+			hr_ssd_fail(ssd);
 		hr_ssd_down(ssd);
 	}
 	free(ssd);

@@ -31,6 +31,8 @@ static enum hr_ns_match compare(const struct hr_appliance *app, uint32_t a, uint
 	*what = "";
 	if (!is_namespace(&app->ssd[a]) || !is_namespace(&app->ssd[b]))
 		return HR_NS_UNKNOWN;
+	if (hr_ssd_share(&app->ssd[a], &app->ssd[b])) /* hr_disk_check_device() */
+		return HR_NS_DIFFERENT;
 	return hr_ns_compare(&app->ssd[a].ns, &app->ssd[b].ns, what);
 }
 
@@ -66,21 +68,52 @@ static bool function_of(const char *device, uint64_t *function)
 	return true;
 }
 
+/* A soft controller is another one for each ssd, unless it has several namespaces. */
+static bool same_soft(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0 && hr_transport_namespaces(a) > 1;
+}
+
+static bool same_function(const char *a, const char *b)
+{
+	uint64_t x, y;
+
+	return function_of(a, &x) && function_of(b, &y) && x == y;
+}
+
 int hr_disk_check_device(struct hr_appliance *app, uint32_t d)
 {
-	const struct hr_config_ssd *ssd = app->config.ssd;
-	uint64_t mine, other;
+	const struct hr_config_ssd *b = &app->config.ssd[d];
 
-	for (uint32_t i = 0; function_of(ssd[d].device, &mine) && i < d; i++)
-		if (function_of(ssd[i].device, &other) && mine == other)
-			return hr_mistake_at(
-				app, ssd[d].line,
-				"ssd '%s' (namespace %u) and ssd '%s' (namespace %u, "
-				"line %u) are of the same controller, %s; expected one "
-				"ssd of a configuration for each controller",
-				ssd[d].name, ssd[d].nsid, ssd[i].name, ssd[i].nsid, ssd[i].line,
-				ssd[d].device);
+	for (const struct hr_config_ssd *a = app->config.ssd; a < b; a++) {
+		if (!same_function(a->device, b->device) && !same_soft(a->device, b->device))
+			continue;
+		if (a->nsid == b->nsid)
+			return hr_mistake_at(app, b->line,
+					     "ssd '%s' and ssd '%s' (line %u) are the same disk: "
+					     "namespace %u of the controller %s; expected a disk "
+					     "once, in one of the two lines",
+					     b->name, a->name, a->line, b->nsid, b->device);
+		if (strncmp(a->device, b->device, strcspn(b->device, ":")) != 0)
+			return hr_mistake_at(app, b->line,
+					     "ssd '%s' (%s) and ssd '%s' (%s, line %u) are of the "
+					     "same controller; expected pci: in both lines, or "
+					     "vfio:",
+					     b->name, b->device, a->name, a->device, a->line);
+	}
 	return 0;
+}
+
+int hr_disk_up(struct hr_appliance *app, uint32_t d)
+{
+	const struct hr_config_ssd *config = app->config.ssd;
+
+	for (uint32_t i = 0; i < app->config.ssds; i++)
+		if (i != d && app->ssd[i].controller &&
+		    (same_function(config[i].device, config[d].device) ||
+		     same_soft(config[i].device, config[d].device)))
+			return hr_ssd_up_beside(&app->ssd[d], &config[d], &app->ssd[i]);
+	return hr_ssd_up(&app->ssd[d], &config[d]);
 }
 
 int hr_disk_check(struct hr_appliance *app, uint32_t d)

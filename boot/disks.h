@@ -12,10 +12,15 @@
 #include "boot/stages.h"
 
 /*
- * Before any ssd is brought up: its PCI function is none of those before it, whatever the namespace.
- * A controller belongs to one ssd of a configuration. 0 or -EINVAL.
+ * Before any ssd is brought up: it is none of those before it, by controller and namespace. Several
+ * ssds may be namespaces of one controller, if all reach it the same way. 0, or -EINVAL, logged with
+ * file and line.
  */
 int hr_disk_check_device(struct hr_appliance *app, uint32_t d);
+
+/* Bring ssd d up: on the controller of another ssd that is up on it, or on its own. As hr_ssd_up(),
+ * hr_ssd_up_beside(). */
+int hr_disk_up(struct hr_appliance *app, uint32_t d);
 
 /*
  * After ssd d has come up: it is none of those before it, by the identifiers of the namespaces, and

@@ -168,10 +168,23 @@ static int plan_run(struct hr_appliance *app, struct hr_run *run)
 	return 0;
 }
 
+/* " and ssd 'b' (line 3)": the other ssds of the controller of ssd d, which is the first. */
+static const char *name_others(const struct hr_appliance *app, uint32_t d, char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = d + 1; i < app->config.ssds && at < bytes; i++)
+		if (hr_one_controller(app, i, d))
+			at += (size_t)snprintf(text + at, bytes - at, " and ssd '%s' (line %u)",
+					       app->config.ssd[i].name, app->config.ssd[i].line);
+	return text;
+}
+
 /* I/O queue pairs of all pipelines against what the controllers have granted. */
 static int check_queues(const struct hr_appliance *app)
 {
-	uint32_t need[HR_SSDS_MAX] = { 0 };
+	uint32_t need[HR_SSDS_MAX] = { 0 }; /* of the first ssd of each controller */
 
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const struct hr_run *run = &app->run[i];
@@ -179,17 +192,21 @@ static int check_queues(const struct hr_appliance *app)
 		if (!run->selected)
 			continue;
 		for (uint32_t q = 0; q < run->ssds; q++)
-			need[run->ssd[q]] += hr_run_workers(run, HR_ROLE_PREFETCH);
+			need[hr_first_of_controller(app, run->ssd[q])] +=
+				hr_run_workers(run, HR_ROLE_PREFETCH);
 		if (run->config->has_sink)
-			need[run->config->sink.ssd] += hr_run_workers(run, HR_ROLE_WRITEBACK);
+			need[hr_first_of_controller(app, run->config->sink.ssd)] +=
+				hr_run_workers(run, HR_ROLE_WRITEBACK);
 	}
 	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		uint32_t have = app->ssd[d].queues + 1 - app->ssd[d].next_queue;
+		const uint32_t have = hr_ssd_queues_left(&app->ssd[d]);
+		char others[HR_LOG_LINE_MAX / 2];
 
 		if (need[d] > have) {
-			hr_error("%s:%u: ssd '%s' (%s): the pipelines need %u I/O queue pairs, but "
-				 "the controller has %u left; use fewer blocks",
+			hr_error("%s:%u: ssd '%s'%s (%s): the pipelines need %u I/O queue pairs, "
+				 "but the controller has %u left; use fewer blocks",
 				 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name,
+				 name_others(app, d, others, sizeof others),
 				 app->ssd[d].transport.name, need[d], have);
 			return -ENOTSUP;
 		}
@@ -350,14 +367,29 @@ static int take_places(struct hr_appliance *app, uint32_t g)
 	return check_rings(app, g);
 }
 
+/* Another ssd of the controller, through which the gpu has its BAR; -1: none. */
+static int attached(const struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	for (uint32_t i = 0; i < app->config.ssds; i++)
+		if (i != d && app->bar[g][i] && hr_one_controller(app, i, d))
+			return (int)i;
+	return -1;
+}
+
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	struct hr_transport *t = &app->ssd[d].transport;
 	struct hr_backend *backend = &app->backend[g];
 	void *bar = (void *)(uintptr_t)t->bar;
-	int err = backend->ops->attach(backend, bar, t->bar_bytes, !t->bar_is_memory,
-				       &app->bar[g][d]);
+	const int other = attached(app, g, d);
 	char name[96];
+	int err;
+
+	if (other >= 0) {
+		app->bar[g][d] = app->bar[g][other];
+		return 0;
+	}
+	err = backend->ops->attach(backend, bar, t->bar_bytes, !t->bar_is_memory, &app->bar[g][d]);
 
 	if (err) {
 		hr_error("%s: gpu '%s' (%s) cannot reach its doorbells: %s", t->name,
@@ -372,7 +404,7 @@ void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	struct hr_backend *backend = &app->backend[g];
 
-	if (app->bar[g][d])
+	if (app->bar[g][d] && attached(app, g, d) < 0)
 		backend->ops->detach(backend, (void *)(uintptr_t)app->ssd[d].transport.bar);
 	app->bar[g][d] = NULL;
 }
@@ -383,17 +415,21 @@ static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_p
 {
 	const struct hr_region *region = &app->memory[g].region[place];
 	struct hr_transport *t = &app->ssd[d].transport;
-	int err = region->bytes ? t->ops->map(t, region) : 0;
+	const uint32_t bit = 1u << hr_first_of_controller(app, d);
 	char name[96];
+	int err;
 
 	memset(obstacle, 0, sizeof *obstacle);
+	if (app->mapped[place][g] & bit) /* through another namespace of it */
+		return 0;
+	err = region->bytes ? t->ops->map(t, region) : 0;
 	if (err)
 		snprintf(obstacle->what, sizeof obstacle->what,
 			 "cannot map %zu bytes of gpu '%s' (%s) for DMA: %s", region->bytes,
 			 app->config.gpu[g].name, hr_place_name(place),
 			 hr_error_name(err, name, sizeof name));
 	else if (region->bytes)
-		app->mapped[place][g] |= 1u << d;
+		app->mapped[place][g] |= bit;
 	return err;
 }
 

@@ -223,7 +223,7 @@ static void stop_lost(struct hr_appliance *app, uint32_t d)
 
 	if (!ssd->disk.dead)
 		return;
-	ssd->failed = true;
+	hr_ssd_fail(ssd);
 	if (hr_ssd_disable(ssd) == 0)
 		return;
 	hr_warn("%s: does not stop; the memory of the loopback stays allocated",

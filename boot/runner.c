@@ -195,21 +195,21 @@ static void watch_controllers(struct watch *w)
 		return;
 	w->next_look_ns = w->now_ns + LOOK_NS;
 	for (uint32_t d = 0; d < config->ssds; d++) {
-		struct hr_ctrl *ctrl = &w->app->ssd[d].ctrl;
+		struct hr_ssd *ssd = &w->app->ssd[d];
 		char text[96];
 		int err;
 
 		if (!uses(w->run, d))
 			continue;
-		err = hr_ctrl_check(ctrl);
+		err = hr_ctrl_check(ssd->ctrl);
 		if (!err)
-			err = hr_ctrl_events(ctrl);
+			err = hr_ctrl_events(ssd->ctrl, &ssd->ns);
 		if (!err)
 			continue;
 		hr_error("pipeline '%s': ssd '%s' (%s) is lost: %s", w->run->config->name,
-			 config->ssd[d].name, w->app->ssd[d].transport.name,
+			 config->ssd[d].name, ssd->transport.name,
 			 hr_error_name(err, text, sizeof text));
-		w->app->ssd[d].failed = true;
+		hr_ssd_fail(ssd);
 		w->error = err;
 		w->aborted = true;
 		hr_store_release_sys_u32(&w->run->control->stop, HR_STOP_WAITING);
@@ -276,9 +276,9 @@ static bool is_bad(const struct hr_qp *qp)
 static void mark_all_ssds(struct hr_appliance *app, const struct hr_run *run)
 {
 	for (uint32_t q = 0; q < run->ssds; q++)
-		app->ssd[run->ssd[q]].failed = true;
+		hr_ssd_fail(&app->ssd[run->ssd[q]]);
 	if (run->config->has_sink)
-		app->ssd[run->config->sink.ssd].failed = true;
+		hr_ssd_fail(&app->ssd[run->config->sink.ssd]);
 }
 
 static void mark_failed_ssds(struct hr_appliance *app, const struct hr_run *run)
@@ -286,10 +286,10 @@ static void mark_failed_ssds(struct hr_appliance *app, const struct hr_run *run)
 	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++)
 		for (uint32_t q = 0; q < run->ssds; q++)
 			if (is_bad(&run->read_qp[w * run->ssds + q]))
-				app->ssd[run->ssd[q]].failed = true;
+				hr_ssd_fail(&app->ssd[run->ssd[q]]);
 	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_WRITEBACK); w++)
 		if (is_bad(&run->write_qp[w]))
-			app->ssd[run->config->sink.ssd].failed = true;
+			hr_ssd_fail(&app->ssd[run->config->sink.ssd]);
 }
 
 static int finish_sink(struct hr_appliance *app, struct hr_run *run)

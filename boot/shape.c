@@ -97,9 +97,10 @@ static uint32_t sharers(const struct hr_appliance *app, uint32_t d)
 		bool reads = false;
 
 		for (uint32_t s = 0; run->selected && s < run->config->sources; s++)
-			reads |= run->config->source[s].ssd == d;
+			reads |= hr_one_controller(app, run->config->source[s].ssd, d);
 		count += reads;
-		count += run->selected && run->config->has_sink && run->config->sink.ssd == d;
+		count += run->selected && run->config->has_sink &&
+			 hr_one_controller(app, run->config->sink.ssd, d);
 	}
 	return count;
 }
@@ -114,7 +115,7 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 
 	for (uint32_t q = 0; q < (role == HR_ROLE_PREFETCH ? run->ssds : 1); q++) {
 		const uint32_t d = role == HR_ROLE_PREFETCH ? run->ssd[q] : p->sink.ssd;
-		const uint32_t have = app->ssd[d].queues + 1 - app->ssd[d].next_queue;
+		const uint32_t have = hr_ssd_queues_left(&app->ssd[d]);
 
 		const uint32_t among = sharers(app, d);
 

@@ -137,11 +137,11 @@ static void backends_down(struct hr_appliance *app)
 static int controller_up(struct hr_appliance *app, uint32_t d)
 {
 	const struct hr_config_ssd *ssd = &app->config.ssd[d];
-	int err = hr_ssd_up(&app->ssd[d], ssd);
+	int err = hr_disk_up(app, d);
 
 	if (!err)
 		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
-			app->ssd[d].ctrl.model, app->ssd[d].ctrl.serial,
+			app->ssd[d].ctrl->model, app->ssd[d].ctrl->serial,
 			(unsigned long long)app->ssd[d].ns.blocks, 1u << app->ssd[d].ns.lba_shift);
 	else if (err != -EINTR)
 		hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file, ssd->line,
@@ -155,16 +155,27 @@ static int controller_up(struct hr_appliance *app, uint32_t d)
 	return err;
 }
 
+/* An ssd, and those that its loss takes with it: they are on a controller that has failed. */
+static void refuse_all(struct hr_appliance *app, uint32_t d, int err)
+{
+	for (uint32_t i = app->config.ssds; i-- > 0;) {
+		if (i == d || !app->ssd[d].failed || !hr_one_controller(app, i, d))
+			continue;
+		hr_refuse_ssd(app, i, err);
+		hr_ssd_down(&app->ssd[i]);
+	}
+	hr_refuse_ssd(app, d, err);
+	if (hr_any_selected(app)) /* else all goes down, in order */
+		hr_ssd_down(&app->ssd[d]);
+}
+
 /* An ssd that does not work ends the stage, unless pipelines are left that do without it. */
 int hr_stage_without(struct hr_appliance *app, uint32_t d, int err)
 {
 	if (!err || err == -EINTR || !app->keep_going)
 		return err;
-	hr_refuse_ssd(app, d, err);
-	if (!hr_any_selected(app))
-		return err;
-	hr_ssd_down(&app->ssd[d]);
-	return 0;
+	refuse_all(app, d, err);
+	return hr_any_selected(app) ? 0 : err;
 }
 
 static int controllers_up(struct hr_appliance *app)

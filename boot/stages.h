@@ -163,7 +163,9 @@ struct hr_appliance {
 	struct hr_partition partition[HR_GPUS_MAX];    /* one per gpu */
 	struct hr_path path[HR_GPUS_MAX][HR_SSDS_MAX]; /* of pairs that a pipeline uses */
 	struct hr_places memory[HR_GPUS_MAX];
-	uint32_t mapped[HR_PLACES][HR_GPUS_MAX]; /* bit per ssd: that place is mapped into it */
+	uint32_t mapped[HR_PLACES]
+		       [HR_GPUS_MAX];	     /* bit per ssd: that place is mapped into it; of the
+						  * ssds of a controller the first has it */
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX]; /* of an ssd that the gpu uses, as workers see it */
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	char gpu_note[HR_GPUS_MAX][HR_LOG_LINE_MAX]; /* what its backend is not as asked, or "" */
@@ -238,6 +240,22 @@ const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run
 
 /* PCI address of the function whose memory is the gpu's, "" when no ssd can reach it. */
 const char *hr_gpu_address(const struct hr_backend *b);
+
+/* Both are one ssd, or up on one controller. */
+static inline bool hr_one_controller(const struct hr_appliance *app, uint32_t a, uint32_t b)
+{
+	return a == b || hr_ssd_share(&app->ssd[a], &app->ssd[b]);
+}
+
+/* The first ssd of the controller that ssd d is up on: what is done once a controller is its. */
+static inline uint32_t hr_first_of_controller(const struct hr_appliance *app, uint32_t d)
+{
+	uint32_t first = 0;
+
+	while (!hr_one_controller(app, first, d))
+		first++;
+	return first;
+}
 
 /* A selected pipeline of that gpu uses that ssd. */
 bool hr_pair_used(const struct hr_appliance *app, uint32_t g, uint32_t d);

@@ -97,7 +97,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 	pipe->has_sink = c->has_sink;
 	if (c->has_sink) {
 		wire_extent(app, c->sink.ssd, run->sink_id, &pipe->sink);
-		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl.volatile_cache;
+		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl->volatile_cache;
 	}
 	pipe->sink_tile_bytes = run->sink_tile_bytes;
 	pipe->op = c->op->id;
@@ -258,7 +258,7 @@ void hr_queues_down(struct hr_appliance *app)
 {
 	hr_unseal();
 	for (uint32_t d = app->config.ssds; d-- > 0;) {
-		if (hr_ssd_delete_qps(&app->ssd[d]) != 0) {
+		if (hr_ssd_delete_qps(&app->ssd[d]) != 0 && hr_first_of_controller(app, d) == d) {
 			hr_warn("%s: does not stop; the memory of its queues stays allocated",
 				app->ssd[d].transport.name);
 			app->stuck = true;

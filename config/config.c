@@ -193,7 +193,8 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 					 "'%s' is already the name of ssds[%u] on line %u",
 					 ssd->name, j, config->ssd[j].line);
 		if (ssd->device[0] && !ssd->in_memory &&
-		    strcmp(config->ssd[j].device, ssd->device) == 0)
+		    strcmp(config->ssd[j].device, ssd->device) == 0 &&
+		    (config->ssd[j].nsid == ssd->nsid || hr_transport_namespaces(ssd->device) == 1))
 			hr_group_mistake(group, "device",
 					 "'%s' is already the device of ssds[%u] on line %u",
 					 ssd->device, j, config->ssd[j].line);

@@ -24,7 +24,8 @@
 
 /* Memory for the admin queues, a page for data and one for events: so many bytes of a mapped region. */
 #define HR_CTRL_ADMIN_BYTES (4u * HR_PAGE)
-#define HR_CTRL_EVENTS 4u /* asynchronous event requests outstanding, at most */
+#define HR_CTRL_EVENTS 4u    /* asynchronous event requests outstanding, at most */
+#define HR_CTRL_EVENT_NS 16u /* namespaces in use, at most */
 
 /* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
 #define HR_DOORBELLS 0x1000u
@@ -67,9 +68,14 @@ struct hr_ctrl {
 	struct hr_bus admin_data_bus;
 	uint32_t *shadow, *event_index; /* doorbell buffers in use, or NULL */
 	/* nvme/events.c */
-	uint8_t aerl;		      /* zero-based: event requests that it takes */
-	uint32_t oaes;		      /* events that it offers */
-	const struct hr_ns *event_ns; /* the namespace in use; NULL: no events are asked for */
+	uint8_t aerl;			/* zero-based: event requests that it takes */
+	uint32_t oaes;			/* events that it offers */
+	bool events_on, events_refused; /* they are asked for; the controller has none */
+	struct {
+		const struct hr_ns *ns; /* a namespace in use; NULL: none */
+		bool changed, lost;	/* an event has said so */
+	} event_ns[HR_CTRL_EVENT_NS];
+	uint32_t event_asked; /* of which of them the data structure is read */
 	uint32_t requests, requests_wanted;
 	uint32_t event[HR_CTRL_EVENTS], events; /* DW0 of those not yet acted on */
 	uint32_t event_read; /* what is there of the first: a log page or the namespace; or 0 */

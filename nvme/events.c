@@ -39,22 +39,46 @@ static int request(struct hr_ctrl *ctrl)
 	return err;
 }
 
+static int add(struct hr_ctrl *ctrl, const struct hr_ns *ns)
+{
+	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++) {
+		if (ctrl->event_ns[i].ns)
+			continue;
+		ctrl->event_ns[i].ns = ns;
+		ctrl->event_ns[i].changed = ctrl->event_ns[i].lost = false;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
 int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns)
 {
 	const uint32_t notices = ctrl->oaes & (NVME_CTRL_OAES_NA | NVME_CTRL_OAES_FA);
-	int err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_ASYNC_EVENT, HEALTH_WARNINGS | notices,
-				       NULL);
 	char text[80];
+	int err;
 
+	if (ctrl->events_on || ctrl->events_refused)
+		return ctrl->events_on ? add(ctrl, ns) : 0;
+	err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_ASYNC_EVENT, HEALTH_WARNINGS | notices,
+				   NULL);
 	if (err > 0)
 		hr_info("%s: does not configure asynchronous events: %s (%03x)",
 			ctrl->transport->name, hr_error_name(err, text, sizeof(text)),
 			(unsigned)err);
+	ctrl->events_refused = err > 0;
 	if (err)
 		return err < 0 ? err : 0;
-	ctrl->event_ns = ns;
+	ctrl->events_on = true;
 	ctrl->requests_wanted = ctrl->aerl + 1u < HR_CTRL_EVENTS ? ctrl->aerl + 1u : HR_CTRL_EVENTS;
-	return request(ctrl);
+	err = add(ctrl, ns);
+	return err ? err : request(ctrl);
+}
+
+void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns)
+{
+	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
+		if (ctrl->event_ns[i].ns == ns)
+			ctrl->event_ns[i].ns = NULL;
 }
 
 /* ---- what events mean, once their log page is there */
@@ -112,25 +136,33 @@ static bool lists(const uint32_t *list, uint32_t nsid)
 	return false;
 }
 
+/* Read the data structure of the next namespace in use that has changed. */
 static int ask_for_namespace(struct hr_ctrl *ctrl)
 {
-	const struct hr_sqe sqe = {
+	struct hr_sqe sqe = {
 		.opcode = nvme_admin_identify,
-		.nsid = ctrl->event_ns->nsid,
 		.prp1 = ctrl->event_data_bus.addr,
 		.cdw10 = NVME_IDENTIFY_CNS_NS,
 	};
+	uint32_t i = 0;
 	int err;
 
+	while (i < HR_CTRL_EVENT_NS && !(ctrl->event_ns[i].ns && ctrl->event_ns[i].changed))
+		i++;
+	if (i == HR_CTRL_EVENT_NS)
+		return 0;
+	sqe.nsid = ctrl->event_ns[i].ns->nsid;
+	ctrl->event_ns[i].changed = false;
+	ctrl->event_asked = i;
 	memset(ctrl->event_data, 0, HR_PAGE);
 	err = push(ctrl, &sqe, HR_ADMIN_EVENT_NS);
 	ctrl->event_busy = !err;
 	return err;
 }
 
-static int act_on_namespace(const struct hr_ctrl *ctrl)
+/* True: the namespace is not to be used any more. */
+static bool is_other(const struct hr_ctrl *ctrl, const struct hr_ns *was)
 {
-	const struct hr_ns *was = ctrl->event_ns;
 	const char *name = ctrl->transport->name;
 	struct hr_ns now = { 0 };
 	const int err = hr_identify_ns(&now, was->nsid, ctrl->event_data, name);
@@ -138,19 +170,36 @@ static int act_on_namespace(const struct hr_ctrl *ctrl)
 	if (err) {
 		hr_error("%s: namespace %u has changed: it is not to be used any more%s", name,
 			 was->nsid, err == -ENOENT ? " (detached or deleted)" : "");
-		return -ENXIO;
+		return true;
 	}
 	if (now.blocks < was->blocks || now.lba_shift != was->lba_shift) {
 		hr_error("%s: namespace %u has changed: it has %llu blocks of %u bytes now, it had "
 			 "%llu of %u",
 			 name, was->nsid, (unsigned long long)now.blocks, 1u << now.lba_shift,
 			 (unsigned long long)was->blocks, 1u << was->lba_shift);
-		return -ENXIO;
+		return true;
 	}
 	if (now.read_only != was->read_only)
 		hr_warn("%s: namespace %u is %s now", name, was->nsid,
 			now.read_only ? "write protected" : "not write protected any more");
-	return 0;
+	return false;
+}
+
+static int act_on_namespace(struct hr_ctrl *ctrl)
+{
+	const struct hr_ns *was = ctrl->event_ns[ctrl->event_asked].ns;
+
+	if (was && is_other(ctrl, was)) /* else it is not in use any more */
+		ctrl->event_ns[ctrl->event_asked].lost = true;
+	return ask_for_namespace(ctrl);
+}
+
+static int note_changed(struct hr_ctrl *ctrl)
+{
+	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
+		if (ctrl->event_ns[i].ns && lists(ctrl->event_data, ctrl->event_ns[i].ns->nsid))
+			ctrl->event_ns[i].changed = true;
+	return ask_for_namespace(ctrl);
 }
 
 static int act_on_notice(struct hr_ctrl *ctrl, uint32_t information)
@@ -159,7 +208,7 @@ static int act_on_notice(struct hr_ctrl *ctrl, uint32_t information)
 
 	switch (information) {
 	case NVME_AER_NOTICE_NS_CHANGED:
-		return lists(ctrl->event_data, ctrl->event_ns->nsid) ? ask_for_namespace(ctrl) : 0;
+		return note_changed(ctrl);
 	case NVME_AER_NOTICE_FW_ACT_STARTING:
 		hr_warn("%s: a firmware is being activated; commands may wait for it", name);
 		return 0;
@@ -255,12 +304,20 @@ static int settle(struct hr_ctrl *ctrl)
 	return err;
 }
 
-int hr_ctrl_events(struct hr_ctrl *ctrl)
+static bool is_lost(const struct hr_ctrl *ctrl, const struct hr_ns *ns)
+{
+	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
+		if (ctrl->event_ns[i].ns == ns)
+			return ctrl->event_ns[i].lost;
+	return false;
+}
+
+int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns)
 {
 	struct hr_done done;
 	int err = 0;
 
-	if (!ctrl->event_ns)
+	if (!ctrl->events_on)
 		return 0;
 	while (hr_qp_reap(&ctrl->admin, &done))
 		hr_ctrl_note_event(ctrl, &done);
@@ -275,5 +332,5 @@ int hr_ctrl_events(struct hr_ctrl *ctrl)
 	}
 	if (!err && !ctrl->admin.broken)
 		err = request(ctrl);
-	return err;
+	return !err && is_lost(ctrl, ns) ? -ENXIO : err;
 }

@@ -12,18 +12,23 @@
 #include "nvme/ctrl.h"
 
 /*
- * Ask for events: health warnings, changes of namespaces and firmware, errors. ns is the namespace
- * in use, which the caller keeps. A controller that refuses is left alone, which is logged as
+ * Ask for events: health warnings, changes of namespaces and firmware, errors. ns is a namespace in
+ * use, which the caller keeps until hr_ctrl_events_off() or the end of the controller; one call for
+ * each, up to HR_CTRL_EVENT_NS. A controller that refuses is left alone, which is logged as
  * information. 0, or an error of the admin queue.
  */
 int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns);
 
+/* The namespace is not in use any more; events of the controller go on. */
+void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns);
+
 /*
  * Look for events and act on them, without waiting. Warnings are logged; 0. What ends the use of the
- * controller is logged as an error: -EPROTO: a doorbell was written wrongly; -EIO: persistent internal
- * error; -ENXIO: the namespace has left, or has another size or block size now.
+ * controller, or of namespace ns, is logged as an error: -EPROTO: a doorbell was written wrongly;
+ * -EIO: persistent internal error; -ENXIO: ns has left, or has another size or block size now, also in
+ * an earlier look. Each event is logged once, for whichever namespace this is called.
  */
-int hr_ctrl_events(struct hr_ctrl *ctrl);
+int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns);
 
 /* For nvme/admin.c: a completion of the admin queue that is not of the command it waits for. */
 void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done);

@@ -107,6 +107,15 @@ bool hr_transport_is_absent(const char *device)
 	return rest && hr_function_look(rest, &state, message) == -ENOENT;
 }
 
+uint32_t hr_transport_namespaces(const char *device)
+{
+	const char *rest = after(device, "soft:");
+	struct hr_soft_options options;
+	char message[HR_LOG_LINE_MAX];
+
+	return rest && hr_soft_parse(rest, &options, message) == 0 ? options.namespaces : 0;
+}
+
 bool hr_transport_is_physical(const char *device)
 {
 	return after(device, "pci:") != NULL;

@@ -44,7 +44,7 @@ struct hr_transport {
 /*
  * Reach the controller that a configuration's device string names:
  *   soft:PATH|memory|null[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,cpus=2-5]
- *     [,populate=0|1][,faults=FILE]
+ *     [,populate=0|1][,namespaces=1][,faults=FILE]
  *   pci:BDF  vfio:BDF
  * Fills *t; message (of HR_LOG_LINE_MAX bytes) says what is wrong, and what to do, on error.
  * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device; -EBUSY:
@@ -61,6 +61,9 @@ int hr_transport_check(const char *device, char *message);
  * later. False says only that opening it may work.
  */
 bool hr_transport_is_absent(const char *device);
+
+/* Namespaces of the soft controller that a string names; 0: it names another kind, or is malformed. */
+uint32_t hr_transport_namespaces(const char *device);
 
 /* True when the controller that a string names drives physical addresses onto the bus: host memory
  * then has to have them (hr_hostmem_choose()). */

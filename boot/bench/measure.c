@@ -424,7 +424,7 @@ static int find_failure(struct hr_measure *m)
 
 	for (uint32_t w = 0; w < workers(m); w++)
 		if (qp[w].broken || qp[w].stats.lost)
-			ssd->failed = true;
+			hr_ssd_fail(ssd);
 	for (uint32_t w = 0; !err && w < workers(m); w++) {
 		const struct hr_worker_status *status = &cpu_status(m)[w];
 		const struct hr_failure *f = &status->failure;
@@ -483,7 +483,7 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 	if (!err)
 		err = hr_places_download(&m->memory);
 	if (err)
-		m->app->ssd[m->shape.ssd].failed = true;
+		hr_ssd_fail(&m->app->ssd[m->shape.ssd]);
 	else
 		err = find_failure(m);
 	sum_up(m, result);

@@ -31,9 +31,9 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
 		return say_error(detail, config->device, err);
 	snprintf(detail, HR_POST_DETAIL,
 		 "%s, serial %s, firmware %s, NVMe %u.%u, %llu blocks of %u bytes, %u queue pairs",
-		 ssd->ctrl.model, ssd->ctrl.serial, ssd->ctrl.firmware, ssd->ctrl.vs >> 16,
-		 ssd->ctrl.vs >> 8 & 0xff, (unsigned long long)ssd->ns.blocks,
-		 1u << ssd->ns.lba_shift, ssd->queues);
+		 ssd->ctrl->model, ssd->ctrl->serial, ssd->ctrl->firmware, ssd->ctrl->vs >> 16,
+		 ssd->ctrl->vs >> 8 & 0xff, (unsigned long long)ssd->ns.blocks,
+		 1u << ssd->ns.lba_shift, hr_ssd_queues(ssd));
 	return 0;
 }
 
@@ -61,7 +61,7 @@ int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail)
 
 int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail)
 {
-	struct hr_ctrl *ctrl = &app->ssd[d].ctrl;
+	struct hr_ctrl *ctrl = app->ssd[d].ctrl;
 	struct nvme_smart_log smart;
 	int err = hr_admin_get_log(ctrl, NVME_LOG_LID_SMART, SMART_BYTES), kelvin;
 

@@ -4,21 +4,31 @@
 
 #define MIB (1024.0 * 1024.0)
 
+/* Where it is not the only one of the controller in use, or not the first. */
+static const char *namespace_text(const struct hr_ssd *ssd, char *text, size_t bytes)
+{
+	text[0] = '\0';
+	if (ssd->ns.nsid != 1 || (ssd->controller && ssd->controller->users > 1))
+		snprintf(text, bytes, " namespace %u", ssd->ns.nsid);
+	return text;
+}
+
 static void print_ssds(const struct hr_appliance *app, FILE *out)
 {
 	fprintf(out, "ssds\n");
 	for (uint32_t d = 0; d < app->config.ssds; d++) {
 		const struct hr_ssd *ssd = &app->ssd[d];
 		uint64_t bytes = ssd->ns.blocks << ssd->ns.lba_shift;
+		char text[32];
 
 		fprintf(out,
-			"  %-12s %s: %s, serial %s, %.0f MiB in blocks of %u, commands up to %u "
+			"  %-12s %s%s: %s, serial %s, %.0f MiB in blocks of %u, commands up to %u "
 			"KiB, "
 			"%u queue pairs%s\n",
-			app->config.ssd[d].name, ssd->transport.name, ssd->ctrl.model,
-			ssd->ctrl.serial, (double)bytes / MIB, 1u << ssd->ns.lba_shift,
-			ssd->chunk_bytes >> 10, ssd->queues,
-			ssd->ctrl.volatile_cache ? ", volatile cache" : "");
+			app->config.ssd[d].name, ssd->transport.name,
+			namespace_text(ssd, text, sizeof text), ssd->ctrl->model, ssd->ctrl->serial,
+			(double)bytes / MIB, 1u << ssd->ns.lba_shift, ssd->chunk_bytes >> 10,
+			hr_ssd_queues(ssd), ssd->ctrl->volatile_cache ? ", volatile cache" : "");
 		fprintf(out,
 			"  %-12s host memory: %zu bytes for queues and disk, %zu for the object "
 			"map\n",
@@ -123,13 +133,14 @@ static void ssds_json(const struct hr_appliance *app, struct json_object *report
 
 		hr_json_string(one, "name", app->config.ssd[d].name);
 		hr_json_string(one, "device", app->config.ssd[d].device);
-		hr_json_string(one, "model", ssd->ctrl.model);
-		hr_json_string(one, "serial", ssd->ctrl.serial);
+		hr_json_string(one, "model", ssd->ctrl->model);
+		hr_json_string(one, "serial", ssd->ctrl->serial);
+		hr_json_u64(one, "namespace", ssd->ns.nsid);
 		hr_json_u64(one, "size_bytes", ssd->ns.blocks << ssd->ns.lba_shift);
 		hr_json_u64(one, "block_bytes", 1u << ssd->ns.lba_shift);
 		hr_json_u64(one, "command_max_bytes", ssd->chunk_bytes);
-		hr_json_u64(one, "queue_pairs", ssd->queues);
-		hr_json_bool(one, "volatile_cache", ssd->ctrl.volatile_cache);
+		hr_json_u64(one, "queue_pairs", hr_ssd_queues(ssd));
+		hr_json_bool(one, "volatile_cache", ssd->ctrl->volatile_cache);
 		hr_json_bool(one, "store", ssd->has_store);
 		hr_json_u64(one, "queue_memory_bytes", hr_ssd_dma_bytes(ssd));
 		hr_json_u64(one, "map_memory_bytes", hr_ssd_map_bytes(ssd));

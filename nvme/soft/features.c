@@ -152,9 +152,9 @@ static uint16_t get_behavior(struct soft *soft, const struct hr_sqe *sqe, bool c
 
 /* All features are the controller's: to set one of a namespace is refused (5.27, 10Fh); to get one
  * of a namespace that there is, is not. */
-static uint16_t refuse_namespace(uint32_t nsid, bool set)
+static uint16_t refuse_namespace(const struct soft *soft, uint32_t nsid, bool set)
 {
-	if (nsid > 1)
+	if (!soft_has_namespace(soft, nsid))
 		return NVME_SC_INVALID_NS | SOFT_DNR;
 	return set ? NVME_SC_FEATURE_NOT_PER_NS | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR : 0;
 }
@@ -166,7 +166,7 @@ uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 	if (!is_known(soft, fid))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL)
-		return refuse_namespace(sqe->nsid, true);
+		return refuse_namespace(soft, sqe->nsid, true);
 	if (sqe->cdw10 & SAVE)
 		return NVME_SC_FEATURE_NOT_SAVEABLE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	switch (fid) {
@@ -197,8 +197,8 @@ uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 
 	if (!is_known(soft, fid))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL && refuse_namespace(sqe->nsid, false))
-		return refuse_namespace(sqe->nsid, false);
+	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL && refuse_namespace(soft, sqe->nsid, false))
+		return refuse_namespace(soft, sqe->nsid, false);
 	if (SELECT(sqe->cdw10) > NVME_GET_FEATURES_SEL_DEFAULT) /* ONCS: no saved values */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (fid == NVME_FEAT_FID_HOST_BEHAVIOR)

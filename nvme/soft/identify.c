@@ -40,22 +40,23 @@ void soft_make_identity(struct soft *soft)
 	free(path);
 }
 
-static void make_uuid(const struct soft *soft, uint8_t uuid[16])
+static void make_uuid(const struct soft *soft, uint32_t nsid, uint8_t uuid[16])
 {
-	const uint64_t half[2] = { soft->identity, soft->identity * 0x9e3779b97f4a7c15ull };
+	const uint64_t half[2] = { soft->identity,
+				   (soft->identity + nsid - 1) * 0x9e3779b97f4a7c15ull };
 
 	memcpy(uuid, half, sizeof(half));
 	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: our own */
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
-/* Base 4.5: an NQN made of a UUID. */
+/* Base 4.5: an NQN made of a UUID, that of the first namespace. */
 static void put_nqn(const struct soft *soft, char *field, size_t bytes)
 {
 	size_t n = (size_t)snprintf(field, bytes, "nqn.2014-08.org.nvmexpress:uuid:");
 	uint8_t uuid[16];
 
-	make_uuid(soft, uuid);
+	make_uuid(soft, 1, uuid);
 	for (unsigned i = 0; i < sizeof(uuid); i++)
 		n += (size_t)snprintf(field + n, bytes - n, "%s%02x",
 				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
@@ -100,7 +101,7 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.cctemp = 353;
 	id.sqes = 6 << 4 | 6;
 	id.cqes = 4 << 4 | 4;
-	id.nn = 1;
+	id.nn = soft->namespaces;
 	id.oncs = NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_DSM;
 	id.vwc = soft->cache.capacity ? NVME_CTRL_VWC_PRESENT | 3 << 1 : 0;
 	put_nqn(soft, id.subnqn, sizeof(id.subnqn));
@@ -112,9 +113,9 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 	struct nvme_id_ns id;
 
 	memset(&id, 0, sizeof(id));
-	if (sqe->nsid != 1 && sqe->nsid != NVME_NSID_ALL)
+	if (!soft_has_namespace(soft, sqe->nsid) && sqe->nsid != NVME_NSID_ALL)
 		return NVME_SC_INVALID_NS | SOFT_DNR;
-	if (sqe->nsid == 1) {
+	if (sqe->nsid != NVME_NSID_ALL) {
 		id.nsze = id.ncap = id.nuse = soft->blocks;
 		id.dlfeat = !soft->options.null; /* deallocated blocks read as zeros */
 		id.nmic = soft->options.shared ? NVME_NS_NMIC_SHARED : 0;
@@ -130,8 +131,8 @@ static uint16_t identify_list(struct soft *soft, const struct hr_sqe *sqe)
 
 	if (sqe->nsid >= NVME_NSID_ALL - 1)
 		return NVME_SC_INVALID_NS | SOFT_DNR;
-	if (sqe->nsid < 1)
-		list[0] = 1;
+	for (uint32_t nsid = sqe->nsid + 1, i = 0; nsid <= soft->namespaces; nsid++)
+		list[i++] = nsid;
 	return soft_copy_out(soft, sqe, list, sizeof(list));
 }
 
@@ -141,11 +142,11 @@ static uint16_t identify_descriptors(struct soft *soft, const struct hr_sqe *sqe
 {
 	uint8_t page[HR_PAGE] = { 0 };
 
-	if (sqe->nsid != 1)
+	if (!soft_has_namespace(soft, sqe->nsid))
 		return NVME_SC_INVALID_NS | SOFT_DNR;
 	page[0] = NVME_NIDT_UUID;
 	page[1] = 16;
-	make_uuid(soft, page + 4);
+	make_uuid(soft, sqe->nsid, page + 4);
 	if (soft->options.zoned) {
 		page[20] = NVME_NIDT_CSI;
 		page[21] = NVME_NIDT_CSI_LEN;

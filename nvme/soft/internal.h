@@ -284,7 +284,8 @@ struct soft {
 	uint8_t *bar;
 	size_t bar_bytes;
 	struct soft_media media;
-	uint64_t blocks;
+	uint64_t blocks;     /* of each namespace */
+	uint32_t namespaces; /* of equal size, one behind the other on the media */
 	uint32_t lba_shift;
 	uint64_t max_bytes; /* of one command */
 	unsigned vec_max;
@@ -325,8 +326,8 @@ struct soft {
 	uint32_t events;    /* bit per enum soft_event: waiting; atomic */
 	uint32_t masked;    /* bit per type of event: one was sent, and its log not read since */
 	uint32_t critical;  /* critical warnings of the SMART log; atomic */
-	uint32_t protected; /* the namespace is write protected; atomic */
-	bool namespace_changed; /* since the list of changed ones was read */
+	uint32_t protected; /* the namespaces are write protected; atomic */
+	bool namespace_changed; /* all of them, since the list of changed ones was read */
 
 	/* Logs: errors_lock. */
 	pthread_mutex_t errors_lock __attribute__((aligned(SOFT_LINE)));
@@ -345,6 +346,12 @@ enum soft_event {
 	EVENT_NAMESPACE,
 	SOFT_EVENTS
 };
+
+/* There is such a namespace, and it is active. */
+static inline bool soft_has_namespace(const struct soft *soft, uint32_t nsid)
+{
+	return nsid >= 1 && nsid <= soft->namespaces;
+}
 
 static inline bool soft_is_protected(const struct soft *soft)
 {
@@ -439,7 +446,7 @@ void soft_event(struct soft *soft, enum soft_event event);
 void soft_warn(struct soft *soft, uint32_t critical);
 /* The temperature, as the thresholds are now. */
 void soft_compare_temperature(struct soft *soft);
-/* From now on the namespace is write protected. */
+/* From now on the namespaces are write protected. */
 void soft_protect(struct soft *soft);
 /* A doorbell that no driver may write so: a warning, an entry of the error log, an event. entries 0:
  * the queue does not exist. Any poller. */

@@ -13,6 +13,12 @@ static uint32_t blocks_of(const struct hr_sqe *sqe)
 	return (sqe->cdw12 & 0xffff) + 1;
 }
 
+/* Where block lba of the command's namespace lies on the media, in blocks. */
+static uint64_t on_media(const struct soft *soft, const struct hr_sqe *sqe, uint64_t lba)
+{
+	return (sqe->nsid - 1) * soft->blocks + lba;
+}
+
 static bool in_range(const struct soft *soft, uint64_t lba, uint64_t blocks)
 {
 	return lba <= soft->blocks && blocks <= soft->blocks - lba;
@@ -41,7 +47,8 @@ uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sq
 
 	if (status)
 		return status;
-	if (soft_cache_read(&p->soft->cache, slba_of(sqe), blocks_of(sqe), p->vec, pieces) != 0)
+	if (soft_cache_read(&p->soft->cache, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
+			    p->vec, pieces) != 0)
 		return NVME_SC_READ_ERROR | NVME_SCT_MEDIA << 8;
 	soft_add(&p->stats.reads, 1);
 	soft_add(&p->stats.read_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
@@ -55,8 +62,8 @@ static uint16_t io_write(struct soft_poller *p, struct soft_sq *sq, const struct
 
 	if (status)
 		return status;
-	if (soft_cache_write(&p->soft->cache, slba_of(sqe), blocks_of(sqe), p->vec, pieces,
-			     sqe->cdw12 & HR_CDW12_FUA) != 0)
+	if (soft_cache_write(&p->soft->cache, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
+			     p->vec, pieces, sqe->cdw12 & HR_CDW12_FUA) != 0)
 		return NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
 	soft_add(&p->stats.writes, 1);
 	soft_add(&p->stats.written_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
@@ -82,7 +89,8 @@ static uint16_t io_write_zeroes(struct soft_poller *p, const struct hr_sqe *sqe)
 {
 	if (!in_range(p->soft, slba_of(sqe), blocks_of(sqe)))
 		return NVME_SC_LBA_RANGE | SOFT_DNR;
-	return discard(p, slba_of(sqe), blocks_of(sqe), sqe->cdw12 & HR_CDW12_FUA);
+	return discard(p, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
+		       sqe->cdw12 & HR_CDW12_FUA);
 }
 
 /* All ranges are checked before the first is deallocated. */
@@ -102,7 +110,7 @@ static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct h
 		if (!in_range(p->soft, range[i].slba, range[i].nlb))
 			return NVME_SC_LBA_RANGE | SOFT_DNR;
 	for (uint32_t i = 0; !status && (sqe->cdw11 & NVME_DSMGMT_AD) && i < ranges; i++)
-		status = discard(p, range[i].slba, range[i].nlb, false);
+		status = discard(p, on_media(p->soft, sqe, range[i].slba), range[i].nlb, false);
 	return status;
 }
 
@@ -117,7 +125,8 @@ uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe 
 {
 	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLS 0, FUSES 0 */
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	if (sqe->nsid != 1 && !(sqe->opcode == nvme_cmd_flush && sqe->nsid == NVME_NSID_ALL))
+	if (!soft_has_namespace(p->soft, sqe->nsid) &&
+	    !(sqe->opcode == nvme_cmd_flush && sqe->nsid == NVME_NSID_ALL))
 		return NVME_SC_INVALID_NS | SOFT_DNR;
 	if (p->soft->options.zoned)
 		return soft_zoned_io(p, sq, sqe);

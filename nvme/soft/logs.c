@@ -130,7 +130,8 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 		unmask(soft, sqe, NVME_AER_SMART);
 		break;
 	case NVME_LOG_LID_CHANGED_NS:
-		page.changed[0] = soft->namespace_changed ? 1 : 0;
+		for (uint32_t i = 0; soft->namespace_changed && i < soft->namespaces; i++)
+			page.changed[i] = i + 1;
 		if (unmask(soft, sqe, NVME_AER_NOTICE))
 			soft->namespace_changed = false;
 		break;

@@ -95,6 +95,14 @@ int soft_media_open(struct soft_media *m, const struct hr_soft_options *options,
 			 options->block_bytes);
 		err = -EINVAL;
 	}
+	if (!err && m->bytes / options->block_bytes < options->namespaces) {
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "soft:%s: %llu bytes are less than a block of %u for each of %u "
+			 "namespaces",
+			 *options->path ? options->path : "memory", (unsigned long long)m->bytes,
+			 options->block_bytes, options->namespaces);
+		err = -EINVAL;
+	}
 	if (err)
 		soft_media_close(m);
 	return err;

@@ -107,6 +107,8 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 		o->read_only = v;
 	else if (strcmp(key, "shared") == 0 && v <= 1)
 		o->shared = v;
+	else if (strcmp(key, "namespaces") == 0 && v >= 1 && v <= HR_SOFT_NAMESPACES_MAX)
+		o->namespaces = (uint32_t)v;
 	else if (strcmp(key, "zoned") == 0 && v <= 1)
 		o->zoned = v;
 	else
@@ -114,8 +116,8 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 			message,
 			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
 			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1, readonly=0|1, "
-			"shared=0|1, zoned=0|1 or faults=FILE",
-			key, text, HR_SOFT_THREADS_MAX);
+			"shared=0|1, namespaces=1..%u, zoned=0|1 or faults=FILE",
+			key, text, HR_SOFT_THREADS_MAX, HR_SOFT_NAMESPACES_MAX);
 	return 0;
 }
 
@@ -142,6 +144,8 @@ static int check(const struct hr_soft_options *o, char *message)
 		return refuse(message,
 			      "soft: shared=1 needs cache=0: a controller does not see what "
 			      "another one caches");
+	if (o->zoned && o->namespaces > 1)
+		return refuse(message, "soft: zoned=1 has one namespace; expected namespaces=1");
 	if (o->populate && *o->path)
 		return refuse(message, "soft: populate=1 is for soft:memory; an image is a file");
 	return 0;
@@ -156,6 +160,7 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 	options->block_bytes = 4096;
 	options->mdts = DEFAULT_MDTS;
 	options->threads = 1;
+	options->namespaces = 1;
 	if (strlen(text) >= HR_DEVICE_MAX)
 		return refuse(message, "soft: longer than %u characters", HR_DEVICE_MAX - 1);
 	snprintf(copy, sizeof(copy), "%s", text);

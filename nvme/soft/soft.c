@@ -154,7 +154,8 @@ static void set_shape(struct soft *soft)
 	const struct hr_soft_options *o = &soft->options;
 
 	soft->lba_shift = o->block_bytes == 512 ? 9 : 12;
-	soft->blocks = soft->media.bytes >> soft->lba_shift;
+	soft->namespaces = o->namespaces ? o->namespaces : 1; /* options of a test may have none */
+	soft->blocks = (soft->media.bytes >> soft->lba_shift) / soft->namespaces;
 	soft->max_bytes = o->mdts ? (uint64_t)HR_PAGE << o->mdts : (uint64_t)o->block_bytes << 16;
 	soft->vec_max = (unsigned)(soft->max_bytes / HR_PAGE) + 2;
 	soft->opened_ns = hr_now_ns();

@@ -26,23 +26,25 @@
 #define HR_SOFT_ENTRIES 4096u /* CAP.MQES + 1 */
 #define HR_SOFT_WINDOWS 64u   /* DMA windows */
 #define HR_SOFT_THREADS_MAX 64u
+#define HR_SOFT_NAMESPACES_MAX 16u
 
 struct hr_soft_options {
-	char path[HR_DEVICE_MAX];   /* "" is memory, or nothing */
-	bool null;		    /* nothing: no data are kept */
-	uint64_t bytes;		    /* 0: the file's size (must exist); else create or must match */
-	uint32_t block_bytes;	    /* 512 or 4096; default 4096 */
-	uint32_t mdts;		    /* 2^n pages of 4 KiB; default 8 (1 MiB); 0: no limit */
-	uint32_t dstrd;		    /* doorbell stride 4 << n bytes; default 0 */
-	uint64_t cache_bytes;	    /* volatile write cache; 0: none (VWC absent); default 16 MiB
+	char path[HR_DEVICE_MAX]; /* "" is memory, or nothing */
+	bool null;		  /* nothing: no data are kept */
+	uint64_t bytes;		  /* 0: the file's size (must exist); else create or must match */
+	uint32_t block_bytes;	  /* 512 or 4096; default 4096 */
+	uint32_t mdts;		  /* 2^n pages of 4 KiB; default 8 (1 MiB); 0: no limit */
+	uint32_t dstrd;		  /* doorbell stride 4 << n bytes; default 0 */
+	uint64_t cache_bytes;	  /* volatile write cache; 0: none (VWC absent); default 16 MiB
 				     * for a file, 0 else */
-	uint32_t threads;	    /* polling threads; default 1 */
-	uint32_t first_cpu, cpus;   /* threads are bound to these, one each; cpus 0: to none */
-	bool populate;		    /* take all of the memory at open; default false */
-	bool existing;		    /* an image that is not there is not made */
-	bool read_only;		    /* the namespace is write protected (NSATTR) */
-	bool shared;		    /* other controllers of this option may have the image, too */
-	bool zoned;		    /* the namespace is of the zoned command set: a few commands */
+	uint32_t threads;	  /* polling threads; default 1 */
+	uint32_t first_cpu, cpus; /* threads are bound to these, one each; cpus 0: to none */
+	bool populate;		  /* take all of the memory at open; default false */
+	bool existing;		  /* an image that is not there is not made */
+	bool read_only;		  /* the namespace is write protected (NSATTR) */
+	bool shared;		  /* other controllers of this option may have the image, too */
+	uint32_t namespaces;	  /* of equal size, one behind the other on the media; default 1 */
+	bool zoned;		  /* the namespace is of the zoned command set: a few commands */
 	char faults[HR_DEVICE_MAX]; /* fault script (nvme/soft/FAULTS.md), or "" */
 };
 

@@ -96,6 +96,39 @@ one_controller() {
         warns "of the same controller"
 }
 
+# halves DEVICE DEVICE: namespaces 1 and 2 of them
+halves() {
+    conf "$1" "$2"
+    sed -i '3s/device = /namespace = 2; &/' "$SCRATCH/x.conf"
+}
+
+one_namespace() {
+    conf "$1" "$2"
+    exits 2 check "$SCRATCH/x.conf" && warns "x.conf:3: ssd 'b'" && warns "line 2" &&
+        warns "are the same disk: namespace 1 of the controller"
+}
+
+one_namespace_twice() {
+    one_namespace "pci:0000:41:00.0" "pci:41:00.0" && one_namespace "vfio:41:00.0" "pci:41:00.0" &&
+        one_namespace "soft:memory,size=64M,namespaces=2" "soft:memory,size=64M,namespaces=2"
+}
+
+two_namespaces() {
+    local two="soft:$SCRATCH/two.img,size=64M,namespaces=2"
+    exits 0 store format "$two" && exits 0 store format "$two" --nsid 2 &&
+        exits 0 store put "$two" in "$SCRATCH/in" || return 1
+    halves "$two" "$two"
+    exits 0 check "$SCRATCH/x.conf" && exits 0 run "$SCRATCH/x.conf" &&
+        exits 0 post "$SCRATCH/x.conf" &&
+        exits 0 store get --force "$two" out "$SCRATCH/out.bin" --nsid 2 &&
+        cmp "$SCRATCH/in" "$SCRATCH/out.bin" && exits 1 store get "$two" out - &&
+        exits 0 store verify "$two" && exits 0 store verify "$two" --nsid 2
+}
+
+no_third_namespace() {
+    exits 3 store ls "soft:$SCRATCH/two.img,namespaces=2" --nsid 3 && warns "the controller has 1, 2"
+}
+
 check "an image" make_image
 check "one disk under two names is a mistake of both lines" two_paths
 check "a copy of a disk, with the same store UUID, is another disk" copies
@@ -105,5 +138,8 @@ check "a sink on a write protected namespace is refused, untouched" protected
 check "so are changes of its object store" protected_store
 check "sources may be write protected" protected_source
 check "a namespace that is not there: the message lists those that are" no_namespace
-check "one controller in two lines is a mistake of both" one_controller
+check "one controller by pci: and by vfio: is a mistake of both lines" one_controller
+check "one namespace of one controller in two lines is a mistake of both" one_namespace_twice
+check "two namespaces of one controller: from one to the other" two_namespaces
+check "a third one is not there" no_third_namespace
 done_testing

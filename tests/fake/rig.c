@@ -220,7 +220,7 @@ static void wire_work(struct rig *rig, const struct rig_work *work)
 		rig->sink_bytes = work->bytes[0] / desc->out_den * desc->out_num;
 		pipe->sink_tile_bytes = work->tile_bytes[0] / desc->out_den * desc->out_num;
 		wire_extent(rig, &pipe->sink, 0, RIG_SINK_ID, RIG_SINK_AT, rig->sink_bytes);
-		pipe->flush_at_end = rig->ssd[0].ctrl.volatile_cache;
+		pipe->flush_at_end = rig->ssd[0].ctrl->volatile_cache;
 	}
 	for (int role = 0; role < HR_ROLES; role++) {
 		pipe->blocks[role] = work->blocks[role];
@@ -377,10 +377,10 @@ static void mark_failed(struct rig *rig)
 
 	for (uint32_t i = 0; i < reads; i++)
 		if (pipe->read_qp[i].broken || pipe->read_qp[i].stats.lost)
-			rig->ssd[i % pipe->read_queues].failed = true;
+			hr_ssd_fail(&rig->ssd[i % pipe->read_queues]);
 	for (uint32_t i = 0; i < workers(pipe, HR_ROLE_WRITEBACK); i++)
 		if (pipe->write_qp[i].broken || pipe->write_qp[i].stats.lost)
-			rig->ssd[0].failed = true;
+			hr_ssd_fail(&rig->ssd[0]);
 }
 
 void rig_wait(struct rig *rig)

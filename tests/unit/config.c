@@ -205,6 +205,14 @@ static const struct {
 	{ "ssds = ( { name = \"a\"; device = \"soft:a\"; },\n { name = \"b\"; device = "
 	  "\"soft:a\"; } );\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f:2: ssds[1].device: 'soft:a' is already the device of ssds[0] on line 1\n" },
+	{ "ssds = ( { name = \"a\"; device = \"soft:a\"; },\n { name = \"b\"; namespace = 2; "
+	  "device = \"soft:a\"; } );\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
+	  "f:2: ssds[1].device: 'soft:a' is already the device of ssds[0] on line 1\n" },
+	{ "ssds = ( { name = \"a\"; namespace = 2; device = \"pci:41:00.0\"; },\n { name = "
+	  "\"b\"; namespace = 2; device = \"pci:41:00.0\"; },\n { name = \"c\"; namespace = "
+	  "3; device = \"pci:41:00.0\"; } );\ngpus = ( { name = \"g\"; device = "
+	  "\"host:1\"; } );\n",
+	  "f:2: ssds[1].device: 'pci:41:00.0' is already the device of ssds[0] on line 1\n" },
 	{ "ssds = ( { name = \"a\"; device = \"soft:a\"; queue_entries = 1; } );\n"
 	  "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f:1: ssds[0].queue_entries: is 1, expected an integer from 2 to 4096\n" },

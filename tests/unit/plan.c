@@ -350,7 +350,7 @@ Test(plan, queue_pairs_of_all_pipelines_are_at_most_what_the_controller_has)
 	unsigned have;
 
 	cr_assert_eq(plan_queues(1, 1, 1), 0);
-	have = app->ssd[0].queues + 1u - app->ssd[0].next_queue;
+	have = hr_ssd_queues_left(&app->ssd[0]);
 	hr_appliance_down(app);
 	cr_assert_gt(have, 4, "%u", have);
 	cr_expect_eq(plan_queues(have - 2, 1, 1), 0);

@@ -207,13 +207,14 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 Test(prove, a_controller_that_does_not_stop_is_said_to_run_each_time)
 {
 	static uint8_t deaf[HR_PAGE] __attribute__((aligned(HR_PAGE)));
-	volatile uint8_t *bar = ssd->transport.bar;
+	struct hr_transport *t = ssd->ctrl->transport;
+	volatile uint8_t *bar = t->bar;
 	const uint32_t one = 1;
 
 	memcpy(deaf + NVME_REG_CC, &one, sizeof one);
 	memcpy(deaf + NVME_REG_CSTS, &one, sizeof one);
-	ssd->transport.bar = deaf;
-	ssd->ctrl.ready_timeout_ns = 20 * HR_NS_PER_MS;
+	t->bar = deaf;
+	ssd->ctrl->ready_timeout_ns = 20 * HR_NS_PER_MS;
 	ssd->disk.dead = -ETIMEDOUT;
 	use(HR_PLACE_HOST);
 	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), -ETIMEDOUT);
@@ -221,7 +222,7 @@ Test(prove, a_controller_that_does_not_stop_is_said_to_run_each_time)
 	cr_expect(app.stuck);
 	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
 	cr_expect_eq(hr_ssd_delete_qps(ssd), -ETIMEDOUT);
-	ssd->transport.bar = bar;
+	t->bar = bar;
 }
 
 Test(prove, a_write_protected_disk_is_tried_by_reading)

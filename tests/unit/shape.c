@@ -34,6 +34,8 @@ static void gpu(uint32_t lanes, uint32_t processors)
 	per_processor = 2;
 }
 
+static struct hr_controller controller;
+
 /* A pipeline over one ssd with plenty of queues, `tiles` tiles of 1 MiB. */
 static void begin(void)
 {
@@ -43,8 +45,8 @@ static void begin(void)
 	pipeline = &app->config.pipeline[0];
 	app->config.file = "f";
 	app->config.ssds = app->config.pipelines = 1;
-	app->ssd[0].queues = 128;
-	app->ssd[0].next_queue = 2;
+	controller = (struct hr_controller){ .queues = 128, .queues_used = 1 };
+	app->ssd[0].controller = &controller;
 	run->config = pipeline;
 	run->selected = true;
 	run->ssds = 1;
@@ -105,7 +107,7 @@ Test(shape, what_is_chosen_fits_and_spares_the_processors)
 		pipeline->has_sink = i % 3 == 0;
 		run->source[0].tile_bytes = tile[i / 8 % 4];
 		run->tiles = tiles[i / 32 % 4];
-		app->ssd[0].queues = queues[i / 128 % 4] + 1;
+		controller.queues = queues[i / 128 % 4] + 1;
 		cr_assert_eq(hr_shape_run(app, run), 0);
 		io = run->blocks[HR_ROLE_PREFETCH] + run->blocks[HR_ROLE_WRITEBACK];
 		all = io + run->blocks[HR_ROLE_COMPUTE];
@@ -126,7 +128,7 @@ Test(shape, what_is_chosen_fits_and_spares_the_processors)
 Test(shape, queue_pairs_are_shared_with_the_other_pipelines)
 {
 	pipeline->has_sink = true;
-	app->ssd[0].queues = 9; /* 8 left */
+	controller.queues = 9; /* 8 left */
 	app->config.pipelines = 2;
 	app->run[1] = app->run[0];
 	app->config.pipeline[1] = *pipeline;

@@ -512,9 +512,9 @@ Test(stages, queue_pairs_end_where_the_bus_or_the_controller_does)
 		err = hr_ssd_create_qp(&ssd, &qp, &place);
 	while (err == 0);
 	cr_expect_eq(err, -ENOTSUP);
-	cr_expect_eq(ssd.next_queue, ssd.queues + 1);
+	cr_expect_eq(hr_ssd_queues_left(&ssd), 0);
 	cr_expect_eq(hr_ssd_delete_qps(&ssd), 0);
-	cr_expect_eq(ssd.next_queue, 2);
+	cr_expect_eq(hr_ssd_queues_left(&ssd), hr_ssd_queues(&ssd) - 1);
 	ssd.transport.ops->unmap(&ssd.transport, &rings);
 	hr_ssd_down(&ssd);
 	hr_hostmem_free(&rings);
