@@ -269,7 +269,7 @@ HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
 		err = writeback_flush_once(w, qp, &done);
 		first = tries ? first : now;
 		until = now + hr_qp_retry_pause(qp, done.crd, tries);
-		if (err <= 0 || tries >= hr_status_retries(done.status, done.dnr) ||
+		if (err <= 0 || tries >= hr_status_flush_retries(done.status, done.dnr) ||
 		    until - first > qp->timeout_ns || !writeback_pause(w, until))
 			break;
 	}

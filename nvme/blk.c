@@ -112,12 +112,16 @@ static void fail(struct hr_nvme_blk *disk, struct job *job, uint32_t i, uint16_t
 }
 
 /* Pauses before another try of buffer i. False: it has had its tries, or its time. */
-static bool try_again(struct hr_nvme_blk *disk, uint32_t i, const struct hr_done *done)
+static bool try_again(struct hr_nvme_blk *disk, const struct job *job, uint32_t i,
+		      const struct hr_done *done)
 {
+	const uint32_t most = job->opcode == nvme_cmd_flush
+				      ? hr_status_flush_retries(done->status, done->dnr)
+				      : hr_status_retries(done->status, done->dnr);
 	const uint32_t tries = disk->buffer[i].tries;
 	const uint64_t now = hr_now_ns(), pause = hr_qp_retry_pause(&disk->qp, done->crd, tries);
 
-	if (tries >= hr_status_retries(done->status, done->dnr))
+	if (tries >= most)
 		return false;
 	if (!tries)
 		disk->buffer[i].failed_ns = now;
@@ -132,7 +136,7 @@ static void finish(struct hr_nvme_blk *disk, struct job *job, const struct hr_do
 {
 	const uint32_t i = done->token;
 
-	if (done->status && !job->err && try_again(disk, i, done)) {
+	if (done->status && !job->err && try_again(disk, job, i, done)) {
 		push(disk, job, i);
 		return;
 	}

@@ -82,6 +82,15 @@ HR_BOTH uint32_t hr_status_retries(uint16_t status, bool dnr)
 	return hr_status_is_media(status) ? HR_MEDIA_RETRIES : 0;
 }
 
+/*
+ * The same for a flush: none after a failure of the medium. A controller may drop cached data when a
+ * flush fails, so a second flush that succeeds does not show that earlier writes are durable.
+ */
+HR_BOTH uint32_t hr_status_flush_retries(uint16_t status, bool dnr)
+{
+	return hr_status_is_transient(status) ? hr_status_retries(status, dnr) : 0;
+}
+
 enum hr_status_class hr_status_classify(uint16_t status, bool dnr);
 
 /*

@@ -335,6 +335,16 @@ Test(blk, a_device_that_left_is_not_called_a_timeout)
 	cr_expect_eq(read_at(0, 4096), -ENOLINK);
 }
 
+/* A flush that fails on the medium is not repeated: the repetition could not show durability. */
+Test(blk, a_flush_is_repeated_only_when_it_was_not_tried)
+{
+	open_disk(12);
+	spoil(nvme_cmd_flush, 0, NVME_SC_WRITE_FAULT, 1);
+	cr_expect_eq(disk.blk.ops->flush(&disk.blk), NVME_SC_WRITE_FAULT);
+	spoil(nvme_cmd_flush, 0, NVME_SC_NS_NOT_READY, 1);
+	cr_expect_eq(disk.blk.ops->flush(&disk.blk), 0);
+}
+
 Test(blk, a_lost_flush_is_a_timeout)
 {
 	open_disk(12);

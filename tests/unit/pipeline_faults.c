@@ -171,7 +171,8 @@ Test(pipeline_faults, a_failing_flush_fails_the_run)
 	const struct hr_failure *failure;
 	struct rig_work work = copy_work(4, 1);
 
-	up(1, "on flush count 1000: status 0x280\n", TIMEOUT_NS);
+	/* Once is enough: a second flush does not show that earlier writes are durable. */
+	up(1, "on flush count 1: status 0x280\n", TIMEOUT_NS);
 	run(&work);
 	failure = failed_with(0x280);
 	cr_expect_eq(failure->role, HR_ROLE_WRITEBACK);
@@ -225,7 +226,7 @@ Test(pipeline_faults, media_errors_that_go_away_are_overcome)
 
 	snprintf(script, sizeof script,
 		 "on read lba 22 count 3: status 0x281\non write lba %llu count 3: status 0x280\n"
-		 "on flush count 2: status 0x280\n",
+		 "on flush count 2: status 0x021\n",
 		 (unsigned long long)SINK_LBA + 4);
 	up(1, script, TIMEOUT_NS);
 	run(&work);
