@@ -106,8 +106,7 @@ Test(events, commands_and_events_do_not_mix)
 		uint32_t value = 0;
 
 		cr_assert_eq(
-			hr_admin_set_feature(ssd.ctrl, NVME_FEAT_FID_TEMP_THRESH, kelvin, NULL),
-			0);
+			hr_admin_set_feature(ssd.ctrl, NVME_FEAT_FID_TEMP_THRESH, kelvin, NULL), 0);
 		cr_assert_eq(hr_admin_get_feature(ssd.ctrl, NVME_FEAT_FID_TEMP_THRESH, &value), 0);
 		cr_assert_eq(value, kelvin);
 		cr_assert_eq(hr_ctrl_events(ssd.ctrl, &ssd.ns), 0);
