@@ -23,13 +23,11 @@ _Static_assert(sizeof(struct hr_checksum_tables) <= HR_CHECKSUM_MEMORY,
 _Static_assert(sizeof(struct hr_checksum_tables) <= HR_BLOCK_MEMORY, "so has operator crc32c");
 #endif
 
-HR_DEVICE void hr_checksum_prepare(struct hr_checksum_tables *b)
+HR_WORKER void checksum_fill(struct hr_checksum_tables *b)
 {
 	const uint32_t t = hr_thread(), threads = hr_threads(), vector = HR_CHECKSUM_VECTOR;
 	uint32_t i;
 
-	if (HR_LANES == 1)
-		return;
 	for (i = t; i < vector; i += threads) /* bytes behind it, up to the next vector */
 		b->position[i] = hr_crc32c_power(8 * (vector - 1 - i + vector * (threads - 1)));
 	b->factor[t] = hr_crc32c_power(HR_CRC32C_PERIOD - 8 * vector * t);
@@ -38,6 +36,12 @@ HR_DEVICE void hr_checksum_prepare(struct hr_checksum_tables *b)
 		b->table[i / 256][i % 256] =
 			hr_crc32c_multiply(hr_crc32c_u8(0, (uint8_t)i), b->position[i / 256]);
 	hr_block_sync();
+}
+
+HR_DEVICE void hr_checksum_prepare(struct hr_checksum_tables *b)
+{
+	if (HR_LANES > 1)
+		checksum_fill(b);
 }
 
 HR_WORKER uint32_t checksum_vector(const struct hr_checksum_tables *b, uint32_t crc,

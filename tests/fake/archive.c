@@ -7,6 +7,7 @@
 static void put_member(FILE *out, const struct fake_member *m)
 {
 	size_t size = m->bytes ? m->size : m->text ? strlen(m->text) : 0;
+	static const char magic[8] = { 'u', 's', 't', 'a', 'r', '\0', '0', '0' };
 	char header[512] = "";
 	unsigned sum = 0;
 
@@ -15,7 +16,7 @@ static void put_member(FILE *out, const struct fake_member *m)
 	header[156] = m->link ? '2' : '0';
 	if (m->link)
 		snprintf(header + 157, 100, "%s", m->link);
-	memcpy(header + 257, "ustar\00000", 8);
+	memcpy(header + 257, magic, sizeof magic);
 	memset(header + 148, ' ', 8);
 	for (size_t i = 0; i < sizeof header; i++)
 		sum += (unsigned char)header[i];
