@@ -106,7 +106,7 @@ static void take_way(struct hr_pair *p, unsigned way)
 /* Walk both up until they meet; the meeting function's own ACS counts too. */
 static void walk(const struct hr_engine *e, struct hr_pair *p)
 {
-	const struct hr_derived *fn = e->derived;
+	const struct hr_step *fn = e->step;
 	int32_t a = p->gpu, b = p->ssd, a_under = a, b_under = b;
 	unsigned way = 0;
 
@@ -132,7 +132,7 @@ static void walk(const struct hr_engine *e, struct hr_pair *p)
 
 void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
 {
-	const struct hr_fn *gpu = &e->m->fn[p->gpu], *ssd = &e->m->fn[p->ssd];
+	const struct hr_derived *gpu = &e->derived[p->gpu], *ssd = &e->derived[p->ssd];
 	bool through_host;
 
 	p->distance = 0;

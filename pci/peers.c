@@ -146,8 +146,5 @@ const char *hr_peer_distance(const struct hr_peers *peers, const struct hr_peer_
 
 uint32_t hr_node(const struct hr_engine *e, int32_t fn)
 {
-	const struct hr_fn *f = &e->m->fn[fn];
-	uint32_t own = hr_get(f, HR_F_NUMA, ~0u);
-
-	return own != ~0u ? own : e->m->host[f->host].numa;
+	return e->derived[fn].node;
 }

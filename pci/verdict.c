@@ -317,8 +317,9 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	find_iommu(e);
 	find_boot(e);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
-	if (!e->derived || find_endpoints(e, m) || hr_hosts_list(e, m) || find_blockers(e, m) ||
-	    hr_slots_find(e, m))
+	e->step = hr_model_alloc(m, m->count * sizeof *e->step);
+	if (!e->derived || !e->step || find_endpoints(e, m) || hr_hosts_list(e, m) ||
+	    find_blockers(e, m) || hr_slots_find(e, m))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct hr_derived *d = &e->derived[i];
@@ -329,13 +330,17 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 		d->parent = m->fn[i].parent;
 		e->switch_links |= m->fn[i].links != 0;
 		d->depth = m->fn[i].depth;
+		d->host = m->fn[i].host;
+		d->orphan = m->fn[i].orphan;
+		d->node = hr_get(&m->fn[i], HR_F_NUMA, m->host[d->host].numa);
 		d->pch = hr_device_is(hr_get(&m->fn[i], HR_F_VENDOR, 0),
 				      hr_get(&m->fn[i], HR_F_DEVICE, 0), HR_DEV_PCH_PORT);
 		d->mps = hr_get(&m->fn[i], HR_F_MPS, 0);
 		derive_acs(d, &m->fn[i]);
 		d->acs_assumed = m->fn[i].acs_assumed;
 		d->boot_redirect = hr_boot_acs(m, &e->boot, (int32_t)i, NULL) & HR_ACS_REDIRECT;
-		d->way = hr_way_of(e, (int32_t)i);
+		e->step[i] =
+			(struct hr_step){ d->parent, (uint16_t)d->depth, hr_way_of(e, (int32_t)i) };
 		if (!hr_is_bridge(&m->fn[i]))
 			derive_windows(m, d, &m->fn[i]);
 	}

@@ -179,7 +179,9 @@ struct hr_derived {
 	struct hr_hits hits; /* rules of function scope */
 	int32_t parent;	     /* copies of what the model says: a walk stays in this array */
 	uint32_t depth;
-	uint8_t way;		     /* enum hr_way: what a walk over it collects */
+	int32_t host;
+	uint32_t node; /* NUMA node of the function, or of its root bus; UINT32_MAX: not known */
+	bool orphan;
 	uint64_t bar_base, bar_last; /* what peers address; base > last: nothing */
 	bool pch;		     /* port of an Intel chipset */
 	uint32_t mps;		     /* 0: unknown or conventional PCI */
@@ -197,6 +199,13 @@ struct hr_derived {
 	struct hr_span mem_above, pref_above; /* of all windows of the bridges above it */
 };
 
+/* What a walk to the root needs of a function: small, because each pair walks. */
+struct hr_step {
+	int32_t parent;
+	uint16_t depth;
+	uint8_t way; /* enum hr_way: what a walk over it collects */
+};
+
 struct hr_engine {
 	const struct hr_model *m;
 	struct hr_options opt;
@@ -210,6 +219,7 @@ struct hr_engine {
 	int32_t *gpu, *ssd;	/* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
+	struct hr_step *step;	    /* one per function */
 	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
 	int32_t *free_next;	    /* [functions]: the free slot after that one */
 	struct hr_boot boot;	    /* the next one with the present command line and an IOMMU on */
