@@ -86,11 +86,11 @@ Test(events, a_namespace_that_shrinks_is_not_used_any_more)
 
 Test(events, a_doorbell_that_was_written_wrongly_ends_it)
 {
-	volatile uint32_t *bell;
+	uint32_t *bell;
 
 	up("");
-	bell = (volatile uint32_t *)((uintptr_t)ssd.transport.bar + HR_DOORBELLS + 7 * 8);
-	*bell = 3;
+	bell = (uint32_t *)((uintptr_t)ssd.transport.bar + HR_DOORBELLS + 7 * 8);
+	__atomic_store_n(bell, 3, __ATOMIC_RELEASE);
 	cr_expect_eq(
 		look_until(HR_LOG_ERROR, "doorbell was written wrongly (no such queue; queue 7)"),
 		-EPROTO);

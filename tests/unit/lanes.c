@@ -1,4 +1,5 @@
 /* The collective side of nvme/queue.h: eight lanes own one queue pair, as a warp does. */
+#define FAKE_SHADOW_ORDER
 #include "tests/fake/lanes.h"
 
 #include <criterion/criterion.h>
