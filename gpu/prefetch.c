@@ -116,9 +116,13 @@ HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 	for (j = 0; j < n && w->parked; j++) {
 		const uint32_t s = w->index + j * w->count;
 		struct hr_slot *slot = &w->pipe->slot[s];
-		const uint32_t parked = slot->parked;
+		uint32_t parked;
 
-		if (hr_role_state(slot) != HR_SLOT_FREE || !parked)
+		/* In another state the other role may write the word. */
+		if (hr_role_state(slot) != HR_SLOT_FREE)
+			continue;
+		parked = slot->parked;
+		if (!parked)
 			continue;
 		if (stopped || w->failed) {
 			hr_role_unpark(w, slot, parked);

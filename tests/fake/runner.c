@@ -280,5 +280,5 @@ int main(int argc, char **argv)
 		tested, count[PASSED], count[FAILED] + count[CRASHED], count[CRASHED]);
 	if (count[SKIPPED])
 		fprintf(stderr, "[====] Skipped: %u\n", count[SKIPPED]);
-	return tested && tested == count[PASSED] ? EXIT_SUCCESS : EXIT_FAILURE;
+	return tested + count[SKIPPED] && tested == count[PASSED] ? EXIT_SUCCESS : EXIT_FAILURE;
 }
