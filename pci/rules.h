@@ -63,11 +63,11 @@ static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair
 	       p->kernel != HR_KERNEL_BUS_ADDR;
 }
 
-/* What a root port does with requests from below it does not decide whether they reach it; the
- * kernel counts its redirect all the same. */
+/* A root port's redirect does not decide whether requests from below reach it; the kernel counts it
+ * all the same. A root port lies on a root bus: ports of emulated switches have its type, too. */
 static inline bool hr_acs_counts(const struct hr_engine *e, const struct hr_fn *f)
 {
-	return e->opt.mode == HR_MODE_KERNEL ||
+	return e->opt.mode == HR_MODE_KERNEL || f->parent != HR_NO_FN ||
 	       hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) != HR_PORT_ROOT;
 }
 

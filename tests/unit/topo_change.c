@@ -208,6 +208,25 @@ Test(topo_change, the_fix_touches_only_ports_that_redirect_wanted_pairs)
 	cr_expect_eq(fix.count, 0, "a fixed machine needs no fix");
 }
 
+/* Emulators offer no other port with ACS, so there switches have ports that call themselves root
+ * ports. A root port is one on a root bus. */
+Test(topo_change, ports_below_a_bridge_are_no_root_ports_whatever_they_say)
+{
+	static const char *const ports[] = { "02:00.0", "02:01.0" };
+	struct hr_fix fix;
+	struct hr_pair p;
+
+	isolate_all();
+	for (unsigned i = 0; i < 2; i++)
+		fake_put(fake_find(&machine, ports[i]), FAKE_EXP + HR_EXP_FLAGS, 2,
+			 2 | HR_PORT_ROOT << 4);
+	load();
+	hr_judge(&engine, at("03:00.0"), at("04:00.0"), &p);
+	cr_expect(p.any_redirect);
+	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_expect_eq(fix.count, 2u);
+}
+
 Test(topo_change, a_fix_of_a_wide_register_writes_where_it_is)
 {
 	struct hr_fix fix;
