@@ -8,7 +8,7 @@
 static int find_blocker(const char *bdf, struct hr_model *m, int32_t *blocker)
 {
 	uint32_t domain, bus, dev, fn;
-	struct hr_groups groups;
+	struct hr_groups groups = { 0 };
 	int32_t self;
 	int err = hr_source_live(m);
 

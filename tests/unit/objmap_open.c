@@ -457,7 +457,8 @@ Test(objmap_open, verify_finds_each_rotten_byte_of_the_newest_superblock)
 	fake_store_put(&f, "a", 1);
 	fake_store_put(&f, "b", 1);
 	page = f.disk.media + f.store.active * HR_PAGE;
-	for (size_t at = 0; at < HR_PAGE - 4; at++) {
+	/* Each byte of the fields, and every 31st of those that are only covered by the CRC. */
+	for (size_t at = 0; at < HR_PAGE - 4; at += at < 128 ? 1 : 31) {
 		page[at] ^= (uint8_t)(1u << at % 8);
 		cr_assert_eq(fake_store_reopen(&f), 0, "byte %zu", at);
 		memdisk_power_on(&f.disk);
