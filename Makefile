@@ -3,7 +3,7 @@
 #   make              build/headrace (with the cuda backend when nvcc and cuda.h are there)
 #   make deps         install the Debian packages that are missing to build, check and lint (apt)
 #   make demo         deps, build, and the main job on the embedded default: no hardware needed
-#   make op OP=FILE.c a user operator (gpu/op_user.h): build/FILE.op, for host and, with nvcc, GPU
+#   make op OP=FILE.c a user operator (gpu/ops/op_user.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
 #   make check-lab    the same part of check alone: scenarios in emulated machines (tests/lab)
@@ -57,9 +57,9 @@ ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
-boot_folders := $(addprefix boot/,appliance bench post report store topo)
-folders := config boot $(boot_folders) pci nvme nvme/soft cache gpu gpu/host gpu/ops \
-	gpu/$(if $(cuda_h),,no)cuda
+folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/host \
+	gpu/$(if $(cuda_h),,no)cuda \
+	$(addprefix boot/,engine appliance cmd $(addprefix cmd/,bench post report store topo))
 # A static build loads no libraries at run time: NAME_static.c stands in for NAME.c.
 loaders := gpu/window_gdr gpu/ops/user_open pci/nvml
 srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
@@ -89,7 +89,7 @@ $(B)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -MMD -MP -c -o $@ $<
 
 $(B)/config/default.o: config/default.conf
-$(B)/boot/topo/page.o: boot/topo/page.css boot/topo/page.js
+$(B)/boot/cmd/topo/page.o: boot/cmd/topo/page.css boot/cmd/topo/page.js
 
 # Operators on the host: loops over data, written to be vectorised.
 $(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)
@@ -197,7 +197,8 @@ test_ops := $(patsubst %.c,$(B)/%.op,$(wildcard tests/op/*.c))
 op_tests := $(addprefix $(B)/tests/unit/,op_user op_config cuda_operators)
 $(op_tests:%=%.o): cflags += -DTEST_OPS='"$(B)/tests/op"'
 $(op_tests:%=%.ok): $(test_ops)
-$(B)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(wildcard gpu/*.h) config/limits.h Makefile
+op_headers := $(wildcard nvme/worker*.h gpu/worker/*.h gpu/ops/*.h) config/limits.h Makefile
+$(B)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
 	$(call say,CC,$<)
 	$(Q)$(call op_build)
 
@@ -223,7 +224,6 @@ $(gpu_tests): $(gpu_test_objs) $(B)/libheadrace.a
 # What the program does on a GPU, with user operators that have a GPU part: all in that folder, which
 # with the scripts of tests/gpu is what another machine needs.
 gpu_test_ops := $(addprefix $(B)/tests/gpu/,histogram liar)
-op_headers := $(wildcard gpu/*.h gpu/ops/*.h) config/limits.h Makefile
 $(eval $(call op_rules,$(B)/tests/gpu/histogram,gpu/ops/template/histogram.c,$(op_headers)))
 $(eval $(call op_rules,$(B)/tests/gpu/liar,tests/op/liar.c,$(op_headers)))
 

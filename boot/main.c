@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/cmd.h"
+#include "boot/cmd/cmd.h"
 #include "boot/appliance/init.h"
-#include "boot/start.h"
+#include "boot/engine/start.h"
 #include "config/nearest.h"
 
 #define HR_VERSION "0.1.0"

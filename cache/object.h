@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "config/limits.h"
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 #include "nvme/prp.h"
 #include "nvme/queue.h"
 #include "nvme/region.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 
 /* Where the operator's complaints go. */
 struct complaint {

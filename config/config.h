@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "config/limits.h"
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 
 /* How a GPU reads tiles that lie in host memory: where they are, or from a copy in its own. */
 enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
@@ -90,7 +90,7 @@ struct hr_config_pipeline {
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
 	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */
 	bool tile_chosen; /* the file leaves it open: bring-up makes it smaller for small queues */
-	/* 0: chosen for the gpu at bring-up (boot/shape.c). */
+	/* 0: chosen for the gpu at bring-up (boot/engine/shape.c). */
 	uint32_t slots;
 	uint32_t prefetch_blocks, compute_blocks, writeback_blocks;
 	uint32_t threads; /* of a block on a GPU: whole warps */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 static const char *const place_name[HR_PLACES] = { "control", "host", "worker", "gpu" };
 

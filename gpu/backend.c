@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/cuda/cuda.h"
 #include "gpu/host/host.h"
 

@@ -14,7 +14,7 @@
 #include "gpu/baseline.h"
 #include "gpu/facts.h"
 #include "gpu/limits.h"
-#include "gpu/pipeline.h"
+#include "gpu/worker/pipeline.h"
 #include "gpu/window.h"
 #include "nvme/region.h"
 
@@ -23,8 +23,8 @@ struct hr_backend;
 /* Which worker code a launch runs. */
 enum hr_kernel {
 	HR_KERNEL_PIPE,	 /* hr_pipe_block(argument, block) */
-	HR_KERNEL_BENCH, /* hr_bench_block(argument, block), gpu/bench.h */
-	HR_KERNEL_PROBE, /* hr_probe_block(argument, block), gpu/probe.h */
+	HR_KERNEL_BENCH, /* hr_bench_block(argument, block), gpu/worker/bench.h */
+	HR_KERNEL_PROBE, /* hr_probe_block(argument, block), gpu/worker/probe.h */
 	HR_KERNEL_USER,	 /* and up: as HR_KERNEL_PIPE, with a user operator; from link */
 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/hostmem.h"
 
 static int take_host(struct hr_places *places, enum hr_place place, size_t bytes)

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define WHY_MAX 160u
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 int hr_gdr_load(struct hr_gdr *gdr, char *message)
 {

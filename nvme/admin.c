@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/events.h"
 #include "nvme/status.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"
 

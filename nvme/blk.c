@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/retry.h"
 #include "nvme/status.h"
 

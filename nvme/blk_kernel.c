@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/inuse.h"
 #include "nvme/transport.h"
 

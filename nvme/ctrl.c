@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/health.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"
 

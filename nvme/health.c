@@ -1,6 +1,6 @@
 #include "nvme/health.h"
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define ALL_INTERRUPTS UINT32_MAX
 #define FOREIGN "another process or driver uses it, or the function was reset"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define CNTRLTYPE_IO 1
 #define FORMATS_MAX 64u	       /* Identify Namespace has room for that many LBA formats */

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define BLOCK "/sys/class/block"
 #define TARGETS "/sys/kernel/config/nvmet/subsystems"

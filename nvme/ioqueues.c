@@ -1,7 +1,7 @@
 /* The commands that make I/O queue pairs of a controller usable. */
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/status.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "config/limits.h"
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 #include "nvme/region.h"
 
 struct hr_prp {

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #include "config/limits.h"
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 #include "nvme/wire.h"
 
 enum hr_inflight_state {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 
 enum hr_status_class {
 	HR_STATUS_OK,

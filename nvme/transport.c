@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/inuse.h"
 #include "nvme/soft/soft.h"
 #include "nvme/transports.h"
-#include "pci/model.h"
+#include "pci/topo/model.h"
 
 static bool bind_allowed;
 static enum hr_transport_access access_wanted;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 
 struct pci {

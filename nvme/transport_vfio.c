@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/vfio.h"
 
 struct vfio {

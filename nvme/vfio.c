@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"
-#include "pci/groups.h"
+#include "pci/topo/groups.h"
 
 #define CONTAINER "/dev/vfio/vfio"
 #define RANGES_MAX 16u

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "wire fields are plain integers: little-endian hosts only"

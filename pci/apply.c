@@ -1,11 +1,11 @@
 /* Register writes of a fix, through libpciaccess. */
-#include "pci/change.h"
+#include "pci/topo/change.h"
 
 #include <errno.h>
 #include <pciaccess.h>
 
 #include "pci/access.h"
-#include "pci/fields.h"
+#include "pci/topo/fields.h"
 
 static int read_register(struct pci_device *dev, const struct hr_fix_write *w, uint32_t *value)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "pci/custodian.h"
 
 #define BUS "/sys/bus/pci"

@@ -10,12 +10,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "pci/access.h"
 #include "pci/custodian.h"
-#include "pci/number.h"
-#include "pci/source.h"
+#include "pci/topo/number.h"
+#include "pci/topo/source.h"
 
 #define DEVICES "sys/bus/pci/devices"
 #define COMMAND_INTX_OFF 0x0400u

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pci/fields.h"
-#include "pci/model.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/model.h"
 
 #define HR_CLASS_NVME 0x010802u /* mass storage, non-volatile memory, NVM Express I/O controller */
 #define HR_NO_GROUP (-1)

@@ -1,5 +1,5 @@
 /* This machine, walked by libpciaccess. */
-#include "pci/source.h"
+#include "pci/topo/source.h"
 
 #include <errno.h>
 #include <pciaccess.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "pci/access.h"
-#include "pci/decode.h"
-#include "pci/fields.h"
+#include "pci/topo/decode.h"
+#include "pci/topo/fields.h"
 
 static uint32_t read_config(struct pci_device *dev, uint8_t *to, uint32_t from, uint32_t bytes)
 {

@@ -3,7 +3,7 @@
  * when it is there: nothing of its interface but the calls below is used, whose form NVIDIA keeps
  * (NVML API reference, "NvLink Methods").
  */
-#include "pci/source.h"
+#include "pci/topo/source.h"
 
 #include <dlfcn.h>
 #include <errno.h>

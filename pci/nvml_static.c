@@ -1,5 +1,5 @@
 /* In place of nvml.c in a static build, which loads no library at run time. */
-#include "pci/source.h"
+#include "pci/topo/source.h"
 
 #include <errno.h>
 

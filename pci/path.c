@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/source.h"
+#include "pci/topo/source.h"
 
 #define FINDINGS_MAX 64u
 

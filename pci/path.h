@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "pci/verdict.h"
+#include "pci/topo/verdict.h"
 
 struct hr_path_choice {
 	bool direct;

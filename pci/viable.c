@@ -1,9 +1,9 @@
 /* Why VFIO cannot open a group of this machine, in one sentence. */
-#include "pci/groups.h"
+#include "pci/topo/groups.h"
 
 #include <stdio.h>
 
-#include "pci/source.h"
+#include "pci/topo/source.h"
 
 static int find_blocker(const char *bdf, struct hr_model *m, int32_t *blocker)
 {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "boot/appliance/modules.h"
 
 #define HUGE_PAGE (2ull << 20)

@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define PATH_BYTES 512u
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 /* A path, or '@' and the name of an abstract socket (unix(7)). */
 static bool set_address(struct hr_notify *notify, const char *path)

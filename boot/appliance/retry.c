@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "nvme/status.h"
 
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
-#include "boot/runner.h"
-#include "boot/start.h"
+#include "config/clock.h"
+#include "config/log.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/start.h"
 #include "nvme/status.h"
 
 #define LOOK_NS (10 * HR_NS_PER_MS)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "boot/stages.h"
+#include "boot/engine/stages.h"
 
 #define HR_STATUS_MAX (64u << 10) /* a document; every pipeline with every ssd fits */
 #define HR_STATUS_SCHEMA 1	  /* "schema": changes when a field goes or changes its meaning */

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "boot/appliance/init.h"
-#include "boot/clock.h"
-#include "boot/cmd.h"
-#include "boot/log.h"
-#include "boot/post/post.h"
-#include "boot/report/report.h"
-#include "boot/runner.h"
-#include "boot/signals.h"
-#include "boot/start.h"
+#include "config/clock.h"
+#include "boot/cmd/cmd.h"
+#include "config/log.h"
+#include "boot/cmd/post/post.h"
+#include "boot/cmd/report/report.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/start.h"
 #include "nvme/status.h"
 #include "nvme/transport.h"
 

@@ -14,7 +14,7 @@
 #include "boot/appliance/retry.h"
 #include "boot/appliance/status.h"
 #include "boot/appliance/watchdog.h"
-#include "boot/stages.h"
+#include "boot/engine/stages.h"
 
 /* What is known of a pipeline over all attempts. */
 struct hr_supervised {

@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 
 /* A driver without the magic close leaves it armed: then it resets the machine. */
 static void disarm(struct hr_watchdog *w)

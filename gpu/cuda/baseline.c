@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "gpu/cuda/cufile.h"
 
 #define JOIN_PAUSE_NS 20000ull

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "gpu/cuda/baseline.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
 #include "gpu/cuda/limits.h"
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 
 #define ARENAS_MAX 32u
 #define WARP 32u

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 /* Object and function pointers have one size (POSIX, dlsym). */
 static bool resolve(void *(*find)(const char *name), const char *name, void *function)

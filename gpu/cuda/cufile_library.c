@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/cuda/cufile.h"
 
 #define LIBRARY "libcufile.so.0"

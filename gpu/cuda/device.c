@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 
 #define CAPABILITY_MIN 80u   /* the worker image's oldest machine code */
 #define DEVICES_SHOWN_MAX 16 /* of those that cannot be used */

@@ -11,7 +11,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 /* clang-format off */
 #define HR_CUDA_CALLS(X) \

@@ -3,23 +3,23 @@
  * has to be linked on the device. The kernels are what a launch runs (enum hr_kernel in
  * gpu/backend.h): one thread block, of whole warps, per worker block.
  */
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 
 #include "cache/crc32c.c"
 #include "cache/object.c"
-#include "gpu/checksum.c"
+#include "gpu/worker/checksum.c"
 #include "gpu/ops/copy.c"
 #include "gpu/ops/crc32c.c"
 #include "gpu/ops/cast_f32_bf16.c"
 #include "gpu/ops/filter_sum.c"
 #include "gpu/ops/topk_dot.c"
 #include "gpu/ops/dispatch.c"
-#include "gpu/pipeline.c"
-#include "gpu/prefetch.c"
-#include "gpu/compute.c"
-#include "gpu/writeback.c"
-#include "gpu/bench.c"
-#include "gpu/probe.c"
+#include "gpu/worker/pipeline.c"
+#include "gpu/worker/prefetch.c"
+#include "gpu/worker/compute.c"
+#include "gpu/worker/writeback.c"
+#include "gpu/worker/bench.c"
+#include "gpu/worker/probe.c"
 #include "gpu/cuda/limits.cu"
 
 extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)

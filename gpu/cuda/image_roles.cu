@@ -3,21 +3,21 @@
  * what each role takes. hr_kernel_pipe, in which all of them are one kernel, takes what the greediest
  * needs. In an image of their own, so that they change nothing of what runs.
  */
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 
 #include "cache/crc32c.c"
 #include "cache/object.c"
-#include "gpu/checksum.c"
+#include "gpu/worker/checksum.c"
 #include "gpu/ops/copy.c"
 #include "gpu/ops/crc32c.c"
 #include "gpu/ops/cast_f32_bf16.c"
 #include "gpu/ops/filter_sum.c"
 #include "gpu/ops/topk_dot.c"
 #include "gpu/ops/dispatch.c"
-#include "gpu/pipeline.c"
-#include "gpu/prefetch.c"
-#include "gpu/compute.c"
-#include "gpu/writeback.c"
+#include "gpu/worker/pipeline.c"
+#include "gpu/worker/prefetch.c"
+#include "gpu/worker/compute.c"
+#include "gpu/worker/writeback.c"
 
 extern "C" __global__ void hr_role_prefetch(struct hr_pipe *pipe)
 {

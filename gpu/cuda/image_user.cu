@@ -1,10 +1,10 @@
 /*
  * The GPU worker image for a pipeline with a user operator: the roles, relocatable, with the three
- * functions of gpu/op_user.h left open. The driver's linker joins it with one operator file's GPU
+ * functions of gpu/ops/op_user.h left open. The driver's linker joins it with one operator file's GPU
  * code, so each operator gets an image of its own: calls are direct, nothing is dispatched, and what
  * one operator needs in registers costs no other, least of all the built-in ones in gpu/cuda/image.cu.
  */
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 
 HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
 {
@@ -27,11 +27,11 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 
 #include "cache/crc32c.c"
 #include "cache/object.c"
-#include "gpu/checksum.c"
-#include "gpu/pipeline.c"
-#include "gpu/prefetch.c"
-#include "gpu/compute.c"
-#include "gpu/writeback.c"
+#include "gpu/worker/checksum.c"
+#include "gpu/worker/pipeline.c"
+#include "gpu/worker/prefetch.c"
+#include "gpu/worker/compute.c"
+#include "gpu/worker/writeback.c"
 
 extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
 {

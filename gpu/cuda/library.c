@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define LIBRARY "libcuda.so.1"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "gpu/cuda/limits_job.h"
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 #include "nvme/hostmem.h"
 
 #define BYTES (1ull << 30)

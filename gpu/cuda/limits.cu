@@ -5,8 +5,8 @@
 
 #include "config/limits.h"
 #include "gpu/cuda/limits_job.h"
-#include "gpu/vector.h"
-#include "gpu/worker.h"
+#include "gpu/worker/vector.h"
+#include "nvme/worker.h"
 
 #define LIMIT_LOADS 8
 #define LIMIT_WAIT_NS 1000000000ull

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
-#include "gpu/bench.h"
-#include "gpu/probe.h"
+#include "config/clock.h"
+#include "config/log.h"
+#include "gpu/worker/bench.h"
+#include "gpu/worker/probe.h"
 #include "nvme/barmem.h"
 #include "nvme/hostmem.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *message)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 void hr_args_complain(struct hr_args *args, unsigned line, const char *format, ...)
 {

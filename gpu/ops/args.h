@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 
 /* The arguments of one operator, while they are parsed. */
 struct hr_args {

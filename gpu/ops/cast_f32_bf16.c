@@ -4,8 +4,8 @@
  * unit when that place is odd) makes the carry do the rounding, to infinity where it must. A NaN
  * could be rounded to infinity that way: it is cut and made quiet instead.
  */
-#include "gpu/op.h"
-#include "gpu/vector.h"
+#include "gpu/worker/op.h"
+#include "gpu/worker/vector.h"
 
 #define CAST_VECTORS 4u /* stored by a thread at a time, of twice as many loaded */
 

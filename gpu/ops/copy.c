@@ -1,8 +1,8 @@
 /*
  * copy: source 0 as it is.
  */
-#include "gpu/op.h"
-#include "gpu/vector.h"
+#include "gpu/worker/op.h"
+#include "gpu/worker/vector.h"
 
 HR_DEVICE void hr_op_copy_init(const void *args, void *state)
 {

@@ -1,11 +1,11 @@
 /*
- * crc32c: the checksum of each tile (gpu/checksum.h), joined in the end.
+ * crc32c: the checksum of each tile (gpu/worker/checksum.h), joined in the end.
  */
 #include "gpu/ops/crc32c.h"
 
 #include "cache/crc32c.h"
-#include "gpu/checksum.h"
-#include "gpu/op.h"
+#include "gpu/worker/checksum.h"
+#include "gpu/worker/op.h"
 
 HR_DEVICE void hr_op_crc32c_init(const void *args, void *state)
 {

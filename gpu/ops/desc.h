@@ -4,7 +4,7 @@
 #ifndef GPU_OPS_DESC_H
 #define GPU_OPS_DESC_H
 
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 
 #define HR_OP_DESC(name) extern const struct hr_op_desc hr_op_##name##_desc;
 HR_OPS(HR_OP_DESC)

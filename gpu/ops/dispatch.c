@@ -1,4 +1,4 @@
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 
 #ifdef __CUDACC__
 

@@ -10,8 +10,8 @@
  */
 #include "gpu/ops/filter_sum.h"
 
-#include "gpu/op.h"
-#include "gpu/vector.h"
+#include "gpu/worker/op.h"
+#include "gpu/worker/vector.h"
 
 #define FILTER_RUN 4096u
 

@@ -5,9 +5,9 @@
  */
 #include "gpu/ops/topk_dot.h"
 
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 #include "config/limits.h"
-#include "gpu/vector.h"
+#include "gpu/worker/vector.h"
 
 /* Sums that run side by side, so that a CPU adds them as vectors: the order of float additions is
  * the program's, not the compiler's. */

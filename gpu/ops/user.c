@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "cache/crc32c.h"
 #include "gpu/ops/desc.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 
 #define HR_OP_FILE_MAX (64u << 20) /* bytes of an operator file */
 

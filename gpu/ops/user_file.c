@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/ops/user.h"
 
 #define HEADERS_MAX 64u /* program headers; linkers make about ten */

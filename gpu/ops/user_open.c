@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/ops/user.h"
 
 /* The path is known to the reader of the message. */

@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/ops/user.h"
 
 int hr_op_user_open(const char *path, void **handle, const struct hr_op_user **user, char *message)

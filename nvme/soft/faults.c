@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/soft/internal.h"
 
 #define LINE_MAX_BYTES 512

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/soft/internal.h"
 
 static int say(char *message, int err, const char *path, const char *what)

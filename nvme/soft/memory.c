@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "boot/log.h"
-#include "gpu/worker.h"
+#include "config/log.h"
+#include "nvme/worker.h"
 #include "nvme/soft/internal.h"
 
 #define STRIPES 4096u /* versions; stripes that are this many apart share one */

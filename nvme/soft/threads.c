@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
-#include "gpu/worker.h"
+#include "config/clock.h"
+#include "config/log.h"
+#include "nvme/worker.h"
 #include "nvme/soft/internal.h"
 
 #define SCAN_ROUNDS 256u       /* between two looks at doorbells of queues that are not there */

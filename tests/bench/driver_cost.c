@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "nvme/queue.h"
 
 #define ENTRIES 256u

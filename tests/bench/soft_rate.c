@@ -28,8 +28,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/soft/internal.h"
 

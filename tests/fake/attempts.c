@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/post/post.h"
-#include "boot/report/report.h"
-#include "boot/runner.h"
+#include "config/clock.h"
+#include "boot/cmd/post/post.h"
+#include "boot/cmd/report/report.h"
+#include "boot/engine/runner.h"
 
 #define ATTEMPTS_MAX 64u
 #define STEP_NS (10 * HR_NS_PER_MS)
@@ -68,7 +68,7 @@ static void take(uint64_t ns)
 		hr_wait_ns(STEP_NS);
 }
 
-/* ---- boot/stages.c */
+/* ---- boot/engine/stages.c */
 
 int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
 {
@@ -113,7 +113,7 @@ const char *hr_stage_name(enum hr_stage stage)
 	return "fake";
 }
 
-/* ---- boot/runner.c */
+/* ---- boot/engine/runner.c */
 
 static void note_runs(const struct hr_appliance *app, bool suspects)
 {
@@ -170,7 +170,7 @@ uint64_t hr_run_bytes_read(const struct hr_run *run)
 	return 0;
 }
 
-/* ---- boot/report/runs.c */
+/* ---- boot/cmd/report/runs.c */
 
 void hr_report_runs(const struct hr_appliance *app, FILE *out)
 {
@@ -178,7 +178,7 @@ void hr_report_runs(const struct hr_appliance *app, FILE *out)
 	(void)out;
 }
 
-/* ---- boot/post/post.c */
+/* ---- boot/cmd/post/post.c */
 
 void hr_post_machine(struct hr_post *post)
 {

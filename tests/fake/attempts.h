@@ -2,13 +2,13 @@
  * tests/fake/attempts.h - an appliance that does what a script says, for the supervisor: what each
  * attempt's self-test, bring-up and pipelines come to, and how long they take on the fake clock.
  *
- * Linked before libheadrace.a in place of boot/stages.c, boot/runner.c, boot/post/post.c and
- * boot/report/runs.c.
+ * Linked before libheadrace.a in place of boot/engine/stages.c, boot/engine/runner.c,
+ * boot/cmd/post/post.c and boot/cmd/report/runs.c.
  */
 #ifndef TESTS_FAKE_ATTEMPTS_H
 #define TESTS_FAKE_ATTEMPTS_H
 
-#include "boot/stages.h"
+#include "boot/engine/stages.h"
 
 #define FAKE_BLOCKED 0x7fff /* of a pipeline: what it needs has failed; it waits */
 

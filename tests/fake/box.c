@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/fields.h"
+#include "pci/topo/fields.h"
 
 #define GPU_SPACE (1ull << 38) /* addresses of one switch */
 #define GPU_BYTES_LOG2 34u

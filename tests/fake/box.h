@@ -5,7 +5,7 @@
 #ifndef TESTS_FAKE_BOX_H
 #define TESTS_FAKE_BOX_H
 
-#include "boot/topo/topo.h"
+#include "boot/cmd/topo/topo.h"
 #include "tests/fake/machine.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 
 static struct {
 	atomic_bool steered;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/hostmem.h"
 
 #define DEFAULT_DEVICE "soft:memory,size=64M,mdts=5,cache=16M"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "tests/fake/clock.h"
 
 #define BAR_BYTES (4 * (size_t)HR_PAGE)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 struct fake_cufile fake_cufile;
 

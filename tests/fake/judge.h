@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pci/fields.h"
-#include "pci/verdict.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/verdict.h"
 #include "tests/fake/machine.h"
 
 /* Of fake_two_ports(). */

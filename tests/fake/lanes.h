@@ -1,9 +1,9 @@
 /*
- * tests/fake/lanes.h - gpu/worker.h with several lanes to a worker and several workers to a block,
+ * tests/fake/lanes.h - nvme/worker.h with several lanes to a worker and several workers to a block,
  * each lane a thread, in place of the host's one.
  *
  * HR_LANES is 8 unless it is defined before. Include before anything of ours: it takes the place of
- * gpu/host/worker_host.h. Collective words meet at a barrier, so the collective code of the headers
+ * nvme/worker_host.h. Collective words meet at a barrier, so the collective code of the headers
  * runs as on a GPU, and the thread sanitizer sees whatever lanes do to each other without
  * hr_lanes_sync() between.
  *
@@ -15,7 +15,7 @@
 #ifndef TESTS_FAKE_LANES_H
 #define TESTS_FAKE_LANES_H
 
-#define GPU_HOST_WORKER_HOST_H /* these words instead */
+#define NVME_WORKER_HOST_H /* these words instead */
 
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "config/limits.h"
 
 #define HR_BOTH static inline

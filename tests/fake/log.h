@@ -7,7 +7,7 @@
 #ifndef TESTS_FAKE_LOG_H
 #define TESTS_FAKE_LOG_H
 
-#include "boot/log.h"
+#include "config/log.h"
 
 /* The newest message of any level, "" when there was none; and how many there were. */
 const char *fake_log_last(void);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/fields.h"
-#include "pci/source.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/source.h"
 
 void fake_put(struct fake_fn *f, uint32_t offset, unsigned width, uint32_t value)
 {

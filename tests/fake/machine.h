@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pci/model.h"
-#include "pci/verdict.h"
+#include "pci/topo/model.h"
+#include "pci/topo/verdict.h"
 
 #define FAKE_FUNCTIONS_MAX 128u
 #define FAKE_TEXT_MAX 1536u

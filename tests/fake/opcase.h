@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 
 struct opcase {
 	enum hr_op_id op;

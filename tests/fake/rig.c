@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
-#include "boot/plan.h"
+#include "config/clock.h"
+#include "config/log.h"
+#include "boot/engine/plan.h"
 
 #define PLACE_BYTES (24u << 20)
 #define PATIENCE_NS (60 * HR_NS_PER_S)

@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/ssd.h"
+#include "boot/engine/ssd.h"
 #include "gpu/backend.h"
-#include "gpu/bench.h"
-#include "gpu/pipeline.h"
+#include "gpu/worker/bench.h"
+#include "gpu/worker/pipeline.h"
 #include "gpu/places.h"
 
 #define RIG_SSDS 2u

@@ -4,8 +4,8 @@
 #ifndef TESTS_FAKE_STORE_H
 #define TESTS_FAKE_STORE_H
 
-#include "cache/objmap.h"
-#include "cache/objmap_disk.h"
+#include "cache/store/objmap.h"
+#include "cache/store/objmap_disk.h"
 #include "tests/fake/log.h"
 #include "tests/fake/memdisk.h"
 

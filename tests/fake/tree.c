@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pci/fields.h"
+#include "pci/topo/fields.h"
 
 #define CONFIG_BYTES 256u
 #define BARS 7u

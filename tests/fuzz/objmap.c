@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "cache/objmap.h"
-#include "cache/objmap_disk.h"
+#include "cache/store/objmap.h"
+#include "cache/store/objmap_disk.h"
 #include "tests/fake/log.h"
 
 #define SIGNED 1u

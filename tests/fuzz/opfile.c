@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/ops/user.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

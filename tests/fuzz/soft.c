@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/soft/internal.h"
 
 #define PAGES 24u

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/decode.h"
-#include "pci/verdict.h"
+#include "pci/topo/decode.h"
+#include "pci/topo/verdict.h"
 
 static struct hr_model model;
 static struct hr_engine engine;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/band.h"
-#include "pci/change.h"
-#include "pci/groups.h"
-#include "pci/source.h"
-#include "pci/verdict.h"
+#include "pci/topo/band.h"
+#include "pci/topo/change.h"
+#include "pci/topo/groups.h"
+#include "pci/topo/source.h"
+#include "pci/topo/verdict.h"
 
 #define PAIRS_MAX 64u
 

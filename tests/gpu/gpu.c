@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "tests/gpu/kernels.h"
 
 #define WAIT_NS (20 * HR_NS_PER_S)

@@ -1,7 +1,7 @@
 /*
  * Kernels of the tests that run on a GPU (tests/gpu/README.md).
  */
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 
 /*
  * The words of a queue pair, as in the worker image but for the clock, which a test may steer:

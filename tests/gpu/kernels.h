@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "gpu/worker.h"
+#include "nvme/worker.h"
 #include "nvme/queue.h"
 
 #define GPU_ROUNDS_NS 2000000000ull /* no kernel waits longer for its partner */
@@ -45,7 +45,7 @@ struct gpu_stray {
 	uint64_t *address;
 };
 
-/* lanes: each word of gpu/worker.h that goes over the lanes of a warp or block. One block. */
+/* lanes: each word of nvme/worker.h that goes over the lanes of a warp or block. One block. */
 #define GPU_LANES_THREADS 256u
 
 struct gpu_lanes {

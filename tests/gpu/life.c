@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "gpu/backend.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/kernels.h"

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/kernels.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "tests/fake/qprun.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/kernels.h"

@@ -1,11 +1,11 @@
-/* The words of gpu/worker.h on a GPU, against what the CPU computes. */
+/* The words of nvme/worker.h on a GPU, against what the CPU computes. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "cache/crc32c.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/kernels.h"

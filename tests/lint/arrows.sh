@@ -17,11 +17,11 @@ judge() {
         n = split("pci nvme cache gpu config boot", order, " ")
         for (i = 1; i <= n; i++)
             level[order[i]] = i
-        n = split("config/limits.h boot/log.h boot/clock.h gpu/worker.h", list, " ")
+        n = split("config/limits.h config/log.h config/clock.h nvme/worker.h", list, " ")
         for (i = 1; i <= n; i++)
             floor[list[i]] = 1
-        # what gpu/worker.h is made of
-        base["gpu/host/worker_host.h"] = base["gpu/cuda/worker_cuda.h"] = 1
+        # what nvme/worker.h is made of
+        base["nvme/worker_host.h"] = base["nvme/worker_cuda.h"] = 1
     }
     function complain(why) {
         printf "%s:%s: includes %s: %s\n", file, line, target, why
@@ -73,37 +73,37 @@ includes() {
 must_fail() {
     cat <<'EOF'
 pci/a.c "nvme/queue.h"
-nvme/a.c "cache/objmap.h"
-nvme/soft/a.c "gpu/pipeline.h"
+nvme/a.c "cache/store/objmap.h"
+nvme/soft/a.c "gpu/worker/pipeline.h"
 cache/a.h "gpu/arena.h"
 gpu/a.c "config/config.h"
-config/a.c "boot/stages.h"
+config/a.c "boot/engine/stages.h"
 cache/b.c <libconfig.h>
 boot/a.c <libnvme.h>
 gpu/b.c <nvme/types.h>
 nvme/b.c <pciaccess.h>
 nvme/f.c <expat.h>
-gpu/pipeline.c <json-c/json.h>
+gpu/worker/pipeline.c <json-c/json.h>
 cache/c.c <cuda.h>
 nvme/e.c <blkid/blkid.h>
-gpu/worker.h "nvme/queue.h"
-boot/log.h "boot/stages.h"
+nvme/worker.h "nvme/queue.h"
+config/log.h "boot/engine/stages.h"
 nvme/c.c "../pci/bits.h"
 nvme/d.c "queue.h"
-util/a.c "boot/log.h"
+util/a.c "config/log.h"
 EOF
 }
 
 must_pass() {
     cat <<'EOF'
-pci/a.c "boot/log.h"
-nvme/a.c "gpu/worker.h"
-gpu/a.c "cache/objmap.h"
-config/a.c "gpu/op.h"
+pci/a.c "config/log.h"
+nvme/a.c "nvme/worker.h"
+gpu/a.c "cache/store/objmap.h"
+config/a.c "gpu/worker/op.h"
 boot/a.c "config/config.h"
 gpu/ops/copy_desc.c <json-c/json.h>
 nvme/soft/a.c <nvme/types.h>
-gpu/worker.h "gpu/host/worker_host.h"
+nvme/worker.h "nvme/worker_host.h"
 EOF
 }
 

@@ -28,7 +28,7 @@ from trees import ADDRESS, COVERAGE, THREAD, Tree, clock, first_failure
 
 PRODUCT = ["config", "pci", "nvme", "cache", "gpu", "boot"]
 # Text for people, and programs that measure: their tests compare samples of the text only.
-LEFT_OUT = ["boot/bench/*", "boot/report/*", "boot/cmd*.c", "boot/cmd/*", "gpu/cuda/*", "*_static.c",
+LEFT_OUT = ["boot/cmd/bench/*", "boot/cmd/report/*", "boot/cmd*.c", "boot/cmd/*", "gpu/cuda/*", "*_static.c",
             "gpu/nocuda/*", "gpu/ops/template/*"]
 THREADED = ["gpu/*", "nvme/queue*", "nvme/soft/*", "cache/object*", "boot/runner*", "boot/watch*"]
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -3,7 +3,7 @@
  */
 #include <stddef.h>
 
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 
 #define BIG (64u << 20)
 #define AFTER 3u /* tiles that are copied before a lie of tile() */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/arena.h"
 #include "tests/fake/random.h"
 

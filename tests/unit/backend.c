@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "gpu/backend.h"
-#include "gpu/pipeline.h"
+#include "gpu/worker/pipeline.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define BLOCKS 6u

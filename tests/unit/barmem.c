@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "config/limits.h"
 #include "gpu/backend.h"
 #include "nvme/barmem.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/plan.h"
+#include "config/clock.h"
+#include "boot/engine/plan.h"
 #include "gpu/backend.h"
-#include "gpu/bench.h"
+#include "gpu/worker/bench.h"
 #include "nvme/soft/soft.h"
 #include "tests/fake/rig.h"
 

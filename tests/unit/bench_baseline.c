@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/bench/bench.h"
-#include "boot/report/json.h"
+#include "boot/cmd/bench/bench.h"
+#include "boot/cmd/report/json.h"
 #include "tests/fake/log.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/bench.h"
+#include "gpu/worker/bench.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/target.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/blk.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/ctrl.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "boot/appliance/init.h"
 #include "boot/appliance/modules.h"
 #include "boot/appliance/notify.h"

@@ -2,7 +2,7 @@
  * Checksums of sources and sinks, by whole runs over a software controller: what a sink ends with, also
  * after a run that was cut short, and what becomes of a run whose source is not what was stored.
  */
-#include "boot/checksums.h"
+#include "boot/engine/checksums.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/cmd.h"
-#include "boot/runner.h"
+#include "config/clock.h"
+#include "boot/cmd/cmd.h"
+#include "boot/engine/runner.h"
 #include "cache/crc32c.h"
 #include "tests/fake/log.h"
 

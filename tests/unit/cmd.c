@@ -1,4 +1,4 @@
-#include "boot/cmd.h"
+#include "boot/cmd/cmd.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "boot/report/json.h"
+#include "boot/cmd/report/json.h"
 
 TestSuite(cmd, .timeout = 5);
 

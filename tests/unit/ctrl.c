@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/ctrl.h"

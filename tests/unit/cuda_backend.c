@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "gpu/backend.h"
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/cuda.h"
 #include "tests/fake/log.h"

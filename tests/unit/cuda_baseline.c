@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "gpu/cuda/baseline.h"
 #include "tests/fake/cuda.h"
 #include "tests/fake/cufile.h"

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "gpu/cuda/cufile.h"
 
 Test(cuda_cufile, the_library_is_found_or_its_absence_named)

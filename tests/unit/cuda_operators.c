@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/stages.h"
-#include "gpu/op_user.h"
+#include "boot/engine/stages.h"
+#include "gpu/ops/op_user.h"
 #include "tests/fake/cuda.h"
 #include "tests/fake/log.h"
 

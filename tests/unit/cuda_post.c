@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/post/post.h"
-#include "gpu/probe.h"
+#include "config/clock.h"
+#include "boot/cmd/post/post.h"
+#include "gpu/worker/probe.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/cuda.h"
 #include "tests/fake/log.h"

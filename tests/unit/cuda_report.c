@@ -3,8 +3,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "boot/bench/bench.h"
-#include "boot/report/report.h"
+#include "boot/cmd/bench/bench.h"
+#include "boot/cmd/report/report.h"
 #include "tests/fake/cuda.h"
 
 static struct hr_appliance app;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "pci/custodian.h"
 
 TestSuite(custodian, .timeout = 60);

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/blk.h"
 #include "nvme/soft/soft.h"
 #include "tests/fake/random.h"

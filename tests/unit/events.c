@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/ssd.h"
+#include "config/clock.h"
+#include "boot/engine/ssd.h"
 #include "nvme/events.h"
 #include "tests/fake/log.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/report/report.h"
-#include "boot/runner.h"
-#include "boot/stages.h"
+#include "boot/cmd/report/report.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stages.h"
 #include "pci/path.h"
 #include "tests/fake/log.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "pci/custodian.h"
 #include "pci/function.h"
 #include "tests/fake/clock.h"

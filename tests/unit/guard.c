@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/guard.h"
-#include "cache/objmap.h"
+#include "boot/engine/guard.h"
+#include "cache/store/objmap.h"
 #include "tests/fake/store.h"
 
 #define DISK_BYTES (24u << 20)

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/blk_kernel.h"
 #include "nvme/inuse.h"
 #include "pci/bind.h"

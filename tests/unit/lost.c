@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/runner.h"
+#include "config/clock.h"
+#include "boot/engine/runner.h"
 #include "nvme/soft/soft.h"
 #include "tests/fake/log.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/identify.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/ctrl.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/runner.h"
-#include "boot/stages.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stages.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

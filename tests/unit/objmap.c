@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/objmap.h"
+#include "cache/store/objmap.h"
 #include "tests/fake/memdisk.h"
 #include "tests/fake/store.h"
 

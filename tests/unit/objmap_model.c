@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objmap.h"
+#include "cache/store/objmap.h"
 #include "tests/fake/memdisk.h"
 #include "tests/fake/store.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "cache/objmap.h"
+#include "cache/store/objmap.h"
 #include "tests/fake/log.h"
 #include "tests/fake/memdisk.h"
 #include "tests/fake/store.h"

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/disks.h"
-#include "boot/runner.h"
-#include "boot/stages.h"
+#include "config/clock.h"
+#include "boot/engine/disks.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stages.h"
 #include "nvme/events.h"
 #include "tests/fake/log.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/op.h"
+#include "gpu/worker/op.h"
 #include "gpu/ops/filter_sum.h"
 #include "gpu/ops/topk_dot.h"
 

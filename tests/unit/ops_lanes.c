@@ -18,7 +18,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #define hr_checksum_prepare lanes_checksum_prepare
 #define hr_checksum_tile lanes_checksum_tile
 #include "cache/crc32c.c"
-#include "gpu/checksum.c"
+#include "gpu/worker/checksum.c"
 #include "gpu/ops/cast_f32_bf16.c"
 #include "gpu/ops/copy.c"
 #include "gpu/ops/crc32c.c"

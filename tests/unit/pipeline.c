@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "cache/crc32c.h"
 #include "gpu/ops/filter_sum.h"
 #include "gpu/ops/topk_dot.h"

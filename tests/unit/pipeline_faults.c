@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "gpu/ops/crc32c.h"
 #include "tests/fake/random.h"
 #include "tests/fake/rig.h"

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 
 #define AWAY ((uintptr_t)1 << 46) /* workers see host memory so far from where the CPU does */
 

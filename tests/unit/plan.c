@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/runner.h"
-#include "boot/stages.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stages.h"
 #include "tests/fake/log.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

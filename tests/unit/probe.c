@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "cache/crc32c.h"
 #include "gpu/backend.h"
-#include "gpu/probe.h"
+#include "gpu/worker/probe.h"
 
 #define BLOCKS 3u
 #define PAGES 10u

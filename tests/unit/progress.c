@@ -1,10 +1,10 @@
-#include "boot/report/progress.h"
+#include "boot/cmd/report/progress.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
-#include "boot/bench/measure.h"
+#include "boot/cmd/bench/measure.h"
 
 TestSuite(progress, .timeout = 5);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/stages.h"
+#include "config/clock.h"
+#include "boot/engine/stages.h"
 #include "tests/fake/log.h"
 
 #define BYTES (64u * HR_PAGE)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "nvme/queue.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/peer.h"

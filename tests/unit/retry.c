@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/watchdog.h"
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "tests/fake/log.h"
 
 #define COUNT(array) (unsigned)(sizeof(array) / sizeof *(array))

@@ -3,7 +3,7 @@
  * what is durable, and what runs next. The backend launches nothing; each test leaves behind what
  * workers would have. No checksums of sources: nothing computes them.
  */
-#include "boot/runner.h"
+#include "boot/engine/runner.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/signals.h"
+#include "config/clock.h"
+#include "boot/engine/signals.h"
 #include "nvme/ctrl.h"
 #include "tests/fake/log.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/stages.h"
+#include "boot/engine/stages.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define MIB (1u << 20)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "config/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/fake/conform.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "config/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/fake/conform.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/soft/internal.h"
 
 #define BLOCK ((size_t)4096)

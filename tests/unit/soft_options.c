@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "config/limits.h"
 #include "nvme/soft/soft.h"
 

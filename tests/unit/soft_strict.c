@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
+#include "config/clock.h"
 #include "tests/fake/conform.h"
 #include "tests/fake/log.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/clock.h"
-#include "boot/log.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "nvme/soft/internal.h"
 #include "tests/fake/conform.h"
 

@@ -2,7 +2,7 @@
  * Bring-up and the way down, over software controllers and the host backend: what fails where, and
  * that what was up is down again (an image is locked for as long as its controller is up).
  */
-#include "boot/stages.h"
+#include "boot/engine/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/runner.h"
+#include "config/clock.h"
+#include "boot/engine/runner.h"
 #include "nvme/hostmem.h"
 #include "tests/fake/log.h"
 

@@ -19,9 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/cmd.h"
-#include "boot/signals.h"
+#include "config/clock.h"
+#include "boot/cmd/cmd.h"
+#include "boot/engine/signals.h"
 #include "tests/fake/attempts.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/log.h"

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/guard.h"
-#include "boot/post/post.h"
-#include "boot/signals.h"
-#include "boot/stages.h"
+#include "config/clock.h"
+#include "boot/engine/guard.h"
+#include "boot/cmd/post/post.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/stages.h"
 
 static char faults[64];
 static struct hr_appliance *app;

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pci/fields.h"
-#include "pci/source.h"
-#include "pci/verdict.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/source.h"
+#include "pci/topo/verdict.h"
 #include "tests/fake/machine.h"
 
 static struct hr_model model, other;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/bootmodel.h"
-#include "pci/change.h"
-#include "pci/groups.h"
+#include "pci/topo/bootmodel.h"
+#include "pci/topo/change.h"
+#include "pci/topo/groups.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_boot, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/fields.h"
-#include "pci/source.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/source.h"
 
 static struct hr_model model, other;
 

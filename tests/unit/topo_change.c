@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/change.h"
-#include "pci/fields.h"
-#include "pci/groups.h"
+#include "pci/topo/change.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/groups.h"
 #include "pci/path.h"
-#include "pci/source.h"
+#include "pci/topo/source.h"
 #include "tests/fake/machine.h"
 
 #define ACS (FAKE_ACS + HR_ACS_CTL)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/topo/headline.h"
-#include "pci/fields.h"
+#include "boot/cmd/topo/headline.h"
+#include "pci/topo/fields.h"
 #include "tests/fake/box.h"
 
 static struct fake_machine box;

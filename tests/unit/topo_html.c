@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/topo/html.h"
-#include "pci/fields.h"
+#include "boot/cmd/topo/html.h"
+#include "pci/topo/fields.h"
 #include "tests/fake/box.h"
 
 static struct fake_machine box;

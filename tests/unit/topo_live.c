@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pci/change.h"
-#include "pci/fields.h"
-#include "pci/source.h"
+#include "pci/topo/change.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/source.h"
 #include "tests/fake/machine.h"
 
 #define SKIPPED 77

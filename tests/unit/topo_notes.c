@@ -2,9 +2,9 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "pci/fields.h"
-#include "pci/tables.h"
-#include "pci/verdict.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/tables.h"
+#include "pci/topo/verdict.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_notes, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pci/fields.h"
-#include "pci/peers.h"
-#include "pci/source.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/peers.h"
+#include "pci/topo/source.h"
 #include "tests/fake/machine.h"
 
 #define ALL_KINDS 7u

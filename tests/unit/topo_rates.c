@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/band.h"
-#include "pci/change.h"
+#include "pci/topo/band.h"
+#include "pci/topo/change.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_rates, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/change.h"
-#include "pci/fields.h"
+#include "pci/topo/change.h"
+#include "pci/topo/fields.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_sides, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

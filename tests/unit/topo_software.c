@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/software.h"
-#include "pci/source.h"
+#include "pci/topo/software.h"
+#include "pci/topo/source.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_software, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/fields.h"
-#include "pci/tables.h"
-#include "pci/verdict.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/tables.h"
+#include "pci/topo/verdict.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_unknown, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/change.h"
+#include "pci/topo/change.h"
 #include "tests/fake/judge.h"
 
 TestSuite(topo_vfio, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);

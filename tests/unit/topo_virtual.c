@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/change.h"
-#include "pci/fields.h"
-#include "pci/groups.h"
-#include "pci/source.h"
-#include "pci/verdict.h"
+#include "pci/topo/change.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/groups.h"
+#include "pci/topo/source.h"
+#include "pci/topo/verdict.h"
 #include "tests/fake/files.h"
 #include "tests/fake/judge.h"
 

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/topo/watch.h"
+#include "config/clock.h"
+#include "boot/cmd/topo/watch.h"
 #include "pci/uevent.h"
 
 #define MS HR_NS_PER_MS

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/peers.h"
-#include "pci/source.h"
+#include "pci/topo/peers.h"
+#include "pci/topo/source.h"
 
 static struct hr_model model;
 static struct hr_engine engine;

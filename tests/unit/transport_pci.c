@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/wire.h"
 #include "pci/function.h"

@@ -2,7 +2,7 @@
  * Workers that do not move and a gpu that fails while a pipeline runs: both end the run in bounded
  * time, are named, and lose nothing that was written.
  */
-#include "boot/watch.h"
+#include "boot/engine/watch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/clock.h"
-#include "boot/runner.h"
+#include "config/clock.h"
+#include "boot/engine/runner.h"
 
 TestSuite(watch, .timeout = 60);
 

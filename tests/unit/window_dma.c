@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/log.h"
+#include "config/log.h"
 #include "pci/function.h"
 #include "tests/fake/conform.h"
 #include "tests/fake/gdr.h"

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/op_user.h"
+#include "gpu/ops/op_user.h"
 
 #define BINS_MAX 256u
 #define NO_COUNTER 0xffffffffu /* of a lane without a number */
@@ -79,7 +79,7 @@ HR_WORKER void histogram_widen(struct histogram_range *range, float least, float
 	range->greatest = greatest > range->greatest ? greatest : range->greatest;
 }
 
-/* The words of gpu/worker.h move integers. */
+/* The words of nvme/worker.h move integers. */
 HR_WORKER uint32_t histogram_bits(float x)
 {
 	uint32_t bits;

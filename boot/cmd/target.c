@@ -1,0 +1,289 @@
+#include "boot/cmd/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "boot/cmd/cmd.h"
+#include "config/log.h"
+
+static int failed(const struct hr_target *target, const char *what)
+{
+	hr_error("%s: %s: %s", target->name, what, strerror(errno));
+	return HR_EXIT_FAILED;
+}
+
+/* ---- files that this process has open */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* The file that a loop device shows: the kernel tells its device and inode. */
+static bool is_loop_over(int loop, const struct stat *image)
+{
+	struct loop_info64 info;
+	uint64_t device;
+
+	if (ioctl(loop, LOOP_GET_STATUS64, &info) != 0)
+		return false;
+	device = makedev((unsigned)(info.lo_device & 0xfff00) >> 8,
+			 (unsigned)((info.lo_device & 0xff) | ((info.lo_device >> 12) & 0xfff00)));
+	return device == image->st_dev && info.lo_inode == image->st_ino;
+}
+
+/* A block device holds the file: it is the device, or the file system of the file is on it. */
+static bool is_disk_of(int fd, const struct stat *device, const struct stat *image)
+{
+	if (S_ISBLK(image->st_mode))
+		return device->st_rdev == image->st_rdev;
+	return S_ISREG(image->st_mode) &&
+	       (device->st_rdev == image->st_dev || is_loop_over(fd, image));
+}
+
+static bool is_same(int fd, const struct stat *file, const struct stat *open_file)
+{
+	if (S_ISBLK(file->st_mode))
+		return is_disk_of(fd, file, open_file);
+	return S_ISREG(file->st_mode) && same_file(file, open_file);
+}
+
+bool hr_target_is_ours(int fd, const struct stat *file)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	bool ours = false;
+
+	while (folder && !ours && (entry = readdir(folder))) {
+		const int other = atoi(entry->d_name);
+		struct stat st;
+
+		if (other <= STDERR_FILENO || other == fd || other == dirfd(folder))
+			continue;
+		ours = fstat(other, &st) == 0 && is_same(fd, file, &st);
+	}
+	if (folder)
+		closedir(folder);
+	return ours;
+}
+
+static int refuse_ours(const struct hr_target *target)
+{
+	hr_error("%s: is, or holds, the store that this command reads; expected another file",
+		 target->name);
+	return HR_EXIT_USAGE;
+}
+
+/* ---- opening */
+
+static int open_standard_output(struct hr_target *target)
+{
+	struct stat st;
+
+	target->name = "standard output";
+	target->fd = STDOUT_FILENO;
+	if (fstat(STDOUT_FILENO, &st) != 0)
+		return failed(target, "cannot write");
+	return hr_target_is_ours(STDOUT_FILENO, &st) ? refuse_ours(target) : 0;
+}
+
+/* A block device is claimed: the kernel refuses one that is mounted or in use, or has such a
+ * partition. */
+static int open_in_place(struct hr_target *target, const char *file, const struct stat *st)
+{
+	const bool block = S_ISBLK(st->st_mode);
+	struct stat now;
+
+	if (S_ISDIR(st->st_mode)) {
+		errno = EISDIR;
+		return failed(target, "cannot write");
+	}
+	if (block && !target->force) {
+		hr_error("%s: is a block device; --force overwrites it", target->name);
+		return HR_EXIT_FAILED;
+	}
+	target->fd = open(file, O_WRONLY | O_CLOEXEC | O_NOCTTY | (block ? O_EXCL : 0));
+	if (target->fd < 0 || fstat(target->fd, &now) != 0)
+		return failed(target, "cannot write");
+	return hr_target_is_ours(target->fd, &now) ? refuse_ours(target) : 0;
+}
+
+/* target->path: the file behind all links. A new file has the folder's path and its own name. */
+static int resolve(struct hr_target *target, const char *file, bool exists)
+{
+	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+	char *folder, *real;
+	int n;
+
+	if (!*base) {
+		errno = EISDIR;
+		return failed(target, "cannot create");
+	}
+	folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+	real = exists ? realpath(file, NULL) : folder ? realpath(folder, NULL) : NULL;
+	free(folder);
+	if (!real)
+		return failed(target, "cannot create");
+	n = exists ? snprintf(target->path, sizeof target->path, "%s", real)
+		   : snprintf(target->path, sizeof target->path, "%s/%s", real, base);
+	free(real);
+	if (n < 0 || n >= PATH_MAX - 16) {
+		errno = ENAMETOOLONG;
+		return failed(target, "cannot create");
+	}
+	return 0;
+}
+
+static mode_t usual_mode(void)
+{
+	const mode_t mask = umask(0);
+
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+/* The name is cut where a folder would not take it with the ending. */
+static int open_temporary(struct hr_target *target, const struct stat *old)
+{
+	const char *base = strrchr(target->path, '/') + 1;
+	int n = snprintf(target->temporary, sizeof target->temporary, "%.*s.%.200s.XXXXXX",
+			 (int)(base - target->path), target->path, base);
+
+	if (n < 0 || (size_t)n >= sizeof target->temporary) {
+		errno = ENAMETOOLONG;
+		return failed(target, "cannot create");
+	}
+	target->fd = mkostemp(target->temporary, O_CLOEXEC);
+	if (target->fd < 0) {
+		target->temporary[0] = '\0';
+		return failed(target, "cannot create a temporary file beside it");
+	}
+	if (fchmod(target->fd, old ? old->st_mode & 07777 : usual_mode()) != 0)
+		return failed(target, "cannot set the mode of the file");
+	if (old && fchown(target->fd, old->st_uid, old->st_gid) != 0)
+		hr_warn("%s: the new file belongs to the user that runs this: %s", target->name,
+			strerror(errno));
+	return 0;
+}
+
+static int open_file(struct hr_target *target, const char *file)
+{
+	struct stat st, link;
+	const bool exists = stat(file, &st) == 0;
+	int code;
+
+	if (!exists && errno == ENOENT && lstat(file, &link) == 0) {
+		hr_error("%s: is a link to a file that does not exist; remove the link first",
+			 target->name);
+		return HR_EXIT_FAILED;
+	}
+	if (!exists && errno != ENOENT)
+		return failed(target, "cannot create");
+	if (exists && !S_ISREG(st.st_mode))
+		return open_in_place(target, file, &st);
+	if (exists && hr_target_is_ours(-1, &st))
+		return refuse_ours(target);
+	if (exists && !target->force) {
+		hr_error("%s: exists already; --force overwrites it", target->name);
+		return HR_EXIT_FAILED;
+	}
+	code = resolve(target, file, exists);
+	return code ? code : open_temporary(target, exists ? &st : NULL);
+}
+
+int hr_target_open(struct hr_target *target, const char *file, bool force)
+{
+	int code;
+
+	*target = (struct hr_target){ .name = file, .fd = -1, .force = force };
+	code = strcmp(file, "-") == 0 ? open_standard_output(target) : open_file(target, file);
+	if (code)
+		hr_target_discard(target);
+	return code;
+}
+
+/* ---- ending */
+
+/* Without force the name must still be free; where the file system cannot promise that, looking has
+ * to do. */
+static int give_name(const struct hr_target *target)
+{
+	if (target->force)
+		return rename(target->temporary, target->path);
+	if (renameat2(AT_FDCWD, target->temporary, AT_FDCWD, target->path, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (access(target->path, F_OK) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(target->temporary, target->path);
+}
+
+/* The new name is in the folder, which is flushed as well as it can be. */
+static void sync_folder(const struct hr_target *target)
+{
+	char folder[PATH_MAX];
+	int fd;
+
+	snprintf(folder, sizeof folder, "%s", target->path);
+	strrchr(folder, '/')[1] = '\0';
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (fsync(fd) != 0)
+		hr_debug("%s: its folder cannot be flushed: %s", target->name, strerror(errno));
+	close(fd);
+}
+
+/* Pipes and terminals cannot be flushed, and say so. */
+static int flush(const struct hr_target *target)
+{
+	return fsync(target->fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP ? 0
+											       : -1;
+}
+
+int hr_target_commit(struct hr_target *target)
+{
+	int code = 0, fd = target->fd;
+
+	if (fd == STDOUT_FILENO)
+		return 0;
+	if (flush(target) != 0)
+		code = failed(target, "cannot write");
+	target->fd = -1;
+	if (close(fd) != 0 && !code)
+		code = failed(target, "cannot write");
+	if (!code && target->temporary[0]) {
+		if (give_name(target) != 0)
+			code = failed(target, "cannot give the file its name");
+		else
+			target->temporary[0] = '\0';
+	}
+	if (!code && target->path[0])
+		sync_folder(target);
+	hr_target_discard(target);
+	return code;
+}
+
+void hr_target_discard(struct hr_target *target)
+{
+	if (target->fd > STDERR_FILENO)
+		close(target->fd);
+	target->fd = -1;
+	if (target->temporary[0] && unlink(target->temporary) != 0)
+		hr_warn("%s: the temporary file %s stays: %s", target->name, target->temporary,
+			strerror(errno));
+	target->temporary[0] = '\0';
+}

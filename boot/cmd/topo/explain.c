@@ -1,0 +1,224 @@
+/* One pair, hop by hop, with the rule that decided and what was ruled out. */
+#include "boot/cmd/topo/topo.h"
+
+#include <string.h>
+
+#include "pci/topo/fields.h"
+#include "pci/path.h"
+
+static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const char *label)
+{
+	if (hr_known(f, id) && id == HR_F_NUMA && f->fact[id].value == UINT32_MAX)
+		fprintf(out, "  %s none", label);
+	else if (hr_known(f, id))
+		fprintf(out, hr_fact_is_hex(id) ? "  %s 0x%04x" : "  %s %u", label,
+			f->fact[id].value);
+	else
+		fprintf(out, "  %s ?", label);
+}
+
+static void put_link(FILE *out, const struct hr_fn *f)
+{
+	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
+	uint32_t now = hr_get(f, HR_F_SPEED, 0), most = hr_get(f, HR_F_SPEED_MAX, 0);
+	uint32_t width = hr_get(f, HR_F_WIDTH, 0), widest = hr_get(f, HR_F_WIDTH_MAX, 0);
+
+	if (width)
+		fprintf(out, "  link %s GT/s x%u", speed[now < 7 ? now : 0], width);
+	else
+		fputs("  link ?", out);
+	if (widest)
+		fprintf(out, " of %s GT/s x%u", speed[most < 7 ? most : 0], widest);
+}
+
+static void put_window(FILE *out, const char *label, const struct hr_window *w)
+{
+	if (w->source == HR_SRC_NONE)
+		fprintf(out, "  %s ?", label);
+	else if (w->base > w->limit)
+		fprintf(out, "  %s closed", label);
+	else
+		fprintf(out, "  %s %llx-%llx", label, (unsigned long long)w->base,
+			(unsigned long long)w->limit);
+}
+
+static void put_bar(FILE *out, const struct hr_fn *f)
+{
+	int index = hr_peer_bar(f);
+	const struct hr_bar *bar = &f->bar[index < 0 ? 0 : index];
+
+	if (index < 0) {
+		fputs("      BAR for peers: none\n", out);
+		return;
+	}
+	fprintf(out, "      BAR%d %llx, %llu KiB (%s)%s\n", index, (unsigned long long)bar->base,
+		(unsigned long long)(bar->size >> 10), hr_src_name((enum hr_src)bar->size_source),
+		bar->flags & HR_BAR_UNASSIGNED ? ", unassigned" : "");
+}
+
+static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
+{
+	const struct hr_fn *f = &t->model.fn[index];
+	FILE *out = t->out;
+	char bdf[HR_BDF_MAX], what[256];
+
+	fprintf(out, "  %s  %-9s ", hr_bdf(f, bdf), role);
+	fputs(hr_topo_what(t, f, what, sizeof what), out);
+	fputs("\n     ", out);
+	if (f->slot)
+		fprintf(out, "  slot %s", f->slot);
+	put_link(out, f);
+	put_fact(out, f, HR_F_MPS, "MPS");
+	put_fact(out, f, HR_F_COMMAND, "COMMAND");
+	put_fact(out, f, HR_F_NUMA, "NUMA");
+	fputs("\n", out);
+	if (hr_is_bridge(f)) {
+		fputs("     ", out);
+		put_window(out, "mem", &f->mem);
+		put_window(out, "pref", &f->pref);
+		fputs("\n     ", out);
+		if (hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0) {
+			fputs("  no ACS\n", out);
+			return;
+		}
+		put_fact(out, f, HR_F_ACS_CAP, "ACSCap");
+		put_fact(out, f, HR_F_ACS_CTL, "ACSCtl");
+		fprintf(out, " (%s)\n", hr_src_name((enum hr_src)f->fact[HR_F_ACS_CTL].source));
+	} else {
+		put_bar(out, f);
+	}
+}
+
+static void put_path(const struct hr_topo *t, const struct hr_pair *p)
+{
+	int32_t path[HR_DEPTH_MAX + 1];
+	unsigned n = hr_path(&t->model, p->gpu, p->common, path, HR_DEPTH_MAX + 1);
+
+	fputs("\nhops, from the GPU up and down to the SSD:\n", t->out);
+	for (unsigned i = 0; i < n; i++)
+		put_hop(t, path[i], i ? "" : "GPU");
+	if (p->common != HR_NO_FN)
+		put_hop(t, p->common, "common");
+	else
+		fprintf(t->out, "  root complex: pci%04x:%02x and pci%04x:%02x\n",
+			t->model.host[t->model.fn[p->gpu].host].domain,
+			t->model.host[t->model.fn[p->gpu].host].bus,
+			t->model.host[t->model.fn[p->ssd].host].domain,
+			t->model.host[t->model.fn[p->ssd].host].bus);
+	n = hr_path(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
+	while (n--)
+		put_hop(t, path[n], n ? "" : "SSD");
+}
+
+static void put_flows(const struct hr_topo *t, const struct hr_pair *p)
+{
+	static const char *const what[] = { "GPU writes SSD doorbell", "SSD writes GPU memory",
+					    "SSD reads GPU memory", "GPU reads SSD register" };
+	uint8_t used = hr_mode_flows(t->opt.mode);
+	char text[48];
+
+	for (unsigned f = 0; f < HR_FLOWS; f++)
+		fprintf(t->out, "  F%u %-24s %s%s%s  rule %s%s\n", f + 1, what[f],
+			hr_topo_colour(t, p->flow[f]),
+			hr_verdict_text(p->flow[f], p->flow_rule[f], text), hr_topo_reset(t),
+			hr_rules[p->flow_rule[f]].id,
+			used >> f & 1 ? "" : "  (not used in this mode)");
+}
+
+static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
+{
+	struct hr_finding found[64];
+	unsigned n = hr_findings(&t->engine, p, found, 64);
+	char text[512];
+
+	fputs("\nwhat was found:\n", t->out);
+	for (unsigned i = 0; i < n && i < 64; i++) {
+		const struct hr_rule *r = &hr_rules[found[i].rule];
+
+		if (!found[i].flows)
+			continue;
+		fprintf(t->out, "  %-10s %s%s [%s]\n", r->id,
+			hr_rule_text(&t->engine, p, &found[i], r->why, text, sizeof text),
+			r->recalled ? " (not confirmed)" : "", r->source);
+		if (r->fix)
+			fprintf(t->out, "             -> %s\n",
+				hr_rule_text(&t->engine, p, &found[i], r->fix, text, sizeof text));
+	}
+}
+
+/* Rules with a verdict that were tried and did not hit. */
+static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
+{
+	struct hr_finding found[64];
+	unsigned n = hr_findings(&t->engine, p, found, 64);
+	bool first = true;
+
+	/* With facts missing, a rule that was not found is not ruled out. */
+	fputs(p->verdict == HR_UNKNOWN ? "\nnot found, though facts are missing:" : "\nruled out:",
+	      t->out);
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		bool hit = hr_rules[i].verdict == HR_VERDICTS;
+
+		for (unsigned j = 0; j < n && j < 64 && !hit; j++)
+			hit = found[j].rule == i && found[j].flows;
+		if (hit)
+			continue;
+		fprintf(t->out, "%s %s", first ? "" : ",", hr_rules[i].id);
+		first = false;
+	}
+	fputs("\n", t->out);
+}
+
+void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
+{
+	struct hr_path_choice choice;
+	struct hr_pair p;
+	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[HR_MODIFIERS_TEXT];
+
+	hr_judge(&t->engine, gpu, ssd, &p);
+	fprintf(t->out, "%s to %s: %s%s%s\n", hr_bdf(&t->model.fn[gpu], a),
+		hr_bdf(&t->model.fn[ssd], b), hr_topo_colour(t, p.verdict),
+		hr_verdict_text(p.verdict, p.rule, text), hr_topo_reset(t));
+	hr_path_judge(&t->engine, gpu, ssd, &choice);
+	fprintf(t->out, "  decided by %s: %s\n  path of a pipeline: %s\n", choice.rule, choice.why,
+		choice.direct ? "direct" : "bounce");
+	fprintf(t->out, "  distance %s (", hr_distance_word(&t->engine, &p));
+	if (p.cut)
+		fputs("steps unknown", t->out);
+	else
+		fprintf(t->out, "%u steps", p.distance);
+	fprintf(t->out, "); kernel p2pdma: %s\n", hr_kernel_text(p.kernel));
+	if (p.modifiers)
+		fprintf(t->out, "  modifiers: %s\n", hr_topo_modifiers(p.modifiers, modifiers));
+	put_flows(t, &p);
+	put_path(t, &p);
+	put_findings(t, &p);
+	hr_topo_software_pair(t, &p);
+	put_ruled_out(t, &p);
+}
+
+static void put_rule_verdict(FILE *out, const struct hr_rule *r, unsigned index)
+{
+	char text[HR_MODIFIERS_TEXT];
+
+	if (r->verdict != HR_VERDICTS)
+		fprintf(out, "%-22s", hr_verdict_text(r->verdict, index, text));
+	else if (r->modifier)
+		fprintf(out, "%-22s", hr_topo_modifiers(r->modifier, text));
+	else
+		fprintf(out, "%-22s", "note");
+}
+
+void hr_topo_rules(FILE *out)
+{
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		const struct hr_rule *r = &hr_rules[i];
+
+		fprintf(out, "%-12s ", r->id);
+		put_rule_verdict(out, r, i);
+		fprintf(out, " %s%s\n", r->why, r->recalled ? " (not confirmed)" : "");
+		if (r->fix)
+			fprintf(out, "%35s -> %s\n", "", r->fix);
+		fprintf(out, "%35s [%s]\n", "", r->source);
+	}
+}

@@ -1,0 +1,182 @@
+/* --groups: IOMMU groups as predicted and as they are, and what that means for VFIO. */
+#include "boot/cmd/topo/topo.h"
+
+#include "boot/cmd/report/json.h"
+#include "pci/topo/groups.h"
+
+#define SHOWN 64u
+
+static void put_blocker(const struct hr_topo *t, int32_t blocker, const char *when)
+{
+	char bdf[HR_BDF_MAX];
+
+	if (blocker == HR_NO_FN)
+		fprintf(t->out, "; VFIO can open the %s group", when);
+	else
+		fprintf(t->out, "; VFIO is kept out of the %s group by %s (driver %s)", when,
+			hr_bdf(&t->model.fn[blocker], bdf), t->model.fn[blocker].driver);
+}
+
+static void put_function(const struct hr_topo *t, const struct hr_groups *g, int32_t fn)
+{
+	const struct hr_fn *f = &t->model.fn[fn];
+	bool real = hr_known(f, HR_F_GROUP);
+	char name[16];
+
+	fprintf(t->out, "  %-7s predicted group %u%s", hr_topo_name(t, fn, name), g->of[fn],
+		g->unsure[fn] ? " (ACS above it is not known)" : "");
+	if (real)
+		fprintf(t->out, ", real group %u", hr_get(f, HR_F_GROUP, 0));
+	if (hr_is_nvme(f)) {
+		int32_t blocker = hr_groups_blocker(&t->model, g, fn, false);
+
+		if (hr_groups_unsure(g, fn, blocker))
+			fputs("; whether VFIO can open it is not known", t->out);
+		else
+			put_blocker(t, blocker, "predicted");
+		if (real)
+			put_blocker(t, hr_groups_blocker(&t->model, g, fn, true), "real");
+	}
+	fputc('\n', t->out);
+}
+
+static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const struct hr_pair *p)
+{
+	bool together = g->of[p->gpu] == g->of[p->ssd];
+	char gpu[16], ssd[16];
+
+	fprintf(t->out, "  %s and %s: ", hr_topo_name(t, p->gpu, gpu),
+		hr_topo_name(t, p->ssd, ssd));
+	if (p->unread_redirect && !p->any_redirect)
+		fputs("ACS of the ports between them is not known, so neither is what is given "
+		      "up\n",
+		      t->out);
+	else if (p->any_redirect)
+		fputs("redirect is on: isolated for VFIO; direct transfers are given up\n", t->out);
+	else if (p->boot_redirect)
+		fputs("redirect is off now: direct; a boot with an IOMMU sets it: isolated then, "
+		      "direct "
+		      "transfers are given up\n",
+		      t->out);
+	else if (together)
+		fputs("redirect is off: direct; a GPU on its own driver keeps VFIO from the SSD\n",
+		      t->out);
+	else
+		fputs("redirect is off and the groups differ: direct; isolation is given up\n",
+		      t->out);
+}
+
+static void json_blocker(const struct hr_topo *t, struct json_object *o, const char *key,
+			 int32_t blocker)
+{
+	struct json_object *viable = hr_json_object(o, key);
+
+	hr_json_bool(viable, "viable", blocker == HR_NO_FN);
+	if (blocker == HR_NO_FN)
+		return;
+	hr_topo_json_address(t, viable, "kept_out_by", blocker);
+	hr_json_string(viable, "driver", t->model.fn[blocker].driver);
+}
+
+static void json_function(const struct hr_topo *t, const struct hr_groups *g,
+			  struct json_object *list, int32_t fn)
+{
+	const struct hr_fn *f = &t->model.fn[fn];
+	struct json_object *o = hr_json_append(list);
+	int32_t blocker;
+
+	hr_topo_json_address(t, o, "address", fn);
+	hr_json_u64(o, "predicted_group", g->of[fn]);
+	hr_json_bool(o, "unsure", g->unsure[fn]);
+	if (hr_known(f, HR_F_GROUP))
+		hr_json_u64(o, "real_group", hr_get(f, HR_F_GROUP, 0));
+	if (!hr_is_nvme(f))
+		return;
+	blocker = hr_groups_blocker(&t->model, g, fn, false);
+	if (!hr_groups_unsure(g, fn, blocker))
+		json_blocker(t, o, "vfio_predicted", blocker);
+	if (hr_known(f, HR_F_GROUP))
+		json_blocker(t, o, "vfio_real", hr_groups_blocker(&t->model, g, fn, true));
+}
+
+/* What is not known is left out. */
+static void json_corner(const struct hr_topo *t, const struct hr_groups *g,
+			struct json_object *list, const struct hr_pair *p)
+{
+	struct json_object *o = hr_json_append(list);
+
+	hr_topo_json_ends(t, o, p->gpu, p->ssd);
+	if (p->any_redirect || !p->unread_redirect)
+		hr_json_bool(o, "redirected", p->any_redirect);
+	if (!hr_groups_unsure(g, p->gpu, p->ssd))
+		hr_json_bool(o, "one_group", g->of[p->gpu] == g->of[p->ssd]);
+}
+
+static int json_groups(const struct hr_topo *t, const struct hr_groups *g,
+		       const struct hr_groups *registers)
+{
+	const struct hr_engine *e = &t->engine;
+	struct json_object *list = hr_json_array(t->json, "functions");
+	struct hr_pair p;
+
+	hr_json_u64(t->json, "predicted_groups", g->count);
+	hr_json_u64(t->json, "groups_by_registers", registers->count);
+	hr_json_u64(t->json, "mismatches", g->mismatches);
+	for (uint32_t i = 0; i < e->gpus; i++)
+		json_function(t, g, list, e->gpu[i]);
+	for (uint32_t i = 0; i < e->ssds; i++)
+		json_function(t, g, list, e->ssd[i]);
+	list = hr_json_array(t->json, "below_one_switch");
+	for (uint32_t i = 0; i < e->gpus; i++)
+		for (uint32_t j = 0; j < e->ssds; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (p.common != HR_NO_FN)
+				json_corner(t, g, list, &p);
+		}
+	return (int)hr_topo_exit_all(t);
+}
+
+int hr_topo_groups(struct hr_topo *t)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_groups g = { 0 }, registers = { 0 };
+	struct hr_pair p;
+	char bdf[HR_BDF_MAX];
+
+	if (hr_groups_at_boot(&t->model, &t->engine.boot, &g) ||
+	    hr_groups_predict(&t->model, &registers))
+		return HR_TOPO_NO_ACCESS;
+	if (t->json)
+		return json_groups(t, &g, &registers);
+	fprintf(t->out,
+		"%u IOMMU groups predicted for %u functions, after a boot with an IOMMU on\n",
+		g.count, t->model.count);
+	if (registers.count < g.count)
+		fprintf(t->out, "ACS as it is now isolates less: %u groups; %s\n", registers.count,
+			e->iommu_active ? "it was cleared since the boot, and the groups no longer "
+					  "isolate"
+					: "such a boot sets it");
+	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
+		put_function(t, &g, e->gpu[i]);
+	for (uint32_t i = 0; i < e->ssds && (t->all || i < SHOWN); i++)
+		put_function(t, &g, e->ssd[i]);
+	if (g.mismatches)
+		fprintf(t->out,
+			"real groups differ at %u functions, first at %s: another command line "
+			"or firmware "
+			"setting at boot, or the kernel knows a quirk\n",
+			g.mismatches, hr_bdf(&t->model.fn[g.first_mismatch], bdf));
+	else if (e->iommu_active)
+		fputs("real groups are as predicted\n", t->out);
+	fputs("below one switch (direct, isolated, GPU on its own driver: one of the three is "
+	      "given "
+	      "up):\n",
+	      t->out);
+	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
+		for (uint32_t j = 0; j < e->ssds && (t->all || j < SHOWN); j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (p.common != HR_NO_FN)
+				put_corner(t, &g, &p);
+		}
+	return (int)hr_topo_exit_all(t);
+}

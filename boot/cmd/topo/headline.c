@@ -1,0 +1,355 @@
+#include "boot/cmd/topo/headline.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/topo/band.h"
+#include "pci/topo/change.h"
+
+#define BLOCKS_NAMED 8u
+#define BLOCKS_FAR 4u	     /* sets of one headline */
+#define PLACES_PAIRS 1024u   /* pairs that are looked at for further places */
+#define FIX_PAIRS (1u << 16) /* pairs up to which the ports of a fix are counted */
+#define AT_ONCE 256u	     /* SSDs whose rates are solved together */
+#define PORTS_NAMED 2u
+
+/* Append to text[capacity]; what does not fit is left out. */
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t capacity,
+							 const char *format, ...)
+{
+	const size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, capacity - used, format, args);
+	va_end(args);
+}
+
+static void say_members(const struct hr_class *c, struct hr_headline *h)
+{
+	const uint32_t most = c->near ? BLOCKS_NAMED : BLOCKS_FAR;
+	uint32_t named = 0;
+	char gpu[64], ssd[64];
+
+	h->members[0] = '\0';
+	for (; named < c->blocks && named < most; named++) {
+		hr_set_text("GPU", &c->block[named].gpu, gpu, sizeof gpu);
+		hr_set_text("NVME", &c->block[named].ssd, ssd, sizeof ssd);
+		if (strlen(h->members) + strlen(gpu) + strlen(ssd) + 40 > sizeof h->members)
+			break;
+		append(h->members, sizeof h->members, "%s%s with %s", named ? ", " : "", gpu, ssd);
+	}
+	if (named < c->blocks || c->cut)
+		append(h->members, sizeof h->members, " and more");
+}
+
+/* ---- what */
+
+/* The finding that decided; a pair row has no function to name. */
+static struct hr_finding decided(const struct hr_topo *t, const struct hr_pair *p)
+{
+	struct hr_finding found[64];
+	unsigned n = hr_findings(&t->engine, p, found, 64);
+
+	for (unsigned i = 0; i < n && i < 64; i++)
+		if (found[i].rule == p->rule)
+			return found[i];
+	return (struct hr_finding){ p->rule, HR_NO_FN, 0 };
+}
+
+struct places {
+	int32_t fn[32];
+	unsigned fns;
+	unsigned pairs; /* looked at */
+};
+
+static void add_place(struct places *l, int32_t fn)
+{
+	for (unsigned i = 0; i < l->fns; i++)
+		if (l->fn[i] == fn)
+			return;
+	if (l->fns < sizeof l->fn / sizeof *l->fn)
+		l->fn[l->fns++] = fn;
+}
+
+static uint32_t member(const struct hr_set *set, uint32_t at)
+{
+	for (uint32_t i = 0; i < set->runs && i < HR_RUNS_MAX; i++) {
+		if (at <= set->run[i].to - set->run[i].from)
+			return set->run[i].from + at;
+		at -= set->run[i].to - set->run[i].from + 1;
+	}
+	return UINT32_MAX;
+}
+
+static void find_places(const struct hr_topo *t, const struct hr_class *c, const struct hr_block *b,
+			struct places *l)
+{
+	const struct hr_engine *e = &t->engine;
+	struct hr_pair p;
+
+	for (uint32_t i = 0, gpu; (gpu = member(&b->gpu, i)) != UINT32_MAX; i++)
+		for (uint32_t j = 0, ssd; (ssd = member(&b->ssd, j)) != UINT32_MAX; j++) {
+			if (l->pairs++ >= PLACES_PAIRS)
+				return;
+			hr_judge(e, e->gpu[gpu], e->ssd[ssd], &p);
+			if (p.rule == c->pair.rule)
+				add_place(l, decided(t, &p).fn);
+		}
+}
+
+/* Functions other than the first one at which the deciding rule was found. */
+static unsigned more_places(const struct hr_topo *t, const struct hr_class *c)
+{
+	struct places l = { .fns = 0 };
+
+	for (uint32_t i = 0; i < c->blocks; i++)
+		find_places(t, c, &c->block[i], &l);
+	return l.fns > 1 ? l.fns - 1 : 0;
+}
+
+static const char *through(const struct hr_pair *p)
+{
+	if (p->listed)
+		return "the CPU's root complex, which the kernel trusts with peers";
+	return p->host_unread
+		       ? "a root complex that the capture does not identify"
+		       : "the CPU's root complex, which the kernel does not trust with peers";
+}
+
+static const char *apart(const struct hr_class *c, const char *distance)
+{
+	if (c->near)
+		return "share a switch";
+	if (c->pair.cut)
+		return "bridges missing from the capture";
+	if (strcmp(distance, "SYS") == 0)
+		return "no common switch, different sockets";
+	return strcmp(distance, "NODE") == 0 ? "no common switch, different host bridges"
+					     : "no common switch";
+}
+
+static void say_what(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	const struct hr_pair *p = &c->pair;
+	const struct hr_finding f = decided(t, p);
+	const unsigned more = f.fn == HR_NO_FN ? 0 : more_places(t, c);
+	const char *distance = hr_distance_word(&t->engine, p), *begin;
+	char why[512];
+
+	h->what[0] = '\0';
+	begin = apart(c, distance);
+	switch (p->verdict) {
+	case HR_DIRECT:
+		append(h->what, sizeof h->what, "%s: data goes direct%s", begin,
+		       p->modifiers & HR_MOD_BOOT ? " until the next boot" : "");
+		return;
+	case HR_RC_LISTED:
+	case HR_RC_UNLISTED:
+		append(h->what, sizeof h->what, "%s: data goes through %s", begin, through(p));
+		return;
+	case HR_REDIR_LISTED:
+	case HR_REDIR_UNLISTED:
+		append(h->what, sizeof h->what, "%s, but %s through %s", begin,
+		       p->any_redirect ? "ACS sends the data" : "addresses of the IOMMU lead",
+		       through(p));
+		return;
+	default:
+		break;
+	}
+	hr_rule_text(&t->engine, p, &f, hr_rules[p->rule].why, why, sizeof why);
+	append(h->what, sizeof h->what, "%s: %s",
+	       p->verdict == HR_UNKNOWN	      ? "not known"
+	       : p->verdict == HR_SILENT_LOSS ? "data is lost"
+	       : p->verdict == HR_WRITES_ONLY ? "writes only"
+					      : "no way",
+	       why);
+	if (more)
+		append(h->what, sizeof h->what, " (and the same at %u other function%s)", more,
+		       more == 1 ? "" : "s");
+}
+
+static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	const struct hr_pair *p = &c->pair;
+	const uint8_t used = hr_mode_flows(t->opt.mode);
+	char verdict[48], modifiers[HR_MODIFIERS_TEXT];
+	bool differ = false;
+
+	h->terms[0] = '\0';
+	append(h->terms, sizeof h->terms, "%s, rule %s, kernel %s, %s",
+	       hr_verdict_text(p->verdict, p->rule, verdict), hr_rules[p->rule].id,
+	       hr_kernel_text(p->kernel), hr_distance_word(&t->engine, p));
+	for (unsigned i = 0; i < HR_FLOWS; i++)
+		differ |= used >> i & 1 && p->flow[i] != p->verdict;
+	for (unsigned i = 0; i < HR_FLOWS && differ; i++)
+		if (used >> i & 1)
+			append(h->terms, sizeof h->terms, "%s F%u %s", i ? "," : ";", i + 1,
+			       hr_verdict_text(p->flow[i], p->flow_rule[i], verdict));
+	if (p->modifiers & HR_MOD_DEGRADED)
+		append(h->terms, sizeof h->terms, "; degraded: %s",
+		       hr_topo_modifiers(p->modifiers & HR_MOD_DEGRADED, modifiers));
+}
+
+/* ---- rates */
+
+/* Each SSD of the class once, with the GPUs of its block in turn. */
+static unsigned flows_of(const struct hr_topo *t, const struct hr_class *c, struct hr_rate *rate)
+{
+	const struct hr_engine *e = &t->engine;
+	unsigned n = 0;
+
+	for (uint32_t b = 0; b < c->blocks; b++)
+		for (uint32_t j = 0; j < c->block[b].ssd.count && n < AT_ONCE; j++) {
+			const uint32_t ssd = member(&c->block[b].ssd, j);
+			const struct hr_set *gpus = &c->block[b].gpu;
+			uint32_t gpu = member(gpus, gpus->count ? j % gpus->count : 0);
+			bool have = ssd == UINT32_MAX || gpu == UINT32_MAX;
+
+			for (unsigned k = 0; k < n && !have; k++)
+				have = rate[k].ssd == e->ssd[ssd];
+			if (!have)
+				rate[n++] =
+					(struct hr_rate){ .gpu = e->gpu[gpu], .ssd = e->ssd[ssd] };
+		}
+	return n;
+}
+
+static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	struct hr_rate one = { .gpu = c->pair.gpu, .ssd = c->pair.ssd }, rate[AT_ONCE];
+	const unsigned n = flows_of(t, c, rate);
+	char each[64] = "";
+
+	h->rate[0] = '\0';
+	h->alone_gbs = h->least_gbs = h->most_gbs = 0;
+	h->bound = false;
+	if (hr_verdict_rank(c->pair.verdict) > hr_verdict_rank(HR_WRITES_ONLY) ||
+	    hr_band_solve(&t->engine, &t->model, HR_TO_GPU, &one, 1) || one.gbs <= 0 || n == 0 ||
+	    hr_band_solve(&t->engine, &t->model, HR_TO_GPU, rate, n))
+		return;
+	h->alone_gbs = one.gbs;
+	h->least_gbs = h->most_gbs = rate[0].gbs;
+	for (unsigned i = 1; i < n; i++) {
+		h->least_gbs = rate[i].gbs < h->least_gbs ? rate[i].gbs : h->least_gbs;
+		h->most_gbs = rate[i].gbs > h->most_gbs ? rate[i].gbs : h->most_gbs;
+	}
+	if (h->least_gbs < 0.05)
+		h->least_gbs = h->most_gbs = 0;
+	h->bound = hr_band_bound(&t->engine, rate, n);
+	if (h->most_gbs - h->least_gbs > 0.05)
+		snprintf(each, sizeof each, "%s%.1f to %.1f GB/s each", h->bound ? "at most " : "",
+			 h->least_gbs, h->most_gbs);
+	else
+		snprintf(each, sizeof each, "%s%.1f GB/s%s", h->bound ? "at most " : "",
+			 h->most_gbs, n > 1 ? " each" : "");
+	if (h->most_gbs <= 0)
+		snprintf(h->rate, sizeof h->rate, "%.1f GB/s alone", one.gbs);
+	else if (n > 1 && one.gbs > 1.05 * h->least_gbs)
+		snprintf(h->rate, sizeof h->rate, "%.1f GB/s alone, %s when all %u SSDs send",
+			 one.gbs, each, n);
+	else
+		snprintf(h->rate, sizeof h->rate, "%s", each);
+}
+
+/* ---- remedy */
+
+static bool same_class(void *to, const struct hr_pair *p)
+{
+	const struct hr_pair *want = to;
+
+	return p->verdict == want->verdict && p->rule == want->rule &&
+	       (p->modifiers & HR_MOD_DEGRADED) == (want->modifiers & HR_MOD_DEGRADED);
+}
+
+/* The ports that a fix of this class changes. false: it takes no fix of ACS, or it is too large. */
+static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	const char *lockdown = t->model.sys.lockdown;
+	struct hr_pair want = c->pair;
+	struct hr_fix *fix;
+	char bdf[HR_BDF_MAX];
+	bool named;
+
+	if (!c->pair.any_redirect ||
+	    (c->pair.verdict != HR_REDIR_LISTED && c->pair.verdict != HR_REDIR_UNLISTED))
+		return false;
+	fix = calloc(1, sizeof *fix);
+	if (!fix || (uint64_t)t->engine.gpus * t->engine.ssds > FIX_PAIRS ||
+	    hr_fix_plan(&t->engine, same_class, &want, fix) || fix->count == 0) {
+		free(fix);
+		return false;
+	}
+	named = fix->count <= PORTS_NAMED;
+	if (!lockdown[0] || strcmp(lockdown, "none") == 0)
+		append(h->remedy, sizeof h->remedy, "%u setpci command%s, or ", fix->count,
+		       fix->count == 1 ? "" : "s");
+	append(h->remedy, sizeof h->remedy, "pci=disable_acs_redir=");
+	for (unsigned i = 0; i < fix->count && named; i++)
+		append(h->remedy, sizeof h->remedy, "%s%s", i ? ";" : "",
+		       hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
+	if (!named)
+		append(h->remedy, sizeof h->remedy, "... with %u ports", fix->count);
+	append(h->remedy, sizeof h->remedy,
+	       " at boot, make%s it direct; headrace topo --fix prints them and what else changes",
+	       fix->count == 1 && lockdown[0] && strcmp(lockdown, "none") != 0 ? "s" : "");
+	free(fix);
+	return true;
+}
+
+static void say_remedy(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	const struct hr_rule *r = &hr_rules[c->pair.rule];
+	const struct hr_finding f = decided(t, &c->pair);
+
+	h->remedy[0] = '\0';
+	if (c->pair.verdict != HR_DIRECT && !say_fix(t, c, h) && r->fix)
+		hr_rule_text(&t->engine, &c->pair, &f, r->fix, h->remedy, sizeof h->remedy);
+}
+
+void hr_headline_make(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	say_members(c, h);
+	say_what(t, c, h);
+	say_terms(t, c, h);
+	say_rate(t, c, h);
+	say_remedy(t, c, h);
+}
+
+struct hr_headline *hr_headlines_new(struct hr_topo *t, const struct hr_survey *s, uint32_t n)
+{
+	struct hr_headline *list = calloc(s->classes + 1, sizeof *list);
+
+	for (uint32_t i = 0; list && i < s->classes && i < n; i++)
+		hr_headline_make(t, &s->class[i], &list[i]);
+	return list;
+}
+
+static void count_verdicts(const uint64_t *by, const char *one, const char *many, char *text)
+{
+	uint64_t pairs = 0;
+	char verdict[48];
+
+	for (unsigned v = 0; v < HR_VERDICTS; v++)
+		pairs += by[v];
+	if (!pairs)
+		return;
+	append(text, 512, "%s%llu pair%s %s:", text[0] ? "; " : "", (unsigned long long)pairs,
+	       pairs == 1 ? "" : "s", pairs == 1 ? one : many);
+	for (unsigned v = 0; v < HR_VERDICTS; v++)
+		if (by[v])
+			append(text, 512, " %llu %s", (unsigned long long)by[v],
+			       hr_verdict_text((enum hr_verdict)v, HR_RULES_MAX, verdict));
+}
+
+char *hr_headline_answer(const struct hr_survey *s, char *text)
+{
+	text[0] = '\0';
+	count_verdicts(s->near, "shares a switch", "share a switch", text);
+	count_verdicts(s->far, "does not share a switch", "do not share a switch", text);
+	count_verdicts(s->cut, "lacks bridges in the capture", "lack bridges in the capture", text);
+	if (s->sum.degraded)
+		append(text, 512, "; %llu degraded", (unsigned long long)s->sum.degraded);
+	return text;
+}

@@ -1,0 +1,68 @@
+/* GPUs and network cards against each other: what --peers prints, as a table of the page. */
+#include "boot/cmd/topo/html.h"
+
+#include "pci/topo/peers.h"
+
+#define PEERS_MAX 32u
+
+static void put_cell(FILE *out, const struct hr_peers *peers, uint32_t i, uint32_t j)
+{
+	struct hr_peer_pair p;
+	char distance[16], verdict[48], title[96];
+
+	if (i == j) {
+		fputs("<td><span class=\"no\">X</span></td>", out);
+		return;
+	}
+	hr_peers_judge(peers, i, j, &p);
+	hr_peer_distance(peers, &p, distance);
+	if (!p.judged) {
+		hr_html_put(out, "<td><span class=\"no\">~</span></td>", distance);
+		return;
+	}
+	snprintf(title, sizeof title, "%s, rule %s", hr_verdict_text(p.verdict, p.rule, verdict),
+		 hr_rules[p.rule].id);
+	hr_html_put(out, "<td title=\"~\"><span class=\"no ~\"><small>~</small>~~</span></td>",
+		    title, hr_html_colour(p.verdict), distance, hr_matrix_word(p.verdict),
+		    p.modifiers & HR_MOD_DEGRADED ? "*" : "");
+}
+
+static void put_name(FILE *out, const struct hr_topo *t, const struct hr_peer *peer)
+{
+	const struct hr_fn *f = &t->model.fn[peer->fn];
+	char name[32], bdf[HR_BDF_MAX];
+
+	snprintf(name, sizeof name, "%s%u", hr_peer_word(peer->kind), peer->number);
+	hr_html_put(out, "<th title=\"~ ~\">~ <small>~</small></th>", hr_bdf(f, bdf),
+		    hr_topo_title(f), name, f->devices ? f->devices : "");
+}
+
+int hr_html_peers(struct hr_topo *t, FILE *out)
+{
+	struct hr_peers peers;
+	const int err =
+		hr_peers_init(&peers, &t->engine, &t->model, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
+
+	if (err)
+		return err;
+	if (peers.by_kind[HR_PEER_GPU] == 0 || peers.count < 2 || peers.count > PEERS_MAX)
+		return 0;
+	fputs("<section><h2>GPUs and network cards</h2><div class=\"scroll\"><table><thead><tr>"
+	      "<th></th>",
+	      out);
+	for (uint32_t i = 0; i < peers.count; i++)
+		put_name(out, t, &peers.peer[i]);
+	fputs("</tr></thead><tbody>\n", out);
+	for (uint32_t i = 0; i < peers.count; i++) {
+		fputs("<tr>", out);
+		put_name(out, t, &peers.peer[i]);
+		for (uint32_t j = 0; j < peers.count; j++)
+			put_cell(out, &peers, i, j);
+		fputs("</tr>\n", out);
+	}
+	fputs("</tbody></table></div>\n<p class=\"dim\">NV and XGMI: links beside PCI Express, and "
+	      "how many. headrace topo --peers gpu,nvme,nic has rules and near CPUs.</p>"
+	      "</section>\n",
+	      out);
+	return 0;
+}

@@ -1,0 +1,427 @@
+/*
+ * --peers: what nvidia-smi topo -m shows, with SSDs and with verdicts: GPUs, SSDs and network cards
+ * against each other, the CPUs and the NUMA node near each, and links between GPUs.
+ */
+#include "boot/cmd/topo/peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/cmd/cmd.h"
+#include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/headline.h"
+
+#define GAP 2u
+#define LISTED_MAX 64u /* peers by name, unless --all */
+#define NAME_MAX 24u
+
+const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p)
+{
+	bool back = p->judged && p->b.kind == HR_PEER_GPU &&
+		    hr_verdict_rank(p->to_b.verdict) > hr_verdict_rank(p->to_a.verdict);
+
+	return back ? &p->to_b : &p->to_a;
+}
+
+char *hr_peer_cell(const struct hr_peers *peers, const struct hr_peer_pair *p, char *text)
+{
+	char distance[16];
+
+	hr_peer_distance(peers, p, distance);
+	if (p->judged)
+		snprintf(text, 48, "%s %s%s", distance, hr_matrix_word(p->verdict),
+			 p->modifiers & HR_MOD_DEGRADED ? "*" : "");
+	else
+		snprintf(text, 48, "%s", distance);
+	return text;
+}
+
+/* ---- equal peers */
+
+static uint32_t hash(const char *text)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 16777619u;
+	return h;
+}
+
+/* What every cell says, as a number. */
+static uint32_t *all_cells(const struct hr_peers *peers)
+{
+	const uint32_t n = peers->count;
+	uint32_t *cell = calloc((size_t)n * n + 1, sizeof *cell);
+	struct hr_peer_pair p;
+	char text[48];
+
+	for (uint32_t i = 0; cell && i < n; i++)
+		for (uint32_t j = i + 1; j < n; j++) {
+			hr_peers_judge(peers, i, j, &p);
+			cell[i * n + j] = cell[j * n + i] = hash(hr_peer_cell(peers, &p, text));
+		}
+	return cell;
+}
+
+static bool equal(const struct hr_peers *peers, const uint32_t *cell, uint32_t i, uint32_t j)
+{
+	const uint32_t n = peers->count;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (k != i && k != j && cell[i * n + k] != cell[j * n + k])
+			return false;
+	return peers->peer[i].kind == peers->peer[j].kind;
+}
+
+struct hr_peer_set *hr_peer_sets(const struct hr_peers *peers, uint32_t *count)
+{
+	const bool compare = peers->count <= HR_PEERS_COMPARED;
+	struct hr_peer_set *set = calloc(peers->count + 1, sizeof *set);
+	uint32_t *cell = compare ? all_cells(peers) : NULL;
+
+	*count = 0;
+	for (uint32_t i = 0; set && (cell || !compare) && i < peers->count; i++) {
+		uint32_t s = compare ? 0 : *count;
+
+		while (s < *count && !equal(peers, cell, set[s].first, i))
+			s++;
+		if (s == *count)
+			set[(*count)++] = (struct hr_peer_set){ .kind = peers->peer[i].kind,
+								.first = i,
+								.second = i };
+		else if (set[s].second == set[s].first)
+			set[s].second = i;
+		hr_set_add(&set[s].set, peers->peer[i].number);
+	}
+	free(cell);
+	if (set && (cell || !compare))
+		return set;
+	free(set);
+	return NULL;
+}
+
+char *hr_peer_set_name(const struct hr_peer_set *s, char *text, size_t capacity)
+{
+	return hr_set_text(hr_peer_word(s->kind), &s->set, text, capacity);
+}
+
+/* ---- text */
+
+static void print_peer(const struct hr_topo *t, const struct hr_peer *p)
+{
+	const struct hr_fn *f = &t->model.fn[p->fn];
+	uint32_t node = hr_node(&t->engine, p->fn);
+	char bdf[HR_BDF_MAX], line[2048], number[16], near[16] = "?", what[256];
+	int used;
+
+	snprintf(number, sizeof number, "%s%u", hr_peer_word(p->kind), p->number);
+	if (node != ~0u)
+		snprintf(near, sizeof near, "%u", node);
+	used = fprintf(t->out, "  %-7s %s  ", number, hr_bdf(f, bdf));
+	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s", near, f->cpus ? f->cpus : "?",
+		 f->devices ? f->devices : "", f->devices ? ", " : "",
+		 hr_topo_what(t, f, what, sizeof what),
+		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
+	hr_print_wrapped(t->out, (unsigned)used, 10, line);
+}
+
+static void print_list(const struct hr_topo *t, const struct hr_peers *peers)
+{
+	for (uint32_t i = 0; i < peers->count && (t->all || i < LISTED_MAX); i++)
+		print_peer(t, &peers->peer[i]);
+	if (!t->all && peers->count > LISTED_MAX)
+		fprintf(t->out, "  ... and %u more (--all)\n", peers->count - LISTED_MAX);
+}
+
+struct grid {
+	const struct hr_topo *t;
+	const struct hr_peers *peers;
+	const struct hr_peer_set *set;
+	uint32_t sets;
+	unsigned cell, name; /* columns of text */
+};
+
+/* The cell of two sets; of a set with itself "X" when it has one member. */
+static const char *grid_cell(const struct grid *g, uint32_t i, uint32_t j, struct hr_peer_pair *p,
+			     char *text)
+{
+	p->judged = false;
+	if (i == j && g->set[i].first == g->set[i].second)
+		return "X";
+	hr_peers_judge(g->peers, g->set[i].first, i == j ? g->set[i].second : g->set[j].first, p);
+	return hr_peer_cell(g->peers, p, text);
+}
+
+static void measure(struct grid *g)
+{
+	struct hr_peer_pair p;
+	char text[48];
+
+	g->cell = g->name = 0;
+	for (uint32_t i = 0; i < g->sets; i++) {
+		size_t n = strlen(hr_peer_set_name(&g->set[i], text, NAME_MAX));
+
+		g->name = n > g->name ? (unsigned)n : g->name;
+		for (uint32_t j = i; j < g->sets; j++) {
+			n = strlen(grid_cell(g, i, j, &p, text));
+			g->cell = n > g->cell ? (unsigned)n : g->cell;
+		}
+	}
+	g->cell = g->name > g->cell ? g->name : g->cell;
+}
+
+static void print_columns(const struct grid *g, uint32_t from, uint32_t to)
+{
+	struct hr_peer_pair p;
+	char text[48];
+
+	fprintf(g->t->out, "\n%-*s", (int)g->name, "");
+	for (uint32_t j = from; j < to; j++)
+		fprintf(g->t->out, "%*s%-*s", (int)GAP, "", j + 1 < to ? (int)g->cell : 0,
+			hr_peer_set_name(&g->set[j], text, NAME_MAX));
+	for (uint32_t i = 0; i < g->sets; i++) {
+		fprintf(g->t->out, "\n%-*s", (int)g->name,
+			hr_peer_set_name(&g->set[i], text, NAME_MAX));
+		for (uint32_t j = from; j < to; j++) {
+			const char *cell = grid_cell(g, i, j, &p, text);
+			int pad = j + 1 < to ? (int)g->cell - (int)strlen(cell) : 0;
+
+			fprintf(g->t->out, "%*s%s%s%s%*s", (int)GAP, "",
+				p.judged ? hr_topo_colour(g->t, p.verdict) : "", cell,
+				hr_topo_reset(g->t), pad, "");
+		}
+	}
+	fputc('\n', g->t->out);
+}
+
+static void print_grid(struct grid *g)
+{
+	unsigned side;
+
+	measure(g);
+	side = (HR_TEXT_COLUMNS - g->name) / (g->cell + GAP);
+	for (uint32_t from = 0; from < g->sets; from += side)
+		print_columns(g, from, from + side < g->sets ? from + side : g->sets);
+}
+
+/* Reasons that stand above. */
+struct told {
+	uint64_t reason[64];
+	unsigned n;
+};
+
+static bool tell(struct told *told, uint8_t rule, int32_t fn)
+{
+	uint64_t reason = (uint64_t)(uint32_t)fn << 8 | rule;
+
+	for (unsigned i = 0; i < told->n; i++)
+		if (told->reason[i] == reason)
+			return false;
+	if (told->n < sizeof told->reason / sizeof *told->reason)
+		told->reason[told->n++] = reason;
+	return true;
+}
+
+/* The rule that decided, where it was found, and its remedy: once each. */
+static void print_reason(const struct grid *g, const struct hr_peer_pair *p, struct told *told)
+{
+	const struct hr_pair *worst = hr_peer_worst(p);
+	const struct hr_rule *r = &hr_rules[p->rule];
+	struct hr_finding found[64], *at = NULL;
+	unsigned n = hr_findings(p->by, worst, found, 64);
+	char text[512];
+
+	for (unsigned i = 0; i < n && i < 64 && !at; i++)
+		if (found[i].rule == p->rule && found[i].flows)
+			at = &found[i];
+	if (!at || !tell(told, p->rule, at->fn))
+		return;
+	fputs("    ", g->t->out);
+	hr_print_wrapped(g->t->out, 4, 4,
+			 hr_rule_text(p->by, worst, at, r->why, text, sizeof text));
+	if (!r->fix)
+		return;
+	fputs("    -> ", g->t->out);
+	hr_print_wrapped(g->t->out, 7, 7,
+			 hr_rule_text(p->by, worst, at, r->fix, text, sizeof text));
+}
+
+/* Sets with a GPU that are not DIRECT: what decides. */
+static void print_reasons(const struct grid *g)
+{
+	struct told told = { .n = 0 };
+	struct hr_peer_pair p;
+	char a[NAME_MAX], b[NAME_MAX], text[48], verdict[48];
+
+	fputc('\n', g->t->out);
+	for (uint32_t i = 0; i < g->sets; i++)
+		for (uint32_t j = i; j < g->sets; j++) {
+			grid_cell(g, i, j, &p, text);
+			if (!p.judged || p.verdict == HR_DIRECT)
+				continue;
+			fprintf(g->t->out, "%s with %s: %s%s%s (rule %s)\n",
+				hr_peer_set_name(&g->set[i], a, sizeof a),
+				i == j ? "each other" : hr_peer_set_name(&g->set[j], b, sizeof b),
+				hr_topo_colour(g->t, p.verdict),
+				hr_verdict_text(p.verdict, p.rule, verdict), hr_topo_reset(g->t),
+				hr_rules[p.rule].id);
+			print_reason(g, &p, &told);
+		}
+}
+
+static const char legend[] =
+	"\nPIX one switch, PXB several switches, PHB one host bridge, NODE one NUMA node, SYS "
+	"across "
+	"sockets,\nNVn n NVLinks, XGMIn n XGMI links; RC through the root complex, REDIR the same "
+	"because of ACS or\nthe IOMMU, ? one that the kernel does not trust; * degraded\n";
+
+static int print_text(const struct hr_topo *t, const struct hr_peers *peers)
+{
+	struct grid g = { .t = t, .peers = peers };
+	struct hr_peer_set *set = hr_peer_sets(peers, &g.sets);
+
+	if (!set) {
+		fputs("headrace: error: out of memory\n", stderr);
+		return HR_TOPO_NO_ACCESS;
+	}
+	g.set = set;
+	print_list(t, peers);
+	print_grid(&g);
+	print_reasons(&g);
+	fputs(legend, t->out);
+	free(set);
+	return 0;
+}
+
+/* ---- JSON */
+
+static struct json_object *peer(const struct hr_topo *t, const struct hr_peer *p)
+{
+	struct json_object *o = hr_json_new();
+	const struct hr_fn *f = &t->model.fn[p->fn];
+	uint32_t node = hr_node(&t->engine, p->fn);
+	char name[16];
+
+	snprintf(name, sizeof name, "%s%u", hr_peer_word(p->kind), p->number);
+	hr_topo_json_address(t, o, "address", p->fn);
+	hr_json_string(o, "name", name);
+	hr_json_string(o, "kind", hr_peer_word(p->kind));
+	hr_json_string(o, "title", hr_topo_title(f));
+	if (hr_known(f, HR_F_VENDOR))
+		hr_json_u64(o, "vendor", hr_get(f, HR_F_VENDOR, 0));
+	if (hr_known(f, HR_F_DEVICE))
+		hr_json_u64(o, "device", hr_get(f, HR_F_DEVICE, 0));
+	if (node != ~0u)
+		hr_json_u64(o, "numa_node", node);
+	if (f->cpus)
+		hr_json_string(o, "cpus", f->cpus);
+	if (f->devices)
+		hr_json_string(o, "devices", f->devices);
+	if (f->driver)
+		hr_json_string(o, "driver", f->driver);
+	return o;
+}
+
+static void put_direction(struct json_object *o, const char *key, const struct hr_pair *p)
+{
+	struct json_object *d = hr_json_object(o, key);
+	char text[48];
+
+	hr_json_string(d, "verdict", hr_verdict_text(p->verdict, p->rule, text));
+	hr_json_string(d, "rule", hr_rules[p->rule].id);
+	hr_json_string(d, "kernel_verdict", hr_kernel_text(p->kernel));
+}
+
+static struct json_object *pair(const struct hr_topo *t, const struct hr_peers *peers,
+				const struct hr_peer_pair *p)
+{
+	struct json_object *o = hr_json_new(), *links;
+	char text[64];
+
+	hr_topo_json_address(t, o, "a", p->a.fn);
+	hr_topo_json_address(t, o, "b", p->b.fn);
+	hr_json_string(o, "distance", hr_distance_word(peers->engine, &p->to_a));
+	hr_json_u64(o, "kernel_distance", p->to_a.distance);
+	if (p->links) {
+		links = hr_json_object(o, "gpu_links");
+		hr_json_string(links, "fabric", p->fabric == HR_XGMI ? "xgmi" : "nvlink");
+		hr_json_u64(links, "count", p->links);
+		hr_json_bool(links, "through_switch", p->through_switch);
+	}
+	if (!p->judged)
+		return o;
+	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
+	hr_json_string(o, "rule", hr_rules[p->rule].id);
+	hr_json_bool(o, "degraded", p->modifiers & HR_MOD_DEGRADED);
+	put_direction(o, "to_a", &p->to_a);
+	if (p->b.kind == HR_PEER_GPU)
+		put_direction(o, "to_b", &p->to_b);
+	return o;
+}
+
+static int print_json(const struct hr_topo *t, const struct hr_peers *peers, int code)
+{
+	struct json_object *last = hr_json_new();
+	struct hr_json_stream s;
+	struct hr_peer_pair p;
+
+	hr_json_begin(&s);
+	hr_json_members(&s, hr_topo_json_new(t, "peers"));
+	hr_json_list(&s, "peers");
+	for (uint32_t i = 0; i < peers->count; i++)
+		hr_json_item(&s, peer(t, &peers->peer[i]));
+	hr_json_list_end(&s);
+	hr_json_list(&s, "pairs");
+	for (uint32_t i = 0; i < peers->count; i++)
+		for (uint32_t j = i + 1; j < peers->count && !s.failed; j++) {
+			hr_peers_judge(peers, i, j, &p);
+			hr_json_item(&s, pair(t, peers, &p));
+		}
+	hr_json_list_end(&s);
+	hr_json_u64(last, "exit_code", (uint64_t)code);
+	hr_json_members(&s, last);
+	return hr_json_end(&s);
+}
+
+/* Exit code of the worst pair with a GPU; HR_TOPO_NONE: there is none. */
+static int judge_all(const struct hr_peers *peers)
+{
+	enum hr_topo_exit worst = HR_TOPO_DIRECT;
+	struct hr_peer_pair p;
+	bool any = false;
+
+	for (uint32_t i = 0; i < peers->by_kind[HR_PEER_GPU]; i++)
+		for (uint32_t j = i + 1; j < peers->count; j++) {
+			struct hr_pair sum;
+
+			hr_peers_judge(peers, i, j, &p);
+			sum = *hr_peer_worst(&p);
+			sum.modifiers = p.modifiers;
+			worst = hr_topo_worse(worst, hr_topo_exit_of(&sum));
+			any = true;
+		}
+	return any ? (int)worst : HR_TOPO_NONE;
+}
+
+int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
+{
+	const bool json = strcmp(format, "json") == 0;
+	struct hr_peers peers;
+	int code, err;
+
+	if (!json && strcmp(format, "table") != 0) {
+		hr_usage_error("topo", "--peers is shown as text or json, not as %s", format);
+		return HR_TOPO_USAGE;
+	}
+
+	if (hr_peers_init(&peers, &t->engine, &t->model, kinds)) {
+		fputs("headrace: error: out of memory\n", stderr);
+		return HR_TOPO_NO_ACCESS;
+	}
+	code = judge_all(&peers);
+	err = json ? print_json(t, &peers, code) : print_text(t, &peers);
+	if (code == HR_TOPO_NONE)
+		fprintf(stderr, "headrace topo: no pair to judge: %u GPUs, %u others\n",
+			peers.by_kind[HR_PEER_GPU], peers.count - peers.by_kind[HR_PEER_GPU]);
+	return err ? HR_TOPO_NO_ACCESS : code;
+}

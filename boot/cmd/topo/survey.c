@@ -1,0 +1,359 @@
+#include "boot/cmd/topo/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE \
+	1024u /* places of the hash table of classes: a power of two, four times the classes */
+
+/* Pairs with the same key are equal. No padding: keys are compared as two words. */
+struct key {
+	uint8_t verdict, rule, flow[HR_FLOWS], flow_rule[HR_FLOWS];
+	uint8_t kernel, near;
+	uint16_t modifiers;
+	char distance[2];
+};
+_Static_assert(sizeof(struct key) == 16, "compared as two words");
+
+/* SSDs of one class for the GPU at hand, until its row ends. */
+struct open_row {
+	struct hr_set ssd;
+	uint64_t hash;
+};
+
+struct pass {
+	const struct hr_topo *t;
+	struct hr_survey *s;
+	struct key key[HR_CLASSES_MAX];
+	uint8_t cell[HR_CLASSES_MAX]; /* first class whose cell in the matrix reads the same */
+	uint16_t place[TABLE];	      /* class + 1 */
+	struct open_row open[HR_CLASSES_MAX];
+	uint64_t *row_hash, *column_hash;
+	uint32_t last; /* class of the pair before */
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ (value + 1)) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+void hr_set_add(struct hr_set *set, uint32_t at)
+{
+	const uint32_t last = set->runs - 1;
+
+	set->count++;
+	if (set->runs && set->runs <= HR_RUNS_MAX && set->run[last].to + 1 == at) {
+		set->run[last].to = at;
+		return;
+	}
+	if (set->runs < HR_RUNS_MAX)
+		set->run[set->runs].from = set->run[set->runs].to = at;
+	set->runs++;
+}
+
+static struct key key_of(const struct hr_topo *t, const struct hr_pair *p)
+{
+	const uint8_t used = hr_mode_flows(t->opt.mode);
+	const char *distance = hr_distance_word(&t->engine, p);
+	struct key k = { .verdict = (uint8_t)p->verdict,
+			 .rule = p->rule,
+			 .kernel = (uint8_t)p->kernel,
+			 .near = p->common != HR_NO_FN,
+			 .modifiers = p->modifiers & (HR_MOD_DEGRADED | HR_MOD_BOOT),
+			 .distance = { distance[0], distance[1] } };
+
+	for (unsigned i = 0; i < HR_FLOWS; i++)
+		if (used >> i & 1) {
+			k.flow[i] = (uint8_t)p->flow[i];
+			k.flow_rule[i] = p->flow_rule[i];
+		}
+	return k;
+}
+
+static bool same(const struct key *a, const struct key *b)
+{
+	return memcmp(a, b, sizeof *a) == 0;
+}
+
+char *hr_survey_cell(const struct hr_topo *t, const struct hr_pair *p, char *text)
+{
+	char verdict[48];
+
+	snprintf(text, 64, "%-4s %s%s", hr_distance_word(&t->engine, p),
+		 hr_verdict_text(p->verdict, p->rule, verdict),
+		 p->modifiers & HR_MOD_DEGRADED ? "*" : "");
+	return text;
+}
+
+static uint8_t same_cell(const struct hr_topo *t, const struct hr_survey *s, uint32_t class)
+{
+	char text[64], other[64];
+
+	hr_survey_cell(t, &s->class[class].pair, text);
+	for (uint32_t i = 0; i < class; i++)
+		if (strcmp(hr_survey_cell(t, &s->class[i].pair, other), text) == 0)
+			return (uint8_t)i;
+	return (uint8_t) class;
+}
+
+static uint32_t new_class(struct pass *w, const struct key *k, const struct hr_pair *p)
+{
+	struct hr_survey *s = w->s;
+	const uint32_t class = s->classes;
+	struct hr_class *c = &s->class[class];
+
+	if (class == HR_CLASSES_MAX)
+		return HR_CLASSES_MAX;
+	c->block = calloc(HR_BLOCKS_MAX, sizeof *c->block);
+	if (!c->block)
+		return HR_CLASSES_MAX;
+	c->pair = *p;
+	c->near = k->near;
+	w->key[class] = *k;
+	w->cell[class] = same_cell(w->t, s, class);
+	s->classes++;
+	return class;
+}
+
+static uint32_t class_of(struct pass *w, const struct hr_pair *p)
+{
+	const struct key k = key_of(w->t, p);
+	uint64_t word[2];
+	uint32_t at;
+
+	if (w->last < w->s->classes && same(&w->key[w->last], &k))
+		return w->last;
+	memcpy(word, &k, sizeof word);
+	at = (uint32_t)mix(mix(0, word[0]), word[1]) & (TABLE - 1);
+	while (w->place[at] && !same(&w->key[w->place[at] - 1], &k))
+		at = (at + 1) & (TABLE - 1);
+	if (!w->place[at]) {
+		uint32_t class = new_class(w, &k, p);
+
+		if (class == HR_CLASSES_MAX)
+			return class;
+		w->place[at] = (uint16_t)(class + 1);
+	}
+	w->last = w->place[at] - 1u;
+	return w->last;
+}
+
+static void add_pair(struct pass *w, uint32_t gpu, uint32_t ssd, const struct hr_pair *p)
+{
+	const uint32_t class = class_of(w, p);
+	/* Kinds beyond the bound make every row and column one of its own. */
+	const uint64_t cell = class < HR_CLASSES_MAX ? w->cell[class]
+						     : HR_CLASSES_MAX + gpu + ((uint64_t)ssd << 32);
+
+	w->row_hash[ssd] = mix(w->row_hash[ssd], cell);
+	w->column_hash[gpu] = mix(w->column_hash[gpu], cell);
+	if (class == HR_CLASSES_MAX) {
+		w->s->unlisted++;
+		return;
+	}
+	w->s->class[class].pairs++;
+	w->open[class].hash = mix(w->open[class].hash, ssd);
+	hr_set_add(&w->open[class].ssd, ssd);
+}
+
+/* The GPU joins the block that has the same SSDs, or begins one. */
+static void close_row(struct pass *w, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < w->s->classes; i++) {
+		struct hr_class *c = &w->s->class[i];
+		struct open_row *o = &w->open[i];
+		uint32_t at = 0;
+
+		if (!o->ssd.count)
+			continue;
+		while (at < c->blocks && c->block[at].hash != o->hash)
+			at++;
+		if (at == c->blocks && at < HR_BLOCKS_MAX) {
+			c->blocks++;
+			c->block[at].ssd = o->ssd;
+			c->block[at].hash = o->hash;
+		}
+		if (at < HR_BLOCKS_MAX)
+			hr_set_add(&c->block[at].gpu, gpu);
+		else
+			c->cut = true;
+		memset(o, 0, sizeof *o);
+	}
+}
+
+static void count(struct hr_survey *s, const struct hr_pair *p)
+{
+	uint64_t *by = p->cut ? s->cut : p->common != HR_NO_FN ? s->near : s->far;
+
+	by[p->verdict]++;
+	hr_topo_sum_add(&s->sum, p);
+}
+
+static void judge_all(struct pass *w)
+{
+	const struct hr_engine *e = &w->t->engine;
+	struct hr_pair p;
+
+	for (uint32_t i = 0; i < e->gpus; i++) {
+		for (uint32_t j = 0; j < e->ssds; j++) {
+			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			if (!hr_topo_wants(w->t, &p)) {
+				w->row_hash[j] = mix(w->row_hash[j], UINT32_MAX);
+				w->column_hash[i] = mix(w->column_hash[i], UINT32_MAX);
+				continue;
+			}
+			count(w->s, &p);
+			add_pair(w, i, j, &p);
+		}
+		close_row(w, i);
+	}
+	if (w->s->sum.pairs == 0)
+		w->s->sum.exit = HR_TOPO_NONE;
+}
+
+/* Number equal hashes alike: id[n], first index of each id in first[]; returns how many differ. */
+static uint32_t number(const uint64_t *hash, uint32_t n, uint32_t *id, uint32_t *first,
+		       uint32_t *table, uint32_t places)
+{
+	uint32_t ids = 0;
+
+	memset(table, 0, places * sizeof *table);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = (uint32_t)(hash[i] >> 7) & (places - 1);
+
+		while (table[at] && hash[first[table[at] - 1]] != hash[i])
+			at = (at + 1) & (places - 1);
+		if (!table[at]) {
+			first[ids++] = i;
+			table[at] = ids;
+		}
+		id[i] = table[at] - 1;
+	}
+	return ids;
+}
+
+static bool number_all(struct pass *w)
+{
+	const struct hr_engine *e = &w->t->engine;
+	const uint32_t most = e->gpus > e->ssds ? e->gpus : e->ssds;
+	struct hr_survey *s = w->s;
+	uint32_t places = 2, *table;
+
+	while (places < 2 * most)
+		places *= 2;
+	table = calloc(places, sizeof *table);
+	if (!table)
+		return false;
+	s->columns = number(w->column_hash, e->gpus, s->column, s->gpu_of, table, places);
+	s->rows = number(w->row_hash, e->ssds, s->row, s->ssd_of, table, places);
+	free(table);
+	return true;
+}
+
+/* Pairs that share a switch stand first, then what is worst. */
+static int by_importance(const void *a, const void *b)
+{
+	const struct hr_class *x = a, *y = b;
+	const unsigned rank_x = hr_verdict_rank(x->pair.verdict),
+		       rank_y = hr_verdict_rank(y->pair.verdict);
+
+	if (x->near != y->near)
+		return x->near ? -1 : 1;
+	if (rank_x != rank_y)
+		return rank_x > rank_y ? -1 : 1;
+	if (x->pair.gpu != y->pair.gpu)
+		return x->pair.gpu < y->pair.gpu ? -1 : 1;
+	return x->pair.ssd < y->pair.ssd ? -1 : x->pair.ssd > y->pair.ssd;
+}
+
+static bool allocate(struct pass *w)
+{
+	const struct hr_engine *e = &w->t->engine;
+	struct hr_survey *s = w->s;
+
+	s->column = calloc(e->gpus + 1, sizeof *s->column);
+	s->gpu_of = calloc(e->gpus + 1, sizeof *s->gpu_of);
+	s->row = calloc(e->ssds + 1, sizeof *s->row);
+	s->ssd_of = calloc(e->ssds + 1, sizeof *s->ssd_of);
+	w->column_hash = calloc(e->gpus + 1, sizeof *w->column_hash);
+	w->row_hash = calloc(e->ssds + 1, sizeof *w->row_hash);
+	return s->column && s->gpu_of && s->row && s->ssd_of && w->column_hash && w->row_hash;
+}
+
+struct hr_survey *hr_survey_new(const struct hr_topo *t)
+{
+	struct hr_survey *s = calloc(1, sizeof *s);
+	struct pass *w = calloc(1, sizeof *w);
+	bool done = false;
+
+	if (s && w) {
+		w->t = t;
+		w->s = s;
+		done = allocate(w);
+	}
+	if (done) {
+		judge_all(w);
+		done = number_all(w);
+		qsort(s->class, s->classes, sizeof *s->class, by_importance);
+	}
+	if (w) {
+		free(w->column_hash);
+		free(w->row_hash);
+	}
+	free(w);
+	if (done)
+		return s;
+	hr_survey_free(s);
+	return NULL;
+}
+
+void hr_survey_free(struct hr_survey *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->classes; i++)
+		free(s->class[i].block);
+	free(s->column);
+	free(s->row);
+	free(s->gpu_of);
+	free(s->ssd_of);
+	free(s);
+}
+
+uint32_t hr_survey_class(const struct hr_survey *s, const struct hr_topo *t,
+			 const struct hr_pair *p)
+{
+	const struct key k = key_of(t, p);
+
+	for (uint32_t i = 0; i < s->classes; i++) {
+		const struct key other = key_of(t, &s->class[i].pair);
+
+		if (same(&other, &k))
+			return i;
+	}
+	return HR_CLASSES_MAX;
+}
+
+char *hr_set_text(const char *prefix, const struct hr_set *set, char *text, size_t capacity)
+{
+	size_t used = (size_t)snprintf(text, capacity, "%s", prefix);
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; i < set->runs && i < HR_RUNS_MAX; i++) {
+		const uint32_t from = set->run[i].from, to = set->run[i].to;
+		char run[32];
+		int n = from == to ? snprintf(run, sizeof run, "%s%u", i ? "," : "", from)
+				   : snprintf(run, sizeof run, "%s%u-%u", i ? "," : "", from, to);
+
+		/* Room for ",+65536" stays. */
+		if (used + (size_t)n + 8 >= capacity)
+			break;
+		memcpy(text + used, run, (size_t)n + 1);
+		used += (size_t)n;
+		told += to - from + 1;
+	}
+	if (told < set->count)
+		snprintf(text + used, capacity - used, "%s+%u", told ? "," : "", set->count - told);
+	return text;
+}

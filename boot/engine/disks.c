@@ -1,0 +1,141 @@
+#include "boot/engine/disks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "pci/topo/model.h"
+
+static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char *what)
+{
+	const struct hr_config_ssd *a = &app->config.ssd[other], *b = &app->config.ssd[d];
+
+	return hr_mistake_at(app, b->line,
+			     "ssd '%s' (%s) and ssd '%s' (%s, line %u) are the same disk: both "
+			     "report the same %s%s; expected a disk once, in one of the two lines",
+			     b->name, app->ssd[d].transport.name, a->name,
+			     app->ssd[other].transport.name, a->line, what,
+			     app->ssd[d].ns.shared ? " of a namespace that several controllers "
+						     "share"
+						   : "");
+}
+
+/* Both are namespaces of an NVM subsystem, and not disks of the kernel. */
+static bool is_namespace(const struct hr_ssd *ssd)
+{
+	return ssd->blk == &ssd->disk.blk;
+}
+
+static enum hr_ns_match compare(const struct hr_appliance *app, uint32_t a, uint32_t b,
+				const char **what)
+{
+	*what = "";
+	if (!is_namespace(&app->ssd[a]) || !is_namespace(&app->ssd[b]))
+		return HR_NS_UNKNOWN;
+	if (hr_ssd_share(&app->ssd[a], &app->ssd[b])) /* hr_disk_check_device() */
+		return HR_NS_DIFFERENT;
+	return hr_ns_compare(&app->ssd[a].ns, &app->ssd[b].ns, what);
+}
+
+static int check_protection(struct hr_appliance *app, uint32_t d)
+{
+	const struct hr_config_ssd *ssd = &app->config.ssd[d];
+
+	for (uint32_t i = 0; app->ssd[d].blk->read_only && i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if (!run->selected || !run->config->has_sink || run->config->sink.ssd != d)
+			continue;
+		hr_error("%s:%u: pipeline '%s' writes object '%s' to ssd '%s' (%s), and its "
+			 "namespace %u is write protected; nothing was written",
+			 app->config.file, run->config->sink.line, run->config->name,
+			 run->config->sink.object, ssd->name, app->ssd[d].transport.name,
+			 app->ssd[d].ns.nsid);
+		return -EROFS;
+	}
+	return 0;
+}
+
+/* The function that a device string names, as one number; false: none. */
+static bool function_of(const char *device, uint64_t *function)
+{
+	uint32_t domain, bus, dev, fn;
+	const char *address = strchr(device, ':');
+
+	if (!address || (strncmp(device, "pci:", 4) != 0 && strncmp(device, "vfio:", 5) != 0) ||
+	    hr_bdf_parse(address + 1, &domain, &bus, &dev, &fn) == 0)
+		return false;
+	*function = (uint64_t)domain << 16 | bus << 8 | dev << 3 | fn;
+	return true;
+}
+
+/* A soft controller is another one for each ssd, unless it has several namespaces. */
+static bool same_soft(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0 && hr_transport_namespaces(a) > 1;
+}
+
+static bool same_function(const char *a, const char *b)
+{
+	uint64_t x, y;
+
+	return function_of(a, &x) && function_of(b, &y) && x == y;
+}
+
+int hr_disk_check_device(struct hr_appliance *app, uint32_t d)
+{
+	const struct hr_config_ssd *b = &app->config.ssd[d];
+
+	for (const struct hr_config_ssd *a = app->config.ssd; a < b; a++) {
+		if (!same_function(a->device, b->device) && !same_soft(a->device, b->device))
+			continue;
+		if (a->nsid == b->nsid)
+			return hr_mistake_at(app, b->line,
+					     "ssd '%s' and ssd '%s' (line %u) are the same disk: "
+					     "namespace %u of the controller %s; expected a disk "
+					     "once, in one of the two lines",
+					     b->name, a->name, a->line, b->nsid, b->device);
+		if (strncmp(a->device, b->device, strcspn(b->device, ":")) != 0)
+			return hr_mistake_at(app, b->line,
+					     "ssd '%s' (%s) and ssd '%s' (%s, line %u) are of the "
+					     "same controller; expected pci: in both lines, or "
+					     "vfio:",
+					     b->name, b->device, a->name, a->device, a->line);
+	}
+	return 0;
+}
+
+int hr_disk_up(struct hr_appliance *app, uint32_t d)
+{
+	const struct hr_config_ssd *config = app->config.ssd;
+
+	for (uint32_t i = 0; i < app->config.ssds; i++)
+		if (i != d && app->ssd[i].controller &&
+		    (same_function(config[i].device, config[d].device) ||
+		     same_soft(config[i].device, config[d].device)))
+			return hr_ssd_up_beside(&app->ssd[d], &config[d], &app->ssd[i]);
+	return hr_ssd_up(&app->ssd[d], &config[d]);
+}
+
+int hr_disk_check(struct hr_appliance *app, uint32_t d)
+{
+	const char *what;
+
+	for (uint32_t other = 0; other < d; other++)
+		if (compare(app, other, d, &what) == HR_NS_SAME)
+			return same(app, d, other, what);
+	return check_protection(app, d);
+}
+
+int hr_disk_check_store(struct hr_appliance *app, uint32_t d)
+{
+	const char *what;
+
+	for (uint32_t other = 0; app->ssd[d].has_store && other < d; other++) {
+		if (!app->ssd[other].has_store || compare(app, other, d, &what) == HR_NS_DIFFERENT)
+			continue;
+		if (memcmp(app->ssd[other].store.uuid, app->ssd[d].store.uuid,
+			   sizeof app->ssd[d].store.uuid) == 0)
+			return same(app, d, other, "UUID of the object store");
+	}
+	return 0;
+}

@@ -1,0 +1,134 @@
+#include "boot/engine/guard.h"
+
+#include <blkid/blkid.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "boot/engine/signals.h"
+#include "cache/store/objmap.h"
+
+#define PIECE (256u << 10)
+#define SIGNATURE 0 /* of blkid_do_safeprobe() */
+#define NOTHING 1
+#define AMBIVALENT (-2)
+
+/* [from, to) of the disk into the same place of the file. -EINTR: a signal asked to stop. */
+static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece)
+{
+	int err = 0;
+
+	for (uint64_t at = from; !err && at < to; at += PIECE) {
+		const size_t bytes = to - at < PIECE ? (size_t)(to - at) : PIECE;
+
+		err = hr_signals_pending() ? -EINTR : blk->ops->read(blk, at, piece, bytes);
+		if (!err && pwrite(fd, piece, bytes, (off_t)at) != (ssize_t)bytes)
+			err = -ENOMEM;
+	}
+	return err;
+}
+
+/* What is to be looked at, in a file that is as large as the disk, and otherwise empty. */
+static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece)
+{
+	uint64_t head, tail = blk->bytes > HR_GUARD_TAIL ? blk->bytes - HR_GUARD_TAIL : 0;
+	int err = hr_store_reserved(blk, &head, piece);
+
+	if (err)
+		return err;
+	if (head)
+		tail = blk->bytes;
+	else
+		head = HR_GUARD_HEAD;
+	head = head < blk->bytes ? head : blk->bytes;
+	tail = tail / blk->block_bytes * blk->block_bytes;
+	err = copy(blk, fd, 0, head, piece);
+	return err ? err : copy(blk, fd, tail > head ? tail : head, blk->bytes, piece);
+}
+
+static const char *value(blkid_probe probe, const char *name)
+{
+	const char *data;
+
+	return blkid_probe_lookup_value(probe, name, &data, NULL) == 0 ? data : NULL;
+}
+
+static void describe(blkid_probe probe, char *text)
+{
+	const char *type = value(probe, "TYPE"), *table = value(probe, "PTTYPE"),
+		   *label = value(probe, "LABEL");
+
+	if (type && table)
+		snprintf(text, HR_GUARD_TEXT, "%.40s and a partition table (%.20s)", type, table);
+	else if (type)
+		snprintf(text, HR_GUARD_TEXT, "%.40s%s%.40s%s", type, label ? " '" : "",
+			 label ? label : "", label ? "'" : "");
+	else
+		snprintf(text, HR_GUARD_TEXT, "a partition table (%.20s)", table ? table : "?");
+	/* A label is somebody else's text. */
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
+			*at = '?';
+}
+
+static int look_for_marks(blkid_probe probe, char *text)
+{
+	switch (blkid_do_safeprobe(probe)) {
+	case NOTHING:
+		return 0;
+	case SIGNATURE:
+		describe(probe, text);
+		return -EEXIST;
+	case AMBIVALENT:
+		snprintf(text, HR_GUARD_TEXT, "marks of several file systems");
+		return -EEXIST;
+	default:
+		return -EIO;
+	}
+}
+
+static int probe_file(int fd, uint32_t block_bytes, char *text)
+{
+	blkid_probe probe = blkid_new_probe();
+	int err;
+
+	if (!probe)
+		return -ENOMEM;
+	if (blkid_probe_set_device(probe, fd, 0, 0) ||
+	    blkid_probe_set_sectorsize(probe, block_bytes) ||
+	    blkid_probe_enable_superblocks(probe, 1) ||
+	    blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
+							     BLKID_SUBLKS_BADCSUM) ||
+	    blkid_probe_enable_partitions(probe, 1) ||
+	    blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT))
+		err = -ENOMEM;
+	else
+		err = look_for_marks(probe, text);
+	blkid_free_probe(probe);
+	return err;
+}
+
+int hr_guard_look(struct hr_blk *blk, char *text)
+{
+	uint8_t *piece = aligned_alloc(HR_PAGE, PIECE);
+	int fd = memfd_create("headrace-guard", MFD_CLOEXEC), err = -ENOMEM;
+
+	*text = '\0';
+	if (piece && fd >= 0 && ftruncate(fd, (off_t)blk->bytes) == 0)
+		err = copy_ends(blk, fd, piece);
+	if (!err) {
+		err = probe_file(fd, blk->block_bytes, text);
+		if (err == -EIO)
+			hr_error("%s: what is on it cannot be told: libblkid fails", blk->name);
+	}
+	if (err == -ENOMEM)
+		hr_error("%s: out of memory to look at what is on it", blk->name);
+	if (fd >= 0)
+		close(fd);
+	free(piece);
+	return err;
+}

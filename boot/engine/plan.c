@@ -1,0 +1,571 @@
+/*
+ * Stage `partition`: what each pipeline needs of its gpu's memory, part by part, before anything is
+ * allocated. Stage `memory`: one allocation per place, mapped into the controllers that use it.
+ */
+#include "boot/engine/stages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/engine/checksums.h"
+#include "config/log.h"
+#include "boot/engine/plan.h"
+#include "nvme/status.h"
+
+/* Adds parts for one owner; remembers the first that did not go in. */
+struct planner {
+	struct hr_partition *partition;
+	char owner[HR_NAME_MAX];
+	int err;
+};
+
+static int add(struct planner *planner, enum hr_place place, uint64_t bytes, uint32_t align,
+	       const char *purpose)
+{
+	int part;
+
+	if (bytes == 0 || planner->err)
+		return -1;
+	part = hr_partition_add(planner->partition, place, bytes, align, planner->owner, purpose);
+	if (part < 0)
+		planner->err = part;
+	return part;
+}
+
+static void plan_queues(struct planner *planner, const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint64_t readers = hr_run_workers(run, HR_ROLE_PREFETCH), tables = 0;
+	uint64_t writers = hr_run_workers(run, HR_ROLE_WRITEBACK);
+	char purpose[HR_NAME_MAX];
+	uint32_t entries;
+
+	for (uint32_t q = 0; q < run->ssds; q++) {
+		entries = app->ssd[run->ssd[q]].queue_entries;
+		snprintf(purpose, sizeof purpose, "%llu read queue pairs to %.20s, %u entries",
+			 (unsigned long long)readers, app->config.ssd[run->ssd[q]].name, entries);
+		run->part.source_rings[q] = add(planner, hr_ring_place(app, p->gpu, run->ssd[q]),
+						readers * hr_plan_ring_bytes(entries),
+						hr_plan_ring_bytes(entries), purpose);
+		tables += hr_plan_table_bytes(entries);
+	}
+	run->part.read_tables = add(planner, HR_PLACE_WORKER, readers * tables, HR_CACHE_LINE,
+				    "commands in flight, read");
+	run->part.read_qps =
+		add(planner, HR_PLACE_WORKER, readers * run->ssds * sizeof(struct hr_qp),
+		    HR_CACHE_LINE, "queue pairs, read");
+	if (!p->has_sink)
+		return;
+	entries = app->ssd[p->sink.ssd].queue_entries;
+	snprintf(purpose, sizeof purpose, "%llu write queue pairs to %.20s, %u entries",
+		 (unsigned long long)writers, app->config.ssd[p->sink.ssd].name, entries);
+	run->part.sink_rings =
+		add(planner, hr_ring_place(app, p->gpu, p->sink.ssd),
+		    writers * hr_plan_ring_bytes(entries), hr_plan_ring_bytes(entries), purpose);
+	run->part.write_tables =
+		add(planner, HR_PLACE_WORKER, writers * hr_plan_table_bytes(entries), HR_CACHE_LINE,
+		    "commands in flight, write");
+	run->part.write_qps = add(planner, HR_PLACE_WORKER, writers * sizeof(struct hr_qp),
+				  HR_CACHE_LINE, "queue pairs, write");
+}
+
+static void plan_tiles(struct planner *planner, const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint64_t slots = run->slots, chunks = 0, prps = 0;
+	char purpose[HR_NAME_MAX];
+
+	for (uint32_t s = 0; s < p->sources; s++) {
+		uint32_t bytes = hr_plan_tile_bytes(run->source[s].tile_bytes);
+		uint32_t chunk = app->ssd[p->source[s].ssd].chunk_bytes;
+
+		snprintf(purpose, sizeof purpose, "%llu tiles of %.40s", (unsigned long long)slots,
+			 p->source[s].object);
+		run->part.source_tiles[s] =
+			add(planner, hr_tile_place(app, p->gpu, p->source[s].ssd), slots * bytes,
+			    HR_PAGE, purpose);
+		chunks += hr_chunk_count(bytes, chunk);
+		prps += hr_buffer_prp_bytes(bytes, chunk);
+	}
+	if (p->has_sink) {
+		uint32_t bytes = hr_plan_tile_bytes(run->sink_tile_bytes);
+		uint32_t chunk = app->ssd[p->sink.ssd].chunk_bytes;
+
+		snprintf(purpose, sizeof purpose, "%llu tiles for %.40s", (unsigned long long)slots,
+			 p->sink.object);
+		run->part.sink_tiles = add(planner, hr_tile_place(app, p->gpu, p->sink.ssd),
+					   slots * bytes, HR_PAGE, purpose);
+		chunks += hr_chunk_count(bytes, chunk);
+		prps += hr_buffer_prp_bytes(bytes, chunk);
+	}
+	run->part.prps = add(planner, HR_PLACE_HOST, slots * prps, HR_PAGE, "PRP lists");
+	run->part.chunks = add(planner, HR_PLACE_WORKER, slots * chunks * sizeof(struct hr_prp),
+			       HR_CACHE_LINE, "PRP entries of commands");
+}
+
+static void plan_work(struct planner *planner, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint64_t statuses = hr_run_workers(run, HR_ROLE_PREFETCH) + run->blocks[HR_ROLE_COMPUTE] +
+			    hr_run_workers(run, HR_ROLE_WRITEBACK);
+	const uint64_t words = hr_checksums_words(run);
+	uint64_t records;
+
+	if (words > (uint64_t)INT64_MAX / 8 ||
+	    __builtin_mul_overflow(run->tiles, p->op->tile_record_bytes, &records) ||
+	    records > (uint64_t)INT64_MAX / 2) {
+		planner->err = -ENOSPC;
+		return;
+	}
+	run->part.pipe = add(planner, HR_PLACE_WORKER, sizeof(struct hr_pipe), HR_CACHE_LINE,
+			     "pipeline descriptor");
+	run->part.slots = add(planner, HR_PLACE_WORKER, run->slots * sizeof(struct hr_slot),
+			      HR_CACHE_LINE, "slots");
+	run->part.control = add(planner, HR_PLACE_CONTROL, sizeof(struct hr_pipe_control),
+				HR_CACHE_LINE, "stop flag");
+	run->part.status =
+		add(planner, HR_PLACE_CONTROL, statuses * sizeof(struct hr_worker_status),
+		    HR_CACHE_LINE, "status of workers");
+	if (p->has_sink)
+		run->part.written = add(planner, HR_PLACE_CONTROL, run->slots * sizeof(uint64_t),
+					HR_CACHE_LINE, "watermarks of slots");
+	run->part.checksums = add(planner, HR_PLACE_CONTROL, words * sizeof(uint32_t),
+				  HR_CACHE_LINE, "checksums, one a tile and object");
+	run->part.args = add(planner, HR_PLACE_WORKER, p->op_args_bytes, HR_CACHE_LINE,
+			     "operator arguments");
+	run->part.result =
+		add(planner, HR_PLACE_WORKER, HR_OP_RESULT_MAX, HR_CACHE_LINE, "operator result");
+	run->part.records = add(planner, HR_PLACE_WORKER, records, HR_CACHE_LINE,
+				"operator records, one a tile");
+	run->part.states =
+		add(planner, HR_PLACE_GPU,
+		    (uint64_t)hr_run_workers(run, HR_ROLE_COMPUTE) * p->op->state_bytes(p->op_args),
+		    HR_CACHE_LINE, "operator states");
+	if (run->copies || run->stages)
+		run->part.copy = add(planner, HR_PLACE_GPU,
+				     run->blocks[HR_ROLE_COMPUTE] * hr_run_copy_bytes(run), HR_PAGE,
+				     "copies of tiles, one a block");
+}
+
+static int plan_run(struct hr_appliance *app, struct hr_run *run)
+{
+	struct planner planner = { .partition = &app->partition[run->config->gpu] };
+	const int err = hr_shape_run(app, run);
+
+	if (err)
+		return err;
+	snprintf(planner.owner, sizeof planner.owner, "pipeline %.50s", run->config->name);
+	memset(&run->part, 0xff, sizeof run->part);
+	plan_work(&planner, run);
+	plan_queues(&planner, app, run);
+	plan_tiles(&planner, app, run);
+	if (planner.err)
+		return hr_mistake_at(app, run->config->line,
+				     "pipeline '%s' needs more memory, or more parts, than a "
+				     "partition can have (%u)",
+				     run->config->name, HR_PARTS_MAX);
+	return 0;
+}
+
+/* " and ssd 'b' (line 3)": the other ssds of the controller of ssd d, which is the first. */
+static const char *name_others(const struct hr_appliance *app, uint32_t d, char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = d + 1; i < app->config.ssds && at < bytes; i++)
+		if (hr_one_controller(app, i, d))
+			at += (size_t)snprintf(text + at, bytes - at, " and ssd '%s' (line %u)",
+					       app->config.ssd[i].name, app->config.ssd[i].line);
+	return text;
+}
+
+/* I/O queue pairs of all pipelines against what the controllers have granted. */
+static int check_queues(const struct hr_appliance *app)
+{
+	uint32_t need[HR_SSDS_MAX] = { 0 }; /* of the first ssd of each controller */
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if (!run->selected)
+			continue;
+		for (uint32_t q = 0; q < run->ssds; q++)
+			need[hr_first_of_controller(app, run->ssd[q])] +=
+				hr_run_workers(run, HR_ROLE_PREFETCH);
+		if (run->config->has_sink)
+			need[hr_first_of_controller(app, run->config->sink.ssd)] +=
+				hr_run_workers(run, HR_ROLE_WRITEBACK);
+	}
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		const uint32_t have = hr_ssd_queues_left(&app->ssd[d]);
+		char others[HR_LOG_LINE_MAX / 2];
+
+		if (need[d] > have) {
+			hr_error("%s:%u: ssd '%s'%s (%s): the pipelines need %u I/O queue pairs, "
+				 "but the controller has %u left; use fewer blocks",
+				 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name,
+				 name_others(app, d, others, sizeof others),
+				 app->ssd[d].transport.name, need[d], have);
+			return -ENOTSUP;
+		}
+	}
+	return 0;
+}
+
+/* Places [first, end) lie in the same memory, of which memory.`what` allows so much. */
+static int check_shared(const struct hr_appliance *app, uint32_t g, int first, int end,
+			uint64_t limit, const char *what)
+{
+	const struct hr_partition *p = &app->partition[g];
+	char parts[HR_LOG_LINE_MAX / 2] = "";
+	uint64_t sum = 0;
+	size_t at = 0;
+
+	for (int place = first; place < end; place++) {
+		sum += p->used[place];
+		at += (size_t)snprintf(
+			parts + at, sizeof parts - at, "%s%s %llu", place > first ? " + " : "",
+			hr_place_name((enum hr_place)place), (unsigned long long)p->used[place]);
+	}
+	if (!limit || sum <= limit)
+		return 0;
+	hr_error("%s: gpu '%s': the partition does not fit: %s = %llu bytes, but memory.%s allows "
+		 "%llu; raise it, or use smaller tiles or fewer slots",
+		 app->config.file, app->config.gpu[g].name, parts, (unsigned long long)sum, what,
+		 (unsigned long long)limit);
+	return -EINVAL;
+}
+
+/* A host backend whose GPU memory is a BAR: all but that is host memory. */
+static int check_bar(const struct hr_appliance *app, uint32_t g)
+{
+	const struct hr_backend *b = &app->backend[g];
+	const uint64_t used = app->partition[g].used[HR_PLACE_GPU];
+
+	if (used > b->peer_bytes) {
+		hr_error("%s:%u: gpu '%s': the partition does not fit: gpu %llu bytes, but the BAR "
+			 "of %s has %llu; use smaller tiles or fewer slots",
+			 app->config.file, app->config.gpu[g].line, app->config.gpu[g].name,
+			 (unsigned long long)used, b->peer, (unsigned long long)b->peer_bytes);
+		return -ENOTSUP;
+	}
+	return check_shared(app, g, 0, HR_PLACE_GPU, app->config.memory_host, "host");
+}
+
+static int check_sum(const struct hr_appliance *app, uint32_t g)
+{
+	const struct hr_partition *p = &app->partition[g];
+	const char *gpu = app->config.gpu[g].name;
+	char message[HR_LOG_LINE_MAX];
+
+	if (hr_partition_check(p, message) != 0) {
+		hr_error("%s: gpu '%s': the partition does not fit: %s; "
+			 "raise it, or use smaller tiles or fewer slots",
+			 app->config.file, gpu, message);
+		return -EINVAL;
+	}
+	if (app->backend[g].peer[0])
+		return check_bar(app, g);
+	/* On the host backend all places are host memory, so they share its limit; on a GPU the
+	 * workers' place and the GPU's are one memory. */
+	if (app->backend[g].lanes == 1)
+		return check_shared(app, g, 0, HR_PLACES, app->config.memory_host, "host");
+	return check_shared(app, g, HR_PLACE_WORKER, HR_PLACES, app->config.memory_gpu, "gpu");
+}
+
+int hr_partition_plan(struct hr_appliance *app)
+{
+	uint64_t limit[HR_PLACES] = { 0 };
+	int err = 0;
+
+	limit[HR_PLACE_HOST] = app->config.memory_host;
+	limit[HR_PLACE_GPU] = app->config.memory_gpu;
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		hr_partition_init(&app->partition[g], limit);
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (app->run[i].selected)
+			err = plan_run(app, &app->run[i]);
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
+		err = check_sum(app, g);
+	return err ? err : check_queues(app);
+}
+
+int hr_partition_up(struct hr_appliance *app)
+{
+	const int err = hr_paths_up(app);
+
+	return err ? err : hr_partition_plan(app);
+}
+
+/* Where the places of the map have come to lie: for whoever reads addresses in a fault. */
+static void log_addresses(const struct hr_appliance *app, uint32_t g)
+{
+	for (int place = 0; place < HR_PLACES; place++) {
+		const struct hr_region *r = &app->partition[g].region[place];
+
+		if (r->bytes)
+			hr_info("gpu '%s': place %s: %zu bytes, for the CPU at 0x%llx, for workers "
+				"at 0x%llx",
+				app->config.gpu[g].name, hr_place_name((enum hr_place)place),
+				r->bytes, (unsigned long long)(uintptr_t)r->cpu,
+				(unsigned long long)(uintptr_t)r->worker);
+	}
+}
+
+/* The rings of `pairs` queue pairs in a part. */
+static int check_part(const struct hr_appliance *app, uint32_t g, int part, uint32_t d,
+		      uint32_t pairs)
+{
+	const struct hr_partition *p = &app->partition[g];
+	const struct hr_region *rings = &p->region[p->part[part].place];
+	const uint32_t bytes = hr_plan_ring_bytes(app->ssd[d].queue_entries);
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < pairs; i++)
+		err = hr_ssd_check_rings(&app->ssd[d], rings,
+					 p->part[part].offset + (size_t)i * bytes);
+	return err;
+}
+
+/* Now, since once queue pairs are created sinks have been, and those are on the disk. */
+static int check_rings(const struct hr_appliance *app, uint32_t g)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if (!run->selected || run->config->gpu != g || run->outcome != HR_RUN_WAITING)
+			continue;
+		for (uint32_t q = 0; !err && q < run->ssds; q++)
+			err = check_part(app, g, run->part.source_rings[q], run->ssd[q],
+					 hr_run_workers(run, HR_ROLE_PREFETCH));
+		if (!err && run->config->has_sink)
+			err = check_part(app, g, run->part.sink_rings, run->config->sink.ssd,
+					 hr_run_workers(run, HR_ROLE_WRITEBACK));
+	}
+	return err;
+}
+
+static int take_places(struct hr_appliance *app, uint32_t g)
+{
+	struct hr_partition *p = &app->partition[g];
+	enum hr_place failed = HR_PLACE_CONTROL;
+	const int err = hr_places_take(&app->memory[g], &app->backend[g], p->used, &failed);
+	char name[96];
+
+	if (err) {
+		hr_error("gpu '%s': cannot get %llu bytes of %s memory: %s",
+			 app->config.gpu[g].name, (unsigned long long)p->used[failed],
+			 hr_place_name(failed), hr_error_name(err, name, sizeof name));
+		return err;
+	}
+	hr_partition_bind(p, app->memory[g].region);
+	log_addresses(app, g);
+	return check_rings(app, g);
+}
+
+/* Another ssd of the controller, through which the gpu has its BAR; -1: none. */
+static int attached(const struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	for (uint32_t i = 0; i < app->config.ssds; i++)
+		if (i != d && app->bar[g][i] && hr_one_controller(app, i, d))
+			return (int)i;
+	return -1;
+}
+
+int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	struct hr_transport *t = &app->ssd[d].transport;
+	struct hr_backend *backend = &app->backend[g];
+	void *bar = (void *)(uintptr_t)t->bar;
+	const int other = attached(app, g, d);
+	char name[96];
+	int err;
+
+	if (other >= 0) {
+		app->bar[g][d] = app->bar[g][other];
+		return 0;
+	}
+	err = backend->ops->attach(backend, bar, t->bar_bytes, !t->bar_is_memory, &app->bar[g][d]);
+
+	if (err) {
+		hr_error("%s: gpu '%s' (%s) cannot reach its doorbells: %s", t->name,
+			 app->config.gpu[g].name, backend->name,
+			 hr_error_name(err, name, sizeof name));
+		app->bar[g][d] = NULL;
+	}
+	return err;
+}
+
+void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	struct hr_backend *backend = &app->backend[g];
+
+	if (app->bar[g][d] && attached(app, g, d) < 0)
+		backend->ops->detach(backend, (void *)(uintptr_t)app->ssd[d].transport.bar);
+	app->bar[g][d] = NULL;
+}
+
+/* In *obstacle, why not. */
+static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+		     struct hr_obstacle *obstacle)
+{
+	const struct hr_region *region = &app->memory[g].region[place];
+	struct hr_transport *t = &app->ssd[d].transport;
+	const uint32_t bit = 1u << hr_first_of_controller(app, d);
+	char name[96];
+	int err;
+
+	memset(obstacle, 0, sizeof *obstacle);
+	if (app->mapped[place][g] & bit) /* through another namespace of it */
+		return 0;
+	err = region->bytes ? t->ops->map(t, region) : 0;
+	if (err)
+		snprintf(obstacle->what, sizeof obstacle->what,
+			 "cannot map %zu bytes of gpu '%s' (%s) for DMA: %s", region->bytes,
+			 app->config.gpu[g].name, hr_place_name(place),
+			 hr_error_name(err, name, sizeof name));
+	else if (region->bytes)
+		app->mapped[place][g] |= bit;
+	return err;
+}
+
+static int reach_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+		       struct hr_obstacle *obstacle)
+{
+	const int err = map_place(app, g, d, place, obstacle);
+
+	return err ? err : hr_prove(app, g, d, place, obstacle);
+}
+
+/* Controllers reach the host place and, directly, the GPU's; workers reach their doorbells. What
+ * the host place does not do, no path does. */
+static int connect_ssd(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	const char *name = app->ssd[d].transport.name;
+	struct hr_obstacle o;
+	int err = reach_place(app, g, d, HR_PLACE_HOST, &o);
+
+	if (err) {
+		if (o.what[0])
+			hr_error("%s: %s%s%s", name, o.what, o.suspect[0] ? "; " : "", o.suspect);
+		return err;
+	}
+	if (app->path[g][d].direct)
+		err = reach_place(app, g, d, HR_PLACE_GPU, &o);
+	if (err) {
+		if (o.what[0])
+			hr_paths_lost(app, g, 1u << d, name, &o);
+		return err;
+	}
+	return hr_attach_bar(app, g, d);
+}
+
+/* Each ssd only if a pipeline of this gpu uses it. */
+static int connect_ssds(struct hr_appliance *app, uint32_t g)
+{
+	int err = 0;
+
+	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
+		if (hr_pair_used(app, g, d))
+			err = connect_ssd(app, g, d);
+	return err;
+}
+
+/* A bit for each ssd whose tiles lie in that gpu's memory. */
+static uint32_t direct_ssds(const struct hr_appliance *app, uint32_t g)
+{
+	uint32_t ssds = 0;
+
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->path[g][d].direct)
+			ssds |= 1u << d;
+	return ssds;
+}
+
+/* Let other devices into the memory of a GPU, which until now only the GPU reaches. */
+static int open_gpu(struct hr_appliance *app, uint32_t g)
+{
+	const uint32_t ssds = direct_ssds(app, g);
+	char message[HR_LOG_LINE_MAX] = "", object[HR_NAME_MAX + 8];
+	struct hr_obstacle o = { "", "" };
+	int err = ssds ? hr_places_open_gpu(&app->memory[g], message) : 0;
+
+	if (err) {
+		snprintf(object, sizeof object, "gpu '%s'", app->config.gpu[g].name);
+		snprintf(o.what, sizeof o.what, "its memory cannot be opened for ssds: %.270s",
+			 message);
+		hr_paths_lost(app, g, ssds, object, &o);
+	} else {
+		hr_partition_bind(&app->partition[g], app->memory[g].region);
+	}
+	return err;
+}
+
+static int take_memory(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++) {
+		if (!app->gpu_up[g])
+			continue;
+		err = take_places(app, g);
+		if (!err)
+			err = open_gpu(app, g);
+		if (!err)
+			err = connect_ssds(app, g);
+	}
+	return err;
+}
+
+static uint32_t count_direct(const struct hr_appliance *app)
+{
+	uint32_t count = 0;
+
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		count += (uint32_t)__builtin_popcount(direct_ssds(app, g));
+	return count;
+}
+
+/* Tiles lie elsewhere once a path is lost, so all is laid out anew. There is one path less each
+ * time. */
+int hr_memory_up(struct hr_appliance *app)
+{
+	uint32_t direct;
+	int err;
+
+	do {
+		direct = count_direct(app);
+		err = take_memory(app);
+		if (!err || count_direct(app) == direct)
+			return err;
+		hr_memory_down(app);
+		err = hr_partition_plan(app);
+	} while (!err);
+	return err;
+}
+
+static void unmap_place(struct hr_appliance *app, uint32_t g, enum hr_place place)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (app->mapped[place][g] & 1u << d)
+			app->ssd[d].transport.ops->unmap(&app->ssd[d].transport,
+							 &app->memory[g].region[place]);
+	app->mapped[place][g] = 0;
+}
+
+void hr_memory_down(struct hr_appliance *app)
+{
+	for (uint32_t g = app->config.gpus; g-- > 0;) {
+		for (uint32_t d = 0; d < app->config.ssds; d++)
+			hr_detach_bar(app, g, d);
+		if (app->stuck)
+			continue;
+		unmap_place(app, g, HR_PLACE_GPU);
+		unmap_place(app, g, HR_PLACE_HOST);
+		hr_places_give(&app->memory[g]);
+	}
+}

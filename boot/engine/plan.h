@@ -1,0 +1,41 @@
+/*
+ * boot/engine/plan.h - how rings and tables lie in their parts; what lays them out and what fills
+ * them in agree here. Queue pairs of a part follow each other, worker by worker.
+ */
+#ifndef BOOT_ENGINE_PLAN_H
+#define BOOT_ENGINE_PLAN_H
+
+#include <stdint.h>
+
+#include "nvme/queue.h"
+
+#define HR_CACHE_LINE 64u
+
+/*
+ * Both rings of a queue pair: SQ, then CQ, each page aligned. A power of two, at most 512 KiB, which
+ * is also how they are aligned: rings have to be in one piece on the bus, and so they never cross
+ * from one huge page into another.
+ */
+static inline uint32_t hr_plan_ring_bytes(uint32_t entries)
+{
+	const size_t bytes = hr_qp_sq_bytes(entries) + hr_qp_cq_bytes(entries);
+	uint32_t power = HR_PAGE;
+
+	while (power < bytes)
+		power *= 2;
+	return power;
+}
+
+/* Its table of commands in flight. */
+static inline uint64_t hr_plan_table_bytes(uint32_t entries)
+{
+	return (hr_qp_table_bytes(entries) + HR_CACHE_LINE - 1) & ~((uint64_t)HR_CACHE_LINE - 1);
+}
+
+/* A buffer for one tile: whole pages. */
+static inline uint32_t hr_plan_tile_bytes(uint32_t bytes)
+{
+	return (bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * The shape of a pipeline: slots, blocks of each role, threads of a block, workers that drive
+ * queues. What the configuration leaves open follows from the gpu.
+ *
+ * On the CPU a block is a thread, and one of each role is what two cores can use. On a GPU prefetch
+ * and write-back take few processors, because a warp posts and reaps 32 commands at a time; all
+ * others compute. Slots are what is in flight between ssd and operator: rate times latency.
+ */
+#include "boot/engine/checksums.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "boot/engine/plan.h"
+
+#define GPU_THREADS 256u	     /* of a block; 8 to 16 blocks of them fill a PCIe link */
+#define GPU_SLOT_BYTES (64ull << 20) /* of tiles, all slots: 1 ms of a x16 Gen5 link */
+#define GPU_IO_PERCENT 5u	     /* of the processors, for prefetch and write-back together */
+#define GPU_IO_SLOTS_PER_WORKER 2u   /* less, and most of them look at nothing */
+
+/*
+ * Queue pairs of each role. More only cost the controller; but a fence takes tens of microseconds
+ * while the link is full, so small tiles want more workers to wait for theirs at the same time.
+ */
+#define GPU_SMALL_TILE (256u << 10)
+#define GPU_IO_WORKERS_MAX 16u
+#define GPU_IO_WORKERS_SMALL 48u
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t slot_bytes(const struct hr_run *run)
+{
+	uint64_t bytes = run->config->has_sink ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		bytes += hr_plan_tile_bytes(run->source[s].tile_bytes);
+	return bytes;
+}
+
+/* Some source's tiles lie in host memory. */
+static bool bounces(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	bool any = false;
+
+	for (uint32_t s = 0; s < p->sources; s++)
+		any |= !app->path[p->gpu][p->source[s].ssd].direct;
+	return any;
+}
+
+uint64_t hr_run_copy_bytes(const struct hr_run *run)
+{
+	uint64_t bytes = run->stages ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+
+	for (uint32_t s = 0; run->copies && s < run->config->sources; s++)
+		bytes += hr_plan_tile_bytes(run->source[s].tile_bytes);
+	return bytes;
+}
+
+const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *run)
+{
+	if (app->backend[run->config->gpu].lanes == 1 || !bounces(app, run))
+		return NULL;
+	return run->copies ? "copied to the GPU" : "in place";
+}
+
+static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const uint64_t half = app->config.memory_host / 2; /* other parts want some, too */
+	const uint64_t slot = slot_bytes(run);
+	uint64_t bytes = GPU_SLOT_BYTES, slots;
+
+	if (half && half < bytes)
+		bytes = half;
+	assert(slot > 0); /* there is a source, and its tiles have bytes */
+	slots = bytes / slot;
+	if (slots > run->tiles)
+		slots = run->tiles;
+	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
+}
+
+/* Pipelines that may own queue pairs of an ssd at the same time, once for each role. */
+static uint32_t sharers(const struct hr_appliance *app, uint32_t d)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+		bool reads = false;
+
+		for (uint32_t s = 0; run->selected && s < run->config->sources; s++)
+			reads |= hr_one_controller(app, run->config->source[s].ssd, d);
+		count += reads;
+		count += run->selected && run->config->has_sink &&
+			 hr_one_controller(app, run->config->sink.ssd, d);
+	}
+	return count;
+}
+
+/* Queue pairs that a role of this pipeline may have on each ssd it uses. */
+static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run *run,
+			    enum hr_role role)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint32_t share =
+		slot_bytes(run) < GPU_SMALL_TILE ? GPU_IO_WORKERS_SMALL : GPU_IO_WORKERS_MAX;
+
+	for (uint32_t q = 0; q < (role == HR_ROLE_PREFETCH ? run->ssds : 1); q++) {
+		const uint32_t d = role == HR_ROLE_PREFETCH ? run->ssd[q] : p->sink.ssd;
+		const uint32_t have = hr_ssd_queues_left(&app->ssd[d]);
+
+		const uint32_t among = sharers(app, d);
+
+		assert(among > 0); /* this one at least */
+		share = least(share, have / among);
+	}
+	return most(share, 1);
+}
+
+/* Blocks and workers of prefetch or write-back: as few blocks as hold the workers. */
+static void gpu_io(const struct hr_appliance *app, struct hr_run *run, enum hr_role role,
+		   uint32_t wanted)
+{
+	const struct hr_backend *b = &app->backend[run->config->gpu];
+	const uint32_t warps = run->threads / b->lanes, roles = run->config->has_sink ? 2 : 1;
+	const uint32_t room = most(b->processors * GPU_IO_PERCENT / 100 / roles, 1);
+	const uint32_t busy = most(run->slots / GPU_IO_SLOTS_PER_WORKER, 1);
+	const uint32_t workers = least(queue_share(app, run, role), busy);
+
+	assert(warps > 0);
+	run->blocks[role] = wanted ? wanted : least((workers + warps - 1) / warps, room);
+	assert(run->blocks[role] > 0);
+	run->workers[role] = least(most(workers / run->blocks[role], 1), warps);
+}
+
+static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t resident)
+{
+	const uint32_t io = run->blocks[HR_ROLE_PREFETCH] + run->blocks[HR_ROLE_WRITEBACK];
+	const uint32_t room = least(b->processors, resident);
+
+	run->blocks[HR_ROLE_COMPUTE] = run->config->compute_blocks;
+	if (!run->config->compute_blocks)
+		run->blocks[HR_ROLE_COMPUTE] = least(run->slots, room > io ? room - io : 1);
+	run->workers[HR_ROLE_COMPUTE] = run->threads / b->lanes;
+}
+
+/* A user operator may need so many registers that blocks are smaller. */
+static uint32_t max_threads(const struct hr_backend *b, const struct hr_run *run)
+{
+	return run->kernel_threads ? run->kernel_threads : b->max_threads;
+}
+
+/* What has a checksum lies in GPU memory when it is computed: so it crosses the link only once. */
+static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	run->copies = bounces(app, run) && (p->bounce == HR_BOUNCE_COPY || hr_run_verifies(run) ||
+					    (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
+	run->stages = p->has_sink && p->sink.checksum && !app->path[p->gpu][p->sink.ssd].direct;
+	run->shared_bytes = hr_run_checksums(run) ? HR_CHECKSUM_MEMORY : 0;
+}
+
+static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	struct hr_backend *b = &app->backend[p->gpu];
+	uint32_t resident, blocks = 0;
+
+	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
+	run->slots = p->slots ? p->slots : gpu_slots(app, run);
+	shape_copies(app, run);
+	resident = b->ops->resident(b, run->kernel, run->threads, run->shared_bytes);
+	memset(run->blocks, 0, sizeof run->blocks);
+	memset(run->workers, 0, sizeof run->workers);
+	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks);
+	if (p->has_sink)
+		gpu_io(app, run, HR_ROLE_WRITEBACK, p->writeback_blocks);
+	gpu_compute(b, run, resident);
+	for (int role = 0; role < HR_ROLES; role++)
+		blocks += run->blocks[role];
+	if (blocks <= resident)
+		return 0;
+	return hr_mistake_at(app, p->line,
+			     "pipeline '%s': %u + %u + %u blocks of %u threads, but %s holds %u of "
+			     "them at once; use fewer blocks, or threads",
+			     p->name, run->blocks[HR_ROLE_PREFETCH], run->blocks[HR_ROLE_COMPUTE],
+			     run->blocks[HR_ROLE_WRITEBACK], run->threads, b->name, resident);
+}
+
+static int shape_cpu(struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	run->threads = 1;
+	run->slots = p->slots ? p->slots : HR_SLOTS_DEFAULT;
+	run->copies = run->stages = false;
+	run->shared_bytes = 0;
+	run->blocks[HR_ROLE_PREFETCH] = most(p->prefetch_blocks, 1);
+	run->blocks[HR_ROLE_COMPUTE] = most(p->compute_blocks, 1);
+	run->blocks[HR_ROLE_WRITEBACK] = p->has_sink ? most(p->writeback_blocks, 1) : 0;
+	for (int role = 0; role < HR_ROLES; role++)
+		run->workers[role] = 1;
+	return 0;
+}
+
+int hr_shape_run(struct hr_appliance *app, struct hr_run *run)
+{
+	return app->backend[run->config->gpu].lanes == 1 ? shape_cpu(run) : shape_gpu(app, run);
+}

@@ -1,0 +1,32 @@
+#include "boot/engine/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t pending;
+
+static void remember(int signal_number)
+{
+	pending = signal_number;
+}
+
+void hr_signals_catch(void)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = remember, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+		sigaction(caught[i], &action, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int hr_signals_which(void)
+{
+	return pending;
+}
+
+bool hr_signals_pending(void)
+{
+	return pending != 0;
+}

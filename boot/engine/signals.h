@@ -1,0 +1,19 @@
+/*
+ * boot/engine/signals.h - Ctrl-C and SIGTERM as a wish to stop, read by whoever can act on it.
+ */
+#ifndef BOOT_ENGINE_SIGNALS_H
+#define BOOT_ENGINE_SIGNALS_H
+
+#include <stdbool.h>
+
+/* From now on SIGINT, SIGTERM and SIGHUP are remembered instead of ending the process; a second one
+ * ends it. SIGPIPE is ignored: a closed pipe shows as a failed write. */
+void hr_signals_catch(void);
+
+/* The one that has come, or 0. */
+int hr_signals_which(void);
+
+/* One of them has come. */
+bool hr_signals_pending(void);
+
+#endif

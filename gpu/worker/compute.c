@@ -1,0 +1,310 @@
+/*
+ * Compute: a whole block runs the operator on one tile after another, and computes the checksums of
+ * what it reads and makes. Where tiles lie in host memory and the block's copies do not, a checksum is
+ * computed in the pass that copies, so that nothing crosses the link twice.
+ */
+#include "gpu/worker/checksum.h"
+#include "gpu/worker/role.h"
+#include "gpu/worker/vector.h"
+
+/* State of this worker of the block. */
+HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
+{
+	const uint32_t worker = index * pipe->workers[HR_ROLE_COMPUTE] + hr_warp();
+
+	return pipe->state_bytes ? pipe->op_states + (uint64_t)worker * pipe->state_bytes : NULL;
+}
+
+HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
+{
+	hr_block_sync();
+	if (hr_thread() == 0)
+		hr_store_release_u32(&slot->state, (uint32_t)state);
+}
+
+/* The block's copies, or NULL. */
+HR_WORKER uint8_t *compute_copy_of(const struct hr_pipe *pipe, uint32_t index)
+{
+	return pipe->copy ? pipe->copy + index * pipe->copy_bytes : NULL;
+}
+
+HR_WORKER const struct hr_checksum_tables *compute_tables(void)
+{
+	return (const struct hr_checksum_tables *)hr_launch_memory();
+}
+
+HR_WORKER void compute_describe(const struct hr_role_worker *w, const struct hr_slot *slot,
+				struct hr_op_tile *tile)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	uint32_t i;
+
+	tile->index = slot->tile;
+	for (i = 0; i < pipe->sources; i++) {
+		const struct hr_pipe_source *from = &pipe->source[i];
+
+		tile->in[i] = slot->in[i].data;
+		tile->in_bytes[i] = hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile);
+	}
+	tile->out = pipe->has_sink ? slot->out.data : NULL;
+	if (pipe->out_copy_bytes)
+		tile->out = compute_copy_of(pipe, w->index);
+	tile->out_capacity = pipe->has_sink ? slot->out.bytes : 0;
+	tile->record =
+		pipe->record_bytes ? pipe->op_records + slot->tile * pipe->record_bytes : NULL;
+}
+
+HR_WORKER uint64_t compute_bytes(const struct hr_pipe *pipe, const struct hr_op_tile *tile)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < pipe->sources; i++)
+		bytes += tile->in_bytes[i];
+	return bytes;
+}
+
+/*
+ * What was read of one source: its checksum, and the block's copy of it (NULL: none is wanted). Pages
+ * are whole, so what is copied behind the end of a tile is in the buffer.
+ */
+HR_WORKER void compute_take(const struct hr_pipe_source *from, const struct hr_op_tile *tile,
+			    uint32_t i, uint8_t *copy)
+{
+	uint32_t crc;
+
+	if (from->crc) {
+		crc = hr_checksum_tile(compute_tables(), tile->in[i], tile->in_bytes[i], copy);
+		if (hr_thread() == 0)
+			from->crc[tile->index] = crc;
+	} else if (copy) {
+		hr_copy_vectors((struct hr_vector *)(void *)copy,
+				(const struct hr_vector *)(const void *)tile->in[i],
+				(tile->in_bytes[i] + 15) / 16);
+	}
+}
+
+/* The block's copies of tiles, in place of what lies in host memory, and checksums of what was read. */
+HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	uint8_t *to = compute_copy_of(pipe, w->index);
+	uint32_t i;
+
+	if (to)
+		to += pipe->out_copy_bytes;
+	for (i = 0; i < pipe->sources; i++) {
+		const struct hr_pipe_source *from = &pipe->source[i];
+
+		compute_take(from, tile, i, from->copied ? to : NULL);
+		if (!from->copied)
+			continue;
+		tile->in[i] = to;
+		to += (from->tile_bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
+	}
+	if (to)
+		hr_block_sync();
+}
+
+HR_WORKER void compute_zero(uint8_t *data, uint32_t from, uint32_t end)
+{
+	uint32_t i;
+
+	for (i = from + hr_thread(); i < end; i += hr_threads())
+		data[i] = 0;
+}
+
+/*
+ * The output as write-back wants it, in the slot, with its checksum. The disk takes whole blocks: what
+ * lies behind the data in the last one is zero. All threads go by what was promised: an operator that
+ * broke its promise may have told each of them something else.
+ */
+HR_WORKER void compute_deliver(const struct hr_pipe *pipe, const struct hr_slot *slot,
+			       const struct hr_op_tile *tile)
+{
+	const uint32_t bytes = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
+	const uint32_t mask = ((uint32_t)1 << pipe->sink.lba_shift) - 1;
+	const uint32_t vectors_end = (bytes + 15) & ~15u;
+	uint32_t crc;
+
+	compute_zero(tile->out, bytes, vectors_end);
+	compute_zero(slot->out.data, vectors_end, (bytes + mask) & ~mask);
+	if (!pipe->sink_crc)
+		return;
+	hr_block_sync();
+	crc = hr_checksum_tile(compute_tables(), tile->out, bytes,
+			       pipe->out_copy_bytes ? slot->out.data : NULL);
+	if (hr_thread() == 0)
+		pipe->sink_crc[slot->tile] = crc;
+}
+
+/*
+ * The operator broke its promise: nothing of the tile is written, and no new one is started. One
+ * thread. It leaves the worker's struct alone, which costs good operators registers.
+ */
+HR_WORKER void compute_fail(struct hr_pipe *pipe, struct hr_worker_status *status,
+			    struct hr_slot *slot, uint32_t out_bytes)
+{
+	struct hr_failure *failure = &status->failure;
+
+	slot->out_bytes = HR_OUT_BROKEN;
+	if (status->failed)
+		return;
+	failure->error = -ERANGE;
+	failure->role = HR_ROLE_COMPUTE;
+	failure->tile = slot->tile;
+	failure->object = pipe->sink.id;
+	failure->out_bytes = out_bytes;
+	failure->out_promised = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
+	hr_store_release_sys_u32(&status->failed, 1);
+	hr_store_release_u32(&pipe->stop, 1);
+}
+
+/* Whatever the threads of a broken operator return, they stay together: thread 0's word counts. */
+HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_op_tile tile = { 0 };
+	uint32_t out_bytes;
+
+	compute_describe(w, slot, &tile);
+	if (hr_thread() == 0)
+		hr_store_relaxed_sys_u64(&w->status->tile, slot->tile);
+	compute_fetch(w, &tile);
+	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
+	if (pipe->has_sink)
+		compute_deliver(pipe, slot, &tile);
+	if (hr_thread() == 0) {
+		if (pipe->has_sink &&
+		    out_bytes != hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile)) {
+			compute_fail(pipe, w->status, slot, out_bytes);
+		} else {
+			slot->out_bytes = out_bytes;
+			hr_role_count(w, compute_bytes(pipe, &tile));
+		}
+	}
+	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
+}
+
+#define COMPUTE_NOTHING UINT32_MAX
+
+/* Of the lanes in `filled`, whose slot holds the lowest tile; *best keeps it over several calls. */
+HR_WORKER uint32_t compute_oldest(uint32_t filled, uint32_t mine, uint64_t tile, uint64_t *best,
+				  uint32_t found)
+{
+	for (; filled; filled &= filled - 1) {
+		const uint32_t lane = hr_lowest_bit(filled);
+		const uint64_t its = hr_shfl_u64(tile, lane);
+		const uint32_t slot = hr_shfl_u32(mine, lane);
+
+		if (its < *best) {
+			*best = its;
+			found = slot;
+		}
+	}
+	return found;
+}
+
+/*
+ * One look at all slots, a lane each: the filled one that holds the lowest tile, or COMPUTE_NOTHING.
+ * Slots that are to be closed are; *open counts the others. Collective.
+ */
+HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
+{
+	uint32_t found = COMPUTE_NOTHING, base, s;
+	uint64_t best = UINT64_MAX;
+
+	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
+		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
+		const uint32_t filled = hr_ballot(state == HR_SLOT_FILLED);
+		const bool closing = state == HR_SLOT_CLOSING;
+
+		if (filled)
+			found = compute_oldest(filled, s,
+					       state == HR_SLOT_FILLED ? w->pipe->slot[s].tile : 0,
+					       &best, found);
+		if (closing)
+			hr_store_release_u32(&w->pipe->slot[s].state, HR_SLOT_CLOSED);
+		*open += hr_count_bits(hr_ballot(!closing && state != HR_SLOT_CLOSED));
+	}
+	return found;
+}
+
+/* The block's next slot, waiting for it, or COMPUTE_NOTHING when all are closed. The first worker. */
+HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
+{
+	uint32_t open, found;
+
+	hr_lanes_sync(); /* all lanes see what lane 0 has just handed on */
+	do {
+		open = 0;
+		found = compute_slots(w, &open);
+		hr_role_beat(w, found != COMPUTE_NOTHING);
+	} while (found == COMPUTE_NOTHING && open);
+	hr_lanes_sync();
+	return found;
+}
+
+/* All other compute blocks have ended; true when every tile was computed. Thread 0 of block 0. */
+HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	const struct hr_worker_status *first = w->status;
+	uint64_t tiles = first->tiles;
+	uint32_t i;
+
+	for (i = 1; i < w->count; i++) {
+		while (!hr_load_acquire_sys_u32(&first[i].done))
+			hr_role_beat(w, false);
+		tiles += first[i].tiles;
+	}
+	return tiles == pipe->tiles - pipe->first_tile;
+}
+
+HR_WORKER void compute_finish(struct hr_role_worker *w)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	struct hr_op_all all;
+
+	if (!hr_block_xor_u32(hr_thread() == 0 && compute_wait_for_all(w) ? 1 : 0))
+		return;
+	all.args = pipe->op_args;
+	all.tiles = pipe->tiles;
+	all.bytes = pipe->source[0].extent.bytes;
+	all.tile_bytes = pipe->source[0].tile_bytes;
+	all.workers = pipe->blocks[HR_ROLE_COMPUTE] * pipe->workers[HR_ROLE_COMPUTE];
+	all.state_bytes = pipe->state_bytes;
+	all.states = pipe->op_states;
+	all.record_bytes = pipe->record_bytes;
+	all.records = pipe->op_records;
+	all.result = pipe->op_result;
+	hr_op_finish(pipe->op, &all);
+}
+
+/* Block-collective: what thread 0 says, in all threads, with all it has seen. */
+HR_WORKER uint32_t compute_share(uint32_t v)
+{
+	const uint32_t shared = hr_block_xor_u32(hr_thread() == 0 ? v : 0);
+
+	hr_block_sync();
+	return shared;
+}
+
+HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
+{
+	struct hr_role_worker w;
+	uint32_t s;
+
+	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
+	if (pipe->checksums)
+		hr_checksum_prepare((struct hr_checksum_tables *)hr_launch_memory());
+	hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
+	hr_block_sync();
+	while ((s = compute_share(hr_warp() == 0 ? compute_next(&w) : 0)) != COMPUTE_NOTHING)
+		compute_run_tile(&w, &pipe->slot[s]);
+	if (w.index == 0)
+		compute_finish(&w);
+	hr_block_sync();
+	if (hr_thread() == 0)
+		hr_role_done(&w);
+}

@@ -1,0 +1,42 @@
+#include "gpu/worker/pipeline.h"
+
+#include "gpu/worker/role.h"
+
+HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
+			    uint32_t tile_bytes, const struct hr_qp *qp,
+			    const struct hr_role_command *command)
+{
+	struct hr_failure *failure = &w->status->failure;
+	const struct hr_slot *slot = &w->pipe->slot[command->slot];
+	const uint64_t at =
+		slot->tile * tile_bytes + (uint64_t)command->chunk * extent->chunk_bytes;
+
+	if (hr_lane() == 0 && !w->failed) {
+		failure->error = command->error;
+		failure->role = w->role;
+		failure->source = command->source;
+		failure->tile = slot->tile;
+		failure->lba = extent->lba + (at >> extent->lba_shift);
+		failure->object = extent->id;
+		failure->qid = qp->id;
+		failure->cid = command->cid;
+		failure->opcode = command->opcode;
+		hr_store_release_sys_u32(&w->status->failed, 1);
+		hr_store_release_u32(&w->pipe->stop, 1);
+	}
+	w->failed = true;
+	hr_lanes_sync();
+}
+
+HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block)
+{
+	const uint32_t readers = pipe->blocks[HR_ROLE_PREFETCH];
+	const uint32_t computers = pipe->blocks[HR_ROLE_COMPUTE];
+
+	if (block < readers)
+		hr_prefetch_block(pipe, block);
+	else if (block < readers + computers)
+		hr_compute_block(pipe, block - readers);
+	else
+		hr_writeback_block(pipe, block - readers - computers);
+}

@@ -1,0 +1,374 @@
+/*
+ * Prefetch: each worker keeps its slots full of reads, over queue pairs of its own.
+ */
+#include "gpu/worker/near.h"
+#include "gpu/worker/role.h"
+#include "nvme/queue.h"
+#include "nvme/status.h"
+
+/* Tokens count buffers: HR_SOURCES_MAX to a slot. */
+HR_WORKER uint32_t prefetch_buffer_of(uint32_t slot, uint32_t source)
+{
+	return slot * HR_SOURCES_MAX + source;
+}
+
+HR_WORKER struct hr_qp *prefetch_queue_of(const struct hr_role_worker *w, uint32_t source)
+{
+	return &w->qp[w->pipe->source[source].queue];
+}
+
+HR_WORKER void prefetch_fail(struct hr_role_worker *w, uint32_t s, uint32_t source, int error)
+{
+	const struct hr_pipe_source *from = &w->pipe->source[source];
+	struct hr_role_command command;
+
+	command.error = error;
+	command.slot = s;
+	command.source = source;
+	command.chunk = 0;
+	command.cid = 0;
+	command.opcode = nvme_cmd_read;
+	hr_role_fail(w, &from->extent, from->tile_bytes, prefetch_queue_of(w, source), &command);
+}
+
+/* Bytes of all sources in a tile. */
+HR_WORKER uint64_t prefetch_tile_bytes(const struct hr_pipe *pipe, uint64_t tile)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < pipe->sources; i++)
+		bytes += hr_tile_bytes(&pipe->source[i].extent, pipe->source[i].tile_bytes, tile);
+	return bytes;
+}
+
+/* A slot whose reads are all back goes to compute. One lane. */
+HR_WORKER void prefetch_fill_if_whole(struct hr_role_worker *w, struct hr_slot *slot)
+{
+	const struct hr_pipe *pipe = w->pipe;
+
+	if (slot->posted < pipe->sources || slot->reading)
+		return;
+	slot->posted = 0;
+	slot->holds = 0;
+	hr_role_count(w, prefetch_tile_bytes(pipe, slot->tile));
+	hr_store_release_u32(&slot->state, HR_SLOT_FILLED);
+}
+
+/*
+ * Post what is still missing of the tile that was taken for this slot: source by source, as queues
+ * have room. True when a source was posted.
+ */
+HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+	const uint64_t tile = slot->next_read;
+	const uint32_t first = slot->posted;
+	uint32_t source, commands = 0;
+	int posted = 0;
+
+	for (source = first; source < pipe->sources; source++) {
+		const struct hr_pipe_source *from = &pipe->source[source];
+
+		posted = hr_pread_prefetch(prefetch_queue_of(w, source), &from->extent,
+					   tile * from->tile_bytes,
+					   hr_tile_bytes(&from->extent, from->tile_bytes, tile),
+					   &slot->in[source], prefetch_buffer_of(s, source));
+		if (posted < 0)
+			break;
+		commands += (uint32_t)posted;
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		slot->tile = tile;
+		slot->read_tries = first ? slot->read_tries : 0;
+		slot->posted = source;
+		slot->reading += commands;
+		prefetch_fill_if_whole(w, slot); /* nothing had to be read */
+	}
+	hr_lanes_sync();
+	if (posted < 0 && posted != -EAGAIN)
+		prefetch_fail(w, s, source, posted);
+	return source != first;
+}
+
+/* Send a command again. False: there is no room for it now. Collective. */
+HR_WORKER bool prefetch_again(struct hr_role_worker *w, uint32_t s, uint32_t token)
+{
+	struct hr_slot *slot = &w->pipe->slot[s];
+	const uint32_t source = HR_TOKEN_BUFFER(token) % HR_SOURCES_MAX;
+	const struct hr_pipe_source *from = &w->pipe->source[source];
+
+	return hr_repost(prefetch_queue_of(w, source), nvme_cmd_read, &from->extent,
+			 slot->tile * from->tile_bytes,
+			 hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile),
+			 &slot->in[source], HR_TOKEN_BUFFER(token), HR_TOKEN_CHUNK(token), 0) > 0;
+}
+
+/* The parked commands whose time has come; when all is over, none is sent any more. Collective. */
+HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
+{
+	const uint32_t n = hr_role_slots(w);
+	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+	uint32_t j, token;
+
+	for (j = 0; j < n && w->parked; j++) {
+		const uint32_t s = w->index + j * w->count;
+		struct hr_slot *slot = &w->pipe->slot[s];
+		uint32_t parked;
+
+		/* In another state the other role may write the word. */
+		if (hr_role_state(slot) != HR_SLOT_FREE)
+			continue;
+		parked = slot->parked;
+		if (!parked)
+			continue;
+		if (stopped || w->failed) {
+			hr_role_unpark(w, slot, parked);
+			if (hr_lane() == 0)
+				slot->reading -= parked;
+			hr_lanes_sync();
+			continue;
+		}
+		while (hr_role_parked(slot, now, &token) && prefetch_again(w, s, token))
+			hr_role_unpark(w, slot, 1);
+	}
+}
+
+/* One completion that is not a success, the same in all lanes. */
+HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+{
+	const uint32_t buffer = HR_TOKEN_BUFFER(done->token);
+	const uint32_t s = buffer / HR_SOURCES_MAX, source = buffer % HR_SOURCES_MAX;
+	const struct hr_pipe_source *from = &w->pipe->source[source];
+	struct hr_role_command command;
+
+	if (hr_role_park(w, &w->pipe->slot[s], &w->pipe->slot[s].read_tries, qp, done))
+		return;
+	if (hr_lane() == 0)
+		w->pipe->slot[s].reading--;
+	command.error = hr_role_error(done);
+	command.slot = s;
+	command.source = source;
+	command.chunk = HR_TOKEN_CHUNK(done->token);
+	command.cid = done->cid;
+	command.opcode = nvme_cmd_read;
+	hr_role_fail(w, &from->extent, from->tile_bytes, qp, &command);
+}
+
+/* Completions without error in the lanes of `good`, slot by slot. Collective. */
+HR_WORKER void prefetch_good(struct hr_role_worker *w, uint32_t good, uint32_t token)
+{
+	const uint32_t mine = HR_TOKEN_BUFFER(token) / HR_SOURCES_MAX;
+	uint32_t s;
+
+	while (good) {
+		const uint32_t group = hr_role_group(good, mine, &s);
+
+		if (hr_lane() == 0) {
+			struct hr_slot *slot = &w->pipe->slot[s];
+
+			slot->reading -= hr_count_bits(group);
+			if (!w->failed)
+				prefetch_fill_if_whole(w, slot);
+		}
+		good &= ~group;
+	}
+	hr_lanes_sync();
+}
+
+/* Any source that is read over queue pair q; there is one. */
+HR_WORKER uint32_t prefetch_source_of_queue(const struct hr_pipe *pipe, uint32_t q)
+{
+	uint32_t source = 0;
+
+	while (source + 1 < pipe->sources && pipe->source[source].queue != q)
+		source++;
+	return source;
+}
+
+/* Take what has come back on one queue pair. True when something has. */
+HR_WORKER bool prefetch_reap(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	struct hr_done mine = { 0 }, done;
+	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
+	const bool any = mask != 0;
+	const uint32_t good = hr_ballot((mask >> hr_lane() & 1) && !mine.status);
+
+	prefetch_good(w, good, mine.token);
+	for (mask &= ~good; mask; mask &= mask - 1) {
+		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		prefetch_bad(w, qp, &done);
+	}
+	return any;
+}
+
+HR_WORKER bool prefetch_reap_all(struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+	bool any = false;
+	uint32_t q;
+
+	for (q = 0; q < pipe->read_queues; q++) {
+		struct hr_qp *qp = &w->qp[q];
+
+		any |= prefetch_reap(w, qp);
+		if (qp->broken && !w->dead) {
+			prefetch_fail(w, w->index, prefetch_source_of_queue(pipe, q), qp->broken);
+			w->dead = true;
+		}
+	}
+	return any;
+}
+
+HR_WORKER void prefetch_ring_all(const struct hr_role_worker *w)
+{
+	uint32_t q;
+
+	for (q = 0; q < w->pipe->read_queues; q++)
+		hr_qp_ring(&w->qp[q]);
+}
+
+/* A free slot that reads more, or that is to be closed. */
+HR_WORKER bool prefetch_wants(const struct hr_role_worker *w, const struct hr_slot *slot,
+			      bool stopped)
+{
+	if (stopped)
+		return slot->reading == 0 || w->dead;
+	return !slot->holds || slot->posted < w->pipe->sources;
+}
+
+/*
+ * A tile for each lane's slot (or NULL), as long as there are any; none while one of them waits for
+ * room in the queue with the tile it holds. Collective.
+ */
+HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
+{
+	const uint32_t held = hr_ballot(slot && slot->holds);
+	const uint32_t mask = hr_ballot(slot && !slot->holds);
+	uint64_t tile = 0;
+
+	if (!mask || held)
+		return;
+	if (hr_lane() == 0)
+		tile = hr_take_u64(&pipe->next_tile, hr_count_bits(mask));
+	tile = hr_shfl_u64(tile, 0) + hr_count_bits(mask & (((uint32_t)1 << hr_lane()) - 1));
+	if ((mask >> hr_lane() & 1) && tile < pipe->tiles) {
+		slot->next_read = tile;
+		slot->holds = 1;
+	}
+	hr_lanes_sync();
+}
+
+/* Collective: other workers take tiles at any time, and all lanes see the same. */
+HR_WORKER bool prefetch_tiles_left(const struct hr_pipe *pipe)
+{
+	return hr_shfl_u32(hr_load_acquire_u64(&pipe->next_tile) < pipe->tiles, 0) != 0;
+}
+
+/* A free slot. True when something was posted. Collective. */
+HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped)
+{
+	struct hr_slot *slot = &w->pipe->slot[s];
+
+	if (hr_role_state(slot) != HR_SLOT_FREE)
+		return false;
+	if (!stopped && slot->holds)
+		return prefetch_post(w, s);
+	if (stopped || !prefetch_tiles_left(w->pipe))
+		hr_role_hand_on(slot, HR_SLOT_CLOSING);
+	return false;
+}
+
+/* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
+HR_WORKER bool prefetch_visit_all(struct hr_role_worker *w, uint32_t mask, uint32_t s, uint32_t j,
+				  bool stopped, bool *full)
+{
+	bool progress = false;
+
+	for (; mask && !*full; mask &= mask - 1) {
+		const uint32_t lane = hr_lowest_bit(mask);
+		const struct hr_slot *slot = &w->pipe->slot[hr_shfl_u32(s, lane)];
+
+		progress |= prefetch_visit(w, hr_shfl_u32(s, lane), stopped);
+		*full = !stopped && slot->holds && slot->posted < w->pipe->sources;
+		if (*full)
+			w->turn = hr_shfl_u32(j, lane);
+	}
+	return progress;
+}
+
+/* One look at all slots, a lane each; *open counts those not yet given up. Collective. */
+HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *open)
+{
+	const uint32_t n = hr_role_slots(w);
+	bool progress = false, full = false;
+	uint32_t base, s;
+
+	for (base = 0; base < n; base += HR_LANES) {
+		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
+		const uint32_t state = hr_role_look(w, j, &s);
+		const bool wants =
+			state == HR_SLOT_FREE && prefetch_wants(w, &w->pipe->slot[s], stopped);
+
+		*open += hr_count_bits(
+			hr_ballot(state != HR_SLOT_CLOSING && state != HR_SLOT_CLOSED));
+		if (!stopped && !full)
+			prefetch_take(w->pipe, wants ? &w->pipe->slot[s] : NULL);
+		progress |= prefetch_visit_all(w, hr_ballot(wants), s, j, stopped, &full);
+	}
+	return progress;
+}
+
+HR_WORKER void prefetch_note_start(const struct hr_pipe *pipe)
+{
+	if (hr_lane() == 0)
+		hr_store_release_sys_u64(&pipe->control->first_submit_ns, hr_clock_ns());
+}
+
+/* What the host asks for reaches the other workers through the first one. */
+HR_WORKER bool prefetch_stopped(const struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+
+	if (w->index == 0 && hr_lane() == 0 && hr_role_turn(w) &&
+	    hr_load_acquire_sys_u32(&pipe->control->stop))
+		hr_store_release_u32(&pipe->stop, 1);
+	hr_lanes_sync();
+	return hr_role_stopped(w);
+}
+
+HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
+{
+	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
+	bool started = false, progress;
+	struct hr_role_worker w;
+	struct hr_qp *far;
+	uint32_t open;
+
+	if (hr_warp() >= warps)
+		return;
+	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block * warps + hr_warp(),
+			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
+	far = &pipe->read_qp[w.index * pipe->read_queues];
+	w.qp = hr_near_begin(far, pipe->read_queues, warps);
+	do {
+		const bool stopped = prefetch_stopped(&w);
+
+		open = 0;
+		progress = prefetch_slots(&w, stopped, &open);
+		if (HR_RARE(w.parked))
+			prefetch_resend(&w, stopped);
+		prefetch_ring_all(&w);
+		if (progress && !started && w.index == 0)
+			prefetch_note_start(pipe);
+		started |= progress;
+		progress |= prefetch_reap_all(&w);
+		hr_role_heed(&w, progress);
+		hr_role_beat(&w, progress);
+	} while (open);
+	hr_near_end(far, w.qp, pipe->read_queues);
+	if (hr_lane() == 0)
+		hr_role_done(&w);
+}

@@ -1,0 +1,312 @@
+/*
+ * Write-back: each worker writes the results of its slots over a queue pair of its own, frees the
+ * slots, and flushes when all of them are closed.
+ */
+#include "gpu/worker/near.h"
+#include "gpu/worker/role.h"
+#include "nvme/queue.h"
+#include "nvme/status.h"
+
+HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
+			      uint8_t opcode, int error)
+{
+	struct hr_role_command command;
+
+	command.error = error;
+	command.slot = s;
+	command.source = 0;
+	command.chunk = 0;
+	command.cid = 0;
+	command.opcode = opcode;
+	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
+}
+
+/* The tile is not on the disk, and nothing later of the slot will be. One lane. */
+HR_WORKER void writeback_lost(struct hr_slot *slot)
+{
+	if (!slot->spoiled)
+		slot->lost = slot->tile;
+	slot->spoiled = 1;
+}
+
+/* The tile is on the disk (not yet flushed). One lane. */
+HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
+{
+	uint64_t *written = &w->pipe->written[slot - w->pipe->slot];
+
+	hr_store_release_sys_u64(written, slot->tile + 1);
+	hr_role_count(w, slot->out_bytes);
+	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
+}
+
+/* Post the writes of a computed tile. True when they were posted. */
+HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+	const int posted = hr_pwrite_post(qp, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+					  slot->out_bytes, &slot->out, s, 0);
+
+	if (posted == -EAGAIN)
+		return false;
+	if (posted < 0) {
+		writeback_fail(w, qp, s, nvme_cmd_write, posted);
+		return false;
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		slot->writing = (uint32_t)posted;
+		slot->write_tries = 0;
+		if (!posted) /* nothing had to be written */
+			writeback_written(w, slot);
+	}
+	hr_lanes_sync();
+	return true;
+}
+
+/* Send a command again. False: there is no room for it now. Collective. */
+HR_WORKER bool writeback_again(struct hr_role_worker *w, uint32_t s, uint32_t token)
+{
+	struct hr_pipe *pipe = w->pipe;
+	struct hr_slot *slot = &pipe->slot[s];
+
+	return hr_repost(w->qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+			 slot->out_bytes, &slot->out, s, HR_TOKEN_CHUNK(token), 0) > 0;
+}
+
+/* The parked commands whose time has come; after a failure none is sent any more. Collective. */
+HR_WORKER void writeback_resend(struct hr_role_worker *w)
+{
+	const uint32_t n = hr_role_slots(w);
+	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+	uint32_t j, token;
+
+	for (j = 0; j < n && w->parked; j++) {
+		const uint32_t s = w->index + j * w->count;
+		struct hr_slot *slot = &w->pipe->slot[s];
+		uint32_t parked;
+
+		/* In another state the other role may write the word. */
+		if (hr_role_state(slot) != HR_SLOT_COMPUTED)
+			continue;
+		parked = slot->parked;
+		if (!parked)
+			continue;
+		if (w->failed) {
+			hr_role_unpark(w, slot, parked);
+			if (hr_lane() == 0) {
+				slot->writing -= parked;
+				writeback_lost(slot);
+			}
+			hr_lanes_sync();
+			continue;
+		}
+		while (hr_role_parked(slot, now, &token) && writeback_again(w, s, token))
+			hr_role_unpark(w, slot, 1);
+	}
+}
+
+/* One completion that is not a success, the same in all lanes. */
+HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+{
+	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
+	struct hr_role_command command;
+
+	if (hr_role_park(w, &w->pipe->slot[s], &w->pipe->slot[s].write_tries, qp, done))
+		return;
+	if (hr_lane() == 0) {
+		w->pipe->slot[s].writing--;
+		writeback_lost(&w->pipe->slot[s]);
+	}
+	command.error = hr_role_error(done);
+	command.slot = s;
+	command.source = 0;
+	command.chunk = chunk;
+	command.cid = done->cid;
+	command.opcode = nvme_cmd_write;
+	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
+}
+
+/* Completions without error in the lanes of `good`, slot by slot. Collective. */
+HR_WORKER void writeback_good(struct hr_role_worker *w, uint32_t good, uint32_t token)
+{
+	const uint32_t mine = HR_TOKEN_BUFFER(token);
+	uint32_t s;
+
+	while (good) {
+		const uint32_t group = hr_role_group(good, mine, &s);
+
+		if (hr_lane() == 0) {
+			struct hr_slot *slot = &w->pipe->slot[s];
+
+			slot->writing -= hr_count_bits(group);
+			if (slot->writing == 0 && !slot->spoiled)
+				writeback_written(w, slot);
+		}
+		good &= ~group;
+	}
+	hr_lanes_sync();
+}
+
+HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	struct hr_done mine = { 0 }, done;
+	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
+	const bool any = mask != 0;
+	const uint32_t good = hr_ballot((mask >> hr_lane() & 1) && !mine.status);
+
+	writeback_good(w, good, mine.token);
+	for (mask &= ~good; mask; mask &= mask - 1) {
+		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		writeback_bad(w, qp, &done);
+	}
+	if (qp->broken && !w->dead) {
+		writeback_fail(w, qp, w->index, nvme_cmd_write, qp->broken);
+		w->dead = true;
+	}
+	return any;
+}
+
+/*
+ * A computed slot. True when its writes were posted. After a failure results are dropped, so that
+ * the slot comes back to prefetch, which closes it. Collective.
+ */
+HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
+{
+	struct hr_slot *slot = &w->pipe->slot[s];
+
+	if (hr_role_state(slot) != HR_SLOT_COMPUTED)
+		return false;
+	/* Later tiles of the slot must not be counted either: the watermark would pass this one. */
+	w->failed |= slot->out_bytes == HR_OUT_BROKEN;
+	if (!w->failed)
+		return writeback_post(w, qp, s);
+	if (hr_lane() == 0)
+		writeback_lost(slot);
+	hr_role_hand_on(slot, HR_SLOT_FREE);
+	return false;
+}
+
+/* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
+HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_qp *qp, uint32_t mask,
+				   uint32_t s, uint32_t j, bool *full)
+{
+	bool progress = false;
+
+	for (; mask && !*full; mask &= mask - 1) {
+		const uint32_t lane = hr_lowest_bit(mask);
+
+		if (writeback_visit(w, qp, hr_shfl_u32(s, lane))) {
+			progress = true;
+		} else if (!w->failed) {
+			*full = true;
+			w->turn = hr_shfl_u32(j, lane);
+		}
+	}
+	return progress;
+}
+
+/* One look at all slots, a lane each; *open counts those not yet closed. Collective. */
+HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint32_t *open)
+{
+	const uint32_t n = hr_role_slots(w);
+	bool progress = false, full = false;
+	uint32_t base, s;
+
+	for (base = 0; base < n; base += HR_LANES) {
+		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
+		const uint32_t state = hr_role_look(w, j, &s);
+		const uint32_t mask = hr_ballot(state == HR_SLOT_COMPUTED &&
+						(!w->pipe->slot[s].writing || w->dead));
+
+		*open += hr_count_bits(hr_ballot(state != HR_SLOT_CLOSED));
+		progress |= writeback_visit_all(w, qp, mask, s, j, &full);
+	}
+	return progress;
+}
+
+/* A flush, to its end. 0, an error, or a status with *done. Collective. */
+HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_qp *qp, struct hr_done *done)
+{
+	const int posted = hr_flush_post(qp, &w->pipe->sink, 0);
+	struct hr_done mine = { 0 };
+	uint32_t mask = 0;
+
+	if (posted < 0)
+		return posted;
+	hr_qp_ring(qp);
+	while (!mask && !qp->broken && !w->dead) {
+		mask = hr_consume_prefetch_pread(qp, &mine);
+		hr_role_heed(w, mask != 0);
+		hr_role_beat(w, mask != 0);
+	}
+	if (!mask)
+		return qp->broken;
+	hr_done_of_lane(done, &mine, hr_lowest_bit(mask));
+	return hr_role_error(done);
+}
+
+/* False: the host has said that nothing completes any more. Collective. */
+HR_WORKER bool writeback_pause(struct hr_role_worker *w, uint64_t until)
+{
+	while (!w->dead && hr_shfl_u64(hr_clock_ns(), 0) < until) {
+		hr_role_heed(w, false);
+		hr_role_beat(w, false);
+	}
+	return !w->dead;
+}
+
+/* What was written is durable when this returns without failing. After a failure it is the host that
+ * decides what to save. */
+HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
+{
+	uint64_t first = 0, until;
+	struct hr_done done = { 0 };
+	uint32_t tries;
+	int err;
+
+	if (!w->pipe->flush_at_end || w->failed)
+		return;
+	for (tries = 0;; tries++) {
+		const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+
+		err = writeback_flush_once(w, qp, &done);
+		first = tries ? first : now;
+		until = now + hr_qp_retry_pause(qp, done.crd, tries);
+		if (err <= 0 || tries >= hr_status_flush_retries(done.status, done.dnr) ||
+		    until - first > qp->timeout_ns || !writeback_pause(w, until))
+			break;
+	}
+	if (err)
+		writeback_fail(w, qp, w->index, nvme_cmd_flush, err);
+}
+
+HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
+{
+	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
+	struct hr_role_worker w;
+	struct hr_qp *far;
+	uint32_t open;
+	bool progress;
+
+	if (hr_warp() >= warps)
+		return;
+	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block * warps + hr_warp(),
+			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
+	far = &pipe->write_qp[w.index];
+	w.qp = hr_near_begin(far, 1, warps);
+	do {
+		open = 0;
+		progress = writeback_slots(&w, w.qp, &open);
+		if (HR_RARE(w.parked))
+			writeback_resend(&w);
+		hr_qp_ring(w.qp);
+		progress |= writeback_reap(&w, w.qp);
+		hr_role_heed(&w, progress);
+		hr_role_beat(&w, progress);
+	} while (open);
+	writeback_flush(&w, w.qp);
+	hr_near_end(far, w.qp, 1);
+	if (hr_lane() == 0)
+		hr_role_done(&w);
+}

@@ -1,0 +1,501 @@
+#include "pci/topo/band.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/topo/fields.h"
+#include "pci/topo/tables.h"
+
+#define PATH_MAX_EDGES (4 * HR_DEPTH_MAX + 4)
+#define DLLP_SHARE 0.965
+#define PLAN_TRIES 512u
+
+/*
+ * Edges: up and down of each function's link, the same of each root port's way into the root complex,
+ * and the way between hosts.
+ */
+static uint32_t edge_up(int32_t fn)
+{
+	return 2 * (uint32_t)fn;
+}
+
+static uint32_t edge_down(int32_t fn)
+{
+	return 2 * (uint32_t)fn + 1;
+}
+
+static uint32_t edge_port(const struct hr_engine *e, int32_t root, bool down)
+{
+	return 2 * (e->m->count + (uint32_t)root) + down;
+}
+
+static uint32_t edge_between(const struct hr_engine *e)
+{
+	return 4 * e->m->count;
+}
+
+double hr_link_gbs(uint32_t speed_code, uint32_t width)
+{
+	/* 2.5 and 5 GT/s: 8b/10b; 8 to 32 GT/s: 128b/130b; 64 GT/s: FLIT payload 236/256 */
+	static const double lane[] = { 0,
+				       0.25,
+				       0.5,
+				       8.0 / 8 * 128 / 130,
+				       16.0 / 8 * 128 / 130,
+				       32.0 / 8 * 128 / 130,
+				       64.0 / 8 * 236 / 256 };
+
+	return speed_code < sizeof lane / sizeof *lane ? lane[speed_code] * width : 0;
+}
+
+double hr_tlp_efficiency(uint32_t payload, enum hr_direction direction)
+{
+	double overhead = direction == HR_TO_GPU ? 24 : 20;
+
+	return payload / (payload + overhead);
+}
+
+/*
+ * One x16 flow between root ports, payload in GB/s, and what sockets pass to each other. Sources:
+ * for Genoa gdsio on 4 RTX 6000 Ada and 8 SSDs behind one x16 slot, local and remote alike (22 to
+ * 24 GiB/s); else what NCCL assumes for the CPU (src/graph/topo.h). 0: not measured.
+ */
+static const struct {
+	uint16_t vendor, device;
+	double flow, between;
+} priors[] = { { 0x1022, 0x14a4, 24, 0 },  { 0x8086, 0x09a2, 22, 22 }, { 0x8086, 0x2020, 10, 10 },
+	       { 0x8086, 0x2030, 10, 10 }, { 0x8086, 0x6f00, 6, 6 },   { 0x8086, 0x2f00, 6, 6 },
+	       { 0x8086, 0x3c00, 6, 6 } };
+
+static int prior_row(const struct hr_engine *e, int32_t host)
+{
+	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+
+	for (unsigned i = 0; i < sizeof priors / sizeof *priors; i++)
+		if (hr_get(f, HR_F_VENDOR, 0) == priors[i].vendor &&
+		    hr_get(f, HR_F_DEVICE, 0) == priors[i].device)
+			return (int)i;
+	return -1;
+}
+
+double hr_band_prior(const struct hr_engine *e, int32_t host)
+{
+	int row = prior_row(e, host);
+
+	if (row >= 0)
+		return priors[row].flow;
+	return e->zen ? 16 : 10;
+}
+
+static double between_prior(const struct hr_engine *e, int32_t host)
+{
+	int row = prior_row(e, host);
+
+	if (row >= 0)
+		return priors[row].between;
+	return e->zen ? 16 : 10;
+}
+
+/* Idle GPUs run slow on purpose: what counts is what they do under load (rule H1-idle). */
+static double link_capacity(const struct hr_engine *e, int32_t fn)
+{
+	const struct hr_fn *f = &e->m->fn[fn], *up;
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+	uint32_t speed = hr_get(f, HR_F_SPEED, hr_get(f, HR_F_SPEED_MAX, 0));
+
+	if (port != HR_PORT_ENDPOINT && port != HR_PORT_LEGACY && port != HR_PORT_UPSTREAM)
+		return 0;
+	if (hr_is_gpu(f) && hr_get(f, HR_F_SPEED_TARGET, 0) > speed) {
+		up = f->parent == HR_NO_FN ? f : &e->m->fn[f->parent];
+		speed = hr_get(f, HR_F_SPEED_MAX, speed);
+		if (hr_get(up, HR_F_SPEED_MAX, speed) < speed)
+			speed = hr_get(up, HR_F_SPEED_MAX, speed);
+	}
+	return hr_link_gbs(speed, hr_get(f, HR_F_WIDTH, hr_get(f, HR_F_WIDTH_MAX, 0)));
+}
+
+struct route {
+	uint32_t edge[PATH_MAX_EDGES];
+	unsigned count;
+	double weight; /* link bytes per payload byte */
+	bool open;
+	bool through; /* the root complex */
+};
+
+static void cross(struct route *r, uint32_t edge)
+{
+	if (r->count < PATH_MAX_EDGES)
+		r->edge[r->count++] = edge;
+}
+
+/* Data goes up from the SSD and down to the GPU, or the other way round. */
+static void cross_link(struct route *r, int32_t fn, bool ssd_side, enum hr_direction direction)
+{
+	cross(r, ssd_side == (direction == HR_TO_GPU) ? edge_up(fn) : edge_down(fn));
+}
+
+/* The root port above, or the function itself on a root bus. */
+static int32_t root_of(const struct hr_engine *e, int32_t fn)
+{
+	while (e->derived[fn].parent != HR_NO_FN)
+		fn = e->derived[fn].parent;
+	return fn;
+}
+
+/* Data enters the root complex at one port and leaves it at the other, which may be the same. */
+static void through_root(const struct hr_engine *e, const struct hr_pair *p,
+			 enum hr_direction direction, struct route *r)
+{
+	const struct hr_fn *fn = e->m->fn;
+	bool to_gpu = direction == HR_TO_GPU;
+
+	for (int32_t at = p->common; at != HR_NO_FN; at = fn[at].parent) {
+		cross(r, edge_up(at));
+		cross(r, edge_down(at));
+	}
+	cross(r, edge_port(e, root_of(e, to_gpu ? p->ssd : p->gpu), false));
+	cross(r, edge_port(e, root_of(e, to_gpu ? p->gpu : p->ssd), true));
+	if (fn[p->gpu].host != fn[p->ssd].host)
+		cross(r, edge_between(e));
+	r->through = true;
+}
+
+/* Root complexes of Intel pass peer traffic on in cache lines, whatever came in. */
+static bool splits(const struct hr_engine *e, int32_t fn)
+{
+	const struct hr_host *host = &e->m->host[e->m->fn[fn].host];
+
+	return hr_get(&e->m->fn[host->first], HR_F_VENDOR, 0) == 0x8086;
+}
+
+/* Payload of the TLPs on the way, as small as they get. */
+static uint32_t route_payload(const struct hr_engine *e, const struct hr_pair *p,
+			      enum hr_direction direction, bool through)
+{
+	uint32_t payload = e->derived[direction == HR_TO_GPU ? p->ssd : p->gpu].mps;
+
+	if (p->min_mps && (!payload || p->min_mps < payload))
+		payload = p->min_mps;
+	if (through && (splits(e, p->gpu) || splits(e, p->ssd)))
+		return 64;
+	return payload ? payload : 128;
+}
+
+static void make_route(const struct hr_engine *e, enum hr_direction direction, int32_t gpu,
+		       int32_t ssd, struct route *r)
+{
+	unsigned flow = direction == HR_TO_GPU ? HR_F2 : HR_F3;
+	struct hr_pair p;
+	bool through;
+
+	hr_judge(e, gpu, ssd, &p);
+	r->count = 0;
+	r->through = false;
+	r->open = hr_verdict_rank(p.flow[flow]) <= hr_verdict_rank(HR_WRITES_ONLY) &&
+		  !(direction == HR_FROM_GPU && p.flow[flow] == HR_WRITES_ONLY);
+	through = p.common == HR_NO_FN || p.redirected >> flow & 1;
+	r->weight = 1 / (hr_tlp_efficiency(route_payload(e, &p, direction, through), direction) *
+			 DLLP_SHARE);
+	for (int32_t at = gpu; at != p.common; at = e->derived[at].parent)
+		cross_link(r, at, false, direction);
+	for (int32_t at = ssd; at != p.common; at = e->derived[at].parent)
+		cross_link(r, at, true, direction);
+	if (through)
+		through_root(e, &p, direction, r);
+}
+
+struct solver {
+	const struct hr_engine *e;
+	unsigned n;
+	struct hr_rate *rate;
+	struct route *route;
+	double *left, *load; /* per edge: capacity not yet given away, weight of growing flows */
+	uint32_t edges;
+	bool *done;
+};
+
+static double capacity(const struct hr_engine *e, uint32_t edge)
+{
+	uint32_t links = 2 * e->m->count;
+	double least = 0, one;
+
+	if (edge < links)
+		return link_capacity(e, (int32_t)(edge / 2));
+	if (edge < 2 * links)
+		return hr_band_prior(e, e->m->fn[(edge - links) / 2].host);
+	for (uint32_t i = 0; i < e->m->hosts; i++) {
+		one = between_prior(e, (int32_t)i);
+		if (one > 0 && (least <= 0 || one < least))
+			least = one;
+	}
+	return least;
+}
+
+/* The priors of root complexes are payload rates already. */
+static double weight_on(const struct solver *s, const struct route *r, uint32_t edge)
+{
+	return edge < 2 * s->e->m->count ? r->weight : 1;
+}
+
+static void add_load(struct solver *s, unsigned flow, double sign)
+{
+	const struct route *r = &s->route[flow];
+
+	for (unsigned i = 0; i < r->count; i++)
+		s->load[r->edge[i]] += sign * weight_on(s, r, r->edge[i]);
+}
+
+/* The edge that is full first when all growing flows grow alike; by how much they may. */
+static uint32_t next_full(const struct solver *s, double *growth)
+{
+	uint32_t full = HR_NO_EDGE;
+
+	*growth = 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct route *r = &s->route[i];
+
+		for (unsigned j = 0; j < r->count && !s->done[i]; j++) {
+			uint32_t edge = r->edge[j];
+
+			if (s->left[edge] < 0 || s->load[edge] < 1e-9)
+				continue;
+			if (full == HR_NO_EDGE || s->left[edge] / s->load[edge] < *growth) {
+				full = edge;
+				*growth = s->left[edge] / s->load[edge];
+			}
+		}
+	}
+	return full;
+}
+
+static bool uses(const struct route *r, uint32_t edge)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (r->edge[i] == edge)
+			return true;
+	return false;
+}
+
+/* Give all growing flows their share; stop those that cross the full edge. */
+static void grow(struct solver *s, uint32_t full, double growth)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct route *r = &s->route[i];
+
+		if (s->done[i])
+			continue;
+		s->rate[i].gbs += growth;
+		for (unsigned j = 0; j < r->count; j++)
+			if (s->left[r->edge[j]] > 0) {
+				s->left[r->edge[j]] -= growth * weight_on(s, r, r->edge[j]);
+				if (s->left[r->edge[j]] < 0)
+					s->left[r->edge[j]] = 0;
+			}
+	}
+	for (unsigned i = 0; i < s->n; i++)
+		if (!s->done[i] && uses(&s->route[i], full)) {
+			s->rate[i].edge = full;
+			s->done[i] = true;
+			add_load(s, i, -1);
+		}
+}
+
+static void prepare(struct solver *s, enum hr_direction direction)
+{
+	for (uint32_t i = 0; i < s->edges; i++) {
+		double limit = capacity(s->e, i);
+
+		s->left[i] = limit > 0 ? limit : -1; /* -1: not known, does not limit */
+		s->load[i] = 0;
+	}
+	for (unsigned i = 0; i < s->n; i++) {
+		make_route(s->e, direction, s->rate[i].gpu, s->rate[i].ssd, &s->route[i]);
+		s->rate[i].gbs = 0;
+		s->rate[i].edge = HR_NO_EDGE;
+		s->done[i] = !s->route[i].open;
+		if (!s->done[i])
+			add_load(s, i, 1);
+	}
+}
+
+static int solver_init(struct solver *s, const struct hr_engine *e, struct hr_model *m,
+		       unsigned most)
+{
+	*s = (struct solver){ .e = e, .edges = edge_between(e) + 1 };
+	s->route = hr_model_alloc(m, most * sizeof *s->route);
+	s->left = hr_model_alloc(m, s->edges * sizeof *s->left);
+	s->load = hr_model_alloc(m, s->edges * sizeof *s->load);
+	s->done = hr_model_alloc(m, most + 1);
+	return s->route && s->left && s->load && s->done ? 0 : -ENOMEM;
+}
+
+static void solve(struct solver *s, enum hr_direction direction, struct hr_rate *rate, unsigned n)
+{
+	double growth;
+	uint32_t full;
+
+	s->rate = rate;
+	s->n = n;
+	prepare(s, direction);
+	/* Each round stops at least the flows of one edge. */
+	for (unsigned round = 0; round < n + 1; round++) {
+		full = next_full(s, &growth);
+		if (full == HR_NO_EDGE)
+			return;
+		grow(s, full, growth);
+	}
+}
+
+int hr_band_solve(const struct hr_engine *e, struct hr_model *m, enum hr_direction direction,
+		  struct hr_rate *rate, unsigned n)
+{
+	const size_t used = m->used;
+	struct solver s;
+	int err = -ENOMEM;
+
+	if (n > HR_FLOWS_MAX)
+		return -E2BIG;
+	if (solver_init(&s, e, m, n) == 0) {
+		solve(&s, direction, rate, n);
+		err = 0;
+	}
+	hr_model_release(m, used);
+	return err;
+}
+
+bool hr_band_bound(const struct hr_engine *e, const struct hr_rate *rate, unsigned n)
+{
+	unsigned through = 0;
+	struct hr_pair p;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (rate[i].gbs <= 0)
+			continue;
+		hr_judge(e, rate[i].gpu, rate[i].ssd, &p);
+		through += p.common == HR_NO_FN || p.redirected;
+	}
+	return through > 1;
+}
+
+char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
+{
+	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
+	uint32_t links = 2 * e->m->count;
+	char bdf[HR_BDF_MAX];
+
+	if (edge == HR_NO_EDGE) {
+		snprintf(text, 96, "nothing known");
+	} else if (edge < links) {
+		const struct hr_fn *f = &e->m->fn[edge / 2];
+		uint32_t code = hr_get(f, HR_F_SPEED, 0);
+
+		snprintf(text, 96, "link of %s %s, now %s GT/s x%u", hr_bdf(f, bdf),
+			 edge % 2 ? "down" : "up", speed[code < 7 ? code : 0],
+			 hr_get(f, HR_F_WIDTH, 0));
+	} else if (edge < 2 * links) {
+		snprintf(text, 96, "root port %s %s the root complex (prior: one x16 flow)",
+			 hr_bdf(&e->m->fn[(edge - links) / 2], bdf), edge % 2 ? "out of" : "into");
+	} else {
+		snprintf(text, 96, "way between root complexes (prior)");
+	}
+	return text;
+}
+
+/* ---- the plan */
+
+/*
+ * Verdict first; then how near: one switch before others, whatever ACS does now, as it is where
+ * --fix makes a pair direct; then node and steps.
+ */
+static unsigned rank_of(const struct hr_engine *e, int32_t gpu, int32_t ssd)
+{
+	struct hr_pair p;
+	unsigned far;
+
+	hr_judge(e, gpu, ssd, &p);
+	far = p.common == HR_NO_FN ? 128u + 64u * !p.same_host : 0;
+	if (p.modifiers & HR_MOD_NUMA)
+		far += 256;
+	/* Between root ports steps say how deep the cards hang, not how far they are apart. */
+	if (p.common != HR_NO_FN)
+		far += p.distance < 127 ? p.distance : 127;
+	return hr_verdict_rank(p.verdict) << 16 | far;
+}
+
+/* Best rank; among equals the GPU that has the fewest SSDs yet. */
+static int32_t choose(const struct hr_engine *e, int32_t ssd, const uint32_t *taken)
+{
+	unsigned best_rank = 0;
+	uint32_t best = 0;
+
+	for (uint32_t i = 0; i < e->gpus; i++) {
+		unsigned rank = rank_of(e, e->gpu[i], ssd);
+
+		if (i == 0 || rank < best_rank || (rank == best_rank && taken[i] < taken[best])) {
+			best = i;
+			best_rank = rank;
+		}
+	}
+	return (int32_t)best;
+}
+
+static double total(const struct hr_rate *rate, unsigned n)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += rate[i].gbs;
+	return sum;
+}
+
+/* Move one SSD at a time to a GPU of the same rank while that raises the sum. */
+static void improve(struct solver *s, enum hr_direction direction, struct hr_rate *rate)
+{
+	const struct hr_engine *e = s->e;
+	double best = total(rate, e->ssds);
+	unsigned tries = 0;
+
+	for (uint32_t j = 0; j < e->ssds; j++)
+		for (uint32_t i = 0; i < e->gpus && tries < PLAN_TRIES; i++) {
+			int32_t was = rate[j].gpu;
+
+			if (e->gpu[i] == was ||
+			    rank_of(e, e->gpu[i], rate[j].ssd) != rank_of(e, was, rate[j].ssd))
+				continue;
+			tries++;
+			rate[j].gpu = e->gpu[i];
+			solve(s, direction, rate, e->ssds);
+			if (total(rate, e->ssds) > best * 1.001)
+				best = total(rate, e->ssds);
+			else
+				rate[j].gpu = was;
+		}
+	solve(s, direction, rate, e->ssds);
+}
+
+int hr_band_plan(const struct hr_engine *e, struct hr_model *m, enum hr_direction direction,
+		 struct hr_rate *rate)
+{
+	const size_t used = m->used;
+	uint32_t *taken = hr_model_alloc(m, (e->gpus + 1) * sizeof *taken);
+	struct solver s;
+
+	if (e->ssds > HR_FLOWS_MAX)
+		return -E2BIG;
+	if (!taken || solver_init(&s, e, m, e->ssds)) {
+		hr_model_release(m, used);
+		return -ENOMEM;
+	}
+	for (uint32_t j = 0; j < e->ssds; j++) {
+		int32_t gpu = choose(e, e->ssd[j], taken);
+
+		taken[gpu]++;
+		rate[j] = (struct hr_rate){ .gpu = e->gpu[gpu], .ssd = e->ssd[j] };
+	}
+	solve(&s, direction, rate, e->ssds);
+	if (e->ssds <= 256)
+		improve(&s, direction, rate);
+	hr_model_release(m, used);
+	return 0;
+}

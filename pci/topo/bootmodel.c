@@ -1,0 +1,507 @@
+#include "pci/topo/bootmodel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/topo/decode.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/number.h"
+
+#define ACS_KNOWN 0x7fu /* bits that the kernel has names for */
+
+enum maker { INTEL, AMD, OTHER };
+
+uint32_t hr_kernel_of_release(const char *release)
+{
+	char *end;
+	unsigned long major = strtoul(release, &end, 10), minor;
+	const char *text = end + 1;
+
+	if (end == release || *end != '.' || major > 0x7fff)
+		return 0;
+	minor = strtoul(text, &end, 10);
+	return end == text || minor > 0xffff ? 0 : HR_KERNEL_VERSION(major, (uint32_t)minor);
+}
+
+/* ---- words of the command line */
+
+struct word {
+	const char *text;
+	size_t n;
+};
+
+/* Words may be quoted, "pci=a;b" or pci="a;b", as the semicolon means something to GRUB. */
+static bool next_word(const char **at, struct word *w)
+{
+	const char *p = *at + strspn(*at, " \t");
+	bool quoted = *p == '"';
+
+	if (!*p)
+		return false;
+	w->text = p += quoted;
+	w->n = strcspn(p, quoted ? "\"" : " \t");
+	*at = p + w->n + (quoted && p[w->n] == '"');
+	return true;
+}
+
+/* The value of key= in that word; NULL: another word. */
+static const char *value_of(const struct word *w, const char *key, size_t *n)
+{
+	const size_t skip = strlen(key);
+	const char *value = w->text + skip;
+
+	if (w->n < skip || memcmp(w->text, key, skip) != 0)
+		return NULL;
+	*n = w->n - skip;
+	if (*n && *value == '"') {
+		value++;
+		(*n)--;
+		*n -= *n && value[*n - 1] == '"';
+	}
+	return value;
+}
+
+static bool begins(const char *text, size_t n, const char *with)
+{
+	return n >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+/* What the words say; the kernel compares beginnings only, and so does this. */
+struct said {
+	bool off, soft, no_remapping; /* iommu=off, iommu=soft, intremap=off */
+	int intel;		      /* intel_iommu=: 1 on, 0 off, -1 not said */
+	bool amd_off;
+	int passthrough; /* 1, 0, -1 not said */
+};
+
+static void say_iommu(struct said *s, const char *option, size_t n)
+{
+	s->off |= begins(option, n, "off");
+	s->soft |= begins(option, n, "soft");
+	if (begins(option, n, "pt"))
+		s->passthrough = 1;
+	if (begins(option, n, "nopt"))
+		s->passthrough = 0;
+}
+
+static void say_intel(struct said *s, const char *option, size_t n)
+{
+	if (begins(option, n, "on"))
+		s->intel = 1;
+	if (begins(option, n, "off"))
+		s->intel = 0;
+}
+
+static void say_amd(struct said *s, const char *option, size_t n)
+{
+	s->amd_off |= begins(option, n, "off");
+}
+
+static void say_remapping(struct said *s, const char *option, size_t n)
+{
+	s->no_remapping |= begins(option, n, "off");
+}
+
+static void each_option(struct said *s, const struct word *w, const char *key,
+			void (*say)(struct said *s, const char *option, size_t n))
+{
+	size_t n, used;
+	const char *at = value_of(w, key, &n);
+
+	while (at && n) {
+		const char *comma = memchr(at, ',', n);
+
+		used = comma ? (size_t)(comma - at) : n;
+		say(s, at, used);
+		used += comma != NULL;
+		at += used;
+		n -= used;
+	}
+}
+
+static void take_pci(struct hr_boot *b, const struct word *w)
+{
+	size_t n;
+	const char *at = value_of(w, "pci=", &n), *end = at ? at + n : NULL;
+
+	while (at && at < end) {
+		const char *comma = memchr(at, ',', (size_t)(end - at));
+		size_t used = (size_t)((comma ? comma : end) - at);
+
+		if (begins(at, used, "noats"))
+			b->noats = true;
+		if (begins(at, used, "disable_acs_redir="))
+			b->disable = at + strlen("disable_acs_redir=");
+		if (begins(at, used, "config_acs="))
+			b->config = at + strlen("config_acs=");
+		at += used + 1;
+	}
+}
+
+static void take_words(struct hr_boot *b, struct said *s, const char *cmdline)
+{
+	const char *bit;
+	struct word w;
+	size_t n;
+
+	*s = (struct said){ .intel = -1, .passthrough = -1 };
+	while (next_word(&cmdline, &w)) {
+		each_option(s, &w, "iommu=", say_iommu);
+		each_option(s, &w, "intel_iommu=", say_intel);
+		each_option(s, &w, "amd_iommu=", say_amd);
+		each_option(s, &w, "intremap=", say_remapping);
+		bit = value_of(&w, "iommu.passthrough=", &n);
+		if (bit && n)
+			s->passthrough = strchr("1yYtT", *bit) || begins(bit, n, "on");
+		take_pci(b, &w);
+	}
+}
+
+/* ---- what the IOMMU driver does with them */
+
+static enum maker maker_of(const struct hr_model *m)
+{
+	enum maker found = OTHER;
+
+	if (m->sys.amd.source && m->sys.amd.value)
+		return AMD;
+	for (uint32_t i = 0; i < m->hosts; i++) {
+		uint32_t vendor = hr_get(&m->fn[m->host[i].first], HR_F_VENDOR, 0);
+
+		if (vendor == 0x1022 || vendor == 0x1d94) /* Hygon has AMD's IOMMU */
+			return AMD;
+		if (vendor == 0x8086)
+			found = INTEL;
+	}
+	return found;
+}
+
+bool hr_boot_is_amd(const struct hr_model *m)
+{
+	return maker_of(m) == AMD;
+}
+
+static enum hr_iommu mode_now(const struct hr_model *m, enum hr_iommu now)
+{
+	if (now != HR_IOMMU_UNKNOWN)
+		return now;
+	return m->sys.iommu.source && m->sys.iommu.value <= HR_IOMMU_ON
+		       ? (enum hr_iommu)m->sys.iommu.value
+		       : HR_IOMMU_UNKNOWN;
+}
+
+static bool has_groups(const struct hr_model *m)
+{
+	for (uint32_t i = 0; i < m->count; i++)
+		if (hr_known(&m->fn[i], HR_F_GROUP))
+			return true;
+	return false;
+}
+
+/* What Linux sets on a function, of what that has. */
+static uint32_t isolation_of(const struct hr_fn *f)
+{
+	return hr_get(f, HR_F_ACS, 0) ? hr_get(f, HR_F_ACS_CAP, 0) & HR_ACS_ISOLATION : 0;
+}
+
+/* Every function that could be isolated is: a firmware would leave some alone. */
+static bool all_isolated(const struct hr_model *m)
+{
+	unsigned able = 0;
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		const struct hr_fn *f = &m->fn[i];
+		uint32_t want = isolation_of(f);
+
+		if (!want || !hr_known(f, HR_F_ACS_CTL))
+			continue;
+		if ((hr_get(f, HR_F_ACS_CTL, 0) & want) != want)
+			return false;
+		able++;
+	}
+	return able != 0;
+}
+
+/* Did the boot that left these registers ask for ACS? AMD's driver asks even when it stays off. */
+static bool has_asked(const struct hr_model *m, enum maker maker, enum hr_iommu now)
+{
+	if (now == HR_IOMMU_PT || now == HR_IOMMU_ON || has_groups(m))
+		return true;
+	return (now == HR_IOMMU_UNKNOWN || maker == AMD) && all_isolated(m);
+}
+
+/* Off by its words: the driver does not come up. */
+static bool is_off(const struct said *s, enum maker maker, uint32_t kernel)
+{
+	if (maker == OTHER)
+		return false;
+	if (s->off || (s->soft && kernel < HR_KERNEL_SOFT_IGNORED))
+		return true;
+	return maker == INTEL ? s->intel == 0 : s->amd_off;
+}
+
+/* Is there a driver that comes up when nothing turns it off? -1: the kernel's build decides. */
+static int comes_up(const struct hr_boot *b, const struct said *s, enum maker maker,
+		    enum hr_iommu now)
+{
+	if (maker == INTEL && s->intel == 1)
+		return 1;
+	if (now == HR_IOMMU_OFF)
+		return maker == AMD && b->asked;
+	return now != HR_IOMMU_UNKNOWN || b->asked ? 1 : -1;
+}
+
+static enum hr_iommu mode_after(const struct said *s, enum hr_iommu now)
+{
+	if (s->passthrough >= 0)
+		return s->passthrough ? HR_IOMMU_PT : HR_IOMMU_ON;
+	return now == HR_IOMMU_OFF ? HR_IOMMU_UNKNOWN : now;
+}
+
+/* AMD's driver asks as soon as it finds its table: when it is looked for, or interrupts are set up. */
+static bool asks_though_off(const struct hr_boot *b, const struct said *s, enum maker maker)
+{
+	return maker == AMD && b->asked && !(s->off && s->no_remapping);
+}
+
+void hr_boot_read(const struct hr_model *m, uint32_t kernel, enum hr_iommu now, const char *cmdline,
+		  struct hr_boot *b)
+{
+	enum maker maker = maker_of(m);
+	struct said said;
+	int up;
+
+	*b = (struct hr_boot){ .kernel = kernel };
+	if (!b->kernel)
+		b->kernel = hr_kernel_of_release(m->sys.kernel);
+	if (!b->kernel)
+		b->kernel = UINT32_MAX;
+	now = mode_now(m, now);
+	b->asked = has_asked(m, maker, now);
+	take_words(b, &said, cmdline);
+	up = comes_up(b, &said, maker, now);
+	if (is_off(&said, maker, b->kernel) || up == 0) {
+		b->iommu = HR_IOMMU_OFF;
+		b->acs = up != 0 && asks_though_off(b, &said, maker);
+		return;
+	}
+	b->acs = up > 0;
+	b->iommu = up > 0 ? mode_after(&said, now) : HR_IOMMU_UNKNOWN;
+}
+
+static bool decides_mode(const struct word *w)
+{
+	static const char *const keys[] = { "iommu=", "intel_iommu=", "amd_iommu=",
+					    "iommu.passthrough=" };
+	size_t n;
+
+	for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (value_of(w, keys[i], &n))
+			return true;
+	return false;
+}
+
+const char *hr_boot_line(const struct hr_model *m, enum hr_iommu mode, char line[HR_BOOT_LINE_MAX])
+{
+	static const char *const words[3][4] = {
+		[INTEL] = { "", "intel_iommu=off", "intel_iommu=on iommu=pt",
+			    "intel_iommu=on iommu=nopt" },
+		[AMD] = { "", "amd_iommu=off", "iommu=pt", "iommu=nopt" },
+		[OTHER] = { "", "iommu=off", "iommu.passthrough=1", "iommu.passthrough=0" },
+	};
+	const char *put = words[maker_of(m)][mode], *at = m->sys.cmdline;
+	size_t used = 0;
+	struct word w;
+
+	while (next_word(&at, &w))
+		if (!decides_mode(&w) && used + w.n + 4 < HR_BOOT_LINE_MAX)
+			used += (size_t)snprintf(line + used, HR_BOOT_LINE_MAX - used,
+						 memchr(w.text, ' ', w.n) ? "\"%.*s\" " : "%.*s ",
+						 (int)w.n, w.text);
+	snprintf(line + used, HR_BOOT_LINE_MAX - used, "%s", put);
+	return put;
+}
+
+void hr_boot_force(const struct hr_model *m, struct hr_boot *b, enum hr_iommu mode)
+{
+	b->iommu = mode;
+	b->acs = mode != HR_IOMMU_OFF || (maker_of(m) == AMD && b->asked);
+}
+
+/* ---- pci_dev_str_match() */
+
+static bool at_devfn(const char **text, uint32_t *dev, uint32_t *fn)
+{
+	uint64_t first, second;
+
+	if (!hr_number_parse(*text, 16, UINT32_MAX, text, &first) || **text != '.' ||
+	    !hr_number_parse(*text + 1, 16, UINT32_MAX, text, &second))
+		return false;
+	*dev = (uint32_t)first;
+	*fn = (uint32_t)second;
+	return true;
+}
+
+/* "00:01.0/00.0/01.0": a function, and the way down from it. 1 match, 0 none, -1 malformed. */
+static int match_path(const struct hr_model *m, int32_t fn, const char **text)
+{
+	uint32_t domain, bus, dev[HR_DEPTH_MAX], func[HR_DEPTH_MAX];
+	size_t used = hr_bdf_parse(*text, &domain, &bus, &dev[0], &func[0]);
+	unsigned n = 1;
+
+	if (!used)
+		return -1;
+	for (*text += used; **text == '/'; n++) {
+		++*text;
+		if (n == HR_DEPTH_MAX || !at_devfn(text, &dev[n], &func[n]))
+			return -1;
+	}
+	for (; fn != HR_NO_FN && n--; fn = m->fn[fn].parent)
+		if (m->fn[fn].dev != dev[n] || m->fn[fn].fn != func[n])
+			return 0;
+		else if (n == 0)
+			return m->fn[fn].domain == domain && m->fn[fn].bus == bus;
+	return 0;
+}
+
+/* "pci:10b5:8796", 0 for any; subsystem numbers are not among the facts, so those match nothing. */
+static int match_numbers(const struct hr_fn *f, const char **text)
+{
+	unsigned vendor, device, sub[2] = { 0, 0 };
+	int used = 0, more = 0;
+
+	if (sscanf(*text, "%4x:%4x%n", &vendor, &device, &used) != 2 || !used)
+		return -1;
+	if (sscanf(*text + used, ":%4x:%4x%n", &sub[0], &sub[1], &more) == 2)
+		used += more;
+	*text += used;
+	return (!vendor || vendor == hr_get(f, HR_F_VENDOR, 0)) &&
+	       (!device || device == hr_get(f, HR_F_DEVICE, 0)) && !sub[0] && !sub[1];
+}
+
+static int match_one(const struct hr_model *m, int32_t fn, const char **text)
+{
+	if (strncmp(*text, "pci:", 4) != 0)
+		return match_path(m, fn, text);
+	*text += 4;
+	return match_numbers(&m->fn[fn], text);
+}
+
+/* ---- __pci_config_acs() */
+
+struct setting {
+	uint32_t mask, flags;
+};
+
+/* "x0x00xx@": the rightmost character is SV. False: no such text. */
+static bool take_setting(const char **text, struct setting *s)
+{
+	const char *at = strchr(*text, '@');
+	size_t shown = strcspn(*text, " \t\"");
+
+	if (!at || (size_t)(at - *text) > shown || at - *text > 16)
+		return false;
+	*s = (struct setting){ 0 };
+	for (const char *c = at; c-- > *text;) {
+		uint32_t bit = 1u << (at - c - 1);
+
+		if (!strchr("01xX", *c))
+			return false;
+		s->mask |= *c == '0' || *c == '1' ? bit : 0;
+		s->flags |= *c == '1' ? bit : 0;
+	}
+	*text = at + 1;
+	return (s->mask & ~ACS_KNOWN) == 0;
+}
+
+/* Does an entry of the list name the function? Fills *s in from config_acs; fixed: the list is of
+ * functions only. */
+static bool listed(const struct hr_model *m, const struct hr_boot *b, int32_t fn, const char *text,
+		   bool fixed, struct setting *s)
+{
+	for (bool first = true; text; first = false, text++) {
+		int match;
+
+		if (!fixed && (first || b->kernel >= HR_KERNEL_ACS_MENDED) &&
+		    !take_setting(&text, s))
+			return false;
+		match = match_one(m, fn, &text);
+		if (match)
+			return match > 0;
+		if (*text != ';')
+			return false;
+	}
+	return false;
+}
+
+/* Versions with the fault take the firmware's value for what is forced, and set the rest. */
+static uint32_t configure(const struct hr_boot *b, const struct setting *s, uint32_t ctl,
+			  uint32_t firmware)
+{
+	if (b->kernel < HR_KERNEL_ACS_MENDED)
+		return (ctl & ~s->mask) | (firmware & s->mask) | s->flags;
+	return (firmware & ~s->mask) | (s->flags & s->mask);
+}
+
+static uint32_t after(const struct hr_model *m, const struct hr_boot *b, int32_t fn,
+		      uint32_t firmware)
+{
+	const struct hr_fn *f = &m->fn[fn];
+	const uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0);
+	struct setting no_redirect = { HR_ACS_REDIRECT, ACS_KNOWN & ~HR_ACS_REDIRECT }, own;
+	uint32_t ctl = firmware;
+	/* A quirk of its own serves these, and clears redirect whatever the parameter says. */
+	bool wide = hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0));
+
+	if (b->acs)
+		ctl |= cap & (HR_ACS_ISOLATION | (b->noats ? HR_ACS_TB : 0));
+	if (b->disable && b->kernel >= HR_KERNEL_DISABLE_REDIR &&
+	    listed(m, b, fn, b->disable, true, NULL)) {
+		if (wide || b->kernel < HR_KERNEL_CONFIG_ACS)
+			ctl &= ~HR_ACS_REDIRECT;
+		else
+			ctl = configure(b, &no_redirect, ctl, firmware);
+	}
+	if (b->config && b->kernel >= HR_KERNEL_CONFIG_ACS &&
+	    listed(m, b, fn, b->config, false, &own))
+		ctl = wide ? ctl & ~HR_ACS_REDIRECT : configure(b, &own, ctl, firmware);
+	return ctl & cap;
+}
+
+uint32_t hr_boot_acs(const struct hr_model *m, const struct hr_boot *b, int32_t fn, bool *assumed)
+{
+	const struct hr_fn *f = &m->fn[fn];
+	const uint32_t now = hr_get(f, HR_F_ACS_CTL, 0);
+	const uint32_t kernels = b->asked ? isolation_of(f) : 0;
+	uint32_t ctl;
+
+	if (assumed)
+		*assumed = false;
+	if (!hr_get(f, HR_F_ACS, 0) || f->fact[HR_F_ACS_CTL].source == HR_SRC_USER)
+		return now;
+	ctl = after(m, b, fn, now & ~kernels);
+	if (assumed)
+		*assumed = ((ctl ^ after(m, b, fn, now)) & HR_ACS_REDIRECT) != 0;
+	return ctl;
+}
+
+uint32_t hr_boot_apply(struct hr_model *m, const struct hr_boot *b)
+{
+	uint32_t changed = 0;
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct hr_fn *f = &m->fn[i];
+		bool assumed;
+		uint32_t ctl;
+
+		if (!hr_get(f, HR_F_ACS, 0) || !hr_known(f, HR_F_ACS_CTL))
+			continue;
+		ctl = hr_boot_acs(m, b, (int32_t)i, &assumed);
+		changed += ctl != hr_get(f, HR_F_ACS_CTL, 0);
+		f->acs_assumed = assumed;
+		hr_fn_set(f, HR_F_ACS_CTL, ctl, HR_SRC_USER);
+	}
+	m->regrouped = m->booted = true;
+	return changed;
+}

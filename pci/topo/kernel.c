@@ -1,0 +1,155 @@
+/*
+ * The kernel's verdict: calc_map_type_and_dist() of drivers/pci/p2pdma.c, step by step. The GPU is
+ * the provider (its memory is the target), the SSD is the client.
+ */
+#include "pci/topo/rules.h"
+
+#include <errno.h>
+
+#include "pci/topo/fields.h"
+#include "pci/topo/names.h"
+#include "pci/topo/tables.h"
+
+/* pci_host_bridge_dev(): the first function of the root bus, if it is 00.0 or a root port. */
+static const struct hr_fn *host_bridge_dev(const struct hr_engine *e, int32_t host)
+{
+	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+
+	if (f->dev == 0 && f->fn == 0)
+		return f;
+	return hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) == HR_PORT_ROOT ? f : NULL;
+}
+
+/*
+ * A title without numbers, and with a name that says none, does not say what it is. A capture of
+ * lspci whose bus 0 does not begin at 00.0 is no whole machine: it may have lost what the kernel
+ * would look at.
+ */
+static bool host_is_unread(const struct hr_engine *e, int32_t host)
+{
+	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+
+	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
+		return !hr_name_unlisted(hr_get(f, HR_F_VENDOR, 0), f->name);
+	return f->line && (f->dev || f->fn) &&
+	       (f->bus == 0 || hr_model_find(e->m, f->domain, 0, 0, 0) == HR_NO_FN);
+}
+
+static uint32_t kernel_version(const struct hr_engine *e)
+{
+	return e->opt.kernel ? e->opt.kernel : ~0u;
+}
+
+int hr_hosts_list(struct hr_engine *e, struct hr_model *m)
+{
+	e->listed = hr_model_alloc(m, m->hosts + 1);
+	e->host_unread = hr_model_alloc(m, m->hosts + 1);
+	if (!e->listed || !e->host_unread)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->hosts; i++) {
+		const struct hr_fn *root = host_bridge_dev(e, (int32_t)i);
+		const struct hr_listed *row =
+			root ? hr_listed_find(hr_get(root, HR_F_VENDOR, 0),
+					      hr_get(root, HR_F_DEVICE, 0), kernel_version(e))
+			     : NULL;
+
+		e->listed[i] = (uint8_t)(!row ? 0 : row->same_host ? 1 : 2);
+		e->host_unread[i] = !row && host_is_unread(e, (int32_t)i);
+	}
+	return 0;
+}
+
+bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
+{
+	if (kernel_version(e) < HR_KERNEL_FIRST_RC)
+		return false;
+	if (e->zen && kernel_version(e) >= HR_KERNEL_ZEN)
+		return true;
+	if (a == b)
+		return e->listed[a] >= 1;
+	return e->listed[a] == 2 && e->listed[b] == 2;
+}
+
+bool hr_host_unread(const struct hr_engine *e, int32_t a, int32_t b)
+{
+	if (kernel_version(e) < HR_KERNEL_FIRST_RC || hr_host_listed(e, a, b))
+		return false;
+	return (e->host_unread[a] || e->host_unread[b]) &&
+	       (e->host_unread[a] || e->listed[a] == 2) && (e->host_unread[b] || e->listed[b] == 2);
+}
+
+/* One byte a function: pairs are many, and a walk stays in one array. */
+uint8_t hr_way_of(const struct hr_engine *e, int32_t fn)
+{
+	const struct hr_derived *d = &e->derived[fn];
+	const struct hr_fn *f = &e->m->fn[fn];
+	bool counts = hr_acs_counts(e, f);
+
+	return (uint8_t)((counts && d->redirect ? HR_WAY_REDIRECT : 0) |
+			 (d->kernel_redirect ? HR_WAY_KERNEL_REDIRECT : 0) |
+			 (d->acs_unknown ? HR_WAY_UNREAD : 0) |
+			 (counts && d->boot_redirect ? HR_WAY_BOOT_REDIRECT : 0) |
+			 (d->acs_assumed ? HR_WAY_ASSUMED : 0) |
+			 (d->acs_unknown && hr_is_bridge(f) ? HR_WAY_UNREAD_PORT : 0));
+}
+
+static void take_way(struct hr_pair *p, unsigned way)
+{
+	p->any_redirect = way & HR_WAY_REDIRECT;
+	p->kernel_redirect = way & HR_WAY_KERNEL_REDIRECT;
+	p->unread_redirect = way & HR_WAY_UNREAD;
+	p->boot_redirect = way & HR_WAY_BOOT_REDIRECT;
+	p->acs_assumed = way & HR_WAY_ASSUMED;
+	p->unread_port = way & HR_WAY_UNREAD_PORT;
+}
+
+/* Walk both up until they meet; the meeting function's own ACS counts too. */
+static void walk(const struct hr_engine *e, struct hr_pair *p)
+{
+	const struct hr_step *fn = e->step;
+	int32_t a = p->gpu, b = p->ssd, a_under = a, b_under = b;
+	unsigned way = 0;
+
+	while (a != b && (a != HR_NO_FN || b != HR_NO_FN)) {
+		if (b == HR_NO_FN || (a != HR_NO_FN && fn[a].depth >= fn[b].depth)) {
+			way |= fn[a].way;
+			a_under = a;
+			a = fn[a].parent;
+		} else {
+			way |= fn[b].way;
+			b_under = b;
+			b = fn[b].parent;
+		}
+		p->distance++;
+	}
+	p->common = a;
+	p->gpu_turn = a_under;
+	p->ssd_turn = b_under;
+	if (a != HR_NO_FN)
+		way |= fn[a].way;
+	take_way(p, way);
+}
+
+void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
+{
+	const struct hr_derived *gpu = &e->derived[p->gpu], *ssd = &e->derived[p->ssd];
+	bool through_host;
+
+	p->distance = 0;
+	walk(e, p);
+	p->cut = p->common == HR_NO_FN && (gpu->orphan || ssd->orphan);
+	p->same_host = gpu->host == ssd->host;
+	p->listed = hr_host_listed(e, gpu->host, ssd->host);
+	p->host_unread = hr_host_unread(e, gpu->host, ssd->host);
+	through_host = p->common == HR_NO_FN || p->kernel_redirect;
+	if (through_host && kernel_version(e) < HR_KERNEL_FIRST_RC)
+		p->kernel = HR_KERNEL_NOT_SUPPORTED;
+	else if (through_host && p->host_unread)
+		p->kernel = HR_KERNEL_UNKNOWN;
+	else if (through_host)
+		p->kernel = p->listed ? HR_KERNEL_THRU_HOST : HR_KERNEL_NOT_SUPPORTED;
+	else
+		p->kernel = p->unread_redirect ? HR_KERNEL_UNKNOWN : HR_KERNEL_BUS_ADDR;
+	if (p->cut)
+		p->kernel = HR_KERNEL_UNKNOWN;
+}

@@ -1,0 +1,314 @@
+/*
+ * Dumps as pciutils reads them (lib/dump.c): a device line, data lines, an empty line. All other
+ * lines are text, which lspci ignores and we mine for facts (pci/topo/lspci_text.c).
+ */
+#include "pci/topo/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/topo/decode.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/lspci_tree.h"
+#include "pci/topo/paste.h"
+
+#define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
+
+/* A run of functions in the order of their addresses: what one command prints. */
+struct pass {
+	unsigned line; /* where it begins */
+	bool any;
+	uint64_t last;		     /* address */
+	uint32_t before, new, again; /* functions that are known before, new, and stated again */
+	bool host_again; /* a host bridge is stated again: both list the whole machine */
+};
+
+struct dump {
+	struct hr_model *m;
+	struct hr_stream *s;
+	struct hr_fn *f;     /* NULL between devices */
+	struct hr_fn *known; /* f is `again`, a second statement about this one; else NULL */
+	struct hr_fn again;
+	struct pass pass;
+	struct hr_paste paste;
+	struct hr_tree tree;
+	struct hr_text_state text;
+	bool any_text, any_data; /* in this function; in the file */
+	unsigned long_line, cut_line;
+	unsigned captures; /* of our own */
+	uint32_t bytes;	   /* highest given + 1 */
+	uint8_t config[HR_CFG_EXTENDED];
+};
+
+static int fail(struct dump *d, unsigned line, const char *what)
+{
+	snprintf(d->m->message, sizeof d->m->message, "line %u: %s", line, what);
+	return -EINVAL;
+}
+
+/* Digit + 1, as a dump has 8192 of them a function; 0 for every other character. */
+static const int8_t digit[256] = {
+	['0'] = 1,  ['1'] = 2,	['2'] = 3,  ['3'] = 4,	['4'] = 5,  ['5'] = 6,
+	['6'] = 7,  ['7'] = 8,	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+	['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
+	['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+/* -1 for anything but a hexadecimal digit. */
+static int nibble(char c)
+{
+	return digit[(unsigned char)c] - 1;
+}
+
+/* Too short to be decoded, but not for identifiers. */
+static bool other_device(const struct hr_fn *was, const uint8_t *config, uint32_t bytes)
+{
+	return was->config && was->config_bytes >= 12 && bytes >= 12 &&
+	       (memcmp(was->config, config, 4) != 0 || memcmp(was->config + 9, config + 9, 3) != 0);
+}
+
+/* One machine at one moment, or the capture is refused where the second begins. */
+static int end_again(struct dump *d)
+{
+	char text[200], bdf[HR_BDF_MAX], why[120] = "device is another one";
+
+	if (hr_fn_contradicts(d->known, d->f, why, sizeof why) ||
+	    other_device(d->known, d->config, d->bytes)) {
+		snprintf(text, sizeof text,
+			 "a second capture begins here and contradicts the first: %s %s; "
+			 "keep one of them",
+			 hr_bdf(d->f, bdf), why);
+		return fail(d, d->pass.line, text);
+	}
+	d->pass.again++;
+	d->pass.host_again |= hr_get(d->f, HR_F_CLASS, 0) >> 8 == 0x0600;
+	hr_fn_merge(d->known, d->f);
+	return 0;
+}
+
+static int end_device(struct dump *d)
+{
+	struct hr_fn *f = d->f;
+	int err = 0;
+
+	if (!f)
+		return 0;
+	if (d->any_text)
+		hr_text_end(f, &d->text);
+	if (d->bytes) {
+		f->config = hr_model_alloc(d->m, d->bytes);
+		if (!f->config)
+			return -ENOMEM;
+		memcpy(f->config, d->config, d->bytes);
+		f->config_bytes = d->bytes;
+		f->denied = false;
+		hr_decode(f, f->config, f->config_bytes);
+	}
+	if (d->known)
+		err = end_again(d);
+	d->f = d->known = NULL;
+	d->bytes = 0;
+	return err;
+}
+
+/* Two lists of the whole machine that each have a function which the other lacks. */
+static int end_pass(struct dump *d)
+{
+	const struct pass *p = &d->pass;
+
+	if (!p->host_again || !p->new || p->again == p->before)
+		return 0;
+	return fail(d, p->line,
+		    "a second capture begins here, with other functions than the first: two "
+		    "machines, or one before and after a change; keep one of them");
+}
+
+static int begin_pass(struct dump *d, uint64_t address)
+{
+	int err = 0;
+
+	if (!d->pass.any || address <= d->pass.last) {
+		err = end_pass(d);
+		d->pass = (struct pass){ .line = d->s->line, .any = true, .before = d->m->count };
+	}
+	d->pass.last = address;
+	return err;
+}
+
+static int begin_device(struct dump *d, const char *line, size_t length, size_t title)
+{
+	uint32_t domain, bus, dev, fn, known = d->m->count;
+	int err = end_device(d);
+	struct hr_fn *f;
+
+	if (err)
+		return err;
+	hr_bdf_parse(line, &domain, &bus, &dev, &fn);
+	if (dev > 31 || fn > 7)
+		return fail(d, d->s->line, "no such device or function number (31 and 7 at most)");
+	f = hr_model_add(d->m, domain, bus, dev, fn);
+	if (!f) {
+		fail(d, d->s->line, "more PCI functions than one machine can have (65536)");
+		return -E2BIG;
+	}
+	err = begin_pass(d, hr_address(f));
+	if (err)
+		return err;
+	d->f = f;
+	d->pass.new += d->m->count != known;
+	if (f->line) {
+		d->known = f;
+		d->again = (struct hr_fn){ f->domain, f->bus, f->dev, f->fn, .name = "" };
+		d->f = &d->again;
+	}
+	d->f->line = d->s->line;
+	d->text = (struct hr_text_state){ 0 };
+	d->any_text = false;
+	memset(d->config, 0xff, sizeof d->config);
+	hr_text_title(d->m, d->f, line + title, length - title);
+	return 0;
+}
+
+/* Length of "[DDDD[D[D]]:]BB:DD.F " at the start of the line, 0 when it is something else. */
+static size_t device_line(const char *line, size_t length)
+{
+	uint32_t domain, bus, dev, fn;
+	size_t n;
+
+	/* The shortest is "00:00.0 "; the stream ends every line with a NUL. */
+	if (length < 8 || nibble(line[0]) < 0)
+		return 0;
+	/* "00: " and "100: " begin the lines of a dump, which are many. */
+	if (line[2] == ':' ? line[3] == ' ' : line[3] == ':')
+		return 0;
+	n = hr_bdf_parse(line, &domain, &bus, &dev, &fn);
+	return n && line[n] == ' ' ? n + 1 : 0;
+}
+
+static bool begins(const char *line, size_t length)
+{
+	return device_line(line, length) || hr_tree_begins(line);
+}
+
+/* Offset digits before ": ", 2 to 8 of them; 0: not a data line. */
+static size_t data_line(const char *line, size_t length, uint32_t *offset)
+{
+	size_t n = 0;
+
+	for (*offset = 0; n < 8 && n < length && nibble(line[n]) >= 0; n++)
+		*offset = *offset << 4 | (uint32_t)nibble(line[n]);
+	return n >= 2 && n + 1 < length && line[n] == ':' && line[n + 1] == ' ' ? n + 2 : 0;
+}
+
+static int take_bytes(struct dump *d, const char *z, uint32_t offset)
+{
+	int high, low;
+
+	while ((high = nibble(z[0])) >= 0 && (low = nibble(z[1])) >= 0 &&
+	       (z[2] == '\0' || z[2] == ' ')) {
+		if (offset >= HR_CFG_EXTENDED)
+			return fail(d, d->s->line, "configuration space has 4096 bytes at most");
+		d->config[offset++] = (uint8_t)(high << 4 | low);
+		if (offset > d->bytes)
+			d->bytes = offset;
+		z += 2;
+		if (*z)
+			z++;
+	}
+	return *z ? fail(d, d->s->line, "malformed line: not bytes in hexadecimal") : 0;
+}
+
+static int text_line(struct dump *d, char *line, size_t length)
+{
+	size_t from = 0;
+
+	while (from < length && (line[from] == '\t' || line[from] == ' '))
+		from++;
+	if (strncmp(line + from, "headrace: ", 10) == 0) {
+		if (strncmp(line + from + 10, "capture=", 8) == 0 && d->captures++ + d->m->count)
+			return fail(d, d->s->line, "a second capture begins here; keep one");
+		if (!hr_capture_line(d->m, d->f, line + from + 10, length - from - 10))
+			return fail(d, d->s->line, "not a fact of a capture");
+		return 0;
+	}
+	if (!d->f || from == 0)
+		return 0;
+	d->any_text = true;
+	hr_text_line(d->m, d->f, &d->text, line + from, length - from);
+	return 0;
+}
+
+static int one_line(struct dump *d, char *line, size_t length)
+{
+	uint32_t offset;
+	size_t n;
+	int tree;
+
+	line = hr_paste_line(&d->paste, begins, line, &length);
+	if (length > LINE_MAX_DUMP && !d->long_line)
+		d->long_line = d->s->line;
+	if (length == 0)
+		return end_device(d);
+	n = device_line(line, length);
+	if (n)
+		return begin_device(d, line, length, n);
+	n = d->f ? data_line(line, length, &offset) : 0;
+	if (!n) {
+		if (hr_tree_begins(line) && (tree = end_device(d)) != 0)
+			return tree;
+		tree = hr_tree_line(&d->tree, d->m, line, d->s->line);
+		return tree ? (tree < 0 ? tree : 0) : text_line(d, line, length);
+	}
+	d->any_data = true;
+	return take_bytes(d, line + n, offset);
+}
+
+/* The limits of lspci -F hold for dumps; text alone may have longer lines. */
+static int check_limits(struct dump *d)
+{
+	if (!d->any_data)
+		return 0;
+	if (d->long_line)
+		return fail(d, d->long_line, "line too long for a dump (254 bytes at most)");
+	if (d->cut_line)
+		return fail(d, d->cut_line, "the last line is cut off: no newline");
+	return 0;
+}
+
+int hr_read_lspci(struct hr_model *m, struct hr_stream *s)
+{
+	struct dump d = { .m = m, .s = s };
+	size_t length;
+	char *line;
+	int err = 0;
+
+	snprintf(m->input, sizeof m->input, "lspci dump");
+	while (!err && (line = hr_stream_line(s, &length))) {
+		if (s->cut)
+			d.cut_line = s->line;
+		if (length && line[length - 1] == '\r')
+			line[--length] = '\0';
+		if (memchr(line, 0, length))
+			err = fail(&d, s->line, "a NUL byte: not a text file");
+		else
+			err = one_line(&d, line, length);
+	}
+	if (!err && s->error == -EMSGSIZE)
+		err = fail(&d, s->line + 1, "line too long");
+	if (!err)
+		err = s->error;
+	if (!err)
+		err = end_device(&d);
+	if (!err)
+		err = end_pass(&d);
+	if (!err)
+		err = check_limits(&d);
+	if (!err && m->count == 0) {
+		snprintf(m->message, sizeof m->message, "no PCI function in %u lines", s->line);
+		err = -ENODATA;
+	}
+	if (!err && !d.any_data && !d.captures)
+		snprintf(m->input, sizeof m->input, "lspci text");
+	return err;
+}

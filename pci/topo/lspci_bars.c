@@ -1,0 +1,109 @@
+/* Addresses and sizes in the text of lspci -v: BARs, Resizable BAR, SR-IOV. */
+#include "pci/topo/lspci_line.h"
+
+#include "pci/topo/fields.h"
+
+/* "32K" in "[size=32K]"; 0 when there is none. Until pciutils 3.2 large ones are hexadecimal. */
+static uint64_t size_of(const char *text)
+{
+	const char *at = after(text, "[size=");
+	uint64_t size;
+	char *end;
+	int shift;
+
+	if (!at)
+		return 0;
+	size = strtoull(at, &end, 10);
+	if (*end != 'K' && *end != 'M' && *end != 'G' && *end != 'T' &&
+	    strspn(at, "0123456789abcdef") >= 8)
+		return strtoull(at, NULL, 16);
+	shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : *end == 'T' ? 40 : 0;
+	return size < 1ull << 20 ? size << shift : 0;
+}
+
+/*
+ * The kernel has an address that the register has not. "[virtual] Memory at A" (until pciutils
+ * 3.6.2): the low half of the register reads 0, as it does for a 64-bit BAR at a multiple of 4 GiB.
+ * "Memory at A ... [virtual]": both halves do; but until 2022 such a line marked all that followed.
+ */
+static bool says_virtual(const struct line *l, uint64_t base)
+{
+	const char *mark = after(l->at, "[virtual]"), *at = after(l->at, " at ");
+
+	if (!mark)
+		return false;
+	if (at && at > mark)
+		return (uint32_t)base != 0 || !strstr(at, "64-bit");
+	return l->state->virtual_bars++ == 0;
+}
+
+/* Under SR-IOV the regions are those of the virtual functions. */
+static struct hr_bar *region_of(const struct line *l, uint64_t index)
+{
+	return l->state->section == SEC_SRIOV ? &l->f->vf_bar[index] : &l->f->bar[index];
+}
+
+/* Region n: Memory at A (64-bit, prefetchable) [virtual] [disabled] [size=S] */
+void hr_text_region(const struct line *l)
+{
+	const char *at = after(l->at, "Memory at ");
+	uint64_t index, base = at ? strtoull(at, NULL, 16) : 0;
+	bool assigned = base && *at != '<', virtual = says_virtual(l, base);
+	struct hr_bar *bar;
+
+	if (!number(l->at, "Region ", 10, &index) || index >= HR_BARS_MAX || !at)
+		return;
+	bar = region_of(l, index);
+	assigned = assigned && !virtual;
+	l->state->saw_virtual |= strstr(l->at, "[virtual]") != NULL;
+	if (bar->size_source <= HR_SRC_TEXT && size_of(l->at)) {
+		bar->size = size_of(l->at);
+		bar->size_source = HR_SRC_TEXT;
+	}
+	/* lspci prints what the kernel assigned; the register behind it may be something else. */
+	if (!assigned && bar->flags & HR_BAR_MEM)
+		bar->flags |= HR_BAR_UNASSIGNED;
+	if (bar->source > HR_SRC_TEXT && bar->flags & HR_BAR_MEM)
+		return;
+	bar->base = base;
+	bar->flags = (uint8_t)(HR_BAR_MEM | (strstr(at, "64-bit") ? HR_BAR_64 : 0) |
+			       (strstr(at, "non-prefetchable") ? 0 : HR_BAR_PREF) |
+			       (assigned ? 0 : HR_BAR_UNASSIGNED));
+	bar->source = HR_SRC_TEXT;
+}
+
+/* "BAR 1: current size: 256MB, supported: ..." under Physical or Virtual Resizable BAR */
+void hr_text_rebar(const struct line *l)
+{
+	bool of_vfs = l->state->section == SEC_VF_REBAR;
+	const char *at = after(l->at, "current size: ");
+	uint64_t index, size;
+	struct hr_bar *bar;
+	char *unit;
+
+	if (!at || !(of_vfs || l->state->section == SEC_REBAR) ||
+	    !number(l->at, "BAR ", 10, &index) || index >= HR_BARS_MAX)
+		return;
+	bar = of_vfs ? &l->f->vf_bar[index] : &l->f->bar[index];
+	size = strtoull(at, &unit, 10);
+	if (size == 0 || size >= 1u << 20 || bar->size_source > HR_SRC_TEXT)
+		return;
+	bar->size = size << (*unit == 'G' ? 30 : *unit == 'T' ? 40 : 20);
+	bar->size_source = HR_SRC_TEXT;
+}
+
+/* IOVCtl, "Number of VFs: 4", "VF offset: 16, stride: 1, Device ID: a824" under SR-IOV */
+void hr_text_sriov(const struct line *l)
+{
+	static const struct flag_name control[] = { { "Enable", HR_SRIOV_ENABLE },
+						    { " MSE", HR_SRIOV_MSE },
+						    { "10BitTagReq", HR_SRIOV_TAG10 },
+						    { NULL, 0 } };
+
+	if (starts(l->at, "IOVCtl:"))
+		set_flags(l, HR_F_VF_CTL, control);
+	set_number(l, "Number of VFs: ", 10, HR_F_VFS);
+	set_number(l, "VF offset: ", 10, HR_F_VF_OFFSET);
+	set_number(l, "stride: ", 10, HR_F_VF_STRIDE);
+	set_number(l, "Device ID: ", 16, HR_F_VF_DEVICE);
+}

@@ -1,0 +1,165 @@
+/*
+ * lspci -t and -tv (pciutils, ls-tree.c): branches are told apart by the column where they begin.
+ *
+ *   -[0000:00]-+-00.0  Host
+ *              \-01.0-[01-02]--+-00.0  Card
+ *                              \-00.1  Its second function
+ */
+#include "pci/topo/lspci_tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Hexadecimal digits at *at, `least` to `most` of them; false when there are fewer or more. */
+static bool digits(const char **at, unsigned least, unsigned most, uint32_t *value)
+{
+	unsigned n = 0;
+
+	for (*value = 0; n <= most; n++) {
+		char c = (*at)[n];
+
+		if (c >= '0' && c <= '9')
+			*value = *value << 4 | (uint32_t)(c - '0');
+		else if ((c | 32) >= 'a' && (c | 32) <= 'f')
+			*value = *value << 4 | (uint32_t)((c | 32) - 'a' + 10);
+		else
+			break;
+	}
+	if (n < least || n > most)
+		return false;
+	*at += n;
+	return true;
+}
+
+/* "[0000:80]", "[81]" or "[82-85]"; a bus alone keeps the domain. */
+static bool label(const char **at, struct hr_tree_bus *bus, uint32_t *last)
+{
+	const char *p = *at + 1;
+	uint32_t number;
+
+	if (!digits(&p, 2, 6, &number))
+		return false;
+	if (*p == ':') {
+		bus->domain = number;
+		p++;
+		if (!digits(&p, 2, 2, &number))
+			return false;
+	}
+	if (number > 0xff)
+		return false;
+	bus->bus = *last = number;
+	if (*p == '-') {
+		p++;
+		if (!digits(&p, 2, 2, last))
+			return false;
+	}
+	bus->root = false;
+	*at = p + 1;
+	return *p == ']';
+}
+
+static int contradicts(const struct hr_tree *t, struct hr_model *m, const struct hr_fn *f)
+{
+	char bdf[HR_BDF_MAX];
+
+	snprintf(m->message, sizeof m->message,
+		 "line %u: a second capture begins here and contradicts the first: %s "
+		 "secondary is another one; keep one of them",
+		 t->line, hr_bdf(f, bdf));
+	return -EINVAL;
+}
+
+static int take_bridge(const struct hr_tree *t, struct hr_model *m, struct hr_fn *f,
+		       const struct hr_tree_bus *below, uint32_t last)
+{
+	if (f->fact[HR_F_SECONDARY].source >= HR_SRC_TEXT &&
+	    f->fact[HR_F_SECONDARY].value != below->bus)
+		return contradicts(t, m, f);
+	hr_fn_set(f, HR_F_HEADER, 1, HR_SRC_TEXT);
+	hr_fn_set(f, HR_F_CLASS, 0x060400, HR_SRC_INFERRED);
+	hr_fn_set(f, HR_F_PRIMARY, f->bus, HR_SRC_TEXT);
+	hr_fn_set(f, HR_F_SECONDARY, below->bus, HR_SRC_TEXT);
+	hr_fn_set(f, HR_F_SUBORDINATE, last, HR_SRC_TEXT);
+	return 0;
+}
+
+static struct hr_fn *take_function(struct hr_model *m, const char **at,
+				   const struct hr_tree_bus *bus, unsigned line)
+{
+	uint32_t dev, fn;
+	struct hr_fn *f;
+
+	if (bus->root || !digits(at, 2, 2, &dev) || **at != '.')
+		return NULL;
+	++*at;
+	if (!digits(at, 1, 1, &fn))
+		return NULL;
+	f = hr_model_add(m, bus->domain, bus->bus, dev, fn);
+	if (f && !f->line)
+		f->line = line;
+	return f;
+}
+
+/* What stands on a line from a branch on: functions, and buses below them. */
+static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const char *at,
+		  struct hr_tree_bus bus, unsigned number)
+{
+	struct hr_fn *f = NULL;
+	uint32_t last;
+	int err;
+
+	for (;;) {
+		for (; *at == '-' || *at == '+' || *at == '\\' || *at == '`'; at++)
+			if (*at == '+' && (size_t)(at - line) < HR_TREE_COLUMNS) {
+				t->column[at - line] = bus;
+				t->used[at - line] = true;
+			}
+		if (*at == '[') {
+			if (!label(&at, &bus, &last))
+				return 0;
+			err = f ? take_bridge(t, m, f, &bus, last) : 0;
+			if (err)
+				return err;
+			f = NULL;
+			continue;
+		}
+		if (f || !(f = take_function(m, &at, &bus, number)))
+			return 0;
+		if (*at != ' ')
+			continue;
+		while (*at == ' ')
+			at++;
+		hr_text_tree_title(m, f, at, strlen(at));
+		return 0;
+	}
+}
+
+bool hr_tree_begins(const char *line)
+{
+	return strncmp(line, "-[", 2) == 0 || strncmp(line, "-+-[", 4) == 0;
+}
+
+int hr_tree_line(struct hr_tree *t, struct hr_model *m, const char *line, unsigned number)
+{
+	const char *at = line;
+	int err;
+
+	if (hr_tree_begins(line)) {
+		*t = (struct hr_tree){ .line = number };
+		err = branch(t, m, line, line, (struct hr_tree_bus){ .root = true }, number);
+		t->on = true;
+		return err ? err : 1;
+	}
+	if (!t->on)
+		return 0;
+	while (*at == ' ' || *at == '|')
+		at++;
+	t->on = (*at == '+' || *at == '\\' || *at == '`') &&
+		(size_t)(at - line) < HR_TREE_COLUMNS && t->used[at - line];
+	if (!t->on)
+		return 0;
+	err = branch(t, m, line, at, t->column[at - line], number);
+	return err ? err : 1;
+}

@@ -1,0 +1,351 @@
+/*
+ * pci/topo/model.h - one machine's PCI topology in memory, whatever it was read from.
+ *
+ * Every function is a row of facts. A fact carries its value, where it was read and how far it can
+ * be trusted; a fact that no source states is HR_SRC_NONE, and no rule may take it for zero. Readers
+ * (pci/topo/source.h) only add functions and set facts; hr_model_link() then sorts the functions and
+ * works out the tree. Verdicts never change a model; what-if does, on purpose, by setting facts.
+ *
+ * Memory: one reservation made by hr_model_init(), filled from the front; nothing is freed before
+ * hr_model_fini(). Pages that are never touched cost nothing.
+ */
+#ifndef PCI_TOPO_MODEL_H
+#define PCI_TOPO_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HR_FUNCTIONS_MAX 65536u /* one full domain of 256 buses; a larger capture is refused */
+#define HR_BARS_MAX 6u
+#define HR_BDF_MAX 16u	       /* "10000:ff:1f.7" and its NUL */
+#define HR_WORD_MAX 128u       /* longest driver, slot or release name that is kept */
+#define HR_SWITCH_LINKS_MAX 8u /* virtual switches of one switch that another one is linked with */
+#define HR_DEPTH_MAX 64u       /* bridges above a function; real machines have fewer than ten */
+#define HR_NO_FN (-1)
+#define HR_WARNINGS_KEPT 8u
+
+/* Where a fact was read; also its rank: a higher one replaces a lower one. */
+enum hr_src {
+	HR_SRC_NONE,	 /* no source states the fact: unknown */
+	HR_SRC_INFERRED, /* concluded from other facts */
+	HR_SRC_XML,	 /* topology file of NCCL or hwloc */
+	HR_SRC_TEXT,	 /* lspci -vv text */
+	HR_SRC_SYSFS,
+	HR_SRC_CONFIG, /* configuration space */
+	HR_SRC_USER,   /* command line: assumption or what-if */
+};
+
+/* The facts of a function: X(enum suffix, name in captures and JSON, printed as hex) */
+#define HR_FACTS(X)                                                                               \
+	X(VENDOR, "vendor", 1)                                                                    \
+	X(DEVICE, "device", 1)                                                                    \
+	X(CLASS, "class", 1) /* 24 bits: class, subclass, programming interface */                \
+	X(REVISION, "revision", 1)                                                                \
+	X(HEADER, "header", 1) /* header type with the multi-function bit */                      \
+	X(COMMAND, "command", 1)                                                                  \
+	X(STATUS, "status", 1)                                                                    \
+	X(PRIMARY, "primary", 1)                                                                  \
+	X(SECONDARY, "secondary", 1)                                                              \
+	X(SUBORDINATE, "subordinate", 1)                                                          \
+	X(BRIDGE_CTL, "bridge_ctl", 1)                                                            \
+	X(CAPS, "caps", 0)	/* capability list: 1 readable, 0 none, 2 damaged */              \
+	X(ECAPS, "ecaps", 0)	/* extended list: 1 readable, 0 none, 2 damaged */                \
+	X(PORT, "port_type", 0) /* enum hr_port_type */                                           \
+	X(EXP, "exp_offset", 1) /* offset of the PCI Express capability, 0: conventional PCI */   \
+	X(MPSS, "mps_supported", 0) /* bytes */                                                   \
+	X(MPS, "mps", 0)	    /* bytes */                                                   \
+	X(MRRS, "mrrs", 0)	    /* bytes */                                                   \
+	X(DEVCTL, "devctl", 1)                                                                    \
+	X(DEVSTA, "devsta", 1)                                                                    \
+	X(PORT_NUMBER, "port_number", 0)                                                          \
+	X(SPEED_MAX, "link_speed_max", 0) /* 1..6: 2.5, 5, 8, 16, 32, 64 GT/s */                  \
+	X(WIDTH_MAX, "link_width_max", 0)                                                         \
+	X(SPEED, "link_speed", 0)                                                                 \
+	X(WIDTH, "link_width", 0)                                                                 \
+	X(SPEED_TARGET, "link_speed_target", 0)                                                   \
+	X(LLACTREP, "dl_active_reporting", 0)                                                     \
+	X(DLACTIVE, "dl_active", 0)                                                               \
+	X(PRESENT, "card_present", 0) /* presence detect state of a port with a slot */           \
+	X(ASPM, "aspm", 0)                                                                        \
+	X(DEVCAP2, "devcap2", 1)                                                                  \
+	X(DEVCTL2, "devctl2", 1)                                                                  \
+	X(PM, "pm_state", 0)	/* 0 (D0) .. 3 (D3hot), 4 (D3cold) */                             \
+	X(ACS, "acs_offset", 1) /* 0: the function has no ACS capability */                       \
+	X(ACS_CAP, "acs_cap", 1)                                                                  \
+	X(ACS_CTL, "acs_ctl", 1)                                                                  \
+	X(ACS_EGRESS, "acs_egress", 1) /* first 32 bits of the egress vector */                   \
+	X(ATS, "ats_offset", 1)                                                                   \
+	X(ATS_CTL, "ats_ctl", 1)                                                                  \
+	X(UESTA, "aer_uesta", 1)                                                                  \
+	X(CESTA, "aer_cesta", 1)                                                                  \
+	X(DPC, "dpc_status", 1)                                                                   \
+	X(GONE, "gone", 0)	    /* configuration space reads all ones */                      \
+	X(SRIOV, "sriov_offset", 1) /* 0: no virtual functions */                                 \
+	X(VF_CTL, "sriov_ctl", 1)   /* HR_SRIOV_ENABLE, HR_SRIOV_MSE */                           \
+	X(VFS, "vf_count", 0)                                                                     \
+	X(VF_OFFSET, "vf_offset", 0) /* of the first VF, in routing identifiers */                \
+	X(VF_STRIDE, "vf_stride", 0)                                                              \
+	X(VF_DEVICE, "vf_device", 1)                                                              \
+	X(PHYSFN, "physical_function", 1) /* of a VF: bus, device, function in 16 bits */         \
+	X(AER_COR, "aer_correctable", 0)  /* errors that the kernel counted since boot */         \
+	X(AER_NONFATAL, "aer_nonfatal", 0)                                                        \
+	X(AER_FATAL, "aer_fatal", 0)                                                              \
+	X(AER_ROOT_COR, "aer_root_correctable", 0) /* messages to a root port */                  \
+	X(AER_ROOT_NONFATAL, "aer_root_nonfatal", 0)                                              \
+	X(AER_ROOT_FATAL, "aer_root_fatal", 0)                                                    \
+	X(SLOT, "slot", 0)	/* physical slot number of a port */                              \
+	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                       \
+	X(GROUP, "iommu_group", 0)                                                                \
+	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
+	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
+	X(STACKED, "stacked", 0)       /* and md or dm stand between them */                      \
+	X(GPU, "gpu", 0)	       /* 1: the source calls it a GPU, whatever its class */
+
+enum hr_fact_id {
+#define HR_FACT_ENUM(id, name, hex) HR_F_##id,
+	HR_FACTS(HR_FACT_ENUM)
+#undef HR_FACT_ENUM
+		HR_FACTS_COUNT
+};
+
+struct hr_fact {
+	uint32_t value;
+	uint8_t source; /* enum hr_src; HR_SRC_NONE: value means nothing */
+};
+
+/* An address range that a bridge decodes, both ends included. */
+struct hr_window {
+	uint64_t base, limit;
+	uint8_t source; /* HR_SRC_NONE: unknown; base > limit: closed */
+};
+
+enum hr_bar_flags {
+	HR_BAR_MEM = 1,
+	HR_BAR_64 = 2,
+	HR_BAR_PREF = 4,
+	HR_BAR_UNASSIGNED = 8, /* the register is zero, or lspci says virtual or unassigned */
+	HR_BAR_UPPER = 16,     /* the upper half of the 64-bit BAR before it */
+};
+
+/* A base address register: the *bus* address, which is what a TLP carries. */
+struct hr_bar {
+	uint64_t base, size; /* size 0: unknown */
+	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */
+	uint8_t source;	     /* of base and flags */
+	uint8_t size_source;
+};
+
+struct hr_fn {
+	uint32_t domain;
+	uint8_t bus, dev, fn;
+	bool denied;	  /* the source says that it was refused (run as root) */
+	bool vf;	  /* virtual function (SR-IOV): its BARs, ids and MSE read as nothing */
+	bool vf_maybe;	  /* text reads like that of one */
+	bool placed;	  /* its parent is `under`, whatever bus numbers say */
+	bool readdressed; /* what-if: firmware would give it other addresses */
+	bool acs_assumed; /* what-if: ACS control is what firmware leaves; 0 is assumed */
+	uint64_t under;	  /* hr_address() of that bridge */
+	unsigned line;	  /* of the capture where the function begins; 0: live */
+	uint32_t config_bytes; /* valid bytes of config */
+	uint8_t *config;       /* NULL: none read */
+	const char *name;      /* "" when unknown */
+	const char *driver;    /* NULL: unknown, "": none bound */
+	const char *slot;      /* physical slot label or number; NULL: unknown */
+	const char *cpus;      /* CPUs near it as a list, "0-15,32-47"; NULL: unknown */
+	const char *fs; /* type of the file systems on its disks, "ext4"; NULL: none or unknown */
+	const char *devices; /* the system's names for it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
+	struct hr_fact fact[HR_FACTS_COUNT];
+	struct hr_window mem, pref; /* of a bridge */
+	struct hr_bar bar[HR_BARS_MAX];
+	struct hr_bar vf_bar[HR_BARS_MAX]; /* of the first VF of this function; size: of one VF */
+	uint64_t linked
+		[HR_SWITCH_LINKS_MAX]; /* upstream ports that the switch links this one with */
+	unsigned links;
+
+	/* Set by hr_model_link(). */
+	int32_t parent;	 /* bridge above, HR_NO_FN on a root bus */
+	int32_t host;	 /* index of the root bus */
+	int32_t physfn;	 /* of a VF: its physical function, HR_NO_FN when that is not there */
+	uint32_t depth;	 /* number of bridges above */
+	int32_t child;	 /* first function below, in bus order */
+	int32_t sibling; /* next one with the same parent */
+	bool disputed;	 /* bridges contradict each other about the way to it */
+	bool orphan;	 /* its root bus is not one: the bridge above is missing from the capture */
+};
+
+/* A root bus: what sysfs calls pciDDDD:BB. */
+struct hr_host {
+	uint32_t domain;
+	uint8_t bus;
+	int32_t first; /* first function on it, in devfn order */
+	uint32_t numa; /* of its functions; 0xffffffff: unknown */
+};
+
+enum hr_fabric { HR_NVLINK, HR_XGMI };
+
+/* Links of a GPU beside PCI Express, to another GPU or to a switch of such links. */
+struct hr_gpu_link {
+	uint64_t from,
+		to; /* hr_address(); to a switch: HR_NO_ADDRESS when its address is not known */
+	uint16_t count;
+	uint8_t fabric; /* enum hr_fabric */
+	bool to_switch;
+	uint8_t source;
+};
+#define HR_NO_ADDRESS UINT64_MAX
+#define HR_GPU_LINKS_MAX 8192u
+
+enum hr_iommu { HR_IOMMU_UNKNOWN, HR_IOMMU_OFF, HR_IOMMU_PT, HR_IOMMU_ON };
+
+#define HR_NOT_LOADED "not loaded"
+
+/* What is known of the machine as a whole. Strings are "" when unknown. */
+struct hr_system {
+	char kernel[HR_WORD_MAX];   /* release, "6.1.0-37-amd64" */
+	char cmdline[4096];	    /* kernel command line */
+	char lockdown[HR_WORD_MAX]; /* "none", "integrity", "confidentiality" */
+	struct hr_fact amd;	    /* 1: the CPU's vendor is AMD (or Hygon: 0) */
+	struct hr_fact family;	    /* CPU family */
+	struct hr_fact cpus;	    /* logical CPUs */
+	struct hr_fact hypervisor;  /* 1: the CPU says that it runs under one */
+	struct hr_fact iommu;	    /* enum hr_iommu */
+	struct hr_fact p2pdma;	    /* 1: the kernel has CONFIG_PCI_P2PDMA */
+	char nvidia[64];	    /* version of NVIDIA's driver */
+	struct hr_fact nvidia_open; /* 1: its open kernel modules */
+	char nvidia_keys[512];	    /* NVreg_RegistryDwords; "-": none set */
+	char nvidia_fs[64];	    /* version, or HR_NOT_LOADED */
+	struct hr_fact multipath;   /* 1: nvme_core shows several paths to a disk as one */
+	bool live;
+};
+
+struct hr_model {
+	struct hr_fn *fn; /* sorted by address after hr_model_link() */
+	uint32_t count;
+	struct hr_host *host;
+	uint32_t hosts;
+	struct hr_gpu_link *gpu_link;
+	uint32_t gpu_links;
+	bool regrouped; /* a change was assumed: HR_F_GROUP is of before, the kernel would group anew */
+	bool booted; /* what-if: another boot was assumed */
+	struct hr_system sys;
+	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
+	char message[512];		     /* why reading failed, with the line */
+	uint32_t warnings;		     /* contradictions that were resolved; see warning[] */
+	char warning[HR_WARNINGS_KEPT][256]; /* the first of them */
+
+	/* Private. */
+	uint8_t *memory;
+	size_t reserved, used;
+	uint32_t *slot; /* hash of addresses to index + 1 */
+};
+
+/* Reserve memory. 0 or -ENOMEM. */
+int hr_model_init(struct hr_model *m);
+void hr_model_fini(struct hr_model *m);
+
+/* Forget everything that was read; for readers that turn out to be the wrong one. */
+void hr_model_reset(struct hr_model *m);
+
+/* Zeroed, 8-byte aligned, valid until hr_model_fini(); NULL: reservation used up. */
+void *hr_model_alloc(struct hr_model *m, size_t bytes);
+/* Free and zero the memory that was allocated after m->used had the value `used`. */
+void hr_model_release(struct hr_model *m, size_t used);
+/* Every byte that is no part of a printable character of UTF-8 becomes a '?': no output steers a
+ * terminal, and JSON stays JSON. */
+void hr_text_clean(char *text, size_t bytes);
+/* Copy of at most HR_WORD_MAX - 1 bytes as UTF-8: control characters, and bytes that are no
+ * character, replaced by '?'. "" when full. */
+const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
+
+/* The same for up to 1023 bytes; NULL when there are none. */
+const char *hr_model_text(struct hr_model *m, const char *text, size_t bytes);
+/* Add links of a GPU; the same two ends again: the better source wins. 0, -ENOMEM or -E2BIG. */
+int hr_model_add_link(struct hr_model *m, const struct hr_gpu_link *link);
+/*
+ * Links between two functions: direct ones, or through switches as many as both have. *fabric and
+ * *through (a switch) are set when there are some.
+ */
+unsigned hr_gpu_links(const struct hr_model *m, uint64_t a, uint64_t b, enum hr_fabric *fabric,
+		      bool *through);
+
+/*
+ * The function with that address, made if there is none. NULL: more than HR_FUNCTIONS_MAX, or
+ * dev > 31 or fn > 7. Pointers to functions are valid until hr_model_link().
+ */
+struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
+			   uint32_t fn);
+/* Index of the function with that address, or HR_NO_FN. */
+int32_t hr_model_find(const struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
+		      uint32_t fn);
+
+/* Domain, bus, device and function as one number that sorts like they do. */
+uint64_t hr_address(const struct hr_fn *f);
+/* The number of "[DDDD:]BB:DD.F" and nothing behind it; HR_NO_ADDRESS: it is not one. */
+uint64_t hr_address_parse(const char *text);
+/* "0000:41:00.0" of such a number into text[HR_BDF_MAX]; returns text. */
+char *hr_address_text(uint64_t address, char *text);
+
+/* Sort, find parents and root buses, infer what can be inferred. 0 or -ENOMEM. */
+int hr_model_link(struct hr_model *m);
+
+/* Note a contradiction that was resolved (printf-like). */
+void hr_model_warn(struct hr_model *m, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* State a fact; a better source wins, an equal one replaces. */
+void hr_fact_set(struct hr_fact *fact, uint32_t value, enum hr_src source);
+static inline void hr_fn_set(struct hr_fn *f, enum hr_fact_id id, uint32_t value, enum hr_src src)
+{
+	hr_fact_set(&f->fact[id], value, src);
+}
+
+static inline bool hr_known(const struct hr_fn *f, enum hr_fact_id id)
+{
+	return f->fact[id].source != HR_SRC_NONE;
+}
+
+/* Value of a fact, or what to take when it is unknown. */
+static inline uint32_t hr_get(const struct hr_fn *f, enum hr_fact_id id, uint32_t unknown)
+{
+	return f->fact[id].source != HR_SRC_NONE ? f->fact[id].value : unknown;
+}
+
+/* Note that the driver of a switch says that its upstream ports f and `address` are linked. */
+void hr_fn_link_switch(struct hr_fn *f, uint64_t address);
+
+/* Known, and has all these bits. */
+static inline bool hr_has(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)
+{
+	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == bits;
+}
+
+/* Known, and lacks all these bits. */
+static inline bool hr_lacks(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)
+{
+	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == 0;
+}
+
+const char *hr_fact_name(enum hr_fact_id id);
+bool hr_fact_is_hex(enum hr_fact_id id);
+/* The fact of that name, or HR_FACTS_COUNT. */
+enum hr_fact_id hr_fact_by_name(const char *name, size_t bytes);
+const char *hr_src_name(enum hr_src source);
+
+/* "0000:41:00.0" into text[HR_BDF_MAX]; returns text. */
+char *hr_bdf(const struct hr_fn *f, char *text);
+/* Parse "[DDDD:]BB:DD.F"; returns bytes consumed, 0 when it is no address. */
+size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t *dev, uint32_t *fn);
+
+bool hr_is_bridge(const struct hr_fn *f);
+bool hr_is_nvme(const struct hr_fn *f);
+/* A GPU that can be a peer: not an on-board management display, not an integrated Intel one. */
+bool hr_is_gpu(const struct hr_fn *f);
+/* An Ethernet, InfiniBand or Omni-Path controller. */
+bool hr_is_nic(const struct hr_fn *f);
+/* A GPU that is part of a CPU or chipset: its memory is the machine's. */
+bool hr_is_integrated(const struct hr_fn *f);
+/* Index of the BAR through which peers reach the function's memory, or -1. */
+int hr_peer_bar(const struct hr_fn *f);
+
+#endif

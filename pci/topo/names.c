@@ -1,0 +1,94 @@
+#include "pci/topo/names.h"
+
+#include <string.h>
+
+/*
+ * Names as the PCI ID list has or had them. A longer name stands before one that it contains.
+ * Device 0: several numbers have that name, and none of them is on the kernel's list.
+ */
+static const struct {
+	uint16_t vendor, device;
+	const char *name;
+} hosts[] = {
+	{ 0x8086, 0x2020, "Sky Lake-E DMI3 Registers" },
+	{ 0x8086, 0x2030, "Sky Lake-E PCI Express Root Port" },
+	{ 0x8086, 0x2f00, "Xeon E7 v3/Xeon E5 v3/Core i7 DMI2" },
+	{ 0x8086, 0x2f01, "Xeon E7 v3/Xeon E5 v3/Core i7 PCI Express Root Port 0" },
+	{ 0x8086, 0x2f00, "Haswell-E DMI2" },
+	{ 0x8086, 0x3c01, "Xeon E5/Core i7 DMI2 in PCI Express Mode" },
+	{ 0x8086, 0x3c00, "Xeon E5/Core i7 DMI2" },
+	{ 0x8086, 0x3c00, "Sandy Bridge DMI2" },
+	{ 0x8086, 0x09a2, "Ice Lake Memory Map/VT-d" },
+	{ 0x8086, 0x0e00, "Xeon E7 v2/Xeon E5 v2/Core i7 DMI2" },
+	{ 0x8086, 0x0e00, "Ivy Bridge DMI2" },
+	{ 0x8086, 0x6f00, "Xeon E7 v4/Xeon E5 v4/Xeon E3 v4/Xeon D DMI2" },
+	{ 0x8086, 0x6f00, "Broadwell DMI2" },
+	{ 0x8086, 0x3406, "5520 I/O Hub to ESI Port" },
+	{ 0x8086, 0x3405, "X58 I/O Hub to ESI Port" },
+	{ 0x8086, 0, "I/O Hub to ESI Port" },
+	{ 0x8086, 0, "Core Processor DMI" },
+	{ 0x8086, 0, "Host Bridge/DRAM Registers" },
+	{ 0x8086, 0, "DRAM Controller" },
+	{ 0x8086, 0, "Memory Controller Hub" },
+	{ 0x8086, 0, "DRAM Registers" },
+	{ 0x8086, 0x1237, "440FX - 82441FX PMC" },
+	{ 0x1022, 0x1450, "Family 17h (Models 00h-0fh) Root Complex" },
+	{ 0x1022, 0x15d0, "Raven/Raven2 Root Complex" },
+	{ 0x1022, 0x1480, "Starship/Matisse Root Complex" },
+	{ 0x1022, 0x1630, "Renoir/Cezanne Root Complex" },
+	{ 0x1022, 0x1630, "Renoir Root Complex" },
+	{ 0x1022, 0x14b5, "Family 17h-19h PCIe Root Complex" },
+	{ 0x1022, 0x14a4, "Genoa/Bergamo Root Complex" },
+	{ 0x1022, 0x14d8, "Raphael/Granite Ridge Root Complex" },
+	{ 0x1022, 0x14e8, "Phoenix Root Complex" },
+	{ 0x1022, 0x153a, "Turin Root Complex" },
+	{ 0x1022, 0, "Family 10h Processor" },
+	{ 0x1022, 0, "Family 12h Processor" },
+	{ 0x1022, 0, "Family 14h Processor" },
+	{ 0x1022, 0, "Family 15h (Models" },
+	{ 0x1022, 0, "Family 16h" },
+	{ 0x1022, 0, "RS780 Host Bridge" },
+	{ 0x1022, 0, "RS880 Host Bridge" },
+	{ 0x1002, 0, "RD890" },
+	{ 0x1002, 0, "RD9x0" },
+	{ 0x1002, 0, "RX980" },
+	{ 0x1002, 0, "RD790" },
+};
+
+static int find(uint32_t vendor, const char *title)
+{
+	for (unsigned i = 0; i < sizeof hosts / sizeof *hosts; i++)
+		if (hosts[i].vendor == vendor && strstr(title, hosts[i].name))
+			return (int)i;
+	return -1;
+}
+
+uint32_t hr_name_host(uint32_t vendor, const char *title)
+{
+	int row = find(vendor, title);
+
+	return row < 0 ? 0 : hosts[row].device;
+}
+
+bool hr_name_unlisted(uint32_t vendor, const char *title)
+{
+	int row = find(vendor, title);
+
+	return row >= 0 && hosts[row].device == 0;
+}
+
+bool hr_name_integrated(const char *title)
+{
+	static const char *const names[] = {
+		"Kaveri",    "Carrizo",	      "Stoney",	 "Raven Ridge", "Picasso",  "Renoir",
+		"Lucienne",  "Cezanne",	      "Barcelo", "Rembrandt",	"Raphael",  "Phoenix",
+		"Mendocino", "Strix",	      "Krackan", "Hawk Point",	"VanGogh",  "Van Gogh",
+		"Kabini",    "Mullins",	      "Trinity", "Richland",	"Wrestler", "Sumo",
+		"Wani",	     "Granite Ridge",
+	};
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (strstr(title, names[i]))
+			return true;
+	return false;
+}

@@ -1,0 +1,102 @@
+/*
+ * pci/topo/rules.h - conditions of the rule table, between the files that define them. Private.
+ *
+ * A function condition looks at one function (and its parent); a pair condition at what the walk
+ * over a pair has gathered, and returns the flows it stops. Neither may take unknown for zero.
+ */
+#ifndef PCI_TOPO_RULES_H
+#define PCI_TOPO_RULES_H
+
+#include "pci/topo/fields.h"
+#include "pci/topo/verdict.h"
+
+#define F1 1u
+#define F2 2u
+#define F3 4u
+#define F4 8u
+#define ALL HR_FLOW_ALL
+
+typedef bool hr_on_fn(const struct hr_engine *e, const struct hr_fn *f);
+typedef uint8_t hr_on_pair_fn(const struct hr_engine *e, const struct hr_pair *p);
+
+hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_mse, hr_fn_sleeping,
+	hr_fn_gone, hr_fn_dpc, hr_fn_link_down, hr_fn_in_reset, hr_fn_no_bar, hr_fn_small_bar,
+	hr_fn_unified, hr_fn_vmd, hr_fn_raid, hr_fn_pch, hr_fn_no_peer, hr_fn_virtual,
+	hr_fn_overlaps, hr_fn_acs_harmless, hr_fn_redirects, hr_fn_acs_wide, hr_fn_pch_no_acs,
+	hr_fn_pericom, hr_fn_idt, hr_fn_ntb, hr_fn_amd_internal, hr_fn_low_mrrs, hr_fn_narrow,
+	hr_fn_slow, hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted,
+	hr_fn_no_driver, hr_fn_no_relaxed, hr_fn_group_unset, hr_fn_counted, hr_fn_vf_no_mse,
+	hr_fn_vf_unread, hr_fn_consumer;
+
+hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
+	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,
+	hr_sys_no_option, hr_sys_on_and_off, hr_sys_vmd, hr_sys_raid, hr_sys_zen_inferred,
+	hr_sys_passthrough, hr_sys_iommu_wanted;
+
+hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_redir_listed,
+	hr_pair_redir_unlisted, hr_pair_cut, hr_pair_window, hr_pair_window_unread, hr_pair_overlap,
+	hr_pair_egress, hr_pair_egress_unread, hr_pair_blocking, hr_pair_translated, hr_pair_stale,
+	hr_pair_root_redirect, hr_pair_silent, hr_pair_iommu_unread, hr_pair_iommu_assumed,
+	hr_pair_iova_listed, hr_pair_iova_unlisted, hr_pair_vfio_kept_out, hr_pair_vfio_unread,
+	hr_pair_group_blocked, hr_pair_mps, hr_pair_mps_unread, hr_pair_mps_rc, hr_pair_tags,
+	hr_pair_order, hr_pair_timeouts, hr_pair_numa, hr_pair_numa_unread, hr_pair_pch_peers,
+	hr_pair_switch_link, hr_pair_rc_unread, hr_pair_tags_unread, hr_pair_tags_unsaid,
+	hr_pair_blocking_unread, hr_pair_acs_assumed, hr_pair_boot_redirects, hr_pair_no_cufile,
+	hr_pair_ht_window;
+
+/* Addresses that the mode puts on the bus are raw: no IOMMU mapping stands behind them. */
+static inline bool hr_raw(const struct hr_engine *e)
+{
+	return e->opt.mode == HR_MODE_GPU || e->opt.mode == HR_MODE_HOST;
+}
+
+/*
+ * They are IOVAs. A VFIO container brings a domain of its own: passthrough is not for it, and only
+ * a machine that is known to have no IOMMU lets VFIO do without. The kernel maps peers below one
+ * switch with bus addresses, whatever the IOMMU does; others through the DMA API.
+ */
+static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (hr_mode_is_vfio(e->opt.mode))
+		return e->iommu != HR_IOMMU_OFF;
+	return e->opt.mode == HR_MODE_KERNEL && e->iommu == HR_IOMMU_ON &&
+	       p->kernel != HR_KERNEL_BUS_ADDR;
+}
+
+/* A root port's redirect does not decide whether requests from below reach it; the kernel counts it
+ * all the same. A root port lies on a root bus: ports of emulated switches have its type, too. */
+static inline bool hr_acs_counts(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->opt.mode == HR_MODE_KERNEL || f->parent != HR_NO_FN ||
+	       hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) != HR_PORT_ROOT;
+}
+
+/* Smallest payload of what is below one root port with the sender and on the way to the other card;
+ * 0: none known. */
+uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd);
+
+/* First function that hides drives: Intel VMD whose domain is not shown, or else (not vmd) a chipset
+ * in RAID mode where no NVMe drive is seen. HR_NO_FN: none. */
+int32_t hr_hidden_by(const struct hr_engine *e, bool vmd);
+
+/* Traits of the machine, enum hr_trait; part of hr_engine_init(), after all else is derived. */
+uint32_t hr_traits_of(const struct hr_engine *e);
+
+/* HT_RANGE_START and HT_RANGE_END of drivers/iommu/amd: what peers address lies there. */
+static inline bool hr_in_ht_range(const struct hr_derived *d)
+{
+	return d->bar_base <= d->bar_last && d->bar_base <= 0xffffffffffull &&
+	       d->bar_last >= 0xfd00000000ull;
+}
+
+/* Find free slots; part of hr_engine_init(). 0 or -ENOMEM. */
+int hr_slots_find(struct hr_engine *e, struct hr_model *m);
+#define HR_SLOTS_NAMED 4u
+/* "; free slots of the GPU's switch: BDF BDF", or nothing; returns the length. */
+size_t hr_slots_text(const struct hr_engine *e, int32_t card, const char *whose, char *to,
+		     size_t capacity);
+
+/* The kernel driver bound to a function lets VFIO open its group. */
+bool hr_driver_allows_vfio(const struct hr_fn *f);
+
+#endif

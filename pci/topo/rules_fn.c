@@ -1,0 +1,596 @@
+/* Conditions on one function, and on the machine as a whole (those ignore the function). */
+#include "pci/topo/rules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pci/topo/decode.h"
+#include "pci/topo/fields.h"
+#include "pci/topo/software.h"
+#include "pci/topo/tables.h"
+#include "pci/topo/virtual.h"
+
+static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+{
+	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
+}
+
+static const struct hr_fn *parent(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->parent == HR_NO_FN ? NULL : &e->m->fn[f->parent];
+}
+
+/* ---- what could not be read */
+
+bool hr_fn_denied(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return f->denied && !hr_known(f, HR_F_CAPS);
+}
+
+bool hr_fn_unread(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	if (hr_get(f, HR_F_GONE, 0))
+		return false;
+	if (f->disputed || !hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2)
+		return true;
+	return !f->denied && !hr_known(f, HR_F_CAPS);
+}
+
+bool hr_fn_acs_unread(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].acs_unknown && !hr_fn_denied(e, f) && !hr_fn_unread(e, f);
+}
+
+/* ---- decode and power */
+
+/* A port with nothing below it is an empty slot, not a fault. */
+static bool is_empty(const struct hr_fn *f)
+{
+	return hr_is_bridge(f) && f->child == HR_NO_FN;
+}
+
+bool hr_fn_no_bme(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return !is_empty(f) && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_BME);
+}
+
+bool hr_fn_no_mse(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return !is_empty(f) && !f->vf && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
+}
+
+/* Memory decoding of virtual functions has one switch, in their physical function. */
+bool hr_fn_vf_no_mse(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->vf && !hr_virtual_decodes(e->m, f);
+}
+
+/* Nothing says where its BARs are, nor whether they are decoded. */
+bool hr_fn_vf_unread(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->vf && !hr_get(f, HR_F_GONE, 0) && !hr_fn_denied(e, f) &&
+	       (f->physfn == HR_NO_FN || !hr_known(&e->m->fn[f->physfn], HR_F_VF_CTL));
+}
+
+bool hr_fn_sleeping(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_PM, 0) != 0;
+}
+
+bool hr_fn_gone(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_GONE, 0) != 0;
+}
+
+bool hr_fn_dpc(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_has(f, HR_F_DPC, 1);
+}
+
+/* Something below the port gave its registers away, so there is a link. */
+static bool child_answers(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const struct hr_fn *child = &e->m->fn[f->child];
+
+	return hr_known(child, HR_F_COMMAND) && !hr_get(child, HR_F_GONE, 0);
+}
+
+/* A port that reports neither card nor link above a card that answers does not keep these bits:
+ * QEMU's, as long as ACPI does the hot plug. */
+bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT);
+
+	if ((port != HR_PORT_ROOT && port != HR_PORT_DOWNSTREAM) || is_empty(f))
+		return false;
+	if (hr_lacks(f, HR_F_PRESENT, 1) && child_answers(e, f))
+		return false;
+	return hr_has(f, HR_F_LLACTREP, 1) && hr_lacks(f, HR_F_DLACTIVE, 1);
+}
+
+bool hr_fn_in_reset(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_is_bridge(f) && hr_has(f, HR_F_BRIDGE_CTL, HR_BRIDGE_CTL_SBR);
+}
+
+bool hr_fn_no_bar(const struct hr_engine *e, const struct hr_fn *f)
+{
+	int bar = hr_peer_bar(f);
+
+	if (hr_get(f, HR_F_GONE, 0) || !hr_known(f, HR_F_COMMAND))
+		return false;
+	if (bar < 0 && f->vf && (hr_fn_vf_unread(e, f) || hr_fn_denied(e, f)))
+		return false;
+	return bar < 0 || f->bar[bar].flags & HR_BAR_UNASSIGNED;
+}
+
+bool hr_fn_small_bar(const struct hr_engine *e, const struct hr_fn *f)
+{
+	int bar = hr_peer_bar(f);
+
+	(void)e;
+	return bar >= 0 && f->bar[bar].size_source > HR_SRC_INFERRED &&
+	       f->bar[bar].size <= 256u << 20;
+}
+
+bool hr_fn_overlaps(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].overlaps;
+}
+
+/* ---- platforms */
+
+bool hr_fn_unified(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_UNIFIED_GPU) || strstr(f->name, "GB10") || strstr(f->name, "Tegra");
+}
+
+bool hr_fn_vmd(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return f->domain >= 0x10000;
+}
+
+bool hr_fn_raid(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0104;
+}
+
+bool hr_fn_pch(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_PCH_LATER) || is(f, HR_DEV_CHIPSET_PORT);
+}
+
+bool hr_fn_no_peer(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && hr_get(f, HR_F_ACS, 0) == 0 &&
+	       e;
+}
+
+/* An Express endpoint cannot sit on a root bus: that bus is virtual. */
+bool hr_fn_virtual(const struct hr_engine *e, const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+
+	(void)e;
+	return f->parent == HR_NO_FN && !f->orphan &&
+	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY);
+}
+
+/* ---- ACS */
+
+bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
+{
+	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
+
+	(void)e;
+	return hr_get(f, HR_F_ACS, 0) && ctl & (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) &&
+	       !(ctl & HR_ACS_REDIRECT);
+}
+
+bool hr_fn_redirects(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].redirect && hr_acs_counts(e, f);
+}
+
+bool hr_fn_acs_wide(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_ACS, 0) &&
+	       hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0));
+}
+
+bool hr_fn_pch_no_acs(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_PCH_PORT) && hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0;
+}
+
+bool hr_fn_pericom(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_PERICOM);
+}
+
+bool hr_fn_idt(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_IDT_SV);
+}
+
+bool hr_fn_ntb(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return is(f, HR_DEV_NTB) && e->iommu == HR_IOMMU_ON;
+}
+
+bool hr_fn_amd_internal(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_AMD_INTERNAL);
+}
+
+/* ---- links and payload */
+
+bool hr_fn_low_mrrs(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_MRRS, 512) < 512;
+}
+
+/* A function whose own link register describes the link above it. */
+static bool has_uplink(const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+
+	return hr_get(f, HR_F_WIDTH, 0) != 0 &&
+	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY || port == HR_PORT_UPSTREAM);
+}
+
+/* The most that both ends of the link above could do. */
+static uint32_t both_ends(const struct hr_engine *e, const struct hr_fn *f, enum hr_fact_id id)
+{
+	const struct hr_fn *up = parent(e, f);
+	uint32_t own = hr_get(f, id, 0), other = up ? hr_get(up, id, own) : own;
+
+	return own < other || other == 0 ? own : other;
+}
+
+bool hr_fn_narrow(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return has_uplink(f) && hr_get(f, HR_F_WIDTH, 0) < both_ends(e, f, HR_F_WIDTH_MAX);
+}
+
+static bool below_speed(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return has_uplink(f) && hr_known(f, HR_F_SPEED) &&
+	       hr_get(f, HR_F_SPEED, 0) < both_ends(e, f, HR_F_SPEED_MAX);
+}
+
+/* GPUs drop their link speed when idle; the target speed tells that from a fault. */
+bool hr_fn_idle(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return hr_is_gpu(f) && below_speed(e, f) &&
+	       hr_get(f, HR_F_SPEED_TARGET, hr_get(f, HR_F_SPEED_MAX, 0)) >=
+		       both_ends(e, f, HR_F_SPEED_MAX);
+}
+
+bool hr_fn_slow(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return below_speed(e, f) && !hr_fn_idle(e, f);
+}
+
+bool hr_fn_aspm(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_has(f, HR_F_ASPM, 2);
+}
+
+bool hr_fn_no_relaxed(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return is(f, HR_DEV_NO_RELAXED);
+}
+
+/* ---- health */
+
+bool hr_fn_ue(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_UESTA, 0) &
+	       (HR_UE_CMPLT_TIMEOUT | HR_UE_CMPLT_ABORT | HR_UE_MALFORMED | HR_UE_UNSUPPORTED |
+		HR_UE_ACS_VIOLATION);
+}
+
+bool hr_fn_ce(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_CESTA, 0) & 0x11c1;
+}
+
+/* A few correctable errors are retries as the specification means them to be. */
+bool hr_fn_counted(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_AER_FATAL, 0) || hr_get(f, HR_F_AER_NONFATAL, 0) ||
+	       hr_get(f, HR_F_AER_COR, 0) >= 100;
+}
+
+bool hr_fn_fatal(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_has(f, HR_F_DEVSTA, 0x4);
+}
+
+bool hr_fn_mounted(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_get(f, HR_F_MOUNTED, 0) != 0;
+}
+
+bool hr_fn_no_driver(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return f->driver && (f->driver[0] == '\0' || strcmp(f->driver, "nouveau") == 0);
+}
+
+bool hr_fn_consumer(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)e;
+	return hr_product_of(f) == HR_PRODUCT_CONSUMER;
+}
+
+bool hr_fn_group_unset(const struct hr_engine *e, const struct hr_fn *f)
+{
+	return hr_mode_is_vfio(e->opt.mode) && e->iommu == HR_IOMMU_OFF && !hr_known(f, HR_F_GROUP);
+}
+
+/* ---- the machine */
+
+/* A word of the kernel command line. */
+static bool has_word(const struct hr_engine *e, const char *word)
+{
+	const char *at = e->m->sys.cmdline;
+	size_t n = strlen(word);
+
+	while ((at = strstr(at, word))) {
+		bool begins = at == e->m->sys.cmdline || at[-1] == ' ';
+
+		if (begins && (at[n] == ' ' || at[n] == '\0' || word[n - 1] == '='))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+/* One of the comma-separated options of all pci= words passes the test. */
+static bool any_pci_option(const struct hr_engine *e,
+			   bool (*test)(const char *option, size_t n, const char *name),
+			   const char *name)
+{
+	const char *at = e->m->sys.cmdline;
+
+	for (; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+		const char *end = at + strcspn(at, " ");
+
+		if (strncmp(at, "pci=", 4) != 0)
+			continue;
+		for (at += 4; at < end; at += strcspn(at, ", "), at += *at == ',')
+			if (test(at, strcspn(at, "=, "), name))
+				return true;
+	}
+	return false;
+}
+
+static bool is_named(const char *option, size_t n, const char *name)
+{
+	return strlen(name) == n && memcmp(option, name, n) == 0;
+}
+
+static bool has_pci_option(const struct hr_engine *e, const char *option)
+{
+	return any_pci_option(e, is_named, option);
+}
+
+/* What pci= takes: the kernel's parameter list, all architectures. */
+static bool is_no_option(const char *option, size_t n, const char *except)
+{
+	static const char known[] =
+		" assign-busses bfsort big_root_window bios biosirq cbiosize cbmemsize "
+		"check_enable_amd_mmconf conf1 conf2 config_acs disable_acs_redir earlydump "
+		"ecrc force_floating hpbussize hpiosize hpmemsize hpmmioprefsize hpmmiosize "
+		"ioapicreroute irqmask lastbus no_e820 noacpi noaer noari noats nobar "
+		"nobfsort nobios nocrs nodomains noearly noioapicquirk noioapicreroute "
+		"nomio nommconf nomsi norid norom notph off pcie_bus_peer2peer "
+		"pcie_bus_perf pcie_bus_safe pcie_bus_tune_off pcie_scan_all pirqaddr "
+		"realloc resource_alignment rom routeirq skip_isa_align use_crs use_e820 "
+		"usepirqmask ";
+	char word[32];
+
+	if (n == 0 || is_named(option, n, except))
+		return false;
+	if (n + 3 > sizeof word)
+		return true;
+	snprintf(word, sizeof word, " %.*s ", (int)n, option);
+	return !strstr(known, word);
+}
+
+bool hr_sys_lockdown(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.lockdown[0] && strcmp(e->m->sys.lockdown, "none") != 0;
+}
+
+bool hr_sys_many_cpus(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.cpus.source && e->m->sys.cpus.value > 255;
+}
+
+#define NVIDIA_CHIPSETS_END 0x1000u /* devices of nForce chipsets and Tegra 2, 3 and 4 are below */
+
+/* The first function of a root bus: a host bridge that is none of an nForce chipset, or a root port
+ * of a CPU; not a GPU whose bridge is missing from the capture. */
+static bool is_nvidia_host(const struct hr_fn *f)
+{
+	if (hr_get(f, HR_F_VENDOR, 0) != 0x10de || f->orphan || f->parent != HR_NO_FN)
+		return false;
+	if (hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600)
+		return hr_get(f, HR_F_DEVICE, 0) >= NVIDIA_CHIPSETS_END;
+	return hr_is_bridge(f) && is(f, HR_DEV_NVIDIA_CPU);
+}
+
+bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	if (e->m->sys.amd.source) /* its vendor is one of x86 */
+		return false;
+	for (uint32_t i = 0; i < e->m->hosts; i++)
+		if (is_nvidia_host(&e->m->fn[e->m->host[i].first]))
+			return true;
+	return false;
+}
+
+bool hr_sys_noacs(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_pci_option(e, "noacs");
+}
+
+/* noacs has a rule of its own. */
+bool hr_sys_no_option(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return any_pci_option(e, is_no_option, "noacs");
+}
+
+bool hr_sys_override(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_word(e, "pcie_acs_override=");
+}
+
+bool hr_sys_wrong_iommu(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const struct hr_fact *amd = &e->m->sys.amd;
+
+	(void)f;
+	return amd->source && has_word(e, amd->value ? "intel_iommu=" : "amd_iommu=");
+}
+
+bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const char *first = strstr(e->m->sys.cmdline, "iommu=pt");
+
+	(void)f;
+	return first && has_word(e, "iommu=pt") &&
+	       (has_word(e, "iommu=off") || has_word(e, "iommu.passthrough=0") ||
+		has_word(e, "iommu=nopt"));
+}
+
+bool hr_sys_on_and_off(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return (has_word(e, "intel_iommu=on") && has_word(e, "intel_iommu=off")) ||
+	       (has_word(e, "amd_iommu=force_enable") && has_word(e, "amd_iommu=off"));
+}
+
+bool hr_sys_no_p2pdma(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.p2pdma.source && e->m->sys.p2pdma.value == 0;
+}
+
+bool hr_sys_hypervisor(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->m->sys.hypervisor.source && e->m->sys.hypervisor.value;
+}
+
+bool hr_sys_perf(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_pci_option(e, "pcie_bus_perf");
+}
+
+bool hr_sys_zen_inferred(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return e->zen && e->zen_inferred;
+}
+
+/* The last word that begins so and decides; its comma-separated values have that one. */
+static bool last_has(const char *cmdline, const char *word, const char *value)
+{
+	const size_t n = strlen(word), v = strlen(value);
+	bool has = false;
+
+	for (const char *at = cmdline; (at = strstr(at, word)); at += n) {
+		const char *end = at + strcspn(at, " ");
+
+		if (at != cmdline && at[-1] != ' ')
+			continue;
+		has = false;
+		for (const char *one = at + n; one < end; one += strcspn(one, ", ") + 1)
+			has |= strncmp(one, value, v) == 0 && strchr(", ", one[v]);
+	}
+	return has;
+}
+
+/* Not a rule: the command line turns the IOMMU on, and does not say passthrough. */
+bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
+{
+	const char *cmdline = e->m->sys.cmdline;
+
+	return !hr_sys_passthrough(e, f) && !has_word(e, "iommu=off") &&
+	       (last_has(cmdline, "intel_iommu=", "on") || last_has(cmdline, "amd_iommu=", "on") ||
+		last_has(cmdline, "amd_iommu=", "force_enable") || has_word(e, "iommu=force") ||
+		has_word(e, "iommu=nopt") || has_word(e, "iommu.passthrough=0"));
+}
+
+int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
+{
+	int32_t found = HR_NO_FN;
+
+	for (uint32_t i = 0; i < e->m->count; i++) {
+		const struct hr_fn *f = &e->m->fn[i];
+
+		/* Drives that are seen are not hidden. */
+		if (vmd ? f->domain >= 0x10000 : hr_is_nvme(f))
+			return HR_NO_FN;
+		if (found == HR_NO_FN &&
+		    (vmd ? is(f, HR_DEV_VMD) : hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME)))
+			found = (int32_t)i;
+	}
+	return found;
+}
+
+bool hr_sys_vmd(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return hr_hidden_by(e, true) != HR_NO_FN;
+}
+
+bool hr_sys_raid(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return hr_hidden_by(e, false) != HR_NO_FN;
+}
+
+/* Not a rule: what the command line says of a mode that sysfs does not show. */
+bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
+{
+	(void)f;
+	return has_word(e, "iommu=pt") || has_word(e, "iommu.passthrough=1");
+}

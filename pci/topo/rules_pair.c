@@ -1,0 +1,518 @@
+/* Conditions on a pair, over what the walk gathered. */
+#include "pci/topo/rules.h"
+
+#include <string.h>
+
+#include "pci/topo/fields.h"
+#include "pci/topo/software.h"
+#include "pci/topo/peers.h"
+#include "pci/topo/tables.h"
+
+static const struct hr_fn *fn(const struct hr_engine *e, int32_t index)
+{
+	return &e->m->fn[index];
+}
+
+static bool apart(const struct hr_pair *p)
+{
+	return p->common == HR_NO_FN;
+}
+
+/* ---- the way */
+
+uint8_t hr_pair_direct(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	/* Where ACS of a port was not read, rules U1 to U3 say so for all flows. */
+	return apart(p) || p->unread_port ? 0 : (uint8_t)(ALL & ~p->redirected & ~p->climbs);
+}
+
+static uint8_t through(const struct hr_pair *p, bool together, bool listed)
+{
+	if (apart(p) == together || p->listed != listed || p->host_unread)
+		return 0;
+	return p->redirected | p->climbs;
+}
+
+uint8_t hr_pair_rc_listed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return through(p, false, true);
+}
+
+uint8_t hr_pair_rc_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return through(p, false, false);
+}
+
+/* Translated requests climb whatever ACS says: a rule of their own, as ACS is no remedy. */
+uint8_t hr_pair_redir_listed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_translated(e, p) ? 0 : through(p, true, true);
+}
+
+uint8_t hr_pair_redir_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_translated(e, p) ? 0 : through(p, true, false);
+}
+
+uint8_t hr_pair_iova_listed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_translated(e, p) ? through(p, true, true) : 0;
+}
+
+uint8_t hr_pair_iova_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_translated(e, p) ? through(p, true, false) : 0;
+}
+
+uint8_t hr_pair_rc_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return p->host_unread ? p->redirected | p->climbs : 0;
+}
+
+uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return p->cut ? ALL : 0;
+}
+
+uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return apart(p) && !p->cut && e->derived[p->gpu_turn].pch && e->derived[p->ssd_turn].pch
+		       ? ALL
+		       : 0;
+}
+
+/* Some port above one is linked with a port above the other, by the switch that both are of. */
+uint8_t hr_pair_switch_link(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (!e->switch_links)
+		return 0;
+	for (int32_t a = e->derived[p->gpu].parent; a != p->common && a != HR_NO_FN;
+	     a = e->derived[a].parent)
+		for (int32_t b = e->derived[p->ssd].parent; b != p->common && b != HR_NO_FN;
+		     b = e->derived[b].parent)
+			for (unsigned i = 0; i < fn(e, a)->links; i++)
+				if (fn(e, a)->linked[i] == hr_address(fn(e, b)))
+					return ALL;
+	return 0;
+}
+
+/* ---- windows */
+
+/* Of the flows to a target, those that pass that bridge above it: all when it is below the turn. */
+static uint8_t passing(const struct hr_engine *e, const struct hr_pair *p, int32_t bridge,
+		       uint8_t flows)
+{
+	if (bridge == HR_NO_FN)
+		return 0;
+	return apart(p) || fn(e, bridge)->depth > fn(e, p->common)->depth ? flows : flows & p->up;
+}
+
+uint8_t hr_pair_window(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return passing(e, p, e->derived[p->gpu].window_break, F2 | F3) |
+	       passing(e, p, e->derived[p->ssd].window_break, F1 | F4);
+}
+
+uint8_t hr_pair_window_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return passing(e, p, e->derived[p->gpu].window_unread, F2 | F3) |
+	       passing(e, p, e->derived[p->ssd].window_unread, F1 | F4);
+}
+
+static bool meets(const struct hr_span *s, uint64_t base, uint64_t last)
+{
+	return base <= s->last && last >= s->base;
+}
+
+static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
+{
+	return w->source && w->base <= w->limit && base <= w->limit && last >= w->base;
+}
+
+/* First bridge above an endpoint; the end of the walk when the endpoint is the common one. */
+static int32_t above(const struct hr_engine *e, const struct hr_pair *p, int32_t index)
+{
+	return index == p->common ? index : e->derived[index].parent;
+}
+
+/* A window of a bridge above the initiator holds the target: the request never gets up. */
+static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator,
+		      int32_t target)
+{
+	uint64_t base = e->derived[target].bar_base, last = e->derived[target].bar_last;
+
+	if (base > last || !(meets(&e->derived[initiator].mem_above, base, last) ||
+			     meets(&e->derived[initiator].pref_above, base, last)))
+		return false;
+	if (fn(e, initiator)->readdressed)
+		return false;
+	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
+		if (touches(&fn(e, up)->mem, base, last) || touches(&fn(e, up)->pref, base, last))
+			return true;
+	return false;
+}
+
+uint8_t hr_pair_overlap(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd) ? F1 | F4 : 0) |
+			 (swallowed(e, p, p->ssd, p->gpu) ? F2 | F3 : 0));
+}
+
+/* No memory is in the HyperTransport range for the IOMMU. */
+uint8_t hr_pair_ht_window(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
+			  hr_translated(e, p);
+	uint8_t flows = (uint8_t)((hr_in_ht_range(&e->derived[p->gpu]) ? F2 | F3 : 0) |
+				  (hr_in_ht_range(&e->derived[p->ssd]) ? F1 | F4 : 0));
+
+	return flows && with_iommu && hr_boot_is_amd(e->m) ? flows & p->climbs : 0;
+}
+
+/* ---- ACS */
+
+/* Egress control without redirect blocks requests whose target port's vector bit is set. */
+static bool egress_hits(const struct hr_engine *e, int32_t ingress, int32_t target, bool *unread)
+{
+	const struct hr_fn *in = fn(e, ingress);
+	uint32_t port = hr_get(fn(e, target), HR_F_PORT_NUMBER, 32);
+
+	if (!hr_has(in, HR_F_ACS_CTL, HR_ACS_EC) || hr_has(in, HR_F_ACS_CTL, HR_ACS_RR))
+		return false;
+	*unread |= !hr_known(in, HR_F_ACS_EGRESS) || port >= 32;
+	return port < 32 && hr_has(in, HR_F_ACS_EGRESS, 1u << port);
+}
+
+static uint8_t egress(const struct hr_engine *e, const struct hr_pair *p, bool want_unread)
+{
+	bool gpu_unread = false, ssd_unread = false, gpu, ssd;
+
+	if (apart(p))
+		return 0;
+	gpu = egress_hits(e, p->gpu_turn, p->ssd_turn, &gpu_unread);
+	ssd = egress_hits(e, p->ssd_turn, p->gpu_turn, &ssd_unread);
+	if (want_unread)
+		return (uint8_t)((gpu_unread ? F1 | F4 : 0) | (ssd_unread ? F2 | F3 : 0));
+	return (uint8_t)((gpu ? F1 | F4 : 0) | (ssd ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_egress(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return egress(e, p, false);
+}
+
+uint8_t hr_pair_egress_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return egress(e, p, true);
+}
+
+static bool ats_on(const struct hr_engine *e, int32_t index)
+{
+	return hr_has(fn(e, index), HR_F_ATS_CTL, HR_ATS_ENABLE);
+}
+
+static bool ats_unread(const struct hr_engine *e, int32_t index)
+{
+	return hr_get(fn(e, index), HR_F_ATS, 1) && !hr_known(fn(e, index), HR_F_ATS_CTL);
+}
+
+/* Translation blocking at any port above an initiator. */
+static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator)
+{
+	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
+		if (hr_has(fn(e, up), HR_F_ACS_CTL, HR_ACS_TB))
+			return true;
+	return false;
+}
+
+uint8_t hr_pair_blocking(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((ats_on(e, p->gpu) && blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
+			 (ats_on(e, p->ssd) && blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_blocking_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((ats_unread(e, p->gpu) && blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
+			 (ats_unread(e, p->ssd) && blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_translated(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return !apart(p) && ats_on(e, p->gpu) && ats_on(e, p->ssd) &&
+			       hr_has(fn(e, p->gpu_turn), HR_F_ACS_CTL, HR_ACS_DT) &&
+			       hr_has(fn(e, p->ssd_turn), HR_F_ACS_CTL, HR_ACS_DT)
+		       ? ALL
+		       : 0;
+}
+
+uint8_t hr_pair_stale(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return !apart(p) && p->any_redirect ? ALL : 0;
+}
+
+uint8_t hr_pair_acs_assumed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)e;
+	return !apart(p) && p->acs_assumed ? ALL : 0;
+}
+
+/* Direct now, as registers were cleared or no IOMMU was on; not so after a boot with one. */
+uint8_t hr_pair_boot_redirects(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
+			  hr_mode_is_vfio(e->opt.mode);
+
+	return !apart(p) && with_iommu && p->boot_redirect && !p->any_redirect &&
+			       !p->unread_redirect
+		       ? ALL
+		       : 0;
+}
+
+uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool redirect = e->derived[p->gpu_turn].redirect || e->derived[p->ssd_turn].redirect;
+
+	return apart(p) && !p->cut && redirect && hr_raw(e) && e->iommu == HR_IOMMU_ON ? ALL : 0;
+}
+
+/* ---- IOMMU and VFIO */
+
+/* Each group has a mode of its own; that of the initiator decides. */
+static enum hr_iommu mode_of(const struct hr_engine *e, int32_t index)
+{
+	if (e->opt.iommu != HR_IOMMU_UNKNOWN)
+		return e->opt.iommu;
+	return (enum hr_iommu)hr_get(fn(e, index), HR_F_GROUP_TYPE, e->iommu);
+}
+
+static uint8_t initiated(const struct hr_engine *e, const struct hr_pair *p, enum hr_iommu mode)
+{
+	return (uint8_t)((mode_of(e, p->gpu) == mode ? F1 | F4 : 0) |
+			 (mode_of(e, p->ssd) == mode ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_silent(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_raw(e) ? p->climbs & initiated(e, p, HR_IOMMU_ON) : 0;
+}
+
+uint8_t hr_pair_iommu_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (!hr_raw(e) || !(e->iommu_active || e->iommu_wanted))
+		return 0;
+	return p->climbs & initiated(e, p, HR_IOMMU_UNKNOWN);
+}
+
+uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active && !e->iommu_wanted
+		       ? p->climbs
+		       : 0;
+}
+
+bool hr_driver_allows_vfio(const struct hr_fn *f)
+{
+	static const char *const fine[] = { "", "vfio-pci", "pci-stub", "pcieport", "shpchp" };
+
+	if (!f->driver || hr_is_bridge(f))
+		return true;
+	if (strstr(f->driver, "vfio"))
+		return true;
+	for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++)
+		if (strcmp(f->driver, fine[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A function keeps VFIO out of the SSD's group. `sure`: the group does not rest on unread ACS. */
+static uint8_t kept_out(const struct hr_engine *e, const struct hr_pair *p, bool sure)
+{
+	int32_t other = e->blocker[p->ssd];
+	bool unsure;
+
+	if (!hr_mode_is_vfio(e->opt.mode) || other == HR_NO_FN)
+		return 0;
+	unsure = !hr_group_is_real(e->m, fn(e, p->ssd)) &&
+		 (e->groups.unsure[p->ssd] || e->groups.unsure[other]);
+	return unsure == sure ? 0 : ALL;
+}
+
+uint8_t hr_pair_vfio_kept_out(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return kept_out(e, p, true);
+}
+
+uint8_t hr_pair_vfio_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return kept_out(e, p, false);
+}
+
+uint8_t hr_pair_group_blocked(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (hr_mode_is_vfio(e->opt.mode) || !hr_group_is_real(e->m, fn(e, p->gpu)) ||
+	    !hr_group_is_real(e->m, fn(e, p->ssd)) || hr_driver_allows_vfio(fn(e, p->gpu)))
+		return 0;
+	return hr_get(fn(e, p->gpu), HR_F_GROUP, 0) == hr_get(fn(e, p->ssd), HR_F_GROUP, 0) ? ALL
+											    : 0;
+}
+
+/* ---- payload, requests, ordering */
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a == 0 || (b && b < a) ? b : a;
+}
+
+uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd)
+{
+	uint32_t own = from_ssd ? p->ssd_mps : p->gpu_mps,
+		 other = from_ssd ? p->gpu_mps : p->ssd_mps,
+		 target = e->derived[from_ssd ? p->gpu : p->ssd].mps;
+
+	if (apart(p))
+		return own;
+	if (p->up & (from_ssd ? F2 : F3))
+		own = smaller(own, p->up_mps);
+	return smaller(smaller(own, other), target);
+}
+
+/* Reads bring their payload back: what F3 moves is sent by the GPU. */
+uint8_t hr_pair_mps(const struct hr_engine *e, const struct hr_pair *p)
+{
+	uint32_t ssd = hr_payload_limit(e, p, true), gpu = hr_payload_limit(e, p, false);
+
+	return (uint8_t)((ssd && e->derived[p->ssd].mps > ssd ? F2 : 0) |
+			 (gpu && e->derived[p->gpu].mps > gpu ? F3 : 0));
+}
+
+/* Beyond the root complex, which may split what is too large there. */
+uint8_t hr_pair_mps_rc(const struct hr_engine *e, const struct hr_pair *p)
+{
+	uint32_t gpu = e->derived[p->gpu].mps, ssd = e->derived[p->ssd].mps;
+	uint32_t to_gpu = smaller(p->gpu_mps, gpu), to_ssd = smaller(p->ssd_mps, ssd);
+
+	if (!apart(p))
+		return 0;
+	return (uint8_t)((to_gpu && ssd > to_gpu ? F2 : 0) | (to_ssd && gpu > to_ssd ? F3 : 0));
+}
+
+static bool mps_missing(const struct hr_engine *e, int32_t from, int32_t to)
+{
+	return e->derived[from].mps_missing > (to == HR_NO_FN ? 0 : e->derived[to].mps_missing);
+}
+
+uint8_t hr_pair_mps_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	bool gpu = mps_missing(e, p->gpu, p->common), ssd = mps_missing(e, p->ssd, p->common);
+
+	if (apart(p))
+		return (uint8_t)((ssd ? F2 : 0) | (gpu ? F3 : 0));
+	if (gpu || ssd)
+		return F2 | F3;
+	return p->up && mps_missing(e, p->common, HR_NO_FN) ? p->up & (F2 | F3) : 0;
+}
+
+static bool tags_clash(const struct hr_fn *requester, const struct hr_fn *completer)
+{
+	return hr_has(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE) &&
+	       hr_lacks(completer, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_COMP);
+}
+
+uint8_t hr_pair_tags(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((tags_clash(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
+			 (tags_clash(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
+}
+
+/* A clash is possible: the enable bit or the completer's support is not stated. */
+static bool tags_open(const struct hr_fn *requester, const struct hr_fn *completer)
+{
+	if (hr_lacks(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE) ||
+	    hr_has(completer, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_COMP) ||
+	    hr_lacks(requester, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_REQ))
+		return false;
+	return hr_get(requester, HR_F_EXP, 0) && !tags_clash(requester, completer);
+}
+
+/* One half of a clash is there, the other is not stated. */
+static bool tags_unread(const struct hr_fn *requester, const struct hr_fn *completer)
+{
+	bool on = hr_has(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE);
+
+	return tags_open(requester, completer) &&
+	       (on || (hr_known(requester, HR_F_DEVCAP2) && hr_known(completer, HR_F_DEVCAP2)));
+}
+
+uint8_t hr_pair_tags_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)((tags_unread(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
+			 (tags_unread(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
+}
+
+uint8_t hr_pair_tags_unsaid(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return tags_open(fn(e, p->ssd), fn(e, p->gpu)) && !hr_pair_tags_unread(e, p) ? F3 : 0;
+}
+
+uint8_t hr_pair_order(const struct hr_engine *e, const struct hr_pair *p)
+{
+	(void)p;
+	return e->opt.mode == HR_MODE_HOST ? F2 : 0;
+}
+
+/* ---- software */
+
+uint8_t hr_pair_no_cufile(const struct hr_engine *e, const struct hr_pair *p)
+{
+	const char *fs = e->m->sys.nvidia_fs;
+	struct hr_need missing;
+
+	if (fs[0] && strcmp(fs, HR_NOT_LOADED) != 0)
+		return 0;
+	return hr_cufile_p2pdma(e, p->gpu, p->ssd, &missing) == HR_NO ? ALL : 0;
+}
+
+/* ---- health */
+
+/* A sticky completion timeout at a requester whose reads go through the root complex. */
+uint8_t hr_pair_timeouts(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return (uint8_t)(((p->climbs & F3) && hr_has(fn(e, p->ssd), HR_F_UESTA, HR_UE_CMPLT_TIMEOUT)
+				  ? F3
+				  : 0) |
+			 ((p->climbs & F4) && hr_has(fn(e, p->gpu), HR_F_UESTA, HR_UE_CMPLT_TIMEOUT)
+				  ? F4
+				  : 0));
+}
+
+uint8_t hr_pair_numa(const struct hr_engine *e, const struct hr_pair *p)
+{
+	uint32_t a = hr_node(e, p->gpu), b = hr_node(e, p->ssd);
+
+	return a != ~0u && b != ~0u && a != b ? ALL : 0;
+}
+
+uint8_t hr_pair_numa_unread(const struct hr_engine *e, const struct hr_pair *p)
+{
+	return !p->same_host && !p->cut && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u)
+		       ? ALL
+		       : 0;
+}
+
+const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p)
+{
+	if (!apart(p))
+		return p->distance <= 4 ? "PIX" : "PXB";
+	if (p->cut)
+		return "?";
+	if (p->same_host)
+		return "PHB";
+	return hr_pair_numa(e, p) ? "SYS" : "NODE";
+}

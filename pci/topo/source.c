@@ -1,0 +1,211 @@
+#include "pci/topo/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pci/topo/paste.h"
+#include "pci/topo/unpack.h"
+#include "pci/topo/xml.h"
+
+#define STREAM_BYTES 65536u
+#define XML_MAX (16u << 20)
+#define TAR_MAX HR_UNPACKED_MAX
+
+/* Move the rest to the front and read more. */
+static void refill(struct hr_stream *s)
+{
+	ssize_t n;
+
+	memmove(s->buffer, s->buffer + s->from, s->to - s->from);
+	s->to -= s->from;
+	s->from = 0;
+	if (s->fd < 0) {
+		s->ended = true;
+		return;
+	}
+	do
+		n = read(s->fd, s->buffer + s->to, s->capacity - 1 - s->to);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		s->error = -errno;
+	if (n <= 0)
+		s->ended = true;
+	else
+		s->to += (size_t)n;
+}
+
+char *hr_stream_line(struct hr_stream *s, size_t *length)
+{
+	size_t scanned = 0;
+
+	for (;;) {
+		char *at = s->buffer + s->from;
+		char *end = memchr(at + scanned, '\n', s->to - s->from - scanned);
+
+		if (!end && s->ended && s->from == s->to)
+			return NULL;
+		s->cut = !end && s->ended;
+		if (end || s->ended) {
+			*length = end ? (size_t)(end - at) : s->to - s->from;
+			at[*length] = '\0';
+			s->from += *length + (end ? 1 : 0);
+			s->line++;
+			return at;
+		}
+		scanned = s->to - s->from;
+		if (scanned == s->capacity - 1) {
+			s->error = -EMSGSIZE;
+			return NULL;
+		}
+		refill(s);
+	}
+}
+
+static bool is_tar(const char *head, size_t size)
+{
+	return size >= 512 && memcmp(head + 257, "ustar", 5) == 0;
+}
+
+static bool is_xml(const char *head, size_t size)
+{
+	size_t i = 0;
+
+	while (i < size &&
+	       (head[i] == ' ' || head[i] == '\t' || head[i] == '\n' || head[i] == '\r'))
+		i++;
+	return i < size && head[i] == '<' && !hr_paste_is_page(head, size);
+}
+
+static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
+{
+	struct hr_files files;
+	int err = hr_files_tar(&files, m, bytes, size);
+
+	return err ? err : hr_read_sysfs(m, &files);
+}
+
+/* Whole file, for the formats that are not read line by line; NULL: larger than the limit. */
+static char *read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, size_t *size)
+{
+	char *whole;
+	ssize_t n = 1;
+
+	*size = s->to - s->from;
+	if (s->fd < 0) { /* all of it is there, with a NUL behind it */
+		s->buffer[s->to] = '\0';
+		return *size < limit ? s->buffer + s->from : NULL;
+	}
+	whole = hr_model_alloc(m, limit + 1);
+	if (!whole)
+		return NULL;
+	memcpy(whole, s->buffer + s->from, *size);
+	while (n > 0 && *size < limit) {
+		n = read(s->fd, whole + *size, limit - *size);
+		if (n > 0)
+			*size += (size_t)n;
+	}
+	whole[*size] = '\0';
+	return *size < limit ? whole : NULL;
+}
+
+static int read_plain(struct hr_model *m, struct hr_stream *s)
+{
+	const char *head = s->buffer + s->from;
+	size_t have = s->to - s->from, size;
+	char *whole;
+
+	if (!is_tar(head, have) && !is_xml(head, have))
+		return hr_read_lspci(m, s);
+	whole = read_whole(m, s, is_tar(head, have) ? TAR_MAX : XML_MAX, &size);
+	if (!whole) {
+		snprintf(m->message, sizeof m->message, "larger than %u MiB",
+			 (is_tar(head, have) ? TAR_MAX : XML_MAX) >> 20);
+		return -EINVAL;
+	}
+	if (is_tar(whole, size))
+		return read_tree(m, (const uint8_t *)whole, size);
+	return hr_read_xml(m, whole, size);
+}
+
+static int read_formats(struct hr_model *m, struct hr_stream *s)
+{
+	struct hr_stream plain = { .fd = -1 };
+	const struct hr_packer *packer = hr_packed_by(s->buffer + s->from, s->to - s->from);
+	int err;
+
+	if (!packer)
+		return read_plain(m, s);
+	err = hr_unpack(m, packer, s->buffer + s->from, s->to - s->from, s->fd, &plain.buffer,
+			&plain.to);
+	if (err)
+		return err;
+	plain.capacity = plain.to + 1;
+	if (hr_packed_by(plain.buffer, plain.to)) {
+		snprintf(m->message, sizeof m->message, "compressed twice: unpack it first");
+		return -EINVAL;
+	}
+	return read_plain(m, &plain);
+}
+
+static int finish(struct hr_model *m, const char *path, int err)
+{
+	char why[sizeof m->message];
+
+	if (!err)
+		err = hr_model_link(m);
+	if (!err)
+		return 0;
+	snprintf(why, sizeof why, "%s", m->message[0] ? m->message : strerror(-err));
+	snprintf(m->message, sizeof m->message, "%.200s: %.300s", path, why);
+	return err;
+}
+
+static int read_fd(struct hr_model *m, int fd)
+{
+	struct hr_stream s = { .fd = fd, .capacity = STREAM_BYTES };
+
+	s.buffer = hr_model_alloc(m, STREAM_BYTES);
+	if (!s.buffer)
+		return -ENOMEM;
+	while (!s.ended && s.to < 4096)
+		refill(&s);
+	return s.error ? s.error : read_formats(m, &s);
+}
+
+int hr_source_open(struct hr_model *m, const char *path)
+{
+	bool standard_input = strcmp(path, "-") == 0;
+	struct hr_files files;
+	struct stat st;
+	int fd, err;
+
+	fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return finish(m, path, -errno);
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		err = hr_files_tree(&files, m, path);
+		if (!err)
+			err = hr_read_sysfs(m, &files);
+	} else {
+		err = read_fd(m, fd);
+	}
+	if (!standard_input)
+		close(fd);
+	return finish(m, standard_input ? "standard input" : path, err);
+}
+
+int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size)
+{
+	struct hr_stream s = { .fd = -1, .capacity = size + 2, .to = size };
+
+	s.buffer = hr_model_alloc(m, size + 2);
+	if (!s.buffer)
+		return finish(m, path, -ENOMEM);
+	memcpy(s.buffer, bytes, size);
+	return finish(m, path, read_formats(m, &s));
+}

@@ -1,0 +1,200 @@
+#include "pci/topo/tables.h"
+
+#include <stddef.h>
+
+#define V HR_KERNEL_VERSION
+
+/* drivers/pci/p2pdma.c. Which release brought a row is from its history where marked, else the
+ * first tree in which we read it. */
+const struct hr_listed hr_listed_bridges[] = {
+	{ 0x1022, 0x1450, 0x1450, true, V(5, 2), "AMD Zen root complex (until 5.8)" },
+	{ 0x8086, 0x3c00, 0x3c01, true, V(5, 4), "Xeon E5 (Sandy Bridge)" },
+	{ 0x8086, 0x2f00, 0x2f01, true, V(5, 4), "Xeon E5/E7 v3 (Haswell)" },
+	{ 0x8086, 0x2030, 0x2033, false, V(5, 10), "Xeon (Skylake)" },
+	{ 0x8086, 0x2020, 0x2020, false, V(5, 10), "Xeon (Skylake)" },
+	{ 0x8086, 0x09a2, 0x09a2, false, V(5, 18), "Xeon (Ice Lake and later)" },
+	{ 0x8086, 0x0b25, 0x0b25, false, V(6, 14), "Xeon (Sapphire Rapids, DSA)" },
+	{ 0x8086, 0x0cfe, 0x0cfe, false, V(6, 14), "Xeon (Sapphire Rapids, IAX)" },
+	{ 0x8086, 0x11fb, 0x11fb, false, V(6, 14), "Xeon (Granite Rapids)" },
+	{ 0x8086, 0x1212, 0x1212, false, V(6, 14), "Xeon (Diamond Rapids)" },
+	{ 0x8086, 0x1216, 0x1216, false, V(6, 14), "Xeon (Diamond Rapids)" },
+	{ 0x8086, 0x4940, 0x4940, false, V(6, 14), "Xeon (QAT)" },
+	{ 0x8086, 0x4942, 0x4942, false, V(6, 14), "Xeon (QAT)" },
+	{ 0x8086, 0x4944, 0x4944, false, V(6, 14), "Xeon (QAT)" },
+	{ 0x8086, 0x4946, 0x4946, false, V(6, 14), "Xeon (QAT)" },
+	{ 0x8086, 0x4948, 0x4948, false, V(6, 14), "Xeon (QAT)" },
+	{ 0x1ae0, 0x0000, 0xffff, false, V(6, 14), "Google" },
+	{ 0x10de, 0x2f95, 0x2f98, false, V(6, 18), "NVIDIA CPU" },
+	{ 0x1d17, 0x1003, 0x1003, true, V(6, 18), "Zhaoxin" },
+	{ 0x1d17, 0x1005, 0x1005, true, V(6, 18), "Zhaoxin" },
+};
+const unsigned hr_listed_count = sizeof hr_listed_bridges / sizeof *hr_listed_bridges;
+
+const struct hr_listed *hr_listed_find(uint32_t vendor, uint32_t device, uint32_t kernel)
+{
+	for (unsigned i = 0; i < hr_listed_count; i++) {
+		const struct hr_listed *row = &hr_listed_bridges[i];
+
+		if (row->vendor == vendor && device >= row->first && device <= row->last &&
+		    kernel >= row->since)
+			return row;
+	}
+	return NULL;
+}
+
+static const struct {
+	enum hr_device_kind kind;
+	uint16_t vendor, first, last;
+} devices[] = {
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1450, 0x1450 }, /* Naples, Summit Ridge */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1480, 0x1480 }, /* Rome, Milan, Matisse, Vermeer */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14a4, 0x14a4 }, /* Genoa */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14b5, 0x14b5 }, /* Rembrandt */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14d8, 0x14d8 }, /* Raphael */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14e8, 0x14e8 }, /* Phoenix */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x153a, 0x153a }, /* Turin */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x15d0, 0x15d0 }, /* Raven */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1630, 0x1630 }, /* Renoir, Cezanne */
+	/* drivers/pci/quirks.c, pci_quirk_intel_pch_acs_ids, and the Sunrise Point ports */
+	{ HR_DEV_PCH_PORT, 0x8086, 0x3b42, 0x3b51 },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x1c10, 0x1c1f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x1d10, 0x1d1f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x1e10, 0x1e1f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x8c10, 0x8c1f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x9c10, 0x9c1b },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x9c90, 0x9c9b },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x8c90, 0x8c9f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x8d10, 0x8d1f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0xa110, 0xa11f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0xa167, 0xa16a },
+	{ HR_DEV_PCH_PORT, 0x8086, 0xa290, 0xa29f },
+	{ HR_DEV_PCH_PORT, 0x8086, 0xa2e7, 0xa2ee },
+	{ HR_DEV_PCH_PORT, 0x8086, 0x9d10, 0x9d1b },
+	/* Later ones have ACS of their own and are on none of the kernel's lists; from pci.ids. */
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa190, 0xa19f }, /* C620 */
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa1e7, 0xa1ea },
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa32c, 0xa343 }, /* 300 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x9db0, 0x9dbf },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x02b0, 0x02bf }, /* 400 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x06ac, 0x06c7 },
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa390, 0xa39f },
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa3e7, 0xa3ee },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x34b0, 0x34bf }, /* 495 */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x43b0, 0x43c7 }, /* 500 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0xa0b0, 0xa0bf },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x51b0, 0x51bf }, /* 600 series */
+	{ HR_DEV_PCH_LATER, 0x8086, 0x7ab0, 0x7acb },
+	{ HR_DEV_PCH_LATER, 0x8086, 0x7a30, 0x7a4b },	 /* 700 series */
+	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43b4, 0x43b4 }, /* 300 series */
+	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43c6, 0x43c7 }, /* 400 series */
+	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43e9, 0x43ea }, /* 500 series */
+	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x43f4, 0x43f5 }, /* 600 series */
+	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x57a3, 0x57a4 }, /* X570 */
+	{ HR_DEV_CHIPSET_PORT, 0x1022, 0x57ad, 0x57ad }, /* X570 */
+	{ HR_DEV_NO_PEER_PORT, 0x177d, 0xa000, 0xafff }, /* Cavium */
+	{ HR_DEV_NO_PEER_PORT, 0x10e8, 0xe004, 0xe004 }, /* X-Gene */
+	{ HR_DEV_NO_PEER_PORT, 0x1def, 0xe005, 0xe00c }, /* Ampere */
+	{ HR_DEV_NO_PEER_PORT, 0x17cb, 0x0400, 0x0401 }, /* Qualcomm */
+	{ HR_DEV_NO_PEER_PORT, 0x1c36, 0x0031, 0x0031 }, /* Annapurna */
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8d80, 0x8d83 }, /* NXP LX2160A and its relatives */
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8d88, 0x8d8b },
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8d90, 0x8d93 },
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8d98, 0x8d9b },
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8da0, 0x8da1 },
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8da8, 0x8da9 },
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8db0, 0x8db1 },
+	{ HR_DEV_NO_PEER_PORT, 0x1957, 0x8db8, 0x8db9 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x3c09, 0x3c09 }, /* Loongson */
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x3c19, 0x3c19 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x3c29, 0x3c29 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a09, 0x7a09 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a19, 0x7a19 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a29, 0x7a29 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a39, 0x7a39 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a49, 0x7a49 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a59, 0x7a59 },
+	{ HR_DEV_NO_PEER_PORT, 0x0014, 0x7a69, 0x7a69 },
+	{ HR_DEV_NO_PEER_PORT, 0x1d17, 0x0710, 0x071e }, /* Zhaoxin */
+	{ HR_DEV_NO_PEER_PORT, 0x1d17, 0x0721, 0x0721 },
+	{ HR_DEV_NO_PEER_PORT, 0x1d17, 0x0723, 0x0752 },
+	{ HR_DEV_NO_PEER_PORT, 0x14e4, 0xd714, 0xd714 }, /* Broadcom iProc */
+	{ HR_DEV_AMD_INTERNAL, 0x1022, 0x1484, 0x1484 },
+	{ HR_DEV_PERICOM, 0x12d8, 0x2404, 0x2404 },
+	{ HR_DEV_PERICOM, 0x12d8, 0x2304, 0x2304 },
+	{ HR_DEV_PERICOM, 0x12d8, 0x2303, 0x2303 },
+	{ HR_DEV_PERICOM, 0x12d8, 0xb404, 0xb404 },
+	{ HR_DEV_IDT_SV, 0x111d, 0x80b5, 0x80b5 },
+	{ HR_DEV_IDT_SV, 0x111d, 0x8090, 0x8090 },
+	{ HR_DEV_NTB, 0x10b5, 0x87b0, 0x87b1 },
+	{ HR_DEV_NTB, 0x11f8, 0x8531, 0x8576 },
+	{ HR_DEV_NO_RELAXED, 0x8086, 0x2f01, 0x2f0e },
+	{ HR_DEV_NO_RELAXED, 0x8086, 0x6f01, 0x6f0e },
+	{ HR_DEV_NO_RELAXED, 0x1022, 0x1a00, 0x1a02 },
+	{ HR_DEV_UNIFIED_GPU, 0x10de, 0x2e12, 0x2e12 }, /* GB10 */
+	{ HR_DEV_VMD, 0x8086, 0x201d, 0x201d },
+	{ HR_DEV_VMD, 0x8086, 0x28c0, 0x28c0 },
+	{ HR_DEV_VMD, 0x8086, 0x9a0b, 0x9a0b },
+	{ HR_DEV_VMD, 0x8086, 0x467f, 0x467f },
+	{ HR_DEV_VMD, 0x8086, 0xa77f, 0xa77f },
+	{ HR_DEV_VMD, 0x8086, 0x4c3d, 0x4c3d },
+	{ HR_DEV_VMD, 0x8086, 0x7d0b, 0x7d0b },
+	{ HR_DEV_VMD, 0x8086, 0xad0b, 0xad0b },
+	{ HR_DEV_VMD, 0x8086, 0xb06f, 0xb06f },
+	{ HR_DEV_VMD, 0x8086, 0xb07f, 0xb07f },
+	{ HR_DEV_VMD, 0x8086, 0xb60b, 0xb60b },
+	{ HR_DEV_HIDES_NVME, 0x8086, 0x2822, 0x2822 }, /* Rapid Storage Technology, desktop */
+	{ HR_DEV_HIDES_NVME, 0x8086, 0x282a, 0x282a }, /* the same, mobile */
+	{ HR_DEV_HIDES_NVME, 0x1022, 0xb000, 0xb000 }, /* RAIDXpert2: one NVMe drive each */
+	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x22b0, 0x22b8 }, /* Grace */
+	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
+	/* From pci.ids; names of the AMD ones are in pci/topo/names.c. */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x13c0, 0x13c0 }, /* Granite Ridge */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1304, 0x131d }, /* Kaveri */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1114, 0x1114 }, /* Krackan */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1506, 0x1506 }, /* Mendocino */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x150e, 0x150e }, /* Strix */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1586, 0x1586 }, /* Strix Halo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15bf, 0x15bf }, /* Phoenix */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15c8, 0x15c8 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15d8, 0x15d8 }, /* Picasso, Raven 2 */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15dd, 0x15dd }, /* Raven Ridge */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x15e7, 0x15e7 }, /* Barcelo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1636, 0x1636 }, /* Renoir */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1638, 0x1638 }, /* Cezanne */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x163f, 0x163f }, /* Van Gogh */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x164c, 0x164f }, /* Lucienne to Phoenix */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1681, 0x1681 }, /* Rembrandt */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x1900, 0x1901 }, /* Hawk Point */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5834, 0x5835 }, /* chipsets, from RS300 on */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5954, 0x5955 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5974, 0x5975 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5a41, 0x5a42 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x5a61, 0x5a62 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x791e, 0x791f },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x7941, 0x7942 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x796c, 0x796f },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9610, 0x9616 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9640, 0x964f }, /* Sumo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9710, 0x9715 },
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9802, 0x980a }, /* Wrestler */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9830, 0x985f }, /* Kabini, Mullins */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9870, 0x9877 }, /* Carrizo */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x98e4, 0x98e4 }, /* Stoney */
+	{ HR_DEV_INTEGRATED, 0x1002, 0x9900, 0x99a4 }, /* Trinity, Richland */
+	{ HR_DEV_INTEGRATED, 0x10de, 0x0240, 0x0247 }, /* chipsets, C51 to MCP89 */
+	{ HR_DEV_INTEGRATED, 0x10de, 0x03d0, 0x03d6 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x0531, 0x053e },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x07e0, 0x07e5 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x0840, 0x087f },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x08a0, 0x08a5 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x2e12, 0x2e12 }, /* GB10 */
+};
+
+bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind)
+{
+	for (unsigned i = 0; i < sizeof devices / sizeof *devices; i++)
+		if (devices[i].kind == kind && devices[i].vendor == vendor &&
+		    device >= devices[i].first && device <= devices[i].last)
+			return true;
+	return false;
+}

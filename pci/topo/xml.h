@@ -1,0 +1,51 @@
+/*
+ * pci/topo/xml.h - what the readers of XML topologies share: NCCL's and RCCL's, and hwloc's.
+ *
+ * expat reads; a reader is asked for each element in the order of the file. No entity is expanded
+ * and nothing outside the file is read.
+ */
+#ifndef PCI_TOPO_XML_H
+#define PCI_TOPO_XML_H
+
+#include "pci/topo/model.h"
+
+#define HR_XML_DEPTH_MAX 256u
+
+struct hr_xml {
+	struct hr_model *m;
+	const struct hr_xml_format *format;
+	void *parser;
+	void *state; /* of the reader: format->state_bytes of zeros */
+	unsigned depth;
+	bool failed;
+};
+
+struct hr_xml_format {
+	const char *root;  /* name of the outermost element */
+	const char *input; /* what hr_model.input becomes */
+	size_t state_bytes;
+	/* attributes: name, value, name, value, NULL */
+	void (*start)(struct hr_xml *x, const char *element, const char **attributes);
+	void (*end)(struct hr_xml *x, const char *element);
+};
+
+extern const struct hr_xml_format hr_xml_nccl, hr_xml_hwloc;
+
+/* Read a whole file. 0; -EINVAL: malformed, cut off or of another kind; -ENODATA: no function. */
+int hr_read_xml(struct hr_model *m, const char *text, size_t size);
+
+/* Stop: the message names the line. */
+void hr_xml_fail(struct hr_xml *x, const char *what);
+/* Value of an attribute, or NULL. */
+const char *hr_xml_get(const char **attributes, const char *name);
+/* Number of an attribute in that base; false: there is none, or one of more than 32 bits. */
+bool hr_xml_number(const char **attributes, const char *name, int base, unsigned long *value);
+/*
+ * "0-15,32" of a mask in words of 32 bits, the highest first: "ffff0000,0000ffff" or
+ * "0xffff0000,0x0000ffff". NULL: it is no mask, or an empty or an infinite one.
+ */
+const char *hr_xml_cpus(struct hr_model *m, const char *mask);
+/* One more name that the system gives a function. */
+void hr_xml_device(struct hr_model *m, struct hr_fn *f, const char *name);
+
+#endif
