@@ -16,7 +16,7 @@
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
 #   make clean        remove build folders
 #   make gpu-tests    build/tests/gpu, for any machine with a GPU; check-gpu runs what is in it here
-#   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/X.ok runs one of them
+#   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/F/X.ok runs one
 #
 # Switches: V=1 commands shown; O=DIR build elsewhere; SAN=address,undefined | SAN=thread; WERROR=1;
 # STATIC=1 fully static binary; that, and NVCC=, builds without the cuda backend; LAB=0 check without
@@ -67,7 +67,7 @@ srcs := $(filter-out boot/main.c $(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_s
 objs := $(srcs:%.c=$(B)/%.o) $(if $(cuda_h),\
 	$(patsubst %,$(B)/gpu/cuda/%.o,embed embed_user embed_roles))
 # Files that only a build with the cuda backend compiles.
-cuda_only := gpu/cuda/% tests/unit/cuda_% tests/fake/cuda% tests/gpu/%
+cuda_only := gpu/cuda/% tests/unit/gpu/cuda/% tests/fakes/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
 all: $(B)/headrace
@@ -94,8 +94,8 @@ $(B)/boot/cmd/topo/page.o: boot/cmd/topo/page.css boot/cmd/topo/page.js
 # Operators on the host: loops over data, written to be vectorised.
 $(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)
 
-$(B)/gpu/cuda/%.o $(B)/tests/unit/cuda_%.o $(B)/tests/gpu/%.o $(B)/tests/fake/cuda.o \
-	$(B)/tests/fake/cuda_calls.o: cflags += $(cuda_flags)
+$(B)/gpu/cuda/%.o $(B)/tests/unit/gpu/cuda/%.o $(B)/tests/gpu/%.o $(B)/tests/fakes/cuda.o \
+	$(B)/tests/fakes/cuda_calls.o: cflags += $(cuda_flags)
 
 # GPU worker image: the same worker sources, compiled as CUDA C++, and embedded
 archs := 80 90 100
@@ -171,9 +171,11 @@ $(if $(OP),$(eval $(call op_rules,$(op_name),$(OP),anew)))
 # ---- tests: one that passed leaves NAME.ok; NAME.log is shown when it fails
 
 # In place of Criterion's own, which thread sanitizer stops and which there is no static library of.
-runner := $(B)/tests/fake/runner.o
-fakes := $(filter-out $(runner),$(patsubst %.c,$(B)/%.o,$(call usable,$(wildcard tests/fake/*.c))))
-units := $(patsubst %.c,$(B)/%,$(call usable,$(wildcard tests/unit/*.c)))
+runner := $(B)/tests/harness/runner.o
+fakes := $(filter-out $(runner),$(patsubst %.c,$(B)/%.o,\
+	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c))))
+unit_files := $(sort $(shell find tests/unit -name '*.c'))
+units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
 driver := $(if $(findstring thread,$(SAN))$(STATIC),$(runner))
@@ -184,7 +186,7 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
 	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
 
-# A test is linked with the fakes whose headers it includes (as its dependency file knows).
+# A test is linked with those whose headers it includes, as its dependency file knows.
 used_fakes = $(filter $(patsubst %.h:,$(B)/%.o,$(shell cat $@.d)),$(fakes))
 
 $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
@@ -194,7 +196,7 @@ $(units): %: %.o $(fakes) $(driver) $(B)/libheadrace.a
 
 # User operators for tests, in the place that the macro names.
 test_ops := $(patsubst %.c,$(B)/%.op,$(wildcard tests/op/*.c))
-op_tests := $(addprefix $(B)/tests/unit/,op_user op_config cuda_operators)
+op_tests := $(addprefix $(B)/tests/unit/,gpu/ops/user config/operators gpu/cuda/operators)
 $(op_tests:%=%.o): cflags += -DTEST_OPS='"$(B)/tests/op"'
 $(op_tests:%=%.ok): $(test_ops)
 op_headers := $(wildcard nvme/worker*.h gpu/worker/*.h gpu/ops/*.h) config/limits.h Makefile
@@ -215,8 +217,10 @@ $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.*)
 # pipelines and queues are in it, too, and run on the GPU there.
 gpu_tests := $(B)/tests/gpu/gpu-tests
 gpu_test_objs := $(patsubst %.c,$(B)/%.o,$(wildcard tests/gpu/*.c)) $(B)/tests/gpu/embed.o \
-	$(patsubst %,$(B)/tests/unit/%.o,pipeline pipeline_faults bench queue queue_order) \
-	$(patsubst %,$(B)/tests/fake/%.o,runner clock opcase peer qprun rig)
+	$(patsubst %,$(B)/tests/unit/%.o,nvme/queue nvme/queue_order \
+	$(addprefix gpu/worker/,bench pipeline pipeline_faults)) \
+	$(patsubst %,$(B)/tests/%.o,fakes/clock fakes/peer \
+	$(addprefix harness/,opcase qprun rig runner))
 $(gpu_tests): $(gpu_test_objs) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $(gpu_test_objs) $(B)/libheadrace.a $(libs_a) -lm -ldl
@@ -270,7 +274,7 @@ check-cli: $(clis)
 
 # ---- what people call: each re-enters make, in parallel, once per variant
 
-names := $(basename $(call usable,$(wildcard tests/unit/*.c tests/cli/*.sh)))
+names := $(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh)))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 

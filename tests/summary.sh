@@ -2,7 +2,7 @@
 # Count the test cases of finished runs and print "N passed, M failed[, K skipped]" as the last line,
 # after a line for each test with cases that failed or were skipped.
 # Usage: tests/summary.sh TEST...   TEST is a path without suffix: TEST.log is what the run printed,
-# TEST.ok is there when it passed. A log is Criterion's (or tests/fake/runner.c's), TAP, or, without
+# TEST.ok is there when it passed. A log is Criterion's (or tests/harness/runner.c's), TAP, or, without
 # cases of its own (fuzz targets), one case. A test that left nothing behind counts as failed.
 # Exit status 1 when anything failed or nothing ran.
 set -euo pipefail

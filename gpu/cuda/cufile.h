@@ -55,7 +55,7 @@ void hr_cufile_close(struct hr_cufile *cufile);
 
 /*
  * The address of one of the library's functions, NULL where it has none of that name; *find is for
- * hr_cufile_open(). A seam: tests link a library of their own in place of it (tests/fake/cufile.h).
+ * hr_cufile_open(). A seam: tests link a library of their own in place of it (tests/fakes/cufile.h).
  * -ENOENT, with message.
  */
 int hr_cufile_library(void *(**find)(const char *name), char *message);

@@ -2,7 +2,7 @@
  * gpu/cuda/library.h - where the driver's functions come from: libcuda.so.1, opened when the program
  * runs, so that it starts, and can say what is missing, on machines without a driver.
  *
- * A seam: tests link a driver of their own in place of this (tests/fake/cuda.h).
+ * A seam: tests link a driver of their own in place of this (tests/fakes/cuda.h).
  */
 #ifndef GPU_CUDA_LIBRARY_H
 #define GPU_CUDA_LIBRARY_H

@@ -13,7 +13,7 @@
 #include "cache/crc32c.h"
 #include "cache/store/objmap.h"
 #include "cache/store/objmap_disk.h"
-#include "tests/fake/log.h"
+#include "tests/fakes/log.h"
 
 #define SIGNED 1u
 #define COMPACT 2u

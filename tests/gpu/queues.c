@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "config/clock.h"
-#include "tests/fake/qprun.h"
+#include "tests/harness/qprun.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/kernels.h"
 

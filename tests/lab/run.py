@@ -140,7 +140,7 @@ class Lab:
             if not tool.startswith("/bin/"):
                 a.link("lab/" + os.path.basename(tool), tool)
         for test in run.scenario.tests:
-            a.file("lab/" + test, os.path.join(self.build, "tests", "unit", test))
+            a.file("lab/" + os.path.basename(test), os.path.join(self.build, "tests", "unit", test))
         extra = os.path.join(m.folder, "guest")
         for folder, _, names in os.walk(extra):
             for name in names:

@@ -6,7 +6,7 @@
         the machine's firmware starts the ISO that boot/image makes of its configuration. icount=N:
         its clock counts instructions, each 2^N ns, whatever time they take here
 #: tools PROGRAM...    programs of this machine that the guest needs, with their libraries
-#: tests NAME...       static builds of tests/unit/NAME.c, as /lab/NAME
+#: tests F/NAME...     static builds of tests/unit/F/NAME.c, as /lab/NAME
 #: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, so many writes
         apart on average
 #: appliance            headrace is the guest's first process, with scenarios/NAME.INSTANCE.conf, in

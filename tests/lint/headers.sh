@@ -23,6 +23,6 @@ export -f try
 # The CUDA side of nvme/worker.h compiles only with nvcc, which has its own build rule.
 without=(! -path 'nvme/worker_cuda.h')
 [ -n "${CUDA_FLAGS:-}" ] ||
-    without+=(! -path 'gpu/cuda/*' ! -path 'tests/fake/cuda*' ! -path 'tests/gpu/*')
+    without+=(! -path 'gpu/cuda/*' ! -path 'tests/fakes/cuda*' ! -path 'tests/gpu/*')
 find -- * -name '*.h' ! -path 'build*' "${without[@]}" -print0 |
     xargs -0 -n 1 -P "$(nproc)" bash -c "try \"\$0\""

@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/fake/runner.c reports every way to fail: tests that fail on purpose are built with it and the
+# tests/harness/runner.c reports every way to fail: tests that fail on purpose are built with it and the
 # thread sanitizer, and what it says about each is compared with what it must say.
 set -euo pipefail
 
@@ -75,7 +75,7 @@ cat >"$dir/want" <<'EOF'
 [SKIP] not here
 EOF
 
-gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -o "$dir/tests" "$dir/tests.c" tests/fake/runner.c
+gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -o "$dir/tests" "$dir/tests.c" tests/harness/runner.c
 ! "$dir/tests" >"$dir/log" 2>&1 || { echo "runner.sh: failing tests, but exit status 0"; exit 1; }
 grep -E '^\[(FAIL|SKIP|====)' "$dir/log" | LC_ALL=C sort >"$dir/got"
 diff -u "$dir/want" "$dir/got"

@@ -71,7 +71,7 @@ class Tree:
         """(status, output) of make for targets, named without the build folder."""
         folder = variant.folder()
         names = [folder + "/" + target for target in targets]
-        runner = folder + "/tests/fake/runner.o"
+        runner = folder + "/tests/harness/runner.o"
         return run([self.make, "--no-print-directory", "-j%d" % jobs, "O=build", "NVCC=",
                     "driver=" + runner] + variant.switches + names, self.place, limit)
 

@@ -4,7 +4,7 @@
 # a test fails; these are listed here, and a list that is not exactly right fails as well.
 #: run pci machine=ports boot=intel_iommu=off
 #: run vfio machine=ports_iommu boot=intel_iommu=on
-#: tests conformance_registers conformance_admin conformance_io conformance_queues
+#: tests nvme/conformance_registers nvme/conformance_admin nvme/conformance_io nvme/conformance_queues
 #: limit 150
 
 cat >/tmp/known <<'EOT'

@@ -5,7 +5,7 @@
 #: run switch machine=switch_iommu boot=intel_iommu=on
 #: run ports machine=ports_iommu boot=intel_iommu=on
 #: run one_group machine=one_group boot=intel_iommu=on
-#: tests window_dma
+#: tests nvme/window_dma
 
 hugepages 16
 modprobe -a vfio-pci vfio_iommu_type1

@@ -1,0 +1,217 @@
+#include "tests/fakes/attempts.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/clock.h"
+#include "boot/cmd/post/post.h"
+#include "boot/cmd/report/report.h"
+#include "boot/engine/runner.h"
+
+#define ATTEMPTS_MAX 64u
+#define STEP_NS (10 * HR_NS_PER_MS)
+
+static struct {
+	const struct fake_attempt *attempt;
+	unsigned count, now; /* index of the one that goes on */
+	bool begun;
+	char log[512];
+	uint64_t up_ns[ATTEMPTS_MAX];
+} fake;
+
+void fake_attempts_begin(const struct fake_attempt *attempt, unsigned count)
+{
+	memset(&fake, 0, sizeof fake);
+	fake.attempt = attempt;
+	fake.count = count;
+}
+
+const char *fake_attempts_log(void)
+{
+	return fake.log;
+}
+
+uint64_t fake_attempts_up_ns(unsigned attempt)
+{
+	return fake.up_ns[attempt];
+}
+
+static void note(const char *text)
+{
+	strncat(fake.log, text, sizeof fake.log - strlen(fake.log) - 1);
+}
+
+/* The first call of an attempt begins it. */
+static const struct fake_attempt *current(void)
+{
+	if (!fake.begun) {
+		note(fake.log[0] ? " " : "");
+		cr_assert_lt(fake.now, fake.count, "one attempt too many: %s", fake.log);
+	}
+	fake.begun = true;
+	return &fake.attempt[fake.now];
+}
+
+static void end_attempt(void)
+{
+	fake.begun = false;
+	fake.now++;
+}
+
+/* As the real ones do: in steps, each of which ticks. */
+static void take(uint64_t ns)
+{
+	for (uint64_t at = 0; at < ns; at += STEP_NS)
+		hr_wait_ns(STEP_NS);
+}
+
+/* ---- boot/engine/stages.c */
+
+int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
+{
+	cr_assert_null(pipeline);
+	cr_assert_eq(app->up, HR_STAGE_NONE, "not down: %s", fake.log);
+	memset((char *)app + sizeof app->config, 0, sizeof *app - sizeof app->config);
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		app->run[i].config = &app->config.pipeline[i];
+		app->run[i].selected = true;
+	}
+	return 0;
+}
+
+int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
+{
+	const struct fake_attempt *a = current();
+
+	cr_assert_eq(last, HR_STAGE_QUEUES);
+	cr_assert(app->keep_going);
+	note("U");
+	if (fake.now < ATTEMPTS_MAX)
+		fake.up_ns[fake.now] = hr_now_ns();
+	take(a->up_ns);
+	if (a->up)
+		end_attempt();
+	else
+		app->up = last;
+	return a->up;
+}
+
+void hr_appliance_down(struct hr_appliance *app)
+{
+	app->stuck = current()->stuck;
+	app->up = HR_STAGE_NONE;
+	note("D");
+	end_attempt();
+}
+
+const char *hr_stage_name(enum hr_stage stage)
+{
+	(void)stage;
+	return "fake";
+}
+
+/* ---- boot/engine/runner.c */
+
+static void note_runs(const struct hr_appliance *app, bool suspects)
+{
+	char text[16];
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		if (!app->run[i].selected || app->run[i].suspect != suspects)
+			continue;
+		snprintf(text, sizeof text, "%s%u", suspects ? "/" : "", i);
+		note(text);
+	}
+}
+
+static int end_run(struct hr_run *run, int result)
+{
+	if (result == FAKE_BLOCKED)
+		return 0;
+	run->outcome = result ? HR_RUN_FAILED : HR_RUN_DONE;
+	run->error = result;
+	return result;
+}
+
+int hr_run_all(struct hr_appliance *app, bool progress)
+{
+	const struct fake_attempt *a = current();
+	int first = 0;
+
+	cr_assert(!progress);
+	note("R");
+	note_runs(app, false);
+	note_runs(app, true);
+	take(a->run_ns);
+	if (a->stop) {
+		raise(SIGTERM);
+		return -EINTR;
+	}
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		int err = app->run[i].selected ? end_run(&app->run[i], a->run[i]) : 0;
+
+		first = first ? first : err;
+	}
+	return first;
+}
+
+uint64_t hr_run_tiles_done(const struct hr_run *run)
+{
+	(void)run;
+	return 0;
+}
+
+uint64_t hr_run_bytes_read(const struct hr_run *run)
+{
+	(void)run;
+	return 0;
+}
+
+/* ---- boot/cmd/report/runs.c */
+
+void hr_report_runs(const struct hr_appliance *app, FILE *out)
+{
+	(void)app;
+	(void)out;
+}
+
+/* ---- boot/cmd/post/post.c */
+
+void hr_post_machine(struct hr_post *post)
+{
+	const struct fake_attempt *a = current();
+
+	note("P");
+	take(a->post_ns);
+	post->machine_failed = a->machine != 0;
+	post->failed += a->machine != 0;
+	post->error = a->machine;
+	if (a->machine)
+		end_attempt();
+}
+
+void hr_post_ssds(struct hr_post *post)
+{
+	const struct fake_attempt *a = current();
+	bool any = false;
+
+	note("p");
+	for (uint32_t d = 0; d < post->app->config.ssds; d++) {
+		post->ssd_error[d] = a->ssd[d];
+		post->failed += a->ssd[d] != 0;
+		post->error = post->error ? post->error : a->ssd[d];
+	}
+	for (uint32_t i = 0; i < post->app->config.pipelines; i++) {
+		const struct hr_run *run = &post->app->run[i];
+		bool works = run->selected;
+
+		for (uint32_t d = 0; d < post->app->config.ssds; d++)
+			works &= !a->ssd[d] || !hr_run_uses_ssd(run, d);
+		any |= works;
+	}
+	if (!any)
+		end_attempt();
+}

@@ -1,0 +1,38 @@
+/*
+ * tests/fakes/attempts.h - an appliance that does what a script says, for the supervisor: what each
+ * attempt's self-test, bring-up and pipelines come to, and how long they take on the fake clock.
+ *
+ * Linked before libheadrace.a in place of boot/engine/stages.c, boot/engine/runner.c,
+ * boot/cmd/post/post.c and boot/cmd/report/runs.c.
+ */
+#ifndef TESTS_FAKES_ATTEMPTS_H
+#define TESTS_FAKES_ATTEMPTS_H
+
+#include "boot/engine/stages.h"
+
+#define FAKE_BLOCKED 0x7fff /* of a pipeline: what it needs has failed; it waits */
+
+struct fake_attempt {
+	int machine;			 /* of the self-test: error of a step of the machine */
+	int ssd[HR_SSDS_MAX];		 /* and of an ssd */
+	int up;				 /* of the whole bring-up */
+	int run[HR_PIPELINES_MAX];	 /* 0: done; FAKE_BLOCKED; or its error */
+	uint64_t post_ns, up_ns, run_ns; /* how long each takes */
+	bool stuck;			 /* a controller does not stop on the way down */
+	bool stop;			 /* SIGTERM while pipelines run */
+};
+
+/* From now on attempts come to these, one after another; a further one fails the test. */
+void fake_attempts_begin(const struct fake_attempt *attempt, unsigned count);
+
+/*
+ * What was called: for each attempt "P" (self-test), "U" (bring-up), "R" with the numbers of the
+ * selected pipelines, suspects behind a '/', and "D" (down), as in "PUR01D PUR/0D". A failed
+ * bring-up has no "D": it goes down by itself.
+ */
+const char *fake_attempts_log(void);
+
+/* Fake time at the begin of each attempt's bring-up. */
+uint64_t fake_attempts_up_ns(unsigned attempt);
+
+#endif

@@ -1,0 +1,402 @@
+/*
+ * tests/fakes/lanes.h - nvme/worker.h with several lanes to a worker and several workers to a block,
+ * each lane a thread, in place of the host's one.
+ *
+ * HR_LANES is 8 unless it is defined before. Include before anything of ours: it takes the place of
+ * nvme/worker_host.h. Collective words meet at a barrier, so the collective code of the headers
+ * runs as on a GPU, and the thread sanitizer sees whatever lanes do to each other without
+ * hr_lanes_sync() between.
+ *
+ * The words also check the order that a GPU needs and that the CPU keeps by itself: a program that
+ * writes a doorbell without hr_release_sys() after its last access to a ring aborts. With
+ * FAKE_SHADOW_ORDER, for tests of queues alone, so does one that loads a 32-bit word (EventIdx) without
+ * hr_fence_sys() after it stored one (the shadow).
+ */
+#ifndef TESTS_FAKES_LANES_H
+#define TESTS_FAKES_LANES_H
+
+#define NVME_WORKER_HOST_H /* these words instead */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/clock.h"
+#include "config/limits.h"
+
+#define HR_BOTH static inline
+#define HR_WORKER static inline
+#define HR_DEVICE
+#ifndef HR_LANES
+#define HR_LANES 8u
+#endif
+#define FAKE_WARPS_MAX 4u
+
+/* Lanes of one worker meet here. */
+struct fake_warp {
+	pthread_barrier_t barrier;
+	uint64_t word[HR_LANES]; /* what each lane contributes to a collective */
+	bool unreleased;	 /* a ring was read or written since the last hr_release_sys() */
+};
+
+struct fake_block {
+	pthread_barrier_t barrier;
+	uint32_t warps, number;
+	struct fake_warp warp[FAKE_WARPS_MAX];
+	uint32_t word[FAKE_WARPS_MAX * HR_LANES];
+	uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
+	uint8_t launch_memory[HR_CHECKSUM_MEMORY] __attribute__((aligned(16)));
+};
+
+static _Thread_local uint32_t fake_lane, fake_warp;
+static _Thread_local struct fake_block *fake_block;
+
+static _Thread_local bool fake_unfenced; /* a 32-bit store since the last hr_fence_sys() */
+
+/*
+ * One load of that address gets `value`, and later ones what lies there: the first of two accesses
+ * of a machine that does not load 8 bytes at once. NULL: none.
+ */
+static struct {
+	const uint64_t *at;
+	uint64_t value;
+} fake_torn;
+
+static inline void fake_order_broken(const char *rule)
+{
+	fprintf(stderr, "order: %s\n", rule);
+	abort();
+}
+
+static inline void fake_ring_access(void)
+{
+	__atomic_store_n(&fake_block->warp[fake_warp].unreleased, true, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint32_t hr_lane(void)
+{
+	return fake_lane;
+}
+
+HR_WORKER uint32_t hr_warp(void)
+{
+	return fake_warp;
+}
+
+HR_WORKER uint32_t hr_warps(void)
+{
+	return fake_block->warps;
+}
+
+HR_WORKER uint32_t hr_thread(void)
+{
+	return fake_warp * HR_LANES + fake_lane;
+}
+
+HR_WORKER uint32_t hr_threads(void)
+{
+	return fake_block->warps * HR_LANES;
+}
+
+HR_BOTH uint32_t hr_count_bits(uint32_t mask)
+{
+	return (uint32_t)__builtin_popcount(mask);
+}
+
+HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
+{
+	return (uint32_t)__builtin_ctz(mask);
+}
+
+HR_BOTH uint32_t hr_highest_bit_u64(uint64_t v)
+{
+	return 63u - (uint32_t)__builtin_clzll(v);
+}
+
+HR_WORKER void hr_lanes_sync(void)
+{
+	pthread_barrier_wait(&fake_block->warp[fake_warp].barrier);
+}
+
+HR_WORKER void hr_block_sync(void)
+{
+	pthread_barrier_wait(&fake_block->barrier);
+}
+
+HR_WORKER void *hr_block_memory(void)
+{
+	return fake_block->memory;
+}
+
+HR_WORKER void *hr_launch_memory(void)
+{
+	return fake_block->launch_memory;
+}
+
+HR_WORKER uint64_t hr_shfl_u64(uint64_t v, uint32_t lane)
+{
+	uint64_t *word = fake_block->warp[fake_warp].word, got;
+
+	word[fake_lane] = v;
+	hr_lanes_sync();
+	got = word[lane];
+	hr_lanes_sync();
+	return got;
+}
+
+HR_WORKER uint32_t hr_shfl_u32(uint32_t v, uint32_t lane)
+{
+	return (uint32_t)hr_shfl_u64(v, lane);
+}
+
+HR_WORKER uint32_t hr_ballot(bool p)
+{
+	uint64_t *word = fake_block->warp[fake_warp].word;
+	uint32_t mask = 0;
+
+	word[fake_lane] = p;
+	hr_lanes_sync();
+	for (uint32_t i = 0; i < HR_LANES; i++)
+		mask |= word[i] ? 1u << i : 0;
+	hr_lanes_sync();
+	return mask;
+}
+
+HR_WORKER uint32_t hr_match_u32(uint32_t v)
+{
+	uint64_t *word = fake_block->warp[fake_warp].word;
+	uint32_t mask = 0;
+
+	word[fake_lane] = v;
+	hr_lanes_sync();
+	for (uint32_t i = 0; i < HR_LANES; i++)
+		mask |= word[i] == v ? 1u << i : 0;
+	hr_lanes_sync();
+	return mask;
+}
+
+HR_WORKER uint64_t hr_lanes_sum_u64(uint64_t v)
+{
+	uint64_t *word = fake_block->warp[fake_warp].word, sum = 0;
+
+	word[fake_lane] = v;
+	hr_lanes_sync();
+	for (uint32_t i = 0; i < HR_LANES; i++)
+		sum += word[i];
+	hr_lanes_sync();
+	return sum;
+}
+
+HR_WORKER float hr_lanes_sum_f32(float v)
+{
+	float sum = 0;
+	union {
+		float f;
+		uint32_t u;
+	} bits = { .f = v };
+
+	for (uint32_t i = 0; i < HR_LANES; i++) {
+		bits.f = v;
+		bits.u = hr_shfl_u32(bits.u, i);
+		sum += bits.f;
+	}
+	return sum;
+}
+
+HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)
+{
+	uint32_t all = 0;
+
+	fake_block->word[hr_thread()] = v;
+	hr_block_sync();
+	for (uint32_t i = 0; i < hr_threads(); i++)
+		all ^= fake_block->word[i];
+	hr_block_sync();
+	return all;
+}
+
+HR_WORKER uint32_t hr_load_acquire_u32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER uint64_t hr_load_acquire_u64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER void hr_store_release_u32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_store_release_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
+{
+#ifdef FAKE_SHADOW_ORDER
+	if (fake_unfenced)
+		fake_order_broken("EventIdx is loaded before hr_fence_sys()");
+#endif
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
+{
+	if (fake_block)
+		fake_ring_access();
+	if (__atomic_load_n(&fake_torn.at, __ATOMIC_RELAXED) == p) {
+		__atomic_store_n(&fake_torn.at, NULL, __ATOMIC_RELAXED);
+		return fake_torn.value;
+	}
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
+{
+	fake_unfenced = true;
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+HR_WORKER void hr_count_up_u64(uint64_t *p)
+{
+	++*p;
+}
+
+HR_WORKER uint64_t hr_take_u64(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
+{
+	((uint64_t *)p)[0] = low;
+	((uint64_t *)p)[1] = high;
+	fake_ring_access();
+}
+
+HR_WORKER void hr_release_sys(void)
+{
+	__atomic_store_n(&fake_block->warp[fake_warp].unreleased, false, __ATOMIC_RELAXED);
+}
+
+HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
+{
+	if (__atomic_load_n(&fake_block->warp[fake_warp].unreleased, __ATOMIC_RELAXED))
+		fake_order_broken("a doorbell is written before hr_release_sys()");
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+HR_WORKER void hr_fence_sys(void)
+{
+	fake_unfenced = false;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+HR_WORKER uint64_t hr_cycles(void)
+{
+	return 0;
+}
+
+HR_WORKER uint64_t hr_clock_ns(void)
+{
+	return hr_now_ns();
+}
+
+HR_WORKER uint32_t hr_crc32c_u64(uint32_t crc, uint64_t v)
+{
+	return (uint32_t)__builtin_ia32_crc32di(crc, v);
+}
+
+HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
+{
+	return __builtin_ia32_crc32qi(crc, v);
+}
+
+struct fake_lanes_start {
+	void (*body)(void);
+	struct fake_block *block;
+	uint32_t warp, lane;
+};
+
+static inline void *fake_lanes_main(void *context)
+{
+	const struct fake_lanes_start *start = context;
+
+	fake_block = start->block;
+	fake_warp = start->warp;
+	fake_lane = start->lane;
+	start->body();
+	return NULL;
+}
+
+static inline bool fake_block_init(struct fake_block *block, uint32_t number, uint32_t warps)
+{
+	int err = pthread_barrier_init(&block->barrier, NULL, warps * HR_LANES);
+
+	block->number = number;
+	block->warps = warps;
+	for (uint32_t w = 0; w < warps; w++)
+		err |= pthread_barrier_init(&block->warp[w].barrier, NULL, HR_LANES);
+	return !err;
+}
+
+static inline void fake_block_fini(struct fake_block *block)
+{
+	pthread_barrier_destroy(&block->barrier);
+	for (uint32_t w = 0; w < block->warps; w++)
+		pthread_barrier_destroy(&block->warp[w].barrier);
+}
+
+#define FAKE_BLOCKS_MAX 4u
+
+/*
+ * Run body() on all lanes of `warps` workers of `blocks` blocks (fake_block->number says which), and
+ * wait for them. Returns false when the threads could not start.
+ */
+static inline bool fake_blocks_run(void (*body)(void), uint32_t blocks, uint32_t warps)
+{
+	static struct fake_block block[FAKE_BLOCKS_MAX];
+	static struct fake_lanes_start start[FAKE_BLOCKS_MAX * FAKE_WARPS_MAX * HR_LANES];
+	static pthread_t thread[FAKE_BLOCKS_MAX * FAKE_WARPS_MAX * HR_LANES];
+	const uint32_t per_block = warps * HR_LANES, threads = blocks * per_block;
+
+	for (uint32_t i = 0; i < blocks; i++)
+		if (!fake_block_init(&block[i], i, warps))
+			return false;
+	for (uint32_t i = 0; i < threads; i++) {
+		start[i] = (struct fake_lanes_start){ body, &block[i / per_block],
+						      i % per_block / HR_LANES, i % HR_LANES };
+		if (pthread_create(&thread[i], NULL, fake_lanes_main, &start[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	for (uint32_t i = 0; i < blocks; i++)
+		fake_block_fini(&block[i]);
+	return true;
+}
+
+/* The same with one worker. */
+static inline bool fake_lanes_run(void (*body)(void))
+{
+	return fake_blocks_run(body, 1, 1);
+}
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * tests/harness/qprun.h - who runs the words of a queue pair that a test calls: this thread, or a warp
+ * of a GPU (tests/gpu/queues.c), so that the same tests try both.
+ *
+ * A test keeps its queue pair in variables of the program, and its rings and tables in the peer.
+ */
+#ifndef TESTS_HARNESS_QPRUN_H
+#define TESTS_HARNESS_QPRUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nvme/queue.h"
+
+struct qprun {
+	/* Before and after a test. */
+	void (*up)(void);
+	void (*down)(void);
+	/* Zeroed pages that the queue pair's owner reaches; one piece at a time. */
+	void *(*take)(size_t bytes);
+	void (*give)(void *memory);
+	int (*push)(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token);
+	void (*ring)(struct hr_qp *qp);
+	/* How many completions were reaped, at most one on this thread; *done is the first. */
+	uint32_t (*reap)(struct hr_qp *qp, struct hr_done *done);
+	/* The i-th of them. */
+	struct hr_done (*reaped)(uint32_t i);
+	bool (*expire)(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost);
+	bool has_dw0;	 /* completions carry dw0 (struct hr_done) */
+	bool looks_idle; /* at the completion queue, though nothing is outstanding */
+};
+
+/* This thread, unless a program that runs tests on a GPU has set it otherwise. */
+extern const struct qprun *qprun;
+
+#endif

@@ -1,0 +1,284 @@
+/*
+ * tests/harness/runner.c - runs Criterion's registered tests without libcriterion.
+ *
+ * Criterion 2.4 maps its shared arena at a fixed address that the thread sanitizer reserves, so a
+ * test program linked with both does not start. Thread sanitizer builds link this file instead: it
+ * finds the tests and suites in Criterion's linker sections, runs each in a child of its own, one
+ * at a time, and honours .init, .fini, .timeout, .signal, .exit_code and .disabled as it does.
+ * A data race makes the child end with 66 (the sanitizer's exit code), which is a failure.
+ *
+ * The last line has the form of Criterion's summary. Exit status 1 when a test did not pass.
+ * Usage: PROGRAM [--filter SUITE/NAME-PATTERN]
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
+extern struct criterion_suite *__start_cr_sts[] __attribute__((weak));
+extern struct criterion_suite *__stop_cr_sts[] __attribute__((weak));
+
+struct criterion_options criterion_options;
+
+/* What a child tells its parent; shared memory, atomics because tests assert in threads too. */
+static struct verdict {
+	int failed_asserts, skipped;
+} * verdict;
+
+static const struct criterion_test *current;
+static const struct criterion_test_extra_data *current_suite;
+static pid_t main_thread;
+static jmp_buf after_test;
+
+/* ---- what a compiled test calls */
+
+int cr_asprintf(char **out, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(out, format, args);
+	va_end(args);
+	if (n < 0)
+		abort();
+	return n;
+}
+
+void cr_asprintf_free(char *text)
+{
+	free(text);
+}
+
+/* The text of an assertion for which the test gives none: expression and, of strings, values. */
+char *cr_translate_assert_msg(int index, ...)
+{
+	const char *expression, *actual, *expected;
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, index);
+	expression = va_arg(args, const char *);
+	if (index == CRITERION_ASSERT_MSG_EXPR_AS_STRINGS_FALSE) {
+		actual = va_arg(args, const char *);
+		expected = va_arg(args, const char *);
+		cr_asprintf(&text, "%s is false with \"%s\" and \"%s\"", expression,
+			    actual ? actual : "NULL", expected ? expected : "NULL");
+	} else {
+		cr_asprintf(&text, "failed: %s", expression);
+	}
+	va_end(args);
+	return text;
+}
+
+void cri_asserts_passed_incr(void)
+{
+}
+
+void criterion_send_assert(struct criterion_assert_stats *stats)
+{
+	if (stats->passed)
+		return;
+	fprintf(stderr, "[----] %s:%u: Assertion Failed\n[----]   %s\n", stats->file, stats->line,
+		stats->message);
+	__atomic_fetch_add(&verdict->failed_asserts, 1, __ATOMIC_RELAXED);
+}
+
+void criterion_continue_test(void)
+{
+}
+
+/* As in Criterion, an assertion that fails ends the test but .fini still runs. */
+void criterion_abort_test(void)
+{
+	if (gettid() != main_thread)
+		_exit(EXIT_FAILURE);
+	longjmp(after_test, 1);
+}
+
+void criterion_skip_test(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("[SKIP] ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	__atomic_store_n(&verdict->skipped, 1, __ATOMIC_RELAXED);
+	criterion_abort_test();
+}
+
+void criterion_internal_test_setup(void)
+{
+	if (current_suite && current_suite->init)
+		current_suite->init();
+	if (current->data->init)
+		current->data->init();
+}
+
+void criterion_internal_test_main(void (*body)(void))
+{
+	if (!setjmp(after_test))
+		body();
+}
+
+void criterion_internal_test_teardown(void)
+{
+	if (current->data->fini)
+		current->data->fini();
+	if (current_suite && current_suite->fini)
+		current_suite->fini();
+}
+
+/* ---- running */
+
+static const struct criterion_test_extra_data *suite_of(const struct criterion_test *test)
+{
+	/* cppcheck-suppress comparePointers ; the linker puts both ends around one array */
+	for (struct criterion_suite **s = __start_cr_sts; s < __stop_cr_sts; s++)
+		if (*s && !strcmp((*s)->name, test->category))
+			return (*s)->data;
+	return NULL;
+}
+
+static pid_t start(const struct criterion_test *test)
+{
+	pid_t child;
+
+	current = test;
+	current_suite = suite_of(test);
+	*verdict = (struct verdict){ 0 };
+	fflush(NULL);
+	child = fork();
+	if (child)
+		return child;
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a runner that is killed leaves no test behind */
+	main_thread = gettid();
+	test->test();
+	exit(EXIT_SUCCESS); /* not _exit: the sanitizer reports its verdict on the way out */
+}
+
+/* Wait for the child, at most its timeout (0: for ever). False: it took too long and was killed. */
+static bool wait_child(pid_t child, double seconds, int *status)
+{
+	struct timespec now, end, left;
+	sigset_t chld;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += (time_t)seconds;
+	end.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+	while (waitpid(child, status, WNOHANG) == 0) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left.tv_sec = end.tv_sec - now.tv_sec;
+		left.tv_nsec = end.tv_nsec - now.tv_nsec;
+		while (left.tv_nsec < 0) {
+			left.tv_nsec += 1000000000;
+			left.tv_sec--;
+		}
+		if (seconds > 0 && left.tv_sec < 0) {
+			kill(-child, SIGKILL);
+			waitpid(child, status, 0);
+			return false;
+		}
+		sigtimedwait(&chld, NULL, seconds > 0 ? &left : NULL);
+	}
+	kill(-child, SIGKILL); /* what the test may have left behind */
+	return true;
+}
+
+/* Why the test failed, or NULL. */
+static const char *judge(const struct criterion_test *test, bool in_time, int status)
+{
+	const struct criterion_test_extra_data *suite = suite_of(test);
+	int want_signal = test->data->signal ? test->data->signal : suite ? suite->signal : 0;
+	int want_exit = test->data->exit_code ? test->data->exit_code
+			: suite		      ? suite->exit_code
+					      : 0;
+	static char why[64];
+
+	if (!in_time)
+		return "timed out";
+	if (verdict->failed_asserts)
+		return "assertion failed";
+	if (WIFSIGNALED(status)) {
+		snprintf(why, sizeof why, "crashed: signal %d", WTERMSIG(status));
+		return WTERMSIG(status) == want_signal ? NULL : why;
+	}
+	snprintf(why, sizeof why, "exit status %d", WEXITSTATUS(status));
+	return !want_signal && WEXITSTATUS(status) == want_exit ? NULL : why;
+}
+
+enum outcome { PASSED, FAILED, CRASHED, SKIPPED };
+
+static enum outcome run(const struct criterion_test *test)
+{
+	const struct criterion_test_extra_data *suite = suite_of(test);
+	double timeout =
+		test->data->timeout > 0 ? test->data->timeout : (suite ? suite->timeout : 0);
+	const char *why;
+	bool in_time;
+	int status = 0;
+	pid_t child;
+
+	if (test->data->disabled || (suite && suite->disabled))
+		return SKIPPED;
+	child = start(test);
+	if (child < 0) {
+		perror("fork");
+		return CRASHED;
+	}
+	in_time = wait_child(child, timeout, &status);
+	why = judge(test, in_time, status);
+	if (why) {
+		fprintf(stderr, "[FAIL] %s::%s: %s\n", test->category, test->name, why);
+		return WIFSIGNALED(status) ? CRASHED : FAILED;
+	}
+	return verdict->skipped ? SKIPPED : PASSED;
+}
+
+int main(int argc, char **argv)
+{
+	const char *pattern = argc == 3 && !strcmp(argv[1], "--filter") ? argv[2] : "*";
+	unsigned count[4] = { 0 }, tested;
+	sigset_t chld;
+	char path[512];
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &chld, NULL);
+	verdict = mmap(NULL, sizeof *verdict, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	if (verdict == MAP_FAILED) {
+		perror("mmap");
+		return EXIT_FAILURE;
+	}
+	/* cppcheck-suppress comparePointers ; the linker puts both ends around one array */
+	for (struct criterion_test **t = __start_cr_tst; t < __stop_cr_tst; t++) {
+		if (!*t)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", (*t)->category, (*t)->name);
+		if (!fnmatch(pattern, path, 0))
+			count[run(*t)]++;
+	}
+	tested = count[PASSED] + count[FAILED] + count[CRASHED];
+	fprintf(stderr, "[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: %u\n",
+		tested, count[PASSED], count[FAILED] + count[CRASHED], count[CRASHED]);
+	if (count[SKIPPED])
+		fprintf(stderr, "[====] Skipped: %u\n", count[SKIPPED]);
+	return tested + count[SKIPPED] && tested == count[PASSED] ? EXIT_SUCCESS : EXIT_FAILURE;
+}

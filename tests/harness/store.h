@@ -1,0 +1,38 @@
+/*
+ * tests/harness/store.h - a small object store on a disk in memory: what its tests start from.
+ */
+#ifndef TESTS_HARNESS_STORE_H
+#define TESTS_HARNESS_STORE_H
+
+#include "cache/store/objmap.h"
+#include "cache/store/objmap_disk.h"
+#include "tests/fakes/log.h"
+#include "tests/fakes/memdisk.h"
+
+#define FAKE_STORE_OBJECTS 8u
+#define FAKE_STORE_DATA (64u * HR_STORE_ALIGN) /* bytes for objects */
+#define FAKE_STORE_BYTES (HR_STORE_DATA_ALIGN + FAKE_STORE_DATA)
+
+struct fake_store {
+	struct memdisk disk;
+	struct hr_store store;
+	struct hr_object object[FAKE_STORE_OBJECTS];
+	uint8_t *io;
+};
+
+/* Formatted and open; asserts that all of it works. */
+void fake_store_init(struct fake_store *f, uint32_t block_bytes);
+void fake_store_fini(struct fake_store *f);
+
+/* Power off and on again, then open: what hr_store_open() returned. */
+int fake_store_reopen(struct fake_store *f);
+
+/* A finished object without checksum. Asserts that it can be made; its id. */
+uint64_t fake_store_put(struct fake_store *f, const char *name, uint64_t bytes);
+
+/* The superblock and records of slot i on the media, and the same with CRCs made right. */
+struct hr_superblock *fake_store_superblock(struct fake_store *f, unsigned i);
+struct hr_object *fake_store_map(struct fake_store *f, unsigned i);
+void fake_store_sign(struct fake_store *f, unsigned i);
+
+#endif

@@ -1,0 +1,257 @@
+/* The file that baselines read, and what becomes of what they say; ratios made of such figures. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/cmd/bench/bench.h"
+#include "boot/cmd/report/json.h"
+#include "tests/fakes/log.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+static struct hr_bench_run run;
+static struct hr_bench_wishes wishes;
+static char folder[] = "/dev/shm/headrace.XXXXXX", path[64];
+static struct {
+	int answer[HR_BASELINE_WAYS];
+	unsigned calls;
+	uint64_t bytes;
+	bool has_holes;
+	int flags; /* of the file */
+} seen;
+
+static int baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message)
+{
+	struct stat st;
+
+	(void)b;
+	cr_assert_eq(fstat(plan->fd, &st), 0);
+	seen.calls++;
+	seen.flags = fcntl(plan->fd, F_GETFL) & (O_NONBLOCK | O_DIRECT | O_APPEND);
+	seen.bytes = plan->file_bytes;
+	seen.has_holes = (uint64_t)st.st_blocks * 512 < plan->file_bytes;
+	for (uint32_t i = 0; i < plan->rows && !seen.answer[plan->way]; i++)
+		plan->row[i].bytes_per_s = 1e9 * (plan->way + 1) + plan->row[i].io_bytes;
+	snprintf(message, HR_LOG_LINE_MAX, "in this test");
+	return seen.answer[plan->way];
+}
+
+static const struct hr_backend_ops ops = { .baseline = baseline }, none;
+
+static void up(void)
+{
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/file", folder);
+	memset(&run, 0, sizeof run);
+	memset(&seen, 0, sizeof seen);
+	wishes = (struct hr_bench_wishes){ .baseline = path, .seconds = 0.01 };
+	run.wishes = &wishes;
+	run.times = 1;
+	run.app = calloc(1, sizeof *run.app);
+	cr_assert_not_null(run.app);
+	run.app->backend[0].ops = &ops;
+	run.report = hr_json_new();
+}
+
+static void down(void)
+{
+	json_object_put(run.report);
+	free(run.app);
+	unlink(path);
+	cr_expect_eq(rmdir(folder), 0);
+	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+}
+
+TestSuite(bench_baseline, .timeout = 60, .init = up, .fini = down);
+
+static struct json_object *member(struct json_object *in, const char *key)
+{
+	struct json_object *value = NULL;
+
+	cr_assert(json_object_object_get_ex(in, key, &value), "no member %s", key);
+	return value;
+}
+
+static struct json_object *way(size_t i)
+{
+	return json_object_array_get_idx(member(member(run.report, "baseline"), "ways"), i);
+}
+
+Test(bench_baseline, a_file_that_is_not_there_is_made_whole_and_removed)
+{
+	static const struct {
+		uint32_t object_mib;
+		int answer;
+		uint64_t bytes;
+	} row[] = {
+		{ 200, 0, 200ull << 20 },
+		{ 1, 0, HR_BASELINE_FILE_MIN },
+		{ 130, -EIO, 130ull << 20 },
+		{ 130, -EINTR, 130ull << 20 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		wishes.object_mib = row[i].object_mib;
+		seen.answer[0] = row[i].answer;
+		cr_expect_eq(hr_bench_baseline(&run), row[i].answer);
+		cr_expect_eq(seen.bytes, row[i].bytes, "row %zu", i);
+		cr_expect_not(seen.has_holes);
+		cr_expect_neq(access(path, F_OK), 0, "row %zu", i);
+	}
+}
+
+Test(bench_baseline, a_file_that_is_there_is_only_read)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	struct stat before, after;
+
+	cr_assert_eq(ftruncate(fd, (off_t)HR_BASELINE_FILE_MIN + 5), 0);
+	cr_assert_eq(fstat(fd, &before), 0);
+	cr_expect_eq(hr_bench_baseline(&run), 0);
+	cr_expect_eq(seen.bytes, HR_BASELINE_FILE_MIN + 5);
+	cr_expect_eq(seen.flags, 0, "cuFile knows few");
+	cr_assert_eq(stat(path, &after), 0);
+	cr_expect_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+	cr_expect_eq(before.st_ino, after.st_ino);
+	close(fd);
+}
+
+Test(bench_baseline, what_is_no_file_to_read_is_refused)
+{
+	int fd;
+
+	wishes.baseline = folder;
+	cr_expect_eq(hr_bench_baseline(&run), -EINVAL);
+	cr_expect(strstr(fake_log_last(), "expected a regular file"), "%s", fake_log_last());
+	wishes.baseline = "/dev/null";
+	cr_expect_eq(hr_bench_baseline(&run), -EINVAL);
+	wishes.baseline = path;
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_expect_eq(hr_bench_baseline(&run), -EINVAL, "without waiting for a writer");
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	cr_assert_eq(ftruncate(fd, (off_t)HR_BASELINE_FILE_MIN - 1), 0);
+	close(fd);
+	cr_expect_eq(hr_bench_baseline(&run), -EINVAL);
+	cr_expect(strstr(fake_log_last(), "134217727 bytes, expected at least 134217728"), "%s",
+		  fake_log_last());
+	cr_expect_eq(access(path, F_OK), 0, "it is not ours");
+	wishes.baseline = "/dev/shm/headrace.nowhere/file";
+	cr_expect_eq(hr_bench_baseline(&run), -ENOENT);
+	cr_expect_eq(seen.calls, 0);
+}
+
+Test(bench_baseline, a_machine_without_a_gpu_is_told_so)
+{
+	run.app->backend[0].ops = &none;
+	cr_expect_eq(hr_bench_baseline(&run), -ENOTSUP);
+	cr_expect(strstr(fake_log_last(), "--baseline needs a GPU"), "%s", fake_log_last());
+}
+
+Test(bench_baseline, a_way_that_is_not_there_is_reported_and_no_error)
+{
+	static const int row[] = { -ENOENT, -ENOTSUP };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		seen.answer[HR_BASELINE_CUFILE] = row[i];
+		cr_expect_eq(hr_bench_baseline(&run), 0);
+		cr_expect_eq(json_object_array_length(member(way(0), "measurements")),
+			     HR_BENCH_ROWS);
+		cr_expect_eq(json_object_array_length(member(way(1), "measurements")), 0);
+		cr_expect_str_eq(json_object_get_string(member(way(1), "not_measured")),
+				 "in this test");
+		json_object_object_del(run.report, "baseline");
+	}
+	cr_expect_eq(seen.calls, 4);
+	seen.answer[HR_BASELINE_CUFILE] = -EIO;
+	cr_expect_eq(hr_bench_baseline(&run), -EIO);
+	cr_expect_str_eq(fake_log_last(), "bench: baseline by cuFile: in this test");
+}
+
+Test(bench_baseline, the_best_of_a_size_or_of_all_is_found)
+{
+	cr_expect_null(hr_bench_best_baseline(&run.found, 0));
+	cr_assert_eq(hr_bench_baseline(&run), 0);
+	cr_expect_eq(hr_bench_best_baseline(&run.found, HR_PAGE)->bytes_per_s, 2e9 + HR_PAGE);
+	cr_expect_eq(hr_bench_best_baseline(&run.found, 0)->io_bytes, HR_BASELINE_IO_MAX);
+	cr_expect_null(hr_bench_best_baseline(&run.found, 8192));
+}
+
+static void found(bool write, bool copied, uint32_t queues, uint32_t io_bytes, double bytes_per_s)
+{
+	run.found.measured[run.found.measured_count++] =
+		(struct hr_measurement){ .write = write,
+					 .copied = copied,
+					 .queues = queues,
+					 .io_bytes = io_bytes,
+					 .bytes_per_s = bytes_per_s };
+}
+
+static struct json_object *ratio(const char *what, int64_t io_bytes, const char *limit)
+{
+	struct json_object *list = member(run.report, "ratios"), *size;
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *one = json_object_array_get_idx(list, i);
+
+		if (strcmp(json_object_get_string(member(one, "what")), what) == 0 &&
+		    strcmp(json_object_get_string(member(one, "limit")), limit) == 0 &&
+		    (!io_bytes || (json_object_object_get_ex(one, "io_bytes", &size) &&
+				   json_object_get_int64(size) == io_bytes)))
+			return one;
+	}
+	cr_assert_fail("no ratio of %s", what);
+	return NULL;
+}
+
+static double number(struct json_object *in, const char *key)
+{
+	return json_object_get_double(member(in, key));
+}
+
+Test(bench_baseline, ratios_are_of_the_fastest_of_at_most_64_workers)
+{
+	cr_assert_eq(hr_bench_baseline(&run), 0);
+	run.found.has_limits = true;
+	run.found.limits.load = 50e9;
+	run.found.limits.store = 40e9;
+	run.found.limits.load_store = 30e9;
+	found(false, true, 16, HR_PAGE, 20e9);
+	found(false, true, 64, HR_PAGE, 40e9);
+	found(false, true, 128, HR_PAGE, 49e9);
+	found(true, true, 64, HR_PAGE, 10e9);
+	found(false, false, 64, HR_PAGE, 99e9); /* moves no data */
+	found(false, true, 64, 1u << 20, 50e9);
+	found(false, false, 64, 1u << 20, 100e9);
+	found(true, false, 64, 1u << 20, 25e9);
+	run.found.op[run.found.op_count++] =
+		(struct hr_bench_operator){ .name = "crc32c", .bytes_per_s = 25e9 };
+	run.found.op[run.found.op_count++] =
+		(struct hr_bench_operator){ .name = "copy", .writes = true, .bytes_per_s = 15e9 };
+	hr_bench_ratios(&run, "s", run.report);
+	cr_expect_eq(number(ratio("read", HR_PAGE, "loads from host memory"), "of_limit"), 0.8);
+	cr_expect_float_eq(number(ratio("read", HR_PAGE, "loads from host memory"), "of_baseline"),
+			   40e9 / (2e9 + HR_PAGE), 1e-3);
+	cr_expect_eq(number(ratio("write", HR_PAGE, "stores to host memory"), "of_limit"), 0.25);
+	cr_expect_eq(number(ratio("read", 1u << 20, "loads from host memory"), "of_limit"), 1);
+	cr_expect_eq(number(ratio("crc32c", 0, "loads from host memory"), "of_limit"), 0.5);
+	cr_expect_eq(number(ratio("crc32c", 0, "loads from host memory"), "baseline_io_bytes"),
+		     HR_BASELINE_IO_MAX);
+	cr_expect_eq(number(ratio("copy", 0, "loads and stores"), "of_limit"), 0.5);
+	/* 100 and 25 in turns: 20 each way */
+	cr_expect_eq(number(ratio("copy", 0, "controller, both ways"), "of_limit"), 0.75);
+}
+
+Test(bench_baseline, without_limits_there_are_no_ratios)
+{
+	struct json_object *list;
+
+	found(false, true, 16, HR_PAGE, 20e9);
+	hr_bench_ratios(&run, "s", run.report);
+	cr_expect_not(json_object_object_get_ex(run.report, "ratios", &list));
+}

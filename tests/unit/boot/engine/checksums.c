@@ -1,0 +1,445 @@
+/*
+ * Checksums of sources and sinks, by whole runs over a software controller: what a sink ends with, also
+ * after a run that was cut short, and what becomes of a run whose source is not what was stored.
+ */
+#include "boot/engine/checksums.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "boot/cmd/cmd.h"
+#include "boot/engine/runner.h"
+#include "cache/crc32c.h"
+#include "tests/fakes/log.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define MIB (1u << 20)
+#define BYTES_MAX (4u * MIB)
+#define TILE 65536u
+
+static char folder[32], image[64];
+static uint8_t data[BYTES_MAX + MIB], read_back[BYTES_MAX + MIB];
+static struct hr_appliance *app;
+static struct hr_ssd ssd;
+
+static void begin(void)
+{
+	strcpy(folder, "/tmp/hr-checksums-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(image, sizeof image, "%s/ssd.img", folder);
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	for (uint32_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 13);
+}
+
+static void end(void)
+{
+	unlink(image);
+	rmdir(folder);
+	free(app);
+}
+
+TestSuite(checksums, .init = begin, .fini = end, .timeout = 120);
+
+static void print(void *to, const char *line)
+{
+	(void)to;
+	fprintf(stderr, "%s\n", line);
+}
+
+/* One pipeline of `copy` from `in` to `out` with these further settings, and what stands behind it. */
+static void configure(const char *pipeline, const char *sink, const char *more)
+{
+	char text[2048];
+	int n = snprintf(text, sizeof text,
+			 "ssds = ( { name = \"a\"; device = \"soft:%s\"; } );\n"
+			 "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+			 "pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
+			 "operator = \"copy\"; sink = { object = \"out\"; %s };\n"
+			 "tile = \"64K\"; slots = 6; blocks = { compute = 3; }; %s } %s );\n",
+			 image, sink, pipeline, more);
+
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	memset(app, 0, sizeof *app);
+	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+}
+
+static void open_image(void)
+{
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = 64,
+					.timeout_ns = 20 * HR_NS_PER_S };
+
+	snprintf(config.device, sizeof config.device, "soft:%s,size=64M", image);
+	memset(&ssd, 0, sizeof ssd);
+	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
+}
+
+static void put(const char *name, uint64_t bytes, bool has_crc)
+{
+	struct hr_blk *blk = &ssd.disk.blk;
+	struct hr_object *object;
+
+	cr_assert_eq(hr_store_create(&ssd.store, name, bytes, 0, false, &object), 0);
+	if (object->capacity)
+		cr_assert_eq(blk->ops->write(blk, object->offset, data, object->capacity, false),
+			     0);
+	cr_assert_eq(hr_store_finish(&ssd.store, object->id, has_crc, hr_crc32c(0, data, bytes)),
+		     0);
+}
+
+/* An image whose object `in` has so many bytes. */
+static void make_image(uint64_t bytes, bool has_crc)
+{
+	unlink(image);
+	open_image();
+	cr_assert_eq(hr_ssd_format_store(&ssd, 64, false), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	put("in", bytes, has_crc);
+	hr_ssd_down(&ssd);
+}
+
+/* The object of that name as it is on the disk, its data in read_back. */
+static struct hr_object look(const char *name)
+{
+	struct hr_object found = { 0 };
+	const struct hr_object *object;
+
+	open_image();
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	object = hr_store_find(&ssd.store, name);
+	cr_assert_not_null(object, "there is no object %s", name);
+	found = *object;
+	if (found.capacity)
+		cr_assert_eq(ssd.disk.blk.ops->read(&ssd.disk.blk, found.offset, read_back,
+						    found.capacity),
+			     0);
+	hr_ssd_down(&ssd);
+	return found;
+}
+
+static void expect_crc(const char *name, uint32_t crc)
+{
+	const struct hr_object object = look(name);
+
+	cr_expect(object.flags & HR_OBJECT_HAS_CRC, "%s has no checksum", name);
+	cr_expect_eq(object.crc, crc, "%s: %08x, not %08x", name, object.crc, crc);
+}
+
+/* One bit of an object, a whole one or not, changes on the disk. */
+static void rot(const char *name, uint64_t at)
+{
+	struct hr_blk *blk = &ssd.disk.blk;
+	const struct hr_object *object;
+
+	open_image();
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	object = hr_store_find(&ssd.store, name);
+	cr_assert_not_null(object);
+	at += object->offset;
+	cr_assert_eq(blk->ops->read(blk, at / HR_PAGE * HR_PAGE, read_back, HR_PAGE), 0);
+	read_back[at % HR_PAGE] ^= 4;
+	cr_assert_eq(blk->ops->write(blk, at / HR_PAGE * HR_PAGE, read_back, HR_PAGE, false), 0);
+	hr_ssd_down(&ssd);
+}
+
+static int run_all(void)
+{
+	int err = hr_appliance_up(app, HR_STAGE_QUEUES);
+
+	if (!err)
+		err = hr_run_all(app, false);
+	return err;
+}
+
+/* What a run of this configuration that was cut short leaves: so many bytes durable, of which
+ * nothing is written, with this tag and checksum. */
+static void cut_short(uint64_t durable, bool tag, uint32_t crc)
+{
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	cr_assert_eq(hr_store_progress(&app->ssd[0].store, app->run[0].sink_id, durable,
+				       hr_sink_tag(app->run[0].fingerprint, tag), crc),
+		     0);
+	hr_appliance_down(app);
+}
+
+Test(checksums, sinks_of_odd_sizes_have_theirs)
+{
+	static const uint64_t size[] = { 0, 1, 511, 4096, TILE, TILE + 1, 3 * MIB + 12345 };
+
+	for (size_t i = 0; i < ROWS(size); i++) {
+		make_image(size[i], true);
+		configure("", "", "");
+		cr_assert_eq(run_all(), 0, "%zu", i);
+		cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
+		hr_appliance_down(app);
+		expect_crc("out", hr_crc32c(0, data, size[i]));
+	}
+}
+
+Test(checksums, a_run_that_goes_on_joins_what_the_first_one_knew)
+{
+	const uint64_t bytes = 3 * MIB + 12345, durable = 10 * TILE;
+	const uint32_t rest = hr_crc32c(0, data + durable, bytes - durable);
+
+	make_image(bytes, true);
+	configure("", "", "");
+	cut_short(durable, true, 0x12345678);
+	configure("", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].first_tile, 10u);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_RESUMED);
+	hr_appliance_down(app);
+	/* The prefix was not read: its checksum is what the first run is said to have left. */
+	expect_crc("out", hr_crc32c_combine(0x12345678, rest, bytes - durable));
+}
+
+Test(checksums, a_run_that_has_nothing_left_to_read_keeps_what_it_knew)
+{
+	const uint64_t bytes = 3 * MIB + 12345;
+
+	make_image(bytes, true);
+	configure("", "", "");
+	cut_short(bytes, true, 0x12345678);
+	configure("", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].first_tile, app->run[0].tiles);
+	hr_appliance_down(app);
+	expect_crc("out", 0x12345678);
+}
+
+/* Without one, as older versions leave it; and of a number of bytes that no run makes durable. */
+Test(checksums, a_prefix_without_checksum_is_read_again)
+{
+	static const struct {
+		uint64_t durable;
+		bool tag;
+	} row[] = { { 10 * TILE, false }, { 3 * MIB + 12345, false }, { 10 * TILE + 4096, true } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_object out;
+
+		make_image(3 * MIB + 12345, true);
+		configure("", "", "");
+		cut_short(row[i].durable, row[i].tag, 0x12345678);
+		configure("", "", "");
+		cr_assert_eq(run_all(), 0, "row %zu", i);
+		cr_expect_geq(app->run[0].first_tile, 10u);
+		hr_appliance_down(app);
+		out = look("out");
+		expect_crc("out", hr_crc32c(0, read_back, out.bytes));
+		cr_expect_neq(out.crc, hr_crc32c(0, data, out.bytes),
+			      "the prefix was never written");
+	}
+}
+
+Test(checksums, a_sink_can_do_without)
+{
+	struct hr_object out;
+
+	make_image(3 * MIB, true);
+	configure("", "checksum = false;", "");
+	cut_short(10 * TILE, true, 0x12345678);
+	configure("", "checksum = false;", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].first_tile, 10u);
+	hr_appliance_down(app);
+	out = look("out");
+	cr_expect_eq(out.flags, 0);
+	/* Whole is whole, with a checksum or without. */
+	configure("", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].outcome, HR_RUN_COMPLETE);
+	hr_appliance_down(app);
+}
+
+Test(checksums, rot_in_a_source_fails_the_run_and_leaves_nothing_to_go_on_with)
+{
+	static const uint64_t at[] = { 0, TILE - 1, 3 * MIB + 12344 };
+
+	for (size_t i = 0; i < ROWS(at); i++) {
+		make_image(3 * MIB + 12345, true);
+		rot("in", at[i]);
+		configure("", "", "");
+		cr_assert_eq(run_all(), -EBADMSG);
+		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
+		cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
+		cr_expect_eq(app->run[0].source[0].crc_expected,
+			     hr_crc32c(0, data, 3 * MIB + 12345));
+		hr_appliance_down(app);
+		cr_expect_eq(hr_exit_code(-EBADMSG), HR_EXIT_DEVICE);
+		open_image();
+		cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+		cr_expect_eq(ssd.store.count, 1, "only the source is there");
+		hr_ssd_down(&ssd);
+		rot("in", at[i]); /* and back */
+		configure("", "", "");
+		cr_assert_eq(run_all(), 0);
+		cr_expect_eq(app->run[0].first_tile, 0u);
+		hr_appliance_down(app);
+		expect_crc("out", hr_crc32c(0, data, 3 * MIB + 12345));
+	}
+}
+
+Test(checksums, rot_leaves_the_object_that_was_to_be_replaced)
+{
+	make_image(MIB, true);
+	open_image();
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	put("out", 777, true);
+	hr_ssd_down(&ssd);
+	rot("in", 4711);
+	configure("", "replace = true;", "");
+	cr_assert_eq(run_all(), -EBADMSG);
+	hr_appliance_down(app);
+	cr_expect_eq(look("out").bytes, 777);
+}
+
+Test(checksums, off_looks_at_nothing)
+{
+	make_image(MIB, true);
+	rot("in", 4711);
+	configure("verify = \"off\";", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFY_OFF);
+	hr_appliance_down(app);
+	look("out");
+	expect_crc("out", hr_crc32c(0, read_back, MIB)); /* that of what was written */
+}
+
+Test(checksums, a_source_without_one_is_said_and_refused_where_it_must_have_one)
+{
+	make_image(MIB, false);
+	configure("", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_NO_CHECKSUM);
+	hr_appliance_down(app);
+	make_image(MIB, false);
+	configure("verify = \"on\";", "", "");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
+}
+
+Test(checksums, a_run_that_must_verify_starts_over)
+{
+	make_image(3 * MIB, true);
+	configure("verify = \"on\";", "", "");
+	cut_short(10 * TILE, true, 0x12345678);
+	configure("verify = \"on\";", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].first_tile, 0u);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
+	hr_appliance_down(app);
+	expect_crc("out", hr_crc32c(0, data, 3 * MIB));
+}
+
+/* What is durable of the old object says nothing of what a second attempt has written. */
+Test(checksums, a_run_that_starts_over_goes_on_with_nothing)
+{
+	make_image(3 * MIB, true);
+	configure("verify = \"on\";", "", "");
+	cut_short(10 * TILE, true, 0x12345678);
+	configure("verify = \"on\";", "", "");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	cr_expect_eq(app->run[0].durable_tiles, 0u);
+	hr_appliance_down(app); /* and here it is cut short */
+	configure("", "", "");
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[0].first_tile, 0u);
+	hr_appliance_down(app);
+	expect_crc("out", hr_crc32c(0, data, 3 * MIB));
+}
+
+#define NEXT                                                                             \
+	", { name = \"q\"; source = { object = \"out\"; }; operator = \"copy\"; tile = " \
+	"\"64K\"; verify = \"on\"; sink = { object = \"out2\"; }; }"
+
+Test(checksums, a_later_pipeline_compares_what_an_earlier_one_has_written)
+{
+	make_image(2 * MIB + 77, true);
+	configure("", "", NEXT);
+	cr_assert_eq(run_all(), 0);
+	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
+	hr_appliance_down(app);
+	expect_crc("out2", hr_crc32c(0, data, 2 * MIB + 77));
+	/* And so it does when the earlier one has nothing to do. */
+	rot("out", 1234567);
+	configure("", "", NEXT);
+	cr_assert_eq(run_all(), 0, "both are whole");
+	hr_appliance_down(app);
+	open_image();
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_store_remove(&ssd.store, hr_store_find(&ssd.store, "out2")->id), 0);
+	hr_ssd_down(&ssd);
+	configure("", "", NEXT);
+	cr_assert_eq(run_all(), -EBADMSG);
+	cr_expect_eq(app->run[0].outcome, HR_RUN_COMPLETE);
+	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_WRONG);
+	hr_appliance_down(app);
+}
+
+Test(checksums, a_later_pipeline_that_must_verify_wants_the_earlier_one_to_make_one)
+{
+	make_image(2 * MIB, true);
+	configure("", "checksum = false;", NEXT);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
+	/* The same where the sink is there already, from a run without. */
+	configure("", "checksum = false;", "");
+	cr_assert_eq(run_all(), 0);
+	hr_appliance_down(app);
+	configure("", "", NEXT);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINVAL);
+}
+
+#define COLUMNS                                                                                 \
+	", { name = \"q\"; operator = \"filter_sum\"; source = ( { object = \"in\"; },"         \
+	"{ object = \"in\"; }, { object = \"in\"; }, { object = \"wide\"; } ); tile = \"32K\";" \
+	"args = { shipdate_from = \"1970-01-01\"; shipdate_before = \"1970-02-02\";"            \
+	"discount_from = 0; discount_to = 40; quantity_below = 50; }; }"
+
+Test(checksums, of_several_sources_each_is_compared)
+{
+	make_image(MIB, true);
+	open_image();
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	put("wide", 2 * MIB, true);
+	hr_ssd_down(&ssd);
+	configure("", "", COLUMNS);
+	cr_assert_eq(run_all(), 0);
+	for (uint32_t s = 0; s < 4; s++)
+		cr_expect_eq(app->run[1].source[s].check, HR_SOURCE_VERIFIED, "source %u", s);
+	hr_appliance_down(app);
+	rot("wide", 2 * MIB - 1);
+	configure("", "replace = true;", COLUMNS);
+	cr_assert_eq(run_all(), -EBADMSG);
+	cr_expect_eq(app->run[1].source[2].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[1].source[3].check, HR_SOURCE_WRONG);
+	hr_appliance_down(app);
+}
+
+#define SUM                                                                                        \
+	", { name = \"q\"; operator = \"crc32c\"; source = { object = \"in\"; }; tile = \"64K\"; " \
+	"}"
+
+/* The operator's own records serve: there is no part of memory for words of a second kind. */
+Test(checksums, the_checksum_operator_computes_one_only_once)
+{
+	make_image(MIB + 5, true);
+	configure("", "", SUM);
+	cr_assert_eq(run_all(), 0);
+	cr_expect_lt(app->run[1].part.checksums, 0);
+	cr_expect_null(app->run[1].pipe->source[0].crc);
+	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
+	hr_appliance_down(app);
+	rot("in", MIB + 4);
+	configure("verify = \"off\";", "replace = true;", SUM);
+	cr_assert_eq(run_all(), -EBADMSG);
+	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_WRONG);
+	hr_appliance_down(app);
+}

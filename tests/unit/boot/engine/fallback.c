@@ -1,0 +1,397 @@
+/*
+ * Direct paths that turn out not to work: software controllers that pass for functions behind VFIO,
+ * and CPU threads whose "GPU memory" is apart, in a machine whose topology says yes. What is told,
+ * what becomes of the memory, and that a run over what is left is right.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/cmd/report/report.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stages.h"
+#include "pci/path.h"
+#include "tests/fakes/log.h"
+
+#define OBJECT (1u << 20)
+#define GPU_ADDRESS "0000:03:00.0"
+
+/* What is wrong with the GPU's memory, or with all of it, for one ssd. */
+enum trouble {
+	NONE,
+	ASTRAY,	    /* what the ssd moves goes elsewhere */
+	UNREACHED,  /* the ssd cannot move anything */
+	UNMAPPED,   /* there is no room for a window */
+	DEAD,	    /* the ssd loses a command there */
+	HOST_ASTRAY /* host memory is another, too */
+};
+
+static struct hr_appliance *app;
+static enum trouble trouble[2];
+static bool closed; /* the GPU's memory cannot be opened at all */
+static struct hr_transport_ops ssd_ops;
+static const struct hr_transport_ops *real_ssd;
+static struct hr_backend_ops gpu_ops;
+static const struct hr_backend_ops *real_gpu;
+static int windows, peers; /* open, taken */
+static uint8_t *elsewhere;
+
+/* In place of the machine's own. */
+int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
+		   struct hr_path_choice *choice)
+{
+	cr_assert_str_eq(gpu, GPU_ADDRESS);
+	cr_assert_eq(strncmp(ssd, "0000:0", 6), 0);
+	cr_assert_eq(mode, HR_MODE_VFIO_HOST);
+	*choice = (struct hr_path_choice){ .direct = true,
+					   .verdict = HR_DIRECT,
+					   .verdict_text = "DIRECT",
+					   .rule = "R1",
+					   .why = "one switch",
+					   .suspect = "A1-port",
+					   .suspect_why = "0000:02:00.0: redirects" };
+	return 0;
+}
+
+static int map(struct hr_transport *t, const struct hr_region *region)
+{
+	const unsigned d = t == &app->ssd[1].transport;
+	const bool gpu = strcmp(region->name, "gpu") == 0;
+	const enum trouble what = gpu || trouble[d] == HOST_ASTRAY ? trouble[d] : NONE;
+	struct hr_region other = *region;
+
+	if (what == UNMAPPED)
+		return -ENOSPC;
+	windows++;
+	if (what == UNREACHED)
+		return 0;
+	if (what == DEAD)
+		app->ssd[d].disk.dead = -ETIMEDOUT;
+	if (what == ASTRAY || what == HOST_ASTRAY)
+		other.cpu = elsewhere;
+	cr_assert_leq(other.bytes, 8u * OBJECT);
+	return real_ssd->map(t, &other);
+}
+
+static void unmap(struct hr_transport *t, const struct hr_region *region)
+{
+	windows--;
+	real_ssd->unmap(t, region);
+}
+
+static int alloc_peer(struct hr_backend *b, size_t bytes, struct hr_region *region)
+{
+	const int err = real_gpu->alloc(b, bytes, region);
+
+	peers += !err;
+	region->kind = closed ? HR_REGION_GPU : HR_REGION_BAR;
+	return err;
+}
+
+static void give(struct hr_backend *b, struct hr_region *region)
+{
+	peers -= region->kind != HR_REGION_HOST;
+	region->kind = HR_REGION_HOST;
+	real_gpu->free(b, region);
+}
+
+static void begin(void)
+{
+	app = calloc(1, sizeof *app);
+	elsewhere = aligned_alloc(HR_PAGE, 8u * OBJECT);
+	cr_assert(app && elsewhere);
+	memset(trouble, 0, sizeof trouble);
+	closed = false;
+}
+
+static void end(void)
+{
+	free(app);
+	free(elsewhere);
+}
+
+TestSuite(fallback, .init = begin, .fini = end, .timeout = 60);
+
+static void print(void *to, const char *line)
+{
+	(void)to;
+	fprintf(stderr, "%s\n", line);
+}
+
+/* Up to the objects, with the parts disguised. The source lies on ssd a, the sink on b. */
+static void prepare(const char *memory)
+{
+	char text[1024];
+	enum hr_path_policy path;
+	const int n = snprintf(
+		text, sizeof text,
+		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
+		"  objects = ( { name = \"in\"; bytes = %u; } ); },\n"
+		"  { name = \"b\"; device = \"soft:memory,size=64M\"; } );\n"
+		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+		"memory = { %s };\n"
+		"pipelines = ( { name = \"p\"; operator = \"copy\"; tile = \"64K\"; slots = 4;\n"
+		"  source = { ssd = \"a\"; object = \"in\"; };\n"
+		"  sink = { ssd = \"b\"; object = \"out\"; }; } );\n",
+		OBJECT, memory);
+
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	memset(app, 0, sizeof *app);
+	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	/* The backend has GPU memory only once it is disguised. */
+	path = app->config.path;
+	app->config.path = HR_PATH_AUTO;
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
+	app->config.path = path;
+	real_gpu = app->backend[0].ops;
+	gpu_ops = *real_gpu;
+	gpu_ops.alloc_peer = alloc_peer;
+	gpu_ops.free = give;
+	app->backend[0].ops = &gpu_ops;
+	strcpy(app->backend[0].peer, GPU_ADDRESS);
+	app->backend[0].peer_bytes = 64u * OBJECT;
+	real_ssd = app->ssd[0].transport.ops;
+	ssd_ops = *real_ssd;
+	ssd_ops.map = map;
+	ssd_ops.unmap = unmap;
+	for (unsigned d = 0; d < 2; d++) {
+		app->ssd[d].transport.kind = HR_TRANSPORT_VFIO;
+		app->ssd[d].transport.ops = &ssd_ops;
+		snprintf(app->ssd[d].transport.name, sizeof app->ssd[d].transport.name,
+			 "0000:0%u:00.0", 5 + d);
+	}
+}
+
+/* All that was taken, also by tries that came to nothing, has been given back. */
+static void expect_nothing_left(void)
+{
+	struct hr_bus bus;
+
+	cr_expect_eq(app->up, HR_STAGE_NONE);
+	cr_expect_eq(windows, 0, "%d", windows); /* the controllers' own are not disguised */
+	cr_expect_eq(peers, 0, "%d", peers);
+	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
+	cr_expect_eq(bus.addr, 64ull << 30);
+	hr_region_give_bus();
+	windows = 0;
+}
+
+/* The copy is word i = i, as the object was made. */
+static bool sink_is_right(void)
+{
+	struct hr_ssd *ssd = &app->ssd[1];
+	const struct hr_object *out = hr_store_find(&ssd->store, "out");
+	uint64_t *words = aligned_alloc(HR_PAGE, OBJECT);
+	bool right = out && out->bytes == OBJECT &&
+		     ssd->blk->ops->read(ssd->blk, out->offset, words, OBJECT) == 0;
+
+	for (uint64_t i = 0; right && i < OBJECT / sizeof *words; i++)
+		right = words[i] == i;
+	free(words);
+	return right;
+}
+
+/* It comes up with warnings alone, runs, and what it has written is right. */
+static void expect_run(unsigned warnings, bool a_direct, bool b_direct)
+{
+	const unsigned before = fake_log_count_of(HR_LOG_WARN);
+	int err = hr_appliance_up(app, HR_STAGE_QUEUES);
+
+	if (!err)
+		err = hr_run_all(app, false);
+	hr_unseal();
+	cr_assert_eq(err, 0, "%d: %s", err, fake_log_last_of(HR_LOG_ERROR));
+	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 0, "%s", fake_log_last_of(HR_LOG_ERROR));
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN) - before, warnings, "%s",
+		     fake_log_last_of(HR_LOG_WARN));
+	cr_expect_eq(app->path[0][0].direct, a_direct);
+	cr_expect_eq(app->path[0][1].direct, b_direct);
+	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);
+	cr_expect(sink_is_right());
+}
+
+Test(fallback, without_trouble_both_paths_are_direct)
+{
+	prepare("");
+	expect_run(0, true, true);
+	cr_expect_str_eq(hr_run_path(app, &app->run[0]), "direct (GPU memory)");
+	hr_appliance_down(app);
+	expect_nothing_left();
+}
+
+Test(fallback, a_path_that_is_not_proven_is_replaced_and_the_others_stay)
+{
+	static const enum trouble row[] = { ASTRAY, UNREACHED, UNMAPPED };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		for (unsigned d = 0; d < 2; d++) {
+			memset(trouble, 0, sizeof trouble);
+			trouble[d] = row[i];
+			prepare("");
+			expect_run(1, d != 0, d != 1);
+			cr_expect_str_eq(hr_run_path(app, &app->run[0]),
+					 "direct and host memory (bounce)");
+			hr_appliance_down(app);
+			expect_nothing_left();
+		}
+	}
+}
+
+Test(fallback, each_path_that_is_lost_is_told_with_the_reason_and_what_follows)
+{
+	const char *line;
+
+	trouble[0] = ASTRAY;
+	trouble[1] = UNMAPPED;
+	prepare("path = \"auto\";");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
+	cr_assert_gt(app->partition[0].used[HR_PLACE_GPU], 0u);
+	expect_run(2, false, false);
+	cr_expect_eq(app->partition[0].used[HR_PLACE_GPU], 0u);
+	cr_expect_str_eq(hr_run_path(app, &app->run[0]), "host memory (bounce)");
+	line = fake_log_last_of(HR_LOG_WARN);
+	cr_expect(strstr(line, "0000:06:00.0: cannot map "), "%s", line);
+	cr_expect(strstr(line, "; tiles go through host memory instead"), "%s", line);
+	hr_appliance_down(app);
+	expect_nothing_left();
+}
+
+Test(fallback, reports_say_bounce_and_why)
+{
+	struct json_object *report = json_object_new_object(), *paths, *one, *value;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	trouble[0] = ASTRAY;
+	prepare("");
+	expect_run(1, false, true);
+	hr_report_paths(app, &app->run[0], "", out);
+	cr_assert_eq(fclose(out), 0);
+	cr_expect(strstr(text, "a (0000:05:00.0) to g (0000:03:00.0): bounce, DIRECT by rule R1: "
+			       "one switch; but loopback through gpu memory of gpu 'g'"),
+		  "%s", text);
+	cr_expect(strstr(text, "b (0000:06:00.0) to g (0000:03:00.0): direct, DIRECT by rule R1: "
+			       "one switch\n"),
+		  "%s", text);
+	hr_report_paths_json(app, &app->run[0], report);
+	cr_assert(json_object_object_get_ex(report, "paths", &paths));
+	one = json_object_array_get_idx(paths, 0);
+	cr_assert(json_object_object_get_ex(one, "direct", &value));
+	cr_expect_not(json_object_get_boolean(value));
+	cr_assert(json_object_object_get_ex(one, "why", &value));
+	cr_expect(strstr(json_object_get_string(value), "what the ssd wrote did not arrive"));
+	json_object_put(report);
+	free(text);
+	hr_appliance_down(app);
+	expect_nothing_left();
+}
+
+Test(fallback, the_warning_blames_another_rule_than_the_one_that_said_yes)
+{
+	const char *line;
+
+	trouble[1] = ASTRAY;
+	prepare("");
+	expect_run(1, true, false);
+	line = fake_log_last_of(HR_LOG_WARN);
+	cr_expect(strstr(line, "0000:06:00.0: loopback through gpu memory of gpu 'g'"), "%s", line);
+	cr_expect(strstr(line, "; most likely rule A1-port of the topology: 0000:02:00.0: "
+			       "redirects; tiles go through host memory instead"),
+		  "%s", line);
+	hr_appliance_down(app);
+	expect_nothing_left();
+}
+
+Test(fallback, gpu_memory_that_cannot_be_opened_leaves_host_memory_for_all)
+{
+	const char *line;
+
+	closed = true;
+	prepare("");
+	expect_run(1, false, false);
+	line = fake_log_last_of(HR_LOG_WARN);
+	cr_expect(strstr(line, "gpu 'g': its memory cannot be opened for ssds: no other device"),
+		  "%s", line);
+	cr_expect(strstr(app->path[0][1].why, "one switch; but its memory cannot be opened"), "%s",
+		  app->path[0][1].why);
+	hr_appliance_down(app);
+	expect_nothing_left();
+}
+
+/* Errors of demands, as they are without anything to fall back to. */
+Test(fallback, a_demand_makes_it_an_error)
+{
+	static const struct {
+		const char *memory;
+		enum trouble trouble;
+		bool closed;
+		int want;
+		const char *remedy;
+	} row[] = {
+		{ "path = \"direct\";", ASTRAY, false, -EIO,
+		  "; memory.path = \"bounce\" does without" },
+		{ "queues = \"gpu\";", ASTRAY, false, -EIO,
+		  "; memory.queues = \"host\" does without" },
+		{ "path = \"direct\"; queues = \"gpu\";", ASTRAY, false, -EIO,
+		  "; memory.path = \"bounce\" with memory.queues = \"host\" does without" },
+		{ "path = \"direct\";", UNMAPPED, false, -ENOSPC,
+		  "; memory.path = \"bounce\" does without" },
+		{ "path = \"direct\";", NONE, true, -ENOTSUP,
+		  "; memory.path = \"bounce\" does without" },
+		{ "queues = \"gpu\";", NONE, true, -ENOTSUP,
+		  "; memory.queues = \"host\" does without" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const unsigned errors = fake_log_count_of(HR_LOG_ERROR);
+
+		trouble[0] = row[i].trouble;
+		closed = row[i].closed;
+		prepare(row[i].memory);
+		cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), row[i].want, "row %zu", i);
+		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), errors + 1, "row %zu: %s", i,
+			     fake_log_last_of(HR_LOG_ERROR));
+		cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), row[i].remedy), "row %zu: %s", i,
+			  fake_log_last_of(HR_LOG_ERROR));
+		expect_nothing_left();
+	}
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0);
+}
+
+/* The ssd is stopped, and nothing is tried with it again. */
+Test(fallback, an_ssd_that_lost_a_command_is_an_error)
+{
+	trouble[0] = DEAD;
+	prepare("");
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ETIMEDOUT);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0, "%s", fake_log_last_of(HR_LOG_WARN));
+	expect_nothing_left();
+}
+
+Test(fallback, host_memory_that_is_another_is_an_error)
+{
+	trouble[0] = HOST_ASTRAY;
+	prepare("");
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EIO);
+	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 1);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "is an IOMMU in between?"), "%s",
+		  fake_log_last_of(HR_LOG_ERROR));
+	expect_nothing_left();
+}
+
+/* Tiles in host memory count against its limit, which their owner has to raise. */
+Test(fallback, a_partition_that_does_not_fit_any_more_is_an_error)
+{
+	trouble[0] = ASTRAY;
+	prepare("host = \"300K\";");
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINVAL);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "the partition does not fit"), "%s",
+		  fake_log_last_of(HR_LOG_ERROR));
+	expect_nothing_left();
+}

@@ -1,0 +1,166 @@
+/*
+ * A controller that fails, leaves or is reset by another driver while a pipeline runs: that is named
+ * at once. Commands here have a deadline of ten minutes, far beyond the time limit of the tests, and
+ * one of them never completes: only what the registers say can end a run.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "boot/engine/runner.h"
+#include "nvme/soft/soft.h"
+#include "tests/fakes/log.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+static struct hr_appliance *app;
+static char script[64];
+
+static void begin(void)
+{
+	strcpy(script, "/tmp/hr-lost-XXXXXX");
+	close(mkstemp(script));
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+}
+
+static void end(void)
+{
+	unlink(script);
+	free(app);
+}
+
+TestSuite(lost, .init = begin, .fini = end, .timeout = 60);
+
+static void print(void *to, const char *line)
+{
+	(void)to;
+	fprintf(stderr, "%s\n", line);
+}
+
+/* Source and sink lie on ssds "a" and "b", or all on "a"; "a" misbehaves as the rule says. */
+static void configure(const char *rule, const char *sink)
+{
+	FILE *file = fopen(script, "w");
+	char text[2048];
+	int n;
+
+	cr_assert(file && fputs(rule, file) >= 0);
+	fclose(file);
+	n = snprintf(
+		text, sizeof text,
+		"ssds = ( { name = \"a\"; timeout_ms = 600000;\n"
+		"  device = \"soft:memory,size=64M,faults=%s\";\n"
+		"  objects = ( { name = \"in\"; bytes = \"8M\"; } ); },\n"
+		"  { name = \"b\"; device = \"soft:memory,size=64M\"; timeout_ms = 600000; } );\n"
+		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+		"pipelines = ( { name = \"p\"; source = { ssd = \"a\"; object = \"in\"; };\n"
+		"  tile = \"64K\"; slots = 4; %s } );\n",
+		script, sink);
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+}
+
+#define CRC "operator = \"crc32c\";"
+#define COPY_TO_B "operator = \"copy\"; sink = { ssd = \"b\"; object = \"out\"; };"
+#define COPY_TO_A "operator = \"copy\"; sink = { ssd = \"a\"; object = \"out\"; };"
+
+/* What the other driver does to the controller, after some ticks of a run that hangs. */
+enum event { NOTHING, DISABLE, ENABLE_ANEW, OTHER_SETTINGS, LEAVE };
+
+#define TICKS 50u
+
+struct saboteur {
+	enum event event;
+	unsigned ticks;
+};
+
+static void wait_ready(struct hr_transport *t, uint32_t want)
+{
+	while ((hr_reg_read32(t, NVME_REG_CSTS) & 1) != want)
+		usleep(100);
+}
+
+static void sabotage(void *to, uint64_t now_ns)
+{
+	struct saboteur *s = to;
+	struct hr_transport *t = &app->ssd[0].transport;
+	uint32_t cc;
+
+	(void)now_ns;
+	if (!app->run[0].pipe || ++s->ticks != TICKS || s->event == NOTHING)
+		return;
+	if (s->event == LEAVE) {
+		hr_soft_power_cut(t, HR_SOFT_CUT_DROP, 0);
+		return;
+	}
+	cc = hr_reg_read32(t, NVME_REG_CC);
+	hr_reg_write32(t, NVME_REG_CC, cc & ~1u);
+	wait_ready(t, 0);
+	if (s->event == OTHER_SETTINGS)
+		cc |= 1u << NVME_CC_SHN_SHIFT;
+	if (s->event != DISABLE)
+		hr_reg_write32(t, NVME_REG_CC, cc);
+	if (s->event == ENABLE_ANEW)
+		wait_ready(t, 1);
+}
+
+static void run(const char *rule, const char *sink, enum event event, int want, const char *says)
+{
+	struct saboteur saboteur = { .event = event };
+
+	configure(rule, sink);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	hr_tick_set(sabotage, &saboteur);
+	cr_expect_eq(hr_run_all(app, false), want, "%s", says);
+	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED, "%s", says);
+	cr_expect_eq(app->run[0].error, want, "%s", says);
+	hr_tick_set(NULL, NULL);
+}
+
+Test(lost, whatever_becomes_of_a_controller_is_named_without_waiting_for_deadlines)
+{
+	static const struct {
+		const char *rule, *sink;
+		enum event event;
+		int want;
+		const char *says;
+	} row[] = {
+		{ "on read lba 600-2600 nth 9: cfs\n", CRC, NOTHING, -EIO, "CFS, reading" },
+		{ "on read lba 600-2600 nth 9: remove\n", CRC, NOTHING, -ENOLINK,
+		  "removal, reading" },
+		{ "on read lba 600-2600 nth 9: drop\n", CRC, DISABLE, -ECONNRESET, "EN 0" },
+		{ "on read lba 600-2600 nth 9: drop\n", CRC, ENABLE_ANEW, -ECONNRESET,
+		  "EN 0, then 1" },
+		{ "on read lba 600-2600 nth 9: drop\n", CRC, OTHER_SETTINGS, -ECONNRESET, "CC" },
+		{ "on read lba 600-2600 nth 9: drop\n", CRC, LEAVE, -ENOLINK, "power" },
+		{ "on write lba 2600-9999 nth 3: cfs\n", COPY_TO_A, NOTHING, -EIO, "CFS, writing" },
+		{ "on read lba 600-2600 nth 9: drop\n", COPY_TO_B, DISABLE, -ECONNRESET,
+		  "sink elsewhere" },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		memset(app, 0, sizeof *app);
+		run(row[i].rule, row[i].sink, row[i].event, row[i].want, row[i].says);
+		hr_appliance_down(app);
+		cr_expect_not(app->stuck, "%s", row[i].says);
+	}
+}
+
+/* The other ssd is well: what it holds of the sink is made durable, and can be gone on with. */
+Test(lost, a_sink_on_another_ssd_keeps_what_is_written)
+{
+	const struct hr_object *object;
+
+	run("on read lba 600-2600 nth 60: cfs\n", COPY_TO_B, NOTHING, -EIO, "CFS");
+	object = hr_store_find_pending(&app->ssd[1].store, "out");
+	cr_assert_not_null(object);
+	cr_expect_eq(object->durable_bytes, app->run[0].durable_tiles * 65536);
+	cr_expect_gt(object->durable_bytes, 0);
+	hr_appliance_down(app);
+}

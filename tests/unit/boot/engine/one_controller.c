@@ -1,0 +1,271 @@
+/*
+ * Several ssds that are namespaces of one controller: one bring-up, one admin queue, one pool of I/O
+ * queue pairs, and one end. Software controllers and the host backend.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "boot/engine/disks.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stages.h"
+#include "nvme/events.h"
+#include "tests/fakes/log.h"
+
+#define TWO "soft:memory,size=64M,namespaces=2"
+
+static struct hr_appliance *app;
+static char rules_file[64];
+
+static void begin(void)
+{
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+}
+
+static void end(void)
+{
+	hr_appliance_down(app);
+	free(app);
+	if (rules_file[0])
+		unlink(rules_file);
+}
+
+TestSuite(one_controller, .init = begin, .fini = end, .timeout = 120);
+
+static void print(void *to, const char *line)
+{
+	(void)to;
+	fprintf(stderr, "%s\n", line);
+}
+
+/* Namespace 1 is a, with object "in"; namespace 2 is b. c is a controller of its own. */
+static int up(const char *device, const char *pipelines, enum hr_stage last)
+{
+	static char text[4096];
+	const int n = snprintf(
+		text, sizeof text,
+		"ssds = ( { name = \"a\"; device = \"%s\"; timeout_ms = 300; queue_entries = 64;"
+		" objects = ( { name = \"in\"; bytes = \"1M\"; } ); },\n"
+		"{ name = \"b\"; device = \"%s\"; namespace = 2; timeout_ms = 300;"
+		" queue_entries = 16; objects = ( { name = \"small\"; bytes = \"64K\"; } ); },\n"
+		"{ name = \"c\"; device = \"soft:memory,size=16M\"; } );\n"
+		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\npipelines = ( %s );\n",
+		device, device, pipelines);
+
+	memset(app, 0, sizeof *app);
+	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	return hr_appliance_up(app, last);
+}
+
+#define COPY(blocks)                                                                       \
+	"{ name = \"p\"; source = { ssd = \"a\"; object = \"in\"; }; operator = \"copy\";" \
+	" sink = { ssd = \"b\"; object = \"out\"; }; tile = \"4K\"; slots = 256;" blocks " }"
+
+/* The device with a fault script. */
+static const char *faulty(const char *rules)
+{
+	static char device[160];
+	int fd;
+
+	snprintf(rules_file, sizeof rules_file, "/tmp/headrace-namespaces-XXXXXX");
+	fd = mkstemp(rules_file);
+	cr_assert(dprintf(fd, "%s", rules) >= 0);
+	close(fd);
+	snprintf(device, sizeof device, TWO ",faults=%s", rules_file);
+	return device;
+}
+
+Test(one_controller, it_is_brought_up_once_and_serves_both)
+{
+	uint32_t left;
+
+	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_STORES), 0);
+	cr_expect(hr_ssd_share(&app->ssd[0], &app->ssd[1]));
+	cr_expect(!hr_ssd_share(&app->ssd[0], &app->ssd[2]));
+	cr_expect_eq(app->ssd[0].controller->users, 2);
+	cr_expect_eq(app->ssd[0].ns.blocks, (32u << 20) / 4096);
+	cr_expect_eq(app->ssd[1].ns.blocks, (32u << 20) / 4096);
+	cr_expect_eq(app->ssd[0].queue_entries, 64);
+	cr_expect_eq(app->ssd[1].queue_entries, 16);
+	left = hr_ssd_queues_left(&app->ssd[1]);
+	cr_expect_eq(left, hr_ssd_queues(&app->ssd[0]) - 2, "one for each object store");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	hr_unseal();
+	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), left - 2, "a reader, and a writer");
+	cr_expect_eq(app->mapped[HR_PLACE_HOST][0], 1, "once, for the first of them");
+	cr_expect_eq(app->bar[0][0], app->bar[0][1]);
+	cr_expect_neq(app->run[0].read_qp[0].id, app->run[0].write_qp[0].id);
+	hr_appliance_down_to(app, HR_STAGE_STORES);
+	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), left);
+}
+
+Test(one_controller, a_copy_goes_from_one_namespace_to_the_other)
+{
+	static uint8_t in[1 << 20], out[1 << 20];
+	const struct hr_object *from, *to;
+
+	cr_assert_eq(up(TWO, COPY("blocks = { prefetch = 3; writeback = 2; };"), HR_STAGE_QUEUES),
+		     0);
+	cr_assert_eq(hr_run_all(app, false), 0);
+	hr_unseal();
+	from = hr_store_find(&app->ssd[0].store, "in");
+	to = hr_store_find(&app->ssd[1].store, "out");
+	cr_assert(from && to);
+	cr_expect_null(hr_store_find(&app->ssd[0].store, "out"));
+	cr_assert_eq(app->ssd[0].blk->ops->read(app->ssd[0].blk, from->offset, in, sizeof in), 0);
+	cr_assert_eq(app->ssd[1].blk->ops->read(app->ssd[1].blk, to->offset, out, sizeof out), 0);
+	cr_expect_eq(memcmp(in, out, sizeof in), 0);
+	cr_expect_neq(in[8], 0);
+}
+
+static int plan(unsigned readers, unsigned writers)
+{
+	char pipeline[512];
+
+	snprintf(pipeline, sizeof pipeline, COPY("blocks = { prefetch = %u; writeback = %u; };"),
+		 readers, writers);
+	return up(TWO, pipeline, HR_STAGE_PARTITION);
+}
+
+Test(one_controller, queue_pairs_of_all_namespaces_count_together)
+{
+	unsigned have;
+
+	cr_assert_eq(plan(1, 1), 0);
+	have = hr_ssd_queues_left(&app->ssd[0]);
+	hr_appliance_down(app);
+	cr_assert_gt(have, 4, "%u", have);
+	cr_expect_eq(plan(have - 2, 2), 0);
+	hr_appliance_down(app);
+	cr_expect_eq(plan(have - 2, 3), -ENOTSUP);
+	cr_expect_eq(plan(have - 1, 2), -ENOTSUP);
+	cr_expect(strstr(fake_log_last(), "f:1: ssd 'a' and ssd 'b' (line 2)"), "%s",
+		  fake_log_last());
+}
+
+/* The first one made the controller, and the second goes on with it. */
+Test(one_controller, the_last_one_ends_it_in_any_order)
+{
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+
+	for (uint32_t first = 0; first < 2; first++) {
+		struct hr_ssd *gone = &app->ssd[first], *left = &app->ssd[!first];
+
+		cr_assert_eq(up(TWO, COPY(""), HR_STAGE_STORES), 0);
+		hr_ssd_down(gone);
+		cr_expect_eq(left->controller->users, 1);
+		cr_expect_eq(left->controller->queues_used, 1);
+		cr_expect(hr_reg_read32(&left->transport, NVME_REG_CC) & 1, "still enabled");
+		cr_expect_eq(left->blk->ops->read(left->blk, 0, page, sizeof page), 0);
+		cr_assert_eq(hr_disk_up(app, first), 0, "and it may come back");
+		cr_expect(hr_ssd_share(gone, left));
+		cr_expect_eq(left->controller->queues_used, 2);
+		cr_expect_eq(gone->blk->ops->read(gone->blk, 0, page, sizeof page), 0);
+		hr_appliance_down(app);
+		cr_expect_null(app->ssd[0].controller);
+		cr_expect_null(app->ssd[1].controller);
+	}
+}
+
+/* What is lost on namespace 1 disables the controller, also under namespace 2; c is another one. */
+Test(one_controller, a_lost_command_on_one_fails_all)
+{
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
+
+	cr_assert_eq(up(faulty("on read lba 8000: drop\n"), COPY(""), HR_STAGE_STORES), 0);
+	cr_expect_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page), -ETIMEDOUT);
+	hr_ssd_fail(a);
+	cr_expect(b->failed && !app->ssd[2].failed);
+	cr_expect_eq(hr_ssd_delete_qps(b), 0);
+	cr_expect_eq(hr_reg_read32(&b->transport, NVME_REG_CC) & 1, 0u, "disabled");
+	cr_expect_eq(b->blk->ops->read(b->blk, 0, page, sizeof page), -EIO);
+	hr_ssd_down(a);
+	cr_expect_eq(hr_disk_up(app, 0), -EIO, "b is still on the failed controller");
+	hr_ssd_down(b);
+	cr_expect_eq(hr_disk_up(app, 0), 0, "a new start");
+}
+
+Test(one_controller, a_run_that_loses_a_command_fails_all)
+{
+	const uint64_t lba = 300; /* of "in" */
+	char rules[64];
+
+	snprintf(rules, sizeof rules, "on read lba %u-8191: drop\n", (unsigned)lba);
+	cr_assert_eq(up(faulty(rules), COPY(""), HR_STAGE_QUEUES), 0);
+	cr_expect_eq(hr_run_all(app, false), -ETIMEDOUT);
+	hr_unseal();
+	cr_expect(app->ssd[0].failed && app->ssd[1].failed && !app->ssd[2].failed);
+	hr_appliance_down(app);
+	cr_expect(!app->stuck);
+}
+
+/* A loss in the stage `stores` leaves out both ssds, and what needs neither runs. */
+Test(one_controller, the_others_run_without_it)
+{
+	const char *device = faulty("on write lba 300-8191: drop\n"); /* in a's object */
+
+	up(device,
+	   COPY("") ", { name = \"q\"; source = { ssd = \"c\"; object = \"in\"; };"
+		    " operator = \"crc32c\"; }",
+	   HR_STAGE_BACKENDS);
+	app->keep_going = true;
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_expect(app->left_out[0] && app->left_out[1] && !app->left_out[2]);
+	cr_expect_null(app->ssd[0].controller);
+	cr_expect_null(app->ssd[1].controller);
+	cr_expect(app->run[1].selected && !app->run[0].selected);
+}
+
+Test(one_controller, an_event_is_told_once_and_ends_only_its_namespace)
+{
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
+	const uint64_t deadline = hr_now_ns() + 60 * HR_NS_PER_S;
+	int err = 0;
+
+	cr_assert_eq(up(faulty("on read lba 8000: protect\n"), COPY(""), HR_STAGE_STORES), 0);
+	b->ns.blocks++; /* as if it had been larger at bring-up */
+	cr_assert_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page), 0);
+	while (!err && hr_now_ns() < deadline) {
+		cr_assert_eq(hr_ctrl_events(a->ctrl, &a->ns), 0);
+		err = hr_ctrl_events(b->ctrl, &b->ns);
+		hr_wait_ns(HR_NS_PER_MS);
+	}
+	cr_expect_eq(err, -ENXIO);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "namespace 2 has changed"), "%s",
+		  fake_log_last_of(HR_LOG_ERROR));
+	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "namespace 1 is write protected now"), "%s",
+		  fake_log_last_of(HR_LOG_WARN));
+	hr_error("the end of the first look");
+	cr_expect_eq(hr_ctrl_events(a->ctrl, &a->ns), 0);
+	cr_expect_eq(hr_ctrl_events(b->ctrl, &b->ns), -ENXIO, "it stays lost");
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "the end of the first look"));
+}
+
+Test(one_controller, one_namespace_in_two_lines_is_a_mistake)
+{
+	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_BACKENDS), 0);
+	app->config.ssd[1].nsid = 1;
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_CONTROLLERS), -EINVAL);
+	cr_expect(strstr(fake_log_last(), "f:2: ssd 'b' and ssd 'a' (line 1) are the same disk"),
+		  "%s", fake_log_last());
+}
+
+/* A namespace that is not there does not take the other one with it. */
+Test(one_controller, a_namespace_that_is_not_there_leaves_the_other)
+{
+	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_BACKENDS), 0);
+	app->config.ssd[1].nsid = 3;
+	cr_assert_eq(hr_disk_up(app, 0), 0);
+	cr_expect_eq(hr_disk_up(app, 1), -ENOENT);
+	cr_expect(strstr(fake_log_last(), "the controller has 1, 2"), "%s", fake_log_last());
+	cr_expect_eq(app->ssd[0].controller->users, 1);
+	hr_ssd_down(&app->ssd[0]);
+}

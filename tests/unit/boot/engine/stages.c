@@ -1,0 +1,522 @@
+/*
+ * Bring-up and the way down, over software controllers and the host backend: what fails where, and
+ * that what was up is down again (an image is locked for as long as its controller is up).
+ */
+#include "boot/engine/stages.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "boot/engine/runner.h"
+#include "nvme/hostmem.h"
+#include "tests/fakes/log.h"
+
+#define MIB (1u << 20)
+
+static char folder[32], image[64];
+static struct hr_appliance *app;
+
+static void begin(void)
+{
+	strcpy(folder, "/tmp/hr-stages-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(image, sizeof image, "%s/ssd.img", folder);
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+}
+
+static void end(void)
+{
+	unlink(image);
+	rmdir(folder);
+	free(app);
+}
+
+TestSuite(stages, .init = begin, .fini = end, .timeout = 60);
+
+static void print(void *to, const char *line)
+{
+	(void)to;
+	fprintf(stderr, "%s\n", line);
+}
+
+/* A configuration over the image: `ssd` and `pipeline` are more settings of the two groups. */
+static void configure(const char *ssd, const char *memory, const char *pipeline)
+{
+	char text[2048];
+	int n = snprintf(text, sizeof text,
+			 "ssds = ( { name = \"a\"; device = \"soft:%s\"; %s } );\n"
+			 "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+			 "memory = { %s };\n"
+			 "pipelines = ( { name = \"p\";\n%s } );\n",
+			 image, ssd, memory, pipeline);
+
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	memset(app, 0, sizeof *app);
+	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+}
+
+#define IN "source = { object = \"in\"; }; "
+#define OUT "operator = \"copy\"; sink = { object = \"out\"; }; "
+#define TILE "tile = \"64K\"; slots = 4; "
+#define COPY IN OUT TILE
+#define CRC IN TILE "operator = \"crc32c\"; "
+
+/* Bytes of an object, never the same in two blocks. */
+static uint8_t pattern(uint64_t at)
+{
+	return (uint8_t)((at * 2654435761u) >> 13);
+}
+
+static int open_image(struct hr_ssd *ssd)
+{
+	char device[128];
+
+	snprintf(device, sizeof device, "soft:%s,size=64M", image);
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = 64,
+					.timeout_ns = 5 * HR_NS_PER_S };
+
+	snprintf(config.device, sizeof config.device, "%s", device);
+	return hr_ssd_up(ssd, &config);
+}
+
+static void put(struct hr_ssd *ssd, const char *name, uint64_t bytes)
+{
+	uint8_t *data = aligned_alloc(HR_PAGE, MIB);
+	struct hr_object *object;
+
+	cr_assert_eq(hr_store_create(&ssd->store, name, bytes, 0, false, &object), 0);
+	for (uint64_t at = 0; at < object->capacity; at += MIB) {
+		uint64_t left = object->capacity - at;
+
+		for (uint64_t i = 0; i < MIB; i++)
+			data[i] = pattern(at + i);
+		cr_assert_eq(ssd->disk.blk.ops->write(&ssd->disk.blk, object->offset + at, data,
+						      left < MIB ? (size_t)left : MIB, false),
+			     0);
+	}
+	cr_assert_eq(hr_store_finish(&ssd->store, object->id, false, 0), 0);
+	free(data);
+}
+
+/* An image with a store and object "in" of that many bytes. */
+static void make_image(uint64_t bytes)
+{
+	struct hr_ssd ssd;
+
+	cr_assert_eq(open_image(&ssd), 0);
+	cr_assert_eq(hr_ssd_format_store(&ssd, 64, false), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	put(&ssd, "in", bytes);
+	hr_ssd_down(&ssd);
+}
+
+/* How many bytes of the object differ from the pattern. */
+static uint64_t wrong_bytes(const char *name, uint64_t bytes)
+{
+	uint8_t *data = aligned_alloc(HR_PAGE, HR_PAGE);
+	const struct hr_object *object;
+	uint64_t wrong = 0;
+	struct hr_ssd ssd;
+
+	cr_assert_eq(open_image(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	object = hr_store_find(&ssd.store, name);
+	cr_assert_not_null(object);
+	cr_assert_eq(object->bytes, bytes);
+	for (uint64_t at = 0; at < bytes; at += HR_PAGE) {
+		cr_assert_eq(
+			ssd.disk.blk.ops->read(&ssd.disk.blk, object->offset + at, data, HR_PAGE),
+			0);
+		for (uint64_t i = 0; i < HR_PAGE && at + i < bytes; i++)
+			wrong += data[i] != pattern(at + i);
+	}
+	hr_ssd_down(&ssd);
+	free(data);
+	return wrong;
+}
+
+/* The image can be opened: no controller of a failed bring-up holds it any more. */
+static void expect_unlocked(void)
+{
+	struct hr_ssd ssd;
+
+	cr_assert_eq(open_image(&ssd), 0);
+	hr_ssd_down(&ssd);
+}
+
+Test(stages, each_failing_stage_takes_the_ones_before_down_again)
+{
+	static const struct {
+		enum hr_stage stage;
+		const char *ssd, *memory, *pipeline;
+		int want;
+	} row[] = {
+		{ HR_STAGE_BACKENDS, "", "path = \"direct\";", CRC, -ENOTSUP },
+		{ HR_STAGE_CONTROLLERS, "namespace = 7;", "", CRC, -ENOENT },
+		{ HR_STAGE_OBJECTS, "", "",
+		  "source = { object = \"inn\"; }; operator = \"crc32c\";", -EINVAL },
+		{ HR_STAGE_OBJECTS, "", "",
+		  IN "operator = \"cast_f32_bf16\"; sink = { object = \"o\"; };", -EINVAL },
+		{ HR_STAGE_PARTITION, "", "host = \"300K\";", CRC, -EINVAL },
+	};
+
+	/* Not a whole number of f32. */
+	make_image(MIB + 1);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		/* The stage before it comes up ... */
+		configure(row[i].ssd, row[i].memory, row[i].pipeline);
+		cr_assert_eq(hr_appliance_up(app, row[i].stage - 1), 0, "row %zu", i);
+		hr_appliance_down(app);
+		/* ... and with this one all are down. */
+		configure(row[i].ssd, row[i].memory, row[i].pipeline);
+		cr_assert_eq(hr_appliance_up(app, row[i].stage), row[i].want, "row %zu", i);
+		cr_assert_eq(app->up, HR_STAGE_NONE, "row %zu", i);
+		cr_assert(!app->gpu_up[0], "row %zu", i);
+		expect_unlocked();
+	}
+}
+
+Test(stages, sink_that_exists_is_refused_and_nothing_changes)
+{
+	struct hr_ssd ssd;
+
+	make_image(MIB);
+	cr_assert_eq(open_image(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	put(&ssd, "out", 3 * MIB);
+	hr_ssd_down(&ssd);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EEXIST);
+	cr_assert_eq(app->up, HR_STAGE_NONE);
+	cr_assert_eq(wrong_bytes("out", 3 * MIB), 0u);
+}
+
+Test(stages, too_few_queue_pairs_are_told_before_anything_is_written)
+{
+	make_image(MIB);
+	configure("", "",
+		  IN OUT
+		  "tile = \"4K\"; slots = 256; blocks = { prefetch = 200; writeback = 100; };");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ENOTSUP);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_assert_eq(app->ssd[0].store.count, 1u);
+	hr_appliance_down(app);
+}
+
+/* The host place comes as pages that are never side by side, as physical memory without huge pages
+ * may; granules of 8 KiB, since a soft controller takes so many pieces and no more. */
+static int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker);
+
+static int attach_scattered(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+{
+	static struct hr_bus granule[64];
+	struct hr_region *host = &app->memory[0].region[HR_PLACE_HOST];
+	const size_t count = (bytes + 2 * HR_PAGE - 1) / (2 * HR_PAGE);
+
+	if (worker == &host->worker) {
+		cr_assert(count > 1 && count <= 64, "%zu", count);
+		for (size_t i = 0; i < count; i++)
+			granule[i].addr = host->bus.addr + (count - 1 - i) * 2 * HR_PAGE;
+		host->bus = granule[0];
+		host->granule_bus = granule;
+		host->granule_shift = 13;
+	}
+	return attach(b, cpu, bytes, io, worker);
+}
+
+Test(stages, rings_in_pieces_are_told_before_anything_is_written)
+{
+	static struct hr_backend_ops ops;
+
+	make_image(MIB);
+	for (unsigned entries = 64; entries <= 256; entries *= 2) {
+		char setting[64];
+
+		snprintf(setting, sizeof setting, "queue_entries = %u;", entries);
+		configure(setting, "", IN OUT "tile = \"4K\"; slots = 4;");
+		cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
+		ops = *app->backend[0].ops;
+		attach = ops.attach;
+		ops.attach = attach_scattered;
+		app->backend[0].ops = &ops;
+		if (entries <= 128) { /* one granule */
+			cr_expect_eq(hr_appliance_up(app, HR_STAGE_MEMORY), 0);
+		} else {
+			cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ENOTSUP);
+			cr_expect_eq(app->up, HR_STAGE_NONE);
+		}
+		hr_appliance_down(app);
+	}
+	cr_expect(strstr(fake_log_last(), "a ring of 16384 bytes is not in one piece of physical "
+					  "memory; reserve huge pages"),
+		  "%s", fake_log_last());
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_assert_eq(app->ssd[0].store.count, 1u);
+	hr_appliance_down(app);
+}
+
+Test(stages, seal_holds_from_the_last_stage_until_the_way_down)
+{
+	make_image(MIB);
+	configure("", "", CRC);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	cr_assert(!hr_sealed());
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert(hr_sealed());
+	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert(hr_sealed());
+	hr_appliance_down(app);
+	cr_assert(!hr_sealed());
+	expect_unlocked();
+}
+
+/* A pipeline needs what the stages above `stores` make; what is below stays, and is used again. */
+Test(stages, upper_stages_go_down_and_come_up_again_and_again)
+{
+	make_image(MIB);
+	configure("", "", CRC);
+	for (int i = 0; i < 3; i++) {
+		int err;
+		bool sealed;
+
+		app->run[0].outcome = HR_RUN_WAITING;
+		err = hr_appliance_up(app, HR_STAGE_QUEUES);
+		sealed = hr_sealed();
+		if (!err)
+			err = hr_run_all(app, false);
+		hr_appliance_down_to(app, HR_STAGE_STORES);
+		cr_assert_eq(err, 0, "time %d", i); /* while sealed, not even an assert may */
+		cr_assert(sealed && !hr_sealed());
+		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE);
+		cr_assert_eq(app->up, HR_STAGE_STORES);
+		cr_assert(app->gpu_up[0] && app->ssd[0].has_store);
+	}
+	hr_appliance_down(app);
+	expect_unlocked();
+}
+
+Test(stages, copies_of_odd_sizes_are_exact)
+{
+	static const uint64_t size[] = { 0, 1, 511, 4096, 65536, 65537, 3 * MIB + 12345 };
+
+	for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+		unlink(image);
+		make_image(size[i]);
+		configure("", "", COPY);
+		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%zu", i);
+		cr_assert_eq(hr_run_all(app, false), 0, "%zu", i);
+		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE, "%zu", i);
+		cr_assert_eq(app->run[0].durable_tiles, (size[i] + 65535) / 65536, "%zu", i);
+		hr_appliance_down(app);
+		cr_assert_eq(wrong_bytes("out", size[i]), 0u, "%zu", i);
+	}
+}
+
+Test(stages, run_resumes_at_what_is_durable)
+{
+	uint64_t id;
+
+	make_image(4 * MIB);
+	/* What a run that was cut off after 10 tiles leaves: a pending object with its tag. */
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	id = app->run[0].sink_id;
+	cr_assert_eq(app->run[0].first_tile, 0u);
+	cr_assert_eq(hr_store_progress(&app->ssd[0].store, id, 10 * 65536,
+				       hr_sink_tag(app->run[0].fingerprint, true), 0),
+		     0);
+	hr_appliance_down(app);
+
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(app->run[0].sink_id, id);
+	cr_assert_eq(app->run[0].first_tile, 10u);
+	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(app->run[0].durable_tiles, 64u);
+	hr_appliance_down(app);
+	/* The first ten tiles were never written: the resumed run has left them alone. */
+	cr_assert_gt(wrong_bytes("out", 4 * MIB), 9u * 65536);
+	cr_assert_leq(wrong_bytes("out", 4 * MIB), 10u * 65536);
+
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(app->run[0].outcome, HR_RUN_COMPLETE);
+	cr_assert_eq(hr_run_all(app, false), 0);
+	hr_appliance_down(app);
+}
+
+Test(stages, sinks_of_runs_that_never_start_are_removed_again)
+{
+	make_image(2 * MIB);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	cr_assert_not_null(hr_store_find_pending(&app->ssd[0].store, "out"));
+	hr_appliance_down(app);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "out"));
+	cr_expect_not_null(hr_store_find(&app->ssd[0].store, "in"));
+	hr_appliance_down(app);
+}
+
+Test(stages, judging_changes_nothing)
+{
+	uint64_t generation;
+
+	make_image(2 * MIB);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
+	generation = app->ssd[0].store.generation;
+	cr_assert_eq(hr_sinks_judge(app), 0);
+	cr_expect_eq(app->run[0].sink_plan, HR_SINK_CREATE);
+	cr_expect_eq(app->run[0].sink_id, 0u);
+	cr_expect_eq(app->ssd[0].store.generation, generation);
+	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "out"));
+	hr_appliance_down(app);
+}
+
+Test(stages, pending_sink_of_another_run_is_refused_unless_replaced)
+{
+	make_image(2 * MIB);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	app->run[0].sink_made = false; /* as after a launch that a power cut ended */
+	hr_appliance_down(app);
+
+	configure("", "", IN OUT "tile = \"128K\";");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EEXIST);
+	configure("", "",
+		  IN "operator = \"copy\"; tile = \"128K\"; sink = { object = \"out\"; replace = "
+		     "true; };");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(app->run[0].first_tile, 0u);
+	cr_assert_eq(hr_run_all(app, false), 0);
+	hr_appliance_down(app);
+	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
+}
+
+Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
+{
+	struct hr_ssd ssd;
+
+	make_image(2 * MIB);
+	cr_assert_eq(open_image(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	put(&ssd, "out", 3 * MIB);
+	hr_ssd_down(&ssd);
+	configure("", "",
+		  IN TILE "operator = \"copy\"; sink = { object = \"out\"; replace = true; };");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	hr_appliance_down(app);
+	cr_assert_eq(wrong_bytes("out", 3 * MIB), 0u);
+	configure("", "",
+		  IN TILE "operator = \"copy\"; sink = { object = \"out\"; replace = true; };");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_run_all(app, false), 0);
+	hr_appliance_down(app);
+	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
+}
+
+Test(stages, later_pipeline_reads_what_an_earlier_one_writes)
+{
+	static const char more[] =
+		COPY " }, { name = \"q\"; source = { object = \"out\"; }; operator = \"copy\";\n"
+		     "sink = { object = \"out2\"; }; " TILE;
+
+	make_image(2 * MIB + 77);
+	configure("", "", more);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(app->run[1].source[0].from, 0);
+	cr_assert_eq(hr_run_all(app, false), 0);
+	hr_appliance_down(app);
+	cr_assert_eq(wrong_bytes("out2", 2 * MIB + 77), 0u);
+}
+
+Test(stages, fingerprint_changes_with_all_that_determines_the_sink)
+{
+	struct hr_run run;
+	uint64_t before;
+
+	make_image(MIB);
+	configure("", "", COPY);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
+	before = hr_run_fingerprint(app, &app->run[0]);
+	run = app->run[0];
+	cr_assert_eq(hr_run_fingerprint(app, &run), before);
+	run.source[0].id++;
+	cr_assert_neq(hr_run_fingerprint(app, &run), before);
+	run = app->run[0];
+	run.source[0].bytes++;
+	cr_assert_neq(hr_run_fingerprint(app, &run), before);
+	run = app->run[0];
+	run.source[0].tile_bytes *= 2;
+	cr_assert_neq(hr_run_fingerprint(app, &run), before);
+	app->ssd[0].store.uuid[3] ^= 1;
+	cr_assert_neq(hr_run_fingerprint(app, &app->run[0]), before);
+	hr_appliance_down(app);
+}
+
+/* ---- one ssd */
+
+Test(stages, an_ssd_that_keeps_no_data_has_no_store)
+{
+	struct hr_config_ssd config = { .device = "soft:null,size=1G",
+					.nsid = 1,
+					.queue_entries = 64,
+					.timeout_ns = HR_NS_PER_S };
+	struct hr_ssd ssd;
+
+	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
+	cr_expect_eq(hr_ssd_open_store(&ssd), -ENOTSUP);
+	cr_expect_eq(hr_ssd_format_store(&ssd, 64, true), -ENOTSUP);
+	hr_ssd_down(&ssd);
+	hr_ssd_down(&ssd); /* of nothing: nothing */
+}
+
+/* Rings of one page each but for the SQ of 64 entries, and queues until there are no more. */
+Test(stages, queue_pairs_end_where_the_bus_or_the_controller_does)
+{
+	const size_t bytes = hr_qp_sq_bytes(128) + hr_qp_cq_bytes(128);
+	struct hr_bus apart[8] = { { 0 } };
+	struct hr_region rings, tables, scattered;
+	struct hr_ssd_qp_place place = { .rings = &scattered, .tables = &tables };
+	struct hr_config_ssd config = { .device = "soft:memory,size=16M",
+					.nsid = 1,
+					.queue_entries = 128,
+					.timeout_ns = HR_NS_PER_S };
+	struct hr_qp qp;
+	struct hr_ssd ssd;
+	int err;
+
+	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
+	cr_assert_eq(hr_hostmem_alloc(&rings, "rings", bytes), 0);
+	cr_assert_eq(hr_hostmem_alloc(&tables, "tables", 1u << 20), 0);
+	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &rings), 0);
+	scattered = rings;
+	scattered.granule_bus = apart; /* all pages at one address: never one piece */
+	scattered.granule_shift = 12;
+	place.bar = (void *)(uintptr_t)ssd.transport.bar;
+	cr_expect_eq(hr_ssd_create_qp(&ssd, &qp, &place), -ENOTSUP);
+	place.rings = &rings;
+	do
+		err = hr_ssd_create_qp(&ssd, &qp, &place);
+	while (err == 0);
+	cr_expect_eq(err, -ENOTSUP);
+	cr_expect_eq(hr_ssd_queues_left(&ssd), 0);
+	cr_expect_eq(hr_ssd_delete_qps(&ssd), 0);
+	cr_expect_eq(hr_ssd_queues_left(&ssd), hr_ssd_queues(&ssd) - 1);
+	ssd.transport.ops->unmap(&ssd.transport, &rings);
+	hr_ssd_down(&ssd);
+	hr_hostmem_free(&rings);
+	hr_hostmem_free(&tables);
+}

@@ -1,0 +1,101 @@
+/* User operators on the way up of an appliance with a GPU, over a fake driver. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/engine/stages.h"
+#include "gpu/ops/op_user.h"
+#include "tests/fakes/cuda.h"
+#include "tests/fakes/log.h"
+
+static struct hr_appliance *app;
+
+static void complain(void *to, const char *line)
+{
+	(void)to;
+	cr_assert_fail("%s", line);
+}
+
+static void begin(void)
+{
+	static const char text[] =
+		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\"; } );\n"
+		"gpus = ( { name = \"g\"; device = \"cuda:0\"; } );\n"
+		"operators = (\n{ name = \"liar\"; file = \"liar.op\"; } );\n"
+		"pipelines = (\n"
+		"{ name = \"p\"; source = { object = \"o\"; }; operator = \"crc32c\"; },\n"
+		"{ name = \"q\"; source = { object = \"o\"; }; operator = \"liar\";\n"
+		"  args = { lie = \"none\"; }; sink = { object = \"x\"; }; } );\n";
+
+	fake_cuda_reset();
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	cr_assert_eq(
+		hr_config_parse(&app->config, TEST_OPS "/f", text, sizeof text - 1, complain, NULL),
+		0);
+}
+
+static void end(void)
+{
+	free(app);
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+TestSuite(cuda_operators, .timeout = 60, .init = begin, .fini = end);
+
+/* The operator of tests has no GPU part; here it gets one. */
+static struct hr_op_user with_code(const struct hr_op_user *user)
+{
+	static const uint8_t code[16];
+	struct hr_op_user copy = *user;
+
+	copy.gpu = code;
+	copy.gpu_end = code + sizeof code;
+	return copy;
+}
+
+Test(cuda_operators, each_selected_pipeline_has_the_kernel_it_needs)
+{
+	struct hr_op_desc desc = *app->config.op[0].desc;
+	struct hr_op_user user = with_code(desc.user);
+
+	desc.user = &user;
+	app->config.op[0].desc = app->config.pipeline[1].op = &desc;
+	fake_cuda.kernel_threads = 128;
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
+	cr_expect_eq(app->run[0].kernel, HR_KERNEL_PIPE);
+	cr_expect_eq(app->run[0].kernel_threads, 0);
+	cr_expect_geq(app->run[1].kernel, HR_KERNEL_USER);
+	cr_expect_eq(app->run[1].kernel_threads, 128);
+	hr_appliance_down(app);
+}
+
+Test(cuda_operators, one_that_cannot_be_linked_is_told_with_its_place)
+{
+	struct hr_op_desc desc = *app->config.op[0].desc;
+	struct hr_op_user user = with_code(desc.user);
+
+	desc.user = &user;
+	app->config.op[0].desc = app->config.pipeline[1].op = &desc;
+	fake_cuda.jit_log = "Undefined reference to 'x'";
+	fake_cuda_fail("cuLinkComplete", 1, CUDA_ERROR_UNKNOWN);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), -EINVAL);
+	cr_expect(strstr(fake_log_last(),
+			 TEST_OPS "/f:4: operator 'liar' of '" TEST_OPS
+				  "/liar.op' cannot be used on gpu 'g' (cuda:0 "
+				  "Fake GPU 0): cuLinkComplete: CUDA_ERROR_UNKNOWN"),
+		  "%s", fake_log_last());
+}
+
+Test(cuda_operators, one_without_gpu_code_is_refused_only_where_it_is_to_run)
+{
+	cr_assert_eq(hr_appliance_init(app, "q"), 0);
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), -ENOTSUP);
+	cr_expect(strstr(fake_log_last(), "its file has no GPU part"), "%s", fake_log_last());
+	cr_assert_eq(hr_appliance_init(app, "p"), 0);
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
+	hr_appliance_down(app);
+}

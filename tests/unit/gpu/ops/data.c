@@ -1,0 +1,184 @@
+/* Operators that produce data or checksums, against the obvious way to do the same. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/ops/crc32c.h"
+#include "tests/harness/opcase.h"
+#include "tests/harness/random.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+TestSuite(ops_data, .timeout = 60);
+
+static uint8_t *random_bytes(uint64_t bytes, uint64_t seed)
+{
+	struct fake_random random = { seed };
+	uint8_t *data = malloc(bytes + 8);
+
+	cr_assert_not_null(data);
+	for (uint64_t i = 0; i < bytes; i++)
+		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+	return data;
+}
+
+/* Bit by bit, as RFC 3720 defines it. */
+static uint32_t crc32c_naive(const uint8_t *data, uint64_t bytes)
+{
+	uint32_t crc = 0xffffffffu;
+
+	for (uint64_t i = 0; i < bytes; i++) {
+		crc ^= data[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+	}
+	return ~crc;
+}
+
+static const uint64_t sizes[] = { 0, 1, 2, 7, 8, 63, 511, 4095, 4096, 4097, 8191, 12288, 30001 };
+
+Test(ops_data, copy_is_the_source)
+{
+	for (size_t i = 0; i < ROWS(sizes); i++) {
+		uint8_t *data = random_bytes(sizes[i], i + 1);
+		struct opcase c = { .op = HR_OP_copy,
+				    .sources = 1,
+				    .in = { data },
+				    .bytes = { sizes[i] },
+				    .tile_bytes = { 4096 },
+				    .workers = 1 };
+
+		opcase_run(&c);
+		cr_assert_eq(c.out_bytes, sizes[i]);
+		cr_assert(memcmp(c.out, data, sizes[i]) == 0, "%zu", i);
+		opcase_free(&c);
+		free(data);
+	}
+}
+
+Test(ops_data, crc32c_of_tiles_and_whole_is_that_of_the_definition)
+{
+	static const uint32_t tile_bytes[] = { 512, 4096, 65536 };
+
+	for (size_t i = 0; i < ROWS(sizes) * ROWS(tile_bytes); i++) {
+		const uint64_t bytes = sizes[i % ROWS(sizes)];
+		const uint32_t tile = tile_bytes[i / ROWS(sizes)];
+		uint8_t *data = random_bytes(bytes, i + 1);
+		struct opcase c = { .op = HR_OP_crc32c,
+				    .sources = 1,
+				    .in = { data },
+				    .bytes = { bytes },
+				    .tile_bytes = { tile },
+				    .workers = 1,
+				    .backwards = i & 1 };
+
+		opcase_run(&c);
+		cr_assert_eq(((struct hr_crc32c_result *)c.all.result)->crc,
+			     crc32c_naive(data, bytes), "%llu bytes", (unsigned long long)bytes);
+		for (uint64_t t = 0; t < c.all.tiles; t++) {
+			const uint64_t at = t * tile, left = bytes - at;
+			uint32_t record;
+
+			memcpy(&record, c.all.records + t * 4, 4);
+			cr_assert_eq(record, crc32c_naive(data + at, left < tile ? left : tile));
+		}
+		opcase_free(&c);
+		free(data);
+	}
+}
+
+/* By definition: of the two neighbours the nearer one, of two as near the even one. */
+static uint16_t bf16_naive(uint32_t bits)
+{
+	const uint32_t low = bits & 0xffff, up = bits >> 16;
+
+	if ((bits & 0x7f800000) == 0x7f800000 && (bits & 0x007fffff))
+		return (uint16_t)(up | 0x40);
+	if (low > 0x8000 || (low == 0x8000 && (up & 1)))
+		return (uint16_t)(up + 1);
+	return (uint16_t)up;
+}
+
+static void check_cast(const uint32_t *bits, uint64_t count, uint32_t tile_bytes)
+{
+	struct opcase c = { .op = HR_OP_cast_f32_bf16,
+			    .sources = 1,
+			    .in = { bits },
+			    .bytes = { count * 4 },
+			    .tile_bytes = { tile_bytes },
+			    .workers = 1 };
+
+	opcase_run(&c);
+	cr_assert_eq(c.out_bytes, count * 2);
+	for (uint64_t i = 0; i < count; i++) {
+		uint16_t got;
+
+		memcpy(&got, c.out + i * 2, 2);
+		cr_assert_eq(got, bf16_naive(bits[i]), "%08x: %04x, expected %04x", bits[i], got,
+			     bf16_naive(bits[i]));
+	}
+	opcase_free(&c);
+}
+
+Test(ops_data, cast_rounds_each_upper_half_at_every_critical_lower_half)
+{
+	static const uint16_t low[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
+	uint32_t *bits = malloc(65536 * ROWS(low) * 4);
+
+	cr_assert_not_null(bits);
+	for (uint32_t up = 0; up < 65536; up++)
+		for (uint32_t i = 0; i < ROWS(low); i++)
+			bits[up * ROWS(low) + i] = up << 16 | low[i];
+	check_cast(bits, 65536 * ROWS(low), 65536);
+	free(bits);
+}
+
+Test(ops_data, cast_knows_the_named_numbers)
+{
+	static const struct {
+		uint32_t f32;
+		uint16_t bf16;
+	} row[] = {
+		{ 0x00000000, 0x0000 }, /* zero */
+		{ 0x80000000, 0x8000 }, /* its negative */
+		{ 0x3f800000, 0x3f80 }, /* 1 */
+		{ 0x3f808000, 0x3f80 }, /* a tie: to even, down */
+		{ 0x3f818000, 0x3f82 }, /* a tie: to even, up */
+		{ 0x7f7fffff, 0x7f80 }, /* the largest rounds to infinity */
+		{ 0xff800000, 0xff80 }, /* infinity stays */
+		{ 0x7f800001, 0x7fc0 }, /* a signalling NaN of low bits only becomes quiet */
+		{ 0xffffffff, 0xffff }, /* a NaN does not wrap around */
+		{ 0x00000001, 0x0000 }, /* the smallest subnormal is less than half a unit */
+		{ 0x00008001, 0x0001 }, /* a subnormal above half a unit */
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct opcase c = { .op = HR_OP_cast_f32_bf16,
+				    .sources = 1,
+				    .in = { &row[i].f32 },
+				    .bytes = { 4 },
+				    .tile_bytes = { 4096 },
+				    .workers = 1 };
+
+		opcase_run(&c);
+		cr_assert_eq(c.out_bytes, 2);
+		cr_expect(memcmp(c.out, &row[i].bf16, 2) == 0, "%08x", row[i].f32);
+		opcase_free(&c);
+	}
+}
+
+Test(ops_data, cast_of_odd_counts_writes_each_number_once)
+{
+	static const uint64_t count[] = { 0, 1, 2, 3, 15, 1023, 1024, 1025, 5000 };
+
+	for (size_t i = 0; i < ROWS(count); i++) {
+		uint8_t *data = random_bytes(count[i] * 4, i + 1);
+		uint32_t *bits = malloc(count[i] * 4 + 1);
+
+		cr_assert_not_null(bits);
+		memcpy(bits, data, count[i] * 4);
+		check_cast(bits, count[i], 4096);
+		free(bits);
+		free(data);
+	}
+}

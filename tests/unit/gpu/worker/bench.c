@@ -1,0 +1,178 @@
+/* The measuring worker code over the software controller: what it sends, counts, and how it ends. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/clock.h"
+#include "boot/engine/plan.h"
+#include "gpu/backend.h"
+#include "gpu/worker/bench.h"
+#include "nvme/soft/soft.h"
+#include "tests/harness/rig.h"
+
+#define DEPTH 8u
+#define WORKERS 2u
+#define LANES_MAX 32u /* each has a histogram of its own */
+#define IO 8192u
+#define TIMEOUT_NS (20 * HR_NS_PER_S)
+
+TestSuite(bench, .timeout = 60);
+
+static struct rig rig;
+static struct hr_bench bench;
+static struct hr_qp qp[WORKERS];
+static struct hr_buffer buffer[WORKERS * DEPTH];
+static struct hr_prp entry[WORKERS * DEPTH];
+static struct hr_worker_status status[WORKERS];
+static struct hr_bench_sent sent[WORKERS * DEPTH];
+static uint64_t latency[WORKERS * LANES_MAX * HR_BENCH_BUCKETS];
+static uint8_t table[WORKERS][16384] __attribute__((aligned(64)));
+static uint32_t stop;
+
+static void up(const char *options)
+{
+	const struct hr_region *region = &rig.memory.region[HR_PLACE_HOST];
+	const struct hr_region tables = { .cpu = table, .worker = table, .bytes = sizeof table };
+	size_t at = 0;
+
+	rig_up(&rig, 1, options, 16, TIMEOUT_NS);
+	rig_share_variables(&rig);
+	memset(&bench, 0, sizeof bench);
+	memset(status, 0, sizeof status);
+	memset(latency, 0, sizeof latency);
+	bench.extent.lba = 256; /* not at the start of the disk */
+	bench.extent.bytes = bench.extent.capacity = 64 * IO;
+	bench.extent.nsid = 1;
+	bench.extent.lba_shift = rig.lba_shift;
+	bench.extent.chunk_bytes = rig.ssd[0].chunk_bytes;
+	bench.io_bytes = IO;
+	bench.depth = DEPTH;
+	bench.blocks = WORKERS;
+	bench.workers = 1;
+	bench.duration_ns = TIMEOUT_NS;
+	bench.seed = 5;
+	bench.qp = qp;
+	bench.buffer = buffer;
+	bench.status = status;
+	bench.stop = &stop;
+	stop = 0;
+	bench.sent = sent;
+	bench.latency = latency;
+	for (uint32_t w = 0; w < WORKERS; w++, at += hr_plan_ring_bytes(16)) {
+		const struct hr_ssd_qp_place place = { region, at, &tables, w * sizeof table[0],
+						       rig.bar[0] };
+
+		cr_assert_leq(hr_plan_table_bytes(16), sizeof table[0]);
+		cr_assert_eq(hr_ssd_create_qp(&rig.ssd[0], &qp[w], &place), 0);
+	}
+	for (uint32_t i = 0; i < WORKERS * DEPTH; i++, at += IO)
+		hr_buffer_init(&buffer[i], region, at, IO, bench.extent.chunk_bytes, NULL, 0,
+			       &entry[i]);
+}
+
+static void run(void)
+{
+	cr_assert_eq(rig.backend.ops->launch(&rig.backend, HR_KERNEL_BENCH, &bench, WORKERS,
+					     rig.backend.lanes, 0),
+		     0);
+	while (rig.backend.ops->poll(&rig.backend) == 0)
+		hr_wait_ns(HR_NS_PER_MS);
+	for (uint32_t w = 0; w < WORKERS; w++)
+		cr_expect_eq(status[w].done, 1);
+}
+
+static void down(void)
+{
+	cr_expect_eq(hr_ssd_delete_qps(&rig.ssd[0]), 0);
+	rig_down(&rig);
+}
+
+static uint64_t measured(uint32_t worker)
+{
+	const uint32_t own = rig.backend.lanes * HR_BENCH_BUCKETS;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < own; i++)
+		sum += latency[worker * own + i];
+	return sum;
+}
+
+Test(bench, sends_as_many_commands_as_asked_and_measures_each)
+{
+	for (uint32_t kind = 0; kind < 4; kind++) {
+		struct hr_soft_stats before, after;
+
+		up("lba=4096,mdts=1");
+		bench.write = kind & 1;
+		bench.pattern = kind / 2 ? HR_BENCH_RANDOM : HR_BENCH_SEQUENTIAL;
+		bench.max_commands = 100;
+		hr_soft_stats(&rig.ssd[0].transport, &before);
+		run();
+		hr_soft_stats(&rig.ssd[0].transport, &after);
+		for (uint32_t w = 0; w < WORKERS; w++) {
+			cr_expect_eq(status[w].failed, 0);
+			cr_expect_eq(qp[w].stats.completed, 100, "kind %u: %llu", kind,
+				     (unsigned long long)qp[w].stats.completed);
+			cr_expect_eq(measured(w), 100);
+			cr_expect_eq(status[w].tiles, 100);
+			cr_expect_eq(status[w].bytes, 100 * IO);
+		}
+		cr_expect_eq(bench.write ? after.written_bytes - before.written_bytes
+					 : after.read_bytes - before.read_bytes,
+			     200 * IO);
+		down();
+	}
+}
+
+/* Two workers, 64 places: each sequential worker goes once through its half. */
+Test(bench, sequential_writes_touch_every_place_and_nothing_else)
+{
+	struct hr_blk *blk;
+	uint8_t *disk = malloc(RIG_DISK_BYTES);
+
+	cr_assert_not_null(disk);
+	up("lba=4096,mdts=1");
+	blk = &rig.ssd[0].disk.blk;
+	memset(buffer[0].data, 0xee, WORKERS * DEPTH * IO);
+	bench.write = 1;
+	bench.max_commands = 32;
+	run();
+	cr_assert_eq(blk->ops->read(blk, 0, disk, RIG_DISK_BYTES), 0);
+	for (size_t i = 0; i < RIG_DISK_BYTES; i++)
+		cr_assert_eq(disk[i], i / 4096 >= 256 && i / 4096 < 256 + 128 ? 0xee : 0,
+			     "byte %zu", i);
+	down();
+	free(disk);
+}
+
+Test(bench, ends_when_the_time_is_over_or_a_stop_is_asked_for)
+{
+	const uint64_t began = hr_now_ns();
+
+	up("lba=4096,mdts=1");
+	bench.duration_ns = 50 * HR_NS_PER_MS;
+	run();
+	cr_expect_geq(hr_now_ns() - began, 50 * HR_NS_PER_MS);
+	cr_expect_gt(measured(0), 0);
+	down();
+	up("lba=4096,mdts=1");
+	stop = 1;
+	run();
+	cr_expect_leq(measured(0), DEPTH);
+	down();
+}
+
+Test(bench, latencies_fall_into_the_bucket_whose_borders_enclose_them)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 1; i < HR_BENCH_BUCKETS; i++) {
+		cr_assert_geq(hr_bench_bucket_ns(i), last);
+		last = hr_bench_bucket_ns(i);
+	}
+	cr_expect_eq(hr_bench_bucket_ns(8), 4);
+	cr_expect_eq(hr_bench_bucket_ns(12), 8);
+	cr_expect_eq(hr_bench_bucket_ns(40), 1024);
+	cr_expect_eq(hr_bench_bucket_ns(41), 1280);
+}

@@ -1,0 +1,529 @@
+/*
+ * Pipelines over a software controller that fails as scripted: what is reported, what is written, and
+ * that every run ends. Stop requests and resumed runs.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <nvme/types.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "config/log.h"
+#include "gpu/ops/crc32c.h"
+#include "tests/harness/random.h"
+#include "tests/harness/rig.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define TIMEOUT_NS (20 * HR_NS_PER_S)
+#define LBA 4096u
+#define TILE (4 * LBA) /* with mdts=1: two commands of two blocks */
+#define TILES 12u
+#define BYTES (TILES * TILE)
+#define SOURCE_LBA 0u
+#define SINK_LBA (RIG_SINK_AT / LBA)
+
+TestSuite(pipeline_faults, .timeout = 120);
+
+static struct rig rig;
+static uint8_t data[BYTES];
+
+/* Controllers with a fault script, and fresh data. */
+static void up_with(uint32_t ssds, const char *script, uint32_t entries, uint64_t timeout_ns)
+{
+	struct fake_random random = { fake_random_seed("pipeline_faults") };
+	char file[] = "/tmp/headrace-faults-XXXXXX", options[HR_DEVICE_MAX];
+	const int fd = mkstemp(file);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+	close(fd);
+	snprintf(options, sizeof options, "lba=4096,mdts=1,faults=%s", file);
+	rig_up(&rig, ssds, options, entries, timeout_ns);
+	unlink(file);
+	for (uint32_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+}
+
+static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)
+{
+	up_with(ssds, script, 32, timeout_ns);
+}
+
+static struct rig_work copy_work(uint32_t slots, uint32_t blocks)
+{
+	const struct rig_work work = { .op = HR_OP_copy,
+				       .sources = 1,
+				       .in = { data },
+				       .bytes = { BYTES },
+				       .tile_bytes = { TILE },
+				       .slots = slots,
+				       .blocks = { blocks, blocks, blocks } };
+
+	return work;
+}
+
+static void run(const struct rig_work *work)
+{
+	rig_start(&rig, work);
+	rig_wait(&rig);
+}
+
+/* The sink holds the source up to `bytes`. Behind that anything may be, tile by tile: the source, or
+ * what was there before. */
+static void check_sink(uint64_t bytes)
+{
+	uint8_t *sink = rig_read_sink(&rig, BYTES), poison[LBA];
+
+	cr_assert(memcmp(sink, data, bytes) == 0, "of the first %llu bytes some are wrong",
+		  (unsigned long long)bytes);
+	memset(poison, RIG_POISON, LBA);
+	for (uint64_t at = bytes; at < BYTES; at += LBA)
+		cr_assert(memcmp(sink + at, poison, LBA) == 0 ||
+			  memcmp(sink + at, data + at, LBA) == 0);
+	free(sink);
+}
+
+static const struct hr_failure *failed_with(int error)
+{
+	const struct hr_failure *failure = rig_failure(&rig);
+
+	cr_assert_not_null(failure, "expected error %d, nothing has failed", error);
+	cr_assert_eq(failure->error, error, "%d", failure->error);
+	return failure;
+}
+
+/* Tile 5 has the blocks 20 to 23 of the object; the second command those from 22 on. */
+Test(pipeline_faults, a_failing_read_names_object_tile_and_lba)
+{
+	const struct hr_failure *failure;
+	struct rig_work work;
+
+	up(1, "on read lba 22 count 1000: status 0x281\n", TIMEOUT_NS);
+	for (uint32_t slots = 1; slots <= 8; slots++) {
+		work = copy_work(slots, slots < 4 ? slots : 4);
+		run(&work);
+		failure = failed_with(0x281);
+		cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
+		cr_expect_eq(failure->source, 0);
+		cr_expect_eq(failure->object, RIG_OBJECT_ID(0));
+		cr_expect_eq(failure->tile, 5);
+		cr_expect_eq(failure->lba, SOURCE_LBA + 22);
+		cr_expect_eq(failure->opcode, nvme_cmd_read);
+		cr_expect_neq(failure->qid, 0);
+		cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 5);
+		check_sink(hr_pipe_settled(rig.pipe, rig.pipe->slot) * TILE);
+	}
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, a_failing_column_is_named)
+{
+	struct rig_work work = { .op = HR_OP_copy, .slots = 3, .blocks = { 2, 1, 1 } };
+	const struct hr_failure *failure;
+
+	up(2, "on read lba 259 count 1000: status 0x281\n", TIMEOUT_NS);
+	work.op = HR_OP_filter_sum;
+	work.args = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+	work.args_bytes = 20;
+	work.sources = 4;
+	for (uint32_t s = 0; s < 4; s++) {
+		work.in[s] = data;
+		work.bytes[s] = s == 3 ? BYTES : BYTES / 2;
+		work.tile_bytes[s] = s == 3 ? TILE : TILE / 2;
+	}
+	run(&work);
+	/* Source 1 starts at block 256 of the second ssd; its tiles have two blocks. */
+	failure = failed_with(0x281);
+	cr_expect_eq(failure->source, 1);
+	cr_expect_eq(failure->object, RIG_OBJECT_ID(1));
+	cr_expect_eq(failure->tile, 1);
+	cr_expect_eq(failure->lba, 258);
+	rig_down(&rig);
+}
+
+/* The rig's own poison is the first write. */
+Test(pipeline_faults, a_failing_write_names_the_sink_and_drops_later_results)
+{
+	const struct hr_failure *failure;
+	char script[80];
+	struct rig_work work = copy_work(4, 2);
+
+	snprintf(script, sizeof script, "on write lba %llu nth 2 count 1000: status 0x280\n",
+		 (unsigned long long)SINK_LBA + 12);
+	up(1, script, TIMEOUT_NS);
+	run(&work);
+	failure = failed_with(0x280);
+	cr_expect_eq(failure->role, HR_ROLE_WRITEBACK);
+	cr_expect_eq(failure->object, RIG_SINK_ID);
+	cr_expect_eq(failure->tile, 3);
+	cr_expect_eq(failure->lba, SINK_LBA + 12);
+	cr_expect_eq(failure->opcode, nvme_cmd_write);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 3);
+	check_sink(hr_pipe_settled(rig.pipe, rig.pipe->slot) * TILE);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, a_failing_flush_fails_the_run)
+{
+	const struct hr_failure *failure;
+	struct rig_work work = copy_work(4, 1);
+
+	/* Once is enough: a second flush does not show that earlier writes are durable. */
+	up(1, "on flush count 1: status 0x280\n", TIMEOUT_NS);
+	run(&work);
+	failure = failed_with(0x280);
+	cr_expect_eq(failure->role, HR_ROLE_WRITEBACK);
+	cr_expect_eq(failure->opcode, nvme_cmd_flush);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, transient_errors_are_overcome)
+{
+	struct rig_work work = copy_work(4, 2);
+	char script[160];
+
+	snprintf(script, sizeof script,
+		 "on read lba 8-40 count 6: status 0x021\non write lba %llu nth 2 count 5: "
+		 "status 0x006\n",
+		 (unsigned long long)SINK_LBA + 4);
+	up(1, script, TIMEOUT_NS);
+	run(&work);
+	cr_expect_null(rig_failure(&rig));
+	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
+	check_sink(BYTES);
+	rig_down(&rig);
+}
+
+static uint64_t failed_commands(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < rig.pipe->blocks[HR_ROLE_PREFETCH]; i++)
+		sum += rig.pipe->read_qp[i].stats.failed;
+	return sum;
+}
+
+Test(pipeline_faults, a_transient_error_that_stays_fails_the_run_after_some_tries)
+{
+	struct rig_work work = copy_work(1, 1);
+
+	up(1, "on read lba 20 count 100000: status 0x021\n", TIMEOUT_NS);
+	run(&work);
+	cr_expect_eq(failed_with(0x21)->tile, 5);
+	cr_expect_gt(failed_commands(), 1);
+	cr_expect_lt(failed_commands(), 100);
+	rig_down(&rig);
+}
+
+/* A medium gets a few tries, too, unless the controller says that they are in vain. */
+Test(pipeline_faults, media_errors_that_go_away_are_overcome)
+{
+	struct rig_work work = copy_work(4, 2);
+	char script[200];
+
+	snprintf(script, sizeof script,
+		 "on read lba 22 count 3: status 0x281\non write lba %llu count 3: status 0x280\n"
+		 "on flush count 2: status 0x021\n",
+		 (unsigned long long)SINK_LBA + 4);
+	up(1, script, TIMEOUT_NS);
+	run(&work);
+	cr_expect_null(rig_failure(&rig));
+	check_sink(BYTES);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, a_medium_that_stays_bad_has_few_tries)
+{
+	struct rig_work work = copy_work(1, 1);
+
+	up(1, "on read lba 20 count 100000: status 0x281\n", TIMEOUT_NS);
+	run(&work);
+	cr_expect_eq(failed_with(0x281)->tile, 5);
+	cr_expect_eq(failed_commands(), 1 + HR_MEDIA_RETRIES);
+	rig_down(&rig);
+}
+
+/* The controller asks for 100 ms before each repetition; other tiles go on meanwhile. */
+Test(pipeline_faults, a_delay_that_the_controller_asks_for_is_kept)
+{
+	struct rig_work work = copy_work(3, 1);
+	uint64_t began;
+
+	up(1, "on read lba 20 count 2: status 0x021 crd 1\n", TIMEOUT_NS);
+	began = hr_now_ns();
+	run(&work);
+	cr_expect_geq(hr_now_ns() - began, 200 * HR_NS_PER_MS);
+	cr_expect_null(rig_failure(&rig));
+	check_sink(BYTES);
+	rig_down(&rig);
+}
+
+/* 60 s are beyond the deadline of a command, 20 s: it is not sent again, and not waited for. */
+Test(pipeline_faults, a_pause_beyond_the_deadline_is_none)
+{
+	struct rig_work work = copy_work(1, 1);
+
+	up(1, "on read lba 20: status 0x021 crd 3\n", TIMEOUT_NS);
+	run(&work);
+	cr_expect_eq(failed_with(0x21)->tile, 5);
+	cr_expect_eq(failed_commands(), 1);
+	rig_down(&rig);
+}
+
+/* One read fails for good while another waits to be sent again: the run ends. */
+Test(pipeline_faults, a_failure_ends_what_waits_to_be_sent_again)
+{
+	struct rig_work work = copy_work(4, 1);
+
+	up(1, "on read lba 4 count 1000: status 0x021 crd 2\non read lba 20: status 0x281 dnr\n",
+	   TIMEOUT_NS);
+	run(&work);
+	cr_expect_not_null(rig_failure(&rig));
+	for (uint32_t i = 0; i < work.slots; i++)
+		cr_expect_eq(rig.pipe->slot[i].state, HR_SLOT_CLOSED);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, do_not_retry_is_obeyed)
+{
+	struct rig_work work = copy_work(1, 1);
+
+	up(1, "on read lba 20: status 0x021 dnr\n", TIMEOUT_NS);
+	run(&work);
+	cr_expect_eq(failed_with(0x21)->tile, 5);
+	cr_expect_eq(failed_commands(), 1);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, a_lost_completion_ends_in_a_timeout_that_names_the_command)
+{
+	const struct hr_failure *failure;
+	struct rig_work work = copy_work(3, 1);
+
+	up(1, "on read lba 20: drop\n", 500 * HR_NS_PER_MS);
+	run(&work);
+	failure = failed_with(-ETIMEDOUT);
+	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
+	cr_expect_eq(failure->tile, 5);
+	cr_expect_eq(failure->lba, 20);
+	cr_expect_eq(failure->opcode, nvme_cmd_read);
+	cr_expect_eq(rig.pipe->read_qp[0].stats.lost, 1);
+	cr_expect_eq(failure->qid, rig.pipe->read_qp[0].id);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, a_lost_write_keeps_its_tile_unwritten)
+{
+	struct rig_work work = copy_work(3, 1);
+	char script[80];
+
+	snprintf(script, sizeof script, "on write lba %llu nth 2: drop\n",
+		 (unsigned long long)SINK_LBA + 8);
+	up(1, script, 500 * HR_NS_PER_MS);
+	run(&work);
+	cr_expect_eq(failed_with(-ETIMEDOUT)->tile, 2);
+	cr_expect_eq(rig_failure(&rig)->role, HR_ROLE_WRITEBACK);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 2);
+	rig_down(&rig);
+}
+
+Test(pipeline_faults, an_impossible_completion_breaks_the_queue_and_ends_the_run)
+{
+	static const char *const script[] = {
+		"on read lba 20: wrong-cid 0xffff\n",
+		"on read lba 20: bad-sqhd 0xfff0\n",
+	};
+
+	for (size_t i = 0; i < ROWS(script); i++) {
+		struct rig_work work = copy_work(3, 1);
+
+		up(1, script[i], TIMEOUT_NS);
+		run(&work);
+		cr_expect_eq(failed_with(-EPROTO)->role, HR_ROLE_PREFETCH);
+		cr_expect_eq(rig.pipe->read_qp[0].broken, -EPROTO);
+		rig_down(&rig);
+	}
+}
+
+/* The controller is gone in the middle: commands that were sent expire, and that is the end. */
+Test(pipeline_faults, a_device_that_leaves_ends_the_run)
+{
+	struct rig_work work = copy_work(4, 2);
+
+	up(1, "on read lba 20: remove\n", 500 * HR_NS_PER_MS);
+	rig_start(&rig, &work);
+	while (rig.backend.ops->poll(&rig.backend) == 0)
+		hr_wait_ns(HR_NS_PER_MS);
+	failed_with(-ETIMEDOUT);
+	for (uint32_t i = 0; i < hr_pipe_blocks(rig.pipe); i++)
+		cr_expect_eq(hr_load_acquire_u32(&rig.pipe->status[i].done), 1);
+	rig.ssd[0].failed = true;
+	hr_ssd_delete_qps(&rig.ssd[0]);
+	rig_down(&rig);
+}
+
+/* The other slots do all the rest while one waits for its first tile. */
+Test(pipeline_faults, a_slow_read_holds_up_no_other_slot)
+{
+	const struct rig_work work = copy_work(3, 3);
+	uint64_t least = TILES, most = 0;
+
+	up(1, "on read lba 0: delay 2s\n", TIMEOUT_NS);
+	run(&work);
+	cr_assert_null(rig_failure(&rig));
+	check_sink(BYTES);
+	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
+	for (uint32_t i = 0; i < work.blocks[HR_ROLE_COMPUTE]; i++) {
+		const uint32_t first = hr_pipe_first_status(rig.pipe, HR_ROLE_COMPUTE);
+		const uint64_t tiles = rig.pipe->status[first + i].tiles;
+
+		least = tiles < least ? tiles : least;
+		most = tiles > most ? tiles : most;
+	}
+	cr_expect_eq(least, 1);
+	cr_expect_gt(most, TILES / 3);
+	rig_down(&rig);
+}
+
+static struct rig_work long_copy_work(void)
+{
+	static uint8_t more[60 * TILE];
+	struct rig_work work = copy_work(8, 1);
+
+	work.in[0] = more;
+	work.bytes[0] = sizeof more;
+	return work;
+}
+
+/* What was written before a failure counts, but for what slots were about to read or write. */
+Test(pipeline_faults, a_failure_late_on_leaves_what_was_written_before)
+{
+	static const char *const command[] = { "read", "write" };
+	const struct rig_work work = long_copy_work();
+	char script[64];
+
+	for (uint32_t i = 0; i < ROWS(command); i++) {
+		const uint64_t lba = (i ? SINK_LBA : SOURCE_LBA) + 200; /* of tile 50 */
+		uint64_t written;
+
+		/* The first write is the poison. */
+		snprintf(script, sizeof script, "on %s lba %llu nth %u: status 0x281 dnr\n",
+			 command[i], (unsigned long long)lba, 1 + i);
+		up(1, script, TIMEOUT_NS);
+		run(&work);
+		cr_expect_eq(failed_with(0x281)->tile, 50);
+		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		cr_expect(written <= 50 && written >= 50 - 2 * work.slots, "%s: %llu", command[i],
+			  (unsigned long long)written);
+		rig_down(&rig);
+	}
+}
+
+/*
+ * Less room in the queues than slots want: all of them get on, so that what counts as written
+ * follows what is.
+ */
+Test(pipeline_faults, slots_take_turns_when_queues_are_full)
+{
+	static const char *const script[] = { "on read count 1000: delay 300us\n",
+					      "on write count 1000: delay 300us\n" };
+	const struct rig_work work = long_copy_work();
+
+	for (uint32_t i = 0; i < ROWS(script); i++) {
+		uint64_t behind = 0;
+
+		up_with(1, script[i], 6, TIMEOUT_NS);
+		rig_start(&rig, &work);
+		while (rig.backend.ops->poll(&rig.backend) == 0) {
+			const uint64_t done = rig_tiles(&rig, HR_ROLE_WRITEBACK);
+			const uint64_t written = hr_pipe_written(rig.pipe, rig.pipe->written);
+
+			if (done > written && done - written > behind)
+				behind = done - written;
+			hr_wait_ns(20000);
+		}
+		rig_wait(&rig);
+		cr_assert_null(rig_failure(&rig));
+		cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 60);
+		cr_expect_gt(behind, 0);
+		cr_expect_leq(behind, 2 * work.slots, "%s: %llu", script[i],
+			      (unsigned long long)behind);
+		rig_down(&rig);
+	}
+}
+
+/* Stop at any moment: what counts as written is all that is, and a second run completes the rest. */
+Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
+{
+	uint64_t stopped_early = 0;
+
+	up(1, "on write count 1000000: delay 300us\n", TIMEOUT_NS);
+	for (uint32_t turn = 0; turn < 24; turn++) {
+		struct rig_work work = copy_work(1 + turn % 5, 1);
+		uint64_t written;
+
+		rig_start(&rig, &work);
+		while (turn && hr_pipe_written(rig.pipe, rig.pipe->written) < turn % TILES &&
+		       rig.backend.ops->poll(&rig.backend) == 0)
+			hr_wait_ns(50000);
+		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
+		rig_wait(&rig);
+		cr_assert_null(rig_failure(&rig));
+		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), rig_tiles(&rig, HR_ROLE_COMPUTE));
+		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), written);
+		check_sink(written * TILE);
+		stopped_early += written < TILES;
+
+		work.first_tile = written;
+		work.slots = 1 + (turn + 2) % 6;
+		work.keep_sink = true;
+		run(&work);
+		cr_assert_null(rig_failure(&rig));
+		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
+		cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES - written);
+		check_sink(BYTES);
+	}
+	cr_expect_gt(stopped_early, 5);
+	rig_down(&rig);
+}
+
+/* finish() sees all tiles or does not run. */
+Test(pipeline_faults, a_stopped_reduction_has_no_result)
+{
+	struct rig_work work = copy_work(2, 1);
+
+	up(1, "on read count 1000000: delay 2ms\n", TIMEOUT_NS);
+	work.op = HR_OP_crc32c;
+	rig_start(&rig, &work);
+	while (rig_tiles(&rig, HR_ROLE_COMPUTE) < 2)
+		hr_wait_ns(50000);
+	hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
+	rig_wait(&rig);
+	cr_assert_lt(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES);
+	cr_expect_eq(((struct hr_crc32c_result *)(void *)rig.pipe->op_result)->crc, 0);
+	rig_down(&rig);
+}
+
+/* Completions in another order, twice, and late. Each reordered one has another to wait for. */
+Test(pipeline_faults, disorder_changes_nothing)
+{
+	struct rig_work work = copy_work(6, 2);
+	char script[320];
+
+	snprintf(script, sizeof script,
+		 "on read lba 4: reorder\non read lba 12: reorder\non read lba 16: duplicate\n"
+		 "on read lba 26: duplicate\non read lba 32: delay 3ms\n"
+		 "on write lba %llu nth 2: reorder\non write lba %llu nth 2: duplicate\n"
+		 "on write lba %llu nth 2: delay 3ms\n",
+		 (unsigned long long)SINK_LBA + 8, (unsigned long long)SINK_LBA + 20,
+		 (unsigned long long)SINK_LBA + 24);
+	up(1, script, TIMEOUT_NS);
+	run(&work);
+	cr_expect_null(rig_failure(&rig));
+	check_sink(BYTES);
+	rig_down(&rig);
+}

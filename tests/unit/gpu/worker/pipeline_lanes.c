@@ -1,0 +1,307 @@
+/*
+ * Whole pipelines as on a GPU: blocks of several workers with several lanes each, over the software
+ * controller; what they leave against plain arithmetic.
+ */
+#define HR_LANES 4u
+#include "tests/fakes/lanes.h"
+
+/* More threads than CPUs wait here: let others work. */
+HR_WORKER void hr_idle(uint32_t *spins)
+{
+	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
+}
+
+/* Compiled with these words instead of the host's; the library's copies are not linked, but for its
+ * CRC, which is what is compared with. */
+#define hr_crc32c lanes_crc32c
+#define hr_crc32c_combine lanes_crc32c_combine
+#define hr_crc32c_multiply lanes_crc32c_multiply
+#define hr_crc32c_power lanes_crc32c_power
+#define hr_checksum_prepare lanes_checksum_prepare
+#define hr_checksum_tile lanes_checksum_tile
+#include "cache/crc32c.c"
+#include "cache/object.c"
+#include "gpu/worker/checksum.c"
+#include "gpu/worker/compute.c"
+#include "gpu/ops/cast_f32_bf16.c"
+#include "gpu/ops/copy.c"
+#include "gpu/ops/crc32c.c"
+#include "gpu/ops/dispatch.c"
+#include "gpu/ops/filter_sum.c"
+#include "gpu/ops/topk_dot.c"
+#include "gpu/worker/pipeline.c"
+#include "gpu/worker/prefetch.c"
+#include "gpu/worker/writeback.c"
+#undef hr_crc32c
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness/random.h"
+#include "tests/harness/rig.h"
+
+uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define TIMEOUT_NS (60 * HR_NS_PER_S)
+#define LBA 4096u
+#define TILE (4 * LBA) /* with mdts=1: two commands */
+#define BYTES_MAX (20 * TILE)
+
+TestSuite(pipeline_lanes, .timeout = 280);
+
+static struct rig rig;
+static struct hr_backend_ops ops;
+static pthread_t runner;
+static uint32_t launched_blocks, launched_warps, ended;
+static struct hr_pipe *launched_pipe;
+static uint8_t data[BYTES_MAX];
+
+static void block_body(void)
+{
+	hr_pipe_block(launched_pipe, fake_block->number);
+}
+
+static void *run_blocks(void *unused)
+{
+	(void)unused;
+	cr_assert(fake_blocks_run(block_body, launched_blocks, launched_warps));
+	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static int launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
+		  uint32_t threads, uint32_t shared_bytes)
+{
+	(void)b;
+	(void)kernel;
+	(void)threads;
+	(void)shared_bytes;
+	launched_pipe = argument;
+	ended = 0;
+	launched_blocks = blocks;
+	launched_warps = rig.pipe->workers[HR_ROLE_COMPUTE];
+	return -pthread_create(&runner, NULL, run_blocks, NULL);
+}
+
+static int poll(struct hr_backend *b)
+{
+	(void)b;
+	if (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
+		return 0;
+	if (runner)
+		pthread_join(runner, NULL);
+	runner = 0;
+	return 1;
+}
+
+static void up(uint32_t ssds, const char *options, uint64_t timeout_ns)
+{
+	struct fake_random random = { fake_random_seed("pipeline_lanes") };
+
+	rig_up(&rig, ssds, options, 32, timeout_ns);
+	ops = *rig.backend.ops;
+	ops.launch = launch;
+	ops.poll = poll;
+	rig.backend.ops = &ops;
+	for (uint32_t i = 0; i < BYTES_MAX; i++)
+		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+}
+
+/* Two blocks compute, one each reads and writes, all of so many workers. */
+static struct rig_work work_of(enum hr_op_id op, uint64_t bytes, uint32_t slots, uint32_t workers)
+{
+	const struct rig_work work = { .op = op,
+				       .sources = 1,
+				       .in = { data },
+				       .bytes = { bytes },
+				       .tile_bytes = { TILE },
+				       .slots = slots,
+				       .workers = workers,
+				       .blocks = { 1, 2, 1 } };
+
+	return work;
+}
+
+static void run(const struct rig_work *work)
+{
+	rig_start(&rig, work);
+	rig_wait(&rig);
+}
+
+static const uint64_t sizes[] = { 0, 1, LBA, TILE - 1, TILE, TILE + 1, 5 * TILE + 17, BYTES_MAX };
+
+Test(pipeline_lanes, tiles_go_through_all_workers_once)
+{
+	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
+	for (uint32_t i = 0; i < ROWS(sizes); i++) {
+		struct rig_work work = work_of(HR_OP_crc32c, sizes[i], 1 + 3 * i, 1 + i % 3);
+		const uint64_t tiles = (sizes[i] + TILE - 1) / TILE;
+
+		work.copies = i % 2;
+		run(&work);
+		cr_assert_null(rig_failure(&rig));
+		cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), tiles);
+		cr_assert_eq(((struct hr_crc32c_result *)(void *)rig.pipe->op_result)->crc,
+			     hr_crc32c(0, data, sizes[i]), "%llu bytes",
+			     (unsigned long long)sizes[i]);
+		for (uint64_t t = 0; t < tiles; t++)
+			cr_assert_eq(((uint32_t *)(void *)rig.pipe->op_records)[t],
+				     hr_crc32c(0, data + t * TILE,
+					       t + 1 < tiles ? TILE : sizes[i] - t * TILE));
+	}
+	rig_down(&rig);
+}
+
+/* Of the only source and, what is the same here, the sink. */
+static void check_checksums(uint64_t bytes)
+{
+	const uint32_t *in = rig.pipe->source[0].crc, *out = rig.pipe->sink_crc;
+
+	for (uint64_t at = 0; in && at < bytes; at += TILE) {
+		const uint32_t want =
+			hr_crc32c(0, data + at, bytes - at < TILE ? bytes - at : TILE);
+
+		cr_assert_eq(in[at / TILE], want, "tile %llu", (unsigned long long)(at / TILE));
+		cr_assert_eq(out[at / TILE], want, "tile %llu", (unsigned long long)(at / TILE));
+	}
+}
+
+Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
+{
+	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
+	for (uint32_t i = 0; i < ROWS(sizes); i++) {
+		struct rig_work work = work_of(HR_OP_copy, sizes[i], 2 + 2 * i, 1 + i % 3);
+		uint8_t *sink;
+
+		work.checksums = i % 4 != 0;
+		work.copies = i % 2;
+		run(&work);
+		cr_assert_null(rig_failure(&rig));
+		check_checksums(sizes[i]);
+		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot),
+			     (sizes[i] + TILE - 1) / TILE);
+		sink = rig_read_sink(&rig, RIG_OBJECT);
+		cr_assert(memcmp(sink, data, sizes[i]) == 0);
+		for (uint64_t at = sizes[i]; at < RIG_OBJECT; at++)
+			cr_assert_eq(sink[at],
+				     at < (sizes[i] + LBA - 1) / LBA * LBA ? 0 : RIG_POISON);
+		free(sink);
+	}
+	rig_down(&rig);
+}
+
+/* Four columns of two ssds: a worker has a queue pair on each. */
+Test(pipeline_lanes, columns_are_read_in_step)
+{
+	static const struct hr_filter_args args = { INT32_MIN, INT32_MAX, 0, 100, INT32_MAX };
+	struct rig_work work = work_of(HR_OP_filter_sum, 0, 5, 2);
+	const struct hr_filter_sum *sum;
+	__int128 want = 0;
+
+	up(2, "lba=4096,mdts=1", TIMEOUT_NS);
+	work.args = &args;
+	work.args_bytes = sizeof args;
+	work.sources = 4;
+	for (uint32_t s = 0; s < 4; s++) {
+		work.in[s] = data;
+		work.bytes[s] = s == 3 ? BYTES_MAX - 8 : BYTES_MAX / 2 - 4;
+		work.tile_bytes[s] = s == 3 ? TILE : TILE / 2;
+	}
+	for (uint32_t i = 0; i < BYTES_MAX / 2; i += 4)
+		data[i + 1] = data[i + 2] = data[i + 3] = 0;
+	for (uint32_t i = 0; i + 1 < BYTES_MAX / 8; i++) {
+		const int32_t discount = ((int32_t *)(void *)data)[i];
+
+		if (discount <= 100)
+			want += (__int128)((int64_t *)(void *)data)[i] * discount;
+	}
+	run(&work);
+	sum = (const struct hr_filter_sum *)(void *)rig.pipe->op_result;
+	cr_assert_null(rig_failure(&rig));
+	cr_expect_eq(sum->rows, BYTES_MAX / 8 - 1);
+	cr_expect_eq(sum->low, (uint64_t)want);
+	cr_expect_eq(sum->high, (uint64_t)(want >> 64));
+	rig_down(&rig);
+}
+
+/* What the host asks for reaches all workers, and every one ends. */
+Test(pipeline_lanes, a_stop_ends_all_of_them)
+{
+	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 4, 2);
+
+	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
+	for (uint32_t wait_ms = 0; wait_ms < 8; wait_ms += 2) {
+		uint8_t *sink;
+		uint64_t written;
+
+		rig_start(&rig, &work);
+		hr_wait_ns(wait_ms * HR_NS_PER_MS);
+		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
+		rig_wait(&rig);
+		cr_assert_null(rig_failure(&rig));
+		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		cr_assert_eq(written, rig_tiles(&rig, HR_ROLE_WRITEBACK));
+		sink = rig_read_sink(&rig, BYTES_MAX);
+		cr_assert(memcmp(sink, data, written * TILE) == 0);
+		free(sink);
+	}
+	rig_down(&rig);
+}
+
+static void up_with_script(const char *script, uint64_t timeout_ns)
+{
+	char file[] = "/tmp/headrace-faults-XXXXXX", options[HR_DEVICE_MAX];
+	const int fd = mkstemp(file);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+	close(fd);
+	snprintf(options, sizeof options, "lba=4096,mdts=1,faults=%s", file);
+	up(1, options, timeout_ns);
+	unlink(file);
+}
+
+/* Tile 5 has the blocks 20 to 23; the second command those from 22 on. */
+Test(pipeline_lanes, a_failing_command_is_named_by_the_worker_that_sent_it)
+{
+	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 8, 3);
+	const struct hr_failure *failure;
+
+	up_with_script("on read lba 22 count 1000: status 0x281 dnr\n", TIMEOUT_NS);
+	run(&work);
+	failure = rig_failure(&rig);
+	cr_assert_not_null(failure);
+	cr_expect_eq(failure->error, 0x281);
+	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
+	cr_expect_eq(failure->tile, 5);
+	cr_expect_eq(failure->lba, 22);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 5);
+	rig_down(&rig);
+}
+
+Test(pipeline_lanes, what_fails_for_a_moment_is_sent_again)
+{
+	const struct rig_work work = work_of(HR_OP_crc32c, BYTES_MAX, 6, 2);
+
+	up_with_script("on read lba 22 count 3: status 0x082\n", TIMEOUT_NS);
+	run(&work);
+	cr_assert_null(rig_failure(&rig));
+	cr_expect_eq(((struct hr_crc32c_result *)(void *)rig.pipe->op_result)->crc,
+		     hr_crc32c(0, data, BYTES_MAX));
+	rig_down(&rig);
+}
+
+Test(pipeline_lanes, a_lost_command_ends_it_after_its_deadline)
+{
+	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 6, 2);
+
+	up_with_script("on read lba 22: drop\n", 2 * HR_NS_PER_S);
+	run(&work);
+	cr_assert_not_null(rig_failure(&rig));
+	cr_expect_eq(rig_failure(&rig)->error, -ETIMEDOUT);
+	cr_expect(rig.ssd[0].failed);
+	rig_down(&rig);
+}

@@ -1,0 +1,599 @@
+/* Controller bring-up, I/O queue pairs and shutdown against a fake controller and a fake clock. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "config/clock.h"
+#include "config/log.h"
+#include "nvme/ctrl.h"
+#include "tests/fakes/clock.h"
+#include "tests/fakes/ctrl.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define CAP_NVM NVME_SET((uint64_t)NVME_CAP_CSS_NVM, CAP_CSS)
+
+static struct fake_ctrl fake;
+
+static void setup(void)
+{
+	hr_log_set_level(HR_LOG_ERROR);
+	fake_ctrl_init(&fake);
+}
+
+static void teardown(void)
+{
+	fake_ctrl_fini(&fake);
+}
+
+TestSuite(ctrl, .init = setup, .fini = teardown, .timeout = 20);
+
+static uint64_t open_ms(int *err)
+{
+	const uint64_t start = hr_now_ns();
+
+	*err = fake_ctrl_open(&fake);
+	return (hr_now_ns() - start) / HR_NS_PER_MS;
+}
+
+Test(ctrl, bring_up_ends_in_each_documented_way)
+{
+	static const struct {
+		const char *what;
+		uint32_t cc, csts; /* as the driver finds them */
+		uint32_t ready_steps, stop_steps, fatal_at, gone_at;
+		int want;
+		uint64_t ms_min, ms_max;
+	} row[] = {
+		{ "off", 0, 0, 1, 1, 0, 0, 0, 0, 1 },
+		{ "on", 0x460001, 1, 1, 1, 0, 0, 0, 0, 1 },
+		{ "on, shut down", 0x464001, 9, 1, 1, 0, 0, 0, 0, 1 },
+		{ "still coming up", 0x460001, 0, 3, 1, 0, 0, 0, 0, 1 },
+		{ "coming up slowly", 0x460001, 0, 5000, 1, 0, 0, 0, 9000, 11000 },
+		{ "never comes up", 0x460001, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },
+		{ "failed while coming up", 0x460001, 2, 1, 1, 0, 0, 0, 0, 1 },
+		{ "stays failed", 0x460001, 2, FAKE_NEVER, 1, 0, 0, -EIO, 7500, 7502 },
+		{ "fails while coming up", 0x460001, 0, 100, 1, 7, 0, 0, 0, 200 },
+		{ "leaves while coming up", 0x460001, 0, 100, 1, 0, 7, -ENOLINK, 0, 1 },
+		{ "failed before", 0x460001, 3, 1, 1, 0, 0, 0, 0, 1 },
+		{ "slow", 0, 0, 5000, 1, 0, 0, 0, 4500, 5500 },
+		{ "never ready", 0, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },
+		{ "never stops", 0x460001, 1, 1, FAKE_NEVER, 0, 0, -ETIMEDOUT, 7500, 7502 },
+		{ "fails while stopping", 0x460001, 3, 1, FAKE_NEVER, 0, 0, -EIO, 7500, 7502 },
+		{ "fails while starting", 0, 0, 100, 1, 7, 0, -EIO, 0, 1 },
+		{ "leaves while starting", 0, 0, 100, 1, 0, 7, -ENOLINK, 0, 1 },
+		{ "is not there", UINT32_MAX, UINT32_MAX, 1, 1, 0, 0, -ENOLINK, 0, 0 },
+		{ "leaves, and reads are zero", 0, 0, 100, 1, 0, 7, -ENOLINK, 0, 1 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		uint64_t ms;
+		int err;
+
+		teardown();
+		setup();
+		fake_ctrl_set32(&fake, NVME_REG_CC, row[i].cc);
+		fake.last_cc = row[i].cc;
+		fake_ctrl_set32(&fake, NVME_REG_CSTS, row[i].csts);
+		fake.ready_steps = row[i].ready_steps;
+		fake.stop_steps = row[i].stop_steps;
+		fake.fatal_at_step = row[i].fatal_at;
+		fake.gone_at_step = row[i].gone_at;
+		fake.gone_reads_zero = strstr(row[i].what, "zero") != NULL;
+		ms = open_ms(&err);
+		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
+		cr_expect_eq(fake.undefined_resets, 0, "%s", row[i].what);
+		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "%s: %llu ms", row[i].what,
+			  (unsigned long long)ms);
+	}
+}
+
+static uint64_t last_tick_ns, longest_ns;
+
+static void note_tick(void *to, uint64_t now_ns)
+{
+	(void)to;
+	if (now_ns - last_tick_ns > longest_ns)
+		longest_ns = now_ns - last_tick_ns;
+	last_tick_ns = now_ns;
+}
+
+/* Watchdogs are fed while it starts, stops, loses a command, and does not shut down. */
+Test(ctrl, whatever_it_takes_long_for_the_duty_of_the_thread_is_done)
+{
+	static const uint32_t row[][4] = { { 5000, 1, 1, FAKE_HONEST },
+					   { FAKE_NEVER, 1, 1, FAKE_HONEST },
+					   { 1, FAKE_NEVER, 1, FAKE_HONEST },
+					   { 1, 1, FAKE_NEVER, FAKE_HONEST },
+					   { 1, 1, 1, FAKE_LOSE } }; /* ready, stop, shutdown */
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		fake_ctrl_fini(&fake);
+		fake_ctrl_init(&fake);
+		fake.ready_steps = row[i][0];
+		fake.stop_steps = row[i][1];
+		fake.shutdown_steps = row[i][2];
+		fake.opcode = nvme_admin_identify;
+		fake.lie = (enum fake_lie)row[i][3];
+		longest_ns = 0;
+		last_tick_ns = hr_now_ns();
+		hr_tick_set(note_tick, NULL);
+		if (fake_ctrl_open(&fake) == 0)
+			hr_ctrl_close(&fake.ctrl);
+		hr_tick();
+		hr_tick_set(NULL, NULL);
+		cr_expect_leq(longest_ns, 2 * HR_TICK_NS, "row %zu: %llu ms", i,
+			      (unsigned long long)(longest_ns / HR_NS_PER_MS));
+	}
+}
+
+Test(ctrl, a_version_of_zero_is_a_device_that_is_gone)
+{
+	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
+	cr_expect_eq(fake_ctrl_open(&fake), -ENOLINK);
+	teardown();
+	setup();
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl), 0);
+	fake_ctrl_set32(&fake, NVME_REG_CSTS, 0); /* reset behind our back, but there */
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl), -ECONNRESET);
+	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl), -ENOLINK);
+}
+
+Test(ctrl, bring_up_writes_the_registers_of_the_specification)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_AQA), 0x001f001fu);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_ASQ), (uint32_t)FAKE_BUS);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_ASQ + 4), (uint32_t)(FAKE_BUS >> 32));
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_ACQ), (uint32_t)FAKE_BUS + HR_PAGE);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC), 0x00460001u);
+	cr_expect_str_eq(fake_ctrl_trace(&fake), "06");
+	cr_expect_eq(fake.seen[0].cdw10, 1u);
+	cr_expect_eq(fake.seen[0].prp1, FAKE_BUS + 2 * HR_PAGE);
+}
+
+Test(ctrl, identify_data_is_taken_over)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_str_eq(fake.ctrl.serial, "S1  ?");
+	cr_expect_str_eq(fake.ctrl.model, "Fake model");
+	cr_expect_str_eq(fake.ctrl.firmware, "1.0");
+	cr_expect_eq(fake.ctrl.max_transfer, 128u << 10);
+	cr_expect_eq(fake.ctrl.max_entries, 64u);
+	cr_expect_eq(fake.ctrl.doorbell_step, 4u);
+	cr_expect_eq(fake.ctrl.namespaces, 1u);
+	cr_expect(fake.ctrl.volatile_cache);
+}
+
+Test(ctrl, capabilities_it_cannot_use_are_refused)
+{
+	static const struct {
+		const char *what;
+		uint64_t cap;
+		size_t bar_bytes;
+		int want;
+	} row[] = {
+		{ "no NVM command set", NVME_SET(63ull, CAP_MQES), 16384, -ENOTSUP },
+		{ "only I/O command sets",
+		  NVME_SET(63ull, CAP_MQES) | NVME_SET((uint64_t)NVME_CAP_CSS_CSI, CAP_CSS), 16384,
+		  -ENOTSUP },
+		{ "MPSMIN 8 KiB", NVME_SET(63ull, CAP_MQES) | NVME_SET(1ull, CAP_MPSMIN) | CAP_NVM,
+		  16384, -ENOTSUP },
+		{ "MQES 0", CAP_NVM, 16384, -ENOTSUP },
+		{ "MQES 1", CAP_NVM | NVME_SET(1ull, CAP_MQES), 16384, 0 },
+		{ "MQES 65535", CAP_NVM | NVME_SET(65535ull, CAP_MQES), 16384, 0 },
+		{ "short BAR", CAP_NVM | NVME_SET(63ull, CAP_MQES), 4096, -ENOTSUP },
+		{ "DSTRD 15 in a small BAR",
+		  CAP_NVM | NVME_SET(63ull, CAP_MQES) | NVME_SET(15ull, CAP_DSTRD), 16384,
+		  -ENOTSUP },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		int err;
+
+		teardown();
+		setup();
+		fake_ctrl_set_cap(&fake, row[i].cap);
+		fake.transport.bar_bytes = row[i].bar_bytes;
+		err = fake_ctrl_open(&fake);
+		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
+		cr_expect(err || (fake.ctrl.max_entries >= HR_QUEUE_ENTRIES_MIN &&
+				  fake.ctrl.max_entries <= HR_QUEUE_ENTRIES_MAX),
+			  "%s: %u entries", row[i].what, fake.ctrl.max_entries);
+	}
+}
+
+Test(ctrl, crto_extends_the_ready_timeout)
+{
+	int err;
+
+	fake_ctrl_set_cap(&fake, NVME_SET(63ull, CAP_MQES) | CAP_NVM | NVME_SET(2ull, CAP_TO) |
+					 NVME_SET((uint64_t)NVME_CAP_CRWMS, CAP_CRMS));
+	fake_ctrl_set32(&fake, NVME_REG_CRTO, 20);
+	fake.ready_steps = FAKE_NEVER;
+	cr_expect_eq(open_ms(&err), 10000u);
+	cr_expect_eq(err, -ETIMEDOUT);
+}
+
+Test(ctrl, mdts_becomes_bytes_within_our_limit)
+{
+	static const struct {
+		uint8_t mdts;
+		uint32_t want;
+	} row[] = { { 0, HR_CHUNK_MAX }, { 1, 8192 },	       { 8, 1u << 20 },
+		    { 9, HR_CHUNK_MAX }, { 10, HR_CHUNK_MAX }, { 255, HR_CHUNK_MAX } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		teardown();
+		setup();
+		fake.id_ctrl.mdts = row[i].mdts;
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		cr_expect_eq(fake.ctrl.max_transfer, row[i].want, "MDTS %u", row[i].mdts);
+	}
+}
+
+Test(ctrl, controllers_of_another_kind_are_refused)
+{
+	static const struct {
+		const char *what;
+		uint8_t cntrltype, sqes, cqes;
+		int want;
+	} row[] = {
+		{ "not reported", 0, 0x66, 0x44, 0 },
+		{ "I/O", 1, 0x66, 0x44, 0 },
+		{ "larger entries", 1, 0x76, 0x54, 0 },
+		{ "discovery", 2, 0x66, 0x44, -ENOTSUP },
+		{ "administrative", 3, 0x66, 0x44, -ENOTSUP },
+		{ "SQES", 1, 0x77, 0x44, -ENOTSUP },
+		{ "CQES", 1, 0x66, 0x33, -ENOTSUP },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		teardown();
+		setup();
+		fake.id_ctrl.cntrltype = row[i].cntrltype;
+		fake.id_ctrl.sqes = row[i].sqes;
+		fake.id_ctrl.cqes = row[i].cqes;
+		cr_expect_eq(fake_ctrl_open(&fake), row[i].want, "%s", row[i].what);
+	}
+}
+
+Test(ctrl, a_failed_open_leaves_the_controller_disabled)
+{
+	fake.id_ctrl.cntrltype = 2;
+	cr_assert_eq(fake_ctrl_open(&fake), -ENOTSUP);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
+}
+
+Test(ctrl, memory_that_does_not_fit_is_refused)
+{
+	struct hr_ctrl *ctrl = &fake.ctrl;
+
+	cr_expect_eq(hr_ctrl_open(ctrl, &fake.transport, &fake.region, 100), -EINVAL);
+	cr_expect_eq(hr_ctrl_open(ctrl, &fake.transport, &fake.region,
+				  (FAKE_PAGES - 2) * (size_t)HR_PAGE),
+		     -EINVAL);
+	fake.region.cpu = NULL;
+	cr_expect_eq(fake_ctrl_open(&fake), -EINVAL);
+}
+
+Test(ctrl, admin_commands_end_in_each_documented_way)
+{
+	static const struct {
+		enum fake_lie lie;
+		uint16_t status;
+		int want, again; /* of the command, and of the next one */
+		uint64_t ms_min, ms_max;
+	} row[] = {
+		{ FAKE_HONEST, 0, 0, 0, 0, 1 },
+		{ FAKE_HONEST, 0x109, 0x109, 0, 0, 1 },
+		{ FAKE_LOSE, 0, -ETIMEDOUT, -ETIMEDOUT, 10000, 11300 },
+		{ FAKE_GENERATION, 0, -ETIMEDOUT, -ETIMEDOUT, 10000, 11300 },
+		{ FAKE_CID, 0, -EPROTO, -EPROTO, 0, 1 },
+		{ FAKE_SQHD, 0, -EPROTO, -EPROTO, 0, 1 },
+		{ FAKE_SQID, 0, -EPROTO, -EPROTO, 0, 1 },
+		{ FAKE_FATAL, 0, -EIO, -EIO, 0, 1 },
+		{ FAKE_GONE, 0, -ENOLINK, -ENOLINK, 0, 1 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		uint64_t start, ms;
+		int err;
+
+		teardown();
+		setup();
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		fake.opcode = nvme_admin_get_log_page;
+		fake.lie = row[i].lie;
+		fake.status = row[i].status;
+		start = hr_now_ns();
+		err = hr_admin_get_log(&fake.ctrl, NVME_LOG_LID_SMART, 512);
+		ms = (hr_now_ns() - start) / HR_NS_PER_MS;
+		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
+		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "row %zu: %llu ms", i,
+			  (unsigned long long)ms);
+		err = hr_admin_identify(&fake.ctrl, NVME_IDENTIFY_CNS_CTRL, 0);
+		cr_expect_eq(err, row[i].again, "row %zu, next: %d", i, err);
+	}
+}
+
+Test(ctrl, typed_admin_commands_encode_their_fields)
+{
+	uint32_t dw0 = 0;
+	bool aborted = false;
+
+	fake.queues_granted = 0x12345678;
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 512), 0);
+	cr_expect_eq(fake.seen[1].cdw10, 127u << 16 | 2u);
+	cr_expect_eq(fake.seen[1].nsid, UINT32_MAX);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 0), -EINVAL);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 6), -EINVAL);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, HR_PAGE + 4), -EINVAL);
+	cr_expect_eq(hr_admin_set_feature(&fake.ctrl, 6, 1, &dw0), 0);
+	cr_expect_eq(dw0, 0x12345678u);
+	cr_expect_eq(fake.seen[2].cdw10, 6u);
+	cr_expect_eq(fake.seen[2].cdw11, 1u);
+	cr_expect_eq(hr_admin_get_feature(&fake.ctrl, 7, &dw0), 0);
+	cr_expect_eq(hr_admin_abort(&fake.ctrl, 3, 0x1234, &aborted), 0);
+	cr_expect_eq(fake.seen[4].cdw10, 0x12340003u);
+	cr_expect(aborted);
+	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 02 09 0a 08");
+}
+
+Test(ctrl, namespaces_are_range_checked)
+{
+	static const struct {
+		const char *what;
+		struct nvme_id_ns id;
+		uint32_t format; /* which lbaf gets ds, ms */
+		uint8_t ds;
+		uint16_t ms;
+		int want;
+	} row[] = {
+		{ "4096", { .nsze = 10 }, 0, 12, 0, 0 },
+		{ "512", { .nsze = 10 }, 0, 9, 0, 0 },
+		{ "third format", { .nsze = 10, .nlbaf = 3, .flbas = 2 }, 2, 9, 0, 0 },
+		{ "upper bits", { .nsze = 10, .nlbaf = 40, .flbas = 0x42 }, 34, 9, 0, 0 },
+		{ "upper bits ignored", { .nsze = 10, .nlbaf = 15, .flbas = 0x42 }, 2, 9, 0, 0 },
+		{ "extended metadata bit only", { .nsze = 10, .flbas = 0x10 }, 0, 9, 0, 0 },
+		{ "inactive", { .nsze = 0 }, 0, 12, 0, -ENOENT },
+		{ "format not there", { .nsze = 10, .nlbaf = 3, .flbas = 4 }, 4, 9, 0, -EPROTO },
+		{ "too many formats", { .nsze = 10, .nlbaf = 255 }, 0, 9, 0, -EPROTO },
+		{ "blocks of 1", { .nsze = 10 }, 0, 0, 0, -ENOTSUP },
+		{ "blocks of 8192", { .nsze = 10 }, 0, 13, 0, -ENOTSUP },
+		{ "blocks of 2^255", { .nsze = 10 }, 0, 255, 0, -ENOTSUP },
+		{ "metadata", { .nsze = 10 }, 0, 9, 8, -ENOTSUP },
+		{ "protection", { .nsze = 10, .dps = 1 }, 0, 9, 0, -ENOTSUP },
+		{ "2^63 bytes", { .nsze = 1ull << 51 }, 0, 12, 0, -EPROTO },
+		{ "just below", { .nsze = (1ull << 51) - 1 }, 0, 12, 0, 0 },
+		{ "write protected", { .nsze = 10, .nsattr = 1 }, 0, 12, 0, 0 },
+	};
+
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_ns ns = { 0 };
+		int err;
+
+		fake.id_ns = row[i].id;
+		fake.id_ns.lbaf[row[i].format].ds = row[i].ds;
+		fake.id_ns.lbaf[row[i].format].ms = row[i].ms;
+		err = hr_ctrl_identify_ns(&fake.ctrl, 1, &ns);
+		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
+		if (err)
+			continue;
+		cr_expect_eq(ns.blocks, row[i].id.nsze, "%s", row[i].what);
+		cr_expect_eq(ns.lba_shift, row[i].ds, "%s", row[i].what);
+		cr_expect_eq(ns.read_only, row[i].id.nsattr == 1, "%s", row[i].what);
+	}
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 0, &(struct hr_ns){ 0 }), -ENOENT);
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 2, &(struct hr_ns){ 0 }), -ENOENT);
+	fake.opcode = nvme_admin_identify;
+	fake.status = NVME_SC_INVALID_NS;
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &(struct hr_ns){ 0 }), NVME_SC_INVALID_NS);
+}
+
+Test(ctrl, number_of_queues_is_what_all_limits_allow)
+{
+	static const struct {
+		uint32_t want, dw0, dstrd, err, got;
+	} row[] = {
+		{ 4, 0x00030003, 0, 0, 4 },	  { 4, 0x00010003, 0, 0, 2 },
+		{ 4, 0x00030000, 0, 0, 1 },	  { 4, 0xffffffff, 0, 0, 4 },
+		{ 5000, 0xffffffff, 0, 0, 1535 }, { 5000, 0xffffffff, 8, 0, 5 },
+		{ 0, 0, 0, EINVAL, 0 },		  { 65536, 0, 0, EINVAL, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		uint32_t got = 0;
+		int err;
+
+		teardown();
+		setup();
+		fake.queues_granted = row[i].dw0;
+		fake_ctrl_set_cap(&fake, NVME_SET(63ull, CAP_MQES) | CAP_NVM |
+						 NVME_SET((uint64_t)row[i].dstrd, CAP_DSTRD));
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		err = hr_ctrl_set_queues(&fake.ctrl, row[i].want, &got);
+		cr_expect_eq(err, -(int)row[i].err, "row %zu: %d", i, err);
+		cr_expect_eq(got, row[i].got, "row %zu: %u", i, got);
+		cr_expect_eq(fake.ctrl.io_queues, row[i].got, "row %zu", i);
+	}
+}
+
+static void make_qp(struct hr_qp *qp, uint16_t id, uint32_t entries)
+{
+	static uint64_t table[4096 * 3];
+	const struct hr_qp_memory memory = {
+		.sq = fake.memory + 4 * HR_PAGE,
+		.cq = fake.memory + 8 * HR_PAGE,
+		.table = table,
+	};
+
+	cr_assert_eq(hr_qp_init(qp, id, entries, &memory, HR_NS_PER_S), 0);
+}
+
+static int create(struct hr_qp *qp)
+{
+	return hr_ctrl_create_qp(&fake.ctrl, qp, (struct hr_bus){ FAKE_BUS + 4 * HR_PAGE },
+				 (struct hr_bus){ FAKE_BUS + 8 * HR_PAGE });
+}
+
+Test(ctrl, queue_pairs_are_created_cq_first_and_deleted_sq_first)
+{
+	struct hr_qp qp;
+	uint32_t got;
+
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 4, &got), 0);
+	make_qp(&qp, 3, 64);
+	cr_assert_eq(create(&qp), 0);
+	cr_expect_eq(fake.seen[2].cdw10, 63u << 16 | 3u);
+	cr_expect_eq(fake.seen[2].cdw11, 1u);
+	cr_expect_eq(fake.seen[2].prp1, FAKE_BUS + 8 * HR_PAGE);
+	cr_expect_eq(fake.seen[3].cdw10, 63u << 16 | 3u);
+	cr_expect_eq(fake.seen[3].cdw11, 3u << 16 | 1u);
+	cr_expect_eq(fake.seen[3].prp1, FAKE_BUS + 4 * HR_PAGE);
+	cr_expect_eq((uint8_t *)qp.sq_doorbell - fake.bar, 0x1000 + 6 * 4);
+	cr_expect_eq((uint8_t *)qp.cq_doorbell - fake.bar, 0x1000 + 7 * 4);
+	cr_expect_null(qp.sq_shadow);
+	cr_assert_eq(hr_ctrl_delete_qp(&fake.ctrl, 3), 0);
+	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 09 05 01 00 04");
+	cr_expect_eq(fake.seen[4].cdw10, 3u);
+	cr_expect_eq(fake.seen[5].cdw10, 3u);
+}
+
+Test(ctrl, queue_pair_failures_unwind)
+{
+	static const struct {
+		uint16_t id;
+		uint32_t entries;
+		uint8_t opcode;
+		uint16_t status;
+		int want;
+		const char *trace;
+	} row[] = {
+		{ 0, 64, 0xff, 0, -EINVAL, "06 09" },
+		{ 5, 64, 0xff, 0, -EINVAL, "06 09" },
+		{ 1, 128, 0xff, 0, -EINVAL, "06 09" },
+		{ 1, 64, nvme_admin_create_cq, 0x101, 0x101, "06 09 05" },
+		{ 1, 64, nvme_admin_create_sq, 0x102, 0x102, "06 09 05 01 04" },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_qp qp;
+		uint32_t got;
+		int err;
+
+		teardown();
+		setup();
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 4, &got), 0);
+		fake.opcode = row[i].opcode;
+		fake.status = row[i].status;
+		make_qp(&qp, row[i].id, row[i].entries);
+		err = create(&qp);
+		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
+		cr_expect_str_eq(fake_ctrl_trace(&fake), row[i].trace, "row %zu", i);
+	}
+}
+
+Test(ctrl, a_queue_whose_sq_stays_keeps_its_cq)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	fake.opcode = nvme_admin_delete_sq;
+	fake.status = 0x101;
+	cr_expect_eq(hr_ctrl_delete_qp(&fake.ctrl, 1), 0x101);
+	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 00");
+}
+
+static int use_shadow(void)
+{
+	return hr_ctrl_use_shadow(
+		&fake.ctrl, fake.memory + 12 * HR_PAGE, (struct hr_bus){ FAKE_BUS + 12 * HR_PAGE },
+		fake.memory + 13 * HR_PAGE, (struct hr_bus){ FAKE_BUS + 13 * HR_PAGE });
+}
+
+Test(ctrl, shadow_doorbells_lie_where_the_registers_would)
+{
+	struct hr_qp qp;
+	uint32_t got;
+
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	memset(fake.memory + 12 * HR_PAGE, 0xee, 2 * HR_PAGE);
+	cr_assert_eq(use_shadow(), 0);
+	for (uint32_t i = 0; i < 2 * HR_PAGE; i++)
+		cr_assert_eq(fake.memory[12 * HR_PAGE + i], 0, "byte %u of shadow and EventIdx", i);
+	cr_expect_eq(fake.seen[1].prp1, FAKE_BUS + 12 * HR_PAGE);
+	cr_expect_eq(fake.seen[1].prp2, FAKE_BUS + 13 * HR_PAGE);
+	fake.queues_granted = 0xffffffff;
+	cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 1000, &got), 0);
+	cr_expect_eq(got, 511u);
+	make_qp(&qp, 511, 64);
+	cr_assert_eq(create(&qp), 0);
+	cr_expect_eq((uint8_t *)qp.sq_shadow - fake.memory, 12 * HR_PAGE + 511 * 8);
+	cr_expect_eq((uint8_t *)qp.cq_shadow - fake.memory, 12 * HR_PAGE + 511 * 8 + 4);
+	cr_expect_eq((uint8_t *)qp.sq_event - fake.memory, 13 * HR_PAGE + 511 * 8);
+	cr_expect_eq((uint8_t *)qp.cq_event - fake.memory, 13 * HR_PAGE + 511 * 8 + 4);
+}
+
+Test(ctrl, shadow_doorbells_need_the_controllers_word)
+{
+	fake.id_ctrl.oacs = 0;
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_eq(use_shadow(), -ENOTSUP);
+	fake.ctrl.oacs = NVME_CTRL_OACS_DBBUF_CFG;
+	fake.opcode = nvme_admin_dbbuf;
+	fake.status = NVME_SC_INVALID_FIELD;
+	cr_expect_eq(use_shadow(), NVME_SC_INVALID_FIELD);
+	cr_expect_null(fake.ctrl.shadow);
+}
+
+Test(ctrl, close_shuts_down_and_disables)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_assert_eq(hr_ctrl_close(&fake.ctrl), 0);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 0xc001, 0u);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
+}
+
+Test(ctrl, close_ends_in_each_documented_way)
+{
+	static const struct {
+		uint32_t rtd3e_us, shutdown_steps, fatal_after, gone_after;
+		int want;
+		uint64_t ms_min, ms_max;
+	} row[] = {
+		{ 0, 1, 0, 0, 0, 0, 1 },
+		{ 0, FAKE_NEVER, 0, 0, -ETIMEDOUT, 5000, 5003 },
+		{ 8000000, FAKE_NEVER, 0, 0, -ETIMEDOUT, 8000, 8003 },
+		{ UINT32_MAX, FAKE_NEVER, 0, 0, -ETIMEDOUT, 60000, 60003 },
+		{ 0, 100, 5, 0, -EIO, 0, 1 },
+		{ 0, 100, 0, 5, -ENOLINK, 0, 1 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		uint64_t start, ms;
+		int err;
+
+		teardown();
+		setup();
+		fake.id_ctrl.rtd3e = row[i].rtd3e_us;
+		fake.shutdown_steps = row[i].shutdown_steps;
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		if (row[i].fatal_after)
+			fake.fatal_at_step = fake.steps + row[i].fatal_after;
+		if (row[i].gone_after)
+			fake.gone_at_step = fake.steps + row[i].gone_after;
+		start = hr_now_ns();
+		err = hr_ctrl_close(&fake.ctrl);
+		ms = (hr_now_ns() - start) / HR_NS_PER_MS;
+		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
+		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "row %zu: %llu ms", i,
+			  (unsigned long long)ms);
+		if (err != -ENOLINK)
+			cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u, "row %zu", i);
+	}
+}

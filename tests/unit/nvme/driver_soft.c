@@ -1,0 +1,323 @@
+/* The whole driver against the software controller: real threads, real clock, scripted faults. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "config/log.h"
+#include "nvme/blk.h"
+#include "nvme/soft/soft.h"
+#include "tests/harness/random.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+#define DISK_BYTES (8u << 20)
+#define QP_AT ((size_t)HR_CTRL_ADMIN_BYTES)
+#define QP_BYTES (3 * (size_t)HR_PAGE)
+#define SHADOW_AT (QP_AT + QP_BYTES)
+#define BUFFERS_AT (SHADOW_AT + 2 * (size_t)HR_PAGE)
+#define BUFFERS 64u
+#define PATIENCE_NS (60 * HR_NS_PER_S) /* a loaded machine is no fault */
+#define BLK_AT (BUFFERS_AT + BUFFERS * (size_t)HR_PAGE)
+
+/* A controller that is up, with one region for all that it reaches. */
+static struct {
+	struct hr_transport transport;
+	struct hr_region region;
+	struct hr_ctrl ctrl;
+	struct hr_ns ns;
+	struct hr_qp qp;
+	struct hr_nvme_blk disk;
+	uint8_t *memory;
+	size_t bytes;
+} ssd;
+
+TestSuite(driver_soft, .timeout = 120);
+
+static void bring_up(const char *options, uint32_t dstrd, bool shadow)
+{
+	char message[HR_LOG_LINE_MAX];
+	struct hr_soft_options soft;
+	uint32_t got;
+
+	hr_log_set_level(HR_LOG_ERROR);
+	memset(&ssd, 0, sizeof(ssd));
+	ssd.bytes = BLK_AT + hr_nvme_blk_bytes();
+	ssd.memory = aligned_alloc(HR_PAGE, ssd.bytes);
+	memset(ssd.memory, 0, ssd.bytes);
+	cr_assert_eq(hr_soft_parse(options, &soft, message), 0, "%s", message);
+	soft.dstrd = dstrd;
+	cr_assert_eq(hr_soft_open(&ssd.transport, &soft, message), 0, "%s", message);
+	cr_assert_eq(hr_region_init_host(&ssd.region, "test", ssd.memory, ssd.bytes), 0);
+	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &ssd.region), 0);
+	cr_assert_eq(hr_ctrl_open(&ssd.ctrl, &ssd.transport, &ssd.region, 0), 0);
+	cr_assert_eq(hr_ctrl_identify_ns(&ssd.ctrl, 1, &ssd.ns), 0);
+	cr_assert_eq(hr_ctrl_set_queues(&ssd.ctrl, 2, &got), 0);
+	cr_assert_eq(got, 2u);
+	if (shadow)
+		cr_assert_eq(hr_ctrl_use_shadow(&ssd.ctrl, ssd.memory + SHADOW_AT,
+						hr_region_bus(&ssd.region, SHADOW_AT),
+						ssd.memory + SHADOW_AT + HR_PAGE,
+						hr_region_bus(&ssd.region, SHADOW_AT + HR_PAGE)),
+			     0);
+}
+
+static void take_down(int want)
+{
+	cr_expect_eq(hr_ctrl_close(&ssd.ctrl), want);
+	ssd.transport.ops->unmap(&ssd.transport, &ssd.region);
+	ssd.transport.ops->close(&ssd.transport);
+	free(ssd.memory);
+}
+
+static int open_disk(uint64_t timeout_ns)
+{
+	return hr_nvme_blk_open(&ssd.disk, &ssd.ctrl, &ssd.ns, 1, &ssd.region, BLK_AT, timeout_ns);
+}
+
+static void fill(uint8_t *bytes, size_t count, uint64_t seed)
+{
+	struct fake_random random = { seed | 1 };
+
+	for (size_t i = 0; i + 8 <= count; i += 8) {
+		const uint64_t word = fake_random_u64(&random);
+
+		memcpy(bytes + i, &word, 8);
+	}
+}
+
+static void write_and_read_back(struct hr_blk *blk)
+{
+	uint8_t *model = calloc(1, DISK_BYTES), *data = malloc(DISK_BYTES);
+	struct fake_random random = { 4711 };
+	const uint32_t blocks = (uint32_t)(blk->bytes / blk->block_bytes);
+
+	for (uint32_t n = 0; n < 40; n++) {
+		const uint32_t at = fake_random_below(&random, blocks);
+		uint32_t count = 1 + fake_random_below(&random, n % 4 ? 9 : blocks - at);
+		size_t bytes;
+
+		count = count > blocks - at ? blocks - at : count;
+		bytes = (size_t)count * blk->block_bytes;
+		fill(data, bytes, n);
+		memcpy(model + (size_t)at * blk->block_bytes, data, bytes);
+		cr_assert_eq(blk->ops->write(blk, (uint64_t)at * blk->block_bytes, data, bytes,
+					     n % 5 == 0),
+			     0);
+	}
+	cr_assert_eq(blk->ops->flush(blk), 0);
+	cr_assert_eq(blk->ops->read(blk, 0, data, DISK_BYTES), 0);
+	cr_expect_eq(memcmp(data, model, DISK_BYTES), 0);
+	free(model);
+	free(data);
+}
+
+Test(driver_soft, a_disk_keeps_what_is_written_in_every_configuration)
+{
+	static const struct {
+		const char *options;
+		uint32_t dstrd;
+		bool shadow;
+	} row[] = {
+		{ "memory,size=8M,lba=4096,cache=16M", 0, false },
+		{ "memory,size=8M,lba=512,mdts=1,cache=16M", 0, false },
+		{ "memory,size=8M,lba=512,mdts=0,cache=0", 3, false },
+		{ "memory,size=8M,lba=4096,cache=1M,threads=2", 0, true },
+		{ "memory,size=8M,lba=512,cache=16M", 0, true },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		bring_up(row[i].options, row[i].dstrd, row[i].shadow);
+		cr_assert_eq(open_disk(PATIENCE_NS), 0);
+		cr_expect_eq(ssd.disk.blk.bytes, (uint64_t)DISK_BYTES);
+		write_and_read_back(&ssd.disk.blk);
+		cr_expect_eq(hr_qp_outstanding(&ssd.disk.qp), 0u);
+		cr_expect_eq(hr_nvme_blk_close(&ssd.disk), 0);
+		take_down(0);
+	}
+}
+
+static void create_qp(uint32_t entries)
+{
+	const struct hr_qp_memory memory = {
+		.sq = ssd.memory + QP_AT,
+		.cq = ssd.memory + QP_AT + HR_PAGE,
+		.table = ssd.memory + QP_AT + 2 * (size_t)HR_PAGE,
+	};
+
+	cr_assert_eq(hr_qp_init(&ssd.qp, 2, entries, &memory, PATIENCE_NS), 0);
+	cr_assert_eq(hr_ctrl_create_qp(&ssd.ctrl, &ssd.qp, hr_region_bus(&ssd.region, QP_AT),
+				       hr_region_bus(&ssd.region, QP_AT + HR_PAGE)),
+		     0);
+}
+
+static void push_read(uint32_t buffer, uint32_t page)
+{
+	const size_t at = BUFFERS_AT + buffer * (size_t)HR_PAGE;
+	struct hr_sqe sqe;
+
+	hr_sqe_io(&sqe, nvme_cmd_read, 1, page, 1, hr_region_bus(&ssd.region, at).addr, 0);
+	cr_assert_geq(hr_qp_push(&ssd.qp, true, &sqe, buffer), 0);
+}
+
+/* What stamp_disk() wrote to the page that a buffer was filled from. */
+static uint32_t stamp_of(uint32_t buffer)
+{
+	uint32_t stamp;
+
+	memcpy(&stamp, ssd.memory + BUFFERS_AT + buffer * (size_t)HR_PAGE, sizeof(stamp));
+	return stamp;
+}
+
+/* One queue pair, full all the time: each 4 KiB buffer is filled from one place after another. */
+static void read_deep(uint32_t entries, uint32_t reads)
+{
+	uint32_t page[BUFFERS], idle[BUFFERS], idles = 0, sent = 0, done = 0, spins = 0;
+	struct hr_done got = { 0 };
+
+	create_qp(entries);
+	while (idles < BUFFERS) {
+		idle[idles] = idles;
+		idles++;
+	}
+	while (done < reads) {
+		for (; sent < reads && idles && hr_qp_room(&ssd.qp); sent++) {
+			const uint32_t buffer = idle[--idles];
+
+			page[buffer] = sent * 7 % (DISK_BYTES / HR_PAGE);
+			push_read(buffer, page[buffer]);
+		}
+		hr_qp_ring(&ssd.qp);
+		if (!hr_qp_reap(&ssd.qp, &got)) {
+			cr_assert_eq(ssd.qp.broken, 0);
+			cr_assert(!hr_qp_expire(&ssd.qp, hr_now_ns(), &got));
+			hr_idle(&spins);
+			continue;
+		}
+		cr_assert_eq(got.status, 0);
+		cr_assert_eq(stamp_of(got.token), page[got.token], "buffer %u", got.token);
+		idle[idles++] = got.token;
+		spins = 0;
+		done++;
+	}
+	cr_expect_eq(ssd.qp.stats.completed, reads);
+	cr_expect_eq(ssd.qp.stats.late + ssd.qp.stats.stray, 0u);
+	cr_expect_eq(hr_ctrl_delete_qp(&ssd.ctrl, 2), 0);
+}
+
+static void stamp_disk(void)
+{
+	uint8_t *data = calloc(1, DISK_BYTES);
+
+	for (uint32_t i = 0; i < DISK_BYTES / HR_PAGE; i++)
+		memcpy(data + i * (size_t)HR_PAGE, &i, sizeof(i));
+	cr_assert_eq(open_disk(PATIENCE_NS), 0);
+	cr_assert_eq(ssd.disk.blk.ops->write(&ssd.disk.blk, 0, data, DISK_BYTES, false), 0);
+	cr_assert_eq(hr_nvme_blk_close(&ssd.disk), 0);
+	free(data);
+}
+
+Test(driver_soft, a_full_queue_reads_the_right_data_with_registers_and_with_shadows)
+{
+	for (uint32_t shadow = 0; shadow < 2; shadow++) {
+		bring_up("memory,size=8M", 0, shadow);
+		stamp_disk();
+		read_deep(2, 300);
+		read_deep(5, 2000);
+		read_deep(64, 5000);
+		take_down(0);
+	}
+}
+
+/* A fault script that has no name in any file system. */
+static int script(const char *rules, char *options, size_t bytes)
+{
+	const int fd = memfd_create("faults", 0);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, rules, strlen(rules)), (ssize_t)strlen(rules));
+	snprintf(options, bytes, "memory,size=8M,faults=/proc/self/fd/%d", fd);
+	return fd;
+}
+
+Test(driver_soft, scripted_faults_end_as_documented)
+{
+	static const struct {
+		const char *rules;
+		int want;
+		bool again; /* the disk works when it is opened anew */
+	} row[] = {
+		{ "on read: status 0x281 dnr\n", 0x281, true },
+		{ "on read: status 0x2 dnr\n", 0x002, true },
+		{ "on read count 2: status 0x82\n", 0, true },
+		{ "on read count 100: status 0x82\n", 0x082, true },
+		{ "on read: duplicate\n", 0, true },
+		{ "on read lba 0-63: reorder\n", 0, true },
+		{ "on read: drop\n", -ETIMEDOUT, true },
+		{ "on read: delay 2s\n", -ETIMEDOUT, true },
+		{ "on read: wrong-cid 0xffff\n", -EPROTO, true },
+		{ "on read: bad-sqhd 0xffff\n", -EPROTO, true },
+		{ "on read: cfs\n", -EIO, false },
+		{ "on read: remove\n", -ENOLINK, false },
+	};
+	uint8_t *data = malloc(DISK_BYTES), *back = malloc(DISK_BYTES);
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		char options[80];
+		const int fd = script(row[i].rules, options, sizeof(options));
+		struct hr_blk *blk = &ssd.disk.blk;
+		int err;
+
+		bring_up(options, 0, false);
+		cr_assert_eq(open_disk(PATIENCE_NS), 0);
+		fill(data, DISK_BYTES, i);
+		cr_assert_eq(blk->ops->write(blk, 0, data, DISK_BYTES, false), 0);
+		if (row[i].want == -ETIMEDOUT) {
+			ssd.disk.qp.timeout_ns = 200 * HR_NS_PER_MS;
+			ssd.disk.qp.scan_ns = 0; /* was set by the long deadline */
+		}
+		err = blk->ops->read(blk, 0, back, DISK_BYTES);
+		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);
+		if (err == 0)
+			cr_expect_eq(memcmp(data, back, DISK_BYTES), 0, "%s", row[i].rules);
+		if (row[i].again && row[i].want != 0x082) {
+			cr_expect_eq(hr_nvme_blk_close(&ssd.disk), 0, "%s", row[i].rules);
+			cr_assert_eq(open_disk(PATIENCE_NS), 0, "%s", row[i].rules);
+			cr_expect_eq(blk->ops->read(blk, 0, back, DISK_BYTES), 0, "%s",
+				     row[i].rules);
+			cr_expect_eq(memcmp(data, back, DISK_BYTES), 0, "%s", row[i].rules);
+		}
+		take_down(row[i].again ? 0 : row[i].want);
+		close(fd);
+	}
+	free(data);
+	free(back);
+}
+
+Test(driver_soft, admin_faults_end_as_documented)
+{
+	static const struct {
+		const char *rules;
+		int want;
+	} row[] = {
+		{ "on admin nth 6: status 0x106\n", 0x106 },
+		{ "on admin nth 6: wrong-cid 0xffff\n", -EPROTO },
+		{ "on admin nth 6: cfs\n", -EIO },
+		{ "on admin nth 6: remove\n", -ENOLINK },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		char options[80];
+		const int fd = script(row[i].rules, options, sizeof(options));
+		int err;
+
+		bring_up(options, 0, false);
+		err = hr_admin_get_log(&ssd.ctrl, NVME_LOG_LID_SMART, 512);
+		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);
+		take_down(err == -EIO || err == -ENOLINK ? err : 0);
+		close(fd);
+	}
+}

@@ -1,0 +1,437 @@
+/*
+ * Who uses a disk: which disks belong to a controller, holders, and what cannot be told; bind and its
+ * refusals. What only a kernel can show (mounts, swap, open files) is in tests/lab.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "nvme/blk_kernel.h"
+#include "nvme/inuse.h"
+#include "pci/bind.h"
+#include "tests/fakes/clock.h"
+#include "tests/fakes/log.h"
+#include "tests/fakes/tree.h"
+
+#define SSD "0000:03:00.0"
+#define OTHER "0000:04:00.0"
+
+TestSuite(inuse, .timeout = 60);
+
+static struct fake_tree tree;
+static char message[HR_LOG_LINE_MAX];
+
+static void folder(const char *format, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, format, tree.root, name);
+	if (mkdir(path, 0755))
+		_exit(90);
+}
+
+static void file(const char *format, const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, format, tree.root, name);
+	f = fopen(path, "w");
+	if (!f || fputs(text, f) < 0)
+		_exit(91);
+	fclose(f);
+}
+
+static void link_to(const char *format, const char *name, const char *target)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, format, tree.root, name);
+	if (symlink(target, path))
+		_exit(92);
+}
+
+/* class/block as sysfs has it, below a root that stands in for /sys. */
+static void make_block(const char *name, const char *parent)
+{
+	char target[256];
+
+	snprintf(target, sizeof target, "../../%s/%s", parent, name);
+	link_to("%s/sys/class/block/%s", name, target);
+	snprintf(target, sizeof target, "%%s/sys/%s/%%s", parent);
+	folder(target, name);
+}
+
+static void make_sys(void)
+{
+	static const char *const folders[] = { "sys",
+					       "sys/class",
+					       "sys/class/block",
+					       "sys/devices",
+					       "sys/devices/" SSD,
+					       "sys/devices/" SSD "/nvme",
+					       "sys/devices/" SSD "/nvme/nvme5",
+					       "sys/devices/virtual",
+					       "sys/devices/virtual/nvme-subsystem",
+					       "sys/devices/virtual/nvme-subsystem/nvme-subsys5" };
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		folder("%s/%s", folders[i]);
+}
+
+static void enter_sys(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/sys", tree.root);
+	if (mount(path, "/sys", NULL, MS_BIND, NULL))
+		_exit(FAKE_TREE_SKIPPED);
+}
+
+/* A number that no block device of this machine has. */
+#define NUMBER "4095:1048575\n"
+#define PLAIN "devices/" SSD "/nvme/nvme5"
+#define SUBSYSTEM "devices/virtual/nvme-subsystem/nvme-subsys5"
+
+static int plain_disk(void *arg)
+{
+	(void)arg;
+	enter_sys();
+	if (hr_controller_unused(OTHER, message) != 0)
+		return 1;
+	if (hr_controller_unused(SSD, message) != -EBUSY ||
+	    !strstr(message, "nvme5n1p1 is part of md7"))
+		return 2;
+	return 0;
+}
+
+Test(inuse, a_partition_that_is_part_of_something_keeps_the_disk)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	make_sys();
+	make_block("nvme5n1", PLAIN);
+	file("%s/sys/" PLAIN "/%s", "nvme5n1/dev", NUMBER);
+	make_block("nvme5n1p1", PLAIN "/nvme5n1");
+	file("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/dev", NUMBER);
+	file("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/partition", "1\n");
+	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders");
+	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders/md7");
+	step = fake_tree_run(&tree, plain_disk, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+static int multipath_disk(void *arg)
+{
+	(void)arg;
+	enter_sys();
+	if (hr_controller_unused(OTHER, message) != 0)
+		return 1;
+	/* Its node is not there, so nobody can say. */
+	if (hr_controller_unused(SSD, message) != -ENODEV ||
+	    !strstr(message, "/dev/nvme5n9 is not there"))
+		return 2;
+	return 0;
+}
+
+Test(inuse, a_multipath_disk_belongs_to_its_controllers)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	make_sys();
+	make_block("nvme5n9", SUBSYSTEM);
+	file("%s/sys/" SUBSYSTEM "/%s", "nvme5n9/dev", NUMBER);
+	link_to("%s/sys/" SUBSYSTEM "/%s", "nvme5", "../../../" SSD "/nvme/nvme5");
+	make_block("nvme5c5n9", PLAIN); /* the path: hidden, without a number */
+	step = fake_tree_run(&tree, multipath_disk, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+/* ---- a node whose number no driver has: it cannot be opened, but it can be looked for */
+
+static void make_node(const char *loop)
+{
+	fake_tree_make(&tree);
+	make_sys();
+	folder("%s/%s", "sys/devices/virtual/block");
+	folder("%s/%s", "sys/dev");
+	folder("%s/%s", "sys/dev/block");
+	link_to("%s/%s", "sys/dev/block/4095:1048575", "../../" PLAIN "/nvme5n1");
+	make_block("nvme5n1", PLAIN);
+	file("%s/sys/" PLAIN "/%s", "nvme5n1/dev", NUMBER);
+	if (!loop)
+		return;
+	make_block(loop, "devices/virtual/block");
+	folder("%s/sys/devices/virtual/block/%s", "loop5/loop");
+	file("%s/sys/devices/virtual/block/%s", "loop5/loop/backing_file", "/dev/nvme5n1\n");
+}
+
+static void enter_dev(void)
+{
+	enter_sys();
+	if (mount("tmpfs", "/dev", "tmpfs", 0, NULL) ||
+	    mknod("/dev/nvme5n1", S_IFBLK | 0666, makedev(4095, 1048575)))
+		_exit(FAKE_TREE_SKIPPED);
+}
+
+static int nobody(void *arg)
+{
+	(void)arg;
+	enter_dev();
+	if (hr_disk_unused("nvme5n1", message) != 0 || hr_controller_unused(SSD, message) != 0)
+		return 1;
+	if (setuid(65534))
+		return 2;
+	if (hr_disk_unused("nvme5n1", message) != -EACCES || !strstr(message, "run as root"))
+		return 3;
+	return 0;
+}
+
+Test(inuse, who_may_not_see_all_processes_cannot_tell)
+{
+	int step;
+
+	make_node(NULL);
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	step = fake_tree_run(&tree, nobody, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+#define TARGET "sys/kernel/config/nvmet/subsystems/nqn.2026-01.org.example:a"
+
+static int export(void *arg)
+{
+	FILE *f;
+
+	(void)arg;
+	enter_dev();
+	if (hr_disk_unused("nvme5n1", message) != 0) /* it is not enabled */
+		return 1;
+	f = fopen("/" TARGET "/namespaces/3/enable", "w");
+	if (!f || fputs("1\n", f) < 0 || fclose(f))
+		return 2;
+	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
+	    !strstr(message, "nvme5n1 is exported by nvmet, in nqn.2026-01.org.example:a"))
+		return 3;
+	return 0;
+}
+
+Test(inuse, an_export_over_fabrics_keeps_the_disk)
+{
+	static const char *const folders[] = { "sys/kernel",
+					       "sys/kernel/config",
+					       "sys/kernel/config/nvmet",
+					       "sys/kernel/config/nvmet/subsystems",
+					       TARGET,
+					       TARGET "/namespaces",
+					       TARGET "/namespaces/3" };
+	int step;
+
+	make_node(NULL);
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		folder("%s/%s", folders[i]);
+	file("%s/" TARGET "/%s", "namespaces/3/device_path", "/dev/nvme5n1\n");
+	file("%s/" TARGET "/%s", "namespaces/3/enable", "0\n");
+	step = fake_tree_run(&tree, export, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+static int loop(void *arg)
+{
+	(void)arg;
+	enter_dev();
+	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
+	    !strstr(message, "nvme5n1 is part of loop5"))
+		return 1;
+	return 0;
+}
+
+Test(inuse, a_loop_device_keeps_the_disk)
+{
+	int step;
+
+	make_node("loop5");
+	step = fake_tree_run(&tree, loop, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+/* As a disk of `headrace store`. */
+static int open_in_use(void *arg)
+{
+	struct hr_kernel_blk disk;
+
+	(void)arg;
+	enter_dev();
+	if (hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EBUSY ||
+	    !strstr(message, "/dev/nvme5n1: is in use: nvme5n1 is part of loop5"))
+		return 1;
+	if (unlink("/sys/devices/virtual/block/loop5/loop/backing_file") ||
+	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -ENODEV ||
+	    !strstr(message, "/dev/nvme5n1: No such device"))
+		return 2;
+	if (mkdir("/sys/" PLAIN "/nvme5n1/partition", 0755) ||
+	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -ENODEV ||
+	    !strstr(message, "is a partition; a store takes a whole disk"))
+		return 3;
+	if (rmdir("/sys/" PLAIN "/nvme5n1/partition") || chmod("/dev/nvme5n1", 0600) ||
+	    setuid(65534) || hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EACCES ||
+	    !strstr(message, "run as root"))
+		return 4;
+	hr_kernel_blk_close(&disk);
+	return 0;
+}
+
+Test(inuse, a_disk_that_cannot_be_opened_says_why)
+{
+	int step;
+
+	make_node("loop5");
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	step = fake_tree_run(&tree, open_in_use, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+Test(inuse, what_is_no_disk_is_said_to_be_none)
+{
+	struct hr_kernel_blk disk;
+	char path[100];
+
+	cr_expect_eq(hr_disk_unused("nvme77n77", message), -ENOENT);
+	cr_expect(strstr(message, "nvme77n77 is no block device"), "%s", message);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null", message), -ENODEV);
+	cr_expect_str_eq(message, "/dev/null: is no block device");
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/nvme77n77", message), -ENOENT);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null/x", message), -ENOENT);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev", message), -ENODEV);
+	memset(path, '/', sizeof path - 1);
+	path[sizeof path - 1] = '\0';
+	cr_expect_eq(hr_kernel_blk_open(&disk, path, message), -ENOENT);
+	hr_kernel_blk_close(&disk); /* of nothing: nothing */
+}
+
+/* ---- binding: files take what is written and no kernel acts upon it */
+
+static int bind_without_kernel(void *arg)
+{
+	struct hr_function_state state;
+	struct hr_binding b;
+	char override[8] = "";
+
+	(void)arg;
+	if (hr_function_look(SSD, &state, message))
+		return 1;
+	if (hr_bind(&b, &state, "headrace-no-such-driver", message) != -ENODEV ||
+	    !strstr(message, "modprobe headrace-no-such-driver"))
+		return 2;
+	if (hr_bind(&b, &state, NULL, message) == 0 || b.bdf[0])
+		return 3;
+	hr_bind_undo(&b);
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	return override[0] == '\n' ? 0 : 4; /* put back: none */
+}
+
+Test(inuse, a_driver_that_cannot_be_taken_from_is_left_with_the_function)
+{
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
+	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	step = fake_tree_run(&tree, bind_without_kernel, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+/* As a process that drives it by physical addresses: no driver, but a lock. */
+static int bind_what_is_driven(void *arg)
+{
+	struct hr_function_state state;
+	struct hr_function f;
+	struct hr_binding b;
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_look(SSD, &state, message) || hr_function_open(&f, SSD, message))
+		return 1;
+	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
+	    !strstr(message, "another process drives this function"))
+		return 2;
+	hr_function_close(&f);
+	strcpy(state.driver, "uio");
+	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
+	    !strstr(message, "its driver was uio and is nvme"))
+		return 3;
+	if (setuid(65534))
+		return 4;
+	if (hr_function_look(SSD, &state, message) ||
+	    hr_bind(&b, &state, NULL, message) != -EACCES || !strstr(message, "run as root"))
+		return 5;
+	return 0;
+}
+
+Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
+{
+	char override[8] = "", path[128];
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
+	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	snprintf(path, sizeof path, "%s/devices/" SSD "/class", tree.root);
+	cr_assert_eq(chmod(path, 0644), 0);
+	step = fake_tree_run(&tree, bind_what_is_driven, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	cr_expect_eq(override[0], '('); /* nothing was written */
+	fake_tree_remove(&tree);
+}
+
+/* Whoever has waited for the lock is first. */
+static int undo_what_is_driven(void *arg)
+{
+	struct hr_binding b = { .bdf = SSD, .driver = "gone", .custody = { -1, -1, -1 } };
+	int lock;
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_lock(SSD, &lock, message))
+		return 1;
+	hr_bind_undo(&b);
+	if (!strstr(fake_log_last(), "is not given back to gone: another process drives it"))
+		return 2;
+	if (b.bdf[0])
+		return 3;
+	close(lock);
+	return 0;
+}
+
+Test(inuse, what_another_process_drives_by_now_is_not_given_back)
+{
+	char override[8] = "";
+	int step;
+
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
+	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
+	step = fake_tree_run(&tree, undo_what_is_driven, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, fake_log_last());
+	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
+	cr_expect_eq(override[0], '(');
+	fake_tree_remove(&tree);
+}

@@ -1,0 +1,177 @@
+/* What a namespace is, and whether two are one: identify descriptors, lists, command sets. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "config/log.h"
+#include "nvme/identify.h"
+#include "tests/fakes/clock.h"
+#include "tests/fakes/ctrl.h"
+#include "tests/fakes/log.h"
+
+#define ROWS(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct fake_ctrl fake;
+
+static void setup(void)
+{
+	fake_ctrl_init(&fake);
+}
+
+static void teardown(void)
+{
+	fake_ctrl_fini(&fake);
+}
+
+TestSuite(namespaces, .init = setup, .fini = teardown, .timeout = 20);
+
+/* A descriptor at byte `at` of the list. Returns where the next one goes. */
+static size_t put(size_t at, uint8_t type, uint8_t bytes, uint8_t value)
+{
+	fake.descriptors[at] = type;
+	fake.descriptors[at + 1] = bytes;
+	memset(fake.descriptors + at + 4, value, bytes);
+	return at + 4 + bytes;
+}
+
+static void offer_command_sets(void)
+{
+	fake_ctrl_set_cap(
+		&fake, NVME_SET(63ull, CAP_MQES) | NVME_SET(15ull, CAP_TO) |
+			       NVME_SET((uint64_t)(NVME_CAP_CSS_NVM | NVME_CAP_CSS_CSI), CAP_CSS));
+}
+
+Test(namespaces, identifiers_come_from_descriptors_and_from_the_data_structure)
+{
+	struct hr_ns ns;
+	size_t at;
+
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	at = put(0, NVME_NIDT_NGUID, 16, 0xa1);
+	at = put(at, 9, 5, 0xff); /* a type of later days */
+	put(at, NVME_NIDT_UUID, 16, 0xb2);
+	memset(fake.id_ns.nguid, 0x77, sizeof(fake.id_ns.nguid));
+	memset(fake.id_ns.eui64, 0xc3, sizeof(fake.id_ns.eui64));
+	fake.id_ns.nmic = 1;
+	cr_assert_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), 0);
+	cr_expect_eq(ns.nguid[0], 0xa1, "the list goes before the data structure");
+	cr_expect_eq(ns.uuid[15], 0xb2);
+	cr_expect_eq(ns.eui64[7], 0xc3);
+	cr_expect(ns.shared);
+}
+
+Test(namespaces, a_list_that_is_wrong_ends_there)
+{
+	static const struct {
+		uint8_t type, bytes;
+		size_t at;
+	} row[] = { { NVME_NIDT_UUID, 8, 0 }, { NVME_NIDT_CSI, 2, 0 }, { 9, 255, HR_PAGE - 6 } };
+
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_ns ns = { 0 };
+		int csi;
+
+		memset(fake.descriptors, 0, HR_PAGE);
+		for (size_t at = 0; at < row[i].at;) /* up to there others, of 6 bytes with head */
+			at = put(at, 200, 2, 1);
+		fake.descriptors[row[i].at] = row[i].type;
+		fake.descriptors[row[i].at + 1] = row[i].bytes;
+		hr_identify_descriptors(&ns, &csi, 1, fake.descriptors, "fake");
+		cr_expect_eq(csi, -1, "row %zu", i);
+		cr_expect_eq(ns.uuid[0], 0, "row %zu", i);
+	}
+}
+
+Test(namespaces, other_command_sets_are_refused_by_the_descriptor_alone)
+{
+	static const struct {
+		bool sets; /* CAP.CSS */
+		int csi;
+		uint16_t status; /* of CNS 03h */
+		int want;
+	} row[] = {
+		{ false, -1, 0, 0 },
+		{ false, 0, 0, 0 },
+		{ false, -1, NVME_SC_INVALID_FIELD, 0 },
+		{ false, NVME_CSI_ZNS, 0, -ENOTSUP },
+		{ true, 0, 0, 0 },
+		{ true, NVME_CSI_ZNS, 0, -ENOTSUP },
+		{ true, NVME_CSI_KV, 0, -ENOTSUP },
+		{ true, 0x30, 0, -ENOTSUP },
+		{ true, -1, 0, -EPROTO },
+		{ true, -1, NVME_SC_INVALID_FIELD, NVME_SC_INVALID_FIELD },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_ns ns;
+
+		teardown();
+		setup();
+		if (row[i].sets)
+			offer_command_sets();
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		cr_expect_eq(NVME_CC_CSS(fake_ctrl_get32(&fake, NVME_REG_CC)),
+			     row[i].sets ? NVME_CC_CSS_CSI : NVME_CC_CSS_NVM, "row %zu", i);
+		if (row[i].csi >= 0)
+			put(0, NVME_NIDT_CSI, 1, (uint8_t)row[i].csi);
+		fake.opcode = nvme_admin_identify;
+		fake.cns = NVME_IDENTIFY_CNS_NS_DESC_LIST;
+		fake.status = row[i].status;
+		cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), row[i].want, "row %zu", i);
+	}
+}
+
+/* QEMU refuses the descriptor list of such a namespace; others answer with an empty one. */
+Test(namespaces, an_inactive_namespace_is_not_a_broken_rule)
+{
+	struct hr_ns ns;
+
+	offer_command_sets();
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	fake.id_ns.nsze = 0;
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), -ENOENT);
+	fake.opcode = nvme_admin_identify;
+	fake.cns = NVME_IDENTIFY_CNS_NS_DESC_LIST;
+	fake.status = NVME_SC_INVALID_FIELD;
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), -ENOENT);
+}
+
+Test(namespaces, the_active_ones_are_listed_for_a_message)
+{
+	char text[96], few[40];
+
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, text, sizeof(text)), "none");
+	fake.active[0] = 5;
+	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, text, sizeof(text)), "5");
+	for (uint32_t i = 0; i < HR_PAGE / 4; i++)
+		fake.active[i] = i + 1;
+	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, few, sizeof(few)),
+			 "1, 2, 3, 4, 5, 6, 7 and more");
+	fake.opcode = nvme_admin_identify;
+	fake.status = NVME_SC_INVALID_FIELD;
+	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, text, sizeof(text)), "1 to 1");
+}
+
+Test(namespaces, an_identifier_that_both_report_decides)
+{
+	struct hr_ns a = { 0 }, b = { 0 };
+	const char *what;
+
+	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_UNKNOWN);
+	cr_expect_str_eq(what, "");
+	a.eui64[0] = b.eui64[0] = 1;
+	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_SAME);
+	cr_expect_str_eq(what, "EUI64");
+	b.eui64[7] = 1;
+	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
+	a.uuid[3] = 4; /* one of them only */
+	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
+	b.uuid[3] = 4;
+	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_SAME);
+	cr_expect_str_eq(what, "UUID");
+	a.nguid[0] = 1;
+	b.nguid[0] = 2;
+	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
+}

@@ -1,0 +1,311 @@
+/* Fault scripts of the software controller (nvme/soft/FAULTS.md). */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "config/log.h"
+#include "config/limits.h"
+#include "nvme/soft/soft.h"
+#include "tests/harness/conform.h"
+
+#define A CONFORM_DATA
+
+static struct conform c;
+static char script[64], device[HR_DEVICE_MAX];
+
+static void name_script(void)
+{
+	int fd;
+
+	snprintf(script, sizeof(script), "/tmp/headrace-faults-XXXXXX");
+	fd = mkstemp(script);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+static void finish(void)
+{
+	conform_close(&c);
+	unlink(script);
+}
+
+TestSuite(soft_faults, .init = name_script, .fini = finish, .timeout = 60);
+
+static void write_script(const char *text)
+{
+	FILE *file = fopen(script, "w");
+
+	cr_assert_not_null(file);
+	cr_assert_geq(fputs(text, file), 0);
+	cr_assert_eq(fclose(file), 0);
+	snprintf(device, sizeof(device), "soft:memory,size=4M,faults=%s", script);
+	conform_use(device);
+}
+
+static void start(const char *text)
+{
+	write_script(text);
+	conform_open_io(&c);
+}
+
+static uint16_t read_block(uint64_t lba)
+{
+	return conform_io(&c, nvme_cmd_read, lba, 1, A, 0);
+}
+
+/* Submit a read without waiting; its CID. */
+static uint16_t send_read(void)
+{
+	const struct hr_sqe sqe = conform_io_sqe(&c, nvme_cmd_read, 0, 1, A);
+	const uint16_t cid = conform_push(&c.io, &sqe);
+
+	conform_ring(&c, &c.io);
+	return cid;
+}
+
+Test(soft_faults, mistakes_name_file_and_line)
+{
+	static const char *const bad[] = {
+		"read: drop\n",
+		"on\n",
+		"on reed: drop\n",
+		"on read drop\n",
+		"on read:\n",
+		"on read: explode\n",
+		"on read lba: drop\n",
+		"on read lba 9-3: drop\n",
+		"on read lba x: drop\n",
+		"on read nth 0: drop\n",
+		"on read count 0: drop\n",
+		"on read: status\n",
+		"on read: status 0x10000\n",
+		"on read: status 0x281 ndr\n",
+		"on read: delay\n",
+		"on read: delay 5\n",
+		"on read: delay 5min\n",
+		"on read: wrong-cid 0x10000\n",
+		"on read: powercut\n",
+		"on read: powercut half\n",
+		"on read: drop drop\n",
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char text[256], message[HR_LOG_LINE_MAX] = "", where[80];
+		struct hr_transport t;
+
+		snprintf(text, sizeof(text), "# comment\n\non write: drop\n%s", bad[i]);
+		write_script(text);
+		snprintf(where, sizeof(where), "%s:4", script);
+		cr_expect_eq(hr_transport_open(&t, device, message), -EINVAL, "%s", bad[i]);
+		cr_expect(strstr(message, where), "%s: %s", bad[i], message);
+	}
+}
+
+Test(soft_faults, a_missing_script_is_an_error)
+{
+	char message[HR_LOG_LINE_MAX];
+	struct hr_transport t;
+
+	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,faults=/nonexistent", message),
+		     -ENOENT);
+}
+
+Test(soft_faults, status_by_block_and_occurrence)
+{
+	start("on read lba 10-19 nth 2 count 2: status 0x281\n");
+	cr_expect_eq(read_block(9), 0);
+	cr_expect_eq(read_block(10), 0, "first match");
+	cr_expect_eq(read_block(20), 0);
+	cr_expect_eq(read_block(19), 0x281, "second match");
+	cr_expect_eq(conform_io(&c, nvme_cmd_read, 8, 4, A, 0), 0x281, "third, by overlap");
+	cr_expect_eq(read_block(10), 0, "no more");
+	cr_expect_eq(conform_io(&c, nvme_cmd_write, 10, 1, A, 0), 0);
+}
+
+Test(soft_faults, status_sets_do_not_retry_when_asked)
+{
+	struct hr_cqe cqe;
+
+	start("on read: status 0x281 dnr\non flush: status 0x006\n");
+	send_read();
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_eq(hr_cqe_status(cqe.status), 0x281);
+	cr_expect(hr_cqe_dnr(cqe.status));
+	conform_release(&c, &c.io);
+	cr_expect_eq(conform_do(&c, &c.io, &(struct hr_sqe){ .nsid = 1 }, NULL), 0x006);
+	cr_expect_eq(conform_do(&c, &c.io, &(struct hr_sqe){ .nsid = 1 }, NULL), 0);
+}
+
+Test(soft_faults, a_failed_write_changes_nothing)
+{
+	start("on write nth 2: status 0x280\n");
+	conform_fill(&c, A, HR_PAGE, 1);
+	cr_assert_eq(conform_io(&c, nvme_cmd_write, 3, 1, A, 0), 0);
+	conform_fill(&c, A, HR_PAGE, 2);
+	cr_assert_eq(conform_io(&c, nvme_cmd_write, 3, 1, A, 0), 0x280);
+	cr_assert_eq(read_block(3), 0);
+	cr_expect(conform_is_filled(&c, A, HR_PAGE, 1));
+}
+
+Test(soft_faults, a_dropped_completion_never_comes)
+{
+	struct hr_cqe cqe;
+	uint16_t cid;
+
+	start("on read: drop\n");
+	send_read();
+	cr_expect_not(conform_peek(&c, &c.io, 100, &cqe));
+	cid = send_read();
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_eq(cqe.cid, cid);
+}
+
+Test(soft_faults, a_delayed_completion_is_late_but_right)
+{
+	struct hr_cqe cqe;
+	uint64_t start_ns;
+	uint16_t cid;
+
+	start("on read: delay 100ms\n");
+	start_ns = hr_now_ns();
+	cid = send_read();
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_geq(hr_now_ns() - start_ns, 100 * HR_NS_PER_MS);
+	cr_expect_eq(cqe.cid, cid);
+	cr_expect_eq(hr_cqe_status(cqe.status), 0);
+}
+
+Test(soft_faults, a_delayed_command_can_be_aborted)
+{
+	struct hr_sqe abort = { .opcode = nvme_admin_abort_cmd };
+	struct hr_cqe cqe;
+	uint32_t dw0 = 1;
+	uint16_t cid;
+
+	start("on read: delay 60s\n");
+	cid = send_read();
+	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+	abort.cdw10 = (uint32_t)cid << 16 | 1;
+	cr_assert_eq(conform_admin(&c, &abort, &dw0), 0);
+	cr_expect_eq(dw0 & 1, 0, "not aborted");
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_eq(cqe.cid, cid);
+	cr_expect_eq(hr_cqe_status(cqe.status), NVME_SC_ABORT_REQ);
+}
+
+Test(soft_faults, deleting_its_queue_ends_a_delayed_command)
+{
+	struct hr_cqe cqe;
+
+	start("on read: delay 60s\n");
+	send_read();
+	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+	cr_assert_eq(conform_delete(&c, false, 1), 0);
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_eq(hr_cqe_status(cqe.status), NVME_SC_ABORT_QUEUE);
+}
+
+Test(soft_faults, a_duplicated_completion_comes_twice)
+{
+	struct hr_cqe cqe;
+	uint16_t cid;
+
+	start("on read: duplicate\n");
+	cid = send_read();
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert(conform_peek(&c, &c.io, 5000, &cqe), "copy %u", i);
+		cr_expect_eq(cqe.cid, cid);
+		conform_release(&c, &c.io);
+	}
+	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+}
+
+Test(soft_faults, a_reordered_completion_comes_behind_the_next)
+{
+	struct hr_cqe cqe;
+	uint16_t first, second;
+
+	start("on read: reorder\n");
+	first = send_read();
+	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+	second = send_read();
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_eq(cqe.cid, second);
+	conform_release(&c, &c.io);
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_expect_eq(cqe.cid, first);
+}
+
+Test(soft_faults, lies_about_cid_and_head)
+{
+	struct hr_cqe cqe;
+
+	start("on read nth 1: wrong-cid 0x1234\non read nth 2: bad-sqhd 0xfff0\n");
+	send_read();
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	conform_release(&c, &c.io);
+	cr_expect_eq(cqe.cid, 0x1234);
+	send_read();
+	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	conform_release(&c, &c.io);
+	cr_expect_eq(cqe.sqhd, 0xfff0, "rules count matches that others answer");
+	cr_expect_eq(read_block(0), 0);
+}
+
+Test(soft_faults, a_fatal_controller_answers_no_more_until_reset)
+{
+	struct hr_cqe cqe;
+
+	start("on read: cfs\n");
+	send_read();
+	cr_expect(conform_wait(&c, 2, 2), "CSTS.CFS");
+	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+	cr_assert(conform_disable(&c));
+	cr_assert(conform_enable(&c, conform_cc()));
+	cr_assert_eq(conform_add_io(&c, &c.io, 1, CONFORM_ENTRIES), 0);
+	cr_expect_eq(read_block(0), 0);
+}
+
+Test(soft_faults, a_removed_device_reads_all_ones_for_good)
+{
+	start("on read: remove\n");
+	send_read();
+	cr_expect(conform_wait(&c, UINT32_MAX, UINT32_MAX));
+	hr_reg_write32(&c.t, NVME_REG_CC, 0);
+	cr_expect(conform_wait(&c, UINT32_MAX, UINT32_MAX));
+	for (unsigned i = 0; i < 1000 && ~hr_reg_read32(&c.t, NVME_REG_CC); i++)
+		hr_wait_ns(1000000);
+	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CC), UINT32_MAX);
+	c.wait_ms = 1;
+}
+
+Test(soft_faults, a_scripted_power_cut_takes_the_device_away)
+{
+	start("on write nth 3: powercut drop\n");
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(conform_io(&c, nvme_cmd_write, i, 1, A, 0), 0);
+	conform_push(&c.io, &(struct hr_sqe){ .opcode = nvme_cmd_write,
+					      .nsid = 1,
+					      .prp1 = conform_bus(&c, A) });
+	conform_ring(&c, &c.io);
+	cr_expect(conform_wait(&c, UINT32_MAX, UINT32_MAX));
+	c.wait_ms = 1;
+}
+
+Test(soft_faults, admin_commands_have_rules_too)
+{
+	uint32_t value;
+
+	start("on admin nth 7: status 0x006\non any nth 1: status 0x281\n");
+	cr_expect_eq(read_block(0), 0x281);
+	for (unsigned i = 0; i < 10; i++) {
+		const uint16_t status = conform_get_feature(&c, NVME_FEAT_FID_ARBITRATION, &value);
+
+		/* identify twice and two creations came before */
+		cr_expect_eq(status, i == 2 ? 0x006 : 0, "command %u: %03x", i, status);
+	}
+}

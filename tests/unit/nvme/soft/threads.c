@@ -1,0 +1,225 @@
+/* Polling threads: which queue is whose, and queues that come and go while others are at work. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/clock.h"
+#include "config/log.h"
+#include "nvme/soft/internal.h"
+#include "tests/harness/conform.h"
+
+#define A CONFORM_DATA
+#define BUSY 3u /* queue pairs 1..BUSY are at work */
+#define BATCH 15u
+#define PAGES_EACH 32u /* of data, per busy queue */
+#define COMES 5u       /* this one comes and goes, and 6 */
+
+static struct conform c;
+
+static void finish(void)
+{
+	conform_close(&c);
+}
+
+TestSuite(soft_threads, .fini = finish, .timeout = 120);
+
+static const struct soft *soft_of(void)
+{
+	return c.t.impl;
+}
+
+static void expect_spread(uint32_t least, uint32_t most)
+{
+	for (uint32_t i = 0; i < soft_of()->threads; i++)
+		cr_expect(soft_of()->poller[i].cqs >= least && soft_of()->poller[i].cqs <= most,
+			  "poller %u has %u completion queues", i, soft_of()->poller[i].cqs);
+}
+
+Test(soft_threads, queues_are_spread_whatever_their_identifiers_are)
+{
+	struct conform_queue q;
+
+	conform_use("soft:memory,size=1M,threads=3");
+	conform_open(&c);
+	/* identifiers that are equal modulo the number of threads, and all others */
+	for (uint16_t id = 3; id <= 6; id += 3)
+		cr_assert_eq(conform_add_io(&c, &q, id, CONFORM_ENTRIES), 0);
+	expect_spread(0, 1);
+	cr_expect_eq(soft_of()->poller[0].cqs, 0, "poller 0 has the registers as well");
+	cr_assert_eq(conform_add_io(&c, &q, 1, CONFORM_ENTRIES), 0);
+	expect_spread(1, 1);
+	cr_assert_eq(conform_delete(&c, false, 6), 0);
+	cr_assert_eq(conform_delete(&c, true, 6), 0);
+	cr_assert_eq(conform_add_io(&c, &q, 7, CONFORM_ENTRIES), 0);
+	expect_spread(1, 1);
+	cr_assert_eq(conform_add_io(&c, &q, 6, CONFORM_ENTRIES), 0);
+	expect_spread(1, 2);
+	cr_assert(conform_disable(&c));
+	expect_spread(0, 0);
+}
+
+/* Another thread keeps queues 1..BUSY at work until told to end. */
+static struct {
+	pthread_t thread;
+	struct conform_queue q[BUSY];
+	uint32_t stop; /* atomic */
+	uint64_t done; /* atomic */
+	uint32_t bad;  /* atomic */
+} busy;
+
+static bool round_trip(uint32_t i, uint32_t n)
+{
+	struct conform_queue *q = &busy.q[i];
+	struct hr_cqe cqe;
+
+	for (uint32_t k = 0; k < BATCH; k++) {
+		const struct hr_sqe sqe =
+			conform_io_sqe(&c, (n + k) & 1 ? nvme_cmd_write : nvme_cmd_read,
+				       (n * 5 + k) % 64, 1, A + PAGES_EACH * i + k);
+
+		conform_push(q, &sqe);
+	}
+	conform_ring(&c, q);
+	for (uint32_t k = 0; k < BATCH; k++) {
+		if (!conform_peek(&c, q, 30000, &cqe) || hr_cqe_status(cqe.status) != 0 ||
+		    cqe.sqid != q->id)
+			return false;
+	}
+	conform_release(&c, q);
+	__atomic_fetch_add(&busy.done, BATCH, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool is_bad(void)
+{
+	return __atomic_load_n(&busy.bad, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void *work(void *argument)
+{
+	(void)argument;
+	for (uint32_t n = 0; !is_bad() && !__atomic_load_n(&busy.stop, __ATOMIC_ACQUIRE); n++)
+		for (uint32_t i = 0; i < BUSY; i++)
+			if (!round_trip(i, n))
+				__atomic_store_n(&busy.bad, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void start_work(const char *device)
+{
+	conform_use(device);
+	conform_open(&c);
+	memset(&busy, 0, sizeof(busy));
+	for (uint16_t i = 0; i < BUSY; i++)
+		cr_assert_eq(conform_add_io(&c, &busy.q[i], (uint16_t)(i + 1), CONFORM_ENTRIES), 0);
+	cr_assert_eq(pthread_create(&busy.thread, NULL, work, NULL), 0);
+}
+
+static void end_work(void)
+{
+	/* on a loaded machine it may not even have begun */
+	while (!is_bad() && __atomic_load_n(&busy.done, __ATOMIC_ACQUIRE) == 0)
+		hr_wait_ns(HR_NS_PER_MS);
+	__atomic_store_n(&busy.stop, 1, __ATOMIC_RELEASE);
+	pthread_join(busy.thread, NULL);
+	cr_expect_not(is_bad(), "after %llu commands", (unsigned long long)busy.done);
+}
+
+static void queues_come_and_go(const char *device)
+{
+	start_work(device);
+	for (uint32_t n = 0; n < 40; n++) {
+		struct conform_queue q;
+
+		for (uint16_t id = COMES; id <= COMES + 1; id++) {
+			struct hr_sqe sqe =
+				conform_io_sqe(&c, nvme_cmd_write, 100 + id, 1, A + 200);
+
+			cr_assert_eq(conform_add_io(&c, &q, id, 2 + n % 15), 0, "%s", device);
+			cr_assert_eq(conform_do(&c, &q, &sqe, NULL), 0);
+			if (n % 2) /* sent, and perhaps never looked at */
+				conform_push(&q, &sqe);
+			conform_ring(&c, &q);
+		}
+		for (uint16_t id = COMES; id <= COMES + 1; id++) {
+			cr_assert_eq(conform_delete(&c, false, id), 0);
+			cr_assert_eq(conform_delete(&c, true, id), 0);
+		}
+	}
+	end_work();
+	conform_close(&c);
+}
+
+Test(soft_threads, queues_come_and_go_while_others_work)
+{
+	queues_come_and_go("soft:memory,size=1M,cache=0,threads=1");
+	queues_come_and_go("soft:memory,size=1M,cache=0,threads=3");
+	queues_come_and_go("soft:memory,size=1M,cache=64K,threads=4");
+	queues_come_and_go("soft:null,size=1M,threads=4");
+}
+
+Test(soft_threads, windows_come_and_go_while_queues_work)
+{
+	static uint8_t memory[4 * HR_PAGE] __attribute__((aligned(HR_PAGE)));
+
+	start_work("soft:memory,size=1M,cache=0,threads=3");
+	for (uint32_t n = 0; n < 100; n++) {
+		struct hr_region region;
+
+		cr_assert_eq(hr_region_init_host(&region, "comes", memory, sizeof(memory)), 0);
+		cr_assert_eq(c.t.ops->map(&c.t, &region), 0);
+		c.t.ops->unmap(&c.t, &region);
+	}
+	end_work();
+}
+
+Test(soft_threads, each_thread_serves_its_queues)
+{
+	start_work("soft:memory,size=1M,cache=0,threads=3");
+	while (__atomic_load_n(&soft_of()->poller[0].stats.reads, __ATOMIC_RELAXED) == 0 ||
+	       __atomic_load_n(&soft_of()->poller[1].stats.reads, __ATOMIC_RELAXED) == 0 ||
+	       __atomic_load_n(&soft_of()->poller[2].stats.reads, __ATOMIC_RELAXED) == 0)
+		hr_wait_ns(HR_NS_PER_MS);
+	end_work();
+}
+
+/* The first CPU that this process may use. */
+static uint32_t first_cpu(cpu_set_t *ours)
+{
+	uint32_t cpu = 0;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(*ours), ours), 0);
+	while (!CPU_ISSET(cpu, ours))
+		cpu++;
+	return cpu;
+}
+
+Test(soft_threads, threads_are_bound_to_their_cpus)
+{
+	cpu_set_t ours, its;
+	const uint32_t cpu = first_cpu(&ours);
+	char device[80];
+
+	snprintf(device, sizeof(device), "soft:memory,size=1M,cpus=%u", cpu);
+	conform_use(device);
+	conform_open_io(&c);
+	cr_assert_eq(pthread_getaffinity_np(soft_of()->poller[0].thread, sizeof(its), &its), 0);
+	cr_expect_eq(CPU_COUNT(&its), 1);
+	cr_expect(CPU_ISSET(cpu, &its));
+	cr_assert_eq(sched_getaffinity(0, sizeof(its), &its), 0);
+	cr_expect(CPU_EQUAL(&ours, &its), "the caller stays where it was");
+	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
+	hr_wait_ns(50 * HR_NS_PER_MS); /* long enough to stop spinning */
+	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
+}
+
+Test(soft_threads, cpus_that_are_not_there_are_refused)
+{
+	char message[HR_LOG_LINE_MAX] = "";
+	struct hr_transport t;
+
+	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,cpus=1023", message), -EINVAL);
+	cr_expect(strstr(message, "CPU 1023"), "%s", message);
+}

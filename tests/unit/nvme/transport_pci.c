@@ -1,0 +1,260 @@
+/* Controllers by physical address: what is refused, what is changed and put back, on files. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/log.h"
+#include "nvme/ctrl.h"
+#include "nvme/wire.h"
+#include "pci/function.h"
+#include "tests/fakes/clock.h"
+#include "tests/fakes/log.h"
+#include "tests/fakes/tree.h"
+
+#define SSD "0000:03:00.0"
+#define BAR 0x800000000ull
+#define BAR_BYTES 0x4000u
+#define STUCK 1u   /* the controller never lets go */
+#define REMOVED 2u /* it is pulled out meanwhile */
+
+TestSuite(transport_pci, .timeout = 60);
+
+static struct fake_tree tree;
+static struct hr_transport t;
+static char message[HR_LOG_LINE_MAX];
+
+static void set32(uint32_t offset, uint32_t value)
+{
+	fake_tree_write(&tree, SSD, "resource0", offset, &value, sizeof value);
+}
+
+static uint32_t get32(uint32_t offset)
+{
+	uint32_t value;
+
+	fake_tree_read(&tree, SSD, "resource0", offset, &value, sizeof value);
+	return value;
+}
+
+/* What makes it unfit, and what is said. */
+static const struct row {
+	const char *name;
+	struct fake_tree_fn fn;
+	uint32_t vs;
+	int want;
+	const char *say;
+} rows[] = {
+	{ "fit", { SSD, HR_CLASS_NVME, NULL, -1, BAR_BYTES, BAR, 0 }, 0x10400, 0, "" },
+	{ "fit behind an IOMMU that does not translate",
+	  { SSD, HR_CLASS_NVME, NULL, 2, BAR_BYTES, BAR, 0 },
+	  0x10400,
+	  0,
+	  "" },
+	{ "no controller",
+	  { SSD, 0x030000, NULL, -1, BAR_BYTES, BAR, 0 },
+	  0x10400,
+	  -ENODEV,
+	  "is no NVMe controller: its class is 030000" },
+	{ "kernel driver",
+	  { SSD, HR_CLASS_NVME, "nvme", -1, BAR_BYTES, BAR, 0 },
+	  0x10400,
+	  -EBUSY,
+	  "the kernel driver nvme is bound to it: use --bind" },
+	{ "IOMMU",
+	  { SSD, HR_CLASS_NVME, NULL, 1, BAR_BYTES, BAR, 0 },
+	  0x10400,
+	  -ENOTSUP,
+	  "use vfio:0000:03:00.0, or boot with iommu=pt" },
+	{ "unknown IOMMU",
+	  { SSD, HR_CLASS_NVME, NULL, 3, BAR_BYTES, BAR, 0 },
+	  0x10400,
+	  -ENOTSUP,
+	  "type 'unknown'" },
+	{ "no BAR", { SSD, HR_CLASS_NVME, NULL, -1, 0, 0, 0 }, 0, -ENXIO, "BAR0 is missing" },
+	{ "small BAR",
+	  { SSD, HR_CLASS_NVME, NULL, -1, 0x1000, BAR, 0 },
+	  0x10400,
+	  -ENODEV,
+	  "BAR0 of 4096 bytes has no room for the registers and doorbells of NVMe; look at it "
+	  "with lspci -vvs " SSD ": update its firmware, or use another ssd" },
+	{ "removed, as emulators do it",
+	  { SSD, HR_CLASS_NVME, NULL, -1, BAR_BYTES, BAR, 0 },
+	  0,
+	  -ENODEV,
+	  "VS reads 00000000: the device is gone, asleep, or its bridge does not pass memory on; "
+	  "reset it: echo 1 > /sys/bus/pci/devices/" SSD "/reset" },
+	{ "removed",
+	  { SSD, HR_CLASS_NVME, NULL, -1, BAR_BYTES, BAR, 0 },
+	  UINT32_MAX,
+	  -ENODEV,
+	  "or find it again: echo 1 > /sys/bus/pci/devices/" SSD "/remove; echo 1 > "
+	  "/sys/bus/pci/rescan" },
+};
+
+static int open_one(void *arg)
+{
+	const struct row *row = arg;
+	const int err = hr_transport_open(&t, "pci:" SSD, message);
+
+	if (err != row->want || !strstr(err ? message : "", row->say))
+		return fprintf(stderr, "%s: %d: %s\n", row->name, err, message), 1;
+	if (err)
+		return fake_tree_command(&tree, SSD) == row->fn.command ? 0 : 2;
+	if (strcmp(t.name, SSD) || t.bar_bytes != BAR_BYTES || t.bar_is_memory ||
+	    hr_reg_read32(&t, NVME_REG_VS) != row->vs)
+		return 3;
+	if (fake_tree_command(&tree, SSD) != (HR_COMMAND_MSE | HR_COMMAND_BME | 0x400))
+		return 4;
+	t.ops->close(&t);
+	return fake_tree_command(&tree, SSD) == row->fn.command ? 0 : 5;
+}
+
+Test(transport_pci, only_fit_controllers_are_opened_and_others_are_not_touched)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct row row = rows[i];
+		int step;
+
+		fake_tree_make(&tree);
+		fake_tree_add(&tree, &row.fn);
+		fake_tree_group(&tree, 1, "DMA");
+		fake_tree_group(&tree, 2, "identity");
+		if (row.fn.bar_bytes)
+			set32(NVME_REG_VS, row.vs);
+		step = fake_tree_run(&tree, open_one, &row);
+		fake_tree_expect(&tree, step, "%s: step %d", row.name, step);
+		fake_tree_remove(&tree);
+	}
+}
+
+static void make_enabled(void)
+{
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, NULL, -1, BAR_BYTES, BAR,
+						     HR_COMMAND_BME });
+	set32(NVME_REG_VS, 0x10400);
+	set32(NVME_REG_CAP, 4u << 24); /* TO 2 s */
+	set32(NVME_REG_CC, 1);
+	set32(NVME_REG_CSTS, 1);
+}
+
+/* Lets go after a while, unless it is stuck. */
+static void step(void *context)
+{
+	const uint32_t how = *(uint32_t *)context;
+
+	if (how == REMOVED)
+		set32(NVME_REG_CSTS, UINT32_MAX);
+	else if (how != STUCK && get32(NVME_REG_CC) == 0)
+		set32(NVME_REG_CSTS, 0);
+}
+
+static int open_enabled(void *arg)
+{
+	const uint32_t how = *(uint32_t *)arg;
+	int err;
+
+	fake_clock_start(1, step, arg);
+	err = hr_transport_open(&t, "pci:" SSD, message);
+	if (how == REMOVED)
+		return err == -ENODEV && strstr(message, "the device is gone") ? 0 : 3;
+	if (how == STUCK)
+		return err == -EIO && strstr(message, "CSTS.RDY is still 1 2500 ms after") ? 0 : 1;
+	if (err || get32(NVME_REG_CC) != 0)
+		return 2;
+	t.ops->close(&t);
+	return 0;
+}
+
+Test(transport_pci, what_another_left_enabled_is_stopped_before_it_masters_the_bus)
+{
+	for (uint32_t how = 0; how <= REMOVED; how++) {
+		int result;
+
+		make_enabled();
+		result = fake_tree_run(&tree, open_enabled, &how);
+		fake_tree_expect(&tree, result, "%u: step %d", how, result);
+		fake_tree_remove(&tree);
+	}
+}
+
+static int close_enabled(void *arg)
+{
+	(void)arg;
+	set32(NVME_REG_CC, 0);
+	if (hr_transport_open(&t, "pci:" SSD, message))
+		return 1;
+	hr_reg_write32(&t, NVME_REG_CC, 1);
+	t.ops->close(&t);
+	if (!strstr(fake_log_last(), "still enabled; its bus mastering is turned off"))
+		return 2;
+	return fake_tree_command(&tree, SSD) == 0 ? 0 : 3;
+}
+
+Test(transport_pci, a_controller_that_stays_enabled_loses_the_bus)
+{
+	int result;
+
+	make_enabled();
+	result = fake_tree_run(&tree, close_enabled, NULL);
+	fake_tree_expect(&tree, result, "step %d", result);
+	fake_tree_remove(&tree);
+}
+
+static int map_regions(void *arg)
+{
+	struct hr_bus granule = { 0x100000 };
+	struct hr_region region = { .name = "r", .kind = HR_REGION_HOST, .bytes = HR_PAGE };
+
+	(void)arg;
+	set32(NVME_REG_CC, 0);
+	if (hr_transport_open(&t, "pci:" SSD, message))
+		return 1;
+	if (t.ops->map(&t, &region) != -EINVAL)
+		return 2;
+	region.granule_bus = &granule;
+	region.granule_shift = 12;
+	if (t.ops->map(&t, &region))
+		return 3;
+	t.ops->unmap(&t, &region);
+	region.granule_bus = NULL;
+	region.kind = HR_REGION_BAR;
+	if (t.ops->map(&t, &region))
+		return 4;
+	t.ops->unmap(&t, &region);
+	region.kind = HR_REGION_GPU; /* the driver does not tell where it lies */
+	if (t.ops->map(&t, &region) != -EINVAL)
+		return 5;
+	t.ops->close(&t);
+	return 0;
+}
+
+Test(transport_pci, memory_without_physical_addresses_is_refused)
+{
+	int result;
+
+	make_enabled();
+	result = fake_tree_run(&tree, map_regions, NULL);
+	fake_tree_expect(&tree, result, "step %d", result);
+	fake_tree_remove(&tree);
+}
+
+Test(transport_pci, strings_are_checked_without_a_machine)
+{
+	static const struct {
+		const char *device;
+		int want;
+	} row[] = { { "pci:0000:41:00.0", 0 },	  { "pci:41:00.0", 0 },
+		    { "vfio:10000:41:1f.7", 0 },  { "pci:", -EINVAL },
+		    { "vfio:41:00", -EINVAL },	  { "pci:41:20.0", -EINVAL },
+		    { "pci:41:00.8", -EINVAL },	  { "pci:0000:41:00.0,x", -EINVAL },
+		    { "vfio: 41:00.0", -EINVAL }, { "pcie:41:00.0", -EINVAL } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(hr_transport_check(row[i].device, message), row[i].want, "%s",
+			     row[i].device);
+	cr_expect(hr_transport_is_physical("pci:41:00.0"));
+	cr_expect_not(hr_transport_is_physical("vfio:41:00.0"));
+	cr_expect_not(hr_transport_is_physical("soft:pci:41:00.0"));
+}

@@ -1,0 +1,367 @@
+/* One PCI function: what sysfs says of it, taking it over and putting it back, on files. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "pci/custodian.h"
+#include "pci/function.h"
+#include "tests/fakes/clock.h"
+#include "tests/fakes/tree.h"
+
+#define SSD "0000:03:00.0"
+#define PORT "0000:00:01.0"
+#define EMPTY "0000:04:00.0"
+#define VIRTUAL "0000:05:00.1"
+#define VIRTUAL_BAR 0x900004000ull
+#define BAR_BYTES 0x4000u
+
+TestSuite(function, .timeout = 60);
+
+static struct fake_tree tree;
+static struct hr_function f;
+static struct hr_function_state state;
+static struct hr_bar_map map;
+static char message[HR_LOG_LINE_MAX];
+
+static void make(void)
+{
+	fake_tree_make(&tree);
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", 7, BAR_BYTES,
+						     0x800000000, 0x100 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ PORT, 0x060400, NULL, -1, 0, 0, 7 });
+	fake_tree_add(&tree,
+		      &(struct fake_tree_fn){ EMPTY, HR_CLASS_NVME, NULL, 8, BAR_BYTES, 0, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ VIRTUAL, HR_CLASS_NVME, NULL, -1, BAR_BYTES,
+						     VIRTUAL_BAR, 0 });
+	fake_tree_virtual(&tree, VIRTUAL);
+	fake_tree_group(&tree, 7, "DMA-FQ");
+}
+
+static void run(int (*inside)(void *arg))
+{
+	int step;
+
+	make();
+	step = fake_tree_run(&tree, inside, NULL);
+	fake_tree_expect(&tree, step, "step %d", step);
+}
+
+static int look_at_all(void *arg)
+{
+	(void)arg;
+	if (hr_function_look("03:00.0", &state, message) || strcmp(state.bdf, SSD) ||
+	    state.class != HR_CLASS_NVME || strcmp(state.driver, "nvme") || state.group != 7 ||
+	    strcmp(state.group_type, "DMA-FQ") || !hr_function_translated(&state))
+		return 1;
+	if (hr_function_look(PORT, &state, message) || state.driver[0] ||
+	    state.group != HR_NO_GROUP || state.group_type[0] || hr_function_translated(&state))
+		return 2;
+	/* A group whose type nobody tells may translate. */
+	if (hr_function_look(EMPTY, &state, message) || state.group != 8 ||
+	    !hr_function_translated(&state))
+		return 3;
+	strcpy(state.group_type, "identity");
+	if (hr_function_translated(&state))
+		return 4;
+	if (hr_function_look("0000:05:00.0", &state, message) != -ENOENT ||
+	    !strstr(message, "there is no such PCI function"))
+		return 5;
+	return 0;
+}
+
+Test(function, sysfs_says_class_driver_and_group)
+{
+	run(look_at_all);
+	fake_tree_remove(&tree);
+}
+
+Test(function, what_is_no_address_is_refused)
+{
+	static const char *const row[] = { "",
+					   "x",
+					   "03:00",
+					   "03:00.0 ",
+					   "03:20.0",
+					   "03:00.8",
+					   "0000:03:00.0,",
+					   "..",
+					   "../../../etc/passwd" };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(hr_function_look(row[i], &state, message), -EINVAL, "%s", row[i]);
+}
+
+static int take_and_put_back(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, SSD, message))
+		return 1;
+	if (hr_function_enable(&f, HR_COMMAND_MSE, message) ||
+	    fake_tree_command(&tree, SSD) != 0x102)
+		return 2;
+	if (hr_function_enable(&f, HR_COMMAND_BME, message) ||
+	    fake_tree_command(&tree, SSD) != 0x506)
+		return 3;
+	if (hr_function_map(&f, 0, &map, message) || map.bytes != BAR_BYTES ||
+	    map.bus != 0x800000000)
+		return 4;
+	*(volatile uint32_t *)map.cpu = 0x12345678;
+	hr_function_unmap(&f, &map);
+	if (map.cpu || hr_function_map(&f, 0, &map, message) ||
+	    *(volatile uint32_t *)map.cpu != 0x12345678)
+		return 5;
+	hr_function_unmap(&f, &map);
+	hr_function_close(&f);
+	hr_function_close(&f); /* of nothing: nothing */
+	return 0;
+}
+
+Test(function, what_was_changed_is_put_back)
+{
+	char enabled;
+	uint32_t word;
+
+	run(take_and_put_back);
+	cr_expect_eq(fake_tree_command(&tree, SSD), 0x100);
+	fake_tree_read(&tree, SSD, "enable", 0, &enabled, 1);
+	cr_expect_eq(enabled, '0');
+	fake_tree_read(&tree, SSD, "resource0", 0, &word, 4);
+	cr_expect(word == 0x12345678 || word == 0); /* 0: skipped */
+	fake_tree_remove(&tree);
+}
+
+static int silence(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, PORT, message))
+		return 1;
+	hr_function_silence(&f);
+	if (fake_tree_command(&tree, PORT) != 3)
+		return 2;
+	hr_function_enable(&f, HR_COMMAND_MSE, message);
+	hr_function_close(&f);
+	return fake_tree_command(&tree, PORT) == 3 ? 0 : 3;
+}
+
+Test(function, silenced_stays_silent)
+{
+	run(silence);
+	fake_tree_remove(&tree);
+}
+
+static int two_at_a_time(void *arg)
+{
+	struct hr_function second;
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_open(&f, SSD, message))
+		return 1;
+	if (hr_function_open(&second, SSD, message) != -EBUSY ||
+	    !strstr(message, "another process drives this function"))
+		return 2;
+	if (hr_function_open(&second, PORT, message))
+		return 3;
+	hr_function_close(&second);
+	hr_function_close(&f);
+	if (hr_function_open(&f, SSD, message))
+		return 4;
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, one_process_at_a_time)
+{
+	run(two_at_a_time);
+	fake_tree_remove(&tree);
+}
+
+static int without_rights(void *arg)
+{
+	(void)arg;
+	if (setuid(65534))
+		return 1;
+	if (hr_function_look(SSD, &state, message))
+		return 2;
+	if (hr_function_open(&f, SSD, message) != -EACCES || !strstr(message, "run as root"))
+		return 3;
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, taking_needs_root_and_looking_does_not)
+{
+	char path[128];
+	int step;
+
+	make();
+	snprintf(path, sizeof path, "%s", tree.root);
+	cr_assert_eq(chmod(path, 0755), 0);
+	snprintf(path, sizeof path, "%s/devices/" SSD "/class", tree.root);
+	cr_assert_eq(chmod(path, 0644), 0);
+	step = fake_tree_run(&tree, without_rights, NULL);
+	fake_tree_expect(&tree, step, "step %d", step);
+	fake_tree_remove(&tree);
+}
+
+static int wrong_bars(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, SSD, message))
+		return 1;
+	if (hr_function_map(&f, 2, &map, message) != -ENXIO || !strstr(message, "BAR2 is missing"))
+		return 2;
+	if (hr_function_map(&f, 6, &map, message) != -ENXIO)
+		return 3;
+	hr_function_close(&f);
+	if (hr_function_open(&f, EMPTY, message))
+		return 4;
+	if (hr_function_map(&f, 0, &map, message) != -ENXIO ||
+	    !strstr(message, "BAR0 is missing or has no address"))
+		return 5;
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, bars_that_are_not_there_are_refused)
+{
+	run(wrong_bars);
+	fake_tree_remove(&tree);
+}
+
+/* A virtual function is as its physical one has made it: nothing of that is in its own registers. */
+static int is_virtual(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, VIRTUAL, message))
+		return 1;
+	if (hr_function_enable(&f, HR_COMMAND_MSE | HR_COMMAND_BME, message) ||
+	    fake_tree_command(&tree, VIRTUAL) != 0x404)
+		return 2;
+	if (hr_function_map(&f, 0, &map, message) || map.bytes != BAR_BYTES ||
+	    map.bus != VIRTUAL_BAR)
+		return 3;
+	hr_function_unmap(&f, &map);
+	hr_function_close(&f);
+	return fake_tree_command(&tree, VIRTUAL) == 0 ? 0 : 4;
+}
+
+Test(function, a_virtual_function_has_its_bars_from_the_kernel)
+{
+	run(is_virtual);
+	fake_tree_remove(&tree);
+}
+
+static int leaves(void *arg)
+{
+	const uint8_t ones[64] = { [0 ... 63] = 0xff };
+
+	(void)arg;
+	fake_tree_write(&tree, SSD, "config", 0, ones, sizeof ones);
+	if (hr_function_open(&f, SSD, message) != -ENODEV || !strstr(message, "gone"))
+		return 1;
+	if (hr_function_open(&f, "0000:07:00.0", message) != -ENOENT)
+		return 2;
+	if (hr_function_open(&f, PORT, message))
+		return 3;
+	fake_tree_write(&tree, PORT, "config", 0, ones, sizeof ones);
+	if (hr_function_enable(&f, HR_COMMAND_BME, message) != -ENODEV)
+		return 4;
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, a_function_that_is_gone_is_said_to_be)
+{
+	run(leaves);
+	fake_tree_remove(&tree);
+}
+
+/* Whoever would stop it when we die is needed before it masters the bus. */
+static int without_custodian(void *arg)
+{
+	static int id[HR_CUSTODY_MAX];
+	unsigned n = 0;
+
+	(void)arg;
+	if (hr_function_open(&f, PORT, message))
+		return 1;
+	while (n < HR_CUSTODY_MAX - 1)
+		id[n++] = hr_custodian_add(HR_CUSTODY_NOW, "/nowhere/x", 0, "a", 1);
+	for (unsigned i = 0; i < 2; i++) /* half a will is none */
+		if (hr_function_enable(&f, HR_COMMAND_BME, message) != -EIO ||
+		    !strstr(message, "no process can be started that stops it"))
+			return 2;
+	while (n)
+		hr_custodian_drop(id[--n]);
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, without_somebody_to_stop_it_it_does_not_master_the_bus)
+{
+	const uint16_t none = 0;
+	int step;
+
+	make();
+	fake_tree_write(&tree, PORT, "config", HR_CFG_COMMAND, &none, sizeof none);
+	step = fake_tree_run(&tree, without_custodian, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	cr_expect_eq(fake_tree_command(&tree, PORT), 0);
+	fake_tree_remove(&tree);
+}
+
+static int unmappable(void *arg)
+{
+	(void)arg;
+	if (hr_function_open(&f, SSD, message) || unlink("/sys/bus/pci/devices/" SSD "/resource0"))
+		return 1;
+	if (hr_function_map(&f, 0, &map, message) != -EBUSY || map.cpu ||
+	    !strstr(message, "BAR0 of 16384 bytes cannot be mapped"))
+		return 2;
+	hr_function_unmap(&f, &map); /* of nothing: nothing */
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, a_bar_that_cannot_be_mapped_is_named)
+{
+	run(unmappable);
+	fake_tree_remove(&tree);
+}
+
+static int locks(void *arg)
+{
+	int fd, second;
+
+	(void)arg;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_lock(SSD, &fd, message))
+		return 1;
+	if (hr_function_lock(SSD, &second, message) != -EBUSY || second != -1)
+		return 2;
+	if (hr_function_open(&f, SSD, message) != -EBUSY)
+		return 3;
+	close(fd);
+	if (hr_function_lock("0000:07:00.0", &fd, message) != -ENOENT)
+		return 4;
+	if (setuid(65534) || hr_function_lock(SSD, &fd, message) != -EACCES)
+		return 5;
+	return 0;
+}
+
+Test(function, a_lock_is_one_for_all_who_ask)
+{
+	int step;
+
+	make();
+	cr_assert_eq(chmod(tree.root, 0755), 0);
+	step = fake_tree_run(&tree, locks, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}

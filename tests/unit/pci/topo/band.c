@@ -1,0 +1,337 @@
+/* Rates of pairs alone and together, and the plan that follows from them. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/topo/band.h"
+#include "pci/topo/change.h"
+#include "tests/harness/judge.h"
+
+TestSuite(topo_rates, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+
+static struct hr_options opt;
+
+static void load(void)
+{
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+}
+
+static void set_acs(const char *address, uint32_t value)
+{
+	fake_put(fake_find(&machine, address), ACS, 2, value);
+}
+
+static double rate(const char *ssd, enum hr_direction direction, uint32_t *edge)
+{
+	struct hr_rate r = { .gpu = fake_at("03:00.0"), .ssd = fake_at(ssd) };
+
+	cr_assert_eq(hr_band_solve(&engine, &model, direction, &r, 1), 0);
+	*edge = r.edge;
+	return r.gbs;
+}
+
+static bool near(double a, double b)
+{
+	return a > b * 0.999 && a < b * 1.001;
+}
+
+Test(topo_rates, link_rates_follow_the_line_code)
+{
+	cr_expect(near(hr_link_gbs(1, 4), 1.0));
+	cr_expect(near(hr_link_gbs(3, 4), 3.938));
+	cr_expect(near(hr_link_gbs(4, 4), 7.877));
+	cr_expect(near(hr_link_gbs(5, 16), 63.015));
+	cr_expect(near(hr_link_gbs(6, 1), 7.375));
+	cr_expect_eq(hr_link_gbs(9, 4), 0.0);
+	cr_expect(near(hr_tlp_efficiency(256, HR_TO_GPU), 0.914));
+	cr_expect(near(hr_tlp_efficiency(256, HR_FROM_GPU), 0.9275));
+}
+
+Test(topo_rates, one_pair_is_limited_by_its_narrowest_edge)
+{
+	uint32_t edge;
+	double direct, through;
+	char text[96];
+
+	load();
+	direct = rate("04:00.0", HR_TO_GPU, &edge);
+	cr_expect(near(direct, 7.877 * 256 / 280 * 0.965), "%f", direct);
+	cr_expect_eq(edge, 2u * (uint32_t)fake_at("04:00.0"), "the SSD's link, up");
+	cr_expect(strstr(hr_edge_text(&engine, edge, text), "04:00.0 up") != NULL, "%s", text);
+	rate("04:00.0", HR_FROM_GPU, &edge);
+	cr_expect_eq(edge, 2u * (uint32_t)fake_at("04:00.0") + 1, "the SSD's link, down");
+	through = rate("05:00.0", HR_TO_GPU, &edge);
+	cr_expect(near(through, 7.877 * 64 / 88 * 0.965), "%f: Intel, in cache lines", through);
+	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 2, 0x1022);
+	load();
+	through = rate("05:00.0", HR_TO_GPU, &edge);
+	cr_expect_eq(through, direct);
+	/* A blocked pair carries nothing. */
+	fake_put(fake_find(&machine, "03:00.0"), HR_CFG_COMMAND, 2, HR_COMMAND_BME);
+	load();
+	cr_expect_eq(rate("04:00.0", HR_TO_GPU, &edge), 0.0);
+}
+
+/* Two wide SSDs into one GPU: direct they share the GPU's link, redirected the uplink both ways. */
+Test(topo_rates, shares_are_fair_and_redirected_flows_share_the_uplink)
+{
+	struct hr_rate r[2];
+	uint32_t uplink;
+
+	for (unsigned i = 0; i < machine.count; i++)
+		if (fake_get(&machine.fn[i], HR_CFG_CLASS, 3) == 0x010802)
+			fake_put(&machine.fn[i], FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4);
+	fake_put(fake_find(&machine, "04:00.0"), FAKE_EXP + HR_EXP_LNKCAP, 4, 16 << 4 | 4);
+	load();
+	cr_assert_eq(hr_change_apply(&model, &opt, "move:05:00.0=02:01.0", (char[160]){ 0 }), 0);
+	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	r[0] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("04:00.0") };
+	r[1] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("05:00.0") };
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect(near(r[0].gbs, r[1].gbs));
+	cr_expect(near(r[0].gbs + r[1].gbs, 31.508 * 256 / 280 * 0.965), "%f", r[0].gbs);
+	cr_expect_eq(r[0].edge, 2u * (uint32_t)fake_at("03:00.0") + 1, "the GPU's link, down");
+	/* The uplink trained to a quarter: nothing changes until traffic is sent through it. */
+	uplink = (uint32_t)fake_at("01:00.0");
+	model.fn[uplink].fact[HR_F_WIDTH].value = 1;
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect_eq(r[0].edge, 2u * (uint32_t)fake_at("03:00.0") + 1);
+	cr_assert_eq(hr_change_apply(&model, &opt, "acs:02:01.0=set", (char[160]){ 0 }), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect_eq(r[0].edge / 2, uplink, "edge %u", r[0].edge);
+	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 64 / 88 * 0.965), "%f", r[0].gbs);
+}
+
+/* A redirected flow comes down the uplink again, where it meets traffic from elsewhere. */
+Test(topo_rates, redirected_flows_pay_the_way_down_too)
+{
+	struct hr_rate r[2];
+
+	set_acs("02:01.0", HR_ACS_RR);
+	fake_put(fake_find(&machine, "01:00.0"), FAKE_EXP + HR_EXP_LNKSTA, 2, 1 << 4 | 4);
+	load();
+	r[0] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("04:00.0") };
+	r[1] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("05:00.0") };
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_expect_eq(r[0].edge, 2u * (uint32_t)fake_at("01:00.0") + 1, "the uplink, down");
+	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 64 / 88 * 0.965), "%f %f", r[0].gbs, r[1].gbs);
+}
+
+Test(topo_rates, the_plan_prefers_the_better_verdict)
+{
+	struct hr_rate r[2];
+
+	fake_windows(fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 6, 6),
+		     0xe6000000, 0xe6ffffff, 0x3c000000000ull, 0x3c3ffffffffull);
+	fake_gpu(&machine, "06:00.0", 0x3c000000000ull, 34);
+	load();
+	cr_assert_eq(engine.gpus, 2u);
+	cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+	cr_expect_eq(r[0].ssd, fake_at("04:00.0"));
+	cr_expect_eq(r[0].gpu, fake_at("03:00.0"), "the one behind the same switch");
+	cr_expect_eq(r[1].gpu, fake_at("06:00.0"), "the one that has none yet");
+}
+
+/* ---- what is known of one flow, and what of a whole root complex */
+
+#define GENOA 0x14a4
+#define PREF 0x3c000000000ull
+
+/* Root ports 00:10.0 and on, each with a GPU (even) or a wide SSD (odd) on a bus of its own. */
+static void genoa(unsigned ports)
+{
+	char address[16];
+
+	memset(&machine, 0, sizeof machine);
+	fake_function(&machine, "00:00.0", 0x060000, 0x1022, GENOA, HR_PORT_RC_ENDPOINT);
+	for (unsigned i = 0; i < ports; i++) {
+		uint64_t base = PREF + ((uint64_t)i << 36);
+		struct fake_fn *port, *card;
+
+		snprintf(address, sizeof address, "00:%02x.0", 0x10 + i);
+		port = fake_bridge(&machine, address, 0x1022, 0x14ab, HR_PORT_ROOT, 0x10 + i,
+				   0x10 + i);
+		fake_windows(port, 0xe0000000 + (i << 24), 0xe0ffffff + (i << 24), base,
+			     base + (1ull << 36) - 1);
+		snprintf(address, sizeof address, "%02x:00.0", 0x10 + i);
+		card = i % 2 ? fake_nvme(&machine, address, 0xe0000000 + (i << 24))
+			     : fake_gpu(&machine, address, base, 34);
+		for (unsigned k = 0; k < 2; k++) { /* 32 GT/s x16 */
+			struct fake_fn *f = k ? port : card;
+
+			fake_put(f, FAKE_EXP + HR_EXP_LNKCAP, 2, 16 << 4 | 5);
+			fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 0x2000 | 16 << 4 | 5);
+			fake_put(f, FAKE_EXP + HR_EXP_LNKCTL2, 2, 5);
+		}
+	}
+	load();
+}
+
+static void solve(struct hr_rate *r, unsigned n)
+{
+	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, n), 0);
+}
+
+#define FLOW(gpu_at, ssd_at)                                   \
+	{                                                      \
+		.gpu = fake_at(gpu_at), .ssd = fake_at(ssd_at) \
+	}
+
+Test(topo_rates, what_one_flow_does_does_not_cap_a_root_complex)
+{
+	double one;
+	char text[96];
+
+	genoa(8);
+	{
+		struct hr_rate r[1] = { FLOW("10:00.0", "11:00.0") };
+
+		solve(r, 1);
+		one = r[0].gbs;
+		cr_expect(one > 20 && one < 30, "%f", one);
+		cr_expect(strstr(hr_edge_text(&engine, r[0].edge, text), "root port") &&
+				  strstr(text, "prior"),
+			  "%s", text);
+	}
+	{
+		struct hr_rate r[4] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "13:00.0"),
+					FLOW("14:00.0", "15:00.0"), FLOW("16:00.0", "17:00.0") };
+
+		solve(r, 4);
+		for (unsigned i = 0; i < 4; i++)
+			cr_expect(near(r[i].gbs, one), "flow %u: %f", i, r[i].gbs);
+	}
+	{
+		/* Two SSDs into one GPU, one SSD into two GPUs: a port at either end is shared. */
+		struct hr_rate in[2] = { FLOW("10:00.0", "11:00.0"), FLOW("10:00.0", "13:00.0") };
+		struct hr_rate out[2] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "11:00.0") };
+
+		solve(in, 2);
+		solve(out, 2);
+		cr_expect(near(in[0].gbs + in[1].gbs, one), "%f", in[0].gbs + in[1].gbs);
+		cr_expect(near(out[0].gbs + out[1].gbs, one), "%f", out[0].gbs + out[1].gbs);
+	}
+}
+
+Test(topo_rates, sums_through_one_root_complex_are_upper_bounds)
+{
+	genoa(8);
+	{
+		struct hr_rate r[2] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "13:00.0") };
+
+		solve(r, 2);
+		cr_expect(hr_band_bound(&engine, r, 2));
+		cr_expect_not(hr_band_bound(&engine, r, 1), "one flow was measured");
+	}
+	fake_two_ports(&machine);
+	load();
+	{
+		struct hr_rate r[2] = { FLOW("03:00.0", "04:00.0"), FLOW("03:00.0", "05:00.0") };
+
+		solve(r, 2);
+		cr_expect_not(hr_band_bound(&engine, r, 2), "one of them goes through it");
+	}
+}
+
+/* ---- the plan */
+
+/* Two switches, a GPU and three SSDs below each; their root ports are on one bus. */
+static void two_switches(uint16_t vendor, uint16_t device, uint32_t acs)
+{
+	char address[16];
+
+	memset(&machine, 0, sizeof machine);
+	fake_function(&machine, "00:00.0", 0x060000, vendor, device, HR_PORT_RC_ENDPOINT);
+	for (unsigned s = 0; s < 2; s++) {
+		unsigned bus = 0x10 + 0x10 * s;
+		uint32_t mem = 0xe0000000 + (s << 24);
+		uint64_t pref = PREF + ((uint64_t)s << 36);
+		struct fake_fn *f;
+
+		snprintf(address, sizeof address, "00:%02x.0", 1 + s);
+		f = fake_bridge(&machine, address, vendor, 0x1901, HR_PORT_ROOT, bus, bus + 6);
+		fake_windows(f, mem, mem + 0xffffff, pref, pref + (1ull << 36) - 1);
+		snprintf(address, sizeof address, "%02x:00.0", bus);
+		f = fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_UPSTREAM, bus + 1,
+				bus + 6);
+		fake_windows(f, mem, mem + 0xffffff, pref, pref + (1ull << 36) - 1);
+		fake_put(f, FAKE_AER + 2, 2, 1);
+		for (unsigned i = 0; i < 4; i++) {
+			snprintf(address, sizeof address, "%02x:%02x.0", bus + 1, i);
+			f = fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM,
+					bus + 2 + i, bus + 2 + i);
+			fake_put(f, ACS, 2, acs);
+			fake_windows(f, mem + (i << 20), mem + (i << 20) + 0xfffff,
+				     i ? 0xfff00000 : pref, i ? 0 : pref + (1ull << 36) - 1);
+			snprintf(address, sizeof address, "%02x:00.0", bus + 2 + i);
+			if (i)
+				fake_nvme(&machine, address, mem + (i << 20));
+			else
+				fake_gpu(&machine, address, pref, 34);
+		}
+	}
+	load();
+}
+
+Test(topo_rates, the_plan_keeps_to_the_switch_even_when_acs_redirects)
+{
+	static const struct {
+		uint16_t vendor, device;
+		uint32_t acs;
+		enum hr_verdict near;
+	} row[] = {
+		{ 0x8086, 0x1234, 0, HR_DIRECT },
+		{ 0x8086, 0x1234, 0x1d, HR_REDIR_UNLISTED },
+		{ 0x8086, 0x09a2, 0x1d, HR_REDIR_LISTED },
+		{ 0x1022, GENOA, 0x1d, HR_REDIR_LISTED },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_rate r[6];
+
+		two_switches(row[i].vendor, row[i].device, row[i].acs);
+		cr_assert_eq(engine.gpus, 2u);
+		cr_assert_eq(engine.ssds, 6u);
+		cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+		for (unsigned k = 0; k < 6; k++) {
+			struct hr_pair p;
+
+			hr_judge(&engine, r[k].gpu, r[k].ssd, &p);
+			cr_expect_neq(p.common, HR_NO_FN,
+				      "row %zu, SSD %u goes to the other switch", i, k);
+			cr_expect_eq(p.verdict, row[i].near, "row %zu: %u", i, p.verdict);
+		}
+	}
+}
+
+/* No switch: the same root bus and node before others, then the GPU that has fewer. */
+Test(topo_rates, the_plan_spreads_what_is_equally_far)
+{
+	struct hr_rate r[4];
+	unsigned taken[4] = { 0 };
+
+	genoa(8);
+	cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+	for (unsigned k = 0; k < 4; k++)
+		for (unsigned g = 0; g < 4; g++)
+			taken[g] += r[k].gpu == engine.gpu[g];
+	for (unsigned g = 0; g < 4; g++)
+		cr_expect_eq(taken[g], 1u, "GPU %u has %u", g, taken[g]);
+}
+
+Test(topo_rates, solving_gives_its_memory_back)
+{
+	struct hr_rate r = { 0 };
+	size_t used;
+
+	load();
+	r = (struct hr_rate)FLOW("03:00.0", "04:00.0");
+	used = model.used;
+	for (unsigned i = 0; i < 1000; i++)
+		cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, &r, 1), 0);
+	cr_expect_eq(model.used, used);
+	cr_expect_eq(*(uint64_t *)hr_model_alloc(&model, 8), 0u, "memory is zeroed");
+}

@@ -1,0 +1,415 @@
+/* The boot model: ACS controls, modes and groups after a boot with a given command line. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/topo/bootmodel.h"
+#include "pci/topo/change.h"
+#include "pci/topo/groups.h"
+#include "tests/harness/judge.h"
+
+TestSuite(topo_boot, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+
+#define ISOLATED 0x1du /* what Linux sets: SV RR CR UF */
+#define PORTS 4u
+
+static const char *const ports[PORTS] = { "00:01.0", "00:02.0", "02:00.0", "02:01.0" };
+
+enum cpu { INTEL, AMD, ARM };
+
+/* Vendors of the root complex; all ports get that ACS control. */
+static void make(enum cpu cpu, uint32_t acs, const char *head)
+{
+	static const uint16_t vendor[] = { 0x8086, 0x1022, 0x10de };
+
+	fake_two_ports(&machine);
+	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 2, vendor[cpu]);
+	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, cpu == AMD ? 0x1480 : 0x1234);
+	fake_put(fake_find(&machine, "01:00.0"), FAKE_AER + 2, 2, 1); /* upstream: no ACS */
+	for (unsigned i = 0; i < PORTS; i++)
+		fake_put(fake_find(&machine, ports[i]), ACS, 2, acs);
+	snprintf(machine.head, sizeof machine.head, "%s", head);
+}
+
+static void load(void)
+{
+	static const struct hr_options none;
+
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
+	cr_assert_eq(hr_engine_init(&engine, &model, &none), 0);
+}
+
+#define OFF "headrace: iommu=1\n"
+#define PT "headrace: iommu=2\n"
+#define ON "headrace: iommu=3\n"
+#define DISABLE "pci=disable_acs_redir="
+#define CONFIG "pci=config_acs="
+
+/* ---- the command line */
+
+Test(topo_boot, the_command_line_decides_the_iommu_and_who_asks_for_acs)
+{
+	static const struct {
+		enum cpu cpu;
+		uint32_t acs; /* now */
+		const char *head, *line;
+		const char *kernel;
+		enum hr_iommu iommu;
+		bool asks;
+	} row[] = {
+		{ INTEL, 0, OFF, "quiet", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, 0, OFF, "iommu=pt", "6.8", HR_IOMMU_OFF, false }, /* pt turns nothing on */
+		{ INTEL, 0, OFF, "intel_iommu=on iommu=pt", "6.8", HR_IOMMU_PT, true },
+		{ INTEL, 0, OFF, "intel_iommu=on,sm_on iommu=pt", "6.8", HR_IOMMU_PT, true },
+		{ INTEL, 0, OFF, "intel_iommu=sm_on iommu=pt", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, 0, OFF, "intel_iommu=on iommu=nopt", "6.8", HR_IOMMU_ON, true },
+		{ INTEL, 0, OFF, "intel_iommu=on iommu.passthrough=1", "6.8", HR_IOMMU_PT, true },
+		{ INTEL, 0, OFF, "intel_iommu=on", "6.8", HR_IOMMU_UNKNOWN, true },
+		{ INTEL, ISOLATED, ON, "", "6.8", HR_IOMMU_ON, true },
+		{ INTEL, ISOLATED, ON, "iommu=pt", "6.8", HR_IOMMU_PT, true },
+		{ INTEL, ISOLATED, ON, "intel_iommu=off", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, ISOLATED, ON, "intel_iommu=on intel_iommu=off", "6.8", HR_IOMMU_OFF,
+		  false },
+		{ INTEL, ISOLATED, ON, "intel_iommu=off intel_iommu=on", "6.8", HR_IOMMU_ON, true },
+		{ INTEL, ISOLATED, ON, "iommu=off", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, ISOLATED, ON, "iommu=soft", "5.15", HR_IOMMU_OFF, false },
+		{ INTEL, ISOLATED, ON, "iommu=soft", "6.8", HR_IOMMU_ON, true },
+		{ INTEL, ISOLATED, ON, "iommu=memaper=2,pt", "6.8", HR_IOMMU_PT, true },
+		{ INTEL, ISOLATED, ON, "xiommu=off amd_iommu=off", "6.8", HR_IOMMU_ON, true },
+		/* AMD's driver asks when it finds its table, before it looks at its words. */
+		{ AMD, ISOLATED, ON, "amd_iommu=off", "6.8", HR_IOMMU_OFF, true },
+		{ AMD, ISOLATED, ON, "iommu=off", "6.8", HR_IOMMU_OFF, true },
+		{ AMD, ISOLATED, ON, "iommu=off intremap=off", "6.8", HR_IOMMU_OFF, false },
+		{ AMD, ISOLATED, ON, "amd_iommu=on iommu=pt", "6.8", HR_IOMMU_PT, true },
+		{ AMD, ISOLATED, ON, "intel_iommu=off", "6.8", HR_IOMMU_ON, true },
+		{ AMD, ISOLATED, OFF "headrace: cmdline=amd_iommu=off\n", "iommu=pt", "6.8",
+		  HR_IOMMU_PT, true },
+		/* Off without a word that says so: the firmware has it off. */
+		{ AMD, 0, OFF "headrace: cmdline=quiet\n", "iommu=pt", "6.8", HR_IOMMU_OFF, false },
+		{ AMD, 0, OFF "headrace: cmdline=amd_iommu=off\n", "iommu=pt", "6.8", HR_IOMMU_OFF,
+		  false },
+		{ ARM, ISOLATED, ON, "iommu.passthrough=1", "6.8", HR_IOMMU_PT, true },
+		{ ARM, ISOLATED, ON, "iommu=off intel_iommu=off", "6.8", HR_IOMMU_ON, true },
+		{ ARM, 0, OFF, "quiet", "6.8", HR_IOMMU_OFF, false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_boot b;
+
+		make(row[i].cpu, row[i].acs, row[i].head);
+		load();
+		hr_boot_read(&model, hr_kernel_of_release(row[i].kernel), HR_IOMMU_UNKNOWN,
+			     row[i].line, &b);
+		cr_expect_eq(b.iommu, row[i].iommu, "row %zu (%s): mode %u", i, row[i].line,
+			     b.iommu);
+		cr_expect_eq(b.acs, row[i].asks, "row %zu (%s): asks %d", i, row[i].line, b.acs);
+	}
+}
+
+Test(topo_boot, a_release_is_a_version)
+{
+	cr_expect_eq(hr_kernel_of_release("6.8.0-45-generic"), HR_KERNEL_VERSION(6, 8));
+	cr_expect_eq(hr_kernel_of_release("5.10"), HR_KERNEL_VERSION(5, 10));
+	cr_expect_eq(hr_kernel_of_release(""), 0u);
+	cr_expect_eq(hr_kernel_of_release("next"), 0u);
+	cr_expect_eq(hr_kernel_of_release("99999999.1"), 0u);
+}
+
+/* ---- registers */
+
+Test(topo_boot, acs_controls_follow_kernel_and_parameters)
+{
+	static const struct {
+		uint32_t now;
+		const char *head, *line, *kernel;
+		uint32_t near, far; /* control of 02:00.0 and of 02:01.0 afterwards */
+	} row[] = {
+		/* Nobody asks: the firmware's value stays. */
+		{ 0, OFF, "", "6.8", 0, 0 },
+		{ HR_ACS_SV, OFF, "", "6.8", HR_ACS_SV, HR_ACS_SV },
+		/* Asked for: SV RR CR UF of what the capability has, what firmware set stays. */
+		{ 0, OFF, "intel_iommu=on", "6.8", ISOLATED, ISOLATED },
+		{ HR_ACS_DT, OFF, "intel_iommu=on iommu=pt", "6.8", 0x5d, 0x5d },
+		{ 0, OFF, "intel_iommu=on pci=noats", "6.8", 0x1f, 0x1f },
+		/* What Linux set is not the firmware's. */
+		{ ISOLATED, PT, "intel_iommu=off", "6.8", 0, 0 },
+		{ 0x5d, PT, "intel_iommu=off", "6.8", HR_ACS_DT, HR_ACS_DT },
+		{ ISOLATED, OFF, "intel_iommu=off", "6.8", ISOLATED, ISOLATED },
+		/* disable_acs_redir, by version: SV and UF stay, or go back to the firmware's. */
+		{ ISOLATED, PT, DISABLE "0000:02:00.0", "4.18", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "0000:02:00.0", "5.15", HR_ACS_SV | HR_ACS_UF, ISOLATED },
+		{ ISOLATED, PT, DISABLE "0000:02:00.0", "6.12", 0x53, ISOLATED },
+		{ ISOLATED, PT, DISABLE "0000:02:00.0", "6.15", 0, ISOLATED },
+		{ HR_ACS_RR | HR_ACS_SV, OFF, DISABLE "0000:02:00.0", "6.15", HR_ACS_SV,
+		  HR_ACS_RR | HR_ACS_SV },
+		/* Firmware's redirect outlives disable_acs_redir in these versions. */
+		{ HR_ACS_RR, OFF, DISABLE "0000:02:00.0", "6.11", 0x57, HR_ACS_RR },
+		{ ISOLATED, PT, DISABLE "02:00.0;02:01.0", "6.8", HR_ACS_SV | HR_ACS_UF,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, "\"" DISABLE "02:00.0;02:01.0\"", "6.8", HR_ACS_SV | HR_ACS_UF,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, "pci=noaer,disable_acs_redir=02:01.0,nomsi", "6.8", ISOLATED,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, DISABLE "00:01.0/00.0/01.0", "6.8", ISOLATED,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, DISABLE "00:02.0/00.0/01.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:10b5:8796", "6.8", HR_ACS_SV | HR_ACS_UF,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, DISABLE "pci:10b5:0", "6.8", HR_ACS_SV | HR_ACS_UF,
+		  HR_ACS_SV | HR_ACS_UF }, /* 0: any */
+		{ ISOLATED, PT, DISABLE "pci:10b5:1", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "nonsense;02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "02:00.0 " DISABLE "02:01.0", "6.8", ISOLATED,
+		  HR_ACS_SV | HR_ACS_UF }, /* the last one counts */
+		/* config_acs: unknown before 6.11; the first entry only until 6.15. */
+		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0;x0x00xx@02:01.0", "6.12",
+		  HR_ACS_SV | HR_ACS_UF, ISOLATED },
+		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0;x0x00xx@02:01.0", "6.15", 0, 0 },
+		{ ISOLATED, PT, CONFIG "0010001@02:00.0;1xxxxxx@02:01.0", "6.15",
+		  HR_ACS_SV | HR_ACS_UF, HR_ACS_DT },
+		{ ISOLATED, PT, CONFIG "z0000@02:00.0", "6.15", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "02:00.0", "6.15", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "100000000@02:00.0", "6.15", ISOLATED, ISOLATED },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_boot b;
+		uint32_t near, far;
+
+		make(INTEL, row[i].now, row[i].head);
+		load();
+		hr_boot_read(&model, hr_kernel_of_release(row[i].kernel), HR_IOMMU_UNKNOWN,
+			     row[i].line, &b);
+		near = hr_boot_acs(&model, &b, fake_at("02:00.0"), NULL);
+		far = hr_boot_acs(&model, &b, fake_at("02:01.0"), NULL);
+		cr_expect(near == row[i].near && far == row[i].far, "row %zu (%s, %s): %02x %02x",
+			  i, row[i].line, row[i].kernel, near, far);
+	}
+}
+
+Test(topo_boot, what_the_firmware_leaves_is_assumed_only_where_it_decides)
+{
+	static const struct {
+		uint32_t now;
+		const char *head, *line, *kernel;
+		bool assumed;
+	} row[] = {
+		{ ISOLATED, PT, "intel_iommu=off", "6.8", true },
+		{ ISOLATED, PT, "iommu=pt", "6.8", false },
+		{ ISOLATED, OFF, "intel_iommu=off", "6.8", false },
+		{ HR_ACS_SV, PT, "intel_iommu=off", "6.8", false },
+		{ ISOLATED, PT, DISABLE "02:00.0", "6.8", false },
+		{ ISOLATED, PT, DISABLE "02:00.0", "6.12", true },
+		{ ISOLATED, PT, DISABLE "02:00.0", "6.15", false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_boot b;
+		bool assumed;
+
+		make(INTEL, row[i].now, row[i].head);
+		load();
+		hr_boot_read(&model, hr_kernel_of_release(row[i].kernel), HR_IOMMU_UNKNOWN,
+			     row[i].line, &b);
+		hr_boot_acs(&model, &b, fake_at("02:00.0"), &assumed);
+		cr_expect_eq(assumed, row[i].assumed, "row %zu", i);
+	}
+}
+
+Test(topo_boot, ports_without_the_bits_or_the_capability_stay_as_they_are)
+{
+	struct hr_boot b;
+
+	make(INTEL, 0, OFF);
+	fake_put(fake_find(&machine, "02:00.0"), FAKE_ACS + HR_ACS_CAP, 2, HR_ACS_SV | HR_ACS_TB);
+	fake_put(fake_find(&machine, "02:01.0"), FAKE_AER + 2, 2, 1); /* no ACS */
+	load();
+	hr_boot_read(&model, 0, HR_IOMMU_UNKNOWN, "intel_iommu=on", &b);
+	cr_expect_eq(hr_boot_acs(&model, &b, fake_at("02:00.0"), NULL), HR_ACS_SV);
+	cr_expect_eq(hr_boot_acs(&model, &b, fake_at("02:01.0"), NULL), 0u);
+}
+
+/* ---- what-if */
+
+struct change_row {
+	enum cpu cpu;
+	uint32_t acs;
+	const char *head, *change;
+	enum hr_verdict before, after;
+	bool assumed; /* the firmware's value is */
+};
+
+Test(topo_boot, a_boot_changes_verdicts_behind_a_switch)
+{
+	static const struct change_row row[] = {
+		{ INTEL, 0, OFF, "iommu=pt", HR_DIRECT, HR_REDIR_UNLISTED, false },
+		{ INTEL, 0, OFF, "iommu=on", HR_DIRECT, HR_SILENT_LOSS, false },
+		{ AMD, 0, OFF, "iommu=pt", HR_DIRECT, HR_REDIR_LISTED, false },
+		{ ARM, 0, OFF, "iommu=pt", HR_DIRECT, HR_REDIR_UNLISTED, false },
+		/* Off again: direct, if the firmware leaves ACS alone. */
+		{ INTEL, ISOLATED, PT, "iommu=off", HR_REDIR_UNLISTED, HR_DIRECT, true },
+		/* AMD asks for ACS whatever the words. */
+		{ AMD, ISOLATED, PT, "iommu=off", HR_REDIR_LISTED, HR_REDIR_LISTED, false },
+		/* Cleared at run time: the next boot sets it again. */
+		{ INTEL, 0, PT, "iommu=pt", HR_DIRECT, HR_REDIR_UNLISTED, false },
+		{ INTEL, 0, PT, "boot=quiet", HR_DIRECT, HR_REDIR_UNLISTED, false },
+		{ INTEL, ISOLATED, PT, "boot=" DISABLE "02:00.0;02:01.0", HR_REDIR_UNLISTED,
+		  HR_DIRECT, false },
+		{ INTEL, 0, OFF "headrace: cmdline=" DISABLE "02:00.0;02:01.0\n", "iommu=pt",
+		  HR_DIRECT, HR_DIRECT, false },
+		/* The firmware sets it: nothing of Linux changes that. */
+		{ INTEL, ISOLATED, OFF, "iommu=off", HR_REDIR_UNLISTED, HR_REDIR_UNLISTED, false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_options opt = { 0 };
+		char message[160] = "";
+		struct hr_pair p;
+
+		make(row[i].cpu, row[i].acs, row[i].head);
+		fake_judge(NEAR, &opt, &p);
+		cr_expect_eq(p.verdict, row[i].before, "row %zu before: %u", i, p.verdict);
+		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, message), 0,
+			     "row %zu: %s", i, message);
+		cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+		hr_judge(&engine, fake_at(GPU), fake_at(NEAR), &p);
+		cr_expect_eq(p.verdict, row[i].after, "row %zu after: %u (rule %s)", i, p.verdict,
+			     hr_rules[p.rule].id);
+		cr_expect_eq((p.modifiers & HR_MOD_ACS) != 0, row[i].assumed, "row %zu", i);
+	}
+}
+
+Test(topo_boot, a_boot_that_cannot_be_told_is_refused)
+{
+	static const struct {
+		const char *head, *first, *change;
+		const char *say;
+	} row[] = {
+		{ OFF, NULL, "boot=intel_iommu=on", "passthrough" },
+		{ "", NULL, "boot=quiet", "intel_iommu=" },
+		{ PT, "iommu=off", "iommu=on", "one boot" },
+		{ PT, "boot=quiet", "iommu=on", "one boot" },
+		{ PT, NULL, "iommu=maybe", "off, pt or on" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_options opt = { 0 };
+		char message[160] = "";
+
+		make(INTEL, 0, row[i].head);
+		load();
+		if (row[i].first)
+			cr_assert_eq(hr_change_apply(&model, &opt, row[i].first, message), 0, "%s",
+				     message);
+		cr_expect(hr_change_apply(&model, &opt, row[i].change, message) != 0, "row %zu", i);
+		cr_expect(strstr(message, row[i].say), "row %zu: '%s'", i, message);
+	}
+}
+
+Test(topo_boot, what_the_user_says_of_acs_outlives_the_boot)
+{
+	struct hr_options opt = { 0 };
+	char message[160];
+	struct hr_pair p;
+
+	make(INTEL, 0, OFF);
+	fake_judge(NEAR, &opt, &p);
+	cr_assert_eq(hr_change_apply(&model, &opt, "acs:all=clear", message), 0);
+	cr_assert_eq(hr_change_apply(&model, &opt, "iommu=pt", message), 0);
+	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	hr_judge(&engine, fake_at(GPU), fake_at(NEAR), &p);
+	cr_expect_eq(p.verdict, HR_DIRECT, "%u", p.verdict);
+}
+
+/* ---- groups and VFIO */
+
+Test(topo_boot, groups_are_those_of_the_boot)
+{
+	static const struct {
+		enum cpu cpu;
+		uint32_t acs;
+		const char *head;
+		bool together; /* GPU and SSD */
+		enum hr_verdict vfio;
+	} row[] = {
+		/* Off or cleared now: a boot with an IOMMU isolates. */
+		{ INTEL, 0, OFF, false,
+		  HR_DIRECT }, /* without an IOMMU: no groups, no translation */
+		{ INTEL, 0, "", false, HR_REDIR_UNLISTED },
+		{ INTEL, 0, PT, false, HR_REDIR_UNLISTED },
+		{ AMD, 0, "", false, HR_REDIR_LISTED },
+		/* The command line gives isolation up: of a card, or of all below a port. */
+		{ INTEL, 0, "headrace: cmdline=" DISABLE "02:00.0;02:01.0\n", false,
+		  HR_REDIR_UNLISTED },
+		{ INTEL, 0, "headrace: cmdline=" DISABLE "00:01.0;02:00.0\n", true,
+		  HR_VFIO_CONFLICT },
+		{ INTEL, ISOLATED, PT "headrace: cmdline=" DISABLE "00:01.0\n", true,
+		  HR_VFIO_CONFLICT },
+		{ AMD, 0, PT "headrace: cmdline=" CONFIG "0000000@00:01.0\n", true,
+		  HR_VFIO_CONFLICT },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_options opt = { .mode = HR_MODE_VFIO };
+		struct hr_groups g;
+		struct hr_pair p;
+
+		make(row[i].cpu, row[i].acs, row[i].head);
+		strcat(fake_find(&machine, GPU)->text, "\tKernel driver in use: nvidia\n");
+		fake_judge(NEAR, &opt, &p);
+		cr_assert_eq(hr_groups_at_boot(&model, &engine.boot, &g), 0);
+		cr_expect_eq(g.of[fake_at(GPU)] == g.of[fake_at(NEAR)], row[i].together, "row %zu",
+			     i);
+		cr_expect_eq(p.verdict, row[i].vfio, "row %zu: %u (rule %s)", i, p.verdict,
+			     hr_rules[p.rule].id);
+	}
+}
+
+Test(topo_boot, mode_vfio_says_what_turning_the_iommu_on_costs)
+{
+	static const struct {
+		enum cpu cpu;
+		uint32_t acs;
+		const char *head;
+		enum hr_mode mode;
+		bool found;
+	} row[] = {
+		{ INTEL, 0, OFF, HR_MODE_VFIO, true },
+		{ AMD, 0, OFF, HR_MODE_VFIO, true },
+		{ INTEL, 0, OFF, HR_MODE_GPU, false }, /* nobody turns it on */
+		{ INTEL, 0, PT, HR_MODE_GPU, true },   /* cleared: comes back */
+		{ INTEL, ISOLATED, PT, HR_MODE_GPU, false },
+		{ INTEL, 0, OFF "headrace: cmdline=" DISABLE "02:00.0;02:01.0\n", HR_MODE_VFIO,
+		  false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_options opt = { .mode = row[i].mode };
+		struct hr_pair p;
+
+		make(row[i].cpu, row[i].acs, row[i].head);
+		fake_judge(NEAR, &opt, &p);
+		cr_expect_eq(fake_found(&p, "A18"), row[i].found, "row %zu", i);
+		fake_judge(FAR, &opt, &p);
+		cr_expect_not(fake_found(&p, "A18"), "row %zu: ACS decides nothing there", i);
+	}
+}
+
+Test(topo_boot, remedies_that_recommend_passthrough_name_its_price)
+{
+	struct hr_options opt = { .iommu = HR_IOMMU_ON };
+	struct hr_finding f = { .fn = HR_NO_FN };
+	struct hr_pair p;
+	char fix[512];
+
+	make(INTEL, ISOLATED, ON);
+	fake_judge(NEAR, &opt, &p);
+	cr_assert_str_eq(hr_rules[p.rule].id, "I2");
+	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
+	cr_expect(strstr(fix, "pci=disable_acs_redir=0000:02:00.0;0000:02:01.0"), "%s", fix);
+	fake_judge(FAR, &opt, &p);
+	cr_assert_str_eq(hr_rules[p.rule].id, "I2");
+	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
+	cr_expect(strstr(fix, "iommu=pt") && !strstr(fix, "disable_acs_redir"), "%s", fix);
+}
