@@ -52,7 +52,8 @@ static const struct hr_command *find(const char *name)
 }
 
 /* Subcommands of store, which is what most misplaced words are. */
-static const char *const subcommand[] = { "format", "put", "get", "ls", "rm", "verify", "df" };
+static const char *const subcommand[] = { "format", "put",    "get", "ls",
+					  "rm",	    "verify", "df",  "unlock" };
 
 static const char *find_subcommand(const char *name)
 {

@@ -14,6 +14,7 @@
 /* One call: what is to be moved, and how far it is. */
 struct job {
 	uint8_t opcode;
+	const struct hr_sqe *command; /* NULL: read, write, flush */
 	bool fua;
 	bool quiet; /* a status is the caller's to tell */
 	uint64_t lba;
@@ -47,7 +48,7 @@ static const char *describe(const struct hr_nvme_blk *disk, const struct job *jo
 	const char *opcode = hr_opcode_name(job->opcode, false);
 	uint32_t blocks;
 
-	if (job->opcode == nvme_cmd_flush)
+	if (job->opcode == nvme_cmd_flush || job->command)
 		return opcode;
 	blocks = disk->buffer[i].bytes >> disk->ns.lba_shift;
 	snprintf(text, bytes, "%s of %u block%s at LBA %" PRIu64, opcode, blocks,
@@ -70,7 +71,11 @@ static void push(struct hr_nvme_blk *disk, struct job *job, uint32_t i)
 	struct hr_sqe sqe;
 	int cid;
 
-	if (job->opcode == nvme_cmd_flush) {
+	if (job->command) {
+		sqe = *job->command;
+		sqe.nsid = disk->ns.nsid;
+		sqe.prp1 = disk->buffer[i].prp.first;
+	} else if (job->opcode == nvme_cmd_flush) {
 		sqe = (struct hr_sqe){ .opcode = nvme_cmd_flush, .nsid = disk->ns.nsid };
 	} else {
 		hr_sqe_io(&sqe, job->opcode, disk->ns.nsid, lba_of(disk, job, i),
@@ -107,7 +112,7 @@ static void fail(struct hr_nvme_blk *disk, struct job *job, uint32_t i, uint16_t
 	if (!job->err && !job->quiet)
 		hr_error("%s: %s: %s (%03x)", disk->blk.name,
 			 describe(disk, job, i, what, sizeof(what)),
-			 hr_status_name(status, name, sizeof(name)), status);
+			 hr_error_name(status, name, sizeof(name)), status);
 	job->err = job->err ? job->err : status;
 }
 
@@ -136,7 +141,7 @@ static void finish(struct hr_nvme_blk *disk, struct job *job, const struct hr_do
 {
 	const uint32_t i = done->token;
 
-	if (done->status && !job->err && try_again(disk, job, i, done)) {
+	if (done->status && !job->err && !job->command && try_again(disk, job, i, done)) {
 		push(disk, job, i);
 		return;
 	}
@@ -289,6 +294,23 @@ int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, stru
 	err = run(disk, &job);
 	disk->buffer[0].prp.first = own;
 	return err;
+}
+
+int hr_nvme_blk_command(struct hr_nvme_blk *disk, const struct hr_sqe *command, void *data,
+			size_t bytes, bool to_host)
+{
+	struct job job = {
+		.opcode = command->opcode,
+		.command = command,
+		.from = to_host ? NULL : data,
+		.to = to_host ? data : NULL,
+		.bytes = bytes,
+		.quiet = true,
+	};
+
+	if (bytes == 0 || bytes > HR_BLK_COMMAND_MAX)
+		return -EINVAL;
+	return run(disk, &job);
 }
 
 static const struct hr_blk_ops nvme_blk_ops = {

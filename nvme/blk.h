@@ -85,6 +85,17 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
  */
 int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page);
 
+/* Bytes that hr_nvme_blk_command() moves, at most. */
+#define HR_BLK_COMMAND_MAX HR_PAGE
+
+/*
+ * One I/O command of another kind than read, write and flush, sent once, without repetitions: opcode
+ * and cdw10 to cdw15 are the caller's. data, if not NULL, is `bytes` (1..HR_BLK_COMMAND_MAX) that the
+ * command takes (to_host false) or gives. Errors as the disk's other calls; a status is not logged.
+ */
+int hr_nvme_blk_command(struct hr_nvme_blk *disk, const struct hr_sqe *command, void *data,
+			size_t bytes, bool to_host);
+
 /* Delete the queue pair; the memory is the caller's again. Errors of hr_ctrl_delete_qp(). */
 int hr_nvme_blk_close(struct hr_nvme_blk *disk);
 

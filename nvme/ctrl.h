@@ -40,6 +40,7 @@ struct hr_ns {
 	uint64_t blocks;    /* NSZE */
 	bool read_only;	    /* NSATTR: write protected */
 	bool shared;	    /* NMIC: other controllers may reach it */
+	uint8_t rescap;	    /* RESCAP: types of reservations that it supports */
 	uint8_t eui64[8], nguid[16], uuid[16];
 };
 
@@ -58,7 +59,9 @@ struct hr_ctrl {
 	uint32_t namespaces;	      /* NN */
 	uint32_t io_queues; /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
 	uint16_t oacs, oncs;
-	uint16_t awupf; /* zero-based, in blocks */
+	bool long_host_id; /* CTRATT.HIDS: takes a Host Identifier of 128 bits */
+	bool has_host_id;  /* it has this machine's since it was enabled: nvme/reservation.h */
+	uint16_t awupf;	   /* zero-based, in blocks */
 	uint16_t
 		crdt[4]; /* [1..3]: delays before a repetition, in units of 100 ms; 0: not in use */
 	bool volatile_cache;			 /* VWC present: durable only after flush or FUA */

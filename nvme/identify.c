@@ -74,6 +74,7 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
 	ctrl->oaes = id->oaes;
 	ctrl->oacs = id->oacs;
 	ctrl->oncs = id->oncs;
+	ctrl->long_host_id = id->ctratt & NVME_CTRL_CTRATT_128_ID;
 	ctrl->awupf = id->awupf;
 	ctrl->crdt[1] = id->crdt1;
 	ctrl->crdt[2] = id->crdt2;
@@ -193,6 +194,7 @@ int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id,
 	ns->blocks = id->nsze;
 	ns->read_only = id->nsattr & NVME_NS_NSATTR_WRITE_PROTECTED;
 	ns->shared = id->nmic & NVME_NS_NMIC_SHARED;
+	ns->rescap = id->rescap;
 	if (is_zero(ns->nguid, sizeof(ns->nguid)))
 		memcpy(ns->nguid, id->nguid, sizeof(ns->nguid));
 	if (is_zero(ns->eui64, sizeof(ns->eui64)))

@@ -68,7 +68,8 @@ const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes)
 	return buffer;
 }
 
-/* For errors that have another meaning here than the C library's words for them. */
+/* For errors that have another meaning here than the words of the C library, and the one status
+ * whose name does not say what has happened. */
 static const char *own_word(int error)
 {
 	switch (error) {
@@ -78,6 +79,8 @@ static const char *own_word(int error)
 		return "the device is gone";
 	case -ECONNRESET:
 		return "the controller was reset";
+	case NVME_SC_RESERVATION_CONFLICT:
+		return "Reservation Conflict: another host holds the reservation of the namespace";
 	default:
 		return NULL;
 	}
@@ -87,9 +90,9 @@ const char *hr_error_name(int error, char *buffer, unsigned bytes)
 {
 	const char *text;
 
-	if (error > 0)
-		return hr_status_name((uint16_t)error, buffer, bytes);
 	text = own_word(error);
+	if (!text && error > 0)
+		return hr_status_name((uint16_t)error, buffer, bytes);
 	if (!text)
 		text = strerrordesc_np(-error);
 	snprintf(buffer, bytes, "%s", text ? text : "Unknown error");
@@ -149,6 +152,14 @@ static const char *io_name(uint8_t opcode)
 		return "verify";
 	case nvme_cmd_copy:
 		return "copy";
+	case nvme_cmd_resv_register:
+		return "reservation register";
+	case nvme_cmd_resv_report:
+		return "reservation report";
+	case nvme_cmd_resv_acquire:
+		return "reservation acquire";
+	case nvme_cmd_resv_release:
+		return "reservation release";
 	default:
 		return "unknown command";
 	}

@@ -108,6 +108,7 @@ static int check(const char *file, bool json)
 	app = hr_load(file, NULL, &code);
 	if (!app)
 		return code;
+	app->only_checks = true;
 	err = hr_appliance_up(app, HR_STAGE_PARTITION);
 	if (!err)
 		err = hr_sinks_judge(app);

@@ -40,7 +40,8 @@ static const char help[] =
 	"  ls SSD                  list the objects\n"
 	"  rm SSD OBJECT...        remove objects\n"
 	"  verify SSD              check the object map and the checksum of each object\n"
-	"  df SSD                  show how much space is used and free\n" SSD_HELP HR_EXIT_HELP;
+	"  df SSD                  show how much space is used and free\n"
+	"  unlock SSD              remove another host's reservation\n" SSD_HELP HR_EXIT_HELP;
 
 static int format(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 {
@@ -55,6 +56,22 @@ static int format(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 	if (err)
 		return err == -EEXIST ? HR_EXIT_FAILED : hr_exit_code_up(err);
 	printf("%s: room for %u objects\n", ssd->transport.name, wishes->objects);
+	return HR_EXIT_DONE;
+}
+
+static int unlock(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
+{
+	struct hr_resv_holder holder;
+	char text[HR_RESV_TEXT];
+	const int err = hr_ssd_unlock(ssd, &holder);
+
+	(void)wishes;
+	if (err)
+		return hr_exit_code_up(err);
+	if (holder.type)
+		printf("%s: removed: %s\n", ssd->transport.name, hr_resv_text(&holder, text));
+	else
+		printf("%s: there is no reservation\n", ssd->transport.name);
 	return HR_EXIT_DONE;
 }
 
@@ -181,6 +198,16 @@ static const struct verb {
 	  0,
 	  HR_ACCESS_READ,
 	  hr_store_cmd_df },
+	{ "unlock",
+	  "usage: headrace store unlock SSD\n\n"
+	  "Remove the NVMe reservation that keeps this machine from writing to SSD, and print its\n"
+	  "type, key and host. For a host that is gone for good: one that is still at work loses\n"
+	  "its right to write, and its pipelines fail.\n" SSD_HELP HR_EXIT_HELP,
+	  { 0 },
+	  0,
+	  0,
+	  HR_ACCESS_EXISTING,
+	  unlock },
 };
 
 #define VERBS (sizeof verbs / sizeof *verbs)
@@ -414,9 +441,14 @@ static int run(const struct verb *verb, const struct hr_store_wishes *wishes)
 		return HR_EXIT_MISSING;
 	}
 	err = hr_ssd_up(ssd, &config);
+	if (!err && verb->access != HR_ACCESS_READ && verb->fn != unlock) {
+		err = hr_ssd_reserve(ssd);
+		if (err)
+			hr_ssd_down(ssd);
+	}
 	code = hr_exit_code(err);
 	if (!err) {
-		err = verb->fn == format ? 0 : hr_ssd_open_store(ssd);
+		err = verb->fn == format || verb->fn == unlock ? 0 : hr_ssd_open_store(ssd);
 		code = err ? hr_store_failed(ssd, NULL, err) : verb->fn(ssd, wishes);
 		if (ssd->disk.dead)
 			hr_ssd_fail(ssd);
@@ -474,7 +506,7 @@ static int cmd_store(int argc, char **argv)
 
 const struct hr_command hr_cmd_store = {
 	.name = "store",
-	.summary = "the object store of one ssd: format, put, get, ls, rm, verify, df",
+	.summary = "the object store of one ssd: format, put, get, ls, rm, verify, df, unlock",
 	.help = help,
 	.fn = cmd_store,
 	.own_help = true,

@@ -273,6 +273,64 @@ static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, stru
 	return err;
 }
 
+static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder)
+{
+	char text[HR_RESV_TEXT];
+
+	if (holder->type)
+		hr_error(
+			"%s: namespace %u is reserved by another host: %s; nothing was changed. "
+			"If that host does not use the disk any more: headrace store unlock --nsid "
+			"%u %s",
+			ssd->transport.name, ssd->ns.nsid, hr_resv_text(holder, text), ssd->ns.nsid,
+			ssd->device);
+	else
+		hr_error("%s: namespace %u is in use by another process or controller of this "
+			 "machine; nothing was changed",
+			 ssd->transport.name, ssd->ns.nsid);
+	return -EBUSY;
+}
+
+int hr_ssd_reserve(struct hr_ssd *ssd)
+{
+	struct hr_resv_holder holder;
+	struct hr_resv_host self;
+	int err;
+
+	if (ssd->steps < STEP_DISK || ssd->ns.read_only || ssd->reservation.held)
+		return 0;
+	hr_resv_self(&self);
+	err = hr_resv_take(&ssd->reservation, &ssd->disk, &self, &holder);
+	if (err == -EBUSY)
+		return held_by_another(ssd, &holder);
+	if (!err && ssd->reservation.held)
+		hr_info("%s: namespace %u: %s reservation, key 0x%016llx", ssd->transport.name,
+			ssd->ns.nsid, hr_resv_type_name(ssd->reservation.type),
+			(unsigned long long)ssd->reservation.key);
+	return err;
+}
+
+int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder)
+{
+	struct hr_resv_host self;
+	int err = -ENOTSUP;
+
+	memset(holder, 0, sizeof *holder);
+	hr_resv_self(&self);
+	if (ssd->steps >= STEP_DISK)
+		err = hr_resv_clear(&ssd->disk, &self, holder);
+	if (ssd->blk == &ssd->kernel.blk)
+		hr_error("%s: a reservation is removed through pci:BDF or vfio:BDF, not through "
+			 "the kernel",
+			 ssd->transport.name);
+	else if (err == -ENOTSUP)
+		hr_error("%s: namespace %u has no reservations (ONCS bit 5, RESCAP)",
+			 ssd->transport.name, ssd->ns.nsid);
+	else if (err == -EBUSY)
+		(void)held_by_another(ssd, holder);
+	return err;
+}
+
 int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
 {
 	return bring_up(ssd, config, NULL);
@@ -344,6 +402,8 @@ static bool quiesce(struct hr_ssd *ssd)
 
 	if (ssd->steps >= STEP_DISK && (ssd->disk.qp.broken || ssd->disk.qp.stats.lost))
 		hr_ssd_fail(ssd);
+	hr_resv_release(&ssd->reservation, &ssd->disk,
+			ssd->steps >= STEP_DISK && !ssd->failed && !ssd->disk.dead);
 	if (ssd->failed)
 		return hr_ssd_disable(ssd) == 0;
 	if (c->users > 1)

@@ -23,6 +23,7 @@
 #include "nvme/blk.h"
 #include "nvme/blk_kernel.h"
 #include "nvme/ctrl.h"
+#include "nvme/reservation.h"
 #include "nvme/transport.h"
 
 #define HR_SSD_QUEUES_WANTED 256u /* I/O queue pairs asked for; a controller may grant fewer */
@@ -60,10 +61,11 @@ struct hr_ssd {
 	struct hr_controller *controller; /* NULL: it is down, or "kernel:PATH" */
 	struct hr_ctrl *ctrl;		  /* the controller's; NULL likewise */
 	struct hr_ns ns;
-	struct hr_nvme_blk disk;     /* the host's own queue pair: object map, flush, self-tests */
-	struct hr_kernel_blk kernel; /* instead of all above, for "kernel:PATH" */
-	struct hr_blk *blk;	     /* the disk, whichever of the two it is */
-	struct hr_store store;	     /* valid when has_store */
+	struct hr_nvme_blk disk; /* the host's own queue pair: object map, flush, self-tests */
+	struct hr_reservation reservation; /* of the namespace; hr_ssd_reserve() */
+	struct hr_kernel_blk kernel;	   /* instead of all above, for "kernel:PATH" */
+	struct hr_blk *blk;		   /* the disk, whichever of the two it is */
+	struct hr_store store;		   /* valid when has_store */
 	bool has_store;
 	bool failed; /* a command was lost or a queue broke: disable before freeing; hr_ssd_fail() */
 	struct hr_region region; /* memory of the disk; empty when it lies in the controller's */
@@ -118,6 +120,19 @@ void hr_ssd_fail(struct hr_ssd *ssd);
  * failed, disable, before its memory is freed. Does nothing to an ssd that is all zero.
  */
 void hr_ssd_down(struct hr_ssd *ssd);
+
+/*
+ * Before the first write: reserve the namespace, so that no other host or process can write to it
+ * until hr_ssd_down() (nvme/reservation.h). Does nothing to a disk of kernel:, a write protected
+ * namespace, and a controller or namespace without reservations. What is wrong is logged, with the
+ * remedy. Errors of hr_resv_take(); -EBUSY: another host or process has the namespace, and nothing is
+ * changed.
+ */
+int hr_ssd_reserve(struct hr_ssd *ssd);
+
+/* An operator's order: take another host's reservation away, *holder. As hr_resv_clear(), and what is
+ * wrong is logged. */
+int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder);
 
 /* Open the object store. As hr_store_open(); -ENOTSUP: the ssd keeps no data. What is wrong is
  * logged. */

@@ -134,6 +134,17 @@ static void backends_down(struct hr_appliance *app)
 	}
 }
 
+static int reserve(struct hr_appliance *app, uint32_t d)
+{
+	const struct hr_config_ssd *ssd = &app->config.ssd[d];
+	const int err = hr_ssd_reserve(&app->ssd[d]);
+
+	if (err)
+		hr_error("%s:%u: ssd '%s' cannot be reserved", app->config.file, ssd->line,
+			 ssd->name);
+	return err;
+}
+
 static int controller_up(struct hr_appliance *app, uint32_t d)
 {
 	const struct hr_config_ssd *ssd = &app->config.ssd[d];
@@ -148,6 +159,8 @@ static int controller_up(struct hr_appliance *app, uint32_t d)
 			 ssd->name);
 	if (!err) {
 		err = hr_disk_check(app, d);
+		if (!err && !app->only_checks)
+			err = reserve(app, d);
 		if (err)
 			hr_ssd_down(&app->ssd[d]);
 	}

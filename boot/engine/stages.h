@@ -175,6 +175,7 @@ struct hr_appliance {
 	 * (`headrace boot`); false: it fails the stage. To be set behind hr_appliance_init().
 	 */
 	bool keep_going;
+	bool only_checks; /* nothing is written, so no disk is reserved; set behind init as well */
 	bool left_out[HR_SSDS_MAX];   /* not brought up; no selected pipeline uses it */
 	bool gpu_failed[HR_GPUS_MAX]; /* while a pipeline ran on it */
 	uint64_t patience_ns; /* with workers that do not move; 0: as in boot/engine/watch.h */

@@ -116,7 +116,8 @@ struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
  * Before a commit writes anything it reads both superblocks again, and after it its own. When one is
  * not what this store has left there, another process or machine writes to the disk: -ESTALE, logged
  * once, nothing of the other writer is overwritten, and this store refuses all further changes. That
- * finds a foreign writer; what keeps it away are reservations (nvme/reservation.h).
+ * finds a foreign writer; where the namespace has reservations, they keep it away before that
+ * (nvme/reservation.h).
  */
 
 /*

@@ -12,12 +12,14 @@ static const uint8_t known[] = {
 	NVME_FEAT_FID_ARBITRATION,  NVME_FEAT_FID_POWER_MGMT,	 NVME_FEAT_FID_TEMP_THRESH,
 	NVME_FEAT_FID_ERR_RECOVERY, NVME_FEAT_FID_VOLATILE_WC,	 NVME_FEAT_FID_NUM_QUEUES,
 	NVME_FEAT_FID_IRQ_COALESCE, NVME_FEAT_FID_IRQ_CONFIG,	 NVME_FEAT_FID_WRITE_ATOMIC,
-	NVME_FEAT_FID_ASYNC_EVENT,  NVME_FEAT_FID_HOST_BEHAVIOR,
+	NVME_FEAT_FID_ASYNC_EVENT,  NVME_FEAT_FID_HOST_BEHAVIOR, NVME_FEAT_FID_HOST_ID,
 };
 
 static bool is_known(const struct soft *soft, uint8_t fid)
 {
 	if (fid == NVME_FEAT_FID_VOLATILE_WC && !soft->cache.capacity)
+		return false;
+	if (fid == NVME_FEAT_FID_HOST_ID && !soft->reservations)
 		return false;
 	return memchr(known, fid, sizeof(known)) != NULL;
 }
@@ -47,6 +49,7 @@ void soft_features_reset(struct soft *soft)
 	soft->aers = 0;
 	soft->masked = 0;
 	soft->retry_delays = false;
+	soft_reservations_reset(soft);
 	__atomic_store_n(&soft->events, 0, __ATOMIC_RELAXED);
 	pthread_rwlock_wrlock(&soft->cache.lock);
 	soft->cache.enabled = soft->cache.capacity > 0;
@@ -182,6 +185,8 @@ uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		break;
 	case NVME_FEAT_FID_HOST_BEHAVIOR:
 		return set_behavior(soft, sqe);
+	case NVME_FEAT_FID_HOST_ID:
+		return soft_set_host_id(soft, sqe);
 	case NVME_FEAT_FID_IRQ_CONFIG:
 		return NVME_SC_INVALID_FIELD | SOFT_DNR; /* no vectors to configure */
 	default:
@@ -203,6 +208,8 @@ uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (fid == NVME_FEAT_FID_HOST_BEHAVIOR)
 		return get_behavior(soft, sqe, !SELECT(sqe->cdw10));
+	if (fid == NVME_FEAT_FID_HOST_ID)
+		return soft_get_host_id(soft, sqe, !SELECT(sqe->cdw10));
 	if (fid == NVME_FEAT_FID_TEMP_THRESH)
 		return get_threshold(soft, sqe->cdw11, !SELECT(sqe->cdw10), dw0);
 	*dw0 = SELECT(sqe->cdw10) ? default_of(soft, fid) : soft->feature[fid];

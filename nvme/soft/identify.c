@@ -103,6 +103,10 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.cqes = 4 << 4 | 4;
 	id.nn = soft->namespaces;
 	id.oncs = NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_DSM;
+	if (soft->reservations) {
+		id.oncs |= NVME_CTRL_ONCS_RESERVATIONS;
+		id.ctratt = NVME_CTRL_CTRATT_128_ID;
+	}
 	id.vwc = soft->cache.capacity ? NVME_CTRL_VWC_PRESENT | 3 << 1 : 0;
 	put_nqn(soft, id.subnqn, sizeof(id.subnqn));
 	return soft_copy_out(soft, sqe, &id, sizeof(id));
@@ -119,6 +123,11 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 		id.nsze = id.ncap = id.nuse = soft->blocks;
 		id.dlfeat = !soft->options.null; /* deallocated blocks read as zeros */
 		id.nmic = soft->options.shared ? NVME_NS_NMIC_SHARED : 0;
+		id.rescap = soft->reservations
+				    ? NVME_NS_RESCAP_WE | NVME_NS_RESCAP_EA | NVME_NS_RESCAP_WERO |
+					      NVME_NS_RESCAP_EARO | NVME_NS_RESCAP_WEAR |
+					      NVME_NS_RESCAP_EAAR | NVME_NS_RESCAP_IEK_13
+				    : 0;
 		id.nsattr = soft_is_protected(soft) ? NVME_NS_NSATTR_WRITE_PROTECTED : 0;
 	}
 	id.lbaf[0].ds = (uint8_t)soft->lba_shift;

@@ -278,8 +278,11 @@ struct soft_poller {
 	uint32_t wanted; /* somebody waits for lock; atomic */
 } __attribute__((aligned(SOFT_LINE)));
 
+struct soft_reservations; /* reserve.c */
+
 struct soft {
 	/* Set at open. */
+	struct soft_reservations *reservations; /* of the namespace; NULL: it has none */
 	struct hr_soft_options options;
 	uint8_t *bar;
 	size_t bar_bytes;
@@ -319,6 +322,8 @@ struct soft {
 	uint32_t feature[256];
 	uint32_t under_kelvin; /* the second temperature threshold */
 	bool retry_delays;     /* Host Behavior Support: ACRE */
+	uint8_t host_id[16];   /* zero: none. Written under the lock of reservations */
+	bool long_host_id;     /* it was set with 16 bytes */
 	bool failing;	       /* a fault asked for CSTS.CFS; atomic */
 	uint16_t granted;      /* I/O queue pairs */
 	uint16_t aer[SOFT_AERL + 1];
@@ -439,6 +444,15 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe);
 /* zoned.c: what Identify and I/O commands of a namespace of the zoned command set are. */
 uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
+/* reserve.c: reservations of the namespace, where the option asks for them. */
+int soft_reservations_open(struct soft *soft); /* 0 or -errno */
+void soft_reservations_close(struct soft *soft);
+void soft_reservations_reset(struct soft *soft); /* of the controller */
+uint16_t soft_reservation_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
+/* Whether another host's reservation forbids this read, write, or other I/O command. */
+bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_set_host_id(struct soft *soft, const struct hr_sqe *sqe);
+uint16_t soft_get_host_id(struct soft *soft, const struct hr_sqe *sqe, bool current);
 uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 void soft_features_reset(struct soft *soft);
 void soft_event(struct soft *soft, enum soft_event event);

@@ -121,6 +121,12 @@ static bool changes_data(const struct hr_sqe *sqe)
 	       (sqe->opcode == nvme_cmd_dsm && sqe->cdw11 & NVME_DSMGMT_AD);
 }
 
+static bool is_reservation(uint8_t opcode)
+{
+	return opcode == nvme_cmd_resv_register || opcode == nvme_cmd_resv_report ||
+	       opcode == nvme_cmd_resv_acquire || opcode == nvme_cmd_resv_release;
+}
+
 uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLS 0, FUSES 0 */
@@ -130,6 +136,10 @@ uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe 
 		return NVME_SC_INVALID_NS | SOFT_DNR;
 	if (p->soft->options.zoned)
 		return soft_zoned_io(p, sq, sqe);
+	if (is_reservation(sqe->opcode))
+		return soft_reservation_io(p, sq, sqe);
+	if (soft_reservation_refuses(p->soft, sqe))
+		return NVME_SC_RESERVATION_CONFLICT | SOFT_DNR;
 	if (soft_is_protected(p->soft) && changes_data(sqe))
 		return NVME_SC_NS_WRITE_PROTECTED | SOFT_DNR;
 	switch (sqe->opcode) {

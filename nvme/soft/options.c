@@ -111,12 +111,15 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 		o->namespaces = (uint32_t)v;
 	else if (strcmp(key, "zoned") == 0 && v <= 1)
 		o->zoned = v;
+	else if (strcmp(key, "reservations") == 0 && v <= HR_SOFT_RESERVED)
+		o->reservations = (uint32_t)v;
 	else
 		return refuse(
 			message,
 			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
 			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1, readonly=0|1, "
-			"shared=0|1, namespaces=1..%u, zoned=0|1 or faults=FILE",
+			"shared=0|1, namespaces=1..%u, zoned=0|1, reservations=0|1|2 or "
+			"faults=FILE",
 			key, text, HR_SOFT_THREADS_MAX, HR_SOFT_NAMESPACES_MAX);
 	return 0;
 }
@@ -146,6 +149,9 @@ static int check(const struct hr_soft_options *o, char *message)
 			      "another one caches");
 	if (o->zoned && o->namespaces > 1)
 		return refuse(message, "soft: zoned=1 has one namespace; expected namespaces=1");
+	if (o->zoned && o->reservations)
+		return refuse(message,
+			      "soft: zoned=1 has no reservations: leave reservations= out");
 	if (o->populate && *o->path)
 		return refuse(message, "soft: populate=1 is for soft:memory; an image is a file");
 	return 0;

@@ -46,10 +46,11 @@ static struct view look(const struct soft *soft, const struct soft_sq *sq)
 	const uint64_t page_blocks = HR_PAGE >> soft->lba_shift;
 	struct view v = { .shift = soft->lba_shift, .bus = NOWHERE, .memory = soft->media.memory };
 
-	if (soft_cache_is_bare(&soft->cache, false) && soft->blocks >= page_blocks)
+	if (soft_cache_is_bare(&soft->cache, false) && soft->blocks >= page_blocks &&
+	    !soft->reservations)
 		v.opcodes |= 1u << nvme_cmd_read;
 	if (soft_cache_is_bare(&soft->cache, true) && soft->blocks >= page_blocks &&
-	    !soft_is_protected(soft) && !soft->options.zoned)
+	    !soft_is_protected(soft) && !soft->options.zoned && !soft->reservations)
 		v.opcodes |= 1u << nvme_cmd_write;
 	v.last_lba = soft->blocks - page_blocks;
 	if (w->bytes >= HR_PAGE) {

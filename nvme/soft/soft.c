@@ -84,6 +84,7 @@ static void free_all(struct soft *soft)
 		free(soft->poller[i].vec);
 	}
 	free(soft->poller);
+	soft_reservations_close(soft);
 	soft_cache_close(&soft->cache);
 	soft_media_close(&soft->media);
 	pthread_mutex_destroy(&soft->errors_lock);
@@ -185,6 +186,8 @@ int soft_new(struct soft **out, const struct hr_soft_options *options, char *mes
 		err = take_bar(soft);
 	if (!err)
 		err = take_pollers(soft);
+	if (!err)
+		err = soft_reservations_open(soft);
 	if (!err && *options->faults)
 		err = soft_faults_read(soft, options->faults, message);
 	if (err) {

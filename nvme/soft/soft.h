@@ -28,6 +28,12 @@
 #define HR_SOFT_THREADS_MAX 64u
 #define HR_SOFT_NAMESPACES_MAX 16u
 
+enum hr_soft_reservations {
+	HR_SOFT_UNRESERVABLE, /* ONCS bit 5 is 0 */
+	HR_SOFT_RESERVABLE,
+	HR_SOFT_RESERVED, /* another host holds the namespace when the first controller opens it */
+};
+
 struct hr_soft_options {
 	char path[HR_DEVICE_MAX]; /* "" is memory, or nothing */
 	bool null;		  /* nothing: no data are kept */
@@ -45,6 +51,7 @@ struct hr_soft_options {
 	bool shared;		  /* other controllers of this option may have the image, too */
 	uint32_t namespaces;	  /* of equal size, one behind the other on the media; default 1 */
 	bool zoned;		  /* the namespace is of the zoned command set: a few commands */
+	uint32_t reservations;	  /* the namespace has them: enum hr_soft_reservations */
 	char faults[HR_DEVICE_MAX]; /* fault script (nvme/soft/FAULTS.md), or "" */
 };
 

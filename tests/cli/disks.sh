@@ -129,6 +129,66 @@ no_third_namespace() {
     exits 3 store ls "soft:$SCRATCH/two.img,namespaces=2" --nsid 3 && warns "the controller has 1, 2"
 }
 
+# ---- reservations
+
+reserve_image() {
+    rm -f "$SCRATCH/r.img"
+    exits 0 store format "soft:$SCRATCH/r.img,size=64M,reservations=1" &&
+        exits 0 store put "soft:$SCRATCH/r.img,reservations=1" in "$SCRATCH/in"
+}
+
+# refused COMMAND...: another host holds r.img; nothing of it changes
+refused() {
+    local before
+    before=$(sha256sum <"$SCRATCH/r.img")
+    exits 3 "$@" && warns "reserved by another host: Write Exclusive reservation of key 0x" &&
+        warns "headrace store unlock" && [ "$before" = "$(sha256sum <"$SCRATCH/r.img")" ]
+}
+
+reserved() {
+    local ssd=soft:$SCRATCH/r.img,reservations=2
+    refused store put "$ssd" x "$SCRATCH/in" && refused store rm "$ssd" in &&
+        refused store format --force "$ssd"
+}
+
+reserved_run() {
+    rm -f "$SCRATCH/copy.img"
+    exits 0 store format "soft:$SCRATCH/copy.img,size=64M" || return 1
+    exits 0 store put "soft:$SCRATCH/copy.img" in "$SCRATCH/in" || return 1
+    conf "soft:$SCRATCH/copy.img" "soft:$SCRATCH/r.img,reservations=2"
+    refused run "$SCRATCH/x.conf" && warns "x.conf:3:" && exits 0 check "$SCRATCH/x.conf"
+}
+
+reserved_read() {
+    local ssd=soft:$SCRATCH/r.img,reservations=2
+    exits 0 store ls "$ssd" && exits 0 store verify "$ssd" &&
+        exits 0 store get --force "$ssd" in "$SCRATCH/out.bin" && cmp "$SCRATCH/in" "$SCRATCH/out.bin"
+}
+
+unlocked() {
+    exits 0 store unlock "soft:$SCRATCH/r.img,reservations=2" &&
+        says "removed: Write Exclusive reservation of key 0x" &&
+        exits 0 store unlock "soft:$SCRATCH/r.img,reservations=1" &&
+        says "there is no reservation" && exits 3 store unlock "soft:$SCRATCH/r.img" &&
+        warns "has no reservations"
+}
+
+reserved_whole() {
+    conf "soft:$SCRATCH/copy.img,reservations=1" "soft:$SCRATCH/r.img,reservations=1"
+    exits 0 post "$SCRATCH/x.conf" && exits 0 run "$SCRATCH/x.conf" &&
+        exits 0 store get --force "soft:$SCRATCH/r.img" out "$SCRATCH/out.bin" &&
+        cmp "$SCRATCH/in" "$SCRATCH/out.bin"
+}
+
+# The first write of data (the data area begins at block 512) finds the reservation lost.
+taken_over() {
+    echo 'on write lba 512-16383: status 0x83 dnr' >"$SCRATCH/taken"
+    rm -f "$SCRATCH/r2.img"
+    exits 0 store format "soft:$SCRATCH/r2.img,size=64M"
+    conf "soft:$SCRATCH/copy.img" "soft:$SCRATCH/r2.img,reservations=1,faults=$SCRATCH/taken"
+    exits 4 run "$SCRATCH/x.conf" && warns "Reservation Conflict: another host holds the reservation"
+}
+
 check "an image" make_image
 check "one disk under two names is a mistake of both lines" two_paths
 check "a copy of a disk, with the same store UUID, is another disk" copies
@@ -142,4 +202,11 @@ check "one controller by pci: and by vfio: is a mistake of both lines" one_contr
 check "one namespace of one controller in two lines is a mistake of both" one_namespace_twice
 check "two namespaces of one controller: from one to the other" two_namespaces
 check "a third one is not there" no_third_namespace
+check "a namespace with reservations" reserve_image
+check "another host's reservation keeps the store's commands away, untouched" reserved
+check "so it does a run, which names the line; check only reads" reserved_run
+check "ls, verify and get read all the same" reserved_read
+check "an operator removes it" unlocked
+check "self-test and run reserve all ssds, and release them" reserved_whole
+check "a takeover in the middle of a run is named" taken_over
 done_testing

@@ -27,6 +27,8 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
 	struct hr_ssd *ssd = &app->ssd[d];
 	int err = hr_ssd_up(ssd, config);
 
+	if (!err)
+		err = hr_ssd_reserve(ssd);
 	if (err)
 		return say_error(detail, config->device, err);
 	snprintf(detail, HR_POST_DETAIL,

@@ -1,0 +1,548 @@
+/*
+ * Reservations over software controllers of one image: the host under test by boot/ssd.h and
+ * nvme/reservation.h, the other host by commands of its own.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/engine/ssd.h"
+#include "config/clock.h"
+#include "nvme/soft/soft.h"
+#include "nvme/status.h"
+#include "tests/fake/log.h"
+
+#define ROWS(a) (sizeof(a) / sizeof((a)[0]))
+#define CONFLICT NVME_SC_RESERVATION_CONFLICT
+#define OTHER_KEY 0x0123456789abcdefull
+#define IEKEY 8u
+
+static char image[64], script[80];
+static struct hr_ssd a, b, a2;
+static uint8_t page[HR_PAGE] __attribute__((aligned(HR_PAGE)));
+
+static void setup(void)
+{
+	snprintf(image, sizeof image, "/tmp/hr_resv.XXXXXX");
+	close(mkstemp(image));
+	snprintf(script, sizeof script, "%s.faults", image);
+}
+
+static void teardown(void)
+{
+	hr_ssd_down(&a2);
+	hr_ssd_down(&a);
+	hr_ssd_down(&b);
+	unlink(image);
+	unlink(script);
+}
+
+TestSuite(reservation, .init = setup, .fini = teardown, .timeout = 60);
+
+static struct hr_config_ssd config_of(uint32_t nsid, const char *options)
+{
+	struct hr_config_ssd config = { .nsid = nsid,
+					.queue_entries = 64,
+					.timeout_ns = 10 * HR_NS_PER_S };
+
+	snprintf(config.device, sizeof config.device, "soft:%s,size=16M,shared=1%s", image,
+		 options);
+	return config;
+}
+
+static void up(struct hr_ssd *ssd, const char *options)
+{
+	const struct hr_config_ssd config = config_of(1, options);
+
+	cr_assert_eq(hr_ssd_up(ssd, &config), 0, "%s", fake_log_last());
+}
+
+/* Namespace 2 of the controller of `first`. */
+static void up_beside(struct hr_ssd *ssd, struct hr_ssd *first, const char *options)
+{
+	const struct hr_config_ssd config = config_of(2, options);
+
+	cr_assert_eq(hr_ssd_up_beside(ssd, &config, first), 0, "%s", fake_log_last());
+}
+
+/* From now on the host behind this controller has an identifier of 16 such bytes. */
+static void become(struct hr_ssd *ssd, uint8_t byte)
+{
+	struct hr_sqe sqe = { .opcode = nvme_admin_set_features,
+			      .prp1 = ssd->ctrl->admin_data_bus.addr,
+			      .cdw10 = NVME_FEAT_FID_HOST_ID,
+			      .cdw11 = 1 };
+
+	memset(ssd->ctrl->admin_data, byte, 16);
+	cr_assert_eq(hr_admin(ssd->ctrl, &sqe, NULL), 0);
+}
+
+static int send(struct hr_ssd *ssd, uint8_t opcode, uint32_t cdw10, uint64_t first, uint64_t second)
+{
+	const struct hr_sqe sqe = { .opcode = opcode, .cdw10 = cdw10 };
+	uint64_t key[2] = { first, second };
+
+	return hr_nvme_blk_command(&ssd->disk, &sqe, key, opcode == nvme_cmd_resv_release ? 8 : 16,
+				   false);
+}
+
+static int enroll(struct hr_ssd *ssd, uint64_t key)
+{
+	return send(ssd, nvme_cmd_resv_register, 0, 0, key);
+}
+
+static int acquire(struct hr_ssd *ssd, uint64_t key, uint8_t type)
+{
+	return send(ssd, nvme_cmd_resv_acquire, (uint32_t)type << 8, key, 0);
+}
+
+static int preempt(struct hr_ssd *ssd, uint64_t key, uint64_t victim, uint8_t type)
+{
+	return send(ssd, nvme_cmd_resv_acquire, (uint32_t)type << 8 | 1, key, victim);
+}
+
+static int release(struct hr_ssd *ssd, uint64_t key, uint8_t type)
+{
+	return send(ssd, nvme_cmd_resv_release, (uint32_t)type << 8, key, 0);
+}
+
+/* Another host holds the namespace by controller b. */
+static void other_holds(uint8_t type)
+{
+	up(&b, ",reservations=1");
+	become(&b, 0xb0);
+	cr_assert_eq(enroll(&b, OTHER_KEY), 0);
+	cr_assert_eq(acquire(&b, OTHER_KEY, type), 0);
+}
+
+static int write_page(struct hr_ssd *ssd)
+{
+	return ssd->blk->ops->write(ssd->blk, 0, page, sizeof page, false);
+}
+
+static int read_page(struct hr_ssd *ssd)
+{
+	return ssd->blk->ops->read(ssd->blk, 0, page, sizeof page);
+}
+
+static void look(struct hr_ssd *ssd, struct hr_resv_holder *holder, unsigned *registered)
+{
+	const struct hr_sqe sqe = { .opcode = nvme_cmd_resv_report,
+				    .cdw10 = HR_PAGE / 4 - 1,
+				    .cdw11 = 1 };
+	const uint8_t nobody[16] = { 0 };
+	bool mine;
+
+	cr_assert_eq(hr_nvme_blk_command(&ssd->disk, &sqe, page, sizeof page, true), 0);
+	cr_assert_eq(hr_resv_parse(page, sizeof page, true, nobody, holder, &mine), 0);
+	*registered = page[5];
+}
+
+static void write_script(const char *text)
+{
+	FILE *f = fopen(script, "w");
+
+	fputs(text, f);
+	fclose(f);
+}
+
+/* ---- the host under test */
+
+Test(reservation, only_the_holder_writes_and_the_end_releases)
+{
+	struct hr_resv_holder holder;
+	struct hr_resv_host self;
+	unsigned registered;
+
+	up(&a, ",reservations=1");
+	up(&b, ",reservations=1");
+	become(&b, 0xb0);
+	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_eq(hr_ssd_reserve(&a), 0, "once is enough");
+	look(&b, &holder, &registered);
+	hr_resv_self(&self);
+	cr_expect_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
+	cr_expect_eq(holder.key, self.key);
+	cr_expect_arr_eq(holder.id, self.id, 16);
+	cr_expect_eq(registered, 1);
+	cr_expect_eq(page[9], 0, "PTPLS: not persistent");
+	cr_expect_eq(write_page(&a), 0);
+	cr_expect_eq(read_page(&b), 0);
+	cr_expect_eq(write_page(&b), CONFLICT);
+	cr_expect(strstr(fake_log_last(), "another host holds the reservation"), "%s",
+		  fake_log_last());
+	hr_ssd_down(&a);
+	look(&b, &holder, &registered);
+	cr_expect_eq(holder.type, 0);
+	cr_expect_eq(registered, 0);
+	cr_expect_eq(write_page(&b), 0);
+}
+
+/* A controller may refuse Set Features of a Host Identifier that has registrations. */
+Test(reservation, a_controller_of_two_namespaces_gets_one_host_identifier)
+{
+	struct hr_soft_stats before, after;
+	struct hr_resv_holder holder;
+	unsigned registered;
+
+	up(&a, ",reservations=1,namespaces=2");
+	up_beside(&a2, &a, ",reservations=1,namespaces=2");
+	up(&b, ",reservations=1,namespaces=2");
+	become(&b, 0xb0);
+	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_eq(write_page(&b), CONFLICT);
+	look(&a2, &holder, &registered);
+	cr_expect_eq(holder.type, 0, "each namespace has reservations of its own");
+	hr_soft_stats(&a.transport, &before);
+	cr_assert_eq(hr_ssd_reserve(&a2), 0, "%s", fake_log_last());
+	hr_soft_stats(&a.transport, &after);
+	cr_expect_eq(after.commands - before.commands, 3, "Report, Register, Acquire");
+	cr_expect_eq(write_page(&a2), 0);
+	hr_ssd_down(&a2);
+	cr_expect_eq(write_page(&a), 0, "the other one stays reserved");
+	look(&b, &holder, &registered);
+	cr_expect_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
+	cr_expect_eq(registered, 1);
+}
+
+Test(reservation, this_machine_is_the_same_each_time)
+{
+	struct hr_resv_host one, two;
+
+	hr_resv_self(&one);
+	hr_resv_self(&two);
+	cr_expect_eq(one.key, two.key);
+	cr_expect_neq(one.key, 0);
+	cr_expect_arr_eq(one.id, two.id, sizeof one.id);
+}
+
+Test(reservation, another_host_is_named_with_the_remedy_and_nothing_is_changed)
+{
+	struct hr_resv_holder holder;
+	unsigned registered;
+
+	for (uint8_t type = 1; type <= 6; type++) {
+		other_holds(type);
+		up(&a, ",reservations=1");
+		cr_expect_eq(hr_ssd_reserve(&a), -EBUSY, "type %u", type);
+		cr_expect(strstr(fake_log_last(), hr_resv_type_name(type)), "%s", fake_log_last());
+		cr_expect(strstr(fake_log_last(), "0x0123456789abcdef"), "%s", fake_log_last());
+		cr_expect(strstr(fake_log_last(), "b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0"));
+		cr_expect(strstr(fake_log_last(), "headrace store unlock --nsid 1 soft:"));
+		look(&b, &holder, &registered);
+		cr_expect_eq(holder.key, OTHER_KEY);
+		cr_expect_eq(registered, 1, "type %u", type);
+		hr_ssd_down(&a);
+		hr_ssd_down(&b);
+	}
+}
+
+/* A process that was killed has released nothing, but its lock of the machine is gone. */
+static void die(struct hr_ssd *ssd)
+{
+	close(ssd->reservation.lock);
+	ssd->reservation.held = false;
+	hr_ssd_down(ssd);
+}
+
+Test(reservation, the_same_machine_takes_its_own_back_after_a_crash)
+{
+	struct hr_resv_holder holder;
+	unsigned registered;
+
+	up(&b, ",reservations=1"); /* the namespace keeps its power */
+	become(&b, 0xb0);
+	up(&a, ",reservations=1");
+	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	die(&a);
+	look(&b, &holder, &registered);
+	cr_assert_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
+	up(&a, ",reservations=1");
+	cr_expect_eq(write_page(&a), CONFLICT, "a new controller has no Host Identifier");
+	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_eq(write_page(&a), 0);
+	hr_ssd_down(&a);
+	look(&b, &holder, &registered);
+	cr_expect_eq(registered, 0);
+}
+
+/* As an older program of this machine may have left it. */
+Test(reservation, its_own_is_taken_back_with_another_key_and_type)
+{
+	struct hr_resv_holder holder;
+	struct hr_resv_host self;
+	unsigned registered;
+
+	hr_resv_self(&self);
+	up(&b, ",reservations=1");
+	for (uint8_t type = 1; type <= 6; type++) {
+		up(&a, ",reservations=1");
+		struct hr_sqe sqe = { .opcode = nvme_admin_set_features,
+				      .prp1 = a.ctrl->admin_data_bus.addr,
+				      .cdw10 = NVME_FEAT_FID_HOST_ID,
+				      .cdw11 = 1 };
+		memcpy(a.ctrl->admin_data, self.id, 16);
+		cr_assert_eq(hr_admin(a.ctrl, &sqe, NULL), 0);
+		cr_assert_eq(enroll(&a, 77), 0);
+		cr_assert_eq(acquire(&a, 77, type), 0);
+		cr_assert_eq(hr_ssd_reserve(&a), 0, "type %u: %s", type, fake_log_last());
+		become(&b, 0xb0);
+		look(&b, &holder, &registered);
+		cr_expect_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
+		cr_expect_eq(holder.key, self.key);
+		cr_expect_eq(registered, 1);
+		hr_ssd_down(&a);
+	}
+}
+
+Test(reservation, a_second_process_of_the_machine_is_refused)
+{
+	up(&a, ",reservations=1");
+	up(&b, ",reservations=1");
+	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_eq(hr_ssd_reserve(&b), -EBUSY);
+	cr_expect(strstr(fake_log_last(), "another process or controller of this machine"), "%s",
+		  fake_log_last());
+	hr_ssd_down(&a);
+	cr_expect_eq(hr_ssd_reserve(&b), 0);
+}
+
+Test(reservation, a_takeover_ends_writes_without_repetitions_and_is_left_alone)
+{
+	struct hr_resv_holder holder;
+	struct hr_soft_stats before, after;
+	struct hr_resv_host self;
+	unsigned registered;
+
+	hr_resv_self(&self);
+	up(&a, ",reservations=1");
+	up(&b, ",reservations=1");
+	become(&b, 0xb0);
+	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_assert_eq(enroll(&b, OTHER_KEY), 0);
+	cr_assert_eq(preempt(&b, OTHER_KEY, self.key, 1), 0);
+	hr_soft_stats(&a.transport, &before);
+	cr_expect_eq(write_page(&a), CONFLICT);
+	hr_soft_stats(&a.transport, &after);
+	cr_expect_eq(after.errors - before.errors, 1, "sent once");
+	cr_expect_eq(hr_status_retries(CONFLICT, false), 0, "nor do workers repeat it");
+	hr_ssd_down(&a);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "0x0123456789abcdef"), "%s",
+		  fake_log_last_of(HR_LOG_WARN));
+	look(&b, &holder, &registered);
+	cr_expect_eq(holder.key, OTHER_KEY);
+}
+
+Test(reservation, an_operator_may_clear_each_type)
+{
+	struct hr_resv_holder holder;
+	unsigned registered;
+
+	for (uint8_t type = 1; type <= 6; type++) {
+		other_holds(type);
+		up(&a, ",reservations=1");
+		cr_assert_eq(hr_ssd_unlock(&a, &holder), 0, "type %u: %s", type, fake_log_last());
+		cr_expect_eq(holder.type, type);
+		cr_expect_eq(holder.key, OTHER_KEY);
+		look(&b, &holder, &registered);
+		cr_expect_eq(holder.type, 0);
+		cr_expect_eq(registered, 0, "type %u", type);
+		cr_expect_eq(hr_ssd_unlock(&a, &holder), 0);
+		cr_expect_eq(holder.type, 0, "there is none any more");
+		cr_expect_eq(hr_ssd_reserve(&a), 0);
+		hr_ssd_down(&a);
+		hr_ssd_down(&b);
+	}
+}
+
+Test(reservation, a_controller_without_reservations_gets_no_command)
+{
+	struct hr_soft_stats before, after;
+	struct hr_resv_holder holder;
+
+	up(&a, "");
+	hr_soft_stats(&a.transport, &before);
+	cr_expect_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_not(a.reservation.held);
+	cr_expect_eq(hr_ssd_unlock(&a, &holder), -ENOTSUP);
+	hr_soft_stats(&a.transport, &after);
+	cr_expect_eq(after.commands, before.commands);
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 0, 0, 1), NVME_SC_INVALID_OPCODE);
+}
+
+Test(reservation, a_namespace_without_a_useful_type_gets_no_command)
+{
+	static const struct {
+		uint8_t rescap, type;
+	} row[] = { { 0, 0 }, { 0xf9, 0 }, { 0xfd, 2 }, { 0xff, 1 } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		up(&a, ",reservations=1");
+		a.disk.ns.rescap = row[i].rescap;
+		cr_expect_eq(hr_ssd_reserve(&a), 0);
+		cr_expect_eq(a.reservation.held, row[i].type != 0, "row %zu", i);
+		cr_expect_eq(a.reservation.type, row[i].type, "row %zu", i);
+		hr_ssd_down(&a);
+	}
+}
+
+Test(reservation, a_protected_namespace_needs_none)
+{
+	up(&a, ",reservations=1");
+	a.ns.read_only = true;
+	cr_expect_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_not(a.reservation.held);
+}
+
+/* Report, Register, Acquire, Release fail, one after the other; Host Identifier by itself. */
+Test(reservation, each_command_that_fails_is_named)
+{
+	static const struct {
+		const char *rule, *named;
+		int want;
+	} row[] = {
+		{ "on any: status 0x6 dnr", "reservation report: Internal Error", 6 },
+		{ "on any nth 2: status 0x2 dnr", "reservation register", 2 },
+		{ "on any nth 3: status 0x6 dnr", "reservation acquire", 6 },
+		{ "on any nth 3: status 0x83 dnr", "reservation acquire: Reservation Conflict",
+		  CONFLICT },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		char options[128];
+
+		snprintf(options, sizeof options, ",reservations=1,faults=%s", script);
+		write_script(row[i].rule);
+		up(&a, options);
+		cr_expect_eq(hr_ssd_reserve(&a), row[i].want, "row %zu", i);
+		cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), row[i].named), "row %zu: %s", i,
+			  fake_log_last_of(HR_LOG_ERROR));
+		cr_expect_not(a.reservation.held);
+		cr_expect_eq(hr_ssd_reserve(&a), 0, "row %zu: the lock is free again", i);
+		hr_ssd_down(&a);
+	}
+}
+
+Test(reservation, a_lost_command_ends_the_disk)
+{
+	char options[128];
+
+	snprintf(options, sizeof options, ",reservations=1,faults=%s", script);
+	write_script("on any: cfs");
+	up(&a, options);
+	cr_expect_eq(hr_ssd_reserve(&a), -EIO);
+	cr_expect_not(a.reservation.held);
+}
+
+/* ---- what a controller reports */
+
+Test(reservation, a_report_is_read_within_its_bytes)
+{
+	static const struct {
+		uint8_t type;
+		uint16_t count;
+		uint8_t rcsts;
+		bool extended;
+		int want;
+	} row[] = {
+		{ 0, 0, 0, true, 0 },	    { 0, 65535, 1, true, 0 },
+		{ 1, 0, 0, true, -EPROTO }, { 1, 1, 0, true, -EPROTO },
+		{ 1, 1, 1, true, 0 },	    { 1, 65535, 1, false, 0 },
+		{ 5, 1, 0, true, 0 },	    { 255, 1, 0, false, -EPROTO },
+	};
+	static const uint8_t self[16] = { 1 };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_resv_holder holder;
+		uint8_t *data = calloc(1, 128);
+		bool mine;
+
+		data[4] = row[i].type;
+		data[5] = (uint8_t)row[i].count;
+		data[6] = (uint8_t)(row[i].count >> 8);
+		data[(row[i].extended ? 64 : 24) + 2] = row[i].rcsts;
+		cr_expect_eq(hr_resv_parse(data, 128, row[i].extended, self, &holder, &mine),
+			     row[i].want, "row %zu", i);
+		free(data);
+	}
+}
+
+/* ---- the software controller: rules of the commands */
+
+Test(reservation, commands_answer_as_the_specification_says)
+{
+	up(&a, ",reservations=1");
+	become(&a, 0xa0);
+	cr_expect_eq(acquire(&a, 1, 1), CONFLICT, "not registered");
+	cr_expect_eq(release(&a, 1, 1), CONFLICT);
+	cr_expect_eq(enroll(&a, 0), NVME_SC_INVALID_FIELD, "key 0");
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 3, 0, 1), NVME_SC_INVALID_FIELD, "action");
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 3u << 30, 0, 1), NVME_SC_INVALID_FIELD,
+		     "no persistence");
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 2, 5, 6), CONFLICT, "nothing to replace");
+	cr_expect_eq(enroll(&a, 1), 0);
+	cr_expect_eq(enroll(&a, 1), 0, "the same key again");
+	cr_expect_eq(enroll(&a, 2), CONFLICT, "another key");
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 2, 9, 2), CONFLICT, "wrong current key");
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 2 | IEKEY, 9, 2), 0);
+	cr_expect_eq(acquire(&a, 1, 1), CONFLICT, "the old key");
+	cr_expect_eq(acquire(&a, 2, 0), NVME_SC_INVALID_FIELD, "type");
+	cr_expect_eq(acquire(&a, 2, 7), NVME_SC_INVALID_FIELD, "type");
+	cr_expect_eq(send(&a, nvme_cmd_resv_acquire, 1u << 8 | IEKEY, 2, 0), NVME_SC_INVALID_FIELD);
+	cr_expect_eq(acquire(&a, 2, 1), 0);
+	cr_expect_eq(acquire(&a, 2, 1), 0, "held already");
+	cr_expect_eq(acquire(&a, 2, 3), CONFLICT, "another type");
+	cr_expect_eq(preempt(&a, 2, 99, 1), CONFLICT, "nobody has that key");
+	cr_expect_eq(preempt(&a, 2, 0, 1), NVME_SC_INVALID_FIELD);
+	cr_expect_eq(release(&a, 2, 3), NVME_SC_INVALID_FIELD, "another type");
+	cr_expect_eq(release(&a, 2, 1), 0);
+	cr_expect_eq(release(&a, 2, 1), 0, "nothing is held");
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 1, 9, 0), CONFLICT);
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 1, 2, 0), 0);
+	cr_expect_eq(send(&a, nvme_cmd_resv_register, 1, 2, 0), CONFLICT);
+}
+
+Test(reservation, each_type_lets_the_right_hosts_read_and_write)
+{
+	static const struct {
+		uint8_t type;
+		int stranger_reads, stranger_writes, registrant_reads, registrant_writes;
+	} row[] = {
+		{ 1, 0, CONFLICT, 0, CONFLICT }, { 2, CONFLICT, CONFLICT, CONFLICT, CONFLICT },
+		{ 3, 0, CONFLICT, 0, 0 },	 { 4, CONFLICT, CONFLICT, 0, 0 },
+		{ 5, 0, CONFLICT, 0, 0 },	 { 6, CONFLICT, CONFLICT, 0, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		other_holds(row[i].type);
+		up(&a, ",reservations=1");
+		cr_expect_eq(read_page(&a), row[i].stranger_reads, "row %zu", i);
+		cr_expect_eq(write_page(&a), row[i].stranger_writes, "row %zu", i);
+		become(&a, 0xa0);
+		cr_assert_eq(enroll(&a, 5), 0);
+		cr_expect_eq(read_page(&a), row[i].registrant_reads, "row %zu", i);
+		cr_expect_eq(write_page(&a), row[i].registrant_writes, "row %zu", i);
+		cr_expect_eq(write_page(&b), 0, "row %zu: the holder", i);
+		hr_ssd_down(&a);
+		hr_ssd_down(&b);
+	}
+}
+
+Test(reservation, a_host_without_an_identifier_loses_all_with_its_controller)
+{
+	struct hr_resv_holder holder;
+	unsigned registered;
+
+	up(&a, ",reservations=1");
+	up(&b, ",reservations=1");
+	cr_assert_eq(enroll(&a, 1), 0);
+	cr_assert_eq(acquire(&a, 1, 1), 0);
+	cr_expect_eq(write_page(&b), CONFLICT, "two controllers without one are two hosts");
+	hr_ssd_down(&a);
+	look(&b, &holder, &registered);
+	cr_expect_eq(holder.type, 0);
+	cr_expect_eq(registered, 0);
+}
