@@ -13,7 +13,7 @@
 #include "config/clock.h"
 #include "nvme/soft/soft.h"
 #include "nvme/status.h"
-#include "tests/fake/log.h"
+#include "tests/fakes/log.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))
 #define CONFLICT NVME_SC_RESERVATION_CONFLICT
