@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/ops/op_user.h"
+#include "config/operator.h"
 
 /* Where the operator's complaints go. */
 struct complaint {

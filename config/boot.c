@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "config/clock.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define RESTARTS_MAX 1000000u
 #define WAIT_S_MAX 86400u

@@ -11,8 +11,7 @@
 
 #include "config/parts.h"
 #include "config/scan.h"
-#include "gpu/backend.h"
-#include "nvme/transport.h"
+#include "config/clock.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes is lost */
@@ -183,7 +182,7 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 	hr_group_read(group, ssd_fields, COUNT(ssd_fields), ssd);
 	ssd->in_memory = is_memory(ssd->device);
 	read_prepared(ssd, group);
-	if (ssd->device[0] && hr_transport_check(ssd->device, message) != 0)
+	if (ssd->device[0] && config->names->ssd_check(ssd->device, message) != 0)
 		hr_group_mistake(group, "device", "%s", message);
 	else
 		find_files(config, group, ssd->device);
@@ -194,7 +193,8 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 					 ssd->name, j, config->ssd[j].line);
 		if (ssd->device[0] && !ssd->in_memory &&
 		    strcmp(config->ssd[j].device, ssd->device) == 0 &&
-		    (config->ssd[j].nsid == ssd->nsid || hr_transport_namespaces(ssd->device) == 1))
+		    (config->ssd[j].nsid == ssd->nsid ||
+		     config->names->ssd_namespaces(ssd->device) == 1))
 			hr_group_mistake(group, "device",
 					 "'%s' is already the device of ssds[%u] on line %u",
 					 ssd->device, j, config->ssd[j].line);
@@ -208,7 +208,7 @@ static void read_gpu(struct hr_config *config, const struct hr_group *group, uns
 
 	gpu->line = hr_group_line(group, NULL);
 	hr_group_read(group, gpu_fields, COUNT(gpu_fields), gpu);
-	if (gpu->device[0] && hr_backend_check(gpu->device, message) != 0)
+	if (gpu->device[0] && config->names->gpu_check(gpu->device, message) != 0)
 		hr_group_mistake(group, "device", "%s", message);
 	for (unsigned j = 0; j < i; j++)
 		if (gpu->name[0] && strcmp(config->gpu[j].name, gpu->name) == 0)
@@ -370,10 +370,12 @@ static size_t folder_of(const char *file)
 	return slash ? (size_t)(slash - file) + 1 : 0;
 }
 
-int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
-		    void (*report)(void *to, const char *line), void *to)
+int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
+		    const char *text, size_t bytes, void (*report)(void *to, const char *line),
+		    void *to)
 {
 	set_defaults(config, file, folder_of(file));
+	config->names = names;
 	return parse_file(config, text, bytes, report, to);
 }
 
@@ -429,7 +431,7 @@ static int load(const char *file, char **text, size_t *bytes, bool *regular)
 	return err;
 }
 
-int hr_config_read(struct hr_config *config, const char *file,
+int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
 		   void (*report)(void *to, const char *line), void *to)
 {
 	const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
@@ -439,6 +441,7 @@ int hr_config_read(struct hr_config *config, const char *file,
 	int err = load(file, &text, &bytes, &regular);
 
 	set_defaults(config, name, regular ? folder_of(file) : 0);
+	config->names = names;
 	if (!regular)
 		snprintf(config->name, sizeof config->name, "headrace");
 	if (err) {

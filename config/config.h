@@ -18,7 +18,8 @@
 
 #include "config/log.h"
 #include "config/limits.h"
-#include "gpu/worker/op.h"
+#include "config/names.h"
+#include "config/operator.h"
 
 /* How a GPU reads tiles that lie in host memory: where they are, or from a copy in its own. */
 enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
@@ -134,7 +135,8 @@ struct hr_config_boot {
 };
 
 struct hr_config {
-	const char *file;	/* as given; the caller's */
+	const struct hr_config_names *names; /* the caller's */
+	const char *file;		     /* as given; the caller's */
 	uint32_t folder;	/* bytes of it that are the folder of files, with its '/' */
 	char name[HR_NAME_MAX]; /* of the appliance; default: of the file, without its ending */
 	enum hr_log_level log;	/* default HR_LOG_WARN */
@@ -151,19 +153,21 @@ struct hr_config {
 };
 
 /*
- * Read and check a file, or with "-" standard input. Files that it names (images, operators, fault
+ * Read and check a file, or with "-" standard input; `names` says which devices and operators there
+ * are. Files that it names (images, operators, fault
  * scripts) are found from its folder; of a pipe, or standard input, from the working folder. Mistakes
  * go to `report`, one line each without newline, in file order.
  * Returns 0; -EINVAL after at least one mistake; -ENOENT, -EACCES, -EISDIR, -EFBIG with a report.
  * After an error nothing of *config is to be used but boot.last_resort: what the file says of it
  * when that could be read, whatever is wrong beside it, else the default.
  */
-int hr_config_read(struct hr_config *config, const char *file,
+int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
 		   void (*report)(void *to, const char *line), void *to);
 
 /* The same for text in memory (bytes long, need not end in NUL); `file` is used in reports. */
-int hr_config_parse(struct hr_config *config, const char *file, const char *text, size_t bytes,
-		    void (*report)(void *to, const char *line), void *to);
+int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
+		    const char *text, size_t bytes, void (*report)(void *to, const char *line),
+		    void *to);
 
 /* The embedded configuration, and the name under which mistakes in it are reported. */
 #define HR_CONFIG_DEFAULT_NAME "(built-in configuration)"

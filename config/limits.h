@@ -14,13 +14,14 @@
 #define HR_GPUS_MAX 8u	     /* one NVSwitch domain of the common servers */
 #define HR_PIPELINES_MAX 16u /* each holds its blocks for as long as it runs */
 #define HR_MODULES_MAX 32u   /* kernel modules named by a configuration; their needs come on top */
-#define HR_OPERATORS_MAX 16u /* user operators: one for each pipeline */
-#define HR_FILE_MAX 1024u    /* path of an operator file, with its NUL */
-#define HR_SOURCES_MAX 8u    /* columns read in step by one pipeline */
-#define HR_PREPARED_MAX 8u   /* objects that bring-up makes on a memory-backed ssd */
-#define HR_SLOTS_MAX 1024u   /* fits the 12 bits that a command token gives to a slot */
-#define HR_BLOCKS_MAX 256u   /* worker blocks of one role; above the SM count of any GPU */
-#define HR_THREADS_MAX 1024u /* of a worker block: the most any GPU has */
+#define HR_OPERATORS_BUILT_IN_MAX 32u
+#define HR_OPERATORS_MAX 16u   /* user operators: one for each pipeline */
+#define HR_FILE_MAX 1024u      /* path of an operator file, with its NUL */
+#define HR_SOURCES_MAX 8u      /* columns read in step by one pipeline */
+#define HR_PREPARED_MAX 8u     /* objects that bring-up makes on a memory-backed ssd */
+#define HR_SLOTS_MAX 1024u     /* fits the 12 bits that a command token gives to a slot */
+#define HR_BLOCKS_MAX 256u     /* worker blocks of one role; above the SM count of any GPU */
+#define HR_THREADS_MAX 1024u   /* of a worker block: the most any GPU has */
 #define HR_BLOCK_MEMORY 32768u /* shared memory of a block for its operator: tables of a CRC fit */
 #define HR_CHECKSUM_MEMORY 20544u /* more of it, where a pipeline's tiles have checksums: tables */
 #define HR_PARTS_MAX 512u	  /* lines of the partition map */

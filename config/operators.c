@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/ops/user.h"
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const struct hr_field operator_fields[] = {
@@ -16,6 +14,16 @@ static const struct hr_field operator_fields[] = {
 	  .offset = offsetof(struct hr_config_operator, file), .max = HR_FILE_MAX,
 	  .example = "file = \"histogram.op\";" },
 };
+
+const struct hr_op_desc *hr_config_operator_find(const struct hr_config *config, const char *name)
+{
+	const struct hr_op_desc *op;
+
+	for (uint32_t i = 0; (op = config->names->operator_at(i)) != NULL; i++)
+		if (strcmp(op->name, name) == 0)
+			return op;
+	return NULL;
+}
 
 /* A file is named as seen from the configuration's folder. False: too long a path. */
 static bool find_file(const struct hr_config *config, const char *file, char path[HR_FILE_MAX])
@@ -46,7 +54,7 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 		return;
 	}
 	memcpy(op->file, path, sizeof path);
-	if (hr_op_user_load(path, &desc, message) != 0) {
+	if (config->names->operator_load(path, &desc, message) != 0) {
 		hr_group_mistake(group, "file", "'%s' %s", path, message);
 		return;
 	}
@@ -62,7 +70,7 @@ static bool name_is_free(const struct hr_config *config, const struct hr_group *
 {
 	const char *name = config->op[i].name;
 
-	if (hr_op_find(name)) {
+	if (hr_config_operator_find(config, name)) {
 		hr_group_mistake(group, "name",
 				 "'%s' is the name of a built-in operator, expected "
 				 "another",

@@ -144,11 +144,12 @@ static bool read_sources(const struct hr_config *config, const struct hr_group *
 static unsigned list_operators(const struct hr_config *config, const char **known, char *text,
 			       size_t bytes)
 {
+	const struct hr_op_desc *op;
 	unsigned count = 0;
 	size_t at = 0;
 
-	for (int id = 0; id < HR_OP_COUNT; id++)
-		known[count++] = hr_op_get((enum hr_op_id)id)->name;
+	while ((op = config->names->operator_at(count)) != NULL)
+		known[count++] = op->name;
 	for (unsigned i = 0; i < config->ops; i++)
 		if (config->op[i].name[0])
 			known[count++] = config->op[i].name;
@@ -160,13 +161,13 @@ static unsigned list_operators(const struct hr_config *config, const char **know
 static bool find_operator(const struct hr_config *config, const struct hr_group *group,
 			  const char *name, struct hr_config_pipeline *pipeline)
 {
-	const char *known[HR_OP_COUNT + HR_OPERATORS_MAX] = { NULL }, *near;
+	const char *known[HR_OPERATORS_BUILT_IN_MAX + HR_OPERATORS_MAX] = { NULL }, *near;
 	char list[HR_MISTAKE_BYTES / 2];
 	unsigned count;
 
 	if (!name[0])
 		return false;
-	pipeline->op = hr_op_find(name);
+	pipeline->op = hr_config_operator_find(config, name);
 	for (unsigned i = 0; i < config->ops && !pipeline->op; i++) {
 		if (strcmp(config->op[i].name, name) == 0) {
 			/* NULL: what is wrong with it has been reported. */

@@ -14,7 +14,6 @@
 #include "gpu/baseline.h"
 #include "gpu/facts.h"
 #include "gpu/limits.h"
-#include "gpu/worker/pipeline.h"
 #include "gpu/window.h"
 #include "nvme/region.h"
 
@@ -107,26 +106,5 @@ struct hr_backend {
 	uint64_t peer_bytes;
 	void *impl;
 };
-
-/*
- * Open what a gpu device string names:
- *   host:CPUS              threads, parked: max_blocks of them, the most blocks of one launch, which
- *                          share CPUS of the CPUs that this process may use (all of them when CPUS
- *                          is more than there are)
- *   host:CPUS,bar=BDF[/N]  the same, and as memory of this "gpu" BAR N of the function at BDF (the
- *                          largest memory BAR): for controllers a peer, as GPU memory is
- *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses itself,
- *                          and that no other device can reach
- *   auto                   the first GPU that can be used, else all CPUs
- * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen and why when that is not
- * plainly what was asked for, or nothing. -EINVAL: malformed; -ENODEV: no driver, no such GPU; with a
- * BAR also as hr_barmem_open();
- * -ENOTSUP: this build, the driver or the GPU lacks what is needed; -EIO: the GPU or its driver
- * fails; -ENOMEM; -EAGAIN: no threads.
- */
-int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message);
-
-/* The string only has to be well formed. 0 or -EINVAL, with message. */
-int hr_backend_check(const char *device, char *message);
 
 #endif

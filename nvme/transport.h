@@ -42,34 +42,6 @@ struct hr_transport {
 };
 
 /*
- * Reach the controller that a configuration's device string names:
- *   soft:PATH|memory|null[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,cpus=2-5]
- *     [,populate=0|1][,namespaces=1][,faults=FILE]
- *   pci:BDF  vfio:BDF
- * Fills *t; message (of HR_LOG_LINE_MAX bytes) says what is wrong, and what to do, on error.
- * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device; -EBUSY:
- * a kernel driver or another process has it; -ENOTSUP: an IOMMU stands in the way; -EPERM, -ENOMEM,
- * -ENXIO, -EIO: the kernel or the device does not let us.
- */
-int hr_transport_open(struct hr_transport *t, const char *device, char *message);
-
-/* The same, for a string that only has to be well formed. 0 or -EINVAL, with message. */
-int hr_transport_check(const char *device, char *message);
-
-/*
- * True when nothing of that name is there now: no such image, or no such PCI function. It may come
- * later. False says only that opening it may work.
- */
-bool hr_transport_is_absent(const char *device);
-
-/* Namespaces of the soft controller that a string names; 0: it names another kind, or is malformed. */
-uint32_t hr_transport_namespaces(const char *device);
-
-/* True when the controller that a string names drives physical addresses onto the bus: host memory
- * then has to have them (hr_hostmem_choose()). */
-bool hr_transport_is_physical(const char *device);
-
-/*
  * From now on pci: and vfio: may take a controller from the kernel's nvme driver, if nobody
  * uses its disks, and give it back at close (pci/bind.h). Otherwise one that has a driver is refused.
  */

@@ -13,7 +13,7 @@
 #include "config/log.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"
-#include "pci/topo/groups.h"
+#include "pci/viable.h"
 
 #define CONTAINER "/dev/vfio/vfio"
 #define RANGES_MAX 16u

@@ -1,5 +1,5 @@
 /* Register writes of a fix, through libpciaccess. */
-#include "pci/topo/change.h"
+#include "pci/apply.h"
 
 #include <errno.h>
 #include <pciaccess.h>

@@ -1,11 +1,12 @@
 /* This machine, walked by libpciaccess. */
-#include "pci/topo/source.h"
+#include "pci/live.h"
 
 #include <errno.h>
 #include <pciaccess.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/topo/source.h"
 #include "pci/access.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"

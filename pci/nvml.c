@@ -3,12 +3,14 @@
  * when it is there: nothing of its interface but the calls below is used, whose form NVIDIA keeps
  * (NVML API reference, "NvLink Methods").
  */
-#include "pci/topo/source.h"
+#include "pci/nvml.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "pci/topo/source.h"
 
 #define LINKS_MAX 36u
 #define TYPE_GPU 0

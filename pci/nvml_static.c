@@ -1,7 +1,9 @@
 /* In place of nvml.c in a static build, which loads no library at run time. */
-#include "pci/topo/source.h"
+#include "pci/nvml.h"
 
 #include <errno.h>
+
+#include "pci/topo/source.h"
 
 int hr_read_nvml(struct hr_model *m)
 {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/live.h"
 #include "pci/topo/source.h"
 
 #define FINDINGS_MAX 64u

@@ -1,9 +1,10 @@
 /* Why VFIO cannot open a group of this machine, in one sentence. */
-#include "pci/topo/groups.h"
+#include "pci/viable.h"
 
 #include <stdio.h>
 
-#include "pci/topo/source.h"
+#include "pci/topo/groups.h"
+#include "pci/live.h"
 
 static int find_blocker(const char *bdf, struct hr_model *m, int32_t *blocker)
 {

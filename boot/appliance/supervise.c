@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
 #include "config/clock.h"
-#include "boot/cmd/cmd.h"
+#include "boot/engine/exit.h"
 #include "config/log.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/report.h"

@@ -1,3 +1,4 @@
+#include "boot/engine/names.h"
 #include "boot/cmd/load.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@ static void report(void *to, const char *line)
 static int read_config(struct hr_appliance *app, const char *file)
 {
 	if (file)
-		return hr_config_read(&app->config, file, report, NULL);
-	return hr_config_parse(&app->config, HR_CONFIG_DEFAULT_NAME, hr_config_default,
+		return hr_config_read(&app->config, &hr_names, file, report, NULL);
+	return hr_config_parse(&app->config, &hr_names, HR_CONFIG_DEFAULT_NAME, hr_config_default,
 			       hr_config_default_bytes, report, NULL);
 }
 

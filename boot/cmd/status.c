@@ -13,7 +13,7 @@
 
 #include "boot/cmd/cmd.h"
 #include "config/log.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 #include "boot/appliance/status.h"
 
 #define PATIENCE_S 3 /* an appliance that comes up answers late */

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
+#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
 #include "config/log.h"
-#include "boot/cmd/store/pending.h"
+#include "boot/engine/pending.h"
 #include "boot/engine/signals.h"
 #include "boot/cmd/store/store.h"
 #include "config/config.h"
@@ -351,8 +353,9 @@ static int find_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *
 		hr_error("out of memory for the configuration: %zu bytes", sizeof *config);
 		return HR_EXIT_MISSING;
 	}
-	code = hr_config_read(config, wishes->config, report, NULL) ? HR_EXIT_USAGE
-								    : look_up(config, wishes, out);
+	code = hr_config_read(config, &hr_names, wishes->config, report, NULL)
+		       ? HR_EXIT_USAGE
+		       : look_up(config, wishes, out);
 	free(config);
 	return code;
 }

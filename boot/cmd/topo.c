@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/target.h"
+#include "boot/cmd/report/target.h"
 #include "boot/cmd/topo/topo.h"
 #include "pci/topo/peers.h"
 #include "boot/cmd/topo/watch.h"
+#include "pci/live.h"
+#include "pci/nvml.h"
 #include "pci/topo/source.h"
 
 #define REQUIREMENTS_MAX 16u

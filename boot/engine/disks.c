@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "pci/topo/model.h"
 
 static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char *what)

@@ -7,10 +7,10 @@
 
 #include "boot/engine/checksums.h"
 #include "config/clock.h"
-#include "boot/cmd/cmd.h"
+#include "boot/engine/exit.h"
 #include "boot/engine/failure.h"
 #include "config/log.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/watch.h"
 #include "nvme/events.h"

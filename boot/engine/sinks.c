@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "config/log.h"
-#include "boot/cmd/store/pending.h"
+#include "boot/engine/pending.h"
 #include "gpu/ops/op_user.h"
 #include "nvme/status.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "boot/engine/guard.h"
 #include "config/log.h"
 #include "nvme/events.h"

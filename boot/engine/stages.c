@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "config/log.h"

@@ -15,6 +15,7 @@
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/ops/op_user.h"
+#include "gpu/worker/pipeline.h"
 
 #define ARENAS_MAX 32u
 #define WARP 32u

@@ -66,11 +66,4 @@ void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix);
  */
 bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *reason);
 
-/*
- * Write through libpciaccess and read back; `after` of each write becomes what was read. Bits that
- * are not ours keep the value they have at that moment. 0; -EIO: a register did not take the value
- * (index in *failed); -ENODEV, -EACCES.
- */
-int hr_fix_write_all(const struct hr_model *m, struct hr_fix *fix, unsigned *failed);
-
 #endif

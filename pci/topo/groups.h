@@ -52,10 +52,4 @@ static inline bool hr_group_is_real(const struct hr_model *m, const struct hr_fn
 	return hr_known(f, HR_F_GROUP) && !m->regrouped;
 }
 
-/*
- * Read this machine and say what keeps VFIO from opening the group of the function at bdf, and what
- * to do about it: one sentence in text[capacity].
- */
-void hr_groups_explain(const char *bdf, char *text, size_t capacity);
-
 #endif

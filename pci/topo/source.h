@@ -26,9 +26,6 @@ int hr_source_open(struct hr_model *m, const char *path);
 /* The same for bytes in memory (not for directories); `path` is used in messages. */
 int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size);
 
-/* This machine: libpciaccess for the walk, configuration space and BARs; sysfs for the rest. */
-int hr_source_live(struct hr_model *m);
-
 /*
  * Write what is known as a capture: an lspci -xxxx dump that lspci -F reads, with further facts on
  * lines that it ignores. Serial numbers are overwritten with zeros. 0, or the negative errno of
@@ -79,12 +76,6 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 void hr_read_sysfs_peer(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
 			const char *folder);
 void hr_read_sysfs_links(struct hr_model *m, const struct hr_files *files);
-/*
- * NVLinks of this machine's GPUs, as NVIDIA's driver tells through its library: takes a while, so only
- * when they are asked for. The model must be linked. 0; -ENOENT: no driver, no library, or a static
- * build.
- */
-int hr_read_nvml(struct hr_model *m);
 /* Parts of the two above: what the kernel counted of errors (Documentation/ABI/testing/
  * sysfs-bus-pci-devices-aer_stats); virtual switches that the switch's driver says are linked. */
 void hr_read_aer_counts(const struct hr_files *files, struct hr_fn *f, const char *folder);

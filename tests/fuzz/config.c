@@ -3,6 +3,7 @@
  * and what it accepts keeps the promises that bring-up relies on. A number made of the same bytes has
  * its exact value in a key and in arguments of operators, or is refused.
  */
+#include "boot/engine/names.h"
 #include "config/config.h"
 
 #include <ctype.h>
@@ -109,7 +110,7 @@ static int parse(struct hr_config *config, const char *text)
 {
 	unsigned reports = 0;
 
-	return hr_config_parse(config, "fuzz", text, strlen(text), count, &reports);
+	return hr_config_parse(config, &hr_names, "fuzz", text, strlen(text), count, &reports);
 }
 
 static void check_numbers(struct hr_config *config, const uint8_t *data, size_t bytes)
@@ -155,7 +156,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static struct hr_config config;
 	unsigned reports = 0;
-	int err = hr_config_parse(&config, "fuzz", (const char *)data, bytes, count, &reports);
+	int err = hr_config_parse(&config, &hr_names, "fuzz", (const char *)data, bytes, count,
+				  &reports);
 
 	demand((err == 0) == (reports == 0));
 	if (err) {

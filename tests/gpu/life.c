@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "gpu/backend.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "boot/engine/plan.h"

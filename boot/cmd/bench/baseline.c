@@ -11,7 +11,7 @@
 #include "config/clock.h"
 #include "boot/cmd/report/json.h"
 #include "config/log.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 
 #define PIECE (1u << 20)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "boot/cmd/bench/bench.h"
 #include "boot/cmd/report/json.h"
 #include "config/log.h"
@@ -87,7 +88,8 @@ static int read_pipelines(struct hr_config *config)
 		used += (size_t)snprintf(query + used, sizeof query - used, "%s0.%02d",
 					 i ? ", " : "", i % 100);
 	bytes = snprintf(text, sizeof text, pipelines, query);
-	return hr_config_parse(config, "(bench)", text, (size_t)bytes, report_mistake, NULL);
+	return hr_config_parse(config, &hr_names, "(bench)", text, (size_t)bytes, report_mistake,
+			       NULL);
 }
 
 static int complain(const struct hr_ssd *ssd, const char *object, int err)

@@ -3,7 +3,7 @@
 
 #include "boot/cmd/bench/bench.h"
 #include "boot/cmd/report/json.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 
 #define WORKERS_MAX 64u /* of the reads and writes that count here */
 

@@ -2,7 +2,7 @@
 
 #include "boot/cmd/bench/bench.h"
 #include "boot/cmd/report/json.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 
 static const char *pattern_name(enum hr_bench_pattern pattern)
 {

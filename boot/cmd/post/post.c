@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
-#include "boot/cmd/cmd.h"
+#include "boot/engine/exit.h"
 #include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"
 

@@ -7,7 +7,7 @@
 #include "boot/engine/checksums.h"
 #include "boot/engine/failure.h"
 #include "boot/cmd/report/json.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/start.h"
 #include "nvme/status.h"

@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "config/clock.h"
-#include "boot/cmd/cmd.h"
+#include "boot/cmd/report/usage.h"
+#include "boot/engine/exit.h"
 #include "config/log.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 #include "boot/cmd/store/store.h"
-#include "boot/cmd/target.h"
+#include "boot/cmd/report/target.h"
 #include "cache/crc32c.h"
 
 #define BUFFER_BYTES (4u << 20) /* two rounds of the disk's bounce buffers */

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "boot/cmd/cmd.h"
-#include "boot/cmd/store/pending.h"
+#include "boot/engine/exit.h"
+#include "boot/engine/pending.h"
 #include "boot/cmd/store/store.h"
 
 static int remove_pending(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "config/clock.h"
-#include "boot/cmd/cmd.h"
+#include "boot/engine/exit.h"
 #include "boot/cmd/report/json.h"
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 #include "boot/cmd/store/store.h"
 

@@ -9,6 +9,7 @@
 #include "boot/cmd/report/json.h"
 #include "config/log.h"
 #include "nvme/inuse.h"
+#include "pci/apply.h"
 #include "pci/topo/change.h"
 #include "pci/topo/groups.h"
 

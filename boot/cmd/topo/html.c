@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/cmd/target.h"
+#include "boot/cmd/report/target.h"
 
 #define CELLS_MAX 32u /* rows and columns of a matrix that is drawn */
 #define HEADLINES_MAX 64u

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/cmd.h"
+#include "boot/cmd/report/usage.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/headline.h"
 

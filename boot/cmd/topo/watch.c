@@ -12,6 +12,7 @@
 #include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"
 #include "boot/cmd/topo/headline.h"
+#include "pci/live.h"
 #include "pci/topo/source.h"
 #include "pci/uevent.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "config/parts.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -533,7 +534,8 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 
 		snprintf(text, sizeof text, HEAD "pipelines = ( %s );\n", row[i].pipelines);
 		reports[0] = '\0';
-		err = hr_config_parse(&config, "f", text, strlen(text), collect, reports);
+		err = hr_config_parse(&config, &hr_names, "f", text, strlen(text), collect,
+				      reports);
 		cr_expect_eq(err, row[i].want[0] ? -EINVAL : 0, "row %zu: %d", i, err);
 		cr_expect_str_eq(reports, row[i].want, "row %zu:\n%s%s", i, reports, row[i].want);
 	}
@@ -559,6 +561,7 @@ Test(config_check, a_sink_is_none_of_its_many_sources)
 		"f:9: pipelines[1].source: has 2 objects, operator crc32c takes 1\n";
 
 	reports[0] = '\0';
-	cr_expect_eq(hr_config_parse(&config, "f", text, strlen(text), collect, reports), -EINVAL);
+	cr_expect_eq(hr_config_parse(&config, &hr_names, "f", text, strlen(text), collect, reports),
+		     -EINVAL);
 	cr_expect_str_eq(reports, want, "%s%s", reports, want);
 }

@@ -1,3 +1,4 @@
+#include "boot/engine/names.h"
 #include "config/config.h"
 
 #include <criterion/criterion.h>
@@ -35,7 +36,7 @@ static void collect(void *to, const char *line)
 static int parse_bytes(const char *text, size_t bytes)
 {
 	memset(&reports, 0, sizeof reports);
-	return hr_config_parse(&config, "f", text, bytes, collect, &reports);
+	return hr_config_parse(&config, &hr_names, "f", text, bytes, collect, &reports);
 }
 
 static int parse(const char *text)
@@ -377,7 +378,8 @@ Test(config, files_of_a_device_lie_in_the_folder_of_the_configuration)
 			 "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 			 row[i].device);
 		memset(&reports, 0, sizeof reports);
-		cr_expect_eq(hr_config_parse(&config, "x/f", text, strlen(text), collect, &reports),
+		cr_expect_eq(hr_config_parse(&config, &hr_names, "x/f", text, strlen(text), collect,
+					     &reports),
 			     0, "%s: %s", row[i].device, reports.text);
 		cr_expect_str_eq(config.ssd[0].device, row[i].want, "%s: %s", row[i].device,
 				 config.ssd[0].device);
@@ -404,7 +406,8 @@ Test(config, last_resort_counts_beside_mistakes)
 			     (int)config.boot.last_resort);
 	}
 	memset(&config, 0xff, sizeof config);
-	cr_expect_eq(hr_config_read(&config, "/nonexistent/x", collect, &reports), -ENOENT);
+	cr_expect_eq(hr_config_read(&config, &hr_names, "/nonexistent/x", collect, &reports),
+		     -ENOENT);
 	cr_expect_eq(config.boot.last_resort, HR_BOOT_POWEROFF);
 }
 
@@ -473,10 +476,10 @@ Test(config, files_that_cannot_be_read_say_why)
 	memset(&reports, 0, sizeof reports);
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/none.conf", folder);
-	cr_assert_eq(hr_config_read(&config, path, collect, &reports), -ENOENT);
+	cr_assert_eq(hr_config_read(&config, &hr_names, path, collect, &reports), -ENOENT);
 	cr_assert_not_null(strstr(reports.text, "none.conf: No such file or directory"));
-	cr_assert_eq(hr_config_read(&config, folder, collect, &reports), -EISDIR);
-	cr_assert_eq(hr_config_read(&config, "/dev/zero", collect, &reports), -EFBIG);
+	cr_assert_eq(hr_config_read(&config, &hr_names, folder, collect, &reports), -EISDIR);
+	cr_assert_eq(hr_config_read(&config, &hr_names, "/dev/zero", collect, &reports), -EFBIG);
 	cr_assert_not_null(strstr(reports.text, "\n/dev/zero: longer than the 1048576 bytes of a "
 						"configuration\n"));
 	cr_assert_eq(reports.count, 3u, "%s", reports.text);

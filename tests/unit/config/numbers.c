@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "config/config.h"
 #include "gpu/ops/filter_sum.h"
 #include "gpu/ops/topk_dot.h"
@@ -26,7 +27,7 @@ static void collect(void *to, const char *line)
 static int parse(const char *text)
 {
 	reports[0] = '\0';
-	return hr_config_parse(&config, "f", text, strlen(text), collect, reports);
+	return hr_config_parse(&config, &hr_names, "f", text, strlen(text), collect, reports);
 }
 
 #define HEAD                                                       \

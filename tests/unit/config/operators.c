@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/names.h"
 #include "config/config.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -25,7 +26,7 @@ static void collect(void *to, const char *line)
 static int parse_as(const char *file, const char *text)
 {
 	reports[0] = '\0';
-	return hr_config_parse(&config, file, text, strlen(text), collect, reports);
+	return hr_config_parse(&config, &hr_names, file, text, strlen(text), collect, reports);
 }
 
 static int parse(const char *text)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "gpu/backend.h"

@@ -2,6 +2,7 @@
  * The memory behind a partition: what comes from where, what the CPU may touch, what is given back,
  * over the host backend and over one whose memory the CPU cannot touch.
  */
+#include "boot/engine/devices.h"
 #include "gpu/places.h"
 
 #include <criterion/criterion.h>

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/wire.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/log.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"

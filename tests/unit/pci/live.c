@@ -15,8 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pci/apply.h"
 #include "pci/topo/change.h"
 #include "pci/topo/fields.h"
+#include "pci/live.h"
 #include "pci/topo/source.h"
 #include "tests/harness/machine.h"
 

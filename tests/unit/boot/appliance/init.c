@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/appliance/init.h"
 #include "boot/appliance/modules.h"
@@ -272,7 +273,7 @@ static struct hr_status status;
 
 static void prepare_app(void)
 {
-	cr_assert_eq(hr_config_parse(&app.config, "test.conf", hr_config_default,
+	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "test.conf", hr_config_default,
 				     hr_config_default_bytes, NULL, NULL),
 		     0);
 	cr_assert_eq(hr_appliance_init(&app, NULL), 0);

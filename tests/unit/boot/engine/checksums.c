@@ -2,6 +2,7 @@
  * Checksums of sources and sinks, by whole runs over a software controller: what a sink ends with, also
  * after a run that was cut short, and what becomes of a run whose source is not what was stored.
  */
+#include "boot/engine/names.h"
 #include "boot/engine/checksums.h"
 
 #include <criterion/criterion.h>
@@ -67,7 +68,8 @@ static void configure(const char *pipeline, const char *sink, const char *more)
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 

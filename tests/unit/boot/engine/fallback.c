@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "boot/cmd/report/report.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/stages.h"
@@ -140,7 +141,8 @@ static void prepare(const char *memory)
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	/* The backend has GPU memory only once it is disguised. */
 	path = app->config.path;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/engine/runner.h"
 #include "nvme/soft/soft.h"
@@ -62,7 +63,8 @@ static void configure(const char *rule, const char *sink)
 		"  tile = \"64K\"; slots = 4; %s } );\n",
 		script, sink);
 	cr_assert(n > 0 && (size_t)n < sizeof text);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 

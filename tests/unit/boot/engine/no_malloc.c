@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/stages.h"
 
@@ -121,7 +122,9 @@ static void bring_up(void)
 		"  sink = { object = \"half\"; }; tile = \"256K\"; slots = 8;\n"
 		"  blocks = { prefetch = 2; compute = 2; writeback = 2; }; } );\n";
 
-	cr_assert_eq(hr_config_parse(&app.config, "f", text, sizeof text - 1, print, NULL), 0);
+	cr_assert_eq(
+		hr_config_parse(&app.config, &hr_names, "f", text, sizeof text - 1, print, NULL),
+		0);
 	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
 }

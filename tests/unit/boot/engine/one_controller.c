@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "boot/engine/runner.h"
@@ -58,7 +59,8 @@ static int up(const char *device, const char *pipelines, enum hr_stage last)
 		device, device, pipelines);
 
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	return hr_appliance_up(app, last);
 }

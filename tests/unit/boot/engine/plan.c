@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
@@ -66,7 +67,8 @@ static int up(const char *memory, const char *pipelines, enum hr_stage stage)
 
 	cr_assert(n > 0 && (size_t)n < sizeof config);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", config, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", config, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	return hr_appliance_up(app, stage);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"

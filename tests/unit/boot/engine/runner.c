@@ -3,6 +3,7 @@
  * what is durable, and what runs next. The backend launches nothing; each test leaves behind what
  * workers would have. No checksums of sources: nothing computes them.
  */
+#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 
 #include <criterion/criterion.h>
@@ -105,7 +106,8 @@ static void up(const char *text)
 {
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, strlen(text), print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	hr_unseal(); /* asserts may allocate */

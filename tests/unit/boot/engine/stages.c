@@ -2,6 +2,7 @@
  * Bring-up and the way down, over software controllers and the host backend: what fails where, and
  * that what was up is down again (an image is locked for as long as its controller is up).
  */
+#include "boot/engine/names.h"
 #include "boot/engine/stages.h"
 
 #include <criterion/criterion.h>
@@ -58,7 +59,8 @@ static void configure(const char *ssd, const char *memory, const char *pipeline)
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/engine/guard.h"
 #include "boot/cmd/post/post.h"
@@ -77,7 +78,8 @@ static void configure(const char *script, const char *bytes)
 		"  operator = \"crc32c\"; tile = \"64K\"; slots = 2; } );\n",
 		faults, bytes);
 	cr_assert(n > 0 && (size_t)n < sizeof text);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, (size_t)n, print, NULL), 0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
+		     0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 

@@ -2,6 +2,7 @@
  * Workers that do not move and a gpu that fails while a pipeline runs: both end the run in bounded
  * time, are named, and lose nothing that was written.
  */
+#include "boot/engine/names.h"
 #include "boot/engine/watch.h"
 
 #include <criterion/criterion.h>
@@ -136,7 +137,9 @@ static void up(void)
 
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
-	cr_assert_eq(hr_config_parse(&app->config, "f", text, sizeof text - 1, print, NULL), 0);
+	cr_assert_eq(
+		hr_config_parse(&app->config, &hr_names, "f", text, sizeof text - 1, print, NULL),
+		0);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	real = app->backend[0].ops;

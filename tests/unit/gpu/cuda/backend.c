@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "gpu/backend.h"
 #include "gpu/ops/op_user.h"

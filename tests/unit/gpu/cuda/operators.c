@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/names.h"
 #include "boot/engine/stages.h"
 #include "gpu/ops/op_user.h"
 #include "tests/fakes/cuda.h"
@@ -31,9 +32,9 @@ static void begin(void)
 	fake_cuda_reset();
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
-	cr_assert_eq(
-		hr_config_parse(&app->config, TEST_OPS "/f", text, sizeof text - 1, complain, NULL),
-		0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, TEST_OPS "/f", text, sizeof text - 1,
+				     complain, NULL),
+		     0);
 }
 
 static void end(void)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "boot/cmd/post/post.h"
 #include "gpu/worker/probe.h"

@@ -3,6 +3,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "boot/cmd/bench/bench.h"
 #include "boot/cmd/report/report.h"
 #include "tests/fakes/cuda.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "cache/crc32c.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "config/limits.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/log.h"
 #include "config/limits.h"
 #include "nvme/soft/soft.h"

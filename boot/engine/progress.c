@@ -1,4 +1,4 @@
-#include "boot/cmd/report/progress.h"
+#include "boot/engine/progress.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "boot/cmd/store/pending.h"
+#include "boot/engine/pending.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "boot/cmd/target.h"
+#include "boot/cmd/report/target.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "boot/cmd/cmd.h"
+#include "boot/engine/exit.h"
 #include "config/log.h"
 
 static int failed(const struct hr_target *target, const char *what)

@@ -1,10 +1,10 @@
 /*
- * boot/cmd/report/progress.h - a line on the terminal that says how far a run is: bar, rate, time left.
+ * boot/engine/progress.h - a line on the terminal that says how far a run is: bar, rate, time left.
  *
  * On stderr, only when that is a terminal. Never allocates, so it may run while sealed.
  */
-#ifndef BOOT_CMD_REPORT_PROGRESS_H
-#define BOOT_CMD_REPORT_PROGRESS_H
+#ifndef BOOT_ENGINE_PROGRESS_H
+#define BOOT_ENGINE_PROGRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

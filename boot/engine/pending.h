@@ -1,11 +1,11 @@
 /*
- * boot/cmd/store/pending.h - incomplete objects: what runs and puts that were cut short have left.
+ * boot/engine/pending.h - incomplete objects: what runs and puts that were cut short have left.
  *
  * An incomplete sink is worth something to the run that goes on with it, and to no other. Only one
  * process at a time has a store, so what is incomplete when a store is opened is at rest.
  */
-#ifndef BOOT_CMD_STORE_PENDING_H
-#define BOOT_CMD_STORE_PENDING_H
+#ifndef BOOT_ENGINE_PENDING_H
+#define BOOT_ENGINE_PENDING_H
 
 #include "boot/engine/stages.h"
 

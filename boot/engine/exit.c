@@ -1,8 +1,6 @@
-#include "boot/cmd/cmd.h"
+#include "boot/engine/exit.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 int hr_exit_code(int error)
 {
@@ -38,17 +36,4 @@ int hr_exit_code(int error)
 int hr_exit_code_up(int error)
 {
 	return error == -ENODEV || error == -ENXIO ? HR_EXIT_DEVICE : hr_exit_code(error);
-}
-
-int hr_usage_error(const char *command, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	fprintf(stderr, "headrace: error: %s: %s\nTry 'headrace %s --help'.\n", command, text,
-		command);
-	return HR_EXIT_USAGE;
 }

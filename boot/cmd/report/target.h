@@ -1,12 +1,12 @@
 /*
- * boot/cmd/target.h - a file that a command writes for its user.
+ * boot/cmd/report/target.h - a file that a command writes for its user.
  *
  * A regular file is written under a temporary name in its folder and takes its name when all of it is
  * on the disk: FILE is the old one or the whole new one, whenever the command ends. Pipes, terminals
  * and block devices are written in place. "-" is standard output.
  */
-#ifndef BOOT_CMD_TARGET_H
-#define BOOT_CMD_TARGET_H
+#ifndef BOOT_CMD_REPORT_TARGET_H
+#define BOOT_CMD_REPORT_TARGET_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,0 +1,259 @@
+#include "boot/engine/devices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "gpu/cuda/cuda.h"
+#include "gpu/host/host.h"
+#include "nvme/soft/soft.h"
+#include "nvme/transports.h"
+#include "pci/topo/model.h"
+
+/* What follows a prefix, or NULL. */
+static const char *after(const char *device, const char *prefix)
+{
+	const size_t n = strlen(prefix);
+
+	return strncmp(device, prefix, n) == 0 ? device + n : NULL;
+}
+
+static bool is_bdf(const char *text)
+{
+	uint32_t domain, bus, dev, fn;
+	const size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
+
+	return n && text[n] == '\0' && dev < 32 && fn < 8;
+}
+
+static int check_pci(const char *device, const char *bdf, char *message)
+{
+	if (is_bdf(bdf))
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "%.200s: '%.100s' is not a PCI function (expected like 0000:41:00.0)", device,
+		 bdf);
+	return -EINVAL;
+}
+
+/* What most likely belongs in front of a string that has no kind: the path of a file, or a function. */
+static const char *likely_kind(const char *device)
+{
+	char path[HR_DEVICE_MAX];
+	struct stat st;
+
+	if (is_bdf(device))
+		return "pci:";
+	snprintf(path, sizeof path, "%.*s", (int)strcspn(device, ","), device);
+	if (stat(path, &st) == 0 && S_ISBLK(st.st_mode))
+		return "kernel:";
+	return (stat(path, &st) == 0 && S_ISREG(st.st_mode)) ||
+			       (strlen(path) > 4 && strcmp(path + strlen(path) - 4, ".img") == 0)
+		       ? "soft:"
+		       : "";
+}
+
+int hr_transport_check(const char *device, char *message)
+{
+	struct hr_soft_options options;
+	const char *rest = after(device, "soft:"), *kind;
+
+	if (rest)
+		return hr_soft_parse(rest, &options, message);
+	rest = after(device, "pci:");
+	if (!rest)
+		rest = after(device, "vfio:");
+	if (rest)
+		return check_pci(device, rest, message);
+	kind = likely_kind(device);
+	if (after(device, "kernel:"))
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "'%.200s': through the kernel workers have no queues of their own: for "
+			 "'headrace store' only; expected soft:PATH[,...], pci:BDF or vfio:BDF",
+			 device);
+	else
+		snprintf(message, HR_LOG_LINE_MAX,
+			 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF%s%s%.200s%s",
+			 device, *kind ? "; did you mean '" : "", kind, *kind ? device : "",
+			 *kind ? "'?" : "");
+	return -EINVAL;
+}
+
+/* An image is made where its size is given. */
+static bool image_is_absent(const struct hr_soft_options *o)
+{
+	return o->path[0] && !o->bytes && access(o->path, F_OK) != 0 && errno == ENOENT;
+}
+
+bool hr_transport_is_absent(const char *device)
+{
+	const char *rest = after(device, "soft:");
+	struct hr_function_state state;
+	struct hr_soft_options options;
+	char message[HR_LOG_LINE_MAX];
+
+	if (rest)
+		return hr_soft_parse(rest, &options, message) == 0 && image_is_absent(&options);
+	rest = after(device, "pci:");
+	if (!rest)
+		rest = after(device, "vfio:");
+	return rest && hr_function_look(rest, &state, message) == -ENOENT;
+}
+
+uint32_t hr_transport_namespaces(const char *device)
+{
+	const char *rest = after(device, "soft:");
+	struct hr_soft_options options;
+	char message[HR_LOG_LINE_MAX];
+
+	return rest && hr_soft_parse(rest, &options, message) == 0 ? options.namespaces : 0;
+}
+
+bool hr_transport_is_physical(const char *device)
+{
+	return after(device, "pci:") != NULL;
+}
+
+int hr_transport_open(struct hr_transport *t, const char *device, char *message)
+{
+	struct hr_soft_options options;
+	const char *rest = after(device, "soft:");
+	const int err = hr_transport_check(device, message);
+
+	if (err)
+		return err;
+	if (rest) {
+		hr_soft_parse(rest, &options, message);
+		options.existing = hr_transport_access() != HR_ACCESS_CREATE;
+		if (hr_transport_access() == HR_ACCESS_READ && *options.path &&
+		    !options.read_only) {
+			options.read_only = true;
+			options.cache_bytes = 0;
+		}
+		return hr_soft_open(t, &options, message);
+	}
+	rest = after(device, "pci:");
+	return rest ? hr_pci_open(t, rest, message)
+		    : hr_vfio_open(t, after(device, "vfio:"), message);
+}
+
+#define NUMBER_MAX 4096u
+
+/* "PREFIX:N" with N in least..NUMBER_MAX. */
+static bool numbered(const char *device, const char *prefix, unsigned least, unsigned *number)
+{
+	const size_t n = strlen(prefix);
+	char *end;
+	unsigned long v;
+
+	if (strncmp(device, prefix, n) != 0 || device[n] < '0' || device[n] > '9')
+		return false;
+	errno = 0;
+	v = strtoul(device + n, &end, 10);
+	*number = (unsigned)v;
+	return !*end && !errno && v >= least && v <= NUMBER_MAX;
+}
+
+/* "cuda:N" or "cuda:N,compressible". */
+static bool is_cuda(const char *device, unsigned *number, bool *compressible)
+{
+	static const char option[] = ",compressible";
+	const size_t n = strcspn(device, ",");
+	char plain[32];
+
+	*compressible = device[n] != '\0';
+	if (n >= sizeof plain || (*compressible && strcmp(device + n, option) != 0))
+		return false;
+	memcpy(plain, device, n);
+	plain[n] = '\0';
+	return numbered(plain, "cuda:", 0, number);
+}
+
+/* "host:CPUS" or "host:CPUS,bar=BDF[/N]"; bar is "" without one. */
+static bool is_host(const char *device, unsigned *number, char bar[HR_DEVICE_MAX])
+{
+	static const char option[] = ",bar=";
+	const size_t n = strcspn(device, ",");
+	char plain[32];
+
+	*bar = '\0';
+	if (n >= sizeof plain || strlen(device) >= HR_DEVICE_MAX)
+		return false;
+	memcpy(plain, device, n);
+	plain[n] = '\0';
+	if (!numbered(plain, "host:", 1, number))
+		return false;
+	if (device[n] == '\0')
+		return true;
+	if (strncmp(device + n, option, sizeof option - 1) != 0)
+		return false;
+	snprintf(bar, HR_DEVICE_MAX, "%s", device + n + sizeof option - 1);
+	return hr_host_bar_check(bar);
+}
+
+int hr_backend_check(const char *device, char *message)
+{
+	unsigned number;
+	bool compressible;
+	char bar[HR_DEVICE_MAX];
+
+	if (strcmp(device, "auto") == 0 || is_cuda(device, &number, &compressible) ||
+	    is_host(device, &number, bar))
+		return 0;
+	snprintf(message, HR_LOG_LINE_MAX,
+		 "'%.200s': expected cuda:N[,compressible], host:CPUS[,bar=BDF[/N]] or auto",
+		 device);
+	return -EINVAL;
+}
+
+static int open_cuda(struct hr_backend *b, const char *device, unsigned number, bool compressible,
+		     char *message)
+{
+	char reason[HR_LOG_LINE_MAX] = "";
+	const int err = hr_cuda_open(b, (int)number, compressible, reason);
+
+	if (err)
+		snprintf(message, HR_LOG_LINE_MAX, "%s: %.900s; or use host:CPUS or auto", device,
+			 reason);
+	return err;
+}
+
+/* A GPU when there is one that works; message says which, or why not. */
+static int open_auto(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char *message)
+{
+	char reason[HR_LOG_LINE_MAX] = "";
+
+	if (hr_cuda_open(b, HR_CUDA_FIRST, false, reason) == 0) {
+		snprintf(message, HR_LOG_LINE_MAX, "auto: worker blocks run on %s", b->name);
+		return 0;
+	}
+	snprintf(message, HR_LOG_LINE_MAX, "auto: %.900s; worker blocks run on the %u CPUs", reason,
+		 cpus);
+	return hr_host_open(b, cpus, max_blocks, message);
+}
+
+int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message)
+{
+	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+	const unsigned cpus = online > 0 ? (unsigned)online : 1;
+	char bar[HR_DEVICE_MAX];
+	unsigned number = 0;
+	bool compressible;
+	int err = hr_backend_check(device, message);
+
+	if (err)
+		return err;
+	*message = '\0';
+	if (is_cuda(device, &number, &compressible))
+		return open_cuda(b, device, number, compressible, message);
+	if (!is_host(device, &number, bar))
+		return open_auto(b, cpus, max_blocks, message);
+	if (number > cpus)
+		snprintf(message, HR_LOG_LINE_MAX, "%s: only %u CPUs are online", device, cpus);
+	err = hr_host_open(b, number < cpus ? number : cpus, max_blocks, message);
+	return err || !*bar ? err : hr_host_use_bar(b, bar, message);
+}

@@ -1,0 +1,20 @@
+#include "boot/engine/names.h"
+
+#include "boot/engine/devices.h"
+#include "gpu/ops/user.h"
+#include "gpu/worker/op.h"
+
+_Static_assert(HR_OP_COUNT <= HR_OPERATORS_BUILT_IN_MAX, "a list of operators has no room for all");
+
+static const struct hr_op_desc *operator_at(uint32_t i)
+{
+	return i < HR_OP_COUNT ? hr_op_get((enum hr_op_id)i) : NULL;
+}
+
+const struct hr_config_names hr_names = {
+	.ssd_check = hr_transport_check,
+	.gpu_check = hr_backend_check,
+	.ssd_namespaces = hr_transport_namespaces,
+	.operator_at = operator_at,
+	.operator_load = hr_op_user_load,
+};
