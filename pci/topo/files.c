@@ -272,24 +272,38 @@ static const char *header_path(struct tar *t, const uint8_t *h)
 	return copy(t, path, strlen(path));
 }
 
+/* "path=sys/...\n" of `size` bytes: *to becomes its value when it has this key. */
+static int take_record(struct tar *t, const char *text, size_t size, const char *key,
+		       const char **to)
+{
+	const size_t length = strlen(key);
+
+	if (size <= length || strncmp(text, key, length) != 0)
+		return 0;
+	*to = copy(t, text + length, size - length - 1);
+	return *to ? 0 : -ENOMEM;
+}
+
 /* "27 path=sys/...\n" records of a pax header. */
-static void take_pax(struct tar *t, const char *text, size_t size)
+static int take_pax(struct tar *t, const char *text, size_t size)
 {
 	size_t at = 0;
+	int err = 0;
 
-	while (at < size) {
+	while (!err && at < size) {
 		char *end;
 		size_t record = strtoul(text + at, &end, 10),
 		       head = (size_t)(end - (text + at)) + 1;
 
 		if (record <= head || record > size - at)
-			return;
-		if (strncmp(text + at + head, "path=", 5) == 0)
-			t->long_path = copy(t, text + at + head + 5, record - head - 6);
-		if (strncmp(text + at + head, "linkpath=", 9) == 0)
-			t->long_link = copy(t, text + at + head + 9, record - head - 10);
+			return 0;
+		err = take_record(t, text + at + head, record - head, "path=", &t->long_path);
+		if (!err)
+			err = take_record(t, text + at + head, record - head,
+					  "linkpath=", &t->long_link);
 		at += record;
 	}
+	return err;
 }
 
 static int add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, size_t size)
@@ -325,8 +339,7 @@ static int take_member(struct tar *t, const uint8_t *at, size_t size)
 		text = copy(t, at + BLOCK, size);
 		if (!text)
 			return -ENOMEM;
-		take_pax(t, text, size);
-		return 0;
+		return take_pax(t, text, size);
 	case '0':
 	case '\0':
 	case '2':

@@ -13,7 +13,7 @@ static void put_member(FILE *out, const struct fake_member *m)
 
 	snprintf(header, 100, "./%s", m->path);
 	snprintf(header + 124, 12, "%011zo", size);
-	header[156] = m->link ? '2' : '0';
+	header[156] = m->type ? m->type : m->link ? '2' : '0';
 	if (m->link)
 		snprintf(header + 157, 100, "%s", m->link);
 	memcpy(header + 257, magic, sizeof magic);

@@ -9,6 +9,7 @@ struct fake_member {
 	const char *path, *text, *link; /* text or bytes, or the target of a symbolic link */
 	const uint8_t *bytes;
 	size_t size;
+	char type; /* of a header that extends the next one: 'x' (pax), 'L', 'K' (GNU); 0: of a file */
 };
 
 /* POSIX ustar; paths get "./" in front, as tar . does. The caller frees. */

@@ -121,6 +121,96 @@ Test(topo_readers, zeros_in_place_of_registers_are_not_registers)
 	free(m);
 }
 
+/* Names over 100 bytes, as GNU tar and POSIX tar extend the header that follows. */
+#define LONG_FOLDER "captures/of-a-machine-that-has-a-very-long-name/"
+#define LONG_PATH LONG_FOLDER LONG_FOLDER "sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0"
+#define LONG_LINK "../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0"
+#define LONG_DEVICES LONG_FOLDER LONG_FOLDER "sys/bus/pci/devices/"
+
+static void expect_long(const struct fake_member *list, size_t n)
+{
+	cr_assert_eq(read_archive(list, n), 0, "%s", model.message);
+	cr_assert_eq(model.count, 1u);
+	cr_expect(hr_is_nvme(at("41:00.0")));
+	cr_expect_eq(hr_get(at("41:00.0"), HR_F_NUMA, 0), 1u);
+}
+
+Test(topo_readers, long_names_of_gnu_tar_are_read)
+{
+	static const struct fake_member list[] = {
+		{ .path = "@LongLink", .type = 'L', .text = LONG_PATH "/class" },
+		{ .path = "cut", .text = CLASS_SSD },
+		{ .path = "@LongLink", .type = 'K', .text = LONG_LINK },
+		{ .path = "@LongLink", .type = 'L', .text = LONG_DEVICES "0000:41:00.0" },
+		{ .path = "cut", .link = "cut" },
+		{ .path = "@LongLink", .type = 'L', .text = LONG_PATH "/numa_node" },
+		{ .path = "cut", .text = "1\n" },
+	};
+
+	expect_long(list, sizeof list / sizeof *list);
+}
+
+/* "27 path=sys/...\n" with as many records as names. */
+static void pax_record(char *text, const char *key, const char *value)
+{
+	size_t size = strlen(key) + strlen(value) + 3;
+
+	size += (size_t)snprintf(NULL, 0, "%zu", size + 2);
+	sprintf(text + strlen(text), "%zu %s=%s\n", size, key, value);
+}
+
+Test(topo_readers, long_names_of_pax_are_read)
+{
+	char class[512] = "", link[512] = "", node[512] = "";
+	const struct fake_member list[] = {
+		{ .path = "PaxHeaders/1", .type = 'x', .text = class },
+		{ .path = "cut", .text = CLASS_SSD },
+		{ .path = "PaxHeaders/2", .type = 'x', .text = link },
+		{ .path = "cut", .link = "cut" },
+		{ .path = "PaxHeaders/3", .type = 'x', .text = node },
+		{ .path = "cut", .text = "1\n" },
+	};
+
+	pax_record(class, "mtime", "1700000000.123456789");
+	pax_record(class, "comment", "path=wrong");
+	pax_record(class, "path", LONG_PATH "/class");
+	pax_record(link, "linkpath", LONG_LINK);
+	pax_record(link, "path", LONG_DEVICES "0000:41:00.0");
+	pax_record(node, "path", LONG_PATH "/numa_node");
+	expect_long(list, sizeof list / sizeof *list);
+}
+
+/* Records whose length is wrong: the name in the header itself stays; nothing behind is read. */
+Test(topo_readers, pax_records_that_lie_are_left_out)
+{
+	static const char *const text[] = {
+		"",
+		"path=x\n",
+		"0 path=x\n",
+		"2 path=x\n",
+		"3 path=x\n",
+		"6 path=x\n",
+		"7 path=x\n",
+		"99 path=x\n",
+		"12 path=x\n",
+		"7 path=",
+		"11 linkpath=x\n",
+		"18446744073709551615 path=x\n",
+		"-1 path=x\n",
+	};
+
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+		const struct fake_member list[] = {
+			{ .path = "PaxHeaders/1", .type = 'x', .text = text[i] },
+			{ .path = "sys/bus/pci/devices/0000:41:00.0/class", .text = CLASS_SSD },
+		};
+
+		cr_assert_eq(read_archive(list, 2), 0, "'%s': %s", text[i], model.message);
+		cr_assert_eq(model.count, 1u, "'%s'", text[i]);
+		cr_expect(hr_is_nvme(at("41:00.0")), "'%s'", text[i]);
+	}
+}
+
 /* ---- a part of the tree */
 
 static void put(const char *root, const char *path, const char *text)
