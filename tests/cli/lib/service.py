@@ -59,6 +59,14 @@ class Service:
             self.hear()
         self.looked = self.told.index(f"STATUS={phase}", self.looked) + 1
 
+    def hear_out(self):
+        """All until its end: what finds the socket full is lost."""
+        try:
+            while True:
+                self.hear()
+        except EOFError:
+            pass
+
     def drain(self):
         self.socket.setblocking(False)
         try:
@@ -79,6 +87,7 @@ class Service:
         elif name == "signal":
             self.process.send_signal(getattr(signal, "SIG" + value))
         elif name == "exit":
+            self.hear_out()
             code = self.process.wait(PATIENCE_S)
             assert code == int(value), f"exit code {code}"
         else:
