@@ -28,9 +28,12 @@ from trees import ADDRESS, COVERAGE, THREAD, Tree, clock, first_failure
 
 PRODUCT = ["config", "pci", "nvme", "cache", "gpu", "boot"]
 # Text for people, and programs that measure: their tests compare samples of the text only.
-LEFT_OUT = ["boot/cmd/bench/*", "boot/cmd/report/*", "boot/cmd*.c", "boot/cmd/*", "gpu/cuda/*", "*_static.c",
-            "gpu/nocuda/*", "gpu/ops/template/*"]
-THREADED = ["gpu/*", "nvme/queue*", "nvme/soft/*", "cache/object*", "boot/runner*", "boot/watch*"]
+COMMANDS = ["bench", "boot", "check", "cmd", "post", "run", "status", "store", "topo"]
+LEFT_OUT = ["boot/cmd/%s.[ch]" % name for name in COMMANDS] + [
+    "boot/cmd/bench/*", "boot/cmd/report/*", "gpu/cuda/*", "gpu/nocuda/*", "gpu/ops/template/*",
+    "*_static.c"]
+THREADED = ["gpu/*", "nvme/queue*", "nvme/soft/*", "cache/object*", "boot/engine/runner*",
+            "boot/engine/watch*"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 printing = threading.Lock()
@@ -123,37 +126,88 @@ def sample(found, number, seed):
     return chosen if number == 0 else chosen[:number]
 
 
+def survivors(found, log):
+    """Those that the output of an earlier run calls survivors; lines must not have moved since."""
+    with open(log, encoding="utf-8") as file:
+        lines = [line[len("SURVIVED "):] for line in file if line.startswith("SURVIVED ")]
+    return [c for c in found if any(line.startswith(c.name() + "; ") for line in lines)]
+
+
 def objects(candidate, tests):
     """What has to compile before a test can say anything."""
     return ["libheadrace.a"] + [t + ".o" for t in tests if t.startswith("tests/unit/")]
 
 
-def show(tree, candidate, variant, seconds):
+def stem(path):
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def nearness(test, file):
+    """0: a test of that file by its name; 1: of a part of it, or of its folder; 2: of something else."""
+    name, own = stem(test), stem(file)
+    if name == own:
+        return 0
+    words = {own, own.split("_")[0], os.path.basename(os.path.dirname(file))}
+    return 1 if name.split("_")[0] in words or name.startswith(own) else 2
+
+
+def show(tree, candidate, variant, bench, begin):
     """The test that kills it (with its first words), "" when none does, None: does not compile."""
-    tests = sorted(candidate.tests, key=lambda t: (t.startswith("tests/cli/"), seconds[t]))
+    tests = [t for t in candidate.tests if t not in bench.failing[variant.name] and
+             (variant is ADDRESS or t.startswith("tests/unit/"))]
+    tests.sort(key=lambda t: (t.startswith("tests/cli/"), nearness(t, candidate.file),
+                              bench.seconds[t]))
     status, _ = tree.build(variant, objects(candidate, tests))
     if status != 0:
         return None
     for test in tests:
-        if variant is THREAD and not test.startswith("tests/unit/"):
+        if bench.is_late(begin):
+            break
+        limit = 60 + 20 * bench.seconds[test]
+        status, output = tree.build(variant, [test + ".ok"], limit=limit)
+        if status == 0 or fails_anyway(tree, candidate, variant, test, bench):
             continue
-        status, output = tree.build(variant, [test + ".ok"], limit=60 + 20 * seconds[test])
         if status is None:
-            return "%s (no end within %.0f s)" % (test, 60 + 20 * seconds[test])
-        if status != 0:
-            return "%s (%s)" % (test, first_failure(output))
+            return "%s (no end within %.0f s)" % (test, limit)
+        return "%s (%s)" % (test, first_failure(output))
     return ""
 
 
-def judge(tree, candidate, seconds):
+class Bench:
+    """What is known of tests: seconds they take; by variant, those that pass or fail without a mistake."""
+
+    def __init__(self, seconds, patience):
+        self.seconds, self.patience = seconds, patience
+        self.failing = {ADDRESS.name: set(), THREAD.name: set()}
+        self.passing = {ADDRESS.name: set(), THREAD.name: set()}
+
+    def is_late(self, begin):
+        return self.patience and clock() > begin + self.patience
+
+
+def fails_anyway(tree, candidate, variant, test, bench):
+    """Whether a test fails without the mistake, too; found out at its first failure."""
+    if test in bench.passing[variant.name]:
+        return False
+    tree.write(candidate.file, None)
+    status, _ = tree.build(variant, [test + ".ok"], limit=900)
+    tree.write(candidate.file, mistakes.plant(candidate.source, candidate.mistake))
+    (bench.failing if status != 0 else bench.passing)[variant.name].add(test)
+    if status != 0:
+        say("%s: %s fails without a mistake: not used" % (variant.name, test))
+    return status != 0
+
+
+def judge(tree, candidate, bench):
     """("killed" | "SURVIVED" | "invalid", why)"""
     if not candidate.tests:
         return "SURVIVED", "no test runs this line"
+    begin = clock()
     tree.write(candidate.file, mistakes.plant(candidate.source, candidate.mistake))
     try:
-        killer = show(tree, candidate, ADDRESS, seconds)
-        if killer == "" and matches(candidate.file, THREADED):
-            killer = show(tree, candidate, THREAD, seconds)
+        killer = show(tree, candidate, ADDRESS, bench, begin)
+        if killer == "" and matches(candidate.file, THREADED) and not bench.is_late(begin):
+            killer = show(tree, candidate, THREAD, bench, begin)
     finally:
         tree.write(candidate.file, None)
     if killer is None:
@@ -163,18 +217,10 @@ def judge(tree, candidate, seconds):
     return "SURVIVED", "%d tests run this line" % len(candidate.tests)
 
 
-def prepare(tree, tests):
-    """Build and run everything without a mistake; tests that fail so say nothing and are dropped."""
-    failing = set()
-    for variant in (ADDRESS, THREAD):
-        known = [t for t in tests if variant is ADDRESS or t.startswith("tests/unit/")]
-        say("%s: building and running %d tests without a mistake" % (variant.name, len(known)))
-        tree.build(variant, ["-k"] + ["headrace"] + [t for t in known if "/unit/" in t], jobs=2)
-        for test in known:
-            if tree.build(variant, [test + ".ok"], limit=900)[0] != 0:
-                say("%s: %s fails without a mistake: not used" % (variant.name, test))
-                failing.add(test)
-    return failing
+def prepare(tree, tests, jobs):
+    """Build everything without a mistake. The thread build is made as far as survivors need it."""
+    say("%s: building %d tests" % (ADDRESS.name, len(tests)))
+    tree.build(ADDRESS, ["headrace"] + [t for t in tests if "/unit/" in t], jobs=jobs, go_on=True)
 
 
 def coverage_table(place, top, jobs):
@@ -195,7 +241,7 @@ def coverage_table(place, top, jobs):
     return table
 
 
-def work(tree, chosen, number, counts, seconds):
+def work(tree, chosen, number, counts, bench):
     """One thread: take mistakes until there are enough verdicts."""
     while True:
         try:
@@ -205,7 +251,7 @@ def work(tree, chosen, number, counts, seconds):
         if number and sum(counts.values()) - counts["invalid"] >= number:
             return
         begin = clock()
-        verdict, why = judge(tree, candidate, seconds)
+        verdict, why = judge(tree, candidate, bench)
         counts[verdict] += 1
         if verdict != "invalid":
             say("%-8s %s; %s; %.0f s" % (verdict, candidate.name(), why, clock() - begin))
@@ -220,6 +266,11 @@ def arguments():
     parser.add_argument("--goal", type=float, default=90, help="percent to be killed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="print the sample and end")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many of the sample")
+    parser.add_argument("--seconds", type=float, default=0,
+                        help="what no test has seen by then survives; 0: all tests are run")
+    parser.add_argument("--again", default="", metavar="LOG",
+                        help="only what survived in that output of an earlier run")
     parser.add_argument("--tests", default="", help="only these tests (patterns, with commas)")
     return parser.parse_args()
 
@@ -235,6 +286,9 @@ def main():
     found = list(candidates(top, sources(top, args.files), table))
     listed = [c for c in found if c.is_listed(rows)]
     chosen = sample([c for c in found if not c.is_listed(rows)], 0, seed)
+    if args.again:
+        chosen = survivors(chosen, args.again)
+    chosen = chosen[args.skip:]
     say("seed %s: %d of %d mistakes; %d are listed as equivalent" %
         (seed, min(args.n or len(chosen), len(chosen)), len(found), len(listed)))
     if args.list:
@@ -251,15 +305,16 @@ def plant_all(args, top, place, chosen, table):
     trees = [Tree(top, os.path.join(place, "tree%d" % i), "make") for i in range(args.jobs)]
     used = sorted({test for c in chosen[:2 * args.n or None] for test in c.tests})
     trees[0].update()
-    failing = prepare(trees[0], used)
+    prepare(trees[0], used, args.jobs)
     for tree in trees[1:]:
         trees[0].copy_to(tree)
     for candidate in chosen:
-        candidate.tests = [t for t in candidate.tests if t in used and t not in failing]
+        candidate.tests = [t for t in candidate.tests if t in used]
+    bench = Bench(table["tests"], args.seconds)
     waiting, counts = queue.Queue(), {"killed": 0, "SURVIVED": 0, "invalid": 0}
     for candidate in chosen:
         waiting.put(candidate)
-    threads = [threading.Thread(target=work, args=(tree, waiting, args.n, counts, table["tests"]))
+    threads = [threading.Thread(target=work, args=(tree, waiting, args.n, counts, bench))
                for tree in trees]
     for thread in threads:
         thread.start()

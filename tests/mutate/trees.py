@@ -67,13 +67,14 @@ class Tree:
             file.write(data)
         shutil.copymode(original, path)
 
-    def build(self, variant, targets, limit=1800, jobs=1):
+    def build(self, variant, targets, limit=1800, jobs=1, go_on=False):
         """(status, output) of make for targets, named without the build folder."""
         folder = variant.folder()
         names = [folder + "/" + target for target in targets]
         runner = folder + "/tests/harness/runner.o"
         return run([self.make, "--no-print-directory", "-j%d" % jobs, "O=build", "NVCC=",
-                    "driver=" + runner] + variant.switches + names, self.place, limit)
+                    "driver=" + runner] + ["-k"] * go_on + variant.switches + names,
+                   self.place, limit)
 
 
 class Variant:
