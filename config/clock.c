@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "config/tick.h"
+
 uint64_t hr_now_ns(void)
 {
 	struct timespec ts;

@@ -6,6 +6,7 @@
 
 #include "config/clock.h"
 #include "config/log.h"
+#include "config/tick.h"
 #include "nvme/retry.h"
 #include "nvme/status.h"
 

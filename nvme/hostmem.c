@@ -15,6 +15,7 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "config/limits.h"
+#include "config/tick.h"
 
 #define HUGE_SHIFT 21u
 #define HUGE_PAGE ((size_t)1 << HUGE_SHIFT)

@@ -6,6 +6,8 @@
 
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
+#include "boot/engine/refuse.h"
+#include "boot/engine/seal.h"
 #include "config/clock.h"
 #include "boot/engine/exit.h"
 #include "config/log.h"
@@ -14,6 +16,7 @@
 #include "boot/engine/runner.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/start.h"
+#include "config/tick.h"
 #include "nvme/status.h"
 #include "nvme/transport.h"
 

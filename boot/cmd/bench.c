@@ -9,6 +9,7 @@
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
+#include "boot/engine/paths.h"
 #include "config/log.h"
 #include "boot/engine/signals.h"
 #include "config/config.h"

@@ -6,6 +6,7 @@
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
 #include "boot/cmd/report/report.h"
+#include "boot/engine/stage_sinks.h"
 #include "gpu/ops/op_user.h"
 #include "nvme/transport.h"
 

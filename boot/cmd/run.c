@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "boot/engine/seal.h"
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/json.h"
@@ -12,6 +13,7 @@
 #include "boot/engine/runner.h"
 #include "boot/engine/signals.h"
 #include "boot/appliance/status.h"
+#include "config/tick.h"
 #include "nvme/transport.h"
 
 static const char help[] =

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "boot/engine/mistake.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "boot/engine/signals.h"
 #include "cache/crc32c.h"
 #include "cache/crc32c_join.h"
+#include "config/tick.h"
 
 #define READ_BYTES (4u << 20)
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boot/engine/devices.h"
+#include "boot/engine/mistake.h"
 #include "pci/topo/model.h"
 
 static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char *what)

@@ -3,7 +3,8 @@
  * engine decides about pairs of PCI functions, the configuration may forbid one or the other, and
  * boot/engine/prove.c tries what was decided before a pipeline relies on it.
  */
-#include "boot/engine/stages.h"
+
+#include "boot/engine/paths.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,8 @@
  * That a command succeeds says little: a write that a bridge swallows, or that an IOMMU drops, is
  * posted, and the ssd never learns of it.
  */
-#include "boot/engine/stages.h"
+
+#include "boot/engine/prove.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
  * Pipelines and ssds that the appliance goes on without, where it is to keep going.
  */
-#include "boot/engine/stages.h"
+
+#include "boot/engine/refuse.h"
 
 #include <string.h>
 

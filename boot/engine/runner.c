@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "boot/engine/checksums.h"
+#include "boot/engine/refuse.h"
+#include "boot/engine/stage_sinks.h"
 #include "config/clock.h"
 #include "boot/engine/exit.h"
 #include "boot/engine/failure.h"
@@ -13,6 +15,7 @@
 #include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/watch.h"
+#include "config/tick.h"
 #include "nvme/events.h"
 #include "nvme/status.h"
 

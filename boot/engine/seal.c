@@ -1,4 +1,5 @@
-#include "boot/engine/stages.h"
+
+#include "boot/engine/seal.h"
 
 static int sealed;
 

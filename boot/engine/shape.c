@@ -6,12 +6,14 @@
  * and write-back take few processors, because a warp posts and reaps 32 commands at a time; all
  * others compute. Slots are what is in flight between ssd and operator: rate times latency.
  */
-#include "boot/engine/checksums.h"
+#include "boot/engine/shape.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "boot/engine/plan.h"
+#include "boot/engine/checksums.h"
+#include "boot/engine/mistake.h"
+#include "boot/engine/rings.h"
 
 #define GPU_THREADS 256u	     /* of a block; 8 to 16 blocks of them fill a PCIe link */
 #define GPU_SLOT_BYTES (64ull << 20) /* of tiles, all slots: 1 ms of a x16 Gen5 link */

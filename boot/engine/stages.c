@@ -1,29 +1,25 @@
 #include "boot/engine/stages.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "boot/engine/devices.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/stage_backends.h"
+#include "boot/engine/stage_controllers.h"
+#include "boot/engine/stage_memory.h"
+#include "boot/engine/stage_objects.h"
+#include "boot/engine/stage_partition.h"
+#include "boot/engine/stage_queues.h"
+#include "boot/engine/stage_sinks.h"
+#include "boot/engine/stage_stores.h"
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "config/log.h"
 #include "boot/engine/signals.h"
 #include "config/nearest.h"
+#include "config/tick.h"
 #include "nvme/hostmem.h"
-
-int hr_mistake_at(const struct hr_appliance *app, unsigned line, const char *format, ...)
-{
-	char text[HR_LOG_LINE_MAX - 128];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	hr_error("%s:%u: %s", app->config.file, line, text);
-	return -EINVAL;
-}
 
 static int select_pipelines(struct hr_appliance *app, const char *pipeline)
 {
@@ -67,154 +63,6 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
 	return err ? err : select_pipelines(app, pipeline);
 }
 
-static uint32_t at_least_one(uint32_t blocks)
-{
-	return blocks ? blocks : 1;
-}
-
-/* Of a backend that starts a thread for each; a GPU has as many as it holds. */
-static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)
-{
-	uint32_t most = app->min_blocks;
-
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = app->run[i].config;
-		uint32_t blocks =
-			at_least_one(p->prefetch_blocks) + at_least_one(p->compute_blocks);
-
-		if (p->has_sink)
-			blocks += at_least_one(p->writeback_blocks);
-		if (app->run[i].selected && p->gpu == gpu && blocks > most)
-			most = blocks;
-	}
-	return most;
-}
-
-static int open_backend(struct hr_appliance *app, uint32_t g)
-{
-	const struct hr_config_gpu *gpu = &app->config.gpu[g];
-	char message[HR_LOG_LINE_MAX] = "";
-	int err = hr_backend_open(&app->backend[g], gpu->device, blocks_needed(app, g), message);
-
-	if (err) {
-		hr_error("%s:%u: gpu '%s': %s", app->config.file, gpu->line, gpu->name, message);
-		return err;
-	}
-	app->gpu_up[g] = true;
-	snprintf(app->gpu_note[g], sizeof app->gpu_note[g], "%s", message);
-	if (message[0])
-		hr_info("gpu '%s': %s", gpu->name, message);
-	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1 &&
-	    !app->backend[g].peer[0]) {
-		hr_error("%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
-			 "CPU "
-			 "threads and there is no GPU memory for an ssd to write to; expected "
-			 "\"auto\" or \"bounce\", or a device with bar=BDF",
-			 app->config.file, gpu->line, gpu->name, app->backend[g].name);
-		return -ENOTSUP;
-	}
-	return 0;
-}
-
-static int backends_up(struct hr_appliance *app)
-{
-	int err = 0;
-
-	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
-		if (app->gpu_used[g])
-			err = open_backend(app, g);
-	return err ? err : hr_operators_link(app);
-}
-
-static void backends_down(struct hr_appliance *app)
-{
-	for (uint32_t g = app->config.gpus; g-- > 0;) {
-		if (app->gpu_up[g])
-			app->backend[g].ops->close(&app->backend[g]);
-		app->gpu_up[g] = false;
-	}
-}
-
-static int reserve(struct hr_appliance *app, uint32_t d)
-{
-	const struct hr_config_ssd *ssd = &app->config.ssd[d];
-	const int err = hr_ssd_reserve(&app->ssd[d]);
-
-	if (err)
-		hr_error("%s:%u: ssd '%s' cannot be reserved", app->config.file, ssd->line,
-			 ssd->name);
-	return err;
-}
-
-static int controller_up(struct hr_appliance *app, uint32_t d)
-{
-	const struct hr_config_ssd *ssd = &app->config.ssd[d];
-	int err = hr_disk_up(app, d);
-
-	if (!err)
-		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
-			app->ssd[d].ctrl->model, app->ssd[d].ctrl->serial,
-			(unsigned long long)app->ssd[d].ns.blocks, 1u << app->ssd[d].ns.lba_shift);
-	else if (err != -EINTR)
-		hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file, ssd->line,
-			 ssd->name);
-	if (!err) {
-		err = hr_disk_check(app, d);
-		if (!err && !app->only_checks)
-			err = reserve(app, d);
-		if (err)
-			hr_ssd_down(&app->ssd[d]);
-	}
-	hr_tick();
-	return err;
-}
-
-/* An ssd, and those that its loss takes with it: they are on a controller that has failed. */
-static void refuse_all(struct hr_appliance *app, uint32_t d, int err)
-{
-	for (uint32_t i = app->config.ssds; i-- > 0;) {
-		if (i == d || !app->ssd[d].failed || !hr_one_controller(app, i, d))
-			continue;
-		hr_refuse_ssd(app, i, err);
-		hr_ssd_down(&app->ssd[i]);
-	}
-	hr_refuse_ssd(app, d, err);
-	if (hr_any_selected(app)) /* else all goes down, in order */
-		hr_ssd_down(&app->ssd[d]);
-}
-
-/* An ssd that does not work ends the stage, unless pipelines are left that do without it. */
-int hr_stage_without(struct hr_appliance *app, uint32_t d, int err)
-{
-	if (!err || err == -EINTR || !app->keep_going)
-		return err;
-	refuse_all(app, d, err);
-	return hr_any_selected(app) ? 0 : err;
-}
-
-static int controllers_up(struct hr_appliance *app)
-{
-	int err = 0;
-
-	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
-		err = hr_disk_check_device(app, d);
-	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
-		if (app->left_out[d])
-			continue;
-		err = hr_signals_pending() ? -EINTR : controller_up(app, d);
-		err = hr_stage_without(app, d, err);
-	}
-	return err;
-}
-
-static void controllers_down(struct hr_appliance *app)
-{
-	for (uint32_t i = app->config.ssds; i-- > 0;) {
-		hr_ssd_down(&app->ssd[i]);
-		hr_tick();
-	}
-}
-
 /* down also takes what a failing up has left half done. NULL: nothing to undo. */
 static const struct {
 	const char *name;
@@ -222,8 +70,8 @@ static const struct {
 	void (*down)(struct hr_appliance *app);
 } stage[HR_STAGES] = {
 	[HR_STAGE_NONE] = { "none", NULL, NULL },
-	[HR_STAGE_BACKENDS] = { "backends", backends_up, backends_down },
-	[HR_STAGE_CONTROLLERS] = { "controllers", controllers_up, controllers_down },
+	[HR_STAGE_BACKENDS] = { "backends", hr_backends_up, hr_backends_down },
+	[HR_STAGE_CONTROLLERS] = { "controllers", hr_controllers_up, hr_controllers_down },
 	[HR_STAGE_STORES] = { "stores", hr_stores_up, NULL },
 	[HR_STAGE_OBJECTS] = { "objects", hr_objects_up, NULL },
 	[HR_STAGE_PARTITION] = { "partition", hr_partition_up, NULL },

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/refuse.h"
 #include "config/clock.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/report.h"

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "config/clock.h"
+#include "config/tick.h"
 
 static struct {
 	atomic_bool steered;

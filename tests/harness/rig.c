@@ -8,7 +8,7 @@
 #include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/log.h"
-#include "boot/engine/plan.h"
+#include "boot/engine/rings.h"
 
 #define PLACE_BYTES (24u << 20)
 #define PATIENCE_NS (60 * HR_NS_PER_S)

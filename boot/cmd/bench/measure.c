@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/stage_memory.h"
 #include "config/clock.h"
 #include "config/log.h"
-#include "boot/engine/plan.h"
+#include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
 #include "nvme/status.h"
 

@@ -7,6 +7,7 @@
 #include "boot/engine/names.h"
 #include "boot/cmd/bench/bench.h"
 #include "boot/cmd/report/json.h"
+#include "boot/engine/shape.h"
 #include "config/log.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/signals.h"

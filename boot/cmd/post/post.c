@@ -8,6 +8,7 @@
 #include "boot/engine/exit.h"
 #include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"
+#include "config/tick.h"
 
 /* One finding: a line, or an element of the report. */
 static void show(struct hr_post *post, const char *step, const char *subject, int result, double ms,

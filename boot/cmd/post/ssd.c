@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/stage_stores.h"
 #include "config/clock.h"
 #include "boot/engine/signals.h"
 #include "nvme/status.h"

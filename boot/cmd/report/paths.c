@@ -1,5 +1,6 @@
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/report/report.h"
+#include "boot/engine/paths.h"
 
 /* The distinct ssds of a run, one after another; false at the end. `at` starts as 0. */
 static bool next_ssd(const struct hr_appliance *app, const struct hr_run *run, uint32_t *at,

@@ -1,6 +1,9 @@
 #include "boot/cmd/report/report.h"
 
 #include "boot/cmd/report/json.h"
+#include "boot/engine/paths.h"
+#include "boot/engine/shape.h"
+#include "boot/engine/stage_sinks.h"
 
 #define MIB (1024.0 * 1024.0)
 

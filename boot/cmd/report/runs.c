@@ -7,8 +7,10 @@
 #include "boot/engine/checksums.h"
 #include "boot/engine/failure.h"
 #include "boot/cmd/report/json.h"
+#include "boot/engine/paths.h"
 #include "boot/engine/progress.h"
 #include "boot/engine/runner.h"
+#include "boot/engine/shape.h"
 #include "boot/engine/start.h"
 #include "nvme/status.h"
 

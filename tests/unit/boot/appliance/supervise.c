@@ -22,6 +22,7 @@
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
 #include "boot/engine/signals.h"
+#include "config/tick.h"
 #include "tests/fakes/attempts.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

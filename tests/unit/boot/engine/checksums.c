@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/stage_sinks.h"
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
 #include "boot/engine/runner.h"

@@ -12,7 +12,9 @@
 
 #include "boot/engine/names.h"
 #include "boot/cmd/report/report.h"
+#include "boot/engine/paths.h"
 #include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
 #include "boot/engine/stages.h"
 #include "pci/path.h"
 #include "tests/fakes/log.h"

@@ -13,6 +13,7 @@
 #include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/engine/runner.h"
+#include "config/tick.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
 

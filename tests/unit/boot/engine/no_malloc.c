@@ -11,6 +11,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
 #include "boot/engine/stages.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

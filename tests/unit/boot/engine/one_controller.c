@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "boot/engine/names.h"
+#include "boot/engine/seal.h"
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "boot/engine/runner.h"

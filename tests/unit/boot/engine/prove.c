@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "boot/engine/devices.h"
+#include "boot/engine/paths.h"
+#include "boot/engine/prove.h"
 #include "config/clock.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"

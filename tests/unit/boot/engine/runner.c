@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/seal.h"
 #include "config/clock.h"
 #include "boot/engine/signals.h"
 #include "nvme/ctrl.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/shape.h"
 #include "boot/engine/stages.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -3,6 +3,8 @@
  * that what was up is down again (an image is locked for as long as its controller is up).
  */
 #include "boot/engine/names.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/stage_sinks.h"
 #include "boot/engine/stages.h"
 
 #include <criterion/criterion.h>

@@ -18,6 +18,7 @@
 #include "boot/cmd/post/post.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/stages.h"
+#include "config/tick.h"
 
 static char faults[64];
 static struct hr_appliance *app;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/clock.h"
-#include "boot/engine/plan.h"
+#include "boot/engine/rings.h"
 #include "gpu/backend.h"
 #include "gpu/worker/bench.h"
 #include "nvme/soft/soft.h"

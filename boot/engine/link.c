@@ -1,9 +1,11 @@
 /*
  * User operators of the selected pipelines, made ready on the gpus that run them.
  */
+#include "boot/engine/link.h"
+
 #include <errno.h>
 
-#include "boot/engine/stages.h"
+#include "boot/engine/mistake.h"
 #include "gpu/ops/op_user.h"
 
 static const struct hr_config_operator *find(const struct hr_config *config,

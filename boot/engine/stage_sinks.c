@@ -10,13 +10,15 @@
  *
  * The tag also says whether an incomplete object has the checksum of its durable prefix.
  */
-#include "boot/engine/checksums.h"
+#include "boot/engine/stage_sinks.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/checksums.h"
+#include "boot/engine/refuse.h"
 #include "config/log.h"
 #include "boot/engine/pending.h"
 #include "gpu/ops/op_user.h"

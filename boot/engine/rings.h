@@ -1,9 +1,9 @@
 /*
- * boot/engine/plan.h - how rings and tables lie in their parts; what lays them out and what fills
+ * boot/engine/rings.h - how rings and tables lie in their parts; what lays them out and what fills
  * them in agree here. Queue pairs of a part follow each other, worker by worker.
  */
-#ifndef BOOT_ENGINE_PLAN_H
-#define BOOT_ENGINE_PLAN_H
+#ifndef BOOT_ENGINE_RINGS_H
+#define BOOT_ENGINE_RINGS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "config/clock.h"
+#include "config/tick.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /*
  * Stage `stores`: the object store of each ssd; made, with its objects, where the ssd is memory.
  */
-#include "boot/engine/stages.h"
+
+#include "boot/engine/stage_stores.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include "boot/engine/disks.h"
+#include "boot/engine/mistake.h"
+#include "boot/engine/stage_controllers.h"
 #include "config/log.h"
 #include "boot/engine/signals.h"
 #include "cache/crc32c.h"

@@ -2,11 +2,14 @@
  * Stage `objects`: find what pipelines read, and with it how many tiles there are and what they
  * write. Every mistake is reported, with its line, before the stage fails.
  */
-#include "boot/engine/checksums.h"
+#include "boot/engine/stage_objects.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "boot/engine/checksums.h"
+#include "boot/engine/mistake.h"
+#include "boot/engine/refuse.h"
 #include "config/nearest.h"
 
 #define NEAR_MAX 1024u

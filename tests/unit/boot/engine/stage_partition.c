@@ -10,6 +10,8 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/stage_memory.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
 

@@ -2,13 +2,16 @@
  * Stage `queues`: the parts of the partition filled in (descriptor, slots, buffers, arguments), and
  * queue pairs created on the controllers. Pointers in what workers read are as workers see them.
  */
-#include "boot/engine/checksums.h"
+#include "boot/engine/stage_queues.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "boot/engine/checksums.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/shape.h"
 #include "config/log.h"
-#include "boot/engine/plan.h"
+#include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
 
 /* Takes chunk entries and PRP lists for one buffer after another. */
