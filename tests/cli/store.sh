@@ -255,6 +255,9 @@ check "a stream that ends early" exits 1 "ended after 511 of 600" \
 check "leaves nothing behind" is_listed $ssd short ""
 check "a stream that does not end" exits 1 "longer than 500" store put --size 500 $ssd long - <in.511
 check "leaves nothing behind" is_listed $ssd long ""
+put_unreadable() { exits 1 "standard input: cannot read: Bad file descriptor" store put --size 8 $ssd bad - 0>unread; }
+check "a stream that cannot be read" put_unreadable
+check "leaves nothing behind" is_listed $ssd bad ""
 check "rm removes" store rm $ssd o.511 o.512
 check "what was removed is gone" exits 1 "no such object" store get $ssd o.511 -
 check "rm says what was not there" exits 1 "no such object" store rm $ssd o.511

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "pci/apply.h"
+#include "pci/path.h"
 #include "pci/topo/change.h"
 #include "pci/topo/fields.h"
 #include "pci/live.h"
@@ -122,6 +123,36 @@ static int fix_and_read_back(void)
 	return p.verdict == HR_DIRECT ? 0 : 16;
 }
 
+/* What bring-up asks: the machine is read anew, and the pair is judged as `headrace topo` does. */
+static int choose(void)
+{
+	struct hr_path_choice choice = { 0 }, same = { 0 };
+	struct hr_options opt = { 0 };
+
+	if (hr_model_init(&model) || hr_source_live(&model) ||
+	    hr_engine_init(&engine, &model, &opt))
+		return 10;
+	for (uint32_t ssd = 4; ssd <= 5; ssd++) {
+		char address[16];
+
+		snprintf(address, sizeof address, "%02x:00.0", ssd);
+		hr_path_judge(&engine, hr_model_find(&model, 0, 3, 0, 0),
+			      hr_model_find(&model, 0, ssd, 0, 0), &same);
+		if (hr_path_choose("0000:03:00.0", address, opt.mode, &choice))
+			return 11;
+		if (choice.direct != same.direct || choice.verdict != same.verdict ||
+		    strcmp(choice.rule, same.rule) || strcmp(choice.why, same.why))
+			return 12;
+	}
+	if (hr_path_choose("0000:03:00.1", "04:00.0", HR_MODE_GPU, &choice) != -ENOENT)
+		return 13;
+	if (hr_path_choose("0000:03:00.0", "04:01.0", HR_MODE_GPU, &choice) != -ENOENT)
+		return 14;
+	if (hr_path_choose("0000:03:00.0", "nonsense", HR_MODE_GPU, &choice) != -EINVAL)
+		return 15;
+	return hr_path_choose("0000:03:00.0x", "04:00.0", HR_MODE_GPU, &choice) == -EINVAL ? 0 : 16;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;
@@ -130,21 +161,19 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-Test(topo_live, a_fix_through_libpciaccess_turns_a_redirected_pair_direct)
+/* Run `inside` in a child whose PCI devices are the fake machine's. */
+static void run_inside(int (*inside)(void))
 {
 	char path[] = "/tmp/topo_live.XXXXXX";
 	int status;
 	pid_t pid;
 
-	fake_two_ports(&machine);
-	fake_put(fake_find(&machine, "02:00.0"), FAKE_ACS + HR_ACS_CTL, 2, 0x1d);
-	fake_put(fake_find(&machine, "02:01.0"), FAKE_ACS + HR_ACS_CTL, 2, 0x1d);
 	cr_assert_not_null(mkdtemp(path));
 	pid = fork();
 	cr_assert_geq(pid, 0);
 	if (pid == 0) {
 		enter(path);
-		_exit(fix_and_read_back());
+		_exit(inside());
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -152,6 +181,20 @@ Test(topo_live, a_fix_through_libpciaccess_turns_a_redirected_pair_direct)
 	if (WEXITSTATUS(status) == SKIPPED)
 		cr_skip_test("no right to make a mount namespace and to mount in it");
 	cr_expect_eq(WEXITSTATUS(status), 0, "step %d", WEXITSTATUS(status));
+}
+
+Test(topo_live, a_fix_through_libpciaccess_turns_a_redirected_pair_direct)
+{
+	fake_two_ports(&machine);
+	fake_put(fake_find(&machine, "02:00.0"), FAKE_ACS + HR_ACS_CTL, 2, 0x1d);
+	fake_put(fake_find(&machine, "02:01.0"), FAKE_ACS + HR_ACS_CTL, 2, 0x1d);
+	run_inside(fix_and_read_back);
+}
+
+Test(topo_live, bring_up_chooses_by_the_verdict_of_this_machine)
+{
+	fake_two_ports(&machine);
+	run_inside(choose);
 }
 
 Test(topo_live, this_machine_can_be_read)

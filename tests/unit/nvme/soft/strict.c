@@ -62,6 +62,31 @@ Test(soft_strict, a_namespace_that_has_no_meaning_is_refused)
 	conform_close(&c);
 }
 
+/* It has one power state, and no interrupts. */
+Test(soft_strict, values_that_a_feature_cannot_have_are_refused)
+{
+	static const struct {
+		uint32_t cdw10, cdw11;
+		uint16_t want;
+	} row[] = {
+		{ NVME_FEAT_FID_IRQ_CONFIG, 0, NVME_SC_INVALID_FIELD },
+		{ NVME_FEAT_FID_POWER_MGMT, 1, NVME_SC_INVALID_FIELD },
+		{ NVME_FEAT_FID_POWER_MGMT, 0x10, NVME_SC_INVALID_FIELD },
+		{ NVME_FEAT_FID_POWER_MGMT, 0x20, 0 }, /* workload hint */
+		{ NVME_FEAT_FID_ASYNC_EVENT | 1u << 31, 0,
+		  CONFORM_SPECIFIC(NVME_SC_FEATURE_NOT_SAVEABLE) },
+	};
+	uint32_t value = 0;
+
+	conform_open(&c);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		cr_expect_eq(conform_set_feature(&c, row[i].cdw10, row[i].cdw11, NULL), row[i].want,
+			     "row %zu", i);
+	cr_expect_eq(conform_get_feature(&c, NVME_FEAT_FID_POWER_MGMT, &value), 0);
+	cr_expect_eq(value, 0x20u);
+	conform_close(&c);
+}
+
 Test(soft_strict, a_completion_queue_out_of_range_is_a_wrong_identifier)
 {
 	static const struct {
