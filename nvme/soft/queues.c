@@ -37,6 +37,13 @@ static struct hr_sqe fetch(struct soft_sq *sq)
 	return sqe;
 }
 
+/* Commands of one look at the doorbell: the last was sent before the first was completed. */
+struct sent {
+	uint32_t left; /* to be fetched */
+	uint32_t count;
+	uint16_t cid[SOFT_BATCH]; /* of those that were fetched */
+};
+
 /* ---- completions that faults keep back */
 
 static void hold(struct soft_poller *p, const struct soft_completion *completion)
@@ -171,13 +178,18 @@ static void complete(struct soft_poller *p, struct soft_sq *sq, const struct sof
 }
 
 /*
- * Commands run to completion when they are fetched, so those in flight are the ones whose completion
- * a fault holds back, and event requests (Base 3.3.3.1: no two have the same CID).
+ * No two commands in flight have the same CID (Base 3.3.3.1). Commands run to completion when they
+ * are fetched, so those in flight are the ones whose completion a fault holds back, event requests,
+ * and for the host also those that the same doorbell told of: `sent`.
  */
-static bool in_flight(const struct soft_poller *p, const struct soft_sq *sq, uint16_t cid)
+static bool in_flight(const struct soft_poller *p, const struct soft_sq *sq,
+		      const struct sent *sent, uint16_t cid)
 {
 	const struct soft *soft = p->soft;
 
+	for (uint32_t i = 0; i < sent->count; i++)
+		if (sent->cid[i] == cid)
+			return true;
 	for (uint32_t i = 0; p->held_count && i < SOFT_HELD; i++)
 		if (p->held[i].used && p->held[i].sqid == sq->id && p->held[i].cid == cid)
 			return true;
@@ -187,7 +199,8 @@ static bool in_flight(const struct soft_poller *p, const struct soft_sq *sq, uin
 	return false;
 }
 
-static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
+static void execute(struct soft_poller *p, struct soft_sq *sq, const struct sent *sent,
+		    const struct hr_sqe *sqe)
 {
 	struct soft *soft = p->soft;
 	const struct soft_fault *fault =
@@ -196,7 +209,7 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_s
 
 	if (fault && fault_before(p, fault))
 		return;
-	if (in_flight(p, sq, sqe->cid))
+	if (in_flight(p, sq, sent, sqe->cid))
 		c.field = NVME_SC_CMDID_CONFLICT | SOFT_DNR;
 	else if (fault && fault->kind == FAULT_STATUS)
 		c.field = (uint16_t)(fault->status | (fault->dnr ? SOFT_DNR : 0) |
@@ -216,14 +229,22 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct hr_s
 static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 {
 	struct soft *soft = p->soft;
-	unsigned n = 0;
+	struct sent sent;
+	unsigned n = 0, ready;
 
+	sent.left = sent.count = 0;
 	/* what faults hold back, or post twice, changes the room */
 	while (n < SOFT_BATCH && soft->running && p->held_count < SOFT_HELD &&
-	       soft_ready(soft, sq)) {
+	       (ready = soft_ready(soft, sq)) > 0) {
 		const struct hr_sqe sqe = fetch(sq);
 
-		execute(p, sq, &sqe);
+		if (sent.left == 0) {
+			sent.left = ready;
+			sent.count = 0;
+		}
+		execute(p, sq, &sent, &sqe);
+		sent.cid[sent.count++] = sqe.cid;
+		sent.left--;
 		n++;
 		if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))
 			break;

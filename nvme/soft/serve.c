@@ -12,12 +12,24 @@
 #define AHEAD 8u		 /* submission queue entries that are fetched early */
 #define DELAY_BYTES (128u << 10) /* moved by a batch, at most, before its completions are posted */
 #define NOWHERE UINT64_MAX	 /* no address for a transfer: not a multiple of 4 */
+#define NONE UINT32_MAX		 /* no CID: below all of them, as a signed number */
 
-/* What a batch has done so far. */
+/* What has been done since completions were last posted. */
 struct batch {
 	uint32_t count, writes, others; /* commands; of these */
 	uint64_t read_bytes, written_bytes;
-	uint32_t dw3[SOFT_BATCH]; /* of the completions, without phase */
+	/* [count]: of the completions, without phase; CID in bits 15:0. dw3[-1]: the largest CID before
+	 * these, -1 if there is none. */
+	uint32_t *dw3;
+};
+
+/*
+ * Commands that one look at the doorbell has found are in flight together for the host, which has
+ * sent the last before the completion of the first: no two have the same CID (Base 3.3.3.1). Here
+ * are the dw3 of all their batches, one behind the other, each behind the largest CID so far.
+ */
+struct sent {
+	uint32_t dw3[2 * SOFT_BATCH + 1];
 };
 
 /* What the commands of a batch are held against. Nothing of it changes while they are executed but
@@ -72,7 +84,8 @@ static inline uint32_t head_of(const struct hr_sqe *sqe)
 
 /*
  * Reads and writes within a page, all of it where `v` says that it may be, from slot `at` on: up to
- * n of them, or to the first command that is something else. Returns how many. Each field is loaded
+ * n of them, or to the first command that is something else. Drivers count CIDs up, nearly always:
+ * one that is not larger than the last is something else. Returns how many. Each field is loaded
  * once. bytes: of one block; memory: whether there are data to move.
  */
 static inline __attribute__((always_inline)) uint32_t
@@ -83,7 +96,7 @@ move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *slot, u
 	uint64_t moved[2] = { 0, 0 };
 
 	for (i = 0; i < n && (!memory || moved[0] + moved[1] < DELAY_BYTES); i++, slot++) {
-		const uint32_t head = head_of(slot);
+		const uint32_t head = head_of(slot), cid = head >> 16;
 		const uint64_t prp1 = ONCE(slot->prp1), at = prp1 - v->bus;
 		const uint64_t lba = ONCE(*(const soft_word64 *)(const void *)&slot->cdw10);
 		const uint32_t bytes = ((ONCE(slot->cdw12) & 0xffff) + 1) << v->shift;
@@ -93,6 +106,8 @@ move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *slot, u
 			break;
 		if ((prp1 & (HR_PAGE - 1)) + bytes > HR_PAGE || prp1 & 3 || at > v->room ||
 		    lba > v->last_lba)
+			break;
+		if ((int32_t)cid <= (int32_t)dw3[-1])
 			break;
 		__builtin_prefetch(slot + AHEAD); /* behind the ring it does nothing */
 		if ((head & 3) == nvme_cmd_write) {
@@ -108,7 +123,7 @@ move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *slot, u
 				soft_memory_read(&soft->media, lba << v->shift, v->cpu + at, bytes);
 			moved[0] += bytes;
 		}
-		*dw3++ = head >> 16;
+		*dw3++ = cid;
 	}
 	b->read_bytes += moved[0];
 	b->written_bytes += moved[1];
@@ -116,11 +131,22 @@ move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *slot, u
 	return i;
 }
 
+/* Whether a command of an earlier batch has the CID. */
+static bool is_among(const struct sent *sent, const uint32_t *end, uint32_t cid)
+{
+	for (const uint32_t *dw3 = sent->dw3 + 1; dw3 < end; dw3++)
+		if ((*dw3 & 0xffff) == cid)
+			return true;
+	return false;
+}
+
 /* Any command. It may have been a file's, or a flush: who waits for the others is not kept waiting. */
-static void other(struct soft_poller *p, struct soft_sq *sq, struct batch *b)
+static void other(struct soft_poller *p, struct soft_sq *sq, const struct sent *sent,
+		  struct batch *b)
 {
 	const struct hr_sqe sqe = soft_fetch(&sq->ring[sq->head]);
-	const uint16_t field = soft_io(p, sq, &sqe);
+	const uint16_t field = is_among(sent, b->dw3, sqe.cid) ? NVME_SC_CMDID_CONFLICT | SOFT_DNR
+							       : soft_io(p, sq, &sqe);
 
 	if (field) {
 		soft_add(&p->stats.errors, 1);
@@ -138,7 +164,8 @@ static void pass(struct soft_sq *sq, uint32_t n)
 }
 
 /* Execute some commands, at least one and up to n; the queue's head moves past them. */
-static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, struct batch *b)
+static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, const struct sent *sent,
+		    struct batch *b)
 {
 	const struct view v = look(p->soft, sq);
 	const uint32_t lap = sq->entries - sq->head;
@@ -152,7 +179,7 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, struc
 		done = move_pages(p->soft, &v, slot, n, b, false);
 	pass(sq, done);
 	if (done == 0 && !is_dead(p->soft)) {
-		other(p, sq, b);
+		other(p, sq, sent, b);
 		pass(sq, 1);
 	}
 }
@@ -197,23 +224,39 @@ static void post(const struct soft_sq *sq, const struct batch *b)
 	}
 }
 
+/* The largest CID is the last one where they count up: all but the one that took the other way. */
+static void next(struct batch *b)
+{
+	const int32_t before = (int32_t)b->dw3[-1];
+	const int32_t last = (int32_t)(b->dw3[b->count - 1] & 0xffff);
+
+	b->dw3 += b->count;
+	*b->dw3++ = (uint32_t)(last > before ? last : before);
+}
+
 bool soft_serve_straight(struct soft_poller *p, struct soft_sq *sq)
 {
 	struct soft *soft = p->soft;
 	uint32_t left = soft_ready(soft, sq);
 	struct batch b;
+	struct sent sent;
 
 	if (!left)
 		return false;
 	left = left < SOFT_BATCH ? left : SOFT_BATCH;
-	while (left && !is_dead(soft)) {
+	b.dw3 = sent.dw3;
+	*b.dw3++ = NONE;
+	for (;;) {
 		memset(&b, 0, offsetof(struct batch, dw3));
-		execute(p, sq, left, &b);
+		execute(p, sq, left, &sent, &b);
 		count(p, &b);
 		if (is_dead(soft)) /* nothing leaves it any more */
 			break;
 		post(sq, &b);
 		left -= b.count;
+		if (!left)
+			break;
+		next(&b);
 	}
 	if (sq->event)
 		__atomic_store_n(sq->event, sq->head, __ATOMIC_RELEASE);

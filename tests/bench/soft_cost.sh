@@ -30,7 +30,7 @@ count() {
 
 memory=memory,size=64M
 count "soft:null, 32 per doorbell" 80 20000 --depth 128
-count "soft:null, 1 per doorbell" 450 20000 --depth 1 --batch 1
+count "soft:null, 1 per doorbell" 480 20000 --depth 1 --batch 1
 count "4 KiB reads, 32 per doorbell" 160 20000 --device $memory --depth 128
 count "4 KiB writes, 32 per doorbell" 180 20000 --device $memory --depth 128 --access write
 count "128 KiB reads, 4 per doorbell" 3500 2000 --device $memory --depth 4 --batch 4 --bytes 131072

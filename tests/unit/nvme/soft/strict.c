@@ -143,6 +143,67 @@ Test(soft_strict, a_cid_that_is_in_flight_is_refused)
 	conform_use(NULL);
 }
 
+/* The statuses of commands that one doorbell tells of, in the order of their completions. */
+static void send_at_once(const struct hr_sqe *sqe, const uint16_t *cid, uint32_t n,
+			 uint16_t *status)
+{
+	struct hr_cqe cqe;
+
+	for (uint32_t i = 0; i < n; i++) {
+		c.io.cid = cid[i];
+		conform_push(&c.io, &sqe[i]);
+	}
+	conform_ring(&c, &c.io);
+	for (uint32_t i = 0; i < n; i++) {
+		cr_assert(conform_peek(&c, &c.io, 5000, &cqe), "command %u", i);
+		conform_release(&c, &c.io);
+		cr_expect_eq(cqe.cid, cid[i]);
+		status[i] = hr_cqe_status(cqe.status);
+	}
+}
+
+/* They are in flight together, also where the first one is done before the second one is fetched. */
+static void repeat_in_one_doorbell(const char *device)
+{
+	static const uint16_t cid[] = { 1, 257, 65535, 257, 2, 1, 1, 3, 3 };
+	static const bool repeated[] = { 0, 0, 0, 1, 0, 1, 1, 0, 1 };
+	enum { COUNT = sizeof(cid) / sizeof(cid[0]) };
+	uint16_t status[COUNT];
+	struct hr_sqe sqe[COUNT];
+
+	conform_use(device);
+	conform_open_io(&c);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		const uint8_t opcode[] = { nvme_cmd_read, nvme_cmd_write };
+
+		sqe[i] = conform_io_sqe(&c, opcode[i & 1], i, 1, CONFORM_DATA + i);
+	}
+	sqe[7] = (struct hr_sqe){ .opcode = nvme_cmd_flush, .nsid = 1 };
+	for (unsigned turn = 0; turn < 3; turn++) {
+		send_at_once(sqe, cid, COUNT, status);
+		for (uint32_t i = 0; i < COUNT; i++)
+			cr_expect_eq(status[i], repeated[i] ? NVME_SC_CMDID_CONFLICT : 0,
+				     "%s: turn %u, command %u: %03x", device, turn, i, status[i]);
+	}
+	conform_close(&c);
+	conform_use(NULL);
+}
+
+Test(soft_strict, a_cid_is_not_used_twice_in_one_doorbell)
+{
+	char file[] = "/tmp/headrace-strict-XXXXXX", device[96];
+	const int fd = mkstemp(file);
+
+	repeat_in_one_doorbell("soft:memory,size=64M");
+	repeat_in_one_doorbell("soft:memory,size=64M,cache=16M");
+	repeat_in_one_doorbell("soft:null,size=64M");
+	cr_assert(dprintf(fd, "on flush nth 1000: drop\n") > 0);
+	snprintf(device, sizeof(device), "soft:memory,size=64M,faults=%s", file);
+	repeat_in_one_doorbell(device);
+	unlink(file);
+	close(fd);
+}
+
 Test(soft_strict, a_bad_doorbell_is_said_and_logged)
 {
 	const struct nvme_error_log_page *log;
