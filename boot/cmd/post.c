@@ -6,6 +6,7 @@
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
 #include "boot/cmd/post/post.h"
+#include "boot/engine/disks.h"
 #include "boot/engine/signals.h"
 #include "nvme/transport.h"
 
@@ -15,8 +16,9 @@ static const char help[] =
 	"answers of the operators, and for each ssd: bring-up and identify, a queue round trip, "
 	"SMART,\n"
 	"the object store, a loopback (write, read, compare) in the store's scratch area, and the\n"
-	"object map. Nothing else is written; without a store nothing at all. Without CONFIG the\n"
-	"built-in configuration is tested, which needs no hardware.\n\n"
+	"object map. Nothing else is written; without a store nothing at all. Two ssds that are\n"
+	"one disk are refused, as by run. Without CONFIG the built-in configuration is tested,\n"
+	"which needs no hardware.\n\n"
 	"  --json         print one JSON object instead\n" HR_BIND_HELP HR_EXIT_HELP;
 
 static int finish(struct hr_post *post, struct json_object *report)
@@ -48,6 +50,12 @@ static int post(const char *file, bool json)
 	state.app = hr_load(file, NULL, &code);
 	if (!state.app)
 		return code;
+	for (uint32_t d = 0; d < state.app->config.ssds; d++) {
+		if (hr_disk_check_device(state.app, d) != 0) {
+			free(state.app);
+			return HR_EXIT_USAGE;
+		}
+	}
 	hr_signals_catch();
 	if (json) {
 		report = hr_json_new();

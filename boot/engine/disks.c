@@ -118,14 +118,21 @@ int hr_disk_up(struct hr_appliance *app, uint32_t d)
 	return hr_ssd_up(&app->ssd[d], &config[d]);
 }
 
-int hr_disk_check(struct hr_appliance *app, uint32_t d)
+int hr_disk_check_same(struct hr_appliance *app, uint32_t d)
 {
 	const char *what;
 
 	for (uint32_t other = 0; other < d; other++)
 		if (compare(app, other, d, &what) == HR_NS_SAME)
 			return same(app, d, other, what);
-	return check_protection(app, d);
+	return 0;
+}
+
+int hr_disk_check(struct hr_appliance *app, uint32_t d)
+{
+	const int err = hr_disk_check_same(app, d);
+
+	return err ? err : check_protection(app, d);
 }
 
 int hr_disk_check_store(struct hr_appliance *app, uint32_t d)

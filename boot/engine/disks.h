@@ -23,10 +23,13 @@ int hr_disk_check_device(struct hr_appliance *app, uint32_t d);
 int hr_disk_up(struct hr_appliance *app, uint32_t d);
 
 /*
- * After ssd d has come up: it is none of those before it, by the identifiers of the namespaces, and
- * it can be written where a selected pipeline has its sink. 0; -EINVAL: the same disk; -EROFS: write
- * protected. What is wrong is logged with file and line.
+ * After ssd d has come up: it is none of those before it that are up, by the identifiers of the
+ * namespaces. 0, or -EINVAL, logged with file and line.
  */
+int hr_disk_check_same(struct hr_appliance *app, uint32_t d);
+
+/* The same, and it can be written where a selected pipeline has its sink. Errors of
+ * hr_disk_check_same(); -EROFS: write protected, logged with file and line. */
 int hr_disk_check(struct hr_appliance *app, uint32_t d);
 
 /*

@@ -41,7 +41,8 @@ same() {
 two_paths() {
     ln -sf "$image" "$SCRATCH/link.img"
     conf "soft:$image,shared=1" "soft:$SCRATCH/link.img,shared=1"
-    same check && unchanged same run && warns "the same UUID"
+    same check && unchanged same run && warns "the same UUID" && same post &&
+        says "FAIL controller b"
 }
 
 copies() {
@@ -105,7 +106,8 @@ halves() {
 one_namespace() {
     conf "$1" "$2"
     exits 2 check "$SCRATCH/x.conf" && warns "x.conf:3: ssd 'b'" && warns "line 2" &&
-        warns "are the same disk: namespace 1 of the controller"
+        warns "are the same disk: namespace 1 of the controller" &&
+        exits 2 post "$SCRATCH/x.conf" && warns "are the same disk: namespace 1 of the controller"
 }
 
 one_namespace_twice() {

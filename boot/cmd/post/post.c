@@ -144,7 +144,8 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 		if (result && step[i].needed)
 			break;
 	}
-	hr_ssd_down(&post->app->ssd[d]);
+	if (post->ssd_error[d])
+		hr_ssd_down(&post->app->ssd[d]);
 }
 
 void hr_post_machine(struct hr_post *post)
@@ -155,9 +156,14 @@ void hr_post_machine(struct hr_post *post)
 	post->machine_failed = post->failed > 0;
 }
 
+/* A sound ssd stays up, so that those behind it are compared with it. */
 void hr_post_ssds(struct hr_post *post)
 {
 	for (uint32_t d = 0; d < post->app->config.ssds && !hr_signals_pending(); d++)
 		if (!post->app->left_out[d])
 			test_ssd(post, d);
+	for (uint32_t d = post->app->config.ssds; d-- > 0;) {
+		hr_ssd_down(&post->app->ssd[d]);
+		hr_tick();
+	}
 }

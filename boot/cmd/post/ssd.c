@@ -7,6 +7,7 @@
 
 #include "boot/engine/stage_stores.h"
 #include "config/clock.h"
+#include "boot/engine/disks.h"
 #include "boot/engine/signals.h"
 #include "nvme/status.h"
 
@@ -26,8 +27,13 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
 {
 	const struct hr_config_ssd *config = &app->config.ssd[d];
 	struct hr_ssd *ssd = &app->ssd[d];
-	int err = hr_ssd_up(ssd, config);
+	int err = hr_disk_up(app, d);
 
+	if (!err && hr_disk_check_same(app, d) != 0) {
+		snprintf(detail, HR_POST_DETAIL, "%s: is the disk of another ssd as well",
+			 config->device);
+		return -EINVAL;
+	}
 	if (!err)
 		err = hr_ssd_reserve(ssd);
 	if (err)
