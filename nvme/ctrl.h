@@ -33,6 +33,8 @@
 #define HR_SHUTDOWN_TIMEOUT_MIN_NS (5ull * 1000 * 1000 * 1000)
 #define HR_SHUTDOWN_TIMEOUT_MAX_NS (60ull * 1000 * 1000 * 1000)
 
+#define HR_NQN_BYTES 256u
+
 /* One namespace, from its identify data. An identifier of zeros is one that it does not report. */
 struct hr_ns {
 	uint32_t nsid;
@@ -42,6 +44,9 @@ struct hr_ns {
 	bool shared;	    /* NMIC: other controllers may reach it */
 	uint8_t rescap;	    /* RESCAP: types of reservations that it supports */
 	uint8_t eui64[8], nguid[16], uuid[16];
+	/* NVM subsystem, where several controllers of it may reach the namespace (CMIC bit 1, NMIC):
+	 * SUBNQN and serial number, as reported; else zeros. */
+	char subnqn[HR_NQN_BYTES], serial[21];
 };
 
 struct hr_ctrl {
@@ -59,6 +64,8 @@ struct hr_ctrl {
 	uint32_t namespaces;	      /* NN */
 	uint32_t io_queues; /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
 	uint16_t oacs, oncs;
+	bool shared_subsystem; /* CMIC bit 1: the NVM subsystem may have several controllers */
+	char subnqn[HR_NQN_BYTES];
 	bool long_host_id; /* CTRATT.HIDS: takes a Host Identifier of 128 bits */
 	bool has_host_id;  /* it has this machine's since it was enabled: nvme/reservation.h */
 	uint16_t awupf;	   /* zero-based, in blocks */
@@ -125,7 +132,9 @@ enum hr_ns_match {
 
 /*
  * Whether two namespaces, of any controllers, are one. An identifier that both report decides, the
- * longest first: NGUID, UUID, EUI64 (Base 2.0, 4.5.1). what: its name for a message, or "".
+ * longest first: NGUID, UUID, EUI64 (Base 2.0, 4.5.1); without one, SUBNQN, serial number and NSID
+ * of two shared namespaces: within an NVM subsystem these have an NSID of their own (3.2.1.6). what:
+ * what has decided, for a message, or "".
  */
 enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, const char **what);
 

@@ -67,6 +67,8 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
 	copy_text(ctrl->serial, id->sn, sizeof(id->sn));
 	copy_text(ctrl->model, id->mn, sizeof(id->mn));
 	copy_text(ctrl->firmware, id->fr, sizeof(id->fr));
+	ctrl->shared_subsystem = id->cmic & NVME_CTRL_CMIC_MULTI_CTRL;
+	memcpy(ctrl->subnqn, id->subnqn, sizeof(ctrl->subnqn));
 	ctrl->max_transfer = max_transfer(id->mdts);
 	ctrl->shutdown_timeout_ns = shutdown_timeout_ns(id->rtd3e);
 	ctrl->namespaces = id->nn;

@@ -65,6 +65,15 @@ static int check_command_set(const struct hr_ctrl *ctrl, uint32_t nsid, int stat
 	return -EPROTO;
 }
 
+/* After the data structure has been taken over. */
+static void name_subsystem(const struct hr_ctrl *ctrl, struct hr_ns *ns)
+{
+	if (!ns->shared || !ctrl->shared_subsystem)
+		return;
+	memcpy(ns->subnqn, ctrl->subnqn, sizeof(ns->subnqn));
+	memcpy(ns->serial, ctrl->serial, sizeof(ns->serial));
+}
+
 int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns)
 {
 	int csi, status, err;
@@ -80,6 +89,7 @@ int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns)
 	err = say(ctrl, "namespace", nsid, hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS, nsid));
 	if (!err)
 		err = hr_identify_ns(ns, nsid, ctrl->admin_data, ctrl->transport->name);
+	name_subsystem(ctrl, ns);
 	return err ? err : check_command_set(ctrl, nsid, status, csi);
 }
 
@@ -114,6 +124,15 @@ static enum hr_ns_match compare(const uint8_t *a, const uint8_t *b, size_t bytes
 	return memcmp(a, b, bytes) ? HR_NS_DIFFERENT : HR_NS_SAME;
 }
 
+/* Disks of one model may have one SUBNQN, against the specification; the serial number differs. */
+static enum hr_ns_match compare_in_subsystem(const struct hr_ns *a, const struct hr_ns *b)
+{
+	if (!a->subnqn[0] || memcmp(a->subnqn, b->subnqn, sizeof(a->subnqn)) != 0 ||
+	    strcmp(a->serial, b->serial) != 0)
+		return HR_NS_UNKNOWN;
+	return a->nsid == b->nsid ? HR_NS_SAME : HR_NS_DIFFERENT;
+}
+
 enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, const char **what)
 {
 	const struct {
@@ -123,6 +142,7 @@ enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, con
 		{ "NGUID", compare(a->nguid, b->nguid, sizeof(a->nguid)) },
 		{ "UUID", compare(a->uuid, b->uuid, sizeof(a->uuid)) },
 		{ "EUI64", compare(a->eui64, b->eui64, sizeof(a->eui64)) },
+		{ "SUBNQN and NSID", compare_in_subsystem(a, b) },
 	};
 
 	for (unsigned i = 0; i < sizeof(id) / sizeof(id[0]); i++) {

@@ -175,3 +175,51 @@ Test(namespaces, an_identifier_that_both_report_decides)
 	b.nguid[0] = 2;
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
 }
+
+/* The namespace of the fake controller, as a controller of that subsystem reports it. */
+static struct hr_ns seen_by(const char *nqn, const char *serial, uint8_t cmic, uint8_t nmic)
+{
+	struct hr_ns ns;
+
+	memset(fake.id_ctrl.subnqn, 0, sizeof(fake.id_ctrl.subnqn));
+	memcpy(fake.id_ctrl.subnqn, nqn, strlen(nqn));
+	memset(fake.id_ctrl.sn, ' ', sizeof(fake.id_ctrl.sn));
+	memcpy(fake.id_ctrl.sn, serial, strlen(serial));
+	fake.id_ctrl.cmic = cmic;
+	fake.id_ns.nmic = nmic;
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_assert_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), 0);
+	return ns;
+}
+
+/* Controllers without NGUID, EUI64 and UUID: SUBNQN and NSID, where CMIC and NMIC say "shared". */
+Test(namespaces, a_shared_one_is_known_by_its_subsystem)
+{
+	static const struct {
+		const char *nqn, *serial;
+		uint8_t cmic, nmic;
+		uint32_t nsid;
+		enum hr_ns_match want;
+	} row[] = {
+		{ "nqn.2014-08.org:a", "s1", 2, 1, 1, HR_NS_SAME },
+		{ "nqn.2014-08.org:a", "s1", 3, 1, 1, HR_NS_SAME },
+		{ "nqn.2014-08.org:a", "s1", 2, 1, 2, HR_NS_DIFFERENT },
+		{ "nqn.2014-08.org:b", "s1", 2, 1, 1, HR_NS_UNKNOWN },
+		{ "nqn.2014-08.org:a", "s2", 2, 1, 1, HR_NS_UNKNOWN }, /* a vendor's NQN for all */
+		{ "nqn.2014-08.org:a", "s1", 0, 1, 1, HR_NS_UNKNOWN },
+		{ "nqn.2014-08.org:a", "s1", 2, 0, 1, HR_NS_UNKNOWN },
+		{ "", "s1", 2, 1, 1, HR_NS_UNKNOWN },
+	};
+	const struct hr_ns first = seen_by("nqn.2014-08.org:a", "s1", 2, 1);
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_ns ns = seen_by(row[i].nqn, row[i].serial, row[i].cmic, row[i].nmic);
+		const char *what;
+
+		ns.nsid = row[i].nsid;
+		cr_expect_eq(hr_ns_compare(&first, &ns, &what), row[i].want, "row %zu", i);
+		cr_expect_str_eq(what, row[i].want == HR_NS_UNKNOWN ? "" : "SUBNQN and NSID");
+		ns.uuid[0] = 1;
+		cr_expect_eq(hr_ns_compare(&first, &ns, &what), row[i].want, "one of them only");
+	}
+}
