@@ -49,7 +49,7 @@ static uint64_t read_number(struct reader *r, const char *word, uint64_t max)
 		return 0;
 	}
 	errno = 0;
-	v = strtoull(word, &end, 0);
+	v = strtoull(word, &end, word[0] == '0' && (word[1] | 0x20) == 'x' ? 16 : 10);
 	if (*end || errno || v > max)
 		wrong(r, word, "not a number, or too large");
 	return v;

@@ -193,6 +193,19 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 
 /* ---- the machine as a whole */
 
+/* "cpu family\t: 25", to the end of its line. A number that does not fit is none. */
+static void read_family(struct hr_system *sys, const char *at)
+{
+	uint64_t family;
+
+	if (!at || at[strcspn(at, ":\n")] != ':')
+		return;
+	at += strcspn(at, ":") + 1;
+	at += strspn(at, " \t");
+	if (hr_number_parse(at, 10, UINT32_MAX, &at, &family) && (*at == '\n' || !*at))
+		hr_fact_set(&sys->family, (uint32_t)family, HR_SRC_SYSFS);
+}
+
 static void read_cpuinfo(struct hr_model *m, const struct hr_files *files)
 {
 	static char value[8192]; /* the first processor's entry */
@@ -207,10 +220,7 @@ static void read_cpuinfo(struct hr_model *m, const struct hr_files *files)
 	if (at)
 		hr_fact_set(&sys->amd, strncmp(at + strcspn(at, ":") + 1, " AuthenticAMD", 13) == 0,
 			    HR_SRC_SYSFS);
-	at = strstr(value, "cpu family");
-	if (at && strchr(at, ':'))
-		hr_fact_set(&sys->family, (uint32_t)strtoul(strchr(at, ':') + 1, NULL, 10),
-			    HR_SRC_SYSFS);
+	read_family(sys, strstr(value, "cpu family"));
 	at = strstr(value, "flags");
 	if (at) {
 		at = strstr(at, " hypervisor");

@@ -89,6 +89,8 @@ Test(soft_faults, mistakes_name_file_and_line)
 		"on read: delay 5\n",
 		"on read: delay 5min\n",
 		"on read: wrong-cid 0x10000\n",
+		"on read: wrong-cid 0x\n",
+		"on read: wrong-cid 0b1\n",
 		"on read: powercut\n",
 		"on read: powercut half\n",
 		"on read: drop drop\n",
@@ -104,6 +106,13 @@ Test(soft_faults, mistakes_name_file_and_line)
 		cr_expect_eq(hr_transport_open(&t, device, message), -EINVAL, "%s", bad[i]);
 		cr_expect(strstr(message, where), "%s: %s", bad[i], message);
 	}
+}
+
+Test(soft_faults, a_zero_in_front_does_not_make_a_number_octal)
+{
+	start("on read lba 010 nth 01: status 0X281\n");
+	cr_expect_eq(read_block(8), 0);
+	cr_expect_eq(read_block(10), 0x281);
 }
 
 Test(soft_faults, a_missing_script_is_an_error)

@@ -213,6 +213,12 @@ Test(topo_sysfs, the_processor)
 		{ ANY_CPU "flags\t\t: fpu hypervisors\n", 0, 6, 0 },
 		{ "vendor_id\t: AuthenticAMD\ncpu family\t: 26\nflags\t: x\n", 1, 26, 0 },
 		{ "processor\t: 0\n", UNKNOWN, UNKNOWN, UNKNOWN },
+		{ "cpu family\t: 4294967302\n", UNKNOWN, UNKNOWN, UNKNOWN },
+		{ "cpu family\t: 99999999999999999999999\n", UNKNOWN, UNKNOWN, UNKNOWN },
+		{ "cpu family\t: 25x\n", UNKNOWN, UNKNOWN, UNKNOWN },
+		{ "cpu family\t: -1\n", UNKNOWN, UNKNOWN, UNKNOWN },
+		{ "cpu family\t:\nmodel\t: 7\n", UNKNOWN, UNKNOWN, UNKNOWN },
+		{ "cpu family\nmodel\t: 7\n", UNKNOWN, UNKNOWN, UNKNOWN },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
