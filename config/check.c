@@ -147,15 +147,17 @@ static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_grou
 static void check_shape(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
 	const struct hr_op_desc *op = pipeline->op;
+	const char *plural = pipeline->sources == 1 ? "" : "s";
 
 	if (pipeline->sources < op->sources_min || pipeline->sources > op->sources_max) {
 		if (op->sources_min == op->sources_max)
-			hr_group_mistake(group, "source", "has %u objects, operator %s takes %u",
-					 pipeline->sources, op->name, op->sources_min);
+			hr_group_mistake(group, "source", "has %u object%s, operator %s takes %u",
+					 pipeline->sources, plural, op->name, op->sources_min);
 		else
-			hr_group_mistake(
-				group, "source", "has %u objects, operator %s takes %u to %u",
-				pipeline->sources, op->name, op->sources_min, op->sources_max);
+			hr_group_mistake(group, "source",
+					 "has %u object%s, operator %s takes %u to %u",
+					 pipeline->sources, plural, op->name, op->sources_min,
+					 op->sources_max);
 	}
 	if (op->output == HR_OUT_DATA && !pipeline->has_sink)
 		hr_group_mistake(group, NULL,

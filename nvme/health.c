@@ -9,7 +9,8 @@
 
 int hr_ctrl_gone(const struct hr_ctrl *ctrl, const char *reg)
 {
-	hr_error("%s: %s reads all ones: " GONE, ctrl->transport->name, reg);
+	if (!ctrl->told)
+		hr_error("%s: %s reads all ones: " GONE, ctrl->transport->name, reg);
 	return -ENOLINK;
 }
 

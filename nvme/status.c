@@ -76,7 +76,7 @@ static const char *own_word(int error)
 	case -ESTALE:
 		return "changed by another writer";
 	case -ENOLINK:
-		return "the device is gone";
+		return "the device is gone, or its function was reset";
 	case -ECONNRESET:
 		return "the controller was reset";
 	case NVME_SC_RESERVATION_CONFLICT:

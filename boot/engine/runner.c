@@ -209,9 +209,13 @@ static void watch_controllers(struct watch *w)
 			err = hr_ctrl_events(ssd->ctrl, &ssd->ns);
 		if (!err)
 			continue;
-		hr_error("pipeline '%s': ssd '%s' (%s) is lost: %s", w->run->config->name,
+		hr_error("pipeline '%s': ssd '%s' (%s) is lost: %s%s", w->run->config->name,
 			 config->ssd[d].name, ssd->transport.name,
-			 hr_error_name(err, text, sizeof text));
+			 hr_error_name(err, text, sizeof text),
+			 err == -ENOLINK
+				 ? "; check slot, power and 'dmesg', and start the run again "
+				   "when 'headrace check' finds it"
+				 : "");
 		hr_ssd_fail(ssd);
 		w->error = err;
 		w->aborted = true;

@@ -148,8 +148,9 @@ static int check_copy(struct round *round, const struct hr_store_slot slot[2], u
 	before = round->faults;
 	(void)hr_store_check_objects(head, hr_store_io_map(store), hr_store_io_order(store), &sink);
 	if (round->faults == before)
-		say(round, false, "map copy %u%s: generation %" PRIu64 ", %u objects", i,
-		    i == store->active ? " (in force)" : "", head->generation, head->count);
+		say(round, false, "map copy %u%s: generation %" PRIu64 ", %u object%s", i,
+		    i == store->active ? " (in force)" : "", head->generation, head->count,
+		    head->count == 1 ? "" : "s");
 	return 0;
 }
 

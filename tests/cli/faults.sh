@@ -65,6 +65,12 @@ goes_on() {
         cmp "$SCRATCH/in" "$SCRATCH/copy" && exits 0 store rm "soft:$image" out
 }
 
+gone() {
+    fails "on write lba $out: remove" "pipeline 'p': ssd 'a' (soft:" \
+        "is lost: the device is gone, or its function was reset; check slot, power and 'dmesg'" &&
+        [ "$(grep -c "all ones" "$SCRATCH/err")" = 1 ]
+}
+
 post_fails() {
     echo "on any nth 4: status 0x281 dnr" >"$SCRATCH/faults"
     conf ",faults=$SCRATCH/faults" 2000
@@ -100,7 +106,7 @@ check "a completion with a foreign CID" fails "on read lba $in: wrong-cid 0xffff
 check "the next run goes on" goes_on
 check "a controller that fails" fails "on read lba $in: cfs" "pipeline 'p'"
 check "the next run goes on" goes_on
-check "a device that is gone" fails "on write lba $out: remove" "pipeline 'p'"
+check "a device that is gone: which, and what to do" gone
 check "the next run goes on" goes_on
 check "a power cut" fails "on write lba $out: powercut torn seed 3" "pipeline 'p'"
 check "the next run goes on" goes_on

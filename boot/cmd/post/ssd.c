@@ -103,8 +103,8 @@ int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail)
 		return HR_POST_SKIP;
 	}
 	hr_store_space(&ssd->store, &space);
-	snprintf(detail, HR_POST_DETAIL, "%u objects, %llu of %llu MiB used, generation %llu",
-		 space.objects, (unsigned long long)space.used >> 20,
+	snprintf(detail, HR_POST_DETAIL, "%u object%s, %llu of %llu MiB used, generation %llu",
+		 space.objects, space.objects == 1 ? "" : "s", (unsigned long long)space.used >> 20,
 		 (unsigned long long)space.total >> 20, (unsigned long long)ssd->store.generation);
 	return 0;
 }
@@ -191,7 +191,7 @@ int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail)
 		return say_error(detail, "object map", err);
 	if (faults > 0)
 		return -EUCLEAN;
-	snprintf(detail, HR_POST_DETAIL, "superblocks, map copies and %u records sound",
-		 ssd->store.count);
+	snprintf(detail, HR_POST_DETAIL, "superblocks, map copies and %u record%s sound",
+		 ssd->store.count, ssd->store.count == 1 ? "" : "s");
 	return 0;
 }

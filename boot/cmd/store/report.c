@@ -96,8 +96,8 @@ int hr_store_cmd_df(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 		printf("%-14s %20s\n", "", "bytes");
 		printf("%-14s %20" PRIu64 "\n", "total", space.total);
 		printf("%-14s %20" PRIu64 "\n", "used", space.used);
-		printf("%-14s %20" PRIu64 " in %u objects\n", "  incomplete", space.pending,
-		       space.pending_objects);
+		printf("%-14s %20" PRIu64 " in %u object%s\n", "  incomplete", space.pending,
+		       space.pending_objects, space.pending_objects == 1 ? "" : "s");
 		printf("%-14s %20" PRIu64 "\n", "free", space.total - space.used);
 		printf("%-14s %20" PRIu64 "\n", "largest gap", space.largest_gap);
 		printf("%-14s %20u of %u\n", "objects", space.objects, space.capacity);

@@ -99,7 +99,7 @@ Test(config_check, the_number_of_sources_is_the_operators)
 		uint32_t min, max, sources;
 		const char *want;
 	} row[] = {
-		{ 2, 3, 1, "f:2: p.source: has 1 objects, operator fake takes 2 to 3\n" },
+		{ 2, 3, 1, "f:2: p.source: has 1 object, operator fake takes 2 to 3\n" },
 		{ 2, 3, 2, "" },
 		{ 2, 3, 3, "" },
 		{ 2, 3, 4, "f:2: p.source: has 4 objects, operator fake takes 2 to 3\n" },
