@@ -100,6 +100,13 @@ on_terminal() {
     grep -q $'p \\[#*-*\\].*%.*ETA' "$SCRATCH/out" || { echo "no progress line"; return 1; }
 }
 
+# The width of the terminal changes while the run draws its line: later lines have the new width.
+resized() {
+    echo "on read count 1000000: delay 50ms" >"$SCRATCH/faults"
+    conf true 4K ",faults=$SCRATCH/faults"
+    python3 -B "$(dirname "$0")/lib/resize.py" "$HEADRACE" run "$SCRATCH/x.conf"
+}
+
 quiet_terminal() {
     script -qec "$HEADRACE run --quiet $SCRATCH/x.conf" /dev/null >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null
     ! grep -q ETA "$SCRATCH/out" && says "copy"
@@ -156,6 +163,7 @@ check "replace = true runs it" replaces
 check "the copy is exact again" same_data
 check "SIGTERM does the same" eval "make_image && interrupted TERM"
 check "a terminal shows progress" on_terminal
+check "whose line follows its width" resized
 check "--quiet does not" quiet_terminal
 check "Ctrl-C ends a bench and removes its object" bench_interrupted
 check "... and those of operators" operators_interrupted
