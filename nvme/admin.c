@@ -1,9 +1,12 @@
+#include "nvme/admin.h"
+
 #include <string.h>
 
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/events.h"
+#include "nvme/health.h"
 #include "nvme/status.h"
 
 /* Ends the admin queue: nothing is sent on it any more. */

@@ -7,6 +7,8 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "config/tick.h"
+#include "nvme/health.h"
+#include "nvme/ioqueues.h"
 #include "nvme/retry.h"
 #include "nvme/status.h"
 

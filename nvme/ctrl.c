@@ -5,6 +5,7 @@
 
 #include "config/clock.h"
 #include "config/log.h"
+#include "nvme/admin.h"
 #include "nvme/health.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"

@@ -26,4 +26,17 @@ int hr_ctrl_fatal(const struct hr_ctrl *ctrl, uint32_t csts);
  */
 void hr_ctrl_mark(struct hr_ctrl *ctrl);
 
+/*
+ * 0 while the controller is alive and as hr_ctrl_open() has left it; -ENOLINK: gone; -EIO: CSTS.CFS;
+ * -ECONNRESET: reset, or reset and enabled again, by another process or driver. All are logged.
+ * Cheap: three reads of registers.
+ */
+int hr_ctrl_check(struct hr_ctrl *ctrl);
+
+/*
+ * A command was lost: log what the registers say about it, unless hr_ctrl_check() has said it.
+ * Silent when they tell nothing, and when the device is gone, which hr_ctrl_disable() says.
+ */
+void hr_ctrl_explain(struct hr_ctrl *ctrl);
+
 #endif

@@ -1,7 +1,10 @@
 /* The commands that make I/O queue pairs of a controller usable. */
+#include "nvme/ioqueues.h"
+
 #include <string.h>
 
 #include "config/log.h"
+#include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/status.h"
 

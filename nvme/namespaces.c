@@ -1,8 +1,11 @@
 /* Namespaces of a controller: which there are, and what each of them is (Base 2.0, 5.17). */
+#include "nvme/namespaces.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "config/log.h"
+#include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"

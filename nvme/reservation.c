@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/log.h"
+#include "nvme/admin.h"
 #include "nvme/status.h"
 
 #define IEKEY (1u << 3)

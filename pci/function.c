@@ -14,6 +14,7 @@
 #include "config/log.h"
 #include "pci/access.h"
 #include "pci/custodian.h"
+#include "pci/topo/files.h"
 #include "pci/topo/number.h"
 #include "pci/topo/source.h"
 

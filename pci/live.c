@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/topo/files.h"
 #include "pci/topo/source.h"
 #include "pci/access.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/sysfs.h"
 
 static uint32_t read_config(struct pci_device *dev, uint8_t *to, uint32_t from, uint32_t bytes)
 {

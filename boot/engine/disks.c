@@ -5,6 +5,7 @@
 
 #include "boot/engine/devices.h"
 #include "boot/engine/mistake.h"
+#include "nvme/namespaces.h"
 #include "pci/topo/model.h"
 
 static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char *what)

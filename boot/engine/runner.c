@@ -17,6 +17,7 @@
 #include "boot/engine/watch.h"
 #include "config/tick.h"
 #include "nvme/events.h"
+#include "nvme/health.h"
 #include "nvme/status.h"
 
 #define LOOK_NS (20 * HR_NS_PER_MS) /* between two looks at the controllers */

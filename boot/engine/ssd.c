@@ -9,7 +9,10 @@
 #include "boot/engine/guard.h"
 #include "config/log.h"
 #include "nvme/events.h"
+#include "nvme/health.h"
 #include "nvme/hostmem.h"
+#include "nvme/ioqueues.h"
+#include "nvme/namespaces.h"
 #include "nvme/status.h"
 
 /* Of a controller, and of an ssd. */

@@ -1,7 +1,7 @@
 /*
  * A function that a text lists twice: a list beside a dump is one capture, two states are two.
  */
-#include "pci/topo/source.h"
+#include "pci/topo/again.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Our own capture: an lspci dump with "headrace: key=value" lines, which lspci -F ignores. Facts of
  * the machine come before the first function, facts of a function below its title.
  */
-#include "pci/topo/source.h"
+#include "pci/topo/capture.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Files of a sysfs tree: a directory, or a tar archive in memory. */
-#include "pci/topo/source.h"
+#include "pci/topo/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,14 +2,18 @@
  * Dumps as pciutils reads them (lib/dump.c): a device line, data lines, an empty line. All other
  * lines are text, which lspci ignores and we mine for facts (pci/topo/lspci_text.c).
  */
-#include "pci/topo/source.h"
+#include "pci/topo/lspci.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/topo/again.h"
+#include "pci/topo/capture.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/lspci_text.h"
+#include "pci/topo/lspci_title.h"
 #include "pci/topo/lspci_tree.h"
 #include "pci/topo/paste.h"
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pci/topo/lspci_text.h"
 #include "pci/topo/source.h"
 
 enum section {

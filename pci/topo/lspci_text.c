@@ -2,6 +2,8 @@
  * Facts in the text of lspci -v. Spellings changed over twenty years of pciutils; a line that is
  * not understood states nothing.
  */
+#include "pci/topo/lspci_text.h"
+
 #include "pci/topo/lspci_line.h"
 
 #include "pci/topo/decode.h"

@@ -1,7 +1,7 @@
 /*
  * The first line of a function in lspci output: class, vendor, device, as numbers or names.
  */
-#include "pci/topo/source.h"
+#include "pci/topo/lspci_title.h"
 
 #include <stdlib.h>
 #include <string.h>

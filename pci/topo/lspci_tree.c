@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pci/topo/lspci_title.h"
+
 /* Hexadecimal digits at *at, `least` to `most` of them; false when there are fewer or more. */
 static bool digits(const char **at, unsigned least, unsigned most, uint32_t *value)
 {

@@ -1,5 +1,5 @@
 /* Which NVMe controllers carry a mounted file system or swap (rule H6). */
-#include "pci/topo/source.h"
+#include "pci/topo/mounted.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pci/topo/files.h"
+#include "pci/topo/lspci.h"
 #include "pci/topo/paste.h"
+#include "pci/topo/sysfs.h"
 #include "pci/topo/unpack.h"
 #include "pci/topo/xml.h"
 

@@ -2,7 +2,7 @@
  * sysfs and proc as facts: a captured tree, or beside configuration space on a live machine.
  * Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups.
  */
-#include "pci/topo/source.h"
+#include "pci/topo/sysfs.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,11 @@
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/mounted.h"
 #include "pci/topo/number.h"
+#include "pci/topo/sysfs_drivers.h"
+#include "pci/topo/sysfs_peers.h"
+#include "pci/topo/sysfs_software.h"
 
 #define FOLDER_BYTES 384u
 #define PATH_BYTES 512u

@@ -1,7 +1,7 @@
 /*
  * What drivers add to sysfs: error counters, and links between the virtual switches of one switch.
  */
-#include "pci/topo/source.h"
+#include "pci/topo/sysfs_drivers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

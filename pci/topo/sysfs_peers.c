@@ -2,7 +2,7 @@
  * What the system calls a function, which CPUs are near it, and AMD's links between GPUs
  * (Documentation/ABI/testing/sysfs-class-kfd of the kernel: the topology of amdkfd).
  */
-#include "pci/topo/source.h"
+#include "pci/topo/sysfs_peers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

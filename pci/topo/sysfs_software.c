@@ -1,5 +1,5 @@
 /* Drivers, modules and the kernel's configuration, from sysfs, proc and /boot (pci/topo/software.h). */
-#include "pci/topo/source.h"
+#include "pci/topo/sysfs_software.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,6 +31,8 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/ctrl.h"
+#include "nvme/ioqueues.h"
+#include "nvme/namespaces.h"
 #include "nvme/soft/internal.h"
 
 #define BATCH_MAX 32u

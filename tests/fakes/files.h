@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pci/topo/source.h"
+#include "pci/topo/files.h"
 
 /* A file with text or bytes, or a symbolic link. Folders are where files are. */
 struct fake_file {

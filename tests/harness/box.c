@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
 #include "pci/topo/fields.h"
 
 #define GPU_SPACE (1ull << 38) /* addresses of one switch */

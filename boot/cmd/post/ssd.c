@@ -9,6 +9,7 @@
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "boot/engine/signals.h"
+#include "nvme/admin.h"
 #include "nvme/status.h"
 
 #define ROUND_TRIPS 64u

@@ -1,4 +1,4 @@
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/common.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Graphviz: bridges as boxes, links as edges; the path of a pair in colour. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/dot.h"
 
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
 #include "pci/topo/fields.h"
 
 static void put_label(FILE *out, const char *text)

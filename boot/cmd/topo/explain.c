@@ -1,8 +1,10 @@
 /* One pair, hop by hop, with the rule that decided and what was ruled out. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/explain.h"
 
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/software.h"
 #include "pci/topo/fields.h"
 #include "pci/path.h"
 

@@ -1,5 +1,5 @@
 /* --fix: the smallest ACS change, how to make it, what else it does, and how to undo it. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/fix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/json.h"
+#include "boot/cmd/topo/matrix.h"
 #include "config/log.h"
 #include "nvme/inuse.h"
 #include "pci/apply.h"

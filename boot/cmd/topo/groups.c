@@ -1,7 +1,9 @@
 /* --groups: IOMMU groups as predicted and as they are, and what that means for VFIO. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/groups.h"
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/json.h"
 #include "pci/topo/groups.h"
 
 #define SHOWN 64u

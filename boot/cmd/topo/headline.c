@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
 

@@ -38,33 +38,5 @@ struct hr_note {
 	unsigned fns; /* distinct functions; those beyond fn[] are not counted */
 };
 #define HR_NOTES_MAX 64u
-/* Returns how many are in note[HR_NOTES_MAX], in order of the rules. */
-unsigned hr_notes_find(const struct hr_topo *t, const struct hr_survey *s, struct hr_note *note);
-/* The sentence of a note with the number of places, and its remedy ("" when there is none). */
-void hr_note_text(const struct hr_topo *t, const struct hr_note *n, char *why, char *fix,
-		  size_t capacity);
-
-/*
- * The matrix, its equal rows and equal columns collapsed, in HR_TEXT_COLUMNS: cells are shortened
- * when they do not fit, then columns stand in several blocks. One that is not asked for is left out
- * when it is large. false: nothing was printed.
- */
-bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool asked);
-/* A verdict in a word that fits a cell: "REDIR", "RC?". */
-const char *hr_matrix_word(enum hr_verdict verdict);
-/* What its words mean. */
-void hr_matrix_legend(const struct hr_topo *t, const struct hr_survey *s);
-/* A verdict in at most 7 columns: "REDIR?". */
-const char *hr_matrix_word(enum hr_verdict verdict);
-/* Name of a row or a column: "NVME0-5"; returns text. */
-char *hr_matrix_name(const struct hr_topo *t, const struct hr_survey *s, bool row, uint32_t at,
-		     char *text, size_t capacity);
-
-/*
- * Print text in lines of at most HR_TEXT_COLUMNS, broken at spaces: the first line stands behind
- * `used` columns that the caller has printed, others behind `indent` spaces. Ends in a newline.
- * A word longer than a line is not broken: it may be a command to copy.
- */
-void hr_print_wrapped(FILE *out, unsigned used, unsigned indent, const char *text);
 
 #endif

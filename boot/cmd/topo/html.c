@@ -8,6 +8,11 @@
 #include <unistd.h>
 
 #include "boot/cmd/report/target.h"
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/html_pair.h"
+#include "boot/cmd/topo/html_peers.h"
+#include "boot/cmd/topo/html_tree.h"
+#include "boot/cmd/topo/matrix.h"
 
 #define CELLS_MAX 32u /* rows and columns of a matrix that is drawn */
 #define HEADLINES_MAX 64u

@@ -1,9 +1,11 @@
 /* Explanations: an article for each kind of pair, and for each function that is drawn. */
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html_pair.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/explain.h"
 #include "pci/topo/fields.h"
 
 char *hr_html_id(int32_t fn, char *text)

@@ -1,6 +1,10 @@
 /* GPUs and network cards against each other: what --peers prints, as a table of the page. */
+#include "boot/cmd/topo/html_peers.h"
+
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/html.h"
 
+#include "boot/cmd/topo/matrix.h"
 #include "pci/topo/peers.h"
 
 #define PEERS_MAX 32u

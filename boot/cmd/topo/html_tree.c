@@ -1,9 +1,11 @@
 /* The tree of bridges as SVG: root buses at the left, cards at the right. */
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/html_pair.h"
 #include "pci/topo/fields.h"
 
 #define CARDS_MAX 256u /* lines of the drawing */

@@ -1,11 +1,12 @@
 /* The schema is documented in pci/topo/README.md; "schema" counts incompatible changes. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
 
 #define SCHEMA 1

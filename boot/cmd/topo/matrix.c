@@ -1,4 +1,7 @@
 /* The matrix in the manner of nvidia-smi topo -m: a row for SSDs, a column for GPUs that are equal. */
+#include "boot/cmd/topo/matrix.h"
+
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
 
 #include <string.h>

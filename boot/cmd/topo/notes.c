@@ -1,5 +1,5 @@
 /* Findings beside the deciding rule, and line breaks. */
-#include "boot/cmd/topo/headline.h"
+#include "boot/cmd/topo/notes.h"
 
 #include <string.h>
 

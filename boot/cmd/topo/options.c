@@ -1,4 +1,6 @@
 /* Values of options that change what is judged. */
+#include "boot/cmd/topo/options.h"
+
 #include <stdlib.h>
 #include <string.h>
 

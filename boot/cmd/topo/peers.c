@@ -9,7 +9,11 @@
 
 #include "boot/cmd/report/usage.h"
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
+#include "boot/cmd/topo/json.h"
+#include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/notes.h"
 
 #define GAP 2u
 #define LISTED_MAX 64u /* peers by name, unless --all */

@@ -7,6 +7,8 @@
 #ifndef BOOT_CMD_TOPO_PEERS_H
 #define BOOT_CMD_TOPO_PEERS_H
 
+#include "boot/cmd/topo/topo.h"
+
 #include "boot/cmd/topo/survey.h"
 #include "pci/topo/peers.h"
 
@@ -29,5 +31,11 @@ char *hr_peer_set_name(const struct hr_peer_set *s, char *text, size_t capacity)
 char *hr_peer_cell(const struct hr_peers *peers, const struct hr_peer_pair *p, char *text);
 /* The direction that decided. */
 const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p);
+
+/*
+ * GPUs, SSDs and network cards of these kinds (1 << enum hr_peer_kind) against each other, as "table"
+ * or "json"; another format is wrong usage.
+ */
+int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);
 
 #endif

@@ -1,10 +1,12 @@
 /* --bandwidth and --plan: rates by model, now and after what --fix proposes. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/rates.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/json.h"
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
 

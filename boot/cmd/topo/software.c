@@ -1,9 +1,11 @@
 /* --software: a row of requirements per GPU and SSD, and whether they are met. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/software.h"
 
 #include <string.h>
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/json.h"
 #include "pci/topo/software.h"
 
 typedef unsigned rows_of(const struct hr_engine *e, int32_t fn, struct hr_need *need);

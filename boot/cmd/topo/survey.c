@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
+
 #define TABLE \
 	1024u /* places of the hash table of classes: a power of two, four times the classes */
 

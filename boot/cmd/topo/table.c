@@ -2,7 +2,12 @@
  * The default output: the answer first, in words; then the matrix, what else was found, which
  * functions the names stand for, and what abbreviations mean.
  */
+#include "boot/cmd/topo/table.h"
+
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
+#include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/notes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* The tree of bridges, with the path of one pair marked. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/tree.h"
 
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
 #include "pci/topo/fields.h"
 
 struct tree {

@@ -8,6 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/json.h"
+#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/table.h"
+#include "boot/cmd/topo/whatif.h"
 #include "config/clock.h"
 #include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"

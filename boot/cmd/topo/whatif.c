@@ -1,9 +1,11 @@
 /* --what-if and --baseline: verdicts before and after, and what else moved. */
-#include "boot/cmd/topo/topo.h"
+#include "boot/cmd/topo/whatif.h"
 
 #include <string.h>
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/json.h"
 #include "pci/topo/change.h"
 #include "pci/topo/groups.h"
 #include "pci/topo/source.h"

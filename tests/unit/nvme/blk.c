@@ -7,6 +7,8 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/blk.h"
+#include "nvme/ioqueues.h"
+#include "nvme/namespaces.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 #include "tests/harness/random.h"

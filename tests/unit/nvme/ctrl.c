@@ -6,7 +6,11 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "config/tick.h"
+#include "nvme/admin.h"
 #include "nvme/ctrl.h"
+#include "nvme/health.h"
+#include "nvme/ioqueues.h"
+#include "nvme/namespaces.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 

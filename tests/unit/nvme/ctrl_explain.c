@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "nvme/ctrl.h"
+#include "nvme/health.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 #include "tests/fakes/log.h"

@@ -9,7 +9,10 @@
 
 #include "config/clock.h"
 #include "config/log.h"
+#include "nvme/admin.h"
 #include "nvme/blk.h"
+#include "nvme/ioqueues.h"
+#include "nvme/namespaces.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/random.h"
 

@@ -7,6 +7,7 @@
 
 #include "config/clock.h"
 #include "boot/engine/ssd.h"
+#include "nvme/admin.h"
 #include "nvme/events.h"
 #include "tests/fakes/log.h"
 

@@ -5,6 +5,7 @@
 
 #include "config/log.h"
 #include "nvme/identify.h"
+#include "nvme/namespaces.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 #include "tests/fakes/log.h"

@@ -11,6 +11,7 @@
 
 #include "boot/engine/ssd.h"
 #include "config/clock.h"
+#include "nvme/admin.h"
 #include "nvme/soft/soft.h"
 #include "nvme/status.h"
 #include "tests/fakes/log.h"

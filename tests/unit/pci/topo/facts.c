@@ -7,8 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "pci/topo/capture.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/source.h"
+#include "pci/topo/sysfs.h"
+#include "pci/topo/sysfs_drivers.h"
 #include "pci/topo/verdict.h"
 #include "tests/fakes/files.h"
 #include "tests/harness/judge.h"

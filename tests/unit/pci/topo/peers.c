@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pci/topo/capture.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/peers.h"
 #include "pci/topo/source.h"

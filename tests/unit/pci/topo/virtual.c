@@ -7,6 +7,7 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/groups.h"
 #include "pci/topo/source.h"
+#include "pci/topo/sysfs.h"
 #include "pci/topo/verdict.h"
 #include "tests/fakes/files.h"
 #include "tests/harness/judge.h"

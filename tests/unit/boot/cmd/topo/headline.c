@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
+#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/table.h"
 #include "pci/topo/fields.h"
 #include "tests/harness/box.h"
 

@@ -1,0 +1,15 @@
+/*
+ * pci/topo/lspci_title.h - the first line of a function in lspci output.
+ */
+#ifndef PCI_TOPO_LSPCI_TITLE_H
+#define PCI_TOPO_LSPCI_TITLE_H
+
+#include "pci/topo/model.h"
+
+/* The title after the address: class, identifiers, name. */
+void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
+
+/* The same for lspci -tv, which prints no class: names tell SSDs and GPUs. */
+void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * pci/topo/sysfs.h - facts from sysfs and proc, of a captured tree or of this machine.
+ */
+#ifndef PCI_TOPO_SYSFS_H
+#define PCI_TOPO_SYSFS_H
+
+#include "pci/topo/files.h"
+
+/* All functions of a tree. As hr_source_open(), without linking the model. */
+int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);
+
+/* What sysfs and proc know beside configuration space, for functions that are in the model. */
+void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files);
+void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
+			    const char *folder);
+
+#endif
