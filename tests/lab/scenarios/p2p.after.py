@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 SSD = "soft:nv0.img"
 MOVES = re.compile(r"pci_nvme_(read|write) cid .* nsid 1 nlb \d+ count (\d+) lba (0x[0-9a-f]+)")
@@ -16,8 +17,17 @@ def check(name, ok, *why):
 
 
 def headrace(*words):
-    return subprocess.run([os.environ["HEADRACE"], *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False).stdout
+    """Its standard output; messages go beside it, because a warning is no part of the JSON."""
+    done = subprocess.run([os.environ["HEADRACE"], *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    if done.returncode != 0 or done.stderr:
+        print(f"# headrace {' '.join(words)}: exit code {done.returncode}")
+        for line in done.stderr.splitlines():
+            print("#", line)
+    if done.returncode != 0:
+        check(f"headrace {' '.join(words)}", False)
+        sys.exit(1)
+    return done.stdout
 
 
 def count(objects, bar):

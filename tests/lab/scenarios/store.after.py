@@ -16,14 +16,15 @@ def check(name, ok, why=""):
 
 
 def store(*words):
+    """Exit code, standard output, messages: these go beside the bytes of an object."""
     done = subprocess.run([HEADRACE, "store", *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False, timeout=60)
-    return done.returncode, done.stdout
+                          stderr=subprocess.PIPE, check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
 
 
 def get(device, name):
-    code, said = store("get", device, name, "-")
-    return said if code == 0 else f"exit code {code}: {said!r}"
+    code, data, said = store("get", device, name, "-")
+    return data if code == 0 else f"exit code {code}: {said!r}"
 
 
 def crc32c(data):
@@ -56,8 +57,8 @@ check("the copy on the other ssd", get(OUT, "numbers.copy") == numbers)
 check("bf16", get(OUT, "other.bf16") == struct.pack(f"<{len(words)}H", *map(bf16, words)))
 check("the object that was removed is gone", "exit code" in get(IN, "third"))
 for device in {IN, OUT}:
-    code, said = store("verify", device)
-    check(f"{device} verifies", code == 0, said)
+    code, told, said = store("verify", device)
+    check(f"{device} verifies", code == 0, told + said)
 with open("run.json", encoding="utf-8") as f:
     run = {p["name"]: p for p in json.load(f)["pipelines"]}
 check("all pipelines are done", [p["outcome"] for p in run.values()] == ["done"] * 3)
