@@ -10,7 +10,7 @@
 
 static struct {
 	atomic_bool steered;
-	_Atomic uint64_t now_ns;
+	_Atomic uint64_t now_ns, skipped_ns, waits;
 	void (*step)(void *context);
 	void *context;
 } fake;
@@ -28,6 +28,16 @@ void fake_clock_advance(uint64_t ns)
 	fake.now_ns += ns;
 }
 
+void fake_clock_skip(uint64_t ns)
+{
+	fake.skipped_ns += ns;
+}
+
+uint64_t fake_clock_waits(void)
+{
+	return fake.waits;
+}
+
 void fake_clock_stop(void)
 {
 	fake.steered = false;
@@ -40,7 +50,7 @@ uint64_t hr_now_ns(void)
 	if (fake.steered)
 		return fake.now_ns;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * HR_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * HR_NS_PER_S + (uint64_t)ts.tv_nsec + fake.skipped_ns;
 }
 
 void hr_wait_ns(uint64_t ns)
@@ -48,6 +58,7 @@ void hr_wait_ns(uint64_t ns)
 	const struct timespec ts = { .tv_sec = (time_t)(ns / HR_NS_PER_S),
 				     .tv_nsec = (long)(ns % HR_NS_PER_S) };
 
+	fake.waits++;
 	if (!fake.steered) {
 		nanosleep(&ts, NULL);
 		hr_tick();

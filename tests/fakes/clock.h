@@ -17,6 +17,15 @@
 void fake_clock_start(uint64_t now_ns, void (*step)(void *context), void *context);
 void fake_clock_advance(uint64_t ns);
 
+/*
+ * The real clock jumps ahead by ns: pauses and deadlines that end within are over. For tests whose
+ * threads wait for each other, which a clock that stands still would stop.
+ */
+void fake_clock_skip(uint64_t ns);
+
+/* Calls of hr_wait_ns() so far, by all threads. */
+uint64_t fake_clock_waits(void);
+
 /* Back to the real clock. */
 void fake_clock_stop(void);
 
