@@ -25,21 +25,6 @@ make_image() {
     exits 0 store format "soft:$image,size=256M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
 }
 
-# until_true SECONDS COMMAND...: it succeeds at last
-until_true() {
-    local limit=$1 i
-    shift
-    for ((i = 0; i < limit * 20; i++)); do
-        ! "$@" >/dev/null 2>&1 || return 0
-        sleep 0.05
-    done
-    echo "not within $limit s: $*"
-    return 1
-}
-is_under_way() {
-    "$HEADRACE" status --json | python3 -c 'import json, sys
-sys.exit(json.load(sys.stdin)["pipelines"][0]["tiles_done"] < 4)'
-}
 is_in() { grep -q "$1" "$2"; }
 
 # Two tiles at a time, each of which takes 50 ms to read, and 4096 of them: the run lasts longer than
@@ -50,7 +35,7 @@ interrupted() {
     conf false 4K ",faults=$SCRATCH/faults"
     "$HEADRACE" run "$SCRATCH/x.conf" --json >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &
     pid=$!
-    until_true 60 is_under_way
+    until_true 60 under_way 'p["tiles_done"] >= 4'
     kill -"$1" "$pid"
     wait "$pid" || code=$?
     [ "$code" = 1 ] || { echo "exit code $code"; return 1; }

@@ -68,3 +68,22 @@ except Exception as e:
 if ok is not True:
     sys.exit("%s: %s" % (sys.argv[2], ok))' "$SCRATCH/out" "$1"
 }
+
+# until_true SECONDS COMMAND...: the command succeeds at last, tried again and again
+until_true() {
+    local limit=$1 i
+    shift
+    for ((i = 0; i < limit * 20; i++)); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.05
+    done
+    echo "not within $limit s: $*"
+    return 1
+}
+
+# under_way EXPRESSION: headrace runs, and the Python expression holds of its first pipeline `p`
+under_way() {
+    "$HEADRACE" status --json | python3 -c 'import json, sys
+p = json.load(sys.stdin)["pipelines"][0]
+sys.exit(not eval(sys.argv[1]))' "$1"
+}
