@@ -293,6 +293,55 @@ Test(runner, nothing_is_recorded_on_an_ssd_that_failed)
 	down();
 }
 
+/* ---- checkpoints */
+
+static uint64_t missing, durable_then; /* tiles that are not written; what was durable meanwhile */
+static unsigned looks;
+
+/* Some rounds with that many tiles missing, of which the slots know; then none is. */
+static int ends_after_checkpoints(struct hr_run *run)
+{
+	const uint64_t tiles = run->tiles - run->first_tile - missing;
+
+	hr_store_relaxed_sys_u64(
+		&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles, tiles);
+	for (uint32_t i = 0; i < run->pipe->slots; i++)
+		hr_store_release_sys_u64(&run->written[i], run->tiles - i);
+	if (looks++ < 4)
+		return 0;
+	durable_then = run->durable_tiles;
+	hr_store_relaxed_sys_u64(
+		&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
+		run->tiles - run->first_tile);
+	run->pipe->next_tile = run->tiles;
+	return 1;
+}
+
+/* The slot that is farthest behind counts, unless every tile of this run is written. */
+Test(runner, a_checkpoint_records_what_is_written_and_no_tile_more)
+{
+	static const struct {
+		uint64_t first, missing, durable;
+	} row[] = {
+		{ 0, 1, TILES - 3 }, { 0, 2, TILES - 3 }, { 0, 0, TILES },
+		{ 5, 1, TILES - 3 }, { 5, 5, TILES - 3 }, { 5, 0, TILES },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		up(one_copy);
+		app->config.checkpoint_ns = 1;
+		app->run[0].first_tile = row[i].first;
+		missing = row[i].missing;
+		looks = 0;
+		leave = ends_after_checkpoints;
+		cr_expect_eq(hr_run_all(app, false), 0);
+		cr_expect_eq(durable_then, row[i].durable, "row %zu: %llu", i,
+			     (unsigned long long)durable_then);
+		cr_expect_eq(app->run[0].durable_tiles, TILES);
+		down();
+	}
+}
+
 /* ---- Ctrl-C */
 
 /* Asks to stop at the first look; ends once the host has passed it on. */
