@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/engine/devices.h"
+#include "boot/engine/rings.h"
 #include "config/clock.h"
 #include "config/log.h"
-#include "boot/engine/rings.h"
+#include "nvme/soft/soft.h"
 
 #define PLACE_BYTES (24u << 20)
 #define PATIENCE_NS (60 * HR_NS_PER_S)
@@ -68,6 +70,20 @@ void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entrie
 		 RIG_DISK_BYTES, *options ? "," : "", options);
 	for (uint32_t d = 0; d < ssds; d++)
 		ssd_up(rig, d, &config);
+}
+
+void rig_up_faulty(struct rig *rig, uint32_t ssds, const char *options, const char *script,
+		   uint32_t entries, uint64_t timeout_ns)
+{
+	char file[] = "/tmp/headrace-faults-XXXXXX", all[HR_DEVICE_MAX];
+	const int fd = mkstemp(file);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+	close(fd);
+	snprintf(all, sizeof all, "%s,faults=%s", options, file);
+	rig_up(rig, ssds, all, entries, timeout_ns);
+	unlink(file);
 }
 
 void rig_share_variables(struct rig *rig)
@@ -256,6 +272,8 @@ static void wire_copies(struct rig *rig, const struct rig_work *work)
 		pipe->out_copy_bytes = hr_plan_tile_bytes(pipe->sink_tile_bytes);
 	pipe->copy_bytes = pipe->out_copy_bytes;
 	for (uint32_t s = 0; s < work->sources; s++) {
+		if (work->direct >> s & 1)
+			continue;
 		pipe->source[s].copied = true;
 		pipe->copy_bytes += hr_plan_tile_bytes(work->tile_bytes[s]);
 	}
@@ -417,6 +435,18 @@ uint64_t rig_tiles(const struct rig *rig, enum hr_role role)
 
 	for (uint32_t i = hr_pipe_first_status(pipe, role); i < end; i++)
 		sum += hr_load_acquire_sys_u64(&pipe->status[i].tiles);
+	return sum;
+}
+
+uint64_t rig_errors(const struct rig *rig)
+{
+	struct hr_soft_stats stats;
+	uint64_t sum = 0;
+
+	for (uint32_t d = 0; d < rig->ssds; d++) {
+		hr_soft_stats(&rig->ssd[d].transport, &stats);
+		sum += stats.errors;
+	}
 	return sum;
 }
 

@@ -44,6 +44,7 @@ struct rig_work {
 	uint32_t blocks[HR_ROLES]; /* write-back's is ignored without a sink */
 	uint32_t workers;	   /* of a block; 0: one */
 	bool copies;		   /* compute blocks copy tiles, and make the output in a copy */
+	uint32_t direct;	   /* a bit per source: it is not copied, whatever `copies` says */
 	bool checksums;		   /* of the tiles of all sources and of the sink */
 	bool keep_sink;		   /* do not poison: go on with what an earlier run has written */
 };
@@ -73,6 +74,10 @@ void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entrie
 	    uint64_t timeout_ns);
 void rig_down(struct rig *rig);
 
+/* The same with a fault script (nvme/soft/FAULTS.md), which all of the controllers obey. */
+void rig_up_faulty(struct rig *rig, uint32_t ssds, const char *options, const char *script,
+		   uint32_t entries, uint64_t timeout_ns);
+
 /* Put the data in place, wire the pipeline, create its queues, and launch it. */
 void rig_start(struct rig *rig, const struct rig_work *work);
 
@@ -96,6 +101,9 @@ const struct hr_failure *rig_failure(const struct rig *rig);
 
 /* Tiles that blocks of a role are through with. */
 uint64_t rig_tiles(const struct rig *rig, enum hr_role role);
+
+/* Commands that the controllers have completed with an error so far. */
+uint64_t rig_errors(const struct rig *rig);
 
 /* bytes of the sink's place on the disk from its start, malloc()ed. */
 uint8_t *rig_read_sink(struct rig *rig, uint64_t bytes);

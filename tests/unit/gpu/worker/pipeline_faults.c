@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "config/clock.h"
 #include "config/log.h"
@@ -34,15 +33,8 @@ static uint8_t data[BYTES];
 static void up_with(uint32_t ssds, const char *script, uint32_t entries, uint64_t timeout_ns)
 {
 	struct fake_random random = { fake_random_seed("pipeline_faults") };
-	char file[] = "/tmp/headrace-faults-XXXXXX", options[HR_DEVICE_MAX];
-	const int fd = mkstemp(file);
 
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
-	close(fd);
-	snprintf(options, sizeof options, "lba=4096,mdts=1,faults=%s", file);
-	rig_up(&rig, ssds, options, entries, timeout_ns);
-	unlink(file);
+	rig_up_faulty(&rig, ssds, "lba=4096,mdts=1", script, entries, timeout_ns);
 	for (uint32_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
 }

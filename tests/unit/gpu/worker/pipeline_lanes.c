@@ -37,7 +37,6 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/harness/random.h"
 #include "tests/harness/rig.h"
@@ -97,17 +96,26 @@ static int poll(struct hr_backend *b)
 	return 1;
 }
 
-static void up(uint32_t ssds, const char *options, uint64_t timeout_ns)
+/* `script` of faults, or NULL. */
+static void up_with(uint32_t ssds, const char *script, uint64_t timeout_ns)
 {
 	struct fake_random random = { fake_random_seed("pipeline_lanes") };
 
-	rig_up(&rig, ssds, options, 32, timeout_ns);
+	if (script)
+		rig_up_faulty(&rig, ssds, "lba=4096,mdts=1", script, 32, timeout_ns);
+	else
+		rig_up(&rig, ssds, "lba=4096,mdts=1", 32, timeout_ns);
 	ops = *rig.backend.ops;
 	ops.launch = launch;
 	ops.poll = poll;
 	rig.backend.ops = &ops;
 	for (uint32_t i = 0; i < BYTES_MAX; i++)
 		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+}
+
+static void up(uint32_t ssds)
+{
+	up_with(ssds, NULL, TIMEOUT_NS);
 }
 
 /* Two blocks compute, one each reads and writes, all of so many workers. */
@@ -135,7 +143,7 @@ static const uint64_t sizes[] = { 0, 1, LBA, TILE - 1, TILE, TILE + 1, 5 * TILE 
 
 Test(pipeline_lanes, tiles_go_through_all_workers_once)
 {
-	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
+	up(1);
 	for (uint32_t i = 0; i < ROWS(sizes); i++) {
 		struct rig_work work = work_of(HR_OP_crc32c, sizes[i], 1 + 3 * i, 1 + i % 3);
 		const uint64_t tiles = (sizes[i] + TILE - 1) / TILE;
@@ -171,7 +179,7 @@ static void check_checksums(uint64_t bytes)
 
 Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
 {
-	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
+	up(1);
 	for (uint32_t i = 0; i < ROWS(sizes); i++) {
 		struct rig_work work = work_of(HR_OP_copy, sizes[i], 2 + 2 * i, 1 + i % 3);
 		uint8_t *sink;
@@ -201,7 +209,7 @@ Test(pipeline_lanes, columns_are_read_in_step)
 	const struct hr_filter_sum *sum;
 	__int128 want = 0;
 
-	up(2, "lba=4096,mdts=1", TIMEOUT_NS);
+	up(2);
 	work.args = &args;
 	work.args_bytes = sizeof args;
 	work.sources = 4;
@@ -232,7 +240,7 @@ Test(pipeline_lanes, a_stop_ends_all_of_them)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 4, 2);
 
-	up(1, "lba=4096,mdts=1", TIMEOUT_NS);
+	up(1);
 	for (uint32_t wait_ms = 0; wait_ms < 8; wait_ms += 2) {
 		uint8_t *sink;
 		uint64_t written;
@@ -251,26 +259,13 @@ Test(pipeline_lanes, a_stop_ends_all_of_them)
 	rig_down(&rig);
 }
 
-static void up_with_script(const char *script, uint64_t timeout_ns)
-{
-	char file[] = "/tmp/headrace-faults-XXXXXX", options[HR_DEVICE_MAX];
-	const int fd = mkstemp(file);
-
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
-	close(fd);
-	snprintf(options, sizeof options, "lba=4096,mdts=1,faults=%s", file);
-	up(1, options, timeout_ns);
-	unlink(file);
-}
-
 /* Tile 5 has the blocks 20 to 23; the second command those from 22 on. */
 Test(pipeline_lanes, a_failing_command_is_named_by_the_worker_that_sent_it)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 8, 3);
 	const struct hr_failure *failure;
 
-	up_with_script("on read lba 22 count 1000: status 0x281 dnr\n", TIMEOUT_NS);
+	up_with(1, "on read lba 22 count 1000: status 0x281 dnr\n", TIMEOUT_NS);
 	run(&work);
 	failure = rig_failure(&rig);
 	cr_assert_not_null(failure);
@@ -286,7 +281,7 @@ Test(pipeline_lanes, what_fails_for_a_moment_is_sent_again)
 {
 	const struct rig_work work = work_of(HR_OP_crc32c, BYTES_MAX, 6, 2);
 
-	up_with_script("on read lba 22 count 3: status 0x082\n", TIMEOUT_NS);
+	up_with(1, "on read lba 22 count 3: status 0x082\n", TIMEOUT_NS);
 	run(&work);
 	cr_assert_null(rig_failure(&rig));
 	cr_expect_eq(((struct hr_crc32c_result *)(void *)rig.pipe->op_result)->crc,
@@ -298,7 +293,7 @@ Test(pipeline_lanes, a_lost_command_ends_it_after_its_deadline)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 6, 2);
 
-	up_with_script("on read lba 22: drop\n", 2 * HR_NS_PER_S);
+	up_with(1, "on read lba 22: drop\n", 2 * HR_NS_PER_S);
 	run(&work);
 	cr_assert_not_null(rig_failure(&rig));
 	cr_expect_eq(rig_failure(&rig)->error, -ETIMEDOUT);
