@@ -181,6 +181,9 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint3
 	w->failed |= slot->out_bytes == HR_OUT_BROKEN;
 	if (!w->failed)
 		return writeback_post(w, qp, s);
+	/* Of a broken queue. Prefetch would take them for reads of its own. */
+	if (HR_RARE(slot->parked))
+		hr_role_unpark(w, slot, slot->parked);
 	if (hr_lane() == 0)
 		writeback_lost(slot);
 	hr_role_hand_on(slot, HR_SLOT_FREE);
