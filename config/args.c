@@ -131,8 +131,7 @@ static bool check_sizes(const struct hr_config_pipeline *pipeline, const struct 
 	if (state > HR_OP_STATE_MAX || state % sizeof(uint64_t)) {
 		hr_group_mistake(
 			group, "operator",
-			"%s has a state of %u bytes, expected at most %u and a multiple of "
-			"%zu",
+			"%s has a state of %u bytes, expected at most %u and a multiple of %zu",
 			op->name, state, HR_OP_STATE_MAX, sizeof(uint64_t));
 		return false;
 	}
@@ -155,8 +154,7 @@ static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *gr
 		return false;
 	if ((uint32_t)bytes > HR_OP_ARGS_MAX) {
 		hr_group_mistake(group, "args",
-				 "operator %s makes %d bytes of them, expected at most "
-				 "%u",
+				 "operator %s makes %d bytes of them, expected at most %u",
 				 pipeline->op->name, bytes, HR_OP_ARGS_MAX);
 		return false;
 	}

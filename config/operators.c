@@ -72,9 +72,7 @@ static bool name_is_free(const struct hr_config *config, const struct hr_group *
 
 	if (hr_config_operator_find(config, name)) {
 		hr_group_mistake(group, "name",
-				 "'%s' is the name of a built-in operator, expected "
-				 "another",
-				 name);
+				 "'%s' is the name of a built-in operator, expected another", name);
 		return false;
 	}
 	for (unsigned j = 0; j < i; j++) {

@@ -426,8 +426,7 @@ static int map_run(const struct hr_region *region, size_t offset, size_t bytes)
 		       (unsigned long long)box.range[box.ranges - 1].end);
 	else if (err < 0)
 		hr_log(level_of(region),
-		       "vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: "
-		       "%s%s",
+		       "vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: %s%s",
 		       region->name, bytes, (unsigned long long)map.iova, strerror(-err),
 		       err == -ENOMEM	? "; more locked memory: ulimit -l"
 		       : err == -ENOSPC ? "; use huge pages, which need fewer mappings"

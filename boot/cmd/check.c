@@ -21,8 +21,7 @@ static const char help[] =
 	"input.\n\n"
 	"  --json         print one JSON object instead\n"
 	"  --operators    list the operators instead, with their sources and arguments: the "
-	"built-in "
-	"ones,\n"
+	"built-in ones,\n"
 	"                 and those of CONFIG\n" HR_BIND_HELP HR_EXIT_HELP;
 
 static void print_operators(const struct hr_config *config)

@@ -340,8 +340,7 @@ static void warn_denied(const struct hr_topo *t)
 	if (denied)
 		fprintf(stderr,
 			"headrace: warning: capabilities of %u of %u functions not readable "
-			"(access "
-			"denied): run as root\n",
+			"(access denied): run as root\n",
 			denied, t->model.count);
 }
 

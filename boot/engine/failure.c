@@ -74,8 +74,7 @@ void hr_failure_log(const struct hr_appliance *app, const struct hr_run *run)
 			 (unsigned long long)(ssd->timeout_ns / HR_NS_PER_MS));
 	else
 		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u "
-			 "command "
-			 "0x%04x (%s): %s",
+			 "command 0x%04x (%s): %s",
 			 run->config->name, object->object, (unsigned long long)f->tile,
 			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
 			 hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));

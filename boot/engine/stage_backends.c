@@ -47,8 +47,7 @@ static int open_backend(struct hr_appliance *app, uint32_t g)
 	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1 &&
 	    !app->backend[g].peer[0]) {
 		hr_error("%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
-			 "CPU "
-			 "threads and there is no GPU memory for an ssd to write to; expected "
+			 "CPU threads and there is no GPU memory for an ssd to write to; expected "
 			 "\"auto\" or \"bounce\", or a device with bar=BDF",
 			 app->config.file, gpu->line, gpu->name, app->backend[g].name);
 		return -ENOTSUP;

@@ -175,8 +175,7 @@ static int check_local(struct cuda *cuda, const struct hr_kernel_facts *kernel)
 		return err;
 	return hr_cuda_say(
 		&gpu->cu, -EINVAL,
-		"%s: %u bytes of local memory per thread, %llu on the whole GPU, but %zu "
-		"are free",
+		"%s: %u bytes of local memory per thread, %llu on the whole GPU, but %zu are free",
 		kernel->name, kernel->local_bytes, (unsigned long long)local, left);
 }
 

@@ -26,9 +26,9 @@
 /* Raised by every change of what is below or of struct hr_op_{arg,tile,all,report}. */
 #define HR_OP_ABI 1u
 
-#define HR_OP_RECORD_MAX 65536u	    /* record of one tile */
-#define HR_OP_RATIO_MAX 4096u	    /* out_num, out_den */
-#define HR_OP_HELP_MAX 4096u	    /* help text, with its NUL */
+#define HR_OP_RECORD_MAX 65536u /* record of one tile */
+#define HR_OP_RATIO_MAX 4096u	/* out_num, out_den */
+#define HR_OP_HELP_MAX 4096u	/* help text, with its NUL */
 
 #ifdef __CUDACC__
 #define HR_OP_CODE extern "C" __device__

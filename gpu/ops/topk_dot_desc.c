@@ -92,8 +92,7 @@ const struct hr_op_desc hr_op_topk_dot_desc = {
 	.help = "One source: a matrix of little-endian f32, row by row. Arguments: query (as many "
 		"numbers\n  as a row has, at most 2048), k (1 to 128). Result: the k rows with the "
 		"largest dot product with\n  the query, best first; of equal ones the lower row, "
-		"NaN "
-		"never.",
+		"NaN never.",
 	.id = HR_OP_topk_dot,
 	.sources_min = 1,
 	.sources_max = 1,

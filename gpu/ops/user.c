@@ -60,8 +60,7 @@ static int judge_shape(const struct hr_op_user *user, char *message)
 			      user->name, user->sources_min, user->sources_max, HR_SOURCES_MAX);
 	if (user->output != HR_OUT_NONE && user->output != HR_OUT_DATA)
 		return refuse(message,
-			      "operator '%s' has output %d, expected HR_OUT_NONE or "
-			      "HR_OUT_DATA",
+			      "operator '%s' has output %d, expected HR_OUT_NONE or HR_OUT_DATA",
 			      user->name, (int)user->output);
 	if (user->output == HR_OUT_DATA && (user->out_num < 1 || user->out_num > HR_OP_RATIO_MAX ||
 					    user->out_den < 1 || user->out_den > HR_OP_RATIO_MAX))
@@ -89,8 +88,7 @@ int hr_op_user_judge(const struct hr_op_user *user, char *message)
 			      HR_NAME_MAX - 2);
 	if (hr_op_find(user->name))
 		return refuse(message,
-			      "operator '%s' has the name of a built-in one, expected "
-			      "another",
+			      "operator '%s' has the name of a built-in one, expected another",
 			      user->name);
 	if (!help_is_good(user->help))
 		return refuse(message,

@@ -147,8 +147,7 @@ static int boot(struct change *c, const char *line, enum hr_iommu forced)
 	if (b.iommu == HR_IOMMU_UNKNOWN) {
 		snprintf(c->message, 160, "%s",
 			 b.acs ? "the kernel's build decides between passthrough and translation: "
-				 "add "
-				 "iommu=pt or iommu.passthrough=0"
+				 "add iommu=pt or iommu.passthrough=0"
 			       : "the kernel's build decides whether the IOMMU comes up: add "
 				 "intel_iommu=on or intel_iommu=off, or use iommu=");
 		return -EINVAL;

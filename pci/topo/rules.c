@@ -70,8 +70,7 @@ const struct hr_rule hr_rules[] = {
 		 "/sys/kernel/iommu_groups/N/type",
 	  .source = "CUDA guide, IOMMU on Linux" },
 	{ .id = "A14", PAIR(root_redirect), NEEDS(IOMMU_ON), .verdict = NOTE, .doubt = 2,
-	  .why = "a root port redirects (RR) into a translating IOMMU: transfers were seen to "
-		 "hang",
+	  .why = "a root port redirects (RR) into a translating IOMMU: transfers were seen to hang",
 	  .fix = "boot with iommu=pt and clear RR, CR and EC of the root ports, which Linux sets at "
 		 "each boot with an IOMMU",
 	  .source = "NVIDIA/nccl issue 2079" },
@@ -177,8 +176,7 @@ const struct hr_rule hr_rules[] = {
 		 "cannot open it",
 	  .fix = "in this order: unbind {blocker} or bind it to vfio-pci; separate ports; "
 		 "iommu=pt{with_acs}, and mode gpu without VFIO; ACS on at boot and "
-		 "cleared at run time (isolation is "
-		 "then fiction)",
+		 "cleared at run time (isolation is then fiction)",
 	  .source = "Linux drivers/vfio" },
 	{ .id = "I7-unread", PAIR(vfio_unread), NEEDS(VFIO), .verdict = HR_UNKNOWN, .reason = "acs",
 	  .why = "the SSD's IOMMU group is not in the capture, nor the ACS that would tell whether "

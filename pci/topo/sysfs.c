@@ -357,8 +357,7 @@ static int one_device(void *to, const char *name)
 	f = hr_model_add(t->m, domain, bus, dev, fn);
 	if (!f) {
 		snprintf(t->m->message, sizeof t->m->message,
-			 "%.64s: no such address, or more "
-			 "functions than one machine can have",
+			 "%.64s: no such address, or more functions than one machine can have",
 			 name);
 		t->err = -EINVAL;
 		return 1;

@@ -26,8 +26,7 @@ static void print_ssds(const struct hr_appliance *app, FILE *out)
 
 		fprintf(out,
 			"  %-12s %s%s: %s, serial %s, %.0f MiB in blocks of %u, commands up to %u "
-			"KiB, "
-			"%u queue pairs%s\n",
+			"KiB, %u queue pairs%s\n",
 			app->config.ssd[d].name, ssd->transport.name,
 			namespace_text(ssd, text, sizeof text), ssd->ctrl->model, ssd->ctrl->serial,
 			(double)bytes / MIB, 1u << ssd->ns.lba_shift, ssd->chunk_bytes >> 10,

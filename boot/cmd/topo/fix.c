@@ -41,8 +41,7 @@ static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 	}
 	fputs("          (quote the semicolons in GRUB; config_acs needs Linux 6.11; 6.11 to 6.14, "
 	      "if no stable update mended\n          them, keep the redirect that firmware sets, "
-	      "and "
-	      "take one address in config_acs)\n",
+	      "and take one address in config_acs)\n",
 	      t->out);
 }
 
@@ -81,8 +80,7 @@ static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
 	if (fix->boot_pairs)
 		fprintf(t->out,
 			"%llu pairs are direct now, as ACS was cleared since the last boot; the "
-			"next "
-			"boot redirects them again\n",
+			"next boot redirects them again\n",
 			(unsigned long long)fix->boot_pairs);
 	put_boot(t, fix);
 	if (fix->count == 0)
@@ -182,8 +180,7 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 	fputs("  The corner that is given up: without redirect GPU and SSD may share an IOMMU "
 	      "group, "
 	      "and a GPU on its own\n  driver then keeps VFIO from the SSD. setpci leaves the "
-	      "groups "
-	      "of boot in place, though they no longer isolate.\n",
+	      "groups of boot in place, though they no longer isolate.\n",
 	      t->out);
 }
 

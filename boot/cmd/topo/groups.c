@@ -57,8 +57,7 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 		fputs("redirect is on: isolated for VFIO; direct transfers are given up\n", t->out);
 	else if (p->boot_redirect)
 		fputs("redirect is off now: direct; a boot with an IOMMU sets it: isolated then, "
-		      "direct "
-		      "transfers are given up\n",
+		      "direct transfers are given up\n",
 		      t->out);
 	else if (together)
 		fputs("redirect is off: direct; a GPU on its own driver keeps VFIO from the SSD\n",
@@ -165,14 +164,12 @@ int hr_topo_groups(struct hr_topo *t)
 	if (g.mismatches)
 		fprintf(t->out,
 			"real groups differ at %u functions, first at %s: another command line "
-			"or firmware "
-			"setting at boot, or the kernel knows a quirk\n",
+			"or firmware setting at boot, or the kernel knows a quirk\n",
 			g.mismatches, hr_bdf(&t->model.fn[g.first_mismatch], bdf));
 	else if (e->iommu_active)
 		fputs("real groups are as predicted\n", t->out);
 	fputs("below one switch (direct, isolated, GPU on its own driver: one of the three is "
-	      "given "
-	      "up):\n",
+	      "given up):\n",
 	      t->out);
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
 		for (uint32_t j = 0; j < e->ssds && (t->all || j < SHOWN); j++) {

@@ -267,8 +267,7 @@ static int put_page(const struct page *p)
 	fputs("<aside aria-live=\"polite\">\n", p->out);
 	put_articles(p);
 	fputs("</aside></div>\n<footer>Made by headrace topo. Rates are of a model: link "
-	      "registers, "
-	      "TLP overhead and priors for root complexes.</footer>\n<script>\n",
+	      "registers, TLP overhead and priors for root complexes.</footer>\n<script>\n",
 	      p->out);
 	fputs(hr_page_script, p->out);
 	fputs("</script></body></html>\n", p->out);

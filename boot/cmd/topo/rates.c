@@ -158,8 +158,7 @@ static void put_legend(const struct hr_topo *t, bool fixed)
 	fputs("Figures are of the model: link registers, TLP overhead and priors. (prior): what "
 	      "others "
 	      "measured of one x16 flow\nthrough such a root complex; what it carries in all is "
-	      "not "
-	      "known: sums \"at most\".\n",
+	      "not known: sums \"at most\".\n",
 	      t->out);
 	if (fixed)
 		fputs("After --fix: with ACS redirect cleared between GPUs and SSDs of one "

@@ -236,8 +236,7 @@ HR_OPERATOR(.name = "histogram",
 	    .help = "One source: little-endian f32. Arguments: from, to (numbers), bins (1 to "
 		    "256). "
 		    "Result:\n  how many numbers lie in each of the bins, equal parts of from <= x "
-		    "< "
-		    "to, how many below, above\n  and NaN; the least and the greatest.",
+		    "< to, how many below, above\n  and NaN; the least and the greatest.",
 	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_NONE,
 	    .tile_record_bytes = sizeof(struct histogram_range), .reads_once = true, .parse = parse,
 	    .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);

@@ -512,8 +512,7 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 		  "7\n" },
 		/* A pipeline without a sink takes none. */
 		{ "{ name = \"p\"; operator = \"crc32c\"; source = { ssd = \"a\";\nobject = \"x\"; "
-		  "}; "
-		  "},\n" COPY("q", AT("a", "z"), AT("a", "x")),
+		  "}; },\n" COPY("q", AT("a", "z"), AT("a", "x")),
 		  "" },
 		/* Objects without a name are one mistake each, not also the same. */
 		{ COPY("p", "ssd = \"a\"; object = \"\";", "ssd = \"a\"; object = \"\";"),

@@ -191,8 +191,7 @@ static const struct {
 	{ HEAD "memory = { path = true; };\n", "f:4: memory.path: is a boolean, expected "
 					       "\"auto\" or \"direct\" or \"bounce\"\n" },
 	{ "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
-	  "f: key 'ssds' is missing; expected for example: ssds = ( { name = \"ssd0\"; "
-	  "device "
+	  "f: key 'ssds' is missing; expected for example: ssds = ( { name = \"ssd0\"; device "
 	  "= \"soft:ssd.img\"; } );\n" },
 	{ "ssds = ();\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f:1: ssds: is empty, expected at least one\n" },
@@ -211,21 +210,17 @@ static const struct {
 	  "f:2: ssds[1].device: 'soft:a' is already the device of ssds[0] on line 1\n" },
 	{ "ssds = ( { name = \"a\"; namespace = 2; device = \"pci:41:00.0\"; },\n { name = "
 	  "\"b\"; namespace = 2; device = \"pci:41:00.0\"; },\n { name = \"c\"; namespace = "
-	  "3; device = \"pci:41:00.0\"; } );\ngpus = ( { name = \"g\"; device = "
-	  "\"host:1\"; } );\n",
+	  "3; device = \"pci:41:00.0\"; } );\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f:2: ssds[1].device: 'pci:41:00.0' is already the device of ssds[0] on line 1\n" },
 	{ "ssds = ( { name = \"a\"; device = \"soft:a\"; queue_entries = 1; } );\n"
 	  "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f:1: ssds[0].queue_entries: is 1, expected an integer from 2 to 4096\n" },
-	{ "ssds = ( { name = \"a\"; device = \"soft:a\"; objects = ( { name = \"o\"; bytes "
-	  "= 1; "
+	{ "ssds = ( { name = \"a\"; device = \"soft:a\"; objects = ( { name = \"o\"; bytes = 1; "
 	  "} ); } );\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
-	  "f:1: ssds[0].objects: only an ssd \"soft:memory\" has objects made at bring-up; "
-	  "put "
+	  "f:1: ssds[0].objects: only an ssd \"soft:memory\" has objects made at bring-up; put "
 	  "them on others with 'headrace store put'\n" },
 	{ HEAD "pipelines = ( { name = \"p\"; operator = \"crc32c\"; } );\n",
-	  "f:4: pipelines[0]: key 'source' is missing; expected for example: source = { "
-	  "ssd "
+	  "f:4: pipelines[0]: key 'source' is missing; expected for example: source = { ssd "
 	  "= \"ssd0\"; object = \"data\"; };\n" },
 	{ PIPE(""), "f:4: pipelines[0]: key 'operator' is missing; expected for example: "
 		    "operator = \"crc32c\";\n" },
@@ -242,15 +237,13 @@ static const struct {
 	{ PIPE("operator = \"crc32c\"; tile = \"128M\";"),
 	  "f:6: pipelines[0].tile: is 128M, expected 512 to 64M\n" },
 	{ PIPE("operator = \"crc32c\"; tile = 1000;"),
-	  "f:6: pipelines[0].tile: is 1000 bytes, expected whole blocks of 512 bytes in "
-	  "every "
+	  "f:6: pipelines[0].tile: is 1000 bytes, expected whole blocks of 512 bytes in every "
 	  "source and the sink: a multiple of 512\n" },
 	{ PIPE("operator = \"cast_f32_bf16\"; " SINK "tile = 1026;"),
 	  "f:6: pipelines[0].tile: is 1026 bytes, expected whole rows of operator "
 	  "cast_f32_bf16: a multiple of 4\n" },
 	{ PIPE("operator = \"cast_f32_bf16\"; " SINK "tile = 512;"),
-	  "f:6: pipelines[0].tile: is 512 bytes, expected whole blocks of 512 bytes in "
-	  "every "
+	  "f:6: pipelines[0].tile: is 512 bytes, expected whole blocks of 512 bytes in every "
 	  "source and the sink: a multiple of 1024\n" },
 	{ PIPE("operator = \"copy\";"),
 	  "f:4: pipelines[0]: key 'sink' is missing: operator copy produces data; expected "
@@ -258,8 +251,7 @@ static const struct {
 	{ PIPE("operator = \"crc32c\"; " SINK),
 	  "f:6: pipelines[0].sink: operator crc32c produces no data, expected no sink\n" },
 	{ PIPE("operator = \"copy\"; sink = { ssd = \"a\"; object = \"in\"; };"),
-	  "f:6: pipelines[0].sink: object 'in' is also a source on line 5, expected "
-	  "another\n" },
+	  "f:6: pipelines[0].sink: object 'in' is also a source on line 5, expected another\n" },
 	{ PIPE("operator = \"copy\"; sink = { ssd = \"c\"; object = \"o\"; };"),
 	  "f:6: pipelines[0].sink.ssd: there is no ssd 'c'\n" },
 	{ PIPE("operator = \"copy\"; sink = { object = \"o\"; };"),
@@ -283,11 +275,9 @@ static const struct {
 	{ PIPE("operator = \"crc32c\"; blocks = { writeback = 1; };"),
 	  "f:6: pipelines[0].blocks.writeback: is 1, expected 0: there is no sink\n" },
 	{ PIPE("operator = \"copy\"; " SINK "blocks = { writeback = 0; };"),
-	  "f:6: pipelines[0].blocks.writeback: is 0, expected at least 1: there is a "
-	  "sink\n" },
+	  "f:6: pipelines[0].blocks.writeback: is 0, expected at least 1: there is a sink\n" },
 	{ PIPE("operator = \"crc32c\"; args = { x = true; };"),
-	  "f:6: pipelines[0].args.x: expected a number, a string, or an array of "
-	  "numbers\n" },
+	  "f:6: pipelines[0].args.x: expected a number, a string, or an array of numbers\n" },
 	{ HEAD "memory = { host = \"4M\"; path = \"bounce\"; };\n"
 	       "pipelines = ( { name = \"p\"; " SOURCE "operator = \"crc32c\"; tile = \"1M\";\n"
 	       " slots = 8; } );\n",
@@ -298,9 +288,7 @@ static const struct {
 	  "f:5: pipelines[1].name: 'p' is already the name of pipelines[0] on line 4\n" },
 	{ HEAD "pipelines = ( { name = \"p\"; " SOURCE "operator = \"copy\"; " SINK "},\n"
 	       " { name = \"q\"; " SOURCE "operator = \"copy\"; " SINK "} );\n",
-	  "f:5: pipelines[1].sink: object 'out' is already the sink of pipelines[0] on "
-	  "line "
-	  "4\n" },
+	  "f:5: pipelines[1].sink: object 'out' is already the sink of pipelines[0] on line 4\n" },
 	{ "a = ;\n", "f:1: syntax error; expected KEY = VALUE; with every '{', '(', '[' and "
 		     "'\"' closed\n" },
 	{ "a = 1;\na = 2;\n", "f:2: duplicate setting name; expected KEY = VALUE; with every "

@@ -150,25 +150,19 @@ Test(arena, the_map_has_addresses_once_there_is_memory)
 	fclose(out);
 	cr_expect_str_eq(text,
 			 "place    offset                bytes  workers        CPU            ssds "
-			 "          "
-			 "owner                    purpose\n"
+			 "          owner                    purpose\n"
 			 "control  0x000000000000         4096  0x000000040000 0x000000030000 -    "
-			 "          "
-			 "pipeline p               stop flag\n"
+			 "          pipeline p               stop flag\n"
 			 "control  total                  4096\n"
 			 "host     0x000000000000           10  0x000000040000 0x000000030000 "
-			 "0x000000050000 "
-			 "ssd0                     submission queue\n"
+			 "0x000000050000 ssd0                     submission queue\n"
 			 "host     0x00000000000a         4086  0x00000004000a 0x00000003000a "
-			 "0x00000005000a "
-			 "                         (alignment)\n"
+			 "0x00000005000a                          (alignment)\n"
 			 "host     0x000000001000         4096  0x000000041000 0x000000031000 "
-			 "0x000000051000 "
-			 "ssd1                     completion queue\n"
+			 "0x000000051000 ssd1                     completion queue\n"
 			 "host     total                  8192\n"
 			 "gpu      0x000000000000         4096  0x7f0000000000 -              -    "
-			 "          "
-			 "pipeline p               states\n"
+			 "          pipeline p               states\n"
 			 "gpu      total                  4096\n",
 			 "%s", text);
 	free(text);

@@ -214,8 +214,7 @@ Test(plan, nothing_that_workers_use_overlaps)
 		  "{ name = \"p\"; gpu = \"g\"; " COLUMNS(
 			  "b") " operator = \"filter_sum\"; " ARGS
 			       " tile = \"64K\"; slots = 4; blocks = { prefetch = 2; compute = 2; "
-			       "}; },"
-			       "{ name = \"q\"; gpu = \"h\"; source = { ssd = \"b\"; object = "
+			       "}; },{ name = \"q\"; gpu = \"h\"; source = { ssd = \"b\"; object = "
 			       "\"price\"; };"
 			       " operator = \"copy\"; sink = { ssd = \"a\"; object = \"out\"; };"
 			       " tile = \"64K\"; slots = 4;"

@@ -125,8 +125,7 @@ Test(cuda_backend, what_cannot_be_opened_says_what_and_what_else_to_do)
 {
 	cr_expect_eq(hr_backend_open(&backend, "cuda:3", 1, message), -ENODEV);
 	cr_expect_str_eq(message,
-			 "cuda:3: no such GPU, the last one is cuda:0; or use host:CPUS or "
-			 "auto");
+			 "cuda:3: no such GPU, the last one is cuda:0; or use host:CPUS or auto");
 	fake_cuda.attribute[0][CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED] = 0;
 	cr_expect_eq(hr_backend_open(&backend, "cuda:0,compressible", 1, message), -ENOTSUP);
 	cr_expect(strstr(message, "no compressible memory"), "%s", message);

@@ -142,8 +142,7 @@ Test(topo_headlines, direct_until_the_next_boot_is_said)
 		cr_expect_str_eq(h.what,
 				 strcmp(h.members, "GPU0 with NVME0") == 0
 					 ? "share a switch: data goes direct"
-					 : "share a switch: data goes direct until the next "
-					   "boot");
+					 : "share a switch: data goes direct until the next boot");
 	}
 	cr_expect_eq(s->rows, 1, "a cell of the matrix is of now");
 	hr_survey_free(s);
