@@ -17,6 +17,7 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define TIMEOUT_NS (20 * HR_NS_PER_S)
+#define LOST_TIMEOUT_NS (5 * HR_NS_PER_S) /* of tests that wait for it */
 #define LBA 4096u
 #define TILE (4 * LBA) /* with mdts=1: two commands of two blocks */
 #define TILES 12u
@@ -295,7 +296,7 @@ Test(pipeline_faults, a_lost_completion_ends_in_a_timeout_that_names_the_command
 	const struct hr_failure *failure;
 	struct rig_work work = copy_work(3, 1);
 
-	up(1, "on read lba 20: drop\n", 500 * HR_NS_PER_MS);
+	up(1, "on read lba 20: drop\n", LOST_TIMEOUT_NS);
 	run(&work);
 	failure = failed_with(-ETIMEDOUT);
 	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
@@ -314,7 +315,7 @@ Test(pipeline_faults, a_lost_write_keeps_its_tile_unwritten)
 
 	snprintf(script, sizeof script, "on write lba %llu nth 2: drop\n",
 		 (unsigned long long)SINK_LBA + 8);
-	up(1, script, 500 * HR_NS_PER_MS);
+	up(1, script, LOST_TIMEOUT_NS);
 	run(&work);
 	cr_expect_eq(failed_with(-ETIMEDOUT)->tile, 2);
 	cr_expect_eq(rig_failure(&rig)->role, HR_ROLE_WRITEBACK);
@@ -345,7 +346,7 @@ Test(pipeline_faults, a_device_that_leaves_ends_the_run)
 {
 	struct rig_work work = copy_work(4, 2);
 
-	up(1, "on read lba 20: remove\n", 500 * HR_NS_PER_MS);
+	up(1, "on read lba 20: remove\n", LOST_TIMEOUT_NS);
 	rig_start(&rig, &work);
 	while (rig.backend.ops->poll(&rig.backend) == 0)
 		hr_wait_ns(HR_NS_PER_MS);

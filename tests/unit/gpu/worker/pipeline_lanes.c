@@ -293,7 +293,7 @@ Test(pipeline_lanes, a_lost_command_ends_it_after_its_deadline)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 6, 2);
 
-	up_with(1, "on read lba 22: drop\n", 2 * HR_NS_PER_S);
+	up_with(1, "on read lba 22: drop\n", 5 * HR_NS_PER_S);
 	run(&work);
 	cr_assert_not_null(rig_failure(&rig));
 	cr_expect_eq(rig_failure(&rig)->error, -ETIMEDOUT);
