@@ -27,6 +27,14 @@ make_image() {
 
 is_in() { grep -q "$1" "$2"; }
 
+# Without appliance.name in x.conf, `status` shows x, and finds it by that name.
+is_named_after_file() {
+    local answer
+    for answer in by-default by-name; do
+        grep -q '^x: ' "$SCRATCH/$answer" || { cat "$SCRATCH/$answer"; return 1; }
+    done
+}
+
 # Two tiles at a time, each of which takes 50 ms to read, and 4096 of them: the run lasts longer than
 # any look at it. The next one goes on at full speed.
 interrupted() {
@@ -36,9 +44,12 @@ interrupted() {
     "$HEADRACE" run "$SCRATCH/x.conf" --json >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &
     pid=$!
     until_true 60 under_way 'p["tiles_done"] >= 4'
+    "$HEADRACE" status >"$SCRATCH/by-default" 2>&1
+    "$HEADRACE" status x >"$SCRATCH/by-name" 2>&1
     kill -"$1" "$pid"
     wait "$pid" || code=$?
     [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
+    is_named_after_file || return 1
     conf false 4K
     warns "tiles of object 'out' are durable" &&
         json 'r["exit_code"] == 1 and r["pipelines"][0]["outcome"] == "interrupted"' &&
