@@ -48,7 +48,7 @@ again = $(MAKE) --no-print-directory -k --output-sync=target \
 
 libs_a := $(patsubst %,-l:lib%.a,config nvme json-c pciaccess expat blkid z)
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
-	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings $(if $(FUZZ),,-Wno-tsan)
+	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(FUZZ),,-Wno-tsan)
 cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
 	-ffile-prefix-map=$(CURDIR)=. $(warnings) $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

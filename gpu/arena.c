@@ -94,13 +94,6 @@ void *hr_partition_worker(const struct hr_partition *p, int part)
 	return (uint8_t *)p->region[it->place].worker + it->offset;
 }
 
-struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t offset)
-{
-	const struct hr_part *it = &p->part[part];
-
-	return hr_region_bus(&p->region[it->place], it->offset + offset);
-}
-
 bool hr_partition_bound(const struct hr_partition *p)
 {
 	bool any = false;

@@ -61,11 +61,9 @@ int hr_partition_check(const struct hr_partition *p, char *message);
 /* The places are allocated: regions copied in. region[i].bytes >= used[i]. */
 void hr_partition_bind(struct hr_partition *p, const struct hr_region region[HR_PLACES]);
 
-/* CPU pointer (not of HR_PLACE_GPU), worker pointer and bus address of a part, plus offset; after
- * bind. */
+/* CPU pointer (not of HR_PLACE_GPU) and worker pointer of a part; after bind. */
 void *hr_partition_cpu(const struct hr_partition *p, int part);
 void *hr_partition_worker(const struct hr_partition *p, int part);
-struct hr_bus hr_partition_bus(const struct hr_partition *p, int part, uint64_t offset);
 
 /* There has been a bind, and there are addresses. */
 bool hr_partition_bound(const struct hr_partition *p);

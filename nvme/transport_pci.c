@@ -43,8 +43,6 @@ static int pci_map(struct hr_transport *t, const struct hr_region *region)
 
 static void pci_unmap(struct hr_transport *t, const struct hr_region *region)
 {
-	(void)t;
-	(void)region;
 }
 
 static void release(struct pci *pci)

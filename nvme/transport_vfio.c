@@ -20,13 +20,11 @@ struct vfio {
 
 static int vfio_map(struct hr_transport *t, const struct hr_region *region)
 {
-	(void)t;
 	return hr_vfio_map(region);
 }
 
 static void vfio_unmap(struct hr_transport *t, const struct hr_region *region)
 {
-	(void)t;
 	hr_vfio_unmap(region);
 }
 

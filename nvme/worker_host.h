@@ -72,19 +72,16 @@ HR_WORKER uint32_t hr_ballot(bool p)
 
 HR_WORKER uint32_t hr_shfl_u32(uint32_t v, uint32_t lane)
 {
-	(void)lane;
 	return v;
 }
 
 HR_WORKER uint64_t hr_shfl_u64(uint64_t v, uint32_t lane)
 {
-	(void)lane;
 	return v;
 }
 
 HR_WORKER uint32_t hr_match_u32(uint32_t v)
 {
-	(void)v;
 	return 1;
 }
 

@@ -7,6 +7,5 @@
 
 int hr_read_nvml(struct hr_model *m)
 {
-	(void)m;
 	return -ENOENT;
 }

@@ -9,7 +9,6 @@
 
 static void report(void *to, const char *line)
 {
-	(void)to;
 	hr_error("%s", line);
 }
 

@@ -67,7 +67,6 @@ static int unlock(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
 	char text[HR_RESV_TEXT];
 	const int err = hr_ssd_unlock(ssd, &holder);
 
-	(void)wishes;
 	if (err)
 		return hr_exit_code_up(err);
 	if (holder.type)
@@ -310,7 +309,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 
 static void report(void *to, const char *line)
 {
-	(void)to;
 	hr_error("%s", line);
 }
 

@@ -8,20 +8,17 @@
 
 HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
 {
-	(void)op;
 	hr_op_user_init(args, state);
 }
 
 HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
 			      const struct hr_op_tile *tile)
 {
-	(void)op;
 	return hr_op_user_tile(args, state, tile);
 }
 
 HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 {
-	(void)op;
 	hr_op_user_finish(all);
 }
 

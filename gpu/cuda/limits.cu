@@ -122,7 +122,6 @@ HR_WORKER void limit_bulk(const struct hr_limit_job *job, uint32_t warp)
 	}
 	asm volatile("cp.async.bulk.wait_group 0;" : : : "memory");
 #else
-	(void)warp;
 	*job->unsound = 1;
 #endif
 }

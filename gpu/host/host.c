@@ -114,22 +114,16 @@ static int host_poll(struct hr_backend *b)
 /* Worker blocks are threads of this process: what the CPU sees they see. */
 static int host_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
 {
-	(void)b;
-	(void)bytes;
-	(void)io;
 	*worker = cpu;
 	return 0;
 }
 
 static void host_detach(struct hr_backend *b, void *cpu)
 {
-	(void)b;
-	(void)cpu;
 }
 
 static int host_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region)
 {
-	(void)b;
 	return hr_hostmem_alloc(region, "gpu", bytes);
 }
 
@@ -152,7 +146,6 @@ static void host_free(struct hr_backend *b, struct hr_region *region)
 
 static int host_copy(struct hr_backend *b, void *to, const void *from, size_t bytes)
 {
-	(void)b;
 	if (to != from)
 		memcpy(to, from, bytes);
 	return 0;
@@ -161,8 +154,6 @@ static int host_copy(struct hr_backend *b, void *to, const void *from, size_t by
 static uint32_t host_resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
 			      uint32_t shared_bytes)
 {
-	(void)kernel;
-	(void)shared_bytes;
 	return threads == 1 ? b->max_blocks : 0;
 }
 
@@ -170,9 +161,6 @@ static uint32_t host_resident(struct hr_backend *b, enum hr_kernel kernel, uint3
 static int host_link(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
 		     uint32_t *max_threads, char *message)
 {
-	(void)b;
-	(void)user;
-	(void)message;
 	*kernel = HR_KERNEL_PIPE;
 	*max_threads = 1;
 	return 0;

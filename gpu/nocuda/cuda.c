@@ -10,9 +10,6 @@
 
 int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *message)
 {
-	(void)b;
-	(void)ordinal;
-	(void)compressible;
 	snprintf(message, HR_LOG_LINE_MAX,
 		 "this build has no cuda backend: it was made without nvcc, or is the static one");
 	return -ENOTSUP;

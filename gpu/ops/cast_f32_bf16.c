@@ -55,8 +55,6 @@ HR_WORKER void cast_vectors(struct hr_vector *to, const struct hr_vector *from, 
 
 HR_DEVICE void hr_op_cast_f32_bf16_init(const void *args, void *state)
 {
-	(void)args;
-	(void)state;
 }
 
 HR_DEVICE uint32_t hr_op_cast_f32_bf16_tile(const void *args, void *state,
@@ -68,8 +66,6 @@ HR_DEVICE uint32_t hr_op_cast_f32_bf16_tile(const void *args, void *state,
 	const uint32_t count = have < room ? have : room;
 	uint32_t i = 0;
 
-	(void)args;
-	(void)state;
 	if (HR_LANES > 1) { /* one lane's loop is made vectors of by its compiler */
 		i = count / 8 * 8;
 		cast_vectors((struct hr_vector *)(void *)to,
@@ -82,5 +78,4 @@ HR_DEVICE uint32_t hr_op_cast_f32_bf16_tile(const void *args, void *state,
 
 HR_DEVICE void hr_op_cast_f32_bf16_finish(const struct hr_op_all *all)
 {
-	(void)all;
 }

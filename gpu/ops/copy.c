@@ -6,8 +6,6 @@
 
 HR_DEVICE void hr_op_copy_init(const void *args, void *state)
 {
-	(void)args;
-	(void)state;
 }
 
 HR_DEVICE uint32_t hr_op_copy_tile(const void *args, void *state, const struct hr_op_tile *tile)
@@ -17,8 +15,6 @@ HR_DEVICE uint32_t hr_op_copy_tile(const void *args, void *state, const struct h
 	const uint32_t vectors = bytes / sizeof(struct hr_vector);
 	uint32_t i;
 
-	(void)args;
-	(void)state;
 	hr_copy_vectors((struct hr_vector *)(void *)tile->out,
 			(const struct hr_vector *)(const void *)tile->in[0], vectors);
 	for (i = vectors * (uint32_t)sizeof(struct hr_vector) + hr_thread(); i < bytes;
@@ -29,5 +25,4 @@ HR_DEVICE uint32_t hr_op_copy_tile(const void *args, void *state, const struct h
 
 HR_DEVICE void hr_op_copy_finish(const struct hr_op_all *all)
 {
-	(void)all;
 }

@@ -9,8 +9,6 @@
 
 HR_DEVICE void hr_op_crc32c_init(const void *args, void *state)
 {
-	(void)args;
-	(void)state;
 	hr_checksum_prepare((struct hr_checksum_tables *)hr_block_memory());
 }
 
@@ -19,8 +17,6 @@ HR_DEVICE uint32_t hr_op_crc32c_tile(const void *args, void *state, const struct
 	const uint32_t crc = hr_checksum_tile((const struct hr_checksum_tables *)hr_block_memory(),
 					      tile->in[0], tile->in_bytes[0], NULL);
 
-	(void)args;
-	(void)state;
 	if (hr_thread() == 0)
 		*(uint32_t *)tile->record = crc;
 	return 0;

@@ -5,25 +5,16 @@
 /* There an operator of the user has an image of its own: gpu/cuda/image_user.cu. */
 HR_WORKER void hr_op_loaded_init(uint32_t op, const void *args, void *state)
 {
-	(void)op;
-	(void)args;
-	(void)state;
 }
 
 HR_WORKER uint32_t hr_op_loaded_tile(uint32_t op, const void *args, void *state,
 				     const struct hr_op_tile *tile)
 {
-	(void)op;
-	(void)args;
-	(void)state;
-	(void)tile;
 	return 0;
 }
 
 HR_WORKER void hr_op_loaded_finish(uint32_t op, const struct hr_op_all *all)
 {
-	(void)op;
-	(void)all;
 }
 
 #else

@@ -154,7 +154,6 @@ HR_DEVICE void hr_op_filter_sum_init(const void *args, void *state)
 {
 	struct hr_filter_sum *sum = (struct hr_filter_sum *)state;
 
-	(void)args;
 	if (hr_lane() == 0) {
 		sum->low = 0;
 		sum->high = 0;

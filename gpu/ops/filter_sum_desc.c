@@ -26,13 +26,11 @@ static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 
 static uint32_t row_bytes(const void *args, uint32_t source)
 {
-	(void)args;
 	return source == HR_FILTER_PRICE ? sizeof(int64_t) : sizeof(int32_t);
 }
 
 static uint32_t state_bytes(const void *args)
 {
-	(void)args;
 	return sizeof(struct hr_filter_sum);
 }
 

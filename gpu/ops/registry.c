@@ -45,39 +45,29 @@ int hr_op_parse_none(const struct hr_op_arg *arg, uint32_t count, void *args,
 {
 	struct hr_args given = { arg, count, complain, to, false };
 
-	(void)args;
 	hr_args_known(&given, NULL, 0);
 	return given.bad ? -EINVAL : 0;
 }
 
 uint32_t hr_op_state_none(const void *args)
 {
-	(void)args;
 	return 0;
 }
 
 void hr_op_print_none(const struct hr_op_all *all, FILE *out)
 {
-	(void)all;
-	(void)out;
 }
 
 void hr_op_json_none(const struct hr_op_all *all, void *json_object)
 {
-	(void)all;
-	(void)json_object;
 }
 
 uint32_t hr_op_row_1(const void *args, uint32_t source)
 {
-	(void)args;
-	(void)source;
 	return 1;
 }
 
 uint32_t hr_op_row_4(const void *args, uint32_t source)
 {
-	(void)args;
-	(void)source;
 	return 4;
 }

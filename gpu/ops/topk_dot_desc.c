@@ -44,7 +44,6 @@ static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 
 static uint32_t row_bytes(const void *args, uint32_t source)
 {
-	(void)source;
 	return ((const struct hr_topk_args *)args)->dimensions * (uint32_t)sizeof(float);
 }
 

@@ -8,9 +8,6 @@
 
 int hr_op_user_open(const char *path, void **handle, const struct hr_op_user **user, char *message)
 {
-	(void)path;
-	(void)handle;
-	(void)user;
 	snprintf(message, HR_LOG_LINE_MAX,
 		 "cannot be loaded: this headrace is a static binary (make STATIC=1)");
 	return -ENOTSUP;
@@ -18,5 +15,4 @@ int hr_op_user_open(const char *path, void **handle, const struct hr_op_user **u
 
 void hr_op_user_close(void *handle)
 {
-	(void)handle;
 }

@@ -158,8 +158,6 @@ static void start(struct hr_xml *x, const char *element, const char **attributes
 
 static void end(struct hr_xml *x, const char *element)
 {
-	(void)x;
-	(void)element;
 }
 
 const struct hr_xml_format hr_xml_hwloc = {

@@ -386,7 +386,6 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 	};
 	struct line l = { m, f, state, text };
 
-	(void)length;
 	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
 		if (starts(text, lines[i].start)) {
 			lines[i].take(&l);

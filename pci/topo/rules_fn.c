@@ -25,13 +25,11 @@ static const struct hr_fn *parent(const struct hr_engine *e, const struct hr_fn 
 
 bool hr_fn_denied(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return f->denied && !hr_known(f, HR_F_CAPS);
 }
 
 bool hr_fn_unread(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	if (hr_get(f, HR_F_GONE, 0))
 		return false;
 	if (f->disputed || !hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2)
@@ -54,13 +52,11 @@ static bool is_empty(const struct hr_fn *f)
 
 bool hr_fn_no_bme(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return !is_empty(f) && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_BME);
 }
 
 bool hr_fn_no_mse(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return !is_empty(f) && !f->vf && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
 }
 
@@ -79,19 +75,16 @@ bool hr_fn_vf_unread(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_sleeping(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_PM, 0) != 0;
 }
 
 bool hr_fn_gone(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_GONE, 0) != 0;
 }
 
 bool hr_fn_dpc(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_has(f, HR_F_DPC, 1);
 }
 
@@ -118,7 +111,6 @@ bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_in_reset(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_is_bridge(f) && hr_has(f, HR_F_BRIDGE_CTL, HR_BRIDGE_CTL_SBR);
 }
 
@@ -137,7 +129,6 @@ bool hr_fn_small_bar(const struct hr_engine *e, const struct hr_fn *f)
 {
 	int bar = hr_peer_bar(f);
 
-	(void)e;
 	return bar >= 0 && f->bar[bar].size_source > HR_SRC_INFERRED &&
 	       f->bar[bar].size <= 256u << 20;
 }
@@ -151,25 +142,21 @@ bool hr_fn_overlaps(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_unified(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_UNIFIED_GPU) || strstr(f->name, "GB10") || strstr(f->name, "Tegra");
 }
 
 bool hr_fn_vmd(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return f->domain >= 0x10000;
 }
 
 bool hr_fn_raid(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0104;
 }
 
 bool hr_fn_pch(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_PCH_LATER) || is(f, HR_DEV_CHIPSET_PORT);
 }
 
@@ -184,7 +171,6 @@ bool hr_fn_virtual(const struct hr_engine *e, const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
 
-	(void)e;
 	return f->parent == HR_NO_FN && !f->orphan &&
 	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY);
 }
@@ -195,7 +181,6 @@ bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
 {
 	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
 
-	(void)e;
 	return hr_get(f, HR_F_ACS, 0) && ctl & (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) &&
 	       !(ctl & HR_ACS_REDIRECT);
 }
@@ -207,26 +192,22 @@ bool hr_fn_redirects(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_acs_wide(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_ACS, 0) &&
 	       hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0));
 }
 
 bool hr_fn_pch_no_acs(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_PCH_PORT) && hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0;
 }
 
 bool hr_fn_pericom(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_PERICOM);
 }
 
 bool hr_fn_idt(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_IDT_SV);
 }
 
@@ -237,7 +218,6 @@ bool hr_fn_ntb(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_amd_internal(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_AMD_INTERNAL);
 }
 
@@ -245,7 +225,6 @@ bool hr_fn_amd_internal(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_low_mrrs(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_MRRS, 512) < 512;
 }
 
@@ -293,13 +272,11 @@ bool hr_fn_slow(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_aspm(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_has(f, HR_F_ASPM, 2);
 }
 
 bool hr_fn_no_relaxed(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return is(f, HR_DEV_NO_RELAXED);
 }
 
@@ -307,7 +284,6 @@ bool hr_fn_no_relaxed(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_ue(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_UESTA, 0) &
 	       (HR_UE_CMPLT_TIMEOUT | HR_UE_CMPLT_ABORT | HR_UE_MALFORMED | HR_UE_UNSUPPORTED |
 		HR_UE_ACS_VIOLATION);
@@ -315,39 +291,33 @@ bool hr_fn_ue(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_fn_ce(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_CESTA, 0) & 0x11c1;
 }
 
 /* A few correctable errors are retries as the specification means them to be. */
 bool hr_fn_counted(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_AER_FATAL, 0) || hr_get(f, HR_F_AER_NONFATAL, 0) ||
 	       hr_get(f, HR_F_AER_COR, 0) >= 100;
 }
 
 bool hr_fn_fatal(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_has(f, HR_F_DEVSTA, 0x4);
 }
 
 bool hr_fn_mounted(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_get(f, HR_F_MOUNTED, 0) != 0;
 }
 
 bool hr_fn_no_driver(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return f->driver && (f->driver[0] == '\0' || strcmp(f->driver, "nouveau") == 0);
 }
 
 bool hr_fn_consumer(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)e;
 	return hr_product_of(f) == HR_PRODUCT_CONSUMER;
 }
 
@@ -428,13 +398,11 @@ static bool is_no_option(const char *option, size_t n, const char *except)
 
 bool hr_sys_lockdown(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return e->m->sys.lockdown[0] && strcmp(e->m->sys.lockdown, "none") != 0;
 }
 
 bool hr_sys_many_cpus(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return e->m->sys.cpus.source && e->m->sys.cpus.value > 255;
 }
 
@@ -453,7 +421,6 @@ static bool is_nvidia_host(const struct hr_fn *f)
 
 bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	if (e->m->sys.amd.source) /* its vendor is one of x86 */
 		return false;
 	for (uint32_t i = 0; i < e->m->hosts; i++)
@@ -464,20 +431,17 @@ bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_sys_noacs(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return has_pci_option(e, "noacs");
 }
 
 /* noacs has a rule of its own. */
 bool hr_sys_no_option(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return any_pci_option(e, is_no_option, "noacs");
 }
 
 bool hr_sys_override(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return has_word(e, "pcie_acs_override=");
 }
 
@@ -485,7 +449,6 @@ bool hr_sys_wrong_iommu(const struct hr_engine *e, const struct hr_fn *f)
 {
 	const struct hr_fact *amd = &e->m->sys.amd;
 
-	(void)f;
 	return amd->source && has_word(e, amd->value ? "intel_iommu=" : "amd_iommu=");
 }
 
@@ -493,7 +456,6 @@ bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
 {
 	const char *first = strstr(e->m->sys.cmdline, "iommu=pt");
 
-	(void)f;
 	return first && has_word(e, "iommu=pt") &&
 	       (has_word(e, "iommu=off") || has_word(e, "iommu.passthrough=0") ||
 		has_word(e, "iommu=nopt"));
@@ -501,32 +463,27 @@ bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
 
 bool hr_sys_on_and_off(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return (has_word(e, "intel_iommu=on") && has_word(e, "intel_iommu=off")) ||
 	       (has_word(e, "amd_iommu=force_enable") && has_word(e, "amd_iommu=off"));
 }
 
 bool hr_sys_no_p2pdma(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return e->m->sys.p2pdma.source && e->m->sys.p2pdma.value == 0;
 }
 
 bool hr_sys_hypervisor(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return e->m->sys.hypervisor.source && e->m->sys.hypervisor.value;
 }
 
 bool hr_sys_perf(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return has_pci_option(e, "pcie_bus_perf");
 }
 
 bool hr_sys_zen_inferred(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return e->zen && e->zen_inferred;
 }
 
@@ -578,19 +535,16 @@ int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
 
 bool hr_sys_vmd(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return hr_hidden_by(e, true) != HR_NO_FN;
 }
 
 bool hr_sys_raid(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return hr_hidden_by(e, false) != HR_NO_FN;
 }
 
 /* Not a rule: what the command line says of a mode that sysfs does not show. */
 bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
 {
-	(void)f;
 	return has_word(e, "iommu=pt") || has_word(e, "iommu.passthrough=1");
 }

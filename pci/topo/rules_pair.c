@@ -22,7 +22,6 @@ static bool apart(const struct hr_pair *p)
 
 uint8_t hr_pair_direct(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	/* Where ACS of a port was not read, rules U1 to U3 say so for all flows. */
 	return apart(p) || p->unread_port ? 0 : (uint8_t)(ALL & ~p->redirected & ~p->climbs);
 }
@@ -36,13 +35,11 @@ static uint8_t through(const struct hr_pair *p, bool together, bool listed)
 
 uint8_t hr_pair_rc_listed(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	return through(p, false, true);
 }
 
 uint8_t hr_pair_rc_unlisted(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	return through(p, false, false);
 }
 
@@ -69,13 +66,11 @@ uint8_t hr_pair_iova_unlisted(const struct hr_engine *e, const struct hr_pair *p
 
 uint8_t hr_pair_rc_unread(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	return p->host_unread ? p->redirected | p->climbs : 0;
 }
 
 uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	return p->cut ? ALL : 0;
 }
 
@@ -253,13 +248,11 @@ uint8_t hr_pair_translated(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_stale(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	return !apart(p) && p->any_redirect ? ALL : 0;
 }
 
 uint8_t hr_pair_acs_assumed(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)e;
 	return !apart(p) && p->acs_assumed ? ALL : 0;
 }
 
@@ -463,7 +456,6 @@ uint8_t hr_pair_tags_unsaid(const struct hr_engine *e, const struct hr_pair *p)
 
 uint8_t hr_pair_order(const struct hr_engine *e, const struct hr_pair *p)
 {
-	(void)p;
 	return e->opt.mode == HR_MODE_HOST ? F2 : 0;
 }
 

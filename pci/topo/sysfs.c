@@ -141,7 +141,6 @@ static void read_group(struct hr_model *m, const struct hr_files *files, struct 
 		hr_fn_set(f, HR_F_GROUP_TYPE, HR_IOMMU_PT, HR_SRC_SYSFS);
 	else if (strncmp(type, "DMA", 3) == 0)
 		hr_fn_set(f, HR_F_GROUP_TYPE, HR_IOMMU_ON, HR_SRC_SYSFS);
-	(void)m;
 }
 
 /* Of a virtual function: the physical one, of the same domain. */
@@ -234,7 +233,6 @@ static void read_cpuinfo(struct hr_model *m, const struct hr_files *files)
 
 static int count_name(void *to, const char *name)
 {
-	(void)name;
 	++*(unsigned *)to;
 	return 0;
 }

@@ -138,14 +138,6 @@ static void on_entity(void *to, const XML_Char *name, int is_parameter, const XM
 		      int length, const XML_Char *base, const XML_Char *system,
 		      const XML_Char *public, const XML_Char *notation)
 {
-	(void)name;
-	(void)is_parameter;
-	(void)value;
-	(void)length;
-	(void)base;
-	(void)system;
-	(void)public;
-	(void)notation;
 	hr_xml_fail(to, "an entity is declared: no topology has any");
 }
 

@@ -110,7 +110,6 @@ void hr_appliance_down(struct hr_appliance *app)
 
 const char *hr_stage_name(enum hr_stage stage)
 {
-	(void)stage;
 	return "fake";
 }
 
@@ -161,13 +160,11 @@ int hr_run_all(struct hr_appliance *app, bool progress)
 
 uint64_t hr_run_tiles_done(const struct hr_run *run)
 {
-	(void)run;
 	return 0;
 }
 
 uint64_t hr_run_bytes_read(const struct hr_run *run)
 {
-	(void)run;
 	return 0;
 }
 
@@ -175,8 +172,6 @@ uint64_t hr_run_bytes_read(const struct hr_run *run)
 
 void hr_report_runs(const struct hr_appliance *app, FILE *out)
 {
-	(void)app;
-	(void)out;
 }
 
 /* ---- boot/cmd/post/post.c */

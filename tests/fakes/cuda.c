@@ -92,7 +92,6 @@ CUresult fake_cuda_enter_context(const char *name)
 
 CUresult fake_Init(unsigned flags)
 {
-	(void)flags;
 	ENTER("cuInit");
 	return fake_cuda.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
@@ -128,7 +127,6 @@ CUresult fake_GetErrorName(CUresult error, const char **text)
 
 CUresult fake_GetErrorString(CUresult error, const char **text)
 {
-	(void)error;
 	*text = "in words";
 	return CUDA_SUCCESS;
 }
@@ -158,7 +156,6 @@ CUresult fake_DeviceGetName(char *name, int bytes, CUdevice device)
 
 CUresult fake_DeviceTotalMem(size_t *bytes, CUdevice device)
 {
-	(void)device;
 	ENTER("cuDeviceTotalMem");
 	*bytes = fake_cuda.memory;
 	return CUDA_SUCCESS;
@@ -189,8 +186,6 @@ CUresult fake_DeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 
 CUresult fake_DevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 {
-	(void)device;
-	(void)flags;
 	ENTER("cuDevicePrimaryCtxSetFlags");
 	return CUDA_SUCCESS;
 }
@@ -247,7 +242,6 @@ static CUresult get_proc(const char *name, void **function, int version, cuuint6
 #undef ROW
 	};
 
-	(void)flags;
 	*found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	if (fake_cuda.missing && strcmp(fake_cuda.missing, name) == 0)
 		return CUDA_ERROR_NOT_FOUND;

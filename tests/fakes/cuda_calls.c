@@ -20,8 +20,6 @@ size_t fake_cuda_used(void)
 CUresult fake_MemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
 					  CUmemAllocationGranularity_flags option)
 {
-	(void)prop;
-	(void)option;
 	ENTER("cuMemGetAllocationGranularity");
 	*bytes = FAKE_CUDA_GRANULARITY;
 	return CUDA_SUCCESS;
@@ -32,7 +30,6 @@ CUresult fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 {
 	struct fake_cuda_thing *r;
 
-	(void)flags;
 	ENTER("cuMemCreate");
 	if (bytes == 0 || bytes % FAKE_CUDA_GRANULARITY ||
 	    prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -67,9 +64,6 @@ CUresult fake_MemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment,
 {
 	void *memory;
 
-	(void)alignment;
-	(void)wish;
-	(void)flags;
 	ENTER("cuMemAddressReserve");
 	if (bytes == 0 || bytes % FAKE_CUDA_GRANULARITY)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -107,7 +101,6 @@ CUresult fake_MemMap(CUdeviceptr at, size_t bytes, size_t offset,
 {
 	const struct fake_cuda_thing *r = fake_cuda_find(HANDLE, handle);
 
-	(void)flags;
 	ENTER("cuMemMap");
 	if (!r || offset || bytes != r->bytes || !is_reserved(at, bytes) ||
 	    fake_cuda_find(MAPPED, at))
@@ -164,7 +157,6 @@ CUresult fake_MemExportToShareableHandle(void *shareable, CUmemGenericAllocation
 {
 	const struct fake_cuda_thing *r = fake_cuda_find(HANDLE, handle);
 
-	(void)flags;
 	ENTER("cuMemExportToShareableHandle");
 	if (!r || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -217,7 +209,6 @@ CUresult fake_MemFree(CUdeviceptr memory)
 
 CUresult fake_MemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
-	(void)flags;
 	ENTER_CONTEXT("cuMemHostAlloc");
 	*memory = malloc(bytes);
 	fake_cuda_take(HOST, (uintptr_t)*memory, bytes);
@@ -257,7 +248,6 @@ CUresult fake_MemHostUnregister(void *memory)
 
 CUresult fake_MemHostGetDevicePointer(CUdeviceptr *at, void *memory, unsigned flags)
 {
-	(void)flags;
 	ENTER_CONTEXT("cuMemHostGetDevicePointer");
 	if (!fake_cuda_find(REGISTERED, (uintptr_t)memory))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -312,7 +302,6 @@ CUresult fake_StreamDestroy(CUstream stream)
 
 CUresult fake_EventCreate(CUevent *event, unsigned flags)
 {
-	(void)flags;
 	ENTER_CONTEXT("cuEventCreate");
 	*event = (CUevent)fake_cuda_take(EVENT, fake_cuda_new_id(), 0)->at;
 	return CUDA_SUCCESS;
@@ -376,8 +365,6 @@ CUresult fake_LinkCreate(unsigned options, CUjit_option *option, void **value, C
 CUresult fake_LinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t bytes,
 			  const char *name, unsigned options, CUjit_option *option, void **value)
 {
-	(void)option;
-	(void)value;
 	link_says();
 	ENTER_CONTEXT("cuLinkAddData");
 	if (!fake_cuda_find(LINK, (uintptr_t)state) || type != CU_JIT_INPUT_FATBINARY || !data ||
@@ -415,7 +402,6 @@ static char *const known_kernel[] = { pipe_kernel,   bench_kernel, probe_kernel,
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned options,
 			       CUjit_option *option, void **value)
 {
-	(void)image;
 	for (unsigned i = 0; fake_cuda.jit_log && i < options; i++)
 		if (option[i] == CU_JIT_ERROR_LOG_BUFFER)
 			memcpy(value[i], fake_cuda.jit_log, strlen(fake_cuda.jit_log) + 1);
@@ -445,7 +431,6 @@ CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const cha
 
 CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction fn)
 {
-	(void)fn;
 	ENTER_CONTEXT("cuFuncGetAttribute");
 	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? fake_cuda.kernel_threads
 		 : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES    ? fake_cuda.local_bytes
@@ -457,7 +442,6 @@ CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfun
 
 CUresult fake_FuncSetAttribute(CUfunction fn, CUfunction_attribute attribute, int value)
 {
-	(void)fn;
 	ENTER_CONTEXT("cuFuncSetAttribute");
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 		fake_cuda.dynamic_shared = value;
@@ -467,8 +451,6 @@ CUresult fake_FuncSetAttribute(CUfunction fn, CUfunction_attribute attribute, in
 CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fn, int threads,
 							size_t shared_bytes)
 {
-	(void)fn;
-	(void)shared_bytes;
 	ENTER_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	*blocks = fake_cuda.blocks_per_processor * 32 / threads;
 	return CUDA_SUCCESS;

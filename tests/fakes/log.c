@@ -14,7 +14,6 @@ static enum hr_log_level newest;
 
 void hr_log_set_level(enum hr_log_level level)
 {
-	(void)level;
 }
 
 void hr_log(enum hr_log_level level, const char *format, ...)

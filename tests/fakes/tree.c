@@ -79,9 +79,6 @@ void fake_tree_make(struct fake_tree *tree)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-	(void)st;
-	(void)type;
-	(void)at;
 	return remove(path);
 }
 

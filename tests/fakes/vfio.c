@@ -24,7 +24,6 @@ static int fail(int error)
 
 static int fake_open(const char *path, int flags)
 {
-	(void)flags;
 	if (strcmp(path, "/dev/vfio/vfio") == 0) {
 		if (fake.no_container)
 			return fail(fake.no_container);
@@ -223,9 +222,6 @@ static int fake_ioctl(int fd, unsigned long request, void *argument)
 
 static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
-	(void)at;
-	(void)prot;
-	(void)flags;
 	if (fd < DEVICE || offset != 0 || bytes != FAKE_VFIO_BAR_BYTES)
 		abort();
 	if (fake.no_bar) {

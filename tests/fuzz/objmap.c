@@ -46,7 +46,6 @@ static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t byt
 
 static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua)
 {
-	(void)fua;
 	if (!writable || offset + bytes > MAPS_END || offset + bytes > blk->bytes)
 		abort();
 	memcpy(image + offset, data, bytes); /* a change reads what the one before has left */
@@ -55,7 +54,6 @@ static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, siz
 
 static int disk_flush(struct hr_blk *blk)
 {
-	(void)blk;
 	return 0;
 }
 
@@ -128,8 +126,6 @@ static void make_image(unsigned flags, const uint8_t *data, size_t bytes)
 
 static void ignore_line(void *arg, bool fault, const char *line)
 {
-	(void)arg;
-	(void)fault;
 	if (strlen(line) > HR_STORE_LINE + HR_NAME_MAX)
 		abort();
 }

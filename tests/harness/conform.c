@@ -165,7 +165,6 @@ bool conform_peek(struct conform *c, struct conform_queue *q, uint32_t wait_ms, 
 	const uint64_t end = hr_now_ns() + wait_ms * HR_NS_PER_MS;
 	struct hr_cqe *at = &q->cq[q->head];
 
-	(void)c;
 	for (;;) {
 		cqe->dw23 = __atomic_load_n(&at->dw23, __ATOMIC_ACQUIRE);
 		if (hr_cqe_phase(cqe->status) == q->phase)

@@ -39,7 +39,6 @@ static uint32_t reap(struct hr_qp *qp, struct hr_done *done)
 
 static struct hr_done reaped(uint32_t i)
 {
-	(void)i;
 	return last;
 }
 

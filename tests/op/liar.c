@@ -29,8 +29,6 @@ struct liar_args {
 
 HR_OP_CODE void hr_op_user_init(const void *args, void *state)
 {
-	(void)args;
-	(void)state;
 }
 
 HR_WORKER void liar_harm(uint32_t lie, const struct hr_op_tile *tile)
@@ -52,7 +50,6 @@ HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct 
 	const uint32_t bytes = tile->in_bytes[0];
 	uint32_t i;
 
-	(void)state;
 	for (i = hr_thread(); i < bytes && i < tile->out_capacity; i += hr_threads())
 		tile->out[i] = tile->in[0][i];
 	if (tile->index < AFTER)
@@ -112,7 +109,6 @@ static uint32_t row_bytes(const void *args, uint32_t source)
 {
 	const uint32_t lie = ((const struct liar_args *)args)->lie;
 
-	(void)source;
 	if (lie == LIE_ROW_LONG)
 		return BIG + 1;
 	return lie == LIE_ROW_NONE ? 0 : 1;

@@ -75,7 +75,6 @@ uint64_t hr_bench_object_bytes(const struct hr_bench_run *run, uint32_t d)
 
 static void report_mistake(void *to, const char *line)
 {
-	(void)to;
 	hr_error("%s", line);
 }
 

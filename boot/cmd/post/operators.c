@@ -98,7 +98,6 @@ static const struct known known[HR_OP_COUNT] = {
 
 static void complain(void *to, unsigned line, const char *text)
 {
-	(void)line;
 	snprintf(to, HR_POST_DETAIL, "its arguments are refused: %s", text);
 }
 

@@ -153,7 +153,6 @@ void hr_json_item(struct hr_json_stream *s, struct json_object *item)
 
 void hr_json_list_end(struct hr_json_stream *s)
 {
-	(void)s;
 	fputs("\n  ]", stdout);
 }
 

@@ -118,8 +118,6 @@ HR_WORKER void histogram_gather(struct histogram_range *range)
 /* Before the first tile; states are zeroed already. */
 HR_OP_CODE void hr_op_user_init(const void *args, void *state)
 {
-	(void)args;
-	(void)state;
 }
 
 /* One tile. There is no output, so it returns 0. */
@@ -207,8 +205,6 @@ static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 /* A row is one number: tiles end between numbers. */
 static uint32_t row_bytes(const void *args, uint32_t source)
 {
-	(void)args;
-	(void)source;
 	return sizeof(float);
 }
 

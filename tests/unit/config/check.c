@@ -21,7 +21,6 @@ static char reports[1 << 14];
 
 static uint32_t row_bytes(const void *args, uint32_t source)
 {
-	(void)args;
 	cr_assert_lt(source, op.sources_max, "the operator has no such source");
 	return row_of[source];
 }

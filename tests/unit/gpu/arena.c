@@ -93,13 +93,11 @@ Test(arena, addresses_follow_from_the_region_of_the_place)
 	region[HR_PLACE_CONTROL].worker = (void *)0x20000;
 	region[HR_PLACE_HOST].cpu = (void *)0x30000;
 	region[HR_PLACE_HOST].worker = (void *)0x40000;
-	region[HR_PLACE_HOST].bus.addr = 0x50000;
 	hr_partition_bind(&partition, region);
 	cr_expect_eq(hr_partition_cpu(&partition, control), (void *)0x10000);
 	cr_expect_eq(hr_partition_worker(&partition, control), (void *)0x20000);
 	cr_expect_eq(hr_partition_cpu(&partition, host), (void *)0x31000);
 	cr_expect_eq(hr_partition_worker(&partition, host), (void *)0x41000);
-	cr_expect_eq(hr_partition_bus(&partition, host, 4096).addr, 0x52000);
 }
 
 Test(arena, the_map_names_every_part_and_every_gap)
@@ -140,7 +138,6 @@ Test(arena, the_map_has_addresses_once_there_is_memory)
 	hr_partition_add(&partition, HR_PLACE_GPU, 4096, 1, "pipeline p", "states");
 	region[HR_PLACE_HOST].cpu = (void *)0x30000;
 	region[HR_PLACE_HOST].worker = (void *)0x40000;
-	region[HR_PLACE_HOST].bus.addr = 0x50000;
 	region[HR_PLACE_HOST].bytes = 8192;
 	region[HR_PLACE_CONTROL] = region[HR_PLACE_HOST];
 	region[HR_PLACE_GPU].worker = (void *)0x7f0000000000;

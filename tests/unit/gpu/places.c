@@ -36,7 +36,6 @@ static int gpu_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, vo
 {
 	const int err = next_call();
 
-	(void)b;
 	cr_expect_eq((uintptr_t)cpu % HR_PAGE + bytes % HR_PAGE, 0);
 	cr_expect_not(io);
 	*worker = (void *)((uintptr_t)cpu + AWAY);
@@ -46,8 +45,6 @@ static int gpu_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, vo
 
 static void gpu_detach(struct hr_backend *b, void *cpu)
 {
-	(void)b;
-	(void)cpu;
 	gpu.attached--;
 }
 
@@ -55,7 +52,6 @@ static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regio
 {
 	const int err = next_call();
 
-	(void)b;
 	if (err)
 		return err;
 	bytes = (bytes + HR_WINDOW_GRAIN - 1) / HR_WINDOW_GRAIN * HR_WINDOW_GRAIN;
@@ -72,7 +68,6 @@ static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regio
 
 static void gpu_free(struct hr_backend *b, struct hr_region *region)
 {
-	(void)b;
 	cr_expect_null(region->cpu, "the copy is not the backend's");
 	free(region->worker);
 	memset(region, 0, sizeof *region);
@@ -81,7 +76,6 @@ static void gpu_free(struct hr_backend *b, struct hr_region *region)
 
 static int gpu_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
 {
-	(void)b;
 	gpu.uploads++;
 	gpu.moved += bytes;
 	memcpy(worker, cpu, bytes);
@@ -90,7 +84,6 @@ static int gpu_upload(struct hr_backend *b, void *worker, const void *cpu, size_
 
 static int gpu_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes)
 {
-	(void)b;
 	gpu.downloads++;
 	gpu.moved += bytes;
 	memcpy(cpu, worker, bytes);
@@ -147,7 +140,6 @@ static bool mappable(void *to)
 
 static int export(void *to, uint64_t at, size_t bytes, int *fd)
 {
-	(void)at;
 	*fd = memfd_create("gpu", MFD_CLOEXEC);
 	*(uint64_t *)to = at;
 	return ftruncate(*fd, (off_t)bytes) ? -errno : 0;

@@ -48,7 +48,6 @@ static int give_out(void *arg)
 {
 	struct hr_region a, b;
 
-	(void)arg;
 	hr_hostmem_choose(HR_HOSTMEM_PHYSICAL);
 	if (hr_barmem_open(&m, CARD, HR_BARMEM_PEER, message) || m.bar != 0 ||
 	    fake_tree_command(&tree, CARD) != HR_COMMAND_MSE)
@@ -87,7 +86,6 @@ static int own_addresses(void *arg)
 	struct hr_region host, bar;
 	struct hr_bus all;
 
-	(void)arg;
 	if (hr_hostmem_alloc(&host, "host", HR_PAGE) || hr_barmem_open(&m, CARD, 0, message) ||
 	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE))
 		return 1;
@@ -117,7 +115,6 @@ static int refuse(void *arg)
 	uint8_t before[64];
 	struct hr_region region;
 
-	(void)arg;
 	if (hr_barmem_open(&m, DRIVEN, 0, message) != -EBUSY ||
 	    !strstr(message, "the kernel driver nvidia owns its BARs"))
 		return 1;
@@ -160,7 +157,6 @@ static int as_backend(void *arg)
 	struct hr_backend b;
 	struct hr_region gpu, own;
 
-	(void)arg;
 	if (hr_backend_open(&b, "host:1,bar=" CARD, 1, message) || strcmp(b.peer, CARD) ||
 	    b.peer_bytes != BYTES)
 		return 1;

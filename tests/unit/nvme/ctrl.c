@@ -96,7 +96,6 @@ static uint64_t last_tick_ns, longest_ns;
 
 static void note_tick(void *to, uint64_t now_ns)
 {
-	(void)to;
 	if (now_ns - last_tick_ns > longest_ns)
 		longest_ns = now_ns - last_tick_ns;
 	last_tick_ns = now_ns;

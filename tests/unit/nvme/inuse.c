@@ -102,7 +102,6 @@ static void enter_sys(void)
 
 static int plain_disk(void *arg)
 {
-	(void)arg;
 	enter_sys();
 	if (hr_controller_unused(OTHER, message) != 0)
 		return 1;
@@ -132,7 +131,6 @@ Test(inuse, a_partition_that_is_part_of_something_keeps_the_disk)
 
 static int multipath_disk(void *arg)
 {
-	(void)arg;
 	enter_sys();
 	if (hr_controller_unused(OTHER, message) != 0)
 		return 1;
@@ -187,7 +185,6 @@ static void enter_dev(void)
 
 static int nobody(void *arg)
 {
-	(void)arg;
 	enter_dev();
 	if (hr_disk_unused("nvme5n1", message) != 0 || hr_controller_unused(SSD, message) != 0)
 		return 1;
@@ -215,7 +212,6 @@ static int export(void *arg)
 {
 	FILE *f;
 
-	(void)arg;
 	enter_dev();
 	if (hr_disk_unused("nvme5n1", message) != 0) /* it is not enabled */
 		return 1;
@@ -251,7 +247,6 @@ Test(inuse, an_export_over_fabrics_keeps_the_disk)
 
 static int loop(void *arg)
 {
-	(void)arg;
 	enter_dev();
 	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
 	    !strstr(message, "nvme5n1 is part of loop5"))
@@ -274,7 +269,6 @@ static int open_in_use(void *arg)
 {
 	struct hr_kernel_blk disk;
 
-	(void)arg;
 	enter_dev();
 	if (hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EBUSY ||
 	    !strstr(message, "/dev/nvme5n1: is in use: nvme5n1 is part of loop5"))
@@ -332,7 +326,6 @@ static int bind_without_kernel(void *arg)
 	struct hr_binding b;
 	char override[8] = "";
 
-	(void)arg;
 	if (hr_function_look(SSD, &state, message))
 		return 1;
 	if (hr_bind(&b, &state, "headrace-no-such-driver", message) != -ENODEV ||
@@ -364,7 +357,6 @@ static int bind_what_is_driven(void *arg)
 	struct hr_function f;
 	struct hr_binding b;
 
-	(void)arg;
 	fake_clock_start(1, NULL, NULL);
 	if (hr_function_look(SSD, &state, message) || hr_function_open(&f, SSD, message))
 		return 1;
@@ -408,7 +400,6 @@ static int undo_what_is_driven(void *arg)
 	struct hr_binding b = { .bdf = SSD, .driver = "gone", .custody = { -1, -1, -1 } };
 	int lock;
 
-	(void)arg;
 	fake_clock_start(1, NULL, NULL);
 	if (hr_function_lock(SSD, &lock, message))
 		return 1;

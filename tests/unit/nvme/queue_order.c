@@ -292,7 +292,6 @@ static void *controller(void *unused)
 {
 	uint32_t done = 0, spins = 0;
 
-	(void)unused;
 	while (done < THREAD_COMMANDS) {
 		if (!peer_fetch(&peer) && qp.sq_shadow)
 			sleep_until_rung();

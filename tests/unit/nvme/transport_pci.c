@@ -182,7 +182,6 @@ Test(transport_pci, what_another_left_enabled_is_stopped_before_it_masters_the_b
 
 static int close_enabled(void *arg)
 {
-	(void)arg;
 	set32(NVME_REG_CC, 0);
 	if (hr_transport_open(&t, "pci:" SSD, message))
 		return 1;
@@ -208,7 +207,6 @@ static int map_regions(void *arg)
 	struct hr_bus granule = { 0x100000 };
 	struct hr_region region = { .name = "r", .kind = HR_REGION_HOST, .bytes = HR_PAGE };
 
-	(void)arg;
 	set32(NVME_REG_CC, 0);
 	if (hr_transport_open(&t, "pci:" SSD, message))
 		return 1;

@@ -376,7 +376,6 @@ static int bind_from_others(void *arg)
 {
 	struct hr_transport t;
 
-	(void)arg;
 	fake_vfio_start();
 	hr_transport_allow_bind();
 	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
@@ -406,7 +405,6 @@ static int open_transport(void *arg)
 	const uint32_t vs = 0x10400;
 	struct hr_transport t;
 
-	(void)arg;
 	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
 	    !strstr(message, "the kernel driver is nvme; it has to be bound to vfio-pci"))
 		return 1;
@@ -458,7 +456,6 @@ static int explain(void *arg)
 	struct hr_function_state state;
 	struct hr_vfio_device d;
 
-	(void)arg;
 	fake->not_viable = true;
 	if (hr_function_look("0000:04:00.0", &state, message))
 		return 1;

@@ -53,7 +53,6 @@ static void run(int (*inside)(void *arg))
 
 static int look_at_all(void *arg)
 {
-	(void)arg;
 	if (hr_function_look("03:00.0", &state, message) || strcmp(state.bdf, SSD) ||
 	    state.class != HR_CLASS_NVME || strcmp(state.driver, "nvme") || state.group != 7 ||
 	    strcmp(state.group_type, "DMA-FQ") || !hr_function_translated(&state))
@@ -98,7 +97,6 @@ Test(function, what_is_no_address_is_refused)
 
 static int take_and_put_back(void *arg)
 {
-	(void)arg;
 	if (hr_function_open(&f, SSD, message))
 		return 1;
 	if (hr_function_enable(&f, HR_COMMAND_MSE, message) ||
@@ -137,7 +135,6 @@ Test(function, what_was_changed_is_put_back)
 
 static int silence(void *arg)
 {
-	(void)arg;
 	if (hr_function_open(&f, PORT, message))
 		return 1;
 	hr_function_silence(&f);
@@ -158,7 +155,6 @@ static int two_at_a_time(void *arg)
 {
 	struct hr_function second;
 
-	(void)arg;
 	fake_clock_start(1, NULL, NULL);
 	if (hr_function_open(&f, SSD, message))
 		return 1;
@@ -183,7 +179,6 @@ Test(function, one_process_at_a_time)
 
 static int without_rights(void *arg)
 {
-	(void)arg;
 	if (setuid(65534))
 		return 1;
 	if (hr_function_look(SSD, &state, message))
@@ -211,7 +206,6 @@ Test(function, taking_needs_root_and_looking_does_not)
 
 static int wrong_bars(void *arg)
 {
-	(void)arg;
 	if (hr_function_open(&f, SSD, message))
 		return 1;
 	if (hr_function_map(&f, 2, &map, message) != -ENXIO || !strstr(message, "BAR2 is missing"))
@@ -237,7 +231,6 @@ Test(function, bars_that_are_not_there_are_refused)
 /* A virtual function is as its physical one has made it: nothing of that is in its own registers. */
 static int is_virtual(void *arg)
 {
-	(void)arg;
 	if (hr_function_open(&f, VIRTUAL, message))
 		return 1;
 	if (hr_function_enable(&f, HR_COMMAND_MSE | HR_COMMAND_BME, message) ||
@@ -261,7 +254,6 @@ static int leaves(void *arg)
 {
 	const uint8_t ones[64] = { [0 ... 63] = 0xff };
 
-	(void)arg;
 	fake_tree_write(&tree, SSD, "config", 0, ones, sizeof ones);
 	if (hr_function_open(&f, SSD, message) != -ENODEV || !strstr(message, "gone"))
 		return 1;
@@ -288,7 +280,6 @@ static int without_custodian(void *arg)
 	static int id[HR_CUSTODY_MAX];
 	unsigned n = 0;
 
-	(void)arg;
 	if (hr_function_open(&f, PORT, message))
 		return 1;
 	while (n < HR_CUSTODY_MAX - 1)
@@ -318,7 +309,6 @@ Test(function, without_somebody_to_stop_it_it_does_not_master_the_bus)
 
 static int unmappable(void *arg)
 {
-	(void)arg;
 	if (hr_function_open(&f, SSD, message) || unlink("/sys/bus/pci/devices/" SSD "/resource0"))
 		return 1;
 	if (hr_function_map(&f, 0, &map, message) != -EBUSY || map.cpu ||
@@ -339,7 +329,6 @@ static int locks(void *arg)
 {
 	int fd, second;
 
-	(void)arg;
 	fake_clock_start(1, NULL, NULL);
 	if (hr_function_lock(SSD, &fd, message))
 		return 1;

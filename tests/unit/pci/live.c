@@ -155,9 +155,6 @@ static int choose(void)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-	(void)st;
-	(void)type;
-	(void)at;
 	return remove(path);
 }
 

@@ -89,7 +89,6 @@ static int collect(void *to, const char *file)
 
 static int refuse(void *to, const char *file)
 {
-	(void)file;
 	++*(int *)to;
 	return -EPERM;
 }
@@ -175,7 +174,6 @@ Test(boot, a_module_that_the_kernel_refuses_is_the_kernels_error)
 
 static int not_there(void *to, const char *file)
 {
-	(void)file;
 	++*(unsigned *)to;
 	return -ENOENT;
 }

@@ -88,7 +88,6 @@ static void (*at_step)(void);
 
 static void step(void *context)
 {
-	(void)context;
 	look_at_dog();
 	if (at_step)
 		at_step();

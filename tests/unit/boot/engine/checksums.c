@@ -51,7 +51,6 @@ TestSuite(checksums, .init = begin, .fini = end, .timeout = 120);
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

@@ -120,7 +120,6 @@ TestSuite(fallback, .init = begin, .fini = end, .timeout = 60);
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

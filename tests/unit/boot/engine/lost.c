@@ -40,7 +40,6 @@ TestSuite(lost, .init = begin, .fini = end, .timeout = 60);
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 
@@ -95,7 +94,6 @@ static void sabotage(void *to, uint64_t now_ns)
 	struct hr_transport *t = &app->ssd[0].transport;
 	uint32_t cc;
 
-	(void)now_ns;
 	if (!app->run[0].pipe || ++s->ticks != TICKS || s->event == NOTHING)
 		return;
 	if (s->event == LEAVE) {

@@ -34,14 +34,11 @@ static void note(void)
 
 static void on_malloc(const volatile void *at, size_t bytes)
 {
-	(void)at;
-	(void)bytes;
 	note();
 }
 
 static void on_free(const volatile void *at)
 {
-	(void)at;
 }
 
 static void watch(void)
@@ -103,7 +100,6 @@ static struct hr_appliance app;
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

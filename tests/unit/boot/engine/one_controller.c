@@ -41,7 +41,6 @@ TestSuite(one_controller, .init = begin, .fini = end, .timeout = 120);
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

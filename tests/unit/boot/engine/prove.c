@@ -147,10 +147,6 @@ static struct hr_backend_ops two_faced;
 
 static int upload_nothing(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
 {
-	(void)b;
-	(void)worker;
-	(void)cpu;
-	(void)bytes;
 	return 0;
 }
 

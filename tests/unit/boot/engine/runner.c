@@ -32,19 +32,12 @@ static int (*leave)(struct hr_run *run); /* what workers leave; the result of po
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 
 static int launch_nothing(struct hr_backend *b, enum hr_kernel kernel, void *argument,
 			  uint32_t blocks, uint32_t threads, uint32_t shared_bytes)
 {
-	(void)b;
-	(void)kernel;
-	(void)argument;
-	(void)blocks;
-	(void)threads;
-	(void)shared_bytes;
 	launches++;
 	return 0;
 }
@@ -59,7 +52,6 @@ static struct hr_run *running(void)
 
 static int poll_script(struct hr_backend *b)
 {
-	(void)b;
 	return leave(running());
 }
 
@@ -134,7 +126,6 @@ static bool lost;
 
 static int ends_with_bad_queue(struct hr_run *run)
 {
-	(void)run;
 	if (lost)
 		bad_qp->stats.lost = 1;
 	else
@@ -202,7 +193,6 @@ Test(runner, a_bad_write_queue_fails_the_ssd_of_the_sink)
 
 static int gpu_fails(struct hr_run *run)
 {
-	(void)run;
 	return -EIO;
 }
 
@@ -379,11 +369,6 @@ Test(runner, a_signal_records_what_is_written_to_the_tile)
 static int write_fails(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes,
 		       bool fua)
 {
-	(void)blk;
-	(void)offset;
-	(void)data;
-	(void)bytes;
-	(void)fua;
 	return 0x280;
 }
 

@@ -18,8 +18,6 @@ static uint32_t per_processor; /* blocks of 256 threads that one holds */
 static uint32_t resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
 			 uint32_t shared_bytes)
 {
-	(void)kernel;
-	(void)shared_bytes;
 	return threads > b->max_threads ? 0 : b->processors * (per_processor * 256 / threads);
 }
 

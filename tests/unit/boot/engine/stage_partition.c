@@ -36,7 +36,6 @@ TestSuite(plan, .init = begin, .fini = end, .timeout = 120);
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

@@ -44,7 +44,6 @@ TestSuite(stages, .init = begin, .fini = end, .timeout = 60);
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

@@ -58,7 +58,6 @@ static void count_from_now(void)
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 
@@ -101,7 +100,6 @@ static void waits(void *to, uint64_t now_ns)
 {
 	unsigned *calls = to;
 
-	(void)now_ns;
 	++*calls;
 	hr_wait_ns(2 * HR_TICK_NS);
 }

@@ -88,40 +88,27 @@ static unsigned polls;
 static int launch_nothing(struct hr_backend *b, enum hr_kernel kernel, void *argument,
 			  uint32_t blocks, uint32_t threads, uint32_t shared_bytes)
 {
-	(void)b;
-	(void)kernel;
-	(void)argument;
-	(void)blocks;
-	(void)threads;
-	(void)shared_bytes;
 	return 0;
 }
 
 static int never_ends(struct hr_backend *b)
 {
-	(void)b;
 	return 0;
 }
 
 static int fails_soon(struct hr_backend *b)
 {
-	(void)b;
 	return ++polls < 3 ? 0 : -EIO;
 }
 
 /* The GPU is gone when its results are fetched. */
 static int fails_to_copy(struct hr_backend *b, void *to, const void *from, size_t bytes)
 {
-	(void)b;
-	(void)to;
-	(void)from;
-	(void)bytes;
 	return -EIO;
 }
 
 static void print(void *to, const char *line)
 {
-	(void)to;
 	fprintf(stderr, "%s\n", line);
 }
 

@@ -334,7 +334,6 @@ static unsigned reports, stop_after;
 
 static void note(void *arg, bool fault, const char *line)
 {
-	(void)arg;
 	reports++;
 	strncat(lines, fault ? "FAULT " : "ok ", sizeof(lines) - strlen(lines) - 1);
 	strncat(lines, line, sizeof(lines) - strlen(lines) - 1);
@@ -343,8 +342,6 @@ static void note(void *arg, bool fault, const char *line)
 
 static bool go_on(void *arg, uint64_t bytes)
 {
-	(void)arg;
-	(void)bytes;
 	return --stop_after > 0;
 }
 

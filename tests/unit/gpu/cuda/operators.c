@@ -14,7 +14,6 @@ static struct hr_appliance *app;
 
 static void complain(void *to, const char *line)
 {
-	(void)to;
 	cr_assert_fail("%s", line);
 }
 

@@ -24,7 +24,6 @@ static void hear(void *to, unsigned line, const char *text)
 {
 	const size_t at = strlen(said);
 
-	(void)to;
 	snprintf(said + at, sizeof said - at, "%u: %s\n", line, text);
 }
 

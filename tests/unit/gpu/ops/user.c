@@ -181,21 +181,15 @@ Test(op_user, another_version_of_the_interface_is_refused)
 
 static void no_init(const void *args, void *state)
 {
-	(void)args;
-	(void)state;
 }
 
 static uint32_t no_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
-	(void)args;
-	(void)state;
-	(void)tile;
 	return 0;
 }
 
 static void no_finish(const struct hr_op_all *all)
 {
-	(void)all;
 }
 
 static const uint8_t image[4];

@@ -37,7 +37,6 @@ static void step(void *context)
 {
 	struct hr_cqe cqe = { .sqid = t.qp.id, .cid = UINT16_MAX };
 
-	(void)context;
 	if (break_with != BREAK_NOTHING && t.commands == break_after) {
 		t.status = STATUS_UNRECOVERED;
 		t.failures = break_with == BREAK_STATUS;

@@ -65,7 +65,6 @@ static void block_body(void)
 
 static void *run_blocks(void *unused)
 {
-	(void)unused;
 	cr_assert(fake_blocks_run(block_body, launched_blocks, launched_warps));
 	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -74,10 +73,6 @@ static void *run_blocks(void *unused)
 static int launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
 		  uint32_t threads, uint32_t shared_bytes)
 {
-	(void)b;
-	(void)kernel;
-	(void)threads;
-	(void)shared_bytes;
 	launched_pipe = argument;
 	ended = 0;
 	launched_blocks = blocks;
@@ -87,7 +82,6 @@ static int launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, u
 
 static int poll(struct hr_backend *b)
 {
-	(void)b;
 	if (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
 		return 0;
 	if (runner)

@@ -101,7 +101,6 @@ static bool is_bad(void)
 
 static void *work(void *argument)
 {
-	(void)argument;
 	for (uint32_t n = 0; !is_bad() && !__atomic_load_n(&busy.stop, __ATOMIC_ACQUIRE); n++)
 		for (uint32_t i = 0; i < BUSY; i++)
 			if (!round_trip(i, n))

@@ -29,7 +29,6 @@ static int baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, c
 {
 	struct stat st;
 
-	(void)b;
 	cr_assert_eq(fstat(plan->fd, &st), 0);
 	seen.calls++;
 	seen.flags = fcntl(plan->fd, F_GETFL) & (O_NONBLOCK | O_DIRECT | O_APPEND);
