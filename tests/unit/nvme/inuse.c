@@ -4,17 +4,21 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "config/log.h"
 #include "nvme/blk_kernel.h"
 #include "nvme/inuse.h"
+#include "nvme/transport.h"
 #include "pci/bind.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
@@ -24,6 +28,31 @@
 #define OTHER "0000:04:00.0"
 
 TestSuite(inuse, .timeout = 60);
+
+/* How the kernel was asked for this disk, when it refuses. */
+static struct {
+	bool refuses;
+	int error[2]; /* of the first request, of the second */
+	int mode[2];
+	unsigned requests;
+} kernel;
+
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list list;
+
+	va_start(list, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(list, mode_t);
+	va_end(list);
+	if (kernel.refuses && strcmp(path, "/dev/nvme5n1") == 0 && kernel.requests < 2) {
+		kernel.mode[kernel.requests] = flags & O_ACCMODE;
+		errno = kernel.error[kernel.requests++];
+		return -1;
+	}
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
 
 static struct fake_tree tree;
 static char message[HR_LOG_LINE_MAX];
@@ -298,6 +327,65 @@ Test(inuse, a_disk_that_cannot_be_opened_says_why)
 	step = fake_tree_run(&tree, open_in_use, NULL);
 	fake_tree_expect(&tree, step, "step %d: %s", step, message);
 	fake_tree_remove(&tree);
+}
+
+/* Opens the disk for that access; the kernel answers with these errors. */
+static int refused(enum hr_transport_access access, int first, int second)
+{
+	struct hr_kernel_blk disk;
+
+	memset(&kernel, 0, sizeof kernel);
+	kernel.refuses = true;
+	kernel.error[0] = first;
+	kernel.error[1] = second;
+	hr_transport_set_access(access);
+	return hr_kernel_blk_open(&disk, "/dev/nvme5n1", message);
+}
+
+/* Root inside the namespace: what forbids the disk is no missing right of the user. */
+static int refuse_root(void *arg)
+{
+	(void)arg;
+	enter_dev();
+	if (geteuid() != 0 || refused(HR_ACCESS_EXISTING, EPERM, 0) != -EACCES ||
+	    !strstr(message, "/dev/nvme5n1: Operation not permitted: root may not either") ||
+	    !strstr(message, "control group") || strstr(message, "run as root"))
+		return 1;
+	return kernel.requests == 1 && kernel.mode[0] == O_RDWR ? 0 : 2;
+}
+
+/* ls, get and verify ask for no right to write; a disk that is read-only for all is opened so. */
+static int open_read_only(void *arg)
+{
+	(void)arg;
+	enter_dev();
+	if (refused(HR_ACCESS_READ, EACCES, 0) != -EACCES || kernel.requests != 1 ||
+	    kernel.mode[0] != O_RDONLY)
+		return 1;
+	if (refused(HR_ACCESS_EXISTING, EROFS, EACCES) != -EACCES || kernel.requests != 2 ||
+	    kernel.mode[0] != O_RDWR || kernel.mode[1] != O_RDONLY)
+		return 2;
+	return 0;
+}
+
+static void in_tree(int (*inside)(void *arg))
+{
+	int step;
+
+	make_node("loop5");
+	step = fake_tree_run(&tree, inside, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
+Test(inuse, root_is_told_what_else_may_forbid_a_disk)
+{
+	in_tree(refuse_root);
+}
+
+Test(inuse, a_disk_that_is_only_read_is_opened_read_only)
+{
+	in_tree(open_read_only);
 }
 
 Test(inuse, what_is_no_disk_is_said_to_be_none)
