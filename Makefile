@@ -3,7 +3,7 @@
 #   make              build/headrace (with the cuda backend when nvcc and cuda.h are there)
 #   make deps         install the Debian packages that are missing to build, check and lint (apt)
 #   make demo         deps, build, and the main job on the embedded default: no hardware needed
-#   make op OP=FILE.c a user operator (gpu/ops/op_user.h): build/FILE.op, for host and, with nvcc, GPU
+#   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
 #   make check-lab    the same part of check alone: scenarios in emulated machines (tests/lab)
@@ -92,7 +92,7 @@ $(B)/config/default.o: config/default.conf
 $(B)/boot/cmd/topo/page.o: boot/cmd/topo/page.css boot/cmd/topo/page.js
 
 # Operators on the host: loops over data, written to be vectorised.
-$(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3)
+$(B)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3) -DHR_OP_NAME=$(*F)
 
 $(B)/gpu/cuda/%.o $(B)/tests/unit/gpu/cuda/%.o $(B)/tests/gpu/%.o $(B)/tests/fakes/cuda.o \
 	$(B)/tests/fakes/cuda_calls.o: cflags += $(cuda_flags)
@@ -199,7 +199,7 @@ test_ops := $(patsubst %.c,$(B)/%.op,$(wildcard tests/op/*.c))
 op_tests := $(addprefix $(B)/tests/unit/,gpu/ops/user config/operators gpu/cuda/operators)
 $(op_tests:%=%.o): cflags += -DTEST_OPS='"$(B)/tests/op"'
 $(op_tests:%=%.ok): $(test_ops)
-op_headers := $(wildcard nvme/worker*.h gpu/worker/*.h gpu/ops/*.h) config/limits.h Makefile
+op_headers := $(wildcard nvme/worker*.h gpu/worker/*.h gpu/ops/*.h config/*.h) Makefile
 $(B)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
 	$(call say,CC,$<)
 	$(Q)$(call op_build)

@@ -1,8 +1,10 @@
 #include "config/parts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/log.h"
 #include "config/operator.h"
 
 /* Where the operator's complaints go. */
@@ -11,7 +13,7 @@ struct complaint {
 	const char *path;
 };
 
-static void complain(void *to, unsigned line, const char *text)
+static void report(void *to, unsigned line, const char *text)
 {
 	const struct complaint *c = to;
 
@@ -115,11 +117,11 @@ static size_t count_floats(const config_setting_t *args, unsigned count)
 /* What a user operator makes of its arguments is not known to be possible. */
 static bool check_sizes(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
-	const struct hr_op_desc *op = pipeline->op;
-	const uint32_t state = op->state_bytes(pipeline->op_args);
+	const struct hr_operator *op = pipeline->op;
+	const uint32_t state = hr_op_state_bytes(op, pipeline->op_args);
 
-	for (uint32_t s = 0; s < pipeline->sources && s < op->sources_max; s++) {
-		const uint32_t row = op->row_bytes ? op->row_bytes(pipeline->op_args, s) : 1;
+	for (uint32_t s = 0; s < pipeline->sources && s < hr_op_sources_max(op); s++) {
+		const uint32_t row = hr_op_row_bytes(op, pipeline->op_args, s);
 
 		if (row < 1 || row > HR_TILE_MAX) {
 			hr_group_mistake(group, "operator",
@@ -138,6 +140,21 @@ static bool check_sizes(const struct hr_config_pipeline *pipeline, const struct 
 	return true;
 }
 
+int hr_op_parse(const struct hr_operator *op, const struct hr_op_arg *arg, uint32_t count,
+		void *args, void (*complain)(void *to, unsigned line, const char *text), void *to)
+{
+	char text[HR_LOG_LINE_MAX / 2];
+
+	if (op->parse)
+		return op->parse(arg, count, args, complain, to);
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(text, sizeof text, "there is no argument '%s'; expected none",
+			 arg[i].name);
+		complain(to, arg[i].line, text);
+	}
+	return count ? -EINVAL : 0;
+}
+
 static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *group,
 		  const struct hr_op_arg *arg, unsigned count)
 {
@@ -147,7 +164,7 @@ static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *gr
 	int bytes;
 
 	snprintf(path, sizeof path, "%s.args", group->path);
-	bytes = pipeline->op->parse(arg, count, pipeline->op_args, complain, &to);
+	bytes = hr_op_parse(pipeline->op, arg, count, pipeline->op_args, report, &to);
 	if (bytes < 0 && group->mistakes->count == before)
 		hr_group_mistake(group, "args", "operator %s refuses them", pipeline->op->name);
 	if (bytes < 0)

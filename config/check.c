@@ -20,8 +20,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 
 static uint32_t row_bytes(const struct hr_config_pipeline *pipeline, uint32_t s)
 {
-	uint32_t bytes =
-		pipeline->op->row_bytes ? pipeline->op->row_bytes(pipeline->op_args, s) : 1;
+	const uint32_t bytes = hr_op_row_bytes(pipeline->op, pipeline->op_args, s);
 
 	return bytes ? bytes : 1;
 }
@@ -48,7 +47,7 @@ uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_
 
 static uint64_t output_bytes(const struct hr_config_pipeline *pipeline, uint64_t rows)
 {
-	const struct hr_op_desc *op = pipeline->op;
+	const struct hr_operator *op = pipeline->op;
 
 	if (op->output != HR_OUT_DATA)
 		return 0;
@@ -68,7 +67,7 @@ uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline)
 /* Fewest rows whose bytes, in every source and in the sink, are whole blocks of `block` bytes. */
 static uint64_t row_step(const struct hr_config_pipeline *pipeline, uint32_t block)
 {
-	const struct hr_op_desc *op = pipeline->op;
+	const struct hr_operator *op = pipeline->op;
 	uint64_t step = 1;
 
 	for (uint32_t s = 0; s < pipeline->sources; s++) {
@@ -146,18 +145,18 @@ static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_grou
 
 static void check_shape(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
-	const struct hr_op_desc *op = pipeline->op;
+	const struct hr_operator *op = pipeline->op;
+	const uint32_t min = hr_op_sources_min(op), max = hr_op_sources_max(op);
 	const char *plural = pipeline->sources == 1 ? "" : "s";
 
-	if (pipeline->sources < op->sources_min || pipeline->sources > op->sources_max) {
-		if (op->sources_min == op->sources_max)
+	if (pipeline->sources < min || pipeline->sources > max) {
+		if (min == max)
 			hr_group_mistake(group, "source", "has %u object%s, operator %s takes %u",
-					 pipeline->sources, plural, op->name, op->sources_min);
+					 pipeline->sources, plural, op->name, min);
 		else
 			hr_group_mistake(group, "source",
 					 "has %u object%s, operator %s takes %u to %u",
-					 pipeline->sources, plural, op->name, op->sources_min,
-					 op->sources_max);
+					 pipeline->sources, plural, op->name, min, max);
 	}
 	if (op->output == HR_OUT_DATA && !pipeline->has_sink)
 		hr_group_mistake(group, NULL,
@@ -267,7 +266,7 @@ void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_p
 
 	check_shape(pipeline, group);
 	check_blocks(pipeline, group);
-	if (pipeline->sources > pipeline->op->sources_max)
+	if (pipeline->sources > hr_op_sources_max(pipeline->op))
 		return;
 	if (pipeline->tile_bytes)
 		check_tile(pipeline, group);

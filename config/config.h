@@ -75,7 +75,7 @@ struct hr_config_object {
 struct hr_config_operator {
 	char name[HR_NAME_MAX];
 	char file[HR_FILE_MAX]; /* as it is opened: behind the folder of the configuration */
-	const struct hr_op_desc *desc;
+	const struct hr_operator *op;
 	unsigned line;
 };
 
@@ -86,7 +86,7 @@ struct hr_config_pipeline {
 	struct hr_config_object source[HR_SOURCES_MAX];
 	bool has_sink;
 	struct hr_config_object sink;
-	const struct hr_op_desc *op;
+	const struct hr_operator *op;
 	uint32_t op_args_bytes;
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
 	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */

@@ -17,12 +17,12 @@ struct hr_config_names {
 	/* Namespaces of the controller that the string makes; 0: the string does not say. */
 	uint32_t (*ssd_namespaces)(const char *device);
 	/* Built-in operator i, at most HR_OPERATORS_BUILT_IN_MAX of them; NULL: there is none. */
-	const struct hr_op_desc *(*operator_at)(uint32_t i);
+	const struct hr_operator *(*operator_at)(uint32_t i);
 	/*
 	 * Load the user operator in a file; the description belongs to the process. 0; -EINVAL and
 	 * others with message (HR_LOG_LINE_MAX bytes), which follows the path in a sentence.
 	 */
-	int (*operator_load)(const char *path, const struct hr_op_desc **desc, char *message);
+	int (*operator_load)(const char *path, const struct hr_operator **op, char *message);
 };
 
 #endif

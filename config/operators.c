@@ -15,9 +15,9 @@ static const struct hr_field operator_fields[] = {
 	  .example = "file = \"histogram.op\";" },
 };
 
-const struct hr_op_desc *hr_config_operator_find(const struct hr_config *config, const char *name)
+const struct hr_operator *hr_config_operator_find(const struct hr_config *config, const char *name)
 {
-	const struct hr_op_desc *op;
+	const struct hr_operator *op;
 
 	for (uint32_t i = 0; (op = config->names->operator_at(i)) != NULL; i++)
 		if (strcmp(op->name, name) == 0)
@@ -44,7 +44,7 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 		 struct hr_config_operator *op)
 {
 	char path[HR_FILE_MAX], message[HR_LOG_LINE_MAX];
-	const struct hr_op_desc *desc = NULL;
+	const struct hr_operator *loaded = NULL;
 
 	if (!find_file(config, op->file, path)) {
 		hr_group_mistake(group, "file",
@@ -54,16 +54,16 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 		return;
 	}
 	memcpy(op->file, path, sizeof path);
-	if (config->names->operator_load(path, &desc, message) != 0) {
+	if (config->names->operator_load(path, &loaded, message) != 0) {
 		hr_group_mistake(group, "file", "'%s' %s", path, message);
 		return;
 	}
-	if (strcmp(desc->name, op->name) != 0) {
+	if (strcmp(loaded->name, op->name) != 0) {
 		hr_group_mistake(group, "name", "is '%s', but the operator in '%s' is called '%s'",
-				 op->name, path, desc->name);
+				 op->name, path, loaded->name);
 		return;
 	}
-	op->desc = desc;
+	op->op = loaded;
 }
 
 static bool name_is_free(const struct hr_config *config, const struct hr_group *group, unsigned i)

@@ -8,7 +8,7 @@
 #include "config/group.h"
 
 /* The built-in operator of that name; NULL: there is none. */
-const struct hr_op_desc *hr_config_operator_find(const struct hr_config *config, const char *name);
+const struct hr_operator *hr_config_operator_find(const struct hr_config *config, const char *name);
 
 /* User operator i from its group, loaded. Without a description after a mistake. */
 void hr_config_operator_read(struct hr_config *config, const struct hr_group *group, unsigned i);

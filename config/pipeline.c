@@ -144,7 +144,7 @@ static bool read_sources(const struct hr_config *config, const struct hr_group *
 static unsigned list_operators(const struct hr_config *config, const char **known, char *text,
 			       size_t bytes)
 {
-	const struct hr_op_desc *op;
+	const struct hr_operator *op;
 	unsigned count = 0;
 	size_t at = 0;
 
@@ -171,7 +171,7 @@ static bool find_operator(const struct hr_config *config, const struct hr_group 
 	for (unsigned i = 0; i < config->ops && !pipeline->op; i++) {
 		if (strcmp(config->op[i].name, name) == 0) {
 			/* NULL: what is wrong with it has been reported. */
-			pipeline->op = config->op[i].desc;
+			pipeline->op = config->op[i].op;
 			return pipeline->op != NULL;
 		}
 	}

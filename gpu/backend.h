@@ -27,7 +27,7 @@ enum hr_kernel {
 	HR_KERNEL_USER,	 /* and up: as HR_KERNEL_PIPE, with a user operator; from link */
 };
 
-struct hr_op_user;
+struct hr_operator;
 
 struct hr_backend_ops {
 	/*
@@ -60,7 +60,7 @@ struct hr_backend_ops {
 	 * than the GPU has; -ENOTSUP: it has no code for this backend or GPU; -ENOSPC: more than
 	 * HR_OPERATORS_MAX; -ENOMEM; -EIO.
 	 */
-	int (*link)(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
+	int (*link)(struct hr_backend *b, const struct hr_operator *op, enum hr_kernel *kernel,
 		    uint32_t *max_threads, char *message);
 	/* Most blocks of this shape that are resident at once: what a launch can have. */
 	uint32_t (*resident)(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,

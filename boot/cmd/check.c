@@ -7,7 +7,7 @@
 #include "boot/cmd/load.h"
 #include "boot/cmd/report/report.h"
 #include "boot/engine/stage_sinks.h"
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operators.h"
 #include "nvme/transport.h"
 
 static const char help[] =
@@ -26,34 +26,31 @@ static const char help[] =
 
 static void print_operators(const struct hr_config *config)
 {
-	for (int id = 0; id < HR_OP_COUNT; id++) {
-		const struct hr_op_desc *op = hr_op_get((enum hr_op_id)id);
+	for (uint32_t id = 0; id < HR_OP_COUNT; id++) {
+		const struct hr_operator *op = hr_op_get(id);
 
 		printf("%s%s\n  %s\n", id ? "\n" : "", op->name, op->help);
 	}
 	for (uint32_t i = 0; config && i < config->ops; i++) {
-		const struct hr_op_user *user = config->op[i].desc->user;
+		const struct hr_operator *op = config->op[i].op;
 
-		printf("\n%s (%s: %s)\n  %s\n", user->name, config->op[i].file,
-		       user->gpu == user->gpu_end ? "for the host backend only"
-						  : "for both backends",
-		       user->help);
+		printf("\n%s (%s: %s)\n  %s\n", op->name, config->op[i].file,
+		       op->gpu == op->gpu_end ? "for the host backend only" : "for both backends",
+		       op->help);
 	}
 }
 
-static void operator_json(struct json_object *out, const struct hr_op_desc *op, const char *file)
+static void operator_json(struct json_object *out, const struct hr_operator *op, const char *file)
 {
-	const struct hr_op_user *user = op->user;
-
 	hr_json_string(out, "name", op->name);
 	hr_json_string(out, "help", op->help);
-	hr_json_u64(out, "sources_min", op->sources_min);
-	hr_json_u64(out, "sources_max", op->sources_max);
+	hr_json_u64(out, "sources_min", hr_op_sources_min(op));
+	hr_json_u64(out, "sources_max", hr_op_sources_max(op));
 	hr_json_bool(out, "produces_data", op->output == HR_OUT_DATA);
-	hr_json_bool(out, "built_in", !user);
-	if (user) {
+	hr_json_bool(out, "built_in", !file);
+	if (file) {
 		hr_json_string(out, "file", file);
-		hr_json_u64(out, "gpu_bytes", (uint64_t)(user->gpu_end - user->gpu));
+		hr_json_u64(out, "gpu_bytes", (uint64_t)(op->gpu_end - op->gpu));
 	}
 }
 
@@ -62,10 +59,10 @@ static int print_operators_json(const struct hr_config *config)
 	struct json_object *report = hr_json_new();
 	struct json_object *all = hr_json_array(report, "operators");
 
-	for (int id = 0; id < HR_OP_COUNT; id++)
-		operator_json(hr_json_append(all), hr_op_get((enum hr_op_id)id), NULL);
+	for (uint32_t id = 0; id < HR_OP_COUNT; id++)
+		operator_json(hr_json_append(all), hr_op_get(id), NULL);
 	for (uint32_t i = 0; config && i < config->ops; i++)
-		operator_json(hr_json_append(all), config->op[i].desc, config->op[i].file);
+		operator_json(hr_json_append(all), config->op[i].op, config->op[i].file);
 	return hr_json_print(report) == 0 ? HR_EXIT_DONE : HR_EXIT_FAILED;
 }
 

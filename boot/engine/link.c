@@ -6,25 +6,23 @@
 #include <errno.h>
 
 #include "boot/engine/mistake.h"
-#include "gpu/ops/op_user.h"
 
 static const struct hr_config_operator *find(const struct hr_config *config,
-					     const struct hr_op_desc *op)
+					     const struct hr_operator *op)
 {
 	uint32_t i = 0;
 
-	while (config->op[i].desc != op)
+	while (config->op[i].op != op)
 		i++;
 	return &config->op[i];
 }
 
 static int link_run(struct hr_appliance *app, struct hr_run *run)
 {
-	const struct hr_op_desc *op = run->config->op;
+	const struct hr_operator *op = run->config->op;
 	struct hr_backend *backend = &app->backend[run->config->gpu];
 	char message[HR_LOG_LINE_MAX] = "";
-	int err =
-		backend->ops->link(backend, op->user, &run->kernel, &run->kernel_threads, message);
+	int err = backend->ops->link(backend, op, &run->kernel, &run->kernel_threads, message);
 
 	if (err) {
 		const struct hr_config_operator *from = find(&app->config, op);
@@ -46,7 +44,7 @@ int hr_operators_link(struct hr_appliance *app)
 
 		run->kernel = HR_KERNEL_PIPE;
 		run->kernel_threads = 0;
-		if (run->selected && run->config->op->user)
+		if (run->selected && !hr_op_built_in(run->config->op))
 			err = link_run(app, run);
 	}
 	return err;

@@ -1,14 +1,14 @@
 #include "boot/engine/names.h"
 
 #include "boot/engine/devices.h"
+#include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
-#include "gpu/worker/op.h"
 
 _Static_assert(HR_OP_COUNT <= HR_OPERATORS_BUILT_IN_MAX, "a list of operators has no room for all");
 
-static const struct hr_op_desc *operator_at(uint32_t i)
+static const struct hr_operator *operator_at(uint32_t i)
 {
-	return i < HR_OP_COUNT ? hr_op_get((enum hr_op_id)i) : NULL;
+	return i < HR_OP_COUNT ? hr_op_get(i) : NULL;
 }
 
 const struct hr_config_names hr_names = {

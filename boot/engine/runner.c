@@ -320,7 +320,7 @@ static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err
 		run->failure = *failure;
 		err = failure->error;
 		hr_failure_log(app, run);
-	} else if (run->config->op->user) {
+	} else if (!hr_op_built_in(run->config->op)) {
 		hr_error("pipeline '%s': it runs a user operator, %s: what failed may be its code",
 			 run->config->name, run->config->op->name);
 	}

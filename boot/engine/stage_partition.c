@@ -141,10 +141,10 @@ static void plan_work(struct planner *planner, struct hr_run *run)
 		add(planner, HR_PLACE_WORKER, HR_OP_RESULT_MAX, HR_CACHE_LINE, "operator result");
 	run->part.records = add(planner, HR_PLACE_WORKER, records, HR_CACHE_LINE,
 				"operator records, one a tile");
-	run->part.states =
-		add(planner, HR_PLACE_GPU,
-		    (uint64_t)hr_run_workers(run, HR_ROLE_COMPUTE) * p->op->state_bytes(p->op_args),
-		    HR_CACHE_LINE, "operator states");
+	run->part.states = add(planner, HR_PLACE_GPU,
+			       (uint64_t)hr_run_workers(run, HR_ROLE_COMPUTE) *
+				       hr_op_state_bytes(p->op, p->op_args),
+			       HR_CACHE_LINE, "operator states");
 	if (run->copies || run->stages)
 		run->part.copy = add(planner, HR_PLACE_GPU,
 				     run->blocks[HR_ROLE_COMPUTE] * hr_run_copy_bytes(run), HR_PAGE,

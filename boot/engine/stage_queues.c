@@ -13,6 +13,7 @@
 #include "config/log.h"
 #include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
+#include "gpu/ops/operators.h"
 
 /* Takes chunk entries and PRP lists for one buffer after another. */
 struct buffer_maker {
@@ -103,8 +104,8 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run, struct
 		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl->volatile_cache;
 	}
 	pipe->sink_tile_bytes = run->sink_tile_bytes;
-	pipe->op = c->op->id;
-	pipe->state_bytes = c->op->state_bytes(c->op_args);
+	pipe->op = hr_op_id_of(c->op);
+	pipe->state_bytes = hr_op_state_bytes(c->op, c->op_args);
 	pipe->record_bytes = c->op->tile_record_bytes;
 	memcpy(pipe->blocks, run->blocks, sizeof pipe->blocks);
 	memcpy(pipe->workers, run->workers, sizeof pipe->workers);

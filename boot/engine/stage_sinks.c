@@ -21,7 +21,7 @@
 #include "boot/engine/refuse.h"
 #include "config/log.h"
 #include "boot/engine/pending.h"
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/user.h"
 #include "nvme/status.h"
 
 /* FNV-1a, 64 bits. */
@@ -37,10 +37,11 @@ static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
+	const uint32_t code = hr_op_user_checksum(p->op);
 	uint64_t hash = mix(0xcbf29ce484222325u, p->name, strlen(p->name) + 1);
 
 	hash = mix(hash, p->op->name, strlen(p->op->name) + 1);
-	hash = mix(hash, &p->op->checksum, p->op->user ? sizeof p->op->checksum : 0);
+	hash = mix(hash, &code, hr_op_built_in(p->op) ? 0 : sizeof code);
 	hash = mix(hash, p->op_args, p->op_args_bytes);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_run_source *source = &run->source[s];
@@ -74,8 +75,7 @@ static bool is_mine(const struct hr_object *object, uint64_t fingerprint)
  * where sources must be verified, because that takes all of them. */
 bool hr_run_resumes(const struct hr_run *run)
 {
-	return run->config->verify != HR_VERIFY_ON &&
-	       (!run->config->op->user || !run->config->op->user->report);
+	return run->config->verify != HR_VERIFY_ON && !run->config->op->report;
 }
 
 /* Tiles that are durable of an incomplete sink. */

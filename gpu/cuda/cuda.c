@@ -14,7 +14,7 @@
 #include "gpu/cuda/limits.h"
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
-#include "gpu/ops/op_user.h"
+#include "config/operator.h"
 #include "gpu/worker/pipeline.h"
 
 #define ARENAS_MAX 32u
@@ -47,7 +47,7 @@ _Static_assert(sizeof role / sizeof *role == HR_GPU_ROLES_MAX, "facts have room 
 
 /* A user operator, linked. */
 struct linked {
-	const struct hr_op_user *user;
+	const struct hr_operator *op;
 	struct hr_cuda_image image;
 	struct hr_cuda_kernel kernel;
 };
@@ -179,7 +179,7 @@ static int check_local(struct cuda *cuda, const struct hr_kernel_facts *kernel)
 		kernel->name, kernel->local_bytes, (unsigned long long)local, left);
 }
 
-static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_op_user *user)
+static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_operator *op)
 {
 	struct hr_kernel_facts *facts = &linked->kernel.facts;
 	char name[2 * HR_NAME_MAX];
@@ -187,11 +187,11 @@ static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_o
 		{ hr_worker_user_image,
 		  (uintptr_t)hr_worker_user_image_end - (uintptr_t)hr_worker_user_image,
 		  "worker image" },
-		{ user->gpu, (size_t)(user->gpu_end - user->gpu), name },
+		{ op->gpu, (size_t)(op->gpu_end - op->gpu), name },
 	};
 	int err;
 
-	snprintf(name, sizeof name, "operator %s", user->name);
+	snprintf(name, sizeof name, "operator %s", op->name);
 	if (!part[1].bytes)
 		return hr_cuda_say(
 			&cuda->gpu.cu, -ENOTSUP,
@@ -209,20 +209,20 @@ static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_o
 	return err;
 }
 
-static int cuda_link(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
+static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr_kernel *kernel,
 		     uint32_t *max_threads, char *message)
 {
 	struct cuda *cuda = b->impl;
 	uint32_t i = 0;
 	int err = 0;
 
-	while (i < cuda->linked_count && cuda->linked[i].user != user)
+	while (i < cuda->linked_count && cuda->linked[i].op != op)
 		i++;
 	if (i == HR_OPERATORS_MAX)
 		err = hr_cuda_say(&cuda->gpu.cu, -ENOSPC, "%u operators are linked, that is all",
 				  HR_OPERATORS_MAX);
 	else if (i == cuda->linked_count)
-		err = link_user(cuda, &cuda->linked[i], user);
+		err = link_user(cuda, &cuda->linked[i], op);
 	if (err) {
 		memcpy(message, cuda->gpu.cu.error, HR_LOG_LINE_MAX);
 		return err;
@@ -230,7 +230,7 @@ static int cuda_link(struct hr_backend *b, const struct hr_op_user *user, enum h
 	if (i == cuda->linked_count) {
 		const struct hr_kernel_facts *facts = &cuda->linked[i].kernel.facts;
 
-		cuda->linked[i].user = user;
+		cuda->linked[i].op = op;
 		cuda->linked_count++;
 		hr_info("%s: %s: linked; %u registers, %u bytes shared, %u bytes local, blocks of "
 			"up to %u threads",

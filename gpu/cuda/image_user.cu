@@ -1,25 +1,25 @@
 /*
  * The GPU worker image for a pipeline with a user operator: the roles, relocatable, with the three
- * functions of gpu/ops/op_user.h left open. The driver's linker joins it with one operator file's GPU
+ * functions of gpu/ops/operator.h left open. The driver's linker joins it with one operator file's GPU
  * code, so each operator gets an image of its own: calls are direct, nothing is dispatched, and what
  * one operator needs in registers costs no other, least of all the built-in ones in gpu/cuda/image.cu.
  */
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operator.h"
 
 HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
 {
-	hr_op_user_init(args, state);
+	hr_operator_init(args, state);
 }
 
 HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
 			      const struct hr_op_tile *tile)
 {
-	return hr_op_user_tile(args, state, tile);
+	return hr_operator_tile(args, state, tile);
 }
 
 HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 {
-	hr_op_user_finish(all);
+	hr_operator_finish(all);
 }
 
 #include "cache/crc32c.c"

@@ -157,8 +157,8 @@ static uint32_t host_resident(struct hr_backend *b, enum hr_kernel kernel, uint3
 	return threads == 1 ? b->max_blocks : 0;
 }
 
-/* There it is called through its id: gpu/ops/dispatch.c. */
-static int host_link(struct hr_backend *b, const struct hr_op_user *user, enum hr_kernel *kernel,
+/* The host backend calls it through its id: gpu/host/operators.c. */
+static int host_link(struct hr_backend *b, const struct hr_operator *op, enum hr_kernel *kernel,
 		     uint32_t *max_threads, char *message)
 {
 	*kernel = HR_KERNEL_PIPE;

@@ -1,6 +1,5 @@
 /*
- * gpu/ops/args.h - for the *_desc.c and for user operators: arguments of an operator looked up and
- * range-checked. Host only.
+ * gpu/ops/args.h - for the parse() of operators: arguments looked up and range-checked. Host only.
  */
 #ifndef GPU_OPS_ARGS_H
 #define GPU_OPS_ARGS_H
@@ -8,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/worker/op.h"
+#include "config/operator.h"
 
 /* The arguments of one operator, while they are parsed. */
 struct hr_args {

@@ -4,7 +4,7 @@
  * unit when that place is odd) makes the carry do the rounding, to infinity where it must. A NaN
  * could be rounded to infinity that way: it is cut and made quiet instead.
  */
-#include "gpu/worker/op.h"
+#include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
 
 #define CAST_VECTORS 4u /* stored by a thread at a time, of twice as many loaded */
@@ -53,12 +53,11 @@ HR_WORKER void cast_vectors(struct hr_vector *to, const struct hr_vector *from, 
 		to[i] = cast_vector(&from[2 * i], &from[2 * i + 1]);
 }
 
-HR_DEVICE void hr_op_cast_f32_bf16_init(const void *args, void *state)
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 }
 
-HR_DEVICE uint32_t hr_op_cast_f32_bf16_tile(const void *args, void *state,
-					    const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const uint32_t *__restrict__ from = (const uint32_t *)(const void *)tile->in[0];
 	uint16_t *__restrict__ to = (uint16_t *)(void *)tile->out;
@@ -76,6 +75,23 @@ HR_DEVICE uint32_t hr_op_cast_f32_bf16_tile(const void *args, void *state,
 	return count * 2;
 }
 
-HR_DEVICE void hr_op_cast_f32_bf16_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 }
+
+#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+
+static uint32_t row_bytes(const void *args, uint32_t source)
+{
+	return sizeof(float);
+}
+
+HR_OPERATOR(.name = "cast_f32_bf16",
+	    .help = "One source: little-endian f32. No arguments. The sink becomes the same "
+		    "numbers "
+		    "as bf16,\n  half as long: rounded to nearest, ties to even; a NaN stays a "
+		    "(quiet) NaN.",
+	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_DATA, .out_num = 1, .out_den = 2,
+	    .reads_once = true, .row_bytes = row_bytes);
+
+#endif

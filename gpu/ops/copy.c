@@ -1,14 +1,14 @@
 /*
  * copy: source 0 as it is.
  */
-#include "gpu/worker/op.h"
+#include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
 
-HR_DEVICE void hr_op_copy_init(const void *args, void *state)
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 }
 
-HR_DEVICE uint32_t hr_op_copy_tile(const void *args, void *state, const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const uint32_t bytes =
 		tile->in_bytes[0] < tile->out_capacity ? tile->in_bytes[0] : tile->out_capacity;
@@ -23,6 +23,14 @@ HR_DEVICE uint32_t hr_op_copy_tile(const void *args, void *state, const struct h
 	return bytes;
 }
 
-HR_DEVICE void hr_op_copy_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 }
+
+#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+
+HR_OPERATOR(.name = "copy", .help = "One source. No arguments. The sink becomes a copy of it.",
+	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_DATA, .out_num = 1, .out_den = 1,
+	    .reads_once = true);
+
+#endif

@@ -1,18 +1,21 @@
 /*
  * crc32c: the checksum of each tile (gpu/worker/checksum.h), joined in the end.
  */
-#include "gpu/ops/crc32c.h"
-
 #include "cache/crc32c.h"
+#include "gpu/ops/operator.h"
 #include "gpu/worker/checksum.h"
-#include "gpu/worker/op.h"
 
-HR_DEVICE void hr_op_crc32c_init(const void *args, void *state)
+/* The record of a tile is the CRC-32C of the tile, 4 bytes. */
+struct hr_crc32c_result {
+	uint32_t crc; /* of source 0 as a whole */
+};
+
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 	hr_checksum_prepare((struct hr_checksum_tables *)hr_block_memory());
 }
 
-HR_DEVICE uint32_t hr_op_crc32c_tile(const void *args, void *state, const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const uint32_t crc = hr_checksum_tile((const struct hr_checksum_tables *)hr_block_memory(),
 					      tile->in[0], tile->in_bytes[0], NULL);
@@ -23,7 +26,7 @@ HR_DEVICE uint32_t hr_op_crc32c_tile(const void *args, void *state, const struct
 }
 
 /* Each thread joins the tiles of a stretch, then appends what lies behind the stretch. */
-HR_DEVICE void hr_op_crc32c_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	const uint64_t share = (all->tiles + hr_threads() - 1) / hr_threads();
 	const uint64_t first = hr_thread() * share, full = all->tile_bytes;
@@ -45,3 +48,36 @@ HR_DEVICE void hr_op_crc32c_finish(const struct hr_op_all *all)
 	if (hr_thread() == 0)
 		((struct hr_crc32c_result *)all->result)->crc = crc;
 }
+
+#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+
+#include <stdio.h>
+
+static void report_tile(const struct hr_op_all *all, uint64_t i, const struct hr_op_report *to)
+{
+	char text[9];
+
+	snprintf(text, sizeof text, "%08x", ((const uint32_t *)(const void *)all->records)[i]);
+	to->text(to, NULL, text);
+}
+
+static void report(const struct hr_op_all *all, const struct hr_op_report *to)
+{
+	const struct hr_crc32c_result *result = all->result;
+	char text[9];
+
+	snprintf(text, sizeof text, "%08x", result->crc);
+	to->line(to, "crc32c %s of %llu bytes in %llu tiles", text, (unsigned long long)all->bytes,
+		 (unsigned long long)all->tiles);
+	to->text(to, "crc32c", text);
+	to->list(to, "tiles", all, all->tiles, report_tile);
+}
+
+HR_OPERATOR(.name = "crc32c",
+	    .help = "One source. No arguments. Result: the CRC-32C of each tile (with --json), and "
+		    "of the\n  whole object.",
+	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_NONE,
+	    .tile_record_bytes = sizeof(uint32_t), .reads_once = true, .records_checksum = true,
+	    .report = report);
+
+#endif

@@ -8,10 +8,31 @@
  * On a CPU the compiler makes vectors of a loop over rows; it wants runs that stay in 32 bit counts.
  * On a GPU a thread loads four rows at a time.
  */
-#include "gpu/ops/filter_sum.h"
-
-#include "gpu/worker/op.h"
+#include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
+
+/* The columns, in the order of the sources, little-endian. */
+enum hr_filter_column {
+	HR_FILTER_SHIPDATE, /* int32: days since 1970-01-01 */
+	HR_FILTER_DISCOUNT, /* int32: hundredths */
+	HR_FILTER_QUANTITY, /* int32: units */
+	HR_FILTER_PRICE,    /* int64: hundredths (cents) */
+	HR_FILTER_COLUMNS,
+};
+
+#define HR_FILTER_DISCOUNT_MAX 100 /* hundredths: sums of products stay exact because of it */
+
+struct hr_filter_args {
+	int32_t shipdate_from, shipdate_before; /* from <= shipdate < before */
+	int32_t discount_from, discount_to; /* from <= discount <= to; 0..HR_FILTER_DISCOUNT_MAX */
+	int32_t quantity_below;		    /* quantity < below */
+};
+
+/* State of a worker, and the result. */
+struct hr_filter_sum {
+	uint64_t low, high; /* sum of price * discount: 128 bit two's complement, in 1/10000 */
+	uint64_t rows, matched;
+};
 
 #define FILTER_RUN 4096u
 
@@ -150,7 +171,7 @@ HR_WORKER uint32_t filter_rows(const struct hr_op_tile *tile)
 	return rows;
 }
 
-HR_DEVICE void hr_op_filter_sum_init(const void *args, void *state)
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 	struct hr_filter_sum *sum = (struct hr_filter_sum *)state;
 
@@ -176,8 +197,7 @@ HR_WORKER void filter_block(const struct hr_filter_args *args, const struct hr_o
 	filter_keep(sum, &part, hr_warp() == 0 ? rows : 0);
 }
 
-HR_DEVICE uint32_t hr_op_filter_sum_tile(const void *args, void *state,
-					 const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const struct hr_filter_args *a = (const struct hr_filter_args *)args;
 	struct hr_filter_sum *sum = (struct hr_filter_sum *)state;
@@ -230,7 +250,7 @@ HR_WORKER void filter_total(struct hr_filter_sum *total, const struct filter_dig
 	total->rows = of[5];
 }
 
-HR_DEVICE void hr_op_filter_sum_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	struct filter_digits *warp = (struct filter_digits *)hr_block_memory();
 	struct filter_digits mine = { { 0 } };
@@ -250,3 +270,93 @@ HR_DEVICE void hr_op_filter_sum_finish(const struct hr_op_all *all)
 	if (hr_thread() == 0)
 		filter_total((struct hr_filter_sum *)all->result, warp);
 }
+
+#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+
+#include <errno.h>
+
+#include "gpu/ops/args.h"
+
+#define REVENUE_BYTES 42 /* of 128 bits: 39 digits, sign, point and NUL */
+
+static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
+		 void (*complain)(void *to, unsigned line, const char *text), void *to)
+{
+	static const char *const names[] = { "shipdate_from", "shipdate_before", "discount_from",
+					     "discount_to", "quantity_below" };
+	struct hr_args given = { arg, count, complain, to, false };
+	struct hr_filter_args *filter = args;
+
+	hr_args_known(&given, names, sizeof names / sizeof *names);
+	filter->shipdate_from = hr_args_date(&given, "shipdate_from");
+	filter->shipdate_before = hr_args_date(&given, "shipdate_before");
+	filter->discount_from = hr_args_int(&given, "discount_from", 0, HR_FILTER_DISCOUNT_MAX);
+	filter->discount_to = hr_args_int(&given, "discount_to", 0, HR_FILTER_DISCOUNT_MAX);
+	filter->quantity_below = hr_args_int(&given, "quantity_below", INT32_MIN, INT32_MAX);
+	return given.bad ? -EINVAL : (int)sizeof *filter;
+}
+
+static uint32_t row_bytes(const void *args, uint32_t source)
+{
+	return source == HR_FILTER_PRICE ? sizeof(int64_t) : sizeof(int32_t);
+}
+
+static uint32_t state_bytes(const void *args)
+{
+	return sizeof(struct hr_filter_sum);
+}
+
+/*
+ * The sum in cents, in the buffer's tail: cents times hundredths leave two digits behind the point.
+ * Exact, so a string: a JSON number would be rounded by its reader.
+ */
+static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REVENUE_BYTES])
+{
+	const bool negative = sum->high >> 63;
+	unsigned __int128 value = (unsigned __int128)sum->high << 64 | sum->low;
+	char *at = &buffer[REVENUE_BYTES - 1];
+	int digits = 0;
+
+	if (negative)
+		value = -value;
+	*at = '\0';
+	do {
+		*--at = (char)('0' + (int)(value % 10));
+		value /= 10;
+		if (++digits == 2)
+			*--at = '.';
+	} while (value || digits < 3);
+	if (negative)
+		*--at = '-';
+	return at;
+}
+
+static void report(const struct hr_op_all *all, const struct hr_op_report *to)
+{
+	const struct hr_filter_sum *sum = all->result;
+	char buffer[REVENUE_BYTES];
+	const char *revenue = revenue_text(sum, buffer);
+
+	to->line(to, "revenue %s cents from %llu of %llu rows", revenue,
+		 (unsigned long long)sum->matched, (unsigned long long)sum->rows);
+	to->text(to, "revenue_cents", revenue);
+	to->u64(to, "rows", sum->matched);
+	to->u64(to, "rows_read", sum->rows);
+}
+
+HR_OPERATOR(.name = "filter_sum",
+	    .help = "TPC-H Q6. Four sources of as many rows each, little-endian: shipdate (i32, "
+		    "days "
+		    "since\n  1970-01-01), discount (i32, hundredths), quantity (i32), "
+		    "extendedprice "
+		    "(i64, cents). Arguments:\n  shipdate_from, shipdate_before (dates "
+		    "\"YYYY-MM-DD\" or days; the second excluded), discount_from,\n  discount_to "
+		    "(hundredths, 0 to 100, both included), quantity_below. Result: revenue, the "
+		    "exact\n  sum of extendedprice * discount over the rows that match, in cents "
+		    "with "
+		    "two decimals; and\n  how many these are.",
+	    .sources_min = HR_FILTER_COLUMNS, .sources_max = HR_FILTER_COLUMNS,
+	    .output = HR_OUT_NONE, .reads_once = true, .parse = parse, .row_bytes = row_bytes,
+	    .state_bytes = state_bytes, .report = report);
+
+#endif

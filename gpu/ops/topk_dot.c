@@ -3,11 +3,30 @@
  * best of the rows it has seen; finish() merges. On a GPU the block's memory holds the query, and a
  * warp has several rows on their way at a time.
  */
-#include "gpu/ops/topk_dot.h"
-
-#include "gpu/worker/op.h"
-#include "config/limits.h"
+#include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
+
+#define HR_TOPK_MAX 128u	 /* rows that can be asked for: they are kept sorted, per worker */
+#define HR_TOPK_DIMENSIONS 2048u /* floats in a row */
+
+struct hr_topk_args {
+	uint32_t k; /* 1..HR_TOPK_MAX */
+	uint32_t dimensions;
+	float query[HR_TOPK_DIMENSIONS]; /* [dimensions] */
+};
+
+/* A row: while running, tile << 32 | row in the tile; in the result, its number. */
+struct hr_topk_row {
+	uint64_t row;
+	float score;
+	uint32_t unused;
+};
+
+/* State of a worker (k rows long), and the result: best first; of equal scores the lower row. */
+struct hr_topk {
+	uint64_t count;
+	struct hr_topk_row best[HR_TOPK_MAX];
+};
 
 /* Sums that run side by side, so that a CPU adds them as vectors: the order of float additions is
  * the program's, not the compiler's. */
@@ -128,7 +147,7 @@ HR_WORKER void topk_keep_query(const struct hr_topk_args *a)
 		query[i] = a->query[i];
 }
 
-HR_DEVICE void hr_op_topk_dot_init(const void *args, void *state)
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 	if (hr_lane() == 0)
 		((struct hr_topk *)state)->count = 0;
@@ -136,7 +155,7 @@ HR_DEVICE void hr_op_topk_dot_init(const void *args, void *state)
 		topk_keep_query((const struct hr_topk_args *)args);
 }
 
-HR_DEVICE uint32_t hr_op_topk_dot_tile(const void *args, void *state, const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const struct hr_topk_args *a = (const struct hr_topk_args *)args;
 	const float *matrix = (const float *)(const void *)tile->in[0];
@@ -259,7 +278,7 @@ HR_WORKER void topk_append(struct hr_topk *total, const struct hr_topk_row *row,
 	to->score = row->score;
 }
 
-HR_DEVICE void hr_op_topk_dot_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	const struct hr_topk_args *a = (const struct hr_topk_args *)all->args;
 	struct topk_merge *m = (struct topk_merge *)hr_block_memory();
@@ -281,3 +300,85 @@ HR_DEVICE void hr_op_topk_dot_finish(const struct hr_op_all *all)
 			topk_look(all, m, &mine);
 	}
 }
+
+#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "gpu/ops/args.h"
+
+static void parse_query(struct hr_args *given, struct hr_topk_args *topk)
+{
+	const struct hr_op_arg *query = hr_args_need(given, "query");
+	char name[32];
+
+	if (!query)
+		return;
+	if (query->type != HR_ARG_FLOATS || query->count < 1 || query->count > HR_TOPK_DIMENSIONS) {
+		hr_args_complain(given, query->line, "query: expected 1 to %u numbers",
+				 HR_TOPK_DIMENSIONS);
+		return;
+	}
+	topk->dimensions = query->count;
+	for (uint32_t i = 0; i < query->count; i++) {
+		snprintf(name, sizeof name, "query[%u]", i);
+		topk->query[i] = hr_args_f32(given, query->line, name, query->reals[i]);
+	}
+}
+
+static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
+		 void (*complain)(void *to, unsigned line, const char *text), void *to)
+{
+	static const char *const names[] = { "query", "k" };
+	struct hr_args given = { arg, count, complain, to, false };
+	struct hr_topk_args *topk = args;
+
+	hr_args_known(&given, names, sizeof names / sizeof *names);
+	topk->k = (uint32_t)hr_args_int(&given, "k", 1, HR_TOPK_MAX);
+	parse_query(&given, topk);
+	if (given.bad)
+		return -EINVAL;
+	return (int)(offsetof(struct hr_topk_args, query) + topk->dimensions * sizeof(float));
+}
+
+static uint32_t row_bytes(const void *args, uint32_t source)
+{
+	return ((const struct hr_topk_args *)args)->dimensions * (uint32_t)sizeof(float);
+}
+
+static uint32_t state_bytes(const void *args)
+{
+	return (uint32_t)(offsetof(struct hr_topk, best) +
+			  ((const struct hr_topk_args *)args)->k * sizeof(struct hr_topk_row));
+}
+
+static void report_row(const struct hr_op_all *all, uint64_t i, const struct hr_op_report *to)
+{
+	const struct hr_topk *top = all->result;
+
+	to->u64(to, "row", top->best[i].row);
+	to->real(to, "score", (double)top->best[i].score);
+}
+
+static void report(const struct hr_op_all *all, const struct hr_op_report *to)
+{
+	const struct hr_topk *top = all->result;
+
+	to->line(to, "%llu best rows", (unsigned long long)top->count);
+	for (uint64_t i = 0; i < top->count; i++)
+		to->line(to, "%4llu. row %llu, score %.9g", (unsigned long long)i + 1,
+			 (unsigned long long)top->best[i].row, (double)top->best[i].score);
+	to->list(to, "best", all, top->count, report_row);
+}
+
+HR_OPERATOR(.name = "topk_dot",
+	    .help = "One source: a matrix of little-endian f32, row by row. Arguments: query (as "
+		    "many numbers\n  as a row has, at most 2048), k (1 to 128). Result: the k rows "
+		    "with the largest dot product with\n  the query, best first; of equal ones the "
+		    "lower row, NaN never.",
+	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_NONE, .reads_once = true,
+	    .parse = parse, .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);
+
+#endif

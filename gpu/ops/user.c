@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,11 +11,12 @@
 
 #include "config/log.h"
 #include "cache/crc32c.h"
-#include "gpu/ops/desc.h"
+#include "gpu/ops/operators.h"
 
 /* One that is loaded. */
 struct loaded {
-	struct hr_op_desc desc;
+	const struct hr_operator *op;
+	uint32_t checksum;
 	dev_t device;
 	ino_t inode;
 };
@@ -52,72 +54,53 @@ static bool help_is_good(const char *help)
 	return length && length < HR_OP_HELP_MAX;
 }
 
-static int judge_shape(const struct hr_op_user *user, char *message)
+static int judge_shape(const struct hr_operator *op, char *message)
 {
-	if (user->sources_min > user->sources_max || user->sources_max > HR_SOURCES_MAX ||
-	    (user->sources_min == 0 && user->sources_max != 0))
+	if (op->sources_min > op->sources_max || op->sources_max > HR_SOURCES_MAX ||
+	    (op->sources_min == 0 && op->sources_max != 0))
 		return refuse(message, "operator '%s' takes %u to %u sources, expected 1 to %u",
-			      user->name, user->sources_min, user->sources_max, HR_SOURCES_MAX);
-	if (user->output != HR_OUT_NONE && user->output != HR_OUT_DATA)
+			      op->name, op->sources_min, op->sources_max, HR_SOURCES_MAX);
+	if (op->output != HR_OUT_NONE && op->output != HR_OUT_DATA)
 		return refuse(message,
 			      "operator '%s' has output %d, expected HR_OUT_NONE or HR_OUT_DATA",
-			      user->name, (int)user->output);
-	if (user->output == HR_OUT_DATA && (user->out_num < 1 || user->out_num > HR_OP_RATIO_MAX ||
-					    user->out_den < 1 || user->out_den > HR_OP_RATIO_MAX))
+			      op->name, (int)op->output);
+	if (op->output == HR_OUT_DATA && (op->out_num < 1 || op->out_num > HR_OP_RATIO_MAX ||
+					  op->out_den < 1 || op->out_den > HR_OP_RATIO_MAX))
 		return refuse(message,
 			      "operator '%s' makes %u bytes of output from %u of input, "
 			      "expected 1 to %u of each",
-			      user->name, user->out_num, user->out_den, HR_OP_RATIO_MAX);
-	if (user->tile_record_bytes > HR_OP_RECORD_MAX)
+			      op->name, op->out_num, op->out_den, HR_OP_RATIO_MAX);
+	if (op->tile_record_bytes > HR_OP_RECORD_MAX)
 		return refuse(message, "operator '%s' has records of %u bytes, expected at most %u",
-			      user->name, user->tile_record_bytes, HR_OP_RECORD_MAX);
+			      op->name, op->tile_record_bytes, HR_OP_RECORD_MAX);
 	return 0;
 }
 
-int hr_op_user_judge(const struct hr_op_user *user, char *message)
+int hr_op_user_judge(const struct hr_operator *op, char *message)
 {
-	if (user->abi != HR_OP_ABI || user->bytes != sizeof *user)
+	if (op->abi != HR_OP_ABI || op->bytes != sizeof *op)
 		return refuse(message,
 			      "its description is of version %u and %u bytes, expected "
 			      "version %u and %zu bytes",
-			      user->abi, user->bytes, HR_OP_ABI, sizeof *user);
-	if (!name_is_good(user->name))
+			      op->abi, op->bytes, HR_OP_ABI, sizeof *op);
+	if (!name_is_good(op->name))
 		return refuse(message,
 			      "its operator has no good name: expected a-z, then up to %u "
 			      "of a-z, 0-9 and _",
 			      HR_NAME_MAX - 2);
-	if (hr_op_find(user->name))
+	if (hr_op_find(op->name))
 		return refuse(message,
 			      "operator '%s' has the name of a built-in one, expected another",
-			      user->name);
-	if (!help_is_good(user->help))
+			      op->name);
+	if (!help_is_good(op->help))
 		return refuse(message,
 			      "operator '%s' has no good help: expected 1 to %u characters",
-			      user->name, HR_OP_HELP_MAX - 1);
-	if (!user->init || !user->tile || !user->finish)
-		return refuse(message, "operator '%s' lacks init, tile or finish", user->name);
-	if (!user->gpu || user->gpu_end < user->gpu ||
-	    (size_t)(user->gpu_end - user->gpu) > HR_OP_FILE_MAX)
-		return refuse(message, "operator '%s' has no good GPU part", user->name);
-	return judge_shape(user, message);
-}
-
-static void describe(struct hr_op_desc *desc, const struct hr_op_user *user, uint32_t id)
-{
-	desc->name = user->name;
-	desc->help = user->help;
-	desc->id = (enum hr_op_id)id;
-	desc->sources_min = user->sources_min ? user->sources_min : 1;
-	desc->sources_max = user->sources_max ? user->sources_max : 1;
-	desc->output = user->output;
-	desc->out_num = user->output == HR_OUT_DATA ? user->out_num : 0;
-	desc->out_den = user->output == HR_OUT_DATA ? user->out_den : 1;
-	desc->tile_record_bytes = user->tile_record_bytes;
-	desc->reads_once = user->reads_once;
-	desc->parse = user->parse ? user->parse : hr_op_parse_none;
-	desc->row_bytes = user->row_bytes ? user->row_bytes : hr_op_row_1;
-	desc->state_bytes = user->state_bytes ? user->state_bytes : hr_op_state_none;
-	desc->user = user;
+			      op->name, HR_OP_HELP_MAX - 1);
+	if (!op->init || !op->tile || !op->finish)
+		return refuse(message, "operator '%s' lacks init, tile or finish", op->name);
+	if (!op->gpu || op->gpu_end < op->gpu || (size_t)(op->gpu_end - op->gpu) > HR_OP_FILE_MAX)
+		return refuse(message, "operator '%s' has no good GPU part", op->name);
+	return judge_shape(op, message);
 }
 
 static int read_whole(int fd, uint8_t *to, size_t bytes)
@@ -193,22 +176,18 @@ static int judge_file(const char *path, struct stat *st, uint32_t *checksum, cha
 
 static int load_new(const char *path, struct loaded *into, char *message)
 {
-	const struct hr_op_user *user;
 	void *handle;
-	int err = hr_op_user_open(path, &handle, &user, message);
+	int err = hr_op_user_open(path, &handle, &into->op, message);
 
 	if (err)
 		return err;
-	err = hr_op_user_judge(user, message);
-	if (err) {
+	err = hr_op_user_judge(into->op, message);
+	if (err)
 		hr_op_user_close(handle);
-		return err;
-	}
-	describe(&into->desc, user, HR_OP_COUNT + count);
-	return 0;
+	return err;
 }
 
-int hr_op_user_load(const char *path, const struct hr_op_desc **desc, char *message)
+int hr_op_user_load(const char *path, const struct hr_operator **op, char *message)
 {
 	struct loaded *l = loaded;
 	struct stat st = { 0 };
@@ -230,41 +209,24 @@ int hr_op_user_load(const char *path, const struct hr_op_desc **desc, char *mess
 			return err;
 		l->device = st.st_dev;
 		l->inode = st.st_ino;
-		l->desc.checksum = checksum;
+		l->checksum = checksum;
 		count++;
-	} else if (l->desc.checksum != checksum) {
+	} else if (l->checksum != checksum) {
 		return refuse(message, "has changed since this process has loaded it");
 	}
-	*desc = &l->desc;
+	*op = l->op;
 	return 0;
 }
 
-const struct hr_op_desc *hr_op_user_get(uint32_t id)
+const struct hr_operator *hr_op_user_get(uint32_t i)
 {
-	return id >= HR_OP_COUNT && id - HR_OP_COUNT < count ? &loaded[id - HR_OP_COUNT].desc
-							     : NULL;
+	return i < count ? loaded[i].op : NULL;
 }
 
-void hr_op_loaded_init(uint32_t op, const void *args, void *state)
+uint32_t hr_op_user_checksum(const struct hr_operator *op)
 {
-	const struct hr_op_desc *desc = hr_op_user_get(op);
-
-	if (desc)
-		desc->user->init(args, state);
-}
-
-uint32_t hr_op_loaded_tile(uint32_t op, const void *args, void *state,
-			   const struct hr_op_tile *tile)
-{
-	const struct hr_op_desc *desc = hr_op_user_get(op);
-
-	return desc ? desc->user->tile(args, state, tile) : 0;
-}
-
-void hr_op_loaded_finish(uint32_t op, const struct hr_op_all *all)
-{
-	const struct hr_op_desc *desc = hr_op_user_get(op);
-
-	if (desc)
-		desc->user->finish(all);
+	for (uint32_t i = 0; i < count; i++)
+		if (loaded[i].op == op)
+			return loaded[i].checksum;
+	return 0;
 }

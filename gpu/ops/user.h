@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operator.h"
 
 #define HR_OP_FILE_MAX (64u << 20) /* bytes of an operator file */
 
@@ -22,34 +22,27 @@ int hr_op_file_judge(const uint8_t *file, size_t bytes, char *message);
 /*
  * Judge a description: names, shapes and limits, no calls. 0, or -EINVAL with what is wrong.
  */
-int hr_op_user_judge(const struct hr_op_user *user, char *message);
+int hr_op_user_judge(const struct hr_operator *op, char *message);
 
 /*
- * Load the operator of a file, or find it loaded. *desc stays valid for as long as the process
+ * Load the operator of a file, or find it loaded. *op stays valid for as long as the process
  * lives. 0, or with message: -ENOENT and the like: the file cannot be read; -EINVAL: it is no
  * operator, of another interface, describes the impossible, or may be changed by everyone; -ENOSPC:
  * HR_OPERATORS_MAX are loaded; -ENOTSUP: this build cannot load any; -ENOMEM.
  */
-int hr_op_user_load(const char *path, const struct hr_op_desc **desc, char *message);
+int hr_op_user_load(const char *path, const struct hr_operator **op, char *message);
 
-/* The operator of an id that hr_op_user_load() gave out, or NULL. Any thread after boot. */
-const struct hr_op_desc *hr_op_user_get(uint32_t id);
+/* The operator that was loaded as the i-th, from 0; NULL: there is none. Any thread after boot. */
+const struct hr_operator *hr_op_user_get(uint32_t i);
 
-/* Its worker code on the host backend, for gpu/ops/dispatch.c; nothing, and 0, without one. */
-void hr_op_loaded_init(uint32_t op, const void *args, void *state);
-uint32_t hr_op_loaded_tile(uint32_t op, const void *args, void *state,
-			   const struct hr_op_tile *tile);
-void hr_op_loaded_finish(uint32_t op, const struct hr_op_all *all);
+/* The CRC-32C of the file that it was loaded from; 0 of an operator that was not loaded. */
+uint32_t hr_op_user_checksum(const struct hr_operator *op);
 
 /*
  * The loader of libc: a judged file into the process, and its description. -EINVAL, with what the
  * loader says in message; -ENOTSUP: a static binary.
  */
-int hr_op_user_open(const char *path, void **handle, const struct hr_op_user **user, char *message);
+int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op, char *message);
 void hr_op_user_close(void *handle);
-
-/* The result of a user operator, for hr_op_print() and hr_op_json(). */
-void hr_op_user_print(const struct hr_op_user *user, const struct hr_op_all *all, FILE *out);
-void hr_op_user_json(const struct hr_op_user *user, const struct hr_op_all *all, void *json_object);
 
 #endif

@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/log.h"
@@ -19,15 +20,15 @@ static int complain(const char *path, char *message)
 	return -EINVAL;
 }
 
-int hr_op_user_open(const char *path, void **handle, const struct hr_op_user **user, char *message)
+int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op, char *message)
 {
 	int err = 0;
 
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle)
 		return complain(path, message);
-	*user = dlsym(*handle, "hr_operator");
-	if (!*user) {
+	*op = dlsym(*handle, "hr_operator");
+	if (!*op) {
 		err = complain(path, message);
 		hr_op_user_close(*handle);
 	}

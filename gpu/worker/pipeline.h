@@ -33,7 +33,6 @@
 
 #include "cache/object.h"
 #include "config/limits.h"
-#include "gpu/worker/op.h"
 #include "nvme/worker.h"
 #include "nvme/queue.h"
 #include "nvme/status.h"
@@ -133,7 +132,7 @@ struct hr_pipe {
 	uint32_t has_sink;
 	struct hr_extent sink;
 	uint32_t sink_tile_bytes; /* output of a full tile; whole blocks */
-	uint32_t op;		  /* enum hr_op_id */
+	uint32_t op;		  /* its id, for hr_op_tile() (gpu/worker/role.h) */
 	uint32_t state_bytes;	  /* of one compute worker */
 	uint32_t record_bytes;	  /* of one tile; 0: none */
 	uint32_t flush_at_end;	  /* sink disk has a volatile cache */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "config/operator.h"
 #include "gpu/worker/pipeline.h"
 #include "nvme/retry.h"
 
@@ -239,6 +240,13 @@ HR_WORKER void hr_role_unpark(struct hr_role_worker *w, struct hr_slot *slot, ui
 HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
 			    uint32_t tile_bytes, const struct hr_qp *qp,
 			    const struct hr_role_command *command);
+
+/* Worker code of the operator of that id, block-collective; the program, and each worker image, has
+ * its own. Its contract is in gpu/ops/operator.h. */
+HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state);
+HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
+			      const struct hr_op_tile *tile);
+HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all);
 
 /* The three roles: what the block-th one of a role does until its slots are closed.
  * Block-collective. */

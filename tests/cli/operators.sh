@@ -137,8 +137,8 @@ missing_source() {
 
 # What the host part lacks shows when it is built, not when it is loaded.
 undefined_symbol() {
-    sed 's/hr_op_user_finish(const/hr_op_user_end(const/' "$template" >"$SCRATCH/open.c"
-    ! builds "$SCRATCH/open.c" && warns "hr_op_user_finish" && [ ! -e "$SCRATCH/open.op" ]
+    sed 's/hr_operator_finish(const/hr_operator_end(const/' "$template" >"$SCRATCH/open.c"
+    ! builds "$SCRATCH/open.c" && warns "hr_operator_finish" && [ ! -e "$SCRATCH/open.op" ]
 }
 
 no_file() {
@@ -212,6 +212,24 @@ makes_data() {
         cmp "$SCRATCH/numbers" "$SCRATCH/copy"
 }
 
+# A built-in operator and an operator file have one form: the source of one makes the other.
+built_in_source() {
+    sed 's/\.name = "topk_dot"/.name = "nearest"/' gpu/ops/topk_dot.c >"$SCRATCH/nearest.c"
+    builds "$SCRATCH/nearest.c" || return 1
+    op=nearest file=nearest.op conf 'query = [ 0.5 ]; k = 3;'
+    exits 0 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["operator"] == "nearest"' &&
+        json 'r["pipelines"][0]["result"]["best"][0] == {"row": 1000, "score": "inf"}' || return 1
+    cp "$SCRATCH/out" "$SCRATCH/nearest.json"
+    sed -i 's/operator = "nearest"/operator = "topk_dot"/' "$SCRATCH/x.conf"
+    exits 0 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["operator"] == "topk_dot"' &&
+        python3 - "$SCRATCH/nearest.json" "$SCRATCH/out" <<'PY'
+import json, sys
+one, other = [json.load(open(name))["pipelines"][0]["result"] for name in sys.argv[1:]]
+if one != other or len(one["best"]) != 3:
+    sys.exit("file: %s, built in: %s" % (one, other))
+PY
+}
+
 # The sink depends on what the operator does, not only on its name.
 knows_its_sink() {
     op=liar file=liar.op conf 'lie = "none";' 'sink = { object = "kept"; };' 'writeback = 1;'
@@ -271,6 +289,7 @@ check "a file that everyone may write" public
 check "another name than the operator's own" wrong_name
 check "the name of a built-in operator" built_in_name
 check "an operator that produces data" makes_data
+check "the source of a built-in operator makes an operator file" built_in_source
 check "a sink belongs to one version of the operator" knows_its_sink
 check "an operator with a result starts over" starts_over
 check "an operator that makes more than it promised" broken_promise more 65537 65536

@@ -5,15 +5,13 @@
  */
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "tests/harness/operators.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "gpu/ops/filter_sum.h"
-#include "gpu/ops/topk_dot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 const char *__lsan_default_suppressions(void);
@@ -41,7 +39,7 @@ static void count(void *to, const char *line)
 static void check_pipeline(const struct hr_config *config, const struct hr_config_pipeline *p)
 {
 	demand(p->name[0] && p->op != NULL && p->gpu < config->gpus);
-	demand(p->sources >= p->op->sources_min && p->sources <= p->op->sources_max);
+	demand(p->sources >= hr_op_sources_min(p->op) && p->sources <= hr_op_sources_max(p->op));
 	demand(p->slots <= HR_SLOTS_MAX);
 	demand(!p->slots || p->prefetch_blocks <= p->slots);
 	demand(!p->slots || p->compute_blocks <= p->slots);

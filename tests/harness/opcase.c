@@ -35,7 +35,7 @@ static void run_tile(struct opcase *c, uint64_t t, uint32_t capacity)
 		tile.out = pages(capacity);
 		memset(tile.out, 0xa5, capacity);
 	}
-	const uint32_t got = hr_op_tile(c->op, c->args, state, &tile);
+	const uint32_t got = hr_op_get(c->op)->tile(c->args, state, &tile);
 
 	cr_assert_leq(got, capacity);
 	if (capacity) {
@@ -49,7 +49,7 @@ static void run_tile(struct opcase *c, uint64_t t, uint32_t capacity)
 
 void opcase_run(struct opcase *c)
 {
-	const struct hr_op_desc *desc = hr_op_get(c->op);
+	const struct hr_operator *op = hr_op_get(c->op);
 	struct hr_op_all *all = &c->all;
 	uint32_t capacity = 0;
 
@@ -59,22 +59,21 @@ void opcase_run(struct opcase *c)
 	all->tile_bytes = c->tile_bytes[0];
 	all->tiles = (c->bytes[0] + c->tile_bytes[0] - 1) / c->tile_bytes[0];
 	all->workers = c->workers;
-	all->state_bytes = desc->state_bytes(c->args);
-	all->record_bytes = desc->tile_record_bytes;
+	all->state_bytes = hr_op_state_bytes(op, c->args);
+	all->record_bytes = op->tile_record_bytes;
 	all->states = calloc(c->workers, all->state_bytes + 1);
 	all->records = calloc(all->tiles + 1, all->record_bytes + 1);
 	all->result = calloc(1, HR_OP_RESULT_MAX);
-	if (desc->output == HR_OUT_DATA)
-		capacity = c->tile_bytes[0] / desc->out_den * desc->out_num;
+	if (op->output == HR_OUT_DATA)
+		capacity = c->tile_bytes[0] / op->out_den * op->out_num;
 	c->out = calloc(all->tiles + 1, capacity + 1);
 	c->out_bytes = 0;
 	cr_assert(all->states && all->records && all->result && c->out);
 	for (uint32_t w = 0; w < c->workers; w++)
-		hr_op_init(c->op, c->args,
-			   (uint8_t *)(uintptr_t)all->states + (size_t)w * all->state_bytes);
+		op->init(c->args, (uint8_t *)(uintptr_t)all->states + (size_t)w * all->state_bytes);
 	for (uint64_t i = 0; i < all->tiles; i++)
 		run_tile(c, c->backwards ? all->tiles - 1 - i : i, capacity);
-	hr_op_finish(c->op, all);
+	op->finish(all);
 }
 
 void opcase_free(struct opcase *c)

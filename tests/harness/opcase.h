@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/worker/op.h"
+#include "gpu/ops/operators.h"
 
 struct opcase {
 	enum hr_op_id op;

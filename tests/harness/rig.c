@@ -217,7 +217,7 @@ static void wire_slots(struct rig *rig, const struct rig_work *work)
 
 static void wire_work(struct rig *rig, const struct rig_work *work)
 {
-	const struct hr_op_desc *desc = hr_op_get(work->op);
+	const struct hr_operator *op = hr_op_get(work->op);
 	struct hr_pipe *pipe = rig->pipe;
 
 	pipe->op = work->op;
@@ -232,10 +232,10 @@ static void wire_work(struct rig *rig, const struct rig_work *work)
 		pipe->source[s].queue = s % rig->ssds;
 	}
 	pipe->read_queues = work->sources < rig->ssds ? work->sources : rig->ssds;
-	pipe->has_sink = desc->output == HR_OUT_DATA;
+	pipe->has_sink = op->output == HR_OUT_DATA;
 	if (pipe->has_sink) {
-		rig->sink_bytes = work->bytes[0] / desc->out_den * desc->out_num;
-		pipe->sink_tile_bytes = work->tile_bytes[0] / desc->out_den * desc->out_num;
+		rig->sink_bytes = work->bytes[0] / op->out_den * op->out_num;
+		pipe->sink_tile_bytes = work->tile_bytes[0] / op->out_den * op->out_num;
 		wire_extent(rig, &pipe->sink, 0, RIG_SINK_ID, RIG_SINK_AT, rig->sink_bytes);
 		pipe->flush_at_end = rig->ssd[0].ctrl->volatile_cache;
 	}
@@ -303,11 +303,11 @@ static void wire_checksums(struct rig *rig, const struct rig_work *work)
 
 static void wire_memory(struct rig *rig, const struct rig_work *work)
 {
-	const struct hr_op_desc *desc = hr_op_get(work->op);
+	const struct hr_operator *op = hr_op_get(work->op);
 	struct hr_pipe *pipe = rig->pipe;
 
-	pipe->state_bytes = desc->state_bytes(work->args);
-	pipe->record_bytes = desc->tile_record_bytes;
+	pipe->state_bytes = hr_op_state_bytes(op, work->args);
+	pipe->record_bytes = op->tile_record_bytes;
 	pipe->op_args = take(rig, HR_PLACE_WORKER, work->args_bytes, NULL);
 	if (work->args_bytes)
 		memcpy(pipe->op_args, work->args, work->args_bytes);

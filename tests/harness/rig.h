@@ -17,6 +17,7 @@
 
 #include "boot/engine/ssd.h"
 #include "gpu/backend.h"
+#include "gpu/ops/operators.h"
 #include "gpu/worker/bench.h"
 #include "gpu/worker/pipeline.h"
 #include "gpu/places.h"

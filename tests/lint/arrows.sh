@@ -62,7 +62,7 @@ judge() {
         if (header ~ /^(libnvme|nvme\/)/) return "^nvme/"
         if (header ~ /^pciaccess/) return "^pci/[^/]*$"
         if (header ~ /^expat/) return "^pci/topo/"
-        if (header ~ /^(json-c\/|json\.h)/) return "^(boot/|gpu/ops/[^/]*_desc\\.c$)"
+        if (header ~ /^(json-c\/|json\.h)/) return "^boot/"
         if (header ~ /^(cuda|nvml)/) return "^gpu/cuda/"
         if (header ~ /^(blkid)/) return "^boot/engine/"
         return ""
@@ -97,7 +97,7 @@ includes() {
 must_fail() {
     cat <<'EOF'
 config/log.h "nvme/worker.h"
-config/a.c "gpu/worker/op.h"
+config/a.c "gpu/ops/operator.h"
 config/config.h "pci/function.h"
 pci/topo/a.c "pci/live.h"
 pci/a.c "nvme/queue.h"
@@ -109,7 +109,7 @@ cache/a.h "cache/store/objmap.h"
 cache/a.h "gpu/arena.h"
 gpu/a.c "gpu/worker/pipeline.h"
 gpu/backend.h "gpu/cuda/cuda.h"
-gpu/worker/a.c "gpu/ops/args.h"
+gpu/worker/a.c "gpu/ops/operator.h"
 gpu/a.c "config/log.c/log.h"
 boot/engine/a.c "boot/cmd/report/json.h"
 boot/engine/a.c "boot/appliance/init.h"
@@ -122,6 +122,7 @@ nvme/b.c <pciaccess.h>
 pci/topo/b.c <pciaccess.h>
 nvme/f.c <expat.h>
 gpu/worker/b.c <json-c/json.h>
+gpu/ops/b.c <json-c/json.h>
 cache/c.c <cuda.h>
 gpu/c.c <cuda.h>
 nvme/e.c <blkid/blkid.h>
@@ -141,7 +142,7 @@ gpu/a.c "cache/object.h"
 gpu/ops/a.c "nvme/worker.h"
 boot/engine/a.c "config/config.h"
 boot/main.c "config/clock.h"
-gpu/ops/copy_desc.c <json-c/json.h>
+boot/cmd/report/a.c <json-c/json.h>
 nvme/soft/a.c <nvme/types.h>
 gpu/cuda/a.c <cuda.h>
 nvme/worker.h "nvme/worker_host.h"

@@ -3,7 +3,7 @@
  */
 #include <stddef.h>
 
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operator.h"
 
 #define BIG (64u << 20)
 #define AFTER 3u /* tiles that are copied before a lie of tile() */
@@ -27,7 +27,7 @@ struct liar_args {
 	uint32_t lie;
 };
 
-HR_OP_CODE void hr_op_user_init(const void *args, void *state)
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 }
 
@@ -44,7 +44,7 @@ HR_WORKER void liar_harm(uint32_t lie, const struct hr_op_tile *tile)
 #endif
 }
 
-HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const uint32_t lie = ((const struct liar_args *)args)->lie;
 	const uint32_t bytes = tile->in_bytes[0];
@@ -60,13 +60,13 @@ HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct 
 	return lie == LIE_LESS ? bytes - 1 : bytes;
 }
 
-HR_OP_CODE void hr_op_user_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	if (hr_thread() == 0)
 		*(uint64_t *)all->result = all->tiles;
 }
 
-#ifndef __CUDACC__
+#ifdef HR_OP_CPU
 
 #include <errno.h>
 #include <math.h>
@@ -128,6 +128,18 @@ static uint32_t state_bytes(const void *args)
 	}
 }
 
+static void report_item(const struct hr_op_all *all, uint64_t i, const struct hr_op_report *to)
+{
+	to->u64(to, NULL, i);
+}
+
+static void report_row(const struct hr_op_all *all, uint64_t i, const struct hr_op_report *to)
+{
+	to->u64(to, "row", i);
+	to->text(to, "of", "a\nb");
+	to->list(to, "items", all, i, report_item);
+}
+
 /* One value of every kind. */
 static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 {
@@ -141,6 +153,8 @@ static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 	to->text(to, "text", "a\033[31m\nb");
 	to->u64s(to, "many", many, sizeof many / sizeof *many);
 	to->reals(to, "reals", reals, 3);
+	to->list(to, "numbers", all, 2, report_item);
+	to->list(to, "rows", all, 2, report_row);
 }
 
 HR_OPERATOR(.name = "liar", .help = "One source, copied to the sink. Argument: lie.",

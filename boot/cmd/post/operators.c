@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/report/result.h"
+#include "gpu/ops/operators.h"
+
 #define TILES 2u
 #define OUT_BYTES 256u
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -101,12 +104,7 @@ static void complain(void *to, unsigned line, const char *text)
 	snprintf(to, HR_POST_DETAIL, "its arguments are refused: %s", text);
 }
 
-static uint32_t row_bytes(const struct hr_op_desc *op, const struct rig *b, uint32_t s)
-{
-	return op->row_bytes ? op->row_bytes(b->args, s) : 1;
-}
-
-static void run_tile(const struct hr_op_desc *op, const struct known *k, struct rig *b,
+static void run_tile(const struct hr_operator *op, const struct known *k, struct rig *b,
 		     uint32_t index, void *state, uint8_t *records)
 {
 	uint32_t first = index * k->tile_rows, rows = k->rows - first;
@@ -116,21 +114,21 @@ static void run_tile(const struct hr_op_desc *op, const struct known *k, struct 
 	if (rows > k->tile_rows)
 		rows = k->tile_rows;
 	for (uint32_t s = 0; s < k->sources; s++) {
-		uint32_t row = row_bytes(op, b, s);
+		uint32_t row = hr_op_row_bytes(op, b->args, s);
 
 		memcpy(b->in[s], (const uint8_t *)k->in[s] + first * row, rows * row);
 		tile.in[s] = b->in[s];
 		tile.in_bytes[s] = rows * row;
 	}
 	tile.record = op->tile_record_bytes ? records + index * op->tile_record_bytes : NULL;
-	bytes = hr_op_tile(op->id, b->args, state, &tile);
+	bytes = op->tile(b->args, state, &tile);
 	if (op->output == HR_OUT_DATA && bytes <= OUT_BYTES - b->written_bytes) {
 		memcpy(b->written + b->written_bytes, b->out, bytes);
 		b->written_bytes += bytes;
 	}
 }
 
-static int compare(const struct hr_op_desc *op, const struct known *k, const struct rig *b,
+static int compare(const struct hr_operator *op, const struct known *k, const struct rig *b,
 		   const struct hr_op_all *all, char *detail)
 {
 	struct json_object *result;
@@ -148,7 +146,7 @@ static int compare(const struct hr_op_desc *op, const struct known *k, const str
 	result = json_object_new_object();
 	if (!result)
 		return -ENOMEM;
-	op->json(all, result);
+	hr_result_json(op, all, result);
 	text = json_object_to_json_string_ext(result, JSON_C_TO_STRING_PLAIN);
 	if (!text || !strstr(text, k->result)) {
 		snprintf(detail, HR_POST_DETAIL, "its result is %.100s, expected %.100s",
@@ -159,15 +157,15 @@ static int compare(const struct hr_op_desc *op, const struct known *k, const str
 	return err;
 }
 
-static int run(const struct hr_op_desc *op, const struct known *k, struct rig *b, char *detail)
+static int run(const struct hr_operator *op, const struct known *k, struct rig *b, char *detail)
 {
-	uint32_t state_bytes = op->state_bytes(b->args);
+	uint32_t state_bytes = hr_op_state_bytes(op, b->args);
 	uint8_t *state = calloc(1, state_bytes + 1u);
 	uint8_t *records = calloc(TILES, op->tile_record_bytes + 1u);
 	struct hr_op_all all = { .args = b->args,
 				 .tiles = TILES,
-				 .bytes = (uint64_t)k->rows * row_bytes(op, b, 0),
-				 .tile_bytes = k->tile_rows * row_bytes(op, b, 0),
+				 .bytes = (uint64_t)k->rows * hr_op_row_bytes(op, b->args, 0),
+				 .tile_bytes = k->tile_rows * hr_op_row_bytes(op, b->args, 0),
 				 .workers = 1,
 				 .state_bytes = state_bytes,
 				 .states = state,
@@ -177,10 +175,10 @@ static int run(const struct hr_op_desc *op, const struct known *k, struct rig *b
 	int err = -ENOMEM;
 
 	if (state && records) {
-		hr_op_init(op->id, b->args, state);
+		op->init(b->args, state);
 		for (uint32_t t = 0; t < TILES; t++)
 			run_tile(op, k, b, t, state, records);
-		hr_op_finish(op->id, &all);
+		op->finish(&all);
 		err = compare(op, k, b, &all, detail);
 	}
 	free(state);
@@ -188,9 +186,9 @@ static int run(const struct hr_op_desc *op, const struct known *k, struct rig *b
 	return err;
 }
 
-int hr_post_operator(enum hr_op_id id, char *detail)
+int hr_post_operator(uint32_t id, char *detail)
 {
-	const struct hr_op_desc *op = hr_op_get(id);
+	const struct hr_operator *op = hr_op_get(id);
 	const struct known *k = &known[id];
 	struct rig *b = aligned_alloc(HR_PAGE, (sizeof *b + HR_PAGE - 1) / HR_PAGE * HR_PAGE);
 	int err;
@@ -198,7 +196,7 @@ int hr_post_operator(enum hr_op_id id, char *detail)
 	if (!b)
 		return -ENOMEM;
 	memset(b, 0, sizeof *b);
-	if (op->parse(k->arg, k->args, b->args, complain, detail) < 0)
+	if (hr_op_parse(op, k->arg, k->args, b->args, complain, detail) < 0)
 		err = -EPROTO;
 	else
 		err = run(op, k, b, detail);

@@ -9,6 +9,7 @@
 #include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"
 #include "config/tick.h"
+#include "gpu/ops/operators.h"
 
 /* One finding: a line, or an element of the report. */
 static void show(struct hr_post *post, const char *step, const char *subject, int result, double ms,
@@ -106,13 +107,12 @@ static void test_gpus(struct hr_post *post)
 
 static void test_operators(struct hr_post *post)
 {
-	for (int id = 0; id < HR_OP_COUNT && !hr_signals_pending(); id++) {
+	for (uint32_t id = 0; id < HR_OP_COUNT && !hr_signals_pending(); id++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
-		int result = hr_post_operator((enum hr_op_id)id, detail);
+		int result = hr_post_operator(id, detail);
 
-		show(post, "operator", hr_op_get((enum hr_op_id)id)->name, result, since_ms(began),
-		     detail);
+		show(post, "operator", hr_op_get(id)->name, result, since_ms(began), detail);
 	}
 }
 

@@ -54,6 +54,6 @@ int hr_post_workers(struct hr_backend *backend, char *detail);
 void hr_post_kernels(const struct hr_gpu_facts *facts, char *detail);
 
 /* Known answers of one operator's worker code. */
-int hr_post_operator(enum hr_op_id id, char *detail);
+int hr_post_operator(uint32_t id, char *detail);
 
 #endif

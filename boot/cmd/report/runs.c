@@ -8,6 +8,7 @@
 #include "boot/engine/failure.h"
 #include "boot/cmd/report/json.h"
 #include "boot/engine/paths.h"
+#include "boot/cmd/report/result.h"
 #include "boot/engine/progress.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/shape.h"
@@ -22,7 +23,7 @@ static const char *outcome_name(enum hr_outcome outcome)
 	return name[outcome];
 }
 
-/* What the operator left behind, as its print and json functions see it. */
+/* What the operator left behind, as its report() sees it. */
 static void gather(const struct hr_appliance *app, const struct hr_run *run, struct hr_op_all *all)
 {
 	const struct hr_config_pipeline *c = run->config;
@@ -54,7 +55,7 @@ static double rate(const struct hr_run *run)
 }
 
 /* Lines of the operator's result, each set in by four. */
-static void print_result(const struct hr_op_desc *op, const struct hr_op_all *all, FILE *out)
+static void print_result(const struct hr_operator *op, const struct hr_op_all *all, FILE *out)
 {
 	char *text = NULL, *rest, *line;
 	size_t bytes = 0;
@@ -62,7 +63,7 @@ static void print_result(const struct hr_op_desc *op, const struct hr_op_all *al
 
 	if (!memory)
 		return;
-	hr_op_print(op, all, memory);
+	hr_result_print(op, all, memory);
 	if (fclose(memory) == 0)
 		for (rest = text; (line = strsep(&rest, "\n"));)
 			if (*line)
@@ -331,7 +332,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run,
 		costs_json(run, hr_json_object(out, "cost"));
 	if (run->outcome == HR_RUN_DONE) {
 		gather(app, run, &all);
-		hr_op_json(p->op, &all, hr_json_object(out, "result"));
+		hr_result_json(p->op, &all, hr_json_object(out, "result"));
 	}
 	if (run->error)
 		failure_json(app, run, hr_json_object(out, "failure"));

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operator.h"
 
 #define BINS_MAX 256u
 #define NO_COUNTER 0xffffffffu /* of a lane without a number */
@@ -116,12 +116,12 @@ HR_WORKER void histogram_gather(struct histogram_range *range)
 }
 
 /* Before the first tile; states are zeroed already. */
-HR_OP_CODE void hr_op_user_init(const void *args, void *state)
+HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 }
 
 /* One tile. There is no output, so it returns 0. */
-HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct hr_op_tile *tile)
+HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const struct histogram_args *a = (const struct histogram_args *)args;
 	const float *number = (const float *)(const void *)tile->in[0];
@@ -148,7 +148,7 @@ HR_OP_CODE uint32_t hr_op_user_tile(const void *args, void *state, const struct 
 }
 
 /* Once, in one block, after the last tile: all states and records into the result. */
-HR_OP_CODE void hr_op_user_finish(const struct hr_op_all *all)
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	const struct histogram_args *a = (const struct histogram_args *)all->args;
 	const struct histogram_range *range =
@@ -173,7 +173,7 @@ HR_OP_CODE void hr_op_user_finish(const struct hr_op_all *all)
 		histogram_widen(&result->range, range[i].least, range[i].greatest);
 }
 
-#ifndef __CUDACC__ /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
 
 #include <errno.h>
 

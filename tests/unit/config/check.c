@@ -15,7 +15,7 @@ TestSuite(config_check, .timeout = 20);
 
 static struct hr_config config;
 static struct hr_mistakes mistakes;
-static struct hr_op_desc op;
+static struct hr_operator op;
 static uint32_t row_of[HR_SOURCES_MAX]; /* bytes of a row in each source */
 static char reports[1 << 14];
 

@@ -6,8 +6,7 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
-#include "gpu/ops/filter_sum.h"
-#include "gpu/ops/topk_dot.h"
+#include "tests/harness/operators.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 

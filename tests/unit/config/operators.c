@@ -52,7 +52,7 @@ Test(op_config, an_operator_is_loaded_and_used)
 	cr_expect_str_eq(config.op[0].name, "liar");
 	cr_expect_str_eq(config.op[0].file, TEST_OPS "/liar.op");
 	cr_expect_eq(config.op[0].line, 4u);
-	cr_expect_eq(p->op, config.op[0].desc);
+	cr_expect_eq(p->op, config.op[0].op);
 	cr_expect_str_eq(p->op->name, "liar");
 	cr_expect_eq(p->op_args_bytes, 4u);
 	cr_expect_eq(hr_config_sink_tile_bytes(p), p->tile_bytes);

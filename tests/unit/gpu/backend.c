@@ -8,6 +8,7 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "gpu/backend.h"
+#include "gpu/ops/operators.h"
 #include "gpu/worker/pipeline.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

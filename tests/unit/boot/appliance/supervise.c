@@ -23,6 +23,7 @@
 #include "boot/cmd/cmd.h"
 #include "boot/engine/signals.h"
 #include "config/tick.h"
+#include "gpu/ops/operators.h"
 #include "tests/fakes/attempts.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

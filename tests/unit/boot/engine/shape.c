@@ -6,6 +6,7 @@
 
 #include "boot/engine/shape.h"
 #include "boot/engine/stages.h"
+#include "gpu/ops/operators.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define MIB (1u << 20)
@@ -174,7 +175,7 @@ Test(shape, a_limit_of_host_memory_limits_the_slots)
 
 Test(shape, operators_that_read_once_read_in_place_unless_told)
 {
-	struct hr_op_desc twice = *hr_op_find("crc32c");
+	struct hr_operator twice = *hr_op_find("crc32c");
 
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect_str_eq(hr_run_bounce(app, run), "in place");

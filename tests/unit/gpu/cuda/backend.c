@@ -10,7 +10,7 @@
 #include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "gpu/backend.h"
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operator.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/log.h"
@@ -204,7 +204,7 @@ Test(cuda_backend, memory_can_be_let_out_when_other_devices_can_reach_it)
 }
 
 static const uint8_t code[8];
-static const struct hr_op_user user = { .gpu = code, .gpu_end = code + 8, .name = "mine" };
+static const struct hr_operator user = { .gpu = code, .gpu_end = code + 8, .name = "mine" };
 
 /* The life of a backend as boot leads it: 0, or what failed first. */
 static int live(void)
@@ -324,9 +324,9 @@ static uint32_t threads;
 
 Test(cuda_backend, a_user_operator_is_linked_once_and_runs)
 {
-	static const struct hr_op_user other = { .gpu = code,
-						 .gpu_end = code + 4,
-						 .name = "other" };
+	static const struct hr_operator other = { .gpu = code,
+						  .gpu_end = code + 4,
+						  .name = "other" };
 	enum hr_kernel again;
 
 	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
@@ -359,7 +359,9 @@ Test(cuda_backend, a_user_operator_is_linked_once_and_runs)
 
 Test(cuda_backend, a_user_operator_without_gpu_code_is_refused)
 {
-	static const struct hr_op_user host_only = { .gpu = code, .gpu_end = code, .name = "mine" };
+	static const struct hr_operator host_only = { .gpu = code,
+						      .gpu_end = code,
+						      .name = "mine" };
 
 	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
 	cr_expect_eq(backend.ops->link(&backend, &host_only, &kernel, &threads, message), -ENOTSUP);
@@ -426,9 +428,9 @@ Test(cuda_backend, more_local_memory_than_the_gpu_has_is_refused)
 	fake_cuda.local_bytes = 32 << 10; /* 4 SMs with 2048 threads: 256 MiB, all there is */
 	cr_expect_eq(backend.ops->link(&backend, &user, &kernel, &threads, message), 0);
 	fake_cuda.local_bytes += 16;
-	static const struct hr_op_user greedy = { .gpu = code,
-						  .gpu_end = code + 8,
-						  .name = "greedy" };
+	static const struct hr_operator greedy = { .gpu = code,
+						   .gpu_end = code + 8,
+						   .name = "greedy" };
 
 	cr_expect_eq(backend.ops->link(&backend, &greedy, &kernel, &threads, message), -EINVAL);
 	cr_expect(strstr(message, "operator greedy: 32784 bytes of local memory per thread"), "%s",
@@ -439,7 +441,7 @@ Test(cuda_backend, more_local_memory_than_the_gpu_has_is_refused)
 
 Test(cuda_backend, only_so_many_user_operators_are_linked)
 {
-	static struct hr_op_user many[HR_OPERATORS_MAX + 1];
+	static struct hr_operator many[HR_OPERATORS_MAX + 1];
 
 	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0);
 	for (unsigned i = 0; i <= HR_OPERATORS_MAX; i++) {

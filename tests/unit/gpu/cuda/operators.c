@@ -6,7 +6,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/stages.h"
-#include "gpu/ops/op_user.h"
+#include "gpu/ops/operator.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/log.h"
 
@@ -45,10 +45,10 @@ static void end(void)
 TestSuite(cuda_operators, .timeout = 60, .init = begin, .fini = end);
 
 /* The operator of tests has no GPU part; here it gets one. */
-static struct hr_op_user with_code(const struct hr_op_user *user)
+static struct hr_operator with_code(const struct hr_operator *user)
 {
 	static const uint8_t code[16];
-	struct hr_op_user copy = *user;
+	struct hr_operator copy = *user;
 
 	copy.gpu = code;
 	copy.gpu_end = code + sizeof code;
@@ -57,11 +57,9 @@ static struct hr_op_user with_code(const struct hr_op_user *user)
 
 Test(cuda_operators, each_selected_pipeline_has_the_kernel_it_needs)
 {
-	struct hr_op_desc desc = *app->config.op[0].desc;
-	struct hr_op_user user = with_code(desc.user);
+	struct hr_operator user = with_code(app->config.op[0].op);
 
-	desc.user = &user;
-	app->config.op[0].desc = app->config.pipeline[1].op = &desc;
+	app->config.op[0].op = app->config.pipeline[1].op = &user;
 	fake_cuda.kernel_threads = 128;
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
@@ -74,11 +72,9 @@ Test(cuda_operators, each_selected_pipeline_has_the_kernel_it_needs)
 
 Test(cuda_operators, one_that_cannot_be_linked_is_told_with_its_place)
 {
-	struct hr_op_desc desc = *app->config.op[0].desc;
-	struct hr_op_user user = with_code(desc.user);
+	struct hr_operator user = with_code(app->config.op[0].op);
 
-	desc.user = &user;
-	app->config.op[0].desc = app->config.pipeline[1].op = &desc;
+	app->config.op[0].op = app->config.pipeline[1].op = &user;
 	fake_cuda.jit_log = "Undefined reference to 'x'";
 	fake_cuda_fail("cuLinkComplete", 1, CUDA_ERROR_UNKNOWN);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);

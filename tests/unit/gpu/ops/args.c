@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/worker/op.h"
-#include "gpu/ops/filter_sum.h"
-#include "gpu/ops/topk_dot.h"
+#include "gpu/ops/operators.h"
+#include "tests/harness/operators.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
@@ -27,7 +26,7 @@ static void hear(void *to, unsigned line, const char *text)
 static int parse(enum hr_op_id op, const struct hr_op_arg *arg, uint32_t count)
 {
 	said[0] = '\0';
-	return hr_op_get(op)->parse(arg, count, args, hear, said);
+	return hr_op_parse(hr_op_get(op), arg, count, args, hear, said);
 }
 
 static struct hr_op_arg whole(const char *name, int64_t value)
@@ -73,14 +72,16 @@ Test(ops_args, every_operator_is_found_by_name_and_describes_itself)
 
 	cr_assert_eq(ROWS(name), HR_OP_COUNT);
 	for (unsigned id = 0; id < HR_OP_COUNT; id++) {
-		const struct hr_op_desc *desc = hr_op_find(name[id]);
+		const struct hr_operator *op = hr_op_find(name[id]);
 
-		cr_assert_not_null(desc);
-		cr_expect_eq(desc, hr_op_get((enum hr_op_id)id));
-		cr_expect_eq((unsigned)desc->id, id);
-		cr_expect(strlen(desc->help) > 40);
-		cr_expect(desc->sources_min >= 1 && desc->sources_max <= HR_SOURCES_MAX);
-		cr_expect_neq(desc->out_den, 0);
+		cr_assert_not_null(op);
+		cr_expect_eq(op, hr_op_get(id));
+		cr_expect_eq(hr_op_id_of(op), id);
+		cr_expect(hr_op_built_in(op));
+		cr_expect(op->init && op->tile && op->finish);
+		cr_expect(strlen(op->help) > 40);
+		cr_expect(op->sources_min >= 1 && op->sources_max <= HR_SOURCES_MAX);
+		cr_expect_eq(op->output == HR_OUT_DATA, op->out_num && op->out_den);
 	}
 	cr_expect_null(hr_op_find("crc32"));
 	cr_expect_null(hr_op_get(HR_OP_COUNT));
@@ -160,7 +161,7 @@ Test(ops_args, topk_dot_takes_the_longest_query_and_not_a_longer_one)
 	static double query[HR_TOPK_DIMENSIONS + 1];
 	struct hr_op_arg arg[] = { whole("k", HR_TOPK_MAX), floats("query", query, 1) };
 	const struct hr_topk_args *topk = (const struct hr_topk_args *)args;
-	const struct hr_op_desc *desc = hr_op_get(HR_OP_topk_dot);
+	const struct hr_operator *op = hr_op_get(HR_OP_topk_dot);
 
 	for (uint32_t i = 0; i < HR_TOPK_DIMENSIONS; i++)
 		query[i] = i;
@@ -169,8 +170,8 @@ Test(ops_args, topk_dot_takes_the_longest_query_and_not_a_longer_one)
 	cr_expect_leq(sizeof(struct hr_topk_args), HR_OP_ARGS_MAX);
 	cr_expect_leq(sizeof(struct hr_topk), HR_OP_RESULT_MAX);
 	cr_expect_eq(topk->query[2047], 2047);
-	cr_expect_eq(desc->row_bytes(args, 0), 8192);
-	cr_expect_eq(desc->state_bytes(args), sizeof(struct hr_topk));
+	cr_expect_eq(op->row_bytes(args, 0), 8192);
+	cr_expect_eq(op->state_bytes(args), sizeof(struct hr_topk));
 	arg[1].count++;
 	cr_expect_eq(parse(HR_OP_topk_dot, arg, 2), -EINVAL);
 	cr_expect_str_eq(said, "9: query: expected 1 to 2048 numbers\n", "%s", said);

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/ops/crc32c.h"
+#include "boot/cmd/report/result.h"
 #include "tests/harness/opcase.h"
+#include "tests/harness/operators.h"
 #include "tests/harness/random.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -85,6 +86,30 @@ Test(ops_data, crc32c_of_tiles_and_whole_is_that_of_the_definition)
 		opcase_free(&c);
 		free(data);
 	}
+}
+
+Test(ops_data, crc32c_tells_the_checksum_of_the_whole_and_of_each_tile)
+{
+	struct opcase c = { .op = HR_OP_crc32c,
+			    .sources = 1,
+			    .in = { "123456789" },
+			    .bytes = { 9 },
+			    .tile_bytes = { 8 },
+			    .workers = 1 };
+	struct json_object *json = json_object_new_object();
+	char text[64] = "";
+	FILE *out = fmemopen(text, sizeof text, "w");
+
+	cr_assert(json && out);
+	opcase_run(&c);
+	hr_result_print(hr_op_get(c.op), &c.all, out);
+	fclose(out);
+	cr_expect_str_eq(text, "crc32c e3069283 of 9 bytes in 2 tiles", "%s", text);
+	hr_result_json(hr_op_get(c.op), &c.all, json);
+	cr_expect_str_eq(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
+			 "{\"crc32c\":\"e3069283\",\"tiles\":[\"6087809a\",\"1a2cc12c\"]}");
+	json_object_put(json);
+	opcase_free(&c);
 }
 
 /* By definition: of the two neighbours the nearer one, of two as near the even one. */

@@ -19,12 +19,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #define hr_checksum_tile lanes_checksum_tile
 #include "cache/crc32c.c"
 #include "gpu/worker/checksum.c"
-#include "gpu/ops/cast_f32_bf16.c"
-#include "gpu/ops/copy.c"
-#include "gpu/ops/crc32c.c"
-#include "gpu/ops/dispatch.c"
-#include "gpu/ops/filter_sum.c"
-#include "gpu/ops/topk_dot.c"
+#include "gpu/cuda/operators.cu"
 #undef hr_crc32c
 
 #include <criterion/criterion.h>

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/ops/filter_sum.h"
-#include "gpu/ops/topk_dot.h"
+#include "boot/cmd/report/result.h"
 #include "tests/harness/opcase.h"
+#include "tests/harness/operators.h"
 #include "tests/harness/random.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -22,7 +22,7 @@ static char *printed(const struct opcase *c)
 	FILE *out = open_memstream(&text, &bytes);
 
 	cr_assert_not_null(out);
-	hr_op_get(c->op)->print(&c->all, out);
+	hr_result_print(hr_op_get(c->op), &c->all, out);
 	fclose(out);
 	return text;
 }
@@ -188,7 +188,7 @@ Test(ops_rows, filter_sum_names_the_unit_of_revenue_in_text_and_json)
 		snprintf(expected, sizeof expected, "revenue %s cents from 2 of 10 rows",
 			 row[i].cents);
 		cr_expect_str_eq(text, expected, "%s", text);
-		hr_op_get(c.op)->json(&c.all, json);
+		hr_result_json(hr_op_get(c.op), &c.all, json);
 		cr_assert(json_object_object_get_ex(json, "revenue_cents", &revenue));
 		cr_expect_str_eq(json_object_get_string(revenue), row[i].cents);
 		json_object_put(json);
@@ -305,7 +305,7 @@ Test(ops_rows, topk_dot_tells_rows_and_scores)
 	text = printed(&c);
 	cr_expect_str_eq(text, "2 best rows\n   1. row 2, score inf\n   2. row 1, score 1.5", "%s",
 			 text);
-	hr_op_get(c.op)->json(&c.all, json);
+	hr_result_json(hr_op_get(c.op), &c.all, json);
 	cr_expect_str_eq(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
 			 "{\"best\":[{\"row\":2,\"score\":\"inf\"},{\"row\":1,\"score\":1.5}]}");
 	json_object_put(json);

@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "boot/cmd/report/result.h"
 #include "config/log.h"
 #include "config/config.h"
+#include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -162,12 +164,12 @@ Test(op_user, another_version_of_the_interface_is_refused)
 	struct file f = good_file;
 
 	f.note.abi = HR_OP_ABI + 1;
-	EXPECT_REFUSED(&f, sizeof f, "is built for version 2 of the operator interface");
+	EXPECT_REFUSED(&f, sizeof f, "is built for version 3 of the operator interface");
 	cr_expect(strstr(message, "make op") != NULL, "%s", message);
 	/* One that says less than ours still says its version. */
 	f.note.desc_bytes = 4;
 	f.notes.p_filesz = offsetof(struct hr_op_note, size);
-	EXPECT_REFUSED(&f, sizeof f, "is built for version 2 of the operator interface");
+	EXPECT_REFUSED(&f, sizeof f, "is built for version 3 of the operator interface");
 	f.note.abi = HR_OP_ABI;
 	EXPECT_REFUSED(&f, sizeof f, "is built with other headers");
 	for (unsigned i = 0; i < HR_OP_NOTE_SIZES; i++) {
@@ -195,32 +197,32 @@ static void no_finish(const struct hr_op_all *all)
 static const uint8_t image[4];
 static char long_help[HR_OP_HELP_MAX + 1];
 
-static const struct hr_op_user good_user = { .abi = HR_OP_ABI,
-					     .bytes = sizeof good_user,
-					     .init = no_init,
-					     .tile = no_tile,
-					     .finish = no_finish,
-					     .gpu = image,
-					     .gpu_end = image + 4,
-					     .name = "good",
-					     .help = "Good.",
-					     .output = HR_OUT_DATA,
-					     .out_num = 1,
-					     .out_den = HR_OP_RATIO_MAX,
-					     .tile_record_bytes = HR_OP_RECORD_MAX };
+static const struct hr_operator good_user = { .abi = HR_OP_ABI,
+					      .bytes = sizeof good_user,
+					      .init = no_init,
+					      .tile = no_tile,
+					      .finish = no_finish,
+					      .gpu = image,
+					      .gpu_end = image + 4,
+					      .name = "good",
+					      .help = "Good.",
+					      .output = HR_OUT_DATA,
+					      .out_num = 1,
+					      .out_den = HR_OP_RATIO_MAX,
+					      .tile_record_bytes = HR_OP_RECORD_MAX };
 
-static void expect_user_refused(const struct hr_op_user *user, const char *text)
+static void expect_user_refused(const struct hr_operator *user, const char *text)
 {
 	cr_expect_eq(hr_op_user_judge(user, message), -EINVAL, "%s", text);
 	cr_expect(strstr(message, text) != NULL, "%s: %s", text, message);
 }
 
-#define EXPECT_LIE(member, value, text)          \
-	do {                                     \
-		struct hr_op_user u = good_user; \
-                                                 \
-		u.member = value;                \
-		expect_user_refused(&u, text);   \
+#define EXPECT_LIE(member, value, text)           \
+	do {                                      \
+		struct hr_operator u = good_user; \
+                                                  \
+		u.member = value;                 \
+		expect_user_refused(&u, text);    \
 	} while (0)
 
 Test(op_user, a_good_description_is_believed)
@@ -230,7 +232,7 @@ Test(op_user, a_good_description_is_believed)
 
 Test(op_user, a_description_of_another_version_is_refused)
 {
-	EXPECT_LIE(abi, 2, "its description is of version 2");
+	EXPECT_LIE(abi, 1, "its description is of version 1");
 	EXPECT_LIE(bytes, 8, "and 8 bytes");
 }
 
@@ -256,7 +258,7 @@ Test(op_user, help_is_there_and_plain)
 	EXPECT_LIE(help, long_help, "no good help");
 	long_help[HR_OP_HELP_MAX - 1] = '\0';
 	{
-		struct hr_op_user u = good_user;
+		struct hr_operator u = good_user;
 
 		u.help = long_help;
 		cr_expect_eq(hr_op_user_judge(&u, message), 0, "%s", message);
@@ -281,7 +283,7 @@ Test(op_user, shapes_are_possible)
 	EXPECT_LIE(sources_min, 1, "takes 1 to 0 sources");
 	EXPECT_LIE(sources_max, 1, "takes 0 to 1 sources");
 	{
-		struct hr_op_user u = good_user;
+		struct hr_operator u = good_user;
 
 		u.sources_min = 1;
 		u.sources_max = HR_SOURCES_MAX + 1;
@@ -346,12 +348,12 @@ static uint8_t *read_liar(size_t *bytes)
 
 static void expect_not_loaded(const char *name, int err, const char *text)
 {
-	const struct hr_op_desc *desc = NULL;
-	int got = hr_op_user_load(path_of(name), &desc, message);
+	const struct hr_operator *op = NULL;
+	int got = hr_op_user_load(path_of(name), &op, message);
 
 	cr_expect_eq(got, err, "%s: %d", name, got);
 	cr_expect(strstr(message, text) != NULL, "%s: %s", name, message);
-	cr_expect_null(desc);
+	cr_expect_null(op);
 }
 
 Test(op_file, files_that_cannot_be_operators)
@@ -397,7 +399,7 @@ Test(op_file, cut_files_do_not_reach_the_loader)
 
 Test(op_file, the_same_file_is_loaded_once_and_a_changed_one_not_at_all)
 {
-	const struct hr_op_desc *first = NULL, *again = NULL;
+	const struct hr_operator *first = NULL, *again = NULL;
 	size_t bytes;
 	uint8_t *liar = read_liar(&bytes);
 	FILE *out;
@@ -407,12 +409,12 @@ Test(op_file, the_same_file_is_loaded_once_and_a_changed_one_not_at_all)
 	cr_assert_eq(hr_op_user_load(path_of("a.op"), &again, message), 0, "%s", message);
 	cr_expect_eq(first, again);
 	cr_expect_str_eq(first->name, "liar");
-	cr_expect_eq((unsigned)first->id, HR_OP_COUNT);
-	cr_expect_eq(hr_op_get(first->id), first);
+	cr_expect_eq(hr_op_id_of(first), HR_OP_COUNT);
+	cr_expect_eq(hr_op_get(HR_OP_COUNT), first);
 	cr_expect_null(hr_op_find("liar"), "only built-in ones are found by name");
-	cr_expect_null(hr_op_get((enum hr_op_id)(HR_OP_COUNT + 1)));
-	cr_expect_eq(first->sources_min, 1u);
-	cr_expect_eq(first->sources_max, 1u);
+	cr_expect_null(hr_op_get(HR_OP_COUNT + 1));
+	cr_expect_eq(hr_op_sources_min(first), 1u);
+	cr_expect_eq(hr_op_sources_max(first), 1u);
 	out = fopen(path_of("a.op"), "a");
 	cr_assert(out && fputc('x', out) == 'x' && fclose(out) == 0);
 	again = NULL;
@@ -422,7 +424,7 @@ Test(op_file, the_same_file_is_loaded_once_and_a_changed_one_not_at_all)
 
 Test(op_file, only_so_many_are_loaded)
 {
-	const struct hr_op_desc *desc;
+	const struct hr_operator *op;
 	size_t bytes;
 	uint8_t *liar = read_liar(&bytes);
 	char name[16];
@@ -430,8 +432,8 @@ Test(op_file, only_so_many_are_loaded)
 	for (unsigned i = 0; i < HR_OPERATORS_MAX; i++) {
 		snprintf(name, sizeof name, "%u.op", i);
 		write_file(name, liar, bytes, 0644);
-		cr_assert_eq(hr_op_user_load(path_of(name), &desc, message), 0, "%s", message);
-		cr_expect_eq((unsigned)desc->id, HR_OP_COUNT + i);
+		cr_assert_eq(hr_op_user_load(path_of(name), &op, message), 0, "%s", message);
+		cr_expect_eq(hr_op_id_of(op), HR_OP_COUNT + i);
 	}
 	write_file("more.op", liar, bytes, 0644);
 	expect_not_loaded("more.op", -ENOSPC, "is one more than the 16 operators");
@@ -444,25 +446,29 @@ Test(op_user, a_result_is_lines_for_people_and_an_object_for_programs)
 {
 	uint64_t result[HR_OP_RESULT_MAX / 8] = { 7 };
 	const struct hr_op_all all = { .result = result };
-	const struct hr_op_desc *desc = NULL;
+	const struct hr_operator *op = NULL;
 	struct json_object *json = json_object_new_object();
 	char text[512] = "";
 	FILE *out = fmemopen(text, sizeof text, "w");
 
 	cr_assert(json && out);
-	cr_assert_eq(hr_op_user_load(LIAR, &desc, message), 0, "%s", message);
-	hr_op_print(desc, &all, out);
+	cr_assert_eq(hr_op_user_load(LIAR, &op, message), 0, "%s", message);
+	hr_result_print(op, &all, out);
 	fclose(out);
 	cr_expect_str_eq(text,
 			 "tiles 7\nleast -9223372036854775808\nhalf 0.5\ninfinity inf\n"
 			 "text a?[31m?b\nmany 1 2 3 4 5 6 7 8\n"
-			 "  18446744073709551615\nreals 0.5 -inf nan",
+			 "  18446744073709551615\nreals 0.5 -inf nan\n"
+			 "numbers\n  0\n  1\n"
+			 "rows\n  row 0 of a?b items\n  row 1 of a?b items\n  0",
 			 "%s", text);
-	hr_op_json(desc, &all, json);
+	hr_result_json(op, &all, json);
 	cr_expect_str_eq(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
 			 "{\"tiles\":7,\"least\":-9223372036854775808,\"half\":0.5,"
 			 "\"infinity\":\"inf\",\"text\":\"a\\u001b[31m\\nb\","
 			 "\"many\":[1,2,3,4,5,6,7,8,18446744073709551615],"
-			 "\"reals\":[0.5,\"-inf\",\"nan\"]}");
+			 "\"reals\":[0.5,\"-inf\",\"nan\"],\"numbers\":[0,1],"
+			 "\"rows\":[{\"row\":0,\"of\":\"a\\nb\",\"items\":[]},"
+			 "{\"row\":1,\"of\":\"a\\nb\",\"items\":[0]}]}");
 	json_object_put(json);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "config/clock.h"
-#include "gpu/worker/op.h"
 #include "gpu/worker/pipeline.h"
 #include "gpu/worker/role.h"
 #include "tests/harness/random.h"

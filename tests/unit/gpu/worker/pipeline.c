@@ -10,10 +10,9 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "cache/crc32c.h"
-#include "gpu/ops/filter_sum.h"
-#include "gpu/ops/topk_dot.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/opcase.h"
+#include "tests/harness/operators.h"
 #include "tests/harness/random.h"
 #include "tests/harness/rig.h"
 

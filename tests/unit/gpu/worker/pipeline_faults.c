@@ -11,7 +11,7 @@
 
 #include "config/clock.h"
 #include "config/log.h"
-#include "gpu/ops/crc32c.h"
+#include "tests/harness/operators.h"
 #include "tests/harness/random.h"
 #include "tests/harness/rig.h"
 

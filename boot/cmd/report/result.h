@@ -1,0 +1,19 @@
+/*
+ * boot/cmd/report/result.h - the result of an operator, as its report() gives it.
+ */
+#ifndef BOOT_CMD_REPORT_RESULT_H
+#define BOOT_CMD_REPORT_RESULT_H
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "config/operator.h"
+
+/* Lines for people, without a newline at the end; nothing for an operator without a report. */
+void hr_result_print(const struct hr_operator *op, const struct hr_op_all *all, FILE *out);
+
+/* Members added to the object. */
+void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all,
+		    struct json_object *object);
+
+#endif

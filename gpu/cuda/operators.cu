@@ -1,0 +1,62 @@
+/*
+ * The worker code of the built-in operators, for a worker image that is one unit. A switch chooses
+ * among them: calls are direct, so that the compiler can inline them, which it cannot with the
+ * function pointers of the descriptions.
+ */
+#define HR_OP_WORKER_CODE
+
+#include "gpu/ops/operators.h"
+#include "gpu/worker/role.h"
+
+#define HR_OP_NAME copy
+#include "gpu/ops/copy.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME crc32c
+#include "gpu/ops/crc32c.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME cast_f32_bf16
+#include "gpu/ops/cast_f32_bf16.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME filter_sum
+#include "gpu/ops/filter_sum.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME topk_dot
+#include "gpu/ops/topk_dot.c"
+#undef HR_OP_NAME
+
+HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
+{
+	switch (op) {
+#define HR_OP_CASE(name)                          \
+	case HR_OP_##name:                        \
+		hr_op_##name##_init(args, state); \
+		return;
+		HR_OPERATORS(HR_OP_CASE)
+#undef HR_OP_CASE
+	}
+}
+
+HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
+			      const struct hr_op_tile *tile)
+{
+	switch (op) {
+#define HR_OP_CASE(name)   \
+	case HR_OP_##name: \
+		return hr_op_##name##_tile(args, state, tile);
+		HR_OPERATORS(HR_OP_CASE)
+#undef HR_OP_CASE
+	}
+	return 0;
+}
+
+HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
+{
+	switch (op) {
+#define HR_OP_CASE(name)                    \
+	case HR_OP_##name:                  \
+		hr_op_##name##_finish(all); \
+		return;
+		HR_OPERATORS(HR_OP_CASE)
+#undef HR_OP_CASE
+	}
+}

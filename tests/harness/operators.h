@@ -1,0 +1,20 @@
+/*
+ * tests/harness/operators.h - the arguments and results of built-in operators, which stand in the
+ * operators' own files.
+ */
+#ifndef TESTS_HARNESS_OPERATORS_H
+#define TESTS_HARNESS_OPERATORS_H
+
+#define HR_OP_WORKER_CODE
+
+#define HR_OP_NAME crc32c
+#include "gpu/ops/crc32c.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME filter_sum
+#include "gpu/ops/filter_sum.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME topk_dot
+#include "gpu/ops/topk_dot.c"
+#undef HR_OP_NAME
+
+#endif
