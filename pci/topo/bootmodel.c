@@ -158,6 +158,15 @@ static void take_words(struct hr_boot *b, struct said *s, const char *cmdline)
 	}
 }
 
+int hr_boot_passthrough(const char *cmdline)
+{
+	struct hr_boot unused = { 0 };
+	struct said s;
+
+	take_words(&unused, &s, cmdline);
+	return s.passthrough;
+}
+
 /* ---- what the IOMMU driver does with them */
 
 static enum maker maker_of(const struct hr_model *m)

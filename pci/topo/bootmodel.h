@@ -35,6 +35,9 @@ struct hr_boot {
 /* The machine's IOMMU is AMD's: by its CPU, or by its root complexes. */
 bool hr_boot_is_amd(const struct hr_model *m);
 
+/* What a command line says of passthrough, its last word counts: 1, 0, or -1: nothing. */
+int hr_boot_passthrough(const char *cmdline);
+
 /* "6.8.0-45-generic" as HR_KERNEL_VERSION(); 0: no version. */
 uint32_t hr_kernel_of_release(const char *release);
 

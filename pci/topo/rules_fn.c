@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pci/topo/bootmodel.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/software.h"
@@ -509,11 +510,12 @@ static bool last_has(const char *cmdline, const char *word, const char *value)
 bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
 {
 	const char *cmdline = e->m->sys.cmdline;
+	const int passthrough = hr_boot_passthrough(cmdline);
 
-	return !hr_sys_passthrough(e, f) && !has_word(e, "iommu=off") &&
+	return passthrough != 1 && !has_word(e, "iommu=off") &&
 	       (last_has(cmdline, "intel_iommu=", "on") || last_has(cmdline, "amd_iommu=", "on") ||
 		last_has(cmdline, "amd_iommu=", "force_enable") || has_word(e, "iommu=force") ||
-		has_word(e, "iommu=nopt") || has_word(e, "iommu.passthrough=0"));
+		passthrough == 0);
 }
 
 int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
@@ -546,5 +548,5 @@ bool hr_sys_raid(const struct hr_engine *e, const struct hr_fn *f)
 /* Not a rule: what the command line says of a mode that sysfs does not show. */
 bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
 {
-	return has_word(e, "iommu=pt") || has_word(e, "iommu.passthrough=1");
+	return hr_boot_passthrough(e->m->sys.cmdline) == 1;
 }

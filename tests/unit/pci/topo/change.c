@@ -497,6 +497,11 @@ Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
 		{ "", "", "", "uuuu" },
 		{ "", "\theadrace: iommu_group=1\n", "", "UUUU" },
 		{ "headrace: cmdline=iommu=pt\n", "\theadrace: iommu_group=1\n", "", "uuuu" },
+		/* Of two words the kernel takes the last. */
+		{ "headrace: cmdline=iommu=pt iommu=nopt\n", "\theadrace: iommu_group=1\n", "",
+		  "UUUU" },
+		{ "headrace: cmdline=iommu.passthrough=0 iommu=pt\n", "\theadrace: iommu_group=1\n",
+		  "", "uuuu" },
 		{ "headrace: iommu=3\n", "", "", "SSSS" },
 		{ "headrace: iommu=3\n", "\theadrace: iommu_type=2\n", "", "uSSu" },
 		{ "headrace: iommu=3\n", "", "\theadrace: iommu_type=2\n", "SuuS" },
