@@ -98,6 +98,26 @@ int hr_function_look(const char *address, struct hr_function_state *state, char 
 	return 0;
 }
 
+bool hr_function_masters_bus(const char *address)
+{
+	struct hr_function_state state;
+	char message[HR_LOG_LINE_MAX], path[96];
+	uint8_t command[2] = { 0, 0 };
+	uint16_t value;
+	int fd;
+
+	if (hr_function_look(address, &state, message))
+		return false;
+	snprintf(path, sizeof path, "/" DEVICES "/%s/config", state.bdf);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || pread(fd, command, sizeof command, HR_CFG_COMMAND) != sizeof command)
+		command[0] = command[1] = 0;
+	if (fd >= 0)
+		close(fd);
+	value = (uint16_t)(command[0] | command[1] << 8);
+	return value != UINT16_MAX && (value & HR_COMMAND_BME);
+}
+
 bool hr_function_translated(const struct hr_function_state *state)
 {
 	return state->group != HR_NO_GROUP && strcmp(state->group_type, "identity") != 0;

@@ -33,6 +33,10 @@ struct hr_function_state {
 /* 0; -EINVAL: not an address; -ENOENT: there is no such function. */
 int hr_function_look(const char *address, struct hr_function_state *state, char *message);
 
+/* True when the function may master the bus, as its command register says. False also for a function
+ * that is not there, does not answer, or whose register cannot be read. Changes nothing. */
+bool hr_function_masters_bus(const char *address);
+
 /*
  * True when what the function puts on the bus is translated before it reaches memory, so that
  * physical addresses mean nothing: a group exists and its domain is not the identity.

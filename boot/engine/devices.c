@@ -22,6 +22,14 @@ static const char *after(const char *device, const char *prefix)
 	return strncmp(device, prefix, n) == 0 ? device + n : NULL;
 }
 
+/* The address of "pci:BDF" or "vfio:BDF", or NULL. */
+static const char *function_of(const char *device)
+{
+	const char *rest = after(device, "pci:");
+
+	return rest ? rest : after(device, "vfio:");
+}
+
 static bool is_bdf(const char *text)
 {
 	uint32_t domain, bus, dev, fn;
@@ -64,9 +72,7 @@ int hr_transport_check(const char *device, char *message)
 
 	if (rest)
 		return hr_soft_parse(rest, &options, message);
-	rest = after(device, "pci:");
-	if (!rest)
-		rest = after(device, "vfio:");
+	rest = function_of(device);
 	if (rest)
 		return check_pci(device, rest, message);
 	kind = likely_kind(device);
@@ -89,6 +95,13 @@ static bool image_is_absent(const struct hr_soft_options *o)
 	return o->path[0] && !o->bytes && access(o->path, F_OK) != 0 && errno == ENOENT;
 }
 
+bool hr_transport_masters_bus(const char *device)
+{
+	const char *address = function_of(device);
+
+	return address && hr_function_masters_bus(address);
+}
+
 bool hr_transport_is_absent(const char *device)
 {
 	const char *rest = after(device, "soft:");
@@ -98,9 +111,7 @@ bool hr_transport_is_absent(const char *device)
 
 	if (rest)
 		return hr_soft_parse(rest, &options, message) == 0 && image_is_absent(&options);
-	rest = after(device, "pci:");
-	if (!rest)
-		rest = after(device, "vfio:");
+	rest = function_of(device);
 	return rest && hr_function_look(rest, &state, message) == -ENOENT;
 }
 

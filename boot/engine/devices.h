@@ -34,6 +34,10 @@ bool hr_transport_is_absent(const char *device);
 /* Namespaces of the soft controller that a string names; 0: it names another kind, or is malformed. */
 uint32_t hr_transport_namespaces(const char *device);
 
+/* True when the controller that a string names is a PCI function, and may master the bus: its command
+ * register says so. The register is read through the kernel; nothing is opened or changed. */
+bool hr_transport_masters_bus(const char *device);
+
 /* True when the controller that a string names drives physical addresses onto the bus: host memory
  * then has to have them (hr_hostmem_choose()). */
 bool hr_transport_is_physical(const char *device);

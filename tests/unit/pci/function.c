@@ -79,6 +79,28 @@ Test(function, sysfs_says_class_driver_and_group)
 	fake_tree_remove(&tree);
 }
 
+static int look_at_masters(void *arg)
+{
+	static const uint8_t gone[] = { 0xff, 0xff };
+
+	(void)arg;
+	if (hr_function_masters_bus(SSD)) /* parity errors only */
+		return 1;
+	if (!hr_function_masters_bus(PORT) || !hr_function_masters_bus("00:01.0"))
+		return 2;
+	fake_tree_write(&tree, PORT, "config", 4, gone, sizeof gone);
+	if (hr_function_masters_bus(PORT))
+		return 3;
+	return hr_function_masters_bus("0000:05:00.0") || hr_function_masters_bus("x") ? 4 : 0;
+}
+
+/* One that is gone reads all ones. */
+Test(function, the_command_register_says_which_masters_the_bus)
+{
+	run(look_at_masters);
+	fake_tree_remove(&tree);
+}
+
 Test(function, what_is_no_address_is_refused)
 {
 	static const char *const row[] = { "",
