@@ -22,6 +22,12 @@ bool hr_tick_is_set(void)
 	return duty.tick != NULL;
 }
 
+void hr_tick_at_once(void)
+{
+	duty.next_ns = 0;
+	hr_tick();
+}
+
 void hr_tick(void)
 {
 	uint64_t now_ns;

@@ -27,4 +27,8 @@ bool hr_tick_is_set(void);
  */
 void hr_tick(void);
 
+/* The same, also when it is not due: something has happened that others are to know before the next
+ * thing happens. */
+void hr_tick_at_once(void);
+
 #endif

@@ -151,10 +151,13 @@ int hr_init_prepare(const struct hr_config_boot *boot)
 	return first;
 }
 
-void hr_init_reap(void)
+void hr_init_reap(pid_t kept)
 {
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
+	siginfo_t ended = { .si_pid = 0 };
+
+	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
+	       ended.si_pid != kept && waitpid(ended.si_pid, NULL, WNOHANG) > 0)
+		ended.si_pid = 0;
 }
 
 /* Whoever looks at the console gets a shell, and the machine's fate once it ends. */

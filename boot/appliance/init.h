@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 
@@ -35,8 +36,9 @@ int hr_init_prepare(const struct hr_config_boot *boot);
 /* Reserve 2 MiB huge pages. 0; -ENOMEM: the kernel found fewer, which is logged; -errno. */
 int hr_init_hugepages(uint64_t bytes);
 
-/* Collect children that nobody waits for. */
-void hr_init_reap(void);
+/* Collect children that have ended, but for `kept`, whose end another function asks for; 0: none. Those
+ * behind it are collected once it is. */
+void hr_init_reap(pid_t kept);
 
 /*
  * Flush disks, and end the machine as the configuration says. Does not return: when the kernel

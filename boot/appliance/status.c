@@ -11,7 +11,6 @@
 
 #include "config/clock.h"
 #include "config/log.h"
-#include "boot/engine/runner.h"
 #include "boot/engine/start.h"
 #include "nvme/status.h"
 
@@ -63,12 +62,7 @@ static void put_end(struct text *t, const char *close)
 	put(t, "%s, ", close);
 }
 
-static bool is_wired(const struct hr_appliance *app, const struct hr_run *run)
-{
-	return app->up >= HR_STAGE_QUEUES && run->pipe;
-}
-
-static const char *outcome(const struct hr_run *run)
+static const char *outcome(const struct hr_record_run *run)
 {
 	static const char *const name[] = { "waiting", "done", "complete", "interrupted",
 					    "failed" };
@@ -76,94 +70,84 @@ static const char *outcome(const struct hr_run *run)
 	return run->outcome == HR_RUN_WAITING && run->started_ns ? "running" : name[run->outcome];
 }
 
-static void put_role(struct text *t, const struct hr_run *run, uint32_t role, const char *name)
+static void put_role(struct text *t, const struct hr_record_role *role, const char *name)
 {
-	const uint32_t first = hr_pipe_first_status(run->pipe, role);
-	const uint32_t last = hr_pipe_first_status(run->pipe, role + 1);
-	uint64_t heartbeat = 0, tiles = 0, bytes = 0, failed = 0, done = 0;
-
-	for (uint32_t i = first; i < last; i++) {
-		const struct hr_worker_status *status = &run->status[i];
-
-		heartbeat += hr_load_acquire_sys_u64(&status->heartbeat);
-		tiles += hr_load_acquire_sys_u64(&status->tiles);
-		bytes += hr_load_acquire_sys_u64(&status->bytes);
-		failed += hr_load_acquire_sys_u32(&status->failed);
-		done += hr_load_acquire_sys_u32(&status->done);
-	}
 	put(t, "\"%s\": {", name);
-	put_u64(t, "blocks", run->pipe->blocks[role]);
-	put_u64(t, "workers", last - first);
-	put_u64(t, "ended", done);
-	put_u64(t, "failed", failed);
-	put_u64(t, "heartbeat", heartbeat);
-	put_u64(t, "tiles", tiles);
-	put_u64(t, "bytes", bytes);
+	put_u64(t, "blocks", role->blocks);
+	put_u64(t, "workers", role->workers);
+	put_u64(t, "ended", role->ended);
+	put_u64(t, "failed", role->failed);
+	put_u64(t, "heartbeat", role->heartbeat);
+	put_u64(t, "tiles", role->tiles);
+	put_u64(t, "bytes", role->bytes);
 	put_end(t, "}");
 }
 
-static void put_run(struct text *t, const struct hr_appliance *app, const struct hr_run *run,
-		    uint64_t now_ns)
+static void put_run(struct text *t, const struct hr_config *config, uint32_t i,
+		    const struct hr_record_run *run, uint64_t now_ns)
 {
 	static const char *const role[] = { "prefetch", "compute", "writeback" };
+	const struct hr_config_pipeline *p = &config->pipeline[i];
 	const uint64_t until = run->ended_ns ? run->ended_ns : now_ns;
 	const uint64_t ns = run->started_ns ? until - run->started_ns : 0;
-	uint64_t tiles = 0, bytes;
+	const uint64_t bytes = run->read_bytes;
 	char error[96];
 
-	if (run->ended_ns)
-		tiles = run->through_tiles;
-	else if (is_wired(app, run) && run->started_ns)
-		tiles = hr_run_tiles_done(run);
-	bytes = hr_run_bytes_read(run);
 	put(t, "{");
-	put_string(t, "name", run->config->name);
-	put_string(t, "operator", run->config->op->name);
-	put_string(t, "gpu", app->config.gpu[run->config->gpu].name);
+	put_string(t, "name", p->name);
+	put_string(t, "operator", p->op->name);
+	put_string(t, "gpu", config->gpu[p->gpu].name);
 	put_string(t, "outcome", outcome(run));
 	if (run->error)
-		put_string(t, "error", hr_error_name(run->error, error, sizeof error));
+		put_string(t, "error", hr_error_name((int)run->error, error, sizeof error));
 	put_u64(t, "tiles", run->tiles);
 	put_u64(t, "first_tile", run->first_tile);
-	put_u64(t, "tiles_done", tiles);
+	put_u64(t, "tiles_done", run->tiles_done);
 	put_u64(t, "durable_tiles", run->durable_tiles);
 	put_u64(t, "duration_ms", ns / HR_NS_PER_MS);
 	put_u64(t, "read_bytes", bytes);
 	put_u64(t, "read_bytes_per_s", ns ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0);
-	for (uint32_t r = 0; is_wired(app, run) && r < HR_ROLES; r++)
-		if (run->pipe->blocks[r])
-			put_role(t, run, r, role[r]);
+	for (uint32_t r = 0; r < HR_ROLES; r++)
+		if (run->role[r].blocks)
+			put_role(t, &run->role[r], role[r]);
 	put_end(t, "}");
 }
 
-size_t hr_status_format(const struct hr_status *status, const struct hr_appliance *app,
-			uint64_t now_ns, char *text, size_t bytes)
+static void put_ssds(struct text *t, const struct hr_config *config, const struct hr_record *record)
 {
+	put(t, "\"ssds\": [");
+	for (uint32_t d = 0; d < config->ssds; d++) {
+		put(t, "{");
+		put_string(t, "name", config->ssd[d].name);
+		put_string(t, "device", config->ssd[d].device);
+		put(t, "\"failed\": %s, ", record->ssd_failed[d] ? "true" : "false");
+		put_end(t, "}");
+	}
+	put_end(t, "]");
+}
+
+size_t hr_status_format(const struct hr_status *status, uint64_t now_ns, char *text, size_t bytes)
+{
+	const struct hr_config *config = &status->app->config;
+	const struct hr_record *record = &status->record;
 	struct text t = { text, text + bytes };
 
 	put(&t, "{");
 	put_u64(&t, "schema", HR_STATUS_SCHEMA);
-	put_string(&t, "appliance", app->config.name);
-	put_string(&t, "configuration", app->config.file);
+	put_string(&t, "appliance", config->name);
+	put_string(&t, "configuration", config->file);
 	put_u64(&t, "pid", (uint64_t)getpid());
+	put_u64(&t, "engine_pid", (uint64_t)status->engine);
 	put_u64(&t, "uptime_ms", (now_ns - hr_start_ns()) / HR_NS_PER_MS);
-	put_string(&t, "phase", status->phase);
-	put_string(&t, "stage", hr_stage_name(app->up));
+	put_string(&t, "phase", hr_phase_name(status->phase));
+	put_string(&t, "stage", hr_stage_name((enum hr_stage)record->stage));
 	put_u64(&t, "restarts", status->restarts);
 	put_u64(&t, "restarts_left", status->restarts_left);
-	put(&t, "\"ssds\": [");
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		put(&t, "{");
-		put_string(&t, "name", app->config.ssd[d].name);
-		put_string(&t, "device", app->config.ssd[d].device);
-		put(&t, "\"failed\": %s, ", app->ssd[d].failed ? "true" : "false");
-		put_end(&t, "}");
-	}
-	put_end(&t, "]");
+	put_ssds(&t, config, record);
 	put(&t, "\"pipelines\": [");
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected || app->run[i].outcome != HR_RUN_WAITING)
-			put_run(&t, app, &app->run[i], now_ns);
+	for (uint32_t i = 0; i < config->pipelines; i++)
+		if (record->run[i].selected || record->run[i].outcome != HR_RUN_WAITING)
+			put_run(&t, config, i, &record->run[i], now_ns);
 	put_end(&t, "]");
 	put_end(&t, "}");
 	t.at -= 2;
@@ -306,7 +290,7 @@ int hr_status_open(struct hr_status *status, const struct hr_appliance *app)
 	memset(status, 0, sizeof(*status));
 	status->app = app;
 	status->fd = -1;
-	status->phase = "starting";
+	status->phase = HR_PHASE_STARTING;
 	err = open_socket(status, app->config.name);
 	if (err == -EADDRINUSE)
 		hr_warn("%s: an appliance '%s' runs already; this one cannot be asked for its "
@@ -333,9 +317,11 @@ void hr_status_tick(void *to, uint64_t now_ns)
 
 		if (reader < 0)
 			return;
+		if (!length && !status->told)
+			hr_record_take(&status->record, status->app);
 		if (!length)
-			length = hr_status_format(status, status->app, now_ns, status->text,
-						  sizeof status->text);
+			length =
+				hr_status_format(status, now_ns, status->text, sizeof status->text);
 		if (send(reader, status->text, length, MSG_NOSIGNAL) != (ssize_t)length)
 			hr_debug("a reader of the status did not take all of it");
 		close(reader);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "boot/engine/stages.h"
+#include "boot/appliance/record.h"
 
 #define HR_STATUS_MAX (64u << 10) /* a document; every pipeline with every ssd fits */
 #define HR_STATUS_SCHEMA 1	  /* "schema": changes when a field goes or changes its meaning */
@@ -26,10 +26,13 @@ struct hr_status {
 	const struct hr_appliance *app; /* of which it tells */
 	int fd;				/* listens; -1: there is no socket */
 	struct sockaddr_un at;
-	uint64_t next_ns;	/* when to look for readers again */
-	const char *phase;	/* what is going on, in a word: "post", "running", "backoff", ... */
-	uint32_t restarts;	/* of the appliance so far */
-	uint32_t restarts_left; /* before it gives up; 0 of `headrace run` */
+	uint64_t next_ns;	 /* when to look for readers again */
+	enum hr_phase phase;	 /* what is going on */
+	uint32_t restarts;	 /* of the appliance so far */
+	uint32_t restarts_left;	 /* before it gives up; 0 of `headrace run` */
+	int engine;		 /* process identifier of the engine; 0: none runs */
+	bool told;		 /* the owner keeps `record`; false: it is taken from app */
+	struct hr_record record; /* what is told of ssds and pipelines */
 	char text[HR_STATUS_MAX];
 };
 
@@ -53,9 +56,9 @@ int hr_status_open(struct hr_status *status, const struct hr_appliance *app);
 /* Answer each reader that has connected. Fits hr_tick_set(). */
 void hr_status_tick(void *status, uint64_t now_ns);
 
-/* The document as it is sent, NUL-terminated; returns its length. Cut documents do not happen. */
-size_t hr_status_format(const struct hr_status *status, const struct hr_appliance *app,
-			uint64_t now_ns, char *text, size_t bytes);
+/* The document as it is sent, of status->record, NUL-terminated; returns its length. Cut documents do
+ * not happen. */
+size_t hr_status_format(const struct hr_status *status, uint64_t now_ns, char *text, size_t bytes);
 
 void hr_status_close(struct hr_status *status);
 

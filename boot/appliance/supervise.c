@@ -7,15 +7,10 @@
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
 #include "boot/engine/refuse.h"
-#include "boot/engine/seal.h"
 #include "config/clock.h"
 #include "boot/engine/exit.h"
 #include "config/log.h"
-#include "boot/cmd/post/post.h"
-#include "boot/cmd/report/report.h"
-#include "boot/engine/runner.h"
 #include "boot/engine/signals.h"
-#include "boot/engine/start.h"
 #include "config/tick.h"
 #include "nvme/status.h"
 #include "nvme/transport.h"
@@ -24,35 +19,59 @@
 
 /* ---- the duty of the supervising thread */
 
+/* An engine that hangs and cannot be ended leaves the watchdog hungry, which resets the machine. */
 static void tick(void *to, uint64_t now_ns)
 {
 	struct hr_supervisor *s = to;
 
-	hr_notify_alive(&s->notify, now_ns);
+	hr_child_look(&s->child, &s->app->config, now_ns);
+	s->status.engine = (int)s->child.process.pid;
 	hr_status_tick(&s->status, now_ns);
-	hr_watchdog_feed(&s->watchdog, now_ns);
+	if (hr_child_moves(&s->child)) {
+		hr_notify_alive(&s->notify, now_ns);
+		hr_watchdog_feed(&s->watchdog, now_ns);
+	}
 	if (s->first)
-		hr_init_reap();
+		hr_init_reap(s->child.process.pid);
 }
 
-static void phase(struct hr_supervisor *s, const char *name)
+static void say_phase(void *to, enum hr_phase phase)
 {
-	s->status.phase = name;
-	hr_notify_send(&s->notify, "STATUS=%s", name);
+	struct hr_supervisor *s = to;
+
+	s->status.phase = phase;
+	hr_notify_send(&s->notify, "STATUS=%s", hr_phase_name(phase));
+	if (phase == HR_PHASE_RUNNING)
+		hr_notify_send(&s->notify, "READY=1\nSTATUS=%s", hr_phase_name(phase));
+}
+
+static void set_phase(struct hr_supervisor *s, enum hr_phase phase)
+{
+	say_phase(s, phase);
 	tick(s, hr_now_ns());
 }
 
-void hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
-		       const char *watchdog)
+int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
+		      const char *watchdog)
 {
+	int err;
+
 	memset(s, 0, sizeof(*s));
 	s->app = app;
 	s->first = first;
+	err = hr_child_open(&s->child, &s->status.record, say_phase, s);
+	if (err) {
+		hr_error("out of memory for the record of the engine");
+		return err;
+	}
 	hr_budget_begin(&s->budget, &app->config.boot);
 	hr_notify_open(&s->notify);
 	hr_status_open(&s->status, app);
 	hr_watchdog_open(&s->watchdog, watchdog, app->config.boot.watchdog_ns);
+	s->status.told = true;
+	hr_record_take(&s->status.record, app);
 	hr_tick_set(tick, s);
+	return 0;
 }
 
 void hr_supervise_close(struct hr_supervisor *s)
@@ -62,6 +81,7 @@ void hr_supervise_close(struct hr_supervisor *s)
 	hr_status_close(&s->status);
 	hr_notify_close(&s->notify);
 	hr_watchdog_close(&s->watchdog);
+	hr_child_close(&s->child);
 }
 
 static void wait_until(uint64_t end_ns)
@@ -154,6 +174,7 @@ static int choose(struct hr_supervisor *s)
 	s->app->collect_ns = s->app->config.boot.collect_ns;
 	choose_runs(s);
 	choose_ssds(s);
+	hr_record_take(&s->status.record, s->app);
 	return 0;
 }
 
@@ -163,7 +184,7 @@ static int wait_for_ssds(struct hr_supervisor *s)
 	int err = choose(s);
 
 	if (!err && !hr_any_selected(s->app))
-		phase(s, "waiting");
+		set_phase(s, HR_PHASE_WAITING);
 	while (!err && !hr_any_selected(s->app) && !hr_signals_pending()) {
 		hr_wait_ns(LOOK_NS);
 		err = choose(s);
@@ -172,59 +193,6 @@ static int wait_for_ssds(struct hr_supervisor *s)
 }
 
 /* ---- one attempt */
-
-static int test(struct hr_supervisor *s)
-{
-	struct hr_post post = { .app = s->app, .out = stdout };
-
-	if (s->app->config.boot.post == HR_BOOT_POST_OFF)
-		return 0;
-	phase(s, "post");
-	hr_post_machine(&post);
-	if (s->app->config.boot.post == HR_BOOT_POST_FULL && !post.failed)
-		hr_post_ssds(&post);
-	hr_info("self-test: %u passed, %u failed, %u skipped", post.passed, post.failed,
-		post.skipped);
-	if (!post.failed)
-		return hr_signals_pending() ? -EINTR : 0;
-	for (uint32_t d = 0; d < s->app->config.ssds; d++)
-		if (post.ssd_error[d])
-			hr_refuse_ssd(s->app, d, post.ssd_error[d]);
-	return post.machine_failed || !hr_any_selected(s->app) ? post.error : 0;
-}
-
-static void note_start(const struct hr_appliance *app)
-{
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].first_submit_ns)
-			hr_info("pipeline '%s': first tile submitted %.1f ms after the start",
-				app->run[i].config->name,
-				(double)(app->run[i].first_submit_ns - hr_start_ns()) / 1e6);
-}
-
-static int run(struct hr_supervisor *s)
-{
-	uint64_t began;
-	int err;
-
-	phase(s, "bring-up");
-	err = hr_appliance_up(s->app, HR_STAGE_QUEUES);
-	if (err)
-		return err;
-	phase(s, "running");
-	hr_notify_send(&s->notify, "READY=1\nSTATUS=running");
-	s->has_run = true;
-	began = hr_now_ns();
-	err = hr_gone(hr_run_all(s->app, false));
-	s->ran_ns = hr_now_ns() - began;
-	hr_unseal();
-	note_start(s->app);
-	hr_report_runs(s->app, stdout);
-	fflush(stdout);
-	phase(s, "going down");
-	hr_appliance_down(s->app);
-	return err;
-}
 
 /* Its source was to be the sink of one that failed for good. */
 static int error_of_writer(const struct hr_supervisor *s, uint32_t i)
@@ -265,13 +233,13 @@ static void note_outcomes(struct hr_supervisor *s)
 
 static int attempt(struct hr_supervisor *s)
 {
-	int err;
+	const int own[] = { s->status.fd, s->notify.fd, s->watchdog.fd };
+	const int err = hr_child_attempt(&s->child, s->app, own, sizeof own / sizeof *own);
 
-	s->ran_ns = 0;
-	s->has_run = false;
-	err = test(s);
-	if (!err)
-		err = run(s);
+	s->status.engine = 0;
+	s->has_run = s->status.record.has_run;
+	s->ran_ns = hr_child_ran_ns(&s->child);
+	s->mute |= s->status.record.mute;
 	note_outcomes(s);
 	return err;
 }
@@ -290,7 +258,7 @@ static int code_of_failures(const struct hr_supervisor *s)
 /* A stop in order is what was asked for, whatever was still to be done. */
 static int code_of_stop(const struct hr_supervisor *s, int err)
 {
-	if (s->app->stuck)
+	if (s->app->stuck || s->child.unsafe)
 		return HR_EXIT_DEVICE;
 	return err && err != -EINTR ? hr_exit_code(err) : HR_EXIT_DONE;
 }
@@ -318,10 +286,8 @@ static bool restart(struct hr_supervisor *s)
 	const uint32_t restarts = s->app->config.boot.restarts;
 	uint64_t pause_ns;
 
-	if (s->app->stuck) {
-		hr_error("a controller does not stop: no restart in this process");
+	if (s->child.unsafe)
 		return false;
-	}
 	if (!hr_budget_take(&s->budget, s->ran_ns, &pause_ns)) {
 		hr_error("given up after %u restarts", restarts);
 		return false;
@@ -329,7 +295,7 @@ static bool restart(struct hr_supervisor *s)
 	s->status.restarts++;
 	s->status.restarts_left = restarts - s->budget.used;
 	hr_warn("restart %u of %u in %.1f s", s->budget.used, restarts, (double)pause_ns / 1e9);
-	phase(s, "backoff");
+	set_phase(s, HR_PHASE_BACKOFF);
 	wait_until(hr_now_ns() + pause_ns);
 	return true;
 }
@@ -358,6 +324,6 @@ int hr_supervise(struct hr_supervisor *s)
 
 void hr_supervise_stay(struct hr_supervisor *s)
 {
-	phase(s, "staying");
+	set_phase(s, HR_PHASE_STAYING);
 	wait_until(UINT64_MAX);
 }

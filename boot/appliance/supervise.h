@@ -3,6 +3,11 @@
  * and anew after a failure; with service manager, hardware watchdog and readers of the status served
  * all the time.
  *
+ * The supervisor touches no device and no GPU. Each attempt is made by an engine, a process of its own
+ * (boot/appliance/process.h), and whatever becomes of that process is the outcome of an attempt. The
+ * watchdog and the service manager's are fed while the engine makes progress; an engine that does
+ * not is killed.
+ *
  * A pipeline that fails does not stop the others. One that failed for good (boot/appliance/retry.h) is
  * reported and not run again; the others that are not done are tried again after a pause, as long as
  * there are restarts. An ssd that is absent is waited for.
@@ -10,6 +15,7 @@
 #ifndef BOOT_APPLIANCE_SUPERVISE_H
 #define BOOT_APPLIANCE_SUPERVISE_H
 
+#include "boot/appliance/child.h"
 #include "boot/appliance/notify.h"
 #include "boot/appliance/retry.h"
 #include "boot/appliance/status.h"
@@ -29,17 +35,22 @@ struct hr_supervisor {
 	struct hr_notify notify;
 	struct hr_status status;
 	struct hr_watchdog watchdog;
+	struct hr_child child;
 	struct hr_budget budget;
 	struct hr_supervised pipeline[HR_PIPELINES_MAX];
 	uint64_t absent_ns[HR_SSDS_MAX]; /* since when an ssd is absent; 0: it is there */
 	bool has_run;			 /* the newest attempt: bring-up succeeded, pipelines ran */
 	uint64_t ran_ns;		 /* how long */
+	bool mute;			 /* an engine could not write its reports to stdout */
 };
 
-/* Open what is told to whom, and arm the watchdog at that path; what cannot be is logged. The duty of
- * the calling thread (hr_tick_set()) becomes the supervisor's. */
-void hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
-		       const char *watchdog);
+/*
+ * Open the status socket and the service manager's, and arm the watchdog at that path; what does not
+ * work of these is logged. The duty of the calling thread (hr_tick_set()) becomes the supervisor's; the
+ * process has no other thread. 0 or -ENOMEM, which is logged: nothing is open.
+ */
+int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
+		      const char *watchdog);
 
 /*
  * Self-test, bring-up, all pipelines; and again with those that are not done, as the group `boot` of

@@ -46,6 +46,11 @@ static const char help[] =
 	"growing pauses: `restarts` times, and as often again after `heal` without a failure. An "
 	"ssd\n"
 	"that is absent is waited for (`wait_s`). The exit code is that of the first failure.\n\n"
+	"Each attempt is made by an engine, a child process of its own. However it ends (a crash, "
+	"a\n"
+	"signal, a hang, a GPU fault), one line says what happened, its controllers are stopped, "
+	"and\n"
+	"that counts as a failure which may go away. `headrace status` answers all the time.\n\n"
 	"As the first process of the machine (kernel command line: rdinit=/init or init=PATH): "
 	"the\n"
 	"file systems, the console, and the kernel modules and huge pages of the configuration "
@@ -68,11 +73,16 @@ static int supervise(struct hr_appliance *app, bool first)
 		hr_error("%s: there are no pipelines to run", app->config.file);
 		return HR_EXIT_USAGE;
 	}
-	hr_supervise_open(&supervisor, app, first, HR_WATCHDOG_PATH);
+	if (hr_supervise_open(&supervisor, app, first, HR_WATCHDOG_PATH) != 0)
+		return HR_EXIT_MISSING;
 	code = hr_supervise(&supervisor);
 	if (code == HR_EXIT_DONE && app->config.boot.after == HR_BOOT_STAY)
 		hr_supervise_stay(&supervisor);
 	hr_supervise_close(&supervisor);
+	if (supervisor.mute && !first) {
+		hr_error("standard output: cannot write");
+		code = code == HR_EXIT_DONE ? HR_EXIT_FAILED : code;
+	}
 	return code;
 }
 

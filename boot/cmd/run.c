@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "boot/engine/seal.h"
 #include "config/clock.h"
@@ -50,7 +51,7 @@ static int report(const struct hr_appliance *app, const struct wishes *wishes, i
 	struct json_object *object;
 
 	if (!wishes->json) {
-		hr_report_runs(app, stdout);
+		hr_report_runs(app, HR_REPORT_ALL, stdout);
 		return code;
 	}
 	object = hr_json_new();
@@ -94,7 +95,8 @@ static int run(const struct wishes *wishes)
 	}
 	hr_signals_catch();
 	hr_status_open(&status, app);
-	status.phase = "running";
+	status.phase = HR_PHASE_RUNNING;
+	status.engine = getpid();
 	hr_tick_set(hr_status_tick, &status);
 	err = bring_up(app, wishes);
 	code = hr_exit_code(err);

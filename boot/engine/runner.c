@@ -160,6 +160,7 @@ static void give_up(struct watch *w, enum hr_role role, uint32_t index)
 		 run->config->name, hr_role_name(role),
 		 role == HR_ROLE_COMPUTE ? "block" : "worker", index, w->backend->name, tile,
 		 (unsigned long long)(w->heartbeats.patience_ns[role] / HR_NS_PER_MS));
+	hr_tick_set(NULL, NULL); /* no sign of life: a supervisor ends this if it hangs as well */
 	if (run->config->has_sink)
 		checkpoint(w->app, w->run);
 	log_durable(w->run, "failed");
@@ -482,6 +483,7 @@ static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
 			(unsigned long long)run->first_tile, (unsigned long long)run->tiles);
 	w.now_ns = run->started_ns = hr_now_ns();
 	run->ended_ns = run->through_tiles = run->read_bytes = 0;
+	hr_tick_at_once(); /* it is known what ran, should this process die of it */
 	hr_watch_begin(&w.heartbeats, app, run, w.now_ns);
 	w.next_checkpoint_ns = w.now_ns + app->config.checkpoint_ns;
 	hr_progress_begin(&w.progress, progress, run->config->name,
@@ -489,7 +491,9 @@ static int run_one(struct hr_appliance *app, struct hr_run *run, bool progress)
 			  w.now_ns);
 	err = launch_and_watch(&w);
 	hr_progress_end(&w.progress);
-	return conclude(&w, err);
+	err = conclude(&w, err);
+	hr_tick_at_once();
+	return err;
 }
 
 /* What it needs has failed since bring-up: an ssd, its gpu, or the pipeline whose sink it reads. */
@@ -540,6 +544,11 @@ static void warn_blocked(const struct hr_appliance *app)
 		if (is_waiting(&app->run[i]))
 			hr_warn("pipeline '%s' does not run: what it needs has failed",
 				app->run[i].config->name);
+}
+
+int hr_run_trusted(struct hr_appliance *app, bool progress)
+{
+	return run_waiting(app, false, progress);
 }
 
 int hr_run_all(struct hr_appliance *app, bool progress)

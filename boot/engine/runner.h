@@ -20,6 +20,9 @@
  */
 int hr_run_all(struct hr_appliance *app, bool progress);
 
+/* Only those that are no suspects; hr_run_all() goes on with the others. Returns the same. */
+int hr_run_trusted(struct hr_appliance *app, bool progress);
+
 /* Tiles of a launched pipeline that are through, counted by its last role. At any time until the
  * queues go down. */
 uint64_t hr_run_tiles_done(const struct hr_run *run);

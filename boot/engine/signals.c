@@ -21,6 +21,14 @@ void hr_signals_catch(void)
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
+void hr_signals_hold(void)
+{
+	struct sigaction action = { .sa_handler = remember };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
 int hr_signals_which(void)
 {
 	return pending;

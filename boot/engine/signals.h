@@ -10,6 +10,10 @@
  * ends it. SIGPIPE is ignored: a closed pipe shows as a failed write. */
 void hr_signals_catch(void);
 
+/* The same for a process with a supervisor: SIGINT and SIGTERM are a wish to stop however often they
+ * come, from the supervisor and from a service manager; the supervisor ends what does not stop. */
+void hr_signals_hold(void);
+
 /* The one that has come, or 0. */
 int hr_signals_which(void);
 

@@ -17,8 +17,10 @@ void hr_report_plan_json(const struct hr_appliance *app, struct json_object *rep
 void hr_report_map(const struct hr_appliance *app, FILE *out);
 void hr_report_map_json(const struct hr_appliance *app, struct json_object *report);
 
-/* What the selected pipelines did, with their results; after hr_run_all(), before the way down. */
-void hr_report_runs(const struct hr_appliance *app, FILE *out);
+/* What the selected pipelines did, with their results; after hr_run_all(), before the way down. A bit
+ * of `which` for each pipeline that is shown. */
+#define HR_REPORT_ALL UINT32_MAX
+void hr_report_runs(const struct hr_appliance *app, uint32_t which, FILE *out);
 void hr_report_runs_json(const struct hr_appliance *app, struct json_object *report);
 
 /* The gpus in use as an array `gpus`: name, device as configured, backend as opened, and note where

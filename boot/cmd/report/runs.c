@@ -151,15 +151,15 @@ static void print_choices(const struct hr_appliance *app, FILE *out)
 			fprintf(out, "gpu %s: %s\n", app->config.gpu[g].name, app->gpu_note[g]);
 }
 
-void hr_report_runs(const struct hr_appliance *app, FILE *out)
+void hr_report_runs(const struct hr_appliance *app, uint32_t which, FILE *out)
 {
 	print_choices(app, out);
 	fprintf(out, "%-16s %-14s %-16s %9s %12s %9s %11s  %s\n", "pipeline", "operator", "outcome",
 		"tiles", "bytes read", "seconds", "rate", "path");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
+		if ((which & 1u << i) && app->run[i].selected)
 			print_run(app, &app->run[i], out);
-		else if (app->run[i].outcome == HR_RUN_FAILED)
+		else if ((which & 1u << i) && app->run[i].outcome == HR_RUN_FAILED)
 			print_refused(&app->run[i], out);
 }
 

@@ -278,7 +278,7 @@ static void prepare_app(void)
 	snprintf(app.config.name, sizeof app.config.name, "box");
 	status.app = &app;
 	status.fd = -1;
-	status.phase = "running";
+	status.phase = HR_PHASE_RUNNING;
 }
 
 Test(boot, the_status_is_one_json_document)
@@ -297,7 +297,8 @@ Test(boot, the_status_is_one_json_document)
 	app.run[1].outcome = HR_RUN_FAILED;
 	app.run[1].selected = false;
 	app.run[1].error = 0x281;
-	length = hr_status_format(&status, &app, hr_now_ns(), text, sizeof text);
+	hr_record_take(&status.record, &app);
+	length = hr_status_format(&status, hr_now_ns(), text, sizeof text);
 	cr_assert_eq(length, strlen(text));
 	document = json_tokener_parse(text);
 	cr_assert(document, "%s", text);
@@ -325,7 +326,8 @@ Test(boot, a_document_that_does_not_fit_is_cut_within_its_buffer)
 
 	prepare_app();
 	memset(text, 0x7f, sizeof text);
-	length = hr_status_format(&status, &app, hr_now_ns(), text, sizeof text);
+	hr_record_take(&status.record, &app);
+	length = hr_status_format(&status, hr_now_ns(), text, sizeof text);
 	cr_expect_lt(length, sizeof text);
 	cr_expect_eq(text[length], '\0');
 }

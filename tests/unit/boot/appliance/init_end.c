@@ -100,9 +100,25 @@ Test(init, children_that_have_ended_are_collected)
 		/* Ended, and left to be collected. */
 		cr_assert_eq(waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT), 0);
 	}
-	hr_init_reap();
+	hr_init_reap(0);
 	cr_expect(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	hr_init_reap(); /* none */
+	hr_init_reap(0); /* none */
+}
+
+/* The engine: its end is for its supervisor. */
+Test(init, one_child_is_kept)
+{
+	siginfo_t info;
+	int status;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (!child)
+		_exit(7);
+	cr_assert_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	hr_init_reap(child);
+	cr_expect_eq(waitpid(child, &status, WNOHANG), child);
+	cr_expect_eq(WEXITSTATUS(status), 7);
 }
 
 /* The words of this machine's kernel: the last one of a key counts, as with a text in its place. */

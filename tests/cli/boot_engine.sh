@@ -1,0 +1,145 @@
+#!/bin/bash
+# headrace boot is a supervisor, and its engine a process of its own, which dies here in several ways.
+# shellcheck disable=SC2016,SC2317  # an inner shell expands; called through check
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+export SCRATCH
+
+# conf BOOT_SETTINGS [DEVICE_OPTIONS [OPERATOR]]: `p` copies 4096 tiles, then `sum` reads them once more
+conf() {
+    cat >"$SCRATCH/x.conf" <<CONF
+appliance = { name = "box"; checkpoint = "20ms"; };
+ssds = ( { name = "a"; device = "soft:$SCRATCH/a.img${2-}"; timeout_ms = 20000; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+operators = ( { name = "liar"; file = "$SCRATCH/liar.op"; } );
+boot = { post = "off"; $1 };
+pipelines = (
+  { name = "p"; source = { object = "in"; }; operator = ${3-$copy};
+    sink = { object = "out"; }; tile = "4K"; slots = 2; },
+  { name = "sum"; source = { object = "in"; }; operator = "crc32c"; tile = "64K"; } );
+CONF
+}
+copy='"copy"'
+liar='"liar"; args = { lie = "address"; }'
+
+prepare() {
+    env -i PATH="$PATH" make NVCC= O="$SCRATCH" op OP=tests/op/liar.c >"$SCRATCH/out" 2>"$SCRATCH/err" &&
+        head -c $((16 << 20)) /dev/urandom >"$SCRATCH/in" && fresh
+}
+fresh() {
+    rm -f "$SCRATCH/a.img"
+    exits 0 store format "soft:$SCRATCH/a.img,size=64M" &&
+        exits 0 store put "soft:$SCRATCH/a.img" in "$SCRATCH/in"
+}
+copied() {
+    exits 0 store get "soft:$SCRATCH/a.img" out - && cmp "$SCRATCH/in" "$SCRATCH/out"
+}
+slow() { echo 'on read count 1000000: delay 50ms' >"$SCRATCH/faults"; }
+fast() { : >"$SCRATCH/faults"; }
+
+service() { python3 "$(dirname "$0")/lib/service.py" "$HEADRACE" "$SCRATCH/x.conf" "$@"; }
+warned() { grep -qE -- "$1" "$SCRATCH/boot.err" || { cat "$SCRATCH/boot.err"; return 1; }; }
+
+# Called by the shell of a step: ask the appliance, and look at its answer.
+cat >"$SCRATCH/ask" <<'ASK'
+#!/bin/bash
+# ask EXPRESSION: of the status r is true; engine: its process
+"$HEADRACE" status box --json >"$SCRATCH/status" || exit 1
+python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+p = r["pipelines"]
+v = eval(sys.argv[2])
+print("" if v is True else v)
+sys.exit(not v)' "$SCRATCH/status" "$1"
+ASK
+# The first pipeline has made something durable.
+cat >"$SCRATCH/wait" <<'WAIT'
+#!/bin/bash
+until "$SCRATCH/ask" 'p[0]["durable_tiles"] >= 4' >/dev/null; do sleep 0.05; done
+"$SCRATCH/ask" 'r["engine_pid"]' >"$SCRATCH/engine"
+WAIT
+chmod +x "$SCRATCH/ask" "$SCRATCH/wait"
+export HEADRACE
+
+check "an image and an operator are made" prepare
+
+two_processes() {
+    slow && conf 'restarts = 0;' ",faults=$SCRATCH/faults" && service until=running "sh=$SCRATCH/wait" \
+        'sh=[ "$(cat "$SCRATCH/engine")" != "$PID" ]' \
+        'sh=[ "$(ps -o ppid= "$(cat "$SCRATCH/engine")" | tr -d " ")" = "$PID" ]' \
+        'sh=! ls -l "/proc/$PID/fd" | grep -q a.img' \
+        'sh=ls -l "/proc/$(cat "$SCRATCH/engine")/fd" | grep -q a.img' \
+        signal=TERM exit=0 'sh=! kill -0 "$(cat "$SCRATCH/engine")"' &&
+        warned "tiles of object 'out' are durable"
+}
+check "the engine is a child, which alone has the disk open, and ends with the supervisor" two_processes
+
+# The next engine reads at full speed.
+killed() {
+    fresh && slow && conf 'restarts = 1; backoff = "1s";' ",faults=$SCRATCH/faults" &&
+        service until=running "sh=$SCRATCH/wait" "sh=: >$SCRATCH/faults" \
+            "sh=$SCRATCH/ask 'r[\"restarts\"] == 0 and p[0][\"outcome\"] == \"running\"'" \
+            'sh=kill -KILL "$(cat "$SCRATCH/engine")"' until=backoff \
+            "sh=$SCRATCH/ask 'r[\"restarts\"] == 1 and r[\"pid\"] == int(\"'\$PID'\")'" \
+            "sh=$SCRATCH/ask 'str(r[\"engine_pid\"]) != open(\"$SCRATCH/engine\").read().strip()'" \
+            until=running exit=0 told=READY=1 told=STOPPING=1 &&
+        warned "engine $(cat "$SCRATCH/engine"): ended by signal 9 \(Killed\); it ran: pipeline 'p'" &&
+        warned "'p' resumes at tile [1-9]" && warned "restart 1 of 1 in 1.0 s" && copied
+}
+check "kill -9 of the engine: it is said, the status answers, the run goes on" killed
+
+# Each engine dies; every other one before anything runs.
+used_up() {
+    fresh && slow && conf 'restarts = 1; backoff = "10ms";' ",faults=$SCRATCH/faults" &&
+        service until=running "sh=$SCRATCH/wait" 'sh=kill -SEGV "$(cat "$SCRATCH/engine")"' \
+            until=backoff until=running "sh=$SCRATCH/wait" \
+            'sh=kill -ABRT "$(cat "$SCRATCH/engine")"' exit=1 &&
+        warned "given up after 1 restarts"
+}
+check "engines that die use up the restarts" used_up
+
+# It is the third tile that kills; what does not need it is done first.
+crashes() {
+    fresh && conf 'restarts = 2; backoff = "10ms";' "" "$liar" && exits 1 boot "$SCRATCH/x.conf" &&
+        warns "given up after 2 restarts" && says "crc32c" &&
+        [ "$(grep -cE "engine [0-9]+: (ended by signal|exited with code).*it ran: pipeline 'p'" \
+            "$SCRATCH/err")" = 3 ]
+}
+check "an operator that crashes ends its engine, and no other pipeline" crashes
+
+vanishes() {
+    fresh && slow && conf 'restarts = 1;' ",faults=$SCRATCH/faults" && service until=running \
+        "sh=$SCRATCH/wait" signal=KILL exit=-9 &&
+        for ((i = 0; i < 1200; i++)); do
+            kill -0 "$(cat "$SCRATCH/engine")" 2>/dev/null || break
+            sleep 0.05
+        done
+    fast
+    exits 0 boot "$SCRATCH/x.conf" && warns "'p' resumes at tile" && copied
+}
+check "the engine does not outlive its supervisor, and the next one goes on" vanishes
+
+full() {
+    local code=0
+    fresh && conf 'restarts = 0;' || return 1
+    "$HEADRACE" boot "$SCRATCH/x.conf" >/dev/full 2>"$SCRATCH/err" </dev/null || code=$?
+    [ "$code" = 1 ] && warns "standard output: cannot write"
+}
+check "reports that cannot be written are a failure" full
+
+if unshare -mpf --mount-proc true 2>/dev/null; then
+    last_resort() {
+        fresh && conf 'restarts = 1; backoff = "10ms"; last_resort = "reboot";' "" "$liar" || return 1
+        timeout 60 unshare -mpf --mount-proc "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" \
+            2>"$SCRATCH/err" </dev/null
+        warns "is the first process" && warns "given up after 1 restarts" &&
+            warns "the appliance does not run (code 1); reboot in 5 s" &&
+            ! warns "does not reboot" >/dev/null
+    }
+    check "the first process outlives its engines, and takes the last resort" last_resort
+else
+    skip "no PID namespaces here" "what the first process does when its engine dies"
+fi
+done_testing
