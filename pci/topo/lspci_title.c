@@ -41,8 +41,7 @@ static void title_ids(struct hr_fn *f, const char *title)
 	if (end != found + 4 || *end != ':')
 		return;
 	device = strtoul(end + 1, &end, 16);
-	if (end != found + 9 || vendor >= 0xffff ||
-	    device > 0xffff) /* a virtual function, as its registers read */
+	if (end != found + 9 || vendor == 0xffff) /* a virtual function, as its registers read */
 		return;
 	hr_fn_set(f, HR_F_VENDOR, (uint32_t)vendor, HR_SRC_TEXT);
 	hr_fn_set(f, HR_F_DEVICE, (uint32_t)device, HR_SRC_TEXT);

@@ -318,6 +318,10 @@ kill_put() {
     is_listed $ssd "$1" "$2"
 }
 check "a put that is killed leaves an incomplete object" kill_put killed incomplete
+pending_json() {
+    [ "$(store ls --json $ssd | field '[o["name"] for o in d["objects"] if o["pending"]]')" = "['killed']" ]
+}
+check "and ls --json marks that one alone" pending_json
 check "which cannot be read" exits 1 "incomplete" store get $ssd killed -
 check "and holds its name" exits 1 "incomplete" store put $ssd killed in.1
 check "put --replace takes its place" store put --replace $ssd killed in.1

@@ -8,6 +8,8 @@
 #include "pci/topo/fields.h"
 #include "pci/path.h"
 
+#define FINDINGS_MAX 64u
+
 static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const char *label)
 {
 	if (hr_known(f, id) && id == HR_F_NUMA && f->fact[id].value == UINT32_MAX)
@@ -129,12 +131,12 @@ static void put_flows(const struct hr_topo *t, const struct hr_pair *p)
 
 static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 {
-	struct hr_finding found[64];
-	unsigned n = hr_findings(&t->engine, p, found, 64);
+	struct hr_finding found[FINDINGS_MAX];
+	unsigned n = hr_findings(&t->engine, p, found, FINDINGS_MAX);
 	char text[512];
 
 	fputs("\nwhat was found:\n", t->out);
-	for (unsigned i = 0; i < n && i < 64; i++) {
+	for (unsigned i = 0; i < n && i < FINDINGS_MAX; i++) {
 		const struct hr_rule *r = &hr_rules[found[i].rule];
 
 		if (!found[i].flows)
@@ -151,8 +153,8 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 /* Rules with a verdict that were tried and did not hit. */
 static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
 {
-	struct hr_finding found[64];
-	unsigned n = hr_findings(&t->engine, p, found, 64);
+	struct hr_finding found[FINDINGS_MAX];
+	unsigned n = hr_findings(&t->engine, p, found, FINDINGS_MAX);
 	bool first = true;
 
 	/* With facts missing, a rule that was not found is not ruled out. */

@@ -7,6 +7,7 @@
 #include "boot/engine/devices.h"
 #include "config/log.h"
 #include "nvme/ctrl.h"
+#include "nvme/transports.h"
 #include "nvme/wire.h"
 #include "pci/function.h"
 #include "tests/fakes/clock.h"
@@ -14,6 +15,7 @@
 #include "tests/fakes/tree.h"
 
 #define SSD "0000:03:00.0"
+#define OTHER "0000:04:00.0"
 #define BAR 0x800000000ull
 #define BAR_BYTES 0x4000u
 #define STUCK 1u   /* the controller never lets go */
@@ -236,6 +238,54 @@ Test(transport_pci, memory_without_physical_addresses_is_refused)
 	make_enabled();
 	result = fake_tree_run(&tree, map_regions, NULL);
 	fake_tree_expect(&tree, result, "step %d", result);
+	fake_tree_remove(&tree);
+}
+
+/* Taken only where that is allowed, and from nvme alone: of its disks one can tell who uses them. */
+static int bind_only_from_nvme(void *arg)
+{
+	struct hr_function_state state;
+	struct hr_binding b;
+
+	(void)arg;
+	memset(&b, 0xff, sizeof b);
+	if (hr_nvme_function(SSD, &state, message) || strcmp(state.driver, "uio"))
+		return 1;
+	if (hr_nvme_bind(&b, &state, "uio", message) || b.bdf[0] || b.driver[0])
+		return 2;
+	if (hr_nvme_bind(&b, &state, NULL, message) != -EBUSY || !strstr(message, "use --bind"))
+		return 3;
+	hr_transport_allow_bind();
+	memset(&b, 0xff, sizeof b);
+	if (hr_nvme_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
+	    !strstr(message, "the driver uio is bound to it, and who uses it through that"))
+		return 4;
+	if (hr_nvme_function(OTHER, &state, message) || strcmp(state.driver, "nvme"))
+		return 5;
+	/* No kernel answers the write, so this fails later. */
+	if (hr_nvme_bind(&b, &state, NULL, message) == 0 || b.bdf[0] ||
+	    strstr(message, "who uses it through that"))
+		return 6;
+	return 0;
+}
+
+Test(transport_pci, a_function_is_taken_from_nvme_and_from_no_other_driver)
+{
+	static const char *const bdf[] = { SSD, OTHER }, *const driver[] = { "uio", "nvme" };
+	char override[2][8] = { "", "" };
+	int result;
+
+	fake_tree_make(&tree);
+	for (unsigned i = 0; i < 2; i++) {
+		fake_tree_add(&tree, &(struct fake_tree_fn){ bdf[i], HR_CLASS_NVME, driver[i], -1,
+							     BAR_BYTES, BAR, 0 });
+		fake_tree_write(&tree, bdf[i], "driver_override", 0, "(null)\n", 7);
+	}
+	result = fake_tree_run(&tree, bind_only_from_nvme, NULL);
+	fake_tree_expect(&tree, result, "step %d: %s", result, message);
+	for (unsigned i = 0; i < 2; i++)
+		fake_tree_read(&tree, bdf[i], "driver_override", 0, override[i], 1);
+	cr_expect_eq(override[0][0], '('); /* nothing was written */
 	fake_tree_remove(&tree);
 }
 

@@ -136,6 +136,46 @@ Test(soft_faults, status_by_block_and_occurrence)
 	cr_expect_eq(conform_io(&c, nvme_cmd_write, 10, 1, A, 0), 0);
 }
 
+/* Which commands a rule is for: each kind, and all of a queue. */
+Test(soft_faults, a_rule_is_for_the_commands_that_it_names)
+{
+	static const uint8_t opcode[] = { nvme_cmd_read, nvme_cmd_write, nvme_cmd_flush,
+					  nvme_cmd_write_zeroes };
+	static const struct {
+		const char *name;
+		uint8_t io; /* a bit for each of these */
+		bool admin;
+	} row[] = { { "read", 1, false },
+		    { "write", 2, false },
+		    { "flush", 4, false },
+		    { "any", 15, false },
+		    { "admin", 0, true } };
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		uint32_t value;
+
+		for (unsigned j = 0; j < sizeof(opcode); j++) {
+			char text[64];
+
+			snprintf(text, sizeof(text), "on %s nth 1: status 0x281\n", row[i].name);
+			write_script(text);
+			if (row[i].admin)
+				break;
+			conform_open_io(&c);
+			cr_expect_eq(conform_io(&c, opcode[j], 0, 1, A, 0),
+				     row[i].io >> j & 1 ? 0x281 : 0, "%s, opcode %02x", row[i].name,
+				     opcode[j]);
+			conform_close(&c);
+		}
+		conform_reach(&c);
+		cr_assert(conform_enable(&c, conform_cc()));
+		cr_expect_eq(conform_get_feature(&c, NVME_FEAT_FID_ARBITRATION, &value),
+			     row[i].admin ? 0x281 : 0, "%s, admin", row[i].name);
+		conform_close(&c);
+	}
+	start("");
+}
+
 Test(soft_faults, status_sets_do_not_retry_when_asked)
 {
 	struct hr_cqe cqe;

@@ -150,6 +150,30 @@ Test(topo_html, each_link_leads_to_something)
 	free(text);
 }
 
+/* Boxes of one column stand below each other, all inside of the picture. */
+Test(topo_html, boxes_of_the_tree_do_not_overlap)
+{
+	unsigned x[128], y[128], width, height, right, below, n = 0;
+	char *text;
+
+	fake_box(&box, 4, 2, 6);
+	text = page(HR_TOPO_THROUGH);
+	cr_assert_eq(sscanf(strstr(text, "viewBox="), "viewBox=\"0 0 %u %u\"", &right, &below), 2);
+	for (const char *at = text; (at = strstr(at, "<rect ")); at++, n++) {
+		cr_assert_lt(n, 128u);
+		cr_assert_eq(sscanf(at, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\"", &x[n],
+				    &y[n], &width, &height),
+			     4);
+		cr_expect(x[n] + width <= right && y[n] + height <= below, "%u,%u", x[n], y[n]);
+		for (unsigned i = 0; i < n; i++)
+			cr_expect(x[i] >= x[n] + width || x[n] >= x[i] + width ||
+					  y[i] >= y[n] + height || y[n] >= y[i] + height,
+				  "%u,%u and %u,%u", x[i], y[i], x[n], y[n]);
+	}
+	cr_expect_gt(n, 8u + 24);
+	free(text);
+}
+
 Test(topo_html, a_redirected_pair_climbs_in_the_tree)
 {
 	char *text;
