@@ -114,6 +114,8 @@ all='--peers gpu,nvme,nic'
     check "kinds that are not asked for are left out" says '^NIC0 ' direct.txt --peers gpu,nic
     check "what decides is told" says 'GPU0-1 with NIC0: REDIRECTED\+RC_LISTED \(rule A1-listed\)' \
         redirected.txt $all
+    check "its reason is told once" bash -c '
+        [ "$("$1" topo --from direct.txt --peers gpu,nvme | grep -c "move a card")" -eq 1 ]' _ "$HEADRACE"
     check "links of AMD's cards are told" says '^GPU0-1 +XGMI1 UNKNOWN' amd.xml $all
     check "the worst pair decides the exit code" ends 2 redirected.txt $all
     check "one switch, all direct" ends 0 half.txt $all

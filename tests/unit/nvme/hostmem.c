@@ -92,6 +92,37 @@ Test(hostmem, memory_that_the_kernel_has_not_is_refused_and_not_touched)
 }
 
 /* An appliance comes up anew as often as it is told to. */
+static size_t mapped_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	cr_assert_not_null(file);
+	cr_assert_eq(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	return pages * HR_PAGE;
+}
+
+/* What is mapped to find an aligned piece goes back at once, and the piece at the end. */
+Test(hostmem, no_address_space_is_lost)
+{
+	const size_t piece = 5u << 20;
+	size_t before, during;
+
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", piece), 0);
+	hr_hostmem_free(&region);
+	before = mapped_bytes();
+	for (unsigned i = 0; i < 64; i++) {
+		cr_assert_eq(hr_hostmem_alloc(&region, "a", piece), 0);
+		during = mapped_bytes();
+		cr_expect_lt(during - before, piece + (3u << 19), "%zu bytes more",
+			     during - before);
+		hr_hostmem_free(&region);
+	}
+	cr_expect_lt(mapped_bytes(), before + piece);
+}
+
 Test(hostmem, addresses_are_used_again_when_nobody_has_any)
 {
 	struct hr_bus first, left;

@@ -250,6 +250,38 @@ Test(boot, the_watchdog_of_another_process_is_not_ours)
 	close(fd);
 }
 
+/* What a manager may put into WATCHDOG_USEC, for any process. */
+Test(boot, a_keepalive_is_half_of_the_watchdog_or_none)
+{
+	static const struct {
+		const char *usec; /* NULL: unset */
+		uint64_t want;
+	} row[] = { { NULL, 0 },
+		    { "", 0 },
+		    { "0", 0 },
+		    { "2", 1000 },
+		    { "3", 1500 },
+		    { "2s", 0 },
+		    { "18446744073709551", 18446744073709551000ull / 2 },
+		    { "18446744073709552", 0 } };
+	char path[128];
+	int fd = manager(path, sizeof path);
+
+	unsetenv("WATCHDOG_PID");
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_notify notify;
+
+		setenv("NOTIFY_SOCKET", path, 1);
+		unsetenv("WATCHDOG_USEC");
+		if (row[i].usec)
+			setenv("WATCHDOG_USEC", row[i].usec, 1);
+		hr_notify_open(&notify);
+		cr_expect_eq(notify.keepalive_ns, row[i].want, "row %zu", i);
+		hr_notify_close(&notify);
+	}
+	close(fd);
+}
+
 Test(boot, without_a_manager_nothing_is_sent)
 {
 	struct hr_notify notify;

@@ -341,4 +341,7 @@ Test(topo_facts, words_of_captures_are_utf_8)
 			     before);
 		cr_expect_null(strchr(word, '?'));
 	}
+	/* Bytes that no character has are cut anywhere behind the longest character. */
+	memset(text, 0x80, sizeof text);
+	cr_expect_eq(strlen(hr_model_word(&model, text, sizeof text)), HR_WORD_MAX - 4);
 }
