@@ -294,6 +294,33 @@ Test(plan, four_sources_over_two_ssds_give_the_same_result)
 	}
 }
 
+/* A tile that the configuration leaves open fits the queues with the commands of all its sources. */
+Test(plan, a_tile_that_is_chosen_fits_the_queues)
+{
+	static const char text[] =
+		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M,mdts=1\"; "
+		"queue_entries = 16; objects = ( { name = \"date\"; bytes = \"1M\"; }, "
+		"{ name = \"quantity\"; bytes = \"1M\"; }, { name = \"discount\"; bytes = \"1M\"; "
+		"}, "
+		"{ name = \"price\"; bytes = \"2M\"; } ); } );\n" GPUS
+		"pipelines = ( { name = \"p\"; gpu = \"g\"; " COLUMNS(
+			"a") " operator = \"filter_sum\"; " ARGS " } );\n";
+	uint32_t commands = 0;
+
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), print, NULL),
+		     0);
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	hr_unseal();
+	for (uint32_t s = 0; s < 4; s++)
+		commands +=
+			hr_chunk_count(app->run[0].source[s].tile_bytes, app->ssd[0].chunk_bytes);
+	cr_expect_leq(commands, app->ssd[0].queue_entries - 1);
+	cr_expect_gt(2 * commands, app->ssd[0].queue_entries - 1,
+		     "it is not smaller than it must be");
+	hr_appliance_down(app);
+}
+
 /* ---- limits */
 
 #define TWO                                                                                 \
