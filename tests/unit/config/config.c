@@ -193,6 +193,9 @@ static const struct {
 	{ "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f: key 'ssds' is missing; expected for example: ssds = ( { name = \"ssd0\"; device "
 	  "= \"soft:ssd.img\"; } );\n" },
+	{ "ssds = ( { name = \"a\"; device = \"x\"; } );\ngpus = ( { name = \"g\"; device = "
+	  "\"host:1\"; } );\n",
+	  "f:1: ssds[0].device: 'x': expected soft:PATH[,...], pci:BDF or vfio:BDF\n" },
 	{ "ssds = ();\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 	  "f:1: ssds: is empty, expected at least one\n" },
 	{ "ssds = { };\ngpus = ( { name = \"g\"; device = \"host:1\"; } );\n",

@@ -59,6 +59,8 @@ TAMPER(name_without_end, memset(o[0].name, 'x', HR_NAME_MAX))
 TAMPER(name_control, o[0].name[0] = '\n')
 TAMPER(name_escape, o[0].name[0] = '\033')
 TAMPER(name_delete, o[0].name[0] = 0x7f)
+TAMPER(name_last_control, o[0].name[0] = 0x1f)
+TAMPER(names_equal_apart, strcpy(o[0].name, o[2].name); o[0].flags = HR_OBJECT_PENDING)
 TAMPER(name_high, o[0].name[0] = (char)0x80)
 TAMPER(name_slash, o[0].name[0] = '/')
 TAMPER(names_equal, strcpy(o[1].name, o[0].name))
@@ -136,6 +138,9 @@ static const struct {
 	    "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
 	ROW(name_escape, "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
 	ROW(name_delete, "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
+	ROW(name_last_control,
+	    "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
+	ROW(names_equal_apart, "objects 3 and 1 are both 'c'"),
 	ROW(name_high, "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
 	ROW(name_slash, "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
 	ROW(names_equal, "are both 'a'"),

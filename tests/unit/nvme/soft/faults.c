@@ -136,6 +136,65 @@ Test(soft_faults, status_by_block_and_occurrence)
 	cr_expect_eq(conform_io(&c, nvme_cmd_write, 10, 1, A, 0), 0);
 }
 
+/* Write block 3 of an image by a command that the rule ends with, and see what a later opening reads. */
+static void expect_not_written(const char *image, const char *action, uint32_t mask, uint32_t want)
+{
+	char rule[64];
+	struct hr_sqe sqe;
+
+	snprintf(rule, sizeof(rule), "on write: %s\n", action);
+	write_script(rule);
+	snprintf(device, sizeof(device), "soft:%s,size=4M,cache=0,faults=%s", image, script);
+	conform_use(device);
+	conform_open_io(&c);
+	conform_fill(&c, A, HR_PAGE, 1);
+	sqe = conform_io_sqe(&c, nvme_cmd_write, 3, 1, A);
+	conform_push(&c.io, &sqe);
+	conform_ring(&c, &c.io);
+	cr_expect(conform_wait(&c, mask, want), "%s", action);
+	c.wait_ms = 1; /* it does not become idle any more */
+	conform_close(&c);
+	snprintf(device, sizeof(device), "soft:%s,size=4M", image);
+	conform_use(device);
+	conform_open_io(&c);
+	cr_expect_eq(read_block(3), 0);
+	cr_expect(conform_is_zero(&c, A, HR_PAGE), "%s", action);
+	conform_close(&c);
+}
+
+/* Nor does a read reach the memory of the host. */
+static void expect_not_read(const char *action, uint32_t mask, uint32_t want)
+{
+	char rule[64];
+
+	snprintf(rule, sizeof(rule), "on read: %s\n", action);
+	start(rule);
+	conform_fill(&c, A, HR_PAGE, 1);
+	send_read();
+	cr_expect(conform_wait(&c, mask, want), "%s", action);
+	hr_wait_ns(20 * HR_NS_PER_MS);
+	cr_expect(conform_is_filled(&c, A, HR_PAGE, 1), "%s", action);
+	c.wait_ms = 1;
+	conform_close(&c);
+}
+
+Test(soft_faults, a_command_that_ends_the_controller_is_not_executed)
+{
+	char image[] = "/tmp/headrace-faults-XXXXXX";
+	const int fd = mkstemp(image);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	expect_not_written(image, "cfs", 2, 2);
+	expect_not_written(image, "remove", UINT32_MAX, UINT32_MAX);
+	expect_not_written(image, "powercut drop", UINT32_MAX, UINT32_MAX);
+	unlink(image);
+	expect_not_read("cfs", 2, 2);
+	expect_not_read("remove", UINT32_MAX, UINT32_MAX);
+	expect_not_read("powercut drop", UINT32_MAX, UINT32_MAX);
+	start("");
+}
+
 /* Which commands a rule is for: each kind, and all of a queue. */
 Test(soft_faults, a_rule_is_for_the_commands_that_it_names)
 {

@@ -180,6 +180,22 @@ Test(topo_readers, long_names_of_pax_are_read)
 	expect_long(list, sizeof list / sizeof *list);
 }
 
+/* The sum of a header of names beyond ASCII has all of its digits. */
+Test(topo_readers, a_header_with_a_large_sum_is_not_damaged)
+{
+	char path[98], link[100];
+	const struct fake_member list[] = {
+		{ .path = "sys/bus/pci/devices/0000:41:00.0/class", .text = CLASS_SSD },
+		{ .path = path, .link = link },
+	};
+
+	memset(path, 0xfe, sizeof path - 1);
+	memset(link, 0xfe, sizeof link - 1);
+	path[sizeof path - 1] = link[sizeof link - 1] = '\0';
+	cr_expect_eq(read_archive(list, 2), 0, "%s", model.message);
+	cr_expect_eq(model.count, 1u);
+}
+
 /* Records whose length is wrong: the name in the header itself stays; nothing behind is read. */
 Test(topo_readers, pax_records_that_lie_are_left_out)
 {
