@@ -72,7 +72,8 @@ quiet_when_piped() {
 post_json() {
     exits 0 post --json && json 'r["failed"] == 0 and r["passed"] >= 12' &&
         json '{"cpu", "memory", "clock", "backend", "workers", "operator", "controller", "queue", "smart",
-            "store", "loopback", "map"} == {s["step"] for s in r["steps"]}'
+            "store", "loopback", "map"} == {s["step"] for s in r["steps"]}' &&
+        json 'any("firmware 1.0, NVMe 1.4, 65536 blocks of 4096 bytes" in s["detail"] for s in r["steps"])'
 }
 
 post_without_store() {
