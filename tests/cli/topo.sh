@@ -123,6 +123,9 @@ check "a requirement without a pair exits 6" \
     exits 6 --from direct.txt --require 'gpu=GPU7,nvme=*:DIRECT'
 check "a malformed requirement exits 64" exits 64 --from direct.txt --require 'gpu=*:GOOD'
 check "the fix names the port" says 'pci=disable_acs_redir=0000:02:00.0' --from redirected.txt --fix
+check "what clears stands under now, what restores under undo" bash -c '
+    "$1" topo --from redirected.txt --fix | grep -A 1 -E "^(now|undo):" | grep -o "=[0-9a-f]*:[0-9a-f]*$" |
+        cmp - <(printf "=0:2c\n=c:2c\n")' _ "$HEADRACE"
 check "the fix can be undone" says 'ECAP_ACS\+6.w=c:2c' --from redirected.txt --fix
 check "a fix of a capture is not applied" exits 8 --from redirected.txt --fix --apply
 { echo 'headrace: lockdown=integrity'; cat redirected.txt; } >locked.txt

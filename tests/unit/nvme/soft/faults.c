@@ -136,7 +136,7 @@ Test(soft_faults, status_by_block_and_occurrence)
 	cr_expect_eq(conform_io(&c, nvme_cmd_write, 10, 1, A, 0), 0);
 }
 
-/* Write block 3 of an image by a command that the rule ends with, and see what a later opening reads. */
+/* Block 3 is written by a command that ends with the rule: what does a later opening read? */
 static void expect_not_written(const char *image, const char *action, uint32_t mask, uint32_t want)
 {
 	char rule[64];
