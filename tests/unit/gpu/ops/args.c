@@ -7,6 +7,10 @@
 
 #include "gpu/ops/operators.h"
 #include "tests/harness/operators.h"
+#include "gpu/worker/op.h"
+#include "gpu/ops/args.h"
+#include "gpu/ops/filter_sum.h"
+#include "gpu/ops/topk_dot.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
@@ -63,6 +67,39 @@ static void good_filter(struct hr_op_arg arg[5])
 	arg[2] = whole("discount_from", 5);
 	arg[3] = whole("discount_to", 7);
 	arg[4] = whole("quantity_below", 24);
+}
+
+/* A number that is refused reads as 0, so that what is computed from it stays in range. */
+Test(ops_args, a_number_that_is_refused_is_zero)
+{
+	const double list[] = { 1 };
+	const struct hr_op_arg arg[] = { whole("few", 7), text("word", "7"),
+					 floats("list", list, 1), whole("large", INT64_MAX) };
+	struct hr_args get = { .arg = arg, .count = ROWS(arg), .complain = hear, .to = said };
+
+	said[0] = '\0';
+	cr_expect_eq(hr_args_int(&get, "few", 7, 7), 7);
+	cr_expect_eq(hr_args_real(&get, "few", 7, 7), 7.0);
+	cr_expect_not(get.bad);
+	cr_expect_eq(hr_args_int(&get, "few", 8, 9), 0);
+	cr_expect_eq(hr_args_int(&get, "few", 5, 6), 0);
+	cr_expect_eq(hr_args_int(&get, "word", -9, 9), 0);
+	cr_expect_eq(hr_args_int(&get, "large", 0, INT32_MAX), 0);
+	cr_expect_eq(hr_args_int(&get, "none", -9, 9), 0);
+	cr_expect_eq(hr_args_real(&get, "list", -9, 9), 0.0);
+	cr_expect_eq(hr_args_real(&get, "large", 0, 1e30), 0.0);
+	cr_expect_eq(hr_args_real(&get, "none", -9, 9), 0.0);
+	cr_expect_eq(hr_args_real(&get, "few", 7.5, 9), 0.0);
+	cr_expect(get.bad);
+	cr_expect_str_eq(said,
+			 "7: few: 7 is outside of 8..9\n7: few: 7 is outside of 5..6\n"
+			 "8: word: expected a whole number\n"
+			 "7: large: 9223372036854775807 is outside of 0..2147483647\n"
+			 "0: argument 'none' is missing\n9: list: expected a number\n"
+			 "7: large: 9223372036854775807 is not exact as a floating point number: "
+			 "it would become 9223372036854775808\n"
+			 "0: argument 'none' is missing\n7: few: 7 is outside of 7.5..9\n",
+			 "%s", said);
 }
 
 Test(ops_args, every_operator_is_found_by_name_and_describes_itself)

@@ -485,6 +485,21 @@ Test(topo_readers, a_tree_completes_a_list_and_is_checked_against_it)
 		  model.message);
 }
 
+/* A branch so far to the right that no tree has it: nothing below it is found, and nothing breaks. */
+Test(topo_readers, a_tree_as_wide_as_none_is_read_as_far_as_it_goes)
+{
+	static const unsigned width[] = { 300, 500, 511, 512, 513, 2000, 60000 };
+	static char text[64 << 10];
+
+	for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
+		memset(text, '-', sizeof text);
+		memcpy(text, "-[0000:00]", 10);
+		snprintf(text + width[i], 64, "+-00.0  Intel Device\n");
+		parse(text);
+		cr_expect_leq(model.count, 1u, "%u columns", width[i]);
+	}
+}
+
 Test(topo_readers, three_trees_of_one_root_and_of_long_domains)
 {
 	cr_assert_eq(parse("-[0000:00]-+-00.0\n           +-01.0-[01]--\n           `-02.0\n"), 0);
