@@ -456,6 +456,8 @@ Test(config, quotes_and_comments_hide_brackets_from_the_scan)
 			   "appliance = { name = \"(((((((((((((((((((\\\"(((\"; };\n"),
 		     0, "%s", reports.text);
 	cr_assert_str_eq(config.name, "(((((((((((((((((((\"(((");
+	/* Its begin is no end of it, too. */
+	cr_assert_eq(parse("/*/ ((((((((((((((((((((((\n*/\n" HEAD), 0, "%s", reports.text);
 	/* The end of a comment is no part of what follows. */
 	cr_assert_eq(parse("/* a *//*\n((((((((((((((((((((((\n*/\n" HEAD), 0, "%s", reports.text);
 }

@@ -235,6 +235,37 @@ Test(inuse, who_may_not_see_all_processes_cannot_tell)
 	fake_tree_remove(&tree);
 }
 
+/* A node of that name which is none of that disk tells nothing about it. */
+static int wrong_node(void *arg)
+{
+	static const struct {
+		mode_t type;
+		unsigned minor;
+	} row[] = { { S_IFCHR, 1048575 }, { S_IFBLK, 1048574 }, { S_IFREG, 0 }, { S_IFIFO, 0 } };
+
+	(void)arg;
+	enter_dev();
+	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+		if (unlink("/dev/nvme5n1") ||
+		    mknod("/dev/nvme5n1", row[i].type | 0666, makedev(4095, row[i].minor)))
+			return 10 + (int)i;
+		if (hr_disk_unused("nvme5n1", message) != -ENODEV ||
+		    !strstr(message, "/dev/nvme5n1 is not there"))
+			return 1 + (int)i;
+	}
+	return 0;
+}
+
+Test(inuse, a_node_of_another_device_tells_nothing)
+{
+	int step;
+
+	make_node(NULL);
+	step = fake_tree_run(&tree, wrong_node, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_remove(&tree);
+}
+
 #define TARGET "sys/kernel/config/nvmet/subsystems/nqn.2026-01.org.example:a"
 
 static int export(void *arg)
