@@ -17,6 +17,7 @@
 #include "config/clock.h"
 #include "boot/engine/signals.h"
 #include "nvme/ctrl.h"
+#include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
 
 #define TILE (64u << 10)
@@ -177,6 +178,32 @@ Test(runner, a_bad_read_queue_fails_its_own_ssd)
 		bad_qp = &app->run[0].read_qp[i % 4]; /* worker 0: a, b; worker 1: a, b */
 		leave = ends_with_bad_queue;
 		expect_only(i % 2, 3);
+	}
+}
+
+static uint32_t gone; /* the ssd whose power fails while workers run */
+
+static int loses_an_ssd(struct hr_run *run)
+{
+	static uint32_t cut_of = UINT32_MAX;
+
+	if (cut_of != gone)
+		hr_soft_power_cut(&app->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
+	cut_of = gone;
+	return hr_load_acquire_sys_u32(&run->control->stop) == HR_STOP_WAITING;
+}
+
+/* Of a pipeline over several ssds each one is looked at while it runs, and no other. */
+Test(runner, each_ssd_of_a_running_pipeline_is_watched)
+{
+	for (gone = 0; gone < 2; gone++) {
+		up(two_sources);
+		leave = loses_an_ssd;
+		cr_expect_neq(hr_run_all(app, false), 0);
+		for (uint32_t d = 0; d < 3; d++)
+			cr_expect_eq(app->ssd[d].failed, d == gone, "ssd %u of %u", d, gone);
+		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
+		down();
 	}
 }
 

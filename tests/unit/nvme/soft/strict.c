@@ -62,6 +62,20 @@ Test(soft_strict, a_namespace_that_has_no_meaning_is_refused)
 	conform_close(&c);
 }
 
+/* As many queues as were asked for, and no more than there are. */
+Test(soft_strict, queues_are_granted_as_asked)
+{
+	uint32_t granted = 0, most = 0;
+
+	conform_open(&c);
+	cr_expect_eq(conform_set_feature(&c, NVME_FEAT_FID_NUM_QUEUES, 0x00020002, &granted), 0);
+	cr_expect_eq(granted, 0x00020002u, "%x", granted);
+	cr_expect_eq(conform_set_feature(&c, NVME_FEAT_FID_NUM_QUEUES, 0xfffefffe, &most), 0);
+	cr_expect_gt(most, granted);
+	cr_expect_lt(most, 0xfffefffeu);
+	conform_close(&c);
+}
+
 /* It has one power state, and no interrupts. */
 Test(soft_strict, values_that_a_feature_cannot_have_are_refused)
 {
