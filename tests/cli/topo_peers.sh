@@ -105,7 +105,7 @@ cat >amd.xml <<'XML'
 XML
 
 all='--peers gpu,nvme,nic'
-# shellcheck disable=SC2086  # two words
+# shellcheck disable=SC2086,SC2016  # two words; an inner shell expands
 {
     check "equal peers are one row" says '^GPU0-1 .*NV18 DIRECT' direct.txt $all
     check "names of devices stand beside addresses" says 'NVME2 .*node 1, CPUs .*nvme2n1' direct.txt $all

@@ -7,10 +7,7 @@
 
 #include "gpu/ops/operators.h"
 #include "tests/harness/operators.h"
-#include "gpu/worker/op.h"
 #include "gpu/ops/args.h"
-#include "gpu/ops/filter_sum.h"
-#include "gpu/ops/topk_dot.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
