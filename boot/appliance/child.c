@@ -101,11 +101,11 @@ static const char *doing(const struct hr_child *c, const struct hr_appliance *ap
 {
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const struct hr_record_run *run = &c->record->run[i];
+		const uint64_t through = run->first_tile + run->tiles_done;
 
 		if (run->selected && run->started_ns && !run->ended_ns) {
 			snprintf(text, bytes, "pipeline '%s', %llu of %llu tiles through",
-				 app->config.pipeline[i].name,
-				 (unsigned long long)(run->first_tile + run->tiles_done),
+				 app->config.pipeline[i].name, (unsigned long long)through,
 				 (unsigned long long)run->tiles);
 			return text;
 		}
