@@ -63,7 +63,7 @@ struct hr_ctrl {
 	uint32_t max_transfer;	      /* bytes of one command: MDTS, at most HR_CHUNK_MAX */
 	uint32_t namespaces;	      /* NN */
 	uint32_t io_queues; /* granted by Number of Queues; 0 before hr_ctrl_set_queues() */
-	uint16_t oacs, oncs;
+	uint16_t oncs;
 	bool shared_subsystem; /* CMIC bit 1: the NVM subsystem may have several controllers */
 	char subnqn[HR_NQN_BYTES];
 	bool long_host_id; /* CTRATT.HIDS: takes a Host Identifier of 128 bits */
@@ -76,7 +76,6 @@ struct hr_ctrl {
 	struct hr_qp admin;
 	void *admin_data; /* one page for identify and log pages */
 	struct hr_bus admin_data_bus;
-	uint32_t *shadow, *event_index; /* doorbell buffers in use, or NULL */
 	/* nvme/events.c */
 	uint8_t aerl;			/* zero-based: event requests that it takes */
 	uint32_t oaes;			/* events that it offers */

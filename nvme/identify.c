@@ -74,7 +74,6 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
 	ctrl->namespaces = id->nn;
 	ctrl->aerl = id->aerl;
 	ctrl->oaes = id->oaes;
-	ctrl->oacs = id->oacs;
 	ctrl->oncs = id->oncs;
 	ctrl->long_host_id = id->ctratt & NVME_CTRL_CTRATT_128_ID;
 	ctrl->awupf = id->awupf;

@@ -22,22 +22,13 @@ static int say(const struct hr_ctrl *ctrl, const char *what, uint32_t number, in
 	return err;
 }
 
-/* Queue pairs 1..n have both doorbells within `bytes` of an area that begins with those of 0. */
-static uint32_t pairs_within(const struct hr_ctrl *ctrl, size_t bytes)
+/* Queue pairs 1..n have both doorbells within BAR0, where those of 0 lie before them. */
+static uint32_t pairs_within_bar(const struct hr_ctrl *ctrl)
 {
+	const size_t bytes = ctrl->transport->bar_bytes - HR_DOORBELLS;
 	const size_t pairs = bytes / (2 * (size_t)ctrl->doorbell_step);
 
 	return pairs <= QUEUES_MAX ? (uint32_t)pairs - 1 : QUEUES_MAX;
-}
-
-static void limit_queues(struct hr_ctrl *ctrl)
-{
-	uint32_t limit = pairs_within(ctrl, ctrl->transport->bar_bytes - HR_DOORBELLS);
-
-	if (ctrl->shadow && pairs_within(ctrl, HR_PAGE) < limit)
-		limit = pairs_within(ctrl, HR_PAGE);
-	if (ctrl->io_queues > limit)
-		ctrl->io_queues = limit;
 }
 
 int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got)
@@ -57,7 +48,8 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got)
 	ctrl->io_queues = nsqa < ncqa ? nsqa : ncqa;
 	if (ctrl->io_queues > want)
 		ctrl->io_queues = want;
-	limit_queues(ctrl);
+	if (ctrl->io_queues > pairs_within_bar(ctrl))
+		ctrl->io_queues = pairs_within_bar(ctrl);
 	*got = ctrl->io_queues;
 	return 0;
 }
@@ -93,21 +85,14 @@ static int delete_queue(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t id)
 	return say(ctrl, hr_opcode_name(opcode, true), id, hr_admin(ctrl, &sqe, NULL));
 }
 
-/* Doorbells and their shadows are laid out alike: SQ 0, CQ 0, SQ 1, CQ 1, ... (5.8). */
+/* Doorbells lie in this order: SQ 0, CQ 0, SQ 1, CQ 1, ... (PCIe Transport 3.1.2). */
 static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_qp *qp)
 {
 	const size_t sq = 2 * (size_t)qp->id * ctrl->doorbell_step, cq = sq + ctrl->doorbell_step;
 	const uintptr_t bar = (uintptr_t)ctrl->transport->bar + HR_DOORBELLS;
-	const uintptr_t shadow = (uintptr_t)ctrl->shadow, event = (uintptr_t)ctrl->event_index;
 
 	qp->sq_doorbell = (uint32_t *)(bar + sq);
 	qp->cq_doorbell = (uint32_t *)(bar + cq);
-	if (!ctrl->shadow)
-		return;
-	qp->sq_shadow = (uint32_t *)(shadow + sq);
-	qp->cq_shadow = (uint32_t *)(shadow + cq);
-	qp->sq_event = (uint32_t *)(event + sq);
-	qp->cq_event = (uint32_t *)(event + cq);
 }
 
 int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq)
@@ -136,31 +121,4 @@ int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id)
 	const int err = delete_queue(ctrl, nvme_admin_delete_sq, id);
 
 	return err ? err : delete_queue(ctrl, nvme_admin_delete_cq, id);
-}
-
-int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
-		       struct hr_bus event_bus)
-{
-	struct hr_sqe sqe = {
-		.opcode = nvme_admin_dbbuf,
-		.prp1 = shadow_bus.addr,
-		.prp2 = event_bus.addr,
-	};
-	char text[80];
-	int err;
-
-	if (!(ctrl->oacs & NVME_CTRL_OACS_DBBUF_CFG))
-		return -ENOTSUP;
-	memset(shadow, 0, HR_PAGE);
-	memset(event, 0, HR_PAGE);
-	err = hr_admin(ctrl, &sqe, NULL);
-	if (err > 0)
-		hr_error("%s: admin doorbell buffer config: %s (%03x)", ctrl->transport->name,
-			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
-	if (err)
-		return err;
-	ctrl->shadow = shadow;
-	ctrl->event_index = event;
-	limit_queues(ctrl);
-	return 0;
 }

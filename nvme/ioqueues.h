@@ -26,12 +26,4 @@ int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, 
  */
 int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id);
 
-/*
- * Use shadow doorbells (Doorbell Buffer Config) for the queue pairs created from now on. shadow and
- * event: one page each in a mapped region, as workers see them; zeroed here. Queue pairs whose
- * words lie behind that page are not granted any more. -ENOTSUP: OACS says no.
- */
-int hr_ctrl_use_shadow(struct hr_ctrl *ctrl, void *shadow, struct hr_bus shadow_bus, void *event,
-		       struct hr_bus event_bus);
-
 #endif

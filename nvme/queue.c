@@ -42,21 +42,18 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
 	return 0;
 }
 
-int hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
-		    void *worker_bar)
+void hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
+		     void *worker_bar)
 {
 	const uintptr_t sq = (uintptr_t)qp->sq_doorbell - (uintptr_t)bar;
 	const uintptr_t cq = (uintptr_t)qp->cq_doorbell - (uintptr_t)bar;
 
-	if (qp->sq_shadow)
-		return -ENOTSUP;
 	qp->sq = worker->sq;
 	qp->cq = worker->cq;
 	qp->inflight = worker->table;
 	qp->free_ring = (uint16_t *)(void *)(qp->inflight + qp->entries - 1);
 	qp->sq_doorbell = (uint32_t *)(void *)((uint8_t *)worker_bar + sq);
 	qp->cq_doorbell = (uint32_t *)(void *)((uint8_t *)worker_bar + cq);
-	return 0;
 }
 
 const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes)

@@ -1,7 +1,7 @@
 /*
  * nvme/queue.h - one submission/completion queue pair and its one owner.
  *
- * Spec: NVMe Base 2.0, 3.3.1 (queues: empty, full, wrap, phase), 5.8 (doorbell buffer config).
+ * Spec: NVMe Base 2.0, 3.3.1 (queues: empty, full, wrap, phase).
  * The owner is a worker (a warp; a thread on the host backend): it fills up to one SQE per lane
  * with hr_qp_push(), makes any number of them visible with one doorbell in hr_qp_ring(), and
  * reaps one CQE per lane with hr_qp_reap(). Nothing here is an atomic read-modify-write. What was
@@ -73,8 +73,6 @@ struct hr_qp {
 	struct hr_sqe *sq; /* [entries], page aligned; we write, the controller reads */
 	struct hr_cqe *cq; /* [entries], page aligned; the controller writes, we read */
 	uint32_t *sq_doorbell, *cq_doorbell; /* in BAR0 (SQyTDBL, CQyHDBL) */
-	uint32_t *sq_shadow, *cq_shadow;     /* shadow doorbells, or NULL (DBBUF not in use) */
-	uint32_t *sq_event, *cq_event;	     /* EventIdx written by the controller */
 	struct hr_inflight *inflight;	     /* [entries - 1] */
 	uint16_t *free_ring;		     /* [index_mask + 1]: indices not in use, FIFO */
 	uint32_t free_head, free_tail;	     /* of it; they run freely: & index_mask is the place */
@@ -140,10 +138,9 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
  * table where *worker says, doorbells in the BAR at worker_bar, which is `bar` here. Host side, after
  * hr_ctrl_create_qp(); the CPU reads scalars only from then on. The bytes of *qp and of the table are
  * to be copied to where the worker sees them.
- * Returns 0; -ENOTSUP: it has shadow doorbells.
  */
-int hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
-		    void *worker_bar);
+void hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
+		     void *worker_bar);
 
 /*
  * What broke a queue, for messages: "CQE 17: SQHD 99 is outside of 3..8". Host side. Returns
@@ -192,35 +189,9 @@ HR_BOTH uint32_t hr_ring_distance(uint32_t from, uint32_t to, uint32_t entries)
 	return steps;
 }
 
-/*
- * EventIdx rule: the register must be written when the doorbell's value moves past the index at
- * which the controller asked to be told, that is for event in [before, after) on the ring. An event
- * outside of the ring means nothing; then writing the register is the safe answer.
- */
-HR_BOTH bool hr_event_due(uint32_t event, uint32_t before, uint32_t after, uint32_t entries)
+/* One lane, after hr_release_sys(): tell the controller the SQ tail, or the CQ head. */
+HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t to)
 {
-	return event >= entries ||
-	       hr_ring_distance(before, event, entries) < hr_ring_distance(before, after, entries);
-}
-
-/*
- * One lane, after hr_release_sys(): tell the controller that SQ tail or CQ head moved from `before`
- * to `to`. With a shadow, the full fence between our store of it and our load of EventIdx pairs with
- * the controller's between its store of EventIdx and its last look at the shadow: at least one side
- * sees the other (NVMe Base 5.8).
- */
-HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t before, uint32_t to)
-{
-	uint32_t *const shadow = cq ? qp->cq_shadow : qp->sq_shadow;
-
-	if (shadow) {
-		const uint32_t *event = cq ? qp->cq_event : qp->sq_event;
-
-		hr_store_release_sys_u32(shadow, to);
-		hr_fence_sys();
-		if (!hr_event_due(hr_load_acquire_sys_u32(event), before, to, qp->entries))
-			return;
-	}
 	hr_mmio_write32(cq ? qp->cq_doorbell : qp->sq_doorbell, to);
 	qp->stats.doorbells++;
 }
@@ -238,10 +209,10 @@ HR_BOTH bool hr_qp_owes(const struct hr_qp *qp)
 /* One lane, after hr_release_sys(): give the controller back what was reaped. */
 HR_WORKER void hr_qp_repay(struct hr_qp *qp)
 {
-	const uint32_t head = qp->cq_head, told = qp->cq_told;
+	const uint32_t head = qp->cq_head;
 
 	qp->cq_told = head;
-	hr_qp_doorbell(qp, true, told, head);
+	hr_qp_doorbell(qp, true, head);
 }
 
 /* One lane: end the queue. Nothing is pushed, rung or reaped any more; commands still expire. */
@@ -363,7 +334,7 @@ HR_WORKER void hr_qp_release(struct hr_qp *qp)
 
 /*
  * Collective. Publish what was pushed since the last call: stamps the deadlines from one look at
- * the clock, one doorbell (or shadow doorbell, and the register only when EventIdx asks for it).
+ * the clock, one doorbell.
  * What was reaped goes back to the controller behind the same fence, if it might need the room.
  * Does nothing if nothing is new, as on a broken queue.
  */
@@ -389,7 +360,7 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
-		const uint32_t before = qp->sq_rung, tail = qp->sq_tail;
+		const uint32_t tail = qp->sq_tail;
 
 		qp->sq_rung = tail;
 		qp->pushed = 0;
@@ -397,7 +368,7 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 		qp->stats.submitted += count;
 		qp->stats.batches++;
 		hr_release_sys();
-		hr_qp_doorbell(qp, false, before, tail);
+		hr_qp_doorbell(qp, false, tail);
 		if (hr_qp_owes(qp))
 			hr_qp_repay(qp);
 	}

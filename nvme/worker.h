@@ -59,7 +59,6 @@
  *   void hr_release_sys()          what this worker has read and written comes before what the
  *                                  calling lane writes next with hr_mmio_write32()
  *   void hr_mmio_write32(p, v)     doorbell: one access to a register, after hr_release_sys()
- *   void hr_fence_sys()            full fence, system scope (shadow doorbells only)
  *   uint64_t hr_clock_ns()         the backend's nanosecond clock, for deadlines
  *   uint64_t hr_cycles()           of the processor that the worker runs on, for its cost; 0 on
  *                                  the CPU, where looking costs more than it tells

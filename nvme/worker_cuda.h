@@ -227,11 +227,6 @@ HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 		     : "memory");
 }
 
-HR_WORKER void hr_fence_sys(void)
-{
-	asm volatile("fence.sc.sys;" : : : "memory");
-}
-
 /*
  * With the store that follows, a release of all that the warp wrote: its lanes have met in
  * hr_lanes_sync(), and causality order is transitive.

@@ -191,11 +191,6 @@ HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
 	((uint64_t *)p)[1] = high;
 }
 
-HR_WORKER void hr_fence_sys(void)
-{
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
 HR_WORKER uint64_t hr_cycles(void)
 {
 	return 0;

@@ -519,7 +519,8 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_q
 		return err;
 	}
 	take_queue(ssd, id);
-	return hr_qp_hand_over(qp, &worker, ssd->transport.bar, place->bar);
+	hr_qp_hand_over(qp, &worker, ssd->transport.bar, place->bar);
+	return 0;
 }
 
 int hr_ssd_delete_qps(struct hr_ssd *ssd)

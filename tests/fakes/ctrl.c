@@ -308,7 +308,6 @@ void fake_ctrl_init(struct fake_ctrl *fake)
 	fake->id_ctrl.cqes = 0x44;
 	fake->id_ctrl.nn = 1;
 	fake->id_ctrl.mdts = 5;
-	fake->id_ctrl.oacs = NVME_CTRL_OACS_DBBUF_CFG;
 	fake->id_ctrl.vwc = 1;
 	fake->id_ns.nsze = 1000;
 	fake->id_ns.lbaf[0].ds = 12;

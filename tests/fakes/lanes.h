@@ -8,9 +8,7 @@
  * hr_lanes_sync() between.
  *
  * The words also check the order that a GPU needs and that the CPU keeps by itself: a program that
- * writes a doorbell without hr_release_sys() after its last access to a ring aborts. With
- * FAKE_SHADOW_ORDER, for tests of queues alone, so does one that loads a 32-bit word (EventIdx) without
- * hr_fence_sys() after it stored one (the shadow).
+ * writes a doorbell without hr_release_sys() after its last access to a ring aborts.
  */
 #ifndef TESTS_FAKES_LANES_H
 #define TESTS_FAKES_LANES_H
@@ -53,8 +51,6 @@ struct fake_block {
 
 static _Thread_local uint32_t fake_lane, fake_warp;
 static _Thread_local struct fake_block *fake_block;
-
-static _Thread_local bool fake_unfenced; /* a 32-bit store since the last hr_fence_sys() */
 
 /*
  * One load of that address gets `value`, and later ones what lies there: the first of two accesses
@@ -240,10 +236,6 @@ HR_WORKER void hr_store_release_u64(uint64_t *p, uint64_t v)
 
 HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
 {
-#ifdef FAKE_SHADOW_ORDER
-	if (fake_unfenced)
-		fake_order_broken("EventIdx is loaded before hr_fence_sys()");
-#endif
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
@@ -260,7 +252,6 @@ HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
 
 HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
 {
-	fake_unfenced = true;
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
@@ -301,12 +292,6 @@ HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 	if (__atomic_load_n(&fake_block->warp[fake_warp].unreleased, __ATOMIC_RELAXED))
 		fake_order_broken("a doorbell is written before hr_release_sys()");
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
-}
-
-HR_WORKER void hr_fence_sys(void)
-{
-	fake_unfenced = false;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 HR_WORKER uint64_t hr_cycles(void)

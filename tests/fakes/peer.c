@@ -29,18 +29,9 @@ void peer_fini(struct peer *peer)
 	qprun->give(peer->memory);
 }
 
-void peer_use_shadow(struct peer *peer)
-{
-	peer->qp->sq_shadow = &peer->sq_shadow;
-	peer->qp->cq_shadow = &peer->cq_shadow;
-	peer->qp->sq_event = &peer->sq_event;
-	peer->qp->cq_event = &peer->cq_event;
-}
-
 uint32_t peer_fetch(struct peer *peer)
 {
-	const uint32_t *tail = peer->qp->sq_shadow ? &peer->sq_shadow : &peer->sq_doorbell;
-	const uint32_t until = __atomic_load_n(tail, __ATOMIC_ACQUIRE);
+	const uint32_t until = __atomic_load_n(&peer->sq_doorbell, __ATOMIC_ACQUIRE);
 
 	while (peer->sq_head != until) {
 		peer->pending[peer->fetched++] = peer->qp->sq[peer->sq_head];
@@ -64,10 +55,8 @@ void peer_post(struct peer *peer, struct hr_cqe cqe)
 
 bool peer_can_post(const struct peer *peer)
 {
-	const uint32_t *head = peer->qp->cq_shadow ? &peer->cq_shadow : &peer->cq_doorbell;
-
 	return hr_ring_add(peer->cq_tail, 1, peer->qp->entries) !=
-	       __atomic_load_n(head, __ATOMIC_ACQUIRE);
+	       __atomic_load_n(&peer->cq_doorbell, __ATOMIC_ACQUIRE);
 }
 
 void peer_complete(struct peer *peer, uint32_t i, uint16_t status)

@@ -18,7 +18,6 @@
 struct peer {
 	struct hr_qp *qp;
 	uint32_t sq_doorbell, cq_doorbell; /* what the driver wrote */
-	uint32_t sq_shadow, cq_shadow, sq_event, cq_event;
 	uint32_t sq_head, cq_tail, phase;
 	uint32_t fetched; /* commands in pending[] */
 	struct hr_sqe pending[PEER_ENTRIES_MAX];
@@ -28,9 +27,6 @@ struct peer {
 /* A fresh queue pair and its peer; the memory goes with peer_fini(). */
 void peer_init(struct peer *peer, struct hr_qp *qp, uint32_t entries, uint64_t timeout_ns);
 void peer_fini(struct peer *peer);
-
-/* Use shadow doorbells from now on. */
-void peer_use_shadow(struct peer *peer);
 
 /* Fetch commands up to the doorbell; returns how many are pending then. */
 uint32_t peer_fetch(struct peer *peer);

@@ -462,7 +462,6 @@ Test(ctrl, queue_pairs_are_created_cq_first_and_deleted_sq_first)
 	cr_expect_eq(fake.seen[3].prp1, FAKE_BUS + 4 * HR_PAGE);
 	cr_expect_eq((uint8_t *)qp.sq_doorbell - fake.bar, 0x1000 + 6 * 4);
 	cr_expect_eq((uint8_t *)qp.cq_doorbell - fake.bar, 0x1000 + 7 * 4);
-	cr_expect_null(qp.sq_shadow);
 	cr_assert_eq(hr_ctrl_delete_qp(&fake.ctrl, 3), 0);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 09 05 01 00 04");
 	cr_expect_eq(fake.seen[4].cdw10, 3u);
@@ -511,48 +510,6 @@ Test(ctrl, a_queue_whose_sq_stays_keeps_its_cq)
 	fake.status = 0x101;
 	cr_expect_eq(hr_ctrl_delete_qp(&fake.ctrl, 1), 0x101);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 00");
-}
-
-static int use_shadow(void)
-{
-	return hr_ctrl_use_shadow(
-		&fake.ctrl, fake.memory + 12 * HR_PAGE, (struct hr_bus){ FAKE_BUS + 12 * HR_PAGE },
-		fake.memory + 13 * HR_PAGE, (struct hr_bus){ FAKE_BUS + 13 * HR_PAGE });
-}
-
-Test(ctrl, shadow_doorbells_lie_where_the_registers_would)
-{
-	struct hr_qp qp;
-	uint32_t got;
-
-	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	memset(fake.memory + 12 * HR_PAGE, 0xee, 2 * HR_PAGE);
-	cr_assert_eq(use_shadow(), 0);
-	for (uint32_t i = 0; i < 2 * HR_PAGE; i++)
-		cr_assert_eq(fake.memory[12 * HR_PAGE + i], 0, "byte %u of shadow and EventIdx", i);
-	cr_expect_eq(fake.seen[1].prp1, FAKE_BUS + 12 * HR_PAGE);
-	cr_expect_eq(fake.seen[1].prp2, FAKE_BUS + 13 * HR_PAGE);
-	fake.queues_granted = 0xffffffff;
-	cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 1000, &got), 0);
-	cr_expect_eq(got, 511u);
-	make_qp(&qp, 511, 64);
-	cr_assert_eq(create(&qp), 0);
-	cr_expect_eq((uint8_t *)qp.sq_shadow - fake.memory, 12 * HR_PAGE + 511 * 8);
-	cr_expect_eq((uint8_t *)qp.cq_shadow - fake.memory, 12 * HR_PAGE + 511 * 8 + 4);
-	cr_expect_eq((uint8_t *)qp.sq_event - fake.memory, 13 * HR_PAGE + 511 * 8);
-	cr_expect_eq((uint8_t *)qp.cq_event - fake.memory, 13 * HR_PAGE + 511 * 8 + 4);
-}
-
-Test(ctrl, shadow_doorbells_need_the_controllers_word)
-{
-	fake.id_ctrl.oacs = 0;
-	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_expect_eq(use_shadow(), -ENOTSUP);
-	fake.ctrl.oacs = NVME_CTRL_OACS_DBBUF_CFG;
-	fake.opcode = nvme_admin_dbbuf;
-	fake.status = NVME_SC_INVALID_FIELD;
-	cr_expect_eq(use_shadow(), NVME_SC_INVALID_FIELD);
-	cr_expect_null(fake.ctrl.shadow);
 }
 
 Test(ctrl, close_shuts_down_and_disables)

@@ -20,8 +20,7 @@
 #define DISK_BYTES (8u << 20)
 #define QP_AT ((size_t)HR_CTRL_ADMIN_BYTES)
 #define QP_BYTES (3 * (size_t)HR_PAGE)
-#define SHADOW_AT (QP_AT + QP_BYTES)
-#define BUFFERS_AT (SHADOW_AT + 2 * (size_t)HR_PAGE)
+#define BUFFERS_AT (QP_AT + QP_BYTES)
 #define BUFFERS 64u
 #define PATIENCE_NS (60 * HR_NS_PER_S) /* a loaded machine is no fault */
 #define BLK_AT (BUFFERS_AT + BUFFERS * (size_t)HR_PAGE)
@@ -40,7 +39,7 @@ static struct {
 
 TestSuite(driver_soft, .timeout = 120);
 
-static void bring_up(const char *options, uint32_t dstrd, bool shadow)
+static void bring_up(const char *options, uint32_t dstrd)
 {
 	char message[HR_LOG_LINE_MAX];
 	struct hr_soft_options soft;
@@ -60,12 +59,6 @@ static void bring_up(const char *options, uint32_t dstrd, bool shadow)
 	cr_assert_eq(hr_ctrl_identify_ns(&ssd.ctrl, 1, &ssd.ns), 0);
 	cr_assert_eq(hr_ctrl_set_queues(&ssd.ctrl, 2, &got), 0);
 	cr_assert_eq(got, 2u);
-	if (shadow)
-		cr_assert_eq(hr_ctrl_use_shadow(&ssd.ctrl, ssd.memory + SHADOW_AT,
-						hr_region_bus(&ssd.region, SHADOW_AT),
-						ssd.memory + SHADOW_AT + HR_PAGE,
-						hr_region_bus(&ssd.region, SHADOW_AT + HR_PAGE)),
-			     0);
 }
 
 static void take_down(int want)
@@ -123,17 +116,16 @@ Test(driver_soft, a_disk_keeps_what_is_written_in_every_configuration)
 	static const struct {
 		const char *options;
 		uint32_t dstrd;
-		bool shadow;
 	} row[] = {
-		{ "memory,size=8M,lba=4096,cache=16M", 0, false },
-		{ "memory,size=8M,lba=512,mdts=1,cache=16M", 0, false },
-		{ "memory,size=8M,lba=512,mdts=0,cache=0", 3, false },
-		{ "memory,size=8M,lba=4096,cache=1M,threads=2", 0, true },
-		{ "memory,size=8M,lba=512,cache=16M", 0, true },
+		{ "memory,size=8M,lba=4096,cache=16M", 0 },
+		{ "memory,size=8M,lba=512,mdts=1,cache=16M", 0 },
+		{ "memory,size=8M,lba=512,mdts=0,cache=0", 3 },
+		{ "memory,size=8M,lba=4096,cache=1M,threads=2", 0 },
+		{ "memory,size=8M,lba=512,cache=16M", 0 },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		bring_up(row[i].options, row[i].dstrd, row[i].shadow);
+		bring_up(row[i].options, row[i].dstrd);
 		cr_assert_eq(open_disk(PATIENCE_NS), 0);
 		cr_expect_eq(ssd.disk.blk.bytes, (uint64_t)DISK_BYTES);
 		write_and_read_back(&ssd.disk.blk);
@@ -223,16 +215,14 @@ static void stamp_disk(void)
 	free(data);
 }
 
-Test(driver_soft, a_full_queue_reads_the_right_data_with_registers_and_with_shadows)
+Test(driver_soft, a_full_queue_reads_the_right_data)
 {
-	for (uint32_t shadow = 0; shadow < 2; shadow++) {
-		bring_up("memory,size=8M", 0, shadow);
-		stamp_disk();
-		read_deep(2, 300);
-		read_deep(5, 2000);
-		read_deep(64, 5000);
-		take_down(0);
-	}
+	bring_up("memory,size=8M", 0);
+	stamp_disk();
+	read_deep(2, 300);
+	read_deep(5, 2000);
+	read_deep(64, 5000);
+	take_down(0);
 }
 
 /* A fault script that has no name in any file system. */
@@ -274,7 +264,7 @@ Test(driver_soft, scripted_faults_end_as_documented)
 		struct hr_blk *blk = &ssd.disk.blk;
 		int err;
 
-		bring_up(options, 0, false);
+		bring_up(options, 0);
 		cr_assert_eq(open_disk(PATIENCE_NS), 0);
 		fill(data, DISK_BYTES, i);
 		cr_assert_eq(blk->ops->write(blk, 0, data, DISK_BYTES, false), 0);
@@ -317,7 +307,7 @@ Test(driver_soft, admin_faults_end_as_documented)
 		const int fd = script(row[i].rules, options, sizeof(options));
 		int err;
 
-		bring_up(options, 0, false);
+		bring_up(options, 0);
 		err = hr_admin_get_log(&ssd.ctrl, NVME_LOG_LID_SMART, 512);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);
 		take_down(err == -EIO || err == -ENOLINK ? err : 0);

@@ -1,5 +1,4 @@
 /* The collective side of nvme/queue.h: eight lanes own one queue pair, as a warp does. */
-#define FAKE_SHADOW_ORDER
 #include "tests/fakes/lanes.h"
 
 #include <criterion/criterion.h>
@@ -143,8 +142,6 @@ Test(lanes, any_order_of_completions_agrees_with_a_model)
 		t.steps = 150;
 		t.seed = 12345 + 2 * i;
 		peer_init(&t.peer, &t.qp, t.entries, TIMEOUT_NS);
-		if (i % 2)
-			peer_use_shadow(&t.peer);
 		cr_assert(fake_lanes_run(random_traffic));
 		cr_assert_geq(t.completed, t.steps / 2, "%u entries: little happened", depth[i]);
 		if (i + 1 < ROWS(depth))
