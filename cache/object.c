@@ -70,7 +70,7 @@ HR_WORKER void transfer_sqe(struct hr_sqe *sqe, const struct hr_transfer *t, uin
 }
 
 /* Collective: push chunks [first, end), for which there is room; a lane takes each HR_LANES-th. */
-HR_WORKER void transfer_push(struct hr_qp *qp, const struct hr_transfer *t, uint32_t first,
+HR_WORKER void transfer_push(struct hr_nvme_qp *qp, const struct hr_transfer *t, uint32_t first,
 			     uint32_t end)
 {
 	struct hr_sqe sqe;
@@ -84,12 +84,12 @@ HR_WORKER void transfer_push(struct hr_qp *qp, const struct hr_transfer *t, uint
 	}
 }
 
-HR_WORKER int transfer_no_room(const struct hr_qp *qp)
+HR_WORKER int transfer_no_room(const struct hr_nvme_qp *qp)
 {
 	return qp->broken ? qp->broken : -EAGAIN;
 }
 
-HR_WORKER int transfer_post(struct hr_qp *qp, const struct hr_transfer *t)
+HR_WORKER int transfer_post(struct hr_nvme_qp *qp, const struct hr_transfer *t)
 {
 	const uint32_t count = hr_chunk_count(t->bytes, t->buffer->chunk_bytes);
 	const int err = transfer_check(t->extent, t->offset, t->bytes, t->buffer);
@@ -102,8 +102,8 @@ HR_WORKER int transfer_post(struct hr_qp *qp, const struct hr_transfer *t)
 	return (int)count;
 }
 
-HR_DEVICE int hr_pread_prefetch(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
-				uint32_t bytes, const struct hr_buffer *buffer,
+HR_DEVICE int hr_pread_prefetch(struct hr_nvme_qp *qp, const struct hr_extent *extent,
+				uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 				uint32_t buffer_index)
 {
 	struct hr_transfer t;
@@ -112,7 +112,7 @@ HR_DEVICE int hr_pread_prefetch(struct hr_qp *qp, const struct hr_extent *extent
 	return transfer_post(qp, &t);
 }
 
-HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
+HR_DEVICE int hr_pwrite_post(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
 			     uint32_t bytes, const struct hr_buffer *buffer, uint32_t buffer_index,
 			     uint32_t flags)
 {
@@ -123,7 +123,7 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
 }
 
 /* Collective: the one command of this lane's transfer. */
-HR_WORKER int transfer_post_each(struct hr_qp *qp, bool want, const struct hr_transfer *t)
+HR_WORKER int transfer_post_each(struct hr_nvme_qp *qp, bool want, const struct hr_transfer *t)
 {
 	struct hr_sqe sqe = { 0 }; /* of a lane that posts nothing */
 	int err = 0, cid;
@@ -140,7 +140,7 @@ HR_WORKER int transfer_post_each(struct hr_qp *qp, bool want, const struct hr_tr
 	return cid < 0 ? cid : 1;
 }
 
-HR_DEVICE int hr_pread_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+HR_DEVICE int hr_pread_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
 			    uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			    uint32_t buffer_index)
 {
@@ -150,7 +150,7 @@ HR_DEVICE int hr_pread_each(struct hr_qp *qp, bool want, const struct hr_extent 
 	return transfer_post_each(qp, want, &t);
 }
 
-HR_DEVICE int hr_pwrite_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+HR_DEVICE int hr_pwrite_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
 			     uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			     uint32_t buffer_index, uint32_t flags)
 {
@@ -160,7 +160,7 @@ HR_DEVICE int hr_pwrite_each(struct hr_qp *qp, bool want, const struct hr_extent
 	return transfer_post_each(qp, want, &t);
 }
 
-HR_DEVICE int hr_repost(struct hr_qp *qp, uint8_t opcode, const struct hr_extent *extent,
+HR_DEVICE int hr_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct hr_extent *extent,
 			uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			uint32_t buffer_index, uint32_t chunk, uint32_t flags)
 {
@@ -175,7 +175,8 @@ HR_DEVICE int hr_repost(struct hr_qp *qp, uint8_t opcode, const struct hr_extent
 	return 1;
 }
 
-HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent, uint32_t buffer_index)
+HR_DEVICE int hr_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
+			    uint32_t buffer_index)
 {
 	struct hr_sqe sqe;
 
@@ -186,7 +187,7 @@ HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent, ui
 	return 1;
 }
 
-HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_qp *qp, struct hr_done *done)
+HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_nvme_qp *qp, struct hr_done *done)
 {
 	const uint32_t mask = hr_qp_reap(qp, done);
 
@@ -199,7 +200,7 @@ HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_qp *qp, struct hr_done *d
 }
 
 /* Collective: ring and wait for `left` commands; *err keeps the worst of what they ended with. */
-HR_WORKER void transfer_wait(struct hr_qp *qp, uint32_t left, int *err)
+HR_WORKER void transfer_wait(struct hr_nvme_qp *qp, uint32_t left, int *err)
 {
 	struct hr_done done = { 0 };
 	uint32_t spins = 0;
@@ -229,7 +230,7 @@ HR_WORKER void transfer_wait(struct hr_qp *qp, uint32_t left, int *err)
 	}
 }
 
-HR_WORKER int transfer_run(struct hr_qp *qp, const struct hr_transfer *t)
+HR_WORKER int transfer_run(struct hr_nvme_qp *qp, const struct hr_transfer *t)
 {
 	const uint32_t count = hr_chunk_count(t->bytes, t->buffer->chunk_bytes);
 	int err = transfer_check(t->extent, t->offset, t->bytes, t->buffer);
@@ -248,7 +249,7 @@ HR_WORKER int transfer_run(struct hr_qp *qp, const struct hr_transfer *t)
 	return err;
 }
 
-HR_DEVICE int hr_pread(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
+HR_DEVICE int hr_pread(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
 		       uint32_t bytes, const struct hr_buffer *buffer)
 {
 	struct hr_transfer t;
@@ -257,7 +258,7 @@ HR_DEVICE int hr_pread(struct hr_qp *qp, const struct hr_extent *extent, uint64_
 	return transfer_run(qp, &t);
 }
 
-HR_DEVICE int hr_pwrite(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
+HR_DEVICE int hr_pwrite(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
 			uint32_t bytes, const struct hr_buffer *buffer, uint32_t flags)
 {
 	struct hr_transfer t;
@@ -266,7 +267,7 @@ HR_DEVICE int hr_pwrite(struct hr_qp *qp, const struct hr_extent *extent, uint64
 	return transfer_run(qp, &t);
 }
 
-HR_DEVICE int hr_flush(struct hr_qp *qp, const struct hr_extent *extent)
+HR_DEVICE int hr_flush(struct hr_nvme_qp *qp, const struct hr_extent *extent)
 {
 	int err = 0, posted = hr_flush_post(qp, extent, 0);
 

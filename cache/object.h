@@ -94,13 +94,13 @@ HR_DEVICE const struct hr_extent *hr_get_object(const struct hr_object_map *map,
  * posted; -ERANGE: beyond the object; -EINVAL: offset or bytes not whole blocks, larger than the
  * buffer, or chunks of the buffer larger than the ssd takes; qp->broken.
  */
-HR_DEVICE int hr_pread_prefetch(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
-				uint32_t bytes, const struct hr_buffer *buffer,
+HR_DEVICE int hr_pread_prefetch(struct hr_nvme_qp *qp, const struct hr_extent *extent,
+				uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 				uint32_t buffer_index);
 
 /* The same for writing buffer[0..bytes) to the object; bytes past the data's end up to whole blocks
  * are written as they are in the buffer (the caller zeroes them). flags: 0 or HR_CDW12_FUA. */
-HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
+HR_DEVICE int hr_pwrite_post(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
 			     uint32_t bytes, const struct hr_buffer *buffer, uint32_t buffer_index,
 			     uint32_t flags);
 
@@ -109,10 +109,10 @@ HR_DEVICE int hr_pwrite_post(struct hr_qp *qp, const struct hr_extent *extent, u
  * own (the arguments differ between lanes). Collective. Returns per lane 1; or as above, nothing
  * posted for that lane; 0 where want is false. -EINVAL also: more than one chunk, or no bytes.
  */
-HR_DEVICE int hr_pread_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+HR_DEVICE int hr_pread_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
 			    uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			    uint32_t buffer_index);
-HR_DEVICE int hr_pwrite_each(struct hr_qp *qp, bool want, const struct hr_extent *extent,
+HR_DEVICE int hr_pwrite_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
 			     uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			     uint32_t buffer_index, uint32_t flags);
 
@@ -120,13 +120,13 @@ HR_DEVICE int hr_pwrite_each(struct hr_qp *qp, bool want, const struct hr_extent
  * Post again one chunk of a transfer that was posted before with the same arguments, whose command
  * has failed. opcode: nvme_cmd_read or nvme_cmd_write. Collective. 1, -EAGAIN or qp->broken.
  */
-HR_DEVICE int hr_repost(struct hr_qp *qp, uint8_t opcode, const struct hr_extent *extent,
+HR_DEVICE int hr_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct hr_extent *extent,
 			uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			uint32_t buffer_index, uint32_t chunk, uint32_t flags);
 
 /* Post a flush of the object's namespace; token HR_TOKEN(buffer_index, 0). Collective. Returns 1,
  * -EAGAIN or qp->broken, the same in all lanes. */
-HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent,
+HR_DEVICE int hr_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
 			    uint32_t buffer_index);
 
 /*
@@ -135,7 +135,7 @@ HR_DEVICE int hr_flush_post(struct hr_qp *qp, const struct hr_extent *extent,
  * command's buffer stays out of use: the controller may still write there.
  */
 #define HR_STATUS_LOST 0xffffu
-HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_qp *qp, struct hr_done *done);
+HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_nvme_qp *qp, struct hr_done *done);
 
 /*
  * Synchronous forms: post, ring, wait for all; collective. The queue pair must have nothing else in
@@ -143,10 +143,10 @@ HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_qp *qp, struct hr_done *d
  * 0; -ETIMEDOUT: at least one command was lost; > 0: NVMe status of the first failing command;
  * -ERANGE, -EINVAL as above; -EAGAIN: lost commands fill the queue; qp->broken.
  */
-HR_DEVICE int hr_pread(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
+HR_DEVICE int hr_pread(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
 		       uint32_t bytes, const struct hr_buffer *buffer);
-HR_DEVICE int hr_pwrite(struct hr_qp *qp, const struct hr_extent *extent, uint64_t offset,
+HR_DEVICE int hr_pwrite(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
 			uint32_t bytes, const struct hr_buffer *buffer, uint32_t flags);
-HR_DEVICE int hr_flush(struct hr_qp *qp, const struct hr_extent *extent);
+HR_DEVICE int hr_flush(struct hr_nvme_qp *qp, const struct hr_extent *extent);
 
 #endif

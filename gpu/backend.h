@@ -13,7 +13,7 @@
 #include "gpu/arena.h"
 #include "gpu/baseline.h"
 #include "gpu/facts.h"
-#include "gpu/limits.h"
+#include "gpu/link_rates.h"
 #include "gpu/window.h"
 #include "nvme/region.h"
 
@@ -80,7 +80,7 @@ struct hr_backend_ops {
 	int (*roles)(struct hr_backend *b);
 	/* Measure the link between host and GPU, the median of `times` (odd, at most 15). NULL where
 	 * there is none. -EBUSY: a launch runs; -ENOMEM; -EIO. */
-	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_limits *limits);
+	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits);
 	/*
 	 * Measure what a program would do in place of headrace, with message (HR_LOG_LINE_MAX bytes)
 	 * when it fails. NULL where there is no GPU memory. -ENOENT, -ENOTSUP: this machine has no

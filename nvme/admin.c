@@ -26,7 +26,7 @@ static int lost(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t cid)
 /* Bounded: late and stray completions do not count as progress, so the deadline comes. */
 static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done)
 {
-	struct hr_qp *qp = &ctrl->admin;
+	struct hr_nvme_qp *qp = &ctrl->admin;
 	uint32_t spins = 0;
 	char text[80];
 	int err;

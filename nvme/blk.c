@@ -170,7 +170,7 @@ static void lose(struct hr_nvme_blk *disk, struct job *job, const struct hr_done
 /* Take one completion, or find out why there is none. */
 static void collect(struct hr_nvme_blk *disk, struct job *job)
 {
-	struct hr_qp *qp = &disk->qp;
+	struct hr_nvme_qp *qp = &disk->qp;
 	struct hr_done done = { 0 };
 	char text[80];
 	int err;

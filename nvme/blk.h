@@ -54,7 +54,7 @@ struct hr_nvme_blk {
 	struct hr_blk blk;
 	struct hr_ctrl *ctrl;
 	struct hr_ns ns;
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 	uint32_t chunk; /* min(HR_BLK_CHUNK, controller's maximum) */
 	int dead;	/* 0, or what every call returns from now on */
 	struct {

@@ -73,7 +73,7 @@ struct hr_ctrl {
 		crdt[4]; /* [1..3]: delays before a repetition, in units of 100 ms; 0: not in use */
 	bool volatile_cache;			 /* VWC present: durable only after flush or FUA */
 	char serial[21], model[41], firmware[9]; /* trailing blanks removed, unprintables as '?' */
-	struct hr_qp admin;
+	struct hr_nvme_qp admin;
 	void *admin_data; /* one page for identify and log pages */
 	struct hr_bus admin_data_bus;
 	/* nvme/events.c */

@@ -54,7 +54,7 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got)
 	return 0;
 }
 
-static int create_cq(struct hr_ctrl *ctrl, const struct hr_qp *qp, struct hr_bus bus)
+static int create_cq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct hr_bus bus)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_create_cq,
@@ -66,7 +66,7 @@ static int create_cq(struct hr_ctrl *ctrl, const struct hr_qp *qp, struct hr_bus
 	return say(ctrl, "create I/O CQ", qp->id, hr_admin(ctrl, &sqe, NULL));
 }
 
-static int create_sq(struct hr_ctrl *ctrl, const struct hr_qp *qp, struct hr_bus bus)
+static int create_sq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct hr_bus bus)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_create_sq,
@@ -86,7 +86,7 @@ static int delete_queue(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t id)
 }
 
 /* Doorbells lie in this order: SQ 0, CQ 0, SQ 1, CQ 1, ... (PCIe Transport 3.1.2). */
-static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_qp *qp)
+static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_nvme_qp *qp)
 {
 	const size_t sq = 2 * (size_t)qp->id * ctrl->doorbell_step, cq = sq + ctrl->doorbell_step;
 	const uintptr_t bar = (uintptr_t)ctrl->transport->bar + HR_DOORBELLS;
@@ -95,7 +95,8 @@ static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_qp *qp)
 	qp->cq_doorbell = (uint32_t *)(bar + cq);
 }
 
-int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq)
+int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus sq,
+		      struct hr_bus cq)
 {
 	int err;
 

@@ -18,7 +18,8 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got);
  * addresses of the rings, contiguous. If the SQ fails the CQ is deleted again. Also -EINVAL: id or
  * entries out of range.
  */
-int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_qp *qp, struct hr_bus sq, struct hr_bus cq);
+int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus sq,
+		      struct hr_bus cq);
 
 /*
  * Delete SQ, then CQ. Commands still in flight are aborted by the controller. When the SQ cannot be

@@ -8,8 +8,8 @@ static bool aligned(const void *p, size_t to)
 	return p && ((uintptr_t)p & (to - 1)) == 0;
 }
 
-int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_qp_memory *memory,
-	       uint64_t timeout_ns)
+int hr_qp_init(struct hr_nvme_qp *qp, uint16_t id, uint32_t entries,
+	       const struct hr_qp_memory *memory, uint64_t timeout_ns)
 {
 	if (entries < HR_QUEUE_ENTRIES_MIN || entries > HR_QUEUE_ENTRIES_MAX)
 		return -EINVAL;
@@ -42,8 +42,8 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
 	return 0;
 }
 
-void hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
-		     void *worker_bar)
+void hr_qp_hand_over(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
+		     const volatile void *bar, void *worker_bar)
 {
 	const uintptr_t sq = (uintptr_t)qp->sq_doorbell - (uintptr_t)bar;
 	const uintptr_t cq = (uintptr_t)qp->cq_doorbell - (uintptr_t)bar;
@@ -56,7 +56,7 @@ void hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const 
 	qp->cq_doorbell = (uint32_t *)(void *)((uint8_t *)worker_bar + cq);
 }
 
-const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes)
+const char *hr_qp_offence(const struct hr_nvme_qp *qp, char *buffer, unsigned bytes)
 {
 	const struct hr_cqe *cqe = &qp->offence;
 

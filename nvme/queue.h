@@ -69,7 +69,7 @@ struct hr_qp_stats {
 	uint64_t releases;  /* CQ doorbells that had a fence of their own */
 };
 
-struct hr_qp {
+struct hr_nvme_qp {
 	struct hr_sqe *sq; /* [entries], page aligned; we write, the controller reads */
 	struct hr_cqe *cq; /* [entries], page aligned; the controller writes, we read */
 	uint32_t *sq_doorbell, *cq_doorbell; /* in BAR0 (SQyTDBL, CQyHDBL) */
@@ -86,7 +86,7 @@ struct hr_qp {
 	uint32_t pushed;	   /* commands between the two */
 	uint32_t unfetched;	   /* commands between the newest SQHD and sq_rung */
 	uint32_t cq_head;	   /* next CQE to look at */
-	uint32_t cq_told;	   /* the same, as the controller was told */
+	uint32_t cq_rung;	   /* the same, as the controller was told */
 	uint32_t phase;		   /* P that makes it new; 2: nothing does */
 	int32_t broken;		   /* 0 or the error that ended it, by hr_qp_break() */
 	struct hr_cqe offence;	   /* the CQE that broke it */
@@ -130,8 +130,8 @@ HR_BOTH size_t hr_qp_table_bytes(uint32_t entries)
  * Returns 0; -EINVAL: entries outside HR_QUEUE_ENTRIES_MIN..MAX, ring not page aligned, table not
  * 8-byte aligned, timeout 0 or above INT64_MAX.
  */
-int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_qp_memory *memory,
-	       uint64_t timeout_ns);
+int hr_qp_init(struct hr_nvme_qp *qp, uint16_t id, uint32_t entries,
+	       const struct hr_qp_memory *memory, uint64_t timeout_ns);
 
 /*
  * From now on the queue pair belongs to a worker that sees its memory at other addresses: rings and
@@ -139,23 +139,23 @@ int hr_qp_init(struct hr_qp *qp, uint16_t id, uint32_t entries, const struct hr_
  * hr_ctrl_create_qp(); the CPU reads scalars only from then on. The bytes of *qp and of the table are
  * to be copied to where the worker sees them.
  */
-void hr_qp_hand_over(struct hr_qp *qp, const struct hr_qp_memory *worker, const volatile void *bar,
-		     void *worker_bar);
+void hr_qp_hand_over(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
+		     const volatile void *bar, void *worker_bar);
 
 /*
  * What broke a queue, for messages: "CQE 17: SQHD 99 is outside of 3..8". Host side. Returns
  * buffer; "not broken" when it is not; "given up" when not a CQE but its owner ended it.
  */
-const char *hr_qp_offence(const struct hr_qp *qp, char *buffer, unsigned bytes);
+const char *hr_qp_offence(const struct hr_nvme_qp *qp, char *buffer, unsigned bytes);
 
 /* Commands that can still be pushed now; 0 on a broken queue. */
-HR_BOTH uint32_t hr_qp_room(const struct hr_qp *qp)
+HR_BOTH uint32_t hr_qp_room(const struct hr_nvme_qp *qp)
 {
 	return qp->broken ? 0 : qp->free_tail - qp->free_head;
 }
 
 /* Commands sent or pushed and not completed, lost ones included. */
-HR_BOTH uint32_t hr_qp_outstanding(const struct hr_qp *qp)
+HR_BOTH uint32_t hr_qp_outstanding(const struct hr_nvme_qp *qp)
 {
 	return qp->entries - 1u - (qp->free_tail - qp->free_head);
 }
@@ -190,7 +190,7 @@ HR_BOTH uint32_t hr_ring_distance(uint32_t from, uint32_t to, uint32_t entries)
 }
 
 /* One lane, after hr_release_sys(): tell the controller the SQ tail, or the CQ head. */
-HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t to)
+HR_WORKER void hr_qp_doorbell(struct hr_nvme_qp *qp, bool cq, uint32_t to)
 {
 	hr_mmio_write32(cq ? qp->cq_doorbell : qp->sq_doorbell, to);
 	qp->stats.doorbells++;
@@ -200,32 +200,32 @@ HR_WORKER void hr_qp_doorbell(struct hr_qp *qp, bool cq, uint32_t to)
  * Whether the CQ might run full: what was reaped and not given back, and what is outstanding,
  * together have no room there. Reaping alone changes nothing about that, but for CQEs of nothing.
  */
-HR_BOTH bool hr_qp_owes(const struct hr_qp *qp)
+HR_BOTH bool hr_qp_cq_may_fill(const struct hr_nvme_qp *qp)
 {
-	return hr_ring_distance(qp->cq_told, qp->cq_head, qp->entries) + hr_qp_outstanding(qp) >
+	return hr_ring_distance(qp->cq_rung, qp->cq_head, qp->entries) + hr_qp_outstanding(qp) >
 	       qp->entries - 1u;
 }
 
 /* One lane, after hr_release_sys(): give the controller back what was reaped. */
-HR_WORKER void hr_qp_repay(struct hr_qp *qp)
+HR_WORKER void hr_qp_ring_cq(struct hr_nvme_qp *qp)
 {
 	const uint32_t head = qp->cq_head;
 
-	qp->cq_told = head;
+	qp->cq_rung = head;
 	hr_qp_doorbell(qp, true, head);
 }
 
 /* One lane: end the queue. Nothing is pushed, rung or reaped any more; commands still expire. */
-HR_WORKER void hr_qp_break(struct hr_qp *qp, int error)
+HR_WORKER void hr_qp_break(struct hr_nvme_qp *qp, int error)
 {
 	qp->broken = error;
 	qp->phase = 2;
 	qp->pushed = 0;
-	qp->cq_told = qp->cq_head;
+	qp->cq_rung = qp->cq_head;
 }
 
 /* One lane: break the queue because of a CQE, of which DW2 and DW3 are what was judged. */
-HR_WORKER void hr_qp_offend(struct hr_qp *qp, const struct hr_cqe *cqe, uint64_t dw23)
+HR_WORKER void hr_qp_break_at_cqe(struct hr_nvme_qp *qp, const struct hr_cqe *cqe, uint64_t dw23)
 {
 	qp->offence.dw0 = cqe->dw0;
 	qp->offence.dw23 = dw23;
@@ -248,8 +248,8 @@ HR_WORKER uint32_t hr_lane_of_rank(uint32_t mask, uint32_t rank)
  * as many large ones: lanes exchange pieces of 16 bytes, so that one store of all of them covers
  * bytes that lie side by side.
  */
-HR_WORKER void hr_qp_put(struct hr_qp *qp, uint32_t tail, uint32_t fit, uint32_t count,
-			 const struct hr_sqe *sqe, uint16_t cid)
+HR_WORKER void hr_qp_write_sqes(struct hr_nvme_qp *qp, uint32_t tail, uint32_t fit, uint32_t count,
+				const struct hr_sqe *sqe, uint16_t cid)
 {
 	uint64_t word[8] = { 0 };
 	uint32_t k, part;
@@ -269,7 +269,7 @@ HR_WORKER void hr_qp_put(struct hr_qp *qp, uint32_t tail, uint32_t fit, uint32_t
 			high = part == piece % 4 ? h : high;
 		}
 		if (rank < count)
-			hr_store_u64x2((uint64_t *)&qp->sq[hr_ring_rank(tail, rank, qp->entries)] +
+			hr_write_u64x2((uint64_t *)&qp->sq[hr_ring_rank(tail, rank, qp->entries)] +
 					       piece % 4 * 2,
 				       low, high);
 	}
@@ -280,7 +280,7 @@ HR_WORKER void hr_qp_put(struct hr_qp *qp, uint32_t tail, uint32_t fit, uint32_t
  * the controller sees nothing before hr_qp_ring(). Returns per lane the CID, or -EAGAIN: no room
  * (lanes with a lower number are served first), or qp->broken, or -EINVAL where want is false.
  */
-HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
+HR_WORKER int hr_qp_push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
 {
 	const uint32_t entries = qp->entries, mask = qp->index_mask, room = hr_qp_room(qp);
 	const uint32_t head = qp->free_head, tail = qp->sq_tail;
@@ -305,7 +305,7 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 		cid = qp->broken ? qp->broken : -EAGAIN;
 	}
 	if (HR_LANES > 1)
-		hr_qp_put(qp, tail, fit, count, sqe, (uint16_t)cid);
+		hr_qp_write_sqes(qp, tail, fit, count, sqe, (uint16_t)cid);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		qp->free_head = head + count;
@@ -317,17 +317,17 @@ HR_WORKER int hr_qp_push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, 
 }
 
 /* Collective, a step of hr_qp_ring() and hr_qp_reap() when they have nothing else to do. */
-HR_WORKER void hr_qp_release(struct hr_qp *qp)
+HR_WORKER void hr_qp_release(struct hr_nvme_qp *qp)
 {
-	const bool owes = hr_qp_owes(qp);
+	const bool full = hr_qp_cq_may_fill(qp);
 
-	if (!owes)
+	if (!full)
 		return;
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		qp->stats.releases++;
 		hr_release_sys();
-		hr_qp_repay(qp);
+		hr_qp_ring_cq(qp);
 	}
 	hr_lanes_sync();
 }
@@ -338,7 +338,7 @@ HR_WORKER void hr_qp_release(struct hr_qp *qp)
  * What was reaped goes back to the controller behind the same fence, if it might need the room.
  * Does nothing if nothing is new, as on a broken queue.
  */
-HR_WORKER void hr_qp_ring(struct hr_qp *qp)
+HR_WORKER void hr_qp_ring(struct hr_nvme_qp *qp)
 {
 	const uint32_t count = qp->pushed, mask = qp->index_mask;
 	/* Their indices are the last that left free_ring and still lie there: what is pushed and
@@ -369,8 +369,8 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
 		qp->stats.batches++;
 		hr_release_sys();
 		hr_qp_doorbell(qp, false, tail);
-		if (hr_qp_owes(qp))
-			hr_qp_repay(qp);
+		if (hr_qp_cq_may_fill(qp))
+			hr_qp_ring_cq(qp);
 	}
 	hr_lanes_sync();
 }
@@ -379,7 +379,7 @@ HR_WORKER void hr_qp_ring(struct hr_qp *qp)
  * True when SQID, SQHD and CID of a CQE are possible on this queue; *unfetched is then how many of
  * the commands it was told of the controller had not fetched.
  */
-HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, uint64_t dw23, uint32_t *unfetched)
+HR_BOTH bool hr_qp_plausible(const struct hr_nvme_qp *qp, uint64_t dw23, uint32_t *unfetched)
 {
 	const uint32_t rung = qp->sq_rung, sqhd = hr_cqe_sqhd(dw23), cid = hr_cqe_cid(dw23);
 
@@ -393,24 +393,24 @@ HR_BOTH bool hr_qp_plausible(const struct hr_qp *qp, uint64_t dw23, uint32_t *un
 }
 
 /*
- * Collective, a step of hr_qp_look(): among lanes that hold new CQEs one has found its own
+ * Collective, a step of hr_qp_poll_cqes(): among lanes that hold new CQEs one has found its own
  * implausible. DW2 and DW3 were loaded as one; where a machine makes two accesses of that, DW2 may
  * be what lay there a lap ago, so they are loaded again. Breaks the queue at the first that stays
  * implausible, and returns the mask of those before it.
  */
-HR_WORKER uint32_t hr_qp_judge(struct hr_qp *qp, uint32_t held, uint32_t at, uint64_t *dw23,
-			       uint32_t *unfetched)
+HR_WORKER uint32_t hr_qp_recheck_cqes(struct hr_nvme_qp *qp, uint32_t held, uint32_t at,
+				      uint64_t *dw23, uint32_t *unfetched)
 {
 	const bool mine = held >> hr_lane() & 1;
 	uint32_t bad;
 
 	if (mine)
-		*dw23 = hr_load_acquire_sys_u64(&qp->cq[at].dw23);
+		*dw23 = hr_acquire_sys_u64(&qp->cq[at].dw23);
 	bad = hr_ballot(mine && !hr_qp_plausible(qp, *dw23, unfetched));
 	bad &= ~bad + 1; /* the first of them */
 	hr_lanes_sync();
 	if (bad >> hr_lane() & 1)
-		hr_qp_offend(qp, &qp->cq[at], *dw23);
+		hr_qp_break_at_cqe(qp, &qp->cq[at], *dw23);
 	hr_lanes_sync();
 	return bad ? held & (bad - 1) : held;
 }
@@ -420,7 +420,8 @@ HR_WORKER uint32_t hr_qp_judge(struct hr_qp *qp, uint32_t held, uint32_t at, uin
  * what was checked is what is used. Returns the mask of lanes that hold a new, plausible one: the
  * lanes from 0 on. Breaks the queue at the first implausible one.
  */
-HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, uint32_t at, uint64_t *dw23, uint32_t *unfetched)
+HR_WORKER uint32_t hr_qp_poll_cqes(struct hr_nvme_qp *qp, uint32_t at, uint64_t *dw23,
+				   uint32_t *unfetched)
 {
 	const uint32_t lane = hr_lane();
 	const uint32_t phase = qp->phase ^ (at < qp->cq_head ? 1u : 0u); /* 2, 3 when broken */
@@ -429,16 +430,16 @@ HR_WORKER uint32_t hr_qp_look(struct hr_qp *qp, uint32_t at, uint64_t *dw23, uin
 
 	/* The acquire of the word with P orders what is read behind it. Lanes do not look where
 	 * nothing is expected: that memory may be far away. */
-	*dw23 = expects ? hr_load_acquire_sys_u64(&qp->cq[at].dw23) : 0;
+	*dw23 = expects ? hr_acquire_sys_u64(&qp->cq[at].dw23) : 0;
 	fresh = hr_ballot(expects && hr_cqe_phase(hr_cqe_field(*dw23)) == phase);
 	fresh &= ~(fresh + 1); /* up to the first that is not new */
 	if (HR_RARE(hr_ballot((fresh >> lane & 1) && !hr_qp_plausible(qp, *dw23, unfetched))))
-		fresh = hr_qp_judge(qp, fresh, at, dw23, unfetched);
+		fresh = hr_qp_recheck_cqes(qp, fresh, at, dw23, unfetched);
 	return fresh;
 }
 
 /* Collective, a step of hr_qp_reap(). Count the CQEs in `dropped` lanes that nobody may have. */
-HR_WORKER void hr_qp_drop(struct hr_qp *qp, uint32_t dropped, uint32_t cid)
+HR_WORKER void hr_qp_count_unmatched(struct hr_nvme_qp *qp, uint32_t dropped, uint32_t cid)
 {
 	const struct hr_inflight *command = &qp->inflight[cid & qp->index_mask];
 	const bool mine = dropped >> hr_lane() & 1;
@@ -455,7 +456,7 @@ HR_WORKER void hr_qp_drop(struct hr_qp *qp, uint32_t dropped, uint32_t cid)
  * Collective, a step of hr_qp_reap(). The mask of those among `fresh` lanes that may credit the
  * command with their CID; of several lanes that hold the same one, the lowest.
  */
-HR_WORKER uint32_t hr_qp_claim(struct hr_qp *qp, uint32_t fresh, uint32_t cid)
+HR_WORKER uint32_t hr_qp_match_cids(struct hr_nvme_qp *qp, uint32_t fresh, uint32_t cid)
 {
 	const bool mine = fresh >> hr_lane() & 1;
 	const struct hr_inflight *command = &qp->inflight[mine ? cid & qp->index_mask : 0];
@@ -465,7 +466,7 @@ HR_WORKER uint32_t hr_qp_claim(struct hr_qp *qp, uint32_t fresh, uint32_t cid)
 	const uint32_t credited = hr_ballot(match && hr_lowest_bit(same) == hr_lane());
 
 	if (HR_RARE(credited != fresh))
-		hr_qp_drop(qp, fresh & ~credited, mine ? cid : 0);
+		hr_qp_count_unmatched(qp, fresh & ~credited, mine ? cid : 0);
 	return credited;
 }
 
@@ -474,19 +475,20 @@ HR_WORKER uint32_t hr_qp_claim(struct hr_qp *qp, uint32_t fresh, uint32_t cid)
  * nothing new (or all of it late or stray), see qp->broken. What lies behind a CQE that breaks the
  * queue is not looked at.
  */
-HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
+HR_WORKER uint32_t hr_qp_reap(struct hr_nvme_qp *qp, struct hr_done *done)
 {
 	const uint32_t lane = hr_lane(), head = qp->cq_head, free_tail = qp->free_tail;
 	const uint32_t at = hr_ring_rank(head, lane < qp->entries ? lane : 0, qp->entries);
 	uint32_t unfetched = 0, credited, failed;
 	uint64_t dw23;
-	const uint32_t fresh = hr_qp_look(qp, at, &dw23, &unfetched), count = hr_count_bits(fresh);
+	const uint32_t fresh = hr_qp_poll_cqes(qp, at, &dw23, &unfetched),
+		       count = hr_count_bits(fresh);
 
 	if (!fresh) {
 		hr_qp_release(qp);
 		return 0;
 	}
-	credited = hr_qp_claim(qp, fresh, hr_cqe_cid(dw23));
+	credited = hr_qp_match_cids(qp, fresh, hr_cqe_cid(dw23));
 	if (credited >> lane & 1) {
 		const uint32_t index = hr_cqe_cid(dw23) & qp->index_mask;
 		const uint32_t rank = hr_count_bits(credited & ((1u << lane) - 1));
@@ -526,7 +528,7 @@ HR_WORKER uint32_t hr_qp_reap(struct hr_qp *qp, struct hr_done *done)
  * passed: it is now HR_CMD_LOST, and *lost has its token and cid (the same in all lanes). Looks at
  * the table only each timeout / 8, or again at once after it returned true.
  */
-HR_WORKER bool hr_qp_expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost)
+HR_WORKER bool hr_qp_expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost)
 {
 	const uint32_t commands = qp->entries - 1u, lane = hr_lane();
 	const uint64_t now = hr_shfl_u64(now_ns, 0);

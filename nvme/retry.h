@@ -13,7 +13,7 @@
 #define HR_RETRY_PAUSE_NS 1000000ull /* before the first repetition */
 #define HR_CRDT_UNIT_NS 100000000ull
 
-HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_qp *qp, uint8_t crd, uint32_t tries)
+HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_nvme_qp *qp, uint8_t crd, uint32_t tries)
 {
 	const uint64_t asked = qp->crdt[crd & 3] * HR_CRDT_UNIT_NS;
 

@@ -3,8 +3,7 @@
  *
  * Worker code (queues, objects, pipeline, operators) is written once, in the common subset of C11
  * and CUDA C++17 (no designated initialisers, _Atomic, compound literals, VLAs or implicit casts
- * from void *), and compiled twice: by gcc for `host`, by nvcc for `cuda`. A floor header like
- * config/limits.h and config/clock.h: every folder may include it.
+ * from void *), and compiled twice: by gcc for `host`, by nvcc for `cuda`.
  *
  *   block   what the pipeline launches: a CUDA thread block | one thread
  *   worker  what owns queue pairs: a warp                   | that thread
@@ -41,21 +40,22 @@
  *   uint32_t hr_block_xor_u32(v)                     block-collective: xor over all threads
  *   void *hr_block_memory()        HR_BLOCK_MEMORY bytes that the threads of a block share, 16-byte
  *                                  aligned: of compute, for the operator, kept from its init to
- *                                  its finish; of others, for queue pairs (gpu/worker/near.h)
+ *                                  its finish; of others, for queue pairs (gpu/worker/block_qp.h)
  *   void *hr_launch_memory()       the shared_bytes that the launch gives each block besides, 16-byte
  *                                  aligned: of compute, for tables of checksums; may be NULL where
  *                                  workers have one lane
  *   void hr_lanes_sync(), hr_block_sync()            collective; block-collective
- *   uint32_t hr_load_acquire_u32(p), uint64_t hr_load_acquire_u64(p)     device scope
- *   void hr_store_release_u32(p, v), hr_store_release_u64(p, v)          device scope
- *   ... hr_load_acquire_sys_u32/u64, hr_store_release_sys_u32/u64        system scope: what CPU,
+ *   uint32_t hr_acquire_u32(p), uint64_t hr_acquire_u64(p)     device scope
+ *   void hr_release_u32(p, v), hr_release_u64(p, v)          device scope
+ *   ... hr_acquire_sys_u32/u64, hr_release_sys_u32/u64        system scope: what CPU,
  *                                                    GPU and SSD exchange (CQEs, stop flags)
- *   void hr_store_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
+ *   void hr_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
  *   void hr_count_up_u64(p)                          *p += 1, of a counter that one lane at a time
  *                                                    changes; nobody waits for it
- *   uint64_t hr_take_u64(p, n)     what *p was before n was added to it: n numbers that nobody else
+ *   uint64_t hr_fetch_add_u64(p, n)     what *p was before n was added to it: n numbers that nobody
+ *   else
  *                                  gets; device scope, no order
- *   void hr_store_u64x2(p, low, high)                16 bytes, aligned, by one access if possible
+ *   void hr_write_u64x2(p, low, high)                16 bytes, aligned, by one access if possible
  *   void hr_release_sys()          what this worker has read and written comes before what the
  *                                  calling lane writes next with hr_mmio_write32()
  *   void hr_mmio_write32(p, v)     doorbell: one access to a register, after hr_release_sys()

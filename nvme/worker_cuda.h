@@ -143,7 +143,7 @@ HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)
 	return all;
 }
 
-HR_WORKER uint32_t hr_load_acquire_u32(const uint32_t *p)
+HR_WORKER uint32_t hr_acquire_u32(const uint32_t *p)
 {
 	uint32_t v;
 
@@ -151,7 +151,7 @@ HR_WORKER uint32_t hr_load_acquire_u32(const uint32_t *p)
 	return v;
 }
 
-HR_WORKER uint64_t hr_load_acquire_u64(const uint64_t *p)
+HR_WORKER uint64_t hr_acquire_u64(const uint64_t *p)
 {
 	uint64_t v;
 
@@ -159,17 +159,17 @@ HR_WORKER uint64_t hr_load_acquire_u64(const uint64_t *p)
 	return v;
 }
 
-HR_WORKER void hr_store_release_u32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_release_u32(uint32_t *p, uint32_t v)
 {
 	asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
 }
 
-HR_WORKER void hr_store_release_u64(uint64_t *p, uint64_t v)
+HR_WORKER void hr_release_u64(uint64_t *p, uint64_t v)
 {
 	asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
-HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
+HR_WORKER uint32_t hr_acquire_sys_u32(const uint32_t *p)
 {
 	uint32_t v;
 
@@ -177,7 +177,7 @@ HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
 	return v;
 }
 
-HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
+HR_WORKER uint64_t hr_acquire_sys_u64(const uint64_t *p)
 {
 	uint64_t v;
 
@@ -185,17 +185,17 @@ HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
 	return v;
 }
 
-HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_release_sys_u32(uint32_t *p, uint32_t v)
 {
 	asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
 }
 
-HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
+HR_WORKER void hr_release_sys_u64(uint64_t *p, uint64_t v)
 {
 	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
-HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
+HR_WORKER void hr_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
@@ -208,7 +208,7 @@ HR_WORKER void hr_count_up_u64(uint64_t *p)
 		     : "memory");
 }
 
-HR_WORKER uint64_t hr_take_u64(uint64_t *p, uint64_t n)
+HR_WORKER uint64_t hr_fetch_add_u64(uint64_t *p, uint64_t n)
 {
 	uint64_t was;
 
@@ -219,7 +219,7 @@ HR_WORKER uint64_t hr_take_u64(uint64_t *p, uint64_t n)
 	return was;
 }
 
-HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
+HR_WORKER void hr_write_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	asm volatile("st.global.v2.u64 [%0], {%1, %2};"
 		     :

@@ -37,11 +37,11 @@ static void take_role(struct hr_record_role *role, const struct hr_run *run, uin
 	for (uint32_t i = first; i < last; i++) {
 		const struct hr_worker_status *status = &run->status[i];
 
-		role->heartbeat += hr_load_acquire_sys_u64(&status->heartbeat);
-		role->tiles += hr_load_acquire_sys_u64(&status->tiles);
-		role->bytes += hr_load_acquire_sys_u64(&status->bytes);
-		role->failed += hr_load_acquire_sys_u32(&status->failed);
-		role->ended += hr_load_acquire_sys_u32(&status->done);
+		role->heartbeat += hr_acquire_sys_u64(&status->heartbeat);
+		role->tiles += hr_acquire_sys_u64(&status->tiles);
+		role->bytes += hr_acquire_sys_u64(&status->bytes);
+		role->failed += hr_acquire_sys_u32(&status->failed);
+		role->ended += hr_acquire_sys_u32(&status->done);
 	}
 }
 

@@ -14,7 +14,7 @@ const struct hr_failure *hr_failure_first(const struct hr_run *run)
 	for (uint32_t i = 0; i < statuses; i++) {
 		const struct hr_worker_status *status = &run->status[i];
 
-		if (hr_load_acquire_sys_u32(&status->failed) &&
+		if (hr_acquire_sys_u32(&status->failed) &&
 		    (!first || status->failure.tile < first->tile))
 			first = &status->failure;
 	}
@@ -30,7 +30,7 @@ const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 }
 
 /* The queue pair that the failing worker owned, or NULL. */
-static const struct hr_qp *failed_queue(const struct hr_run *run)
+static const struct hr_nvme_qp *failed_queue(const struct hr_run *run)
 {
 	const uint16_t qid = run->failure.qid;
 	const uint32_t ssd = hr_failure_object(run, &run->failure)->ssd;
@@ -48,7 +48,7 @@ static const struct hr_qp *failed_queue(const struct hr_run *run)
 /* What ended the pipeline: an error's name, or what a controller that broke the rules has written. */
 static const char *cause(const struct hr_run *run, char *text, unsigned bytes)
 {
-	const struct hr_qp *qp = run->failure.error == -EPROTO ? failed_queue(run) : NULL;
+	const struct hr_nvme_qp *qp = run->failure.error == -EPROTO ? failed_queue(run) : NULL;
 
 	return qp ? hr_qp_offence(qp, text, bytes) : hr_error_name(run->failure.error, text, bytes);
 }

@@ -99,7 +99,7 @@ struct hr_run {
 	/* From `queues`, as the CPU sees it: pipe and queue pairs as of the launch, then of the
 	 * end; the others all the time. */
 	struct hr_pipe *pipe;
-	struct hr_qp *read_qp, *write_qp;
+	struct hr_nvme_qp *read_qp, *write_qp;
 	struct hr_pipe_control *control;
 	struct hr_worker_status *status;
 	uint64_t *written;

@@ -57,7 +57,7 @@ uint64_t hr_run_bytes_read(const struct hr_run *run)
 	if (run->ended_ns || !run->pipe || !run->started_ns)
 		return run->read_bytes;
 	for (uint32_t i = 0; i < hr_pipe_first_status(run->pipe, HR_ROLE_COMPUTE); i++)
-		sum += hr_load_acquire_sys_u64(&run->status[i].bytes);
+		sum += hr_acquire_sys_u64(&run->status[i].bytes);
 	return sum;
 }
 
@@ -70,7 +70,7 @@ uint64_t hr_run_tiles_done(const struct hr_run *run)
 	uint64_t sum = 0;
 
 	for (uint32_t i = first; i < last; i++)
-		sum += hr_load_acquire_sys_u64(&run->status[i].tiles);
+		sum += hr_acquire_sys_u64(&run->status[i].tiles);
 	return sum;
 }
 
@@ -78,7 +78,7 @@ static void request_stop(struct watch *w)
 {
 	w->stopping = true;
 	if (!w->aborted)
-		hr_store_release_sys_u32(&w->run->control->stop, HR_STOP_NEW);
+		hr_release_sys_u32(&w->run->control->stop, HR_STOP_NEW);
 }
 
 /* To the tile once workers have ended, and what they have left is here. */
@@ -154,7 +154,7 @@ static void give_up(struct watch *w, enum hr_role role, uint32_t index)
 
 	if (role == HR_ROLE_COMPUTE)
 		snprintf(tile, sizeof tile, ", which began tile %llu,",
-			 (unsigned long long)hr_load_acquire_sys_u64(&run->status[i].tile));
+			 (unsigned long long)hr_acquire_sys_u64(&run->status[i].tile));
 	hr_error("pipeline '%s': %s %s %u of %s%s has not moved for %llu ms; controllers are "
 		 "disabled",
 		 run->config->name, hr_role_name(role),
@@ -221,14 +221,14 @@ static void watch_controllers(struct watch *w)
 		hr_ssd_fail(ssd);
 		w->error = err;
 		w->aborted = true;
-		hr_store_release_sys_u32(&w->run->control->stop, HR_STOP_WAITING);
+		hr_release_sys_u32(&w->run->control->stop, HR_STOP_WAITING);
 	}
 }
 
 /* Clocks of workers and host are the same only where workers are threads of the CPU. */
 static void note_start(const struct watch *w)
 {
-	const uint64_t first = hr_load_acquire_sys_u64(&w->run->control->first_submit_ns);
+	const uint64_t first = hr_acquire_sys_u64(&w->run->control->first_submit_ns);
 
 	if (first && !w->run->first_submit_ns)
 		w->run->first_submit_ns = w->backend->lanes == 1 ? first : w->now_ns;
@@ -276,7 +276,7 @@ static int watch_until_ended(struct watch *w)
 }
 
 /* A queue that lost a command or broke: its controller may still write to the command's buffer. */
-static bool is_bad(const struct hr_qp *qp)
+static bool is_bad(const struct hr_nvme_qp *qp)
 {
 	return qp->broken || qp->stats.lost;
 }

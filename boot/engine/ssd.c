@@ -495,7 +495,7 @@ static struct hr_qp_memory rings_and_table(const struct hr_ssd *ssd, uint8_t *ri
 				      tables + place->table_at };
 }
 
-int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_qp_place *place)
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp, const struct hr_ssd_qp_place *place)
 {
 	const struct hr_region *rings = place->rings, *tables = place->tables;
 	const size_t cq_at = place->ring_at + hr_qp_sq_bytes(ssd->queue_entries);

@@ -162,7 +162,8 @@ int hr_ssd_check_rings(const struct hr_ssd *ssd, const struct hr_region *rings, 
  * sees them. As hr_ctrl_create_qp(); -ENOTSUP: no identifier left, or a ring is not in one piece on
  * the bus. What is wrong is logged.
  */
-int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_qp *qp, const struct hr_ssd_qp_place *place);
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
+		     const struct hr_ssd_qp_place *place);
 
 /* Delete all of this ssd, or disable the controller when that fails or the ssd has failed. 0, or an
  * error: the controller may still use their memory. */

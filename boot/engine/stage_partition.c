@@ -56,7 +56,7 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 	run->part.read_tables = add(planner, HR_PLACE_WORKER, readers * tables, HR_CACHE_LINE,
 				    "commands in flight, read");
 	run->part.read_qps =
-		add(planner, HR_PLACE_WORKER, readers * run->ssds * sizeof(struct hr_qp),
+		add(planner, HR_PLACE_WORKER, readers * run->ssds * sizeof(struct hr_nvme_qp),
 		    HR_CACHE_LINE, "queue pairs, read");
 	if (!p->has_sink)
 		return;
@@ -69,7 +69,7 @@ static void plan_queues(struct planner *planner, const struct hr_appliance *app,
 	run->part.write_tables =
 		add(planner, HR_PLACE_WORKER, writers * hr_plan_table_bytes(entries), HR_CACHE_LINE,
 		    "commands in flight, write");
-	run->part.write_qps = add(planner, HR_PLACE_WORKER, writers * sizeof(struct hr_qp),
+	run->part.write_qps = add(planner, HR_PLACE_WORKER, writers * sizeof(struct hr_nvme_qp),
 				  HR_CACHE_LINE, "queue pairs, write");
 }
 

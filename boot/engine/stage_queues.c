@@ -161,7 +161,7 @@ static void wire_checksums(const struct hr_appliance *app, struct hr_run *run, s
 }
 
 /* `place` begins where the rings and tables of the part lie and moves on with each queue pair. */
-static int create_qp(struct hr_ssd *ssd, struct hr_qp *qp, struct hr_ssd_qp_place *place)
+static int create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp, struct hr_ssd_qp_place *place)
 {
 	const int err = hr_ssd_create_qp(ssd, qp, place);
 
@@ -175,7 +175,7 @@ static int create_readers(struct hr_appliance *app, struct hr_run *run)
 	const uint32_t g = run->config->gpu;
 	const struct hr_partition *p = &app->partition[g];
 	size_t table_at = part_offset(p, run->part.read_tables);
-	struct hr_qp *qp = run->read_qp;
+	struct hr_nvme_qp *qp = run->read_qp;
 
 	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++) {
 		for (uint32_t q = 0; q < run->ssds; q++, qp++) {

@@ -42,9 +42,9 @@ void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 static bool moves(struct hr_watch *watch, uint32_t i, uint64_t patience_ns, uint64_t now_ns)
 {
 	const struct hr_worker_status *status = &watch->run->status[i];
-	const uint64_t heartbeat = hr_load_acquire_sys_u64(&status->heartbeat);
+	const uint64_t heartbeat = hr_acquire_sys_u64(&status->heartbeat);
 
-	if (heartbeat != watch->seen[i].heartbeat || hr_load_acquire_sys_u32(&status->done)) {
+	if (heartbeat != watch->seen[i].heartbeat || hr_acquire_sys_u32(&status->done)) {
 		watch->seen[i].heartbeat = heartbeat;
 		watch->seen[i].since_ns = now_ns;
 	}

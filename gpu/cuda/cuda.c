@@ -11,7 +11,7 @@
 #include "gpu/cuda/baseline.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
-#include "gpu/cuda/limits.h"
+#include "gpu/cuda/link_rates.h"
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
 #include "config/operator.h"
@@ -291,11 +291,12 @@ static int cuda_roles(struct hr_backend *b)
 	return tell(b, err);
 }
 
-static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_limits *limits)
+static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits)
 {
 	struct cuda *cuda = b->impl;
 
-	return tell(b, hr_cuda_limits(b, &cuda->gpu, &cuda->image, &cuda->launch, times, limits));
+	return tell(b,
+		    hr_cuda_link_rates(b, &cuda->gpu, &cuda->image, &cuda->launch, times, limits));
 }
 
 static int cuda_baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message)

@@ -15,7 +15,7 @@
 #include "gpu/worker/writeback.c"
 #include "gpu/worker/bench.c"
 #include "gpu/worker/probe.c"
-#include "gpu/cuda/limits.cu"
+#include "gpu/cuda/link_rates.cu"
 
 extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
 {

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "gpu/worker/near.h"
+#include "gpu/worker/block_qp.h"
 #include "gpu/worker/vector.h"
 #include "nvme/queue.h"
 
@@ -21,7 +21,7 @@
 struct bench_worker {
 	struct hr_bench *bench;
 	struct hr_worker_status *status;
-	struct hr_qp *qp;
+	struct hr_nvme_qp *qp;
 	struct hr_buffer *buffer;      /* [depth] */
 	struct hr_bench_sent *sent_at; /* [depth] */
 	uint8_t *landing;	       /* [depth][io_bytes], or NULL */
@@ -71,7 +71,7 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 
 	w->bench = b;
 	w->status = &b->status[index];
-	w->qp = hr_near_begin(&b->qp[index], 1, b->workers);
+	w->qp = hr_block_qp_begin(&b->qp[index], 1, b->workers);
 	w->buffer = b->buffer + first_buffer;
 	w->sent_at = b->sent + first_buffer;
 	w->landing = b->landing ? b->landing + first_buffer * b->io_bytes : NULL;
@@ -116,8 +116,8 @@ HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint6
 	failure->qid = w->qp->id;
 	failure->cid = cid;
 	failure->opcode = w->bench->write ? nvme_cmd_write : nvme_cmd_read;
-	hr_store_release_sys_u32(&w->status->failed, 1);
-	hr_store_release_sys_u32(w->bench->stop, 1);
+	hr_release_sys_u32(&w->status->failed, 1);
+	hr_release_sys_u32(w->bench->stop, 1);
 }
 
 /* Collective: the lowest of `failing` lanes says what went wrong. */
@@ -213,7 +213,7 @@ HR_WORKER void bench_look_up(struct bench_worker *w, uint64_t end_ns, uint64_t n
 	if (now >= end_ns || w->failed)
 		w->over = true;
 	else if (w->rounds++ % BENCH_STOP_ROUNDS == 0)
-		w->over |= hr_shfl_u32(hr_load_acquire_sys_u32(w->bench->stop), 0) != 0;
+		w->over |= hr_shfl_u32(hr_acquire_sys_u32(w->bench->stop), 0) != 0;
 }
 
 /* Count what came back well, in lanes `good`, and how long it took. */
@@ -314,11 +314,11 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 	} while (w.outstanding && !w.qp->broken);
 	if (w.qp->broken && hr_lane() == 0)
 		bench_fail(&w, w.qp->broken, 0, 0);
-	hr_near_end(&bench->qp[block * bench->workers + hr_warp()], w.qp, 1);
+	hr_block_qp_end(&bench->qp[block * bench->workers + hr_warp()], w.qp, 1);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		w.status->tiles = w.good;
 		w.status->bytes = w.good * bench->io_bytes;
-		hr_store_release_sys_u32(&w.status->done, 1);
+		hr_release_sys_u32(&w.status->done, 1);
 	}
 }

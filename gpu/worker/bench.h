@@ -39,7 +39,7 @@ struct hr_bench {
 	uint64_t duration_ns;
 	uint64_t max_commands; /* per worker; 0: no limit */
 	uint64_t seed;
-	struct hr_qp *qp;		 /* [blocks * workers] */
+	struct hr_nvme_qp *qp;		 /* [blocks * workers] */
 	struct hr_buffer *buffer;	 /* [blocks * workers][depth], io_bytes each */
 	struct hr_worker_status *status; /* [blocks * workers]; in control memory */
 	struct hr_bench_sent *sent;	 /* [blocks * workers][depth]: the workers' own */

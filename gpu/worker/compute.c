@@ -19,7 +19,7 @@ HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 {
 	hr_block_sync();
 	if (hr_thread() == 0)
-		hr_store_release_u32(&slot->state, (uint32_t)state);
+		hr_release_u32(&slot->state, (uint32_t)state);
 }
 
 /* The block's copies, or NULL. */
@@ -156,8 +156,8 @@ HR_WORKER void compute_fail(struct hr_pipe *pipe, struct hr_worker_status *statu
 	failure->object = pipe->sink.id;
 	failure->out_bytes = out_bytes;
 	failure->out_promised = hr_tile_bytes(&pipe->sink, pipe->sink_tile_bytes, slot->tile);
-	hr_store_release_sys_u32(&status->failed, 1);
-	hr_store_release_u32(&pipe->stop, 1);
+	hr_release_sys_u32(&status->failed, 1);
+	hr_release_u32(&pipe->stop, 1);
 }
 
 /* Whatever the threads of a broken operator return, they stay together: thread 0's word counts. */
@@ -169,7 +169,7 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 
 	compute_describe(w, slot, &tile);
 	if (hr_thread() == 0)
-		hr_store_relaxed_sys_u64(&w->status->tile, slot->tile);
+		hr_relaxed_sys_u64(&w->status->tile, slot->tile);
 	compute_fetch(w, &tile);
 	out_bytes = hr_op_tile(pipe->op, pipe->op_args, compute_state_of(pipe, w->index), &tile);
 	if (pipe->has_sink)
@@ -224,7 +224,7 @@ HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 					       state == HR_SLOT_FILLED ? w->pipe->slot[s].tile : 0,
 					       &best, found);
 		if (closing)
-			hr_store_release_u32(&w->pipe->slot[s].state, HR_SLOT_CLOSED);
+			hr_release_u32(&w->pipe->slot[s].state, HR_SLOT_CLOSED);
 		*open += hr_count_bits(hr_ballot(!closing && state != HR_SLOT_CLOSED));
 	}
 	return found;
@@ -254,7 +254,7 @@ HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
 	uint32_t i;
 
 	for (i = 1; i < w->count; i++) {
-		while (!hr_load_acquire_sys_u32(&first[i].done))
+		while (!hr_acquire_sys_u32(&first[i].done))
 			hr_role_beat(w, false);
 		tiles += first[i].tiles;
 	}

@@ -3,7 +3,7 @@
 #include "gpu/worker/role.h"
 
 HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
-			    uint32_t tile_bytes, const struct hr_qp *qp,
+			    uint32_t tile_bytes, const struct hr_nvme_qp *qp,
 			    const struct hr_role_command *command)
 {
 	struct hr_failure *failure = &w->status->failure;
@@ -21,8 +21,8 @@ HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *ex
 		failure->qid = qp->id;
 		failure->cid = command->cid;
 		failure->opcode = command->opcode;
-		hr_store_release_sys_u32(&w->status->failed, 1);
-		hr_store_release_u32(&w->pipe->stop, 1);
+		hr_release_sys_u32(&w->status->failed, 1);
+		hr_release_u32(&w->pipe->stop, 1);
 	}
 	w->failed = true;
 	hr_lanes_sync();

@@ -140,8 +140,8 @@ struct hr_pipe {
 	uint32_t blocks[HR_ROLES];  /* blocks of each role, at least 1 (writeback 0 without sink) */
 	uint32_t workers[HR_ROLES]; /* workers per block: HR_LANES-wide; 1 on host */
 	uint32_t read_queues;	    /* queue pairs per prefetch worker: one per distinct ssd */
-	struct hr_qp *read_qp;	    /* [prefetch workers][read_queues] */
-	struct hr_qp *write_qp;	    /* [writeback workers] */
+	struct hr_nvme_qp *read_qp; /* [prefetch workers][read_queues] */
+	struct hr_nvme_qp *write_qp; /* [writeback workers] */
 	/* With what. */
 	struct hr_slot *slot; /* [slots] */
 	uint8_t *copy; /* [compute blocks][copy_bytes]; NULL: tiles are used where they are */
@@ -218,7 +218,7 @@ HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *wri
 	uint32_t i;
 
 	for (i = 0; i < pipe->slots; i++) {
-		const uint64_t next = hr_load_acquire_sys_u64(&written[i]);
+		const uint64_t next = hr_acquire_sys_u64(&written[i]);
 
 		if (next < least)
 			least = next;

@@ -1,7 +1,7 @@
 /*
  * Prefetch: each worker keeps its slots full of reads, over queue pairs of its own.
  */
-#include "gpu/worker/near.h"
+#include "gpu/worker/block_qp.h"
 #include "gpu/worker/role.h"
 #include "nvme/queue.h"
 #include "nvme/status.h"
@@ -12,7 +12,7 @@ HR_WORKER uint32_t prefetch_buffer_of(uint32_t slot, uint32_t source)
 	return slot * HR_SOURCES_MAX + source;
 }
 
-HR_WORKER struct hr_qp *prefetch_queue_of(const struct hr_role_worker *w, uint32_t source)
+HR_WORKER struct hr_nvme_qp *prefetch_queue_of(const struct hr_role_worker *w, uint32_t source)
 {
 	return &w->qp[w->pipe->source[source].queue];
 }
@@ -52,7 +52,7 @@ HR_WORKER void prefetch_fill_if_whole(struct hr_role_worker *w, struct hr_slot *
 	slot->posted = 0;
 	slot->holds = 0;
 	hr_role_count(w, prefetch_tile_bytes(pipe, slot->tile));
-	hr_store_release_u32(&slot->state, HR_SLOT_FILLED);
+	hr_release_u32(&slot->state, HR_SLOT_FILLED);
 }
 
 /*
@@ -137,7 +137,8 @@ HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 }
 
 /* One completion that is not a success, the same in all lanes. */
-HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
+			    const struct hr_done *done)
 {
 	const uint32_t buffer = HR_TOKEN_BUFFER(done->token);
 	const uint32_t s = buffer / HR_SOURCES_MAX, source = buffer % HR_SOURCES_MAX;
@@ -189,7 +190,7 @@ HR_WORKER uint32_t prefetch_source_of_queue(const struct hr_pipe *pipe, uint32_t
 }
 
 /* Take what has come back on one queue pair. True when something has. */
-HR_WORKER bool prefetch_reap(struct hr_role_worker *w, struct hr_qp *qp)
+HR_WORKER bool prefetch_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
 	struct hr_done mine = { 0 }, done;
 	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
@@ -211,7 +212,7 @@ HR_WORKER bool prefetch_reap_all(struct hr_role_worker *w)
 	uint32_t q;
 
 	for (q = 0; q < pipe->read_queues; q++) {
-		struct hr_qp *qp = &w->qp[q];
+		struct hr_nvme_qp *qp = &w->qp[q];
 
 		any |= prefetch_reap(w, qp);
 		if (qp->broken && !w->dead) {
@@ -252,7 +253,7 @@ HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
 	if (!mask || held)
 		return;
 	if (hr_lane() == 0)
-		tile = hr_take_u64(&pipe->next_tile, hr_count_bits(mask));
+		tile = hr_fetch_add_u64(&pipe->next_tile, hr_count_bits(mask));
 	tile = hr_shfl_u64(tile, 0) + hr_count_bits(mask & (((uint32_t)1 << hr_lane()) - 1));
 	if ((mask >> hr_lane() & 1) && tile < pipe->tiles) {
 		slot->next_read = tile;
@@ -264,7 +265,7 @@ HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
 /* Collective: other workers take tiles at any time, and all lanes see the same. */
 HR_WORKER bool prefetch_tiles_left(const struct hr_pipe *pipe)
 {
-	return hr_shfl_u32(hr_load_acquire_u64(&pipe->next_tile) < pipe->tiles, 0) != 0;
+	return hr_shfl_u32(hr_acquire_u64(&pipe->next_tile) < pipe->tiles, 0) != 0;
 }
 
 /* A free slot. True when something was posted. Collective. */
@@ -324,7 +325,7 @@ HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *
 HR_WORKER void prefetch_note_start(const struct hr_pipe *pipe)
 {
 	if (hr_lane() == 0)
-		hr_store_release_sys_u64(&pipe->control->first_submit_ns, hr_clock_ns());
+		hr_release_sys_u64(&pipe->control->first_submit_ns, hr_clock_ns());
 }
 
 /* What the host asks for reaches the other workers through the first one. */
@@ -333,8 +334,8 @@ HR_WORKER bool prefetch_stopped(const struct hr_role_worker *w)
 	struct hr_pipe *pipe = w->pipe;
 
 	if (w->index == 0 && hr_lane() == 0 && hr_role_turn(w) &&
-	    hr_load_acquire_sys_u32(&pipe->control->stop))
-		hr_store_release_u32(&pipe->stop, 1);
+	    hr_acquire_sys_u32(&pipe->control->stop))
+		hr_release_u32(&pipe->stop, 1);
 	hr_lanes_sync();
 	return hr_role_stopped(w);
 }
@@ -344,7 +345,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
 	bool started = false, progress;
 	struct hr_role_worker w;
-	struct hr_qp *far;
+	struct hr_nvme_qp *far;
 	uint32_t open;
 
 	if (hr_warp() >= warps)
@@ -352,7 +353,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
 	far = &pipe->read_qp[w.index * pipe->read_queues];
-	w.qp = hr_near_begin(far, pipe->read_queues, warps);
+	w.qp = hr_block_qp_begin(far, pipe->read_queues, warps);
 	do {
 		const bool stopped = prefetch_stopped(&w);
 
@@ -368,7 +369,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 		hr_role_heed(&w, progress);
 		hr_role_beat(&w, progress);
 	} while (open);
-	hr_near_end(far, w.qp, pipe->read_queues);
+	hr_block_qp_end(far, w.qp, pipe->read_queues);
 	if (hr_lane() == 0)
 		hr_role_done(&w);
 }

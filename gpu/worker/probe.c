@@ -26,7 +26,7 @@ HR_WORKER bool probe_answer(const struct hr_probe *probe, uint32_t round)
 	const uint64_t end = hr_clock_ns() + probe->patience_ns;
 	uint32_t spins = 0;
 
-	while (hr_load_acquire_sys_u32(probe->ping) != round) {
+	while (hr_acquire_sys_u32(probe->ping) != round) {
 		if (hr_clock_ns() > end)
 			return false;
 		if (++spins > PROBE_SPINS)
@@ -49,5 +49,5 @@ HR_DEVICE void hr_probe_block(struct hr_probe *probe, uint32_t block)
 	for (i = 1; block == 0 && end == HR_PROBE_DONE && i <= probe->rounds; i++)
 		if (!probe_answer(probe, i))
 			end = HR_PROBE_UNANSWERED;
-	hr_store_release_sys_u32(&probe->end[block], end);
+	hr_release_sys_u32(&probe->end[block], end);
 }

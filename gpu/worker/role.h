@@ -19,7 +19,7 @@ struct hr_role_worker {
 	struct hr_pipe *pipe;
 	struct hr_worker_status *status;
 	uint32_t role, index, count; /* the index-th of count */
-	struct hr_qp *qp;	     /* its queue pairs; not of compute */
+	struct hr_nvme_qp *qp;	     /* its queue pairs; not of compute */
 	uint32_t turn;	       /* prefetch, writeback: of its slots, the one to look at first */
 	uint32_t spins;	       /* of hr_idle() */
 	uint32_t parked;       /* commands of its slots that wait to be sent again */
@@ -54,14 +54,14 @@ HR_WORKER void hr_role_done(struct hr_role_worker *w)
 {
 	w->cost.cycles = hr_cycles() - w->start;
 	w->status->cost = w->cost;
-	hr_store_release_sys_u32(&w->status->done, 1);
+	hr_release_sys_u32(&w->status->done, 1);
 }
 
 /* One more tile. One thread, always the same. */
 HR_WORKER void hr_role_count(struct hr_role_worker *w, uint64_t bytes)
 {
-	hr_store_relaxed_sys_u64(&w->status->bytes, w->bytes += bytes);
-	hr_store_relaxed_sys_u64(&w->status->tiles, ++w->tiles);
+	hr_relaxed_sys_u64(&w->status->bytes, w->bytes += bytes);
+	hr_relaxed_sys_u64(&w->status->tiles, ++w->tiles);
 }
 
 /* True in rounds that look at host memory. */
@@ -76,7 +76,7 @@ HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
 	const uint64_t now = hr_cycles();
 
 	if (hr_role_turn(w) && hr_lane() == 0)
-		hr_store_relaxed_sys_u64(&w->status->heartbeat, w->cost.rounds + 1);
+		hr_relaxed_sys_u64(&w->status->heartbeat, w->cost.rounds + 1);
 	w->cost.rounds++;
 	if (progress) {
 		w->cost.busy_rounds++;
@@ -93,7 +93,7 @@ HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
  * Collective. */
 HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
 {
-	return w->failed || hr_shfl_u32(hr_load_acquire_u32(&w->pipe->stop), 0) != 0;
+	return w->failed || hr_shfl_u32(hr_acquire_u32(&w->pipe->stop), 0) != 0;
 }
 
 /*
@@ -108,7 +108,7 @@ HR_WORKER void hr_role_heed(struct hr_role_worker *w, bool progress)
 	if (progress || !hr_role_turn(w))
 		return;
 	if (hr_lane() == 0)
-		stop = hr_load_acquire_sys_u32(&w->pipe->control->stop);
+		stop = hr_acquire_sys_u32(&w->pipe->control->stop);
 	if (hr_shfl_u32(stop, 0) == HR_STOP_WAITING)
 		w->failed = w->dead = true;
 }
@@ -137,12 +137,12 @@ HR_WORKER uint32_t hr_role_in_turn(const struct hr_role_worker *w, uint32_t k, u
 HR_WORKER uint32_t hr_role_look(const struct hr_role_worker *w, uint32_t j, uint32_t *s)
 {
 	*s = w->index + j * w->count;
-	return *s < w->pipe->slots ? hr_load_acquire_u32(&w->pipe->slot[*s].state) : HR_SLOT_CLOSED;
+	return *s < w->pipe->slots ? hr_acquire_u32(&w->pipe->slot[*s].state) : HR_SLOT_CLOSED;
 }
 
 HR_WORKER uint32_t hr_role_state(const struct hr_slot *slot)
 {
-	return hr_shfl_u32(hr_load_acquire_u32(&slot->state), 0);
+	return hr_shfl_u32(hr_acquire_u32(&slot->state), 0);
 }
 
 /* Hand the slot on; everything this worker wrote for it is visible to the next. Collective. */
@@ -150,7 +150,7 @@ HR_WORKER void hr_role_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 {
 	hr_lanes_sync();
 	if (hr_lane() == 0)
-		hr_store_release_u32(&slot->state, (uint32_t)state);
+		hr_release_u32(&slot->state, (uint32_t)state);
 	hr_lanes_sync();
 }
 
@@ -192,7 +192,7 @@ struct hr_role_command {
  * those of the tile. False: it is not sent again. Collective.
  */
 HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *tries,
-			    const struct hr_qp *qp, const struct hr_done *done)
+			    const struct hr_nvme_qp *qp, const struct hr_done *done)
 {
 	const uint32_t tried = *tries;
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
@@ -238,7 +238,7 @@ HR_WORKER void hr_role_unpark(struct hr_role_worker *w, struct hr_slot *slot, ui
 
 /* The first failure of the worker is kept; the whole pipeline starts nothing new. Collective. */
 HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
-			    uint32_t tile_bytes, const struct hr_qp *qp,
+			    uint32_t tile_bytes, const struct hr_nvme_qp *qp,
 			    const struct hr_role_command *command);
 
 /* Worker code of the operator of that id, block-collective; the program, and each worker image, has

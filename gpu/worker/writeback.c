@@ -2,12 +2,12 @@
  * Write-back: each worker writes the results of its slots over a queue pair of its own, frees the
  * slots, and flushes when all of them are closed.
  */
-#include "gpu/worker/near.h"
+#include "gpu/worker/block_qp.h"
 #include "gpu/worker/role.h"
 #include "nvme/queue.h"
 #include "nvme/status.h"
 
-HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s,
+HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t s,
 			      uint8_t opcode, int error)
 {
 	struct hr_role_command command;
@@ -34,13 +34,13 @@ HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	uint64_t *written = &w->pipe->written[slot - w->pipe->slot];
 
-	hr_store_release_sys_u64(written, slot->tile + 1);
+	hr_release_sys_u64(written, slot->tile + 1);
 	hr_role_count(w, slot->out_bytes);
-	hr_store_release_u32(&slot->state, HR_SLOT_FREE);
+	hr_release_u32(&slot->state, HR_SLOT_FREE);
 }
 
 /* Post the writes of a computed tile. True when they were posted. */
-HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
+HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t s)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_slot *slot = &pipe->slot[s];
@@ -107,7 +107,8 @@ HR_WORKER void writeback_resend(struct hr_role_worker *w)
 }
 
 /* One completion that is not a success, the same in all lanes. */
-HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_qp *qp, const struct hr_done *done)
+HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
+			     const struct hr_done *done)
 {
 	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
 	struct hr_role_command command;
@@ -148,7 +149,7 @@ HR_WORKER void writeback_good(struct hr_role_worker *w, uint32_t good, uint32_t 
 	hr_lanes_sync();
 }
 
-HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_qp *qp)
+HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
 	struct hr_done mine = { 0 }, done;
 	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
@@ -171,7 +172,7 @@ HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_qp *qp)
  * A computed slot. True when its writes were posted. After a failure results are dropped, so that
  * the slot comes back to prefetch, which closes it. Collective.
  */
-HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint32_t s)
+HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t s)
 {
 	struct hr_slot *slot = &w->pipe->slot[s];
 
@@ -191,7 +192,7 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_qp *qp, uint3
 }
 
 /* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
-HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_qp *qp, uint32_t mask,
+HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t mask,
 				   uint32_t s, uint32_t j, bool *full)
 {
 	bool progress = false;
@@ -210,7 +211,7 @@ HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_qp *qp, u
 }
 
 /* One look at all slots, a lane each; *open counts those not yet closed. Collective. */
-HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint32_t *open)
+HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t *open)
 {
 	const uint32_t n = hr_role_slots(w);
 	bool progress = false, full = false;
@@ -229,7 +230,8 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_qp *qp, uint3
 }
 
 /* A flush, to its end. 0, an error, or a status with *done. Collective. */
-HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_qp *qp, struct hr_done *done)
+HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_nvme_qp *qp,
+				   struct hr_done *done)
 {
 	const int posted = hr_flush_post(qp, &w->pipe->sink, 0);
 	struct hr_done mine = { 0 };
@@ -261,7 +263,7 @@ HR_WORKER bool writeback_pause(struct hr_role_worker *w, uint64_t until)
 
 /* What was written is durable when this returns without failing. After a failure it is the host that
  * decides what to save. */
-HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_qp *qp)
+HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
 	uint64_t first = 0, until;
 	struct hr_done done = { 0 };
@@ -288,7 +290,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
 	struct hr_role_worker w;
-	struct hr_qp *far;
+	struct hr_nvme_qp *far;
 	uint32_t open;
 	bool progress;
 
@@ -297,7 +299,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
 	far = &pipe->write_qp[w.index];
-	w.qp = hr_near_begin(far, 1, warps);
+	w.qp = hr_block_qp_begin(far, 1, warps);
 	do {
 		open = 0;
 		progress = writeback_slots(&w, w.qp, &open);
@@ -309,7 +311,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		hr_role_beat(&w, progress);
 	} while (open);
 	writeback_flush(&w, w.qp);
-	hr_near_end(far, w.qp, 1);
+	hr_block_qp_end(far, w.qp, 1);
 	if (hr_lane() == 0)
 		hr_role_done(&w);
 }

@@ -21,7 +21,7 @@
 static uint32_t doorbell[2];
 
 /* The controller: what the SQ doorbell announces is read, in an order of its own. */
-OWN_FUNCTION static void complete(struct hr_qp *qp)
+OWN_FUNCTION static void complete(struct hr_nvme_qp *qp)
 {
 	static uint32_t head, tail, phase = 1;
 	uint16_t cid[ENTRIES];
@@ -40,7 +40,7 @@ OWN_FUNCTION static void complete(struct hr_qp *qp)
 	}
 }
 
-static void submit(struct hr_qp *qp, uint64_t lba, uint32_t batch)
+static void submit(struct hr_nvme_qp *qp, uint64_t lba, uint32_t batch)
 {
 	struct hr_sqe sqe;
 
@@ -52,7 +52,7 @@ static void submit(struct hr_qp *qp, uint64_t lba, uint32_t batch)
 }
 
 /* Until the batch is in: looking at an empty queue is waiting, which costs no read anything. */
-static uint32_t reap(struct hr_qp *qp, uint32_t batch)
+static uint32_t reap(struct hr_nvme_qp *qp, uint32_t batch)
 {
 	struct hr_done done = { 0 };
 	uint32_t good = 0;
@@ -63,7 +63,7 @@ static uint32_t reap(struct hr_qp *qp, uint32_t batch)
 }
 
 /* What is counted, less complete(): one function a batch size, as the code of a worker has it. */
-static inline __attribute__((always_inline)) uint32_t work(struct hr_qp *qp, uint32_t reads,
+static inline __attribute__((always_inline)) uint32_t work(struct hr_nvme_qp *qp, uint32_t reads,
 							   uint32_t batch)
 {
 	uint32_t good = 0;
@@ -76,22 +76,22 @@ static inline __attribute__((always_inline)) uint32_t work(struct hr_qp *qp, uin
 	return good;
 }
 
-OWN_FUNCTION FLAT static uint32_t work_1(struct hr_qp *qp, uint32_t reads)
+OWN_FUNCTION FLAT static uint32_t work_1(struct hr_nvme_qp *qp, uint32_t reads)
 {
 	return work(qp, reads, 1);
 }
 
-OWN_FUNCTION FLAT static uint32_t work_4(struct hr_qp *qp, uint32_t reads)
+OWN_FUNCTION FLAT static uint32_t work_4(struct hr_nvme_qp *qp, uint32_t reads)
 {
 	return work(qp, reads, 4);
 }
 
-OWN_FUNCTION FLAT static uint32_t work_32(struct hr_qp *qp, uint32_t reads)
+OWN_FUNCTION FLAT static uint32_t work_32(struct hr_nvme_qp *qp, uint32_t reads)
 {
 	return work(qp, reads, 32);
 }
 
-static uint32_t run(struct hr_qp *qp, uint32_t batch, uint32_t reads)
+static uint32_t run(struct hr_nvme_qp *qp, uint32_t batch, uint32_t reads)
 {
 	qp->sq_doorbell = &doorbell[0];
 	qp->cq_doorbell = &doorbell[1];
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	const uint32_t reads = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
 	const struct hr_qp_memory memory = { sq, cq, malloc(hr_qp_table_bytes(ENTRIES)) };
 	uint32_t completed = 0;
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 
 	if ((batch == 1 || batch == 4 || batch == 32) && memory.table &&
 	    hr_qp_init(&qp, 1, ENTRIES, &memory, HR_NS_PER_S) == 0) {

@@ -49,7 +49,7 @@ struct wishes {
 };
 
 struct queue {
-	struct hr_qp qp; /* for its creation only */
+	struct hr_nvme_qp qp; /* for its creation only */
 	uint32_t *sq_doorbell, *cq_doorbell;
 	struct hr_sqe *sq;
 	const struct hr_cqe *cq;

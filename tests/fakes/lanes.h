@@ -214,32 +214,32 @@ HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)
 	return all;
 }
 
-HR_WORKER uint32_t hr_load_acquire_u32(const uint32_t *p)
+HR_WORKER uint32_t hr_acquire_u32(const uint32_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-HR_WORKER uint64_t hr_load_acquire_u64(const uint64_t *p)
+HR_WORKER uint64_t hr_acquire_u64(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-HR_WORKER void hr_store_release_u32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_release_u32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER void hr_store_release_u64(uint64_t *p, uint64_t v)
+HR_WORKER void hr_release_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER uint32_t hr_load_acquire_sys_u32(const uint32_t *p)
+HR_WORKER uint32_t hr_acquire_sys_u32(const uint32_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
+HR_WORKER uint64_t hr_acquire_sys_u64(const uint64_t *p)
 {
 	if (fake_block)
 		fake_ring_access();
@@ -250,17 +250,17 @@ HR_WORKER uint64_t hr_load_acquire_sys_u64(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-HR_WORKER void hr_store_release_sys_u32(uint32_t *p, uint32_t v)
+HR_WORKER void hr_release_sys_u32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER void hr_store_release_sys_u64(uint64_t *p, uint64_t v)
+HR_WORKER void hr_release_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-HR_WORKER void hr_store_relaxed_sys_u64(uint64_t *p, uint64_t v)
+HR_WORKER void hr_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
@@ -270,12 +270,12 @@ HR_WORKER void hr_count_up_u64(uint64_t *p)
 	++*p;
 }
 
-HR_WORKER uint64_t hr_take_u64(uint64_t *p, uint64_t n)
+HR_WORKER uint64_t hr_fetch_add_u64(uint64_t *p, uint64_t n)
 {
 	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
 }
 
-HR_WORKER void hr_store_u64x2(void *p, uint64_t low, uint64_t high)
+HR_WORKER void hr_write_u64x2(void *p, uint64_t low, uint64_t high)
 {
 	((uint64_t *)p)[0] = low;
 	((uint64_t *)p)[1] = high;

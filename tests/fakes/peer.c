@@ -5,7 +5,7 @@
 
 #include "tests/harness/qprun.h"
 
-void peer_init(struct peer *peer, struct hr_qp *qp, uint32_t entries, uint64_t timeout_ns)
+void peer_init(struct peer *peer, struct hr_nvme_qp *qp, uint32_t entries, uint64_t timeout_ns)
 {
 	const size_t sq = hr_qp_sq_bytes(entries), cq = hr_qp_cq_bytes(entries);
 	const size_t table = (hr_qp_table_bytes(entries) + HR_PAGE - 1) / HR_PAGE * HR_PAGE;

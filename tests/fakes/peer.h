@@ -16,7 +16,7 @@
 #define PEER_ENTRIES_MAX 4096u
 
 struct peer {
-	struct hr_qp *qp;
+	struct hr_nvme_qp *qp;
 	uint32_t sq_doorbell, cq_doorbell; /* what the driver wrote */
 	uint32_t sq_head, cq_tail, phase;
 	uint32_t fetched; /* commands in pending[] */
@@ -25,7 +25,7 @@ struct peer {
 };
 
 /* A fresh queue pair and its peer; the memory goes with peer_fini(). */
-void peer_init(struct peer *peer, struct hr_qp *qp, uint32_t entries, uint64_t timeout_ns);
+void peer_init(struct peer *peer, struct hr_nvme_qp *qp, uint32_t entries, uint64_t timeout_ns);
 void peer_fini(struct peer *peer);
 
 /* Fetch commands up to the doorbell; returns how many are pending then. */

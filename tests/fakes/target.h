@@ -16,7 +16,7 @@
 
 struct target {
 	struct peer peer;
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 	struct hr_region region; /* what it may reach; page i has the bus address granule_bus[i] */
 	uint8_t *disk;
 	uint64_t disk_bytes;

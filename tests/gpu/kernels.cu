@@ -55,10 +55,10 @@ GLOBAL spin(struct gpu_spin *a)
 	const uint64_t end = hr_clock_ns() + a->limit_ns;
 	uint32_t spins = 0;
 
-	hr_store_release_sys_u32(&a->started, 1);
+	hr_release_sys_u32(&a->started, 1);
 	while (hr_clock_ns() < end) {
-		if (hr_load_acquire_sys_u32(&a->stop)) {
-			hr_store_release_sys_u32(&a->stopped, 1);
+		if (hr_acquire_sys_u32(&a->stop)) {
+			hr_release_sys_u32(&a->stopped, 1);
 			return;
 		}
 		hr_idle(&spins);
@@ -76,7 +76,7 @@ GLOBAL meet(struct gpu_meet *a)
 	if (hr_thread())
 		return;
 	atomicAdd(&a->arrived, 1);
-	while (hr_load_acquire_u32(&a->arrived) < gridDim.x)
+	while (hr_acquire_u32(&a->arrived) < gridDim.x)
 		if (hr_clock_ns() > end)
 			return;
 	for (uint32_t i = 0; i < a->shared_bytes / 4; i++)
@@ -138,7 +138,7 @@ static __device__ bool wait_round(const uint32_t *word, uint32_t round)
 {
 	const uint64_t end = hr_clock_ns() + GPU_ROUNDS_NS;
 
-	while (hr_load_acquire_u32(word) != round)
+	while (hr_acquire_u32(word) != round)
 		if (hr_clock_ns() > end)
 			return false;
 	return true;
@@ -150,7 +150,7 @@ static __device__ void pass_on(struct gpu_pass *a, uint32_t round)
 		a->data[i] = (uint64_t)round << 32 | i;
 	hr_lanes_sync();
 	if (hr_lane() == 0)
-		hr_store_release_u32(&a->full, round);
+		hr_release_u32(&a->full, round);
 }
 
 static __device__ void take(struct gpu_pass *a, uint32_t round)
@@ -163,7 +163,7 @@ static __device__ void take(struct gpu_pass *a, uint32_t round)
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		a->wrong += wrong;
-		hr_store_release_u32(&a->taken, round);
+		hr_release_u32(&a->taken, round);
 	}
 }
 
@@ -189,7 +189,7 @@ static __device__ bool wait_answer(const struct gpu_door *a, uint32_t round)
 {
 	const uint64_t end = hr_clock_ns() + GPU_ROUNDS_NS;
 
-	while (hr_shfl_u32(hr_load_acquire_sys_u32(&a->answered), 0) != round)
+	while (hr_shfl_u32(hr_acquire_sys_u32(&a->answered), 0) != round)
 		if (hr_ballot(hr_clock_ns() > end))
 			return false;
 	return true;
@@ -218,7 +218,7 @@ GLOBAL door(struct gpu_door *a)
 			a->wrong += wrong;
 	}
 	if (hr_lane() == 0)
-		hr_store_release_sys_u32(&a->done, 1);
+		hr_release_sys_u32(&a->done, 1);
 }
 
 /* One thread. */
@@ -270,7 +270,7 @@ GLOBAL queue_server(struct gpu_queue_call *call)
 	for (uint32_t number = 1;; number++) {
 		const uint64_t end = hr_clock_ns() + 10 * GPU_ROUNDS_NS;
 
-		while (hr_shfl_u32(hr_load_acquire_sys_u32(&call->ask), 0) != number)
+		while (hr_shfl_u32(hr_acquire_sys_u32(&call->ask), 0) != number)
 			if (hr_ballot(hr_clock_ns() > end))
 				return;
 		hr_lanes_sync();
@@ -282,6 +282,6 @@ GLOBAL queue_server(struct gpu_queue_call *call)
 		serve(call);
 		hr_lanes_sync();
 		if (hr_lane() == 0)
-			hr_store_release_sys_u32(&call->answer, number);
+			hr_release_sys_u32(&call->answer, number);
 	}
 }

@@ -114,7 +114,7 @@ enum gpu_queue_word {
 struct gpu_queue_call {
 	uint32_t ask; /* number of the call, by the CPU */
 	uint32_t what, want, token;
-	struct hr_qp *qp;
+	struct hr_nvme_qp *qp;
 	uint64_t clock_ns; /* what hr_clock_ns() says during the call */
 	uint64_t now_ns;   /* an argument */
 	struct hr_sqe sqe;

@@ -90,9 +90,9 @@ Test(launch, a_running_kernel_is_seen_running_and_sees_the_stop_flag)
 	}
 	fprintf(stderr, "%llu polls in 100 ms, slowest %llu ns\n", (unsigned long long)asked,
 		(unsigned long long)slowest);
-	cr_expect_eq(hr_load_acquire_sys_u32(&spin->started), 1);
+	cr_expect_eq(hr_acquire_sys_u32(&spin->started), 1);
 	cr_expect_eq(hr_cuda_launch_start(&rig.gpu, &rig.launch, &kernel, spin, 1, 32, 0), -EBUSY);
-	hr_store_release_sys_u32(&spin->stop, 1);
+	hr_release_sys_u32(&spin->stop, 1);
 	gpu_wait(&rig);
 	cr_expect_eq(spin->stopped, 1);
 	gpu_down(&rig);

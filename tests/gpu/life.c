@@ -125,7 +125,7 @@ static void run_until_killed(int ready)
 	spin = gpu_shared(&rig, sizeof *spin);
 	spin->limit_ns = 30 * HR_NS_PER_S;
 	gpu_start(&rig, "spin", spin, 132, 32, 0);
-	while (!hr_load_acquire_sys_u32(&spin->started))
+	while (!hr_acquire_sys_u32(&spin->started))
 		hr_wait_ns(1000);
 	cr_assert_eq(write(ready, "r", 1), 1);
 	for (;;)
@@ -176,7 +176,7 @@ Test(life, worker_blocks_that_never_end_do_not_hold_up_close_or_exit)
 		spin = gpu_shared(&rig, sizeof *spin);
 		spin->limit_ns = 60 * HR_NS_PER_S;
 		gpu_start(&rig, "spin", spin, 1, 32, 0);
-		while (!hr_load_acquire_sys_u32(&spin->started))
+		while (!hr_acquire_sys_u32(&spin->started))
 			hr_wait_ns(1000);
 		exit(7); /* the driver's own handlers run, with the kernel still there */
 	}

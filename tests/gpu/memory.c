@@ -194,7 +194,7 @@ Test(memory, a_copy_does_not_wait_for_a_running_kernel)
 		     0);
 	cr_expect_eq(back, word);
 	cr_expect_eq(hr_cuda_launch_poll(&rig.gpu, &rig.launch), 0, "it runs all the while");
-	hr_store_release_sys_u32(&spin->stop, 1);
+	hr_release_sys_u32(&spin->stop, 1);
 	gpu_wait(&rig);
 	cr_expect_eq(spin->stopped, 1);
 	hr_cuda_arena_close(&rig.gpu, &arena);

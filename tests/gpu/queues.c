@@ -45,16 +45,16 @@ static void ask(enum gpu_queue_word what)
 {
 	call->what = what;
 	call->clock_ns = hr_now_ns(); /* the test's clock, which may stand still */
-	hr_store_release_sys_u32(&call->ask, call->ask + 1);
+	hr_release_sys_u32(&call->ask, call->ask + 1);
 }
 
-static void have_done(struct hr_qp *qp, enum gpu_queue_word what)
+static void have_done(struct hr_nvme_qp *qp, enum gpu_queue_word what)
 {
 	call->qp = qp;
 	ask(what);
-	while (hr_load_acquire_sys_u32(&call->answer) != call->ask)
+	while (hr_acquire_sys_u32(&call->answer) != call->ask)
 		for (uint32_t i = 0; i < LOOKS; i++) {
-			if (hr_load_acquire_sys_u32(&call->answer) == call->ask)
+			if (hr_acquire_sys_u32(&call->answer) == call->ask)
 				return;
 			if (i == LOOKS - 1)
 				cr_assert_eq(hr_cuda_launch_poll(&rig.gpu, &rig.launch), 0,
@@ -82,7 +82,7 @@ static void give(void *memory)
 	pool_taken = false;
 }
 
-static int push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
+static int push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
 {
 	call->want = want;
 	call->token = token;
@@ -91,12 +91,12 @@ static int push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t 
 	return call->result;
 }
 
-static void ring(struct hr_qp *qp)
+static void ring(struct hr_nvme_qp *qp)
 {
 	have_done(qp, GPU_QUEUE_RING);
 }
 
-static uint32_t reap(struct hr_qp *qp, struct hr_done *done)
+static uint32_t reap(struct hr_nvme_qp *qp, struct hr_done *done)
 {
 	have_done(qp, GPU_QUEUE_REAP);
 	dones = 0;
@@ -114,7 +114,7 @@ static struct hr_done reaped(uint32_t i)
 	return done_of[i];
 }
 
-static bool expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost)
+static bool expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost)
 {
 	call->now_ns = now_ns;
 	have_done(qp, GPU_QUEUE_EXPIRE);

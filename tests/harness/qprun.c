@@ -18,17 +18,17 @@ static void *take(size_t bytes)
 	return memset(memory, 0, bytes);
 }
 
-static int push(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
+static int push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
 {
 	return hr_qp_push(qp, want, sqe, token);
 }
 
-static void ring(struct hr_qp *qp)
+static void ring(struct hr_nvme_qp *qp)
 {
 	hr_qp_ring(qp);
 }
 
-static uint32_t reap(struct hr_qp *qp, struct hr_done *done)
+static uint32_t reap(struct hr_nvme_qp *qp, struct hr_done *done)
 {
 	const uint32_t got = hr_qp_reap(qp, &last);
 
@@ -42,7 +42,7 @@ static struct hr_done reaped(uint32_t i)
 	return last;
 }
 
-static bool expire(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost)
+static bool expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost)
 {
 	return hr_qp_expire(qp, now_ns, lost);
 }

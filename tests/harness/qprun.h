@@ -20,13 +20,13 @@ struct qprun {
 	/* Zeroed pages that the queue pair's owner reaches; one piece at a time. */
 	void *(*take)(size_t bytes);
 	void (*give)(void *memory);
-	int (*push)(struct hr_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token);
-	void (*ring)(struct hr_qp *qp);
+	int (*push)(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token);
+	void (*ring)(struct hr_nvme_qp *qp);
 	/* How many completions were reaped, at most one on this thread; *done is the first. */
-	uint32_t (*reap)(struct hr_qp *qp, struct hr_done *done);
+	uint32_t (*reap)(struct hr_nvme_qp *qp, struct hr_done *done);
 	/* The i-th of them. */
 	struct hr_done (*reaped)(uint32_t i);
-	bool (*expire)(struct hr_qp *qp, uint64_t now_ns, struct hr_done *lost);
+	bool (*expire)(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost);
 	bool has_dw0;	 /* completions carry dw0 (struct hr_done) */
 	bool looks_idle; /* at the completion queue, though nothing is outstanding */
 };

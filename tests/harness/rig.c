@@ -322,9 +322,10 @@ static void wire_memory(struct rig *rig, const struct rig_work *work)
 		take(rig, HR_PLACE_CONTROL, hr_pipe_statuses(pipe) * sizeof *pipe->status, NULL);
 }
 
-static struct hr_qp *create_qps(struct rig *rig, uint32_t workers, uint32_t queues)
+static struct hr_nvme_qp *create_qps(struct rig *rig, uint32_t workers, uint32_t queues)
 {
-	struct hr_qp *qp = take(rig, HR_PLACE_WORKER, (workers * queues + 1) * sizeof *qp, NULL);
+	struct hr_nvme_qp *qp =
+		take(rig, HR_PLACE_WORKER, (workers * queues + 1) * sizeof *qp, NULL);
 
 	for (uint32_t i = 0; i < workers * queues; i++) {
 		struct hr_ssd *ssd = &rig->ssd[i % queues];
@@ -411,7 +412,7 @@ void rig_wait(struct rig *rig)
 		hr_wait_ns(POLL_NS);
 	cr_assert_eq(ended, 1, "the pipeline does not end");
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
-		cr_assert_eq(hr_load_acquire_sys_u32(&rig->pipe->status[i].done), 1);
+		cr_assert_eq(hr_acquire_sys_u32(&rig->pipe->status[i].done), 1);
 	cr_assert_eq(hr_places_download(&rig->memory), 0);
 	rig->view.next_tile = rig->published->next_tile;
 	mark_failed(rig);
@@ -422,7 +423,7 @@ void rig_wait(struct rig *rig)
 const struct hr_failure *rig_failure(const struct rig *rig)
 {
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
-		if (hr_load_acquire_sys_u32(&rig->pipe->status[i].failed))
+		if (hr_acquire_sys_u32(&rig->pipe->status[i].failed))
 			return &rig->pipe->status[i].failure;
 	return NULL;
 }
@@ -434,7 +435,7 @@ uint64_t rig_tiles(const struct rig *rig, enum hr_role role)
 	uint64_t sum = 0;
 
 	for (uint32_t i = hr_pipe_first_status(pipe, role); i < end; i++)
-		sum += hr_load_acquire_sys_u64(&pipe->status[i].tiles);
+		sum += hr_acquire_sys_u64(&pipe->status[i].tiles);
 	return sum;
 }
 

@@ -97,7 +97,7 @@ static inline uint64_t settled(void)
 
 static inline void stop(enum hr_pipe_stop how)
 {
-	hr_store_release_sys_u32(&rig.pipe->control->stop, how);
+	hr_release_sys_u32(&rig.pipe->control->stop, how);
 }
 
 static inline bool has_ended(void)
@@ -117,7 +117,7 @@ static inline void wait_for(uint64_t errors, uint64_t tiles)
 
 static inline uint64_t heartbeat(uint32_t worker)
 {
-	return hr_load_acquire_sys_u64(&rig.pipe->status[worker].heartbeat);
+	return hr_acquire_sys_u64(&rig.pipe->status[worker].heartbeat);
 }
 
 /*
@@ -132,8 +132,7 @@ static inline void settle_down(void)
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig.pipe); i++) {
 		const uint64_t seen = heartbeat(i);
 
-		while (heartbeat(i) < seen + 5 &&
-		       !hr_load_acquire_sys_u32(&rig.pipe->status[i].done))
+		while (heartbeat(i) < seen + 5 && !hr_acquire_sys_u32(&rig.pipe->status[i].done))
 			hr_wait_ns(50000);
 	}
 }

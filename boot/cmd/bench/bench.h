@@ -16,7 +16,7 @@
 #include "boot/engine/stages.h"
 #include "gpu/baseline.h"
 #include "gpu/facts.h"
-#include "gpu/limits.h"
+#include "gpu/link_rates.h"
 
 struct hr_bench_wishes {
 	const char *file;     /* configuration, or NULL */
@@ -52,7 +52,7 @@ struct hr_bench_operator {
 /* What ratios are made of. */
 struct hr_bench_found {
 	bool has_limits;
-	struct hr_limits limits;
+	struct hr_link_rates limits;
 	struct hr_baseline_row baseline[HR_BASELINE_WAYS][HR_BENCH_ROWS];
 	/* Of the ssd that is measured now. */
 	struct hr_measurement measured[HR_BENCH_MEASURED_MAX];
@@ -72,7 +72,7 @@ struct hr_bench_run {
 
 /* boot/cmd/bench/report.c: tables and their JSON. out: NULL for a table. */
 void hr_bench_head(void);
-void hr_bench_report_limits(const struct hr_limits *limits, struct json_object *out);
+void hr_bench_report_limits(const struct hr_link_rates *limits, struct json_object *out);
 /* Registers of a thread, by role; of facts whose roles were asked for. */
 void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct json_object *out);
 void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool gpu,

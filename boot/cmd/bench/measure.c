@@ -114,7 +114,7 @@ static int lay_out(struct hr_measure *m)
 	hr_partition_init(m->partition, limit);
 	m->part_bench = add(m, HR_PLACE_WORKER, sizeof(struct hr_bench), HR_CACHE_LINE,
 			    "description", &err);
-	m->part_qps = add(m, HR_PLACE_WORKER, workers(m) * sizeof(struct hr_qp), HR_CACHE_LINE,
+	m->part_qps = add(m, HR_PLACE_WORKER, workers(m) * sizeof(struct hr_nvme_qp), HR_CACHE_LINE,
 			  "queue pairs", &err);
 	m->part_tables =
 		add(m, HR_PLACE_WORKER, workers(m) * hr_plan_table_bytes(ssd->queue_entries),
@@ -251,7 +251,7 @@ static int create_object(struct hr_measure *m)
 static int create_queues(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
-	struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	struct hr_nvme_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
 	struct hr_ssd_qp_place place = {
 		.rings = &m->memory.region[HR_PLACE_HOST],
 		.ring_at = m->partition->part[m->part_rings].offset,
@@ -362,7 +362,7 @@ static void describe(struct hr_measure *m, uint64_t duration_ns, struct hr_measu
 /* Counters of all queue pairs together; they are never reset. */
 static struct hr_qp_stats counters(const struct hr_measure *m)
 {
-	const struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	const struct hr_nvme_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
 	struct hr_qp_stats sum = { 0 };
 
 	for (uint32_t w = 0; w < workers(m); w++) {
@@ -419,7 +419,7 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 static int find_failure(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
-	const struct hr_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	const struct hr_nvme_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
 	char name[96];
 	int err = 0;
 
@@ -430,7 +430,7 @@ static int find_failure(struct hr_measure *m)
 		const struct hr_worker_status *status = &cpu_status(m)[w];
 		const struct hr_failure *f = &status->failure;
 
-		if (!hr_load_acquire_sys_u32(&status->failed))
+		if (!hr_acquire_sys_u32(&status->failed))
 			continue;
 		err = f->error;
 		hr_error("bench: '%s', LBA %llu: queue %u command 0x%04x (%s): %s",
@@ -451,7 +451,7 @@ static int wait_ended(struct hr_measure *m, uint64_t duration_ns)
 
 	while ((ended = backend->ops->poll(backend)) == 0) {
 		if (!stopped && (hr_signals_pending() || hr_now_ns() > limit)) {
-			hr_store_release_sys_u32(cpu_stop(m), 1);
+			hr_release_sys_u32(cpu_stop(m), 1);
 			stopped = true;
 		}
 		if (hr_now_ns() > limit + GRACE_NS) {

@@ -95,7 +95,7 @@ static void limit_row(struct json_object *out, const char *name, const char *wha
 	printf("%-58s %11s %11s\n", what, rate, rate_both);
 }
 
-void hr_bench_report_limits(const struct hr_limits *l, struct json_object *out)
+void hr_bench_report_limits(const struct hr_link_rates *l, struct json_object *out)
 {
 	char name[48], what[80];
 

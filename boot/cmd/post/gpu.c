@@ -72,8 +72,8 @@ static void exchange(struct trial *t, uint32_t rounds)
 		const uint64_t began = hr_now_ns();
 		uint32_t spins = 0;
 
-		hr_store_release_sys_u32(&t->ground->ping, round);
-		while (hr_load_acquire_sys_u32(&t->ground->pong) != round) {
+		hr_release_sys_u32(&t->ground->ping, round);
+		while (hr_acquire_sys_u32(&t->ground->pong) != round) {
 			if (hr_now_ns() - began > PATIENCE_NS)
 				return;
 			if (++spins > SPINS)

@@ -255,7 +255,7 @@ static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 		crc_json(out, "crc32c", object->crc);
 }
 
-static void queues_json(const struct hr_qp *qp, uint32_t count, struct json_object *out)
+static void queues_json(const struct hr_nvme_qp *qp, uint32_t count, struct json_object *out)
 {
 	uint64_t commands = 0, batches = 0, doorbells = 0;
 

@@ -25,7 +25,7 @@ static struct {
 	struct hr_slot slot[BLOCKS];
 	struct hr_pipe_control control;
 	struct hr_worker_status status[3 * BLOCKS];
-	struct hr_qp qp[BLOCKS];
+	struct hr_nvme_qp qp[BLOCKS];
 	uint8_t ring[BLOCKS][2][HR_PAGE] __attribute__((aligned(HR_PAGE)));
 	uint64_t table[BLOCKS][16];
 	uint8_t result[HR_OP_RESULT_MAX];
@@ -181,7 +181,7 @@ Test(backend, a_launch_is_refused_while_one_runs_or_when_it_is_too_large)
 	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2, 1, 0), 0);
 	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2, 1, 0), -EBUSY);
 	cr_expect_eq(backend.ops->poll(&backend), 0);
-	hr_store_release_u32(&work.slot[0].state, HR_SLOT_FREE);
+	hr_release_u32(&work.slot[0].state, HR_SLOT_FREE);
 	wait_ended();
 	backend.ops->close(&backend);
 }

@@ -427,7 +427,7 @@ Test(ctrl, number_of_queues_is_what_all_limits_allow)
 	}
 }
 
-static void make_qp(struct hr_qp *qp, uint16_t id, uint32_t entries)
+static void make_qp(struct hr_nvme_qp *qp, uint16_t id, uint32_t entries)
 {
 	static uint64_t table[4096 * 3];
 	const struct hr_qp_memory memory = {
@@ -439,7 +439,7 @@ static void make_qp(struct hr_qp *qp, uint16_t id, uint32_t entries)
 	cr_assert_eq(hr_qp_init(qp, id, entries, &memory, HR_NS_PER_S), 0);
 }
 
-static int create(struct hr_qp *qp)
+static int create(struct hr_nvme_qp *qp)
 {
 	return hr_ctrl_create_qp(&fake.ctrl, qp, (struct hr_bus){ FAKE_BUS + 4 * HR_PAGE },
 				 (struct hr_bus){ FAKE_BUS + 8 * HR_PAGE });
@@ -447,7 +447,7 @@ static int create(struct hr_qp *qp)
 
 Test(ctrl, queue_pairs_are_created_cq_first_and_deleted_sq_first)
 {
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 	uint32_t got;
 
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
@@ -486,7 +486,7 @@ Test(ctrl, queue_pair_failures_unwind)
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		struct hr_qp qp;
+		struct hr_nvme_qp qp;
 		uint32_t got;
 		int err;
 

@@ -31,7 +31,7 @@ static struct {
 	struct hr_region region;
 	struct hr_ctrl ctrl;
 	struct hr_ns ns;
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 	struct hr_nvme_blk disk;
 	uint8_t *memory;
 	size_t bytes;

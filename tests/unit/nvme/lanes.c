@@ -17,7 +17,7 @@
 
 /* Shared by the lanes: each writes its own element, lane 0 judges all after hr_lanes_sync(). */
 static struct {
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 	struct peer peer;
 	uint32_t entries, steps;
 	uint64_t seed;

@@ -11,7 +11,7 @@
 #define TIMEOUT_NS 8000u
 #define START_NS 1000000u
 
-static struct hr_qp qp;
+static struct hr_nvme_qp qp;
 static struct peer peer;
 
 static void setup(void)
@@ -87,7 +87,7 @@ Test(queue, handed_over_it_has_the_addresses_of_its_owner)
 {
 	static uint32_t bar[1024];
 	const struct hr_qp_memory worker = { (void *)0x10000, (void *)0x20000, (void *)0x30000 };
-	struct hr_qp before;
+	struct hr_nvme_qp before;
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
 	qp.sq_doorbell = &bar[6];

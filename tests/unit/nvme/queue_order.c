@@ -16,7 +16,7 @@
 #define TIMEOUT_NS 8000u
 #define START_NS 1000000u
 
-static struct hr_qp qp;
+static struct hr_nvme_qp qp;
 static struct peer peer;
 
 static void setup(void)

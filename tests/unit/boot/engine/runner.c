@@ -122,7 +122,7 @@ static void down(void)
 
 /* ---- ssds that are not to be trusted */
 
-static struct hr_qp *bad_qp;
+static struct hr_nvme_qp *bad_qp;
 static bool lost;
 
 static int ends_with_bad_queue(struct hr_run *run)
@@ -190,7 +190,7 @@ static int loses_an_ssd(struct hr_run *run)
 	if (cut_of != gone)
 		hr_soft_power_cut(&app->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
 	cut_of = gone;
-	return hr_load_acquire_sys_u32(&run->control->stop) == HR_STOP_WAITING;
+	return hr_acquire_sys_u32(&run->control->stop) == HR_STOP_WAITING;
 }
 
 /* Of a pipeline over several ssds each one is looked at while it runs, and no other. */
@@ -320,16 +320,15 @@ static int ends_after_checkpoints(struct hr_run *run)
 {
 	const uint64_t tiles = run->tiles - run->first_tile - missing;
 
-	hr_store_relaxed_sys_u64(
-		&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles, tiles);
+	hr_relaxed_sys_u64(&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
+			   tiles);
 	for (uint32_t i = 0; i < run->pipe->slots; i++)
-		hr_store_release_sys_u64(&run->written[i], run->tiles - i);
+		hr_release_sys_u64(&run->written[i], run->tiles - i);
 	if (looks++ < 4)
 		return 0;
 	durable_then = run->durable_tiles;
-	hr_store_relaxed_sys_u64(
-		&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
-		run->tiles - run->first_tile);
+	hr_relaxed_sys_u64(&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
+			   run->tiles - run->first_tile);
 	run->pipe->next_tile = run->tiles;
 	return 1;
 }

@@ -91,7 +91,7 @@ static void use(const void *at, uint64_t bytes, const char *what)
 	piece[pieces++] = (struct piece){ at, bytes, what };
 }
 
-static void use_queue(const struct hr_qp *qp, uint32_t d, const char *what)
+static void use_queue(const struct hr_nvme_qp *qp, uint32_t d, const char *what)
 {
 	const struct hr_ssd *ssd = &app->ssd[d];
 	const uintptr_t bar = (uintptr_t)ssd->transport.bar, bell = (uintptr_t)qp->sq_doorbell;

@@ -497,7 +497,7 @@ Test(stages, queue_pairs_end_where_the_bus_or_the_controller_does)
 					.nsid = 1,
 					.queue_entries = 128,
 					.timeout_ns = HR_NS_PER_S };
-	struct hr_qp qp;
+	struct hr_nvme_qp qp;
 	struct hr_ssd ssd;
 	int err;
 

@@ -21,7 +21,7 @@ TestSuite(bench, .timeout = 60);
 
 static struct rig rig;
 static struct hr_bench bench;
-static struct hr_qp qp[WORKERS];
+static struct hr_nvme_qp qp[WORKERS];
 static struct hr_buffer buffer[WORKERS * DEPTH];
 static struct hr_prp entry[WORKERS * DEPTH];
 static struct hr_worker_status status[WORKERS];

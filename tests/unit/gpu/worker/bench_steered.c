@@ -20,7 +20,7 @@
 
 static struct target t;
 static struct hr_bench bench;
-static struct hr_qp qps[3];
+static struct hr_nvme_qp qps[3];
 static struct hr_buffer buffers[3 * DEPTH_MAX];
 static struct hr_prp chunks[3 * DEPTH_MAX];
 static struct hr_bench_sent sent[3 * DEPTH_MAX];
@@ -42,7 +42,7 @@ static void step(void *context)
 		t.failures = break_with == BREAK_STATUS;
 		t.lose = break_with == BREAK_LOST;
 		if (break_with == BREAK_STOP)
-			hr_store_release_sys_u32(&stop, 1);
+			hr_release_sys_u32(&stop, 1);
 		if (break_with == BREAK_CID)
 			peer_post(&t.peer, cqe);
 		break_with = BREAK_NOTHING;

@@ -111,7 +111,7 @@ static uint64_t role_bytes(uint32_t role)
 	uint64_t sum = 0;
 
 	for (uint32_t i = hr_pipe_first_status(rig.pipe, role); i < end; i++)
-		sum += hr_load_acquire_sys_u64(&rig.pipe->status[i].bytes);
+		sum += hr_acquire_sys_u64(&rig.pipe->status[i].bytes);
 	return sum;
 }
 

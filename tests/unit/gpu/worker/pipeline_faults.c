@@ -352,7 +352,7 @@ Test(pipeline_faults, a_device_that_leaves_ends_the_run)
 		hr_wait_ns(HR_NS_PER_MS);
 	failed_with(-ETIMEDOUT);
 	for (uint32_t i = 0; i < hr_pipe_blocks(rig.pipe); i++)
-		cr_expect_eq(hr_load_acquire_u32(&rig.pipe->status[i].done), 1);
+		cr_expect_eq(hr_acquire_u32(&rig.pipe->status[i].done), 1);
 	rig.ssd[0].failed = true;
 	hr_ssd_delete_qps(&rig.ssd[0]);
 	rig_down(&rig);
@@ -462,7 +462,7 @@ Test(pipeline_faults, a_stopped_run_resumes_where_it_was)
 		while (turn && hr_pipe_written(rig.pipe, rig.pipe->written) < turn % TILES &&
 		       rig.backend.ops->poll(&rig.backend) == 0)
 			hr_wait_ns(50000);
-		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
+		hr_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
 		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
@@ -494,7 +494,7 @@ Test(pipeline_faults, a_stopped_reduction_has_no_result)
 	rig_start(&rig, &work);
 	while (rig_tiles(&rig, HR_ROLE_COMPUTE) < 2)
 		hr_wait_ns(50000);
-	hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
+	hr_release_sys_u32(&rig.pipe->control->stop, 1);
 	rig_wait(&rig);
 	cr_assert_lt(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES);
 	cr_expect_eq(((struct hr_crc32c_result *)(void *)rig.pipe->op_result)->crc, 0);

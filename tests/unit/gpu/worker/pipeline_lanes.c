@@ -236,7 +236,7 @@ Test(pipeline_lanes, a_stop_ends_all_of_them)
 
 		rig_start(&rig, &work);
 		hr_wait_ns(wait_ms * HR_NS_PER_MS);
-		hr_store_release_sys_u32(&rig.pipe->control->stop, 1);
+		hr_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
 		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);

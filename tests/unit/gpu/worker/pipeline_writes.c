@@ -30,7 +30,7 @@ static void hold_at(uint32_t slots, uint32_t k, uint32_t command)
 	cr_assert_eq(tiles_on_disk(), (1u << k) - 1, "the script holds something else");
 	cr_expect_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), k);
 	for (uint32_t i = 0; i < slots; i++) {
-		const uint64_t next = hr_load_acquire_sys_u64(&rig.pipe->written[i]);
+		const uint64_t next = hr_acquire_sys_u64(&rig.pipe->written[i]);
 
 		most = next > most ? next : most;
 	}
@@ -142,7 +142,7 @@ static uint64_t sum_failed(void)
 static void check_failure(const struct write_row *row, uint32_t command)
 {
 	const struct hr_failure *failure = failed_with(row->what, row->error);
-	const struct hr_qp *failed_qp = NULL;
+	const struct hr_nvme_qp *failed_qp = NULL;
 
 	for (uint32_t i = 0; i < rig.pipe->blocks[HR_ROLE_WRITEBACK]; i++)
 		if (rig.pipe->write_qp[i].id == failure->qid)

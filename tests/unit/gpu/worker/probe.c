@@ -63,9 +63,9 @@ Test(probe, answers_each_question_once)
 	probe.patience_ns = 10 * HR_NS_PER_S;
 	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PROBE, &probe, BLOCKS, 1, 0), 0);
 	for (uint32_t round = 1; round <= probe.rounds; round++) {
-		cr_assert_eq(hr_load_acquire_sys_u32(&pong), round - 1);
-		hr_store_release_sys_u32(&ping, round);
-		while (hr_load_acquire_sys_u32(&pong) == round - 1)
+		cr_assert_eq(hr_acquire_sys_u32(&pong), round - 1);
+		hr_release_sys_u32(&ping, round);
+		while (hr_acquire_sys_u32(&pong) == round - 1)
 			hr_wait_ns(1000);
 	}
 	while (backend.ops->poll(&backend) == 0)

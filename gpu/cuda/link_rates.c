@@ -1,4 +1,4 @@
-#include "gpu/cuda/limits.h"
+#include "gpu/cuda/link_rates.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config/clock.h"
-#include "gpu/cuda/limits_job.h"
+#include "gpu/cuda/link_rates_job.h"
 #include "nvme/worker.h"
 #include "nvme/hostmem.h"
 
@@ -54,11 +54,11 @@ static int wait_launch(struct bench *m)
 	int state = 0;
 
 	while (state == 0) {
-		const uint32_t ping = hr_load_acquire_sys_u32(&m->job->ping);
+		const uint32_t ping = hr_acquire_sys_u32(&m->job->ping);
 
 		if (ping != seen) {
 			seen = ping;
-			hr_store_release_sys_u32(&m->job->pong, ping);
+			hr_release_sys_u32(&m->job->pong, ping);
 			look = 0;
 		} else if (++look % ECHO_LOOKS == 0 || m->job->kind != HR_LIMIT_ECHO) {
 			state = hr_cuda_launch_poll(m->gpu, m->launch);
@@ -151,7 +151,7 @@ static double rate(double bytes, double ns)
 	return ns > 0 ? bytes / ns * 1e9 : 0;
 }
 
-static void measure(struct bench *m, struct hr_limits *l)
+static void measure(struct bench *m, struct hr_link_rates *l)
 {
 	const uint32_t all = m->gpu->facts.processors & ~1u, bulk = BULK_BLOCKS * BULK_THREADS / 32;
 
@@ -217,8 +217,8 @@ static void give(struct bench *m)
 		m->b->ops->free(m->b, &m->memory);
 }
 
-int hr_cuda_limits(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		   struct hr_cuda_launch *launch, uint32_t times, struct hr_limits *limits)
+int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits)
 {
 	struct bench m = { .b = b, .gpu = gpu, .launch = launch, .times = times };
 

@@ -1,15 +1,15 @@
 /*
- * gpu/limits.h - what the link between host memory and a GPU gives, whoever uses it: the measure for
- * what worker blocks reach. Bytes a second, each direction for itself.
+ * gpu/link_rates.h - what the link between host memory and a GPU gives, whoever uses it: the
+ * measure for what worker blocks reach. Bytes a second, each direction for itself.
  */
-#ifndef GPU_LIMITS_H
-#define GPU_LIMITS_H
+#ifndef GPU_LINK_RATES_H
+#define GPU_LINK_RATES_H
 
 #include <stdint.h>
 
 #define HR_LIMIT_WARPS 3u /* numbers of warps for which single pages are measured: 16, 32, 64 */
 
-struct hr_limits {
+struct hr_link_rates {
 	double copy_in, copy_out;    /* by the copy engine, host to GPU memory and back, alone */
 	double copy_both;	     /* of each of the two at once */
 	double load, store;	     /* by threads of the GPU, of host memory, alone */

@@ -1,8 +1,8 @@
 /*
- * gpu/cuda/limits_job.h - what hr_kernel_limit does; lies in host memory that CPU and GPU share.
+ * gpu/cuda/link_rates_job.h - what hr_kernel_limit does; lies in host memory that CPU and GPU share.
  */
-#ifndef GPU_CUDA_LIMITS_JOB_H
-#define GPU_CUDA_LIMITS_JOB_H
+#ifndef GPU_CUDA_LINK_RATES_JOB_H
+#define GPU_CUDA_LINK_RATES_JOB_H
 
 #include <stdint.h>
 

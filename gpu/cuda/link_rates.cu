@@ -1,10 +1,11 @@
 /*
- * The GPU's side of gpu/limits.h. No worker code: nothing here drives a queue. Included by image.cu.
+ * The GPU's side of gpu/link_rates.h. No worker code: nothing here drives a queue. Included by
+ * image.cu.
  */
 #include <stdint.h>
 
 #include "config/limits.h"
-#include "gpu/cuda/limits_job.h"
+#include "gpu/cuda/link_rates_job.h"
 #include "gpu/worker/vector.h"
 #include "nvme/worker.h"
 
@@ -131,8 +132,8 @@ HR_WORKER void limit_echo(struct hr_limit_job *job)
 	const uint64_t end = hr_clock_ns() + LIMIT_WAIT_NS;
 
 	for (uint32_t i = 1; i <= job->each; i++) {
-		hr_store_release_sys_u32(&job->ping, i);
-		while (hr_load_acquire_sys_u32(&job->pong) != i)
+		hr_release_sys_u32(&job->ping, i);
+		while (hr_acquire_sys_u32(&job->pong) != i)
 			if (hr_clock_ns() > end) {
 				*job->unsound = 1;
 				return;
