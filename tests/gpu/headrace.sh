@@ -229,6 +229,23 @@ CONF
     echo "$2 after $ms ms"
 }
 
+# An engine whose GPU has failed is a process that ends: the next one runs what is left on that GPU.
+boots() {
+    local host
+    conf "$device" boot <<CONF
+operators = ( { name = "liar"; file = "$folder/liar.op"; } );
+boot = { post = "off"; restarts = 1; backoff = "10ms"; };
+pipelines = ( { name = "bad"; source = { object = "in"; }; operator = "liar"; args = { lie = "$1"; };
+      sink = { object = "$sink"; }; tile = "64K"; },
+    { name = "good"; source = { object = "in"; }; operator = "crc32c"; tile = "1M"; } );
+CONF
+    exits 4 boot boot.conf && warns "$2: " || { cat out err; return 1; }
+    cat out err >booted
+    host=$(checksum host:1) || { echo "$host"; return 1; }
+    grep -qF "$host" booted || { echo "no $host of pipeline good:"; cat booted; return 1; }
+    echo "the other pipeline ran on the GPU after it: $host"
+}
+
 part "data for the program" prepare
 part "a run killed early, and the same again" killed_and_finished tiles_done 0
 part "a run killed with tiles durable, and the same again" killed_and_finished durable_tiles 200
@@ -240,6 +257,7 @@ if [ "${device%:*}" = host ]; then
 else
     part "an operator that writes to no memory" strays address CUDA_ERROR_ILLEGAL_ADDRESS
     part "an operator that stops its block" strays trap CUDA_ERROR_LAUNCH_FAILED
+    sink=boot part "an engine whose GPU fails, and the next" boots trap CUDA_ERROR_LAUNCH_FAILED
 fi
 
 [ $skipped -eq 0 ] && echo "$passed passed, $failed failed" ||

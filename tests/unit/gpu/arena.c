@@ -138,6 +138,7 @@ Test(arena, the_map_has_addresses_once_there_is_memory)
 	hr_partition_add(&partition, HR_PLACE_GPU, 4096, 1, "pipeline p", "states");
 	region[HR_PLACE_HOST].cpu = (void *)0x30000;
 	region[HR_PLACE_HOST].worker = (void *)0x40000;
+	region[HR_PLACE_HOST].bus.addr = 0x50000;
 	region[HR_PLACE_HOST].bytes = 8192;
 	region[HR_PLACE_CONTROL] = region[HR_PLACE_HOST];
 	region[HR_PLACE_GPU].worker = (void *)0x7f0000000000;
