@@ -104,6 +104,7 @@ resized() {
 }
 
 quiet_terminal() {
+    conf true 4K
     script -qec "$HEADRACE run --quiet $SCRATCH/x.conf" /dev/null >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null
     ! grep -q ETA "$SCRATCH/out" && says "copy"
 }
