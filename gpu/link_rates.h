@@ -1,5 +1,5 @@
 /*
- * gpu/link_rates.h - what the link between host memory and a GPU gives, whoever uses it: the
+ * gpu/link_rates.h - what the link between host memory and a GPU gives to any program: the
  * measure for what worker blocks reach. Bytes a second, each direction for itself.
  */
 #ifndef GPU_LINK_RATES_H

@@ -51,10 +51,9 @@
  *                                                    GPU and SSD exchange (CQEs, stop flags)
  *   void hr_relaxed_sys_u64(p, v)              a counter for the CPU to look at; no order
  *   void hr_count_up_u64(p)                          *p += 1, of a counter that one lane at a time
- *                                                    changes; nobody waits for it
- *   uint64_t hr_fetch_add_u64(p, n)     what *p was before n was added to it: n numbers that nobody
- *   else
- *                                  gets; device scope, no order
+ *                                                    changes; no order
+ *   uint64_t hr_fetch_add_u64(p, n)                  add n to *p; what *p was before; device scope,
+ *                                                    no order
  *   void hr_write_u64x2(p, low, high)                16 bytes, aligned, by one access if possible
  *   void hr_release_sys()          what this worker has read and written comes before what the
  *                                  calling lane writes next with hr_mmio_write32()

@@ -273,8 +273,8 @@ static int error_of(const struct hr_child *c, int status)
 }
 
 /*
- * The engine died in the middle. The pipeline that ran has failed. One that was done, and whose result
- * nobody has seen, is not: it runs once more, or its sink is found complete.
+ * The engine died before its end. The pipeline that ran has failed. A pipeline that was done, but whose
+ * result was not printed, counts as not done: it runs once more, or its sink is found complete.
  */
 static void break_off(struct hr_record_run *run, int err)
 {

@@ -1,5 +1,5 @@
 /*
- * boot/engine/signals.h - Ctrl-C and SIGTERM as a wish to stop, read by whoever can act on it.
+ * boot/engine/signals.h - Ctrl-C and SIGTERM as a wish to stop, which long work reads and obeys.
  */
 #ifndef BOOT_ENGINE_SIGNALS_H
 #define BOOT_ENGINE_SIGNALS_H

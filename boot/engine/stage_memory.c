@@ -11,7 +11,7 @@
 #include "config/log.h"
 #include "nvme/status.h"
 
-/* Where the places of the map have come to lie: for whoever reads addresses in a fault. */
+/* Where the places of the map lie, so that addresses in the message of a fault can be found. */
 static void log_addresses(const struct hr_appliance *app, uint32_t g)
 {
 	for (int place = 0; place < HR_PLACES; place++) {

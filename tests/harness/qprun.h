@@ -1,6 +1,6 @@
 /*
- * tests/harness/qprun.h - who runs the words of a queue pair that a test calls: this thread, or a warp
- * of a GPU (tests/gpu/queues.c), so that the same tests try both.
+ * tests/harness/qprun.h - runs the functions of a queue pair that a test calls: by this thread, or
+ * by a warp of a GPU (tests/gpu/queues.c), so that the same tests try both.
  *
  * A test keeps its queue pair in variables of the program, and its rings and tables in the peer.
  */
