@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
 # One namespace behind two controllers of a subsystem. Both in one configuration are a mistake of two
-# lines, by the EUI64 of the namespace or, where it has no identifier, by the UUID of its store. Two
+# lines, by the EUI64 of the namespace or, where it has no identifier, by SUBNQN and NSID. Two
 # processes, each with a controller of its own, lose nothing that was acknowledged.
 #: run pci machine=dual_port boot=intel_iommu=off memory=768
 #: run vfio machine=dual_port_iommu boot=intel_iommu=on memory=768
@@ -32,7 +32,7 @@ first_has_begun() {
     headrace store ls --json "$b" 2>/dev/null | grep -q slow
 }
 
-a=pci:$nv0 b=pci:$nv1 same="UUID of the object store"
+a=pci:$nv0 b=pci:$nv1 same="SUBNQN and NSID"
 [ "$INSTANCE" != pci ] || same=EUI64
 hugepages 32
 if [ "$INSTANCE" != pci ]; then
