@@ -241,7 +241,7 @@ Test(transport_pci, memory_without_physical_addresses_is_refused)
 	fake_tree_remove(&tree);
 }
 
-/* Taken only where that is allowed, and from nvme alone: of its disks one can tell who uses them. */
+/* Taken only where that is allowed, and from nvme alone: the users of its disks can be found. */
 static int bind_only_from_nvme(void *arg)
 {
 	struct hr_function_state state;

@@ -134,11 +134,11 @@ static void look(struct hr_ssd *ssd, struct hr_resv_holder *holder, unsigned *re
 	const struct hr_sqe sqe = { .opcode = nvme_cmd_resv_report,
 				    .cdw10 = HR_PAGE / 4 - 1,
 				    .cdw11 = 1 };
-	const uint8_t nobody[16] = { 0 };
+	const uint8_t no_host[16] = { 0 };
 	bool mine;
 
 	cr_assert_eq(hr_nvme_blk_command(&ssd->disk, &sqe, page, sizeof page, true), 0);
-	cr_assert_eq(hr_resv_parse(page, sizeof page, true, nobody, holder, &mine), 0);
+	cr_assert_eq(hr_resv_parse(page, sizeof page, true, no_host, holder, &mine), 0);
 	*registered = page[5];
 }
 
@@ -496,7 +496,7 @@ Test(reservation, commands_answer_as_the_specification_says)
 	cr_expect_eq(acquire(&a, 2, 1), 0);
 	cr_expect_eq(acquire(&a, 2, 1), 0, "held already");
 	cr_expect_eq(acquire(&a, 2, 3), CONFLICT, "another type");
-	cr_expect_eq(preempt(&a, 2, 99, 1), CONFLICT, "nobody has that key");
+	cr_expect_eq(preempt(&a, 2, 99, 1), CONFLICT, "no host has that key");
 	cr_expect_eq(preempt(&a, 2, 0, 1), NVME_SC_INVALID_FIELD);
 	cr_expect_eq(release(&a, 2, 3), NVME_SC_INVALID_FIELD, "another type");
 	cr_expect_eq(release(&a, 2, 1), 0);
