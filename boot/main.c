@@ -17,7 +17,8 @@
 #define HR_VERSION "0.1.0"
 
 /* The rows, each in boot/cmd_NAME.c. */
-#define COMMANDS(X) X(topo) X(check) X(run) X(store) X(post) X(bench) X(boot) X(status)
+#define ASKING(X) X(status) X(trigger) X(pause) X(resume) X(reload) X(stop)
+#define COMMANDS(X) X(topo) X(check) X(run) X(store) X(post) X(bench) X(boot) ASKING(X)
 
 #define DECLARE(name) extern const struct hr_command hr_cmd_##name;
 COMMANDS(DECLARE)
@@ -51,7 +52,7 @@ static const struct hr_command *find(const char *name)
 	return NULL;
 }
 
-/* Subcommands of store, which is what most misplaced words are. */
+/* Subcommands of store: users often omit `store`. */
 static const char *const subcommand[] = { "format", "put",    "get", "ls",
 					  "rm",	    "verify", "df",  "unlock" };
 
@@ -98,9 +99,9 @@ static bool wants_help(int argc, char **argv)
 }
 
 /*
- * Descriptors 0 to 2 that whoever started us has closed would go to the next files that are opened,
- * and messages into a disk image. Each is taken for what it is not used for, so that using it fails
- * as it did.
+ * When the parent process has closed descriptors 0 to 2, the next open() would return them, and
+ * messages would go into a disk image. Open /dev/null for each, with the wrong access, so that reads
+ * and writes still fail.
  */
 static bool hold_standard(void)
 {
@@ -135,7 +136,7 @@ int main(int argc, char **argv)
 
 	hr_start_mark();
 	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of the write (EFBIG) */
-	/* The kernel starts us with whatever it did not understand of its own command line. */
+	/* The kernel passes the unknown words of its command line as arguments to the first process. */
 	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
 		return hr_cmd_boot.fn(1, argv);
 	if (!waits_for_console(argc, argv) && !hold_standard())

@@ -1,13 +1,11 @@
 #include "cache/crc32c.h"
 
-#include <string.h>
-
 /*
- * Polynomials over GF(2) are held reflected, as the CRC is: bit 31 is x^0, and P is 0x82f63b78.
+ * Polynomials over GF(2) are stored reflected, as the CRC is: bit 31 is x^0, and P is 0x82f63b78.
  *
- * The CRC32 instruction takes three cycles and starts every cycle, so a long buffer is cut into
- * three streams that run side by side. Appending n bytes multiplies a CRC by x^8n mod P; for the two
- * stream lengths in use that factor is a constant (the tests derive it).
+ * The CRC32 instruction takes three cycles and can start every cycle. So a long buffer is cut into
+ * three streams that are processed in parallel. Appending n bytes multiplies a CRC by x^8n mod P;
+ * for the two stream lengths in use this factor is a constant (the tests derive it).
  */
 #define CRC_POLYNOMIAL 0x82f63b78u
 #define CRC_ONE 0x80000000u
@@ -18,7 +16,7 @@
 #define CRC_SHORT_BYTES 1024u
 #define CRC_SHORT_SHIFT 0xe4172b16u /* x^(8 * CRC_SHORT_BYTES) mod P */
 
-/* a * b mod P, without a branch. */
+/* a * b mod P, without branches. */
 HR_DEVICE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
@@ -35,11 +33,11 @@ HR_WORKER uint64_t crc_word_at(const uint8_t *p)
 {
 	uint64_t v;
 
-	memcpy(&v, __builtin_assume_aligned(p, 8), sizeof(v));
+	hr_copy_bytes(&v, __builtin_assume_aligned(p, 8), sizeof(v));
 	return v;
 }
 
-/* Three adjacent streams of `bytes`, a multiple of 8; crc and the result are not inverted. */
+/* Three adjacent streams of `bytes` each, a multiple of 8. crc and the result are not inverted. */
 HR_WORKER uint32_t crc_triple(uint32_t crc, const uint8_t *p, uint32_t bytes, uint32_t shift)
 {
 	uint32_t second = 0, third = 0, i;
@@ -70,7 +68,8 @@ HR_DEVICE uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes)
 	return ~crc;
 }
 
-/* By squaring: one multiplication for each bit of the exponent, and one more where it is set. */
+/* By squaring: one multiplication for each bit of the exponent, and one more for each bit that
+ * is set. */
 HR_DEVICE uint32_t hr_crc32c_power(uint64_t bits)
 {
 	uint32_t factor = CRC_ONE, square = CRC_X;

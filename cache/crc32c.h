@@ -1,8 +1,8 @@
 /*
  * cache/crc32c.h - CRC-32C (Castagnoli, RFC 3720 appendix B.4; polynomial 0x1edc6f41 reflected).
  *
- * The checksum of the object map on disk and of the crc32c operator. Values are the usual finished
- * ones (initial and final inversion applied): hr_crc32c("123456789", 9) is 0xe3069283.
+ * The checksum of the object map on disk and of the crc32c operator. Values are in the usual form,
+ * with initial and final inversion: hr_crc32c("123456789", 9) is 0xe3069283.
  */
 #ifndef CACHE_CRC32C_H
 #define CACHE_CRC32C_H
@@ -16,16 +16,18 @@
 HR_DEVICE uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
 
 /*
- * What the two are made of, for who combines many: polynomials over GF(2) modulo that of the CRC,
- * held reflected (bit 31 is x^0). Appending n zero bytes to what has raw CRC c (neither inversion)
- * makes it hr_crc32c_multiply(c, hr_crc32c_power(8 * n)). x to the power HR_CRC32C_PERIOD is 1, so a
- * power less than that takes bytes off again.
+ * The parts of hr_crc32c_combine(), for code that combines many checksums: polynomials over GF(2)
+ * modulo the CRC polynomial, stored reflected (bit 31 is x^0). If c is the raw CRC (without
+ * inversion) of some data, then hr_crc32c_multiply(c, hr_crc32c_power(8 * n)) is the raw CRC of the
+ * data with n zero bytes appended. x to the power HR_CRC32C_PERIOD is 1, so HR_CRC32C_PERIOD - 8 *
+ * n removes n zero bytes again.
  */
 #define HR_CRC32C_PERIOD 0x7fffffffu
 HR_DEVICE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b);
 HR_DEVICE uint32_t hr_crc32c_power(uint64_t bits);
 
-/* Checksum of A followed by B, from those of A and B and the length of B. O(log bytes_b). */
+/* Checksum of A followed by B, from the checksums of A and B and the length of B. O(log
+ * bytes_b). */
 HR_DEVICE uint32_t hr_crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b);
 
 #endif

@@ -3,8 +3,8 @@
 #include "cache/crc32c.h"
 
 /*
- * Multiplication by one factor is linear: the product of a CRC is the xor of the products of its bits,
- * and one look-up gives those of eight bits.
+ * Multiplication by a constant factor is linear: the product of a CRC is the xor of the products of
+ * its bits. One table look-up gives the product of eight bits.
  */
 void hr_crc32c_join_init(struct hr_crc32c_join *join, uint64_t piece_bytes)
 {

@@ -1,20 +1,20 @@
 /*
- * cache/crc32c_join.h - checksums of many pieces of one length into that of the whole. Host only.
+ * cache/crc32c_join.h - combine the checksums of many pieces of equal length. Host only.
  */
 #ifndef CACHE_CRC32C_JOIN_H
 #define CACHE_CRC32C_JOIN_H
 
 #include <stdint.h>
 
-/* Tables for pieces of one length. */
+/* Tables for one length of pieces. */
 struct hr_crc32c_join {
 	uint32_t table[4][256];
 };
 
-/* For pieces of so many bytes. */
+/* Make the tables for pieces of piece_bytes. */
 void hr_crc32c_join_init(struct hr_crc32c_join *join, uint64_t piece_bytes);
 
-/* As hr_crc32c_combine(crc, piece_crc, piece_bytes), but by four look-ups. */
+/* Same result as hr_crc32c_combine(crc, piece_crc, piece_bytes), with four table look-ups. */
 static inline uint32_t hr_crc32c_join(const struct hr_crc32c_join *join, uint32_t crc,
 				      uint32_t piece_crc)
 {

@@ -1,21 +1,5 @@
 #include "cache/object.h"
 
-HR_DEVICE const struct hr_extent *hr_get_object(const struct hr_object_map *map, uint64_t id)
-{
-	const struct hr_extent *extent = (const struct hr_extent *)(const void *)(map + 1);
-	uint32_t low = 0, high = map->count;
-
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (extent[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < map->count && extent[low].id == id ? &extent[low] : NULL;
-}
-
 HR_WORKER int transfer_check(const struct hr_extent *extent, uint64_t offset, uint32_t bytes,
 			     const struct hr_buffer *buffer)
 {
@@ -30,7 +14,7 @@ HR_WORKER int transfer_check(const struct hr_extent *extent, uint64_t offset, ui
 	return 0;
 }
 
-/* A transfer whose arguments have been checked; its commands are posted in one go or in rounds. */
+/* A transfer with checked arguments. */
 struct hr_transfer {
 	const struct hr_extent *extent;
 	const struct hr_buffer *buffer;
@@ -53,7 +37,8 @@ HR_WORKER void transfer_set(struct hr_transfer *t, uint8_t opcode, const struct 
 	t->opcode = opcode;
 }
 
-/* The command for one chunk of a transfer: the last one is shorter, and rounded up to blocks. */
+/* Build the command for one chunk of a transfer. The last chunk may be shorter, rounded up to
+ * blocks. */
 HR_WORKER void transfer_sqe(struct hr_sqe *sqe, const struct hr_transfer *t, uint32_t chunk)
 {
 	const struct hr_extent *extent = t->extent;
@@ -69,7 +54,8 @@ HR_WORKER void transfer_sqe(struct hr_sqe *sqe, const struct hr_transfer *t, uin
 	sqe->cdw12 |= t->flags;
 }
 
-/* Collective: push chunks [first, end), for which there is room; a lane takes each HR_LANES-th. */
+/* Collective: push chunks [first, end), for which the queue has room. Lane i takes every
+ * HR_LANES-th chunk. */
 HR_WORKER void transfer_push(struct hr_nvme_qp *qp, const struct hr_transfer *t, uint32_t first,
 			     uint32_t end)
 {
@@ -102,9 +88,9 @@ HR_WORKER int transfer_post(struct hr_nvme_qp *qp, const struct hr_transfer *t)
 	return (int)count;
 }
 
-HR_DEVICE int hr_pread_prefetch(struct hr_nvme_qp *qp, const struct hr_extent *extent,
-				uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
-				uint32_t buffer_index)
+HR_DEVICE int hr_io_read_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
+			      uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			      uint32_t buffer_index)
 {
 	struct hr_transfer t;
 
@@ -112,9 +98,9 @@ HR_DEVICE int hr_pread_prefetch(struct hr_nvme_qp *qp, const struct hr_extent *e
 	return transfer_post(qp, &t);
 }
 
-HR_DEVICE int hr_pwrite_post(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
-			     uint32_t bytes, const struct hr_buffer *buffer, uint32_t buffer_index,
-			     uint32_t flags)
+HR_DEVICE int hr_io_write_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
+			       uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			       uint32_t buffer_index, uint32_t flags)
 {
 	struct hr_transfer t;
 
@@ -122,10 +108,10 @@ HR_DEVICE int hr_pwrite_post(struct hr_nvme_qp *qp, const struct hr_extent *exte
 	return transfer_post(qp, &t);
 }
 
-/* Collective: the one command of this lane's transfer. */
+/* Collective: push the single command of each lane's transfer. */
 HR_WORKER int transfer_post_each(struct hr_nvme_qp *qp, bool want, const struct hr_transfer *t)
 {
-	struct hr_sqe sqe = { 0 }; /* of a lane that posts nothing */
+	struct hr_sqe sqe = { 0 }; /* for a lane that posts nothing */
 	int err = 0, cid;
 
 	if (want)
@@ -140,9 +126,9 @@ HR_WORKER int transfer_post_each(struct hr_nvme_qp *qp, bool want, const struct 
 	return cid < 0 ? cid : 1;
 }
 
-HR_DEVICE int hr_pread_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
-			    uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
-			    uint32_t buffer_index)
+HR_DEVICE int hr_io_read_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
+			      uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			      uint32_t buffer_index)
 {
 	struct hr_transfer t;
 
@@ -150,9 +136,9 @@ HR_DEVICE int hr_pread_each(struct hr_nvme_qp *qp, bool want, const struct hr_ex
 	return transfer_post_each(qp, want, &t);
 }
 
-HR_DEVICE int hr_pwrite_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
-			     uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
-			     uint32_t buffer_index, uint32_t flags)
+HR_DEVICE int hr_io_write_each(struct hr_nvme_qp *qp, bool want, const struct hr_extent *extent,
+			       uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			       uint32_t buffer_index, uint32_t flags)
 {
 	struct hr_transfer t;
 
@@ -160,9 +146,9 @@ HR_DEVICE int hr_pwrite_each(struct hr_nvme_qp *qp, bool want, const struct hr_e
 	return transfer_post_each(qp, want, &t);
 }
 
-HR_DEVICE int hr_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct hr_extent *extent,
-			uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
-			uint32_t buffer_index, uint32_t chunk, uint32_t flags)
+HR_DEVICE int hr_io_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct hr_extent *extent,
+			   uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
+			   uint32_t buffer_index, uint32_t chunk, uint32_t flags)
 {
 	struct hr_transfer t;
 	struct hr_sqe sqe;
@@ -175,8 +161,8 @@ HR_DEVICE int hr_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct hr_e
 	return 1;
 }
 
-HR_DEVICE int hr_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
-			    uint32_t buffer_index)
+HR_DEVICE int hr_io_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
+			       uint32_t buffer_index)
 {
 	struct hr_sqe sqe;
 
@@ -187,92 +173,40 @@ HR_DEVICE int hr_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *exten
 	return 1;
 }
 
-HR_DEVICE uint32_t hr_consume_prefetch_pread(struct hr_nvme_qp *qp, struct hr_done *done)
+/* Polls without a completion between two looks at the clock, which takes a GPU long. */
+#define EXPIRE_POLLS (HR_LANES == 1 ? 1u : 16u)
+
+/* Collective: count a poll without a completion. True when deadlines are to be checked. */
+HR_WORKER bool reap_checks(struct hr_nvme_qp *qp)
 {
-	const uint32_t mask = hr_qp_reap(qp, done);
+	uint32_t empty;
+
+	if (EXPIRE_POLLS == 1)
+		return true;
+	empty = qp->empty_polls;
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		qp->empty_polls = empty + 1;
+	hr_lanes_sync();
+	return empty % EXPIRE_POLLS == 0;
+}
+
+HR_DEVICE hr_mask hr_io_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *wait,
+				struct hr_done *done)
+{
+	const hr_mask mask = hr_qp_reap_or(qp, wait, done);
 
 	if (mask)
 		return mask;
-	if (!hr_qp_expire(qp, hr_clock_ns(), done))
+	if (!reap_checks(qp) || !hr_qp_expire(qp, hr_clock_ns(), done))
 		return 0;
 	done->status = HR_STATUS_LOST;
 	return 1;
 }
 
-/* Collective: ring and wait for `left` commands; *err keeps the worst of what they ended with. */
-HR_WORKER void transfer_wait(struct hr_nvme_qp *qp, uint32_t left, int *err)
+HR_DEVICE hr_mask hr_io_reap(struct hr_nvme_qp *qp, struct hr_done *done)
 {
-	struct hr_done done = { 0 };
-	uint32_t spins = 0;
+	const struct hr_qp_wait wait = { 1, NULL, 0, 0 };
 
-	hr_qp_ring(qp);
-	while (left) {
-		const uint32_t mask = hr_consume_prefetch_pread(qp, &done);
-		const uint32_t bad = hr_ballot((mask >> hr_lane() & 1) && done.status);
-
-		if (bad) {
-			const uint32_t status = hr_shfl_u32(done.status, hr_lowest_bit(bad));
-
-			if (status == HR_STATUS_LOST)
-				*err = -ETIMEDOUT;
-			else if (!*err)
-				*err = (int)status;
-		}
-		if (!mask && qp->broken) {
-			*err = qp->broken;
-			return;
-		}
-		if (mask)
-			spins = 0;
-		else
-			hr_idle(&spins);
-		left -= hr_count_bits(mask);
-	}
-}
-
-HR_WORKER int transfer_run(struct hr_nvme_qp *qp, const struct hr_transfer *t)
-{
-	const uint32_t count = hr_chunk_count(t->bytes, t->buffer->chunk_bytes);
-	int err = transfer_check(t->extent, t->offset, t->bytes, t->buffer);
-	uint32_t next = 0;
-
-	while (!err && next < count) {
-		const uint32_t room = hr_qp_room(qp);
-		const uint32_t end = count - next < room ? count : next + room;
-
-		if (!room)
-			return transfer_no_room(qp);
-		transfer_push(qp, t, next, end);
-		transfer_wait(qp, end - next, &err);
-		next = end;
-	}
-	return err;
-}
-
-HR_DEVICE int hr_pread(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
-		       uint32_t bytes, const struct hr_buffer *buffer)
-{
-	struct hr_transfer t;
-
-	transfer_set(&t, nvme_cmd_read, extent, offset, bytes, buffer, 0, 0);
-	return transfer_run(qp, &t);
-}
-
-HR_DEVICE int hr_pwrite(struct hr_nvme_qp *qp, const struct hr_extent *extent, uint64_t offset,
-			uint32_t bytes, const struct hr_buffer *buffer, uint32_t flags)
-{
-	struct hr_transfer t;
-
-	transfer_set(&t, nvme_cmd_write, extent, offset, bytes, buffer, 0, flags);
-	return transfer_run(qp, &t);
-}
-
-HR_DEVICE int hr_flush(struct hr_nvme_qp *qp, const struct hr_extent *extent)
-{
-	int err = 0, posted = hr_flush_post(qp, extent, 0);
-
-	if (posted < 0)
-		return posted;
-	transfer_wait(qp, (uint32_t)posted, &err);
-	return err;
+	return hr_io_reap_or(qp, &wait, done);
 }

@@ -1,4 +1,4 @@
-#include "config/parts.h"
+#include "config/args.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "config/log.h"
 #include "config/operator.h"
 
-/* Where the operator's complaints go. */
+/* Receiver of the mistakes that an operator's parse() reports. */
 struct complaint {
 	const struct hr_group *group;
 	const char *path;
@@ -28,15 +28,15 @@ static bool is_number(const config_setting_t *setting)
 	return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64 || type == CONFIG_TYPE_FLOAT;
 }
 
-/* Where a value of args is, for mistakes. */
-struct place {
+/* The setting that a value of args comes from, for messages about mistakes. */
+struct argument {
 	const struct hr_group *group;
 	const char *name;
 };
 
-/* Element i of an array of numbers. False after a mistake. */
-static bool read_number(const struct place *place, const config_setting_t *element, unsigned i,
-			double *value)
+/* Element i of an array of numbers. False after a mistake was reported. */
+static bool read_number(const struct argument *argument, const config_setting_t *element,
+			unsigned i, double *value)
 {
 	int64_t whole;
 
@@ -50,15 +50,15 @@ static bool read_number(const struct place *place, const config_setting_t *eleme
 	*value = (double)whole;
 	if (*value < 0x1p63 && (int64_t)*value == whole)
 		return true;
-	hr_mistake(place->group->mistakes, config_setting_source_line(element),
+	hr_mistake(argument->group->mistakes, config_setting_source_line(element),
 		   "%s.args.%s[%u]: %lld is not exact as a floating point number: it would become "
 		   "%.0f",
-		   place->group->path, place->name, i, (long long)whole, *value);
+		   argument->group->path, argument->name, i, (long long)whole, *value);
 	return false;
 }
 
-/* An array of numbers; the values go to *reals, which moves past them. */
-static bool read_floats(const struct place *place, const config_setting_t *setting,
+/* Read an array of numbers to *reals, and advance *reals past them. */
+static bool read_floats(const struct argument *argument, const config_setting_t *setting,
 			struct hr_op_arg *arg, double **reals)
 {
 	unsigned count = (unsigned)config_setting_length(setting);
@@ -67,7 +67,7 @@ static bool read_floats(const struct place *place, const config_setting_t *setti
 	arg->reals = *reals;
 	arg->count = count;
 	for (unsigned i = 0; i < count; i++)
-		if (!read_number(place, config_setting_get_elem(setting, i), i, (*reals)++))
+		if (!read_number(argument, config_setting_get_elem(setting, i), i, (*reals)++))
 			return false;
 	return true;
 }
@@ -75,7 +75,7 @@ static bool read_floats(const struct place *place, const config_setting_t *setti
 static bool read_arg(const struct hr_group *group, const config_setting_t *setting,
 		     struct hr_op_arg *arg, double **reals)
 {
-	const struct place place = { group, config_setting_name(setting) };
+	const struct argument argument = { group, config_setting_name(setting) };
 
 	arg->name = config_setting_name(setting);
 	arg->line = config_setting_source_line(setting);
@@ -95,7 +95,7 @@ static bool read_arg(const struct hr_group *group, const config_setting_t *setti
 		return true;
 	case CONFIG_TYPE_ARRAY:
 	case CONFIG_TYPE_LIST:
-		return read_floats(&place, setting, arg, reals);
+		return read_floats(&argument, setting, arg, reals);
 	default:
 		return false;
 	}
@@ -114,7 +114,7 @@ static size_t count_floats(const config_setting_t *args, unsigned count)
 	return floats;
 }
 
-/* What a user operator makes of its arguments is not known to be possible. */
+/* Check the row and state sizes that a user operator computes from its arguments. */
 static bool check_sizes(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
 	const struct hr_operator *op = pipeline->op;
@@ -166,12 +166,13 @@ static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *gr
 	snprintf(path, sizeof path, "%s.args", group->path);
 	bytes = hr_op_parse(pipeline->op, arg, count, pipeline->op_args, report, &to);
 	if (bytes < 0 && group->mistakes->count == before)
-		hr_group_mistake(group, "args", "operator %s refuses them", pipeline->op->name);
+		hr_group_mistake(group, "args", "operator %s does not accept them",
+				 pipeline->op->name);
 	if (bytes < 0)
 		return false;
 	if ((uint32_t)bytes > HR_OP_ARGS_MAX) {
 		hr_group_mistake(group, "args",
-				 "operator %s makes %d bytes of them, expected at most %u",
+				 "operator %s stores them in %d bytes, expected at most %u",
 				 pipeline->op->name, bytes, HR_OP_ARGS_MAX);
 		return false;
 	}

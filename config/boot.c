@@ -1,10 +1,9 @@
-#include "config/parts.h"
+#include "config/boot.h"
 
 #include <string.h>
 
 #include "config/clock.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define RESTARTS_MAX 1000000u
 #define WAIT_S_MAX 86400u
 
@@ -31,7 +30,7 @@ static const struct hr_field boot_fields[] = {
 	  .choices = ends },
 };
 
-/* A name has no '/', unless it is a path. */
+/* A module's name has no '/'; an absolute path begins with one. */
 static const struct hr_field module_fields[] = {
 	{ "name", HR_FIELD_STRING, .required = true,
 	  .offset = offsetof(struct hr_config_module, name), .max = HR_DEVICE_MAX,
@@ -59,7 +58,7 @@ static void read_modules(struct hr_config_boot *boot, const struct hr_group *gro
 		if (!hr_group_element(group, "modules", i, &element))
 			continue;
 		module->line = hr_group_line(&element, NULL);
-		hr_group_read(&element, module_fields, COUNT(module_fields), module);
+		hr_group_read(&element, module_fields, HR_COUNT(module_fields), module);
 		if (module->name[0] != '/' && strchr(module->name, '/'))
 			hr_group_mistake(&element, "name",
 					 "'%.200s' is neither a module's name nor an absolute path",
@@ -70,9 +69,10 @@ static void read_modules(struct hr_config_boot *boot, const struct hr_group *gro
 
 void hr_config_boot_read(struct hr_config_boot *boot, const struct hr_group *group)
 {
-	hr_group_read(group, boot_fields, COUNT(boot_fields), boot);
+	hr_group_read(group, boot_fields, HR_COUNT(boot_fields), boot);
 	read_modules(boot, group);
 	if (boot->watchdog_ns && boot->watchdog_ns < 5 * HR_NS_PER_S)
-		hr_group_mistake(group, "watchdog",
-				 "is under 5s, which bring-up may take; expected 0 or more");
+		hr_group_mistake(
+			group, "watchdog",
+			"is under 5s, the time that bring-up can take; expected 0, or 5s or more");
 }

@@ -1,11 +1,16 @@
-#include "config/parts.h"
+#include "config/check.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "config/access.h"
+#include "config/group.h"
+#include "config/uses.h"
+
 #define TILE_DEFAULT (1u << 20)
-#define BLOCK_MIN 512u	/* smallest logical block we drive */
-#define BLOCK_MAX 4096u /* largest */
+#define BLOCK_MIN 512u	/* smallest supported logical block, in bytes */
+#define BLOCK_MAX 4096u /* largest supported logical block, in bytes */
 
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
@@ -64,7 +69,10 @@ uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline)
 	return (uint32_t)sink_tile_bytes(pipeline);
 }
 
-/* Fewest rows whose bytes, in every source and in the sink, are whole blocks of `block` bytes. */
+/*
+ * Smallest number of rows whose bytes, in every source and in the sink, are whole blocks of `block`
+ * bytes.
+ */
 static uint64_t row_step(const struct hr_config_pipeline *pipeline, uint32_t block)
 {
 	const struct hr_operator *op = pipeline->op;
@@ -182,7 +190,7 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 
 	if (!hr_group_member(group, "blocks", &blocks))
 		return;
-	/* Slots are dealt out to the blocks of a role; one without any would never do a thing. */
+	/* Slots are dealt out to the blocks of a role; a block without a slot would do no work. */
 	for (size_t i = 0; pipeline->slots && i < sizeof role / sizeof *role; i++)
 		if (role[i].blocks > pipeline->slots)
 			hr_group_mistake(&blocks, role[i].key,
@@ -200,7 +208,7 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 				 pipeline->threads);
 }
 
-/* A tile that the file leaves open can become as small as one step. */
+/* When the file gives no tile size, bring-up can shrink the tile to one step. */
 static uint64_t least_rows(const struct hr_config_pipeline *pipeline)
 {
 	return pipeline->tile_chosen ? hr_config_tile_step(pipeline) / longest_row(pipeline)
@@ -212,7 +220,7 @@ static uint32_t least_commands(uint64_t bytes)
 	return (uint32_t)((bytes + HR_CHUNK_MAX - 1) / HR_CHUNK_MAX);
 }
 
-/* Even with the largest commands, one tile must fit the queues it goes through. */
+/* One tile must fit the queues of its ssd, even when each command is as large as possible. */
 static void check_queues(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
 			 const struct hr_group *group)
 {
@@ -236,7 +244,7 @@ static void check_queues(const struct hr_config *config, const struct hr_config_
 	}
 }
 
-/* The tiles alone; queues and states come on top and are summed up with the partition. */
+/* Sum of the tiles only. The partition adds queues and states, and checks the complete sum. */
 static void check_memory(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
 			 const struct hr_group *group)
 {
@@ -264,6 +272,10 @@ void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_p
 {
 	uint32_t before = group->mistakes->count;
 
+	if (pipeline->objects) {
+		hr_config_access_check(config, pipeline, group);
+		return;
+	}
 	check_shape(pipeline, group);
 	check_blocks(pipeline, group);
 	if (pipeline->sources > hr_op_sources_max(pipeline->op))
@@ -283,26 +295,84 @@ static bool same_object(const struct hr_config_object *a, const struct hr_config
 	return a->object[0] && a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
 }
 
+/* Where an object is in a pipeline, for messages: "sink", "objects". */
+static const char *key_of(const struct hr_config_pipeline *p)
+{
+	return p->objects ? "objects" : "sink";
+}
+
+/* An object that pipeline i creates is new: no earlier pipeline creates it. */
+static void check_creator(const struct hr_config *config, struct hr_mistakes *mistakes, unsigned i,
+			  const struct hr_config_object *object)
+{
+	for (unsigned j = 0; j < i; j++) {
+		const struct hr_config_pipeline *p = &config->pipeline[j];
+		const struct hr_config_object *other;
+
+		for (unsigned k = 0; (other = hr_config_creates(p, k)) != NULL; k++)
+			if (same_object(other, object))
+				hr_mistake(mistakes, object->line,
+					   "pipelines[%u].%s: object '%s' is already %s of "
+					   "pipelines[%u] on line %u",
+					   i, key_of(&config->pipeline[i]), object->object,
+					   p->objects ? "a new object" : "the sink", j,
+					   other->line);
+	}
+}
+
+/* An older version has the name of the sink and a number: no pipeline may create such an object. */
+static void check_versions(const struct hr_config *config, struct hr_mistakes *mistakes, unsigned i)
+{
+	const struct hr_config_object *sink = &config->pipeline[i].sink, *made;
+	const size_t length = strlen(sink->object);
+	char last[16];
+
+	snprintf(last, sizeof last, ".%u", sink->keep - 1);
+	if (sink->keep > 1 && length + strlen(last) >= HR_NAME_MAX)
+		hr_mistake(mistakes, sink->line,
+			   "pipelines[%u].sink: '%s%s', the name of the oldest version, has %zu "
+			   "characters, expected at most %u",
+			   i, sink->object, last, length + strlen(last), HR_NAME_MAX - 1);
+	for (unsigned j = 0; j < config->pipelines; j++)
+		for (unsigned k = 0; (made = hr_config_creates(&config->pipeline[j], k)); k++)
+			if (made->ssd == sink->ssd &&
+			    hr_config_version_of(made->object, sink->object, sink->keep))
+				hr_mistake(mistakes, made->line,
+					   "pipelines[%u].%s: object '%s' is the name of an older "
+					   "version of the sink of pipelines[%u] on line %u",
+					   j, key_of(&config->pipeline[j]), made->object, i,
+					   sink->line);
+}
+
+uint32_t hr_config_version_of(const char *name, const char *object, uint32_t keep)
+{
+	const size_t length = strlen(object);
+	uint32_t version = 0;
+	int end = 0;
+
+	if (strncmp(name, object, length) != 0 || name[length] != '.' || name[length + 1] < '1' ||
+	    name[length + 1] > '9' || strlen(name + length) > 4 ||
+	    sscanf(name + length, ".%u%n", &version, &end) != 1 || name[length + (size_t)end])
+		return 0;
+	return version < keep ? version : 0;
+}
+
 void hr_config_sinks_check(const struct hr_config *config, struct hr_mistakes *mistakes)
 {
 	for (unsigned i = 0; i < config->pipelines; i++) {
 		const struct hr_config_pipeline *p = &config->pipeline[i];
+		const struct hr_config_object *object;
 
-		if (!p->has_sink)
-			continue;
-		for (unsigned s = 0; s < p->sources; s++)
+		for (unsigned s = 0; p->has_sink && s < p->sources; s++)
 			if (same_object(&p->source[s], &p->sink))
 				hr_mistake(
 					mistakes, p->sink.line,
 					"pipelines[%u].sink: object '%s' is also a source on line "
 					"%u, expected another",
 					i, p->sink.object, p->source[s].line);
-		for (unsigned j = 0; j < i; j++)
-			if (config->pipeline[j].has_sink &&
-			    same_object(&config->pipeline[j].sink, &p->sink))
-				hr_mistake(mistakes, p->sink.line,
-					   "pipelines[%u].sink: object '%s' is already the sink of "
-					   "pipelines[%u] on line %u",
-					   i, p->sink.object, j, config->pipeline[j].sink.line);
+		for (unsigned k = 0; (object = hr_config_creates(p, k)) != NULL; k++)
+			check_creator(config, mistakes, i, object);
+		if (p->has_sink && p->sink.keep > 1)
+			check_versions(config, mistakes, i);
 	}
 }

@@ -9,12 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/parts.h"
+#include "config/boot.h"
+#include "config/check.h"
+#include "config/control.h"
+#include "config/group.h"
+#include "config/health.h"
+#include "config/operators.h"
+#include "config/pipeline.h"
 #include "config/scan.h"
 #include "config/clock.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes is lost */
+#define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */
+
+const char *const hr_config_policies[] = { "clock", "lru", "stream", NULL };
 
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const paths[] = { "auto", "direct", "bounce", NULL };
@@ -28,6 +35,8 @@ static const struct hr_field top_fields[] = {
 	  .example = "gpus = ( { name = \"gpu0\"; device = \"auto\"; } );" },
 	{ "memory", .type = HR_FIELD_GROUP },
 	{ "boot", .type = HR_FIELD_GROUP },
+	{ "control", .type = HR_FIELD_GROUP },
+	{ "health", .type = HR_FIELD_GROUP },
 	{ "operators", .type = HR_FIELD_LIST, .max = HR_OPERATORS_MAX },
 	{ "pipelines", .type = HR_FIELD_LIST, .max = HR_PIPELINES_MAX },
 };
@@ -35,6 +44,8 @@ static const struct hr_field top_fields[] = {
 static const struct hr_field appliance_fields[] = {
 	{ "name", HR_FIELD_NAME, .offset = offsetof(struct hr_config, name), .max = HR_NAME_MAX },
 	{ "checkpoint", HR_FIELD_DURATION, .offset = offsetof(struct hr_config, checkpoint_ns) },
+	{ "parallel", HR_FIELD_U32, .offset = offsetof(struct hr_config, parallel), .min = 1,
+	  .max = HR_PIPELINES_MAX },
 	{ "log", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config, log),
 	  .choices = log_levels },
 };
@@ -81,6 +92,8 @@ static const struct hr_field gpu_fields[] = {
 	{ "device", HR_FIELD_STRING, .required = true,
 	  .offset = offsetof(struct hr_config_gpu, device), .max = HR_DEVICE_MAX,
 	  .example = "device = \"auto\";" },
+	{ "blocks", HR_FIELD_U32, .offset = offsetof(struct hr_config_gpu, blocks), .min = 1,
+	  .max = HR_GPU_BLOCKS_MAX },
 };
 
 static bool is_memory(const char *device)
@@ -108,7 +121,7 @@ static void read_prepared(struct hr_config_ssd *ssd, const struct hr_group *grou
 		if (!hr_group_element(group, "objects", i, &element))
 			continue;
 		object->line = hr_group_line(&element, NULL);
-		hr_group_read(&element, prepared_fields, COUNT(prepared_fields), object);
+		hr_group_read(&element, prepared_fields, HR_COUNT(prepared_fields), object);
 		for (unsigned j = 0; j < i; j++)
 			if (object->object[0] &&
 			    strcmp(ssd->prepared[j].object, object->object) == 0)
@@ -120,7 +133,7 @@ static void read_prepared(struct hr_config_ssd *ssd, const struct hr_group *grou
 	}
 }
 
-/* A path of a device string, as it is opened: behind the folder of the configuration. */
+/* Resolve a path of a device string: a relative path starts at the folder of the configuration. */
 static void put_path(const struct hr_config *config, const char *path, size_t length, char *out,
 		     size_t bytes)
 {
@@ -135,7 +148,7 @@ static bool is_word(const char *text, size_t length, const char *word)
 	return length == strlen(word) && strncmp(text, word, length) == 0;
 }
 
-/* "soft:PATH[,...][,faults=FILE]" with its files behind the folder of the configuration. */
+/* Resolve the files of "soft:PATH[,...][,faults=FILE]" against the folder of the configuration. */
 static void find_files(const struct hr_config *config, const struct hr_group *group, char *device)
 {
 	static const char soft[] = "soft:", faults[] = ",faults=";
@@ -173,17 +186,17 @@ static void find_files(const struct hr_config *config, const struct hr_group *gr
 static void read_ssd(struct hr_config *config, const struct hr_group *group, unsigned i)
 {
 	struct hr_config_ssd *ssd = &config->ssd[i];
-	char message[HR_LOG_LINE_MAX];
+	struct hr_error e = { 0 };
 
 	ssd->nsid = 1;
 	ssd->queue_entries = 256;
 	ssd->timeout_ns = 5 * HR_NS_PER_S;
 	ssd->line = hr_group_line(group, NULL);
-	hr_group_read(group, ssd_fields, COUNT(ssd_fields), ssd);
+	hr_group_read(group, ssd_fields, HR_COUNT(ssd_fields), ssd);
 	ssd->in_memory = is_memory(ssd->device);
 	read_prepared(ssd, group);
-	if (ssd->device[0] && config->names->ssd_check(ssd->device, message) != 0)
-		hr_group_mistake(group, "device", "%s", message);
+	if (ssd->device[0] && config->names->ssd_check(ssd->device, &e) != 0)
+		hr_group_mistake(group, "device", "%s", e.text);
 	else
 		find_files(config, group, ssd->device);
 	for (unsigned j = 0; j < i; j++) {
@@ -204,12 +217,12 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 static void read_gpu(struct hr_config *config, const struct hr_group *group, unsigned i)
 {
 	struct hr_config_gpu *gpu = &config->gpu[i];
-	char message[HR_LOG_LINE_MAX];
+	struct hr_error e = { 0 };
 
 	gpu->line = hr_group_line(group, NULL);
-	hr_group_read(group, gpu_fields, COUNT(gpu_fields), gpu);
-	if (gpu->device[0] && config->names->gpu_check(gpu->device, message) != 0)
-		hr_group_mistake(group, "device", "%s", message);
+	hr_group_read(group, gpu_fields, HR_COUNT(gpu_fields), gpu);
+	if (gpu->device[0] && config->names->gpu_check(gpu->device, &e) != 0)
+		hr_group_mistake(group, "device", "%s", e.text);
 	for (unsigned j = 0; j < i; j++)
 		if (gpu->name[0] && strcmp(config->gpu[j].name, gpu->name) == 0)
 			hr_group_mistake(group, "name",
@@ -258,13 +271,17 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 	unsigned pipelines = hr_group_list(top, "pipelines");
 	struct hr_group group;
 
-	hr_group_read(top, top_fields, COUNT(top_fields), config);
+	hr_group_read(top, top_fields, HR_COUNT(top_fields), config);
 	if (hr_group_member(top, "appliance", &group))
-		hr_group_read(&group, appliance_fields, COUNT(appliance_fields), config);
+		hr_group_read(&group, appliance_fields, HR_COUNT(appliance_fields), config);
 	if (hr_group_member(top, "memory", &group))
-		hr_group_read(&group, memory_fields, COUNT(memory_fields), config);
+		hr_group_read(&group, memory_fields, HR_COUNT(memory_fields), config);
 	if (hr_group_member(top, "boot", &group))
 		hr_config_boot_read(&config->boot, &group);
+	if (hr_group_member(top, "control", &group))
+		hr_config_control_read(&config->control, &group);
+	if (hr_group_member(top, "health", &group))
+		hr_config_health_read(&config->health, &group);
 	read_devices(config, top);
 	read_operators(config, top);
 	config->pipelines = pipelines < HR_PIPELINES_MAX ? pipelines : HR_PIPELINES_MAX;
@@ -273,9 +290,10 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 		    hr_config_pipeline_read(config, &group, i))
 			hr_config_pipeline_check(config, &config->pipeline[i], &group);
 	hr_config_sinks_check(config, top->mistakes);
+	hr_config_when_check(config, top->mistakes);
 }
 
-/* libconfig's parser over text, which ends in NUL. */
+/* Parse text, which ends in NUL, with libconfig. */
 static void read_text(struct hr_config *config, const char *text, struct hr_mistakes *mistakes)
 {
 	struct hr_group top = { .mistakes = mistakes };
@@ -316,7 +334,9 @@ static int parse(struct hr_config *config, const char *text, size_t bytes,
 	return err;
 }
 
-/* The file's name without folder and ending; what cannot be a name leaves it as it is. */
+/*
+ * Use the file's name without folder and ending as the appliance's name, when it is a valid name.
+ */
 static void name_appliance(struct hr_config *config)
 {
 	const char *base = config->file + config->folder, *dot = strrchr(base, '.');
@@ -335,21 +355,22 @@ static void set_defaults(struct hr_config *config, const char *file, size_t fold
 {
 	memset(config, 0, sizeof *config);
 	hr_config_boot_default(&config->boot);
+	hr_config_control_default(&config->control);
 	config->file = file;
 	config->folder = (uint32_t)folder;
 	config->log = HR_LOG_WARN;
 	config->checkpoint_ns = 5 * HR_NS_PER_S;
+	config->parallel = 1;
 	name_appliance(config);
 }
 
-static int parse_file(struct hr_config *config, const char *text, size_t bytes,
-		      void (*report)(void *to, const char *line), void *to)
+static int parse_file(struct hr_config *config, const char *text, size_t bytes, struct hr_error *e)
 {
 	struct hr_mistakes *mistakes = calloc(1, sizeof *mistakes);
 	int err;
 
 	if (!mistakes)
-		return -ENOMEM;
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", config->file);
 	mistakes->file = config->file;
 	if (bytes > HR_CONFIG_BYTES_MAX) {
 		hr_mistake(mistakes, 0, "%zu bytes long, expected at most %u", bytes,
@@ -358,7 +379,7 @@ static int parse_file(struct hr_config *config, const char *text, size_t bytes,
 	} else {
 		err = parse(config, text, bytes, mistakes);
 	}
-	hr_mistakes_report(mistakes, report, to);
+	hr_mistakes_report(mistakes, e);
 	free(mistakes);
 	return err;
 }
@@ -371,15 +392,14 @@ static size_t folder_of(const char *file)
 }
 
 int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		    const char *text, size_t bytes, void (*report)(void *to, const char *line),
-		    void *to)
+		    const char *text, size_t bytes, struct hr_error *e)
 {
 	set_defaults(config, file, folder_of(file));
 	config->names = names;
-	return parse_file(config, text, bytes, report, to);
+	return parse_file(config, text, bytes, e);
 }
 
-/* Read at most bytes; what does not fit shows as *got == bytes. */
+/* Read at most bytes; *got == bytes means that the file may be longer. */
 static int read_all(int fd, char *text, size_t bytes, size_t *got)
 {
 	*got = 0;
@@ -397,7 +417,7 @@ static int read_all(int fd, char *text, size_t bytes, size_t *got)
 	return 0;
 }
 
-/* A pipe has no folder: what it names is found from the working folder. */
+/* A pipe has no folder, so its relative paths start at the working folder. */
 static bool is_regular(int fd)
 {
 	struct stat st;
@@ -405,8 +425,10 @@ static bool is_regular(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The file's text, to be freed; a device or pipe that never ends stops at the size limit. A pipe is
- * waited for. */
+/*
+ * Read the text of a file; the caller frees it. Reading stops at the size limit, so that an endless
+ * device or pipe ends, too. Reading a pipe waits for its writer.
+ */
 static int load(const char *file, char **text, size_t *bytes, bool *regular)
 {
 	const bool standard = strcmp(file, "-") == 0;
@@ -432,10 +454,10 @@ static int load(const char *file, char **text, size_t *bytes, bool *regular)
 }
 
 int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		   void (*report)(void *to, const char *line), void *to)
+		   struct hr_error *e)
 {
 	const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
-	char line[HR_LOG_LINE_MAX], *text = NULL;
+	char *text = NULL;
 	bool regular = true;
 	size_t bytes = 0;
 	int err = load(file, &text, &bytes, &regular);
@@ -444,19 +466,14 @@ int hr_config_read(struct hr_config *config, const struct hr_config_names *names
 	config->names = names;
 	if (!regular)
 		snprintf(config->name, sizeof config->name, "headrace");
-	if (err) {
-		snprintf(line, sizeof line, "%.900s: %s", name, strerror(-err));
-		report(to, line);
-		return err;
-	}
-	if (bytes > HR_CONFIG_BYTES_MAX) {
-		snprintf(line, sizeof line, "%.900s: longer than the %u bytes of a configuration",
-			 name, HR_CONFIG_BYTES_MAX);
-		report(to, line);
-		err = -EFBIG;
-	} else {
-		err = parse_file(config, text, bytes, report, to);
-	}
+	if (err)
+		return hr_fail(e, HR_ERROR_USAGE, err, "%s: %s", name, strerror(-err));
+	if (bytes > HR_CONFIG_BYTES_MAX)
+		err = hr_fail(e, HR_ERROR_USAGE, -EFBIG,
+			      "%s: longer than the %u bytes of a configuration", name,
+			      HR_CONFIG_BYTES_MAX);
+	else
+		err = parse_file(config, text, bytes, e);
 	free(text);
 	return err;
 }

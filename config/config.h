@@ -1,13 +1,14 @@
 /*
  * config/config.h - the configuration file as one validated struct. The only user of libconfig.
  *
- * A file is read whole, then checked whole: every mistake is reported as "FILE:LINE: path: what is
- * wrong, what was expected". config/default.conf, which is embedded in the binary and used when no
- * file is named, documents the format; README.md explains one line by line. Sizes are integers or
- * strings like "64M" (K, M, G, T = powers of 1024). @include is refused: an appliance has one file.
+ * The file is read completely, then checked completely. Every mistake is reported as "FILE:LINE:
+ * path: mistake, expected value". config/default.conf documents the format; it is embedded in the
+ * binary and used when the command line names no file. README.md explains a first configuration
+ * line by line. Sizes are integers or strings like "64M" (K, M, G, T = powers of 1024). @include is
+ * refused: an appliance has one file.
  *
- * Whether objects exist and tiles fit the disk's blocks is known only after bring-up and reported
- * then, with the same file and line.
+ * Bring-up checks later whether objects exist and whether tiles fit the disk's blocks. It reports
+ * mistakes with the same file and line.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -20,24 +21,30 @@
 #include "config/limits.h"
 #include "config/names.h"
 #include "config/operator.h"
+#include "config/when.h"
 
-/* How a GPU reads tiles that lie in host memory: where they are, or from a copy in its own. */
+/* How a GPU reads tiles in host memory: in place, or from a copy in GPU memory. */
 enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
 
-/* Slots of a pipeline that leaves them open: so many, or more on a GPU. */
+/* Slots of a pipeline whose configuration gives none; a GPU may get more. */
 #define HR_SLOTS_DEFAULT 8u
 
-/* Whether sources that have a checksum are compared with it: where a run reads all of them, always (or
- * the run is refused, or starts over), never. */
+/*
+ * When a run compares sources with their checksums. AUTO: when it reads the whole source and the
+ * source has a checksum. ON: always; a source without a checksum is a mistake, and an interrupted
+ * run starts over. OFF: never.
+ */
 enum hr_verify_policy { HR_VERIFY_AUTO, HR_VERIFY_ON, HR_VERIFY_OFF };
 
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
 
-/* Where the rings of workers' queue pairs lie. */
+/* Memory that holds the rings of workers' queue pairs. */
 enum hr_queue_policy { HR_QUEUES_HOST, HR_QUEUES_GPU };
 
-/* An object that bring-up makes on a memory-backed ssd, which is blank each time: a counting
- * pattern, 64-bit word i (little-endian) of the object is i. */
+/*
+ * An object that bring-up makes on a memory-backed ssd, which is empty after each start. Its
+ * content is a counting pattern: 64-bit word i (little-endian) of the object is i.
+ */
 struct hr_config_prepared {
 	char object[HR_NAME_MAX];
 	uint64_t bytes;
@@ -47,7 +54,7 @@ struct hr_config_prepared {
 struct hr_config_ssd {
 	char name[HR_NAME_MAX];
 	char device[HR_DEVICE_MAX];
-	char serial[HR_SERIAL_MAX]; /* of the disk that is meant, whatever is on it; "": any */
+	char serial[HR_SERIAL_MAX]; /* required serial number of the disk; "": any disk */
 	uint32_t nsid;		    /* default 1 */
 	uint32_t queue_entries;	    /* of each I/O queue; default 256 */
 	uint64_t timeout_ns;	    /* deadline of an I/O command; default 5 s */
@@ -60,56 +67,88 @@ struct hr_config_ssd {
 struct hr_config_gpu {
 	char name[HR_NAME_MAX];
 	char device[HR_DEVICE_MAX];
+	uint32_t blocks; /* limit for all pipelines at the same time; 0: the limit of the gpu */
 	unsigned line;
 };
 
 struct hr_config_object {
 	uint32_t ssd; /* index in ssd[] */
 	char object[HR_NAME_MAX];
-	bool replace;  /* sinks: an existing object is replaced when the run has finished */
+	/* sinks, and new objects of access operators: an existing object is replaced when the run
+	 * has finished */
+	bool replace;
 	bool checksum; /* sinks: it gets one; default true */
+	/* sinks: whole versions that the ssd holds after a run: NAME, NAME.1, NAME.2 ...; 0: one.
+	 * With it `replace` is set. */
+	uint32_t keep;
+	bool writes;	/* objects of access operators: the operator writes it */
+	uint64_t bytes; /* of those: the run creates it with this length; 0: it exists */
 	unsigned line;
+};
+
+/* The page cache of an access operator. */
+#define HR_CACHE_PAGE_MIN 4096u
+#define HR_CACHE_PAGE_MAX 65536u
+#define HR_CACHE_FRAMES_MIN 7u /* one set of the page table */
+
+enum hr_cache_policy { HR_CACHE_CLOCK, HR_CACHE_LRU, HR_CACHE_STREAM };
+
+struct hr_config_cache {
+	uint64_t frames;      /* pages; 0: as many as frame_bytes holds */
+	uint64_t frame_bytes; /* both 0: bring-up chooses */
+	uint32_t page_bytes;  /* a power of two, HR_CACHE_PAGE_MIN to _MAX; default 4 KiB */
+	enum hr_cache_policy policy;
 };
 
 /* A user operator. Its description belongs to the process (gpu/ops/user.h). */
 struct hr_config_operator {
 	char name[HR_NAME_MAX];
-	char file[HR_FILE_MAX]; /* as it is opened: behind the folder of the configuration */
+	char file[HR_FILE_MAX]; /* resolved against the folder of the configuration */
 	const struct hr_operator *op;
+	uint32_t checksum; /* CRC-32C of the file */
 	unsigned line;
 };
 
 struct hr_config_pipeline {
 	char name[HR_NAME_MAX];
-	uint32_t gpu; /* index in gpu[] */
+	uint32_t gpu; /* index in gpu[]; the first of several */
+	/* The other gpus of a pipeline with an access operator; 0: it runs on one. */
+	uint32_t other_gpus, other_gpu[HR_GPUS_MAX - 1];
 	uint32_t sources;
 	struct hr_config_object source[HR_SOURCES_MAX];
 	bool has_sink;
 	struct hr_config_object sink;
+	/* An access operator has objects in place of sources and sink, in the order of its
+	 * description; one that is left out has no name. 0: a stream operator. */
+	uint32_t objects;
+	struct hr_config_object object[HR_OBJECTS_MAX];
+	struct hr_config_cache cache;
 	const struct hr_operator *op;
+	uint32_t user_op; /* index in op[] + 1; 0: built in */
 	uint32_t op_args_bytes;
-	uint8_t op_args[HR_OP_ARGS_MAX]; /* as the worker code wants them */
+	uint8_t op_args[HR_OP_ARGS_MAX]; /* in the form that the worker code reads */
 	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */
-	bool tile_chosen; /* the file leaves it open: bring-up makes it smaller for small queues */
-	/* 0: chosen for the gpu at bring-up (boot/engine/shape.c). */
+	bool tile_chosen; /* the file gives no tile; bring-up shrinks this one to fit small queues */
+	/* 0: bring-up chooses a value for the gpu (boot/engine/shape.c). */
 	uint32_t slots;
-	uint32_t prefetch_blocks, compute_blocks, writeback_blocks;
+	uint32_t prefetch_blocks, compute_blocks, writeback_blocks, io_blocks;
 	uint32_t threads; /* of a block on a GPU: whole warps */
 	enum hr_bounce_policy bounce;
 	enum hr_verify_policy verify;
+	struct hr_config_when when; /* only `headrace boot` obeys it */
 	unsigned line, tile_line;
 };
 
 /* A kernel module that `headrace boot` loads when it is the first process. */
 struct hr_config_module {
-	char name[HR_DEVICE_MAX]; /* as modprobe takes it, or an absolute path */
+	char name[HR_DEVICE_MAX]; /* module name as modprobe takes it, or an absolute path */
 	char options[HR_DEVICE_MAX];
 	unsigned line;
 };
 
 enum hr_boot_post { HR_BOOT_POST_FULL, HR_BOOT_POST_QUICK, HR_BOOT_POST_OFF };
 
-/* What the first process does with the machine in the end. */
+/* Last action of the first process. */
 enum hr_boot_end {
 	HR_BOOT_POWEROFF,
 	HR_BOOT_REBOOT,
@@ -118,33 +157,64 @@ enum hr_boot_end {
 	HR_BOOT_SHELL, /* /bin/sh on the console; powers off when it ends */
 };
 
-/* Of `headrace boot` only. */
+/* Settings that only `headrace boot` uses. */
 struct hr_config_boot {
 	uint32_t modules;
 	struct hr_config_module module[HR_MODULES_MAX];
-	uint64_t hugepage_bytes; /* reserved before bring-up; 0: leave as it is */
+	uint64_t hugepage_bytes; /* reserved before bring-up; 0: no change */
 	enum hr_boot_post post;	 /* default full */
-	uint32_t restarts;	 /* after failures, before the last resort; default 3 */
-	uint64_t backoff_ns;	 /* before the first restart, then doubled up to a minute; 1 s */
-	uint64_t collect_ns;	 /* age at which incomplete objects are removed; 0: never */
-	uint64_t heal_ns; /* so long without a failure gives all restarts back; 0: never; 10 min */
-	uint32_t wait_s;  /* for ssds that are absent; default 60 */
+	/* limit of restarts after failures, then comes last_resort; default 3 */
+	uint32_t restarts;
+	uint64_t backoff_ns; /* before the first restart, then doubled up to a minute; 1 s */
+	uint64_t collect_ns; /* age at which incomplete objects are removed; 0: never */
+	/* so much run time without a failure resets restarts and backoff; 0: never; 10 min */
+	uint64_t heal_ns;
+	uint32_t wait_s;	      /* longest wait for absent ssds, in seconds; default 60 */
 	uint64_t watchdog_ns;	      /* of /dev/watchdog; 0: not used */
 	enum hr_boot_end after;	      /* when all pipelines are done; default poweroff */
-	enum hr_boot_end last_resort; /* when they cannot be; default poweroff */
+	enum hr_boot_end last_resort; /* when the pipelines cannot be done; default poweroff */
+};
+
+#define HR_CONTROL_NO_GROUP UINT32_MAX
+
+/* Users that may send requests to the appliance while it runs (boot/appliance/control.h). */
+struct hr_config_control {
+	/* As of a file: `r` may ask for the status, `w` may also change; default 0600. */
+	uint32_t mode;
+	uint32_t group; /* number of the group of mode; or HR_CONTROL_NO_GROUP */
+	/* Of the time while a pipeline runs, for requests of `headrace store`: 1..100; default 15. */
+	uint32_t store_percent;
+};
+
+/* What a critical warning of an ssd does to the pipelines that use it. */
+enum hr_warning_action {
+	HR_WARNING_LOG,	  /* nothing; it is logged in any case */
+	HR_WARNING_PAUSE, /* no start of a pipeline that repeats, while the warning lasts */
+	HR_WARNING_STOP,  /* the same, and a run ends in order, with its progress durable */
+};
+
+#define HR_WARNINGS 5u /* in the order of the bits of the critical warning (nvme/smart.h) */
+
+struct hr_config_health {
+	enum hr_warning_action action[HR_WARNINGS];
 };
 
 struct hr_config {
 	const struct hr_config_names *names; /* the caller's */
 	const char *file;		     /* as given; the caller's */
-	uint32_t folder;	/* bytes of it that are the folder of files, with its '/' */
+	uint32_t folder;		     /* length of the folder part of `file`, with its '/' */
 	char name[HR_NAME_MAX]; /* of the appliance; default: of the file, without its ending */
 	enum hr_log_level log;	/* default HR_LOG_WARN */
-	uint64_t checkpoint_ns; /* how often progress is made durable; default 5 s; 0: never */
-	uint64_t memory_host, memory_gpu; /* limits of the partition; 0: what is needed */
+	/* interval between durable records of progress; default 5 s; 0: never */
+	uint64_t checkpoint_ns;
+	uint32_t parallel; /* limit of pipelines that run at the same time; default 1 */
+	uint64_t memory_host,
+		memory_gpu; /* limits of the partition in bytes; 0: as much as needed */
 	enum hr_path_policy path;
 	enum hr_queue_policy queues;
 	struct hr_config_boot boot;
+	struct hr_config_control control;
+	struct hr_config_health health;
 	uint32_t ssds, gpus, ops, pipelines;
 	struct hr_config_ssd ssd[HR_SSDS_MAX];
 	struct hr_config_gpu gpu[HR_GPUS_MAX];
@@ -153,39 +223,34 @@ struct hr_config {
 };
 
 /*
- * Read and check a file, or with "-" standard input; `names` says which devices and operators there
- * are. Files that it names (images, operators, fault
- * scripts) are found from its folder; of a pipe, or standard input, from the working folder. Mistakes
- * go to `report`, one line each without newline, in file order.
- * Returns 0; -EINVAL after at least one mistake; -ENOENT, -EACCES, -EISDIR, -EFBIG with a report.
- * After an error nothing of *config is to be used but boot.last_resort: what the file says of it
- * when that could be read, whatever is wrong beside it, else the default.
+ * Read and check a file, or with "-" standard input. `names` checks device strings and finds
+ * operators. Relative paths in the file (images, operators, fault scripts) start at the file's
+ * folder; those of a pipe or of standard input start at the working folder. The error has one line
+ * for each mistake, in file order.
+ * Returns 0; -EINVAL: mistakes; -ENOENT, -EACCES, -EISDIR, -EFBIG; -ENOMEM.
+ * After an error only boot.last_resort of *config is valid: the value in the file when it could be
+ * read, whatever other mistakes the file has, else the default.
  */
 int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		   void (*report)(void *to, const char *line), void *to);
+		   struct hr_error *e);
 
-/* The same for text in memory (bytes long, need not end in NUL); `file` is used in reports. */
+/* The same for text in memory: `bytes` long, without a NUL. `file` begins the lines of mistakes. */
 int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		    const char *text, size_t bytes, void (*report)(void *to, const char *line),
-		    void *to);
+		    const char *text, size_t bytes, struct hr_error *e);
 
-/* The embedded configuration, and the name under which mistakes in it are reported. */
-#define HR_CONFIG_DEFAULT_NAME "(built-in configuration)"
-extern const char hr_config_default[];
-extern const uint32_t hr_config_default_bytes;
+/*
+ * Set all user operators to NULL: for a configuration that another process has read. Their
+ * descriptions are in the memory of that process, until this process loads the files.
+ */
+void hr_config_operators_forget(struct hr_config *config);
 
-/* Rows of a full tile of this pipeline, and its bytes in source s: tile_bytes is exact only for
- * the source with the longest rows. */
-uint32_t hr_config_tile_rows(const struct hr_config_pipeline *pipeline);
-uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_t s);
+/*
+ * Load the files of all user operators. 0; -EINVAL: a file has changed since the configuration was
+ * read; or the error of operator_load() (config/names.h).
+ */
+int hr_config_operators_load(struct hr_config *config, struct hr_error *e);
 
-/* Least tile, of which others are multiples: whole rows in whole blocks of any size that we drive. */
-uint64_t hr_config_tile_step(const struct hr_config_pipeline *pipeline);
-
-/* Bytes written to the sink for a full tile; 0 when the operator produces none. */
-uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline);
-
-/* "64M" -> 67108864. 0, or -EINVAL: not a size, -ERANGE: over 2^63. */
-int hr_size_parse(const char *text, uint64_t *bytes);
+/* Name of each policy, "clock", "lru", "stream"; then NULL. */
+extern const char *const hr_config_policies[];
 
 #endif

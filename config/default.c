@@ -1,7 +1,8 @@
 /*
- * The configuration that runs with no hardware and no file, embedded in the binary.
+ * config/default.c - embeds config/default.conf in the binary. This configuration needs no hardware
+ * and no file.
  */
-#include "config/config.h"
+#include "config/default.h"
 
 __asm__(".section .rodata\n"
 	".globl hr_config_default\n"

@@ -68,7 +68,7 @@ static bool is_integer(const config_setting_t *setting)
 	return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64;
 }
 
-/* Integer min .. max of a setting into *value; reports otherwise. */
+/* Read an integer of min .. max from a setting into *value; report any other value. */
 static bool read_integer(const struct hr_group *group, const struct hr_field *field,
 			 const config_setting_t *setting, uint64_t *value)
 {
@@ -223,7 +223,7 @@ static void read_choice(const struct hr_group *group, const struct hr_field *fie
 		wrong_type(group, field->key, setting, list);
 }
 
-/* A list member: every element must be a group. */
+/* A list member: report every element that is not a group. */
 static void check_list(const struct hr_group *group, const struct hr_field *field,
 		       const config_setting_t *setting)
 {
@@ -247,6 +247,25 @@ static void check_list(const struct hr_group *group, const struct hr_field *fiel
 	}
 	if ((unsigned)config_setting_length(setting) > field->max)
 		hr_group_mistake(group, field->key, "has %d elements, expected at most %llu",
+				 config_setting_length(setting), (unsigned long long)field->max);
+}
+
+bool hr_group_is_names(const config_setting_t *setting, uint64_t max)
+{
+	const unsigned count = (unsigned)config_setting_length(setting);
+
+	return config_setting_is_array(setting) && count <= max &&
+	       (count == 0 || config_setting_get_string_elem(setting, 0));
+}
+
+static void check_names(const struct hr_group *group, const struct hr_field *field,
+			const config_setting_t *setting)
+{
+	if (!hr_group_is_names(setting, UINT64_MAX))
+		wrong_type(group, field->key, setting,
+			   "an array of names [ \"first\", \"second\" ]");
+	else if (!hr_group_is_names(setting, field->max))
+		hr_group_mistake(group, field->key, "has %d names, expected at most %llu",
 				 config_setting_length(setting), (unsigned long long)field->max);
 }
 
@@ -296,6 +315,9 @@ static void read_field(const struct hr_group *group, const struct hr_field *fiel
 	case HR_FIELD_LIST:
 	case HR_FIELD_GROUPS:
 		check_list(group, field, setting);
+		break;
+	case HR_FIELD_NAMES:
+		check_names(group, field, setting);
 		break;
 	}
 }
@@ -399,4 +421,14 @@ bool hr_group_element(const struct hr_group *group, const char *key, unsigned i,
 	snprintf(element->path, sizeof element->path, "%.60s%s%s[%u]", group->path,
 		 group->path[0] ? "." : "", key, i);
 	return true;
+}
+
+const char *hr_group_string(const struct hr_group *group, const char *key, unsigned i)
+{
+	const config_setting_t *setting = config_setting_get_member(group->setting, key);
+
+	if (!setting || !config_setting_is_array(setting) ||
+	    i >= (unsigned)config_setting_length(setting))
+		return NULL;
+	return config_setting_get_string_elem(setting, (int)i);
 }

@@ -1,8 +1,9 @@
 /*
- * config/group.h - reading one group of settings by a table of what may stand in it.
+ * config/group.h - reads one group of settings by a table of its allowed members.
  *
- * Only included inside config/ (libconfig ends here). Unknown keys, wrong types, values out of
- * range and missing keys become mistakes; the fields of what is wrong keep their defaults.
+ * Only files of config/ include this header, so that libconfig stays private to config/. Unknown
+ * keys, wrong types, values out of range and missing keys become mistakes. A member with a mistake
+ * keeps its default.
  */
 #ifndef CONFIG_GROUP_H
 #define CONFIG_GROUP_H
@@ -14,6 +15,8 @@
 
 #include "config/mistakes.h"
 
+#define HR_COUNT(array) (sizeof(array) / sizeof *(array))
+
 enum hr_field_type {
 	HR_FIELD_STRING,   /* char[max], 1 .. max - 1 printable characters */
 	HR_FIELD_NAME,	   /* the same, without '/' */
@@ -24,22 +27,23 @@ enum hr_field_type {
 	HR_FIELD_MS,	   /* uint64_t ns: an integer of milliseconds, min .. max */
 	HR_FIELD_BOOL,
 	HR_FIELD_CHOICE, /* an enum (4 bytes): index in choices */
-	HR_FIELD_GROUP,	 /* only that it is one; the caller reads it */
+	HR_FIELD_GROUP,	 /* checked to be a group; the caller reads its members */
 	HR_FIELD_LIST,	 /* a list of groups; the caller reads it */
 	HR_FIELD_GROUPS, /* a group, or a list of groups */
+	HR_FIELD_NAMES,	 /* checked to be an array of strings, at most max; the caller reads it */
 };
 
 struct hr_field {
 	const char *key;
 	enum hr_field_type type;
 	bool required;
-	size_t offset; /* of the member in what hr_group_read() fills */
+	size_t offset; /* offset of the field in the struct that hr_group_read() fills */
 	uint64_t min, max;
 	const char *const *choices; /* NULL-terminated */
-	const char *example;	    /* for a missing key */
+	const char *example;	    /* for the message about a missing key */
 };
 
-/* A group and how messages call it: "pipelines[0].blocks". */
+/* A group and its name in messages: "pipelines[0].blocks". */
 struct hr_group {
 	struct hr_mistakes *mistakes;
 	config_setting_t *setting;
@@ -50,23 +54,32 @@ struct hr_group {
 void hr_group_read(const struct hr_group *group, const struct hr_field *field, size_t count,
 		   void *out);
 
-/* The member of that name if it is a group; false: there is none, or a mistake was reported. */
+/*
+ * Find the member of that name if it is a group. False: the member is missing, or a mistake was
+ * reported.
+ */
 bool hr_group_member(const struct hr_group *group, const char *key, struct hr_group *member);
 
-/* The same for element i of a list member, or for a member that is a group itself (i 0). */
+/* The same for element i of a list member, or for a member that is a group itself (i is 0). */
 bool hr_group_element(const struct hr_group *group, const char *key, unsigned i,
 		      struct hr_group *element);
 
-/* Elements of a list member; 0 when there is none or something else. */
+/* Number of elements of a list member; 0 when it is missing or not a list. */
 unsigned hr_group_list(const struct hr_group *group, const char *key);
 
-/* The same, and 1 for a member that is a group. */
+/* The same; 1 for a member that is a group. */
 unsigned hr_group_elements(const struct hr_group *group, const char *key);
 
-/* Line of a member, or of the group when there is none. */
+/* True for an array of strings, or an empty one, with at most `max` elements. */
+bool hr_group_is_names(const config_setting_t *setting, uint64_t max);
+
+/* String i of a member that is an array of strings; NULL: it is none, or has no such element. */
+const char *hr_group_string(const struct hr_group *group, const char *key, unsigned i);
+
+/* Line of a member; line of the group when the member is missing. */
 unsigned hr_group_line(const struct hr_group *group, const char *key);
 
-/* Report a mistake about a member: "LINE: PATH.KEY: text". key may be NULL: the group itself. */
+/* Report a mistake in a member: "LINE: PATH.KEY: text". key NULL: a mistake in the group itself. */
 void hr_group_mistake(const struct hr_group *group, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -2,12 +2,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "config/clock.h"
 
 static enum hr_log_level shown = HR_LOG_WARN;
-static unsigned long long stamp_ns; /* 0: no stamps */
+static unsigned long long stamp_ns; /* 0: lines carry no times */
 
 void hr_log_set_level(enum hr_log_level level)
 {
@@ -45,10 +46,15 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	va_end(args);
 	if (body < 0)
 		return;
-	if (body > (int)sizeof line - head - 2)
+	if (body > (int)sizeof line - head - 2) {
 		body = (int)sizeof line - head - 2;
+		memcpy(line + head + body - 3, "...", 3);
+	}
 	line[head + body] = '\n';
-	/* One write, so that lines of threads never mix. A full pipe is not our business. */
+	/*
+	 * One write per line, so that lines of several threads never mix. A failed write is
+	 * ignored.
+	 */
 	if (write(STDERR_FILENO, line, (size_t)(head + body) + 1) < 0)
 		return;
 }

@@ -1,9 +1,10 @@
 /*
  * config/log.h - messages to the operator, on stderr, one line each.
  *
- * Log once, where the text is richest; callers pass the code up and do not log again. A message
- * names object, what, value and limit: "0000:41:00.0: CSTS.RDY still 0 after 7500 ms (CAP.TO 15)".
- * Never allocates: lines longer than HR_LOG_LINE_MAX bytes are cut. Safe from any thread.
+ * Log an error once, where its details are known; callers return the error code and do not log it
+ * again. A message names object, cause, value and limit: "0000:41:00.0: CSTS.RDY still 0 after 7500
+ * ms (CAP.TO 15)". Never allocates: a line longer than HR_LOG_LINE_MAX bytes ends in "...". Safe
+ * from any thread.
  */
 #ifndef CONFIG_LOG_H
 #define CONFIG_LOG_H
@@ -12,16 +13,19 @@
 
 enum hr_log_level { HR_LOG_ERROR, HR_LOG_WARN, HR_LOG_INFO, HR_LOG_DEBUG };
 
-/* Show messages up to this level; HR_LOG_WARN until it is called. */
+/* Show messages up to this level. The level is HR_LOG_WARN before the first call. */
 void hr_log_set_level(enum hr_log_level level);
 
 /*
- * From now on lines begin with two times in seconds: since the kernel started, as its own messages
- * have it, and since start_ns on the clock of config/clock.h.
+ * From now on lines begin with two times in seconds: since the kernel started (the time of kernel
+ * messages), and since start_ns of hr_now_ns().
  */
 void hr_log_set_stamp(unsigned long long start_ns);
 
-/* printf-like; the newline is added. Errors and warnings carry "headrace: error: " in front. */
+/*
+ * Log a printf-like message; a newline is added. Errors begin with "headrace: error: ", warnings
+ * with "headrace: warning: ".
+ */
 void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define hr_error(...) hr_log(HR_LOG_ERROR, __VA_ARGS__)

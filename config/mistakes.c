@@ -1,7 +1,9 @@
 #include "config/mistakes.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void hr_mistake(struct hr_mistakes *m, unsigned line, const char *format, ...)
 {
@@ -13,11 +15,12 @@ void hr_mistake(struct hr_mistakes *m, unsigned line, const char *format, ...)
 	mistake = &m->list[m->count - 1];
 	mistake->line = line;
 	va_start(args, format);
-	vsnprintf(mistake->text, sizeof mistake->text, format, args);
+	if (vsnprintf(mistake->text, sizeof mistake->text, format, args) >= (int)HR_MISTAKE_BYTES)
+		memcpy(mistake->text + sizeof mistake->text - sizeof "...", "...", sizeof "...");
 	va_end(args);
 }
 
-/* Insertion sort: stable, and there are few. */
+/* Insertion sort, because it is stable; the list is short. */
 static void sort(struct hr_mistake *list, uint32_t count)
 {
 	for (uint32_t i = 1; i < count; i++) {
@@ -30,34 +33,20 @@ static void sort(struct hr_mistake *list, uint32_t count)
 	}
 }
 
-/* The text quotes the file, which may hold anything: nothing of it may steer a terminal. */
-static void make_printable(char *text)
+void hr_mistakes_report(struct hr_mistakes *m, struct hr_error *e)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
-void hr_mistakes_report(struct hr_mistakes *m, void (*report)(void *to, const char *line), void *to)
-{
-	uint32_t kept = m->count < HR_MISTAKES_MAX ? m->count : HR_MISTAKES_MAX;
-	char line[HR_MISTAKE_BYTES + 4200];
+	const uint32_t kept = m->count < HR_MISTAKES_MAX ? m->count : HR_MISTAKES_MAX;
 
 	sort(m->list, kept);
 	for (uint32_t i = 0; i < kept; i++) {
 		const struct hr_mistake *mistake = &m->list[i];
 
 		if (mistake->line)
-			snprintf(line, sizeof line, "%.4096s:%u: %s", m->file, mistake->line,
-				 mistake->text);
+			hr_error_add(e, HR_ERROR_USAGE, -EINVAL, "%s:%u: %s", m->file,
+				     mistake->line, mistake->text);
 		else
-			snprintf(line, sizeof line, "%.4096s: %s", m->file, mistake->text);
-		make_printable(line);
-		report(to, line);
+			hr_error_add(e, HR_ERROR_USAGE, -EINVAL, "%s: %s", m->file, mistake->text);
 	}
-	if (m->count > kept) {
-		snprintf(line, sizeof line, "%.4096s: and %u more mistakes", m->file,
-			 m->count - kept);
-		report(to, line);
-	}
+	if (e)
+		e->left_out += m->count - kept;
 }

@@ -1,28 +1,33 @@
 /*
- * config/names.h - what the configuration asks of the parts above it: whether a device string is
- * right, and which operator a name or a file stands for. boot/engine/names.h has the answers.
+ * config/names.h - questions of the configuration to layers above it: is a device string correct,
+ * and which operator has this name or lies in this file. boot/engine/names.h answers them.
  */
 #ifndef CONFIG_NAMES_H
 #define CONFIG_NAMES_H
 
 #include <stdint.h>
 
+#include "config/error.h"
 #include "config/operator.h"
 
 struct hr_config_names {
-	/* A device string of an ssd, and of a gpu, is well formed: 0, or -EINVAL with message of
-	 * HR_LOG_LINE_MAX bytes. */
-	int (*ssd_check)(const char *device, char *message);
-	int (*gpu_check)(const char *device, char *message);
-	/* Namespaces of the controller that the string makes; 0: the string does not say. */
+	/* Check the form of an ssd's or a gpu's device string. 0, or -EINVAL. */
+	int (*ssd_check)(const char *device, struct hr_error *e);
+	int (*gpu_check)(const char *device, struct hr_error *e);
+	/*
+	 * Number of namespaces of the controller that the string describes; 0: the string does not
+	 * tell.
+	 */
 	uint32_t (*ssd_namespaces)(const char *device);
-	/* Built-in operator i, at most HR_OPERATORS_BUILT_IN_MAX of them; NULL: there is none. */
+	/* Built-in operator i, i below HR_OPERATORS_BUILT_IN_MAX; NULL: no such operator. */
 	const struct hr_operator *(*operator_at)(uint32_t i);
 	/*
-	 * Load the user operator in a file; the description belongs to the process. 0; -EINVAL and
-	 * others with message (HR_LOG_LINE_MAX bytes), which follows the path in a sentence.
+	 * Load the user operator in a file; the process owns the description. 0, or an error such
+	 * as -EINVAL with a text that the caller prints after the path.
 	 */
-	int (*operator_load)(const char *path, const struct hr_operator **op, char *message);
+	int (*operator_load)(const char *path, const struct hr_operator **op, struct hr_error *e);
+	/* CRC-32C of the file of a loaded user operator. */
+	uint32_t (*operator_checksum)(const struct hr_operator *op);
 };
 
 #endif

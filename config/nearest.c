@@ -12,7 +12,7 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
 	return ab < c ? ab : c;
 }
 
-/* Optimal string alignment distance; three rows of the usual table. */
+/* Optimal string alignment distance, computed with three rows of the table. */
 static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
 {
 	unsigned row[3][WORD_MAX + 1];
@@ -54,7 +54,10 @@ const char *hr_nearest(const char *word, const char *const *known, size_t count)
 		if (known_length > WORD_MAX)
 			continue;
 		edits = distance(word, length, known[i], known_length);
-		/* Two edits turn any word of two letters into any other. */
+		/*
+		 * Two edits turn any word of two letters into any other, so short words get no
+		 * suggestion.
+		 */
 		if (edits < best_edits && edits < known_length && edits < length) {
 			best_edits = edits;
 			best = known[i];

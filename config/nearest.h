@@ -8,7 +8,7 @@
 
 /*
  * The word of known[0..count) within two edits (insert, delete, replace, swap of neighbours) of
- * `word`, or one that `word` begins; NULL when none is that close. Never allocates.
+ * `word`, or a known word that begins with `word`; NULL when there is none. Never allocates.
  */
 const char *hr_nearest(const char *word, const char *const *known, size_t count);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DOUBLE_EXACT 9007199254740992.0 /* 2^53: each whole number up to it is a double */
-#define QUOTED 60			/* characters of a number that a message shows */
+#define DOUBLE_EXACT 9007199254740992.0 /* 2^53: a double holds every whole number up to it */
+#define QUOTED 60			/* digits of a number that a message shows */
 
 static size_t decimals(const char *text)
 {
@@ -90,7 +90,9 @@ static void check_integer(struct hr_mistakes *m, unsigned line, const char *text
 	}
 }
 
-/* Without sign, leading zeros and a fraction of zeros, which change nothing. */
+/*
+ * Compare two numbers without sign, leading zeros and zero fraction, which do not change the value.
+ */
 static bool same_digits(const char *text, size_t length, const char *exact)
 {
 	const size_t start = *text == '+' || *text == '-';
@@ -112,7 +114,7 @@ static const char *wrong_size(double value, bool zero)
 	return NULL;
 }
 
-/* What stands before the exponent. */
+/* The part of a number before its exponent. */
 struct mantissa {
 	size_t length;
 	bool digits, zero;

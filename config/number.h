@@ -1,9 +1,9 @@
 /*
- * config/number.h - numbers in the text of a configuration, judged before libconfig sees them.
+ * config/number.h - checks the numbers in the text of a configuration before libconfig parses it.
  *
- * libconfig 1.5 keeps integers without the suffix L in 32 bits and does not say when digits are lost,
- * clamps the longer ones, and turns floating point numbers that are too large into infinity. So
- * each number is read here first, by libconfig's own grammar.
+ * libconfig 1.5 keeps integers without the suffix L in 32 bits and loses digits silently. It clamps
+ * longer integers and turns floating point numbers that are too large into infinity. Therefore this
+ * code reads each number first, by libconfig's own grammar.
  */
 #ifndef CONFIG_NUMBER_H
 #define CONFIG_NUMBER_H
@@ -15,18 +15,18 @@
 
 /* A number at the start of a text. */
 struct hr_number {
-	size_t length; /* characters; 0: there is no number */
+	size_t length; /* characters; 0: no number */
 	bool integer;  /* decimal or hexadecimal, else floating point */
 	bool suffix;   /* an integer that ends in L or LL */
 };
 
-/* The longest number that text begins with, as libconfig's scanner takes it. */
+/* The longest number at the start of text that libconfig's scanner accepts. */
 struct hr_number hr_number_find(const char *text);
 
 /*
- * Report a number that a 64-bit integer or a double does not hold: integers and floating point
- * numbers without an exponent that would lose digits, and what becomes infinite, zero or denormal.
- * Fractions are rounded to the nearest double.
+ * Report a number that a 64-bit integer or a double does not hold: integers, and floating point
+ * numbers without an exponent, that would lose digits; numbers that would become infinite, zero or
+ * denormal. Fractions are rounded to the nearest double without a report.
  */
 void hr_number_check(struct hr_mistakes *m, unsigned line, const char *text,
 		     const struct hr_number *number);

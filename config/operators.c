@@ -1,10 +1,8 @@
-#include "config/parts.h"
+#include "config/operators.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const struct hr_field operator_fields[] = {
 	{ "name", HR_FIELD_NAME, .required = true,
@@ -25,7 +23,7 @@ const struct hr_operator *hr_config_operator_find(const struct hr_config *config
 	return NULL;
 }
 
-/* A file is named as seen from the configuration's folder. False: too long a path. */
+/* Resolve an operator file against the configuration's folder. False: the path is too long. */
 static bool find_file(const struct hr_config *config, const char *file, char path[HR_FILE_MAX])
 {
 	const int folder = (int)config->folder;
@@ -35,7 +33,7 @@ static bool find_file(const struct hr_config *config, const char *file, char pat
 		n = snprintf(path, HR_FILE_MAX, "%s", file);
 	else if (folder || strchr(file, '/'))
 		n = snprintf(path, HR_FILE_MAX, "%.*s%s", folder, config->file, file);
-	else /* without a '/' the loader would look for it elsewhere */
+	else /* without a '/' dlopen() would search its own folders */
 		n = snprintf(path, HR_FILE_MAX, "./%s", file);
 	return n > 0 && n < (int)HR_FILE_MAX;
 }
@@ -43,7 +41,8 @@ static bool find_file(const struct hr_config *config, const char *file, char pat
 static void load(const struct hr_config *config, const struct hr_group *group,
 		 struct hr_config_operator *op)
 {
-	char path[HR_FILE_MAX], message[HR_LOG_LINE_MAX];
+	char path[HR_FILE_MAX];
+	struct hr_error e = { 0 };
 	const struct hr_operator *loaded = NULL;
 
 	if (!find_file(config, op->file, path)) {
@@ -54,8 +53,8 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 		return;
 	}
 	memcpy(op->file, path, sizeof path);
-	if (config->names->operator_load(path, &loaded, message) != 0) {
-		hr_group_mistake(group, "file", "'%s' %s", path, message);
+	if (config->names->operator_load(path, &loaded, &e) != 0) {
+		hr_group_mistake(group, "file", "'%s' %s", path, e.text);
 		return;
 	}
 	if (strcmp(loaded->name, op->name) != 0) {
@@ -64,6 +63,7 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 		return;
 	}
 	op->op = loaded;
+	op->checksum = config->names->operator_checksum(loaded);
 }
 
 static bool name_is_free(const struct hr_config *config, const struct hr_group *group, unsigned i)
@@ -91,7 +91,40 @@ void hr_config_operator_read(struct hr_config *config, const struct hr_group *gr
 	struct hr_config_operator *op = &config->op[i];
 
 	op->line = hr_group_line(group, NULL);
-	hr_group_read(group, operator_fields, COUNT(operator_fields), op);
+	hr_group_read(group, operator_fields, HR_COUNT(operator_fields), op);
 	if (op->name[0] && op->file[0] && name_is_free(config, group, i))
 		load(config, group, op);
+}
+
+static void use(struct hr_config *config, uint32_t i, const struct hr_operator *loaded)
+{
+	config->op[i].op = loaded;
+	for (uint32_t p = 0; p < config->pipelines; p++)
+		if (config->pipeline[p].user_op == i + 1)
+			config->pipeline[p].op = loaded;
+}
+
+void hr_config_operators_forget(struct hr_config *config)
+{
+	for (uint32_t i = 0; i < config->ops; i++)
+		use(config, i, NULL);
+}
+
+int hr_config_operators_load(struct hr_config *config, struct hr_error *e)
+{
+	for (uint32_t i = 0; i < config->ops; i++) {
+		const struct hr_config_operator *op = &config->op[i];
+		const struct hr_operator *loaded;
+		struct hr_error why = { 0 };
+		int err = config->names->operator_load(op->file, &loaded, &why);
+
+		if (!err && config->names->operator_checksum(loaded) != op->checksum)
+			err = hr_fail(&why, HR_ERROR_USAGE, -EINVAL,
+				      "has changed since the configuration was read");
+		if (err)
+			return hr_fail(e, why.kind, err, "%s:%u: operator '%s': '%s' %s",
+				       config->file, op->line, op->name, op->file, why.text);
+		use(config, i, loaded);
+	}
+	return 0;
 }

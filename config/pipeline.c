@@ -1,37 +1,22 @@
-#include "config/parts.h"
+#include "config/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "config/access.h"
+#include "config/args.h"
 #include "config/nearest.h"
+#include "config/object.h"
+#include "config/operators.h"
+#include "config/when.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* An object as it is written: its ssd by name. */
-struct written_object {
-	char ssd[HR_NAME_MAX];
-	struct hr_config_object object;
-};
-
-/* A pipeline as it is written: gpu and operator by name. */
+/* A pipeline as the file describes it: gpu and operator by name. */
 struct written_pipeline {
 	struct hr_config_pipeline pipeline;
 	char gpu[HR_NAME_MAX];
 	char op[HR_NAME_MAX];
+	struct hr_when_keys when;
 };
-
-static const struct hr_field object_fields[] = {
-	{ "ssd", HR_FIELD_NAME, .offset = offsetof(struct written_object, ssd),
-	  .max = HR_NAME_MAX },
-	{ "object", HR_FIELD_NAME, .required = true,
-	  .offset = offsetof(struct written_object, object.object), .max = HR_NAME_MAX,
-	  .example = "object = \"lineitem.discount\";" },
-	/* From here: sinks only. */
-	{ "replace", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.replace) },
-	{ "checksum", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.checksum) },
-};
-
-#define SOURCE_FIELDS 2u /* of object_fields */
 
 static const char *const bounces[] = { "auto", "in-place", "copy", NULL };
 static const char *const verifies[] = { "auto", "on", "off", NULL };
@@ -42,12 +27,21 @@ static const struct hr_field pipeline_fields[] = {
 	  .example = "name = \"checksum\";" },
 	{ "gpu", HR_FIELD_NAME, .offset = offsetof(struct written_pipeline, gpu),
 	  .max = HR_NAME_MAX },
-	{ "source", .type = HR_FIELD_GROUPS, .required = true, .max = HR_SOURCES_MAX,
-	  .example = "source = { ssd = \"ssd0\"; object = \"data\"; };" },
+	{ "gpus", .type = HR_FIELD_NAMES, .max = HR_GPUS_MAX },
+	{ "source", .type = HR_FIELD_GROUPS, .max = HR_SOURCES_MAX },
 	{ "operator", HR_FIELD_STRING, .required = true,
 	  .offset = offsetof(struct written_pipeline, op), .max = HR_NAME_MAX,
 	  .example = "operator = \"crc32c\";" },
 	{ "args", .type = HR_FIELD_GROUP },
+	{ "objects", .type = HR_FIELD_GROUP },
+	{ "cache", .type = HR_FIELD_GROUP },
+	{ "io", HR_FIELD_U32, .offset = offsetof(struct written_pipeline, pipeline.io_blocks),
+	  .min = 1, .max = HR_BLOCKS_MAX },
+	{ "compute", HR_FIELD_U32,
+	  .offset = offsetof(struct written_pipeline, pipeline.compute_blocks), .min = 1,
+	  .max = HR_BLOCKS_MAX },
+	{ "threads", HR_FIELD_U32, .offset = offsetof(struct written_pipeline, pipeline.threads),
+	  .min = 32, .max = HR_THREADS_MAX },
 	{ "sink", .type = HR_FIELD_GROUP },
 	{ "tile", HR_FIELD_SIZE32, .offset = offsetof(struct written_pipeline, pipeline.tile_bytes),
 	  .min = 512, .max = HR_TILE_MAX },
@@ -58,6 +52,16 @@ static const struct hr_field pipeline_fields[] = {
 	  .choices = bounces },
 	{ "verify", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.verify),
 	  .choices = verifies },
+	{ "every", HR_FIELD_DURATION, .offset = offsetof(struct written_pipeline, when.every_ns) },
+	{ "at", HR_FIELD_STRING, .offset = offsetof(struct written_pipeline, when.at),
+	  .max = HR_NAME_MAX },
+	{ "after", HR_FIELD_STRING, .offset = offsetof(struct written_pipeline, when.after),
+	  .max = HR_NAME_MAX },
+	{ "on", HR_FIELD_STRING, .offset = offsetof(struct written_pipeline, when.on),
+	  .max = sizeof((struct hr_when_keys *)0)->on },
+	{ "forever", HR_FIELD_BOOL, .offset = offsetof(struct written_pipeline, when.forever) },
+	{ "missed", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, when.missed),
+	  .choices = hr_when_missed },
 };
 
 static const struct hr_field block_fields[] = {
@@ -72,55 +76,6 @@ static const struct hr_field block_fields[] = {
 	  .min = 32, .max = HR_THREADS_MAX },
 };
 
-/*
- * Index of the name in an array of `count` structs that begin with it. Without a name the only one
- * is meant. -1 after a mistake.
- */
-static int find_name(const struct hr_group *group, const char *key, const char *name,
-		     const void *array, unsigned count, size_t stride, const char *what)
-{
-	const char *known[HR_SSDS_MAX + HR_GPUS_MAX] = { NULL };
-	const char *near;
-
-	if (!name[0]) {
-		/* Present but wrong has been reported. */
-		if (config_setting_get_member(group->setting, key))
-			return -1;
-		if (count == 1)
-			return 0;
-		if (count > 1)
-			hr_group_mistake(
-				group, NULL,
-				"key '%s' is missing; expected the name of one of the %u %ss", key,
-				count, what);
-		return -1;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		known[i] = (const char *)array + i * stride;
-		if (strcmp(known[i], name) == 0)
-			return (int)i;
-	}
-	near = hr_nearest(name, known, count);
-	hr_group_mistake(group, key, "there is no %s '%s'%s%s%s", what, name,
-			 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return -1;
-}
-
-static bool read_object(const struct hr_config *config, const struct hr_group *group, bool sink,
-			struct hr_config_object *object)
-{
-	struct written_object written = { .object.line = hr_group_line(group, "object"),
-					  .object.checksum = sink };
-	int ssd;
-
-	hr_group_read(group, object_fields, sink ? COUNT(object_fields) : SOURCE_FIELDS, &written);
-	*object = written.object;
-	ssd = find_name(group, "ssd", written.ssd, config->ssd, config->ssds, sizeof *config->ssd,
-			"ssd");
-	object->ssd = ssd < 0 ? 0 : (uint32_t)ssd;
-	return ssd >= 0 && object->object[0];
-}
-
 static bool read_sources(const struct hr_config *config, const struct hr_group *group,
 			 struct hr_config_pipeline *pipeline)
 {
@@ -133,14 +88,15 @@ static bool read_sources(const struct hr_config *config, const struct hr_group *
 		hr_group_mistake(group, "source", "is empty, expected at least one");
 	for (unsigned i = 0; i < count && i < HR_SOURCES_MAX; i++) {
 		if (!hr_group_element(group, "source", i, &element) ||
-		    !read_object(config, &element, false, &pipeline->source[i]))
+		    !hr_config_object_read(config, &element, HR_OBJECT_SOURCE,
+					   &pipeline->source[i]))
 			good = false;
 		pipeline->sources = i + 1;
 	}
 	return good;
 }
 
-/* Names of all operators, built in and of the configuration; "a, b, c" in text. */
+/* Names of all operators, built-in and of the configuration, in known; "a, b, c" in text. */
 static unsigned list_operators(const struct hr_config *config, const char **known, char *text,
 			       size_t bytes)
 {
@@ -170,8 +126,9 @@ static bool find_operator(const struct hr_config *config, const struct hr_group 
 	pipeline->op = hr_config_operator_find(config, name);
 	for (unsigned i = 0; i < config->ops && !pipeline->op; i++) {
 		if (strcmp(config->op[i].name, name) == 0) {
-			/* NULL: what is wrong with it has been reported. */
+			/* NULL: its mistake has been reported. */
 			pipeline->op = config->op[i].op;
+			pipeline->user_op = i + 1;
 			return pipeline->op != NULL;
 		}
 	}
@@ -196,7 +153,7 @@ static void check_name(const struct hr_config *config, const struct hr_group *gr
 					 name, j, config->pipeline[j].line);
 }
 
-/* Defaults, then what the group says. */
+/* Set defaults, then read the group. */
 static bool read_fields(const struct hr_group *group, struct written_pipeline *written)
 {
 	struct hr_config_pipeline *pipeline = &written->pipeline;
@@ -207,10 +164,126 @@ static bool read_fields(const struct hr_group *group, struct written_pipeline *w
 	pipeline->line = hr_group_line(group, NULL);
 	pipeline->tile_line = hr_group_line(group, "tile");
 	pipeline->has_sink = config_setting_get_member(group->setting, "sink") != NULL;
-	hr_group_read(group, pipeline_fields, COUNT(pipeline_fields), written);
+	hr_group_read(group, pipeline_fields, HR_COUNT(pipeline_fields), written);
 	if (hr_group_member(group, "blocks", &blocks))
-		hr_group_read(&blocks, block_fields, COUNT(block_fields), pipeline);
+		hr_group_read(&blocks, block_fields, HR_COUNT(block_fields), pipeline);
+	hr_config_when_read(&pipeline->when, &written->when, group);
 	return group->mistakes->count == before;
+}
+
+/* The keys that only pipelines with operators of the other shape have. */
+static bool check_keys(const struct hr_group *group, const struct hr_operator *op)
+{
+	static const char *const stream[] = { "source", "sink",	  "tile",   "slots",
+					      "blocks", "bounce", "verify", NULL };
+	static const char *const access[] = {
+		"objects", "cache", "io", "compute", "threads", NULL
+	};
+	const bool accesses = hr_op_accesses(op);
+	const uint32_t before = group->mistakes->count;
+
+	for (const char *const *key = accesses ? stream : access; *key; key++)
+		if (config_setting_get_member(group->setting, *key))
+			hr_group_mistake(
+				group, *key, "operator %s %s", op->name,
+				accesses ? "accesses objects; expected objects, cache, io, compute "
+					   "or threads"
+					 : "reads tiles of sources; expected source, sink, tile, "
+					   "slots, blocks, bounce or verify");
+	return group->mistakes->count == before;
+}
+
+/* The objects that a stream operator reads and writes. */
+static bool read_stream(const struct hr_config *config, const struct hr_group *group,
+			struct hr_config_pipeline *pipeline)
+{
+	struct hr_group sink;
+	bool good = true;
+
+	if (!config_setting_get_member(group->setting, "source"))
+		hr_group_mistake(group, NULL,
+				 "key 'source' is missing; expected for example: source = { ssd = "
+				 "\"ssd0\"; object = \"data\"; };");
+	if (hr_group_member(group, "sink", &sink))
+		good &= hr_config_object_read(config, &sink, HR_OBJECT_SINK, &pipeline->sink);
+	return read_sources(config, group, pipeline) && good;
+}
+
+/* The shape of an unknown operator is that of the file: `objects` means an access operator. */
+static bool read_objects(const struct hr_config *config, const struct hr_group *group,
+			 struct hr_config_pipeline *pipeline)
+{
+	if (!pipeline->op)
+		return !config_setting_get_member(group->setting, "objects") &&
+		       read_stream(config, group, pipeline);
+	if (!check_keys(group, pipeline->op))
+		return false;
+	return hr_op_accesses(pipeline->op) ? hr_config_access_read(config, group, pipeline)
+					    : read_stream(config, group, pipeline);
+}
+
+static bool find_gpu(const struct hr_config *config, const struct hr_group *group, const char *key,
+		     const char *name, uint32_t *gpu)
+{
+	const int found = hr_config_find_name(group, key, name, config->gpu, config->gpus,
+					      sizeof *config->gpu, "gpu");
+
+	*gpu = found < 0 ? 0 : (uint32_t)found;
+	return found >= 0;
+}
+
+/* The gpus of `gpus`, in their order: two or more, all different. */
+static bool read_gpus(const struct hr_config *config, const struct hr_group *group,
+		      struct hr_config_pipeline *pipeline)
+{
+	const uint32_t before = group->mistakes->count;
+	const char *name;
+	uint32_t count = 0, named = 0, gpu;
+
+	for (; (name = hr_group_string(group, "gpus", count)) != NULL; count++) {
+		if (!name[0]) /* find_gpu() takes it for a key that is missing */
+			hr_group_mistake(group, "gpus", "name %u is empty", count + 1);
+		if (!find_gpu(config, group, "gpus", name, &gpu))
+			continue;
+		if (named >> gpu & 1)
+			hr_group_mistake(group, "gpus", "names '%s' twice, expected different gpus",
+					 name);
+		else if (named)
+			pipeline->other_gpu[pipeline->other_gpus++] = gpu;
+		else
+			pipeline->gpu = gpu;
+		named |= 1u << gpu;
+	}
+	if (count < 2)
+		hr_group_mistake(group, "gpus",
+				 "has %u name%s, expected 2 to %u; gpu = \"NAME\" is for one gpu",
+				 count, count == 1 ? "" : "s", HR_GPUS_MAX);
+	return group->mistakes->count == before;
+}
+
+/* `gpu` or `gpus`; the first of them has been read into `name`. */
+static bool read_gpu(const struct hr_config *config, const struct hr_group *group, const char *name,
+		     struct hr_config_pipeline *pipeline)
+{
+	const config_setting_t *gpus = config_setting_get_member(group->setting, "gpus");
+
+	if (!gpus)
+		return find_gpu(config, group, "gpu", name, &pipeline->gpu);
+	if (config_setting_get_member(group->setting, "gpu")) {
+		hr_group_mistake(group, "gpus", "is beside gpu, expected one of the two");
+		return false;
+	}
+	return hr_group_is_names(gpus, HR_GPUS_MAX) && read_gpus(config, group, pipeline);
+}
+
+static bool check_gpus(const struct hr_group *group, const struct hr_config_pipeline *pipeline)
+{
+	if (!pipeline->op || !pipeline->other_gpus || pipeline->op->several_gpus)
+		return true;
+	hr_group_mistake(group, "gpus",
+			 "operator %s runs on one gpu; expected gpu = \"NAME\" in place of gpus",
+			 pipeline->op->name);
+	return false;
 }
 
 bool hr_config_pipeline_read(struct hr_config *config, const struct hr_group *group, unsigned i)
@@ -218,19 +291,13 @@ bool hr_config_pipeline_read(struct hr_config *config, const struct hr_group *gr
 	struct hr_config_pipeline *pipeline = &config->pipeline[i];
 	struct written_pipeline written;
 	bool good = read_fields(group, &written);
-	struct hr_group sink;
-	int gpu;
 
 	*pipeline = written.pipeline;
 	check_name(config, group, i);
-	if (hr_group_member(group, "sink", &sink))
-		good &= read_object(config, &sink, true, &pipeline->sink);
-	good &= read_sources(config, group, pipeline);
-	gpu = find_name(group, "gpu", written.gpu, config->gpu, config->gpus, sizeof *config->gpu,
-			"gpu");
-	pipeline->gpu = gpu < 0 ? 0 : (uint32_t)gpu;
-	good &= gpu >= 0;
+	good &= read_gpu(config, group, written.gpu, pipeline);
 	good &= find_operator(config, group, written.op, pipeline);
+	good &= check_gpus(group, pipeline);
+	good &= read_objects(config, group, pipeline);
 	if (pipeline->op)
 		good &= hr_config_args_read(pipeline, group);
 	return good;

@@ -39,7 +39,7 @@ static void code(struct scanner *s, char c, char next)
 			   HR_SCAN_ELEMENTS_MAX);
 }
 
-/* One character; returns how many were used (two of an escape or comment mark). */
+/* Scan one character; returns how many were consumed (two of an escape or comment mark). */
 static size_t step(struct scanner *s, char c, char next)
 {
 	switch (s->in) {
@@ -66,7 +66,7 @@ static size_t step(struct scanner *s, char c, char next)
 	return 1;
 }
 
-/* A name, whose digits are not a number. */
+/* Length of a name. Digits in a name are not a number. */
 static size_t name_length(const char *text)
 {
 	size_t n = 0;
@@ -78,7 +78,7 @@ static size_t name_length(const char *text)
 	return n;
 }
 
-/* A name or a number; returns how many characters it has, or 0. */
+/* Scan a name or a number; returns its length, or 0. */
 static size_t word(struct scanner *s, const char *text)
 {
 	const size_t name = name_length(text);
@@ -96,7 +96,7 @@ static size_t word(struct scanner *s, const char *text)
 	return length;
 }
 
-/* libconfig looks for the directive at the start of a line, wherever that line is. */
+/* libconfig obeys @include at the start of any line, also inside a string or comment. */
 static bool is_include(const char *line)
 {
 	line += strspn(line, " \t\r\v\f");

@@ -1,10 +1,10 @@
 /*
- * config/scan.h - a first look at the raw text, before libconfig sees it.
+ * config/scan.h - checks the raw text of a configuration before libconfig parses it.
  *
- * libconfig reads C strings (a NUL would hide the rest), follows @include, nests without a bound
- * and takes time quadratic in the number of settings of a group: what would let a file reach other
- * files, or take long, is refused here. Numbers are judged here, too (config/number.h), and integers
- * are marked as 64 bits wide.
+ * libconfig reads C strings (a NUL would hide the rest), follows @include, nests without a limit
+ * and takes time quadratic in the number of settings of a group. Text that would let a file reach
+ * other files, or would take long, is refused here. Numbers are checked here, too
+ * (config/number.h), and integers are marked as 64 bits wide.
  */
 #ifndef CONFIG_SCAN_H
 #define CONFIG_SCAN_H
@@ -13,16 +13,16 @@
 
 #include "config/mistakes.h"
 
-#define HR_SCAN_DEPTH_MAX 16u	    /* of brackets; our format needs 5 */
+#define HR_SCAN_DEPTH_MAX 16u	    /* depth of brackets; the format needs 5 */
 #define HR_SCAN_SETTINGS_MAX 10000u /* '=' and ':' outside of strings and comments */
-#define HR_SCAN_ELEMENTS_MAX 65536u /* ',' likewise */
+#define HR_SCAN_ELEMENTS_MAX 65536u /* ',' outside of strings and comments */
 
-/* Bytes that hr_scan() writes at most: each second character may be an integer. */
+/* Most bytes that hr_scan() writes: every second character may be an integer. */
 #define HR_SCAN_OUT_BYTES(bytes) (2 * (bytes) + 1)
 
 /*
- * Report what is refused; text[bytes] must be NUL. In out: the same text for
- * libconfig, each integer with the suffix L, which ends in NUL. The lines are the same.
+ * Report forbidden text; text[bytes] must be NUL. out gets the same text for libconfig, each
+ * integer with the suffix L; it ends in NUL. Line numbers do not change.
  * 0, or -EINVAL after at least one mistake.
  */
 int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes, char *out);

@@ -7,7 +7,7 @@ static __thread struct {
 	void (*tick)(void *to, uint64_t now_ns);
 	void *to;
 	uint64_t next_ns;
-	bool ticking; /* the function itself may wait, or use something that ticks */
+	bool ticking; /* the function itself may wait, or call code that ticks */
 } duty;
 
 void hr_tick_set(void (*tick)(void *to, uint64_t now_ns), void *to)

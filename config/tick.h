@@ -1,5 +1,5 @@
 /*
- * config/tick.h - the duty of a thread that waits or works for long.
+ * config/tick.h - a function that a thread calls periodically while it waits or works for long.
  */
 #ifndef CONFIG_TICK_H
 #define CONFIG_TICK_H
@@ -13,22 +13,21 @@
 #define HR_TICK_NS (5 * HR_NS_PER_MS)
 
 /*
- * The duty of the calling thread: `tick` is to be called every few milliseconds, whatever the thread
- * does (it feeds watchdogs and answers readers of the status). It must neither wait nor allocate.
- * NULL: none, as for each new thread.
+ * Set the periodic function of the calling thread. hr_tick() calls it every few milliseconds,
+ * during waits and long work; it feeds watchdogs and answers readers of the status. It must neither
+ * wait nor allocate. NULL: none, the state of each new thread.
  */
 void hr_tick_set(void (*tick)(void *to, uint64_t now_ns), void *to);
 bool hr_tick_is_set(void);
 
 /*
- * Does the duty of the calling thread when it is due. Called by hr_wait_ns(), and by each loop that
- * can take longer than 100 ms without waiting. Costs a look at the clock, and nothing in a thread
- * without a duty.
+ * Call the periodic function of the calling thread when it is due. hr_wait_ns() calls this, and so
+ * does each loop that can take longer than 100 ms without waiting. Costs one read of the clock; in
+ * a thread without a function it costs nothing.
  */
 void hr_tick(void);
 
-/* The same, also when it is not due: something has happened that others are to know before the next
- * thing happens. */
+/* Call the function even when it is not due, so that an event is published before work goes on. */
 void hr_tick_at_once(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 
-/* Digits at *text, which moves past them. 0, -EINVAL: no digit, -ERANGE: over 2^63. */
+/* Read digits at *text and advance *text past them. 0, -EINVAL: no digit, -ERANGE: over 2^63. */
 static int digits(const char **text, uint64_t *value)
 {
 	uint64_t sum = 0;

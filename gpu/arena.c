@@ -19,7 +19,7 @@ void hr_partition_init(struct hr_partition *p, const uint64_t limit[HR_PLACES])
 	memcpy(p->limit, limit, sizeof p->limit);
 }
 
-/* Rounded up to a power of two; saturates, so that a sum that overflows never seems to fit. */
+/* Round up to a power of two. Saturates, so that a sum that overflows never seems to fit. */
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
 	uint64_t sum;
@@ -29,7 +29,7 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 	return sum & ~(align - 1);
 }
 
-/* Where the last part of a place ends; `used` is that, page aligned. */
+/* End of the last part of a place; `used` is this value, page aligned. */
 static uint64_t place_end(const struct hr_partition *p, enum hr_place place)
 {
 	for (uint32_t i = p->count; i-- > 0;)
@@ -51,26 +51,27 @@ int hr_partition_add(struct hr_partition *p, enum hr_place place, uint64_t bytes
 	part->offset = round_up(place_end(p, place), align);
 	part->bytes = bytes;
 	part->align = align;
+	part->pointer = HR_NO_POINTER;
 	snprintf(part->owner, sizeof part->owner, "%s", owner);
 	snprintf(part->purpose, sizeof part->purpose, "%s", purpose);
-	/* So much that sums of places could overflow: the part is not added. */
+	/* The size could overflow the sums of places, so the part is not added. */
 	if (__builtin_add_overflow(part->offset, bytes, &end) || end > INT64_MAX / 4)
 		return -ENOSPC;
 	p->used[place] = round_up(end, HR_PAGE);
 	return (int)p->count++;
 }
 
-int hr_partition_check(const struct hr_partition *p, char *message)
+int hr_partition_check(const struct hr_partition *p, struct hr_error *e)
 {
 	for (int place = 0; place < HR_PLACES; place++) {
 		if (!p->limit[place] || p->used[place] <= p->limit[place])
 			continue;
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s memory: the parts need %llu bytes, the limit of memory.%s is %llu",
-			 place_name[place], (unsigned long long)p->used[place],
-			 place == HR_PLACE_GPU || place == HR_PLACE_WORKER ? "gpu" : "host",
-			 (unsigned long long)p->limit[place]);
-		return -ENOSPC;
+		return hr_fail(
+			e, HR_ERROR_USAGE, -ENOSPC,
+			"%s memory: the parts need %llu bytes, the limit of memory.%s is %llu",
+			place_name[place], (unsigned long long)p->used[place],
+			place == HR_PLACE_GPU || place == HR_PLACE_WORKER ? "gpu" : "host",
+			(unsigned long long)p->limit[place]);
 	}
 	return 0;
 }
@@ -83,8 +84,9 @@ void hr_partition_bind(struct hr_partition *p, const struct hr_region region[HR_
 void *hr_partition_cpu(const struct hr_partition *p, int part)
 {
 	const struct hr_part *it = &p->part[part];
+	uint8_t *cpu = p->region[it->place].cpu;
 
-	return (uint8_t *)p->region[it->place].cpu + it->offset;
+	return cpu ? cpu + it->offset : NULL;
 }
 
 void *hr_partition_worker(const struct hr_partition *p, int part)
@@ -108,7 +110,8 @@ uint64_t hr_partition_ssd(const struct hr_partition *p, enum hr_place place, uin
 	const struct hr_region *r = &p->region[place];
 
 	if (place != HR_PLACE_HOST && place != HR_PLACE_GPU)
-		return 0; /* it may have one, but is mapped into no controller */
+		/* a bus address may exist, but no controller has the place mapped */
+		return 0;
 	return r->bus.addr || r->granule_bus ? hr_region_bus(r, offset).addr : 0;
 }
 
@@ -133,7 +136,7 @@ static void print_line(const struct hr_partition *p, FILE *out, enum hr_place pl
 	fprintf(out, "%-24s %s\n", owner, purpose);
 }
 
-/* Parts of a place were added in the order of their offsets. */
+/* The parts of a place were added in the order of their offsets. */
 static void print_place(const struct hr_partition *p, enum hr_place place, FILE *out)
 {
 	uint64_t at = 0;

@@ -1,7 +1,7 @@
 /*
- * gpu/backend.h - what runs worker blocks: `host` (threads of this CPU) or `cuda`.
+ * gpu/backend.h - a backend runs worker blocks: `host` (threads of this CPU) or `cuda`.
  *
- * All resources are taken in open and alloc, during boot; launch, poll and stop take none.
+ * All resources are taken in open, reserve and alloc, during boot; a launch takes none.
  */
 #ifndef GPU_BACKEND_H
 #define GPU_BACKEND_H
@@ -10,100 +10,140 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/error.h"
 #include "gpu/arena.h"
-#include "gpu/baseline.h"
 #include "gpu/facts.h"
-#include "gpu/link_rates.h"
 #include "gpu/window.h"
 #include "nvme/region.h"
 
 struct hr_backend;
+struct hr_gpu_measuring;
 
-/* Which worker code a launch runs. */
-enum hr_kernel {
-	HR_KERNEL_PIPE,	 /* hr_pipe_block(argument, block) */
-	HR_KERNEL_BENCH, /* hr_bench_block(argument, block), gpu/worker/bench.h */
-	HR_KERNEL_PROBE, /* hr_probe_block(argument, block), gpu/worker/probe.h */
-	HR_KERNEL_USER,	 /* and up: as HR_KERNEL_PIPE, with a user operator; from link */
+/* Worker code of a launch. */
+enum hr_entry {
+	HR_ENTRY_PIPE,	 /* hr_pipe_block(argument, block) */
+	HR_ENTRY_BENCH,	 /* hr_bench_block(argument, block), gpu/worker/bench.h */
+	HR_ENTRY_PROBE,	 /* hr_probe_block(argument, block), gpu/worker/probe.h */
+	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/access.h */
+	/* and above: as HR_ENTRY_PIPE or HR_ENTRY_ACCESS, with a user operator; returned by link */
+	HR_ENTRY_USER,
 };
+
+/* Parameters of a launch. */
+struct hr_launch_args {
+	enum hr_entry entry;
+	void *argument; /* worker address */
+	uint32_t blocks;
+	/* threads of a block: a multiple of lanes; exactly lanes when a block is one worker */
+	uint32_t threads;
+	uint32_t shared_bytes; /* shared memory of a block */
+	uint32_t
+		/* CPU address of the stop word that blocks poll, for hr_launch_stop() */
+		*stop;
+};
+
+/* A handle, valid from launch to launch_free: gpu/launch.h. Owned by the backend. */
+struct hr_launch {
+	struct hr_backend *backend;
+	uint32_t *stop;
+};
+
+/* Maximum launches of one backend at the same time. */
+#define HR_LAUNCHES_MAX HR_PIPELINES_MAX
 
 struct hr_operator;
 
 struct hr_backend_ops {
 	/*
-	 * Make [cpu, cpu + bytes), page aligned, reachable for workers: host memory of this process,
-	 * or, with io, a mapping of a BAR, whose doorbells they write. *worker is where they see it.
-	 * 0; -ENOTSUP: the backend cannot reach such memory; -ENOMEM; -EIO.
+	 * Make [cpu, cpu + bytes), page aligned, accessible for workers: host memory of this
+	 * process, or, with io, a mapping of a BAR whose doorbells workers write. *worker is its
+	 * address for workers. 0; -ENOTSUP: the backend cannot access such memory; -ENOMEM; -EIO.
 	 */
-	int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker);
-	/* Undo attach, before the memory goes. No worker runs. */
+	int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+		      struct hr_error *e);
+	/* Undo attach, before the memory is freed. No worker runs. */
 	void (*detach)(struct hr_backend *b, void *cpu);
-	/* Memory of the workers' own, zeroed; region->cpu is NULL where the CPU cannot touch it; no
+	/* Allocate worker memory, zeroed; region->cpu is NULL when the CPU cannot access it; no
 	 * name. -ENOMEM; -EINVAL: bytes 0. */
-	int (*alloc)(struct hr_backend *b, size_t bytes, struct hr_region *region);
+	int (*alloc)(struct hr_backend *b, size_t bytes, struct hr_region *region,
+		     struct hr_error *e);
 	/*
-	 * The same for the GPU's memory as controllers see it, where that is another memory than
-	 * alloc's, with a name and bus addresses. NULL: alloc is all there is.
+	 * The same for GPU memory that controllers access, when it differs from the memory of
+	 * alloc; with a name and bus addresses. NULL: there is only alloc.
 	 */
-	int (*alloc_peer)(struct hr_backend *b, size_t bytes, struct hr_region *region);
+	int (*alloc_peer)(struct hr_backend *b, size_t bytes, struct hr_region *region,
+			  struct hr_error *e);
 	void (*free)(struct hr_backend *b, struct hr_region *region);
-	/* Copy into memory from alloc, complete when it returns; before a launch. Nothing to do when
-	 * both addresses are the same. -EIO: the GPU has failed. */
-	int (*upload)(struct hr_backend *b, void *worker, const void *cpu, size_t bytes);
-	/* The other way round, after the end of a launch. */
-	int (*download)(struct hr_backend *b, void *cpu, const void *worker, size_t bytes);
 	/*
-	 * Make the pipeline's worker code with a user operator in it; once for each operator, before
-	 * launches. *kernel is what resident and launch are to be called with, *max_threads the most
-	 * threads of a block that it can have. With message (HR_LOG_LINE_MAX bytes), and what the
-	 * driver's linker says as errors of their own: -EINVAL: it cannot be linked, or needs more
-	 * than the GPU has; -ENOTSUP: it has no code for this backend or GPU; -ENOSPC: more than
-	 * HR_OPERATORS_MAX; -ENOMEM; -EIO.
+	 * Let workers of `other`, a backend with the same function here, access the region, of
+	 * alloc or alloc_peer of b, at the same address for workers; until it is freed; once for
+	 * each `other`. With region NULL: only find out whether that is possible. -ENOTSUP: the two
+	 * GPUs have no path.
 	 */
-	int (*link)(struct hr_backend *b, const struct hr_operator *op, enum hr_kernel *kernel,
-		    uint32_t *max_threads, char *message);
-	/* Most blocks of this shape that are resident at once: what a launch can have. */
-	uint32_t (*resident)(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
-			     uint32_t shared_bytes);
+	int (*share)(struct hr_backend *b, const struct hr_region *region, struct hr_backend *other,
+		     struct hr_error *e);
+	/* Copy into memory of alloc, complete on return; before a launch. Does nothing when both
+	 * addresses are equal. -EIO: the GPU has failed. */
+	int (*upload)(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
+		      struct hr_error *e);
+	/* The opposite direction, after the end of a launch. */
+	int (*download)(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
+			struct hr_error *e);
 	/*
-	 * Start `blocks` blocks of `threads` (a multiple of lanes; lanes itself where a block is one
-	 * worker) with shared_bytes of memory that a block shares; returns at once. argument is a
-	 * worker address. -EBUSY: one runs; -EINVAL: more blocks than are resident at once, or none.
+	 * Link the pipeline's worker code with a user operator; once per operator, before launches.
+	 * *entry is the value for resident and launch, *max_threads its maximum number of threads
+	 * per block. The output of the driver's linker is logged line by line. -EINVAL: it cannot
+	 * be linked, or exceeds the resources of the GPU; -ENOTSUP: it has no code for this backend
+	 * or GPU; -ENOSPC: more than HR_OPERATORS_MAX; -ENOMEM; -EIO.
 	 */
-	int (*launch)(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
-		      uint32_t threads, uint32_t shared_bytes);
-	/* 0: still running; 1: all blocks have ended; -errno: the backend failed, and no block runs
-	 * any more. */
-	int (*poll)(struct hr_backend *b);
-	/* Find out what each role takes by itself, in facts->role. NULL: there are no registers to be
-	 * shared. -ENOTSUP: the driver has no code of them for this GPU; -ENOMEM; -EIO. */
-	int (*roles)(struct hr_backend *b);
-	/* Measure the link between host and GPU, the median of `times` (odd, at most 15). NULL where
-	 * there is none. -EBUSY: a launch runs; -ENOMEM; -EIO. */
-	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits);
+	int (*link)(struct hr_backend *b, const struct hr_operator *op, enum hr_entry *entry,
+		    uint32_t *max_threads, struct hr_error *e);
+	/* *blocks: maximum number of blocks of this shape that are resident at once, and so the
+	 * maximum of a launch; 0 when the shape is not possible. -EINVAL, -EIO. */
+	int (*resident)(struct hr_backend *b, enum hr_entry entry, uint32_t threads,
+			uint32_t shared_bytes, uint32_t *blocks, struct hr_error *e);
+	/* Reserve resources for this number of launches at the same time, up to HR_LAUNCHES_MAX;
+	 * before the first launch. NULL: nothing to reserve. Without this call one launch at a
+	 * time is possible. -ENOMEM, -EIO. */
+	int (*reserve)(struct hr_backend *b, uint32_t launches, struct hr_error *e);
 	/*
-	 * Measure what a program would do in place of headrace, with message (HR_LOG_LINE_MAX bytes)
-	 * when it fails. NULL where there is no GPU memory. -ENOENT, -ENOTSUP: this machine has no
-	 * such way; -EINVAL: out of range; -EINTR: plan->stopped said so; -ETIMEDOUT, -EIO, -ENOMEM
-	 * and others: a read has failed. Rows that were not reached are not measured.
+	 * Start all blocks; returns at once, with a handle. All blocks are resident at once,
+	 * together with those of other launches. -EBUSY: too many launches, or not enough free
+	 * blocks beside the running launches (side_by_side); -EINVAL: no blocks, or more than are
+	 * resident at once.
 	 */
-	int (*baseline)(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message);
+	int (*launch)(struct hr_backend *b, const struct hr_launch_args *args,
+		      struct hr_launch **launch, struct hr_error *e);
+	/* 0: still running; 1: all blocks have ended; -errno: the backend has failed, and no
+	 * block of any launch runs. */
+	int (*poll)(struct hr_launch *launch, struct hr_error *e);
+	/* Free the handle: its blocks have ended, or the backend has failed. */
+	void (*launch_free)(struct hr_launch *launch);
 	void (*close)(struct hr_backend *b);
 };
 
 struct hr_backend {
 	const struct hr_backend_ops *ops;
-	char name[HR_NAME_MAX];		  /* "host:4", "cuda:0 NVIDIA H200" */
-	uint32_t lanes;			  /* HR_LANES of its worker code */
-	uint32_t max_blocks;		  /* resident at once, of one worker each */
-	uint32_t processors;		  /* SMs; CPUs that the host backend's blocks share */
-	uint32_t max_threads;		  /* of a block */
+	char name[HR_NAME_MAX]; /* "host:4", "cuda:0 NVIDIA H200" */
+	uint32_t lanes;		/* HR_LANES of the worker code */
+	/* threads that the processor executes together: blocks have whole waves; 1 on `host` */
+	uint32_t wave;
+	uint32_t max_blocks; /* maximum resident blocks of one worker each */
+	/* Maximum resident blocks of several launches together, independent of their resources. */
+	uint32_t side_by_side;
+	uint32_t processors;		  /* SMs; on `host` the CPUs that its blocks share */
+	uint32_t max_threads;		  /* maximum threads of a block */
 	const struct hr_gpu_facts *facts; /* of the GPU; NULL on `host` */
-	/* For hr_window_open() on memory from alloc; NULL: no other device can reach that memory. */
+	/* Reports about the GPU, gpu/measuring.h; NULL: no GPU. */
+	const struct hr_gpu_measuring *measuring;
+	/* For hr_window_open() on memory of alloc; NULL: no other device can access that memory. */
 	const struct hr_window_driver *window;
-	/* PCI address of the function whose BAR alloc_peer's memory is, and bytes of that BAR; "". */
+	/* PCI address of the function whose BAR is the memory of alloc_peer, and the size of
+	 * that BAR; "": none. */
 	char peer[16];
 	uint64_t peer_bytes;
+	/* difference from the device string, for the user; or "" */
+	char note[HR_LOG_LINE_MAX];
 	void *impl;
 };
 

@@ -1,6 +1,7 @@
 #include "gpu/facts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
 	const char *name;
@@ -33,17 +34,16 @@ void hr_gpu_facts_text(const struct hr_gpu_facts *facts, char *text, size_t byte
 {
 	const char *name, *before = "; supports ";
 	bool supported;
-	size_t n;
 
 	snprintf(text, bytes, "%s, driver %s%s(CUDA %u.%u), capability %u.%u, %u SMs, %.1f GiB",
 		 facts->pci, facts->driver, facts->driver[0] ? " " : "", facts->interface / 1000,
 		 facts->interface % 1000 / 10, facts->capability / 10, facts->capability % 10,
 		 facts->processors, (double)facts->memory_bytes / (double)(1u << 30));
 	for (unsigned i = 0; (name = hr_gpu_feature(facts, i, &supported)); i++) {
+		const size_t n = strlen(text);
+
 		if (!supported)
 			continue;
-		for (n = 0; n < bytes && text[n];)
-			n++;
 		snprintf(text + n, bytes - n, "%s%s", before, name);
 		before = ", ";
 	}
@@ -51,7 +51,7 @@ void hr_gpu_facts_text(const struct hr_gpu_facts *facts, char *text, size_t byte
 
 void hr_gpu_roles_text(const struct hr_gpu_facts *facts, char *text, size_t bytes)
 {
-	const struct hr_kernel_facts *pipe = &facts->kernel[0];
+	const struct hr_entry_facts *pipe = &facts->entry[0];
 	size_t n = 0;
 
 	text[0] = '\0';
@@ -62,7 +62,7 @@ void hr_gpu_roles_text(const struct hr_gpu_facts *facts, char *text, size_t byte
 				      facts->role[r].name, facts->role[r].registers);
 	if (n < bytes)
 		snprintf(text + n, bytes - n,
-			 ", all in one kernel %u; a block of %u threads can have %u each",
+			 ", all in one launch %u; a block of %u threads can have %u each",
 			 pipe->registers, pipe->max_threads,
 			 facts->block_registers / pipe->max_threads);
 }

@@ -8,21 +8,22 @@
 #include "config/log.h"
 #include "nvme/hostmem.h"
 
-static int take_host(struct hr_places *places, enum hr_place place, size_t bytes)
+static int take_host(struct hr_places *places, enum hr_place place, size_t bytes,
+		     struct hr_error *e)
 {
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
-	int err = hr_hostmem_alloc(region, hr_place_name(place), bytes);
+	int err = hr_hostmem_alloc(region, hr_place_name(place), bytes, e);
 
 	if (err)
 		return err;
-	err = b->ops->attach(b, region->cpu, region->bytes, false, &region->worker);
+	err = b->ops->attach(b, region->cpu, region->bytes, false, &region->worker, e);
 	if (err)
 		hr_hostmem_free(region);
 	return err;
 }
 
-/* What the CPU writes for workers it writes into a copy, when it has to. */
+/* Allocate the copy in which the CPU writes data for workers, when it is needed. */
 static int take_copy(struct hr_places *places)
 {
 	struct hr_region *region = &places->region[HR_PLACE_WORKER];
@@ -39,7 +40,7 @@ static int take_copy(struct hr_places *places)
 	return 0;
 }
 
-/* The backend did not take the copy and must not see it. */
+/* Free the copy. The backend did not allocate it and must not see it. */
 static void give_copy(struct hr_places *places)
 {
 	struct hr_region *region = &places->region[HR_PLACE_WORKER];
@@ -51,12 +52,13 @@ static void give_copy(struct hr_places *places)
 	places->has_copy = false;
 }
 
-static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes)
+static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes, struct hr_error *e)
 {
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
 	const bool peer = place == HR_PLACE_GPU && b->ops->alloc_peer;
-	int err = peer ? b->ops->alloc_peer(b, bytes, region) : b->ops->alloc(b, bytes, region);
+	int err =
+		peer ? b->ops->alloc_peer(b, bytes, region, e) : b->ops->alloc(b, bytes, region, e);
 
 	if (err)
 		return err;
@@ -65,52 +67,50 @@ static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes)
 }
 
 int hr_places_take(struct hr_places *places, struct hr_backend *backend,
-		   const uint64_t bytes[HR_PLACES], enum hr_place *failed)
+		   const uint64_t bytes[HR_PLACES], struct hr_error *e)
 {
 	int err = 0;
 
 	memset(places, 0, sizeof *places);
 	places->backend = backend;
-	places->asked = bytes[HR_PLACE_WORKER];
 	for (int i = 0; !err && i < HR_PLACES; i++) {
 		const enum hr_place place = (enum hr_place)i;
 
 		if (bytes[i] == 0)
 			continue;
-		*failed = place;
 		err = place == HR_PLACE_CONTROL || place == HR_PLACE_HOST
-			      ? take_host(places, place, bytes[i])
-			      : take_gpu(places, place, bytes[i]);
+			      ? take_host(places, place, bytes[i], e)
+			      : take_gpu(places, place, bytes[i], e);
+		if (err)
+			hr_fail(e, HR_ERROR_MISSING, err, "%s", strerror(-err));
+		hr_error_context(e, "cannot get %llu bytes of %s memory",
+				 (unsigned long long)bytes[i], hr_place_name(place));
 	}
 	if (err)
 		hr_places_give(places);
 	return err;
 }
 
-int hr_places_open_gpu(struct hr_places *places, char *message)
+int hr_places_open_gpu(struct hr_places *places, struct hr_error *e)
 {
 	struct hr_region *region = &places->region[HR_PLACE_GPU], seen;
 	const struct hr_window_driver *driver = places->backend->window;
-	char why[HR_LOG_LINE_MAX] = "";
 	int err;
 
 	if (!region->bytes || region->kind != HR_REGION_GPU)
 		return 0;
-	if (!driver) {
-		snprintf(message, HR_LOG_LINE_MAX, "no other device can reach this GPU's memory");
-		return -ENOTSUP;
-	}
-	err = hr_gdr_load(&places->gdr, why);
+	if (!driver)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "no other device can reach this GPU's memory");
+	err = hr_gdr_load(&places->gdr, NULL);
 	err = hr_window_open(&places->window, driver, err ? NULL : &places->gdr,
-			     (uint64_t)(uintptr_t)region->worker, region->bytes, message);
+			     (uint64_t)(uintptr_t)region->worker, region->bytes, e);
 	if (err)
 		return err;
 	err = hr_window_region(&places->window, region->name, &seen);
-	if (err) {
-		snprintf(message, HR_LOG_LINE_MAX, "no I/O addresses left for %zu bytes",
-			 region->bytes);
-		return err;
-	}
+	if (err)
+		return hr_fail(e, HR_ERROR_MISSING, err, "no I/O addresses left for %zu bytes",
+			       region->bytes);
 	region->bus = seen.bus;
 	region->cpu = seen.cpu;
 	return 0;
@@ -120,7 +120,8 @@ static void close_gpu(struct hr_places *places)
 {
 	struct hr_region *region = &places->region[HR_PLACE_GPU];
 
-	if (places->window.cpu && region->cpu) { /* both are the window's */
+	/* cpu and bus address belong to the window */
+	if (places->window.cpu && region->cpu) {
 		region->cpu = NULL;
 		hr_region_give_bus();
 	}
@@ -154,20 +155,21 @@ void hr_places_give(struct hr_places *places)
 	memset(places, 0, sizeof *places);
 }
 
-int hr_places_upload(struct hr_places *places)
+int hr_places_upload(struct hr_places *places, uint64_t offset, uint64_t bytes, struct hr_error *e)
 {
 	const struct hr_region *r = &places->region[HR_PLACE_WORKER];
 
-	return r->bytes ? places->backend->ops->upload(places->backend, r->worker, r->cpu,
-						       places->asked)
-			: 0;
+	return bytes ? places->backend->ops->upload(places->backend, (uint8_t *)r->worker + offset,
+						    (uint8_t *)r->cpu + offset, bytes, e)
+		     : 0;
 }
 
-int hr_places_download(struct hr_places *places)
+int hr_places_download(struct hr_places *places, uint64_t offset, uint64_t bytes,
+		       struct hr_error *e)
 {
 	const struct hr_region *r = &places->region[HR_PLACE_WORKER];
 
-	return r->bytes ? places->backend->ops->download(places->backend, r->cpu, r->worker,
-							 places->asked)
-			: 0;
+	return bytes ? places->backend->ops->download(places->backend, (uint8_t *)r->cpu + offset,
+						      (uint8_t *)r->worker + offset, bytes, e)
+		     : 0;
 }

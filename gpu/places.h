@@ -1,6 +1,7 @@
 /*
- * gpu/places.h - the memory behind a partition: one allocation per place, as the CPU, the workers
- * and the controllers reach it. Boot only, but for upload and download, which allocate nothing.
+ * gpu/places.h - the memory of a partition: one allocation per place, with its addresses for the
+ * CPU, the workers and the controllers. Boot only, except upload and download, which allocate
+ * nothing.
  */
 #ifndef GPU_PLACES_H
 #define GPU_PLACES_H
@@ -11,42 +12,42 @@
 #include "gpu/arena.h"
 #include "gpu/backend.h"
 
-/* All zero: nothing is taken. region[] of a place without bytes stays zero. */
+/* All zero: nothing is allocated. region[] of a place without bytes stays zero. */
 struct hr_places {
 	struct hr_backend *backend;
 	struct hr_region region[HR_PLACES];
-	size_t asked;  /* of HR_PLACE_WORKER; a backend gives it in pieces of its own size */
-	bool has_copy; /* HR_PLACE_WORKER's cpu is one, because the CPU cannot touch the memory */
-	struct hr_gpu_window window; /* into HR_PLACE_GPU, when it was opened */
-	struct hr_gdr gdr;	     /* open() NULL: not loaded */
+	/* HR_PLACE_WORKER's cpu is a copy, because the CPU cannot access the memory */
+	bool has_copy;
+	struct hr_gpu_window window; /* of HR_PLACE_GPU, when opened */
+	struct hr_gdr gdr;	     /* .open is NULL: not loaded */
 };
 
 /*
- * Take memory for every place of which bytes[] (page aligned, as hr_partition.used) is not 0:
- * CONTROL and HOST from nvme/hostmem.h, made reachable for workers; WORKER and GPU from the backend,
- * which outlives this. All of it is zeroed, as the CPU and as workers see it.
- * 0; -ENOMEM, -ENOSPC and what the backend returns: nothing is kept, and *failed is the place.
+ * Allocate memory for every place whose bytes[] (page aligned, as hr_partition.used) is not 0:
+ * CONTROL and HOST with nvme/hostmem.h, attached for workers; WORKER and GPU from the backend,
+ * which outlives this. All of it is zeroed, for the CPU and for workers. 0; -ENOMEM, -ENOSPC and
+ * errors of the backend: nothing stays allocated, and *e names the place.
  */
 int hr_places_take(struct hr_places *places, struct hr_backend *backend,
-		   const uint64_t bytes[HR_PLACES], enum hr_place *failed);
+		   const uint64_t bytes[HR_PLACES], struct hr_error *e);
 
 /*
- * Let other devices into HR_PLACE_GPU: its region then has bus addresses, and cpu where this process
- * sees it. Nothing to do where it has them from the beginning, as host memory and BARs do. message
- * (HR_LOG_LINE_MAX bytes) says why not. 0; -ENOTSUP: the backend, or this machine, has no way to do
- * that; or as hr_window_open().
+ * Let other devices access HR_PLACE_GPU: its region then has bus addresses, and cpu when this
+ * process can access it. Does nothing when the region already has them, as with host memory and
+ * BARs. 0; -ENOTSUP: not possible with this backend or machine; or as hr_window_open().
  */
-int hr_places_open_gpu(struct hr_places *places, char *message);
+int hr_places_open_gpu(struct hr_places *places, struct hr_error *e);
 
-/* Give all of it back. No worker runs and no controller uses it. Nothing when all zero. */
+/* Free all memory. No worker runs and no controller uses it. Does nothing when all zero. */
 void hr_places_give(struct hr_places *places);
 
 /*
- * Make what the CPU wrote into the place WORKER what workers see, before a launch; and the other way
- * round, after the end: as many bytes as were asked for. Nothing to do where both are one memory.
- * 0 or -errno of the backend.
+ * Copy [offset, offset + bytes) of WORKER from the CPU's copy to worker memory, before a launch
+ * (upload); the opposite direction, after its end (download). Launches that run have other parts of
+ * the place. Does nothing when both are the same memory. 0 or -errno of the backend.
  */
-int hr_places_upload(struct hr_places *places);
-int hr_places_download(struct hr_places *places);
+int hr_places_upload(struct hr_places *places, uint64_t offset, uint64_t bytes, struct hr_error *e);
+int hr_places_download(struct hr_places *places, uint64_t offset, uint64_t bytes,
+		       struct hr_error *e);
 
 #endif

@@ -8,21 +8,23 @@
 
 #include "config/log.h"
 
-#define WHY_MAX 160u
+#define WHY_MAX 320u
 
 static int open_dmabuf(struct hr_gpu_window *w, const struct hr_window_driver *driver, char *why)
 {
+	struct hr_error e = { 0 };
 	int fd = -1, err;
 	void *at;
 
 	if (!driver || !driver->mappable(driver->to)) {
-		snprintf(why, WHY_MAX, "the driver maps no dma-buf of this GPU (attribute 152)");
+		snprintf(why, WHY_MAX,
+			 "the driver cannot map a dma-buf of this GPU (attribute 152)");
 		return -ENOTSUP;
 	}
-	err = driver->export(driver->to, w->gpu, w->bytes, &fd);
+	err = driver->export(driver->to, w->gpu, w->bytes, &fd, &e);
 	if (err) {
-		snprintf(why, WHY_MAX, "the driver exports no dma-buf over PCIe: %s",
-			 strerror(-err));
+		snprintf(why, WHY_MAX, "the driver cannot export a dma-buf over PCIe: %.200s",
+			 e.text);
 		return err;
 	}
 	at = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -106,19 +108,16 @@ static int open_gdr(struct hr_gpu_window *w, const struct hr_gdr *gdr, char *why
 }
 
 int hr_window_open(struct hr_gpu_window *w, const struct hr_window_driver *driver,
-		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, char *message)
+		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, struct hr_error *e)
 {
 	const struct hr_gpu_window asked = { .gpu = gpu, .bytes = bytes };
 	char why[2][WHY_MAX];
 
 	memset(w, 0, sizeof(*w));
-	*message = '\0';
-	if (!bytes || gpu % HR_WINDOW_GRAIN || bytes % HR_WINDOW_GRAIN) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "GPU memory 0x%llx, %zu bytes: not whole pages of 64 KiB",
-			 (unsigned long long)gpu, bytes);
-		return -EINVAL;
-	}
+	if (!bytes || gpu % HR_WINDOW_GRAIN || bytes % HR_WINDOW_GRAIN)
+		return hr_fail(e, HR_ERROR_FAILED, -EINVAL,
+			       "GPU memory 0x%llx, %zu bytes: not whole pages of 64 KiB",
+			       (unsigned long long)gpu, bytes);
 	*w = asked;
 	if (open_dmabuf(w, driver, why[0]) == 0)
 		return 0;
@@ -126,10 +125,9 @@ int hr_window_open(struct hr_gpu_window *w, const struct hr_window_driver *drive
 	if (open_gdr(w, gdr, why[1]) == 0)
 		return 0;
 	memset(w, 0, sizeof(*w));
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "GPU memory cannot be mapped for the ssd: by dma-buf: %s; by gdrcopy: %s", why[0],
-		 why[1]);
-	return -ENOTSUP;
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+		       "GPU memory cannot be mapped for the ssd: by dma-buf: %s; by gdrcopy: %s",
+		       why[0], why[1]);
 }
 
 void hr_window_close(struct hr_gpu_window *w)

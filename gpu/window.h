@@ -1,18 +1,19 @@
 /*
- * gpu/window.h - GPU memory that a controller can be let into: a mapping of it into this process.
+ * gpu/window.h - a mapping of GPU memory into this process, so that a controller can access it.
  *
- * A controller behind an IOMMU reaches what VFIO maps for it, and VFIO maps what this process has
- * mapped. There are two ways to get GPU memory there, tried in this order:
+ * A controller behind an IOMMU accesses memory that VFIO maps for it, and VFIO maps memory that this
+ * process has mapped. There are two ways to map GPU memory, tried in this order:
  *
- *   dma-buf   the GPU's driver exports the range as a dma-buf that is routed over BAR1 and lets it
- *             be mapped (device attribute 152); nothing else is needed
+ *   dma-buf   the GPU's driver exports the range as a dma-buf that is routed over BAR1 and allows
+ *             mmap() of it (device attribute 152); needs nothing else
  *   gdrcopy   libgdrapi.so.2 and its kernel module pin the range and map it
  *
- * Both mappings are of device memory without struct pages (VM_PFNMAP): VFIO type1 resolves them,
- * /proc/self/pagemap does not, and a transport that needs physical addresses (`pci:`) cannot use
- * them. They are for the controller and for small looks of the CPU (write-combined): never for data.
+ * Both mappings are device memory without struct pages (VM_PFNMAP). VFIO type1 resolves them;
+ * /proc/self/pagemap does not, so a transport that needs physical addresses (`pci:`) cannot use
+ * them. They serve the controller and short accesses by the CPU (write-combined), never data
+ * transfers.
  *
- * Nothing here needs a CUDA header: the driver is behind two function pointers.
+ * No CUDA header is needed here: the driver is called through two function pointers.
  */
 #ifndef GPU_WINDOW_H
 #define GPU_WINDOW_H
@@ -21,26 +22,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/error.h"
 #include "nvme/region.h"
 
-#define HR_WINDOW_GRAIN ((size_t)64 << 10) /* address and length: pages of the GPU */
+#define HR_WINDOW_GRAIN ((size_t)64 << 10) /* alignment of address and length: GPU pages */
 
-/* What the GPU's driver offers; `to` goes with each call. */
+/* Functions of the GPU's driver; `to` is passed to each call. */
 struct hr_window_driver {
 	/* True when a dma-buf of this GPU's memory can be mapped. */
 	bool (*mappable)(void *to);
-	/* A dma-buf descriptor of [gpu, gpu + bytes) that goes over PCIe; 0 or -errno, logged. */
-	int (*export)(void *to, uint64_t gpu, size_t bytes, int *fd);
+	/* Export a dma-buf of [gpu, gpu + bytes) that is accessed over PCIe; 0 or -errno. */
+	int (*export)(void *to, uint64_t gpu, size_t bytes, int *fd, struct hr_error *e);
 	void *to;
 };
 
-/* libgdrapi, as its gdrapi.h (API 2.x) declares it. A handle is an unsigned long in a struct. */
+/* libgdrapi, as declared in its gdrapi.h (API 2.x). A handle is an unsigned long in a struct. */
 struct hr_gdr_handle {
 	unsigned long h;
 };
 
 struct hr_gdr_info {
-	uint64_t va; /* first byte that is mapped; at or below the address asked for */
+	uint64_t va; /* first mapped byte; at or below the requested address */
 	uint64_t mapped_size;
 	uint32_t page_size;
 	uint64_t tm_cycles;
@@ -65,10 +67,10 @@ struct hr_gdr {
 
 struct hr_gpu_window {
 	const char *by; /* "dma-buf", "gdrcopy" */
-	void *cpu;	/* where GPU address `gpu` is seen */
+	void *cpu;	/* CPU address of the GPU address `gpu` */
 	uint64_t gpu;
 	size_t bytes;
-	void *mapping; /* what is undone in hr_window_close() */
+	void *mapping; /* for hr_window_close() */
 	size_t mapping_bytes;
 	const struct hr_gdr *gdr;
 	void *gdr_device;
@@ -77,27 +79,27 @@ struct hr_gpu_window {
 };
 
 /*
- * Load libgdrapi.so.2. message (HR_LOG_LINE_MAX bytes) says what is missing. 0; -ENOENT: no such
- * library; -ENOTSUP: another version, or a build that loads no libraries.
+ * Load libgdrapi.so.2. 0; -ENOENT: no such library; -ENOTSUP: another version, or a build that
+ * loads no libraries.
  */
-int hr_gdr_load(struct hr_gdr *gdr, char *message);
+int hr_gdr_load(struct hr_gdr *gdr, struct hr_error *e);
 void hr_gdr_unload(struct hr_gdr *gdr);
 
 /*
- * Map [gpu, gpu + bytes) by either way. driver or gdr may be NULL: that way is not there. gdr must
- * outlive the window. message has why each way failed.
+ * Map [gpu, gpu + bytes) in either way. driver or gdr may be NULL: not available. gdr must outlive
+ * the window. *e has the reason why each way failed.
  * 0; -EINVAL: not whole HR_WINDOW_GRAINs, or none; -ENOTSUP: neither way works.
  */
 int hr_window_open(struct hr_gpu_window *w, const struct hr_window_driver *driver,
-		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, char *message);
+		   const struct hr_gdr *gdr, uint64_t gpu, size_t bytes, struct hr_error *e);
 
-/* Unmap. First close the controllers' windows: VFIO keeps no reference of the mapping. Nothing for a
- * struct that is all zero. */
+/* Unmap. Close the controllers' windows first: VFIO holds no reference to the mapping. Does
+ * nothing for a struct that is all zero. */
 void hr_window_close(struct hr_gpu_window *w);
 
 /*
- * Describe it for transports and workers: kind HR_REGION_GPU, I/O addresses of our own choice.
- * As hr_region_init_host(); the owner calls hr_region_give_bus() when the window has closed.
+ * Describe the window for transports and workers: kind HR_REGION_GPU, assigned I/O addresses. As
+ * hr_region_init_host(); the owner calls hr_region_give_bus() after hr_window_close().
  */
 int hr_window_region(const struct hr_gpu_window *w, const char *name, struct hr_region *region);
 

@@ -1,4 +1,4 @@
-/* libgdrapi belongs to the kernel module on the machine, so it is loaded, never linked. */
+/* libgdrapi must match the kernel module of the machine, so it is loaded, never linked. */
 #include "gpu/window.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #define LIBRARY "libgdrapi.so.2"
 #define MAJOR 2
 
-/* Object and function pointers have one size (POSIX, dlsym). */
+/* Object and function pointers have the same size (POSIX, dlsym). */
 static bool resolve(void *library, const char *symbol, void *function)
 {
 	void *const at = dlsym(library, symbol);
@@ -38,31 +38,27 @@ static const char *resolve_all(struct hr_gdr *gdr)
 	return NULL;
 }
 
-int hr_gdr_load(struct hr_gdr *gdr, char *message)
+int hr_gdr_load(struct hr_gdr *gdr, struct hr_error *e)
 {
 	const char *missing;
 	int major = 0, minor = 0;
 
 	memset(gdr, 0, sizeof(*gdr));
 	gdr->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!gdr->library) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: cannot be loaded; install gdrcopy 2.x",
-			 LIBRARY);
-		return -ENOENT;
-	}
+	if (!gdr->library)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOENT,
+			       "%s: cannot be loaded; install gdrcopy 2.x", LIBRARY);
 	missing = resolve_all(gdr);
 	if (!missing)
 		gdr->version(&major, &minor);
 	if (!missing && major == MAJOR)
 		return 0;
-	if (missing)
-		snprintf(message, HR_LOG_LINE_MAX, "%s: has no %s; expected gdrcopy 2.x", LIBRARY,
-			 missing);
-	else
-		snprintf(message, HR_LOG_LINE_MAX, "%s: version %d.%d; expected 2.x", LIBRARY,
-			 major, minor);
 	hr_gdr_unload(gdr);
-	return -ENOTSUP;
+	if (missing)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "%s: has no %s; expected gdrcopy 2.x",
+			       LIBRARY, missing);
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "%s: version %d.%d; expected 2.x", LIBRARY,
+		       major, minor);
 }
 
 void hr_gdr_unload(struct hr_gdr *gdr)

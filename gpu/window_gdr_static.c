@@ -1,4 +1,4 @@
-/* In place of gpu/window_gdr.c in a static build, whose C library loads no others. */
+/* Replaces gpu/window_gdr.c in a static build, whose C library cannot load libraries. */
 #include "gpu/window.h"
 
 #include <errno.h>
@@ -7,11 +7,11 @@
 
 #include "config/log.h"
 
-int hr_gdr_load(struct hr_gdr *gdr, char *message)
+int hr_gdr_load(struct hr_gdr *gdr, struct hr_error *e)
 {
 	memset(gdr, 0, sizeof(*gdr));
-	snprintf(message, HR_LOG_LINE_MAX, "libgdrapi.so.2: a static build loads no libraries");
-	return -ENOTSUP;
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+		       "libgdrapi.so.2: a static build loads no libraries");
 }
 
 void hr_gdr_unload(struct hr_gdr *gdr)

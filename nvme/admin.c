@@ -3,28 +3,29 @@
 #include <string.h>
 
 #include "config/clock.h"
-#include "config/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/events.h"
-#include "nvme/health.h"
+#include "nvme/ctrl_check.h"
 #include "nvme/status.h"
+#include "nvme/wait.h"
 
-/* Ends the admin queue: nothing is sent on it any more. */
+/* End the admin queue: no command can be sent on it after this. */
 static int give_up(struct hr_ctrl *ctrl, int err)
 {
 	hr_qp_break(&ctrl->admin, err);
 	return err;
 }
 
-static int lost(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t cid)
+static int lost(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t cid, struct hr_error *e)
 {
-	hr_error("%s: admin %s (cid %04x): no completion after %llu ms", ctrl->transport->name,
-		 hr_opcode_name(opcode, true), cid, ctrl->admin.timeout_ns / HR_NS_PER_MS);
+	hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, -ETIMEDOUT,
+			"admin %s (cid %04x): no completion after %llu ms",
+			hr_opcode_name(opcode, true), cid, ctrl->admin.timeout_ns / HR_NS_PER_MS);
 	return give_up(ctrl, -ETIMEDOUT);
 }
 
-/* Bounded: late and stray completions do not count as progress, so the deadline comes. */
-static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done)
+/* The wait is bounded: late and stray completions do not extend the deadline. */
+static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done, struct hr_error *e)
 {
 	struct hr_nvme_qp *qp = &ctrl->admin;
 	uint32_t spins = 0;
@@ -38,35 +39,50 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done)
 			hr_ctrl_note_event(ctrl, done);
 			continue;
 		}
-		if (qp->broken) {
-			hr_error("%s: admin queue: %s", ctrl->transport->name,
-				 hr_qp_offence(qp, text, sizeof(text)));
-			return qp->broken;
-		}
-		err = hr_ctrl_check(ctrl);
+		if (qp->broken)
+			return hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, qp->broken,
+					       "admin queue: %s",
+					       hr_qp_error_text(qp, text, sizeof(text)));
+		err = hr_ctrl_check(ctrl, e);
 		if (err)
 			return give_up(ctrl, err);
 		if (hr_qp_expire(qp, hr_now_ns(), done))
-			return lost(ctrl, opcode, done->cid);
-		hr_idle(&spins);
+			return lost(ctrl, opcode, done->cid, e);
+		hr_wait_step(&spins);
 	}
 }
 
-int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0)
+int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e)
 {
 	struct hr_done done = { 0 };
 	int err = hr_qp_push(&ctrl->admin, true, sqe, HR_ADMIN_WAITED_FOR);
+	char text[80];
 
-	if (err < 0)
-		return err;
+	if (err < 0) /* its end was reported */
+		return hr_fail_known(e, HR_ERROR_DEVICE, err,
+				     "%s: admin %s: the admin queue accepts no commands: %s",
+				     ctrl->health.name, hr_opcode_name(sqe->opcode, true),
+				     hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
 	hr_qp_ring(&ctrl->admin);
-	err = wait_done(ctrl, sqe->opcode, &done);
+	err = wait_done(ctrl, sqe->opcode, &done, e);
 	if (err == 0 && dw0)
 		*dw0 = done.dw0;
 	return err;
 }
 
-int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid)
+int hr_admin_fail(const struct hr_ctrl *ctrl, const char *what, uint32_t number, int err,
+		  struct hr_error *e)
+{
+	char text[80];
+
+	if (err > 0)
+		hr_fail(e, HR_ERROR_DEVICE, err, "%s: admin %s %u: %s (%03x)",
+			ctrl->transport->name, what, number, hr_error_name(err, text, sizeof(text)),
+			(unsigned)err);
+	return err;
+}
+
+int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid, struct hr_error *e)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_identify,
@@ -76,10 +92,10 @@ int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid)
 	};
 
 	memset(ctrl->admin_data, 0, HR_PAGE);
-	return hr_admin(ctrl, &sqe, NULL);
+	return hr_admin(ctrl, &sqe, NULL, e);
 }
 
-int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes)
+int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes, struct hr_error *e)
 {
 	const uint32_t numd = bytes / 4 - 1; /* zero-based dwords; fits NUMDL */
 	struct hr_sqe sqe = {
@@ -92,10 +108,11 @@ int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes)
 	if (bytes == 0 || bytes % 4 || bytes > HR_PAGE)
 		return -EINVAL;
 	memset(ctrl->admin_data, 0, HR_PAGE);
-	return hr_admin(ctrl, &sqe, NULL);
+	return hr_admin(ctrl, &sqe, NULL, e);
 }
 
-int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint32_t *dw0)
+int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint32_t *dw0,
+			 struct hr_error *e)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_set_features,
@@ -103,24 +120,25 @@ int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint
 		.cdw11 = cdw11,
 	};
 
-	return hr_admin(ctrl, &sqe, dw0);
+	return hr_admin(ctrl, &sqe, dw0, e);
 }
 
-int hr_admin_get_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t *dw0)
+int hr_admin_get_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t *dw0, struct hr_error *e)
 {
 	struct hr_sqe sqe = { .opcode = nvme_admin_get_features, .cdw10 = fid };
 
-	return hr_admin(ctrl, &sqe, dw0);
+	return hr_admin(ctrl, &sqe, dw0, e);
 }
 
-int hr_admin_abort(struct hr_ctrl *ctrl, uint16_t sqid, uint16_t cid, bool *aborted)
+int hr_admin_abort(struct hr_ctrl *ctrl, uint16_t sqid, uint16_t cid, bool *aborted,
+		   struct hr_error *e)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_abort_cmd,
 		.cdw10 = (uint32_t)cid << 16 | sqid,
 	};
 	uint32_t dw0 = 1;
-	int err = hr_admin(ctrl, &sqe, &dw0);
+	int err = hr_admin(ctrl, &sqe, &dw0, e);
 
 	if (!err)
 		*aborted = !(dw0 & 1); /* bit 0 set: not aborted (5.1) */

@@ -1,5 +1,5 @@
 /*
- * nvme/admin.h - admin commands (Base 2.0, 5), one at a time, and waiting for them.
+ * nvme/admin.h - synchronous admin commands (Base 2.0, 5), one at a time.
  */
 #ifndef NVME_ADMIN_H
 #define NVME_ADMIN_H
@@ -7,20 +7,30 @@
 #include "nvme/ctrl.h"
 
 /*
- * One admin command, synchronous: sends *sqe (cid ours), waits, returns 0, status or -errno.
- * dw0 may be NULL. Data, if any, lies where the sqe's PRPs say; admin_data is there for that.
- * A status is not logged: the caller knows what it means. A timeout, and what ends the queue, is.
+ * Send one admin command and wait for its completion. The CID of *sqe is ignored. The PRPs are the
+ * caller's; ctrl->admin_data is a page for data. dw0 may be NULL; it is set only on success.
+ * Returns 0, the NVMe status, or -errno. A status does not fill e, because only the caller knows
+ * whether it is an error: hr_admin_fail(). A timeout and an error that ends the queue are faults
+ * (nvme/health.h).
  */
-int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0);
+int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e);
+
+/* Returns err. A status fills e: "NAME: admin WHAT NUMBER: STATUS (sct/sc)". */
+int hr_admin_fail(const struct hr_ctrl *ctrl, const char *what, uint32_t number, int err,
+		  struct hr_error *e);
 
 /*
- * Typed admin commands; they log as hr_admin() does. Data lands in ctrl->admin_data, zeroed before.
- * get_log: of the whole controller; -EINVAL: bytes 0, not a multiple of 4, or above HR_PAGE.
+ * Typed admin commands. They report as hr_admin() does. ctrl->admin_data is zeroed first and then
+ * receives the data.
+ * get_log reads a log page of the whole controller; -EINVAL: bytes is 0, not a multiple of 4, or
+ * above HR_PAGE.
  */
-int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid);
-int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes);
-int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint32_t *dw0);
-int hr_admin_get_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t *dw0);
-int hr_admin_abort(struct hr_ctrl *ctrl, uint16_t sqid, uint16_t cid, bool *aborted);
+int hr_admin_identify(struct hr_ctrl *ctrl, uint8_t cns, uint32_t nsid, struct hr_error *e);
+int hr_admin_get_log(struct hr_ctrl *ctrl, uint8_t lid, uint32_t bytes, struct hr_error *e);
+int hr_admin_set_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t cdw11, uint32_t *dw0,
+			 struct hr_error *e);
+int hr_admin_get_feature(struct hr_ctrl *ctrl, uint8_t fid, uint32_t *dw0, struct hr_error *e);
+int hr_admin_abort(struct hr_ctrl *ctrl, uint16_t sqid, uint16_t cid, bool *aborted,
+		   struct hr_error *e);
 
 #endif

@@ -1,34 +1,19 @@
 #include "nvme/blk.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "config/clock.h"
-#include "config/log.h"
 #include "config/tick.h"
-#include "nvme/health.h"
+#include "nvme/ctrl_check.h"
 #include "nvme/ioqueues.h"
 #include "nvme/retry.h"
 #include "nvme/status.h"
+#include "nvme/wait.h"
 
-#define CHECK_SPINS 64u /* idle steps between two looks at CSTS */
-
-/* One call: what is to be moved, and how far it is. */
-struct job {
-	uint8_t opcode;
-	const struct hr_sqe *command; /* NULL: read, write, flush */
-	bool fua;
-	bool quiet; /* a status is the caller's to tell */
-	uint64_t lba;
-	const uint8_t *from; /* write */
-	uint8_t *to;	     /* read */
-	size_t bytes, next;  /* next: first byte not yet given to a command */
-	uint32_t idle;	     /* mask of buffers without a command */
-	uint32_t in_flight;
-	uint32_t spins;
-	int err; /* of the first command that failed */
-};
+#define CHECK_SPINS 64u /* idle steps between two reads of CSTS */
 
 /* [SQ][CQ][table][a list per buffer][buffers] */
 #define LIST_PAGE 3u
@@ -39,14 +24,14 @@ size_t hr_nvme_blk_bytes(void)
 	return (size_t)BUFFER_PAGE * HR_PAGE + (size_t)HR_BLK_BUFFERS * HR_BLK_CHUNK;
 }
 
-static uint64_t lba_of(const struct hr_nvme_blk *disk, const struct job *job, uint32_t i)
+static uint64_t lba_of(const struct hr_nvme_blk *disk, const struct hr_blk_job *job, uint32_t i)
 {
 	return job->lba + (disk->buffer[i].at >> disk->ns.lba_shift);
 }
 
 /* "read of 64 blocks at LBA 16" */
-static const char *describe(const struct hr_nvme_blk *disk, const struct job *job, uint32_t i,
-			    char *text, size_t bytes)
+static const char *describe(const struct hr_nvme_blk *disk, const struct hr_blk_job *job,
+			    uint32_t i, char *text, size_t bytes)
 {
 	const char *opcode = hr_opcode_name(job->opcode, false);
 	uint32_t blocks;
@@ -59,16 +44,15 @@ static const char *describe(const struct hr_nvme_blk *disk, const struct job *jo
 	return text;
 }
 
-/* The end of a disk: what is in flight will not be waited for. */
-static void die(struct hr_nvme_blk *disk, struct job *job, int err)
+/* The health of the ssd allows no more commands: do not wait for those in flight. */
+static void die(struct hr_blk_job *job, int err)
 {
-	disk->dead = err;
 	job->err = job->err ? job->err : err;
 	job->in_flight = 0;
 }
 
-/* Push the command of buffer i, whose use is already set. */
-static void push(struct hr_nvme_blk *disk, struct job *job, uint32_t i)
+/* Push the command of buffer i, whose range is already set. */
+static void push(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 {
 	const uint32_t bytes = disk->buffer[i].bytes;
 	struct hr_sqe sqe;
@@ -88,11 +72,12 @@ static void push(struct hr_nvme_blk *disk, struct job *job, uint32_t i)
 	}
 	cid = hr_qp_push(&disk->qp, true, &sqe, i);
 	if (cid < 0)
-		die(disk, job, cid);
+		die(job, hr_health_fault(disk->health, HR_FAULT_BROKEN_QUEUE, job->e, cid,
+					 "queue %u takes no command", disk->qp.id));
 }
 
-/* Give the next chunk to buffer i. */
-static void start(struct hr_nvme_blk *disk, struct job *job, uint32_t i)
+/* Assign the next chunk to buffer i. */
+static void start(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 {
 	const size_t left = job->bytes - job->next;
 	const uint32_t bytes = left < disk->chunk ? (uint32_t)left : disk->chunk;
@@ -108,19 +93,20 @@ static void start(struct hr_nvme_blk *disk, struct job *job, uint32_t i)
 	push(disk, job, i);
 }
 
-static void fail(struct hr_nvme_blk *disk, struct job *job, uint32_t i, uint16_t status)
+static void fail(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i, uint16_t status)
 {
 	char what[80], name[80];
 
 	if (!job->err && !job->quiet)
-		hr_error("%s: %s: %s (%03x)", disk->blk.name,
-			 describe(disk, job, i, what, sizeof(what)),
-			 hr_error_name(status, name, sizeof(name)), status);
+		hr_fail(job->e, HR_ERROR_DEVICE, status, "%s: %s: %s (%03x)", disk->blk.name,
+			describe(disk, job, i, what, sizeof(what)),
+			hr_error_name(status, name, sizeof(name)), status);
 	job->err = job->err ? job->err : status;
 }
 
-/* Pauses before another try of buffer i. False: it has had its tries, or its time. */
-static bool try_again(struct hr_nvme_blk *disk, const struct job *job, uint32_t i,
+/* Wait before the next attempt of buffer i, or note its time in a transfer that waits for nothing.
+ * False: no attempts or no time left. */
+static bool try_again(struct hr_nvme_blk *disk, const struct hr_blk_job *job, uint32_t i,
 		      const struct hr_done *done)
 {
 	const uint32_t most = job->opcode == nvme_cmd_flush
@@ -136,16 +122,21 @@ static bool try_again(struct hr_nvme_blk *disk, const struct job *job, uint32_t 
 	if (now + pause - disk->buffer[i].failed_ns > disk->qp.timeout_ns)
 		return false;
 	disk->buffer[i].tries++;
-	hr_wait_ns(pause);
+	disk->buffer[i].again_ns = now + pause;
+	if (!job->begun)
+		hr_wait_ns(pause);
 	return true;
 }
 
-static void finish(struct hr_nvme_blk *disk, struct job *job, const struct hr_done *done)
+static void finish(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct hr_done *done)
 {
 	const uint32_t i = done->token;
 
 	if (done->status && !job->err && !job->command && try_again(disk, job, i, done)) {
-		push(disk, job, i);
+		if (job->begun)
+			job->later |= 1u << i;
+		else
+			push(disk, job, i);
 		return;
 	}
 	if (done->status)
@@ -156,143 +147,214 @@ static void finish(struct hr_nvme_blk *disk, struct job *job, const struct hr_do
 	job->in_flight--;
 }
 
-static void lose(struct hr_nvme_blk *disk, struct job *job, const struct hr_done *done)
+static void lose(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct hr_done *done)
 {
-	const int gone = hr_ctrl_check(disk->ctrl);
+	const int gone = hr_ctrl_check(disk->ctrl, job->e);
 	char what[80];
 
-	hr_error("%s: queue %u: %s (cid %04x): no completion after %llu ms", disk->blk.name,
-		 disk->qp.id, describe(disk, job, done->token, what, sizeof(what)), done->cid,
-		 disk->qp.timeout_ns / HR_NS_PER_MS);
-	die(disk, job, gone ? gone : -ETIMEDOUT);
+	hr_health_fault(disk->health, HR_FAULT_LOST_COMMAND, job->e, -ETIMEDOUT,
+			"queue %u: %s (cid %04x): no completion after %llu ms", disk->qp.id,
+			describe(disk, job, done->token, what, sizeof(what)), done->cid,
+			disk->qp.timeout_ns / HR_NS_PER_MS);
+	die(job, gone ? gone : -ETIMEDOUT);
 }
 
-/* Take one completion, or find out why there is none. */
-static void collect(struct hr_nvme_blk *disk, struct job *job)
+/* Handle one completion, or find the reason why none arrives. False: there is none yet. */
+static bool collect(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
 	struct hr_nvme_qp *qp = &disk->qp;
 	struct hr_done done = { 0 };
 	char text[80];
-	int err;
 
 	if (hr_qp_reap(qp, &done)) {
 		job->spins = 0;
 		finish(disk, job, &done);
 	} else if (qp->broken) {
-		hr_error("%s: queue %u: %s", disk->blk.name, qp->id,
-			 hr_qp_offence(qp, text, sizeof(text)));
-		die(disk, job, qp->broken);
+		die(job, hr_health_fault(disk->health, HR_FAULT_BROKEN_QUEUE, job->e, qp->broken,
+					 "queue %u: %s", qp->id,
+					 hr_qp_error_text(qp, text, sizeof(text))));
 	} else if (hr_qp_expire(qp, hr_now_ns(), &done)) {
 		lose(disk, job, &done);
 	} else {
-		hr_idle(&job->spins);
-		err = job->spins % CHECK_SPINS ? 0 : hr_ctrl_check(disk->ctrl);
-		if (err)
-			die(disk, job, err);
+		return false;
 	}
+	return true;
 }
 
-static uint32_t lowest_idle(const struct job *job)
+/* A controller that has failed completes nothing. */
+static void look(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
-	return (uint32_t)__builtin_ctz(job->idle);
+	const int err = hr_ctrl_check(disk->ctrl, job->e);
+
+	if (err)
+		die(job, err);
 }
 
-static int run(struct hr_nvme_blk *disk, struct job *job)
+static uint32_t lowest(uint32_t mask)
 {
-	if (disk->dead)
-		return disk->dead;
+	return (uint32_t)__builtin_ctz(mask);
+}
+
+/* Send the commands for which there is room, and those that are due again. */
+static void submit(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+{
+	for (uint32_t left = job->later; left && hr_qp_room(&disk->qp); left &= left - 1) {
+		const uint32_t i = lowest(left);
+
+		if (hr_now_ns() < disk->buffer[i].again_ns)
+			continue;
+		job->later &= ~(1u << i);
+		push(disk, job, i);
+	}
+	while (!job->err && job->next < job->bytes && job->idle && hr_qp_room(&disk->qp))
+		start(disk, job, lowest(job->idle));
+	hr_qp_ring(&disk->qp);
+}
+
+static bool is_over(const struct hr_blk_job *job)
+{
+	return !job->in_flight && (job->err || job->next == job->bytes);
+}
+
+static void wait_for_end(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+{
+	do {
+		hr_tick();
+		submit(disk, job);
+		if (!job->in_flight || collect(disk, job))
+			continue;
+		hr_wait_step(&job->spins);
+		if (job->spins % CHECK_SPINS == 0)
+			look(disk, job);
+	} while (!is_over(job));
+}
+
+static int run(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+{
+	int refused;
+
+	if (disk->begun.active && !is_over(&disk->begun))
+		wait_for_end(disk, &disk->begun);
+	refused = hr_health_refuse(disk->health, job->e);
+	if (refused)
+		return refused;
 	job->idle = (1u << HR_BLK_BUFFERS) - 1;
 	if (job->opcode == nvme_cmd_flush)
 		start(disk, job, 0);
-	do {
-		hr_tick();
-		while (!job->err && job->next < job->bytes && job->idle && hr_qp_room(&disk->qp))
-			start(disk, job, lowest_idle(job));
-		hr_qp_ring(&disk->qp);
-		if (job->in_flight)
-			collect(disk, job);
-	} while (job->in_flight || (!job->err && job->next < job->bytes));
+	wait_for_end(disk, job);
 	return job->err;
 }
 
-static int check(const struct hr_blk *blk, const char *what, uint64_t offset, size_t bytes)
+int hr_nvme_blk_poll(struct hr_nvme_blk *disk)
+{
+	struct hr_blk_job *job = &disk->begun;
+
+	if (!job->active)
+		return -ENOENT;
+	if (!is_over(job)) {
+		submit(disk, job);
+		while (job->in_flight && collect(disk, job))
+			submit(disk, job);
+	}
+	if (job->in_flight)
+		look(disk, job);
+	if (!is_over(job))
+		return -EINPROGRESS;
+	job->active = false;
+	return job->err;
+}
+
+int hr_blk_check(const struct hr_blk *blk, const char *what, uint64_t offset, size_t bytes,
+		 struct hr_error *e)
 {
 	const uint64_t mask = blk->block_bytes - 1;
 
-	if ((offset | bytes) & mask) {
-		hr_error("%s: %s of %zu bytes at %" PRIu64 ": not whole blocks of %u", blk->name,
-			 what, bytes, offset, blk->block_bytes);
-		return -EINVAL;
-	}
-	if (offset > blk->bytes || bytes > blk->bytes - offset) {
-		hr_error("%s: %s of %zu bytes at %" PRIu64 ": beyond the end at %" PRIu64,
-			 blk->name, what, bytes, offset, blk->bytes);
-		return -ERANGE;
-	}
+	if ((offset | bytes) & mask)
+		return hr_fail(e, HR_ERROR_FAILED, -EINVAL,
+			       "%s: %s of %zu bytes at %" PRIu64 ": not whole blocks of %u",
+			       blk->name, what, bytes, offset, blk->block_bytes);
+	if (offset > blk->bytes || bytes > blk->bytes - offset)
+		return hr_fail(e, HR_ERROR_FAILED, -ERANGE,
+			       "%s: %s of %zu bytes at %" PRIu64 ": beyond the end at %" PRIu64,
+			       blk->name, what, bytes, offset, blk->bytes);
 	return 0;
 }
 
-static int blk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes)
+static int check_transfer(const struct hr_blk *blk, bool write, uint64_t offset, size_t bytes,
+			  struct hr_error *e)
+{
+	const char *what = write ? "write" : "read";
+	const int err = hr_blk_check(blk, what, offset, bytes, e);
+
+	if (err || !write || !blk->read_only)
+		return err;
+	return hr_fail(e, HR_ERROR_MISSING, -EROFS,
+		       "%s: write of %zu bytes at %" PRIu64 ": the disk is read-only", blk->name,
+		       bytes, offset);
+}
+
+static int blk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes,
+		    struct hr_error *e)
 {
 	struct hr_nvme_blk *disk = blk->impl;
-	struct job job = {
+	struct hr_blk_job job = {
 		.opcode = nvme_cmd_read,
 		.lba = offset >> disk->ns.lba_shift,
 		.to = data,
 		.bytes = bytes,
+		.e = e,
 	};
-	const int err = check(blk, "read", offset, bytes);
+	const int err = check_transfer(blk, false, offset, bytes, e);
 
 	return err ? err : run(disk, &job);
 }
 
-static int blk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua)
+static int blk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua,
+		     struct hr_error *e)
 {
 	struct hr_nvme_blk *disk = blk->impl;
-	struct job job = {
+	struct hr_blk_job job = {
 		.opcode = nvme_cmd_write,
 		.lba = offset >> disk->ns.lba_shift,
 		.from = data,
 		.bytes = bytes,
 		.fua = fua,
+		.e = e,
 	};
-	const int err = check(blk, "write", offset, bytes);
+	const int err = check_transfer(blk, true, offset, bytes, e);
 
-	if (err)
-		return err;
-	if (blk->read_only) {
-		hr_error("%s: write of %zu bytes at %" PRIu64 ": the disk is read-only", blk->name,
-			 bytes, offset);
-		return -EROFS;
-	}
-	return run(disk, &job);
+	return err ? err : run(disk, &job);
 }
 
 /* Without a volatile cache a completed write is durable. */
-static int blk_flush(struct hr_blk *blk)
+static int blk_flush(struct hr_blk *blk, struct hr_error *e)
 {
 	struct hr_nvme_blk *disk = blk->impl;
-	struct job job = { .opcode = nvme_cmd_flush };
+	struct hr_blk_job job = { .opcode = nvme_cmd_flush, .e = e };
 
-	return blk->volatile_cache ? run(disk, &job) : disk->dead;
+	return blk->volatile_cache ? run(disk, &job) : hr_health_refuse(disk->health, e);
 }
 
-/* As any other transfer through buffer 0, whose address for the controller is another one now. */
-int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page)
+/* A transfer through buffer 0, with the caller's bus address in place of the buffer's. */
+int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page,
+		     struct hr_error *e)
 {
 	const uint64_t own = disk->buffer[0].prp.first;
-	struct job job = {
+	struct hr_blk_job job = {
 		.opcode = write ? nvme_cmd_write : nvme_cmd_read,
 		.lba = offset >> disk->ns.lba_shift,
 		.bytes = HR_PAGE,
 		.quiet = true,
+		.e = e,
 	};
-	int err = check(&disk->blk, write ? "write" : "read", offset, HR_PAGE);
+	int err = hr_blk_check(&disk->blk, write ? "write" : "read", offset, HR_PAGE, e);
 
 	if (err)
 		return err;
 	if (write && disk->blk.read_only)
-		return -EROFS;
+		return hr_fail(e, HR_ERROR_MISSING, -EROFS,
+			       "%s: write of a page at %" PRIu64 ": the disk is read-only",
+			       disk->blk.name, offset);
 	disk->buffer[0].prp.first = page.addr;
 	err = run(disk, &job);
 	disk->buffer[0].prp.first = own;
@@ -300,20 +362,47 @@ int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, stru
 }
 
 int hr_nvme_blk_command(struct hr_nvme_blk *disk, const struct hr_sqe *command, void *data,
-			size_t bytes, bool to_host)
+			size_t bytes, bool to_host, struct hr_error *e)
 {
-	struct job job = {
+	struct hr_blk_job job = {
 		.opcode = command->opcode,
 		.command = command,
 		.from = to_host ? NULL : data,
 		.to = to_host ? data : NULL,
 		.bytes = bytes,
 		.quiet = true,
+		.e = e,
 	};
 
 	if (bytes == 0 || bytes > HR_BLK_COMMAND_MAX)
 		return -EINVAL;
 	return run(disk, &job);
+}
+
+int hr_nvme_blk_begin(struct hr_nvme_blk *disk, bool write, uint64_t offset, void *data,
+		      size_t bytes, struct hr_error *e)
+{
+	int err = check_transfer(&disk->blk, write, offset, bytes, e);
+
+	if (disk->begun.active)
+		return -EBUSY;
+	if (!err)
+		err = hr_health_refuse(disk->health, e);
+	if (err)
+		return err;
+	disk->begun = (struct hr_blk_job){
+		.opcode = write ? nvme_cmd_write : nvme_cmd_read,
+		.begun = true,
+		.active = true,
+		.lba = offset >> disk->ns.lba_shift,
+		.from = write ? data : NULL,
+		.to = write ? NULL : data,
+		.bytes = bytes,
+		.idle = (1u << HR_BLK_BUFFERS) - 1,
+		.e = e,
+	};
+	submit(disk, &disk->begun);
+	return 0;
 }
 
 static const struct hr_blk_ops nvme_blk_ops = {
@@ -335,7 +424,7 @@ static void set_buffers(struct hr_nvme_blk *disk, const struct hr_region *region
 
 int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struct hr_ns *ns,
 		     uint16_t id, const struct hr_region *region, size_t offset,
-		     uint64_t timeout_ns)
+		     uint64_t timeout_ns, struct hr_error *e)
 {
 	uint8_t *cpu = region->cpu;
 	const uint32_t entries =
@@ -348,6 +437,7 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
 		return -EINVAL;
 	memset(disk, 0, sizeof(*disk));
 	disk->ctrl = ctrl;
+	disk->health = &ctrl->health;
 	disk->ns = *ns;
 	disk->chunk = ctrl->max_transfer < HR_BLK_CHUNK ? ctrl->max_transfer : HR_BLK_CHUNK;
 	disk->blk = (struct hr_blk){
@@ -366,11 +456,14 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
 	err = hr_qp_init(&disk->qp, id, entries, &memory, timeout_ns);
 	if (err)
 		return err;
-	return hr_ctrl_create_qp(ctrl, &disk->qp, hr_region_bus(region, offset),
-				 hr_region_bus(region, offset + HR_PAGE));
+	err = hr_ctrl_create_qp(ctrl, &disk->qp, hr_region_bus(region, offset),
+				hr_region_bus(region, offset + HR_PAGE), e);
+	if (!err)
+		hr_health_set(disk->health, HR_STEP_REOPEN);
+	return err;
 }
 
-int hr_nvme_blk_close(struct hr_nvme_blk *disk)
+int hr_nvme_blk_close(struct hr_nvme_blk *disk, struct hr_error *e)
 {
-	return hr_ctrl_delete_qp(disk->ctrl, disk->qp.id);
+	return hr_ctrl_delete_qp(disk->ctrl, disk->qp.id, e);
 }

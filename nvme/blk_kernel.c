@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/seam.h"
 #include "nvme/inuse.h"
 #include "nvme/transport.h"
 
@@ -22,55 +22,43 @@
 
 /* ---- input and output */
 
-static int check(const struct hr_blk *blk, const char *what, uint64_t offset, size_t bytes)
-{
-	if ((offset | bytes) & (blk->block_bytes - 1)) {
-		hr_error("%s: %s of %zu bytes at %" PRIu64 ": not whole blocks of %u", blk->name,
-			 what, bytes, offset, blk->block_bytes);
-		return -EINVAL;
-	}
-	if (offset > blk->bytes || bytes > blk->bytes - offset) {
-		hr_error("%s: %s of %zu bytes at %" PRIu64 ": beyond the end at %" PRIu64,
-			 blk->name, what, bytes, offset, blk->bytes);
-		return -ERANGE;
-	}
-	return 0;
-}
-
-/* The kernel may move less than was asked for; nothing at all is an error. */
-static int move(struct hr_kernel_blk *disk, bool write, uint64_t offset, size_t bytes, bool fua)
+/* The kernel may move fewer bytes than requested. Moving 0 bytes is an error. */
+static int move(struct hr_kernel_blk *disk, bool write, uint64_t offset, size_t bytes, bool fua,
+		struct hr_error *e)
 {
 	const char *what = write ? "write" : "read";
 
 	for (size_t done = 0; done < bytes;) {
 		const struct iovec vec = { disk->piece + done, bytes - done };
-		const off_t at = (off_t)(offset + done);
-		ssize_t n = write ? pwritev2(disk->fd, &vec, 1, at, fua ? RWF_DSYNC : 0)
-				  : preadv2(disk->fd, &vec, 1, at, 0);
+		const uint64_t at = offset + done;
+		const ssize_t n = write ? hr_file_write(disk->fd, &vec, 1, at, fua ? RWF_DSYNC : 0)
+					: hr_file_read(disk->fd, &vec, 1, at);
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
 		if (n <= 0) {
-			const int err = n < 0 ? -errno : -EIO;
+			const int err = n < 0 ? (int)n : -EIO;
 
-			hr_error("%s: %s of %zu bytes at %" PRIu64 ": %s", disk->blk.name, what,
-				 bytes, offset, strerror(-err));
-			return err == -ENOMEM ? err : -EIO;
+			return hr_fail(e, err == -ENOMEM ? HR_ERROR_MISSING : HR_ERROR_DEVICE,
+				       err == -ENOMEM ? err : -EIO,
+				       "%s: %s of %zu bytes at %" PRIu64 ": %s", disk->blk.name,
+				       what, bytes, offset, strerror(-err));
 		}
 		done += (size_t)n;
 	}
 	return 0;
 }
 
-static int kernel_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes)
+static int kernel_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes,
+		       struct hr_error *e)
 {
 	struct hr_kernel_blk *disk = blk->impl;
-	int err = check(blk, "read", offset, bytes);
+	int err = hr_blk_check(blk, "read", offset, bytes, e);
 
 	for (size_t at = 0; !err && at < bytes; at += PIECE) {
 		const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
-		err = move(disk, false, offset + at, n, false);
+		err = move(disk, false, offset + at, n, false, e);
 		if (!err)
 			memcpy((uint8_t *)data + at, disk->piece, n);
 	}
@@ -78,33 +66,31 @@ static int kernel_read(struct hr_blk *blk, uint64_t offset, void *data, size_t b
 }
 
 static int kernel_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes,
-			bool fua)
+			bool fua, struct hr_error *e)
 {
 	struct hr_kernel_blk *disk = blk->impl;
-	int err = check(blk, "write", offset, bytes);
+	int err = hr_blk_check(blk, "write", offset, bytes, e);
 
-	if (!err && blk->read_only) {
-		hr_error("%s: write of %zu bytes at %" PRIu64 ": the disk is read-only", blk->name,
-			 bytes, offset);
-		err = -EROFS;
-	}
+	if (!err && blk->read_only)
+		err = hr_fail(e, HR_ERROR_MISSING, -EROFS,
+			      "%s: write of %zu bytes at %" PRIu64 ": the disk is read-only",
+			      blk->name, bytes, offset);
 	for (size_t at = 0; !err && at < bytes; at += PIECE) {
 		const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
 		memcpy(disk->piece, (const uint8_t *)data + at, n);
-		err = move(disk, true, offset + at, n, fua);
+		err = move(disk, true, offset + at, n, fua, e);
 	}
 	return err;
 }
 
-static int kernel_flush(struct hr_blk *blk)
+static int kernel_flush(struct hr_blk *blk, struct hr_error *e)
 {
 	const struct hr_kernel_blk *disk = blk->impl;
+	const int err = hr_file_sync(disk->fd);
 
-	if (fdatasync(disk->fd) == 0)
-		return 0;
-	hr_error("%s: flush: %s", blk->name, strerror(errno));
-	return -EIO;
+	return err ? hr_fail(e, HR_ERROR_DEVICE, -EIO, "%s: flush: %s", blk->name, strerror(-err))
+		   : 0;
 }
 
 static const struct hr_blk_ops kernel_ops = {
@@ -115,8 +101,8 @@ static const struct hr_blk_ops kernel_ops = {
 
 /* ---- opening */
 
-/* Name of the block device in sysfs; its folder is named like that, with '!' for '/'. */
-static int find_name(const char *path, char name[64], char *message)
+/* Name of the block device in sysfs; its folder has that name, with '!' for '/'. */
+static int find_name(const char *path, char name[64], struct hr_error *e)
 {
 	char link[64], target[PATH_MAX], partition[PATH_MAX];
 	struct stat st;
@@ -125,28 +111,25 @@ static int find_name(const char *path, char name[64], char *message)
 	if (stat(path, &st) != 0) {
 		const int err = -errno;
 
-		snprintf(message, HR_LOG_LINE_MAX, "%s: %s", path, strerror(-err));
-		return err == -ENOTDIR ? -ENOENT : err;
+		return hr_fail(e, HR_ERROR_MISSING, err == -ENOTDIR ? -ENOENT : err, "%s: %s", path,
+			       strerror(-err));
 	}
 	snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(st.st_rdev), minor(st.st_rdev));
 	n = S_ISBLK(st.st_mode) ? readlink(link, target, sizeof target - 1) : -1;
-	if (n < 0) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: is no block device", path);
-		return -ENODEV;
-	}
+	if (n < 0)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV, "%s: is not a block device", path);
 	target[n] = '\0';
 	snprintf(name, 64, "%.63s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
 	snprintf(partition, sizeof partition, "%s/partition", link);
-	if (access(partition, F_OK) == 0) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: is a partition; a store takes a whole disk, as pci: and vfio: see it",
-			 path);
-		return -ENODEV;
-	}
+	if (access(partition, F_OK) == 0)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENODEV,
+			"%s: is a partition; a store takes a whole disk, as pci: and vfio: do",
+			path);
 	return 0;
 }
 
-/* First line of an attribute, without blanks at its end; "" when there is none. */
+/* First line of an attribute, without blanks at its end; "" when there is no such attribute. */
 static void read_attribute(const char *name, const char *attribute, char *to, size_t capacity)
 {
 	char path[PATH_MAX];
@@ -165,31 +148,26 @@ static void read_attribute(const char *name, const char *attribute, char *to, si
 		to[n - 1] = '\0';
 }
 
-static int read_shape(struct hr_kernel_blk *disk, const char *name, char *message)
+static int read_shape(struct hr_kernel_blk *disk, const char *name, struct hr_error *e)
 {
 	char cache[32], zones[32];
 	uint64_t bytes = 0;
 	int block = 0, read_only = 0;
 
 	if (ioctl(disk->fd, BLKGETSIZE64, &bytes) || ioctl(disk->fd, BLKSSZGET, &block) ||
-	    ioctl(disk->fd, BLKROGET, &read_only)) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: its size cannot be read: %s", disk->path,
-			 strerror(errno));
-		return -ENODEV;
-	}
-	if (block != 512 && block != 4096) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: blocks of %d bytes; expected 512 or 4096",
-			 disk->path, block);
-		return -ENODEV;
-	}
+	    ioctl(disk->fd, BLKROGET, &read_only))
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV, "%s: its size cannot be read: %s",
+			       disk->path, strerror(errno));
+	if (block != 512 && block != 4096)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+			       "%s: blocks of %d bytes; expected 512 or 4096", disk->path, block);
 	read_attribute(name, "queue/zoned", zones, sizeof zones);
-	if (zones[0] && strcmp(zones, "none") != 0) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: is a zoned disk (%s); disks without zones are supported; nothing was "
-			 "written",
-			 disk->path, zones);
-		return -ENODEV;
-	}
+	if (zones[0] && strcmp(zones, "none") != 0)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENODEV,
+			"%s: is a zoned disk (%s); disks without zones are supported; nothing was "
+			"written",
+			disk->path, zones);
 	read_attribute(name, "queue/write_cache", cache, sizeof cache);
 	read_attribute(name, "device/serial", disk->serial, sizeof disk->serial);
 	if (!disk->serial[0])
@@ -208,7 +186,7 @@ static int read_shape(struct hr_kernel_blk *disk, const char *name, char *messag
 static const char *remedy(int err)
 {
 	if (err == EBUSY)
-		return ": end what uses it";
+		return ": end the processes that use it";
 	if (err != EACCES && err != EPERM)
 		return "";
 	return geteuid() == 0 ? ": root may not either: the device rules of its control group (a "
@@ -216,7 +194,7 @@ static const char *remedy(int err)
 			      : ": run as root";
 }
 
-static int open_file(struct hr_kernel_blk *disk, char *message)
+static int open_file(struct hr_kernel_blk *disk, struct hr_error *e)
 {
 	const bool write = hr_transport_access() != HR_ACCESS_READ;
 	int err;
@@ -227,43 +205,45 @@ static int open_file(struct hr_kernel_blk *disk, char *message)
 	if (disk->fd >= 0)
 		return 0;
 	err = errno;
-	snprintf(message, HR_LOG_LINE_MAX, "%s: %s%s", disk->path, strerror(err), remedy(err));
-	return err == EBUSY ? -EBUSY : err == EACCES || err == EPERM ? -EACCES : -ENODEV;
+	return hr_fail(e, HR_ERROR_MISSING,
+		       err == EBUSY		       ? -EBUSY
+		       : err == EACCES || err == EPERM ? -EACCES
+						       : -ENODEV,
+		       "%s: %s%s", disk->path, strerror(err), remedy(err));
 }
 
-int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, char *message)
+int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, struct hr_error *e)
 {
-	char name[64], why[HR_LOG_LINE_MAX - 128];
+	char name[64];
 	int err;
 
 	memset(disk, 0, sizeof *disk);
-	if (strlen(path) >= sizeof disk->path) {
-		snprintf(message, HR_LOG_LINE_MAX, "%.100s...: the path is too long", path);
-		return -ENOENT;
-	}
+	if (strlen(path) >= sizeof disk->path)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOENT, "%.100s...: the path is too long",
+			       path);
 	memcpy(disk->path, path, strlen(path) + 1);
-	err = find_name(path, name, message);
+	err = find_name(path, name, e);
 	if (err)
 		return err;
-	err = open_file(disk, message);
+	err = open_file(disk, e);
 	if (err == -EACCES)
 		return err;
 	if (!err)
-		close(disk->fd); /* it can be; now who else has it open */
-	err = hr_disk_unused(name, why);
+		close(disk->fd); /* the open succeeds; next, look for other users */
+	else
+		hr_error_clear(e);
+	err = hr_disk_unused(name, e);
 	if (err) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: is in use: %s", path, why);
+		hr_error_context(e, "%s: is in use", path);
 		return err;
 	}
-	err = open_file(disk, message);
+	err = open_file(disk, e);
 	if (err)
 		return err;
-	err = read_shape(disk, name, message);
+	err = read_shape(disk, name, e);
 	disk->piece = err ? NULL : aligned_alloc(HR_PAGE, PIECE);
-	if (!err && !disk->piece) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: out of memory", path);
-		err = -ENOMEM;
-	}
+	if (!err && !disk->piece)
+		err = hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", path);
 	if (err) {
 		close(disk->fd);
 		memset(disk, 0, sizeof *disk);

@@ -6,7 +6,7 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/admin.h"
-#include "nvme/health.h"
+#include "nvme/ctrl_check.h"
 #include "nvme/identify.h"
 #include "nvme/status.h"
 
@@ -22,7 +22,11 @@ struct csts_wait {
 	const char *limit; /* where timeout_ns comes from, for the message */
 	uint32_t shift, mask, want;
 	uint64_t timeout_ns;
-	bool fatal_ends; /* CSTS.CFS ends the wait; not while a reset clears it */
+	enum {
+		FATAL_CLEARS, /* CSTS.CFS: a reset clears it, so wait on */
+		FATAL_ENDS,   /* the wait is over; a reset follows */
+		FATAL_FAILS,  /* an error */
+	} fatal;
 };
 
 static uint32_t field_of(uint32_t csts, const struct csts_wait *wait)
@@ -30,16 +34,18 @@ static uint32_t field_of(uint32_t csts, const struct csts_wait *wait)
 	return csts >> wait->shift & wait->mask;
 }
 
-static int late(const struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t csts)
+static int late(struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t csts,
+		struct hr_error *e)
 {
 	if (NVME_CSTS_CFS(csts))
-		return hr_ctrl_fatal(ctrl, csts);
-	hr_error("%s: %s still %u after %llu ms (%s)", ctrl->transport->name, wait->field,
-		 field_of(csts, wait), wait->timeout_ns / HR_NS_PER_MS, wait->limit);
-	return -ETIMEDOUT;
+		return hr_ctrl_fatal(ctrl, csts, e);
+	/* a line of its own, because it may follow from another error: the end of a bring-up */
+	return hr_error_add(e, HR_ERROR_DEVICE, -ETIMEDOUT, "%s: %s still %u after %llu ms (%s)",
+			    ctrl->transport->name, wait->field, field_of(csts, wait),
+			    wait->timeout_ns / HR_NS_PER_MS, wait->limit);
 }
 
-static int wait_csts(const struct hr_ctrl *ctrl, const struct csts_wait *wait)
+static int wait_csts(struct hr_ctrl *ctrl, const struct csts_wait *wait, struct hr_error *e)
 {
 	const uint64_t start = hr_now_ns();
 	uint64_t step = POLL_FIRST_NS;
@@ -47,16 +53,17 @@ static int wait_csts(const struct hr_ctrl *ctrl, const struct csts_wait *wait)
 	for (;;) {
 		const bool last = hr_now_ns() - start >= wait->timeout_ns;
 		const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-		const int err = hr_ctrl_absent(ctrl, csts);
+		const int err = hr_ctrl_absent(ctrl, csts, e);
 
 		if (err)
 			return err;
-		if (NVME_CSTS_CFS(csts) && wait->fatal_ends)
-			return hr_ctrl_fatal(ctrl, csts);
-		if (field_of(csts, wait) == wait->want)
+		if (NVME_CSTS_CFS(csts) && wait->fatal == FATAL_FAILS)
+			return hr_ctrl_fatal(ctrl, csts, e);
+		if (field_of(csts, wait) == wait->want ||
+		    (NVME_CSTS_CFS(csts) && wait->fatal == FATAL_ENDS))
 			return 0;
 		if (last)
-			return late(ctrl, wait, csts);
+			return late(ctrl, wait, csts, e);
 		hr_wait_ns(step);
 		step = step * 2 < POLL_MAX_NS ? step * 2 : POLL_MAX_NS;
 	}
@@ -67,7 +74,7 @@ static bool has_crto(uint64_t cap)
 	return NVME_CAP_CRMS(cap) & NVME_CAP_CRWMS;
 }
 
-static int wait_ready(const struct hr_ctrl *ctrl, uint32_t want, bool fatal_ends)
+static int wait_ready(struct hr_ctrl *ctrl, uint32_t want, int fatal, struct hr_error *e)
 {
 	const uint64_t units = ctrl->ready_timeout_ns / TIMEOUT_UNIT_NS;
 	char limit[32];
@@ -78,15 +85,15 @@ static int wait_ready(const struct hr_ctrl *ctrl, uint32_t want, bool fatal_ends
 		.mask = NVME_CSTS_RDY_MASK,
 		.want = want,
 		.timeout_ns = ctrl->ready_timeout_ns,
-		.fatal_ends = fatal_ends,
+		.fatal = fatal,
 	};
 
 	snprintf(limit, sizeof(limit), "%s %u", has_crto(ctrl->cap) ? "CRTO.CRWMT" : "CAP.TO",
 		 (unsigned)units);
-	return wait_csts(ctrl, &wait);
+	return wait_csts(ctrl, &wait, e);
 }
 
-/* CAP.TO saturates at 127.5 s and may be less than CRTO where CAP.CRMS says that there is one. */
+/* CAP.TO saturates at 127.5 s, and may be less than CRTO where CAP.CRMS reports CRTO. */
 static uint64_t ready_timeout(const struct hr_transport *t, uint64_t cap)
 {
 	uint64_t units = NVME_CAP_TO(cap);
@@ -99,18 +106,17 @@ static uint64_t ready_timeout(const struct hr_transport *t, uint64_t cap)
 	return (units ? units : 1) * TIMEOUT_UNIT_NS;
 }
 
-static int read_capabilities(struct hr_ctrl *ctrl)
+static int read_capabilities(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	struct hr_transport *t = ctrl->transport;
 	const uint64_t cap = hr_reg_read64(t, NVME_REG_CAP);
 
 	ctrl->vs = hr_reg_read32(t, NVME_REG_VS);
 	if (cap == UINT64_MAX || ctrl->vs == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS");
-	if (ctrl->vs == 0) {
-		hr_error("%s: VS reads 0: the device is gone", t->name);
-		return -ENOLINK;
-	}
+		return hr_ctrl_gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS", e);
+	if (ctrl->vs == 0)
+		return hr_health_fault(&ctrl->health, HR_FAULT_GONE, e, -ENOLINK,
+				       "VS reads 0: the device is gone");
 	ctrl->cap = cap;
 	ctrl->ready_timeout_ns = ready_timeout(t, cap);
 	ctrl->shutdown_timeout_ns = HR_SHUTDOWN_TIMEOUT_MIN_NS;
@@ -119,55 +125,65 @@ static int read_capabilities(struct hr_ctrl *ctrl)
 	if (ctrl->max_entries > HR_QUEUE_ENTRIES_MAX)
 		ctrl->max_entries = HR_QUEUE_ENTRIES_MAX;
 
-	if (!(NVME_CAP_CSS(cap) & NVME_CAP_CSS_NVM)) {
-		hr_error("%s: CAP.CSS %02x: no NVM command set", t->name,
-			 (unsigned)NVME_CAP_CSS(cap));
-		return -ENOTSUP;
-	}
-	if (NVME_CAP_MPSMIN(cap) != 0) {
-		hr_error("%s: CAP.MPSMIN %u: memory pages of 4 KiB are not supported", t->name,
-			 (unsigned)NVME_CAP_MPSMIN(cap));
-		return -ENOTSUP;
-	}
-	if (ctrl->max_entries < HR_QUEUE_ENTRIES_MIN) {
-		hr_error("%s: CAP.MQES 0: queues need 2 entries", t->name);
-		return -ENOTSUP;
-	}
-	if (t->bar_bytes < HR_DOORBELLS + 2ull * ctrl->doorbell_step) {
-		hr_error("%s: BAR0 of %zu bytes ends before the admin doorbells (CAP.DSTRD %u)",
-			 t->name, t->bar_bytes, (unsigned)NVME_CAP_DSTRD(cap));
-		return -ENOTSUP;
-	}
+	if (!(NVME_CAP_CSS(cap) & NVME_CAP_CSS_NVM))
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s: CAP.CSS %02x: no NVM command set", t->name,
+			       (unsigned)NVME_CAP_CSS(cap));
+	if (NVME_CAP_MPSMIN(cap) != 0)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENOTSUP,
+			"%s: CAP.MPSMIN %u: the controller does not support memory pages of 4 KiB",
+			t->name, (unsigned)NVME_CAP_MPSMIN(cap));
+	if (ctrl->max_entries < HR_QUEUE_ENTRIES_MIN)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s: CAP.MQES 0: a queue needs at least 2 entries", t->name);
+	if (t->bar_bytes < HR_DOORBELLS + 2ull * ctrl->doorbell_step)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENOTSUP,
+			"%s: BAR0 of %zu bytes ends before the admin doorbells (CAP.DSTRD %u)",
+			t->name, t->bar_bytes, (unsigned)NVME_CAP_DSTRD(cap));
 	return 0;
 }
 
-/* Clear CC.EN (a controller reset) and wait until everything in flight is gone. */
-static int reset(struct hr_ctrl *ctrl)
+/* Clear CC.EN (a controller reset) and wait until no command is in flight. */
+static int reset(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 
 	if (cc == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CC");
+		return hr_ctrl_gone(ctrl, "CC", e);
 	hr_reg_write32(ctrl->transport, NVME_REG_CC, cc & ~(CC_EN_BIT | CC_SHN_BITS));
-	return wait_ready(ctrl, 0, false);
+	return wait_ready(ctrl, 0, FATAL_CLEARS, e);
 }
 
-int hr_ctrl_disable(struct hr_ctrl *ctrl)
+static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
 	int err;
 
 	if (cc == HR_REG_GONE || csts == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, cc == HR_REG_GONE ? "CC" : "CSTS");
-	/* 3.1.3.5: clearing CC.EN before CSTS.RDY has followed it up is undefined, unless the
-	 * controller has failed and a reset is what it needs. */
+		return hr_ctrl_gone(ctrl, cc == HR_REG_GONE ? "CC" : "CSTS", e);
+	/* 3.1.3.5: clearing CC.EN before CSTS.RDY has become 1 is undefined. A controller that
+	 * has failed is the exception: it needs the reset. */
 	if (NVME_CC_EN(cc) && !NVME_CSTS_RDY(csts) && !NVME_CSTS_CFS(csts)) {
-		err = wait_ready(ctrl, 1, true);
-		if (err && err != -EIO)
+		err = wait_ready(ctrl, 1, FATAL_ENDS, e);
+		if (err)
 			return err;
 	}
-	return reset(ctrl);
+	return reset(ctrl, e);
+}
+
+/* A device that is gone moves no data either. */
+static int note_end(struct hr_ctrl *ctrl, int err)
+{
+	hr_health_set(&ctrl->health, err && err != -ENOLINK ? HR_STEP_STUCK : HR_STEP_STOPPED);
+	return err;
+}
+
+int hr_ctrl_disable(struct hr_ctrl *ctrl, struct hr_error *e)
+{
+	return note_end(ctrl, disable(ctrl, e));
 }
 
 /* Lay out [SQ page][CQ page][data page][event page] and give the controller the first two. */
@@ -200,38 +216,38 @@ static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region,
 	return 0;
 }
 
-static int enable(struct hr_ctrl *ctrl)
+static int enable(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	struct hr_transport *t = ctrl->transport;
-	/* 3.1.3.5: with 110b the controller offers all its command sets, and says of each namespace
-	 * which it is of; hr_ctrl_identify_ns() refuses all but one. */
+	/* 3.1.3.5: with 110b the controller enables all its command sets, and each namespace
+	 * reports its own. hr_ctrl_identify_ns() refuses all but the NVM command set. */
 	const uint32_t css =
 		NVME_CAP_CSS(ctrl->cap) & NVME_CAP_CSS_CSI ? NVME_CC_CSS_CSI : NVME_CC_CSS_NVM;
 	const uint32_t cc = NVME_SET(css, CC_CSS) | NVME_SET(0, CC_MPS) |
 			    NVME_SET(NVME_CC_AMS_RR, CC_AMS) | NVME_SET(HR_SQE_SHIFT, CC_IOSQES) |
 			    NVME_SET(HR_CQE_SHIFT, CC_IOCQES);
 
-	/* A controller that had failed may keep CSTS.CFS until the reset is over: then it says nothing
-	 * about this start. */
+	/* A controller that had failed may keep CSTS.CFS set until the reset has ended, so
+	 * CSTS.CFS does not mean that this bring-up failed. */
 	const bool failed_before = NVME_CSTS_CFS(hr_reg_read32(t, NVME_REG_CSTS));
 
 	hr_reg_write32(t, NVME_REG_CC, cc);		/* steps 4 and 5 */
 	hr_reg_write32(t, NVME_REG_CC, cc | CC_EN_BIT); /* step 6 */
-	return wait_ready(ctrl, 1, !failed_before);	/* step 7 */
+	return wait_ready(ctrl, 1, failed_before ? FATAL_CLEARS : FATAL_FAILS, e); /* step 7 */
 }
 
-static int identify(struct hr_ctrl *ctrl)
+static int identify(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const char *name = ctrl->transport->name;
 	char text[80];
-	int err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0);
+	int err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, e);
 
 	if (err > 0)
-		hr_error("%s: admin identify controller: %s (%03x)", name,
-			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
+		hr_fail(e, HR_ERROR_DEVICE, err, "%s: admin identify controller: %s (%03x)", name,
+			hr_error_name(err, text, sizeof(text)), (unsigned)err);
 	if (err)
 		return err;
-	err = hr_identify_ctrl(ctrl, ctrl->admin_data, name);
+	err = hr_identify_ctrl(ctrl, ctrl->admin_data, name, e);
 	if (!err)
 		hr_info("%s: %s, serial %s, firmware %s, NVMe %u.%u", name, ctrl->model,
 			ctrl->serial, ctrl->firmware, (unsigned)NVME_VS_MJR(ctrl->vs),
@@ -240,10 +256,10 @@ static int identify(struct hr_ctrl *ctrl)
 }
 
 /*
- * Host Behavior Support, Advanced Command Retry Enable (5.27.1.18): only then may the controller ask
- * for delays. One that has delays and refuses this asks for none.
+ * Host Behavior Support, Advanced Command Retry Enable (5.27.1.18): the controller may ask for
+ * delays only after this. A controller that reports delays but refuses the feature asks for none.
  */
-static int accept_delays(struct hr_ctrl *ctrl)
+static int accept_delays(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	struct nvme_feat_host_behavior *behavior = ctrl->admin_data;
 	struct hr_sqe sqe = {
@@ -257,15 +273,16 @@ static int accept_delays(struct hr_ctrl *ctrl)
 		return 0;
 	memset(ctrl->admin_data, 0, HR_PAGE);
 	behavior->acre = 1;
-	err = hr_admin(ctrl, &sqe, NULL);
+	err = hr_admin(ctrl, &sqe, NULL, e);
 	if (err)
 		memset(ctrl->crdt, 0, sizeof(ctrl->crdt));
 	return err < 0 ? err : 0;
 }
 
-/* The steps of NVMe Base 3.5.1. The number of queues is set later, when it is known (step 10). */
+/* The steps of NVMe Base 3.5.1. The number of queues is set later, when the caller knows it
+ * (step 10). */
 int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
-		 const struct hr_region *region, size_t offset)
+		 const struct hr_region *region, size_t offset, struct hr_error *e)
 {
 	int err;
 
@@ -273,31 +290,32 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 		return -EINVAL;
 	memset(ctrl, 0, sizeof(*ctrl));
 	ctrl->transport = transport;
-	err = read_capabilities(ctrl);
+	ctrl->health.name = transport->name;
+	err = read_capabilities(ctrl, e);
 	if (err)
 		return err;
-	err = hr_ctrl_disable(ctrl); /* step 2 */
+	err = disable(ctrl, e); /* step 2 */
 	if (err)
 		return err;
 	err = set_admin_queue(ctrl, region, offset); /* step 3 */
 	if (err)
 		return err;
-	err = enable(ctrl); /* steps 4 to 7 */
+	err = enable(ctrl, e); /* steps 4 to 7 */
 	if (!err) {
 		hr_ctrl_mark(ctrl);
-		err = identify(ctrl); /* step 8 */
+		err = identify(ctrl, e); /* step 8 */
 	}
 	if (!err)
-		err = accept_delays(ctrl);
-	/* The memory goes back to the caller, so the controller must let go of it. A wait for
-	 * CSTS.RDY, as in hr_ctrl_disable(), is behind us. */
-	if (err && err != -ENOLINK)
-		reset(ctrl);
+		err = accept_delays(ctrl, e);
+	/* The memory goes back to the caller, so the controller must stop using it. Not
+	 * hr_ctrl_disable(): CSTS.RDY need not be waited for again. */
+	if (err)
+		note_end(ctrl, err == -ENOLINK ? err : reset(ctrl, e));
 	return err;
 }
 
 /* 3.6.1: orderly shutdown. */
-static int shut_down(struct hr_ctrl *ctrl)
+static int shut_down(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	struct hr_transport *t = ctrl->transport;
 	const struct csts_wait wait = {
@@ -307,24 +325,24 @@ static int shut_down(struct hr_ctrl *ctrl)
 		.mask = NVME_CSTS_SHST_MASK,
 		.want = NVME_CSTS_SHST_CMPLT,
 		.timeout_ns = ctrl->shutdown_timeout_ns,
-		.fatal_ends = true,
+		.fatal = FATAL_FAILS,
 	};
 	uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
 
 	if (cc == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CC");
+		return hr_ctrl_gone(ctrl, "CC", e);
 	cc &= ~CC_SHN_BITS;
 	hr_reg_write32(t, NVME_REG_CC, cc | NVME_SET(NVME_CC_SHN_NORMAL, CC_SHN));
-	return wait_csts(ctrl, &wait);
+	return wait_csts(ctrl, &wait, e);
 }
 
-int hr_ctrl_close(struct hr_ctrl *ctrl)
+int hr_ctrl_close(struct hr_ctrl *ctrl, struct hr_error *e)
 {
-	const int err = shut_down(ctrl);
+	const int err = shut_down(ctrl, e);
 	int disabled;
 
 	if (err == -ENOLINK)
-		return err;
-	disabled = hr_ctrl_disable(ctrl);
+		return note_end(ctrl, err);
+	disabled = hr_ctrl_disable(ctrl, e);
 	return err ? err : disabled;
 }

@@ -8,39 +8,47 @@
 #include "nvme/identify.h"
 #include "nvme/status.h"
 
-#define HEALTH_WARNINGS 0x1fu /* of the event configuration: all that Base 2.0 knows of disks */
+#define HEALTH_WARNINGS 0x1fu /* event configuration: all that Base 2.0 defines for disks */
 #define TYPE(dw0) ((dw0)&7)
 #define INFORMATION(dw0) ((dw0) >> 8 & 0xff)
 #define LOG(dw0) ((dw0) >> 16 & 0xff)
+/* In place of an event: the health log is read because it is due. No event has this information. */
+#define SMART_DUE (NVME_AER_SMART | 0xffu << 8 | (uint32_t)NVME_LOG_LID_SMART << 16)
+#define RAE \
+	(1u << 15) /* CDW10 of Get Log Page: retain the event, whose completion may be underway */
 
-/* It goes out with the next hr_qp_ring(). 0, or an error of the queue. */
-static int push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, enum hr_admin_token token)
+/* Send an admin command without waiting. 0, or an error of the queue. */
+static int push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, enum hr_admin_token token,
+		struct hr_error *e)
 {
 	const int cid = hr_qp_push(&ctrl->admin, true, sqe, token);
+	char text[80];
 
 	hr_qp_ring(&ctrl->admin);
-	if (cid < 0)
-		return cid;
-	if (token == HR_ADMIN_EVENT) /* it waits as long as nothing happens */
+	if (cid < 0) /* the end of the queue was reported */
+		return hr_fail_known(
+			e, HR_ERROR_DEVICE, cid, "%s: the admin queue accepts no commands: %s",
+			ctrl->health.name, hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
+	if (token == HR_ADMIN_EVENT) /* it completes when an event occurs, which may be never */
 		ctrl->admin.inflight[(uint32_t)cid & ctrl->admin.index_mask].deadline_ns =
 			UINT64_MAX;
 	return 0;
 }
 
-static int request(struct hr_ctrl *ctrl)
+static int request(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const struct hr_sqe sqe = { .opcode = nvme_admin_async_event };
 	int err = 0;
 
 	while (!err && ctrl->requests < ctrl->requests_wanted) {
-		err = push(ctrl, &sqe, HR_ADMIN_EVENT);
+		err = push(ctrl, &sqe, HR_ADMIN_EVENT, e);
 		if (!err)
 			ctrl->requests++;
 	}
 	return err;
 }
 
-static int add(struct hr_ctrl *ctrl, const struct hr_ns *ns)
+static int add(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
 	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++) {
 		if (ctrl->event_ns[i].ns)
@@ -49,19 +57,21 @@ static int add(struct hr_ctrl *ctrl, const struct hr_ns *ns)
 		ctrl->event_ns[i].changed = ctrl->event_ns[i].lost = false;
 		return 0;
 	}
-	return -ENOSPC;
+	return hr_fail(e, HR_ERROR_FAILED, -ENOSPC,
+		       "%s: namespace %u: over %u namespaces of one controller are in use",
+		       ctrl->transport->name, ns->nsid, HR_CTRL_EVENT_NS);
 }
 
-int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns)
+int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
 	const uint32_t notices = ctrl->oaes & (NVME_CTRL_OAES_NA | NVME_CTRL_OAES_FA);
 	char text[80];
 	int err;
 
 	if (ctrl->events_on || ctrl->events_refused)
-		return ctrl->events_on ? add(ctrl, ns) : 0;
-	err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_ASYNC_EVENT, HEALTH_WARNINGS | notices,
-				   NULL);
+		return ctrl->events_on ? add(ctrl, ns, e) : 0;
+	err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_ASYNC_EVENT, HEALTH_WARNINGS | notices, NULL,
+				   e);
 	if (err > 0)
 		hr_info("%s: does not configure asynchronous events: %s (%03x)",
 			ctrl->transport->name, hr_error_name(err, text, sizeof(text)),
@@ -71,8 +81,8 @@ int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns)
 		return err < 0 ? err : 0;
 	ctrl->events_on = true;
 	ctrl->requests_wanted = ctrl->aerl + 1u < HR_CTRL_EVENTS ? ctrl->aerl + 1u : HR_CTRL_EVENTS;
-	err = add(ctrl, ns);
-	return err ? err : request(ctrl);
+	err = add(ctrl, ns, e);
+	return err ? err : request(ctrl, e);
 }
 
 void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns)
@@ -82,53 +92,59 @@ void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns)
 			ctrl->event_ns[i].ns = NULL;
 }
 
-/* ---- what events mean, once their log page is there */
+/* ---- effects of events, after their log page has been read */
 
-static int act_on_error(const struct hr_ctrl *ctrl, uint32_t information)
+static int act_on_error(struct hr_ctrl *ctrl, uint32_t information, struct hr_error *e)
 {
 	const struct nvme_error_log_page *log = ctrl->event_data;
-	const char *name = ctrl->transport->name;
 
 	switch (information) {
 	case NVME_AER_ERROR_INVALID_DB_REG:
 	case NVME_AER_ERROR_INVALID_DB_VAL:
-		hr_error(
-			"%s: the controller reports that a doorbell was written wrongly (%s; queue "
+		return hr_health_fault(
+			&ctrl->health, HR_FAULT_DOORBELL, e, -EPROTO,
+			"the controller reports that a doorbell was written wrongly (%s; queue "
 			"%u): another process writes to it, or this one is at fault",
-			name,
 			information == NVME_AER_ERROR_INVALID_DB_REG ? "no such queue"
 								     : "impossible value",
 			log->sqid);
-		return -EPROTO;
 	case NVME_AER_ERROR_PERSISTENT_INTERNAL_ERROR:
-		hr_error("%s: the controller reports a persistent internal error", name);
-		return -EIO;
+		return hr_health_fault(&ctrl->health, HR_FAULT_FATAL, e, -EIO,
+				       "the controller reports a persistent internal error");
 	default:
-		hr_warn("%s: the controller reports an error (event information %02xh)", name,
-			information);
+		hr_warn("%s: the controller reports an error (event information %02xh)",
+			ctrl->transport->name, information);
 		return 0;
 	}
 }
 
-static int act_on_health(const struct hr_ctrl *ctrl)
+/* page NULL: the controller has refused to give it. */
+static void note_smart(struct hr_ctrl *ctrl, const void *page)
 {
-	static const char *const what[] = { "spare is below its threshold",
-					    "temperature is beyond a threshold",
-					    "reliability is degraded by media or internal errors",
-					    "media are read-only",
-					    "the backup of volatile memory has failed" };
-	const struct nvme_smart_log *log = ctrl->event_data;
-	const unsigned kelvin = log->temperature[0] | (unsigned)log->temperature[1] << 8;
+	const struct hr_smart was = ctrl->smart;
 
-	for (unsigned i = 0; i < sizeof(what) / sizeof(what[0]); i++)
-		if (log->critical_warning >> i & 1)
-			hr_warn("%s: health: %s (critical warning %02xh, %u K, spare %u %%)",
-				ctrl->transport->name, what[i], log->critical_warning, kelvin,
-				log->avail_spare);
+	if (!page) {
+		if (!ctrl->smart_refused)
+			hr_info("%s: does not give its health log page", ctrl->transport->name);
+		ctrl->smart_refused = true;
+		return;
+	}
+	hr_smart_parse(&ctrl->smart, page);
+	hr_smart_log(ctrl->transport->name, &was, &ctrl->smart);
+}
+
+int hr_ctrl_read_smart(struct hr_ctrl *ctrl, struct hr_error *e)
+{
+	const int err = hr_admin_get_log(ctrl, NVME_LOG_LID_SMART, HR_SMART_BYTES, e);
+
+	if (err < 0)
+		return err;
+	note_smart(ctrl, err ? NULL : ctrl->admin_data);
+	ctrl->smart_next_ns = hr_now_ns() + HR_CTRL_SMART_NS;
 	return 0;
 }
 
-/* The list ends with 0; ffffffffh, alone, is "more than fit". */
+/* The list ends with 0. A single entry ffffffffh means "more than the list can hold". */
 static bool lists(const uint32_t *list, uint32_t nsid)
 {
 	for (unsigned i = 0; i < HR_PAGE / 4 && list[i]; i++)
@@ -138,7 +154,7 @@ static bool lists(const uint32_t *list, uint32_t nsid)
 }
 
 /* Read the data structure of the next namespace in use that has changed. */
-static int ask_for_namespace(struct hr_ctrl *ctrl)
+static int ask_for_namespace(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_identify,
@@ -156,25 +172,27 @@ static int ask_for_namespace(struct hr_ctrl *ctrl)
 	ctrl->event_ns[i].changed = false;
 	ctrl->event_asked = i;
 	memset(ctrl->event_data, 0, HR_PAGE);
-	err = push(ctrl, &sqe, HR_ADMIN_EVENT_NS);
+	err = push(ctrl, &sqe, HR_ADMIN_EVENT_NS, e);
 	ctrl->event_busy = !err;
 	return err;
 }
 
-/* True: the namespace is not to be used any more. */
+/* True: the namespace must not be used any more. An event is logged where it is found, because the
+ * caller may ask for another namespace. */
 static bool is_other(const struct hr_ctrl *ctrl, const struct hr_ns *was)
 {
 	const char *name = ctrl->transport->name;
 	struct hr_ns now = { 0 };
-	const int err = hr_identify_ns(&now, was->nsid, ctrl->event_data, name);
+	struct hr_error e = { 0 };
+	const int err = hr_identify_ns(&now, was->nsid, ctrl->event_data, name, &e);
 
 	if (err) {
-		hr_error("%s: namespace %u has changed: it is not to be used any more%s", name,
-			 was->nsid, err == -ENOENT ? " (detached or deleted)" : "");
+		hr_error("%s: namespace %u has changed and cannot be used any more: %s", name,
+			 was->nsid, err == -ENOENT ? "it is detached or deleted" : e.text);
 		return true;
 	}
 	if (now.blocks < was->blocks || now.lba_shift != was->lba_shift) {
-		hr_error("%s: namespace %u has changed: it has %llu blocks of %u bytes now, it had "
+		hr_error("%s: namespace %u has changed: it now has %llu blocks of %u bytes, before "
 			 "%llu of %u",
 			 name, was->nsid, (unsigned long long)now.blocks, 1u << now.lba_shift,
 			 (unsigned long long)was->blocks, 1u << was->lba_shift);
@@ -186,30 +204,30 @@ static bool is_other(const struct hr_ctrl *ctrl, const struct hr_ns *was)
 	return false;
 }
 
-static int act_on_namespace(struct hr_ctrl *ctrl)
+static int act_on_namespace(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const struct hr_ns *was = ctrl->event_ns[ctrl->event_asked].ns;
 
-	if (was && is_other(ctrl, was)) /* else it is not in use any more */
+	if (was && is_other(ctrl, was)) /* NULL: no longer in use */
 		ctrl->event_ns[ctrl->event_asked].lost = true;
-	return ask_for_namespace(ctrl);
+	return ask_for_namespace(ctrl, e);
 }
 
-static int note_changed(struct hr_ctrl *ctrl)
+static int note_changed(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
 		if (ctrl->event_ns[i].ns && lists(ctrl->event_data, ctrl->event_ns[i].ns->nsid))
 			ctrl->event_ns[i].changed = true;
-	return ask_for_namespace(ctrl);
+	return ask_for_namespace(ctrl, e);
 }
 
-static int act_on_notice(struct hr_ctrl *ctrl, uint32_t information)
+static int act_on_notice(struct hr_ctrl *ctrl, uint32_t information, struct hr_error *e)
 {
 	const char *name = ctrl->transport->name;
 
 	switch (information) {
 	case NVME_AER_NOTICE_NS_CHANGED:
-		return note_changed(ctrl);
+		return note_changed(ctrl, e);
 	case NVME_AER_NOTICE_FW_ACT_STARTING:
 		hr_warn("%s: a firmware is being activated; commands may wait for it", name);
 		return 0;
@@ -219,15 +237,16 @@ static int act_on_notice(struct hr_ctrl *ctrl, uint32_t information)
 	}
 }
 
-static int act(struct hr_ctrl *ctrl, uint32_t dw0)
+static int act(struct hr_ctrl *ctrl, uint32_t dw0, struct hr_error *e)
 {
 	switch (TYPE(dw0)) {
 	case NVME_AER_ERROR:
-		return act_on_error(ctrl, INFORMATION(dw0));
+		return act_on_error(ctrl, INFORMATION(dw0), e);
 	case NVME_AER_SMART:
-		return act_on_health(ctrl);
+		note_smart(ctrl, ctrl->event_failed ? NULL : ctrl->event_data);
+		return 0;
 	case NVME_AER_NOTICE:
-		return act_on_notice(ctrl, INFORMATION(dw0));
+		return act_on_notice(ctrl, INFORMATION(dw0), e);
 	default:
 		hr_info("%s: event %08x", ctrl->transport->name, dw0);
 		return 0;
@@ -236,7 +255,7 @@ static int act(struct hr_ctrl *ctrl, uint32_t dw0)
 
 /* ---- from a request to its log page */
 
-/* Bytes of a log page that is read; 0: it is not known here, and the event is told without it. */
+/* Bytes to read of a log page; 0: an unknown page, so the event is logged without it. */
 static uint32_t log_bytes(uint32_t lid)
 {
 	switch (lid) {
@@ -253,21 +272,21 @@ static uint32_t log_bytes(uint32_t lid)
 }
 
 /* Begin with the oldest event. */
-static int read_log(struct hr_ctrl *ctrl)
+static int read_log(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t lid = LOG(ctrl->event[0]), bytes = log_bytes(lid);
 	const struct hr_sqe sqe = {
 		.opcode = nvme_admin_get_log_page,
 		.nsid = NVME_NSID_ALL,
 		.prp1 = ctrl->event_data_bus.addr,
-		.cdw10 = (bytes / 4 - 1) << 16 | lid,
+		.cdw10 = (bytes / 4 - 1) << 16 | (ctrl->event[0] == SMART_DUE ? RAE : 0) | lid,
 	};
 	int err;
 
 	memset(ctrl->event_data, 0, HR_PAGE);
 	if (!bytes)
 		return 0;
-	err = push(ctrl, &sqe, HR_ADMIN_EVENT_LOG);
+	err = push(ctrl, &sqe, HR_ADMIN_EVENT_LOG, e);
 	ctrl->event_busy = !err;
 	return err;
 }
@@ -277,29 +296,30 @@ void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
 	switch (done->token) {
 	case HR_ADMIN_EVENT:
 		ctrl->requests--;
-		if (done->status) /* it takes no more of them */
+		if (done->status) /* the controller accepts no further requests */
 			ctrl->requests_wanted = ctrl->requests;
-		else if (ctrl->events < HR_CTRL_EVENTS)
+		else if (ctrl->events < HR_CTRL_EVENTS + 1)
 			ctrl->event[ctrl->events++] = done->dw0;
 		break;
 	case HR_ADMIN_EVENT_LOG:
 	case HR_ADMIN_EVENT_NS:
 		ctrl->event_busy = false;
 		ctrl->event_read = done->token;
+		ctrl->event_failed = done->status != 0;
 		break;
 	default:
 		break;
 	}
 }
 
-/* The log page, or the namespace, of the oldest event is there. */
-static int settle(struct hr_ctrl *ctrl)
+/* The log page, or the namespace, of the oldest event has been read. */
+static int settle(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t read = ctrl->event_read, dw0 = ctrl->event[0];
-	const int err = read == HR_ADMIN_EVENT_NS ? act_on_namespace(ctrl) : act(ctrl, dw0);
+	const int err = read == HR_ADMIN_EVENT_NS ? act_on_namespace(ctrl, e) : act(ctrl, dw0, e);
 
 	ctrl->event_read = HR_ADMIN_WAITED_FOR;
-	if (ctrl->event_busy) /* it needs the namespace, too */
+	if (ctrl->event_busy) /* the event also needs the data of a namespace */
 		return err;
 	memmove(ctrl->event, ctrl->event + 1, --ctrl->events * sizeof(ctrl->event[0]));
 	return err;
@@ -313,25 +333,41 @@ static bool is_lost(const struct hr_ctrl *ctrl, const struct hr_ns *ns)
 	return false;
 }
 
-int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns)
+/* Without asynchronous events a change is found by these readings only. */
+static void read_smart_when_due(struct hr_ctrl *ctrl)
+{
+	const uint64_t now_ns = hr_now_ns();
+
+	if (ctrl->smart_refused || ctrl->events || now_ns < ctrl->smart_next_ns)
+		return;
+	ctrl->smart_next_ns = now_ns + HR_CTRL_SMART_NS;
+	ctrl->event[ctrl->events++] = SMART_DUE;
+}
+
+int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
 	struct hr_done done;
 	int err = 0;
 
-	if (!ctrl->events_on)
+	if (!ctrl->events_on && !ctrl->events_refused)
 		return 0;
 	while (hr_qp_reap(&ctrl->admin, &done))
 		hr_ctrl_note_event(ctrl, &done);
+	read_smart_when_due(ctrl);
 	while (!err && !ctrl->admin.broken && ctrl->events && !ctrl->event_busy) {
 		if (ctrl->event_read == HR_ADMIN_WAITED_FOR) {
-			err = read_log(ctrl);
+			err = read_log(ctrl, e);
 			if (!err && !ctrl->event_busy)
 				ctrl->event_read = HR_ADMIN_EVENT_LOG;
 		} else {
-			err = settle(ctrl);
+			err = settle(ctrl, e);
 		}
 	}
 	if (!err && !ctrl->admin.broken)
-		err = request(ctrl);
-	return !err && is_lost(ctrl, ns) ? -ENXIO : err;
+		err = request(ctrl, e);
+	if (err || !is_lost(ctrl, ns))
+		return err;
+	return hr_fail_known(e, HR_ERROR_DEVICE, -ENXIO,
+			     "%s: namespace %u has changed and cannot be used any more",
+			     ctrl->transport->name, ns->nsid);
 }

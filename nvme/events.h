@@ -1,10 +1,12 @@
 /*
- * nvme/events.h - asynchronous events: what a controller tells without being asked.
+ * nvme/events.h - asynchronous events of a controller.
  *
- * Spec: NVMe Base 2.0, 5.2 (Asynchronous Event Request), 5.27.1.8 (configuration), 5.16 (log pages).
- * Requests wait in the admin queue without a deadline. An event names the log page that tells more;
- * reading it also lets the controller report the next event of that kind. All of it is done without
- * waiting, by the thread that owns the controller, so a running pipeline can be watched with it.
+ * Spec: NVMe Base 2.0, 5.2 (Asynchronous Event Request), 5.27.1.8 (configuration), 5.16 (log
+ * pages). Requests wait in the admin queue without a deadline. An event names the log page with the
+ * details; reading that page also lets the controller report the next event of the same kind. The
+ * health log (nvme/smart.h) is also read once a minute, because its counters cause no event. The
+ * thread that owns the controller does all of this without waiting, so it can watch a running
+ * pipeline.
  */
 #ifndef NVME_EVENTS_H
 #define NVME_EVENTS_H
@@ -12,25 +14,34 @@
 #include "nvme/ctrl.h"
 
 /*
- * Ask for events: health warnings, changes of namespaces and firmware, errors. ns is a namespace in
- * use, which the caller keeps until hr_ctrl_events_off() or the end of the controller; one call for
- * each, up to HR_CTRL_EVENT_NS. A controller that refuses is left alone, which is logged as
- * information. 0, or an error of the admin queue.
+ * Request events: health warnings, changes of namespaces and firmware, errors. ns is a namespace in
+ * use; the caller keeps it until hr_ctrl_events_off() or the end of the controller. Call once for
+ * each namespace, up to HR_CTRL_EVENT_NS. When the controller refuses, this is logged as
+ * information and 0 is returned. 0, or an error of the admin queue.
  */
-int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns);
+int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
 
-/* The namespace is not in use any more; events of the controller go on. */
+/* The namespace is no longer in use. Events of the controller continue. */
 void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns);
 
 /*
- * Look for events and act on them, without waiting. Warnings are logged; 0. What ends the use of the
- * controller, or of namespace ns, is logged as an error: -EPROTO: a doorbell was written wrongly;
- * -EIO: persistent internal error; -ENXIO: ns has left, or has another size or block size now, also in
- * an earlier look. Each event is logged once, for whichever namespace this is called.
+ * Handle the events that have arrived, without waiting, and read the health log into ctrl->smart when
+ * that is due; its changes are logged. Warnings are logged, and 0 is returned. An
+ * event that ends the use of the controller is a fault: -EPROTO: a doorbell was written wrongly;
+ * -EIO: persistent internal error. -ENXIO: ns is gone, or has another size or block size now, also
+ * when an earlier call has found this. Such a change is logged once as an error, when it is found,
+ * for any namespace of the call; e gets a text that is not printed again.
  */
-int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns);
+int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
 
-/* For nvme/admin.c: a completion of the admin queue that is not of the command it waits for. */
+/*
+ * Read the health log now, and wait for it. 0, also when the controller does not give it; or an error
+ * of the admin queue.
+ */
+int hr_ctrl_read_smart(struct hr_ctrl *ctrl, struct hr_error *e);
+
+/* For nvme/admin.c: a completion on the admin queue of another command than the one it waits
+ * for. */
 void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done);
 
 /* Tokens of admin commands. */

@@ -1,109 +1,169 @@
 #include "nvme/health.h"
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "config/error.h"
 #include "config/log.h"
 
-#define ALL_INTERRUPTS UINT32_MAX
-#define FOREIGN "another process or driver uses it, or the function was reset"
-/* A function that is being reset does not decode addresses, and reads as one that was pulled. */
-#define GONE "the device is gone, or its function is being reset"
+static const struct hr_health_rule rule[HR_HEALTHS] = {
+	/*		        name       commands disable memory failed */
+	[HR_HEALTH_DOWN] = { "down", false, false, true, false },
+	[HR_HEALTH_UP] = { "up", true, true, false, false },
+	[HR_HEALTH_FAILED] = { "failed", false, true, false, true },
+	[HR_HEALTH_LOST] = { "lost", false, true, false, true },
+	[HR_HEALTH_STOPPED] = { "stopped", false, false, true, true },
+	[HR_HEALTH_STUCK] = { "stuck", false, false, false, true },
+};
 
-int hr_ctrl_gone(const struct hr_ctrl *ctrl, const char *reg)
+#define NO HR_HEALTHS /* the state refuses the fault or step */
+#define DOWN HR_HEALTH_DOWN
+#define UP HR_HEALTH_UP
+#define FAILED HR_HEALTH_FAILED
+#define LOST HR_HEALTH_LOST
+#define STOPPED HR_HEALTH_STOPPED
+#define STUCK HR_HEALTH_STUCK
+
+/*
+ * The next state: a row per fault or step, a column per state. STOPPED and STUCK accept no fault,
+ * because the registers of a stopped controller show the effect of the shutdown. LOST remains LOST;
+ * faults of its queues are still counted.
+ */
+static const enum hr_health_state after_fault[HR_FAULTS][HR_HEALTHS] = {
+	/*			       DOWN  UP      FAILED  LOST  STOPPED STUCK */
+	[HR_FAULT_LOST_COMMAND] = { NO, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_BROKEN_QUEUE] = { NO, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_KEPT_QUEUE] = { NO, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_UNKNOWN_QUEUES] = { NO, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_NAMESPACE] = { NO, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_DOORBELL] = { NO, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_ADMIN_QUEUE] = { DOWN, UP, FAILED, LOST, NO, NO },
+	[HR_FAULT_FATAL] = { DOWN, LOST, LOST, NO, NO, NO },
+	[HR_FAULT_GONE] = { DOWN, LOST, LOST, NO, NO, NO },
+	[HR_FAULT_RESET] = { NO, LOST, LOST, NO, NO, NO },
+};
+
+static const enum hr_health_state after_step[HR_HEALTH_STEPS][HR_HEALTHS] = {
+	/*		       DOWN   UP       FAILED   LOST     STOPPED STUCK */
+	[HR_STEP_START] = { UP, NO, NO, NO, NO, NO },
+	[HR_STEP_GIVE_UP] = { NO, FAILED, NO, NO, NO, NO },
+	[HR_STEP_REOPEN] = { NO, NO, UP, NO, NO, NO },
+	[HR_STEP_STOPPED] = { NO, STOPPED, STOPPED, STOPPED, NO, STOPPED },
+	[HR_STEP_STUCK] = { STUCK, STUCK, STUCK, STUCK, NO, NO },
+	[HR_STEP_DOWN] = { NO, DOWN, NO, NO, DOWN, NO },
+};
+
+/* Faults that concern the controller, so they count for all its ssds. */
+static const bool of_controller[HR_FAULTS] = {
+	[HR_FAULT_DOORBELL] = true, [HR_FAULT_ADMIN_QUEUE] = true, [HR_FAULT_FATAL] = true,
+	[HR_FAULT_GONE] = true,	    [HR_FAULT_RESET] = true,
+};
+
+const struct hr_health_rule *hr_health_rule(enum hr_health_state state)
 {
-	if (!ctrl->told)
-		hr_error("%s: %s reads all ones: " GONE, ctrl->transport->name, reg);
-	return -ENOLINK;
+	return &rule[(unsigned)state < HR_HEALTHS ? state : HR_HEALTH_STUCK];
 }
 
-/* Buses, and emulators, differ in what a read returns that nobody answers. VS is never 0. */
-int hr_ctrl_absent(const struct hr_ctrl *ctrl, uint32_t csts)
+static struct hr_health *next_of(struct hr_health *health)
 {
-	if (csts == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CSTS");
-	if (csts != 0 || hr_reg_read32(ctrl->transport, NVME_REG_VS) != 0)
+	return health->next ? health->next : health;
+}
+
+void hr_health_join(struct hr_health *health, struct hr_health *controller, const char *name)
+{
+	health->state = controller->state;
+	health->error = controller->error;
+	health->name = name;
+	health->next = next_of(controller);
+	controller->next = health;
+}
+
+void hr_health_leave(struct hr_health *health)
+{
+	struct hr_health *before = health;
+
+	while (next_of(before) != health)
+		before = before->next;
+	before->next = health->next;
+	health->next = NULL;
+}
+
+/* The only function that changes a word. */
+static void move(struct hr_health *health, enum hr_health_state to, int err)
+{
+	if (to == HR_HEALTHS)
+		return;
+	if (rule[health->state].commands && !rule[to].commands)
+		health->error = err;
+	if (rule[to].commands)
+		health->error = 0;
+	health->state = to;
+}
+
+static void tell(struct hr_error *e, const char *name, const char *text)
+{
+	if (e && !e->printed)
+		hr_error_add(e, HR_ERROR_DEVICE, -EIO, "%s: %s", name, text);
+	else
+		hr_error("%s: %s", name, text);
+}
+
+int hr_health_refuse(const struct hr_health *health, struct hr_error *e)
+{
+	if (hr_health_commands(health))
 		return 0;
-	hr_error("%s: CSTS and VS read 0: " GONE, ctrl->transport->name);
-	return -ENOLINK;
+	return hr_fail(e, HR_ERROR_DEVICE, hr_health_error(health),
+		       "%s: accepts no commands after an earlier fault: its state is '%s'",
+		       health->name, hr_health_rule(health->state)->name);
 }
 
-int hr_ctrl_fatal(const struct hr_ctrl *ctrl, uint32_t csts)
+int hr_health_fault(struct hr_health *health, enum hr_fault fault, struct hr_error *e, int err,
+		    const char *format, ...)
 {
-	hr_error("%s: controller fatal status (CSTS %08x)", ctrl->transport->name, csts);
-	return -EIO;
-}
+	const enum hr_health_state *after = after_fault[fault];
+	const bool all = of_controller[fault], known = after[health->state] == NO;
+	char text[HR_LOG_LINE_MAX];
+	va_list args;
 
-void hr_ctrl_mark(struct hr_ctrl *ctrl)
-{
-	struct hr_transport *t = ctrl->transport;
-
-	ctrl->cc = hr_reg_read32(t, NVME_REG_CC);
-	hr_reg_write32(t, NVME_REG_INTMS, ALL_INTERRUPTS);
-	ctrl->intms = hr_reg_read32(t, NVME_REG_INTMS);
-	ctrl->asq = hr_reg_read64(t, NVME_REG_ASQ);
-	ctrl->told = false;
-}
-
-/* It runs, and has been reset since it was marked. */
-static bool lost_mark(const struct hr_ctrl *ctrl)
-{
-	const struct hr_transport *t = ctrl->transport;
-
-	if (ctrl->intms)
-		return hr_reg_read32(t, NVME_REG_INTMS) != ctrl->intms;
-	/* It has no INTMS: only another admin queue tells, which a reset leaves as it is. */
-	return hr_reg_read64(t, NVME_REG_ASQ) != ctrl->asq;
-}
-
-/* The controller lives, and is not as this process has set it up. */
-static int foreign(const struct hr_ctrl *ctrl, uint32_t csts)
-{
-	const struct hr_transport *t = ctrl->transport;
-	const uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
-
-	if (cc == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CC");
-	if (!NVME_CC_EN(cc)) {
-		hr_error("%s: CC.EN is 0: the controller was reset: " FOREIGN, t->name);
-		return -ECONNRESET;
+	if (format) {
+		va_start(args, format);
+		vsnprintf(text, sizeof text, format, args);
+		va_end(args);
+		if (known)
+			hr_fail_known(e, HR_ERROR_DEVICE, err, "%s: %s", health->name, text);
+		else
+			tell(e, health->name, text);
 	}
-	if (cc != ctrl->cc) {
-		hr_error("%s: CC is %08x, expected %08x: " FOREIGN, t->name, cc, ctrl->cc);
-		return -ECONNRESET;
-	}
-	if (NVME_CSTS_RDY(csts) && !lost_mark(ctrl))
-		return 0;
-	hr_error(
-		"%s: the controller was reset and enabled again, and its queues are gone: " FOREIGN,
-		t->name);
-	return -ECONNRESET;
-}
-
-static int judge(const struct hr_ctrl *ctrl)
-{
-	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-	const int err = hr_ctrl_absent(ctrl, csts);
-
-	if (err)
+	if (known)
 		return err;
-	if (NVME_CSTS_CFS(csts))
-		return hr_ctrl_fatal(ctrl, csts);
-	return foreign(ctrl, csts);
-}
-
-int hr_ctrl_check(struct hr_ctrl *ctrl)
-{
-	const int err = judge(ctrl);
-
-	ctrl->told |= err != 0;
+	health->count[fault]++;
+	move(health, after[health->state], err);
+	for (struct hr_health *h = next_of(health); h != health; h = next_of(h)) {
+		h->count[fault] += all && after[h->state] != NO;
+		move(h, after[h->state], all ? err : -EIO);
+	}
 	return err;
 }
 
-void hr_ctrl_explain(struct hr_ctrl *ctrl)
+bool hr_health_set(struct hr_health *health, enum hr_health_step step)
 {
-	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
-	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
+	const enum hr_health_state *after = after_step[step];
 
-	if (ctrl->told || cc == HR_REG_GONE || csts == HR_REG_GONE ||
-	    hr_reg_read32(ctrl->transport, NVME_REG_VS) == 0)
-		return;
-	hr_ctrl_check(ctrl);
+	if (after[health->state] == NO)
+		return false;
+	move(health, after[health->state], -EIO);
+	for (struct hr_health *h = next_of(health); h != health; h = next_of(h))
+		move(h, after[h->state], -EIO);
+	return true;
+}
+
+void hr_health_take_qp(struct hr_health *health, const struct hr_nvme_qp *qp)
+{
+	const uint64_t lost = qp->stats.lost < qp->entries ? qp->stats.lost : qp->entries;
+
+	for (uint64_t i = 0; i < lost; i++)
+		hr_health_fault(health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
+	if (qp->broken)
+		hr_health_fault(health, HR_FAULT_BROKEN_QUEUE, NULL, qp->broken, NULL);
 }

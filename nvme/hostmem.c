@@ -20,14 +20,14 @@
 #define HUGE_SHIFT 21u
 #define HUGE_PAGE ((size_t)1 << HUGE_SHIFT)
 #define PAGE_SHIFT 12u
-#define PIECE ((size_t)64 << 20)  /* whole huge pages that are taken or given between two ticks */
+#define PIECE ((size_t)64 << 20)  /* whole huge pages, mapped or unmapped between two ticks */
 #define PIN_MAX ((size_t)1 << 30) /* bytes of one io_uring buffer */
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_PFN ((1ull << 55) - 1)
 #define MEMFD_2MB (HUGE_SHIFT << 26) /* MFD_HUGE_2MB, which glibc does not have */
 #define FREE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 
-/* What a region of physical memory holds beside its pages; -1: no such descriptor. */
+/* Resources of a region of physical memory besides its pages; a descriptor is -1 when not open. */
 struct taken {
 	void *cpu; /* NULL: free entry */
 	struct hr_bus *granule;
@@ -39,13 +39,12 @@ static enum hr_hostmem_kind chosen;
 static struct taken taken[HR_HOSTMEM_MAX];
 static unsigned in_use;
 
-int hr_hostmem_choose(enum hr_hostmem_kind kind)
+int hr_hostmem_choose(enum hr_hostmem_kind kind, struct hr_error *e)
 {
-	if (kind != chosen && in_use) {
-		hr_error("host memory: %u regions with %s addresses are in use already", in_use,
-			 chosen == HR_HOSTMEM_PHYSICAL ? "physical" : "translated");
-		return -EBUSY;
-	}
+	if (kind != chosen && in_use)
+		return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+			       "host memory: %u regions with %s addresses are in use already",
+			       in_use, chosen == HR_HOSTMEM_PHYSICAL ? "physical" : "translated");
 	chosen = kind;
 	return 0;
 }
@@ -72,14 +71,15 @@ static void touch_pages(uint8_t *memory, size_t bytes)
 }
 
 /*
- * All page faults now, and none once a pipeline runs. A kernel that has not enough memory says so
- * where it is asked for many pages; one that is asked page by page kills the process.
+ * Take all page faults now, so that a running pipeline has none. When memory is short, the kernel
+ * returns an error to a call for many pages. Touching page after page would instead end the
+ * process.
  */
 static bool take_pages(uint8_t *memory, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += PIECE) {
 		if (madvise(memory + at, piece_of(bytes - at), MADV_POPULATE_WRITE) != 0) {
-			if (errno != EINVAL) /* which it is before Linux 5.14 */
+			if (errno != EINVAL) /* EINVAL: Linux before 5.14 */
 				return false;
 			touch_pages(memory + at, piece_of(bytes - at));
 		}
@@ -96,7 +96,7 @@ static void give_pages(uint8_t *memory, size_t bytes)
 	}
 }
 
-/* Anonymous memory that begins where a huge page could; NULL and errno. */
+/* Anonymous memory, aligned for huge pages; NULL and errno. */
 static uint8_t *map_aligned(size_t bytes)
 {
 	const size_t all = bytes + HUGE_PAGE - HR_PAGE;
@@ -124,7 +124,8 @@ static uint8_t *map_small(size_t bytes, size_t huge_from)
 
 	if (!memory)
 		return NULL;
-	/* Fewer TLB misses on tiles. Not for small regions: resident memory stays what is used. */
+	/* Fewer TLB misses on tiles. Small regions do not use huge pages, so that resident
+	 * memory does not exceed the memory in use. */
 	if (bytes >= huge_from)
 		madvise(memory, bytes, MADV_HUGEPAGE);
 	if (!take_pages(memory, bytes)) {
@@ -153,7 +154,7 @@ static unsigned long free_huge_pages(void)
 	return count;
 }
 
-/* A file, so that whoever inherits the descriptor keeps the pages when this process dies. */
+/* A file, because a process that inherits the descriptor keeps the pages when this process ends. */
 static uint8_t *map_huge(struct taken *t, size_t bytes)
 {
 	uint8_t *memory;
@@ -162,7 +163,7 @@ static uint8_t *map_huge(struct taken *t, size_t bytes)
 	if (t->file < 0)
 		return NULL;
 	if (ftruncate(t->file, (off_t)bytes) == 0) {
-		/* Reserves the pages, so that none is missing later. */
+		/* This mmap() reserves the pages, so that no later access lacks one. */
 		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->file, 0);
 		if (memory != MAP_FAILED && take_pages(memory, bytes)) {
 			madvise(memory, bytes, MADV_DONTFORK);
@@ -197,8 +198,9 @@ static int register_buffers(int ring, uint8_t *memory, size_t bytes)
 }
 
 /*
- * mlock() keeps pages in memory but lets the kernel move them. What it may not move is memory that
- * a device holds for long; the registered buffers of an io_uring are that, and need no driver.
+ * mlock() keeps pages in memory, but the kernel may still move them. The kernel does not move
+ * memory that is pinned for long-term DMA. Registered buffers of an io_uring are pinned in that
+ * way, and need no driver.
  */
 static int pin(struct taken *t, uint8_t *memory, size_t bytes)
 {
@@ -217,22 +219,22 @@ static int pin(struct taken *t, uint8_t *memory, size_t bytes)
 	return err;
 }
 
-static int hidden(const char *name)
+static int hidden(const char *name, struct hr_error *e)
 {
-	hr_error("host memory '%s': physical addresses are hidden from this user; run as root "
-		 "(CAP_SYS_ADMIN), or use vfio:BDF",
-		 name);
-	return -EACCES;
+	return hr_fail(e, HR_ERROR_MISSING, -EACCES,
+		       "host memory '%s': physical addresses are hidden from this user; run as "
+		       "root (CAP_SYS_ADMIN), or use vfio:BDF",
+		       name);
 }
 
-/* Documentation/admin-guide/mm/pagemap.rst; only the first small page of each granule is asked. */
-static int find_addresses(struct taken *t, const struct hr_region *region)
+/* Documentation/admin-guide/mm/pagemap.rst. Only the first small page of each granule is read. */
+static int find_addresses(struct taken *t, const struct hr_region *region, struct hr_error *e)
 {
 	const size_t count = region->bytes >> region->granule_shift;
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), err = 0;
 
 	if (fd < 0)
-		return hidden(region->name);
+		return hidden(region->name, e);
 	t->granule = calloc(count, sizeof(*t->granule));
 	if (!t->granule)
 		err = -ENOMEM;
@@ -243,7 +245,7 @@ static int find_addresses(struct taken *t, const struct hr_region *region)
 		if (pread(fd, &entry, sizeof(entry), (off_t)(at / HR_PAGE * sizeof(entry))) !=
 			    (ssize_t)sizeof(entry) ||
 		    (entry & PAGEMAP_PRESENT && !(entry & PAGEMAP_PFN)))
-			err = hidden(region->name);
+			err = hidden(region->name, e);
 		else if (!(entry & PAGEMAP_PRESENT))
 			err = -ENOMEM;
 		t->granule[i].addr = (entry & PAGEMAP_PFN) * HR_PAGE;
@@ -251,9 +253,10 @@ static int find_addresses(struct taken *t, const struct hr_region *region)
 	}
 	close(fd);
 	if (err == -ENOMEM)
-		hr_error("host memory '%s': cannot get %zu bytes: the kernel has no page for part "
-			 "of it",
-			 region->name, region->bytes);
+		hr_fail(e, HR_ERROR_MISSING, err,
+			"host memory '%s': cannot get %zu bytes: the kernel has no page for part "
+			"of it",
+			region->name, region->bytes);
 	return err;
 }
 
@@ -276,7 +279,7 @@ static struct taken *free_entry(void)
 	return NULL;
 }
 
-/* Small pages, where there are not enough huge ones: said, because queues may not fit them. */
+/* Use small pages when huge pages are short. Log it, because queues may not fit in small pages. */
 static uint8_t *fall_back(const char *name, size_t bytes)
 {
 	const unsigned long wanted = (unsigned long)(round_up(bytes, HUGE_PAGE) >> HUGE_SHIFT);
@@ -287,53 +290,54 @@ static uint8_t *fall_back(const char *name, size_t bytes)
 	return map_small(round_up(bytes, HR_PAGE), HUGE_PAGE);
 }
 
-static int describe(struct taken *t, struct hr_region *region)
+static int describe(struct taken *t, struct hr_region *region, struct hr_error *e)
 {
 	const bool huge = t->file >= 0;
 	int err = pin(t, region->cpu, region->bytes);
 
 	if (err && huge) {
-		/* Nothing in a running kernel moves these but memory hot-unplug. */
+		/* In a running kernel only memory hot-unplug moves huge pages. */
 		hr_info("host memory '%s': huge pages are not pinned (io_uring: %s)", region->name,
 			strerror(-err));
 	} else if (err) {
-		hr_error("host memory '%s': pages of 4 KiB cannot be pinned (io_uring: %s), and "
-			 "there are not enough huge pages; echo N > /proc/sys/vm/nr_hugepages",
-			 region->name, strerror(-err));
-		return -ENOTSUP;
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENOTSUP,
+			"host memory '%s': pages of 4 KiB cannot be pinned (io_uring: %s), and "
+			"there are not enough huge pages; echo N > /proc/sys/vm/nr_hugepages",
+			region->name, strerror(-err));
 	}
-	err = find_addresses(t, region);
+	err = find_addresses(t, region, e);
 	region->granule_bus = t->granule;
 	return err;
 }
 
-static int take_physical(struct hr_region *region, const char *name, size_t bytes)
+static int take_physical(struct hr_region *region, const char *name, size_t bytes,
+			 struct hr_error *e)
 {
 	struct taken *t = free_entry();
 	size_t all = round_up(bytes, HUGE_PAGE);
 	int err;
 
-	if (!t) {
-		hr_error("host memory '%s': over %u regions", name, HR_HOSTMEM_MAX);
-		return -ENOSPC;
-	}
+	if (!t)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC, "host memory '%s': over %u regions",
+			       name, HR_HOSTMEM_MAX);
 	*t = (struct taken){ .file = -1, .ring = -1 };
 	t->cpu = map_huge(t, all);
 	if (!t->cpu) {
 		all = round_up(bytes, HR_PAGE);
 		t->cpu = fall_back(name, bytes);
 	}
-	if (!t->cpu) {
-		hr_error("host memory '%s': cannot get %zu bytes: %s", name, all, strerror(errno));
-		return -ENOMEM;
-	}
+	if (!t->cpu)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "host memory '%s': cannot get %zu bytes: %s", name, all,
+			       strerror(errno));
 	*region = (struct hr_region){ .name = name,
 				      .kind = HR_REGION_HOST,
 				      .cpu = t->cpu,
 				      .worker = t->cpu,
 				      .bytes = all,
 				      .granule_shift = t->file >= 0 ? HUGE_SHIFT : PAGE_SHIFT };
-	err = describe(t, region);
+	err = describe(t, region, e);
 	if (err) {
 		release(t, all);
 		memset(region, 0, sizeof(*region));
@@ -343,39 +347,39 @@ static int take_physical(struct hr_region *region, const char *name, size_t byte
 	return 0;
 }
 
-/* ---- addresses of our own */
+/* ---- assigned I/O addresses */
 
-static int take_own(struct hr_region *region, const char *name, size_t bytes)
+static int take_own(struct hr_region *region, const char *name, size_t bytes, struct hr_error *e)
 {
 	const size_t all = round_up(bytes, HR_PAGE);
 	uint8_t *memory = map_small(all, 4 * HUGE_PAGE);
 	int err;
 
-	if (!memory) {
-		hr_error("host memory '%s': cannot get %zu bytes: %s", name, all, strerror(errno));
-		return -ENOMEM;
-	}
+	if (!memory)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "host memory '%s': cannot get %zu bytes: %s", name, all,
+			       strerror(errno));
 	err = hr_region_init_host(region, name, memory, all);
 	if (err) {
-		hr_error("host memory '%s': no I/O addresses left for %zu bytes", name, all);
+		hr_fail(e, HR_ERROR_MISSING, err,
+			"host memory '%s': no I/O addresses left for %zu bytes", name, all);
 		munmap(memory, all);
 	}
 	return err;
 }
 
-int hr_hostmem_alloc(struct hr_region *region, const char *name, size_t bytes)
+int hr_hostmem_alloc(struct hr_region *region, const char *name, size_t bytes, struct hr_error *e)
 {
 	int err;
 
 	memset(region, 0, sizeof(*region));
 	if (bytes == 0)
 		return -EINVAL;
-	if (bytes > SIZE_MAX / 2) { /* would round up to nothing */
-		hr_error("host memory '%s': cannot get %zu bytes", name, bytes);
-		return -ENOMEM;
-	}
-	err = chosen == HR_HOSTMEM_PHYSICAL ? take_physical(region, name, bytes)
-					    : take_own(region, name, bytes);
+	if (bytes > SIZE_MAX / 2) /* round_up() would overflow to 0 */
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "host memory '%s': cannot get %zu bytes", name, bytes);
+	err = chosen == HR_HOSTMEM_PHYSICAL ? take_physical(region, name, bytes, e)
+					    : take_own(region, name, bytes, e);
 	in_use += !err;
 	return err;
 }

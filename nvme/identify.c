@@ -2,14 +2,15 @@
 
 #include <string.h>
 
+#include "config/bytes.h"
 #include "config/log.h"
 
 #define CNTRLTYPE_IO 1
-#define FORMATS_MAX 64u	       /* Identify Namespace has room for that many LBA formats */
+#define FORMATS_MAX 64u	       /* maximum LBA formats in Identify Namespace */
 #define DESCRIPTOR_HEAD 4u     /* type, length, two reserved bytes */
-#define FORMATS_WITH_LOWER 16u /* bits 6:5 of FLBAS count only when there are more */
+#define FORMATS_WITH_LOWER 16u /* with more formats, bits 6:5 of FLBAS extend the index */
 
-/* ASCII fields are padded with blanks, not terminated, and not always ASCII. */
+/* ASCII fields are padded with blanks, have no terminator, and may hold other bytes than ASCII. */
 static void copy_text(char *to, const char *from, size_t bytes)
 {
 	size_t length = 0;
@@ -24,7 +25,7 @@ static void copy_text(char *to, const char *from, size_t bytes)
 	to[length] = '\0';
 }
 
-/* MDTS: 2^n memory pages of CAP.MPSMIN, which is 4 KiB here; 0 is no limit. */
+/* MDTS: 2^n memory pages of CAP.MPSMIN, which is 4 KiB here; 0 means no limit. */
 static uint32_t max_transfer(uint8_t mdts)
 {
 	uint32_t bytes = HR_PAGE;
@@ -36,7 +37,7 @@ static uint32_t max_transfer(uint8_t mdts)
 	return bytes;
 }
 
-/* SQES, CQES: smallest size in 3:0, largest in 7:4, as powers of two. */
+/* SQES, CQES: smallest size in bits 3:0, largest in bits 7:4, as powers of two. */
 static bool entry_size_fits(uint8_t field, uint8_t size)
 {
 	return (field & 0xf) <= size && size <= field >> 4;
@@ -51,19 +52,19 @@ static uint64_t shutdown_timeout_ns(uint32_t rtd3e_us)
 	return ns < HR_SHUTDOWN_TIMEOUT_MAX_NS ? ns : HR_SHUTDOWN_TIMEOUT_MAX_NS;
 }
 
-int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const char *name)
+int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const char *name,
+		     struct hr_error *e)
 {
-	/* 0: not reported, before revision 1.4 */
-	if (id->cntrltype != 0 && id->cntrltype != CNTRLTYPE_IO) {
-		hr_error("%s: identify: CNTRLTYPE %u is not an I/O controller (1)", name,
-			 id->cntrltype);
-		return -ENOTSUP;
-	}
-	if (!entry_size_fits(id->sqes, HR_SQE_SHIFT) || !entry_size_fits(id->cqes, HR_CQE_SHIFT)) {
-		hr_error("%s: identify: SQES %02x, CQES %02x do not allow entries of 2^%u and 2^%u",
-			 name, id->sqes, id->cqes, HR_SQE_SHIFT, HR_CQE_SHIFT);
-		return -ENOTSUP;
-	}
+	/* 0 before revision 1.4: not reported */
+	if (id->cntrltype != 0 && id->cntrltype != CNTRLTYPE_IO)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s: identify: CNTRLTYPE %u is not an I/O controller (1)", name,
+			       id->cntrltype);
+	if (!entry_size_fits(id->sqes, HR_SQE_SHIFT) || !entry_size_fits(id->cqes, HR_CQE_SHIFT))
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENOTSUP,
+			"%s: identify: SQES %02x, CQES %02x do not allow entries of 2^%u and 2^%u",
+			name, id->sqes, id->cqes, HR_SQE_SHIFT, HR_CQE_SHIFT);
 	copy_text(ctrl->serial, id->sn, sizeof(id->sn));
 	copy_text(ctrl->model, id->mn, sizeof(id->mn));
 	copy_text(ctrl->firmware, id->fr, sizeof(id->fr));
@@ -84,7 +85,7 @@ int hr_identify_ctrl(struct hr_ctrl *ctrl, const struct nvme_id_ctrl *id, const 
 	return 0;
 }
 
-/* Index of the LBA format in use, or a value that no namespace has. */
+/* Index of the LBA format in use, or FORMATS_MAX when FLBAS is invalid. */
 static uint32_t format_in_use(const struct nvme_id_ns *id)
 {
 	const uint32_t formats = id->nlbaf + 1u + id->nulbaf;
@@ -157,48 +158,40 @@ const char *hr_command_set_name(int csi)
 	return csi >= 0 && csi < 3 ? name[csi] : "unknown";
 }
 
-static bool is_zero(const uint8_t *data, size_t bytes)
-{
-	return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
-}
-
-int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id, const char *name)
+int hr_identify_ns(struct hr_ns *ns, uint32_t nsid, const struct nvme_id_ns *id, const char *name,
+		   struct hr_error *e)
 {
 	const uint32_t index = format_in_use(id);
 	const struct nvme_lbaf *format = &id->lbaf[index < FORMATS_MAX ? index : 0];
 
 	if (id->nsze == 0)
 		return -ENOENT;
-	if (index == FORMATS_MAX) {
-		hr_error("%s: namespace %u: FLBAS %02x is not one of its %u LBA formats", name,
-			 nsid, id->flbas, id->nlbaf + 1u + id->nulbaf);
-		return -EPROTO;
-	}
-	if (format->ds != 9 && format->ds != 12) {
-		hr_error("%s: namespace %u: blocks of 2^%u bytes; 512 and 4096 are supported", name,
-			 nsid, format->ds);
-		return -ENOTSUP;
-	}
-	if (format->ms || (id->dps & NVME_NS_DPS_PI_MASK)) {
-		hr_error("%s: namespace %u: %u bytes of metadata, protection type %u; "
-			 "format it without",
-			 name, nsid, format->ms, id->dps & NVME_NS_DPS_PI_MASK);
-		return -ENOTSUP;
-	}
-	if (id->nsze > (uint64_t)INT64_MAX >> format->ds) {
-		hr_error("%s: namespace %u: NSZE %llu blocks are more than 2^63 bytes", name, nsid,
-			 (unsigned long long)id->nsze);
-		return -EPROTO;
-	}
+	if (index == FORMATS_MAX)
+		return hr_fail(e, HR_ERROR_DEVICE, -EPROTO,
+			       "%s: namespace %u: FLBAS %02x is not one of its %u LBA formats",
+			       name, nsid, id->flbas, id->nlbaf + 1u + id->nulbaf);
+	if (format->ds != 9 && format->ds != 12)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s: namespace %u: blocks of 2^%u bytes; 512 and 4096 are supported",
+			       name, nsid, format->ds);
+	if (format->ms || (id->dps & NVME_NS_DPS_PI_MASK))
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s: namespace %u: %u bytes of metadata, protection type %u; "
+			       "format it without",
+			       name, nsid, format->ms, id->dps & NVME_NS_DPS_PI_MASK);
+	if (id->nsze > (uint64_t)INT64_MAX >> format->ds)
+		return hr_fail(e, HR_ERROR_DEVICE, -EPROTO,
+			       "%s: namespace %u: NSZE %llu blocks are more than 2^63 bytes", name,
+			       nsid, (unsigned long long)id->nsze);
 	ns->nsid = nsid;
 	ns->lba_shift = format->ds;
 	ns->blocks = id->nsze;
 	ns->read_only = id->nsattr & NVME_NS_NSATTR_WRITE_PROTECTED;
 	ns->shared = id->nmic & NVME_NS_NMIC_SHARED;
 	ns->rescap = id->rescap;
-	if (is_zero(ns->nguid, sizeof(ns->nguid)))
+	if (hr_is_zero(ns->nguid, sizeof(ns->nguid)))
 		memcpy(ns->nguid, id->nguid, sizeof(ns->nguid));
-	if (is_zero(ns->eui64, sizeof(ns->eui64)))
+	if (hr_is_zero(ns->eui64, sizeof(ns->eui64)))
 		memcpy(ns->eui64, id->eui64, sizeof(ns->eui64));
 	return 0;
 }

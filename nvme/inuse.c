@@ -23,7 +23,8 @@ static bool is_number(const char *name)
 	return *name >= '0' && *name <= '9';
 }
 
-/* Whatever is in a folder, one call each until one does not return 0. -EACCES: it may not be read. */
+/* Call fn for each entry of a folder, until fn returns a value other than 0. -EACCES: the folder
+ * cannot be read. */
 static int each_entry(const char *folder, int (*fn)(void *to, const char *name), void *to)
 {
 	struct dirent *entry;
@@ -44,18 +45,17 @@ static int each_entry(const char *folder, int (*fn)(void *to, const char *name),
 struct device {
 	const char *name;
 	dev_t number;
-	char *message;
+	struct hr_error *e;
 };
 
 static int one_holder(void *to, const char *name)
 {
 	const struct device *d = to;
 
-	snprintf(d->message, HR_LOG_LINE_MAX, "%s is part of %s", d->name, name);
-	return -EBUSY;
+	return hr_fail(d->e, HR_ERROR_MISSING, -EBUSY, "%s is part of %s", d->name, name);
 }
 
-/* Third column of mountinfo is the device, the fifth where it is mounted. */
+/* mountinfo: column 3 is the device, column 5 the mount point. */
 static int find_mount(const struct device *d)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -67,9 +67,8 @@ static int find_mount(const struct device *d)
 
 		if (sscanf(line, "%*u %*u %u:%u %*s %255s", &major, &minor, where) == 3 &&
 		    makedev(major, minor) == d->number) {
-			snprintf(d->message, HR_LOG_LINE_MAX, "%s is mounted on %s", d->name,
-				 where);
-			err = -EBUSY;
+			err = hr_fail(d->e, HR_ERROR_MISSING, -EBUSY, "%s is mounted on %s",
+				      d->name, where);
 		}
 	}
 	if (file)
@@ -88,8 +87,8 @@ static int find_swap(const struct device *d)
 
 		if (sscanf(line, "%255s", path) == 1 && path[0] == '/' && stat(path, &st) == 0 &&
 		    S_ISBLK(st.st_mode) && st.st_rdev == d->number) {
-			snprintf(d->message, HR_LOG_LINE_MAX, "%s is swapped on", d->name);
-			err = -EBUSY;
+			err = hr_fail(d->e, HR_ERROR_MISSING, -EBUSY, "%s is used as swap",
+				      d->name);
 		}
 	}
 	if (file)
@@ -109,7 +108,7 @@ static void first_line(const char *path, char *line, int bytes)
 		fclose(file);
 }
 
-/* Does that file have the name of the device in it? */
+/* True when the first line of the file names the device. */
 static bool names_it(const struct device *d, const char *path)
 {
 	char name[PATH_MAX];
@@ -119,8 +118,8 @@ static bool names_it(const struct device *d, const char *path)
 	return stat(name, &st) == 0 && S_ISBLK(st.st_mode) && st.st_rdev == d->number;
 }
 
-/* What a loop device or an export of NVMe over Fabrics has open is claimed by nobody, and is in no
- * process. */
+/* Loop devices and NVMe over Fabrics exports open a device without claiming it, and no process
+ * has the file open. */
 static int one_loop(void *to, const char *name)
 {
 	const struct device *d = to;
@@ -129,8 +128,7 @@ static int one_loop(void *to, const char *name)
 	snprintf(path, sizeof path, BLOCK "/%.200s/loop/backing_file", name);
 	if (!names_it(d, path))
 		return 0;
-	snprintf(d->message, HR_LOG_LINE_MAX, "%s is part of %.200s", d->name, name);
-	return -EBUSY;
+	return hr_fail(d->e, HR_ERROR_MISSING, -EBUSY, "%s is part of %.200s", d->name, name);
 }
 
 struct target {
@@ -148,9 +146,8 @@ static int one_export(void *to, const char *name)
 	snprintf(path, sizeof path, TARGETS "/%.300s/namespaces/%.20s/device_path", t->name, name);
 	if (enabled[0] != '1' || !names_it(t->device, path))
 		return 0;
-	snprintf(t->device->message, HR_LOG_LINE_MAX, "%s is exported by nvmet, in %.300s",
-		 t->device->name, t->name);
-	return -EBUSY;
+	return hr_fail(t->device->e, HR_ERROR_MISSING, -EBUSY, "%s is exported by nvmet, in %.300s",
+		       t->device->name, t->name);
 }
 
 static int one_target(void *to, const char *name)
@@ -162,7 +159,8 @@ static int one_target(void *to, const char *name)
 	return each_entry(path, one_export, &t);
 }
 
-/* An exclusive open fails while anybody in the kernel has claimed it, in any mount namespace. */
+/* An exclusive open fails while the kernel has claimed the device for any use, in any mount
+ * namespace. */
 static int claim(const struct device *d)
 {
 	char path[NAME_BYTES + 8];
@@ -171,21 +169,18 @@ static int claim(const struct device *d)
 
 	snprintf(path, sizeof path, "/dev/%s", d->name);
 	for (char *at = path + 5; *at; at++)
-		*at = *at == '!' ? '/' : *at; /* as the kernel writes names with slashes */
-	if (stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != d->number) {
-		snprintf(d->message, HR_LOG_LINE_MAX,
-			 "%s is not there, so who uses the disk cannot be told", path);
-		return -ENODEV;
-	}
+		*at = *at == '!' ? '/' : *at; /* the kernel replaces slashes in names */
+	if (stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != d->number)
+		return hr_fail(d->e, HR_ERROR_MISSING, -ENODEV,
+			       "%s is not there, so the users of the disk cannot be found", path);
 	fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
 	if (fd >= 0)
 		return close(fd), 0;
-	if (errno == ENXIO || errno == ENOMEDIUM) /* gone meanwhile, or empty */
+	if (errno == ENXIO || errno == ENOMEDIUM) /* removed meanwhile, or without medium */
 		return 0;
-	snprintf(d->message, HR_LOG_LINE_MAX, "%s: %s", path,
-		 errno == EBUSY ? "the kernel uses it (md, dm, a mount of another namespace)"
-				: strerror(errno));
-	return errno == EBUSY ? -EBUSY : -EACCES;
+	return hr_fail(d->e, HR_ERROR_MISSING, errno == EBUSY ? -EBUSY : -EACCES, "%s: %s", path,
+		       errno == EBUSY ? "the kernel uses it (md, dm, a mount of another namespace)"
+				      : strerror(errno));
 }
 
 struct process {
@@ -211,9 +206,8 @@ static int one_file(void *to, const char *fd)
 		name[strcspn(name, "\n")] = '\0';
 		fclose(file);
 	}
-	snprintf(p->device->message, HR_LOG_LINE_MAX, "%s is open in process %.20s (%s)",
-		 p->device->name, p->pid, name);
-	return -EBUSY;
+	return hr_fail(p->device->e, HR_ERROR_MISSING, -EBUSY, "%s is open in process %.20s (%s)",
+		       p->device->name, p->pid, name);
 }
 
 static int one_process(void *to, const char *pid)
@@ -227,16 +221,16 @@ static int one_process(void *to, const char *pid)
 	snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
 	err = each_entry(path, one_file, &p);
 	if (err == -EACCES)
-		snprintf(p.device->message, HR_LOG_LINE_MAX,
-			 "%s may be open in process %.20s, whose files this user cannot see: run "
-			 "as root",
-			 p.device->name, pid);
+		hr_fail(p.device->e, HR_ERROR_MISSING, err,
+			"%s may be open in process %.20s, whose files this user cannot list: run "
+			"as root",
+			p.device->name, pid);
 	return err;
 }
 
-static int device_unused(const char *name, char *message)
+static int device_unused(const char *name, struct hr_error *e)
 {
-	struct device d = { name, 0, message };
+	struct device d = { name, 0, e };
 	char path[PATH_MAX], text[32] = "";
 	unsigned major, minor;
 	FILE *file;
@@ -248,12 +242,10 @@ static int device_unused(const char *name, char *message)
 	    sscanf(text, "%u:%u", &major, &minor) != 2) {
 		if (file)
 			fclose(file);
-		snprintf(message, HR_LOG_LINE_MAX, "%s is no block device", name);
-		return -ENOENT;
+		return hr_fail(e, HR_ERROR_MISSING, -ENOENT, "%s is not a block device", name);
 	}
 	fclose(file);
 	d.number = makedev(major, minor);
-	snprintf(message, HR_LOG_LINE_MAX, "who uses %s cannot be seen: run as root", name);
 	snprintf(path, sizeof path, BLOCK "/%s/holders", name);
 	err = each_entry(path, one_holder, &d);
 	if (!err)
@@ -266,14 +258,18 @@ static int device_unused(const char *name, char *message)
 		err = each_entry(TARGETS, one_target, &d);
 	if (!err)
 		err = claim(&d);
-	return err ? err : each_entry("/proc", one_process, &d);
+	if (!err)
+		err = each_entry("/proc", one_process, &d);
+	return err ? hr_fail(e, HR_ERROR_MISSING, err,
+			     "the users of %s cannot be listed: run as root", name)
+		   : 0;
 }
 
 /* ---- a disk with its partitions */
 
 struct disk {
 	const char *name;
-	char *message;
+	struct hr_error *e;
 };
 
 static int one_partition(void *to, const char *name)
@@ -282,28 +278,28 @@ static int one_partition(void *to, const char *name)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof path, BLOCK "/%s/%.200s/partition", disk->name, name);
-	return access(path, F_OK) == 0 ? device_unused(name, disk->message) : 0;
+	return access(path, F_OK) == 0 ? device_unused(name, disk->e) : 0;
 }
 
-int hr_disk_unused(const char *name, char *message)
+int hr_disk_unused(const char *name, struct hr_error *e)
 {
-	struct disk disk = { name, message };
+	struct disk disk = { name, e };
 	char path[PATH_MAX];
 	int err;
 
 	snprintf(path, sizeof path, BLOCK "/%.200s", name);
 	err = each_entry(path, one_partition, &disk);
-	return err ? err : device_unused(name, message);
+	return err ? err : device_unused(name, e);
 }
 
 /* ---- the disks of a controller */
 
 struct controller {
 	const char *bdf;
-	char *message;
+	struct hr_error *e;
 };
 
-/* Does a link of sysfs lead through the function's folder? */
+/* True when the link in sysfs leads through the folder of the function. */
 static bool leads_to(const char *path, const char *bdf)
 {
 	char target[PATH_MAX], part[32];
@@ -329,7 +325,7 @@ static int one_path(void *to, const char *name)
 	return strncmp(name, "nvme", 4) == 0 && leads_to(path, s->bdf);
 }
 
-/* With multipath the disk belongs to a subsystem, in whose folder links lead to its controllers. */
+/* With multipath the disk belongs to a subsystem, whose folder has links to its controllers. */
 static bool belongs(const char *name, const char *bdf)
 {
 	char path[PATH_MAX], real[PATH_MAX], *last;
@@ -353,14 +349,15 @@ static int one_disk(void *to, const char *name)
 	snprintf(path, sizeof path, BLOCK "/%.200s/partition", name);
 	if (access(path, F_OK) == 0 || !belongs(name, c->bdf))
 		return 0;
-	/* A path of a multipath disk has no node of its own: the disk itself is listed, too. */
+	/* A path of a multipath disk has no device node. Its disk has one, and is in the same
+	 * list. */
 	snprintf(path, sizeof path, BLOCK "/%.200s/dev", name);
-	return access(path, F_OK) == 0 ? hr_disk_unused(name, c->message) : 0;
+	return access(path, F_OK) == 0 ? hr_disk_unused(name, c->e) : 0;
 }
 
-int hr_controller_unused(const char *bdf, char *message)
+int hr_controller_unused(const char *bdf, struct hr_error *e)
 {
-	struct controller c = { bdf, message };
+	struct controller c = { bdf, e };
 
 	return each_entry(BLOCK, one_disk, &c);
 }

@@ -1,28 +1,16 @@
-/* The commands that make I/O queue pairs of a controller usable. */
+/* Admin commands that create and delete I/O queue pairs. */
 #include "nvme/ioqueues.h"
 
 #include <string.h>
 
-#include "config/log.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/status.h"
 
-#define QUEUES_MAX 65535u   /* Number of Queues cannot ask for more */
+#define QUEUES_MAX 65535u   /* maximum of Number of Queues */
 #define QUEUE_CONTIGUOUS 1u /* CDW11.PC of Create I/O SQ and CQ; no interrupts, no priority */
 
-/* A status is logged here, with what it was about; other errors were where they happened. */
-static int say(const struct hr_ctrl *ctrl, const char *what, uint32_t number, int err)
-{
-	char text[80];
-
-	if (err > 0)
-		hr_error("%s: admin %s %u: %s (%03x)", ctrl->transport->name, what, number,
-			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
-	return err;
-}
-
-/* Queue pairs 1..n have both doorbells within BAR0, where those of 0 lie before them. */
+/* Number of queue pairs 1..n whose doorbells both lie within BAR0, after those of queue pair 0. */
 static uint32_t pairs_within_bar(const struct hr_ctrl *ctrl)
 {
 	const size_t bytes = ctrl->transport->bar_bytes - HR_DOORBELLS;
@@ -31,18 +19,17 @@ static uint32_t pairs_within_bar(const struct hr_ctrl *ctrl)
 	return pairs <= QUEUES_MAX ? (uint32_t)pairs - 1 : QUEUES_MAX;
 }
 
-int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got)
+int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got, struct hr_error *e)
 {
 	uint32_t dw0 = 0, nsqa, ncqa;
 	int err;
 
 	if (want == 0 || want > QUEUES_MAX)
 		return -EINVAL;
-	err = say(ctrl, "set features, number of queues", want,
-		  hr_admin_set_feature(ctrl, NVME_FEAT_FID_NUM_QUEUES,
-				       (want - 1) << 16 | (want - 1), &dw0));
+	err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_NUM_QUEUES, (want - 1) << 16 | (want - 1),
+				   &dw0, e);
 	if (err)
-		return err;
+		return hr_admin_fail(ctrl, "set features, number of queues", want, err, e);
 	nsqa = (dw0 & 0xffff) + 1; /* zero-based; may be more than asked for (5.27.1.5) */
 	ncqa = (dw0 >> 16) + 1;
 	ctrl->io_queues = nsqa < ncqa ? nsqa : ncqa;
@@ -54,7 +41,8 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got)
 	return 0;
 }
 
-static int create_cq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct hr_bus bus)
+static int create_cq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct hr_bus bus,
+		     struct hr_error *e)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_create_cq,
@@ -63,10 +51,11 @@ static int create_cq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct h
 		.cdw11 = QUEUE_CONTIGUOUS,
 	};
 
-	return say(ctrl, "create I/O CQ", qp->id, hr_admin(ctrl, &sqe, NULL));
+	return hr_admin_fail(ctrl, "create I/O CQ", qp->id, hr_admin(ctrl, &sqe, NULL, e), e);
 }
 
-static int create_sq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct hr_bus bus)
+static int create_sq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct hr_bus bus,
+		     struct hr_error *e)
 {
 	struct hr_sqe sqe = {
 		.opcode = nvme_admin_create_sq,
@@ -75,14 +64,15 @@ static int create_sq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct h
 		.cdw11 = (uint32_t)qp->id << 16 | QUEUE_CONTIGUOUS,
 	};
 
-	return say(ctrl, "create I/O SQ", qp->id, hr_admin(ctrl, &sqe, NULL));
+	return hr_admin_fail(ctrl, "create I/O SQ", qp->id, hr_admin(ctrl, &sqe, NULL, e), e);
 }
 
-static int delete_queue(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t id)
+static int delete_queue(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t id, struct hr_error *e)
 {
 	struct hr_sqe sqe = { .opcode = opcode, .cdw10 = id };
 
-	return say(ctrl, hr_opcode_name(opcode, true), id, hr_admin(ctrl, &sqe, NULL));
+	return hr_admin_fail(ctrl, hr_opcode_name(opcode, true), id, hr_admin(ctrl, &sqe, NULL, e),
+			     e);
 }
 
 /* Doorbells lie in this order: SQ 0, CQ 0, SQ 1, CQ 1, ... (PCIe Transport 3.1.2). */
@@ -96,30 +86,30 @@ static void set_doorbells(const struct hr_ctrl *ctrl, struct hr_nvme_qp *qp)
 }
 
 int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus sq,
-		      struct hr_bus cq)
+		      struct hr_bus cq, struct hr_error *e)
 {
 	int err;
 
-	if (qp->id == 0 || qp->id > ctrl->io_queues || qp->entries > ctrl->max_entries) {
-		hr_error("%s: queue pair %u with %u entries: 1..%u with up to %u are possible",
-			 ctrl->transport->name, qp->id, qp->entries, ctrl->io_queues,
-			 ctrl->max_entries);
-		return -EINVAL;
-	}
+	if (qp->id == 0 || qp->id > ctrl->io_queues || qp->entries > ctrl->max_entries)
+		return hr_fail(
+			e, HR_ERROR_FAILED, -EINVAL,
+			"%s: queue pair %u with %u entries: 1..%u with up to %u are possible",
+			ctrl->transport->name, qp->id, qp->entries, ctrl->io_queues,
+			ctrl->max_entries);
 	set_doorbells(ctrl, qp);
 	memcpy(qp->crdt, ctrl->crdt, sizeof(qp->crdt));
-	err = create_cq(ctrl, qp, cq);
+	err = create_cq(ctrl, qp, cq, e);
 	if (err)
 		return err;
-	err = create_sq(ctrl, qp, sq);
+	err = create_sq(ctrl, qp, sq, e);
 	if (err)
-		delete_queue(ctrl, nvme_admin_delete_cq, qp->id);
+		delete_queue(ctrl, nvme_admin_delete_cq, qp->id, e);
 	return err;
 }
 
-int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id)
+int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id, struct hr_error *e)
 {
-	const int err = delete_queue(ctrl, nvme_admin_delete_sq, id);
+	const int err = delete_queue(ctrl, nvme_admin_delete_sq, id, e);
 
-	return err ? err : delete_queue(ctrl, nvme_admin_delete_cq, id);
+	return err ? err : delete_queue(ctrl, nvme_admin_delete_cq, id, e);
 }

@@ -7,24 +7,25 @@
 #include "nvme/ctrl.h"
 
 /*
- * Ask for `want` I/O queue pairs, before the first is created; *got is what the controller gave, at
- * most `want`, and none whose doorbells lie outside of BAR0. -EINVAL: want is 0 or above 65535.
+ * Request `want` I/O queue pairs. Call before the first is created. *got is the number that the
+ * controller grants: at most `want`, and only queue pairs whose doorbells lie in BAR0. -EINVAL:
+ * want is 0 or above 65535.
  */
-int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got);
+int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got, struct hr_error *e);
 
 /*
- * Create I/O queue pair qp->id (1..io_queues) over qp's rings, CQ first; sets the doorbell
- * pointers as this process sees them (hr_qp_hand_over() for other owners). sq and cq are the bus
- * addresses of the rings, contiguous. If the SQ fails the CQ is deleted again. Also -EINVAL: id or
- * entries out of range.
+ * Create I/O queue pair qp->id (1..io_queues) over the rings of qp, the CQ first. Sets the doorbell
+ * pointers for this process (hr_qp_hand_over() for other owners). sq and cq are the bus addresses
+ * of the rings, which are contiguous. When the SQ fails, the CQ is deleted again. Also -EINVAL: id
+ * or entries out of range.
  */
 int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus sq,
-		      struct hr_bus cq);
+		      struct hr_bus cq, struct hr_error *e);
 
 /*
- * Delete SQ, then CQ. Commands still in flight are aborted by the controller. When the SQ cannot be
- * deleted the CQ stays too.
+ * Delete the SQ, then the CQ. The controller aborts commands that are still in flight. When the SQ
+ * cannot be deleted, the CQ remains too.
  */
-int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id);
+int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id, struct hr_error *e);
 
 #endif

@@ -1,10 +1,9 @@
-/* Namespaces of a controller: which there are, and what each of them is (Base 2.0, 5.17). */
+/* List and identify the namespaces of a controller (Base 2.0, 5.17). */
 #include "nvme/namespaces.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/identify.h"
@@ -13,62 +12,52 @@
 #define VS_1_3 (1u << NVME_VS_MJR_SHIFT | 3u << NVME_VS_MNR_SHIFT)
 #define LIST_ENTRIES (HR_PAGE / 4) /* of an active namespace list */
 
-/* A status is logged, with what it was about; other errors were where they happened. */
-static int say(const struct hr_ctrl *ctrl, const char *what, uint32_t nsid, int err)
-{
-	char text[80];
-
-	if (err > 0)
-		hr_error("%s: admin identify %s %u: %s (%03x)", ctrl->transport->name, what, nsid,
-			 hr_error_name(err, text, sizeof(text)), (unsigned)err);
-	return err;
-}
-
 static bool has_command_sets(const struct hr_ctrl *ctrl)
 {
 	return NVME_CAP_CSS(ctrl->cap) & NVME_CAP_CSS_CSI;
 }
 
-/* 0, a status, which is not logged, or an error. *csi: as in hr_identify_descriptors(). */
-static int identify_descriptors(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns, int *csi)
+/* 0, a status, which does not fill e, or an error. *csi: as in hr_identify_descriptors(). */
+static int identify_descriptors(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns, int *csi,
+				struct hr_error *e)
 {
 	int err;
 
 	*csi = -1;
 	if (ctrl->vs < VS_1_3 && !has_command_sets(ctrl))
 		return 0;
-	err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, nsid);
+	err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, nsid, e);
 	if (!err)
 		hr_identify_descriptors(ns, csi, nsid, ctrl->admin_data, ctrl->transport->name);
 	return err;
 }
 
 /*
- * A controller with several command sets has to say which one a namespace is of (descriptor 4h,
- * figure 277); from another one the list is welcome, and not needed.
+ * A controller with several command sets must report which one a namespace uses (descriptor 4h,
+ * figure 277). For other controllers the list is optional.
  */
-static int check_command_set(const struct hr_ctrl *ctrl, uint32_t nsid, int status, int csi)
+static int check_command_set(const struct hr_ctrl *ctrl, uint32_t nsid, int status, int csi,
+			     struct hr_error *e)
 {
 	const char *name = ctrl->transport->name;
 
-	if (csi > NVME_CSI_NVM) {
-		hr_error(
+	if (csi > NVME_CSI_NVM)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENOTSUP,
 			"%s: namespace %u: its command set is %s (CSI %02xh); only the NVM command "
 			"set (00h) is supported; nothing was written",
 			name, nsid, hr_command_set_name(csi), (unsigned)csi);
-		return -ENOTSUP;
-	}
 	if (csi == NVME_CSI_NVM || !has_command_sets(ctrl))
 		return 0;
 	if (status)
-		return say(ctrl, "descriptors of namespace", nsid, status);
-	hr_error("%s: namespace %u: CAP.CSS says that there are several command sets, and the "
-		 "namespace does not say which is its own",
-		 name, nsid);
-	return -EPROTO;
+		return hr_admin_fail(ctrl, "identify descriptors of namespace", nsid, status, e);
+	return hr_fail(e, HR_ERROR_DEVICE, -EPROTO,
+		       "%s: namespace %u: CAP.CSS reports several command sets, but the "
+		       "namespace does not report which one it uses",
+		       name, nsid);
 }
 
-/* After the data structure has been taken over. */
+/* Call after hr_identify_ns(), which sets ns->shared. */
 static void name_subsystem(const struct hr_ctrl *ctrl, struct hr_ns *ns)
 {
 	if (!ns->shared || !ctrl->shared_subsystem)
@@ -77,23 +66,24 @@ static void name_subsystem(const struct hr_ctrl *ctrl, struct hr_ns *ns)
 	memcpy(ns->serial, ctrl->serial, sizeof(ns->serial));
 }
 
-int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns)
+int hr_ctrl_identify_ns(struct hr_ctrl *ctrl, uint32_t nsid, struct hr_ns *ns, struct hr_error *e)
 {
 	int csi, status, err;
 
 	memset(ns, 0, sizeof(*ns));
 	if (nsid == 0 || nsid > ctrl->namespaces || nsid == NVME_NSID_ALL)
 		return -ENOENT;
-	status = identify_descriptors(ctrl, nsid, ns, &csi);
+	status = identify_descriptors(ctrl, nsid, ns, &csi, e);
 	if (status < 0)
 		return status;
-	if (csi > NVME_CSI_NVM) /* which need not have the data structure */
-		return check_command_set(ctrl, nsid, status, csi);
-	err = say(ctrl, "namespace", nsid, hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS, nsid));
+	if (csi > NVME_CSI_NVM) /* such a namespace may lack the data structure */
+		return check_command_set(ctrl, nsid, status, csi, e);
+	err = hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS, nsid, e);
+	hr_admin_fail(ctrl, "identify namespace", nsid, err, e);
 	if (!err)
-		err = hr_identify_ns(ns, nsid, ctrl->admin_data, ctrl->transport->name);
+		err = hr_identify_ns(ns, nsid, ctrl->admin_data, ctrl->transport->name, e);
 	name_subsystem(ctrl, ns);
-	return err ? err : check_command_set(ctrl, nsid, status, csi);
+	return err ? err : check_command_set(ctrl, nsid, status, csi, e);
 }
 
 const char *hr_ctrl_list_ns(struct hr_ctrl *ctrl, char *text, unsigned bytes)
@@ -102,7 +92,7 @@ const char *hr_ctrl_list_ns(struct hr_ctrl *ctrl, char *text, unsigned bytes)
 	unsigned used = 0;
 
 	snprintf(text, bytes, "1 to %u", ctrl->namespaces);
-	if (hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS_ACTIVE_LIST, 0) != 0)
+	if (hr_admin_identify(ctrl, NVME_IDENTIFY_CNS_NS_ACTIVE_LIST, 0, NULL) != 0)
 		return text;
 	snprintf(text, bytes, "none");
 	for (unsigned i = 0; i < LIST_ENTRIES && list[i]; i++) {
@@ -127,7 +117,8 @@ static enum hr_ns_match compare(const uint8_t *a, const uint8_t *b, size_t bytes
 	return memcmp(a, b, bytes) ? HR_NS_DIFFERENT : HR_NS_SAME;
 }
 
-/* Disks of one model may have one SUBNQN, against the specification; the serial number differs. */
+/* Against the specification, all disks of a model may report the same SUBNQN; their serial
+ * numbers differ. */
 static enum hr_ns_match compare_in_subsystem(const struct hr_ns *a, const struct hr_ns *b)
 {
 	if (!a->subnqn[0] || memcmp(a->subnqn, b->subnqn, sizeof(a->subnqn)) != 0 ||

@@ -1,9 +1,10 @@
 /*
- * nvme/prp.h - physical region pages of a buffer that never moves: built once, used for any length.
+ * nvme/prp.h - PRP entries (physical region pages) of a buffer that never moves: built once, used
+ * for transfers of any length.
  *
  * Spec: NVMe Base 2.0, 4.1.1. The buffer is page aligned, so every entry has offset 0. PRP2 depends
- * on the length of the transfer: nothing for one page, the second page for two, the list for more.
- * A list describes at most HR_CHUNK_MAX, so it is one page and needs no chaining.
+ * on the length of the transfer: 0 for one page, the second page for two, the list for more. A list
+ * describes at most HR_CHUNK_MAX bytes, so it fits in one page and needs no chaining.
  */
 #ifndef NVME_PRP_H
 #define NVME_PRP_H
@@ -30,10 +31,11 @@ HR_BOTH uint64_t hr_prp2(const struct hr_prp *prp, uint32_t bytes)
 }
 
 /*
- * PRPs of [offset, offset + bytes) of data; the list (8 bytes for each page but the first) is
- * written at list_offset of lists, which the CPU can reach. lists may be NULL when bytes is at most
- * two pages. Host side. offset is page aligned, bytes is 1..HR_CHUNK_MAX; list_offset is 8-byte
- * aligned and the list does not cross a page (PRP2 may point into one, NVMe Base 4.1.1).
+ * Build the PRP entries of [offset, offset + bytes) of data. The list (8 bytes for each page but
+ * the first) is written at list_offset of lists, which the CPU can access. lists may be NULL when
+ * bytes is at most two pages. Host side. offset is page aligned, bytes is 1..HR_CHUNK_MAX;
+ * list_offset is 8-byte aligned and the list does not cross a page boundary (PRP2 may point into a
+ * page, NVMe Base 4.1.1).
  */
 void hr_prp_build(struct hr_prp *prp, const struct hr_region *data, size_t offset, uint32_t bytes,
 		  const struct hr_region *lists, size_t list_offset);

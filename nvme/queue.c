@@ -56,9 +56,9 @@ void hr_qp_hand_over(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
 	qp->cq_doorbell = (uint32_t *)(void *)((uint8_t *)worker_bar + cq);
 }
 
-const char *hr_qp_offence(const struct hr_nvme_qp *qp, char *buffer, unsigned bytes)
+const char *hr_qp_error_text(const struct hr_nvme_qp *qp, char *buffer, unsigned bytes)
 {
-	const struct hr_cqe *cqe = &qp->offence;
+	const struct hr_cqe *cqe = &qp->bad_cqe;
 
 	if (qp->broken != -EPROTO)
 		snprintf(buffer, bytes, "%s", qp->broken ? "given up" : "not broken");

@@ -10,9 +10,9 @@
 #define SPACE_ALIGN (2ull << 20)
 
 static uint64_t next_bus = SPACE_START;
-static unsigned in_use; /* ranges */
+static unsigned in_use; /* assigned ranges in use */
 
-size_t hr_region_run(const struct hr_region *region, size_t offset)
+size_t hr_region_contiguous_bytes(const struct hr_region *region, size_t offset)
 {
 	const size_t granule = (size_t)1 << region->granule_shift;
 	size_t end = offset + granule;

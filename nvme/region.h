@@ -1,10 +1,10 @@
 /*
- * nvme/region.h - memory a controller may DMA to, and the addresses the controller uses for it.
+ * nvme/region.h - memory that a controller may access by DMA, and its bus addresses.
  *
- * A bus address is never a bare integer or pointer in an interface, so that CPU, GPU and bus
- * addresses cannot be mixed up. Bus addresses are chosen when a region is made: transports only
- * open a window for them (soft, vfio) or need nothing at all (pci). A region that is made of pages
- * with unrelated physical addresses keeps one bus address per granule.
+ * Interfaces never pass a bus address as a bare integer or pointer, so that CPU, GPU and bus
+ * addresses cannot be confused. The bus addresses of a region are fixed when the region is made:
+ * transports open a window for them (soft, vfio) or need none (pci). A region of pages with
+ * unrelated physical addresses keeps one bus address per granule.
  */
 #ifndef NVME_REGION_H
 #define NVME_REGION_H
@@ -26,10 +26,10 @@ enum hr_region_kind {
 struct hr_region {
 	const char *name; /* as in the partition map; outlives the region */
 	enum hr_region_kind kind;
-	void *cpu;	   /* CPU mapping, page aligned; NULL when the CPU cannot touch it */
-	void *worker;	   /* address workers use; equals cpu on the host backend */
-	size_t bytes;	   /* multiple of HR_PAGE */
-	struct hr_bus bus; /* of byte 0; of the whole region when granule_bus is NULL */
+	void *cpu;    /* CPU mapping, page aligned; NULL when the CPU cannot access the region */
+	void *worker; /* address for workers; equals cpu on the host backend */
+	size_t bytes; /* multiple of HR_PAGE */
+	struct hr_bus bus; /* address of byte 0; of the whole region when granule_bus is NULL */
 	struct hr_bus *granule_bus; /* [bytes >> granule_shift], or NULL: contiguous. Not owned */
 	uint32_t granule_shift;
 };
@@ -47,16 +47,16 @@ static inline struct hr_bus hr_region_bus(const struct hr_region *region, size_t
 	return bus;
 }
 
-/* Bytes from `offset` on, a multiple of a granule, that are one piece on the bus, to the end of the
- * piece. offset < bytes, at the start of a granule. */
-size_t hr_region_run(const struct hr_region *region, size_t offset);
+/* Length of the part that starts at `offset` and is contiguous on the bus: a multiple of a
+ * granule. offset < bytes, at the start of a granule. */
+size_t hr_region_contiguous_bytes(const struct hr_region *region, size_t offset);
 
-/* True if [offset, offset + bytes) is one piece on the bus. bytes > 0, inside the region. */
+/* True if [offset, offset + bytes) is contiguous on the bus. bytes > 0, inside the region. */
 static inline bool hr_region_contiguous(const struct hr_region *region, size_t offset, size_t bytes)
 {
 	const size_t granule = (size_t)1 << region->granule_shift;
 	const uint64_t start = hr_region_bus(region, offset).addr;
-	size_t at = (offset | (granule - 1)) + 1; /* the first granule that begins inside */
+	size_t at = (offset | (granule - 1)) + 1; /* the next granule boundary */
 
 	if (!region->granule_bus)
 		return true;
@@ -66,19 +66,20 @@ static inline bool hr_region_contiguous(const struct hr_region *region, size_t o
 	return true;
 }
 
-/* Take the next `bytes` of that address space, as below, for other memory. 0 or -ENOSPC. */
+/* Assign the next `bytes` of the I/O address space below to other memory. 0 or -ENOSPC. */
 int hr_region_take_bus(size_t bytes, struct hr_bus *bus);
 
-/* One of these is not in use any more, and no controller is let in there. Once none is, addresses
- * are given out from the start again: whoever comes up anew must not run out of them. */
+/* Release one assigned range, which no controller can access any more. When no range is left,
+ * assignment starts again at the first address, so that repeated restarts do not use up the
+ * space. */
 void hr_region_give_bus(void);
 
 /*
- * Describe host memory [cpu, cpu + bytes) as a region whose bus addresses are ours to choose (soft
- * and vfio transports): the next free 2 MiB aligned range of one process-wide I/O address space,
- * which starts at 64 GiB and ends below 2^39 (the narrowest IOMMU), and deliberately differs from
- * the CPU addresses. The owner of the memory calls hr_region_give_bus() when it goes. Call during
- * boot, from one thread.
+ * Describe host memory [cpu, cpu + bytes) as a region with assigned bus addresses (soft and vfio
+ * transports): the next free 2 MiB aligned range of one process-wide I/O address space. This space
+ * starts at 64 GiB and ends below 2^39 (the narrowest IOMMU). Bus addresses deliberately differ
+ * from CPU addresses. The owner of the memory calls hr_region_give_bus() when it frees the memory.
+ * Call during boot, from one thread.
  * Returns 0; -EINVAL: cpu or bytes not page aligned or zero; -ENOSPC: address space used up.
  */
 int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, size_t bytes);

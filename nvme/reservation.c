@@ -5,12 +5,13 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/bytes.h"
 #include "config/log.h"
+#include "config/seam.h"
 #include "nvme/admin.h"
 #include "nvme/status.h"
 
@@ -33,15 +34,12 @@ static bool read_text(const char *file, char *text, size_t bytes)
 	return good;
 }
 
-/* FNV-1a, and a last mix: the machine-id itself does not go to disks. */
+/* FNV-1a with a final mix, so that the machine-id itself is not written to disks. */
 static uint64_t hash(const char *salt, const char *text)
 {
-	uint64_t h = 0xcbf29ce484222325ull;
+	uint64_t h = hr_hash(HR_HASH_BEGIN, salt, strlen(salt));
 
-	for (const char *c = salt; *c; c++)
-		h = (h ^ (uint8_t)*c) * 0x100000001b3ull;
-	for (const char *c = text; *c; c++)
-		h = (h ^ (uint8_t)*c) * 0x100000001b3ull;
+	h = hr_hash(h, text, strlen(text));
 	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
 	h = (h ^ h >> 27) * 0x94d049bb133111ebull;
 	return (h ^ h >> 31) | 1; /* never 0 */
@@ -54,7 +52,7 @@ void hr_resv_self(struct hr_resv_host *self)
 
 	if (!read_text("/etc/machine-id", text, sizeof(text)) &&
 	    !read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
-		if (getrandom(&random, sizeof(random), 0) < 0)
+		if (hr_random(&random, sizeof(random)) != 0)
 			random = (uint64_t)getpid();
 		snprintf(text, sizeof(text), "%016" PRIx64, random);
 	}
@@ -64,7 +62,7 @@ void hr_resv_self(struct hr_resv_host *self)
 	self->key = hash("headrace reservation key", text);
 }
 
-/* The socket's name is free again when the process ends, however it ends. */
+/* The kernel releases the name of the socket when the process ends for any reason. */
 static int lock_machine(const struct hr_nvme_blk *disk, int *lock)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -80,7 +78,7 @@ static int lock_machine(const struct hr_nvme_blk *disk, int *lock)
 
 	for (unsigned i = 0; i < bytes; i++)
 		at += (size_t)snprintf(name + at, sizeof(address.sun_path) - 1 - at, "%02x", id[i]);
-	if (bytes == 8 && !memcmp(id, none, 8)) /* it has no identifier */
+	if (bytes == 8 && !memcmp(id, none, 8)) /* the namespace has no identifier */
 		at += (size_t)snprintf(name + at, sizeof(address.sun_path) - 1 - at, "-%s",
 				       disk->ctrl->serial);
 	*lock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -95,33 +93,34 @@ static int lock_machine(const struct hr_nvme_blk *disk, int *lock)
 	return err;
 }
 
-static int lock(const struct hr_nvme_blk *disk, int *fd)
+static int lock(const struct hr_nvme_blk *disk, int *fd, struct hr_error *e)
 {
 	const int err = lock_machine(disk, fd);
 
 	if (err && err != -EBUSY)
-		hr_error("%s: namespace %u: lock of this machine: %s", disk->blk.name,
-			 disk->ns.nsid, strerror(-err));
+		hr_fail(e, HR_ERROR_MISSING, err, "%s: namespace %u: lock of this machine: %s",
+			disk->blk.name, disk->ns.nsid, strerror(-err));
 	return err;
 }
 
 /* ---- commands */
 
-static int fail(const struct hr_nvme_blk *disk, const char *what, int err)
+/* Returns err. A status fills e; another error has filled it. */
+static int fail(const struct hr_nvme_blk *disk, const char *what, int err, struct hr_error *e)
 {
 	char name[96];
 
 	if (err > 0)
-		hr_error("%s: namespace %u: %s: %s (%03x)", disk->blk.name, disk->ns.nsid, what,
-			 hr_error_name(err, name, sizeof(name)), (unsigned)err);
+		hr_fail(e, HR_ERROR_DEVICE, err, "%s: namespace %u: %s: %s (%03x)", disk->blk.name,
+			disk->ns.nsid, what, hr_error_name(err, name, sizeof(name)), (unsigned)err);
 	return err;
 }
 
 /*
- * A controller that refuses Set Features may have that identifier already: some do not take one twice
- * between resets.
+ * A controller that refuses Set Features may already have that identifier: some controllers do not
+ * accept one twice between resets.
  */
-static int send_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16])
+static int send_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16], struct hr_error *e)
 {
 	struct hr_ctrl *ctrl = disk->ctrl;
 	const size_t bytes = ctrl->long_host_id ? 16 : 8;
@@ -135,33 +134,34 @@ static int send_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16])
 
 	memset(ctrl->admin_data, 0, HR_PAGE);
 	memcpy(ctrl->admin_data, id, bytes);
-	refused = hr_admin(ctrl, &sqe, NULL);
+	refused = hr_admin(ctrl, &sqe, NULL, e);
 	if (refused <= 0)
 		return refused;
 	memset(ctrl->admin_data, 0, HR_PAGE);
 	sqe.opcode = nvme_admin_get_features;
-	err = hr_admin(ctrl, &sqe, NULL);
+	err = hr_admin(ctrl, &sqe, NULL, e);
 	if (err < 0)
 		return err;
 	if (err == 0 && memcmp(ctrl->admin_data, id, bytes) == 0)
 		return 0;
-	return fail(disk, "set features, Host Identifier", refused);
+	return fail(disk, "set features, Host Identifier", refused, e);
 }
 
-/* Once for all namespaces of a controller: with registrations it may refuse another one. */
-static int set_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16])
+/* Set once for all namespaces of a controller: a controller with registrations may refuse
+ * another identifier. */
+static int set_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16], struct hr_error *e)
 {
 	int err;
 
 	if (disk->ctrl->has_host_id)
 		return 0;
-	err = send_host_id(disk, id);
+	err = send_host_id(disk, id, e);
 	disk->ctrl->has_host_id = err == 0;
 	return err;
 }
 
 static int report(struct hr_nvme_blk *disk, const uint8_t self[16], struct hr_resv_holder *holder,
-		  bool *mine)
+		  bool *mine, struct hr_error *e)
 {
 	static const uint32_t dwords = HR_BLK_COMMAND_MAX / 4;
 	const bool extended = disk->ctrl->long_host_id;
@@ -169,57 +169,58 @@ static int report(struct hr_nvme_blk *disk, const uint8_t self[16], struct hr_re
 				    .cdw10 = dwords - 1,
 				    .cdw11 = extended ? EXTENDED : 0 };
 	uint8_t data[HR_BLK_COMMAND_MAX] = { 0 };
-	int err = hr_nvme_blk_command(disk, &sqe, data, sizeof(data), true);
+	int err = hr_nvme_blk_command(disk, &sqe, data, sizeof(data), true, e);
 
 	if (err)
-		return fail(disk, "reservation report", err);
+		return fail(disk, "reservation report", err, e);
 	err = hr_resv_parse(data, sizeof(data), extended, self, holder, mine);
 	if (err)
-		hr_error("%s: namespace %u: reservation report: type %u and no holder in the list",
-			 disk->blk.name, disk->ns.nsid, data[4]);
+		hr_fail(e, HR_ERROR_DEVICE, err,
+			"%s: namespace %u: reservation report: type %u and no holder in the list",
+			disk->blk.name, disk->ns.nsid, data[4]);
 	return err;
 }
 
-/* Register, Acquire and Release: one or two keys. */
+/* Register, Acquire and Release carry one or two keys. */
 static int send_keys(struct hr_nvme_blk *disk, uint8_t opcode, uint32_t cdw10, uint64_t first,
-		     uint64_t second)
+		     uint64_t second, struct hr_error *e)
 {
 	const struct hr_sqe sqe = { .opcode = opcode, .cdw10 = cdw10 };
 	uint64_t key[2] = { first, second };
 
 	return hr_nvme_blk_command(disk, &sqe, key,
 				   opcode == nvme_cmd_resv_release ? sizeof(key[0]) : sizeof(key),
-				   false);
+				   false, e);
 }
 
-static int enroll(struct hr_nvme_blk *disk, uint64_t key, bool again)
+static int enroll(struct hr_nvme_blk *disk, uint64_t key, bool again, struct hr_error *e)
 {
 	const uint32_t action = again ? NVME_RESERVATION_RREGA_REPLACE_KEY | IEKEY
 				      : NVME_RESERVATION_RREGA_REGISTER_KEY;
 
 	return send_keys(disk, nvme_cmd_resv_register,
-			 action | (uint32_t)NVME_RESERVATION_CPTPL_CLEAR << CPTPL_SHIFT, 0, key);
+			 action | (uint32_t)NVME_RESERVATION_CPTPL_CLEAR << CPTPL_SHIFT, 0, key, e);
 }
 
-static int leave(struct hr_nvme_blk *disk, uint64_t key)
+static int leave(struct hr_nvme_blk *disk, uint64_t key, struct hr_error *e)
 {
 	return send_keys(disk, nvme_cmd_resv_register, NVME_RESERVATION_RREGA_UNREGISTER_KEY, key,
-			 0);
+			 0, e);
 }
 
-static int acquire(struct hr_nvme_blk *disk, uint8_t type, uint64_t key)
+static int acquire(struct hr_nvme_blk *disk, uint8_t type, uint64_t key, struct hr_error *e)
 {
 	return send_keys(disk, nvme_cmd_resv_acquire,
-			 NVME_RESERVATION_RACQA_ACQUIRE | (uint32_t)type << RTYPE_SHIFT, key, 0);
+			 NVME_RESERVATION_RACQA_ACQUIRE | (uint32_t)type << RTYPE_SHIFT, key, 0, e);
 }
 
-static int release(struct hr_nvme_blk *disk, uint8_t type, uint64_t key)
+static int release(struct hr_nvme_blk *disk, uint8_t type, uint64_t key, struct hr_error *e)
 {
 	return send_keys(disk, nvme_cmd_resv_release,
-			 NVME_RESERVATION_RRELA_RELEASE | (uint32_t)type << RTYPE_SHIFT, key, 0);
+			 NVME_RESERVATION_RRELA_RELEASE | (uint32_t)type << RTYPE_SHIFT, key, 0, e);
 }
 
-/* ---- what a report says */
+/* ---- contents of a report */
 
 struct entry {
 	uint8_t status;
@@ -311,50 +312,51 @@ static bool is_mine(const struct hr_resv_holder *holder, const struct hr_resv_ho
 	return memcmp(holder->id, self->id, holder->id_bytes) == 0;
 }
 
-/* Another host was quicker between the report and the command. */
+/* Another host acquired the reservation between the report and the command. */
 static int overtaken(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
-		     struct hr_resv_holder *holder)
+		     struct hr_resv_holder *holder, struct hr_error *e)
 {
 	bool mine = false;
-	int err = report(disk, self->id, holder, &mine);
+	int err = report(disk, self->id, holder, &mine, e);
 
 	if (mine)
-		(void)leave(disk, self->key);
+		(void)leave(disk, self->key, e);
 	if (err)
 		return err;
 	return holder->type && !is_mine(holder, self)
 		       ? -EBUSY
-		       : fail(disk, "reservation acquire", NVME_SC_RESERVATION_CONFLICT);
+		       : fail(disk, "reservation acquire", NVME_SC_RESERVATION_CONFLICT, e);
 }
 
 static int take(struct hr_reservation *r, struct hr_nvme_blk *disk, const struct hr_resv_host *self,
-		struct hr_resv_holder *holder)
+		struct hr_resv_holder *holder, struct hr_error *e)
 {
 	bool mine;
-	int err = set_host_id(disk, self->id);
+	int err = set_host_id(disk, self->id, e);
 
 	if (!err)
-		err = report(disk, self->id, holder, &mine);
+		err = report(disk, self->id, holder, &mine, e);
 	if (err)
 		return err;
 	if (holder->type && !is_mine(holder, self))
 		return -EBUSY;
-	err = enroll(disk, self->key, mine);
+	err = enroll(disk, self->key, mine, e);
 	if (err)
-		return fail(disk, "reservation register", err);
+		return fail(disk, "reservation register", err, e);
 	if (holder->type && holder->type != r->type)
-		err = release(disk, holder->type, self->key);
+		err = release(disk, holder->type, self->key, e);
 	if (!err)
-		err = acquire(disk, r->type, self->key);
+		err = acquire(disk, r->type, self->key, e);
 	if (err == NVME_SC_RESERVATION_CONFLICT)
-		return overtaken(disk, self, holder);
+		return overtaken(disk, self, holder, e);
+	fail(disk, "reservation acquire", err, e);
 	if (err > 0)
-		(void)leave(disk, self->key);
-	return fail(disk, "reservation acquire", err);
+		(void)leave(disk, self->key, e);
+	return err;
 }
 
 int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
-		 const struct hr_resv_host *self, struct hr_resv_holder *holder)
+		 const struct hr_resv_host *self, struct hr_resv_holder *holder, struct hr_error *e)
 {
 	int err;
 
@@ -362,17 +364,18 @@ int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
 	*r = (struct hr_reservation){ .lock = -1, .key = self->key, .type = type_of(&disk->ns) };
 	if (!hr_resv_supported(disk))
 		return 0;
-	err = lock(disk, &r->lock);
+	err = lock(disk, &r->lock, e);
 	if (err)
 		return err;
-	err = take(r, disk, self, holder);
+	err = take(r, disk, self, holder, e);
 	if (err)
 		close(r->lock);
 	r->held = err == 0;
 	return err;
 }
 
-void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool send)
+void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool send,
+		     struct hr_error *e)
 {
 	const struct hr_resv_host self = { .key = r->key };
 	struct hr_resv_holder holder;
@@ -382,59 +385,60 @@ void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool se
 
 	if (!r->held)
 		return;
-	err = send ? release(disk, r->type, r->key) : 0;
+	err = send ? release(disk, r->type, r->key, e) : 0;
 	if (send && !err)
-		err = leave(disk, r->key);
-	if (err == NVME_SC_RESERVATION_CONFLICT && report(disk, self.id, &holder, &mine) == 0)
+		err = leave(disk, r->key, e);
+	if (err == NVME_SC_RESERVATION_CONFLICT && report(disk, self.id, &holder, &mine, e) == 0)
 		hr_warn("%s: namespace %u: the reservation of this host is lost: %s",
 			disk->blk.name, disk->ns.nsid,
 			holder.type ? hr_resv_text(&holder, text) : "another host has removed it");
 	else
-		(void)fail(disk, "reservation release", err);
+		(void)fail(disk, "reservation release", err, e);
 	close(r->lock);
 	r->held = false;
 }
 
 static int clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
-		 struct hr_resv_holder *holder)
+		 struct hr_resv_holder *holder, struct hr_error *e)
 {
 	bool mine;
 	uint64_t victim;
-	int err = set_host_id(disk, self->id);
+	int err = set_host_id(disk, self->id, e);
 
 	if (!err)
-		err = report(disk, self->id, holder, &mine);
+		err = report(disk, self->id, holder, &mine, e);
 	if (err || !holder->type)
 		return err;
-	err = enroll(disk, self->key, mine);
+	err = enroll(disk, self->key, mine, e);
 	if (err)
-		return fail(disk, "reservation register", err);
-	/* Base 2.0, 8.19.7: of all registrants, key 0 is all others. */
+		return fail(disk, "reservation register", err, e);
+	/* Base 2.0, 8.19.7: for the All Registrants types, key 0 means all other registrants. */
 	victim = ALL_REGISTRANTS(holder->type) ? 0 : holder->key;
 	if (!is_mine(holder, self))
 		err = send_keys(disk, nvme_cmd_resv_acquire,
 				NVME_RESERVATION_RACQA_PREEMPT | (uint32_t)type_of(&disk->ns)
 									 << RTYPE_SHIFT,
-				self->key, victim);
+				self->key, victim, e);
+	fail(disk, "reservation acquire (preempt)", err, e);
 	if (err > 0)
-		(void)leave(disk, self->key);
+		(void)leave(disk, self->key, e);
 	if (err)
-		return fail(disk, "reservation acquire (preempt)", err);
-	return fail(disk, "reservation register (unregister)", leave(disk, self->key));
+		return err;
+	return fail(disk, "reservation register (unregister)", leave(disk, self->key, e), e);
 }
 
 int hr_resv_clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
-		  struct hr_resv_holder *holder)
+		  struct hr_resv_holder *holder, struct hr_error *e)
 {
 	int err, fd;
 
 	memset(holder, 0, sizeof(*holder));
 	if (!hr_resv_supported(disk))
 		return -ENOTSUP;
-	err = lock(disk, &fd);
+	err = lock(disk, &fd, e);
 	if (err)
 		return err;
-	err = clear(disk, self, holder);
+	err = clear(disk, self, holder, e);
 	close(fd);
 	return err;
 }

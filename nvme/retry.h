@@ -1,5 +1,5 @@
 /*
- * nvme/retry.h - when a command that has failed is sent again. CPU and GPU.
+ * nvme/retry.h - the pause before a failed command is sent again. CPU and GPU.
  */
 #ifndef NVME_RETRY_H
 #define NVME_RETRY_H
@@ -7,8 +7,8 @@
 #include "nvme/queue.h"
 
 /*
- * How long a command that has failed with this CRD waits before its tries-th repetition (from 0 on):
- * what the controller asks for (Base 2.0, 3.3.3.2.1 and 5.17.2.1), else a time that doubles.
+ * Pause before repetition `tries` (from 0 on) of a command that failed with this CRD: the delay
+ * that the controller asks for (Base 2.0, 3.3.3.2.1 and 5.17.2.1), else a time that doubles.
  */
 #define HR_RETRY_PAUSE_NS 1000000ull /* before the first repetition */
 #define HR_CRDT_UNIT_NS 100000000ull

@@ -25,7 +25,7 @@ static enum hr_status_class generic(uint8_t sc)
 	}
 }
 
-/* 4.6.1.2.4: this project drives one path, so a namespace that left it is gone. */
+/* 4.6.1.2.4: the driver uses one path per namespace, so a namespace that left the path is gone. */
 static enum hr_status_class path(uint8_t sc)
 {
 	switch (sc) {
@@ -60,7 +60,8 @@ const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes)
 	const char *text = nvme_status_to_string(status, false);
 	const char *colon;
 
-	/* libnvme's two words for what it does not know; its others are "Name: sentence". */
+	/* libnvme has two texts for unknown statuses; its other texts have the form "Name:
+	 * sentence". */
 	if (!text || !strcmp(text, "unrecognized") || !strcmp(text, "Unknown status"))
 		text = UNKNOWN;
 	colon = strchr(text, ':');
@@ -68,8 +69,8 @@ const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes)
 	return buffer;
 }
 
-/* For errors that have another meaning here than the words of the C library, and the one status
- * whose name does not say what has happened. */
+/* Errors whose meaning here differs from the text of the C library, and one status whose name
+ * does not describe the cause. */
 static const char *own_word(int error)
 {
 	switch (error) {

@@ -1,5 +1,5 @@
 /*
- * nvme/status.h - what an NVMe status means for the command that got it.
+ * nvme/status.h - meaning and names of NVMe statuses.
  *
  * Spec: NVMe Base 2.0, 4.6.1 (generic 0, command specific 1, media and data integrity 2, path 3,
  * vendor 7). Status values are SCT << 8 | SC.
@@ -18,14 +18,14 @@ enum hr_status_class {
 	HR_STATUS_RETRY, /* may succeed when sent again (bounded): busy, transient, aborted */
 	HR_STATUS_NO_RETRY,
 	HR_STATUS_MEDIA, /* the medium failed: unrecovered read, write fault, ... */
-	HR_STATUS_FATAL, /* the controller or namespace cannot go on */
+	HR_STATUS_FATAL, /* the controller or namespace has failed */
 };
 
 #define HR_STATUS_OF(sct, sc) ((uint16_t)((sct) << 8 | (sc)))
 
 /*
- * True when what caused the status goes away by itself (4.6.1.2.1, 4.6.1.2.2, 4.6.1.2.4): sending
- * the command again may help, unless the controller has set Do Not Retry. CPU and GPU.
+ * True when the cause of the status is temporary (4.6.1.2.1, 4.6.1.2.2, 4.6.1.2.4): the same
+ * command may succeed later, unless the controller has set Do Not Retry. CPU and GPU.
  */
 HR_BOTH bool hr_status_is_transient(uint16_t status)
 {
@@ -42,7 +42,7 @@ HR_BOTH bool hr_status_is_transient(uint16_t status)
 	case NVME_SC_ADMIN_CMD_MEDIA_NOT_READY:
 	case NVME_SC_NS_NOT_READY:
 	case NVME_SC_FORMAT_IN_PROGRESS:
-	/* What another command of ours in progress causes; mistakes stay mistakes. */
+	/* Caused by another command of headrace in progress, not by a mistake in this one. */
 	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_ABORT_LIMIT):
 	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_ASYNC_LIMIT):
 	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_SELF_TEST_IN_PROGRESS):
@@ -58,8 +58,8 @@ HR_BOTH bool hr_status_is_transient(uint16_t status)
 }
 
 /*
- * True for failures of the medium (4.6.1.2.3), which another try may get past, without Do Not Retry.
- * The other statuses of that type are answers about the data. CPU and GPU.
+ * True for failures of the medium (4.6.1.2.3), which a repetition may overcome when Do Not Retry is
+ * clear. The other statuses of that type describe the data. CPU and GPU.
  */
 HR_BOTH bool hr_status_is_media(uint16_t status)
 {
@@ -69,7 +69,7 @@ HR_BOTH bool hr_status_is_media(uint16_t status)
 	       (status & 0xff) != (NVME_SC_UNWRITTEN_BLOCK & 0xff);
 }
 
-/* Repetitions of a command, at most: of one that may succeed soon, and of one whose medium failed. */
+/* Maximum repetitions of a command: after a temporary status, and after a failure of the medium. */
 #define HR_RETRIES 8u
 #define HR_MEDIA_RETRIES 3u
 
@@ -83,8 +83,9 @@ HR_BOTH uint32_t hr_status_retries(uint16_t status, bool dnr)
 }
 
 /*
- * The same for a flush: none after a failure of the medium. A controller may drop cached data when a
- * flush fails, so a second flush that succeeds does not show that earlier writes are durable.
+ * Maximum repetitions of a flush: none after a failure of the medium. A controller may drop cached
+ * data when a flush fails, so a second flush that succeeds does not prove that earlier writes are
+ * durable.
  */
 HR_BOTH uint32_t hr_status_flush_retries(uint16_t status, bool dnr)
 {
@@ -94,15 +95,16 @@ HR_BOTH uint32_t hr_status_flush_retries(uint16_t status, bool dnr)
 enum hr_status_class hr_status_classify(uint16_t status, bool dnr);
 
 /*
- * The specification's name, "LBA Out of Range", in buffer, which is returned. "Unknown Status" when
- * it has none.
+ * Name of a status in the specification, such as "LBA Out of Range"; "Unknown Status" for others.
+ * Returns buffer.
  */
 const char *hr_status_name(uint16_t status, char *buffer, unsigned bytes);
 
-/* Any return value of this project as text: NVMe status by name, errno as strerror() has it. */
+/* Text of any return value of this project: name of the NVMe status, or text of the errno.
+ * Returns buffer. */
 const char *hr_error_name(int error, char *buffer, unsigned bytes);
 
-/* Name of an opcode: "read", "create I/O SQ", ... admin tells which set. Static text. */
+/* Name of an opcode: "read", "create I/O SQ", ... admin selects the command set. Static text. */
 const char *hr_opcode_name(uint8_t opcode, bool admin);
 
 #endif

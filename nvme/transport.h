@@ -1,9 +1,9 @@
 /*
- * nvme/transport.h - how a controller is reached.
+ * nvme/transport.h - access to a controller.
  *
  * A transport gives the driver two things: the controller's registers and doorbells as memory
- * (BAR0, NVMe over PCIe Transport), and windows through which the controller may reach regions.
- * Everything above is the same for soft, pci and vfio.
+ * (BAR0, NVMe over PCIe Transport), and windows through which the controller can access regions.
+ * The code above a transport is the same for soft, pci and vfio.
  */
 #ifndef NVME_TRANSPORT_H
 #define NVME_TRANSPORT_H
@@ -12,17 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/error.h"
 #include "nvme/region.h"
 
 struct hr_transport;
 
 struct hr_transport_ops {
-	/* Let the controller read and write the region at its bus addresses. 0; -ENOSPC: no window
-	 * left; -EEXIST: overlaps one; -EIO and others of the host's IOMMU. */
-	int (*map)(struct hr_transport *t, const struct hr_region *region);
-	/* Close the window. No command that uses it may be in flight. */
+	/* Let the controller read and write the region at its bus addresses. 0; -ENOSPC: no
+	 * window left; -EEXIST: overlaps a window; -EIO and other errors of the host's IOMMU. */
+	int (*map)(struct hr_transport *t, const struct hr_region *region, struct hr_error *e);
+	/* Close the window. No command in flight may use it. */
 	void (*unmap)(struct hr_transport *t, const struct hr_region *region);
-	/* Release everything open() took, after the driver has shut the controller down. */
+	/* As hr_transport_rest(). NULL: the controller is a device, which needs no CPU time. */
+	void (*rest)(struct hr_transport *t, bool resting);
+	/* Release all resources of open(), after the driver has shut the controller down. */
 	void (*close)(struct hr_transport *t);
 };
 
@@ -30,33 +33,46 @@ enum hr_transport_kind { HR_TRANSPORT_SOFT, HR_TRANSPORT_PCI, HR_TRANSPORT_VFIO 
 
 struct hr_transport {
 	const struct hr_transport_ops *ops;
-	enum hr_transport_kind kind; /* PCI, VFIO: name is the function's address */
+	enum hr_transport_kind kind; /* PCI, VFIO: name is the PCI address */
 	char name[48];		     /* as in messages: "soft:ssd.img", "0000:41:00.0" */
-	/* BAR0 as this process sees it, page aligned; a backend makes it reachable for workers, who
-	 * write doorbells (gpu/backend.h, attach with io). */
+	/* BAR0 in this process, page aligned. A backend maps it for workers, which write
+	 * doorbells (gpu/backend.h, attach with io). */
 	volatile uint8_t *bar;
 	size_t bar_bytes;
-	bool bar_is_memory; /* host memory that a thread polls (soft), not a device's registers */
-	bool keeps_no_data; /* what is written is gone (soft:null): for measuring only */
-	void *impl;	    /* the transport's own */
+	bool bar_is_memory; /* host memory that a thread polls (soft), not registers of a device */
+	bool keeps_no_data; /* writes are discarded (soft:null): for measurements only */
+	void *impl;	    /* private data of the transport */
 };
 
 /*
- * From now on pci: and vfio: may take a controller from the kernel's nvme driver, if nobody
- * uses its disks, and give it back at close (pci/bind.h). Otherwise one that has a driver is refused.
+ * From now on pci: and vfio: may take a controller from the kernel's nvme driver when its disks are
+ * not in use, and give it back at close (pci/bind.h). Without this call a controller with a driver
+ * is refused.
  */
 void hr_transport_allow_bind(void);
 
 /*
- * What this process opens its ssds for, from now on: an image that is not there is made, with size=
- * (the default); it must be there; or it, and a disk of kernel:, is opened for reading only, and the
- * namespace is write protected.
+ * How this process opens its ssds from now on. CREATE (the default): a missing image is created,
+ * with the size of size=. EXISTING: a missing image is an error. READ: images, and disks of
+ * kernel:, are opened read-only, and the namespace is write protected.
  */
 enum hr_transport_access { HR_ACCESS_CREATE, HR_ACCESS_EXISTING, HR_ACCESS_READ };
 void hr_transport_set_access(enum hr_transport_access access);
 enum hr_transport_access hr_transport_access(void);
 
-/* Register access of the width the specification demands; all ones means: the device is gone. */
+/*
+ * resting: from now on the host and its workers write no doorbell and no register, so the threads of
+ * a software controller may sleep when they have no work; commands that are in flight end first.
+ * Registers can be read, and windows opened and closed. Not resting (the state after open): the threads
+ * poll again. A second call with the same value does nothing.
+ */
+static inline void hr_transport_rest(struct hr_transport *t, bool resting)
+{
+	if (t->ops->rest)
+		t->ops->rest(t, resting);
+}
+
+/* Register access of the width that the specification requires. All ones: the device is gone. */
 static inline uint32_t hr_reg_read32(const struct hr_transport *t, uint32_t offset)
 {
 	return __atomic_load_n((const volatile uint32_t *)(t->bar + offset), __ATOMIC_ACQUIRE);

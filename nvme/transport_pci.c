@@ -1,8 +1,10 @@
 /*
- * Controllers driven by physical addresses, through libpciaccess. Nothing stands between them and
- * memory, so nothing may be bound to them, and nothing may translate what they do.
+ * Controllers driven by physical addresses, through libpciaccess. No IOMMU protects memory from
+ * such a controller, so no kernel driver may be bound to it, and no IOMMU may translate its
+ * addresses.
  */
 #include "nvme/transports.h"
+#include "nvme/transport_pci.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,25 +21,25 @@ struct pci {
 	struct hr_bar_map bar;
 };
 
-static int check_iommu(const struct hr_function_state *state, char *message)
+static int check_iommu(const struct hr_function_state *state, struct hr_error *e)
 {
 	if (!hr_function_translated(state))
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: IOMMU group %d is of type '%s', so physical addresses do not reach memory; "
-		 "use vfio:%s, or boot with iommu=pt",
-		 state->bdf, state->group, state->group_type[0] ? state->group_type : "unknown",
-		 state->bdf);
-	return -ENOTSUP;
+	return hr_fail(
+		e, HR_ERROR_MISSING, -ENOTSUP,
+		"%s: IOMMU group %d is of type '%s', so physical addresses do not reach memory; "
+		"use vfio:%s, or boot with iommu=pt",
+		state->bdf, state->group, state->group_type[0] ? state->group_type : "unknown",
+		state->bdf);
 }
 
-/* No window to open. What is refused here would have made the controller write anywhere. */
-static int pci_map(struct hr_transport *t, const struct hr_region *region)
+/* No window to open. A region without physical addresses is refused: the controller would write
+ * to arbitrary memory. */
+static int pci_map(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
-	if (region->kind != HR_REGION_BAR && !region->granule_bus) {
-		hr_error("%s: region '%s' has no physical addresses", t->name, region->name);
-		return -EINVAL;
-	}
+	if (region->kind != HR_REGION_BAR && !region->granule_bus)
+		return hr_fail(e, HR_ERROR_MISSING, -EINVAL,
+			       "region '%s' has no physical addresses", region->name);
 	return 0;
 }
 
@@ -53,15 +55,16 @@ static void release(struct pci *pci)
 	free(pci);
 }
 
-/* A controller that is still enabled may write to memory that is somebody else's by now. */
+/* A controller that is still enabled may write to memory that another process owns by now. */
 static void pci_close(struct hr_transport *t)
 {
 	struct pci *pci = t->impl;
 	const uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
 
 	if (NVME_CC_EN(cc) && cc != UINT32_MAX) {
-		hr_warn("%s: is still enabled; its bus mastering is turned off", t->name);
-		hr_function_silence(&pci->function);
+		hr_warn("%s: the controller is still enabled; turning off its bus mastering",
+			t->name);
+		hr_function_stop_dma(&pci->function);
 	}
 	release(pci);
 	memset(t, 0, sizeof(*t));
@@ -74,10 +77,10 @@ static const struct hr_transport_ops pci_ops = {
 };
 
 /*
- * Whoever drove it before may have left it enabled, with queues in memory that is no longer theirs.
- * It must let go of them before it may master the bus. CAP.TO is in units of 500 ms.
+ * The previous driver may have left the controller enabled, with queues in memory that is now free.
+ * Disable it before it may master the bus. CAP.TO is in units of 500 ms.
  */
-static int settle(struct hr_transport *t, char *message)
+static int settle(struct hr_transport *t, struct hr_error *e)
 {
 	const uint64_t limit_ms = 500ull * (NVME_CAP_TO(hr_reg_read64(t, NVME_REG_CAP)) + 1ull);
 	const uint64_t began = hr_now_ns();
@@ -88,64 +91,59 @@ static int settle(struct hr_transport *t, char *message)
 		return 0;
 	hr_reg_write32(t, NVME_REG_CC, cc & ~(1u << NVME_CC_EN_SHIFT));
 	while (NVME_CSTS_RDY(csts = hr_reg_read32(t, NVME_REG_CSTS))) {
-		if (csts == UINT32_MAX) {
-			snprintf(message, HR_LOG_LINE_MAX,
-				 "%s: CSTS reads ffffffff: the device is gone", t->name);
-			return -ENODEV;
-		}
-		if (hr_now_ns() - began >= limit_ms * HR_NS_PER_MS) {
-			snprintf(message, HR_LOG_LINE_MAX,
-				 "%s: was enabled, and CSTS.RDY is still 1 %llu ms after CC.EN was "
-				 "cleared",
-				 t->name, (unsigned long long)limit_ms);
-			return -EIO;
-		}
+		if (csts == UINT32_MAX)
+			return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+				       "%s: CSTS reads ffffffff: the device is gone", t->name);
+		if (hr_now_ns() - began >= limit_ms * HR_NS_PER_MS)
+			return hr_fail(
+				e, HR_ERROR_DEVICE, -EIO,
+				"%s: was enabled, and CSTS.RDY is still 1 %llu ms after CC.EN was "
+				"cleared",
+				t->name, (unsigned long long)limit_ms);
 		hr_wait_ns(HR_NS_PER_MS);
 	}
 	return 0;
 }
 
 static int take(struct hr_transport *t, struct pci *pci, struct hr_function_state *state,
-		char *message)
+		struct hr_error *e)
 {
-	int err = hr_nvme_bind(&pci->binding, state, NULL, message);
+	int err = hr_nvme_bind(&pci->binding, state, NULL, e);
 
 	if (!err)
-		err = hr_function_open(&pci->function, state->bdf, message);
+		err = hr_function_open(&pci->function, state->bdf, e);
 	if (!err)
-		err = hr_function_enable(&pci->function, HR_COMMAND_MSE, message);
+		err = hr_function_enable(&pci->function, HR_COMMAND_MSE, e);
 	if (!err)
-		err = hr_function_map(&pci->function, 0, &pci->bar, message);
+		err = hr_function_map(&pci->function, 0, &pci->bar, e);
 	if (err)
 		return err;
 	snprintf(t->name, sizeof(t->name), "%s", state->bdf);
 	t->bar = pci->bar.cpu;
 	t->bar_bytes = pci->bar.bytes;
-	err = hr_nvme_registers(t, message);
+	err = hr_nvme_registers(t, e);
 	if (!err)
-		err = settle(t, message);
+		err = settle(t, e);
 	if (!err)
-		err = hr_function_enable(&pci->function, HR_COMMAND_BME, message);
+		err = hr_function_enable(&pci->function, HR_COMMAND_BME, e);
 	return err;
 }
 
-int hr_pci_open(struct hr_transport *t, const char *address, char *message)
+int hr_pci_open(struct hr_transport *t, const char *address, struct hr_error *e)
 {
 	struct hr_function_state state;
 	struct pci *pci;
-	int err = hr_nvme_function(address, &state, message);
+	int err = hr_nvme_function(address, &state, e);
 
 	if (!err)
-		err = check_iommu(&state, message);
+		err = check_iommu(&state, e);
 	if (err)
 		return err;
 	memset(t, 0, sizeof(*t));
 	pci = calloc(1, sizeof(*pci));
-	if (!pci) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: out of memory", state.bdf);
-		return -ENOMEM;
-	}
-	err = take(t, pci, &state, message);
+	if (!pci)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", state.bdf);
+	err = take(t, pci, &state, e);
 	if (err) {
 		release(pci);
 		memset(t, 0, sizeof(*t));

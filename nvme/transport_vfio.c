@@ -1,8 +1,9 @@
 /*
- * Controllers driven through VFIO: the IOMMU lets them reach what is mapped for them and nothing
- * else, and the kernel resets them when this process ends, however it ends.
+ * Controllers driven through VFIO: the IOMMU limits them to the memory that is mapped for them, and
+ * the kernel resets them when this process ends for any reason.
  */
 #include "nvme/transports.h"
+#include "nvme/transport_vfio.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +19,9 @@ struct vfio {
 	struct hr_bar_map bar;
 };
 
-static int vfio_map(struct hr_transport *t, const struct hr_region *region)
+static int vfio_map(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
-	return hr_vfio_map(region);
+	return hr_vfio_map(region, e);
 }
 
 static void vfio_unmap(struct hr_transport *t, const struct hr_region *region)
@@ -49,44 +50,42 @@ static const struct hr_transport_ops vfio_ops = {
 };
 
 static int take(struct hr_transport *t, struct vfio *vfio, struct hr_function_state *state,
-		char *message)
+		struct hr_error *e)
 {
-	int err = hr_vfio_possible(state, message);
+	int err = hr_vfio_possible(state, e);
 
 	if (!err)
-		err = hr_nvme_bind(&vfio->binding, state, "vfio-pci", message);
+		err = hr_nvme_bind(&vfio->binding, state, "vfio-pci", e);
 	if (!err)
-		err = hr_vfio_device_open(&vfio->device, state, message);
+		err = hr_vfio_device_open(&vfio->device, state, e);
 	if (!err)
-		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_MSE, message);
+		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_MSE, e);
 	if (!err)
-		err = hr_vfio_device_map(&vfio->device, 0, &vfio->bar, message);
+		err = hr_vfio_device_map(&vfio->device, 0, &vfio->bar, e);
 	if (err)
 		return err;
 	snprintf(t->name, sizeof(t->name), "%s", state->bdf);
 	t->bar = vfio->bar.cpu;
 	t->bar_bytes = vfio->bar.bytes;
-	err = hr_nvme_registers(t, message);
-	if (!err) /* the kernel has reset it: there is nothing that it could write yet */
-		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_BME, message);
+	err = hr_nvme_registers(t, e);
+	if (!err) /* the kernel has reset the controller, so it writes to no memory yet */
+		err = hr_vfio_device_enable(&vfio->device, HR_COMMAND_BME, e);
 	return err;
 }
 
-int hr_vfio_open(struct hr_transport *t, const char *address, char *message)
+int hr_vfio_open(struct hr_transport *t, const char *address, struct hr_error *e)
 {
 	struct hr_function_state state;
 	struct vfio *vfio;
-	int err = hr_nvme_function(address, &state, message);
+	int err = hr_nvme_function(address, &state, e);
 
 	if (err)
 		return err;
 	memset(t, 0, sizeof(*t));
 	vfio = calloc(1, sizeof(*vfio));
-	if (!vfio) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: out of memory", state.bdf);
-		return -ENOMEM;
-	}
-	err = take(t, vfio, &state, message);
+	if (!vfio)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", state.bdf);
+	err = take(t, vfio, &state, e);
 	if (err) {
 		release(vfio);
 		memset(t, 0, sizeof(*t));

@@ -6,37 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "config/log.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"
+#include "nvme/vfio_calls.h"
 #include "pci/viable.h"
 
 #define CONTAINER "/dev/vfio/vfio"
 #define RANGES_MAX 16u
 #define INFO_BYTES 4096u
 
-static int real_open(const char *path, int flags)
-{
-	return open(path, flags);
-}
-
-static int real_ioctl(int fd, unsigned long request, void *argument)
-{
-	return ioctl(fd, request, argument);
-}
-
-static const struct hr_vfio_calls real = {
-	real_open, close, real_ioctl, mmap, munmap, pread, pwrite,
-};
-const struct hr_vfio_calls *hr_vfio_calls = &real;
-
 struct group {
 	int number, fd;
-	unsigned devices; /* open; 0: free entry */
+	unsigned devices; /* open devices; 0: free entry */
 };
 
 struct mapping {
@@ -47,17 +31,17 @@ struct mapping {
 };
 
 static struct {
-	int fd; /* valid while a group is in use */
+	int fd; /* container; valid while a group is in use */
 	bool has_iommu;
 	struct group group[HR_SSDS_MAX];
 	struct mapping mapping[HR_HOSTMEM_MAX];
-	struct vfio_iova_range range[RANGES_MAX]; /* addresses that the IOMMU takes */
-	unsigned ranges;			  /* 0: not known */
+	struct vfio_iova_range range[RANGES_MAX]; /* addresses that the IOMMU supports */
+	unsigned ranges;			  /* 0: unknown */
 } box;
 
 static int ask(int fd, unsigned long request, void *argument)
 {
-	const int result = hr_vfio_calls->ioctl(fd, request, argument);
+	const int result = hr_vfio_call_ioctl(fd, request, argument);
 
 	return result < 0 ? -errno : result;
 }
@@ -69,41 +53,40 @@ static bool is_denied(int err)
 	return err == -EACCES || err == -EPERM;
 }
 
-static int open_container(const char *bdf, char *message)
+static int open_container(const char *bdf, struct hr_error *e)
 {
 	int err;
 
-	box.fd = hr_vfio_calls->open(CONTAINER, O_RDWR | O_CLOEXEC);
+	box.fd = hr_vfio_call_open(CONTAINER, O_RDWR | O_CLOEXEC);
 	if (box.fd < 0) {
 		err = -errno;
-		snprintf(message, HR_LOG_LINE_MAX, "%s: " CONTAINER ": %s%s", bdf, strerror(-err),
-			 is_denied(err) ? ": run as root, or let this user have it"
-			 : err == -ENOENT || err == -ENODEV
-				 ? ": load the kernel's module: modprobe vfio-pci"
-				 : "");
-		return is_denied(err) ? -EACCES : -ENODEV;
+		return hr_fail(e, HR_ERROR_MISSING, is_denied(err) ? -EACCES : -ENODEV,
+			       "%s: " CONTAINER ": %s%s", bdf, strerror(-err),
+			       is_denied(err) ? ": run as root, or let this user have it"
+			       : err == -ENOENT || err == -ENODEV
+				       ? ": load the kernel's module: modprobe vfio-pci"
+				       : "");
 	}
 	if (ask(box.fd, VFIO_GET_API_VERSION, NULL) == VFIO_API_VERSION &&
 	    ask(box.fd, VFIO_CHECK_EXTENSION, (void *)VFIO_TYPE1v2_IOMMU) > 0)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: this kernel's vfio has no type1 IOMMU: modprobe vfio_iommu_type1", bdf);
-	hr_vfio_calls->close(box.fd);
-	return -ENODEV;
+	hr_vfio_call_close(box.fd);
+	return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+		       "%s: the kernel's vfio has no type1 IOMMU: modprobe vfio_iommu_type1", bdf);
 }
 
 static void take_ranges(const uint8_t *info, uint32_t bytes, uint32_t at)
 {
 	struct vfio_iommu_type1_info_cap_iova_range cap;
 
-	/* Offsets only grow in a chain that the kernel made; anything else ends it. */
+	/* Offsets grow along a chain from the kernel. Any other offset ends the chain. */
 	for (uint32_t next = at; next && next + sizeof(cap) <= bytes;) {
 		memcpy(&cap, info + next, sizeof(cap));
 		if (cap.header.id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE) {
 			const uint32_t room =
 				(uint32_t)((bytes - next - sizeof(cap)) / sizeof(box.range[0]));
 
-			/* A part of the list would refuse addresses that the IOMMU has. */
+			/* A partial list would refuse addresses that the IOMMU supports. */
 			if (cap.nr_iovas > room || cap.nr_iovas > RANGES_MAX)
 				return;
 			box.ranges = cap.nr_iovas;
@@ -117,7 +100,7 @@ static void take_ranges(const uint8_t *info, uint32_t bytes, uint32_t at)
 	}
 }
 
-/* Which addresses there are; only for messages that say so, so failing is no failure. */
+/* Address ranges of the IOMMU. They improve messages only, so a failure here is not an error. */
 static void read_ranges(void)
 {
 	uint8_t buffer[INFO_BYTES] __attribute__((aligned(8))) = { 0 };
@@ -134,19 +117,17 @@ static void read_ranges(void)
 			    info.cap_offset);
 }
 
-static int set_iommu(const char *bdf, char *message)
+static int set_iommu(const char *bdf, struct hr_error *e)
 {
 	const int err = box.has_iommu ? 0 : ask(box.fd, VFIO_SET_IOMMU, (void *)VFIO_TYPE1v2_IOMMU);
 
-	if (err < 0) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: the IOMMU does not take it: %s%s", bdf,
-			 strerror(-err),
-			 err == -EPERM
-				 ? "; without interrupt remapping, load vfio_iommu_type1 with "
-				   "allow_unsafe_interrupts=1"
-				 : "");
-		return err == -EPERM ? -EPERM : -ENODEV;
-	}
+	if (err < 0)
+		return hr_fail(
+			e, HR_ERROR_MISSING, err == -EPERM ? -EPERM : -ENODEV,
+			"%s: the kernel cannot use the IOMMU for it: %s%s", bdf, strerror(-err),
+			err == -EPERM ? "; without interrupt remapping, load vfio_iommu_type1 with "
+					"allow_unsafe_interrupts=1"
+				      : "");
 	if (!box.has_iommu)
 		read_ranges();
 	box.has_iommu = true;
@@ -163,56 +144,57 @@ static bool any_group(void)
 	return false;
 }
 
-static int not_viable(const struct hr_function_state *state, char *message)
+static int not_viable(const struct hr_function_state *state, struct hr_error *e)
 {
 	char why[HR_LOG_LINE_MAX - 128];
 
 	hr_groups_explain(state->bdf, why, sizeof(why));
-	snprintf(message, HR_LOG_LINE_MAX, "%s: IOMMU group %d cannot be opened: %s", state->bdf,
-		 state->group, why);
-	return -EBUSY;
+	return hr_fail(e, HR_ERROR_MISSING, -EBUSY, "%s: IOMMU group %d cannot be opened: %s",
+		       state->bdf, state->group, why);
 }
 
-static int open_group(struct group *group, const struct hr_function_state *state, char *message)
+static int open_group(struct group *group, const struct hr_function_state *state,
+		      struct hr_error *e)
 {
 	char path[32];
 	int err;
 
 	snprintf(path, sizeof(path), "/dev/vfio/%d", state->group);
 	group->number = state->group;
-	group->fd = hr_vfio_calls->open(path, O_RDWR | O_CLOEXEC);
+	group->fd = hr_vfio_call_open(path, O_RDWR | O_CLOEXEC);
 	if (group->fd >= 0)
 		return 0;
 	err = -errno;
-	snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s%s", state->bdf, path, strerror(-err),
-		 err == -EBUSY	  ? ": another process has this IOMMU group; end it first"
-		 : is_denied(err) ? ": run as root, or let this user have it"
-				  : "");
-	return err == -EBUSY ? -EBUSY : is_denied(err) ? -EACCES : -ENODEV;
+	return hr_fail(e, HR_ERROR_MISSING,
+		       err == -EBUSY	? -EBUSY
+		       : is_denied(err) ? -EACCES
+					: -ENODEV,
+		       "%s: %s: %s%s", state->bdf, path, strerror(-err),
+		       err == -EBUSY	? ": another process has this IOMMU group; end it first"
+		       : is_denied(err) ? ": run as root, or let this user have it"
+					: "");
 }
 
 static int join_container(const struct group *group, const struct hr_function_state *state,
-			  char *message)
+			  struct hr_error *e)
 {
 	struct vfio_group_status status = { .argsz = sizeof(status) };
 	int err = ask(group->fd, VFIO_GROUP_GET_STATUS, &status);
 
 	if (err >= 0 && !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
-		return not_viable(state, message);
-	if (err < 0) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: IOMMU group %d does not say its state: %s",
-			 state->bdf, state->group, strerror(-err));
-		return -ENODEV;
-	}
+		return not_viable(state, e);
+	if (err < 0)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+			       "%s: cannot read the state of IOMMU group %d: %s", state->bdf,
+			       state->group, strerror(-err));
 	err = ask(group->fd, VFIO_GROUP_SET_CONTAINER, &box.fd);
-	if (err < 0) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: IOMMU group %d cannot share an address space with those of the other "
-			 "ssds: %s",
-			 state->bdf, state->group, strerror(-err));
-		return -EBUSY;
-	}
-	return set_iommu(state->bdf, message);
+	if (err < 0)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -EBUSY,
+			"%s: IOMMU group %d cannot share an address space with those of the other "
+			"ssds: %s",
+			state->bdf, state->group, strerror(-err));
+	return set_iommu(state->bdf, e);
 }
 
 /* The entry of a group that is open, or a free one. */
@@ -235,35 +217,33 @@ static void leave_container(void)
 {
 	if (any_group())
 		return;
-	hr_vfio_calls->close(box.fd);
+	hr_vfio_call_close(box.fd);
 	box.has_iommu = false;
-	memset(box.mapping, 0, sizeof(box.mapping)); /* the kernel unmaps what is left */
+	memset(box.mapping, 0, sizeof(box.mapping)); /* the kernel removes the remaining mappings */
 }
 
-static int get_group(const struct hr_function_state *state, char *message, unsigned *index)
+static int get_group(const struct hr_function_state *state, struct hr_error *e, unsigned *index)
 {
 	struct group *group = find_group(state->group);
 	int err = 0;
 
-	if (!group) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: more than %u IOMMU groups", state->bdf,
-			 HR_SSDS_MAX);
-		return -ENOMEM;
-	}
+	if (!group)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: more than %u IOMMU groups",
+			       state->bdf, HR_SSDS_MAX);
 	*index = (unsigned)(group - box.group);
 	if (group->devices) {
 		group->devices++;
 		return 0;
 	}
 	if (!any_group())
-		err = open_container(state->bdf, message);
+		err = open_container(state->bdf, e);
 	if (err)
 		return err;
-	err = open_group(group, state, message);
+	err = open_group(group, state, e);
 	if (!err) {
-		err = join_container(group, state, message);
+		err = join_container(group, state, e);
 		if (err)
-			hr_vfio_calls->close(group->fd);
+			hr_vfio_call_close(group->fd);
 	}
 	group->devices = !err;
 	if (err)
@@ -277,7 +257,7 @@ static void put_group(unsigned index)
 
 	if (--group->devices)
 		return;
-	hr_vfio_calls->close(group->fd);
+	hr_vfio_call_close(group->fd);
 	leave_container();
 }
 
@@ -290,37 +270,37 @@ static int region_info(const struct hr_vfio_device *d, unsigned index,
 	return ask(d->fd, VFIO_DEVICE_GET_REGION_INFO, info);
 }
 
-int hr_vfio_possible(const struct hr_function_state *state, char *message)
+int hr_vfio_possible(const struct hr_function_state *state, struct hr_error *e)
 {
 	if (state->group != HR_NO_GROUP)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: no IOMMU is active, and vfio needs one: enable it in the firmware and boot "
-		 "with intel_iommu=on or amd_iommu=on; or use pci:%s",
-		 state->bdf, state->bdf);
-	return -ENODEV;
+	return hr_fail(
+		e, HR_ERROR_MISSING, -ENODEV,
+		"%s: no IOMMU is active, and vfio needs one: enable it in the firmware and boot "
+		"with intel_iommu=on or amd_iommu=on; or use pci:%s",
+		state->bdf, state->bdf);
 }
 
 int hr_vfio_device_open(struct hr_vfio_device *d, const struct hr_function_state *state,
-			char *message)
+			struct hr_error *e)
 {
 	struct vfio_region_info info;
-	int err = hr_vfio_possible(state, message);
+	int err = hr_vfio_possible(state, e);
 
 	memset(d, 0, sizeof(*d));
 	memcpy(d->bdf, state->bdf, sizeof(d->bdf));
 	if (err)
 		return err;
-	err = get_group(state, message, &d->group);
+	err = get_group(state, e, &d->group);
 	if (err)
 		return err;
 	d->fd = ask(box.group[d->group].fd, VFIO_GROUP_GET_DEVICE_FD, d->bdf);
 	err = d->fd < 0 ? d->fd : region_info(d, VFIO_PCI_CONFIG_REGION_INDEX, &info);
 	if (err < 0) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: vfio does not open it: %s", state->bdf,
-			 strerror(-err));
+		hr_fail(e, HR_ERROR_MISSING, err, "%s: vfio does not open it: %s", state->bdf,
+			strerror(-err));
 		if (d->fd >= 0)
-			hr_vfio_calls->close(d->fd);
+			hr_vfio_call_close(d->fd);
 		put_group(d->group);
 		memset(d, 0, sizeof(*d));
 		return err == -EBUSY ? -EBUSY : -ENODEV;
@@ -333,51 +313,47 @@ void hr_vfio_device_close(struct hr_vfio_device *d)
 {
 	if (d->fd == 0)
 		return;
-	hr_vfio_calls->close(d->fd);
+	hr_vfio_call_close(d->fd);
 	put_group(d->group);
 	memset(d, 0, sizeof(*d));
 }
 
-int hr_vfio_device_enable(struct hr_vfio_device *d, uint16_t bits, char *message)
+int hr_vfio_device_enable(struct hr_vfio_device *d, uint16_t bits, struct hr_error *e)
 {
 	const off_t at = (off_t)d->config + HR_CFG_COMMAND;
 	uint16_t command = 0;
-	bool good = hr_vfio_calls->pread(d->fd, &command, 2, at) == 2 && command != UINT16_MAX;
+	bool good = hr_vfio_call_pread(d->fd, &command, 2, at) == 2 && command != UINT16_MAX;
 
 	command |= bits;
-	good = good && hr_vfio_calls->pwrite(d->fd, &command, 2, at) == 2 &&
-	       hr_vfio_calls->pread(d->fd, &command, 2, at) == 2;
+	good = good && hr_vfio_call_pwrite(d->fd, &command, 2, at) == 2 &&
+	       hr_vfio_call_pread(d->fd, &command, 2, at) == 2;
 	if (good && (command & bits) == bits)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: its command register does not take %04x (it reads %04x)", d->bdf, bits,
-		 command);
-	return -EIO;
+	return hr_fail(e, HR_ERROR_DEVICE, -EIO,
+		       "%s: its command register does not take %04x (it reads %04x)", d->bdf, bits,
+		       command);
 }
 
 int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map *map,
-		       char *message)
+		       struct hr_error *e)
 {
 	struct vfio_region_info info;
 	const int err = region_info(d, VFIO_PCI_BAR0_REGION_INDEX + bar, &info);
 	void *cpu;
 
 	memset(map, 0, sizeof(*map));
-	if (err < 0 || info.size == 0 || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP)) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: BAR%u is not memory that can be mapped; look at it with lspci -vvs "
-			 "%s: if it has no address, enable 64-bit BARs (above 4G decoding) in the "
-			 "firmware",
-			 d->bdf, bar, d->bdf);
-		return -ENXIO;
-	}
-	cpu = hr_vfio_calls->mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd,
-				  (off_t)info.offset);
-	if (cpu == MAP_FAILED) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u of %llu bytes cannot be mapped: %s",
-			 d->bdf, bar, (unsigned long long)info.size, strerror(errno));
-		return -EIO;
-	}
+	if (err < 0 || info.size == 0 || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP))
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENXIO,
+			"%s: BAR%u is not memory that can be mapped; look at it with lspci -vvs "
+			"%s: if it has no address, enable 64-bit BARs (above 4G decoding) in the "
+			"firmware",
+			d->bdf, bar, d->bdf);
+	cpu = hr_vfio_call_mmap(info.size, d->fd, (off_t)info.offset);
+	if (cpu == MAP_FAILED)
+		return hr_fail(e, HR_ERROR_DEVICE, -EIO,
+			       "%s: BAR%u of %llu bytes cannot be mapped: %s", d->bdf, bar,
+			       (unsigned long long)info.size, strerror(errno));
 	map->cpu = cpu;
 	map->bytes = info.size;
 	return 0;
@@ -386,7 +362,7 @@ int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map
 void hr_vfio_device_unmap(struct hr_bar_map *map)
 {
 	if (map->cpu)
-		hr_vfio_calls->munmap(map->cpu, map->bytes);
+		hr_vfio_call_munmap(map->cpu, map->bytes);
 	memset(map, 0, sizeof(*map));
 }
 
@@ -400,13 +376,7 @@ static bool in_range(uint64_t bus, size_t bytes)
 	return box.ranges == 0;
 }
 
-/* Memory of another device may be done without: whoever asked says what becomes of that. */
-static enum hr_log_level level_of(const struct hr_region *region)
-{
-	return region->kind == HR_REGION_HOST ? HR_LOG_ERROR : HR_LOG_WARN;
-}
-
-static int map_run(const struct hr_region *region, size_t offset, size_t bytes)
+static int map_run(const struct hr_region *region, size_t offset, size_t bytes, struct hr_error *e)
 {
 	struct vfio_iommu_type1_dma_map map = {
 		.argsz = sizeof(map),
@@ -418,19 +388,20 @@ static int map_run(const struct hr_region *region, size_t offset, size_t bytes)
 	int err = in_range(map.iova, bytes) ? ask(box.fd, VFIO_IOMMU_MAP_DMA, &map) : -ERANGE;
 
 	if (err == -ERANGE && box.ranges)
-		hr_log(level_of(region),
-		       "vfio: region '%s': the IOMMU has no addresses %#llx to %#llx; it has "
-		       "those up to %#llx, without some of its own",
-		       region->name, (unsigned long long)map.iova,
-		       (unsigned long long)(map.iova + bytes - 1),
-		       (unsigned long long)box.range[box.ranges - 1].end);
+		hr_fail(e, HR_ERROR_MISSING, err,
+			"vfio: region '%s': the IOMMU does not support the addresses %#llx to "
+			"%#llx; it supports addresses up to %#llx, except reserved ranges",
+			region->name, (unsigned long long)map.iova,
+			(unsigned long long)(map.iova + bytes - 1),
+			(unsigned long long)box.range[box.ranges - 1].end);
 	else if (err < 0)
-		hr_log(level_of(region),
-		       "vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: %s%s",
-		       region->name, bytes, (unsigned long long)map.iova, strerror(-err),
-		       err == -ENOMEM	? "; more locked memory: ulimit -l"
-		       : err == -ENOSPC ? "; use huge pages, which need fewer mappings"
-					: "");
+		hr_fail(e, err == -ENOMEM || err == -ENOSPC ? HR_ERROR_MISSING : HR_ERROR_DEVICE,
+			err,
+			"vfio: region '%s': %zu bytes at I/O address %#llx cannot be mapped: %s%s",
+			region->name, bytes, (unsigned long long)map.iova, strerror(-err),
+			err == -ENOMEM	 ? "; more locked memory: ulimit -l"
+			: err == -ENOSPC ? "; use huge pages, which need fewer mappings"
+					 : "");
 	return err < 0 ? err : 0;
 }
 
@@ -451,7 +422,7 @@ static void unmap_run(const struct hr_region *region, size_t offset, size_t byte
 static void unmap_until(const struct hr_region *region, size_t end)
 {
 	for (size_t at = 0, bytes; at < end; at += bytes) {
-		bytes = hr_region_run(region, at);
+		bytes = hr_region_contiguous_bytes(region, at);
 		unmap_run(region, at, bytes);
 	}
 }
@@ -472,22 +443,26 @@ static struct mapping *find_mapping(const struct hr_region *region)
 	return free_one;
 }
 
-int hr_vfio_map(const struct hr_region *region)
+int hr_vfio_map(const struct hr_region *region, struct hr_error *e)
 {
 	struct mapping *m = find_mapping(region);
 
-	if (!region->cpu || !m) {
-		hr_log(level_of(region), "vfio: region '%s': %s", region->name,
-		       region->cpu ? "too many regions" : "the CPU does not see it");
-		return region->cpu ? -ENOSPC : -EINVAL;
-	}
+	if (!region->cpu)
+		return hr_fail(e, HR_ERROR_MISSING, -EINVAL,
+			       "vfio: region '%s': the CPU cannot access it", region->name);
+	if (!m)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC,
+			       "vfio: region '%s': over %u regions are mapped", region->name,
+			       HR_HOSTMEM_MAX);
 	if (m->users && m->cpu != region->cpu)
-		return -EEXIST;
+		return hr_fail(e, HR_ERROR_FAILED, -EEXIST,
+			       "vfio: region '%s': other memory is mapped at I/O address %#llx",
+			       region->name, (unsigned long long)region->bus.addr);
 	for (size_t at = 0, bytes; !m->users && at < region->bytes; at += bytes) {
 		int err;
 
-		bytes = hr_region_run(region, at);
-		err = map_run(region, at, bytes);
+		bytes = hr_region_contiguous_bytes(region, at);
+		err = map_run(region, at, bytes, e);
 		if (err) {
 			unmap_until(region, at);
 			return err;

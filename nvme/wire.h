@@ -1,9 +1,9 @@
 /*
- * nvme/wire.h - what lies in queue memory: submission and completion queue entries, PRP entries.
+ * nvme/wire.h - layout of queue memory: submission and completion queue entries, PRP entries.
  *
  * Spec: NVMe Base 2.0, 3.3.3.1 (SQE, figure 87), 3.3.3.2 (CQE, figures 90-93), 4.1.1 (PRP).
- * Opcodes, identify pages, log pages, register offsets and fields, and status codes are libnvme's
- * (<nvme/types.h>: NVME_REG_*, NVME_CAP_MQES(), nvme_cmd_read, struct nvme_id_ctrl, ...).
+ * Opcodes, identify pages, log pages, register offsets and fields, and status codes come from
+ * libnvme (<nvme/types.h>: NVME_REG_*, NVME_CAP_MQES(), nvme_cmd_read, struct nvme_id_ctrl, ...).
  * Little-endian hosts only, so wire fields are plain integers.
  */
 #ifndef NVME_WIRE_H
@@ -19,15 +19,15 @@
 #error "wire fields are plain integers: little-endian hosts only"
 #endif
 
-/* Submission queue entry: 64 bytes, CC.IOSQES = 6. Aligned so that it is copied in large words. */
+/* Submission queue entry: 64 bytes, CC.IOSQES = 6. Aligned, so that copies use large words. */
 struct hr_sqe {
 	union {
 		struct {
 			uint8_t opcode;
-			uint8_t flags; /* FUSE 1:0, PSDT 7:6; we send 0: no fusing, PRPs */
+			uint8_t flags; /* FUSE 1:0, PSDT 7:6; always 0: no fused commands, PRPs */
 			uint16_t cid;
 		};
-		uint32_t cdw0; /* all three */
+		uint32_t cdw0; /* the three fields above */
 	};
 	uint32_t nsid;
 	uint32_t cdw2, cdw3;
@@ -51,7 +51,7 @@ struct hr_cqe {
 				uint32_t dw3;
 			};
 		};
-		uint64_t dw23; /* all four: loaded with acquire, stored with release */
+		uint64_t dw23; /* the four fields above: loaded with acquire, stored with release */
 	};
 };
 
@@ -61,15 +61,10 @@ struct hr_cqe {
 #define HR_CQE_BYTES (1u << HR_CQE_SHIFT)
 #define HR_SQE_PSDT_MASK 0xc0u
 
-#ifdef __cplusplus
-#define HR_STATIC_ASSERT static_assert
-#else
-#define HR_STATIC_ASSERT _Static_assert
-#endif
 HR_STATIC_ASSERT(sizeof(struct hr_sqe) == HR_SQE_BYTES, "SQE");
 HR_STATIC_ASSERT(sizeof(struct hr_cqe) == HR_CQE_BYTES, "CQE");
 
-/* Status as this project passes it up: SCT << 8 | SC, 0 is success. */
+/* Status as this project returns it: SCT << 8 | SC, 0 is success. */
 HR_BOTH uint16_t hr_cqe_status(uint16_t field)
 {
 	return (uint16_t)((field >> 1) & 0x7ff);
@@ -81,7 +76,8 @@ HR_BOTH bool hr_cqe_dnr(uint16_t field)
 	return (field >> 15) != 0;
 }
 
-/* Command Retry Delay: 1..3 name a delay of Identify Controller (CRDT1..3); 0: none is asked for. */
+/* Command Retry Delay: 1..3 name a delay of Identify Controller (CRDT1..3); 0: no delay
+ * requested. */
 HR_BOTH uint8_t hr_cqe_crd(uint16_t field)
 {
 	return (uint8_t)(field >> 12 & 3);
@@ -92,7 +88,7 @@ HR_BOTH uint16_t hr_cqe_phase(uint16_t field)
 	return (uint16_t)(field & 1);
 }
 
-/* Fields of DW2 and DW3 as they were loaded together. */
+/* Fields of DW2 and DW3, loaded together. */
 HR_BOTH uint16_t hr_cqe_sqhd(uint64_t dw23)
 {
 	return (uint16_t)dw23;
@@ -116,7 +112,7 @@ HR_BOTH uint16_t hr_cqe_field(uint64_t dw23)
 /* CDW12 of read, write, compare, write zeroes: NLB is zero-based. */
 #define HR_CDW12_FUA (1u << 30)
 
-/* A read or write of `blocks` (1..65536) at 64-bit lba; PRPs are the caller's. */
+/* A read or write of `blocks` (1..65536) at the 64-bit lba; the caller builds the PRPs. */
 HR_BOTH void hr_sqe_io(struct hr_sqe *sqe, uint8_t opcode, uint32_t nsid, uint64_t lba,
 		       uint32_t blocks, uint64_t prp1, uint64_t prp2)
 {
@@ -135,7 +131,7 @@ HR_BOTH void hr_sqe_io(struct hr_sqe *sqe, uint8_t opcode, uint32_t nsid, uint64
 	sqe->cdw15 = 0;
 }
 
-/* An SQE with that CID as it lies in memory, in words of 64 bits. */
+/* An SQE with that CID as 64-bit words, in memory order. */
 HR_WORKER void hr_sqe_words(const struct hr_sqe *sqe, uint16_t cid, uint64_t word[8])
 {
 	word[0] = (sqe->cdw0 & 0xffff) | (uint32_t)cid << 16 | (uint64_t)sqe->nsid << 32;

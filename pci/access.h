@@ -1,14 +1,14 @@
 /*
- * pci/access.h - libpciaccess taken and given back, for the files of this folder that use it.
+ * pci/access.h - takes and releases libpciaccess, for the files of this folder that use it.
  *
- * The library has one list of devices for the process. Whoever walks the machine while a function
- * is held open must not free it, so the last one to leave does. The list is as old as the first
- * hr_access_get() of those that hold it.
+ * The library has one list of devices per process. It must not be freed while a function is open,
+ * so the last release frees it. The list shows the machine at the time of the first
+ * hr_access_get().
  */
 #ifndef PCI_ACCESS_H
 #define PCI_ACCESS_H
 
-/* 0; -ENODEV: there is no PCI bus to be walked, or access to it is denied. Not thread safe. */
+/* 0; -ENODEV: there is no PCI bus, or access to it is denied. Not thread safe. */
 int hr_access_get(void);
 void hr_access_put(void);
 

@@ -1,4 +1,4 @@
-/* Register writes of a fix, through libpciaccess. */
+/* Writes registers of a fix through libpciaccess. */
 #include "pci/apply.h"
 
 #include <errno.h>

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "config/log.h"
-#include "pci/custodian.h"
+#include "pci/undo.h"
 
 #define BUS "/sys/bus/pci"
 #define NO_OVERRIDE "\n"
 
-/* One write to an attribute. 0 or -errno. */
+/* Write text to an attribute with one write(). 0 or -errno. */
 static int put(const char *path, const char *text)
 {
 	const int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -59,25 +59,25 @@ static void read_override(struct hr_binding *b)
 		b->override[0] = '\0';
 }
 
-static int leave(const char *path, const char *text)
+static int add_step(const char *path, const char *text)
 {
-	return hr_custodian_add(HR_CUSTODY_LATER, path, 0, text, strlen(text));
+	return hr_undo_add(HR_UNDO_AFTER_CLOSE, path, 0, text, strlen(text));
 }
 
-/* The way back, in its order. */
-static int leave_will(struct hr_binding *b)
+/* Record the steps that undo the change, in the order in which they are to run. */
+static int record_undo(struct hr_binding *b)
 {
 	char path[96];
 
-	b->custody[0] =
-		leave(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
-	if (b->custody[0] < 0)
-		return b->custody[0];
-	b->custody[1] = leave(unbind_path(b->bdf, path), b->bdf);
-	if (b->custody[1] < 0 || !b->driver[0])
-		return b->custody[1] < 0 ? b->custody[1] : 0;
-	b->custody[2] = leave(bind_path(b->driver, path), b->bdf);
-	return b->custody[2] < 0 ? b->custody[2] : 0;
+	b->undo[0] =
+		add_step(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
+	if (b->undo[0] < 0)
+		return b->undo[0];
+	b->undo[1] = add_step(unbind_path(b->bdf, path), b->bdf);
+	if (b->undo[1] < 0 || !b->driver[0])
+		return b->undo[1] < 0 ? b->undo[1] : 0;
+	b->undo[2] = add_step(bind_path(b->driver, path), b->bdf);
+	return b->undo[2] < 0 ? b->undo[2] : 0;
 }
 
 static int give(const struct hr_binding *b, const char *driver)
@@ -92,100 +92,99 @@ static int give(const struct hr_binding *b, const char *driver)
 	return err;
 }
 
-static int check_driver(const char *bdf, const char *driver, char *message)
+static int check_driver(const char *bdf, const char *driver, struct hr_error *e)
 {
 	char path[96];
 
 	snprintf(path, sizeof path, BUS "/drivers/%s", driver);
 	if (access(path, F_OK) == 0)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX, "%s: the kernel has no driver %s: modprobe %s", bdf,
-		 driver, driver);
-	return -ENODEV;
+	return hr_fail(e, HR_ERROR_MISSING, -ENODEV, "%s: the kernel has no driver %s: modprobe %s",
+		       bdf, driver, driver);
 }
 
-/* Is it where it should be? */
-static int verify(const char *bdf, const char *driver, char *message)
+/* Check that the driver that is bound now is the wanted one. */
+static int verify(const char *bdf, const char *driver, struct hr_error *e)
 {
 	struct hr_function_state now;
-	const int err = hr_function_look(bdf, &now, message);
+	const int err = hr_function_look(bdf, &now, e);
 
 	if (err || strcmp(now.driver, driver ? driver : "") == 0)
 		return err;
-	snprintf(message, HR_LOG_LINE_MAX, "%s: %s did not take it (bound: %s); see dmesg", bdf,
-		 driver ? driver : "no driver", now.driver[0] ? now.driver : "none");
-	return -ENODEV;
+	return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+		       "%s: %s did not bind it (bound: %s); see dmesg", bdf,
+		       driver ? driver : "no driver", now.driver[0] ? now.driver : "none");
 }
 
-/* What was looked at before the lock was ours may be true no more. */
-static int still_has(const struct hr_function_state *state, char *message)
+/* The driver may have changed between the first look and the lock. */
+static int still_has(const struct hr_function_state *state, struct hr_error *e)
 {
 	struct hr_function_state now;
-	const int err = hr_function_look(state->bdf, &now, message);
+	const int err = hr_function_look(state->bdf, &now, e);
 
 	if (err || strcmp(now.driver, state->driver) == 0)
 		return err;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: somebody else binds it, too: its driver was %s and is %s; try again",
-		 state->bdf, state->driver[0] ? state->driver : "none",
-		 now.driver[0] ? now.driver : "none");
-	return -EBUSY;
+	return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+		       "%s: its driver changed from %s to %s meanwhile: another process binds it; "
+		       "try again",
+		       state->bdf, state->driver[0] ? state->driver : "none",
+		       now.driver[0] ? now.driver : "none");
 }
 
-static int rebind(struct hr_binding *b, const char *driver, char *message)
+static int rebind(struct hr_binding *b, const char *driver, struct hr_error *e)
 {
-	int err = leave_will(b);
+	int err = record_undo(b);
 
 	if (!err)
 		err = give(b, driver);
 	if (!err)
-		return verify(b->bdf, driver, message);
-	snprintf(message, HR_LOG_LINE_MAX, "%s: cannot be taken from %s%s%s: %s%s", b->bdf,
-		 b->driver[0] ? b->driver : "no driver", driver ? " and given to " : "",
-		 driver ? driver : "", strerror(-err),
-		 err == -EACCES || err == -EPERM ? ": run as root" : "");
-	return err == -EPERM ? -EACCES : err;
+		return verify(b->bdf, driver, e);
+	return hr_fail(e, HR_ERROR_MISSING, err == -EPERM ? -EACCES : err,
+		       "%s: cannot be taken from %s%s%s: %s%s", b->bdf,
+		       b->driver[0] ? b->driver : "no driver", driver ? " and given to " : "",
+		       driver ? driver : "", strerror(-err),
+		       err == -EACCES || err == -EPERM ? ": run as root" : "");
 }
 
 static void put_back(const struct hr_binding *b)
 {
 	struct hr_function_state now;
-	char path[96], message[HR_LOG_LINE_MAX];
+	char path[96];
 	int err;
 
-	if (hr_function_look(b->bdf, &now, message) != 0) /* gone: nothing to give back */
+	if (hr_function_look(b->bdf, &now, NULL) != 0) /* the function is gone */
 		return;
 	err = put(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
 	if (err)
-		hr_warn("%s: driver_override stays: %s", b->bdf, strerror(-err));
+		hr_warn("%s: cannot restore driver_override: %s", b->bdf, strerror(-err));
 	if (strcmp(now.driver, b->driver) == 0)
 		return;
 	err = now.driver[0] ? put(unbind_path(b->bdf, path), b->bdf) : 0;
 	if (err)
-		hr_warn("%s: %s does not let go of it: %s", b->bdf, now.driver, strerror(-err));
+		hr_warn("%s: cannot unbind it from %s: %s", b->bdf, now.driver, strerror(-err));
 	err = b->driver[0] ? put(bind_path(b->driver, path), b->bdf) : 0;
 	if (err)
-		hr_warn("%s: %s does not take it back: %s", b->bdf, b->driver, strerror(-err));
+		hr_warn("%s: cannot bind it to %s again: %s", b->bdf, b->driver, strerror(-err));
 }
 
 static void forget(struct hr_binding *b)
 {
 	for (unsigned i = 0; i < 3; i++)
-		hr_custodian_drop(b->custody[i]);
+		hr_undo_drop(b->undo[i]);
 	memset(b, 0, sizeof *b);
 }
 
 static int take(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
-		char *message)
+		struct hr_error *e)
 {
 	int err;
 
 	for (unsigned i = 0; i < 3; i++)
-		b->custody[i] = -1;
+		b->undo[i] = -1;
 	memcpy(b->bdf, state->bdf, sizeof b->bdf);
 	memcpy(b->driver, state->driver, sizeof b->driver);
 	read_override(b);
-	err = rebind(b, driver, message);
+	err = rebind(b, driver, e);
 	if (err) {
 		put_back(b);
 		forget(b);
@@ -197,30 +196,29 @@ static int take(struct hr_binding *b, const struct hr_function_state *state, con
 }
 
 int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
-	    char *message)
+	    struct hr_error *e)
 {
-	int lock, err = driver ? check_driver(state->bdf, driver, message) : 0;
+	int lock, err = driver ? check_driver(state->bdf, driver, e) : 0;
 
 	memset(b, 0, sizeof *b);
 	if (!err)
-		err = hr_function_lock(state->bdf, &lock, message);
+		err = hr_function_lock(state->bdf, &lock, e);
 	if (err)
 		return err;
-	err = still_has(state, message);
+	err = still_has(state, e);
 	if (!err)
-		err = take(b, state, driver, message);
+		err = take(b, state, driver, e);
 	close(lock);
 	return err;
 }
 
 void hr_bind_undo(struct hr_binding *b)
 {
-	char message[HR_LOG_LINE_MAX];
 	int lock, err;
 
 	if (!b->bdf[0])
 		return;
-	err = hr_function_lock(b->bdf, &lock, message);
+	err = hr_function_lock(b->bdf, &lock, NULL);
 	if (err == -EBUSY)
 		hr_warn("%s: is not given back to %s: another process drives it by now", b->bdf,
 			b->driver[0] ? b->driver : "no driver");

@@ -13,7 +13,7 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "pci/access.h"
-#include "pci/custodian.h"
+#include "pci/undo.h"
 #include "pci/topo/files.h"
 #include "pci/topo/number.h"
 #include "pci/topo/source.h"
@@ -23,13 +23,13 @@
 #define BAR_ADDRESS 0xfffffff0u
 #define BAR_64 0x4u
 
-/* What a process that died has to leave first: its custodian takes a moment to clean up. */
+/* After the owner of a lock dies, its undo helper needs a moment before it closes the lock. */
 #define LOCK_TRIES 20u
 #define LOCK_PAUSE_NS (50 * HR_NS_PER_MS)
 
-/* ---- what sysfs says */
+/* ---- facts from sysfs */
 
-/* A one-line file below the function's folder; false when it cannot be read. */
+/* Read a one-line file below the function's folder; false: not readable. */
 static bool read_word(const struct hr_files *files, const char *path, char *to, size_t capacity)
 {
 	long n = files->read(files, path, to, capacity - 1);
@@ -39,7 +39,7 @@ static bool read_word(const struct hr_files *files, const char *path, char *to, 
 	return n > 0;
 }
 
-/* Last part of a link's target, "" when there is none. */
+/* Last part of a link's target; "": no link. */
 static void read_name(const struct hr_files *files, const char *path, char *to, size_t capacity)
 {
 	char target[256];
@@ -67,7 +67,7 @@ static void read_group(const struct hr_files *files, struct hr_function_state *s
 	read_word(files, path, state->group_type, sizeof state->group_type);
 }
 
-int hr_function_look(const char *address, struct hr_function_state *state, char *message)
+int hr_function_look(const char *address, struct hr_function_state *state, struct hr_error *e)
 {
 	uint32_t domain, bus, dev, fn;
 	struct hr_files files;
@@ -75,22 +75,20 @@ int hr_function_look(const char *address, struct hr_function_state *state, char 
 	const size_t n = hr_bdf_parse(address, &domain, &bus, &dev, &fn);
 
 	memset(state, 0, sizeof *state);
-	if (n == 0 || address[n] != '\0' || dev > 31 || fn > 7) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "'%.100s' is not a PCI function (expected like 0000:41:00.0)", address);
-		return -EINVAL;
-	}
+	if (n == 0 || address[n] != '\0' || dev > 31 || fn > 7)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "'%.100s' is not a PCI function (expected like 0000:41:00.0)",
+			       address);
 	snprintf(state->bdf, sizeof state->bdf, "%04x:%02x:%02x.%x", domain & 0xfffffu, bus & 0xffu,
 		 dev & 0x1fu, fn & 7u);
 	hr_files_folder(&files, "/");
 	snprintf(path, sizeof path, DEVICES "/%s/class", state->bdf);
-	if (!read_word(&files, path, word, sizeof word)) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: there is no such PCI function; 'headrace topo' lists those that are "
-			 "there",
-			 state->bdf);
-		return -ENOENT;
-	}
+	if (!read_word(&files, path, word, sizeof word))
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENOENT,
+			"%s: there is no such PCI function; 'headrace topo' lists those that are "
+			"there",
+			state->bdf);
 	state->class = (uint32_t)strtoul(word, NULL, 16);
 	snprintf(path, sizeof path, DEVICES "/%s/driver", state->bdf);
 	read_name(&files, path, state->driver, sizeof state->driver);
@@ -101,12 +99,12 @@ int hr_function_look(const char *address, struct hr_function_state *state, char 
 bool hr_function_masters_bus(const char *address)
 {
 	struct hr_function_state state;
-	char message[HR_LOG_LINE_MAX], path[96];
+	char path[96];
 	uint8_t command[2] = { 0, 0 };
 	uint16_t value;
 	int fd;
 
-	if (hr_function_look(address, &state, message))
+	if (hr_function_look(address, &state, NULL))
 		return false;
 	snprintf(path, sizeof path, "/" DEVICES "/%s/config", state.bdf);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -123,10 +121,13 @@ bool hr_function_translated(const struct hr_function_state *state)
 	return state->group != HR_NO_GROUP && strcmp(state->group_type, "identity") != 0;
 }
 
-/* ---- taking it over */
+/* ---- locking and opening */
 
-/* A lock of the file's inode: it holds among processes that ask for it, and ends with ours. */
-int hr_function_lock(const char *bdf, int *fd, char *message)
+/*
+ * Lock the file's inode. The lock excludes other processes that lock it, and ends with this
+ * process.
+ */
+int hr_function_lock(const char *bdf, int *fd, struct hr_error *e)
 {
 	char path[96];
 	int err;
@@ -136,26 +137,25 @@ int hr_function_lock(const char *bdf, int *fd, char *message)
 	if (*fd < 0) {
 		err = -errno;
 		if (err == -EACCES || err == -EPERM)
-			snprintf(message, HR_LOG_LINE_MAX,
-				 "%s: its configuration space cannot be written: run as root", bdf);
-		else
-			snprintf(message, HR_LOG_LINE_MAX, "%s: %s: %s", bdf, path, strerror(-err));
-		return err == -EPERM ? -EACCES : err;
+			return hr_fail(e, HR_ERROR_MISSING, -EACCES,
+				       "%s: its configuration space is not writable: run as root",
+				       bdf);
+		return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s: %s", bdf, path, strerror(-err));
 	}
 	for (unsigned i = 0; flock(*fd, LOCK_EX | LOCK_NB) != 0; i++) {
 		if (i == LOCK_TRIES) {
-			snprintf(message, HR_LOG_LINE_MAX,
-				 "%s: another process drives this function; end it first", bdf);
 			close(*fd);
 			*fd = -1;
-			return -EBUSY;
+			return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+				       "%s: another process drives this function; end it first",
+				       bdf);
 		}
 		hr_wait_ns(LOCK_PAUSE_NS);
 	}
 	return 0;
 }
 
-static int find(struct hr_function *f, char *message)
+static int find(struct hr_function *f, struct hr_error *e)
 {
 	uint32_t domain, bus, dev, fn;
 
@@ -165,12 +165,11 @@ static int find(struct hr_function *f, char *message)
 	    pci_device_cfg_read_u16(f->dev, &f->command, HR_CFG_COMMAND) == 0 &&
 	    f->command != UINT16_MAX)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: its configuration space cannot be read: the device is gone", f->bdf);
-	return -ENODEV;
+	return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+		       "%s: its configuration space is not readable: the device is gone", f->bdf);
 }
 
-/* The kernel links a virtual function with its physical one. */
+/* sysfs links a virtual function to its physical function. */
 static bool is_virtual(const char *bdf)
 {
 	char path[96];
@@ -179,22 +178,23 @@ static bool is_virtual(const char *bdf)
 	return access(path, F_OK) == 0;
 }
 
-int hr_function_open(struct hr_function *f, const char *bdf, char *message)
+int hr_function_open(struct hr_function *f, const char *bdf, struct hr_error *e)
 {
 	int err;
 
 	memset(f, 0, sizeof *f);
-	f->custody[0] = f->custody[1] = -1;
+	f->undo[0] = f->undo[1] = -1;
 	snprintf(f->bdf, sizeof f->bdf, "%s", bdf);
-	err = hr_function_lock(f->bdf, &f->lock, message);
+	err = hr_function_lock(f->bdf, &f->lock, e);
 	if (err)
 		goto nothing;
 	err = hr_access_get();
 	if (err) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: no PCI bus can be walked here", bdf);
+		hr_fail(e, HR_ERROR_MISSING, err, "%s: this machine has no accessible PCI bus",
+			bdf);
 		goto locked;
 	}
-	err = find(f, message);
+	err = find(f, e);
 	if (!err) {
 		f->virtual = is_virtual(f->bdf);
 		return 0;
@@ -207,7 +207,7 @@ nothing:
 	return err;
 }
 
-/* The kernel's own count; its last leaver turns bus mastering off. */
+/* The kernel counts enables of a function, and turns bus mastering off when the count becomes 0. */
 static int write_enable(const struct hr_function *f, const char *value)
 {
 	char path[96];
@@ -223,78 +223,72 @@ static int write_enable(const struct hr_function *f, const char *value)
 	return err;
 }
 
-static void drop_will(struct hr_function *f)
+static void drop_undo(struct hr_function *f)
 {
-	hr_custodian_unkeep(f->lock);
+	hr_undo_release_fd(f->lock);
 	for (unsigned i = 0; i < 2; i++) {
-		hr_custodian_drop(f->custody[i]);
-		f->custody[i] = -1;
+		hr_undo_drop(f->undo[i]);
+		f->undo[i] = -1;
 	}
 }
 
-/* Before it masters the bus: who stops it when we no longer can. */
-static int leave_will(struct hr_function *f, char *message)
+/* Before the function masters the bus, record how the undo helper stops it. */
+static int record_undo(struct hr_function *f, struct hr_error *e)
 {
 	const uint16_t silent = f->command & (uint16_t)~HR_COMMAND_BME;
 	char path[96];
 	int err;
 
-	if (f->custody[0] >= 0)
+	if (f->undo[0] >= 0)
 		return 0;
 	snprintf(path, sizeof path, "/" DEVICES "/%s/config", f->bdf);
-	err = f->custody[0] =
-		hr_custodian_add(HR_CUSTODY_NOW, path, HR_CFG_COMMAND, &silent, sizeof silent);
+	err = f->undo[0] =
+		hr_undo_add(HR_UNDO_BEFORE_CLOSE, path, HR_CFG_COMMAND, &silent, sizeof silent);
 	snprintf(path, sizeof path, "/" DEVICES "/%s/enable", f->bdf);
 	if (err >= 0)
-		err = f->custody[1] = hr_custodian_add(HR_CUSTODY_NOW, path, 0, "0", 1);
+		err = f->undo[1] = hr_undo_add(HR_UNDO_BEFORE_CLOSE, path, 0, "0", 1);
 	if (err >= 0)
-		err = hr_custodian_keep(f->lock);
+		err = hr_undo_keep_fd(f->lock);
 	if (err >= 0)
 		return 0;
-	drop_will(f);
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%s: no process can be started that stops it if this one dies: %s", f->bdf,
-		 strerror(-err));
-	return -EIO;
+	drop_undo(f);
+	return hr_fail(e, HR_ERROR_FAILED, -EIO,
+		       "%s: cannot start the undo helper, which stops it if headrace dies: %s",
+		       f->bdf, strerror(-err));
 }
 
-int hr_function_enable(struct hr_function *f, uint16_t bits, char *message)
+int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 {
 	uint16_t now = 0, wanted;
 	int err = f->counted ? 0 : write_enable(f, "1");
 
-	if (err) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: the kernel does not enable it (%s)%s",
-			 f->bdf, strerror(-err), err == -EBUSY ? ": a driver is bound" : "");
-		return err == -EBUSY ? err : -ENODEV;
-	}
+	if (err)
+		return hr_fail(e, HR_ERROR_MISSING, err == -EBUSY ? err : -ENODEV,
+			       "%s: the kernel does not enable it (%s)%s", f->bdf, strerror(-err),
+			       err == -EBUSY ? ": a driver is bound" : "");
 	f->counted = true;
 	if (bits & HR_COMMAND_BME) {
-		err = leave_will(f, message);
+		err = record_undo(f, e);
 		if (err)
 			return err;
 		bits |= COMMAND_INTX_OFF;
 	}
-	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: the device is gone", f->bdf);
-		return -ENODEV;
-	}
+	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV, "%s: the device is gone", f->bdf);
 	if (f->virtual)
 		bits &= (uint16_t)~HR_COMMAND_MSE;
 	wanted = now | bits;
 	f->changed = true;
 	if (pci_device_cfg_write_u16(f->dev, wanted, HR_CFG_COMMAND) ||
 	    pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) ||
-	    (now & bits & ~COMMAND_INTX_OFF) != (bits & ~COMMAND_INTX_OFF)) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: the command register reads %04x after %04x was written", f->bdf, now,
-			 wanted);
-		return -EIO;
-	}
+	    (now & bits & ~COMMAND_INTX_OFF) != (bits & ~COMMAND_INTX_OFF))
+		return hr_fail(e, HR_ERROR_DEVICE, -EIO,
+			       "%s: the command register reads %04x after %04x was written", f->bdf,
+			       now, wanted);
 	return 0;
 }
 
-void hr_function_silence(struct hr_function *f)
+void hr_function_stop_dma(struct hr_function *f)
 {
 	uint16_t now;
 
@@ -311,7 +305,7 @@ void hr_function_close(struct hr_function *f)
 		write_enable(f, "0");
 	if (f->changed)
 		pci_device_cfg_write_u16(f->dev, f->command, HR_CFG_COMMAND);
-	drop_will(f);
+	drop_undo(f);
 	hr_access_put();
 	close(f->lock);
 	memset(f, 0, sizeof *f);
@@ -320,9 +314,9 @@ void hr_function_close(struct hr_function *f)
 /* ---- BARs */
 
 /*
- * The address that TLPs carry; sysfs has the CPU's. 0 when it cannot be read. The BARs of a virtual
- * function read 0 (PCIe Base 5.0, 9.3.4.1.11): its addresses follow from the physical function's VF
- * BARs, and the kernel has worked them out in `resource`.
+ * Bus address of a BAR, as TLPs carry it; sysfs shows the CPU's address. 0: not readable. The BAR
+ * registers of a virtual function read 0 (PCIe Base 5.0, 9.3.4.1.11). Its addresses follow from the
+ * physical function's VF BARs; the kernel has computed them in `resource`.
  */
 static uint64_t bus_address(struct hr_function *f, unsigned bar)
 {
@@ -357,7 +351,7 @@ unsigned hr_function_peer_bar(const struct hr_function *f)
 	return bar;
 }
 
-int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map, char *message)
+int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map, struct hr_error *e)
 {
 	const struct pci_mem_region *region = &f->dev->regions[bar < HR_BARS_MAX ? bar : 0];
 	int err;
@@ -365,29 +359,27 @@ int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map,
 	memset(map, 0, sizeof *map);
 	map->bus = bar < HR_BARS_MAX ? bus_address(f, bar) : 0;
 	map->bytes = region->size;
-	if (bar < HR_BARS_MAX && region->is_IO) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u is an I/O BAR, not memory", f->bdf,
-			 bar);
-		return -ENXIO;
-	}
-	/* Where the firmware found no room, the library shows what it shows for no BAR at all. */
-	if (map->bus == 0 || map->bytes == 0) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "%s: BAR%u is missing or has no address; if the device has it, enable "
-			 "64-bit BARs (above 4G decoding) in the firmware",
-			 f->bdf, bar);
-		return -ENXIO;
-	}
+	if (bar < HR_BARS_MAX && region->is_IO)
+		return hr_fail(e, HR_ERROR_MISSING, -ENXIO, "%s: BAR%u is an I/O BAR, not memory",
+			       f->bdf, bar);
+	/* The library shows a BAR without an assigned address like a missing BAR. */
+	if (map->bus == 0 || map->bytes == 0)
+		return hr_fail(
+			e, HR_ERROR_MISSING, -ENXIO,
+			"%s: BAR%u is missing or has no address; if the device has it, enable "
+			"64-bit BARs (above 4G decoding) in the firmware",
+			f->bdf, bar);
 	err = pci_device_map_range(f->dev, region->base_addr, region->size,
 				   PCI_DEV_MAP_FLAG_WRITABLE, &map->cpu);
 	if (err == 0)
 		return 0;
-	/* IO_STRICT_DEVMEM says EINVAL while a driver owns the BAR. */
-	snprintf(message, HR_LOG_LINE_MAX, "%s: BAR%u of %zu bytes cannot be mapped: %s%s", f->bdf,
-		 bar, map->bytes, strerror(err),
-		 err == EINVAL || err == EBUSY ? " (a kernel driver owns it: unbind the driver)"
-					       : "");
-	return err == ENOMEM ? -ENOMEM : -EBUSY;
+	/* With IO_STRICT_DEVMEM the kernel returns EINVAL while a driver owns the BAR. */
+	return hr_fail(e, HR_ERROR_MISSING, err == ENOMEM ? -ENOMEM : -EBUSY,
+		       "%s: BAR%u of %zu bytes cannot be mapped: %s%s", f->bdf, bar, map->bytes,
+		       strerror(err),
+		       err == EINVAL || err == EBUSY
+			       ? " (a kernel driver owns it: unbind the driver)"
+			       : "");
 }
 
 void hr_function_unmap(struct hr_function *f, struct hr_bar_map *map)

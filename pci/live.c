@@ -1,4 +1,4 @@
-/* This machine, walked by libpciaccess. */
+/* Reads this machine with libpciaccess. */
 #include "pci/live.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ static uint32_t read_config(struct pci_device *dev, uint8_t *to, uint32_t from, 
 }
 
 /*
- * Only Express functions have an extended space. Each register costs microseconds, and more where
- * a hypervisor stands in between, so it is not read from the others.
+ * Only Express functions have an extended configuration space. Each register read costs
+ * microseconds, more under a hypervisor, so the extended space of other functions is not read.
  */
 static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *dev)
 {
@@ -47,31 +47,6 @@ static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *d
 	return 0;
 }
 
-static bool has_sizes(const struct hr_fn *f)
-{
-	for (unsigned i = 0; i < HR_BARS_MAX; i++)
-		if (f->bar[i].flags & HR_BAR_MEM && !f->bar[i].size_source)
-			return false;
-	return true;
-}
-
-/*
- * Sizes that sysfs did not give. Probing reads configuration space once more, which costs
- * milliseconds a function where a hypervisor stands in between.
- */
-static void take_bars(struct hr_fn *f, struct pci_device *dev)
-{
-	if (has_sizes(f) || pci_device_probe(dev))
-		return;
-	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
-		if (!dev->regions[i].size || dev->regions[i].is_IO ||
-		    f->bar[i].size_source > HR_SRC_SYSFS)
-			continue;
-		f->bar[i].size = dev->regions[i].size;
-		f->bar[i].size_source = HR_SRC_SYSFS;
-	}
-}
-
 static int take_device(struct hr_model *m, const struct hr_files *files, struct pci_device *dev)
 {
 	struct hr_fn *f = hr_model_add(m, dev->domain, dev->bus, dev->dev, dev->func);
@@ -91,7 +66,6 @@ static int take_device(struct hr_model *m, const struct hr_files *files, struct 
 	f->name = hr_model_word(m, title, strlen(title));
 	snprintf(folder, sizeof folder, "sys/bus/pci/devices/%s", hr_bdf(f, bdf));
 	hr_read_sysfs_function(m, files, f, folder);
-	take_bars(f, dev);
 	return 0;
 }
 
@@ -102,10 +76,9 @@ int hr_source_live(struct hr_model *m)
 	struct hr_files files;
 	int err = hr_access_get();
 
-	if (err) {
-		snprintf(m->message, sizeof m->message, "no PCI bus can be walked here");
-		return err;
-	}
+	if (err)
+		return hr_fail(&m->error, HR_ERROR_USAGE, err,
+			       "this machine has no accessible PCI bus");
 	hr_files_folder(&files, "/");
 	snprintf(m->input, sizeof m->input, "live");
 	m->sys.live = true;
@@ -114,10 +87,9 @@ int hr_source_live(struct hr_model *m)
 		err = take_device(m, &files, dev);
 	pci_iterator_destroy(all);
 	hr_access_put();
-	if (!err && m->count == 0) {
-		snprintf(m->message, sizeof m->message, "this machine has no PCI function");
-		return -ENODATA;
-	}
+	if (!err && m->count == 0)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
+			       "this machine has no PCI function");
 	if (!err)
 		hr_read_sysfs_system(m, &files);
 	return err ? err : hr_model_link(m);

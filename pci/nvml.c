@@ -1,6 +1,6 @@
 /*
- * NVLink as NVIDIA's management library tells it. The library comes with the driver and is loaded
- * when it is there: nothing of its interface but the calls below is used, whose form NVIDIA keeps
+ * NVLinks from NVIDIA's management library. The library comes with the driver and is loaded at run
+ * time when it is installed. Only the functions below are used; NVIDIA keeps their interface stable
  * (NVML API reference, "NvLink Methods").
  */
 #include "pci/nvml.h"
@@ -15,7 +15,7 @@
 #define LINKS_MAX 36u
 #define TYPE_GPU 0
 #define TYPE_SWITCH 2
-#define INIT_NO_GPUS 1u /* a machine without GPUs is no error */
+#define INIT_NO_GPUS 1u /* a machine without GPUs is not an error */
 
 struct pci_info { /* nvmlPciInfo_t of version 3 */
 	char legacy[16];
@@ -33,7 +33,7 @@ struct nvml {
 	int (*remote_pci)(void *device, unsigned link, struct pci_info *info);
 };
 
-/* dlsym() gives a pointer to an object; POSIX lets it be called. */
+/* dlsym() returns an object pointer; POSIX allows converting it to a function pointer. */
 static bool find(const struct nvml *n, const char *name, void *call)
 {
 	void *symbol = dlsym(n->library, name);
@@ -53,7 +53,10 @@ static bool load(struct nvml *n)
 	       find(n, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &n->remote_pci);
 }
 
-/* One active link of a GPU: to a GPU or a switch; the same end again is one more. */
+/*
+ * Count one active link of a GPU to another GPU or to a switch. Links to the same end are summed
+ * up.
+ */
 static void count_link(struct hr_gpu_link *link, unsigned *used, uint64_t from, int type,
 		       const struct pci_info *info)
 {
@@ -63,7 +66,7 @@ static void count_link(struct hr_gpu_link *link, unsigned *used, uint64_t from, 
 			    : HR_NO_ADDRESS;
 	unsigned i = 0;
 
-	/* A guest is not told where switches are: their address is all ones. */
+	/* In a guest the addresses of switches are hidden: they read all ones. */
 	if (!to_switch && (type != TYPE_GPU || !named))
 		return;
 	while (i < *used && (link[i].to != to || link[i].to_switch != to_switch))
@@ -92,7 +95,9 @@ static void read_gpu(struct hr_model *m, const struct nvml *n, const struct hr_f
 
 		if (n->state(device, i, &active) || !active || n->remote_type(device, i, &type))
 			continue;
-		/* A switch may have no PCI function here; it is one switch fabric all the same. */
+		/*
+		 * A switch may have no PCI function in this machine; its links count all the same.
+		 */
 		if (n->remote_pci(device, i, &info) && type != TYPE_SWITCH)
 			continue;
 		count_link(link, &used, hr_address(f), type, &info);

@@ -7,8 +7,8 @@
 #include "pci/topo/model.h"
 
 /*
- * NVLinks of this machine's GPUs, as NVIDIA's driver tells through its library: takes a while, so only
- * when they are asked for. The model must be linked. 0; -ENOENT: no driver, no library, or a static
+ * Read the NVLinks of this machine's GPUs from NVIDIA's management library. Slow, so callers do
+ * this only on request. The model must be linked. 0; -ENOENT: no driver, no library, or a static
  * build.
  */
 int hr_read_nvml(struct hr_model *m);

@@ -1,4 +1,4 @@
-/* In place of nvml.c in a static build, which loads no library at run time. */
+/* Replaces nvml.c in a static build, which loads no library at run time. */
 #include "pci/nvml.h"
 
 #include <errno.h>

@@ -6,15 +6,16 @@
 
 #include "pci/live.h"
 #include "pci/topo/source.h"
+#include "pci/topo/explain.h"
 
 #define FINDINGS_MAX 64u
 
 static bool is_yes(enum hr_verdict verdict)
 {
-	return hr_verdict_rank(verdict) <= hr_verdict_rank(HR_RC_LISTED);
+	return hr_verdict_order(verdict) <= hr_verdict_order(HR_RC_LISTED);
 }
 
-/* How much a finding speaks against the way: a verdict always more than a doubt. */
+/* Weight of a finding against the direct path: any verdict weighs more than any doubt. */
 static unsigned weight(const struct hr_pair *p, const struct hr_finding *f)
 {
 	const struct hr_rule *r = &hr_rules[f->rule];
@@ -23,10 +24,10 @@ static unsigned weight(const struct hr_pair *p, const struct hr_finding *f)
 		return 0;
 	if (r->verdict == HR_VERDICTS || r->recalled)
 		return r->doubt;
-	return is_yes(r->verdict) ? 0 : UINT8_MAX + 1 + hr_verdict_rank(r->verdict);
+	return is_yes(r->verdict) ? 0 : UINT8_MAX + 1 + hr_verdict_order(r->verdict);
 }
 
-static void say_suspect(const struct hr_engine *e, const struct hr_pair *p,
+static void say_suspect(const struct hr_topology *e, const struct hr_pair *p,
 			const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
 {
 	const struct hr_finding *most = NULL;
@@ -44,8 +45,8 @@ static void say_suspect(const struct hr_engine *e, const struct hr_pair *p,
 	hr_rule_text(e, p, most, hr_rules[most->rule].why, c->suspect_why, sizeof c->suspect_why);
 }
 
-/* The sentence of the finding that decided; a pair row has no function to name. */
-static void say_why(const struct hr_engine *e, const struct hr_pair *p,
+/* Explain the finding that decided. A rule on pairs names no function. */
+static void say_why(const struct hr_topology *e, const struct hr_pair *p,
 		    const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
 {
 	struct hr_finding decided = { p->rule, HR_NO_FN, 0 };
@@ -58,13 +59,14 @@ static void say_why(const struct hr_engine *e, const struct hr_pair *p,
 	hr_rule_text(e, p, &decided, hr_rules[p->rule].why, c->why, sizeof c->why);
 }
 
-void hr_path_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_path_choice *c)
+void hr_path_evaluate(const struct hr_topology *e, int32_t gpu, int32_t ssd,
+		      struct hr_path_choice *c)
 {
 	struct hr_finding found[FINDINGS_MAX];
 	struct hr_pair p;
 	unsigned n;
 
-	hr_judge(e, gpu, ssd, &p);
+	hr_pair_evaluate(e, gpu, ssd, &p);
 	n = hr_findings(e, &p, found, FINDINGS_MAX);
 	if (n > FINDINGS_MAX)
 		n = FINDINGS_MAX;
@@ -98,7 +100,7 @@ int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 {
 	struct hr_options opt = { .mode = mode };
 	static struct hr_model model; /* large; bring-up is one thread */
-	static struct hr_engine engine;
+	static struct hr_topology topology;
 	struct address at[2];
 	int32_t a, b;
 	int err;
@@ -113,9 +115,9 @@ int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 	if (!err)
 		err = find(&model, &at[1], &b);
 	if (!err)
-		err = hr_engine_init(&engine, &model, &opt);
+		err = hr_topology_init(&topology, &model, &opt);
 	if (!err)
-		hr_path_judge(&engine, a, b, choice);
+		hr_path_evaluate(&topology, a, b, choice);
 	hr_model_fini(&model);
 	return err;
 }

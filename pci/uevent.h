@@ -1,8 +1,8 @@
 /*
- * pci/uevent.h - the kernel's messages about PCI functions that come, go or change driver.
+ * pci/uevent.h - the kernel's messages when PCI functions appear, disappear or change driver.
  *
- * Messages say that something changed, never what is there now: read the bus again. The kernel sends
- * none when a register changes.
+ * A message tells that something changed, not the new state: read the bus again. The kernel sends
+ * no message when a register changes.
  */
 #ifndef PCI_UEVENT_H
 #define PCI_UEVENT_H
@@ -10,17 +10,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A socket that becomes readable with each message; or -errno. The caller closes it. */
+/*
+ * Open a socket that becomes readable with each message. Returns it, or -errno. The caller closes
+ * it.
+ */
 int hr_uevent_open(void);
 
 /*
- * Read the messages that wait, at most 4096. 1: one is about a PCI function or an NVMe controller, or
- * some were lost; 0: none is; or -errno.
+ * Read the waiting messages, at most 4096. 1: at least one is about a PCI function or an NVMe
+ * controller, or messages were lost; 0: none is; or -errno.
  */
 int hr_uevent_drain(int fd);
 
-/* Is that message about a PCI function or an NVMe controller? "ACTION@DEVPATH", then "KEY=VALUE",
- * each with its NUL. */
+/*
+ * True when the message is about a PCI function or an NVMe controller. Format: "ACTION@DEVPATH",
+ * then "KEY=VALUE", each with its NUL.
+ */
 bool hr_uevent_concerns(const char *message, size_t bytes);
 
 #endif

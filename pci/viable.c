@@ -1,4 +1,4 @@
-/* Why VFIO cannot open a group of this machine, in one sentence. */
+/* Explains in one sentence why VFIO cannot open a group of this machine. */
 #include "pci/viable.h"
 
 #include <stdio.h>
@@ -33,10 +33,11 @@ void hr_groups_explain(const char *bdf, char *text, size_t capacity)
 
 	if (hr_model_init(&model) == 0 && find_blocker(bdf, &model, &blocker) == 0 &&
 	    blocker != HR_NO_FN)
-		snprintf(text, capacity,
-			 "%s is in it too and bound to %s: unbind that, or bind it to vfio-pci; "
-			 "'headrace topo --groups' shows why they share a group",
-			 hr_bdf(&model.fn[blocker], other), model.fn[blocker].driver);
+		snprintf(
+			text, capacity,
+			"%s is in the same group and bound to %s: unbind it, or bind it to vfio-pci; "
+			"'headrace topo --groups' shows why they share a group",
+			hr_bdf(&model.fn[blocker], other), model.fn[blocker].driver);
 	else
 		snprintf(text, capacity,
 			 "a function in it is bound to another driver than vfio-pci; 'headrace "

@@ -1,5 +1,5 @@
 /*
- * pci/viable.h - why VFIO does not open a group of this machine.
+ * pci/viable.h - why VFIO cannot open a group of this machine.
  */
 #ifndef PCI_VIABLE_H
 #define PCI_VIABLE_H
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Read this machine and say what keeps VFIO from opening the group of the function at bdf, and what
- * to do about it: one sentence in text[capacity].
+ * Read this machine, find the function that keeps VFIO from opening the group of the function at
+ * bdf, and write the reason and the remedy to text[capacity] as one sentence.
  */
 void hr_groups_explain(const char *bdf, char *text, size_t capacity);
 

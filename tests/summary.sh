@@ -1,9 +1,9 @@
 #!/bin/bash
 # Count the test cases of finished runs and print "N passed, M failed[, K skipped]" as the last line,
 # after a line for each test with cases that failed or were skipped.
-# Usage: tests/summary.sh TEST...   TEST is a path without suffix: TEST.log is what the run printed,
-# TEST.ok is there when it passed. A log is Criterion's (or tests/harness/runner.c's), TAP, or, without
-# cases of its own (fuzz targets), one case. A test that left nothing behind counts as failed.
+# Usage: tests/summary.sh TEST...   TEST is a path without suffix: TEST.log is the output of the run,
+# TEST.ok exists when it passed. A log is Criterion's (or tests/harness/runner.c's), TAP, or, without
+# cases of its own (fuzz targets), one case. A test without these files counts as failed.
 # Exit status 1 when anything failed or nothing ran.
 set -euo pipefail
 
@@ -31,7 +31,8 @@ for name in "$@"; do
     fi
     if [ "$bad" -gt 0 ]; then
         echo "failed: $name ($bad), see $name.log"
-        grep -aE '^(not ok |\[FAIL\] )' "$name.log" 2>/dev/null | head -n 20 | sed 's/^/    /' || true
+        awk '/^(not ok |\[FAIL\] )/ { print; notes = 1; next } notes && /^# / { print; next } { notes = 0 }' \
+            "$name.log" 2>/dev/null | head -n 60 | sed 's/^/    /' || true
     fi
     if [ "$skip" -gt 0 ]; then
         why=$(sed -nE 's/^ok .*# *skip *//Ip; s/^\[SKIP\] *//p' "$name.log" | sort -u)

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "boot/appliance/orders.h"
 #include "boot/cmd/post/post.h"
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/report/runs.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
@@ -18,28 +20,34 @@
 void hr_attempt_publish(struct hr_attempt *attempt)
 {
 	hr_record_take(&attempt->record, attempt->app);
+	hr_store_service_take(&attempt->service, &attempt->record.store);
 	hr_record_publish(attempt->page, &attempt->record);
 }
 
-/* The supervisor reads the line all the time; a line that is full, or without a reader, is no reason
- * to stop. */
-static void tell(struct hr_attempt *attempt, enum hr_phase phase)
+/*
+ * The supervisor reads the pipe all the time. A full pipe, or a pipe without a reader, does not
+ * stop the engine.
+ */
+void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase)
 {
 	const unsigned char byte = (unsigned char)phase;
 
 	hr_attempt_publish(attempt);
-	if (write(attempt->line, &byte, 1) != 1)
-		hr_debug("phase '%s' is not told", hr_phase_name(phase));
+	if (write(attempt->phases, &byte, 1) != 1)
+		hr_debug("phase '%s' cannot be sent to the supervisor", hr_phase_name(phase));
 }
 
 static int test(struct hr_attempt *attempt)
 {
 	struct hr_appliance *app = attempt->app;
-	struct hr_post post = { .app = app, .out = stdout };
+	static struct hr_post post; /* one per process */
 
 	if (app->config.boot.post == HR_BOOT_POST_OFF)
 		return 0;
-	tell(attempt, HR_PHASE_POST);
+	memset(&post, 0, sizeof post);
+	post.app = app;
+	post.out = stdout;
+	hr_attempt_tell(attempt, HR_PHASE_POST);
 	hr_post_machine(&post);
 	if (app->config.boot.post == HR_BOOT_POST_FULL && !post.failed)
 		hr_post_ssds(&post);
@@ -47,10 +55,16 @@ static int test(struct hr_attempt *attempt)
 		post.skipped);
 	if (!post.failed)
 		return hr_signals_pending() ? -EINTR : 0;
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (post.ssd_error[d])
-			hr_refuse_ssd(app, d, post.ssd_error[d]);
-	return post.machine_failed || !hr_any_selected(app) ? post.error : 0;
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		if (!post.ssd_error[d])
+			continue;
+		app->error = post.ssd_cause[d];
+		hr_refuse_ssd(app, d, post.ssd_error[d]);
+	}
+	if (!post.machine_failed && hr_any_selected(app))
+		return 0;
+	app->error = post.cause;
+	return post.error;
 }
 
 static void note_start(const struct hr_appliance *app)
@@ -62,8 +76,11 @@ static void note_start(const struct hr_appliance *app)
 				(double)(app->run[i].first_submit_ns - hr_start_ns()) / 1e6);
 }
 
-/* What has not been reported yet, of all pipelines or of those that need not run any more. */
-static void report(struct hr_attempt *attempt, bool all)
+/*
+ * Report the results of all pipelines, or only of those that need not run again, unless reported
+ * before.
+ */
+void hr_attempt_report(struct hr_attempt *attempt, bool all)
 {
 	const struct hr_appliance *app = attempt->app;
 	uint32_t which = 0;
@@ -90,20 +107,46 @@ static bool any_suspect(const struct hr_appliance *app)
 	return false;
 }
 
-/* What a suspect may take with it is reported before it runs. */
+/*
+ * A pipeline that failed before may end the engine, so all finished results are reported before it
+ * runs.
+ */
 static int run_all(struct hr_attempt *attempt)
 {
 	struct hr_appliance *app = attempt->app;
 	int first = 0, err;
 
 	if (any_suspect(app)) {
-		first = hr_run_trusted(app, false);
+		first = hr_run_trusted(app, false, &app->error);
 		hr_unseal();
-		report(attempt, false);
+		hr_attempt_report(attempt, false);
 		hr_seal();
 	}
-	err = hr_run_all(app, false);
+	err = hr_run_all(app, false, &app->error);
 	return hr_gone(first ? first : err);
+}
+
+static void serve(void *to)
+{
+	struct hr_attempt *attempt = to;
+
+	hr_store_service_step(&attempt->service);
+}
+
+/* The order socket ends the wait of the service's owner, too. */
+void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
+{
+	struct hr_error e = { 0 };
+
+	if (hr_store_service_open(&attempt->service, attempt->app, attempt->clients, &e) != 0) {
+		hr_error_log(&e, HR_LOG_WARN);
+		return;
+	}
+	hr_store_service_wake_by(&attempt->service, attempt->order);
+	attempt->service.changed = changed;
+	attempt->service.to = to;
+	attempt->app->serve = serve;
+	attempt->app->serve_to = attempt;
 }
 
 static int run(struct hr_attempt *attempt)
@@ -112,33 +155,46 @@ static int run(struct hr_attempt *attempt)
 	uint64_t began;
 	int err;
 
-	tell(attempt, HR_PHASE_BRING_UP);
+	hr_attempt_tell(attempt, HR_PHASE_BRING_UP);
 	err = hr_appliance_up(app, HR_STAGE_QUEUES);
 	if (err)
 		return err;
 	attempt->record.has_run = true;
-	tell(attempt, HR_PHASE_RUNNING);
+	hr_attempt_tell(attempt, HR_PHASE_RUNNING);
 	began = hr_now_ns();
+	hr_attempt_open_store(attempt, NULL, NULL);
 	err = run_all(attempt);
+	hr_store_service_close(&attempt->service);
 	attempt->record.ran_ns = hr_now_ns() - began;
 	hr_unseal();
 	note_start(app);
-	report(attempt, true);
-	tell(attempt, HR_PHASE_GOING_DOWN);
+	hr_attempt_report(attempt, true);
+	hr_attempt_tell(attempt, HR_PHASE_GOING_DOWN);
 	hr_appliance_down(app);
+	return err;
+}
+
+/* The supervisor has not loaded user operators. */
+static int load_operators(struct hr_config *config, struct hr_error *e)
+{
+	const int err = hr_config_operators_load(config, e);
+
+	hr_error_log(e, HR_LOG_ERROR);
 	return err;
 }
 
 int hr_attempt_make(struct hr_attempt *attempt)
 {
 	struct hr_record *record = &attempt->record;
-	int err = test(attempt);
+	int err = load_operators(&attempt->app->config, &attempt->app->error);
 
 	if (!err)
-		err = run(attempt);
-	record->error = err;
+		err = test(attempt);
+	if (!err)
+		err = hr_config_repeats(&attempt->app->config) ? hr_orders_serve(attempt)
+							       : run(attempt);
+	hr_record_put_error(&record->error, err, &attempt->app->error);
 	record->refused = attempt->app->refused;
-	record->stuck = attempt->app->stuck;
 	record->mute = fflush(stdout) != 0 || ferror(stdout);
 	record->finished = true;
 	hr_attempt_publish(attempt);

@@ -1,28 +1,45 @@
 /*
  * boot/appliance/attempt.h - one attempt of the appliance, in the engine's process: self-test,
- * bring-up, the pipelines that are selected, and the way down.
+ * bring-up, the selected pipelines, and shutdown.
  */
 #ifndef BOOT_APPLIANCE_ATTEMPT_H
 #define BOOT_APPLIANCE_ATTEMPT_H
 
 #include "boot/appliance/record.h"
+#include "boot/appliance/store_service.h"
 #include "boot/engine/stages.h"
 
 struct hr_attempt {
-	struct hr_appliance *app;    /* initialised, pipelines and ssds chosen, nothing up */
-	struct hr_record_page *page; /* where the record is published */
-	int line;		     /* where each phase is told, a byte each; never waited for */
-	struct hr_record record;     /* all zero at the start */
+	/* Initialised; pipelines and ssds are selected, no stage is up. */
+	struct hr_appliance *app;
+	struct hr_record_page *page; /* page in which the record is published */
+	/* Each phase is sent here as one byte; the engine never waits for it. */
+	int phases;
+	int order;   /* orders of the supervisor (boot/appliance/orders.h); -1: none */
+	int clients; /* clients that the supervisor passes on; -1: none */
+	struct hr_store_service service; /* serves them; open while the stores are up */
+	struct hr_record record;	 /* all zero at the start */
 };
 
-/* Publish how far the attempt is. Neither waits nor allocates: a duty for hr_tick_set(). */
+/*
+ * Publish the progress of the attempt. Neither waits nor allocates, so that hr_tick() can call it.
+ */
 void hr_attempt_publish(struct hr_attempt *attempt);
 
 /*
- * Make the attempt, as the group `boot` of the configuration says. Reports go to stdout. Returns 0, or
- * the error of the first thing that failed, as the stages, the self-test and hr_run_all() have it; it
- * is in the record as well, with the outcome of each pipeline.
+ * Make the attempt, according to the group `boot` of the configuration. Reports go to stdout.
+ * Returns 0, or the error of the first failure of the self-test, a stage or hr_run_all(), with
+ * app->error. The record also holds it, with the outcome of each pipeline.
  */
 int hr_attempt_make(struct hr_attempt *attempt);
+
+/* For boot/appliance/orders.c: send a phase, report the results of runs that have ended. */
+void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase);
+void hr_attempt_report(struct hr_attempt *attempt, bool all);
+
+/* Serve clients from now on, also while pipelines run; changed(to) is called after a put, or NULL.
+ * An engine that cannot serve them goes on, with a warning. hr_store_service_close() ends the
+ * service. */
+void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to);
 
 #endif

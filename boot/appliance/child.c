@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include "boot/engine/devices.h"
@@ -12,7 +13,8 @@
 #include "config/log.h"
 
 #define LOOK_NS (5 * HR_NS_PER_MS)
-#define STEP_MAX_NS HR_NS_PER_S /* the caller may have been stopped, together with the engine */
+/* The caller itself may have been stopped together with the engine. */
+#define STEP_MAX_NS HR_NS_PER_S
 #define PHASES_A_LOOK 64
 
 int hr_child_open(struct hr_child *c, struct hr_record *record,
@@ -21,9 +23,10 @@ int hr_child_open(struct hr_child *c, struct hr_record *record,
 	*c = (struct hr_child){ .record = record,
 				.heard = heard,
 				.to = to,
-				.patience_ns = HR_CHILD_PATIENCE_NS,
+				.wake = -1,
+				.timeout_ns = HR_CHILD_TIMEOUT_NS,
 				.stop_ns = HR_CHILD_STOP_NS,
-				.custody_ns = HR_CHILD_CUSTODY_NS };
+				.undo_ns = HR_CHILD_UNDO_NS };
 	return hr_process_open(&c->process);
 }
 
@@ -32,7 +35,7 @@ void hr_child_close(struct hr_child *c)
 	hr_process_close(&c->process);
 }
 
-/* ---- looking */
+/* ---- observing the engine */
 
 static void hear(struct hr_child *c, uint64_t now_ns)
 {
@@ -40,10 +43,10 @@ static void hear(struct hr_child *c, uint64_t now_ns)
 	int err = 0;
 
 	for (int i = 0; i < PHASES_A_LOOK && (err == 0 || err == -EPROTO); i++) {
-		err = hr_process_hear(&c->process, &phase);
+		err = hr_process_receive(&c->process, &phase);
 		if (err)
 			continue;
-		if (phase == HR_PHASE_RUNNING)
+		if (!c->running_ns && (phase == HR_PHASE_RUNNING || phase == HR_PHASE_IDLE))
 			c->running_ns = now_ns;
 		c->heard(c->to, phase);
 	}
@@ -57,7 +60,7 @@ static void take_record(struct hr_child *c, const struct hr_config *config)
 	if (!wrong)
 		*c->record = c->fresh;
 	else if (!c->wrong)
-		hr_warn("engine %d: its record is not used: '%s' is out of range",
+		hr_warn("engine %d: its record is ignored: '%s' is out of range",
 			(int)c->process.pid, wrong);
 	c->wrong = wrong;
 }
@@ -68,7 +71,7 @@ void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t 
 	const uint64_t before = c->sequence;
 
 	c->looked_ns = now_ns;
-	if (!c->process.page || c->process.line < 0)
+	if (!c->process.page || c->process.phases < 0)
 		return;
 	hear(c, now_ns);
 	c->sequence = hr_record_sequence(c->process.page);
@@ -83,7 +86,7 @@ void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t 
 
 bool hr_child_moves(const struct hr_child *c)
 {
-	return c->process.pid == 0 || c->still_ns < c->patience_ns;
+	return c->process.pid == 0 || c->still_ns < c->timeout_ns;
 }
 
 uint64_t hr_child_ran_ns(const struct hr_child *c)
@@ -93,29 +96,44 @@ uint64_t hr_child_ran_ns(const struct hr_child *c)
 	return c->running_ns ? c->looked_ns - c->running_ns : 0;
 }
 
-/* ---- words */
+/* ---- messages */
 
-/* "pipeline 'a'", or the phase and stage when none runs. */
-static const char *doing(const struct hr_child *c, const struct hr_appliance *app, char *text,
-			 size_t bytes)
+/* "16 of 64 tiles done"; of an access operator, which has no tiles, "80 pages read". */
+static const char *progress(const struct hr_counters *count, char *text, size_t bytes)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_record_run *run = &c->record->run[i];
-		const uint64_t through = run->first_tile + run->tiles_done;
+	const uint64_t through = count->first_tile + count->tiles_done;
 
-		if (run->selected && run->started_ns && !run->ended_ns) {
-			snprintf(text, bytes, "pipeline '%s', %llu of %llu tiles through",
-				 app->config.pipeline[i].name, (unsigned long long)through,
-				 (unsigned long long)run->tiles);
-			return text;
-		}
-	}
-	snprintf(text, bytes, "no pipeline, stage '%s'",
-		 hr_stage_name((enum hr_stage)c->record->stage));
+	if (count->role[HR_ROLE_IO].blocks)
+		snprintf(text, bytes, "%llu pages read",
+			 (unsigned long long)count->cache.pages_read);
+	else
+		snprintf(text, bytes, "%llu of %llu tiles done", (unsigned long long)through,
+			 (unsigned long long)count->tiles);
 	return text;
 }
 
-/* Processes that the kernel has killed since it started because there was no memory. */
+/* The pipelines that run and their progress, or the stage when no pipeline runs. */
+static const char *doing(const struct hr_child *c, const struct hr_appliance *app, char *text,
+			 size_t bytes)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines && at < bytes; i++) {
+		const struct hr_record_run *run = &c->record->run[i];
+		char done[64];
+
+		if (run->selected && run->started_ns && !run->ended_ns)
+			at += (size_t)snprintf(text + at, bytes - at, "%spipeline '%s', %s",
+					       at ? "; " : "", app->config.pipeline[i].name,
+					       progress(&run->count, done, sizeof done));
+	}
+	if (at == 0)
+		snprintf(text, bytes, "no pipeline, stage '%s'",
+			 hr_stage_name((enum hr_stage)c->record->stage));
+	return text;
+}
+
+/* Number of processes that the kernel has killed since boot because memory was exhausted. */
 static uint64_t count_kills(void)
 {
 	unsigned long long kills = 0;
@@ -130,30 +148,36 @@ static uint64_t count_kills(void)
 	return kills;
 }
 
-static void say_end(const struct hr_child *c, const struct hr_appliance *app, pid_t pid, int status)
+static void say_end(struct hr_child *c, const struct hr_appliance *app, pid_t pid, int status)
 {
-	char text[160];
+	const bool device = WIFEXITED(status) && WEXITSTATUS(status) == HR_EXIT_DEVICE;
+	char text[HR_LOG_LINE_MAX / 2];
 
 	doing(c, app, text, sizeof text);
 	if (c->killed_ns)
 		hr_info("engine %d: ended", (int)pid);
 	else if (WIFSIGNALED(status))
-		hr_error("engine %d: ended by signal %d (%s)%s%s; it ran: %s", (int)pid,
-			 WTERMSIG(status), strsignal(WTERMSIG(status)),
-			 WCOREDUMP(status) ? ", core dumped" : "",
-			 WTERMSIG(status) == SIGKILL && count_kills() > c->kills
-				 ? ", the kernel was out of memory"
-				 : "",
-			 text);
+		hr_fail(&c->death, HR_ERROR_FAILED, -EOWNERDEAD,
+			"engine %d: ended by signal %d (%s)%s%s; it ran: %s", (int)pid,
+			WTERMSIG(status), strsignal(WTERMSIG(status)),
+			WCOREDUMP(status) ? ", core dumped" : "",
+			WTERMSIG(status) == SIGKILL && count_kills() > c->kills
+				? ", the kernel was out of memory"
+				: "",
+			text);
 	else if (!c->record->finished)
-		hr_error("engine %d: exited with code %d in the middle of its work; it ran: %s",
-			 (int)pid, WEXITSTATUS(status), text);
+		hr_fail(&c->death, device ? HR_ERROR_DEVICE : HR_ERROR_FAILED, -EOWNERDEAD,
+			"engine %d: exited with code %d in the middle of its work; it ran: %s",
+			(int)pid, WEXITSTATUS(status), text);
+	hr_error_log(&c->death, HR_LOG_ERROR);
 }
 
-/* ---- waiting for its end */
+/* ---- waiting for the end of the engine */
 
-static void ask(struct hr_child *c, uint64_t now_ns)
+void hr_child_stop(struct hr_child *c, uint64_t now_ns)
 {
+	if (c->asked_ns)
+		return;
 	c->asked_ns = now_ns;
 	hr_process_signal(&c->process, SIGTERM);
 }
@@ -161,41 +185,46 @@ static void ask(struct hr_child *c, uint64_t now_ns)
 static void end_it(struct hr_child *c, uint64_t now_ns)
 {
 	c->killed_ns = now_ns;
+	hr_error_log(&c->death, HR_LOG_ERROR);
 	hr_process_signal(&c->process, SIGKILL);
 }
 
-/* Nothing else ends what hangs; written tiles that are not durable are written again. */
+/* Only a kill ends an engine that hangs. Written tiles that are not durable are written again. */
 static void end_if_over(struct hr_child *c, const struct hr_appliance *app, uint64_t now_ns)
 {
-	char text[160];
+	char text[HR_LOG_LINE_MAX / 2];
 
 	if (!hr_child_moves(c)) {
-		hr_error("engine %d: no progress for %llu ms; it is killed; it ran: %s",
-			 (int)c->process.pid, (unsigned long long)(c->still_ns / HR_NS_PER_MS),
-			 doing(c, app, text, sizeof text));
+		hr_fail(&c->death, HR_ERROR_DEVICE, -ETIMEDOUT,
+			"engine %d: no progress for %llu ms; it is killed; it ran: %s",
+			(int)c->process.pid, (unsigned long long)(c->still_ns / HR_NS_PER_MS),
+			doing(c, app, text, sizeof text));
 		end_it(c, now_ns);
 	} else if (c->asked_ns && now_ns - c->asked_ns >= c->stop_ns) {
-		hr_error("engine %d: not stopped %llu ms after the signal; it is killed; it ran: "
-			 "%s",
-			 (int)c->process.pid, (unsigned long long)(c->stop_ns / HR_NS_PER_MS),
-			 doing(c, app, text, sizeof text));
+		hr_fail(&c->death, HR_ERROR_DEVICE, -ETIMEDOUT,
+			"engine %d: not stopped %llu ms after the signal; it is killed; it ran: %s",
+			(int)c->process.pid, (unsigned long long)(c->stop_ns / HR_NS_PER_MS),
+			doing(c, app, text, sizeof text));
 		end_it(c, now_ns);
 	}
 }
 
-/* False: SIGKILL has not ended it. */
+/* False: the engine still runs after SIGKILL. */
 static bool wait_for_end(struct hr_child *c, const struct hr_appliance *app, int *status)
 {
 	while (!hr_process_ended(&c->process, status)) {
 		const uint64_t now_ns = hr_now_ns();
 
-		if (hr_signals_pending() && !c->asked_ns)
-			ask(c, now_ns);
+		if (hr_signals_pending())
+			hr_child_stop(c, now_ns);
 		if (!c->killed_ns)
 			end_if_over(c, app, now_ns);
 		else if (now_ns - c->killed_ns >= HR_CHILD_KILL_NS)
 			return false;
-		hr_wait_ns(LOOK_NS);
+		if (c->rest)
+			c->rest(c->rest_to);
+		else
+			hr_wait_ns(LOOK_NS);
 	}
 	return true;
 }
@@ -213,9 +242,9 @@ static uint32_t masters(const struct hr_config *config)
 }
 
 /*
- * A function that did not master the bus before the engine started, and does now, is one that the
- * engine has left so, and that no custodian has stopped: it may write to memory which is another's.
- * The kernel's VFIO driver takes its time to stop what is given back to it.
+ * A function that masters the bus now, but did not before the engine started, was left so by the
+ * engine, and its undo helper did not stop it. It may write to memory that now belongs to another
+ * process. The kernel's VFIO driver needs some time to stop a function that was given back.
  */
 static void check_controllers(struct hr_child *c, const struct hr_config *config)
 {
@@ -223,7 +252,7 @@ static void check_controllers(struct hr_child *c, const struct hr_config *config
 	const uint64_t since_ns = hr_now_ns();
 	uint32_t left;
 
-	while ((left = masters(config) & asked) != 0 && hr_now_ns() - since_ns < c->custody_ns)
+	while ((left = masters(config) & asked) != 0 && hr_now_ns() - since_ns < c->undo_ns)
 		hr_wait_ns(LOOK_NS);
 	for (uint32_t d = 0; d < config->ssds; d++)
 		if (left & 1u << d)
@@ -233,19 +262,19 @@ static void check_controllers(struct hr_child *c, const struct hr_config *config
 	c->unsafe = left != 0;
 }
 
-/* Until the custodian has written all that the engine left to it. */
+/* Wait until the undo helper has made all its steps. */
 static void settle(struct hr_child *c, const struct hr_config *config, bool clean)
 {
 	const uint64_t since_ns = hr_now_ns();
 
 	hr_child_look(c, config, since_ns);
-	while (!c->hung_up && hr_now_ns() - since_ns < c->custody_ns) {
+	while (!c->hung_up && hr_now_ns() - since_ns < c->undo_ns) {
 		hr_wait_ns(LOOK_NS);
 		hr_child_look(c, config, hr_now_ns());
 	}
 	if (!c->hung_up)
-		hr_warn("a process that the engine has started has not ended after %llu ms",
-			(unsigned long long)(c->custody_ns / HR_NS_PER_MS));
+		hr_warn("a process that the engine started still runs after %llu ms",
+			(unsigned long long)(c->undo_ns / HR_NS_PER_MS));
 	if (!clean || !c->hung_up)
 		check_controllers(c, config);
 	hr_process_hang_up(&c->process);
@@ -263,6 +292,7 @@ static void begin(struct hr_child *c, const struct hr_appliance *app)
 	c->masters = masters(&app->config);
 	c->wrong = NULL;
 	c->hung_up = false;
+	hr_error_clear(&c->death);
 }
 
 static int error_of(const struct hr_child *c, int status)
@@ -273,10 +303,10 @@ static int error_of(const struct hr_child *c, int status)
 }
 
 /*
- * The engine died before its end. The pipeline that ran has failed. A pipeline that was done, but whose
- * result was not printed, counts as not done: it runs once more, or its sink is found complete.
+ * The engine died before its end. The pipeline that ran has failed. A pipeline that was done, but
+ * whose result was not printed, counts as not done: it runs again, or its sink is found complete.
  */
-static void break_off(struct hr_record_run *run, int err)
+static void break_off(struct hr_record_run *run, int err, const struct hr_error *death)
 {
 	const bool is_done = run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
 
@@ -284,7 +314,7 @@ static void break_off(struct hr_record_run *run, int err)
 		return;
 	if (run->outcome == HR_RUN_WAITING && run->started_ns) {
 		run->outcome = HR_RUN_FAILED;
-		run->error = err;
+		hr_record_put_error(&run->error, err, death);
 		run->ended_ns = hr_now_ns();
 	} else if (is_done && !run->reported) {
 		run->outcome = HR_RUN_WAITING;
@@ -292,49 +322,63 @@ static void break_off(struct hr_record_run *run, int err)
 	}
 }
 
-/* Its error, with the record as the engine would have left it. */
-static int judge(struct hr_child *c, struct hr_appliance *app, int status)
+/* Complete the record as the engine would have, and return the error of the attempt. */
+static int complete(struct hr_child *c, struct hr_appliance *app, int status, struct hr_error *e)
 {
 	struct hr_record *record = c->record;
-	int err = (int)record->error;
+	int err = hr_record_get_error(&record->error, e);
 
 	if (!record->finished) {
 		err = error_of(c, status);
+		*e = c->death;
 		for (uint32_t i = 0; i < app->config.pipelines; i++)
-			break_off(&record->run[i], err);
+			break_off(&record->run[i], err, &c->death);
 		record->stage = HR_STAGE_NONE;
-		memset(record->ssd_failed, 0, sizeof record->ssd_failed);
+		memset(record->ssd, 0, sizeof record->ssd);
 	}
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		memset(record->run[i].role, 0, sizeof record->run[i].role);
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_counters *count = &record->run[i].count;
+
+		memset(count->role, 0, sizeof count->role);
+		memset(&count->cache, 0, sizeof count->cache);
+	}
+	memset(record->store.job, 0, sizeof record->store.job);
 	hr_record_apply(record, app);
 	app->refused = record->refused;
-	app->stuck = record->stuck;
 	return err;
 }
 
-int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fds, unsigned count)
+int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fds, unsigned count,
+		     struct hr_error *e)
 {
 	int status, err;
 	pid_t pid;
 
 	begin(c, app);
+	hr_error_clear(e);
 	err = hr_process_start(&c->process, app, fds, count);
 	if (err) {
-		hr_error("the engine cannot be started: %s", strerror(-err));
+		hr_fail(e, HR_ERROR_MISSING, err, "the engine cannot be started: %s",
+			strerror(-err));
+		hr_error_log(e, HR_LOG_ERROR);
 		return err;
 	}
 	pid = c->process.pid;
+	if (c->wake >= 0)
+		epoll_ctl(c->wake, EPOLL_CTL_ADD, c->process.phases,
+			  &(struct epoll_event){ .events = EPOLLIN });
 	hr_info("engine %d: started", (int)pid);
 	if (!wait_for_end(c, app, &status)) {
-		hr_error("engine %d: SIGKILL has not ended it within %llu ms: it hangs in the "
-			 "kernel",
-			 (int)pid, (unsigned long long)(HR_CHILD_KILL_NS / HR_NS_PER_MS));
 		c->unsafe = true;
+		hr_fail(e, HR_ERROR_DEVICE, -ETIMEDOUT,
+			"engine %d: SIGKILL has not ended it within %llu ms: it hangs in the "
+			"kernel",
+			(int)pid, (unsigned long long)(HR_CHILD_KILL_NS / HR_NS_PER_MS));
+		hr_error_log(e, HR_LOG_ERROR);
 		return -ETIMEDOUT;
 	}
 	hr_child_look(c, &app->config, hr_now_ns());
 	say_end(c, app, pid, status);
 	settle(c, &app->config, WIFEXITED(status) && c->record->finished);
-	return judge(c, app, status);
+	return complete(c, app, status, e);
 }

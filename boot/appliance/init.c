@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "config/log.h"
+#include "config/seam.h"
 #include "boot/appliance/modules.h"
 
 #define HUGE_PAGE (2ull << 20)
@@ -23,7 +24,7 @@ bool hr_init_is(void)
 	return getpid() == 1;
 }
 
-/* Descriptors 0 to 2, which the kernel leaves closed when the initramfs has no /dev/console. */
+/* Open descriptors 0 to 2; the kernel leaves them closed when the initramfs has no /dev/console. */
 static void open_console(void)
 {
 	int fd;
@@ -40,7 +41,7 @@ static void open_console(void)
 		close(fd);
 }
 
-/* Something is mounted there: it is not on the root's device. */
+/* True when a file system is mounted there: the folder and its parent are on different devices. */
 static bool is_mounted(const char *at)
 {
 	struct stat root, st;
@@ -123,7 +124,7 @@ int hr_init_hugepages(uint64_t bytes)
 	if (err)
 		hr_error("%s: %s", path, strerror(-err));
 	else if (got < want)
-		hr_error("%s: the kernel found %llu huge pages of 2 MiB, %llu are wanted", path,
+		hr_error("%s: the kernel reserved %llu huge pages of 2 MiB, expected %llu", path,
 			 got, want);
 	return !err && got < want ? -ENOMEM : err;
 }
@@ -156,16 +157,16 @@ void hr_init_reap(pid_t kept)
 	siginfo_t ended = { .si_pid = 0 };
 
 	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
-	       ended.si_pid != kept && waitpid(ended.si_pid, NULL, WNOHANG) > 0)
+	       ended.si_pid != kept && hr_wait_child(ended.si_pid, NULL, WNOHANG) > 0)
 		ended.si_pid = 0;
 }
 
-/* Whoever looks at the console gets a shell, and the machine's fate once it ends. */
+/* Run a shell on the console, and wait for its end. */
 static void run_shell(void)
 {
 	static char sh[] = "sh";
 	static char *const argv[] = { sh, NULL };
-	const pid_t child = fork();
+	const pid_t child = hr_fork();
 	int status = 0;
 	pid_t ended;
 
@@ -175,16 +176,15 @@ static void run_shell(void)
 		_exit(127);
 	}
 	if (child < 0) {
-		hr_error("no shell: %s", strerror(errno));
+		hr_error("cannot start a shell: %s", strerror(-child));
 		return;
 	}
-	/* Orphans come to the first process, and end here, too. */
+	/* Orphans become children of the first process and are collected here, too. */
 	do
-		ended = waitpid(-1, &status, 0);
-	while (ended != child && (ended > 0 || errno == EINTR));
+		ended = hr_wait_child(-1, &status, 0);
+	while (ended != child && ended > 0);
 	if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		hr_error(
-			"/bin/sh does not start; `make image EXTRA=FOLDER` puts one into an image");
+		hr_error("cannot start /bin/sh; `make image EXTRA=FOLDER` adds one to an image");
 }
 
 void hr_init_end(enum hr_boot_end end)
@@ -199,7 +199,7 @@ void hr_init_end(enum hr_boot_end end)
 		run_shell();
 	sync();
 	reboot((int)how[end]);
-	hr_error("the kernel does not %s: %s", hr_init_end_name(end), strerror(errno));
+	hr_error("the kernel refuses to %s: %s", hr_init_end_name(end), strerror(errno));
 	for (;;)
 		pause();
 }

@@ -17,7 +17,7 @@
 
 struct load {
 	const char *folder, *name, *options;
-	int err; /* of a file that modules.dep names; logged */
+	int err; /* error of a file in modules.dep; logged */
 };
 
 static char plain(char c)
@@ -25,7 +25,7 @@ static char plain(char c)
 	return c == '-' ? '_' : c;
 }
 
-/* "kernel/drivers/vfio/pci/vfio-pci.ko.xz" is vfio_pci. */
+/* True when a file like "kernel/drivers/vfio/pci/vfio-pci.ko.xz" is the module vfio_pci. */
 static bool is_module(const char *file, size_t length, const char *name)
 {
 	const char *base = file;
@@ -40,7 +40,7 @@ static bool is_module(const char *file, size_t length, const char *name)
 	       (base + 3 == file + length || base[3] == '.');
 }
 
-/* "MODULE: NEED NEED ...": needs are listed so that the last has to be loaded first. */
+/* Parse "MODULE: NEED NEED ...". The last need must be loaded first. */
 static int each_file(char *line, size_t module, int (*each)(void *to, const char *file), void *to)
 {
 	char *at = line + strlen(line);
@@ -95,7 +95,7 @@ static int load_file(const char *path, const char *options)
 
 	if (fd < 0)
 		return -errno;
-	/* Compressed modules are unpacked by the kernel (Linux 5.17). */
+	/* The kernel unpacks compressed modules (Linux 5.17). */
 	err = syscall(SYS_finit_module, fd, options, plain_file ? 0 : MODULE_INIT_COMPRESSED_FILE);
 	err = err == 0 || errno == EEXIST ? 0 : -errno;
 	close(fd);

@@ -10,9 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config/clock.h"
 #include "config/log.h"
 
-/* A path, or '@' and the name of an abstract socket (unix(7)). */
+#define WAIT_NS (10 * HR_NS_PER_MS)
+
+/* Accept a path, or '@' and the name of an abstract socket (unix(7)). */
 static bool set_address(struct hr_notify *notify, const char *path)
 {
 	const size_t length = strlen(path);
@@ -50,13 +53,50 @@ void hr_notify_open(struct hr_notify *notify)
 		notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		notify->keepalive_ns = keepalive();
 		if (notify->fd < 0)
-			hr_warn("NOTIFY_SOCKET: %s; nobody is told", strerror(errno));
+			hr_warn("NOTIFY_SOCKET: %s; the service manager gets no messages",
+				strerror(errno));
 	} else if (path) {
-		hr_warn("NOTIFY_SOCKET '%.100s' is no socket address; nobody is told", path);
+		hr_warn("NOTIFY_SOCKET '%.100s' is not a socket address; the service manager gets "
+			"no messages",
+			path);
 	}
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
+}
+
+/* False: there is no room for it now. */
+static bool put(const struct hr_notify *notify, const char *text)
+{
+	if (sendto(notify->fd, text, strlen(text), MSG_NOSIGNAL,
+		   (const struct sockaddr *)&notify->to, notify->length) >= 0)
+		return true;
+	if (errno == EAGAIN || errno == ENOBUFS)
+		return false;
+	hr_debug("NOTIFY_SOCKET: %s; not sent: %s", strerror(errno), text);
+	return true;
+}
+
+/* True: no line is left. */
+static bool put_unsent(struct hr_notify *notify)
+{
+	if (*notify->unsent && !put(notify, notify->unsent))
+		return false;
+	*notify->unsent = '\0';
+	return true;
+}
+
+static void keep(struct hr_notify *notify, const char *text)
+{
+	const size_t bytes = sizeof notify->unsent;
+	size_t used = strlen(notify->unsent);
+
+	if (used + 1 + strlen(text) >= bytes) {
+		const bool ready = strstr(notify->unsent, "READY=1") != NULL;
+
+		used = (size_t)snprintf(notify->unsent, bytes, "%s", ready ? "READY=1" : "");
+	}
+	snprintf(notify->unsent + used, bytes - used, "%s%s", used ? "\n" : "", text);
 }
 
 void hr_notify_send(struct hr_notify *notify, const char *format, ...)
@@ -70,26 +110,24 @@ void hr_notify_send(struct hr_notify *notify, const char *format, ...)
 	va_start(args, format);
 	length = vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	if (length < 0)
-		return;
-	if ((size_t)length >= sizeof text)
-		length = (int)sizeof text - 1;
-	if (sendto(notify->fd, text, (size_t)length, MSG_NOSIGNAL,
-		   (const struct sockaddr *)&notify->to, notify->length) < 0)
-		hr_debug("NOTIFY_SOCKET: not sent: %s", text);
+	if (length > 0 && (!put_unsent(notify) || !put(notify, text)))
+		keep(notify, text);
 }
 
 void hr_notify_alive(struct hr_notify *notify, uint64_t now_ns)
 {
-	if (!notify->keepalive_ns || now_ns < notify->next_alive_ns)
+	if (notify->fd < 0 || !put_unsent(notify))
 		return;
-	notify->next_alive_ns = now_ns + notify->keepalive_ns;
-	hr_notify_send(notify, "WATCHDOG=1");
+	if (notify->keepalive_ns && now_ns >= notify->next_alive_ns && put(notify, "WATCHDOG=1"))
+		notify->next_alive_ns = now_ns + notify->keepalive_ns;
 }
 
 void hr_notify_close(struct hr_notify *notify)
 {
-	if (notify->fd >= 0)
-		close(notify->fd);
+	if (notify->fd < 0)
+		return;
+	for (uint64_t ns = 0; !put_unsent(notify) && ns < HR_NOTIFY_CLOSE_NS; ns += WAIT_NS)
+		hr_wait_ns(WAIT_NS);
+	close(notify->fd);
 	notify->fd = -1;
 }

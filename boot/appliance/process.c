@@ -8,18 +8,20 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/appliance/attempt.h"
 #include "boot/engine/exit.h"
+#include "boot/engine/pass.h"
 #include "boot/engine/signals.h"
-#include "config/clock.h"
+#include "config/seam.h"
 #include "config/tick.h"
 
 int hr_process_open(struct hr_process *p)
 {
-	*p = (struct hr_process){ .line = -1 };
+	*p = (struct hr_process){ .phases = -1, .order = -1, .clients = -1 };
 	p->page = mmap(NULL, sizeof *p->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (p->page != MAP_FAILED)
@@ -43,77 +45,120 @@ static void publish(void *to, uint64_t now_ns)
 	hr_attempt_publish(to);
 }
 
-/* exit(), not _exit(): the GPU's driver and leak checkers have handlers. */
+/* Descriptors of one side; -1: none. */
+struct ends {
+	int phases, order, clients;
+};
+
+/* Ends with exit(), not _exit(), because the GPU driver and leak checkers have exit handlers. */
 static void __attribute__((noreturn))
-be_engine(struct hr_process *p, struct hr_appliance *app, int line, pid_t supervisor)
+be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own, pid_t supervisor)
 {
-	static struct hr_attempt attempt; /* one a process */
+	static struct hr_attempt attempt; /* one per process */
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != supervisor) /* it died before that */
+	if (getppid() != supervisor) /* the supervisor died before prctl() */
 		_exit(HR_EXIT_FAILED);
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "headrace-engine");
 	hr_signals_hold();
 	attempt.app = app;
 	attempt.page = p->page;
-	attempt.line = line;
+	attempt.phases = own->phases;
+	attempt.order = own->order;
+	attempt.clients = own->clients;
 	hr_tick_set(publish, &attempt);
-	exit(hr_exit_code(hr_attempt_make(&attempt)));
+	exit(hr_error_report(&app->error, hr_attempt_make(&attempt)));
 }
 
 /* ---- the supervisor */
 
+static int open_pair(int *mine, int *other)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+		return -errno;
+	*mine = pair[0];
+	*other = pair[1];
+	return 0;
+}
+
+static int open_phases(struct ends *mine, struct ends *other)
+{
+	int pipe[2];
+
+	if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -errno;
+	mine->phases = pipe[0];
+	other->phases = pipe[1];
+	return 0;
+}
+
+static void close_one(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void close_ends(const struct ends *ends)
+{
+	close_one(ends->phases);
+	close_one(ends->order);
+	close_one(ends->clients);
+}
+
 int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *fds, unsigned count)
 {
+	struct ends mine = { -1, -1, -1 }, its = mine;
 	const pid_t self = getpid();
-	int line[2], err;
-	pid_t pid;
+	pid_t pid = 0;
+	int err = open_phases(&mine, &its);
 
-	if (pipe2(line, O_CLOEXEC | O_NONBLOCK) != 0)
-		return -errno;
-	memset(p->page, 0, sizeof *p->page);
-	fflush(stdout); /* else both would write it */
-	pid = fork();
-	if (pid == 0) {
-		for (unsigned i = 0; i < count; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
-		close(line[0]);
-		be_engine(p, app, line[1], self);
+	if (!err && hr_config_repeats(&app->config))
+		err = open_pair(&mine.order, &its.order);
+	if (!err)
+		err = open_pair(&mine.clients, &its.clients);
+	if (!err) {
+		memset(p->page, 0, sizeof *p->page);
+		fflush(stdout); /* else both processes would write the buffered text */
+		pid = hr_fork();
+		err = pid < 0 ? pid : 0;
 	}
-	err = pid < 0 ? -errno : 0;
-	close(line[1]);
+	if (!err && pid == 0) {
+		for (unsigned i = 0; i < count; i++)
+			close_one(fds[i]);
+		close_ends(&mine);
+		be_engine(p, app, &its, self);
+	}
+	close_ends(&its);
 	if (err) {
-		close(line[0]);
+		close_ends(&mine);
 		return err;
 	}
 	p->pid = pid;
-	p->line = line[0];
+	p->phases = mine.phases;
+	p->order = mine.order;
+	p->clients = mine.clients;
 	return 0;
 }
 
 bool hr_process_ended(struct hr_process *p, int *status)
 {
-	pid_t ended;
-
-	do
-		ended = waitpid(p->pid, status, WNOHANG);
-	while (ended < 0 && errno == EINTR);
-	if (ended != p->pid)
+	if (hr_wait_child(p->pid, status, WNOHANG) != p->pid)
 		return false;
 	p->pid = 0;
 	return true;
 }
 
-int hr_process_hear(struct hr_process *p, enum hr_phase *phase)
+int hr_process_receive(struct hr_process *p, enum hr_phase *phase)
 {
 	unsigned char byte;
 	ssize_t n;
 
-	if (p->line < 0)
+	if (p->phases < 0)
 		return -EPIPE;
-	n = read(p->line, &byte, 1);
+	n = read(p->phases, &byte, 1);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
 	if (n == 0)
@@ -125,12 +170,27 @@ int hr_process_hear(struct hr_process *p, enum hr_phase *phase)
 void hr_process_signal(const struct hr_process *p, int signal_number)
 {
 	if (p->pid > 0)
-		kill(p->pid, signal_number);
+		hr_kill(p->pid, signal_number);
 }
 
 void hr_process_hang_up(struct hr_process *p)
 {
-	if (p->line >= 0)
-		close(p->line);
-	p->line = -1;
+	close_ends(&(struct ends){ p->phases, p->order, p->clients });
+	p->phases = p->order = p->clients = -1;
+}
+
+int hr_process_order(const struct hr_process *p, const void *order, size_t bytes)
+{
+	if (p->order < 0)
+		return -EPIPE;
+	if (send(p->order, order, bytes, MSG_NOSIGNAL) == (ssize_t)bytes)
+		return 0;
+	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? -EAGAIN : -EPIPE;
+}
+
+int hr_process_pass(const struct hr_process *p, const struct hr_request *request, int fd)
+{
+	if (p->clients < 0 || p->pid == 0)
+		return -ENOTCONN;
+	return hr_pass_send(p->clients, request, sizeof *request, &fd, 1);
 }

@@ -1,54 +1,75 @@
 /*
  * boot/appliance/process.h - the engine as a process of its own.
  *
- * The engine is forked, not executed anew: the supervisor starts no thread, loads no GPU driver and
- * opens no device, so a copy of it is as clean as a new program. The copy needs no /proc, and no
- * second reading of a configuration that may have changed or came through a pipe. Each attempt is
- * made by a new engine, so nothing that an engine did to its GPU context or its memory lasts.
+ * The engine is forked, without exec: the supervisor starts no thread, loads no GPU driver and
+ * opens no device, so a copy of it has the same clean state as a new program. The copy needs no
+ * /proc. It also does not read the configuration again, which may have changed or came through a
+ * pipe. A new engine makes each attempt, so the GPU context and the memory of the previous engine
+ * are gone.
  *
- * The engine has a process group of its own (Ctrl-C is for the supervisor, which passes it on), is
- * killed when the supervisor dies, and ends by itself after one attempt.
+ * The engine has its own process group, so that Ctrl-C reaches only the supervisor, which forwards
+ * it. The kernel kills the engine when the supervisor dies. The engine ends after one attempt.
  *
- * Supervisor and engine share a page (boot/appliance/record.h) and a pipe, the line. The line carries
- * the phases. Its writing end is also held by the custodian of the engine (pci/custodian.h), so the
- * line hangs up when the engine has ended and the custodian has turned off bus mastering.
+ * Supervisor and engine share a page (boot/appliance/record.h) and a pipe, which carries the
+ * phases. An engine whose pipelines repeat gets its orders (boot/appliance/orders.h)
+ * through a socket, and each engine gets clients of the control socket that it serves itself
+ * (boot/appliance/store_service.h) through another one. The engine's undo helper (pci/undo.h) also
+ * holds the writing end of the pipe, so the pipe has no writer only after the engine has ended and
+ * the undo helper has turned off bus mastering.
  */
 #ifndef BOOT_APPLIANCE_PROCESS_H
 #define BOOT_APPLIANCE_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
+#include "boot/appliance/message.h"
 #include "boot/appliance/record.h"
 
 struct hr_process {
 	struct hr_record_page *page; /* NULL: hr_process_open() has not been called */
 	pid_t pid;		     /* 0: no engine, or its end has been collected */
-	int line;		     /* reading end; -1: none */
+	int phases;		     /* reading end of the pipe; -1: none */
+	int order;   /* orders to an engine whose pipelines repeat; -1: it takes none */
+	int clients; /* clients that the engine serves; -1: there is no engine */
 };
 
-/* The page. 0 or -ENOMEM. */
+/* Allocate the page. 0 or -ENOMEM. */
 int hr_process_open(struct hr_process *p);
 
 /*
- * Start an engine that makes one attempt of `app`. It closes `count` descriptors that are the
- * supervisor's alone; a negative one is none. The engine before has ended and its line is closed.
- * 0; -EAGAIN, -ENOMEM: no room for a process; -EMFILE.
+ * Start an engine that makes one attempt of `app`. It closes `count` descriptors that only the
+ * supervisor uses; a negative one is skipped. The previous engine has ended and its pipe is closed.
+ * 0; -EAGAIN, -ENOMEM: the kernel cannot create a process; -EMFILE.
  */
 int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *fds,
 		     unsigned count);
 
-/* True, once: the engine has ended, with this status (wait(2)). */
+/* True once after the end of the engine, with its status (wait(2)). */
 bool hr_process_ended(struct hr_process *p, int *status);
 
-/* The next phase that the engine told. 0; -EAGAIN: none now; -EPROTO: a byte that is no phase; -EPIPE:
- * the line has hung up, or there is none. */
-int hr_process_hear(struct hr_process *p, enum hr_phase *phase);
+/*
+ * The next phase that the engine sent. 0; -EAGAIN: none now; -EPROTO: a byte that is not a phase;
+ * -EPIPE: the pipe has no writer, or there is no pipe.
+ */
+int hr_process_receive(struct hr_process *p, enum hr_phase *phase);
 
 /* Send a signal to the engine, if there is one. */
 void hr_process_signal(const struct hr_process *p, int signal_number);
 
-/* Let go of the line: nothing more is heard from this engine. */
+/* Send an order, which is one message. 0; -EAGAIN: the engine has not taken the earlier ones;
+ * -EPIPE: it takes no orders any more. */
+int hr_process_order(const struct hr_process *p, const void *order, size_t bytes);
+
+/*
+ * Pass a client with its request on to the engine, which gets a copy of the descriptor. 0;
+ * -EAGAIN: the engine has not taken the earlier ones; -ENOTCONN: no engine runs; -EPIPE: it serves
+ * no clients any more; -errno.
+ */
+int hr_process_pass(const struct hr_process *p, const struct hr_request *request, int fd);
+
+/* Close the pipe and the sockets: no more phases come from this engine. */
 void hr_process_hang_up(struct hr_process *p);
 
 /* Free the page. No engine runs. */

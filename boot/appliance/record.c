@@ -1,6 +1,8 @@
 #include "boot/appliance/record.h"
 
-#include "boot/engine/runner.h"
+#include <string.h>
+
+#include "boot/appliance/message.h"
 #include "boot/engine/watch.h"
 
 #define ERRNO_MAX 4095
@@ -16,33 +18,38 @@ const char *hr_phase_name(enum hr_phase phase)
 		[HR_PHASE_RUNNING] = "running",	  [HR_PHASE_GOING_DOWN] = "going down",
 		[HR_PHASE_STARTING] = "starting", [HR_PHASE_WAITING] = "waiting",
 		[HR_PHASE_BACKOFF] = "backoff",	  [HR_PHASE_STAYING] = "staying",
+		[HR_PHASE_IDLE] = "idle",
 	};
 
 	return (unsigned)phase < HR_PHASES ? name[phase] : "?";
 }
 
-/* ---- from an appliance, and to one */
+/* ---- copying from and to an appliance */
 
-static bool is_wired(const struct hr_appliance *app, const struct hr_run *run)
+int hr_record_put_error(struct hr_record_error *to, int code, const struct hr_error *e)
 {
-	return app->up >= HR_STAGE_QUEUES && run->pipe;
+	static const char cut[] = "...";
+	const size_t line = strcspn(e->text, "\n");
+	const size_t length = line < sizeof to->text ? line : sizeof to->text - 1;
+
+	memset(to, 0, sizeof *to);
+	to->code = code;
+	if (!code || !e->kind)
+		return code;
+	to->kind = (uint64_t)e->kind;
+	memcpy(to->text, e->text, length);
+	if (length < line)
+		memcpy(to->text + sizeof to->text - sizeof cut, cut, sizeof cut);
+	return code;
 }
 
-static void take_role(struct hr_record_role *role, const struct hr_run *run, uint32_t r)
+int hr_record_get_error(const struct hr_record_error *from, struct hr_error *e)
 {
-	const uint32_t first = hr_pipe_first_status(run->pipe, r);
-	const uint32_t last = hr_pipe_first_status(run->pipe, r + 1);
-
-	*role = (struct hr_record_role){ .blocks = run->pipe->blocks[r], .workers = last - first };
-	for (uint32_t i = first; i < last; i++) {
-		const struct hr_worker_status *status = &run->status[i];
-
-		role->heartbeat += hr_acquire_sys_u64(&status->heartbeat);
-		role->tiles += hr_acquire_sys_u64(&status->tiles);
-		role->bytes += hr_acquire_sys_u64(&status->bytes);
-		role->failed += hr_acquire_sys_u32(&status->failed);
-		role->ended += hr_acquire_sys_u32(&status->done);
-	}
+	hr_error_clear(e);
+	if (from->kind)
+		hr_fail(e, (enum hr_error_kind)from->kind, (int)from->code, "%s", from->text);
+	e->printed = true;
+	return (int)from->code;
 }
 
 static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
@@ -51,62 +58,77 @@ static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
 	*to = (struct hr_record_run){ .selected = run->selected,
 				      .outcome = (uint64_t)run->outcome,
 				      .reported = to->reported,
-				      .error = run->error,
-				      .tiles = run->tiles,
-				      .first_tile = run->first_tile,
-				      .durable_tiles = run->durable_tiles,
+				      .number = to->number,
 				      .started_ns = run->started_ns,
-				      .ended_ns = run->ended_ns,
-				      .read_bytes = hr_run_bytes_read(run) };
-	if (run->ended_ns)
-		to->tiles_done = run->through_tiles;
-	else if (is_wired(app, run) && run->started_ns)
-		to->tiles_done = hr_run_tiles_done(run);
-	for (uint32_t r = 0; is_wired(app, run) && r < HR_ROLES; r++)
-		if (run->pipe->blocks[r])
-			take_role(&to->role[r], run, r);
+				      .ended_ns = run->ended_ns };
+	hr_record_put_error(&to->error, run->error, &run->cause);
+	hr_counters_take(&to->count, app, run);
 }
 
 void hr_record_take(struct hr_record *record, const struct hr_appliance *app)
 {
 	record->stage = (uint64_t)app->up;
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		record->ssd_failed[d] = app->ssd[d].failed;
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		const struct hr_health *health = &app->ssd[d].health;
+
+		record->ssd[d].health = (uint64_t)health->state;
+		memcpy(record->ssd[d].faults, health->count, sizeof health->count);
+		if (app->ssd[d].ctrl)
+			record->ssd[d].smart = app->ssd[d].ctrl->smart;
+	}
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		take_run(&record->run[i], app, &app->run[i]);
+		/* an ended run keeps its values until the reader has seen them */
+		if (!record->run[i].over)
+			take_run(&record->run[i], app, &app->run[i]);
 }
 
 void hr_record_apply(const struct hr_record *record, struct hr_appliance *app)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		app->ssd[d].failed = record->ssd_failed[d];
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		struct hr_health *health = &app->ssd[d].health;
+
+		health->state = (enum hr_health_state)record->ssd[d].health;
+		memcpy(health->count, record->ssd[d].faults, sizeof health->count);
+	}
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const struct hr_record_run *from = &record->run[i];
 		struct hr_run *run = &app->run[i];
 
 		run->selected = from->selected;
 		run->outcome = (enum hr_outcome)from->outcome;
-		run->error = (int)from->error;
-		run->tiles = from->tiles;
-		run->first_tile = from->first_tile;
-		run->through_tiles = from->tiles_done;
-		run->durable_tiles = from->durable_tiles;
+		run->error = hr_record_get_error(&from->error, &run->cause);
+		run->tiles = from->count.tiles;
+		run->first_tile = from->count.first_tile;
+		run->through_tiles = from->count.tiles_done;
+		run->durable_tiles = from->count.durable_tiles;
 		run->started_ns = from->started_ns;
 		run->ended_ns = from->ended_ns;
-		run->read_bytes = from->read_bytes;
+		run->read_bytes = from->count.read_bytes;
 	}
 }
 
 /* ---- ranges */
 
-static bool is_error(int64_t error)
+/* One line, with its NUL in range and without control characters. */
+static bool is_line(const char *text, size_t bytes)
 {
-	return error >= -ERRNO_MAX && error <= STATUS_MAX;
+	const size_t length = strnlen(text, bytes);
+
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return false;
+	return length < bytes;
 }
 
-static const char *check_role(const struct hr_record_role *role)
+static bool is_error(const struct hr_record_error *e)
 {
-	if (role->blocks > HR_BLOCKS_MAX)
+	return e->code >= -ERRNO_MAX && e->code <= STATUS_MAX && e->kind <= HR_ERROR_DEVICE &&
+	       (e->code || !e->kind) && is_line(e->text, sizeof e->text);
+}
+
+static const char *check_role(const struct hr_role_counters *role)
+{
+	if (role->blocks > HR_GPUS_MAX * HR_BLOCKS_MAX)
 		return "blocks";
 	if (role->workers > HR_STATUSES_MAX)
 		return "workers";
@@ -117,6 +139,7 @@ static const char *check_role(const struct hr_record_role *role)
 
 static const char *check_run(const struct hr_record_run *run, uint64_t now_ns)
 {
+	const struct hr_counters *count = &run->count;
 	const char *wrong = NULL;
 
 	if (run->selected > 1)
@@ -125,20 +148,22 @@ static const char *check_run(const struct hr_record_run *run, uint64_t now_ns)
 		return "outcome";
 	if (run->reported > 1)
 		return "reported";
-	if (!is_error(run->error))
+	if (run->over > 1)
+		return "over";
+	if (!is_error(&run->error))
 		return "error of a pipeline";
-	if (run->first_tile > run->tiles)
+	if (count->first_tile > count->tiles)
 		return "first_tile";
-	if (run->tiles_done > run->tiles)
+	if (count->tiles_done > count->tiles)
 		return "tiles_done";
-	if (run->durable_tiles > run->tiles)
+	if (count->durable_tiles > count->tiles)
 		return "durable_tiles";
 	if (run->started_ns > now_ns)
 		return "started_ns";
 	if (run->ended_ns > now_ns || (run->ended_ns && run->ended_ns < run->started_ns))
 		return "ended_ns";
-	for (uint32_t r = 0; !wrong && r < HR_ROLES; r++)
-		wrong = check_role(&run->role[r]);
+	for (uint32_t r = 0; !wrong && r < HR_RUN_ROLES; r++)
+		wrong = check_role(&count->role[r]);
 	return wrong;
 }
 
@@ -150,13 +175,41 @@ static const char *check_end(const struct hr_record *record, uint64_t now_ns)
 		return "finished";
 	if (record->refused > 1)
 		return "refused";
-	if (record->stuck > 1)
-		return "stuck";
 	if (record->mute > 1)
 		return "mute";
 	if (record->ran_ns > now_ns)
 		return "ran_ns";
-	return is_error(record->error) ? NULL : "error";
+	return is_error(&record->error) ? NULL : "error";
+}
+
+static const char *check_turns(const struct hr_record *record, const struct hr_config *config)
+{
+	if (record->ready > 1)
+		return "ready";
+	if (record->usable >> config->pipelines)
+		return "usable";
+	return hr_starts_check(&record->starts);
+}
+
+static const char *check_store_job(const struct hr_record_store_job *job)
+{
+	if (job->kind &&
+	    !(job->kind < HR_REQUEST_KINDS && hr_request_has_disk((enum hr_request_kind)job->kind)))
+		return "kind of a store request";
+	if (job->ssd > HR_SSDS_MAX)
+		return "ssd of a store request";
+	if (job->done_bytes > job->total_bytes)
+		return "done_bytes of a store request";
+	return is_line(job->object, sizeof job->object) ? NULL : "object of a store request";
+}
+
+static const char *check_store(const struct hr_record_store *store)
+{
+	const char *wrong = NULL;
+
+	for (uint32_t i = 0; !wrong && i < HR_RECORD_STORE_JOBS; i++)
+		wrong = check_store_job(&store->job[i]);
+	return wrong;
 }
 
 const char *hr_record_check(const struct hr_record *record, const struct hr_config *config,
@@ -165,13 +218,17 @@ const char *hr_record_check(const struct hr_record *record, const struct hr_conf
 	const char *wrong = record->stage < HR_STAGES ? NULL : "stage";
 
 	for (uint32_t d = 0; !wrong && d < config->ssds; d++)
-		wrong = record->ssd_failed[d] > 1 ? "ssd_failed" : NULL;
+		wrong = record->ssd[d].health >= HR_HEALTHS ? "health"
+			: record->ssd[d].smart.known > 1    ? "smart"
+							    : NULL;
 	for (uint32_t i = 0; !wrong && i < config->pipelines; i++)
 		wrong = check_run(&record->run[i], now_ns);
+	wrong = wrong ? wrong : check_turns(record, config);
+	wrong = wrong ? wrong : check_store(&record->store);
 	return wrong ? wrong : check_end(record, now_ns);
 }
 
-/* ---- the page: a sequence lock, word by word, for a writer may end between any two */
+/* ---- the page: a sequence lock over words, because a writer may die between two words */
 
 void hr_record_publish(struct hr_record_page *page, const struct hr_record *record)
 {

@@ -1,10 +1,10 @@
 /*
- * boot/appliance/record.h - what an engine tells of itself: how far bring-up is, what each pipeline
- * does, and in the end what became of the attempt.
+ * boot/appliance/record.h - the record of an engine: progress of bring-up, state of each pipeline,
+ * and the result of the attempt.
  *
- * The engine publishes its record in a page that it shares with the supervisor. The supervisor takes
- * no value from the page before hr_record_check() has seen all of them: the engine may have been
- * killed while it wrote, or may have overwritten its own memory.
+ * The engine publishes its record in a page that it shares with the supervisor. The supervisor uses
+ * no value from the page before hr_record_check() has checked all of them, because the engine may
+ * have been killed during a write or may have overwritten its own memory.
  */
 #ifndef BOOT_APPLIANCE_RECORD_H
 #define BOOT_APPLIANCE_RECORD_H
@@ -12,74 +12,127 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/engine/counters.h"
+#include "boot/engine/starts.h"
 #include "boot/engine/stages.h"
+#include "nvme/smart.h"
 
-/* What an appliance does now. The engine tells the first ones, the supervisor the others. */
+/*
+ * Present activity of an appliance. The engine sends the first ones, the supervisor sets the
+ * others.
+ */
 enum hr_phase {
 	HR_PHASE_POST, /* self-test */
 	HR_PHASE_BRING_UP,
 	HR_PHASE_RUNNING,
+	HR_PHASE_IDLE, /* waits for the next start of a pipeline */
 	HR_PHASE_GOING_DOWN,
 	HR_PHASES_OF_ENGINE,
 	HR_PHASE_STARTING = HR_PHASES_OF_ENGINE,
-	HR_PHASE_WAITING, /* for ssds that are absent */
-	HR_PHASE_BACKOFF, /* the pause before a restart */
-	HR_PHASE_STAYING, /* all is done */
+	HR_PHASE_WAITING, /* waits for absent ssds */
+	HR_PHASE_BACKOFF, /* waits before a restart */
+	HR_PHASE_STAYING, /* all pipelines are done */
 	HR_PHASES,
 };
 
-/* "bring-up" and the like. */
+/* "bring-up" and so on. */
 const char *hr_phase_name(enum hr_phase phase);
 
-/* The workers of one role, summed up. All 0: the pipeline has no such role, or is not wired. */
-struct hr_record_role {
-	uint64_t blocks, workers;
-	uint64_t ended, failed; /* of the workers */
-	uint64_t heartbeat, tiles, bytes;
+#define HR_RECORD_TEXT 256u /* of an error's text, with its NUL; a longer one ends in "..." */
+
+/* An error, as a struct hr_error without its later lines. */
+struct hr_record_error {
+	int64_t code;  /* 0, an NVMe status, or -errno */
+	uint64_t kind; /* enum hr_error_kind; HR_ERROR_NONE without a code, and with -EINTR */
+	char text[HR_RECORD_TEXT];
 };
 
 struct hr_record_run {
 	uint64_t selected; /* 0 or 1 */
 	uint64_t outcome;  /* enum hr_outcome */
 	uint64_t reported; /* 0 or 1: its result has been written to standard output */
-	int64_t error;	   /* 0, an NVMe status, or -errno */
-	uint64_t tiles, first_tile, tiles_done, durable_tiles;
-	uint64_t started_ns, ended_ns; /* on the clock of config/clock.h; 0: not yet */
-	uint64_t read_bytes;
-	struct hr_record_role role[HR_ROLES];
+	/* of a pipeline that repeats: number of the order that this start serves; 0: none began */
+	uint64_t number;
+	uint64_t over; /* 0 or 1: that start has ended, and the members above are final */
+	struct hr_record_error error;
+	uint64_t started_ns, ended_ns; /* hr_now_ns(); 0: not yet */
+	struct hr_counters count;      /* without durations and rates */
+};
+
+struct hr_record_ssd {
+	uint64_t health; /* enum hr_health_state */
+	uint64_t faults[HR_FAULTS];
+	struct hr_smart smart; /* as the engine read it last */
+};
+
+/* Store requests that the engine serves at the same time. */
+#define HR_RECORD_STORE_JOBS 8u
+
+/* A store request that runs. */
+struct hr_record_store_job {
+	uint64_t kind;		  /* enum hr_request_kind; 0: none, and all else is 0 */
+	uint64_t ssd;		  /* index in hr_config.ssd; HR_SSDS_MAX: not found yet */
+	char object[HR_NAME_MAX]; /* "" when the request names none */
+	/* Data that the ssd has read or written, or that were checked; and all of them. */
+	uint64_t done_bytes, total_bytes;
+	/* The client, as the kernel reported it when it connected. Process 0: of a PID namespace
+	 * that the engine does not see. */
+	uint64_t user, process;
+};
+
+struct hr_record_store {
+	struct hr_record_store_job job[HR_RECORD_STORE_JOBS];
+	/* Since the start of the engine: requests that have come; those of them without a place; those
+	 * that have lost their place, or their client. */
+	uint64_t requests, refused, dropped;
 };
 
 /* Words of 8 bytes only. */
 struct hr_record {
-	uint64_t stage; /* enum hr_stage: the last one that is up */
-	uint64_t ssd_failed[HR_SSDS_MAX];
+	uint64_t stage; /* enum hr_stage: the last stage that is up */
+	struct hr_record_ssd ssd[HR_SSDS_MAX];
 	struct hr_record_run run[HR_PIPELINES_MAX];
-	/* What became of the attempt. 0 or 1: */
+	/* Result of the attempt. The words up to `mute` are 0 or 1. */
 	uint64_t has_run;  /* bring-up succeeded, pipelines ran */
-	uint64_t finished; /* the attempt is over, and the words below count */
-	uint64_t refused;  /* bring-up failed for a reason that is the same the next time */
-	uint64_t stuck;	   /* a controller did not stop */
-	uint64_t mute;	   /* standard output could not be written */
-	uint64_t ran_ns;   /* how long pipelines ran */
-	int64_t error;	   /* of the attempt: 0, an NVMe status, or -errno */
+	uint64_t finished; /* the attempt is over, and the words below are valid */
+	uint64_t refused;  /* bring-up failed for a permanent reason */
+	uint64_t mute;	   /* standard output was not writable */
+	/* time in which pipelines ran; when they repeat, also the time between their starts */
+	uint64_t ran_ns;
+	struct hr_record_error error; /* of the attempt */
+	/* Of an engine whose pipelines repeat (boot/appliance/orders.h). */
+	uint64_t ready;	 /* 0 or 1: `starts` has been read, and orders are taken */
+	uint64_t usable; /* a bit for each pipeline whose devices are up */
+	uint64_t version[HR_PIPELINES_MAX]; /* id of the object of `on`; 0: there is none */
+	struct hr_starts starts;	    /* as last read or written */
+	struct hr_record_store store;
 };
 
-/* Take the stage, the ssds and the pipelines from an appliance at any time; what it does not know
- * (`reported`, and what became of the attempt) stays. */
+/*
+ * Copy the stage, the ssds and the pipelines from an appliance, at any time. Members that the
+ * appliance does not hold (`reported`, `number`, the result of the attempt, `store`) do not change, nor
+ * does a pipeline that is `over`.
+ */
 void hr_record_take(struct hr_record *record, const struct hr_appliance *app);
 
-/* The other way: outcome, error and counters of each pipeline, and what is known of ssds. The record
- * has passed hr_record_check(). */
+/* Copy an error, with its first line; and back, as one that has been printed. Both return code. */
+int hr_record_put_error(struct hr_record_error *to, int code, const struct hr_error *e);
+int hr_record_get_error(const struct hr_record_error *from, struct hr_error *e);
+
+/*
+ * Copy back: outcome, error and counters of each pipeline, and the state of ssds. The record has
+ * passed hr_record_check().
+ */
 void hr_record_apply(const struct hr_record *record, struct hr_appliance *app);
 
 /*
- * Why no engine of this configuration can have published that by now_ns: the name of a word that is
- * out of its range; NULL: all are within.
+ * Name of a member whose value no engine of this configuration can have published by now_ns; NULL:
+ * all values are in range.
  */
 const char *hr_record_check(const struct hr_record *record, const struct hr_config *config,
 			    uint64_t now_ns);
 
-/* A record between two processes: one that writes, one that reads, neither waits for the other. */
+/* A record shared by one writing and one reading process; neither waits for the other. */
 struct hr_record_page {
 	uint64_t sequence; /* odd while the record is being written */
 	struct hr_record record;
@@ -87,11 +140,13 @@ struct hr_record_page {
 
 void hr_record_publish(struct hr_record_page *page, const struct hr_record *record);
 
-/* It differs from the one before when the writer has published something, or is about to. */
+/* The sequence number; it changes when the writer publishes or begins to publish. */
 uint64_t hr_record_sequence(const struct hr_record_page *page);
 
-/* True: *record is what was published last. False: nothing was, it is being written, or its writer has
- * died over it; *record is not to be used. */
+/*
+ * True: *record is the last published record. False: nothing was published, the writer is writing,
+ * or it died while writing; *record is not valid.
+ */
 bool hr_record_read(const struct hr_record_page *page, struct hr_record *record);
 
 #endif

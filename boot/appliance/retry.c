@@ -7,7 +7,7 @@
 
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)
 
-/* The Do Not Retry bit is no longer known here; workers have obeyed it. */
+/* The status has no Do Not Retry bit any more; workers have obeyed it. */
 static bool status_is_final(uint16_t status)
 {
 	switch (hr_status_classify(status, false)) {
@@ -35,7 +35,7 @@ bool hr_error_is_final(int err)
 	case ENOSPC:
 	case ENFILE:
 	case EROFS:
-	case ESTALE: /* somebody else writes to the disk, and would again */
+	case ESTALE: /* another host writes to the disk, and would do so again */
 	case ERANGE:
 	case EBADMSG:
 	case EILSEQ:

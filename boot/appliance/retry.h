@@ -1,6 +1,6 @@
 /*
- * boot/appliance/retry.h - which failures another attempt may get over, and how many attempts there
- * are.
+ * boot/appliance/retry.h - decides which failures another attempt can overcome, and limits the
+ * attempts.
  */
 #ifndef BOOT_APPLIANCE_RETRY_H
 #define BOOT_APPLIANCE_RETRY_H
@@ -11,26 +11,27 @@
 #include "config/config.h"
 
 /*
- * True when another attempt meets the same again: mistakes in the configuration, objects or room that
- * are not there, unreadable blocks, an operator that breaks its promise. False for what a restart may
- * cure: a device that is gone or does not answer, a lost command, a transient status. `err` is an NVMe
- * status or a negative errno, as the stages, the self-test and pipelines return it.
+ * True for a failure that another attempt would repeat: mistakes in the configuration, missing
+ * objects or space, unreadable blocks, an operator that violates its contract. False for a failure
+ * that a restart may overcome: a device that is gone or does not answer, a lost command, a
+ * transient status. `err` is an NVMe status or a negative errno, as stages, self-test and pipelines
+ * return it.
  */
 bool hr_error_is_final(int err);
 
-/* The restarts that are left, and the pause before the next one. */
+/* The remaining restarts, and the pause before the next one. */
 struct hr_budget {
 	const struct hr_config_boot *boot; /* restarts, backoff_ns, heal_ns */
-	uint32_t used;			   /* of boot->restarts */
+	uint32_t used;			   /* number of restarts used */
 	uint64_t pause_ns;		   /* before the next restart */
 };
 
 void hr_budget_begin(struct hr_budget *b, const struct hr_config_boot *boot);
 
 /*
- * A failure, after pipelines have run without one for ran_ns. With boot->heal_ns or more of that the
- * budget is whole again before this failure is counted. Returns the pause before the restart in
- * *pause_ns and true, or false: no restart is left.
+ * Account for a failure after ran_ns of run time without one. When ran_ns is at least
+ * boot->heal_ns, the budget is reset before this failure is counted. True: restart after *pause_ns.
+ * False: no restart is left.
  */
 bool hr_budget_take(struct hr_budget *b, uint64_t ran_ns, uint64_t *pause_ns);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/appliance/obey.h"
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
 #include "boot/engine/refuse.h"
@@ -15,18 +16,20 @@
 #include "nvme/status.h"
 #include "nvme/transport.h"
 
-#define LOOK_NS (100 * HR_NS_PER_MS) /* between two looks at absent ssds */
+#define LOOK_NS (100 * HR_NS_PER_MS) /* interval of looks at absent ssds */
 
-/* ---- the duty of the supervising thread */
+/* ---- the periodic function of the supervising thread */
 
-/* An engine that hangs and cannot be ended leaves the watchdog hungry, which resets the machine. */
+/* When an engine hangs and cannot be killed, the watchdog is not fed, so it resets the machine. */
 static void tick(void *to, uint64_t now_ns)
 {
 	struct hr_supervisor *s = to;
 
 	hr_child_look(&s->child, &s->app->config, now_ns);
 	s->status.engine = (int)s->child.process.pid;
-	hr_status_tick(&s->status, now_ns);
+	hr_control_tick(&s->control, now_ns);
+	hr_obey_signals(s);
+	hr_repeat_look(&s->repeat); /* after requests */
 	if (hr_child_moves(&s->child)) {
 		hr_notify_alive(&s->notify, now_ns);
 		hr_watchdog_feed(&s->watchdog, now_ns);
@@ -41,7 +44,7 @@ static void say_phase(void *to, enum hr_phase phase)
 
 	s->status.phase = phase;
 	hr_notify_send(&s->notify, "STATUS=%s", hr_phase_name(phase));
-	if (phase == HR_PHASE_RUNNING)
+	if (phase == HR_PHASE_RUNNING || phase == HR_PHASE_IDLE)
 		hr_notify_send(&s->notify, "READY=1\nSTATUS=%s", hr_phase_name(phase));
 }
 
@@ -67,9 +70,16 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 	hr_budget_begin(&s->budget, &app->config.boot);
 	hr_notify_open(&s->notify);
 	hr_status_open(&s->status, app);
-	hr_watchdog_open(&s->watchdog, watchdog, app->config.boot.watchdog_ns);
+	err = hr_repeat_open(&s->repeat, &s->child, app);
+	if (err)
+		hr_warn("no epoll descriptor: %s; the supervisor wakes each 5 ms", strerror(-err));
+	s->status.repeat = s->repeat.on ? &s->repeat : NULL;
 	s->status.told = true;
 	hr_record_take(&s->status.record, app);
+	hr_obey_open(&s->life, s);
+	hr_control_open(&s->control, &s->status, &s->life);
+	hr_repeat_watch(&s->repeat, s->control.wake);
+	hr_watchdog_open(&s->watchdog, watchdog, app->config.boot.watchdog_ns);
 	hr_tick_set(tick, s);
 	return 0;
 }
@@ -78,10 +88,11 @@ void hr_supervise_close(struct hr_supervisor *s)
 {
 	hr_tick_set(NULL, NULL);
 	hr_notify_send(&s->notify, "STOPPING=1");
-	hr_status_close(&s->status);
+	hr_control_close(&s->control);
 	hr_notify_close(&s->notify);
 	hr_watchdog_close(&s->watchdog);
 	hr_child_close(&s->child);
+	hr_repeat_close(&s->repeat);
 }
 
 static void wait_until(uint64_t end_ns)
@@ -92,7 +103,7 @@ static void wait_until(uint64_t end_ns)
 		hr_wait_ns(end_ns - now_ns < LOOK_NS ? end_ns - now_ns : LOOK_NS);
 }
 
-/* ---- what is left to do */
+/* ---- pipelines and ssds of the next attempt */
 
 static bool is_left(const struct hr_supervisor *s, uint32_t i)
 {
@@ -107,7 +118,7 @@ static bool any_left(const struct hr_supervisor *s)
 	return false;
 }
 
-/* The contents of soft:memory end with its controller, so all of them have to be made again. */
+/* The contents of soft:memory are lost with its controller, so all objects must be made again. */
 static bool forgets(const struct hr_appliance *app)
 {
 	for (uint32_t d = 0; d < app->config.ssds; d++)
@@ -116,7 +127,10 @@ static bool forgets(const struct hr_appliance *app)
 	return false;
 }
 
-/* Without those that are done, or failed for good. Their outcome stays for the status. */
+/*
+ * Select all pipelines except those that are done or have failed permanently, whose outcome stays
+ * in the status.
+ */
 static void choose_runs(struct hr_supervisor *s)
 {
 	const bool again = forgets(s->app);
@@ -129,12 +143,13 @@ static void choose_runs(struct hr_supervisor *s)
 		if (known->error || (known->done && !again))
 			run->selected = false;
 		run->error = known->error;
+		run->cause = known->cause;
 		if (!run->selected)
 			run->outcome = known->error ? HR_RUN_FAILED : HR_RUN_COMPLETE;
 	}
 }
 
-/* Absent, and not for longer than it is waited for. */
+/* True for an absent ssd until wait_s has passed. */
 static bool is_awaited(struct hr_supervisor *s, uint32_t d, uint64_t now_ns)
 {
 	const struct hr_config_ssd *ssd = &s->app->config.ssd[d];
@@ -147,13 +162,13 @@ static bool is_awaited(struct hr_supervisor *s, uint32_t d, uint64_t now_ns)
 	if (!*since) {
 		*since = now_ns;
 		if (s->app->config.boot.wait_s)
-			hr_warn("ssd '%s': %s is absent; it is waited for %u s", ssd->name,
+			hr_warn("ssd '%s': %s is absent; waiting for it for %u s", ssd->name,
 				ssd->device, s->app->config.boot.wait_s);
 	}
 	return now_ns - *since < s->app->config.boot.wait_s * HR_NS_PER_S;
 }
 
-/* Leave out what is absent and is waited for. */
+/* Leave out the ssds that are absent and awaited. */
 static void choose_ssds(struct hr_supervisor *s)
 {
 	const uint64_t now_ns = hr_now_ns();
@@ -163,7 +178,7 @@ static void choose_ssds(struct hr_supervisor *s)
 			hr_leave_out_ssd(s->app, d);
 }
 
-/* All but the configuration is set anew. 0, or -errno of hr_appliance_init(). */
+/* Initialise the appliance again, except its configuration. 0, or -errno of hr_appliance_init(). */
 static int choose(struct hr_supervisor *s)
 {
 	const int err = hr_appliance_init(s->app, NULL);
@@ -178,7 +193,7 @@ static int choose(struct hr_supervisor *s)
 	return 0;
 }
 
-/* Until some pipeline that is left has all its ssds, or these have been waited for long enough. */
+/* Wait until all ssds of a remaining pipeline are present, or until wait_s has passed. */
 static int wait_for_ssds(struct hr_supervisor *s)
 {
 	int err = choose(s);
@@ -194,13 +209,16 @@ static int wait_for_ssds(struct hr_supervisor *s)
 
 /* ---- one attempt */
 
-/* Its source was to be the sink of one that failed for good. */
-static int error_of_writer(const struct hr_supervisor *s, uint32_t i)
+/* A pipeline whose source is the sink of a failed pipeline fails with it. */
+static void fail_with_writer(struct hr_supervisor *s, uint32_t i)
 {
-	for (uint32_t j = 0; j < i; j++)
-		if (s->pipeline[j].error && hr_run_reads_sink(&s->app->run[i], &s->app->run[j]))
-			return s->pipeline[j].error;
-	return 0;
+	for (uint32_t j = 0; j < i; j++) {
+		if (!s->pipeline[j].error || !hr_run_reads_sink(&s->app->run[i], &s->app->run[j]))
+			continue;
+		s->pipeline[i].error = s->pipeline[j].error;
+		s->pipeline[i].cause = s->pipeline[j].cause;
+		return;
+	}
 }
 
 static void note_failure(struct hr_supervisor *s, uint32_t i)
@@ -212,6 +230,7 @@ static void note_failure(struct hr_supervisor *s, uint32_t i)
 	if (!hr_error_is_final(run->error))
 		return;
 	s->pipeline[i].error = run->error;
+	s->pipeline[i].cause = run->cause;
 	hr_error("pipeline '%s' is given up: %s, which a restart does not change",
 		 run->config->name, hr_error_name(run->error, text, sizeof text));
 }
@@ -224,7 +243,7 @@ static void note_outcomes(struct hr_supervisor *s)
 		if (run->outcome == HR_RUN_FAILED && !s->pipeline[i].error)
 			note_failure(s, i);
 		else if (run->outcome == HR_RUN_WAITING)
-			s->pipeline[i].error = error_of_writer(s, i);
+			fail_with_writer(s, i);
 		if (run->selected || run->outcome == HR_RUN_FAILED)
 			s->pipeline[i].done =
 				run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
@@ -233,37 +252,41 @@ static void note_outcomes(struct hr_supervisor *s)
 
 static int attempt(struct hr_supervisor *s)
 {
-	const int own[] = { s->status.fd, s->notify.fd, s->watchdog.fd };
-	const int err = hr_child_attempt(&s->child, s->app, own, sizeof own / sizeof *own);
+	int own[HR_CONTROL_FDS + 3] = { s->notify.fd, s->watchdog.fd, s->repeat.wake };
+	const unsigned count = 3 + hr_control_descriptors(&s->control, own + 3);
+	const int err = hr_child_attempt(&s->child, s->app, own, count, &s->cause);
 
 	s->status.engine = 0;
 	s->has_run = s->status.record.has_run;
 	s->ran_ns = hr_child_ran_ns(&s->child);
 	s->mute |= s->status.record.mute;
-	note_outcomes(s);
+	if (s->repeat.on)
+		hr_repeat_end(&s->repeat);
+	else
+		note_outcomes(s);
 	return err;
 }
 
 /* ---- attempts */
 
-/* Of the first pipeline that failed for good. */
-static int code_of_failures(const struct hr_supervisor *s)
+/* Exit code of the first pipeline that failed permanently. */
+static int code_of_failures(struct hr_supervisor *s)
 {
 	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
 		if (s->pipeline[i].error)
-			return hr_exit_code(s->pipeline[i].error);
+			return hr_error_report(&s->pipeline[i].cause, s->pipeline[i].error);
 	return HR_EXIT_DONE;
 }
 
-/* A stop in order is what was asked for, whatever was still to be done. */
-static int code_of_stop(const struct hr_supervisor *s, int err)
+/* Exit code after a signal: an ordered stop is a success, also when pipelines are left. */
+static int code_of_stop(struct hr_supervisor *s, int err)
 {
-	if (s->app->stuck || s->child.unsafe)
+	if (hr_any_stuck(s->app) || s->child.unsafe)
 		return HR_EXIT_DEVICE;
-	return err && err != -EINTR ? hr_exit_code(err) : HR_EXIT_DONE;
+	return err && err != -EINTR ? hr_error_report(&s->cause, err) : HR_EXIT_DONE;
 }
 
-/* Some pipeline is left for another reason than an ssd that is waited for. */
+/* True when a pipeline is left for another reason than an awaited ssd. */
 static bool has_failed(const struct hr_supervisor *s)
 {
 	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
@@ -273,14 +296,14 @@ static bool has_failed(const struct hr_supervisor *s)
 	return false;
 }
 
-/* No pipeline is to blame, and another attempt meets the same. */
+/* True when no pipeline failed and another attempt would fail in the same way. */
 static bool is_hopeless(const struct hr_supervisor *s, int err)
 {
 	return !s->has_run && hr_any_selected(s->app) &&
 	       (s->app->refused || hr_error_is_final(err));
 }
 
-/* The pause before the next attempt. False: there is none. */
+/* Wait before the next attempt. False: no restart is left. */
 static bool restart(struct hr_supervisor *s)
 {
 	const uint32_t restarts = s->app->config.boot.restarts;
@@ -313,10 +336,14 @@ int hr_supervise(struct hr_supervisor *s)
 			err = attempt(s);
 		if (hr_signals_pending())
 			return code_of_stop(s, err);
+		if (s->repeat.renew) { /* the supervisor has asked the engine to end */
+			s->repeat.renew = false;
+			continue;
+		}
 		if (!any_left(s))
 			return code_of_failures(s);
 		if (has_failed(s) && (is_hopeless(s, err) || !restart(s)))
-			return hr_exit_code(err);
+			return hr_error_report(&s->cause, err);
 		if (hr_signals_pending())
 			return code_of_stop(s, 0);
 	}

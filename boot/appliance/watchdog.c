@@ -10,11 +10,11 @@
 #include "config/clock.h"
 #include "config/log.h"
 
-/* A driver without the magic close leaves it armed: then it resets the machine. */
+/* A driver without the magic close keeps the watchdog armed, so it resets the machine. */
 static void disarm(struct hr_watchdog *w)
 {
 	if (write(w->fd, "V", 1) != 1)
-		hr_warn("%s: cannot be disarmed: %s", w->path, strerror(errno));
+		hr_warn("%s: cannot disarm it: %s", w->path, strerror(errno));
 	close(w->fd);
 	w->fd = -1;
 }
@@ -33,7 +33,7 @@ void hr_watchdog_open(struct hr_watchdog *w, const char *path, uint64_t timeout_
 			disarm(w);
 		return;
 	}
-	/* The driver may have rounded it. */
+	/* The driver may have rounded the timeout. */
 	w->feed_ns = HR_NS_PER_S * (unsigned)(seconds > 0 ? seconds : 1) / 3;
 	hr_info("%s: %d s", path, seconds);
 }
@@ -42,15 +42,15 @@ void hr_watchdog_feed(struct hr_watchdog *w, uint64_t now_ns)
 {
 	if (w->fd < 0 || now_ns < w->next_ns)
 		return;
-	/* Any byte but V feeds it, also with drivers that have no such call. */
+	/* Any byte except V feeds the watchdog, also in drivers without the ioctl. */
 	if (write(w->fd, "", 1) == 1) {
 		w->next_ns = now_ns + w->feed_ns;
 		w->error = 0;
 		return;
 	}
-	/* Due again at the next look: each second counts now. */
+	/* Feeding is due again at the next look, because each second counts now. */
 	if (w->error != errno)
-		hr_error("%s: cannot be fed: %s; it will reset this machine", w->path,
+		hr_error("%s: cannot feed it: %s; it will reset this machine", w->path,
 			 strerror(errno));
 	w->error = errno;
 }

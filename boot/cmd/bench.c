@@ -6,20 +6,31 @@
 #include <string.h>
 
 #include "boot/cmd/bench/bench.h"
+#include "boot/cmd/bench/ratios.h"
+#include "boot/cmd/bench/misses.h"
+#include "boot/cmd/bench/objects.h"
+#include "boot/cmd/bench/operators.h"
+#include "boot/cmd/bench/peers.h"
+#include "boot/cmd/bench/baseline.h"
+#include "boot/cmd/bench/report.h"
 #include "boot/cmd/cmd.h"
+#include "boot/cmd/options.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
 #include "boot/engine/paths.h"
-#include "config/log.h"
+#include "config/error.h"
 #include "boot/engine/signals.h"
 #include "config/config.h"
+#include "config/units.h"
 #include "nvme/transport.h"
 
 #define SECONDS_DEFAULT 0.5
 #define SECONDS_MAX 600
 #define DEPTH_DEFAULT 32u
 
-/* On a GPU: a warp of each worker, so few SMs that the others are left to compute. */
+/*
+ * Defaults on a GPU: one warp per worker, on few SMs, so that the other SMs stay free for compute.
+ */
 #define GPU_BLOCKS 4u
 #define GPU_WORKERS (HR_BENCH_THREADS / 32)
 #define GPU_DEPTH 128u
@@ -32,47 +43,48 @@ static const char help[] =
 	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--workers N]\n"
 	"                      [--depth N] [--repeat N] [--object MIB] [--only A:P:SIZE]\n"
 	"                      [--baseline FILE] [--bind]\n\n"
-	"Measure each ssd of CONFIG through the whole stack: worker blocks of the first gpu read\n"
-	"and write, sequentially and at random, from 4 KiB to the largest size one command may\n"
-	"have (at most 1 MiB); then each operator reads an object, and writes one where it has\n"
-	"something to write, on a GPU with tiles read in place and, where they lie in host\n"
-	"memory, copied to the GPU's first; and once more with checksums of all that is read and\n"
-	"written, as pipelines have them unless told otherwise (`verified`, and how many times "
-	"the\n"
-	"rate without). On a GPU the data end in its memory, or come from\n"
-	"there; before it registers by role and what the link to the host gives, and after it\n"
-	"commands alone, without moving their data,\n"
-	"and random reads by few and by many workers. At the end of each ssd figures are set\n"
-	"beside each other. Without CONFIG the built-in configuration is measured, which needs no\n"
-	"hardware. Only objects of its own are written, 'headrace.bench' and 'headrace.bench.*',\n"
-	"which are created first and removed at the end.\n\n"
+	"Measure each ssd of CONFIG through the whole stack. Worker blocks of the first gpu read\n"
+	"and write, sequentially and at random, from 4 KiB to the largest size of one command (at\n"
+	"most 1 MiB). Then each operator reads an object, and writes one if it has output; on a\n"
+	"GPU with tiles read in place and, if they lie in host memory, also with tiles copied to\n"
+	"GPU memory. Another run computes checksums of all data read and written, which is the\n"
+	"default of pipelines (`verified`, and its ratio to the rate without checksums). Then\n"
+	"access operators read pages that are not in their cache: the latency of one, with its\n"
+	"parts on a GPU, and the rate of many.\n\n"
+	"On a GPU the data end in GPU memory, or come from there. A GPU is also measured without\n"
+	"an ssd (registers by role, rates of the link to the host), with commands that move no\n"
+	"data, and with random reads by few and by many workers. The end of each ssd's output\n"
+	"compares the figures. Without CONFIG the built-in configuration is measured, which needs\n"
+	"no hardware. The bench writes only its own objects, 'headrace.bench' and\n"
+	"'headrace.bench.*', which it creates first and removes at the end.\n\n"
 	"  --json          print one JSON object instead of tables\n"
 	"  --seconds S     length of each measurement; 0.5\n"
 	"  --blocks N      worker blocks; 1, on a GPU 4\n"
-	"  --workers N     of a block on a GPU, each a warp with a queue pair of its own; 16\n"
+	"  --workers N     workers per block on a GPU, each a warp with its own queue pair; 16\n"
 	"  --depth N       commands outstanding per worker; 32, on a GPU 128\n"
-	"  --repeat N      an odd number of times each, of which the median counts; 1, on a GPU 3\n"
+	"  --repeat N      repetitions of each measurement, an odd number; the median counts; 1, on\n"
+	"                  a GPU 3\n"
 	"  --object MIB    length of the object; a quarter of the largest gap, at most 256, on a\n"
 	"                  GPU 4096\n"
-	"  --only A:P:SIZE one measurement alone, like read:random:4K or write:sequential:128K; a\n"
-	"                  read finds what lies on the ssd where the object is\n"
-	"  --baseline FILE also what a program would do instead, on a GPU: threads of the CPU "
-	"read\n"
-	"                  this file, which the kernel then has in memory, into GPU memory; with\n"
-	"                  pread and cuMemcpyAsync, and with cuFile where that is installed. A "
-	"file\n"
-	"                  that is there is only read (128 MiB at least); one that is not is "
-	"made,\n"
-	"                  as long as the object, and removed at the end\n" HR_BIND_HELP
-		HR_EXIT_HELP;
+	"  --only A:P:SIZE only one measurement, like read:random:4K or write:sequential:128K; a\n"
+	"                  read returns the data that the ssd holds there. --only misses: only\n"
+	"                  random reads of 4 KiB, and reads through the page cache of access\n"
+	"                  operators, with --blocks as their number of I/O blocks. --only peers: only\n"
+	"                  random reads of 4 KiB, and pages that the first two gpus of CONFIG\n"
+	"                  copy from each other\n"
+	"  --baseline FILE on a GPU, also measure what a program without headrace reaches: CPU\n"
+	"                  threads read this file, which is in the kernel's page cache, into GPU\n"
+	"                  memory, with pread and cuMemcpyAsync, and with cuFile if it is\n"
+	"                  installed. An existing file is only read (at least 128 MiB); a missing\n"
+	"                  one is created with the length of the object, and removed at the\n"
+	"                  end\n" HR_BIND_HELP HR_EXIT_HELP;
 
 /* One ssd being measured. */
 struct target {
 	struct hr_measure measure;
 	struct hr_bench_run *run;
 	const char *name;
-	struct json_object *list; /* NULL: the table */
-	uint32_t queues;	  /* workers of a measurement that does not say how many */
+	uint32_t queues; /* workers of a measurement without a number of queues */
 };
 
 static int measure_one(struct target *t, struct hr_measurement r)
@@ -81,18 +93,20 @@ static int measure_one(struct target *t, struct hr_measurement r)
 	int err;
 
 	r.queues = r.queues ? r.queues : t->queues;
-	err = hr_measure_median(&t->measure, (uint64_t)(t->run->wishes->seconds * 1e9),
+	err = hr_measure_median(&t->measure, (uint64_t)(t->run->request->seconds * 1e9),
 				t->run->times, &r);
 	if (err)
 		return err;
 	if (found->measured_count < HR_BENCH_MEASURED_MAX)
 		found->measured[found->measured_count++] = r;
-	hr_bench_report_one(t->name, &r, t->run->gpu, t->list ? hr_json_append(t->list) : NULL);
+	hr_bench_report_one(t->name, &r, t->run->gpu, t->run->report);
 	return 0;
 }
 
-/* Commands alone, by more and more queues, and of the largest size; then single pages into GPU
- * memory, by more and more workers. */
+/*
+ * Measure commands without data transfer, with increasing numbers of queues, and at the largest
+ * size; then single pages into GPU memory, with increasing numbers of workers.
+ */
 static int measure_gpu(struct target *t)
 {
 	static const uint32_t commands[] = { 16, 64, 256 };
@@ -121,7 +135,9 @@ static int measure_gpu(struct target *t)
 	return err;
 }
 
-/* One direction and pattern, from single pages to the largest size; fewer sizes on the host. */
+/*
+ * Measure one direction and pattern from single pages to the largest size; fewer sizes on the host.
+ */
 static int measure_sizes(struct target *t, bool write, enum hr_bench_pattern pattern)
 {
 	const uint32_t step = t->run->gpu ? 4 : 16, most = t->measure.shape.io_max;
@@ -134,7 +150,7 @@ static int measure_sizes(struct target *t, bool write, enum hr_bench_pattern pat
 	return err ? err : measure_one(t, r);
 }
 
-/* Writes first, so that reads find data. */
+/* Writes come first, so that reads find data. */
 static int measure_all(struct target *t)
 {
 	int err = 0;
@@ -146,32 +162,37 @@ static int measure_all(struct target *t)
 
 static int measure_only(struct target *t)
 {
-	const struct hr_measurement *only = &t->run->wishes->only;
+	static const struct hr_measurement page = { .pattern = HR_BENCH_RANDOM,
+						    .io_bytes = HR_PAGE,
+						    .copied = true };
+	const struct hr_measurement *only = &t->run->request->only;
 	const uint32_t most = t->measure.shape.io_max;
 
+	if (t->run->request->only_misses || t->run->request->only_peers)
+		return measure_one(t, page);
 	if (only->io_bytes <= most)
 		return measure_one(t, *only);
-	hr_error("bench: --only asks for commands of %u bytes; ssd '%s' takes up to %u",
-		 only->io_bytes, t->name, most);
-	return -EINVAL;
+	return hr_fail(&t->run->app->error, HR_ERROR_USAGE, -EINVAL,
+		       "bench: --only asks for commands of %u bytes; ssd '%s' takes up to %u",
+		       only->io_bytes, t->name, most);
 }
 
-static uint32_t or_else(uint32_t wish, uint32_t otherwise)
+static uint32_t or_else(uint32_t asked, uint32_t otherwise)
 {
-	return wish ? wish : otherwise;
+	return asked ? asked : otherwise;
 }
 
 static struct hr_measure_shape shape_of(struct target *t, uint32_t d)
 {
 	const struct hr_appliance *app = t->run->app;
-	const struct hr_bench_wishes *wishes = t->run->wishes;
+	const struct hr_bench_request *request = t->run->request;
 	const bool gpu = t->run->gpu;
 	const struct hr_ssd *ssd = &app->ssd[d];
 	struct hr_measure_shape shape = { .ssd = d, .workers = 1 };
 	uint32_t most;
 
-	shape.blocks = or_else(wishes->blocks, gpu ? GPU_BLOCKS : 1);
-	shape.depth = or_else(wishes->depth, gpu ? GPU_DEPTH : DEPTH_DEFAULT);
+	shape.blocks = or_else(request->blocks, gpu ? GPU_BLOCKS : 1);
+	shape.depth = or_else(request->depth, gpu ? GPU_DEPTH : DEPTH_DEFAULT);
 	if (shape.depth >= ssd->queue_entries)
 		shape.depth = ssd->queue_entries - 1;
 	shape.io_max = ssd->chunk_bytes < 1u << 20 ? ssd->chunk_bytes : 1u << 20;
@@ -180,7 +201,7 @@ static struct hr_measure_shape shape_of(struct target *t, uint32_t d)
 		t->queues = shape.blocks;
 		return shape;
 	}
-	shape.workers = or_else(wishes->workers, GPU_WORKERS);
+	shape.workers = or_else(request->workers, GPU_WORKERS);
 	t->queues = shape.blocks * shape.workers;
 	most = hr_ssd_queues_left(ssd);
 	if (most > GPU_QUEUES_MAX)
@@ -190,7 +211,7 @@ static struct hr_measure_shape shape_of(struct target *t, uint32_t d)
 	return shape;
 }
 
-static struct json_object *json_ssd(const struct target *t, struct json_object *out)
+static void json_ssd(const struct target *t, struct hr_json *out)
 {
 	const struct hr_appliance *app = t->run->app;
 	const struct hr_measure_shape *shape = &t->measure.shape;
@@ -204,147 +225,171 @@ static struct json_object *json_ssd(const struct target *t, struct json_object *
 	hr_json_u64(out, "workers", shape->workers);
 	hr_json_u64(out, "depth", shape->depth);
 	hr_json_u64(out, "processors", app->backend[0].processors);
-	hr_json_double(out, "seconds", t->run->wishes->seconds, 3);
+	hr_json_fixed(out, "seconds", t->run->request->seconds, 3);
 	hr_json_u64(out, "repeat", t->run->times);
-	return hr_json_array(out, "measurements");
+	hr_json_array(out, "measurements");
 }
 
-static int bench_ssd(struct hr_bench_run *run, uint32_t d, struct json_object *out)
+/*
+ * In a full bench a page cache that cannot be built here is a note and no failure: I/O blocks need
+ * memory that is contiguous on the bus, and their data need room on the ssd.
+ */
+static int bench_misses(struct hr_bench_run *run, uint32_t d)
 {
+	struct hr_appliance *app = run->app;
+	const int err = hr_bench_misses(run, d, run->report);
+
+	if (run->request->only_misses || (err != -ENOTSUP && err != -ENOSPC))
+		return err;
+	hr_warn("ssd '%s': misses of the page cache are not measured: %s", app->config.ssd[d].name,
+		app->error.text);
+	hr_error_clear(&app->error);
+	hr_appliance_down_to(app, HR_STAGE_STORES);
+	return 0;
+}
+
+static int bench_ssd(struct hr_bench_run *run, uint32_t d)
+{
+	struct hr_json *const out = run->report;
 	struct hr_appliance *app = run->app;
 	const struct hr_ssd *ssd = &app->ssd[d];
 	struct target t = { .run = run, .name = app->config.ssd[d].name };
-	const bool only = run->wishes->only.io_bytes != 0;
+	const bool misses = run->request->only_misses, peers = run->request->only_peers;
+	const bool only = run->request->only.io_bytes != 0 || misses || peers;
 	struct hr_measure_shape shape;
 	int err;
 
-	if (!ssd->has_store && !ssd->transport.keeps_no_data) {
-		hr_error("%s:%u: ssd '%s' has no object store to write in; make one with 'headrace "
-			 "store format'",
-			 app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);
-		return -ENOTSUP;
-	}
+	if (!ssd->has_store && !ssd->transport.keeps_no_data)
+		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s:%u: ssd '%s' has no object store to write in; make one with "
+			       "'headrace store format'",
+			       app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);
 	run->found.measured_count = run->found.op_count = 0;
 	shape = shape_of(&t, d);
 	err = hr_measure_up(&t.measure, app, &shape);
 	if (err)
 		return err;
 	if (out)
-		t.list = json_ssd(&t, out);
+		json_ssd(&t, out);
 	else
 		hr_bench_head();
 	err = only ? measure_only(&t) : measure_all(&t);
 	hr_measure_down(&t.measure);
+	if (out)
+		hr_json_close(out);
 	if (!err && !only && ssd->has_store)
 		err = hr_bench_operators(run, d, out);
+	if (!err && (!only || misses) && ssd->has_store)
+		err = bench_misses(run, d);
+	if (!err && peers && ssd->has_store)
+		err = hr_bench_peers(run, d, out);
 	if (!err && !only)
 		hr_bench_ratios(run, t.name, out);
 	return err;
 }
 
-/* Nothing where workers share the memory of the host. */
+/* Nothing to measure when workers share the host's memory. */
 static int bench_limits(struct hr_bench_run *run)
 {
 	struct hr_backend *b = &run->app->backend[0];
 	int err;
 
-	if (!b->ops->limits)
+	if (!b->measuring)
 		return 0;
-	err = b->ops->limits(b, run->times, &run->found.limits);
+	err = b->measuring->limits(b, run->times, &run->found.limits, &run->app->error);
 	run->found.has_limits = !err;
 	if (!err)
-		hr_bench_report_limits(&run->found.limits,
-				       run->report ? hr_json_object(run->report, "limits") : NULL);
+		hr_bench_report_limits(&run->found.limits, run->report);
 	return err;
 }
 
-/* Registers are what compute blocks have to work with, whatever the other roles take. */
+/* Show the registers that compute blocks can use, which depend on the other roles. */
 static int bench_roles(struct hr_bench_run *run)
 {
 	struct hr_backend *b = &run->app->backend[0];
-	int err = b->ops->roles ? b->ops->roles(b) : 0;
+	int err = b->measuring ? b->measuring->roles(b, &run->app->error) : 0;
 
-	if (!err && b->ops->roles)
-		hr_bench_report_roles(
-			b->facts, run->report ? hr_json_object(run->report, "registers") : NULL);
+	if (!err && b->measuring)
+		hr_bench_report_roles(b->facts, run->report);
 	return err;
 }
 
-/* What the machine gives before controllers, whose threads may be busy, are there. */
+/* Measure the machine before there are controllers, whose threads use the CPU. */
 static int bench_machine(struct hr_bench_run *run)
 {
-	const uint32_t wish = run->wishes->times;
+	const uint32_t asked = run->request->times;
 	int err = hr_appliance_up(run->app, HR_STAGE_BACKENDS);
 
 	if (err)
 		return err;
 	run->gpu = run->app->backend[0].lanes > 1;
-	run->times = or_else(wish, run->gpu ? GPU_TIMES : 1);
+	run->times = or_else(asked, run->gpu ? GPU_TIMES : 1);
 	err = bench_roles(run);
 	if (!err)
 		err = bench_limits(run);
-	return !err && run->wishes->baseline ? hr_bench_baseline(run) : err;
+	return !err && run->request->baseline ? hr_bench_baseline(run) : err;
 }
 
 static int bench_all(struct hr_bench_run *run)
 {
-	struct json_object *ssds = NULL;
+	struct hr_json *const out = run->report;
 	int err = bench_machine(run);
 
 	if (!err)
 		err = hr_appliance_up(run->app, HR_STAGE_STORES);
-	if (run->report)
-		ssds = hr_json_array(run->report, "ssds");
-	for (uint32_t d = 0; !err && d < run->app->config.ssds; d++)
-		err = hr_gone(bench_ssd(run, d, ssds ? hr_json_append(ssds) : NULL));
+	if (out)
+		hr_json_array(out, "ssds");
+	for (uint32_t d = 0; !err && d < run->app->config.ssds; d++) {
+		if (out)
+			hr_json_object(out, NULL);
+		err = hr_gone(bench_ssd(run, d));
+		if (out)
+			hr_json_close(out);
+	}
+	if (out)
+		hr_json_close(out);
 	return err;
 }
 
-static int bench(const struct hr_bench_wishes *wishes)
+static int bench(const struct hr_bench_request *request)
 {
-	struct hr_bench_run run = { .wishes = wishes };
+	struct hr_bench_run run = { .request = request };
+	struct hr_json report;
 	int code, err;
 
-	run.app = hr_load(wishes->file, NULL, &code);
+	run.app = hr_load(request->file, NULL, &code);
 	if (!run.app)
 		return code;
 	run.app->gpu_used[0] = true;
-	run.app->min_blocks = or_else(wishes->blocks, 1);
-	if (run.app->min_blocks < HR_ROLES) /* of a pipeline */
+	if (request->only_peers && run.app->config.gpus < 2) {
+		hr_error("%s: --only peers needs two gpus, and there is %u", run.app->config.file,
+			 run.app->config.gpus);
+		free(run.app);
+		return HR_EXIT_USAGE;
+	}
+	run.app->gpu_used[1] = request->only_peers;
+	/* I/O blocks and one that computes, or the roles of a stream */
+	run.app->min_blocks = or_else(request->blocks, 1) + 1;
+	if (run.app->min_blocks < HR_ROLES)
 		run.app->min_blocks = HR_ROLES;
 	hr_signals_catch();
-	if (wishes->json) {
-		run.report = hr_json_new();
-		hr_json_string(run.report, "configuration", run.app->config.file);
+	if (request->json) {
+		hr_report_begin(&report);
+		hr_json_string(&report, "configuration", run.app->config.file);
+		run.report = &report;
 	}
 	err = bench_all(&run);
 	hr_appliance_down(run.app);
-	code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code(err);
+	code = hr_error_report(&run.app->error, err);
 	if (run.report) {
-		hr_json_i64(run.report, "exit_code", code);
-		if (hr_json_print(run.report) != 0 && code == HR_EXIT_DONE)
-			code = HR_EXIT_FAILED;
+		hr_json_i64(&report, "exit_code", code);
+		code = hr_report_end(&report, code, code ? code : HR_EXIT_FAILED);
 	}
 	free(run.app);
 	return code;
 }
 
 /* A whole number 1..max. */
-static bool read_count(const char *text, uint32_t max, uint32_t *value)
-{
-	char *end;
-	long got;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	got = strtol(text, &end, 10);
-	if (errno || *end || got < 1 || got > (long)max)
-		return false;
-	*value = (uint32_t)got;
-	return true;
-}
-
 static bool read_seconds(const char *text, double *value)
 {
 	char *end;
@@ -355,7 +400,7 @@ static bool read_seconds(const char *text, double *value)
 	       *value <= SECONDS_MAX;
 }
 
-/* ACCESS:PATTERN:SIZE, of whole pages. */
+/* ACCESS:PATTERN:SIZE, SIZE in whole pages. */
 static bool read_only(const char *text, struct hr_measurement *only)
 {
 	static const char *const kind[] = { "read:sequential:", "read:random:", "write:sequential:",
@@ -378,33 +423,36 @@ static bool read_only(const char *text, struct hr_measurement *only)
 }
 
 /* False: the value is out of range. */
-static bool take_option(struct hr_bench_wishes *wishes, int option)
+static bool take_option(struct hr_bench_request *request, int option)
 {
 	switch (option) {
 	case 'B':
 		hr_transport_allow_bind();
 		return true;
 	case 'j':
-		wishes->json = true;
+		request->json = true;
 		return true;
 	case 'f':
-		wishes->baseline = optarg;
+		request->baseline = optarg;
 		return true;
 	case 'n':
-		return read_only(optarg, &wishes->only);
+		request->only_misses = strcmp(optarg, "misses") == 0;
+		request->only_peers = strcmp(optarg, "peers") == 0;
+		return request->only_misses || request->only_peers ||
+		       read_only(optarg, &request->only);
 	case 's':
-		return read_seconds(optarg, &wishes->seconds);
+		return read_seconds(optarg, &request->seconds);
 	case 'b':
-		return read_count(optarg, HR_BLOCKS_MAX, &wishes->blocks);
+		return hr_option_count(optarg, HR_BLOCKS_MAX, &request->blocks);
 	case 'w':
-		return read_count(optarg, GPU_WORKERS, &wishes->workers);
+		return hr_option_count(optarg, GPU_WORKERS, &request->workers);
 	case 'r':
-		return read_count(optarg, HR_MEASURE_TIMES_MAX, &wishes->times) &&
-		       wishes->times % 2;
+		return hr_option_count(optarg, HR_MEASURE_TIMES_MAX, &request->times) &&
+		       request->times % 2;
 	case 'o':
-		return read_count(optarg, 1u << 20, &wishes->object_mib);
+		return hr_option_count(optarg, 1u << 20, &request->object_mib);
 	default:
-		return read_count(optarg, HR_QUEUE_ENTRIES_MAX - 1, &wishes->depth);
+		return hr_option_count(optarg, HR_QUEUE_ENTRIES_MAX - 1, &request->depth);
 	}
 }
 
@@ -421,7 +469,7 @@ static int cmd_bench(int argc, char **argv)
 						 { "only", required_argument, NULL, 'n' },
 						 { "baseline", required_argument, NULL, 'f' },
 						 { NULL, 0, NULL, 0 } };
-	struct hr_bench_wishes wishes = { .seconds = SECONDS_DEFAULT };
+	struct hr_bench_request request = { .seconds = SECONDS_DEFAULT };
 	int option, which = 0;
 
 	opterr = 0;
@@ -431,7 +479,7 @@ static int cmd_bench(int argc, char **argv)
 					      argv[optind - 1]);
 		if (option == '?')
 			return hr_usage_error("bench", "unknown option '%s'", argv[optind - 1]);
-		if (!take_option(&wishes, option))
+		if (!take_option(&request, option))
 			return hr_usage_error("bench", "--%s: '%s' is out of range",
 					      options[which].name, optarg);
 	}
@@ -439,8 +487,8 @@ static int cmd_bench(int argc, char **argv)
 		return hr_usage_error("bench", "one configuration expected, %d given",
 				      argc - optind);
 	if (optind < argc)
-		wishes.file = argv[optind];
-	return bench(&wishes);
+		request.file = argv[optind];
+	return bench(&request);
 }
 
 const struct hr_command hr_cmd_bench = {

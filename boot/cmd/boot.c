@@ -2,7 +2,6 @@
  * headrace boot: the appliance, unattended; as a service, or as the first process of the machine.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
+#include "boot/cmd/options.h"
 #include "boot/appliance/init.h"
 #include "boot/cmd/load.h"
 #include "config/log.h"
@@ -24,45 +24,43 @@
 static const char help[] =
 	"usage: headrace boot [CONFIG]\n"
 	"       headrace boot --modules CONFIG\n\n"
-	"Be the appliance that CONFIG describes: self-test, bring-up, pipelines, and anew after a\n"
-	"failure, as the group `boot` of the configuration says. Messages carry the seconds since\n"
-	"the kernel started and since headrace did. Without CONFIG the built-in configuration "
-	"runs.\n\n"
-	"  --modules   check CONFIG and list the kernel modules that it names, for whoever makes "
-	"an\n"
-	"              image; nothing is started\n\n"
-	"As a service: boot/appliance/headrace.service is a unit for systemd; readiness, status "
-	"and keepalive\n"
-	"are told over NOTIFY_SOCKET. SIGTERM and SIGINT stop in order, at any time: nothing new "
-	"is\n"
-	"started, commands in flight end, written tiles are made durable, and the exit code is 0.\n"
-	"SIGHUP is ignored.\n\n"
-	"A pipeline that fails does not stop the others. A failure that a restart cannot change "
-	"(a\n"
-	"block that cannot be read, an object that is not there) is reported, and that pipeline "
-	"is\n"
-	"not run again. After any other failure the pipelines that are not done are tried again, "
-	"with\n"
-	"growing pauses: `restarts` times, and as often again after `heal` without a failure. An "
-	"ssd\n"
-	"that is absent is waited for (`wait_s`). The exit code is that of the first failure.\n\n"
-	"Each attempt is made by an engine, a child process of its own. However it ends (a crash, "
-	"a\n"
-	"signal, a hang, a GPU fault), one line says what happened, its controllers are stopped, "
-	"and\n"
-	"that counts as a failure which may go away. `headrace status` answers all the time.\n\n"
-	"As the first process of the machine (kernel command line: rdinit=/init or init=PATH): "
-	"the\n"
-	"file systems, the console, and the kernel modules and huge pages of the configuration "
-	"come\n"
-	"first, and the machine is powered off or rebooted in the end. Then SIGINT (Ctrl-Alt-Del)\n"
-	"reboots and SIGTERM powers off. On the kernel command line:\n\n"
+	"Run the appliance that CONFIG describes: self-test, bring-up, pipelines, and restarts\n"
+	"after failures, as the group `boot` of the configuration says. Each message begins with\n"
+	"two times in seconds: since the start of the kernel, and since the start of headrace.\n"
+	"Without CONFIG the built-in configuration runs.\n\n"
+	"  --modules   check CONFIG and list the kernel modules that it names, for the builder of\n"
+	"              an image; nothing is started\n\n"
+	"As a service: boot/appliance/headrace.service is a unit for systemd. Readiness, status and\n"
+	"keepalive messages are sent to NOTIFY_SOCKET. SIGTERM and SIGINT stop the appliance in\n"
+	"order, at any time: no new command is started, commands in flight end, written tiles are\n"
+	"made durable, and the exit code is 0. SIGHUP reads the schedule again (headrace reload).\n\n"
+	"A pipeline that fails does not stop the others. A failure that a restart cannot change (a\n"
+	"block that cannot be read, an object that does not exist) is reported, and that pipeline\n"
+	"is not run again. After any other failure the pipelines that are not done run again after\n"
+	"growing pauses, at most `restarts` times; run time of `heal` without a failure resets the\n"
+	"count. An absent ssd is awaited (`wait_s`). The exit code is that of the first failure.\n\n"
+	"A pipeline with one of the keys every, at, after, on and forever starts each time when it\n"
+	"is due; then the appliance runs until it is stopped, and its engine stays. The state of\n"
+	"all starts survives restarts and power cuts.\n\n"
+	"Each attempt is made by an engine, a child process. When it ends abnormally (a crash, a\n"
+	"signal, a hang, a GPU fault), one line tells the cause, its controllers are stopped, and\n"
+	"the end counts as a temporary failure. `headrace status`, `stop` and the other requests of\n"
+	"the control socket are answered all the time (group `control` of the configuration).\n\n"
+	"As the first process of the machine (kernel command line: rdinit=/init or init=PATH),\n"
+	"headrace first sets up the file systems, the console, and the kernel modules and huge\n"
+	"pages of the configuration, and at the end powers off or reboots the machine. Then SIGINT\n"
+	"(Ctrl-Alt-Del) reboots and SIGTERM powers off. Options on the kernel command line:\n\n"
 	"  headrace.config=FILE       the configuration, " CONFIG_DEFAULT "; `builtin` for\n"
 	"                             the built-in one\n"
-	"  headrace.last_resort=END   poweroff, reboot, halt or shell, when the appliance cannot "
-	"run:\n"
-	"                             in place of what the configuration says, or cannot "
-	"say\n" HR_EXIT_HELP;
+	"  headrace.last_resort=END   poweroff, reboot, halt or shell: action when the appliance\n"
+	"                             cannot run; replaces last_resort of the\n"
+	"                             configuration\n" HR_EXIT_HELP;
+
+/* Standard input cannot be read again. */
+static bool can_reload(const char *file)
+{
+	return file && strcmp(file, "-") != 0;
+}
 
 static int supervise(struct hr_appliance *app, bool first)
 {
@@ -73,8 +71,12 @@ static int supervise(struct hr_appliance *app, bool first)
 		hr_error("%s: there are no pipelines to run", app->config.file);
 		return HR_EXIT_USAGE;
 	}
-	if (hr_supervise_open(&supervisor, app, first, HR_WATCHDOG_PATH) != 0)
+	if (hr_supervise_open(&supervisor, app, first, HR_WATCHDOG_DEVICE) != 0)
 		return HR_EXIT_MISSING;
+	if (can_reload(app->config.file)) {
+		supervisor.repeat.read = hr_load_read;
+		supervisor.repeat.read_to = (char *)(uintptr_t)app->config.file;
+	}
 	code = hr_supervise(&supervisor);
 	if (code == HR_EXIT_DONE && app->config.boot.after == HR_BOOT_STAY)
 		hr_supervise_stay(&supervisor);
@@ -95,13 +97,13 @@ static struct hr_appliance *load(const char *file, enum hr_boot_end *last_resort
 	if (app && app->config.log < HR_LOG_INFO)
 		hr_log_set_level(HR_LOG_INFO);
 	hr_signals_catch();
-	signal(SIGHUP, SIG_IGN);
+	hr_signals_reload_on_hangup();
 	return app;
 }
 
 static int as_service(const char *file)
 {
-	enum hr_boot_end unused; /* the machine is not ours */
+	enum hr_boot_end unused; /* a service does not end the machine */
 	int code;
 	struct hr_appliance *app = load(file, &unused, &code);
 
@@ -112,7 +114,7 @@ static int as_service(const char *file)
 	return code;
 }
 
-/* What the command line of the kernel asks for, or else the configuration. */
+/* The last resort from the kernel command line, or else from the configuration. */
 static enum hr_boot_end last_resort(enum hr_boot_end configured)
 {
 	char word[32];
@@ -155,7 +157,7 @@ static void as_first(const char *file)
 	hr_log_set_stamp(hr_start_ns());
 	hr_log_set_level(HR_LOG_INFO);
 	hr_init_mount();
-	reboot(RB_DISABLE_CAD); /* Ctrl-Alt-Del becomes SIGINT */
+	reboot(RB_DISABLE_CAD); /* the kernel sends SIGINT on Ctrl-Alt-Del */
 	if (!file)
 		file = hr_init_cmdline("headrace.config", named, sizeof named);
 	if (!file)
@@ -187,26 +189,18 @@ static int list_modules(const char *file)
 
 static int cmd_boot(int argc, char **argv)
 {
-	static const struct option options[] = { { "modules", no_argument, NULL, 'm' },
-						 { NULL, 0, NULL, 0 } };
 	bool modules = false;
-	int option;
+	const struct hr_option options[] = { { "modules", .flag = &modules }, { NULL } };
+	const char *file = NULL;
+	int code;
 
-	/* The kernel's leftovers are no mistakes of anybody. */
+	/* The kernel passes unknown words of its command line as arguments; they are ignored. */
 	if (hr_init_is())
 		as_first(argc == 2 ? argv[1] : NULL);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option != 'm')
-			return hr_usage_error("boot", "unknown option '%s'", argv[optind - 1]);
-		modules = true;
-	}
-	if (argc - optind > 1)
-		return hr_usage_error("boot", "one configuration expected, %d given",
-				      argc - optind);
-	if (modules)
-		return list_modules(optind < argc ? argv[optind] : NULL);
-	return as_service(optind < argc ? argv[optind] : NULL);
+	code = hr_options(argc, argv, options, "one configuration", &file);
+	if (code)
+		return code;
+	return modules ? list_modules(file) : as_service(file);
 }
 
 const struct hr_command hr_cmd_boot = {

@@ -1,28 +1,44 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "boot/cmd/cmd.h"
+#include "boot/cmd/options.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/report/plan.h"
+#include "boot/cmd/check_starts.h"
 #include "boot/engine/stage_sinks.h"
+#include "gpu/measuring.h"
 #include "gpu/ops/operators.h"
 #include "nvme/transport.h"
 
 static const char help[] =
 	"usage: headrace check [CONFIG] [--operators] [--json] [--bind]\n\n"
-	"Read and check a configuration, bring up its ssds and gpus, look up the objects, and\n"
-	"print what `run` would use: ssds, the path of each pipeline, and the static partition of\n"
-	"memory as a map. Sinks and their space are judged as `run` judges them, on a copy of the\n"
-	"object map, and refused with the same exit code. Nothing is run, written or made. "
-	"Without\n"
-	"CONFIG the built-in configuration is checked, which needs no hardware; '-' is standard\n"
-	"input.\n\n"
+	"Read and check a configuration, bring up its ssds and gpus, find the objects, and print\n"
+	"the resources of `run`: ssds, the path of each pipeline, and the static partition of\n"
+	"memory as a map. Sinks and their space are checked as in `run`, on a copy of the object\n"
+	"map; errors have the same exit code. Nothing is run, written or created. A pipeline that\n"
+	"waits for an object (on = \"object NAME\", or the sink of another pipeline that repeats) is\n"
+	"only noted until the object exists. Without CONFIG\n"
+	"the built-in configuration is checked, which needs no hardware; '-' is standard input.\n\n"
 	"  --json         print one JSON object instead\n"
-	"  --operators    list the operators instead, with their sources and arguments: the "
-	"built-in ones,\n"
-	"                 and those of CONFIG\n" HR_BIND_HELP HR_EXIT_HELP;
+	"  --operators    list the operators instead, with their sources or objects, and their\n"
+	"                 arguments: the built-in operators, and those of CONFIG\n" HR_BIND_HELP
+		HR_EXIT_HELP;
+
+/* One line for each object of an access operator. */
+static void print_objects(const struct hr_operator *op)
+{
+	for (uint32_t i = 0; i < op->objects; i++) {
+		const struct hr_op_object *object = &op->object[i];
+
+		printf("  object %s (%s%s): %s\n", object->name,
+		       object->writes ? "read and written" : "read",
+		       object->optional ? ", optional" : "", object->help);
+	}
+	if (op->several_gpus)
+		printf("  runs on one gpu, or on several\n");
+}
 
 static void print_operators(const struct hr_config *config)
 {
@@ -30,6 +46,7 @@ static void print_operators(const struct hr_config *config)
 		const struct hr_operator *op = hr_op_get(id);
 
 		printf("%s%s\n  %s\n", id ? "\n" : "", op->name, op->help);
+		print_objects(op);
 	}
 	for (uint32_t i = 0; config && i < config->ops; i++) {
 		const struct hr_operator *op = config->op[i].op;
@@ -37,36 +54,63 @@ static void print_operators(const struct hr_config *config)
 		printf("\n%s (%s: %s)\n  %s\n", op->name, config->op[i].file,
 		       op->gpu == op->gpu_end ? "for the host backend only" : "for both backends",
 		       op->help);
+		print_objects(op);
 	}
 }
 
-static void operator_json(struct json_object *out, const struct hr_operator *op, const char *file)
+static void objects_json(struct hr_json *out, const struct hr_operator *op)
 {
+	hr_json_array(out, "objects");
+	for (uint32_t i = 0; i < op->objects; i++) {
+		const struct hr_op_object *object = &op->object[i];
+
+		hr_json_object(out, NULL);
+		hr_json_string(out, "name", object->name);
+		hr_json_string(out, "help", object->help);
+		hr_json_bool(out, "written", object->writes);
+		hr_json_bool(out, "optional", object->optional);
+		hr_json_close(out);
+	}
+	hr_json_close(out);
+}
+
+static void operator_json(struct hr_json *out, const struct hr_operator *op, const char *file)
+{
+	hr_json_object(out, NULL);
 	hr_json_string(out, "name", op->name);
 	hr_json_string(out, "help", op->help);
-	hr_json_u64(out, "sources_min", hr_op_sources_min(op));
-	hr_json_u64(out, "sources_max", hr_op_sources_max(op));
-	hr_json_bool(out, "produces_data", op->output == HR_OUT_DATA);
+	hr_json_string(out, "shape", hr_op_accesses(op) ? "access" : "stream");
+	if (hr_op_accesses(op)) {
+		objects_json(out, op);
+		hr_json_bool(out, "several_gpus", op->several_gpus);
+	} else {
+		hr_json_u64(out, "sources_min", hr_op_sources_min(op));
+		hr_json_u64(out, "sources_max", hr_op_sources_max(op));
+		hr_json_bool(out, "produces_data", op->output == HR_OUT_DATA);
+	}
 	hr_json_bool(out, "built_in", !file);
 	if (file) {
 		hr_json_string(out, "file", file);
 		hr_json_u64(out, "gpu_bytes", (uint64_t)(op->gpu_end - op->gpu));
 	}
+	hr_json_close(out);
 }
 
 static int print_operators_json(const struct hr_config *config)
 {
-	struct json_object *report = hr_json_new();
-	struct json_object *all = hr_json_array(report, "operators");
+	struct hr_json report;
 
+	hr_report_begin(&report);
+	hr_json_array(&report, "operators");
 	for (uint32_t id = 0; id < HR_OP_COUNT; id++)
-		operator_json(hr_json_append(all), hr_op_get(id), NULL);
+		operator_json(&report, hr_op_get(id), NULL);
 	for (uint32_t i = 0; config && i < config->ops; i++)
-		operator_json(hr_json_append(all), config->op[i].op, config->op[i].file);
-	return hr_json_print(report) == 0 ? HR_EXIT_DONE : HR_EXIT_FAILED;
+		operator_json(&report, config->op[i].op, config->op[i].file);
+	hr_json_close(&report);
+	return hr_report_end(&report, HR_EXIT_DONE, HR_EXIT_FAILED);
 }
 
-/* The operators of a configuration; of none: the built-in ones. No device is looked at. */
+/* List the operators of a configuration, or without one the built-in operators. Opens no device. */
 static int list_operators(const char *file, bool json)
 {
 	struct hr_appliance *app = NULL;
@@ -86,14 +130,14 @@ static int list_operators(const char *file, bool json)
 	return code;
 }
 
-/* What the report says of GPUs beyond what bring-up needs to know. */
+/* Ask for facts of GPUs that the report shows and bring-up does not need. */
 static int ask_roles(struct hr_appliance *app)
 {
 	int err = 0;
 
 	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
-		if (app->gpu_up[g] && app->backend[g].ops->roles)
-			err = app->backend[g].ops->roles(&app->backend[g]);
+		if (app->gpu_up[g] && app->backend[g].measuring)
+			err = app->backend[g].measuring->roles(&app->backend[g], &app->error);
 	return err;
 }
 
@@ -108,18 +152,20 @@ static int check(const char *file, bool json)
 	app->only_checks = true;
 	err = hr_appliance_up(app, HR_STAGE_PARTITION);
 	if (!err)
-		err = hr_sinks_judge(app);
+		err = hr_sinks_check(app);
 	if (!err)
 		err = ask_roles(app);
-	code = hr_exit_code(err);
+	code = hr_error_report(&app->error, err);
 	if (!err && json) {
-		struct json_object *report = hr_json_new();
+		struct hr_json report;
 
-		hr_report_plan_json(app, report);
-		if (hr_json_print(report) != 0)
-			code = HR_EXIT_FAILED;
+		hr_report_begin(&report);
+		hr_report_plan_json(app, &report);
+		hr_report_starts_json(app, &report);
+		code = hr_report_end(&report, code, HR_EXIT_FAILED);
 	} else if (!err) {
 		hr_report_plan(app, stdout);
+		hr_report_starts(app, stdout);
 	}
 	hr_appliance_down(app);
 	free(app);
@@ -128,34 +174,16 @@ static int check(const char *file, bool json)
 
 static int cmd_check(int argc, char **argv)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "bind", no_argument, NULL, 'B' },
-						 { "operators", no_argument, NULL, 'o' },
-						 { NULL, 0, NULL, 0 } };
 	bool json = false, operators = false;
-	const char *file;
-	int option;
+	const struct hr_option options[] = { { "json", .flag = &json },
+					     { "bind", .call = hr_transport_allow_bind },
+					     { "operators", .flag = &operators },
+					     { NULL } };
+	const char *file = NULL;
+	const int code = hr_options(argc, argv, options, "one configuration", &file);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'B':
-			hr_transport_allow_bind();
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'o':
-			operators = true;
-			break;
-		default:
-			return hr_usage_error("check", "unknown option '%s'", argv[optind - 1]);
-		}
-	}
-	if (argc - optind > 1)
-		return hr_usage_error("check", "one configuration expected, %d given",
-				      argc - optind);
-	file = optind < argc ? argv[optind] : NULL;
+	if (code)
+		return code;
 	return operators ? list_operators(file, json) : check(file, json);
 }
 

@@ -3,44 +3,57 @@
 
 #include <stdlib.h>
 
+#include "boot/appliance/read.h"
 #include "boot/cmd/cmd.h"
 #include "config/log.h"
+#include "config/default.h"
 #include "nvme/transport.h"
 
-static void report(void *to, const char *line)
+static int read_config(struct hr_config *config, const char *file)
 {
-	hr_error("%s", line);
-}
+	struct hr_error e = { 0 };
+	int err;
 
-static int read_config(struct hr_appliance *app, const char *file)
-{
 	if (file)
-		return hr_config_read(&app->config, &hr_names, file, report, NULL);
-	return hr_config_parse(&app->config, &hr_names, HR_CONFIG_DEFAULT_NAME, hr_config_default,
-			       hr_config_default_bytes, report, NULL);
+		err = hr_config_read(config, &hr_names, file, &e);
+	else
+		err = hr_config_parse(config, &hr_names, HR_CONFIG_DEFAULT_NAME, hr_config_default,
+				      hr_config_default_bytes, &e);
+	hr_error_report(&e, err);
+	return err;
 }
 
-static struct hr_appliance *load(const char *file, const char *pipeline,
+int hr_load_read(struct hr_config *config, void *file)
+{
+	return read_config(config, file);
+}
+
+/* apart: read the configuration in a separate process */
+static struct hr_appliance *load(const char *file, const char *pipeline, bool apart,
 				 enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_appliance *app = calloc(1, sizeof *app);
+	char *const named = (char *)(uintptr_t)file;
 	int err;
 
 	*last_resort = HR_BOOT_POWEROFF;
-	hr_transport_set_access(HR_ACCESS_EXISTING); /* only 'store format' makes images */
+	hr_transport_set_access(HR_ACCESS_EXISTING); /* only 'store format' creates images */
 	if (!app) {
 		hr_error("out of memory for the appliance: %zu bytes", sizeof *app);
 		*code = HR_EXIT_MISSING;
 		return NULL;
 	}
-	/* No such file, a wrong file, no such pipeline: all are in what the user wrote. */
+	/* A missing or wrong file is a mistake of the user. */
 	*code = HR_EXIT_USAGE;
-	err = read_config(app, file);
+	err = apart ? hr_read_apart(&app->config, hr_load_read, named, HR_READ_NS)
+		    : read_config(&app->config, file);
 	*last_resort = app->config.boot.last_resort;
 	if (err == 0) {
 		hr_log_set_level(app->config.log);
-		if (hr_appliance_init(app, pipeline) == 0)
+		err = hr_appliance_init(app, pipeline);
+		if (!err)
 			return app;
+		*code = hr_error_report(&app->error, err);
 	}
 	free(app);
 	return NULL;
@@ -50,10 +63,10 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 {
 	enum hr_boot_end unused;
 
-	return load(file, pipeline, &unused, code);
+	return load(file, pipeline, false, &unused, code);
 }
 
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
-	return load(file, NULL, last_resort, code);
+	return load(file, NULL, true, last_resort, code);
 }

@@ -1,5 +1,5 @@
 /*
- * boot/cmd/load.h - the configuration of a command: a file, or the embedded default.
+ * boot/cmd/load.h - loads the configuration of a command: a file, or the embedded default.
  */
 #ifndef BOOT_CMD_LOAD_H
 #define BOOT_CMD_LOAD_H
@@ -7,17 +7,22 @@
 #include "boot/engine/stages.h"
 
 /*
- * A new appliance with the configuration read and the log level set; to be freed with free().
- * file NULL: the embedded one. pipeline NULL: all of them are selected.
- * NULL on error, with everything logged and *code the exit code.
+ * Make an appliance with the configuration read and the log level set; the caller frees it with
+ * free(). file NULL: the embedded configuration. pipeline NULL: all pipelines are selected. NULL on
+ * error, with everything logged and the exit code in *code.
  */
 struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code);
 
 /*
- * The same of all pipelines. *last_resort is what the configuration says of it, also on error: one
- * that has mistakes elsewhere still says what becomes of the machine. The default when it does not
- * say, or cannot be read at all.
+ * The same with all pipelines selected, for the supervisor: another process reads the configuration
+ * (boot/appliance/read.h), and user operators are not loaded. *last_resort is the value of the
+ * configuration, also after mistakes elsewhere in it. It is the default when the configuration gives
+ * none or is not readable.
  */
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code);
+
+/* Read a configuration into *config, in this process; file: const char *, NULL: the built-in one.
+ * Errors are logged. Returns as hr_config_read(). */
+int hr_load_read(struct hr_config *config, void *file);
 
 #endif

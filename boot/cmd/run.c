@@ -1,73 +1,71 @@
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/engine/seal.h"
-#include "config/clock.h"
+#include "boot/appliance/control.h"
+#include "boot/appliance/store_service.h"
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
-#include "config/log.h"
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/options.h"
+#include "boot/cmd/report/json.h"
+#include "boot/cmd/report/plan.h"
+#include "boot/cmd/report/runs.h"
+#include "boot/engine/pass.h"
 #include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
-#include "boot/appliance/status.h"
+#include "config/clock.h"
+#include "config/log.h"
 #include "config/tick.h"
 #include "nvme/transport.h"
 
 static const char help[] =
 	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--map] [--quiet] [--bind]\n\n"
-	"Bring up the appliance that CONFIG describes and run its pipelines to completion, one "
-	"after\n"
-	"another. Without CONFIG the built-in configuration runs, which needs no hardware. "
-	"Progress is\n"
-	"shown on stderr when that is a terminal; results go to stdout, with what gpu device "
-	"\"auto\"\n"
-	"chose and why.\n\n"
+	"Bring up the appliance that CONFIG describes, and run its pipelines one after another to\n"
+	"completion. Without CONFIG the built-in configuration runs, which needs no hardware.\n"
+	"Progress is shown on stderr when stderr is a terminal. Results go to stdout, with the\n"
+	"choice made for gpu device \"auto\" and its reason.\n\n"
 	"  --pipeline NAME\n"
-	"                 run only this one\n"
-	"  --json         print one JSON object instead of the table; `gpus` says what runs "
-	"worker\n"
-	"                 blocks: backend, and note where that was chosen or is not as asked\n"
-	"  --map          also print the partition map of `headrace check`, before anything runs,\n"
-	"                 with the addresses that workers, the CPU and ssds have for each part\n"
+	"                 run only this pipeline\n"
+	"  --json         print one JSON object instead of the table; `gpus` has the backend of\n"
+	"                 each gpu, and a note when it was chosen or differs from the request\n"
+	"  --map          before the run, also print the partition map of `headrace check`, with\n"
+	"                 the addresses of each part for workers, CPU and ssds\n"
 	"  --quiet        no progress line\n" HR_BIND_HELP "\n"
-	"Ctrl-C (or SIGTERM) starts nothing new, lets what is in flight end, makes it durable and\n"
-	"says how much that is; the exit code is then 1. The next run of the same pipeline over "
-	"the\n"
-	"same objects goes on from there. How often progress is made durable besides is "
-	"`checkpoint`\n"
-	"in the configuration. A second Ctrl-C ends the process at once.\n" HR_EXIT_HELP;
+	"After Ctrl-C (or SIGTERM) no new command is started, commands in flight end, the output\n"
+	"is made durable, and its size is printed; the exit code is then 1. The next run of the\n"
+	"same pipeline over the same objects continues from there. `checkpoint` in the\n"
+	"configuration sets how often progress is made durable during a run. A second Ctrl-C ends\n"
+	"the process at once.\n" HR_EXIT_HELP;
 
-struct wishes {
+struct request {
 	const char *file, *pipeline;
 	bool json, map, quiet;
 };
 
-static int report(const struct hr_appliance *app, const struct wishes *wishes, int code)
+static int report(const struct hr_appliance *app, const struct request *request, int code)
 {
-	struct json_object *object;
+	struct hr_json out;
 
-	if (!wishes->json) {
+	if (!request->json) {
 		hr_report_runs(app, HR_REPORT_ALL, stdout);
 		return code;
 	}
-	object = hr_json_new();
-	hr_report_runs_json(app, object);
-	if (wishes->map)
-		hr_report_map_json(app, object);
-	hr_json_i64(object, "exit_code", code);
-	if (hr_json_print(object) != 0 && code == HR_EXIT_DONE)
-		code = HR_EXIT_FAILED;
-	return code;
+	hr_report_begin(&out);
+	hr_report_runs_json(app, &out);
+	if (request->map)
+		hr_report_map_json(app, &out);
+	hr_json_i64(&out, "exit_code", code);
+	return hr_report_end(&out, code, code ? code : HR_EXIT_FAILED);
 }
 
-/* The map is printed before the last stage, after which nothing may allocate. */
-static int bring_up(struct hr_appliance *app, const struct wishes *wishes)
+/* The map is printed before the last stage, because nothing may be allocated after that stage. */
+static int bring_up(struct hr_appliance *app, const struct request *request)
 {
-	if (wishes->map && !wishes->json) {
+	if (request->map && !request->json) {
 		const int err = hr_appliance_up(app, HR_STAGE_MEMORY);
 
 		if (err)
@@ -79,13 +77,54 @@ static int bring_up(struct hr_appliance *app, const struct wishes *wishes)
 	return hr_appliance_up(app, HR_STAGE_QUEUES);
 }
 
-static int run(const struct wishes *wishes)
+static int stop(void *to, struct hr_error *e)
 {
-	static struct hr_status status; /* one a process */
+	hr_signals_stop();
+	return 0;
+}
+
+/* Clients of the control socket that the service serves: from the periodic function to the rounds. */
+static int to_service[2] = { -1, -1 };
+static struct hr_store_service service;
+
+static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
+{
+	const int err = service.app ? hr_pass_send(to_service[0], request, sizeof *request, &fd, 1)
+				    : -ENOTCONN;
+
+	return err ? hr_fail(e, HR_ERROR_FAILED, err, "busy: the pipelines do not run now") : 0;
+}
+
+static void serve(void *to)
+{
+	hr_store_service_step(&service);
+}
+
+static void open_service(struct hr_appliance *app)
+{
+	struct hr_error e = { 0 };
+	int err = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, to_service);
+
+	if (err)
+		err = hr_fail(&e, HR_ERROR_MISSING, -errno, "store requests: socketpair: %s",
+			      strerror(errno));
+	if (!err)
+		err = hr_store_service_open(&service, app, to_service[1], &e);
+	if (err)
+		hr_error_log(&e, HR_LOG_WARN);
+	app->serve = serve;
+}
+
+static int run(const struct request *request)
+{
+	static const struct hr_life life = { .stop = stop, .pass = pass };
+	static struct hr_status status; /* one per process */
+	static struct hr_control control;
 	struct hr_appliance *app;
+	struct hr_error e = { 0 };
 	int code, err;
 
-	app = hr_load(wishes->file, wishes->pipeline, &code);
+	app = hr_load(request->file, request->pipeline, &code);
 	if (!app)
 		return code;
 	if (app->config.pipelines == 0) {
@@ -95,63 +134,40 @@ static int run(const struct wishes *wishes)
 	}
 	hr_signals_catch();
 	hr_status_open(&status, app);
+	hr_control_open(&control, &status, &life);
 	status.phase = HR_PHASE_RUNNING;
 	status.engine = getpid();
-	hr_tick_set(hr_status_tick, &status);
-	err = bring_up(app, wishes);
-	code = hr_exit_code(err);
+	hr_tick_set(hr_control_tick, &control);
+	open_service(app);
+	status.service = &service;
+	err = bring_up(app, request);
+	code = hr_error_report(&app->error, err);
 	if (!err) {
-		err = hr_run_all(app, !wishes->quiet);
-		code = err == -EINTR ? HR_EXIT_FAILED : hr_exit_code_up(err);
+		err = hr_run_all(app, !request->quiet, &e);
+		code = hr_error_report(&e, err);
+		hr_store_service_close(&service);
 		hr_unseal();
-		code = report(app, wishes, code);
+		code = report(app, request, code);
 	}
 	hr_appliance_down(app);
 	hr_tick_set(NULL, NULL);
-	hr_status_close(&status);
+	hr_control_close(&control);
 	free(app);
 	return code;
 }
 
 static int cmd_run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "pipeline", required_argument, NULL, 'p' }, { "bind", no_argument, NULL, 'B' },
-		{ "json", no_argument, NULL, 'j' },	      { "map", no_argument, NULL, 'm' },
-		{ "quiet", no_argument, NULL, 'q' },	      { NULL, 0, NULL, 0 }
-	};
-	struct wishes wishes = { NULL, NULL, false, false, false };
-	int option;
+	struct request request = { 0 };
+	const struct hr_option options[] = { { "pipeline", .text = &request.pipeline },
+					     { "bind", .call = hr_transport_allow_bind },
+					     { "json", .flag = &request.json },
+					     { "map", .flag = &request.map },
+					     { "quiet", .flag = &request.quiet },
+					     { NULL } };
+	const int code = hr_options(argc, argv, options, "one configuration", &request.file);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (option) {
-		case 'p':
-			wishes.pipeline = optarg;
-			break;
-		case 'B':
-			hr_transport_allow_bind();
-			break;
-		case 'j':
-			wishes.json = true;
-			break;
-		case 'm':
-			wishes.map = true;
-			break;
-		case 'q':
-			wishes.quiet = true;
-			break;
-		case ':':
-			return hr_usage_error("run", "option '%s' needs a value", argv[optind - 1]);
-		default:
-			return hr_usage_error("run", "unknown option '%s'", argv[optind - 1]);
-		}
-	}
-	if (argc - optind > 1)
-		return hr_usage_error("run", "one configuration expected, %d given", argc - optind);
-	if (optind < argc)
-		wishes.file = argv[optind];
-	return run(&wishes);
+	return code ? code : run(&request);
 }
 
 const struct hr_command hr_cmd_run = {

@@ -1,84 +1,30 @@
 /*
- * headrace status: ask a running appliance for its counters.
+ * headrace status: requests the counters of a running appliance.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <getopt.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-#include "boot/cmd/cmd.h"
-#include "config/log.h"
-#include "boot/engine/progress.h"
 #include "boot/appliance/status.h"
-
-#define PATIENCE_S 3 /* an appliance that comes up answers late */
+#include "boot/cmd/client.h"
+#include "boot/cmd/cmd.h"
+#include "boot/cmd/options.h"
+#include "boot/engine/counters.h"
+#include "boot/engine/progress.h"
+#include "config/log.h"
 
 static const char help[] =
-	"usage: headrace status [NAME] [--json]\n\n"
-	"Live counters of an appliance that `headrace boot` or `headrace run` runs on this "
-	"machine:\n"
-	"stage, pipelines, tiles, rates, heartbeats of the worker blocks. NAME is the appliance's\n"
-	"name in its configuration; it may be left out when only one runs. Ask as the user who "
-	"runs\n"
-	"it.\n\n"
-	"  --json   print the document as the appliance sends it\n" HR_EXIT_HELP;
-
-/* The only NAME.sock in the directory. */
-static int only_name(const char *directory, char *name)
-{
-	DIR *entries = opendir(directory);
-	struct dirent *entry;
-	unsigned found = 0;
-
-	while (entries && (entry = readdir(entries))) {
-		const size_t length = strlen(entry->d_name);
-
-		if (length <= 5 || length - 5 >= HR_NAME_MAX ||
-		    strcmp(entry->d_name + length - 5, ".sock") != 0)
-			continue;
-		if (found++)
-			fprintf(stderr,
-				"headrace: error: several appliances run; name one: %s, %.*s\n",
-				name, (int)length - 5, entry->d_name);
-		snprintf(name, HR_NAME_MAX, "%.*s", (int)length - 5, entry->d_name);
-		if (found > 1)
-			break;
-	}
-	if (entries)
-		closedir(entries);
-	if (found == 0)
-		hr_error("no appliance of this user runs here (%s is empty); ask as the user who "
-			 "runs it",
-			 directory);
-	return found == 1 ? HR_EXIT_DONE : found ? HR_EXIT_USAGE : HR_EXIT_MISSING;
-}
-
-/* The whole answer, NUL-terminated. */
-static int ask(const struct sockaddr_un *at, char *text, size_t bytes)
-{
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	size_t got = 0;
-	ssize_t n = -1;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0)
-		while (got < bytes - 1 && (n = read(fd, text + got, bytes - 1 - got)) > 0)
-			got += (size_t)n;
-	err = n < 0 ? -errno : 0;
-	close(fd);
-	text[got] = '\0';
-	return err;
-}
+	"usage: headrace status [NAME] [--json]\n"
+	"       headrace status --counters\n\n"
+	"Live counters of an appliance that `headrace boot` or `headrace run` runs on this machine:\n"
+	"stage, pipelines, tiles, rates, heartbeats of the worker blocks, and the `headrace store`\n"
+	"requests that it serves, with their clients. NAME is the appliance's\n"
+	"name in its configuration; it is optional when only one appliance runs. Run this as the\n"
+	"user of the appliance, or as one that `control` in its configuration permits.\n\n"
+	"  --json       print the document as the appliance sends it\n"
+	"  --counters   list the counters of a pipeline, its roles and an ssd instead: name in JSON,\n"
+	"               unit, meaning, and whether status or the result of a run prints\n"
+	"               it\n" HR_EXIT_HELP;
 
 static const char *text_of(struct json_object *o, const char *key)
 {
@@ -92,27 +38,136 @@ static uint64_t number_of(struct json_object *o, const char *key)
 	return json_object_get_uint64(json_object_object_get(o, key));
 }
 
+static void read_counters(struct json_object *p, struct hr_counters *c)
+{
+	memset(c, 0, sizeof *c);
+	for (const struct hr_counter *row = hr_pipeline_counters; row->name; row++)
+		if (row->in & HR_IN_STATUS && row->type == HR_COUNTER_U64)
+			*(uint64_t *)((char *)c + row->at) = number_of(p, row->name);
+}
+
+/* An access operator has no tiles, but a page cache as long as its engine runs. */
+static void put_progress(struct json_object *p, const struct hr_counters *c, char *text,
+			 size_t bytes)
+{
+	const uint64_t done = c->tiles_done + c->first_tile;
+	struct json_object *cache;
+
+	if (json_object_object_get_ex(p, "cache", &cache))
+		snprintf(text, bytes, "%12llu pages read",
+			 (unsigned long long)number_of(cache, "pages_read"));
+	else if (!c->tiles)
+		snprintf(text, bytes, "%12llu bytes read", (unsigned long long)c->read_bytes);
+	else
+		snprintf(text, bytes, "%12llu of %llu tiles  %3.0f%%", (unsigned long long)done,
+			 (unsigned long long)c->tiles, 100.0 * (double)done / (double)c->tiles);
+}
+
+/* "    every 10m: 6 starts, 1 failed, last done 2026-11-22T17:28:00Z; next in 517 ms" */
+static void print_starts(struct json_object *p)
+{
+	struct json_object *next;
+
+	printf("    %s: %llu starts, %llu failed, %llu skipped; last %s%s%s; ", text_of(p, "when"),
+	       (unsigned long long)number_of(p, "starts_count"),
+	       (unsigned long long)number_of(p, "failures_count"),
+	       (unsigned long long)number_of(p, "skipped_count"), text_of(p, "last_outcome"),
+	       json_object_object_get_ex(p, "last_start_utc", &next) ? " " : "",
+	       json_object_object_get_ex(p, "last_start_utc", &next) ? text_of(p, "last_start_utc")
+								     : "");
+	if (json_object_object_get_ex(p, "next_start_in_ms", &next))
+		printf("next in %.1f s\n", (double)number_of(p, "next_start_in_ms") / 1e3);
+	else
+		printf("waits for: %s\n", text_of(p, "waits_for"));
+}
+
 static void print_pipeline(struct json_object *p)
 {
-	const uint64_t tiles = number_of(p, "tiles"), first = number_of(p, "first_tile");
-	const uint64_t done = number_of(p, "tiles_done") + first;
 	struct json_object *error;
-	char rate[24];
+	struct hr_counters c;
+	char rate[24], progress[80];
 
-	hr_rate_format(rate, sizeof rate, (double)number_of(p, "read_bytes_per_s"));
-	printf("  %-20s %-14s %-11s %12llu of %llu tiles  %3.0f%%  %s\n", text_of(p, "name"),
-	       text_of(p, "operator"), text_of(p, "outcome"), (unsigned long long)done,
-	       (unsigned long long)tiles, tiles ? 100.0 * (double)done / (double)tiles : 0.0, rate);
-	if (json_object_object_get_ex(p, "error", &error))
+	read_counters(p, &c);
+	put_progress(p, &c, progress, sizeof progress);
+	hr_rate_format(rate, sizeof rate, (double)c.read_bytes_per_s);
+	printf("  %-20s %-14s %-11s %s  %s\n", text_of(p, "name"), text_of(p, "operator"),
+	       text_of(p, "outcome"), progress, rate);
+	if (json_object_object_get_ex(p, "when", &error))
+		print_starts(p);
+	if (json_object_object_get_ex(p, "message", &error) ||
+	    json_object_object_get_ex(p, "error", &error))
 		printf("    %s\n", json_object_get_string(error));
+}
+
+#define KELVIN 273
+
+static void print_each(struct json_object *list, void (*print)(struct json_object *))
+{
+	for (size_t i = 0;
+	     json_object_is_type(list, json_type_array) && i < json_object_array_length(list); i++)
+		print(json_object_array_get_idx(list, i));
+}
+
+static void print_warning(struct json_object *name)
+{
+	printf("; warning: %s", json_object_get_string(name));
+}
+
+/* The health log has been read when the ssd has been used. */
+static void print_ssd(struct json_object *s)
+{
+	struct json_object *smart;
+
+	printf("  %-20s %-14s", text_of(s, "name"), text_of(s, "health"));
+	if (json_object_object_get_ex(s, "smart", &smart)) {
+		printf(" %d C, spare %d %%, used %d %%, %llu media errors",
+		       (int)number_of(smart, "temperature_k") - KELVIN,
+		       (int)number_of(smart, "spare_percent"),
+		       (int)number_of(smart, "used_percent"),
+		       (unsigned long long)number_of(smart, "media_errors"));
+		print_each(json_object_object_get(smart, "warnings"), print_warning);
+	}
+	printf("\n");
+}
+
+/* "  store get            weights        1048576 of 4194304 bytes   25%  uid 1000, pid 4242" */
+static void print_store_job(struct json_object *r)
+{
+	const uint64_t done = number_of(r, "done_bytes"), total = number_of(r, "total_bytes");
+	struct json_object *object;
+	const bool named = json_object_object_get_ex(r, "object", &object);
+
+	printf("  %-20s %-14s %s%s%12llu of %llu bytes  %3.0f%%  uid %llu, pid %llu\n",
+	       text_of(r, "request"), text_of(r, "ssd"), named ? text_of(r, "object") : "",
+	       named ? " " : "", (unsigned long long)done, (unsigned long long)total,
+	       total ? 100.0 * (double)done / (double)total : 0.0,
+	       (unsigned long long)number_of(r, "client_uid"),
+	       (unsigned long long)number_of(r, "client_pid"));
+}
+
+static void print_store(struct json_object *store)
+{
+	if (!number_of(store, "requests_count"))
+		return;
+	printf("  store: %llu requests, %llu refused, %llu dropped\n",
+	       (unsigned long long)number_of(store, "requests_count"),
+	       (unsigned long long)number_of(store, "refused_count"),
+	       (unsigned long long)number_of(store, "dropped_count"));
+	print_each(json_object_object_get(store, "requests"), print_store_job);
 }
 
 static int print_text(const char *text)
 {
-	struct json_object *o = json_tokener_parse(text), *list;
+	struct json_object *o = json_tokener_parse(text), *failure;
 
 	if (!o || number_of(o, "schema") != HR_STATUS_SCHEMA) {
-		hr_error("what answers is no appliance of this version");
+		hr_error("the answer does not come from an appliance of this version");
+		json_object_put(o);
+		return HR_EXIT_FAILED;
+	}
+	if (json_object_object_get_ex(o, "failure", &failure)) {
+		hr_error("appliance '%s': %s", text_of(o, "appliance"),
+			 json_object_get_string(failure));
 		json_object_put(o);
 		return HR_EXIT_FAILED;
 	}
@@ -121,68 +176,62 @@ static int print_text(const char *text)
 	       (double)number_of(o, "uptime_ms") / 1e3,
 	       (unsigned long long)number_of(o, "restarts"),
 	       (unsigned long long)number_of(o, "pid"), text_of(o, "configuration"));
-	list = json_object_object_get(o, "pipelines");
-	for (size_t i = 0;
-	     json_object_is_type(list, json_type_array) && i < json_object_array_length(list); i++)
-		print_pipeline(json_object_array_get_idx(list, i));
+	print_each(json_object_object_get(o, "ssds"), print_ssd);
+	print_each(json_object_object_get(o, "pipelines"), print_pipeline);
+	print_store(json_object_object_get(o, "store"));
 	json_object_put(o);
 	return HR_EXIT_DONE;
 }
 
 static int status(const char *wanted, bool json)
 {
-	static char text[HR_STATUS_MAX + 1];
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	char directory[sizeof at.sun_path] = "", name[HR_NAME_MAX] = "", reason[256];
-	int err = hr_status_directory(directory, sizeof directory, false), code, n;
+	static char text[HR_MESSAGE_REPLY_MAX];
+	const struct hr_request request = { .kind = HR_REQUEST_STATUS };
+	const int code = hr_client_request(&request, wanted, text, sizeof text);
 
-	if (err) {
-		hr_error(
-			"no appliance of this user can be asked (%s); ask as the user who runs it, "
-			"with its RUNTIME_DIRECTORY",
-			hr_status_reason(err, reason, sizeof reason));
-		return HR_EXIT_MISSING;
-	}
-	if (!wanted) {
-		code = only_name(directory, name);
-		if (code)
-			return code;
-		wanted = name;
-	}
-	n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.sock", directory, wanted);
-	err = n < 0 || (size_t)n >= sizeof at.sun_path || strchr(wanted, '/')
-		      ? -EINVAL
-		      : ask(&at, text, sizeof text);
-	if (err == -EAGAIN)
-		hr_error("appliance '%s' has not answered for %d s: it is coming up, or hangs",
-			 wanted, PATIENCE_S);
-	else if (err)
-		hr_error("no appliance '%.64s' of this user runs here (%s): %s", wanted, directory,
-			 strerror(-err));
-	if (err)
-		return HR_EXIT_MISSING;
-	if (!json)
+	if (*text && json)
+		fputs(text, stdout);
+	else if (*text && code == HR_EXIT_DONE)
 		return print_text(text);
-	fputs(text, stdout);
-	return HR_EXIT_DONE;
+	return code;
+}
+
+static void list_counters(const char *of, const struct hr_counter *row)
+{
+	static const struct {
+		unsigned in;
+		const char *name;
+	} output[] = { { HR_IN_STATUS, "status" }, { HR_IN_RUN | HR_IN_SINK, "run" } };
+
+	printf("%s\n", of);
+	for (; row->name; row++) {
+		printf("  %-20s %-9s", row->name, row->unit);
+		for (size_t i = 0; i < sizeof output / sizeof *output; i++)
+			printf(" %-6s", row->in & output[i].in ? output[i].name : "");
+		printf(" %s\n", row->help);
+	}
 }
 
 static int cmd_status(int argc, char **argv)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { NULL, 0, NULL, 0 } };
-	bool json = false;
-	int option;
+	bool json = false, counters = false;
+	const struct hr_option options[] = { { "json", .flag = &json },
+					     { "counters", .flag = &counters },
+					     { NULL } };
+	const char *name = NULL;
+	const int code = hr_options(argc, argv, options, "one name", &name);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option != 'j')
-			return hr_usage_error("status", "unknown option '%s'", argv[optind - 1]);
-		json = true;
-	}
-	if (argc - optind > 1)
-		return hr_usage_error("status", "one name expected, %d given", argc - optind);
-	return status(optind < argc ? argv[optind] : NULL, json);
+	if (code)
+		return code;
+	if (!counters)
+		return status(name, json);
+	if (json || name)
+		return hr_usage_error("status", "--counters stands alone");
+	list_counters("pipeline", hr_pipeline_counters);
+	list_counters("prefetch, compute, writeback, io", hr_role_counters);
+	list_counters("cache", hr_cache_counters);
+	list_counters("ssd", hr_ssd_counters);
+	return HR_EXIT_DONE;
 }
 
 const struct hr_command hr_cmd_status = {

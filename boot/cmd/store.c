@@ -4,77 +4,59 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/cmd.h"
+#include "boot/cmd/options.h"
+#include "boot/cmd/store/copy.h"
+#include "boot/cmd/store/format.h"
+#include "boot/cmd/store/local.h"
+#include "boot/cmd/store/remove.h"
+#include "boot/cmd/store/report.h"
+#include "boot/cmd/store/store.h"
+#include "boot/cmd/store_client.h"
 #include "boot/engine/devices.h"
 #include "boot/engine/names.h"
-#include "config/clock.h"
-#include "boot/cmd/cmd.h"
-#include "config/log.h"
-#include "boot/engine/pending.h"
 #include "boot/engine/signals.h"
-#include "boot/cmd/store/store.h"
+#include "boot/engine/ssd_store.h"
+#include "config/clock.h"
 #include "config/config.h"
+#include "config/log.h"
 #include "config/nearest.h"
 #include "config/units.h"
 #include "nvme/hostmem.h"
-#include "nvme/status.h"
 
 #define QUEUE_ENTRIES 64u
+#define WAIT_STEP_NS (HR_NS_PER_S / 4)
 #define TIMEOUT_NS (5 * HR_NS_PER_S)
 
-#define SSD_HELP                                                                               \
-	"\nSSD is a device string, as in a configuration (soft:PATH[,size=1G]..., pci:BDF,\n"  \
-	"vfio:BDF), kernel:/dev/DISK, or with --config the name of an ssd in that file.\n\n"   \
-	"  -c, --config FILE   look SSD up in FILE\n"                                          \
-	"      --nsid N        namespace of a device string; 1\n"                              \
-	"      --allow-serial SERIAL\n"                                                        \
-	"                      the disk with this serial number is meant, whatever is on it\n" \
-	"      --bind          take pci:BDF and vfio:BDF from the kernel's nvme driver, if\n"  \
-	"                      nobody uses the disk, and give it back at the end\n"
+#define SSD_HELP                                                                              \
+	"\nSSD is a device string, as in a configuration (soft:PATH[,size=1G]..., pci:BDF,\n" \
+	"vfio:BDF), kernel:/dev/DISK, or with --config the name of an ssd in that file.\n\n"  \
+	"  -c, --config FILE   look SSD up in FILE\n"                                         \
+	"      --nsid N        namespace of a device string; 1\n"                             \
+	"      --allow-serial SERIAL\n"                                                       \
+	"                      use the disk with this serial number, whatever data it has\n"  \
+	"      --bind          take pci:BDF and vfio:BDF from the kernel's nvme driver, if\n" \
+	"                      the disk is not in use, and give it back at the end\n"         \
+	"      --wait[=SECONDS]\n"                                                            \
+	"                      wait for an ssd that another process uses; without SECONDS\n"  \
+	"                      for as long as it takes\n"
 
 static const char help[] =
 	"usage: headrace store SUBCOMMAND [OPTIONS] SSD [...]\n"
 	"       headrace store SUBCOMMAND --help\n\n"
-	"The object store of one ssd: contiguous objects by name, changed so that a power cut\n"
-	"leaves the old object map or the new one.\n\n"
+	"The object store of one ssd: contiguous objects by name. After a power cut the object\n"
+	"map is either the old one or the new one.\n\n"
 	"  format SSD              write an empty store\n"
 	"  put SSD OBJECT FILE     store a file, or standard input, as an object\n"
 	"  get SSD OBJECT FILE     write an object to a file, or standard output\n"
 	"  ls SSD                  list the objects\n"
 	"  rm SSD OBJECT...        remove objects\n"
 	"  verify SSD              check the object map and the checksum of each object\n"
-	"  df SSD                  show how much space is used and free\n"
-	"  unlock SSD              remove another host's reservation\n" SSD_HELP HR_EXIT_HELP;
-
-static int format(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
-{
-	const int err = hr_ssd_format_store(ssd, wishes->objects, wishes->force);
-
-	if (err == -EEXIST)
-		hr_error("%s: holds an object store already; --force erases it",
-			 ssd->transport.name);
-	else if (err == -EMEDIUMTYPE)
-		hr_error("%s: is not blank: something else is stored there; --force erases it",
-			 ssd->transport.name);
-	if (err)
-		return err == -EEXIST ? HR_EXIT_FAILED : hr_exit_code_up(err);
-	printf("%s: room for %u objects\n", ssd->transport.name, wishes->objects);
-	return HR_EXIT_DONE;
-}
-
-static int unlock(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
-{
-	struct hr_resv_holder holder;
-	char text[HR_RESV_TEXT];
-	const int err = hr_ssd_unlock(ssd, &holder);
-
-	if (err)
-		return hr_exit_code_up(err);
-	if (holder.type)
-		printf("%s: removed: %s\n", ssd->transport.name, hr_resv_text(&holder, text));
-	else
-		printf("%s: there is no reservation\n", ssd->transport.name);
-	return HR_EXIT_DONE;
-}
+	"  df SSD                  show the used and the free space\n"
+	"  unlock SSD              remove another host's reservation\n\n"
+	"When a running appliance drives SSD, its engine carries out put, get, ls, verify and df,\n"
+	"beside its pipelines (control.store_percent and control.mode in its configuration).\n"
+	"One line on stderr names the appliance.\n" SSD_HELP HR_EXIT_HELP;
 
 /* ---- command line */
 
@@ -91,7 +73,8 @@ enum option_value {
 	OPT_MAP,
 	OPT_SERIAL,
 	OPT_BIND,
-	OPT_OLDER
+	OPT_OLDER,
+	OPT_WAIT
 };
 
 static const struct option options[] = { { "config", required_argument, NULL, OPT_CONFIG },
@@ -107,75 +90,85 @@ static const struct option options[] = { { "config", required_argument, NULL, OP
 					 { "allow-serial", required_argument, NULL, OPT_SERIAL },
 					 { "bind", no_argument, NULL, OPT_BIND },
 					 { "older-than", required_argument, NULL, OPT_OLDER },
+					 { "wait", optional_argument, NULL, OPT_WAIT },
 					 { NULL, 0, NULL, 0 } };
 
 static const struct verb {
 	const char *name;
 	const char *help;
-	int own[3];   /* options of its own; those that say which ssd are everyone's */
+	int own[3];   /* options of the subcommand; options that select the ssd are common to all */
 	int min, max; /* arguments after SSD */
-	enum hr_transport_access access; /* to an image; put and rm: it is there, and written */
-	int (*fn)(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
+	/* To an image; put and rm need an existing image for writing. */
+	enum hr_transport_access access;
+	int (*fn)(struct hr_ssd *ssd, const struct hr_store_request *request);
+	/* or: one that an appliance carries out on an ssd that it drives */
+	int (*through)(struct hr_store_access *access, const struct hr_store_request *request);
 } verbs[] = {
 	{ "format",
 	  "usage: headrace store format [--force] [--objects N] SSD\n\n"
-	  "Write an empty object store. Refused when SSD holds a store, or anything else in its\n"
+	  "Write an empty object store. Refused when SSD holds a store, or other data in its\n"
 	  "first 4 MiB or last 64 KiB.\n\n"
-	  "      --force         erase what is there\n"
-	  "      --objects N     room in the object map, 1..16384; 4096\n" SSD_HELP HR_EXIT_HELP,
+	  "      --force         erase the store or other data\n"
+	  "      --objects N     capacity of the object map, 1..16384; 4096\n" SSD_HELP
+		  HR_EXIT_HELP,
 	  { OPT_FORCE, OPT_OBJECTS },
 	  0,
 	  0,
 	  HR_ACCESS_CREATE,
-	  format },
+	  hr_store_cmd_format,
+	  NULL },
 	{ "put",
 	  "usage: headrace store put [--replace] [--size BYTES] [--quiet] SSD OBJECT FILE\n\n"
 	  "Store FILE, or standard input when it is '-', as OBJECT, with its CRC-32C. The object\n"
-	  "appears when all of it is durable; interrupted, nothing of it stays.\n\n"
-	  "      --replace       take the place of an object of that name, at the end, or of an\n"
-	  "                      incomplete one\n"
-	  "      --size BYTES    how much will come, when FILE is not a regular file (K, M, G, T)\n"
+	  "appears when all of it is durable. After an interruption nothing of it remains.\n\n"
+	  "      --replace       at the end, replace an object of that name; also replace an\n"
+	  "                      incomplete object\n"
+	  "      --size BYTES    length of FILE when it is not a regular file (K, M, G, T)\n"
 	  "  -q, --quiet         no progress bar\n" SSD_HELP HR_EXIT_HELP,
 	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET },
 	  2,
 	  2,
 	  HR_ACCESS_EXISTING,
+	  NULL,
 	  hr_store_cmd_put },
 	{ "get",
 	  "usage: headrace store get [--force] [--quiet] SSD OBJECT FILE\n\n"
-	  "Write OBJECT to FILE, or to standard output when it is '-', and check its CRC-32C on\n"
-	  "the way. FILE appears when all of it is on the disk. When the CRC-32C does not match,\n"
-	  "the exit code is 4 and FILE is not made; standard output has the data by then.\n\n"
+	  "Write OBJECT to FILE, or to standard output when it is '-', and check its CRC-32C.\n"
+	  "FILE appears when all of it is on the disk. When the CRC-32C does not match,\n"
+	  "the exit code is 4 and FILE is not created; standard output already has the data.\n\n"
 	  "      --force         overwrite FILE when it exists, or is a block device\n"
 	  "  -q, --quiet         no progress bar\n" SSD_HELP HR_EXIT_HELP,
 	  { OPT_FORCE, OPT_QUIET },
 	  2,
 	  2,
 	  HR_ACCESS_READ,
+	  NULL,
 	  hr_store_cmd_get },
 	{ "ls",
 	  "usage: headrace store ls [--json] SSD\n\n"
 	  "List the objects: bytes, CRC-32C, time of creation (UTC), state, name. An incomplete\n"
-	  "object is one whose writer was cut short or is still at work.\n\n"
+	  "object is one whose writer was interrupted or has not finished.\n\n"
 	  "      --json          one JSON object\n" SSD_HELP HR_EXIT_HELP,
 	  { OPT_JSON },
 	  0,
 	  0,
 	  HR_ACCESS_READ,
+	  NULL,
 	  hr_store_cmd_ls },
 	{ "rm",
 	  "usage: headrace store rm SSD OBJECT...\n"
 	  "       headrace store rm --pending [--older-than AGE] SSD [OBJECT...]\n\n"
-	  "Remove objects, the finished and the incomplete one of each name.\n\n"
+	  "Remove the finished and the incomplete object of each name.\n\n"
 	  "      --pending       only incomplete ones; without OBJECT all of them, in one step\n"
 	  "      --older-than AGE\n"
-	  "                      without OBJECT: those that were begun so long ago, like \"90m\",\n"
+	  "                      without OBJECT: those at least so old, like \"90m\",\n"
 	  "                      \"48h\" or \"7d\"\n" SSD_HELP HR_EXIT_HELP,
 	  { OPT_PENDING, OPT_OLDER },
 	  0,
 	  1 << 20,
 	  HR_ACCESS_EXISTING,
-	  hr_store_cmd_rm },
+	  hr_store_cmd_rm,
+	  NULL },
 	{ "verify",
 	  "usage: headrace store verify [--map] [--json] [--quiet] SSD\n\n"
 	  "Check both superblocks, both copies of the object map, every record, and the CRC-32C "
@@ -189,26 +182,29 @@ static const struct verb {
 	  0,
 	  0,
 	  HR_ACCESS_READ,
+	  NULL,
 	  hr_store_cmd_verify },
 	{ "df",
 	  "usage: headrace store df [--json] SSD\n\n"
-	  "Show how much space is used and free, and the largest object that fits.\n\n"
+	  "Show the used and the free space, and the size of the largest object that fits.\n\n"
 	  "      --json          one JSON object\n" SSD_HELP HR_EXIT_HELP,
 	  { OPT_JSON },
 	  0,
 	  0,
 	  HR_ACCESS_READ,
+	  NULL,
 	  hr_store_cmd_df },
 	{ "unlock",
 	  "usage: headrace store unlock SSD\n\n"
-	  "Remove the NVMe reservation that keeps this machine from writing to SSD, and print its\n"
-	  "type, key and host. For a host that is gone for good: one that is still at work loses\n"
-	  "its right to write, and its pipelines fail.\n" SSD_HELP HR_EXIT_HELP,
+	  "Remove the NVMe reservation that prevents this machine from writing to SSD, and print\n"
+	  "its type, key and host. Use it only when that host has stopped for ever: a host that\n"
+	  "still runs loses its write access, and its pipelines fail.\n" SSD_HELP HR_EXIT_HELP,
 	  { 0 },
 	  0,
 	  0,
 	  HR_ACCESS_EXISTING,
-	  unlock },
+	  hr_store_cmd_unlock,
+	  NULL },
 };
 
 #define VERBS (sizeof verbs / sizeof *verbs)
@@ -216,7 +212,7 @@ static const struct verb {
 static bool takes(const struct verb *verb, int option)
 {
 	if (option == OPT_CONFIG || option == OPT_NSID || option == OPT_SERIAL ||
-	    option == OPT_BIND)
+	    option == OPT_BIND || option == OPT_WAIT)
 		return true;
 	for (size_t i = 0; i < sizeof verb->own / sizeof *verb->own; i++)
 		if (verb->own[i] == option)
@@ -224,63 +220,60 @@ static bool takes(const struct verb *verb, int option)
 	return false;
 }
 
-/* A decimal number of 1..max. */
-static bool read_number(const char *text, unsigned long max, uint32_t *number)
+static bool read_seconds(const char *text, uint64_t *ns)
 {
-	char *end;
-	unsigned long value;
+	uint32_t seconds;
 
-	if (*text < '0' || *text > '9')
+	if (!hr_option_count(text, 365u * 24 * 3600, &seconds))
 		return false;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || value == 0 || value > max)
-		return false;
-	*number = (uint32_t)value;
+	*ns = seconds * HR_NS_PER_S;
 	return true;
 }
 
-/* False: the option's argument is no good. */
-static bool take(struct hr_store_wishes *wishes, int option, const char *arg)
+/* False: the option's argument is invalid. */
+static bool take(struct hr_store_request *request, int option, const char *arg)
 {
 	switch (option) {
 	case OPT_CONFIG:
-		wishes->config = arg;
+		request->config = arg;
 		return true;
 	case OPT_NSID:
-		return read_number(arg, UINT32_MAX - 1, &wishes->nsid);
+		return hr_option_count(arg, UINT32_MAX - 1, &request->nsid);
 	case OPT_SERIAL:
-		wishes->serial = arg;
+		request->serial = arg;
 		return *arg && strlen(arg) < HR_SERIAL_MAX;
 	case OPT_BIND:
 		hr_transport_allow_bind();
 		return true;
 	case OPT_OBJECTS:
-		return read_number(arg, HR_STORE_OBJECTS_MAX, &wishes->objects);
+		return hr_option_count(arg, HR_STORE_OBJECTS_MAX, &request->objects);
 	case OPT_OLDER:
-		return hr_duration_parse(arg, &wishes->older_ns) == 0 && wishes->older_ns;
+		return hr_duration_parse(arg, &request->older_ns) == 0 && request->older_ns;
+	case OPT_WAIT:
+		request->waits = true;
+		return !arg || read_seconds(arg, &request->wait_ns);
 	case OPT_SIZE:
-		wishes->has_size = true;
-		return hr_size_parse(arg, &wishes->size) == 0;
+		request->has_size = true;
+		return hr_size_parse(arg, &request->size) == 0;
 	default:
-		wishes->quiet |= option == OPT_QUIET;
-		wishes->json |= option == OPT_JSON;
-		wishes->force |= option == OPT_FORCE;
-		wishes->replace |= option == OPT_REPLACE;
-		wishes->pending |= option == OPT_PENDING;
-		wishes->map_only |= option == OPT_MAP;
+		request->quiet |= option == OPT_QUIET;
+		request->json |= option == OPT_JSON;
+		request->force |= option == OPT_FORCE;
+		request->replace |= option == OPT_REPLACE;
+		request->pending |= option == OPT_PENDING;
+		request->map_only |= option == OPT_MAP;
 		return true;
 	}
 }
 
-/* argv[0] is the subcommand. 0, or an exit code. */
-static int parse(const struct verb *verb, int argc, char **argv, struct hr_store_wishes *wishes)
+/* Parse the options; argv[0] is the subcommand. 0, or an exit code. */
+static int parse(const struct verb *verb, int argc, char **argv, struct hr_store_request *request)
 {
 	char name[32];
 	int option;
 
 	snprintf(name, sizeof name, "store %s", verb->name);
-	*wishes = (struct hr_store_wishes){ .nsid = 1, .objects = HR_STORE_OBJECTS_DEFAULT };
+	*request = (struct hr_store_request){ .nsid = 1, .objects = HR_STORE_OBJECTS_DEFAULT };
 	opterr = 0;
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":c:q", options, NULL)) != -1) {
@@ -289,61 +282,59 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 					      argv[optind - 1]);
 		if (option == '?' || !takes(verb, option))
 			return hr_usage_error(name, "unknown option '%s'", argv[optind - 1]);
-		if (!take(wishes, option, optarg))
+		if (!take(request, option, optarg))
 			return hr_usage_error(name, "'%s' is out of range", optarg);
 	}
-	wishes->args = argc - optind - 1;
-	if (wishes->args < verb->min || wishes->args > verb->max)
+	request->args = argc - optind - 1;
+	if (request->args < verb->min || request->args > verb->max)
 		return hr_usage_error(name, "wrong number of arguments (%d)", argc - optind);
-	if (verb->fn == hr_store_cmd_rm && wishes->args == 0 && !wishes->pending)
+	if (verb->fn == hr_store_cmd_rm && request->args == 0 && !request->pending)
 		return hr_usage_error(name,
-				      "which objects? --pending alone removes incomplete ones");
-	if (wishes->older_ns && (!wishes->pending || wishes->args))
-		return hr_usage_error(name, "--older-than goes with --pending, without an OBJECT");
-	wishes->ssd = argv[optind];
-	wishes->arg = argv + optind + 1;
+				      "no object given; --pending removes all incomplete objects");
+	if (request->older_ns && (!request->pending || request->args))
+		return hr_usage_error(name, "--older-than needs --pending, and no OBJECT");
+	request->ssd = argv[optind];
+	request->arg = argv + optind + 1;
 	return 0;
 }
 
 /* ---- the ssd */
 
-static void report(void *to, const char *line)
-{
-	hr_error("%s", line);
-}
-
 /* Find the ssd in the configuration file. 0, or an exit code. */
-static int look_up(const struct hr_config *config, const struct hr_store_wishes *wishes,
+static int look_up(const struct hr_config *config, const struct hr_store_request *request,
 		   struct hr_config_ssd *out)
 {
 	const char *known[HR_SSDS_MAX], *near;
 
 	for (uint32_t i = 0; i < config->ssds; i++) {
 		known[i] = config->ssd[i].name;
-		if (strcmp(known[i], wishes->ssd) == 0) {
+		if (strcmp(known[i], request->ssd) == 0) {
 			*out = config->ssd[i];
 			return 0;
 		}
 	}
-	near = hr_nearest(wishes->ssd, known, config->ssds);
-	hr_error("%s: there is no ssd '%s'%s%s%s", wishes->config, wishes->ssd,
+	near = hr_nearest(request->ssd, known, config->ssds);
+	hr_error("%s: there is no ssd '%s'%s%s%s", request->config, request->ssd,
 		 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return HR_EXIT_USAGE;
 }
 
-static int find_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *out)
+/* appliance: of the configuration; "" without one. */
+static int find_ssd(const struct hr_store_request *request, struct hr_config_ssd *out,
+		    char appliance[HR_NAME_MAX])
 {
 	struct hr_config *config;
+	struct hr_error e = { 0 };
 	int code;
 
-	*out = (struct hr_config_ssd){ .nsid = wishes->nsid,
+	*out = (struct hr_config_ssd){ .nsid = request->nsid,
 				       .queue_entries = QUEUE_ENTRIES,
 				       .timeout_ns = TIMEOUT_NS };
-	if (!wishes->config) {
-		if (strlen(wishes->ssd) >= sizeof out->device)
+	if (!request->config) {
+		if (strlen(request->ssd) >= sizeof out->device)
 			return hr_usage_error("store", "the device string is too long (%u at most)",
 					      HR_DEVICE_MAX - 1);
-		memcpy(out->device, wishes->ssd, strlen(wishes->ssd) + 1);
+		memcpy(out->device, request->ssd, strlen(request->ssd) + 1);
 		return 0;
 	}
 	config = calloc(1, sizeof *config);
@@ -351,110 +342,167 @@ static int find_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *
 		hr_error("out of memory for the configuration: %zu bytes", sizeof *config);
 		return HR_EXIT_MISSING;
 	}
-	code = hr_config_read(config, &hr_names, wishes->config, report, NULL)
-		       ? HR_EXIT_USAGE
-		       : look_up(config, wishes, out);
+	code = hr_error_report(&e, hr_config_read(config, &hr_names, request->config, &e));
+	if (!code)
+		code = look_up(config, request, out);
+	if (!code)
+		memcpy(appliance, config->name, sizeof config->name);
 	free(config);
 	return code;
 }
 
-static int choose_ssd(const struct hr_store_wishes *wishes, struct hr_config_ssd *out)
+static int choose_ssd(const struct hr_store_request *request, struct hr_config_ssd *out,
+		      char appliance[HR_NAME_MAX])
 {
-	const int code = find_ssd(wishes, out);
+	const int code = find_ssd(request, out, appliance);
 
-	if (!code && wishes->serial)
-		memcpy(out->serial, wishes->serial, strlen(wishes->serial) + 1);
+	if (!code && request->serial)
+		memcpy(out->serial, request->serial, strlen(request->serial) + 1);
 	return code;
 }
 
-int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err)
+int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e)
 {
-	const char *disk = ssd->transport.name;
-	const char *quote = object ? "'" : "", *colon = object ? ": " : "";
-	const char *why = NULL;
-	char name[96];
+	return hr_error_report(e, hr_ssd_store_explain(ssd, object, err, e));
+}
 
-	switch (err) {
-	case -ENOMEDIUM:
-		why = "the disk is blank; 'headrace store format' makes an object store";
-		break;
-	case -EMEDIUMTYPE:
-		why = "the disk holds something else than an object store";
-		break;
-	case -EEXIST:
-		why = "exists already; --replace takes its place";
-		break;
-	case -EBUSY:
-		why = "an incomplete object has that name; 'rm' removes it, --replace takes its "
-		      "place";
-		break;
-	case -ENOENT:
-		why = "there is no such object";
-		break;
-	case -ENOSPC:
-	case -ENFILE:
-		hr_pending_hint(&ssd->store, ssd->device, err);
-		break;
-	case -EINVAL:
-		why = "a name is 1..63 printable characters without '/'";
-		break;
-	case -ENOMEM:
-		why = hr_error_name(err, name, sizeof name);
-		break;
-	default:
-		break; /* logged where it was found */
+static bool has_store(const struct verb *verb)
+{
+	return verb->through || verb->fn == hr_store_cmd_rm;
+}
+
+/* The ssd is up. */
+static int run_here(const struct verb *verb, const struct hr_store_request *request,
+		    struct hr_ssd *ssd)
+{
+	struct hr_store_local local;
+	struct hr_store_access access;
+	struct hr_error e = { 0 };
+	const int err = has_store(verb) ? hr_ssd_open_store(ssd, &e) : 0;
+
+	if (err)
+		return hr_store_failed(ssd, NULL, err, &e);
+	if (!verb->through)
+		return verb->fn(ssd, request);
+	hr_store_local_open(&access, &local, ssd);
+	return verb->through(&access, request);
+}
+
+static int bring_up(const struct verb *verb, const struct hr_config_ssd *config, struct hr_ssd *ssd,
+		    struct hr_error *e)
+{
+	int err;
+
+	memset(ssd, 0, sizeof *ssd);
+	hr_error_clear(e);
+	err = hr_ssd_up(ssd, config, e);
+	if (err || verb->access == HR_ACCESS_READ || verb->fn == hr_store_cmd_unlock)
+		return err;
+	err = hr_ssd_reserve(ssd, e);
+	if (err)
+		hr_ssd_down(ssd);
+	return err;
+}
+
+/* Through the appliance that drives the ssd. False: there is none; *why may say which one is busy. */
+static bool run_there(const struct verb *verb, const struct hr_store_request *request,
+		      const struct hr_config_ssd *config, const char *wanted, int *code, char *why,
+		      size_t bytes)
+{
+	static struct hr_store_client client; /* one per process */
+	struct hr_store_access access;
+	bool driven;
+
+	*why = '\0';
+	if (hr_store_client_open(&access, &client, config, wanted) != 0)
+		return false;
+	driven = hr_store_client_is_driven(&client);
+	if (driven && verb->through) {
+		*code = verb->through(&access, request);
+	} else if (driven) {
+		hr_error("%s: appliance '%s' drives this ssd: '%s' is possible when it has ended",
+			 config->device, client.appliance.name, verb->name);
+		*code = HR_EXIT_FAILED;
+	} else {
+		snprintf(why, bytes, "%s", client.reason);
 	}
-	if (why)
-		hr_error("%s: %s%s%s%s%s", disk, quote, object ? object : "", quote, colon, why);
-	return err == -ENOENT || err == -EBUSY ? HR_EXIT_FAILED : hr_exit_code_up(err);
+	hr_store_client_close(&client);
+	return driven;
 }
 
-const struct hr_object *hr_store_wanted(const struct hr_ssd *ssd, const char *name)
+static bool may_wait(const struct hr_store_request *request, uint64_t since_ns)
 {
-	const struct hr_object *object = hr_store_find(&ssd->store, name);
-
-	if (object)
-		return object;
-	if (hr_store_find_pending(&ssd->store, name))
-		hr_error("%s: '%s': incomplete: what writes it has not finished",
-			 ssd->transport.name, name);
-	else
-		(void)hr_store_failed(ssd, name, -ENOENT);
-	return NULL;
+	if (!request->waits || hr_signals_pending())
+		return false;
+	if (request->wait_ns && hr_now_ns() - since_ns >= request->wait_ns)
+		return false;
+	hr_wait_ns(WAIT_STEP_NS);
+	return true;
 }
 
-static int run(const struct verb *verb, const struct hr_store_wishes *wishes)
+/* In this process or through the appliance, until the ssd is not busy any more. */
+static int run_somewhere(const struct verb *verb, const struct hr_store_request *request,
+			 const struct hr_config_ssd *config, struct hr_ssd *ssd)
 {
+	const uint64_t since_ns = hr_now_ns();
+	char why[HR_LOG_LINE_MAX];
+	struct hr_error e = { 0 };
+	int err, code;
+
+	do {
+		err = bring_up(verb, config, ssd, &e);
+		if (err == -EBUSY && run_there(verb, request, config, NULL, &code, why, sizeof why))
+			return code;
+	} while (err == -EBUSY && may_wait(request, since_ns));
+	if (err == -EBUSY && *why)
+		hr_error_append(&e, "; %s", why);
+	if (err)
+		return hr_error_report(&e, err);
+	code = run_here(verb, request, ssd);
+	hr_ssd_down(ssd);
+	return code;
+}
+
+/* An ssd in memory exists only in the appliance of its configuration. */
+static int run_in_memory(const struct verb *verb, const struct hr_store_request *request,
+			 const struct hr_config_ssd *config, const char *appliance)
+{
+	const uint64_t since_ns = hr_now_ns();
+	char why[HR_LOG_LINE_MAX];
+	int code;
+
+	do {
+		if (run_there(verb, request, config, appliance, &code, why, sizeof why))
+			return code;
+	} while (may_wait(request, since_ns));
+	hr_error("%s: ssd '%s' is in the memory of appliance '%s'%s%s", request->config,
+		 request->ssd, appliance, *why ? ": " : ", which does not run", why);
+	return HR_EXIT_MISSING;
+}
+
+static int run(const struct verb *verb, const struct hr_store_request *request)
+{
+	char appliance[HR_NAME_MAX] = "";
 	struct hr_config_ssd config;
+	struct hr_error e = { 0 };
 	struct hr_ssd *ssd;
-	int err, code = choose_ssd(wishes, &config);
+	int err, code = choose_ssd(request, &config, appliance);
 
 	if (code)
 		return code;
+	if (config.in_memory && *appliance)
+		return run_in_memory(verb, request, &config, appliance);
 	hr_transport_set_access(verb->access);
-	err = hr_hostmem_choose(hr_transport_is_physical(config.device) ? HR_HOSTMEM_PHYSICAL
-									: HR_HOSTMEM_OWN);
+	err = hr_hostmem_choose(
+		hr_transport_is_physical(config.device) ? HR_HOSTMEM_PHYSICAL : HR_HOSTMEM_OWN, &e);
 	if (err)
-		return hr_exit_code(err);
+		return hr_error_report(&e, err);
 	ssd = calloc(1, sizeof *ssd);
 	if (!ssd) {
 		hr_error("out of memory for the ssd: %zu bytes", sizeof *ssd);
 		return HR_EXIT_MISSING;
 	}
-	err = hr_ssd_up(ssd, &config);
-	if (!err && verb->access != HR_ACCESS_READ && verb->fn != unlock) {
-		err = hr_ssd_reserve(ssd);
-		if (err)
-			hr_ssd_down(ssd);
-	}
-	code = hr_exit_code(err);
-	if (!err) {
-		err = verb->fn == format || verb->fn == unlock ? 0 : hr_ssd_open_store(ssd);
-		code = err ? hr_store_failed(ssd, NULL, err) : verb->fn(ssd, wishes);
-		if (ssd->disk.dead)
-			hr_ssd_fail(ssd);
-		hr_ssd_down(ssd);
-	}
+	code = run_somewhere(verb, request, &config, ssd);
 	free(ssd);
 	return code;
 }
@@ -477,7 +525,7 @@ static bool is_help(const char *text)
 
 static int cmd_store(int argc, char **argv)
 {
-	struct hr_store_wishes wishes;
+	struct hr_store_request request;
 	const struct verb *verb = NULL;
 	int code;
 
@@ -498,11 +546,11 @@ static int cmd_store(int argc, char **argv)
 			return HR_EXIT_DONE;
 		}
 	}
-	code = parse(verb, argc - 1, argv + 1, &wishes);
+	code = parse(verb, argc - 1, argv + 1, &request);
 	if (code)
 		return code;
 	hr_signals_catch();
-	return run(verb, &wishes);
+	return run(verb, &request);
 }
 
 const struct hr_command hr_cmd_store = {

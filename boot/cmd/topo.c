@@ -1,5 +1,6 @@
 /*
- * headrace topo: can GPUs and NVMe controllers of this or another machine do peer-to-peer DMA?
+ * headrace topo: which GPUs and NVMe controllers, of this or another machine, can do peer-to-peer
+ * DMA.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +77,7 @@ struct request {
 	const char *baseline;
 	unsigned peers; /* kinds of --peers */
 	unsigned requirements, gpus, ssds, what_ifs;
-	unsigned watch; /* seconds; 0: not asked for */
+	unsigned watch; /* seconds; 0: no --watch */
 	bool ascii, fix, apply, force, bandwidth, plan, rules, groups, software;
 };
 
@@ -101,7 +102,7 @@ static bool keep(const char **list, unsigned *count, const char *value)
 	return true;
 }
 
-/* Options without a value. */
+/* Take an option without a value. */
 static int take_flag(struct request *r, struct hr_topo *t, int code)
 {
 	bool *const flag[] = {
@@ -119,7 +120,7 @@ static int take_flag(struct request *r, struct hr_topo *t, int code)
 	return 0;
 }
 
-/* text NULL: none was given. */
+/* text NULL: the option has no value. */
 static bool set_seconds(unsigned *seconds, const char *text)
 {
 	char *end = NULL;
@@ -194,8 +195,8 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 		return r->peers ? 0 : bad("--peers is a list of gpu, nvme and nic, not", optarg);
 	case WANTED:
 		r->wanted = optarg;
-		t->near_only = strcmp(optarg, "same-switch") == 0;
-		return t->near_only || strcmp(optarg, "all") == 0
+		t->same_switch_only = strcmp(optarg, "same-switch") == 0;
+		return t->same_switch_only || strcmp(optarg, "all") == 0
 			       ? 0
 			       : bad("--wanted is same-switch or all, not", optarg);
 	default:
@@ -203,7 +204,9 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 	}
 }
 
-/* Each of these is an answer of its own; nothing that was asked is left out without a word. */
+/*
+ * Each of these options selects a whole output, so only one is allowed; a second one is an error.
+ */
 static int check_views(const struct request *r)
 {
 	const struct {
@@ -229,12 +232,12 @@ static int check_views(const struct request *r)
 			first = view[i].name;
 	}
 	if (r->wanted && first && !r->fix && !r->html && !r->watch) {
-		hr_usage_error("topo", "--wanted says which pairs are judged; not together with %s",
-			       first);
+		hr_usage_error("topo", "--wanted selects pairs; not together with %s", first);
 		return HR_TOPO_USAGE;
 	}
 	if (r->watch && r->from && strcmp(r->from, "-") == 0)
-		return bad("--watch reads again, which cannot be done with --from", r->from);
+		return bad("--watch reads the input again, which is not possible with --from",
+			   r->from);
 	if (r->watch && strcmp(r->format, "table") != 0 && strcmp(r->format, "json") != 0)
 		return bad("--watch prints text or json, not", r->format);
 	if (r->html && !r->watch && strcmp(r->format, "table") != 0)
@@ -242,7 +245,7 @@ static int check_views(const struct request *r)
 	if (r->rules && strcmp(r->format, "table") != 0)
 		return bad("--rules is shown as text, not as", r->format);
 	if (r->explain[0] && strcmp(r->format, "json") == 0)
-		return bad("--json has what was found in pairs[].findings[], for all pairs; not "
+		return bad("--json has the findings of all pairs in pairs[].findings[]; not "
 			   "together with",
 			   "--explain");
 	return 0;
@@ -326,8 +329,7 @@ static int read_source(struct hr_topo *t, const struct request *r)
 
 	if (!err)
 		return 0;
-	fprintf(stderr, "headrace: error: %s\n",
-		t->model.message[0] ? t->model.message : strerror(-err));
+	hr_error_report(&t->model.error, err);
 	return r->from ? HR_TOPO_BAD_INPUT : HR_TOPO_NO_ACCESS;
 }
 
@@ -349,11 +351,11 @@ static int no_function(const struct hr_topo *t, const char *name)
 	hr_usage_error("topo",
 		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
 		       "them), %u GPUs, %u NVMe controllers",
-		       name, t->model.count, t->engine.gpus, t->engine.ssds);
+		       name, t->model.count, t->topology.gpus, t->topology.ssds);
 	return HR_TOPO_USAGE;
 }
 
-/* Functions that the user calls a GPU or an SSD although their class does not say so. */
+/* Check the functions that the user names as a GPU or an SSD; they may have any class. */
 static int check_endpoints(const struct hr_topo *t, const char *const *names, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -402,7 +404,7 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 	if (gpu == ssd)
 		return bad("the same function twice:", r->explain[0]);
 	if (hr_is_bridge(&t->model.fn[gpu]) || hr_is_bridge(&t->model.fn[ssd]))
-		return bad("a bridge is no end of a path:",
+		return bad("a bridge cannot be an end of a path:",
 			   r->explain[hr_is_bridge(&t->model.fn[gpu]) ? 0 : 1]);
 	if (strcmp(r->format, "tree") == 0)
 		hr_topo_tree(t, gpu, ssd);
@@ -410,7 +412,7 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 		hr_topo_dot(t, gpu, ssd);
 	else
 		hr_topo_explain(t, gpu, ssd);
-	hr_judge(&t->engine, gpu, ssd, &p);
+	hr_pair_evaluate(&t->topology, gpu, ssd, &p);
 	return (int)hr_topo_exit_of(&p);
 }
 
@@ -432,12 +434,10 @@ static int show(struct hr_topo *t, const struct request *r)
 		code = check_requirements(t, r);
 	else if (code < 0)
 		code = (int)hr_topo_exit_all(t);
-	if (strcmp(r->format, "json") == 0 && hr_topo_json(t, code))
-		return HR_TOPO_NO_ACCESS;
-	return code;
+	return strcmp(r->format, "json") == 0 ? hr_topo_json(t, code) : code;
 }
 
-/* What computes anew, by its name in JSON; NULL: the verdicts as they are. */
+/* Name of a view other than the verdicts in JSON; NULL: the verdicts. */
 static const char *view_name(const struct request *r)
 {
 	if (r->baseline)
@@ -455,7 +455,7 @@ static const char *view_name(const struct request *r)
 	return r->fix ? "fix" : NULL;
 }
 
-/* What text alone would leave to be guessed. */
+/* Explain an exit code that the printed text does not explain. */
 static void explain_exit(const struct hr_topo *t, const struct request *r, int code)
 {
 	char text[160];
@@ -480,10 +480,14 @@ static int run_view(struct hr_topo *t, const struct request *r)
 	return r->plan ? hr_topo_plan(t) : hr_topo_fix(t, r->apply);
 }
 
-/* JSON is printed only when there is a result; an error has its line on stderr. */
+/*
+ * JSON is printed only when there is a result, or when an error occurs after its beginning; an
+ * error is one line on stderr.
+ */
 static int show_view(struct hr_topo *t, const struct request *r)
 {
 	const bool json = strcmp(r->format, "json") == 0;
+	static struct hr_json out; /* one view a process */
 	int code;
 
 	if (!json && strcmp(r->format, "table") != 0) {
@@ -491,16 +495,16 @@ static int show_view(struct hr_topo *t, const struct request *r)
 			       r->format);
 		return HR_TOPO_USAGE;
 	}
-	t->json = json ? hr_topo_json_new(t, view_name(r)) : NULL;
+	t->json = json ? &out : NULL;
+	t->view = view_name(r);
+	t->machine = hr_topo_machine(t);
 	code = run_view(t, r);
-	if (!json)
+	if (!json || (code >= HR_TOPO_USAGE && out.depth == 0))
 		return code;
-	if (code >= HR_TOPO_USAGE) {
-		json_object_put(t->json);
-		return code;
-	}
-	return hr_topo_json_print(t, t->json, false, t->json_pairs, code) ? HR_TOPO_NO_ACCESS
-									  : code;
+	hr_topo_json_start(t);
+	if (t->json_pairs)
+		hr_topo_json_pairs(t, &out, NULL);
+	return hr_topo_json_end(&out, code);
 }
 
 static int watch(struct hr_topo *t, const struct request *r)
@@ -514,19 +518,19 @@ static int watch(struct hr_topo *t, const struct request *r)
 	return hr_topo_watch(t, &how);
 }
 
-static int judge(struct hr_topo *t, const struct request *r)
+static int evaluate(struct hr_topo *t, const struct request *r)
 {
 	int err = read_source(t, r), code;
 
 	if (err)
 		return err;
 	if (!r->from && (r->peers || r->capture))
-		hr_read_nvml(&t->model); /* without a driver there is nothing to ask */
+		hr_read_nvml(&t->model); /* without NVIDIA's driver this reads nothing */
 	t->as_gpu = r->gpu;
 	t->as_gpus = r->gpus;
 	t->as_ssd = r->ssd;
 	t->as_ssds = r->ssds;
-	if (hr_topo_engine(t, &t->engine, &t->model)) {
+	if (hr_topo_evaluate(t, &t->topology, &t->model)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
 	}
@@ -554,7 +558,7 @@ static int judge(struct hr_topo *t, const struct request *r)
 
 static int run(int argc, char **argv)
 {
-	static struct hr_topo t; /* one command a process */
+	static struct hr_topo t; /* one command per process */
 	struct request r = { .format = "table" };
 	int code = parse(&r, &t, argc, argv);
 
@@ -571,7 +575,7 @@ static int run(int argc, char **argv)
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
 	}
-	code = judge(&t, &r);
+	code = evaluate(&t, &r);
 	hr_model_fini(&t.model);
 	return code;
 }

@@ -11,10 +11,13 @@
 #include "gpu/cuda/cuda.h"
 #include "gpu/host/host.h"
 #include "nvme/soft/soft.h"
+#include "nvme/soft/options.h"
 #include "nvme/transports.h"
+#include "nvme/transport_vfio.h"
+#include "nvme/transport_pci.h"
 #include "pci/topo/model.h"
 
-/* What follows a prefix, or NULL. */
+/* The text behind a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)
 {
 	const size_t n = strlen(prefix);
@@ -38,17 +41,16 @@ static bool is_bdf(const char *text)
 	return n && text[n] == '\0' && dev < 32 && fn < 8;
 }
 
-static int check_pci(const char *device, const char *bdf, char *message)
+static int check_pci(const char *device, const char *bdf, struct hr_error *e)
 {
 	if (is_bdf(bdf))
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "%.200s: '%.100s' is not a PCI function (expected like 0000:41:00.0)", device,
-		 bdf);
-	return -EINVAL;
+	return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+		       "%.200s: '%.100s' is not a PCI function (expected like 0000:41:00.0)",
+		       device, bdf);
 }
 
-/* What most likely belongs in front of a string that has no kind: the path of a file, or a function. */
+/* The prefix that is most likely missing: for the path of a file, or for a PCI function. */
 static const char *likely_kind(const char *device)
 {
 	char path[HR_DEVICE_MAX];
@@ -65,31 +67,31 @@ static const char *likely_kind(const char *device)
 		       : "";
 }
 
-int hr_transport_check(const char *device, char *message)
+int hr_transport_check(const char *device, struct hr_error *e)
 {
 	struct hr_soft_options options;
 	const char *rest = after(device, "soft:"), *kind;
 
 	if (rest)
-		return hr_soft_parse(rest, &options, message);
+		return hr_soft_parse(rest, &options, e);
 	rest = function_of(device);
 	if (rest)
-		return check_pci(device, rest, message);
+		return check_pci(device, rest, e);
 	kind = likely_kind(device);
 	if (after(device, "kernel:"))
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "'%.200s': through the kernel workers have no queues of their own: for "
-			 "'headrace store' only; expected soft:PATH[,...], pci:BDF or vfio:BDF",
-			 device);
-	else
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF%s%s%.200s%s",
-			 device, *kind ? "; did you mean '" : "", kind, *kind ? device : "",
-			 *kind ? "'?" : "");
-	return -EINVAL;
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"'%.200s': workers need queue pairs, which a disk of the kernel does not "
+			"offer; it is for "
+			"'headrace store' only; expected soft:PATH[,...], pci:BDF or vfio:BDF",
+			device);
+	return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+		       "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF%s%s%.200s%s",
+		       device, *kind ? "; did you mean '" : "", kind, *kind ? device : "",
+		       *kind ? "'?" : "");
 }
 
-/* An image is made where its size is given. */
+/* hr_transport_open() creates an image when its size is given. */
 static bool image_is_absent(const struct hr_soft_options *o)
 {
 	return o->path[0] && !o->bytes && access(o->path, F_OK) != 0 && errno == ENOENT;
@@ -107,21 +109,63 @@ bool hr_transport_is_absent(const char *device)
 	const char *rest = after(device, "soft:");
 	struct hr_function_state state;
 	struct hr_soft_options options;
-	char message[HR_LOG_LINE_MAX];
 
 	if (rest)
-		return hr_soft_parse(rest, &options, message) == 0 && image_is_absent(&options);
+		return hr_soft_parse(rest, &options, NULL) == 0 && image_is_absent(&options);
 	rest = function_of(device);
-	return rest && hr_function_look(rest, &state, message) == -ENOENT;
+	return rest && hr_function_look(rest, &state, NULL) == -ENOENT;
+}
+
+static int identify_image(const char *options_text, uint32_t nsid, char *text, size_t bytes)
+{
+	struct hr_soft_options options;
+	struct stat st;
+	int n;
+
+	if (hr_soft_parse(options_text, &options, NULL) != 0)
+		return -EINVAL;
+	if (!*options.path)
+		return -ENODEV;
+	if (stat(options.path, &st) != 0)
+		return -errno;
+	n = snprintf(text, bytes, "image:%llx:%llx/%u", (unsigned long long)st.st_dev,
+		     (unsigned long long)st.st_ino, nsid);
+	return n > 0 && (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+}
+
+static int identify_function(const char *bdf, uint32_t nsid, char *text, size_t bytes)
+{
+	uint32_t domain, bus, dev, fn;
+	int n;
+
+	if (!is_bdf(bdf))
+		return -EINVAL;
+	hr_bdf_parse(bdf, &domain, &bus, &dev, &fn);
+	n = snprintf(text, bytes, "function:%04x:%02x:%02x.%x/%u", domain, bus, dev, fn, nsid);
+	return n > 0 && (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+}
+
+int hr_transport_identity(const char *device, uint32_t nsid, char *text, size_t bytes)
+{
+	const char *image = after(device, "soft:"), *function = function_of(device);
+	int err = -EINVAL;
+
+	*text = '\0';
+	if (image)
+		err = identify_image(image, nsid, text, bytes);
+	else if (function)
+		err = identify_function(function, nsid, text, bytes);
+	if (err)
+		*text = '\0';
+	return err;
 }
 
 uint32_t hr_transport_namespaces(const char *device)
 {
 	const char *rest = after(device, "soft:");
 	struct hr_soft_options options;
-	char message[HR_LOG_LINE_MAX];
 
-	return rest && hr_soft_parse(rest, &options, message) == 0 ? options.namespaces : 0;
+	return rest && hr_soft_parse(rest, &options, NULL) == 0 ? options.namespaces : 0;
 }
 
 bool hr_transport_is_physical(const char *device)
@@ -129,27 +173,26 @@ bool hr_transport_is_physical(const char *device)
 	return after(device, "pci:") != NULL;
 }
 
-int hr_transport_open(struct hr_transport *t, const char *device, char *message)
+int hr_transport_open(struct hr_transport *t, const char *device, struct hr_error *e)
 {
 	struct hr_soft_options options;
 	const char *rest = after(device, "soft:");
-	const int err = hr_transport_check(device, message);
+	const int err = hr_transport_check(device, e);
 
 	if (err)
 		return err;
 	if (rest) {
-		hr_soft_parse(rest, &options, message);
+		hr_soft_parse(rest, &options, e);
 		options.existing = hr_transport_access() != HR_ACCESS_CREATE;
 		if (hr_transport_access() == HR_ACCESS_READ && *options.path &&
 		    !options.read_only) {
 			options.read_only = true;
 			options.cache_bytes = 0;
 		}
-		return hr_soft_open(t, &options, message);
+		return hr_soft_open(t, &options, e);
 	}
 	rest = after(device, "pci:");
-	return rest ? hr_pci_open(t, rest, message)
-		    : hr_vfio_open(t, after(device, "vfio:"), message);
+	return rest ? hr_pci_open(t, rest, e) : hr_vfio_open(t, after(device, "vfio:"), e);
 }
 
 #define NUMBER_MAX 4096u
@@ -206,7 +249,7 @@ static bool is_host(const char *device, unsigned *number, char bar[HR_DEVICE_MAX
 	return hr_host_bar_check(bar);
 }
 
-int hr_backend_check(const char *device, char *message)
+int hr_backend_check(const char *device, struct hr_error *e)
 {
 	unsigned number;
 	bool compressible;
@@ -215,56 +258,56 @@ int hr_backend_check(const char *device, char *message)
 	if (strcmp(device, "auto") == 0 || is_cuda(device, &number, &compressible) ||
 	    is_host(device, &number, bar))
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "'%.200s': expected cuda:N[,compressible], host:CPUS[,bar=BDF[/N]] or auto",
-		 device);
-	return -EINVAL;
+	return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+		       "'%.200s': expected cuda:N[,compressible], host:CPUS[,bar=BDF[/N]] or auto",
+		       device);
 }
 
 static int open_cuda(struct hr_backend *b, const char *device, unsigned number, bool compressible,
-		     char *message)
+		     struct hr_error *e)
 {
-	char reason[HR_LOG_LINE_MAX] = "";
-	const int err = hr_cuda_open(b, (int)number, compressible, reason);
+	struct hr_error why = { 0 };
+	const int err = hr_cuda_open(b, (int)number, compressible, &why);
 
-	if (err)
-		snprintf(message, HR_LOG_LINE_MAX, "%s: %.900s; or use host:CPUS or auto", device,
-			 reason);
+	return err ? hr_fail(e, why.kind, err, "%s: %s; or use host:CPUS or auto", device, why.text)
+		   : 0;
+}
+
+/* Open the first usable GPU, otherwise the CPU; the note has the choice and the reason. */
+static int open_auto(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, struct hr_error *e)
+{
+	struct hr_error why = { 0 };
+	int err = hr_cuda_open(b, HR_CUDA_FIRST, false, &why);
+
+	if (!err) {
+		snprintf(b->note, sizeof b->note, "auto: worker blocks run on %s", b->name);
+		return 0;
+	}
+	err = hr_host_open(b, cpus, max_blocks, e);
+	if (!err)
+		snprintf(b->note, sizeof b->note, "auto: %.900s; worker blocks run on the %u CPUs",
+			 why.text, cpus);
 	return err;
 }
 
-/* A GPU when there is one that works; message says which, or why not. */
-static int open_auto(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char *message)
-{
-	char reason[HR_LOG_LINE_MAX] = "";
-
-	if (hr_cuda_open(b, HR_CUDA_FIRST, false, reason) == 0) {
-		snprintf(message, HR_LOG_LINE_MAX, "auto: worker blocks run on %s", b->name);
-		return 0;
-	}
-	snprintf(message, HR_LOG_LINE_MAX, "auto: %.900s; worker blocks run on the %u CPUs", reason,
-		 cpus);
-	return hr_host_open(b, cpus, max_blocks, message);
-}
-
-int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message)
+int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks,
+		    struct hr_error *e)
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
 	const unsigned cpus = online > 0 ? (unsigned)online : 1;
 	char bar[HR_DEVICE_MAX];
 	unsigned number = 0;
 	bool compressible;
-	int err = hr_backend_check(device, message);
+	int err = hr_backend_check(device, e);
 
 	if (err)
 		return err;
-	*message = '\0';
 	if (is_cuda(device, &number, &compressible))
-		return open_cuda(b, device, number, compressible, message);
+		return open_cuda(b, device, number, compressible, e);
 	if (!is_host(device, &number, bar))
-		return open_auto(b, cpus, max_blocks, message);
-	if (number > cpus)
-		snprintf(message, HR_LOG_LINE_MAX, "%s: only %u CPUs are online", device, cpus);
-	err = hr_host_open(b, number < cpus ? number : cpus, max_blocks, message);
-	return err || !*bar ? err : hr_host_use_bar(b, bar, message);
+		return open_auto(b, cpus, max_blocks, e);
+	err = hr_host_open(b, number < cpus ? number : cpus, max_blocks, e);
+	if (!err && number > cpus)
+		snprintf(b->note, sizeof b->note, "%s: only %u CPUs are online", device, cpus);
+	return err || !*bar ? err : hr_host_use_bar(b, bar, e);
 }

@@ -1,5 +1,5 @@
 /*
- * boot/engine/devices.h - device strings of a configuration: what they name, and opening it.
+ * boot/engine/devices.h - device strings of a configuration: parse and open them.
  */
 #ifndef BOOT_ENGINE_DEVICES_H
 #define BOOT_ENGINE_DEVICES_H
@@ -7,60 +7,70 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "config/error.h"
 #include "gpu/backend.h"
 #include "nvme/transport.h"
 
 /*
- * Reach the controller that a configuration's device string names:
+ * Open the controller that a device string of the configuration names:
  *   soft:PATH|memory|null[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,cpus=2-5]
  *     [,populate=0|1][,namespaces=1][,faults=FILE]
  *   pci:BDF  vfio:BDF
- * Fills *t; message (of HR_LOG_LINE_MAX bytes) says what is wrong, and what to do, on error.
+ * Fills *t.
  * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device; -EBUSY:
- * a kernel driver or another process has it; -ENOTSUP: an IOMMU stands in the way; -EPERM, -ENOMEM,
- * -ENXIO, -EIO: the kernel or the device does not let us.
+ * a kernel driver or another process uses it; -ENOTSUP: an IOMMU prevents it; -EPERM, -ENOMEM,
+ * -ENXIO, -EIO: the kernel or the device refuses.
  */
-int hr_transport_open(struct hr_transport *t, const char *device, char *message);
+int hr_transport_open(struct hr_transport *t, const char *device, struct hr_error *e);
 
-/* The same, for a string that only has to be well formed. 0 or -EINVAL, with message. */
-int hr_transport_check(const char *device, char *message);
+/* Check only the form of the string. 0 or -EINVAL. */
+int hr_transport_check(const char *device, struct hr_error *e);
 
 /*
- * True when nothing of that name is there now: no such image, or no such PCI function. It may come
- * later. False says only that opening it may work.
+ * True when the device does not exist now: no such image, or no such PCI function. It may appear
+ * later. False does not mean that it can be opened.
  */
 bool hr_transport_is_absent(const char *device);
 
-/* Namespaces of the soft controller that a string names; 0: it names another kind, or is malformed. */
+/*
+ * Write what identifies the disk, whatever path or address form the string has: two strings of the
+ * same disk give the same text. 0; -EINVAL: malformed; -ENODEV: soft:memory and soft:null exist in
+ * their process only; -errno: the image cannot be looked at; -ENAMETOOLONG. On an error text is
+ * "".
+ */
+int hr_transport_identity(const char *device, uint32_t nsid, char *text, size_t bytes);
+
+/* Namespaces of the soft controller that a string names; 0: another kind, or malformed. */
 uint32_t hr_transport_namespaces(const char *device);
 
-/* True when the controller that a string names is a PCI function, and may master the bus: its command
- * register says so. The register is read through the kernel; nothing is opened or changed. */
+/* True when the controller that a string names is a PCI function whose command register allows
+ * it to master the bus. The register is read through the kernel; nothing is opened or changed. */
 bool hr_transport_masters_bus(const char *device);
 
-/* True when the controller that a string names drives physical addresses onto the bus: host memory
- * then has to have them (hr_hostmem_choose()). */
+/* True when the controller that a string names drives physical addresses onto the bus: host
+ * memory then needs them (hr_hostmem_choose()). */
 bool hr_transport_is_physical(const char *device);
 
 /*
- * Open what a gpu device string names:
- *   host:CPUS              threads, parked: max_blocks of them, the most blocks of one launch, which
- *                          share CPUS of the CPUs that this process may use (all of them when CPUS
- *                          is more than there are)
- *   host:CPUS,bar=BDF[/N]  the same, and as memory of this "gpu" BAR N of the function at BDF (the
- *                          largest memory BAR): for controllers a peer, as GPU memory is
- *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses itself,
- *                          and that no other device can reach
- *   auto                   the first GPU that can be used, else all CPUs
- * message (HR_LOG_LINE_MAX bytes) says what is wrong, or what was chosen and why when that is not
- * plainly what was asked for, or nothing. -EINVAL: malformed; -ENODEV: no driver, no such GPU; with a
- * BAR also as hr_barmem_open();
- * -ENOTSUP: this build, the driver or the GPU lacks what is needed; -EIO: the GPU or its driver
- * fails; -ENOMEM; -EAGAIN: no threads.
+ * Open the backend that a gpu device string names:
+ *   host:CPUS              max_blocks waiting threads (the maximum blocks of one launch), which
+ *                          share CPUS of the CPUs that this process may use (all when CPUS is
+ *                          larger)
+ *   host:CPUS,bar=BDF[/N]  the same, with BAR N of the function at BDF as memory of this "gpu"
+ *                          (default: the largest memory BAR): a peer for controllers, as GPU
+ *                          memory is
+ *   cuda:N[,compressible]  GPU N of the driver; compressible: memory that the GPU compresses, and
+ *                          that no other device can access
+ *   auto                   the first usable GPU, otherwise all CPUs
+ * b->note has the choice and its reason when the result differs from the string.
+ * -EINVAL: malformed; -ENODEV: no driver, no such GPU; with a BAR also as hr_barmem_open();
+ * -ENOTSUP: this build, the driver or the GPU lacks a required feature; -EIO: the GPU or its
+ * driver fails; -ENOMEM; -EAGAIN: no threads.
  */
-int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks, char *message);
+int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_blocks,
+		    struct hr_error *e);
 
-/* The string only has to be well formed. 0 or -EINVAL, with message. */
-int hr_backend_check(const char *device, char *message);
+/* Check only the form of the string. 0 or -EINVAL. */
+int hr_backend_check(const char *device, struct hr_error *e);
 
 #endif

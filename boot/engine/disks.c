@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "boot/engine/devices.h"
-#include "boot/engine/mistake.h"
+#include "config/uses.h"
 #include "nvme/namespaces.h"
 #include "pci/topo/model.h"
 
@@ -12,17 +12,18 @@ static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char
 {
 	const struct hr_config_ssd *a = &app->config.ssd[other], *b = &app->config.ssd[d];
 
-	return hr_mistake_at(app, b->line,
-			     "ssd '%s' (%s) and ssd '%s' (%s, line %u) are the same disk: both "
-			     "report the same %s%s; expected a disk once, in one of the two lines",
-			     b->name, app->ssd[d].transport.name, a->name,
-			     app->ssd[other].transport.name, a->line, what,
-			     app->ssd[d].ns.shared ? " of a namespace that several controllers "
-						     "share"
-						   : "");
+	return hr_error_add(
+		&app->error, HR_ERROR_USAGE, -EINVAL,
+		"%s:%u: ssd '%s' (%s) and ssd '%s' (%s, line %u) are the same disk: both "
+		"report the same %s%s; expected a disk once, in one of the two lines",
+		app->config.file, b->line, b->name, app->ssd[d].transport.name, a->name,
+		app->ssd[other].transport.name, a->line, what,
+		app->ssd[d].ns.shared ? " of a namespace that several controllers "
+					"share"
+				      : "");
 }
 
-/* Both are namespaces of an NVM subsystem, and not disks of the kernel. */
+/* True when the ssd is a namespace of an NVM subsystem, not a disk of the kernel. */
 static bool is_namespace(const struct hr_ssd *ssd)
 {
 	return ssd->blk == &ssd->disk.blk;
@@ -34,7 +35,8 @@ static enum hr_ns_match compare(const struct hr_appliance *app, uint32_t a, uint
 	*what = "";
 	if (!is_namespace(&app->ssd[a]) || !is_namespace(&app->ssd[b]))
 		return HR_NS_UNKNOWN;
-	if (hr_ssd_share(&app->ssd[a], &app->ssd[b])) /* hr_disk_check_device() */
+	/* allowed: hr_disk_check_device() has compared their nsid */
+	if (hr_ssd_share(&app->ssd[a], &app->ssd[b]))
 		return HR_NS_DIFFERENT;
 	return hr_ns_compare(&app->ssd[a].ns, &app->ssd[b].ns, what);
 }
@@ -45,20 +47,21 @@ static int check_protection(struct hr_appliance *app, uint32_t d)
 
 	for (uint32_t i = 0; app->ssd[d].blk->read_only && i < app->config.pipelines; i++) {
 		const struct hr_run *run = &app->run[i];
+		const struct hr_config_object *written =
+			run->selected ? hr_config_writes_ssd(run->config, d) : NULL;
 
-		if (!run->selected || !run->config->has_sink || run->config->sink.ssd != d)
+		if (!written)
 			continue;
-		hr_error("%s:%u: pipeline '%s' writes object '%s' to ssd '%s' (%s), and its "
-			 "namespace %u is write protected; nothing was written",
-			 app->config.file, run->config->sink.line, run->config->name,
-			 run->config->sink.object, ssd->name, app->ssd[d].transport.name,
-			 app->ssd[d].ns.nsid);
-		return -EROFS;
+		return hr_fail(&app->error, HR_ERROR_MISSING, -EROFS,
+			       "%s:%u: pipeline '%s' writes object '%s' to ssd '%s' (%s), and its "
+			       "namespace %u is write protected; nothing was written",
+			       app->config.file, written->line, run->config->name, written->object,
+			       ssd->name, app->ssd[d].transport.name, app->ssd[d].ns.nsid);
 	}
 	return 0;
 }
 
-/* The function that a device string names, as one number; false: none. */
+/* The PCI function of a device string, as one number; false: none. */
 static bool function_of(const char *device, uint64_t *function)
 {
 	uint32_t domain, bus, dev, fn;
@@ -71,7 +74,7 @@ static bool function_of(const char *device, uint64_t *function)
 	return true;
 }
 
-/* A soft controller is another one for each ssd, unless it has several namespaces. */
+/* Equal strings name one soft controller only when it has several namespaces. */
 static bool same_soft(const char *a, const char *b)
 {
 	return strcmp(a, b) == 0 && hr_transport_namespaces(a) > 1;
@@ -92,17 +95,21 @@ int hr_disk_check_device(struct hr_appliance *app, uint32_t d)
 		if (!same_function(a->device, b->device) && !same_soft(a->device, b->device))
 			continue;
 		if (a->nsid == b->nsid)
-			return hr_mistake_at(app, b->line,
-					     "ssd '%s' and ssd '%s' (line %u) are the same disk: "
-					     "namespace %u of the controller %s; expected a disk "
-					     "once, in one of the two lines",
-					     b->name, a->name, a->line, b->nsid, b->device);
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: ssd '%s' and ssd '%s' (line %u) are the same disk: "
+				"namespace %u of the controller %s; expected a disk "
+				"once, in one of the two lines",
+				app->config.file, b->line, b->name, a->name, a->line, b->nsid,
+				b->device);
 		if (strncmp(a->device, b->device, strcspn(b->device, ":")) != 0)
-			return hr_mistake_at(app, b->line,
-					     "ssd '%s' (%s) and ssd '%s' (%s, line %u) are of the "
-					     "same controller; expected pci: in both lines, or "
-					     "vfio:",
-					     b->name, b->device, a->name, a->device, a->line);
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: ssd '%s' (%s) and ssd '%s' (%s, line %u) are of the "
+				"same controller; expected pci: in both lines, or "
+				"vfio:",
+				app->config.file, b->line, b->name, b->device, a->name, a->device,
+				a->line);
 	}
 	return 0;
 }
@@ -115,8 +122,9 @@ int hr_disk_up(struct hr_appliance *app, uint32_t d)
 		if (i != d && app->ssd[i].controller &&
 		    (same_function(config[i].device, config[d].device) ||
 		     same_soft(config[i].device, config[d].device)))
-			return hr_ssd_up_beside(&app->ssd[d], &config[d], &app->ssd[i]);
-	return hr_ssd_up(&app->ssd[d], &config[d]);
+			return hr_ssd_up_beside(&app->ssd[d], &config[d], &app->ssd[i],
+						&app->error);
+	return hr_ssd_up(&app->ssd[d], &config[d], &app->error);
 }
 
 int hr_disk_check_same(struct hr_appliance *app, uint32_t d)

@@ -1,81 +1,195 @@
 #include "boot/engine/failure.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "config/clock.h"
-#include "config/log.h"
+#include "config/uses.h"
 #include "nvme/status.h"
+
+/* The failure of the lowest tile, and its part. */
+static const struct hr_failure *find_first(const struct hr_run *run, uint32_t *part)
+{
+	const uint32_t statuses = hr_run_statuses(run);
+	const struct hr_failure *first = NULL;
+	uint32_t number;
+
+	for (uint32_t i = 0; i < statuses; i++) {
+		const struct hr_worker_status *status = hr_run_status(run, i);
+
+		if (!hr_acquire_sys_u32(&status->failed) ||
+		    (first && status->failure.tile >= first->tile))
+			continue;
+		first = &status->failure;
+		*part = hr_run_status_part(run, i, &number);
+	}
+	return first;
+}
 
 const struct hr_failure *hr_failure_first(const struct hr_run *run)
 {
-	const uint32_t statuses = hr_pipe_statuses(run->pipe);
-	const struct hr_failure *first = NULL;
+	uint32_t part;
 
-	for (uint32_t i = 0; i < statuses; i++) {
-		const struct hr_worker_status *status = &run->status[i];
+	return find_first(run, &part);
+}
 
-		if (hr_acquire_sys_u32(&status->failed) &&
-		    (!first || status->failure.tile < first->tile))
-			first = &status->failure;
-	}
-	return first;
+bool hr_failure_take(struct hr_run *run)
+{
+	const struct hr_failure *first = find_first(run, &run->failure_part);
+
+	if (first)
+		run->failure = *first;
+	return first != NULL;
 }
 
 const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 						 const struct hr_failure *failure)
 {
+	const uint32_t objects = run->config->objects;
+
+	if (objects)
+		return &run->config->object[failure->source < objects ? failure->source : 0];
 	if (failure->role != HR_ROLE_PREFETCH && run->config->has_sink)
 		return &run->config->sink;
 	return &run->config->source[failure->source < run->config->sources ? failure->source : 0];
 }
 
-/* The queue pair that the failing worker owned, or NULL. */
+/* The queue pair of the failed worker, or NULL. */
 static const struct hr_nvme_qp *failed_queue(const struct hr_run *run)
 {
+	const struct hr_run_part *part = &run->part[run->failure_part];
 	const uint16_t qid = run->failure.qid;
 	const uint32_t ssd = hr_failure_object(run, &run->failure)->ssd;
 	const uint32_t reads = hr_run_workers(run, HR_ROLE_PREFETCH) * run->ssds;
 
 	for (uint32_t i = 0; run->failure.role == HR_ROLE_PREFETCH && i < reads; i++)
-		if (run->read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
-			return &run->read_qp[i];
+		if (run->cpu.read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
+			return &run->cpu.read_qp[i];
+	for (uint32_t i = 0; part->access && i < hr_run_workers(run, HR_ROLE_IO) * run->ssds; i++)
+		if (part->cpu.qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
+			return &part->cpu.qp[i];
 	for (uint32_t i = 0; i < hr_run_workers(run, HR_ROLE_WRITEBACK); i++)
-		if (run->write_qp[i].id == qid)
-			return &run->write_qp[i];
+		if (run->cpu.write_qp[i].id == qid)
+			return &run->cpu.write_qp[i];
 	return NULL;
 }
 
-/* What ended the pipeline: an error's name, or what a controller that broke the rules has written. */
+/* The cause of a failure: the name of the error, or the bad CQE of the controller. */
 static const char *cause(const struct hr_run *run, char *text, unsigned bytes)
 {
 	const struct hr_nvme_qp *qp = run->failure.error == -EPROTO ? failed_queue(run) : NULL;
 
-	return qp ? hr_qp_offence(qp, text, bytes) : hr_error_name(run->failure.error, text, bytes);
+	return qp ? hr_qp_error_text(qp, text, bytes)
+		  : hr_error_name(run->failure.error, text, bytes);
 }
 
-void hr_failure_log(const struct hr_appliance *app, const struct hr_run *run)
+/* "pipeline 'p'", with the gpu of the failure when there are several. */
+static void name_part(const struct hr_appliance *app, const struct hr_run *run, char *text,
+		      size_t bytes)
+{
+	const uint32_t g = hr_config_gpu(run->config, run->failure_part);
+
+	if (hr_run_parts(run) > 1)
+		snprintf(text, bytes, "pipeline '%s' on gpu '%s'", run->config->name,
+			 app->config.gpu[g].name);
+	else
+		snprintf(text, bytes, "pipeline '%s'", run->config->name);
+}
+
+/* The operator is the cause, not an ssd. */
+static int explain_operator(const struct hr_run *run, const char *name,
+			    const struct hr_config_object *object, struct hr_error *e)
+{
+	const struct hr_page_cache *cache = &run->part[run->failure_part].cpu.cache;
+	const struct hr_failure *f = &run->failure;
+	char text[96];
+
+	if (f->role == HR_ROLE_COMPUTE)
+		return hr_error_add(e, HR_ERROR_FAILED, f->error,
+				    "%s: operator %s made %u bytes of tile %llu for object '%s', "
+				    "expected %u",
+				    name, run->config->op->name, f->out_bytes,
+				    (unsigned long long)f->tile, object->object, f->out_promised);
+	if (f->error == -EDEADLK && f->role == HR_ROLE_ACCESS)
+		return hr_error_add(
+			e, HR_ERROR_FAILED, f->error,
+			"%s: operator %s: a worker has ended while others wait for it in "
+			"hr_workers_sync(), which all workers call equally often",
+			name, run->config->op->name);
+	if (f->error == -EDEADLK)
+		return hr_error_add(
+			e, HR_ERROR_FAILED, f->error,
+			"%s: object '%s', page %llu: no frame was free for %llu ms: "
+			"operator %s keeps more pages at a time than its %llu frames can hold; use "
+			"more frames, or fewer compute blocks",
+			name, object->object, (unsigned long long)f->tile,
+			(unsigned long long)(cache->timeout_ns / HR_NS_PER_MS),
+			run->config->op->name, (unsigned long long)hr_page_frames(&cache->shape));
+	if (f->error == -ERANGE && f->tile != HR_NO_TILE)
+		return hr_error_add(
+			e, HR_ERROR_FAILED, f->error,
+			"%s: operator %s accesses element or page %llu of object '%s', "
+			"beyond its %llu bytes",
+			name, run->config->op->name, (unsigned long long)f->tile, object->object,
+			(unsigned long long)run->object[object - run->config->object].bytes);
+	if (f->error == -EBADMSG)
+		return hr_error_add(e, HR_ERROR_FAILED, f->error,
+				    "%s: operator %s cannot accept the value of element "
+				    "%llu of object '%s'",
+				    name, run->config->op->name, (unsigned long long)f->tile,
+				    object->object);
+	if (f->error == -EINVAL && f->tile != HR_NO_TILE)
+		return hr_error_add(e, HR_ERROR_FAILED, f->error,
+				    "%s: operator %s writes object '%s', which its "
+				    "description says it only reads",
+				    name, run->config->op->name, object->object);
+	return hr_error_add(e, HR_ERROR_FAILED, f->error, "%s: operator %s: %s", name,
+			    run->config->op->name, hr_error_name(f->error, text, sizeof text));
+}
+
+/* Another gpu is the cause. */
+static int explain_peer(const struct hr_appliance *app, const struct hr_run *run, const char *name,
+			const struct hr_config_object *object, struct hr_error *e)
+{
+	const struct hr_failure *f = &run->failure;
+	const uint32_t peer = f->peer - 1 < hr_run_parts(run) ? f->peer - 1 : 0;
+	const char *gpu = app->config.gpu[hr_config_gpu(run->config, peer)].name;
+
+	return hr_error_add(e, HR_ERROR_DEVICE, f->error,
+			    "%s: object '%s', page %llu: gpu '%s' does not answer (limit %llu ms)",
+			    name, object->object, (unsigned long long)f->tile, gpu,
+			    (unsigned long long)(run->part[0].cpu.cache.timeout_ns / HR_NS_PER_MS));
+}
+
+int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)
 {
 	const struct hr_failure *f = &run->failure;
 	const struct hr_config_object *object = hr_failure_object(run, f);
 	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
-	char text[96];
+	const char *unit = run->config->objects ? "page" : "tile";
+	char text[96], name[3 * HR_NAME_MAX];
 
-	if (f->role == HR_ROLE_COMPUTE)
-		hr_error("pipeline '%s': operator %s made %u bytes of tile %llu for object '%s', "
-			 "but has promised %u",
-			 run->config->name, run->config->op->name, f->out_bytes,
-			 (unsigned long long)f->tile, object->object, f->out_promised);
-	else if (f->error == -ETIMEDOUT)
-		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u lost "
-			 "command 0x%04x (%s): no completion within %llu ms",
-			 run->config->name, object->object, (unsigned long long)f->tile,
-			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
-			 hr_opcode_name(f->opcode, false),
-			 (unsigned long long)(ssd->timeout_ns / HR_NS_PER_MS));
-	else
-		hr_error("pipeline '%s': object '%s', tile %llu, LBA %llu: ssd '%s' queue %u "
-			 "command 0x%04x (%s): %s",
-			 run->config->name, object->object, (unsigned long long)f->tile,
-			 (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
-			 hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
+	name_part(app, run, name, sizeof name);
+	if (f->role == HR_ROLE_COMPUTE || f->role == HR_ROLE_ACCESS || f->error == -EDEADLK)
+		return explain_operator(run, name, object, e);
+	if (f->peer)
+		return explain_peer(app, run, name, object, e);
+	if (f->tile == HR_NO_TILE)
+		return hr_error_add(e, HR_ERROR_DEVICE, f->error,
+				    "%s: object '%s': ssd '%s' queue %u: %s", name, object->object,
+				    ssd->name, f->qid, cause(run, text, sizeof text));
+	if (f->error == -ETIMEDOUT)
+		return hr_error_add(e, HR_ERROR_DEVICE, f->error,
+				    "%s: object '%s', %s %llu, LBA %llu: ssd '%s' queue %u lost "
+				    "command 0x%04x (%s): no completion within %llu ms",
+				    name, object->object, unit, (unsigned long long)f->tile,
+				    (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
+				    hr_opcode_name(f->opcode, false),
+				    (unsigned long long)(ssd->timeout_ns / HR_NS_PER_MS));
+	return hr_error_add(e, HR_ERROR_DEVICE, f->error,
+			    "%s: object '%s', %s %llu, LBA %llu: ssd '%s' queue %u "
+			    "command 0x%04x (%s): %s",
+			    name, object->object, unit, (unsigned long long)f->tile,
+			    (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
+			    hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
 }

@@ -1,20 +1,24 @@
 /*
- * boot/engine/failure.h - what a worker reported as the end of its pipeline: which failure counts,
- * and the message about it.
+ * boot/engine/failure.h - failures that workers report: select the relevant one, and describe it.
  */
 #ifndef BOOT_ENGINE_FAILURE_H
 #define BOOT_ENGINE_FAILURE_H
 
 #include "boot/engine/stages.h"
 
-/* The failure of the lowest tile, because later ones follow from it; NULL: no worker has failed. */
+/* The failure of the lowest tile, because failures of later tiles may follow from it; NULL: no
+ * worker has failed. */
 const struct hr_failure *hr_failure_first(const struct hr_run *run);
 
-/* The object that a failure was about. */
+/* Store that failure and its part in the run. False: no worker has failed. */
+bool hr_failure_take(struct hr_run *run);
+
+/* The object of a failure. */
 const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 						 const struct hr_failure *failure);
 
-/* Log run->failure: object, tile, LBA, ssd, queue, command and status. */
-void hr_failure_log(const struct hr_appliance *app, const struct hr_run *run);
+/* Add run->failure to *e: object, tile, LBA, ssd, queue, command and status. Returns its error. */
+int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run,
+		       struct hr_error *e);
 
 #endif

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/log.h"
 #include "boot/engine/signals.h"
 #include "cache/store/objmap.h"
 
@@ -17,26 +16,27 @@
 #define NOTHING 1
 #define AMBIVALENT (-2)
 
-/* [from, to) of the disk into the same place of the file. -EINTR: a signal asked to stop. */
-static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece)
+/* Copy [from, to) of the disk to the same offset of the file. -EINTR: a signal requests a stop. */
+static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece,
+		struct hr_error *e)
 {
 	int err = 0;
 
 	for (uint64_t at = from; !err && at < to; at += PIECE) {
 		const size_t bytes = to - at < PIECE ? (size_t)(to - at) : PIECE;
 
-		err = hr_signals_pending() ? -EINTR : blk->ops->read(blk, at, piece, bytes);
+		err = hr_signals_pending() ? -EINTR : blk->ops->read(blk, at, piece, bytes, e);
 		if (!err && pwrite(fd, piece, bytes, (off_t)at) != (ssize_t)bytes)
 			err = -ENOMEM;
 	}
 	return err;
 }
 
-/* What is to be looked at, in a file that is as large as the disk, and otherwise empty. */
-static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece)
+/* Copy both ends of the disk to a sparse file of the same size. */
+static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece, struct hr_error *e)
 {
 	uint64_t head, tail = blk->bytes > HR_GUARD_TAIL ? blk->bytes - HR_GUARD_TAIL : 0;
-	int err = hr_store_reserved(blk, &head, piece);
+	int err = hr_store_reserved(blk, &head, piece, e);
 
 	if (err)
 		return err;
@@ -46,8 +46,8 @@ static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece)
 		head = HR_GUARD_HEAD;
 	head = head < blk->bytes ? head : blk->bytes;
 	tail = tail / blk->block_bytes * blk->block_bytes;
-	err = copy(blk, fd, 0, head, piece);
-	return err ? err : copy(blk, fd, tail > head ? tail : head, blk->bytes, piece);
+	err = copy(blk, fd, 0, head, piece, e);
+	return err ? err : copy(blk, fd, tail > head ? tail : head, blk->bytes, piece, e);
 }
 
 static const char *value(blkid_probe probe, const char *name)
@@ -69,7 +69,7 @@ static void describe(blkid_probe probe, char *text)
 			 label ? label : "", label ? "'" : "");
 	else
 		snprintf(text, HR_GUARD_TEXT, "a partition table (%.20s)", table ? table : "?");
-	/* A label is somebody else's text. */
+	/* A label may contain any bytes. */
 	for (char *at = text; *at; at++)
 		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
 			*at = '?';
@@ -84,7 +84,7 @@ static int look_for_marks(blkid_probe probe, char *text)
 		describe(probe, text);
 		return -EEXIST;
 	case AMBIVALENT:
-		snprintf(text, HR_GUARD_TEXT, "marks of several file systems");
+		snprintf(text, HR_GUARD_TEXT, "signatures of several file systems");
 		return -EEXIST;
 	default:
 		return -EIO;
@@ -112,21 +112,24 @@ static int probe_file(int fd, uint32_t block_bytes, char *text)
 	return err;
 }
 
-int hr_guard_look(struct hr_blk *blk, char *text)
+int hr_guard_look(struct hr_blk *blk, char *text, struct hr_error *e)
 {
 	uint8_t *piece = aligned_alloc(HR_PAGE, PIECE);
 	int fd = memfd_create("headrace-guard", MFD_CLOEXEC), err = -ENOMEM;
 
 	*text = '\0';
 	if (piece && fd >= 0 && ftruncate(fd, (off_t)blk->bytes) == 0)
-		err = copy_ends(blk, fd, piece);
+		err = copy_ends(blk, fd, piece, e);
 	if (!err) {
 		err = probe_file(fd, blk->block_bytes, text);
 		if (err == -EIO)
-			hr_error("%s: what is on it cannot be told: libblkid fails", blk->name);
+			hr_fail(e, HR_ERROR_FAILED, err,
+				"%s: cannot identify the contents of the disk: libblkid fails",
+				blk->name);
 	}
 	if (err == -ENOMEM)
-		hr_error("%s: out of memory to look at what is on it", blk->name);
+		hr_fail(e, HR_ERROR_MISSING, err,
+			"%s: out of memory while identifying the contents of the disk", blk->name);
 	if (fd >= 0)
 		close(fd);
 	free(piece);

@@ -1,14 +1,15 @@
 /*
- * boot/engine/guard.h - is there something on a disk that its owner would miss?
+ * boot/engine/guard.h - find data on a disk that must not be overwritten by mistake.
  *
- * The only user of libblkid, which knows the marks of file systems, partition tables, RAID, LVM,
- * LUKS, swap and so on. It is shown a copy of the first HR_GUARD_HEAD and the last HR_GUARD_TAIL
- * bytes, read through whatever reaches the disk. Of a disk with a store of ours it sees the reserved
- * area only: objects may hold anything.
+ * The only user of libblkid, which knows the signatures of file systems, partition tables, RAID,
+ * LVM, LUKS, swap and others. It gets a copy of the first HR_GUARD_HEAD and the last HR_GUARD_TAIL
+ * bytes, read through the transport of the disk. For a disk with an object store the copy has only
+ * the reserved area, because objects may contain any data.
  */
 #ifndef BOOT_ENGINE_GUARD_H
 #define BOOT_ENGINE_GUARD_H
 
+#include "config/error.h"
 #include "nvme/blk.h"
 
 #define HR_GUARD_HEAD (8u << 20)
@@ -16,10 +17,10 @@
 #define HR_GUARD_TEXT 128u
 
 /*
- * 0: blank, a store, or nothing that anybody knows; -EEXIST: what it is in text[HR_GUARD_TEXT], as
- * in "an ext4 file system"; -EINTR: a signal asked to stop; -ENOMEM, -EIO: the
- * library fails, or the error of reading, which is logged.
+ * 0: blank, an object store, or no known signature; -EEXIST: data, described in
+ * text[HR_GUARD_TEXT], such as "an ext4 file system"; -EINTR: a signal requests a stop; -ENOMEM,
+ * -EIO: the library fails; or the error of a read.
  */
-int hr_guard_look(struct hr_blk *blk, char *text);
+int hr_guard_look(struct hr_blk *blk, char *text, struct hr_error *e);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * User operators of the selected pipelines, made ready on the gpus that run them.
+ * Link the user operators of the selected pipelines on the gpus that run them.
  */
 #include "boot/engine/link.h"
 
 #include <errno.h>
 
-#include "boot/engine/mistake.h"
+#include "config/uses.h"
 
 static const struct hr_config_operator *find(const struct hr_config *config,
 					     const struct hr_operator *op)
@@ -17,20 +17,27 @@ static const struct hr_config_operator *find(const struct hr_config *config,
 	return &config->op[i];
 }
 
-static int link_run(struct hr_appliance *app, struct hr_run *run)
+static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
 {
+	const uint32_t g = hr_config_gpu(run->config, p);
 	const struct hr_operator *op = run->config->op;
-	struct hr_backend *backend = &app->backend[run->config->gpu];
-	char message[HR_LOG_LINE_MAX] = "";
-	int err = backend->ops->link(backend, op, &run->kernel, &run->kernel_threads, message);
+	struct hr_backend *backend = &app->backend[g];
+	struct hr_run_part *part = &run->part[p];
+	struct hr_error e = { 0 };
+	int err = 0;
+
+	part->entry = run->config->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
+	part->entry_threads = 0;
+	if (run->selected && !hr_op_built_in(op))
+		err = backend->ops->link(backend, op, &part->entry, &part->entry_threads, &e);
 
 	if (err) {
 		const struct hr_config_operator *from = find(&app->config, op);
 
-		hr_mistake_at(app, from->line,
-			      "operator '%s' of '%.400s' cannot be used on gpu '%s' (%s): %s",
-			      op->name, from->file, app->config.gpu[run->config->gpu].name,
-			      backend->name, message);
+		hr_error_add(&app->error, err == -EINVAL ? HR_ERROR_USAGE : e.kind, err,
+			     "%s:%u: operator '%s' of '%.400s' cannot be used on gpu '%s' (%s): %s",
+			     app->config.file, from->line, op->name, from->file,
+			     app->config.gpu[g].name, backend->name, e.text);
 	}
 	return err;
 }
@@ -39,13 +46,8 @@ int hr_operators_link(struct hr_appliance *app)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
-
-		run->kernel = HR_KERNEL_PIPE;
-		run->kernel_threads = 0;
-		if (run->selected && !hr_op_built_in(run->config->op))
-			err = link_run(app, run);
-	}
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		for (uint32_t p = 0; !err && p < hr_run_parts(&app->run[i]); p++)
+			err = link_part(app, &app->run[i], p);
 	return err;
 }

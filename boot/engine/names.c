@@ -17,4 +17,5 @@ const struct hr_config_names hr_names = {
 	.ssd_namespaces = hr_transport_namespaces,
 	.operator_at = operator_at,
 	.operator_load = hr_op_user_load,
+	.operator_checksum = hr_op_user_checksum,
 };

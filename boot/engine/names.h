@@ -1,5 +1,6 @@
 /*
- * boot/engine/names.h - device strings and operators, for the reader of the configuration.
+ * boot/engine/names.h - checks of device strings and operators, for the reader of the
+ * configuration.
  */
 #ifndef BOOT_ENGINE_NAMES_H
 #define BOOT_ENGINE_NAMES_H

@@ -1,7 +1,7 @@
 /*
- * How each ssd and gpu meet: directly, in the memory of the gpu, or in host memory. The topology
- * engine decides about pairs of PCI functions, the configuration may forbid one or the other, and
- * boot/engine/prove.c tries what was decided before a pipeline relies on it.
+ * Choose the path of each ssd and gpu: direct, in the memory of the gpu, or bounce, in host memory.
+ * The rules of pci/topo/ decide about pairs of PCI functions, and the configuration may forbid either
+ * path. boot/engine/prove.c tests a direct path before a pipeline relies on it.
  */
 
 #include "boot/engine/paths.h"
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "config/log.h"
+#include "config/uses.h"
 #include "pci/path.h"
 
 const char *hr_gpu_address(const struct hr_backend *b)
@@ -22,14 +23,8 @@ const char *hr_gpu_address(const struct hr_backend *b)
 
 static bool uses(const struct hr_run *run, uint32_t g, uint32_t d)
 {
-	const struct hr_config_pipeline *p = run->config;
-
-	if (!run->selected || p->gpu != g)
-		return false;
-	for (uint32_t s = 0; s < p->sources; s++)
-		if (p->source[s].ssd == d)
-			return true;
-	return p->has_sink && p->sink.ssd == d;
+	return run->selected && hr_config_uses_gpu(run->config, g) &&
+	       hr_config_uses_ssd(run->config, d);
 }
 
 bool hr_pair_used(const struct hr_appliance *app, uint32_t g, uint32_t d)
@@ -41,7 +36,7 @@ bool hr_pair_used(const struct hr_appliance *app, uint32_t g, uint32_t d)
 	return used;
 }
 
-/* Which addresses the pair puts on the bus, and who rings doorbells: a GPU does, a BAR does not. */
+/* Address kind and doorbell writer of the pair: a GPU writes doorbells, a BAR does not. */
 static enum hr_mode mode_of(const struct hr_backend *b, const struct hr_transport *t)
 {
 	if (b->peer[0])
@@ -49,7 +44,8 @@ static enum hr_mode mode_of(const struct hr_backend *b, const struct hr_transpor
 	return t->kind == HR_TRANSPORT_VFIO ? HR_MODE_VFIO : HR_MODE_GPU;
 }
 
-/* No pair of functions to ask about, or none that could do it: why, in `why`. */
+/* False when the pair cannot have a direct path, with the reason in `why`: not two PCI
+ * functions, or an unsuitable backend. */
 static bool is_pair(const struct hr_appliance *app, uint32_t g, uint32_t d, struct hr_path *path)
 {
 	const struct hr_backend *b = &app->backend[g];
@@ -59,28 +55,28 @@ static bool is_pair(const struct hr_appliance *app, uint32_t g, uint32_t d, stru
 	if (t->kind == HR_TRANSPORT_SOFT)
 		why = "the ssd is a software controller, which is no PCI function";
 	else if (!*hr_gpu_address(b) && b->lanes == 1)
-		why = "worker blocks are CPU threads, and host memory is their own";
+		why = "worker blocks are CPU threads, which use host memory";
 	else if (!*hr_gpu_address(b))
-		why = "no other device can reach the memory of this GPU";
+		why = "no other device can access the memory of this GPU";
 	else if (t->kind == HR_TRANSPORT_PCI && !b->peer[0])
-		why = "the GPU's driver does not tell physical addresses: reach the ssd by vfio:";
+		why = "the GPU's driver does not report physical addresses: use vfio: for the ssd";
 	snprintf(path->why, sizeof path->why, "%s", why ? why : "");
 	return !why;
 }
 
-static int ask(const struct hr_appliance *app, uint32_t g, uint32_t d, struct hr_path *path)
+static int ask(struct hr_appliance *app, uint32_t g, uint32_t d, struct hr_path *path)
 {
 	const struct hr_transport *t = &app->ssd[d].transport;
 	const char *gpu = hr_gpu_address(&app->backend[g]);
 	struct hr_path_choice choice;
 	const int err = hr_path_choose(gpu, t->name, mode_of(&app->backend[g], t), &choice);
 
-	if (err) {
-		hr_error("%s and %s: the topology cannot be judged (%s); 'headrace topo' says "
-			 "more; memory.path = \"bounce\" does without",
-			 gpu, t->name, strerror(-err));
-		return err == -EINVAL ? -ENODEV : err;
-	}
+	if (err)
+		return hr_fail(
+			&app->error, HR_ERROR_MISSING, err == -EINVAL ? -ENODEV : err,
+			"%s and %s: cannot evaluate the PCIe topology (%s); 'headrace topo' says "
+			"more; memory.path = \"bounce\" does without",
+			gpu, t->name, strerror(-err));
 	path->direct = choice.direct && app->config.path != HR_PATH_BOUNCE;
 	snprintf(path->verdict, sizeof path->verdict, "%s", choice.verdict_text);
 	snprintf(path->rule, sizeof path->rule, "%s", choice.rule);
@@ -90,8 +86,8 @@ static int ask(const struct hr_appliance *app, uint32_t g, uint32_t d, struct hr
 	return 0;
 }
 
-/* memory.path = "direct" and memory.queues = "gpu" are demands. */
-static int check_demands(const struct hr_appliance *app, uint32_t g, uint32_t d,
+/* Check memory.path = "direct" and memory.queues = "gpu", which require a direct path. */
+static int check_demands(struct hr_appliance *app, uint32_t g, uint32_t d,
 			 const struct hr_path *path)
 {
 	const struct hr_config *c = &app->config;
@@ -99,13 +95,15 @@ static int check_demands(const struct hr_appliance *app, uint32_t g, uint32_t d,
 
 	if (path->direct || (c->path != HR_PATH_DIRECT && c->queues != HR_QUEUES_GPU))
 		return 0;
-	hr_error("%s: %s, but ssd '%s' and gpu '%s' meet in host memory: %s%s%s%s%s", c->file,
-		 c->path == HR_PATH_DIRECT ? "memory.path is \"direct\""
-					   : "memory.queues is \"gpu\"",
-		 c->ssd[d].name, c->gpu[g].name, path->verdict, path->pair ? " (" : "", path->rule,
-		 path->pair ? "): " : "", path->why);
+	hr_error_add(&app->error, HR_ERROR_MISSING, -ENOTSUP,
+		     "%s: %s, but ssd '%s' and gpu '%s' meet in host memory: %s%s%s%s%s", c->file,
+		     c->path == HR_PATH_DIRECT ? "memory.path is \"direct\""
+					       : "memory.queues is \"gpu\"",
+		     c->ssd[d].name, c->gpu[g].name, path->verdict, path->pair ? " (" : "",
+		     path->rule, path->pair ? "): " : "", path->why);
 	if (path->pair && c->path != HR_PATH_BOUNCE)
-		hr_error("what can be done: headrace topo --explain %s %s", gpu, ssd);
+		hr_error_add(&app->error, HR_ERROR_MISSING, -ENOTSUP,
+			     "what can be done: headrace topo --explain %s %s", gpu, ssd);
 	return -ENOTSUP;
 }
 
@@ -142,14 +140,14 @@ int hr_paths_up(struct hr_appliance *app)
 	return err;
 }
 
-/* Demands, and an ssd that does not work any more, leave nothing to go on with. */
+/* False when the configuration requires direct paths, or an ssd has failed. */
 static bool may_bounce(const struct hr_appliance *app, uint32_t ssds)
 {
 	bool may = app->config.path == HR_PATH_AUTO && app->config.queues != HR_QUEUES_GPU;
 
 	for (uint32_t d = 0; d < app->config.ssds; d++)
 		if (ssds & 1u << d)
-			may &= !app->ssd[d].failed && !app->ssd[d].disk.dead;
+			may &= !hr_health_failed(&app->ssd[d].health);
 	return may;
 }
 
@@ -162,14 +160,10 @@ static const char *remedy(const struct hr_config *config)
 	return "memory.path = \"bounce\" with memory.queues = \"host\" does without";
 }
 
-bool hr_paths_lost(struct hr_appliance *app, uint32_t g, uint32_t ssds, const char *object,
-		   const struct hr_obstacle *obstacle)
+bool hr_paths_lost(struct hr_appliance *app, uint32_t g, uint32_t ssds, struct hr_error *e)
 {
 	const bool may = may_bounce(app, ssds);
 
-	hr_log(may ? HR_LOG_WARN : HR_LOG_ERROR, "%s: %s%s%s; %s", object, obstacle->what,
-	       obstacle->suspect[0] ? "; " : "", obstacle->suspect,
-	       may ? "tiles go through host memory instead" : remedy(&app->config));
 	for (uint32_t d = 0; may && d < app->config.ssds; d++) {
 		struct hr_path *path = &app->path[g][d];
 		const size_t end = strlen(path->why);
@@ -177,8 +171,10 @@ bool hr_paths_lost(struct hr_appliance *app, uint32_t g, uint32_t ssds, const ch
 		if (!(ssds & 1u << d))
 			continue;
 		path->direct = false;
-		snprintf(path->why + end, sizeof path->why - end, "; but %s", obstacle->what);
+		snprintf(path->why + end, sizeof path->why - end, "; but %s", e->text);
 	}
+	hr_error_append(e, "; %s",
+			may ? "tiles go through host memory instead" : remedy(&app->config));
 	return may;
 }
 
@@ -188,20 +184,25 @@ const char *hr_gpu_path(const struct hr_appliance *app, uint32_t gpu)
 {
 	const struct hr_backend *b = &app->backend[gpu];
 
-	/* Workers with one lane are threads of the CPU: host memory is their own. */
+	/* Workers with one lane are CPU threads, which use host memory directly. */
 	return b->lanes == 1 && !b->peer[0] ? "host memory (host backend)" : "host memory (bounce)";
 }
 
 const char *hr_run_path(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const struct hr_path *path = app->path[p->gpu];
-	uint32_t direct = 0, all = p->sources + p->has_sink;
+	uint32_t direct = 0, all = 0;
 
-	for (uint32_t s = 0; s < p->sources; s++)
-		direct += path[p->source[s].ssd].direct;
-	if (p->has_sink)
-		direct += path[p->sink.ssd].direct;
+	for (uint32_t k = 0; k < hr_config_gpus(p); k++) {
+		const struct hr_path *path = app->path[hr_config_gpu(p, k)];
+
+		for (uint32_t d = 0; d < app->config.ssds; d++) {
+			if (!hr_config_uses_ssd(p, d))
+				continue;
+			direct += path[d].direct;
+			all++;
+		}
+	}
 	if (direct == 0)
 		return hr_gpu_path(app, p->gpu);
 	return direct == all ? "direct (GPU memory)" : "direct and host memory (bounce)";

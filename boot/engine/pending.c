@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "config/log.h"
+#include "config/seam.h"
+#include "config/uses.h"
 
-void hr_pending_hint(const struct hr_store *store, const char *device, int err)
+void hr_pending_hint(const struct hr_store *store, const char *device, int err, struct hr_error *e)
 {
 	struct hr_store_space space;
 
@@ -14,21 +15,22 @@ void hr_pending_hint(const struct hr_store *store, const char *device, int err)
 		return;
 	hr_store_space(store, &space);
 	if (space.pending_objects)
-		hr_error("%s: %u incomplete object%s hold%s %llu bytes: 'headrace store rm "
-			 "--pending %s' removes what no run is to go on with",
-			 store->blk->name, space.pending_objects,
-			 space.pending_objects == 1 ? "" : "s",
-			 space.pending_objects == 1 ? "s" : "", (unsigned long long)space.pending,
-			 device);
+		hr_error_add(e, HR_ERROR_FAILED, err,
+			     "%s: %u incomplete object%s hold%s %llu bytes: 'headrace store rm "
+			     "--pending %s' removes them",
+			     store->blk->name, space.pending_objects,
+			     space.pending_objects == 1 ? "" : "s",
+			     space.pending_objects == 1 ? "s" : "",
+			     (unsigned long long)space.pending, device);
 }
 
 struct choice {
-	uint64_t before_ns; /* CLOCK_REALTIME */
-	bool (*keep)(void *arg, const struct hr_object *object);
+	uint64_t before_ns; /* limit, CLOCK_REALTIME */
+	bool (*keep)(void *arg, const struct hr_store_object *object);
 	void *arg;
 };
 
-static bool is_old(void *arg, const struct hr_object *object)
+static bool is_old(void *arg, const struct hr_store_object *object)
 {
 	const struct choice *choice = arg;
 
@@ -36,50 +38,43 @@ static bool is_old(void *arg, const struct hr_object *object)
 	       !(choice->keep && choice->keep(choice->arg, object));
 }
 
-/* 0: the clock is before 1970, and no object is older than it. */
+/* 0 when the clock is before 1970: then no object is older. */
 static uint64_t moment_before(uint64_t age_ns)
 {
-	struct timespec now;
-	uint64_t now_ns = 0;
+	const uint64_t now_ns = hr_wall_ns();
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec > 0)
-		now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	return now_ns > age_ns ? now_ns - age_ns : 0;
 }
 
-bool hr_pending_is_old(const struct hr_object *object, uint64_t age_ns)
+bool hr_pending_is_old(const struct hr_store_object *object, uint64_t age_ns)
 {
 	return object->created_ns < moment_before(age_ns);
 }
 
 int hr_pending_remove(struct hr_store *store, uint64_t age_ns,
-		      bool (*keep)(void *arg, const struct hr_object *object), void *arg,
-		      uint32_t *count, uint64_t *bytes)
+		      bool (*keep)(void *arg, const struct hr_store_object *object), void *arg,
+		      uint32_t *count, uint64_t *bytes, struct hr_error *e)
 {
 	struct choice choice = { age_ns ? moment_before(age_ns) : UINT64_MAX, keep, arg };
 
-	return hr_store_remove_some(store, is_old, &choice, count, bytes);
+	return hr_store_remove_some(store, is_old, &choice, count, bytes, e);
 }
 
-/* Which ssd is looked at. */
+/* State while objects of one ssd are checked. */
 struct collection {
 	const struct hr_appliance *app;
 	uint32_t ssd;
 };
 
-/* Its sources are not known to be the same until the sinks are judged, so the name decides. */
-static bool is_sink(void *arg, const struct hr_object *object)
+/* True for an object that a pipeline makes. The name decides, because the sources are compared only
+ * later, in stage `sinks`. */
+static bool is_sink(void *arg, const struct hr_store_object *object)
 {
 	const struct collection *c = arg;
 
-	for (uint32_t i = 0; i < c->app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = &c->app->config.pipeline[i];
-
-		if (p->has_sink && p->sink.ssd == c->ssd &&
-		    strcmp(p->sink.object, object->name) == 0)
+	for (uint32_t i = 0; i < c->app->config.pipelines; i++)
+		if (hr_config_creates_name(&c->app->config.pipeline[i], c->ssd, object->name))
 			return true;
-	}
 	return false;
 }
 
@@ -95,7 +90,8 @@ int hr_pending_collect(struct hr_appliance *app)
 
 		if (!ssd->has_store || ssd->blk->read_only)
 			continue;
-		err = hr_pending_remove(&ssd->store, app->collect_ns, is_sink, &c, &count, &bytes);
+		err = hr_pending_remove(&ssd->store, app->collect_ns, is_sink, &c, &count, &bytes,
+					&app->error);
 		if (!err && count)
 			hr_warn("ssd '%s': %u incomplete object%s of %llu bytes older than "
 				"boot.collect removed",

@@ -1,33 +1,34 @@
 /*
- * boot/engine/pending.h - incomplete objects: what runs and puts that were cut short have left.
+ * boot/engine/pending.h - incomplete objects, left by interrupted runs and `store put`.
  *
- * An incomplete sink is worth something to the run that goes on with it, and to no other. Only one
- * process at a time has a store, so what is incomplete when a store is opened is at rest.
+ * Only the run that resumes an incomplete sink can use it. Only one process at a time opens a
+ * store, so no process is writing an object that is incomplete when the store is opened.
  */
 #ifndef BOOT_ENGINE_PENDING_H
 #define BOOT_ENGINE_PENDING_H
 
 #include "boot/engine/stages.h"
 
-/* After -ENOSPC or -ENFILE: log how much incomplete objects hold, and the command that removes them;
- * nothing when there are none, or with another error. device: of the ssd, as the command takes it. */
-void hr_pending_hint(const struct hr_store *store, const char *device, int err);
+/* After -ENOSPC or -ENFILE: add the size of incomplete objects to *e, and the command that removes
+ * them. Does nothing when there are none, or for another error. device: of the ssd, as the
+ * command expects it. */
+void hr_pending_hint(const struct hr_store *store, const char *device, int err, struct hr_error *e);
 
 /*
- * Remove incomplete objects that were begun more than `age_ns` before now, in one commit; objects of
- * the future stay. keep: NULL, or says which stay in any case. *count, *bytes: what was removed.
- * 0, or as hr_store_remove().
+ * Remove incomplete objects that were created more than `age_ns` before now, in one commit; objects
+ * with a future time remain. keep: NULL, or true for objects that must remain. *count, *bytes:
+ * number and size of the removed objects. 0, or as hr_store_remove().
  */
 int hr_pending_remove(struct hr_store *store, uint64_t age_ns,
-		      bool (*keep)(void *arg, const struct hr_object *object), void *arg,
-		      uint32_t *count, uint64_t *bytes);
+		      bool (*keep)(void *arg, const struct hr_store_object *object), void *arg,
+		      uint32_t *count, uint64_t *bytes, struct hr_error *e);
 
-/* The object was begun more than age_ns before now. */
-bool hr_pending_is_old(const struct hr_object *object, uint64_t age_ns);
+/* True when the object was created more than age_ns before now. */
+bool hr_pending_is_old(const struct hr_store_object *object, uint64_t age_ns);
 
 /*
- * With app->collect_ns: remove what is older on all ssds, except the objects that a pipeline of the
- * configuration writes and would go on with. Logs what went. After `objects`.
+ * With app->collect_ns: remove older incomplete objects on all ssds, except sinks that a pipeline
+ * of the configuration may resume. Logs the removed objects. After `objects`.
  */
 int hr_pending_collect(struct hr_appliance *app);
 

@@ -39,6 +39,16 @@ void hr_time_format(char *text, size_t bytes, double seconds)
 		snprintf(text, bytes, "%lu:%02lu", s / 60, s % 60);
 }
 
+/* A line that wraps cannot be erased. Returns the length to print. */
+static size_t fit(const struct hr_progress *p, int length, size_t bytes)
+{
+	if (length < 0)
+		return 0;
+	if ((unsigned)length >= p->columns && p->columns)
+		length = (int)p->columns - 1;
+	return (size_t)length < bytes ? (size_t)length : bytes - 1;
+}
+
 size_t hr_progress_format(char *line, size_t bytes, const struct hr_progress *p, uint64_t done,
 			  uint64_t elapsed_ns)
 {
@@ -49,6 +59,11 @@ size_t hr_progress_format(char *line, size_t bytes, const struct hr_progress *p,
 	int length;
 
 	hr_rate_format(rate_text, sizeof rate_text, rate);
+	if (p->page_bytes)
+		return fit(p,
+			   snprintf(line, bytes, "%s  %llu pages read  %s", p->name,
+				    (unsigned long long)(done / p->page_bytes), rate_text),
+			   bytes);
 	hr_time_format(time_text, sizeof time_text,
 		       rate > 0 ? (double)(p->total - done) / rate : INFINITY);
 	snprintf(tail, sizeof tail, "%3.0f%%  %s  ETA %s", floor(share * 100), rate_text,
@@ -62,12 +77,7 @@ size_t hr_progress_format(char *line, size_t bytes, const struct hr_progress *p,
 	bar[width] = '\0';
 	length = width >= 4 ? snprintf(line, bytes, "%s [%s] %s", p->name, bar, tail)
 			    : snprintf(line, bytes, "%s", tail);
-	if (length < 0)
-		return 0;
-	/* A line that wraps cannot be erased. */
-	if ((unsigned)length >= p->columns && p->columns)
-		length = (int)p->columns - 1;
-	return (size_t)length < bytes ? (size_t)length : bytes - 1;
+	return fit(p, length, bytes);
 }
 
 static unsigned terminal_columns(void)
@@ -79,7 +89,7 @@ static unsigned terminal_columns(void)
 	return size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
 }
 
-/* A terminal that takes no output is no reason to stop. */
+/* A write error on the terminal must not end the run. */
 static void put(const char *text, size_t length)
 {
 	if (write(STDERR_FILENO, text, length) < 0)
@@ -106,8 +116,8 @@ void hr_progress_update(struct hr_progress *p, uint64_t done, uint64_t now_ns)
 	if (!p->on || now_ns < p->next_ns)
 		return;
 	p->next_ns = now_ns + STEP_NS;
-	p->columns = terminal_columns(); /* it may have been resized */
-	if (done > p->total)
+	p->columns = terminal_columns(); /* the terminal may have been resized */
+	if (done > p->total && !p->page_bytes)
 		done = p->total;
 	if (done < p->first)
 		done = p->first;

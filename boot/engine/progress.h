@@ -1,7 +1,7 @@
 /*
- * boot/engine/progress.h - a line on the terminal that says how far a run is: bar, rate, time left.
+ * boot/engine/progress.h - a progress line on the terminal: bar, rate, time left.
  *
- * On stderr, only when that is a terminal. Never allocates, so it may run while sealed.
+ * On stderr, and only when stderr is a terminal. Never allocates, so it may run while sealed.
  */
 #ifndef BOOT_ENGINE_PROGRESS_H
 #define BOOT_ENGINE_PROGRESS_H
@@ -12,20 +12,23 @@
 
 struct hr_progress {
 	bool on;
-	const char *name;      /* the caller's */
-	uint64_t first, total; /* bytes: done at the start; in all */
+	const char *name;      /* owned by the caller */
+	uint64_t first, total; /* bytes: done at the start; total */
+	/* of a run that reads pages as its operator wants them: no total is known, so the line has
+	 * the number of pages in place of bar, share and time left; 0: bytes of a known total */
+	uint32_t page_bytes;
 	uint64_t began_ns, next_ns;
 	unsigned columns;
 };
 
-/* Start; wanted: unless the user said --quiet. */
+/* Start; wanted is false with --quiet. The owner has set page_bytes. */
 void hr_progress_begin(struct hr_progress *p, bool wanted, const char *name, uint64_t first,
 		       uint64_t total, uint64_t now_ns);
 
-/* Draw, ten times a second at most. */
+/* Draw the line, at most ten times a second. */
 void hr_progress_update(struct hr_progress *p, uint64_t done, uint64_t now_ns);
 
-/* Take the line away again. */
+/* Erase the line. */
 void hr_progress_end(struct hr_progress *p);
 
 /* The line, without control characters, at most `columns` wide. Returns its length. */

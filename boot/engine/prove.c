@@ -1,10 +1,11 @@
 /*
- * The loopback proof, before a pipeline relies on an ssd and a region of memory: the ssd writes a
- * pattern there, which is looked at from where workers look; another one is put there, which the ssd
- * reads. The blocks in between are the store's scratch area, which belongs to nobody's data.
+ * The loopback proof of a memory region, before a pipeline relies on it. The ssd writes a pattern
+ * to the region, and the proof reads it at its address for workers. Then the proof writes another
+ * pattern, and the ssd reads it. The blocks on the ssd are the store's scratch area, which never
+ * holds data.
  *
- * That a command succeeds says little: a write that a bridge swallows, or that an IOMMU drops, is
- * posted, and the ssd never learns of it.
+ * The success of a command is no proof: a write that a bridge or an IOMMU discards is posted, so
+ * the ssd does not detect it.
  */
 
 #include "boot/engine/prove.h"
@@ -19,15 +20,17 @@
 #include "boot/engine/signals.h"
 #include "nvme/status.h"
 
-#define SAMPLES 16u /* pages of a region that are tried: the first, the last, some between */
+/* pages of a region that are tested: the first, the last, some between */
+#define SAMPLES 16u
 
 struct proof {
 	struct hr_appliance *app;
 	uint32_t g, d;
 	enum hr_place place;
-	struct hr_obstacle *obstacle;
+	bool *refuted;
+	struct hr_error *e;
 	const struct hr_region *region;
-	uint8_t *want, *got; /* a page each */
+	uint8_t *want, *got; /* one page each */
 	uint64_t seed;
 };
 
@@ -41,14 +44,15 @@ static void make_pattern(struct proof *p)
 	p->seed += HR_PAGE;
 }
 
-/* A page of the region as workers see it: GPU memory through the backend, host memory plainly. */
+/* Read a page of the region at its address for workers: GPU memory through the backend, host
+ * memory directly. */
 static int look(const struct proof *p, size_t at)
 {
 	struct hr_backend *b = &p->app->backend[p->g];
 	const uint8_t *worker = (const uint8_t *)p->region->worker + at;
 
 	if (p->place == HR_PLACE_GPU)
-		return b->ops->download(b, p->got, worker, HR_PAGE);
+		return b->ops->download(b, p->got, worker, HR_PAGE, p->e);
 	memcpy(p->got, (const uint8_t *)p->region->cpu + at, HR_PAGE);
 	return 0;
 }
@@ -58,37 +62,41 @@ static int put(const struct proof *p, size_t at, const uint8_t *page)
 	struct hr_backend *b = &p->app->backend[p->g];
 
 	if (p->place == HR_PLACE_GPU)
-		return b->ops->upload(b, (uint8_t *)p->region->worker + at, page, HR_PAGE);
+		return b->ops->upload(b, (uint8_t *)p->region->worker + at, page, HR_PAGE, p->e);
 	memcpy((uint8_t *)p->region->cpu + at, page, HR_PAGE);
 	return 0;
 }
 
-/* What stands between the two, in words for a message. */
-static void blame(const struct proof *p)
+/* Describe the most likely cause, for a message. */
+static void suspect(const struct proof *p, char *text, size_t bytes)
 {
 	const struct hr_path *path = &p->app->path[p->g][p->d];
-	struct hr_obstacle *o = p->obstacle;
 
 	if (p->place != HR_PLACE_GPU || !path->pair)
-		snprintf(o->suspect, sizeof o->suspect,
-			 "these are not the addresses of that memory: is an IOMMU in between?");
+		snprintf(text, bytes,
+			 "the bus addresses do not belong to that memory: "
+			 "does an IOMMU translate them?");
 	else if (path->suspect[0])
-		snprintf(o->suspect, sizeof o->suspect, "most likely rule %s of the topology: %s",
-			 path->suspect, path->suspect_why);
+		snprintf(text, bytes, "most likely rule %s of the topology: %s", path->suspect,
+			 path->suspect_why);
 	else
-		snprintf(o->suspect, sizeof o->suspect,
-			 "nothing that the topology knows speaks against it (%s by rule %s): a "
-			 "bridge or the firmware does not do what the registers say",
+		snprintf(text, bytes,
+			 "the topology shows no cause (%s by rule %s): a "
+			 "bridge or the firmware may contradict its registers",
 			 path->verdict, path->rule);
 }
 
-static void tell(const struct proof *p, const char *what, size_t at, const char *detail)
+static int fail(const struct proof *p, int err, const char *what, size_t at, const char *detail)
 {
-	snprintf(p->obstacle->what, sizeof p->obstacle->what,
-		 "loopback through %s memory of gpu '%s' (%s): %s at bus address 0x%llx: %s",
-		 hr_place_name(p->place), p->app->config.gpu[p->g].name, p->app->backend[p->g].name,
-		 what, (unsigned long long)hr_region_bus(p->region, at).addr, detail);
-	blame(p);
+	char text[448];
+
+	suspect(p, text, sizeof text);
+	*p->refuted = true;
+	return hr_fail(
+		p->e, HR_ERROR_DEVICE, err,
+		"loopback through %s memory of gpu '%s' (%s): %s at bus address 0x%llx: %s; %s",
+		hr_place_name(p->place), p->app->config.gpu[p->g].name, p->app->backend[p->g].name,
+		what, (unsigned long long)hr_region_bus(p->region, at).addr, detail, text);
 }
 
 static int differs(const struct proof *p, size_t at, const char *what)
@@ -100,24 +108,23 @@ static int differs(const struct proof *p, size_t at, const char *what)
 		i++;
 	snprintf(text, sizeof text, "byte %zu is 0x%02x, expected 0x%02x", i, p->got[i],
 		 p->want[i]);
-	tell(p, what, at, text);
-	return -EIO;
+	return fail(p, -EIO, what, at, text);
 }
 
-/* The ssd's own command that touches the region; when that fails and the ssd lives, so it is the
- * region. */
+/* The ssd's command that accesses the region. When it fails and the ssd works, the region is the
+ * cause. */
 static int move(const struct proof *p, bool write, uint64_t offset, size_t at)
 {
-	struct hr_nvme_blk *disk = &p->app->ssd[p->d].disk;
-	const int err = hr_nvme_blk_move(disk, write, offset, hr_region_bus(p->region, at));
+	struct hr_ssd *ssd = &p->app->ssd[p->d];
+	const int err =
+		hr_nvme_blk_move(&ssd->disk, write, offset, hr_region_bus(p->region, at), p->e);
 	char text[96], name[80];
 
-	if (err <= 0 || disk->dead)
+	if (err <= 0 || hr_health_failed(&ssd->health))
 		return err;
 	snprintf(text, sizeof text, "%s (%03x)", hr_status_name((uint16_t)err, name, sizeof name),
 		 (unsigned)err);
-	tell(p, write ? "the ssd cannot read" : "the ssd cannot write", at, text);
-	return err;
+	return fail(p, err, write ? "the ssd cannot read" : "the ssd cannot write", at, text);
 }
 
 static int compare(const struct proof *p, size_t at, const char *what)
@@ -125,17 +132,17 @@ static int compare(const struct proof *p, size_t at, const char *what)
 	return memcmp(p->got, p->want, HR_PAGE) == 0 ? 0 : differs(p, at, what);
 }
 
-/* The ssd writes into the region: what lies at `from` of the disk, which is in want[]. */
+/* The ssd writes the block at `from` of the disk, whose contents are in want[], to the region. */
 static int prove_write(struct proof *p, size_t at, uint64_t from)
 {
 	int err = move(p, false, from, at);
 
 	if (!err)
 		err = look(p, at);
-	return err ? err : compare(p, at, "what the ssd wrote did not arrive");
+	return err ? err : compare(p, at, "the data that the ssd wrote did not arrive");
 }
 
-/* The ssd reads what workers put there. */
+/* The ssd reads data that workers have written. */
 static int prove_read(struct proof *p, size_t at, uint64_t to)
 {
 	struct hr_nvme_blk *disk = &p->app->ssd[p->d].disk;
@@ -144,11 +151,11 @@ static int prove_read(struct proof *p, size_t at, uint64_t to)
 	if (!err)
 		err = move(p, true, to, at);
 	if (!err)
-		err = disk->blk.ops->read(&disk->blk, to, p->got, HR_PAGE);
-	return err ? err : compare(p, at, "what the ssd read is something else");
+		err = disk->blk.ops->read(&disk->blk, to, p->got, HR_PAGE, p->e);
+	return err ? err : compare(p, at, "the ssd read other data");
 }
 
-/* One page of the region, there and back, zeroed again at the end. */
+/* Test one page of the region in both directions; zero it at the end. */
 static int prove_page(struct proof *p, size_t at, unsigned sample)
 {
 	static const uint8_t zero[HR_PAGE];
@@ -157,14 +164,14 @@ static int prove_page(struct proof *p, size_t at, unsigned sample)
 		ssd->store.scratch_offset + sample * (uint64_t)HR_PAGE % HR_STORE_SCRATCH;
 	int err;
 
-	if (ssd->blk->read_only) { /* the superblock is as good a pattern as any */
-		err = ssd->blk->ops->read(ssd->blk, 0, p->want, HR_PAGE);
+	if (ssd->blk->read_only) { /* use the superblock as the pattern */
+		err = ssd->blk->ops->read(ssd->blk, 0, p->want, HR_PAGE, p->e);
 		if (!err)
 			err = prove_write(p, at, 0);
 		return err ? err : put(p, at, zero);
 	}
 	make_pattern(p);
-	err = ssd->blk->ops->write(ssd->blk, scratch, p->want, HR_PAGE, false);
+	err = ssd->blk->ops->write(ssd->blk, scratch, p->want, HR_PAGE, false, p->e);
 	if (!err)
 		err = prove_write(p, at, scratch);
 	make_pattern(p);
@@ -188,13 +195,14 @@ static int prove_region(struct proof *p)
 }
 
 static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
-		       struct hr_obstacle *obstacle)
+		       bool *refuted, struct hr_error *e)
 {
 	struct proof p = { .app = app,
 			   .g = g,
 			   .d = d,
 			   .place = place,
-			   .obstacle = obstacle,
+			   .refuted = refuted,
+			   .e = e,
 			   .region = &app->memory[g].region[place],
 			   .seed = hr_now_ns() };
 	uint64_t began = hr_now_ns();
@@ -203,10 +211,9 @@ static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr
 	if (!p.region->bytes)
 		return 0;
 	p.want = aligned_alloc(HR_PAGE, 2 * HR_PAGE);
-	if (!p.want) {
-		hr_error("out of memory for the loopback proof: %u bytes", 2 * HR_PAGE);
-		return -ENOMEM;
-	}
+	if (!p.want)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "out of memory for the loopback proof: %u bytes", 2 * HR_PAGE);
 	p.got = p.want + HR_PAGE;
 	err = prove_region(&p);
 	free(p.want);
@@ -217,29 +224,26 @@ static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr
 	return err;
 }
 
-/* A command that was lost may still move its data: not into memory that is given back. */
+/* A lost command may still move its data, so the memory must not be freed before the controller
+ * stops. */
 static void stop_lost(struct hr_appliance *app, uint32_t d)
 {
 	struct hr_ssd *ssd = &app->ssd[d];
 
-	if (!ssd->disk.dead)
-		return;
-	hr_ssd_fail(ssd);
-	if (hr_ssd_disable(ssd) == 0)
-		return;
-	hr_warn("%s: does not stop; the memory of the loopback stays allocated",
-		ssd->transport.name);
-	app->stuck = true;
+	if (hr_health_failed(&ssd->health) && hr_ssd_disable(ssd) != 0)
+		hr_warn("%s: the controller does not stop; the memory of the loopback stays "
+			"allocated",
+			ssd->transport.name);
 }
 
-int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
-	     struct hr_obstacle *obstacle)
+int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place, bool *refuted,
+	     struct hr_error *e)
 {
 	const struct hr_ssd *ssd = &app->ssd[d];
 	int err;
 
-	memset(obstacle, 0, sizeof *obstacle);
-	/* A software controller copies by pointers: there is nothing between it and memory. */
+	*refuted = false;
+	/* A software controller copies by pointers, so no bus is involved. */
 	if (ssd->transport.kind == HR_TRANSPORT_SOFT)
 		return 0;
 	if (!ssd->has_store) {
@@ -247,7 +251,7 @@ int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place pla
 			ssd->transport.name, hr_place_name(place));
 		return 0;
 	}
-	err = prove_place(app, g, d, place, obstacle);
+	err = prove_place(app, g, d, place, refuted, e);
 	if (err)
 		stop_lost(app, d);
 	return err;

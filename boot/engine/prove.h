@@ -1,5 +1,5 @@
 /*
- * boot/engine/prove.h - a loopback through the ssd, before a pipeline relies on a place of memory.
+ * boot/engine/prove.h - test a place of memory by a loopback through the ssd.
  */
 #ifndef BOOT_ENGINE_PROVE_H
 #define BOOT_ENGINE_PROVE_H
@@ -7,12 +7,12 @@
 #include "boot/engine/paths.h"
 
 /*
- * A place that is mapped into ssd d, tried: a part of memory. 0, also where there is nothing to be
- * tried. -EIO: what arrived is something else; a status: the ssd could not move the data; both are
- * told in *obstacle and not logged. Other errors of the disk or the backend are, without an obstacle.
- * When a command was lost the controller is disabled, or app->stuck is set.
+ * Test a place that is mapped into ssd d, in a sample of its pages. 0, also when the place needs no
+ * test. -EIO: the data differed; > 0: the status of a failed transfer; both set *refuted. Other
+ * errors are those of the disk or the backend. When a command was lost, the controller is disabled,
+ * or its health is HR_HEALTH_STUCK.
  */
-int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
-	     struct hr_obstacle *obstacle);
+int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place, bool *refuted,
+	     struct hr_error *e);
 
 #endif

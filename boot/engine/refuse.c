@@ -1,31 +1,22 @@
 /*
- * Pipelines and ssds that the appliance goes on without, where it is to keep going.
+ * Pipelines and ssds that the appliance leaves out, when it may continue without them.
  */
 
 #include "boot/engine/refuse.h"
 
-#include <string.h>
-
+#include "boot/engine/schedule.h"
 #include "config/log.h"
+#include "config/uses.h"
 #include "nvme/status.h"
 
 bool hr_run_uses_ssd(const struct hr_run *run, uint32_t d)
 {
-	for (uint32_t s = 0; s < run->config->sources; s++)
-		if (run->config->source[s].ssd == d)
-			return true;
-	return run->config->has_sink && run->config->sink.ssd == d;
+	return hr_config_uses_ssd(run->config, d);
 }
 
 bool hr_run_reads_sink(const struct hr_run *reader, const struct hr_run *writer)
 {
-	const struct hr_config_pipeline *p = reader->config;
-	const struct hr_config_object *sink = &writer->config->sink;
-
-	for (uint32_t s = 0; writer->config->has_sink && s < p->sources; s++)
-		if (p->source[s].ssd == sink->ssd && strcmp(p->source[s].object, sink->object) == 0)
-			return true;
-	return false;
+	return hr_schedule_reads(reader->config, writer->config);
 }
 
 bool hr_any_selected(const struct hr_appliance *app)
@@ -36,8 +27,23 @@ bool hr_any_selected(const struct hr_appliance *app)
 	return false;
 }
 
-/* Those that read what this one was to write have nothing to read; they come later in the list. */
-void hr_refuse_run(struct hr_appliance *app, uint32_t i, int err)
+void hr_stage_error_log(struct hr_appliance *app)
+{
+	hr_error_log(&app->error, HR_LOG_ERROR);
+	hr_error_clear(&app->error);
+}
+
+static void log_cause(struct hr_appliance *app, int err)
+{
+	char text[96];
+
+	hr_fail(&app->error, HR_ERROR_FAILED, err, "%s", hr_error_name(err, text, sizeof text));
+	hr_error_log(&app->error, HR_LOG_ERROR);
+}
+
+/* For app->error. Also leave out the pipelines that read the sink of this one; they come later in
+ * the list. */
+static void refuse(struct hr_appliance *app, uint32_t i, int err)
 {
 	struct hr_run *run = &app->run[i];
 
@@ -46,13 +52,33 @@ void hr_refuse_run(struct hr_appliance *app, uint32_t i, int err)
 	run->selected = false;
 	run->outcome = HR_RUN_FAILED;
 	run->error = err;
+	run->cause = app->error;
 	for (uint32_t j = i + 1; j < app->config.pipelines; j++) {
 		if (!app->run[j].selected || !hr_run_reads_sink(&app->run[j], run))
 			continue;
-		hr_warn("pipeline '%s' does not run: it reads what pipeline '%s' writes",
+		hr_warn("pipeline '%s' does not run: it reads the sink of pipeline '%s'",
 			app->run[j].config->name, run->config->name);
-		hr_refuse_run(app, j, err);
+		refuse(app, j, err);
 	}
+}
+
+/* When no pipeline is left, the stage fails, and its error is that of the first pipeline. */
+static void end_refusal(struct hr_appliance *app)
+{
+	hr_error_clear(&app->error);
+	for (uint32_t i = 0; !hr_any_selected(app) && i < app->config.pipelines; i++) {
+		if (!app->run[i].cause.kind)
+			continue;
+		app->error = app->run[i].cause;
+		return;
+	}
+}
+
+void hr_refuse_run(struct hr_appliance *app, uint32_t i, int err)
+{
+	log_cause(app, err);
+	refuse(app, i, err);
+	end_refusal(app);
 }
 
 static void leave_out_run(struct hr_appliance *app, uint32_t i)
@@ -75,12 +101,14 @@ void hr_refuse_ssd(struct hr_appliance *app, uint32_t d, int err)
 {
 	char text[96];
 
+	log_cause(app, err);
 	app->left_out[d] = true;
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		if (!app->run[i].selected || !hr_run_uses_ssd(&app->run[i], d))
 			continue;
 		hr_warn("pipeline '%s' does not run: ssd '%s': %s", app->run[i].config->name,
 			app->config.ssd[d].name, hr_error_name(err, text, sizeof text));
-		hr_refuse_run(app, i, err);
+		refuse(app, i, err);
 	}
+	end_refusal(app);
 }

@@ -1,6 +1,6 @@
 /*
- * boot/engine/rings.h - how rings and tables lie in their parts; what lays them out and what fills
- * them in agree here. Queue pairs of a part follow each other, worker by worker.
+ * boot/engine/rings.h - sizes of rings, tables and buffers, for the code that plans them and the
+ * code that fills them. The queue pairs of a part are consecutive, by worker.
  */
 #ifndef BOOT_ENGINE_RINGS_H
 #define BOOT_ENGINE_RINGS_H
@@ -12,9 +12,9 @@
 #define HR_CACHE_LINE 64u
 
 /*
- * Both rings of a queue pair: SQ, then CQ, each page aligned. A power of two, at most 512 KiB, which
- * is also how they are aligned: rings have to be in one piece on the bus, and so they never cross
- * from one huge page into another.
+ * Bytes of both rings of a queue pair: SQ, then CQ, each page aligned. This is a power of two, at
+ * most 512 KiB, and also their alignment: rings must be contiguous on the bus, so they must not
+ * cross from one huge page into another.
  */
 static inline uint32_t hr_plan_ring_bytes(uint32_t entries)
 {
@@ -26,13 +26,13 @@ static inline uint32_t hr_plan_ring_bytes(uint32_t entries)
 	return power;
 }
 
-/* Its table of commands in flight. */
+/* Bytes of its table of commands in flight. */
 static inline uint64_t hr_plan_table_bytes(uint32_t entries)
 {
 	return (hr_qp_table_bytes(entries) + HR_CACHE_LINE - 1) & ~((uint64_t)HR_CACHE_LINE - 1);
 }
 
-/* A buffer for one tile: whole pages. */
+/* Bytes of a buffer for one tile: whole pages. */
 static inline uint32_t hr_plan_tile_bytes(uint32_t bytes)
 {
 	return (bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);

@@ -1,6 +1,6 @@
 /*
- * boot/engine/run.h - one pipeline between its configuration and worker code: what each stage of
- * bring-up and then the run itself find out about it.
+ * boot/engine/run.h - the state of one pipeline between its configuration and worker code, set by
+ * the stages of bring-up and by the run.
  */
 #ifndef BOOT_ENGINE_RUN_H
 #define BOOT_ENGINE_RUN_H
@@ -8,115 +8,177 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/engine/access_layout.h"
+#include "boot/engine/pipe_layout.h"
 #include "config/config.h"
+#include "config/error.h"
 #include "gpu/backend.h"
+#include "gpu/worker/access.h"
 #include "gpu/worker/pipeline.h"
 
-/* What becomes of the comparison of a source with its checksum, and why it is not made. */
+#define HR_RUN_ROLES (HR_ROLE_ACCESS + 1) /* of both shapes */
+
+/* Result of comparing a source with its checksum, or the reason why it is not compared. */
 enum hr_source_check {
-	HR_SOURCE_UNREAD, /* it is to be compared once all of it has been read */
+	HR_SOURCE_UNREAD, /* to be compared after all of it has been read */
 	HR_SOURCE_VERIFIED,
 	HR_SOURCE_WRONG,
 	HR_SOURCE_VERIFY_OFF,
 	HR_SOURCE_NO_CHECKSUM,
-	HR_SOURCE_RESUMED, /* what an earlier run has read of it is not read again */
+	HR_SOURCE_RESUMED, /* the resumed run does not read the tiles of an earlier run again */
 };
 
-/* A source as it was found. */
+/* A source of a run. */
 struct hr_run_source {
-	uint64_t id; /* of the object; 0 while it is the sink of an earlier pipeline not yet made */
+	/* id of the object; 0 while it is the sink of an earlier pipeline, not yet created */
+	uint64_t id;
 	uint64_t bytes;
-	int from;	/* index of the run whose sink it is, or -1 */
-	uint32_t queue; /* index in hr_run.ssd: which queue pair of a worker reaches it */
+	int from;	/* index of the run that writes this object, or -1 */
+	uint32_t queue; /* index in hr_run.ssd: selects the queue pair of a worker */
 	uint32_t tile_bytes;
-	bool verifiable; /* it has a checksum, or will have, and the pipeline wants it compared */
-	/* From `partition`: where the words of its tiles begin in the part `checksums`. */
-	uint64_t words_at;
-	/* From `sinks`, then from running it. */
+	/* it has or will have a checksum, and the pipeline wants the comparison */
+	bool verifiable;
+	/* Set by `sinks`, then by the run. */
 	enum hr_source_check check;
-	uint32_t crc_expected, crc_found; /* when it was compared */
+	bool crc_known; /* crc_stored is the checksum that the object had then */
+	uint32_t crc_stored;
+	uint32_t crc_expected, crc_found; /* set when it was compared */
+};
+
+/* Action of bring-up for the sink of a run, or for a new object of an access operator. */
+enum hr_sink_plan {
+	HR_SINK_NONE, /* the run has no sink */
+	HR_SINK_CREATE,
+	HR_SINK_REPLACE, /* an object of that name exists; it is removed when the run has finished */
+	HR_SINK_RESUME,	 /* an earlier run of this pipeline was interrupted */
+	HR_SINK_COMPLETE, /* an earlier run of this pipeline has completed it */
+};
+
+/* An object of an access operator, in the order of the description. */
+struct hr_run_object {
+	bool used;   /* false: the configuration leaves out an optional object */
+	uint64_t id; /* 0 while it is not created */
+	uint64_t bytes;
+	int from;	/* index of the run that writes it before this run, or -1 */
+	uint32_t queue; /* index in hr_run.ssd */
+	bool made;	/* created by this bring-up, and not yet finished */
+	enum hr_sink_plan plan;
 };
 
 enum hr_outcome {
 	HR_RUN_WAITING,
 	HR_RUN_DONE,
-	HR_RUN_COMPLETE, /* the sink was there already, whole, from this very pipeline */
+	HR_RUN_COMPLETE, /* a complete sink of this pipeline existed before */
 	HR_RUN_INTERRUPTED,
 	HR_RUN_FAILED,
 };
 
-/* What bring-up does about the sink of a run. */
-enum hr_sink_plan {
-	HR_SINK_NONE, /* it has none */
-	HR_SINK_CREATE,
-	HR_SINK_REPLACE,  /* an object of the name is there; it goes when the run has finished */
-	HR_SINK_RESUME,	  /* this very run was cut short */
-	HR_SINK_COMPLETE, /* this very run has made it: nothing to do */
+/* What a run has on one of its gpus: one part for a stream operator, a part for each gpu of an
+ * access operator. */
+struct hr_run_part {
+	/* From `backends`: worker code of the gpu's backend, or linked for the operator. */
+	enum hr_entry entry;
+	uint32_t entry_threads; /* maximum threads of a block; 0: that of the backend */
+	/* Of an access operator, as layout, cpu and pipe below. */
+	struct hr_access_layout layout;
+	struct hr_access cpu;
+	struct hr_access *access; /* NULL: queues are down */
 };
 
-/* Part indices in the gpu's partition; -1: not needed. */
-struct hr_run_parts {
-	int pipe, slots, copy, args, states, records, result, control, status, written, checksums,
-		read_qps, write_qps, read_tables, write_tables, chunks, prps, sink_rings,
-		sink_tiles;
-	int source_rings[HR_SOURCES_MAX]; /* per distinct ssd */
-	int source_tiles[HR_SOURCES_MAX];
-};
-
-/* A pipeline between configuration and worker code. */
+/* The state of a pipeline. */
 struct hr_run {
 	const struct hr_config_pipeline *config;
 	bool selected;
-	bool suspect; /* it failed in an earlier attempt: others run before it */
-	/* From `backends`. */
-	enum hr_kernel kernel;	 /* what runs it: its gpu's worker code, or one linked for it */
-	uint32_t kernel_threads; /* of a block, at most; 0: what the backend has */
+	/* `headrace check`: an object that does not exist yet, so the run is not selected; or NULL */
+	const struct hr_config_object *awaits;
+	bool suspect; /* failed in an earlier attempt: run it after the others */
+	/* index: of the gpu among those of the pipeline, hr_config_gpu() */
+	struct hr_run_part part[HR_GPUS_MAX];
 	/* From `objects`. */
 	struct hr_run_source source[HR_SOURCES_MAX];
-	uint32_t ssd[HR_SOURCES_MAX]; /* distinct ssds of the sources */
+	uint32_t ssd[HR_SSDS_MAX]; /* distinct ssds of the sources, or of the objects */
 	uint32_t ssds;
 	uint64_t tiles;
+	struct hr_run_object object[HR_OBJECTS_MAX];
 	uint64_t sink_bytes;
 	uint32_t sink_tile_bytes;
 	/* From `partition`. */
 	uint32_t slots;
-	uint32_t blocks[HR_ROLES], workers[HR_ROLES]; /* of each role; workers (warps) per block */
-	uint32_t threads;			      /* of every block */
-	bool copies; /* compute blocks copy tiles to GPU memory before they work on them */
-	bool stages; /* they make the output in GPU memory and copy it to host memory */
-	uint32_t shared_bytes;	/* of each block at launch */
-	uint64_t sink_words_at; /* where the words of the sink's tiles begin in `checksums` */
-	struct hr_run_parts part;
+	/* of each role, on each gpu; workers (warps) per block */
+	uint32_t blocks[HR_RUN_ROLES], workers[HR_RUN_ROLES];
+	uint32_t threads; /* threads of every block */
+	bool copies;	  /* compute blocks copy tiles to GPU memory before they process them */
+	/* compute blocks write the output in GPU memory and copy it to host memory */
+	bool stages;
+	uint32_t shared_bytes; /* dynamic shared memory of each block */
+	struct hr_pipe_layout layout;
 	/* From `sinks`. */
 	enum hr_sink_plan sink_plan;
-	bool sink_made; /* by this bring-up, and nothing is written to it yet */
+	bool sink_made; /* created by this bring-up, and not yet written */
 	uint64_t sink_id;
-	uint64_t fingerprint; /* of what is written */
+	uint64_t fingerprint; /* hash of all that determines the contents of the sink */
 	uint64_t first_tile;
-	uint64_t sink_summed_tiles; /* sink_crc is that of so many tiles from the first one on */
+	uint64_t sink_summed_tiles; /* number of first tiles that sink_crc covers */
 	uint32_t sink_crc;
-	bool sink_unsummed; /* ... which has to be read for it first */
-	/* From `queues`, as the CPU sees it: pipe and queue pairs as of the launch, then of the
-	 * end; the others all the time. */
-	struct hr_pipe *pipe;
-	struct hr_nvme_qp *read_qp, *write_qp;
-	struct hr_pipe_control *control;
-	struct hr_worker_status *status;
-	uint64_t *written;
-	/* From running it. */
+	bool sink_unsummed; /* true: sink_crc must first be computed by reading the sink */
+	/* Numbers from `partition`, pointers from `queues`, with addresses for the CPU. Workers
+	 * write status, written and control. For all other parts the CPU sees the contents at
+	 * the launch, and after the end of the launch the final contents. The same holds for the
+	 * descriptor itself: */
+	struct hr_pipe cpu;
+	struct hr_pipe *pipe; /* NULL: queues are down */
+	/* Set by the run. */
 	enum hr_outcome outcome;
-	int error;
-	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker reported it */
+	int error;		   /* 0; -EINTR: interrupted; > 0 or -errno: failed */
+	struct hr_error cause;	   /* text and kind of the failure; printed once */
+	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker has reported it */
+	uint32_t failure_part;	   /* of that worker */
 	uint64_t started_ns, ended_ns;
-	/* At the end: hr_run_tiles_done(), hr_run_bytes_read(). */
+	/* Set at the end: hr_run_tiles_done(), hr_run_bytes_read(). */
 	uint64_t through_tiles, read_bytes;
-	bool settled; /* workers have ended: slots and descriptor are what they have left */
+	/* workers have ended: slots and descriptor have their final contents */
+	bool settled;
 	uint64_t first_submit_ns; /* 0: no tile was submitted */
-	uint64_t durable_tiles;	  /* of the sink */
+	uint64_t durable_tiles;	  /* durable tiles of the sink */
 };
 
-/* Workers of a role, in all blocks. */
-static inline uint32_t hr_run_workers(const struct hr_run *run, enum hr_role role)
+/* True when the queues are up: the functions below may be called. */
+bool hr_run_wired(const struct hr_run *run);
+
+/* Number of parts, one for each gpu. */
+uint32_t hr_run_parts(const struct hr_run *run);
+
+/*
+ * Status record i, at the address for the CPU. Records of a role are adjacent; within a role those
+ * of each part are. hr_run_status_part() gives the part of a record, and its number within role
+ * and part.
+ */
+const struct hr_worker_status *hr_run_status(const struct hr_run *run, uint32_t i);
+uint32_t hr_run_status_part(const struct hr_run *run, uint32_t i, uint32_t *number);
+
+/* Status records of a role (below HR_RUN_ROLES), index of the first, and total. */
+uint32_t hr_run_role_statuses(const struct hr_run *run, uint32_t role);
+uint32_t hr_run_first_status(const struct hr_run *run, uint32_t role);
+uint32_t hr_run_statuses(const struct hr_run *run);
+
+/* Of a part: the control words at the address for the CPU, the parts of its memory, and the index
+ * of its descriptor among them. */
+struct hr_pipe_control *hr_run_control(const struct hr_run *run, uint32_t part);
+const struct hr_layout *hr_run_layout(const struct hr_run *run, uint32_t part);
+int hr_run_descriptor(const struct hr_run *run, uint32_t part);
+
+/* Blocks of all roles on each gpu. */
+uint32_t hr_run_blocks(const struct hr_run *run);
+
+/* Index of the run that writes source i, or object i of an access operator; -1: none of this
+ * configuration. */
+int hr_run_from(const struct hr_run *run, uint32_t i);
+
+/* Pages that the I/O workers of an access operator have read; 0: queues are down. */
+uint64_t hr_run_pages_read(const struct hr_run *run);
+
+/* Number of workers of a role on each gpu, in all its blocks. */
+static inline uint32_t hr_run_workers(const struct hr_run *run, uint32_t role)
 {
 	return run->blocks[role] * run->workers[role];
 }

@@ -1,37 +1,57 @@
 /*
- * boot/engine/runner.h - running the pipelines of an appliance that is up and sealed.
+ * boot/engine/runner.h - run the pipelines of an appliance that is up and sealed.
  *
- * The host starts a pipeline, watches it, and makes its progress durable; the data path is the
- * workers' own. Nothing here allocates.
+ * The host starts a pipeline, watches it, and makes its progress durable; the workers move the
+ * data. Nothing here allocates.
  */
 #ifndef BOOT_ENGINE_RUNNER_H
 #define BOOT_ENGINE_RUNNER_H
 
 #include <stdbool.h>
 
+#include "boot/engine/schedule.h"
 #include "boot/engine/stages.h"
 
 /*
- * Run every selected pipeline that waits, one after another, until one fails or a signal asks to
- * stop. With app->keep_going a failure stops only the pipelines that need what has failed: their
- * outcome stays HR_RUN_WAITING; and suspects run after the others. Each run's outcome, error, failure
- * and durable_tiles are set; what went wrong is logged.
- * Returns 0; -EINTR: stopped by a signal; > 0 or -errno of the first pipeline that failed.
+ * Run every selected pipeline that waits, one after another, until one fails or a signal requests a
+ * stop. With app->keep_going a failure only affects the pipelines that depend on the failed part:
+ * their outcome stays HR_RUN_WAITING; and suspects run after the others. Sets outcome, error,
+ * cause, failure and durable_tiles of each run; causes are logged.
+ * Returns 0; -EINTR: stopped by a signal; > 0 or -errno of the first pipeline that failed, whose
+ * cause is copied to *e.
  */
-int hr_run_all(struct hr_appliance *app, bool progress);
+int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e);
 
-/* Only those that are no suspects; hr_run_all() goes on with the others. Returns the same. */
-int hr_run_trusted(struct hr_appliance *app, bool progress);
+/* The same without suspects; hr_run_all() then runs them. Returns the same. */
+int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e);
 
-/* Tiles of a launched pipeline that are through, counted by its last role. At any time until the
- * queues go down. */
+/* Pipelines that run at the same time. Its owner sets app and progress, and starts them one by
+ * one; the rest is 0 before the first start. */
+struct hr_crew {
+	struct hr_appliance *app;
+	bool suspects, progress;
+	hr_pipelines running, started;
+	bool ending; /* a failure or a signal: the others are not started any more */
+	bool interrupted;
+};
+
+/* Launch pipeline i, whose queues are up. It may have ended on return: then `running` has no bit
+ * of it. */
+void hr_crew_start(struct hr_crew *crew, uint32_t i);
+
+/* Look at each running pipeline once, and conclude those that have ended: outcome and error of
+ * their runs are set, their bits are gone from `running`. Then pause, for at most half a
+ * millisecond. */
+void hr_crew_look(struct hr_crew *crew);
+
+/* Completed tiles of a launched pipeline, counted by its last role. Until the queues go down. */
 uint64_t hr_run_tiles_done(const struct hr_run *run);
 
 /* Bytes of all sources in the first `tiles` tiles. */
 uint64_t hr_run_bytes(const struct hr_run *run, uint64_t tiles);
 
-/* Bytes of all sources that prefetch has read since the launch, counted as tiles are filled. Of
- * a run that goes on, or has ended, also after its queues went down; 0 of one not launched. */
+/* Bytes of all sources that prefetch has read since the launch, counted by whole tiles. Also
+ * valid after the queues of a run have gone down; 0 for a run that was not launched. */
 uint64_t hr_run_bytes_read(const struct hr_run *run);
 
 #endif

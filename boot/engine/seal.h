@@ -1,5 +1,5 @@
 /*
- * boot/engine/seal.h - the time without allocations.
+ * boot/engine/seal.h - the phase without allocations.
  */
 #ifndef BOOT_ENGINE_SEAL_H
 #define BOOT_ENGINE_SEAL_H
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * From hr_seal() to hr_unseal() nothing of this process allocates memory. hr_sealed() is for the
- * test that traps malloc.
+ * Between hr_seal() and hr_unseal() this process allocates no memory. hr_sealed() is for the test
+ * that traps malloc.
  */
 void hr_seal(void);
 void hr_unseal(void);

@@ -1,10 +1,11 @@
 /*
  * The shape of a pipeline: slots, blocks of each role, threads of a block, workers that drive
- * queues. What the configuration leaves open follows from the gpu.
+ * queues. Values that the configuration leaves open are derived from the gpu.
  *
- * On the CPU a block is a thread, and one of each role is what two cores can use. On a GPU prefetch
- * and write-back take few processors, because a warp posts and reaps 32 commands at a time; all
- * others compute. Slots are what is in flight between ssd and operator: rate times latency.
+ * On the CPU a block is a thread, and one block per role is enough for two cores. On a GPU prefetch
+ * and write-back use few processors, because a warp posts and reaps 32 commands at a time; all
+ * other processors compute. The number of slots follows from the data in flight between ssd and
+ * operator: rate times latency.
  */
 #include "boot/engine/shape.h"
 
@@ -12,17 +13,20 @@
 #include <string.h>
 
 #include "boot/engine/checksums.h"
-#include "boot/engine/mistake.h"
 #include "boot/engine/rings.h"
+#include "boot/engine/schedule.h"
 
-#define GPU_THREADS 256u	     /* of a block; 8 to 16 blocks of them fill a PCIe link */
-#define GPU_SLOT_BYTES (64ull << 20) /* of tiles, all slots: 1 ms of a x16 Gen5 link */
-#define GPU_IO_PERCENT 5u	     /* of the processors, for prefetch and write-back together */
-#define GPU_IO_SLOTS_PER_WORKER 2u   /* less, and most of them look at nothing */
+#define GPU_THREADS 256u /* threads of a block; 8 to 16 such blocks fill a PCIe link */
+/* bytes of the tiles of all slots: 1 ms of a x16 Gen5 link */
+#define GPU_SLOT_BYTES (64ull << 20)
+/* percent of the processors for prefetch and write-back together */
+#define GPU_IO_PERCENT 5u
+#define GPU_IO_SLOTS_PER_WORKER 2u /* with fewer slots most workers would be idle */
 
 /*
- * Queue pairs of each role. More only cost the controller; but a fence takes tens of microseconds
- * while the link is full, so small tiles want more workers to wait for theirs at the same time.
+ * Maximum queue pairs of each role. More do not increase the rate. Small tiles use more workers,
+ * because a fence takes tens of microseconds while the link is full, and several workers then wait
+ * in parallel.
  */
 #define GPU_SMALL_TILE (256u << 10)
 #define GPU_IO_WORKERS_MAX 16u
@@ -47,7 +51,7 @@ static uint64_t slot_bytes(const struct hr_run *run)
 	return bytes;
 }
 
-/* Some source's tiles lie in host memory. */
+/* True when the tiles of a source lie in host memory. */
 static bool bounces(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -76,20 +80,21 @@ const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *r
 
 static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *run)
 {
-	const uint64_t half = app->config.memory_host / 2; /* other parts want some, too */
+	const uint64_t half = app->config.memory_host / 2; /* leave half for other parts */
 	const uint64_t slot = slot_bytes(run);
 	uint64_t bytes = GPU_SLOT_BYTES, slots;
 
 	if (half && half < bytes)
 		bytes = half;
-	assert(slot > 0); /* there is a source, and its tiles have bytes */
+	assert(slot > 0); /* there is at least one source, and tiles are not empty */
 	slots = bytes / slot;
 	if (slots > run->tiles)
 		slots = run->tiles;
 	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
 }
 
-/* Pipelines that may own queue pairs of an ssd at the same time, once for each role. */
+/* Number of pipelines that may own queue pairs of an ssd at the same time, counted once per
+ * role. */
 static uint32_t sharers(const struct hr_appliance *app, uint32_t d)
 {
 	uint32_t count = 0;
@@ -107,7 +112,7 @@ static uint32_t sharers(const struct hr_appliance *app, uint32_t d)
 	return count;
 }
 
-/* Queue pairs that a role of this pipeline may have on each ssd it uses. */
+/* Queue pairs that a role of this pipeline may have on each of its ssds. */
 static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run *run,
 			    enum hr_role role)
 {
@@ -121,19 +126,21 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 
 		const uint32_t among = sharers(app, d);
 
-		assert(among > 0); /* this one at least */
+		assert(among > 0); /* at least this pipeline */
 		share = least(share, have / among);
 	}
 	return most(share, 1);
 }
 
-/* Blocks and workers of prefetch or write-back: as few blocks as hold the workers. */
+/* Blocks and workers of prefetch or write-back: the smallest number of blocks for the workers,
+ * at most a quarter of the blocks of the pipeline. */
 static void gpu_io(const struct hr_appliance *app, struct hr_run *run, enum hr_role role,
-		   uint32_t wanted)
+		   uint32_t wanted, uint32_t share)
 {
 	const struct hr_backend *b = &app->backend[run->config->gpu];
 	const uint32_t warps = run->threads / b->lanes, roles = run->config->has_sink ? 2 : 1;
-	const uint32_t room = most(b->processors * GPU_IO_PERCENT / 100 / roles, 1);
+	const uint32_t room =
+		most(least(b->processors * GPU_IO_PERCENT / 100 / roles, share / 4), 1);
 	const uint32_t busy = most(run->slots / GPU_IO_SLOTS_PER_WORKER, 1);
 	const uint32_t workers = least(queue_share(app, run, role), busy);
 
@@ -143,10 +150,11 @@ static void gpu_io(const struct hr_appliance *app, struct hr_run *run, enum hr_r
 	run->workers[role] = least(most(workers / run->blocks[role], 1), warps);
 }
 
-static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t resident)
+static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t resident,
+			uint32_t share)
 {
 	const uint32_t io = run->blocks[HR_ROLE_PREFETCH] + run->blocks[HR_ROLE_WRITEBACK];
-	const uint32_t room = least(b->processors, resident);
+	const uint32_t room = least(least(b->processors, resident), share);
 
 	run->blocks[HR_ROLE_COMPUTE] = run->config->compute_blocks;
 	if (!run->config->compute_blocks)
@@ -154,13 +162,14 @@ static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t
 	run->workers[HR_ROLE_COMPUTE] = run->threads / b->lanes;
 }
 
-/* A user operator may need so many registers that blocks are smaller. */
+/* A user operator may need so many registers that only smaller blocks are possible. */
 static uint32_t max_threads(const struct hr_backend *b, const struct hr_run *run)
 {
-	return run->kernel_threads ? run->kernel_threads : b->max_threads;
+	return run->part[0].entry_threads ? run->part[0].entry_threads : b->max_threads;
 }
 
-/* What has a checksum lies in GPU memory when it is computed: so it crosses the link only once. */
+/* Tiles with a checksum are copied to GPU memory before it is computed, so that they cross the
+ * link only once. */
 static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -175,27 +184,42 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_backend *b = &app->backend[p->gpu];
+	/* equal shares of the blocks for the pipelines that may run at the same time */
+	const uint32_t share =
+		hr_schedule_budget(app, p->gpu) / most(hr_schedule_beside(app, p->gpu), 1);
 	uint32_t resident, blocks = 0;
+	int err;
 
 	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
+	if (run->threads % b->wave)
+		return hr_error_add(
+			&app->error, HR_ERROR_USAGE, -EINVAL,
+			"%s:%u: pipeline '%s': blocks.threads is %u, but %s needs a multiple "
+			"of %u",
+			app->config.file, p->line, p->name, run->threads, b->name, b->wave);
 	run->slots = p->slots ? p->slots : gpu_slots(app, run);
 	shape_copies(app, run);
-	resident = b->ops->resident(b, run->kernel, run->threads, run->shared_bytes);
+	err = b->ops->resident(b, run->part[0].entry, run->threads, run->shared_bytes, &resident,
+			       &app->error);
+	if (err)
+		return err;
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);
-	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks);
+	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks, share);
 	if (p->has_sink)
-		gpu_io(app, run, HR_ROLE_WRITEBACK, p->writeback_blocks);
-	gpu_compute(b, run, resident);
+		gpu_io(app, run, HR_ROLE_WRITEBACK, p->writeback_blocks, share);
+	gpu_compute(b, run, resident, share);
 	for (int role = 0; role < HR_ROLES; role++)
 		blocks += run->blocks[role];
 	if (blocks <= resident)
 		return 0;
-	return hr_mistake_at(app, p->line,
-			     "pipeline '%s': %u + %u + %u blocks of %u threads, but %s holds %u of "
-			     "them at once; use fewer blocks, or threads",
-			     p->name, run->blocks[HR_ROLE_PREFETCH], run->blocks[HR_ROLE_COMPUTE],
-			     run->blocks[HR_ROLE_WRITEBACK], run->threads, b->name, resident);
+	return hr_error_add(
+		&app->error, HR_ERROR_USAGE, -EINVAL,
+		"%s:%u: pipeline '%s': %u + %u + %u blocks of %u threads, but %s holds %u of "
+		"them at once; use fewer blocks, or threads",
+		app->config.file, p->line, p->name, run->blocks[HR_ROLE_PREFETCH],
+		run->blocks[HR_ROLE_COMPUTE], run->blocks[HR_ROLE_WRITEBACK], run->threads, b->name,
+		resident);
 }
 
 static int shape_cpu(struct hr_run *run)

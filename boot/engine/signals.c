@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t pending;
+static volatile sig_atomic_t pending, hung_up;
 
 static void remember(int signal_number)
 {
@@ -27,6 +27,32 @@ void hr_signals_hold(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+}
+
+static void note_hangup(int signal_number)
+{
+	hung_up = 1;
+}
+
+void hr_signals_reload_on_hangup(void)
+{
+	const struct sigaction action = { .sa_handler = note_hangup };
+
+	sigaction(SIGHUP, &action, NULL);
+}
+
+bool hr_signals_take_reload(void)
+{
+	const bool taken = hung_up;
+
+	hung_up = 0;
+	return taken;
+}
+
+void hr_signals_stop(void)
+{
+	if (!pending)
+		pending = SIGTERM;
 }
 
 int hr_signals_which(void)

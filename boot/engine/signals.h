@@ -1,23 +1,32 @@
 /*
- * boot/engine/signals.h - Ctrl-C and SIGTERM as a wish to stop, which long work reads and obeys.
+ * boot/engine/signals.h - Ctrl-C and SIGTERM as a request to stop, which long operations check.
  */
 #ifndef BOOT_ENGINE_SIGNALS_H
 #define BOOT_ENGINE_SIGNALS_H
 
 #include <stdbool.h>
 
-/* From now on SIGINT, SIGTERM and SIGHUP are remembered instead of ending the process; a second one
- * ends it. SIGPIPE is ignored: a closed pipe shows as a failed write. */
+/* From now on SIGINT, SIGTERM and SIGHUP are recorded and do not end the process; a second
+ * signal ends it. SIGPIPE is ignored: writing to a closed pipe fails. */
 void hr_signals_catch(void);
 
-/* The same for a process with a supervisor: SIGINT and SIGTERM are a wish to stop however often they
- * come, from the supervisor and from a service manager; the supervisor ends what does not stop. */
+/* The same for a process with a supervisor: every SIGINT and SIGTERM, from the supervisor or a
+ * service manager, is a request to stop. The supervisor kills a process that does not stop. */
 void hr_signals_hold(void);
 
-/* The one that has come, or 0. */
+/* From now on SIGHUP is not a request to stop, but to read the configuration again. */
+void hr_signals_reload_on_hangup(void);
+
+/* True once for one or more SIGHUP since the last call. */
+bool hr_signals_take_reload(void);
+
+/* Record SIGTERM, as if it had come. */
+void hr_signals_stop(void);
+
+/* The recorded signal, or 0. */
 int hr_signals_which(void);
 
-/* One of them has come. */
+/* True when a signal is recorded. */
 bool hr_signals_pending(void);
 
 #endif

@@ -8,14 +8,14 @@
 #include "boot/engine/devices.h"
 #include "boot/engine/guard.h"
 #include "config/log.h"
+#include "nvme/ctrl_check.h"
 #include "nvme/events.h"
-#include "nvme/health.h"
 #include "nvme/hostmem.h"
 #include "nvme/ioqueues.h"
 #include "nvme/namespaces.h"
 #include "nvme/status.h"
 
-/* Of a controller, and of an ssd. */
+/* Steps of bring-up of a controller, and of an ssd. */
 enum controller_step {
 	CONTROLLER_TRANSPORT = 1,
 	CONTROLLER_MEMORY,
@@ -42,21 +42,19 @@ size_t hr_ssd_map_bytes(const struct hr_ssd *ssd)
 
 	if (!ssd->has_store)
 		return 0;
-	return round_up(capacity * sizeof(struct hr_object)) + hr_store_io_bytes(capacity);
+	return round_up(capacity * sizeof(struct hr_store_object)) + hr_store_io_bytes(capacity);
 }
 
-static int map_memory(struct hr_transport *t, const struct hr_region *region)
+static int map_memory(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
-	int err = t->ops->map(t, region);
-	char name[96];
+	const int err = t->ops->map(t, region, e);
 
 	if (err)
-		hr_error("%s: cannot map %zu bytes for DMA: %s", t->name, region->bytes,
-			 hr_error_name(err, name, sizeof name));
+		hr_error_context(e, "%s: cannot map %zu bytes for DMA", t->name, region->bytes);
 	return err;
 }
 
-/* Largest power of two that one command may move. */
+/* Largest power of two in one command. */
 static uint32_t chunk_bytes(uint32_t max_transfer)
 {
 	uint32_t chunk = HR_CHUNK_MAX;
@@ -66,27 +64,24 @@ static uint32_t chunk_bytes(uint32_t max_transfer)
 	return chunk;
 }
 
-/* With room for the disk of the ssd that makes it. */
-static int open_controller(struct hr_controller *c, const char *device)
+/* Open a controller, with memory for the disk of its first ssd. */
+static int open_controller(struct hr_controller *c, const char *device, struct hr_error *e)
 {
-	char message[HR_LOG_LINE_MAX];
-	int err = hr_transport_open(&c->transport, device, message);
+	int err = hr_transport_open(&c->transport, device, e);
 
-	if (err) {
-		hr_error("%s", message);
+	if (err)
 		return err;
-	}
 	c->steps = CONTROLLER_TRANSPORT;
 	err = hr_hostmem_alloc(&c->region, "ssd",
-			       HR_CTRL_ADMIN_BYTES + round_up(hr_nvme_blk_bytes()));
+			       HR_CTRL_ADMIN_BYTES + round_up(hr_nvme_blk_bytes()), e);
 	if (err)
 		return err;
 	c->steps = CONTROLLER_MEMORY;
-	err = map_memory(&c->transport, &c->region);
+	err = map_memory(&c->transport, &c->region, e);
 	if (err)
 		return err;
 	c->steps = CONTROLLER_WINDOW;
-	err = hr_ctrl_open(&c->ctrl, &c->transport, &c->region, 0);
+	err = hr_ctrl_open(&c->ctrl, &c->transport, &c->region, 0, e);
 	if (!err)
 		c->steps = CONTROLLER_ON;
 	return err;
@@ -106,19 +101,21 @@ static void join(struct hr_ssd *ssd, struct hr_controller *c)
 	ssd->steps = STEP_JOINED;
 }
 
-static int open_namespace(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries)
+static int open_namespace(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries,
+			  struct hr_error *e)
 {
 	struct hr_controller *c = ssd->controller;
-	int err = hr_ctrl_identify_ns(&c->ctrl, nsid, &ssd->ns);
+	int err = hr_ctrl_identify_ns(&c->ctrl, nsid, &ssd->ns, e);
 	char list[96];
 
 	if (err == -ENOENT)
-		hr_error("%s: there is no active namespace %u; the controller has %s",
-			 ssd->transport.name, nsid, hr_ctrl_list_ns(&c->ctrl, list, sizeof list));
+		hr_fail(e, HR_ERROR_MISSING, err,
+			"%s: there is no active namespace %u; the controller has %s",
+			ssd->transport.name, nsid, hr_ctrl_list_ns(&c->ctrl, list, sizeof list));
 	if (!err && !c->queues)
-		err = hr_ctrl_set_queues(&c->ctrl, HR_SSD_QUEUES_WANTED, &c->queues);
+		err = hr_ctrl_set_queues(&c->ctrl, HR_SSD_QUEUES_WANTED, &c->queues, e);
 	if (!err)
-		err = hr_ctrl_events_on(&c->ctrl, &ssd->ns);
+		err = hr_ctrl_events_on(&c->ctrl, &ssd->ns, e);
 	if (err)
 		return err;
 	ssd->queue_entries =
@@ -127,21 +124,23 @@ static int open_namespace(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entr
 	return 0;
 }
 
-/* The disk of the first ssd lies behind the admin queues; another one brings its own memory. */
-static int take_memory(struct hr_ssd *ssd, bool first)
+/* Memory for the disk: behind the admin queues for the first ssd, allocated separately for the
+ * others. */
+static int take_memory(struct hr_ssd *ssd, bool first, struct hr_error *e)
 {
-	int err = first ? 0 : hr_hostmem_alloc(&ssd->region, "ssd", round_up(hr_nvme_blk_bytes()));
+	int err =
+		first ? 0 : hr_hostmem_alloc(&ssd->region, "ssd", round_up(hr_nvme_blk_bytes()), e);
 
 	if (err)
 		return err;
 	ssd->steps = STEP_MEMORY;
-	err = first ? 0 : map_memory(&ssd->transport, &ssd->region);
+	err = first ? 0 : map_memory(&ssd->transport, &ssd->region, e);
 	if (!err)
 		ssd->steps = STEP_WINDOW;
 	return err;
 }
 
-/* The lowest free identifier of an I/O queue pair, or 0. */
+/* The lowest free id of an I/O queue pair, or 0. */
 static uint16_t free_queue(const struct hr_controller *c)
 {
 	for (uint32_t id = 1; id <= c->queues; id++)
@@ -162,140 +161,127 @@ static void give_queue(struct hr_controller *c, uint16_t id)
 	c->queues_used--;
 }
 
-static int open_disk(struct hr_ssd *ssd, bool first)
+static int open_disk(struct hr_ssd *ssd, bool first, struct hr_error *e)
 {
 	struct hr_controller *c = ssd->controller;
 	const uint16_t id = free_queue(c);
 	int err;
 
-	if (!id) {
-		hr_error("%s: namespace %u: none of the %u I/O queue pairs of the controller is "
-			 "left",
-			 ssd->transport.name, ssd->ns.nsid, c->queues);
-		return -ENOTSUP;
-	}
+	if (!id)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "%s: namespace %u: none of the %u I/O queue pairs of the controller "
+			       "is left",
+			       ssd->transport.name, ssd->ns.nsid, c->queues);
 	err = hr_nvme_blk_open(&ssd->disk, &c->ctrl, &ssd->ns, id,
 			       first ? &c->region : &ssd->region, first ? HR_CTRL_ADMIN_BYTES : 0,
-			       ssd->timeout_ns);
+			       ssd->timeout_ns, e);
 	if (err)
 		return err;
 	take_queue(ssd, id);
 	ssd->steps = STEP_DISK;
+	ssd->disk.health = &ssd->health;
 	if (ssd->ns.nsid != 1) {
 		snprintf(ssd->disk_name, sizeof ssd->disk_name, "%s namespace %u",
 			 ssd->transport.name, ssd->ns.nsid);
-		ssd->disk.blk.name = ssd->disk_name;
+		ssd->disk.blk.name = ssd->health.name = ssd->disk_name;
 	}
 	return 0;
 }
 
-static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer)
+static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
+		     struct hr_error *e)
 {
 	struct hr_controller *c = peer ? peer->controller : calloc(1, sizeof *c);
 	int err = 0;
 
 	if (!c)
-		return -ENOMEM;
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory for a controller",
+			       config->device);
 	join(ssd, c);
 	if (!peer)
-		err = open_controller(c, config->device);
+		err = open_controller(c, config->device, e);
 	ssd->transport = c->transport;
-	if (peer && peer->failed) {
-		hr_error("%s: namespace %u: its controller has failed", ssd->transport.name,
-			 config->nsid);
-		err = -EIO;
-	}
+	hr_health_join(&ssd->health, &c->ctrl.health, ssd->transport.name);
+	if (peer && hr_health_failed(&peer->health))
+		err = hr_fail(e, HR_ERROR_DEVICE, -EIO,
+			      "%s: namespace %u: its controller has failed", ssd->transport.name,
+			      config->nsid);
 	if (!err)
-		err = open_namespace(ssd, config->nsid, config->queue_entries);
+		err = open_namespace(ssd, config->nsid, config->queue_entries, e);
 	if (!err)
-		err = take_memory(ssd, !peer);
+		err = take_memory(ssd, !peer, e);
 	if (!err)
-		err = open_disk(ssd, !peer);
+		err = open_disk(ssd, !peer, e);
 	return c->steps ? hr_gone(err) : err;
 }
 
-static int open_kernel(struct hr_ssd *ssd, const char *path)
+static int open_kernel(struct hr_ssd *ssd, const char *path, struct hr_error *e)
 {
-	char message[HR_LOG_LINE_MAX];
-	const int err = hr_kernel_blk_open(&ssd->kernel, path, message);
+	const int err = hr_kernel_blk_open(&ssd->kernel, path, e);
 
-	if (err) {
-		hr_error("%s", message);
+	if (err)
 		return err;
-	}
 	ssd->blk = &ssd->kernel.blk;
 	snprintf(ssd->transport.name, sizeof ssd->transport.name, "%.47s", path);
 	return 0;
 }
 
-/* Whose disk is it? An image file or memory is ours by its name. */
-static int check_owner(struct hr_ssd *ssd, const char *wanted)
+/* Check that the disk may be used. Image files and memory are identified by their name. */
+static int check_owner(struct hr_ssd *ssd, const char *wanted, struct hr_error *e)
 {
 	const char *serial = ssd->blk == &ssd->kernel.blk ? ssd->kernel.serial : ssd->ctrl->serial;
 	char text[HR_GUARD_TEXT];
 	int err;
 
-	if (wanted[0] && strcmp(wanted, serial) != 0) {
-		hr_error("%s: its serial number is '%s', not '%s' as was asked for: another disk "
-			 "than the one that was meant",
-			 ssd->transport.name, serial, wanted);
-		return -ENODEV;
-	}
-	err = wanted[0] ? 0 : hr_guard_look(ssd->blk, text);
+	if (wanted[0] && strcmp(wanted, serial) != 0)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+			       "%s: its serial number is '%s', but '%s' was requested: this is "
+			       "another disk than intended",
+			       ssd->transport.name, serial, wanted);
+	err = wanted[0] ? 0 : hr_guard_look(ssd->blk, text, e);
 	if (err != -EEXIST)
 		return err;
 	if (serial[0])
-		hr_error("%s: holds %s; nothing was changed. To use the disk all the same, name it "
-			 "by its serial number: --allow-serial '%s', or serial = \"%s\" in the "
-			 "configuration",
-			 ssd->transport.name, text, serial, serial);
-	else
-		hr_error("%s: holds %s; nothing was changed. It has no serial number to name it "
-			 "by; if nothing on it is needed: wipefs -a %s",
-			 ssd->transport.name, text, ssd->transport.name);
-	return -EBUSY;
+		return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+			       "%s: holds %s; nothing was changed. To use the disk anyway, give "
+			       "its serial number: --allow-serial '%s', or serial = \"%s\" in the "
+			       "configuration",
+			       ssd->transport.name, text, serial, serial);
+	return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+		       "%s: holds %s; nothing was changed. It has no serial number to give; if its "
+		       "data is not needed: wipefs -a %s",
+		       ssd->transport.name, text, ssd->transport.name);
 }
 
-static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer)
+/* Forget all but the health, which keeps HR_HEALTH_STUCK and the counters. */
+static void forget(struct hr_ssd *ssd)
 {
-	static const char kernel[] = "kernel:";
-	const bool soft = strncmp(config->device, "soft:", 5) == 0;
-	int err;
+	const struct hr_health health = ssd->health;
 
 	memset(ssd, 0, sizeof *ssd);
-	memcpy(ssd->device, config->device, sizeof ssd->device);
-	ssd->timeout_ns = config->timeout_ns;
-	if (strncmp(config->device, kernel, sizeof kernel - 1) == 0)
-		err = open_kernel(ssd, config->device + sizeof kernel - 1);
-	else
-		err = open_nvme(ssd, config, peer);
-	/* What lies in an image needs no guard; that it is the one that is meant may be asked. */
-	if (!err && (!soft || config->serial[0]))
-		err = check_owner(ssd, config->serial);
-	if (err)
-		hr_ssd_down(ssd);
-	return err;
+	ssd->health = health;
 }
 
-static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder)
+static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder,
+			   struct hr_error *e)
 {
 	char text[HR_RESV_TEXT];
 
 	if (holder->type)
-		hr_error(
+		return hr_fail(
+			e, HR_ERROR_MISSING, -EBUSY,
 			"%s: namespace %u is reserved by another host: %s; nothing was changed. "
 			"If that host does not use the disk any more: headrace store unlock --nsid "
 			"%u %s",
 			ssd->transport.name, ssd->ns.nsid, hr_resv_text(holder, text), ssd->ns.nsid,
 			ssd->device);
-	else
-		hr_error("%s: namespace %u is in use by another process or controller of this "
-			 "machine; nothing was changed",
-			 ssd->transport.name, ssd->ns.nsid);
-	return -EBUSY;
+	return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+		       "%s: namespace %u is in use by another process or controller of this "
+		       "machine; nothing was changed",
+		       ssd->transport.name, ssd->ns.nsid);
 }
 
-int hr_ssd_reserve(struct hr_ssd *ssd)
+int hr_ssd_reserve(struct hr_ssd *ssd, struct hr_error *e)
 {
 	struct hr_resv_holder holder;
 	struct hr_resv_host self;
@@ -304,9 +290,9 @@ int hr_ssd_reserve(struct hr_ssd *ssd)
 	if (ssd->steps < STEP_DISK || ssd->ns.read_only || ssd->reservation.held)
 		return 0;
 	hr_resv_self(&self);
-	err = hr_resv_take(&ssd->reservation, &ssd->disk, &self, &holder);
+	err = hr_resv_take(&ssd->reservation, &ssd->disk, &self, &holder, e);
 	if (err == -EBUSY)
-		return held_by_another(ssd, &holder);
+		return held_by_another(ssd, &holder, e);
 	if (!err && ssd->reservation.held)
 		hr_info("%s: namespace %u: %s reservation, key 0x%016llx", ssd->transport.name,
 			ssd->ns.nsid, hr_resv_type_name(ssd->reservation.type),
@@ -314,7 +300,7 @@ int hr_ssd_reserve(struct hr_ssd *ssd)
 	return err;
 }
 
-int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder)
+int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder, struct hr_error *e)
 {
 	struct hr_resv_host self;
 	int err = -ENOTSUP;
@@ -322,111 +308,108 @@ int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder)
 	memset(holder, 0, sizeof *holder);
 	hr_resv_self(&self);
 	if (ssd->steps >= STEP_DISK)
-		err = hr_resv_clear(&ssd->disk, &self, holder);
+		err = hr_resv_clear(&ssd->disk, &self, holder, e);
 	if (ssd->blk == &ssd->kernel.blk)
-		hr_error("%s: a reservation is removed through pci:BDF or vfio:BDF, not through "
-			 "the kernel",
-			 ssd->transport.name);
-	else if (err == -ENOTSUP)
-		hr_error("%s: namespace %u has no reservations (ONCS bit 5, RESCAP)",
-			 ssd->transport.name, ssd->ns.nsid);
-	else if (err == -EBUSY)
-		(void)held_by_another(ssd, holder);
-	return err;
+		return hr_fail(e, HR_ERROR_MISSING, err,
+			       "%s: a reservation is removed through pci:BDF or vfio:BDF, not "
+			       "through the kernel",
+			       ssd->transport.name);
+	if (err == -ENOTSUP)
+		return hr_fail(e, HR_ERROR_MISSING, err,
+			       "%s: namespace %u has no reservations (ONCS bit 5, RESCAP)",
+			       ssd->transport.name, ssd->ns.nsid);
+	return err == -EBUSY ? held_by_another(ssd, holder, e) : err;
 }
 
-int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config)
+static int disable(struct hr_ssd *ssd, struct hr_error *e)
 {
-	return bring_up(ssd, config, NULL);
-}
+	struct hr_controller *c = ssd->controller;
 
-int hr_ssd_up_beside(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer)
-{
-	return bring_up(ssd, config, peer);
-}
-
-void hr_ssd_fail(struct hr_ssd *ssd)
-{
-	ssd->failed = true;
-	for (uint32_t i = 0; ssd->controller && i < HR_SSDS_MAX; i++)
-		if (ssd->controller->user[i])
-			ssd->controller->user[i]->failed = true;
-}
-
-static int disable(struct hr_controller *c)
-{
-	if (c->steps >= CONTROLLER_ON) {
-		c->running = hr_ctrl_disable(&c->ctrl);
-		/* A device that is gone moves no data either. */
-		if (c->running == -ENOLINK)
-			c->running = 0;
-		c->steps = CONTROLLER_WINDOW;
+	if (c && hr_health_rule(c->ctrl.health.state)->disable) {
+		hr_ctrl_explain(&c->ctrl, e);
+		hr_health_set(&c->ctrl.health, HR_STEP_GIVE_UP);
+		hr_ctrl_disable(&c->ctrl, e);
 	}
-	return c->running;
+	if (!c || hr_health_rule(c->ctrl.health.state)->memory)
+		return 0;
+	return hr_health_error(&ssd->health);
 }
 
 int hr_ssd_disable(struct hr_ssd *ssd)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_error e = { 0 };
+	const int err = disable(ssd, &e);
 
-	if (!c)
-		return 0;
-	if (c->steps >= CONTROLLER_ON)
-		hr_ctrl_explain(&c->ctrl);
-	hr_ssd_fail(ssd);
-	for (uint32_t i = 0; i < HR_SSDS_MAX; i++)
-		if (c->user[i] && !c->user[i]->disk.dead)
-			c->user[i]->disk.dead = -EIO;
-	return disable(c);
+	hr_error_log(&e, HR_LOG_ERROR);
+	return err;
 }
 
-/* The queues and the namespace of an ssd, where others stay. False: the controller might still write
- * to its memory. */
-static bool leave(struct hr_ssd *ssd)
+/* The controller has not deleted a queue pair; the admin command has filled the error. */
+static void keep_queue(struct hr_ssd *ssd)
+{
+	hr_health_fault(&ssd->health, HR_FAULT_KEPT_QUEUE, NULL, -EIO, NULL);
+}
+
+/* owner NULL: all */
+static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
+{
+	struct hr_controller *c = ssd->controller;
+	const uint16_t own = ssd->steps >= STEP_DISK ? ssd->disk.qp.id : 0;
+
+	for (uint32_t id = c ? c->queues : 0; id > 0 && hr_health_commands(&ssd->health); id--) {
+		if (c->queue[id] != ssd || id == own || (owner && c->queue_for[id] != owner))
+			continue;
+		if (hr_ctrl_delete_qp(&c->ctrl, (uint16_t)id, e) != 0)
+			keep_queue(ssd);
+		else
+			give_queue(c, (uint16_t)id);
+	}
+	return hr_health_commands(&ssd->health) ? 0 : disable(ssd, e);
+}
+
+/* Remove the queues and the namespace of an ssd, while other ssds stay on the controller. False:
+ * the controller might still write to its memory. */
+static bool leave(struct hr_ssd *ssd, struct hr_error *e)
 {
 	struct hr_controller *c = ssd->controller;
 
 	hr_ctrl_events_off(&c->ctrl, &ssd->ns);
-	if (hr_ssd_delete_qps(ssd) != 0)
+	if (delete_qps(ssd, NULL, e) != 0)
 		return false;
-	if (ssd->steps < STEP_DISK || ssd->failed)
+	if (ssd->steps < STEP_DISK || !hr_health_commands(&ssd->health))
 		return true;
-	if (hr_nvme_blk_close(&ssd->disk) != 0) {
-		hr_ssd_fail(ssd);
-		return hr_ssd_disable(ssd) == 0;
+	if (hr_nvme_blk_close(&ssd->disk, e) != 0) {
+		keep_queue(ssd);
+		return disable(ssd, e) == 0;
 	}
 	give_queue(c, ssd->disk.qp.id);
 	return true;
 }
 
-/* Make the controller forget our memory. False: it might still write there. */
-static bool quiesce(struct hr_ssd *ssd)
+/* Make the controller stop using the ssd's memory. False: it might still write there. */
+static bool quiesce(struct hr_ssd *ssd, struct hr_error *e)
 {
 	struct hr_controller *c = ssd->controller;
 
-	if (ssd->steps >= STEP_DISK && (ssd->disk.qp.broken || ssd->disk.qp.stats.lost))
-		hr_ssd_fail(ssd);
 	hr_resv_release(&ssd->reservation, &ssd->disk,
-			ssd->steps >= STEP_DISK && !ssd->failed && !ssd->disk.dead);
-	if (ssd->failed)
-		return hr_ssd_disable(ssd) == 0;
+			ssd->steps >= STEP_DISK && hr_health_commands(&ssd->health), e);
+	if (!hr_health_commands(&ssd->health))
+		return disable(ssd, e) == 0;
 	if (c->users > 1)
-		return leave(ssd);
+		return leave(ssd, e);
 	if (ssd->steps >= STEP_DISK)
-		hr_nvme_blk_close(&ssd->disk);
-	/* Its end has said why; the registers would show what the end itself has written. */
-	if (c->steps >= CONTROLLER_ON && hr_ctrl_close(&c->ctrl) != 0)
-		return disable(c) == 0;
-	return true;
+		hr_nvme_blk_close(&ssd->disk, e);
+	hr_ctrl_close(&c->ctrl, e);
+	return hr_health_rule(c->ctrl.health.state)->memory;
 }
 
-/* The last ssd has left. */
+/* Called when the last ssd has left. */
 static void close_controller(struct hr_controller *c, bool quiet)
 {
 	if (!quiet)
 		c->kept += c->region.bytes;
 	if (c->kept)
-		hr_warn("%s: does not stop; its %zu bytes of memory stay allocated",
+		hr_warn("%s: the controller does not stop; its %zu bytes of memory stay allocated",
 			c->transport.name, c->kept);
 	if (c->steps >= CONTROLLER_WINDOW && quiet)
 		c->transport.ops->unmap(&c->transport, &c->region);
@@ -437,10 +420,10 @@ static void close_controller(struct hr_controller *c, bool quiet)
 	free(c);
 }
 
-static void part(struct hr_ssd *ssd)
+static void part(struct hr_ssd *ssd, struct hr_error *e)
 {
 	struct hr_controller *c = ssd->controller;
-	const bool quiet = quiesce(ssd);
+	const bool quiet = quiesce(ssd, e);
 
 	if (!quiet)
 		c->kept += ssd->region.bytes;
@@ -452,148 +435,134 @@ static void part(struct hr_ssd *ssd)
 	for (uint32_t i = 0; i < HR_SSDS_MAX; i++)
 		if (c->user[i] == ssd)
 			c->user[i] = NULL;
+	hr_health_leave(&ssd->health);
+	hr_health_set(&ssd->health, HR_STEP_DOWN);
 	if (--c->users == 0)
 		close_controller(c, quiet);
 }
 
-void hr_ssd_down(struct hr_ssd *ssd)
+static void take_down(struct hr_ssd *ssd, struct hr_error *e)
 {
 	hr_kernel_blk_close(&ssd->kernel);
 	if (ssd->controller)
-		part(ssd);
+		part(ssd, e);
 	free(ssd->store_memory);
-	memset(ssd, 0, sizeof *ssd);
+	forget(ssd);
 }
 
-/* 0, or -ENOTSUP: pages that are apart in physical memory cannot hold a ring. */
+void hr_ssd_down(struct hr_ssd *ssd)
+{
+	struct hr_error e = { 0 };
+
+	take_down(ssd, &e);
+	hr_error_log(&e, HR_LOG_ERROR);
+}
+
+static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
+		    struct hr_error *e)
+{
+	static const char kernel[] = "kernel:";
+	const bool soft = strncmp(config->device, "soft:", 5) == 0;
+	int err;
+
+	forget(ssd);
+	memcpy(ssd->device, config->device, sizeof ssd->device);
+	ssd->timeout_ns = config->timeout_ns;
+	if (strncmp(config->device, kernel, sizeof kernel - 1) == 0)
+		err = open_kernel(ssd, config->device + sizeof kernel - 1, e);
+	else
+		err = open_nvme(ssd, config, peer, e);
+	/* The contents of an image need no check, but the serial number may be requested. */
+	if (!err && (!soft || config->serial[0]))
+		err = check_owner(ssd, config->serial, e);
+	if (err)
+		take_down(ssd, e);
+	return err;
+}
+
+int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_error *e)
+{
+	return bring_up(ssd, config, NULL, e);
+}
+
+int hr_ssd_up_beside(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
+		     struct hr_error *e)
+{
+	return bring_up(ssd, config, peer, e);
+}
+
+/* 0, or -ENOTSUP: a ring must lie in pages that are contiguous in physical memory. */
 static int check_ring(const struct hr_ssd *ssd, const struct hr_region *region, size_t offset,
-		      size_t bytes)
+		      size_t bytes, struct hr_error *e)
 {
 	if (hr_region_contiguous(region, offset, bytes))
 		return 0;
-	hr_error("%s: a ring of %zu bytes is not in one piece of physical memory; reserve huge "
-		 "pages (echo N > /proc/sys/vm/nr_hugepages) or set queue_entries = %zu",
-		 ssd->transport.name, bytes, HR_PAGE / sizeof(struct hr_sqe));
-	return -ENOTSUP;
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+		       "%s: a ring of %zu bytes is not contiguous in physical memory; reserve huge "
+		       "pages (echo N > /proc/sys/vm/nr_hugepages) or set queue_entries = %zu",
+		       ssd->transport.name, bytes, HR_PAGE / sizeof(struct hr_sqe));
 }
 
-int hr_ssd_check_rings(const struct hr_ssd *ssd, const struct hr_region *rings, size_t ring_at)
+int hr_ssd_check_rings(const struct hr_ssd *ssd, const struct hr_region *rings, size_t ring_at,
+		       struct hr_error *e)
 {
 	const size_t sq_bytes = hr_qp_sq_bytes(ssd->queue_entries);
-	const int err = check_ring(ssd, rings, ring_at, sq_bytes);
+	const int err = check_ring(ssd, rings, ring_at, sq_bytes, e);
 
 	return err ? err
-		   : check_ring(ssd, rings, ring_at + sq_bytes, hr_qp_cq_bytes(ssd->queue_entries));
+		   : check_ring(ssd, rings, ring_at + sq_bytes, hr_qp_cq_bytes(ssd->queue_entries),
+				e);
 }
 
 static struct hr_qp_memory rings_and_table(const struct hr_ssd *ssd, uint8_t *rings,
-					   uint8_t *tables, const struct hr_ssd_qp_place *place)
+					   uint8_t *tables, const struct hr_ssd_qp_memory *memory)
 {
-	const size_t cq_at = place->ring_at + hr_qp_sq_bytes(ssd->queue_entries);
+	const size_t cq_at = memory->ring_at + hr_qp_sq_bytes(ssd->queue_entries);
 
-	return (struct hr_qp_memory){ rings + place->ring_at, rings + cq_at,
-				      tables + place->table_at };
+	return (struct hr_qp_memory){ rings + memory->ring_at, rings + cq_at,
+				      tables + memory->table_at };
 }
 
-int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp, const struct hr_ssd_qp_place *place)
+int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
+		     const struct hr_ssd_qp_memory *memory, struct hr_error *e)
 {
-	const struct hr_region *rings = place->rings, *tables = place->tables;
-	const size_t cq_at = place->ring_at + hr_qp_sq_bytes(ssd->queue_entries);
-	const struct hr_qp_memory cpu = rings_and_table(ssd, rings->cpu, tables->cpu, place);
+	const struct hr_region *rings = memory->rings, *tables = memory->tables;
+	const size_t cq_at = memory->ring_at + hr_qp_sq_bytes(ssd->queue_entries);
+	const struct hr_qp_memory cpu = rings_and_table(ssd, rings->cpu, tables->cpu, memory);
 	const struct hr_qp_memory worker =
-		rings_and_table(ssd, rings->worker, tables->worker, place);
+		rings_and_table(ssd, rings->worker, tables->worker, memory);
 	const uint16_t id = free_queue(ssd->controller);
-	char name[96];
-	int err = hr_ssd_check_rings(ssd, rings, place->ring_at);
+	int err = hr_ssd_check_rings(ssd, rings, memory->ring_at, e);
 
 	if (err)
 		return err;
-	err = id ? hr_qp_init(qp, id, ssd->queue_entries, &cpu, ssd->timeout_ns) : -ENOTSUP;
+	err = id ? hr_qp_init(qp, id, ssd->queue_entries, &cpu, ssd->timeout_ns)
+		 : hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "all are in use");
 	if (!err)
-		err = hr_ctrl_create_qp(ssd->ctrl, qp, hr_region_bus(rings, place->ring_at),
-					hr_region_bus(rings, cq_at));
+		err = hr_ctrl_create_qp(ssd->ctrl, qp, hr_region_bus(rings, memory->ring_at),
+					hr_region_bus(rings, cq_at), e);
 	if (err) {
-		hr_error("%s: cannot create I/O queue pair %u of %u: %s", ssd->transport.name,
-			 ssd->controller->queues_used + 1, ssd->controller->queues,
-			 hr_error_name(err, name, sizeof name));
+		hr_error_context(e, "%s: cannot create I/O queue pair %u of %u",
+				 ssd->transport.name, ssd->controller->queues_used + 1,
+				 ssd->controller->queues);
 		return err;
 	}
 	take_queue(ssd, id);
-	hr_qp_hand_over(qp, &worker, ssd->transport.bar, place->bar);
+	ssd->controller->queue_for[id] = memory->owner;
+	hr_qp_hand_over(qp, &worker, ssd->transport.bar, memory->bar);
 	return 0;
+}
+
+int hr_ssd_delete_qps_of(struct hr_ssd *ssd, const void *owner)
+{
+	struct hr_error e = { 0 };
+	const int err = delete_qps(ssd, owner, &e);
+
+	hr_error_log(&e, HR_LOG_ERROR);
+	return err;
 }
 
 int hr_ssd_delete_qps(struct hr_ssd *ssd)
 {
-	struct hr_controller *c = ssd->controller;
-	const uint16_t own = ssd->steps >= STEP_DISK ? ssd->disk.qp.id : 0;
-
-	for (uint32_t id = c ? c->queues : 0; id > 0 && !ssd->failed; id--) {
-		if (c->queue[id] != ssd || id == own)
-			continue;
-		if (hr_ctrl_delete_qp(&c->ctrl, (uint16_t)id) != 0)
-			hr_ssd_fail(ssd);
-		else
-			give_queue(c, (uint16_t)id);
-	}
-	return ssd->failed ? hr_ssd_disable(ssd) : 0;
-}
-
-/* What would be read back is whatever the buffer held: a store that is not there. */
-static int refuse_store(const struct hr_ssd *ssd)
-{
-	if (!ssd->transport.keeps_no_data)
-		return 0;
-	hr_error("%s keeps no data, so it has no object store: only 'headrace bench' can use it; "
-		 "soft:memory and images keep them",
-		 ssd->transport.name);
-	return -ENOTSUP;
-}
-
-int hr_ssd_open_store(struct hr_ssd *ssd)
-{
-	uint8_t *page;
-	uint32_t capacity;
-	size_t objects;
-	int err = refuse_store(ssd);
-
-	if (err)
-		return err;
-	page = aligned_alloc(HR_PAGE, HR_PAGE);
-	if (!page)
-		return -ENOMEM;
-	err = hr_store_probe(ssd->blk, &capacity, page);
-	free(page);
-	if (err)
-		return err;
-	objects = round_up(capacity * sizeof(struct hr_object));
-	ssd->store_memory = aligned_alloc(HR_PAGE, round_up(objects + hr_store_io_bytes(capacity)));
-	if (!ssd->store_memory)
-		return -ENOMEM;
-	err = hr_store_open(&ssd->store, ssd->blk, ssd->store_memory, capacity,
-			    (uint8_t *)ssd->store_memory + objects);
-	if (err) {
-		free(ssd->store_memory);
-		ssd->store_memory = NULL;
-	}
-	ssd->has_store = err == 0;
-	return err;
-}
-
-int hr_ssd_format_store(struct hr_ssd *ssd, uint32_t capacity, bool force)
-{
-	uint8_t *io;
-	int err = refuse_store(ssd);
-
-	if (err)
-		return err;
-	io = aligned_alloc(HR_PAGE, round_up(hr_store_io_bytes(capacity)));
-	if (!io) {
-		hr_error("%s: cannot get %zu bytes of memory", ssd->transport.name,
-			 hr_store_io_bytes(capacity));
-		return -ENOMEM;
-	}
-	err = hr_store_format(ssd->blk, capacity, force, io);
-	free(io);
-	return err;
+	return hr_ssd_delete_qps_of(ssd, NULL);
 }

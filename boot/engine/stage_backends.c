@@ -5,6 +5,7 @@
 
 #include "boot/engine/link.h"
 #include "boot/engine/devices.h"
+#include "boot/engine/schedule.h"
 #include "config/log.h"
 
 static uint32_t at_least_one(uint32_t blocks)
@@ -12,47 +13,56 @@ static uint32_t at_least_one(uint32_t blocks)
 	return blocks ? blocks : 1;
 }
 
-/* Of a backend that starts a thread for each; a GPU has as many as it holds. */
+/* Blocks that the backend must provide. Only the host backend uses this, because it starts a
+ * thread for each block. */
 static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)
 {
-	uint32_t most = app->min_blocks;
+	uint32_t blocks[HR_PIPELINES_MAX] = { 0 };
+	hr_pipelines them;
+	uint64_t most;
 
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const struct hr_config_pipeline *p = app->run[i].config;
-		uint32_t blocks =
-			at_least_one(p->prefetch_blocks) + at_least_one(p->compute_blocks);
 
+		blocks[i] = at_least_one(p->compute_blocks) +
+			    at_least_one(p->objects ? p->io_blocks : p->prefetch_blocks);
 		if (p->has_sink)
-			blocks += at_least_one(p->writeback_blocks);
-		if (app->run[i].selected && p->gpu == gpu && blocks > most)
-			most = blocks;
+			blocks[i] += at_least_one(p->writeback_blocks);
 	}
-	return most;
+	most = hr_schedule_blocks(app, gpu, blocks, &them);
+	return most > app->min_blocks ? (uint32_t)most : app->min_blocks;
+}
+
+/* Reserve blocks for all launches that may run at the same time. */
+static int reserve(struct hr_appliance *app, uint32_t g)
+{
+	struct hr_backend *b = &app->backend[g];
+	const uint32_t beside = hr_schedule_beside(app, g);
+
+	return beside > 1 && b->ops->reserve ? b->ops->reserve(b, beside, &app->error) : 0;
 }
 
 static int open_backend(struct hr_appliance *app, uint32_t g)
 {
 	const struct hr_config_gpu *gpu = &app->config.gpu[g];
-	char message[HR_LOG_LINE_MAX] = "";
-	int err = hr_backend_open(&app->backend[g], gpu->device, blocks_needed(app, g), message);
+	struct hr_error e = { 0 };
+	int err = hr_backend_open(&app->backend[g], gpu->device, blocks_needed(app, g), &e);
 
-	if (err) {
-		hr_error("%s:%u: gpu '%s': %s", app->config.file, gpu->line, gpu->name, message);
-		return err;
-	}
+	if (err)
+		return hr_fail(&app->error, e.kind, err, "%s:%u: gpu '%s': %s", app->config.file,
+			       gpu->line, gpu->name, e.text);
 	app->gpu_up[g] = true;
-	snprintf(app->gpu_note[g], sizeof app->gpu_note[g], "%s", message);
-	if (message[0])
-		hr_info("gpu '%s': %s", gpu->name, message);
+	if (app->backend[g].note[0])
+		hr_info("gpu '%s': %s", gpu->name, app->backend[g].note);
 	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1 &&
-	    !app->backend[g].peer[0]) {
-		hr_error("%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
-			 "CPU threads and there is no GPU memory for an ssd to write to; expected "
-			 "\"auto\" or \"bounce\", or a device with bar=BDF",
-			 app->config.file, gpu->line, gpu->name, app->backend[g].name);
-		return -ENOTSUP;
-	}
-	return 0;
+	    !app->backend[g].peer[0])
+		return hr_fail(
+			&app->error, HR_ERROR_MISSING, -ENOTSUP,
+			"%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
+			"CPU threads and there is no GPU memory for an ssd to write to; expected "
+			"\"auto\" or \"bounce\", or a device with bar=BDF",
+			app->config.file, gpu->line, gpu->name, app->backend[g].name);
+	return reserve(app, g);
 }
 
 int hr_backends_up(struct hr_appliance *app)

@@ -7,34 +7,35 @@
 #include "boot/engine/refuse.h"
 #include "config/log.h"
 #include "config/tick.h"
+#include "nvme/status.h"
 
-static int reserve(struct hr_appliance *app, uint32_t d)
+int hr_stage_name_ssd(struct hr_appliance *app, uint32_t d, int err, const char *what)
 {
 	const struct hr_config_ssd *ssd = &app->config.ssd[d];
-	const int err = hr_ssd_reserve(&app->ssd[d]);
+	char name[96];
 
-	if (err)
-		hr_error("%s:%u: ssd '%s' cannot be reserved", app->config.file, ssd->line,
-			 ssd->name);
+	if (err && err != -EINTR)
+		hr_fail(&app->error, HR_ERROR_DEVICE, err, "%s",
+			hr_error_name(err, name, sizeof name));
+	hr_error_context(&app->error, "%s:%u: ssd '%s' %s", app->config.file, ssd->line, ssd->name,
+			 what);
 	return err;
 }
 
 static int controller_up(struct hr_appliance *app, uint32_t d)
 {
 	const struct hr_config_ssd *ssd = &app->config.ssd[d];
-	int err = hr_disk_up(app, d);
+	int err = hr_stage_name_ssd(app, d, hr_disk_up(app, d), "cannot be brought up");
 
 	if (!err)
 		hr_info("ssd '%s': %s %s, %llu blocks of %u bytes", ssd->name,
 			app->ssd[d].ctrl->model, app->ssd[d].ctrl->serial,
 			(unsigned long long)app->ssd[d].ns.blocks, 1u << app->ssd[d].ns.lba_shift);
-	else if (err != -EINTR)
-		hr_error("%s:%u: ssd '%s' cannot be brought up", app->config.file, ssd->line,
-			 ssd->name);
 	if (!err) {
 		err = hr_disk_check(app, d);
 		if (!err && !app->only_checks)
-			err = reserve(app, d);
+			err = hr_stage_name_ssd(app, d, hr_ssd_reserve(&app->ssd[d], &app->error),
+						"cannot be reserved");
 		if (err)
 			hr_ssd_down(&app->ssd[d]);
 	}
@@ -42,27 +43,40 @@ static int controller_up(struct hr_appliance *app, uint32_t d)
 	return err;
 }
 
-/* An ssd, and those that its loss takes with it: they are on a controller that has failed. */
+/* Leave out an ssd, and the other ssds of its controller when that has failed. */
 static void refuse_all(struct hr_appliance *app, uint32_t d, int err)
 {
+	struct hr_error cause;
+
+	hr_error_log(&app->error, HR_LOG_ERROR);
+	cause = app->error;
 	for (uint32_t i = app->config.ssds; i-- > 0;) {
-		if (i == d || !app->ssd[d].failed || !hr_one_controller(app, i, d))
+		if (i == d || !hr_health_failed(&app->ssd[d].health) ||
+		    !hr_one_controller(app, i, d))
 			continue;
 		hr_refuse_ssd(app, i, err);
 		hr_ssd_down(&app->ssd[i]);
+		app->error = cause;
 	}
 	hr_refuse_ssd(app, d, err);
-	if (hr_any_selected(app)) /* else all goes down, in order */
+	if (hr_any_selected(app)) /* otherwise everything goes down, in order */
 		hr_ssd_down(&app->ssd[d]);
 }
 
-/* An ssd that does not work ends the stage, unless pipelines are left that do without it. */
-int hr_stage_without(struct hr_appliance *app, uint32_t d, int err)
+int hr_stage_ssds(struct hr_appliance *app, int (*up)(struct hr_appliance *app, uint32_t d))
 {
-	if (!err || err == -EINTR || !app->keep_going)
-		return err;
-	refuse_all(app, d, err);
-	return hr_any_selected(app) ? 0 : err;
+	int err = 0;
+
+	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
+		if (app->left_out[d])
+			continue;
+		err = hr_signals_pending() ? -EINTR : up(app, d);
+		if (!err || err == -EINTR || !app->keep_going)
+			continue;
+		refuse_all(app, d, err);
+		err = hr_any_selected(app) ? 0 : err;
+	}
+	return err;
 }
 
 int hr_controllers_up(struct hr_appliance *app)
@@ -71,13 +85,7 @@ int hr_controllers_up(struct hr_appliance *app)
 
 	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
 		err = hr_disk_check_device(app, d);
-	for (uint32_t d = 0; !err && d < app->config.ssds; d++) {
-		if (app->left_out[d])
-			continue;
-		err = hr_signals_pending() ? -EINTR : controller_up(app, d);
-		err = hr_stage_without(app, d, err);
-	}
-	return err;
+	return err ? err : hr_stage_ssds(app, controller_up);
 }
 
 void hr_controllers_down(struct hr_appliance *app)

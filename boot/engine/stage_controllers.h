@@ -6,11 +6,16 @@
 
 #include "boot/engine/appliance.h"
 
-/* 0, or as hr_ssd_up() and hr_ssd_reserve(), logged; -EINTR: a signal asked to stop. */
+/* 0, or as hr_ssd_up() and hr_ssd_reserve(), in app->error; -EINTR: a signal asked to stop. */
 int hr_controllers_up(struct hr_appliance *app);
 void hr_controllers_down(struct hr_appliance *app);
 
-/* What a stage returns after ssd d has failed with err: 0 where the appliance keeps going without. */
-int hr_stage_without(struct hr_appliance *app, uint32_t d, int err);
+/* Call up() for each ssd that is not left out. The first failure ends the stage, unless pipelines
+ * remain that do not need that ssd. 0, -EINTR: a signal asked to stop, or the error of up(). */
+int hr_stage_ssds(struct hr_appliance *app, int (*up)(struct hr_appliance *app, uint32_t d));
+
+/* Put the line and the name of ssd d in front of app->error, with `what` failed: "cannot be brought
+ * up". An empty app->error is a device error. Does nothing for 0 and -EINTR. Returns err. */
+int hr_stage_name_ssd(struct hr_appliance *app, uint32_t d, int err, const char *what);
 
 #endif

@@ -6,12 +6,12 @@
 
 #include "boot/engine/paths.h"
 #include "boot/engine/prove.h"
-#include "boot/engine/rings.h"
 #include "boot/engine/stage_partition.h"
 #include "config/log.h"
+#include "config/uses.h"
 #include "nvme/status.h"
 
-/* Where the places of the map lie, so that addresses in the message of a fault can be found. */
+/* Log the addresses of the places, to locate addresses in messages about faults. */
 static void log_addresses(const struct hr_appliance *app, uint32_t g)
 {
 	for (int place = 0; place < HR_PLACES; place++) {
@@ -26,60 +26,58 @@ static void log_addresses(const struct hr_appliance *app, uint32_t g)
 	}
 }
 
-/* The rings of `pairs` queue pairs in a part. */
-static int check_part(const struct hr_appliance *app, uint32_t g, int part, uint32_t d,
-		      uint32_t pairs)
+static int check_part(const struct hr_run *run, uint32_t part, struct hr_error *e)
 {
-	const struct hr_partition *p = &app->partition[g];
-	const struct hr_region *rings = &p->region[p->part[part].place];
-	const uint32_t bytes = hr_plan_ring_bytes(app->ssd[d].queue_entries);
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < pairs; i++)
-		err = hr_ssd_check_rings(&app->ssd[d], rings,
-					 p->part[part].offset + (size_t)i * bytes);
-	return err;
+	return run->config->objects ? hr_access_layout_check(&run->part[part].layout, e)
+				    : hr_pipe_layout_check_rings(&run->layout, e);
 }
 
-/* Now, since once queue pairs are created sinks have been, and those are on the disk. */
-static int check_rings(const struct hr_appliance *app, uint32_t g)
+/* Check before stage `sinks`, which writes to disk; stage `queues` comes after it. */
+static int check_rings(struct hr_appliance *app, uint32_t g)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
 		const struct hr_run *run = &app->run[i];
 
-		if (!run->selected || run->config->gpu != g || run->outcome != HR_RUN_WAITING)
+		if (!run->selected || run->outcome != HR_RUN_WAITING)
 			continue;
-		for (uint32_t q = 0; !err && q < run->ssds; q++)
-			err = check_part(app, g, run->part.source_rings[q], run->ssd[q],
-					 hr_run_workers(run, HR_ROLE_PREFETCH));
-		if (!err && run->config->has_sink)
-			err = check_part(app, g, run->part.sink_rings, run->config->sink.ssd,
-					 hr_run_workers(run, HR_ROLE_WRITEBACK));
+		for (uint32_t p = 0; !err && p < hr_run_parts(run); p++)
+			if (hr_config_gpu(run->config, p) == g)
+				err = check_part(run, p, &app->error);
 	}
 	return err;
+}
+
+/* The largest part of a partition: the one to make smaller when the memory is short. */
+static const struct hr_part *largest_part(const struct hr_partition *p)
+{
+	const struct hr_part *largest = &p->part[0];
+
+	for (uint32_t i = 1; i < p->count; i++)
+		if (p->part[i].bytes > largest->bytes)
+			largest = &p->part[i];
+	return largest;
 }
 
 static int take_places(struct hr_appliance *app, uint32_t g)
 {
 	struct hr_partition *p = &app->partition[g];
-	enum hr_place failed = HR_PLACE_CONTROL;
-	const int err = hr_places_take(&app->memory[g], &app->backend[g], p->used, &failed);
-	char name[96];
+	const struct hr_part *largest = largest_part(p);
+	const int err = hr_places_take(&app->memory[g], &app->backend[g], p->used, &app->error);
 
-	if (err) {
-		hr_error("gpu '%s': cannot get %llu bytes of %s memory: %s",
-			 app->config.gpu[g].name, (unsigned long long)p->used[failed],
-			 hr_place_name(failed), hr_error_name(err, name, sizeof name));
+	if (err == -ENOMEM && p->count)
+		hr_error_context(&app->error, "%s: %s have %llu bytes", largest->owner,
+				 largest->purpose, (unsigned long long)largest->bytes);
+	hr_error_context(&app->error, "gpu '%s'", app->config.gpu[g].name);
+	if (err)
 		return err;
-	}
 	hr_partition_bind(p, app->memory[g].region);
 	log_addresses(app, g);
 	return check_rings(app, g);
 }
 
-/* Another ssd of the controller, through which the gpu has its BAR; -1: none. */
+/* Another ssd of the same controller whose BAR is attached to the gpu; -1: none. */
 static int attached(const struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	for (uint32_t i = 0; i < app->config.ssds; i++)
@@ -94,21 +92,19 @@ int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 	struct hr_backend *backend = &app->backend[g];
 	void *bar = (void *)(uintptr_t)t->bar;
 	const int other = attached(app, g, d);
-	char name[96];
 	int err;
 
 	if (other >= 0) {
 		app->bar[g][d] = app->bar[g][other];
 		return 0;
 	}
-	err = backend->ops->attach(backend, bar, t->bar_bytes, !t->bar_is_memory, &app->bar[g][d]);
+	err = backend->ops->attach(backend, bar, t->bar_bytes, !t->bar_is_memory, &app->bar[g][d],
+				   &app->error);
 
-	if (err) {
-		hr_error("%s: gpu '%s' (%s) cannot reach its doorbells: %s", t->name,
-			 app->config.gpu[g].name, backend->name,
-			 hr_error_name(err, name, sizeof name));
+	if (err)
 		app->bar[g][d] = NULL;
-	}
+	hr_error_context(&app->error, "%s: gpu '%s' cannot access its doorbells", t->name,
+			 app->config.gpu[g].name);
 	return err;
 }
 
@@ -121,62 +117,70 @@ void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d)
 	app->bar[g][d] = NULL;
 }
 
-/* In *obstacle, why not. */
-static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
-		     struct hr_obstacle *obstacle)
+/* Map a place into an ssd. */
+static int map_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place)
 {
 	const struct hr_region *region = &app->memory[g].region[place];
 	struct hr_transport *t = &app->ssd[d].transport;
 	const uint32_t bit = 1u << hr_first_of_controller(app, d);
-	char name[96];
 	int err;
 
-	memset(obstacle, 0, sizeof *obstacle);
-	if (app->mapped[place][g] & bit) /* through another namespace of it */
+	/* already mapped through another namespace of the controller */
+	if (app->mapped[place][g] & bit)
 		return 0;
-	err = region->bytes ? t->ops->map(t, region) : 0;
+	err = region->bytes ? t->ops->map(t, region, &app->error) : 0;
 	if (err)
-		snprintf(obstacle->what, sizeof obstacle->what,
-			 "cannot map %zu bytes of gpu '%s' (%s) for DMA: %s", region->bytes,
-			 app->config.gpu[g].name, hr_place_name(place),
-			 hr_error_name(err, name, sizeof name));
+		hr_error_context(&app->error, "cannot map %zu bytes of gpu '%s' (%s) for DMA",
+				 region->bytes, app->config.gpu[g].name, hr_place_name(place));
 	else if (region->bytes)
 		app->mapped[place][g] |= bit;
 	return err;
 }
 
+/* *out_of_reach: the ssd cannot access the place; the ssd and the backend work. */
 static int reach_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
-		       struct hr_obstacle *obstacle)
+		       bool *out_of_reach)
 {
-	const int err = map_place(app, g, d, place, obstacle);
+	const int err = map_place(app, g, d, place);
 
-	return err ? err : hr_prove(app, g, d, place, obstacle);
+	*out_of_reach = err != 0;
+	return err ? err : hr_prove(app, g, d, place, out_of_reach, &app->error);
 }
 
-/* Controllers reach the host place and, directly, the GPU's; workers reach their doorbells. What
- * the host place does not do, no path does. */
+/* The paths from these ssds do not work, as app->error says. They become bounce paths when they may:
+ * then that is a warning. */
+static void lose_paths(struct hr_appliance *app, uint32_t g, uint32_t ssds, const char *name)
+{
+	const bool lost = hr_paths_lost(app, g, ssds, &app->error);
+
+	hr_error_context(&app->error, "%s", name);
+	if (lost) {
+		hr_error_log(&app->error, HR_LOG_WARN);
+		hr_error_clear(&app->error);
+	}
+}
+
+/* Map the host place and, for a direct path, the GPU place into the controller; attach the
+ * doorbells for workers. Without the host place no path works. Errors of the ssd itself name it;
+ * those of a place out of its reach get its name here. */
 static int connect_ssd(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	const char *name = app->ssd[d].transport.name;
-	struct hr_obstacle o;
-	int err = reach_place(app, g, d, HR_PLACE_HOST, &o);
+	bool out_of_reach;
+	int err = reach_place(app, g, d, HR_PLACE_HOST, &out_of_reach);
 
-	if (err) {
-		if (o.what[0])
-			hr_error("%s: %s%s%s", name, o.what, o.suspect[0] ? "; " : "", o.suspect);
+	if (err && out_of_reach)
+		hr_error_context(&app->error, "%s", name);
+	if (err)
 		return err;
-	}
 	if (app->path[g][d].direct)
-		err = reach_place(app, g, d, HR_PLACE_GPU, &o);
-	if (err) {
-		if (o.what[0])
-			hr_paths_lost(app, g, 1u << d, name, &o);
-		return err;
-	}
-	return hr_attach_bar(app, g, d);
+		err = reach_place(app, g, d, HR_PLACE_GPU, &out_of_reach);
+	if (err && out_of_reach)
+		lose_paths(app, g, 1u << d, name);
+	return err ? err : hr_attach_bar(app, g, d);
 }
 
-/* Each ssd only if a pipeline of this gpu uses it. */
+/* Only the ssds that pipelines of this gpu use. */
 static int connect_ssds(struct hr_appliance *app, uint32_t g)
 {
 	int err = 0;
@@ -187,7 +191,7 @@ static int connect_ssds(struct hr_appliance *app, uint32_t g)
 	return err;
 }
 
-/* A bit for each ssd whose tiles lie in that gpu's memory. */
+/* Mask of the ssds whose tiles lie in the memory of that gpu. */
 static uint32_t direct_ssds(const struct hr_appliance *app, uint32_t g)
 {
 	uint32_t ssds = 0;
@@ -198,22 +202,51 @@ static uint32_t direct_ssds(const struct hr_appliance *app, uint32_t g)
 	return ssds;
 }
 
-/* Let other devices into the memory of a GPU, which until now only the GPU reaches. */
+/* Let other devices access the memory of a GPU. */
 static int open_gpu(struct hr_appliance *app, uint32_t g)
 {
 	const uint32_t ssds = direct_ssds(app, g);
-	char message[HR_LOG_LINE_MAX] = "", object[HR_NAME_MAX + 8];
-	struct hr_obstacle o = { "", "" };
-	int err = ssds ? hr_places_open_gpu(&app->memory[g], message) : 0;
+	const int err = ssds ? hr_places_open_gpu(&app->memory[g], &app->error) : 0;
+	char name[HR_NAME_MAX + sizeof "gpu ''"];
 
 	if (err) {
-		snprintf(object, sizeof object, "gpu '%s'", app->config.gpu[g].name);
-		snprintf(o.what, sizeof o.what, "its memory cannot be opened for ssds: %.270s",
-			 message);
-		hr_paths_lost(app, g, ssds, object, &o);
+		hr_error_context(&app->error, "its memory cannot be opened for ssds");
+		snprintf(name, sizeof name, "gpu '%s'", app->config.gpu[g].name);
+		lose_paths(app, g, ssds, name);
 	} else {
 		hr_partition_bind(&app->partition[g], app->memory[g].region);
 	}
+	return err;
+}
+
+/* True when a pipeline runs on both. */
+static bool are_peers(const struct hr_appliance *app, uint32_t g, uint32_t other)
+{
+	bool together = false;
+
+	for (uint32_t i = 0; g != other && i < app->config.pipelines; i++)
+		together |= app->run[i].selected && hr_config_uses_gpu(app->run[i].config, g) &&
+			    hr_config_uses_gpu(app->run[i].config, other);
+	return together;
+}
+
+/* Let workers of the gpus that have a pipeline with this one use its memory. */
+static int share_gpu(struct hr_appliance *app, uint32_t g)
+{
+	static const enum hr_place places[] = { HR_PLACE_WORKER, HR_PLACE_GPU };
+	struct hr_backend *b = &app->backend[g];
+	int err = 0;
+
+	for (uint32_t other = 0; other < app->config.gpus; other++)
+		for (uint32_t i = 0; !err && i < sizeof places / sizeof *places; i++) {
+			const struct hr_region *region = &app->memory[g].region[places[i]];
+
+			if (!app->gpu_up[other] || !region->bytes || !are_peers(app, g, other))
+				continue;
+			err = b->ops->share(b, region, &app->backend[other], &app->error);
+			hr_error_context(&app->error, "gpu '%s' cannot use memory of gpu '%s'",
+					 app->config.gpu[other].name, app->config.gpu[g].name);
+		}
 	return err;
 }
 
@@ -229,6 +262,8 @@ static int take_memory(struct hr_appliance *app)
 			err = open_gpu(app, g);
 		if (!err)
 			err = connect_ssds(app, g);
+		if (!err)
+			err = share_gpu(app, g);
 	}
 	return err;
 }
@@ -242,8 +277,8 @@ static uint32_t count_direct(const struct hr_appliance *app)
 	return count;
 }
 
-/* Tiles lie elsewhere once a path is lost, so all is laid out anew. There is one path less each
- * time. */
+/* When a direct path is lost, its tiles move to another place, so lay out everything again. Each
+ * repetition has one direct path less, so this ends. */
 int hr_memory_up(struct hr_appliance *app)
 {
 	uint32_t direct;
@@ -274,7 +309,7 @@ void hr_memory_down(struct hr_appliance *app)
 	for (uint32_t g = app->config.gpus; g-- > 0;) {
 		for (uint32_t d = 0; d < app->config.ssds; d++)
 			hr_detach_bar(app, g, d);
-		if (app->stuck)
+		if (hr_any_stuck(app))
 			continue;
 		unmap_place(app, g, HR_PLACE_GPU);
 		unmap_place(app, g, HR_PLACE_HOST);

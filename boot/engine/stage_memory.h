@@ -7,15 +7,15 @@
 #include "boot/engine/appliance.h"
 
 /*
- * Where GPU memory turns out to be out of the reach of an ssd, and memory.path leaves that open, paths
- * become bounce, the partition is laid out anew, and all memory is taken again. 0, or as
- * hr_places_take() and hr_prove(), logged.
+ * When an ssd cannot access GPU memory, and memory.path allows both paths, its paths become bounce,
+ * the partition is laid out again, and all memory is allocated again. 0, or as hr_places_take() and
+ * hr_prove(), in app->error.
  */
 int hr_memory_up(struct hr_appliance *app);
 void hr_memory_down(struct hr_appliance *app);
 
-/* Let gpu g reach the doorbells of ssd d: sets app->bar[g][d]. 0, or as attach of struct
- * hr_backend_ops, logged. */
+/* Attach the doorbells of ssd d for workers of gpu g: sets app->bar[g][d]. 0, or as attach of
+ * struct hr_backend_ops, in app->error. */
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 void hr_detach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);
 

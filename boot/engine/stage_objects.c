@@ -1,6 +1,6 @@
 /*
- * Stage `objects`: find what pipelines read, and with it how many tiles there are and what they
- * write. Every mistake is reported, with its line, before the stage fails.
+ * Stage `objects`: find the objects that pipelines read, and derive the number of tiles and the
+ * sizes of sinks. Every error is reported, with its line, before the stage fails.
  */
 #include "boot/engine/stage_objects.h"
 
@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "boot/engine/checksums.h"
-#include "boot/engine/mistake.h"
 #include "boot/engine/refuse.h"
+#include "boot/engine/written.h"
+#include "config/check.h"
 #include "config/nearest.h"
+#include "config/uses.h"
 
 #define NEAR_MAX 1024u
 
@@ -19,21 +21,25 @@ static uint32_t row_bytes(const struct hr_config_pipeline *p, uint32_t s)
 	return hr_config_tile_bytes(p, s) / hr_config_tile_rows(p);
 }
 
-/* The earlier pipeline of this run that writes the object, or -1. */
+/* The last of the earlier pipelines of this configuration that write the object, or -1. */
 static int find_writer(const struct hr_appliance *app, uint32_t run,
 		       const struct hr_config_object *object)
 {
+	int writer = -1;
+
 	for (uint32_t i = 0; i < run; i++) {
 		const struct hr_config_pipeline *p = app->run[i].config;
+		const struct hr_config_object *written;
 
-		if (app->run[i].selected && p->has_sink && p->sink.ssd == object->ssd &&
-		    strcmp(p->sink.object, object->object) == 0)
-			return (int)i;
+		for (uint32_t k = 0; (written = hr_config_writes(p, k)) != NULL; k++)
+			if (app->run[i].selected && written->ssd == object->ssd &&
+			    strcmp(written->object, object->object) == 0)
+				writer = (int)i;
 	}
-	return -1;
+	return writer;
 }
 
-static int no_object(const struct hr_appliance *app, const struct hr_config_object *object)
+static int no_object(struct hr_appliance *app, const struct hr_config_object *object)
 {
 	const struct hr_store *store = &app->ssd[object->ssd].store;
 	const char *ssd = app->config.ssd[object->ssd].name, *near;
@@ -41,28 +47,30 @@ static int no_object(const struct hr_appliance *app, const struct hr_config_obje
 	uint32_t count = store->count < NEAR_MAX ? store->count : NEAR_MAX;
 
 	if (hr_store_find_pending(store, object->object))
-		return hr_mistake_at(
-			app, object->line,
-			"object '%s' on ssd '%s' is incomplete: the run that writes it "
+		return hr_error_add(
+			&app->error, HR_ERROR_USAGE, -EINVAL,
+			"%s:%u: object '%s' on ssd '%s' is incomplete: the run that writes it "
 			"has not finished",
-			object->object, ssd);
+			app->config.file, object->line, object->object, ssd);
 	for (uint32_t i = 0; i < count; i++)
 		known[i] = store->object[i].name;
 	near = hr_nearest(object->object, known, count);
-	return hr_mistake_at(app, object->line, "there is no object '%s' on ssd '%s'%s%s%s",
-			     object->object, ssd, near ? "; did you mean '" : "", near ? near : "",
-			     near ? "'?" : "");
+	return hr_error_add(&app->error, HR_ERROR_USAGE, -EINVAL,
+			    "%s:%u: there is no object '%s' on ssd '%s'%s%s%s", app->config.file,
+			    object->line, object->object, ssd, near ? "; did you mean '" : "",
+			    near ? near : "", near ? "'?" : "");
 }
 
-static int no_store(const struct hr_appliance *app, unsigned line, uint32_t d)
+static int no_store(struct hr_appliance *app, unsigned line, uint32_t d)
 {
 	const struct hr_transport *t = &app->ssd[d].transport;
 
-	return hr_mistake_at(app, line, "ssd '%s' (%s) %s", app->config.ssd[d].name, t->name,
-			     t->keeps_no_data ? "keeps no data, so it has no objects; only "
-						"'headrace bench' can use it"
-					      : "has no object store; make one with 'headrace "
-						"store format'");
+	return hr_error_add(&app->error, HR_ERROR_USAGE, -EINVAL, "%s:%u: ssd '%s' (%s) %s",
+			    app->config.file, line, app->config.ssd[d].name, t->name,
+			    t->keeps_no_data ? "keeps no data, so it has no objects; only "
+					       "'headrace bench' can use it"
+					     : "has no object store; make one with 'headrace "
+					       "store format'");
 }
 
 static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
@@ -71,13 +79,14 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 	const struct hr_config_object *wanted = &run->config->source[s];
 	const struct hr_ssd *ssd = &app->ssd[wanted->ssd];
 	struct hr_run_source *source = &run->source[s];
-	const struct hr_object *object;
+	const struct hr_store_object *object;
+	const int maker = hr_run_maker(app, i, wanted);
 
 	if (!ssd->has_store)
 		return no_store(app, wanted->line, wanted->ssd);
 	source->from = find_writer(app, i, wanted);
-	if (source->from >= 0) {
-		source->bytes = app->run[source->from].sink_bytes;
+	if (maker >= 0) {
+		source->bytes = hr_run_made_bytes(&app->run[maker], wanted);
 		return hr_checksums_want(app, run, s, NULL);
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
@@ -88,8 +97,9 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 	return hr_checksums_want(app, run, s, object);
 }
 
-/* Whole blocks on the disks they are on; queues wide enough for one tile. */
-static int check_tile(const struct hr_appliance *app, const struct hr_run *run)
+/* Tiles must be whole blocks of their disks, and a queue must have room for the commands of one
+ * tile. */
+static int check_tile(struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	uint32_t commands[HR_SSDS_MAX] = { 0 };
@@ -98,11 +108,12 @@ static int check_tile(const struct hr_appliance *app, const struct hr_run *run)
 		const struct hr_ssd *ssd = &app->ssd[p->source[s].ssd];
 
 		if (run->source[s].tile_bytes & ((1u << ssd->ns.lba_shift) - 1))
-			return hr_mistake_at(app, p->tile_line,
-					     "pipeline '%s': a tile of source '%s' is %u bytes, "
-					     "expected whole blocks of %u bytes",
-					     p->name, p->source[s].object,
-					     run->source[s].tile_bytes, 1u << ssd->ns.lba_shift);
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: pipeline '%s': a tile of source '%s' is %u bytes, "
+				"expected whole blocks of %u bytes",
+				app->config.file, p->tile_line, p->name, p->source[s].object,
+				run->source[s].tile_bytes, 1u << ssd->ns.lba_shift);
 		commands[p->source[s].ssd] +=
 			hr_chunk_count(run->source[s].tile_bytes, ssd->chunk_bytes);
 	}
@@ -111,26 +122,28 @@ static int check_tile(const struct hr_appliance *app, const struct hr_run *run)
 		uint32_t written = hr_chunk_count(run->sink_tile_bytes, ssd->chunk_bytes);
 
 		if (run->sink_tile_bytes & ((1u << ssd->ns.lba_shift) - 1))
-			return hr_mistake_at(app, p->tile_line,
-					     "pipeline '%s': the output of a tile is %u bytes, "
-					     "expected whole blocks of %u bytes",
-					     p->name, run->sink_tile_bytes,
-					     1u << ssd->ns.lba_shift);
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: pipeline '%s': the output of a tile is %u bytes, "
+				"expected whole blocks of %u bytes",
+				app->config.file, p->tile_line, p->name, run->sink_tile_bytes,
+				1u << ssd->ns.lba_shift);
 		if (written > commands[p->sink.ssd])
 			commands[p->sink.ssd] = written;
 	}
 	for (uint32_t d = 0; d < app->config.ssds; d++)
 		if (commands[d] > app->ssd[d].queue_entries - 1)
-			return hr_mistake_at(app, p->tile_line,
-					     "pipeline '%s': one tile takes %u commands of at most "
-					     "%u bytes, but queues of ssd '%s' have room for %u",
-					     p->name, commands[d], app->ssd[d].chunk_bytes,
-					     app->config.ssd[d].name,
-					     app->ssd[d].queue_entries - 1);
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: pipeline '%s': one tile takes %u commands of at most "
+				"%u bytes, but queues of ssd '%s' have room for %u",
+				app->config.file, p->tile_line, p->name, commands[d],
+				app->ssd[d].chunk_bytes, app->config.ssd[d].name,
+				app->ssd[d].queue_entries - 1);
 	return 0;
 }
 
-/* One tile fits the queues of all its ssds, as check_tile() will count. */
+/* True when one tile fits the queues of all its ssds; the same calculation as in check_tile(). */
 static bool tile_fits(const struct hr_appliance *app, const struct hr_config_pipeline *p)
 {
 	uint32_t commands[HR_SSDS_MAX] = { 0 }, written = 0;
@@ -149,7 +162,7 @@ static bool tile_fits(const struct hr_appliance *app, const struct hr_config_pip
 	return true;
 }
 
-/* A tile that the configuration leaves open is halved until the queues take it. */
+/* Halve a tile size that the configuration leaves open, until it fits the queues. */
 static void shrink_tile(const struct hr_appliance *app, struct hr_config_pipeline *p)
 {
 	const uint64_t step = hr_config_tile_step(p);
@@ -161,8 +174,8 @@ static void shrink_tile(const struct hr_appliance *app, struct hr_config_pipelin
 	}
 }
 
-/* Sources are columns of one table: whole rows, and the same number of them in each. */
-static int count_tiles(const struct hr_appliance *app, struct hr_run *run)
+/* Sources are columns of one table: they have whole rows, and the same number of rows. */
+static int count_tiles(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	uint64_t tile_rows = hr_config_tile_rows(p);
@@ -173,18 +186,20 @@ static int count_tiles(const struct hr_appliance *app, struct hr_run *run)
 		uint32_t row = row_bytes(p, s);
 
 		if (bytes % row)
-			return hr_mistake_at(
-				app, p->source[s].line,
-				"object '%s' has %llu bytes, expected whole rows of %u "
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: object '%s' has %llu bytes, expected whole rows of %u "
 				"bytes for operator %s",
-				p->source[s].object, (unsigned long long)bytes, row, p->op->name);
+				app->config.file, p->source[s].line, p->source[s].object,
+				(unsigned long long)bytes, row, p->op->name);
 		if (bytes / row != rows)
-			return hr_mistake_at(
-				app, p->source[s].line,
-				"object '%s' has %llu rows, but '%s' has %llu; expected "
+			return hr_error_add(
+				&app->error, HR_ERROR_USAGE, -EINVAL,
+				"%s:%u: object '%s' has %llu rows, but '%s' has %llu; expected "
 				"the same number in all sources",
-				p->source[s].object, (unsigned long long)(bytes / row),
-				p->source[0].object, (unsigned long long)rows);
+				app->config.file, p->source[s].line, p->source[s].object,
+				(unsigned long long)(bytes / row), p->source[0].object,
+				(unsigned long long)rows);
 		run->source[s].tile_bytes = (uint32_t)tile_rows * row;
 	}
 	run->tiles = (rows + tile_rows - 1) / tile_rows;
@@ -195,18 +210,117 @@ static int count_tiles(const struct hr_appliance *app, struct hr_run *run)
 	return check_tile(app, run);
 }
 
+/* Index of an ssd in run->ssd, which gets it if it has not. */
+static uint32_t list_ssd(struct hr_run *run, uint32_t ssd)
+{
+	uint32_t q = 0;
+
+	while (q < run->ssds && run->ssd[q] != ssd)
+		q++;
+	if (q == run->ssds)
+		run->ssd[run->ssds++] = ssd;
+	return q;
+}
+
 static void list_ssds(struct hr_run *run)
 {
 	run->ssds = 0;
-	for (uint32_t s = 0; s < run->config->sources; s++) {
-		uint32_t q = 0;
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		run->source[s].queue = list_ssd(run, run->config->source[s].ssd);
+}
 
-		while (q < run->ssds && run->ssd[q] != run->config->source[s].ssd)
-			q++;
-		if (q == run->ssds)
-			run->ssd[run->ssds++] = run->config->source[s].ssd;
-		run->source[s].queue = q;
+/* ---- objects of access operators */
+
+static int find_object(struct hr_appliance *app, uint32_t i, uint32_t k)
+{
+	const struct hr_config_object *wanted = &app->run[i].config->object[k];
+	struct hr_run_object *to = &app->run[i].object[k];
+	const struct hr_ssd *ssd = &app->ssd[wanted->ssd];
+	const int maker = hr_run_maker(app, i, wanted);
+	const struct hr_store_object *object;
+
+	*to = (struct hr_run_object){ .from = -1 };
+	if (!wanted->object[0])
+		return 0;
+	to->used = true;
+	if (!ssd->has_store)
+		return no_store(app, wanted->line, wanted->ssd);
+	to->bytes = wanted->bytes;
+	if (wanted->bytes)
+		return 0;
+	to->from = find_writer(app, i, wanted);
+	if (maker >= 0) {
+		to->bytes = hr_run_made_bytes(&app->run[maker], wanted);
+		return 0;
 	}
+	object = hr_store_find(&ssd->store, wanted->object);
+	if (!object)
+		return no_object(app, wanted);
+	to->id = object->id;
+	to->bytes = object->bytes;
+	return 0;
+}
+
+/* Context of the report of a mistake in the length of an object. */
+struct complaint {
+	struct hr_appliance *app;
+	const struct hr_run *run;
+	uint32_t count;
+};
+
+static void complain(void *to, unsigned object, const char *text)
+{
+	struct complaint *c = to;
+	const struct hr_config_pipeline *p = c->run->config;
+	const struct hr_config_object *o = &p->object[object < p->objects ? object : 0];
+
+	c->count++;
+	hr_error_add(&c->app->error, HR_ERROR_USAGE, -EINVAL,
+		     "%s:%u: object '%s' on ssd '%s', %llu bytes, as '%s' of operator %s: %s",
+		     c->app->config.file, o->line, o->object, c->app->config.ssd[o->ssd].name,
+		     (unsigned long long)c->run->object[o - p->object].bytes,
+		     p->op->object[o - p->object].name, p->op->name, text);
+}
+
+/* The operator knows which lengths its objects can have. */
+static int check_lengths(struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	struct complaint to = { app, run, 0 };
+	uint64_t bytes[HR_OBJECTS_MAX] = { 0 };
+	int err;
+
+	for (uint32_t k = 0; k < p->objects; k++)
+		bytes[k] = run->object[k].bytes;
+	err = p->op->check ? p->op->check(p->op_args, bytes, complain, &to) : 0;
+	if (err && !to.count)
+		complain(&to, 0, "the operator does not accept its length");
+	return err || to.count ? -EINVAL : 0;
+}
+
+/* The distinct ssds of all objects. */
+static void list_object_ssds(struct hr_run *run)
+{
+	run->ssds = 0;
+	for (uint32_t k = 0; k < run->config->objects; k++)
+		if (run->object[k].used)
+			run->object[k].queue = list_ssd(run, run->config->object[k].ssd);
+}
+
+static int find_access(struct hr_appliance *app, uint32_t i)
+{
+	struct hr_run *run = &app->run[i];
+	int err = 0;
+
+	for (uint32_t k = 0; k < run->config->objects; k++) {
+		const int failed = find_object(app, i, k);
+
+		err = err ? err : failed;
+	}
+	if (err)
+		return err;
+	list_object_ssds(run);
+	return check_lengths(app, run);
 }
 
 static int find_objects(struct hr_appliance *app, uint32_t i)
@@ -215,6 +329,8 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 	const struct hr_config_pipeline *p = run->config;
 	int err = 0;
 
+	if (p->objects)
+		return find_access(app, i);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		int failed = find_source(app, i, s);
 
@@ -232,9 +348,47 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 	return count_tiles(app, run);
 }
 
+/* The pipeline starts when the object comes, or another pipeline of the configuration makes it. */
+static bool may_come(const struct hr_appliance *app, uint32_t i,
+		     const struct hr_config_object *object)
+{
+	const struct hr_config_when *when = &app->config.pipeline[i].when;
+	bool may = when->kind == HR_WHEN_OBJECT && when->object_ssd == object->ssd &&
+		   strcmp(when->text, object->object) == 0;
+
+	for (uint32_t j = 0; j < app->config.pipelines; j++)
+		may |= j != i && hr_config_creates_name(&app->config.pipeline[j], object->ssd,
+							object->object);
+	return may;
+}
+
+/* An object that the pipeline reads, and that exists only later; NULL: there is none. */
+static const struct hr_config_object *awaited(const struct hr_appliance *app, uint32_t i)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_object *object;
+
+	for (uint32_t k = 0; (object = hr_config_reads(p, k)) != NULL; k++) {
+		const struct hr_ssd *ssd = &app->ssd[object->ssd];
+
+		if (ssd->has_store && !hr_store_find(&ssd->store, object->object) &&
+		    hr_run_maker(app, i, object) < 0 &&
+		    !hr_config_creates_name(p, object->ssd, object->object) &&
+		    may_come(app, i, object))
+			return object;
+	}
+	return NULL;
+}
+
 int hr_objects_up(struct hr_appliance *app)
 {
+	const bool later = app->only_checks && hr_config_repeats(&app->config);
 	int err = 0;
+
+	for (uint32_t i = 0; later && i < app->config.pipelines; i++) {
+		app->run[i].awaits = app->run[i].selected ? awaited(app, i) : NULL;
+		app->run[i].selected &= !app->run[i].awaits;
+	}
 
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		int failed = app->run[i].selected ? find_objects(app, i) : 0;

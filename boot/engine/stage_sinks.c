@@ -1,14 +1,15 @@
 /*
- * Stage `sinks`: the objects that pipelines write, created, or found where an earlier run left off.
+ * Stage `sinks`: create the objects that pipelines write, or find the ones that an earlier run has
+ * left incomplete.
  *
- * A sink carries a fingerprint of all that determines its contents as its tag. The same one on an
- * incomplete object: the run goes on after what is durable. The same one on a whole object: there
- * is nothing left to do. Anything else in the place: an error, unless the sink says replace.
+ * The tag of a sink is a fingerprint of all that determines its contents. An incomplete object with
+ * the same tag: the run resumes after its durable prefix. A complete object with the same tag:
+ * there is nothing to do. Any other object of that name is an error, unless the sink has replace.
  *
- * All sinks are judged in a rehearsal, on copies of the object maps, before any is created; `check`
- * does the same. What was created for runs that never start is removed again.
+ * All sinks are checked in a rehearsal, on copies of the object maps, before any is created;
+ * `check` does the same. Sinks that were created for runs that never start are removed again.
  *
- * The tag also says whether an incomplete object has the checksum of its durable prefix.
+ * The tag also tells whether an incomplete object has the checksum of its durable prefix.
  */
 #include "boot/engine/stage_sinks.h"
 
@@ -19,39 +20,38 @@
 
 #include "boot/engine/checksums.h"
 #include "boot/engine/refuse.h"
+#include "boot/engine/written.h"
+#include "config/bytes.h"
 #include "config/log.h"
 #include "boot/engine/pending.h"
 #include "gpu/ops/user.h"
 #include "nvme/status.h"
 
-/* FNV-1a, 64 bits. */
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
-{
-	const uint8_t *byte = data;
-
-	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ byte[i]) * 0x100000001b3u;
-	return hash;
-}
-
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t code = hr_op_user_checksum(p->op);
-	uint64_t hash = mix(0xcbf29ce484222325u, p->name, strlen(p->name) + 1);
+	uint64_t hash = hr_hash(HR_HASH_BEGIN, p->name, strlen(p->name) + 1);
 
-	hash = mix(hash, p->op->name, strlen(p->op->name) + 1);
-	hash = mix(hash, &code, hr_op_built_in(p->op) ? 0 : sizeof code);
-	hash = mix(hash, p->op_args, p->op_args_bytes);
+	hash = hr_hash(hash, p->op->name, strlen(p->op->name) + 1);
+	hash = hr_hash(hash, &code, hr_op_built_in(p->op) ? 0 : sizeof code);
+	hash = hr_hash(hash, p->op_args, p->op_args_bytes);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_run_source *source = &run->source[s];
 
-		hash = mix(hash, app->ssd[p->source[s].ssd].store.uuid, 16);
-		hash = mix(hash, &source->id, sizeof source->id);
-		hash = mix(hash, &source->bytes, sizeof source->bytes);
-		hash = mix(hash, &source->tile_bytes, sizeof source->tile_bytes);
+		hash = hr_hash(hash, app->ssd[p->source[s].ssd].store.uuid, 16);
+		hash = hr_hash(hash, &source->id, sizeof source->id);
+		hash = hr_hash(hash, &source->bytes, sizeof source->bytes);
+		hash = hr_hash(hash, &source->tile_bytes, sizeof source->tile_bytes);
 	}
-	hash = mix(hash, &run->sink_tile_bytes, sizeof run->sink_tile_bytes);
+	for (uint32_t i = 0; i < p->objects; i++) {
+		const struct hr_run_object *object = &run->object[i];
+
+		hash = hr_hash(hash, app->ssd[p->object[i].ssd].store.uuid, 16);
+		hash = hr_hash(hash, &object->bytes, sizeof object->bytes);
+		hash = hr_hash(hash, &object->id, p->object[i].bytes ? 0 : sizeof object->id);
+	}
+	hash = hr_hash(hash, &run->sink_tile_bytes, sizeof run->sink_tile_bytes);
 	return hash;
 }
 
@@ -65,31 +65,31 @@ uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum)
 	return checksum ? fingerprint ^ CHECKSUM_TAG : fingerprint;
 }
 
-static bool is_mine(const struct hr_object *object, uint64_t fingerprint)
+static bool is_mine(const struct hr_store_object *object, uint64_t fingerprint)
 {
 	return object && (object->tag == hr_sink_tag(fingerprint, false) ||
 			  object->tag == hr_sink_tag(fingerprint, true));
 }
 
-/* A result is one over all tiles, and states are not saved: then what is there is made again. So it is
- * where sources must be verified, because that takes all of them. */
+/* False for a pipeline with a result: a result covers all tiles, and states are not saved, so
+ * the run starts again. Also false when sources must be verified, because that needs all tiles. */
 bool hr_run_resumes(const struct hr_run *run)
 {
 	return run->config->verify != HR_VERIFY_ON && !run->config->op->report;
 }
 
-/* Tiles that are durable of an incomplete sink. */
-static uint64_t durable_tiles(const struct hr_run *run, const struct hr_object *object)
+/* Number of durable tiles of an incomplete sink. */
+static uint64_t durable_tiles(const struct hr_run *run, const struct hr_store_object *object)
 {
 	uint64_t tiles = run->sink_tile_bytes ? object->durable_bytes / run->sink_tile_bytes : 0;
 
-	if (object->durable_bytes == object->bytes) /* the last tile may be short */
+	if (object->durable_bytes == object->bytes) /* the last tile may be shorter */
 		tiles = run->tiles;
 	return tiles < run->tiles ? tiles : run->tiles;
 }
 
-/* Go on with a pending object of this very run, and join the checksum of what is durable. */
-static int resume(struct hr_run *run, const struct hr_object *object)
+/* Resume an incomplete object of this run, and continue the checksum of its durable prefix. */
+static int resume(struct hr_run *run, const struct hr_store_object *object)
 {
 	uint64_t bytes;
 
@@ -108,14 +108,16 @@ static int resume(struct hr_run *run, const struct hr_object *object)
 }
 
 /*
- * An incomplete object without checksum, of a version or configuration that keeps none, is read again:
- * the sink is to have one, and rot that comes later is to be seen.
+ * Read an incomplete object without checksum again, because the sink needs a checksum, and later
+ * damage must be detectable. Such objects come from versions or configurations without checksums.
  */
 static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_object *sink = &run->config->sink;
-	const struct hr_object *object = hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
+	const struct hr_store_object *object =
+		hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
 	uint64_t bytes = run->first_tile * run->sink_tile_bytes;
+	int err;
 
 	if (!object || !run->sink_unsummed)
 		return 0;
@@ -124,16 +126,25 @@ static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
 		"first %llu bytes: they are read again",
 		run->config->name, sink->object, app->config.ssd[sink->ssd].name,
 		(unsigned long long)bytes);
-	return hr_checksum_read(app, sink->ssd, object, bytes, &run->sink_crc);
+	err = hr_checksum_read(app, sink->ssd, object, bytes, &run->sink_crc, &app->error);
+	hr_error_context(&app->error, "pipeline '%s': object '%s' on ssd '%s'", run->config->name,
+			 sink->object, app->config.ssd[sink->ssd].name);
+	return err;
 }
 
-/* A disk that fails stops only the run whose sink it is about, where others are to go on. */
-static int sum_prefixes(struct hr_appliance *app)
+static int prepare(struct hr_appliance *app, struct hr_run *run)
+{
+	if (run->config->objects)
+		return hr_written_zero(app, run);
+	return run->sink_plan == HR_SINK_RESUME ? sum_prefix(app, run) : 0;
+}
+
+/* Read and write objects before the runs start. An error of a disk stops only the run of that
+ * sink or object, when others may continue. */
+static int prepare_all(struct hr_appliance *app)
 {
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
-		int err = run->selected && run->sink_plan == HR_SINK_RESUME ? sum_prefix(app, run)
-									    : 0;
+		int err = app->run[i].selected ? prepare(app, &app->run[i]) : 0;
 
 		if (err && (err == -EINTR || !app->keep_going))
 			return err;
@@ -143,7 +154,7 @@ static int sum_prefixes(struct hr_appliance *app)
 	return app->keep_going && !hr_any_selected(app) ? -EIO : 0;
 }
 
-static int complete(struct hr_run *run, const struct hr_object *object)
+static int complete(struct hr_run *run, const struct hr_store_object *object)
 {
 	run->sink_plan = HR_SINK_COMPLETE;
 	run->sink_id = object->id;
@@ -152,9 +163,10 @@ static int complete(struct hr_run *run, const struct hr_object *object)
 	return 0;
 }
 
-/* Why an object with the name of the sink is not this run's, as far as its record tells. */
+/* Describe why an object with the name of the sink is not of this run, as far as its record
+ * shows. */
 static void tell_difference(const struct hr_appliance *app, const struct hr_run *run,
-			    const struct hr_object *object, char *why, size_t bytes)
+			    const struct hr_store_object *object, char *why, size_t bytes)
 {
 	const struct hr_config_pipeline *p = run->config;
 
@@ -169,10 +181,10 @@ static void tell_difference(const struct hr_appliance *app, const struct hr_run 
 	}
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_store *store = &app->ssd[p->source[s].ssd].store;
-		const struct hr_object *source = hr_store_find_id(store, run->source[s].id);
+		const struct hr_store_object *source = hr_store_find_id(store, run->source[s].id);
 
 		if (run->source[s].from >= 0)
-			snprintf(why, bytes, "its source '%s' is made anew", p->source[s].object);
+			snprintf(why, bytes, "its source '%s' is made again", p->source[s].object);
 		else if (source && source->id > object->id && store == &app->ssd[p->sink.ssd].store)
 			snprintf(why, bytes, "its source '%s' was stored after it",
 				 p->source[s].object);
@@ -185,51 +197,51 @@ static void tell_difference(const struct hr_appliance *app, const struct hr_run 
 		 "size");
 }
 
-static int refuse(const struct hr_appliance *app, const struct hr_run *run,
-		  const struct hr_object *object)
+static int refuse(struct hr_appliance *app, const struct hr_run *run,
+		  const struct hr_store_object *object)
 {
-	const struct hr_config_object *sink = &run->config->sink;
-	const struct hr_config_ssd *ssd = &app->config.ssd[sink->ssd];
-	const bool pending = object->flags & HR_OBJECT_PENDING;
-	char why[160];
+	char why[160] = ": ";
 
-	tell_difference(app, run, object, why, sizeof why);
-	hr_error("%s:%u: object '%s' %s on ssd '%s', and is not of this run: %s; remove it with "
-		 "'headrace store rm%s %s %s', or set replace = true",
-		 app->config.file, sink->line, sink->object, pending ? "is incomplete" : "exists",
-		 ssd->name, why, pending ? " --pending" : "", ssd->device, sink->object);
-	return -EEXIST;
+	tell_difference(app, run, object, why + 2, sizeof why - 2);
+	return hr_written_refuse(app, &run->config->sink, object->flags & HR_OBJECT_PENDING, why);
 }
 
 static int create(struct hr_appliance *app, struct hr_run *run, struct hr_store *store,
 		  bool replace)
 {
 	const struct hr_config_object *sink = &run->config->sink;
-	const struct hr_config_ssd *ssd = &app->config.ssd[sink->ssd];
-	struct hr_object *object;
-	char name[96];
-	int err = hr_store_create(store, sink->object, run->sink_bytes,
-				  hr_sink_tag(run->fingerprint, sink->checksum), replace, &object);
+	const int err = hr_written_create(app, sink, store, run->sink_bytes,
+					  hr_sink_tag(run->fingerprint, sink->checksum), replace,
+					  &run->sink_id);
 
-	if (err) {
-		hr_error("%s:%u: object '%s' of %llu bytes cannot be created on ssd '%s': %s",
-			 app->config.file, sink->line, sink->object,
-			 (unsigned long long)run->sink_bytes, ssd->name,
-			 hr_store_error_name(err, name, sizeof name));
-		hr_pending_hint(store, ssd->device, err);
-		return err;
-	}
-	run->sink_id = object->id;
-	run->sink_made = true;
-	return 0;
+	run->sink_made |= !err;
+	return err;
 }
 
-/* In the store of the sink's ssd, or in a rehearsal of it. */
+/* Older versions of the sink need their names. */
+static int check_versions(struct hr_appliance *app, const struct hr_run *run,
+			  const struct hr_store *store)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	const struct hr_store_object *object =
+		hr_store_foreign_version(store, sink->object, sink->keep);
+
+	if (!object)
+		return 0;
+	return hr_error_add(
+		&app->error, HR_ERROR_FAILED, -EEXIST,
+		"%s:%u: object '%s' on ssd '%s' has the name of an older version of the "
+		"sink (keep = %u), and no run has made it: rename or remove it",
+		app->config.file, sink->line, object->name, app->config.ssd[sink->ssd].name,
+		sink->keep);
+}
+
+/* Create the sink in the store of its ssd, or in a rehearsal of it. */
 static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_store *store)
 {
 	const struct hr_config_object *sink = &run->config->sink;
-	struct hr_object *pending = hr_store_find_pending(store, sink->object);
-	struct hr_object *whole = hr_store_find(store, sink->object);
+	struct hr_store_object *pending = hr_store_find_pending(store, sink->object);
+	struct hr_store_object *whole = hr_store_find(store, sink->object);
 	const bool stale =
 		pending && app->collect_ns && hr_pending_is_old(pending, app->collect_ns);
 
@@ -237,7 +249,7 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_sto
 	run->sink_crc = 0;
 	run->sink_unsummed = false;
 	run->sink_plan = HR_SINK_CREATE;
-	/* A run that starts over has a new object: nothing is said to be durable of it. */
+	/* A run that starts again has a new object without a durable prefix. */
 	if (is_mine(pending, run->fingerprint) && pending->bytes == run->sink_bytes)
 		return hr_run_resumes(run) ? resume(run, pending) : create(app, run, store, true);
 	if (is_mine(whole, run->fingerprint) && !sink->replace)
@@ -246,26 +258,47 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_sto
 		return refuse(app, run, whole);
 	if (!sink->replace && pending && !stale)
 		return refuse(app, run, pending);
+	if (check_versions(app, run, store) != 0)
+		return -EEXIST;
 	run->sink_plan = pending || whole ? HR_SINK_REPLACE : HR_SINK_CREATE;
 	return create(app, run, store, sink->replace || stale);
 }
 
-const char *hr_sink_prospect(const struct hr_run *run)
+const char *hr_sink_plan_text(enum hr_sink_plan plan)
 {
-	switch (run->sink_plan) {
+	switch (plan) {
 	case HR_SINK_REPLACE:
-		return "; takes the place of the one that is there";
+		return "; replaces the existing object";
 	case HR_SINK_RESUME:
-		return "; goes on where an earlier run was cut short";
+		return "; resumes an interrupted run";
 	case HR_SINK_COMPLETE:
-		return "; is there already, whole: nothing to do";
+		return "; already complete: nothing to do";
 	default:
 		return "";
 	}
 }
 
-/* All sinks, in the order of the runs: a source may be the sink of an earlier one. With `all` the
- * others are still looked at after an error; the first is returned. */
+/* The ids of objects that earlier pipelines make. */
+static void take_ids(struct hr_appliance *app, uint32_t i)
+{
+	struct hr_run *run = &app->run[i];
+	const struct hr_config_pipeline *p = run->config;
+	int maker;
+
+	for (uint32_t s = 0; s < p->sources; s++) {
+		maker = hr_run_maker(app, i, &p->source[s]);
+		if (maker >= 0)
+			run->source[s].id = hr_run_made_id(&app->run[maker], &p->source[s]);
+	}
+	for (uint32_t k = 0; k < p->objects; k++) {
+		maker = p->object[k].bytes ? -1 : hr_run_maker(app, i, &p->object[k]);
+		if (maker >= 0)
+			run->object[k].id = hr_run_made_id(&app->run[maker], &p->object[k]);
+	}
+}
+
+/* Make all sinks, in the order of the runs, because a source may be the sink of an earlier run.
+ * With `all` the others are also made after an error; the first error is returned. */
 static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_SSDS_MAX], bool all)
 {
 	int err = 0;
@@ -276,12 +309,11 @@ static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_
 
 		if (!run->selected)
 			continue;
-		for (uint32_t s = 0; s < run->config->sources; s++)
-			if (run->source[s].from >= 0)
-				run->source[s].id = app->run[run->source[s].from].sink_id;
+		take_ids(app, i);
 		run->fingerprint = hr_run_fingerprint(app, run);
-		failed = run->config->has_sink ? make_sink(app, run, store[run->config->sink.ssd])
-					       : 0;
+		failed = run->config->objects ? hr_written_make(app, run, store) : 0;
+		if (run->config->has_sink)
+			failed = make_sink(app, run, store[run->config->sink.ssd]);
 		if (!failed)
 			failed = hr_checksums_decide(app, run, store);
 		if (failed && app->keep_going)
@@ -298,9 +330,13 @@ static void forget(struct hr_appliance *app)
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		struct hr_run *run = &app->run[i];
 
+		if (!run->selected)
+			continue;
 		run->sink_id = run->first_tile = run->durable_tiles = 0;
 		run->sink_made = false;
-		if (run->selected && run->outcome == HR_RUN_COMPLETE)
+		for (uint32_t k = 0; k < run->config->objects; k++)
+			run->object[k].made = false;
+		if (run->outcome == HR_RUN_COMPLETE)
 			run->outcome = HR_RUN_WAITING;
 	}
 }
@@ -311,36 +347,38 @@ struct rehearsal {
 	void *memory[HR_SSDS_MAX];
 };
 
-static int rehearse(struct rehearsal *r, const struct hr_appliance *app, uint32_t d)
+static int rehearse(struct rehearsal *r, struct hr_appliance *app, uint32_t d)
 {
 	const struct hr_store *store = &app->ssd[d].store;
-	const size_t objects = ((store->capacity * sizeof(struct hr_object)) + HR_PAGE - 1) &
+	const size_t objects = ((store->capacity * sizeof(struct hr_store_object)) + HR_PAGE - 1) &
 			       ~((size_t)HR_PAGE - 1);
 
 	if (!app->ssd[d].has_store)
 		return 0;
 	r->memory[d] = aligned_alloc(HR_PAGE, objects + hr_store_io_bytes(store->capacity));
-	if (!r->memory[d]) {
-		hr_error("ssd '%s': out of memory for a copy of its object map",
-			 app->config.ssd[d].name);
-		return -ENOMEM;
-	}
+	if (!r->memory[d])
+		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+			       "ssd '%s': out of memory for a copy of its object map",
+			       app->config.ssd[d].name);
 	hr_store_rehearse(&r->copy[d], store, r->memory[d], (uint8_t *)r->memory[d] + objects);
 	r->store[d] = &r->copy[d];
 	return 0;
 }
 
-/* Errors of the configuration and of the store; a device that fails may be well the next time. */
+/* True for errors of the configuration and of the store, which remain; a failed device may work
+ * the next time. */
 static bool stays(int err)
 {
 	return err == -EEXIST || err == -EBUSY || err == -ENOSPC || err == -ENFILE ||
 	       err == -EROFS || err == -EINVAL || err == -EOVERFLOW;
 }
 
-int hr_sinks_judge(struct hr_appliance *app)
+int hr_sinks_check(struct hr_appliance *app)
 {
 	struct rehearsal *r = calloc(1, sizeof *r);
-	int err = r ? 0 : -ENOMEM;
+	int err = r ? 0
+		    : hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+			      "out of memory for copies of object maps");
 
 	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
 		err = rehearse(r, app, d);
@@ -365,19 +403,26 @@ int hr_sinks_up(struct hr_appliance *app)
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
 		store[d] = &app->ssd[d].store;
 	if (!err)
-		err = hr_sinks_judge(app);
+		err = hr_sinks_check(app);
 	if (!err)
 		err = make_sinks(app, store, false);
-	return err ? err : sum_prefixes(app);
+	return err ? err : prepare_all(app);
 }
 
 void hr_sinks_down(struct hr_appliance *app)
 {
 	for (uint32_t i = app->config.pipelines; i-- > 0;) {
 		struct hr_run *run = &app->run[i];
-		const struct hr_object *object;
+		const struct hr_store_object *object;
+		struct hr_error e = { 0 };
 		struct hr_ssd *ssd;
 
+		if (hr_run_wired(run)) /* it runs, and another pipeline was not started */
+			continue;
+		/*
+		 * also for a refused run; a run that has ended has no object with `made` any more
+		 */
+		hr_written_remove(app, run);
 		if (!run->sink_made || run->outcome != HR_RUN_WAITING)
 			continue;
 		run->sink_made = false;
@@ -385,11 +430,12 @@ void hr_sinks_down(struct hr_appliance *app)
 		object = hr_store_find_id(&ssd->store, run->sink_id);
 		if (!object || object->durable_bytes)
 			continue;
-		if (ssd->disk.dead || hr_store_remove(&ssd->store, run->sink_id) != 0)
-			hr_warn("object '%s' stays on ssd '%s', incomplete: 'headrace store rm "
+		if (hr_health_failed(&ssd->health) ||
+		    hr_store_remove(&ssd->store, run->sink_id, &e) != 0)
+			hr_warn("object '%s' stays on ssd '%s', incomplete%s%s; 'headrace store rm "
 				"--pending %s' removes it",
 				run->config->sink.object,
-				app->config.ssd[run->config->sink.ssd].name,
-				app->config.ssd[run->config->sink.ssd].device);
+				app->config.ssd[run->config->sink.ssd].name, e.kind ? ": " : "",
+				e.text, app->config.ssd[run->config->sink.ssd].device);
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * boot/engine/stage_sinks.h - stage `sinks`: sink objects are created, or found to be resumed.
+ * boot/engine/stage_sinks.h - stage `sinks`: create sink objects, or find those to resume.
  */
 #ifndef BOOT_ENGINE_STAGE_SINKS_H
 #define BOOT_ENGINE_STAGE_SINKS_H
@@ -7,31 +7,32 @@
 #include "boot/engine/appliance.h"
 
 /*
- * Judge all sinks and their space without a change on any disk, by the same steps that hr_sinks_up()
- * takes: sets sink_plan of each run. After `objects`. 0, or what hr_sinks_up() would fail with; all
- * mistakes are logged, with file and line, and app->refused is set where it will not change by
- * itself.
+ * Check all sinks and their space without writing to any disk, with the same steps as
+ * hr_sinks_up(): sets sink_plan of each run. After `objects`. 0, or the error that hr_sinks_up()
+ * would return; all errors are logged, with file and line, and app->refused is set when the error
+ * will remain.
  */
-int hr_sinks_judge(struct hr_appliance *app);
-/* Judge them, then create or find them; on error those that were made are removed again. */
+int hr_sinks_check(struct hr_appliance *app);
+/* Check the sinks, then create or find them; on error the created ones are removed again. */
 int hr_sinks_up(struct hr_appliance *app);
-/* Remove those that this bring-up has made and whose runs were never launched. */
+/* Remove the sinks that this bring-up has created and whose runs were never launched. */
 void hr_sinks_down(struct hr_appliance *app);
-/* What is going to be done about a sink of this name that is there: "; ...", or "" when none is.
- * After hr_sinks_judge(). */
-const char *hr_sink_prospect(const struct hr_run *run);
+/* Planned action for an existing sink or new object, as "; ..."; "" when there is none. After
+ * hr_sinks_check(). */
+const char *hr_sink_plan_text(enum hr_sink_plan plan);
 
-/* What determines the contents of a run's sink: operator, arguments, sources, tiles. */
+/* Hash of all that determines the contents of a run's sink: operator, arguments, sources, tiles. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
 
 /*
- * Tag of the sink of a run with this fingerprint: not 0, and with `checksum` another than without. With
- * it, crc of the incomplete object is that of its durable prefix. Versions that keep no such checksum
- * write the tag without, so they do not go on with what they would leave with a stale one.
+ * Tag of the sink of a run with this fingerprint; never 0, and different with and without
+ * `checksum`. With it, crc of the incomplete object is the CRC of its durable prefix. Versions
+ * without such checksums write the tag without `checksum`, so they do not resume objects whose crc
+ * they would not update.
  */
 uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum);
 
-/* A run that was cut short goes on after what is durable of its sink when it is called again. */
+/* True when an interrupted run resumes after the durable prefix of its sink. */
 bool hr_run_resumes(const struct hr_run *run);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Stage `stores`: the object store of each ssd; made, with its objects, where the ssd is memory.
+ * Stage `stores`: open the object store of each ssd; for an ssd in memory, create it with its
+ * objects.
  */
 
 #include "boot/engine/stage_stores.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #include "boot/engine/disks.h"
-#include "boot/engine/mistake.h"
+#include "boot/engine/ssd_store.h"
 #include "boot/engine/stage_controllers.h"
 #include "config/log.h"
 #include "boot/engine/signals.h"
@@ -19,8 +20,9 @@
 
 #define FILL_BYTES (256u << 10)
 
-/* 64-bit word i of the object is i; the last word may be cut. */
-static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *words, uint32_t *crc)
+/* 64-bit word i of the object is i; the last word may be cut off. */
+static int fill(struct hr_ssd *ssd, const struct hr_store_object *object, uint64_t *words,
+		uint32_t *crc, struct hr_error *e)
 {
 	uint64_t next = 0;
 
@@ -33,7 +35,7 @@ static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *wo
 			words[i] = next++;
 		err = hr_signals_pending() ? -EINTR
 					   : ssd->blk->ops->write(ssd->blk, object->offset + at,
-								  words, bytes, false);
+								  words, bytes, false, e);
 		if (err)
 			return err;
 		*crc = hr_crc32c(*crc, words, data < bytes ? (size_t)data : bytes);
@@ -41,25 +43,25 @@ static int fill(struct hr_ssd *ssd, const struct hr_object *object, uint64_t *wo
 	return 0;
 }
 
-static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want)
+static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want, struct hr_error *e)
 {
 	uint64_t *words = aligned_alloc(HR_PAGE, FILL_BYTES);
-	struct hr_object *object;
+	struct hr_store_object *object;
 	uint32_t crc = 0;
 	int err;
 
 	if (!words)
 		return -ENOMEM;
-	err = hr_store_create(&ssd->store, want->object, want->bytes, 0, false, &object);
+	err = hr_store_create(&ssd->store, want->object, want->bytes, 0, false, &object, e);
 	if (!err)
-		err = fill(ssd, object, words, &crc);
+		err = fill(ssd, object, words, &crc, e);
 	if (!err)
-		err = hr_store_finish(&ssd->store, object->id, true, crc);
+		err = hr_store_finish(&ssd->store, object->id, true, crc, e);
 	free(words);
 	return err;
 }
 
-/* Memory that the machine can give without swapping; UINT64_MAX: it does not say. */
+/* Memory available without swapping; UINT64_MAX: unknown. */
 static uint64_t memory_available(void)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
@@ -74,8 +76,8 @@ static uint64_t memory_available(void)
 	return found ? (uint64_t)kib << 10 : UINT64_MAX;
 }
 
-/* Objects are written whole before anything runs: at once, or not at all. */
-static int check_memory(const struct hr_appliance *app, uint32_t i)
+/* Objects in memory are written whole before anything runs, so check for enough memory first. */
+static int check_memory(struct hr_appliance *app, uint32_t i)
 {
 	const struct hr_config_ssd *config = &app->config.ssd[i];
 	const uint64_t room = memory_available();
@@ -84,15 +86,32 @@ static int check_memory(const struct hr_appliance *app, uint32_t i)
 	for (uint32_t j = 0; j < config->prepared_count; j++) {
 		if (!__builtin_add_overflow(sum, config->prepared[j].bytes, &sum) && sum <= room)
 			continue;
-		return hr_mistake_at(app, config->prepared[j].line,
-				     "ssds[%u].objects[%u]: with object '%s' of %llu bytes the "
-				     "objects in memory need more than the %llu bytes that this "
-				     "machine has available",
-				     i, j, config->prepared[j].object,
-				     (unsigned long long)config->prepared[j].bytes,
-				     (unsigned long long)room);
+		return hr_error_add(
+			&app->error, HR_ERROR_USAGE, -EINVAL,
+			"%s:%u: ssds[%u].objects[%u]: with object '%s' of %llu bytes the "
+			"objects in memory need more than the %llu bytes that this "
+			"machine has available",
+			app->config.file, config->prepared[j].line, i, j,
+			config->prepared[j].object, (unsigned long long)config->prepared[j].bytes,
+			(unsigned long long)room);
 	}
 	return 0;
+}
+
+/* An object that does not fit is a mistake of the configuration; other errors are not. */
+static enum hr_error_kind kind_of(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -ENFILE:
+	case -EEXIST:
+	case -EINVAL:
+		return HR_ERROR_USAGE;
+	case -ENOMEM:
+		return HR_ERROR_MISSING;
+	default:
+		return HR_ERROR_DEVICE;
+	}
 }
 
 static int make_store(struct hr_appliance *app, uint32_t i)
@@ -100,27 +119,33 @@ static int make_store(struct hr_appliance *app, uint32_t i)
 	const struct hr_config_ssd *config = &app->config.ssd[i];
 	struct hr_ssd *ssd = &app->ssd[i];
 	char name[96];
-	/* New memory is blank: there is nothing to look for, and nothing to spoil. */
+	/* New memory is blank: no store can exist, and no data can be overwritten. */
 	int err = check_memory(app, i);
 
-	if (!err)
-		err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true);
-	if (!err)
-		err = hr_ssd_open_store(ssd);
 	if (err)
 		return err;
+	err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true, &app->error);
+	if (!err)
+		err = hr_ssd_open_store(ssd, &app->error);
+	if (err)
+		return hr_stage_name_ssd(app, i, err, "cannot have an object store");
 	for (uint32_t j = 0; j < config->prepared_count; j++) {
-		err = prepare(ssd, &config->prepared[j]);
+		const struct hr_config_prepared *want = &config->prepared[j];
+
+		err = prepare(ssd, want, &app->error);
 		if (err == -EINTR)
 			return err;
-		if (err)
-			return hr_mistake_at(app, config->prepared[j].line,
-					     "ssds[%u].objects[%u]: object '%s' of %llu bytes "
-					     "cannot be made on '%s': %s",
-					     i, j, config->prepared[j].object,
-					     (unsigned long long)config->prepared[j].bytes,
-					     config->name,
-					     hr_store_error_name(err, name, sizeof name));
+		if (!err)
+			continue;
+		hr_fail(&app->error, kind_of(err), err, "%s",
+			hr_store_error_name(err, name, sizeof name));
+		app->error.kind = kind_of(err);
+		hr_error_context(&app->error,
+				 "%s:%u: ssds[%u].objects[%u]: object '%s' of %llu bytes "
+				 "cannot be made on '%s'",
+				 app->config.file, want->line, i, j, want->object,
+				 (unsigned long long)want->bytes, config->name);
+		return err;
 	}
 	return 0;
 }
@@ -129,19 +154,18 @@ static int open_store(struct hr_appliance *app, uint32_t i)
 {
 	int err;
 
-	if (app->ssd[i].transport.keeps_no_data) /* for the bench, which needs none */
+	if (app->ssd[i].transport.keeps_no_data) /* for `bench`, which needs no store */
 		return 0;
-	err = hr_ssd_open_store(&app->ssd[i]);
-	/* No store: an error only once a pipeline wants an object of it. */
-	if (err == -ENOMEDIUM || err == -EMEDIUMTYPE)
+	err = hr_ssd_open_store(&app->ssd[i], &app->error);
+	/* A missing store is an error only when a pipeline needs an object of the ssd. */
+	if (err == -ENOMEDIUM || err == -EMEDIUMTYPE) {
+		hr_error_clear(&app->error);
 		return 0;
-	if (err)
-		hr_error("%s:%u: ssd '%s': its object store cannot be opened", app->config.file,
-			 app->config.ssd[i].line, app->config.ssd[i].name);
-	return err;
+	}
+	return hr_stage_name_ssd(app, i, err, "has an object store that cannot be opened");
 }
 
-int hr_store_stage(struct hr_appliance *app, uint32_t d)
+int hr_store_up(struct hr_appliance *app, uint32_t d)
 {
 	const int err = app->config.ssd[d].in_memory ? make_store(app, d) : open_store(app, d);
 
@@ -150,13 +174,5 @@ int hr_store_stage(struct hr_appliance *app, uint32_t d)
 
 int hr_stores_up(struct hr_appliance *app)
 {
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < app->config.ssds; i++) {
-		if (app->left_out[i])
-			continue;
-		err = hr_signals_pending() ? -EINTR : hr_store_stage(app, i);
-		err = hr_stage_without(app, i, err);
-	}
-	return err;
+	return hr_stage_ssds(app, hr_store_up);
 }

@@ -1,15 +1,15 @@
 /*
- * boot/engine/stage_stores.h - stage `stores`: object stores are open where there is one.
+ * boot/engine/stage_stores.h - stage `stores`: open the object stores.
  */
 #ifndef BOOT_ENGINE_STAGE_STORES_H
 #define BOOT_ENGINE_STAGE_STORES_H
 
 #include "boot/engine/appliance.h"
 
-/* 0, or as hr_ssd_open_store(), logged. */
+/* 0, or as hr_ssd_open_store(), in app->error. */
 int hr_stores_up(struct hr_appliance *app);
 
-/* The same of one ssd, for the self-test. */
-int hr_store_stage(struct hr_appliance *app, uint32_t d);
+/* The same for one ssd, for the self-test. */
+int hr_store_up(struct hr_appliance *app, uint32_t d);
 
 #endif

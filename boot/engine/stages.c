@@ -18,6 +18,7 @@
 #include "config/log.h"
 #include "boot/engine/signals.h"
 #include "config/nearest.h"
+#include "config/uses.h"
 #include "config/tick.h"
 #include "nvme/hostmem.h"
 
@@ -33,25 +34,28 @@ static int select_pipelines(struct hr_appliance *app, const char *pipeline)
 		names[i] = run->config->name;
 		run->selected = !pipeline || strcmp(run->config->name, pipeline) == 0;
 		found |= run->selected;
-		app->gpu_used[run->config->gpu] |= run->selected;
+		for (uint32_t p = 0; p < hr_run_parts(run); p++)
+			app->gpu_used[hr_config_gpu(run->config, p)] |= run->selected;
 	}
 	if (found || !pipeline)
 		return 0;
 	near = hr_nearest(pipeline, names, app->config.pipelines);
-	hr_error("%s: there is no pipeline '%s'%s%s%s", app->config.file, pipeline,
-		 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return -ENOENT;
+	return hr_fail(&app->error, HR_ERROR_USAGE, -ENOENT, "%s: there is no pipeline '%s'%s%s%s",
+		       app->config.file, pipeline, near ? "; did you mean '" : "", near ? near : "",
+		       near ? "'?" : "");
 }
 
-/* Before any memory is taken: what one ssd needs, all memory has. */
-static int choose_memory(const struct hr_config *config)
+/* One ssd that needs physical addresses makes all host memory physical, so choose before the
+ * first allocation. */
+static int choose_memory(struct hr_appliance *app)
 {
+	const struct hr_config *config = &app->config;
 	enum hr_hostmem_kind kind = HR_HOSTMEM_OWN;
 
 	for (uint32_t d = 0; d < config->ssds; d++)
 		if (hr_transport_is_physical(config->ssd[d].device))
 			kind = HR_HOSTMEM_PHYSICAL;
-	return hr_hostmem_choose(kind);
+	return hr_hostmem_choose(kind, &app->error);
 }
 
 int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
@@ -59,11 +63,14 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
 	int err;
 
 	memset((char *)app + sizeof app->config, 0, sizeof *app - sizeof app->config);
-	err = choose_memory(&app->config);
-	return err ? err : select_pipelines(app, pipeline);
+	err = choose_memory(app);
+	if (!err)
+		err = select_pipelines(app, pipeline);
+	hr_error_log(&app->error, HR_LOG_ERROR);
+	return err;
 }
 
-/* down also takes what a failing up has left half done. NULL: nothing to undo. */
+/* down also undoes a partial up after an error. NULL: nothing to undo. */
 static const struct {
 	const char *name;
 	int (*up)(struct hr_appliance *app);
@@ -85,17 +92,20 @@ const char *hr_stage_name(enum hr_stage s)
 	return s < HR_STAGES ? stage[s].name : "?";
 }
 
-int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
+int hr_appliance_raise(struct hr_appliance *app, enum hr_stage last)
 {
+	const enum hr_stage before = app->up;
+
 	while (app->up < last) {
 		enum hr_stage next = app->up + 1;
 		uint64_t began = hr_now_ns();
 		int err = hr_signals_pending() ? -EINTR : stage[next].up(app);
 
 		if (err) {
+			hr_error_log(&app->error, HR_LOG_ERROR);
 			if (stage[next].down)
 				stage[next].down(app);
-			hr_appliance_down(app);
+			hr_appliance_down_to(app, before);
 			return next > HR_STAGE_CONTROLLERS ? hr_gone(err) : err;
 		}
 		hr_info("stage %s up in %.1f ms", stage[next].name,
@@ -104,6 +114,15 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 		hr_tick();
 	}
 	return 0;
+}
+
+int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
+{
+	const int err = hr_appliance_raise(app, last);
+
+	if (err)
+		hr_appliance_down(app);
+	return err;
 }
 
 void hr_appliance_down_to(struct hr_appliance *app, enum hr_stage last)

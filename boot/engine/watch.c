@@ -4,11 +4,12 @@
 
 #include "config/clock.h"
 
-const char *hr_role_name(enum hr_role role)
+const char *hr_role_name(uint32_t role)
 {
-	static const char *const name[HR_ROLES] = { "prefetch", "compute", "write-back" };
+	static const char *const name[HR_RUN_ROLES] = { "prefetch", "compute", "write-back", "I/O",
+							"compute" };
 
-	return (unsigned)role < HR_ROLES ? name[role] : "?";
+	return role < HR_RUN_ROLES ? name[role] : "?";
 }
 
 static uint64_t longest_timeout(const struct hr_appliance *app)
@@ -24,45 +25,121 @@ static uint64_t longest_timeout(const struct hr_appliance *app)
 void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 		    const struct hr_run *run, uint64_t now_ns)
 {
-	/* A deadline is looked at each eighth of it, and a flush follows the last write. */
+	/* A deadline is checked every eighth of its length, and a flush follows the last write. */
 	const uint64_t deadlines = 2 * longest_timeout(app);
 
 	watch->run = run;
-	for (int role = 0; role < HR_ROLES; role++)
-		watch->patience_ns[role] =
-			deadlines + (app->patience_ns ? app->patience_ns : HR_PATIENCE_NS);
-	watch->patience_ns[HR_ROLE_COMPUTE] =
-		app->patience_ns ? app->patience_ns : HR_TILE_PATIENCE_NS;
+	watch->stopping = false;
+	watch->failed_parts = 0;
+	for (int role = 0; role < HR_RUN_ROLES; role++)
+		watch->timeout_ns[role] =
+			deadlines + (app->timeout_ns ? app->timeout_ns : HR_WATCH_TIMEOUT_NS);
+	watch->timeout_ns[HR_ROLE_COMPUTE] = watch->timeout_ns[HR_ROLE_ACCESS] =
+		app->timeout_ns ? app->timeout_ns : HR_TILE_TIMEOUT_NS;
 	for (uint32_t i = 0; i < HR_STATUSES_MAX; i++) {
 		watch->seen[i].heartbeat = 0;
 		watch->seen[i].since_ns = now_ns;
 	}
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
+		watch->epochs[p].epochs = 0;
+		watch->epochs[p].since_ns = now_ns;
+	}
 }
 
-static bool moves(struct hr_watch *watch, uint32_t i, uint64_t patience_ns, uint64_t now_ns)
+static bool is_watched(const struct hr_watch *watch, uint32_t i)
 {
-	const struct hr_worker_status *status = &watch->run->status[i];
+	uint32_t number;
+
+	return !watch->failed_parts ||
+	       !(watch->failed_parts >> hr_run_status_part(watch->run, i, &number) & 1);
+}
+
+static bool moves(struct hr_watch *watch, uint32_t i, uint64_t timeout_ns, uint64_t now_ns)
+{
+	const struct hr_worker_status *status = hr_run_status(watch->run, i);
 	const uint64_t heartbeat = hr_acquire_sys_u64(&status->heartbeat);
 
 	if (heartbeat != watch->seen[i].heartbeat || hr_acquire_sys_u32(&status->done)) {
 		watch->seen[i].heartbeat = heartbeat;
 		watch->seen[i].since_ns = now_ns;
 	}
-	return now_ns - watch->seen[i].since_ns < patience_ns;
+	return now_ns - watch->seen[i].since_ns < timeout_ns;
 }
 
-enum hr_role hr_watch_look(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
+/* The compute block of part p with a worker that keeps the epoch from moving on, or HR_NO_BLOCK. An I/O
+ * worker that does so has a heartbeat of its own. */
+#define HR_NO_BLOCK UINT32_MAX
+
+static uint32_t block_behind(struct hr_watch *watch, uint32_t p, uint64_t now_ns)
 {
-	const struct hr_pipe *pipe = watch->run->pipe;
+	const struct hr_access *access = &watch->run->part[p].cpu;
+	const struct hr_io_counters *io = access->counters;
+	const uint64_t epochs = hr_acquire_sys_u64(&io->epochs);
+	const uint64_t computers = hr_access_computers(access);
+	uint64_t behind = hr_acquire_sys_u64(&io->behind);
 
-	for (uint32_t role = 0; role < HR_ROLES; role++) {
-		const uint32_t first = hr_pipe_first_status(pipe, role);
+	if (epochs != watch->epochs[p].epochs || hr_acquire_sys_u32(&access->status[0].done)) {
+		watch->epochs[p].epochs = epochs;
+		watch->epochs[p].since_ns = now_ns;
+	}
+	/* an I/O worker waits for the compute workers of its share */
+	if (behind >= computers && behind - computers < hr_access_io_workers(access))
+		behind = hr_acquire_sys_u64(&io[behind - computers].behind);
+	if (now_ns - watch->epochs[p].since_ns < watch->timeout_ns[HR_ROLE_ACCESS] ||
+	    behind >= computers)
+		return HR_NO_BLOCK;
+	return (uint32_t)behind / access->warps;
+}
 
-		for (uint32_t i = 0; i < hr_pipe_role_statuses(pipe, role); i++) {
+/* A compute block of an access operator whose worker makes no calls: true, with its number among those
+ * of all gpus. */
+static bool hangs_in_run(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
+{
+	for (uint32_t p = 0; watch->run->part[0].access && p < hr_run_parts(watch->run); p++) {
+		const uint32_t block =
+			watch->failed_parts >> p & 1 ? HR_NO_BLOCK : block_behind(watch, p, now_ns);
+
+		*index = p * watch->run->part[0].cpu.compute_blocks + block;
+		if (block != HR_NO_BLOCK)
+			return true;
+	}
+	return false;
+}
+
+void hr_watch_stopping(struct hr_watch *watch, uint64_t now_ns)
+{
+	const uint32_t first = hr_run_first_status(watch->run, HR_ROLE_ACCESS);
+
+	for (uint32_t i = 0; i < hr_run_role_statuses(watch->run, HR_ROLE_ACCESS); i++)
+		watch->seen[first + i].since_ns = now_ns;
+	watch->stopping = true;
+}
+
+uint32_t hr_watch_look(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
+{
+	for (uint32_t role = 0; role < HR_RUN_ROLES; role++) {
+		const uint32_t first = hr_run_first_status(watch->run, role);
+
+		if (role == HR_ROLE_ACCESS && !watch->stopping) {
+			if (hangs_in_run(watch, now_ns, index))
+				return role;
+			continue;
+		}
+		for (uint32_t i = 0; i < hr_run_role_statuses(watch->run, role); i++) {
 			*index = i;
-			if (!moves(watch, first + i, watch->patience_ns[role], now_ns))
-				return (enum hr_role)role;
+			if (is_watched(watch, first + i) &&
+			    !moves(watch, first + i, watch->timeout_ns[role], now_ns))
+				return role;
 		}
 	}
-	return HR_ROLES;
+	return HR_RUN_ROLES;
+}
+
+uint32_t hr_watch_absent(const struct hr_watch *watch)
+{
+	uint32_t absent = 0;
+
+	for (uint32_t i = 0; i < hr_run_first_status(watch->run, HR_ROLE_ACCESS); i++)
+		absent += hr_acquire_sys_u64(&hr_run_status(watch->run, i)->heartbeat) == 0;
+	return absent;
 }

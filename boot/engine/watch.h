@@ -1,7 +1,9 @@
 /*
- * boot/engine/watch.h - which workers of a running pipeline still move. Allocates nothing.
+ * boot/engine/watch.h - detect workers of a running pipeline that make no progress. Allocates
+ * nothing.
  *
- * Workers bound all their waits, so one that does not move is stuck in an operator, or the gpu is.
+ * Workers bound all their waits. So a worker without progress hangs in an operator, or the gpu
+ * hangs.
  */
 #ifndef BOOT_ENGINE_WATCH_H
 #define BOOT_ENGINE_WATCH_H
@@ -11,33 +13,54 @@
 
 #include "boot/engine/stages.h"
 
-/* How long nothing may move: a worker that drives queues, beyond the deadlines of its commands; and
- * a compute block, which does not beat while it works on a tile. */
-#define HR_PATIENCE_NS (10 * HR_NS_PER_S)
-#define HR_TILE_PATIENCE_NS (120 * HR_NS_PER_S)
+/* Maximum time without progress: for a worker that drives queues, in addition to the deadlines
+ * of its commands; for a compute block, which does not update its status while it processes a
+ * tile. */
+#define HR_WATCH_TIMEOUT_NS (10 * HR_NS_PER_S)
+#define HR_TILE_TIMEOUT_NS (120 * HR_NS_PER_S)
 
-/* Workers of a pipeline: each role's own queue pairs, or are blocks. */
-#define HR_STATUSES_MAX (HR_ROLES * HR_BLOCKS_MAX)
+/* Status words of a pipeline on one gpu: one per queue worker, one per compute block; and of all its
+ * gpus. */
+#define HR_PART_STATUSES_MAX (HR_ROLES * HR_BLOCKS_MAX)
+#define HR_STATUSES_MAX (HR_GPUS_MAX * HR_PART_STATUSES_MAX)
 
 struct hr_watch {
 	const struct hr_run *run;
-	uint64_t patience_ns[HR_ROLES];
+	bool stopping;	       /* the host has asked the workers to end */
+	uint32_t failed_parts; /* mask: no block runs there, so they are not checked */
+	uint64_t timeout_ns[HR_RUN_ROLES];
 	struct {
 		uint64_t heartbeat, since_ns;
 	} seen[HR_STATUSES_MAX];
+	struct {
+		uint64_t epochs, since_ns;
+	} epochs[HR_GPUS_MAX]; /* of the page cache of each gpu */
 };
 
-/* From the launch on. The appliance's patience, where it is not 0, is in place of the above. */
+/* Start with the launch. The appliance's timeout_ns, when not 0, replaces HR_WATCH_TIMEOUT_NS. */
 void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 		    const struct hr_run *run, uint64_t now_ns);
 
 /*
- * Look at all workers. The role of one that has not moved for longer than it may, with its number in
- * *index (a block's, for compute), or HR_ROLES: all move or have ended.
+ * The host has asked the workers to end. Compute blocks have no heartbeat while they run an access
+ * operator: a worker makes progress when it publishes the epochs of the page cache, as the calls of
+ * cache/objects.h do. After hr_watch_stopping() such a block has to end within the limit.
  */
-enum hr_role hr_watch_look(struct hr_watch *watch, uint64_t now_ns, uint32_t *index);
+void hr_watch_stopping(struct hr_watch *watch, uint64_t now_ns);
 
-/* "prefetch", "compute", "write-back". */
-const char *hr_role_name(enum hr_role role);
+/*
+ * Check all workers. Returns the role of a worker that has exceeded its limit, with its number in
+ * *index (the block for compute), or HR_RUN_ROLES: all make progress or have ended.
+ */
+uint32_t hr_watch_look(struct hr_watch *watch, uint64_t now_ns, uint32_t *index);
+
+/*
+ * Workers that have not written a heartbeat yet. Each writes one as soon as its block runs; a compute
+ * block, after the operator's init.
+ */
+uint32_t hr_watch_absent(const struct hr_watch *watch);
+
+/* "prefetch", "compute", "write-back", "I/O". */
+const char *hr_role_name(uint32_t role);
 
 #endif

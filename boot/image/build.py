@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""An image that boots into headrace: kernel and initramfs, and an ISO that starts them by BIOS or EFI.
+"""Make a bootable image of headrace: kernel, initramfs, and an ISO that boots them by BIOS or EFI.
 
 usage: build.py --binary FILE --config FILE --out FOLDER [--kernel VMLINUZ] [--cache FOLDER]
-                [--extra FOLDER] [--append PARAMETERS]    --cache: where Debian's kernel is kept
+                [--extra FOLDER] [--append PARAMETERS]    --cache: folder for Debian's kernel
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import sys
 import cpio
 import kernel
 
-# quiet: our own lines are what the console is for. panic: an appliance nobody looks at comes back.
+# quiet: the console is for headrace's output. panic: an unattended appliance restarts.
 PARAMETERS = "rdinit=/init quiet panic=30 console=tty0 console=ttyS0"
 GRUB = """set timeout=0
 insmod all_video
@@ -26,7 +26,7 @@ menuentry headrace {{
 
 
 def modules_of(binary, config):
-    """What the configuration names, from headrace itself, which checks it on the way."""
+    """Modules and files that the configuration needs. headrace lists them, and checks the file."""
     done = subprocess.run([binary, "boot", "--modules", config], stdout=subprocess.PIPE, text=True,
                           check=False, timeout=60)
     if done.returncode:
@@ -35,9 +35,9 @@ def modules_of(binary, config):
 
 
 def add_tree(archive, folder):
-    """All of a folder of the user's, in place of or beside what is there."""
+    """Add all files of the user's folder; they replace existing files of the same path."""
     if not os.path.isdir(folder):
-        raise NotADirectoryError(f"{folder}: is no folder")
+        raise NotADirectoryError(f"{folder}: is not a folder")
     for at, folders, files in os.walk(folder):
         for name in folders + files:
             path = os.path.join(at, name)
@@ -72,7 +72,7 @@ def initramfs(arguments, linux):
 
 
 def write_iso(out, parameters):
-    """grub-mkrescue makes one file that BIOS and EFI start, from a CD or a USB stick."""
+    """Make one file with grub-mkrescue that BIOS and EFI boot, from a CD or a USB stick."""
     tree = os.path.join(out, "iso")
     shutil.rmtree(tree, ignore_errors=True)
     os.makedirs(os.path.join(tree, "boot/grub"))

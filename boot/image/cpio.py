@@ -1,8 +1,8 @@
-"""Initramfs archives (cpio "newc"), made in memory: device nodes need no root that way."""
+"""Initramfs archives (cpio "newc"), made in memory, so that device nodes need no root."""
 import os
 import stat
 
-BYTES_MAX = 0xffffffff  # of an entry: eight hexadecimal digits
+BYTES_MAX = 0xffffffff  # maximum size of an entry: eight hexadecimal digits
 DIRECTORY, FILE, LINK, NODE = stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFCHR
 
 
@@ -32,7 +32,7 @@ class Archive:
         self._entry(path, FILE | mode, data)
 
     def file(self, path, source):
-        """SOURCE of this machine under PATH, executable when it is so here."""
+        """Add the file SOURCE of this machine as PATH; an executable file stays executable."""
         with open(source, "rb") as f:
             self.data(path, f.read(), 0o755 if os.access(source, os.X_OK) else 0o644)
 

@@ -1,5 +1,5 @@
-"""A kernel for images and for the lab: Debian's own package, fetched with apt and unpacked, never
-installed; or one of this machine."""
+"""A kernel for images and for the lab: Debian's package, fetched with apt and unpacked but not
+installed; or a kernel of this machine."""
 import lzma
 import os
 import re
@@ -11,18 +11,18 @@ XZ_MAGIC = b"\xfd7zXZ\x00"
 
 
 class Unavailable(Exception):
-    """The kernel cannot be had here; the text says why."""
+    """The kernel is not available; the text has the reason."""
 
 
 class Kernel:
-    """vmlinuz, as a boot loader takes it; vmlinux, the ELF inside (of a package only); modules
+    """vmlinuz, for a boot loader; vmlinux, the ELF file in it (only for a package); modules
     under root/lib/modules/version."""
 
     def __init__(self, root, version, vmlinuz, vmlinux=None):
         self.root, self.version, self.vmlinuz, self.vmlinux = root, version, vmlinuz, vmlinux
 
     def modules(self, names):
-        """Files of modules and their dependencies, plus what modprobe reads, by path in the guest."""
+        """Files of modules, their dependencies, and files for modprobe, by path in the guest."""
         top = os.path.join("lib/modules", self.version)
         paths = {os.path.join(top, name)
                  for name in ("modules.dep", "modules.alias", "modules.builtin")}
@@ -51,7 +51,7 @@ def _package():
 
 
 def _download(folder):
-    """The package file. Lists of packages that are missing or stale are fetched once, as root."""
+    """The package file. Missing or outdated package lists are fetched once, as root."""
     for attempt in range(2):
         try:
             _output(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", _package()],
@@ -69,7 +69,7 @@ def _download(folder):
 
 
 def _extract_elf(vmlinuz, vmlinux):
-    """QEMU starts the ELF inside by its PVH note, three times as fast as the guest unpacks it."""
+    """Unpack the ELF file: QEMU boots it by its PVH note, three times as fast as vmlinuz."""
     with open(vmlinuz, "rb") as f:
         image = f.read()
     at = image.find(XZ_MAGIC)
@@ -101,7 +101,7 @@ def _unpack(package, folder, unpacked):
 
 
 def prepare(cache, unpacked=("./boot/vmlinuz-*", "./lib/modules/*")):
-    """Debian's newest kernel, from CACHE when it is there, with what `unpacked` names of its package.
+    """Debian's newest kernel, from CACHE when there, with the files `unpacked` of its package.
     Raises Unavailable."""
     folder = os.path.join(cache, "kernel")
     if not os.path.isdir(folder):
@@ -120,13 +120,13 @@ def prepare(cache, unpacked=("./boot/vmlinuz-*", "./lib/modules/*")):
 
 
 def installed(vmlinuz):
-    """The kernel in that file, with its modules on this machine. Raises Unavailable."""
+    """The kernel of a file, with its modules on this machine. Raises Unavailable."""
     try:
         with open(vmlinuz, "rb") as f:
             image = f.read()
     except OSError as error:
         raise Unavailable(f"{vmlinuz}: {error.strerror}") from error
-    # The Linux/x86 boot protocol: "HdrS" at 0x202, at 0x20e where the version is, less 0x200.
+    # The Linux/x86 boot protocol: "HdrS" at 0x202; at 0x20e the offset of the version, minus 0x200.
     if image[0x202:0x206] != b"HdrS":
         raise Unavailable(f"{vmlinuz}: not a Linux bzImage")
     at = int.from_bytes(image[0x20e:0x210], "little") + 0x200

@@ -1,6 +1,6 @@
 #include "cache/object.h"
 
-/* A list's share of a page: a power of two, because chunk_bytes is one. */
+/* Bytes of a list within a page: a power of two, because chunk_bytes is one. */
 static size_t list_bytes(uint32_t chunk_bytes)
 {
 	return chunk_bytes / HR_PAGE * sizeof(uint64_t);

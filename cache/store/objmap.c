@@ -4,91 +4,89 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "config/bytes.h"
 #include "config/log.h"
+#include "config/seam.h"
 #include "cache/crc32c.h"
 #include "cache/store/objmap_disk.h"
 
-#define BLANK_HEAD (4ull << 20) /* what format looks at before it writes */
+#define BLANK_HEAD (4ull << 20) /* bytes that format reads before it writes */
 #define BLANK_TAIL (64ull << 10)
 
 size_t hr_store_io_bytes(uint32_t capacity)
 {
-	return HR_PAGE + hr_store_round(capacity * sizeof(struct hr_object), HR_PAGE) +
+	return HR_PAGE + hr_store_round(capacity * sizeof(struct hr_store_object), HR_PAGE) +
 	       hr_store_round(capacity * sizeof(uint16_t), HR_PAGE);
 }
 
-static int write_superblock(struct hr_blk *blk, unsigned slot, struct hr_superblock *page,
-			    const struct hr_superblock_head *head)
+static int write_superblock(struct hr_blk *blk, unsigned super, struct hr_superblock *page,
+			    const struct hr_superblock_head *head, struct hr_error *e)
 {
 	int err;
 
 	memset(page, 0, sizeof(*page));
 	page->head = *head;
 	page->crc = hr_crc32c(0, page, offsetof(struct hr_superblock, crc));
-	err = blk->ops->write(blk, slot * (uint64_t)HR_PAGE, page, sizeof(*page), false);
-	return err ? err : blk->ops->flush(blk);
+	err = blk->ops->write(blk, super * (uint64_t)HR_PAGE, page, sizeof(*page), false, e);
+	return err ? err : blk->ops->flush(blk, e);
 }
 
 /* ---- format */
 
-static bool is_zero(const uint8_t *data, size_t bytes)
-{
-	return bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0);
-}
-
 static int expect_blank(struct hr_blk *blk, uint64_t from, uint64_t to, uint8_t *io,
-			size_t io_bytes)
+			size_t io_bytes, struct hr_error *e)
 {
 	while (from < to) {
 		const size_t bytes = to - from < io_bytes ? (size_t)(to - from) : io_bytes;
-		const int err = blk->ops->read(blk, from, io, bytes);
+		const int err = blk->ops->read(blk, from, io, bytes, e);
 
 		if (err)
 			return err;
-		if (!is_zero(io, bytes))
+		if (!hr_is_zero(io, bytes))
 			return -EMEDIUMTYPE;
 		from += bytes;
 	}
 	return 0;
 }
 
-/* Neither a store nor anything else is on the disk. */
-static int expect_unused(struct hr_blk *blk, const struct hr_store_slot slot[2], uint8_t *io,
-			 size_t io_bytes)
+/* Check that the disk holds no store and no other data. */
+static int expect_unused(struct hr_blk *blk, const struct hr_superblock_state super[2], uint8_t *io,
+			 size_t io_bytes, struct hr_error *e)
 {
 	const uint64_t head = blk->bytes < BLANK_HEAD ? blk->bytes : BLANK_HEAD;
 	const uint64_t tail = blk->bytes < BLANK_TAIL ? 0 : blk->bytes - BLANK_TAIL;
 	int err;
 
 	for (unsigned i = 0; i < 2; i++)
-		if (slot[i].err == 0 || slot[i].err == -EUCLEAN)
+		if (super[i].err == 0 || super[i].err == -EUCLEAN)
 			return -EEXIST;
-	err = expect_blank(blk, 0, head, io, io_bytes);
-	return err ? err : expect_blank(blk, tail, blk->bytes, io, io_bytes);
+	err = expect_blank(blk, 0, head, io, io_bytes, e);
+	return err ? err : expect_blank(blk, tail, blk->bytes, io, io_bytes, e);
 }
 
-/* Erase the older superblock first: a power cut leaves the old store as it was, or none. */
-static int erase_superblocks(struct hr_blk *blk, const struct hr_store_slot slot[2], uint8_t *page)
+/* Erase the older superblock first. Then a power cut leaves either the old store or no store. */
+static int erase_superblocks(struct hr_blk *blk, const struct hr_superblock_state super[2],
+			     uint8_t *page, struct hr_error *e)
 {
 	const bool first_newer =
-		!slot[0].err && (slot[1].err || slot[0].head.generation > slot[1].head.generation);
+		!super[0].err &&
+		(super[1].err || super[0].head.generation > super[1].head.generation);
 	int err = 0;
 
 	memset(page, 0, HR_PAGE);
 	for (unsigned i = 0; !err && i < 2; i++) {
 		const uint64_t at = (first_newer ? 1 - i : i) * (uint64_t)HR_PAGE;
 
-		err = blk->ops->write(blk, at, page, HR_PAGE, false);
+		err = blk->ops->write(blk, at, page, HR_PAGE, false, e);
 		if (!err)
-			err = blk->ops->flush(blk);
+			err = blk->ops->flush(blk, e);
 	}
 	return err;
 }
 
 static int fill_head(struct hr_superblock_head *head, const struct hr_store_layout *layout,
-		     uint64_t disk_bytes, uint32_t capacity)
+		     uint64_t disk_bytes, uint32_t capacity, struct hr_error *e)
 {
 	memset(head, 0, sizeof(*head));
 	memcpy(head->magic, HR_STORE_MAGIC, sizeof(head->magic));
@@ -101,61 +99,66 @@ static int fill_head(struct hr_superblock_head *head, const struct hr_store_layo
 	head->scratch_offset = layout->scratch_offset;
 	head->data_offset = layout->data_offset;
 	head->data_bytes = layout->data_bytes;
-	return getrandom(head->uuid, sizeof(head->uuid), 0) == (ssize_t)sizeof(head->uuid) ? 0
-											   : -EIO;
+	if (hr_random(head->uuid, sizeof(head->uuid)) == 0)
+		return 0;
+	return hr_fail(e, HR_ERROR_FAILED, -EIO,
+		       "the kernel has no random numbers for the UUID of the object store");
 }
 
-int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io)
+int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io,
+		    struct hr_error *e)
 {
 	struct hr_superblock_head head = { 0 };
 	struct hr_store_layout layout;
-	struct hr_store_slot slot[2];
+	struct hr_superblock_state super[2];
 	int err = hr_store_lay_out(&layout, blk->bytes, capacity);
 
 	if (err == -ENOSPC)
-		hr_error("%s: %" PRIu64 " bytes are too few for a store of %u objects: its data "
-			 "would start at %" PRIu64,
-			 blk->name, blk->bytes, capacity, layout.data_offset);
+		hr_fail(e, HR_ERROR_FAILED, err,
+			"%s: %" PRIu64 " bytes are too few for a store of %u objects: its data "
+			"would start at %" PRIu64,
+			blk->name, blk->bytes, capacity, layout.data_offset);
 	if (!err)
-		err = hr_store_read_slots(blk, io, slot);
+		err = hr_store_read_superblocks(blk, io, super, e);
 	if (!err && !force)
-		err = expect_unused(blk, slot, io, hr_store_io_bytes(capacity));
-	if (!err && blk->read_only) {
-		hr_error("%s: cannot be formatted: the disk is read-only", blk->name);
-		err = -EROFS;
-	}
+		err = expect_unused(blk, super, io, hr_store_io_bytes(capacity), e);
+	if (!err && blk->read_only)
+		err = hr_fail(e, HR_ERROR_MISSING, -EROFS,
+			      "%s: cannot format: the disk is read-only", blk->name);
 	if (!err)
-		err = fill_head(&head, &layout, blk->bytes, capacity);
+		err = fill_head(&head, &layout, blk->bytes, capacity, e);
 	if (!err)
-		err = erase_superblocks(blk, slot, io);
-	return err ? err : write_superblock(blk, 0, (struct hr_superblock *)(void *)io, &head);
+		err = erase_superblocks(blk, super, io, e);
+	return err ? err : write_superblock(blk, 0, (struct hr_superblock *)(void *)io, &head, e);
 }
 
 /* ---- open */
 
-int hr_store_reserved(struct hr_blk *blk, uint64_t *bytes, uint8_t page[HR_PAGE])
+int hr_store_reserved(struct hr_blk *blk, uint64_t *bytes, uint8_t page[HR_PAGE],
+		      struct hr_error *e)
 {
-	struct hr_store_slot slot[2];
-	const int err = hr_store_read_slots(blk, page, slot);
+	struct hr_superblock_state super[2];
+	const int err = hr_store_read_superblocks(blk, page, super, e);
 
 	*bytes = 0;
 	for (unsigned i = 0; !err && i < 2; i++)
-		if (!slot[i].err)
-			*bytes = slot[i].head.data_offset;
+		if (!super[i].err)
+			*bytes = super[i].head.data_offset;
 	return err;
 }
 
-int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE])
+int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE],
+		   struct hr_error *e)
 {
-	struct hr_store_slot slot[2];
-	int newest, err = hr_store_read_slots(blk, page, slot);
+	struct hr_superblock_state super[2];
+	int newest, err = hr_store_read_superblocks(blk, page, super, e);
 
 	if (err)
 		return err;
-	newest = hr_store_newest(blk, slot, &err);
+	newest = hr_store_newest(blk, super, &err, e);
 	if (newest < 0)
 		return err;
-	*capacity = slot[newest].head.capacity;
+	*capacity = super[newest].head.capacity;
 	return 0;
 }
 
@@ -167,25 +170,26 @@ static void keep_first(void *arg, const char *line)
 		snprintf(why, HR_STORE_LINE, "%s", line);
 }
 
-/* Read and check the map copy of a superblock that is valid itself. */
-static int load(struct hr_store *store, struct hr_store_slot *slot)
+/* Read and check the map copy of a valid superblock. */
+static int load(struct hr_store *store, struct hr_superblock_state *super, struct hr_error *e)
 {
-	struct hr_store_sink sink = { keep_first, slot->why };
-	struct hr_object *map = hr_store_io_map(store);
-	int err = hr_store_read_map(store->blk, &slot->head, (uint8_t *)map, slot->why);
+	struct hr_store_sink sink = { keep_first, super->why };
+	struct hr_store_object *map = hr_store_io_map(store);
+	int err = hr_store_read_map(store->blk, &super->head, (uint8_t *)map, super->why, e);
 
 	if (err)
 		return err;
-	slot->why[0] = '\0';
-	if (hr_store_check_objects(&slot->head, map, hr_store_io_order(store), &sink) != 0)
+	super->why[0] = '\0';
+	if (hr_store_check_objects(&super->head, map, hr_store_io_order(store), &sink) != 0)
 		return -EUCLEAN;
-	memcpy(store->object, map, slot->head.count * sizeof(*map));
+	memcpy(store->object, map, super->head.count * sizeof(*map));
 	return 0;
 }
 
-static void adopt(struct hr_store *store, const struct hr_store_slot slot[2], unsigned active)
+static void adopt(struct hr_store *store, const struct hr_superblock_state super[2],
+		  unsigned active)
 {
-	const struct hr_superblock_head *head = &slot[active].head;
+	const struct hr_superblock_head *head = &super[active].head;
 	struct hr_store_layout layout;
 
 	(void)hr_store_lay_out(&layout, head->disk_bytes, head->capacity);
@@ -199,12 +203,13 @@ static void adopt(struct hr_store *store, const struct hr_store_slot slot[2], un
 	memcpy(store->map_offset, layout.map_offset, sizeof(store->map_offset));
 	store->count = head->count;
 	store->active = active;
-	store->page_crc[0] = slot[0].page_crc;
-	store->page_crc[1] = slot[1].page_crc;
+	store->page_crc[0] = super[0].page_crc;
+	store->page_crc[1] = super[1].page_crc;
 }
 
-/* Numbers of a newer generation whose map is lost are not used again either. */
-static void outbid(struct hr_store *store, const struct hr_superblock_head *other)
+/* Continue after the numbers of a newer generation whose map is lost, so that they are not used
+ * twice. */
+static void continue_counters(struct hr_store *store, const struct hr_superblock_head *other)
 {
 	if (other->generation > store->generation)
 		store->generation = other->generation;
@@ -212,19 +217,19 @@ static void outbid(struct hr_store *store, const struct hr_superblock_head *othe
 		store->next_id = other->next_id;
 }
 
-static void warn_of_other(const struct hr_store *store, const struct hr_store_slot *other)
+static void warn_of_other(const struct hr_store *store, const struct hr_superblock_state *other)
 {
 	if (other->err && other->err != -ENOMEDIUM)
 		hr_warn("%s: object map copy %u: %s; using copy %u", store->blk->name,
 			1 - store->active, other->why, store->active);
 }
 
-int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_object *object,
-		  uint32_t capacity, uint8_t *io)
+int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_store_object *object,
+		  uint32_t capacity, uint8_t *io, struct hr_error *e)
 {
-	struct hr_store_slot slot[2];
+	struct hr_superblock_state super[2];
 	bool valid[2];
-	int i, err = hr_store_read_slots(blk, io, slot);
+	int i, err = hr_store_read_superblocks(blk, io, super, e);
 
 	if (err)
 		return err;
@@ -232,82 +237,86 @@ int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_object *
 	store->blk = blk;
 	store->object = object;
 	store->io = io;
-	valid[0] = !slot[0].err;
-	valid[1] = !slot[1].err;
-	while ((i = hr_store_newest(blk, slot, &err)) >= 0) {
-		if (slot[i].head.capacity > capacity)
+	valid[0] = !super[0].err;
+	valid[1] = !super[1].err;
+	while ((i = hr_store_newest(blk, super, &err, e)) >= 0) {
+		if (super[i].head.capacity > capacity)
 			return -EINVAL;
-		store->capacity = slot[i].head.capacity;
-		err = load(store, &slot[i]);
+		store->capacity = super[i].head.capacity;
+		err = load(store, &super[i], e);
 		if (err && err != -EUCLEAN)
 			return err;
 		if (!err) {
-			adopt(store, slot, (unsigned)i);
+			adopt(store, super, (unsigned)i);
 			if (valid[1 - i])
-				outbid(store, &slot[1 - i].head);
-			warn_of_other(store, &slot[1 - i]);
+				continue_counters(store, &super[1 - i].head);
+			warn_of_other(store, &super[1 - i]);
 			return 0;
 		}
-		slot[i].err = err;
+		super[i].err = err;
 	}
 	return err;
 }
 
 /* ---- commit */
 
-/* Superblock i is as this store has left it. 0, -ESTALE (logged once), or an error of the disk. */
-static int expect_ours(struct hr_store *store, unsigned i, bool ours)
+/* Check that superblock i is as this store has left it. 0, -ESTALE, or an error of the disk. */
+static int expect_unchanged(struct hr_store *store, unsigned i, bool ours, struct hr_error *e)
 {
 	uint8_t *page = hr_store_io_page(store);
 	int err;
 
 	if (store->stale)
-		return -ESTALE;
+		return hr_fail_known(e, HR_ERROR_FAILED, -ESTALE,
+				     "%s: another process or machine has written to this disk",
+				     store->blk->name);
 	if (store->page_unknown[i])
 		return 0;
-	err = store->blk->ops->read(store->blk, i * (uint64_t)HR_PAGE, page, HR_PAGE);
+	err = store->blk->ops->read(store->blk, i * (uint64_t)HR_PAGE, page, HR_PAGE, e);
 	if (err || hr_store_page_crc(page) == store->page_crc[i])
 		return err;
 	store->stale = true;
-	hr_error("%s: superblock %u is not the one that this process has %s (generation %" PRIu64
-		 "): another process or machine writes to this disk; %s",
-		 store->blk->name, i, ours ? "just written" : "seen", store->generation,
-		 ours ? "what was to be committed may be lost"
-		      : "nothing of it is overwritten, and nothing is committed any more");
-	return -ESTALE;
+	return hr_fail(
+		e, HR_ERROR_FAILED, -ESTALE,
+		"%s: superblock %u is not the one that this process has %s (generation %" PRIu64
+		"): another process or machine writes to this disk; %s",
+		store->blk->name, i, ours ? "just written" : "seen", store->generation,
+		ours ? "this commit may be lost"
+		     : "its data is not overwritten, and this store refuses further commits");
 }
 
-/* The superblock that puts a new map in force, as the last of a commit. */
-static int put_in_force(struct hr_store *store, unsigned i, const struct hr_superblock_head *head)
+/* Write the superblock of a new map, as the last step of a commit. */
+static int write_current_superblock(struct hr_store *store, unsigned i,
+				    const struct hr_superblock_head *head, struct hr_error *e)
 {
 	struct hr_superblock *page = (struct hr_superblock *)(void *)hr_store_io_page(store);
 	int err;
 
 	store->page_unknown[i] = true;
-	err = write_superblock(store->blk, i, page, head);
+	err = write_superblock(store->blk, i, page, head, e);
 	if (err)
 		return err;
 	store->page_crc[i] = hr_store_page_crc(hr_store_io_page(store));
 	store->page_unknown[i] = false;
-	return expect_ours(store, i, true);
+	return expect_unchanged(store, i, true, e);
 }
 
-static int write_map(struct hr_store *store, uint64_t offset, uint32_t count)
+static int write_map(struct hr_store *store, uint64_t offset, uint32_t count, struct hr_error *e)
 {
 	uint8_t *map = (uint8_t *)hr_store_io_map(store);
-	const size_t used = count * sizeof(struct hr_object);
+	const size_t used = count * sizeof(struct hr_store_object);
 	const size_t bytes = hr_store_round(used, HR_PAGE);
 	int err = 0;
 
 	memset(map + used, 0, bytes - used);
 	if (bytes)
-		err = store->blk->ops->write(store->blk, offset, map, bytes, false);
-	return err ? err : store->blk->ops->flush(store->blk);
+		err = store->blk->ops->write(store->blk, offset, map, bytes, false, e);
+	return err ? err : store->blk->ops->flush(store->blk, e);
 }
 
-/* The map that was prepared is the store's from here on. */
-static void take_over(struct hr_store *store, const struct hr_superblock_head *head,
-		      unsigned active)
+/* Make the prepared map the store's map in memory. */
+static void install_map(struct hr_store *store, const struct hr_superblock_head *head,
+			unsigned active)
 {
 	memcpy(store->object, hr_store_io_map(store), head->count * sizeof(*store->object));
 	store->count = head->count;
@@ -317,7 +326,7 @@ static void take_over(struct hr_store *store, const struct hr_superblock_head *h
 }
 
 void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
-		       struct hr_object *object, uint8_t *io)
+		       struct hr_store_object *object, uint8_t *io)
 {
 	*copy = *store;
 	copy->object = object;
@@ -326,9 +335,9 @@ void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
 	memcpy(object, store->object, store->count * sizeof(*object));
 }
 
-int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
+int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id, struct hr_error *e)
 {
-	struct hr_object *map = hr_store_io_map(store);
+	struct hr_store_object *map = hr_store_io_map(store);
 	const size_t used = count * sizeof(*map);
 	const unsigned other = 1 - store->active;
 	struct hr_superblock_head head = {
@@ -347,31 +356,30 @@ int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id)
 	};
 	int err;
 
-	if (store->blk->read_only) {
-		hr_error("%s: the object map cannot be changed: the disk is read-only",
-			 store->blk->name);
-		return -EROFS;
-	}
-	if (head.generation > HR_STORE_COUNTER_MAX || next_id > HR_STORE_COUNTER_MAX) {
-		hr_error("%s: the object map cannot be changed any more: generation %" PRIu64
-			 ", next id %" PRIu64 " are the last; read the objects and format it anew",
-			 store->blk->name, store->generation, store->next_id);
-		return -EOVERFLOW;
-	}
+	if (store->blk->read_only)
+		return hr_fail(e, HR_ERROR_MISSING, -EROFS,
+			       "%s: cannot change the object map: the disk is read-only",
+			       store->blk->name);
+	if (head.generation > HR_STORE_COUNTER_MAX || next_id > HR_STORE_COUNTER_MAX)
+		return hr_fail(e, HR_ERROR_FAILED, -EOVERFLOW,
+			       "%s: cannot change the object map any more: generation %" PRIu64
+			       ", next id %" PRIu64
+			       " are the last; read the objects and format it anew",
+			       store->blk->name, store->generation, store->next_id);
 	memcpy(head.uuid, store->uuid, sizeof(head.uuid));
 	if (store->rehearsal) {
-		take_over(store, &head, other);
+		install_map(store, &head, other);
 		return 0;
 	}
-	err = expect_ours(store, 0, false);
+	err = expect_unchanged(store, 0, false, e);
 	if (!err)
-		err = expect_ours(store, 1, false);
+		err = expect_unchanged(store, 1, false, e);
 	if (!err)
-		err = write_map(store, head.map_offset, count);
+		err = write_map(store, head.map_offset, count, e);
 	if (!err)
-		err = put_in_force(store, other, &head);
+		err = write_current_superblock(store, other, &head, e);
 	if (err)
 		return err;
-	take_over(store, &head, other);
+	install_map(store, &head, other);
 	return 0;
 }

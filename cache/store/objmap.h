@@ -1,19 +1,26 @@
 /*
- * cache/store/objmap.h - the object store of one ssd: contiguous extents by id and name, crash safe.
+ * cache/store/objmap.h - the object store of one ssd: contiguous extents by id and name, crash
+ * safe.
  *
- * The format on disk is in cache/store/FORMAT.md. The namespace starts with a reserved area: two
- * superblocks and two map copies, used in turn. A commit writes the other map copy, flushes, writes
- * the other superblock (which names the map copy by generation and CRC-32C), flushes: a power cut
- * at any write leaves the old map or the new one. Everything read from disk is checked before use.
+ * cache/store/FORMAT.md describes the format on disk. The namespace starts with a reserved area:
+ * two superblocks and two map copies, used in turn. A commit writes the other map copy, flushes,
+ * writes the other superblock (which names the map copy by generation and CRC-32C), and flushes. So
+ * a power cut at any write leaves either the old map or the new one. All data from the disk is
+ * checked before use.
  *
- * Host side; one thread at a time per store. Caller-allocated, never allocates.
+ * Host side; one thread at a time per store. Memory belongs to the caller; these functions never
+ * allocate.
  *
  * Errors, besides those of nvme/blk.h: -ENOMEDIUM: blank disk (both superblocks are all zero);
- * -EMEDIUMTYPE: not a headrace store (foreign data); -EUCLEAN: store is corrupt or truncated, with
- * the reason logged; -EEXIST: name taken; -EBUSY: an incomplete object has that name; -ENOENT;
- * -ENOSPC: no gap large enough (the largest is logged); -ENFILE: object map full (logged); -EROFS
- * (logged); -EOVERFLOW: generation or ids are used up (logged); -EINVAL: bad name (1..63 bytes of
- * printable ASCII without '/') or argument. Those that are not logged here are the caller's to report.
+ * -EMEDIUMTYPE: not a headrace store (foreign data); -EUCLEAN: the store is corrupt or truncated;
+ * -EEXIST: the name is in use; -EBUSY: an incomplete object has that name; -ENOENT; -ENOSPC: no gap
+ * is large enough; -ENFILE: the object map is full; -EROFS; -EOVERFLOW: generations or ids are used
+ * up; -ESTALE: another writer; -EINVAL: invalid argument or name (1..63 bytes of printable ASCII
+ * without '/').
+ *
+ * Errors of the disk, -EUCLEAN, -ENOSPC, -ENFILE, -EROFS, -EOVERFLOW and -ESTALE fill e. The others
+ * are states of the disk or of a name, and only the caller knows whether they are errors; they do
+ * not fill e.
  */
 #ifndef CACHE_STORE_OBJMAP_H
 #define CACHE_STORE_OBJMAP_H
@@ -27,138 +34,192 @@
 #define HR_STORE_OBJECTS_MAX 16384u /* a map copy of 2 MiB */
 #define HR_STORE_OBJECTS_DEFAULT 4096u
 #define HR_STORE_SCRATCH (64u << 10) /* for power-on self-tests; never part of an object */
-#define HR_STORE_ALIGN HR_PAGE	     /* of every extent, in bytes */
+#define HR_STORE_ALIGN HR_PAGE	     /* alignment of every extent, in bytes */
 
 enum hr_object_flags {
-	HR_OBJECT_PENDING = 1, /* being written: only durable_bytes of it are valid */
+	HR_OBJECT_PENDING = 1, /* being written: only durable_bytes of the data are valid */
 	HR_OBJECT_HAS_CRC = 2, /* crc covers the whole object; never with PENDING */
 };
 
-/* One object, as the map holds it. */
-struct hr_object {
-	uint64_t id; /* never used again after removal; 0 is no object */
+/* One object in the map. */
+struct hr_store_object {
+	uint64_t id; /* never used again after removal; 0: no object */
 	char name[HR_NAME_MAX];
 	uint64_t offset;	/* byte offset on the disk, HR_STORE_ALIGN aligned */
 	uint64_t capacity;	/* bytes of the extent, multiple of HR_STORE_ALIGN */
 	uint64_t bytes;		/* length of the data */
 	uint64_t durable_bytes; /* prefix known to be durable; == bytes unless PENDING */
-	uint64_t tag;		/* of whoever writes it: which run may resume a PENDING object */
-	uint64_t created_ns;	/* CLOCK_REALTIME; 0: the clock was before 1970 */
+	/* chosen by the writer: only a run with this tag may resume a PENDING object */
+	uint64_t tag;
+	uint64_t created_ns; /* CLOCK_REALTIME; 0: the clock was before 1970 */
 	uint32_t flags;
-	/* CRC-32C of the data, with HAS_CRC. Of a PENDING object: of the first durable_bytes, when
-	 * the writer keeps it; the writer knows that by the tag. */
+	/* With HAS_CRC: CRC-32C of the data. In a PENDING object: CRC-32C of the first
+	 * durable_bytes, when the writer maintains it; the tag tells this to the writer. */
 	uint32_t crc;
+};
+
+#define HR_STORE_PINS 32u
+
+/* The extent of an object whose data are read, see hr_store_pin(). */
+struct hr_store_pin {
+	uint64_t id; /* 0: free */
+	uint64_t offset, capacity;
+	bool firm, lost;
 };
 
 struct hr_store {
 	struct hr_blk *blk;
 	uint8_t uuid[16];
-	uint64_t generation; /* newest on disk */
+	uint64_t generation; /* newest generation on disk */
 	uint64_t next_id;
-	uint64_t disk_bytes; /* of the disk when it was formatted; it may have grown since */
+	/* size of the disk when it was formatted; the disk may be larger now */
+	uint64_t disk_bytes;
 	uint64_t map_offset[2];
-	uint64_t data_offset, data_bytes; /* where extents may lie */
+	uint64_t data_offset, data_bytes; /* area for extents */
 	uint64_t scratch_offset;	  /* HR_STORE_SCRATCH bytes */
 	uint32_t capacity;		  /* objects the map can hold */
 	uint32_t count;
-	uint32_t active;	  /* map copy and superblock in force: 0 or 1 */
-	struct hr_object *object; /* [capacity], sorted by id; caller's memory */
-	uint8_t *io;		  /* hr_store_io_bytes(capacity); caller's memory */
-	uint32_t page_crc[2];	  /* of both superblocks, as this store has seen or left them */
-	bool page_unknown[2];	  /* a write of that superblock failed: it may hold anything */
-	bool rehearsal;		  /* changes stay in memory: hr_store_rehearse() */
-	bool stale;		  /* somebody else has written superblocks: nothing is any more */
+	uint32_t active;		/* current map copy and superblock: 0 or 1 */
+	struct hr_store_object *object; /* [capacity], sorted by id; caller's memory */
+	uint8_t *io;			/* hr_store_io_bytes(capacity); caller's memory */
+	/* of both superblocks, as last read or written by this store */
+	uint32_t page_crc[2];
+	/* a write of that superblock failed: its contents are unknown */
+	bool page_unknown[2];
+	bool rehearsal; /* keep changes in memory: hr_store_rehearse() */
+	bool stale;	/* another writer has changed the superblocks: no more writes */
+	struct hr_store_pin pin[HR_STORE_PINS];
 };
 
 /* Memory that open and format need for a map of `capacity` objects. */
 size_t hr_store_io_bytes(uint32_t capacity);
 
 /*
- * Write an empty store over the whole disk. Unless force: -EEXIST when the disk holds a store
- * already, -EMEDIUMTYPE when its first 4 MiB or its last 64 KiB are not blank; nothing is written
+ * Write an empty store over the whole disk. Unless force: -EEXIST when the disk already holds a
+ * store, -EMEDIUMTYPE when its first 4 MiB or its last 64 KiB are not blank; nothing is written
  * then. -ENOSPC: disk too small. The store is not open afterwards.
  */
-int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io);
+int hr_store_format(struct hr_blk *blk, uint32_t capacity, bool force, uint8_t *io,
+		    struct hr_error *e);
 
 /*
- * Read what hr_store_open needs to know before memory is given: capacity of the map on disk.
- * Errors as hr_store_open().
+ * Read the capacity of the map on disk, so that the caller can allocate the memory for
+ * hr_store_open(). Errors as hr_store_open().
  */
-int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE]);
+int hr_store_probe(struct hr_blk *blk, uint32_t *capacity, uint8_t page[HR_PAGE],
+		   struct hr_error *e);
 
 /*
- * How many bytes at the start of the disk are the store's own (superblocks, maps, scratch): 0 when no
- * superblock is valid. Says nothing. Fails only when reading does.
+ * *bytes: size of the store's own area at the start of the disk (superblocks, maps, scratch); 0
+ * when no superblock is valid. Fails only on a read error.
  */
-int hr_store_reserved(struct hr_blk *blk, uint64_t *bytes, uint8_t page[HR_PAGE]);
+int hr_store_reserved(struct hr_blk *blk, uint64_t *bytes, uint8_t page[HR_PAGE],
+		      struct hr_error *e);
 
 /*
- * Open: newest valid superblock whose map is valid; falls back to the older one with a warning.
- * Writes nothing. object: [capacity], io: hr_store_io_bytes(capacity), the caller's until the store
- * is no longer used. -EINVAL: the map on disk has room for more than `capacity`.
+ * Open the newest valid superblock whose map is valid. When only the older one is, open it with a
+ * warning. Writes nothing. object: [capacity], io: hr_store_io_bytes(capacity); both belong to the
+ * caller and must remain valid while the store is in use. -EINVAL: the capacity of the map on disk
+ * exceeds `capacity`.
  */
-int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_object *object,
-		  uint32_t capacity, uint8_t *io);
+int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_store_object *object,
+		  uint32_t capacity, uint8_t *io, struct hr_error *e);
 
 /*
- * Find an object. The pointer is valid until the next change to the store. NULL: none.
- * A name may belong to two objects: a finished one, which hr_store_find() gives, and a PENDING one
- * that is to take its place, which hr_store_find_pending() gives.
+ * Find an object. The pointer is valid until the next change to the store. NULL: not found. A name
+ * may belong to two objects: a finished one, which hr_store_find() returns, and a PENDING one that
+ * will replace it, which hr_store_find_pending() returns.
  */
-struct hr_object *hr_store_find(const struct hr_store *store, const char *name);
-struct hr_object *hr_store_find_pending(const struct hr_store *store, const char *name);
-struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
+struct hr_store_object *hr_store_find(const struct hr_store *store, const char *name);
+struct hr_store_object *hr_store_find_pending(const struct hr_store *store, const char *name);
+struct hr_store_object *hr_store_find_id(const struct hr_store *store, uint64_t id);
 
 /*
- * Changes. Each is one commit: it is durable on return, and so is everything that was written to
- * the disk before. On error the store in memory is unchanged, and that on disk is the old or the new.
+ * Changes. Each is one commit. On return it is durable, together with all earlier writes to the
+ * disk. On error the store in memory is unchanged, and the disk holds the old or the new map.
  *
- * Before a commit writes anything it reads both superblocks again, and after it its own. When one is
- * not what this store has left there, another process or machine writes to the disk: -ESTALE, logged
- * once, nothing of the other writer is overwritten, and this store refuses all further changes. That
- * finds a foreign writer; where the namespace has reservations, they keep it away before that
- * (nvme/reservation.h).
+ * A commit reads both superblocks before it writes, and its own superblock afterwards. When a
+ * superblock is not as this store has left it, another process or machine writes to the disk:
+ * -ESTALE. The data of the other writer is not overwritten, and this store refuses all
+ * further changes. This check only detects another writer; a reservation of the namespace prevents
+ * one (nvme/reservation.h).
  */
 
 /*
- * Take the first gap that fits and make a PENDING object of `bytes` (0 is fine). *out as find.
- * Without replace: -EEXIST when a finished object has the name, -EBUSY when a PENDING one has.
- * With replace, a PENDING object of that name is dropped by the same commit; a finished one stays
- * what it is, under the same name, until hr_store_finish() of the new one drops it.
+ * Make a PENDING object of `bytes` (may be 0) in the first gap that fits. *out as in
+ * hr_store_find(). Without replace: -EEXIST when a finished object has the name, -EBUSY when a
+ * PENDING one has. With replace: the same commit drops a PENDING object of that name; a finished
+ * object keeps the name until hr_store_finish() of the new one drops it.
  */
 int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
-		    bool replace, struct hr_object **out);
+		    bool replace, struct hr_store_object **out, struct hr_error *e);
 
 /*
- * Record that a prefix of a PENDING object is durable. In the same commit the object gets this tag, and
- * crc as its CRC-32C of that prefix (see struct hr_object). -EINVAL: less than before, or beyond it.
+ * Record that a prefix of a PENDING object is durable. The same commit sets the tag, and crc as the
+ * CRC-32C of that prefix (see struct hr_store_object). -EINVAL: less than before, or beyond the
+ * object.
  */
 int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes, uint64_t tag,
-		      uint32_t crc);
+		      uint32_t crc, struct hr_error *e);
 
-/* The object is whole: clear PENDING, set the crc if has_crc, drop a finished object of the name.
- * -EINVAL: not PENDING. */
-int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc);
-
-/* Remove an object, PENDING or not; its space is free from here on. */
-int hr_store_remove(struct hr_store *store, uint64_t id);
-
-/* What an error of this file means, for a message; buffer is used for those of the disk. */
-const char *hr_store_error_name(int error, char *buffer, unsigned bytes);
-
-/* Remove all objects that wanted() says yes to, in one commit; none: nothing is written. *count: how
- * many were removed, *bytes: of their extents. */
-int hr_store_remove_some(struct hr_store *store,
-			 bool (*wanted)(void *arg, const struct hr_object *object), void *arg,
-			 uint32_t *count, uint64_t *bytes);
+/* The object is complete: clear PENDING, set the crc if has_crc, and drop a finished object of
+ * the same name. -EINVAL: not PENDING. */
+int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
+		    struct hr_error *e);
 
 /*
- * A copy whose changes stay in memory: what they would do, and whether they can be done, before any is
- * made. object: [store->capacity], io: hr_store_io_bytes(store->capacity), the caller's, for as long
- * as the copy is used. The objects of both have the same ids, also those yet to be made.
+ * The same, but older versions of the object stay: the finished object NAME becomes NAME.1, that
+ * one NAME.2 and so on, up to `keep` versions with the new one (1..HR_VERSIONS_MAX); the oldest
+ * one beyond that is dropped. All in one commit: before it all older versions are there, after it
+ * the new one is whole. Versions keep their ids. -EINVAL: also when the name of a version would be
+ * too long;
+ * -EEXIST: hr_store_foreign_version().
+ */
+int hr_store_finish_version(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
+			    uint32_t keep, struct hr_error *e);
+
+/* An object that has the name of an older version, and that no run has made (tag 0); NULL: none. */
+const struct hr_store_object *hr_store_foreign_version(const struct hr_store *store,
+						       const char *name, uint32_t keep);
+
+/* The object has no checksum any more, because its data are going to change. Nothing is written
+ * when it has none. -ENOENT. */
+int hr_store_drop_crc(struct hr_store *store, uint64_t id, struct hr_error *e);
+
+/* Remove an object, PENDING or not. Its space is free after that. */
+int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e);
+
+/* Text of an error of these functions, for a message. buffer is used for errors of the disk. */
+const char *hr_store_error_name(int error, char *buffer, unsigned bytes);
+
+/* Remove all objects for which wanted() is true, in one commit. When there are none, nothing is
+ * written. *count: number of removed objects; *bytes: sum of their extents. */
+int hr_store_remove_some(struct hr_store *store,
+			 bool (*wanted)(void *arg, const struct hr_store_object *object), void *arg,
+			 uint32_t *count, uint64_t *bytes, struct hr_error *e);
+
+/*
+ * Pins: while an object is pinned, no new object gets its extent, also after the object was removed
+ * or replaced. So a reader reads one whole version. A pin exists in memory only, and changes
+ * nothing on the disk. When a new object fits nowhere else, it gets pinned space all the same, and
+ * these pins are lost, unless they are firm.
+ *
+ * pin: 0, with the number of the pin in *pin; -ENOENT: no such object; -ENFILE: HR_STORE_PINS are
+ * in use. is_pinned: false when the pin is lost; what was read before is whole. unpin: ends a pin,
+ * also a lost one.
+ */
+int hr_store_pin(struct hr_store *store, uint64_t id, bool firm, uint32_t *pin);
+bool hr_store_is_pinned(const struct hr_store *store, uint32_t pin);
+void hr_store_unpin(struct hr_store *store, uint32_t pin);
+
+/*
+ * Make a copy of the store whose changes stay in memory, to test changes before they are made.
+ * object: [store->capacity], io: hr_store_io_bytes(store->capacity); both belong to the caller and
+ * must remain valid while the copy is in use. Objects have the same ids in both, also objects that
+ * are made later.
  */
 void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
-		       struct hr_object *object, uint8_t *io);
+		       struct hr_store_object *object, uint8_t *io);
 
 struct hr_store_space {
 	uint64_t total, used, largest_gap; /* bytes */
@@ -166,26 +227,5 @@ struct hr_store_space {
 	uint32_t objects, capacity, pending_objects;
 };
 void hr_store_space(const struct hr_store *store, struct hr_store_space *space);
-
-/*
- * Check both superblocks, both map copies, every record, overlaps, and with `data` the CRC-32C of
- * each object that has one, reading through buffer (buffer_bytes is a multiple of HR_PAGE; NULL
- * without data). report is called with one line per finding; those with `fault` are counted in *faults.
- * An object that cannot be read is a fault. A damaged superblock or map that is not in force is none
- * when a power cut leaves it so, because the next change to the store writes it anew: a map older
- * than the one in force, and a superblock that is torn between what it was and what it was to become.
- * Anything else no power cut explains: the last change may be lost, and that is a fault.
- * Returns 0, or the error that ended the check early (< 0: from the disk; -EINTR: stop asked for).
- */
-struct hr_store_check {
-	void (*report)(void *arg, bool fault, const char *line);
-	/* NULL, or told of each piece of data checked; false ends the check. */
-	bool (*progress)(void *arg, uint64_t bytes);
-	void *arg;
-	bool data;
-	uint8_t *buffer;
-	size_t buffer_bytes;
-};
-int hr_store_verify(struct hr_store *store, const struct hr_store_check *check, uint32_t *faults);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * Finding, making and removing objects. A change is prepared in the store's io memory and becomes
- * the map, on disk and then in memory, in one commit.
+ * Find, make and remove objects. A change is prepared in the io memory of the store, and one commit
+ * makes it the map, first on disk and then in memory.
  */
 #include "cache/store/objmap.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "config/log.h"
+#include "config/seam.h"
 #include "cache/store/objmap_disk.h"
 #include "nvme/status.h"
 
@@ -23,7 +23,7 @@ const char *hr_store_error_name(int error, char *buffer, unsigned bytes)
 	case -EUCLEAN:
 		return "the object store is damaged";
 	case -EEXIST:
-		return "the name is taken";
+		return "the name is in use";
 	case -EBUSY:
 		return "an incomplete object has the name";
 	case -ENOENT:
@@ -37,16 +37,16 @@ const char *hr_store_error_name(int error, char *buffer, unsigned bytes)
 	case -EROFS:
 		return "the disk is read-only";
 	case -EINVAL:
-		return "the name or the size is impossible";
+		return "the name or the size is invalid";
 	default:
 		return hr_error_name(error, buffer, bytes);
 	}
 }
 
-static struct hr_object *find(const struct hr_store *store, const char *name, bool pending)
+static struct hr_store_object *find(const struct hr_store *store, const char *name, bool pending)
 {
 	for (uint32_t i = 0; i < store->count; i++) {
-		struct hr_object *object = &store->object[i];
+		struct hr_store_object *object = &store->object[i];
 
 		if (!(object->flags & HR_OBJECT_PENDING) != pending &&
 		    strcmp(object->name, name) == 0)
@@ -55,34 +55,99 @@ static struct hr_object *find(const struct hr_store *store, const char *name, bo
 	return NULL;
 }
 
-struct hr_object *hr_store_find(const struct hr_store *store, const char *name)
+struct hr_store_object *hr_store_find(const struct hr_store *store, const char *name)
 {
 	return find(store, name, false);
 }
 
-struct hr_object *hr_store_find_pending(const struct hr_store *store, const char *name)
+struct hr_store_object *hr_store_find_pending(const struct hr_store *store, const char *name)
 {
 	return find(store, name, true);
 }
 
-struct hr_object *hr_store_find_id(const struct hr_store *store, uint64_t id)
+static struct hr_store_object *find_id_in(struct hr_store_object *map, uint32_t count, uint64_t id)
 {
-	uint32_t low = 0, high = store->count;
+	uint32_t low = 0, high = count;
 
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
 
-		if (store->object[middle].id < id)
+		if (map[middle].id < id)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < store->count && store->object[low].id == id ? &store->object[low] : NULL;
+	return low < count && map[low].id == id ? &map[low] : NULL;
 }
 
-/* The first gap of at least `bytes` between the records of map. *largest: of the gaps before it. */
-static bool first_fit(const struct hr_store *store, const struct hr_object *map, uint32_t count,
-		      uint64_t bytes, uint64_t *offset, uint64_t *largest)
+struct hr_store_object *hr_store_find_id(const struct hr_store *store, uint64_t id)
+{
+	return find_id_in(store->object, store->count, id);
+}
+
+/* ---- pins */
+
+int hr_store_pin(struct hr_store *store, uint64_t id, bool firm, uint32_t *pin)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
+
+	if (!object)
+		return -ENOENT;
+	for (uint32_t i = 0; i < HR_STORE_PINS; i++) {
+		if (store->pin[i].id)
+			continue;
+		store->pin[i] = (struct hr_store_pin){ .id = id,
+						       .offset = object->offset,
+						       .capacity = object->capacity,
+						       .firm = firm };
+		*pin = i;
+		return 0;
+	}
+	return -ENFILE;
+}
+
+bool hr_store_is_pinned(const struct hr_store *store, uint32_t pin)
+{
+	return store->pin[pin].id && !store->pin[pin].lost;
+}
+
+void hr_store_unpin(struct hr_store *store, uint32_t pin)
+{
+	memset(&store->pin[pin], 0, sizeof(store->pin[pin]));
+}
+
+static bool overlaps(const struct hr_store_pin *pin, uint64_t offset, uint64_t bytes)
+{
+	return pin->id && !pin->lost && pin->offset < offset + bytes &&
+	       offset < pin->offset + pin->capacity;
+}
+
+/* The first offset from `offset` on where `bytes` overlap no pin; all: also none that can be lost. */
+static uint64_t beside_pins(const struct hr_store *store, uint64_t offset, uint64_t bytes, bool all)
+{
+	uint32_t i = 0;
+
+	while (bytes && i < HR_STORE_PINS) {
+		const struct hr_store_pin *pin = &store->pin[i++];
+
+		if (!(all || pin->firm) || !overlaps(pin, offset, bytes))
+			continue;
+		offset = pin->offset + pin->capacity;
+		i = 0;
+	}
+	return offset;
+}
+
+static void lose_pins(struct hr_store *store, uint64_t offset, uint64_t bytes)
+{
+	for (uint32_t i = 0; bytes && i < HR_STORE_PINS; i++)
+		store->pin[i].lost |= overlaps(&store->pin[i], offset, bytes);
+}
+
+/* Find the first gap between the records of map that has room for `bytes` beside the pins, as
+ * beside_pins(). *largest: largest gap before it. */
+static bool first_fit(const struct hr_store *store, const struct hr_store_object *map,
+		      uint32_t count, uint64_t bytes, bool all, uint64_t *offset, uint64_t *largest)
 {
 	const uint64_t end = store->data_offset + store->data_bytes;
 	uint16_t *order = hr_store_io_order(store);
@@ -91,15 +156,14 @@ static bool first_fit(const struct hr_store *store, const struct hr_object *map,
 	*largest = 0;
 	hr_store_sort_by_offset(map, count, order);
 	for (uint32_t i = 0; i <= count; i++) {
-		const struct hr_object *next = i < count ? &map[order[i]] : NULL;
+		const struct hr_store_object *next = i < count ? &map[order[i]] : NULL;
 		const uint64_t gap = (next ? next->offset : end) - at;
 
 		if (next && next->capacity == 0)
 			continue;
-		if (gap >= bytes) {
-			*offset = at;
+		*offset = gap >= bytes ? beside_pins(store, at, bytes, all) : at;
+		if (gap >= bytes && gap - bytes >= *offset - at)
 			return true;
-		}
 		*largest = gap > *largest ? gap : *largest;
 		at = next ? next->offset + next->capacity : end;
 	}
@@ -121,64 +185,54 @@ void hr_store_space(const struct hr_store *store, struct hr_store_space *space)
 		space->pending += store->object[i].capacity;
 		space->pending_objects++;
 	}
-	(void)first_fit(store, store->object, store->count, UINT64_MAX, &offset,
+	(void)first_fit(store, store->object, store->count, UINT64_MAX, false, &offset,
 			&space->largest_gap);
 }
 
 /* ---- changes, on a copy of the map */
 
-static struct hr_object *stage(const struct hr_store *store)
+static struct hr_store_object *stage(const struct hr_store *store)
 {
-	struct hr_object *map = hr_store_io_map(store);
+	struct hr_store_object *map = hr_store_io_map(store);
 
 	memcpy(map, store->object, store->count * sizeof(*map));
 	return map;
 }
 
-static void drop(struct hr_object *map, uint32_t *count, size_t index)
+static void drop(struct hr_store_object *map, uint32_t *count, size_t index)
 {
 	memmove(&map[index], &map[index + 1], (*count - index - 1) * sizeof(*map));
 	(*count)--;
 }
 
-static size_t index_of(const struct hr_store *store, const struct hr_object *object)
+static size_t index_of(const struct hr_store *store, const struct hr_store_object *object)
 {
 	return (size_t)(object - store->object);
 }
 
-/* 0 before 1970. */
-static uint64_t wall_clock_ns(void)
+/* Append a PENDING object to the `count` records of map. */
+static int append(struct hr_store *store, struct hr_store_object *map, uint32_t count,
+		  const char *name, uint64_t bytes, uint64_t tag, struct hr_error *e)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec < 0) /* a clock that was never set: no time at all */
-		return 0;
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Place a PENDING object behind the `count` records of map. */
-static int append(const struct hr_store *store, struct hr_object *map, uint32_t count,
-		  const char *name, uint64_t bytes, uint64_t tag)
-{
-	struct hr_object *object = &map[count];
+	struct hr_store_object *object = &map[count];
 	uint64_t offset, largest;
 
-	if (count == store->capacity) {
-		hr_error(
+	if (count == store->capacity)
+		return hr_fail(
+			e, HR_ERROR_FAILED, -ENFILE,
 			"%s: '%s': the object map is full (%u objects)%s", store->blk->name, name,
 			store->capacity,
 			hr_store_find(store, name)
-				? "; the new object needs a place of its own until it is whole and "
-				  "takes that of the old one: remove an object first"
+				? "; the new object needs an entry of its own until it is complete and "
+				  "replaces the old one: remove an object first"
 				: "");
-		return -ENFILE;
-	}
-	if (!first_fit(store, map, count, bytes, &offset, &largest)) {
-		hr_error("%s: '%s': no room for %" PRIu64 " bytes: the largest gap has %" PRIu64,
-			 store->blk->name, name, bytes, largest);
-		return -ENOSPC;
-	}
+	if (!first_fit(store, map, count, bytes, true, &offset, &largest) &&
+	    !first_fit(store, map, count, bytes, false, &offset, &largest))
+		return hr_fail(e, HR_ERROR_FAILED, -ENOSPC,
+			       "%s: '%s': no room for %" PRIu64
+			       " bytes: the largest gap has %" PRIu64,
+			       store->blk->name, name, bytes, largest);
+	lose_pins(store, offset, bytes);
 	memset(object, 0, sizeof(*object));
 	object->id = store->next_id;
 	memcpy(object->name, name, strlen(name));
@@ -186,17 +240,17 @@ static int append(const struct hr_store *store, struct hr_object *map, uint32_t 
 	object->capacity = hr_store_round(bytes, HR_STORE_ALIGN);
 	object->bytes = bytes;
 	object->tag = tag;
-	object->created_ns = wall_clock_ns();
+	object->created_ns = hr_wall_ns();
 	object->flags = HR_OBJECT_PENDING;
 	return 0;
 }
 
 int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
-		    bool replace, struct hr_object **out)
+		    bool replace, struct hr_store_object **out, struct hr_error *e)
 {
-	const struct hr_object *stale = hr_store_find_pending(store, name);
+	const struct hr_store_object *stale = hr_store_find_pending(store, name);
 	uint32_t count = store->count;
-	struct hr_object *map;
+	struct hr_store_object *map;
 	int err;
 
 	if (!hr_store_name_ok(name, HR_NAME_MAX))
@@ -208,19 +262,19 @@ int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, ui
 	map = stage(store);
 	if (stale)
 		drop(map, &count, index_of(store, stale));
-	err = append(store, map, count, name, bytes, tag);
+	err = append(store, map, count, name, bytes, tag, e);
 	if (!err)
-		err = hr_store_commit(store, count + 1, store->next_id + 1);
+		err = hr_store_commit(store, count + 1, store->next_id + 1, e);
 	if (!err)
 		*out = &store->object[count];
 	return err;
 }
 
 int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_bytes, uint64_t tag,
-		      uint32_t crc)
+		      uint32_t crc, struct hr_error *e)
 {
-	const struct hr_object *object = hr_store_find_id(store, id);
-	struct hr_object *changed;
+	const struct hr_store_object *object = hr_store_find_id(store, id);
+	struct hr_store_object *changed;
 
 	if (!object)
 		return -ENOENT;
@@ -231,46 +285,142 @@ int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_byte
 	changed->durable_bytes = durable_bytes;
 	changed->tag = tag;
 	changed->crc = crc;
-	return hr_store_commit(store, store->count, store->next_id);
+	return hr_store_commit(store, store->count, store->next_id, e);
 }
 
-int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc)
+/* "NAME.3" and zeros; version 0 is "NAME". -EINVAL: too long. */
+static int name_version(char text[HR_NAME_MAX], const char *name, uint32_t version)
 {
-	const struct hr_object *object = hr_store_find_id(store, id), *replaced;
+	int n;
+
+	memset(text, 0, HR_NAME_MAX);
+	n = version ? snprintf(text, HR_NAME_MAX, "%s.%u", name, version)
+		    : snprintf(text, HR_NAME_MAX, "%s", name);
+
+	return n > 0 && n < (int)HR_NAME_MAX ? 0 : -EINVAL;
+}
+
+/* A finished object in the `count` records of map, or NULL. */
+static struct hr_store_object *find_in(struct hr_store_object *map, uint32_t count,
+				       const char *name)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!(map[i].flags & HR_OBJECT_PENDING) && strcmp(map[i].name, name) == 0)
+			return &map[i];
+	return NULL;
+}
+
+/*
+ * Free the name for a new version: from the first version that does not exist downwards, each one
+ * gets the next number; without a gap the last of `keep` versions is dropped.
+ */
+static int shift_versions(struct hr_store_object *map, uint32_t *count, const char *name,
+			  uint32_t keep)
+{
+	char text[HR_NAME_MAX], next[HR_NAME_MAX];
+	struct hr_store_object *object;
+	uint32_t free_at = 0;
+	int err = name_version(text, name, keep - 1);
+
+	while (!err && free_at < keep && name_version(text, name, free_at) == 0 &&
+	       find_in(map, *count, text))
+		free_at++;
+	if (!err && free_at == keep) {
+		free_at--;
+		name_version(text, name, free_at);
+		object = find_in(map, *count, text);
+		drop(map, count, (size_t)(object - map));
+	}
+	for (; !err && free_at > 0; free_at--) {
+		name_version(text, name, free_at - 1);
+		err = name_version(next, name, free_at);
+		object = find_in(map, *count, text);
+		if (err || !object)
+			continue;
+		memcpy(object->name, next, sizeof object->name);
+		object->tag = object->tag ? object->tag : 1; /* now it is a version */
+	}
+	return err;
+}
+
+const struct hr_store_object *hr_store_foreign_version(const struct hr_store *store,
+						       const char *name, uint32_t keep)
+{
+	const struct hr_store_object *object = NULL;
+	char text[HR_NAME_MAX];
+
+	for (uint32_t v = 1; v < keep && !object && name_version(text, name, v) == 0; v++) {
+		object = hr_store_find(store, text);
+		object = object && object->tag == 0 ? object : NULL;
+	}
+	return object;
+}
+
+int hr_store_finish_version(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
+			    uint32_t keep, struct hr_error *e)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
 	uint32_t count = store->count;
-	struct hr_object *map, *done;
+	struct hr_store_object *map, *done;
+	char name[HR_NAME_MAX];
+	int err;
 
 	if (!object)
 		return -ENOENT;
-	if (!(object->flags & HR_OBJECT_PENDING))
+	if (!(object->flags & HR_OBJECT_PENDING) || keep < 1 || keep > HR_VERSIONS_MAX)
 		return -EINVAL;
-	replaced = hr_store_find(store, object->name);
+	memcpy(name, object->name, sizeof name);
 	map = stage(store);
 	done = &map[index_of(store, object)];
-	done->flags = has_crc ? HR_OBJECT_HAS_CRC : 0;
 	done->crc = has_crc ? crc : 0;
 	done->durable_bytes = done->bytes;
-	if (replaced)
-		drop(map, &count, index_of(store, replaced));
-	return hr_store_commit(store, count, store->next_id);
+	err = hr_store_foreign_version(store, name, keep) ? -EEXIST : 0;
+	if (!err)
+		err = shift_versions(map, &count, name, keep);
+	if (err)
+		return err;
+	done = find_id_in(map, count, id);
+	done->flags = has_crc ? HR_OBJECT_HAS_CRC : 0;
+	return hr_store_commit(store, count, store->next_id, e);
 }
 
-int hr_store_remove(struct hr_store *store, uint64_t id)
+int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
+		    struct hr_error *e)
 {
-	const struct hr_object *object = hr_store_find_id(store, id);
+	return hr_store_finish_version(store, id, has_crc, crc, 1, e);
+}
+
+int hr_store_drop_crc(struct hr_store *store, uint64_t id, struct hr_error *e)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
+	struct hr_store_object *changed;
+
+	if (!object)
+		return -ENOENT;
+	if (!(object->flags & HR_OBJECT_HAS_CRC))
+		return 0;
+	changed = &stage(store)[index_of(store, object)];
+	changed->flags &= ~(uint32_t)HR_OBJECT_HAS_CRC;
+	changed->crc = 0;
+	return hr_store_commit(store, store->count, store->next_id, e);
+}
+
+int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
 	uint32_t count = store->count;
 
 	if (!object)
 		return -ENOENT;
 	drop(stage(store), &count, index_of(store, object));
-	return hr_store_commit(store, count, store->next_id);
+	return hr_store_commit(store, count, store->next_id, e);
 }
 
 int hr_store_remove_some(struct hr_store *store,
-			 bool (*wanted)(void *arg, const struct hr_object *object), void *arg,
-			 uint32_t *count, uint64_t *bytes)
+			 bool (*wanted)(void *arg, const struct hr_store_object *object), void *arg,
+			 uint32_t *count, uint64_t *bytes, struct hr_error *e)
 {
-	struct hr_object *map = hr_store_io_map(store);
+	struct hr_store_object *map = hr_store_io_map(store);
 	uint32_t kept = 0;
 
 	*count = 0;
@@ -283,5 +433,5 @@ int hr_store_remove_some(struct hr_store *store,
 		++*count;
 		*bytes += store->object[i].capacity;
 	}
-	return *count ? hr_store_commit(store, kept, store->next_id) : 0;
+	return *count ? hr_store_commit(store, kept, store->next_id, e) : 0;
 }

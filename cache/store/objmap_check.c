@@ -1,5 +1,5 @@
 /*
- * Checks of what was read from a disk: superblocks and records, none of it trusted.
+ * Checks of superblocks and records from a disk, which are untrusted.
  */
 #include "cache/store/objmap_disk.h"
 
@@ -9,13 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
 #include "cache/crc32c.h"
 
 int hr_store_lay_out(struct hr_store_layout *layout, uint64_t disk_bytes, uint32_t capacity)
 {
 	const uint64_t map_bytes =
-		hr_store_round(capacity * (uint64_t)sizeof(struct hr_object), HR_PAGE);
+		hr_store_round(capacity * (uint64_t)sizeof(struct hr_store_object), HR_PAGE);
 	const uint64_t end = disk_bytes & ~((uint64_t)HR_STORE_ALIGN - 1);
 
 	if (capacity == 0 || capacity > HR_STORE_OBJECTS_MAX)
@@ -49,14 +48,14 @@ static bool all_zero(const void *data, size_t bytes)
 	return byte[0] == 0 && memcmp(byte, byte + 1, bytes - 1) == 0;
 }
 
-/* Where a superblock says things are must be where the format has them. */
+/* Compare the locations in a superblock with those of the format. */
 static int check_layout(const struct hr_superblock_head *head, unsigned i, char *why)
 {
 	struct hr_store_layout layout;
 
 	if (hr_store_lay_out(&layout, head->disk_bytes, head->capacity) != 0)
-		return unclean(why, "superblock %u: %u objects on %" PRIu64 " bytes are impossible",
-			       i, head->capacity, head->disk_bytes);
+		return unclean(why, "superblock %u: %u objects on %" PRIu64 " bytes are invalid", i,
+			       head->capacity, head->disk_bytes);
 	if (head->map_offset != layout.map_offset[i] ||
 	    head->scratch_offset != layout.scratch_offset ||
 	    head->data_offset != layout.data_offset || head->data_bytes != layout.data_bytes)
@@ -75,17 +74,19 @@ static int check_superblock(const struct hr_superblock *page, unsigned i, uint64
 		return -ENOMEDIUM;
 	}
 	if (memcmp(head->magic, HR_STORE_MAGIC, sizeof(head->magic)) != 0) {
-		(void)unclean(why, "superblock %u: not of a headrace store", i);
+		(void)unclean(why, "superblock %u: does not belong to a headrace store", i);
 		return -EMEDIUMTYPE;
 	}
 	if (page->crc != crc)
-		return unclean(why, "superblock %u: CRC-32C is %08x, its content has %08x", i,
-			       page->crc, crc);
+		return unclean(why,
+			       "superblock %u: CRC-32C is %08x, but that of its contents is %08x",
+			       i, page->crc, crc);
 	if (head->version != HR_STORE_VERSION)
-		return unclean(why, "superblock %u: format version %u, this is for version %u", i,
+		return unclean(why,
+			       "superblock %u: format version %u; only version %u is supported", i,
 			       head->version, HR_STORE_VERSION);
 	if (!all_zero(page->zero, sizeof(page->zero)))
-		return unclean(why, "superblock %u: unknown fields", i);
+		return unclean(why, "superblock %u: unknown fields are set", i);
 	if (head->disk_bytes > disk_bytes)
 		return unclean(why,
 			       "the store was made on %" PRIu64 " bytes, the disk has %" PRIu64
@@ -106,73 +107,77 @@ uint32_t hr_store_page_crc(const uint8_t *page)
 	return hr_crc32c(0, page, offsetof(struct hr_superblock, crc));
 }
 
-int hr_store_read_slots(struct hr_blk *blk, uint8_t *page, struct hr_store_slot slot[2])
+int hr_store_read_superblocks(struct hr_blk *blk, uint8_t *page,
+			      struct hr_superblock_state super[2], struct hr_error *e)
 {
 	const struct hr_superblock *superblock = (const struct hr_superblock *)(void *)page;
 
-	memset(slot, 0, 2 * sizeof(*slot));
+	memset(super, 0, 2 * sizeof(*super));
 	for (unsigned i = 0; i < 2; i++) {
 		int err;
 
 		if (blk->bytes < 2ull * HR_PAGE) {
-			(void)unclean(slot[i].why, "%" PRIu64 " bytes are no store", blk->bytes);
-			/* Less than a page has no room for a part of one. */
-			slot[i].err = blk->bytes < HR_PAGE ? -ENOMEDIUM : -EMEDIUMTYPE;
+			(void)unclean(super[i].why, "%" PRIu64 " bytes are no store", blk->bytes);
+			/* A disk below one page cannot hold a partial superblock. */
+			super[i].err = blk->bytes < HR_PAGE ? -ENOMEDIUM : -EMEDIUMTYPE;
 			continue;
 		}
-		err = blk->ops->read(blk, i * (uint64_t)HR_PAGE, page, HR_PAGE);
+		err = blk->ops->read(blk, i * (uint64_t)HR_PAGE, page, HR_PAGE, e);
 		if (err)
 			return err;
-		slot[i].page_crc = hr_store_page_crc(page);
-		slot[i].head = superblock->head;
-		slot[i].err = check_superblock(superblock, i, blk->bytes, slot[i].why);
+		super[i].page_crc = hr_store_page_crc(page);
+		super[i].head = superblock->head;
+		super[i].err = check_superblock(superblock, i, blk->bytes, super[i].why);
 	}
 	return 0;
 }
 
-/* No slot is usable: what that means for the disk. */
-static int verdict(const struct hr_blk *blk, const struct hr_store_slot slot[2])
+/* No superblock is usable: derive the state of the disk. */
+static int verdict(const struct hr_blk *blk, const struct hr_superblock_state super[2],
+		   struct hr_error *e)
 {
-	if (slot[0].err == -ENOMEDIUM && slot[1].err == -ENOMEDIUM)
+	if (super[0].err == -ENOMEDIUM && super[1].err == -ENOMEDIUM)
 		return -ENOMEDIUM;
-	if (slot[0].err != -EUCLEAN && slot[1].err != -EUCLEAN)
+	if (super[0].err != -EUCLEAN && super[1].err != -EUCLEAN)
 		return -EMEDIUMTYPE;
 	for (unsigned i = 0; i < 2; i++)
-		if (i == 0 || strcmp(slot[0].why, slot[1].why) != 0)
-			hr_error("%s: object store: %s", blk->name, slot[i].why);
+		if (i == 0 || strcmp(super[0].why, super[1].why) != 0)
+			hr_error_add(e, HR_ERROR_FAILED, -EUCLEAN, "%s: object store: %s",
+				     blk->name, super[i].why);
 	return -EUCLEAN;
 }
 
-int hr_store_newest(const struct hr_blk *blk, const struct hr_store_slot slot[2], int *err)
+int hr_store_newest(const struct hr_blk *blk, const struct hr_superblock_state super[2], int *err,
+		    struct hr_error *e)
 {
-	const struct hr_superblock_head *a = &slot[0].head, *b = &slot[1].head;
+	const struct hr_superblock_head *a = &super[0].head, *b = &super[1].head;
 
-	if (slot[0].err && slot[1].err) {
-		*err = verdict(blk, slot);
+	if (super[0].err && super[1].err) {
+		*err = verdict(blk, super, e);
 		return -1;
 	}
-	if (slot[0].err || slot[1].err)
-		return slot[0].err ? 1 : 0;
+	if (super[0].err || super[1].err)
+		return super[0].err ? 1 : 0;
 	if (memcmp(a->uuid, b->uuid, sizeof(a->uuid)) != 0 || a->capacity != b->capacity ||
 	    a->disk_bytes != b->disk_bytes || a->generation == b->generation) {
-		hr_error("%s: object store: the superblocks (generations %" PRIu64 ", %" PRIu64
-			 ") are not of one history",
-			 blk->name, a->generation, b->generation);
-		*err = -EUCLEAN;
+		*err = hr_fail(e, HR_ERROR_FAILED, -EUCLEAN,
+			       "%s: object store: the superblocks (generations %" PRIu64
+			       ", %" PRIu64 ") are not of one history",
+			       blk->name, a->generation, b->generation);
 		return -1;
 	}
 	return a->generation > b->generation ? 0 : 1;
 }
 
 int hr_store_read_map(struct hr_blk *blk, const struct hr_superblock_head *head, uint8_t *map,
-		      char why[HR_STORE_LINE])
+		      char why[HR_STORE_LINE], struct hr_error *e)
 {
-	const size_t used = head->count * sizeof(struct hr_object);
+	const size_t used = head->count * sizeof(struct hr_store_object);
 	uint32_t crc;
 	int err = 0;
 
 	if (used)
-		err = blk->ops->read(blk, head->map_offset, map, hr_store_round(used, HR_PAGE));
+		err = blk->ops->read(blk, head->map_offset, map, hr_store_round(used, HR_PAGE), e);
 	if (err)
 		return err;
 	crc = hr_crc32c(0, map, used);
@@ -198,15 +203,15 @@ bool hr_store_name_ok(const char *name, size_t bytes)
 	return true;
 }
 
-typedef int compare_fn(const struct hr_object *a, const struct hr_object *b);
+typedef int compare_fn(const struct hr_store_object *a, const struct hr_store_object *b);
 
-static int by_offset(const struct hr_object *a, const struct hr_object *b)
+static int by_offset(const struct hr_store_object *a, const struct hr_store_object *b)
 {
 	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* By name, the PENDING one of a name last. */
-static int by_name(const struct hr_object *a, const struct hr_object *b)
+/* By name; a PENDING object after the finished one of the same name. */
+static int by_name(const struct hr_store_object *a, const struct hr_store_object *b)
 {
 	const int names = strncmp(a->name, b->name, HR_NAME_MAX);
 
@@ -214,7 +219,7 @@ static int by_name(const struct hr_object *a, const struct hr_object *b)
 		     : (int)(a->flags & HR_OBJECT_PENDING) - (int)(b->flags & HR_OBJECT_PENDING);
 }
 
-static void sift_down(const struct hr_object *object, uint16_t *order, uint32_t root,
+static void sift_down(const struct hr_store_object *object, uint16_t *order, uint32_t root,
 		      uint32_t count, compare_fn *compare)
 {
 	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
@@ -231,8 +236,8 @@ static void sift_down(const struct hr_object *object, uint16_t *order, uint32_t 
 	}
 }
 
-/* Heapsort: in place, and no input makes it slow. */
-static void sort(const struct hr_object *object, uint32_t count, uint16_t *order,
+/* Heapsort: in place, and fast for every input. */
+static void sort(const struct hr_store_object *object, uint32_t count, uint16_t *order,
 		 compare_fn *compare)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -248,19 +253,20 @@ static void sort(const struct hr_object *object, uint32_t count, uint16_t *order
 	}
 }
 
-void hr_store_sort_by_offset(const struct hr_object *object, uint32_t count, uint16_t *order)
+void hr_store_sort_by_offset(const struct hr_store_object *object, uint32_t count, uint16_t *order)
 {
 	sort(object, count, order, by_offset);
 }
 
-/* What is wrong with one record by itself; NULL: nothing. */
-static const char *record_fault(const struct hr_superblock_head *head, const struct hr_object *o)
+/* The fault of a single record, or NULL. */
+static const char *record_fault(const struct hr_superblock_head *head,
+				const struct hr_store_object *o)
 {
 	const uint64_t end = head->data_offset + head->data_bytes;
 	const bool pending = o->flags & HR_OBJECT_PENDING;
 
 	if (o->id == 0 || o->id >= head->next_id)
-		return "its id was never given out";
+		return "its id was never assigned";
 	if (!hr_store_name_ok(o->name, sizeof(o->name)))
 		return "its name is not 1..63 printable characters without '/'";
 	if (o->flags & ~(uint32_t)(HR_OBJECT_PENDING | HR_OBJECT_HAS_CRC))
@@ -274,7 +280,7 @@ static const char *record_fault(const struct hr_superblock_head *head, const str
 	if (o->bytes > o->capacity)
 		return "it is longer than its extent";
 	if (o->durable_bytes > o->bytes || (!pending && o->durable_bytes != o->bytes))
-		return "its durable length is impossible";
+		return "its durable length is invalid";
 	if (pending && (o->flags & HR_OBJECT_HAS_CRC))
 		return "it is incomplete and has a checksum";
 	return NULL;
@@ -293,14 +299,14 @@ __attribute__((format(printf, 2, 3))) static uint32_t fault(const struct hr_stor
 	return 1;
 }
 
-static uint32_t check_names(const struct hr_object *object, uint32_t count, uint16_t *order,
+static uint32_t check_names(const struct hr_store_object *object, uint32_t count, uint16_t *order,
 			    const struct hr_store_sink *sink)
 {
 	uint32_t faults = 0;
 
 	sort(object, count, order, by_name);
 	for (uint32_t i = 1; i < count; i++) {
-		const struct hr_object *a = &object[order[i - 1]], *b = &object[order[i]];
+		const struct hr_store_object *a = &object[order[i - 1]], *b = &object[order[i]];
 
 		if (by_name(a, b) == 0)
 			faults += fault(sink, "objects %" PRIu64 " and %" PRIu64 " are both '%s'",
@@ -309,15 +315,15 @@ static uint32_t check_names(const struct hr_object *object, uint32_t count, uint
 	return faults;
 }
 
-static uint32_t check_overlaps(const struct hr_object *object, uint32_t count, uint16_t *order,
-			       const struct hr_store_sink *sink)
+static uint32_t check_overlaps(const struct hr_store_object *object, uint32_t count,
+			       uint16_t *order, const struct hr_store_sink *sink)
 {
-	const struct hr_object *before = NULL;
+	const struct hr_store_object *before = NULL;
 	uint32_t faults = 0;
 
 	sort(object, count, order, by_offset);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct hr_object *o = &object[order[i]];
+		const struct hr_store_object *o = &object[order[i]];
 
 		if (o->capacity == 0)
 			continue;
@@ -331,7 +337,7 @@ static uint32_t check_overlaps(const struct hr_object *object, uint32_t count, u
 }
 
 uint32_t hr_store_check_objects(const struct hr_superblock_head *head,
-				const struct hr_object *object, uint16_t *order,
+				const struct hr_store_object *object, uint16_t *order,
 				const struct hr_store_sink *sink)
 {
 	uint32_t faults = 0;
@@ -345,7 +351,7 @@ uint32_t hr_store_check_objects(const struct hr_superblock_head *head,
 			faults += fault(sink, "record %u (id %" PRIu64 "): %s", i, object[i].id,
 					wrong);
 	}
-	/* Only sound records can be compared with each other. */
+	/* Only valid records can be compared with each other. */
 	if (faults)
 		return faults;
 	return check_names(object, head->count, order, sink) +

@@ -1,4 +1,5 @@
 #include "cache/store/objmap.h"
+#include "cache/store/objmap_verify.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 
 #include "cache/crc32c.h"
 #include "cache/store/objmap_disk.h"
+#include "config/bytes.h"
 #include "nvme/status.h"
 
 struct round {
@@ -34,51 +36,56 @@ static void record_line(void *arg, const char *line)
 	say(arg, true, "%s", line);
 }
 
-/* A read that failed: a status is a finding like any other, everything else ends the check. */
-static int read_failed(struct round *round, const char *what, uint64_t at, int err)
+bool hr_store_unreadable(const char *object, uint64_t at, int err, char *line, size_t bytes)
 {
 	char name[96];
 
-	if (err > 0)
-		say(round, true, "%s: cannot be read at byte %" PRIu64 ": %s", what, at,
-		    hr_error_name(err, name, sizeof(name)));
-	return err > 0 ? 0 : err;
+	snprintf(line, bytes, "%s: cannot be read at byte %" PRIu64 ": %s", object, at,
+		 hr_error_name(err, name, sizeof(name)));
+	return true;
+}
+
+/* A failed read: an NVMe status is a finding, any other error ends the check. */
+static int read_failed(struct round *round, const char *what, uint64_t at, int err,
+		       struct hr_error *e)
+{
+	char line[HR_STORE_LINE];
+
+	if (err <= 0)
+		return err;
+	hr_error_clear(e);
+	say(round, hr_store_unreadable(what, at, err, line, sizeof(line)), "%s", line);
+	return 0;
 }
 
 /*
- * What a power cut leaves of a superblock: each sector as it was or as it was to become
- * (cache/store/FORMAT.md). The head is in the first sector and the CRC in the last, so a torn
- * superblock has a sound head, the one before or the one to come, and zeros between.
+ * State of a superblock after a power cut: each sector is old or new (cache/store/FORMAT.md). The
+ * head is in the first sector and the CRC in the last. So a torn superblock has a valid head, the
+ * old or the new one, and zeros between head and CRC.
  */
 
 #define SECTOR 512u
 
 _Static_assert(sizeof(struct hr_superblock_head) <= SECTOR, "the head is in one sector");
 
-static bool is_zero(const uint8_t *data, size_t bytes)
+/* Fields that all superblocks of this store share. The generations of two superblocks may differ
+ * by two when a map was lost between them. */
+static bool is_same_store(const struct hr_store *store, const struct hr_superblock_head *head,
+			  const struct hr_superblock_head *current, unsigned i)
 {
-	for (size_t i = 0; i < bytes; i++)
-		if (data[i])
-			return false;
-	return true;
-}
+	const uint64_t apart = head->generation > current->generation
+				       ? head->generation - current->generation
+				       : current->generation - head->generation;
 
-/* What every superblock of this store has in common. Two generations, not one, lie between two
- * superblocks when a map was lost on the way. */
-static bool is_relative(const struct hr_store *store, const struct hr_superblock_head *head,
-			const struct hr_superblock_head *force, unsigned i)
-{
-	const uint64_t apart = head->generation > force->generation
-				       ? head->generation - force->generation
-				       : force->generation - head->generation;
-
-	return memcmp(head->magic, force->magic, sizeof(head->magic)) == 0 &&
-	       memcmp(head->uuid, force->uuid, sizeof(head->uuid)) == 0 &&
-	       head->version == force->version && head->capacity == force->capacity &&
-	       head->disk_bytes == force->disk_bytes && head->map_offset == store->map_offset[i] &&
-	       head->scratch_offset == force->scratch_offset &&
-	       head->data_offset == force->data_offset && head->data_bytes == force->data_bytes &&
-	       head->count <= head->capacity && apart >= 1 && apart <= 2;
+	return memcmp(head->magic, current->magic, sizeof(head->magic)) == 0 &&
+	       memcmp(head->uuid, current->uuid, sizeof(head->uuid)) == 0 &&
+	       head->version == current->version && head->capacity == current->capacity &&
+	       head->disk_bytes == current->disk_bytes &&
+	       head->map_offset == store->map_offset[i] &&
+	       head->scratch_offset == current->scratch_offset &&
+	       head->data_offset == current->data_offset &&
+	       head->data_bytes == current->data_bytes && head->count <= head->capacity &&
+	       apart >= 1 && apart <= 2;
 }
 
 /* The map of a newer head was flushed before the head was written. */
@@ -86,128 +93,141 @@ static bool has_map(const struct hr_store *store, const struct hr_superblock_hea
 {
 	char why[HR_STORE_LINE];
 
-	return hr_store_read_map(store->blk, head, (uint8_t *)hr_store_io_map(store), why) == 0;
+	return hr_store_read_map(store->blk, head, (uint8_t *)hr_store_io_map(store), why, NULL) ==
+	       0;
 }
 
-/* Superblock i, which is damaged, is as a cut leaves it. */
-static bool is_torn(const struct hr_store *store, const struct hr_superblock_head *force,
+/* True when a power cut can leave the damaged superblock i in this state. */
+static bool is_torn(const struct hr_store *store, const struct hr_superblock_head *current,
 		    unsigned i)
 {
 	const struct hr_superblock *page = (const void *)hr_store_io_page(store);
 	struct hr_superblock_head head;
 
 	if (store->blk->ops->read(store->blk, i * (uint64_t)HR_PAGE, hr_store_io_page(store),
-				  HR_PAGE) != 0 ||
-	    !is_zero(page->zero, sizeof(page->zero)))
+				  HR_PAGE, NULL) != 0 ||
+	    !hr_is_zero(page->zero, sizeof(page->zero)))
 		return false;
 	head = page->head;
-	if (is_zero((const uint8_t *)&head, sizeof(head))) /* of a format, or not yet written */
+	/* erased by format, or not yet written */
+	if (hr_is_zero(&head, sizeof(head)))
 		return true;
-	if (!is_relative(store, &head, force, i))
+	if (!is_same_store(store, &head, current, i))
 		return false;
-	if (head.generation < force->generation)
-		return head.next_id <= force->next_id;
-	return head.next_id >= force->next_id && head.next_id <= force->next_id + 1 &&
+	if (head.generation < current->generation)
+		return head.next_id <= current->next_id;
+	return head.next_id >= current->next_id && head.next_id <= current->next_id + 1 &&
 	       has_map(store, &head);
 }
 
-/* A damaged copy: see hr_store_verify() for when that is a fault. */
+/* Report a damaged copy. hr_store_verify() states when it is a fault. */
 static void damaged(struct round *round, unsigned i, const char *why, bool fault)
 {
 	if (i == round->store->active || fault)
 		say(round, true, "%s", why);
 	else
-		say(round, false, "%s (not in force; the next change writes it anew)", why);
+		say(round, false, "%s (not current; the next change writes it anew)", why);
 }
 
-static int check_copy(struct round *round, const struct hr_store_slot slot[2], unsigned i)
+static int check_copy(struct round *round, const struct hr_superblock_state super[2], unsigned i,
+		      struct hr_error *e)
 {
 	struct hr_store *store = round->store;
-	const struct hr_superblock_head *head = &slot[i].head;
-	const bool newer = head->generation > slot[store->active].head.generation;
+	const struct hr_superblock_head *head = &super[i].head;
+	const bool newer = head->generation > super[store->active].head.generation;
 	struct hr_store_sink sink = { record_line, round };
 	char why[HR_STORE_LINE];
 	uint32_t before;
 	int err;
 
-	if (slot[i].err || head->capacity > store->capacity) {
-		const bool torn = i != store->active && slot[i].err &&
-				  is_torn(store, &slot[store->active].head, i);
+	if (super[i].err || head->capacity > store->capacity) {
+		const bool torn = i != store->active && super[i].err &&
+				  is_torn(store, &super[store->active].head, i);
 
-		damaged(round, i, slot[i].err ? slot[i].why : "superblocks differ in capacity",
+		damaged(round, i, super[i].err ? super[i].why : "superblocks differ in capacity",
 			!torn);
 		return 0;
 	}
-	err = hr_store_read_map(store->blk, head, (uint8_t *)hr_store_io_map(store), why);
+	err = hr_store_read_map(store->blk, head, (uint8_t *)hr_store_io_map(store), why, e);
 	if (err == -EUCLEAN) {
 		damaged(round, i, why, newer);
 		return 0;
 	}
 	if (err)
-		return read_failed(round, "object map", head->map_offset, err);
+		return read_failed(round, "object map", head->map_offset, err, e);
 	before = round->faults;
 	(void)hr_store_check_objects(head, hr_store_io_map(store), hr_store_io_order(store), &sink);
 	if (round->faults == before)
 		say(round, false, "map copy %u%s: generation %" PRIu64 ", %u object%s", i,
-		    i == store->active ? " (in force)" : "", head->generation, head->count,
+		    i == store->active ? " (current)" : "", head->generation, head->count,
 		    head->count == 1 ? "" : "s");
 	return 0;
 }
 
-static int check_data(struct round *round, const struct hr_object *object)
+bool hr_store_finding(const struct hr_store_object *object, uint32_t crc, char *line, size_t bytes)
+{
+	const bool has = object->flags & HR_OBJECT_HAS_CRC, fault = has && crc != object->crc;
+
+	if (object->flags & HR_OBJECT_PENDING)
+		snprintf(line, bytes,
+			 "%s: incomplete, %" PRIu64 " of %" PRIu64 " bytes are durable",
+			 object->name, object->durable_bytes, object->bytes);
+	else if (!has)
+		snprintf(line, bytes, "%s: %" PRIu64 " bytes, no checksum", object->name,
+			 object->bytes);
+	else if (fault)
+		snprintf(line, bytes, "%s: CRC-32C of the data is %08x, should be %08x",
+			 object->name, crc, object->crc);
+	else
+		snprintf(line, bytes, "%s: %" PRIu64 " bytes, CRC-32C %08x", object->name,
+			 object->bytes, crc);
+	return fault;
+}
+
+static void say_finding(struct round *round, const struct hr_store_object *object, uint32_t crc)
+{
+	char line[HR_STORE_LINE + HR_NAME_MAX];
+
+	say(round, hr_store_finding(object, crc, line, sizeof(line)), "%s", line);
+}
+
+static int check_object(struct round *round, const struct hr_store_object *object,
+			struct hr_error *e)
 {
 	const struct hr_store_check *check = round->check;
+	const uint64_t end = object->flags & HR_OBJECT_HAS_CRC ? object->bytes : 0;
 	struct hr_blk *blk = round->store->blk;
 	uint32_t crc = 0;
 
-	for (uint64_t at = 0; at < object->bytes; at += check->buffer_bytes) {
+	for (uint64_t at = 0; at < end; at += check->buffer_bytes) {
 		const uint64_t left = object->bytes - at, held = object->capacity - at;
 		const size_t bytes =
 			left < check->buffer_bytes ? (size_t)left : check->buffer_bytes;
 		const size_t whole =
 			held < check->buffer_bytes ? (size_t)held : check->buffer_bytes;
-		const int err = blk->ops->read(blk, object->offset + at, check->buffer, whole);
+		const int err = blk->ops->read(blk, object->offset + at, check->buffer, whole, e);
 
 		if (err)
-			return read_failed(round, object->name, at, err);
+			return read_failed(round, object->name, at, err, e);
 		crc = hr_crc32c(crc, check->buffer, bytes);
 		if (check->progress && !check->progress(check->arg, bytes))
 			return -EINTR;
 	}
-	if (crc != object->crc)
-		say(round, true, "%s: CRC-32C of the data is %08x, should be %08x", object->name,
-		    crc, object->crc);
-	else
-		say(round, false, "%s: %" PRIu64 " bytes, CRC-32C %08x", object->name,
-		    object->bytes, crc);
+	say_finding(round, object, crc);
 	return 0;
 }
 
-static int check_object(struct round *round, const struct hr_object *object)
-{
-	if (object->flags & HR_OBJECT_PENDING) {
-		say(round, false, "%s: incomplete, %" PRIu64 " of %" PRIu64 " bytes are durable",
-		    object->name, object->durable_bytes, object->bytes);
-		return 0;
-	}
-	if (!(object->flags & HR_OBJECT_HAS_CRC)) {
-		say(round, false, "%s: %" PRIu64 " bytes, no checksum", object->name,
-		    object->bytes);
-		return 0;
-	}
-	return check_data(round, object);
-}
-
-int hr_store_verify(struct hr_store *store, const struct hr_store_check *check, uint32_t *faults)
+int hr_store_verify(struct hr_store *store, const struct hr_store_check *check, uint32_t *faults,
+		    struct hr_error *e)
 {
 	struct round round = { store, check, 0 };
-	struct hr_store_slot slot[2];
-	int err = hr_store_read_slots(store->blk, hr_store_io_page(store), slot);
+	struct hr_superblock_state super[2];
+	int err = hr_store_read_superblocks(store->blk, hr_store_io_page(store), super, e);
 
 	for (unsigned i = 0; !err && i < 2; i++)
-		err = check_copy(&round, slot, i);
+		err = check_copy(&round, super, i, e);
 	for (uint32_t i = 0; !err && check->data && i < store->count; i++)
-		err = check_object(&round, &store->object[i]);
+		err = check_object(&round, &store->object[i], e);
 	*faults = round.faults;
 	return err;
 }

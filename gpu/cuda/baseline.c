@@ -16,16 +16,17 @@
 
 struct sweep;
 
-/* A thread that reads. What it writes while it runs is its own. */
+/* A reader thread. While it runs, no other thread accesses this. */
 struct reader {
 	struct sweep *sweep;
-	struct hr_cuda_driver cu; /* the table, with words for errors of this thread's own */
+	/* the function table, with an error buffer of this thread */
+	struct hr_cuda_driver cu;
 	pthread_t thread;
 	CUstream stream;
 	CUevent copied[2];
-	uint8_t *host;	 /* pinned, for two reads */
-	CUdeviceptr gpu; /* the same */
-	uint64_t first, places, next, random;
+	uint8_t *host;	 /* pinned memory for two reads */
+	CUdeviceptr gpu; /* GPU memory for two reads */
+	uint64_t first, chunks, next, random;
 	uint64_t reads, ended_ns;
 	bool registered;
 	int err;
@@ -33,16 +34,16 @@ struct reader {
 
 struct sweep {
 	struct hr_cuda_gpu *gpu;
-	struct hr_baseline_plan plan; /* a copy, for threads that outlive the call */
-	struct hr_baseline_row row;   /* the one that is measured now */
+	struct hr_baseline_plan plan; /* a copy, because threads may outlive the call */
+	struct hr_baseline_row row;   /* the current row */
 	struct hr_cufile cufile;
 	void *host;
 	CUdeviceptr memory;
-	uint32_t threads; /* most of all rows */
-	uint32_t io_max;  /* the same */
+	uint32_t threads; /* maximum of all rows */
+	uint32_t io_max;  /* maximum of all rows */
 	uint64_t began_ns, end_ns;
 	_Atomic bool go;
-	bool lost; /* a thread has not come back: nothing of this may go */
+	bool lost; /* a thread has not returned: nothing of this may be freed */
 	struct reader reader[HR_BASELINE_THREADS_MAX];
 };
 
@@ -56,7 +57,7 @@ static uint64_t next_place(struct reader *r)
 		r->random ^= r->random << 17;
 		return (uint64_t)((unsigned __int128)r->random * all >> 64);
 	}
-	return r->first + r->next++ % r->places;
+	return r->first + r->next++ % r->chunks;
 }
 
 static int pread_whole(struct reader *r, uint8_t *to, uint64_t at)
@@ -70,9 +71,9 @@ static int pread_whole(struct reader *r, uint8_t *to, uint64_t at)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return hr_cuda_say(&r->cu, -errno, "pread: %s", strerror(errno));
+			return hr_cuda_fail(&r->cu, -errno, "pread: %s", strerror(errno));
 		if (got == 0)
-			return hr_cuda_say(&r->cu, -EIO, "pread: the file has become shorter");
+			return hr_cuda_fail(&r->cu, -EIO, "pread: the file has been truncated");
 		done += (uint32_t)got;
 	}
 	return 0;
@@ -85,7 +86,7 @@ static int wait_copied(struct reader *r, uint32_t half)
 
 	while ((result = r->cu.EventQuery(r->copied[half])) == CUDA_ERROR_NOT_READY)
 		if (hr_now_ns() > limit)
-			return hr_cuda_say(&r->cu, -ETIMEDOUT, "a copy does not end");
+			return hr_cuda_fail(&r->cu, -ETIMEDOUT, "a copy does not end");
 	return hr_cuda_check(&r->cu, "cuEventQuery (copy)", result);
 }
 
@@ -115,13 +116,13 @@ static int read_straight(struct reader *r, uint32_t half, uint64_t at)
 	if (got == (ssize_t)bytes)
 		return 0;
 	if (got == -1)
-		return hr_cuda_say(&r->cu, -ENOTSUP, "cuFileRead: %s", strerror(errno));
+		return hr_cuda_fail(&r->cu, -ENOTSUP, "cuFileRead: %s", strerror(errno));
 	if (got < 0)
-		return hr_cuda_say(&r->cu, -ENOTSUP, "cuFileRead: error %zd", -got);
-	return hr_cuda_say(&r->cu, -ENOTSUP, "cuFileRead: %zd of %u bytes", got, bytes);
+		return hr_cuda_fail(&r->cu, -ENOTSUP, "cuFileRead: error %zd", -got);
+	return hr_cuda_fail(&r->cu, -ENOTSUP, "cuFileRead: %zd of %u bytes", got, bytes);
 }
 
-/* What is counted is in GPU memory when the thread ends. */
+/* Wait for the copies, so that all counted bytes are in GPU memory when the thread ends. */
 static void *read_until_end(void *to)
 {
 	struct reader *r = to;
@@ -135,11 +136,11 @@ static void *read_until_end(void *to)
 		const uint32_t half = r->reads & 1;
 		const uint64_t at = next_place(r) * s->row.io_bytes;
 
-		r->err = s->plan.way == HR_BASELINE_PREAD ? read_and_copy(r, half, at)
-							  : read_straight(r, half, at);
+		r->err = s->plan.method == HR_BASELINE_PREAD ? read_and_copy(r, half, at)
+							     : read_straight(r, half, at);
 		r->reads += !r->err;
 	}
-	for (uint32_t half = 0; s->plan.way == HR_BASELINE_PREAD && half < 2; half++)
+	for (uint32_t half = 0; s->plan.method == HR_BASELINE_PREAD && half < 2; half++)
 		if (!r->err && r->reads > half)
 			r->err = wait_copied(r, half);
 	r->ended_ns = hr_now_ns();
@@ -151,18 +152,18 @@ static void set_reader(struct sweep *s, uint32_t i)
 	struct reader *r = &s->reader[i];
 	const uint64_t all = s->plan.file_bytes / s->row.io_bytes;
 
-	r->places = all / s->row.threads;
-	r->first = r->places * i;
+	r->chunks = all / s->row.threads;
+	r->first = r->chunks * i;
 	r->next = 0;
 	r->random = (i + 1) * 0x9e3779b97f4a7c15u;
 	r->reads = r->ended_ns = 0;
 	r->err = 0;
 }
 
-/* A read in the kernel or in a library cannot be ended from outside. */
+/* A read in the kernel or in a library cannot be ended from outside, so the wait has a limit. */
 static int join(struct sweep *s, uint32_t started)
 {
-	const uint64_t limit = s->end_ns + s->plan.patience_ns;
+	const uint64_t limit = s->end_ns + s->plan.timeout_ns;
 
 	for (uint32_t i = 0; i < started; i++) {
 		while (!s->lost && pthread_tryjoin_np(s->reader[i].thread, NULL) != 0) {
@@ -173,13 +174,13 @@ static int join(struct sweep *s, uint32_t started)
 			pthread_detach(s->reader[i].thread);
 	}
 	if (s->lost)
-		return hr_cuda_say(&s->gpu->cu, -ETIMEDOUT,
-				   "a read of the file has not come back after %llu ms",
-				   (unsigned long long)(s->plan.patience_ns / HR_NS_PER_MS));
+		return hr_cuda_fail(&s->gpu->cu, -ETIMEDOUT,
+				    "a read of the file has not come back after %llu ms",
+				    (unsigned long long)(s->plan.timeout_ns / HR_NS_PER_MS));
 	for (uint32_t i = 0; i < started; i++)
 		if (s->reader[i].err)
-			return hr_cuda_say(&s->gpu->cu, s->reader[i].err, "%s",
-					   s->reader[i].cu.error);
+			return hr_cuda_fail(&s->gpu->cu, s->reader[i].err, "%s",
+					    s->reader[i].cu.error.text);
 	return 0;
 }
 
@@ -201,7 +202,7 @@ static int measure(struct sweep *s, double *bytes_per_s)
 	s->end_ns = s->began_ns + (err ? 0 : s->plan.duration_ns);
 	atomic_store(&s->go, true);
 	if (err)
-		hr_cuda_say(&s->gpu->cu, err, "thread %u: %s", started, strerror(-err));
+		hr_cuda_fail(&s->gpu->cu, err, "thread %u: %s", started, strerror(-err));
 	failed = join(s, started);
 	if (err || failed)
 		return err ? err : failed;
@@ -228,7 +229,7 @@ static int measure_row(struct sweep *s, struct hr_baseline_row *row)
 	assert(s->plan.times > 0);
 	for (uint32_t i = 0; i < s->plan.times; i++) {
 		const int err = s->plan.stopped && s->plan.stopped()
-					? hr_cuda_say(&s->gpu->cu, -EINTR, "stopped")
+					? hr_cuda_fail(&s->gpu->cu, -EINTR, "stopped")
 					: measure(s, &value[i]);
 
 		if (err)
@@ -249,12 +250,12 @@ static int take_reader(struct sweep *s, uint32_t i)
 	r->sweep = s;
 	r->cu = s->gpu->cu;
 	r->gpu = s->memory + i * each;
-	if (s->plan.way == HR_BASELINE_CUFILE) {
+	if (s->plan.method == HR_BASELINE_CUFILE) {
 		error = s->cufile.buf_register((void *)(uintptr_t)r->gpu, each, 0);
 		r->registered = !error.err;
-		return error.err ? hr_cuda_say(&s->gpu->cu, -ENOTSUP,
-					       "cuFileBufRegister: error %d, CUDA error %d",
-					       error.err, error.cu_err)
+		return error.err ? hr_cuda_fail(&s->gpu->cu, -ENOTSUP,
+						"cuFileBufRegister: error %d, CUDA error %d",
+						error.err, error.cu_err)
 				 : 0;
 	}
 	r->host = (uint8_t *)s->host + i * each;
@@ -267,13 +268,15 @@ static int take_reader(struct sweep *s, uint32_t i)
 static int take(struct sweep *s)
 {
 	const size_t bytes = 2 * (size_t)s->io_max * s->threads;
-	int err = hr_cuda_gpu_enter(s->gpu);
+	int err;
 
-	if (!err && s->plan.way == HR_BASELINE_CUFILE)
-		err = hr_cufile_open(&s->cufile, s->plan.fd, s->gpu->cu.error);
+	hr_error_clear(&s->gpu->cu.error);
+	err = hr_cuda_gpu_enter(s->gpu);
+	if (!err && s->plan.method == HR_BASELINE_CUFILE)
+		err = hr_cufile_open(&s->cufile, s->plan.fd, &s->gpu->cu.error);
 	if (!err)
 		err = HR_CU(&s->gpu->cu, MemAlloc, &s->memory, bytes);
-	if (!err && s->plan.way == HR_BASELINE_PREAD)
+	if (!err && s->plan.method == HR_BASELINE_PREAD)
 		err = HR_CU(&s->gpu->cu, MemHostAlloc, &s->host, bytes, 0);
 	for (uint32_t i = 0; !err && i < s->threads; i++)
 		err = take_reader(s, i);
@@ -311,7 +314,7 @@ static int check(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *plan)
 		bad |= plan->row[i].threads < 1 || plan->row[i].io_bytes < 1 ||
 		       plan->row[i].threads > HR_BASELINE_THREADS_MAX ||
 		       plan->row[i].io_bytes > HR_BASELINE_IO_MAX;
-	return bad ? hr_cuda_say(&gpu->cu, -EINVAL, "a baseline that is out of range") : 0;
+	return bad ? hr_cuda_fail(&gpu->cu, -EINVAL, "a baseline that is out of range") : 0;
 }
 
 static int measure_all(struct sweep *s, const struct hr_baseline_plan *plan)
@@ -338,7 +341,7 @@ int hr_cuda_baseline(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *pla
 		return err;
 	s = calloc(1, sizeof *s);
 	if (!s)
-		return hr_cuda_say(&gpu->cu, -ENOMEM, "out of memory");
+		return hr_cuda_fail(&gpu->cu, -ENOMEM, "out of memory");
 	s->gpu = gpu;
 	err = measure_all(s, plan);
 	if (s->lost)

@@ -14,29 +14,30 @@
 #include "gpu/cuda/link_rates.h"
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
+#include "gpu/measuring.h"
 #include "config/operator.h"
 #include "gpu/worker/pipeline.h"
 
 #define ARENAS_MAX 32u
-#define WARP 32u
 #define CLOSE_NS (10 * HR_NS_PER_S)
 #define PAUSE_NS 100000ull
-#define THREADS_PER_PROCESSOR 2048u /* resident at once, at most */
 
 /* Embedded by gpu/cuda/embed.S. */
 extern const uint8_t hr_worker_image[], hr_worker_roles_image[];
 extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];
+extern const uint8_t hr_worker_access_image[], hr_worker_access_image_end[];
 
-static const char *const kernel_name[] = {
-	[HR_KERNEL_PIPE] = "hr_kernel_pipe",
-	[HR_KERNEL_BENCH] = "hr_kernel_bench",
-	[HR_KERNEL_PROBE] = "hr_kernel_probe",
+static const char *const entry_name[] = {
+	[HR_ENTRY_PIPE] = "hr_entry_pipe",
+	[HR_ENTRY_BENCH] = "hr_entry_bench",
+	[HR_ENTRY_PROBE] = "hr_entry_probe",
+	[HR_ENTRY_ACCESS] = "hr_entry_access",
 };
 
-#define KERNELS (sizeof kernel_name / sizeof *kernel_name)
+#define ENTRIES (sizeof entry_name / sizeof *entry_name)
 
 static const struct {
-	const char *kernel, *name;
+	const char *entry, *name;
 } role[] = {
 	[HR_ROLE_PREFETCH] = { "hr_role_prefetch", "prefetch" },
 	[HR_ROLE_COMPUTE] = { "hr_role_compute", "compute" },
@@ -45,82 +46,86 @@ static const struct {
 
 _Static_assert(sizeof role / sizeof *role == HR_GPU_ROLES_MAX, "facts have room for all roles");
 
-/* A user operator, linked. */
+/* A linked user operator. */
 struct linked {
 	const struct hr_operator *op;
 	struct hr_cuda_image image;
-	struct hr_cuda_kernel kernel;
+	struct hr_cuda_entry entry;
+};
+
+struct launch {
+	struct hr_launch handle;
+	struct hr_cuda_launch cu;
+	uint32_t blocks; /* 0: the handle is free */
 };
 
 struct cuda {
 	struct hr_cuda_gpu gpu;
 	struct hr_cuda_host host;
 	struct hr_cuda_image image;
-	struct hr_cuda_kernel kernel[KERNELS];
+	struct hr_cuda_entry entry[ENTRIES];
 	struct linked linked[HR_OPERATORS_MAX];
 	uint32_t linked_count;
-	struct hr_cuda_launch launch;
+	struct launch launch[HR_LAUNCHES_MAX];
+	uint32_t launches; /* handles in use */
+	/* Error of the first failed launch, after which no launch works; 0: none. */
+	int failed;
+	struct hr_error failure;
 	struct hr_cuda_arena arena[ARENAS_MAX];
 	struct hr_window_driver window;
 	bool compressible;
 };
 
-/* An operation's end: what is wrong is told here, where the driver's words are known. */
-static int tell(const struct hr_backend *b, int err)
+static int hand_over(const struct cuda *cuda, int err, struct hr_error *e)
 {
-	const struct cuda *cuda = b->impl;
+	const struct hr_error *own = &cuda->gpu.cu.error;
 
-	if (err)
-		hr_error("%s: %s", b->name, cuda->gpu.cu.error);
-	return err;
+	return err ? hr_fail(e, own->kind, err, "%s", own->text) : 0;
 }
 
-static int cuda_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+/* The same, after the name of the backend. */
+static int name_error(const struct hr_backend *b, int err, struct hr_error *e)
+{
+	const struct cuda *cuda = b->impl;
+	const struct hr_error *own = &cuda->gpu.cu.error;
+
+	return err ? hr_fail(e, own->kind, err, "%s: %s", b->name, own->text) : 0;
+}
+
+static int cuda_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+		       struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 
-	return tell(b, hr_cuda_attach(&cuda->gpu, &cuda->host, cpu, bytes, io, worker));
+	return name_error(b, hr_cuda_attach(&cuda->gpu, &cuda->host, cpu, bytes, io, worker), e);
 }
 
 static void cuda_detach(struct hr_backend *b, void *cpu)
 {
 	struct cuda *cuda = b->impl;
 
-	/* A GPU that has failed has told so already, and its context takes all mappings with it. */
-	if (hr_cuda_detach(&cuda->gpu, &cuda->host, cpu) != 0 && !cuda->launch.failed)
-		hr_warn("%s: %s", b->name, cuda->gpu.cu.error);
+	/* When the GPU has failed, a launch has returned the error, and its context removes all
+	 * mappings. */
+	if (hr_cuda_detach(&cuda->gpu, &cuda->host, cpu) != 0 && !cuda->failed)
+		hr_warn("%s: %s", b->name, cuda->gpu.cu.error.text);
 }
 
-static void report_arena(const struct hr_backend *b, const struct hr_cuda_arena *arena)
-{
-	if (arena->want_compressible && !arena->compressible)
-		hr_warn("%s: the driver gave %zu bytes of memory that is not compressible", b->name,
-			arena->bytes);
-	hr_info("%s: %zu bytes of GPU memory at 0x%llx%s%s%s, room to grow to %zu", b->name,
-		arena->bytes, (unsigned long long)arena->base,
-		arena->compressible ? ", compressible" : "",
-		arena->rdma ? ", reachable by other devices" : "",
-		arena->exportable ? ", exportable" : "", arena->reserved);
-}
-
-static int cuda_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region)
+static int cuda_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region,
+		      struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
-	struct hr_cuda_arena *arena = NULL;
+	struct hr_cuda_arena *arena = hr_cuda_arena_find(cuda->arena, ARENAS_MAX, 0);
 	int err;
 
-	for (unsigned i = 0; i < ARENAS_MAX && !arena; i++)
-		if (!cuda->arena[i].base)
-			arena = &cuda->arena[i];
 	if (!arena)
-		err = hr_cuda_say(&cuda->gpu.cu, -ENOMEM,
-				  "%u pieces of GPU memory are in use, that is all", ARENAS_MAX);
+		err = hr_cuda_fail(&cuda->gpu.cu, -ENOMEM,
+				   "at most %u pieces of GPU memory can be in use", ARENAS_MAX);
 	else
 		err = hr_cuda_arena_open(&cuda->gpu, arena, bytes, cuda->gpu.facts.memory_bytes,
 					 cuda->compressible);
 	if (err)
-		return tell(b, err);
-	report_arena(b, arena);
+		return name_error(b, err, e);
+	hr_cuda_arena_report(arena, b->name);
 	memset(region, 0, sizeof *region);
 	region->kind = HR_REGION_GPU;
 	region->worker = (void *)(uintptr_t)arena->base;
@@ -131,86 +136,96 @@ static int cuda_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regi
 static void cuda_free(struct hr_backend *b, struct hr_region *region)
 {
 	struct cuda *cuda = b->impl;
+	struct hr_cuda_arena *arena =
+		hr_cuda_arena_find(cuda->arena, ARENAS_MAX, (CUdeviceptr)region->worker);
 
-	for (unsigned i = 0; i < ARENAS_MAX; i++)
-		if (cuda->arena[i].base && cuda->arena[i].base == (CUdeviceptr)region->worker)
-			hr_cuda_arena_close(&cuda->gpu, &cuda->arena[i]);
+	if (region->worker && arena)
+		hr_cuda_arena_close(&cuda->gpu, arena);
 	memset(region, 0, sizeof *region);
 }
 
-static int cuda_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
+static int cuda_share(struct hr_backend *b, const struct hr_region *region,
+		      struct hr_backend *other, struct hr_error *e)
+{
+	struct cuda *cuda = b->impl;
+	const int ordinal = ((const struct cuda *)other->impl)->gpu.ordinal;
+	struct hr_cuda_arena *arena =
+		region && region->worker
+			? hr_cuda_arena_find(cuda->arena, ARENAS_MAX, (CUdeviceptr)region->worker)
+			: NULL;
+
+	return name_error(b,
+			  arena ? hr_cuda_arena_share(&cuda->gpu, arena, ordinal)
+				: hr_cuda_can_share(&cuda->gpu, ordinal),
+			  e);
+}
+
+static int cuda_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
+		       struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 
 	if (worker == cpu)
 		return 0;
-	return tell(b, hr_cuda_upload(&cuda->gpu, &cuda->host, worker, cpu, bytes));
+	return name_error(b, hr_cuda_upload(&cuda->gpu, &cuda->host, worker, cpu, bytes), e);
 }
 
-static int cuda_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes)
+static int cuda_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
+			 struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 
 	if (worker == cpu)
 		return 0;
-	return tell(b, hr_cuda_download(&cuda->gpu, &cuda->host, cpu, worker, bytes));
+	return name_error(b, hr_cuda_download(&cuda->gpu, &cuda->host, cpu, worker, bytes), e);
 }
 
-static const struct hr_cuda_kernel *kernel_of(const struct cuda *cuda, enum hr_kernel kernel)
+static const struct hr_cuda_entry *entry_of(const struct cuda *cuda, enum hr_entry entry)
 {
-	return kernel < HR_KERNEL_USER ? &cuda->kernel[kernel]
-				       : &cuda->linked[kernel - HR_KERNEL_USER].kernel;
+	return entry < HR_ENTRY_USER ? &cuda->entry[entry]
+				     : &cuda->linked[entry - HR_ENTRY_USER].entry;
 }
 
-/* What all its threads keep in local memory, when the GPU is full of them, comes out of its memory. */
-static int check_local(struct cuda *cuda, const struct hr_kernel_facts *kernel)
+/* The image that has the operator's functions undefined: each shape has its own. */
+static struct hr_cuda_part user_image(const struct hr_operator *op)
 {
-	struct hr_cuda_gpu *gpu = &cuda->gpu;
-	const uint64_t threads = (uint64_t)gpu->facts.processors * THREADS_PER_PROCESSOR;
-	const uint64_t local = kernel->local_bytes * threads;
-	size_t left = 0, all = 0;
-	int err = HR_CU(&gpu->cu, MemGetInfo, &left, &all);
+	const bool accesses = hr_op_accesses(op);
+	const uint8_t *image = accesses ? hr_worker_access_image : hr_worker_user_image;
+	const uint8_t *end = accesses ? hr_worker_access_image_end : hr_worker_user_image_end;
 
-	if (err || local <= left)
-		return err;
-	return hr_cuda_say(
-		&gpu->cu, -EINVAL,
-		"%s: %u bytes of local memory per thread, %llu on the whole GPU, but %zu are free",
-		kernel->name, kernel->local_bytes, (unsigned long long)local, left);
+	return (struct hr_cuda_part){ image, (uintptr_t)end - (uintptr_t)image, "worker image" };
 }
 
 static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_operator *op)
 {
-	struct hr_kernel_facts *facts = &linked->kernel.facts;
+	struct hr_entry_facts *facts = &linked->entry.facts;
 	char name[2 * HR_NAME_MAX];
 	const struct hr_cuda_part part[] = {
-		{ hr_worker_user_image,
-		  (uintptr_t)hr_worker_user_image_end - (uintptr_t)hr_worker_user_image,
-		  "worker image" },
+		user_image(op),
 		{ op->gpu, (size_t)(op->gpu_end - op->gpu), name },
 	};
 	int err;
 
 	snprintf(name, sizeof name, "operator %s", op->name);
 	if (!part[1].bytes)
-		return hr_cuda_say(
+		return hr_cuda_fail(
 			&cuda->gpu.cu, -ENOTSUP,
-			"its file has no GPU part; build it where nvcc is, with 'make op'");
+			"its file has no GPU part; build it with 'make op' on a machine with nvcc");
 	err = hr_cuda_image_link(&cuda->gpu, &linked->image, part, 2, name);
 	if (err)
 		return err;
-	err = hr_cuda_kernel_find(&cuda->gpu, &linked->image, &linked->kernel,
-				  kernel_name[HR_KERNEL_PIPE]);
+	err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->entry,
+				 entry_name[hr_op_accesses(op) ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE]);
 	snprintf(facts->name, sizeof facts->name, "%.*s", (int)sizeof facts->name - 1, name);
 	if (!err)
-		err = check_local(cuda, facts);
+		err = hr_cuda_entry_check_local(&cuda->gpu, facts);
 	if (err)
 		hr_cuda_image_unload(&cuda->gpu, &linked->image);
 	return err;
 }
 
-static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr_kernel *kernel,
-		     uint32_t *max_threads, char *message)
+static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr_entry *entry,
+		     uint32_t *max_threads, struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 	uint32_t i = 0;
@@ -219,16 +234,14 @@ static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr
 	while (i < cuda->linked_count && cuda->linked[i].op != op)
 		i++;
 	if (i == HR_OPERATORS_MAX)
-		err = hr_cuda_say(&cuda->gpu.cu, -ENOSPC, "%u operators are linked, that is all",
-				  HR_OPERATORS_MAX);
+		err = hr_cuda_fail(&cuda->gpu.cu, -ENOSPC,
+				   "at most %u user operators can be linked", HR_OPERATORS_MAX);
 	else if (i == cuda->linked_count)
 		err = link_user(cuda, &cuda->linked[i], op);
-	if (err) {
-		memcpy(message, cuda->gpu.cu.error, HR_LOG_LINE_MAX);
-		return err;
-	}
+	if (err)
+		return hand_over(cuda, err, e);
 	if (i == cuda->linked_count) {
-		const struct hr_kernel_facts *facts = &cuda->linked[i].kernel.facts;
+		const struct hr_entry_facts *facts = &cuda->linked[i].entry.facts;
 
 		cuda->linked[i].op = op;
 		cuda->linked_count++;
@@ -237,75 +250,156 @@ static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr
 			b->name, facts->name, facts->registers, facts->shared_bytes,
 			facts->local_bytes, facts->max_threads);
 	}
-	*kernel = (enum hr_kernel)(HR_KERNEL_USER + i);
-	*max_threads = cuda->linked[i].kernel.facts.max_threads;
+	*entry = (enum hr_entry)(HR_ENTRY_USER + i);
+	*max_threads = cuda->linked[i].entry.facts.max_threads;
 	return 0;
 }
 
-static uint32_t cuda_resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
-			      uint32_t shared_bytes)
-{
-	struct cuda *cuda = b->impl;
-	uint32_t blocks = 0;
-
-	tell(b, hr_cuda_kernel_resident(&cuda->gpu, kernel_of(cuda, kernel), threads, shared_bytes,
-					&blocks));
-	return blocks;
-}
-
-static int cuda_launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
-		       uint32_t threads, uint32_t shared_bytes)
+static int cuda_resident(struct hr_backend *b, enum hr_entry entry, uint32_t threads,
+			 uint32_t shared_bytes, uint32_t *blocks, struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 
-	return tell(b, hr_cuda_launch_start(&cuda->gpu, &cuda->launch, kernel_of(cuda, kernel),
-					    argument, blocks, threads, shared_bytes));
+	*blocks = 0;
+	return name_error(b,
+			  hr_cuda_entry_resident(&cuda->gpu, entry_of(cuda, entry), threads,
+						 shared_bytes, blocks),
+			  e);
 }
 
-static int cuda_poll(struct hr_backend *b)
+static int cuda_reserve(struct hr_backend *b, uint32_t launches, struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
-	const bool told = cuda->launch.failed != 0;
-	const int state = hr_cuda_launch_poll(&cuda->gpu, &cuda->launch);
+	int err = 0;
 
-	return state < 0 && !told ? tell(b, state) : state;
+	for (; !err && cuda->launches < launches; cuda->launches += !err)
+		err = hr_cuda_launch_open(&cuda->gpu, &cuda->launch[cuda->launches].cu);
+	return name_error(b, err, e);
 }
 
-static int cuda_roles(struct hr_backend *b)
+/* Find a free handle. Beside other launches each block needs a processor of its own: the
+ * resources left on a processor may be too small for a block of another kind. */
+static int take_launch(struct cuda *cuda, uint32_t blocks, struct launch **launch)
+{
+	const uint32_t most = cuda->gpu.facts.processors;
+	uint32_t others = 0;
+
+	*launch = NULL;
+	for (uint32_t i = 0; i < cuda->launches; i++) {
+		others += cuda->launch[i].blocks;
+		if (!cuda->launch[i].blocks && !*launch)
+			*launch = &cuda->launch[i];
+	}
+	if (!*launch)
+		return hr_cuda_fail(&cuda->gpu.cu, -EBUSY, "%u of %u launches have not ended",
+				    cuda->launches, cuda->launches);
+	if (others && (blocks > most || others > most - blocks))
+		return hr_cuda_fail(
+			&cuda->gpu.cu, -EBUSY,
+			"%u blocks beside %u of other launches, but the GPU holds %u of "
+			"several launches at once",
+			blocks, others, most);
+	return 0;
+}
+
+/* Keep the error of the first launch that fails, and give it to each later launch. */
+static int fail_launch(const struct hr_backend *b, int err, struct hr_error *e)
+{
+	struct cuda *cuda = b->impl;
+
+	if (!cuda->failed) {
+		cuda->failed = err;
+		cuda->failure = cuda->gpu.cu.error;
+	}
+	return hr_fail(e, cuda->failure.kind, cuda->failed, "%s: %s", b->name, cuda->failure.text);
+}
+
+static int cuda_launch(struct hr_backend *b, const struct hr_launch_args *args,
+		       struct hr_launch **handle, struct hr_error *e)
+{
+	struct cuda *cuda = b->impl;
+	struct launch *launch = NULL;
+	int err;
+
+	if (cuda->failed)
+		return fail_launch(b, cuda->failed, e);
+	err = take_launch(cuda, args->blocks, &launch);
+	if (!err)
+		err = hr_cuda_launch_start(&cuda->gpu, &launch->cu, entry_of(cuda, args->entry),
+					   args->argument, args->blocks, args->threads,
+					   args->shared_bytes);
+	/* A launch runs whose end cannot be detected, so no other launch is started. */
+	if (err && launch && launch->cu.failed)
+		return fail_launch(b, launch->cu.failed, e);
+	if (err)
+		return name_error(b, err, e);
+	launch->handle = (struct hr_launch){ b, args->stop };
+	launch->blocks = args->blocks;
+	*handle = &launch->handle;
+	return 0;
+}
+
+static int cuda_poll(struct hr_launch *handle, struct hr_error *e)
+{
+	struct cuda *cuda = handle->backend->impl;
+	const int state = hr_cuda_launch_poll(&cuda->gpu, &((struct launch *)handle)->cu);
+
+	return state < 0 ? fail_launch(handle->backend, state, e) : state;
+}
+
+static void cuda_launch_free(struct hr_launch *handle)
+{
+	((struct launch *)handle)->blocks = 0;
+}
+
+static int cuda_roles(struct hr_backend *b, struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 	struct hr_gpu_facts *facts = &cuda->gpu.facts;
 	struct hr_cuda_image image;
-	struct hr_cuda_kernel kernel;
+	struct hr_cuda_entry entry;
 	int err = hr_cuda_image_load(&cuda->gpu, &image, hr_worker_roles_image, "role image");
 
 	facts->roles = 0;
 	for (size_t r = 0; !err && r < HR_GPU_ROLES_MAX; r++) {
-		err = hr_cuda_kernel_find(&cuda->gpu, &image, &kernel, role[r].kernel);
-		facts->role[r] = kernel.facts;
+		err = hr_cuda_entry_find(&cuda->gpu, &image, &entry, role[r].entry);
+		facts->role[r] = entry.facts;
 		snprintf(facts->role[r].name, HR_NAME_MAX, "%s", role[r].name);
 	}
 	hr_cuda_image_unload(&cuda->gpu, &image);
 	if (!err)
 		facts->roles = HR_GPU_ROLES_MAX;
-	return tell(b, err);
+	return name_error(b, err, e);
 }
 
-static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits)
+static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits,
+		       struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
 
-	return tell(b,
-		    hr_cuda_link_rates(b, &cuda->gpu, &cuda->image, &cuda->launch, times, limits));
+	return name_error(b,
+			  hr_cuda_link_rates(b, &cuda->gpu, &cuda->image, &cuda->launch[0].cu,
+					     times, limits, e),
+			  e);
 }
 
-static int cuda_baseline(struct hr_backend *b, const struct hr_baseline_plan *plan, char *message)
+static int cuda_peer(struct hr_backend *b, struct hr_backend *other, uint32_t warps, uint32_t times,
+		     struct hr_peer_rates *rates, struct hr_error *e)
 {
 	struct cuda *cuda = b->impl;
-	const int err = hr_cuda_baseline(&cuda->gpu, plan);
 
-	memcpy(message, err ? cuda->gpu.cu.error : "", err ? HR_LOG_LINE_MAX : 1);
-	return err;
+	return name_error(b,
+			  hr_cuda_peer_rates(b, &cuda->gpu, &cuda->image, &cuda->launch[0].cu,
+					     other, warps, times, rates, e),
+			  e);
+}
+
+static int cuda_baseline(struct hr_backend *b, const struct hr_baseline_plan *plan,
+			 struct hr_error *e)
+{
+	struct cuda *cuda = b->impl;
+
+	return hand_over(cuda, hr_cuda_baseline(&cuda->gpu, plan), e);
 }
 
 static bool window_mappable(void *to)
@@ -315,23 +409,20 @@ static bool window_mappable(void *to)
 	return hr_cuda_dmabuf_mappable(&cuda->gpu);
 }
 
-static int window_export(void *to, uint64_t gpu, size_t bytes, int *fd)
+static int window_export(void *to, uint64_t gpu, size_t bytes, int *fd, struct hr_error *e)
 {
 	struct cuda *cuda = to;
-	const int err = hr_cuda_dmabuf_export(&cuda->gpu, gpu, bytes, fd);
 
-	if (err)
-		hr_error("cuda:%d %s: %s", cuda->gpu.ordinal, cuda->gpu.facts.model,
-			 cuda->gpu.cu.error);
-	return err;
+	return hand_over(cuda, hr_cuda_dmabuf_export(&cuda->gpu, gpu, bytes, fd), e);
 }
 
-/* Everything down. The driver may take its time, or never come back. */
+/* Release everything. The driver may take long, or never return. */
 static void *take_down(void *argument)
 {
 	struct cuda *cuda = argument;
 
-	hr_cuda_launch_close(&cuda->gpu, &cuda->launch);
+	while (cuda->launches)
+		hr_cuda_launch_close(&cuda->gpu, &cuda->launch[--cuda->launches].cu);
 	while (cuda->linked_count)
 		hr_cuda_image_unload(&cuda->gpu, &cuda->linked[--cuda->linked_count].image);
 	hr_cuda_image_unload(&cuda->gpu, &cuda->image);
@@ -347,10 +438,12 @@ static bool ended_in_time(struct cuda *cuda)
 {
 	const uint64_t end = hr_now_ns() + CLOSE_NS;
 
-	while (hr_cuda_launch_poll(&cuda->gpu, &cuda->launch) == 0) {
-		if (hr_now_ns() > end)
-			return false;
-		hr_wait_ns(PAUSE_NS);
+	for (uint32_t i = 0; i < cuda->launches; i++) {
+		while (hr_cuda_launch_poll(&cuda->gpu, &cuda->launch[i].cu) == 0) {
+			if (hr_now_ns() > end)
+				return false;
+			hr_wait_ns(PAUSE_NS);
+		}
 	}
 	return true;
 }
@@ -400,16 +493,23 @@ static const struct hr_backend_ops cuda_ops = {
 	.detach = cuda_detach,
 	.alloc = cuda_alloc,
 	.free = cuda_free,
+	.share = cuda_share,
 	.upload = cuda_upload,
 	.download = cuda_download,
 	.link = cuda_link,
 	.resident = cuda_resident,
+	.reserve = cuda_reserve,
 	.launch = cuda_launch,
 	.poll = cuda_poll,
+	.launch_free = cuda_launch_free,
+	.close = cuda_close,
+};
+
+static const struct hr_gpu_measuring cuda_measuring = {
 	.roles = cuda_roles,
 	.limits = cuda_limits,
+	.peer = cuda_peer,
 	.baseline = cuda_baseline,
-	.close = cuda_close,
 };
 
 static int load_image(struct cuda *cuda)
@@ -417,12 +517,11 @@ static int load_image(struct cuda *cuda)
 	struct hr_gpu_facts *facts = &cuda->gpu.facts;
 	int err = hr_cuda_image_load(&cuda->gpu, &cuda->image, hr_worker_image, "worker image");
 
-	for (size_t i = 0; !err && i < KERNELS; i++) {
-		err = hr_cuda_kernel_find(&cuda->gpu, &cuda->image, &cuda->kernel[i],
-					  kernel_name[i]);
-		facts->kernel[i] = cuda->kernel[i].facts;
+	for (size_t i = 0; !err && i < ENTRIES; i++) {
+		err = hr_cuda_entry_find(&cuda->gpu, &cuda->image, &cuda->entry[i], entry_name[i]);
+		facts->entry[i] = cuda->entry[i].facts;
 	}
-	facts->kernels = KERNELS;
+	facts->entries = ENTRIES;
 	return err;
 }
 
@@ -432,17 +531,19 @@ static int open_all(struct cuda *cuda, int ordinal, uint32_t *max_blocks)
 	int err = hr_cuda_gpu_open(gpu, ordinal);
 
 	if (!err && cuda->compressible && !gpu->facts.compressible)
-		err = hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: no compressible memory",
-				  gpu->facts.pci, gpu->facts.model);
+		err = hr_cuda_fail(&gpu->cu, -ENOTSUP, "%s %s: no compressible memory",
+				   gpu->facts.pci, gpu->facts.model);
 	if (!err)
 		err = hr_cuda_host_open(gpu, &cuda->host);
 	if (!err)
-		err = hr_cuda_launch_open(gpu, &cuda->launch);
-	if (!err)
+		err = hr_cuda_launch_open(gpu, &cuda->launch[0].cu);
+	if (!err) {
+		cuda->launches = 1;
 		err = load_image(cuda);
+	}
 	if (!err)
-		err = hr_cuda_kernel_resident(gpu, &cuda->kernel[HR_KERNEL_PIPE], WARP, 0,
-					      max_blocks);
+		err = hr_cuda_entry_resident(gpu, &cuda->entry[HR_ENTRY_PIPE], gpu->facts.wave, 0,
+					     max_blocks);
 	return err;
 }
 
@@ -453,31 +554,32 @@ static void describe(struct hr_backend *b, struct cuda *cuda, uint32_t max_block
 	memset(b, 0, sizeof *b);
 	b->ops = &cuda_ops;
 	snprintf(b->name, sizeof b->name, "cuda:%d %.48s", cuda->gpu.ordinal, facts->model);
-	b->lanes = WARP;
+	b->lanes = HR_CUDA_LANES;
+	b->wave = facts->wave;
 	b->max_blocks = max_blocks;
+	b->side_by_side = facts->processors;
 	b->processors = facts->processors;
-	b->max_threads = cuda->kernel[HR_KERNEL_PIPE].facts.max_threads;
+	b->max_threads = cuda->entry[HR_ENTRY_PIPE].facts.max_threads;
 	b->facts = facts;
+	b->measuring = &cuda_measuring;
 	cuda->window = (struct hr_window_driver){ window_mappable, window_export, cuda };
 	if (facts->rdma && facts->rdma_virtual_memory && !cuda->compressible)
 		b->window = &cuda->window;
 	b->impl = cuda;
 }
 
-int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *message)
+int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr_error *e)
 {
 	struct cuda *cuda = calloc(1, sizeof *cuda);
 	uint32_t max_blocks = 0;
 	int err;
 
-	if (!cuda) {
-		snprintf(message, HR_LOG_LINE_MAX, "out of memory");
-		return -ENOMEM;
-	}
+	if (!cuda)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory");
 	cuda->compressible = compressible;
 	err = open_all(cuda, ordinal, &max_blocks);
 	if (err) {
-		memcpy(message, cuda->gpu.cu.error, HR_LOG_LINE_MAX);
+		hand_over(cuda, err, e);
 		if (!cuda->gpu.context || taken_down_in_time(cuda))
 			free(cuda);
 		return err;

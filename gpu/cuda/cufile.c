@@ -6,7 +6,7 @@
 
 #include "config/log.h"
 
-/* Object and function pointers have one size (POSIX, dlsym). */
+/* Object and function pointers have the same size (POSIX, dlsym). */
 static bool resolve(void *(*find)(const char *name), const char *name, void *function)
 {
 	void *const at = find(name);
@@ -18,7 +18,8 @@ static bool resolve(void *(*find)(const char *name), const char *name, void *fun
 static const char *resolve_all(struct hr_cufile *f, void *(*find)(const char *name))
 {
 	const struct {
-		const char *name, *older; /* what later versions of the library call by that name */
+		/* name in later versions of the library; name in earlier versions, or NULL */
+		const char *name, *older;
 		void *function;
 	} all[] = {
 		{ "cuFileDriverOpen", NULL, &f->driver_open },
@@ -37,14 +38,14 @@ static const char *resolve_all(struct hr_cufile *f, void *(*find)(const char *na
 	return NULL;
 }
 
-static int refused(const char *what, struct hr_cufile_error error, char *message)
+static int refused(const char *what, struct hr_cufile_error error, struct hr_error *e)
 {
-	snprintf(message, HR_LOG_LINE_MAX, "%s: error %d, CUDA error %d; cufile.log may say more",
-		 what, error.err, error.cu_err);
-	return -ENOTSUP;
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+		       "%s: error %d, CUDA error %d; cufile.log may say more", what, error.err,
+		       error.cu_err);
 }
 
-int hr_cufile_open(struct hr_cufile *f, int fd, char *message)
+int hr_cufile_open(struct hr_cufile *f, int fd, struct hr_error *e)
 {
 	struct hr_cufile_descr descr = { .type = HR_CUFILE_FD, .handle.fd = fd };
 	void *(*find)(const char *name) = NULL;
@@ -53,23 +54,21 @@ int hr_cufile_open(struct hr_cufile *f, int fd, char *message)
 	int err;
 
 	memset(f, 0, sizeof *f);
-	err = hr_cufile_library(&find, message);
+	err = hr_cufile_library(&find, e);
 	if (err)
 		return err;
 	missing = resolve_all(f, find);
-	if (missing) {
-		snprintf(message, HR_LOG_LINE_MAX, "libcufile has no %s", missing);
-		return -ENOTSUP;
-	}
+	if (missing)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "libcufile has no %s", missing);
 	error = f->driver_open();
 	if (error.err)
-		return refused("cuFileDriverOpen", error, message);
+		return refused("cuFileDriverOpen", error, e);
 	f->is_open = true;
 	error = f->handle_register(&f->file, &descr);
 	if (error.err) {
 		f->file = NULL;
 		hr_cufile_close(f);
-		return refused("cuFileHandleRegister", error, message);
+		return refused("cuFileHandleRegister", error, e);
 	}
 	return 0;
 }

@@ -1,9 +1,9 @@
 /*
- * gpu/cuda/cufile.h - NVIDIA's library for reading files into GPU memory, opened when the program
- * runs: only `headrace bench` uses it, to be compared with.
+ * gpu/cuda/cufile.h - NVIDIA's library for reading files into GPU memory, loaded at run time. Only
+ * `headrace bench` uses it, as a baseline.
  *
- * Reference: "cuFile API Reference Guide"; types as in the cufile.h of CUDA 13.0, of which only what
- * is used is repeated here.
+ * Reference: "cuFile API Reference Guide"; types as in the cufile.h of CUDA 13.0, of which only the
+ * used part is repeated here.
  */
 #ifndef GPU_CUDA_CUFILE_H
 #define GPU_CUDA_CUFILE_H
@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* CUfileError_t: err is 0, or a CUfileOpError, which are from 5000 on; cu_err is the driver's. */
+#include "config/error.h"
+
+/* CUfileError_t: err is 0, or a CUfileOpError (5000 and above); cu_err is the error of the
+ * driver. */
 struct hr_cufile_error {
 	int err;
 	int cu_err;
@@ -37,27 +40,28 @@ struct hr_cufile {
 	void (*handle_deregister)(void *handle);
 	struct hr_cufile_error (*buf_register)(const void *gpu, size_t bytes, int flags);
 	struct hr_cufile_error (*buf_deregister)(const void *gpu);
-	/* Bytes read; -1: errno says why; below: minus a CUfileOpError. */
+	/* Bytes read; -1: see errno; less than -1: minus a CUfileOpError. */
 	ssize_t (*read)(void *handle, void *gpu, size_t bytes, off_t file_offset, off_t gpu_offset);
-	void *file; /* the one that is registered, or NULL */
+	void *file; /* handle of the registered file, or NULL */
 	bool is_open;
 };
 
 /*
- * Load the library, start it (a context of the GPU is current) and register a file, open for reading.
- * With message (HR_LOG_LINE_MAX bytes): -ENOENT: there is no such library; -ENOTSUP: it lacks a
- * function, does not start, or refuses the file. Then nothing is left open.
+ * Load the library, start it (with a context of the GPU current) and register a file that is open
+ * for reading. 0; -ENOENT: no such library; -ENOTSUP: it lacks a function, does not start, or
+ * refuses the file. On error nothing stays open.
  */
-int hr_cufile_open(struct hr_cufile *cufile, int fd, char *message);
+int hr_cufile_open(struct hr_cufile *cufile, int fd, struct hr_error *e);
 
-/* Undo it. Its buffers are deregistered. The library stays loaded: it has threads of its own. */
+/* Undo hr_cufile_open(). The caller has deregistered the buffers. The library stays loaded,
+ * because it has threads of its own. */
 void hr_cufile_close(struct hr_cufile *cufile);
 
 /*
- * The address of one of the library's functions, NULL where it has none of that name; *find is for
- * hr_cufile_open(). A seam: tests link a library of their own in place of it (tests/fakes/cufile.h).
- * -ENOENT, with message.
+ * *find returns the address of a function of the library, or NULL when there is none of that name;
+ * for hr_cufile_open(). This is a seam: tests link a library of their own in its place
+ * (tests/fakes/cufile.h). -ENOENT.
  */
-int hr_cufile_library(void *(**find)(const char *name), char *message);
+int hr_cufile_library(void *(**find)(const char *name), struct hr_error *e);
 
 #endif

@@ -14,15 +14,13 @@ static void *find_symbol(const char *name)
 	return dlsym(library, name);
 }
 
-int hr_cufile_library(void *(**find)(const char *name), char *message)
+int hr_cufile_library(void *(**find)(const char *name), struct hr_error *e)
 {
 	if (!library)
 		library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 LIBRARY " cannot be loaded; it comes with the CUDA toolkit");
-		return -ENOENT;
-	}
+	if (!library)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOENT,
+			       LIBRARY " cannot be loaded; it comes with the CUDA toolkit");
 	*find = find_symbol;
 	return 0;
 }

@@ -7,11 +7,11 @@
 
 #include "config/clock.h"
 
-#define CAPABILITY_MIN 80u   /* the worker image's oldest machine code */
-#define DEVICES_SHOWN_MAX 16 /* of those that cannot be used */
+#define CAPABILITY_MIN 80u   /* oldest machine code in the worker image */
+#define DEVICES_SHOWN_MAX 16 /* maximum number of unusable GPUs in a message */
 #define PAUSE_MAX_NS 50000ull
 
-/* An attribute that this driver does not know yet is 0. */
+/* An attribute that this driver does not know is 0. */
 static int read_attribute(struct hr_cuda_gpu *gpu, CUdevice_attribute attribute, int *value)
 {
 	const CUresult result = gpu->cu.DeviceGetAttribute(value, attribute, gpu->device);
@@ -56,11 +56,23 @@ static int read_flags(struct hr_cuda_gpu *gpu)
 
 static int read_numbers(struct hr_cuda_gpu *gpu)
 {
-	enum { MAJOR, MINOR, PROCESSORS, THREADS, REGISTERS, SHARED, FLUSH, ORDERING, NUMBERS };
+	enum {
+		MAJOR,
+		MINOR,
+		PROCESSORS,
+		WAVE,
+		THREADS,
+		REGISTERS,
+		SHARED,
+		FLUSH,
+		ORDERING,
+		NUMBERS
+	};
 	static const CUdevice_attribute attribute[NUMBERS] = {
 		[MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
 		[MINOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
 		[PROCESSORS] = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+		[WAVE] = CU_DEVICE_ATTRIBUTE_WARP_SIZE,
 		[THREADS] = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
 		[REGISTERS] = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
 		[SHARED] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
@@ -78,6 +90,7 @@ static int read_numbers(struct hr_cuda_gpu *gpu)
 	}
 	f->capability = (uint32_t)(value[MAJOR] * 10 + value[MINOR]);
 	f->processors = (uint32_t)value[PROCESSORS];
+	f->wave = (uint32_t)value[WAVE];
 	f->block_threads = (uint32_t)value[THREADS];
 	f->block_registers = (uint32_t)value[REGISTERS];
 	f->shared_bytes = (uint32_t)value[SHARED];
@@ -88,7 +101,7 @@ static int read_numbers(struct hr_cuda_gpu *gpu)
 	return 0;
 }
 
-/* The kernel module's version. The interface for programs does not tell it. */
+/* Version of the kernel module, which the driver API does not report. */
 static void read_driver_version(struct hr_gpu_facts *facts)
 {
 	FILE *file = fopen("/sys/module/nvidia/version", "re");
@@ -130,16 +143,20 @@ static int check_facts(struct hr_cuda_gpu *gpu)
 	const struct hr_gpu_facts *f = &gpu->facts;
 
 	if (f->capability < CAPABILITY_MIN)
-		return hr_cuda_say(&gpu->cu, -ENOTSUP,
-				   "%s %s: compute capability %u.%u, needs %u.%u or later", f->pci,
-				   f->model, f->capability / 10, f->capability % 10,
-				   CAPABILITY_MIN / 10, CAPABILITY_MIN % 10);
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP,
+				    "%s %s: compute capability %u.%u, needs %u.%u or later", f->pci,
+				    f->model, f->capability / 10, f->capability % 10,
+				    CAPABILITY_MIN / 10, CAPABILITY_MIN % 10);
+	if (f->wave != HR_CUDA_LANES)
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP,
+				    "%s %s: a warp has %u threads, but the worker code is for %u",
+				    f->pci, f->model, f->wave, HR_CUDA_LANES);
 	if (!f->virtual_memory || !f->cooperative || !f->host_register)
-		return hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: the driver offers no %s there",
-				   f->pci, f->model,
-				   !f->virtual_memory ? "virtual memory management"
-				   : !f->cooperative  ? "cooperative launch"
-						      : "registration of host memory");
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP, "%s %s: the driver offers no %s there",
+				    f->pci, f->model,
+				    !f->virtual_memory ? "virtual memory management"
+				    : !f->cooperative  ? "cooperative launch"
+						       : "registration of host memory");
 	return 0;
 }
 
@@ -153,8 +170,8 @@ static CUmemAllocationProp plain_memory(const struct hr_cuda_gpu *gpu)
 }
 
 /*
- * After a kernel has failed the driver refuses all further work of this process: "CUDA Driver API:
- * CUresult", of CUDA_ERROR_ILLEGAL_ADDRESS and those like it.
+ * After a launch has failed, the driver refuses all further work of this process: "CUDA Driver API:
+ * CUresult", of CUDA_ERROR_ILLEGAL_ADDRESS and similar errors.
  */
 static int retain_context(struct hr_cuda_gpu *gpu)
 {
@@ -162,10 +179,10 @@ static int retain_context(struct hr_cuda_gpu *gpu)
 
 	if (err != -EIO)
 		return err;
-	return hr_cuda_say(&gpu->cu, err,
-			   "%.900s; a process in which the GPU has failed cannot use it again, "
-			   "start it again",
-			   gpu->cu.error);
+	return hr_cuda_fail(&gpu->cu, err,
+			    "%.900s; a process in which the GPU has failed cannot use it again, "
+			    "start it again",
+			    gpu->cu.error.text);
 }
 
 static int make_context(struct hr_cuda_gpu *gpu)
@@ -175,7 +192,8 @@ static int make_context(struct hr_cuda_gpu *gpu)
 	size_t granularity = 0;
 	int err;
 
-	/* Local memory stays as large as a launch has needed it, so later ones need not change it. */
+	/* Keep local memory at the size of the largest launch, so that later launches need not
+	 * resize it. */
 	err = HR_CU(cu, DevicePrimaryCtxSetFlags, gpu->device,
 		    CU_CTX_SCHED_BLOCKING_SYNC | CU_CTX_LMEM_RESIZE_TO_MAX);
 	if (!err)
@@ -191,8 +209,8 @@ static int make_context(struct hr_cuda_gpu *gpu)
 		err = HR_CU(cu, MemGetAllocationGranularity, &granularity, &prop,
 			    CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 	if (!err && (granularity == 0 || granularity & (granularity - 1)))
-		err = hr_cuda_say(cu, -EIO, "memory granularity %zu is no power of two",
-				  granularity);
+		err = hr_cuda_fail(cu, -EIO, "memory granularity %zu is not a power of two",
+				   granularity);
 	gpu->facts.granularity = (uint32_t)granularity;
 	return err;
 }
@@ -209,17 +227,12 @@ static int open_device(struct hr_cuda_gpu *gpu, int ordinal)
 	if (err)
 		return err;
 	err = make_context(gpu);
-	if (err) {
-		char reason[HR_LOG_LINE_MAX];
-
-		memcpy(reason, gpu->cu.error, sizeof reason);
+	if (err)
 		hr_cuda_gpu_close(gpu);
-		hr_cuda_say(&gpu->cu, err, "%s", reason);
-	}
 	return err;
 }
 
-/* The first that opens. What was wrong with the others is told only when none does. */
+/* Open the first usable GPU. The errors of the others are reported only when none opens. */
 static int open_first(struct hr_cuda_gpu *gpu, int count)
 {
 	char reasons[HR_LOG_LINE_MAX] = "";
@@ -232,9 +245,9 @@ static int open_first(struct hr_cuda_gpu *gpu, int count)
 			return 0;
 		if (n < sizeof reasons && i < DEVICES_SHOWN_MAX)
 			n += (size_t)snprintf(reasons + n, sizeof reasons - n, "%scuda:%d: %s",
-					      i ? "; " : "", i, gpu->cu.error);
+					      i ? "; " : "", i, gpu->cu.error.text);
 	}
-	return hr_cuda_say(&gpu->cu, err, "%s", reasons);
+	return hr_cuda_fail(&gpu->cu, err, "%s", reasons);
 }
 
 int hr_cuda_gpu_open(struct hr_cuda_gpu *gpu, int ordinal)
@@ -248,12 +261,12 @@ int hr_cuda_gpu_open(struct hr_cuda_gpu *gpu, int ordinal)
 	if (err)
 		return err;
 	if (count <= 0)
-		return hr_cuda_say(&gpu->cu, -ENODEV, "the NVIDIA driver shows no GPU");
+		return hr_cuda_fail(&gpu->cu, -ENODEV, "the NVIDIA driver reports no GPU");
 	if (ordinal == HR_CUDA_ANY)
 		return open_first(gpu, count);
 	if (ordinal >= count)
-		return hr_cuda_say(&gpu->cu, -ENODEV, "no such GPU, the last one is cuda:%d",
-				   count - 1);
+		return hr_cuda_fail(&gpu->cu, -ENODEV, "no such GPU, the last one is cuda:%d",
+				    count - 1);
 	return open_device(gpu, ordinal);
 }
 
@@ -263,7 +276,7 @@ void hr_cuda_gpu_close(struct hr_cuda_gpu *gpu)
 
 	if (!gpu->context)
 		return;
-	/* Whether or not these succeed, the context goes, and they with it. */
+	/* These may fail: the context is released afterwards, and they with it. */
 	cu->CtxSetCurrent(gpu->context);
 	if (gpu->done)
 		cu->EventDestroy(gpu->done);
@@ -289,9 +302,9 @@ int hr_cuda_gpu_wait(struct hr_cuda_gpu *gpu, CUevent event)
 
 	while ((result = gpu->cu.EventQuery(event)) == CUDA_ERROR_NOT_READY) {
 		if (hr_now_ns() > end)
-			return hr_cuda_say(&gpu->cu, -ETIMEDOUT,
-					   "a copy of GPU memory has not ended after %llu s",
-					   HR_CUDA_WAIT_NS / HR_NS_PER_S);
+			return hr_cuda_fail(&gpu->cu, -ETIMEDOUT,
+					    "a copy of GPU memory has not ended after %llu s",
+					    HR_CUDA_WAIT_NS / HR_NS_PER_S);
 		hr_wait_ns(pause);
 		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
 	}

@@ -1,9 +1,9 @@
 /*
- * gpu/cuda/device.h - one GPU: chosen, known, and with a context of this process on it.
+ * gpu/cuda/device.h - one GPU: selection, properties, and a context of this process.
  *
- * All functions of gpu/cuda/ that take a struct hr_cuda_gpu are called by one thread at a time; they
- * make its context the thread's current one where they need it. What they return is 0 or -errno,
- * with the reason in gpu->cu.error.
+ * One thread at a time calls the functions of gpu/cuda/ that take a struct hr_cuda_gpu. They make
+ * its context current for the calling thread when they need it. They return 0 or -errno, with the
+ * reason in gpu->cu.error.
  */
 #ifndef GPU_CUDA_DEVICE_H
 #define GPU_CUDA_DEVICE_H
@@ -11,37 +11,40 @@
 #include "gpu/cuda/driver.h"
 #include "gpu/facts.h"
 
-#define HR_CUDA_ANY (-1) /* the first GPU that can be used */
+#define HR_CUDA_ANY (-1)  /* the first usable GPU */
+#define HR_CUDA_LANES 32u /* HR_LANES of nvme/worker_cuda.h */
 
 struct hr_cuda_gpu {
 	struct hr_cuda_driver cu;
 	int ordinal; /* the N of "cuda:N" */
 	CUdevice device;
-	CUcontext context; /* the device's primary one */
+	CUcontext context; /* the primary context of the device */
 	CUstream
-		stream; /* for copies and for filling memory; does not wait for the default stream */
-	CUevent done;	/* in that stream */
+		/* for copies and memory fills; independent of the default stream */
+		stream;
+	CUevent done; /* recorded in that stream */
 	struct hr_gpu_facts facts;
 };
 
 /*
- * Open a GPU by its number, or HR_CUDA_ANY. -ENODEV: no driver, no such GPU, none that can be used;
- * -ENOTSUP: it, or the driver, lacks something that is needed; -EIO, -ENOMEM.
+ * Open a GPU by its number, or HR_CUDA_ANY. -ENODEV: no driver, no such GPU, or no usable GPU;
+ * -ENOTSUP: the GPU or the driver lacks a required feature; -EIO, -ENOMEM.
  */
 int hr_cuda_gpu_open(struct hr_cuda_gpu *gpu, int ordinal);
 
-/* Release the context. Call only when all else that was made on the GPU is gone or given up. */
+/* Release the context. First release everything else that was made on the GPU. */
 void hr_cuda_gpu_close(struct hr_cuda_gpu *gpu);
 
 /* Make its context current. */
 int hr_cuda_gpu_enter(struct hr_cuda_gpu *gpu);
 
 /*
- * Wait until an event has come to pass, at most HR_CUDA_WAIT_NS. 0; -ETIMEDOUT; -EIO: the GPU has
- * failed. Does not hinder other streams.
+ * Wait until an event has occurred, at most HR_CUDA_WAIT_NS. 0; -ETIMEDOUT; -EIO: the GPU has
+ * failed. Does not delay other streams.
  */
 int hr_cuda_gpu_wait(struct hr_cuda_gpu *gpu, CUevent event);
 
-#define HR_CUDA_WAIT_NS (20ull * 1000 * 1000 * 1000) /* filling a GPU's memory takes 0.1 s */
+/* filling the memory of a GPU takes 0.1 s */
+#define HR_CUDA_WAIT_NS (20ull * 1000 * 1000 * 1000)
 
 #endif

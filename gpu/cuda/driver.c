@@ -12,7 +12,7 @@
 static const struct {
 	const char *name;
 	int since;
-	size_t at; /* in struct hr_cuda_driver */
+	size_t at; /* offset in struct hr_cuda_driver */
 } call[] = {
 #define ROW(name, since) { "cu" #name, since, offsetof(struct hr_cuda_driver, name) },
 	HR_CUDA_CALLS(ROW)
@@ -47,16 +47,34 @@ static const struct {
 	{ CUDA_ERROR_NOT_FOUND, -ENOENT },
 };
 
-int hr_cuda_say(struct hr_cuda_driver *cu, int error, const char *format, ...)
+/* An errno of a refused call is not a usage error: the refused value may come from headrace
+ * itself. */
+static enum hr_error_kind kind_of(int error)
 {
-	char text[sizeof cu->error];
+	switch (error) {
+	case -EIO:
+	case -ETIMEDOUT:
+		return HR_ERROR_DEVICE;
+	case -EINVAL:
+	case -ENOSPC:
+	case -EEXIST:
+	case -EINTR:
+		return HR_ERROR_FAILED;
+	default:
+		return HR_ERROR_MISSING;
+	}
+}
+
+int hr_cuda_fail(struct hr_cuda_driver *cu, int error, const char *format, ...)
+{
+	char text[HR_LOG_LINE_MAX];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	memcpy(cu->error, text, sizeof text);
-	return error;
+	hr_error_clear(&cu->error);
+	return hr_fail(&cu->error, kind_of(error), error, "%s", text);
 }
 
 int hr_cuda_check(struct hr_cuda_driver *cu, const char *name, CUresult result)
@@ -71,8 +89,8 @@ int hr_cuda_check(struct hr_cuda_driver *cu, const char *name, CUresult result)
 			error = meaning[i].error;
 	if (cu->GetErrorName(result, &title) != CUDA_SUCCESS || !title ||
 	    cu->GetErrorString(result, &text) != CUDA_SUCCESS || !text)
-		return hr_cuda_say(cu, error, "%s: CUDA error %d", name, (int)result);
-	return hr_cuda_say(cu, error, "%s: %s: %s", name, title, text);
+		return hr_cuda_fail(cu, error, "%s: CUDA error %d", name, (int)result);
+	return hr_cuda_fail(cu, error, "%s: %s: %s", name, title, text);
 }
 
 static int find_calls(struct hr_cuda_driver *cu, PFN_cuGetProcAddress_v12000 find)
@@ -84,17 +102,18 @@ static int find_calls(struct hr_cuda_driver *cu, PFN_cuGetProcAddress_v12000 fin
 				       CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
 
 		if (result != CUDA_SUCCESS || !function || found != CU_GET_PROC_ADDRESS_SUCCESS)
-			return hr_cuda_say(cu, -ENOTSUP,
-					   "the NVIDIA driver has no %s of CUDA %d.%d; install a "
-					   "newer one",
-					   call[i].name, call[i].since / 1000,
-					   call[i].since % 1000 / 10);
+			return hr_cuda_fail(cu, -ENOTSUP,
+					    "the NVIDIA driver lacks %s of CUDA %d.%d; install a "
+					    "newer one",
+					    call[i].name, call[i].since / 1000,
+					    call[i].since % 1000 / 10);
 		memcpy((char *)cu + call[i].at, &function, sizeof function);
 	}
 	return 0;
 }
 
-/* With it a launch would not return before its kernel has ended, and nobody could watch that. */
+/* With CUDA_LAUNCH_BLOCKING a launch returns only after it has ended, so it could not be
+ * watched. */
 static void refuse_blocking_launches(void)
 {
 	static const char name[] = "CUDA_LAUNCH_BLOCKING";
@@ -113,7 +132,7 @@ int hr_cuda_driver_open(struct hr_cuda_driver *cu)
 
 	memset(cu, 0, sizeof *cu);
 	refuse_blocking_launches();
-	err = hr_cuda_library(&find, cu->error);
+	err = hr_cuda_library(&find, &cu->error);
 	if (!err)
 		err = find_calls(cu, find);
 	if (!err)
@@ -121,10 +140,11 @@ int hr_cuda_driver_open(struct hr_cuda_driver *cu)
 	if (err)
 		return err;
 	if (cu->version < HR_CUDA_VERSION_MIN)
-		return hr_cuda_say(cu, -ENOTSUP,
-				   "the NVIDIA driver is of CUDA %d.%d, but this build needs %d.%d "
-				   "or later; install a newer one",
-				   cu->version / 1000, cu->version % 1000 / 10,
-				   HR_CUDA_VERSION_MIN / 1000, HR_CUDA_VERSION_MIN % 1000 / 10);
+		return hr_cuda_fail(
+			cu, -ENOTSUP,
+			"the NVIDIA driver is of CUDA %d.%d, but this build needs %d.%d "
+			"or later; install a newer one",
+			cu->version / 1000, cu->version % 1000 / 10, HR_CUDA_VERSION_MIN / 1000,
+			HR_CUDA_VERSION_MIN % 1000 / 10);
 	return HR_CU(cu, Init, 0);
 }

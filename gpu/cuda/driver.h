@@ -1,8 +1,8 @@
 /*
- * gpu/cuda/driver.h - the CUDA driver as a table of functions, and its errors as ours.
+ * gpu/cuda/driver.h - the CUDA driver as a table of functions, and its errors as errno values.
  *
- * Names are the driver API's without "cu"; the number is the CUDA version in which the function got
- * the form that is used here (cudaTypedefs.h), so a newer driver gives exactly that form.
+ * Names are those of the driver API without "cu". The number is the CUDA version that introduced
+ * the form of the function used here (cudaTypedefs.h), so a newer driver returns exactly that form.
  * Reference: "CUDA Driver API", modules as grouped below.
  */
 #ifndef GPU_CUDA_DRIVER_H
@@ -11,7 +11,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "config/log.h"
+#include "config/error.h"
 
 /* clang-format off */
 #define HR_CUDA_CALLS(X) \
@@ -45,35 +45,36 @@
 
 struct hr_cuda_driver {
 	HR_CUDA_CALLS(HR_CUDA_MEMBER)
-	int version;		     /* 13000: CUDA 13.0 */
-	char error[HR_LOG_LINE_MAX]; /* what is wrong, after a call of gpu/cuda/ that failed */
+	int version;	       /* 13000: CUDA 13.0 */
+	struct hr_error error; /* error of the last failed call of gpu/cuda/ */
 };
 
 /*
- * Oldest driver that will do: all functions above exist in 12.0, and machine code of the worker image
+ * Oldest supported driver: all functions above exist in 12.0, and machine code of the worker image
  * runs on drivers of its toolkit's major version or later ("CUDA Compatibility").
  */
 #define HR_CUDA_VERSION_MIN (CUDA_VERSION / 1000 > 12 ? CUDA_VERSION / 1000 * 1000 : 12000)
 
 /*
- * Find the driver and initialise it. 0; -ENODEV: no driver, or it finds no device; -ENOTSUP: too
- * old, or a function is missing; others as hr_cuda_check(). cu->error says what.
+ * Load the driver and initialise it. 0; -ENODEV: no driver, or no device; -ENOTSUP: too old, or a
+ * function is missing; others as hr_cuda_check(). cu->error has the reason.
  */
 int hr_cuda_driver_open(struct hr_cuda_driver *cu);
 
 /*
- * A call's result as ours, with cu->error "CALL: NAME: text" unless it is 0; call may go on
- * with what it was about, in brackets. -ENOMEM: out of memory;
- * -ENODEV: no device, or one that cannot be used; -ENOTSUP: not supported here; -EINVAL: a value
- * the driver refuses; -EPERM, -EEXIST, -ENOENT; -EIO: all else, above all a GPU that has failed.
+ * Convert the result of a call to an errno value, and set cu->error to "CALL: NAME: text" unless it
+ * is 0. call may continue with its subject, in brackets. -ENOMEM: out of memory; -ENODEV: no
+ * device, or an unusable one; -ENOTSUP: not supported here; -EINVAL: a value that the driver
+ * refuses; -EPERM, -EEXIST, -ENOENT; -EIO: all other errors, above all a GPU that has failed.
  */
 int hr_cuda_check(struct hr_cuda_driver *cu, const char *call, CUresult result);
 
 /* Call a function of the table and check its result. */
 #define HR_CU(cu, name, ...) hr_cuda_check((cu), "cu" #name, (cu)->name(__VA_ARGS__))
 
-/* Set cu->error; %s of cu->error itself puts words in front of it. Returns error. */
-int hr_cuda_say(struct hr_cuda_driver *cu, int error, const char *format, ...)
+/* Set cu->error; its kind follows from error. The arguments may include its old text. Returns
+ * error. */
+int hr_cuda_fail(struct hr_cuda_driver *cu, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

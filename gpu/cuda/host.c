@@ -5,9 +5,61 @@
 
 #include "config/limits.h"
 
+/* The driver registers a range once in a process, for all GPUs. Ranges that are registered, with the
+ * number of GPUs that have them attached. */
+static struct {
+	void *cpu;
+	size_t bytes;
+	bool io;
+	unsigned gpus; /* 0: not in use */
+} registered[HR_GPUS_MAX * HR_CUDA_ATTACHED_MAX];
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Index of a registered range, or of one that is not in use. Each GPU has at most HR_CUDA_ATTACHED_MAX
+ * ranges, so there is one. */
+static unsigned place_of(const void *cpu, size_t bytes, bool io)
+{
+	unsigned unused = 0;
+
+	for (unsigned i = 0; i < sizeof registered / sizeof *registered; i++) {
+		if (registered[i].gpus == 0)
+			unused = i;
+		else if (registered[i].cpu == cpu && registered[i].bytes == bytes &&
+			 registered[i].io == io)
+			return i;
+	}
+	return unused;
+}
+
+static int register_range(struct hr_cuda_gpu *gpu, void *cpu, size_t bytes, bool io)
+{
+	const unsigned at = place_of(cpu, bytes, io);
+	const unsigned flags = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE |
+			       (io ? CU_MEMHOSTREGISTER_IOMEMORY : 0);
+	const int err =
+		registered[at].gpus ? 0 : HR_CU(&gpu->cu, MemHostRegister, cpu, bytes, flags);
+
+	if (err)
+		return err;
+	registered[at].cpu = cpu;
+	registered[at].bytes = bytes;
+	registered[at].io = io;
+	registered[at].gpus++;
+	return 0;
+}
+
+/* The range is forgotten also when the driver refuses, because its GPU may have failed. */
+static int unregister_range(struct hr_cuda_gpu *gpu, const struct hr_cuda_attached *range)
+{
+	const unsigned at = place_of(range->cpu, range->bytes, range->io);
+
+	if (--registered[at].gpus)
+		return 0;
+	return HR_CU(&gpu->cu, MemHostUnregister, range->cpu);
 }
 
 int hr_cuda_host_open(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host)
@@ -32,7 +84,7 @@ void hr_cuda_host_close(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host)
 {
 	gpu->cu.CtxSetCurrent(gpu->context);
 	while (host->count)
-		gpu->cu.MemHostUnregister(host->attached[--host->count].cpu);
+		(void)unregister_range(gpu, &host->attached[--host->count]);
 	for (int half = 0; half < 2; half++) {
 		if (host->copied[half])
 			gpu->cu.EventDestroy(host->copied[half]);
@@ -49,11 +101,11 @@ static int refuse_overlap(struct hr_cuda_gpu *gpu, const struct hr_cuda_host *ho
 		const uint8_t *other = host->attached[i].cpu;
 
 		if (cpu < other + host->attached[i].bytes && other < cpu + bytes)
-			return hr_cuda_say(&gpu->cu, -EEXIST,
-					   "host memory %p, %zu bytes: attached already, as %p, "
-					   "%zu bytes",
-					   (const void *)cpu, bytes, (const void *)other,
-					   host->attached[i].bytes);
+			return hr_cuda_fail(&gpu->cu, -EEXIST,
+					    "host memory %p, %zu bytes: already attached, as %p, "
+					    "%zu bytes",
+					    (const void *)cpu, bytes, (const void *)other,
+					    host->attached[i].bytes);
 	}
 	return 0;
 }
@@ -63,36 +115,35 @@ static int check_range(struct hr_cuda_gpu *gpu, const struct hr_cuda_host *host,
 {
 	if (!cpu || bytes == 0 || ((uintptr_t)cpu | bytes) % HR_PAGE ||
 	    bytes > SIZE_MAX - (uintptr_t)cpu)
-		return hr_cuda_say(&gpu->cu, -EINVAL,
-				   "host memory %p, %zu bytes: not whole pages of %u bytes", cpu,
-				   bytes, HR_PAGE);
+		return hr_cuda_fail(&gpu->cu, -EINVAL,
+				    "host memory %p, %zu bytes: not whole pages of %u bytes", cpu,
+				    bytes, HR_PAGE);
 	if (host->count == HR_CUDA_ATTACHED_MAX)
-		return hr_cuda_say(&gpu->cu, -ENOSPC,
-				   "%u ranges of host memory are attached, that is all",
-				   HR_CUDA_ATTACHED_MAX);
+		return hr_cuda_fail(&gpu->cu, -ENOSPC,
+				    "at most %u ranges of host memory can be attached",
+				    HR_CUDA_ATTACHED_MAX);
 	return refuse_overlap(gpu, host, cpu, bytes);
 }
 
 int hr_cuda_attach(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu, size_t bytes,
 		   bool io, void **worker)
 {
-	const unsigned flags = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE |
-			       (io ? CU_MEMHOSTREGISTER_IOMEMORY : 0);
+	const struct hr_cuda_attached range = { cpu, bytes, io };
 	CUdeviceptr at = 0;
 	int err = check_range(gpu, host, cpu, bytes);
 
 	if (!err)
 		err = hr_cuda_gpu_enter(gpu);
 	if (!err)
-		err = HR_CU(&gpu->cu, MemHostRegister, cpu, bytes, flags);
+		err = register_range(gpu, cpu, bytes, io);
 	if (err)
 		return err;
 	err = HR_CU(&gpu->cu, MemHostGetDevicePointer, &at, cpu, 0);
 	if (err) {
-		gpu->cu.MemHostUnregister(cpu);
+		(void)unregister_range(gpu, &range);
 		return err;
 	}
-	host->attached[host->count++] = (struct hr_cuda_attached){ cpu, bytes, io };
+	host->attached[host->count++] = range;
 	*worker = (void *)(uintptr_t)at;
 	return 0;
 }
@@ -102,15 +153,16 @@ int hr_cuda_detach(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu
 	int err = hr_cuda_gpu_enter(gpu);
 
 	for (unsigned i = 0; i < host->count; i++) {
+		const struct hr_cuda_attached range = host->attached[i];
 		int failed;
 
-		if (host->attached[i].cpu != cpu)
+		if (range.cpu != cpu)
 			continue;
 		host->attached[i] = host->attached[--host->count];
-		failed = HR_CU(&gpu->cu, MemHostUnregister, cpu);
+		failed = unregister_range(gpu, &range);
 		return err ? err : failed;
 	}
-	return hr_cuda_say(&gpu->cu, -ENOENT, "host memory %p is not attached", cpu);
+	return hr_cuda_fail(&gpu->cu, -ENOENT, "host memory %p is not attached", cpu);
 }
 
 static int start_copy(struct hr_cuda_gpu *gpu, CUevent copied, CUdeviceptr to, CUdeviceptr from,
@@ -146,7 +198,7 @@ int hr_cuda_upload(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *wor
 	return err;
 }
 
-/* The piece that began at `at` has arrived in its half: take it out. */
+/* Copy the piece at `at` out of its half, once it has arrived there. */
 static int take_piece(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, unsigned half,
 		      uint8_t *to, size_t bytes)
 {

@@ -1,5 +1,5 @@
 /*
- * gpu/cuda/host.h - host memory that workers reach, and copies between host and GPU memory.
+ * gpu/cuda/host.h - host memory for workers, and copies between host and GPU memory.
  */
 #ifndef GPU_CUDA_HOST_H
 #define GPU_CUDA_HOST_H
@@ -22,29 +22,32 @@ struct hr_cuda_host {
 	struct hr_cuda_attached attached[HR_CUDA_ATTACHED_MAX];
 	unsigned count;
 	void *staging[2];
-	CUevent copied[2]; /* out of, or into, that half */
+	CUevent copied[2]; /* end of the copy out of, or into, that half */
 };
 
-/* Pinned memory for copies. -ENOMEM. */
+/* Allocate pinned memory for copies. -ENOMEM. */
 int hr_cuda_host_open(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host);
 
-/* Detach what is attached, free the staging memory. Also when open failed, or the GPU has. */
+/* Detach all attached memory, free the staging memory. Allowed after open has failed, or the GPU
+ * has. */
 void hr_cuda_host_close(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host);
 
 /*
  * Pin [cpu, cpu + bytes), whole pages of this process, and map it into the GPU; *worker is its
- * address there. io: it is a mapping of a PCI BAR, not memory. -EINVAL: not whole pages; -EEXIST:
- * part of it is attached already; -ENOSPC: HR_CUDA_ATTACHED_MAX; -ENOTSUP, -EPERM: the driver cannot
- * do that to a BAR; -ENOMEM.
+ * address there. Several GPUs can attach the same range. io: the range maps a PCI BAR, not memory.
+ * -EINVAL: not whole pages; -EEXIST: part of it is already attached to this GPU, or another GPU has
+ * a range that overlaps it; -ENOSPC: HR_CUDA_ATTACHED_MAX; -ENOTSUP, -EPERM: the driver cannot do
+ * that with a BAR; -ENOMEM.
  */
 int hr_cuda_attach(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu, size_t bytes,
 		   bool io, void **worker);
 
-/* What starts at cpu; no worker uses it any more. -ENOENT: nothing attached starts there. */
+/* Detach the range that starts at cpu; no worker uses it any more. -ENOENT: no range starts
+ * there. */
 int hr_cuda_detach(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *cpu);
 
 /*
- * Copy through pinned memory, on a stream of its own, complete on return. The worker's side is GPU
+ * Copy through pinned memory, on a separate stream, complete on return. The worker's side is GPU
  * memory or attached memory. -EIO: the GPU has failed, maybe earlier; -ETIMEDOUT.
  */
 int hr_cuda_upload(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *worker,

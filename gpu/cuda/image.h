@@ -1,5 +1,5 @@
 /*
- * gpu/cuda/image.h - worker code on the GPU: loaded, and launched with all its blocks resident.
+ * gpu/cuda/image.h - worker code on the GPU: load it, and launch it with all its blocks resident.
  */
 #ifndef GPU_CUDA_IMAGE_H
 #define GPU_CUDA_IMAGE_H
@@ -13,14 +13,15 @@ struct hr_cuda_image {
 	CUmodule module;
 };
 
-struct hr_cuda_kernel {
+struct hr_cuda_entry {
 	CUfunction function;
-	struct hr_kernel_facts facts;
+	struct hr_entry_facts facts;
 };
 
-#define HR_CUDA_LOG_BYTES (256u << 10) /* what the driver's compiler and linker may say */
+/* maximum output of the driver's compiler and linker */
+#define HR_CUDA_LOG_BYTES (256u << 10)
 
-/* A log of theirs, which is cut up, as messages: one for each of its lines. */
+/* Log their output, one message per line. The text is modified. */
 void hr_cuda_show_log(enum hr_log_level level, const char *what, char *log);
 
 /* One launch at a time. */
@@ -28,42 +29,48 @@ struct hr_cuda_launch {
 	CUstream stream;
 	CUevent ended;
 	bool running;
-	int failed; /* what poll has found; stays */
+	int failed; /* error found by poll; permanent */
 };
 
 /*
- * Load a fatbin, cubin or (NUL-terminated) PTX; `what` names it in messages. The driver's linker or
- * compiler may complain: its whole log goes to stderr as errors. -ENOTSUP: nothing in it runs on this
+ * Load a fatbin, cubin or (NUL-terminated) PTX; `what` names it in messages. On an error, the whole
+ * log of the driver's linker or compiler is logged as errors. -ENOTSUP: it has no code for this
  * GPU.
  */
 int hr_cuda_image_load(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image, const void *data,
 		       const char *what);
 void hr_cuda_image_unload(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image);
 
-/* -ENOENT: the image has no such kernel. */
-int hr_cuda_kernel_find(struct hr_cuda_gpu *gpu, const struct hr_cuda_image *image,
-			struct hr_cuda_kernel *kernel, const char *name);
+/* Find an entry point. -ENOENT: the image has no such entry point. */
+int hr_cuda_entry_find(struct hr_cuda_gpu *gpu, const struct hr_cuda_image *image,
+		       struct hr_cuda_entry *entry, const char *name);
 
 /*
- * *blocks: how many blocks of that shape the GPU holds at once. -EINVAL: threads 0, no multiple of a
- * warp or more than the kernel can have; shared_bytes (dynamic) beyond what the GPU has.
+ * *blocks: maximum resident blocks of that shape on the GPU. -EINVAL: threads is 0, not a multiple
+ * of a warp, or above the maximum of the entry point; shared_bytes (dynamic) above the maximum of
+ * the GPU.
  */
-int hr_cuda_kernel_resident(struct hr_cuda_gpu *gpu, const struct hr_cuda_kernel *kernel,
-			    uint32_t threads, uint32_t shared_bytes, uint32_t *blocks);
+int hr_cuda_entry_resident(struct hr_cuda_gpu *gpu, const struct hr_cuda_entry *entry,
+			   uint32_t threads, uint32_t shared_bytes, uint32_t *blocks);
+
+/* -EINVAL: the local memory of all threads of such an entry, when the GPU is full of blocks, is more
+ * than its free memory, where it is allocated. */
+int hr_cuda_entry_check_local(struct hr_cuda_gpu *gpu, const struct hr_entry_facts *entry);
 
 int hr_cuda_launch_open(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch);
 void hr_cuda_launch_close(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch);
 
 /*
- * Start all blocks at once and return. The kernel takes one pointer. -EBUSY: a launch has not ended;
- * -EINVAL: blocks 0, more than are resident at once, or a shape the kernel cannot have; or what an
- * earlier launch failed with.
+ * Start all blocks at once and return. The entry point takes one pointer. -EBUSY: a launch has not
+ * ended; -EINVAL: blocks is 0 or more than are resident at once, or the entry point cannot have
+ * this shape; or the error of an earlier launch.
  */
 int hr_cuda_launch_start(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch,
-			 const struct hr_cuda_kernel *kernel, void *argument, uint32_t blocks,
+			 const struct hr_cuda_entry *entry, void *argument, uint32_t blocks,
 			 uint32_t threads, uint32_t shared_bytes);
 
-/* 0: still running; 1: nothing runs; -EIO and others: it failed, and every later call does. */
+/* 0: still running; 1: nothing runs; -EIO and others: the launch has failed, and every later
+ * call fails. */
 int hr_cuda_launch_poll(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch);
 
 #endif

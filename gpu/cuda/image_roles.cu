@@ -1,7 +1,13 @@
 /*
- * The roles of a pipeline, each a kernel by itself, which nobody launches: they are there to be asked
- * what each role takes. hr_kernel_pipe, in which all of them are one kernel, takes what the greediest
- * needs. In an image of their own, so that they change nothing of what runs.
+ * The roles of a pipeline, each as an entry point of its own. These are never launched: the driver
+ * reports their registers. hr_entry_pipe, which combines all roles, needs as many registers as the
+ * largest role. They have an image of their own, so that they do not affect the entry points that
+ * run.
+ *
+ * The build cannot replace this report. Registers belong to an entry point: roles as functions that
+ * are not inlined would add calls to hr_entry_pipe and change its registers, and `ptxas -v` prints
+ * the registers of entry points only. Registers also differ by architecture: for a GPU newer than
+ * the machine code the driver compiles PTX, so only the driver knows them.
  */
 #include "nvme/worker.h"
 

@@ -1,10 +1,17 @@
 /*
  * The GPU worker image for a pipeline with a user operator: the roles, relocatable, with the three
- * functions of gpu/ops/operator.h left open. The driver's linker joins it with one operator file's GPU
- * code, so each operator gets an image of its own: calls are direct, nothing is dispatched, and what
- * one operator needs in registers costs no other, least of all the built-in ones in gpu/cuda/image.cu.
+ * functions of gpu/ops/operator.h undefined. The driver's linker joins it with the GPU code of one
+ * operator file, so each operator gets an image of its own. Calls are direct, and the registers of
+ * one operator do not affect other operators, nor the built-in ones in gpu/cuda/image.cu.
  */
 #include "gpu/ops/operator.h"
+
+extern "C" __device__ void *hr_block_memory(void)
+{
+	static __shared__ __align__(16) uint8_t memory[HR_BLOCK_MEMORY];
+
+	return memory;
+}
 
 HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
 {
@@ -30,7 +37,7 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 #include "gpu/worker/compute.c"
 #include "gpu/worker/writeback.c"
 
-extern "C" __global__ void hr_kernel_pipe(struct hr_pipe *pipe)
+extern "C" __global__ void hr_entry_pipe(struct hr_pipe *pipe)
 {
 	hr_pipe_block(pipe, blockIdx.x);
 }

@@ -9,21 +9,19 @@
 
 #define LIBRARY "libcuda.so.1"
 
-int hr_cuda_library(PFN_cuGetProcAddress_v12000 *find, char *message)
+int hr_cuda_library(PFN_cuGetProcAddress_v12000 *find, struct hr_error *e)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL), *symbol;
 
-	if (!library) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s; install the NVIDIA driver", dlerror());
-		return -ENODEV;
-	}
+	if (!library)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV, "%s; install the NVIDIA driver",
+			       dlerror());
 	symbol = dlsym(library, "cuGetProcAddress_v2");
-	if (!symbol) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 LIBRARY ": no cuGetProcAddress_v2: the NVIDIA driver is older than CUDA "
-				 "12.0; install a newer one");
-		return -ENOTSUP;
-	}
+	if (!symbol)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       LIBRARY
+			       ": no cuGetProcAddress_v2: the NVIDIA driver is older than CUDA "
+			       "12.0; install a newer one");
 	memcpy(find, &symbol, sizeof *find);
 	return 0;
 }

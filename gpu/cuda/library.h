@@ -1,8 +1,8 @@
 /*
- * gpu/cuda/library.h - where the driver's functions come from: libcuda.so.1, opened when the program
- * runs, so that it starts, and can say what is missing, on machines without a driver.
+ * gpu/cuda/library.h - load the driver library libcuda.so.1 at run time, so that the program starts
+ * on machines without a driver and can report that it is missing.
  *
- * A seam: tests link a driver of their own in place of this (tests/fakes/cuda.h).
+ * This is a seam: tests link a driver of their own in its place (tests/fakes/cuda.h).
  */
 #ifndef GPU_CUDA_LIBRARY_H
 #define GPU_CUDA_LIBRARY_H
@@ -10,12 +10,13 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
+#include "config/error.h"
+
 /*
- * *find is the library's cuGetProcAddress_v2, through which all else is found. The library stays
- * open until the process ends: it starts threads and does not support being unloaded.
- * 0; -ENODEV: there is no such library; -ENOTSUP: it is older than CUDA 12.0; with message
- * (HR_LOG_LINE_MAX bytes).
+ * *find is cuGetProcAddress_v2 of the library; it finds all other functions. The library stays open
+ * until the process ends: it starts threads and does not support unloading. 0; -ENODEV: no such
+ * library; -ENOTSUP: it is older than CUDA 12.0.
  */
-int hr_cuda_library(PFN_cuGetProcAddress_v12000 *find, char *message);
+int hr_cuda_library(PFN_cuGetProcAddress_v12000 *find, struct hr_error *e);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { ERRORS, ERRORS_BYTES, INFOS, INFOS_BYTES, OPTIONS };
 
-/* The driver writes to the logs, and to the values, for as long as the state lives. */
+/* The driver writes to the logs and values as long as the linker state exists. */
 struct linker {
 	CUlinkState state;
 	void *value[OPTIONS];
@@ -19,28 +19,29 @@ static int create(struct hr_cuda_gpu *gpu, struct linker *linker)
 					 CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
 					 CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
 
-	/* Numbers travel in the pointers. */
+	/* The API passes numbers in pointers. */
 	linker->value[ERRORS_BYTES] = (void *)(uintptr_t)(HR_CUDA_LOG_BYTES - 1);
 	linker->value[INFOS_BYTES] = (void *)(uintptr_t)(HR_CUDA_LOG_BYTES - 1);
 	return HR_CU(&gpu->cu, LinkCreate, OPTIONS, option, linker->value, &linker->state);
 }
 
 /*
- * A complaint of the linker is about what it was given; without one it is the driver's own. A part
- * without code for this GPU is skipped with a remark, and later all that it should have defined is
- * missing.
+ * When the linker has written to its error log, the input is at fault; otherwise the driver is. A
+ * part without code for this GPU is skipped with a remark in the log, and its symbols are undefined
+ * later.
  */
-static int judge(struct hr_cuda_gpu *gpu, const struct linker *linker, int err, const char *name)
+static int describe_error(struct hr_cuda_gpu *gpu, const struct linker *linker, int err,
+			  const char *name)
 {
 	const char *errors = linker->value[ERRORS], *infos = linker->value[INFOS];
 
 	if (err == -ENOMEM)
 		return err;
 	if (strstr(infos, "No code for ") || (err == -ENOTSUP && !errors[0]))
-		return hr_cuda_say(&gpu->cu, -ENOTSUP,
-				   "%s: no code in it runs on compute capability %u.%u%s%s", name,
-				   gpu->facts.capability / 10, gpu->facts.capability % 10,
-				   err ? "; " : "", err ? gpu->cu.error : "");
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP,
+				    "%s: no code in it runs on compute capability %u.%u%s%s", name,
+				    gpu->facts.capability / 10, gpu->facts.capability % 10,
+				    err ? "; " : "", err ? gpu->cu.error.text : "");
 	return err && errors[0] ? -EINVAL : err;
 }
 
@@ -50,12 +51,13 @@ static int add(struct hr_cuda_gpu *gpu, struct linker *linker, const struct hr_c
 	int err = 0;
 
 	for (unsigned i = 0; !err && i < parts; i++) {
-		/* The interface takes it as not constant, and copies it. */
+		/* The interface takes a pointer to data that is not const, but only copies the
+		 * data. */
 		void *data = (void *)(uintptr_t)part[i].data;
 
 		err = HR_CU(&gpu->cu, LinkAddData, linker->state, CU_JIT_INPUT_FATBINARY, data,
 			    part[i].bytes, part[i].name, 0, NULL, NULL);
-		err = judge(gpu, linker, err, part[i].name);
+		err = describe_error(gpu, linker, err, part[i].name);
 	}
 	return err;
 }
@@ -67,7 +69,7 @@ static int complete(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cu
 	size_t bytes = 0;
 	int err = HR_CU(&gpu->cu, LinkComplete, linker->state, &cubin, &bytes);
 
-	err = judge(gpu, linker, err, what);
+	err = describe_error(gpu, linker, err, what);
 	return err ? err : hr_cuda_image_load(gpu, image, cubin, what);
 }
 
@@ -104,7 +106,7 @@ int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
 	if (errors && infos)
 		err = link_all(gpu, &linker, image, part, parts, what);
 	else
-		err = hr_cuda_say(&gpu->cu, -ENOMEM, "%s: out of memory", what);
+		err = hr_cuda_fail(&gpu->cu, -ENOMEM, "%s: out of memory", what);
 	free(errors);
 	free(infos);
 	return err;

@@ -1,6 +1,6 @@
 /*
- * gpu/cuda/link.h - relocatable GPU code joined by the driver's linker, which compiles PTX where it
- * finds no machine code for the GPU. CUDA Driver API: "Module Management", cuLink*.
+ * gpu/cuda/link.h - link relocatable GPU code with the driver's linker, which compiles PTX for GPUs
+ * without machine code. CUDA Driver API: "Module Management", cuLink*.
  */
 #ifndef GPU_CUDA_LINK_H
 #define GPU_CUDA_LINK_H
@@ -9,7 +9,7 @@
 
 #include "gpu/cuda/image.h"
 
-/* A relocatable fatbin; the linker names it so. */
+/* A relocatable fatbin; name is for the linker's messages. */
 struct hr_cuda_part {
 	const void *data;
 	size_t bytes;
@@ -17,9 +17,9 @@ struct hr_cuda_part {
 };
 
 /*
- * Link the parts and load what comes out; `what` names it in messages. When that fails, the linker's
- * whole log goes to stderr as errors. -EINVAL: the linker refuses them; -ENOTSUP: a part has no code
- * that runs on this GPU, or the driver has no linker; -ENOMEM; -EIO: the GPU has failed.
+ * Link the parts and load the result; `what` names it in messages. On an error, the whole log of
+ * the linker is logged as errors. -EINVAL: the linker refuses the parts; -ENOTSUP: a part has no
+ * code for this GPU, or the driver has no linker; -ENOMEM; -EIO: the GPU has failed.
  */
 int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
 		       const struct hr_cuda_part *part, unsigned parts, const char *what);

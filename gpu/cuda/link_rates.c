@@ -11,24 +11,28 @@
 #include "nvme/hostmem.h"
 
 #define BYTES (1ull << 30)
-#define THREADS 512u
-#define BULK_THREADS 128u /* the stages of four warps fit into an SM's shared memory */
+#define THREADS (HR_LIMIT_BLOCK_WARPS * 32)
+/* the stages of four warps fit into the shared memory of an SM */
+#define BULK_THREADS 128u
 #define BULK_SHARED (BULK_THREADS / 32 * (128 + HR_LIMIT_STAGES * HR_PAGE))
 #define BULK_BLOCKS 4u
-#define PAGES (1u << 17) /* of single-page measurements: 512 MiB */
+#define PAGES (1u << 17) /* pages for single-page measurements: 512 MiB */
 #define ROUNDS 5000u
-#define ECHO_LOOKS 4096u /* for an answer to a round, before one for the end: that takes 2 us */
+/* polls for an answer between two polls for the end, each of which takes 2 us */
+#define ECHO_LOOKS 4096u
 #define GPU_BYTES (BYTES + 4096)
 
 struct bench {
 	struct hr_backend *b;
 	struct hr_cuda_gpu *gpu;
 	struct hr_cuda_launch *launch;
-	struct hr_cuda_kernel kernel;
+	struct hr_cuda_entry entry;
 	CUevent done[2]; /* one per direction of the copy engine */
 	struct hr_region host, shared, memory;
+	struct hr_region peer; /* memory of the other GPU, in place of host */
+	struct hr_backend *other;
 	struct hr_limit_job *job; /* shared.cpu */
-	uint32_t *unsound;	  /* behind it */
+	uint32_t *unsound;	  /* behind *job */
 	uint32_t times;
 	int err;
 };
@@ -46,7 +50,7 @@ static double median(double *value, uint32_t count)
 	return value[count / 2];
 }
 
-/* The CPU's part of a round trip, and looking whether the launch has ended. */
+/* The CPU's part of a round trip; also checks whether the launch has ended. */
 static int wait_launch(struct bench *m)
 {
 	const uint64_t limit = hr_now_ns() + HR_CUDA_WAIT_NS;
@@ -63,16 +67,16 @@ static int wait_launch(struct bench *m)
 		} else if (++look % ECHO_LOOKS == 0 || m->job->kind != HR_LIMIT_ECHO) {
 			state = hr_cuda_launch_poll(m->gpu, m->launch);
 			if (state == 0 && hr_now_ns() > limit)
-				state = hr_cuda_say(&m->gpu->cu, -ETIMEDOUT,
-						    "the kernel that measures does not end");
+				state = hr_cuda_fail(&m->gpu->cu, -ETIMEDOUT,
+						     "the launch that measures does not end");
 		}
 	}
 	return state < 0 ? state : 0;
 }
 
-/* Nanoseconds of one launch, the median; 0 when the GPU cannot do it. */
-static double time_kernel(struct bench *m, enum hr_limit_kind kind, uint32_t each, uint32_t blocks,
-			  uint32_t threads, uint32_t shared)
+/* Nanoseconds of one launch, the median; 0 when the GPU cannot run it. */
+static double time_entry(struct bench *m, enum hr_limit_kind kind, uint32_t each, uint32_t blocks,
+			 uint32_t threads, uint32_t shared)
 {
 	double ns[HR_LIMIT_TIMES_MAX];
 
@@ -83,11 +87,11 @@ static double time_kernel(struct bench *m, enum hr_limit_kind kind, uint32_t eac
 		m->job->each = each;
 		m->job->ping = m->job->pong = *m->unsound = 0;
 		began = hr_now_ns();
-		m->err = hr_cuda_launch_start(m->gpu, m->launch, &m->kernel, m->shared.worker,
+		m->err = hr_cuda_launch_start(m->gpu, m->launch, &m->entry, m->shared.worker,
 					      blocks, threads, shared);
 		if (!m->err)
 			m->err = wait_launch(m);
-		if (i > 0) /* the first one warms up */
+		if (i > 0) /* the first launch is a warm-up */
 			ns[i - 1] = (double)(hr_now_ns() - began);
 		if (!m->err && *m->unsound)
 			return 0;
@@ -95,7 +99,7 @@ static double time_kernel(struct bench *m, enum hr_limit_kind kind, uint32_t eac
 	return m->err ? 0 : median(ns, m->times);
 }
 
-/* Start a copy of `bytes` in one direction, on a stream of its own. */
+/* Start a copy of `bytes` in one direction, on a separate stream. */
 static void start_copy(struct bench *m, bool in, uint64_t at, uint64_t bytes)
 {
 	const CUdeviceptr host = (CUdeviceptr)m->host.worker + at;
@@ -119,7 +123,7 @@ static void wait_copy(struct bench *m, bool in)
 		if (result != CUDA_ERROR_NOT_READY)
 			m->err = hr_cuda_check(&m->gpu->cu, "cuEventQuery (copy)", result);
 		else if (hr_now_ns() > limit)
-			m->err = hr_cuda_say(&m->gpu->cu, -ETIMEDOUT, "a copy does not end");
+			m->err = hr_cuda_fail(&m->gpu->cu, -ETIMEDOUT, "a copy does not end");
 	}
 }
 
@@ -158,44 +162,69 @@ static void measure(struct bench *m, struct hr_link_rates *l)
 	l->copy_in = copy_rate(m, true, false);
 	l->copy_out = copy_rate(m, false, true);
 	l->copy_both = copy_rate(m, true, true);
-	l->load = rate((double)BYTES, time_kernel(m, HR_LIMIT_LOAD, 0, all, THREADS, 0));
-	l->store = rate((double)BYTES, time_kernel(m, HR_LIMIT_STORE, 0, all, THREADS, 0));
+	l->load = rate((double)BYTES, time_entry(m, HR_LIMIT_READ, 0, all, THREADS, 0));
+	l->store = rate((double)BYTES, time_entry(m, HR_LIMIT_WRITE, 0, all, THREADS, 0));
 	l->load_store =
-		rate((double)BYTES / 2, time_kernel(m, HR_LIMIT_LOAD_STORE, 0, all, THREADS, 0));
+		rate((double)BYTES / 2, time_entry(m, HR_LIMIT_READ_WRITE, 0, all, THREADS, 0));
 	for (uint32_t i = 0; i < HR_LIMIT_WARPS; i++)
 		l->page[i] = rate((double)PAGES * HR_PAGE,
-				  time_kernel(m, HR_LIMIT_PAGES, PAGES / hr_limit_warps(i),
-					      hr_limit_warps(i) * 32 / THREADS, THREADS, 0));
+				  time_entry(m, HR_LIMIT_PAGES, PAGES / hr_limit_warps(i),
+					     hr_limit_warps(i) * 32 / THREADS, THREADS, 0));
 	if (m->gpu->facts.capability >= 90)
 		l->bulk = rate((double)PAGES * HR_PAGE,
-			       time_kernel(m, HR_LIMIT_BULK, PAGES / bulk, BULK_BLOCKS,
-					   BULK_THREADS, BULK_SHARED));
-	l->round_trip_ns = time_kernel(m, HR_LIMIT_ECHO, ROUNDS, 1, 32, 0) / ROUNDS;
+			       time_entry(m, HR_LIMIT_BULK, PAGES / bulk, BULK_BLOCKS, BULK_THREADS,
+					  BULK_SHARED));
+	l->round_trip_ns = time_entry(m, HR_LIMIT_ECHO, ROUNDS, 1, 32, 0) / ROUNDS;
 }
 
-static int take(struct bench *m, struct hr_cuda_image *image)
+static int take_host(struct hr_region *region, size_t bytes, struct hr_error *e)
+{
+	return hr_hostmem_alloc(region, "limits", bytes, e);
+}
+
+/* The memory that is read: of the host, or of another GPU. *from: its address for workers. */
+static int take_source(struct bench *m, uint8_t **from, struct hr_error *e)
+{
+	int err;
+
+	if (m->other) {
+		err = m->other->ops->alloc(m->other, BYTES, &m->peer, e);
+		if (!err)
+			err = m->other->ops->share(m->other, &m->peer, m->b, e);
+		*from = m->peer.worker;
+		return err;
+	}
+	err = take_host(&m->host, BYTES, e);
+	if (!err)
+		err = m->b->ops->attach(m->b, m->host.cpu, m->host.bytes, false, &m->host.worker,
+					e);
+	*from = m->host.worker;
+	return err;
+}
+
+static int take(struct bench *m, struct hr_cuda_image *image, struct hr_error *e)
 {
 	const struct hr_backend_ops *ops = m->b->ops;
-	int err = hr_cuda_kernel_find(m->gpu, image, &m->kernel, "hr_kernel_limit");
+	int err = hr_cuda_entry_find(m->gpu, image, &m->entry, "hr_entry_limit");
+	uint8_t *from = NULL;
 
 	for (int i = 0; !err && i < 2; i++)
 		err = HR_CU(&m->gpu->cu, EventCreate, &m->done[i], CU_EVENT_DISABLE_TIMING);
 	if (!err)
-		err = hr_hostmem_alloc(&m->host, "limits", BYTES);
+		err = take_source(m, &from, e);
 	if (!err)
-		err = hr_hostmem_alloc(&m->shared, "limits", HR_PAGE);
+		err = take_host(&m->shared, HR_PAGE, e);
 	if (!err)
-		err = ops->attach(m->b, m->host.cpu, m->host.bytes, false, &m->host.worker);
+		err = ops->attach(m->b, m->shared.cpu, m->shared.bytes, false, &m->shared.worker,
+				  e);
 	if (!err)
-		err = ops->attach(m->b, m->shared.cpu, m->shared.bytes, false, &m->shared.worker);
-	if (!err)
-		err = ops->alloc(m->b, GPU_BYTES, &m->memory);
+		err = ops->alloc(m->b, GPU_BYTES, &m->memory, e);
 	if (err)
 		return err;
 	m->job = m->shared.cpu;
 	m->unsound = (uint32_t *)(void *)(m->job + 1);
 	m->job->bytes = BYTES;
-	m->job->host = m->host.worker;
+	m->job->host = from;
 	m->job->gpu = m->memory.worker;
 	m->job->fold = (uint32_t *)(void *)((uint8_t *)m->memory.worker + BYTES);
 	m->job->unsound = (uint32_t *)(void *)((struct hr_limit_job *)m->shared.worker + 1);
@@ -215,19 +244,46 @@ static void give(struct bench *m)
 	}
 	if (m->memory.worker)
 		m->b->ops->free(m->b, &m->memory);
+	if (m->peer.worker)
+		m->other->ops->free(m->other, &m->peer);
 }
 
 int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits)
+		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits,
+		       struct hr_error *e)
 {
 	struct bench m = { .b = b, .gpu = gpu, .launch = launch, .times = times };
 
 	memset(limits, 0, sizeof *limits);
 	m.err = hr_cuda_gpu_enter(gpu);
 	if (!m.err)
-		m.err = take(&m, image);
+		m.err = take(&m, image, e);
 	if (!m.err)
 		measure(&m, limits);
+	give(&m);
+	return m.err;
+}
+
+int hr_cuda_peer_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+		       struct hr_cuda_launch *launch, struct hr_backend *other, uint32_t warps,
+		       uint32_t times, struct hr_peer_rates *rates, struct hr_error *e)
+{
+	struct bench m = { .b = b, .gpu = gpu, .launch = launch, .times = times, .other = other };
+
+	memset(rates, 0, sizeof *rates);
+	m.err = hr_cuda_gpu_enter(gpu);
+	if (!m.err)
+		m.err = take(&m, image, e);
+	if (!m.err) {
+		const uint32_t each = PAGES / warps & ~1u; /* two at a time */
+
+		rates->load =
+			rate((double)BYTES, time_entry(&m, HR_LIMIT_READ, 0,
+						       gpu->facts.processors & ~1u, THREADS, 0));
+		rates->page = rate((double)each * warps * HR_PAGE,
+				   time_entry(&m, HR_LIMIT_PAGES, each,
+					      warps / HR_LIMIT_BLOCK_WARPS, THREADS, 0));
+	}
 	give(&m);
 	return m.err;
 }

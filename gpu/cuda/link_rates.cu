@@ -1,6 +1,5 @@
 /*
- * The GPU's side of gpu/link_rates.h. No worker code: nothing here drives a queue. Included by
- * image.cu.
+ * GPU code of gpu/link_rates.h. It is not worker code: it drives no queue. Included by image.cu.
  */
 #include <stdint.h>
 
@@ -49,7 +48,7 @@ HR_WORKER void limit_store(const struct hr_limit_job *job, uint64_t first, uint6
 		to[at] = make_uint4((uint32_t)at, 1, 2, 3);
 }
 
-/* Two pages in flight, as a worker has them. */
+/* Two pages in flight, as in a worker. */
 HR_WORKER void limit_pages(const struct hr_limit_job *job, uint32_t warp)
 {
 	uint64_t state = (warp + 1) * 0x9e3779b97f4a7c15ull;
@@ -67,8 +66,8 @@ HR_WORKER void limit_pages(const struct hr_limit_job *job, uint32_t warp)
 	}
 }
 
-/* "Data Movement and Conversion Instructions: cp.async.bulk": host memory to shared memory, each page
- * told of by an mbarrier, and on to GPU memory. One lane drives a warp's stages. */
+/* "Data Movement and Conversion Instructions: cp.async.bulk": from host memory to shared memory,
+ * with an mbarrier per page, and on to GPU memory. One lane drives the stages of a warp. */
 HR_WORKER void limit_bulk(const struct hr_limit_job *job, uint32_t warp)
 {
 #if __CUDA_ARCH__ >= 900
@@ -141,7 +140,7 @@ HR_WORKER void limit_echo(struct hr_limit_job *job)
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(512) hr_kernel_limit(struct hr_limit_job *job)
+extern "C" __global__ void __launch_bounds__(512) hr_entry_limit(struct hr_limit_job *job)
 {
 	const uint64_t count = job->bytes / sizeof(uint4), half = count / 2;
 	const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
@@ -150,13 +149,13 @@ extern "C" __global__ void __launch_bounds__(512) hr_kernel_limit(struct hr_limi
 	const uint32_t warp = blockIdx.x * hr_warps() + hr_warp();
 
 	switch (job->kind) {
-	case HR_LIMIT_LOAD:
+	case HR_LIMIT_READ:
 		limit_load(job, count, at, stride);
 		break;
-	case HR_LIMIT_STORE:
+	case HR_LIMIT_WRITE:
 		limit_store(job, 0, count, at, stride);
 		break;
-	case HR_LIMIT_LOAD_STORE:
+	case HR_LIMIT_READ_WRITE:
 		if (blockIdx.x % 2)
 			limit_load(job, half, pair, stride / 2);
 		else

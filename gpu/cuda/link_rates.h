@@ -1,5 +1,5 @@
 /*
- * gpu/cuda/link_rates.h - measures gpu/link_rates.h on one GPU.
+ * gpu/cuda/link_rates.h - measure the rates of gpu/link_rates.h.
  */
 #ifndef GPU_CUDA_LINK_RATES_H
 #define GPU_CUDA_LINK_RATES_H
@@ -9,12 +9,18 @@
 #include "gpu/link_rates.h"
 
 /*
- * Take host and GPU memory through b (1 GiB each), measure each limit `times` times (odd, at most
- * HR_LIMIT_TIMES_MAX), keep the medians, give the memory back. No other launch runs. 0; -ENOMEM and
- * others of b; -EIO, -ETIMEDOUT: gpu->cu.error says what.
+ * Allocate host and GPU memory through b (1 GiB each), measure each rate `times` times (odd, at
+ * most HR_LIMIT_TIMES_MAX), keep the medians, free the memory. No other launch runs. 0; -ENOMEM and
+ * other errors of b, in *e; -EIO, -ETIMEDOUT: gpu->cu.error has the reason, and *e stays empty.
  */
 #define HR_LIMIT_TIMES_MAX 15u
 int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits);
+		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits,
+		       struct hr_error *e);
+
+/* The same for gpu/measuring.h: peer. */
+int hr_cuda_peer_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+		       struct hr_cuda_launch *launch, struct hr_backend *other, uint32_t warps,
+		       uint32_t times, struct hr_peer_rates *rates, struct hr_error *e);
 
 #endif

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/log.h"
+
 /* Newer than the headers of CUDA 13.0. */
 #define ATTRIBUTE_DMA_BUF_MMAP ((CUdevice_attribute)152)
 
@@ -28,7 +30,7 @@ static CUmemAllocationProp properties(const struct hr_cuda_gpu *gpu,
 	return prop;
 }
 
-/* The driver may give memory that is not compressible: only the handle tells. */
+/* The driver may allocate memory that is not compressible: only the handle tells. */
 static int look_at(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena,
 		   const struct hr_cuda_chunk *chunk)
 {
@@ -71,7 +73,7 @@ static int zero(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes)
 	return err ? err : hr_cuda_gpu_wait(gpu, gpu->done);
 }
 
-/* On the way down nobody can be told; the first error, if any, was told already. */
+/* An error during release cannot be returned; the first error, if any, has been reported. */
 static void drop_chunk(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena,
 		       const struct hr_cuda_chunk *chunk)
 {
@@ -121,16 +123,17 @@ int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, siz
 
 	memset(arena, 0, sizeof *arena);
 	if (bytes == 0)
-		return hr_cuda_say(&gpu->cu, -EINVAL, "no GPU memory asked for");
+		return hr_cuda_fail(&gpu->cu, -EINVAL, "no GPU memory requested");
 	if (all == 0 || round_up(gpu, reserve) < reserve)
-		return hr_cuda_say(&gpu->cu, -ENOMEM, "%zu bytes of GPU memory are too many",
-				   bytes > reserve ? bytes : reserve);
+		return hr_cuda_fail(&gpu->cu, -ENOMEM, "%zu bytes of GPU memory are too many",
+				    bytes > reserve ? bytes : reserve);
 	if (compressible && !f->compressible)
-		return hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: no compressible memory", f->pci,
-				   f->model);
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP, "%s %s: no compressible memory", f->pci,
+				    f->model);
 	arena->reserved = round_up(gpu, reserve > all ? reserve : all);
 	arena->want_compressible = arena->compressible = compressible;
-	/* Drivers give one or the other: asked for both, they give memory that is not compressible. */
+	/* Drivers support only one of the two: with both requested, the memory is not
+	 * compressible. */
 	arena->rdma = f->rdma && f->rdma_virtual_memory && !compressible;
 	arena->exportable = f->fd_handles;
 	err = hr_cuda_gpu_enter(gpu);
@@ -143,21 +146,42 @@ int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, siz
 	return err;
 }
 
+void hr_cuda_arena_report(const struct hr_cuda_arena *arena, const char *name)
+{
+	if (arena->want_compressible && !arena->compressible)
+		hr_warn("%s: the driver gave %zu bytes of memory that is not compressible", name,
+			arena->bytes);
+	hr_info("%s: %zu bytes of GPU memory at 0x%llx%s%s%s, room to grow to %zu", name,
+		arena->bytes, (unsigned long long)arena->base,
+		arena->compressible ? ", compressible" : "",
+		arena->rdma ? ", reachable by other devices" : "",
+		arena->exportable ? ", exportable" : "", arena->reserved);
+}
+
+struct hr_cuda_arena *hr_cuda_arena_find(struct hr_cuda_arena *arena, unsigned count,
+					 CUdeviceptr base)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (arena[i].base == base)
+			return &arena[i];
+	return NULL;
+}
+
 int hr_cuda_arena_grow(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes)
 {
 	const size_t all = round_up(gpu, bytes);
 	int err;
 
 	if (bytes == 0)
-		return hr_cuda_say(&gpu->cu, -EINVAL, "no GPU memory asked for");
+		return hr_cuda_fail(&gpu->cu, -EINVAL, "no GPU memory requested");
 	if (arena->chunks == HR_CUDA_CHUNKS_MAX)
-		return hr_cuda_say(&gpu->cu, -ENOSPC, "GPU memory has grown %u times, that is all",
-				   HR_CUDA_CHUNKS_MAX - 1);
+		return hr_cuda_fail(&gpu->cu, -ENOSPC, "GPU memory can grow at most %u times",
+				    HR_CUDA_CHUNKS_MAX - 1);
 	if (all == 0 || all > arena->reserved - arena->bytes)
-		return hr_cuda_say(&gpu->cu, -ENOSPC,
-				   "GPU memory cannot grow by %zu bytes: %zu of %zu reserved ones "
-				   "are in use",
-				   bytes, arena->bytes, arena->reserved);
+		return hr_cuda_fail(&gpu->cu, -ENOSPC,
+				    "GPU memory cannot grow by %zu bytes: %zu of %zu reserved ones "
+				    "are in use",
+				    bytes, arena->bytes, arena->reserved);
 	err = hr_cuda_gpu_enter(gpu);
 	return err ? err : add_chunk(gpu, arena, all);
 }
@@ -179,7 +203,7 @@ int hr_cuda_arena_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
 	int err;
 
 	if (arena->alias)
-		return hr_cuda_say(&gpu->cu, -EEXIST, "GPU memory has a second address already");
+		return hr_cuda_fail(&gpu->cu, -EEXIST, "GPU memory already has a second address");
 	err = hr_cuda_gpu_enter(gpu);
 	if (!err)
 		err = HR_CU(&gpu->cu, MemAddressReserve, &arena->alias, arena->reserved, 0, 0, 0);
@@ -202,21 +226,35 @@ static int allow_all(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena)
 	return err;
 }
 
+static int find_peer(struct hr_cuda_gpu *gpu, int ordinal, CUdevice *peer)
+{
+	int can = 0, err = HR_CU(&gpu->cu, DeviceGet, peer, ordinal);
+
+	if (!err)
+		err = HR_CU(&gpu->cu, DeviceCanAccessPeer, &can, *peer, gpu->device);
+	if (!err && !can)
+		err = hr_cuda_fail(&gpu->cu, -ENOTSUP, "cuda:%d cannot reach memory of cuda:%d",
+				   ordinal, gpu->ordinal);
+	return err;
+}
+
+int hr_cuda_can_share(struct hr_cuda_gpu *gpu, int ordinal)
+{
+	CUdevice peer = 0;
+
+	return find_peer(gpu, ordinal, &peer);
+}
+
 int hr_cuda_arena_share(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, int ordinal)
 {
 	CUdevice peer = 0;
-	int can = 0, err = HR_CU(&gpu->cu, DeviceGet, &peer, ordinal);
+	int err = find_peer(gpu, ordinal, &peer);
 
-	if (!err)
-		err = HR_CU(&gpu->cu, DeviceCanAccessPeer, &can, peer, gpu->device);
 	if (err)
 		return err;
-	if (!can)
-		return hr_cuda_say(&gpu->cu, -ENOTSUP, "cuda:%d cannot reach memory of cuda:%d",
-				   ordinal, gpu->ordinal);
 	if (arena->sharers == HR_GPUS_MAX)
-		return hr_cuda_say(&gpu->cu, -ENOSPC, "GPU memory is shared with %u GPUs already",
-				   HR_GPUS_MAX);
+		return hr_cuda_fail(&gpu->cu, -ENOSPC, "GPU memory is already shared with %u GPUs",
+				    HR_GPUS_MAX);
 	err = hr_cuda_gpu_enter(gpu);
 	if (err)
 		return err;
@@ -229,11 +267,12 @@ int hr_cuda_arena_share(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, in
 int hr_cuda_arena_export(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i, int *fd)
 {
 	if (i >= arena->chunks)
-		return hr_cuda_say(&gpu->cu, -EINVAL, "GPU memory has %u chunks, no number %u",
-				   arena->chunks, i);
+		return hr_cuda_fail(&gpu->cu, -EINVAL, "GPU memory has %u chunks, no number %u",
+				    arena->chunks, i);
 	if (!arena->exportable)
-		return hr_cuda_say(&gpu->cu, -ENOTSUP, "%s %s: no file descriptors of memory",
-				   gpu->facts.pci, gpu->facts.model);
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP,
+				    "%s %s: cannot export memory as file descriptors",
+				    gpu->facts.pci, gpu->facts.model);
 	return HR_CU(&gpu->cu, MemExportToShareableHandle, fd, arena->chunk[i].handle,
 		     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 }
@@ -242,7 +281,7 @@ bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu)
 {
 	int value = 0;
 
-	/* A driver that does not know the attribute answers with an error. */
+	/* A driver that does not know the attribute returns an error. */
 	return gpu->cu.DeviceGetAttribute(&value, ATTRIBUTE_DMA_BUF_MMAP, gpu->device) ==
 		       CUDA_SUCCESS &&
 	       value != 0;

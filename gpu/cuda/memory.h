@@ -1,12 +1,12 @@
 /*
- * gpu/cuda/memory.h - GPU memory by virtual memory management: address ranges of our choice, into
- * which physical memory is mapped.
+ * gpu/cuda/memory.h - GPU memory by virtual memory management: reserved address ranges, into which
+ * physical memory is mapped.
  *
- *   cuMemAddressReserve   one range, larger than what is needed now
+ *   cuMemAddressReserve   one range, larger than the first need
  *   cuMemCreate, cuMemMap physical memory, in chunks, from the start of the range on
- *   cuMemSetAccess        for this GPU, and for those it is shared with
+ *   cuMemSetAccess        for this GPU, and for GPUs that share the memory
  *
- * Growing maps another chunk behind the last one: nothing is copied, no address changes.
+ * An arena grows by one more chunk behind the last one: no data is copied, no address changes.
  * Physical memory belongs to the process, not to a context, and outlives a context that has failed.
  */
 #ifndef GPU_CUDA_MEMORY_H
@@ -18,66 +18,79 @@
 #include "config/limits.h"
 #include "gpu/cuda/device.h"
 
-#define HR_CUDA_CHUNKS_MAX 64u /* an arena grows at most that often */
+#define HR_CUDA_CHUNKS_MAX 64u /* maximum number of chunks of an arena */
 
 struct hr_cuda_chunk {
 	CUmemGenericAllocationHandle handle;
-	size_t at, bytes; /* from the start of the arena */
+	size_t at, bytes; /* at: from the start of the arena */
 	bool mapped, mapped_alias;
 };
 
 struct hr_cuda_arena {
 	CUdeviceptr base;  /* 0: not open */
 	CUdeviceptr alias; /* second address of the same memory; 0: none */
-	size_t reserved;   /* bytes of address range, from base and from alias */
-	size_t bytes;	   /* mapped, zeroed when they were; multiple of the GPU's granularity */
+	size_t reserved;   /* size of the address range, from base and from alias */
+	/* mapped bytes, zeroed when mapped; multiple of the GPU's granularity */
+	size_t bytes;
 	struct hr_cuda_chunk chunk[HR_CUDA_CHUNKS_MAX];
 	unsigned chunks;
-	int sharer[HR_GPUS_MAX]; /* ordinals of other GPUs that may access it */
+	int sharer[HR_GPUS_MAX]; /* ordinals of other GPUs with access */
 	unsigned sharers;
 	bool want_compressible;
-	bool compressible; /* all of it, as the driver says of what it gave */
-	bool rdma;	   /* made so that other devices can reach it */
+	bool compressible; /* all memory is compressible, as the driver reports */
+	bool rdma;	   /* other devices can access the memory */
 	bool exportable;   /* as a file descriptor */
 };
 
 /*
  * Reserve `reserve` bytes of addresses (at least `bytes`; rounded up) and map `bytes` of zeroed
- * memory. compressible asks for memory that the GPU compresses, which other devices then cannot
- * reach: what came of it is in arena->compressible. -EINVAL: bytes 0; -ENOMEM; -ENOTSUP:
- * compressible, but the GPU cannot.
+ * memory. compressible requests memory that the GPU compresses, which other devices then cannot
+ * access; arena->compressible is the result. -EINVAL: bytes 0; -ENOMEM; -ENOTSUP: compressible, but
+ * the GPU does not support it.
  */
 int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes,
 		       size_t reserve, bool compressible);
 
-/* Map at least `bytes` more, zeroed, behind the last. -ENOSPC: beyond what is reserved, or too many
- * times; -ENOMEM. After an error the arena is as before. No worker runs: zeroing needs room on the
- * GPU, which resident blocks may have taken. */
+/* Log size, address and properties of an arena, after the name of its backend. */
+void hr_cuda_arena_report(const struct hr_cuda_arena *arena, const char *name);
+
+/* The open arena that begins at an address; base 0: one that is not open. NULL: there is none. */
+struct hr_cuda_arena *hr_cuda_arena_find(struct hr_cuda_arena *arena, unsigned count,
+					 CUdeviceptr base);
+
+/* Map at least `bytes` more, zeroed, behind the last chunk. -ENOSPC: beyond the reserved range,
+ * or too many chunks; -ENOMEM. After an error the arena is unchanged. No worker may run: zeroing
+ * needs free SMs, and resident blocks may occupy all. */
 int hr_cuda_arena_grow(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes);
 
 /*
- * Give the arena a second address, arena->alias. What is written through one address may be read
- * through the other only by a later operation (kernel or copy) than the one that wrote it, or in the
- * same kernel after fence.proxy.alias by the writer: "CUDA C++ Programming Guide: Virtual Aliasing
- * Support"; PTX ISA, "Memory Consistency Model: proxies". -EEXIST: it has one.
+ * Give the arena a second address, arena->alias. Data written through one address may be read
+ * through the other only by a later operation (launch or copy), or in the same launch after
+ * fence.proxy.alias by the writer: "CUDA C++ Programming Guide: Virtual Aliasing Support"; PTX ISA,
+ * "Memory Consistency Model: proxies". -EEXIST: it already has one.
  */
 int hr_cuda_arena_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena);
 
-/* Let another GPU access it, too. -ENOTSUP: that GPU cannot reach this one's memory; -ENOSPC. */
+/* 0 when another GPU can access memory of this one, or -ENOTSUP. */
+int hr_cuda_can_share(struct hr_cuda_gpu *gpu, int ordinal);
+
+/* Let another GPU access the arena, too. -ENOTSUP: that GPU cannot access this GPU's memory;
+ * -ENOSPC. */
 int hr_cuda_arena_share(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, int ordinal);
 
-/* A file descriptor of chunk i (the caller closes it), by which another process or library maps the
- * memory. -ENOTSUP: arena->exportable is false; -EINVAL: no such chunk. */
+/* *fd: a file descriptor of chunk i (the caller closes it), with which another process or
+ * library maps the memory. -ENOTSUP: arena->exportable is false; -EINVAL: no such chunk. */
 int hr_cuda_arena_export(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i, int *fd);
 
-/* True when the driver maps a DMA-BUF of this GPU's memory, over its BAR, into a process. */
+/* True when the driver can map a DMA-BUF of this GPU's memory, over its BAR, into a process. */
 bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu);
 
-/* A DMA-BUF of mapped GPU memory [at, at + bytes) that goes over PCIe; the caller closes *fd.
- * -ENOTSUP, -EINVAL: the driver does not do that for this memory. */
+/* *fd: a DMA-BUF of mapped GPU memory [at, at + bytes), accessed over PCIe; the caller closes
+ * it. -ENOTSUP, -EINVAL: the driver does not support that for this memory. */
 int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd);
 
-/* Unmap and give back all. No worker uses it. Also of a GPU that has failed, and when open failed. */
+/* Unmap and free all memory. No worker uses it. Allowed after the GPU has failed, and after open
+ * has failed. */
 void hr_cuda_arena_close(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena);
 
 #endif

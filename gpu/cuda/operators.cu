@@ -1,11 +1,12 @@
 /*
- * The worker code of the built-in operators, for a worker image that is one unit. A switch chooses
- * among them: calls are direct, so that the compiler can inline them, which it cannot with the
+ * Worker code of the built-in operators, for a worker image that is one unit. A switch selects the
+ * operator: its calls are direct, so that the compiler can inline them, unlike calls through the
  * function pointers of the descriptions.
  */
 #define HR_OP_WORKER_CODE
 
 #include "gpu/ops/operators.h"
+#include "gpu/worker/access.h"
 #include "gpu/worker/role.h"
 
 #define HR_OP_NAME copy
@@ -23,6 +24,18 @@
 #define HR_OP_NAME topk_dot
 #include "gpu/ops/topk_dot.c"
 #undef HR_OP_NAME
+#define HR_OP_NAME chase
+#include "gpu/ops/chase.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME gather
+#include "gpu/ops/gather.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME join
+#include "gpu/ops/join.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME bfs
+#include "gpu/ops/bfs.c"
+#undef HR_OP_NAME
 
 HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
 {
@@ -31,7 +44,7 @@ HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state)
 	case HR_OP_##name:                        \
 		hr_op_##name##_init(args, state); \
 		return;
-		HR_OPERATORS(HR_OP_CASE)
+		HR_STREAM_OPERATORS(HR_OP_CASE)
 #undef HR_OP_CASE
 	}
 }
@@ -43,10 +56,22 @@ HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
 #define HR_OP_CASE(name)   \
 	case HR_OP_##name: \
 		return hr_op_##name##_tile(args, state, tile);
-		HR_OPERATORS(HR_OP_CASE)
+		HR_STREAM_OPERATORS(HR_OP_CASE)
 #undef HR_OP_CASE
 	}
 	return 0;
+}
+
+HR_DEVICE void hr_op_run(uint32_t op, const void *args, void *state, struct hr_objects *objects)
+{
+	switch (op) {
+#define HR_OP_CASE(name)                                  \
+	case HR_OP_##name:                                \
+		hr_op_##name##_run(args, state, objects); \
+		return;
+		HR_ACCESS_OPERATORS(HR_OP_CASE)
+#undef HR_OP_CASE
+	}
 }
 
 HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)

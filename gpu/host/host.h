@@ -1,23 +1,24 @@
 /*
- * gpu/host/host.h - the host backend: one thread per worker block, started at open and parked.
+ * gpu/host/host.h - the host backend: one thread per worker block, started at open; it waits
+ * between launches.
  */
 #ifndef GPU_HOST_HOST_H
 #define GPU_HOST_HOST_H
 
+#include "config/error.h"
 #include "gpu/backend.h"
 
 /*
- * Start max_blocks parked threads that may use `cpus` of the CPUs this process may use.
- * 0; -ENOMEM, -EAGAIN: no threads; with message (HR_LOG_LINE_MAX bytes), which is not touched on
- * success.
+ * Start max_blocks threads that may use `cpus` of the CPUs that this process may use. 0; -ENOMEM,
+ * -EAGAIN: no threads. *e is unchanged on success.
  */
-int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, char *message);
+int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, struct hr_error *e);
 
 /*
- * From now on alloc_peer gives memory of a BAR: bar is "BDF" or "BDF/N". On error the backend is
- * closed. As hr_barmem_open().
+ * From now on alloc_peer allocates in a BAR: bar is "BDF" or "BDF/N". On error the backend is
+ * closed. Errors as hr_barmem_open().
  */
-int hr_host_use_bar(struct hr_backend *b, const char *bar, char *message);
+int hr_host_use_bar(struct hr_backend *b, const char *bar, struct hr_error *e);
 
 /* True when bar is well formed. */
 bool hr_host_bar_check(const char *bar);

@@ -1,5 +1,5 @@
 /*
- * In place of gpu/cuda/ in a build without nvcc and cuda.h, and in the fully static one.
+ * Replaces gpu/cuda/ in a build without nvcc and cuda.h, and in the fully static binary.
  */
 #include "gpu/cuda/cuda.h"
 
@@ -8,9 +8,9 @@
 
 #include "config/log.h"
 
-int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, char *message)
+int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr_error *e)
 {
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "this build has no cuda backend: it was made without nvcc, or is the static one");
-	return -ENOTSUP;
+	return hr_fail(
+		e, HR_ERROR_MISSING, -ENOTSUP,
+		"this build has no cuda backend: it was made without nvcc, or is the static one");
 }

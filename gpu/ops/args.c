@@ -8,7 +8,7 @@
 
 #include "config/log.h"
 
-void hr_args_complain(struct hr_args *args, unsigned line, const char *format, ...)
+void hr_args_error(struct hr_args *args, unsigned line, const char *format, ...)
 {
 	char text[HR_LOG_LINE_MAX / 2];
 	va_list list;
@@ -29,8 +29,7 @@ static void complain_unknown(struct hr_args *args, const struct hr_op_arg *arg,
 	for (uint32_t i = 0; i < known && at < sizeof list; i++)
 		at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "",
 				       names[i]);
-	hr_args_complain(args, arg->line, "there is no argument '%s'; expected %s", arg->name,
-			 list);
+	hr_args_error(args, arg->line, "there is no argument '%s'; expected %s", arg->name, list);
 }
 
 void hr_args_known(struct hr_args *args, const char *const *names, uint32_t known)
@@ -45,8 +44,8 @@ void hr_args_known(struct hr_args *args, const char *const *names, uint32_t know
 			complain_unknown(args, arg, names, known);
 		for (uint32_t j = 0; found && j < i; j++)
 			if (strcmp(arg->name, args->arg[j].name) == 0)
-				hr_args_complain(args, arg->line, "argument '%s' is given twice",
-						 arg->name);
+				hr_args_error(args, arg->line, "argument '%s' is given twice",
+					      arg->name);
 	}
 }
 
@@ -55,7 +54,7 @@ const struct hr_op_arg *hr_args_need(struct hr_args *args, const char *name)
 	for (uint32_t i = 0; i < args->count; i++)
 		if (strcmp(args->arg[i].name, name) == 0)
 			return &args->arg[i];
-	hr_args_complain(args, 0, "argument '%s' is missing", name);
+	hr_args_error(args, 0, "argument '%s' is missing", name);
 	return NULL;
 }
 
@@ -66,15 +65,36 @@ int32_t hr_args_int(struct hr_args *args, const char *name, int32_t min, int32_t
 	if (!arg)
 		return 0;
 	if (arg->type != HR_ARG_INT) {
-		hr_args_complain(args, arg->line, "%s: expected a whole number", name);
+		hr_args_error(args, arg->line, "%s: expected a whole number", name);
 		return 0;
 	}
 	if (arg->integer < min || arg->integer > max) {
-		hr_args_complain(args, arg->line, "%s: %lld is outside of %d..%d", name,
-				 (long long)arg->integer, min, max);
+		hr_args_error(args, arg->line, "%s: %lld is outside of %d..%d", name,
+			      (long long)arg->integer, min, max);
 		return 0;
 	}
 	return (int32_t)arg->integer;
+}
+
+/* True when the argument is given. */
+static bool given(const struct hr_args *args, const char *name)
+{
+	for (uint32_t i = 0; i < args->count; i++)
+		if (strcmp(args->arg[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+int32_t hr_args_int_or(struct hr_args *args, const char *name, int32_t min, int32_t max,
+		       int32_t otherwise)
+{
+	return given(args, name) ? hr_args_int(args, name, min, max) : otherwise;
+}
+
+double hr_args_real_or(struct hr_args *args, const char *name, double min, double max,
+		       double otherwise)
+{
+	return given(args, name) ? hr_args_real(args, name, min, max) : otherwise;
 }
 
 double hr_args_real(struct hr_args *args, const char *name, double min, double max)
@@ -85,20 +105,20 @@ double hr_args_real(struct hr_args *args, const char *name, double min, double m
 	if (!arg)
 		return 0;
 	if (arg->type != HR_ARG_INT && arg->type != HR_ARG_FLOAT) {
-		hr_args_complain(args, arg->line, "%s: expected a number", name);
+		hr_args_error(args, arg->line, "%s: expected a number", name);
 		return 0;
 	}
 	value = arg->type == HR_ARG_INT ? (double)arg->integer : arg->real;
 	if (arg->type == HR_ARG_INT && !(value < 0x1p63 && (int64_t)value == arg->integer)) {
-		hr_args_complain(args, arg->line,
-				 "%s: %lld is not exact as a floating point number: it would "
-				 "become %.0f",
-				 name, (long long)arg->integer, value);
+		hr_args_error(args, arg->line,
+			      "%s: %lld is not exact as a floating point number: it would "
+			      "become %.0f",
+			      name, (long long)arg->integer, value);
 		return 0;
 	}
-	if (!(value >= min && value <= max)) { /* NaN is not */
-		hr_args_complain(args, arg->line, "%s: %g is outside of %g..%g", name, value, min,
-				 max);
+	if (!(value >= min && value <= max)) { /* rejects NaN, too */
+		hr_args_error(args, arg->line, "%s: %g is outside of %g..%g", name, value, min,
+			      max);
 		return 0;
 	}
 	return value;
@@ -109,12 +129,12 @@ float hr_args_f32(struct hr_args *args, unsigned line, const char *name, double 
 	const float narrow = (float)value;
 
 	if (!isfinite(narrow))
-		hr_args_complain(args, line, "%s: %g is no finite f32", name, value);
+		hr_args_error(args, line, "%s: %g is not a finite f32", name, value);
 	else if (narrow == 0 && value != 0)
-		hr_args_complain(args, line, "%s: %g is too small for f32", name, value);
+		hr_args_error(args, line, "%s: %g is too small for f32", name, value);
 	else if (trunc(value) == value && fabs(value) <= 0x1p53 && (double)narrow != value)
-		hr_args_complain(args, line, "%s: %.0f is not exact as f32: it would become %.0f",
-				 name, value, (double)narrow);
+		hr_args_error(args, line, "%s: %.0f is not exact as f32: it would become %.0f",
+			      name, value, (double)narrow);
 	else
 		return narrow;
 	return 0;
@@ -136,7 +156,7 @@ float hr_args_float(struct hr_args *args, const char *name)
 	return 0;
 }
 
-/* Days since 1970-01-01; years count from March, so that the leap day is the last of a year. */
+/* Days since 1970-01-01. A year starts in March here, so that the leap day is its last day. */
 static int32_t days_from_civil(int32_t year, int32_t month, int32_t day)
 {
 	const int32_t y = month <= 2 ? year - 1 : year, m = month <= 2 ? month + 9 : month - 3;
@@ -191,8 +211,7 @@ int32_t hr_args_date(struct hr_args *args, const char *name)
 	if (arg->type == HR_ARG_INT)
 		return hr_args_int(args, name, INT32_MIN, INT32_MAX);
 	if (arg->type != HR_ARG_STRING || !date_parse(arg->string, &days))
-		hr_args_complain(args, arg->line,
-				 "%s: expected a date \"YYYY-MM-DD\" or days since 1970-01-01",
-				 name);
+		hr_args_error(args, arg->line,
+			      "%s: expected a date \"YYYY-MM-DD\" or days since 1970-01-01", name);
 	return days;
 }

@@ -1,13 +1,14 @@
 /*
- * cast_f32_bf16: IEEE 754 binary32 to bfloat16, round to nearest, ties to even. bfloat16 is the upper
- * half of binary32, so adding just under half a unit of the last place that stays (and the last half
- * unit when that place is odd) makes the carry do the rounding, to infinity where it must. A NaN
- * could be rounded to infinity that way: it is cut and made quiet instead.
+ * cast_f32_bf16: IEEE 754 binary32 to bfloat16, round to nearest, ties to even. bfloat16 is the
+ * upper half of binary32. Adding just under half a unit of the last kept bit (and the last half
+ * unit when that bit is odd) rounds by carry, to infinity where required. This could round a NaN to
+ * infinity, so a NaN is truncated and made quiet instead.
  */
 #include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
 
-#define CAST_VECTORS 4u /* stored by a thread at a time, of twice as many loaded */
+/* vectors that a thread stores at a time; it loads twice as many */
+#define CAST_VECTORS 4u
 
 HR_WORKER uint16_t cast_one(uint32_t bits)
 {
@@ -22,7 +23,7 @@ HR_WORKER uint32_t cast_two(uint32_t low, uint32_t high)
 	return cast_one(low) | (uint32_t)cast_one(high) << 16;
 }
 
-/* Eight numbers. */
+/* Convert eight numbers. */
 HR_WORKER struct hr_vector cast_vector(const struct hr_vector *a, const struct hr_vector *b)
 {
 	struct hr_vector v;
@@ -34,7 +35,7 @@ HR_WORKER struct hr_vector cast_vector(const struct hr_vector *a, const struct h
 	return v;
 }
 
-/* All whole vectors of the output. */
+/* Convert all whole vectors of the output. */
 HR_WORKER void cast_vectors(struct hr_vector *to, const struct hr_vector *from, uint32_t count)
 {
 	const uint32_t threads = hr_threads(), step = CAST_VECTORS * threads;
@@ -65,7 +66,7 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 	const uint32_t count = have < room ? have : room;
 	uint32_t i = 0;
 
-	if (HR_LANES > 1) { /* one lane's loop is made vectors of by its compiler */
+	if (HR_LANES > 1) { /* with one lane, the compiler vectorizes the loop */
 		i = count / 8 * 8;
 		cast_vectors((struct hr_vector *)(void *)to,
 			     (const struct hr_vector *)(const void *)from, i / 8);
@@ -79,7 +80,7 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 }
 
-#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
 
 static uint32_t row_bytes(const void *args, uint32_t source)
 {
@@ -87,7 +88,7 @@ static uint32_t row_bytes(const void *args, uint32_t source)
 }
 
 HR_OPERATOR(.name = "cast_f32_bf16",
-	    .help = "One source: little-endian f32. No arguments. The sink becomes the same "
+	    .help = "One source: little-endian f32. No arguments. The sink holds the same "
 		    "numbers "
 		    "as bf16,\n  half as long: rounded to nearest, ties to even; a NaN stays a "
 		    "(quiet) NaN.",

@@ -1,5 +1,5 @@
 /*
- * copy: source 0 as it is.
+ * copy: source 0 unchanged.
  */
 #include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
@@ -27,7 +27,7 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 }
 
-#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
 
 HR_OPERATOR(.name = "copy", .help = "One source. No arguments. The sink becomes a copy of it.",
 	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_DATA, .out_num = 1, .out_den = 1,

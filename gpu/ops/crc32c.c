@@ -1,13 +1,13 @@
 /*
- * crc32c: the checksum of each tile (gpu/worker/checksum.h), joined in the end.
+ * crc32c: the checksum of each tile (gpu/worker/checksum.h), combined at the end.
  */
 #include "cache/crc32c.h"
 #include "gpu/ops/operator.h"
 #include "gpu/worker/checksum.h"
 
-/* The record of a tile is the CRC-32C of the tile, 4 bytes. */
+/* The record of a tile is its CRC-32C, 4 bytes. */
 struct hr_crc32c_result {
-	uint32_t crc; /* of source 0 as a whole */
+	uint32_t crc; /* of the whole source 0 */
 };
 
 HR_OP_CODE void hr_operator_init(const void *args, void *state)
@@ -25,7 +25,7 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 	return 0;
 }
 
-/* Each thread joins the tiles of a stretch, then appends what lies behind the stretch. */
+/* Each thread combines the tiles of one range, then appends zeros for the rest of the object. */
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	const uint64_t share = (all->tiles + hr_threads() - 1) / hr_threads();
@@ -49,7 +49,7 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 		((struct hr_crc32c_result *)all->result)->crc = crc;
 }
 
-#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
 
 #include <stdio.h>
 

@@ -1,12 +1,12 @@
 /*
- * filter_sum: sum of price * discount over the rows that match, exact.
+ * filter_sum: exact sum of price * discount over the rows that match.
  *
- * A price is split into high * 2^32 + low; with a discount of at most 100 (7 bit) a product of
- * either half has at most 39 bit, so 64 bit hold the sum over a tile (of at most HR_TILE_MAX / 8 =
- * 2^23 rows). It is then added to the 128 bit of the worker.
+ * A price is split into high * 2^32 + low. With a discount of at most 100 (7 bits) a product of
+ * either half has at most 39 bits, so 64 bits hold the sum over a tile (of at most HR_TILE_MAX / 8
+ * = 2^23 rows). This sum is then added to the 128 bits of the worker.
  *
- * On a CPU the compiler makes vectors of a loop over rows; it wants runs that stay in 32 bit counts.
- * On a GPU a thread loads four rows at a time.
+ * On a CPU the compiler vectorizes a loop over rows; it does so only when counts stay within 32
+ * bits. On a GPU a thread loads four rows at a time.
  */
 #include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
@@ -20,7 +20,8 @@ enum hr_filter_column {
 	HR_FILTER_COLUMNS,
 };
 
-#define HR_FILTER_DISCOUNT_MAX 100 /* hundredths: sums of products stay exact because of it */
+/* hundredths: with this limit sums of products stay exact */
+#define HR_FILTER_DISCOUNT_MAX 100
 
 struct hr_filter_args {
 	int32_t shipdate_from, shipdate_before; /* from <= shipdate < before */
@@ -30,7 +31,8 @@ struct hr_filter_args {
 
 /* State of a worker, and the result. */
 struct hr_filter_sum {
-	uint64_t low, high; /* sum of price * discount: 128 bit two's complement, in 1/10000 */
+	/* sum of price * discount: 128 bits, two's complement, in 1/10000 */
+	uint64_t low, high;
 	uint64_t rows, matched;
 };
 
@@ -47,14 +49,14 @@ HR_WORKER void filter_add(struct hr_filter_sum *sum, int64_t high, uint64_t low)
 	sum->high += sum->low < low ? 1 : 0;
 }
 
-/* What one lane finds in a run. */
+/* Result of one lane for a run of rows. */
 struct filter_part {
 	int64_t high;
 	uint64_t low;
 	uint64_t matched;
 };
 
-/* Rows first, first + step, ... below end. */
+/* Process rows first, first + step, ... below end. */
 HR_WORKER void filter_run(const struct hr_filter_args *args, const struct hr_op_tile *tile,
 			  uint32_t first, uint32_t end, uint32_t step, struct filter_part *part)
 {
@@ -84,7 +86,7 @@ HR_WORKER void filter_run(const struct hr_filter_args *args, const struct hr_op_
 	part->matched = matched;
 }
 
-/* Four rows, as they are loaded: a vector of each column, two of prices. */
+/* Four rows as loaded: a vector of each column, two of prices. */
 struct filter_four {
 	struct hr_vector shipdate, discount, quantity, price[2];
 };
@@ -126,7 +128,7 @@ HR_WORKER void filter_four(const struct hr_filter_args *args, const struct filte
 	}
 }
 
-/* This thread's rows among the first 4 * count. */
+/* Process this thread's part of the first 4 * count rows. */
 HR_WORKER void filter_fours(const struct hr_filter_args *args, const struct hr_op_tile *tile,
 			    uint32_t count, struct filter_part *part)
 {
@@ -146,7 +148,7 @@ HR_WORKER void filter_fours(const struct hr_filter_args *args, const struct hr_o
 	}
 }
 
-/* Collective: what the lanes found is added to their worker's sum. */
+/* Collective: add the results of the lanes to the sum of their worker. */
 HR_WORKER void filter_keep(struct hr_filter_sum *sum, const struct filter_part *part, uint32_t rows)
 {
 	const int64_t high = (int64_t)hr_lanes_sum_u64((uint64_t)part->high);
@@ -183,7 +185,7 @@ HR_OP_CODE void hr_operator_init(const void *args, void *state)
 	}
 }
 
-/* A whole block: fours of rows, then the rows that are left, one each. Block-collective. */
+/* Block-collective: process groups of four rows, then each remaining row. */
 HR_WORKER void filter_block(const struct hr_filter_args *args, const struct hr_op_tile *tile,
 			    struct hr_filter_sum *sum, uint32_t rows)
 {
@@ -233,7 +235,7 @@ HR_WORKER void filter_digits_add(struct filter_digits *digits, const struct hr_f
 	digits->of[5] += sum->rows;
 }
 
-/* One thread: the digits of all warps, with their carries. */
+/* One thread: add up the digits of all warps, with their carries. */
 HR_WORKER void filter_total(struct hr_filter_sum *total, const struct filter_digits *warp)
 {
 	uint64_t of[FILTER_DIGITS] = { 0 };
@@ -271,13 +273,13 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 		filter_total((struct hr_filter_sum *)all->result, warp);
 }
 
-#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
 
 #include <errno.h>
 
 #include "gpu/ops/args.h"
 
-#define REVENUE_BYTES 42 /* of 128 bits: 39 digits, sign, point and NUL */
+#define REVENUE_BYTES 42 /* 128 bits: 39 digits, sign, point and NUL */
 
 static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 		 void (*complain)(void *to, unsigned line, const char *text), void *to)
@@ -307,8 +309,8 @@ static uint32_t state_bytes(const void *args)
 }
 
 /*
- * The sum in cents, in the buffer's tail: cents times hundredths leave two digits behind the point.
- * Exact, so a string: a JSON number would be rounded by its reader.
+ * The sum in cents, at the end of the buffer. Cents times hundredths give two decimals. An exact
+ * string: a JSON number would be rounded by its reader.
  */
 static const char *revenue_text(const struct hr_filter_sum *sum, char buffer[REVENUE_BYTES])
 {

@@ -1,12 +1,12 @@
 /*
  * topk_dot: the k rows of a matrix with the largest dot product with a query. Each worker keeps the
- * best of the rows it has seen; finish() merges. On a GPU the block's memory holds the query, and a
- * warp has several rows on their way at a time.
+ * best of its rows; finish() merges them. On a GPU the block's memory holds the query, and a warp
+ * loads several rows at a time.
  */
 #include "gpu/ops/operator.h"
 #include "gpu/worker/vector.h"
 
-#define HR_TOPK_MAX 128u	 /* rows that can be asked for: they are kept sorted, per worker */
+#define HR_TOPK_MAX 128u	 /* maximum k: rows are kept sorted, per worker */
 #define HR_TOPK_DIMENSIONS 2048u /* floats in a row */
 
 struct hr_topk_args {
@@ -15,21 +15,22 @@ struct hr_topk_args {
 	float query[HR_TOPK_DIMENSIONS]; /* [dimensions] */
 };
 
-/* A row: while running, tile << 32 | row in the tile; in the result, its number. */
+/* A row: tile << 32 | row in the tile during the run; row number in the result. */
 struct hr_topk_row {
 	uint64_t row;
 	float score;
 	uint32_t unused;
 };
 
-/* State of a worker (k rows long), and the result: best first; of equal scores the lower row. */
+/* State of a worker (k rows), and the result: best row first; of equal scores the lower row
+ * first. */
 struct hr_topk {
 	uint64_t count;
 	struct hr_topk_row best[HR_TOPK_MAX];
 };
 
-/* Sums that run side by side, so that a CPU adds them as vectors: the order of float additions is
- * the program's, not the compiler's. */
+/* Independent sums, so that a CPU adds them as vectors: the compiler may not reorder float
+ * additions. */
 #define TOPK_SUMS 16u
 
 /* True when a comes before b. False for NaN. */
@@ -57,7 +58,7 @@ HR_WORKER void topk_insert(struct hr_topk *top, uint32_t k, float score, uint64_
 	top->best[i].score = score;
 }
 
-/* Collective: lanes take every HR_LANES-th element. */
+/* Collective: each lane takes every HR_LANES-th element. */
 HR_WORKER float topk_dot(const float *a, const float *b, uint32_t count)
 {
 	const uint32_t step = TOPK_SUMS * HR_LANES;
@@ -76,27 +77,19 @@ HR_WORKER float topk_dot(const float *a, const float *b, uint32_t count)
 	return hr_lanes_sum_f32(total);
 }
 
-#define TOPK_ROWS 8u /* that a worker works on together */
-
-HR_WORKER float topk_float(uint32_t bits)
-{
-	float value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
+#define TOPK_ROWS 8u /* rows that a worker processes together */
 
 HR_WORKER float topk_vector_dot(const struct hr_vector *a, const struct hr_vector *b)
 {
-	float sum = topk_float(a->word[0]) * topk_float(b->word[0]);
+	float sum = hr_f32_of_bits(a->word[0]) * hr_f32_of_bits(b->word[0]);
 
-	sum += topk_float(a->word[1]) * topk_float(b->word[1]);
-	sum += topk_float(a->word[2]) * topk_float(b->word[2]);
-	return sum + topk_float(a->word[3]) * topk_float(b->word[3]);
+	sum += hr_f32_of_bits(a->word[1]) * hr_f32_of_bits(b->word[1]);
+	sum += hr_f32_of_bits(a->word[2]) * hr_f32_of_bits(b->word[2]);
+	return sum + hr_f32_of_bits(a->word[3]) * hr_f32_of_bits(b->word[3]);
 }
 
-/* Collective: `count` (up to TOPK_ROWS) rows of `vectors` each; the last is read again in place of
- * those that there are not. */
+/* Collective: `count` (up to TOPK_ROWS) rows of `vectors` each. Missing rows are replaced by the
+ * last one. */
 HR_WORKER void topk_rows(const struct hr_vector *row, uint32_t vectors, uint32_t count,
 			 const struct hr_vector *query, float sum[TOPK_ROWS])
 {
@@ -117,7 +110,7 @@ HR_WORKER void topk_rows(const struct hr_vector *row, uint32_t vectors, uint32_t
 		sum[j] = hr_lanes_sum_f32(sum[j]);
 }
 
-/* Rows of whole vectors. Collective. */
+/* Collective: process rows of whole vectors. */
 HR_WORKER void topk_tile(const struct hr_topk_args *a, struct hr_topk *top,
 			 const struct hr_op_tile *tile, uint32_t rows)
 {
@@ -137,7 +130,7 @@ HR_WORKER void topk_tile(const struct hr_topk_args *a, struct hr_topk *top,
 	}
 }
 
-/* Block-collective: where all threads get at it fast, and in whole vectors. */
+/* Block-collective: copy the query to block memory, as whole vectors, where access is fast. */
 HR_WORKER void topk_keep_query(const struct hr_topk_args *a)
 {
 	float *query = (float *)hr_block_memory();
@@ -177,26 +170,24 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 	return 0;
 }
 
-#define TOPK_WARPS 32u /* of a block */
+#define TOPK_WARPS 32u /* maximum warps of a block */
 #define TOPK_WORKERS (HR_BLOCKS_MAX * TOPK_WARPS)
 #define TOPK_NOBODY UINT32_MAX
 
-/* A row that is left of a worker's; whose is TOPK_NOBODY where there is none. */
+/* A worker's best remaining row; whose is TOPK_NOBODY when there is none. */
 struct topk_offer {
 	struct hr_topk_row row;
 	uint32_t whose;
 };
 
-/* In the block's memory, for finish(): the best offer of each warp of this block, the best of them,
- * and how many of each worker's rows have been taken. */
+/* In the block's memory, for finish(): the best offer of each warp of this block, the best of
+ * all, and the number of rows already merged per worker. */
 struct topk_merge {
 	struct topk_offer warp[TOPK_WARPS], best;
 	uint8_t taken[TOPK_WORKERS]; /* up to HR_TOPK_MAX */
 };
 
-#ifndef __cplusplus
-_Static_assert(sizeof(struct topk_merge) <= HR_BLOCK_MEMORY, "merging has room");
-#endif
+HR_STATIC_ASSERT(sizeof(struct topk_merge) <= HR_BLOCK_MEMORY, "merging has room");
 
 HR_WORKER const struct hr_topk *topk_of(const struct hr_op_all *all, uint64_t worker)
 {
@@ -211,14 +202,14 @@ HR_WORKER void topk_better(struct topk_offer *best, const struct topk_offer *oth
 		*best = *other;
 }
 
-/* The best row that is left among this thread's workers. */
+/* The best remaining row of this thread's workers. */
 HR_WORKER void topk_look(const struct hr_op_all *all, const struct topk_merge *m,
 			 struct topk_offer *mine)
 {
 	struct topk_offer other;
 	uint32_t w;
 
-	memset(mine, 0, sizeof(*mine));
+	hr_zero_bytes(mine, sizeof(*mine));
 	mine->whose = TOPK_NOBODY;
 	for (w = hr_thread(); w < all->workers; w += hr_threads()) {
 		const struct hr_topk *top = topk_of(all, w);
@@ -231,24 +222,24 @@ HR_WORKER void topk_look(const struct hr_op_all *all, const struct topk_merge *m
 	}
 }
 
-/* The best of all lanes, in all of them. Collective. */
+/* Collective: the best of all lanes, returned in all of them. */
 HR_WORKER void topk_of_lanes(struct topk_offer *best)
 {
 	struct topk_offer other = *best;
-	uint32_t distance, bits;
+	uint32_t distance;
 
 	for (distance = HR_LANES / 2; distance; distance /= 2) {
 		const uint32_t lane = hr_lane() ^ distance;
 
-		memcpy(&bits, &best->row.score, sizeof(bits));
-		other.row.score = topk_float(hr_shfl_u32(bits, lane));
+		other.row.score = hr_f32_of_bits(hr_shfl_u32(hr_f32_bits(best->row.score), lane));
 		other.row.row = hr_shfl_u64(best->row.row, lane);
 		other.whose = hr_shfl_u32(best->whose, lane);
 		topk_better(best, &other);
 	}
 }
 
-/* The best of all threads, in all of them, and taken. Block-collective. */
+/* Block-collective: the best of all threads, returned in all of them and removed from its
+ * worker. */
 HR_WORKER void topk_take(struct topk_merge *m, struct topk_offer *best)
 {
 	uint32_t i;
@@ -268,7 +259,7 @@ HR_WORKER void topk_take(struct topk_merge *m, struct topk_offer *best)
 	*best = m->best;
 }
 
-/* One thread: the next of the result, its row counted from the start of the matrix. */
+/* One thread: append a row to the result, numbered from the start of the matrix. */
 HR_WORKER void topk_append(struct hr_topk *total, const struct hr_topk_row *row,
 			   uint64_t rows_per_tile)
 {
@@ -301,7 +292,7 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 	}
 }
 
-#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
 
 #include <errno.h>
 #include <stddef.h>
@@ -317,8 +308,8 @@ static void parse_query(struct hr_args *given, struct hr_topk_args *topk)
 	if (!query)
 		return;
 	if (query->type != HR_ARG_FLOATS || query->count < 1 || query->count > HR_TOPK_DIMENSIONS) {
-		hr_args_complain(given, query->line, "query: expected 1 to %u numbers",
-				 HR_TOPK_DIMENSIONS);
+		hr_args_error(given, query->line, "query: expected 1 to %u numbers",
+			      HR_TOPK_DIMENSIONS);
 		return;
 	}
 	topk->dimensions = query->count;

@@ -1,8 +1,9 @@
 #include "gpu/ops/user.h"
+#include "gpu/ops/user_open.h"
+#include "gpu/ops/user_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "cache/crc32c.h"
 #include "gpu/ops/operators.h"
 
-/* One that is loaded. */
+/* A loaded operator file. */
 struct loaded {
 	const struct hr_operator *op;
 	uint32_t checksum;
@@ -23,18 +24,6 @@ struct loaded {
 
 static struct loaded loaded[HR_OPERATORS_MAX];
 static uint32_t count;
-
-static int refuse(char *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int refuse(char *message, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message, HR_LOG_LINE_MAX, format, args);
-	va_end(args);
-	return -EINVAL;
-}
 
 static bool name_is_good(const char *name)
 {
@@ -54,53 +43,110 @@ static bool help_is_good(const char *help)
 	return length && length < HR_OP_HELP_MAX;
 }
 
-static int judge_shape(const struct hr_operator *op, char *message)
+static int judge_stream(const struct hr_operator *op, struct hr_error *e)
 {
+	if (!op->init || !op->tile || !op->finish)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' lacks init, tile or finish", op->name);
+	if (op->run || op->object || op->check || op->scratch_bytes || op->several_gpus)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' has parts of an access operator (run, object, check, "
+			       "scratch_bytes or several_gpus), but no objects",
+			       op->name);
 	if (op->sources_min > op->sources_max || op->sources_max > HR_SOURCES_MAX ||
 	    (op->sources_min == 0 && op->sources_max != 0))
-		return refuse(message, "operator '%s' takes %u to %u sources, expected 1 to %u",
-			      op->name, op->sources_min, op->sources_max, HR_SOURCES_MAX);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' takes %u to %u sources, expected 1 to %u", op->name,
+			       op->sources_min, op->sources_max, HR_SOURCES_MAX);
 	if (op->output != HR_OUT_NONE && op->output != HR_OUT_DATA)
-		return refuse(message,
-			      "operator '%s' has output %d, expected HR_OUT_NONE or HR_OUT_DATA",
-			      op->name, (int)op->output);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' has output %d, expected HR_OUT_NONE or HR_OUT_DATA",
+			       op->name, (int)op->output);
 	if (op->output == HR_OUT_DATA && (op->out_num < 1 || op->out_num > HR_OP_RATIO_MAX ||
 					  op->out_den < 1 || op->out_den > HR_OP_RATIO_MAX))
-		return refuse(message,
-			      "operator '%s' makes %u bytes of output from %u of input, "
-			      "expected 1 to %u of each",
-			      op->name, op->out_num, op->out_den, HR_OP_RATIO_MAX);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' makes %u bytes of output from %u of input, "
+			       "expected 1 to %u of each",
+			       op->name, op->out_num, op->out_den, HR_OP_RATIO_MAX);
 	if (op->tile_record_bytes > HR_OP_RECORD_MAX)
-		return refuse(message, "operator '%s' has records of %u bytes, expected at most %u",
-			      op->name, op->tile_record_bytes, HR_OP_RECORD_MAX);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' has records of %u bytes, expected at most %u",
+			       op->name, op->tile_record_bytes, HR_OP_RECORD_MAX);
 	return 0;
 }
 
-int hr_op_user_judge(const struct hr_operator *op, char *message)
+/* Object i has a name that no earlier one has, and a help text. */
+static int judge_object(const struct hr_operator *op, uint32_t i, struct hr_error *e)
+{
+	const struct hr_op_object *object = &op->object[i];
+
+	if (!name_is_good(object->name))
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "object %u of operator '%s' has an invalid name: expected a-z, then "
+			       "up to %u of a-z, 0-9 and _",
+			       i, op->name, HR_NAME_MAX - 2);
+	if (!help_is_good(object->help))
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "object '%s' of operator '%s' has an invalid help text: expected 1 "
+			       "to %u characters",
+			       object->name, op->name, HR_OP_HELP_MAX - 1);
+	for (uint32_t j = 0; j < i; j++)
+		if (strcmp(op->object[j].name, object->name) == 0)
+			return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+				       "operator '%s' has two objects '%s'", op->name,
+				       object->name);
+	return 0;
+}
+
+static int judge_access(const struct hr_operator *op, struct hr_error *e)
+{
+	int err = 0;
+
+	if (!op->run || !op->finish)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "operator '%s' lacks run or finish",
+			       op->name);
+	if (op->init || op->tile || op->row_bytes || op->sources_min || op->sources_max ||
+	    op->output != HR_OUT_NONE || op->out_num || op->out_den || op->tile_record_bytes ||
+	    op->reads_once || op->records_checksum)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' has objects and also parts of a stream operator "
+			       "(init, tile, rows, sources, output or records)",
+			       op->name);
+	if (!op->object || op->objects > HR_OBJECTS_MAX)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' describes %u objects, expected 1 to %u", op->name,
+			       op->object ? op->objects : 0, HR_OBJECTS_MAX);
+	for (uint32_t i = 0; !err && i < op->objects; i++)
+		err = judge_object(op, i, e);
+	return err;
+}
+
+int hr_op_user_check(const struct hr_operator *op, struct hr_error *e)
 {
 	if (op->abi != HR_OP_ABI || op->bytes != sizeof *op)
-		return refuse(message,
-			      "its description is of version %u and %u bytes, expected "
-			      "version %u and %zu bytes",
-			      op->abi, op->bytes, HR_OP_ABI, sizeof *op);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "its description is of version %u and %u bytes, expected "
+			       "version %u and %zu bytes",
+			       op->abi, op->bytes, HR_OP_ABI, sizeof *op);
 	if (!name_is_good(op->name))
-		return refuse(message,
-			      "its operator has no good name: expected a-z, then up to %u "
-			      "of a-z, 0-9 and _",
-			      HR_NAME_MAX - 2);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "its operator has an invalid name: expected a-z, then up to %u "
+			       "of a-z, 0-9 and _",
+			       HR_NAME_MAX - 2);
 	if (hr_op_find(op->name))
-		return refuse(message,
-			      "operator '%s' has the name of a built-in one, expected another",
-			      op->name);
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"operator '%s' has the name of a built-in operator, expected another",
+			op->name);
 	if (!help_is_good(op->help))
-		return refuse(message,
-			      "operator '%s' has no good help: expected 1 to %u characters",
-			      op->name, HR_OP_HELP_MAX - 1);
-	if (!op->init || !op->tile || !op->finish)
-		return refuse(message, "operator '%s' lacks init, tile or finish", op->name);
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"operator '%s' has an invalid help text: expected 1 to %u characters",
+			op->name, HR_OP_HELP_MAX - 1);
 	if (!op->gpu || op->gpu_end < op->gpu || (size_t)(op->gpu_end - op->gpu) > HR_OP_FILE_MAX)
-		return refuse(message, "operator '%s' has no good GPU part", op->name);
-	return judge_shape(op, message);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "operator '%s' has an invalid GPU part",
+			       op->name);
+	return hr_op_accesses(op) ? judge_access(op, e) : judge_stream(op, e);
 }
 
 static int read_whole(int fd, uint8_t *to, size_t bytes)
@@ -119,41 +165,40 @@ static int read_whole(int fd, uint8_t *to, size_t bytes)
 	return 0;
 }
 
-/* The contents, to be freed, of a file that may be an operator. */
-static int take_file(int fd, struct stat *st, uint8_t **file, char *message)
+/* Read the file, which may be an operator. The caller frees *file. */
+static int take_file(int fd, struct stat *st, uint8_t **file, struct hr_error *e)
 {
 	int err;
 
 	if (fstat(fd, st) != 0) {
 		err = -errno;
-		refuse(message, "cannot be examined: %s", strerror(-err));
-		return err;
+		return hr_fail(e, HR_ERROR_MISSING, err, "cannot be examined: %s", strerror(-err));
 	}
 	if (!S_ISREG(st->st_mode))
-		return refuse(message, "is no file");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "is not a file");
 	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return refuse(message,
-			      "belongs to user %u, and headrace would run what that user writes; "
-			      "expected a file of root or of user %u, who runs headrace",
-			      (unsigned)st->st_uid, (unsigned)geteuid());
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "belongs to user %u, and headrace would run what that user writes; "
+			       "expected a file of root or of user %u, as which headrace runs",
+			       (unsigned)st->st_uid, (unsigned)geteuid());
 	if (st->st_mode & S_IWOTH)
-		return refuse(message,
-			      "may be written by everyone (mode %03o), and headrace would run "
-			      "what they write; chmod o-w it",
-			      st->st_mode & 0777);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "may be written by everyone (mode %03o), and headrace would run "
+			       "what they write; chmod o-w it",
+			       st->st_mode & 0777);
 	if (st->st_size > (off_t)HR_OP_FILE_MAX)
-		return refuse(message, "has %lld bytes, expected at most %u",
-			      (long long)st->st_size, HR_OP_FILE_MAX);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "has %lld bytes, expected at most %u",
+			       (long long)st->st_size, HR_OP_FILE_MAX);
 	*file = malloc((size_t)st->st_size + 1);
 	err = *file ? read_whole(fd, *file, (size_t)st->st_size) : -ENOMEM;
 	if (err) {
 		free(*file);
-		refuse(message, "cannot be read: %s", strerror(-err));
+		hr_fail(e, HR_ERROR_MISSING, err, "cannot be read: %s", strerror(-err));
 	}
 	return err;
 }
 
-static int judge_file(const char *path, struct stat *st, uint32_t *checksum, char *message)
+static int check_file(const char *path, struct stat *st, uint32_t *checksum, struct hr_error *e)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	uint8_t *file = NULL;
@@ -161,59 +206,57 @@ static int judge_file(const char *path, struct stat *st, uint32_t *checksum, cha
 
 	if (fd < 0) {
 		err = -errno;
-		refuse(message, "cannot be opened: %s", strerror(-err));
-		return err;
+		return hr_fail(e, HR_ERROR_MISSING, err, "cannot be opened: %s", strerror(-err));
 	}
-	err = take_file(fd, st, &file, message);
+	err = take_file(fd, st, &file, e);
 	close(fd);
 	if (err)
 		return err;
-	err = hr_op_file_judge(file, (size_t)st->st_size, message);
+	err = hr_op_file_check(file, (size_t)st->st_size, e);
 	*checksum = hr_crc32c(0, file, (size_t)st->st_size);
 	free(file);
 	return err;
 }
 
-static int load_new(const char *path, struct loaded *into, char *message)
+static int load_new(const char *path, struct loaded *into, struct hr_error *e)
 {
 	void *handle;
-	int err = hr_op_user_open(path, &handle, &into->op, message);
+	int err = hr_op_user_open(path, &handle, &into->op, e);
 
 	if (err)
 		return err;
-	err = hr_op_user_judge(into->op, message);
+	err = hr_op_user_check(into->op, e);
 	if (err)
 		hr_op_user_close(handle);
 	return err;
 }
 
-int hr_op_user_load(const char *path, const struct hr_operator **op, char *message)
+int hr_op_user_load(const char *path, const struct hr_operator **op, struct hr_error *e)
 {
 	struct loaded *l = loaded;
 	struct stat st = { 0 };
 	uint32_t checksum = 0;
-	int err = judge_file(path, &st, &checksum, message);
+	int err = check_file(path, &st, &checksum, e);
 
 	if (err)
 		return err;
 	while (l < &loaded[count] && (l->device != st.st_dev || l->inode != st.st_ino))
 		l++;
-	if (l == &loaded[HR_OPERATORS_MAX]) {
-		refuse(message, "is one more than the %u operators that a process can load",
-		       HR_OPERATORS_MAX);
-		return -ENOSPC;
-	}
+	if (l == &loaded[HR_OPERATORS_MAX])
+		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC,
+			       "exceeds the %u operators that a process can load",
+			       HR_OPERATORS_MAX);
 	if (l == &loaded[count]) {
-		err = load_new(path, l, message);
+		err = load_new(path, l, e);
 		if (err)
 			return err;
 		l->device = st.st_dev;
 		l->inode = st.st_ino;
 		l->checksum = checksum;
 		count++;
-	} else if (l->checksum != checksum) {
-		return refuse(message, "has changed since this process has loaded it");
-	}
+	} else if (l->checksum != checksum)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "has changed since this process has loaded it");
 	*op = l->op;
 	return 0;
 }

@@ -5,9 +5,10 @@
 
 #include "config/log.h"
 #include "gpu/ops/user.h"
+#include "gpu/ops/user_open.h"
 
-/* The path is known to the reader of the message. */
-static int complain(const char *path, char *message)
+/* Remove the path from the loader's text, because the caller's text has it. */
+static int complain(const char *path, struct hr_error *e)
 {
 	const char *text = dlerror();
 	const size_t n = strlen(path);
@@ -16,20 +17,20 @@ static int complain(const char *path, char *message)
 		text = "no reason given";
 	if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0)
 		text += n + 2;
-	snprintf(message, HR_LOG_LINE_MAX, "cannot be loaded: %s", text);
-	return -EINVAL;
+	return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "cannot be loaded: %s", text);
 }
 
-int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op, char *message)
+int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op,
+		    struct hr_error *e)
 {
 	int err = 0;
 
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle)
-		return complain(path, message);
+		return complain(path, e);
 	*op = dlsym(*handle, "hr_operator");
 	if (!*op) {
-		err = complain(path, message);
+		err = complain(path, e);
 		hr_op_user_close(*handle);
 	}
 	return err;

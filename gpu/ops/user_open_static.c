@@ -1,17 +1,18 @@
 /*
- * In place of user_open.c in a static binary, which cannot load anything.
+ * Replaces user_open.c in a static binary, which cannot load files.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "config/log.h"
 #include "gpu/ops/user.h"
+#include "gpu/ops/user_open.h"
 
-int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op, char *message)
+int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op,
+		    struct hr_error *e)
 {
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "cannot be loaded: this headrace is a static binary (make STATIC=1)");
-	return -ENOTSUP;
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+		       "cannot be loaded: this headrace is a static binary (make STATIC=1)");
 }
 
 void hr_op_user_close(void *handle)

@@ -1,6 +1,7 @@
 /*
- * Each worker owns a queue pair and `depth` buffers; a buffer whose command is back gets the next.
- * Lanes work side by side: each has a command that came back, and sends the next one.
+ * Each worker owns a queue pair and `depth` buffers. When the command of a buffer has completed,
+ * the buffer gets the next command. Lanes work in parallel: each handles one completed command and
+ * sends the next one.
  */
 #include "gpu/worker/bench.h"
 
@@ -10,13 +11,16 @@
 #include "gpu/worker/vector.h"
 #include "nvme/queue.h"
 
-/* Host memory is far from a GPU, and one word of it that all workers read is read by one at a time:
- * rounds between two looks at the stop flag. */
+/* Rounds between two reads of the stop flag. Host memory is slow for a GPU, and reads of one
+ * word by all workers are serialized. */
 #define BENCH_STOP_ROUNDS (HR_LANES == 1 ? 1u : 64u)
 
-/* Commands that are told of together as long as there is more to reap: a fence of a GPU takes as long
- * as half a round of its lanes, a doorbell of an emulated device longer than its command. */
+/* Maximum commands per doorbell while more completions wait. A fence of a GPU takes as long as
+ * half a round of its lanes, and a doorbell of an emulated device takes longer than its command. */
 #define BENCH_BATCH 64u
+
+/* Polls of a round that waits for a completion. With many commands no round waits for long. */
+#define BENCH_POLLS 8u
 
 struct bench_worker {
 	struct hr_bench *bench;
@@ -25,21 +29,22 @@ struct bench_worker {
 	struct hr_buffer *buffer;      /* [depth] */
 	struct hr_bench_sent *sent_at; /* [depth] */
 	uint8_t *landing;	       /* [depth][io_bytes], or NULL */
-	uint64_t *latency;	       /* [HR_BENCH_BUCKETS], this lane's own */
+	uint64_t *latency;	       /* [HR_BENCH_BUCKETS], of this lane */
 	struct hr_bench_cost *cost;    /* or NULL */
-	uint64_t all_places;	       /* of I/O size, in the extent */
-	uint64_t first, places, next;  /* this worker's share, and where in it the next one goes */
-	uint64_t random;	       /* this lane's own */
+	uint64_t all_chunks;	       /* chunks of I/O size in the extent */
+	/* share of this worker, and position of the next command in it */
+	uint64_t first, chunks, next;
+	uint64_t random; /* state of this lane */
 	uint64_t sent;
 	uint32_t outstanding;
-	uint32_t filled; /* buffers that have been used, or will not be */
+	uint32_t filled; /* buffers that have been used, or will never be */
 	uint32_t rounds;
-	uint64_t good; /* commands that came back well */
+	uint64_t good; /* commands completed without error */
 	bool failed;
-	bool over; /* nothing is sent any more */
+	bool over; /* no more commands are sent */
 };
 
-/* xorshift64: cheap, and good enough to spread reads. */
+/* xorshift64: fast, and random enough to spread reads. */
 HR_WORKER uint64_t bench_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -49,19 +54,20 @@ HR_WORKER uint64_t bench_random(uint64_t *state)
 }
 
 /*
- * Where the rank-th of the commands that lanes send now goes. Sequential workers have a stretch of
- * their own; random ones the whole extent, divided by a multiplication: the upper half of 128 bits.
+ * Offset of the nth of the commands that lanes send now. Sequential workers use a range of
+ * their own. Random ones use the whole extent; the upper half of a 128-bit product scales the
+ * random number.
  */
-HR_WORKER uint64_t bench_offset(struct bench_worker *w, uint32_t rank)
+HR_WORKER uint64_t bench_offset(struct bench_worker *w, uint32_t nth)
 {
-	uint64_t place = w->next + rank;
+	uint64_t chunk = w->next + nth;
 
 	if (w->bench->pattern == HR_BENCH_RANDOM)
-		place = (uint64_t)((unsigned __int128)bench_random(&w->random) * w->all_places >>
+		chunk = (uint64_t)((unsigned __int128)bench_random(&w->random) * w->all_chunks >>
 				   64);
 	else
-		place = w->first + (place < w->places ? place : place % w->places);
-	return place * w->bench->io_bytes;
+		chunk = w->first + (chunk < w->chunks ? chunk : chunk % w->chunks);
+	return chunk * w->bench->io_bytes;
 }
 
 HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint32_t block)
@@ -71,16 +77,16 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 
 	w->bench = b;
 	w->status = &b->status[index];
-	w->qp = hr_block_qp_begin(&b->qp[index], 1, b->workers);
+	w->qp = hr_block_qp_begin(&b->qp[index], 1, b->workers, hr_block_copy_bytes(sizeof(*b), 0));
 	w->buffer = b->buffer + first_buffer;
 	w->sent_at = b->sent + first_buffer;
 	w->landing = b->landing ? b->landing + first_buffer * b->io_bytes : NULL;
 	w->latency = b->latency + ((uint64_t)index * HR_LANES + hr_lane()) * HR_BENCH_BUCKETS;
 	w->cost = b->cost ? &b->cost[index] : NULL;
-	w->all_places = b->extent.bytes / b->io_bytes;
-	w->places = w->all_places / (b->blocks * b->workers);
-	w->places += w->places == 0; /* it never is: the object has one for every worker at least */
-	w->first = w->places * index;
+	w->all_chunks = b->extent.bytes / b->io_bytes;
+	w->chunks = w->all_chunks / (b->blocks * b->workers);
+	w->chunks += w->chunks == 0; /* never 0: the extent has a chunk for every worker */
+	w->first = w->chunks * index;
 	w->next = 0;
 	w->random = (b->seed + (uint64_t)index * HR_LANES + hr_lane() + 1) * 0x9e3779b97f4a7c15u;
 	w->sent = 0;
@@ -92,16 +98,19 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	w->over = false;
 }
 
-/* Four buckets to each doubling: the two bits below the highest one say which. */
+/* The bits below the highest bit select the bucket of a power of two. */
 HR_WORKER uint32_t bench_bucket(uint64_t ns)
 {
-	const uint32_t log = ns ? hr_highest_bit_u64(ns) : 0;
-	const uint32_t bucket = 4 * log + (log >= 2 ? (uint32_t)(ns >> (log - 2)) & 3 : 0);
+	uint32_t shift, bucket;
 
+	if (ns < HR_BENCH_STEPS)
+		return (uint32_t)ns;
+	shift = hr_highest_bit_u64(ns) - HR_BENCH_STEP_SHIFT;
+	bucket = (shift << HR_BENCH_STEP_SHIFT) + (uint32_t)(ns >> shift);
 	return bucket < HR_BENCH_BUCKETS ? bucket : HR_BENCH_BUCKETS - 1;
 }
 
-/* One lane. offset: where in the extent the command that failed begins. */
+/* One lane. offset: start of the failed command in the extent. */
 HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint64_t offset)
 {
 	const struct hr_extent *extent = &w->bench->extent;
@@ -120,8 +129,8 @@ HR_WORKER void bench_fail(struct bench_worker *w, int error, uint16_t cid, uint6
 	hr_release_sys_u32(w->bench->stop, 1);
 }
 
-/* Collective: the lowest of `failing` lanes says what went wrong. */
-HR_WORKER void bench_fail_lowest(struct bench_worker *w, uint32_t failing, int error, uint16_t cid,
+/* Collective: the lowest of the `failing` lanes records its failure. */
+HR_WORKER void bench_fail_lowest(struct bench_worker *w, hr_mask failing, int error, uint16_t cid,
 				 uint64_t offset)
 {
 	if (!failing)
@@ -133,7 +142,7 @@ HR_WORKER void bench_fail_lowest(struct bench_worker *w, uint32_t failing, int e
 	hr_lanes_sync();
 }
 
-/* Where buffer i lies in host memory, and its place in GPU memory: the copy's two ends. */
+/* The two ends of the copy: buffer i in host memory, and the address for its copy in GPU memory. */
 HR_WORKER void bench_ends(const struct bench_worker *w, uint32_t i, uint32_t part, uint8_t **to,
 			  const uint8_t **from)
 {
@@ -145,10 +154,10 @@ HR_WORKER void bench_ends(const struct bench_worker *w, uint32_t i, uint32_t par
 }
 
 /*
- * Collective: for each of `lanes`, its buffer to GPU memory, or from there when it is written. Two
- * at a time; a single one as two halves.
+ * Collective: for each of `lanes`, copy its buffer to GPU memory, or the opposite direction for
+ * writes. Two buffers at a time; a single one as two halves.
  */
-HR_WORKER void bench_move(const struct bench_worker *w, uint32_t lanes, uint32_t mine)
+HR_WORKER void bench_move(const struct bench_worker *w, hr_mask lanes, uint32_t mine)
 {
 	const uint32_t bytes = w->bench->io_bytes;
 	const uint8_t *from[2];
@@ -157,7 +166,7 @@ HR_WORKER void bench_move(const struct bench_worker *w, uint32_t lanes, uint32_t
 	hr_lanes_sync();
 	while (lanes) {
 		const uint32_t i = hr_shfl_u32(mine, hr_lowest_bit(lanes));
-		const uint32_t rest = lanes & (lanes - 1);
+		const hr_mask rest = lanes & (lanes - 1);
 		const uint32_t j = rest ? hr_shfl_u32(mine, hr_lowest_bit(rest)) : i;
 
 		bench_ends(w, i, 0, &to[0], &from[0]);
@@ -168,33 +177,33 @@ HR_WORKER void bench_move(const struct bench_worker *w, uint32_t lanes, uint32_t
 	hr_lanes_sync();
 }
 
-/* The lanes among `wants` that may still send: all, or as many as max_commands leaves. */
-HR_WORKER uint32_t bench_allowed(const struct bench_worker *w, uint32_t wants)
+/* The lanes among `wants` that may still send: all, or up to max_commands. */
+HR_WORKER hr_mask bench_allowed(const struct bench_worker *w, hr_mask wants)
 {
 	const uint64_t most = w->bench->max_commands;
 
 	while (most && wants && w->sent + hr_count_bits(wants) > most)
-		wants &= ~((uint32_t)1 << hr_highest_bit_u64(wants));
+		wants &= ~((hr_mask)1 << hr_highest_bit_u64(wants));
 	return wants;
 }
 
-/* Collective: each lane that wants sends the next command, through buffer i. */
+/* Collective: each lane with `want` sends the next command, through buffer i. */
 HR_WORKER void bench_send(struct bench_worker *w, bool want, uint32_t i, uint64_t now)
 {
 	const struct hr_bench *b = w->bench;
-	const uint32_t wants = bench_allowed(w, hr_ballot(want));
-	const uint32_t rank = hr_count_bits(wants & (((uint32_t)1 << hr_lane()) - 1));
-	const bool mine = wants >> hr_lane() & 1;
-	const uint64_t offset = mine ? bench_offset(w, rank) : 0;
+	const hr_mask wants = bench_allowed(w, hr_ballot(want));
+	const uint32_t nth = hr_lanes_before(wants);
+	const bool mine = hr_in_mask(wants);
+	const uint64_t offset = mine ? bench_offset(w, nth) : 0;
 	uint32_t count;
 	int posted;
 
 	if (b->write && w->landing)
 		bench_move(w, wants, i);
-	posted = b->write ? hr_pwrite_each(w->qp, mine, &b->extent, offset, b->io_bytes,
-					   &w->buffer[i], i, 0)
-			  : hr_pread_each(w->qp, mine, &b->extent, offset, b->io_bytes,
-					  &w->buffer[i], i);
+	posted = b->write ? hr_io_write_each(w->qp, mine, &b->extent, offset, b->io_bytes,
+					     &w->buffer[i], i, 0)
+			  : hr_io_read_each(w->qp, mine, &b->extent, offset, b->io_bytes,
+					    &w->buffer[i], i);
 	if (posted > 0) {
 		w->sent_at[i].ns = now;
 		w->sent_at[i].offset = offset;
@@ -202,38 +211,39 @@ HR_WORKER void bench_send(struct bench_worker *w, bool want, uint32_t i, uint64_
 	count = hr_count_bits(hr_ballot(posted > 0));
 	w->outstanding += count;
 	w->sent += count;
-	for (w->next += count; w->next >= w->places;)
-		w->next -= w->places;
+	for (w->next += count; w->next >= w->chunks;)
+		w->next -= w->chunks;
 	bench_fail_lowest(w, hr_ballot(posted < 0), posted, 0, offset);
 }
 
-/* Collective. */
+/* Collective: check for the end of the time, and for the stop flag. */
 HR_WORKER void bench_look_up(struct bench_worker *w, uint64_t end_ns, uint64_t now)
 {
 	if (now >= end_ns || w->failed)
 		w->over = true;
 	else if (w->rounds++ % BENCH_STOP_ROUNDS == 0)
-		w->over |= hr_shfl_u32(hr_acquire_sys_u32(w->bench->stop), 0) != 0;
+		w->over |= hr_shfl_u32(hr_poll_sys_u32(w->bench->stop), 0) != 0;
 }
 
-/* Count what came back well, in lanes `good`, and how long it took. */
-HR_WORKER void bench_count(struct bench_worker *w, uint32_t good, uint32_t i, uint64_t now)
+/* Count the commands of lanes `good`, and their latency. */
+HR_WORKER void bench_count(struct bench_worker *w, hr_mask good, uint32_t i, uint64_t now)
 {
-	if (good >> hr_lane() & 1)
+	if (hr_in_mask(good))
 		hr_count_up_u64(&w->latency[bench_bucket(now - w->sent_at[i].ns)]);
 	w->good += hr_count_bits(good);
 }
 
-/* What is back, in this lane; at the start, buffers that have not been used yet. */
+/* Completed commands, one per lane; at the start, unused buffers. */
 struct bench_back {
 	struct hr_done done;
-	uint32_t lanes; /* those that have something */
-	uint32_t fresh; /* of these, buffers for a first command */
+	hr_mask lanes; /* lanes with a completed command or an unused buffer */
+	hr_mask fresh; /* of these, lanes with an unused buffer */
 };
 
 HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
 {
 	const uint32_t first = w->filled, depth = w->bench->depth;
+	const struct hr_qp_wait wait = { depth < HR_LANES ? BENCH_POLLS : 1, NULL, 0, 0 };
 
 	back->done.token = HR_TOKEN(first + hr_lane(), 0);
 	back->done.status = 0;
@@ -243,12 +253,12 @@ HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
 		back->fresh = back->lanes = hr_ballot(first + hr_lane() < depth);
 		w->filled += HR_LANES;
 	} else {
-		back->lanes = hr_consume_prefetch_pread(w->qp, &back->done);
+		back->lanes = hr_io_reap_or(w->qp, &wait, &back->done);
 		w->outstanding -= hr_count_bits(back->lanes);
 	}
 }
 
-/* Collective: tell the controller of what was pushed. */
+/* Collective: publish the pushed commands. */
 HR_WORKER void bench_ring(struct bench_worker *w)
 {
 	const uint64_t began = w->cost ? hr_cycles() : 0;
@@ -258,12 +268,14 @@ HR_WORKER void bench_ring(struct bench_worker *w)
 		w->cost->send_cycles += hr_cycles() - began;
 }
 
-/* Use what is back, and send the next through the same buffers. */
+HR_STATIC_ASSERT(sizeof(struct hr_bench) % sizeof(uint64_t) == 0, "moved by words");
+
+/* Process the completed commands, and send the next ones through the same buffers. */
 HR_WORKER void bench_turn(struct bench_worker *w, const struct bench_back *back, uint64_t end_ns)
 {
-	const bool mine = back->lanes >> hr_lane() & 1;
+	const bool mine = hr_in_mask(back->lanes);
 	const uint32_t i = mine ? HR_TOKEN_BUFFER(back->done.token) : 0;
-	const uint32_t bad = hr_ballot(mine && back->done.status), good = back->lanes & ~bad;
+	const hr_mask bad = hr_ballot(mine && back->done.status), good = back->lanes & ~bad;
 	const uint16_t status = back->done.status;
 	uint64_t moved, now;
 
@@ -275,7 +287,7 @@ HR_WORKER void bench_turn(struct bench_worker *w, const struct bench_back *back,
 	bench_fail_lowest(w, bad, status == HR_STATUS_LOST ? -ETIMEDOUT : status, back->done.cid,
 			  w->sent_at[i].offset);
 	bench_look_up(w, end_ns, now);
-	bench_send(w, (good >> hr_lane() & 1) && (!w->over || back->fresh), i, now);
+	bench_send(w, hr_in_mask(good) && (!w->over || back->fresh), i, now);
 	if (w->cost && !back->fresh && hr_lane() == 0) {
 		w->cost->send_cycles += hr_cycles() - moved;
 		w->cost->rounds++;
@@ -283,7 +295,7 @@ HR_WORKER void bench_turn(struct bench_worker *w, const struct bench_back *back,
 	}
 }
 
-/* True when something was back. */
+/* True when a command had completed. */
 HR_WORKER bool bench_round(struct bench_worker *w, uint64_t end_ns)
 {
 	const uint64_t began = w->cost ? hr_cycles() : 0;
@@ -305,7 +317,10 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 	struct bench_worker w;
 	uint32_t spins = 0;
 
+	bench = (struct hr_bench *)hr_block_copy(bench, sizeof(*bench), 0);
 	bench_worker_set(&w, bench, block);
+	if (hr_lane() == 0)
+		hr_relaxed_sys_u64(&w.status->heartbeat, 1);
 	do {
 		if (bench_round(&w, end))
 			spins = 0;

@@ -1,10 +1,10 @@
 /*
- * gpu/worker/block_qp.h - a warp's queue pairs in the memory of its thread block while it works
- * with them.
+ * gpu/worker/block_qp.h - keep a warp's queue pairs, and what does not change of its descriptor, in the
+ * memory of its thread block while it uses them.
  *
- * Of what a queue pair is, the struct hr_nvme_qp is looked at in nearly every step. In GPU memory each
- * look behind an acquire goes to the second-level cache; here it takes a tenth of the time. Rings and
- * the in-flight table stay where they are. Worker code; where workers have one lane, nothing moves.
+ * Nearly every step reads struct hr_nvme_qp. In GPU memory each read after an acquire goes to the
+ * second-level cache; block memory takes a tenth of the time. Rings and the in-flight table stay in
+ * place. Worker code; when workers have one lane, nothing is moved.
  */
 #ifndef GPU_WORKER_BLOCK_QP_H
 #define GPU_WORKER_BLOCK_QP_H
@@ -12,13 +12,13 @@
 #include "nvme/worker.h"
 #include "nvme/queue.h"
 
-/* Whole 16 bytes, so that each warp's part is aligned. */
+/* Multiple of 16 bytes, so that each warp's part is aligned. */
 HR_WORKER uint32_t hr_block_qp_bytes(uint32_t queues)
 {
 	return (uint32_t)(queues * sizeof(struct hr_nvme_qp) + 15) & ~15u;
 }
 
-/* Collective. The words of n queue pairs from one place to another. */
+/* Collective: copy n queue pairs, word by word. */
 HR_WORKER void hr_block_qp_move(struct hr_nvme_qp *to, const struct hr_nvme_qp *from, uint32_t n)
 {
 	const uint32_t words = (uint32_t)(n * sizeof(struct hr_nvme_qp) / sizeof(uint64_t));
@@ -31,29 +31,56 @@ HR_WORKER void hr_block_qp_move(struct hr_nvme_qp *to, const struct hr_nvme_qp *
 }
 
 /*
- * Collective, by warps of a block whose operator uses no hr_block_memory(), each with `queues` queue
- * pairs at `home`. Returns where to find them until hr_block_qp_end(): `home` itself when the block's
- * memory is too small for all its `warps`.
+ * Collective, by warps of a block whose operator uses no hr_block_memory(), each with `queues`
+ * queue pairs at `origin`. The first `reserved` bytes of that memory, a multiple of 16, are not used.
+ * Returns their address until hr_block_qp_end(): `origin` itself when the block's memory is too small
+ * for all its `warps`.
  */
-HR_WORKER struct hr_nvme_qp *hr_block_qp_begin(struct hr_nvme_qp *home, uint32_t queues,
-					       uint32_t warps)
+HR_WORKER struct hr_nvme_qp *hr_block_qp_begin(struct hr_nvme_qp *origin, uint32_t queues,
+					       uint32_t warps, uint32_t reserved)
 {
 	const uint32_t bytes = hr_block_qp_bytes(queues);
 	struct hr_nvme_qp *copy;
 
-	if (HR_LANES == 1 || warps * bytes > HR_BLOCK_MEMORY)
-		return home;
-	copy = (struct hr_nvme_qp *)((uint8_t *)hr_block_memory() + hr_warp() * bytes);
-	hr_block_qp_move(copy, home, queues);
+	if (HR_LANES == 1 || reserved + warps * bytes > HR_BLOCK_MEMORY)
+		return origin;
+	copy = (struct hr_nvme_qp *)((uint8_t *)hr_block_memory() + reserved + hr_warp() * bytes);
+	hr_block_qp_move(copy, origin, queues);
 	return copy;
 }
 
-/* Collective: they go back to where the host will look at them. */
-HR_WORKER void hr_block_qp_end(struct hr_nvme_qp *home, const struct hr_nvme_qp *copy,
+/* Collective: copy them back to where the host reads them. */
+HR_WORKER void hr_block_qp_end(struct hr_nvme_qp *origin, const struct hr_nvme_qp *copy,
 			       uint32_t queues)
 {
-	if (copy != home)
-		hr_block_qp_move(home, copy, queues);
+	if (copy != origin)
+		hr_block_qp_move(origin, copy, queues);
+}
+
+/* Bytes of hr_block_memory() for a copy of `bytes` behind the first `reserved`; 0: none is made. */
+HR_WORKER uint32_t hr_block_copy_bytes(uint32_t bytes, uint32_t reserved)
+{
+	const uint32_t whole = (bytes + 15) & ~15u;
+
+	return HR_LANES == 1 || reserved + whole > HR_BLOCK_MEMORY ? 0 : whole;
+}
+
+/*
+ * Block-collective: copy what does not change while the block runs, `bytes` in whole words of 8 bytes,
+ * to the block's memory behind the first `reserved` bytes, a multiple of 16. Returns the copy; or
+ * `from`, when hr_block_copy_bytes() is 0.
+ */
+HR_WORKER void *hr_block_copy(void *from, uint32_t bytes, uint32_t reserved)
+{
+	uint64_t *to = (uint64_t *)((uint8_t *)hr_block_memory() + reserved);
+	uint32_t i;
+
+	if (!hr_block_copy_bytes(bytes, reserved))
+		return from;
+	for (i = hr_thread(); i < bytes / sizeof(*to); i += hr_threads())
+		to[i] = ((const uint64_t *)from)[i];
+	hr_block_sync();
+	return to;
 }
 
 HR_STATIC_ASSERT(sizeof(struct hr_nvme_qp) % sizeof(uint64_t) == 0, "moved by words");

@@ -1,34 +1,36 @@
 /*
- * Thread t of T takes vectors t, t + T, ... of a tile, so that loads are next to each other, and keeps
- * the CRC of its own, as if all others were zero: a CRC is linear, so the tile's is the xor of them.
+ * Thread t of T takes vectors t, t + T, ... of a tile, so that adjacent threads load adjacent
+ * vectors. It computes the CRC of its vectors as if all others were zero. A CRC is linear, so the
+ * CRC of the tile is the xor of all of them.
  *
- * What a vector adds is looked up, a table for each of its 16 bytes ("slicing"). The tables already
- * hold it appended by the zeros up to the thread's next vector, into whose first word it is xored.
- * Zeros in front of the data change nothing, so the first row of vectors is filled up with them and
- * all threads are through with the last row; there each has appended 16 t bytes too many, which its
- * factor takes off again.
+ * The contribution of a vector is looked up, with a table for each of its 16 bytes ("slicing"). The
+ * table entries already include the zeros up to the thread's next vector, into whose first word the
+ * result is xored. Zeros in front of the data do not change the CRC. So the first row of vectors is
+ * padded in front, and all threads end in the last row. There each thread has appended 16 t bytes
+ * too many, which its factor removes.
  */
 #include "gpu/worker/checksum.h"
 
 #include "cache/crc32c.h"
 #include "gpu/worker/vector.h"
 
-#define CHECKSUM_LOADS 4u /* rows of vectors that are loaded before the first is looked up */
+#define CHECKSUM_LOADS 4u /* rows of vectors to load before the first look-up */
 #define CHECKSUM_FIRST \
-	0xffffffffu /* the CRC begins inverted: the same as data that begin inverted */
+	0xffffffffu /* the initial inversion of the CRC equals inverting the first bytes */
 
-#ifndef __cplusplus
-_Static_assert(sizeof(struct hr_checksum_tables) <= HR_CHECKSUM_MEMORY,
-	       "a launch has room for them");
-_Static_assert(sizeof(struct hr_checksum_tables) <= HR_BLOCK_MEMORY, "so has operator crc32c");
-#endif
+HR_STATIC_ASSERT(sizeof(struct hr_checksum_tables) <= HR_CHECKSUM_MEMORY,
+		 "a launch has room for them");
+HR_STATIC_ASSERT(sizeof(struct hr_checksum_tables) <= HR_BLOCK_MEMORY, "so has operator crc32c");
+HR_STATIC_ASSERT(HR_BLOCK_SHARED + HR_CHECKSUM_MEMORY <= 65536,
+		 "some GPUs have no more for a block");
 
 HR_WORKER void checksum_fill(struct hr_checksum_tables *b)
 {
 	const uint32_t t = hr_thread(), threads = hr_threads(), vector = HR_CHECKSUM_VECTOR;
 	uint32_t i;
 
-	for (i = t; i < vector; i += threads) /* bytes behind it, up to the next vector */
+	/* bytes behind byte i, up to the thread's next vector */
+	for (i = t; i < vector; i += threads)
 		b->position[i] = hr_crc32c_power(8 * (vector - 1 - i + vector * (threads - 1)));
 	b->factor[t] = hr_crc32c_power(HR_CRC32C_PERIOD - 8 * vector * t);
 	hr_block_sync();
@@ -59,7 +61,7 @@ HR_WORKER uint32_t checksum_vector(const struct hr_checksum_tables *b, uint32_t 
 	return next;
 }
 
-/* Row 0, in front of which there may be no data. */
+/* Row 0, which may begin before the data. */
 HR_WORKER uint32_t checksum_first_row(const struct hr_checksum_tables *b,
 				      const struct hr_vector *data, struct hr_vector *copy,
 				      uint32_t missing)
@@ -77,7 +79,7 @@ HR_WORKER uint32_t checksum_first_row(const struct hr_checksum_tables *b,
 	return checksum_vector(b, 0, &v);
 }
 
-/* This thread's part of the raw CRC of count vectors, at least 1. */
+/* Raw CRC of this thread's part of count vectors; count is at least 1. */
 HR_WORKER uint32_t checksum_vectors(const struct hr_checksum_tables *b,
 				    const struct hr_vector *data, struct hr_vector *copy,
 				    uint32_t count)
@@ -106,7 +108,7 @@ HR_WORKER uint32_t checksum_vectors(const struct hr_checksum_tables *b,
 	return hr_crc32c_multiply(crc, b->factor[hr_thread()]);
 }
 
-/* By all threads of a block of several. */
+/* For a block with several threads. */
 HR_WORKER uint32_t checksum_shared(const struct hr_checksum_tables *b, const uint8_t *data,
 				   uint32_t bytes, uint8_t *copy)
 {

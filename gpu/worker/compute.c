@@ -1,7 +1,7 @@
 /*
  * Compute: a whole block runs the operator on one tile after another, and computes the checksums of
- * what it reads and makes. Where tiles lie in host memory and the block's copies do not, a checksum is
- * computed in the pass that copies, so that nothing crosses the link twice.
+ * its input and output. When tiles lie in host memory and are copied to block copies, the pass that
+ * copies also computes the checksum, so that the data crosses the link only once.
  */
 #include "gpu/worker/checksum.h"
 #include "gpu/worker/role.h"
@@ -22,7 +22,7 @@ HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 		hr_release_u32(&slot->state, (uint32_t)state);
 }
 
-/* The block's copies, or NULL. */
+/* The block's copies of tiles, or NULL. */
 HR_WORKER uint8_t *compute_copy_of(const struct hr_pipe *pipe, uint32_t index)
 {
 	return pipe->copy ? pipe->copy + index * pipe->copy_bytes : NULL;
@@ -65,8 +65,8 @@ HR_WORKER uint64_t compute_bytes(const struct hr_pipe *pipe, const struct hr_op_
 }
 
 /*
- * What was read of one source: its checksum, and the block's copy of it (NULL: none is wanted). Pages
- * are whole, so what is copied behind the end of a tile is in the buffer.
+ * Process the tile of one source: compute its checksum, and copy it to the block's copy (NULL: no
+ * copy). The copy is rounded up to 16 bytes; the buffer has whole pages, so these bytes exist.
  */
 HR_WORKER void compute_take(const struct hr_pipe_source *from, const struct hr_op_tile *tile,
 			    uint32_t i, uint8_t *copy)
@@ -84,7 +84,7 @@ HR_WORKER void compute_take(const struct hr_pipe_source *from, const struct hr_o
 	}
 }
 
-/* The block's copies of tiles, in place of what lies in host memory, and checksums of what was read. */
+/* Copy tiles from host memory to the block's copies, and compute the checksums of the input. */
 HR_WORKER void compute_fetch(const struct hr_role_worker *w, struct hr_op_tile *tile)
 {
 	const struct hr_pipe *pipe = w->pipe;
@@ -115,9 +115,9 @@ HR_WORKER void compute_zero(uint8_t *data, uint32_t from, uint32_t end)
 }
 
 /*
- * The output as write-back wants it, in the slot, with its checksum. The disk takes whole blocks: what
- * lies behind the data in the last one is zero. All threads go by what was promised: an operator that
- * broke its promise may have told each of them something else.
+ * Put the output into the slot, with its checksum, for write-back. The disk needs whole blocks, so
+ * the rest of the last block is zeroed. All threads use the expected size: a faulty operator may
+ * return different sizes in different threads.
  */
 HR_WORKER void compute_deliver(const struct hr_pipe *pipe, const struct hr_slot *slot,
 			       const struct hr_op_tile *tile)
@@ -139,8 +139,8 @@ HR_WORKER void compute_deliver(const struct hr_pipe *pipe, const struct hr_slot 
 }
 
 /*
- * The operator broke its promise: nothing of the tile is written, and no new one is started. One
- * thread. It leaves the worker's struct alone, which costs good operators registers.
+ * The operator returned an unexpected size: the tile is not written, and no new tile is started.
+ * One thread. It does not access the worker's struct, which would cost registers in every pipeline.
  */
 HR_WORKER void compute_fail(struct hr_pipe *pipe, struct hr_worker_status *status,
 			    struct hr_slot *slot, uint32_t out_bytes)
@@ -160,7 +160,8 @@ HR_WORKER void compute_fail(struct hr_pipe *pipe, struct hr_worker_status *statu
 	hr_release_u32(&pipe->stop, 1);
 }
 
-/* Whatever the threads of a broken operator return, they stay together: thread 0's word counts. */
+/* A faulty operator may return different values per thread; only the value of thread 0 is used,
+ * so that the threads stay together. */
 HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	struct hr_pipe *pipe = w->pipe;
@@ -188,8 +189,9 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 
 #define COMPUTE_NOTHING UINT32_MAX
 
-/* Of the lanes in `filled`, whose slot holds the lowest tile; *best keeps it over several calls. */
-HR_WORKER uint32_t compute_oldest(uint32_t filled, uint32_t mine, uint64_t tile, uint64_t *best,
+/* The lane among `filled` whose slot holds the lowest tile; *best keeps that tile over several
+ * calls. */
+HR_WORKER uint32_t compute_oldest(hr_mask filled, uint32_t mine, uint64_t tile, uint64_t *best,
 				  uint32_t found)
 {
 	for (; filled; filled &= filled - 1) {
@@ -206,8 +208,9 @@ HR_WORKER uint32_t compute_oldest(uint32_t filled, uint32_t mine, uint64_t tile,
 }
 
 /*
- * One look at all slots, a lane each: the filled one that holds the lowest tile, or COMPUTE_NOTHING.
- * Slots that are to be closed are; *open counts the others. Collective.
+ * Check all slots once, one per lane: returns the filled one with the lowest tile, or
+ * COMPUTE_NOTHING. Slots in state CLOSING are closed; *open is the number of slots that are not
+ * closed. Collective.
  */
 HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 {
@@ -216,9 +219,11 @@ HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 
 	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
 		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
-		const uint32_t filled = hr_ballot(state == HR_SLOT_FILLED);
+		const hr_mask filled = hr_ballot(state == HR_SLOT_FILLED);
 		const bool closing = state == HR_SLOT_CLOSING;
 
+		if (closing || state == HR_SLOT_FILLED)
+			hr_polled(&w->pipe->slot[s].state);
 		if (filled)
 			found = compute_oldest(filled, s,
 					       state == HR_SLOT_FILLED ? w->pipe->slot[s].tile : 0,
@@ -230,12 +235,13 @@ HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 	return found;
 }
 
-/* The block's next slot, waiting for it, or COMPUTE_NOTHING when all are closed. The first worker. */
+/* Wait for the block's next slot; COMPUTE_NOTHING when all are closed. Called by the first
+ * worker. */
 HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 {
 	uint32_t open, found;
 
-	hr_lanes_sync(); /* all lanes see what lane 0 has just handed on */
+	hr_lanes_sync(); /* all lanes see the state that lane 0 has just written */
 	do {
 		open = 0;
 		found = compute_slots(w, &open);
@@ -245,7 +251,8 @@ HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 	return found;
 }
 
-/* All other compute blocks have ended; true when every tile was computed. Thread 0 of block 0. */
+/* Wait until all other compute blocks have ended; true when every tile was computed. Thread 0 of
+ * block 0. */
 HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
@@ -254,8 +261,9 @@ HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
 	uint32_t i;
 
 	for (i = 1; i < w->count; i++) {
-		while (!hr_acquire_sys_u32(&first[i].done))
+		while (!hr_poll_sys_u32(&first[i].done))
 			hr_role_beat(w, false);
+		hr_polled_sys(&first[i].done);
 		tiles += first[i].tiles;
 	}
 	return tiles == pipe->tiles - pipe->first_tile;
@@ -281,7 +289,7 @@ HR_WORKER void compute_finish(struct hr_role_worker *w)
 	hr_op_finish(pipe->op, &all);
 }
 
-/* Block-collective: what thread 0 says, in all threads, with all it has seen. */
+/* Block-collective: return v of thread 0 in all threads, which then see all its writes. */
 HR_WORKER uint32_t compute_share(uint32_t v)
 {
 	const uint32_t shared = hr_block_xor_u32(hr_thread() == 0 ? v : 0);

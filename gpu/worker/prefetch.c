@@ -6,7 +6,7 @@
 #include "nvme/queue.h"
 #include "nvme/status.h"
 
-/* Tokens count buffers: HR_SOURCES_MAX to a slot. */
+/* Tokens number the buffers: HR_SOURCES_MAX per slot. */
 HR_WORKER uint32_t prefetch_buffer_of(uint32_t slot, uint32_t source)
 {
 	return slot * HR_SOURCES_MAX + source;
@@ -20,14 +20,8 @@ HR_WORKER struct hr_nvme_qp *prefetch_queue_of(const struct hr_role_worker *w, u
 HR_WORKER void prefetch_fail(struct hr_role_worker *w, uint32_t s, uint32_t source, int error)
 {
 	const struct hr_pipe_source *from = &w->pipe->source[source];
-	struct hr_role_command command;
+	const struct hr_role_command command = { error, s, source, 0, 0, nvme_cmd_read };
 
-	command.error = error;
-	command.slot = s;
-	command.source = source;
-	command.chunk = 0;
-	command.cid = 0;
-	command.opcode = nvme_cmd_read;
 	hr_role_fail(w, &from->extent, from->tile_bytes, prefetch_queue_of(w, source), &command);
 }
 
@@ -42,7 +36,7 @@ HR_WORKER uint64_t prefetch_tile_bytes(const struct hr_pipe *pipe, uint64_t tile
 	return bytes;
 }
 
-/* A slot whose reads are all back goes to compute. One lane. */
+/* Hand a slot on to compute when all its reads have completed. One lane. */
 HR_WORKER void prefetch_fill_if_whole(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	const struct hr_pipe *pipe = w->pipe;
@@ -56,8 +50,8 @@ HR_WORKER void prefetch_fill_if_whole(struct hr_role_worker *w, struct hr_slot *
 }
 
 /*
- * Post what is still missing of the tile that was taken for this slot: source by source, as queues
- * have room. True when a source was posted.
+ * Post the remaining reads of the slot's tile, source by source, as long as the queues have room.
+ * True when a source was posted.
  */
 HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 {
@@ -71,10 +65,10 @@ HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 	for (source = first; source < pipe->sources; source++) {
 		const struct hr_pipe_source *from = &pipe->source[source];
 
-		posted = hr_pread_prefetch(prefetch_queue_of(w, source), &from->extent,
-					   tile * from->tile_bytes,
-					   hr_tile_bytes(&from->extent, from->tile_bytes, tile),
-					   &slot->in[source], prefetch_buffer_of(s, source));
+		posted = hr_io_read_post(prefetch_queue_of(w, source), &from->extent,
+					 tile * from->tile_bytes,
+					 hr_tile_bytes(&from->extent, from->tile_bytes, tile),
+					 &slot->in[source], prefetch_buffer_of(s, source));
 		if (posted < 0)
 			break;
 		commands += (uint32_t)posted;
@@ -85,7 +79,7 @@ HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 		slot->read_tries = first ? slot->read_tries : 0;
 		slot->posted = source;
 		slot->reading += commands;
-		prefetch_fill_if_whole(w, slot); /* nothing had to be read */
+		prefetch_fill_if_whole(w, slot); /* there was nothing to read */
 	}
 	hr_lanes_sync();
 	if (posted < 0 && posted != -EAGAIN)
@@ -93,20 +87,21 @@ HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 	return source != first;
 }
 
-/* Send a command again. False: there is no room for it now. Collective. */
+/* Send a command again. False: no room now. Collective. */
 HR_WORKER bool prefetch_again(struct hr_role_worker *w, uint32_t s, uint32_t token)
 {
 	struct hr_slot *slot = &w->pipe->slot[s];
 	const uint32_t source = HR_TOKEN_BUFFER(token) % HR_SOURCES_MAX;
 	const struct hr_pipe_source *from = &w->pipe->source[source];
 
-	return hr_repost(prefetch_queue_of(w, source), nvme_cmd_read, &from->extent,
-			 slot->tile * from->tile_bytes,
-			 hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile),
-			 &slot->in[source], HR_TOKEN_BUFFER(token), HR_TOKEN_CHUNK(token), 0) > 0;
+	return hr_io_repost(prefetch_queue_of(w, source), nvme_cmd_read, &from->extent,
+			    slot->tile * from->tile_bytes,
+			    hr_tile_bytes(&from->extent, from->tile_bytes, slot->tile),
+			    &slot->in[source], HR_TOKEN_BUFFER(token), HR_TOKEN_CHUNK(token),
+			    0) > 0;
 }
 
-/* The parked commands whose time has come; when all is over, none is sent any more. Collective. */
+/* Send the parked commands whose pause has ended; none after a stop. Collective. */
 HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 {
 	const uint32_t n = hr_role_slots(w);
@@ -118,7 +113,7 @@ HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 		struct hr_slot *slot = &w->pipe->slot[s];
 		uint32_t parked;
 
-		/* In another state the other role may write the word. */
+		/* in another state, the other role may write `parked` */
 		if (hr_role_state(slot) != HR_SLOT_FREE)
 			continue;
 		parked = slot->parked;
@@ -136,36 +131,33 @@ HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 	}
 }
 
-/* One completion that is not a success, the same in all lanes. */
+/* Handle one failed completion, the same in all lanes. */
 HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
 			    const struct hr_done *done)
 {
 	const uint32_t buffer = HR_TOKEN_BUFFER(done->token);
 	const uint32_t s = buffer / HR_SOURCES_MAX, source = buffer % HR_SOURCES_MAX;
 	const struct hr_pipe_source *from = &w->pipe->source[source];
-	struct hr_role_command command;
+	const struct hr_role_command command = {
+		hr_role_error(done),	     s,		source,
+		HR_TOKEN_CHUNK(done->token), done->cid, nvme_cmd_read
+	};
 
 	if (hr_role_park(w, &w->pipe->slot[s], &w->pipe->slot[s].read_tries, qp, done))
 		return;
 	if (hr_lane() == 0)
 		w->pipe->slot[s].reading--;
-	command.error = hr_role_error(done);
-	command.slot = s;
-	command.source = source;
-	command.chunk = HR_TOKEN_CHUNK(done->token);
-	command.cid = done->cid;
-	command.opcode = nvme_cmd_read;
 	hr_role_fail(w, &from->extent, from->tile_bytes, qp, &command);
 }
 
-/* Completions without error in the lanes of `good`, slot by slot. Collective. */
-HR_WORKER void prefetch_good(struct hr_role_worker *w, uint32_t good, uint32_t token)
+/* Handle the successful completions in the lanes of `good`, slot by slot. Collective. */
+HR_WORKER void prefetch_good(struct hr_role_worker *w, hr_mask good, uint32_t token)
 {
 	const uint32_t mine = HR_TOKEN_BUFFER(token) / HR_SOURCES_MAX;
 	uint32_t s;
 
 	while (good) {
-		const uint32_t group = hr_role_group(good, mine, &s);
+		const hr_mask group = hr_role_group(good, mine, &s);
 
 		if (hr_lane() == 0) {
 			struct hr_slot *slot = &w->pipe->slot[s];
@@ -179,7 +171,7 @@ HR_WORKER void prefetch_good(struct hr_role_worker *w, uint32_t good, uint32_t t
 	hr_lanes_sync();
 }
 
-/* Any source that is read over queue pair q; there is one. */
+/* A source that is read over queue pair q; there is at least one. */
 HR_WORKER uint32_t prefetch_source_of_queue(const struct hr_pipe *pipe, uint32_t q)
 {
 	uint32_t source = 0;
@@ -189,13 +181,13 @@ HR_WORKER uint32_t prefetch_source_of_queue(const struct hr_pipe *pipe, uint32_t
 	return source;
 }
 
-/* Take what has come back on one queue pair. True when something has. */
+/* Reap the completions of one queue pair. True when there were any. */
 HR_WORKER bool prefetch_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
 	struct hr_done mine = { 0 }, done;
-	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
+	hr_mask mask = hr_io_reap(qp, &mine);
 	const bool any = mask != 0;
-	const uint32_t good = hr_ballot((mask >> hr_lane() & 1) && !mine.status);
+	const hr_mask good = hr_ballot(hr_in_mask(mask) && !mine.status);
 
 	prefetch_good(w, good, mine.token);
 	for (mask &= ~good; mask; mask &= mask - 1) {
@@ -216,7 +208,7 @@ HR_WORKER bool prefetch_reap_all(struct hr_role_worker *w)
 
 		any |= prefetch_reap(w, qp);
 		if (qp->broken && !w->dead) {
-			prefetch_fail(w, w->index, prefetch_source_of_queue(pipe, q), qp->broken);
+			prefetch_fail(w, HR_NO_SLOT, prefetch_source_of_queue(pipe, q), qp->broken);
 			w->dead = true;
 		}
 	}
@@ -231,7 +223,7 @@ HR_WORKER void prefetch_ring_all(const struct hr_role_worker *w)
 		hr_qp_ring(&w->qp[q]);
 }
 
-/* A free slot that reads more, or that is to be closed. */
+/* True when a free slot needs more reads, or is to be closed. */
 HR_WORKER bool prefetch_wants(const struct hr_role_worker *w, const struct hr_slot *slot,
 			      bool stopped)
 {
@@ -241,34 +233,34 @@ HR_WORKER bool prefetch_wants(const struct hr_role_worker *w, const struct hr_sl
 }
 
 /*
- * A tile for each lane's slot (or NULL), as long as there are any; none while one of them waits for
- * room in the queue with the tile it holds. Collective.
+ * Take a tile for each lane's slot (or NULL), while tiles are left. Takes none while one of these
+ * slots holds a tile that waits for room in the queue. Collective.
  */
 HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
 {
-	const uint32_t held = hr_ballot(slot && slot->holds);
-	const uint32_t mask = hr_ballot(slot && !slot->holds);
+	const hr_mask held = hr_ballot(slot && slot->holds);
+	const hr_mask mask = hr_ballot(slot && !slot->holds);
 	uint64_t tile = 0;
 
 	if (!mask || held)
 		return;
 	if (hr_lane() == 0)
 		tile = hr_fetch_add_u64(&pipe->next_tile, hr_count_bits(mask));
-	tile = hr_shfl_u64(tile, 0) + hr_count_bits(mask & (((uint32_t)1 << hr_lane()) - 1));
-	if ((mask >> hr_lane() & 1) && tile < pipe->tiles) {
+	tile = hr_shfl_u64(tile, 0) + hr_lanes_before(mask);
+	if (hr_in_mask(mask) && tile < pipe->tiles) {
 		slot->next_read = tile;
 		slot->holds = 1;
 	}
 	hr_lanes_sync();
 }
 
-/* Collective: other workers take tiles at any time, and all lanes see the same. */
+/* Collective: all lanes get the same answer, although other workers take tiles at any time. */
 HR_WORKER bool prefetch_tiles_left(const struct hr_pipe *pipe)
 {
-	return hr_shfl_u32(hr_acquire_u64(&pipe->next_tile) < pipe->tiles, 0) != 0;
+	return hr_shfl_u32(hr_poll_u64(&pipe->next_tile) < pipe->tiles, 0) != 0;
 }
 
-/* A free slot. True when something was posted. Collective. */
+/* Handle a free slot. True when reads were posted. Collective. */
 HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped)
 {
 	struct hr_slot *slot = &w->pipe->slot[s];
@@ -282,8 +274,8 @@ HR_WORKER bool prefetch_visit(struct hr_role_worker *w, uint32_t s, bool stopped
 	return false;
 }
 
-/* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
-HR_WORKER bool prefetch_visit_all(struct hr_role_worker *w, uint32_t mask, uint32_t s, uint32_t j,
+/* Handle the slots in mask, from the lowest lane on, until the queue is full. Collective. */
+HR_WORKER bool prefetch_visit_all(struct hr_role_worker *w, hr_mask mask, uint32_t s, uint32_t j,
 				  bool stopped, bool *full)
 {
 	bool progress = false;
@@ -300,7 +292,7 @@ HR_WORKER bool prefetch_visit_all(struct hr_role_worker *w, uint32_t mask, uint3
 	return progress;
 }
 
-/* One look at all slots, a lane each; *open counts those not yet given up. Collective. */
+/* Check all slots once, one per lane; *open is the number of slots still in use. Collective. */
 HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *open)
 {
 	const uint32_t n = hr_role_slots(w);
@@ -328,13 +320,13 @@ HR_WORKER void prefetch_note_start(const struct hr_pipe *pipe)
 		hr_release_sys_u64(&pipe->control->first_submit_ns, hr_clock_ns());
 }
 
-/* What the host asks for reaches the other workers through the first one. */
+/* The first worker passes the host's stop request on to the others. */
 HR_WORKER bool prefetch_stopped(const struct hr_role_worker *w)
 {
 	struct hr_pipe *pipe = w->pipe;
 
-	if (w->index == 0 && hr_lane() == 0 && hr_role_turn(w) &&
-	    hr_acquire_sys_u32(&pipe->control->stop))
+	if (w->index == 0 && hr_lane() == 0 && hr_role_host_round(w) &&
+	    hr_poll_sys_u32(&pipe->control->stop))
 		hr_release_u32(&pipe->stop, 1);
 	hr_lanes_sync();
 	return hr_role_stopped(w);
@@ -345,15 +337,15 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
 	bool started = false, progress;
 	struct hr_role_worker w;
-	struct hr_nvme_qp *far;
+	struct hr_nvme_qp *origin;
 	uint32_t open;
 
 	if (hr_warp() >= warps)
 		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
-	far = &pipe->read_qp[w.index * pipe->read_queues];
-	w.qp = hr_block_qp_begin(far, pipe->read_queues, warps);
+	origin = &pipe->read_qp[w.index * pipe->read_queues];
+	w.qp = hr_block_qp_begin(origin, pipe->read_queues, warps, 0);
 	do {
 		const bool stopped = prefetch_stopped(&w);
 
@@ -366,10 +358,10 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 			prefetch_note_start(pipe);
 		started |= progress;
 		progress |= prefetch_reap_all(&w);
-		hr_role_heed(&w, progress);
+		hr_role_check_stop(&w, progress);
 		hr_role_beat(&w, progress);
 	} while (open);
-	hr_block_qp_end(far, w.qp, pipe->read_queues);
+	hr_block_qp_end(origin, w.qp, pipe->read_queues);
 	if (hr_lane() == 0)
 		hr_role_done(&w);
 }

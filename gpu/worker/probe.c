@@ -1,11 +1,11 @@
 /*
- * A thread for each page, so that a page that arrives wrong is known by its number.
+ * One thread per page, so that a page with wrong data is identified by its number.
  */
 #include "gpu/worker/probe.h"
 
 #include "cache/crc32c.h"
 
-/* At first as fast as can be: the time is measured. */
+/* first polls run without pause, because the time is measured */
 #define PROBE_SPINS 200u
 
 HR_WORKER void probe_page(const struct hr_probe *probe, uint32_t page)
@@ -20,13 +20,13 @@ HR_WORKER void probe_page(const struct hr_probe *probe, uint32_t page)
 	probe->crc[page] = hr_crc32c(0, from, HR_PAGE);
 }
 
-/* False: the CPU did not ask in time. */
+/* False: the CPU did not write ping in time. */
 HR_WORKER bool probe_answer(const struct hr_probe *probe, uint32_t round)
 {
-	const uint64_t end = hr_clock_ns() + probe->patience_ns;
+	const uint64_t end = hr_clock_ns() + probe->timeout_ns;
 	uint32_t spins = 0;
 
-	while (hr_acquire_sys_u32(probe->ping) != round) {
+	while (hr_poll_sys_u32(probe->ping) != round) {
 		if (hr_clock_ns() > end)
 			return false;
 		if (++spins > PROBE_SPINS)

@@ -1,6 +1,7 @@
 /*
- * gpu/worker/role.h - what the three roles of a pipeline have in common; for {prefetch,compute,
- * writeback,pipeline}.c of this folder only. Worker code.
+ * gpu/worker/role.h - code shared by the three roles of a pipeline, and by the workers of an access
+ * operator's run; only for {prefetch,compute,writeback,pipeline,access,io*}.c of this folder. Worker
+ * code.
  */
 #ifndef GPU_WORKER_ROLE_H
 #define GPU_WORKER_ROLE_H
@@ -11,31 +12,32 @@
 #include "gpu/worker/pipeline.h"
 #include "nvme/retry.h"
 
-/* Host memory is far from a GPU: its workers look there, and write a heartbeat, only now and then. */
+/* Rounds between two accesses to host memory (flags, heartbeat), which is slow for a GPU. */
 #define HR_BEAT_ROUNDS (HR_LANES == 1 ? 1u : 64u)
 
-/* A worker of a role (compute: a block); each lane has a copy. */
+/* A worker of a role (for compute: a block); each lane has a copy. */
 struct hr_role_worker {
-	struct hr_pipe *pipe;
+	struct hr_pipe *pipe; /* NULL in a run of an access operator */
 	struct hr_worker_status *status;
-	uint32_t role, index, count; /* the index-th of count */
-	struct hr_nvme_qp *qp;	     /* its queue pairs; not of compute */
-	uint32_t turn;	       /* prefetch, writeback: of its slots, the one to look at first */
-	uint32_t spins;	       /* of hr_idle() */
-	uint32_t parked;       /* commands of its slots that wait to be sent again */
-	bool failed;	       /* this worker starts nothing any more */
-	bool dead;	       /* and waits for nothing: a queue of its own broke */
-	uint64_t tiles, bytes; /* through with; of the counting thread */
-	uint64_t start, mark;  /* hr_cycles() at the start and of this round */
+	uint32_t role, index, count; /* worker `index` of `count` */
+	struct hr_nvme_qp *qp;	     /* its queue pairs; unused by compute */
+	uint32_t turn;		     /* prefetch, writeback: the first of its slots to check */
+	uint32_t spins;		     /* for hr_idle() */
+	uint32_t parked;	     /* commands of its slots that wait to be sent again */
+	bool failed;		     /* this worker starts no new work */
+	bool dead;		     /* and waits for no command: one of its queues broke */
+	uint64_t tiles, bytes;	     /* completed; of the counting thread */
+	/* hr_cycles() at the start, and at the start of this round */
+	uint64_t start, mark;
 	struct hr_worker_cost cost;
 };
 
-/* Slots of this worker are index, index + count, ... */
-HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe, uint32_t role,
-				  uint32_t index, uint32_t count)
+/* Worker `index` of `count`, without a pipeline. */
+HR_WORKER void hr_role_worker_start(struct hr_role_worker *w, struct hr_worker_status *status,
+				    uint32_t role, uint32_t index, uint32_t count)
 {
-	w->pipe = pipe;
-	w->status = &pipe->status[hr_pipe_first_status(pipe, role) + index];
+	w->pipe = NULL;
+	w->status = status;
 	w->role = role;
 	w->index = index;
 	w->count = count;
@@ -49,7 +51,16 @@ HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe
 	w->cost.rounds = w->cost.busy_rounds = w->cost.busy_cycles = 0;
 }
 
-/* The worker has ended; one thread, after all others of it have. */
+/* The slots of this worker are index, index + count, ... */
+HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe, uint32_t role,
+				  uint32_t index, uint32_t count)
+{
+	hr_role_worker_start(w, &pipe->status[hr_pipe_first_status(pipe, role) + index], role,
+			     index, count);
+	w->pipe = pipe;
+}
+
+/* Mark the worker as ended. One thread, after all other threads of the worker. */
 HR_WORKER void hr_role_done(struct hr_role_worker *w)
 {
 	w->cost.cycles = hr_cycles() - w->start;
@@ -57,25 +68,25 @@ HR_WORKER void hr_role_done(struct hr_role_worker *w)
 	hr_release_sys_u32(&w->status->done, 1);
 }
 
-/* One more tile. One thread, always the same. */
+/* Count one more tile. Always the same thread. */
 HR_WORKER void hr_role_count(struct hr_role_worker *w, uint64_t bytes)
 {
 	hr_relaxed_sys_u64(&w->status->bytes, w->bytes += bytes);
 	hr_relaxed_sys_u64(&w->status->tiles, ++w->tiles);
 }
 
-/* True in rounds that look at host memory. */
-HR_WORKER bool hr_role_turn(const struct hr_role_worker *w)
+/* True in rounds that access host memory. */
+HR_WORKER bool hr_role_host_round(const struct hr_role_worker *w)
 {
 	return w->cost.rounds % HR_BEAT_ROUNDS == 0;
 }
 
-/* The end of a round with progress, or without; keeps the heartbeat going. One worker. */
+/* End a round, with or without progress; updates the heartbeat. One worker. */
 HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
 {
 	const uint64_t now = hr_cycles();
 
-	if (hr_role_turn(w) && hr_lane() == 0)
+	if (hr_role_host_round(w) && hr_lane() == 0)
 		hr_relaxed_sys_u64(&w->status->heartbeat, w->cost.rounds + 1);
 	w->cost.rounds++;
 	if (progress) {
@@ -89,39 +100,39 @@ HR_WORKER void hr_role_beat(struct hr_role_worker *w, bool progress)
 	}
 }
 
-/* Other workers change these words at any time, so lane 0 looks and all lanes see the same.
- * Collective. */
+/* Other workers change these words at any time, so lane 0 reads them and all lanes get the same
+ * value. Collective. */
 HR_WORKER bool hr_role_stopped(const struct hr_role_worker *w)
 {
-	return w->failed || hr_shfl_u32(hr_acquire_u32(&w->pipe->stop), 0) != 0;
+	return w->failed || hr_shfl_u32(hr_poll_u32(&w->pipe->stop), 0) != 0;
 }
 
 /*
- * At the end of a round: the host has found that commands will not complete, so this worker waits
- * for none, and starts none. Looked at only in rounds without progress, as there are no others then.
- * Collective.
+ * At the end of a round: stop waiting for commands, and start none, when the host has found that
+ * commands will not complete. Checked only in rounds without progress, because then all rounds are
+ * without progress. Collective.
  */
-HR_WORKER void hr_role_heed(struct hr_role_worker *w, bool progress)
+HR_WORKER void hr_role_check_stop(struct hr_role_worker *w, bool progress)
 {
 	uint32_t stop = HR_STOP_NOT;
 
-	if (progress || !hr_role_turn(w))
+	if (progress || !hr_role_host_round(w))
 		return;
 	if (hr_lane() == 0)
-		stop = hr_acquire_sys_u32(&w->pipe->control->stop);
+		stop = hr_poll_sys_u32(&w->pipe->control->stop);
 	if (hr_shfl_u32(stop, 0) == HR_STOP_WAITING)
 		w->failed = w->dead = true;
 }
 
-/* Slots of the worker. */
+/* Number of slots of the worker. */
 HR_WORKER uint32_t hr_role_slots(const struct hr_role_worker *w)
 {
 	return w->index < w->pipe->slots ? (w->pipe->slots - w->index - 1) / w->count + 1 : 0;
 }
 
 /*
- * Which of its n slots it looks at as the k-th, or n for k >= n. It begins with the one that the
- * queue had no room for, so that those in front do not take all the room there is.
+ * Index of the k-th of its n slots to check; n for k >= n. The order starts with the slot that the
+ * queue had no room for, so that earlier slots do not take all room again.
  */
 HR_WORKER uint32_t hr_role_in_turn(const struct hr_role_worker *w, uint32_t k, uint32_t n)
 {
@@ -131,21 +142,23 @@ HR_WORKER uint32_t hr_role_in_turn(const struct hr_role_worker *w, uint32_t k, u
 }
 
 /*
- * The j-th slot of the worker for the calling lane, as it is just now: *s is its number, when there
- * is one, and the result its state; else HR_SLOT_CLOSED, which nobody wants.
+ * The current state of the worker's j-th slot, for the calling lane: *s is its number;
+ * HR_SLOT_CLOSED when there is no such slot. Data that others wrote to the slot may be read after
+ * hr_polled() of its state, or after hr_role_state().
  */
 HR_WORKER uint32_t hr_role_look(const struct hr_role_worker *w, uint32_t j, uint32_t *s)
 {
 	*s = w->index + j * w->count;
-	return *s < w->pipe->slots ? hr_acquire_u32(&w->pipe->slot[*s].state) : HR_SLOT_CLOSED;
+	return *s < w->pipe->slots ? hr_poll_u32(&w->pipe->slot[*s].state) : HR_SLOT_CLOSED;
 }
 
+/* The state of a slot, the same in all lanes; an acquire. Collective. */
 HR_WORKER uint32_t hr_role_state(const struct hr_slot *slot)
 {
 	return hr_shfl_u32(hr_acquire_u32(&slot->state), 0);
 }
 
-/* Hand the slot on; everything this worker wrote for it is visible to the next. Collective. */
+/* Hand the slot on: all writes of this worker to it are visible to the next owner. Collective. */
 HR_WORKER void hr_role_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 {
 	hr_lanes_sync();
@@ -154,7 +167,7 @@ HR_WORKER void hr_role_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 	hr_lanes_sync();
 }
 
-/* A lane's completion, in all lanes. Collective. */
+/* Copy the completion of one lane to all lanes. Collective. */
 HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine, uint32_t lane)
 {
 	done->token = hr_shfl_u32(mine->token, lane);
@@ -165,20 +178,23 @@ HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine,
 	done->dw0 = 0;
 }
 
-/* Lanes among `mask` that name the same slot as the lowest of them, *s. Collective. */
-HR_WORKER uint32_t hr_role_group(uint32_t mask, uint32_t mine, uint32_t *s)
+/* The lanes in `mask` with the same slot as the lowest of them, *s. Collective. */
+HR_WORKER hr_mask hr_role_group(hr_mask mask, uint32_t mine, uint32_t *s)
 {
 	*s = hr_shfl_u32(mine, hr_lowest_bit(mask));
-	return hr_ballot((mask >> hr_lane() & 1) && mine == *s);
+	return hr_ballot(hr_in_mask(mask) && mine == *s);
 }
 
-/* What a failure record says about it. */
+/* The error for a failure record. */
 HR_WORKER int32_t hr_role_error(const struct hr_done *done)
 {
 	return done->status == HR_STATUS_LOST ? -ETIMEDOUT : done->status;
 }
 
-/* The command a completion belongs to, as a failure record tells it. */
+#define HR_NO_SLOT UINT32_MAX
+
+/* The command of a completion, for a failure record. A broken queue has no command and HR_NO_SLOT,
+ * because another worker may own a slot without commands. */
 struct hr_role_command {
 	int32_t error;
 	uint32_t slot, source, chunk;
@@ -187,9 +203,9 @@ struct hr_role_command {
 };
 
 /*
- * A command of the slot that has failed: it waits to be sent again, where that may help, it has not
- * had its tries, and the pause ends before the deadline of the first one that failed. *tries counts
- * those of the tile. False: it is not sent again. Collective.
+ * Park a failed command of the slot, to send it again later. False when it will not be sent again:
+ * a repetition does not help, too many tries, or the pause would end after the deadline of the
+ * first failed command. *tries counts the repetitions of the tile. Collective.
  */
 HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *tries,
 			    const struct hr_nvme_qp *qp, const struct hr_done *done)
@@ -215,7 +231,7 @@ HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint
 	return true;
 }
 
-/* A parked command of the slot that may go now, the last of them, in *token. Collective. */
+/* *token: the last parked command of the slot, when its pause has ended. Collective. */
 HR_WORKER bool hr_role_parked(const struct hr_slot *slot, uint64_t now, uint32_t *token)
 {
 	const uint32_t parked = slot->parked;
@@ -226,7 +242,7 @@ HR_WORKER bool hr_role_parked(const struct hr_slot *slot, uint64_t now, uint32_t
 	return true;
 }
 
-/* It has gone, or it never will. Collective. */
+/* Remove `count` parked commands, which were sent or will not be. Collective. */
 HR_WORKER void hr_role_unpark(struct hr_role_worker *w, struct hr_slot *slot, uint32_t count)
 {
 	hr_lanes_sync();
@@ -236,20 +252,21 @@ HR_WORKER void hr_role_unpark(struct hr_role_worker *w, struct hr_slot *slot, ui
 	hr_lanes_sync();
 }
 
-/* The first failure of the worker is kept; the whole pipeline starts nothing new. Collective. */
+/* Record the first failure of the worker; the whole pipeline starts no new work. Collective. */
 HR_DEVICE void hr_role_fail(struct hr_role_worker *w, const struct hr_extent *extent,
 			    uint32_t tile_bytes, const struct hr_nvme_qp *qp,
 			    const struct hr_role_command *command);
 
-/* Worker code of the operator of that id, block-collective; the program, and each worker image, has
- * its own. Its contract is in gpu/ops/operator.h. */
+/* Worker code of the operator with that id, block-collective. The program and each worker image
+ * define their own. gpu/ops/operator.h has the contract. */
 HR_DEVICE void hr_op_init(uint32_t op, const void *args, void *state);
 HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
 			      const struct hr_op_tile *tile);
+struct hr_objects;
+HR_DEVICE void hr_op_run(uint32_t op, const void *args, void *state, struct hr_objects *objects);
 HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all);
 
-/* The three roles: what the block-th one of a role does until its slots are closed.
- * Block-collective. */
+/* The three roles: run block `block` of a role until its slots are closed. Block-collective. */
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block);
 HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block);
 HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block);

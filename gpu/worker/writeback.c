@@ -1,6 +1,6 @@
 /*
- * Write-back: each worker writes the results of its slots over a queue pair of its own, frees the
- * slots, and flushes when all of them are closed.
+ * Write-back: each worker writes the results of its slots over its own queue pair, frees the slots,
+ * and flushes when all of them are closed.
  */
 #include "gpu/worker/block_qp.h"
 #include "gpu/worker/role.h"
@@ -10,18 +10,12 @@
 HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t s,
 			      uint8_t opcode, int error)
 {
-	struct hr_role_command command;
+	const struct hr_role_command command = { error, s, 0, 0, 0, opcode };
 
-	command.error = error;
-	command.slot = s;
-	command.source = 0;
-	command.chunk = 0;
-	command.cid = 0;
-	command.opcode = opcode;
 	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
 }
 
-/* The tile is not on the disk, and nothing later of the slot will be. One lane. */
+/* Record that the tile is not on the disk; no later tile of the slot will be counted. One lane. */
 HR_WORKER void writeback_lost(struct hr_slot *slot)
 {
 	if (!slot->spoiled)
@@ -29,7 +23,7 @@ HR_WORKER void writeback_lost(struct hr_slot *slot)
 	slot->spoiled = 1;
 }
 
-/* The tile is on the disk (not yet flushed). One lane. */
+/* Record that the tile is on the disk (not yet flushed). One lane. */
 HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	uint64_t *written = &w->pipe->written[slot - w->pipe->slot];
@@ -44,8 +38,8 @@ HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_nvme_qp *qp, u
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_slot *slot = &pipe->slot[s];
-	const int posted = hr_pwrite_post(qp, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
-					  slot->out_bytes, &slot->out, s, 0);
+	const int posted = hr_io_write_post(qp, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+					    slot->out_bytes, &slot->out, s, 0);
 
 	if (posted == -EAGAIN)
 		return false;
@@ -57,24 +51,24 @@ HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_nvme_qp *qp, u
 	if (hr_lane() == 0) {
 		slot->writing = (uint32_t)posted;
 		slot->write_tries = 0;
-		if (!posted) /* nothing had to be written */
+		if (!posted) /* there was nothing to write */
 			writeback_written(w, slot);
 	}
 	hr_lanes_sync();
 	return true;
 }
 
-/* Send a command again. False: there is no room for it now. Collective. */
+/* Send a command again. False: no room now. Collective. */
 HR_WORKER bool writeback_again(struct hr_role_worker *w, uint32_t s, uint32_t token)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_slot *slot = &pipe->slot[s];
 
-	return hr_repost(w->qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
-			 slot->out_bytes, &slot->out, s, HR_TOKEN_CHUNK(token), 0) > 0;
+	return hr_io_repost(w->qp, nvme_cmd_write, &pipe->sink, slot->tile * pipe->sink_tile_bytes,
+			    slot->out_bytes, &slot->out, s, HR_TOKEN_CHUNK(token), 0) > 0;
 }
 
-/* The parked commands whose time has come; after a failure none is sent any more. Collective. */
+/* Send the parked commands whose pause has ended; none after a failure. Collective. */
 HR_WORKER void writeback_resend(struct hr_role_worker *w)
 {
 	const uint32_t n = hr_role_slots(w);
@@ -86,7 +80,7 @@ HR_WORKER void writeback_resend(struct hr_role_worker *w)
 		struct hr_slot *slot = &w->pipe->slot[s];
 		uint32_t parked;
 
-		/* In another state the other role may write the word. */
+		/* in another state, the other role may write `parked` */
 		if (hr_role_state(slot) != HR_SLOT_COMPUTED)
 			continue;
 		parked = slot->parked;
@@ -106,12 +100,14 @@ HR_WORKER void writeback_resend(struct hr_role_worker *w)
 	}
 }
 
-/* One completion that is not a success, the same in all lanes. */
+/* Handle one failed completion, the same in all lanes. */
 HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
 			     const struct hr_done *done)
 {
-	const uint32_t s = HR_TOKEN_BUFFER(done->token), chunk = HR_TOKEN_CHUNK(done->token);
-	struct hr_role_command command;
+	const uint32_t s = HR_TOKEN_BUFFER(done->token);
+	const struct hr_role_command command = {
+		hr_role_error(done), s, 0, HR_TOKEN_CHUNK(done->token), done->cid, nvme_cmd_write
+	};
 
 	if (hr_role_park(w, &w->pipe->slot[s], &w->pipe->slot[s].write_tries, qp, done))
 		return;
@@ -119,23 +115,17 @@ HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
 		w->pipe->slot[s].writing--;
 		writeback_lost(&w->pipe->slot[s]);
 	}
-	command.error = hr_role_error(done);
-	command.slot = s;
-	command.source = 0;
-	command.chunk = chunk;
-	command.cid = done->cid;
-	command.opcode = nvme_cmd_write;
 	hr_role_fail(w, &w->pipe->sink, w->pipe->sink_tile_bytes, qp, &command);
 }
 
-/* Completions without error in the lanes of `good`, slot by slot. Collective. */
-HR_WORKER void writeback_good(struct hr_role_worker *w, uint32_t good, uint32_t token)
+/* Handle the successful completions in the lanes of `good`, slot by slot. Collective. */
+HR_WORKER void writeback_good(struct hr_role_worker *w, hr_mask good, uint32_t token)
 {
 	const uint32_t mine = HR_TOKEN_BUFFER(token);
 	uint32_t s;
 
 	while (good) {
-		const uint32_t group = hr_role_group(good, mine, &s);
+		const hr_mask group = hr_role_group(good, mine, &s);
 
 		if (hr_lane() == 0) {
 			struct hr_slot *slot = &w->pipe->slot[s];
@@ -152,9 +142,9 @@ HR_WORKER void writeback_good(struct hr_role_worker *w, uint32_t good, uint32_t 
 HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
 	struct hr_done mine = { 0 }, done;
-	uint32_t mask = hr_consume_prefetch_pread(qp, &mine);
+	hr_mask mask = hr_io_reap(qp, &mine);
 	const bool any = mask != 0;
-	const uint32_t good = hr_ballot((mask >> hr_lane() & 1) && !mine.status);
+	const hr_mask good = hr_ballot(hr_in_mask(mask) && !mine.status);
 
 	writeback_good(w, good, mine.token);
 	for (mask &= ~good; mask; mask &= mask - 1) {
@@ -162,15 +152,15 @@ HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 		writeback_bad(w, qp, &done);
 	}
 	if (qp->broken && !w->dead) {
-		writeback_fail(w, qp, w->index, nvme_cmd_write, qp->broken);
+		writeback_fail(w, qp, HR_NO_SLOT, nvme_cmd_write, qp->broken);
 		w->dead = true;
 	}
 	return any;
 }
 
 /*
- * A computed slot. True when its writes were posted. After a failure results are dropped, so that
- * the slot comes back to prefetch, which closes it. Collective.
+ * Handle a computed slot. True when its writes were posted. After a failure results are dropped, so
+ * that the slot returns to prefetch, which closes it. Collective.
  */
 HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t s)
 {
@@ -178,11 +168,11 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 
 	if (hr_role_state(slot) != HR_SLOT_COMPUTED)
 		return false;
-	/* Later tiles of the slot must not be counted either: the watermark would pass this one. */
+	/* later tiles of the slot must not be counted: the watermark would pass this tile */
 	w->failed |= slot->out_bytes == HR_OUT_BROKEN;
 	if (!w->failed)
 		return writeback_post(w, qp, s);
-	/* Of a broken queue. Prefetch would take them for reads of its own. */
+	/* parked commands of a broken queue: prefetch would treat them as its own reads */
 	if (HR_RARE(slot->parked))
 		hr_role_unpark(w, slot, slot->parked);
 	if (hr_lane() == 0)
@@ -191,8 +181,8 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 	return false;
 }
 
-/* The slots in mask, from the lowest lane on, until the queue has no more room. Collective. */
-HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t mask,
+/* Handle the slots in mask, from the lowest lane on, until the queue is full. Collective. */
+HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_nvme_qp *qp, hr_mask mask,
 				   uint32_t s, uint32_t j, bool *full)
 {
 	bool progress = false;
@@ -210,7 +200,8 @@ HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_nvme_qp *
 	return progress;
 }
 
-/* One look at all slots, a lane each; *open counts those not yet closed. Collective. */
+/* Check all slots once, one per lane; *open is the number of slots that are not closed.
+ * Collective. */
 HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t *open)
 {
 	const uint32_t n = hr_role_slots(w);
@@ -220,8 +211,8 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 	for (base = 0; base < n; base += HR_LANES) {
 		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
 		const uint32_t state = hr_role_look(w, j, &s);
-		const uint32_t mask = hr_ballot(state == HR_SLOT_COMPUTED &&
-						(!w->pipe->slot[s].writing || w->dead));
+		const hr_mask mask = hr_ballot(state == HR_SLOT_COMPUTED &&
+					       (!w->pipe->slot[s].writing || w->dead));
 
 		*open += hr_count_bits(hr_ballot(state != HR_SLOT_CLOSED));
 		progress |= writeback_visit_all(w, qp, mask, s, j, &full);
@@ -229,20 +220,20 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 	return progress;
 }
 
-/* A flush, to its end. 0, an error, or a status with *done. Collective. */
+/* Post a flush and wait for it. 0, an error, or a status with *done. Collective. */
 HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_nvme_qp *qp,
 				   struct hr_done *done)
 {
-	const int posted = hr_flush_post(qp, &w->pipe->sink, 0);
+	const int posted = hr_io_flush_post(qp, &w->pipe->sink, 0);
 	struct hr_done mine = { 0 };
-	uint32_t mask = 0;
+	hr_mask mask = 0;
 
 	if (posted < 0)
 		return posted;
 	hr_qp_ring(qp);
 	while (!mask && !qp->broken && !w->dead) {
-		mask = hr_consume_prefetch_pread(qp, &mine);
-		hr_role_heed(w, mask != 0);
+		mask = hr_io_reap(qp, &mine);
+		hr_role_check_stop(w, mask != 0);
 		hr_role_beat(w, mask != 0);
 	}
 	if (!mask)
@@ -251,17 +242,17 @@ HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_nvme_qp *
 	return hr_role_error(done);
 }
 
-/* False: the host has said that nothing completes any more. Collective. */
+/* Wait until a time. False: the host reports that no command completes any more. Collective. */
 HR_WORKER bool writeback_pause(struct hr_role_worker *w, uint64_t until)
 {
 	while (!w->dead && hr_shfl_u64(hr_clock_ns(), 0) < until) {
-		hr_role_heed(w, false);
+		hr_role_check_stop(w, false);
 		hr_role_beat(w, false);
 	}
 	return !w->dead;
 }
 
-/* What was written is durable when this returns without failing. After a failure it is the host that
+/* Flush: all writes are durable when this returns without failure. After a failure the host
  * decides what to save. */
 HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
@@ -290,7 +281,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_WRITEBACK];
 	struct hr_role_worker w;
-	struct hr_nvme_qp *far;
+	struct hr_nvme_qp *origin;
 	uint32_t open;
 	bool progress;
 
@@ -298,8 +289,8 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block * warps + hr_warp(),
 			   pipe->blocks[HR_ROLE_WRITEBACK] * warps);
-	far = &pipe->write_qp[w.index];
-	w.qp = hr_block_qp_begin(far, 1, warps);
+	origin = &pipe->write_qp[w.index];
+	w.qp = hr_block_qp_begin(origin, 1, warps, 0);
 	do {
 		open = 0;
 		progress = writeback_slots(&w, w.qp, &open);
@@ -307,11 +298,11 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 			writeback_resend(&w);
 		hr_qp_ring(w.qp);
 		progress |= writeback_reap(&w, w.qp);
-		hr_role_heed(&w, progress);
+		hr_role_check_stop(&w, progress);
 		hr_role_beat(&w, progress);
 	} while (open);
 	writeback_flush(&w, w.qp);
-	hr_block_qp_end(far, w.qp, 1);
+	hr_block_qp_end(origin, w.qp, 1);
 	if (hr_lane() == 0)
 		hr_role_done(&w);
 }

@@ -10,8 +10,8 @@ static uint16_t request_event(struct soft *soft, const struct hr_sqe *sqe)
 }
 
 /*
- * Commands run to completion when they are fetched, so only those waiting for something can be
- * aborted: event requests, and completions that a fault holds back. Bit 0 of DW0: not aborted.
+ * A command is executed completely when it is fetched. So only commands that wait can be aborted:
+ * event requests, and commands whose completion a fault delays. Bit 0 of DW0: not aborted.
  */
 static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
 {
@@ -23,7 +23,8 @@ static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint3
 	for (uint32_t i = 0; sqid == 0 && i < soft->aers; i++) {
 		if (soft->aer[i] != cid)
 			continue;
-		if (soft_cq_room(soft, &soft->cq[0]) < 2) /* its completion, and this command's */
+		/* room for the aborted command's completion and this one's */
+		if (soft_cq_room(soft, &soft->cq[0]) < 2)
 			return 0;
 		soft->aer[i] = soft->aer[--soft->aers];
 		soft_post(&soft->sq[0], cid, 0, NVME_SC_ABORT_REQ);
@@ -38,34 +39,7 @@ static uint16_t abort_command(struct soft *soft, const struct hr_sqe *sqe, uint3
 	return 0;
 }
 
-bool soft_shadow_fits(const struct soft *soft)
-{
-	return 2 * (HR_SOFT_QUEUES + 1) * (4u << soft->options.dstrd) <= HR_PAGE;
-}
-
-/* Doorbell Buffer Config (5.8): two pages of the host take the I/O doorbells' place. */
-static uint16_t use_shadow(struct soft *soft, const struct hr_sqe *sqe)
-{
-	const struct soft_window *near = soft->window;
-	void *shadow, *event;
-
-	if (!soft_shadow_fits(soft))
-		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
-	if (!sqe->prp1 || !sqe->prp2 || (sqe->prp1 | sqe->prp2) & (HR_PAGE - 1))
-		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	shadow = soft_dma(soft, &near, sqe->prp1, HR_PAGE);
-	event = soft_dma(soft, &near, sqe->prp2, HR_PAGE);
-	if (!shadow || !event)
-		return NVME_SC_DATA_XFER_ERROR;
-	soft_quiesce(soft, 1);
-	soft->shadow = shadow;
-	soft->event = event;
-	soft_aim_shadow(soft);
-	soft_resume(soft, 1);
-	return 0;
-}
-
-/* Base 3.3.3.1, figure 87: a command that has no use for a namespace names none. */
+/* Base 3.3.3.1, figure 87: NSID is 0 in a command that uses no namespace. */
 static bool names_none(uint8_t opcode)
 {
 	switch (opcode) {
@@ -75,7 +49,6 @@ static bool names_none(uint8_t opcode)
 	case nvme_admin_create_cq:
 	case nvme_admin_abort_cmd:
 	case nvme_admin_async_event:
-	case nvme_admin_dbbuf:
 		return true;
 	default:
 		return false;
@@ -86,7 +59,8 @@ uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
 {
 	if (sqe->nsid && names_none(sqe->opcode))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	if (sqe->flags & (HR_SQE_PSDT_MASK | 3)) /* SGLs are not for admin commands; no fusing */
+	/* no SGLs for admin commands; no fused operations */
+	if (sqe->flags & (HR_SQE_PSDT_MASK | 3))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	switch (sqe->opcode) {
 	case nvme_admin_delete_sq:
@@ -109,8 +83,6 @@ uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0)
 		return soft_get_feature(soft, sqe, dw0);
 	case nvme_admin_async_event:
 		return request_event(soft, sqe);
-	case nvme_admin_dbbuf:
-		return use_shadow(soft, sqe);
 	default:
 		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
 	}

@@ -1,7 +1,7 @@
 /*
- * The volatile write cache. A ring of blocks in the order they were written, found by a hash of
- * their LBA; a block written again keeps its place. Written blocks live here only, until a flush,
- * or until the ring is full and the oldest are destaged.
+ * The volatile write cache: a ring of blocks in the order of their first write, indexed by a hash
+ * of their LBA. A block that is written again keeps its position. Written blocks are in the cache
+ * only, until a flush, or until the ring is full and the oldest are destaged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "nvme/soft/internal.h"
 
-#define DESTAGE 64u /* blocks written to the media in one go at most */
+#define DESTAGE 64u /* maximum blocks of one write to the media */
 
 static uint32_t hash(const struct soft_cache *c, uint64_t lba)
 {
@@ -73,7 +73,7 @@ static void unlink_block(struct soft_cache *c, uint64_t lba)
 	}
 }
 
-/* The live blocks at the old end of the ring that follow each other on the disk. */
+/* Collect the oldest live blocks that are consecutive on the disk. */
 static unsigned gather(const struct soft_cache *c, struct iovec *vec)
 {
 	const uint32_t first = c->oldest;
@@ -107,7 +107,7 @@ static int destage(struct soft_cache *c)
 	const unsigned n = gather(c, vec);
 	int err;
 
-	if (n == 0) { /* a dropped block whose turn has come */
+	if (n == 0) { /* the oldest block is a discarded one: remove it */
 		forget_oldest(c, 1);
 		return 0;
 	}
@@ -117,7 +117,7 @@ static int destage(struct soft_cache *c)
 	return err;
 }
 
-/* The power may fail between any two blocks. */
+/* Power may be cut between any two blocks. */
 static bool is_dead(const struct soft_cache *c)
 {
 	return __atomic_load_n(c->dead, __ATOMIC_ACQUIRE) != 0;
@@ -138,7 +138,7 @@ struct cursor {
 	size_t at;
 };
 
-/* Copy a block between the cache and the next bytes of the vector; NULL: only move on. */
+/* Copy a block between the cache and the next bytes of the vector; block NULL: skip the bytes. */
 static void copy_block(struct cursor *c, uint8_t *block, size_t bytes, bool to_vec)
 {
 	while (bytes) {
@@ -197,7 +197,7 @@ static void drop(struct soft_cache *c, uint64_t lba, uint64_t blocks)
 		unlink_block(c, lba + b);
 }
 
-/* The media's data, and over it what the cache has that is newer. */
+/* Read from the media, then copy newer blocks from the cache over it. */
 int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
 		    unsigned count)
 {
@@ -206,8 +206,8 @@ int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const s
 
 	if (soft_cache_is_bare(c, false))
 		return soft_media_read(c->media, lba * c->block_bytes, vec, count);
-	/* of a file even when the cache is empty: a block is never read while it is being written */
-	pthread_rwlock_rdlock(&c->lock);
+	/* needed for a file even when the cache is empty: no block is read during its write */
+	hr_read_lock(&c->lock);
 	err = soft_media_read(c->media, lba * c->block_bytes, vec, count);
 	for (uint32_t b = 0; !err && c->count && b < blocks; b++) {
 		const uint32_t found = *link_to(c, lba + b);
@@ -240,7 +240,7 @@ int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const 
 
 	if (soft_cache_is_bare(c, true))
 		return write_through(c, lba, blocks, vec, count);
-	pthread_rwlock_wrlock(&c->lock);
+	hr_write_lock(&c->lock);
 	if (through || !c->enabled) /* without a volatile cache each completed write is durable */
 		err = write_through(c, lba, blocks, vec, count);
 	else
@@ -256,7 +256,7 @@ int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks, bool
 
 	if (soft_cache_is_bare(c, true) && !is_dead(c))
 		return soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
-	pthread_rwlock_wrlock(&c->lock);
+	hr_write_lock(&c->lock);
 	if (!is_dead(c))
 		err = soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
 	if (!err && c->capacity)
@@ -271,7 +271,7 @@ int soft_cache_flush(struct soft_cache *c)
 {
 	int err;
 
-	pthread_rwlock_wrlock(&c->lock);
+	hr_write_lock(&c->lock);
 	err = destage_all(c);
 	if (!err && is_dead(c))
 		err = -EIO;
@@ -281,7 +281,7 @@ int soft_cache_flush(struct soft_cache *c)
 	return err;
 }
 
-/* Repeatable for a seed: the tests' failures can be run again. */
+/* The same seed gives the same numbers, so that a failing test can be repeated. */
 static uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -306,7 +306,7 @@ void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed
 {
 	uint64_t state = seed | 1;
 
-	pthread_rwlock_wrlock(&c->lock);
+	hr_write_lock(&c->lock);
 	for (uint32_t n = 0; policy != HR_SOFT_CUT_DROP && n < c->count; n++) {
 		const uint32_t i = (c->oldest + n) % c->capacity;
 

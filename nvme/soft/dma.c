@@ -4,15 +4,15 @@
 
 #define PRP_BYTES 8u
 
-void *soft_dma_far(const struct soft *soft, const struct soft_window **near, uint64_t bus,
-		   uint64_t bytes)
+void *soft_dma_search(const struct soft *soft, const struct soft_window **hint, uint64_t bus,
+		      uint64_t bytes)
 {
 	void *cpu = NULL;
 
 	for (uint32_t i = 0; !cpu && i < HR_SOFT_WINDOWS; i++) {
 		cpu = soft_window_at(&soft->window[i], bus, bytes);
 		if (cpu)
-			*near = &soft->window[i];
+			*hint = &soft->window[i];
 	}
 	return cpu;
 }
@@ -20,18 +20,18 @@ void *soft_dma_far(const struct soft *soft, const struct soft_window **near, uin
 /* A vector being filled with the pages of a transfer. */
 struct filler {
 	const struct soft *soft;
-	const struct soft_window **near;
+	const struct soft_window **hint;
 	struct iovec *vec;
 	unsigned max, count;
 	uint64_t left;
 };
 
-/* The next piece: up to the end of its page, or of the transfer. */
+/* Add the next piece: up to the end of its page, or of the transfer. */
 static uint16_t fill(struct filler *f, uint64_t bus)
 {
 	const uint64_t room = HR_PAGE - (bus & (HR_PAGE - 1));
 	const uint64_t bytes = f->left < room ? f->left : room;
-	uint8_t *cpu = soft_dma(f->soft, f->near, bus, bytes);
+	uint8_t *cpu = soft_dma(f->soft, f->hint, bus, bytes);
 	struct iovec *last = f->count ? &f->vec[f->count - 1] : NULL;
 
 	if (!cpu)
@@ -49,8 +49,8 @@ static uint16_t fill(struct filler *f, uint64_t bus)
 }
 
 /*
- * Entries of the list at `list`, which continues through its last entry when it is too short. Only
- * the first list may start inside a page, so at most that one is nothing but a link.
+ * Add the entries of the PRP list at `list`. The last entry of a full page points to the next list.
+ * Only the first list may start inside a page, so only the first can consist of that pointer alone.
  */
 static uint16_t fill_from_list(struct filler *f, uint64_t list)
 {
@@ -60,12 +60,12 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 		const bool chained = pages > room;
 		const uint64_t entries = chained ? room - 1 : pages;
 		const uint64_t *entry =
-			soft_dma(f->soft, f->near, list, (entries + chained) * PRP_BYTES);
+			soft_dma(f->soft, f->hint, list, (entries + chained) * PRP_BYTES);
 
 		if (!entry)
 			return NVME_SC_DATA_XFER_ERROR;
 		for (uint64_t i = 0; i < entries; i++) {
-			/* Once: the host may change it between check and use. */
+			/* Load once: the host may change the entry between check and use. */
 			const uint64_t bus = __atomic_load_n(&entry[i], __ATOMIC_RELAXED);
 			uint16_t status =
 				bus & (HR_PAGE - 1) ? NVME_SC_PRP_INVALID_OFFSET : fill(f, bus);
@@ -82,11 +82,11 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 	return 0;
 }
 
-uint16_t soft_prp(const struct soft *soft, const struct soft_window **near,
+uint16_t soft_prp(const struct soft *soft, const struct soft_window **hint,
 		  const struct hr_sqe *sqe, uint64_t bytes, struct iovec *vec, unsigned max,
 		  unsigned *count)
 {
-	struct filler f = { soft, near, vec, max, 0, bytes };
+	struct filler f = { soft, hint, vec, max, 0, bytes };
 	uint16_t status;
 
 	if (sqe->prp1 & 3)
@@ -105,11 +105,11 @@ uint16_t soft_prp(const struct soft *soft, const struct soft_window **near,
 uint16_t soft_copy_out(const struct soft *soft, const struct hr_sqe *sqe, const void *data,
 		       uint32_t bytes)
 {
-	const struct soft_window *near = soft->window;
+	const struct soft_window *hint = soft->window;
 	const uint8_t *from = data;
 	struct iovec vec[2];
 	unsigned count;
-	const uint16_t status = soft_prp(soft, &near, sqe, bytes, vec, 2, &count);
+	const uint16_t status = soft_prp(soft, &hint, sqe, bytes, vec, 2, &count);
 
 	for (unsigned i = 0; !status && i < count; i++) {
 		memcpy(vec[i].iov_base, from, vec[i].iov_len);

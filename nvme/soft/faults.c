@@ -1,4 +1,4 @@
-/* Fault scripts: the format is in FAULTS.md. */
+/* Fault scripts, in the format of FAULTS.md. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,12 +13,12 @@
 #define LINE_MAX_BYTES 512
 #define BLANKS " \t\r\n"
 
-/* A line being read, word by word. */
+/* A line that is parsed word by word. */
 struct reader {
 	struct soft_fault *fault;
 	char *rest;
-	const char *problem; /* NULL: none yet */
-	const char *word;    /* that caused it */
+	const char *problem; /* error text; NULL: none */
+	const char *word;    /* word that caused the error */
 };
 
 static char *next_word(struct reader *r)
@@ -105,7 +105,7 @@ static void read_lbas(struct reader *r, char *word)
 		wrong(r, word, "range ends before it begins");
 }
 
-/* [lba A[-B]] [nth N] [count M] up to the colon. */
+/* Parse [opcode N] [lba A[-B]] [nth N] [count M], up to the colon. */
 static void read_match(struct reader *r)
 {
 	char *word = next_word(r);
@@ -114,14 +114,16 @@ static void read_match(struct reader *r)
 		wrong(r, word, "expected 'on'");
 	r->fault->on = read_command(r, next_word(r));
 	while (!r->problem && (word = next_word(r)) && strcmp(word, ":") != 0) {
-		if (strcmp(word, "lba") == 0)
+		if (strcmp(word, "opcode") == 0)
+			r->fault->opcode = (uint32_t)read_number(r, next_word(r), UINT8_MAX);
+		else if (strcmp(word, "lba") == 0)
 			read_lbas(r, next_word(r));
 		else if (strcmp(word, "nth") == 0)
 			r->fault->nth = read_number(r, next_word(r), UINT64_MAX);
 		else if (strcmp(word, "count") == 0)
 			r->fault->times = read_number(r, next_word(r), UINT64_MAX);
 		else
-			wrong(r, word, "expected lba, nth, count or ':'");
+			wrong(r, word, "expected opcode, lba, nth, count or ':'");
 	}
 	if (r->fault->nth == 0)
 		wrong(r, "0", "nth counts from 1");
@@ -197,10 +199,10 @@ static void read_action(struct reader *r)
 		read_cut(r);
 	word = next_word(r);
 	if (word)
-		wrong(r, word, "more than the rule takes");
+		wrong(r, word, "unexpected word at the end of the rule");
 }
 
-/* ':' is a word of its own wherever it stands. */
+/* Put blanks around ':', so that it is a word of its own. */
 static void space_colon(char *to, size_t bytes, const char *from)
 {
 	size_t n = 0;
@@ -218,7 +220,7 @@ static void space_colon(char *to, size_t bytes, const char *from)
 }
 
 static int read_line(struct soft *soft, const char *line, const char *file, unsigned number,
-		     char *message)
+		     struct hr_error *e)
 {
 	char text[2 * LINE_MAX_BYTES];
 	struct reader r = { 0 };
@@ -226,27 +228,25 @@ static int read_line(struct soft *soft, const char *line, const char *file, unsi
 	space_colon(text, sizeof(text), line);
 	if (text[strspn(text, BLANKS)] == '\0')
 		return 0;
-	if (soft->faults == SOFT_FAULTS) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s:%u: more than %u rules", file, number,
-			 SOFT_FAULTS);
-		return -EINVAL;
-	}
+	if (soft->faults == SOFT_FAULTS)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "%s:%u: more than %u rules", file,
+			       number, SOFT_FAULTS);
 	r.rest = text;
 	r.fault = &soft->fault[soft->faults];
-	*r.fault = (struct soft_fault){ .nth = 1, .times = 1, .last = UINT64_MAX };
+	*r.fault = (struct soft_fault){
+		.opcode = SOFT_ANY_OPCODE, .nth = 1, .times = 1, .last = UINT64_MAX
+	};
 	read_match(&r);
 	if (!r.problem)
 		read_action(&r);
-	if (r.problem) {
-		snprintf(message, HR_LOG_LINE_MAX, "%s:%u: '%s': %s", file, number, r.word,
-			 r.problem);
-		return -EINVAL;
-	}
+	if (r.problem)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "%s:%u: '%s': %s", file, number, r.word,
+			       r.problem);
 	soft->faults++;
 	return 0;
 }
 
-int soft_faults_read(struct soft *soft, const char *file, char *message)
+int soft_faults_read(struct soft *soft, const char *file, struct hr_error *e)
 {
 	char line[LINE_MAX_BYTES];
 	unsigned number = 0;
@@ -255,14 +255,13 @@ int soft_faults_read(struct soft *soft, const char *file, char *message)
 
 	if (!in) {
 		err = -errno;
-		snprintf(message, HR_LOG_LINE_MAX, "fault script %s: %s", file, strerror(-err));
-		return err;
+		return hr_fail(e, HR_ERROR_MISSING, err, "fault script %s: %s", file,
+			       strerror(-err));
 	}
 	while (!err && fgets(line, sizeof(line), in))
-		err = read_line(soft, line, file, ++number, message);
+		err = read_line(soft, line, file, ++number, e);
 	if (!err && ferror(in)) {
-		snprintf(message, HR_LOG_LINE_MAX, "fault script %s: cannot read", file);
-		err = -EIO;
+		err = hr_fail(e, HR_ERROR_FAILED, -EIO, "fault script %s: cannot read", file);
 	}
 	fclose(in);
 	return err;
@@ -290,6 +289,8 @@ static bool touches(const struct soft_fault *fault, const struct hr_sqe *sqe, ui
 
 	if (!(fault->on & kind))
 		return false;
+	if (fault->opcode != SOFT_ANY_OPCODE && fault->opcode != sqe->opcode)
+		return false;
 	if (!(kind & (FAULT_ON_READ | FAULT_ON_WRITE)))
 		return true;
 	return first <= fault->last && first + (sqe->cdw12 & 0xffff) >= fault->first;
@@ -300,7 +301,7 @@ const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *
 	const uint32_t kind = kind_of(sqe, admin);
 	const struct soft_fault *fires = NULL;
 
-	/* every rule counts its matches, whichever fires */
+	/* each rule counts its matches, also when an earlier rule applies */
 	for (uint32_t i = 0; i < soft->faults; i++) {
 		struct soft_fault *fault = &soft->fault[i];
 		uint64_t n;

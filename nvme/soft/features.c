@@ -1,11 +1,11 @@
-/* Get and Set Features (Base 5.27): the mandatory ones, and the volatile write cache. */
+/* Get and Set Features (Base 5.27): the mandatory features, and the volatile write cache. */
 #include <string.h>
 
 #include "nvme/soft/internal.h"
 
 #define SAVE 0x80000000u /* CDW10 of Set Features */
 #define SELECT(cdw10) ((cdw10) >> 8 & 7)
-#define TEMPERATURE_OVER 343u /* kelvin; as WCTEMP */
+#define TEMPERATURE_OVER 343u /* kelvin; equal to WCTEMP */
 #define ALL_SENSORS 15u	      /* TMPSEL */
 
 static const uint8_t known[] = {
@@ -51,7 +51,9 @@ void soft_features_reset(struct soft *soft)
 	soft->retry_delays = false;
 	soft_reservations_reset(soft);
 	__atomic_store_n(&soft->events, 0, __ATOMIC_RELAXED);
-	pthread_rwlock_wrlock(&soft->cache.lock);
+	soft_compare_temperature(soft);
+	soft_check_spare(soft);
+	hr_write_lock(&soft->cache.lock);
 	soft->cache.enabled = soft->cache.capacity > 0;
 	pthread_rwlock_unlock(&soft->cache.lock);
 }
@@ -64,7 +66,7 @@ static bool has_io_queues(const struct soft *soft)
 	return false;
 }
 
-/* Grants as many as asked for, equally many of both kinds. */
+/* Grants the requested number, the same for SQs and CQs. */
 static uint16_t set_queues(struct soft *soft, uint32_t cdw11, uint32_t *dw0)
 {
 	const uint32_t nsqr = cdw11 & 0xffff, ncqr = cdw11 >> 16;
@@ -87,14 +89,14 @@ static uint16_t set_cache(struct soft *soft, uint32_t cdw11)
 
 	if (!on && soft_cache_flush(&soft->cache) != 0)
 		return NVME_SC_INTERNAL;
-	pthread_rwlock_wrlock(&soft->cache.lock);
+	hr_write_lock(&soft->cache.lock);
 	soft->cache.enabled = on;
 	pthread_rwlock_unlock(&soft->cache.lock);
 	soft->feature[NVME_FEAT_FID_VOLATILE_WC] = on;
 	return 0;
 }
 
-/* The composite temperature's only: over (0) and under (1) thresholds, CDW11 21:20. */
+/* Thresholds of the composite temperature only: over (0) and under (1), CDW11 21:20. */
 static uint32_t *threshold_of(struct soft *soft, uint32_t cdw11, bool set)
 {
 	const uint32_t sensor = cdw11 >> 16 & 15, type = cdw11 >> 20 & 3;
@@ -128,14 +130,14 @@ static uint16_t get_threshold(struct soft *soft, uint32_t cdw11, bool current, u
 	return 0;
 }
 
-/* 512 bytes of data: byte 0, bit 0 is ACRE, all others are reserved (5.27.1.18). */
+/* 512 bytes of data: byte 0 bit 0 is ACRE, all other bits are reserved (5.27.1.18). */
 static uint16_t set_behavior(struct soft *soft, const struct hr_sqe *sqe)
 {
-	const struct soft_window *near = soft->window;
+	const struct soft_window *hint = soft->window;
 	struct nvme_feat_host_behavior behavior;
 	struct iovec vec[2];
 	unsigned pieces;
-	const uint16_t status = soft_prp(soft, &near, sqe, sizeof(behavior), vec, 2, &pieces);
+	const uint16_t status = soft_prp(soft, &hint, sqe, sizeof(behavior), vec, 2, &pieces);
 
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
@@ -153,8 +155,8 @@ static uint16_t get_behavior(struct soft *soft, const struct hr_sqe *sqe, bool c
 	return soft_copy_out(soft, sqe, &behavior, sizeof(behavior));
 }
 
-/* All features are the controller's: to set one of a namespace is refused (5.27, 10Fh); to get one
- * of a namespace that there is, is not. */
+/* All features belong to the controller. Set Features with a namespace is refused (5.27, 10Fh).
+ * Get Features accepts the NSID of an existing namespace. */
 static uint16_t refuse_namespace(const struct soft *soft, uint32_t nsid, bool set)
 {
 	if (!soft_has_namespace(soft, nsid))
@@ -179,7 +181,7 @@ uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		return set_cache(soft, sqe->cdw11);
 	case NVME_FEAT_FID_TEMP_THRESH:
 		return set_threshold(soft, sqe->cdw11);
-	case NVME_FEAT_FID_POWER_MGMT: /* one power state: 0 */
+	case NVME_FEAT_FID_POWER_MGMT: /* the only power state */
 		if (sqe->cdw11 & 0x1f)
 			return NVME_SC_INVALID_FIELD | SOFT_DNR;
 		break;
@@ -204,7 +206,8 @@ uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t 
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL && refuse_namespace(soft, sqe->nsid, false))
 		return refuse_namespace(soft, sqe->nsid, false);
-	if (SELECT(sqe->cdw10) > NVME_GET_FEATURES_SEL_DEFAULT) /* ONCS: no saved values */
+	/* ONCS reports no saved values */
+	if (SELECT(sqe->cdw10) > NVME_GET_FEATURES_SEL_DEFAULT)
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (fid == NVME_FEAT_FID_HOST_BEHAVIOR)
 		return get_behavior(soft, sqe, !SELECT(sqe->cdw10));

@@ -1,15 +1,16 @@
-/* Identify (Base 5.17, NVM Command Set 4.1.5): CNS 00h to 03h, and more of a zoned namespace. */
+/* Identify (Base 5.17, NVM Command Set 4.1.5): CNS 00h to 03h, and more for a zoned namespace. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "config/bytes.h"
 
 #include "nvme/soft/internal.h"
 
 #define MODEL "headrace %s controller"
 #define FIRMWARE "1.0"
 
-/* ASCII fields are padded with blanks and not terminated. */
+/* ASCII fields are padded with blanks and have no terminator. */
 static void put_text(char *field, size_t bytes, const char *text)
 {
 	const size_t n = strnlen(text, bytes);
@@ -18,24 +19,15 @@ static void put_text(char *field, size_t bytes, const char *text)
 	memcpy(field, text, n);
 }
 
-/* FNV-1a: the same image has the same identifiers each time. */
-static uint64_t path_hash(const char *path)
-{
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (const char *c = path; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
-	return hash;
-}
-
-/* By whatever path an image is reached; memory is another one each time. */
+/* The identity follows from the real path of the image, so every link to it gives the same.
+ * Memory gets a random one. */
 void soft_make_identity(struct soft *soft)
 {
 	char *path = *soft->options.path ? realpath(soft->options.path, NULL) : NULL;
 
 	if (path)
-		soft->identity = path_hash(path);
-	else if (getrandom(&soft->identity, sizeof(soft->identity), 0) < 0)
+		soft->identity = hr_hash(HR_HASH_BEGIN, path, strlen(path));
+	else if (hr_random(&soft->identity, sizeof(soft->identity)) != 0)
 		soft->identity = (uintptr_t)soft ^ soft->opened_ns;
 	free(path);
 }
@@ -46,11 +38,11 @@ static void make_uuid(const struct soft *soft, uint32_t nsid, uint8_t uuid[16])
 				   (soft->identity + nsid - 1) * 0x9e3779b97f4a7c15ull };
 
 	memcpy(uuid, half, sizeof(half));
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: our own */
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: custom */
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
-/* Base 4.5: an NQN made of a UUID, that of the first namespace. */
+/* Base 4.5: NQN in the UUID format, from the UUID of the first namespace. */
 static void put_nqn(const struct soft *soft, char *field, size_t bytes)
 {
 	size_t n = (size_t)snprintf(field, bytes, "nqn.2014-08.org.nvmexpress:uuid:");
@@ -64,7 +56,8 @@ static void put_nqn(const struct soft *soft, char *field, size_t bytes)
 
 static void put_serial(const struct soft *soft, char *field, size_t bytes)
 {
-	const uint64_t hash = path_hash(soft->options.path);
+	const uint64_t hash =
+		hr_hash(HR_HASH_BEGIN, soft->options.path, strlen(soft->options.path));
 	char text[24];
 
 	snprintf(text, sizeof(text), SOFT_SERIAL, (unsigned long long)hash);
@@ -81,7 +74,7 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	snprintf(model, sizeof(model), MODEL, soft->options.null ? "null" : "software");
 	put_text(id.mn, sizeof(id.mn), model);
 	put_text(id.fr, sizeof(id.fr), FIRMWARE);
-	/* VID and SSVID stay 0: there is no PCI function to have them */
+	/* VID and SSVID stay 0: there is no PCI function */
 	id.cmic = soft->options.shared ? NVME_CTRL_CMIC_MULTI_CTRL : 0;
 	id.mdts = (uint8_t)soft->options.mdts;
 	id.ver = soft->vs;
@@ -90,11 +83,10 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.crdt1 = 1; /* 100 ms, 200 ms and 60 s */
 	id.crdt2 = 2;
 	id.crdt3 = 600;
-	id.oacs = soft_shadow_fits(soft) ? NVME_CTRL_OACS_DBBUF_CFG : 0;
 	id.oaes = NVME_CTRL_OAES_NA;
 	id.acl = 3;
 	id.aerl = SOFT_AERL;
-	id.frmw = 1 << 1 | 1; /* one slot, read only */
+	id.frmw = 1 << 1 | 1; /* one firmware slot, read-only */
 	id.lpa = 0;
 	id.elpe = SOFT_ERROR_LOG - 1;
 	id.wctemp = 343;
@@ -145,7 +137,7 @@ static uint16_t identify_list(struct soft *soft, const struct hr_sqe *sqe)
 	return soft_copy_out(soft, sqe, list, sizeof(list));
 }
 
-/* Namespace identification descriptors: a UUID (type 3), and the command set where there are
+/* Namespace identification descriptors: a UUID (type 3), and the command set when there are
  * several. */
 static uint16_t identify_descriptors(struct soft *soft, const struct hr_sqe *sqe)
 {
@@ -172,7 +164,7 @@ uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe)
 			return NVME_SC_INVALID_IOCS | SOFT_DNR;
 		return identify_ns(soft, sqe);
 	case NVME_IDENTIFY_CNS_CTRL:
-		if (sqe->nsid) /* figure 273: it has no use for one */
+		if (sqe->nsid) /* figure 273: NSID is not used */
 			return NVME_SC_INVALID_FIELD | SOFT_DNR;
 		return identify_ctrl(soft, sqe);
 	case NVME_IDENTIFY_CNS_NS_ACTIVE_LIST:

@@ -1,78 +1,82 @@
 /*
- * nvme/soft/internal.h - the software controller from inside; for its own files and tests only.
+ * nvme/soft/internal.h - internals of the software controller; only for its own files and tests. These
+ * call one another in circles, as parts of one device, so that this header declares functions of all.
  *
- * One allocation at open holds everything. Who touches what:
+ * One allocation at open holds everything. Ownership:
  *
  *   registers, admin queue, features, logs    poller 0
- *   I/O CQ and the SQs that complete to it    one poller, chosen when the CQ is created, which holds
- *                                             its own lock while it polls; poller 0 takes that lock
- *                                             to create or delete
+ *   I/O CQ and the SQs that complete to it    one poller, chosen when the CQ is created; it holds
+ *                                             its own lock while it polls, and poller 0 takes that
+ *                                             lock to create or delete queues
  *   windows                                   added and removed by the driver's thread while all
- *                                             pollers hold still
+ *                                             pollers are stopped
  *   media and cache                           any poller
  */
 #ifndef NVME_SOFT_INTERNAL_H
 #define NVME_SOFT_INTERNAL_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "config/seam.h"
 #include "nvme/soft/soft.h"
 #include "nvme/wire.h"
 
 #define SOFT_DOORBELLS 0x1000u
-#define SOFT_BATCH 64u	   /* commands of one queue in a row, before the next queue's turn */
-#define SOFT_AERL 3u	   /* zero-based: four asynchronous event requests */
-#define SOFT_ERROR_LOG 64u /* entries */
+#define SOFT_CIDS 1024u	   /* power of 2; CIDs at this distance have the same index */
+#define SOFT_BATCH 64u	   /* maximum commands of one queue before the next is served */
+#define SOFT_AERL 3u	   /* zero-based: 4 asynchronous event requests */
+#define SOFT_ERROR_LOG 64u /* entries of the error log */
 #define SOFT_FAULTS 64u	   /* rules of a script */
-#define SOFT_HELD 256u	   /* completions delayed or held back, per poller */
-#define SOFT_LINE 64u	   /* what two threads write lies in different cache lines */
+#define SOFT_HELD 256u	   /* delayed or reordered completions, per poller */
+#define SOFT_LINE 64u	   /* data written by two threads lies in different cache lines */
 #define SOFT_SERIAL "HR%018llx"
 
-/* ---- media.c: what keeps data without power */
+/* ---- media.c: persistent storage */
 
 struct soft_media {
 	uint64_t bytes;
-	uint8_t *memory;  /* NULL: a file, or nothing */
-	int fd;		  /* of the file, or -1 */
-	const char *path; /* of the file, for messages: the options' */
-	bool told;	  /* why it could not be read or written; once, atomic */
+	uint8_t *memory;  /* NULL: a file, or null media */
+	int fd;		  /* file descriptor, or -1 */
+	const char *path; /* path of the file, for messages; points into the options */
+	bool told;	  /* an I/O error has been logged; once; atomic */
 
 	/* memory.c */
-	uint32_t *version;    /* of stripes of the memory; atomic */
-	uint64_t grain;	      /* pages given back to the system: their size */
-	pthread_mutex_t wide; /* one thread at a time takes several stripes */
+	uint32_t *version;    /* versions of the memory's stripes; atomic */
+	uint64_t grain;	      /* size of the pages that can be returned to the system */
+	pthread_mutex_t wide; /* held by a thread that locks several stripes */
 };
 
-int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, char *message);
+int soft_media_open(struct soft_media *m, const struct hr_soft_options *options,
+		    struct hr_error *e);
 void soft_media_close(struct soft_media *m);
 
-/* [offset, offset + sum of vec) to or from memory. 0 or -EIO. */
+/* Copy [offset, offset + sum of vec) to or from memory. 0 or -EIO. */
 int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count);
 int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *vec,
 		     unsigned count);
-/* Durable. */
+/* Make all writes durable. */
 int soft_media_sync(struct soft_media *m);
-/* Give the space back; reads return zeros from then on. */
+/* Release the space; later reads return zeros. */
 int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes);
 
-/* ---- memory.c: media in memory. Blocks are read and written whole, by any number of pollers. */
+/* ---- memory.c: media in memory. Reads and writes of a block are atomic, with any number of
+ * pollers. */
 
 /*
- * `bytes` of zeroed memory; populate: in huge pages where there are some, and soft_memory_populate()
- * follows. 0, or -ENOMEM with message.
+ * Map `bytes` of zeroed memory. populate: prefer huge pages; the caller then calls
+ * soft_memory_populate(). 0, or -ENOMEM.
  */
-int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, char *message);
+int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, struct hr_error *e);
 void soft_memory_close(struct soft_media *m);
-/* Take the pages of this part of it, one of `parts`; ends early once *stop (atomic) is set. 0, or
- * -errno: there is not enough memory. */
+/* Allocate the pages of part `part` of `parts`. Ends early when *stop (atomic) is set. 0, or
+ * -errno when memory is short. */
 int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, const uint32_t *stop);
 void soft_memory_read(const struct soft_media *m, uint64_t offset, void *to, size_t bytes);
 void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, size_t bytes);
-/* Zeroes; bytes above 0. */
+/* Write zeros; bytes above 0. */
 void soft_memory_discard(struct soft_media *m, uint64_t offset, uint64_t bytes);
 
 /* ---- cache.c: the volatile write cache, block by block, oldest destaged first */
@@ -82,20 +86,21 @@ struct soft_cache {
 	struct soft_media *media;
 	uint32_t block_bytes;
 	uint32_t capacity; /* blocks; 0: no cache */
-	uint32_t count;	   /* dirty blocks; atomic, so that an empty cache costs readers nothing */
-	uint32_t oldest;   /* index in ring order */
-	uint32_t buckets;  /* power of two */
-	uint8_t *data;	   /* [capacity][block_bytes] */
-	uint64_t *lba;	   /* [capacity] */
-	uint32_t *next;	   /* [capacity]: chain of a bucket, index + 1 */
-	uint32_t *bucket;  /* [buckets]: index + 1 */
-	bool *live;	   /* [capacity]: false for a dropped block that waits for its turn to go */
-	bool enabled;	   /* Set Features: volatile write cache */
-	const uint32_t *dead; /* atomic: no power, nothing may reach the media any more */
+	/* dirty blocks; atomic, so that readers need no lock for an empty cache */
+	uint32_t count;
+	uint32_t oldest;      /* ring index of the oldest block */
+	uint32_t buckets;     /* power of two */
+	uint8_t *data;	      /* [capacity][block_bytes] */
+	uint64_t *lba;	      /* [capacity] */
+	uint32_t *next;	      /* [capacity]: chain of a bucket, index + 1 */
+	uint32_t *bucket;     /* [buckets]: index + 1 */
+	bool *live;	      /* [capacity]; false: a discarded block that is still in the ring */
+	bool enabled;	      /* Set Features: volatile write cache */
+	const uint32_t *dead; /* atomic: power is cut, no write may reach the media */
 };
 
-/* Memory keeps its blocks whole by itself: where nothing is cached it is read, and where nothing
- * can be, written, without the cache and its lock. */
+/* True when the cache and its lock can be skipped, because memory media keep blocks whole
+ * without them: for reads when no block is cached, for writes when no block can be cached. */
 static inline bool soft_cache_is_bare(const struct soft_cache *c, bool write)
 {
 	return c->media->fd < 0 &&
@@ -107,16 +112,22 @@ int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t byt
 void soft_cache_close(struct soft_cache *c);
 int soft_cache_read(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
 		    unsigned count);
-/* through: straight to the media, durable when this returns (FUA). */
+/* through: write to the media, durable when this returns (FUA). */
 int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const struct iovec *vec,
 		     unsigned count, bool through);
-/* Zeroes, straight on the media; through: durable when this returns. */
+/* Write zeros to the media; through: durable when this returns. */
 int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks, bool through);
 int soft_cache_flush(struct soft_cache *c);
-/* The power fails: what happens to the dirty blocks (enum hr_soft_cut). */
+/* Blocks that the volatile cache holds when the power is cut. */
+enum hr_soft_cut {
+	HR_SOFT_CUT_DROP, /* no unflushed block reaches the media */
+	HR_SOFT_CUT_SOME, /* a random selection of the unflushed blocks reaches the media */
+	HR_SOFT_CUT_TORN, /* as SOME, and 512-byte sectors within 4 KiB blocks are torn */
+};
+/* Power is cut: handle the dirty blocks. */
 void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed);
 
-/* ---- dma.c: what the controller may reach */
+/* ---- dma.c: memory that the controller can access */
 
 struct soft_window {
 	uint64_t bus, bytes; /* bytes 0: closed */
@@ -125,7 +136,8 @@ struct soft_window {
 
 struct soft;
 
-/* Host address of [bus, bus + bytes), bytes above 0, when it lies in this window; else NULL. */
+/* Host address of [bus, bus + bytes), bytes above 0, when it lies in this window; otherwise
+ * NULL. */
 static inline void *soft_window_at(const struct soft_window *w, uint64_t bus, uint64_t bytes)
 {
 	const uint64_t at = bus - w->bus;
@@ -133,35 +145,35 @@ static inline void *soft_window_at(const struct soft_window *w, uint64_t bus, ui
 	return at < w->bytes && bytes <= w->bytes - at ? w->cpu + at : NULL;
 }
 
-/* The same in any window. *near becomes the one where it was. */
-void *soft_dma_far(const struct soft *soft, const struct soft_window **near, uint64_t bus,
-		   uint64_t bytes);
+/* The same in any window. *hint is set to that window. */
+void *soft_dma_search(const struct soft *soft, const struct soft_window **hint, uint64_t bus,
+		      uint64_t bytes);
 
-/* The same, with *near, where things were last, tried first. NULL: outside of all windows. */
-static inline void *soft_dma(const struct soft *soft, const struct soft_window **near, uint64_t bus,
+/* The same. Tries *hint, the window of the last access, first. NULL: outside of all windows. */
+static inline void *soft_dma(const struct soft *soft, const struct soft_window **hint, uint64_t bus,
 			     uint64_t bytes)
 {
-	void *cpu = soft_window_at(*near, bus, bytes);
+	void *cpu = soft_window_at(*hint, bus, bytes);
 
-	return cpu ? cpu : soft_dma_far(soft, near, bus, bytes);
+	return cpu ? cpu : soft_dma_search(soft, hint, bus, bytes);
 }
 
 /*
- * The memory that PRP1, PRP2 describe for `bytes` (Base 4.1.1), merged where it is contiguous, into
- * vec[max]. Returns the number of pieces (in *count) and 0, or the NVMe status.
+ * Collect the memory that PRP1 and PRP2 describe for `bytes` (Base 4.1.1) into vec[max], merging
+ * contiguous pages. *count is the number of pieces. Returns 0 or the NVMe status.
  */
-uint16_t soft_prp(const struct soft *soft, const struct soft_window **near,
+uint16_t soft_prp(const struct soft *soft, const struct soft_window **hint,
 		  const struct hr_sqe *sqe, uint64_t bytes, struct iovec *vec, unsigned max,
 		  unsigned *count);
 
-/* Copy what a vector describes into data. */
+/* Copy the contents of a vector into data. */
 void soft_gather(void *data, const struct iovec *vec, unsigned count);
 
-/* Copy a page or less of data to the host, as admin commands do. NVMe status. */
+/* Copy at most a page of data to the host, for admin commands. NVMe status. */
 uint16_t soft_copy_out(const struct soft *soft, const struct hr_sqe *sqe, const void *data,
 		       uint32_t bytes);
 
-/* ---- faults.c: scripted misbehaviour */
+/* ---- faults.c: scripted faults */
 
 enum soft_fault_kind {
 	FAULT_NONE,
@@ -187,12 +199,16 @@ enum {
 	FAULT_ON_ADMIN = 16
 };
 
+#define SOFT_ANY_OPCODE UINT32_MAX
+
 struct soft_fault { /* one line of nvme/soft/FAULTS.md */
 	enum soft_fault_kind kind;
 	uint32_t on;	      /* FAULT_ON_* */
-	uint64_t first, last; /* LBAs; commands without any match always */
-	uint64_t nth, times;  /* from the nth match on, so many times (UINT64_MAX: for ever) */
-	uint64_t seen;	      /* matches so far; atomic */
+	uint32_t opcode;      /* or SOFT_ANY_OPCODE */
+	uint64_t first, last; /* LBAs; commands without an LBA always match */
+	/* applies to `times` commands from the nth match on (UINT64_MAX: no limit) */
+	uint64_t nth, times;
+	uint64_t seen; /* matches so far; atomic */
 	uint64_t delay_ns, seed;
 	uint16_t status, value;
 	bool dnr;
@@ -200,64 +216,60 @@ struct soft_fault { /* one line of nvme/soft/FAULTS.md */
 	enum hr_soft_cut policy;
 };
 
-/* Read a script. 0, -EINVAL, -ENOENT ... with message. */
-int soft_faults_read(struct soft *soft, const char *file, char *message);
+/* Read a script. 0, -EINVAL, -ENOENT ... */
+int soft_faults_read(struct soft *soft, const char *file, struct hr_error *e);
 
-/* The rule that applies to this command, or NULL; counts it. */
+/* Count the command; returns the rule that applies to it, or NULL. */
 const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *sqe, bool admin);
 
 /* ---- bells.c: doorbells */
 
-/* A doorbell: where it is, and as last looked at. */
+/* A doorbell: its location and its last value. */
 struct soft_bell {
-	const uint32_t *reg, *mirror; /* register; shadow, or NULL */
-	uint32_t reg_seen, mirror_seen;
-	bool shadowed; /* its shadow moved: the register is only a bell from then on */
+	const uint32_t *reg;
+	uint32_t seen;
 };
 
 struct soft_cq {
-	struct hr_cqe *ring;		      /* NULL: does not exist */
-	uint32_t entries, tail, phase, users; /* users: SQs that complete here */
+	struct hr_cqe *ring;		      /* NULL: no such queue */
+	uint32_t entries, tail, phase, users; /* users: SQs that complete to this CQ */
 	uint32_t head;			      /* newest valid doorbell value */
 	uint16_t id;
-	uint32_t poller; /* index of the one that serves it */
+	uint32_t poller; /* index of the poller that serves it */
 	struct soft_bell bell;
 } __attribute__((aligned(SOFT_LINE)));
 
 struct soft_sq {
-	const struct hr_sqe *ring; /* NULL: does not exist */
+	const struct hr_sqe *ring; /* NULL: no such queue */
 	struct soft_cq *cq;
-	const struct soft_window *near; /* where its commands' data were last, never NULL */
-	uint32_t *event;		/* EventIdx of the tail, or NULL */
+	const struct soft_window *hint; /* window of the last data transfer, never NULL */
 	uint32_t entries, head, tail;
 	uint16_t id, cqid;
 	struct soft_bell bell;
 } __attribute__((aligned(SOFT_LINE)));
 
-/* Queue `id` over ring; its doorbells are cleared. The CQ must exist before its SQs. */
+/* Start queue `id` over ring and clear its doorbells. The CQ must exist before its SQs. */
 void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries);
 void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
 		   uint32_t entries);
-/* A queue starts empty, whatever its predecessor's doorbell says, and leaves none behind. */
+/* Clear the doorbell of a queue when it is created and when it is deleted. */
 void soft_clear_bell(const struct soft *soft, uint16_t qid, bool cq);
-/* Look at both doorbells of a queue. Returns how many of its commands can be executed: fetched, and
- * completed with the room there is. */
+/* Read both doorbells of a queue. Returns the number of commands that can be executed now:
+ * published, and with room in the CQ for their completions. */
 uint32_t soft_ready(struct soft *soft, struct soft_sq *sq);
-/* Completions that the host has room for. */
+/* Free entries of the CQ. */
 uint32_t soft_cq_room(struct soft *soft, struct soft_cq *cq);
-/* Use the doorbell buffers soft->shadow and soft->event, or none, for all I/O queues. Those that
- * exist go on by register until their shadow moves. */
-void soft_aim_shadow(struct soft *soft);
-/* All doorbells 0. */
+/* Set all doorbells to 0. */
 void soft_clear_doorbells(struct soft *soft);
-/* Doorbells of queues that do not exist stay 0; anything else is an event (Base 5.2, 00h). */
+/* Report doorbells of queues that do not exist: a value other than 0 is an event (Base 5.2,
+ * 00h). */
 void soft_scan_doorbells(struct soft *soft);
 
 /* ---- queues.c */
 
 struct soft_completion {
 	uint64_t due_ns;
-	uint16_t sqid, cid, field; /* field: status without P */
+	uint16_t sqid, cid, field; /* field: status field without P */
 	uint32_t dw0;
 	bool reorder, used;
 };
@@ -266,82 +278,100 @@ struct soft_poller {
 	struct soft *soft;
 	struct iovec *vec; /* [soft->vec_max] */
 	uint32_t index;
-	uint32_t rounds; /* of poller 0 */
-	uint32_t cqs;	 /* it serves; poller 0 */
+	uint32_t rounds; /* used by poller 0 */
+	uint32_t cqs;	 /* number of CQs that it serves; used by poller 0 */
 	uint32_t held_count;
-	uint32_t queues; /* of sq[] */
+	uint32_t queues;	 /* number of entries in sq[] */
+	bool io;		 /* this round has served an I/O queue */
+	bool dense;		 /* I/O follows I/O within DENSE_NS; threads.c */
+	uint64_t busy_ns, io_ns; /* time of the last work, and of the last I/O */
+	uint32_t look;		 /* number of the last poll of a queue's doorbell; serve.c */
+	/* per CID modulo SOFT_CIDS: the last poll that found one */
+	uint32_t seen[SOFT_CIDS];
 	struct soft_sq *sq[HR_SOFT_QUEUES];
-	struct hr_soft_stats stats __attribute__((aligned(SOFT_LINE))); /* atomic: read by others */
+	/* atomic, because other threads read it */
+	struct hr_soft_stats stats __attribute__((aligned(SOFT_LINE)));
 	struct soft_completion held[SOFT_HELD];
-	pthread_t thread;
+	struct hr_thread thread;
 	pthread_mutex_t lock __attribute__((aligned(SOFT_LINE)));
-	uint32_t wanted; /* somebody waits for lock; atomic */
+	uint32_t wanted; /* another thread waits for lock; atomic */
 } __attribute__((aligned(SOFT_LINE)));
 
 struct soft_reservations; /* reserve.c */
 
 struct soft {
 	/* Set at open. */
-	struct soft_reservations *reservations; /* of the namespace; NULL: it has none */
+	struct soft_reservations *reservations; /* of the namespace; NULL: no support */
 	struct hr_soft_options options;
 	uint8_t *bar;
 	size_t bar_bytes;
 	struct soft_media media;
-	uint64_t blocks;     /* of each namespace */
-	uint32_t namespaces; /* of equal size, one behind the other on the media */
+	uint64_t blocks;     /* blocks of each namespace */
+	uint32_t namespaces; /* of equal size, consecutive on the media */
 	uint32_t lba_shift;
-	uint64_t max_bytes; /* of one command */
+	uint64_t max_bytes; /* maximum bytes of one command */
 	unsigned vec_max;
 	struct soft_fault fault[SOFT_FAULTS];
 	uint32_t faults;
 	uint32_t threads;
 	struct soft_poller *poller; /* [threads] */
 	uint64_t opened_ns;
-	uint64_t identity; /* of the namespace: the same for all controllers of an image */
+	/* identifies the namespace: equal for all controllers of an image */
+	uint64_t identity;
 
-	/* Changes rarely, and all pollers look at it. */
+	/* Rarely written, read by all pollers. */
 	bool running __attribute__((
-		aligned(SOFT_LINE))); /* EN and RDY and not shut down; pollers process queues.
-				       * Under their locks. */
-	uint32_t dead;		      /* power is cut or the device removed; atomic */
-	uint32_t ending;	      /* threads leave; atomic */
-	uint32_t populated;	      /* threads that have taken their part of the memory; atomic */
-	int populate_error;	      /* of one that could not; atomic */
-	uint32_t *shadow, *event;     /* doorbell buffers, or NULL */
+		/* EN and RDY set, not shut down: pollers process queues. Written under their
+		 * locks. */
+		aligned(SOFT_LINE)));
+	uint32_t dead;	 /* power is cut, or the device is removed; atomic */
+	uint32_t ending; /* threads must end; atomic */
+	/* threads that have populated their part of the memory; atomic */
+	uint32_t populated;
+	int populate_error; /* error of a thread that failed to populate; atomic */
+	uint32_t rest;	    /* odd: threads without work sleep until it changes; atomic */
 	struct soft_window window[HR_SOFT_WINDOWS];
 
-	struct soft_sq sq[HR_SOFT_QUEUES + 1]; /* 0: admin */
+	/* The sleep of threads during a rest. */
+	pthread_mutex_t rest_lock __attribute__((aligned(SOFT_LINE)));
+	pthread_cond_t rest_end;
+	uint32_t asleep; /* threads that sleep in this rest; under the lock */
+
+	struct soft_sq sq[HR_SOFT_QUEUES + 1]; /* [0]: admin queue */
 	struct soft_cq cq[HR_SOFT_QUEUES + 1];
 	struct soft_cache cache;
 
-	/* Registers as they are, whatever the host wrote over them; features, events: poller 0. */
+	/* Register values, which writes of the host to the BAR do not change; features and events:
+	 * poller 0. */
 	uint64_t cap __attribute__((aligned(SOFT_LINE)));
 	uint32_t vs, cc, csts;
-	uint32_t interrupt_mask; /* INTMS, INTMC */
+	uint32_t interrupt_mask; /* set by INTMS, cleared by INTMC */
 	bool vanished;		 /* registers read all ones */
 	uint32_t feature[256];
-	uint32_t under_kelvin; /* the second temperature threshold */
+	uint32_t under_kelvin; /* under temperature threshold */
 	bool retry_delays;     /* Host Behavior Support: ACRE */
-	uint8_t host_id[16];   /* zero: none. Written under the lock of reservations */
-	bool long_host_id;     /* it was set with 16 bytes */
-	bool failing;	       /* a fault asked for CSTS.CFS; atomic */
-	uint16_t granted;      /* I/O queue pairs */
+	uint8_t host_id[16];   /* zero: not set. Written under the lock of reservations */
+	bool long_host_id;     /* set with 16 bytes */
+	bool failing;	       /* a fault has requested CSTS.CFS; atomic */
+	uint16_t granted;      /* I/O queue pairs granted */
 	uint16_t aer[SOFT_AERL + 1];
 	uint32_t aers;
-	uint32_t events;    /* bit per enum soft_event: waiting; atomic */
-	uint32_t masked;    /* bit per type of event: one was sent, and its log not read since */
+	uint32_t events; /* one bit per enum soft_event: pending; atomic */
+	/* one bit per event type: sent, and its log page not read since; none is sent meanwhile */
+	uint32_t masked;
 	uint32_t critical;  /* critical warnings of the SMART log; atomic */
 	uint32_t protected; /* the namespaces are write protected; atomic */
-	bool namespace_changed; /* all of them, since the list of changed ones was read */
+	/* all namespaces changed since the Changed Namespace List was read */
+	bool namespace_changed;
 
-	/* Logs: errors_lock. */
+	/* Error log; protected by errors_lock. */
 	pthread_mutex_t errors_lock __attribute__((aligned(SOFT_LINE)));
-	uint64_t errors; /* error log entries ever */
+	uint64_t errors; /* entries since the start */
 	struct nvme_error_log_page error[SOFT_ERROR_LOG];
 	uint64_t media_errors;
 };
 
-/* In the order in which they are sent. */
+/* Priority order: earlier events are sent first. */
 enum soft_event {
 	EVENT_BAD_REGISTER,
 	EVENT_BAD_VALUE,
@@ -352,7 +382,7 @@ enum soft_event {
 	SOFT_EVENTS
 };
 
-/* There is such a namespace, and it is active. */
+/* True when the namespace exists and is active. */
 static inline bool soft_has_namespace(const struct soft *soft, uint32_t nsid)
 {
 	return nsid >= 1 && nsid <= soft->namespaces;
@@ -363,40 +393,44 @@ static inline bool soft_is_protected(const struct soft *soft)
 	return __atomic_load_n(&soft->protected, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* A controller without threads, as the fuzz target steps it; soft_delete() ends it. */
-int soft_new(struct soft **out, const struct hr_soft_options *options, char *message);
+/* Make a controller without threads; the fuzz target steps it. Ends with soft_delete(). */
+int soft_new(struct soft **out, const struct hr_soft_options *options, struct hr_error *e);
 void soft_delete(struct soft *soft);
 
 /* ---- threads.c */
 
-/* Start them: bound to their CPUs, memory populated if asked for. 0, or -errno with message. */
-int soft_start(struct soft *soft, char *message);
-/* End the first `threads` of them. */
+/* Start the threads, bound to their CPUs; populate memory when requested. 0, or -errno. */
+int soft_start(struct soft *soft, struct hr_error *e);
+/* End the first `threads` threads. */
 void soft_join(struct soft *soft, uint32_t threads);
 
-/* One round of a poller: registers (poller 0), then its queues. True when there was work. */
+/* As hr_transport_rest(). */
+void soft_rest(struct soft *soft, bool resting);
+
+/* One round of a poller: registers (poller 0), then its queues. True when it found work. */
 bool soft_poll(struct soft_poller *p);
 
-/* Stop and continue all pollers but the caller's (poller 0), or all when called from outside. */
+/* Stop and continue all pollers except the caller (poller 0); all pollers for any other caller. */
 void soft_quiesce(struct soft *soft, uint32_t first);
 void soft_resume(struct soft *soft, uint32_t first);
 
-/* Look at the queues of this poller. */
+/* Serve the queues of this poller. */
 bool soft_queues_poll(struct soft_poller *p);
-/* A counter with one writer, that others read. */
+/* Add to a counter with one writer and several readers. */
 static inline void soft_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* Words of a command, whatever they are made of. */
+/* Words of a command, for access to any of its types. */
 typedef uint32_t soft_word32 __attribute__((may_alias));
 typedef uint64_t soft_word64 __attribute__((may_alias));
 
-/* A command as it is now: what is checked is what is executed, whatever the host does meanwhile. */
-static inline struct hr_sqe soft_fetch(const struct hr_sqe *slot)
+/* A copy of the command. The checked values are then the executed values, even when the host
+ * changes the sqe meanwhile. */
+static inline struct hr_sqe soft_fetch(const struct hr_sqe *sqe)
 {
-	const soft_word64 *from = (const soft_word64 *)(const void *)slot;
+	const soft_word64 *from = (const soft_word64 *)(const void *)sqe;
 	union {
 		uint64_t word[HR_SQE_BYTES / 8];
 		struct hr_sqe sqe;
@@ -407,33 +441,32 @@ static inline struct hr_sqe soft_fetch(const struct hr_sqe *slot)
 	return copy.sqe;
 }
 
-/* Serve an I/O queue when no faults are scripted (serve.c). True when there was work. */
-bool soft_serve_straight(struct soft_poller *p, struct soft_sq *sq);
+/* Serve an I/O queue when no faults are scripted (serve.c). True when it had commands. */
+bool soft_serve_fast(struct soft_poller *p, struct soft_sq *sq);
 bool soft_admin_poll(struct soft_poller *p);
 void soft_queues_clear(struct soft *soft);
 uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe);
-/* End held-back completions of a queue (one CID, or all: cid < 0) with a status. Any? */
+/* Complete delayed completions of a queue (of one CID, or all: cid < 0) with a status. True when
+ * there were any. */
 bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field);
-/* Queues whose rings lie in memory that goes away. All pollers hold still. */
+/* Drop the queues whose rings lie in a window that is being closed. All pollers are stopped. */
 void soft_drop_queues(struct soft *soft, const struct soft_window *w);
-/* The CQE, its phase last. The caller has made sure that there is room. */
+/* Write the CQE, its phase last. The caller has checked that the CQ has room. */
 void soft_post(struct soft_sq *sq, uint16_t cid, uint32_t dw0, uint16_t field);
 
 /* ---- regs.c */
 void soft_regs_reset(struct soft *soft);
 bool soft_regs_poll(struct soft *soft);
-void soft_fail(struct soft *soft);   /* CSTS.CFS */
-void soft_vanish(struct soft *soft); /* registers read all ones */
+void soft_fail(struct soft *soft);   /* set CSTS.CFS */
+void soft_vanish(struct soft *soft); /* let registers read all ones */
 
-/* ---- commands. Return NVMe status | DNR << 14, as bits 15:1 of the CQE's status field >> 1. */
+/* ---- commands. Return NVMe status | DNR << 14, which is bits 15:1 of the CQE's status field. */
 #define SOFT_DNR 0x4000u
-#define SOFT_CRD_SHIFT 11u    /* of CRD in that field */
+#define SOFT_CRD_SHIFT 11u    /* position of CRD in that value */
 #define SOFT_NO_REPLY 0xffffu /* asynchronous event request: completes later, or never */
-/* Shadow doorbells of all queues lie in one page: not with a wide stride; then OACS has no DBBUF. */
-bool soft_shadow_fits(const struct soft *soft);
 uint16_t soft_admin(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 void soft_make_identity(struct soft *soft);
@@ -441,29 +474,32 @@ uint16_t soft_identify(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_set_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_get_feature(struct soft *soft, const struct hr_sqe *sqe, uint32_t *dw0);
 uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe);
-/* zoned.c: what Identify and I/O commands of a namespace of the zoned command set are. */
+/* zoned.c: Identify and I/O commands of a zoned namespace. */
 uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
-/* reserve.c: reservations of the namespace, where the option asks for them. */
+/* reserve.c: reservations of the namespace, when the option enables them. */
 int soft_reservations_open(struct soft *soft); /* 0 or -errno */
 void soft_reservations_close(struct soft *soft);
-void soft_reservations_reset(struct soft *soft); /* of the controller */
+void soft_reservations_reset(struct soft *soft); /* controller reset */
 uint16_t soft_reservation_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
-/* Whether another host's reservation forbids this read, write, or other I/O command. */
+/* True when another host's reservation forbids this read, write, or other I/O command. */
 bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_set_host_id(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_get_host_id(struct soft *soft, const struct hr_sqe *sqe, bool current);
 uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 void soft_features_reset(struct soft *soft);
 void soft_event(struct soft *soft, enum soft_event event);
-/* Critical warnings of the SMART log that are on from now on; events where they are new. */
+/* Set critical warnings of the SMART log; new ones raise events. */
 void soft_warn(struct soft *soft, uint32_t critical);
-/* The temperature, as the thresholds are now. */
+/* Compare the temperature with the current thresholds. */
 void soft_compare_temperature(struct soft *soft);
-/* From now on the namespaces are write protected. */
+
+/* Set the critical warning of the spare when the option gives less than the threshold. */
+void soft_check_spare(struct soft *soft);
+/* Set the namespaces to write protected. */
 void soft_protect(struct soft *soft);
-/* A doorbell that no driver may write so: a warning, an entry of the error log, an event. entries 0:
- * the queue does not exist. Any poller. */
+/* Report an invalid doorbell value: a warning, an entry of the error log, an event. entries 0:
+ * the queue does not exist. Called by any poller. */
 void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries);
 void soft_events_send(struct soft *soft);
 void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, uint16_t field);

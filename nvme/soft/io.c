@@ -13,7 +13,7 @@ static uint32_t blocks_of(const struct hr_sqe *sqe)
 	return (sqe->cdw12 & 0xffff) + 1;
 }
 
-/* Where block lba of the command's namespace lies on the media, in blocks. */
+/* Block number on the media of block lba of the command's namespace. */
 static uint64_t on_media(const struct soft *soft, const struct hr_sqe *sqe, uint64_t lba)
 {
 	return (sqe->nsid - 1) * soft->blocks + lba;
@@ -24,7 +24,7 @@ static bool in_range(const struct soft *soft, uint64_t lba, uint64_t blocks)
 	return lba <= soft->blocks && blocks <= soft->blocks - lba;
 }
 
-/* Length, range and memory of a read or write. */
+/* Check length and range of a read or write, and collect its memory. */
 static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
 			unsigned *pieces)
 {
@@ -36,7 +36,7 @@ static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct 
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (!in_range(soft, slba_of(sqe), blocks_of(sqe)))
 		return NVME_SC_LBA_RANGE | SOFT_DNR;
-	status = soft_prp(soft, &sq->near, sqe, bytes, p->vec, soft->vec_max, pieces);
+	status = soft_prp(soft, &sq->hint, sqe, bytes, p->vec, soft->vec_max, pieces);
 	return status ? (uint16_t)(status | SOFT_DNR) : 0;
 }
 
@@ -93,7 +93,7 @@ static uint16_t io_write_zeroes(struct soft_poller *p, const struct hr_sqe *sqe)
 		       sqe->cdw12 & HR_CDW12_FUA);
 }
 
-/* All ranges are checked before the first is deallocated. */
+/* All ranges are checked before the first one is deallocated. */
 static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	const uint32_t ranges = (sqe->cdw10 & 0xff) + 1;
@@ -101,7 +101,7 @@ static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct h
 	struct iovec vec[2];
 	unsigned pieces;
 	uint16_t status =
-		soft_prp(p->soft, &sq->near, sqe, ranges * sizeof(range[0]), vec, 2, &pieces);
+		soft_prp(p->soft, &sq->hint, sqe, ranges * sizeof(range[0]), vec, 2, &pieces);
 
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
@@ -114,7 +114,7 @@ static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct h
 	return status;
 }
 
-/* Base 8.12.1: what a write protected namespace refuses. */
+/* Base 8.12.1: commands that a write protected namespace refuses. */
 static bool changes_data(const struct hr_sqe *sqe)
 {
 	return sqe->opcode == nvme_cmd_write || sqe->opcode == nvme_cmd_write_zeroes ||

@@ -5,15 +5,16 @@
 #include "config/log.h"
 #include "nvme/soft/internal.h"
 
-#define KELVIN 300u  /* composite temperature: a room's */
-#define UNIT 512000u /* data units of the SMART log: 1000 blocks of 512 bytes */
-#define RAE 0x8000u  /* CDW10: retain asynchronous event */
+#define KELVIN 300u	    /* composite temperature: room temperature */
+#define SPARE_THRESHOLD 10u /* percent */
+#define UNIT 512000u	    /* data units of the SMART log: 1000 blocks of 512 bytes */
+#define RAE 0x8000u	    /* CDW10: retain asynchronous event */
 
 void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, uint16_t field)
 {
 	struct nvme_error_log_page *entry;
 
-	pthread_mutex_lock(&soft->errors_lock);
+	hr_mutex_lock(&soft->errors_lock);
 	entry = &soft->error[soft->errors % SOFT_ERROR_LOG];
 	memset(entry, 0, sizeof(*entry));
 	entry->error_count = ++soft->errors;
@@ -28,10 +29,10 @@ void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, 
 	pthread_mutex_unlock(&soft->errors_lock);
 }
 
-/* Newest first. */
+/* Newest entry first. */
 static void read_errors(struct soft *soft, struct nvme_error_log_page *page)
 {
-	pthread_mutex_lock(&soft->errors_lock);
+	hr_mutex_lock(&soft->errors_lock);
 	for (unsigned i = 0; i < SOFT_ERROR_LOG && i < soft->errors; i++)
 		page[i] = soft->error[(soft->errors - 1 - i) % SOFT_ERROR_LOG];
 	pthread_mutex_unlock(&soft->errors_lock);
@@ -63,23 +64,29 @@ void hr_soft_stats(const struct hr_transport *t, struct hr_soft_stats *stats)
 	sum_stats(t->impl, stats);
 }
 
+static uint32_t kelvin(const struct soft *soft)
+{
+	return soft->options.kelvin ? soft->options.kelvin : KELVIN;
+}
+
 static void read_smart(struct soft *soft, struct nvme_smart_log *log)
 {
 	struct hr_soft_stats sum;
 
 	sum_stats(soft, &sum);
 	log->critical_warning = (uint8_t)__atomic_load_n(&soft->critical, __ATOMIC_RELAXED);
-	log->temperature[0] = KELVIN & 0xff;
-	log->temperature[1] = KELVIN >> 8;
-	log->avail_spare = 100;
-	log->spare_thresh = 10;
+	log->temperature[0] = kelvin(soft) & 0xff;
+	log->temperature[1] = (uint8_t)(kelvin(soft) >> 8);
+	log->avail_spare = (uint8_t)(100 - soft->options.spare_gone);
+	log->spare_thresh = SPARE_THRESHOLD;
+	log->percent_used = (uint8_t)soft->options.used;
 	put128(log->data_units_read, (sum.read_bytes + UNIT - 1) / UNIT);
 	put128(log->data_units_written, (sum.written_bytes + UNIT - 1) / UNIT);
 	put128(log->host_reads, sum.reads);
 	put128(log->host_writes, sum.writes);
 	put128(log->power_cycles, 1);
 	put128(log->power_on_hours, (hr_now_ns() - soft->opened_ns) / (3600 * HR_NS_PER_S));
-	pthread_mutex_lock(&soft->errors_lock);
+	hr_mutex_lock(&soft->errors_lock);
 	put128(log->num_err_log_entries, soft->errors);
 	put128(log->media_errors, soft->media_errors);
 	pthread_mutex_unlock(&soft->errors_lock);
@@ -91,7 +98,7 @@ static void read_firmware(struct nvme_firmware_slot *log)
 	memcpy(log->frs[0], "1.0     ", 8);
 }
 
-/* The log whole; the host is given the part it asks for. */
+/* The whole log page; the host receives the requested part. */
 union log_page {
 	struct nvme_error_log_page error[SOFT_ERROR_LOG];
 	struct nvme_smart_log smart;
@@ -100,7 +107,8 @@ union log_page {
 	uint8_t bytes[HR_PAGE];
 };
 
-/* Reading a log lets the next event of the type be sent, unless the host retains it. */
+/* After the log page has been read, the next event of that type may be sent, unless the host
+ * sets RAE. */
 static bool unmask(struct soft *soft, const struct hr_sqe *sqe, uint32_t type)
 {
 	if (sqe->cdw10 & RAE)
@@ -114,10 +122,11 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 	const uint64_t dwords = (sqe->cdw10 >> 16 | (uint64_t)(sqe->cdw11 & 0xffff) << 16) + 1;
 	union log_page page;
 
-	/* LPA promises neither offsets nor long reads. */
+	/* LPA reports neither offsets nor extended data. */
 	if (sqe->cdw12 || sqe->cdw13 || dwords * 4 > sizeof(page))
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
-	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL) /* LPA: all are the controller's (5.16) */
+	/* LPA: every log page belongs to the controller (5.16) */
+	if (sqe->nsid && sqe->nsid != NVME_NSID_ALL)
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	memset(&page, 0, sizeof(page));
 	switch (sqe->cdw10 & 0xff) {
@@ -146,19 +155,20 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 
 void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries)
 {
-	const struct hr_sqe none = { .cid = 0xffff }; /* no command's: figure 206 */
+	/* not caused by a command: figure 206 */
+	const struct hr_sqe none = { .cid = 0xffff };
 
 	if (entries)
-		hr_warn("soft:%s: queue %u: %s doorbell %u is impossible now (%u entries)",
+		hr_warn("soft:%s: queue %u: %s doorbell value %u is impossible now (%u entries)",
 			soft->options.path, qid, cq ? "CQ head" : "SQ tail", value, entries);
 	else
-		hr_warn("soft:%s: queue %u: %s doorbell %u, and there is no such queue",
+		hr_warn("soft:%s: queue %u: %s doorbell value %u, but there is no such queue",
 			soft->options.path, qid, cq ? "CQ head" : "SQ tail", value);
 	soft_log_error(soft, qid, &none, 0);
 	soft_event(soft, entries ? EVENT_BAD_VALUE : EVENT_BAD_REGISTER);
 }
 
-/* Any poller. */
+/* May be called by any poller. */
 void soft_event(struct soft *soft, enum soft_event event)
 {
 	__atomic_fetch_or(&soft->events, 1u << event, __ATOMIC_RELEASE);
@@ -181,11 +191,17 @@ void soft_compare_temperature(struct soft *soft)
 {
 	const uint32_t over = soft->feature[NVME_FEAT_FID_TEMP_THRESH];
 
-	if (KELVIN >= over || KELVIN <= soft->under_kelvin)
+	if (kelvin(soft) >= over || kelvin(soft) <= soft->under_kelvin)
 		soft_warn(soft, NVME_SMART_CRIT_TEMPERATURE);
 	else
 		__atomic_fetch_and(&soft->critical, ~(uint32_t)NVME_SMART_CRIT_TEMPERATURE,
 				   __ATOMIC_RELAXED);
+}
+
+void soft_check_spare(struct soft *soft)
+{
+	if (100 - soft->options.spare_gone < SPARE_THRESHOLD)
+		soft_warn(soft, NVME_SMART_CRIT_SPARE);
 }
 
 void soft_protect(struct soft *soft)
@@ -194,10 +210,11 @@ void soft_protect(struct soft *soft)
 		soft_event(soft, EVENT_NAMESPACE);
 }
 
-/* Type, information and log page of each (5.2, figures 146 to 149), and what enables it (5.27.1.8). */
+/* Type, information and log page of each event (5.2, figures 146 to 149), and the feature bit
+ * that enables it (5.27.1.8). */
 static const struct {
 	uint8_t type, information, log;
-	uint32_t enabled_by; /* 0: always */
+	uint32_t enabled_by; /* 0: always enabled */
 } kind[SOFT_EVENTS] = {
 	[EVENT_BAD_REGISTER] = { NVME_AER_ERROR, NVME_AER_ERROR_INVALID_DB_REG, NVME_LOG_LID_ERROR,
 				 0 },
@@ -215,7 +232,7 @@ static const struct {
 			      NVME_CTRL_OAES_NA },
 };
 
-/* The first that may be sent, or SOFT_EVENTS. Those that are not enabled are dropped. */
+/* The first pending event that may be sent, or SOFT_EVENTS. Disabled events are dropped. */
 static uint32_t next_event(struct soft *soft)
 {
 	const uint32_t enabled = soft->feature[NVME_FEAT_FID_ASYNC_EVENT];
@@ -231,7 +248,8 @@ static uint32_t next_event(struct soft *soft)
 	return SOFT_EVENTS;
 }
 
-/* DW0: type 2:0, information 15:8, log page 23:16. One of a type at a time until its log is read. */
+/* DW0: type 2:0, information 15:8, log page 23:16. After an event, no other of its type is sent
+ * until its log page has been read. */
 void soft_events_send(struct soft *soft)
 {
 	uint32_t e;

@@ -1,6 +1,6 @@
 /*
- * Create and delete I/O queues (Base 5.4, 5.5, 5.6, 5.7). Poller 0 calls; the pollers that serve the
- * queues hold still meanwhile.
+ * Create and delete I/O queues (Base 5.4, 5.5, 5.6, 5.7). Poller 0 calls these functions; the
+ * pollers that serve the queues are stopped meanwhile.
  */
 #include "nvme/soft/internal.h"
 
@@ -17,11 +17,11 @@ static uint32_t entries_of(const struct hr_sqe *sqe)
 	return (sqe->cdw10 >> 16) + 1;
 }
 
-/* What both creations have in common. */
+/* Checks common to Create I/O SQ and Create I/O CQ. */
 static uint16_t check_create(const struct soft *soft, const struct hr_sqe *sqe, const void *ring,
 			     uint32_t entry_bytes, void **memory)
 {
-	const struct soft_window *near = soft->window;
+	const struct soft_window *hint = soft->window;
 
 	if (qid_of(sqe) == 0 || qid_of(sqe) > soft->granted || ring)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
@@ -31,11 +31,12 @@ static uint16_t check_create(const struct soft *soft, const struct hr_sqe *sqe, 
 		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	if (sqe->prp1 & (HR_PAGE - 1))
 		return NVME_SC_PRP_INVALID_OFFSET | SOFT_DNR;
-	*memory = soft_dma(soft, &near, sqe->prp1, (uint64_t)entries_of(sqe) * entry_bytes);
+	*memory = soft_dma(soft, &hint, sqe->prp1, (uint64_t)entries_of(sqe) * entry_bytes);
 	return *memory ? 0 : NVME_SC_DATA_XFER_ERROR | SOFT_DNR;
 }
 
-/* The one with the fewest CQs; poller 0, which has the registers as well, when all have as many. */
+/* The poller with the fewest CQs. In case of a tie not poller 0, which also serves the
+ * registers. */
 static uint32_t least_loaded(const struct soft *soft)
 {
 	uint32_t best = soft->threads - 1;
@@ -76,7 +77,7 @@ uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
 	status = check_create(soft, sqe, soft->sq[qid_of(sqe)].ring, HR_SQE_BYTES, &memory);
 	if (status)
 		return status;
-	if (cqid == 0 || cqid > soft->granted) /* 5.5: outside of the range, or the admin queue's */
+	if (cqid == 0 || cqid > soft->granted) /* 5.5: out of range, or the admin queue */
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	if (!soft->cq[cqid].ring)
 		return NVME_SC_CQ_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
@@ -129,8 +130,8 @@ static void remove_sq(struct soft *soft, uint16_t qid)
 }
 
 /*
- * Commands not fetched yet are gone without completion; the host knows by this one's. What was
- * fetched and is held back completes as aborted.
+ * Commands not yet fetched end without completion; the completion of this command tells the host.
+ * Commands whose completion a fault delays complete as aborted.
  */
 uint16_t soft_delete_sq(struct soft *soft, const struct hr_sqe *sqe)
 {
@@ -152,7 +153,7 @@ static bool lies_in(const struct soft_window *w, const void *ring)
 	return p && p >= w->cpu && p < w->cpu + w->bytes;
 }
 
-/* Without its admin queue a controller cannot go on; I/O queues go silent. */
+/* A controller fails without its admin queue. I/O queues stop. */
 void soft_drop_queues(struct soft *soft, const struct soft_window *w)
 {
 	if (lies_in(w, soft->sq[0].ring) || lies_in(w, soft->cq[0].ring)) {
@@ -166,8 +167,4 @@ void soft_drop_queues(struct soft *soft, const struct soft_window *w)
 	for (uint16_t q = 1; q <= HR_SOFT_QUEUES; q++)
 		if (lies_in(w, soft->cq[q].ring))
 			remove_cq(soft, q);
-	if (lies_in(w, soft->shadow) || lies_in(w, soft->event)) {
-		soft->shadow = soft->event = NULL;
-		soft_aim_shadow(soft);
-	}
 }

@@ -9,51 +9,50 @@
 #include "config/log.h"
 #include "nvme/soft/internal.h"
 
-static int say(char *message, int err, const char *path, const char *what)
+static int say(struct hr_error *e, enum hr_error_kind kind, int err, const char *path,
+	       const char *what)
 {
-	snprintf(message, HR_LOG_LINE_MAX, "soft:%s: %s", *path ? path : "memory", what);
-	return err;
+	return hr_fail(e, kind, err, "soft:%s: %s", *path ? path : "memory", what);
 }
 
-static int say_errno(char *message, const char *path, const char *what)
+static int say_errno(struct hr_error *e, enum hr_error_kind kind, const char *path,
+		     const char *what)
 {
 	const int err = -errno;
 
-	snprintf(message, HR_LOG_LINE_MAX, "soft:%s: %s: %s", *path ? path : "memory", what,
-		 strerror(-err));
-	return err;
+	return hr_fail(e, kind, err, "soft:%s: %s: %s", *path ? path : "memory", what,
+		       strerror(-err));
 }
 
-/* A new image is given its size; one that exists must have it. */
-static int fit(struct soft_media *m, const struct hr_soft_options *options, char *message)
+/* Set the size of a new image; check the size of an existing one. */
+static int fit(struct soft_media *m, const struct hr_soft_options *options, struct hr_error *e)
 {
 	const char *path = options->path;
 	struct stat st;
 
 	if (fstat(m->fd, &st) != 0)
-		return say_errno(message, path, "stat");
+		return say_errno(e, HR_ERROR_FAILED, path, "stat");
 	if (S_ISDIR(st.st_mode))
-		return say(message, -EINVAL, path, "is a folder, expected an image file");
+		return say(e, HR_ERROR_USAGE, -EINVAL, path, "is a folder, expected an image file");
 	if (!S_ISREG(st.st_mode))
-		return say(message, -EINVAL, path, "not a regular file");
+		return say(e, HR_ERROR_USAGE, -EINVAL, path, "not a regular file");
 	m->bytes = (uint64_t)st.st_size;
 	if (options->bytes == 0 || m->bytes == options->bytes)
 		return 0;
-	if (m->bytes != 0) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "soft:%s: the image has %llu bytes, size= says %llu", path,
-			 (unsigned long long)m->bytes, (unsigned long long)options->bytes);
-		return -EINVAL;
-	}
+	if (m->bytes != 0)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft:%s: the image has %llu bytes, but size= is %llu", path,
+			       (unsigned long long)m->bytes, (unsigned long long)options->bytes);
 	if (options->existing || options->read_only)
-		return say(message, -EINVAL, path, "the image is empty");
+		return say(e, HR_ERROR_USAGE, -EINVAL, path, "the image is empty");
 	if (ftruncate(m->fd, (off_t)options->bytes) != 0)
-		return say_errno(message, path, "cannot set the size");
+		return say_errno(e, HR_ERROR_FAILED, path, "cannot set the size");
 	m->bytes = options->bytes;
 	return 0;
 }
 
-static int open_file(struct soft_media *m, const struct hr_soft_options *options, char *message)
+static int open_file(struct soft_media *m, const struct hr_soft_options *options,
+		     struct hr_error *e)
 {
 	const bool rw = !options->read_only;
 	const bool make = rw && options->bytes && !options->existing;
@@ -61,9 +60,10 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 
 	m->fd = open(options->path, flags, 0666);
 	if (m->fd < 0 && errno == EISDIR)
-		return say(message, -EINVAL, options->path, "is a folder, expected an image file");
+		return say(e, HR_ERROR_USAGE, -EINVAL, options->path,
+			   "is a folder, expected an image file");
 	if (m->fd < 0)
-		return say_errno(message, options->path,
+		return say_errno(e, HR_ERROR_MISSING, options->path,
 				 errno == ENOENT && options->existing
 					 ? "cannot open ('headrace store format' with size= makes "
 					   "one)"
@@ -72,36 +72,36 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 							    : "cannot open for reading");
 	m->path = options->path;
 	if (flock(m->fd, (options->shared || !rw ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0)
-		return say(message, -EBUSY, options->path, "in use by another controller");
-	return fit(m, options, message);
+		return say(e, HR_ERROR_MISSING, -EBUSY, options->path,
+			   "in use by another controller");
+	return fit(m, options, e);
 }
 
-int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, char *message)
+int soft_media_open(struct soft_media *m, const struct hr_soft_options *options, struct hr_error *e)
 {
 	int err = 0;
 
 	memset(m, 0, sizeof(*m));
 	m->fd = -1;
 	if (*options->path)
-		err = open_file(m, options, message);
+		err = open_file(m, options, e);
 	else if (!options->null)
-		err = soft_memory_open(m, options->bytes, options->populate, message);
+		err = soft_memory_open(m, options->bytes, options->populate, e);
 	else
 		m->bytes = options->bytes;
 	if (!err && (m->bytes == 0 || m->bytes % options->block_bytes)) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "soft:%s: %llu bytes are not whole blocks of %u (or none)",
-			 *options->path ? options->path : "memory", (unsigned long long)m->bytes,
-			 options->block_bytes);
-		err = -EINVAL;
+		err = hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			      "soft:%s: %llu bytes are not whole blocks of %u (or none)",
+			      *options->path ? options->path : "memory",
+			      (unsigned long long)m->bytes, options->block_bytes);
 	}
 	if (!err && m->bytes / options->block_bytes < options->namespaces) {
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "soft:%s: %llu bytes are less than a block of %u for each of %u "
-			 "namespaces",
-			 *options->path ? options->path : "memory", (unsigned long long)m->bytes,
-			 options->block_bytes, options->namespaces);
-		err = -EINVAL;
+		err = hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			      "soft:%s: %llu bytes are less than a block of %u for each of %u "
+			      "namespaces",
+			      *options->path ? options->path : "memory",
+			      (unsigned long long)m->bytes, options->block_bytes,
+			      options->namespaces);
 	}
 	if (err)
 		soft_media_close(m);
@@ -116,16 +116,16 @@ void soft_media_close(struct soft_media *m)
 	m->fd = -1;
 }
 
-#define PIECES 64u /* handed to the kernel in one call */
+#define PIECES 64u /* maximum pieces of one system call */
 
-/* Where a transfer is in its caller's vector, which stays as it is. */
-struct place {
+/* Position of a transfer in its caller's vector, which is not changed. */
+struct cursor {
 	const struct iovec *vec;
 	unsigned count;
 	size_t at; /* in vec[0] */
 };
 
-static void advance(struct place *p, size_t done)
+static void advance(struct cursor *p, size_t done)
 {
 	p->at += done;
 	while (p->count && p->at >= p->vec->iov_len) {
@@ -135,7 +135,7 @@ static void advance(struct place *p, size_t done)
 	}
 }
 
-static ssize_t transfer_some(int fd, bool write, const struct place *p, uint64_t offset)
+static ssize_t transfer_some(int fd, bool write, const struct cursor *p, uint64_t offset)
 {
 	struct iovec piece[PIECES];
 	const int n = (int)(p->count < PIECES ? p->count : PIECES);
@@ -143,35 +143,30 @@ static ssize_t transfer_some(int fd, bool write, const struct place *p, uint64_t
 	memcpy(piece, p->vec, (size_t)n * sizeof(piece[0]));
 	piece[0].iov_base = (uint8_t *)piece[0].iov_base + p->at;
 	piece[0].iov_len -= p->at;
-	return write ? pwritev(fd, piece, n, (off_t)offset) : preadv(fd, piece, n, (off_t)offset);
+	return write ? hr_file_write(fd, piece, n, offset, 0) : hr_file_read(fd, piece, n, offset);
 }
 
-/* The status that the driver sees cannot tell a full disk from a broken one. */
-static int failed(struct soft_media *m, const char *what)
+/* The NVMe status does not distinguish a full disk from a broken one, so log the errno. */
+static int failed(struct soft_media *m, const char *what, int why)
 {
-	const int why = errno;
-
 	if (!__atomic_exchange_n(&m->told, true, __ATOMIC_RELAXED))
 		hr_error("soft:%s: cannot %s the file: %s", m->path, what,
-			 why ? strerror(why) : "it has become shorter");
+			 why ? strerror(why) : "the file has been truncated");
 	return -EIO;
 }
 
 static int transfer_file(struct soft_media *m, bool write, uint64_t offset, const struct iovec *vec,
 			 unsigned count)
 {
-	struct place p = { vec, count, 0 };
+	struct cursor p = { vec, count, 0 };
 
 	while (p.count) {
-		ssize_t n;
+		const ssize_t n = transfer_some(m->fd, write, &p, offset);
 
-		errno = 0;
-		n = transfer_some(m->fd, write, &p, offset);
-
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
-		if (n <= 0) /* 0: the file was truncated under us */
-			return failed(m, write ? "write" : "read");
+		if (n <= 0) /* 0: another process has truncated the file */
+			return failed(m, write ? "write" : "read", (int)-n);
 		offset += (uint64_t)n;
 		advance(&p, (size_t)n);
 	}
@@ -198,7 +193,9 @@ int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *
 
 int soft_media_sync(struct soft_media *m)
 {
-	return m->fd >= 0 && fdatasync(m->fd) != 0 ? failed(m, "flush") : 0;
+	const int err = m->fd >= 0 ? hr_file_sync(m->fd) : 0;
+
+	return err ? failed(m, "flush", -err) : 0;
 }
 
 static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)

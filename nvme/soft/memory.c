@@ -1,8 +1,8 @@
 /*
- * Media in memory. What one command writes to a block is seen whole or not at all by others, as on
- * any ssd (Base: atomic write unit), without a lock that readers would have to take in turns: the
- * memory is divided into stripes, each with a version that is odd while somebody writes there. A
- * reader copies, and copies again when the version has changed meanwhile.
+ * Media in memory. Other threads see the write of a block by one command completely or not at all,
+ * as on any ssd (Base: atomic write unit). Readers take no lock: the memory is divided into
+ * stripes, each with a version that is odd during a write. A reader copies the data, and copies it
+ * again when the version has changed meanwhile.
  */
 #include <emmintrin.h>
 #include <errno.h>
@@ -15,23 +15,24 @@
 #include "nvme/worker.h"
 #include "nvme/soft/internal.h"
 
-#define STRIPES 4096u /* versions; stripes that are this many apart share one */
+/* number of versions; stripes with equal index modulo STRIPES share one */
+#define STRIPES 4096u
 #define STRIPE_BYTES ((size_t)64 << 10)
 #define HUGE_PAGE ((size_t)2 << 20)
-#define POPULATE_BYTES (32 * HUGE_PAGE) /* between two looks at whether it is still wanted */
+#define POPULATE_BYTES (32 * HUGE_PAGE) /* populated between two checks of *stop */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Thread sanitizer cannot know that what was read in a race is thrown away. */
+/* Thread sanitizer cannot know that data read during a race is discarded. */
 #ifdef __SANITIZE_THREAD__
 #define TRIES 0u
 #else
 #define TRIES 8u
 #endif
 
-/* Anonymous memory whose first byte begins a huge page. */
+/* Anonymous memory aligned to a huge page. */
 static uint8_t *map_aligned(size_t bytes)
 {
 	const size_t room = bytes + HUGE_PAGE;
@@ -48,7 +49,7 @@ static uint8_t *map_aligned(size_t bytes)
 	return whole + before;
 }
 
-/* Memory that could be taken without swapping, as the kernel estimates it; 0: it does not say. */
+/* The kernel's estimate of the memory available without swapping; 0: unknown. */
 static uint64_t available(void)
 {
 	unsigned long long kib = 0;
@@ -63,18 +64,18 @@ static uint64_t available(void)
 	return (uint64_t)kib << 10;
 }
 
-/* The kernel would end some process instead of refusing. */
-static int check_room(uint64_t bytes, char *message)
+/* Without this check the kernel would end a process instead of refusing the allocation. */
+static int check_room(uint64_t bytes, struct hr_error *e)
 {
 	const uint64_t room = available();
 
 	if (!room || bytes <= room)
 		return 0;
-	snprintf(message, HR_LOG_LINE_MAX,
-		 "soft:memory: size=%llu cannot be populated: %llu bytes of memory are available; "
-		 "take a smaller size, or populate=0",
-		 (unsigned long long)bytes, (unsigned long long)room);
-	return -ENOMEM;
+	return hr_fail(
+		e, HR_ERROR_MISSING, -ENOMEM,
+		"soft:memory: size=%llu cannot be populated: %llu bytes of memory are available; "
+		"take a smaller size, or populate=0",
+		(unsigned long long)bytes, (unsigned long long)room);
 }
 
 static int open_memory(struct soft_media *m, uint64_t bytes, bool populate)
@@ -89,24 +90,24 @@ static int open_memory(struct soft_media *m, uint64_t bytes, bool populate)
 		return -ENOMEM;
 	m->bytes = bytes;
 	m->grain = populate ? HUGE_PAGE : HR_PAGE;
-	if (populate) /* else a block that is written alone would take a huge page */
+	/* otherwise the write of a single block would allocate a huge page */
+	if (populate)
 		madvise(m->memory, whole, MADV_HUGEPAGE);
 	pthread_mutex_init(&m->wide, NULL);
 	return 0;
 }
 
-int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, char *message)
+int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, struct hr_error *e)
 {
-	int err = populate ? check_room(bytes, message) : 0;
+	int err = populate ? check_room(bytes, e) : 0;
 
 	if (err)
 		return err;
 	err = open_memory(m, bytes, populate);
-	if (err)
-		snprintf(message, HR_LOG_LINE_MAX,
-			 "soft:memory: size=%llu: that much address space cannot be taken",
-			 (unsigned long long)bytes);
-	return err;
+	return err ? hr_fail(e, HR_ERROR_MISSING, err,
+			     "soft:memory: size=%llu: cannot reserve that much address space",
+			     (unsigned long long)bytes)
+		   : 0;
 }
 
 void soft_memory_close(struct soft_media *m)
@@ -133,7 +134,7 @@ int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, co
 
 		if (madvise(m->memory + at, n, MADV_POPULATE_WRITE) == 0)
 			continue;
-		if (errno != EINVAL) /* before Linux 5.14: page by page */
+		if (errno != EINVAL) /* before Linux 5.14: touch each page */
 			return -errno;
 		for (size_t i = 0; i < n; i += HR_PAGE)
 			__atomic_store_n(&m->memory[at + i], 0, __ATOMIC_RELAXED);
@@ -142,11 +143,11 @@ int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, co
 }
 
 /*
- * To the media, around the caches: nobody reads it again soon, and memory need not deliver the lines
- * that are about to be overwritten. With 14 threads that is twice the rate of memcpy() for writes of
- * 128 KiB, and 1.3 times for 4 KiB. Only for pages that are there: one that the kernel zeroes first
- * is in the caches then. (Reads are better off with memcpy(): what they write is read at once, and
- * prefetching the next command's page wins nothing.)
+ * Write to the media with non-temporal stores. The data is not read again soon, and memory need not
+ * load the cache lines that are about to be overwritten. With 14 threads this has twice the rate of
+ * memcpy() for writes of 128 KiB, and 1.3 times for 4 KiB. Only for present pages: a page that the
+ * kernel has just zeroed is in the caches. Reads use memcpy(): their result is read at once, and
+ * prefetching the next command's page brings no gain.
  */
 __attribute__((noinline)) static void stream(uint8_t *to, const uint8_t *from, size_t bytes)
 {
@@ -161,7 +162,7 @@ __attribute__((noinline)) static void stream(uint8_t *to, const uint8_t *from, s
 		_mm_stream_si128(line + 2, c);
 		_mm_stream_si128(line + 3, d);
 	}
-	_mm_sfence(); /* before anybody is told */
+	_mm_sfence(); /* before the completion is posted */
 }
 
 static uint32_t *version_of(const struct soft_media *m, uint64_t offset)
@@ -196,7 +197,7 @@ static bool read_unlocked(const uint32_t *version, void *to, const void *from, s
 	return __atomic_load_n(version, __ATOMIC_RELAXED) == before;
 }
 
-/* Within a stripe. Somebody who writes there again and again is kept out in the end. */
+/* Read within a stripe. After too many retries, take the version to keep writers out. */
 static void read_stripe(uint32_t *version, void *to, const void *from, size_t bytes)
 {
 	uint32_t idle = 0;
@@ -211,7 +212,7 @@ static void read_stripe(uint32_t *version, void *to, const void *from, size_t by
 	unlock(version);
 }
 
-/* Bytes from offset on that are in one stripe. */
+/* Bytes from offset to the end of its stripe, at most `bytes`. */
 static size_t in_stripe(uint64_t offset, size_t bytes)
 {
 	const size_t left = STRIPE_BYTES - offset % STRIPE_BYTES;
@@ -252,7 +253,7 @@ void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, 
 	}
 }
 
-/* Whole grains go back to the system, which gives zeroed ones in their place. */
+/* Return whole grains to the system, which replaces them with zeroed pages. */
 static void zero(struct soft_media *m, uint64_t offset, uint64_t bytes)
 {
 	const uint64_t end = offset + bytes;
@@ -267,13 +268,13 @@ static void zero(struct soft_media *m, uint64_t offset, uint64_t bytes)
 	memset(m->memory + last, 0, end - last);
 }
 
-/* Nobody else holds more than one version, and only one at a time is here: no deadlock. */
+/* No deadlock: other threads hold at most one version, and `wide` admits one thread here. */
 void soft_memory_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
 {
 	const uint64_t first = offset / STRIPE_BYTES, last = (offset + bytes - 1) / STRIPE_BYTES;
 	const uint64_t stripes = last - first < STRIPES ? last - first + 1 : STRIPES;
 
-	pthread_mutex_lock(&m->wide);
+	hr_mutex_lock(&m->wide);
 	for (uint64_t i = 0; i < stripes; i++)
 		lock(&m->version[(first + i) % STRIPES]);
 	zero(m, offset, bytes);

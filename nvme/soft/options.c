@@ -1,29 +1,19 @@
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/log.h"
 #include "nvme/soft/soft.h"
+#include "nvme/soft/options.h"
 
 #define DEFAULT_MDTS 8u
-#define DEFAULT_CACHE (16ull << 20) /* of an image; memory is as volatile as any cache */
+#define DEFAULT_CACHE (16ull << 20) /* for an image; memory is itself volatile */
 #define CACHE_MAX (4ull << 30)
 #define CACHE_UNSET UINT64_MAX
-#define CPU_MAX 1023u /* as many as a cpu_set_t holds */
+#define CPU_MAX 1023u /* maximum of a cpu_set_t */
 
-__attribute__((format(printf, 2, 3))) static int refuse(char *message, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message, HR_LOG_LINE_MAX, format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
-/* A number with an optional K, M, G or T. False: not one, or above max. */
+/* Parse a number with an optional K, M, G or T. False: not a number, or above max. */
 static bool number(const char *text, uint64_t max, uint64_t *value)
 {
 	static const char unit[] = "KMGT";
@@ -54,8 +44,8 @@ static bool is_block(uint64_t v)
 	return v == 512 || v == 4096;
 }
 
-/* "A-B", or "A" for one. */
-static int set_cpus(struct hr_soft_options *o, const char *text, char *message)
+/* Parse "A-B", or "A" for one CPU. */
+static int set_cpus(struct hr_soft_options *o, const char *text, struct hr_error *e)
 {
 	char first[16];
 	const char *dash = strchr(text, '-');
@@ -66,29 +56,29 @@ static int set_cpus(struct hr_soft_options *o, const char *text, char *message)
 		 text);
 	if (n >= sizeof(first) || !number(first, CPU_MAX, &from) ||
 	    !number(dash ? dash + 1 : first, CPU_MAX, &to) || to < from)
-		return refuse(message, "soft: cpus=%s: expected FIRST-LAST, of 0 to %u", text,
-			      CPU_MAX);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: cpus=%s: expected FIRST-LAST, from 0 to %u", text, CPU_MAX);
 	o->first_cpu = (uint32_t)from;
 	o->cpus = (uint32_t)(to - from) + 1;
 	return 0;
 }
 
-static int set(struct hr_soft_options *o, const char *key, const char *text, char *message)
+static int set(struct hr_soft_options *o, const char *key, const char *text, struct hr_error *e)
 {
 	uint64_t v = 0;
 	const bool size = strcmp(key, "size") == 0;
 
 	if (strcmp(key, "faults") == 0) {
 		if (!*text)
-			return refuse(message, "soft: faults= names no file");
+			return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "soft: faults= names no file");
 		snprintf(o->faults, sizeof(o->faults), "%s", text);
 		return 0;
 	}
 	if (strcmp(key, "cpus") == 0)
-		return set_cpus(o, text, message);
+		return set_cpus(o, text, e);
 	if (!number(text, INT64_MAX, &v))
-		return refuse(message, "soft: %s=%s: not a number (digits, then K, M, G or T)", key,
-			      text);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: %s=%s: not a number (digits, then K, M, G or T)", key, text);
 	if (size && v)
 		o->bytes = v;
 	else if (strcmp(key, "lba") == 0 && is_block(v))
@@ -113,51 +103,66 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, cha
 		o->zoned = v;
 	else if (strcmp(key, "reservations") == 0 && v <= HR_SOFT_RESERVED)
 		o->reservations = (uint32_t)v;
+	else if (strcmp(key, "kelvin") == 0 && v >= 1 && v <= UINT16_MAX)
+		o->kelvin = (uint32_t)v;
+	else if (strcmp(key, "spare") == 0 && v <= 100)
+		o->spare_gone = 100 - (uint32_t)v;
+	else if (strcmp(key, "used") == 0 && v <= UINT8_MAX)
+		o->used = (uint32_t)v;
 	else
-		return refuse(
-			message,
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
 			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
 			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1, readonly=0|1, "
-			"shared=0|1, namespaces=1..%u, zoned=0|1, reservations=0|1|2 or "
-			"faults=FILE",
+			"shared=0|1, namespaces=1..%u, zoned=0|1, reservations=0|1|2, "
+			"kelvin=1..65535, spare=0..100, used=0..255 or faults=FILE",
 			key, text, HR_SOFT_THREADS_MAX, HR_SOFT_NAMESPACES_MAX);
 	return 0;
 }
 
-static int check(const struct hr_soft_options *o, char *message)
+static int check(const struct hr_soft_options *o, struct hr_error *e)
 {
 	if (!*o->path && o->bytes == 0)
-		return refuse(message, "soft:%s needs size=, like soft:%s,size=1G",
-			      o->null ? "null" : "memory", o->null ? "null" : "memory");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft:%s needs size=, like soft:%s,size=1G",
+			       o->null ? "null" : "memory", o->null ? "null" : "memory");
 	if (o->null && (o->cache_bytes || o->populate))
-		return refuse(message, "soft:null keeps no data: it has no use for cache= and "
-				       "populate=");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft:null keeps no data: it does not accept cache= and "
+			       "populate=");
 	if (o->bytes % o->block_bytes)
-		return refuse(message, "soft: size=%llu is not whole blocks of %u",
-			      (unsigned long long)o->bytes, o->block_bytes);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: size=%llu is not whole blocks of %u",
+			       (unsigned long long)o->bytes, o->block_bytes);
 	if (o->cache_bytes % o->block_bytes)
-		return refuse(message, "soft: cache=%llu is not whole blocks of %u",
-			      (unsigned long long)o->cache_bytes, o->block_bytes);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: cache=%llu is not whole blocks of %u",
+			       (unsigned long long)o->cache_bytes, o->block_bytes);
 	if (o->cpus && o->cpus < o->threads)
-		return refuse(message, "soft: cpus= has %u for threads=%u; expected one each",
-			      o->cpus, o->threads);
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"soft: cpus= has %u CPUs for threads=%u; expected one CPU per thread",
+			o->cpus, o->threads);
 	if (o->shared && !*o->path)
-		return refuse(message, "soft: shared=1 is for an image: memory has one controller");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: shared=1 needs an image: memory has one controller");
 	if (o->shared && o->cache_bytes)
-		return refuse(message,
-			      "soft: shared=1 needs cache=0: a controller does not see what "
-			      "another one caches");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: shared=1 needs cache=0: a controller does not see data that "
+			       "another controller caches");
 	if (o->zoned && o->namespaces > 1)
-		return refuse(message, "soft: zoned=1 has one namespace; expected namespaces=1");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: zoned=1 has one namespace; expected namespaces=1");
 	if (o->zoned && o->reservations)
-		return refuse(message,
-			      "soft: zoned=1 has no reservations: leave reservations= out");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: zoned=1 has no reservations: leave reservations= out");
 	if (o->populate && *o->path)
-		return refuse(message, "soft: populate=1 is for soft:memory; an image is a file");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: populate=1 needs soft:memory; an image is a file");
 	return 0;
 }
 
-int hr_soft_parse(const char *text, struct hr_soft_options *options, char *message)
+int hr_soft_parse(const char *text, struct hr_soft_options *options, struct hr_error *e)
 {
 	char copy[2 * HR_DEVICE_MAX], *rest = copy, *item, *value;
 	int err = 0;
@@ -168,12 +173,13 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 	options->threads = 1;
 	options->namespaces = 1;
 	if (strlen(text) >= HR_DEVICE_MAX)
-		return refuse(message, "soft: longer than %u characters", HR_DEVICE_MAX - 1);
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "soft: longer than %u characters",
+			       HR_DEVICE_MAX - 1);
 	snprintf(copy, sizeof(copy), "%s", text);
 	item = strsep(&rest, ",");
 	if (!*item)
-		return refuse(message,
-			      "soft: no path: expected soft:PATH, soft:memory or soft:null");
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: no path: expected soft:PATH, soft:memory or soft:null");
 	options->null = strcmp(item, "null") == 0;
 	if (!options->null && strcmp(item, "memory") != 0) {
 		snprintf(options->path, sizeof(options->path), "%s", item);
@@ -182,11 +188,12 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, char *messa
 	while (!err && (item = strsep(&rest, ","))) {
 		value = strchr(item, '=');
 		if (!value)
-			return refuse(message, "soft: '%s': expected KEY=VALUE", item);
+			return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "soft: '%s': expected KEY=VALUE",
+				       item);
 		*value++ = '\0';
-		err = set(options, item, value, message);
+		err = set(options, item, value, e);
 	}
 	if (options->cache_bytes == CACHE_UNSET)
 		options->cache_bytes = options->shared || options->read_only ? 0 : DEFAULT_CACHE;
-	return err ? err : check(options, message);
+	return err ? err : check(options, e);
 }

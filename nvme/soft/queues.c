@@ -1,4 +1,4 @@
-/* Submission and completion queues (Base 3.3): fetch, execute, post, and what faults make of it. */
+/* Submission and completion queues (Base 3.3): fetch, execute, post, and apply faults. */
 #include <string.h>
 
 #include "config/clock.h"
@@ -37,14 +37,14 @@ static struct hr_sqe fetch(struct soft_sq *sq)
 	return sqe;
 }
 
-/* Commands of one look at the doorbell: the last was sent before the first was completed. */
+/* Commands published by one doorbell value: the host sent the last before the first completed. */
 struct sent {
-	uint32_t left; /* to be fetched */
+	uint32_t left; /* not yet fetched */
 	uint32_t count;
-	uint16_t cid[SOFT_BATCH]; /* of those that were fetched */
+	uint16_t cid[SOFT_BATCH]; /* CIDs of the fetched commands */
 };
 
-/* ---- completions that faults keep back */
+/* ---- completions that faults delay */
 
 static void hold(struct soft_poller *p, const struct soft_completion *completion)
 {
@@ -75,7 +75,7 @@ static bool release(struct soft_poller *p, struct soft_completion *held)
 	return true;
 }
 
-/* Delayed ones whose time has come. */
+/* Post delayed completions whose time has come. */
 static bool release_due(struct soft_poller *p)
 {
 	bool any = false;
@@ -90,7 +90,7 @@ static bool release_due(struct soft_poller *p)
 	return any;
 }
 
-/* Reordered ones go out behind the next completion of their queue. */
+/* Post reordered completions after the next completion of their queue. */
 static void release_reordered(struct soft_poller *p, uint16_t sqid)
 {
 	for (uint32_t i = 0; p->held_count && i < SOFT_HELD; i++)
@@ -115,7 +115,7 @@ bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field
 
 /* ---- execution */
 
-/* Faults that replace the command's execution. True: it is not executed. */
+/* Apply faults that replace the execution. True: do not execute the command. */
 static bool fault_before(struct soft_poller *p, const struct soft_fault *fault)
 {
 	struct soft *soft = p->soft;
@@ -149,7 +149,8 @@ static void complete(struct soft_poller *p, struct soft_sq *sq, const struct sof
 	uint16_t sqhd = (uint16_t)sq->head;
 	struct soft_completion later = *c;
 
-	if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE)) /* nothing leaves it any more */
+	/* no completion is posted any more */
+	if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))
 		return;
 	switch (fault ? fault->kind : FAULT_NONE) {
 	case FAULT_DROP:
@@ -178,9 +179,9 @@ static void complete(struct soft_poller *p, struct soft_sq *sq, const struct sof
 }
 
 /*
- * No two commands in flight have the same CID (Base 3.3.3.1). Commands run to completion when they
- * are fetched, so those in flight are the ones whose completion a fault holds back, event requests,
- * and for the host also those that the same doorbell told of: `sent`.
+ * No two commands in flight have the same CID (Base 3.3.3.1). Commands are executed completely when
+ * they are fetched. So the commands in flight are those whose completion a fault delays, event
+ * requests, and, for the host, the other commands of the same doorbell value: `sent`.
  */
 static bool in_flight(const struct soft_poller *p, const struct soft_sq *sq,
 		      const struct sent *sent, uint16_t cid)
@@ -233,7 +234,7 @@ static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 	unsigned n = 0, ready;
 
 	sent.left = sent.count = 0;
-	/* what faults hold back, or post twice, changes the room */
+	/* delayed and duplicate completions change the room */
 	while (n < SOFT_BATCH && soft->running && p->held_count < SOFT_HELD &&
 	       (ready = soft_ready(soft, sq)) > 0) {
 		const struct hr_sqe sqe = fetch(sq);
@@ -249,16 +250,13 @@ static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 		if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))
 			break;
 	}
-	/* We poll shadows as well, so the host never has to ring: EventIdx stays behind. */
-	if (n && sq->event)
-		__atomic_store_n(sq->event, sq->head, __ATOMIC_RELEASE);
 	return n != 0;
 }
 
 bool soft_queues_poll(struct soft_poller *p)
 {
 	bool (*const serve)(struct soft_poller *, struct soft_sq *) =
-		p->soft->faults ? poll_queue : soft_serve_straight;
+		p->soft->faults ? poll_queue : soft_serve_fast;
 	bool any = release_due(p);
 
 	for (uint32_t i = 0; i < p->queues; i++)
@@ -280,6 +278,5 @@ void soft_queues_clear(struct soft *soft)
 	}
 	memset(soft->sq, 0, sizeof(soft->sq));
 	memset(soft->cq, 0, sizeof(soft->cq));
-	soft->shadow = soft->event = NULL;
 	soft_clear_doorbells(soft);
 }

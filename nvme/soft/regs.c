@@ -1,6 +1,6 @@
 /*
- * The register page (PCIe Transport 3.1): properties as the host may see them, and what happens
- * when it writes CC. Poller 0 compares CC with what it saw last.
+ * The register page (PCIe Transport 3.1): register values for the host, and the reaction to a write
+ * of CC. Poller 0 compares CC with its last value.
  */
 #include "nvme/soft/internal.h"
 
@@ -40,7 +40,7 @@ void soft_regs_reset(struct soft *soft)
 		    (uint64_t)NVME_CAP_CSS_NVM << NVME_CAP_CSS_SHIFT;
 	if (soft->options.zoned)
 		soft->cap |= (uint64_t)NVME_CAP_CSS_CSI << NVME_CAP_CSS_SHIFT;
-	/* 1.4: what 2.0 made mandatory beyond it (CRTO, effects logs) has no use here */
+	/* 1.4: mandatory additions of 2.0 (CRTO, effects logs) are not needed here */
 	soft->vs = 1u << NVME_VS_MJR_SHIFT | 4u << NVME_VS_MNR_SHIFT;
 	put64(soft, NVME_REG_CAP, soft->cap);
 	put32(soft, NVME_REG_VS, soft->vs);
@@ -56,22 +56,22 @@ void soft_vanish(struct soft *soft)
 {
 	const size_t bytes = soft->vanished ? SOFT_DOORBELLS : soft->bar_bytes;
 
-	/* again and again, because the host's writes leave their values */
+	/* repeated, because writes of the host stay in the page */
 	for (uint32_t i = 0; i < bytes; i += 4)
 		if (get32(soft, i) != UINT32_MAX)
 			put32(soft, i, UINT32_MAX);
 	soft->vanished = true;
 }
 
-/* Admin queue as AQA, ASQ and ACQ say; false when they cannot be. */
+/* Set up the admin queue from AQA, ASQ and ACQ; false when they are invalid. */
 static bool set_admin_queue(struct soft *soft)
 {
 	const uint32_t aqa = get32(soft, NVME_REG_AQA);
 	const uint64_t asq = get64(soft, NVME_REG_ASQ), acq = get64(soft, NVME_REG_ACQ);
 	const uint32_t sq_entries = NVME_AQA_ASQS(aqa) + 1, cq_entries = NVME_AQA_ACQS(aqa) + 1;
-	const struct soft_window *near = soft->window;
-	void *sq = soft_dma(soft, &near, asq, (uint64_t)sq_entries * HR_SQE_BYTES);
-	void *cq = soft_dma(soft, &near, acq, (uint64_t)cq_entries * HR_CQE_BYTES);
+	const struct soft_window *hint = soft->window;
+	void *sq = soft_dma(soft, &hint, asq, (uint64_t)sq_entries * HR_SQE_BYTES);
+	void *cq = soft_dma(soft, &hint, acq, (uint64_t)cq_entries * HR_CQE_BYTES);
 
 	if (sq_entries < 2 || cq_entries < 2 || (asq | acq) & (HR_PAGE - 1) || !sq || !cq)
 		return false;
@@ -100,7 +100,8 @@ static void enable(struct soft *soft, uint32_t cc)
 	set_csts(soft, 1u << NVME_CSTS_RDY_SHIFT);
 }
 
-/* INTMS sets bits of the mask and INTMC clears them; both read as it (PCIe Transport 3.1.1). */
+/* INTMS sets bits of the mask and INTMC clears them; reads of both return the mask (PCIe
+ * Transport 3.1.1). */
 static void mask_interrupts(struct soft *soft)
 {
 	const uint32_t set = get32(soft, NVME_REG_INTMS), clear = get32(soft, NVME_REG_INTMC);
@@ -123,7 +124,7 @@ static void unmask_interrupts(struct soft *soft)
 	put32(soft, NVME_REG_INTMC, 0);
 }
 
-/* Controller reset: queues and what they hold are gone; the cache keeps its data. */
+/* Controller reset: queues and delayed completions are dropped; the cache keeps its data. */
 static void disable(struct soft *soft)
 {
 	soft->running = false;
@@ -133,7 +134,7 @@ static void disable(struct soft *soft)
 	set_csts(soft, 0);
 }
 
-/* Base 3.6.1: everything cached becomes durable, then SHST says so. */
+/* Base 3.6.1: make all cached data durable, then set SHST. */
 static void shut_down(struct soft *soft)
 {
 	const uint32_t rest = soft->csts & ~((uint32_t)NVME_CSTS_SHST_MASK << NVME_CSTS_SHST_SHIFT);
@@ -157,7 +158,7 @@ static void change(struct soft *soft, uint32_t from, uint32_t to)
 		shut_down(soft);
 }
 
-/* Read-only registers show what they are, whatever was written over them. */
+/* Restore the read-only registers that the host has overwritten. */
 static void restore(struct soft *soft)
 {
 	if (get64(soft, NVME_REG_CAP) != soft->cap)

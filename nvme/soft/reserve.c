@@ -1,12 +1,14 @@
 /*
- * Reservations (Base 2.0, 8.19; 7.2 to 7.5). Their state belongs to the namespaces: the controllers of
- * one image in this process share it, found by the file. It ends with the last controller, as with a
- * loss of power (PTPL 0).
+ * Reservations (Base 2.0, 8.19; 7.2 to 7.5). Their state belongs to the namespaces. All controllers
+ * of one image in this process share it, identified by the file. It ends with the last controller,
+ * as after a loss of power (PTPL 0).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "config/bytes.h"
 
 #include "nvme/soft/internal.h"
 
@@ -18,18 +20,19 @@
 #define RTYPE(sqe) ((sqe)->cdw10 >> 8 & 0xff)
 #define EXTENDED 1u
 #define HOST_ID_INCONSISTENT 0x18u	/* Host Identifier Inconsistent Format */
-#define FOREIGN_KEY 0x666f726569676eull /* "foreign" */
+#define FOREIGN_KEY 0x666f726569676eull /* "foreign" in ASCII */
 
 struct registrant {
 	bool used;
 	uint8_t id[16];
-	const struct soft *zero; /* without a Host Identifier each controller is a host */
+	/* without a Host Identifier each controller is a host of its own */
+	const struct soft *zero;
 	uint64_t key;
 };
 
-struct reservations { /* of one namespace */
+struct reservations { /* state of one namespace */
 	uint32_t generation;
-	uint8_t type; /* 0: none is held */
+	uint8_t type; /* 0: no reservation */
 	uint32_t holder;
 	struct registrant registrant[REGISTRANTS];
 };
@@ -40,7 +43,7 @@ struct soft_reservations {
 	dev_t dev;
 	ino_t ino;
 	bool is_file;
-	uint32_t users; /* controllers */
+	uint32_t users; /* number of controllers */
 	struct reservations of[HR_SOFT_NAMESPACES_MAX];
 };
 
@@ -75,7 +78,7 @@ int soft_reservations_open(struct soft *soft)
 		return 0;
 	if (is_file && fstat(soft->media.fd, &st) != 0)
 		return -errno;
-	pthread_mutex_lock(&all_lock);
+	hr_mutex_lock(&all_lock);
 	r = is_file ? find(&st) : NULL;
 	if (!r) {
 		r = calloc(1, sizeof(*r));
@@ -108,7 +111,7 @@ static void end_registrations(struct reservations *r, const struct soft *zero)
 			end_registration(r, i);
 }
 
-/* Base 2.0, 5.27.1.27: what a host without an identifier holds ends with a reset. */
+/* Base 2.0, 5.27.1.27: a reset ends the registrations of a host without an identifier. */
 void soft_reservations_reset(struct soft *soft)
 {
 	struct soft_reservations *r = soft->reservations;
@@ -117,7 +120,7 @@ void soft_reservations_reset(struct soft *soft)
 	soft->long_host_id = false;
 	if (!r)
 		return;
-	pthread_mutex_lock(&r->lock);
+	hr_mutex_lock(&r->lock);
 	for (uint32_t i = 0; i < HR_SOFT_NAMESPACES_MAX; i++)
 		end_registrations(&r->of[i], soft);
 	pthread_mutex_unlock(&r->lock);
@@ -130,7 +133,7 @@ void soft_reservations_close(struct soft *soft)
 	if (!r)
 		return;
 	soft_reservations_reset(soft);
-	pthread_mutex_lock(&all_lock);
+	hr_mutex_lock(&all_lock);
 	if (--r->users == 0) {
 		while (*at != r)
 			at = &(*at)->next;
@@ -149,17 +152,10 @@ static bool is_of_all(const struct reservations *r)
 	return r->type == NVME_RESERVATION_RTYPE_WEAR || r->type == NVME_RESERVATION_RTYPE_EAAR;
 }
 
-static bool is_zero(const uint8_t id[16])
-{
-	static const uint8_t zero[16];
-
-	return memcmp(id, zero, sizeof(zero)) == 0;
-}
-
-/* The registrant that this controller's host is, or REGISTRANTS. */
+/* Index of the registrant of this controller's host, or REGISTRANTS. */
 static uint32_t self(const struct soft *soft, const struct reservations *r)
 {
-	const struct soft *zero = is_zero(soft->host_id) ? soft : NULL;
+	const struct soft *zero = hr_is_zero(soft->host_id, sizeof(soft->host_id)) ? soft : NULL;
 	uint32_t i = 0;
 
 	while (i < REGISTRANTS &&
@@ -191,7 +187,7 @@ static void end_registration(struct reservations *r, uint32_t i)
 	r->generation++;
 }
 
-/* A registrant, with the right current key. */
+/* True for a registrant with its current key. */
 static bool is_allowed(const struct reservations *r, uint32_t i, uint64_t key)
 {
 	return i < REGISTRANTS && r->registrant[i].key == key;
@@ -208,7 +204,7 @@ static uint16_t enroll(struct soft *soft, struct reservations *r, uint64_t key)
 	if (i == REGISTRANTS)
 		return NVME_SC_INTERNAL | SOFT_DNR;
 	r->registrant[i] = (struct registrant){ .used = true, .key = key };
-	r->registrant[i].zero = is_zero(soft->host_id) ? soft : NULL;
+	r->registrant[i].zero = hr_is_zero(soft->host_id, sizeof(soft->host_id)) ? soft : NULL;
 	memcpy(r->registrant[i].id, soft->host_id, sizeof(soft->host_id));
 	r->generation++;
 	return 0;
@@ -238,7 +234,7 @@ static uint16_t do_register(struct soft *soft, struct reservations *r, const str
 	return 0;
 }
 
-/* All registrants of that key but one. How many there were. */
+/* Remove all registrants with that key except one. Returns their number. */
 static uint32_t evict(struct reservations *r, uint64_t key, bool any, uint32_t but)
 {
 	uint32_t count = 0;
@@ -253,7 +249,7 @@ static uint32_t evict(struct reservations *r, uint64_t key, bool any, uint32_t b
 	return count;
 }
 
-/* 8.19.7 */
+/* Base 2.0, 8.19.7 */
 static uint16_t preempt(struct reservations *r, uint32_t me, uint64_t victim, uint8_t type)
 {
 	const bool all_of = is_of_all(r) && victim == 0;
@@ -327,12 +323,12 @@ static uint16_t with_keys(struct soft_poller *p, struct soft_sq *sq, const struc
 	uint64_t key[2] = { 0, 0 };
 	struct iovec vec[2];
 	unsigned pieces;
-	uint16_t status = soft_prp(soft, &sq->near, sqe, bytes, vec, 2, &pieces);
+	uint16_t status = soft_prp(soft, &sq->hint, sqe, bytes, vec, 2, &pieces);
 
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
 	soft_gather(key, vec, pieces);
-	pthread_mutex_lock(&soft->reservations->lock);
+	hr_mutex_lock(&soft->reservations->lock);
 	if (sqe->opcode == nvme_cmd_resv_register)
 		status = do_register(soft, r, sqe, key);
 	else if (sqe->opcode == nvme_cmd_resv_acquire)
@@ -347,7 +343,7 @@ static void describe(const struct reservations *r, bool extended, uint8_t *data)
 {
 	const uint32_t each = extended ? sizeof(struct nvme_registered_ctrl_ext)
 				       : sizeof(struct nvme_registered_ctrl);
-	uint8_t *at = data + each; /* the head is as long */
+	uint8_t *at = data + each; /* the header has the same length */
 
 	memcpy(data, &r->generation, sizeof(r->generation));
 	data[4] = r->type;
@@ -378,14 +374,14 @@ static uint16_t report(struct soft_poller *p, struct soft_sq *sq, const struct h
 	unsigned pieces;
 	uint16_t status;
 
-	if (extended != soft->long_host_id && !is_zero(soft->host_id))
+	if (extended != soft->long_host_id && !hr_is_zero(soft->host_id, sizeof(soft->host_id)))
 		return HOST_ID_INCONSISTENT | SOFT_DNR;
 	if (bytes > sizeof(data))
 		return INVALID;
-	status = soft_prp(soft, &sq->near, sqe, bytes, p->vec, soft->vec_max, &pieces);
+	status = soft_prp(soft, &sq->hint, sqe, bytes, p->vec, soft->vec_max, &pieces);
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
-	pthread_mutex_lock(&soft->reservations->lock);
+	hr_mutex_lock(&soft->reservations->lock);
 	describe(of_namespace(soft, sqe), extended, data);
 	pthread_mutex_unlock(&soft->reservations->lock);
 	for (unsigned i = 0; i < pieces; i++) {
@@ -402,7 +398,7 @@ uint16_t soft_reservation_io(struct soft_poller *p, struct soft_sq *sq, const st
 	return sqe->opcode == nvme_cmd_resv_report ? report(p, sq, sqe) : with_keys(p, sq, sqe);
 }
 
-/* Figure "Command Behavior in the Presence of a Reservation": flush counts as a write. */
+/* Figure "Command Behavior in the Presence of a Reservation". A flush counts as a write. */
 static bool refuses(const struct soft *soft, const struct reservations *r, bool is_read)
 {
 	const uint32_t i = self(soft, r);
@@ -425,12 +421,12 @@ static bool refuses(const struct soft *soft, const struct reservations *r, bool 
 bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe)
 {
 	struct soft_reservations *all_of = soft->reservations;
-	const bool each = sqe->nsid == NVME_NSID_ALL; /* a flush of all namespaces */
+	const bool each = sqe->nsid == NVME_NSID_ALL; /* flush of all namespaces */
 	bool refused = false;
 
 	if (!all_of)
 		return false;
-	pthread_mutex_lock(&all_of->lock);
+	hr_mutex_lock(&all_of->lock);
 	for (uint32_t i = 0; i < soft->namespaces; i++)
 		if (each || sqe->nsid == i + 1)
 			refused |= refuses(soft, &all_of->of[i], sqe->opcode == nvme_cmd_read);
@@ -442,18 +438,18 @@ bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe)
 
 uint16_t soft_set_host_id(struct soft *soft, const struct hr_sqe *sqe)
 {
-	const struct soft_window *near = soft->window;
+	const struct soft_window *hint = soft->window;
 	const bool wide = sqe->cdw11 & EXTENDED;
 	uint8_t id[16] = { 0 };
 	struct iovec vec[2];
 	unsigned pieces;
-	const uint16_t status = soft_prp(soft, &near, sqe, wide ? 16 : 8, vec, 2, &pieces);
+	const uint16_t status = soft_prp(soft, &hint, sqe, wide ? 16 : 8, vec, 2, &pieces);
 
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
 	soft_gather(id, vec, pieces);
-	/* the I/O pollers compare with it */
-	pthread_mutex_lock(&soft->reservations->lock);
+	/* I/O pollers read it */
+	hr_mutex_lock(&soft->reservations->lock);
 	memcpy(soft->host_id, id, sizeof(id));
 	soft->long_host_id = wide;
 	pthread_mutex_unlock(&soft->reservations->lock);

@@ -1,45 +1,45 @@
 /*
- * The straight way through a queue, taken when no faults are scripted: the commands of a batch are
- * executed one after another, then all their completions are posted. Reads and writes within a page
- * are done here when they are what they nearly always are; everything else is soft_io()'s, which
- * fetches the command itself. So nothing is refused here, and nothing done that soft_io() would
- * refuse.
+ * Fast path through a queue, used when no faults are scripted. It executes the commands of a batch
+ * one after another, then posts all their completions. It executes the most common reads and
+ * writes, within a page, itself. soft_io() fetches and executes every other command. So this path
+ * refuses no command, and executes none that soft_io() would refuse.
  */
 #include <string.h>
 
 #include "nvme/soft/internal.h"
 
-#define AHEAD 8u		 /* submission queue entries that are fetched early */
-#define DELAY_BYTES (128u << 10) /* moved by a batch, at most, before its completions are posted */
-#define NOWHERE UINT64_MAX	 /* no address for a transfer: not a multiple of 4 */
-#define NONE UINT32_MAX		 /* no CID: below all of them, as a signed number */
+#define AHEAD 8u		 /* submission queue entries to prefetch */
+#define DELAY_BYTES (128u << 10) /* maximum bytes of a batch before its completions */
+#define NOWHERE UINT64_MAX	 /* invalid address of a transfer: not a multiple of 4 */
 
-/* What has been done since completions were last posted. */
+/* Work done since completions were last posted. */
 struct batch {
-	uint32_t count, writes, others; /* commands; of these */
+	/* number of commands; of these writes and others */
+	uint32_t count, writes, others;
 	uint64_t read_bytes, written_bytes;
-	/* [count]: of the completions, without phase; CID in bits 15:0. dw3[-1]: the largest CID before
-	 * these, -1 if there is none. */
+	/* [count]: DW3 of the completions, without phase; CID in bits 15:0 */
 	uint32_t *dw3;
 };
 
 /*
- * Commands that one look at the doorbell has found are in flight together for the host, which has
- * sent the last before the completion of the first: no two have the same CID (Base 3.3.3.1). Here
- * are the dw3 of all their batches, one behind the other, each behind the largest CID so far.
+ * The commands that one poll of the doorbell finds are in flight together, because the host sends
+ * the last one before the first one completes. So no two have the same CID (Base 3.3.3.1).
  */
 struct sent {
-	uint32_t dw3[2 * SOFT_BATCH + 1];
+	uint32_t *seen; /* of the poller: the last poll that found a CID with this index */
+	uint32_t look;	/* number of this poll */
+	uint32_t dw3[SOFT_BATCH]; /* of all batches of the poll, consecutive */
 };
 
-/* What the commands of a batch are held against. Nothing of it changes while they are executed but
- * by soft_io(). */
+/* State that the commands of a batch are checked against. Only soft_io() changes it during the
+ * batch. */
 struct view {
-	uint32_t opcodes;   /* bit per opcode that is done here */
-	uint32_t shift;	    /* of an LBA */
-	uint64_t last_lba;  /* a page from there on is there; beyond, soft_io() looks closer */
-	uint64_t bus, room; /* window: address, and last offset of a page */
-	uint8_t *cpu;	    /* what is there */
+	uint32_t opcodes; /* one bit per opcode that the fast path executes */
+	uint32_t shift;	  /* log2 of the block size */
+	/* last LBA whose whole page exists; soft_io() checks beyond it */
+	uint64_t last_lba;
+	uint64_t bus, room; /* window: bus address, and last offset of a page */
+	uint8_t *cpu;	    /* host address of the window */
 	uint8_t *memory;    /* media */
 };
 
@@ -49,12 +49,12 @@ static bool is_dead(const struct soft *soft)
 }
 
 /*
- * Reads need an empty cache, writes that there is none. It is looked at after the doorbell: what
- * completed before these commands were sent is in it by then.
+ * The fast path needs an empty cache for reads, and no cache for writes. The cache is checked after
+ * the doorbell is read: it then holds all blocks that completed before these commands were sent.
  */
 static struct view look(const struct soft *soft, const struct soft_sq *sq)
 {
-	const struct soft_window *w = sq->near;
+	const struct soft_window *w = sq->hint;
 	const uint64_t page_blocks = HR_PAGE >> soft->lba_shift;
 	struct view v = { .shift = soft->lba_shift, .bus = NOWHERE, .memory = soft->media.memory };
 
@@ -74,7 +74,8 @@ static struct view look(const struct soft *soft, const struct soft_sq *sq)
 }
 
 #define NOT_HERE ((uint32_t)(HR_SQE_PSDT_MASK | 3) << 8 | 0xfc) /* in opcode and flags */
-#define ONCE(field) __atomic_load_n(&(field), __ATOMIC_RELAXED) /* the host may change it */
+/* load once: the host may change it */
+#define ONCE(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 /* Opcode, flags and CID. */
 static inline uint32_t head_of(const struct hr_sqe *sqe)
@@ -82,34 +83,43 @@ static inline uint32_t head_of(const struct hr_sqe *sqe)
 	return ONCE(*(const soft_word32 *)(const void *)&sqe->opcode);
 }
 
+/* False: an earlier command of this poll has the CID, or another CID with the same index. */
+static inline bool is_new(uint32_t *seen, uint32_t look, uint32_t cid)
+{
+	if (seen[cid % SOFT_CIDS] == look)
+		return false;
+	seen[cid % SOFT_CIDS] = look;
+	return true;
+}
+
 /*
- * Reads and writes within a page, all of it where `v` says that it may be, from slot `at` on: up to
- * n of them, or to the first command that is something else. Drivers count CIDs up, nearly always:
- * one that is not larger than the last is something else. Returns how many. Each field is loaded
- * once. bytes: of one block; memory: whether there are data to move.
+ * Execute reads and writes within a page that satisfy `v`, from entry `at` on: up to n commands, or
+ * up to the first other command. A command whose CID fails is_new() counts as other. Returns the
+ * number executed. Each field is loaded once. memory: whether to move data.
  */
 static inline __attribute__((always_inline)) uint32_t
-move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *slot, uint32_t n,
-	   struct batch *b, const bool memory)
+move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *sqe, uint32_t n,
+	   const struct sent *sent, struct batch *b, const bool memory)
 {
-	uint32_t *dw3 = b->dw3 + b->count, i;
+	uint32_t *const seen = sent->seen, *dw3 = b->dw3 + b->count, i;
+	const uint32_t number = sent->look;
 	uint64_t moved[2] = { 0, 0 };
 
-	for (i = 0; i < n && (!memory || moved[0] + moved[1] < DELAY_BYTES); i++, slot++) {
-		const uint32_t head = head_of(slot), cid = head >> 16;
-		const uint64_t prp1 = ONCE(slot->prp1), at = prp1 - v->bus;
-		const uint64_t lba = ONCE(*(const soft_word64 *)(const void *)&slot->cdw10);
-		const uint32_t bytes = ((ONCE(slot->cdw12) & 0xffff) + 1) << v->shift;
+	for (i = 0; i < n && (!memory || moved[0] + moved[1] < DELAY_BYTES); i++, sqe++) {
+		const uint32_t head = head_of(sqe), cid = head >> 16;
+		const uint64_t prp1 = ONCE(sqe->prp1), at = prp1 - v->bus;
+		const uint64_t lba = ONCE(*(const soft_word64 *)(const void *)&sqe->cdw10);
+		const uint32_t bytes = ((ONCE(sqe->cdw12) & 0xffff) + 1) << v->shift;
 
+		if (!is_new(seen, number, cid))
+			break;
 		/* opcodes below 4; no fused operation, no SGL */
-		if (head & NOT_HERE || !(v->opcodes >> (head & 3) & 1) || ONCE(slot->nsid) != 1)
+		if (head & NOT_HERE || !(v->opcodes >> (head & 3) & 1) || ONCE(sqe->nsid) != 1)
 			break;
 		if ((prp1 & (HR_PAGE - 1)) + bytes > HR_PAGE || prp1 & 3 || at > v->room ||
 		    lba > v->last_lba)
 			break;
-		if ((int32_t)cid <= (int32_t)dw3[-1])
-			break;
-		__builtin_prefetch(slot + AHEAD); /* behind the ring it does nothing */
+		__builtin_prefetch(sqe + AHEAD); /* no effect behind the ring */
 		if ((head & 3) == nvme_cmd_write) {
 			if (is_dead(soft))
 				break;
@@ -131,22 +141,24 @@ move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *slot, u
 	return i;
 }
 
-/* Whether a command of an earlier batch has the CID. */
+/* True when an earlier command of this poll has the CID. */
 static bool is_among(const struct sent *sent, const uint32_t *end, uint32_t cid)
 {
-	for (const uint32_t *dw3 = sent->dw3 + 1; dw3 < end; dw3++)
+	for (const uint32_t *dw3 = sent->dw3; dw3 < end; dw3++)
 		if ((*dw3 & 0xffff) == cid)
 			return true;
 	return false;
 }
 
-/* Any command. It may have been a file's, or a flush: who waits for the others is not kept waiting. */
+/* Execute any command, as a batch of its own: it may take long (a file, a flush), and the
+ * completions before it are posted by then. */
 static void other(struct soft_poller *p, struct soft_sq *sq, const struct sent *sent,
 		  struct batch *b)
 {
 	const struct hr_sqe sqe = soft_fetch(&sq->ring[sq->head]);
-	const uint16_t field = is_among(sent, b->dw3, sqe.cid) ? NVME_SC_CMDID_CONFLICT | SOFT_DNR
-							       : soft_io(p, sq, &sqe);
+	const bool again =
+		!is_new(sent->seen, sent->look, sqe.cid) && is_among(sent, b->dw3, sqe.cid);
+	const uint16_t field = again ? NVME_SC_CMDID_CONFLICT | SOFT_DNR : soft_io(p, sq, &sqe);
 
 	if (field) {
 		soft_add(&p->stats.errors, 1);
@@ -163,20 +175,20 @@ static void pass(struct soft_sq *sq, uint32_t n)
 		sq->head -= sq->entries;
 }
 
-/* Execute some commands, at least one and up to n; the queue's head moves past them. */
+/* Execute at least one and up to n commands; the head of the queue advances past them. */
 static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, const struct sent *sent,
 		    struct batch *b)
 {
 	const struct view v = look(p->soft, sq);
 	const uint32_t lap = sq->entries - sq->head;
-	const struct hr_sqe *slot = &sq->ring[sq->head];
+	const struct hr_sqe *sqe = &sq->ring[sq->head];
 	uint32_t done;
 
 	n = n < lap ? n : lap;
 	if (p->soft->media.memory)
-		done = move_pages(p->soft, &v, slot, n, b, true);
+		done = move_pages(p->soft, &v, sqe, n, sent, b, true);
 	else
-		done = move_pages(p->soft, &v, slot, n, b, false);
+		done = move_pages(p->soft, &v, sqe, n, sent, b, false);
 	pass(sq, done);
 	if (done == 0 && !is_dead(p->soft)) {
 		other(p, sq, sent, b);
@@ -184,7 +196,7 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, const
 	}
 }
 
-/* What others read is written once a batch. */
+/* Counters that other threads read are written once per batch. */
 static void count(struct soft_poller *p, const struct batch *b)
 {
 	soft_add(&p->stats.commands, b->count);
@@ -194,7 +206,7 @@ static void count(struct soft_poller *p, const struct batch *b)
 	soft_add(&p->stats.written_bytes, b->written_bytes);
 }
 
-/* n completions into consecutive slots, the last first. */
+/* Write n completions into consecutive entries, the last one first. */
 static void post_run(struct hr_cqe *cqe, const uint32_t *dw3, uint32_t n, uint32_t sqid,
 		     uint32_t sqhd, uint32_t phase)
 {
@@ -208,7 +220,7 @@ static void post_run(struct hr_cqe *cqe, const uint32_t *dw3, uint32_t n, uint32
 	}
 }
 
-/* A host that waits for the next completion then finds the whole batch. */
+/* Post all completions. A host that waits for the next completion then finds the whole batch. */
 static void post(const struct soft_sq *sq, const struct batch *b)
 {
 	struct soft_cq *cq = sq->cq;
@@ -224,17 +236,7 @@ static void post(const struct soft_sq *sq, const struct batch *b)
 	}
 }
 
-/* The largest CID is the last one where they count up: all but the one that took the other way. */
-static void next(struct batch *b)
-{
-	const int32_t before = (int32_t)b->dw3[-1];
-	const int32_t last = (int32_t)(b->dw3[b->count - 1] & 0xffff);
-
-	b->dw3 += b->count;
-	*b->dw3++ = (uint32_t)(last > before ? last : before);
-}
-
-bool soft_serve_straight(struct soft_poller *p, struct soft_sq *sq)
+bool soft_serve_fast(struct soft_poller *p, struct soft_sq *sq)
 {
 	struct soft *soft = p->soft;
 	uint32_t left = soft_ready(soft, sq);
@@ -244,21 +246,20 @@ bool soft_serve_straight(struct soft_poller *p, struct soft_sq *sq)
 	if (!left)
 		return false;
 	left = left < SOFT_BATCH ? left : SOFT_BATCH;
+	sent.seen = p->seen;
+	sent.look = ++p->look;
 	b.dw3 = sent.dw3;
-	*b.dw3++ = NONE;
 	for (;;) {
 		memset(&b, 0, offsetof(struct batch, dw3));
 		execute(p, sq, left, &sent, &b);
 		count(p, &b);
-		if (is_dead(soft)) /* nothing leaves it any more */
+		if (is_dead(soft)) /* no completion is posted any more */
 			break;
 		post(sq, &b);
 		left -= b.count;
 		if (!left)
 			break;
-		next(&b);
+		b.dw3 += b.count;
 	}
-	if (sq->event)
-		__atomic_store_n(sq->event, sq->head, __ATOMIC_RELEASE);
 	return true;
 }

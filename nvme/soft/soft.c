@@ -1,4 +1,4 @@
-/* Opening, windows, power cuts and closing of a software controller. */
+/* Open and close a software controller, add windows, cut its power. */
 #include "nvme/soft/soft.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static bool overlaps(const struct soft *soft, uint64_t bus, uint64_t bytes)
 	return false;
 }
 
-/* A window for one piece of a region. */
+/* Add a window for one piece of a region. */
 static int add_window(struct soft *soft, uint64_t bus, uint64_t bytes, uint8_t *cpu)
 {
 	if (overlaps(soft, bus, bytes))
@@ -45,24 +45,31 @@ static void drop_window(struct soft *soft, uint64_t bus)
 		}
 }
 
-/* The windows of [0, end) of a region. */
+/* Remove the windows of [0, end) of a region. */
 static void drop_windows(struct soft *soft, const struct hr_region *region, size_t end)
 {
-	for (size_t at = 0; at < end; at += hr_region_run(region, at))
+	for (size_t at = 0; at < end; at += hr_region_contiguous_bytes(region, at))
 		drop_window(soft, hr_region_bus(region, at).addr);
 }
 
-static int soft_map(struct hr_transport *t, const struct hr_region *region)
+static int soft_map(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
 	struct soft *soft = t->impl;
-	int err = region->cpu ? 0 : -EINVAL;
+	int err = region->cpu ? 0
+			      : hr_fail(e, HR_ERROR_MISSING, -EINVAL,
+					"region '%s': the CPU cannot access it", region->name);
 
-	soft_quiesce(soft, 0); /* a poller may still look at what was here before */
-	for (size_t at = 0; !err && at < region->bytes; at += hr_region_run(region, at)) {
-		err = add_window(soft, hr_region_bus(region, at).addr, hr_region_run(region, at),
+	soft_quiesce(soft, 0); /* a poller may still use the former window */
+	for (size_t at = 0; !err && at < region->bytes;
+	     at += hr_region_contiguous_bytes(region, at)) {
+		err = add_window(soft, hr_region_bus(region, at).addr,
+				 hr_region_contiguous_bytes(region, at),
 				 (uint8_t *)region->cpu + at);
-		if (err)
+		if (err) {
+			hr_fail(e, HR_ERROR_FAILED, err, "region '%s': %s", region->name,
+				err == -EEXIST ? "overlaps another window" : "no window is left");
 			drop_windows(soft, region, at);
+		}
 	}
 	soft_resume(soft, 0);
 	return err;
@@ -88,12 +95,14 @@ static void free_all(struct soft *soft)
 	soft_cache_close(&soft->cache);
 	soft_media_close(&soft->media);
 	pthread_mutex_destroy(&soft->errors_lock);
+	pthread_mutex_destroy(&soft->rest_lock);
+	pthread_cond_destroy(&soft->rest_end);
 	if (soft->bar)
 		munmap(soft->bar, soft->bar_bytes);
 	free(soft);
 }
 
-/* What is still in the volatile cache is lost, as with any ssd that was not shut down. */
+/* Data in the volatile cache is lost, as on any ssd that was not shut down. */
 static void soft_close(struct hr_transport *t)
 {
 	struct soft *soft = t->impl;
@@ -103,9 +112,15 @@ static void soft_close(struct hr_transport *t)
 	memset(t, 0, sizeof(*t));
 }
 
+static void rest(struct hr_transport *t, bool resting)
+{
+	soft_rest(t->impl, resting);
+}
+
 static const struct hr_transport_ops soft_ops = {
 	.map = soft_map,
 	.unmap = soft_unmap,
+	.rest = rest,
 	.close = soft_close,
 };
 
@@ -123,7 +138,7 @@ static int take_bar(struct soft *soft)
 	return 0;
 }
 
-/* Zeroed, from the start of a cache line. */
+/* Zeroed, cache line aligned. */
 static void *take_lines(size_t bytes)
 {
 	void *memory = aligned_alloc(SOFT_LINE, bytes);
@@ -155,26 +170,28 @@ static void set_shape(struct soft *soft)
 	const struct hr_soft_options *o = &soft->options;
 
 	soft->lba_shift = o->block_bytes == 512 ? 9 : 12;
-	soft->namespaces = o->namespaces ? o->namespaces : 1; /* options of a test may have none */
+	/* 0 in the options of some tests */
+	soft->namespaces = o->namespaces ? o->namespaces : 1;
 	soft->blocks = (soft->media.bytes >> soft->lba_shift) / soft->namespaces;
 	soft->max_bytes = o->mdts ? (uint64_t)HR_PAGE << o->mdts : (uint64_t)o->block_bytes << 16;
 	soft->vec_max = (unsigned)(soft->max_bytes / HR_PAGE) + 2;
 	soft->opened_ns = hr_now_ns();
 	pthread_mutex_init(&soft->errors_lock, NULL);
+	pthread_mutex_init(&soft->rest_lock, NULL);
+	pthread_cond_init(&soft->rest_end, NULL);
 	soft_make_identity(soft);
 	soft->protected = o->read_only;
 }
 
-int soft_new(struct soft **out, const struct hr_soft_options *options, char *message)
+int soft_new(struct soft **out, const struct hr_soft_options *options, struct hr_error *e)
 {
 	struct soft *soft = take_lines(sizeof(*soft));
 	int err;
 
-	snprintf(message, HR_LOG_LINE_MAX, "soft: out of memory");
 	if (!soft)
-		return -ENOMEM;
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "soft: out of memory");
 	soft->options = *options;
-	err = soft_media_open(&soft->media, &soft->options, message);
+	err = soft_media_open(&soft->media, &soft->options, e);
 	if (err) {
 		free(soft);
 		return err;
@@ -189,8 +206,10 @@ int soft_new(struct soft **out, const struct hr_soft_options *options, char *mes
 	if (!err)
 		err = soft_reservations_open(soft);
 	if (!err && *options->faults)
-		err = soft_faults_read(soft, options->faults, message);
+		err = soft_faults_read(soft, options->faults, e);
 	if (err) {
+		hr_fail(e, HR_ERROR_MISSING, err, "soft: cannot set up the controller: %s",
+			strerror(-err));
 		free_all(soft);
 		return err;
 	}
@@ -204,7 +223,7 @@ void soft_delete(struct soft *soft)
 	free_all(soft);
 }
 
-/* Of a long path the end says more than the beginning. */
+/* Of a long path keep the end, which identifies it best. */
 static void set_name(struct hr_transport *t, const char *what)
 {
 	const size_t length = strlen(what), room = sizeof(t->name) - sizeof("soft:");
@@ -213,14 +232,14 @@ static void set_name(struct hr_transport *t, const char *what)
 	snprintf(t->name, sizeof(t->name), "soft:%s%s", cut ? "..." : "", what + cut);
 }
 
-int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, char *message)
+int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, struct hr_error *e)
 {
 	struct soft *soft;
-	int err = soft_new(&soft, options, message);
+	int err = soft_new(&soft, options, e);
 
 	if (err)
 		return err;
-	err = soft_start(soft, message);
+	err = soft_start(soft, e);
 	if (err) {
 		soft_delete(soft);
 		return err;
@@ -234,17 +253,4 @@ int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, 
 	t->bar_bytes = soft->bar_bytes;
 	t->impl = soft;
 	return 0;
-}
-
-void hr_soft_power_cut(struct hr_transport *t, enum hr_soft_cut policy, uint64_t seed)
-{
-	struct soft *soft = t->impl;
-
-	/* first of all: who is writing blocks stops before the next one */
-	if (__atomic_exchange_n(&soft->dead, 1, __ATOMIC_ACQ_REL))
-		return;
-	soft_quiesce(soft, 0);
-	soft_cache_cut(&soft->cache, policy, seed);
-	soft_vanish(soft);
-	soft_resume(soft, 0);
 }

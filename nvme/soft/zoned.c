@@ -1,6 +1,7 @@
 /*
- * A namespace of the zoned command set (Zoned Namespace Command Set 1.1), as far as a driver has to
- * see to refuse it: identify, reads, and a report of its zones, all of which are full.
+ * A namespace of the zoned command set (Zoned Namespace Command Set 1.1), with the commands that a
+ * driver needs to recognize and refuse it: identify, reads, and a report of its zones, all of which
+ * are full.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ static uint16_t copy_zeroes_but(struct soft *soft, const struct hr_sqe *sqe, con
 	return soft_copy_out(soft, sqe, page, sizeof(page));
 }
 
-/* CNS 05h (ZNS 4.1.5.1): the zone size of the LBA format in use. */
+/* CNS 05h (ZNS 4.1.5.1): zone size of the LBA format in use. */
 static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const struct nvme_zns_lbafe format = { .zsze = ZONE_BLOCKS };
@@ -39,7 +40,8 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const uint8_t csi = (uint8_t)(sqe->cdw11 >> 24);
-	const uint64_t sets = 1 << NVME_CSI_NVM | 1 << NVME_CSI_ZNS; /* one combination of both */
+	/* a single combination with both command sets */
+	const uint64_t sets = 1 << NVME_CSI_NVM | 1 << NVME_CSI_ZNS;
 	const uint32_t nsid = 1;
 
 	switch (sqe->cdw10 & 0xff) {
@@ -62,7 +64,7 @@ uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe)
 	}
 }
 
-/* Report Zones (ZNS 3.4.2): as many descriptors as there is room for, in a page at most. */
+/* Report Zones (ZNS 3.4.2): as many descriptors as fit, in at most one page. */
 static uint16_t report(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const uint64_t from = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;

@@ -1,5 +1,6 @@
 /*
- * A function that a text lists twice: a list beside a dump is one capture, two states are two.
+ * A function that a text lists twice. A list and a dump of one machine state are one capture; two
+ * different states are an error.
  */
 #include "pci/topo/again.h"
 
@@ -8,7 +9,7 @@
 
 #include "pci/topo/fields.h"
 
-/* Facts that stay the same between two commands of one session, and the bits that text shows. */
+/* Facts that do not change between two commands of one session, with the bits that text shows. */
 static const struct {
 	enum hr_fact_id id;
 	uint32_t mask;
@@ -45,7 +46,10 @@ static bool is_open(const struct hr_window *w)
 	return w->base && w->base <= w->limit;
 }
 
-/* Text shows CPU addresses and registers hold bus addresses: only equal sources compare. */
+/*
+ * Text shows CPU addresses, registers hold bus addresses. Only values of the same source are
+ * compared.
+ */
 static bool windows_differ(const struct hr_window *a, const struct hr_window *b)
 {
 	if (a->source != b->source || a->source == HR_SRC_NONE)
@@ -88,7 +92,7 @@ bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *te
 			return true;
 		}
 	if (windows_differ(&was->mem, &is->mem) || windows_differ(&was->pref, &is->pref)) {
-		snprintf(text, capacity, "%s window is another one before",
+		snprintf(text, capacity, "%s window is different before",
 			 windows_differ(&was->mem, &is->mem) ? "memory" : "prefetchable");
 		return true;
 	}
@@ -135,8 +139,8 @@ void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more)
 		f->name = more->name;
 	if (more->driver)
 		f->driver = more->driver;
-	if (more->slot)
-		f->slot = more->slot;
+	if (more->pci_slot)
+		f->pci_slot = more->pci_slot;
 	if (more->cpus)
 		f->cpus = more->cpus;
 	if (more->fs)

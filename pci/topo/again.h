@@ -1,5 +1,6 @@
 /*
- * pci/topo/again.h - a function that a text lists twice: one capture, or two states.
+ * pci/topo/again.h - a function that a text lists twice: in one capture, or in two different
+ * states.
  */
 #ifndef PCI_TOPO_AGAIN_H
 #define PCI_TOPO_AGAIN_H
@@ -7,13 +8,15 @@
 #include "pci/topo/model.h"
 
 /*
- * Whether two statements about one function cannot be of one moment of one machine; then `text`
- * names the fact, both values and nothing else. Facts that change by themselves do not count.
+ * True when two statements about one function cannot both be true of one machine at one moment.
+ * `text` then names the fact and both values. Facts that change without a reboot are not compared.
  */
 bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text,
 		       size_t capacity);
 
-/* Add what `more` states to f, fact by fact: a better source wins, an equal one replaces. */
+/*
+ * Add the facts of `more` to f. A better source wins; for equal sources the later statement wins.
+ */
 void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more);
 
 #endif

@@ -12,8 +12,8 @@
 #define PLAN_TRIES 512u
 
 /*
- * Edges: up and down of each function's link, the same of each root port's way into the root complex,
- * and the way between hosts.
+ * Numbers of edges: the link of each function upwards and downwards, the connection of each root
+ * port with the root complex in each direction, and the connection between hosts.
  */
 static uint32_t edge_up(int32_t fn)
 {
@@ -25,12 +25,12 @@ static uint32_t edge_down(int32_t fn)
 	return 2 * (uint32_t)fn + 1;
 }
 
-static uint32_t edge_port(const struct hr_engine *e, int32_t root, bool down)
+static uint32_t edge_port(const struct hr_topology *e, int32_t root, bool down)
 {
 	return 2 * (e->m->count + (uint32_t)root) + down;
 }
 
-static uint32_t edge_between(const struct hr_engine *e)
+static uint32_t edge_between(const struct hr_topology *e)
 {
 	return 4 * e->m->count;
 }
@@ -57,9 +57,9 @@ double hr_tlp_efficiency(uint32_t payload, enum hr_direction direction)
 }
 
 /*
- * One x16 flow between root ports, payload in GB/s, and what sockets pass to each other. Sources:
- * for Genoa gdsio on 4 RTX 6000 Ada and 8 SSDs behind one x16 slot, local and remote alike (22 to
- * 24 GiB/s); else what NCCL assumes for the CPU (src/graph/topo.h). 0: not measured.
+ * Payload in GB/s of one x16 flow between root ports, and of the connection between sockets.
+ * Sources: for Genoa, gdsio on 4 RTX 6000 Ada and 8 SSDs behind one x16 slot, local and remote
+ * alike (22 to 24 GiB/s); for other CPUs, NCCL's constants (src/graph/topo.h). 0: not measured.
  */
 static const struct {
 	uint16_t vendor, device;
@@ -68,7 +68,7 @@ static const struct {
 	       { 0x8086, 0x2030, 10, 10 }, { 0x8086, 0x6f00, 6, 6 },   { 0x8086, 0x2f00, 6, 6 },
 	       { 0x8086, 0x3c00, 6, 6 } };
 
-static int prior_row(const struct hr_engine *e, int32_t host)
+static int prior_row(const struct hr_topology *e, int32_t host)
 {
 	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
 
@@ -79,7 +79,7 @@ static int prior_row(const struct hr_engine *e, int32_t host)
 	return -1;
 }
 
-double hr_band_prior(const struct hr_engine *e, int32_t host)
+double hr_band_prior(const struct hr_topology *e, int32_t host)
 {
 	int row = prior_row(e, host);
 
@@ -88,7 +88,7 @@ double hr_band_prior(const struct hr_engine *e, int32_t host)
 	return e->zen ? 16 : 10;
 }
 
-static double between_prior(const struct hr_engine *e, int32_t host)
+static double between_prior(const struct hr_topology *e, int32_t host)
 {
 	int row = prior_row(e, host);
 
@@ -97,8 +97,8 @@ static double between_prior(const struct hr_engine *e, int32_t host)
 	return e->zen ? 16 : 10;
 }
 
-/* Idle GPUs run slow on purpose: what counts is what they do under load (rule H1-idle). */
-static double link_capacity(const struct hr_engine *e, int32_t fn)
+/* Idle GPUs lower their link speed, so the speed under load counts (rule H1-idle). */
+static double link_capacity(const struct hr_topology *e, int32_t fn)
 {
 	const struct hr_fn *f = &e->m->fn[fn], *up;
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
@@ -120,7 +120,7 @@ struct route {
 	unsigned count;
 	double weight; /* link bytes per payload byte */
 	bool open;
-	bool through; /* the root complex */
+	bool through; /* the route passes the root complex */
 };
 
 static void cross(struct route *r, uint32_t edge)
@@ -129,22 +129,22 @@ static void cross(struct route *r, uint32_t edge)
 		r->edge[r->count++] = edge;
 }
 
-/* Data goes up from the SSD and down to the GPU, or the other way round. */
+/* Data moves from the SSD up and to the GPU down (HR_TO_GPU), or the other direction. */
 static void cross_link(struct route *r, int32_t fn, bool ssd_side, enum hr_direction direction)
 {
 	cross(r, ssd_side == (direction == HR_TO_GPU) ? edge_up(fn) : edge_down(fn));
 }
 
-/* The root port above, or the function itself on a root bus. */
-static int32_t root_of(const struct hr_engine *e, int32_t fn)
+/* The root port above the function, or the function itself when it is on a root bus. */
+static int32_t root_of(const struct hr_topology *e, int32_t fn)
 {
 	while (e->derived[fn].parent != HR_NO_FN)
 		fn = e->derived[fn].parent;
 	return fn;
 }
 
-/* Data enters the root complex at one port and leaves it at the other, which may be the same. */
-static void through_root(const struct hr_engine *e, const struct hr_pair *p,
+/* Data enters the root complex at one port and leaves it at another port or at the same port. */
+static void through_root(const struct hr_topology *e, const struct hr_pair *p,
 			 enum hr_direction direction, struct route *r)
 {
 	const struct hr_fn *fn = e->m->fn;
@@ -161,16 +161,16 @@ static void through_root(const struct hr_engine *e, const struct hr_pair *p,
 	r->through = true;
 }
 
-/* Root complexes of Intel pass peer traffic on in cache lines, whatever came in. */
-static bool splits(const struct hr_engine *e, int32_t fn)
+/* Intel root complexes split peer traffic into cache lines, for any payload size. */
+static bool splits(const struct hr_topology *e, int32_t fn)
 {
 	const struct hr_host *host = &e->m->host[e->m->fn[fn].host];
 
 	return hr_get(&e->m->fn[host->first], HR_F_VENDOR, 0) == 0x8086;
 }
 
-/* Payload of the TLPs on the way, as small as they get. */
-static uint32_t route_payload(const struct hr_engine *e, const struct hr_pair *p,
+/* The smallest TLP payload on the route. */
+static uint32_t route_payload(const struct hr_topology *e, const struct hr_pair *p,
 			      enum hr_direction direction, bool through)
 {
 	uint32_t payload = e->derived[direction == HR_TO_GPU ? p->ssd : p->gpu].mps;
@@ -182,17 +182,17 @@ static uint32_t route_payload(const struct hr_engine *e, const struct hr_pair *p
 	return payload ? payload : 128;
 }
 
-static void make_route(const struct hr_engine *e, enum hr_direction direction, int32_t gpu,
+static void make_route(const struct hr_topology *e, enum hr_direction direction, int32_t gpu,
 		       int32_t ssd, struct route *r)
 {
 	unsigned flow = direction == HR_TO_GPU ? HR_F2 : HR_F3;
 	struct hr_pair p;
 	bool through;
 
-	hr_judge(e, gpu, ssd, &p);
+	hr_pair_evaluate(e, gpu, ssd, &p);
 	r->count = 0;
 	r->through = false;
-	r->open = hr_verdict_rank(p.flow[flow]) <= hr_verdict_rank(HR_WRITES_ONLY) &&
+	r->open = hr_verdict_order(p.flow[flow]) <= hr_verdict_order(HR_WRITES_ONLY) &&
 		  !(direction == HR_FROM_GPU && p.flow[flow] == HR_WRITES_ONLY);
 	through = p.common == HR_NO_FN || p.redirected >> flow & 1;
 	r->weight = 1 / (hr_tlp_efficiency(route_payload(e, &p, direction, through), direction) *
@@ -206,16 +206,16 @@ static void make_route(const struct hr_engine *e, enum hr_direction direction, i
 }
 
 struct solver {
-	const struct hr_engine *e;
+	const struct hr_topology *e;
 	unsigned n;
 	struct hr_rate *rate;
 	struct route *route;
-	double *left, *load; /* per edge: capacity not yet given away, weight of growing flows */
+	double *left, *load; /* per edge: remaining capacity; sum of the weights of growing flows */
 	uint32_t edges;
 	bool *done;
 };
 
-static double capacity(const struct hr_engine *e, uint32_t edge)
+static double capacity(const struct hr_topology *e, uint32_t edge)
 {
 	uint32_t links = 2 * e->m->count;
 	double least = 0, one;
@@ -232,7 +232,7 @@ static double capacity(const struct hr_engine *e, uint32_t edge)
 	return least;
 }
 
-/* The priors of root complexes are payload rates already. */
+/* Priors of root complexes are payload rates, so they need no conversion from link bytes. */
 static double weight_on(const struct solver *s, const struct route *r, uint32_t edge)
 {
 	return edge < 2 * s->e->m->count ? r->weight : 1;
@@ -246,7 +246,9 @@ static void add_load(struct solver *s, unsigned flow, double sign)
 		s->load[r->edge[i]] += sign * weight_on(s, r, r->edge[i]);
 }
 
-/* The edge that is full first when all growing flows grow alike; by how much they may. */
+/*
+ * The edge that fills up first when all growing flows grow equally, and by how much they can grow.
+ */
 static uint32_t next_full(const struct solver *s, double *growth)
 {
 	uint32_t full = HR_NO_EDGE;
@@ -277,7 +279,7 @@ static bool uses(const struct route *r, uint32_t edge)
 	return false;
 }
 
-/* Give all growing flows their share; stop those that cross the full edge. */
+/* Give each growing flow its share, and stop the flows that cross the full edge. */
 static void grow(struct solver *s, uint32_t full, double growth)
 {
 	for (unsigned i = 0; i < s->n; i++) {
@@ -306,7 +308,7 @@ static void prepare(struct solver *s, enum hr_direction direction)
 	for (uint32_t i = 0; i < s->edges; i++) {
 		double limit = capacity(s->e, i);
 
-		s->left[i] = limit > 0 ? limit : -1; /* -1: not known, does not limit */
+		s->left[i] = limit > 0 ? limit : -1; /* -1: not known, so no limit */
 		s->load[i] = 0;
 	}
 	for (unsigned i = 0; i < s->n; i++) {
@@ -319,7 +321,7 @@ static void prepare(struct solver *s, enum hr_direction direction)
 	}
 }
 
-static int solver_init(struct solver *s, const struct hr_engine *e, struct hr_model *m,
+static int solver_init(struct solver *s, const struct hr_topology *e, struct hr_model *m,
 		       unsigned most)
 {
 	*s = (struct solver){ .e = e, .edges = edge_between(e) + 1 };
@@ -338,7 +340,7 @@ static void solve(struct solver *s, enum hr_direction direction, struct hr_rate 
 	s->rate = rate;
 	s->n = n;
 	prepare(s, direction);
-	/* Each round stops at least the flows of one edge. */
+	/* Each round stops at least the flows of one edge, so the loop ends. */
 	for (unsigned round = 0; round < n + 1; round++) {
 		full = next_full(s, &growth);
 		if (full == HR_NO_EDGE)
@@ -347,7 +349,7 @@ static void solve(struct solver *s, enum hr_direction direction, struct hr_rate 
 	}
 }
 
-int hr_band_solve(const struct hr_engine *e, struct hr_model *m, enum hr_direction direction,
+int hr_band_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
 		  struct hr_rate *rate, unsigned n)
 {
 	const size_t used = m->used;
@@ -364,7 +366,7 @@ int hr_band_solve(const struct hr_engine *e, struct hr_model *m, enum hr_directi
 	return err;
 }
 
-bool hr_band_bound(const struct hr_engine *e, const struct hr_rate *rate, unsigned n)
+bool hr_band_bound(const struct hr_topology *e, const struct hr_rate *rate, unsigned n)
 {
 	unsigned through = 0;
 	struct hr_pair p;
@@ -372,13 +374,13 @@ bool hr_band_bound(const struct hr_engine *e, const struct hr_rate *rate, unsign
 	for (unsigned i = 0; i < n; i++) {
 		if (rate[i].gbs <= 0)
 			continue;
-		hr_judge(e, rate[i].gpu, rate[i].ssd, &p);
+		hr_pair_evaluate(e, rate[i].gpu, rate[i].ssd, &p);
 		through += p.common == HR_NO_FN || p.redirected;
 	}
 	return through > 1;
 }
 
-char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
+char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text)
 {
 	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
 	uint32_t links = 2 * e->m->count;
@@ -397,7 +399,7 @@ char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
 		snprintf(text, 96, "root port %s %s the root complex (prior: one x16 flow)",
 			 hr_bdf(&e->m->fn[(edge - links) / 2], bdf), edge % 2 ? "out of" : "into");
 	} else {
-		snprintf(text, 96, "way between root complexes (prior)");
+		snprintf(text, 96, "link between root complexes (prior)");
 	}
 	return text;
 }
@@ -405,26 +407,28 @@ char *hr_edge_text(const struct hr_engine *e, uint32_t edge, char *text)
 /* ---- the plan */
 
 /*
- * Verdict first; then how near: one switch before others, whatever ACS does now, as it is where
- * --fix makes a pair direct; then node and steps.
+ * Rank of a GPU for an SSD: by verdict first. Then a common switch is better than none, even if ACS
+ * redirects now, because --fix makes such a pair direct. Then by NUMA node and number of steps.
  */
-static unsigned rank_of(const struct hr_engine *e, int32_t gpu, int32_t ssd)
+static unsigned rank_of(const struct hr_topology *e, int32_t gpu, int32_t ssd)
 {
 	struct hr_pair p;
 	unsigned far;
 
-	hr_judge(e, gpu, ssd, &p);
+	hr_pair_evaluate(e, gpu, ssd, &p);
 	far = p.common == HR_NO_FN ? 128u + 64u * !p.same_host : 0;
 	if (p.modifiers & HR_MOD_NUMA)
 		far += 256;
-	/* Between root ports steps say how deep the cards hang, not how far they are apart. */
+	/*
+	 * Across root ports the number of steps tells the depth of the cards, not their distance.
+	 */
 	if (p.common != HR_NO_FN)
 		far += p.distance < 127 ? p.distance : 127;
-	return hr_verdict_rank(p.verdict) << 16 | far;
+	return hr_verdict_order(p.verdict) << 16 | far;
 }
 
-/* Best rank; among equals the GPU that has the fewest SSDs yet. */
-static int32_t choose(const struct hr_engine *e, int32_t ssd, const uint32_t *taken)
+/* The GPU with the best rank; among equals the GPU with the fewest SSDs. */
+static int32_t choose(const struct hr_topology *e, int32_t ssd, const uint32_t *taken)
 {
 	unsigned best_rank = 0;
 	uint32_t best = 0;
@@ -449,10 +453,10 @@ static double total(const struct hr_rate *rate, unsigned n)
 	return sum;
 }
 
-/* Move one SSD at a time to a GPU of the same rank while that raises the sum. */
+/* Move single SSDs to other GPUs of the same rank while this raises the sum of rates. */
 static void improve(struct solver *s, enum hr_direction direction, struct hr_rate *rate)
 {
-	const struct hr_engine *e = s->e;
+	const struct hr_topology *e = s->e;
 	double best = total(rate, e->ssds);
 	unsigned tries = 0;
 
@@ -474,7 +478,7 @@ static void improve(struct solver *s, enum hr_direction direction, struct hr_rat
 	solve(s, direction, rate, e->ssds);
 }
 
-int hr_band_plan(const struct hr_engine *e, struct hr_model *m, enum hr_direction direction,
+int hr_band_plan(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
 		 struct hr_rate *rate)
 {
 	const size_t used = m->used;

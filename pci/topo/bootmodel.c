@@ -31,21 +31,28 @@ struct word {
 	size_t n;
 };
 
-/* Words may be quoted, "pci=a;b" or pci="a;b", as the semicolon means something to GRUB. */
+/*
+ * Words may be quoted, "pci=a;b" or pci="a;b", because the semicolon has a meaning in GRUB. Quotes
+ * anywhere in a word hide spaces, as in next_arg() of the kernel.
+ */
 static bool next_word(const char **at, struct word *w)
 {
 	const char *p = *at + strspn(*at, " \t");
-	bool quoted = *p == '"';
+	const bool quoted = *p == '"';
+	bool inside = quoted;
+	size_t n = 0;
 
 	if (!*p)
 		return false;
 	w->text = p += quoted;
-	w->n = strcspn(p, quoted ? "\"" : " \t");
-	*at = p + w->n + (quoted && p[w->n] == '"');
+	for (; p[n] && (inside || !strchr(" \t", p[n])); n++)
+		inside ^= p[n] == '"';
+	w->n = n - (quoted && n && p[n - 1] == '"');
+	*at = p + n;
 	return true;
 }
 
-/* The value of key= in that word; NULL: another word. */
+/* The value of key= in that word; NULL: the word has another key. */
 static const char *value_of(const struct word *w, const char *key, size_t *n)
 {
 	const size_t skip = strlen(key);
@@ -67,12 +74,15 @@ static bool begins(const char *text, size_t n, const char *with)
 	return n >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-/* What the words say; the kernel compares beginnings only, and so does this. */
+/*
+ * Options of the command line. The kernel compares only the beginnings of some words; so does this
+ * code.
+ */
 struct said {
 	bool off, soft, no_remapping; /* iommu=off, iommu=soft, intremap=off */
-	int intel;		      /* intel_iommu=: 1 on, 0 off, -1 not said */
+	int intel;		      /* intel_iommu=: 1 on, 0 off, -1 not given */
 	bool amd_off;
-	int passthrough; /* 1, 0, -1 not said */
+	int passthrough; /* 1, 0, -1 not given */
 };
 
 static void say_iommu(struct said *s, const char *option, size_t n)
@@ -167,7 +177,7 @@ int hr_boot_passthrough(const char *cmdline)
 	return s.passthrough;
 }
 
-/* ---- what the IOMMU driver does with them */
+/* ---- effect on the IOMMU driver */
 
 static enum maker maker_of(const struct hr_model *m)
 {
@@ -178,7 +188,7 @@ static enum maker maker_of(const struct hr_model *m)
 	for (uint32_t i = 0; i < m->hosts; i++) {
 		uint32_t vendor = hr_get(&m->fn[m->host[i].first], HR_F_VENDOR, 0);
 
-		if (vendor == 0x1022 || vendor == 0x1d94) /* Hygon has AMD's IOMMU */
+		if (vendor == 0x1022 || vendor == 0x1d94) /* Hygon CPUs have AMD's IOMMU */
 			return AMD;
 		if (vendor == 0x8086)
 			found = INTEL;
@@ -208,13 +218,13 @@ static bool has_groups(const struct hr_model *m)
 	return false;
 }
 
-/* What Linux sets on a function, of what that has. */
+/* The ACS bits that Linux sets on a function, as far as the function supports them. */
 static uint32_t isolation_of(const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_ACS, 0) ? hr_get(f, HR_F_ACS_CAP, 0) & HR_ACS_ISOLATION : 0;
 }
 
-/* Every function that could be isolated is: a firmware would leave some alone. */
+/* True when every function that can be isolated is isolated. Firmware would leave some out. */
 static bool all_isolated(const struct hr_model *m)
 {
 	unsigned able = 0;
@@ -232,7 +242,10 @@ static bool all_isolated(const struct hr_model *m)
 	return able != 0;
 }
 
-/* Did the boot that left these registers ask for ACS? AMD's driver asks even when it stays off. */
+/*
+ * True when the boot that left these registers asked for ACS. AMD's driver asks even if it stays
+ * off.
+ */
 static bool has_asked(const struct hr_model *m, enum maker maker, enum hr_iommu now)
 {
 	if (now == HR_IOMMU_PT || now == HR_IOMMU_ON || has_groups(m))
@@ -240,7 +253,7 @@ static bool has_asked(const struct hr_model *m, enum maker maker, enum hr_iommu 
 	return (now == HR_IOMMU_UNKNOWN || maker == AMD) && all_isolated(m);
 }
 
-/* Off by its words: the driver does not come up. */
+/* True when the command line keeps the driver off. */
 static bool is_off(const struct said *s, enum maker maker, uint32_t kernel)
 {
 	if (maker == OTHER)
@@ -250,7 +263,9 @@ static bool is_off(const struct said *s, enum maker maker, uint32_t kernel)
 	return maker == INTEL ? s->intel == 0 : s->amd_off;
 }
 
-/* Is there a driver that comes up when nothing turns it off? -1: the kernel's build decides. */
+/*
+ * True when the driver starts unless the command line turns it off. -1: the kernel's build decides.
+ */
 static int comes_up(const struct hr_boot *b, const struct said *s, enum maker maker,
 		    enum hr_iommu now)
 {
@@ -268,7 +283,7 @@ static enum hr_iommu mode_after(const struct said *s, enum hr_iommu now)
 	return now == HR_IOMMU_OFF ? HR_IOMMU_UNKNOWN : now;
 }
 
-/* AMD's driver asks as soon as it finds its table: when it is looked for, or interrupts are set up. */
+/* AMD's driver asks for ACS when it finds its table: at detection, or for interrupt remapping. */
 static bool asks_though_off(const struct hr_boot *b, const struct said *s, enum maker maker)
 {
 	return maker == AMD && b->asked && !(s->off && s->no_remapping);
@@ -352,7 +367,9 @@ static bool at_devfn(const char **text, uint32_t *dev, uint32_t *fn)
 	return true;
 }
 
-/* "00:01.0/00.0/01.0": a function, and the way down from it. 1 match, 0 none, -1 malformed. */
+/*
+ * Match "00:01.0/00.0/01.0": a function and the path down from it. 1 match, 0 none, -1 malformed.
+ */
 static int match_path(const struct hr_model *m, int32_t fn, const char **text)
 {
 	uint32_t domain, bus, dev[HR_DEPTH_MAX], func[HR_DEPTH_MAX];
@@ -374,7 +391,7 @@ static int match_path(const struct hr_model *m, int32_t fn, const char **text)
 	return 0;
 }
 
-/* "pci:10b5:8796", 0 for any; subsystem numbers are not among the facts, so those match nothing. */
+/* Match "pci:10b5:8796", 0 for any. The model has no subsystem numbers, so those match nothing. */
 static int match_numbers(const struct hr_fn *f, const char **text)
 {
 	unsigned vendor, device, sub[2] = { 0, 0 };
@@ -403,7 +420,7 @@ struct setting {
 	uint32_t mask, flags;
 };
 
-/* "x0x00xx@": the rightmost character is SV. False: no such text. */
+/* Parse "x0x00xx@": the rightmost character is SV. False: another text. */
 static bool take_setting(const char **text, struct setting *s)
 {
 	const char *at = strchr(*text, '@');
@@ -424,12 +441,14 @@ static bool take_setting(const char **text, struct setting *s)
 	return (s->mask & ~ACS_KNOWN) == 0;
 }
 
-/* Does an entry of the list name the function? Fills *s in from config_acs; fixed: the list is of
- * functions only. */
+/*
+ * True when an entry of the list names the function; then *s holds the setting of config_acs.
+ * `fixed`: the list names functions only.
+ */
 static bool listed(const struct hr_model *m, const struct hr_boot *b, int32_t fn, const char *text,
 		   bool fixed, struct setting *s)
 {
-	for (bool first = true; text; first = false, text++) {
+	for (bool first = true;; first = false, text++) {
 		int match;
 
 		if (!fixed && (first || b->kernel >= HR_KERNEL_ACS_MENDED) &&
@@ -441,10 +460,12 @@ static bool listed(const struct hr_model *m, const struct hr_boot *b, int32_t fn
 		if (*text != ';')
 			return false;
 	}
-	return false;
 }
 
-/* Versions with the fault take the firmware's value for what is forced, and set the rest. */
+/*
+ * Kernels with the fault use the firmware's value as the base for forced bits, and set the other
+ * bits.
+ */
 static uint32_t configure(const struct hr_boot *b, const struct setting *s, uint32_t ctl,
 			  uint32_t firmware)
 {
@@ -460,7 +481,7 @@ static uint32_t after(const struct hr_model *m, const struct hr_boot *b, int32_t
 	const uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0);
 	struct setting no_redirect = { HR_ACS_REDIRECT, ACS_KNOWN & ~HR_ACS_REDIRECT }, own;
 	uint32_t ctl = firmware;
-	/* A quirk of its own serves these, and clears redirect whatever the parameter says. */
+	/* A separate quirk handles these ports, and clears redirect whatever the parameter is. */
 	bool wide = hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0));
 
 	if (b->acs)

@@ -1,6 +1,7 @@
 /*
- * Our own capture: an lspci dump with "headrace: key=value" lines, which lspci -F ignores. Facts of
- * the machine come before the first function, facts of a function below its title.
+ * headrace's own capture format: an lspci dump with "headrace: key=value" lines, which lspci -F
+ * ignores. Facts of the machine come before the first function, facts of a function below its
+ * title.
  */
 #include "pci/topo/capture.h"
 
@@ -11,14 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/bytes.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/number.h"
 
 #define ECAP_SERIAL 0x0003
-#define LINE_BYTES 200u /* of a value: a dump's line has 254 bytes at most */
+#define LINE_BYTES 200u /* of a value: a line of a dump has at most 254 bytes */
 #define CAPTURE_OF "capture of "
 
-/* Words in front of a key, by enum hr_src; facts without one are of sysfs. */
+/* Prefixes of keys, by enum hr_src. Facts without a prefix are from sysfs. */
 static const char *const prefix[] = {
 	"", "inferred.", "xml.", "text.", "sysfs.", "config.", "user."
 };
@@ -29,7 +31,7 @@ static const char *const prefix[] = {
 struct fact_line {
 	const char *key, *value;
 	size_t length;	    /* of the key */
-	enum hr_src source; /* HR_SRC_NONE: not said */
+	enum hr_src source; /* HR_SRC_NONE: no prefix */
 };
 
 static enum hr_src source_or(const struct fact_line *l, enum hr_src unsaid)
@@ -37,7 +39,7 @@ static enum hr_src source_or(const struct fact_line *l, enum hr_src unsaid)
 	return l->source == HR_SRC_NONE ? unsaid : l->source;
 }
 
-/* The facts of the machine that are numbers. */
+/* Facts of the machine that are numbers. */
 static struct hr_fact *system_fact(struct hr_system *sys, const struct fact_line *l)
 {
 	const struct {
@@ -85,7 +87,7 @@ static bool system_line(struct hr_model *m, const struct fact_line *l)
 		snprintf(m->sys.nvidia_keys, sizeof m->sys.nvidia_keys, "%s", l->value);
 	else if (is_key(l, "nvidia_fs"))
 		snprintf(m->sys.nvidia_fs, sizeof m->sys.nvidia_fs, "%s", l->value);
-	else if (is_key(l, "cmdline")) /* cut over several lines */
+	else if (is_key(l, "cmdline")) /* split over several lines */
 		snprintf(m->sys.cmdline + used, sizeof m->sys.cmdline - used, "%s", l->value);
 	else if (is_key(l, "source"))
 		snprintf(m->input, sizeof m->input, CAPTURE_OF "%.64s", l->value);
@@ -94,7 +96,7 @@ static bool system_line(struct hr_model *m, const struct fact_line *l)
 	return true;
 }
 
-/* BARs of virtual functions are called "vf_bar0" and "vf_bar0_size". */
+/* BARs of virtual functions have the keys "vf_bar0" and "vf_bar0_size". */
 static struct hr_bar *bars_of(struct hr_fn *f, struct fact_line *l)
 {
 	if (l->length < 3 || memcmp(l->key, "vf_", 3) != 0)
@@ -162,7 +164,7 @@ static bool bar_base_line(struct hr_fn *f, const struct fact_line *l)
 	return true;
 }
 
-/* "under=0000:10:00.0": the bridge above, which no bus number tells. */
+/* "under=0000:10:00.0": the bridge above a function whose bus number does not tell it. */
 static bool under_line(struct hr_fn *f, const char *value)
 {
 	f->under = hr_address_parse(value);
@@ -196,7 +198,7 @@ static bool link_line(struct hr_model *m, const struct hr_fn *f, const struct fa
 	return hr_model_add_link(m, &link) == 0;
 }
 
-/* A long text is cut over several lines. */
+/* A long text is split over several lines. */
 static bool append(struct hr_model *m, const char **to, const char *value)
 {
 	char whole[1024];
@@ -235,7 +237,7 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact
 	else if (is_key(l, "switch_link"))
 		return switch_line(f, l->value);
 	else if (is_key(l, "slot_name"))
-		f->slot = hr_model_word(m, l->value, strlen(l->value));
+		f->pci_slot = hr_model_word(m, l->value, strlen(l->value));
 	else if (is_key(l, "denied"))
 		f->denied = true;
 	else if (is_key(l, "cpus"))
@@ -264,7 +266,7 @@ bool hr_capture_line(struct hr_model *m, struct hr_fn *f, const char *line, size
 
 	if (at >= length)
 		return false;
-	/* Registers and the user state nothing in a line. */
+	/* A line never has the sources "config" and "user". */
 	for (enum hr_src s = HR_SRC_INFERRED; s <= HR_SRC_SYSFS; s++) {
 		n = strlen(prefix[s]);
 		if (strncmp(line, prefix[s], n) != 0)
@@ -321,7 +323,7 @@ static void put_fact(struct out *o, const char *name, const struct hr_fact *fact
 		put(o, "headrace: %s%s=%u\n", prefix[fact->source], name, fact->value);
 }
 
-/* Values of these kernel parameters may name people or disks. */
+/* Values of these kernel parameters may identify people or disks. */
 static bool is_private(const char *word)
 {
 	static const char *const keys[] = {
@@ -347,7 +349,7 @@ static size_t parameter(const char *at)
 	return n;
 }
 
-/* Each parameter ends in a space; a long one goes over several lines. */
+/* Each parameter ends in a space; a long parameter is split over several lines. */
 static void put_cmdline(struct out *o, const char *cmdline)
 {
 	size_t n;
@@ -395,7 +397,7 @@ static void put_system(struct out *o, const struct hr_model *m)
 	put(o, "\n");
 }
 
-/* Device Serial Number: eight bytes behind the header of capability 3. */
+/* Device Serial Number: eight bytes after the header of extended capability 3. */
 static bool in_serial(const struct hr_fn *f, uint32_t offset)
 {
 	uint32_t cap = HR_CFG_CONV, steps = 0;
@@ -410,14 +412,6 @@ static bool in_serial(const struct hr_fn *f, uint32_t offset)
 	return false;
 }
 
-static bool is_quiet(const uint8_t *row)
-{
-	for (unsigned i = 0; i < 16; i++)
-		if (row[i])
-			return false;
-	return true;
-}
-
 static void put_config(struct out *o, const struct hr_fn *f)
 {
 	uint32_t last = (f->config_bytes - 1) & ~15u;
@@ -425,8 +419,8 @@ static void put_config(struct out *o, const struct hr_fn *f)
 	for (uint32_t at = 0; at < f->config_bytes; at += 16) {
 		uint32_t n = f->config_bytes - at < 16 ? f->config_bytes - at : 16;
 
-		/* Rows of zeros would read back as ones: all rows are written. */
-		if (n == 16 && at != last && is_quiet(f->config + at)) {
+		/* Missing rows would read back as ones, so rows of zeros are written, too. */
+		if (n == 16 && at != last && hr_is_zero(f->config + at, 16)) {
 			put(o, "%02x: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n", at);
 			continue;
 		}
@@ -500,8 +494,8 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 	put_window(o, "pref", &f->pref);
 	if (f->driver)
 		put(o, "\theadrace: driver=%s\n", f->driver);
-	if (f->slot)
-		put(o, "\theadrace: slot_name=%s\n", f->slot);
+	if (f->pci_slot)
+		put(o, "\theadrace: slot_name=%s\n", f->pci_slot);
 	put_long(o, "cpus", f->cpus);
 	put_long(o, "devices", f->devices);
 	if (f->fs)

@@ -15,13 +15,12 @@ struct change {
 	struct hr_model *m;
 	struct hr_options *opt;
 	const char *value;
-	char *message;
+	struct hr_error *error;
 };
 
 static int wrong(struct change *c, const char *what)
 {
-	snprintf(c->message, 160, "%s: '%.100s'", what, c->value);
-	return -EINVAL;
+	return hr_fail(c->error, HR_ERROR_USAGE, -EINVAL, "%s: '%.100s'", what, c->value);
 }
 
 static int set_acs(struct change *c, struct hr_fn *f)
@@ -77,7 +76,7 @@ static int32_t find(struct change *c, const char *text)
 							: HR_NO_FN;
 }
 
-/* Virtual functions are where their physical one is. */
+/* Virtual functions are in the slot of their physical function. */
 static bool same_slot(const struct hr_model *m, const struct hr_fn *a, const struct hr_fn *b)
 {
 	a = a->physfn == HR_NO_FN ? a : &m->fn[a->physfn];
@@ -85,7 +84,7 @@ static bool same_slot(const struct hr_model *m, const struct hr_fn *a, const str
 	return a->domain == b->domain && a->bus == b->bus && a->dev == b->dev;
 }
 
-/* Everything in the slot moves; firmware will give it other addresses. */
+/* Move all functions of the slot. The firmware will assign other addresses. */
 static int move(struct change *c, struct hr_fn *f)
 {
 	int32_t port = find(c, c->value);
@@ -110,8 +109,10 @@ static int move(struct change *c, struct hr_fn *f)
 	return 0;
 }
 
-/* Behind a port is one link, so one card; only bridges to conventional PCI have several. */
-int hr_change_check(const struct hr_model *m, char *message)
+/*
+ * A port has one link, so one card below it. Only bridges to conventional PCI have several cards.
+ */
+int hr_change_check(const struct hr_model *m, struct hr_error *error)
 {
 	char card[HR_BDF_MAX], other[HR_BDF_MAX], port[HR_BDF_MAX];
 
@@ -123,18 +124,16 @@ int hr_change_check(const struct hr_model *m, char *message)
 		    hr_get(up, HR_F_PORT, HR_PORT_ROOT) == HR_PORT_TO_PCI)
 			continue;
 		for (int32_t at = up->child; at != HR_NO_FN; at = m->fn[at].sibling)
-			if (!same_slot(m, &m->fn[at], f)) {
-				snprintf(message, 160,
-					 "%s cannot go to %s, which holds %s: move that too",
-					 hr_bdf(f, card), hr_bdf(up, port),
-					 hr_bdf(&m->fn[at], other));
-				return -EINVAL;
-			}
+			if (!same_slot(m, &m->fn[at], f))
+				return hr_fail(error, HR_ERROR_USAGE, -EINVAL,
+					       "%s cannot go to %s, which holds %s: move that too",
+					       hr_bdf(f, card), hr_bdf(up, port),
+					       hr_bdf(&m->fn[at], other));
 	}
 	return 0;
 }
 
-/* The registers are of one boot, so one more can be told from them. */
+/* The registers come from one boot, so only the next boot can be predicted from them. */
 static int boot(struct change *c, const char *line, enum hr_iommu forced)
 {
 	struct hr_boot b;
@@ -144,14 +143,13 @@ static int boot(struct change *c, const char *line, enum hr_iommu forced)
 	hr_boot_read(c->m, c->opt->kernel, c->opt->iommu, line, &b);
 	if (forced != HR_IOMMU_UNKNOWN)
 		hr_boot_force(c->m, &b, forced);
-	if (b.iommu == HR_IOMMU_UNKNOWN) {
-		snprintf(c->message, 160, "%s",
-			 b.acs ? "the kernel's build decides between passthrough and translation: "
-				 "add iommu=pt or iommu.passthrough=0"
-			       : "the kernel's build decides whether the IOMMU comes up: add "
-				 "intel_iommu=on or intel_iommu=off, or use iommu=");
-		return -EINVAL;
-	}
+	if (b.iommu == HR_IOMMU_UNKNOWN)
+		return hr_fail(
+			c->error, HR_ERROR_USAGE, -EINVAL, "%s",
+			b.acs ? "the kernel's build decides between passthrough and translation: "
+				"add iommu=pt or iommu.passthrough=0"
+			      : "the kernel's build decides whether the IOMMU comes up: add "
+				"intel_iommu=on or intel_iommu=off, or use iommu=");
 	c->opt->iommu = b.iommu;
 	hr_boot_apply(c->m, &b);
 	return 0;
@@ -180,7 +178,7 @@ static int set_boot(struct change *c)
 	return boot(c, line, HR_IOMMU_UNKNOWN);
 }
 
-/* "all": every function that can be changed so; those that cannot stay as they are. */
+/* "all": change every function that supports the change; others stay as they are. */
 static int for_all(struct change *c, int (*set)(struct change *, struct hr_fn *))
 {
 	unsigned done = 0;
@@ -188,10 +186,12 @@ static int for_all(struct change *c, int (*set)(struct change *, struct hr_fn *)
 	for (uint32_t i = 0; i < c->m->count; i++)
 		if (hr_known(&c->m->fn[i], set == set_acs ? HR_F_ACS_CTL : HR_F_MPS))
 			done += set(c, &c->m->fn[i]) == 0;
+	hr_error_clear(c->error); /* of single functions */
 	return done ? 0 : wrong(c, "no function can take that value");
 }
 
-int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text, char *message)
+int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text,
+		    struct hr_error *error)
 {
 	static const struct {
 		const char *name;
@@ -201,12 +201,11 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 		      { "mps:", set_mps, true },
 		      { "link:", set_link, false },
 		      { "move:", move, false } };
-	struct change c = { m, opt, strchr(text, '='), message };
+	struct change c = { m, opt, strchr(text, '='), error };
 
-	if (!c.value) {
-		snprintf(message, 160, "a change has a value, like acs:all=clear");
-		return -EINVAL;
-	}
+	if (!c.value)
+		return hr_fail(error, HR_ERROR_USAGE, -EINVAL,
+			       "a change has a value, like acs:all=clear");
 	c.value++;
 	if (strncmp(text, "iommu=", 6) == 0)
 		return set_iommu(&c);
@@ -221,20 +220,19 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 		if (kinds[i].all && strncmp(where, "all=", 4) == 0)
 			return for_all(&c, kinds[i].set);
 		fn = find(&c, where);
-		if (fn == HR_NO_FN) {
-			snprintf(message, 160, "there is no function '%.*s'",
-				 (int)(c.value - 1 - where), where);
-			return -EINVAL;
-		}
+		if (fn == HR_NO_FN)
+			return hr_fail(error, HR_ERROR_USAGE, -EINVAL,
+				       "there is no function '%.*s'", (int)(c.value - 1 - where),
+				       where);
 		return kinds[i].set(&c, &m->fn[fn]);
 	}
-	snprintf(message, 160, "a change begins with acs:, mps:, link:, move:, iommu= or boot=");
-	return -EINVAL;
+	return hr_fail(error, HR_ERROR_USAGE, -EINVAL,
+		       "a change begins with acs:, mps:, link:, move:, iommu= or boot=");
 }
 
 /* ---- the fix */
 
-static int add_write(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
+static int add_write(const struct hr_topology *e, struct hr_fix *fix, int32_t fn)
 {
 	const struct hr_fn *f = &e->m->fn[fn];
 	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
@@ -254,8 +252,8 @@ static int add_write(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
 	return 0;
 }
 
-/* A parameter replaces what the command line has of its kind, so its list has to be whole. */
-static int add_boot(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
+/* A parameter replaces the earlier one of its kind, so its list must be complete. */
+static int add_boot(const struct hr_topology *e, struct hr_fix *fix, int32_t fn)
 {
 	struct hr_boot plain = e->boot;
 
@@ -272,14 +270,14 @@ static int add_boot(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
 	return 0;
 }
 
-static int add_port(const struct hr_engine *e, struct hr_fix *fix, int32_t fn)
+static int add_port(const struct hr_topology *e, struct hr_fix *fix, int32_t fn)
 {
 	int err = add_write(e, fix, fn);
 
 	return err ? err : add_boot(e, fix, fn);
 }
 
-static int add_path(const struct hr_engine *e, struct hr_fix *fix, int32_t from, int32_t common)
+static int add_path(const struct hr_topology *e, struct hr_fix *fix, int32_t from, int32_t common)
 {
 	int err = 0;
 
@@ -288,7 +286,7 @@ static int add_path(const struct hr_engine *e, struct hr_fix *fix, int32_t from,
 	return err;
 }
 
-static int add_pair(const struct hr_engine *e, struct hr_fix *fix, const struct hr_pair *p)
+static int add_pair(const struct hr_topology *e, struct hr_fix *fix, const struct hr_pair *p)
 {
 	int err;
 
@@ -314,7 +312,7 @@ const char *hr_fix_list(struct hr_model *m, const struct hr_fix *fix)
 	return list;
 }
 
-int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct hr_pair *p),
+int hr_fix_plan(const struct hr_topology *e, bool (*wanted)(void *to, const struct hr_pair *p),
 		void *to, struct hr_fix *fix)
 {
 	struct hr_pair p;
@@ -324,7 +322,7 @@ int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct
 	fix->pairs = fix->unread = fix->boot_pairs = 0;
 	for (uint32_t i = 0; i < e->gpus && !err; i++)
 		for (uint32_t j = 0; j < e->ssds && !err; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (p.common == HR_NO_FN || (wanted && !wanted(to, &p)))
 				continue;
 			fix->unread += p.unread_redirect;
@@ -341,8 +339,8 @@ void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix)
 	m->regrouped = fix->count != 0;
 }
 
-/* A mounted disk whose way to some GPU the fix would change while it is in use. */
-static int32_t busy_disk(const struct hr_engine *e)
+/* A mounted disk whose path to a GPU the fix would change during use. */
+static int32_t busy_disk(const struct hr_topology *e)
 {
 	struct hr_pair p;
 
@@ -350,7 +348,7 @@ static int32_t busy_disk(const struct hr_engine *e)
 		if (!hr_get(&e->m->fn[e->ssd[j]], HR_F_MOUNTED, 0))
 			continue;
 		for (uint32_t i = 0; i < e->gpus; i++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (p.common != HR_NO_FN && p.any_redirect)
 				return e->ssd[j];
 		}
@@ -358,34 +356,29 @@ static int32_t busy_disk(const struct hr_engine *e)
 	return HR_NO_FN;
 }
 
-bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *reason)
+bool hr_fix_refused(const struct hr_topology *e, const struct hr_fix *fix, struct hr_error *error)
 {
 	const struct hr_system *sys = &e->m->sys;
 	char bdf[HR_BDF_MAX];
 	int32_t disk;
 
-	if (fix->count == 0) {
-		snprintf(reason, 160,
-			 fix->unread ? "ACS of the switches was not read"
-				     : "futile: no pair shares a switch and is redirected");
-		return true;
-	}
-	if (!sys->live) {
-		snprintf(reason, 160, "this is a capture, not the machine");
-		return true;
-	}
-	if (sys->lockdown[0] && strcmp(sys->lockdown, "none") != 0) {
-		snprintf(reason, 160, "kernel lockdown (%.40s): use the boot parameter",
-			 sys->lockdown);
-		return true;
-	}
-	if (geteuid() != 0) {
-		snprintf(reason, 160, "registers can be written by root only");
-		return true;
-	}
+	if (fix->count == 0)
+		return hr_fail(
+			error, HR_ERROR_MISSING, -EPERM,
+			fix->unread ? "ACS of the switches was not read"
+				    : "nothing to fix: no pair shares a switch and is redirected");
+	if (!sys->live)
+		return hr_fail(error, HR_ERROR_MISSING, -EPERM,
+			       "the input is a capture, not this machine");
+	if (sys->lockdown[0] && strcmp(sys->lockdown, "none") != 0)
+		return hr_fail(error, HR_ERROR_MISSING, -EPERM,
+			       "kernel lockdown (%.40s): use the boot parameter", sys->lockdown);
+	if (geteuid() != 0)
+		return hr_fail(error, HR_ERROR_MISSING, -EPERM,
+			       "registers can be written by root only");
 	disk = busy_disk(e);
 	if (disk != HR_NO_FN)
-		snprintf(reason, 160, "%s: a file system on this disk is mounted",
-			 hr_bdf(&e->m->fn[disk], bdf));
+		hr_fail(error, HR_ERROR_MISSING, -EPERM,
+			"%s: a file system on this disk is mounted", hr_bdf(&e->m->fn[disk], bdf));
 	return disk != HR_NO_FN;
 }

@@ -7,23 +7,24 @@
 #include "pci/topo/verdict.h"
 
 /*
- * Apply one change to the facts of a model; call hr_model_link() (after move:) and
- * hr_engine_init() again afterwards.
+ * Apply one change to the facts of a model; then call hr_model_link() (after move:) and
+ * hr_topology_init() again.
  *   acs:BDF|all=clear     RR, CR and EC off      acs:BDF|all=set  SV, RR, CR, UF on as supported
  *   acs:BDF=HEX           that value             mps:BDF|all=BYTES
  *   iommu=off|pt|on       booted into that mode  boot=WORDS      booted with WORDS added
- *   link:BDF=full         trained to the most both ends do
- *   move:BDF=PORT         the card in BDF's slot goes below bridge PORT; addresses are new
- * A boot sets the mode into *opt and ACS controls anew (pci/topo/bootmodel.h), but not those that
- * another change states. Returns 0, or -EINVAL with the reason in message[160].
+ *   link:BDF=full         trained to the maximum that both ends support
+ *   move:BDF=PORT         the card in BDF's slot goes below bridge PORT and gets new addresses
+ * A boot sets the mode in *opt and sets the ACS controls again (pci/topo/bootmodel.h), except those
+ * that another change states. Returns 0, or -EINVAL.
  */
-int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text, char *message);
+int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text,
+		    struct hr_error *error);
 
 /*
- * After hr_model_link(): has each moved card a slot of its own? Cards may change places, so this is
- * asked when all are moved. 0, or -EINVAL with the reason in message[160].
+ * After hr_model_link(): check that each moved card has a slot of its own. Cards may exchange slots,
+ * so call it after all moves. 0, or -EINVAL.
  */
-int hr_change_check(const struct hr_model *m, char *message);
+int hr_change_check(const struct hr_model *m, struct hr_error *error);
 
 /* One register write of a fix. */
 struct hr_fix_write {
@@ -38,32 +39,38 @@ struct hr_fix_write {
 struct hr_fix {
 	struct hr_fix_write write[HR_FIX_MAX];
 	unsigned count;
-	int32_t boot
-		[HR_FIX_MAX]; /* ports that a boot has to be told of: more than now redirect, when
-				   * some were cleared since the last boot */
+	/*
+	 * Ports that the boot parameter must name. These are more ports than redirect now when some
+	 * were cleared since the last boot.
+	 */
+	int32_t boot[HR_FIX_MAX];
 	unsigned boots;
-	uint64_t pairs;	     /* that it takes from redirected to direct */
-	uint64_t boot_pairs; /* direct now, that the next boot redirects */
-	uint64_t unread;     /* that share a switch with unread ACS: they may need the fix, too */
+	uint64_t pairs;	     /* pairs that the fix changes from redirected to direct */
+	uint64_t boot_pairs; /* pairs that are direct now and that the next boot redirects */
+	/* Pairs that share a switch with unread ACS: they may need the fix, too. */
+	uint64_t unread;
 };
 
-/* The list of *fix for pci=disable_acs_redir=, in memory of the model; NULL: none left. */
+/*
+ * The list of *fix for pci=disable_acs_redir=, in memory of the model; NULL: the model's memory is
+ * full.
+ */
 const char *hr_fix_list(struct hr_model *m, const struct hr_fix *fix);
 
 /*
- * The smallest set of ACS writes that takes all pairs which share a switch, and which `wanted`
- * accepts (NULL: all), off the way through the root complex. 0, or -ENOSPC: over HR_FIX_MAX.
+ * Find the smallest set of ACS writes that removes the redirection of all pairs which share a
+ * switch and which `wanted` accepts (NULL: all). 0, or -ENOSPC: over HR_FIX_MAX.
  */
-int hr_fix_plan(const struct hr_engine *e, bool (*wanted)(void *to, const struct hr_pair *p),
+int hr_fix_plan(const struct hr_topology *e, bool (*wanted)(void *to, const struct hr_pair *p),
 		void *to, struct hr_fix *fix);
 
-/* Set the facts as they will be, for a prediction. */
+/* Set the facts of the model to their values after the fix, for a prediction. */
 void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix);
 
 /*
- * Why the fix must not be done on this machine: futile, lockdown, mounted disk, busy pair, not
- * root. false: nothing speaks against it. reason[160].
+ * True when the fix must not be made on this machine, with the reason in *error: nothing to fix,
+ * lockdown, mounted disk, busy pair, not root.
  */
-bool hr_fix_refused(const struct hr_engine *e, const struct hr_fix *fix, char *reason);
+bool hr_fix_refused(const struct hr_topology *e, const struct hr_fix *fix, struct hr_error *error);
 
 #endif

@@ -35,7 +35,7 @@ static void set(const struct cfg *c, enum hr_fact_id id, uint32_t value)
 	hr_fn_set(c->f, id, value, HR_SRC_CONFIG);
 }
 
-/* Registers at the same width, when they are there. */
+/* Set a fact from a register of that width, when the register was read. */
 static void set8(const struct cfg *c, enum hr_fact_id id, uint32_t offset)
 {
 	if (has(c, offset, 1))
@@ -58,7 +58,7 @@ bool hr_acs_is_wide(uint32_t vendor, uint32_t device)
 {
 	static const struct {
 		uint16_t first, last;
-	} range[] = { /* Sunrise Point and Union Point, kernel quirk for "SPT" ACS */
+	} range[] = { /* Sunrise Point and Union Point: "SPT" ACS quirk of the kernel */
 		      { 0xa110, 0xa11f },
 		      { 0xa167, 0xa16a },
 		      { 0xa290, 0xa29f },
@@ -91,14 +91,16 @@ static void decode_bars(const struct cfg *c, uint32_t first, struct hr_bar *bars
 			continue;
 		low = get32(c, offset);
 		if (low == 0 && bar->source == HR_SRC_SYSFS && bar->flags & HR_BAR_MEM) {
-			bar->base = 0; /* the kernel knows that it is one */
+			bar->base = 0; /* sysfs shows a memory BAR here */
 			bar->flags |= HR_BAR_UNASSIGNED;
 			continue;
 		}
 		bar->source = HR_SRC_CONFIG;
 		if (low & 1 || low == 0) {
-			/* A zero register is either no BAR at all or one not assigned: a size that
-			 * another source knows decides (rule R3). */
+			/*
+			 * A zero register is either a missing BAR or an unassigned one. A size from
+			 * another source decides (rule R3).
+			 */
 			bar->flags = (uint8_t)(low == 0 ? HR_BAR_UNASSIGNED : 0);
 			bar->base = 0;
 			continue;
@@ -175,7 +177,7 @@ static void decode_link(const struct cfg *c, uint32_t cap)
 	}
 }
 
-/* The second half of the capability exists from version 2 on; nothing in it can be on before. */
+/* The second half of the capability exists from version 2 on; before, its features are off. */
 static void decode_express2(const struct cfg *c, uint32_t cap)
 {
 	if ((get16(c, cap + HR_EXP_FLAGS) & 0xf) < 2) {
@@ -192,7 +194,7 @@ static void decode_express2(const struct cfg *c, uint32_t cap)
 
 static void decode_slot(const struct cfg *c, uint32_t cap)
 {
-	if (!(get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT))
+	if (!(get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT_IMPLEMENTED))
 		return;
 	if (has(c, cap + HR_EXP_SLTCAP, 4))
 		set(c, HR_F_SLOT, HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
@@ -222,7 +224,7 @@ static void decode_express(const struct cfg *c, uint32_t cap)
 	decode_express2(c, cap);
 }
 
-/* The BAR that an entry describes; NULL: none of those that peers could address. */
+/* The BAR that an entry describes; NULL: not a BAR that peers can address. */
 static struct hr_bar *ea_bar(struct hr_fn *f, uint32_t head, bool *prefetchable)
 {
 	uint32_t index = HR_FIELD_GET(head, HR_EA_INDEX);
@@ -268,7 +270,10 @@ static void decode_ea_entry(const struct cfg *c, uint32_t at)
 				.size_source = HR_SRC_CONFIG };
 }
 
-/* BARs at fixed addresses: their registers read 0, the entries of this list hold (PCIe 7.8.5). */
+/*
+ * Enhanced Allocation (PCIe 7.8.5): BARs at fixed addresses. Their registers read 0; this list
+ * holds the addresses.
+ */
 static void decode_ea(const struct cfg *c, uint32_t cap)
 {
 	bool bridge = HR_FIELD_GET(get8(c, HR_CFG_HEADER), HR_HEADER_TYPE) == 1;
@@ -283,7 +288,7 @@ static void decode_ea(const struct cfg *c, uint32_t cap)
 	}
 }
 
-/* Walk the list in the first 256 bytes. True when it was read to its end. */
+/* Walk the capability list in the first 256 bytes. True when its end was reached. */
 static bool decode_caps(const struct cfg *c)
 {
 	uint8_t seen[32] = { 0 };
@@ -322,7 +327,7 @@ static void decode_acs(const struct cfg *c, uint32_t cap)
 		set32(c, HR_F_ACS_EGRESS, cap + HR_ACS_EGRESS);
 }
 
-/* The size that each entry of Resizable BAR selects (PCIe Base 7.8.6). */
+/* BAR sizes that the entries of Resizable BAR select (PCIe Base 7.8.6). */
 static void decode_rebar(const struct cfg *c, uint32_t cap, struct hr_bar *bars)
 {
 	uint32_t count;
@@ -345,7 +350,7 @@ static void decode_rebar(const struct cfg *c, uint32_t cap, struct hr_bar *bars)
 	}
 }
 
-/* The function is a physical one: here stands what its virtual ones read as nothing. */
+/* The function is a physical one: its capability holds the facts of its virtual functions. */
 static void decode_sriov(const struct cfg *c, uint32_t cap)
 {
 	set(c, HR_F_SRIOV, cap);
@@ -386,7 +391,7 @@ static void decode_ecap(const struct cfg *c, uint32_t id, uint32_t cap)
 	}
 }
 
-/* 1: read to its end, 0: there is none, 2: damaged. */
+/* Walk the extended list. 1: read to its end; 0: there is none; 2: damaged. */
 static uint32_t decode_ecaps(const struct cfg *c)
 {
 	uint8_t seen[HR_CFG_EXTENDED / 32] = { 0 };
@@ -394,7 +399,7 @@ static uint32_t decode_ecaps(const struct cfg *c)
 
 	if (header == 0)
 		return 0;
-	if (header == ~0u) /* an Express function that does not answer there */
+	if (header == ~0u) /* an Express function that does not answer in extended space */
 		return 2;
 	for (;;) {
 		seen[cap >> 5] |= (uint8_t)(1u << (cap >> 2 & 7));
@@ -415,8 +420,10 @@ static bool from_registers(const struct hr_fn *f, enum hr_fact_id id)
 	return f->fact[id].source >= HR_SRC_CONFIG;
 }
 
-/* What a list that was read whole does not contain, the function does not have, whatever text
- * beside the registers says. */
+/*
+ * A list that was read completely proves the absence of other capabilities. This overrides text that
+ * comes with the registers.
+ */
 static void settle_absent(const struct cfg *c)
 {
 	if (hr_get(c->f, HR_F_CAPS, 2) < 2 && !from_registers(c->f, HR_F_EXP))
@@ -455,8 +462,10 @@ static void decode_lists(const struct cfg *c)
 	settle_absent(c);
 }
 
-/* A virtual function has neither identifiers nor BARs (PCIe Base 9.3.4.1), but the rest of a header;
- * a function that is gone reads all ones. */
+/*
+ * True for a virtual function, which has neither identifiers nor BARs (PCIe Base 9.3.4.1) but the
+ * rest of a header. A function that is gone reads all ones everywhere.
+ */
 static bool looks_virtual(const struct cfg *c)
 {
 	uint32_t bars = 0;

@@ -1,8 +1,8 @@
 /*
- * pci/topo/decode.h - configuration space bytes into facts.
+ * pci/topo/decode.h - decodes the bytes of configuration space into facts.
  *
- * The bytes are hostile: capability chains may loop, point anywhere or be cut off. Only bytes
- * below `bytes` exist; what lies beyond stays unknown, never zero.
+ * The bytes are untrusted: capability lists may loop, point anywhere or be cut off. Registers at or
+ * after `bytes` are unknown, never zero.
  */
 #ifndef PCI_TOPO_DECODE_H
 #define PCI_TOPO_DECODE_H

@@ -1,5 +1,7 @@
-/* Findings of a pair in path order, and the sentences of the rule table. */
+/* Findings of a pair in the order of the path, and the sentences of the rule table. */
 #include "pci/topo/verdict.h"
+#include "pci/topo/slots.h"
+#include "pci/topo/explain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "pci/topo/software.h"
 
 struct findings {
-	const struct hr_engine *e;
+	const struct hr_topology *e;
 	struct hr_finding *out;
 	unsigned count, max;
 };
@@ -43,7 +45,7 @@ static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn
 		}
 }
 
-unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct hr_finding *out,
+unsigned hr_findings(const struct hr_topology *e, const struct hr_pair *p, struct hr_finding *out,
 		     unsigned max)
 {
 	struct findings s = { e, out, 0, max };
@@ -70,7 +72,7 @@ unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct 
 /* ---- templates */
 
 struct context {
-	const struct hr_engine *e;
+	const struct hr_topology *e;
 	const struct hr_pair *p;
 	const struct hr_fn *f; /* NULL: the pair */
 	char *to;
@@ -109,7 +111,7 @@ static bool is_assumed(const struct hr_derived *d)
 	return d->acs_assumed;
 }
 
-/* Ports of the way that pass the test, as pci=disable_acs_redir= wants them. */
+/* Ports of the path that pass the test, in the form of pci=disable_acs_redir=. */
 static void put_acs_list(const struct context *c, bool (*test)(const struct hr_derived *d))
 {
 	int32_t path[2 * HR_DEPTH_MAX + 1];
@@ -127,7 +129,7 @@ static void put_acs_list(const struct context *c, bool (*test)(const struct hr_d
 						 used ? ";" : "", hr_bdf(at(c, path[i]), bdf));
 }
 
-/* What has to stand beside iommu=pt, or the pair is redirected by Linux. */
+/* The parameter that iommu=pt also needs, because Linux redirects the pair otherwise. */
 static void put_with_acs(const struct context *c)
 {
 	struct context list = *c;
@@ -152,7 +154,7 @@ static void put_errors(const struct context *c)
 		uint32_t bit;
 		const char *name;
 	} names[] = { { HR_UE_CMPLT_TIMEOUT,
-			"completion timeout: the root complex eats peer reads" },
+			"completion timeout: the root complex may drop peer reads" },
 		      { HR_UE_UNSUPPORTED, "unsupported request: window or decode" },
 		      { HR_UE_ACS_VIOLATION, "ACS violation: TB, SV or EC" },
 		      { HR_UE_MALFORMED, "malformed TLP: payload size" },
@@ -192,7 +194,7 @@ static void put_mps(const struct context *c, char what)
 			 all ? (unsigned)(__builtin_ctz(all) - 7) << 5 : 0u);
 }
 
-/* The SSD's, as the kernel numbers it or as it is predicted. */
+/* The SSD's group: the kernel's number, or the predicted one. */
 static void put_group(const struct context *c)
 {
 	const struct hr_fn *ssd = at(c, c->p->ssd);
@@ -203,14 +205,14 @@ static void put_group(const struct context *c)
 		snprintf(c->to, c->capacity, "%u (predicted)", c->e->groups.of[c->p->ssd]);
 }
 
-/* Where a card could go so that both share a switch. */
+/* Free slots in which the card would share a switch with the other one. */
 static void put_slots(const struct context *c)
 {
 	size_t used;
 
 	c->to[0] = '\0';
-	used = hr_slots_text(c->e, c->p->gpu, "GPU", c->to, c->capacity);
-	hr_slots_text(c->e, c->p->ssd, "SSD", c->to + used, c->capacity - used);
+	used = hr_pci_slots_text(c->e, c->p->gpu, "GPU", c->to, c->capacity);
+	hr_pci_slots_text(c->e, c->p->ssd, "SSD", c->to + used, c->capacity - used);
 }
 
 static void put_blocker(const struct context *c, bool driver)
@@ -310,7 +312,7 @@ static void put_word(const struct context *c, const char *word, size_t n)
 		put_pair_word(c, word, n);
 }
 
-char *hr_rule_text(const struct hr_engine *e, const struct hr_pair *p, const struct hr_finding *f,
+char *hr_rule_text(const struct hr_topology *e, const struct hr_pair *p, const struct hr_finding *f,
 		   const char *template, char *to, size_t capacity)
 {
 	struct context c = { e, p, f->fn == HR_NO_FN ? NULL : &e->m->fn[f->fn], to, capacity };

@@ -1,8 +1,8 @@
 /*
- * pci/topo/fields.h - configuration space registers and fields that topology rules read.
+ * pci/topo/fields.h - registers and fields of configuration space that topology rules read.
  *
- * A field is written (name, high bit, low bit) as the specification prints it; everything else
- * derives from that. Names and numbers: PCI Local Bus 3.0, PCI-to-PCI Bridge 1.2, PCI Express Base.
+ * A field is written (name, high bit, low bit) as the specification prints it; masks and accessors
+ * derive from it. Names and numbers: PCI Local Bus 3.0, PCI-to-PCI Bridge 1.2, PCI Express Base.
  */
 #ifndef PCI_TOPO_FIELDS_H
 #define PCI_TOPO_FIELDS_H
@@ -11,10 +11,9 @@
 
 #define HR_FIELD_MASK_(h, l) (((2u << ((h) - (l))) - 1u) << (l))
 #define HR_FIELD_GET_(v, h, l) (((uint32_t)(v)&HR_FIELD_MASK_(h, l)) >> (l))
-#define HR_FIELD_MASK(...) HR_FIELD_MASK_(__VA_ARGS__)
 #define HR_FIELD_GET(v, ...) HR_FIELD_GET_(v, __VA_ARGS__)
 
-#define HR_CFG_BASIC 64u      /* what an unprivileged reader gets */
+#define HR_CFG_BASIC 64u      /* bytes that an unprivileged process can read */
 #define HR_CFG_CONV 256u      /* conventional configuration space */
 #define HR_CFG_EXTENDED 4096u /* with extended capabilities */
 
@@ -39,7 +38,6 @@
 #define HR_CFG_PRIMARY 0x18
 #define HR_CFG_SECONDARY 0x19
 #define HR_CFG_SUBORDINATE 0x1a
-#define HR_CFG_SEC_STATUS 0x1e
 #define HR_CFG_MEM_BASE 0x20
 #define HR_CFG_MEM_LIMIT 0x22
 #define HR_CFG_PREF_BASE 0x24
@@ -55,11 +53,11 @@
 #define HR_CAP_EA 0x14
 #define HR_PM_CTL 0x04
 /* Enhanced Allocation (PCIe Base 7.8.5). */
-#define HR_EA_COUNT 5, 0     /* in the byte behind the header */
-#define HR_EA_DWORDS 2, 0    /* of an entry, its first one not counted */
-#define HR_EA_INDEX 7, 4     /* BAR equivalent: 0 to 5 the BARs, 9 to 14 those of the VFs */
-#define HR_EA_PROPERTY 15, 8 /* 0 memory, 1 prefetchable, 3 and 4 the same of VFs */
-#define HR_EA_SECOND 23, 16  /* property to take when the first is a reserved one */
+#define HR_EA_COUNT 5, 0     /* in the byte after the header */
+#define HR_EA_DWORDS 2, 0    /* dwords of an entry without its first */
+#define HR_EA_INDEX 7, 4     /* BAR equivalent: 0 to 5 the BARs, 9 to 14 the VF BARs */
+#define HR_EA_PROPERTY 15, 8 /* 0 memory, 1 prefetchable; 3 and 4 the same for VFs */
+#define HR_EA_SECOND 23, 16  /* property to use when the first one is reserved */
 #define HR_EA_ENABLE 0x80000000u
 #define HR_EA_WIDE 0x2u /* in base and offset: a dword with the upper half follows */
 #define HR_EA_VF_FIRST 9u
@@ -72,7 +70,7 @@
 
 #define HR_EXP_FLAGS 0x02
 #define HR_EXP_TYPE 7, 4
-#define HR_EXP_SLOT 0x0100u /* in the flags: a slot is implemented */
+#define HR_EXP_SLOT_IMPLEMENTED 0x0100u /* in the flags: a slot is implemented */
 #define HR_EXP_DEVCAP 0x04
 #define HR_EXP_DEVCTL 0x08
 #define HR_EXP_DEVSTA 0x0a
@@ -83,7 +81,6 @@
 #define HR_EXP_SLTSTA 0x1a
 #define HR_EXP_DEVCAP2 0x24
 #define HR_EXP_DEVCTL2 0x28
-#define HR_EXP_LNKCAP2 0x2c
 #define HR_EXP_LNKCTL2 0x30
 #define HR_DEVCAP_MPSS 2, 0
 #define HR_DEVCTL_MPS 7, 5

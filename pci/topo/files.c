@@ -1,4 +1,4 @@
-/* Files of a sysfs tree: a directory, or a tar archive in memory. */
+/* Reads files of a sysfs tree from a directory, or from a tar archive in memory. */
 #include "pci/topo/files.h"
 
 #include <dirent.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "config/bytes.h"
 
 /* ---- a directory */
 
@@ -31,7 +33,7 @@ static long folder_read(const struct hr_files *files, const char *path, void *to
 
 	if (full_path(files, path, full))
 		return -ENAMETOOLONG;
-	/* Never block on a pipe inside a capture. */
+	/* Do not block on a pipe inside a capture. */
 	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
@@ -82,7 +84,10 @@ static int folder_list(const struct hr_files *files, const char *path,
 void hr_files_folder(struct hr_files *files, const char *root)
 {
 	*files = (struct hr_files){ folder_read, folder_link, folder_list, NULL, NULL };
-	/* The root is only read; the seam has one pointer for all kinds of trees. */
+	/*
+	 * The root is only read, but struct hr_files has one non-const pointer for all kinds of
+	 * trees.
+	 */
 	files->impl = (void *)(uintptr_t)(strcmp(root, "/") == 0 ? "" : root);
 }
 
@@ -106,7 +111,7 @@ static const char *join(struct hr_model *m, const char *path, const char *rest)
 	return to;
 }
 
-/* The one folder in a folder that holds a tree; a second one is refused. */
+/* Find the only folder in a folder that holds a tree; a second tree is an error. */
 static int find_inside(struct hr_model *m, const char *path, const char **root)
 {
 	char inside[300], first[256] = "";
@@ -119,10 +124,11 @@ static int find_inside(struct hr_model *m, const char *path, const char **root)
 		if (entry->d_name[0] == '.' || !has_devices(path, inside))
 			continue;
 		if (first[0]) {
-			snprintf(m->message, sizeof m->message,
-				 "two trees in it, %.100s and %.100s: name one of them", first,
-				 entry->d_name);
-			err = -EINVAL;
+			err = hr_fail(
+				&m->error, HR_ERROR_USAGE, -EINVAL,
+				"it holds two trees, %.100s and %.100s: give the path of one of "
+				"them",
+				first, entry->d_name);
 		}
 		snprintf(first, sizeof first, "%.255s", entry->d_name);
 	}
@@ -170,7 +176,7 @@ struct tar {
 	struct entry *entry; /* sorted by path */
 	size_t count;
 	struct hr_model *m;
-	const char *long_path, *long_link; /* from the header before, or NULL */
+	const char *long_path, *long_link; /* from the preceding header, or NULL */
 };
 
 static int by_path(const void *a, const void *b)
@@ -207,7 +213,7 @@ static int tar_link(const struct hr_files *files, const char *path, char *to, si
 	return 0;
 }
 
-/* Paths are sorted, so a directory's contents are one stretch. */
+/* Paths are sorted, so the entries of a directory are contiguous. */
 static int tar_list(const struct hr_files *files, const char *path,
 		    int (*each)(void *to, const char *name), void *to)
 {
@@ -272,7 +278,7 @@ static const char *header_path(struct tar *t, const uint8_t *h)
 	return copy(t, path, strlen(path));
 }
 
-/* "path=sys/...\n" of `size` bytes: *to becomes its value when it has this key. */
+/* A record "path=sys/...\n" of `size` bytes: set *to to its value when it has this key. */
 static int take_record(struct tar *t, const char *text, size_t size, const char *key,
 		       const char **to)
 {
@@ -284,7 +290,7 @@ static int take_record(struct tar *t, const char *text, size_t size, const char 
 	return *to ? 0 : -ENOMEM;
 }
 
-/* "27 path=sys/...\n" records of a pax header. */
+/* Parse records like "27 path=sys/...\n" of a pax header. */
 static int take_pax(struct tar *t, const char *text, size_t size)
 {
 	size_t at = 0;
@@ -348,15 +354,7 @@ static int take_member(struct tar *t, const uint8_t *at, size_t size)
 	return 0;
 }
 
-static bool is_zero(const uint8_t *block)
-{
-	for (unsigned i = 0; i < BLOCK; i++)
-		if (block[i])
-			return false;
-	return true;
-}
-
-/* The sum of a header's bytes, its own field taken as spaces. */
+/* Check the sum of a header's bytes, with its own field counted as spaces. */
 static bool sum_fits(const uint8_t *header)
 {
 	uint64_t sum = 0;
@@ -368,12 +366,14 @@ static bool sum_fits(const uint8_t *header)
 
 static int refuse(struct tar *t, size_t at, const char *what)
 {
-	snprintf(t->m->message, sizeof t->m->message, "archive, byte %zu: %s; take it again", at,
-		 what);
-	return -EINVAL;
+	return hr_fail(&t->m->error, HR_ERROR_USAGE, -EINVAL,
+		       "archive, byte %zu: %s; take it again", at, what);
 }
 
-/* What a cut archive does not hold would be taken for facts that the machine does not state. */
+/*
+ * A truncated archive is refused: missing files would look like facts that the machine does not
+ * have.
+ */
 static int take_members(struct tar *t, const uint8_t *bytes, size_t size)
 {
 	size_t at = 0, length, padded;
@@ -382,21 +382,22 @@ static int take_members(struct tar *t, const uint8_t *bytes, size_t size)
 	for (;; at += BLOCK + padded) {
 		if (size - at < BLOCK)
 			return refuse(t, at, "cut off: it ends without its last block");
-		if (is_zero(bytes + at))
+		if (hr_is_zero(bytes + at, BLOCK))
 			return 0;
 		if (!sum_fits(bytes + at))
-			return refuse(t, at, "damaged: the header's checksum is wrong");
+			return refuse(t, at, "damaged: the checksum of a header is wrong");
 		length = (size_t)octal(bytes + at + 124, 12);
 		padded = (length + BLOCK - 1) / BLOCK * BLOCK;
 		if (padded > size - at - BLOCK)
-			return refuse(t, at, "cut off: a file is longer than what is left");
+			return refuse(t, at,
+				      "cut off: a file is longer than the rest of the archive");
 		err = take_member(t, bytes + at, length);
 		if (err)
 			return err;
 	}
 }
 
-/* Bytes in front of "sys/bus/pci/devices/.." in a path, SIZE_MAX: that is not in it. */
+/* Offset of "sys/bus/pci/devices/.." in a path; SIZE_MAX: the path does not contain it. */
 static size_t before_tree(const char *path)
 {
 	const char *at = path;
@@ -406,7 +407,7 @@ static size_t before_tree(const char *path)
 	return at ? (size_t)(at - path) : SIZE_MAX;
 }
 
-/* Take off the folders that all of a tree is in; what is beside them is no part of it. */
+/* Remove the leading folders of the tree from all paths; other entries are dropped. */
 static int strip_folders(struct tar *t)
 {
 	const char *folders = NULL;
@@ -416,13 +417,12 @@ static int strip_folders(struct tar *t)
 		n = before_tree(t->entry[i].path);
 		if (n == SIZE_MAX)
 			continue;
-		if (folders && (n != length || memcmp(folders, t->entry[i].path, n) != 0)) {
-			snprintf(t->m->message, sizeof t->m->message,
-				 "two trees in the archive, '%.*s' and '%.*s': keep one of them",
-				 (int)(length < 100 ? length : 100), folders,
-				 (int)(n < 100 ? n : 100), t->entry[i].path);
-			return -EINVAL;
-		}
+		if (folders && (n != length || memcmp(folders, t->entry[i].path, n) != 0))
+			return hr_fail(
+				&t->m->error, HR_ERROR_USAGE, -EINVAL,
+				"the archive holds two trees, '%.*s' and '%.*s': keep one of them",
+				(int)(length < 100 ? length : 100), folders,
+				(int)(n < 100 ? n : 100), t->entry[i].path);
 		folders = t->entry[i].path;
 		length = n;
 	}
@@ -454,10 +454,8 @@ int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *byte
 	err = take_members(t, bytes, size);
 	if (err)
 		return err;
-	if (t->count == 0) {
-		snprintf(m->message, sizeof m->message, "an archive without files");
-		return -EINVAL;
-	}
+	if (t->count == 0)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL, "the archive holds no files");
 	qsort(t->entry, t->count, sizeof *t->entry, by_path);
 	err = strip_folders(t);
 	if (err)

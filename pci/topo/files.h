@@ -16,15 +16,15 @@ struct hr_files {
 	int (*list)(const struct hr_files *files, const char *path,
 		    int (*each)(void *to, const char *name), void *to);
 	void *impl;
-	const char *sys; /* of a folder: in place of its "sys"; NULL: that */
+	const char *sys; /* for a folder: path of the folder that replaces "sys"; NULL: "sys" */
 };
 
-/* A directory as files: root is the path in front of all others ("" or "/": this machine). */
+/* A directory as files. `root` is put in front of all paths ("" or "/": this machine). */
 void hr_files_folder(struct hr_files *files, const char *root);
 
 /*
- * The folder of a capture: the root of a tree, any part of its sys, or a folder with one tree in it.
- * Memory comes from the model. 0; -EINVAL: several trees; -ENOMEM, -ENAMETOOLONG.
+ * The folder of a capture: the root of a tree, any part of its sys, or a folder that holds one
+ * tree. Memory comes from the model. 0; -EINVAL: several trees; -ENOMEM, -ENAMETOOLONG.
  */
 int hr_files_tree(struct hr_files *files, struct hr_model *m, const char *path);
 

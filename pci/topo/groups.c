@@ -8,7 +8,7 @@
 #include "pci/topo/rules.h"
 #include "pci/topo/tables.h"
 
-/* Ports that isolate without the capability: pci_dev_acs_enabled[] of drivers/pci/quirks.c. */
+/* Ports that isolate without an ACS capability: pci_dev_acs_enabled[] of drivers/pci/quirks.c. */
 static bool isolates_by_quirk(const struct hr_fn *f)
 {
 	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), device = hr_get(f, HR_F_DEVICE, 0);
@@ -17,11 +17,11 @@ static bool isolates_by_quirk(const struct hr_fn *f)
 					       hr_device_is(vendor, device, HR_DEV_PCH_PORT));
 }
 
-/* What groups are formed from. */
+/* Inputs of the algorithm that forms groups. */
 struct former {
 	struct hr_model *m;
 	struct hr_groups *g;
-	const struct hr_boot *boot; /* NULL: registers as they are */
+	const struct hr_boot *boot; /* NULL: use the present registers */
 	bool *open;		    /* [functions]: isolated from here to the root */
 	bool *enabled;		    /* [functions]: acs_enabled() */
 };
@@ -36,7 +36,7 @@ static bool flags_enabled(const struct former *w, uint32_t index)
 	return hr_get(f, HR_F_ACS, 0) && (ctl & want) == want;
 }
 
-/* The kernel takes no virtual function for one of several in a slot. */
+/* The kernel does not count a virtual function as one of several functions of a slot. */
 static bool is_multi(const struct hr_model *m, uint32_t index)
 {
 	const struct hr_fn *f = &m->fn[index];
@@ -50,7 +50,10 @@ static bool is_multi(const struct hr_model *m, uint32_t index)
 	       f->dev == f[-1].dev && !f->vf;
 }
 
-/* pci_acs_enabled(): may the function's traffic reach a peer without the IOMMU seeing it? */
+/*
+ * pci_acs_enabled(): true when the function's traffic cannot reach a peer without passing the
+ * IOMMU.
+ */
 static bool acs_enabled(const struct former *w, uint32_t index)
 {
 	const struct hr_fn *f = &w->m->fn[index];
@@ -71,7 +74,7 @@ static bool acs_enabled(const struct former *w, uint32_t index)
 	}
 }
 
-/* Another function of the same slot that is not isolated either, among those with a group. */
+/* Another function of the same slot that has a group and is not isolated either. */
 static int32_t slot_mate(const struct former *w, uint32_t index)
 {
 	const struct hr_model *m = w->m;
@@ -94,8 +97,8 @@ static bool acs_unknown(const struct hr_fn *f)
 	       (hr_get(f, HR_F_ACS, 0) && !hr_known(f, HR_F_ACS_CTL));
 }
 
-/* Parents stand before children, unless what-if moved a card: those are done when reached. */
-static void place(const struct former *w, uint32_t index)
+/* Parents come before children, except after a what-if move; then a parent is placed on demand. */
+static void add_to_group(const struct former *w, uint32_t index)
 {
 	const struct hr_fn *f = &w->m->fn[index];
 	struct hr_groups *g = w->g;
@@ -110,7 +113,7 @@ static void place(const struct former *w, uint32_t index)
 	g->of[index] = mate == HR_NO_FN ? g->count++ : g->of[mate];
 }
 
-/* Real and predicted groups are the same partition when their first members match. */
+/* Real and predicted groups are the same partition when the first members of all groups match. */
 static void compare(struct hr_model *m, struct hr_groups *g)
 {
 	int32_t *first = hr_model_alloc(m, (g->count + 1) * sizeof *first);
@@ -130,7 +133,7 @@ static void compare(struct hr_model *m, struct hr_groups *g)
 				g->first_mismatch = (int32_t)i;
 		}
 	}
-	/* One real group over two predicted ones: neighbours in address order tell. */
+	/* One real group can span two predicted groups: compare neighbours in address order. */
 	for (uint32_t i = 1; first && i < m->count; i++)
 		for (int32_t up = m->fn[i].parent; up != HR_NO_FN; up = m->fn[up].parent)
 			if (g->of[up] != g->of[i] && hr_known(&m->fn[i], HR_F_GROUP) &&
@@ -153,7 +156,7 @@ static void form(const struct former *w)
 			if (f->depth != depth)
 				continue;
 			w->open[i] = w->enabled[i] && (f->parent == HR_NO_FN || w->open[f->parent]);
-			place(w, i);
+			add_to_group(w, i);
 			left--;
 		}
 	compare(m, w->g);
@@ -198,7 +201,7 @@ int32_t hr_groups_blocker(const struct hr_model *m, const struct hr_groups *g, i
 /* ---- all functions at once */
 
 struct member {
-	uint64_t group; /* real ones stand above 32 bits, predicted ones below */
+	uint64_t group; /* real groups are numbered above 32 bits, predicted ones below */
 	int32_t fn;
 };
 
@@ -219,7 +222,7 @@ static int by_group(const void *a, const void *b)
 	return (x->fn > y->fn) - (x->fn < y->fn);
 }
 
-/* First of the group that is not the function itself. */
+/* First function of the group other than the function itself. */
 static int32_t first_other(const struct member *list, uint32_t n, uint64_t group, int32_t self)
 {
 	uint32_t low = 0, high = n;

@@ -1,7 +1,7 @@
 /*
  * XML of hwloc, versions 1 to 3 (lstopo FILE.xml): <topology> of nested <object type=..>. Bridges
- * have their bus numbers and functions their identifiers; no register is in it, so what a verdict
- * needs beyond the shape stays unknown. The link speed that it has is a product of rate and width.
+ * have bus numbers and functions have identifiers. The file holds no registers, so most facts that
+ * a verdict needs stay unknown. Its link speed is the product of rate and width.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 #include "pci/topo/number.h"
 #include "pci/topo/xml.h"
 
-/* An element that is open; what it does not say itself, it has from the one around it. */
+/* An open element. It inherits missing facts from the enclosing element. */
 struct object {
-	struct hr_fn *fn;     /* the function itself or the one around, for names */
-	struct hr_fn *bridge; /* around what is inside */
+	struct hr_fn *fn;     /* the function of this element or of the enclosing one, for names */
+	struct hr_fn *bridge; /* the bridge that encloses the children */
 	const char *cpus;
-	uint32_t node; /* ~0u: not one */
+	uint32_t node; /* ~0u: the element is not a NUMA node */
 };
 
 struct hwloc {
-	struct object open[HR_XML_DEPTH_MAX + 1]; /* by depth; [0]: outside of all */
+	struct object open[HR_XML_DEPTH_MAX + 1]; /* by depth; [0]: outside of all elements */
 };
 
 static uint32_t one_bit(const char *mask)
@@ -38,7 +38,7 @@ static void take_type(struct hr_fn *f, const char *text)
 			      &revision)
 		     : 0;
 
-	/* A sign counts as a digit of four. */
+	/* sscanf() counts a sign as one of the four digits, so large values are refused. */
 	if (n < 3 || class > 0xffff || vendor > 0xffff || device > 0xffff)
 		return;
 	hr_fn_set(f, HR_F_CLASS, class << 8, HR_SRC_XML);
@@ -107,7 +107,7 @@ static void open_object(struct hr_xml *x, struct object *o, const char **attribu
 		hr_xml_device(x->m, o->fn, name);
 	if (strcmp(type, "PCIDev") == 0)
 		o->fn = take_function(x, o, attributes);
-	/* Type 0-1 is a host bridge, which is no function here. */
+	/* Type 0-1 is a host bridge, which is not a PCI function here. */
 	if (strcmp(type, "Bridge") != 0 || !sort || strcmp(sort, "1-1") != 0)
 		return;
 	o->fn = take_function(x, o, attributes);
@@ -116,7 +116,7 @@ static void open_object(struct hr_xml *x, struct object *o, const char **attribu
 		take_bridge(o->fn, hr_xml_get(attributes, "bridge_pci"));
 }
 
-/* "PCIDevice" and the like say of a function, "OSRelease" and the like of the machine. */
+/* "PCIDevice" and similar describe a function, "OSRelease" and similar describe the machine. */
 static void take_info(struct hr_xml *x, struct object *o, const char **attributes)
 {
 	const char *name = hr_xml_get(attributes, "name"), *value = hr_xml_get(attributes, "value");
@@ -131,7 +131,7 @@ static void take_info(struct hr_xml *x, struct object *o, const char **attribute
 			 value);
 		o->fn->name = hr_model_word(x->m, text, strlen(text));
 	} else if (o->fn && strcmp(name, "PCISlot") == 0) {
-		o->fn->slot = hr_model_word(x->m, value, strlen(value));
+		o->fn->pci_slot = hr_model_word(x->m, value, strlen(value));
 	} else if (strcmp(name, "OSRelease") == 0) {
 		snprintf(sys->kernel, sizeof sys->kernel, "%s", value);
 	} else if (strcmp(name, "CPUVendor") == 0) {

@@ -9,9 +9,10 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/names.h"
 #include "pci/topo/tables.h"
+#include "pci/topo/kernel.h"
 
 /* pci_host_bridge_dev(): the first function of the root bus, if it is 00.0 or a root port. */
-static const struct hr_fn *host_bridge_dev(const struct hr_engine *e, int32_t host)
+static const struct hr_fn *host_bridge_dev(const struct hr_topology *e, int32_t host)
 {
 	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
 
@@ -21,11 +22,11 @@ static const struct hr_fn *host_bridge_dev(const struct hr_engine *e, int32_t ho
 }
 
 /*
- * A title without numbers, and with a name that says none, does not say what it is. A capture of
- * lspci whose bus 0 does not begin at 00.0 is no whole machine: it may have lost what the kernel
- * would look at.
+ * True when the capture does not identify the host bridge. A title without numbers whose name is
+ * not in the table does not. An lspci capture whose bus 0 does not begin at 00.0 may lack functions
+ * that the kernel checks.
  */
-static bool host_is_unread(const struct hr_engine *e, int32_t host)
+static bool host_is_unread(const struct hr_topology *e, int32_t host)
 {
 	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
 
@@ -35,12 +36,12 @@ static bool host_is_unread(const struct hr_engine *e, int32_t host)
 	       (f->bus == 0 || hr_model_find(e->m, f->domain, 0, 0, 0) == HR_NO_FN);
 }
 
-static uint32_t kernel_version(const struct hr_engine *e)
+static uint32_t kernel_version(const struct hr_topology *e)
 {
 	return e->opt.kernel ? e->opt.kernel : ~0u;
 }
 
-int hr_hosts_list(struct hr_engine *e, struct hr_model *m)
+int hr_hosts_list(struct hr_topology *e, struct hr_model *m)
 {
 	e->listed = hr_model_alloc(m, m->hosts + 1);
 	e->host_unread = hr_model_alloc(m, m->hosts + 1);
@@ -59,7 +60,7 @@ int hr_hosts_list(struct hr_engine *e, struct hr_model *m)
 	return 0;
 }
 
-bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
+bool hr_host_listed(const struct hr_topology *e, int32_t a, int32_t b)
 {
 	if (kernel_version(e) < HR_KERNEL_FIRST_RC)
 		return false;
@@ -70,7 +71,7 @@ bool hr_host_listed(const struct hr_engine *e, int32_t a, int32_t b)
 	return e->listed[a] == 2 && e->listed[b] == 2;
 }
 
-bool hr_host_unread(const struct hr_engine *e, int32_t a, int32_t b)
+bool hr_host_unread(const struct hr_topology *e, int32_t a, int32_t b)
 {
 	if (kernel_version(e) < HR_KERNEL_FIRST_RC || hr_host_listed(e, a, b))
 		return false;
@@ -78,45 +79,45 @@ bool hr_host_unread(const struct hr_engine *e, int32_t a, int32_t b)
 	       (e->host_unread[a] || e->listed[a] == 2) && (e->host_unread[b] || e->listed[b] == 2);
 }
 
-/* One byte a function: pairs are many, and a walk stays in one array. */
-uint8_t hr_way_of(const struct hr_engine *e, int32_t fn)
+/* One byte per function keeps the walks of many pairs within one array. */
+uint8_t hr_walk_flags(const struct hr_topology *e, int32_t fn)
 {
 	const struct hr_derived *d = &e->derived[fn];
 	const struct hr_fn *f = &e->m->fn[fn];
 	bool counts = hr_acs_counts(e, f);
 
-	return (uint8_t)((counts && d->redirect ? HR_WAY_REDIRECT : 0) |
-			 (d->kernel_redirect ? HR_WAY_KERNEL_REDIRECT : 0) |
-			 (d->acs_unknown ? HR_WAY_UNREAD : 0) |
-			 (counts && d->boot_redirect ? HR_WAY_BOOT_REDIRECT : 0) |
-			 (d->acs_assumed ? HR_WAY_ASSUMED : 0) |
-			 (d->acs_unknown && hr_is_bridge(f) ? HR_WAY_UNREAD_PORT : 0));
+	return (uint8_t)((counts && d->redirect ? HR_WALK_REDIRECT : 0) |
+			 (d->kernel_redirect ? HR_WALK_KERNEL_REDIRECT : 0) |
+			 (d->acs_unknown ? HR_WALK_UNREAD : 0) |
+			 (counts && d->boot_redirect ? HR_WALK_BOOT_REDIRECT : 0) |
+			 (d->acs_assumed ? HR_WALK_ASSUMED : 0) |
+			 (d->acs_unknown && hr_is_bridge(f) ? HR_WALK_UNREAD_PORT : 0));
 }
 
-static void take_way(struct hr_pair *p, unsigned way)
+static void take_flags(struct hr_pair *p, unsigned flags)
 {
-	p->any_redirect = way & HR_WAY_REDIRECT;
-	p->kernel_redirect = way & HR_WAY_KERNEL_REDIRECT;
-	p->unread_redirect = way & HR_WAY_UNREAD;
-	p->boot_redirect = way & HR_WAY_BOOT_REDIRECT;
-	p->acs_assumed = way & HR_WAY_ASSUMED;
-	p->unread_port = way & HR_WAY_UNREAD_PORT;
+	p->any_redirect = flags & HR_WALK_REDIRECT;
+	p->kernel_redirect = flags & HR_WALK_KERNEL_REDIRECT;
+	p->unread_redirect = flags & HR_WALK_UNREAD;
+	p->boot_redirect = flags & HR_WALK_BOOT_REDIRECT;
+	p->acs_assumed = flags & HR_WALK_ASSUMED;
+	p->unread_port = flags & HR_WALK_UNREAD_PORT;
 }
 
-/* Walk both up until they meet; the meeting function's own ACS counts too. */
-static void walk(const struct hr_engine *e, struct hr_pair *p)
+/* Walk up from both functions to the common bridge, whose ACS counts, too. */
+static void walk(const struct hr_topology *e, struct hr_pair *p)
 {
 	const struct hr_step *fn = e->step;
 	int32_t a = p->gpu, b = p->ssd, a_under = a, b_under = b;
-	unsigned way = 0;
+	unsigned flags = 0;
 
 	while (a != b && (a != HR_NO_FN || b != HR_NO_FN)) {
 		if (b == HR_NO_FN || (a != HR_NO_FN && fn[a].depth >= fn[b].depth)) {
-			way |= fn[a].way;
+			flags |= fn[a].flags;
 			a_under = a;
 			a = fn[a].parent;
 		} else {
-			way |= fn[b].way;
+			flags |= fn[b].flags;
 			b_under = b;
 			b = fn[b].parent;
 		}
@@ -126,11 +127,11 @@ static void walk(const struct hr_engine *e, struct hr_pair *p)
 	p->gpu_turn = a_under;
 	p->ssd_turn = b_under;
 	if (a != HR_NO_FN)
-		way |= fn[a].way;
-	take_way(p, way);
+		flags |= fn[a].flags;
+	take_flags(p, flags);
 }
 
-void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p)
+void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p)
 {
 	const struct hr_derived *gpu = &e->derived[p->gpu], *ssd = &e->derived[p->ssd];
 	bool through_host;

@@ -1,4 +1,4 @@
-/* Links between GPUs beside PCI Express, and what else the system calls a function. */
+/* Links between GPUs other than PCI Express, and the system's other names of a function. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * Dumps as pciutils reads them (lib/dump.c): a device line, data lines, an empty line. All other
- * lines are text, which lspci ignores and we mine for facts (pci/topo/lspci_text.c).
+ * lines are text, which lspci ignores and from which pci/topo/lspci_text.c takes facts.
  */
 #include "pci/topo/lspci.h"
 
@@ -19,20 +19,21 @@
 
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
 
-/* A run of functions in the order of their addresses: what one command prints. */
+/* A sequence of functions in the order of their addresses: the output of one command. */
 struct pass {
-	unsigned line; /* where it begins */
+	unsigned line; /* first line */
 	bool any;
 	uint64_t last;		     /* address */
-	uint32_t before, new, again; /* functions that are known before, new, and stated again */
-	bool host_again; /* a host bridge is stated again: both list the whole machine */
+	uint32_t before, new, again; /* functions known before, new ones, and ones stated again */
+	bool host_again; /* a host bridge is stated again: both outputs list the whole machine */
 };
 
 struct dump {
 	struct hr_model *m;
 	struct hr_stream *s;
-	struct hr_fn *f;     /* NULL between devices */
-	struct hr_fn *known; /* f is `again`, a second statement about this one; else NULL */
+	struct hr_fn *f; /* NULL between devices */
+	/* when f is a second statement in `again`: the function it repeats; else NULL */
+	struct hr_fn *known;
 	struct hr_fn again;
 	struct pass pass;
 	struct hr_paste paste;
@@ -40,18 +41,17 @@ struct dump {
 	struct hr_text_state text;
 	bool any_text, any_data; /* in this function; in the file */
 	unsigned long_line, cut_line;
-	unsigned captures; /* of our own */
-	uint32_t bytes;	   /* highest given + 1 */
+	unsigned captures; /* captures in headrace's own format */
+	uint32_t bytes;	   /* highest offset + 1 */
 	uint8_t config[HR_CFG_EXTENDED];
 };
 
 static int fail(struct dump *d, unsigned line, const char *what)
 {
-	snprintf(d->m->message, sizeof d->m->message, "line %u: %s", line, what);
-	return -EINVAL;
+	return hr_fail(&d->m->error, HR_ERROR_USAGE, -EINVAL, "line %u: %s", line, what);
 }
 
-/* Digit + 1, as a dump has 8192 of them a function; 0 for every other character. */
+/* Digit + 1, for speed: a dump has 8192 digits per function. 0 for every other character. */
 static const int8_t digit[256] = {
 	['0'] = 1,  ['1'] = 2,	['2'] = 3,  ['3'] = 4,	['4'] = 5,  ['5'] = 6,
 	['6'] = 7,  ['7'] = 8,	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
@@ -59,23 +59,23 @@ static const int8_t digit[256] = {
 	['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
 
-/* -1 for anything but a hexadecimal digit. */
+/* Value of a hexadecimal digit; -1: another character. */
 static int nibble(char c)
 {
 	return digit[(unsigned char)c] - 1;
 }
 
-/* Too short to be decoded, but not for identifiers. */
+/* Compare the identifiers of a dump that is too short to decode. */
 static bool other_device(const struct hr_fn *was, const uint8_t *config, uint32_t bytes)
 {
 	return was->config && was->config_bytes >= 12 && bytes >= 12 &&
 	       (memcmp(was->config, config, 4) != 0 || memcmp(was->config + 9, config + 9, 3) != 0);
 }
 
-/* One machine at one moment, or the capture is refused where the second begins. */
+/* A file must show one machine at one moment; a contradiction is reported at the second capture. */
 static int end_again(struct dump *d)
 {
-	char text[200], bdf[HR_BDF_MAX], why[120] = "device is another one";
+	char text[200], bdf[HR_BDF_MAX], why[120] = "device is different";
 
 	if (hr_fn_contradicts(d->known, d->f, why, sizeof why) ||
 	    other_device(d->known, d->config, d->bytes)) {
@@ -116,7 +116,7 @@ static int end_device(struct dump *d)
 	return err;
 }
 
-/* Two lists of the whole machine that each have a function which the other lacks. */
+/* Refuse two lists of the whole machine when each has a function that the other lacks. */
 static int end_pass(struct dump *d)
 {
 	const struct pass *p = &d->pass;
@@ -174,16 +174,16 @@ static int begin_device(struct dump *d, const char *line, size_t length, size_t 
 	return 0;
 }
 
-/* Length of "[DDDD[D[D]]:]BB:DD.F " at the start of the line, 0 when it is something else. */
+/* Length of "[DDDD[D[D]]:]BB:DD.F " at the start of the line; 0: not a device line. */
 static size_t device_line(const char *line, size_t length)
 {
 	uint32_t domain, bus, dev, fn;
 	size_t n;
 
-	/* The shortest is "00:00.0 "; the stream ends every line with a NUL. */
+	/* The shortest device line is "00:00.0 "; the stream ends every line with a NUL. */
 	if (length < 8 || nibble(line[0]) < 0)
 		return 0;
-	/* "00: " and "100: " begin the lines of a dump, which are many. */
+	/* Lines that begin with "00: " or "100: " are data lines, which are frequent. */
 	if (line[2] == ':' ? line[3] == ' ' : line[3] == ':')
 		return 0;
 	n = hr_bdf_parse(line, &domain, &bus, &dev, &fn);
@@ -195,7 +195,7 @@ static bool begins(const char *line, size_t length)
 	return device_line(line, length) || hr_tree_begins(line);
 }
 
-/* Offset digits before ": ", 2 to 8 of them; 0: not a data line. */
+/* Number of offset digits before ": ", 2 to 8; 0: not a data line. */
 static size_t data_line(const char *line, size_t length, uint32_t *offset)
 {
 	size_t n = 0;
@@ -268,7 +268,7 @@ static int one_line(struct dump *d, char *line, size_t length)
 	return take_bytes(d, line + n, offset);
 }
 
-/* The limits of lspci -F hold for dumps; text alone may have longer lines. */
+/* The limits of lspci -F apply to dumps only; text may have longer lines. */
 static int check_limits(struct dump *d)
 {
 	if (!d->any_data)
@@ -309,8 +309,8 @@ int hr_read_lspci(struct hr_model *m, struct hr_stream *s)
 	if (!err)
 		err = check_limits(&d);
 	if (!err && m->count == 0) {
-		snprintf(m->message, sizeof m->message, "no PCI function in %u lines", s->line);
-		err = -ENODATA;
+		err = hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in %u lines",
+			      s->line);
 	}
 	if (!err && !d.any_data && !d.captures)
 		snprintf(m->input, sizeof m->input, "lspci text");

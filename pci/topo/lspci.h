@@ -1,12 +1,12 @@
 /*
- * pci/topo/lspci.h - dumps of lspci, as pciutils reads them (lib/dump.c).
+ * pci/topo/lspci.h - reads dumps of lspci like pciutils (lib/dump.c).
  */
 #ifndef PCI_TOPO_LSPCI_H
 #define PCI_TOPO_LSPCI_H
 
 #include "pci/topo/source.h"
 
-/* Read all functions of a text. As hr_source_open(), without linking the model. */
+/* Read all functions of a text. Returns as hr_source_open(); does not link the model. */
 int hr_read_lspci(struct hr_model *m, struct hr_stream *s);
 
 #endif

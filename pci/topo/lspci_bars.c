@@ -3,7 +3,7 @@
 
 #include "pci/topo/fields.h"
 
-/* "32K" in "[size=32K]"; 0 when there is none. Until pciutils 3.2 large ones are hexadecimal. */
+/* The size in "[size=32K]"; 0: none. pciutils up to 3.2 prints large sizes in hexadecimal. */
 static uint64_t size_of(const char *text)
 {
 	const char *at = after(text, "[size=");
@@ -22,9 +22,10 @@ static uint64_t size_of(const char *text)
 }
 
 /*
- * The kernel has an address that the register has not. "[virtual] Memory at A" (until pciutils
- * 3.6.2): the low half of the register reads 0, as it does for a 64-bit BAR at a multiple of 4 GiB.
- * "Memory at A ... [virtual]": both halves do; but until 2022 such a line marked all that followed.
+ * True when the kernel has an address but the register has none. "[virtual] Memory at A" (until
+ * pciutils 3.6.2): the low half of the register reads 0, which is also true for a 64-bit BAR at a
+ * multiple of 4 GiB. "Memory at A ... [virtual]": both halves read 0, but until 2022 all lines
+ * after such a line were marked, too.
  */
 static bool says_virtual(const struct line *l, uint64_t base)
 {
@@ -37,7 +38,7 @@ static bool says_virtual(const struct line *l, uint64_t base)
 	return l->state->virtual_bars++ == 0;
 }
 
-/* Under SR-IOV the regions are those of the virtual functions. */
+/* The regions below an SR-IOV capability belong to the virtual functions. */
 static struct hr_bar *region_of(const struct line *l, uint64_t index)
 {
 	return l->state->section == SEC_SRIOV ? &l->f->vf_bar[index] : &l->f->bar[index];
@@ -60,7 +61,9 @@ void hr_text_region(const struct line *l)
 		bar->size = size_of(l->at);
 		bar->size_source = HR_SRC_TEXT;
 	}
-	/* lspci prints what the kernel assigned; the register behind it may be something else. */
+	/*
+	 * lspci prints the address that the kernel assigned; the register may hold another value.
+	 */
 	if (!assigned && bar->flags & HR_BAR_MEM)
 		bar->flags |= HR_BAR_UNASSIGNED;
 	if (bar->source > HR_SRC_TEXT && bar->flags & HR_BAR_MEM)

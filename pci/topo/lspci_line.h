@@ -1,6 +1,6 @@
 /*
- * pci/topo/lspci_line.h - one line of lspci -v and the words in it, between the files that read them.
- * Private to pci/topo/lspci_text.c and pci/topo/lspci_bars.c.
+ * pci/topo/lspci_line.h - one line of lspci -v and the words in it. Private to
+ * pci/topo/lspci_text.c and pci/topo/lspci_bars.c.
  */
 #ifndef PCI_TOPO_LSPCI_LINE_H
 #define PCI_TOPO_LSPCI_LINE_H
@@ -49,7 +49,7 @@ static inline bool starts(const char *text, const char *word)
 	return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Number behind a word; false when either is missing. */
+/* The number after a word; false: the word or the number is missing. */
 static inline bool number(const char *text, const char *word, int base, uint64_t *value)
 {
 	const char *at = after(text, word);
@@ -69,7 +69,7 @@ static inline void set_number(const struct line *l, const char *word, int base, 
 		set(l, id, (uint32_t)value);
 }
 
-/* "Name+" sets the bit, "Name-" clears it; false when the name is missing. */
+/* "Name+" sets the bit, "Name-" clears it; false: the name is missing. */
 static inline bool flag(const char *text, const char *name, uint32_t bit, uint32_t *value)
 {
 	const char *at = after(text, name);
@@ -97,11 +97,11 @@ static inline void set_flags(const struct line *l, enum hr_fact_id id,
 		set(l, id, value);
 }
 
-/* "Region n: ...", of the function or, under SR-IOV, of its virtual functions. */
+/* "Region n: ...", of the function, or below SR-IOV of its virtual functions. */
 void hr_text_region(const struct line *l);
-/* "BAR n: current size: ...", under Physical or Virtual Resizable BAR. */
+/* "BAR n: current size: ...", below Physical or Virtual Resizable BAR. */
 void hr_text_rebar(const struct line *l);
-/* Any line under SR-IOV. */
+/* Any line below SR-IOV. */
 void hr_text_sriov(const struct line *l);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Facts in the text of lspci -v. Spellings changed over twenty years of pciutils; a line that is
- * not understood states nothing.
+ * Takes facts from the text of lspci -v. The spelling has changed over twenty years of pciutils. An
+ * unknown line states no fact.
  */
 #include "pci/topo/lspci_text.h"
 
@@ -43,7 +43,7 @@ static void on_bus(const struct line *l)
 	set_number(l, "subordinate=", 16, HR_F_SUBORDINATE);
 }
 
-/* "be000000-c01fffff [size=34M]", "None", "[disabled]": behind the colon. */
+/* "be000000-c01fffff [size=34M]", "None" or "[disabled]" after the colon. */
 static void set_window(const struct line *l, struct hr_window *window)
 {
 	const char *at = strchr(l->at, ':');
@@ -102,7 +102,7 @@ static void on_slot(const struct line *l)
 	const char *at = after(l->at, "Physical Slot: ");
 
 	if (at)
-		l->f->slot = hr_model_word(l->m, at, strlen(at));
+		l->f->pci_slot = hr_model_word(l->m, at, strlen(at));
 }
 
 static void on_driver(const struct line *l)
@@ -113,7 +113,7 @@ static void on_driver(const struct line *l)
 		l->f->driver = hr_model_word(l->m, at, strlen(at));
 }
 
-/* 2.5GT/s .. 64GT/s as the register's code; 0 when it is none of them. */
+/* 2.5GT/s .. 64GT/s as the register's code; 0: another text. */
 static uint32_t speed_code(const char *text)
 {
 	static const char *const speed[] = { "2.5GT/s", "5GT/s",  "8GT/s",
@@ -150,7 +150,7 @@ static void on_target_speed(const struct line *l)
 	set_speed(l, "Target Link Speed: ", HR_F_SPEED_TARGET);
 }
 
-/* DevCap and DevCtl both say MaxPayload; only the control register has a read request size. */
+/* DevCap and DevCtl both print MaxPayload; only DevCtl prints a read request size. */
 static void on_payload(const struct line *l)
 {
 	bool control = strstr(l->at, "MaxReadReq") != NULL;
@@ -160,7 +160,7 @@ static void on_payload(const struct line *l)
 		set_number(l, "MaxReadReq ", 10, HR_F_MRRS);
 }
 
-/* Older versions of lspci name what a requester could do, but not whether it is told to. */
+/* Older lspci versions print the requester's capability, but not the enable bit. */
 static void on_tags(const struct line *l)
 {
 	static const struct flag_name able[] = { { "10BitTagComp", HR_DEVCAP2_TAG10_COMP },
@@ -237,7 +237,7 @@ static void on_acscap(const struct line *l)
 	set_flags(l, HR_F_ACS_CAP, acs_names);
 }
 
-/* lspci reads the wrong register of the ports that rule A7 names: that is no fact. */
+/* For the ports of rule A7 lspci prints the wrong register, so the line states no fact. */
 static void on_acsctl(const struct line *l)
 {
 	if (!hr_acs_is_wide(hr_get(l->f, HR_F_VENDOR, 0), hr_get(l->f, HR_F_DEVICE, 0)))
@@ -333,7 +333,7 @@ static void on_capability(const struct line *l)
 	if (l->state->section == SEC_EXP && offset < HR_CFG_CONV) {
 		set(l, HR_F_EXP, (uint32_t)offset);
 		express_type(l);
-		/* The first version has no second half: nothing in it can be on. */
+		/* Version 1 of the capability has no second half, so its features are off. */
 		if (strstr(l->at, "(v1)")) {
 			hr_fn_set(l->f, HR_F_DEVCAP2, 0, HR_SRC_INFERRED);
 			hr_fn_set(l->f, HR_F_DEVCTL2, 0, HR_SRC_INFERRED);
@@ -412,8 +412,10 @@ void hr_text_end(struct hr_fn *f, const struct hr_text_state *state)
 	hr_fn_set(f, HR_F_CAPS, 1, HR_SRC_TEXT);
 	if (!hr_known(f, HR_F_EXP))
 		hr_fn_set(f, HR_F_EXP, 0, HR_SRC_INFERRED);
-	/* Express functions without a single extended capability are rare: without one in the
-	 * text we cannot tell a short list from one that lspci could not read. */
+	/*
+	 * An Express function without any extended capability is rare. A text without extended
+	 * capabilities may also mean that lspci could not read them, so nothing is concluded.
+	 */
 	if (!state->saw_ecaps && hr_get(f, HR_F_EXP, 0))
 		return;
 	hr_fn_set(f, HR_F_ECAPS, 1, HR_SRC_TEXT);

@@ -6,12 +6,12 @@
 
 #include "pci/topo/model.h"
 
-/* What earlier lines of a function have said; zeroed at the start of each function. */
+/* State from earlier lines of a function; zeroed at the start of each function. */
 struct hr_text_state {
 	unsigned section;      /* capability that the line belongs to */
-	bool saw_virtual;      /* memory that is [virtual] */
-	unsigned virtual_bars; /* lines that say [virtual] behind the address */
-	bool control2;	       /* a line of DevCtl2, which names fields like DevCap2 does */
+	bool saw_virtual;      /* a memory region is marked [virtual] */
+	unsigned virtual_bars; /* lines with [virtual] after the address */
+	bool control2;	       /* the line is DevCtl2, whose fields have the names of DevCap2 */
 	bool denied;
 	bool saw_caps;
 	bool saw_ecaps;
@@ -20,7 +20,7 @@ struct hr_text_state {
 void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
 		  const char *line, size_t length);
 
-/* At the end of a function: what the text would have shown if it existed, does not. */
+/* At the end of a function: capabilities that the text does not show are absent. */
 void hr_text_end(struct hr_fn *f, const struct hr_text_state *state);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The first line of a function in lspci output: class, vendor, device, as numbers or names.
+ * The first line of a function in lspci output: class, vendor and device, as numbers or names.
  */
 #include "pci/topo/lspci_title.h"
 
@@ -41,7 +41,8 @@ static void title_ids(struct hr_fn *f, const char *title)
 	if (end != found + 4 || *end != ':')
 		return;
 	device = strtoul(end + 1, &end, 16);
-	if (end != found + 9 || vendor == 0xffff) /* a virtual function, as its registers read */
+	/* the registers of a virtual function read ffff */
+	if (end != found + 9 || vendor == 0xffff)
 		return;
 	hr_fn_set(f, HR_F_VENDOR, (uint32_t)vendor, HR_SRC_TEXT);
 	hr_fn_set(f, HR_F_DEVICE, (uint32_t)device, HR_SRC_TEXT);
@@ -113,7 +114,7 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 	device = hr_name_host(hr_get(f, HR_F_VENDOR, 0), title);
 	if (device)
 		hr_fn_set(f, HR_F_DEVICE, device, HR_SRC_INFERRED);
-	/* What lspci prints of a function whose registers read all ones. */
+	/* lspci prints this for a function whose registers read all ones. */
 	if (strstr(title, "(rev ff)"))
 		hr_fn_set(f, HR_F_GONE, 1, HR_SRC_TEXT);
 }

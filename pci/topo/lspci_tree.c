@@ -1,5 +1,5 @@
 /*
- * lspci -t and -tv (pciutils, ls-tree.c): branches are told apart by the column where they begin.
+ * lspci -t and -tv (pciutils, ls-tree.c). The column where a branch begins identifies the branch.
  *
  *   -[0000:00]-+-00.0  Host
  *              \-01.0-[01-02]--+-00.0  Card
@@ -14,7 +14,7 @@
 
 #include "pci/topo/lspci_title.h"
 
-/* Hexadecimal digits at *at, `least` to `most` of them; false when there are fewer or more. */
+/* Read `least` to `most` hexadecimal digits at *at; false: fewer or more digits. */
 static bool digits(const char **at, unsigned least, unsigned most, uint32_t *value)
 {
 	unsigned n = 0;
@@ -35,7 +35,7 @@ static bool digits(const char **at, unsigned least, unsigned most, uint32_t *val
 	return true;
 }
 
-/* "[0000:80]", "[81]" or "[82-85]"; a bus alone keeps the domain. */
+/* "[0000:80]", "[81]" or "[82-85]"; a bus without domain keeps the last domain. */
 static bool label(const char **at, struct hr_tree_bus *bus, uint32_t *last)
 {
 	const char *p = *at + 1;
@@ -66,11 +66,10 @@ static int contradicts(const struct hr_tree *t, struct hr_model *m, const struct
 {
 	char bdf[HR_BDF_MAX];
 
-	snprintf(m->message, sizeof m->message,
-		 "line %u: a second capture begins here and contradicts the first: %s "
-		 "secondary is another one; keep one of them",
-		 t->line, hr_bdf(f, bdf));
-	return -EINVAL;
+	return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
+		       "line %u: a second capture begins here and contradicts the first: %s "
+		       "secondary is different; keep one of them",
+		       t->line, hr_bdf(f, bdf));
 }
 
 static int take_bridge(const struct hr_tree *t, struct hr_model *m, struct hr_fn *f,
@@ -104,7 +103,7 @@ static struct hr_fn *take_function(struct hr_model *m, const char **at,
 	return f;
 }
 
-/* What stands on a line from a branch on: functions, and buses below them. */
+/* Read a line from a branch on: functions, and the buses below them. */
 static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const char *at,
 		  struct hr_tree_bus bus, unsigned number)
 {

@@ -12,9 +12,9 @@
 #include "pci/topo/tables.h"
 #include "pci/topo/virtual.h"
 
-#define HASH_SLOTS 131072u /* a power of two, twice HR_FUNCTIONS_MAX */
+#define HASH_BUCKETS 131072u /* a power of two, twice HR_FUNCTIONS_MAX */
 #define HOSTS_MAX 4096u
-/* Functions, their configuration space, words, and as much again for sorting. */
+/* Address space for functions, configuration space and words, and the same again for sorting. */
 #define RESERVED ((size_t)768 << 20)
 
 static const struct {
@@ -100,7 +100,7 @@ void hr_model_reset(struct hr_model *m)
 	memset(m, 0, sizeof *m);
 	m->memory = memory;
 	m->reserved = reserved;
-	m->slot = hr_model_alloc(m, HASH_SLOTS * sizeof *m->slot);
+	m->bucket = hr_model_alloc(m, HASH_BUCKETS * sizeof *m->bucket);
 	m->fn = hr_model_alloc(m, HR_FUNCTIONS_MAX * sizeof *m->fn);
 	m->host = hr_model_alloc(m, HOSTS_MAX * sizeof *m->host);
 }
@@ -123,11 +123,12 @@ void hr_model_release(struct hr_model *m, size_t used)
 	m->used = used;
 }
 
-/* Bytes of the character at text (RFC 3629); 0: it is none, or a control character. */
+/* Length of the printable character at text (RFC 3629); 0: not one, or a control character. */
 static size_t character(const unsigned char *text, size_t left)
 {
 	static const struct {
-		unsigned char first, last, low, high; /* of the first byte; of the second */
+		/* Limits of the first byte; of the second byte. */
+		unsigned char first, last, low, high;
 		size_t bytes;
 	} kinds[] = { { 0x20, 0x7e, 0, 0, 1 },	     { 0xc2, 0xc2, 0xa0, 0xbf, 2 },
 		      { 0xc3, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
@@ -168,7 +169,7 @@ const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes)
 	size_t n = bytes < HR_WORD_MAX - 1 ? bytes : HR_WORD_MAX - 1;
 	char *copy;
 
-	/* No character is cut in two. */
+	/* Do not cut a character in two. */
 	for (unsigned i = 0; n < bytes && n && i < 3 && (text[n] & 0xc0) == 0x80; i++)
 		n--;
 	copy = hr_model_alloc(m, n + 1);
@@ -192,7 +193,7 @@ void hr_model_warn(struct hr_model *m, const char *format, ...)
 	m->warnings++;
 }
 
-/* Domain, bus and devfn as one number that sorts like they do. */
+/* Domain, bus and devfn as one number with the same order. */
 static uint64_t address(uint32_t domain, uint32_t bus, uint32_t dev, uint32_t fn)
 {
 	return (uint64_t)domain << 16 | bus << 8 | dev << 3 | fn;
@@ -203,31 +204,31 @@ uint64_t hr_address(const struct hr_fn *f)
 	return address(f->domain, f->bus, f->dev, f->fn);
 }
 
-/* The slot that holds the address, or the free one where it belongs. */
-static uint32_t *slot_of(const struct hr_model *m, uint64_t key)
+/* The hash bucket that holds the address, or the free bucket where it belongs. */
+static uint32_t *bucket_of(const struct hr_model *m, uint64_t key)
 {
-	uint32_t i = (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 40) & (HASH_SLOTS - 1);
+	uint32_t i = (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 40) & (HASH_BUCKETS - 1);
 
-	while (m->slot[i] && hr_address(&m->fn[m->slot[i] - 1]) != key)
-		i = (i + 1) & (HASH_SLOTS - 1);
-	return &m->slot[i];
+	while (m->bucket[i] && hr_address(&m->fn[m->bucket[i] - 1]) != key)
+		i = (i + 1) & (HASH_BUCKETS - 1);
+	return &m->bucket[i];
 }
 
 struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
 			   uint32_t fn)
 {
-	uint32_t *slot;
+	uint32_t *bucket;
 	struct hr_fn *f;
 
 	if (domain > 0xffffff || bus > 255 || dev > 31 || fn > 7)
 		return NULL;
-	slot = slot_of(m, address(domain, bus, dev, fn));
-	if (*slot)
-		return &m->fn[*slot - 1];
+	bucket = bucket_of(m, address(domain, bus, dev, fn));
+	if (*bucket)
+		return &m->fn[*bucket - 1];
 	if (m->count == HR_FUNCTIONS_MAX)
 		return NULL;
 	f = &m->fn[m->count++];
-	*slot = m->count;
+	*bucket = m->count;
 	f->domain = domain;
 	f->bus = (uint8_t)bus;
 	f->dev = (uint8_t)dev;
@@ -239,7 +240,7 @@ struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, ui
 int32_t hr_model_find(const struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
 		      uint32_t fn)
 {
-	return (int32_t)*slot_of(m, address(domain, bus, dev, fn)) - 1;
+	return (int32_t)*bucket_of(m, address(domain, bus, dev, fn)) - 1;
 }
 
 static int by_address(const void *a, const void *b)
@@ -257,20 +258,20 @@ static void sort(struct hr_model *m)
 		sorted = hr_address(&m->fn[i - 1]) < hr_address(&m->fn[i]);
 	if (!sorted)
 		qsort(m->fn, m->count, sizeof *m->fn, by_address);
-	memset(m->slot, 0, HASH_SLOTS * sizeof *m->slot);
+	memset(m->bucket, 0, HASH_BUCKETS * sizeof *m->bucket);
 	for (uint32_t i = 0; i < m->count; i++)
-		*slot_of(m, hr_address(&m->fn[i])) = i + 1;
+		*bucket_of(m, hr_address(&m->fn[i])) = i + 1;
 }
 
-/* Bridges by the bus below them, for the domain that is being linked. */
+/* Bridges by their secondary bus, for the domain that is being linked. */
 struct below {
 	int32_t bridge[256];
 	bool disputed[256];
 };
 
 /*
- * Only a secondary number above its own bus makes a bridge a parent: enumeration numbers buses
- * depth first, and it keeps a hostile capture from making the tree a ring.
+ * Only a bridge whose secondary number is above its own bus number becomes a parent. Enumeration
+ * numbers buses depth first, and the rule keeps a hostile capture from making the tree a ring.
  */
 static void note_bridge(struct hr_model *m, struct below *b, int32_t index)
 {
@@ -282,20 +283,21 @@ static void note_bridge(struct hr_model *m, struct below *b, int32_t index)
 		return;
 	if (secondary <= f->bus || secondary > 255) {
 		hr_model_warn(m,
-			      "%s: secondary bus %02x is not above its own bus, up to ff: ignored",
+			      "%s: secondary bus %02x is not above its own bus or over ff: ignored",
 			      hr_bdf(f, one), secondary);
 		return;
 	}
 	if (b->bridge[secondary] != HR_NO_FN) {
 		b->disputed[secondary] = true;
-		hr_model_warn(m, "%s and %s both claim bus %02x: what is on it stays unknown",
-			      hr_bdf(&m->fn[b->bridge[secondary]], one), hr_bdf(f, two), secondary);
+		hr_model_warn(
+			m, "%s and %s both claim bus %02x: the path to its functions stays unknown",
+			hr_bdf(&m->fn[b->bridge[secondary]], one), hr_bdf(f, two), secondary);
 		return;
 	}
 	b->bridge[secondary] = index;
 }
 
-/* Functions are sorted, so the functions of a root bus are met one after the other. */
+/* Functions are sorted, so the functions of a root bus follow each other. */
 static int32_t host_of(struct hr_model *m, int32_t index)
 {
 	const struct hr_fn *f = &m->fn[index];
@@ -310,8 +312,8 @@ static int32_t host_of(struct hr_model *m, int32_t index)
 static int32_t parent_of(struct hr_model *m, const struct below *b, const struct hr_fn *f)
 {
 	if (f->placed)
-		return (int32_t)*slot_of(m, f->under) - 1;
-	/* Its bus may be one that no bridge has the number of. */
+		return (int32_t)*bucket_of(m, f->under) - 1;
+	/* the bus of a virtual function may be no bridge's secondary bus */
 	if (f->physfn != HR_NO_FN)
 		return m->fn[f->physfn].parent;
 	return b->bridge[f->bus];
@@ -334,7 +336,7 @@ static void find_parents(struct hr_model *m, uint32_t from, uint32_t to)
 	}
 }
 
-/* Only placed functions can close a ring: bus numbers grow on the way down. */
+/* Only functions with a stated parent (`placed`) can close a ring: bus numbers grow downwards. */
 static int32_t find_root(struct hr_model *m, int32_t index)
 {
 	int32_t top = index;
@@ -346,8 +348,9 @@ static int32_t find_root(struct hr_model *m, int32_t index)
 		depth++;
 	}
 	if (depth > HR_DEPTH_MAX) {
-		hr_model_warn(m, "%s: more than %u bridges above it: taken as if it had none",
-			      hr_bdf(&m->fn[index], bdf), HR_DEPTH_MAX);
+		hr_model_warn(
+			m, "%s: more than %u bridges above it: treated as a function on a root bus",
+			hr_bdf(&m->fn[index], bdf), HR_DEPTH_MAX);
 		m->fn[index].parent = HR_NO_FN;
 		depth = 0;
 		top = index;
@@ -380,8 +383,8 @@ static void link_children(struct hr_model *m)
 }
 
 /*
- * A bus without a bridge above is a root bus if something on it can only live there. Otherwise the
- * capture was cut: whatever leads to it is unknown.
+ * A bus without a bridge above is a root bus if it holds a function that exists only on root buses.
+ * Otherwise the capture is cut, and the path to the bus is unknown.
  */
 static bool proves_root(const struct hr_fn *f)
 {
@@ -390,11 +393,11 @@ static bool proves_root(const struct hr_fn *f)
 	if (f->bus == 0 || hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600 || port == HR_PORT_ROOT ||
 	    port == HR_PORT_RC_ENDPOINT || port == HR_PORT_RC_EVENTS)
 		return true;
-	/* Conventional functions live there; a bridge that was not read may be a root port. */
+	/* Conventional functions live on root buses; an unread bridge may be a root port. */
 	return !hr_known(f, HR_F_PORT) && (hr_is_bridge(f) || hr_get(f, HR_F_EXP, 1) == 0);
 }
 
-/* A bridge forwards no bus number outside the range of the bridge above it. */
+/* The secondary bus of a bridge must be in the range of the bridge above it. */
 static void check_ranges(struct hr_model *m)
 {
 	char bdf[HR_BDF_MAX];
@@ -434,7 +437,7 @@ static void infer_numa(struct hr_model *m)
 	}
 }
 
-/* The size of a BAR, when no source states it, is at most the alignment of its base. */
+/* When no source states the size of a BAR, the alignment of its base is an upper bound. */
 static void infer_bar_sizes(struct hr_fn *f)
 {
 	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
@@ -481,7 +484,7 @@ char *hr_bdf(const struct hr_fn *f, char *text)
 	return text;
 }
 
-/* Hex digits at text, at most max of them. */
+/* Parse up to max hexadecimal digits at text; returns their number. */
 static size_t hex_digits(const char *text, size_t max, uint32_t *value)
 {
 	size_t n = 0;
@@ -568,7 +571,9 @@ bool hr_is_integrated(const struct hr_fn *f)
 	return vendor == 0x1002 && hr_name_integrated(f->name);
 }
 
-/* The large prefetchable BAR; NVIDIA and AMD put it at a fixed place when sizes are unknown. */
+/*
+ * The large prefetchable BAR. NVIDIA and AMD have fixed BAR numbers, used when sizes are unknown.
+ */
 int hr_peer_bar(const struct hr_fn *f)
 {
 	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0);

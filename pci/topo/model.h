@@ -1,13 +1,14 @@
 /*
- * pci/topo/model.h - one machine's PCI topology in memory, whatever it was read from.
+ * pci/topo/model.h - the PCI topology of one machine in memory, independent of its source.
  *
- * Every function is a row of facts. A fact carries its value, where it was read and how far it can
- * be trusted; a fact that no source states is HR_SRC_NONE, and no rule may take it for zero. Readers
- * (pci/topo/source.h) only add functions and set facts; hr_model_link() then sorts the functions and
- * works out the tree. Verdicts never change a model; what-if does, on purpose, by setting facts.
+ * Every function is a row of facts. A fact has a value and the source it was read from, which is
+ * also its rank of trust. A fact that no source states is HR_SRC_NONE; a rule must not treat it as
+ * zero. Readers (pci/topo/source.h) only add functions and set facts. hr_model_link() then sorts
+ * the functions and builds the tree. Verdicts never change a model; what-if changes it by setting
+ * facts.
  *
- * Memory: one reservation made by hr_model_init(), filled from the front; nothing is freed before
- * hr_model_fini(). Pages that are never touched cost nothing.
+ * Memory: hr_model_init() makes one reservation, which is filled from the front. Nothing is freed
+ * before hr_model_fini(). Pages that are never touched cost nothing.
  */
 #ifndef PCI_TOPO_MODEL_H
 #define PCI_TOPO_MODEL_H
@@ -16,19 +17,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HR_FUNCTIONS_MAX 65536u /* one full domain of 256 buses; a larger capture is refused */
+#include "config/error.h"
+
+#define HR_FUNCTIONS_MAX 65536u /* one domain of 256 buses; a larger capture is refused */
 #define HR_BARS_MAX 6u
 #define HR_BDF_MAX 16u	       /* "10000:ff:1f.7" and its NUL */
-#define HR_WORD_MAX 128u       /* longest driver, slot or release name that is kept */
-#define HR_SWITCH_LINKS_MAX 8u /* virtual switches of one switch that another one is linked with */
+#define HR_WORD_MAX 128u       /* stored length of a driver, slot or release name, with NUL */
+#define HR_SWITCH_LINKS_MAX 8u /* links of one virtual switch to others of the same switch */
 #define HR_DEPTH_MAX 64u       /* bridges above a function; real machines have fewer than ten */
 #define HR_NO_FN (-1)
 #define HR_WARNINGS_KEPT 8u
 
-/* Where a fact was read; also its rank: a higher one replaces a lower one. */
+/* Source of a fact, in ascending rank: a fact of a higher source replaces one of a lower source. */
 enum hr_src {
 	HR_SRC_NONE,	 /* no source states the fact: unknown */
-	HR_SRC_INFERRED, /* concluded from other facts */
+	HR_SRC_INFERRED, /* derived from other facts */
 	HR_SRC_XML,	 /* topology file of NCCL or hwloc */
 	HR_SRC_TEXT,	 /* lspci -vv text */
 	HR_SRC_SYSFS,
@@ -36,7 +39,7 @@ enum hr_src {
 	HR_SRC_USER,   /* command line: assumption or what-if */
 };
 
-/* The facts of a function: X(enum suffix, name in captures and JSON, printed as hex) */
+/* The facts of a function: X(enum suffix, name in captures and JSON, 1: printed as hex). */
 #define HR_FACTS(X)                                                                               \
 	X(VENDOR, "vendor", 1)                                                                    \
 	X(DEVICE, "device", 1)                                                                    \
@@ -111,10 +114,10 @@ enum hr_fact_id {
 
 struct hr_fact {
 	uint32_t value;
-	uint8_t source; /* enum hr_src; HR_SRC_NONE: value means nothing */
+	uint8_t source; /* enum hr_src; HR_SRC_NONE: value is undefined */
 };
 
-/* An address range that a bridge decodes, both ends included. */
+/* An address range that a bridge decodes, from base to limit inclusive. */
 struct hr_window {
 	uint64_t base, limit;
 	uint8_t source; /* HR_SRC_NONE: unknown; base > limit: closed */
@@ -128,7 +131,7 @@ enum hr_bar_flags {
 	HR_BAR_UPPER = 16,     /* the upper half of the 64-bit BAR before it */
 };
 
-/* A base address register: the *bus* address, which is what a TLP carries. */
+/* A base address register. Base is the bus address, which TLPs carry. */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
 	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */
@@ -139,55 +142,55 @@ struct hr_bar {
 struct hr_fn {
 	uint32_t domain;
 	uint8_t bus, dev, fn;
-	bool denied;	  /* the source says that it was refused (run as root) */
-	bool vf;	  /* virtual function (SR-IOV): its BARs, ids and MSE read as nothing */
-	bool vf_maybe;	  /* text reads like that of one */
-	bool placed;	  /* its parent is `under`, whatever bus numbers say */
-	bool readdressed; /* what-if: firmware would give it other addresses */
-	bool acs_assumed; /* what-if: ACS control is what firmware leaves; 0 is assumed */
-	uint64_t under;	  /* hr_address() of that bridge */
-	unsigned line;	  /* of the capture where the function begins; 0: live */
+	bool denied; /* reading was denied: the reader must be root */
+	/* Virtual function (SR-IOV): its own BARs, identifiers and MSE read as zero. */
+	bool vf;
+	bool vf_maybe;	       /* the text looks like that of a virtual function */
+	bool placed;	       /* `under` is the parent, bus numbers do not matter */
+	bool readdressed;      /* what-if: the firmware would assign other addresses */
+	bool acs_assumed;      /* what-if: ACS control is the firmware's value, assumed to be 0 */
+	uint64_t under;	       /* hr_address() of the parent of a placed function */
+	unsigned line;	       /* first line in the capture; 0: live machine */
 	uint32_t config_bytes; /* valid bytes of config */
-	uint8_t *config;       /* NULL: none read */
+	uint8_t *config;       /* NULL: not read */
 	const char *name;      /* "" when unknown */
 	const char *driver;    /* NULL: unknown, "": none bound */
-	const char *slot;      /* physical slot label or number; NULL: unknown */
-	const char *cpus;      /* CPUs near it as a list, "0-15,32-47"; NULL: unknown */
-	const char *fs; /* type of the file systems on its disks, "ext4"; NULL: none or unknown */
-	const char *devices; /* the system's names for it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
+	const char *pci_slot;  /* physical slot label or number; NULL: unknown */
+	const char *cpus;      /* CPUs of its NUMA node as a list, "0-15,32-47"; NULL: unknown */
+	const char *fs;	       /* file system types on its disks, "ext4"; NULL: none or unknown */
+	const char *devices;   /* the system's names of it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
 	struct hr_fact fact[HR_FACTS_COUNT];
 	struct hr_window mem, pref; /* of a bridge */
 	struct hr_bar bar[HR_BARS_MAX];
-	struct hr_bar vf_bar[HR_BARS_MAX]; /* of the first VF of this function; size: of one VF */
-	uint64_t linked
-		[HR_SWITCH_LINKS_MAX]; /* upstream ports that the switch links this one with */
+	struct hr_bar vf_bar[HR_BARS_MAX]; /* BARs of its first VF; size: of one VF */
+	/* Upstream ports that the driver of the switch reports as linked with this one. */
+	uint64_t linked[HR_SWITCH_LINKS_MAX];
 	unsigned links;
 
 	/* Set by hr_model_link(). */
 	int32_t parent;	 /* bridge above, HR_NO_FN on a root bus */
 	int32_t host;	 /* index of the root bus */
-	int32_t physfn;	 /* of a VF: its physical function, HR_NO_FN when that is not there */
+	int32_t physfn;	 /* of a VF: its physical function; HR_NO_FN: not in the model */
 	uint32_t depth;	 /* number of bridges above */
 	int32_t child;	 /* first function below, in bus order */
 	int32_t sibling; /* next one with the same parent */
-	bool disputed;	 /* bridges contradict each other about the way to it */
-	bool orphan;	 /* its root bus is not one: the bridge above is missing from the capture */
+	bool disputed;	 /* bridges contradict each other about the path to it */
+	bool orphan;	 /* the bridge above its bus is missing from the capture */
 };
 
-/* A root bus: what sysfs calls pciDDDD:BB. */
+/* A root bus, which sysfs calls pciDDDD:BB. */
 struct hr_host {
 	uint32_t domain;
 	uint8_t bus;
 	int32_t first; /* first function on it, in devfn order */
-	uint32_t numa; /* of its functions; 0xffffffff: unknown */
+	uint32_t numa; /* node of its functions; 0xffffffff: unknown */
 };
 
 enum hr_fabric { HR_NVLINK, HR_XGMI };
 
-/* Links of a GPU beside PCI Express, to another GPU or to a switch of such links. */
+/* Links of a GPU other than PCI Express, to another GPU or to a switch of such links. */
 struct hr_gpu_link {
-	uint64_t from,
-		to; /* hr_address(); to a switch: HR_NO_ADDRESS when its address is not known */
+	uint64_t from, to; /* hr_address(); HR_NO_ADDRESS: a switch whose address is unknown */
 	uint16_t count;
 	uint8_t fabric; /* enum hr_fabric */
 	bool to_switch;
@@ -200,22 +203,22 @@ enum hr_iommu { HR_IOMMU_UNKNOWN, HR_IOMMU_OFF, HR_IOMMU_PT, HR_IOMMU_ON };
 
 #define HR_NOT_LOADED "not loaded"
 
-/* What is known of the machine as a whole. Strings are "" when unknown. */
+/* Facts of the machine. Strings are "" when unknown. */
 struct hr_system {
 	char kernel[HR_WORD_MAX];   /* release, "6.1.0-37-amd64" */
 	char cmdline[4096];	    /* kernel command line */
 	char lockdown[HR_WORD_MAX]; /* "none", "integrity", "confidentiality" */
-	struct hr_fact amd;	    /* 1: the CPU's vendor is AMD (or Hygon: 0) */
+	struct hr_fact amd;	    /* 1: the CPU's vendor is AMD (0 for Hygon) */
 	struct hr_fact family;	    /* CPU family */
 	struct hr_fact cpus;	    /* logical CPUs */
-	struct hr_fact hypervisor;  /* 1: the CPU says that it runs under one */
+	struct hr_fact hypervisor;  /* 1: the CPU reports a hypervisor */
 	struct hr_fact iommu;	    /* enum hr_iommu */
 	struct hr_fact p2pdma;	    /* 1: the kernel has CONFIG_PCI_P2PDMA */
 	char nvidia[64];	    /* version of NVIDIA's driver */
-	struct hr_fact nvidia_open; /* 1: its open kernel modules */
+	struct hr_fact nvidia_open; /* 1: the open kernel modules */
 	char nvidia_keys[512];	    /* NVreg_RegistryDwords; "-": none set */
 	char nvidia_fs[64];	    /* version, or HR_NOT_LOADED */
-	struct hr_fact multipath;   /* 1: nvme_core shows several paths to a disk as one */
+	struct hr_fact multipath;   /* 1: nvme_core combines several paths to a disk */
 	bool live;
 };
 
@@ -226,51 +229,62 @@ struct hr_model {
 	uint32_t hosts;
 	struct hr_gpu_link *gpu_link;
 	uint32_t gpu_links;
-	bool regrouped; /* a change was assumed: HR_F_GROUP is of before, the kernel would group anew */
+	/* A change was assumed, so HR_F_GROUP is outdated: the kernel would form other groups. */
+	bool regrouped;
 	bool booted; /* what-if: another boot was assumed */
 	struct hr_system sys;
 	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
-	char message[512];		     /* why reading failed, with the line */
+	struct hr_error error;		     /* reason of a failed read, with the line */
 	uint32_t warnings;		     /* contradictions that were resolved; see warning[] */
-	char warning[HR_WARNINGS_KEPT][256]; /* the first of them */
+	char warning[HR_WARNINGS_KEPT][256]; /* the first warnings */
 
 	/* Private. */
 	uint8_t *memory;
 	size_t reserved, used;
-	uint32_t *slot; /* hash of addresses to index + 1 */
+	uint32_t *bucket; /* hash of addresses to index + 1 */
 };
 
 /* Reserve memory. 0 or -ENOMEM. */
 int hr_model_init(struct hr_model *m);
 void hr_model_fini(struct hr_model *m);
 
-/* Forget everything that was read; for readers that turn out to be the wrong one. */
+/* Forget all facts that were read; used when a reader turns out to be the wrong one. */
 void hr_model_reset(struct hr_model *m);
 
-/* Zeroed, 8-byte aligned, valid until hr_model_fini(); NULL: reservation used up. */
+/*
+ * Allocate zeroed, 8-byte aligned memory, valid until hr_model_fini(); NULL: the reservation is
+ * full.
+ */
 void *hr_model_alloc(struct hr_model *m, size_t bytes);
 /* Free and zero the memory that was allocated after m->used had the value `used`. */
 void hr_model_release(struct hr_model *m, size_t used);
-/* Every byte that is no part of a printable character of UTF-8 becomes a '?': no output steers a
- * terminal, and JSON stays JSON. */
+/*
+ * Replace every byte that is not part of a printable UTF-8 character with '?', so that output
+ * cannot control a terminal and JSON stays valid.
+ */
 void hr_text_clean(char *text, size_t bytes);
-/* Copy of at most HR_WORD_MAX - 1 bytes as UTF-8: control characters, and bytes that are no
- * character, replaced by '?'. "" when full. */
+/*
+ * Copy at most HR_WORD_MAX - 1 bytes as UTF-8; control characters and invalid bytes become '?'. ""
+ * when memory is full.
+ */
 const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes);
 
-/* The same for up to 1023 bytes; NULL when there are none. */
+/* The same for up to 1023 bytes; NULL when memory is full. */
 const char *hr_model_text(struct hr_model *m, const char *text, size_t bytes);
-/* Add links of a GPU; the same two ends again: the better source wins. 0, -ENOMEM or -E2BIG. */
+/*
+ * Add links of a GPU. For a second statement about the same ends, the better source wins. 0,
+ * -ENOMEM or -E2BIG.
+ */
 int hr_model_add_link(struct hr_model *m, const struct hr_gpu_link *link);
 /*
- * Links between two functions: direct ones, or through switches as many as both have. *fabric and
- * *through (a switch) are set when there are some.
+ * Number of links between two functions: direct links, or through switches the smaller of both
+ * numbers of links. *fabric and *through (a switch) are set when the number is not 0.
  */
 unsigned hr_gpu_links(const struct hr_model *m, uint64_t a, uint64_t b, enum hr_fabric *fabric,
 		      bool *through);
 
 /*
- * The function with that address, made if there is none. NULL: more than HR_FUNCTIONS_MAX, or
+ * Find the function with that address, or add it. NULL: more than HR_FUNCTIONS_MAX functions, or
  * dev > 31 or fn > 7. Pointers to functions are valid until hr_model_link().
  */
 struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
@@ -279,21 +293,21 @@ struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, ui
 int32_t hr_model_find(const struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
 		      uint32_t fn);
 
-/* Domain, bus, device and function as one number that sorts like they do. */
+/* Domain, bus, device and function as one number with the same order. */
 uint64_t hr_address(const struct hr_fn *f);
-/* The number of "[DDDD:]BB:DD.F" and nothing behind it; HR_NO_ADDRESS: it is not one. */
+/* The number of "[DDDD:]BB:DD.F"; HR_NO_ADDRESS: the text is something else. */
 uint64_t hr_address_parse(const char *text);
-/* "0000:41:00.0" of such a number into text[HR_BDF_MAX]; returns text. */
+/* Write such a number as "0000:41:00.0" to text[HR_BDF_MAX]; returns text. */
 char *hr_address_text(uint64_t address, char *text);
 
-/* Sort, find parents and root buses, infer what can be inferred. 0 or -ENOMEM. */
+/* Sort functions, find parents and root buses, derive further facts. 0 or -ENOMEM. */
 int hr_model_link(struct hr_model *m);
 
-/* Note a contradiction that was resolved (printf-like). */
+/* Record a contradiction that was resolved (printf-like). */
 void hr_model_warn(struct hr_model *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* State a fact; a better source wins, an equal one replaces. */
+/* State a fact. A better source wins; for equal sources the later statement wins. */
 void hr_fact_set(struct hr_fact *fact, uint32_t value, enum hr_src source);
 static inline void hr_fn_set(struct hr_fn *f, enum hr_fact_id id, uint32_t value, enum hr_src src)
 {
@@ -305,22 +319,22 @@ static inline bool hr_known(const struct hr_fn *f, enum hr_fact_id id)
 	return f->fact[id].source != HR_SRC_NONE;
 }
 
-/* Value of a fact, or what to take when it is unknown. */
+/* Value of a fact, or `unknown` when no source states it. */
 static inline uint32_t hr_get(const struct hr_fn *f, enum hr_fact_id id, uint32_t unknown)
 {
 	return f->fact[id].source != HR_SRC_NONE ? f->fact[id].value : unknown;
 }
 
-/* Note that the driver of a switch says that its upstream ports f and `address` are linked. */
+/* Record that the driver of a switch reports upstream ports f and `address` as linked. */
 void hr_fn_link_switch(struct hr_fn *f, uint64_t address);
 
-/* Known, and has all these bits. */
+/* True when the fact is known and has all these bits. */
 static inline bool hr_has(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)
 {
 	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == bits;
 }
 
-/* Known, and lacks all these bits. */
+/* True when the fact is known and has none of these bits. */
 static inline bool hr_lacks(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)
 {
 	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == 0;
@@ -328,22 +342,22 @@ static inline bool hr_lacks(const struct hr_fn *f, enum hr_fact_id id, uint32_t 
 
 const char *hr_fact_name(enum hr_fact_id id);
 bool hr_fact_is_hex(enum hr_fact_id id);
-/* The fact of that name, or HR_FACTS_COUNT. */
+/* The fact with that name, or HR_FACTS_COUNT. */
 enum hr_fact_id hr_fact_by_name(const char *name, size_t bytes);
 const char *hr_src_name(enum hr_src source);
 
-/* "0000:41:00.0" into text[HR_BDF_MAX]; returns text. */
+/* Write "0000:41:00.0" to text[HR_BDF_MAX]; returns text. */
 char *hr_bdf(const struct hr_fn *f, char *text);
-/* Parse "[DDDD:]BB:DD.F"; returns bytes consumed, 0 when it is no address. */
+/* Parse "[DDDD:]BB:DD.F"; returns the number of bytes used, 0: not an address. */
 size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t *dev, uint32_t *fn);
 
 bool hr_is_bridge(const struct hr_fn *f);
 bool hr_is_nvme(const struct hr_fn *f);
-/* A GPU that can be a peer: not an on-board management display, not an integrated Intel one. */
+/* A GPU that can be a peer: neither an on-board management display nor an integrated Intel GPU. */
 bool hr_is_gpu(const struct hr_fn *f);
 /* An Ethernet, InfiniBand or Omni-Path controller. */
 bool hr_is_nic(const struct hr_fn *f);
-/* A GPU that is part of a CPU or chipset: its memory is the machine's. */
+/* A GPU that is part of a CPU or chipset: its memory is the host's memory. */
 bool hr_is_integrated(const struct hr_fn *f);
 /* Index of the BAR through which peers reach the function's memory, or -1. */
 int hr_peer_bar(const struct hr_fn *f);

@@ -1,19 +1,19 @@
-/* Which NVMe controllers carry a mounted file system or swap (rule H6). */
+/* Finds the NVMe controllers with a mounted file system or swap (rule H6). */
 #include "pci/topo/mounted.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define STACK_MAX 4u /* md over dm over partition over disk */
+#define STACK_MAX 4u /* devices on top of each other: md over dm over partition over disk */
 
 struct search {
 	struct hr_model *m;
 	const struct hr_files *files;
-	const char *folder; /* being listed */
-	const char *type;   /* of the file system, "swap" */
+	const char *folder; /* folder that is being listed */
+	const char *type;   /* type of the file system, or "swap" */
 	unsigned level;
-	bool stacked; /* md or dm stand between */
+	bool stacked; /* md or dm is between the file system and the disk */
 };
 
 static void note_type(struct hr_model *m, struct hr_fn *f, const char *type)
@@ -26,7 +26,7 @@ static void note_type(struct hr_model *m, struct hr_fn *f, const char *type)
 	f->fs = hr_model_word(m, both, strlen(both));
 }
 
-/* The last address in ".../0000:00:01.0/0000:01:00.0/nvme/nvme0/nvme0n1". */
+/* Mark the function of the last address in ".../0000:00:01.0/0000:01:00.0/nvme/nvme0/nvme0n1". */
 static bool mark_path(const struct search *s, const char *path)
 {
 	struct hr_model *m = s->m;
@@ -54,7 +54,7 @@ static bool mark_path(const struct search *s, const char *path)
 
 static void mark_block(const struct search *above, const char *folder, unsigned level);
 
-/* Controllers of a multipath disk are links beside it. */
+/* The controllers of a multipath disk are links in its folder. */
 static int one_path(void *to, const char *name)
 {
 	struct search *s = to;
@@ -101,7 +101,7 @@ static void mark_block(const struct search *above, const char *folder, unsigned 
 	files->list(files, path, one_slave, &s);
 }
 
-/* The number in front of `stop`, and what is behind it; NULL when there is none. */
+/* The number before `stop`; returns the text after `stop`, or NULL. */
 static const char *number(const char *at, char stop, unsigned long *value)
 {
 	char *end;
@@ -110,7 +110,7 @@ static const char *number(const char *at, char stop, unsigned long *value)
 	return end != at && *end == stop ? end + 1 : NULL;
 }
 
-/* Third column of mountinfo: major:minor of what is mounted. */
+/* The third column of mountinfo is major:minor of the mounted device. */
 static void read_mounts(struct hr_model *m, const struct hr_files *files, char *text)
 {
 	struct search s = { .m = m, .files = files };
@@ -126,7 +126,10 @@ static void read_mounts(struct hr_model *m, const struct hr_files *files, char *
 		at = at ? number(at, ':', &major) : NULL;
 		if (!at || !number(at, ' ', &minor) || major == 0)
 			continue;
-		/* " - ext4 /dev/nvme0n1p2 rw,data=journal": GPUDirect wants the default */
+		/*
+		 * " - ext4 /dev/nvme0n1p2 rw,data=journal": GPUDirect Storage needs the default
+		 * data mode.
+		 */
 		snprintf(name, sizeof name, "%.*s%s", type ? (int)strcspn(type + 3, " ") : 1,
 			 type ? type + 3 : "?",
 			 type && strstr(type, "data=journal")	  ? " data=journal"

@@ -1,5 +1,5 @@
 /*
- * pci/topo/mounted.h - which NVMe controllers carry a mounted file system or swap (rule H6).
+ * pci/topo/mounted.h - finds the NVMe controllers with a mounted file system or swap (rule H6).
  */
 #ifndef PCI_TOPO_MOUNTED_H
 #define PCI_TOPO_MOUNTED_H
@@ -7,8 +7,8 @@
 #include "pci/topo/files.h"
 
 /*
- * Set HR_F_MOUNTED of NVMe controllers whose disks are mounted or swapped on, HR_F_STACKED where md
- * or dm stand between, and the type of the file systems.
+ * For NVMe controllers whose disks are mounted or used as swap, set HR_F_MOUNTED and the file
+ * system types, and HR_F_STACKED when md or dm is in between.
  */
 void hr_read_mounted(struct hr_model *m, const struct hr_files *files);
 

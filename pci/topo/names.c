@@ -3,8 +3,8 @@
 #include <string.h>
 
 /*
- * Names as the PCI ID list has or had them. A longer name stands before one that it contains.
- * Device 0: several numbers have that name, and none of them is on the kernel's list.
+ * Present and former names in the PCI ID list. A longer name comes before a name that it contains.
+ * Device 0: several numbers have that name, and none of them is in the kernel's list.
  */
 static const struct {
 	uint16_t vendor, device;

@@ -1,7 +1,7 @@
 /*
  * Topology files of NCCL and RCCL: <system><cpu numaid=..><pci busid=.. class=.. link_speed=..
- * link_width=..><gpu ..><nvlink ..>. They nest functions as the bridges do, but name no bus numbers
- * and no registers: everything that a verdict needs beyond the shape stays unknown.
+ * link_width=..><gpu ..><nvlink ..>. Their nesting follows the bridges, but they hold no bus
+ * numbers of bridges and no registers, so most facts that a verdict needs stay unknown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 struct nccl {
 	struct hr_fn *open[HR_DEPTH_MAX]; /* enclosing <pci> elements */
 	unsigned depth;
-	uint32_t numa; /* ~0u: not said */
+	uint32_t numa; /* ~0u: not stated */
 	const char *cpus;
 };
 
@@ -40,7 +40,7 @@ static void take_numbers(struct hr_fn *f, const char **attributes)
 			hr_fn_set(f, HR_F_SPEED_MAX, i + 1, HR_SRC_XML);
 }
 
-/* The bridge a function hangs under is the enclosing element; switch ports are left out. */
+/* The enclosing element is the bridge above a function; the file omits switch ports. */
 static void nest(const struct nccl *n, struct hr_fn *f)
 {
 	struct hr_fn *up = n->depth ? n->open[n->depth - 1] : NULL;
@@ -95,7 +95,8 @@ static void open_cpu(struct hr_xml *x, struct nccl *n, const char **attributes)
 }
 
 /*
- * A GPU whatever its class; older files give no vendor, but only RCCL writes an architecture "gfx..".
+ * The element marks a GPU of any class. Older files give no vendor, but only RCCL writes an
+ * architecture "gfx..".
  */
 static void open_gpu(struct hr_fn *f, const char **attributes)
 {
@@ -127,7 +128,7 @@ static void open_link(struct hr_xml *x, const struct hr_fn *f, enum hr_fabric fa
 	hr_model_add_link(x->m, &link);
 }
 
-/* The switch's driver says that this upstream port is linked with that one. */
+/* The driver of the switch reports this upstream port as linked with that one. */
 static void open_switch_link(struct hr_fn *f, const char **attributes)
 {
 	const char *target = hr_xml_get(attributes, "target");

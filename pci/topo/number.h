@@ -1,5 +1,5 @@
 /*
- * pci/topo/number.h - numbers in files of a machine: exact, or none.
+ * pci/topo/number.h - parses numbers in files of a machine without loss.
  */
 #ifndef PCI_TOPO_NUMBER_H
 #define PCI_TOPO_NUMBER_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * Read the number at the start of text, without a blank or a sign before it, in that base (as
- * strtoull() has it). *end: the text behind the number. False: text begins with no number, or the
- * number is above max; *value and *end stay as they were.
+ * Parse the number at the start of text in that base (as for strtoull()); no blank or sign may
+ * precede it. *end: the text after the number. False: no number, or a number above max; *value and
+ * *end do not change.
  */
 bool hr_number_parse(const char *text, int base, uint64_t max, const char **end, uint64_t *value);
 

@@ -1,11 +1,12 @@
 /*
- * lspci output out of a mail, an issue or a web page: quoted, indented, between tags, escaped.
+ * Extracts lspci output from a mail, an issue or a web page: quoted, indented, between tags,
+ * escaped.
  */
 #include "pci/topo/paste.h"
 
 #include <string.h>
 
-/* Characters that stand in front of quoted and of indented lines. */
+/* Number of leading characters that quote or indent a line. */
 static size_t leading(const char *line, size_t length)
 {
 	size_t n = 0;
@@ -15,7 +16,10 @@ static size_t leading(const char *line, size_t length)
 	return n;
 }
 
-/* "<summary>lspci</summary><pre>00:00.0 ..": what is in front of the function; 0: none is. */
+/*
+ * In "<summary>lspci</summary><pre>00:00.0 ..": length of the text before the function; 0: no
+ * function.
+ */
 static size_t tags(bool (*begins)(const char *line, size_t length), const char *line, size_t length)
 {
 	const char *at = line, *end = line + length;
@@ -96,7 +100,7 @@ char *hr_paste_line(struct hr_paste *p, bool (*begins)(const char *line, size_t 
 	return line + n;
 }
 
-bool hr_paste_is_page(const char *head, size_t size)
+bool hr_paste_is_html(const char *head, size_t size)
 {
 	static const char *const html[] = { "details", "summary", "pre", "code",       "html",
 					    "body",    "div",	  "p",	 "blockquote", "br",

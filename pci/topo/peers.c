@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pci/topo/rules.h"
+#include "pci/topo/kernel.h"
 
 static const char *const word[HR_PEER_KINDS] = { "GPU", "NVME", "NIC" };
 
@@ -39,8 +40,8 @@ static void add(struct hr_peers *peers, int32_t fn, enum hr_peer_kind kind)
 	peers->peer[peers->count++] = (struct hr_peer){ fn, kind, peers->by_kind[kind]++ };
 }
 
-/* A network card that is named as a GPU or an SSD is one. */
-static bool is_listed(const struct hr_engine *e, int32_t fn)
+/* A network card that the command line names as a GPU or an SSD is not listed as a network card. */
+static bool is_listed(const struct hr_topology *e, int32_t fn)
 {
 	for (uint32_t i = 0; i < e->gpus; i++)
 		if (e->gpu[i] == fn)
@@ -51,7 +52,7 @@ static bool is_listed(const struct hr_engine *e, int32_t fn)
 	return false;
 }
 
-int32_t hr_peer_nic(const struct hr_engine *e, uint32_t number)
+int32_t hr_peer_nic(const struct hr_topology *e, uint32_t number)
 {
 	for (int32_t i = 0; i < (int32_t)e->m->count; i++)
 		if (hr_is_nic(&e->m->fn[i]) && !is_listed(e, i) && number-- == 0)
@@ -59,19 +60,20 @@ int32_t hr_peer_nic(const struct hr_engine *e, uint32_t number)
 	return HR_NO_FN;
 }
 
-static struct hr_engine *engine_of(const struct hr_engine *e, struct hr_model *m, enum hr_mode mode)
+static struct hr_topology *engine_of(const struct hr_topology *e, struct hr_model *m,
+				     enum hr_mode mode)
 {
-	struct hr_engine *other = hr_model_alloc(m, sizeof *other);
+	struct hr_topology *other = hr_model_alloc(m, sizeof *other);
 	struct hr_options opt = e->opt;
 
 	opt.mode = mode;
-	return other && hr_engine_init(other, m, &opt) == 0 ? other : NULL;
+	return other && hr_topology_init(other, m, &opt) == 0 ? other : NULL;
 }
 
-int hr_peers_init(struct hr_peers *peers, const struct hr_engine *e, struct hr_model *m,
+int hr_peers_init(struct hr_peers *peers, const struct hr_topology *e, struct hr_model *m,
 		  unsigned kinds)
 {
-	*peers = (struct hr_peers){ .engine = e };
+	*peers = (struct hr_peers){ .topology = e };
 	peers->peer = hr_model_alloc(m, (m->count + e->gpus + e->ssds + 1) * sizeof *peers->peer);
 	peers->gpus = engine_of(e, m, HR_MODE_GPU);
 	peers->nics = engine_of(e, m, HR_MODE_KERNEL);
@@ -90,45 +92,46 @@ int hr_peers_init(struct hr_peers *peers, const struct hr_engine *e, struct hr_m
 static void take(struct hr_peer_pair *out, const struct hr_pair *p)
 {
 	out->modifiers |= p->modifiers;
-	if (out->judged && hr_verdict_rank(p->verdict) <= hr_verdict_rank(out->verdict))
+	if (out->has_verdict && hr_verdict_order(p->verdict) <= hr_verdict_order(out->verdict))
 		return;
-	out->judged = true;
+	out->has_verdict = true;
 	out->verdict = p->verdict;
 	out->rule = p->rule;
 }
 
-static void way_only(const struct hr_peers *peers, struct hr_peer_pair *out)
+static void kernel_verdict_only(const struct hr_peers *peers, struct hr_peer_pair *out)
 {
-	out->by = peers->engine;
+	out->by = peers->topology;
 	out->to_a.gpu = out->a.fn;
 	out->to_a.ssd = out->b.fn;
-	hr_judge_kernel(peers->engine, &out->to_a);
+	hr_pair_evaluate_kernel(peers->topology, &out->to_a);
 }
 
-void hr_peers_judge(const struct hr_peers *peers, uint32_t i, uint32_t j, struct hr_peer_pair *out)
+void hr_peers_evaluate(const struct hr_peers *peers, uint32_t i, uint32_t j,
+		       struct hr_peer_pair *out)
 {
 	bool swap = peers->peer[i].kind > peers->peer[j].kind;
-	const struct hr_engine *e = peers->engine;
+	const struct hr_topology *e = peers->topology;
 
 	memset(out, 0, sizeof *out);
 	out->a = peers->peer[swap ? j : i];
 	out->b = peers->peer[swap ? i : j];
 	if (out->a.kind != HR_PEER_GPU) {
-		way_only(peers, out);
+		kernel_verdict_only(peers, out);
 		return;
 	}
 	if (out->b.kind == HR_PEER_NVME) {
 		out->by = e;
-		hr_judge(e, out->a.fn, out->b.fn, &out->to_a);
+		hr_pair_evaluate(e, out->a.fn, out->b.fn, &out->to_a);
 		take(out, &out->to_a);
 		return;
 	}
 	out->by = out->b.kind == HR_PEER_GPU ? peers->gpus : peers->nics;
-	hr_judge_flows(out->by, out->a.fn, out->b.fn, F2 | F3, &out->to_a);
+	hr_pair_evaluate_flows(out->by, out->a.fn, out->b.fn, F2 | F3, &out->to_a);
 	take(out, &out->to_a);
 	if (out->b.kind != HR_PEER_GPU)
 		return;
-	hr_judge_flows(out->by, out->b.fn, out->a.fn, F2 | F3, &out->to_b);
+	hr_pair_evaluate_flows(out->by, out->b.fn, out->a.fn, F2 | F3, &out->to_b);
 	take(out, &out->to_b);
 	out->links =
 		hr_gpu_links(e->m, hr_address(&e->m->fn[out->a.fn]),
@@ -140,11 +143,11 @@ const char *hr_peer_distance(const struct hr_peers *peers, const struct hr_peer_
 	if (p->links)
 		snprintf(text, 16, "%s%u", p->fabric == HR_XGMI ? "XGMI" : "NV", p->links);
 	else
-		snprintf(text, 16, "%s", hr_distance_word(peers->engine, &p->to_a));
+		snprintf(text, 16, "%s", hr_distance_word(peers->topology, &p->to_a));
 	return text;
 }
 
-uint32_t hr_node(const struct hr_engine *e, int32_t fn)
+uint32_t hr_node(const struct hr_topology *e, int32_t fn)
 {
 	return e->derived[fn].node;
 }

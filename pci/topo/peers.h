@@ -1,69 +1,72 @@
 /*
- * pci/topo/peers.h - GPUs, SSDs and network cards against each other.
+ * pci/topo/peers.h - verdicts and distances among GPUs, SSDs and network cards.
  *
- * pci/topo/verdict.h judges a GPU and an SSD. The same registers decide whether two GPUs, or a GPU
- * and a network card, reach each other:
- *   GPU and NVMe   as there, with the mode's flows
+ * pci/topo/verdict.h gives the verdict for a GPU and an SSD. The same registers decide whether two
+ * GPUs, or a GPU and a network card, reach each other:
+ *   GPU and NVMe   as in verdict.h, with the mode's flows
  *   GPU and GPU    each writes and reads the other's memory at its bus address; the worse direction
  *                  counts
  *   GPU and NIC    the card writes and reads GPU memory (GPUDirect RDMA) at addresses that the kernel
  *                  maps, as in mode `kernel`
- * Two functions of which none is a GPU have a distance and no verdict. Links beside PCI Express
- * (NVLink, XGMI) stand beside the verdict and do not change it.
+ * Two functions without a GPU among them have a distance and no verdict. Links other than PCI
+ * Express (NVLink, XGMI) are reported beside the verdict and do not change it.
  */
 #ifndef PCI_TOPO_PEERS_H
 #define PCI_TOPO_PEERS_H
 
 #include "pci/topo/verdict.h"
+#include "pci/topo/explain.h"
 
 enum hr_peer_kind { HR_PEER_GPU, HR_PEER_NVME, HR_PEER_NIC, HR_PEER_KINDS };
 
 struct hr_peer {
 	int32_t fn; /* index of the function */
 	enum hr_peer_kind kind;
-	uint32_t number; /* in its kind: GPU0, NVME3, NIC1 */
+	uint32_t number; /* number within its kind: GPU0, NVME3, NIC1 */
 };
 
 struct hr_peers {
-	const struct hr_engine *engine; /* judges GPU and NVMe */
-	struct hr_engine *gpus, *nics;	/* judge GPU and GPU, GPU and NIC */
-	struct hr_peer *peer;		/* GPUs first, then SSDs, then network cards */
+	const struct hr_topology *topology; /* evaluates GPU and NVMe */
+	struct hr_topology *gpus, *nics;    /* evaluate GPU and GPU, GPU and NIC */
+	struct hr_peer *peer;		    /* GPUs first, then SSDs, then network cards */
 	uint32_t count, by_kind[HR_PEER_KINDS];
 };
 
 struct hr_peer_pair {
-	struct hr_peer a, b; /* a is the one of the lower kind */
-	bool judged;	     /* one of them is a GPU */
+	struct hr_peer a, b; /* the peer of the lower kind is a */
+	bool has_verdict;    /* one of them is a GPU, so there is a verdict */
 	enum hr_verdict verdict;
 	uint8_t rule; /* row that decided */
 	uint16_t modifiers;
-	const struct hr_engine *by; /* judged `to_a` and `to_b`: for hr_findings() */
-	struct hr_pair to_a;	    /* b reaches memory of a; without a verdict: the way alone */
-	struct hr_pair to_b;	    /* of two GPUs: a reaches memory of b */
-	unsigned links;		    /* NVLink or XGMI between them, 0: none known */
+	const struct hr_topology
+		*by;	     /* topology that evaluated `to_a` and `to_b`: for hr_findings() */
+	struct hr_pair to_a; /* b reaches memory of a; without a verdict: only the path */
+	struct hr_pair to_b; /* of two GPUs: a reaches memory of b */
+	unsigned links;	     /* NVLink or XGMI between them, 0: none known */
 	enum hr_fabric fabric;
 	bool through_switch; /* of those links */
 };
 
-/* "gpu,nvme,nic" as bits 1 << enum hr_peer_kind; 0: it is not such a list. */
+/* Parse "gpu,nvme,nic" to bits 1 << enum hr_peer_kind; 0: not such a list. */
 unsigned hr_peer_kinds(const char *list);
 /* "GPU", "NVME", "NIC" */
 const char *hr_peer_word(enum hr_peer_kind kind);
 
 /*
- * The peers of these kinds; GPUs and SSDs are those of the engine, which must live as long. Memory
- * comes from the model. 0 or -ENOMEM.
+ * List the peers of these kinds. GPUs and SSDs come from the topology, which must live as long as
+ * *peers. Memory comes from the model. 0 or -ENOMEM.
  */
-int hr_peers_init(struct hr_peers *peers, const struct hr_engine *e, struct hr_model *m,
+int hr_peers_init(struct hr_peers *peers, const struct hr_topology *e, struct hr_model *m,
 		  unsigned kinds);
-/* The network card of that number, whether or not there are peers; HR_NO_FN: there is none. */
-int32_t hr_peer_nic(const struct hr_engine *e, uint32_t number);
-/* Judge two of peers->peer, in any order. */
-void hr_peers_judge(const struct hr_peers *peers, uint32_t i, uint32_t j, struct hr_peer_pair *out);
-/* "NV18", "XGMI2", or PIX PXB PHB NODE SYS as hr_distance_word() has it; text[16]; returns text. */
+/* The network card with that number, also when no peers are listed; HR_NO_FN: none. */
+int32_t hr_peer_nic(const struct hr_topology *e, uint32_t number);
+/* Evaluate two peers of peers->peer, in any order. */
+void hr_peers_evaluate(const struct hr_peers *peers, uint32_t i, uint32_t j,
+		       struct hr_peer_pair *out);
+/* "NV18", "XGMI2", or PIX PXB PHB NODE SYS like hr_distance_word(); text[16]; returns text. */
 const char *hr_peer_distance(const struct hr_peers *peers, const struct hr_peer_pair *p,
 			     char *text);
 /* NUMA node of a function, or of its root bus; ~0: unknown. */
-uint32_t hr_node(const struct hr_engine *e, int32_t fn);
+uint32_t hr_node(const struct hr_topology *e, int32_t fn);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The rule table. One row per rule; rows of equal rank decide in table order, so the row that says
- * most stands first. `why` says what was found, `fix` what to type. Provenance is in `source`.
+ * The rule table, one row per rule. Rows of equal rank decide in table order, so the most specific
+ * row comes first. `why` is the finding, `fix` a command or action, `source` the origin of the
+ * rule.
  */
 #include "pci/topo/rules.h"
 
@@ -25,7 +26,7 @@
 
 /* clang-format off */
 const struct hr_rule hr_rules[] = {
-	/* What could not be read decides nothing but UNKNOWN. */
+	/* A missing fact can only give UNKNOWN. */
 	{ .id = "U1", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
 	  .reason = "priv",
 	  FN(denied),
@@ -58,10 +59,10 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "capture the whole machine: sudo lspci -vvvxxxx", .source = PCIE " 9.3.3" },
 
 	{ .id = "U8", PAIR(rc_unread), NEEDS(HOST_UNREAD), .verdict = HR_UNKNOWN, .reason = "rc",
-	  .why = "the way leads through a root complex that the capture does not identify",
+	  .why = "the data passes a root complex that the capture does not identify",
 	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx", .source = KERNEL },
 
-	/* 4.3 the worst first: loss without an error report. */
+	/* 4.3 The worst verdict first: data is lost without an error report. */
 	{ .id = "I2", PAIR(silent), NEEDS(IOMMU_ON), .verdict = HR_SILENT_LOSS,
 	  .why = "the IOMMU translates, raw bus addresses reach it and are dropped without an "
 		 "error",
@@ -70,7 +71,8 @@ const struct hr_rule hr_rules[] = {
 		 "/sys/kernel/iommu_groups/N/type",
 	  .source = "CUDA guide, IOMMU on Linux" },
 	{ .id = "A14", PAIR(root_redirect), NEEDS(IOMMU_ON), .verdict = NOTE, .doubt = 2,
-	  .why = "a root port redirects (RR) into a translating IOMMU: transfers were seen to hang",
+	  .why = "a root port redirects (RR) into a translating IOMMU: transfers have been observed "
+		 "to hang",
 	  .fix = "boot with iommu=pt and clear RR, CR and EC of the root ports, which Linux sets at "
 		 "each boot with an IOMMU",
 	  .source = "NVIDIA/nccl issue 2079" },
@@ -122,7 +124,7 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "larger MMIO window in the firmware setup, Above 4G Decoding; try pci=realloc",
 	  .source = "PCI-to-PCI Bridge 1.2" },
 	{ .id = "R3-ht", PAIR(ht_window), NEEDS(HT), .verdict = HR_BLOCKED, .reason = "window",
-	  .why = "the target's BAR is in 0xfd00000000-0xffffffffff, which AMD's IOMMU keeps for "
+	  .why = "the target's BAR is in 0xfd00000000-0xffffffffff, which AMD's IOMMU reserves for "
 		 "HyperTransport: requests to it are not mapped",
 	  .fix = "another MMIO base in the firmware setup, above 1 TiB or below 1012 GiB",
 	  .source = "Linux drivers/iommu/amd/iommu.c" },
@@ -133,7 +135,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "R4-sibling", .scope = HR_ON_PORT | HR_ON_CLIMB, .gpu_flows = F2 | F3,
 	  .ssd_flows = F1 | F4,
 	  .verdict = HR_BLOCKED, .reason = "overlap", FN(overlaps),
-	  .why = "{bdf}: its window overlaps that of a port beside it",
+	  .why = "{bdf}: its window overlaps that of another port on the same bus",
 	  .fix = "remove and rescan the bridge, or pci=realloc, so that windows are disjoint",
 	  .source = "PCI-to-PCI Bridge 1.2" },
 	{ .id = "R5-bme", .scope = HR_ON_ALL, .gpu_flows = F1 | F4, .ssd_flows = F2 | F3,
@@ -154,7 +156,7 @@ const struct hr_rule hr_rules[] = {
 	  .why = "{bdf}: this root port cannot forward to another one",
 	  .fix = "put both cards below one switch", .source = QUIRKS },
 	{ .id = "A4", PAIR(egress), NEEDS(EGRESS), .verdict = HR_BLOCKED, .reason = "acs-violation",
-	  .why = "egress control forbids the way between the two ports and nothing redirects",
+	  .why = "egress control forbids the path between the two ports, and no redirect is set",
 	  .fix = "setpci -s {turn} ECAP_ACS+6.w=0:20", .source = PCIE " 6.12.3" },
 	{ .id = "A5", PAIR(blocking), NEEDS(BLOCKING), .verdict = HR_BLOCKED, .reason = "TB",
 	  .why = "translation blocking above an initiator that uses ATS",
@@ -168,7 +170,7 @@ const struct hr_rule hr_rules[] = {
 		 "setpci -s BDF CAP_EXP+8.w={mps_code}:00e0",
 	  .source = PCIE " 2.2.2; Linux drivers/pci/probe.c" },
 	{ .id = "M3", PAIR(tags), NEEDS(TAGS), .verdict = HR_BLOCKED, .reason = "tags",
-	  .why = "10-bit tags are enabled at a requester whose completer does not know them",
+	  .why = "10-bit tags are enabled at a requester whose completer does not support them",
 	  .fix = "setpci -s {ssd} CAP_EXP+28.w=0:1000; setpci -s {gpu} CAP_EXP+28.w=0:1000",
 	  .source = PCIE " 2.2.6.2" },
 	{ .id = "I7", PAIR(vfio_kept_out), NEEDS(VFIO), .verdict = HR_VFIO_CONFLICT,
@@ -176,50 +178,50 @@ const struct hr_rule hr_rules[] = {
 		 "cannot open it",
 	  .fix = "in this order: unbind {blocker} or bind it to vfio-pci; separate ports; "
 		 "iommu=pt{with_acs}, and mode gpu without VFIO; ACS on at boot and "
-		 "cleared at run time (isolation is then fiction)",
+		 "cleared at run time (then the group is no longer isolated)",
 	  .source = "Linux drivers/vfio" },
 	{ .id = "I7-unread", PAIR(vfio_unread), NEEDS(VFIO), .verdict = HR_UNKNOWN, .reason = "acs",
-	  .why = "the SSD's IOMMU group is not in the capture, nor the ACS that would tell whether "
-		 "{blocker} (driver {blocker_driver}) is in it",
+	  .why = "the SSD's IOMMU group is not in the capture, and ACS was not read, which would "
+		 "tell whether {blocker} (driver {blocker_driver}) is in it",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "Linux drivers/vfio" },
 	{ .id = "I2-unread", PAIR(iommu_unread), NEEDS(IOMMU_UNREAD),
 	  .verdict = HR_UNKNOWN, .reason = "iommu",
-	  .why = "an IOMMU is active or asked for at boot, whether it translates is not in the "
+	  .why = "an IOMMU is active or requested at boot, but whether it translates is not in the "
 		 "capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },
 	{ .id = "R12", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "vm",
 	  FN(virtual),
 	  .why = "{bdf}: an Express endpoint on a root bus: the topology is virtual",
-	  .fix = "judge on the host that owns the hardware", .source = PCIE " 1.3" },
+	  .fix = "run headrace topo on the host that owns the hardware", .source = PCIE " 1.3" },
 	{ .id = "R12-vm", SYS(hypervisor), .verdict = HR_UNKNOWN, .reason = "vm",
-	  .why = "the CPU runs under a hypervisor: bridges shown here need not exist",
-	  .fix = "judge on the host that owns the hardware", .source = "cpuid" },
+	  .why = "the CPU runs under a hypervisor: the bridges shown here may not exist",
+	  .fix = "run headrace topo on the host that owns the hardware", .source = "cpuid" },
 	{ .id = "H3-to", PAIR(timeouts), NEEDS(TIMEOUT),
 	  .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,
-	  .why = "a completion timeout stands at the requester: the root complex may drop peer "
+	  .why = "the requester has recorded a completion timeout: the root complex may drop peer "
 		 "reads",
 	  .fix = "clear it (setpci -s {ssd} ECAP_AER+4.l=4000:4000), run, read it again",
 	  .source = PCIE " 7.8.4.2" },
 
-	/* The way itself. */
+	/* Verdicts about the path. */
 	{ .id = "R2", PAIR(rc_unlisted), .verdict = HR_RC_UNLISTED,
 	  .why = "different root ports of a root complex that the kernel does not trust",
-	  .fix = "move a card so that both are below one switch; else try and measure{slots}",
+	  .fix = "move a card so that both are below one switch; else measure it{slots}",
 	  .source = KERNEL },
 	{ .id = "I5", PAIR(iova_unlisted), NEEDS(IOVA), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that the kernel does "
 		 "not trust",
 	  .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
 	{ .id = "I5-listed", PAIR(iova_listed), NEEDS(IOVA), .verdict = HR_REDIR_LISTED,
-	  .why = "one switch, but IOVAs climb to the IOMMU: works through the root complex, pays "
+	  .why = "one switch, but IOVAs climb to the IOMMU: works through the root complex and uses "
 		 "the uplink twice", .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
 	{ .id = "A1", PAIR(redir_unlisted), NEEDS(REDIRECT), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but ACS redirects to a root complex that the kernel does not trust",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
 	  .source = KERNEL },
 	{ .id = "A1-listed", PAIR(redir_listed), NEEDS(REDIRECT), .verdict = HR_REDIR_LISTED,
-	  .why = "one switch, but ACS redirects: works through the root complex, pays the uplink "
+	  .why = "one switch, but ACS redirects: works through the root complex, uses the uplink "
 		 "twice",
 	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
 	  .source = KERNEL },
@@ -228,20 +230,20 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "move a card so that both are below one switch for full rate{slots}",
 	  .source = KERNEL },
 	{ .id = "R1", PAIR(direct), .verdict = HR_DIRECT,
-	  .why = "one switch and no redirect on the way", .source = KERNEL },
+	  .why = "one switch and no redirect on the path", .source = KERNEL },
 
-	/* Modifiers: the verdict stands, but. */
+	/* Modifiers: they add to the verdict and do not change it. */
 	{ .id = "I1", PAIR(iommu_assumed), NEEDS(IOMMU_ASSUMED),
 	  .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ASSUMED,
 	  .why = "the IOMMU's mode is not in the capture: off or passthrough is assumed",
-	  .fix = "say it with --iommu=off|pt|on", .source = "capture" },
+	  .fix = "give it with --iommu=off|pt|on", .source = "capture" },
 	{ .id = "H1-width", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
 	  .modifier = HR_MOD_LINK, FN(narrow),
 	  .why = "{bdf}: link is x{link_width} of x{link_width_max}",
 	  .fix = "reseat; check bifurcation and riser", .source = PCIE " 7.5.3.8" },
 	{ .id = "H1-speed", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
 	  .modifier = HR_MOD_LINK, FN(slow),
-	  .why = "{bdf}: link runs below what both ends can do (speed code {link_speed} of "
+	  .why = "{bdf}: link runs below the speed that both ends support (speed code {link_speed} of "
 		 "{link_speed_max})",
 	  .fix = "retrain: setpci -s PARENT CAP_EXP+10.w=20:20; then check the signal path",
 	  .source = PCIE " 7.5.3.8" },
@@ -277,8 +279,9 @@ const struct hr_rule hr_rules[] = {
 	  .source = "NVIDIA GPUDirect Storage guide, NVMe P2PDMA" },
 	{ .id = "M4", PAIR(order), NEEDS(MODE_HOST),
 	  .verdict = NOTE, .doubt = 1, .modifier = HR_MOD_ORDER,
-	  .why = "data goes sideways, the completion entry up: they may arrive in either order",
-	  .fix = "put the completion queue where the data goes, or flush",
+	  .why = "data goes to the peer, the completion entry to host memory: the order of arrival "
+		 "is not defined",
+	  .fix = "put the completion queue into the memory that gets the data, or flush",
 	  .source = PCIE " 2.4.1" },
 	{ .id = "H3-ue", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE, .doubt = 2,
 	  .modifier = HR_MOD_ERRORS, FN(ue),
@@ -304,11 +307,11 @@ const struct hr_rule hr_rules[] = {
 	/* Notes. */
 	{ .id = "H1-idle", .scope = HR_ON_GPU, BOTH(ALL), .verdict = NOTE, FN(idle),
 	  .why = "{bdf}: idle link speed (code {link_speed}); the target speed is full",
-	  .fix = "judge again under load", .source = PCIE " 7.5.3.19" },
+	  .fix = "run headrace topo again under load", .source = PCIE " 7.5.3.19" },
 	{ .id = "A3", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE,
 	  FN(acs_harmless),
-	  .why = "{bdf}: ACSCtl {acs_ctl} redirects nothing: harmless, though gdscheck and NCCL's "
-		 "manual complain about it", .source = PCIE " 7.7.11" },
+	  .why = "{bdf}: ACSCtl {acs_ctl} redirects nothing: harmless, but gdscheck and NCCL's "
+		 "manual report it", .source = PCIE " 7.7.11" },
 	{ .id = "A1-port", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .where = HR_SAME_SWITCH,
 	  .verdict = NOTE, .doubt = 2, FN(redirects),
 	  .why = "{bdf}: ACSCtl {acs_ctl} redirects (RR, CR or EC)", .fix = SETPCI_ACS,
@@ -325,11 +328,11 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 6.12.1" },
 	{ .id = "M3-unread", PAIR(tags_unread), NEEDS(TAGS),
 	  .verdict = HR_UNKNOWN, .reason = "tags",
-	  .why = "10-bit tags: one side asks for them or could, the other does not know them or "
-		 "does not say, and the rest is not known",
+	  .why = "10-bit tags: one side uses or may use them, the other does not support them or "
+		 "its support is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.6.2" },
 	{ .id = "M3-unsaid", PAIR(tags_unsaid), NEEDS(TAGS), .verdict = NOTE, .doubt = 1,
-	  .why = "the capture says nothing about 10-bit tags: M3 is not ruled out",
+	  .why = "the capture does not show 10-bit tags: rule M3 may apply",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.6.2" },
 	{ .id = "A2", PAIR(stale), NEEDS(REDIRECT), .verdict = NOTE,
 	  .why = "clearing redirect at boot starts from the firmware's ACS value, so bits that "
@@ -340,9 +343,10 @@ const struct hr_rule hr_rules[] = {
 	  .source = "Linux drivers/pci/pci.c" },
 	{ .id = "A17", PAIR(acs_assumed), NEEDS(ACS_ASSUMED),
 	  .verdict = NOTE, .doubt = 2, .modifier = HR_MOD_ACS,
-	  .why = "Linux has overwritten what the firmware leaves in ACSCtl of {acs_assumed}: no "
+	  .why = "Linux has overwritten the firmware's value in ACSCtl of {acs_assumed}: no "
 		 "redirect is assumed",
-	  .fix = "boot so once and look: sudo lspci -vvv", .source = "Linux drivers/pci/pci.c" },
+	  .fix = "boot with this command line, then look: sudo lspci -vvv",
+	  .source = "Linux drivers/pci/pci.c" },
 	{ .id = "A18", PAIR(boot_redirects), NEEDS(BOOT_REDIRECT), .verdict = NOTE,
 	  .modifier = HR_MOD_BOOT,
 	  .why = "a boot with an IOMMU on, passthrough or not, sets ACS redirect at {acs_boot}: the "
@@ -362,7 +366,7 @@ const struct hr_rule hr_rules[] = {
 	  .why = "{bdf}: chipset port without the capability; isolates through RCBA UPDCR",
 	  .source = QUIRKS },
 	{ .id = "R2-link", PAIR(switch_link), NEEDS(SWITCH_LINK), .verdict = NOTE,
-	  .why = "two virtual switches of one switch, which its driver says are linked: data may "
+	  .why = "two virtual switches of one switch, which its driver reports as linked: data may "
 		 "stay inside it; the mainline kernel does not use the link",
 	  .source = "NVIDIA/nccl, pci_switch_link" },
 	{ .id = "R11-peer", PAIR(pch_peers), NEEDS(PCH),
@@ -384,8 +388,8 @@ const struct hr_rule hr_rules[] = {
 	  FN(amd_internal),
 	  .why = "{bdf}: internal AMD bridge, cannot redirect", .source = "captures" },
 	{ .id = "I7-note", PAIR(group_blocked), NEEDS(GROUP), .verdict = NOTE,
-	  .why = "GPU (driver {gpu_driver}) and SSD share IOMMU group {group}: VFIO is the corner "
-		 "that is given up", .source = "Linux drivers/vfio" },
+	  .why = "GPU (driver {gpu_driver}) and SSD share IOMMU group {group}: VFIO cannot "
+		 "isolate them", .source = "Linux drivers/vfio" },
 	{ .id = "I9", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = NOTE, FN(group_unset),
 	  .why = "{bdf}: no IOMMU group: VFIO needs enable_unsafe_noiommu_mode, which taints",
 	  .source = "Linux drivers/vfio/Kconfig" },
@@ -402,7 +406,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "H5-unread", PAIR(numa_unread), NEEDS(NODE_UNREAD), .verdict = NOTE,
 	  .why = "NUMA nodes are not known: NODE may be SYS", .source = "sysfs" },
 	{ .id = "H6-disk", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = NOTE, FN(mounted),
-	  .why = "{bdf}: a file system on it is mounted: nothing will be changed there",
+	  .why = "{bdf}: a file system on it is mounted: --fix changes nothing on its path",
 	  .source = "/proc/self/mountinfo" },
 	{ .id = "H6-driver", .scope = HR_ON_GPU, .gpu_flows = ALL, .verdict = NOTE,
 	  .modifier = HR_MOD_SOFTWARE, FN(no_driver),
@@ -421,7 +425,8 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "set the storage controller to AHCI in the firmware setup",
 	  .source = "Linux drivers/ata/ahci.c" },
 	{ .id = "Z1", SYS(zen_inferred), .verdict = NOTE, .doubt = 1,
-	  .why = "an AMD Zen CPU is inferred from its root complex: not stated by the capture",
+	  .why = "the CPU is inferred to be AMD Zen from its root complex; the capture does not "
+		 "state it",
 	  .source = KERNEL },
 	{ .id = "A16", SYS(lockdown), .verdict = NOTE,
 	  .why = "kernel lockdown: setpci is refused, only boot parameters work",
@@ -445,13 +450,13 @@ const struct hr_rule hr_rules[] = {
 	  .why = "the command line turns the IOMMU on and off: the last word counts",
 	  .fix = "keep one of them", .source = "Linux kernel-parameters" },
 	{ .id = "H7-override", SYS(override), .verdict = NOTE,
-	  .why = "pcie_acs_override= needs a patched kernel and pretends isolation",
+	  .why = "pcie_acs_override= needs a patched kernel and reports isolation that does not exist",
 	  .source = "Linux kernel-parameters" },
 	{ .id = "H7-vendor", SYS(wrong_iommu), .verdict = NOTE,
-	  .why = "the command line configures the other vendor's IOMMU",
+	  .why = "the command line configures the IOMMU of another CPU vendor",
 	  .source = "Linux kernel-parameters" },
 	{ .id = "H7-two", SYS(two_iommu), .verdict = NOTE,
-	  .why = "the command line says both passthrough and its contrary",
+	  .why = "the command line turns passthrough both on and off",
 	  .source = "Linux kernel-parameters" },
 	{ .id = "H7-perf", SYS(perf), .verdict = NOTE, .doubt = 2,
 	  .why = "pci=pcie_bus_perf sets payload sizes per device: unsafe for peers",

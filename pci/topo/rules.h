@@ -1,8 +1,9 @@
 /*
- * pci/topo/rules.h - conditions of the rule table, between the files that define them. Private.
+ * pci/topo/rules.h - conditions of the rule table, shared by the files that define them. Private.
  *
- * A function condition looks at one function (and its parent); a pair condition at what the walk
- * over a pair has gathered, and returns the flows it stops. Neither may take unknown for zero.
+ * A condition on a function looks at one function and its parent. A condition on a pair looks at
+ * the facts that the walk over the pair has gathered, and returns the flows that it stops. Neither
+ * treats an unknown fact as zero.
  */
 #ifndef PCI_TOPO_RULES_H
 #define PCI_TOPO_RULES_H
@@ -16,8 +17,8 @@
 #define F4 8u
 #define ALL HR_FLOW_ALL
 
-typedef bool hr_on_fn(const struct hr_engine *e, const struct hr_fn *f);
-typedef uint8_t hr_on_pair_fn(const struct hr_engine *e, const struct hr_pair *p);
+typedef bool hr_on_fn(const struct hr_topology *e, const struct hr_fn *f);
+typedef uint8_t hr_on_pair_fn(const struct hr_topology *e, const struct hr_pair *p);
 
 hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_mse, hr_fn_sleeping,
 	hr_fn_gone, hr_fn_dpc, hr_fn_link_down, hr_fn_in_reset, hr_fn_no_bar, hr_fn_small_bar,
@@ -44,18 +45,19 @@ hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_re
 	hr_pair_blocking_unread, hr_pair_acs_assumed, hr_pair_boot_redirects, hr_pair_no_cufile,
 	hr_pair_ht_window;
 
-/* Addresses that the mode puts on the bus are raw: no IOMMU mapping stands behind them. */
-static inline bool hr_raw(const struct hr_engine *e)
+/* True when the mode puts raw addresses on the bus, without an IOMMU mapping. */
+static inline bool hr_raw(const struct hr_topology *e)
 {
 	return e->opt.mode == HR_MODE_GPU || e->opt.mode == HR_MODE_HOST;
 }
 
 /*
- * They are IOVAs. A VFIO container brings a domain of its own: passthrough is not for it, and only
- * a machine that is known to have no IOMMU lets VFIO do without. The kernel maps peers below one
- * switch with bus addresses, whatever the IOMMU does; others through the DMA API.
+ * True when the addresses of the pair are IOVAs. A VFIO container has its own domain, so
+ * passthrough does not apply to it; VFIO works without an IOMMU only on a machine that is known to
+ * have none. The kernel maps peers below one switch with bus addresses, whatever the mode of the
+ * IOMMU is, and other peers through the DMA API.
  */
-static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair *p)
+static inline bool hr_translated(const struct hr_topology *e, const struct hr_pair *p)
 {
 	if (hr_mode_is_vfio(e->opt.mode))
 		return e->iommu != HR_IOMMU_OFF;
@@ -63,40 +65,40 @@ static inline bool hr_translated(const struct hr_engine *e, const struct hr_pair
 	       p->kernel != HR_KERNEL_BUS_ADDR;
 }
 
-/* A root port's redirect does not decide whether requests from below reach it; the kernel counts it
- * all the same. A root port lies on a root bus: ports of emulated switches have its type, too. */
-static inline bool hr_acs_counts(const struct hr_engine *e, const struct hr_fn *f)
+/*
+ * False for root ports outside of mode `kernel`. A root port's redirect does not decide whether
+ * requests from below reach the root complex, but the kernel counts it. A root port is on a root
+ * bus; ports of emulated switches have the same type.
+ */
+static inline bool hr_acs_counts(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->opt.mode == HR_MODE_KERNEL || f->parent != HR_NO_FN ||
 	       hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) != HR_PORT_ROOT;
 }
 
-/* Smallest payload of what is below one root port with the sender and on the way to the other card;
- * 0: none known. */
-uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd);
+/*
+ * Smallest payload of the functions below the sender's root port that are on the path; 0: none
+ * known.
+ */
+uint32_t hr_payload_limit(const struct hr_topology *e, const struct hr_pair *p, bool from_ssd);
 
-/* First function that hides drives: Intel VMD whose domain is not shown, or else (not vmd) a chipset
- * in RAID mode where no NVMe drive is seen. HR_NO_FN: none. */
-int32_t hr_hidden_by(const struct hr_engine *e, bool vmd);
+/*
+ * First function that hides drives: Intel VMD whose domain is not shown (vmd), or a chipset in RAID
+ * mode on a machine without a visible NVMe drive (not vmd). HR_NO_FN: none.
+ */
+int32_t hr_hidden_by(const struct hr_topology *e, bool vmd);
 
-/* Traits of the machine, enum hr_trait; part of hr_engine_init(), after all else is derived. */
-uint32_t hr_traits_of(const struct hr_engine *e);
-
-/* HT_RANGE_START and HT_RANGE_END of drivers/iommu/amd: what peers address lies there. */
+/*
+ * True when the BAR that peers address is in AMD's HyperTransport range: HT_RANGE_START and
+ * HT_RANGE_END of drivers/iommu/amd.
+ */
 static inline bool hr_in_ht_range(const struct hr_derived *d)
 {
 	return d->bar_base <= d->bar_last && d->bar_base <= 0xffffffffffull &&
 	       d->bar_last >= 0xfd00000000ull;
 }
 
-/* Find free slots; part of hr_engine_init(). 0 or -ENOMEM. */
-int hr_slots_find(struct hr_engine *e, struct hr_model *m);
-#define HR_SLOTS_NAMED 4u
-/* "; free slots of the GPU's switch: BDF BDF", or nothing; returns the length. */
-size_t hr_slots_text(const struct hr_engine *e, int32_t card, const char *whose, char *to,
-		     size_t capacity);
-
-/* The kernel driver bound to a function lets VFIO open its group. */
+/* True when the kernel driver of a function allows VFIO to open its group. */
 bool hr_driver_allows_vfio(const struct hr_fn *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* Conditions on one function, and on the machine as a whole (those ignore the function). */
+/* Conditions on one function, and on the whole machine; the latter ignore the function. */
 #include "pci/topo/rules.h"
 
 #include <stdio.h>
@@ -17,19 +17,19 @@ static bool is(const struct hr_fn *f, enum hr_device_kind kind)
 	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
 }
 
-static const struct hr_fn *parent(const struct hr_engine *e, const struct hr_fn *f)
+static const struct hr_fn *parent(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->parent == HR_NO_FN ? NULL : &e->m->fn[f->parent];
 }
 
-/* ---- what could not be read */
+/* ---- missing facts */
 
-bool hr_fn_denied(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_denied(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->denied && !hr_known(f, HR_F_CAPS);
 }
 
-bool hr_fn_unread(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_unread(const struct hr_topology *e, const struct hr_fn *f)
 {
 	if (hr_get(f, HR_F_GONE, 0))
 		return false;
@@ -38,68 +38,70 @@ bool hr_fn_unread(const struct hr_engine *e, const struct hr_fn *f)
 	return !f->denied && !hr_known(f, HR_F_CAPS);
 }
 
-bool hr_fn_acs_unread(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_acs_unread(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->derived[f - e->m->fn].acs_unknown && !hr_fn_denied(e, f) && !hr_fn_unread(e, f);
 }
 
 /* ---- decode and power */
 
-/* A port with nothing below it is an empty slot, not a fault. */
+/* A port without a function below it is an empty slot, not a fault. */
 static bool is_empty(const struct hr_fn *f)
 {
 	return hr_is_bridge(f) && f->child == HR_NO_FN;
 }
 
-bool hr_fn_no_bme(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_no_bme(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return !is_empty(f) && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_BME);
 }
 
-bool hr_fn_no_mse(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_no_mse(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return !is_empty(f) && !f->vf && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
 }
 
-/* Memory decoding of virtual functions has one switch, in their physical function. */
-bool hr_fn_vf_no_mse(const struct hr_engine *e, const struct hr_fn *f)
+/* VF MSE in the physical function controls memory decoding of all its virtual functions. */
+bool hr_fn_vf_no_mse(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->vf && !hr_virtual_decodes(e->m, f);
 }
 
-/* Nothing says where its BARs are, nor whether they are decoded. */
-bool hr_fn_vf_unread(const struct hr_engine *e, const struct hr_fn *f)
+/* The address and the decoding of its BARs are unknown. */
+bool hr_fn_vf_unread(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->vf && !hr_get(f, HR_F_GONE, 0) && !hr_fn_denied(e, f) &&
 	       (f->physfn == HR_NO_FN || !hr_known(&e->m->fn[f->physfn], HR_F_VF_CTL));
 }
 
-bool hr_fn_sleeping(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_sleeping(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_PM, 0) != 0;
 }
 
-bool hr_fn_gone(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_gone(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_GONE, 0) != 0;
 }
 
-bool hr_fn_dpc(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_dpc(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_has(f, HR_F_DPC, 1);
 }
 
-/* Something below the port gave its registers away, so there is a link. */
-static bool child_answers(const struct hr_engine *e, const struct hr_fn *f)
+/* True when a function below the port has readable registers, so the link is up. */
+static bool child_answers(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const struct hr_fn *child = &e->m->fn[f->child];
 
 	return hr_known(child, HR_F_COMMAND) && !hr_get(child, HR_F_GONE, 0);
 }
 
-/* A port that reports neither card nor link above a card that answers does not keep these bits:
- * QEMU's, as long as ACPI does the hot plug. */
-bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
+/*
+ * False for a port that reports neither card nor link although the card below answers: it does not
+ * implement these bits. QEMU's ports do that while ACPI handles hot plug.
+ */
+bool hr_fn_link_down(const struct hr_topology *e, const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT);
 
@@ -110,12 +112,12 @@ bool hr_fn_link_down(const struct hr_engine *e, const struct hr_fn *f)
 	return hr_has(f, HR_F_LLACTREP, 1) && hr_lacks(f, HR_F_DLACTIVE, 1);
 }
 
-bool hr_fn_in_reset(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_in_reset(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_is_bridge(f) && hr_has(f, HR_F_BRIDGE_CTL, HR_BRIDGE_CTL_SBR);
 }
 
-bool hr_fn_no_bar(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_no_bar(const struct hr_topology *e, const struct hr_fn *f)
 {
 	int bar = hr_peer_bar(f);
 
@@ -126,7 +128,7 @@ bool hr_fn_no_bar(const struct hr_engine *e, const struct hr_fn *f)
 	return bar < 0 || f->bar[bar].flags & HR_BAR_UNASSIGNED;
 }
 
-bool hr_fn_small_bar(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_small_bar(const struct hr_topology *e, const struct hr_fn *f)
 {
 	int bar = hr_peer_bar(f);
 
@@ -134,41 +136,41 @@ bool hr_fn_small_bar(const struct hr_engine *e, const struct hr_fn *f)
 	       f->bar[bar].size <= 256u << 20;
 }
 
-bool hr_fn_overlaps(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_overlaps(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->derived[f - e->m->fn].overlaps;
 }
 
 /* ---- platforms */
 
-bool hr_fn_unified(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_unified(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_UNIFIED_GPU) || strstr(f->name, "GB10") || strstr(f->name, "Tegra");
 }
 
-bool hr_fn_vmd(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_vmd(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->domain >= 0x10000;
 }
 
-bool hr_fn_raid(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_raid(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0104;
 }
 
-bool hr_fn_pch(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_pch(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_PCH_LATER) || is(f, HR_DEV_CHIPSET_PORT);
 }
 
-bool hr_fn_no_peer(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_no_peer(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && hr_get(f, HR_F_ACS, 0) == 0 &&
 	       e;
 }
 
-/* An Express endpoint cannot sit on a root bus: that bus is virtual. */
-bool hr_fn_virtual(const struct hr_engine *e, const struct hr_fn *f)
+/* An Express endpoint cannot be on a real root bus, so the topology is virtual. */
+bool hr_fn_virtual(const struct hr_topology *e, const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
 
@@ -178,7 +180,7 @@ bool hr_fn_virtual(const struct hr_engine *e, const struct hr_fn *f)
 
 /* ---- ACS */
 
-bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_acs_harmless(const struct hr_topology *e, const struct hr_fn *f)
 {
 	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
 
@@ -186,50 +188,50 @@ bool hr_fn_acs_harmless(const struct hr_engine *e, const struct hr_fn *f)
 	       !(ctl & HR_ACS_REDIRECT);
 }
 
-bool hr_fn_redirects(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_redirects(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->derived[f - e->m->fn].redirect && hr_acs_counts(e, f);
 }
 
-bool hr_fn_acs_wide(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_acs_wide(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_ACS, 0) &&
 	       hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0));
 }
 
-bool hr_fn_pch_no_acs(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_pch_no_acs(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_PCH_PORT) && hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0;
 }
 
-bool hr_fn_pericom(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_pericom(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_PERICOM);
 }
 
-bool hr_fn_idt(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_idt(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_IDT_SV);
 }
 
-bool hr_fn_ntb(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_ntb(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_NTB) && e->iommu == HR_IOMMU_ON;
 }
 
-bool hr_fn_amd_internal(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_amd_internal(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_AMD_INTERNAL);
 }
 
 /* ---- links and payload */
 
-bool hr_fn_low_mrrs(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_low_mrrs(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_MRRS, 512) < 512;
 }
 
-/* A function whose own link register describes the link above it. */
+/* True when the function's own link register describes the link above it. */
 static bool has_uplink(const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
@@ -238,8 +240,8 @@ static bool has_uplink(const struct hr_fn *f)
 	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY || port == HR_PORT_UPSTREAM);
 }
 
-/* The most that both ends of the link above could do. */
-static uint32_t both_ends(const struct hr_engine *e, const struct hr_fn *f, enum hr_fact_id id)
+/* The maximum that both ends of the link above support. */
+static uint32_t both_ends(const struct hr_topology *e, const struct hr_fn *f, enum hr_fact_id id)
 {
 	const struct hr_fn *up = parent(e, f);
 	uint32_t own = hr_get(f, id, 0), other = up ? hr_get(up, id, own) : own;
@@ -247,90 +249,90 @@ static uint32_t both_ends(const struct hr_engine *e, const struct hr_fn *f, enum
 	return own < other || other == 0 ? own : other;
 }
 
-bool hr_fn_narrow(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_narrow(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return has_uplink(f) && hr_get(f, HR_F_WIDTH, 0) < both_ends(e, f, HR_F_WIDTH_MAX);
 }
 
-static bool below_speed(const struct hr_engine *e, const struct hr_fn *f)
+static bool below_speed(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return has_uplink(f) && hr_known(f, HR_F_SPEED) &&
 	       hr_get(f, HR_F_SPEED, 0) < both_ends(e, f, HR_F_SPEED_MAX);
 }
 
-/* GPUs drop their link speed when idle; the target speed tells that from a fault. */
-bool hr_fn_idle(const struct hr_engine *e, const struct hr_fn *f)
+/* GPUs lower their link speed when idle; the target speed distinguishes this from a fault. */
+bool hr_fn_idle(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_is_gpu(f) && below_speed(e, f) &&
 	       hr_get(f, HR_F_SPEED_TARGET, hr_get(f, HR_F_SPEED_MAX, 0)) >=
 		       both_ends(e, f, HR_F_SPEED_MAX);
 }
 
-bool hr_fn_slow(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_slow(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return below_speed(e, f) && !hr_fn_idle(e, f);
 }
 
-bool hr_fn_aspm(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_aspm(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_has(f, HR_F_ASPM, 2);
 }
 
-bool hr_fn_no_relaxed(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_no_relaxed(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_NO_RELAXED);
 }
 
 /* ---- health */
 
-bool hr_fn_ue(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_ue(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_UESTA, 0) &
 	       (HR_UE_CMPLT_TIMEOUT | HR_UE_CMPLT_ABORT | HR_UE_MALFORMED | HR_UE_UNSUPPORTED |
 		HR_UE_ACS_VIOLATION);
 }
 
-bool hr_fn_ce(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_ce(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_CESTA, 0) & 0x11c1;
 }
 
-/* A few correctable errors are retries as the specification means them to be. */
-bool hr_fn_counted(const struct hr_engine *e, const struct hr_fn *f)
+/* A few correctable errors are normal retries of the link. */
+bool hr_fn_counted(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_AER_FATAL, 0) || hr_get(f, HR_F_AER_NONFATAL, 0) ||
 	       hr_get(f, HR_F_AER_COR, 0) >= 100;
 }
 
-bool hr_fn_fatal(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_fatal(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_has(f, HR_F_DEVSTA, 0x4);
 }
 
-bool hr_fn_mounted(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_mounted(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_MOUNTED, 0) != 0;
 }
 
-bool hr_fn_no_driver(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_no_driver(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return f->driver && (f->driver[0] == '\0' || strcmp(f->driver, "nouveau") == 0);
 }
 
-bool hr_fn_consumer(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_consumer(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_product_of(f) == HR_PRODUCT_CONSUMER;
 }
 
-bool hr_fn_group_unset(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_fn_group_unset(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_mode_is_vfio(e->opt.mode) && e->iommu == HR_IOMMU_OFF && !hr_known(f, HR_F_GROUP);
 }
 
 /* ---- the machine */
 
-/* A word of the kernel command line. */
-static bool has_word(const struct hr_engine *e, const char *word)
+/* True when the kernel command line has this word. */
+static bool has_word(const struct hr_topology *e, const char *word)
 {
 	const char *at = e->m->sys.cmdline;
 	size_t n = strlen(word);
@@ -345,8 +347,8 @@ static bool has_word(const struct hr_engine *e, const char *word)
 	return false;
 }
 
-/* One of the comma-separated options of all pci= words passes the test. */
-static bool any_pci_option(const struct hr_engine *e,
+/* True when an option in the comma-separated list of any pci= word passes the test. */
+static bool any_pci_option(const struct hr_topology *e,
 			   bool (*test)(const char *option, size_t n, const char *name),
 			   const char *name)
 {
@@ -369,12 +371,12 @@ static bool is_named(const char *option, size_t n, const char *name)
 	return strlen(name) == n && memcmp(option, name, n) == 0;
 }
 
-static bool has_pci_option(const struct hr_engine *e, const char *option)
+static bool has_pci_option(const struct hr_topology *e, const char *option)
 {
 	return any_pci_option(e, is_named, option);
 }
 
-/* What pci= takes: the kernel's parameter list, all architectures. */
+/* Options of pci= in the kernel's parameter list, for all architectures. */
 static bool is_no_option(const char *option, size_t n, const char *except)
 {
 	static const char known[] =
@@ -397,20 +399,22 @@ static bool is_no_option(const char *option, size_t n, const char *except)
 	return !strstr(known, word);
 }
 
-bool hr_sys_lockdown(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_lockdown(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->m->sys.lockdown[0] && strcmp(e->m->sys.lockdown, "none") != 0;
 }
 
-bool hr_sys_many_cpus(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_many_cpus(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->m->sys.cpus.source && e->m->sys.cpus.value > 255;
 }
 
-#define NVIDIA_CHIPSETS_END 0x1000u /* devices of nForce chipsets and Tegra 2, 3 and 4 are below */
+#define NVIDIA_CHIPSETS_END 0x1000u /* below: nForce chipsets and Tegra 2, 3 and 4 */
 
-/* The first function of a root bus: a host bridge that is none of an nForce chipset, or a root port
- * of a CPU; not a GPU whose bridge is missing from the capture. */
+/*
+ * True for the first function of a root bus that is a host bridge outside of nForce chipsets, or a
+ * root port of a CPU. A GPU whose bridge is missing from the capture does not count.
+ */
 static bool is_nvidia_host(const struct hr_fn *f)
 {
 	if (hr_get(f, HR_F_VENDOR, 0) != 0x10de || f->orphan || f->parent != HR_NO_FN)
@@ -420,9 +424,9 @@ static bool is_nvidia_host(const struct hr_fn *f)
 	return hr_is_bridge(f) && is(f, HR_DEV_NVIDIA_CPU);
 }
 
-bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_grace(const struct hr_topology *e, const struct hr_fn *f)
 {
-	if (e->m->sys.amd.source) /* its vendor is one of x86 */
+	if (e->m->sys.amd.source) /* the vendor is one of x86 */
 		return false;
 	for (uint32_t i = 0; i < e->m->hosts; i++)
 		if (is_nvidia_host(&e->m->fn[e->m->host[i].first]))
@@ -430,30 +434,30 @@ bool hr_sys_grace(const struct hr_engine *e, const struct hr_fn *f)
 	return false;
 }
 
-bool hr_sys_noacs(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_noacs(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return has_pci_option(e, "noacs");
 }
 
-/* noacs has a rule of its own. */
-bool hr_sys_no_option(const struct hr_engine *e, const struct hr_fn *f)
+/* noacs is excluded, because it has a rule of its own. */
+bool hr_sys_no_option(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return any_pci_option(e, is_no_option, "noacs");
 }
 
-bool hr_sys_override(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_override(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return has_word(e, "pcie_acs_override=");
 }
 
-bool hr_sys_wrong_iommu(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_wrong_iommu(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const struct hr_fact *amd = &e->m->sys.amd;
 
 	return amd->source && has_word(e, amd->value ? "intel_iommu=" : "amd_iommu=");
 }
 
-bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_two_iommu(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const char *first = strstr(e->m->sys.cmdline, "iommu=pt");
 
@@ -462,33 +466,33 @@ bool hr_sys_two_iommu(const struct hr_engine *e, const struct hr_fn *f)
 		has_word(e, "iommu=nopt"));
 }
 
-bool hr_sys_on_and_off(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_on_and_off(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return (has_word(e, "intel_iommu=on") && has_word(e, "intel_iommu=off")) ||
 	       (has_word(e, "amd_iommu=force_enable") && has_word(e, "amd_iommu=off"));
 }
 
-bool hr_sys_no_p2pdma(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_no_p2pdma(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->m->sys.p2pdma.source && e->m->sys.p2pdma.value == 0;
 }
 
-bool hr_sys_hypervisor(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_hypervisor(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->m->sys.hypervisor.source && e->m->sys.hypervisor.value;
 }
 
-bool hr_sys_perf(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_perf(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return has_pci_option(e, "pcie_bus_perf");
 }
 
-bool hr_sys_zen_inferred(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_zen_inferred(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return e->zen && e->zen_inferred;
 }
 
-/* The last word that begins so and decides; its comma-separated values have that one. */
+/* True when the last word with that beginning has `value` among its comma-separated values. */
 static bool last_has(const char *cmdline, const char *word, const char *value)
 {
 	const size_t n = strlen(word), v = strlen(value);
@@ -506,8 +510,8 @@ static bool last_has(const char *cmdline, const char *word, const char *value)
 	return has;
 }
 
-/* Not a rule: the command line turns the IOMMU on, and does not say passthrough. */
-bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
+/* Not a rule: the command line turns the IOMMU on and does not select passthrough. */
+bool hr_sys_iommu_wanted(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const char *cmdline = e->m->sys.cmdline;
 	const int passthrough = hr_boot_passthrough(cmdline);
@@ -518,14 +522,14 @@ bool hr_sys_iommu_wanted(const struct hr_engine *e, const struct hr_fn *f)
 		passthrough == 0);
 }
 
-int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
+int32_t hr_hidden_by(const struct hr_topology *e, bool vmd)
 {
 	int32_t found = HR_NO_FN;
 
 	for (uint32_t i = 0; i < e->m->count; i++) {
 		const struct hr_fn *f = &e->m->fn[i];
 
-		/* Drives that are seen are not hidden. */
+		/* A machine that shows such drives does not hide them. */
 		if (vmd ? f->domain >= 0x10000 : hr_is_nvme(f))
 			return HR_NO_FN;
 		if (found == HR_NO_FN &&
@@ -535,18 +539,18 @@ int32_t hr_hidden_by(const struct hr_engine *e, bool vmd)
 	return found;
 }
 
-bool hr_sys_vmd(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_vmd(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_hidden_by(e, true) != HR_NO_FN;
 }
 
-bool hr_sys_raid(const struct hr_engine *e, const struct hr_fn *f)
+bool hr_sys_raid(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_hidden_by(e, false) != HR_NO_FN;
 }
 
-/* Not a rule: what the command line says of a mode that sysfs does not show. */
-bool hr_sys_passthrough(const struct hr_engine *e, const struct hr_fn *f)
+/* Not a rule: passthrough by the command line, for a mode that sysfs does not show. */
+bool hr_sys_passthrough(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_boot_passthrough(e->m->sys.cmdline) == 1;
 }

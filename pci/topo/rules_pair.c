@@ -1,4 +1,4 @@
-/* Conditions on a pair, over what the walk gathered. */
+/* Conditions on a pair, over the facts that the walk gathered. */
 #include "pci/topo/rules.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "pci/topo/peers.h"
 #include "pci/topo/tables.h"
 
-static const struct hr_fn *fn(const struct hr_engine *e, int32_t index)
+static const struct hr_fn *fn(const struct hr_topology *e, int32_t index)
 {
 	return &e->m->fn[index];
 }
@@ -18,11 +18,11 @@ static bool apart(const struct hr_pair *p)
 	return p->common == HR_NO_FN;
 }
 
-/* ---- the way */
+/* ---- the path */
 
-uint8_t hr_pair_direct(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_direct(const struct hr_topology *e, const struct hr_pair *p)
 {
-	/* Where ACS of a port was not read, rules U1 to U3 say so for all flows. */
+	/* For a port whose ACS was not read, rules U1 to U3 cover all flows. */
 	return apart(p) || p->unread_port ? 0 : (uint8_t)(ALL & ~p->redirected & ~p->climbs);
 }
 
@@ -33,56 +33,59 @@ static uint8_t through(const struct hr_pair *p, bool together, bool listed)
 	return p->redirected | p->climbs;
 }
 
-uint8_t hr_pair_rc_listed(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_rc_listed(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return through(p, false, true);
 }
 
-uint8_t hr_pair_rc_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_rc_unlisted(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return through(p, false, false);
 }
 
-/* Translated requests climb whatever ACS says: a rule of their own, as ACS is no remedy. */
-uint8_t hr_pair_redir_listed(const struct hr_engine *e, const struct hr_pair *p)
+/*
+ * Translated requests go up regardless of ACS. They have a rule of their own, because clearing ACS
+ * does not help.
+ */
+uint8_t hr_pair_redir_listed(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return hr_translated(e, p) ? 0 : through(p, true, true);
 }
 
-uint8_t hr_pair_redir_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_redir_unlisted(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return hr_translated(e, p) ? 0 : through(p, true, false);
 }
 
-uint8_t hr_pair_iova_listed(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_iova_listed(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return hr_translated(e, p) ? through(p, true, true) : 0;
 }
 
-uint8_t hr_pair_iova_unlisted(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_iova_unlisted(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return hr_translated(e, p) ? through(p, true, false) : 0;
 }
 
-uint8_t hr_pair_rc_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_rc_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return p->host_unread ? p->redirected | p->climbs : 0;
 }
 
-uint8_t hr_pair_cut(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_cut(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return p->cut ? ALL : 0;
 }
 
-uint8_t hr_pair_pch_peers(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_pch_peers(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return apart(p) && !p->cut && e->derived[p->gpu_turn].pch && e->derived[p->ssd_turn].pch
 		       ? ALL
 		       : 0;
 }
 
-/* Some port above one is linked with a port above the other, by the switch that both are of. */
-uint8_t hr_pair_switch_link(const struct hr_engine *e, const struct hr_pair *p)
+/* A port above one function is linked with a port above the other one, by their common switch. */
+uint8_t hr_pair_switch_link(const struct hr_topology *e, const struct hr_pair *p)
 {
 	if (!e->switch_links)
 		return 0;
@@ -98,8 +101,8 @@ uint8_t hr_pair_switch_link(const struct hr_engine *e, const struct hr_pair *p)
 
 /* ---- windows */
 
-/* Of the flows to a target, those that pass that bridge above it: all when it is below the turn. */
-static uint8_t passing(const struct hr_engine *e, const struct hr_pair *p, int32_t bridge,
+/* The flows to a target that pass this bridge above it: all flows when it is below the turn. */
+static uint8_t passing(const struct hr_topology *e, const struct hr_pair *p, int32_t bridge,
 		       uint8_t flows)
 {
 	if (bridge == HR_NO_FN)
@@ -107,13 +110,13 @@ static uint8_t passing(const struct hr_engine *e, const struct hr_pair *p, int32
 	return apart(p) || fn(e, bridge)->depth > fn(e, p->common)->depth ? flows : flows & p->up;
 }
 
-uint8_t hr_pair_window(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_window(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return passing(e, p, e->derived[p->gpu].window_break, F2 | F3) |
 	       passing(e, p, e->derived[p->ssd].window_break, F1 | F4);
 }
 
-uint8_t hr_pair_window_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_window_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return passing(e, p, e->derived[p->gpu].window_unread, F2 | F3) |
 	       passing(e, p, e->derived[p->ssd].window_unread, F1 | F4);
@@ -129,14 +132,16 @@ static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
 	return w->source && w->base <= w->limit && base <= w->limit && last >= w->base;
 }
 
-/* First bridge above an endpoint; the end of the walk when the endpoint is the common one. */
-static int32_t above(const struct hr_engine *e, const struct hr_pair *p, int32_t index)
+/* First bridge above an endpoint; the end of the walk when the endpoint is the common bridge. */
+static int32_t above(const struct hr_topology *e, const struct hr_pair *p, int32_t index)
 {
 	return index == p->common ? index : e->derived[index].parent;
 }
 
-/* A window of a bridge above the initiator holds the target: the request never gets up. */
-static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator,
+/*
+ * True when a window of a bridge above the initiator contains the target: the request cannot go up.
+ */
+static bool swallowed(const struct hr_topology *e, const struct hr_pair *p, int32_t initiator,
 		      int32_t target)
 {
 	uint64_t base = e->derived[target].bar_base, last = e->derived[target].bar_last;
@@ -152,14 +157,14 @@ static bool swallowed(const struct hr_engine *e, const struct hr_pair *p, int32_
 	return false;
 }
 
-uint8_t hr_pair_overlap(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_overlap(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd) ? F1 | F4 : 0) |
 			 (swallowed(e, p, p->ssd, p->gpu) ? F2 | F3 : 0));
 }
 
-/* No memory is in the HyperTransport range for the IOMMU. */
-uint8_t hr_pair_ht_window(const struct hr_engine *e, const struct hr_pair *p)
+/* The IOMMU does not map addresses of the HyperTransport range as memory. */
+uint8_t hr_pair_ht_window(const struct hr_topology *e, const struct hr_pair *p)
 {
 	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
 			  hr_translated(e, p);
@@ -171,8 +176,8 @@ uint8_t hr_pair_ht_window(const struct hr_engine *e, const struct hr_pair *p)
 
 /* ---- ACS */
 
-/* Egress control without redirect blocks requests whose target port's vector bit is set. */
-static bool egress_hits(const struct hr_engine *e, int32_t ingress, int32_t target, bool *unread)
+/* Egress control without redirect blocks requests whose target port has its vector bit set. */
+static bool egress_hits(const struct hr_topology *e, int32_t ingress, int32_t target, bool *unread)
 {
 	const struct hr_fn *in = fn(e, ingress);
 	uint32_t port = hr_get(fn(e, target), HR_F_PORT_NUMBER, 32);
@@ -183,7 +188,7 @@ static bool egress_hits(const struct hr_engine *e, int32_t ingress, int32_t targ
 	return port < 32 && hr_has(in, HR_F_ACS_EGRESS, 1u << port);
 }
 
-static uint8_t egress(const struct hr_engine *e, const struct hr_pair *p, bool want_unread)
+static uint8_t egress(const struct hr_topology *e, const struct hr_pair *p, bool want_unread)
 {
 	bool gpu_unread = false, ssd_unread = false, gpu, ssd;
 
@@ -196,28 +201,28 @@ static uint8_t egress(const struct hr_engine *e, const struct hr_pair *p, bool w
 	return (uint8_t)((gpu ? F1 | F4 : 0) | (ssd ? F2 | F3 : 0));
 }
 
-uint8_t hr_pair_egress(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_egress(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return egress(e, p, false);
 }
 
-uint8_t hr_pair_egress_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_egress_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return egress(e, p, true);
 }
 
-static bool ats_on(const struct hr_engine *e, int32_t index)
+static bool ats_on(const struct hr_topology *e, int32_t index)
 {
 	return hr_has(fn(e, index), HR_F_ATS_CTL, HR_ATS_ENABLE);
 }
 
-static bool ats_unread(const struct hr_engine *e, int32_t index)
+static bool ats_unread(const struct hr_topology *e, int32_t index)
 {
 	return hr_get(fn(e, index), HR_F_ATS, 1) && !hr_known(fn(e, index), HR_F_ATS_CTL);
 }
 
-/* Translation blocking at any port above an initiator. */
-static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, int32_t initiator)
+/* True when any port above an initiator has translation blocking. */
+static bool blocked_above(const struct hr_topology *e, const struct hr_pair *p, int32_t initiator)
 {
 	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
 		if (hr_has(fn(e, up), HR_F_ACS_CTL, HR_ACS_TB))
@@ -225,19 +230,19 @@ static bool blocked_above(const struct hr_engine *e, const struct hr_pair *p, in
 	return false;
 }
 
-uint8_t hr_pair_blocking(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_blocking(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return (uint8_t)((ats_on(e, p->gpu) && blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
 			 (ats_on(e, p->ssd) && blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
 }
 
-uint8_t hr_pair_blocking_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_blocking_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return (uint8_t)((ats_unread(e, p->gpu) && blocked_above(e, p, p->gpu) ? F1 | F4 : 0) |
 			 (ats_unread(e, p->ssd) && blocked_above(e, p, p->ssd) ? F2 | F3 : 0));
 }
 
-uint8_t hr_pair_translated(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_translated(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return !apart(p) && ats_on(e, p->gpu) && ats_on(e, p->ssd) &&
 			       hr_has(fn(e, p->gpu_turn), HR_F_ACS_CTL, HR_ACS_DT) &&
@@ -246,18 +251,21 @@ uint8_t hr_pair_translated(const struct hr_engine *e, const struct hr_pair *p)
 		       : 0;
 }
 
-uint8_t hr_pair_stale(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_stale(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return !apart(p) && p->any_redirect ? ALL : 0;
 }
 
-uint8_t hr_pair_acs_assumed(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_acs_assumed(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return !apart(p) && p->acs_assumed ? ALL : 0;
 }
 
-/* Direct now, as registers were cleared or no IOMMU was on; not so after a boot with one. */
-uint8_t hr_pair_boot_redirects(const struct hr_engine *e, const struct hr_pair *p)
+/*
+ * The pair is direct now, because registers were cleared or no IOMMU was on; a boot with an IOMMU
+ * changes this.
+ */
+uint8_t hr_pair_boot_redirects(const struct hr_topology *e, const struct hr_pair *p)
 {
 	bool with_iommu = e->iommu == HR_IOMMU_PT || e->iommu == HR_IOMMU_ON || e->iommu_active ||
 			  hr_mode_is_vfio(e->opt.mode);
@@ -268,7 +276,7 @@ uint8_t hr_pair_boot_redirects(const struct hr_engine *e, const struct hr_pair *
 		       : 0;
 }
 
-uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_root_redirect(const struct hr_topology *e, const struct hr_pair *p)
 {
 	bool redirect = e->derived[p->gpu_turn].redirect || e->derived[p->ssd_turn].redirect;
 
@@ -277,33 +285,33 @@ uint8_t hr_pair_root_redirect(const struct hr_engine *e, const struct hr_pair *p
 
 /* ---- IOMMU and VFIO */
 
-/* Each group has a mode of its own; that of the initiator decides. */
-static enum hr_iommu mode_of(const struct hr_engine *e, int32_t index)
+/* Each group has its own mode; the mode of the initiator's group decides. */
+static enum hr_iommu mode_of(const struct hr_topology *e, int32_t index)
 {
 	if (e->opt.iommu != HR_IOMMU_UNKNOWN)
 		return e->opt.iommu;
 	return (enum hr_iommu)hr_get(fn(e, index), HR_F_GROUP_TYPE, e->iommu);
 }
 
-static uint8_t initiated(const struct hr_engine *e, const struct hr_pair *p, enum hr_iommu mode)
+static uint8_t initiated(const struct hr_topology *e, const struct hr_pair *p, enum hr_iommu mode)
 {
 	return (uint8_t)((mode_of(e, p->gpu) == mode ? F1 | F4 : 0) |
 			 (mode_of(e, p->ssd) == mode ? F2 | F3 : 0));
 }
 
-uint8_t hr_pair_silent(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_silent(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return hr_raw(e) ? p->climbs & initiated(e, p, HR_IOMMU_ON) : 0;
 }
 
-uint8_t hr_pair_iommu_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_iommu_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	if (!hr_raw(e) || !(e->iommu_active || e->iommu_wanted))
 		return 0;
 	return p->climbs & initiated(e, p, HR_IOMMU_UNKNOWN);
 }
 
-uint8_t hr_pair_iommu_assumed(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_iommu_assumed(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return hr_raw(e) && e->iommu == HR_IOMMU_UNKNOWN && !e->iommu_active && !e->iommu_wanted
 		       ? p->climbs
@@ -324,8 +332,11 @@ bool hr_driver_allows_vfio(const struct hr_fn *f)
 	return false;
 }
 
-/* A function keeps VFIO out of the SSD's group. `sure`: the group does not rest on unread ACS. */
-static uint8_t kept_out(const struct hr_engine *e, const struct hr_pair *p, bool sure)
+/*
+ * A function prevents VFIO from opening the SSD's group. `sure`: the group does not depend on
+ * unread ACS.
+ */
+static uint8_t kept_out(const struct hr_topology *e, const struct hr_pair *p, bool sure)
 {
 	int32_t other = e->blocker[p->ssd];
 	bool unsure;
@@ -337,17 +348,17 @@ static uint8_t kept_out(const struct hr_engine *e, const struct hr_pair *p, bool
 	return unsure == sure ? 0 : ALL;
 }
 
-uint8_t hr_pair_vfio_kept_out(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_vfio_kept_out(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return kept_out(e, p, true);
 }
 
-uint8_t hr_pair_vfio_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_vfio_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return kept_out(e, p, false);
 }
 
-uint8_t hr_pair_group_blocked(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_group_blocked(const struct hr_topology *e, const struct hr_pair *p)
 {
 	if (hr_mode_is_vfio(e->opt.mode) || !hr_group_is_real(e->m, fn(e, p->gpu)) ||
 	    !hr_group_is_real(e->m, fn(e, p->ssd)) || hr_driver_allows_vfio(fn(e, p->gpu)))
@@ -363,7 +374,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a == 0 || (b && b < a) ? b : a;
 }
 
-uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bool from_ssd)
+uint32_t hr_payload_limit(const struct hr_topology *e, const struct hr_pair *p, bool from_ssd)
 {
 	uint32_t own = from_ssd ? p->ssd_mps : p->gpu_mps,
 		 other = from_ssd ? p->gpu_mps : p->ssd_mps,
@@ -376,8 +387,8 @@ uint32_t hr_payload_limit(const struct hr_engine *e, const struct hr_pair *p, bo
 	return smaller(smaller(own, other), target);
 }
 
-/* Reads bring their payload back: what F3 moves is sent by the GPU. */
-uint8_t hr_pair_mps(const struct hr_engine *e, const struct hr_pair *p)
+/* A read returns its payload in completions, so in F3 the GPU sends the data. */
+uint8_t hr_pair_mps(const struct hr_topology *e, const struct hr_pair *p)
 {
 	uint32_t ssd = hr_payload_limit(e, p, true), gpu = hr_payload_limit(e, p, false);
 
@@ -385,8 +396,8 @@ uint8_t hr_pair_mps(const struct hr_engine *e, const struct hr_pair *p)
 			 (gpu && e->derived[p->gpu].mps > gpu ? F3 : 0));
 }
 
-/* Beyond the root complex, which may split what is too large there. */
-uint8_t hr_pair_mps_rc(const struct hr_engine *e, const struct hr_pair *p)
+/* Payload limits across the root complex, which may split larger TLPs. */
+uint8_t hr_pair_mps_rc(const struct hr_topology *e, const struct hr_pair *p)
 {
 	uint32_t gpu = e->derived[p->gpu].mps, ssd = e->derived[p->ssd].mps;
 	uint32_t to_gpu = smaller(p->gpu_mps, gpu), to_ssd = smaller(p->ssd_mps, ssd);
@@ -396,12 +407,12 @@ uint8_t hr_pair_mps_rc(const struct hr_engine *e, const struct hr_pair *p)
 	return (uint8_t)((to_gpu && ssd > to_gpu ? F2 : 0) | (to_ssd && gpu > to_ssd ? F3 : 0));
 }
 
-static bool mps_missing(const struct hr_engine *e, int32_t from, int32_t to)
+static bool mps_missing(const struct hr_topology *e, int32_t from, int32_t to)
 {
 	return e->derived[from].mps_missing > (to == HR_NO_FN ? 0 : e->derived[to].mps_missing);
 }
 
-uint8_t hr_pair_mps_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_mps_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	bool gpu = mps_missing(e, p->gpu, p->common), ssd = mps_missing(e, p->ssd, p->common);
 
@@ -418,13 +429,13 @@ static bool tags_clash(const struct hr_fn *requester, const struct hr_fn *comple
 	       hr_lacks(completer, HR_F_DEVCAP2, HR_DEVCAP2_TAG10_COMP);
 }
 
-uint8_t hr_pair_tags(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_tags(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return (uint8_t)((tags_clash(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
 			 (tags_clash(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
 }
 
-/* A clash is possible: the enable bit or the completer's support is not stated. */
+/* A clash is possible: the enable bit or the completer's support is not known. */
 static bool tags_open(const struct hr_fn *requester, const struct hr_fn *completer)
 {
 	if (hr_lacks(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE) ||
@@ -434,7 +445,7 @@ static bool tags_open(const struct hr_fn *requester, const struct hr_fn *complet
 	return hr_get(requester, HR_F_EXP, 0) && !tags_clash(requester, completer);
 }
 
-/* One half of a clash is there, the other is not stated. */
+/* One condition of a clash holds, the other is not known. */
 static bool tags_unread(const struct hr_fn *requester, const struct hr_fn *completer)
 {
 	bool on = hr_has(requester, HR_F_DEVCTL2, HR_DEVCTL2_TAG10_ENABLE);
@@ -443,25 +454,25 @@ static bool tags_unread(const struct hr_fn *requester, const struct hr_fn *compl
 	       (on || (hr_known(requester, HR_F_DEVCAP2) && hr_known(completer, HR_F_DEVCAP2)));
 }
 
-uint8_t hr_pair_tags_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_tags_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return (uint8_t)((tags_unread(fn(e, p->ssd), fn(e, p->gpu)) ? F3 : 0) |
 			 (tags_unread(fn(e, p->gpu), fn(e, p->ssd)) ? F4 : 0));
 }
 
-uint8_t hr_pair_tags_unsaid(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_tags_unsaid(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return tags_open(fn(e, p->ssd), fn(e, p->gpu)) && !hr_pair_tags_unread(e, p) ? F3 : 0;
 }
 
-uint8_t hr_pair_order(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_order(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return e->opt.mode == HR_MODE_HOST ? F2 : 0;
 }
 
 /* ---- software */
 
-uint8_t hr_pair_no_cufile(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_no_cufile(const struct hr_topology *e, const struct hr_pair *p)
 {
 	const char *fs = e->m->sys.nvidia_fs;
 	struct hr_need missing;
@@ -473,8 +484,8 @@ uint8_t hr_pair_no_cufile(const struct hr_engine *e, const struct hr_pair *p)
 
 /* ---- health */
 
-/* A sticky completion timeout at a requester whose reads go through the root complex. */
-uint8_t hr_pair_timeouts(const struct hr_engine *e, const struct hr_pair *p)
+/* A recorded completion timeout at a requester whose reads pass the root complex. */
+uint8_t hr_pair_timeouts(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return (uint8_t)(((p->climbs & F3) && hr_has(fn(e, p->ssd), HR_F_UESTA, HR_UE_CMPLT_TIMEOUT)
 				  ? F3
@@ -484,21 +495,21 @@ uint8_t hr_pair_timeouts(const struct hr_engine *e, const struct hr_pair *p)
 				  : 0));
 }
 
-uint8_t hr_pair_numa(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_numa(const struct hr_topology *e, const struct hr_pair *p)
 {
 	uint32_t a = hr_node(e, p->gpu), b = hr_node(e, p->ssd);
 
 	return a != ~0u && b != ~0u && a != b ? ALL : 0;
 }
 
-uint8_t hr_pair_numa_unread(const struct hr_engine *e, const struct hr_pair *p)
+uint8_t hr_pair_numa_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return !p->same_host && !p->cut && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u)
 		       ? ALL
 		       : 0;
 }
 
-const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p)
+const char *hr_distance_word(const struct hr_topology *e, const struct hr_pair *p)
 {
 	if (!apart(p))
 		return p->distance <= 4 ? "PIX" : "PXB";

@@ -1,18 +1,19 @@
-/* Free slots of each switch, for the remedy of cards that do not share one. */
+/* Free slots of each switch, for the remedy of cards that do not share a switch. */
 #include "pci/topo/rules.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "pci/topo/fields.h"
+#include "pci/topo/slots.h"
 
-static uint32_t port_of(const struct hr_engine *e, int32_t index)
+static uint32_t port_of(const struct hr_topology *e, int32_t index)
 {
 	return hr_get(&e->m->fn[index], HR_F_PORT, HR_PORT_ENDPOINT);
 }
 
-/* The upstream port next to the root: switches below it are parts of the same one. */
-static int32_t top_switch(const struct hr_engine *e, int32_t index)
+/* The upstream port nearest to the root; switches below it are parts of the same switch. */
+static int32_t top_switch(const struct hr_topology *e, int32_t index)
 {
 	int32_t top = HR_NO_FN;
 
@@ -22,8 +23,8 @@ static int32_t top_switch(const struct hr_engine *e, int32_t index)
 	return top;
 }
 
-/* No card was found below it, and it does not say that there is one. */
-static bool is_free(const struct hr_engine *e, int32_t index)
+/* True when the port has no card below it and does not report one. */
+static bool is_free(const struct hr_topology *e, int32_t index)
 {
 	const struct hr_fn *f = &e->m->fn[index];
 
@@ -31,7 +32,7 @@ static bool is_free(const struct hr_engine *e, int32_t index)
 	       hr_get(f, HR_F_PRESENT, 0) == 0;
 }
 
-int hr_slots_find(struct hr_engine *e, struct hr_model *m)
+int hr_pci_slots_find(struct hr_topology *e, struct hr_model *m)
 {
 	e->free_first = hr_model_alloc(m, (m->count + 1) * sizeof *e->free_first);
 	e->free_next = hr_model_alloc(m, (m->count + 1) * sizeof *e->free_next);
@@ -50,8 +51,8 @@ int hr_slots_find(struct hr_engine *e, struct hr_model *m)
 	return 0;
 }
 
-size_t hr_slots_text(const struct hr_engine *e, int32_t card, const char *whose, char *to,
-		     size_t capacity)
+size_t hr_pci_slots_text(const struct hr_topology *e, int32_t card, const char *whose, char *to,
+			 size_t capacity)
 {
 	int32_t top = top_switch(e, card), slot = top == HR_NO_FN ? top : e->free_first[top];
 	char bdf[HR_BDF_MAX];
@@ -59,14 +60,14 @@ size_t hr_slots_text(const struct hr_engine *e, int32_t card, const char *whose,
 	unsigned n = 0;
 
 	for (; slot != HR_NO_FN && used < capacity; slot = e->free_next[slot], n++) {
-		if (n < HR_SLOTS_NAMED)
+		if (n < HR_PCI_SLOTS_NAMED)
 			used += (size_t)snprintf(
 				to + used, capacity - used, "%s%s%s%s",
 				n ? " " : "; free slots of the ", n ? "" : whose,
 				n ? "" : "'s switch: ", hr_bdf(&e->m->fn[slot], bdf));
 	}
-	if (n > HR_SLOTS_NAMED && used < capacity)
+	if (n > HR_PCI_SLOTS_NAMED && used < capacity)
 		used += (size_t)snprintf(to + used, capacity - used, " and %u more",
-					 n - HR_SLOTS_NAMED);
+					 n - HR_PCI_SLOTS_NAMED);
 	return used < capacity ? used : capacity - 1;
 }

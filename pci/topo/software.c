@@ -29,7 +29,7 @@ static bool named(const struct hr_fn *f, const char *const *words, unsigned n)
 enum hr_product hr_product_of(const struct hr_fn *gpu)
 {
 	static const char *const consumer[] = { "GeForce", "TITAN", "Titan" };
-	/* The dies of both lines have the same names; what stands in brackets is the product. */
+	/* The chips of both product lines have the same names; the product name is in brackets. */
 	static const char *const professional[] = {
 		"Tesla", "Quadro", "[A100",    "[A800",	  "[A40",    "[A30",	  "[A10",
 		"[A16",	 "[A2",	   "[H100",    "[H200",	  "[H800",   "[H20",	  "[B100",
@@ -65,7 +65,7 @@ static void need_product(const struct hr_fn *gpu, struct hr_need *n)
 	     "a data-center or professional card; GPUDirect is not supported on others");
 }
 
-/* "A100, A40, L4, L40S, H100, H200, B100, B200, B300 are supported": Ampere and later. */
+/* NVIDIA: "A100, A40, L4, L40S, H100, H200, B100, B200, B300 are supported": Ampere and later. */
 static void need_architecture(const struct hr_fn *gpu, struct hr_need *n)
 {
 	static const char *const before[] = { "GK1", "GK2", "GM1", "GM2", "GP1", "GV1", "TU1" };
@@ -79,7 +79,7 @@ static void need_architecture(const struct hr_fn *gpu, struct hr_need *n)
 		need(n, "architecture", HR_UNSURE, "not known by its name", NULL);
 }
 
-static void need_driver(const struct hr_engine *e, struct hr_need *n)
+static void need_driver(const struct hr_topology *e, struct hr_need *n)
 {
 	const struct hr_system *sys = &e->m->sys;
 	const unsigned long version = strtoul(sys->nvidia, NULL, 10);
@@ -100,7 +100,7 @@ static void need_driver(const struct hr_engine *e, struct hr_need *n)
 	     text, "the open kernel modules of NVIDIA 565 or later");
 }
 
-/* "KEY=1" among the keys, which semicolons part; the last one counts. */
+/* True when the keys, separated by semicolons, have "KEY=1"; the last one of a name counts. */
 static bool key_is_set(const char *keys, const char *key)
 {
 	const size_t length = strlen(key);
@@ -112,14 +112,14 @@ static bool key_is_set(const char *keys, const char *key)
 	return set;
 }
 
-static bool is_x86(const struct hr_engine *e)
+static bool is_x86(const struct hr_topology *e)
 {
 	uint32_t vendor = hr_get(&e->m->fn[e->m->host[0].first], HR_F_VENDOR, 0);
 
 	return e->zen || vendor == 0x8086 || vendor == 0x1022;
 }
 
-static void need_keys(const struct hr_engine *e, struct hr_need *n)
+static void need_keys(const struct hr_topology *e, struct hr_need *n)
 {
 	const char *keys = e->m->sys.nvidia_keys;
 	bool bar1 = key_is_set(keys, "RMForceStaticBar1");
@@ -136,7 +136,7 @@ static void need_keys(const struct hr_engine *e, struct hr_need *n)
 	need(n, "registry keys", bar1 && wc ? HR_YES : HR_NO, text, KEYS_FIX);
 }
 
-static void need_kernel(const struct hr_engine *e, struct hr_need *n)
+static void need_kernel(const struct hr_topology *e, struct hr_need *n)
 {
 	const char *release = e->m->sys.kernel;
 	const uint32_t version = hr_kernel_of_release(release);
@@ -148,7 +148,7 @@ static void need_kernel(const struct hr_engine *e, struct hr_need *n)
 		     "Linux 6.2 or later, or nvidia-fs");
 }
 
-static void need_p2pdma(const struct hr_engine *e, struct hr_need *n)
+static void need_p2pdma(const struct hr_topology *e, struct hr_need *n)
 {
 	const struct hr_fact *fact = &e->m->sys.p2pdma;
 
@@ -160,7 +160,7 @@ static void need_p2pdma(const struct hr_engine *e, struct hr_need *n)
 		     "a kernel with CONFIG_PCI_P2PDMA, or nvidia-fs");
 }
 
-static void need_nvidia_fs(const struct hr_engine *e, struct hr_need *n)
+static void need_nvidia_fs(const struct hr_topology *e, struct hr_need *n)
 {
 	const char *version = e->m->sys.nvidia_fs;
 	bool none = strcmp(version, HR_NOT_LOADED) == 0;
@@ -172,7 +172,7 @@ static void need_nvidia_fs(const struct hr_engine *e, struct hr_need *n)
 	     version[0] ? version : "not known", "modprobe nvidia-fs");
 }
 
-static void need_single_path(const struct hr_engine *e, struct hr_need *n)
+static void need_single_path(const struct hr_topology *e, struct hr_need *n)
 {
 	const struct hr_fact *fact = &e->m->sys.multipath;
 
@@ -191,10 +191,11 @@ static void need_plain_disk(const struct hr_fn *ssd, struct hr_need *n)
 		     "the file system on the disk itself, or nvidia-fs");
 	else
 		need(n, "md or dm", ssd->fs ? HR_YES : HR_UNSURE,
-		     ssd->fs ? "none above it" : "nothing on it is mounted, or not known", NULL);
+		     ssd->fs ? "none above it" : "no file system on it is mounted, or not known",
+		     NULL);
 }
 
-/* All types of "ext4,xfs"; "ext4 data=journal" is none of them. */
+/* True when all types of a list like "ext4,xfs" are supported; "ext4 data=journal" is not. */
 static bool all_fine(const char *types)
 {
 	for (size_t n = 0; *types; types += n + (types[n] == ',')) {
@@ -214,13 +215,13 @@ static void need_fs(const struct hr_fn *ssd, struct hr_need *n)
 	     !ssd->fs ? HR_UNSURE
 	     : fine   ? HR_YES
 		      : HR_NO,
-	     ssd->fs ? ssd->fs : "nothing on it is mounted, or not known",
+	     ssd->fs ? ssd->fs : "no file system on it is mounted, or not known",
 	     "xfs, or ext4 with data=ordered");
 }
 
 /* ---- rows */
 
-unsigned hr_software_gpu(const struct hr_engine *e, int32_t gpu, struct hr_need *n)
+unsigned hr_software_gpu(const struct hr_topology *e, int32_t gpu, struct hr_need *n)
 {
 	const struct hr_fn *f = &e->m->fn[gpu];
 	unsigned count = 0;
@@ -245,7 +246,7 @@ unsigned hr_software_gpu(const struct hr_engine *e, int32_t gpu, struct hr_need 
 	return count;
 }
 
-unsigned hr_software_ssd(const struct hr_engine *e, int32_t ssd, struct hr_need *n)
+unsigned hr_software_ssd(const struct hr_topology *e, int32_t ssd, struct hr_need *n)
 {
 	const struct hr_fn *f = &e->m->fn[ssd];
 
@@ -260,7 +261,7 @@ bool hr_software_known(const struct hr_system *sys)
 	return sys->nvidia[0] || sys->nvidia_keys[0] || sys->multipath.source;
 }
 
-enum hr_answer hr_cufile_p2pdma(const struct hr_engine *e, int32_t gpu, int32_t ssd,
+enum hr_answer hr_cufile_p2pdma(const struct hr_topology *e, int32_t gpu, int32_t ssd,
 				struct hr_need *missing)
 {
 	struct hr_need rows[2 * HR_NEEDS_MAX];

@@ -19,7 +19,7 @@
 #define XML_MAX (16u << 20)
 #define TAR_MAX HR_UNPACKED_MAX
 
-/* Move the rest to the front and read more. */
+/* Move the unread bytes to the front and read more. */
 static void refill(struct hr_stream *s)
 {
 	ssize_t n;
@@ -81,7 +81,7 @@ static bool is_xml(const char *head, size_t size)
 	while (i < size &&
 	       (head[i] == ' ' || head[i] == '\t' || head[i] == '\n' || head[i] == '\r'))
 		i++;
-	return i < size && head[i] == '<' && !hr_paste_is_page(head, size);
+	return i < size && head[i] == '<' && !hr_paste_is_html(head, size);
 }
 
 static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
@@ -92,44 +92,48 @@ static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
 	return err ? err : hr_read_sysfs(m, &files);
 }
 
-/* Whole file, for the formats that are not read line by line; NULL: larger than the limit. */
-static char *read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, size_t *size)
+/*
+ * Read the whole file, for formats that are not read line by line. *whole has a NUL at its end.
+ * -ENOMEM; -EFBIG: as large as the limit, or larger.
+ */
+static int read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, char **whole,
+		      size_t *size)
 {
-	char *whole;
 	ssize_t n = 1;
 
 	*size = s->to - s->from;
-	if (s->fd < 0) { /* all of it is there, with a NUL behind it */
-		s->buffer[s->to] = '\0';
-		return *size < limit ? s->buffer + s->from : NULL;
+	*whole = s->buffer + s->from;
+	if (s->fd >= 0) {
+		*whole = hr_model_alloc(m, limit + 1);
+		if (!*whole)
+			return -ENOMEM;
+		memcpy(*whole, s->buffer + s->from, *size);
 	}
-	whole = hr_model_alloc(m, limit + 1);
-	if (!whole)
-		return NULL;
-	memcpy(whole, s->buffer + s->from, *size);
-	while (n > 0 && *size < limit) {
-		n = read(s->fd, whole + *size, limit - *size);
+	while (s->fd >= 0 && n > 0 && *size < limit) {
+		n = read(s->fd, *whole + *size, limit - *size);
 		if (n > 0)
 			*size += (size_t)n;
 	}
-	whole[*size] = '\0';
-	return *size < limit ? whole : NULL;
+	(*whole)[*size] = '\0';
+	return *size < limit ? 0 : -EFBIG;
 }
 
 static int read_plain(struct hr_model *m, struct hr_stream *s)
 {
 	const char *head = s->buffer + s->from;
-	size_t have = s->to - s->from, size;
+	const size_t have = s->to - s->from, limit = is_tar(head, have) ? TAR_MAX : XML_MAX;
+	size_t size;
 	char *whole;
+	int err;
 
 	if (!is_tar(head, have) && !is_xml(head, have))
 		return hr_read_lspci(m, s);
-	whole = read_whole(m, s, is_tar(head, have) ? TAR_MAX : XML_MAX, &size);
-	if (!whole) {
-		snprintf(m->message, sizeof m->message, "larger than %u MiB",
-			 (is_tar(head, have) ? TAR_MAX : XML_MAX) >> 20);
-		return -EINVAL;
-	}
+	err = read_whole(m, s, limit, &whole, &size);
+	if (err == -EFBIG)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL, "larger than %zu MiB",
+			       limit >> 20);
+	if (err)
+		return err;
 	if (is_tar(whole, size))
 		return read_tree(m, (const uint8_t *)whole, size);
 	return hr_read_xml(m, whole, size);
@@ -148,23 +152,20 @@ static int read_formats(struct hr_model *m, struct hr_stream *s)
 	if (err)
 		return err;
 	plain.capacity = plain.to + 1;
-	if (hr_packed_by(plain.buffer, plain.to)) {
-		snprintf(m->message, sizeof m->message, "compressed twice: unpack it first");
-		return -EINVAL;
-	}
+	if (hr_packed_by(plain.buffer, plain.to))
+		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
+			       "compressed twice: unpack it first");
 	return read_plain(m, &plain);
 }
 
 static int finish(struct hr_model *m, const char *path, int err)
 {
-	char why[sizeof m->message];
-
 	if (!err)
 		err = hr_model_link(m);
 	if (!err)
 		return 0;
-	snprintf(why, sizeof why, "%s", m->message[0] ? m->message : strerror(-err));
-	snprintf(m->message, sizeof m->message, "%.200s: %.300s", path, why);
+	hr_fail(&m->error, HR_ERROR_MISSING, err, "%s", strerror(-err));
+	hr_error_context(&m->error, "%.200s", path);
 	return err;
 }
 

@@ -1,8 +1,8 @@
 /*
- * pci/topo/source.h - where a topology comes from. One seam: every reader fills a model.
+ * pci/topo/source.h - reads a topology from any source. Every reader fills a model.
  *
- * Readers set facts and never judge. They end in hr_model_link(). Errors leave one sentence in
- * model->message, with the line of the capture where there is one.
+ * Readers set facts and draw no conclusions. They end with hr_model_link(). Their errors go into
+ * model->error, with the line of the capture if there is one.
  */
 #ifndef PCI_TOPO_SOURCE_H
 #define PCI_TOPO_SOURCE_H
@@ -11,24 +11,24 @@
 
 /*
  * Read a capture and link the model. The format is detected:
- *   directory            sysfs tree: its root (holds sys/), any part of sys, or a folder around it
+ *   directory            sysfs tree: its root (holds sys/), any part of sys, or a folder that holds it
  *   tar                  the same, as an archive
  *   XML                  topology of NCCL or RCCL (<system>) or of hwloc (<topology>)
- *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or our
- *                        own capture; quoted or indented lines are read like others
- * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed.
- * "-" is standard input (not for directories).
+ *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or
+ *                        headrace's capture format; lines may be quoted or indented
+ * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed. "-" is standard
+ * input (not for directories).
  * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it;
  * -E2BIG: more than HR_FUNCTIONS_MAX functions; -ENOENT, -EACCES, -EIO, -ENOMEM.
  */
 int hr_source_open(struct hr_model *m, const char *path);
 
-/* The same for bytes in memory (not for directories); `path` is used in messages. */
+/* The same for bytes in memory (not for directories); texts of errors begin with `path`. */
 int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size);
 
 /* ---- readers, for hr_source_open() and tests ---- */
 
-/* A stream of bytes: what was read ahead, then a file descriptor (-1: none). */
+/* A stream of bytes: a buffer of bytes read ahead, then a file descriptor (-1: none). */
 struct hr_stream {
 	int fd;
 	char *buffer;
@@ -40,8 +40,8 @@ struct hr_stream {
 };
 
 /*
- * Next line without its newline, valid until the next call; NULL at the end, at an error, or when
- * the line does not fit the buffer (error -EMSGSIZE).
+ * Next line without its newline, valid until the next call. NULL at the end, after an error, or
+ * when the line does not fit the buffer (error -EMSGSIZE).
  */
 char *hr_stream_line(struct hr_stream *s, size_t *length);
 

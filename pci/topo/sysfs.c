@@ -1,6 +1,6 @@
 /*
- * sysfs and proc as facts: a captured tree, or beside configuration space on a live machine.
- * Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups.
+ * Facts from sysfs and proc: of a captured tree, or of a live machine together with configuration
+ * space. Interface: Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups.
  */
 #include "pci/topo/sysfs.h"
 
@@ -21,7 +21,7 @@
 #define FOLDER_BYTES 384u
 #define PATH_BYTES 512u
 
-/* A small text file without its newline; false when it cannot be read. */
+/* Read a small text file without its newline; false: not readable. */
 static bool text(const struct hr_files *files, const char *folder, const char *name, char *to,
 		 size_t capacity)
 {
@@ -65,7 +65,7 @@ static bool link_name(const struct hr_files *files, const char *folder, const ch
 	return true;
 }
 
-/* "16.0 GT/s PCIe" as the register's code, 0 when unknown. */
+/* "16.0 GT/s PCIe" as the register's code; 0: unknown. */
 static uint32_t speed_code(const char *value)
 {
 	static const char *const speed[] = { "2.5", "5", "8", "16", "32", "64" };
@@ -88,8 +88,8 @@ static void set_speed(const struct hr_files *files, const char *folder, const ch
 }
 
 /*
- * Lines "start end flags", one a BAR, in CPU addresses. Only sizes are taken from it, and bases
- * where configuration space could not be read: TLPs carry bus addresses.
+ * Lines "start end flags", one per BAR, in CPU addresses. TLPs carry bus addresses, so only sizes
+ * are used, and bases only when configuration space was not readable.
  */
 static void read_resource(const struct hr_files *files, const char *folder, struct hr_fn *f)
 {
@@ -143,7 +143,7 @@ static void read_group(struct hr_model *m, const struct hr_files *files, struct 
 		hr_fn_set(f, HR_F_GROUP_TYPE, HR_IOMMU_ON, HR_SRC_SYSFS);
 }
 
-/* Of a virtual function: the physical one, of the same domain. */
+/* For a virtual function: its physical function, in the same domain. */
 static void read_physfn(const struct hr_files *files, const char *folder, struct hr_fn *f)
 {
 	uint32_t domain, bus, dev, fn;
@@ -190,13 +190,13 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 	else
 		f->driver = "";
 	if (text(files, folder, "label", word, sizeof word) && word[0])
-		f->slot = hr_model_word(m, word, strlen(word));
+		f->pci_slot = hr_model_word(m, word, strlen(word));
 	hr_read_sysfs_peer(m, files, f, folder);
 }
 
 /* ---- the machine as a whole */
 
-/* "cpu family\t: 25", to the end of its line. A number that does not fit is none. */
+/* Parse "cpu family\t: 25" up to the end of its line. A number that does not fit is ignored. */
 static void read_family(struct hr_system *sys, const char *at)
 {
 	uint64_t family;
@@ -211,7 +211,7 @@ static void read_family(struct hr_system *sys, const char *at)
 
 static void read_cpuinfo(struct hr_model *m, const struct hr_files *files)
 {
-	static char value[8192]; /* the first processor's entry */
+	static char value[8192]; /* the entry of the first processor */
 	struct hr_system *sys = &m->sys;
 	const char *at;
 	long n = files->read(files, "proc/cpuinfo", value, sizeof value - 1);
@@ -237,7 +237,7 @@ static int count_name(void *to, const char *name)
 	return 0;
 }
 
-/* No group and no IOMMU device: none is active, whatever the hardware has. */
+/* Without groups and IOMMU devices no IOMMU is active, whatever the hardware has. */
 static void read_iommu(struct hr_model *m, const struct hr_files *files)
 {
 	unsigned groups = 0, units = 0;
@@ -303,13 +303,14 @@ void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files)
 struct tree {
 	struct hr_model *m;
 	const struct hr_files *files;
-	const char *folder; /* of the devices */
+	const char *folder; /* folder of the devices */
 	int err;
 };
 
 /*
- * A user may read 64 bytes. tar is told that there are more, and fills up with zeros; a device with a
- * list of capabilities has none there.
+ * Without root rights 64 bytes are readable. The file size is larger, so tar pads the rest with
+ * zeros. A device with a capability list has no zeros there, so the padding is recognized and
+ * dropped.
  */
 static long without_filling(const uint8_t *config, long n)
 {
@@ -354,14 +355,17 @@ static int one_device(void *to, const char *name)
 		return 0;
 	f = hr_model_add(t->m, domain, bus, dev, fn);
 	if (!f) {
-		snprintf(t->m->message, sizeof t->m->message,
-			 "%.64s: no such address, or more functions than one machine can have",
-			 name);
-		t->err = -EINVAL;
+		t->err = hr_fail(
+			&t->m->error, HR_ERROR_USAGE, -EINVAL,
+			"%.64s: no such address, or more functions than one machine can have",
+			name);
 		return 1;
 	}
 	snprintf(folder, sizeof folder, "%s/%s", t->folder, name);
-	/* Archives do not follow links: ../../../devices/pci0000:00/... from sys/bus/pci/devices */
+	/*
+	 * An archive does not follow links: ../../../devices/pci0000:00/... from
+	 * sys/bus/pci/devices.
+	 */
 	if (t->files->link(t->files, folder, target, sizeof target) == 0 &&
 	    strncmp(target, "../../../devices/", 17) == 0)
 		snprintf(folder, sizeof folder, "sys/%s", target + 9);
@@ -383,11 +387,9 @@ int hr_read_sysfs(struct hr_model *m, const struct hr_files *files)
 	}
 	if (t.err)
 		return t.err;
-	if (m->count == 0) {
-		snprintf(m->message, sizeof m->message,
-			 "no PCI function under sys/bus/pci/devices");
-		return -ENODATA;
-	}
+	if (m->count == 0)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
+			       "no PCI function under sys/bus/pci/devices");
 	hr_read_sysfs_system(m, files);
 	return 0;
 }

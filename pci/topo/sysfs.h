@@ -6,10 +6,10 @@
 
 #include "pci/topo/files.h"
 
-/* All functions of a tree. As hr_source_open(), without linking the model. */
+/* Read all functions of a tree. Returns as hr_source_open(); does not link the model. */
 int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);
 
-/* What sysfs and proc know beside configuration space, for functions that are in the model. */
+/* Read facts that are not in configuration space, for functions that are in the model. */
 void hr_read_sysfs_system(struct hr_model *m, const struct hr_files *files);
 void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
 			    const char *folder);

@@ -1,5 +1,6 @@
 /*
- * What drivers add to sysfs: error counters, and links between the virtual switches of one switch.
+ * Facts that drivers add to sysfs: error counters, and links between virtual switches of one
+ * switch.
  */
 #include "pci/topo/sysfs_drivers.h"
 
@@ -9,7 +10,7 @@
 
 #define LINKS "sys/kernel/pci_switch_link/virtual_switch_links"
 
-/* A small text file; false when it cannot be read. */
+/* Read a small text file; false: not readable. */
 static bool text(const struct hr_files *files, const char *folder, const char *name, char *to,
 		 size_t capacity)
 {
@@ -24,7 +25,7 @@ static bool text(const struct hr_files *files, const char *folder, const char *n
 	return true;
 }
 
-/* The number behind a word, or the whole file where `word` is "". */
+/* Set a fact to the number after a word; with word "" the whole file is the number. */
 static void set_count(const struct hr_files *files, const char *folder, const char *name,
 		      const char *word, struct hr_fn *f, enum hr_fact_id id)
 {
@@ -57,7 +58,7 @@ void hr_read_aer_counts(const struct hr_files *files, struct hr_fn *f, const cha
 		{ "aer_rootport_total_err_fatal", "", HR_F_AER_ROOT_FATAL },
 	};
 
-	/* Where the first one is missing, the function has no such counters. */
+	/* When the first counter is missing, the function has none of them. */
 	for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
 		set_count(files, folder, counts[i].file, counts[i].word, f, counts[i].id);
 		if (i == 0 && !hr_known(f, HR_F_AER_COR))
@@ -65,7 +66,7 @@ void hr_read_aer_counts(const struct hr_files *files, struct hr_fn *f, const cha
 	}
 }
 
-/* ---- LINKS/0000:8b:00.0/0000:ad:00.0: these two upstream ports are linked */
+/* ---- LINKS/0000:8b:00.0/0000:ad:00.0 means that these two upstream ports are linked */
 
 struct links {
 	struct hr_model *m;

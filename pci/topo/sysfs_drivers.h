@@ -1,13 +1,16 @@
 /*
- * pci/topo/sysfs_drivers.h - what drivers add to sysfs.
+ * pci/topo/sysfs_drivers.h - facts that drivers add to sysfs.
  */
 #ifndef PCI_TOPO_SYSFS_DRIVERS_H
 #define PCI_TOPO_SYSFS_DRIVERS_H
 
 #include "pci/topo/files.h"
 
-/* Errors that the kernel has counted (Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats);
- * virtual switches of one switch that its driver reports as linked. Parts of pci/topo/sysfs.h. */
+/*
+ * Read the error counters of the kernel
+ * (Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats), and the virtual switches that their
+ * driver reports as linked. Parts of pci/topo/sysfs.h.
+ */
 void hr_read_aer_counts(const struct hr_files *files, struct hr_fn *f, const char *folder);
 void hr_read_switch_links(struct hr_model *m, const struct hr_files *files);
 

@@ -1,5 +1,5 @@
 /*
- * What the system calls a function, which CPUs are near it, and AMD's links between GPUs
+ * The system's names of a function, the CPUs of its NUMA node, and AMD's links between GPUs
  * (Documentation/ABI/testing/sysfs-class-kfd of the kernel: the topology of amdkfd).
  */
 #include "pci/topo/sysfs_peers.h"
@@ -12,7 +12,7 @@
 #define NODES "sys/devices/virtual/kfd/kfd/topology/nodes"
 #define LINK_XGMI 11 /* HSA_IOLINK_TYPE_XGMI */
 
-/* Names that are gathered, with a space in between. */
+/* Collected names, separated by spaces. */
 struct names {
 	const struct hr_files *files;
 	const char *folder;
@@ -38,7 +38,7 @@ static int one_name(void *to, const char *name)
 	return 0;
 }
 
-/* "nvme0n1" of a controller; "nvme0c1n1" is a path to it, and its disk is called nvme0n1. */
+/* "nvme0n1" of a controller; "nvme0c1n1" is a path to the disk nvme0n1. */
 static int one_namespace(void *to, const char *name)
 {
 	char disk[32];
@@ -117,11 +117,11 @@ void hr_read_sysfs_peer(struct hr_model *m, const struct hr_files *files, struct
 struct kfd {
 	struct hr_model *m;
 	const struct hr_files *files;
-	const char *node; /* whose links are read */
+	const char *node; /* the node whose links are read */
 	uint64_t from;
 };
 
-/* Value of a line "name value"; false when there is none. */
+/* Value of a line "name value"; false: no such line. */
 static bool property(const char *text, const char *name, unsigned long *value)
 {
 	size_t length = strlen(name);
@@ -144,7 +144,7 @@ static bool read_properties(const struct kfd *k, const char *path, char *text, s
 	return n > 0;
 }
 
-/* Address of the GPU that is a node; CPUs are nodes too. */
+/* Address of the GPU of a node; nodes of CPUs have none. */
 static uint64_t node_address(const struct kfd *k, const char *node)
 {
 	unsigned long location, domain = 0;

@@ -1,11 +1,14 @@
-/* Drivers, modules and the kernel's configuration, from sysfs, proc and /boot (pci/topo/software.h). */
+/*
+ * Drivers, modules and the kernel's configuration, from sysfs, proc and /boot
+ * (pci/topo/software.h).
+ */
 #include "pci/topo/sysfs_software.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A file's contents as a string; false when it cannot be read. */
+/* Read a file as a string; false: not readable. */
 static bool contents(const struct hr_files *files, const char *path, char *to, size_t capacity)
 {
 	long n = files->read(files, path, to, capacity - 1);
@@ -17,9 +20,9 @@ static bool contents(const struct hr_files *files, const char *path, char *to, s
 }
 
 /*
- * "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build ..." or
- * "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 ...": the first word that
- * begins with a digit and has a point.
+ * "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build ..." or "NVRM
+ * version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 ...": the version is the first
+ * word that begins with a digit and has a point.
  */
 static void read_driver(struct hr_model *m, const struct hr_files *files)
 {
@@ -39,7 +42,7 @@ static void read_driver(struct hr_model *m, const struct hr_files *files)
 	}
 }
 
-/* RegistryDwords: "RMForceStaticBar1=1;"; the module's own parameter reads as empty. */
+/* RegistryDwords: "RMForceStaticBar1=1;". The parameter of the module in sysfs reads as empty. */
 static void read_keys(struct hr_model *m, const struct hr_files *files)
 {
 	static const char name[] = "RegistryDwords:";
@@ -48,7 +51,7 @@ static void read_keys(struct hr_model *m, const struct hr_files *files)
 	if (!contents(files, "proc/driver/nvidia/params", text, sizeof text))
 		return;
 	at = strstr(text, name);
-	while (at && at != text && at[-1] != '\n') /* not RegistryDwordsPerDevice */
+	while (at && at != text && at[-1] != '\n') /* skip RegistryDwordsPerDevice */
 		at = strstr(at + 1, name);
 	if (!at)
 		return;
@@ -58,7 +61,7 @@ static void read_keys(struct hr_model *m, const struct hr_files *files)
 	snprintf(m->sys.nvidia_keys, sizeof m->sys.nvidia_keys, "%.511s", *at ? at : "-");
 }
 
-/* Modules are listed when any is, so one that is not there is not loaded. */
+/* When the list of modules is readable, a module that is not in it is not loaded. */
 static int is_module(void *to, const char *name)
 {
 	*(bool *)to = true;
@@ -93,7 +96,7 @@ static void read_multipath(struct hr_model *m, const struct hr_files *files)
 		hr_fact_set(&m->sys.multipath, text[0] == 'Y' || text[0] == '1', HR_SRC_SYSFS);
 }
 
-/* Distributions leave the configuration of their kernels in /boot. */
+/* Distributions put the configuration of their kernels in /boot. */
 static void read_kernel_config(struct hr_model *m, const struct hr_files *files)
 {
 	const size_t used = m->used, capacity = 1 << 20;

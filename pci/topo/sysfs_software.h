@@ -6,7 +6,7 @@
 
 #include "pci/topo/files.h"
 
-/* What pci/topo/software.h asks for, from sysfs, proc and /boot. */
+/* Read the facts that pci/topo/software.h needs, from sysfs, proc and /boot. */
 void hr_read_sysfs_software(struct hr_model *m, const struct hr_files *files);
 
 #endif

@@ -4,8 +4,10 @@
 
 #define V HR_KERNEL_VERSION
 
-/* drivers/pci/p2pdma.c. Which release brought a row is from its history where marked, else the
- * first tree in which we read it. */
+/*
+ * drivers/pci/p2pdma.c. `since` is from the history of the file where marked, else the oldest
+ * kernel source checked that has the row.
+ */
 const struct hr_listed hr_listed_bridges[] = {
 	{ 0x1022, 0x1450, 0x1450, true, V(5, 2), "AMD Zen root complex (until 5.8)" },
 	{ 0x8086, 0x3c00, 0x3c01, true, V(5, 4), "Xeon E5 (Sandy Bridge)" },
@@ -70,7 +72,10 @@ static const struct {
 	{ HR_DEV_PCH_PORT, 0x8086, 0xa290, 0xa29f },
 	{ HR_DEV_PCH_PORT, 0x8086, 0xa2e7, 0xa2ee },
 	{ HR_DEV_PCH_PORT, 0x8086, 0x9d10, 0x9d1b },
-	/* Later ones have ACS of their own and are on none of the kernel's lists; from pci.ids. */
+	/*
+	 * Later chipsets have ACS of their own and are in none of the kernel's lists; numbers from
+	 * pci.ids.
+	 */
 	{ HR_DEV_PCH_LATER, 0x8086, 0xa190, 0xa19f }, /* C620 */
 	{ HR_DEV_PCH_LATER, 0x8086, 0xa1e7, 0xa1ea },
 	{ HR_DEV_PCH_LATER, 0x8086, 0xa32c, 0xa343 }, /* 300 series */
@@ -147,7 +152,7 @@ static const struct {
 	{ HR_DEV_HIDES_NVME, 0x1022, 0xb000, 0xb000 }, /* RAIDXpert2: one NVMe drive each */
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x22b0, 0x22b8 }, /* Grace */
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
-	/* From pci.ids; names of the AMD ones are in pci/topo/names.c. */
+	/* Numbers from pci.ids; the names of the AMD GPUs are in pci/topo/names.c. */
 	{ HR_DEV_INTEGRATED, 0x1002, 0x13c0, 0x13c0 }, /* Granite Ridge */
 	{ HR_DEV_INTEGRATED, 0x1002, 0x1304, 0x131d }, /* Kaveri */
 	{ HR_DEV_INTEGRATED, 0x1002, 0x1114, 0x1114 }, /* Krackan */

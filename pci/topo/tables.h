@@ -1,5 +1,5 @@
 /*
- * pci/topo/tables.h - hardware by number: what the kernel and vendors say about it.
+ * pci/topo/tables.h - hardware by number, with properties known from the kernel and vendors.
  */
 #ifndef PCI_TOPO_TABLES_H
 #define PCI_TOPO_TABLES_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #define HR_KERNEL_VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))
-/* Before this version p2pdma refuses everything that goes through a root complex. */
+/* Before this version p2pdma refuses all paths through a root complex. */
 #define HR_KERNEL_FIRST_RC HR_KERNEL_VERSION(5, 2)
-/* From this version on any AMD CPU of family 17h or later is trusted without a list. */
+/* From this version on p2pdma trusts any AMD CPU of family 17h or later without a list. */
 #define HR_KERNEL_ZEN HR_KERNEL_VERSION(5, 8)
 
 /* pci_p2pdma_whitelist of drivers/pci/p2pdma.c: the first function of a trusted root bus. */
@@ -26,21 +26,22 @@ extern const unsigned hr_listed_count;
 /* Row for a device in that kernel version; NULL: not listed. */
 const struct hr_listed *hr_listed_find(uint32_t vendor, uint32_t device, uint32_t kernel);
 
-/* What other tables hold. */
+/* Kinds of hardware in the other tables. */
 enum hr_device_kind {
 	HR_DEV_ZEN_HOST,     /* root complex of an AMD CPU of family 17h or later */
-	HR_DEV_PCH_PORT,     /* root port of an Intel chipset that the kernel has quirks for */
-	HR_DEV_PCH_LATER,    /* of a later one, which has ACS as the specification says */
+	HR_DEV_PCH_PORT,     /* root port of an Intel chipset for which the kernel has quirks */
+	HR_DEV_PCH_LATER,    /* the same of later chipsets, with ACS as specified */
 	HR_DEV_CHIPSET_PORT, /* switch inside an AMD chipset */
-	HR_DEV_NO_PEER_PORT, /* root ports that the kernel treats as isolated: no port to port */
+	/* Root ports that the kernel treats as isolated: no peer traffic between them. */
+	HR_DEV_NO_PEER_PORT,
 	HR_DEV_AMD_INTERNAL, /* internal bridge: source validation only */
-	HR_DEV_PERICOM,	     /* redirect broken unless store and forward */
+	HR_DEV_PERICOM,	     /* redirect works only in store-and-forward mode */
 	HR_DEV_IDT_SV,	     /* source validation drops completions */
 	HR_DEV_NTB,	     /* requester identifiers are proxied */
-	HR_DEV_NO_RELAXED,   /* kernel's no-relaxed-ordering root ports */
-	HR_DEV_UNIFIED_GPU,  /* memory is the CPU's: no peer access by design */
+	HR_DEV_NO_RELAXED,   /* root ports without relaxed ordering in the kernel's list */
+	HR_DEV_UNIFIED_GPU,  /* its memory is host memory: no peer access by design */
 	HR_DEV_VMD,	     /* hides NVMe functions in its own domain */
-	HR_DEV_HIDES_NVME,   /* chipset controller in RAID mode: NVMe drives are behind it */
+	HR_DEV_HIDES_NVME,   /* chipset controller in RAID mode, which hides NVMe drives */
 	HR_DEV_NVIDIA_CPU,   /* root port of an NVIDIA CPU for servers */
 	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
 };

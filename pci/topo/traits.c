@@ -1,20 +1,21 @@
 /*
- * Traits of a machine: what a rule of pairs needs before it can hit. A trait may be there although
- * no pair hits; a trait that is missing rules out each hit, so each test here is at least as wide
- * as the condition in pci/topo/rules_pair.c.
+ * Traits of a machine: preconditions of rules on pairs. A missing trait means that no pair can
+ * match the rule; a trait that is set does not mean that a pair matches. Therefore each test here
+ * is at least as wide as the condition in pci/topo/rules_pair.c.
  */
 #include "pci/topo/bootmodel.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/peers.h"
 #include "pci/topo/rules.h"
 #include "pci/topo/software.h"
+#include "pci/topo/traits.h"
 
 static uint32_t when(bool holds, enum hr_trait trait)
 {
 	return holds ? (uint32_t)trait : 0;
 }
 
-static uint32_t of_options(const struct hr_engine *e)
+static uint32_t of_options(const struct hr_topology *e)
 {
 	const bool vfio = hr_mode_is_vfio(e->opt.mode), on = e->iommu == HR_IOMMU_ON;
 	const bool maybe_on = e->iommu_active || e->iommu_wanted;
@@ -29,7 +30,7 @@ static uint32_t of_options(const struct hr_engine *e)
 	       when(hr_software_known(&e->m->sys), HR_TRAIT_CUFILE);
 }
 
-static uint32_t of_facts(const struct hr_engine *e, const struct hr_fn *f)
+static uint32_t of_facts(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const uint32_t acs = hr_get(f, HR_F_ACS_CTL, 0);
 	const bool tags =
@@ -44,7 +45,7 @@ static uint32_t of_facts(const struct hr_engine *e, const struct hr_fn *f)
 	       when(hr_has(f, HR_F_UESTA, HR_UE_CMPLT_TIMEOUT), HR_TRAIT_TIMEOUT);
 }
 
-static uint32_t of_derived(const struct hr_engine *e, int32_t fn)
+static uint32_t of_derived(const struct hr_topology *e, int32_t fn)
 {
 	const struct hr_derived *d = &e->derived[fn];
 	const bool node = hr_node(e, fn) != ~0u;
@@ -59,7 +60,7 @@ static uint32_t of_derived(const struct hr_engine *e, int32_t fn)
 	       when(!node, HR_TRAIT_NODE_UNREAD);
 }
 
-uint32_t hr_traits_of(const struct hr_engine *e)
+uint32_t hr_traits_of(const struct hr_topology *e)
 {
 	uint32_t traits = of_options(e), mps = 0;
 

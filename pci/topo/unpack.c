@@ -1,6 +1,6 @@
 /*
- * Compressed captures, unpacked by the system's tools: no shell, no environment, a file as input, and
- * no more output than a capture may have.
+ * Unpacks compressed captures with the system's tools: without a shell or an environment, from a
+ * file, with limited output.
  */
 #include "pci/topo/unpack.h"
 
@@ -20,7 +20,7 @@ static const struct hr_packer {
 	const char *tool;
 	const char *magic;
 	size_t length;
-	const char *option; /* keeps memory bounded */
+	const char *option; /* limits the tool's memory */
 } packers[] = {
 	{ "gzip", "\x1f\x8b", 2, NULL },
 	{ "bzip2", "BZh", 3, NULL },
@@ -52,7 +52,7 @@ static int put_all(int fd, const char *bytes, size_t size)
 	return 0;
 }
 
-/* The whole packed file as a file of its own: the tool reads it at its pace. */
+/* Copy the whole packed input to a file, which the tool reads at its own speed. */
 static int keep_packed(const char *head, size_t size, int from)
 {
 	int fd = memfd_create("packed", MFD_CLOEXEC), err;
@@ -78,7 +78,10 @@ static int keep_packed(const char *head, size_t size, int from)
 	return err;
 }
 
-/* Only where the system keeps its programs: the name of a file never decides what is run. */
+/*
+ * Search only the system's program folders; a file name in the capture never decides which program
+ * runs.
+ */
 static bool find_tool(const char *tool, char *path, size_t capacity)
 {
 	static const char *const folders[] = { "/usr/bin", "/bin", "/usr/local/bin" };
@@ -124,7 +127,7 @@ static int start(const struct hr_packer *p, const char *path, int in, int out, p
 	return -err;
 }
 
-/* Bytes that the tool wrote, or -EFBIG: more than fit. */
+/* Read the tool's output. Returns its length, or -EFBIG: more than fits. */
 static ssize_t collect(int from, char *to, size_t capacity)
 {
 	size_t have = 0;
@@ -163,12 +166,10 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 
 	if (!to)
 		return -ENOMEM;
-	if (!find_tool(p->tool, path, sizeof path)) {
-		snprintf(m->message, sizeof m->message,
-			 "compressed with %s, which is not installed here: unpack it first",
-			 p->tool);
-		return -EINVAL;
-	}
+	if (!find_tool(p->tool, path, sizeof path))
+		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
+			       "compressed with %s, which is not installed here: unpack it first",
+			       p->tool);
 	if (pipe2(pipes, O_CLOEXEC))
 		return -errno;
 	err = start(p, path, packed, pipes[1], &child);
@@ -178,11 +179,11 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 	if (!err)
 		err = end(child, got < 0);
 	if (got == -EFBIG)
-		snprintf(m->message, sizeof m->message, "unpacked by %s it is larger than %u MiB",
-			 p->tool, HR_UNPACKED_MAX >> 20);
+		hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
+			"unpacked by %s it is larger than %u MiB", p->tool, HR_UNPACKED_MAX >> 20);
 	else if (err)
-		snprintf(m->message, sizeof m->message, "%s cannot unpack it: damaged or cut off",
-			 p->tool);
+		hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
+			"%s cannot unpack it: damaged or cut off", p->tool);
 	*out = to;
 	*size = got < 0 ? 0 : (size_t)got;
 	return got < 0 ? -EINVAL : err;
@@ -193,12 +194,11 @@ int hr_unpack(struct hr_model *m, const struct hr_packer *p, const char *head, s
 {
 	int packed = keep_packed(head, have, fd), err;
 
-	if (packed < 0) {
-		if (packed == -EFBIG)
-			snprintf(m->message, sizeof m->message, "larger than %u MiB",
-				 PACKED_MAX >> 20);
-		return packed == -EFBIG ? -EINVAL : packed;
-	}
+	if (packed == -EFBIG)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL, "larger than %u MiB",
+			       PACKED_MAX >> 20);
+	if (packed < 0)
+		return packed;
 	err = run(m, p, packed, out, size);
 	close(packed);
 	return err;

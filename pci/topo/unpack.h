@@ -8,13 +8,13 @@
 
 struct hr_packer;
 
-/* What packed bytes that begin like this; NULL: nothing that is known. */
+/* The tool for packed bytes that begin like this; NULL: not a known format. */
 const struct hr_packer *hr_packed_by(const char *head, size_t size);
 
 /*
- * Unpack what was read ahead and the rest of fd (-1: there is none) with the system's tool, into the
- * model's memory, a NUL behind it. 0; -EINVAL: damaged, larger than HR_UNPACKED_MAX, or the tool is
- * not installed; -ENOMEM, -EIO and the like.
+ * Unpack the bytes that were read ahead and the rest of fd (-1: none) with the system's tool into
+ * the model's memory, and add a NUL. 0; -EINVAL: damaged, larger than HR_UNPACKED_MAX, or the tool
+ * is not installed; -ENOMEM, -EIO and others.
  */
 int hr_unpack(struct hr_model *m, const struct hr_packer *p, const char *head, size_t have, int fd,
 	      char **out, size_t *size);

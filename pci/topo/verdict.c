@@ -1,4 +1,7 @@
 #include "pci/topo/verdict.h"
+#include "pci/topo/traits.h"
+#include "pci/topo/slots.h"
+#include "pci/topo/kernel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +27,7 @@ static const struct {
 	[HR_SILENT_LOSS] = { "SILENT_LOSS", 7 },
 };
 
-unsigned hr_verdict_rank(enum hr_verdict verdict)
+unsigned hr_verdict_order(enum hr_verdict verdict)
 {
 	return verdicts[verdict].rank;
 }
@@ -65,7 +68,7 @@ uint8_t hr_mode_flows(enum hr_mode mode)
 
 /* ---- preparing */
 
-static void sort_rules(struct hr_engine *e)
+static void sort_rules(struct hr_topology *e)
 {
 	for (unsigned i = 0; i < hr_rules_count; i++) {
 		const struct hr_rule *r = &hr_rules[i];
@@ -79,8 +82,8 @@ static void sort_rules(struct hr_engine *e)
 	}
 }
 
-/* Rules of pairs that can hit on this machine. */
-static void sort_pair_rules(struct hr_engine *e)
+/* The rules on pairs that can match on this machine. */
+static void sort_pair_rules(struct hr_topology *e)
 {
 	const uint32_t traits = hr_traits_of(e);
 
@@ -89,8 +92,8 @@ static void sort_pair_rules(struct hr_engine *e)
 			e->pair_rule[e->pair_rules++] = (uint8_t)i;
 }
 
-/* AMD CPU of family 17h or later: stated by cpuinfo, else known from the root complex. */
-static void find_zen(struct hr_engine *e)
+/* The CPU is AMD of family 17h or later: stated by cpuinfo, else derived from the root complex. */
+static void find_zen(struct hr_topology *e)
 {
 	const struct hr_system *sys = &e->m->sys;
 
@@ -107,7 +110,7 @@ static void find_zen(struct hr_engine *e)
 	}
 }
 
-static void find_iommu(struct hr_engine *e)
+static void find_iommu(struct hr_topology *e)
 {
 	e->iommu_active = false;
 	e->iommu_wanted = hr_sys_iommu_wanted(e, NULL);
@@ -121,8 +124,8 @@ static void find_iommu(struct hr_engine *e)
 		e->iommu = HR_IOMMU_PT;
 }
 
-/* VFIO and remedies want the IOMMU on: what Linux makes of ACS then. */
-static void find_boot(struct hr_engine *e)
+/* VFIO and the remedies turn the IOMMU on, so predict the ACS that Linux sets then. */
+static void find_boot(struct hr_topology *e)
 {
 	hr_boot_read(e->m, e->opt.kernel, e->iommu, e->m->sys.cmdline, &e->boot);
 	if (e->boot.iommu != HR_IOMMU_PT && e->boot.iommu != HR_IOMMU_ON)
@@ -136,8 +139,10 @@ static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
 
 	d->redirect = acs && ctl & HR_ACS_REDIRECT;
 	d->kernel_redirect = d->redirect;
-	/* The kernel reads the control word at +6 of every port; there the wide ones have the
-	 * upper half of their capability register. */
+	/*
+	 * The kernel reads the control word at +6 of every port. For ports with 32-bit registers
+	 * this is the upper half of the capability register.
+	 */
 	if (wide && f->config && acs + HR_ACS_CTL + 1 < f->config_bytes)
 		d->kernel_redirect = f->config[acs + HR_ACS_CTL] & HR_ACS_REDIRECT;
 	d->acs_unknown = !hr_known(f, HR_F_ACS) || (acs && !hr_known(f, HR_F_ACS_CTL));
@@ -150,7 +155,7 @@ static bool inside(const struct hr_window *w, uint64_t base, uint64_t last)
 	return w->source && w->base <= base && last <= w->limit;
 }
 
-/* Lowest bridge above whose windows miss the BAR that peers address, or are not known. */
+/* Lowest bridge above whose windows do not contain the BAR that peers address, or are not known. */
 static void derive_windows(const struct hr_model *m, struct hr_derived *d, const struct hr_fn *f)
 {
 	int bar = hr_peer_bar(f);
@@ -193,8 +198,8 @@ static bool bridges_cross(const struct hr_fn *a, const struct hr_fn *b)
 	       cross(&a->pref, &b->pref);
 }
 
-/* Ports on one bus; functions are sorted, so they stand together. A bus has 256 at most. */
-static void derive_overlaps(struct hr_engine *e)
+/* Functions are sorted, so the ports of one bus are contiguous. A bus has at most 256. */
+static void derive_overlaps(struct hr_topology *e)
 {
 	const struct hr_fn *fn = e->m->fn;
 
@@ -219,11 +224,11 @@ static enum hr_scope scope_of(const struct hr_fn *f)
 		scope |= HR_ON_GPU;
 	if (hr_is_nvme(f))
 		scope |= HR_ON_SSD;
-	/* Anything else may be named on the command line as one or the other. */
+	/* The command line may name any other function as a GPU or an SSD. */
 	return scope ? scope : HR_ON_ENDS;
 }
 
-static void try_rules(struct hr_engine *e, uint32_t index)
+static void try_rules(struct hr_topology *e, uint32_t index)
 {
 	const struct hr_fn *f = &e->m->fn[index];
 	enum hr_scope scope = scope_of(f);
@@ -236,7 +241,7 @@ static void try_rules(struct hr_engine *e, uint32_t index)
 	}
 }
 
-static int find_endpoints(struct hr_engine *e, struct hr_model *m)
+static int find_endpoints(struct hr_topology *e, struct hr_model *m)
 {
 	e->gpu = hr_model_alloc(m, m->count * sizeof *e->gpu);
 	e->ssd = hr_model_alloc(m, m->count * sizeof *e->ssd);
@@ -253,8 +258,11 @@ static int find_endpoints(struct hr_engine *e, struct hr_model *m)
 	return 0;
 }
 
-/* The function that keeps VFIO out of each group. Without an IOMMU there are no groups. */
-static int find_blockers(struct hr_engine *e, struct hr_model *m)
+/*
+ * Find the function that prevents VFIO from opening each group. Without an IOMMU there are no
+ * groups.
+ */
+static int find_blockers(struct hr_topology *e, struct hr_model *m)
 {
 	bool predict = hr_mode_is_vfio(e->opt.mode) && e->iommu != HR_IOMMU_OFF;
 
@@ -289,8 +297,8 @@ static void widen(struct hr_span *span, const struct hr_window *w)
 	span->last = w->limit > span->last ? w->limit : span->last;
 }
 
-/* Pairs share the way from their common bridge up: gather it once. */
-static void derive_above(struct hr_engine *e, uint32_t index)
+/* Pairs share the path above their common bridge, so it is gathered once per bridge. */
+static void derive_above(struct hr_topology *e, uint32_t index)
 {
 	struct hr_derived *d = &e->derived[index];
 
@@ -307,7 +315,7 @@ static void derive_above(struct hr_engine *e, uint32_t index)
 	}
 }
 
-int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_options *opt)
+int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_options *opt)
 {
 	memset(e, 0, sizeof *e);
 	e->m = m;
@@ -319,7 +327,7 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
 	e->step = hr_model_alloc(m, m->count * sizeof *e->step);
 	if (!e->derived || !e->step || find_endpoints(e, m) || hr_hosts_list(e, m) ||
-	    find_blockers(e, m) || hr_slots_find(e, m))
+	    find_blockers(e, m) || hr_pci_slots_find(e, m))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct hr_derived *d = &e->derived[i];
@@ -339,8 +347,8 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 		derive_acs(d, &m->fn[i]);
 		d->acs_assumed = m->fn[i].acs_assumed;
 		d->boot_redirect = hr_boot_acs(m, &e->boot, (int32_t)i, NULL) & HR_ACS_REDIRECT;
-		e->step[i] =
-			(struct hr_step){ d->parent, (uint16_t)d->depth, hr_way_of(e, (int32_t)i) };
+		e->step[i] = (struct hr_step){ d->parent, (uint16_t)d->depth,
+					       hr_walk_flags(e, (int32_t)i) };
 		if (!hr_is_bridge(&m->fn[i]))
 			derive_windows(m, d, &m->fn[i]);
 	}
@@ -356,10 +364,13 @@ int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_opti
 	return 0;
 }
 
-/* ---- judging */
+/* ---- evaluating pairs */
 
-/* Rules that hit between an endpoint and the turn; returns the smallest payload of the ports. */
-static uint32_t gather(const struct hr_engine *e, const struct hr_pair *p, int32_t from,
+/*
+ * Collect the rules that match between an endpoint and the turn; returns the smallest payload of
+ * the ports.
+ */
+static uint32_t gather(const struct hr_topology *e, const struct hr_pair *p, int32_t from,
 		       struct hr_hits *hits)
 {
 	uint32_t mps = 0;
@@ -372,12 +383,12 @@ static uint32_t gather(const struct hr_engine *e, const struct hr_pair *p, int32
 	return mps;
 }
 
-/* Which flows go up although a common bridge exists (PCIe Base 6.12.3). */
-static void find_redirects(const struct hr_engine *e, struct hr_pair *p)
+/* Find the flows that go up although there is a common bridge (PCIe Base 6.12.3). */
+static void find_redirects(const struct hr_topology *e, struct hr_pair *p)
 {
 	const struct hr_fn *gpu = &e->m->fn[p->gpu_turn], *ssd = &e->m->fn[p->ssd_turn];
 
-	if (p->cut) /* the bridge where they meet may be among those that are missing */
+	if (p->cut) /* the bridge where they meet may be missing */
 		return;
 	if (p->common == HR_NO_FN) {
 		p->climbs = p->redirected = ALL;
@@ -387,14 +398,14 @@ static void find_redirects(const struct hr_engine *e, struct hr_pair *p)
 			      (hr_has(ssd, HR_F_ACS_CTL, HR_ACS_RR) ? F2 | F3 : 0));
 	p->redirected = (uint8_t)(p->climbs | (hr_has(gpu, HR_F_ACS_CTL, HR_ACS_CR) ? F3 : 0) |
 				  (hr_has(ssd, HR_F_ACS_CTL, HR_ACS_CR) ? F4 : 0));
-	/* IOVAs mean nothing to a switch: they go up to be translated (rule I5). */
+	/* A switch cannot route IOVAs: they go up to be translated (rule I5). */
 	if (hr_translated(e, p))
 		p->climbs = p->redirected = ALL;
-	/* Redirect at another port than those of the turn: which flow climbs is not known. */
+	/* A port other than those of the turn redirects, so the flow that goes up is not known. */
 	p->up = p->redirected || !p->any_redirect ? p->redirected : ALL;
 }
 
-static void gather_payload(const struct hr_engine *e, struct hr_pair *p)
+static void gather_payload(const struct hr_topology *e, struct hr_pair *p)
 {
 	p->gpu_mps = gather(e, p, p->gpu, &p->gpu_side);
 	p->ssd_mps = gather(e, p, p->ssd, &p->ssd_side);
@@ -405,7 +416,7 @@ static void gather_payload(const struct hr_engine *e, struct hr_pair *p)
 
 static void worsen(struct hr_pair *p, unsigned flow, enum hr_verdict verdict, unsigned rule)
 {
-	unsigned rank = hr_verdict_rank(verdict), now = hr_verdict_rank(p->flow[flow]);
+	unsigned rank = hr_verdict_order(verdict), now = hr_verdict_order(p->flow[flow]);
 
 	if (p->flow_rule[flow] != HR_RULES_MAX &&
 	    (rank < now || (rank == now && rule > p->flow_rule[flow])))
@@ -445,7 +456,7 @@ static void apply_side(struct hr_pair *p, const struct hr_hits *hits, bool gpu_s
 		}
 }
 
-static void apply_pair(const struct hr_engine *e, struct hr_pair *p)
+static void apply_pair(const struct hr_topology *e, struct hr_pair *p)
 {
 	for (uint32_t i = 0; i < e->pair_rules; i++) {
 		unsigned rule = e->pair_rule[i];
@@ -467,8 +478,8 @@ uint8_t hr_flows_above(const struct hr_pair *p, const struct hr_rule *r, bool co
 	return r->scope & HR_ON_CLIMB ? all & p->up : 0;
 }
 
-/* What all flows of a pair share: the common bridge, and what that hangs below. */
-static void apply_above(const struct hr_engine *e, struct hr_pair *p)
+/* Apply the rules of the common bridge and of the bridges above it to all flows. */
+static void apply_above(const struct hr_topology *e, struct hr_pair *p)
 {
 	const struct hr_derived *d;
 
@@ -484,8 +495,8 @@ static void apply_above(const struct hr_engine *e, struct hr_pair *p)
 }
 
 /*
- * Which flow an ACS bit bears on is precise only at the turn of the path; the kernel refuses on
- * any bit on any port. Where the two differ the pair is no better than the kernel's reading.
+ * An ACS bit can be assigned to a flow only at the turn of the path. The kernel refuses a pair for
+ * any bit on any port. Where the two differ, the verdict is not better than the kernel's.
  */
 static void apply_union(struct hr_pair *p)
 {
@@ -494,7 +505,7 @@ static void apply_union(struct hr_pair *p)
 						 : HR_REDIR_UNLISTED;
 
 	if (p->common == HR_NO_FN || !p->any_redirect ||
-	    hr_verdict_rank(p->verdict) >= hr_verdict_rank(verdict))
+	    hr_verdict_order(p->verdict) >= hr_verdict_order(verdict))
 		return;
 	p->verdict = verdict;
 	for (unsigned i = 0; i < hr_rules_count; i++)
@@ -503,8 +514,8 @@ static void apply_union(struct hr_pair *p)
 			p->rule = (uint8_t)i;
 }
 
-void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t flows,
-		    struct hr_pair *p)
+void hr_pair_evaluate_flows(const struct hr_topology *e, int32_t gpu, int32_t ssd, uint8_t flows,
+			    struct hr_pair *p)
 {
 	bool first = true;
 
@@ -512,7 +523,7 @@ void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t
 	p->gpu = gpu;
 	p->ssd = ssd;
 	memset(p->flow_rule, HR_RULES_MAX, sizeof p->flow_rule);
-	hr_judge_kernel(e, p);
+	hr_pair_evaluate_kernel(e, p);
 	find_redirects(e, p);
 	gather_payload(e, p);
 	apply_side(p, &p->gpu_side, true);
@@ -523,7 +534,7 @@ void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t
 	for (unsigned flow = 0; flow < HR_FLOWS; flow++) {
 		if (!(flows >> flow & 1))
 			continue;
-		if (!first && hr_verdict_rank(p->flow[flow]) <= hr_verdict_rank(p->verdict))
+		if (!first && hr_verdict_order(p->flow[flow]) <= hr_verdict_order(p->verdict))
 			continue;
 		p->verdict = p->flow[flow];
 		p->rule = p->flow_rule[flow];
@@ -532,9 +543,9 @@ void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t
 	apply_union(p);
 }
 
-void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pair *p)
+void hr_pair_evaluate(const struct hr_topology *e, int32_t gpu, int32_t ssd, struct hr_pair *p)
 {
-	hr_judge_flows(e, gpu, ssd, hr_mode_flows(e->opt.mode), p);
+	hr_pair_evaluate_flows(e, gpu, ssd, hr_mode_flows(e->opt.mode), p);
 }
 
 unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out, unsigned max)

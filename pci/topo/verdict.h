@@ -1,16 +1,18 @@
 /*
- * pci/topo/verdict.h - can this GPU and this SSD do peer-to-peer DMA, and which rule says so.
+ * pci/topo/verdict.h - the verdict whether a GPU and an SSD can do peer-to-peer DMA, and the rule
+ * that decides.
  *
- * Four flows are judged apart, because hardware treats them apart:
+ * Four flows have verdicts of their own, because hardware treats them differently:
  *   F1  GPU writes the SSD's doorbell (posted)       F2  SSD writes GPU memory: data, CQE (posted)
  *   F3  SSD reads GPU memory: SQE, PRP, data          F4  GPU reads SSD registers (non-posted)
- * A pair's verdict is the worst of the flows that the mode needs. Beside this physical verdict
- * stands the kernel's own (p2pdma), computed with the kernel's algorithm for a given version.
+ * A pair's verdict is the worst verdict of the flows that the mode uses. Besides this physical
+ * verdict there is the kernel's verdict (p2pdma), computed with the kernel's algorithm for a given
+ * version.
  *
- * Rules are rows of a table (pci/topo/rules.c): a new quirk is one row. A rule that the specification
- * or kernel sources do not confirm is marked `recalled` and may only warn.
+ * Rules are rows of a table (pci/topo/rules.c): a new quirk is one row. A rule that neither the
+ * specification nor kernel sources confirm is marked `recalled`; it only adds a note.
  *
- * Read-only over the model; all state is in the engine. Not thread safe per engine.
+ * The model is read-only; all state is in the topology. Not thread safe per topology.
  */
 #ifndef PCI_TOPO_VERDICT_H
 #define PCI_TOPO_VERDICT_H
@@ -21,22 +23,22 @@
 enum hr_flow { HR_F1, HR_F2, HR_F3, HR_F4, HR_FLOWS };
 #define HR_FLOW_ALL 15u
 
-/* Best first; pairs of equal rank compare by hr_verdict_rank(). */
+/* Verdicts, best first; hr_verdict_order() orders verdicts that are equally good. */
 enum hr_verdict {
 	HR_DIRECT,	   /* inside one switch */
 	HR_RC_LISTED,	   /* through a root complex that the kernel trusts */
-	HR_REDIR_LISTED,   /* one switch, but ACS sends it up: pays the uplink twice */
+	HR_REDIR_LISTED,   /* one switch, but ACS sends it up: uses the uplink twice */
 	HR_RC_UNLISTED,	   /* through a root complex that the kernel does not list: measure */
-	HR_REDIR_UNLISTED, /* the same, because of ACS */
-	HR_WRITES_ONLY,	   /* posted writes get through, reads were seen to time out */
-	HR_UNKNOWN,	   /* a fact that decides is missing */
+	HR_REDIR_UNLISTED, /* the same with an unlisted root complex */
+	HR_WRITES_ONLY,	   /* posted writes work, reads have timed out */
+	HR_UNKNOWN,	   /* a deciding fact is missing */
 	HR_VFIO_CONFLICT,  /* the SSD's IOMMU group cannot be opened */
 	HR_BLOCKED,
 	HR_SILENT_LOSS, /* the IOMMU drops the data and reports no error */
 	HR_VERDICTS
 };
 
-/* What the kernel's pci_p2pdma_distance() concludes. */
+/* Results of the kernel's pci_p2pdma_distance(). */
 enum hr_kernel_verdict {
 	HR_KERNEL_BUS_ADDR,
 	HR_KERNEL_THRU_HOST,
@@ -45,21 +47,21 @@ enum hr_kernel_verdict {
 };
 
 enum hr_modifier {
-	HR_MOD_LINK = 1,    /* a link on the path is slower or narrower than it could be */
-	HR_MOD_MPS = 2,	    /* payload sizes differ across root ports */
-	HR_MOD_NUMA = 4,    /* other socket */
-	HR_MOD_PCH = 8,	    /* behind the chipset */
-	HR_MOD_WINDOW = 16, /* only part of the GPU's memory is visible */
-	HR_MOD_ERRORS = 32, /* error registers hold something that bears on the path; informative */
-	HR_MOD_ORDER = 64,  /* data and completion take different ways; informative */
+	HR_MOD_LINK = 1,      /* a link on the path is slower or narrower than it could be */
+	HR_MOD_MPS = 2,	      /* payload sizes differ across root ports */
+	HR_MOD_NUMA = 4,      /* other socket */
+	HR_MOD_PCH = 8,	      /* behind the chipset */
+	HR_MOD_WINDOW = 16,   /* only part of the GPU's memory is visible */
+	HR_MOD_ERRORS = 32,   /* errors recorded for the path; informative */
+	HR_MOD_ORDER = 64,    /* data and completion take different paths; informative */
 	HR_MOD_ASSUMED = 128, /* the IOMMU's mode is not in the capture; off or pt is assumed */
-	HR_MOD_ACS = 256, /* what firmware leaves in an ACS control is not known; 0 is assumed */
-	HR_MOD_SOFTWARE = 512,	    /* the way is there, the card's software does not use it */
+	HR_MOD_ACS = 256, /* the firmware's value of an ACS control is not known; 0 is assumed */
+	HR_MOD_SOFTWARE = 512,	    /* the path works, but the card's software does not use it */
 	HR_MOD_BOOT = 1024,	    /* direct until the next boot sets ACS redirect; informative */
-	HR_MOD_DEGRADED = 31 | 512, /* those that make a DIRECT pair count as degraded */
+	HR_MOD_DEGRADED = 31 | 512, /* modifiers that make a DIRECT pair count as degraded */
 };
 
-/* What the runtime does with the pair; decides which flows count. */
+/* Use of the pair at run time; decides which flows count. */
 enum hr_mode {
 	HR_MODE_GPU,	   /* queues in GPU memory, raw bus addresses: F1 F2 F3 */
 	HR_MODE_HOST,	   /* queues in host memory, data direct, raw bus addresses: F2 F3 */
@@ -77,17 +79,17 @@ static inline bool hr_mode_is_vfio(enum hr_mode mode)
 struct hr_options {
 	enum hr_mode mode;
 	uint32_t kernel;     /* version of the p2pdma table: major << 16 | minor; 0: newest */
-	enum hr_iommu iommu; /* HR_IOMMU_UNKNOWN: as the model says */
+	enum hr_iommu iommu; /* HR_IOMMU_UNKNOWN: the model's mode */
 };
 
 #define HR_RULES_MAX 128u
 
 /*
- * What some function of the machine, or the options, must have before a rule of pairs can hit. Such
- * a rule is not tried on any pair of a machine that lacks its trait: pairs are many.
+ * Preconditions of rules on pairs: facts of any function or options of the topology. Machines have
+ * many pairs, so a rule whose trait the machine lacks is not tried on its pairs.
  */
 enum hr_trait {
-	HR_TRAIT_ORPHAN = 1 << 0,	  /* a root bus that is not one */
+	HR_TRAIT_ORPHAN = 1 << 0,	  /* a root bus whose bridge is missing */
 	HR_TRAIT_PCH = 1 << 1,		  /* a port of an Intel chipset */
 	HR_TRAIT_SWITCH_LINK = 1 << 2,	  /* linked virtual switches */
 	HR_TRAIT_WINDOW_BREAK = 1 << 3,	  /* a BAR outside the windows above it */
@@ -100,7 +102,7 @@ enum hr_trait {
 	HR_TRAIT_ACS_ASSUMED = 1 << 10,	  /* what-if: an assumed ACS control */
 	HR_TRAIT_BOOT_REDIRECT = 1 << 11, /* redirect after a boot with an IOMMU */
 	HR_TRAIT_IOMMU_UNREAD = 1 << 12,  /* raw addresses, an IOMMU that may be on */
-	HR_TRAIT_IOMMU_ASSUMED = 1 << 13, /* raw addresses, nothing said of an IOMMU */
+	HR_TRAIT_IOMMU_ASSUMED = 1 << 13, /* raw addresses, no information about an IOMMU */
 	HR_TRAIT_IOMMU_ON = 1 << 14,	  /* raw addresses, a translating IOMMU */
 	HR_TRAIT_IOVA = 1 << 15,	  /* addresses on the bus may be IOVAs */
 	HR_TRAIT_VFIO = 1 << 16,	  /* the mode uses VFIO */
@@ -120,10 +122,10 @@ struct hr_hits {
 	uint64_t word[HR_RULES_MAX / 64];
 };
 
-struct hr_engine;
+struct hr_topology;
 struct hr_pair;
 
-/* Which functions a row is tried on. */
+/* Functions on which a row is tried. */
 enum hr_scope {
 	HR_ON_MACHINE = 1,
 	HR_ON_GPU = 2,
@@ -131,8 +133,8 @@ enum hr_scope {
 	HR_ON_PORT = 8, /* any bridge on the path, the common one excluded */
 	HR_ON_COMMON = 16,
 	HR_ON_PAIR = 32,
-	HR_ON_ABOVE = 64,  /* the common bridge and those above it, whatever flows go there */
-	HR_ON_CLIMB = 128, /* the same, for flows that do */
+	HR_ON_ABOVE = 64,  /* the common bridge and those above it, for all flows */
+	HR_ON_CLIMB = 128, /* the same, only for flows that go up there */
 	HR_ON_ENDS = HR_ON_GPU | HR_ON_SSD,
 	HR_ON_ALL = HR_ON_ENDS | HR_ON_PORT | HR_ON_CLIMB,
 };
@@ -142,17 +144,22 @@ enum hr_where { HR_ANYWHERE, HR_SAME_SWITCH, HR_ACROSS };
 struct hr_rule {
 	const char *id;
 	enum hr_scope scope;
-	uint8_t gpu_flows, ssd_flows; /* stopped when found on that side of the path */
+	uint8_t gpu_flows, ssd_flows; /* flows stopped by a hit on that side of the path */
 	enum hr_verdict verdict;      /* HR_VERDICTS: no verdict, a modifier or a note */
 	uint16_t modifier;	      /* enum hr_modifier */
-	enum hr_where where;	      /* HR_ANYWHERE: counts always */
-	bool recalled;		      /* not confirmed: a note, whatever the row says */
-	bool loose;		      /* of the machine: said only where there is no pair */
-	uint32_t needs;		      /* of a pair: enum hr_trait; 0: none */
-	uint8_t doubt; /* without a verdict, but bears on whether data arrives: 2; 1: it often holds */
+	enum hr_where where;	      /* HR_ANYWHERE: always counts */
+	bool recalled;		      /* not confirmed: a note, whatever verdict the row has */
+	/* Rule on the machine that is reported only when there is no pair. */
+	bool loose;
+	uint32_t needs; /* rule on pairs: enum hr_trait; 0: none */
+	/*
+	 * For a row without a verdict: 2: data may not arrive; 1: the same, but the finding is
+	 * common on working machines.
+	 */
+	uint8_t doubt;
 	const char *reason; /* word in parentheses: BLOCKED(window) */
-	bool (*on_fn)(const struct hr_engine *e, const struct hr_fn *f);
-	uint8_t (*on_pair)(const struct hr_engine *e, const struct hr_pair *p); /* flows hit */
+	bool (*on_fn)(const struct hr_topology *e, const struct hr_fn *f);
+	uint8_t (*on_pair)(const struct hr_topology *e, const struct hr_pair *p); /* flows hit */
 	const char *why, *fix; /* templates: {bdf} and {fact name}, {gpu}, {ssd}; fix may be NULL */
 	const char *source;
 };
@@ -160,99 +167,103 @@ struct hr_rule {
 extern const struct hr_rule hr_rules[];
 extern const unsigned hr_rules_count;
 
-enum hr_way {
-	HR_WAY_REDIRECT = 1,
-	HR_WAY_KERNEL_REDIRECT = 2,
-	HR_WAY_UNREAD = 4,
-	HR_WAY_BOOT_REDIRECT = 8,
-	HR_WAY_ASSUMED = 16,
-	HR_WAY_UNREAD_PORT = 32,
+enum hr_walk_flag {
+	HR_WALK_REDIRECT = 1,
+	HR_WALK_KERNEL_REDIRECT = 2,
+	HR_WALK_UNREAD = 4,
+	HR_WALK_BOOT_REDIRECT = 8,
+	HR_WALK_ASSUMED = 16,
+	HR_WALK_UNREAD_PORT = 32,
 };
 
-/* The smallest range with all of some ranges, both ends included; base > last: empty. */
+/* The smallest range that contains several ranges, both ends included; base > last: empty. */
 struct hr_span {
 	uint64_t base, last;
 };
 
-/* What the engine knows of a function before any pair is judged. */
+/* Facts of a function that do not depend on a pair. */
 struct hr_derived {
 	struct hr_hits hits; /* rules of function scope */
-	int32_t parent;	     /* copies of what the model says: a walk stays in this array */
+	int32_t parent;	     /* copies of the model's values: a walk stays in this array */
 	uint32_t depth;
 	int32_t host;
 	uint32_t node; /* NUMA node of the function, or of its root bus; UINT32_MAX: not known */
 	bool orphan;
-	uint64_t bar_base, bar_last; /* what peers address; base > last: nothing */
+	uint64_t bar_base, bar_last; /* the BAR that peers address; base > last: none */
 	bool pch;		     /* port of an Intel chipset */
 	uint32_t mps;		     /* 0: unknown or conventional PCI */
-	uint32_t mps_missing;  /* Express functions from here to the root that do not say theirs */
-	struct hr_hits above;  /* its own hits and those of bridges above it */
-	uint32_t above_mps;    /* the smallest of the same; 0: none known */
+	uint32_t mps_missing;  /* Express functions from here to the root without a known payload */
+	struct hr_hits above;  /* its own hits and those of the bridges above it */
+	uint32_t above_mps;    /* smallest payload of the same functions; 0: none known */
 	bool redirect;	       /* ACS control has RR, CR or EC */
-	bool kernel_redirect;  /* as the kernel reads it, which is another register for rule A7 */
-	bool boot_redirect;    /* after engine.boot */
-	bool acs_assumed;      /* copy of what the model says */
-	bool acs_unknown;      /* ACS control may redirect, but was not read */
+	bool kernel_redirect;  /* the same, as the kernel reads it: another register for rule A7 */
+	bool boot_redirect;    /* the same, after topology.boot */
+	bool acs_assumed;      /* copy of the model's value */
+	bool acs_unknown;      /* ACS control was not read and may redirect */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
 	int32_t window_unread; /* lowest bridge above whose windows are not known */
 	bool overlaps;	       /* a bridge whose windows overlap those of a sibling */
-	struct hr_span mem_above, pref_above; /* of all windows of the bridges above it */
+	struct hr_span mem_above, pref_above; /* union of all windows of the bridges above it */
 };
 
-/* What a walk to the root needs of a function: small, because each pair walks. */
+/* Facts of a function that a walk to the root needs; small, because each pair walks. */
 struct hr_step {
 	int32_t parent;
 	uint16_t depth;
-	uint8_t way; /* enum hr_way: what a walk over it collects */
+	uint8_t flags; /* enum hr_walk_flag: a walk over the function collects them */
 };
 
-struct hr_engine {
+struct hr_topology {
 	const struct hr_model *m;
 	struct hr_options opt;
-	enum hr_iommu iommu;	/* in force */
-	bool iommu_active;	/* groups exist, whatever the mode */
-	bool switch_links;	/* some switch says that its virtual switches are linked */
-	bool iommu_wanted;	/* the command line turns it on, and does not say passthrough */
+	enum hr_iommu iommu;	/* mode in force */
+	bool iommu_active;	/* groups exist, in any mode */
+	bool switch_links;	/* a switch reports its virtual switches as linked */
+	bool iommu_wanted;	/* the command line turns it on without passthrough */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
-	bool *host_unread;	/* per host: which it is, is not in the capture */
-	uint8_t *listed;	/* per host: 0 not listed, 1 for itself, 2 across hosts as well */
+	bool *host_unread;	/* per host: the capture does not identify it */
+	uint8_t *listed;	/* per host: 0 not listed, 1 within itself, 2 across hosts, too */
 	int32_t *gpu, *ssd;	/* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
 	struct hr_step *step;	    /* one per function */
 	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
 	int32_t *free_next;	    /* [functions]: the free slot after that one */
-	struct hr_boot boot;	    /* the next one with the present command line and an IOMMU on */
-	struct hr_groups groups;    /* formed then, in VFIO modes; of == NULL: not needed */
-	int32_t *blocker;	    /* [functions]: keeps VFIO out of its group, or HR_NO_FN */
+	/* The next boot with the present command line and an IOMMU on. */
+	struct hr_boot boot;
+	struct hr_groups groups; /* groups formed then, in VFIO modes; of == NULL: not needed */
+	/* [functions]: prevents VFIO from opening its group, or HR_NO_FN. */
+	int32_t *blocker;
 	struct hr_hits machine;
-	uint32_t fn_rules, pair_rules, machine_rules; /* pair_rules: those that can hit */
+	uint32_t fn_rules, pair_rules, machine_rules; /* pair_rules: those that can match */
 	uint8_t fn_rule[HR_RULES_MAX], pair_rule[HR_RULES_MAX], machine_rule[HR_RULES_MAX];
 };
 
 struct hr_pair {
 	int32_t gpu, ssd;	    /* functions */
 	int32_t common;		    /* lowest common bridge or HR_NO_FN */
-	int32_t gpu_turn, ssd_turn; /* functions just below it; root ports when there is none */
-	uint16_t distance;	    /* kernel's count of steps */
+	int32_t gpu_turn, ssd_turn; /* functions just below `common`; root ports without one */
+	uint16_t distance;	    /* number of steps, as the kernel counts */
 	uint8_t climbs;		    /* flows whose requests go up to the root complex */
-	uint8_t redirected;	    /* flows that ACS sends up, completions included */
+	uint8_t redirected;	    /* flows that ACS sends up, including completions */
 	uint8_t up;		    /* flows that may pass the bridges above the common one */
-	bool any_redirect;	    /* union over the path, as rule A1 has it */
-	bool kernel_redirect;	    /* the same as the kernel reads it */
-	bool unread_redirect;	    /* or it is not known */
-	bool boot_redirect;	    /* any_redirect after engine.boot */
-	bool acs_assumed;	    /* any_redirect rests on what firmware is assumed to leave */
-	bool unread_port;	    /* the same, of the bridges alone */
+	bool any_redirect;	    /* any port of the path redirects, as in rule A1 */
+	bool kernel_redirect;	    /* the same, as the kernel reads it */
+	bool unread_redirect;	    /* or ACS was not read */
+	bool boot_redirect;	    /* any_redirect after topology.boot */
+	bool acs_assumed;	    /* any_redirect depends on the firmware's assumed value */
+	bool unread_port;	    /* like unread_redirect, for bridges only */
 	bool cut;		    /* bridges above one of them are not in the capture */
 	bool same_host;
 	bool listed;	  /* root complex allowed by the kernel's rules */
-	bool host_unread; /* or which root complex it is, is not known */
+	bool host_unread; /* the capture does not identify the root complex */
 	enum hr_kernel_verdict kernel;
-	struct hr_hits gpu_side, ssd_side; /* rules that hit on the way */
+	struct hr_hits gpu_side, ssd_side; /* rules that match on the path */
 	struct hr_hits pair_hits;
-	/* Smallest payload of the ports below the common bridge on either side, of that bridge and
-	 * those above it when a flow goes there, and of all of them; 0: none known. */
+	/*
+	 * Smallest payload: of the ports below the common bridge on either side; of that bridge and
+	 * those above it when a flow goes there; of all of them. 0: none known.
+	 */
 	uint32_t gpu_mps, ssd_mps, up_mps, min_mps;
 
 	enum hr_verdict flow[HR_FLOWS];
@@ -263,65 +274,38 @@ struct hr_pair {
 };
 
 /*
- * Prepare: find endpoints, try all function rules. Memory comes from the model. 0 or -ENOMEM.
- * Call again after facts changed (what-if).
+ * Prepare the evaluation of a topology: find endpoints, try all rules on functions. Memory comes
+ * from the model. 0 or -ENOMEM. Call it again after facts changed (what-if).
  */
-int hr_engine_init(struct hr_engine *e, struct hr_model *m, const struct hr_options *opt);
+int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_options *opt);
 
-/* Judge one pair; both are indices of functions. Any two functions may be asked about. */
-void hr_judge(const struct hr_engine *e, int32_t gpu, int32_t ssd, struct hr_pair *p);
+/* Evaluate one pair; both are indices of functions. Any two functions are allowed. */
+void hr_pair_evaluate(const struct hr_topology *e, int32_t gpu, int32_t ssd, struct hr_pair *p);
 
-/* The same for other flows than the mode's: bits 1 << enum hr_flow. */
-void hr_judge_flows(const struct hr_engine *e, int32_t gpu, int32_t ssd, uint8_t flows,
-		    struct hr_pair *p);
-
-/* The kernel's algorithm alone; sets common, distance, redirect, listed and kernel of *p. */
-void hr_judge_kernel(const struct hr_engine *e, struct hr_pair *p);
-
-/* enum hr_way of a function, from what else is derived; part of hr_engine_init(). */
-uint8_t hr_way_of(const struct hr_engine *e, int32_t fn);
-
-/* Look up the hosts' first functions; part of hr_engine_init(). 0 or -ENOMEM. */
-int hr_hosts_list(struct hr_engine *e, struct hr_model *m);
-/* Root complex of a function allowed for peers, as host_bridge_whitelist() has it. */
-bool hr_host_listed(const struct hr_engine *e, int32_t host_a, int32_t host_b);
-/* Not allowed by what is known, but a host whose first function is not might make it so. */
-bool hr_host_unread(const struct hr_engine *e, int32_t host_a, int32_t host_b);
+/* The same for a given set of flows: bits 1 << enum hr_flow. */
+void hr_pair_evaluate_flows(const struct hr_topology *e, int32_t gpu, int32_t ssd, uint8_t flows,
+			    struct hr_pair *p);
 
 /* Flows that a mode uses. */
 uint8_t hr_mode_flows(enum hr_mode mode);
 
-unsigned hr_verdict_rank(enum hr_verdict verdict);
+unsigned hr_verdict_order(enum hr_verdict verdict);
 /* "REDIRECTED+RC_LISTED", or with the rule's reason: "BLOCKED(window)". text[48]; returns text. */
 char *hr_verdict_text(enum hr_verdict verdict, unsigned rule, char *text);
-/* The verdict of that name, HR_VERDICTS when there is none. */
+/* The verdict with that name; HR_VERDICTS: none. */
 enum hr_verdict hr_verdict_by_name(const char *name, size_t bytes);
 const char *hr_kernel_text(enum hr_kernel_verdict verdict);
 
-/* PIX PXB PHB NODE SYS as nvidia-smi topo -m uses them. */
-const char *hr_distance_word(const struct hr_engine *e, const struct hr_pair *p);
+/* PIX PXB PHB NODE SYS, as nvidia-smi topo -m prints them. */
+const char *hr_distance_word(const struct hr_topology *e, const struct hr_pair *p);
 
-/* The row's `where` holds for the pair. */
+/* True when the row's `where` holds for the pair. */
 bool hr_rule_counts(const struct hr_rule *r, const struct hr_pair *p);
 
-/* A rule that hit on the path, for explanations. */
-struct hr_finding {
-	uint8_t rule;
-	int32_t fn;    /* HR_NO_FN: the pair or the machine as a whole */
-	uint8_t flows; /* hit */
-};
-/* Findings of a judged pair, in path order; returns how many (at most max are stored). */
-unsigned hr_findings(const struct hr_engine *e, const struct hr_pair *p, struct hr_finding *out,
-		     unsigned max);
-
-/* Fill a rule's template; returns to. */
-char *hr_rule_text(const struct hr_engine *e, const struct hr_pair *p, const struct hr_finding *f,
-		   const char *template, char *to, size_t capacity);
-
-/* Flows that a rule stops when it is found at the common bridge (common) or one above it. */
+/* Flows that a rule stops when it matches at the common bridge (common) or above it. */
 uint8_t hr_flows_above(const struct hr_pair *p, const struct hr_rule *r, bool common);
 
-/* Functions from the endpoint up to, not including, the common bridge. Returns how many. */
+/* Functions from the endpoint up to, but without, the common bridge. Returns their number. */
 unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out,
 		 unsigned max);
 

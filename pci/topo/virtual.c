@@ -1,12 +1,12 @@
 /*
- * Virtual functions (SR-IOV, PCIe Base 9.3): identifiers, BARs, memory decode, payload and link of
- * one are in the registers of its physical function.
+ * Virtual functions (SR-IOV, PCIe Base 9.3). Identifiers, BARs, memory decoding, payload and link
+ * of a virtual function are in the registers of its physical function.
  */
 #include "pci/topo/virtual.h"
 
 #include "pci/topo/fields.h"
 
-/* Steps over the VFs that physical functions claim; a real machine needs one a function. */
+/* Limit of the VFs that all physical functions claim; a real machine has one claim per function. */
 #define CLAIMS_MAX (16u << 20)
 
 static uint32_t routing_id(const struct hr_fn *f)
@@ -25,7 +25,7 @@ static bool has_vfs(const struct hr_fn *f)
 	       hr_get(f, HR_F_VF_OFFSET, 0);
 }
 
-/* Name this function as the physical one of those that its capability makes. */
+/* Make this function the physical one of all functions that its capability describes. */
 static uint32_t claim(struct hr_model *m, uint32_t index)
 {
 	const struct hr_fn *pf = &m->fn[index];
@@ -44,8 +44,8 @@ static uint32_t claim(struct hr_model *m, uint32_t index)
 }
 
 /*
- * Text of a function without BARs and decoding: a virtual one, unless the first function on its
- * bus, which would be the physical one, says that it has none.
+ * Text of a function without BARs and decoding describes a virtual function, unless the first
+ * function of its bus, which would be the physical one, has no SR-IOV.
  */
 static bool may_be_virtual(const struct hr_model *m, int32_t index)
 {
@@ -82,7 +82,10 @@ void hr_virtual_find(struct hr_model *m)
 	}
 }
 
-/* What the VF's own register does not hold. An assumption of the user stands. */
+/*
+ * Take a fact from the physical function when the VF's register does not hold it. A fact from the
+ * user stays.
+ */
 static void borrow(struct hr_fn *f, const struct hr_fn *pf, enum hr_fact_id id)
 {
 	if (f->fact[id].source == HR_SRC_USER && (!pf || pf->fact[id].source != HR_SRC_USER))
@@ -96,7 +99,7 @@ static void set_bits(struct hr_fn *f, enum hr_fact_id id, uint32_t bits, bool on
 		f->fact[id].value = on ? f->fact[id].value | bits : f->fact[id].value & ~bits;
 }
 
-/* A VF that is there exists because the capability is on; Linux turns decoding on with it. */
+/* A VF exists only while the capability is on; Linux turns on decoding at the same time. */
 bool hr_virtual_decodes(const struct hr_model *m, const struct hr_fn *f)
 {
 	const struct hr_fn *pf = f->physfn == HR_NO_FN ? NULL : &m->fn[f->physfn];
@@ -148,7 +151,7 @@ static void complete(struct hr_model *m, struct hr_fn *f)
 	for (unsigned i = 0; i < sizeof of_pf / sizeof *of_pf; i++)
 		borrow(f, pf, of_pf[i]);
 	set_bits(f, HR_F_COMMAND, HR_COMMAND_MSE, hr_virtual_decodes(m, f));
-	/* The kernel's address of a BAR whose register is no register is the BAR's. */
+	/* The kernel's address of a VF's BAR is right, although the VF has no such register. */
 	for (unsigned i = 0; i < HR_BARS_MAX; i++)
 		if (f->bar[i].flags & HR_BAR_MEM && f->bar[i].base)
 			f->bar[i].flags &= (uint8_t)~HR_BAR_UNASSIGNED;

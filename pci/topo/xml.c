@@ -29,7 +29,7 @@ bool hr_xml_number(const char **attributes, const char *name, int base, unsigned
 	return true;
 }
 
-/* Words of a mask, the lowest first; how many, 0 when it is none. */
+/* Words of a mask, the lowest first. Returns their number; 0: not a mask. */
 static unsigned mask_words(const char *mask, uint32_t *word)
 {
 	unsigned n = 0;
@@ -85,8 +85,8 @@ void hr_xml_fail(struct hr_xml *x, const char *what)
 	if (x->failed)
 		return;
 	x->failed = true;
-	snprintf(x->m->message, sizeof x->m->message, "line %lu: %s",
-		 XML_GetCurrentLineNumber(x->parser), what);
+	hr_fail(&x->m->error, HR_ERROR_USAGE, -EINVAL, "line %lu: %s",
+		XML_GetCurrentLineNumber(x->parser), what);
 	XML_StopParser(x->parser, XML_FALSE);
 }
 
@@ -133,7 +133,10 @@ static void on_end(void *to, const char *element)
 		x->format->end(x, element);
 }
 
-/* None of the formats has entities; expanding them is how a small file becomes a large one. */
+/*
+ * No topology format has entities. They are refused, because their expansion can make a small file
+ * huge.
+ */
 static void on_entity(void *to, const XML_Char *name, int is_parameter, const XML_Char *value,
 		      int length, const XML_Char *base, const XML_Char *system,
 		      const XML_Char *public, const XML_Char *notation)
@@ -169,9 +172,7 @@ int hr_read_xml(struct hr_model *m, const char *text, size_t size)
 	XML_ParserFree(x.parser);
 	if (x.failed)
 		return -EINVAL;
-	if (m->count == 0) {
-		snprintf(m->message, sizeof m->message, "no PCI function in it");
-		return -ENODATA;
-	}
+	if (m->count == 0)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in it");
 	return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * pci/topo/xml.h - what the readers of XML topologies share: NCCL's and RCCL's, and hwloc's.
+ * pci/topo/xml.h - code shared by the readers of XML topologies: NCCL and RCCL, and hwloc.
  *
- * expat reads; a reader is asked for each element in the order of the file. No entity is expanded
- * and nothing outside the file is read.
+ * expat parses the file and calls a reader for each element in the order of the file. No entity is
+ * expanded, and nothing outside the file is read.
  */
 #ifndef PCI_TOPO_XML_H
 #define PCI_TOPO_XML_H
@@ -22,7 +22,7 @@ struct hr_xml {
 
 struct hr_xml_format {
 	const char *root;  /* name of the outermost element */
-	const char *input; /* what hr_model.input becomes */
+	const char *input; /* text for hr_model.input */
 	size_t state_bytes;
 	/* attributes: name, value, name, value, NULL */
 	void (*start)(struct hr_xml *x, const char *element, const char **attributes);
@@ -31,21 +31,23 @@ struct hr_xml_format {
 
 extern const struct hr_xml_format hr_xml_nccl, hr_xml_hwloc;
 
-/* Read a whole file. 0; -EINVAL: malformed, cut off or of another kind; -ENODATA: no function. */
+/*
+ * Read a whole file. 0; -EINVAL: malformed, cut off or another format; -ENODATA: no PCI function.
+ */
 int hr_read_xml(struct hr_model *m, const char *text, size_t size);
 
-/* Stop: the message names the line. */
+/* Stop reading with an error; its text names the line. */
 void hr_xml_fail(struct hr_xml *x, const char *what);
 /* Value of an attribute, or NULL. */
 const char *hr_xml_get(const char **attributes, const char *name);
-/* Number of an attribute in that base; false: there is none, or one of more than 32 bits. */
+/* Number of an attribute in that base; false: missing, or more than 32 bits. */
 bool hr_xml_number(const char **attributes, const char *name, int base, unsigned long *value);
 /*
- * "0-15,32" of a mask in words of 32 bits, the highest first: "ffff0000,0000ffff" or
- * "0xffff0000,0x0000ffff". NULL: it is no mask, or an empty or an infinite one.
+ * "0-15,32" from a mask in words of 32 bits, the highest first: "ffff0000,0000ffff" or
+ * "0xffff0000,0x0000ffff". NULL: not a mask, empty or infinite.
  */
 const char *hr_xml_cpus(struct hr_model *m, const char *mask);
-/* One more name that the system gives a function. */
+/* Add one more name that the system gives a function. */
 void hr_xml_device(struct hr_model *m, struct hr_fn *f, const char *name);
 
 #endif

@@ -24,26 +24,26 @@ check "the built-in configuration boots" built_in
 check "messages carry both times" stamped
 
 broken() { echo 'ssds = (' >"$SCRATCH/x.conf"; exits 2 boot "$SCRATCH/x.conf" && warns "x.conf:2"; }
-check "a broken configuration is not tried again" broken
-check "a configuration that is not there" exits 2 boot "$SCRATCH/absent.conf"
+check "boot does not retry a broken configuration" broken
+check "a missing configuration" exits 2 boot "$SCRATCH/absent.conf"
 check "an unknown option" exits 2 boot --nonsense
 check "two configurations" exits 2 boot a b
 
 field() { conf "$1"; exits 2 boot "$SCRATCH/x.conf" && warns "$2"; }
-check "a wrong end" field 'after = "explode";' 'boot.after: is "explode", expected'
-check "a watchdog that bring-up would trip" field 'watchdog = "1s";' 'boot.watchdog: is under 5s'
+check "a wrong value of boot.after" field 'after = "explode";' 'boot.after: is "explode", expected'
+check "a watchdog shorter than bring-up" field 'watchdog = "1s";' 'boot.watchdog: is under 5s'
 check "a module with a relative path" field 'modules = ( { name = "a/b"; } );' \
     "boot.modules[0].name: 'a/b' is neither"
 check "an unknown key" field 'restart = 1;' "unknown key; did you mean 'restarts'"
 
-# The first read of each attempt fails, with a status that may go away.
+# The first read of each attempt fails with a temporary status.
 fails() {
     printf 'on read: status 0x006 dnr\n' >"$SCRATCH/faults"
     conf 'restarts = 2; backoff = "20ms";' ",faults=$SCRATCH/faults"
     exits 4 boot "$SCRATCH/x.conf" && warns "restart 1 of 2 in 0.0 s" &&
         warns "restart 2 of 2 in 0.0 s" && warns "given up after 2 restarts"
 }
-check "a failure that may go away is tried again, a bounded number of times" fails
+check "a temporary failure is retried a bounded number of times" fails
 
 unreadable_store() {
     printf 'on read: status 0x281 dnr\n' >"$SCRATCH/faults"
@@ -51,7 +51,7 @@ unreadable_store() {
     exits 4 boot "$SCRATCH/x.conf" && warns "'sum' is given up: Unrecovered Read Error" &&
         ! warns "restart 1" >/dev/null
 }
-check "a failure that stays is not tried again" unreadable_store
+check "a permanent failure is not retried" unreadable_store
 
 # two [BAD_DEVICE_OPTIONS [BOOT_SETTINGS [SSD_SETTINGS]]]: pipeline `bad` over b.img comes before `good` over a.img
 two() {
@@ -78,7 +78,7 @@ make_images() {
 copied() {
     exits 0 store get "soft:$SCRATCH/a.img" out - && cmp "$SCRATCH/in" "$SCRATCH/out"
 }
-# fault_in_object ACTION: half a megabyte behind the start of the only object of b.img
+# fault_in_object ACTION: half a megabyte after the start of the only object of b.img
 fault_in_object() {
     exits 0 store ls --json "soft:$SCRATCH/b.img" || return 1
     python3 - "$SCRATCH/out" "$1" >"$SCRATCH/faults" <<'PYTHON'
@@ -94,8 +94,8 @@ bad_block() {
         warns "'bad' is given up: Unrecovered Read Error" && ! warns "restart 1" >/dev/null &&
         says "a:out, 16 of 16 tiles durable" && copied
 }
-check "images are made" make_images
-check "a bad block is reported, not restarted over, and stops no other pipeline" bad_block
+check "prepare images" make_images
+check "a bad block is reported without restarts and stops no other pipeline" bad_block
 lost() {
     fault_in_object drop || return 1
     two ",faults=$SCRATCH/faults" 'post = "off"; restarts = 2;' 'timeout_ms = 500;'
@@ -110,7 +110,7 @@ no_object() {
     exits 2 boot "$SCRATCH/x.conf" && warns "object 'im'" && warns "'bad' is given up" &&
         ! warns "restart 1" >/dev/null && copied
 }
-check "so does an object that is not there, which is not tried again" no_object
+check "a missing object stops only its own pipeline and is not retried" no_object
 
 # service STEP...: boot the configuration under a service manager (lib/service.py)
 export SCRATCH
@@ -123,37 +123,37 @@ missing() {
     exits 0 store rm "soft:$SCRATCH/a.img" out
     exits 3 boot "$SCRATCH/x.conf" && says "FAIL controller" && warns "restart 2 of 2" && copied
 }
-check "a device that is missing fails the self-test, and may come later" missing
-# `good` runs first, and again there is nothing to do for it when the other disk comes.
+check "a missing device fails the self-test and is used when it appears" missing
+# `good` runs first, and is found complete when the other disk appears.
 comes() {
     make_images && mv "$SCRATCH/b.img" "$SCRATCH/b.late" && two "" 'restarts = 0; wait_s = 86400;' &&
         service until=running "until=going down" until=waiting \
             "sh=$HEADRACE status --json | grep -q '\"phase\": \"waiting\"'" \
             "sh=mv $SCRATCH/b.late $SCRATCH/b.img" until=running exit=0 &&
-        warned "is absent; it is waited for 86400 s" && copied
+        warned "is absent; waiting for it for 86400 s" && copied
 }
-check "an absent disk is waited for, while others are used" comes
+check "boot waits for an absent disk and uses the other disks" comes
 stops_waiting() {
     rm -f "$SCRATCH/b.img"
     service until=waiting signal=TERM exit=0
 }
-check "SIGTERM while an ssd is waited for is a stop in order" stops_waiting
+check "SIGTERM during the wait for an ssd is an orderly stop" stops_waiting
 stops_backoff() {
     printf 'on read: status 0x006 dnr\n' >"$SCRATCH/faults"
     conf 'restarts = 2; backoff = "100000s";' ",faults=$SCRATCH/faults"
     service until=backoff signal=TERM exit=0
 }
-check "... and while it pauses before a restart" stops_backoff
-# The self-test of such a disk takes most of a minute; each command is 250 ms.
+check "SIGTERM during the pause before a restart is an orderly stop" stops_backoff
+# The self-test of the queue makes 64 reads, which take more than a minute.
 stops_post() {
-    printf 'on any count 1000000: delay 250ms\n' >"$SCRATCH/faults"
+    printf 'on read count 1000000: delay 1s\n' >"$SCRATCH/faults"
     make_images && two ",faults=$SCRATCH/faults" && service until=post \
         "sh=until grep -q 'OK   controller b' $SCRATCH/boot.out; do sleep 0.05; done" \
         "sh=$HEADRACE status --json | grep -q '\"phase\": \"post\"'" \
         silent=STATUS=running signal=TERM exit=0 silent=READY=1 &&
         ! grep -q 'queue      b' "$SCRATCH/boot.out"
 }
-check "the self-test of a slow ssd answers readers and sees SIGTERM" stops_post
+check "during the self-test of a slow ssd status answers and SIGTERM works" stops_post
 
 stays() {
     conf 'after = "stay";'
@@ -166,16 +166,16 @@ stays() {
         json 'r["pipelines"][0]["outcome"] == "done"' &&
         json 'r["pipelines"][0]["read_bytes"] == 4 << 20'
 }
-check "an appliance that stays can be asked, and SIGTERM ends it" stays
-check "nobody answers afterwards" exits 3 status
-check "a name with a slash is no appliance" exits 3 status ../x
+check "status answers while an appliance stays, and SIGTERM ends it" stays
+check "status reports no appliance afterwards" exits 3 status
+check "status refuses a name with a slash" exits 3 status ../x
 
-# The whole of NOTIFY_SOCKET, with a watchdog whose keepalive is due all the time.
+# A complete NOTIFY_SOCKET, with a watchdog whose keepalive is always due.
 notified() {
     conf ''
     WATCHDOG_USEC=2 service until=running exit=0 told=READY=1 told=WATCHDOG=1 told=STOPPING=1
 }
-check "a service manager hears READY, keepalives and STOPPING" notified
+check "a service manager receives READY, keepalives and STOPPING" notified
 no_place() {
     local reason="RUNTIME_DIRECTORY /dev/null: Not a directory"
     conf ''
@@ -186,28 +186,28 @@ no_place() {
             exits 3 status && warns "($reason)"
     )
 }
-check "an unusable RUNTIME_DIRECTORY is a warning, and status says the same" no_place
+check "boot warns of an unusable RUNTIME_DIRECTORY, and status reports it" no_place
 
-# first COMMAND...: as PID 1 of namespaces of its own; reboot(2) ends them by a signal
-first() { timeout 60 unshare -mpf --mount-proc "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null; }
+# first COMMAND...: as PID 1 of its own namespaces; reboot(2) ends them by a signal
+first() { timeout 200 unshare -mpf --mount-proc "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null; }
 if unshare -mpf --mount-proc true 2>/dev/null; then
-    # Never the watchdog of this machine: it would do what it is for.
+    # Hide the watchdog of this machine, which would reset the machine.
     no_watchdog() {
         conf "watchdog = \"$1\";"
         # shellcheck disable=SC2016
-        timeout 60 unshare -m sh -c \
+        timeout 200 unshare -m sh -c \
             '[ ! -e /dev/watchdog ] || mount --bind /dev/null /dev/watchdog; exec "$@"' sh \
             "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &&
             says "64 tiles" && warns "nothing resets this machine if it hangs"
     }
-    check "without its watchdog an appliance works, and says so" no_watchdog 30s
+    check "an appliance without its watchdog works and reports the lack" no_watchdog 30s
     as_first() { conf ''; first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "is the first process" &&
         says "64 tiles" && warns "poweroff" && ! warns "does not poweroff" >/dev/null; }
-    check "the first process powers off when it is done" as_first
+    check "the first process powers off after the last pipeline" as_first
     unreadable() { echo '!' >"$SCRATCH/x.conf"; first "$HEADRACE" boot "$SCRATCH/x.conf"
         warns "x.conf:1" && warns "the appliance does not run (code 2); poweroff in 5 s"; }
-    check "the first process says what is wrong with its configuration" unreadable
-    # Both mistakes are told, and what else the configuration says of the end counts.
+    check "the first process reports mistakes of its configuration" unreadable
+    # Both mistakes are reported, and the configuration's other settings for the end apply.
     mistaken() {
         conf 'after = "explode"; last_resort = "reboot";'
         sed -i 's/"crc32c"/"crc32x"/' "$SCRATCH/x.conf"
@@ -216,28 +216,28 @@ if unshare -mpf --mount-proc true 2>/dev/null; then
             warns "the appliance does not run (code 2); reboot in 5 s" &&
             ! warns "does not reboot" >/dev/null
     }
-    check "the last resort of a configuration with mistakes is taken" mistaken
-    # An orphan that ends is collected on the way, and is not the shell.
+    check "the first process obeys last_resort of a configuration with mistakes" mistaken
+    # The supervisor collects an orphan that ends, and still waits for the shell.
     shell() {
         printf 'on read: status 0x281 dnr\n' >"$SCRATCH/faults"
         conf 'restarts = 0; last_resort = "shell";' ",faults=$SCRATCH/faults"
-        echo '(sleep 0.2 &); sleep 1; echo the shell ends' | timeout 60 unshare -mpf --mount-proc \
+        echo '(sleep 0.2 &); sleep 1; echo the shell ends' | timeout 200 unshare -mpf --mount-proc \
             "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err"
         warns "shell in 5 s" && says "the shell ends"
     }
-    check "the shell of the last resort is waited for" shell
+    check "the first process waits for the shell of last_resort" shell
     container() {
         exits 0 store format "soft:$SCRATCH/c.img,size=16M" || return 1
         sha256sum "$SCRATCH/c.img" >"$SCRATCH/c.sum"
-        timeout 60 unshare -mpf --mount-proc "$HEADRACE" store get "soft:$SCRATCH/c.img" none - \
+        timeout 200 unshare -mpf --mount-proc "$HEADRACE" store get "soft:$SCRATCH/c.img" none - \
             </dev/null >/dev/null 2>&-
         sha256sum --quiet -c "$SCRATCH/c.sum"
     }
-    check "a first process that is none of a machine holds what is closed, too" container
+    check "the first process with closed descriptors does not write to the image" container
     module() { conf 'modules = ( { name = "no_such_module"; } );'
         first "$HEADRACE" boot "$SCRATCH/x.conf"; warns "module no_such_module" && says "64 tiles"; }
-    check "a module that is not there is named, and the appliance tries without" module
+    check "a missing module is named, and the appliance continues without it" module
 else
-    skip "no PID namespaces here" "what the first process of a machine does"
+    skip "no PID namespaces here" "the first process of a machine"
 fi
 done_testing

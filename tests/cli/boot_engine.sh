@@ -1,12 +1,12 @@
 #!/bin/bash
-# headrace boot is a supervisor, and its engine a process of its own, which dies here in several ways.
+# headrace boot is a supervisor with an engine as a separate process. The engine dies in several ways.
 # shellcheck disable=SC2016,SC2317  # an inner shell expands; called through check
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
 export SCRATCH
 
-# conf BOOT_SETTINGS [DEVICE_OPTIONS [OPERATOR]]: `p` copies 4096 tiles, then `sum` reads them once more
+# conf BOOT_SETTINGS [DEVICE_OPTIONS [OPERATOR]]: `p` copies 1024 tiles, then `sum` reads them again
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF
 appliance = { name = "box"; checkpoint = "20ms"; };
@@ -25,7 +25,7 @@ liar='"liar"; args = { lie = "address"; }'
 
 prepare() {
     env -i PATH="$PATH" make NVCC= O="$SCRATCH" op OP=tests/op/liar.c >"$SCRATCH/out" 2>"$SCRATCH/err" &&
-        head -c $((16 << 20)) /dev/urandom >"$SCRATCH/in" && fresh
+        head -c $((4 << 20)) /dev/urandom >"$SCRATCH/in" && fresh
 }
 fresh() {
     rm -f "$SCRATCH/a.img"
@@ -35,16 +35,16 @@ fresh() {
 copied() {
     exits 0 store get "soft:$SCRATCH/a.img" out - && cmp "$SCRATCH/in" "$SCRATCH/out"
 }
-slow() { echo 'on read count 1000000: delay 50ms' >"$SCRATCH/faults"; }
+slow() { echo 'on read count 1000000: delay 250ms' >"$SCRATCH/faults"; }
 fast() { : >"$SCRATCH/faults"; }
 
 service() { python3 "$(dirname "$0")/lib/service.py" "$HEADRACE" "$SCRATCH/x.conf" "$@"; }
 warned() { grep -qE -- "$1" "$SCRATCH/boot.err" || { cat "$SCRATCH/boot.err"; return 1; }; }
 
-# Called by the shell of a step: ask the appliance, and look at its answer.
+# Called by the shell of a step: request the status of the appliance and check it.
 cat >"$SCRATCH/ask" <<'ASK'
 #!/bin/bash
-# ask EXPRESSION: of the status r is true; engine: its process
+# ask EXPRESSION: the expression is true for the status r
 "$HEADRACE" status box --json >"$SCRATCH/status" || exit 1
 python3 -c '
 import json, sys
@@ -54,7 +54,7 @@ v = eval(sys.argv[2])
 print("" if v is True else v)
 sys.exit(not v)' "$SCRATCH/status" "$1"
 ASK
-# The first pipeline has made something durable.
+# The first pipeline has made some tiles durable.
 cat >"$SCRATCH/wait" <<'WAIT'
 #!/bin/bash
 until "$SCRATCH/ask" 'p[0]["durable_tiles"] >= 4' >/dev/null; do sleep 0.05; done
@@ -63,7 +63,7 @@ WAIT
 chmod +x "$SCRATCH/ask" "$SCRATCH/wait"
 export HEADRACE
 
-check "an image and an operator are made" prepare
+check "prepare an image and an operator" prepare
 
 two_processes() {
     slow && conf 'restarts = 0;' ",faults=$SCRATCH/faults" && service until=running "sh=$SCRATCH/wait" \
@@ -88,9 +88,9 @@ killed() {
         warned "engine $(cat "$SCRATCH/engine"): ended by signal 9 \(Killed\); it ran: pipeline 'p'" &&
         warned "'p' resumes at tile [1-9]" && warned "restart 1 of 1 in 1.0 s" && copied
 }
-check "kill -9 of the engine: it is said, the status answers, the run goes on" killed
+check "kill -9 of the engine is reported, the status answers, the run resumes" killed
 
-# Each engine dies; every other one before anything runs.
+# Each engine dies, and every second engine before any pipeline runs.
 used_up() {
     fresh && slow && conf 'restarts = 1; backoff = "10ms";' ",faults=$SCRATCH/faults" &&
         service until=running "sh=$SCRATCH/wait" 'sh=kill -SEGV "$(cat "$SCRATCH/engine")"' \
@@ -98,16 +98,16 @@ used_up() {
             'sh=kill -ABRT "$(cat "$SCRATCH/engine")"' exit=1 &&
         warned "given up after 1 restarts"
 }
-check "engines that die use up the restarts" used_up
+check "dying engines use up the restarts" used_up
 
-# It is the third tile that kills; what does not need it is done first.
+# The third tile kills the engine; pipelines that do not use that tile are done first.
 crashes() {
     fresh && conf 'restarts = 2; backoff = "10ms";' "" "$liar" && exits 1 boot "$SCRATCH/x.conf" &&
         warns "given up after 2 restarts" && says "crc32c" &&
         [ "$(grep -cE "engine [0-9]+: (ended by signal|exited with code).*it ran: pipeline 'p'" \
             "$SCRATCH/err")" = 3 ]
 }
-check "an operator that crashes ends its engine, and no other pipeline" crashes
+check "a crashing operator ends its engine and no other pipeline" crashes
 
 vanishes() {
     fresh && slow && conf 'restarts = 1;' ",faults=$SCRATCH/faults" && service until=running \
@@ -119,7 +119,19 @@ vanishes() {
     fast
     exits 0 boot "$SCRATCH/x.conf" && warns "'p' resumes at tile" && copied
 }
-check "the engine does not outlive its supervisor, and the next one goes on" vanishes
+check "the engine ends with its supervisor, and the next engine resumes the run" vanishes
+
+# The process that reads the configuration loads the operator, and the operator crashes.
+crashes_early() {
+    mkdir -p "$SCRATCH/early" && { cat tests/op/liar.c
+        echo 'static void __attribute__((constructor)) early(void) { __builtin_trap(); }'
+    } >"$SCRATCH/early/liar.c" && mv "$SCRATCH/liar.op" "$SCRATCH/late.op" &&
+        env -i PATH="$PATH" make NVCC= O="$SCRATCH" op OP="$SCRATCH/early/liar.c" >"$SCRATCH/out" \
+            2>"$SCRATCH/err" && conf 'restarts = 1;' && exits 2 boot "$SCRATCH/x.conf" &&
+        warns "the process that reads the configuration, and loads its user operators, ended by signal"
+}
+check "an operator that crashes during loading does not end the supervisor" crashes_early
+mv "$SCRATCH/late.op" "$SCRATCH/liar.op"
 
 full() {
     local code=0
@@ -127,19 +139,19 @@ full() {
     "$HEADRACE" boot "$SCRATCH/x.conf" >/dev/full 2>"$SCRATCH/err" </dev/null || code=$?
     [ "$code" = 1 ] && warns "standard output: cannot write"
 }
-check "reports that cannot be written are a failure" full
+check "a failed write of the report is a failure" full
 
 if unshare -mpf --mount-proc true 2>/dev/null; then
     last_resort() {
         fresh && conf 'restarts = 1; backoff = "10ms"; last_resort = "reboot";' "" "$liar" || return 1
-        timeout 60 unshare -mpf --mount-proc "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" \
+        timeout 200 unshare -mpf --mount-proc "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" \
             2>"$SCRATCH/err" </dev/null
         warns "is the first process" && warns "given up after 1 restarts" &&
             warns "the appliance does not run (code 1); reboot in 5 s" &&
             ! warns "does not reboot" >/dev/null
     }
-    check "the first process outlives its engines, and takes the last resort" last_resort
+    check "the first process outlives its engines and obeys last_resort" last_resort
 else
-    skip "no PID namespaces here" "what the first process does when its engine dies"
+    skip "no PID namespaces here" "the first process after the death of its engine"
 fi
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/bash
-# One bit of an object changes on the disk: who notices, what is said, and what is left; and sinks whose
-# checksum is that of the whole whatever has happened to the runs that made them.
+# One bit of an object changes on the disk: the messages, exit codes and remaining objects; and
+# sinks, whose checksum covers the whole object after any sequence of interrupted runs.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
@@ -32,15 +32,13 @@ make_image() {
     exits 0 store format "soft:$image,size=128M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
 }
 
-# crc OBJECT: as `ls` says it; what the last run printed is kept
+# crc OBJECT: the checksum that `ls` prints; the output of the last run is kept
 crc() {
-    "$HEADRACE" store ls "soft:$image" --json >"$SCRATCH/ls" && python3 -c '
-import json, sys
-print([o.get("crc32c", "none") for o in json.load(open(sys.argv[1]))["objects"] if o["name"] == sys.argv[2]][0])' \
-        "$SCRATCH/ls" "$1"
+    "$HEADRACE" store ls "soft:$image" --json >"$SCRATCH/ls" &&
+        json_value "$SCRATCH/ls" d "[o.get('crc32c', 'none') for o in d['objects'] if o['name'] == '$1'][0]"
 }
 
-# flip OBJECT BYTE: one bit of it on the disk, and by a second call back again
+# flip OBJECT BYTE: change one bit of the byte on the disk; a second call restores the bit
 flip() {
     "$HEADRACE" store ls "soft:$image" --json >"$SCRATCH/ls" && python3 - "$SCRATCH/ls" "$image" "$1" "$2" <<'PY'
 import json, sys
@@ -84,7 +82,7 @@ rotten_source() {
         json 'r["pipelines"][0]["failure"]["crc32c"] != r["pipelines"][0]["failure"]["crc32c_expected"]' &&
         json 'r["pipelines"][0]["failure"]["object"] == "in" and r["pipelines"][0]["failure"]["ssd"] == "a"' &&
         json 'r["pipelines"][0]["sources"][0]["check"] == "wrong"' || return 1
-    exits 4 store get --force "soft:$image" in "$SCRATCH/copy" && warns "should be $want" &&
+    exits 4 store get --force "soft:$image" in "$SCRATCH/copy" && warns "expected $want" &&
         exits 1 store verify "soft:$image" && says "FAULT" && says "should be $want"
 }
 
@@ -98,11 +96,11 @@ rotten_sink() {
     make_image && conf && exits 0 run "$SCRATCH/x.conf" --pipeline p && flip out $((bytes - 1)) || return 1
     exits 4 run "$SCRATCH/x.conf" --pipeline q && warns "pipeline 'q': object 'out' on ssd 'a'" &&
         warns "expected $(crc in)" && exits 0 store ls "soft:$image" && ! grep -q half "$SCRATCH/out" &&
-        exits 4 store get --force "soft:$image" out "$SCRATCH/copy" && warns "should be $(crc in)" &&
+        exits 4 store get --force "soft:$image" out "$SCRATCH/copy" && warns "expected $(crc in)" &&
         exits 1 store verify "soft:$image" && says "FAULT  out: "
 }
 
-# The data are copied as they are, and the sink's checksum is theirs.
+# The copy has the same data, and the sink's checksum is that of the source.
 off() {
     make_image && flip in 5 && conf 'verify = "off";' || return 1
     exits 0 run "$SCRATCH/x.conf" --pipeline p && silent && says "a:in, not verified: verify is off" &&
@@ -126,12 +124,12 @@ says_what_it_will_do() {
         json 'r["pipelines"][0]["sink"]["checksum"] is True'
 }
 
-# Writes take their time: so many tiles, eight at once, last longer than any look at the run.
+# Writes are slow: so many tiles, eight at once, take longer than any check of the run.
 slow=,faults=$SCRATCH/slow
-echo "on write count 1000000: delay 50ms" >"$SCRATCH/slow"
+echo "on write count 1000000: delay 200ms" >"$SCRATCH/slow"
 
-# Killed some tiles behind where it began, several times over, with and without checkpoints; then a
-# run to the end.
+# Killed a few tiles after its start, several times, with and without checkpoints; then a complete
+# run.
 killed() {
     local pid
     make_image $((16 << 20)) && conf "" "" "$1" "$slow" || return 1
@@ -146,7 +144,8 @@ killed() {
     exits 0 run "$SCRATCH/x.conf" --pipeline p --json && [ "$(crc out)" = "$(crc in)" ] && no_faults out
 }
 
-# Goes on after a signal: says that it cannot tell, unless it must, and then starts over.
+# After a signal the next run reports that it cannot verify the first part, or starts over with
+# verify = "on".
 goes_on() {
     local pid code=0
     make_image $((16 << 20)) && conf "$1" "" '"5ms"' "$slow" || return 1
@@ -170,20 +169,20 @@ sizes() {
     done
 }
 
-check "an image is made" make_image
+check "prepare an image" make_image
 check "sources are verified, and sinks have checksums" has_checksums
-check "what was not read is not said to be verified" once_more
+check "a second run does not report unread data as verified" once_more
 check "one bit of a source, first byte: exit 4 and no sink" rotten_source 0
-check "... and no result of an operator without a sink" no_result 0
-check "one bit of a source, last byte" rotten_source $((bytes - 1))
-check "... and no result" no_result $((bytes - 1))
-check "one bit of a sink: the next pipeline, get and verify see it" rotten_sink
-check "verify = \"off\" looks at nothing" off
-check "a sink without checksum, and a source that must have one" without
-check "check says what will be verified" says_what_it_will_do
+check "one bit of a source, first byte: no result of an operator without a sink" no_result 0
+check "one bit of a source, last byte: exit 4 and no sink" rotten_source $((bytes - 1))
+check "one bit of a source, last byte: no result of an operator without a sink" no_result $((bytes - 1))
+check "one bit of a sink: the next pipeline, get and verify report the fault" rotten_sink
+check "verify = \"off\" compares no checksum" off
+check "a sink without checksum is refused as a source with verify = \"on\"" without
+check "check reports which sources a run verifies" says_what_it_will_do
 check "kill -9: the next run ends with the checksum of the whole" killed '"5ms"'
-check "... without checkpoints" killed 0
-check "Ctrl-C: the next run says that it has not read all" goes_on "" "not verified: the run went on where"
-check "... or starts over where it must verify" goes_on 'verify = "on";' "verified, CRC-32C"
-check "empty, of one byte, around blocks and tiles, replaced" sizes
+check "kill -9 without checkpoints: the next run ends with the checksum of the whole" killed 0
+check "Ctrl-C: the next run reports that the first part is not verified" goes_on "" "not verified: the run resumed an interrupted run"
+check "Ctrl-C: the next run starts over with verify = \"on\"" goes_on 'verify = "on";' "verified, CRC-32C"
+check "sinks of 0 bytes, 1 byte and sizes around blocks and tiles have checksums" sizes
 done_testing

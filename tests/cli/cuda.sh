@@ -1,7 +1,7 @@
 #!/bin/bash
-# Machines whose CUDA driver is missing, too old, broken or without a GPU: one line each, exit 3, and
-# `auto` goes on without. The drivers are made here: a library of the driver's name.
-# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# Machines whose CUDA driver is missing, too old, broken or without a GPU: one line each, exit code
+# 3, and `auto` uses the host backend instead. The drivers are made here: a library with the
+# driver's name. Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
@@ -14,7 +14,7 @@ pipelines = ( { name = "p"; source = { object = "o"; }; operator = "crc32c"; } )
 CONF
 done
 
-# A driver from the C on standard input, in a folder of that name.
+# Make a driver from the C code on standard input, in a folder of that name.
 driver() {
     mkdir -p "$SCRATCH/$1"
     gcc -shared -fPIC -o "$SCRATCH/$1/libcuda.so.1" -x c -
@@ -24,13 +24,13 @@ with() {
     LD_LIBRARY_PATH="$SCRATCH/$1" exits "${@:2}"
 }
 
-# One line names the gpu, its place and the reason.
+# One line names the gpu, its line in the file and the reason.
 refused() {
     with "$1" 3 run "$SCRATCH/cuda:0.conf" && warns "cuda:0.conf:2: gpu 'g': cuda:0: $2" &&
         [ "$(grep -c "error:" "$SCRATCH/err")" -eq 1 ]
 }
 
-# What was chosen, and why, is said beside the results.
+# The choice and its reason are printed with the results.
 goes_on() {
     with "$1" 0 run "$SCRATCH/auto.conf" && silent && says "gpu g: auto: $2" &&
         says "worker blocks run on the" && with "$1" 0 run "$SCRATCH/auto.conf" --json && silent &&
@@ -48,7 +48,7 @@ int cuGetProcAddress_v2(const char *name, void **f, int v, unsigned long flags, 
 }
 C
 
-# One of version $2 whose every call returns $3.
+# A driver of version $2 whose calls all return $3.
 failing() {
     driver "$1" <<C
 #include <string.h>
@@ -68,7 +68,7 @@ failing old 11080 999
 failing none 99000 100
 driver broken <<<'int nowhere(void); int somewhere(void) { return nowhere(); }'
 
-# A binary without the backend looks for no driver, and says what it lacks.
+# A binary without the cuda backend searches for no driver, and reports that the backend is missing.
 lacking="this build has no cuda backend: it was made without nvcc, or is the static one"
 without_backend() {
     for command in check run; do
@@ -82,21 +82,21 @@ without_backend() {
 with_driver() { check "$@"; }
 exits 3 check "$SCRATCH/cuda:0.conf"
 if warns "$lacking" >"$SCRATCH/said"; then
-    check "a build without the cuda backend says so" without_backend
-    check "... and auto goes on without" goes_on none "$lacking"
+    check "a build without the cuda backend reports the lack" without_backend
+    check "auto uses the host backend in a build without the cuda backend" goes_on none "$lacking"
     with_driver() { skip "$lacking" "$1"; }
 fi
 old="libcuda.so.1: no cuGetProcAddress_v2"
 with_driver "a driver without cuGetProcAddress_v2 is too old" refused empty "$old"
-with_driver "... and auto goes on without" goes_on empty "$old"
-with_driver "a driver that lacks a function is named" \
-    refused lacking "the NVIDIA driver has no cuInit of CUDA 2.0"
+with_driver "auto uses the host backend with a driver without cuGetProcAddress_v2" goes_on empty "$old"
+with_driver "a driver without a required function is reported with the function" \
+    refused lacking "the NVIDIA driver lacks cuInit of CUDA 2.0"
 old="the NVIDIA driver is of CUDA 11.8, but this build needs "
-with_driver "a driver that is too old is told both versions" refused old "$old"
-with_driver "... and auto goes on without" goes_on old "$old"
+with_driver "a driver that is too old is reported with both versions" refused old "$old"
+with_driver "auto uses the host backend with a driver that is too old" goes_on old "$old"
 none="cuInit: CUDA_ERROR_NO_DEVICE: CUDA_ERROR_NO_DEVICE"
-with_driver "a driver without a GPU says so" refused none "$none"
-with_driver "... and auto goes on without" goes_on none "$none"
-with_driver "a driver that cannot be loaded is told as the loader tells it" refused broken \
+with_driver "a driver without a GPU is reported" refused none "$none"
+with_driver "auto uses the host backend with a driver without a GPU" goes_on none "$none"
+with_driver "a driver that cannot be loaded is reported with the loader's text" refused broken \
     "$SCRATCH/broken/libcuda.so.1: undefined symbol: nowhere; install the NVIDIA driver"
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Disks that are not what a configuration takes them for: one disk under two names, another command
-# set, write protected. All of it is said, with the lines, before anything is written.
+# Disks that differ from the configuration's expectation: one disk under two names, another command
+# set, write protection. Each is reported with its line before anything is written.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
@@ -19,14 +19,6 @@ pipelines = ( { name = "p"; source = { ssd = "a"; object = "in"; }; operator = "
 CONF
 }
 
-# unchanged COMMAND...: it leaves the image as it is
-unchanged() {
-    local before
-    before=$(sha256sum <"$image")
-    "$@" || return 1
-    [ "$before" = "$(sha256sum <"$image")" ]
-}
-
 make_image() {
     head -c 300000 /dev/urandom >"$SCRATCH/in"
     exits 0 store format "soft:$image,size=64M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
@@ -41,8 +33,9 @@ same() {
 two_paths() {
     ln -sf "$image" "$SCRATCH/link.img"
     conf "soft:$image,shared=1" "soft:$SCRATCH/link.img,shared=1"
-    same check && unchanged same run && warns "the same UUID" && same post &&
-        says "FAIL controller b"
+    same check && unchanged "$image" same run && warns "the same UUID" &&
+        exits 2 post "$SCRATCH/x.conf" && says "FAIL controller b" && says "are the same disk" &&
+        says "x.conf:3: ssd 'b'"
 }
 
 copies() {
@@ -55,32 +48,32 @@ copies() {
 
 zoned() {
     conf "soft:$image,zoned=1" "soft:$SCRATCH/copy.img"
-    unchanged exits 3 run "$SCRATCH/x.conf" && warns "command set is zoned (CSI 02h)" &&
+    unchanged "$image" exits 3 run "$SCRATCH/x.conf" && warns "command set is zoned (CSI 02h)" &&
         warns "x.conf:2: ssd 'a'"
 }
 
 zoned_store() {
-    unchanged exits 3 store format "soft:$image,zoned=1" --force && warns "zoned" &&
-        unchanged exits 3 store put "soft:$image,zoned=1" x "$SCRATCH/in" && warns "zoned"
+    unchanged "$image" exits 3 store format "soft:$image,zoned=1" --force && warns "zoned" &&
+        unchanged "$image" exits 3 store put "soft:$image,zoned=1" x "$SCRATCH/in" && warns "zoned"
 }
 
 protected() {
     conf "soft:$SCRATCH/copy.img" "soft:$image,readonly=1"
     exits 3 check "$SCRATCH/x.conf" && warns "write protected" && warns "x.conf:6:" &&
-        unchanged exits 3 run "$SCRATCH/x.conf" && warns "nothing was written"
+        unchanged "$image" exits 3 run "$SCRATCH/x.conf" && warns "nothing was written"
 }
 
 protected_store() {
-    unchanged exits 3 store format "soft:$image,readonly=1" --force &&
-        unchanged exits 3 store put "soft:$image,readonly=1" x "$SCRATCH/in" &&
-        unchanged exits 3 store rm "soft:$image,readonly=1" in
+    unchanged "$image" exits 3 store format "soft:$image,readonly=1" --force &&
+        unchanged "$image" exits 3 store put "soft:$image,readonly=1" x "$SCRATCH/in" &&
+        unchanged "$image" exits 3 store rm "soft:$image,readonly=1" in
 }
 
 protected_source() {
     rm -f "$SCRATCH/copy.img"
     exits 0 store format "soft:$SCRATCH/copy.img,size=64M" || return 1
     conf "soft:$image,readonly=1" "soft:$SCRATCH/copy.img"
-    unchanged exits 0 run "$SCRATCH/x.conf" && exits 0 post "$SCRATCH/x.conf" &&
+    unchanged "$image" exits 0 run "$SCRATCH/x.conf" && exits 0 post "$SCRATCH/x.conf" &&
         exits 0 store get --force "soft:$SCRATCH/copy.img" out "$SCRATCH/out.bin" &&
         cmp "$SCRATCH/in" "$SCRATCH/out.bin"
 }
@@ -139,12 +132,10 @@ reserve_image() {
         exits 0 store put "soft:$SCRATCH/r.img,reservations=1" in "$SCRATCH/in"
 }
 
-# refused COMMAND...: another host holds r.img; nothing of it changes
+# refused COMMAND...: another host holds r.img; the image does not change
 refused() {
-    local before
-    before=$(sha256sum <"$SCRATCH/r.img")
-    exits 3 "$@" && warns "reserved by another host: Write Exclusive reservation of key 0x" &&
-        warns "headrace store unlock" && [ "$before" = "$(sha256sum <"$SCRATCH/r.img")" ]
+    unchanged "$SCRATCH/r.img" exits 3 "$@" && warns "reserved by another host: Write Exclusive reservation of key 0x" &&
+        warns "headrace store unlock"
 }
 
 reserved() {
@@ -182,7 +173,7 @@ reserved_whole() {
         cmp "$SCRATCH/in" "$SCRATCH/out.bin"
 }
 
-# The first write of data (the data area begins at block 512) finds the reservation lost.
+# The first write of data (the data area begins at block 512) finds that the reservation is lost.
 taken_over() {
     echo 'on write lba 512-16383: status 0x83 dnr' >"$SCRATCH/taken"
     rm -f "$SCRATCH/r2.img"
@@ -191,24 +182,24 @@ taken_over() {
     exits 4 run "$SCRATCH/x.conf" && warns "Reservation Conflict: another host holds the reservation"
 }
 
-check "an image" make_image
+check "prepare an image" make_image
 check "one disk under two names is a mistake of both lines" two_paths
 check "a copy of a disk, with the same store UUID, is another disk" copies
-check "a zoned namespace is refused, untouched" zoned
-check "so it is by the store's commands" zoned_store
-check "a sink on a write protected namespace is refused, untouched" protected
-check "so are changes of its object store" protected_store
+check "a zoned namespace is refused and not changed" zoned
+check "store commands refuse a zoned namespace" zoned_store
+check "a sink on a write protected namespace is refused, and the disk is not changed" protected
+check "changes of a write protected object store are refused" protected_store
 check "sources may be write protected" protected_source
-check "a namespace that is not there: the message lists those that are" no_namespace
+check "the error of a missing namespace lists the present namespaces" no_namespace
 check "one controller by pci: and by vfio: is a mistake of both lines" one_controller
-check "one namespace of one controller in two lines is a mistake of both" one_namespace_twice
-check "two namespaces of one controller: from one to the other" two_namespaces
-check "a third one is not there" no_third_namespace
-check "a namespace with reservations" reserve_image
-check "another host's reservation keeps the store's commands away, untouched" reserved
-check "so it does a run, which names the line; check only reads" reserved_run
-check "ls, verify and get read all the same" reserved_read
-check "an operator removes it" unlocked
+check "one namespace of one controller in two lines is a mistake of both lines" one_namespace_twice
+check "a copy from one namespace of a controller to another" two_namespaces
+check "a third namespace is missing" no_third_namespace
+check "prepare a namespace with reservations" reserve_image
+check "another host's reservation refuses store commands, and the disk is not changed" reserved
+check "another host's reservation refuses a run with the line, and allows check" reserved_run
+check "another host's reservation allows ls, verify and get" reserved_read
+check "store unlock removes another host's reservation" unlocked
 check "self-test and run reserve all ssds, and release them" reserved_whole
 check "a takeover in the middle of a run is named" taken_over
 done_testing

@@ -1,12 +1,12 @@
 #!/bin/bash
-# What goes into an image (boot/image), without the kernel that has to be fetched.
+# The contents of an image (boot/image), without the kernel, which would have to be downloaded.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
 image=$(cd "$(dirname "$0")/../../boot/image" && pwd)
 
-# archive FOLDER: what build.py makes of it, as "MODE NAME BYTES [TARGET]" a line
+# archive FOLDER: list the archive that build.py makes of it, one "MODE NAME BYTES [TARGET]" per line
 archive() {
     PYTHONDONTWRITEBYTECODE=1 python3 - "$image" "$1" <<'PYTHON'
 import os, sys
@@ -43,18 +43,18 @@ has() {
 }
 check "a file" has "100644 usr/lib/file 5"
 check "a program" has "100755 bin/run 4"
-check "a folder with nothing in it" has "40755 usr/lib/empty 0"
+check "an empty folder" has "40755 usr/lib/empty 0"
 check "a link to a folder" has "120777 lib 7 usr/lib"
-check "a link to nothing" has "120777 dangling 7 nowhere"
-LC_ALL=C check "a name that is no text" has $'100644 odd\xff 0'
+check "a dangling link" has "120777 dangling 7 nowhere"
+LC_ALL=C check "a name that is not UTF-8" has $'100644 odd\xff 0'
 refused() { archive "$1" >"$SCRATCH/out" 2>"$SCRATCH/err" && return 1; warns "$2"; }
-check "no folder" refused "$SCRATCH/absent" "absent: is no folder"
+check "a missing folder" refused "$SCRATCH/absent" "absent: is not a folder"
 mkfifo "$tree/pipe"
-check "neither file, folder nor link" refused "$tree" "pipe: is neither"
+check "a named pipe is refused" refused "$tree" "pipe: is neither"
 no_kernel() {
     "$image/build.py" --binary x --config x --out "$SCRATCH" --kernel "$image/build.py" \
         >"$SCRATCH/out" 2>"$SCRATCH/err" && return 1
     [ "$(wc -l <"$SCRATCH/err")" -eq 1 ] && warns "build.py: not a Linux bzImage"
 }
-check "a kernel that is none" no_kernel
+check "a file that is no kernel is refused" no_kernel
 done_testing

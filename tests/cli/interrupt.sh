@@ -1,5 +1,5 @@
 #!/bin/bash
-# Ctrl-C in the middle of a run, what is durable then, and the run that goes on from there; the
+# Ctrl-C during a run, the data that are durable then, and the run that continues from there; the
 # progress line on a terminal.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
@@ -8,7 +8,7 @@ set -uo pipefail
 image=$SCRATCH/ssd.img
 mib=16
 
-# conf REPLACE TILE [DEVICE_OPTIONS]; a disk of this machine may take its time over a flush
+# conf REPLACE TILE [DEVICE_OPTIONS]; a flush may be slow on the disk of this machine
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF
 appliance = { checkpoint = "20ms"; };
@@ -27,7 +27,7 @@ make_image() {
 
 is_in() { grep -q "$1" "$2"; }
 
-# Without appliance.name in x.conf, `status` shows x, and finds it by that name.
+# Without appliance.name in x.conf, the status shows x, and `status x` finds it.
 is_named_after_file() {
     local answer
     for answer in by-default by-name; do
@@ -35,8 +35,8 @@ is_named_after_file() {
     done
 }
 
-# Two tiles at a time, each of which takes 50 ms to read, and 4096 of them: the run lasts longer than
-# any look at it. The next one goes on at full speed.
+# Two tiles at a time, each with a read of 50 ms, 4096 tiles in total: the run takes longer than any
+# of its checks. The next run has full speed.
 interrupted() {
     local pid code=0
     echo "on read count 1000000: delay 50ms" >"$SCRATCH/faults"
@@ -62,7 +62,7 @@ interrupted() {
 resumes() {
     local durable
     durable=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["pipelines"][0]["sink"]["durable_tiles"])' "$SCRATCH/out")
-    exits 0 check "$SCRATCH/x.conf" && says "goes on where an earlier run was cut short" || return 1
+    exits 0 check "$SCRATCH/x.conf" && says "resumes an interrupted run" || return 1
     exits 0 run "$SCRATCH/x.conf" --json &&
         json "r['pipelines'][0]['first_tile'] == $durable" &&
         json 'r["pipelines"][0]["outcome"] == "done"' || return 1
@@ -74,7 +74,7 @@ same_data() {
 }
 
 complete() {
-    exits 0 check "$SCRATCH/x.conf" && says "is there already, whole: nothing to do" || return 1
+    exits 0 check "$SCRATCH/x.conf" && says "already complete: nothing to do" || return 1
     exits 0 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["outcome"] == "already complete"'
 }
 
@@ -86,7 +86,7 @@ other_run() {
 
 replaces() {
     conf true 64K
-    exits 0 check "$SCRATCH/x.conf" && says "takes the place of the one that is there" || return 1
+    exits 0 check "$SCRATCH/x.conf" && says "replaces the existing object" || return 1
     exits 0 run "$SCRATCH/x.conf" --json && json 'r["pipelines"][0]["outcome"] == "done"'
 }
 
@@ -96,7 +96,7 @@ on_terminal() {
     grep -q $'p \\[#*-*\\].*%.*ETA' "$SCRATCH/out" || { echo "no progress line"; return 1; }
 }
 
-# The width of the terminal changes while the run draws its line: later lines have the new width.
+# The width of the terminal changes while the run prints its line: later lines have the new width.
 resized() {
     echo "on read count 1000000: delay 50ms" >"$SCRATCH/faults"
     conf true 4K ",faults=$SCRATCH/faults"
@@ -109,7 +109,7 @@ quiet_terminal() {
     ! grep -q ETA "$SCRATCH/out" && says "copy"
 }
 
-# Ctrl-C in the middle of a bench: exit code 1, and its object is gone.
+# Ctrl-C during a bench: exit code 1, and its object is removed.
 bench_interrupted() {
     local pid code=0
     "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 5 >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &
@@ -121,10 +121,13 @@ bench_interrupted() {
     exits 0 store ls "soft:$image" && says in && ! grep -q headrace.bench "$SCRATCH/out"
 }
 
-# The same while operators run, over objects of their own: when the first figure of one is there.
+# The same while operators run over objects of their own, after the first figure of an operator. The
+# other operators would run for many seconds, because each read takes 30 ms.
 operators_interrupted() {
     local pid code=0
-    "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 0.01 --repeat 15 >"$SCRATCH/out" \
+    echo "on read count 1000000: delay 30ms" >"$SCRATCH/faults"
+    conf true 4K ",faults=$SCRATCH/faults"
+    "$HEADRACE" bench "$SCRATCH/x.conf" --seconds 0.01 --repeat 1 >"$SCRATCH/out" \
         2>"$SCRATCH/err" </dev/null &
     pid=$!
     until_true 120 is_in "copy " "$SCRATCH/out"
@@ -150,19 +153,19 @@ signal.pause()' "$image" "$SCRATCH/locked" &
     return $code
 }
 
-check "an image is made" make_image
-check "Ctrl-C ends a run cleanly and says what is durable" interrupted INT
-check "the next run goes on from there" resumes
-check "the copy is exact" same_data
-check "once more: already complete" complete
+check "prepare an image" make_image
+check "Ctrl-C ends a run cleanly and reports the durable part" interrupted INT
+check "the next run resumes after the durable part" resumes
+check "the copy of a resumed run is exact" same_data
+check "a third run finds the object complete" complete
 check "another run over the same object is refused" other_run
-check "replace = true runs it" replaces
-check "the copy is exact again" same_data
-check "SIGTERM does the same" eval "make_image && interrupted TERM"
-check "a terminal shows progress" on_terminal
-check "whose line follows its width" resized
-check "--quiet does not" quiet_terminal
+check "another run over the same object works with replace = true" replaces
+check "the copy of the replacing run is exact" same_data
+check "SIGTERM ends a run cleanly and reports the durable part" eval "make_image && interrupted TERM"
+check "progress is printed on a terminal" on_terminal
+check "the progress line follows the width of the terminal" resized
+check "--quiet prints no progress" quiet_terminal
 check "Ctrl-C ends a bench and removes its object" bench_interrupted
-check "... and those of operators" operators_interrupted
+check "Ctrl-C ends a bench of operators and removes its objects" operators_interrupted
 check "an image that another process uses is refused" in_use
 done_testing

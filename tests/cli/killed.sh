@@ -1,6 +1,7 @@
 #!/bin/bash
-# kill -9 while writes are held: what the disk promises then is what it holds, byte by byte, and the
-# next run goes on from there. A script holds all writes from a tile on, so the moment is exact.
+# kill -9 while writes are held: the durable part on the disk is correct byte by byte, and the next
+# run continues after the durable part. A fault script holds all writes from one tile on, so the
+# number of written tiles is exact.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
@@ -25,8 +26,8 @@ make_image() {
     exits 0 store format "soft:$image,size=64M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
 }
 
-# held TILE: the fault script that holds the sink's tiles from that one on for 60 s, again and again.
-# `out` comes behind `in`, the only object.
+# held TILE: the fault script that holds the sink's tiles from TILE on for 60 s, repeatedly.
+# `out` follows `in`, the only object.
 held() {
     exits 0 store ls --json "soft:$image" && python3 - "$SCRATCH/out" "$1" "$tiles" >"$SCRATCH/faults" <<'PYTHON'
 import json, sys
@@ -35,8 +36,8 @@ print(f"on write lba {at + int(sys.argv[2])}-{at + int(sys.argv[3]) - 1} count 1
 PYTHON
 }
 
-# The image against the source: durable bytes of the incomplete `out` are FIRST to LAST tiles, all of
-# them hold the source, and so do all of the TILES that were written, with what a cache has lost.
+# Compare the image with the source: FIRST to LAST tiles of the incomplete `out` are durable, all of
+# them hold the source, and so do all of the TILES that were written, except data lost with a cache.
 compare() {
     exits 0 store ls --json "soft:$image" && python3 - "$SCRATCH/out" "$image" "$SCRATCH/in" "$@" <<'PYTHON'
 import json, sys
@@ -67,7 +68,7 @@ killed() {
     until_true 60 under_way "p['tiles_done'] == $2 and p['durable_tiles'] >= $3" || { kill -KILL "$pid"; return 1; }
     kill -KILL "$pid"
     wait "$pid" 2>/dev/null
-    # With one slot all that is written counts, with two what is written below the slot that is behind.
+    # With one slot all written tiles count, with two slots those before the slot that is behind.
     compare "$3" "$(($1 == 1 ? $2 : $2 > 2 ? $2 : $3))" "$2" || return 1
     durable=$(cat "$SCRATCH/out.durable")
     conf "$1"
@@ -76,11 +77,11 @@ killed() {
         exits 0 store get --force "soft:$image" out "$SCRATCH/copy" && cmp "$SCRATCH/in" "$SCRATCH/copy"
 }
 
-check "one slot, held at tile 1" killed 1 1 1
-check "one slot, held at tile 700" killed 1 700 700
-check "one slot, held at the last tile" killed 1 1023 1023
-check "... without a volatile cache" killed 1 700 700 ,cache=0
-check "two slots, held at tile 2: one tile counts" killed 2 2 1
-check "two slots, held at tile 700" killed 2 700 1
-check "... without a volatile cache" killed 2 700 1 ,cache=0
+check "kill -9 with one slot, writes held from tile 1: 1 tile is durable" killed 1 1 1
+check "kill -9 with one slot, writes held from tile 700: 700 tiles are durable" killed 1 700 700
+check "kill -9 with one slot, writes held from the last tile: 1023 tiles are durable" killed 1 1023 1023
+check "kill -9 with one slot and no volatile cache: 700 tiles are durable" killed 1 700 700 ,cache=0
+check "kill -9 with two slots, writes held from tile 2: at least 1 tile is durable" killed 2 2 1
+check "kill -9 with two slots, writes held from tile 700: at least 1 tile is durable" killed 2 700 1
+check "kill -9 with two slots and no volatile cache: at least 1 tile is durable" killed 2 700 1 ,cache=0
 done_testing

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the binary is made of: shared libraries, size, no builder's paths.
+# Properties of the binary: shared libraries, size, no paths of the build machine.
 # Environment: HEADRACE, the binary under test.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
@@ -22,9 +22,9 @@ no_paths() {
     ! grep -aoF "$PWD" "$HEADRACE" | head -n 3 | grep .
 }
 
-# Sanitizer builds bring their run time libraries and are larger.
+# Sanitizer builds need their run-time libraries and are larger.
 unless_sanitized() { check "$@"; }
-if ldd "$HEADRACE" 2>/dev/null | grep -qE 'lib(asan|tsan|ubsan)'; then
+if ldd "$HEADRACE" 2>/dev/null | grep -E 'lib(asan|tsan|ubsan)' >/dev/null; then
     unless_sanitized() { skip "sanitizer build" "$1"; }
 fi
 unless_sanitized "only libc, libm and the loader are linked dynamically" libraries

@@ -1,6 +1,6 @@
 #!/bin/bash
-# headrace topo on lspci's dumps of the lab's machines: the verdicts that it must give in them, which
-# the lab checks live (tests/lab/scenarios/topo.expect). New dumps: tests/cli/captures/README.md.
+# headrace topo on lspci dumps of the lab's machines: the expected verdicts, which the lab also
+# checks live (tests/lab/scenarios/topo.expect). New dumps: tests/cli/captures/README.md.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
@@ -30,19 +30,16 @@ cards() {
         awk -v prefix="$2" '{ print "0000:" $1, prefix NR - 1 }'
 }
 
-# Names of the lab for what has an address here; nv0 is not always the lowest (bus order is).
+# The lab's names of cards with an address here; nv0 does not always have the lowest address.
 got() {
     local -a gpus
     mapfile -t gpus < <(awk '{ print $1 }' "$SCRATCH/gpus")
-    "$HEADRACE" topo --from "$SCRATCH/dump" --iommu "$(iommu "$1")" "${gpus[@]/#/--gpu=}" --json |
-        python3 -c '
-import json, sys
-name = dict(line.split() for path in sys.argv[1:] for line in open(path))
-said = json.load(sys.stdin)
-print("exit", said["exit_code"])
-for p in said["pairs"]:
-    print(name[p["gpu"]], name[p["nvme"]], p["verdict"], p["kernel_verdict"], p["kernel_distance"],
-          p["distance"])' "$SCRATCH/gpus" "$SCRATCH/ssds" | sort
+    "$HEADRACE" topo --from "$SCRATCH/dump" --iommu "$(iommu "$1")" "${gpus[@]/#/--gpu=}" --json >"$SCRATCH/said"
+    json_value "$SCRATCH/said" said "chr(10).join(['exit %d' % said['exit_code']] + [
+        ' '.join(map(str, (name[p['gpu']], name[p['nvme']], p['verdict'], p['kernel_verdict'],
+                           p['kernel_distance'], p['distance'])))
+        for name in [dict(line.split() for path in ('$SCRATCH/gpus', '$SCRATCH/ssds') for line in open(path))]
+        for p in said['pairs']])" | sort
 }
 
 same() {
@@ -52,7 +49,8 @@ same() {
     diff -u <(expect "$1") <(got "$1")
 }
 
-# Runs whose verdict is one of the CPU's, which a dump does not know; theirs are those without it.
+# Runs whose verdict depends on the CPU, which a dump does not know; these have other expectations
+# here.
 of_cpu() {
     [[ $1 =~ _(zen|vm)$ ]]
 }

@@ -7,7 +7,7 @@ set -uo pipefail
 
 cd "$SCRATCH" || exit 1
 
-# facts NAME=VALUE...: as a capture has them
+# facts NAME=VALUE...: in the form of a capture
 facts() {
     printf '\theadrace: %s\n' command=6 caps=1 ecaps=1 exp_offset=64 mps=256 mps_supported=256 \
         ats_offset=0 devcap2=65536 devctl2=0 pm_state=0 link_speed=4 link_speed_max=4 link_width=16 \
@@ -52,7 +52,7 @@ side() {
         "devices=mlx5_$n ib$n" "bar0=c${n}400000,3" bar0_size=1048576
 }
 
-# machine ACSCTL: two sides that are two root complexes
+# machine ACSCTL: two sides, each below a root complex of its own
 machine() {
     printf 'headrace: capture=2\nheadrace: iommu=1\nheadrace: cpu_amd=0\n\n'
     printf '10:00.0 Host bridge [0600]: Host [8086:09a2]\n\n'
@@ -109,28 +109,28 @@ all='--peers gpu,nvme,nic'
 {
     check "equal peers are one row" says '^GPU0-1 .*NV18 DIRECT' direct.txt $all
     check "names of devices stand beside addresses" says 'NVME2 .*node 1, CPUs .*nvme2n1' direct.txt $all
-    check "so do near CPUs" says 'GPU2 .*node 1, CPUs 32-63,' direct.txt $all
-    check "two without a GPU have a distance" says '^NIC0 .* PIX +(SYS|NODE|X)' direct.txt $all
-    check "kinds that are not asked for are left out" says '^NIC0 ' direct.txt --peers gpu,nic
-    check "what decides is told" says 'GPU0-1 with NIC0: REDIRECTED\+RC_LISTED \(rule A1-listed\)' \
+    check "near CPUs stand beside addresses" says 'GPU2 .*node 1, CPUs 32-63,' direct.txt $all
+    check "a pair without a GPU has a distance" says '^NIC0 .* PIX +(SYS|NODE|X)' direct.txt $all
+    check "kinds that were not requested are omitted" says '^NIC0 ' direct.txt --peers gpu,nic
+    check "the deciding rule is reported" says 'GPU0-1 with NIC0: REDIRECTED\+RC_LISTED \(rule A1-listed\)' \
         redirected.txt $all
-    check "its reason is told once" bash -c '
+    check "a reason is printed once" bash -c '
         [ "$("$1" topo --from direct.txt --peers gpu,nvme | grep -c "move a card")" -eq 1 ]' _ "$HEADRACE"
-    check "links of AMD's cards are told" says '^GPU0-1 +XGMI1 UNKNOWN' amd.xml $all
+    check "links of AMD GPUs are reported" says '^GPU0-1 +XGMI1 UNKNOWN' amd.xml $all
     check "the worst pair decides the exit code" ends 2 redirected.txt $all
     check "one switch, all direct" ends 0 half.txt $all
-    check "no GPU, no pair" ends 6 direct.txt --peers nvme,nic
-    check "a list that is none exits 64" ends 64 direct.txt --peers gpu,tpu
-    check "no picture of it" ends 64 direct.txt --peers gpu --format dot
-    check "one answer at a time" ends 64 direct.txt --peers gpu --plan
+    check "a machine without a requested GPU exits 6" ends 6 direct.txt --peers nvme,nic
+    check "an unknown kind exits 64" ends 64 direct.txt --peers gpu,tpu
+    check "--peers as a picture exits 64" ends 64 direct.txt --peers gpu --format dot
+    check "--peers with another view exits 64" ends 64 direct.txt --peers gpu --plan
 }
 check "JSON has verdicts of both directions" holds \
     'p("GPU0", "GPU1")["to_a"]["verdict"] == "DIRECT" == p("GPU0", "GPU1")["to_b"]["verdict"]' direct.txt
-check "JSON has no verdict of two without a GPU" holds \
+check "JSON has no verdict of a pair without a GPU" holds \
     '"verdict" not in p("NVME0", "NIC0") and p("NVME0", "NIC0")["distance"] == "PIX"' direct.txt
 check "JSON has links" holds 'p("GPU0", "GPU3")["gpu_links"] ==
     {"fabric": "nvlink", "count": 18, "through_switch": True}' direct.txt
-check "a direct link is not one through a switch" holds \
+check "a direct link is not reported as a link through a switch" holds \
     'p("GPU1", "GPU0")["gpu_links"]["through_switch"] is False and
     "gpu_links" not in p("GPU1", "GPU2")' linked.txt
 check "JSON has all peers with their facts" holds 'len(d["peers"]) == 10 and len(d["pairs"]) == 45 and

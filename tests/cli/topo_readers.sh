@@ -8,7 +8,7 @@ set -uo pipefail
 captures=$(cd "$(dirname "$0")" && pwd)/captures
 cd "$SCRATCH" || exit 1
 
-# again FILE: a capture of it is the same machine, and so is a capture of that
+# again FILE: a capture of FILE, and a capture of that capture, show the same machine
 again() {
     "$HEADRACE" topo --from "$1" --capture once --force && "$HEADRACE" topo --from once --capture twice --force &&
         cmp once twice && "$HEADRACE" topo --from twice --baseline "$1" &&
@@ -50,20 +50,20 @@ for tool in gzip bzip2 xz zstd; do
     "$tool" -c <machine | head -c 900 >short
     check "$tool: a cut file is refused" refused "$tool cannot unpack it" short
     "$tool" -c <packed >twice
-    check "$tool: one that was packed twice is refused" refused "compressed twice" twice
+    check "$tool: a file that was compressed twice is refused" refused "compressed twice" twice
 done
 head -c 300000000 /dev/zero | gzip -1 >bomb
-check "one that unpacks to more than a capture has is refused" refused "larger than 256 MiB" bomb
+check "a file that unpacks to more than 256 MiB is refused" refused "larger than 256 MiB" bomb
 mkdir -p machine-1/sys/bus/pci/devices/0000:01:00.0
 echo 0x010802 >machine-1/sys/bus/pci/devices/0000:01:00.0/class
 tar czf tree.tar.gz machine-1
 "$HEADRACE" topo --from tree.tar.gz --json >said 2>&1
 check "an archive with a folder in front, compressed" grep -q '"NVME0"' said
-# What is in the way of a program cannot decide what is run.
+# Programs in other folders must not be run.
 mkdir -p bin
 printf '#!/bin/sh\ntouch ran\n' >bin/gzip
 chmod +x bin/gzip
 gzip -c <machine >packed
 PATH=$PWD/bin:$PATH "$HEADRACE" topo --from packed >/dev/null 2>&1
-check "the tool is the system's" test ! -e ran
+check "a decompressor in another folder of PATH is not run" test ! -e ran
 done_testing

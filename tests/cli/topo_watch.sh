@@ -1,5 +1,5 @@
 #!/bin/bash
-# headrace topo --watch: what changes is printed, and nothing else; signals end it in order.
+# headrace topo --watch prints changes only; signals end the command in order.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail
@@ -10,7 +10,7 @@ cd "$SCRATCH" || exit 1
 watcher=
 trap '[ -z "$watcher" ] || kill -KILL "$watcher" 2>/dev/null' EXIT
 
-# machine WIDTH [DISKS]: one GPU and disks on root ports of their own, as text of lspci -vv
+# machine WIDTH [DISKS]: one GPU and disks, each on its own root port, as text of lspci -vv
 machine() {
     printf '00:00.0 Host bridge [0600]: Host [8086:1234]\n\n'
     printf '01:00.0 3D controller [0302]: NVIDIA Corporation Card [10de:20b0]\n'
@@ -30,7 +30,7 @@ begin() {
     exec 3<said
 }
 
-# expect PATTERN: a line of its output, within a minute
+# expect PATTERN: wait up to a minute for a line of its output
 expect() {
     local line
     while IFS= read -r -t 60 line <&3; do
@@ -41,7 +41,7 @@ expect() {
     return 1
 }
 
-# end SIGNAL: send it; $code is the exit code. In this shell, whose child the watcher is.
+# end SIGNAL: send the signal; $code is the exit code. Runs in this shell, the parent of the watcher.
 end() {
     code=0
     kill -"$1" "$watcher"
@@ -50,47 +50,47 @@ end() {
     exec 3<&-
 }
 
-# The new capture appears whole, under the name of the old one.
+# The new capture replaces the old one in one step.
 becomes() {
     machine "$@" >box.new && mv box.new box.txt
 }
 
 becomes 16
 begin
-check "the verdicts come first" expect '1 pair '
-check "to their end" expect '--explain GPU0 NVME0'
+check "--watch prints the verdicts first" expect '1 pair '
+check "--watch prints the whole output of the verdicts" expect '--explain GPU0 NVME0'
 : >seen
 becomes 8
-check "a link that became narrower is told" expect '01:00.0: link_width 16 -> 8'
+check "a narrower link is reported" expect '01:00.0: link_width 16 -> 8'
 becomes 8 2
-check "so is a function that came" expect '03:00.0: new: .*Disk'
-check "and the headline that is true now" expect 'GPU0 with NVME0-1: '
+check "a new function is reported" expect '03:00.0: new: .*Disk'
+check "the changed headline is reported" expect 'GPU0 with NVME0-1: '
 becomes 8
-check "and one that went" expect '03:00.0: gone'
-check "what did not change is not printed" bash -c '! grep -E "functions, .* root bus|explain" seen'
+check "a removed function is reported" expect '03:00.0: gone'
+check "unchanged output is not printed again" bash -c '! grep -E "functions, .* root bus|explain" seen'
 printf '00:00.0 x\n00: 86 8z\n' >box.new && mv box.new box.txt
 told_to_keep() {
-    until grep -q 'what was read before stays' err.txt; do
+    until grep -q 'the last reading stays valid' err.txt; do
         read -r -t 0.2 _ <&3
         [ $((++tries)) -lt 300 ] || return 1
     done
 }
 tries=0
-check "a capture that cannot be read is told once, and the old one stays" told_to_keep
+check "an unreadable capture is reported, and the previous capture stays valid" told_to_keep
 becomes 16
-check "until it can be read again" expect '01:00.0: link_width 8 -> 16'
-check "the warning came once" test "$(grep -c stays err.txt)" -eq 1
+check "changes are reported after the capture is readable again" expect '01:00.0: link_width 8 -> 16'
+check "the unreadable capture was reported once" test "$(grep -c stays err.txt)" -eq 1
 end TERM
-check "SIGTERM ends it with the code of the verdicts" test "$code" -eq 5
+check "SIGTERM ends --watch with the exit code of the verdicts" test "$code" -eq 5
 
 begin --html page.html --json
-check "JSON begins with the verdicts" expect '"view": "verdicts"'
-check "whose document ends" expect '^}'
+check "--watch --json prints the verdicts first" expect '"view": "verdicts"'
+check "the JSON document of the verdicts is complete" expect '^}'
 inode=$(stat -c %i page.html)
 becomes 4
-check "a change is a document" expect '"view": "watch"'
-check "with the fact" expect '"before": 16'
-check "which ends, too" expect '^}'
+check "a change is a JSON document" expect '"view": "watch"'
+check "the JSON document of a change has the value before" expect '"before": 16'
+check "the JSON document of a change is complete" expect '^}'
 renewed() {
     for _ in $(seq 300); do
         [ "$(stat -c %i page.html)" -eq "$inode" ] || return 0
@@ -98,9 +98,9 @@ renewed() {
     done
     return 1
 }
-check "the page is written anew" renewed
+check "a change replaces the HTML page" renewed
 end INT
-check "SIGINT ends it as well" test "$code" -eq 5
+check "SIGINT ends --watch with the exit code of the verdicts" test "$code" -eq 5
 # refuses CODE ARGUMENTS...: topo ends with that code at once
 refuses() {
     local want=$1 got=0
@@ -111,9 +111,9 @@ refuses() {
 full_output() {
     refuses 66 --from box.txt --watch=1 >/dev/full
 }
-check "standard input cannot be read again" refuses 64 --from - --watch
-check "no seconds exit 64" refuses 64 --watch=0
-check "too many, too" refuses 64 --watch=86401
-check "--watch is a view" refuses 64 --watch --plan
-check "an output that is full ends it" full_output
+check "--watch with standard input exits 64" refuses 64 --from - --watch
+check "--watch=0 exits 64" refuses 64 --watch=0
+check "--watch with more than a day exits 64" refuses 64 --watch=86401
+check "--watch with another view exits 64" refuses 64 --watch --plan
+check "a full output ends --watch with exit code 66" full_output
 done_testing

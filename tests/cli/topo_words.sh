@@ -1,26 +1,12 @@
 #!/bin/bash
-# headrace topo: what it says of machines whose capture lacks names, bridges, pairs or numbers.
+# headrace topo: its output for machines whose capture lacks names, bridges, pairs or numbers.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2317,SC2016  # called through check; inner shells expand
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
-
-# exits CODE ARGUMENTS...: topo ends with that exit code
-exits() {
-    local want=$1 got=0
-    shift
-    "$HEADRACE" topo "$@" || got=$?
-    [ "$got" -eq "$want" ] || { echo "exit $got, expected $want"; return 1; }
-}
-
-# says PATTERN ARGUMENTS...: output has a line that matches
-says() {
-    local pattern=$1 said
-    shift
-    said=$("$HEADRACE" topo "$@" 2>&1)
-    grep -qE -- "$pattern" <<<"$said" || { echo "no '$pattern' in:"; echo "$said"; return 1; }
-}
+# shellcheck source=tests/cli/lib/topo.sh
+. "$(dirname "$0")/lib/topo.sh"
 
 # silent PATTERN ARGUMENTS...: no line matches
 silent() {
@@ -92,10 +78,10 @@ cd "$SCRATCH" || exit 1
 } >neither.txt
 for file in gpu_alone disk_alone neither; do
     check "$file: no pair exits 6" exits 6 --from $file.txt
-    check "$file: ports that no pair uses sell no remedy" silent 'A1-port|^R6 ' --from $file.txt
+    check "$file: ports that no pair uses have no remedy" silent 'A1-port|^R6 ' --from $file.txt
 done
 sed '/^00:01.0/,/^$/s/Status: D0/Status: D3/' gpu_alone.txt >gpu_asleep.txt
-check "the port above the only card is judged" says '^R6 +0000:00:01.0' --from gpu_asleep.txt
+check "the port above the only card is evaluated" says '^R6 +0000:00:01.0' --from gpu_asleep.txt
 
 # ---- bridges that are missing
 {
@@ -103,17 +89,17 @@ check "the port above the only card is judged" says '^R6 +0000:00:01.0' --from g
     disk 04:00.0
 } >cut.txt
 check "a cut capture exits 5" exits 5 --from cut.txt
-check "and tells no distance" says 'kernel UNKNOWN, distance unknown' --from cut.txt --all
-check "nor in the explanation" says 'distance \? \(steps unknown\)' --from cut.txt --explain GPU0 NVME0
-check "nor whether a switch is shared" silent 'share' --from cut.txt
-check "nor a rule of the way" silent '^R2|^R1|^I1 ' --from cut.txt
-check "nor that rules are ruled out" silent '^ruled out' --from cut.txt --explain GPU0 NVME0
-check "JSON has no distance then" bash -c '"$1" topo --from cut.txt --json |
+check "a cut capture has no distance" says 'kernel UNKNOWN, distance unknown' --from cut.txt --all
+check "the explanation of a cut capture has no distance" says 'distance \? \(steps unknown\)' --from cut.txt --explain GPU0 NVME0
+check "a cut capture does not report a shared switch" silent 'share' --from cut.txt
+check "a cut capture has no rule about the data flow" silent '^R2|^R1|^I1 ' --from cut.txt
+check "the explanation of a cut capture rules no rule out" silent '^ruled out' --from cut.txt --explain GPU0 NVME0
+check "JSON of a cut capture has no distance" bash -c '"$1" topo --from cut.txt --json |
     python3 -c "import json,sys; assert json.load(sys.stdin)[\"pairs\"][0][\"kernel_distance\"] is None"' \
     _ "$HEADRACE"
-check "a rate that nobody knows is no number" silent '0\.00 GB/s' --from cut.txt --bandwidth
-check "nor in the plan" silent '0\.00 GB/s' --from cut.txt --plan
-check "nor in JSON" silent 'gb_per_s' --from cut.txt --bandwidth --json
+check "--bandwidth prints no number for an unknown rate" silent '0\.00 GB/s' --from cut.txt --bandwidth
+check "a plan prints no number for an unknown rate" silent '0\.00 GB/s' --from cut.txt --plan
+check "JSON has no number for an unknown rate" silent 'gb_per_s' --from cut.txt --bandwidth --json
 
 # ---- names, numbers, bytes
 {
@@ -129,10 +115,10 @@ utf8() {
     iconv -f UTF-8 -t UTF-16 out.txt >/dev/null || return 1
     ! grep -q $'\x1b' out.txt && ! grep -q $'\xc2\x9b' out.txt && grep -q 'Größe' out.txt
 }
-check "JSON is UTF-8 whatever a title holds" utf8 --json
-check "so is the table" utf8
-check "so is the tree" utf8 --format tree --ascii
-check "so is the explanation" utf8 --explain GPU0 NVME0
+check "JSON is UTF-8 with any bytes in a title" utf8 --json
+check "the table is UTF-8 with any bytes in a title" utf8
+check "the tree is UTF-8 with any bytes in a title" utf8 --format tree --ascii
+check "the explanation is UTF-8 with any bytes in a title" utf8 --explain GPU0 NVME0
 {
     printf '00:00.0 Host bridge [0600]: Host [8086:1234]\n\n'
     port 00:01.0 00 01 01 'Root Port (Slot+)' "$none" D0 gpu
@@ -141,15 +127,15 @@ check "so is the explanation" utf8 --explain GPU0 NVME0
     printf '02:00.0 Non-Volatile memory controller: Disk (rev ff) (prog-if ff)\n'
     printf '\t!!! Unknown header type 7f\n\tKernel driver in use: nvme\n\n'
 } >gone.txt
-check "rev ff is a function that is gone" says 'BLOCKED\(gone\)' --from gone.txt
+check "\"rev ff\" in the title marks a function that is gone" says 'BLOCKED\(gone\)' --from gone.txt
 sed 's/ (rev ff) (prog-if ff)//' gone.txt >type.txt
-check "so is header type 7f" says 'BLOCKED\(gone\)' --from type.txt
+check "header type 7f marks a function that is gone" says 'BLOCKED\(gone\)' --from type.txt
 sed '/Unknown header/d' gone.txt >rev.txt
-check "revision ff alone is enough" says 'BLOCKED\(gone\)' --from rev.txt
+check "revision ff alone marks a function that is gone" says 'BLOCKED\(gone\)' --from rev.txt
 sed 's/rev ff/rev fe/; /Unknown header/d' gone.txt >there.txt
-check "revision fe is none" silent 'BLOCKED\(gone\)' --from there.txt
+check "revision fe does not mark a function that is gone" silent 'BLOCKED\(gone\)' --from there.txt
 
-# numbers of a card whose title has none: a dump of lspci -xxxx
+# Numbers of a card whose title has none: a dump of lspci -xxxx.
 {
     printf '00:00.0 Host bridge: Host\n00: 86 80 34 12 06 00 10 00 00 00 00 06 00 00 00 00\n\n'
     printf '01:00.0 3D controller: NVIDIA Corporation GA100\n'
@@ -160,11 +146,11 @@ check "revision fe is none" silent 'BLOCKED\(gone\)' --from there.txt
 for i in 10 20 30; do
     sed -i "/^00: /a $i: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00" numbers.txt
 done
-check "the table has the card's numbers" says 'GA100 \[10de:20b0\]' --from numbers.txt
-check "so has the tree" says 'NVME0 Disk \[144d:a80a\]' --from numbers.txt --format tree --ascii
-check "so has the picture" says 'GA100.n\[10de:20b0\]' --from numbers.txt --format dot
-check "so has the explanation" says 'GPU .*\[10de:20b0\]' --from numbers.txt --explain GPU0 NVME0
-check "numbers in the title are not said twice" silent '10de:20b0.*10de:20b0' --from cut.txt
+check "the table has the IDs of the card" says 'GA100 \[10de:20b0\]' --from numbers.txt
+check "the tree has the IDs of the card" says 'NVME0 Disk \[144d:a80a\]' --from numbers.txt --format tree --ascii
+check "the picture has the IDs of the card" says 'GA100.n\[10de:20b0\]' --from numbers.txt --format dot
+check "the explanation has the IDs of the card" says 'GPU .*\[10de:20b0\]' --from numbers.txt --explain GPU0 NVME0
+check "IDs in the title are not printed twice" silent '10de:20b0.*10de:20b0' --from cut.txt
 
 # integrated GPUs
 for title in 'VGA compatible controller [0300]: Advanced Micro Devices, Inc. [AMD/ATI] Cezanne [1002:1638]' \
@@ -189,10 +175,10 @@ check "a card is not integrated" silent integrated --from gpu_alone.txt
     gpu 03:00.0
     disk 04:00.0
 } >pair.txt
-check "a disk called a GPU is no disk" exits 6 --from pair.txt --gpu 04:00.0
-check "a function is not both" exits 64 --from pair.txt --gpu 04:00.0 --nvme 04:00.0
-check "nor in another form of its address" exits 64 --from pair.txt --gpu 04:00.0 --nvme 0000:04:00.0
-check "and is told" says 'both --gpu and --nvme' --from pair.txt --gpu 04:00.0 --nvme 04:00.0
+check "a disk named with --gpu is not a disk" exits 6 --from pair.txt --gpu 04:00.0
+check "one function as --gpu and --nvme exits 64" exits 64 --from pair.txt --gpu 04:00.0 --nvme 04:00.0
+check "one function as --gpu and --nvme in another form exits 64" exits 64 --from pair.txt --gpu 04:00.0 --nvme 0000:04:00.0
+check "the error of one function as --gpu and --nvme names both options" says 'both --gpu and --nvme' --from pair.txt --gpu 04:00.0 --nvme 04:00.0
 for form in 03:00.0 0000:03:00.0 00000000:03:00.0 00:01.0/00.0/00.0/00.0 \
     00:01.0/01:00.0/02:00.0/03:00.0 0000:00:01.0/00.0/00.0/00.0 '03:00.0 3D controller: Card'; do
     check "--explain takes $form" says '^0000:03:00.0 to 0000:04:00.0' --from pair.txt --explain \
@@ -204,6 +190,6 @@ done
 
 # the price of a remedy
 sed '/^04:00.0/,/^$/s/MaxPayload 256 bytes, Max/MaxPayload 512 bytes, Max/' pair.txt >payload.txt
-check "peer2peer sets 128 bytes everywhere, and that is said" \
+check "the remedy pcie_bus_peer2peer names its payload of 128 bytes" \
     says 'pcie_bus_peer2peer: 128 bytes for every device' --from payload.txt
 done_testing

@@ -4,10 +4,11 @@ set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
 
-commands="check run store post bench" # topo has exit codes of its own, and topo.sh
+commands="check run store post bench" # topo has its own exit codes and tests
 
 help_works() {
-    exits 0 --help && silent || return 1
+    exits 0 help && silent && says "usage: headrace COMMAND" || return 1
+    exits 0 --help && silent && says "usage: headrace COMMAND" || return 1
     for command in $commands; do
         says "  $command" && exits 0 "$command" --help && silent && says "usage: headrace $command" &&
             says "Exit codes:" && says "  4  device error" && exits 0 help "$command" &&
@@ -61,7 +62,7 @@ too_small() {
 memory = { host = \"1M\"; };
 pipelines = ( { name = \"p\"; operator = \"crc32c\"; tile = \"256K\"; slots = 4; source = { object = \"o\"; }; } );"
     exits 2 run "$SCRATCH/x.conf" && warns "the partition does not fit" && warns 1048576 &&
-        warns "memory.host" && warns "smaller tiles or fewer slots"
+        warns "memory.host" && warns "use smaller tiles, fewer slots, or fewer frames"
 }
 
 direct() {
@@ -94,8 +95,8 @@ full_stdout() {
 }
 
 check "no command: usage on stderr, exit code 2" exits 2
-check "unknown command: the nearest one is named" exits 2 chek
-check "... in words" warns "did you mean 'check'?"
+check "an unknown command exits 2" exits 2 chek
+check "an unknown command: the nearest command is suggested" warns "did you mean 'check'?"
 check "--version" exits 0 --version
 check "--help of everything, with exit codes" help_works
 check "unknown options" unknown_option
@@ -105,15 +106,22 @@ check "bench: a length out of range" exits 2 bench --seconds 0
 for only in read:random: read:random:0 read:random:5000 read:random:8T read:4K write Read:random:4K; do
     check "bench --only $only" exits 2 bench --only "$only"
 done
-check "all mistakes of a file in one go, with lines" all_mistakes
-check "missing file" exits 2 check "$SCRATCH/none.conf"
-check "a folder for a file" exits 2 check "$SCRATCH"
-check "a file that never ends" exits 2 check /dev/zero
+check "all mistakes of a file are reported in one pass, with lines" all_mistakes
+check "a missing file" exits 2 check "$SCRATCH/none.conf"
+check "a folder in place of a file" exits 2 check "$SCRATCH"
+check "an endless file" exits 2 check /dev/zero
 check "control characters do not reach the terminal" hostile_name
-check "an object that is not there" no_object
+check "a missing object" no_object
 check "a partition that does not fit, with the sum" too_small
 check "path direct on the host backend" direct
-check "an image that is not there, and is not made" no_image
-check "a pipeline that is not there" no_pipeline
+check "a missing image is not created" no_image
+check "a missing pipeline" no_pipeline
 check "a full standard output is a failure" full_stdout
+long_message() {
+    local path
+    path=$(printf 'x%.0s' {1..2000})
+    exits 2 check "$path"
+    [ "$(tail -c 5 "$SCRATCH/err")" = "x..." ] || { echo "the cut does not show"; return 1; }
+}
+check "a truncated message is marked" long_message
 done_testing

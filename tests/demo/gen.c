@@ -36,7 +36,7 @@
 #define LAST_ORDER 10440u /* 1998-08-02 */
 #define PART_KEYS 200000u
 
-/* splitmix64; a stream of its own for each table, so that sizes can change independently. */
+/* splitmix64; each table has its own stream, so that sizes can change independently. */
 struct random {
 	uint64_t state;
 };

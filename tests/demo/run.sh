@@ -1,6 +1,6 @@
 #!/bin/bash
 # The demo: one binary, one image file, four pipelines, every result checked by another program.
-# Usage: tests/demo/run.sh [BUILD_FOLDER]     everything it makes is in build/demo
+# Usage: tests/demo/run.sh [BUILD_FOLDER]     all its files are in build/demo
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 headrace=${1:-build}/headrace
@@ -29,7 +29,7 @@ for object in l_shipdate.i32 l_discount.i32 l_quantity.i32 l_extendedprice.i64 e
 done
 "$headrace" store ls "$ssd"
 
-step "what the configuration amounts to"
+step "the configuration as headrace reads it"
 "$headrace" check config/demo.conf
 
 step "run"

@@ -40,7 +40,7 @@ def load(path, typecode):
 
 
 def output(command, text=None):
-    """What a program printed."""
+    """Standard output of a command."""
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -66,7 +66,7 @@ def nearest(directory, config):
 
 
 def bf16(directory):
-    """The whole converted object, as it should be."""
+    """The expected contents of the whole converted object."""
     halves = load(f"{directory}/weights.f32", "H")
     low, high = halves[0::2], halves[1::2]
     result = array.array("H", high)
@@ -88,7 +88,7 @@ def crc32c(path):
 
 
 def results(directory, config, run):
-    """For each pipeline: its name, what headrace says, and what the other program says."""
+    """For each pipeline: its name, the result of headrace, and the result of the other program."""
     said = {pipeline["name"]: pipeline.get("result", {}) for pipeline in run["pipelines"]}
     with open(f"{directory}/weights.bf16", "rb") as file:
         converted = file.read()

@@ -11,8 +11,9 @@
 #include "boot/engine/refuse.h"
 #include "config/clock.h"
 #include "config/tick.h"
+#include "boot/appliance/orders.h"
 #include "boot/cmd/post/post.h"
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/report/runs.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/signals.h"
 
@@ -21,7 +22,7 @@
 
 struct script {
 	const struct fake_attempt *attempt;
-	unsigned count, now; /* index of the one that goes on */
+	unsigned count, now; /* index of the current attempt */
 	bool begun;
 	char log[512];
 	uint64_t up_ns[ATTEMPTS_MAX];
@@ -66,6 +67,27 @@ static const struct fake_attempt *current(void)
 	return &fake->attempt[fake->now];
 }
 
+/* The kind in the script, or the kind that the engine gives to such an error. */
+static enum hr_error_kind fake_kind(int error)
+{
+	if (current()->kind)
+		return current()->kind;
+	switch (error) {
+	case -EINVAL:
+		return HR_ERROR_USAGE;
+	case -EBUSY:
+	case -ENOENT:
+	case -ENOMEM:
+	case -ENOTSUP:
+		return HR_ERROR_MISSING;
+	case -EEXIST:
+	case -EUCLEAN:
+		return HR_ERROR_FAILED;
+	default:
+		return HR_ERROR_DEVICE;
+	}
+}
+
 static void end_attempt(void)
 {
 	fake->begun = false;
@@ -80,12 +102,12 @@ void __attribute__((weak, noreturn)) fake_attempt_dies(int dies)
 		hr_wait_ns(STEP_NS);
 	if (dies < 0 || dies == FAKE_WAITS)
 		_exit(dies < 0 ? -dies : 0);
-	signal(dies, SIG_DFL); /* a sanitizer may have caught it */
+	signal(dies, SIG_DFL); /* a sanitizer may have installed a handler */
 	raise(dies);
 	_exit(0);
 }
 
-/* The attempt ends with it. */
+/* The attempt ends here. */
 static void die_in(char where)
 {
 	const struct fake_attempt *a = &fake->attempt[fake->now];
@@ -99,7 +121,7 @@ static void die_in(char where)
 	fake_attempt_dies(a->dies);
 }
 
-/* As the real ones do: in steps, each of which ticks. */
+/* Take time like the real functions: in steps, each of which ticks. */
 static void take(uint64_t ns)
 {
 	for (uint64_t at = 0; at < ns; at += STEP_NS)
@@ -131,19 +153,28 @@ int hr_appliance_up(struct hr_appliance *app, enum hr_stage last)
 		fake->up_ns[fake->now] = hr_now_ns();
 	take(a->up_ns);
 	die_in('U');
-	if (a->up)
+	if (a->up) {
+		hr_fail(&app->error, fake_kind(a->up), a->up, "fake failure %d", a->up);
 		end_attempt();
-	else
+	} else {
 		app->up = last;
+	}
 	return a->up;
 }
 
 void hr_appliance_down(struct hr_appliance *app)
 {
-	app->stuck = current()->stuck;
+	app->ssd[0].health.state = current()->stuck ? HR_HEALTH_STUCK : HR_HEALTH_DOWN;
 	app->up = HR_STAGE_NONE;
 	note("D");
 	end_attempt();
+}
+
+/* No configuration of these tests has pipelines that repeat. */
+int hr_orders_serve(struct hr_attempt *attempt)
+{
+	cr_assert_fail("the configuration has no schedule");
+	return -ENOSYS;
 }
 
 const char *hr_stage_name(enum hr_stage stage)
@@ -171,10 +202,14 @@ static int end_run(struct hr_run *run, int result)
 		return 0;
 	run->outcome = result ? HR_RUN_FAILED : HR_RUN_DONE;
 	run->error = result;
+	hr_error_clear(&run->cause);
+	if (result)
+		hr_fail(&run->cause, fake_kind(result), result, "pipeline '%s': fake failure %d",
+			run->config->name, result);
 	return result;
 }
 
-int hr_run_all(struct hr_appliance *app, bool progress)
+int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e)
 {
 	const struct fake_attempt *a = current();
 	int first = 0;
@@ -197,12 +232,14 @@ int hr_run_all(struct hr_appliance *app, bool progress)
 		int err = app->run[i].selected ? end_run(&app->run[i], a->run[i]) : 0;
 
 		first = first ? first : err;
+		if (err && !e->kind)
+			*e = app->run[i].cause;
 	}
 	return first;
 }
 
-/* The script says what they come to, and hr_run_all() that they ran. */
-int hr_run_trusted(struct hr_appliance *app, bool progress)
+/* The script gives the results, and hr_run_all() that the pipelines ran. */
+int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e)
 {
 	cr_assert(!progress);
 	return 0;
@@ -236,8 +273,11 @@ void hr_post_machine(struct hr_post *post)
 	post->machine_failed = a->machine != 0;
 	post->failed += a->machine != 0;
 	post->error = a->machine;
-	if (a->machine)
-		end_attempt();
+	if (!a->machine)
+		return;
+	hr_fail(&post->cause, fake_kind(a->machine), a->machine, "fake failure %d", a->machine);
+	post->cause.printed = true;
+	end_attempt();
 }
 
 void hr_post_ssds(struct hr_post *post)
@@ -248,8 +288,15 @@ void hr_post_ssds(struct hr_post *post)
 	note("p");
 	for (uint32_t d = 0; d < post->app->config.ssds; d++) {
 		post->ssd_error[d] = a->ssd[d];
-		post->failed += a->ssd[d] != 0;
-		post->error = post->error ? post->error : a->ssd[d];
+		if (!a->ssd[d])
+			continue;
+		hr_fail(&post->ssd_cause[d], fake_kind(a->ssd[d]), a->ssd[d], "fake failure %d",
+			a->ssd[d]);
+		post->ssd_cause[d].printed = true;
+		if (post->failed++ == 0) {
+			post->error = a->ssd[d];
+			post->cause = post->ssd_cause[d];
+		}
 	}
 	for (uint32_t i = 0; i < post->app->config.pipelines; i++) {
 		const struct hr_run *run = &post->app->run[i];

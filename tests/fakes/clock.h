@@ -1,8 +1,8 @@
 /*
- * tests/fakes/clock.h - the clock of every test: the real one, until a test steers it.
+ * tests/fakes/clock.h - the clock of every test: the real one, until a test controls it.
  *
- * Linked before libheadrace.a, so these definitions of hr_now_ns() and hr_wait_ns() are the ones
- * the code under test calls.
+ * Linked before libheadrace.a, so the tested code calls these definitions of hr_now_ns() and
+ * hr_wait_ns().
  */
 #ifndef TESTS_FAKES_CLOCK_H
 #define TESTS_FAKES_CLOCK_H
@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 /*
- * From now on time stands at now_ns and moves only by hr_wait_ns(), which does not sleep, and
- * fake_clock_advance(). step, if not NULL, is called after each hr_wait_ns(): the place where a
- * fake device does its work.
+ * From now on time stays at now_ns. Only hr_wait_ns(), which does not sleep, and
+ * fake_clock_advance() move it. step, if not NULL, is called after each hr_wait_ns(); a fake device
+ * does its work there.
  */
 void fake_clock_start(uint64_t now_ns, void (*step)(void *context), void *context);
 void fake_clock_advance(uint64_t ns);
 
 /*
- * The real clock jumps ahead by ns: pauses and deadlines that end within are over. For tests whose
- * threads wait for each other, which a clock that stands still would stop.
+ * Move the real clock ahead by ns: pauses and deadlines within that time end. For tests whose
+ * threads wait for each other, which a stopped clock would block.
  */
 void fake_clock_skip(uint64_t ns);
 

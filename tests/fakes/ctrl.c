@@ -45,7 +45,7 @@ static void *queue_at(struct fake_ctrl *fake, uint32_t reg)
 	return at_bus(fake, addr);
 }
 
-/* Spoil a CQE as asked, and put it on a ring. */
+/* Change a CQE as configured, and post it. */
 static void post(struct hr_cqe *cq, uint32_t entries, uint32_t *tail, uint32_t *phase,
 		 struct hr_cqe cqe, enum fake_lie lie)
 {
@@ -87,7 +87,7 @@ static void create_queue(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 	}
 }
 
-/* Returns false when there is to be no completion. */
+/* Returns false when the fault leaves no completion. */
 static bool misbehave(struct fake_ctrl *fake, enum fake_lie lie)
 {
 	if (lie == FAKE_FATAL)
@@ -137,7 +137,7 @@ static void execute(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 		     cqe, lie);
 }
 
-/* Page n of a transfer of so many bytes. */
+/* Page n of a transfer of that many bytes. */
 static uint8_t *page_of(struct fake_ctrl *fake, const struct hr_sqe *sqe, uint32_t n,
 			uint32_t bytes)
 {
@@ -170,7 +170,7 @@ static void move_data(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 	}
 }
 
-/* True when this command is the one to be spoilt, and uses up one time. */
+/* True when this command gets the fault; counts one use. */
 static bool choose(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 {
 	const uint64_t lba = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
@@ -324,7 +324,7 @@ void fake_ctrl_fini(struct fake_ctrl *fake)
 
 int fake_ctrl_open(struct fake_ctrl *fake)
 {
-	return hr_ctrl_open(&fake->ctrl, &fake->transport, &fake->region, 0);
+	return hr_ctrl_open(&fake->ctrl, &fake->transport, &fake->region, 0, NULL);
 }
 
 const char *fake_ctrl_trace(const struct fake_ctrl *fake)

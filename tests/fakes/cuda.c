@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,10 @@ struct fake_cuda_thing fake_cuda_thing[FAKE_CUDA_THINGS];
 _Atomic unsigned fake_cuda_stream_polls;
 static uintptr_t next_id;
 
-/* The call that is to fail. */
+/* The call that must fail. */
 static struct {
 	const char *call;
-	unsigned left; /* calls until it does; 0: none */
+	unsigned left; /* calls until then; 0: none */
 	CUresult with;
 } fail;
 static pthread_mutex_t failing = PTHREAD_MUTEX_INITIALIZER;
@@ -103,7 +104,7 @@ CUresult fake_DriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
-/* The names that tests look for; the rest has none, as with a newer driver's errors. */
+/* Names that tests look for; other errors have none, like a newer driver's errors. */
 CUresult fake_GetErrorName(CUresult error, const char **text)
 {
 	switch (error) {
@@ -173,7 +174,8 @@ CUresult fake_DeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdev
 CUresult fake_DeviceGetPCIBusId(char *text, int bytes, CUdevice device)
 {
 	ENTER("cuDeviceGetPCIBusId");
-	snprintf(text, (size_t)bytes, "0000:4%d:0A.0", device); /* the real one has capitals */
+	/* The real driver prints capitals. */
+	snprintf(text, (size_t)bytes, "0000:4%d:0A.0", device);
 	return CUDA_SUCCESS;
 }
 
@@ -198,7 +200,7 @@ CUresult fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-/* Takes with it what belongs to the context, and its failure. */
+/* Also frees everything of the context, including its failure. */
 CUresult fake_DevicePrimaryCtxRelease(CUdevice device)
 {
 	struct fake_cuda_thing *r = fake_cuda_find(RETAINED, (uintptr_t)device);
@@ -255,11 +257,11 @@ static CUresult get_proc(const char *name, void **function, int version, cuuint6
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-int hr_cuda_library(PFN_cuGetProcAddress_v12000 *find_proc, char *message)
+int hr_cuda_library(PFN_cuGetProcAddress_v12000 *find_proc, struct hr_error *e)
 {
 	*find_proc = get_proc;
 	if (fake_cuda.no_library)
-		snprintf(message, HR_LOG_LINE_MAX, "no driver in this test");
+		hr_fail(e, HR_ERROR_MISSING, -ENODEV, "no driver in this test");
 	return fake_cuda.no_library;
 }
 
@@ -273,6 +275,7 @@ void fake_cuda_reset(void)
 	} row[] = {
 		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9 },
 		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 4 },
+		{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
 		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024 },
 		{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536 },
 		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 200 << 10 },
@@ -294,7 +297,7 @@ void fake_cuda_reset(void)
 	fake_cuda.devices = 1;
 	fake_cuda.memory = (size_t)256 << 20;
 	fake_cuda.blocks_per_processor = 8;
-	fake_cuda.kernel_threads = 512;
+	fake_cuda.entry_threads = 512;
 	fake_cuda.local_bytes = 40;
 	for (int d = 0; d < FAKE_CUDA_DEVICES; d++)
 		for (size_t i = 0; i < sizeof row / sizeof *row; i++)

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/cuda.h"
 
-/* ---- virtual memory management: belongs to the process, works without a context */
+/* ---- virtual memory management: it belongs to the process and needs no context */
 
 size_t fake_cuda_used(void)
 {
@@ -38,7 +38,7 @@ CUresult fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = fake_cuda_take(HANDLE, fake_cuda_new_id(), bytes);
 	r->fd = memfd_create("fake", MFD_CLOEXEC);
-	/* As real ones do: memory is for other devices, or compressible. */
+	/* Like real drivers: memory is either accessible to other devices or compressible. */
 	r->compressible = prop->allocFlags.compressionType &&
 			  !prop->allocFlags.gpuDirectRDMACapable && !fake_cuda.not_compressible;
 	if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0)
@@ -230,6 +230,8 @@ CUresult fake_MemFreeHost(void *memory)
 CUresult fake_MemHostRegister(void *memory, size_t bytes, unsigned flags)
 {
 	ENTER_CONTEXT("cuMemHostRegister");
+	if (fake_cuda_find(REGISTERED, (uintptr_t)memory))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	fake_cuda.registered_flags = flags;
 	fake_cuda_take(REGISTERED, (uintptr_t)memory, bytes);
 	return CUDA_SUCCESS;
@@ -339,7 +341,7 @@ CUresult fake_EventQuery(CUevent event)
 	return CUDA_ERROR_NOT_READY;
 }
 
-/* ---- linking, modules, execution. A kernel's handle is its name. */
+/* ---- linking, modules, execution. The handle of an entry point is its name. */
 
 static void **link_values;
 
@@ -393,11 +395,12 @@ CUresult fake_LinkDestroy(CUlinkState state)
 	return drop("cuLinkDestroy", LINK, (uintptr_t)state);
 }
 
-static char pipe_kernel[] = "hr_kernel_pipe", bench_kernel[] = "hr_kernel_bench",
-	    probe_kernel[] = "hr_kernel_probe", prefetch_role[] = "hr_role_prefetch",
-	    compute_role[] = "hr_role_compute", writeback_role[] = "hr_role_writeback";
-static char *const known_kernel[] = { pipe_kernel,   bench_kernel, probe_kernel,
-				      prefetch_role, compute_role, writeback_role };
+static char pipe_entry[] = "hr_entry_pipe", bench_entry[] = "hr_entry_bench",
+	    probe_entry[] = "hr_entry_probe", access_entry[] = "hr_entry_access",
+	    prefetch_role[] = "hr_role_prefetch", compute_role[] = "hr_role_compute",
+	    writeback_role[] = "hr_role_writeback";
+static char *const known_entry[] = { pipe_entry,    bench_entry,  probe_entry,	 access_entry,
+				     prefetch_role, compute_role, writeback_role };
 
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned options,
 			       CUjit_option *option, void **value)
@@ -420,9 +423,9 @@ CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const cha
 	ENTER_CONTEXT("cuModuleGetFunction");
 	if (!fake_cuda_find(MODULE, (uintptr_t)module))
 		return CUDA_ERROR_INVALID_HANDLE;
-	for (size_t i = 0; i < sizeof known_kernel / sizeof *known_kernel; i++) {
-		if (strcmp(known_kernel[i], name) == 0) {
-			*function = (CUfunction)known_kernel[i];
+	for (size_t i = 0; i < sizeof known_entry / sizeof *known_entry; i++) {
+		if (strcmp(known_entry[i], name) == 0) {
+			*function = (CUfunction)known_entry[i];
 			return CUDA_SUCCESS;
 		}
 	}
@@ -432,7 +435,7 @@ CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const cha
 CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction fn)
 {
 	ENTER_CONTEXT("cuFuncGetAttribute");
-	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? fake_cuda.kernel_threads
+	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? fake_cuda.entry_threads
 		 : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES    ? fake_cuda.local_bytes
 		 : attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES   ? 1024
 		 : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION      ? 90
@@ -462,7 +465,7 @@ CUresult fake_LaunchCooperativeKernel(CUfunction fn, unsigned x, unsigned y, uns
 {
 	ENTER_CONTEXT("cuLaunchCooperativeKernel");
 	if (shared + 1024 > 48u << 10 && (int)shared > fake_cuda.dynamic_shared)
-		return CUDA_ERROR_INVALID_VALUE; /* 1 KiB is the kernel's own */
+		return CUDA_ERROR_INVALID_VALUE; /* the entry point itself uses 1 KiB */
 	if (!fake_cuda_find(STREAM, (uintptr_t)stream) || y != 1 || z != 1 || ty != 1 || tz != 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_cuda.last = (struct fake_cuda_launch){ (const char *)fn, *(void **)parameters[0], x,

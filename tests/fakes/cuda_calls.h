@@ -1,6 +1,6 @@
 /*
- * tests/fakes/cuda_calls.h - the insides of the fake CUDA driver: what it keeps track of, and its
- * calls. For tests/fakes/cuda*.c only.
+ * tests/fakes/cuda_calls.h - internals of the fake CUDA driver: its resources and calls. For
+ * tests/fakes/cuda*.c only.
  */
 #ifndef TESTS_FAKES_CUDA_CALLS_H
 #define TESTS_FAKES_CUDA_CALLS_H
@@ -28,24 +28,24 @@ enum fake_cuda_kind {
 	RETAINED,
 };
 
-/* Everything that is taken and must be given back. */
+/* A resource that must be released. */
 struct fake_cuda_thing {
 	enum fake_cuda_kind kind;
 	uintptr_t at;
 	size_t bytes;
 	int fd;		   /* of a handle */
 	bool compressible; /* a handle's */
-	unsigned pending;  /* an event: how often it is not ready yet */
+	unsigned pending;  /* of an event: how often it is not ready */
 };
 
 extern struct fake_cuda_thing fake_cuda_thing[FAKE_CUDA_THINGS];
-extern _Atomic unsigned fake_cuda_stream_polls; /* what an event that is recorded now waits for */
+extern _Atomic unsigned fake_cuda_stream_polls; /* for the next recorded event */
 
 struct fake_cuda_thing *fake_cuda_take(enum fake_cuda_kind kind, uintptr_t at, size_t bytes);
 struct fake_cuda_thing *fake_cuda_find(enum fake_cuda_kind kind, uintptr_t at);
 uintptr_t fake_cuda_new_id(void);
 
-/* CUDA_SUCCESS, or what the call was told to fail with; also for a call that needs a context. */
+/* CUDA_SUCCESS, or the injected failure; also for a call that needs a context. */
 CUresult fake_cuda_enter(const char *name);
 CUresult fake_cuda_enter_context(const char *name);
 
@@ -63,7 +63,7 @@ CUresult fake_cuda_enter_context(const char *name);
 			return result;                                 \
 	} while (0)
 
-/* Every call of the table, as the driver's header types it. */
+/* Every call of the table, with its type from the driver's header. */
 #define FAKE_CUDA_DECLARE(name, since) __typeof__(*(PFN_cu##name##_v##since)0) fake_##name;
 HR_CUDA_CALLS(FAKE_CUDA_DECLARE)
 

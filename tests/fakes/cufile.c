@@ -77,7 +77,7 @@ static ssize_t read_file(void *handle, void *gpu, size_t bytes, off_t at, off_t 
 		got = pread(file, (char *)gpu + gpu_at, bytes - (size_t)fake_cufile.short_by, at);
 	else
 		errno = EBADF;
-	fake_cufile.reads++; /* last: who sees it may take away the memory */
+	fake_cufile.reads++; /* last, because the test may free the memory after it */
 	return got ? got : -1;
 }
 
@@ -88,7 +88,7 @@ static void *find_symbol(const char *name)
 					      read_file,	 NULL,	       false };
 	const struct {
 		const char *name;
-		const void *function; /* where its address is */
+		const void *function; /* address of the function */
 	} row[] = {
 		{ "cuFileDriverOpen", &own.driver_open },
 		{ "cuFileDriverClose", &own.driver_close },
@@ -110,11 +110,11 @@ static void *find_symbol(const char *name)
 	return at;
 }
 
-int hr_cufile_library(void *(**find)(const char *name), char *message)
+int hr_cufile_library(void *(**find)(const char *name), struct hr_error *e)
 {
 	*find = find_symbol;
 	if (fake_cufile.no_library)
-		snprintf(message, HR_LOG_LINE_MAX, "no library in this test");
+		hr_fail(e, HR_ERROR_MISSING, -ENODEV, "no library in this test");
 	return fake_cufile.no_library;
 }
 

@@ -1,8 +1,8 @@
 /*
- * tests/fakes/cufile.h - a libcufile in C, in place of the real one: it reads with pread, keeps
- * account of what is open, and fails where it is told to.
+ * tests/fakes/cufile.h - a libcufile in C that replaces the real one: it reads with pread, counts
+ * open resources, and injects failures.
  *
- * Linked before libheadrace.a, so its hr_cufile_library() is the one that is called.
+ * Linked before libheadrace.a, so its hr_cufile_library() is called.
  */
 #ifndef TESTS_FAKES_CUFILE_H
 #define TESTS_FAKES_CUFILE_H
@@ -12,14 +12,14 @@
 #include "gpu/cuda/cufile.h"
 
 struct fake_cufile {
-	int no_library;		  /* hr_cufile_library() returns this */
-	const char *missing[2];	  /* functions it does not have */
-	const char *failing;	  /* what returns error 5011, with CUDA error 1 */
-	_Atomic ssize_t short_by; /* bytes that a read is short of what was asked */
-	_Atomic ssize_t answer;	  /* not 0: what a read returns (with errno EBADF) */
-	atomic_bool stall;	  /* reads do not return while it is set */
-	/* What was seen. */
-	atomic_int opened, files, buffers; /* those that are open now */
+	int no_library;		  /* result of hr_cufile_library() */
+	const char *missing[2];	  /* functions that the library lacks */
+	const char *failing;	  /* function that returns error 5011, with CUDA error 1 */
+	_Atomic ssize_t short_by; /* number of bytes by which reads are short */
+	_Atomic ssize_t answer;	  /* not 0: result of a read (with errno EBADF) */
+	atomic_bool stall;	  /* reads do not return while this is set */
+	/* Observations. */
+	atomic_int opened, files, buffers; /* open resources */
 	atomic_uint reads;
 };
 

@@ -38,7 +38,7 @@ static int read_link(const struct hr_files *files, const char *path, char *to, s
 	return 0;
 }
 
-/* Names between the folder's slash and the next one, each once. */
+/* Names between the folder's slash and the next slash, each once. */
 static int list_folder(const struct hr_files *files, const char *path,
 		       int (*each)(void *to, const char *name), void *to)
 {

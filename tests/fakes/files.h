@@ -9,7 +9,7 @@
 
 #include "pci/topo/files.h"
 
-/* A file with text or bytes, or a symbolic link. Folders are where files are. */
+/* A file with text or bytes, or a symbolic link. Folders exist when they contain files. */
 struct fake_file {
 	const char *path, *text, *link;
 	const uint8_t *bytes;
@@ -21,7 +21,7 @@ struct fake_files {
 	unsigned count;
 };
 
-/* `list` is used as long as *to is. */
+/* `list` must live as long as *to. */
 void fake_files(struct hr_files *to, const struct fake_files *list);
 
 #endif

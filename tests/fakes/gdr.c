@@ -54,7 +54,7 @@ static int pin(void *g, unsigned long gpu, size_t bytes, uint64_t token, uint32_
 	pinned_at = gpu;
 	pinned_bytes = bytes;
 	fake->pinned++;
-	handle->h = 0; /* a handle like any other */
+	handle->h = 0; /* a valid handle */
 	return 0;
 }
 
@@ -129,14 +129,14 @@ static bool mappable(void *to)
 	return fake->memory_fd >= 0;
 }
 
-static int export(void *to, uint64_t gpu, size_t bytes, int *fd)
+static int export(void *to, uint64_t gpu, size_t bytes, int *fd, struct hr_error *e)
 {
 	const struct fake_gdr *fake = to;
 
 	if (gpu != FAKE_GDR_BASE || bytes > fake->bytes)
-		return -EINVAL;
+		return hr_fail(e, HR_ERROR_FAILED, -EINVAL, "the fake GPU has no such memory");
 	*fd = dup(fake->memory_fd);
-	return *fd < 0 ? -errno : 0;
+	return *fd < 0 ? hr_fail(e, HR_ERROR_FAILED, -errno, "%s", strerror(errno)) : 0;
 }
 
 struct hr_window_driver fake_gdr_driver(struct fake_gdr *fake)

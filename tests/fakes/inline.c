@@ -10,7 +10,6 @@
 
 #include "boot/appliance/attempt.h"
 #include "boot/appliance/process.h"
-#include "boot/engine/exit.h"
 #include "config/clock.h"
 #include "tests/fakes/attempts.h"
 
@@ -19,7 +18,7 @@
 static struct {
 	struct hr_attempt attempt;
 	bool runs;
-	uint64_t next_ns; /* when it publishes again */
+	uint64_t next_ns; /* time of the next publication */
 	int status;
 	jmp_buf death;
 } fake;
@@ -37,7 +36,7 @@ bool fake_inline_runs(void)
 	return fake.runs;
 }
 
-/* wait(2)'s words: the signal in the lowest byte, or an exit code in the next. */
+/* Format of wait(2): the signal in the lowest byte, or an exit code in the next one. */
 void fake_attempt_dies(int dies)
 {
 	fake.status = dies < 0 ? -dies << 8 : dies;
@@ -46,7 +45,9 @@ void fake_attempt_dies(int dies)
 
 int hr_process_open(struct hr_process *p)
 {
-	*p = (struct hr_process){ .line = -1, .page = calloc(1, sizeof *p->page) };
+	*p = (struct hr_process){
+		.phases = -1, .order = -1, .clients = -1, .page = calloc(1, sizeof *p->page)
+	};
 	return p->page ? 0 : -ENOMEM;
 }
 
@@ -57,32 +58,33 @@ void hr_process_close(struct hr_process *p)
 	p->page = NULL;
 }
 
-/* As a copy of the process: what it does to the appliance is not seen here. */
+/* The copy stands for the memory of the engine's process: its changes are not visible here. */
 int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *fds, unsigned count)
 {
 	static struct hr_appliance before;
-	int line[2];
+	int ends[2];
 
 	cr_assert_eq(p->pid, 0);
-	cr_assert_eq(p->line, -1, "the line of the engine before is open");
-	cr_assert_eq(pipe2(line, O_NONBLOCK | O_CLOEXEC), 0);
+	cr_assert_eq(p->phases, -1, "the pipe of the former engine is open");
+	cr_assert_eq(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
 	memset(p->page, 0, sizeof *p->page);
 	p->pid = PID;
-	p->line = line[0];
+	p->phases = ends[0];
 	before = *app;
 	memset(&fake.attempt, 0, sizeof fake.attempt);
 	fake.attempt.app = app;
 	fake.attempt.page = p->page;
-	fake.attempt.line = line[1];
+	fake.attempt.phases = ends[1];
+	fake.attempt.order = -1;
 	fake.runs = true;
 	fake.next_ns = 0;
 	if (setjmp(fake.death) == 0)
-		fake.status = hr_exit_code(hr_attempt_make(&fake.attempt)) << 8;
+		fake.status = hr_error_report(&app->error, hr_attempt_make(&fake.attempt)) << 8;
 	else
 		hr_attempt_publish(&fake.attempt);
 	fake.runs = false;
 	*app = before;
-	close(fake.attempt.line);
+	close(fake.attempt.phases);
 	return 0;
 }
 
@@ -93,14 +95,14 @@ bool hr_process_ended(struct hr_process *p, int *status)
 	return true;
 }
 
-int hr_process_hear(struct hr_process *p, enum hr_phase *phase)
+int hr_process_receive(struct hr_process *p, enum hr_phase *phase)
 {
 	unsigned char byte;
 	ssize_t n;
 
-	if (p->line < 0)
+	if (p->phases < 0)
 		return -EPIPE;
-	n = read(p->line, &byte, 1);
+	n = read(p->phases, &byte, 1);
 	*phase = (enum hr_phase)byte;
 	return n == 1 ? 0 : n < 0 ? -EAGAIN : -EPIPE;
 }
@@ -109,9 +111,19 @@ void hr_process_signal(const struct hr_process *p, int signal_number)
 {
 }
 
+int hr_process_order(const struct hr_process *p, const void *order, size_t bytes)
+{
+	return -EPIPE;
+}
+
+int hr_process_pass(const struct hr_process *p, const struct hr_request *request, int fd)
+{
+	return -ENOTCONN;
+}
+
 void hr_process_hang_up(struct hr_process *p)
 {
-	if (p->line >= 0)
-		close(p->line);
-	p->line = -1;
+	if (p->phases >= 0)
+		close(p->phases);
+	p->phases = -1;
 }

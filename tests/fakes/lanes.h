@@ -1,19 +1,19 @@
 /*
- * tests/fakes/lanes.h - nvme/worker.h with several lanes to a worker and several workers to a block,
- * each lane a thread, in place of the host's one.
+ * tests/fakes/lanes.h - nvme/worker.h with several lanes per worker and several workers per block,
+ * each lane a thread, instead of the host's single lane.
  *
- * HR_LANES is 8 unless it is defined before. Include before anything of ours: it takes the place of
- * nvme/worker_host.h. Collective words meet at a barrier, so the collective code of the headers
- * runs as on a GPU, and the thread sanitizer sees whatever lanes do to each other without
- * hr_lanes_sync() between.
+ * HR_LANES is 8 unless defined before (at most 64). Include this header before all headers of
+ * headrace: it replaces nvme/worker_host.h. Collective functions meet at a barrier, so the
+ * collective code of the headers runs as on a GPU, and the thread sanitizer detects accesses of
+ * lanes to each other's data without hr_lanes_sync() in between.
  *
- * The words also check the order that a GPU needs and that the CPU keeps by itself: a program that
- * writes a doorbell without hr_release_sys() after its last access to a ring aborts.
+ * The functions also check the memory order that a GPU needs and that the CPU provides anyway: a
+ * program that writes a doorbell without hr_release_sys() after its last access to a ring aborts.
  */
 #ifndef TESTS_FAKES_LANES_H
 #define TESTS_FAKES_LANES_H
 
-#define NVME_WORKER_HOST_H /* these words instead */
+#define NVME_WORKER_HOST_H /* replaced by this header */
 
 #include <pthread.h>
 #include <sched.h>
@@ -21,23 +21,31 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config/clock.h"
 #include "config/limits.h"
 
 #define HR_BOTH static inline
 #define HR_WORKER static inline
+#define HR_WORKER_SLOW static __attribute__((noinline, unused))
 #define HR_DEVICE
 #ifndef HR_LANES
 #define HR_LANES 8u
 #endif
 #define FAKE_WARPS_MAX 4u
 
-/* Lanes of one worker meet here. */
+#if HR_LANES > 32
+typedef uint64_t hr_mask;
+#else
+typedef uint32_t hr_mask;
+#endif
+
+/* Lanes of one worker meet at its barrier. */
 struct fake_warp {
 	pthread_barrier_t barrier;
-	uint64_t word[HR_LANES]; /* what each lane contributes to a collective */
-	bool unreleased;	 /* a ring was read or written since the last hr_release_sys() */
+	uint64_t word[HR_LANES]; /* each lane's contribution to a collective function */
+	bool unreleased;	 /* a ring was accessed since the last hr_release_sys() */
 };
 
 struct fake_block {
@@ -53,8 +61,8 @@ static _Thread_local uint32_t fake_lane, fake_warp;
 static _Thread_local struct fake_block *fake_block;
 
 /*
- * One load of that address gets `value`, and later ones what lies there: the first of two accesses
- * of a machine that does not load 8 bytes at once. NULL: none.
+ * One load from that address returns `value`, and later loads return the memory's value: the first
+ * of two accesses of a machine that does not load 8 bytes at once. NULL: none.
  */
 static struct {
 	const uint64_t *at;
@@ -97,19 +105,29 @@ HR_WORKER uint32_t hr_threads(void)
 	return fake_block->warps * HR_LANES;
 }
 
-HR_BOTH uint32_t hr_count_bits(uint32_t mask)
+HR_BOTH uint32_t hr_count_bits(hr_mask mask)
 {
-	return (uint32_t)__builtin_popcount(mask);
+	return (uint32_t)__builtin_popcountll(mask);
 }
 
-HR_BOTH uint32_t hr_lowest_bit(uint32_t mask)
+HR_BOTH uint32_t hr_lowest_bit(hr_mask mask)
 {
-	return (uint32_t)__builtin_ctz(mask);
+	return (uint32_t)__builtin_ctzll(mask);
 }
 
 HR_BOTH uint32_t hr_highest_bit_u64(uint64_t v)
 {
 	return 63u - (uint32_t)__builtin_clzll(v);
+}
+
+HR_BOTH void hr_copy_bytes(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
+HR_BOTH void hr_zero_bytes(void *to, size_t bytes)
+{
+	memset(to, 0, bytes);
 }
 
 HR_WORKER void hr_lanes_sync(void)
@@ -148,28 +166,28 @@ HR_WORKER uint32_t hr_shfl_u32(uint32_t v, uint32_t lane)
 	return (uint32_t)hr_shfl_u64(v, lane);
 }
 
-HR_WORKER uint32_t hr_ballot(bool p)
+HR_WORKER hr_mask hr_ballot(bool p)
 {
 	uint64_t *word = fake_block->warp[fake_warp].word;
-	uint32_t mask = 0;
+	hr_mask mask = 0;
 
 	word[fake_lane] = p;
 	hr_lanes_sync();
 	for (uint32_t i = 0; i < HR_LANES; i++)
-		mask |= word[i] ? 1u << i : 0;
+		mask |= (hr_mask)(word[i] != 0) << i;
 	hr_lanes_sync();
 	return mask;
 }
 
-HR_WORKER uint32_t hr_match_u32(uint32_t v)
+HR_WORKER hr_mask hr_match_u32(uint32_t v)
 {
 	uint64_t *word = fake_block->warp[fake_warp].word;
-	uint32_t mask = 0;
+	hr_mask mask = 0;
 
 	word[fake_lane] = v;
 	hr_lanes_sync();
 	for (uint32_t i = 0; i < HR_LANES; i++)
-		mask |= word[i] == v ? 1u << i : 0;
+		mask |= (hr_mask)(word[i] == v) << i;
 	hr_lanes_sync();
 	return mask;
 }
@@ -243,11 +261,112 @@ HR_WORKER uint64_t hr_acquire_sys_u64(const uint64_t *p)
 {
 	if (fake_block)
 		fake_ring_access();
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+/* Polls order nothing, as on a GPU whose acquire empties caches. */
+HR_WORKER uint32_t hr_poll_u32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint64_t hr_poll_u64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint32_t hr_poll_sys_u32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint64_t hr_poll_sys_u64(const uint64_t *p)
+{
+	if (fake_block)
+		fake_ring_access();
 	if (__atomic_load_n(&fake_torn.at, __ATOMIC_RELAXED) == p) {
 		__atomic_store_n(&fake_torn.at, NULL, __ATOMIC_RELAXED);
 		return fake_torn.value;
 	}
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* A fence on a GPU. The thread sanitizer knows no fences, so this is an acquiring load of the word's
+ * first 4 bytes. */
+HR_WORKER void hr_polled(const void *p)
+{
+	(void)__atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE);
+}
+
+HR_WORKER void hr_polled_sys(const void *p)
+{
+	hr_polled(p);
+}
+
+HR_WORKER void hr_poll_u32x8(const uint32_t *p, uint32_t v[8])
+{
+	for (int i = 0; i < 8; i++)
+		v[i] = hr_poll_u32(&p[i]);
+}
+
+HR_WORKER uint32_t hr_fresh_u32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint64_t hr_fresh_u64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+HR_WORKER void hr_relaxed_u32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+HR_WORKER bool hr_replace_u32(uint32_t *p, uint32_t was, uint32_t now)
+{
+	return __atomic_compare_exchange_n(p, &was, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+HR_WORKER void hr_relaxed_u64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+/* Each lane copies every HR_LANES-th word, or byte. */
+HR_WORKER void hr_read_shared(void *to, const void *from, uint32_t bytes)
+{
+	const bool words = (((uintptr_t)to | (uintptr_t)from | bytes) & 3) == 0;
+	const uint32_t step = words ? 4 : 1;
+
+	for (uint32_t i = hr_lane() * step; i < bytes; i += HR_LANES * step) {
+		uint8_t *t = (uint8_t *)to + i;
+		const uint8_t *f = (const uint8_t *)from + i;
+
+		if (words)
+			*(uint32_t *)(void *)t = __atomic_load_n((const uint32_t *)(const void *)f,
+								 __ATOMIC_RELAXED);
+		else
+			*t = __atomic_load_n(f, __ATOMIC_RELAXED);
+	}
+}
+
+HR_WORKER void hr_write_shared(void *to, const void *from, uint32_t bytes)
+{
+	const bool words = (((uintptr_t)to | (uintptr_t)from | bytes) & 3) == 0;
+	const uint32_t step = words ? 4 : 1;
+
+	for (uint32_t i = hr_lane() * step; i < bytes; i += HR_LANES * step) {
+		uint8_t *t = (uint8_t *)to + i;
+		const uint8_t *f = (const uint8_t *)from + i;
+
+		if (words)
+			__atomic_store_n((uint32_t *)(void *)t, *(const uint32_t *)(const void *)f,
+					 __ATOMIC_RELAXED);
+		else
+			__atomic_store_n(t, *f, __ATOMIC_RELAXED);
+	}
 }
 
 HR_WORKER void hr_release_sys_u32(uint32_t *p, uint32_t v)
@@ -265,6 +384,11 @@ HR_WORKER void hr_relaxed_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
+HR_WORKER void hr_fenced_sys_u64(uint64_t *p, uint64_t v)
+{
+	hr_release_sys_u64(p, v);
+}
+
 HR_WORKER void hr_count_up_u64(uint64_t *p)
 {
 	++*p;
@@ -273,6 +397,31 @@ HR_WORKER void hr_count_up_u64(uint64_t *p)
 HR_WORKER uint64_t hr_fetch_add_u64(uint64_t *p, uint64_t n)
 {
 	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint64_t hr_arrive_u64(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL);
+}
+
+HR_WORKER uint64_t hr_arrive_sys_u64(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL);
+}
+
+HR_WORKER uint32_t hr_fetch_or_u32(uint32_t *p, uint32_t v)
+{
+	return __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
+}
+
+HR_WORKER uint32_t hr_fetch_max_u32(uint32_t *p, uint32_t v)
+{
+	uint32_t was = __atomic_load_n(p, __ATOMIC_RELAXED);
+
+	while (was < v &&
+	       !__atomic_compare_exchange_n(p, &was, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return was;
 }
 
 HR_WORKER void hr_write_u64x2(void *p, uint64_t low, uint64_t high)
@@ -302,6 +451,42 @@ HR_WORKER uint64_t hr_cycles(void)
 HR_WORKER uint64_t hr_clock_ns(void)
 {
 	return hr_now_ns();
+}
+
+#ifndef FAKE_OWN_IDLE /* a test may define its own */
+HR_WORKER void hr_idle(uint32_t *spins)
+{
+	++*spins;
+	sched_yield();
+}
+#endif
+
+HR_WORKER void hr_idle(uint32_t *spins);
+
+struct hr_worker_calls;
+
+HR_WORKER const struct hr_worker_calls *hr_worker_calls(void)
+{
+	return NULL;
+}
+
+HR_WORKER void hr_idle_by(const struct hr_worker_calls *calls, uint32_t *spins)
+{
+	hr_idle(spins);
+}
+
+HR_WORKER uint64_t hr_clock_by(const struct hr_worker_calls *calls)
+{
+	return hr_clock_ns();
+}
+
+HR_WORKER const void *hr_guarded(void **list, const void *from, uint32_t bytes)
+{
+	return from;
+}
+
+HR_WORKER void hr_guarded_end(void **list)
+{
 }
 
 HR_WORKER uint32_t hr_crc32c_u64(uint32_t crc, uint64_t v)
@@ -352,8 +537,8 @@ static inline void fake_block_fini(struct fake_block *block)
 #define FAKE_BLOCKS_MAX 4u
 
 /*
- * Run body() on all lanes of `warps` workers of `blocks` blocks (fake_block->number says which), and
- * wait for them. Returns false when the threads could not start.
+ * Run body() on all lanes of `warps` workers of `blocks` blocks (fake_block->number identifies the
+ * block), and wait for them. False: the threads could not start.
  */
 static inline bool fake_blocks_run(void (*body)(void), uint32_t blocks, uint32_t warps)
 {

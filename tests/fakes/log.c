@@ -29,7 +29,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A copy of this thread's: valid until it asks for the same level again. */
+/* A copy for this thread, valid until its next call with this level. */
 static const char *copy_of(enum hr_log_level level)
 {
 	static _Thread_local char copy[LEVELS][HR_LOG_LINE_MAX];

@@ -11,7 +11,7 @@ static uint64_t sectors(const struct memdisk *disk)
 	return disk->blk.bytes / MEMDISK_SECTOR;
 }
 
-/* All, none, or about a half of what is in the cache reaches the media, by seed. */
+/* By seed, all, none or about half of the cached sectors reach the media. */
 void memdisk_cut(struct memdisk *disk)
 {
 	struct fake_random random = { (disk->seed + 1) * 0x9e3779b97f4a7c15u };
@@ -41,27 +41,28 @@ void memdisk_copy(struct memdisk *to, const struct memdisk *from)
 	memdisk_power_on(to);
 }
 
-static int check(const struct hr_blk *blk, uint64_t offset, size_t bytes)
+static int check(const struct hr_blk *blk, uint64_t offset, size_t bytes, struct hr_error *e)
 {
 	const struct memdisk *disk = blk->impl;
 
 	if (disk->off)
-		return -ENODEV;
+		return hr_fail(e, HR_ERROR_DEVICE, -ENODEV, "memdisk: is off");
 	if ((offset | bytes) & (blk->block_bytes - 1))
 		return -EINVAL;
 	return offset > blk->bytes || bytes > blk->bytes - offset ? -ERANGE : 0;
 }
 
-static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes)
+static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes,
+		     struct hr_error *e)
 {
 	struct memdisk *disk = blk->impl;
-	const int err = check(blk, offset, bytes);
+	const int err = check(blk, offset, bytes, e);
 
 	if (err)
 		return err;
 	disk->reads++;
 	if (offset < disk->bad_to && offset + bytes > disk->bad_from)
-		return disk->fail_status;
+		return hr_fail(e, HR_ERROR_DEVICE, disk->fail_status, "memdisk: the read fails");
 	memcpy(data, disk->seen + offset, bytes);
 	return 0;
 }
@@ -73,22 +74,25 @@ static void make_durable(struct memdisk *disk, uint64_t offset, uint64_t bytes)
 	       bytes / MEMDISK_SECTOR * sizeof(*disk->dirty));
 }
 
-/* What happens to this write or flush instead of its end: 0, the planned error, or the cut. */
-static int fate(struct memdisk *disk)
+/* Result of this write or flush: 0, the planned error, or the cut. */
+static int fate(struct memdisk *disk, struct hr_error *e)
 {
 	const uint64_t now = disk->writes + disk->flushes;
 
 	if (now == disk->cut_at) {
 		memdisk_cut(disk);
-		return -ENODEV;
+		return hr_fail(e, HR_ERROR_DEVICE, -ENODEV, "memdisk: the power is cut");
 	}
-	return now == disk->fail_at ? disk->fail_status : 0;
+	if (now != disk->fail_at)
+		return 0;
+	return hr_fail(e, HR_ERROR_DEVICE, disk->fail_status, "memdisk: the write fails");
 }
 
-static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua)
+static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua,
+		      struct hr_error *e)
 {
 	struct memdisk *disk = blk->impl;
-	int err = check(blk, offset, bytes);
+	int err = check(blk, offset, bytes, e);
 
 	if (!err && blk->read_only)
 		err = -EROFS;
@@ -98,13 +102,13 @@ static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, siz
 	memcpy(disk->seen + offset, data, bytes);
 	memset(disk->dirty + offset / MEMDISK_SECTOR, 1,
 	       bytes / MEMDISK_SECTOR * sizeof(*disk->dirty));
-	err = fate(disk);
+	err = fate(disk, e);
 	if (!err && (fua || !blk->volatile_cache))
 		make_durable(disk, offset, bytes);
 	return err;
 }
 
-static int disk_flush(struct hr_blk *blk)
+static int disk_flush(struct hr_blk *blk, struct hr_error *e)
 {
 	struct memdisk *disk = blk->impl;
 	int err = disk->off ? -ENODEV : 0;
@@ -112,7 +116,7 @@ static int disk_flush(struct hr_blk *blk)
 	if (err)
 		return err;
 	disk->flushes++;
-	err = fate(disk);
+	err = fate(disk, e);
 	if (!err)
 		make_durable(disk, 0, blk->bytes);
 	return err;

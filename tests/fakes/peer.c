@@ -42,12 +42,12 @@ uint32_t peer_fetch(struct peer *peer)
 
 void peer_post(struct peer *peer, struct hr_cqe cqe)
 {
-	struct hr_cqe *slot = &peer->qp->cq[peer->cq_tail];
+	struct hr_cqe *cqe_at = &peer->qp->cq[peer->cq_tail];
 
 	cqe.status = (uint16_t)((cqe.status & 0xfffe) | peer->phase);
-	slot->dw0 = cqe.dw0;
-	slot->dw1 = cqe.dw1;
-	__atomic_store_n(&slot->dw23, cqe.dw23, __ATOMIC_RELEASE);
+	cqe_at->dw0 = cqe.dw0;
+	cqe_at->dw1 = cqe.dw1;
+	__atomic_store_n(&cqe_at->dw23, cqe.dw23, __ATOMIC_RELEASE);
 	peer->cq_tail = hr_ring_add(peer->cq_tail, 1, peer->qp->entries);
 	if (peer->cq_tail == 0)
 		peer->phase ^= 1;

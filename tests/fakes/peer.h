@@ -1,8 +1,8 @@
 /*
  * tests/fakes/peer.h - the controller's side of one queue pair, for tests of the driver's side.
  *
- * Fetches what the doorbell announces and completes it in any order, with any status, or with lies.
- * The doorbells are plain memory in the struct.
+ * It fetches the commands that the doorbell announces, and completes them in any order, with any
+ * status, or with faults. The doorbells are plain memory in the struct.
  */
 #ifndef TESTS_FAKES_PEER_H
 #define TESTS_FAKES_PEER_H
@@ -17,24 +17,24 @@
 
 struct peer {
 	struct hr_nvme_qp *qp;
-	uint32_t sq_doorbell, cq_doorbell; /* what the driver wrote */
+	uint32_t sq_doorbell, cq_doorbell; /* values that the driver wrote */
 	uint32_t sq_head, cq_tail, phase;
 	uint32_t fetched; /* commands in pending[] */
 	struct hr_sqe pending[PEER_ENTRIES_MAX];
-	void *memory; /* of the queue pair */
+	void *memory; /* memory of the queue pair */
 };
 
-/* A fresh queue pair and its peer; the memory goes with peer_fini(). */
+/* A new queue pair and its peer; peer_fini() frees the memory. */
 void peer_init(struct peer *peer, struct hr_nvme_qp *qp, uint32_t entries, uint64_t timeout_ns);
 void peer_fini(struct peer *peer);
 
-/* Fetch commands up to the doorbell; returns how many are pending then. */
+/* Fetch commands up to the doorbell; returns the number of pending commands. */
 uint32_t peer_fetch(struct peer *peer);
 
-/* Post a CQE as it is, except for P. */
+/* Post a CQE unchanged except for P. */
 void peer_post(struct peer *peer, struct hr_cqe cqe);
 
-/* True when the CQ has a free slot as far as the driver's doorbell says. */
+/* True when the CQ has a free entry according to the driver's doorbell. */
 bool peer_can_post(const struct peer *peer);
 
 /* Complete pending command i; status is SCT << 8 | SC. dw0 is ~cdw10. */

@@ -34,7 +34,10 @@ void target_init(struct target *t, uint32_t entries, uint32_t pages, uint64_t di
 	t->lba_shift = lba_shift;
 	t->max_bytes = max_bytes;
 	t->order.state = 3;
-	/* No two neighbours of the region are neighbours on the bus: each page number, reversed. */
+	/*
+	 * Page numbers with reversed bits, so that no adjacent pages of the region are adjacent on
+	 * the bus.
+	 */
 	for (uint32_t i = 0; i < pages; i++)
 		t->region.granule_bus[i].addr = BUS_BASE + (uint64_t)(pages - i) * 2 * HR_PAGE;
 	fill(t->region.cpu, t->region.bytes, 1);
@@ -50,7 +53,10 @@ void target_fini(struct target *t)
 	free(t->disk);
 }
 
-/* `bytes` of memory at a bus address, within one page; NULL: not ours, or across its end. */
+/*
+ * `bytes` of memory at a bus address within one page; NULL: no memory there, or across the page's
+ * end.
+ */
 static uint8_t *memory_at(const struct target *t, uint64_t bus, uint64_t bytes)
 {
 	const uint64_t page = bus / HR_PAGE * HR_PAGE, offset = bus - page;
@@ -63,14 +69,17 @@ static uint8_t *memory_at(const struct target *t, uint64_t bus, uint64_t bytes)
 	return NULL;
 }
 
-/* Where a command's PRPs are read from: NVMe Base 2.0, 4.1.1. */
+/* Position in the PRPs of a command: NVMe Base 2.0, 4.1.1. */
 struct walk {
 	const struct target *t;
 	uint64_t list; /* bus address of the next entry */
-	uint64_t left; /* bytes not yet moved, this page included */
+	uint64_t left; /* bytes not yet moved, including this page */
 };
 
-/* The next entry of the list; the last of a page is the next list when more than a page is left. */
+/*
+ * The next entry of the list; the last entry of a list page points to the next list while more than
+ * a page is left.
+ */
 static uint64_t next_entry(struct walk *w)
 {
 	const uint8_t *at = memory_at(w->t, w->list, 8);

@@ -1,6 +1,6 @@
 /*
- * tests/fakes/target.h - a disk behind tests/fakes/peer.h: it executes read, write and flush over the
- * PRPs of a command, as the specification has them, on memory whose pages are scattered.
+ * tests/fakes/target.h - a disk on tests/fakes/peer.h: it executes read, write and flush over the
+ * PRPs of a command as specified, on memory whose pages are scattered.
  */
 #ifndef TESTS_FAKES_TARGET_H
 #define TESTS_FAKES_TARGET_H
@@ -17,25 +17,29 @@
 struct target {
 	struct peer peer;
 	struct hr_nvme_qp qp;
-	struct hr_region region; /* what it may reach; page i has the bus address granule_bus[i] */
+	/* Memory of the disk's commands; page i has the bus address granule_bus[i]. */
+	struct hr_region region;
 	uint8_t *disk;
 	uint64_t disk_bytes;
 	uint32_t lba_shift;
-	uint32_t max_bytes;	  /* of one command */
-	struct fake_random order; /* of completion */
+	uint32_t max_bytes;	  /* bytes of one command */
+	struct fake_random order; /* random order of completions */
 	uint32_t commands, flushes;
-	uint16_t status;   /* the next failures commands end with it */
+	uint16_t status;   /* status of the next `failures` commands */
 	uint32_t failures; /* counts down */
-	uint32_t lose;	   /* so many of the next commands are never completed; counts down */
+	uint32_t lose;	   /* number of the next commands that are never completed; counts down */
 	struct hr_sqe last;
 };
 
-/* `pages` of memory and a disk of disk_bytes, both filled with noise. Aborts when memory is short. */
+/*
+ * `pages` of memory and a disk of disk_bytes, both with random contents. Aborts when memory is
+ * exhausted.
+ */
 void target_init(struct target *t, uint32_t entries, uint32_t pages, uint64_t disk_bytes,
 		 uint32_t lba_shift, uint32_t max_bytes);
 void target_fini(struct target *t);
 
-/* Execute all that the doorbell announced and complete it, in random order. */
+/* Execute all commands that the doorbell announced, and complete them in random order. */
 void target_step(struct target *t);
 
 #endif

@@ -100,7 +100,7 @@ static void write_hex(struct fake_tree *tree, const char *bdf, const char *file,
 	write_text(tree, bdf, file, text);
 }
 
-/* One line a BAR, as the kernel prints them: start, end, flags. */
+/* One line per BAR, in the kernel's format: start, end, flags. */
 static void write_resource(struct fake_tree *tree, const struct fake_tree_fn *fn)
 {
 	char text[BARS * 64] = "";

@@ -1,10 +1,10 @@
 /*
- * tests/fakes/tree.h - PCI functions made of files: what sysfs shows of a machine, in a mount
- * namespace of its own, so that libpciaccess and we read and write plain files.
+ * tests/fakes/tree.h - PCI functions made of files: a machine's sysfs in its own mount namespace,
+ * in which libpciaccess and headrace read and write plain files.
  *
- * Build a tree, then run code inside: it is a child process, which sees the tree in place of
- * /sys/bus/pci/devices and /sys/kernel/iommu_groups. The files keep what the child wrote until
- * fake_tree_remove().
+ * A test builds a tree and runs code inside it: in a child process, which sees the tree in place of
+ * /sys/bus/pci/devices and /sys/kernel/iommu_groups. Data that the child wrote stay in the files
+ * until fake_tree_remove().
  */
 #ifndef TESTS_FAKES_TREE_H
 #define TESTS_FAKES_TREE_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAKE_TREE_SKIPPED 77 /* no right to make a mount namespace here */
+#define FAKE_TREE_SKIPPED 77 /* this process may not create a mount namespace */
 #define FAKE_TREE_BAR 0x10000u
 
 struct fake_tree {
@@ -23,26 +23,29 @@ struct fake_tree {
 void fake_tree_make(struct fake_tree *tree);
 void fake_tree_remove(struct fake_tree *tree);
 
-/* What a function is; driver NULL: none bound. group -1: no IOMMU. */
+/* Properties of a function; driver NULL: none bound. group -1: no IOMMU. */
 struct fake_tree_fn {
 	const char *bdf;
 	uint32_t class;
 	const char *driver;
 	int group;
-	uint64_t bar_bytes; /* of BAR0, 64-bit memory at bar_address; 0: there is none */
+	uint64_t bar_bytes; /* of BAR0, 64-bit memory at bar_address; 0: no BAR */
 	uint64_t bar_address;
 	uint16_t command;
 };
 
 void fake_tree_add(struct fake_tree *tree, const struct fake_tree_fn *fn);
 
-/* From now on that is a virtual function of SR-IOV: its BARs read 0, and `resource` has them. */
+/* Turn a function into a virtual function of SR-IOV: its BARs read 0, and `resource` has them. */
 void fake_tree_virtual(struct fake_tree *tree, const char *bdf);
 
-/* Type of a group: "DMA-FQ", "identity". */
+/* Set the type of a group: "DMA-FQ", "identity". */
 void fake_tree_group(struct fake_tree *tree, int group, const char *type);
 
-/* A file of a function: bytes at an offset; "config", "enable", "resource0", ... */
+/*
+ * Write or read a file of a function, `size` bytes at an offset: "config", "enable", "resource0",
+ * ...
+ */
 void fake_tree_write(struct fake_tree *tree, const char *bdf, const char *file, size_t offset,
 		     const void *bytes, size_t size);
 void fake_tree_read(const struct fake_tree *tree, const char *bdf, const char *file, size_t offset,
@@ -50,14 +53,14 @@ void fake_tree_read(const struct fake_tree *tree, const char *bdf, const char *f
 uint16_t fake_tree_command(const struct fake_tree *tree, const char *bdf);
 
 /*
- * Run inside(arg) there; it returns 0, or the number of the step that went wrong. Returns that, or
- * FAKE_TREE_SKIPPED.
+ * Run inside(arg) in the tree; inside() returns 0, or the number of the failed step. Returns that
+ * number, or FAKE_TREE_SKIPPED.
  */
 int fake_tree_run(struct fake_tree *tree, int (*inside)(void *arg), void *arg);
 
 /*
- * Verdict of fake_tree_run(): expect 0, and say the rest (a format and its values) otherwise. Where
- * no tree can be entered the test is skipped with the reason and ends here, its tree removed.
+ * Check the result of fake_tree_run(): expect 0, else print the given format and values. When no
+ * tree can be entered, the test removes the tree and is skipped with the reason.
  */
 #define fake_tree_expect(tree, step, ...)                                                      \
 	do {                                                                                   \

@@ -6,15 +6,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "nvme/vfio_calls.h"
+
 #define CONTAINER 10000
-#define GROUP 20000  /* plus its number */
-#define DEVICE 30000 /* plus that of its group */
+#define GROUP 20000  /* plus the number of the group */
+#define DEVICE 30000 /* plus the number of its group */
 #define CONFIG (7ull << 40)
 
 #define GROUPS 64
 
 static struct fake_vfio fake;
-static bool joined[GROUPS]; /* group number -> it is in the container */
+static bool joined[GROUPS]; /* by group number: the group is in the container */
 
 static int fail(int error)
 {
@@ -22,7 +24,7 @@ static int fail(int error)
 	return -1;
 }
 
-static int fake_open(const char *path, int flags)
+int hr_vfio_call_open(const char *path, int flags)
 {
 	if (strcmp(path, "/dev/vfio/vfio") == 0) {
 		if (fake.no_container)
@@ -38,7 +40,7 @@ static int fake_open(const char *path, int flags)
 	return GROUP + atoi(path + 10);
 }
 
-static int fake_close(int fd)
+int hr_vfio_call_close(int fd)
 {
 	unsigned *open = fd >= DEVICE  ? &fake.devices
 			 : fd >= GROUP ? &fake.groups
@@ -51,7 +53,7 @@ static int fake_close(int fd)
 		joined[fd - GROUP] = false;
 		fake.joined--;
 	}
-	if (fake.joined == 0) { /* the kernel unmaps what is left */
+	if (fake.joined == 0) { /* the kernel unmaps the rest */
 		fake.maps = 0;
 		fake.has_iommu = false;
 	}
@@ -76,7 +78,7 @@ static int map(const struct vfio_iommu_type1_dma_map *wanted)
 	return 0;
 }
 
-/* As the kernel since v2: exactly what was mapped. */
+/* Like the kernel since v2: exactly the mapped range. */
 static int unmap(const struct vfio_iommu_type1_dma_unmap *wanted)
 {
 	if (!fake.has_iommu || wanted->argsz != sizeof(*wanted))
@@ -89,7 +91,7 @@ static int unmap(const struct vfio_iommu_type1_dma_unmap *wanted)
 	return fail(EINVAL);
 }
 
-/* Ranges of addresses: the first two leave out those of interrupts, the others follow them. */
+/* Address ranges: the first two leave out the interrupt range, the others follow. */
 static void fill_ranges(struct vfio_iova_range *range, unsigned count)
 {
 	const uint64_t step = 1ull << 32;
@@ -209,7 +211,7 @@ static int region(struct vfio_region_info *out)
 	return 0;
 }
 
-static int fake_ioctl(int fd, unsigned long request, void *argument)
+int hr_vfio_call_ioctl(int fd, unsigned long request, void *argument)
 {
 	if (fd < GROUP)
 		return container_ioctl(request, argument);
@@ -220,7 +222,7 @@ static int fake_ioctl(int fd, unsigned long request, void *argument)
 	return region(argument);
 }
 
-static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+void *hr_vfio_call_mmap(size_t bytes, int fd, off_t offset)
 {
 	if (fd < DEVICE || offset != 0 || bytes != FAKE_VFIO_BAR_BYTES)
 		abort();
@@ -231,14 +233,14 @@ static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_
 	return fake.bar;
 }
 
-static int fake_munmap(void *at, size_t bytes)
+int hr_vfio_call_munmap(void *at, size_t bytes)
 {
 	if (at != fake.bar || bytes != FAKE_VFIO_BAR_BYTES)
 		abort();
 	return 0;
 }
 
-static ssize_t fake_pread(int fd, void *to, size_t bytes, off_t offset)
+ssize_t hr_vfio_call_pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	if (fd < DEVICE || (uint64_t)offset != CONFIG + HR_CFG_COMMAND || bytes != 2)
 		abort();
@@ -246,7 +248,7 @@ static ssize_t fake_pread(int fd, void *to, size_t bytes, off_t offset)
 	return (ssize_t)bytes;
 }
 
-static ssize_t fake_pwrite(int fd, const void *from, size_t bytes, off_t offset)
+ssize_t hr_vfio_call_pwrite(int fd, const void *from, size_t bytes, off_t offset)
 {
 	if (fd < DEVICE || (uint64_t)offset != CONFIG + HR_CFG_COMMAND || bytes != 2)
 		abort();
@@ -257,13 +259,10 @@ static ssize_t fake_pwrite(int fd, const void *from, size_t bytes, off_t offset)
 
 struct fake_vfio *fake_vfio_start(void)
 {
-	static const struct hr_vfio_calls calls = { fake_open,	 fake_close, fake_ioctl, fake_mmap,
-						    fake_munmap, fake_pread, fake_pwrite };
 	static uint8_t bar[FAKE_VFIO_BAR_BYTES] __attribute__((aligned(4096)));
 
 	fake = (struct fake_vfio){ .bar = bar };
 	memset(joined, 0, sizeof joined);
 	memset(bar, 0, sizeof bar);
-	hr_vfio_calls = &calls;
 	return &fake;
 }

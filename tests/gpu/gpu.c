@@ -8,11 +8,11 @@
 #include <sys/random.h>
 
 #include "config/clock.h"
-#include "tests/gpu/kernels.h"
+#include "tests/gpu/image.h"
 
 #define WAIT_NS (20 * HR_NS_PER_S)
 
-#define must(call) cr_assert_eq((call), 0, "%s", rig->gpu.cu.error)
+#define must(call) cr_assert_eq((call), 0, "%s", rig->gpu.cu.error.text)
 
 void gpu_up(struct gpu_rig *rig)
 {
@@ -20,7 +20,7 @@ void gpu_up(struct gpu_rig *rig)
 	must(hr_cuda_gpu_open(&rig->gpu, HR_CUDA_ANY));
 	must(hr_cuda_host_open(&rig->gpu, &rig->host));
 	must(hr_cuda_launch_open(&rig->gpu, &rig->launch));
-	must(hr_cuda_image_load(&rig->gpu, &rig->image, gpu_test_kernels, "test kernels"));
+	must(hr_cuda_image_load(&rig->gpu, &rig->image, gpu_test_image, "test image"));
 }
 
 void gpu_down(struct gpu_rig *rig)
@@ -54,18 +54,18 @@ void gpu_unshare(struct gpu_rig *rig, void *memory, size_t bytes)
 	munmap(memory, pages(bytes));
 }
 
-void gpu_find(struct gpu_rig *rig, struct hr_cuda_kernel *kernel, const char *name)
+void gpu_find(struct gpu_rig *rig, struct hr_cuda_entry *entry, const char *name)
 {
-	must(hr_cuda_kernel_find(&rig->gpu, &rig->image, kernel, name));
+	must(hr_cuda_entry_find(&rig->gpu, &rig->image, entry, name));
 }
 
 void gpu_start(struct gpu_rig *rig, const char *name, void *argument, uint32_t blocks,
 	       uint32_t threads, uint32_t shared_bytes)
 {
-	struct hr_cuda_kernel kernel;
+	struct hr_cuda_entry entry;
 
-	gpu_find(rig, &kernel, name);
-	must(hr_cuda_launch_start(&rig->gpu, &rig->launch, &kernel, argument, blocks, threads,
+	gpu_find(rig, &entry, name);
+	must(hr_cuda_launch_start(&rig->gpu, &rig->launch, &entry, argument, blocks, threads,
 				  shared_bytes));
 }
 
@@ -75,10 +75,10 @@ void gpu_wait(struct gpu_rig *rig)
 	int state;
 
 	while ((state = hr_cuda_launch_poll(&rig->gpu, &rig->launch)) == 0) {
-		cr_assert(hr_now_ns() < end, "the kernel does not end");
+		cr_assert(hr_now_ns() < end, "the launch does not end");
 		hr_wait_ns(20000);
 	}
-	cr_assert_eq(state, 1, "%s", rig->gpu.cu.error);
+	cr_assert_eq(state, 1, "%s", rig->gpu.cu.error.text);
 }
 
 void gpu_run(struct gpu_rig *rig, const char *name, void *argument, uint32_t blocks,

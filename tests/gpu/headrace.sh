@@ -1,12 +1,15 @@
 #!/bin/bash
-# The program itself on the GPU of this machine: a run that is killed and the one after it, a user
-# operator that the driver links, and user operators whose GPU code fails.
+# The headrace program on the GPU of this machine: a killed run and the run after it, a user operator
+# that the driver links, user operators whose GPU code fails, and access operators, also on two GPUs.
 # Usage: tests/gpu/headrace.sh [FOLDER]   (build/tests/gpu: headrace, histogram.op and liar.op)
-# RIG_DEVICE is the device (cuda:0); with host:N all runs that means something there. HR_TEST_SEED
-# repeats the data of an earlier run. The last line is "N passed, M failed[, K not run]", in parts.
+# RIG_DEVICE is the device (cuda:0), RIG_SECOND another one of that kind (cuda:1 if the machine has it);
+# with host:N only the parts that apply to it run. RIG_ONLY=TEXT: only parts whose names have it. HR_TEST_SEED
+# repeats the data of an earlier run. The last line counts parts: "N passed, M failed[, K not run]".
 set -uo pipefail
 folder=$(realpath -- "${1:-build/tests/gpu}")
 device=${RIG_DEVICE:-cuda:0}
+second=${RIG_SECOND:-}
+[ -n "$second" ] || [ "${device%:*}" = host ] || [ ! -e /dev/nvidia1 ] || second=cuda:1
 seed=${HR_TEST_SEED:-$(($(od -An -N4 -tu4 /dev/urandom)))}
 passed=0 failed=0 skipped=0
 
@@ -19,10 +22,11 @@ trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; rm -rf "$scratch"' EXIT
 export RUNTIME_DIRECTORY=$scratch/run
 cd "$scratch" || exit 2
 
-# part NAME COMMAND...: the command's last line is what there is to say
+# part NAME COMMAND...: run a part; the last line of its output is printed behind its name
 part() {
     local name=$1
     shift
+    [[ $name == *"${RIG_ONLY:-}"* || $name == data* ]] || return 0
     if "$@" >said 2>&1; then
         passed=$((passed + 1))
         echo "ok   $name: $(tail -n 1 said)"
@@ -42,12 +46,12 @@ exits() {
     [ "$got" -eq "$want" ] || { echo "headrace $*: exit code $got, expected $want"; return 1; }
 }
 
-# warns TEXT: the last run printed it to stderr
+# warns TEXT: the last run printed the text on stderr
 warns() {
     grep -qF -- "$1" err || { echo "not on stderr: $1"; return 1; }
 }
 
-# now: milliseconds
+# now: print the time in milliseconds
 now() {
     echo $(($(date +%s%N) / 1000000))
 }
@@ -62,7 +66,7 @@ $(cat)
 CONF
 }
 
-# 2048 tiles of random bytes, and numbers of every kind; writes take their time, so that a run of
+# 2048 tiles of random bytes, and numbers of every kind; writes are delayed, so that a run of
 # all tiles, eight at once, lasts for more than a second.
 prepare() {
     python3 - "$seed" in numbers <<'PY' || return 1
@@ -73,6 +77,7 @@ near = [r.gauss(0, 2) for _ in range(300001)]
 open(sys.argv[3], "wb").write(struct.pack("<%df" % len(near), *near) + r.randbytes(400000))
 PY
     echo "on write count 1000000: delay 5ms" >slow
+    head -c 1600000 numbers >table
     conf "$device" copy ",faults=slow" <<'CONF'
 pipelines = ( { name = "p"; source = { object = "in"; }; operator = "copy";
     sink = { object = "out"; }; tile = "32K"; slots = 8;
@@ -89,20 +94,20 @@ pipelines = ( { name = "p"; source = { object = "in"; }; operator = "crc32c"; ti
 CONF
     done
     exits 0 store format soft:ssd.img,size=512M && exits 0 store put soft:ssd.img in in &&
-        exits 0 store put soft:ssd.img numbers numbers && echo "HR_TEST_SEED=$seed"
+        exits 0 store put soft:ssd.img numbers numbers && exits 0 store put soft:ssd.img table table && echo "HR_TEST_SEED=$seed"
 }
 
 ask() {
     timeout 5 "$folder/headrace" status --json >state 2>/dev/null
 }
 
-# field NAME: its number in what the status said
+# field NAME: print the number of that name in the last status
 field() {
     grep -o "\"$1\": [0-9]*" state | head -n 1 | grep -o '[0-9]*$'
 }
 
-# Start the copy and kill it once the status says that $1 of its tiles are more than $2. What it
-# said then stays in the file state.
+# Start the copy and kill it when the counter $1 in its status exceeds $2. The last status stays in
+# the file state.
 start_and_kill() {
     local end code=0
     end=$(($(now) + 30000))
@@ -116,7 +121,7 @@ start_and_kill() {
     kill -KILL "$pid"
     end=$(now)
     until grep -q '^State:.*[ZX]' "/proc/$pid/status" 2>/dev/null || [ ! -d "/proc/$pid" ]; do
-        [ $(($(now) - end)) -lt 20000 ] || { echo "killed, and still there after 20 s"; return 1; }
+        [ $(($(now) - end)) -lt 20000 ] || { echo "the process still exists 20 s after SIGKILL"; return 1; }
         sleep 0.01
     done
     gone_ms=$(($(now) - end))
@@ -125,18 +130,18 @@ start_and_kill() {
     [ "$code" -eq 137 ] || { echo "exit code $code, expected that of SIGKILL"; return 1; }
 }
 
-# The same run to the end: where it went on, and that the copy is exact and whole.
+# Run the same pipeline to the end: check the tile where it continued, and the whole copy.
 finish_copy() {
     local first
     exits 0 run copy.conf --json || return 1
     first=$(grep -o '"first_tile": [0-9]*' out | grep -o '[0-9]*$')
-    [ "$first" -ge "$1" ] || { echo "goes on at tile $first, but $1 were durable"; return 1; }
+    [ "$first" -ge "$1" ] || { echo "resumes at tile $first, but $1 were durable"; return 1; }
     exits 0 store get --force soft:ssd.img out copy || return 1
     [ "$(sha256sum <in)" = "$(sha256sum <copy)" ] || { echo "the copy is not the source"; return 1; }
     exits 0 store verify soft:ssd.img || return 1
     exits 0 run copy.conf --json && grep -q '"already complete"' out || return 1
     exits 0 store rm soft:ssd.img out || return 1
-    echo "at tile $(field tiles_done) of $(field tiles), gone in $gone_ms ms; then on from tile $first"
+    echo "at tile $(field tiles_done) of $(field tiles), ended in $gone_ms ms; then resumed at tile $first"
 }
 
 killed_and_finished() {
@@ -163,12 +168,12 @@ print("%d numbers in %d tiles" % (counted, one["tiles"]))
 PY
 }
 
-# checksum DEVICE: of object in
+# checksum DEVICE: print the checksum of object `in`
 checksum() {
     exits 0 run "crc32c-${1%:*}.conf" && grep "crc32c [0-9a-f]* of" out
 }
 
-# flip OBJECT BYTE: one bit of it on the disk
+# flip OBJECT BYTE: invert one bit of the object on the disk
 flip() {
     exits 0 store ls soft:ssd.img --json && python3 - out ssd.img "$1" "$2" <<'PY'
 import json, sys
@@ -181,8 +186,8 @@ with open(sys.argv[2], "r+b") as image:
 PY
 }
 
-# One bit of a source is noticed whatever reads it, and wherever it lies; without it, sinks are exact
-# and so are their checksums. Tiles are read in place unless a checksum is wanted, and as told.
+# A wrong bit of a source is detected with every operator, in every place, and with every `bounce`.
+# Without a wrong bit, sinks and their checksums are exact.
 verified() {
     local p at bounce
     for bounce in auto copy in-place; do
@@ -200,7 +205,7 @@ CONF
         for at in 0 $(((64 << 20) - 1)) $((RANDOM * 2000)); do
             flip in "$at" || return 1
             for p in copy cast sum user; do
-                exits 4 run rot.conf --pipeline "$p" && warns "object 'in' on ssd 'a' is not what was stored" || return 1
+                exits 4 run rot.conf --pipeline "$p" && warns "object 'in' on ssd 'a' differs from the stored data" || return 1
             done
             flip in "$at" || return 1
         done
@@ -211,7 +216,7 @@ CONF
         echo "4 operators, 3 places, 3 ways to read"
 }
 
-# A GPU error of an operator's code ends the run in time, is told, and is gone with the process.
+# A GPU error in an operator's code ends the run in time and is reported; the next process can use the GPU.
 strays() {
     local began sink=$1 ms here host
     conf "$device" liar <<CONF
@@ -222,14 +227,14 @@ CONF
     began=$(now)
     exits 4 run liar.conf || return 1
     ms=$(($(now) - began))
-    warns "$2: " && warns "user operator, liar: " || return 1
+    warns "$2: " && warns "user operator, liar" || return 1
     here=$(checksum "$device") || { echo "the next run: $here"; return 1; }
     host=$(checksum host:1) || { echo "$host"; return 1; }
     [ "$here" = "$host" ] || { echo "the next run: $here, on the host: $host"; return 1; }
     echo "$2 after $ms ms"
 }
 
-# An engine whose GPU has failed is a process that ends: the next one runs what is left on that GPU.
+# An engine whose GPU has failed ends; the next engine runs the remaining tiles on the same GPU.
 boots() {
     local host
     conf "$device" boot <<CONF
@@ -247,18 +252,81 @@ CONF
     echo "the other pipeline ran on the GPU after it: $host"
 }
 
+# gather_conf NAME GPUS KEYS CACHE: sums of rows of `table`, which are also written to the object `rows`
+gather_conf() {
+    cat >"$1.conf" <<CONF
+appliance = { name = "gpu-test"; };
+ssds = ( { name = "a"; device = "soft:ssd.img"; timeout_ms = 20000; } );
+gpus = ( $2 );
+pipelines = ( { name = "p"; operator = "gather"; $3
+    objects = { table = { object = "table"; };
+                rows = { object = "rows"; bytes = $((lookups * 512)); replace = true; }; };
+    args = { row = 512; lookups = $lookups; zipf = 0.9; seed = 7; };
+    cache = { $4 }; } );
+CONF
+}
+
+# gathered NAME: run it; what does not depend on time is in NAME.sums, and the rows in NAME.rows
+gathered() {
+    exits 0 run "$1.conf" --json && python3 - out >"$1.sums" <<'PY' || return 1
+import json, sys
+p = json.load(open(sys.argv[1]))["pipelines"][0]
+print({name: value for name, value in p["result"].items() if not name.endswith(("_ns", "per_s"))})
+print(p["cost"]["cache"], file=sys.stderr)
+PY
+    exits 0 store get --force soft:ssd.img rows "$1.rows" && exits 0 store verify soft:ssd.img
+}
+
+# same_rows GPUS KEYS CACHE: the same sums and rows as on the CPU
+same_rows() {
+    lookups=20000
+    gather_conf host '{ name = "h"; device = "host:2"; }' '' 'frames = "4M";' && gathered host &&
+        gather_conf gpu "$1" "$2" "$3" && gathered gpu && cmp host.sums gpu.sums && cmp host.rows gpu.rows &&
+        cat gpu.sums
+}
+
+# sanitized_rows TOOL: an error that the tool finds is a failure
+sanitized_rows() {
+    lookups=500
+    gather_conf gpu "$one" '' 'frames = 112;'
+    timeout -k 5 100 "$sanitizer" --tool "$1" --error-exitcode 9 "$folder/headrace" run gpu.conf >out 2>err ||
+        { tail -n 20 out; return 1; }
+    grep "ERROR SUMMARY" out err
+}
+
+one="{ name = \"g\"; device = \"$device\"; }"
+two="$one, { name = \"g2\"; device = \"$second\"; }"
+both='gpus = [ "g", "g2" ];'
+sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer)
+
 part "data for the program" prepare
-part "a run killed early, and the same again" killed_and_finished tiles_done 0
-part "a run killed with tiles durable, and the same again" killed_and_finished durable_tiles 200
-part "a user operator gives what it gives on host:1" same_histogram
-part "a bit that has changed is noticed, and sinks have checksums" verified
+part "an access operator with a small cache gives the same rows as on the CPU" same_rows "$one" '' 'frames = 112;'
+part "an access operator with all pages in its cache gives the same rows" same_rows "$one" '' 'frames = 16384;'
+if [ -n "$second" ]; then
+    part "an access operator on two gpus gives the same rows" same_rows "$two" "$both" 'frames = 16384;'
+    part "an access operator on two gpus with small caches gives the same rows" same_rows "$two" "$both" 'frames = 1120;'
+else
+    skipped=$((skipped + 1))
+    echo "not run here: access operators on two gpus (no second one)"
+fi
+if [ "${device%:*}" != host ] && [ -n "$sanitizer" ]; then
+    part "memcheck of an access operator" sanitized_rows memcheck
+    part "synccheck of an access operator" sanitized_rows synccheck
+else
+    skipped=$((skipped + 1))
+    echo "not run here: compute-sanitizer on access operators (no GPU, or no compute-sanitizer)"
+fi
+part "a run killed early, and its resumption" killed_and_finished tiles_done 0
+part "a run killed with durable tiles, and its resumption" killed_and_finished durable_tiles 200
+part "a user operator gives the same result as on host:1" same_histogram
+part "a changed bit is detected, and sinks have checksums" verified
 if [ "${device%:*}" = host ]; then
     skipped=$((skipped + 1))
-    echo "not run here: operators that fail on a GPU ($device is none)"
+    echo "not run here: operators that fail on a GPU ($device is no GPU)"
 else
-    part "an operator that writes to no memory" strays address CUDA_ERROR_ILLEGAL_ADDRESS
+    part "an operator that writes to an unmapped address" strays address CUDA_ERROR_ILLEGAL_ADDRESS
     part "an operator that stops its block" strays trap CUDA_ERROR_LAUNCH_FAILED
-    sink=boot part "an engine whose GPU fails, and the next" boots trap CUDA_ERROR_LAUNCH_FAILED
+    sink=boot part "an engine whose GPU fails, and the next engine" boots trap CUDA_ERROR_LAUNCH_FAILED
 fi
 
 [ $skipped -eq 0 ] && echo "$passed passed, $failed failed" ||

@@ -1,4 +1,4 @@
-/* Lives of the backend on a GPU: many, ended in every way, and nothing left behind. */
+/* The backend is opened and closed many times on a GPU, with every kind of end, without leaks. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -14,34 +14,34 @@
 #include "config/log.h"
 #include "gpu/backend.h"
 #include "tests/gpu/gpu.h"
-#include "tests/gpu/kernels.h"
+#include "tests/gpu/image.h"
+#include "tests/harness/error.h"
 
-#define CYCLES 200u /* unless the environment's GPU_TEST_CYCLES says otherwise */
+#define CYCLES 200u /* default; the environment variable GPU_TEST_CYCLES replaces it */
 #define MIB ((size_t)1 << 20)
 
 TestSuite(life, .timeout = 100);
 
 static struct gpu_rig rig;
 static struct hr_backend backend;
-static char message[HR_LOG_LINE_MAX];
 
-/* Everything that a life of the backend takes, once. */
+/* Open the backend, use each kind of resource once, and close it. */
 static void live(void)
 {
 	struct hr_region region;
 	uint8_t *host, data[999], back[999];
 	void *worker = NULL;
 
-	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, message), 0, "%s", message);
-	cr_assert_eq(backend.ops->alloc(&backend, 64 * MIB, &region), 0);
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 4, test_error()), 0, "%s",
+		     test_error_text());
+	cr_assert_eq(backend.ops->alloc(&backend, 64 * MIB, &region, NULL), 0);
 	host = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(host, MAP_FAILED);
-	cr_assert_eq(backend.ops->attach(&backend, host, MIB, false, &worker), 0);
+	cr_assert_eq(backend.ops->attach(&backend, host, MIB, false, &worker, NULL), 0);
 	memset(data, 0x3c, sizeof data);
-	cr_assert_eq(backend.ops->upload(&backend, region.worker, data, sizeof data), 0);
-	cr_assert_eq(backend.ops->download(&backend, back, region.worker, sizeof back), 0);
+	cr_assert_eq(backend.ops->upload(&backend, region.worker, data, sizeof data, NULL), 0);
+	cr_assert_eq(backend.ops->download(&backend, back, region.worker, sizeof back, NULL), 0);
 	cr_assert_eq(memcmp(data, back, sizeof data), 0);
-	cr_assert_eq(backend.ops->poll(&backend), 1);
 	backend.ops->detach(&backend, host);
 	munmap(host, MIB);
 	backend.ops->free(&backend, &region);
@@ -56,7 +56,7 @@ static unsigned cycles(void)
 	return number > 20 ? number : 20;
 }
 
-Test(life, many_lives_leak_nothing)
+Test(life, many_opens_and_closes_leak_no_resource)
 {
 	const unsigned lives = cycles();
 	unsigned files = 0;
@@ -70,7 +70,7 @@ Test(life, many_lives_leak_nothing)
 	began = hr_now_ns();
 	for (unsigned i = 0; i < lives; i++) {
 		live();
-		if (i == 10) { /* by now the driver has what it keeps */
+		if (i == 10) { /* the driver has allocated its permanent memory by now */
 			files = gpu_open_files();
 			kib = gpu_resident_kib();
 		}
@@ -86,7 +86,7 @@ Test(life, many_lives_leak_nothing)
 	gpu_down(&rig);
 }
 
-Test(life, many_launches_and_arenas_in_one_life_leak_nothing)
+Test(life, many_launches_and_arenas_of_one_backend_leak_no_resource)
 {
 	struct hr_cuda_arena arena;
 	struct gpu_fill *fill;
@@ -114,7 +114,7 @@ Test(life, many_launches_and_arenas_in_one_life_leak_nothing)
 	gpu_down(&rig);
 }
 
-/* In a child: the GPU in use, a kernel running, until the parent kills it. */
+/* In a child process: use the GPU and run a launch until the parent kills the process. */
 static void run_until_killed(int ready)
 {
 	struct hr_cuda_arena arena;
@@ -132,7 +132,7 @@ static void run_until_killed(int ready)
 		pause();
 }
 
-Test(life, a_killed_process_leaves_the_gpu_to_the_next_one)
+Test(life, the_gpu_works_after_a_killed_process)
 {
 	uint64_t began;
 	size_t before = 0, after;
@@ -178,33 +178,34 @@ Test(life, worker_blocks_that_never_end_do_not_hold_up_close_or_exit)
 		gpu_start(&rig, "spin", spin, 1, 32, 0);
 		while (!hr_acquire_sys_u32(&spin->started))
 			hr_wait_ns(1000);
-		exit(7); /* the driver's own handlers run, with the kernel still there */
+		exit(7); /* the driver's exit handlers run while the launch still runs */
 	}
 	began = hr_now_ns();
 	cr_assert_eq(waitpid(child, &status, 0), child);
-	fprintf(stderr, "exit with a running kernel took %llu ms, status %x\n",
+	fprintf(stderr, "exit with a running launch took %llu ms, status %x\n",
 		(unsigned long long)((hr_now_ns() - began) / HR_NS_PER_MS), (unsigned)status);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 	cr_expect_lt(hr_now_ns() - began, 20 * HR_NS_PER_S);
 	live();
 }
 
-Test(life, the_backend_opens_by_name_and_says_what_it_is)
+Test(life, the_backend_opens_by_name_and_describes_itself)
 {
-	cr_assert_eq(hr_backend_open(&backend, "auto", 4, message), 0, "%s", message);
-	fprintf(stderr, "%s\n", message);
-	cr_expect(strstr(message, "cuda:0"), "%s", message);
+	cr_assert_eq(hr_backend_open(&backend, "auto", 4, test_error()), 0, "%s",
+		     test_error_text());
+	fprintf(stderr, "%s\n", backend.note);
+	cr_expect(strstr(backend.note, "cuda:0"), "%s", backend.note);
 	cr_expect_eq(backend.lanes, 32);
 	cr_expect_gt(backend.max_blocks, backend.processors);
-	for (unsigned i = 0; i < backend.facts->kernels; i++)
+	for (unsigned i = 0; i < backend.facts->entries; i++)
 		fprintf(stderr, "%s: %u registers, %u shared, %u local, up to %u threads, for %u\n",
-			backend.facts->kernel[i].name, backend.facts->kernel[i].registers,
-			backend.facts->kernel[i].shared_bytes, backend.facts->kernel[i].local_bytes,
-			backend.facts->kernel[i].max_threads, backend.facts->kernel[i].machine);
+			backend.facts->entry[i].name, backend.facts->entry[i].registers,
+			backend.facts->entry[i].shared_bytes, backend.facts->entry[i].local_bytes,
+			backend.facts->entry[i].max_threads, backend.facts->entry[i].machine);
 	backend.ops->close(&backend);
-	cr_expect_eq(hr_backend_open(&backend, "cuda:77", 4, message), -ENODEV);
-	fprintf(stderr, "%s\n", message);
-	cr_assert_eq(hr_backend_open(&backend, "cuda:0,compressible", 4, message), 0, "%s",
-		     message);
+	cr_expect_eq(hr_backend_open(&backend, "cuda:77", 4, test_error()), -ENODEV);
+	fprintf(stderr, "%s\n", test_error_text());
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0,compressible", 4, test_error()), 0, "%s",
+		     test_error_text());
 	backend.ops->close(&backend);
 }

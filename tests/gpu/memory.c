@@ -9,7 +9,7 @@
 
 #include "config/clock.h"
 #include "tests/gpu/gpu.h"
-#include "tests/gpu/kernels.h"
+#include "tests/gpu/image.h"
 
 #define MIB ((size_t)1 << 20)
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -19,7 +19,7 @@ TestSuite(memory, .timeout = 60);
 static struct gpu_rig rig;
 static struct hr_cuda_arena arena;
 
-Test(memory, the_gpu_is_what_it_says)
+Test(memory, the_gpu_has_the_reported_facts)
 {
 	const struct hr_gpu_facts *f = &rig.gpu.facts;
 	char text[HR_LOG_LINE_MAX];
@@ -36,13 +36,13 @@ Test(memory, the_gpu_is_what_it_says)
 	gpu_down(&rig);
 }
 
-Test(memory, a_gpu_that_is_not_there_is_refused)
+Test(memory, a_missing_gpu_is_refused)
 {
 	cr_expect_eq(hr_cuda_gpu_open(&rig.gpu, 4096), -ENODEV);
-	cr_expect(strstr(rig.gpu.cu.error, "last one is cuda:"), "%s", rig.gpu.cu.error);
+	cr_expect(strstr(rig.gpu.cu.error.text, "last one is cuda:"), "%s", rig.gpu.cu.error.text);
 }
 
-Test(memory, an_arena_is_zero_grows_in_place_and_leaves_nothing)
+Test(memory, an_arena_is_zeroed_grows_in_place_and_is_released)
 {
 	size_t before;
 	CUdeviceptr base;
@@ -50,13 +50,14 @@ Test(memory, an_arena_is_zero_grows_in_place_and_leaves_nothing)
 	gpu_up(&rig);
 	before = gpu_free_bytes(&rig);
 	cr_assert_eq(hr_cuda_arena_open(&rig.gpu, &arena, 3 * MIB, 1024 * MIB, false), 0, "%s",
-		     rig.gpu.cu.error);
+		     rig.gpu.cu.error.text);
 	base = arena.base;
 	cr_expect_eq(arena.bytes, 4 * MIB);
 	cr_expect_eq(arena.rdma, rig.gpu.facts.rdma && rig.gpu.facts.rdma_virtual_memory);
 	cr_expect_eq(gpu_count_wrong(&rig, base, arena.bytes, 0, 0), 0, "not zeroed");
 	gpu_fill(&rig, base, arena.bytes, 0x9e3779b97f4a7c15, 3);
-	cr_assert_eq(hr_cuda_arena_grow(&rig.gpu, &arena, 500 * MIB), 0, "%s", rig.gpu.cu.error);
+	cr_assert_eq(hr_cuda_arena_grow(&rig.gpu, &arena, 500 * MIB), 0, "%s",
+		     rig.gpu.cu.error.text);
 	cr_expect_eq(arena.base, base);
 	cr_expect_eq(arena.bytes, 504 * MIB);
 	cr_expect_eq(gpu_count_wrong(&rig, base, 4 * MIB, 0x9e3779b97f4a7c15, 3), 0, "data moved");
@@ -71,7 +72,7 @@ Test(memory, an_arena_is_zero_grows_in_place_and_leaves_nothing)
 	gpu_down(&rig);
 }
 
-Test(memory, more_than_there_is_is_refused_and_nothing_is_lost)
+Test(memory, too_much_memory_is_refused_without_a_leak)
 {
 	size_t before;
 
@@ -80,11 +81,11 @@ Test(memory, more_than_there_is_is_refused_and_nothing_is_lost)
 	cr_expect_eq(
 		hr_cuda_arena_open(&rig.gpu, &arena, rig.gpu.facts.memory_bytes + MIB, 0, false),
 		-ENOMEM);
-	fprintf(stderr, "%s\n", rig.gpu.cu.error);
+	fprintf(stderr, "%s\n", rig.gpu.cu.error.text);
 	cr_expect_eq(gpu_free_bytes(&rig), before);
 	cr_assert_eq(
 		hr_cuda_arena_open(&rig.gpu, &arena, MIB, 2 * rig.gpu.facts.memory_bytes, false), 0,
-		"%s", rig.gpu.cu.error);
+		"%s", rig.gpu.cu.error.text);
 	cr_expect_eq(hr_cuda_arena_grow(&rig.gpu, &arena, rig.gpu.facts.memory_bytes), -ENOMEM);
 	cr_expect_eq(gpu_count_wrong(&rig, arena.base, arena.bytes, 0, 0), 0, "still usable");
 	hr_cuda_arena_close(&rig.gpu, &arena);
@@ -92,7 +93,7 @@ Test(memory, more_than_there_is_is_refused_and_nothing_is_lost)
 	gpu_down(&rig);
 }
 
-Test(memory, a_second_address_shows_what_an_earlier_kernel_wrote)
+Test(memory, a_second_address_shows_the_data_of_an_earlier_kernel)
 {
 	size_t before;
 	int fd = -1;
@@ -101,15 +102,15 @@ Test(memory, a_second_address_shows_what_an_earlier_kernel_wrote)
 	before = gpu_free_bytes(&rig);
 	cr_assert_eq(hr_cuda_arena_open(&rig.gpu, &arena, 4 * MIB, 64 * MIB, false), 0);
 	gpu_fill(&rig, arena.base, arena.bytes, 5, 1);
-	cr_assert_eq(hr_cuda_arena_alias(&rig.gpu, &arena), 0, "%s", rig.gpu.cu.error);
+	cr_assert_eq(hr_cuda_arena_alias(&rig.gpu, &arena), 0, "%s", rig.gpu.cu.error.text);
 	cr_expect_neq(arena.alias, arena.base);
-	cr_assert_eq(hr_cuda_arena_grow(&rig.gpu, &arena, 2 * MIB), 0, "%s", rig.gpu.cu.error);
+	cr_assert_eq(hr_cuda_arena_grow(&rig.gpu, &arena, 2 * MIB), 0, "%s", rig.gpu.cu.error.text);
 	cr_expect_eq(gpu_count_wrong(&rig, arena.alias, 4 * MIB, 5, 1), 0);
 	gpu_fill(&rig, arena.alias, 6 * MIB, 3, 2);
 	cr_expect_eq(gpu_count_wrong(&rig, arena.base, 6 * MIB, 3, 2), 0);
 	if (arena.exportable) {
 		cr_assert_eq(hr_cuda_arena_export(&rig.gpu, &arena, 1, &fd), 0, "%s",
-			     rig.gpu.cu.error);
+			     rig.gpu.cu.error.text);
 		cr_expect_geq(fd, 0);
 		close(fd);
 	}
@@ -117,13 +118,13 @@ Test(memory, a_second_address_shows_what_an_earlier_kernel_wrote)
 	fd = -1;
 	if (hr_cuda_dmabuf_export(&rig.gpu, arena.base, 64 << 10, &fd) == 0)
 		close(fd);
-	fprintf(stderr, "exported as %d (%s)\n", fd, fd < 0 ? rig.gpu.cu.error : "fine");
+	fprintf(stderr, "exported as %d (%s)\n", fd, fd < 0 ? rig.gpu.cu.error.text : "fine");
 	hr_cuda_arena_close(&rig.gpu, &arena);
 	cr_expect_eq(gpu_free_bytes(&rig), before);
 	gpu_down(&rig);
 }
 
-Test(memory, compressible_memory_is_what_the_driver_says_it_is)
+Test(memory, compressible_memory_is_as_the_driver_reports)
 {
 	gpu_up(&rig);
 	if (!rig.gpu.facts.compressible) {
@@ -131,7 +132,7 @@ Test(memory, compressible_memory_is_what_the_driver_says_it_is)
 		cr_skip_test("this GPU has no compressible memory");
 	}
 	cr_assert_eq(hr_cuda_arena_open(&rig.gpu, &arena, 64 * MIB, 0, true), 0, "%s",
-		     rig.gpu.cu.error);
+		     rig.gpu.cu.error.text);
 	cr_expect(arena.compressible, "the GPU supports it, and the driver gave other memory");
 	cr_expect(!arena.rdma);
 	gpu_fill(&rig, arena.base, arena.bytes, 0, 42);
@@ -163,10 +164,10 @@ Test(memory, copies_of_any_size_arrive_whole)
 
 		gpu_fill(&rig, arena.base, arena.bytes, 0, 0xa5a5a5a5a5a5a5a5);
 		cr_assert_eq(hr_cuda_upload(&rig.gpu, &rig.host, at, data, n), 0, "%s",
-			     rig.gpu.cu.error);
+			     rig.gpu.cu.error.text);
 		memset(back, 0x5a, most + 1);
 		cr_assert_eq(hr_cuda_download(&rig.gpu, &rig.host, back, at, n), 0, "%s",
-			     rig.gpu.cu.error);
+			     rig.gpu.cu.error.text);
 		cr_expect_eq(memcmp(back, data, n), 0, "%zu bytes", n);
 		cr_expect_eq(back[n], 0x5a, "%zu bytes: one too many", n);
 		cr_assert_eq(hr_cuda_download(&rig.gpu, &rig.host, back, (uint8_t *)at + n, 1), 0);
@@ -213,7 +214,7 @@ Test(memory, host_memory_of_any_kind_is_attached_and_checked)
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	cr_assert_neq(memory, MAP_FAILED);
 	cr_assert_eq(hr_cuda_attach(&rig.gpu, &rig.host, memory, bytes, false, &worker), 0, "%s",
-		     rig.gpu.cu.error);
+		     rig.gpu.cu.error.text);
 	gpu_fill(&rig, (CUdeviceptr)worker, bytes, 13, 4);
 	for (size_t i = 0; i < bytes / 8; i++)
 		cr_assert_eq(((uint64_t *)memory)[i], i * 13 + 4);
@@ -226,11 +227,11 @@ Test(memory, host_memory_of_any_kind_is_attached_and_checked)
 	cr_expect_eq(hr_cuda_detach(&rig.gpu, &rig.host, memory), -ENOENT);
 	cr_expect_eq(hr_cuda_attach(&rig.gpu, &rig.host, memory, bytes, false, &worker), 0,
 		     "again");
-	/* Plain memory is no BAR: whatever the driver says to it, it says so or it works. */
+	/* Plain memory is not a BAR: the driver either refuses it or attaches it. */
 	cr_expect_eq(hr_cuda_detach(&rig.gpu, &rig.host, memory), 0);
 	fprintf(stderr, "memory as a BAR: %d %s\n",
 		hr_cuda_attach(&rig.gpu, &rig.host, memory, bytes, true, &worker),
-		rig.gpu.cu.error);
+		rig.gpu.cu.error.text);
 	gpu_down(&rig);
 	munmap(memory, bytes);
 	close(fd);

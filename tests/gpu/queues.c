@@ -1,7 +1,7 @@
 /*
  * The unit tests of queue pairs and pipelines on a GPU: the same test files, linked into this
- * program. Queue words run on a warp that serves calls (kernels.cu: queue_server), which sees the
- * variables of this program where the CPU does; pipelines by the cuda backend.
+ * program. Queue functions run on a warp that serves calls (image.cu: queue_server), which sees the
+ * variables of this program at the same addresses as the CPU; pipelines run on the cuda backend.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 #include <time.h>
 
 #include "config/clock.h"
-#include "tests/harness/qprun.h"
 #include "tests/gpu/gpu.h"
-#include "tests/gpu/kernels.h"
+#include "tests/gpu/image.h"
+#include "tests/harness/qprun.h"
 
 #define POOL_BYTES ((size_t)1 << 20) /* rings and table of the largest queue pair */
-#define LOOKS 1000000u		     /* for an answer, before the kernel is looked at */
+#define LOOKS 1000000u		     /* polls for an answer before the launch is checked */
 
-extern char __data_start[], _end[]; /* by the linker: the program's own variables */
+extern char __data_start[], _end[]; /* from the linker: bounds of the program's variables */
 
 static struct gpu_rig rig;
 static struct gpu_queue_call *call;
@@ -34,7 +34,7 @@ static void up(void)
 
 	gpu_up(&rig);
 	cr_assert_eq(hr_cuda_attach(&rig.gpu, &rig.host, (void *)from, to - from, false, &worker),
-		     0, "%s", rig.gpu.cu.error);
+		     0, "%s", rig.gpu.cu.error.text);
 	cr_assert_eq((uintptr_t)worker, from);
 	call = gpu_shared(&rig, sizeof *call);
 	pool = gpu_shared(&rig, POOL_BYTES);
@@ -58,7 +58,7 @@ static void have_done(struct hr_nvme_qp *qp, enum gpu_queue_word what)
 				return;
 			if (i == LOOKS - 1)
 				cr_assert_eq(hr_cuda_launch_poll(&rig.gpu, &rig.launch), 0,
-					     "the kernel is gone");
+					     "the launch has ended");
 		}
 }
 

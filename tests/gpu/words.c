@@ -1,14 +1,14 @@
-/* The words of nvme/worker.h on a GPU, against what the CPU computes. */
+/* The functions of nvme/worker.h on a GPU, compared with results of the CPU. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
 #include "cache/crc32c.h"
+#include "config/clock.h"
 #include "tests/gpu/gpu.h"
-#include "tests/gpu/kernels.h"
+#include "tests/gpu/image.h"
 
 #define WARP 32u
 
@@ -40,7 +40,7 @@ static void check_lane(const struct gpu_lanes *a, uint32_t t, uint32_t block_xor
 	cr_expect_eq(a->block_xor[t], block_xor);
 }
 
-Test(words, lanes_of_a_warp_and_a_block_work_together)
+Test(words, collective_functions_of_lanes_agree_with_the_cpu)
 {
 	struct gpu_lanes *a;
 	uint32_t block_xor = 0;
@@ -62,7 +62,7 @@ Test(words, lanes_of_a_warp_and_a_block_work_together)
 	gpu_down(&rig);
 }
 
-Test(words, crc32c_of_any_length_is_what_the_cpu_computes)
+Test(words, crc32c_of_any_length_agrees_with_the_cpu)
 {
 	const uint32_t most = 4099;
 	struct gpu_crc *a;
@@ -99,7 +99,7 @@ Test(words, release_and_acquire_hand_data_from_block_to_block)
 	gpu_down(&rig);
 }
 
-/* Wait for the doorbell of a round; false when the kernel has ended instead. */
+/* Wait for the doorbell of a round; false when the launch has ended instead. */
 static bool await_doorbell(const struct gpu_door *a, uint32_t round)
 {
 	while (__atomic_load_n(&a->doorbell, __ATOMIC_ACQUIRE) != round)

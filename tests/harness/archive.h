@@ -6,13 +6,15 @@
 #include <stdint.h>
 
 struct fake_member {
-	const char *path, *text, *link; /* text or bytes, or the target of a symbolic link */
+	/* Content as text or bytes, or the target of a symbolic link. */
+	const char *path, *text, *link;
 	const uint8_t *bytes;
 	size_t size;
-	char type; /* of a header that extends the next one: 'x' (pax), 'L', 'K' (GNU); 0: of a file */
+	/* Type of a header that extends the next one: 'x' (pax), 'L', 'K' (GNU); 0: a file. */
+	char type;
 };
 
-/* POSIX ustar; paths get "./" in front, as tar . does. The caller frees. */
+/* A POSIX ustar archive; paths begin with "./", as with `tar .`. The caller frees it. */
 char *fake_archive(const struct fake_member *list, size_t count, size_t *size);
 
 #endif

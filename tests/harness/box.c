@@ -92,12 +92,12 @@ struct fake_fn *fake_box_port(struct fake_machine *m, unsigned on_switch, unsign
 	return of_switch(m, on_switch, at, 0);
 }
 
-void fake_box_judge(const struct fake_machine *m, struct hr_topo *t)
+void fake_box_evaluate(const struct fake_machine *m, struct hr_topo *t)
 {
 	if (!t->model.memory)
 		cr_assert_eq(hr_model_init(&t->model), 0);
-	cr_assert_eq(fake_load(m, &t->model), 0, "%s", t->model.message);
-	cr_assert_eq(hr_topo_engine(t, &t->engine, &t->model), 0);
+	cr_assert_eq(fake_load(m, &t->model), 0, "%s", t->model.error.text);
+	cr_assert_eq(hr_topo_evaluate(t, &t->topology, &t->model), 0);
 }
 
 char *fake_box_print(struct hr_topo *t, void (*view)(struct hr_topo *t))

@@ -8,9 +8,9 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/hostmem.h"
+#include "tests/harness/error.h"
 
 #define DEFAULT_DEVICE "soft:memory,size=64M,mdts=5,cache=16M"
-#define COMMAND_MS 5000u
 #define STEP_NS 20000u
 
 static const char *chosen;
@@ -23,19 +23,20 @@ void conform_use(const char *device)
 void conform_reach(struct conform *c)
 {
 	const char *device = chosen ? chosen : getenv("HEADRACE_CONFORM_DEVICE");
-	char message[HR_LOG_LINE_MAX] = "";
 
 	memset(c, 0, sizeof(*c));
-	cr_assert_eq(hr_transport_open(&c->t, device ? device : DEFAULT_DEVICE, message), 0, "%s",
-		     message);
+	cr_assert_eq(hr_transport_open(&c->t, device ? device : DEFAULT_DEVICE, test_error()), 0,
+		     "%s", test_error_text());
 	if (device && hr_transport_is_physical(device))
-		cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL), 0);
-	cr_assert_eq(hr_hostmem_alloc(&c->region, "conform", CONFORM_PAGES * HR_PAGE), 0);
+		cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, NULL), 0);
+	cr_assert_eq(hr_hostmem_alloc(&c->region, "conform", CONFORM_PAGES * HR_PAGE, NULL), 0);
 	c->memory = c->region.cpu;
-	cr_assert_eq(c->t.ops->map(&c->t, &c->region), 0);
+	cr_assert_eq(c->t.ops->map(&c->t, &c->region, NULL), 0);
 	c->cap = hr_reg_read64(&c->t, NVME_REG_CAP);
 	c->step = 4u << NVME_CAP_DSTRD(c->cap);
 	c->wait_ms = ((uint32_t)NVME_CAP_TO(c->cap) + 1) * 500;
+	if (c->wait_ms < CONFORM_MS)
+		c->wait_ms = CONFORM_MS;
 	cr_assert(conform_disable(c), "CSTS.RDY stays 1");
 }
 
@@ -196,7 +197,7 @@ uint16_t conform_do(struct conform *c, struct conform_queue *q, const struct hr_
 	struct hr_cqe cqe;
 
 	conform_ring(c, q);
-	if (!conform_peek(c, q, COMMAND_MS, &cqe))
+	if (!conform_peek(c, q, CONFORM_MS, &cqe))
 		return CONFORM_SILENCE;
 	conform_release(c, q);
 	cr_expect_eq(cqe.cid, cid, "CID %u completed, %u was sent", cqe.cid, cid);

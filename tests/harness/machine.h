@@ -2,7 +2,8 @@
  * tests/harness/machine.h - synthetic machines in the form of an lspci -xxxx dump.
  *
  * A machine is a list of functions with 4096 bytes of configuration space each, and text lines
- * between them. Build, poke, render, and let hr_source_parse() read it like any capture.
+ * between them. A test builds it, changes registers, renders it, and reads it with
+ * hr_source_parse() like any capture.
  */
 #ifndef TESTS_HARNESS_MACHINE_H
 #define TESTS_HARNESS_MACHINE_H
@@ -16,7 +17,7 @@
 #define FAKE_FUNCTIONS_MAX 128u
 #define FAKE_TEXT_MAX 1536u
 
-/* Where the builder puts capabilities. */
+/* Offsets of the capabilities. */
 #define FAKE_EXP 0x40u
 #define FAKE_PM 0x80u
 #define FAKE_AER 0x100u
@@ -30,7 +31,7 @@ struct fake_fn {
 	char address[16];
 	char title[96];
 	char text[FAKE_TEXT_MAX]; /* lines, each "\t...\n" */
-	uint32_t bytes;		  /* of config that are rendered: 0, 64, 256 or 4096 */
+	uint32_t bytes;		  /* of config in the dump: 0, 64, 256 or 4096 */
 	uint8_t config[4096];
 };
 
@@ -59,16 +60,17 @@ struct fake_fn *fake_gpu(struct fake_machine *m, const char *address, uint64_t b
 struct fake_fn *fake_nvme(struct fake_machine *m, const char *address, uint32_t bar);
 
 /*
- * The SR-IOV capability of a function (not of a bridge): VFs on and decoding, the first one `offset`
- * behind it, one after the other; VF BAR `index`, 64-bit, of the first VF.
+ * Add the SR-IOV capability to a function (not to a bridge): VFs enabled and decoding, the first
+ * one `offset` after the function, the others following it; VF BAR `index`, 64-bit, is that of the
+ * first VF.
  */
 void fake_sriov(struct fake_fn *f, unsigned vfs, unsigned offset, uint64_t bar, unsigned index);
-/* A virtual function as the specification has it: no identifiers, BARs 0, memory decode off. */
+/* A virtual function as specified: no identifiers, BARs 0, memory decoding off. */
 struct fake_fn *fake_virtual(struct fake_machine *m, const char *address, uint32_t class);
 
 /*
- * The machine most tests start from:
- *   00:00.0 host bridge (8086:1234, listed nowhere)
+ * The machine with which most tests start:
+ *   00:00.0 host bridge (8086:1234, in no list)
  *   00:01.0 root port, 01:00.0 switch, 02:00.0 -> 03:00.0 GPU, 02:01.0 -> 04:00.0 NVMe
  *   00:02.0 root port -> 05:00.0 NVMe
  */
@@ -76,9 +78,9 @@ void fake_two_ports(struct fake_machine *m);
 
 struct fake_fn *fake_find(struct fake_machine *m, const char *address);
 
-/* The dump as text; the caller frees. */
+/* The dump as text; the caller frees it. */
 char *fake_render(const struct fake_machine *m, size_t *size);
-/* Render and read; model must be initialised. The reader's result. */
+/* Render and read the machine; *model must be initialised. Returns the reader's result. */
 int fake_load(const struct fake_machine *m, struct hr_model *model);
 
 #endif

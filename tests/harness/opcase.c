@@ -8,7 +8,7 @@ static void *pages(uint64_t bytes)
 {
 	void *memory = NULL;
 
-	/* Not rounded up: what lies behind the tile is not ours, as the sanitizer sees it. */
+	/* Not rounded up: the sanitizer must see accesses after the tile. */
 	cr_assert_eq(posix_memalign(&memory, HR_PAGE, bytes ? bytes : 1), 0);
 	return memory;
 }

@@ -1,7 +1,7 @@
 /*
- * tests/harness/opcase.h - an operator over whole objects, tile by tile, as the pipeline runs it but
- * without one: tiles are copied to page-aligned memory that is not longer than they are, tile t is
- * computed by worker t mod workers, and tiles may come backwards.
+ * tests/harness/opcase.h - runs an operator over whole objects, tile by tile, like a pipeline but
+ * without one. Tiles are copied to page-aligned memory of exactly their length. Worker t mod
+ * workers computes tile t. Tiles may come in reverse order.
  */
 #ifndef TESTS_HARNESS_OPCASE_H
 #define TESTS_HARNESS_OPCASE_H
@@ -20,13 +20,13 @@ struct opcase {
 	uint32_t tile_bytes[HR_SOURCES_MAX];
 	uint32_t workers;
 	bool backwards;
-	/* What comes out; freed by opcase_free(). */
+	/* Results; opcase_free() frees them. */
 	struct hr_op_all all;
 	uint8_t *out; /* of all tiles, in order */
 	uint64_t out_bytes;
 };
 
-/* Run it. Stops the test when memory runs out. */
+/* Run the operator. Ends the test when memory is exhausted. */
 void opcase_run(struct opcase *c);
 void opcase_free(struct opcase *c);
 

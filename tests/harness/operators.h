@@ -1,6 +1,6 @@
 /*
- * tests/harness/operators.h - the arguments and results of built-in operators, which stand in the
- * operators' own files.
+ * tests/harness/operators.h - the arguments and results of built-in operators, from the operators'
+ * own files.
  */
 #ifndef TESTS_HARNESS_OPERATORS_H
 #define TESTS_HARNESS_OPERATORS_H

@@ -1,6 +1,6 @@
 /*
- * tests/harness/qprun.h - runs the functions of a queue pair that a test calls: by this thread, or
- * by a warp of a GPU (tests/gpu/queues.c), so that the same tests try both.
+ * tests/harness/qprun.h - runs the functions of a queue pair that a test calls, in this thread or
+ * in a warp of a GPU (tests/gpu/queues.c), so that the same tests check both.
  *
  * A test keeps its queue pair in variables of the program, and its rings and tables in the peer.
  */
@@ -17,21 +17,21 @@ struct qprun {
 	/* Before and after a test. */
 	void (*up)(void);
 	void (*down)(void);
-	/* Zeroed pages that the queue pair's owner reaches; one piece at a time. */
+	/* Zeroed pages that the owner of the queue pair can access; one allocation at a time. */
 	void *(*take)(size_t bytes);
 	void (*give)(void *memory);
 	int (*push)(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token);
 	void (*ring)(struct hr_nvme_qp *qp);
-	/* How many completions were reaped, at most one on this thread; *done is the first. */
+	/* Number of completions reaped, at most one in this thread; *done is the first. */
 	uint32_t (*reap)(struct hr_nvme_qp *qp, struct hr_done *done);
 	/* The i-th of them. */
 	struct hr_done (*reaped)(uint32_t i);
 	bool (*expire)(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost);
 	bool has_dw0;	 /* completions carry dw0 (struct hr_done) */
-	bool looks_idle; /* at the completion queue, though nothing is outstanding */
+	bool looks_idle; /* polls the completion queue also when no command is outstanding */
 };
 
-/* This thread, unless a program that runs tests on a GPU has set it otherwise. */
+/* This thread, unless a program that runs tests on a GPU sets another one. */
 extern const struct qprun *qprun;
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * tests/harness/random.h - repeatable random numbers for property tests (xorshift64*), and a seed
- * that is another one in each run.
+ * that differs in each run.
  */
 #ifndef TESTS_HARNESS_RANDOM_H
 #define TESTS_HARNESS_RANDOM_H
@@ -29,8 +29,8 @@ static inline uint32_t fake_random_below(struct fake_random *random, uint32_t be
 }
 
 /*
- * The seed of this process, not 0: HR_TEST_SEED of the environment, else a fresh one. The first call
- * tells it on stderr, so that a test that failed can be repeated.
+ * The seed of this process, not 0: HR_TEST_SEED of the environment, else a random one. The first
+ * call prints it to stderr, so that a failed test can be repeated.
  */
 static inline uint64_t fake_random_seed(const char *tests)
 {

@@ -1,13 +1,14 @@
 /*
- * tests/harness/rig.h - a pipeline with everything under it that is real: software controllers, driver,
- * queue pairs, host backend; only the object store and the configuration are left out. Objects lie
- * RIG_OBJECT apart, source s on ssd s mod ssds, the sink on ssd 0. Before a run the sink's place is
- * poisoned, and what lies between the end of a source and the end of its block is noise.
+ * tests/harness/rig.h - a pipeline over real parts: software controllers, driver, queue pairs, host
+ * backend; only the object store and the configuration are missing. Objects are RIG_OBJECT bytes
+ * apart, source s is on ssd s mod ssds, the sink on ssd 0. Before a run the sink's place is filled
+ * with RIG_POISON, and the bytes between the end of a source and the end of its block are random.
  *
- * The backend is the host's, or what the environment says: RIG_DEVICE ("cuda:0"), and on a GPU
- * RIG_THREADS (of a block, 32) and RIG_COPY (tiles are copied to the GPU before they are computed).
+ * The backend is the host's, or the one in the environment: RIG_DEVICE ("cuda:0"), and on a GPU
+ * RIG_THREADS (threads of a block, 32) and RIG_COPY (tiles are copied to the GPU before they are
+ * computed).
  *
- * Whatever cannot be set up stops the test.
+ * A failed set-up ends the test.
  */
 #ifndef TESTS_HARNESS_RIG_H
 #define TESTS_HARNESS_RIG_H
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/engine/pipe_layout.h"
 #include "boot/engine/ssd.h"
 #include "gpu/backend.h"
 #include "gpu/ops/operators.h"
@@ -28,10 +30,10 @@
 #define RIG_DISK_BYTES (10u << 20)
 #define RIG_POISON 0xa5
 #define RIG_BLOCKS_MAX 12u
-#define RIG_OBJECT_ID(source) (100u + (source)) /* of sources; the sink is RIG_SINK_ID */
+#define RIG_OBJECT_ID(source) (100u + (source)) /* object ID of a source */
 #define RIG_SINK_ID 99u
 
-/* What a test wants run. */
+/* The pipeline of a test. */
 struct rig_work {
 	enum hr_op_id op;
 	const void *args;
@@ -42,71 +44,78 @@ struct rig_work {
 	uint32_t tile_bytes[HR_SOURCES_MAX]; /* whole blocks */
 	uint64_t first_tile;
 	uint32_t slots;
-	uint32_t blocks[HR_ROLES]; /* write-back's is ignored without a sink */
-	uint32_t workers;	   /* of a block; 0: one */
+	uint32_t blocks[HR_ROLES]; /* write-back blocks are ignored without a sink */
+	uint32_t workers;	   /* workers of a block; 0: one */
 	bool copies;		   /* compute blocks copy tiles, and make the output in a copy */
-	uint32_t direct;	   /* a bit per source: it is not copied, whatever `copies` says */
-	bool checksums;		   /* of the tiles of all sources and of the sink */
-	bool keep_sink;		   /* do not poison: go on with what an earlier run has written */
+	uint32_t direct;	   /* a bit per source: not copied, whatever `copies` is */
+	bool checksums;		   /* for the tiles of all sources and of the sink */
+	bool keep_sink;		   /* do not fill the sink: continue after an earlier run */
 };
 
 struct rig {
 	struct hr_ssd ssd[RIG_SSDS];
 	uint32_t ssds, lba_shift;
 	struct hr_backend backend;
+	struct hr_launch *launch; /* of the current run, from rig_start() to rig_wait() */
 	struct hr_places memory;
-	size_t used[HR_PLACES];
-	void *bar[RIG_SSDS]; /* as workers see them */
-	void *statics;	     /* the program's own variables, when they are attached */
-	uint32_t threads;    /* of a block */
+	struct hr_partition partition;
+	struct hr_pipe_layout layout;
+	void *bar[RIG_SSDS]; /* addresses for workers */
+	void *statics;	     /* the program's own variables, when attached */
+	uint32_t threads;    /* threads of a block */
 	uint32_t warps;	     /* workers of a block */
 	bool copy;
-	/* Of the current run, with addresses as the CPU sees them: what workers own is what it was
-	 * before the launch, or, after rig_wait(), at the end. */
+	/*
+	 * The current run, by CPU addresses. Data of workers have their values before the launch,
+	 * or, after rig_wait(), at the end.
+	 */
 	struct hr_pipe *pipe;
 	struct hr_pipe view;
-	const struct hr_pipe *published; /* as workers have it */
+	struct hr_pipe *published; /* address of pipe for workers */
 	uint64_t sink_bytes;
 };
 
-/* `ssds` controllers "soft:memory" with these further options ("lba=512,mdts=1"); queue pairs of
- * `entries`, commands with this deadline. */
+/*
+ * Start `ssds` controllers "soft:memory" with these further options ("lba=512,mdts=1"), queue pairs
+ * of `entries`, and this deadline of commands.
+ */
 void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entries,
 	    uint64_t timeout_ns);
 void rig_down(struct rig *rig);
 
-/* The same with a fault script (nvme/soft/FAULTS.md), which all of the controllers obey. */
+/* The same with a fault script (nvme/soft/FAULTS.md) for all controllers. */
 void rig_up_faulty(struct rig *rig, uint32_t ssds, const char *options, const char *script,
 		   uint32_t entries, uint64_t timeout_ns);
 
-/* Put the data in place, wire the pipeline, create its queues, and launch it. */
+/* Write the data, wire the pipeline, create its queues, and launch it. */
 void rig_start(struct rig *rig, const struct rig_work *work);
 
 /*
- * Run hr_bench_block() on `blocks` blocks of one worker and wait. On a GPU the program's own
- * variables are where the CPU sees them, so *bench and all it points to may be any of them.
+ * Run hr_bench_block() on `blocks` blocks of one worker each, and wait. On a GPU the program's own
+ * variables have the same addresses as on the CPU, so *bench and its pointers may be such
+ * variables.
  */
 void rig_bench(struct rig *rig, struct hr_bench *bench, uint32_t blocks);
 
 /*
- * Let workers see the program's own variables, where the CPU sees them, until rig_down(): they may
- * then be given to a launch. Nothing to do on the host.
+ * Make the program's own variables accessible to workers, at the CPU's addresses, until rig_down().
+ * A launch may then use them. Does nothing on the host.
  */
 void rig_share_variables(struct rig *rig);
 
-/* Until it has ended; at most a minute, then the test fails. Queue pairs are deleted. */
+/* Wait for the end of the run, at most a minute, then the test fails. Deletes the queue pairs. */
 void rig_wait(struct rig *rig);
 
-/* The first failure that a block reports, or NULL. */
+/* The first failure that a block reported, or NULL. */
 const struct hr_failure *rig_failure(const struct rig *rig);
 
-/* Tiles that blocks of a role are through with. */
+/* Tiles that the blocks of a role have processed. */
 uint64_t rig_tiles(const struct rig *rig, enum hr_role role);
 
 /* Commands that the controllers have completed with an error so far. */
 uint64_t rig_errors(const struct rig *rig);
 
-/* bytes of the sink's place on the disk from its start, malloc()ed. */
+/* The first `bytes` bytes of the sink's place on the disk, in memory that the caller frees. */
 uint8_t *rig_read_sink(struct rig *rig, uint64_t bytes);
 
 #endif

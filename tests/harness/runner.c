@@ -2,10 +2,12 @@
  * tests/harness/runner.c - runs Criterion's registered tests without libcriterion.
  *
  * Criterion 2.4 maps its shared arena at a fixed address that the thread sanitizer reserves, so a
- * test program linked with both does not start. Thread sanitizer builds link this file instead: it
- * finds the tests and suites in Criterion's linker sections, runs each in a child of its own, one
- * at a time, and honours .init, .fini, .timeout, .signal, .exit_code and .disabled as it does.
- * A data race makes the child end with 66 (the sanitizer's exit code), which is a failure.
+ * test program linked with both does not start. It also starts the program again for each test,
+ * which takes the address sanitizer longer than most tests. Builds with a sanitizer link this file
+ * instead. It finds the tests and suites in Criterion's linker sections, runs each in a child
+ * process, one at a time, and applies .init, .fini, .timeout, .signal, .exit_code and .disabled
+ * like Criterion. After a data race the child exits with 66 (the sanitizer's exit code), which is a
+ * failure.
  *
  * The last line has the form of Criterion's summary. Exit status 1 when a test did not pass.
  * Usage: PROGRAM [--filter SUITE/NAME-PATTERN]
@@ -32,7 +34,10 @@ extern struct criterion_suite *__stop_cr_sts[] __attribute__((weak));
 
 struct criterion_options criterion_options;
 
-/* What a child tells its parent; shared memory, atomics because tests assert in threads too. */
+/*
+ * Messages of a child to its parent, in shared memory; atomic, because tests assert in threads,
+ * too.
+ */
 static struct verdict {
 	int failed_asserts, skipped;
 } * verdict;
@@ -43,7 +48,7 @@ static pid_t main_thread;
 static jmp_buf after_test;
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-/* A child that a test ends by _exit() writes its line counts, too, where lines are counted. */
+/* A child that a test ends with _exit() also writes its line counts, in builds that count lines. */
 void __gcov_exit(void) __attribute__((weak));
 
 void _exit(int status)
@@ -55,7 +60,7 @@ void _exit(int status)
 }
 #endif
 
-/* ---- what a compiled test calls */
+/* ---- functions that a compiled test calls */
 
 int cr_asprintf(char **out, const char *format, ...)
 {
@@ -75,7 +80,7 @@ void cr_asprintf_free(char *text)
 	free(text);
 }
 
-/* The text of an assertion for which the test gives none: expression and, of strings, values. */
+/* Text of an assertion without a text of its own: the expression and, for strings, the values. */
 char *cr_translate_assert_msg(int index, ...)
 {
 	const char *expression, *actual, *expected;
@@ -113,7 +118,7 @@ void criterion_continue_test(void)
 {
 }
 
-/* As in Criterion, an assertion that fails ends the test but .fini still runs. */
+/* As in Criterion: a failed assertion ends the test, and .fini still runs. */
 void criterion_abort_test(void)
 {
 	if (gettid() != main_thread)
@@ -179,13 +184,13 @@ static pid_t start(const struct criterion_test *test)
 	if (child)
 		return child;
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a runner that is killed leaves no test behind */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* the kernel kills the test when the runner dies */
 	main_thread = gettid();
 	test->test();
-	exit(EXIT_SUCCESS); /* not _exit: the sanitizer reports its verdict on the way out */
+	exit(EXIT_SUCCESS); /* not _exit: the sanitizer reports during exit */
 }
 
-/* Wait for the child, at most its timeout (0: for ever). False: it took too long and was killed. */
+/* Wait for the child, at most its timeout (0: for ever). False: it was killed after the timeout. */
 static bool wait_child(pid_t child, double seconds, int *status)
 {
 	struct timespec now, end, left;
@@ -211,12 +216,12 @@ static bool wait_child(pid_t child, double seconds, int *status)
 		}
 		sigtimedwait(&chld, NULL, seconds > 0 ? &left : NULL);
 	}
-	kill(-child, SIGKILL); /* what the test may have left behind */
+	kill(-child, SIGKILL); /* kill processes that the test did not end */
 	return true;
 }
 
-/* Why the test failed, or NULL. */
-static const char *judge(const struct criterion_test *test, bool in_time, int status)
+/* Reason of a failure, or NULL. */
+static const char *failure(const struct criterion_test *test, bool in_time, int status)
 {
 	const struct criterion_test_extra_data *suite = suite_of(test);
 	int want_signal = test->data->signal ? test->data->signal : suite ? suite->signal : 0;
@@ -257,7 +262,7 @@ static enum outcome run(const struct criterion_test *test)
 		return CRASHED;
 	}
 	in_time = wait_child(child, timeout, &status);
-	why = judge(test, in_time, status);
+	why = failure(test, in_time, status);
 	if (why) {
 		fprintf(stderr, "[FAIL] %s::%s: %s\n", test->category, test->name, why);
 		return WIFSIGNALED(status) ? CRASHED : FAILED;

@@ -12,7 +12,7 @@ void fake_store_init(struct fake_store *f, uint32_t block_bytes)
 	memdisk_init(&f->disk, FAKE_STORE_BYTES, block_bytes);
 	f->io = malloc(hr_store_io_bytes(FAKE_STORE_OBJECTS));
 	cr_assert_not_null(f->io);
-	cr_assert_eq(hr_store_format(&f->disk.blk, FAKE_STORE_OBJECTS, false, f->io), 0);
+	cr_assert_eq(hr_store_format(&f->disk.blk, FAKE_STORE_OBJECTS, false, f->io, NULL), 0);
 	cr_assert_eq(fake_store_reopen(f), 0);
 }
 
@@ -24,20 +24,28 @@ void fake_store_fini(struct fake_store *f)
 
 int fake_store_reopen(struct fake_store *f)
 {
+	int err;
+
 	memdisk_power_on(&f->disk);
 	memset(f->object, 0xaa, sizeof(f->object));
 	memset(f->io, 0xaa, hr_store_io_bytes(FAKE_STORE_OBJECTS));
-	return hr_store_open(&f->store, &f->disk.blk, f->object, FAKE_STORE_OBJECTS, f->io);
+	hr_error_clear(&f->error);
+	err = hr_store_open(&f->store, &f->disk.blk, f->object, FAKE_STORE_OBJECTS, f->io,
+			    &f->error);
+	cr_expect(err || !f->error.kind, "%s", f->error.text);
+	hr_error_log(&f->error, HR_LOG_ERROR);
+	return err;
 }
 
 uint64_t fake_store_put(struct fake_store *f, const char *name, uint64_t bytes)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 	uint64_t id;
 
-	cr_assert_eq(hr_store_create(&f->store, name, bytes, 0, false, &object), 0, "%s", name);
+	cr_assert_eq(hr_store_create(&f->store, name, bytes, 0, false, &object, NULL), 0, "%s",
+		     name);
 	id = object->id;
-	cr_assert_eq(hr_store_finish(&f->store, id, false, 0), 0, "%s", name);
+	cr_assert_eq(hr_store_finish(&f->store, id, false, 0, NULL), 0, "%s", name);
 	return id;
 }
 
@@ -46,9 +54,9 @@ struct hr_superblock *fake_store_superblock(struct fake_store *f, unsigned i)
 	return (struct hr_superblock *)(void *)(f->disk.media + (size_t)i * HR_PAGE);
 }
 
-struct hr_object *fake_store_map(struct fake_store *f, unsigned i)
+struct hr_store_object *fake_store_map(struct fake_store *f, unsigned i)
 {
-	return (struct hr_object *)(void *)(f->disk.media + (size_t)(2 + i) * HR_PAGE);
+	return (struct hr_store_object *)(void *)(f->disk.media + (size_t)(2 + i) * HR_PAGE);
 }
 
 void fake_store_sign(struct fake_store *f, unsigned i)
@@ -58,6 +66,6 @@ void fake_store_sign(struct fake_store *f, unsigned i)
 									    : FAKE_STORE_OBJECTS;
 
 	superblock->head.map_crc =
-		hr_crc32c(0, fake_store_map(f, i), count * sizeof(struct hr_object));
+		hr_crc32c(0, fake_store_map(f, i), count * sizeof(struct hr_store_object));
 	superblock->crc = hr_crc32c(0, superblock, offsetof(struct hr_superblock, crc));
 }

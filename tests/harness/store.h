@@ -1,5 +1,6 @@
 /*
- * tests/harness/store.h - a small object store on a disk in memory: what its tests start from.
+ * tests/harness/store.h - a small object store on a disk in memory, with which tests of the store
+ * start.
  */
 #ifndef TESTS_HARNESS_STORE_H
 #define TESTS_HARNESS_STORE_H
@@ -16,23 +17,24 @@
 struct fake_store {
 	struct memdisk disk;
 	struct hr_store store;
-	struct hr_object object[FAKE_STORE_OBJECTS];
+	struct hr_store_object object[FAKE_STORE_OBJECTS];
 	uint8_t *io;
+	struct hr_error error; /* of the last reopen, printed */
 };
 
-/* Formatted and open; asserts that all of it works. */
+/* Make a formatted and open store; asserts that each step works. */
 void fake_store_init(struct fake_store *f, uint32_t block_bytes);
 void fake_store_fini(struct fake_store *f);
 
-/* Power off and on again, then open: what hr_store_open() returned. */
+/* Turn the power off and on, then open; returns the result of hr_store_open(). */
 int fake_store_reopen(struct fake_store *f);
 
-/* A finished object without checksum. Asserts that it can be made; its id. */
+/* Make a finished object without checksum, and assert success; returns its id. */
 uint64_t fake_store_put(struct fake_store *f, const char *name, uint64_t bytes);
 
-/* The superblock and records of slot i on the media, and the same with CRCs made right. */
+/* The superblock and the records of slot i on the media; and correct their CRCs. */
 struct hr_superblock *fake_store_superblock(struct fake_store *f, unsigned i);
-struct hr_object *fake_store_map(struct fake_store *f, unsigned i);
+struct hr_store_object *fake_store_map(struct fake_store *f, unsigned i);
 void fake_store_sign(struct fake_store *f, unsigned i);
 
 #endif

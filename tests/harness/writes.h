@@ -1,6 +1,6 @@
 /*
- * tests/harness/writes.h - the pipeline of the tests that hold and fail writes by script: it copies
- * TILES tiles, of COMMANDS commands each, to a sink whose blocks are compared with the data.
+ * tests/harness/writes.h - the pipeline of tests that hold and fail writes by a script. It copies
+ * TILES tiles of COMMANDS commands each to a sink, whose blocks are compared with the data.
  */
 #ifndef TESTS_HARNESS_WRITES_H
 #define TESTS_HARNESS_WRITES_H
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "config/clock.h"
+#include "gpu/launch.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/random.h"
@@ -29,12 +30,12 @@
 #define TILES 12u
 #define BYTES (TILES * TILE)
 #define SINK_LBA (RIG_SINK_AT / LBA)
-#define HELD "status 0x021 crd 3" /* not carried out, and sent again after 60 s */
+#define HELD "status 0x021 crd 3" /* not executed, and sent again after 60 s */
 
 static struct rig rig;
 static uint8_t data[BYTES];
 
-/* One controller that obeys the script, and fresh data; rig_down() is its end. */
+/* Start one controller with the script, and make new data; rig_down() stops it. */
 static inline void up(const char *script, uint64_t timeout_ns)
 {
 	struct fake_random random = { fake_random_seed("writes") };
@@ -57,7 +58,7 @@ static inline struct rig_work copy_work(uint32_t slots, uint32_t writers)
 	return work;
 }
 
-/* A rule for writes to blocks [from, to) of the sink, but for the rig's poison. */
+/* A rule for writes to blocks [from, to) of the sink, except the rig's own write. */
 static inline char *rule(char *text, size_t bytes, uint64_t from, uint64_t to, uint32_t count,
 			 const char *action)
 {
@@ -67,7 +68,7 @@ static inline char *rule(char *text, size_t bytes, uint64_t from, uint64_t to, u
 	return text;
 }
 
-/* The tiles of the sink whose data are on the disk whole, a bit each. */
+/* The tiles of the sink whose data are completely on the disk, a bit each. */
 static inline uint32_t tiles_on_disk(void)
 {
 	uint8_t *sink = rig_read_sink(&rig, BYTES);
@@ -79,7 +80,7 @@ static inline uint32_t tiles_on_disk(void)
 	return tiles;
 }
 
-/* The first tile that is not among them. */
+/* The first tile whose bit is not set. */
 static inline uint64_t first_missing(uint32_t tiles)
 {
 	return (uint64_t)__builtin_ctz(~tiles);
@@ -102,10 +103,10 @@ static inline void stop(enum hr_pipe_stop how)
 
 static inline bool has_ended(void)
 {
-	return rig.backend.ops->poll(&rig.backend) != 0;
+	return hr_launch_poll(rig.launch, NULL) != 0;
 }
 
-/* Until so many commands have failed, all in all, and so many tiles are written. */
+/* Wait until so many commands in total have failed, and so many tiles are written. */
 static inline void wait_for(uint64_t errors, uint64_t tiles)
 {
 	while ((rig_errors(&rig) < errors || rig_tiles(&rig, HR_ROLE_WRITEBACK) < tiles) &&
@@ -121,9 +122,9 @@ static inline uint64_t heartbeat(uint32_t worker)
 }
 
 /*
- * What the controller has taken so far is answered, and every worker has looked at its queues after
- * that: nothing is under way but what a script holds. The controller's only thread serves one queue
- * after the other, so reads of the rig's own come behind the rest.
+ * Wait until the controller has answered all commands it has fetched, and every worker has polled
+ * its queues after that. Then only commands that a script holds are outstanding. The controller's
+ * only thread serves one queue after the other, so reads by the rig complete after the others.
  */
 static inline void settle_down(void)
 {
@@ -137,7 +138,10 @@ static inline void settle_down(void)
 	}
 }
 
-/* The end of a run, with what is on the disk then: a queue that broke ends with its controller. */
+/*
+ * Wait for the end of a run; returns the tiles on the disk at that time. A broken queue ends with
+ * its controller.
+ */
 static inline uint32_t wait_end(void)
 {
 	uint32_t tiles;
@@ -153,7 +157,7 @@ static inline uint32_t wait_end(void)
 	return tiles;
 }
 
-/* Flushes that the controller has carried out. */
+/* Flushes that the controller has executed. */
 static inline uint64_t flushes(void)
 {
 	struct hr_soft_stats stats;
@@ -162,7 +166,7 @@ static inline uint64_t flushes(void)
 	return stats.flushes;
 }
 
-/* The failure of the run: of write-back and the sink, with this error. */
+/* Check the failure of the run: of write-back and the sink, with this error. */
 static inline const struct hr_failure *failed_with(const char *what, int error)
 {
 	const struct hr_failure *failure = rig_failure(&rig);

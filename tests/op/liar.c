@@ -1,25 +1,25 @@
 /*
- * liar: copies source 0, or does not keep its promises in the way that the argument `lie` names.
+ * liar: copies source 0, or breaks the operator interface in the way that the argument `lie` names.
  */
 #include <stddef.h>
 
 #include "gpu/ops/operator.h"
 
 #define BIG (64u << 20)
-#define AFTER 3u /* tiles that are copied before a lie of tile() */
+#define AFTER 3u /* tiles that are copied before tile() breaks the interface */
 
 enum liar_lie {
 	LIE_NONE,
-	LIE_ARGS,	/* parse: more bytes than there is room for */
-	LIE_SILENT,	/* parse: refuses without a word */
+	LIE_ARGS,	/* parse: more bytes than fit */
+	LIE_SILENT,	/* parse: refuses without a message */
 	LIE_ROW_NONE,	/* rows of 0 bytes */
 	LIE_ROW_LONG,	/* rows longer than a tile can be */
 	LIE_STATE_LONG, /* a state beyond the limit */
 	LIE_STATE_ODD,	/* states that would not be aligned */
 	LIE_STATE_BIG,	/* a state within the limit */
-	LIE_MORE,	/* tile: a byte more than there is room for */
-	LIE_LESS,	/* tile: a byte less than promised */
-	LIE_ADDRESS,	/* tile: writes where there is no memory */
+	LIE_MORE,	/* tile: one byte more than fits */
+	LIE_LESS,	/* tile: one byte less than announced */
+	LIE_ADDRESS,	/* tile: writes to an unmapped address */
 	LIE_TRAP,	/* tile: an instruction that stops the block */
 };
 
@@ -35,13 +35,24 @@ HR_WORKER void liar_harm(uint32_t lie, const struct hr_op_tile *tile)
 {
 	if (lie == LIE_ADDRESS && hr_thread() == 0)
 		*(volatile uint32_t *)((uintptr_t)tile->index * 8) = 1;
-#ifdef __CUDACC__
+#ifdef HR_DEVICE_CODE
 	if (lie == LIE_TRAP)
 		__trap();
 #else
 	if (lie == LIE_TRAP)
 		__builtin_trap();
 #endif
+}
+
+/* The value of thread 0, passed through block memory, which worker code and operator share. */
+HR_WORKER uint32_t liar_agree(uint32_t bytes)
+{
+	uint32_t *said = (uint32_t *)hr_block_memory();
+
+	if (hr_thread() == 0)
+		*said = bytes;
+	hr_block_sync();
+	return *said;
 }
 
 HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
@@ -53,11 +64,11 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 	for (i = hr_thread(); i < bytes && i < tile->out_capacity; i += hr_threads())
 		tile->out[i] = tile->in[0][i];
 	if (tile->index < AFTER)
-		return bytes;
+		return liar_agree(bytes);
 	liar_harm(lie, tile);
 	if (lie == LIE_MORE)
-		return tile->out_capacity + 1;
-	return lie == LIE_LESS ? bytes - 1 : bytes;
+		return liar_agree(tile->out_capacity + 1);
+	return liar_agree(lie == LIE_LESS ? bytes - 1 : bytes);
 }
 
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
@@ -99,7 +110,7 @@ static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 	for (a->lie = 0; a->lie < LIES && strcmp(lies[a->lie], lie->string) != 0;)
 		a->lie++;
 	if (a->lie == LIES)
-		hr_args_complain(&given, lie->line, "lie: there is no '%s'", lie->string);
+		hr_args_error(&given, lie->line, "lie: there is no '%s'", lie->string);
 	if (given.bad || a->lie == LIE_SILENT)
 		return -EINVAL;
 	return a->lie == LIE_ARGS ? (int)HR_OP_ARGS_MAX + 1 : (int)sizeof *a;

@@ -7,28 +7,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/cmd/bench/bench.h"
+#include "boot/cmd/bench/baseline.h"
 #include "config/clock.h"
-#include "boot/cmd/report/json.h"
 #include "config/log.h"
 #include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 
 #define PIECE (1u << 20)
 #define FILE_BYTES_DEFAULT (1ull << 30)
-#define PATIENCE_NS (10 * HR_NS_PER_S)
+#define TIMEOUT_NS (10 * HR_NS_PER_S)
 
 struct file {
 	const char *name;
 	int fd;
 	uint64_t bytes;
-	bool made; /* here, so it is removed */
+	bool made; /* created here, so it is removed */
+	struct hr_error *e;
 };
 
-static int complain(const struct file *f, int err, const char *what)
+static int complain(const struct file *f, enum hr_error_kind kind, int err, const char *what)
 {
-	hr_error("bench: baseline file '%s': %s", f->name, what);
-	return err;
+	return hr_fail(f->e, kind, err, "bench: baseline file '%s': %s", f->name, what);
 }
 
 static int check_file(struct file *f)
@@ -37,18 +36,18 @@ static int check_file(struct file *f)
 	struct stat st;
 
 	if (fstat(f->fd, &st) != 0)
-		return complain(f, -errno, strerror(errno));
+		return complain(f, HR_ERROR_FAILED, -errno, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return complain(f, -EINVAL, "expected a regular file");
+		return complain(f, HR_ERROR_USAGE, -EINVAL, "expected a regular file");
 	f->bytes = (uint64_t)st.st_size;
 	if (f->bytes >= HR_BASELINE_FILE_MIN)
 		return 0;
 	snprintf(what, sizeof what, "%" PRIu64 " bytes, expected at least %" PRIu64, f->bytes,
 		 HR_BASELINE_FILE_MIN);
-	return complain(f, -EINVAL, what);
+	return complain(f, HR_ERROR_USAGE, -EINVAL, what);
 }
 
-/* Its contents do not matter, but that it has some: a hole is not read from memory. */
+/* Fill the file. The contents do not matter, but a hole would not be read from memory. */
 static int fill_file(struct file *f, uint8_t *piece)
 {
 	for (uint32_t i = 0; i < PIECE; i++)
@@ -59,20 +58,20 @@ static int fill_file(struct file *f, uint8_t *piece)
 		if (hr_signals_pending())
 			return -EINTR;
 		if (put != PIECE)
-			return complain(f, put < 0 ? -errno : -ENOSPC,
+			return complain(f, HR_ERROR_FAILED, put < 0 ? -errno : -ENOSPC,
 					put < 0 ? strerror(errno) : "no space left for it");
 	}
 	return 0;
 }
 
-/* So that the kernel has it in its page cache, as far as there is room. */
+/* Read the file, so that the kernel has it in its page cache, if there is room. */
 static int read_file(struct file *f, uint8_t *piece)
 {
 	for (uint64_t at = 0; at < f->bytes; at += PIECE) {
 		if (hr_signals_pending())
 			return -EINTR;
 		if (pread(f->fd, piece, PIECE, (off_t)at) < 0)
-			return complain(f, -errno, strerror(errno));
+			return complain(f, HR_ERROR_DEVICE, -errno, strerror(errno));
 	}
 	return 0;
 }
@@ -81,18 +80,19 @@ static int open_file(struct file *f)
 {
 	int err;
 
-	/* A FIFO must not hold us up, and cuFile refuses files that do not block. */
+	/* Opening must not block on a FIFO; cuFile refuses blocking files. */
 	f->fd = open(f->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd >= 0) {
 		err = check_file(f);
-		return !err && fcntl(f->fd, F_SETFL, 0) != 0 ? complain(f, -errno, strerror(errno))
-							     : err;
+		if (!err && fcntl(f->fd, F_SETFL, 0) != 0)
+			err = complain(f, HR_ERROR_FAILED, -errno, strerror(errno));
+		return err;
 	}
 	if (errno != ENOENT)
-		return complain(f, -errno, strerror(errno));
+		return complain(f, HR_ERROR_MISSING, -errno, strerror(errno));
 	f->fd = open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (f->fd < 0)
-		return complain(f, -errno, strerror(errno));
+		return complain(f, HR_ERROR_MISSING, -errno, strerror(errno));
 	f->made = true;
 	return 0;
 }
@@ -105,7 +105,7 @@ static void close_file(struct file *f)
 		hr_warn("bench: baseline file '%s' stays: %s", f->name, strerror(errno));
 }
 
-/* What the ways read: single pages anywhere, and stretches by larger pieces. */
+/* Reads of the baselines: single pages at random, and sequential ranges in larger pieces. */
 static void set_rows(struct hr_baseline_row row[HR_BENCH_ROWS])
 {
 	static const uint32_t size[] = { HR_PAGE, 64u << 10, 1u << 20, HR_BASELINE_IO_MAX };
@@ -120,35 +120,35 @@ static void set_rows(struct hr_baseline_row row[HR_BENCH_ROWS])
 						   .random = i / 3 == 0 };
 }
 
-static const char *way_name(enum hr_baseline_way way)
+static const char *method_name(enum hr_baseline_method method)
 {
-	return way == HR_BASELINE_CUFILE ? "cuFile" : "pread and cuMemcpyAsync";
+	return method == HR_BASELINE_CUFILE ? "cuFile" : "pread and cuMemcpyAsync";
 }
 
-static void json_way(struct json_object *out, const char *way, const struct hr_baseline_row *row,
-		     const char *why)
+static void json_method(struct hr_json *out, const char *method, const struct hr_baseline_row *row,
+			const char *why)
 {
-	struct json_object *list;
-
-	hr_json_string(out, "way", way);
+	hr_json_object(out, NULL);
+	hr_json_string(out, "way", method);
 	if (why)
 		hr_json_string(out, "not_measured", why);
-	list = hr_json_array(out, "measurements");
+	hr_json_array(out, "measurements");
 	for (uint32_t i = 0; i < HR_BENCH_ROWS; i++) {
-		struct json_object *one;
-
 		if (row[i].bytes_per_s <= 0)
 			continue;
-		one = hr_json_append(list);
-		hr_json_u64(one, "io_bytes", row[i].io_bytes);
-		hr_json_u64(one, "threads", row[i].threads);
-		hr_json_string(one, "pattern", row[i].random ? "random" : "sequential");
-		hr_json_double(one, "reads_per_s", row[i].bytes_per_s / row[i].io_bytes, 1);
-		hr_json_double(one, "bytes_per_s", row[i].bytes_per_s, 0);
+		hr_json_object(out, NULL);
+		hr_json_u64(out, "io_bytes", row[i].io_bytes);
+		hr_json_u64(out, "threads", row[i].threads);
+		hr_json_string(out, "pattern", row[i].random ? "random" : "sequential");
+		hr_json_fixed(out, "reads_per_s", row[i].bytes_per_s / row[i].io_bytes, 1);
+		hr_json_fixed(out, "bytes_per_s", row[i].bytes_per_s, 0);
+		hr_json_close(out);
 	}
+	hr_json_close(out);
+	hr_json_close(out);
 }
 
-static void print_way(const char *way, const struct hr_baseline_row *row, const char *why)
+static void print_method(const char *method, const struct hr_baseline_row *row, const char *why)
 {
 	char rate[24];
 
@@ -156,94 +156,100 @@ static void print_way(const char *way, const struct hr_baseline_row *row, const 
 		if (row[i].bytes_per_s <= 0)
 			continue;
 		hr_rate_format(rate, sizeof rate, row[i].bytes_per_s);
-		printf("%-24s %-11s %9u %7u %11.0f %11s\n", way,
+		printf("%-24s %-11s %9u %7u %11.0f %11s\n", method,
 		       row[i].random ? "random" : "sequential", row[i].io_bytes, row[i].threads,
 		       row[i].bytes_per_s / row[i].io_bytes, rate);
 	}
 	if (why)
-		printf("%-24s not measured: %s\n", way, why);
+		printf("%-24s not measured: %s\n", method, why);
 	fflush(stdout);
 }
 
-/* A way that is not there is told of; all else that goes wrong ends the bench. */
-static int measure_way(struct hr_bench_run *run, const struct file *f, enum hr_baseline_way way,
-		       struct json_object *ways)
+/* A baseline that this machine does not support is reported; any other error ends the bench. */
+static int measure_method(struct hr_bench_run *run, const struct file *f,
+			  enum hr_baseline_method method)
 {
 	struct hr_backend *b = &run->app->backend[0];
 	struct hr_baseline_plan plan = {
-		.way = way,
+		.method = method,
 		.fd = f->fd,
 		.file_bytes = f->bytes,
-		.duration_ns = (uint64_t)(run->wishes->seconds * 1e9),
-		.patience_ns = PATIENCE_NS,
+		.duration_ns = (uint64_t)(run->request->seconds * 1e9),
+		.timeout_ns = TIMEOUT_NS,
 		.times = run->times,
 		.stopped = hr_signals_pending,
-		.row = run->found.baseline[way],
+		.row = run->found.baseline[method],
 		.rows = HR_BENCH_ROWS,
 	};
-	char why[HR_LOG_LINE_MAX] = "";
+	struct hr_error e = { 0 };
 	int err;
 
 	set_rows(plan.row);
-	err = b->ops->baseline(b, &plan, why);
+	err = b->measuring->baseline(b, &plan, &e);
 	if (err && err != -ENOENT && err != -ENOTSUP) {
 		if (err != -EINTR)
-			hr_error("bench: baseline by %s: %s", way_name(way), why);
+			hr_fail(&run->app->error, e.kind, err, "bench: baseline by %s: %s",
+				method_name(method), e.text);
 		return err;
 	}
-	if (ways)
-		json_way(hr_json_append(ways), way_name(way), plan.row, err ? why : NULL);
+	if (run->report)
+		json_method(run->report, method_name(method), plan.row, err ? e.text : NULL);
 	else
-		print_way(way_name(way), plan.row, err ? why : NULL);
+		print_method(method_name(method), plan.row, err ? e.text : NULL);
 	return 0;
 }
 
-static int measure_ways(struct hr_bench_run *run, const struct file *f)
+static int measure_methods(struct hr_bench_run *run, const struct file *f)
 {
-	struct json_object *out = NULL, *ways = NULL;
+	struct hr_json *out = run->report;
 	int err = 0;
 
-	if (run->report) {
-		out = hr_json_object(run->report, "baseline");
+	if (out) {
+		hr_json_object(out, "baseline");
 		hr_json_string(out, "file", f->name);
 		hr_json_u64(out, "file_bytes", f->bytes);
-		ways = hr_json_array(out, "ways");
+		hr_json_array(out, "ways");
 	} else {
 		printf("%-24s %-11s %9s %7s %11s %11s\n", "in place of headrace", "pattern",
 		       "io bytes", "threads", "reads/s", "rate");
 	}
-	for (enum hr_baseline_way way = 0; !err && way < HR_BASELINE_WAYS; way++)
-		err = measure_way(run, f, way, ways);
-	if (!out && !err)
+	for (enum hr_baseline_method method = 0; !err && method < HR_BASELINE_METHODS; method++)
+		err = measure_method(run, f, method);
+	if (out) {
+		hr_json_close(out);
+		hr_json_close(out);
+	} else if (!err) {
 		printf("\n");
+	}
 	return err;
 }
 
 int hr_bench_baseline(struct hr_bench_run *run)
 {
-	const uint64_t wish = (uint64_t)run->wishes->object_mib << 20;
-	struct file f = { .name = run->wishes->baseline, .fd = -1 };
+	const uint64_t asked = (uint64_t)run->request->object_mib << 20;
+	struct hr_error *e = &run->app->error;
+	struct file f = { .name = run->request->baseline, .fd = -1, .e = e };
 	uint8_t *piece;
 	int err;
 
-	if (!run->app->backend[0].ops->baseline) {
-		hr_error("bench: --baseline needs a GPU, but gpu '%s' is %s",
-			 run->app->config.gpu[0].name, run->app->backend[0].name);
-		return -ENOTSUP;
-	}
+	if (!run->app->backend[0].measuring)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
+			       "bench: --baseline needs a GPU, but gpu '%s' is %s",
+			       run->app->config.gpu[0].name, run->app->backend[0].name);
 	piece = malloc(PIECE);
 	if (!piece)
-		return -ENOMEM;
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "bench: out of memory for the baseline file: %u bytes", PIECE);
 	err = open_file(&f);
 	if (!err && f.made) {
-		f.bytes = wish ? wish : FILE_BYTES_DEFAULT;
+		f.bytes = asked ? asked : FILE_BYTES_DEFAULT;
 		f.bytes = f.bytes < HR_BASELINE_FILE_MIN ? HR_BASELINE_FILE_MIN : f.bytes;
 		err = fill_file(&f, piece);
 	}
 	if (!err)
 		err = read_file(&f, piece);
 	if (!err)
-		err = measure_ways(run, &f);
+		err = measure_methods(run, &f);
 	close_file(&f);
 	free(piece);
 	return err;

@@ -4,19 +4,25 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/engine/stage_memory.h"
+#include "boot/engine/watch.h"
 #include "config/clock.h"
 #include "config/log.h"
+#include "boot/engine/exit.h"
 #include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
+#include "gpu/launch.h"
 #include "nvme/status.h"
 
 #define OBJECT_BYTES_DEFAULT (256ull << 20)
-#define OBJECT_TAG 0x68636e65622e7268u /* "hr.bench": what an earlier bench may have left */
-#define POLL_NS 200000ull	       /* once workers may end any time; before that, seldom: */
-#define LOOK_NS 5000000ull /* where there is one CPU for all, each look is taken from the workers */
-#define GRACE_NS (10 * HR_NS_PER_S)
+/* "hr.bench": tag that identifies objects of an earlier bench. */
+#define OBJECT_TAG 0x68636e65622e7268u
+/* Interval of polls near the end; before it polls are rarer. */
+#define POLL_NS 200000ull
+#define LOOK_NS 5000000ull /* with one CPU for everything, each poll takes time from the workers */
+#define AT(member) .pointer = offsetof(struct hr_bench, member)
 
 static uint32_t workers(const struct hr_measure *m)
 {
@@ -28,7 +34,7 @@ static bool on_gpu(const struct hr_measure *m)
 	return m->app->backend[m->shape.gpu].lanes > 1;
 }
 
-/* Commands of io_bytes that each of `count` workers has buffers for. */
+/* Number of commands of io_bytes for which each of `count` workers has buffers. */
 static uint32_t depth_of(const struct hr_measure *m, uint32_t count, uint32_t io_bytes)
 {
 	const uint64_t fit = HR_MEASURE_BYTES / count / hr_plan_tile_bytes(io_bytes);
@@ -36,7 +42,7 @@ static uint32_t depth_of(const struct hr_measure *m, uint32_t count, uint32_t io
 	return fit >= m->shape.depth ? m->shape.depth : (fit ? (uint32_t)fit : 1);
 }
 
-/* Bytes of all buffers: what the budget allows, or one large I/O for each worker. */
+/* Bytes of all buffers: the budget, or one large I/O for each worker. */
 static uint64_t tile_bytes(const struct hr_measure *m)
 {
 	const uint64_t all = (uint64_t)workers(m) * m->shape.depth * m->shape.io_max;
@@ -46,7 +52,7 @@ static uint64_t tile_bytes(const struct hr_measure *m)
 	return all < budget ? all : budget;
 }
 
-/* Histograms: each lane of a worker has one of its own. */
+/* Number of histograms: one per lane of a worker. */
 static uint32_t histograms(const struct hr_measure *m)
 {
 	return workers(m) * m->app->backend[m->shape.gpu].lanes;
@@ -55,27 +61,6 @@ static uint32_t histograms(const struct hr_measure *m)
 static size_t histogram_bytes(const struct hr_measure *m)
 {
 	return histograms(m) * HR_BENCH_BUCKETS * sizeof(uint64_t);
-}
-
-/* As the CPU sees what the description names for workers. */
-static uint32_t *cpu_stop(const struct hr_measure *m)
-{
-	return hr_partition_cpu(m->partition, m->part_stop);
-}
-
-static struct hr_worker_status *cpu_status(const struct hr_measure *m)
-{
-	return hr_partition_cpu(m->partition, m->part_status);
-}
-
-static uint64_t *cpu_latency(const struct hr_measure *m)
-{
-	return hr_partition_cpu(m->partition, m->part_latency);
-}
-
-static struct hr_bench_cost *cpu_cost(const struct hr_measure *m)
-{
-	return hr_partition_cpu(m->partition, m->part_costs);
 }
 
 double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
@@ -94,89 +79,77 @@ double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
 	return (double)hr_bench_bucket_ns(HR_BENCH_BUCKETS) / 1000;
 }
 
-static int add(struct hr_measure *m, enum hr_place place, uint64_t bytes, uint32_t align,
-	       const char *purpose, int *err)
-{
-	int part = hr_partition_add(m->partition, place, bytes, align, "bench", purpose);
-
-	if (part < 0)
-		*err = part;
-	return part;
-}
-
 static int lay_out(struct hr_measure *m)
 {
 	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
-	uint64_t buffers = (uint64_t)workers(m) * m->shape.depth;
-	uint64_t limit[HR_PLACES] = { 0 };
-	int err = 0;
+	const uint32_t ring_bytes = hr_plan_ring_bytes(ssd->queue_entries);
+	const uint64_t buffers = (uint64_t)workers(m) * m->shape.depth;
+	const uint64_t prp_bytes = hr_buffer_prp_bytes(m->shape.io_max, ssd->chunk_bytes);
+	const uint64_t limit[HR_PLACES] = { 0 };
+	const struct hr_layout_row row[] = {
+		{ "description", HR_PLACE_WORKER, 1, sizeof(struct hr_bench),
+		  .part = &m->descriptor },
+		{ "queue pairs", HR_PLACE_WORKER, workers(m), sizeof *m->cpu.qp, AT(qp) },
+		{ "commands in flight", HR_PLACE_WORKER, workers(m),
+		  hr_plan_table_bytes(ssd->queue_entries), .part = &m->tables },
+		{ "stop flag", HR_PLACE_CONTROL, 1, sizeof *m->cpu.stop, AT(stop) },
+		{ "status of workers", HR_PLACE_CONTROL, workers(m), sizeof *m->cpu.status,
+		  AT(status) },
+		{ "latencies", HR_PLACE_WORKER, 1, histogram_bytes(m), AT(latency) },
+		{ "commands sent", HR_PLACE_WORKER, buffers, sizeof *m->cpu.sent, AT(sent) },
+		{ "buffers", HR_PLACE_WORKER, buffers, sizeof *m->cpu.buffer, AT(buffer) },
+		{ "PRP entries", HR_PLACE_WORKER, buffers, sizeof(struct hr_prp),
+		  .part = &m->chunks },
+		{ "rings", HR_PLACE_HOST, workers(m), ring_bytes, .align = ring_bytes,
+		  .part = &m->rings },
+		{ "costs", HR_PLACE_WORKER, on_gpu(m) ? workers(m) : 0, sizeof *m->cpu.cost,
+		  AT(cost) },
+		{ "data", HR_PLACE_HOST, 1, tile_bytes(m), .align = HR_PAGE, .part = &m->tiles },
+		{ "data, copied to and from there", HR_PLACE_GPU, on_gpu(m), tile_bytes(m),
+		  AT(landing), .align = HR_PAGE },
+		/* At least one page, so that the part exists. */
+		{ "PRP lists", HR_PLACE_HOST, 1, buffers * prp_bytes + HR_PAGE, .align = HR_PAGE,
+		  .part = &m->prps },
+	};
+	int err;
 
 	hr_partition_init(m->partition, limit);
-	m->part_bench = add(m, HR_PLACE_WORKER, sizeof(struct hr_bench), HR_CACHE_LINE,
-			    "description", &err);
-	m->part_qps = add(m, HR_PLACE_WORKER, workers(m) * sizeof(struct hr_nvme_qp), HR_CACHE_LINE,
-			  "queue pairs", &err);
-	m->part_tables =
-		add(m, HR_PLACE_WORKER, workers(m) * hr_plan_table_bytes(ssd->queue_entries),
-		    HR_CACHE_LINE, "commands in flight", &err);
-	m->part_stop = add(m, HR_PLACE_CONTROL, sizeof(uint32_t), HR_CACHE_LINE, "stop flag", &err);
-	m->part_status = add(m, HR_PLACE_CONTROL, workers(m) * sizeof(struct hr_worker_status),
-			     HR_CACHE_LINE, "status of workers", &err);
-	m->part_latency =
-		add(m, HR_PLACE_WORKER, histogram_bytes(m), HR_CACHE_LINE, "latencies", &err);
-	m->part_sent = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_bench_sent),
-			   HR_CACHE_LINE, "commands sent", &err);
-	m->part_buffers = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_buffer), HR_CACHE_LINE,
-			      "buffers", &err);
-	m->part_chunks = add(m, HR_PLACE_WORKER, buffers * sizeof(struct hr_prp), HR_CACHE_LINE,
-			     "PRP entries", &err);
-	m->part_rings =
-		add(m, HR_PLACE_HOST, (uint64_t)workers(m) * hr_plan_ring_bytes(ssd->queue_entries),
-		    hr_plan_ring_bytes(ssd->queue_entries), "rings", &err);
-	m->part_costs = add(m, HR_PLACE_WORKER, workers(m) * sizeof(struct hr_bench_cost),
-			    HR_CACHE_LINE, "costs", &err);
-	m->part_tiles = add(m, HR_PLACE_HOST, tile_bytes(m), HR_PAGE, "data", &err);
-	m->part_landing = on_gpu(m) ? add(m, HR_PLACE_GPU, tile_bytes(m), HR_PAGE,
-					  "data, copied to and from there", &err)
-				    : -1;
-	/* At least a page, so that there is a part. */
-	m->part_prps =
-		add(m, HR_PLACE_HOST,
-		    buffers * hr_buffer_prp_bytes(m->shape.io_max, ssd->chunk_bytes) + HR_PAGE,
-		    HR_PAGE, "PRP lists", &err);
-	if (err)
-		hr_error("bench: its memory cannot be laid out");
-	return err;
+	hr_layout_begin(&m->parts, m->partition, "bench");
+	err = hr_layout_add(&m->parts, row, sizeof row / sizeof *row);
+	return err ? hr_fail(&m->app->error, HR_ERROR_FAILED, err,
+			     "bench: the layout of its memory failed")
+		   : 0;
 }
 
 static int take_memory(struct hr_measure *m)
 {
 	struct hr_transport *t = &m->app->ssd[m->shape.ssd].transport;
-	enum hr_place failed = HR_PLACE_HOST;
-	char name[96];
 	int err = hr_places_take(&m->memory, &m->app->backend[m->shape.gpu], m->partition->used,
-				 &failed);
+				 &m->app->error);
 
-	if (!err)
-		err = t->ops->map(t, &m->memory.region[HR_PLACE_HOST]);
+	hr_error_context(&m->app->error, "bench");
+	if (err)
+		return err;
+	err = t->ops->map(t, &m->memory.region[HR_PLACE_HOST], &m->app->error);
 	if (err) {
-		hr_error("bench: cannot get or map %llu bytes of %s memory: %s",
-			 (unsigned long long)m->partition->used[failed], hr_place_name(failed),
-			 hr_error_name(err, name, sizeof name));
+		hr_error_context(&m->app->error,
+				 "bench: cannot map %zu bytes of host memory for %s",
+				 m->memory.region[HR_PLACE_HOST].bytes, t->name);
 		return err;
 	}
 	m->mapped = true;
 	hr_partition_bind(m->partition, m->memory.region);
+	hr_layout_point_cpu(&m->parts, &m->cpu);
 	return hr_attach_bar(m->app, m->shape.gpu, m->shape.ssd);
 }
 
-/* What an earlier bench that was killed has left behind. */
-static int remove_leftover(struct hr_store *store)
+/* Remove the object of an earlier bench that was killed. */
+static int remove_leftover(struct hr_store *store, struct hr_error *e)
 {
-	struct hr_object *old = hr_store_find_pending(store, HR_MEASURE_OBJECT);
+	struct hr_store_object *old = hr_store_find_pending(store, HR_MEASURE_OBJECT);
 
 	if (old && old->tag == OBJECT_TAG)
-		return hr_store_remove(store, old->id);
+		return hr_store_remove(store, old->id, e);
 	return 0;
 }
 
@@ -197,7 +170,7 @@ static bool keeps_data(const struct hr_measure *m)
 	return !m->app->ssd[m->shape.ssd].transport.keeps_no_data;
 }
 
-/* An ssd that keeps no data has no objects, and nothing that could be spoiled. */
+/* An ssd that keeps no data has no objects and no data that could be overwritten. */
 static int use_namespace(struct hr_measure *m)
 {
 	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
@@ -205,11 +178,11 @@ static int use_namespace(struct hr_measure *m)
 	const uint64_t bytes = whole - whole % m->shape.io_max;
 	const uint64_t least = (uint64_t)m->shape.io_max * workers(m);
 
-	if (bytes < least) {
-		hr_error("bench: '%s' has %llu bytes; %u workers need %llu", ssd->transport.name,
-			 (unsigned long long)whole, workers(m), (unsigned long long)least);
-		return -ENOSPC;
-	}
+	if (bytes < least)
+		return hr_fail(&m->app->error, HR_ERROR_FAILED, -ENOSPC,
+			       "bench: '%s' has %llu bytes; %u workers need %llu",
+			       ssd->transport.name, (unsigned long long)whole, workers(m),
+			       (unsigned long long)least);
 	use_extent(m, 0, bytes);
 	m->extent.capacity = bytes;
 	return 0;
@@ -220,9 +193,9 @@ static int create_object(struct hr_measure *m)
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
 	uint64_t bytes = m->shape.object_bytes;
 	struct hr_store_space space;
-	struct hr_object *object;
+	struct hr_store_object *object;
 	char name[96];
-	int err = remove_leftover(&ssd->store);
+	int err = remove_leftover(&ssd->store, &m->app->error);
 
 	hr_store_space(&ssd->store, &space);
 	if (bytes == 0)
@@ -233,13 +206,15 @@ static int create_object(struct hr_measure *m)
 		err = -ENOSPC;
 	if (!err)
 		err = hr_store_create(&ssd->store, HR_MEASURE_OBJECT, bytes, OBJECT_TAG, false,
-				      &object);
+				      &object, &m->app->error);
 	if (err) {
-		hr_error(
-			"bench: object '%s' cannot be created on '%s' (largest gap %llu bytes): %s",
-			HR_MEASURE_OBJECT, ssd->transport.name,
-			(unsigned long long)space.largest_gap,
-			hr_error_name(err, name, sizeof name));
+		hr_fail(&m->app->error, HR_ERROR_FAILED, err, "%s",
+			hr_store_error_name(err, name, sizeof name));
+		hr_error_context(&m->app->error,
+				 "bench: object '%s' cannot be created on '%s' (largest gap %llu "
+				 "bytes)",
+				 HR_MEASURE_OBJECT, ssd->transport.name,
+				 (unsigned long long)space.largest_gap);
 		return err;
 	}
 	use_extent(m, object->offset, object->bytes);
@@ -251,20 +226,19 @@ static int create_object(struct hr_measure *m)
 static int create_queues(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
-	struct hr_nvme_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
-	struct hr_ssd_qp_place place = {
+	struct hr_ssd_qp_memory memory = {
 		.rings = &m->memory.region[HR_PLACE_HOST],
-		.ring_at = m->partition->part[m->part_rings].offset,
+		.ring_at = m->partition->part[m->rings].offset,
 		.tables = &m->memory.region[HR_PLACE_WORKER],
-		.table_at = m->partition->part[m->part_tables].offset,
+		.table_at = m->partition->part[m->tables].offset,
 		.bar = m->app->bar[m->shape.gpu][m->shape.ssd],
 	};
 	int err = 0;
 
 	for (uint32_t w = 0; !err && w < workers(m); w++) {
-		err = hr_ssd_create_qp(ssd, &qp[w], &place);
-		place.table_at += hr_plan_table_bytes(ssd->queue_entries);
-		place.ring_at += hr_plan_ring_bytes(ssd->queue_entries);
+		err = hr_ssd_create_qp(ssd, &m->cpu.qp[w], &memory, &m->app->error);
+		memory.table_at += hr_plan_table_bytes(ssd->queue_entries);
+		memory.ring_at += hr_plan_ring_bytes(ssd->queue_entries);
 	}
 	return err;
 }
@@ -279,7 +253,9 @@ int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
 	m->shape = *shape;
 	m->partition = calloc(1, sizeof *m->partition);
 	if (!m->partition)
-		return -ENOMEM;
+		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+			       "bench: out of memory for the layout: %zu bytes",
+			       sizeof *m->partition);
 	err = lay_out(m);
 	if (!err)
 		err = take_memory(m);
@@ -290,20 +266,20 @@ int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
 	if (err)
 		hr_measure_down(m);
 	else
-		m->bench = hr_partition_cpu(m->partition, m->part_bench);
+		m->bench = hr_partition_cpu(m->partition, m->descriptor);
 	return err;
 }
 
-/* Buffers for this size of I/O, one behind the other. */
+/* Set up consecutive buffers for this I/O size. */
 static void make_buffers(struct hr_measure *m, const struct hr_measurement *r)
 {
 	const uint32_t count = r->queues * r->depth, bytes = hr_plan_tile_bytes(r->io_bytes);
 	const struct hr_region *region = &m->memory.region[HR_PLACE_HOST];
-	struct hr_buffer *buffer = hr_partition_cpu(m->partition, m->part_buffers);
-	struct hr_prp *entry = hr_partition_cpu(m->partition, m->part_chunks);
-	struct hr_prp *worker_entry = hr_partition_worker(m->partition, m->part_chunks);
-	size_t data = m->partition->part[m->part_tiles].offset;
-	size_t prps = m->partition->part[m->part_prps].offset;
+	struct hr_buffer *buffer = m->cpu.buffer;
+	struct hr_prp *entry = hr_partition_cpu(m->partition, m->chunks);
+	struct hr_prp *worker_entry = hr_partition_worker(m->partition, m->chunks);
+	size_t data = m->partition->part[m->tiles].offset;
+	size_t prps = m->partition->part[m->prps].offset;
 
 	for (uint32_t i = 0; i < count; i++) {
 		hr_buffer_init(&buffer[i], region, data, bytes, m->extent.chunk_bytes, region, prps,
@@ -314,7 +290,7 @@ static void make_buffers(struct hr_measure *m, const struct hr_measurement *r)
 	}
 }
 
-/* How many blocks, and workers in each, make that many: full blocks, or one that is not. */
+/* Split the workers into blocks: full blocks, or one block that is not full. */
 static void spread(const struct hr_measure *m, const struct hr_measurement *r, uint32_t *blocks,
 		   uint32_t *per_block)
 {
@@ -342,27 +318,21 @@ static void describe(struct hr_measure *m, uint64_t duration_ns, struct hr_measu
 	b->depth = wanted->depth;
 	b->duration_ns = duration_ns;
 	b->seed = 1;
-	b->qp = hr_partition_worker(m->partition, m->part_qps);
-	b->buffer = hr_partition_worker(m->partition, m->part_buffers);
-	b->stop = hr_partition_worker(m->partition, m->part_stop);
-	b->status = hr_partition_worker(m->partition, m->part_status);
-	b->sent = hr_partition_worker(m->partition, m->part_sent);
-	b->latency = hr_partition_worker(m->partition, m->part_latency);
-	if (on_gpu(m))
-		b->cost = hr_partition_worker(m->partition, m->part_costs);
-	if (wanted->copied)
-		b->landing = hr_partition_worker(m->partition, m->part_landing);
-	memset(cpu_stop(m), 0, sizeof(uint32_t));
-	memset(cpu_status(m), 0, workers(m) * sizeof(struct hr_worker_status));
-	memset(cpu_latency(m), 0, histogram_bytes(m));
-	memset(cpu_cost(m), 0, workers(m) * sizeof(struct hr_bench_cost));
+	hr_layout_point_workers(&m->parts, b);
+	if (!wanted->copied)
+		b->landing = NULL;
+	*m->cpu.stop = 0;
+	memset(m->cpu.status, 0, workers(m) * sizeof *m->cpu.status);
+	memset(m->cpu.latency, 0, histogram_bytes(m));
+	if (m->cpu.cost)
+		memset(m->cpu.cost, 0, workers(m) * sizeof *m->cpu.cost);
 	make_buffers(m, wanted);
 }
 
-/* Counters of all queue pairs together; they are never reset. */
+/* Sum of the counters of all queue pairs; counters are never reset. */
 static struct hr_qp_stats counters(const struct hr_measure *m)
 {
-	const struct hr_nvme_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	const struct hr_nvme_qp *qp = m->cpu.qp;
 	struct hr_qp_stats sum = { 0 };
 
 	for (uint32_t w = 0; w < workers(m); w++) {
@@ -386,10 +356,10 @@ static void sum_up_costs(const struct hr_measure *m, const struct hr_qp_stats *b
 		r->doorbells_per_batch = (double)(after.doorbells - before->doorbells) / batches;
 		r->fences_per_batch = 1 + (double)(after.releases - before->releases) / batches;
 	}
-	for (uint32_t w = 0; w < workers(m); w++) {
-		sum.commands += cpu_cost(m)[w].commands;
-		sum.send_cycles += cpu_cost(m)[w].send_cycles;
-		sum.reap_cycles += cpu_cost(m)[w].reap_cycles;
+	for (uint32_t w = 0; m->cpu.cost && w < workers(m); w++) {
+		sum.commands += m->cpu.cost[w].commands;
+		sum.send_cycles += m->cpu.cost[w].send_cycles;
+		sum.reap_cycles += m->cpu.cost[w].reap_cycles;
 	}
 	if (sum.commands) {
 		r->send_cycles = (double)sum.send_cycles / (double)sum.commands;
@@ -406,7 +376,7 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 	r->commands = 0;
 	for (uint32_t h = 0; h < histograms(m); h++)
 		for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
-			count[i] += cpu_latency(m)[(size_t)h * HR_BENCH_BUCKETS + i];
+			count[i] += m->cpu.latency[(size_t)h * HR_BENCH_BUCKETS + i];
 	for (uint32_t i = 0; i < HR_BENCH_BUCKETS; i++)
 		r->commands += count[i];
 	r->iops = s > 0 ? (double)r->commands / s : 0;
@@ -415,76 +385,131 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 		r->latency_us[i] = hr_latency_us(count, share[i]);
 }
 
-/* The first failing block's error, logged; marks the ssd when its queue is no longer sound. */
+/* Keep the error of the first failed block, and mark the ssd when its queue is no longer usable. */
 static int find_failure(struct hr_measure *m)
 {
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
-	const struct hr_nvme_qp *qp = hr_partition_cpu(m->partition, m->part_qps);
+	const struct hr_nvme_qp *qp = m->cpu.qp;
 	char name[96];
 	int err = 0;
 
 	for (uint32_t w = 0; w < workers(m); w++)
-		if (qp[w].broken || qp[w].stats.lost)
-			hr_ssd_fail(ssd);
+		hr_health_take_qp(&ssd->health, &qp[w]);
 	for (uint32_t w = 0; !err && w < workers(m); w++) {
-		const struct hr_worker_status *status = &cpu_status(m)[w];
+		const struct hr_worker_status *status = &m->cpu.status[w];
 		const struct hr_failure *f = &status->failure;
 
 		if (!hr_acquire_sys_u32(&status->failed))
 			continue;
 		err = f->error;
-		hr_error("bench: '%s', LBA %llu: queue %u command 0x%04x (%s): %s",
-			 ssd->transport.name, (unsigned long long)f->lba, f->qid, f->cid,
-			 hr_opcode_name(f->opcode, false), hr_error_name(err, name, sizeof name));
+		hr_fail(&m->app->error, HR_ERROR_DEVICE, err,
+			"bench: '%s', LBA %llu: queue %u command 0x%04x (%s): %s",
+			ssd->transport.name, (unsigned long long)f->lba, f->qid, f->cid,
+			hr_opcode_name(f->opcode, false), hr_error_name(err, name, sizeof name));
 	}
 	return err;
 }
 
-/* Blocks end by themselves: at the end of the time, or with a failure. */
-static int wait_ended(struct hr_measure *m, uint64_t duration_ns)
+/* Limit for workers that do not start, or do not end, in ms; the same as for pipelines. */
+static unsigned long long limit_ms(const struct hr_measure *m)
 {
-	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
-	const uint64_t end = hr_now_ns() + duration_ns;
+	return (m->app->timeout_ns ? m->app->timeout_ns : HR_WATCH_TIMEOUT_NS) / HR_NS_PER_MS;
+}
+
+/* Workers whose block does not run yet. */
+static uint32_t absent(const struct hr_measure *m)
+{
+	const uint32_t all = m->bench->blocks * m->bench->workers;
+	uint32_t count = 0;
+
+	for (uint32_t w = 0; w < all; w++)
+		count += !hr_acquire_sys_u64(&m->cpu.status[w].heartbeat);
+	return count;
+}
+
+/*
+ * Blocks cannot be ended from outside, so the process ends. A block that has not started would run
+ * after the others, and the rates would be wrong.
+ */
+static void give_up(struct hr_measure *m, uint32_t missing)
+{
+	const char *gpu = m->app->backend[m->shape.gpu].name;
+
+	if (missing)
+		hr_error("bench: %u of %u workers have not started after %llu ms: %s does not hold "
+			 "all blocks at once; controllers are disabled",
+			 missing, m->bench->blocks * m->bench->workers, limit_ms(m), gpu);
+	else
+		hr_error(
+			"bench: worker blocks of %s have not ended %llu ms after their time limit; "
+			"controllers are disabled",
+			gpu, limit_ms(m));
+	for (uint32_t d = 0; d < m->app->config.ssds; d++)
+		hr_ssd_disable(&m->app->ssd[d]);
+	_exit(HR_EXIT_DEVICE);
+}
+
+/* Blocks end by themselves, at the end of the time or after a failure. */
+static int wait_ended(struct hr_measure *m, struct hr_launch *launch, uint64_t duration_ns)
+{
+	const uint64_t began = hr_now_ns(), end = began + duration_ns;
 	const uint64_t limit = end + 2 * m->app->ssd[m->shape.ssd].timeout_ns;
+	const uint64_t grace = limit_ms(m) * HR_NS_PER_MS;
 	bool stopped = false;
 	int ended;
 
-	while ((ended = backend->ops->poll(backend)) == 0) {
-		if (!stopped && (hr_signals_pending() || hr_now_ns() > limit)) {
-			hr_release_sys_u32(cpu_stop(m), 1);
+	while ((ended = hr_launch_poll(launch, &m->app->error)) == 0) {
+		const uint64_t now = hr_now_ns();
+		const uint32_t missing = now > began + grace ? absent(m) : 0;
+
+		if (!stopped && (hr_signals_pending() || now > limit)) {
+			hr_launch_stop(launch, 1);
 			stopped = true;
 		}
-		if (hr_now_ns() > limit + GRACE_NS) {
-			hr_error("bench: worker blocks do not end");
-			hr_ssd_disable(&m->app->ssd[m->shape.ssd]);
-			exit(1);
-		}
+		if (missing || now > limit + grace)
+			give_up(m, missing);
 		hr_wait_ns(hr_now_ns() + LOOK_NS < end ? LOOK_NS : POLL_NS);
 	}
 	return ended < 0 ? ended : 0;
 }
 
-int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result)
+static int launch_and_wait(struct hr_measure *m, uint64_t duration_ns)
 {
 	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+	const struct hr_launch_args args = {
+		.entry = HR_ENTRY_BENCH,
+		.argument = hr_partition_worker(m->partition, m->descriptor),
+		.blocks = m->bench->blocks,
+		.threads = m->bench->workers * backend->lanes,
+		.stop = m->cpu.stop,
+	};
+	struct hr_launch *launch;
+	int err = backend->ops->launch(backend, &args, &launch, &m->app->error);
+
+	if (err)
+		return err;
+	err = wait_ended(m, launch, duration_ns);
+	hr_launch_free(launch);
+	return err;
+}
+
+int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result)
+{
 	const struct hr_qp_stats before = counters(m);
 	uint64_t began;
 	int err;
 
 	describe(m, duration_ns, result);
-	err = hr_places_upload(&m->memory);
+	err = hr_layout_upload(&m->parts, &m->memory, &m->app->error);
 	began = hr_now_ns();
 	if (!err)
-		err = backend->ops->launch(backend, HR_KERNEL_BENCH,
-					   hr_partition_worker(m->partition, m->part_bench),
-					   m->bench->blocks, m->bench->workers * backend->lanes, 0);
-	if (!err)
-		err = wait_ended(m, duration_ns);
+		err = launch_and_wait(m, duration_ns);
 	result->elapsed_ns = hr_now_ns() - began;
 	if (!err)
-		err = hr_places_download(&m->memory);
+		err = hr_layout_download(&m->parts, &m->memory, &m->app->error);
 	if (err)
-		hr_ssd_fail(&m->app->ssd[m->shape.ssd]);
+		hr_health_fault(&m->app->ssd[m->shape.ssd].health, HR_FAULT_UNKNOWN_QUEUES, NULL,
+				err, NULL);
 	else
 		err = find_failure(m);
 	sum_up(m, result);
@@ -525,10 +550,12 @@ int hr_measure_median(struct hr_measure *m, uint64_t duration_ns, uint32_t times
 
 void hr_measure_down(struct hr_measure *m)
 {
+	struct hr_error e = { 0 };
 	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
 
-	if (m->extent.id && !ssd->failed)
-		hr_store_remove(&ssd->store, m->extent.id);
+	if (m->extent.id && !hr_health_failed(&ssd->health))
+		hr_store_remove(&ssd->store, m->extent.id, &e);
+	hr_error_log(&e, HR_LOG_WARN);
 	if (hr_ssd_delete_qps(ssd) != 0) {
 		hr_warn("%s: does not stop; the bench's memory stays allocated",
 			ssd->transport.name);

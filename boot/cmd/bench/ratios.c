@@ -1,20 +1,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/cmd/bench/bench.h"
-#include "boot/cmd/report/json.h"
+#include "boot/cmd/bench/ratios.h"
+#include "boot/engine/counters.h"
 #include "boot/engine/progress.h"
 
 #define WORKERS_MAX 64u /* of the reads and writes that count here */
 
-/* A figure beside what it is measured by. */
+/* A figure and the limit it is compared with. */
 struct ratio {
 	const char *what;
-	uint32_t io_bytes; /* 0: an operator's own */
+	uint32_t io_bytes; /* 0: the operator's own size */
 	double bytes_per_s;
-	const char *limit; /* what limit_bytes_per_s is */
+	const char *limit; /* name of limit_bytes_per_s */
 	double limit_bytes_per_s;
-	const struct hr_baseline_row *baseline; /* NULL: there is none */
+	const struct hr_baseline_row *baseline; /* NULL: none */
 };
 
 const struct hr_baseline_row *hr_bench_best_baseline(const struct hr_bench_found *found,
@@ -22,7 +22,7 @@ const struct hr_baseline_row *hr_bench_best_baseline(const struct hr_bench_found
 {
 	const struct hr_baseline_row *best = NULL;
 
-	for (uint32_t i = 0; i < HR_BASELINE_WAYS * HR_BENCH_ROWS; i++) {
+	for (uint32_t i = 0; i < HR_BASELINE_METHODS * HR_BENCH_ROWS; i++) {
 		const struct hr_baseline_row *row =
 			&found->baseline[i / HR_BENCH_ROWS][i % HR_BENCH_ROWS];
 
@@ -33,7 +33,7 @@ const struct hr_baseline_row *hr_bench_best_baseline(const struct hr_bench_found
 	return best;
 }
 
-/* The fastest measurement of that kind; 0: there is none. */
+/* The fastest measurement of that kind; 0: none. */
 static double best_of(const struct hr_bench_found *found, bool write, bool copied,
 		      uint32_t io_bytes)
 {
@@ -49,7 +49,7 @@ static double best_of(const struct hr_bench_found *found, bool write, bool copie
 	return best;
 }
 
-/* What a controller alone moves each way when both directions share its time; 0: not measured. */
+/* Data rate of a controller per direction when both directions share its time; 0: not measured. */
 static double controller_both(const struct hr_bench_found *found)
 {
 	double in = 0, out = 0;
@@ -82,34 +82,63 @@ static void print_ratio(const struct ratio *r, const char *ssd)
 	       r->limit, limit, of_limit, baseline, of_baseline);
 }
 
-static void json_ratio(const struct ratio *r, struct json_object *out)
+/* The members of a ratio in JSON. */
+struct members {
+	uint32_t io_bytes, baseline_io_bytes, baseline_threads;
+	double bytes_per_s, limit_bytes_per_s, of_limit, baseline_bytes_per_s, of_baseline;
+};
+
+#define ROW(field, unit, kind, digits, where, what)                                              \
+	HR_COUNTER_ROW(struct members, field, #field, unit, kind, digits, HR_IN_BENCH | (where), \
+		       what)
+
+static const struct hr_counter of_ratio[] = {
+	ROW(io_bytes, "bytes", U32, 0, HR_IF_IO, "of a command"),
+	ROW(bytes_per_s, "bytes/s", REAL, 0, 0, "measured"),
+	ROW(limit_bytes_per_s, "bytes/s", REAL, 0, 0, "the limit"),
+	ROW(of_limit, "", REAL, 4, 0, "measured, as a part of the limit"),
+	ROW(baseline_bytes_per_s, "bytes/s", REAL, 0, HR_IF_BASELINE, "without headrace"),
+	ROW(baseline_io_bytes, "bytes", U32, 0, HR_IF_BASELINE, "of a read without headrace"),
+	ROW(baseline_threads, "threads", U32, 0, HR_IF_BASELINE, "that read without headrace"),
+	ROW(of_baseline, "", REAL, 3, HR_IF_BASELINE, "measured, as a multiple of the baseline"),
+	{ 0 }
+};
+
+static void json_ratio(const struct ratio *r, struct hr_json *out)
 {
+	struct members m = {
+		.io_bytes = r->io_bytes,
+		.bytes_per_s = r->bytes_per_s,
+		.limit_bytes_per_s = r->limit_bytes_per_s,
+		.of_limit = r->bytes_per_s / r->limit_bytes_per_s,
+	};
+
+	if (r->baseline) {
+		m.baseline_bytes_per_s = r->baseline->bytes_per_s;
+		m.baseline_io_bytes = r->baseline->io_bytes;
+		m.baseline_threads = r->baseline->threads;
+		m.of_baseline = r->bytes_per_s / r->baseline->bytes_per_s;
+	}
+	hr_json_object(out, NULL);
 	hr_json_string(out, "what", r->what);
-	if (r->io_bytes)
-		hr_json_u64(out, "io_bytes", r->io_bytes);
-	hr_json_double(out, "bytes_per_s", r->bytes_per_s, 0);
 	hr_json_string(out, "limit", r->limit);
-	hr_json_double(out, "limit_bytes_per_s", r->limit_bytes_per_s, 0);
-	hr_json_double(out, "of_limit", r->bytes_per_s / r->limit_bytes_per_s, 4);
-	if (!r->baseline)
-		return;
-	hr_json_double(out, "baseline_bytes_per_s", r->baseline->bytes_per_s, 0);
-	hr_json_u64(out, "baseline_io_bytes", r->baseline->io_bytes);
-	hr_json_u64(out, "baseline_threads", r->baseline->threads);
-	hr_json_double(out, "of_baseline", r->bytes_per_s / r->baseline->bytes_per_s, 3);
+	hr_counters_json(out, of_ratio, &m,
+			 HR_IN_BENCH | (r->io_bytes ? HR_IF_IO : 0) |
+				 (r->baseline ? HR_IF_BASELINE : 0));
+	hr_json_close(out);
 }
 
-static void report(const struct ratio *r, const char *ssd, struct json_object *list)
+static void report(const struct ratio *r, const char *ssd, struct hr_json *out)
 {
 	if (r->bytes_per_s <= 0 || r->limit_bytes_per_s <= 0)
 		return;
-	if (list)
-		json_ratio(r, hr_json_append(list));
+	if (out)
+		json_ratio(r, out);
 	else
 		print_ratio(r, ssd);
 }
 
-/* Each size once, where it was measured first. */
+/* True for the first measurement of each size. */
 static bool is_new(const struct hr_bench_found *found, uint32_t i)
 {
 	for (uint32_t j = 0; j < i; j++)
@@ -118,8 +147,7 @@ static bool is_new(const struct hr_bench_found *found, uint32_t i)
 	return true;
 }
 
-static void report_sizes(const struct hr_bench_found *found, const char *ssd,
-			 struct json_object *list)
+static void report_sizes(const struct hr_bench_found *found, const char *ssd, struct hr_json *out)
 {
 	for (uint32_t i = 0; i < 2 * found->measured_count; i++) {
 		const bool write = i % 2 != 0;
@@ -134,13 +162,13 @@ static void report_sizes(const struct hr_bench_found *found, const char *ssd,
 		};
 
 		if (is_new(found, i / 2))
-			report(&r, ssd, list);
+			report(&r, ssd, out);
 	}
 }
 
 /* An operator that writes as much as it reads has two more limits. */
 static void report_operators(const struct hr_bench_found *found, const char *ssd,
-			     struct json_object *list)
+			     struct hr_json *out)
 {
 	for (uint32_t i = 0; i < found->op_count; i++) {
 		const struct hr_bench_operator *op = &found->op[i];
@@ -152,31 +180,31 @@ static void report_operators(const struct hr_bench_found *found, const char *ssd
 			.baseline = op->writes ? NULL : hr_bench_best_baseline(found, 0),
 		};
 
-		report(&r, ssd, list);
+		report(&r, ssd, out);
 		if (strcmp(op->name, "copy") != 0)
 			continue;
 		r.limit = "loads and stores";
 		r.limit_bytes_per_s = found->limits.load_store;
-		report(&r, ssd, list);
+		report(&r, ssd, out);
 		r.limit = "controller, both ways";
 		r.limit_bytes_per_s = controller_both(found);
-		report(&r, ssd, list);
+		report(&r, ssd, out);
 	}
 }
 
-void hr_bench_ratios(const struct hr_bench_run *run, const char *ssd, struct json_object *out)
+void hr_bench_ratios(const struct hr_bench_run *run, const char *ssd, struct hr_json *out)
 {
-	struct json_object *list = NULL;
-
 	if (!run->found.has_limits)
 		return;
 	if (out)
-		list = hr_json_array(out, "ratios");
+		hr_json_array(out, "ratios");
 	else
 		printf("\n%-10s %-15s %8s %11s  %-22s %11s %6s %11s %6s\n", "ssd", "ratios",
 		       "io bytes", "rate", "limit", "", "of it", "baseline", "times");
-	report_sizes(&run->found, ssd, list);
-	report_operators(&run->found, ssd, list);
-	if (!out)
+	report_sizes(&run->found, ssd, out);
+	report_operators(&run->found, ssd, out);
+	if (out)
+		hr_json_close(out);
+	else
 		printf("\n");
 }

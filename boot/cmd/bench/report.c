@@ -1,7 +1,8 @@
+#include <stddef.h>
 #include <stdio.h>
 
-#include "boot/cmd/bench/bench.h"
-#include "boot/cmd/report/json.h"
+#include "boot/cmd/bench/report.h"
+#include "boot/engine/counters.h"
 #include "boot/engine/progress.h"
 
 static const char *pattern_name(enum hr_bench_pattern pattern)
@@ -9,9 +10,9 @@ static const char *pattern_name(enum hr_bench_pattern pattern)
 	return pattern == HR_BENCH_RANDOM ? "random" : "sequential";
 }
 
-void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct json_object *out)
+void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct hr_json *out)
 {
-	const struct hr_kernel_facts *pipe = &facts->kernel[0];
+	const struct hr_entry_facts *pipe = &facts->entry[0];
 	char text[HR_LOG_LINE_MAX];
 
 	if (!out) {
@@ -19,11 +20,13 @@ void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct json_object 
 		printf("registers by role: %s\n\n", text);
 		return;
 	}
+	hr_json_object(out, "registers");
 	for (unsigned r = 0; r < facts->roles; r++)
 		hr_json_u64(out, facts->role[r].name, facts->role[r].registers);
 	hr_json_u64(out, "one_kernel", pipe->registers);
 	hr_json_u64(out, "block_threads_max", pipe->max_threads);
 	hr_json_u64(out, "block_max", facts->block_registers);
+	hr_json_close(out);
 }
 
 void hr_bench_head(void)
@@ -33,7 +36,7 @@ void hr_bench_head(void)
 	       "p99.9 us", "max us", "cycles");
 }
 
-/* Where the data are in the end: nowhere when a GPU's workers leave them in host memory. */
+/* Where the data end; nowhere when a GPU's workers leave them in host memory. */
 static const char *data_name(const struct hr_measurement *r, bool gpu)
 {
 	return gpu ? (r->copied ? "gpu" : "none") : "host";
@@ -51,81 +54,138 @@ static void print_one(const char *ssd, const struct hr_measurement *r, bool gpu)
 	fflush(stdout);
 }
 
-static void json_one(struct json_object *out, const struct hr_measurement *r, bool gpu)
+#define ROW(of, field, name, unit, kind, digits, where, what) \
+	HR_COUNTER_ROW(of, field, name, unit, kind, digits, HR_IN_BENCH | (where), what)
+#define MEASURED(...) ROW(struct hr_measurement, __VA_ARGS__)
+#define OF_OPERATOR(...) ROW(struct hr_bench_operator, __VA_ARGS__)
+#define OF_LINK(field, name, unit, what) \
+	ROW(struct hr_link_rates, field, name, unit, REAL, 0, 0, what)
+
+static const struct hr_counter measured[] = {
+	MEASURED(io_bytes, "io_bytes", "bytes", U32, 0, 0, "of a command"),
+	MEASURED(queues, "queues", "queues", U32, 0, 0, "queue pairs, each of one worker"),
+	MEASURED(blocks, "blocks", "blocks", U32, 0, 0, "worker blocks"),
+	MEASURED(depth, "depth", "commands", U32, 0, 0, "outstanding at a queue pair"),
+	MEASURED(elapsed_ns, "duration_ms", "ms", NS, 3, 0, "of the median measurement"),
+	MEASURED(commands, "commands", "commands", U64, 0, 0, "in that time"),
+	MEASURED(iops, "commands_per_s", "commands/s", REAL, 1, 0, "median"),
+	MEASURED(worst_iops, "commands_per_s_worst", "commands/s", REAL, 1, 0, "worst"),
+	MEASURED(best_iops, "commands_per_s_best", "commands/s", REAL, 1, 0, "best"),
+	MEASURED(bytes_per_s, "bytes_per_s", "bytes/s", REAL, 0, 0, "median"),
+	MEASURED(latency_us[0], "latency_p50_us", "us", REAL, 3, 0, "half are as fast"),
+	MEASURED(latency_us[1], "latency_p99_us", "us", REAL, 3, 0, "99 percent are"),
+	MEASURED(latency_us[2], "latency_p999_us", "us", REAL, 3, 0, "99.9 percent are"),
+	MEASURED(latency_us[3], "latency_max_us", "us", REAL, 3, 0, "the slowest"),
+	MEASURED(batch_commands, "batch_commands", "commands", REAL, 2, 0, "in a batch"),
+	MEASURED(fences_per_batch, "fences_per_batch", "fences", REAL, 3, 0, "of the system"),
+	MEASURED(doorbells_per_batch, "doorbells_per_batch", "writes", REAL, 3, 0, "to registers"),
+	MEASURED(send_cycles, "send_cycles", "cycles", REAL, 1, HR_IF_GPU, "to send a command"),
+	MEASURED(reap_cycles, "reap_cycles", "cycles", REAL, 1, HR_IF_GPU, "to take it back"),
+	{ 0 }
+};
+
+static const struct hr_counter of_operator[] = {
+	OF_OPERATOR(bytes, "source_bytes", "bytes", U64, 0, 0, "of all sources"),
+	OF_OPERATOR(duration_ms, "duration_ms", "ms", REAL, 3, 0, "of the median run"),
+	OF_OPERATOR(bytes_per_s, "bytes_per_s", "bytes/s", REAL, 0, 0, "tiles in place, median"),
+	OF_OPERATOR(worst_bytes_per_s, "bytes_per_s_worst", "bytes/s", REAL, 0, 0, "worst"),
+	OF_OPERATOR(best_bytes_per_s, "bytes_per_s_best", "bytes/s", REAL, 0, 0, "best"),
+	OF_OPERATOR(copied_bytes_per_s, "bytes_per_s_copied", "bytes/s", REAL, 0, HR_IF_COPIED,
+		    "tiles copied first, median"),
+	OF_OPERATOR(worst_copied_bytes_per_s, "bytes_per_s_copied_worst", "bytes/s", REAL, 0,
+		    HR_IF_COPIED, "worst"),
+	OF_OPERATOR(best_copied_bytes_per_s, "bytes_per_s_copied_best", "bytes/s", REAL, 0,
+		    HR_IF_COPIED, "best"),
+	OF_OPERATOR(verified_bytes_per_s, "bytes_per_s_verified", "bytes/s", REAL, 0, 0,
+		    "with checksums, median"),
+	OF_OPERATOR(worst_verified_bytes_per_s, "bytes_per_s_verified_worst", "bytes/s", REAL, 0, 0,
+		    "worst"),
+	OF_OPERATOR(best_verified_bytes_per_s, "bytes_per_s_verified_best", "bytes/s", REAL, 0, 0,
+		    "best"),
+	OF_OPERATOR(io_blocks, "io_blocks", "blocks", U32, 0, 0, "that read or write ssds"),
+	OF_OPERATOR(blocks, "blocks", "blocks", U32, 0, 0, "all"),
+	{ 0 }
+};
+
+static void json_one(struct hr_json *out, const struct hr_measurement *r, bool gpu)
 {
+	hr_json_object(out, NULL);
 	hr_json_string(out, "access", r->write ? "write" : "read");
 	hr_json_string(out, "pattern", pattern_name(r->pattern));
 	hr_json_string(out, "data", data_name(r, gpu));
-	hr_json_u64(out, "io_bytes", r->io_bytes);
-	hr_json_u64(out, "queues", r->queues);
-	hr_json_u64(out, "blocks", r->blocks);
-	hr_json_u64(out, "depth", r->depth);
-	hr_json_double(out, "duration_ms", (double)r->elapsed_ns / 1e6, 3);
-	hr_json_u64(out, "commands", r->commands);
-	hr_json_double(out, "commands_per_s", r->iops, 1);
-	hr_json_double(out, "commands_per_s_worst", r->worst_iops, 1);
-	hr_json_double(out, "commands_per_s_best", r->best_iops, 1);
-	hr_json_double(out, "bytes_per_s", r->bytes_per_s, 0);
-	hr_json_double(out, "latency_p50_us", r->latency_us[0], 3);
-	hr_json_double(out, "latency_p99_us", r->latency_us[1], 3);
-	hr_json_double(out, "latency_p999_us", r->latency_us[2], 3);
-	hr_json_double(out, "latency_max_us", r->latency_us[3], 3);
-	hr_json_double(out, "batch_commands", r->batch_commands, 2);
-	hr_json_double(out, "fences_per_batch", r->fences_per_batch, 3);
-	hr_json_double(out, "doorbells_per_batch", r->doorbells_per_batch, 3);
-	if (gpu) {
-		hr_json_double(out, "send_cycles", r->send_cycles, 1);
-		hr_json_double(out, "reap_cycles", r->reap_cycles, 1);
+	hr_counters_json(out, measured, r, HR_IN_BENCH | (gpu ? HR_IF_GPU : 0));
+	hr_json_close(out);
+}
+
+static const struct hr_counter of_link[] = {
+	OF_LINK(copy_in, "copy_in_bytes_per_s", "bytes/s", "copy engine, host to GPU memory"),
+	OF_LINK(copy_out, "copy_out_bytes_per_s", "bytes/s", "copy engine, GPU memory to host"),
+	OF_LINK(load, "load_bytes_per_s", "bytes/s", "loads from host memory"),
+	OF_LINK(store, "store_bytes_per_s", "bytes/s", "stores to host memory"),
+	OF_LINK(page[0], "page_16_warps_bytes_per_s", "bytes/s",
+		"random 4 KiB pages into GPU memory, 16 warps"),
+	OF_LINK(page[1], "page_32_warps_bytes_per_s", "bytes/s",
+		"random 4 KiB pages into GPU memory, 32 warps"),
+	OF_LINK(page[2], "page_64_warps_bytes_per_s", "bytes/s",
+		"random 4 KiB pages into GPU memory, 64 warps"),
+	OF_LINK(bulk, "bulk_bytes_per_s", "bytes/s", "the same, bulk copy engine of SMs, 16 warps"),
+	OF_LINK(copy_both, "copy_both_bytes_per_s", "bytes/s",
+		"copy engine, each direction while both run"),
+	OF_LINK(load_store, "load_store_bytes_per_s", "bytes/s",
+		"loads and stores, each direction while both run"),
+	OF_LINK(round_trip_ns, "round_trip_ns", "ns", "round trip GPU, CPU, GPU"),
+	{ 0 }
+};
+
+_Static_assert(HR_LIMIT_WARPS == 3, "a row for each number of warps");
+
+/* The rate of a row while the other direction runs, too; 0: not measured. */
+static double both_of(const struct hr_link_rates *l, const struct hr_counter *row)
+{
+	switch (row->at) {
+	case offsetof(struct hr_link_rates, copy_in):
+	case offsetof(struct hr_link_rates, copy_out):
+		return l->copy_both;
+	case offsetof(struct hr_link_rates, load):
+	case offsetof(struct hr_link_rates, store):
+		return l->load_store;
+	default:
+		return 0;
 	}
 }
 
-/* One line of the table of limits: what, and what both directions do at once; or one member. */
-static void limit_row(struct json_object *out, const char *name, const char *what, double value,
-		      double both)
+/* One line of the table: name, rate, and rate with both directions at once. */
+static void print_limit(const struct hr_link_rates *l, const struct hr_counter *row)
 {
+	const double value = *(const double *)(const void *)((const char *)l + row->at);
+	const double both = both_of(l, row);
 	char rate[24], rate_both[24] = "";
 
-	if (out) {
-		hr_json_double(out, name, value, 0);
-		return;
-	}
 	hr_rate_format(rate, sizeof rate, value);
 	if (both > 0)
 		hr_rate_format(rate_both, sizeof rate_both, both);
-	printf("%-58s %11s %11s\n", what, rate, rate_both);
+	printf("%-58s %11s %11s\n", row->help, rate, rate_both);
 }
 
-void hr_bench_report_limits(const struct hr_link_rates *l, struct json_object *out)
+void hr_bench_report_limits(const struct hr_link_rates *l, struct hr_json *out)
 {
-	char name[48], what[80];
-
-	if (!out)
-		printf("%-58s %11s %11s\n", "link between host and GPU", "rate", "both");
-	limit_row(out, "copy_in_bytes_per_s", "copy engine, host to GPU memory", l->copy_in,
-		  l->copy_both);
-	limit_row(out, "copy_out_bytes_per_s", "copy engine, GPU memory to host", l->copy_out,
-		  l->copy_both);
-	limit_row(out, "load_bytes_per_s", "loads from host memory", l->load, l->load_store);
-	limit_row(out, "store_bytes_per_s", "stores to host memory", l->store, l->load_store);
-	for (uint32_t i = 0; i < HR_LIMIT_WARPS; i++) {
-		snprintf(name, sizeof name, "page_%u_warps_bytes_per_s", hr_limit_warps(i));
-		snprintf(what, sizeof what, "random 4 KiB pages into GPU memory, %u warps",
-			 hr_limit_warps(i));
-		limit_row(out, name, what, l->page[i], 0);
-	}
-	limit_row(out, "bulk_bytes_per_s", "the same, bulk copy engine of SMs, 16 warps", l->bulk,
-		  0);
 	if (out) {
-		limit_row(out, "copy_both_bytes_per_s", "", l->copy_both, 0);
-		limit_row(out, "load_store_bytes_per_s", "", l->load_store, 0);
-		hr_json_double(out, "round_trip_ns", l->round_trip_ns, 0);
-	} else {
-		printf("%-58s %8.0f ns\n\n", "round trip GPU, CPU, GPU", l->round_trip_ns);
+		hr_json_object(out, "limits");
+		hr_counters_json(out, of_link, l, HR_IN_BENCH);
+		hr_json_close(out);
+		return;
 	}
+	printf("%-58s %11s %11s\n", "link between host and GPU", "rate", "both");
+	for (const struct hr_counter *row = of_link;
+	     row->at < offsetof(struct hr_link_rates, round_trip_ns); row++)
+		if (row->at != offsetof(struct hr_link_rates, copy_both) &&
+		    row->at != offsetof(struct hr_link_rates, load_store))
+			print_limit(l, row);
+	printf("%-58s %8.0f ns\n\n", "round trip GPU, CPU, GPU", l->round_trip_ns);
 }
 
 void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool gpu,
-			 struct json_object *out)
+			 struct hr_json *out)
 {
 	if (out)
 		json_one(out, r, gpu);
@@ -140,33 +200,22 @@ void hr_bench_operators_head(void)
 	       "blocks");
 }
 
-static void json_operator(const struct hr_bench_operator *op, struct json_object *out)
+static void json_operator(const struct hr_bench_operator *op, struct hr_json *out)
 {
+	hr_json_object(out, NULL);
 	hr_json_string(out, "operator", op->name);
-	hr_json_u64(out, "source_bytes", op->bytes);
-	hr_json_double(out, "duration_ms", op->duration_ms, 3);
-	hr_json_double(out, "bytes_per_s", op->bytes_per_s, 0);
-	hr_json_double(out, "bytes_per_s_worst", op->worst_bytes_per_s, 0);
-	hr_json_double(out, "bytes_per_s_best", op->best_bytes_per_s, 0);
-	if (op->copied_bytes_per_s > 0) {
-		hr_json_double(out, "bytes_per_s_copied", op->copied_bytes_per_s, 0);
-		hr_json_double(out, "bytes_per_s_copied_worst", op->worst_copied_bytes_per_s, 0);
-		hr_json_double(out, "bytes_per_s_copied_best", op->best_copied_bytes_per_s, 0);
-	}
-	hr_json_double(out, "bytes_per_s_verified", op->verified_bytes_per_s, 0);
-	hr_json_double(out, "bytes_per_s_verified_worst", op->worst_verified_bytes_per_s, 0);
-	hr_json_double(out, "bytes_per_s_verified_best", op->best_verified_bytes_per_s, 0);
-	hr_json_u64(out, "io_blocks", op->io_blocks);
-	hr_json_u64(out, "blocks", op->blocks);
+	hr_counters_json(out, of_operator, op,
+			 HR_IN_BENCH | (op->copied_bytes_per_s > 0 ? HR_IF_COPIED : 0));
+	hr_json_close(out);
 }
 
 void hr_bench_report_operator(const char *ssd, const struct hr_bench_operator *op,
-			      struct json_object *list)
+			      struct hr_json *out)
 {
 	char rate[24], copied[24] = "-", verified[24];
 
-	if (list) {
-		json_operator(op, hr_json_append(list));
+	if (out) {
+		json_operator(op, out);
 		return;
 	}
 	hr_rate_format(rate, sizeof rate, op->bytes_per_s);

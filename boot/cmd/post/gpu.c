@@ -1,4 +1,4 @@
-#include "boot/cmd/post/post.h"
+#include "boot/cmd/post/gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,36 +6,40 @@
 
 #include "config/clock.h"
 #include "cache/crc32c.h"
+#include "gpu/launch.h"
 #include "gpu/worker/probe.h"
 #include "nvme/hostmem.h"
+#include "boot/cmd/post/step.h"
 
 #define PAGES 512u
-#define PAGES_LEAST 64u /* where there are few threads to copy them */
+#define PAGES_LEAST 64u /* for launches with few threads */
 #define THREADS_MAX 256u
 #define BLOCKS_MAX 64u
 #define ROUNDS 200u
-#define SPINS 200u /* before a wait gives way to others */
-#define PATIENCE_NS (2 * HR_NS_PER_S)
-#define BLOCK_LINE 128u /* bytes of a word that CPU and workers exchange: nobody shares its line */
+#define SPINS 200u /* iterations before a wait yields the CPU */
+/* Other processes may keep a thread from its CPU for seconds. */
+#define TIMEOUT_NS (10 * HR_NS_PER_S)
+#define BLOCK_LINE 128u /* size of a word that CPU and workers exchange: a cache line of its own */
 
-/* What the probe works on: in host memory. The pages lie behind it. */
+/* Memory of the probe, in host memory, followed by the pages. */
 struct ground {
 	struct hr_probe probe;
 	uint32_t crc[PAGES], end[BLOCKS_MAX];
 	uint32_t ping __attribute__((aligned(BLOCK_LINE)));
 	uint32_t pong __attribute__((aligned(BLOCK_LINE)));
-	uint8_t page[2][PAGES][HR_PAGE] __attribute__((aligned(HR_PAGE))); /* out, and back */
+	/* Pages to the GPU, and back. */
+	uint8_t page[2][PAGES][HR_PAGE] __attribute__((aligned(HR_PAGE)));
 };
 
 struct trial {
 	struct hr_backend *backend;
 	struct hr_region host, gpu;
 	struct ground *ground;
-	struct ground *worker; /* the same, as workers see it */
+	struct ground *worker; /* the same memory, by the workers' address */
 	uint32_t blocks, threads, pages;
-	uint64_t round_ns; /* of ping and pong */
-	bool stuck;	   /* blocks still run: their memory stays theirs */
-	char *detail;
+	uint64_t round_ns; /* of one exchange of words */
+	bool stuck;	   /* blocks still run, so their memory is not freed */
+	struct hr_error *e;
 };
 
 static uint64_t word_of(uint64_t i)
@@ -43,28 +47,41 @@ static uint64_t word_of(uint64_t i)
 	return (i + 1) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Until the launch has ended: block 0 ends by itself when nobody asks it any more. */
-static int wait_ended(struct trial *t)
+/* Describe the blocks without an end word. Returns -ETIMEDOUT. */
+static int fail_stuck(const struct trial *t)
 {
-	const uint64_t end = hr_now_ns() + 4 * PATIENCE_NS;
-	int ended;
+	uint32_t missing = 0, first = 0;
 
-	while ((ended = t->backend->ops->poll(t->backend)) == 0) {
-		if (hr_now_ns() > end) {
-			t->stuck = true;
-			snprintf(t->detail, HR_POST_DETAIL,
-				 "worker blocks do not end within %llu s",
-				 4 * PATIENCE_NS / HR_NS_PER_S);
-			return -ETIMEDOUT;
-		}
-		hr_wait_ns(HR_NS_PER_MS / 10);
+	for (uint32_t b = t->blocks; b-- > 0;) {
+		if (hr_acquire_sys_u32(&t->ground->end[b]) != HR_PROBE_RUNS)
+			continue;
+		missing++;
+		first = b;
 	}
-	if (ended < 0)
-		snprintf(t->detail, HR_POST_DETAIL, "worker blocks failed (see the log)");
+	return hr_fail(t->e, HR_ERROR_DEVICE, -ETIMEDOUT,
+		       "%u of %u worker blocks have not ended after %llu ms, the first is block "
+		       "%u: %s does not hold all blocks at once, or a block hangs",
+		       missing, t->blocks, 4 * TIMEOUT_NS / HR_NS_PER_MS, first, t->backend->name);
+}
+
+/* Wait for the end of the launch. Block 0 ends by itself when it gets no more words. */
+static int wait_ended(struct trial *t, struct hr_launch *launch)
+{
+	const uint64_t end = hr_now_ns() + 4 * TIMEOUT_NS;
+	const int ended = hr_launch_wait(launch, end, HR_NS_PER_MS / 10, t->e);
+
+	if (ended == 0) {
+		t->stuck = true;
+		return fail_stuck(t);
+	}
+	hr_launch_free(launch);
 	return ended < 0 ? ended : 0;
 }
 
-/* Ask and wait for the answer, `rounds` times. The quickest counts: a CPU may have other work. */
+/*
+ * Send a word and wait for the answer, `rounds` times. The fastest round counts, because a CPU may
+ * be busy.
+ */
 static void exchange(struct trial *t, uint32_t rounds)
 {
 	t->round_ns = UINT64_MAX;
@@ -74,7 +91,7 @@ static void exchange(struct trial *t, uint32_t rounds)
 
 		hr_release_sys_u32(&t->ground->ping, round);
 		while (hr_acquire_sys_u32(&t->ground->pong) != round) {
-			if (hr_now_ns() - began > PATIENCE_NS)
+			if (hr_now_ns() - began > 2 * TIMEOUT_NS) /* later than the block */
 				return;
 			if (++spins > SPINS)
 				hr_idle(&spins);
@@ -84,10 +101,12 @@ static void exchange(struct trial *t, uint32_t rounds)
 	}
 }
 
-/* One launch: copy all pages, exchange words; every block must say that it has ended well. */
+/* One launch: all blocks copy pages, block 0 exchanges words. Every block must report success. */
 static int probe(struct trial *t, const uint8_t *from, uint8_t *to, uint32_t rounds)
 {
 	struct ground *g = t->ground;
+	struct hr_launch_args args;
+	struct hr_launch *launch;
 	int err;
 
 	memset(g->crc, 0, sizeof g->crc);
@@ -99,25 +118,24 @@ static int probe(struct trial *t, const uint8_t *from, uint8_t *to, uint32_t rou
 				      .pages = t->pages,
 				      .blocks = t->blocks,
 				      .rounds = rounds,
-				      .patience_ns = PATIENCE_NS,
+				      .timeout_ns = TIMEOUT_NS,
 				      .ping = &t->worker->ping,
 				      .pong = &t->worker->pong,
 				      .end = t->worker->end };
-	err = t->backend->ops->launch(t->backend, HR_KERNEL_PROBE, &t->worker->probe, t->blocks,
-				      t->threads, 0);
-	if (err) {
-		snprintf(t->detail, HR_POST_DETAIL, "%u blocks of %u threads cannot be launched",
-			 t->blocks, t->threads);
+	args = (struct hr_launch_args){ .entry = HR_ENTRY_PROBE,
+					.argument = &t->worker->probe,
+					.blocks = t->blocks,
+					.threads = t->threads };
+	err = t->backend->ops->launch(t->backend, &args, &launch, t->e);
+	if (err)
 		return err;
-	}
 	exchange(t, rounds);
-	err = wait_ended(t);
+	err = wait_ended(t, launch);
 	for (uint32_t b = 0; !err && b < t->blocks; b++) {
 		if (g->end[b] == HR_PROBE_DONE)
 			continue;
-		snprintf(t->detail, HR_POST_DETAIL, "block %u of %u %s", b, t->blocks,
-			 g->end[b] ? "has seen no store of the CPU" : "has not run");
-		err = -EPROTO;
+		err = hr_fail(t->e, HR_ERROR_DEVICE, -EPROTO, "block %u of %u %s", b, t->blocks,
+			      g->end[b] ? "did not see the CPU's store" : "did not run");
 	}
 	return err;
 }
@@ -131,15 +149,14 @@ static int compare(struct trial *t, const char *where)
 
 		if (g->crc[p] == want)
 			continue;
-		snprintf(t->detail, HR_POST_DETAIL,
-			 "page %u of %u has CRC-32C %08x when read from %s, expected %08x", p,
-			 t->pages, g->crc[p], where, want);
-		return -EIO;
+		return hr_fail(t->e, HR_ERROR_DEVICE, -EIO,
+			       "page %u of %u has CRC-32C %08x when read from %s, expected %08x", p,
+			       t->pages, g->crc[p], where, want);
 	}
 	return 0;
 }
 
-/* Out: host memory, read by workers, to GPU memory. Back: the other way round. */
+/* Copy from host memory to GPU memory by workers, then back. */
 static int there_and_back(struct trial *t)
 {
 	const size_t bytes = t->pages * (size_t)HR_PAGE;
@@ -156,28 +173,28 @@ static int there_and_back(struct trial *t)
 		err = probe(t, t->gpu.worker, t->worker->page[1][0], ROUNDS);
 	if (!err)
 		err = compare(t, "the memory of the GPU");
-	if (!err && memcmp(g->page[0], g->page[1], bytes) != 0) {
-		snprintf(t->detail, HR_POST_DETAIL, "%zu bytes have come back different", bytes);
-		err = -EIO;
-	}
+	if (!err && memcmp(g->page[0], g->page[1], bytes) != 0)
+		err = hr_fail(t->e, HR_ERROR_DEVICE, -EIO, "%zu bytes differ after the copy back",
+			      bytes);
 	return err;
 }
 
 static int take_ground(struct trial *t)
 {
+	struct hr_error *e = t->e;
 	struct hr_backend *b = t->backend;
 	void *worker = NULL;
-	int err = hr_hostmem_alloc(&t->host, "self-test", sizeof *t->ground);
+	int err = hr_hostmem_alloc(&t->host, "self-test", sizeof *t->ground, e);
 
 	if (!err)
-		err = b->ops->attach(b, t->host.cpu, t->host.bytes, false, &worker);
+		err = b->ops->attach(b, t->host.cpu, t->host.bytes, false, &worker, e);
 	if (err) {
 		hr_hostmem_free(&t->host);
 		return err;
 	}
 	t->ground = t->host.cpu;
 	t->worker = worker;
-	return b->ops->alloc(b, sizeof t->ground->page[0], &t->gpu);
+	return b->ops->alloc(b, sizeof t->ground->page[0], &t->gpu, e);
 }
 
 static void give_ground(struct trial *t)
@@ -191,40 +208,40 @@ static void give_ground(struct trial *t)
 	hr_hostmem_free(&t->host);
 }
 
-int hr_post_workers(struct hr_backend *backend, char *detail)
+int hr_post_workers(struct hr_backend *backend, char *detail, struct hr_error *e)
 {
-	struct trial t = { .backend = backend, .detail = detail };
+	struct trial t = { .backend = backend, .e = e };
 	uint32_t most;
 	int err;
 
 	t.threads = backend->max_threads < THREADS_MAX ? backend->max_threads : THREADS_MAX;
-	most = backend->ops->resident(backend, HR_KERNEL_PROBE, t.threads, 0);
+	err = backend->ops->resident(backend, HR_ENTRY_PROBE, t.threads, 0, &most, e);
+	if (err)
+		return err;
 	t.blocks = most < BLOCKS_MAX ? most : BLOCKS_MAX;
 	t.pages = t.blocks * t.threads < PAGES ? t.blocks * t.threads : PAGES;
 	if (t.pages < PAGES_LEAST)
 		t.pages = PAGES_LEAST;
 	err = take_ground(&t);
-	if (err)
-		snprintf(detail, HR_POST_DETAIL, "no memory for the test (see the log)");
-	else
+	if (!err)
 		err = there_and_back(&t);
 	if (!t.stuck)
 		give_ground(&t);
 	if (!err)
 		snprintf(detail, HR_POST_DETAIL,
-			 "%u blocks of %u threads, %u KiB to memory of theirs and back, the same; "
-			 "CPU asks and is answered in %.2f us",
+			 "%u blocks of %u threads, %u KiB copied to GPU memory and back, equal; "
+			 "an exchange with the CPU takes %.2f us",
 			 t.blocks, t.threads, t.pages * HR_PAGE >> 10, (double)t.round_ns / 1000);
 	return err;
 }
 
-void hr_post_kernels(const struct hr_gpu_facts *f, char *detail)
+void hr_post_entries(const struct hr_gpu_facts *f, char *detail)
 {
 	size_t n = 0;
 
-	for (unsigned i = 0; i < f->kernels && n < HR_POST_DETAIL; i++)
+	for (unsigned i = 0; i < f->entries && n < HR_POST_DETAIL; i++)
 		n += (size_t)snprintf(detail + n, HR_POST_DETAIL - n,
 				      "%s%s: %u registers, %u bytes local, up to %u threads",
-				      i ? "; " : "", f->kernel[i].name, f->kernel[i].registers,
-				      f->kernel[i].local_bytes, f->kernel[i].max_threads);
+				      i ? "; " : "", f->entry[i].name, f->entry[i].registers,
+				      f->entry[i].local_bytes, f->entry[i].max_threads);
 }

@@ -1,17 +1,18 @@
 /*
- * Known answers of the operators: worker code run over a few rows in two tiles, the second one
- * short, against results worked out by hand.
+ * Known answers of the operators: worker code runs over a few rows in two tiles, the second one
+ * short, and its results are compared with results computed by hand.
  */
-#include "boot/cmd/post/post.h"
+#include "boot/cmd/post/operators.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/report/result.h"
+#include "config/json.h"
 #include "gpu/ops/operators.h"
+#include "boot/cmd/post/step.h"
 
 #define TILES 2u
 #define OUT_BYTES 256u
@@ -22,12 +23,12 @@ struct known {
 	uint32_t args, sources;
 	uint32_t rows, tile_rows;
 	const void *in[HR_SOURCES_MAX];
-	const void *out; /* all that tile() writes, or NULL */
+	const void *out; /* complete output of tile(), or NULL */
 	uint32_t out_bytes;
 	const char *result; /* part of the result as JSON, or NULL */
 };
 
-/* Everything an operator touches, aligned as the pipeline aligns it. */
+/* All memory that an operator uses, aligned as in a pipeline. */
 struct rig {
 	_Alignas(HR_PAGE) uint8_t in[HR_SOURCES_MAX][HR_PAGE];
 	_Alignas(HR_PAGE) uint8_t out[HR_PAGE];
@@ -39,12 +40,16 @@ struct rig {
 
 static const char digits[] = "123456789";
 
-/* 1; -2.5; two ties, to even below and above; the largest number, which rounds to infinity; 0. */
+/*
+ * 1; -2.5; two ties, rounded to even down and up; the largest number, which rounds to infinity; 0.
+ */
 static const uint32_t f32[] = { 0x3f800000, 0xc0200000, 0x3f808000,
 				0x3f818000, 0x7f7fffff, 0x00000000 };
 static const uint16_t bf16[] = { 0x3f80, 0xc020, 0x3f80, 0x3f82, 0x7f80, 0x0000 };
 
-/* Rows 0 and 2 pass; row 1 is a day too late, 3 has too large a discount, 4 too many pieces. */
+/*
+ * Rows 0 and 2 pass; row 1 is one day late, row 3 has too large a discount, row 4 too many pieces.
+ */
 static const int32_t shipdate[] = { 8766, 9131, 9130, 8800, 8800 };
 static const int32_t discount[] = { 5, 6, 7, 8, 6 };
 static const int32_t quantity[] = { 23, 1, 10, 1, 24 };
@@ -89,19 +94,20 @@ static const struct known known[HR_OP_COUNT] = {
 			       .rows = COUNT(price),
 			       .tile_rows = 3,
 			       .in = { shipdate, discount, quantity, price },
-			       .result = "\"revenue_cents\":\"71.00\",\"rows\":2" },
+			       .result = "\"revenue_cents\": \"71.00\", \"rows\": 2" },
 	[HR_OP_topk_dot] = { .arg = nearest,
 			     .args = COUNT(nearest),
 			     .sources = 1,
 			     .rows = COUNT(matrix),
 			     .tile_rows = 3,
 			     .in = { matrix },
-			     .result = "[{\"row\":1,\"score\":6.0},{\"row\":2,\"score\":3.0}]" },
+			     .result =
+				     "[{\"row\": 1, \"score\": 6.0}, {\"row\": 2, \"score\": 3.0}]" },
 };
 
 static void complain(void *to, unsigned line, const char *text)
 {
-	snprintf(to, HR_POST_DETAIL, "its arguments are refused: %s", text);
+	snprintf(to, HR_POST_DETAIL, "it does not accept its arguments: %s", text);
 }
 
 static void run_tile(const struct hr_operator *op, const struct known *k, struct rig *b,
@@ -129,35 +135,33 @@ static void run_tile(const struct hr_operator *op, const struct known *k, struct
 }
 
 static int compare(const struct hr_operator *op, const struct known *k, const struct rig *b,
-		   const struct hr_op_all *all, char *detail)
+		   const struct hr_op_all *all, struct hr_error *e)
 {
-	struct json_object *result;
-	const char *text;
-	int err = 0;
+	char text[512];
+	struct hr_json result;
 
 	if (k->out &&
-	    (b->written_bytes != k->out_bytes || memcmp(b->written, k->out, k->out_bytes) != 0)) {
-		snprintf(detail, HR_POST_DETAIL, "its %u bytes of output differ from the %u known",
-			 b->written_bytes, k->out_bytes);
-		return -EPROTO;
-	}
+	    (b->written_bytes != k->out_bytes || memcmp(b->written, k->out, k->out_bytes) != 0))
+		return hr_fail(e, HR_ERROR_DEVICE, -EPROTO,
+			       "its %u bytes of output differ from the %u expected",
+			       b->written_bytes, k->out_bytes);
 	if (!k->result)
 		return 0;
-	result = json_object_new_object();
-	if (!result)
-		return -ENOMEM;
-	hr_result_json(op, all, result);
-	text = json_object_to_json_string_ext(result, JSON_C_TO_STRING_PLAIN);
-	if (!text || !strstr(text, k->result)) {
-		snprintf(detail, HR_POST_DETAIL, "its result is %.100s, expected %.100s",
-			 text ? text : "nothing", k->result);
-		err = -EPROTO;
-	}
-	json_object_put(result);
-	return err;
+	hr_json_to_text(&result, HR_JSON_LINE, text, sizeof text);
+	hr_result_json(op, all, &result);
+	if (hr_json_done(&result) == 0 && strstr(text, k->result))
+		return 0;
+	return hr_fail(e, HR_ERROR_DEVICE, -EPROTO, "its result is %.100s, expected %.100s", text,
+		       k->result);
 }
 
-static int run(const struct hr_operator *op, const struct known *k, struct rig *b, char *detail)
+static int no_memory(struct hr_error *e)
+{
+	return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for the known answer");
+}
+
+static int run(const struct hr_operator *op, const struct known *k, struct rig *b,
+	       struct hr_error *e)
 {
 	uint32_t state_bytes = hr_op_state_bytes(op, b->args);
 	uint8_t *state = calloc(1, state_bytes + 1u);
@@ -172,21 +176,23 @@ static int run(const struct hr_operator *op, const struct known *k, struct rig *
 				 .record_bytes = op->tile_record_bytes,
 				 .records = records,
 				 .result = b->result };
-	int err = -ENOMEM;
+	int err;
 
-	if (state && records) {
+	if (!state || !records) {
+		err = no_memory(e);
+	} else {
 		op->init(b->args, state);
 		for (uint32_t t = 0; t < TILES; t++)
 			run_tile(op, k, b, t, state, records);
 		op->finish(&all);
-		err = compare(op, k, b, &all, detail);
+		err = compare(op, k, b, &all, e);
 	}
 	free(state);
 	free(records);
 	return err;
 }
 
-int hr_post_operator(uint32_t id, char *detail)
+int hr_post_operator(uint32_t id, char *detail, struct hr_error *e)
 {
 	const struct hr_operator *op = hr_op_get(id);
 	const struct known *k = &known[id];
@@ -194,12 +200,12 @@ int hr_post_operator(uint32_t id, char *detail)
 	int err;
 
 	if (!b)
-		return -ENOMEM;
+		return no_memory(e);
 	memset(b, 0, sizeof *b);
 	if (hr_op_parse(op, k->arg, k->args, b->args, complain, detail) < 0)
-		err = -EPROTO;
+		err = hr_fail(e, HR_ERROR_DEVICE, -EPROTO, "%s", detail);
 	else
-		err = run(op, k, b, detail);
+		err = run(op, k, b, e);
 	free(b);
 	if (!err)
 		snprintf(detail, HR_POST_DETAIL, "%u rows in %u tiles give the known answer",

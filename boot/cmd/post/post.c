@@ -2,41 +2,59 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "boot/cmd/post/gpu.h"
+#include "boot/cmd/post/machine.h"
+#include "boot/cmd/post/operators.h"
+#include "boot/cmd/post/ssd.h"
+#include "boot/cmd/post/step.h"
 #include "boot/engine/devices.h"
 #include "config/clock.h"
-#include "boot/engine/exit.h"
-#include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"
 #include "config/tick.h"
 #include "gpu/ops/operators.h"
 
-/* One finding: a line, or an element of the report. */
+/* Count a failed step. Returns its cause as one line. */
+static const char *take_failure(struct hr_post *post, int result, struct hr_error *e)
+{
+	e->printed = true; /* as a step of the self-test */
+	if (post->failed++ == 0) {
+		post->error = result;
+		post->cause = *e;
+	}
+	for (char *at = e->text; (at = strchr(at, '\n'));)
+		*at = ';';
+	return e->text;
+}
+
+/* Show the result of one step: as a line, or as an element of the report. */
 static void show(struct hr_post *post, const char *step, const char *subject, int result, double ms,
-		 const char *detail)
+		 const char *detail, struct hr_error *e)
 {
 	const char *word = result == 0 ? "OK" : result == HR_POST_SKIP ? "SKIP" : "FAIL";
-	struct json_object *out;
+	struct hr_json *out = post->steps;
 
 	hr_tick();
 	if (result == HR_POST_SKIP)
 		post->skipped++;
 	else if (result == 0)
 		post->passed++;
-	else if (post->failed++ == 0)
-		post->error = result;
-	if (!post->steps) {
+	else
+		detail = take_failure(post, result, e);
+	if (!out) {
 		fprintf(post->out, "%-4s %-10s %-14s %9.3f ms  %s\n", word, step, subject, ms,
 			detail);
 		fflush(post->out);
 		return;
 	}
-	out = hr_json_append(post->steps);
+	hr_json_object(out, NULL);
 	hr_json_string(out, "step", step);
 	hr_json_string(out, "subject", subject);
 	hr_json_string(out, "outcome", word);
-	hr_json_double(out, "duration_ms", ms, 3);
+	hr_json_fixed(out, "duration_ms", ms, 3);
 	hr_json_string(out, "detail", detail);
+	hr_json_close(out);
 }
 
 static double since_ms(uint64_t began)
@@ -48,7 +66,7 @@ static void test_machine(struct hr_post *post)
 {
 	static const struct {
 		const char *name;
-		int (*fn)(struct hr_appliance *app, char *detail);
+		int (*fn)(struct hr_appliance *app, char *detail, struct hr_error *e);
 	} step[] = {
 		{ "cpu", hr_post_cpu },
 		{ "memory", hr_post_memory },
@@ -58,46 +76,47 @@ static void test_machine(struct hr_post *post)
 	for (size_t i = 0; i < sizeof step / sizeof *step && !hr_signals_pending(); i++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
-		int result = step[i].fn(post->app, detail);
+		struct hr_error e = { 0 };
+		int result = step[i].fn(post->app, detail, &e);
 
-		show(post, step[i].name, "-", result, since_ms(began), detail);
+		show(post, step[i].name, "-", result, since_ms(began), detail, &e);
 	}
 }
 
-/* What the driver says of a GPU, and what its workers do. */
+/* Test a GPU: the driver's facts, and the work of its worker blocks. */
 static void test_backend(struct hr_post *post, const char *gpu, struct hr_backend *backend)
 {
 	char detail[HR_POST_DETAIL] = "";
 	uint64_t began = hr_now_ns();
+	struct hr_error e = { 0 };
 	int result;
 
 	if (backend->facts) {
 		hr_gpu_facts_text(backend->facts, detail, sizeof detail);
-		show(post, "gpu", gpu, 0, since_ms(began), detail);
-		hr_post_kernels(backend->facts, detail);
-		show(post, "kernels", gpu, 0, since_ms(began), detail);
+		show(post, "gpu", gpu, 0, since_ms(began), detail, &e);
+		hr_post_entries(backend->facts, detail);
+		show(post, "entry_points", gpu, 0, since_ms(began), detail, &e);
 	}
 	began = hr_now_ns();
-	result = hr_post_workers(backend, detail);
-	show(post, "workers", gpu, result, since_ms(began), detail);
+	result = hr_post_workers(backend, detail, &e);
+	show(post, "workers", gpu, result, since_ms(began), detail, &e);
 }
 
 static void test_gpus(struct hr_post *post)
 {
 	for (uint32_t g = 0; g < post->app->config.gpus && !hr_signals_pending(); g++) {
 		const struct hr_config_gpu *gpu = &post->app->config.gpu[g];
-		char message[HR_LOG_LINE_MAX] = "", detail[HR_POST_DETAIL];
+		char detail[HR_POST_DETAIL];
+		struct hr_error e = { 0 };
 		uint64_t began = hr_now_ns();
 		struct hr_backend backend;
-		int err = hr_backend_open(&backend, gpu->device, 1, message);
+		int err = hr_backend_open(&backend, gpu->device, 1, &e);
 
-		if (err)
-			snprintf(detail, sizeof detail, "%.*s", (int)sizeof detail - 1, message);
-		else
+		if (!err)
 			snprintf(detail, sizeof detail, "%s, up to %u blocks%s%.*s", backend.name,
-				 backend.max_blocks, message[0] ? "; " : "", (int)sizeof detail / 2,
-				 message);
-		show(post, "backend", gpu->name, err, since_ms(began), detail);
+				 backend.max_blocks, backend.note[0] ? "; " : "",
+				 (int)sizeof detail / 2, backend.note);
+		show(post, "backend", gpu->name, err, since_ms(began), detail, &e);
 		if (err)
 			continue;
 		test_backend(post, gpu->name, &backend);
@@ -110,9 +129,13 @@ static void test_operators(struct hr_post *post)
 	for (uint32_t id = 0; id < HR_OP_COUNT && !hr_signals_pending(); id++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
-		int result = hr_post_operator(id, detail);
+		struct hr_error e = { 0 };
+		int result;
 
-		show(post, "operator", hr_op_get(id)->name, result, since_ms(began), detail);
+		if (hr_op_accesses(hr_op_get(id))) /* only a whole run can call it */
+			continue;
+		result = hr_post_operator(id, detail, &e);
+		show(post, "operator", hr_op_get(id)->name, result, since_ms(began), detail, &e);
 	}
 }
 
@@ -120,8 +143,8 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 {
 	static const struct {
 		const char *name;
-		int (*fn)(struct hr_appliance *app, uint32_t d, char *detail);
-		bool needed; /* by the steps after it */
+		int (*fn)(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
+		bool needed; /* the steps after this one need it */
 	} step[] = {
 		{ "controller", hr_post_controller, true }, { "queue", hr_post_queue, true },
 		{ "smart", hr_post_smart, false },	    { "store", hr_post_store, false },
@@ -131,16 +154,19 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 	for (size_t i = 0; i < sizeof step / sizeof *step && !hr_signals_pending(); i++) {
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
-		int result = step[i].fn(post->app, d, detail);
+		struct hr_error e = { 0 };
+		int result = step[i].fn(post->app, d, detail, &e);
 
 		if (result == -EINTR)
 			break;
-		if (i) /* it was there in the step before */
+		if (i) /* the previous step found the ssd */
 			result = hr_gone(result);
 		show(post, step[i].name, post->app->config.ssd[d].name, result, since_ms(began),
-		     detail);
-		if (result && result != HR_POST_SKIP && !post->ssd_error[d])
+		     detail, &e);
+		if (result && result != HR_POST_SKIP && !post->ssd_error[d]) {
 			post->ssd_error[d] = result;
+			post->ssd_cause[d] = e;
+		}
 		if (result && step[i].needed)
 			break;
 	}
@@ -156,7 +182,7 @@ void hr_post_machine(struct hr_post *post)
 	post->machine_failed = post->failed > 0;
 }
 
-/* A sound ssd stays up, so that those behind it are compared with it. */
+/* An ssd that passes stays up, so that the following ones are compared with it. */
 void hr_post_ssds(struct hr_post *post)
 {
 	for (uint32_t d = 0; d < post->app->config.ssds && !hr_signals_pending(); d++)

@@ -1,44 +1,56 @@
-#include "boot/cmd/post/post.h"
+#include "boot/cmd/post/ssd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/refuse.h"
 #include "boot/engine/stage_stores.h"
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "boot/engine/signals.h"
 #include "nvme/admin.h"
 #include "nvme/status.h"
+#include "boot/cmd/post/step.h"
+#include "cache/store/objmap_verify.h"
 
 #define ROUND_TRIPS 64u
 #define KELVIN 273
 #define SMART_BYTES 512u
 
-static int say_error(char *detail, const char *what, int err)
+/* An error of a disk's call, unless the call has filled e. */
+static int name_call(struct hr_error *e, const char *what, int err)
 {
 	char name[96];
 
-	snprintf(detail, HR_POST_DETAIL, "%s: %s", what, hr_error_name(err, name, sizeof name));
+	if (err == -EINTR)
+		return err;
+	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
+	hr_error_context(e, "%s", what);
 	return err;
 }
 
-int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
+/* A stage fills app->error. */
+static int take_stage_error(struct hr_appliance *app, struct hr_error *e, const char *what, int err)
+{
+	*e = app->error;
+	hr_error_clear(&app->error);
+	return e->kind ? err : name_call(e, what, err);
+}
+
+int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
 {
 	const struct hr_config_ssd *config = &app->config.ssd[d];
 	struct hr_ssd *ssd = &app->ssd[d];
 	int err = hr_disk_up(app, d);
 
-	if (!err && hr_disk_check_same(app, d) != 0) {
-		snprintf(detail, HR_POST_DETAIL, "%s: is the disk of another ssd as well",
-			 config->device);
-		return -EINVAL;
-	}
 	if (!err)
-		err = hr_ssd_reserve(ssd);
+		err = hr_disk_check_same(app, d);
+	if (!err)
+		err = hr_ssd_reserve(ssd, &app->error);
 	if (err)
-		return say_error(detail, config->device, err);
+		return take_stage_error(app, e, config->device, err);
 	snprintf(detail, HR_POST_DETAIL,
 		 "%s, serial %s, firmware %s, NVMe %u.%u, %llu blocks of %u bytes, %u queue pairs",
 		 ssd->ctrl->model, ssd->ctrl->serial, ssd->ctrl->firmware, ssd->ctrl->vs >> 16,
@@ -47,58 +59,61 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail)
 	return 0;
 }
 
-/* Reads of one block through an I/O queue pair; the first and the last block are among them. */
-int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail)
+/* Read single blocks through an I/O queue pair, including the first and the last block. */
+int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
 {
 	struct hr_blk *blk = app->ssd[d].blk;
 	uint8_t *block = aligned_alloc(HR_PAGE, HR_PAGE);
 	uint64_t began = hr_now_ns(), spent;
-	int err = block ? 0 : -ENOMEM;
+	int err = 0;
+
+	if (!block)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for a block");
 
 	for (uint32_t i = 0; !err && i < ROUND_TRIPS; i++)
 		err = hr_signals_pending()
 			      ? -EINTR
 			      : blk->ops->read(blk, i % 2 ? blk->bytes - blk->block_bytes : 0,
-					       block, blk->block_bytes);
+					       block, blk->block_bytes, e);
 	spent = hr_now_ns() - began;
 	free(block);
 	if (err)
-		return say_error(detail, "read of one block", err);
+		return name_call(e, "read of one block", err);
 	snprintf(detail, HR_POST_DETAIL, "%u reads of one block, %.1f us each", ROUND_TRIPS,
 		 (double)spent / ROUND_TRIPS / 1000);
 	return 0;
 }
 
-int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail)
+int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
 {
 	struct hr_ctrl *ctrl = app->ssd[d].ctrl;
 	struct nvme_smart_log smart;
-	int err = hr_admin_get_log(ctrl, NVME_LOG_LID_SMART, SMART_BYTES), kelvin;
+	int err = hr_admin_get_log(ctrl, NVME_LOG_LID_SMART, SMART_BYTES, e), kelvin;
 
 	if (err)
-		return say_error(detail, "SMART log page", err);
+		return name_call(e, "SMART log page", err);
 	memcpy(&smart, ctrl->admin_data, sizeof smart);
 	kelvin = smart.temperature[0] | smart.temperature[1] << 8;
 	if (smart.critical_warning) {
-		snprintf(detail, HR_POST_DETAIL,
-			 "critical warning 0x%02x, %d C, spare %u%% (threshold %u%%), %u%% used",
-			 smart.critical_warning, kelvin - KELVIN, smart.avail_spare,
-			 smart.spare_thresh, smart.percent_used);
-		return -EIO;
+		return hr_fail(
+			e, HR_ERROR_DEVICE, -EIO,
+			"critical warning 0x%02x, %d C, spare %u%% (threshold %u%%), %u%% used",
+			smart.critical_warning, kelvin - KELVIN, smart.avail_spare,
+			smart.spare_thresh, smart.percent_used);
 	}
 	snprintf(detail, HR_POST_DETAIL, "no warnings, %d C, spare %u%%, %u%% used",
 		 kelvin - KELVIN, smart.avail_spare, smart.percent_used);
 	return 0;
 }
 
-int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail)
+int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
 {
 	struct hr_ssd *ssd = &app->ssd[d];
 	struct hr_store_space space;
-	int err = hr_store_stage(app, d);
+	int err = hr_store_up(app, d);
 
 	if (err)
-		return say_error(detail, "object store", err);
+		return take_stage_error(app, e, "object store", err);
 	if (!ssd->has_store) {
 		snprintf(detail, HR_POST_DETAIL, "none on this ssd");
 		return HR_POST_SKIP;
@@ -110,7 +125,7 @@ int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail)
 	return 0;
 }
 
-/* Different in each 8 bytes and in each round. */
+/* A pattern that differs in each 8 bytes and in each round. */
 static void make_pattern(uint8_t *data, size_t bytes, uint64_t seed)
 {
 	for (size_t i = 0; i < bytes; i += 8) {
@@ -121,64 +136,62 @@ static void make_pattern(uint8_t *data, size_t bytes, uint64_t seed)
 }
 
 static int write_and_compare(struct hr_blk *blk, uint64_t offset, uint8_t *out, uint8_t *in,
-			     char *detail)
+			     char *detail, struct hr_error *e)
 {
 	int err;
 
 	make_pattern(out, HR_STORE_SCRATCH, hr_now_ns());
-	err = blk->ops->write(blk, offset, out, HR_STORE_SCRATCH, true);
+	err = blk->ops->write(blk, offset, out, HR_STORE_SCRATCH, true, e);
 	if (err)
-		return say_error(detail, "write to the scratch area", err);
-	err = blk->ops->read(blk, offset, in, HR_STORE_SCRATCH);
+		return name_call(e, "write to the scratch area", err);
+	err = blk->ops->read(blk, offset, in, HR_STORE_SCRATCH, e);
 	if (err)
-		return say_error(detail, "read of the scratch area", err);
+		return name_call(e, "read of the scratch area", err);
 	for (size_t i = 0; i < HR_STORE_SCRATCH; i++) {
 		if (in[i] == out[i])
 			continue;
-		snprintf(detail, HR_POST_DETAIL,
-			 "byte %zu of the scratch area reads 0x%02x, expected 0x%02x", i, in[i],
-			 out[i]);
-		return -EIO;
+		return hr_fail(e, HR_ERROR_DEVICE, -EIO,
+			       "byte %zu of the scratch area reads 0x%02x, expected 0x%02x", i,
+			       in[i], out[i]);
 	}
-	snprintf(detail, HR_POST_DETAIL, "%u KiB written, read back, the same",
+	snprintf(detail, HR_POST_DETAIL, "%u KiB written, read back, equal",
 		 HR_STORE_SCRATCH >> 10);
 	return 0;
 }
 
-int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail)
+int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
 {
 	struct hr_ssd *ssd = &app->ssd[d];
 	uint8_t *memory;
 	int err;
 
 	if (!ssd->has_store || ssd->blk->read_only) {
-		snprintf(detail, HR_POST_DETAIL, "nothing is written: %s",
+		snprintf(detail, HR_POST_DETAIL, "nothing was written: %s",
 			 ssd->has_store ? "the namespace is write protected"
 					: "there is no store with a scratch area");
 		return HR_POST_SKIP;
 	}
 	memory = aligned_alloc(HR_PAGE, 2 * HR_STORE_SCRATCH);
 	if (!memory)
-		return say_error(detail, "scratch buffers", -ENOMEM);
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "out of memory for the scratch buffers");
 	err = write_and_compare(ssd->blk, ssd->store.scratch_offset, memory,
-				memory + HR_STORE_SCRATCH, detail);
+				memory + HR_STORE_SCRATCH, detail, e);
 	free(memory);
 	return err;
 }
 
-/* Keeps the first fault for the line. */
+/* The first fault is the error. */
 static void keep_fault(void *arg, bool fault, const char *line)
 {
-	char *detail = arg;
-
-	if (fault && !detail[0])
-		snprintf(detail, HR_POST_DETAIL, "%s", line);
+	if (fault)
+		hr_fail(arg, HR_ERROR_FAILED, -EUCLEAN, "%s", line);
 }
 
-int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail)
+int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
 {
 	struct hr_ssd *ssd = &app->ssd[d];
-	const struct hr_store_check check = { .report = keep_fault, .arg = detail };
+	const struct hr_store_check check = { .report = keep_fault, .arg = e };
 	uint32_t faults;
 	int err;
 
@@ -186,13 +199,12 @@ int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail)
 		snprintf(detail, HR_POST_DETAIL, "no store");
 		return HR_POST_SKIP;
 	}
-	detail[0] = '\0';
-	err = hr_store_verify(&ssd->store, &check, &faults);
+	err = hr_store_verify(&ssd->store, &check, &faults, e);
 	if (err)
-		return say_error(detail, "object map", err);
+		return name_call(e, "object map", err);
 	if (faults > 0)
 		return -EUCLEAN;
-	snprintf(detail, HR_POST_DETAIL, "superblocks, map copies and %u record%s sound",
+	snprintf(detail, HR_POST_DETAIL, "superblocks, map copies and %u record%s valid",
 		 ssd->store.count, ssd->store.count == 1 ? "" : "s");
 	return 0;
 }

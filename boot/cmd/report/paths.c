@@ -1,19 +1,13 @@
-#include "boot/cmd/report/json.h"
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/report/paths.h"
 #include "boot/engine/paths.h"
+#include "config/uses.h"
 
-/* The distinct ssds of a run, one after another; false at the end. `at` starts as 0. */
+/* Iterate over the distinct ssds of a run; false at the end. `at` starts as 0. */
 static bool next_ssd(const struct hr_appliance *app, const struct hr_run *run, uint32_t *at,
 		     uint32_t *d)
 {
-	const struct hr_config_pipeline *p = run->config;
-
 	for (; *at < app->config.ssds; ++*at) {
-		bool uses = p->has_sink && p->sink.ssd == *at;
-
-		for (uint32_t s = 0; s < p->sources; s++)
-			uses |= p->source[s].ssd == *at;
-		if (uses) {
+		if (hr_config_uses_ssd(run->config, *at)) {
 			*d = (*at)++;
 			return true;
 		}
@@ -21,11 +15,9 @@ static bool next_ssd(const struct hr_appliance *app, const struct hr_run *run, u
 	return false;
 }
 
-void hr_report_paths(const struct hr_appliance *app, const struct hr_run *run, const char *indent,
-		     FILE *out)
+static void print_paths(const struct hr_appliance *app, const struct hr_run *run, uint32_t g,
+			const char *indent, FILE *out)
 {
-	const uint32_t g = run->config->gpu;
-
 	for (uint32_t at = 0, d; next_ssd(app, run, &at, &d);) {
 		const struct hr_path *path = &app->path[g][d];
 
@@ -38,24 +30,41 @@ void hr_report_paths(const struct hr_appliance *app, const struct hr_run *run, c
 	}
 }
 
-void hr_report_paths_json(const struct hr_appliance *app, const struct hr_run *run,
-			  struct json_object *out)
+void hr_report_paths(const struct hr_appliance *app, const struct hr_run *run, const char *indent,
+		     FILE *out)
 {
-	struct json_object *list = hr_json_array(out, "paths");
-	const uint32_t g = run->config->gpu;
+	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+		print_paths(app, run, hr_config_gpu(run->config, p), indent, out);
+}
 
-	for (uint32_t at = 0, d; next_ssd(app, run, &at, &d);) {
-		const struct hr_path *path = &app->path[g][d];
-		struct json_object *one = hr_json_append(list);
+static void path_json(const struct hr_appliance *app, uint32_t g, uint32_t d, struct hr_json *out)
+{
+	const struct hr_path *path = &app->path[g][d];
 
-		hr_json_string(one, "ssd", app->config.ssd[d].name);
-		hr_json_bool(one, "direct", path->direct);
-		hr_json_string(one, "why", path->why);
-		if (!path->pair)
-			continue;
-		hr_json_string(one, "ssd_address", app->ssd[d].transport.name);
-		hr_json_string(one, "gpu_address", hr_gpu_address(&app->backend[g]));
-		hr_json_string(one, "verdict", path->verdict);
-		hr_json_string(one, "rule", path->rule);
+	hr_json_object(out, NULL);
+	hr_json_string(out, "ssd", app->config.ssd[d].name);
+	hr_json_string(out, "gpu", app->config.gpu[g].name);
+	hr_json_bool(out, "direct", path->direct);
+	hr_json_string(out, "why", path->why);
+	if (path->pair) {
+		hr_json_string(out, "ssd_address", app->ssd[d].transport.name);
+		hr_json_string(out, "gpu_address", hr_gpu_address(&app->backend[g]));
+		hr_json_string(out, "verdict", path->verdict);
+		hr_json_string(out, "rule", path->rule);
 	}
+	hr_json_close(out);
+}
+
+void hr_report_head_json(const struct hr_appliance *app, const struct hr_run *run,
+			 struct hr_json *out)
+{
+	hr_json_string(out, "name", run->config->name);
+	hr_json_string(out, "operator", run->config->op->name);
+	hr_config_gpus_json(&app->config, run->config, out);
+	hr_json_string(out, "path", hr_run_path(app, run));
+	hr_json_array(out, "paths");
+	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+		for (uint32_t at = 0, d; next_ssd(app, run, &at, &d);)
+			path_json(app, hr_config_gpu(run->config, p), d, out);
+	hr_json_close(out);
 }

@@ -1,13 +1,15 @@
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/report/paths.h"
+#include "boot/cmd/report/plan.h"
 
-#include "boot/cmd/report/json.h"
 #include "boot/engine/paths.h"
+#include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
 #include "boot/engine/stage_sinks.h"
+#include "config/uses.h"
 
 #define MIB (1024.0 * 1024.0)
 
-/* Where it is not the only one of the controller in use, or not the first. */
+/* Text about the namespace; empty for namespace 1 of a controller without other used namespaces. */
 static const char *namespace_text(const struct hr_ssd *ssd, char *text, size_t bytes)
 {
 	text[0] = '\0';
@@ -46,28 +48,56 @@ static void print_gpus(const struct hr_appliance *app, FILE *out)
 		char text[HR_LOG_LINE_MAX];
 
 		if (!app->gpu_up[g]) {
-			fprintf(out, "  %-12s %s, which no pipeline uses\n",
+			fprintf(out, "  %-12s %s, not used by any pipeline\n",
 				app->config.gpu[g].name, app->config.gpu[g].device);
 			continue;
 		}
 		fprintf(out, "  %-12s %s\n", app->config.gpu[g].name, b->name);
-		if (*app->gpu_note[g])
-			fprintf(out, "  %-12s %s\n", "", app->gpu_note[g]);
+		if (*app->backend[g].note)
+			fprintf(out, "  %-12s %s\n", "", app->backend[g].note);
 		if (!b->facts)
 			continue;
 		hr_gpu_facts_text(b->facts, text, sizeof text);
 		fprintf(out, "  %-12s %s\n", "", text);
-		for (unsigned k = 0; k < b->facts->kernels; k++)
+		for (unsigned k = 0; k < b->facts->entries; k++)
 			fprintf(out,
 				"  %-12s %s: %u registers, %u bytes shared, %u bytes local, up to "
 				"%u threads\n",
-				"", b->facts->kernel[k].name, b->facts->kernel[k].registers,
-				b->facts->kernel[k].shared_bytes, b->facts->kernel[k].local_bytes,
-				b->facts->kernel[k].max_threads);
+				"", b->facts->entry[k].name, b->facts->entry[k].registers,
+				b->facts->entry[k].shared_bytes, b->facts->entry[k].local_bytes,
+				b->facts->entry[k].max_threads);
 		hr_gpu_roles_text(b->facts, text, sizeof text);
 		if (*text)
 			fprintf(out, "  %-12s registers by role: %s\n", "", text);
 	}
+}
+
+/* The objects of an access operator, and its page cache. */
+static void print_access(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+{
+	const struct hr_config_pipeline *p = run->config;
+	const struct hr_access *a = &run->part[0].cpu;
+	char gpus[HR_GPUS_MAX * HR_NAME_MAX];
+
+	fprintf(out, "  %-12s %s on %s: %llu frames of %u KiB, %s; blocks %u I/O + %u compute",
+		p->name, p->op->name, hr_config_gpu_names(&app->config, p, gpus, sizeof gpus),
+		(unsigned long long)hr_page_frames(&a->cache.shape), p->cache.page_bytes >> 10,
+		hr_config_policies[p->cache.policy], run->blocks[HR_ROLE_IO],
+		run->blocks[HR_ROLE_ACCESS]);
+	if (app->backend[p->gpu].lanes > 1)
+		fprintf(out, " of %u threads, %u workers drive queues", run->threads,
+			hr_run_workers(run, HR_ROLE_IO));
+	fprintf(out, "%s\n", hr_run_parts(run) > 1 ? ", on each gpu" : "");
+	for (uint32_t i = 0; i < p->objects; i++)
+		if (run->object[i].used)
+			fprintf(out, "  %-12s %s %s:%s as %s, %llu bytes%s\n", "",
+				p->object[i].writes ? "writes" : "reads ",
+				app->config.ssd[p->object[i].ssd].name, p->object[i].object,
+				p->op->object[i].name, (unsigned long long)run->object[i].bytes,
+				hr_sink_plan_text(run->object[i].plan));
+	fprintf(out, "  %-12s path: %s%s\n", "", hr_run_path(app, run),
+		run->part[0].layout.stages ? ", copied to frames" : "");
+	hr_report_paths(app, run, "               ", out);
 }
 
 static void print_pipeline(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
@@ -75,6 +105,10 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 	const struct hr_config_pipeline *p = run->config;
 	const char *bounce = hr_run_bounce(app, run);
 
+	if (p->objects) {
+		print_access(app, run, out);
+		return;
+	}
 	fprintf(out, "  %-12s %s on %s: %llu tiles, %u slots, blocks %u + %u + %u", p->name,
 		p->op->name, app->config.gpu[p->gpu].name, (unsigned long long)run->tiles,
 		run->slots, run->blocks[HR_ROLE_PREFETCH], run->blocks[HR_ROLE_COMPUTE],
@@ -93,10 +127,38 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
-			hr_sink_prospect(run));
+			hr_sink_plan_text(run->sink_plan));
 	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
 		bounce ? bounce : "");
 	hr_report_paths(app, run, "               ", out);
+}
+
+static void print_waits(const struct hr_appliance *app, uint32_t i, FILE *out)
+{
+	const hr_pipelines before = hr_schedule_before(app, i);
+	const char *comma = "";
+
+	if (app->config.parallel == 1 || !before)
+		return;
+	fprintf(out, "  %-12s waits for: ", "");
+	for (uint32_t j = 0; j < i; j++) {
+		if (!(before >> j & 1))
+			continue;
+		fprintf(out, "%s%s", comma, app->config.pipeline[j].name);
+		comma = ", ";
+	}
+	fprintf(out, "\n");
+}
+
+static void waits_json(const struct hr_appliance *app, uint32_t i, struct hr_json *out)
+{
+	const hr_pipelines before = hr_schedule_before(app, i);
+
+	hr_json_array(out, "waits_for");
+	for (uint32_t j = 0; j < i; j++)
+		if (before >> j & 1)
+			hr_json_string(out, NULL, app->config.pipeline[j].name);
+	hr_json_close(out);
 }
 
 void hr_report_map(const struct hr_appliance *app, FILE *out)
@@ -117,58 +179,70 @@ void hr_report_plan(const struct hr_appliance *app, FILE *out)
 {
 	print_ssds(app, out);
 	print_gpus(app, out);
-	fprintf(out, "\npipelines\n");
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
-			print_pipeline(app, &app->run[i], out);
+	fprintf(out, "\npipelines");
+	if (app->config.parallel > 1)
+		fprintf(out, ", up to %u at the same time", app->config.parallel);
+	fprintf(out, "\n");
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		if (!app->run[i].selected)
+			continue;
+		print_pipeline(app, &app->run[i], out);
+		print_waits(app, i, out);
+	}
 	fprintf(out, "\n");
 	hr_report_map(app, out);
 }
 
-static void ssds_json(const struct hr_appliance *app, struct json_object *report)
+static void ssds_json(const struct hr_appliance *app, struct hr_json *report)
 {
-	struct json_object *list = hr_json_array(report, "ssds");
-
+	hr_json_array(report, "ssds");
 	for (uint32_t d = 0; d < app->config.ssds; d++) {
 		const struct hr_ssd *ssd = &app->ssd[d];
-		struct json_object *one = hr_json_append(list);
 
-		hr_json_string(one, "name", app->config.ssd[d].name);
-		hr_json_string(one, "device", app->config.ssd[d].device);
-		hr_json_string(one, "model", ssd->ctrl->model);
-		hr_json_string(one, "serial", ssd->ctrl->serial);
-		hr_json_u64(one, "namespace", ssd->ns.nsid);
-		hr_json_u64(one, "size_bytes", ssd->ns.blocks << ssd->ns.lba_shift);
-		hr_json_u64(one, "block_bytes", 1u << ssd->ns.lba_shift);
-		hr_json_u64(one, "command_max_bytes", ssd->chunk_bytes);
-		hr_json_u64(one, "queue_pairs", hr_ssd_queues(ssd));
-		hr_json_bool(one, "volatile_cache", ssd->ctrl->volatile_cache);
-		hr_json_bool(one, "store", ssd->has_store);
-		hr_json_u64(one, "queue_memory_bytes", hr_ssd_dma_bytes(ssd));
-		hr_json_u64(one, "map_memory_bytes", hr_ssd_map_bytes(ssd));
+		hr_json_object(report, NULL);
+		hr_json_string(report, "name", app->config.ssd[d].name);
+		hr_json_string(report, "device", app->config.ssd[d].device);
+		hr_json_string(report, "model", ssd->ctrl->model);
+		hr_json_string(report, "serial", ssd->ctrl->serial);
+		hr_json_u64(report, "namespace", ssd->ns.nsid);
+		hr_json_u64(report, "size_bytes", ssd->ns.blocks << ssd->ns.lba_shift);
+		hr_json_u64(report, "block_bytes", 1u << ssd->ns.lba_shift);
+		hr_json_u64(report, "command_max_bytes", ssd->chunk_bytes);
+		hr_json_u64(report, "queue_pairs", hr_ssd_queues(ssd));
+		hr_json_bool(report, "volatile_cache", ssd->ctrl->volatile_cache);
+		hr_json_bool(report, "store", ssd->has_store);
+		hr_json_u64(report, "queue_memory_bytes", hr_ssd_dma_bytes(ssd));
+		hr_json_u64(report, "map_memory_bytes", hr_ssd_map_bytes(ssd));
+		hr_json_close(report);
 	}
+	hr_json_close(report);
 }
 
-static void kernels_json(const struct hr_kernel_facts *kernel, unsigned count,
-			 struct json_object *list)
+static void entries_json(struct hr_json *out, const char *key, const struct hr_entry_facts *entry,
+			 unsigned count)
 {
+	hr_json_array(out, key);
 	for (unsigned k = 0; k < count; k++) {
-		struct json_object *one = hr_json_append(list);
-
-		hr_json_string(one, "name", kernel[k].name);
-		hr_json_u64(one, "registers", kernel[k].registers);
-		hr_json_u64(one, "shared_bytes", kernel[k].shared_bytes);
-		hr_json_u64(one, "local_bytes", kernel[k].local_bytes);
-		hr_json_u64(one, "max_threads", kernel[k].max_threads);
+		hr_json_object(out, NULL);
+		hr_json_string(out, "name", entry[k].name);
+		hr_json_u64(out, "registers", entry[k].registers);
+		hr_json_u64(out, "shared_bytes", entry[k].shared_bytes);
+		hr_json_u64(out, "local_bytes", entry[k].local_bytes);
+		hr_json_u64(out, "max_threads", entry[k].max_threads);
+		hr_json_close(out);
 	}
+	hr_json_close(out);
 }
 
-static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
+static void facts_json(const struct hr_gpu_facts *f, struct hr_json *out)
 {
-	struct json_object *list = hr_json_object(out, "supports");
 	const char *name;
 	bool supported;
 
+	hr_json_object(out, "supports");
+	for (unsigned i = 0; (name = hr_gpu_feature(f, i, &supported)); i++)
+		hr_json_bool(out, name, supported);
+	hr_json_close(out);
 	hr_json_string(out, "model", f->model);
 	hr_json_string(out, "pci", f->pci);
 	hr_json_string(out, "driver", f->driver);
@@ -176,89 +250,145 @@ static void facts_json(const struct hr_gpu_facts *f, struct json_object *out)
 	hr_json_u64(out, "compute_capability", f->capability);
 	hr_json_u64(out, "processors", f->processors);
 	hr_json_u64(out, "memory_bytes", f->memory_bytes);
-	for (unsigned i = 0; (name = hr_gpu_feature(f, i, &supported)); i++)
-		hr_json_bool(list, name, supported);
 	hr_json_u64(out, "block_registers", f->block_registers);
-	kernels_json(f->kernel, f->kernels, hr_json_array(out, "kernels"));
+	entries_json(out, "entry_points", f->entry, f->entries);
 	if (f->roles)
-		kernels_json(f->role, f->roles, hr_json_array(out, "roles"));
+		entries_json(out, "roles", f->role, f->roles);
 }
 
-void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct json_object *report)
+void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run *run,
+			    struct hr_json *out)
 {
-	struct json_object *list = hr_json_array(report, "gpus");
+	const struct hr_config_pipeline *p = run->config;
 
+	hr_json_array(out, "objects");
+	for (uint32_t i = 0; i < p->objects; i++) {
+		if (!run->object[i].used)
+			continue;
+		hr_json_object(out, NULL);
+		hr_json_string(out, "name", p->op->object[i].name);
+		hr_json_string(out, "ssd", app->config.ssd[p->object[i].ssd].name);
+		hr_json_string(out, "object", p->object[i].object);
+		hr_json_u64(out, "size_bytes", run->object[i].bytes);
+		hr_json_bool(out, "written", p->object[i].writes);
+		hr_json_bool(out, "new", p->object[i].bytes != 0);
+		hr_json_close(out);
+	}
+	hr_json_close(out);
+}
+
+void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct hr_json *report)
+{
+	hr_json_array(report, "gpus");
 	for (uint32_t g = 0; g < app->config.gpus; g++) {
 		const struct hr_backend *b = &app->backend[g];
-		struct json_object *one;
 
 		if (!app->gpu_up[g])
 			continue;
-		one = hr_json_append(list);
-		hr_json_string(one, "name", app->config.gpu[g].name);
-		hr_json_string(one, "device", app->config.gpu[g].device);
-		hr_json_string(one, "backend", b->name);
-		if (*app->gpu_note[g])
-			hr_json_string(one, "note", app->gpu_note[g]);
+		hr_json_object(report, NULL);
+		hr_json_string(report, "name", app->config.gpu[g].name);
+		hr_json_string(report, "device", app->config.gpu[g].device);
+		hr_json_string(report, "backend", b->name);
+		if (*app->backend[g].note)
+			hr_json_string(report, "note", app->backend[g].note);
 		if (facts && b->facts)
-			facts_json(b->facts, one);
+			facts_json(b->facts, report);
+		hr_json_close(report);
 	}
+	hr_json_close(report);
 }
 
-/* checksum: a source is compared with its own; a sink gets one. */
-static void object_json(const struct hr_appliance *app, const struct hr_config_object *object,
-			uint64_t bytes, uint32_t tile_bytes, bool checksum, struct json_object *out)
+/* checksum: of a source: the run compares it; of a sink: the run computes one. */
+static void object_json(struct hr_json *out, const char *key, const struct hr_appliance *app,
+			const struct hr_config_object *object, uint64_t bytes, uint32_t tile_bytes,
+			bool checksum)
 {
+	hr_json_object(out, key);
 	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
 	hr_json_u64(out, "size_bytes", bytes);
 	hr_json_u64(out, "tile_bytes", tile_bytes);
 	hr_json_bool(out, "checksum", checksum);
+	hr_json_close(out);
 }
 
-static void pipeline_json(const struct hr_appliance *app, const struct hr_run *run,
-			  struct json_object *out)
+static void access_json(const struct hr_appliance *app, const struct hr_run *run,
+			struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
-	struct json_object *sources, *blocks;
+	const struct hr_access *a = &run->part[0].cpu;
 
-	hr_json_string(out, "name", p->name);
-	hr_json_string(out, "operator", p->op->name);
-	hr_json_string(out, "gpu", app->config.gpu[p->gpu].name);
-	hr_json_string(out, "path", hr_run_path(app, run));
-	hr_report_paths_json(app, run, out);
+	hr_json_object(out, "cache");
+	hr_json_u64(out, "frames", hr_page_frames(&a->cache.shape));
+	hr_json_u64(out, "page_bytes", p->cache.page_bytes);
+	hr_json_string(out, "policy", hr_config_policies[p->cache.policy]);
+	hr_json_u64(out, "command_pages", a->merge_pages);
+	hr_json_u64(out, "commands", a->commands);
+	hr_json_bool(out, "staging", run->part[0].layout.stages);
+	hr_json_close(out);
+	hr_json_object(out, "blocks");
+	hr_json_u64(out, "io", run->blocks[HR_ROLE_IO]);
+	hr_json_u64(out, "compute", run->blocks[HR_ROLE_ACCESS]);
+	hr_json_u64(out, "threads", run->threads);
+	hr_json_u64(out, "io_workers", hr_run_workers(run, HR_ROLE_IO));
+	hr_json_close(out);
+	hr_report_objects_json(app, run, out);
+}
+
+static void stream_json(const struct hr_appliance *app, const struct hr_run *run,
+			struct hr_json *out)
+{
+	const struct hr_config_pipeline *p = run->config;
+
 	hr_json_u64(out, "tiles", run->tiles);
 	if (hr_run_bounce(app, run))
 		hr_json_string(out, "bounce", hr_run_bounce(app, run));
 	hr_json_u64(out, "slots", run->slots);
-	blocks = hr_json_object(out, "blocks");
-	hr_json_u64(blocks, "prefetch", run->blocks[HR_ROLE_PREFETCH]);
-	hr_json_u64(blocks, "compute", run->blocks[HR_ROLE_COMPUTE]);
-	hr_json_u64(blocks, "writeback", run->blocks[HR_ROLE_WRITEBACK]);
-	hr_json_u64(blocks, "threads", run->threads);
-	hr_json_u64(blocks, "prefetch_workers", hr_run_workers(run, HR_ROLE_PREFETCH));
-	hr_json_u64(blocks, "writeback_workers", hr_run_workers(run, HR_ROLE_WRITEBACK));
-	sources = hr_json_array(out, "sources");
+	hr_json_object(out, "blocks");
+	hr_json_u64(out, "prefetch", run->blocks[HR_ROLE_PREFETCH]);
+	hr_json_u64(out, "compute", run->blocks[HR_ROLE_COMPUTE]);
+	hr_json_u64(out, "writeback", run->blocks[HR_ROLE_WRITEBACK]);
+	hr_json_u64(out, "threads", run->threads);
+	hr_json_u64(out, "prefetch_workers", hr_run_workers(run, HR_ROLE_PREFETCH));
+	hr_json_u64(out, "writeback_workers", hr_run_workers(run, HR_ROLE_WRITEBACK));
+	hr_json_close(out);
+	hr_json_array(out, "sources");
 	for (uint32_t s = 0; s < p->sources; s++)
-		object_json(app, &p->source[s], run->source[s].bytes, run->source[s].tile_bytes,
-			    run->source[s].verifiable, hr_json_append(sources));
+		object_json(out, NULL, app, &p->source[s], run->source[s].bytes,
+			    run->source[s].tile_bytes, run->source[s].verifiable);
+	hr_json_close(out);
 	if (p->has_sink)
-		object_json(app, &p->sink, run->sink_bytes, run->sink_tile_bytes, p->sink.checksum,
-			    hr_json_object(out, "sink"));
+		object_json(out, "sink", app, &p->sink, run->sink_bytes, run->sink_tile_bytes,
+			    p->sink.checksum);
 }
 
-/* An address that is not there is no address. */
-static void address_json(struct json_object *out, const char *name, uint64_t base, uint64_t offset)
+static void pipeline_json(const struct hr_appliance *app, const struct hr_run *run,
+			  struct hr_json *out)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	hr_json_object(out, NULL);
+	hr_report_head_json(app, run, out);
+	if (p->objects)
+		access_json(app, run, out);
+	else
+		stream_json(app, run, out);
+	waits_json(app, (uint32_t)(run - app->run), out);
+	hr_json_close(out);
+}
+
+/* Print an address unless there is none. */
+static void address_json(struct hr_json *out, const char *name, uint64_t base, uint64_t offset)
 {
 	if (base)
 		hr_json_u64(out, name, base + offset);
 }
 
-static void part_json(const struct hr_partition *p, const struct hr_part *part,
-		      struct json_object *out)
+static void part_json(const struct hr_partition *p, const struct hr_part *part, struct hr_json *out)
 {
 	const struct hr_region *r = &p->region[part->place];
 
+	hr_json_object(out, NULL);
 	hr_json_string(out, "place", hr_place_name(part->place));
 	hr_json_u64(out, "offset_bytes", part->offset);
 	hr_json_u64(out, "size_bytes", part->bytes);
@@ -269,48 +399,52 @@ static void part_json(const struct hr_partition *p, const struct hr_part *part,
 	}
 	hr_json_string(out, "owner", part->owner);
 	hr_json_string(out, "purpose", part->purpose);
+	hr_json_close(out);
 }
 
-static void partition_json(const struct hr_appliance *app, uint32_t g, struct json_object *out)
+static void partition_json(const struct hr_appliance *app, uint32_t g, struct hr_json *out)
 {
 	const struct hr_partition *p = &app->partition[g];
-	struct json_object *places, *parts;
 
+	hr_json_object(out, NULL);
 	hr_json_string(out, "gpu", app->config.gpu[g].name);
 	hr_json_string(out, "backend", app->backend[g].name);
-	places = hr_json_array(out, "places");
+	hr_json_array(out, "places");
 	for (int i = 0; i < HR_PLACES; i++) {
-		struct json_object *place = hr_json_append(places);
-
-		hr_json_string(place, "name", hr_place_name((enum hr_place)i));
-		hr_json_u64(place, "used_bytes", p->used[i]);
-		hr_json_u64(place, "limit_bytes", p->limit[i]);
+		hr_json_object(out, NULL);
+		hr_json_string(out, "name", hr_place_name((enum hr_place)i));
+		hr_json_u64(out, "used_bytes", p->used[i]);
+		hr_json_u64(out, "limit_bytes", p->limit[i]);
+		hr_json_close(out);
 	}
-	parts = hr_json_array(out, "parts");
+	hr_json_close(out);
+	hr_json_array(out, "parts");
 	for (uint32_t i = 0; i < p->count; i++)
-		part_json(p, &p->part[i], hr_json_append(parts));
+		part_json(p, &p->part[i], out);
+	hr_json_close(out);
+	hr_json_close(out);
 }
 
-void hr_report_map_json(const struct hr_appliance *app, struct json_object *report)
+void hr_report_map_json(const struct hr_appliance *app, struct hr_json *report)
 {
-	struct json_object *list = hr_json_array(report, "partitions");
-
+	hr_json_array(report, "partitions");
 	for (uint32_t g = 0; g < app->config.gpus; g++)
 		if (app->gpu_up[g])
-			partition_json(app, g, hr_json_append(list));
+			partition_json(app, g, report);
+	hr_json_close(report);
 }
 
-void hr_report_plan_json(const struct hr_appliance *app, struct json_object *report)
+void hr_report_plan_json(const struct hr_appliance *app, struct hr_json *report)
 {
-	struct json_object *list;
-
 	hr_json_string(report, "appliance", app->config.name);
 	hr_json_string(report, "configuration", app->config.file);
 	ssds_json(app, report);
+	hr_json_u64(report, "parallel", app->config.parallel);
 	hr_report_gpus_json(app, true, report);
-	list = hr_json_array(report, "pipelines");
+	hr_json_array(report, "pipelines");
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected)
-			pipeline_json(app, &app->run[i], hr_json_append(list));
+			pipeline_json(app, &app->run[i], report);
+	hr_json_close(report);
 	hr_report_map_json(app, report);
 }

@@ -4,24 +4,22 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "boot/cmd/report/json.h"
-
 #define PER_LINE 8u /* numbers of an array */
 
 /* Each kind of report begins with the interface, by which the functions find it again. */
 struct printer {
 	struct hr_op_report report;
 	FILE *out;
-	const char *before; /* of a value: what parts it from the value before */
+	const char *before; /* separator in front of the next value */
 	bool lines;	    /* the operator has lines of its own */
 	bool items;	    /* values are parts of an item of a list: they share a line */
 };
 
 struct jsoner {
 	struct hr_op_report report;
-	struct json_object *object; /* NULL: an item without a named value so far */
-	struct json_object *value;  /* of an item without a name */
-	bool item;
+	struct hr_json *out;	 /* NULL: values are only counted */
+	uint32_t named, unnamed; /* values */
+	bool bare;		 /* an item that is one value without a name */
 };
 
 /* The interface lets no operator write to it. */
@@ -30,12 +28,7 @@ static struct printer *printer_of(const struct hr_op_report *to)
 	return (struct printer *)(uintptr_t)to;
 }
 
-static struct jsoner *jsoner_of(const struct hr_op_report *to)
-{
-	return (struct jsoner *)(uintptr_t)to;
-}
-
-/* Where the value of that name goes, after its name; NULL: it is not for people. */
+/* Write the name, and return the stream for its value; NULL: the text has no such value. */
 static FILE *begin(const struct hr_op_report *to, const char *name)
 {
 	struct printer *p = printer_of(to);
@@ -84,7 +77,7 @@ static void print_real(const struct hr_op_report *to, const char *name, double v
 	print_reals(to, name, &value, 1);
 }
 
-/* Neither the terminal nor the layout is the operator's to change. */
+/* The text of an operator must not change the terminal or the layout. */
 static void put_plain(const char *text, FILE *out)
 {
 	for (; *text; text++)
@@ -149,86 +142,91 @@ void hr_result_print(const struct hr_operator *op, const struct hr_op_all *all, 
 
 /* ---- JSON */
 
-static void put(const struct hr_op_report *to, const char *name, struct json_object *value)
+static struct jsoner *jsoner_of(const struct hr_op_report *to)
 {
-	struct jsoner *j = jsoner_of(to);
+	return (struct jsoner *)(uintptr_t)to;
+}
 
-	if (!name && j->item) {
-		json_object_put(j->value);
-		j->value = value;
-		return;
-	}
-	if (!j->object)
-		j->object = hr_json_new();
-	json_object_object_add(j->object, name ? name : "value", value);
+/* Whether that value is to be written, and with which key. */
+static bool wanted(struct jsoner *j, const char *name, const char **key)
+{
+	*key = name ? name : j->bare ? NULL : "value";
+	if (!j->out)
+		*(name ? &j->named : &j->unnamed) += 1;
+	return j->out != NULL;
 }
 
 /* JSON has neither infinities nor NaN: they are strings there. */
-static struct json_object *number(double value)
+static void put_real(struct hr_json *out, const char *key, double value)
 {
-	if (isnan(value))
-		return json_object_new_string("nan");
-	if (isinf(value))
-		return json_object_new_string(value > 0 ? "inf" : "-inf");
-	return json_object_new_double(value); /* 17 digits: exact */
+	if (isfinite(value))
+		hr_json_real(out, key, value);
+	else
+		hr_json_string(out, key, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-static void json_u64(const struct hr_op_report *to, const char *name, uint64_t value)
+#define JSON_VALUE(function, type, put_value)                                             \
+	static void function(const struct hr_op_report *to, const char *name, type value) \
+	{                                                                                 \
+		struct jsoner *j = jsoner_of(to);                                         \
+                                                                                          \
+		if (wanted(j, name, &name))                                               \
+			put_value(j->out, name, value);                                   \
+	}
+
+JSON_VALUE(json_u64, uint64_t, hr_json_u64)
+JSON_VALUE(json_i64, int64_t, hr_json_i64)
+JSON_VALUE(json_real, double, put_real)
+JSON_VALUE(json_text, const char *, hr_json_string)
+
+#define JSON_VALUES(function, type, put_value)                                                   \
+	static void function(const struct hr_op_report *to, const char *name, const type *value, \
+			     uint32_t count)                                                     \
+	{                                                                                        \
+		struct jsoner *j = jsoner_of(to);                                                \
+                                                                                                 \
+		if (!wanted(j, name, &name))                                                     \
+			return;                                                                  \
+		hr_json_array(j->out, name);                                                     \
+		for (uint32_t i = 0; i < count; i++)                                             \
+			put_value(j->out, NULL, value[i]);                                       \
+		hr_json_close(j->out);                                                           \
+	}
+
+JSON_VALUES(json_u64s, uint64_t, hr_json_u64)
+JSON_VALUES(json_reals, double, put_real)
+
+typedef void item_of(const struct hr_op_all *all, uint64_t i, const struct hr_op_report *item_to);
+
+/* Call item() twice: an item is an object only when it has a value with a name. */
+static void json_item(struct hr_json *out, const struct hr_op_report *report,
+		      const struct hr_op_all *all, uint64_t i, item_of *item)
 {
-	put(to, name, json_object_new_uint64(value));
-}
+	struct jsoner j = { .report = *report };
 
-static void json_i64(const struct hr_op_report *to, const char *name, int64_t value)
-{
-	put(to, name, json_object_new_int64(value));
-}
-
-static void json_real(const struct hr_op_report *to, const char *name, double value)
-{
-	put(to, name, number(value));
-}
-
-static void json_text(const struct hr_op_report *to, const char *name, const char *value)
-{
-	put(to, name, json_object_new_string(value));
-}
-
-static void json_u64s(const struct hr_op_report *to, const char *name, const uint64_t *value,
-		      uint32_t count)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (uint32_t i = 0; i < count; i++)
-		json_object_array_add(array, json_object_new_uint64(value[i]));
-	put(to, name, array);
-}
-
-static void json_reals(const struct hr_op_report *to, const char *name, const double *value,
-		       uint32_t count)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (uint32_t i = 0; i < count; i++)
-		json_object_array_add(array, number(value[i]));
-	put(to, name, array);
+	item(all, i, &j.report);
+	j.out = out;
+	j.bare = j.named == 0;
+	if (!j.bare)
+		hr_json_object(out, NULL);
+	else if (!j.unnamed)
+		hr_json_null(out, NULL);
+	item(all, i, &j.report);
+	if (!j.bare)
+		hr_json_close(out);
 }
 
 static void json_list(const struct hr_op_report *to, const char *name, const struct hr_op_all *all,
-		      uint64_t count,
-		      void (*item)(const struct hr_op_all *all, uint64_t i,
-				   const struct hr_op_report *item_to))
+		      uint64_t count, item_of *item)
 {
-	struct json_object *array = json_object_new_array();
+	struct jsoner *j = jsoner_of(to);
 
-	for (uint64_t i = 0; i < count; i++) {
-		struct jsoner j = { .report = *to, .item = true };
-
-		item(all, i, &j.report);
-		if (j.object && j.value)
-			json_object_object_add(j.object, "value", j.value);
-		json_object_array_add(array, j.object ? j.object : j.value);
-	}
-	put(to, name, array);
+	if (!wanted(j, name, &name))
+		return;
+	hr_json_array(j->out, name);
+	for (uint64_t i = 0; i < count && !j->out->error; i++)
+		json_item(j->out, to, all, i, item);
+	hr_json_close(j->out);
 }
 
 static void json_line(const struct hr_op_report *to, const char *format, ...)
@@ -240,11 +238,11 @@ static void json_line(const struct hr_op_report *to, const char *format, ...)
 }
 
 void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all,
-		    struct json_object *object)
+		    struct hr_json *object)
 {
 	struct jsoner j = { .report = { json_u64, json_i64, json_real, json_text, json_u64s,
 					json_reals, json_list, json_line },
-			    .object = object };
+			    .out = object };
 
 	if (op->report)
 		op->report(all, &j.report);

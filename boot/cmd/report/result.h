@@ -4,9 +4,9 @@
 #ifndef BOOT_CMD_REPORT_RESULT_H
 #define BOOT_CMD_REPORT_RESULT_H
 
-#include <json-c/json.h>
 #include <stdio.h>
 
+#include "config/json.h"
 #include "config/operator.h"
 
 /* Lines for people, without a newline at the end; nothing for an operator without a report. */
@@ -14,6 +14,6 @@ void hr_result_print(const struct hr_operator *op, const struct hr_op_all *all, 
 
 /* Members added to the object. */
 void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all,
-		    struct json_object *object);
+		    struct hr_json *object);
 
 #endif

@@ -22,14 +22,14 @@ static int failed(const struct hr_target *target, const char *what)
 	return HR_EXIT_FAILED;
 }
 
-/* ---- files that this process has open */
+/* ---- open files of this process */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* The file that a loop device shows: the kernel tells its device and inode. */
+/* True when the loop device shows that file; the kernel reports the file's device and inode. */
 static bool is_loop_over(int loop, const struct stat *image)
 {
 	struct loop_info64 info;
@@ -42,7 +42,10 @@ static bool is_loop_over(int loop, const struct stat *image)
 	return device == image->st_dev && info.lo_inode == image->st_ino;
 }
 
-/* A block device holds the file: it is the device, or the file system of the file is on it. */
+/*
+ * True when the block device holds the file: it is the device, or contains the file system of the
+ * file.
+ */
 static bool is_disk_of(int fd, const struct stat *device, const struct stat *image)
 {
 	if (S_ISBLK(image->st_mode))
@@ -79,7 +82,7 @@ bool hr_target_is_ours(int fd, const struct stat *file)
 
 static int refuse_ours(const struct hr_target *target)
 {
-	hr_error("%s: is, or holds, the store that this command reads; expected another file",
+	hr_error("%s: is or contains the store that this command reads; expected another file",
 		 target->name);
 	return HR_EXIT_USAGE;
 }
@@ -97,8 +100,10 @@ static int open_standard_output(struct hr_target *target)
 	return hr_target_is_ours(STDOUT_FILENO, &st) ? refuse_ours(target) : 0;
 }
 
-/* A block device is claimed: the kernel refuses one that is mounted or in use, or has such a
- * partition. */
+/*
+ * A block device is opened exclusively: the kernel refuses a device that is mounted or in use, or
+ * that has such a partition.
+ */
 static int open_in_place(struct hr_target *target, const char *file, const struct stat *st)
 {
 	const bool block = S_ISBLK(st->st_mode);
@@ -118,7 +123,10 @@ static int open_in_place(struct hr_target *target, const char *file, const struc
 	return hr_target_is_ours(target->fd, &now) ? refuse_ours(target) : 0;
 }
 
-/* target->path: the file behind all links. A new file has the folder's path and its own name. */
+/*
+ * Set target->path to the file behind all links. For a new file: the folder's path and the file's
+ * name.
+ */
 static int resolve(struct hr_target *target, const char *file, bool exists)
 {
 	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
@@ -152,7 +160,7 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
-/* The name is cut where a folder would not take it with the ending. */
+/* Cut the name when the folder does not accept it with the suffix. */
 static int open_temporary(struct hr_target *target, const struct stat *old)
 {
 	const char *base = strrchr(target->path, '/') + 1;
@@ -214,8 +222,10 @@ int hr_target_open(struct hr_target *target, const char *file, bool force)
 
 /* ---- ending */
 
-/* Without force the name must still be free; where the file system cannot promise that, looking has
- * to do. */
+/*
+ * Without force the name must still be free. On a file system without RENAME_NOREPLACE a check
+ * before the rename must suffice.
+ */
 static int give_name(const struct hr_target *target)
 {
 	if (target->force)
@@ -231,7 +241,7 @@ static int give_name(const struct hr_target *target)
 	return rename(target->temporary, target->path);
 }
 
-/* The new name is in the folder, which is flushed as well as it can be. */
+/* Flush the folder, which holds the new name, if the system allows it. */
 static void sync_folder(const struct hr_target *target)
 {
 	char folder[PATH_MAX];
@@ -247,7 +257,7 @@ static void sync_folder(const struct hr_target *target)
 	close(fd);
 }
 
-/* Pipes and terminals cannot be flushed, and say so. */
+/* Pipes and terminals cannot be flushed and return an error, which is ignored. */
 static int flush(const struct hr_target *target)
 {
 	return fsync(target->fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP ? 0

@@ -1,9 +1,10 @@
 /*
- * `headrace store put` and `get`: a file in or out of an object, in constant memory.
+ * `headrace store put` and `get`: copy a file to or from an object, in constant memory.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,16 @@
 #include "config/log.h"
 #include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
-#include "boot/cmd/store/store.h"
+#include "boot/cmd/store/copy.h"
 #include "boot/cmd/report/target.h"
 #include "cache/crc32c.h"
 
 #define BUFFER_BYTES (4u << 20) /* two rounds of the disk's bounce buffers */
+#define ALIVE_MS 5000
 
 /* One transfer between a file and an object. */
 struct copy {
-	struct hr_ssd *ssd;
+	struct hr_store_access *access;
 	const char *file; /* for messages */
 	int fd;
 	uint64_t bytes;
@@ -32,14 +34,8 @@ struct copy {
 	uint32_t crc;
 	uint64_t began_ns;
 	struct hr_progress progress;
-	struct hr_target target; /* of get */
+	struct hr_target target; /* for get */
 };
-
-/* Extents end at HR_STORE_ALIGN, so the last piece is moved rounded up to that. */
-static size_t padded(size_t bytes)
-{
-	return (bytes + HR_STORE_ALIGN - 1) & ~((size_t)HR_STORE_ALIGN - 1);
-}
 
 static size_t piece(const struct copy *copy, uint64_t at)
 {
@@ -62,19 +58,56 @@ static int interrupted(const char *object)
 	return HR_EXIT_FAILED;
 }
 
-static int begin(struct copy *copy, struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
+static int begin(struct copy *copy, struct hr_store_access *access,
+		 const struct hr_store_request *request)
 {
-	*copy = (struct copy){ .ssd = ssd, .file = wishes->arg[1], .fd = -1 };
+	*copy = (struct copy){ .access = access, .file = request->arg[1], .fd = -1 };
 	copy->buffer = aligned_alloc(HR_PAGE, BUFFER_BYTES);
-	if (!copy->buffer)
-		return hr_store_failed(ssd, wishes->arg[0], -ENOMEM);
-	return 0;
+	if (copy->buffer)
+		return 0;
+	hr_error("%s: '%s': out of memory for a buffer of %u bytes", access->disk, request->arg[0],
+		 BUFFER_BYTES);
+	return HR_EXIT_MISSING;
 }
 
-static void start(struct copy *copy, const struct hr_store_wishes *wishes)
+/* Wait until the file can be read or written; meanwhile tell the appliance that this process
+ * lives. 0, or an exit code. */
+static int wait_for_file(struct copy *copy, short events)
+{
+	struct pollfd wanted[2] = { { .fd = copy->fd, .events = events }, { .events = POLLIN } };
+	int code = 0;
+
+	if (!copy->access->alive)
+		return 0;
+	wanted[1].fd = copy->access->watched(copy->access->to);
+	while (!code && !hr_signals_pending() && poll(wanted, 2, ALIVE_MS) >= 0) {
+		if (wanted[0].revents && !wanted[1].revents)
+			break;
+		code = copy->access->alive(copy->access->to);
+	}
+	return code;
+}
+
+/* True when FILE is the image of the store, which another process has open. */
+static bool is_image(const struct copy *copy, const struct stat *st)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "image:%llx:%llx/", (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino);
+	return strncmp(copy->access->identity, text, strlen(text)) == 0;
+}
+
+static int refuse_image(const struct copy *copy)
+{
+	hr_error("%s: is the image of the store; expected another file", copy->file);
+	return HR_EXIT_USAGE;
+}
+
+static void start(struct copy *copy, const struct hr_store_request *request)
 {
 	copy->began_ns = hr_now_ns();
-	hr_progress_begin(&copy->progress, !wishes->quiet, wishes->arg[0], 0, copy->bytes,
+	hr_progress_begin(&copy->progress, !request->quiet, request->arg[0], 0, copy->bytes,
 			  copy->began_ns);
 }
 
@@ -96,7 +129,7 @@ static void print_result(const struct copy *copy, const char *object)
 
 /* ---- put */
 
-static int open_source(struct copy *copy, const struct hr_store_wishes *wishes)
+static int open_source(struct copy *copy, const struct hr_store_request *request)
 {
 	struct stat st;
 
@@ -110,28 +143,34 @@ static int open_source(struct copy *copy, const struct hr_store_wishes *wishes)
 		errno = EISDIR;
 		return file_error(copy, "cannot store");
 	}
+	if (is_image(copy, &st))
+		return refuse_image(copy);
 	if (hr_target_is_ours(copy->fd, &st)) {
-		hr_error("%s: is, or holds, the store that is written; expected another file",
-			 copy->file);
+		hr_error(
+			"%s: is or contains the store that this command writes; expected another file",
+			copy->file);
 		return HR_EXIT_USAGE;
 	}
-	if (!wishes->has_size && !S_ISREG(st.st_mode))
-		return hr_usage_error("store put", "%s: how long it is must be said with --size",
+	if (!request->has_size && !S_ISREG(st.st_mode))
+		return hr_usage_error("store put", "%s: its length is unknown; give it with --size",
 				      copy->file);
-	copy->bytes = wishes->has_size ? wishes->size : (uint64_t)st.st_size;
+	copy->bytes = request->has_size ? request->size : (uint64_t)st.st_size;
 	if (S_ISREG(st.st_mode))
 		(void)posix_fadvise(copy->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return 0;
 }
 
-/* Read exactly `bytes`. 0, or an exit code. */
+/* Read exactly `bytes` bytes. 0, or an exit code. */
 static int read_piece(struct copy *copy, const char *object, uint64_t at, size_t bytes)
 {
 	size_t have = 0;
 
 	while (have < bytes) {
-		const ssize_t n = read(copy->fd, copy->buffer + have, bytes - have);
+		const int code = wait_for_file(copy, POLLIN);
+		const ssize_t n = code ? 0 : read(copy->fd, copy->buffer + have, bytes - have);
 
+		if (code)
+			return code;
 		if (hr_signals_pending())
 			return interrupted(object);
 		if (n < 0 && errno == EINTR)
@@ -148,7 +187,7 @@ static int read_piece(struct copy *copy, const char *object, uint64_t at, size_t
 	return 0;
 }
 
-/* Nothing may be left: a file that grew, or a stream longer than --size, is not what was asked. */
+/* The source must end here. A file that grew, or a stream longer than --size, is an error. */
 static int expect_end(struct copy *copy)
 {
 	char more;
@@ -166,70 +205,54 @@ static int expect_end(struct copy *copy)
 	return 0;
 }
 
-static int put_data(struct copy *copy, const struct hr_object *object)
+static int put_data(struct copy *copy, const char *object)
 {
-	struct hr_blk *blk = copy->ssd->blk;
-
 	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
-		const size_t bytes = piece(copy, at), whole = padded(bytes);
-		int err = read_piece(copy, object->name, at, bytes);
+		const size_t bytes = piece(copy, at);
+		int code = read_piece(copy, object, at, bytes);
 
-		if (err)
-			return err;
-		memset(copy->buffer + bytes, 0, whole - bytes);
+		if (code)
+			return code;
 		copy->crc = hr_crc32c(copy->crc, copy->buffer, bytes);
-		err = blk->ops->write(blk, object->offset + at, copy->buffer, whole, false);
-		if (err)
-			return hr_store_failed(copy->ssd, object->name, err);
+		code = copy->access->write(copy->access->to, copy->buffer, bytes);
+		if (code)
+			return code;
 		hr_progress_update(&copy->progress, at + bytes, hr_now_ns());
 	}
 	return expect_end(copy);
 }
 
-/* What was begun goes away again, if the disk still can. */
-static void undo(struct copy *copy, const char *object, uint64_t id)
+static int put_object(struct copy *copy, const struct hr_store_request *request)
 {
-	if (copy->ssd->disk.dead || hr_store_remove(&copy->ssd->store, id) != 0)
-		hr_error("%s: '%s' stays as an incomplete object; 'rm --pending' removes it",
-			 copy->ssd->transport.name, object);
-}
+	struct hr_store_access *access = copy->access;
+	const char *name = request->arg[0];
+	int code = access->put(access->to, name, copy->bytes, request->replace);
 
-static int put_object(struct copy *copy, const struct hr_store_wishes *wishes)
-{
-	struct hr_store *store = &copy->ssd->store;
-	const char *name = wishes->arg[0];
-	struct hr_object *object;
-	uint64_t id;
-	int code, err = hr_store_create(store, name, copy->bytes, 0, wishes->replace, &object);
-
-	if (err)
-		return hr_store_failed(copy->ssd, name, err);
-	id = object->id;
-	start(copy, wishes);
-	code = put_data(copy, object);
+	if (code)
+		return code;
+	start(copy, request);
+	code = put_data(copy, name);
 	hr_progress_end(&copy->progress);
 	if (!code && hr_signals_pending())
 		code = interrupted(name);
-	if (!code) {
-		err = hr_store_finish(store, id, true, copy->crc);
-		code = err ? hr_store_failed(copy->ssd, name, err) : 0;
-	}
+	if (!code)
+		code = access->finish(access->to, copy->crc);
 	if (code)
-		undo(copy, name, id);
+		access->undo(access->to);
 	else
 		print_result(copy, name);
 	return code;
 }
 
-int hr_store_cmd_put(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
+int hr_store_cmd_put(struct hr_store_access *access, const struct hr_store_request *request)
 {
 	struct copy copy;
-	int code = begin(&copy, ssd, wishes);
+	int code = begin(&copy, access, request);
 
 	if (!code)
-		code = open_source(&copy, wishes);
+		code = open_source(&copy, request);
 	if (!code)
-		code = put_object(&copy, wishes);
+		code = put_object(&copy, request);
 	end(&copy);
 	return code;
 }
@@ -241,8 +264,11 @@ static int write_piece(struct copy *copy, const char *object, size_t bytes)
 	size_t done = 0;
 
 	while (done < bytes) {
-		const ssize_t n = write(copy->fd, copy->buffer + done, bytes - done);
+		const int code = wait_for_file(copy, POLLOUT);
+		const ssize_t n = code ? 0 : write(copy->fd, copy->buffer + done, bytes - done);
 
+		if (code)
+			return code;
 		if (hr_signals_pending())
 			return interrupted(object);
 		if (n < 0 && errno == EINTR)
@@ -254,53 +280,57 @@ static int write_piece(struct copy *copy, const char *object, size_t bytes)
 	return 0;
 }
 
-static int get_data(struct copy *copy, const struct hr_object *object)
+static int get_data(struct copy *copy, const struct hr_store_object *object)
 {
-	struct hr_blk *blk = copy->ssd->blk;
-
 	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
 		const size_t bytes = piece(copy, at);
-		int err = blk->ops->read(blk, object->offset + at, copy->buffer, padded(bytes));
+		int code = copy->access->read(copy->access->to, copy->buffer, bytes);
 
-		if (err)
-			return hr_store_failed(copy->ssd, object->name, err);
+		if (code)
+			return code;
 		copy->crc = hr_crc32c(copy->crc, copy->buffer, bytes);
-		err = write_piece(copy, object->name, bytes);
-		if (err)
-			return err;
+		code = write_piece(copy, object->name, bytes);
+		if (code)
+			return code;
 		hr_progress_update(&copy->progress, at + bytes, hr_now_ns());
 	}
 	return 0;
 }
 
-static int check_crc(const struct copy *copy, const struct hr_object *object)
+static int check_crc(const struct copy *copy, const struct hr_store_object *object)
 {
 	if (!(object->flags & HR_OBJECT_HAS_CRC) || object->crc == copy->crc)
 		return 0;
-	hr_error("%s: '%s': CRC-32C of what was read is %08x, should be %08x: %s",
-		 copy->ssd->transport.name, object->name, copy->crc, object->crc,
+	hr_error("%s: '%s': CRC-32C of the read data is %08x, expected %08x: %s",
+		 copy->access->disk, object->name, copy->crc, object->crc,
 		 copy->target.temporary[0]
 			 ? "no file is made; FILE '-' writes the damaged data to standard output"
 			 : "damaged data was written");
 	return HR_EXIT_DEVICE;
 }
 
-/* Only after the object is known to exist, so that a wrong name leaves FILE alone. */
-static int get_object(struct copy *copy, const struct hr_object *object,
-		      const struct hr_store_wishes *wishes)
+/* The object is looked up first, so that a wrong object name does not change FILE. */
+static int get_object(struct copy *copy, const struct hr_store_object *object,
+		      const struct hr_store_request *request)
 {
-	int code = hr_target_open(&copy->target, copy->file, wishes->force);
+	struct stat st;
+	int code;
 
+	if (stat(copy->file, &st) == 0 && is_image(copy, &st))
+		return refuse_image(copy);
+	code = hr_target_open(&copy->target, copy->file, request->force);
 	if (code)
 		return code;
 	copy->file = copy->target.name;
 	copy->fd = copy->target.fd;
 	copy->bytes = object->bytes;
-	start(copy, wishes);
+	start(copy, request);
 	code = get_data(copy, object);
 	hr_progress_end(&copy->progress);
 	if (!code)
 		code = check_crc(copy, object);
+	if (!code)
+		code = copy->access->got(copy->access->to);
 	if (code)
 		hr_target_discard(&copy->target);
 	else
@@ -311,17 +341,17 @@ static int get_object(struct copy *copy, const struct hr_object *object,
 	return code;
 }
 
-int hr_store_cmd_get(struct hr_ssd *ssd, const struct hr_store_wishes *wishes)
+int hr_store_cmd_get(struct hr_store_access *access, const struct hr_store_request *request)
 {
-	const struct hr_object *object = hr_store_wanted(ssd, wishes->arg[0]);
+	struct hr_store_object object;
 	struct copy copy;
-	int code;
+	int code = access->get(access->to, request->arg[0], &object);
 
-	if (!object)
-		return HR_EXIT_FAILED;
-	code = begin(&copy, ssd, wishes);
+	if (code)
+		return code;
+	code = begin(&copy, access, request);
 	if (!code)
-		code = get_object(&copy, object, wishes);
+		code = get_object(&copy, &object, request);
 	end(&copy);
 	return code;
 }

@@ -1,8 +1,8 @@
 /*
- * boot/cmd/store/store.h - `headrace store`: what its subcommands share.
+ * boot/cmd/store/store.h - `headrace store`: common parts of its subcommands.
  *
- * Each runs on one ssd that is up, with its store open (format excepted), and returns an exit code;
- * what went wrong is logged by then.
+ * Each subcommand runs on one ssd that is up, with its store open (except format), or on access
+ * to one (struct hr_store_access), and returns an exit code after logging any error.
  */
 #ifndef BOOT_CMD_STORE_STORE_H
 #define BOOT_CMD_STORE_STORE_H
@@ -13,31 +13,67 @@
 #include "boot/engine/ssd.h"
 
 /* The command line after the subcommand's name. */
-struct hr_store_wishes {
-	const char
-		*config; /* file in which the ssd is named, or NULL: the ssd is a device string */
-	const char *serial; /* of the disk that is meant, or NULL */
+struct hr_store_request {
+	const char *config; /* file that names the ssd, or NULL: the ssd is a device string */
+	const char *serial; /* required serial number of the disk, or NULL */
 	uint32_t nsid;
-	uint32_t objects;  /* format: room in the object map */
+	uint32_t objects;  /* format: capacity of the object map */
 	uint64_t size;	   /* put: bytes to read from a stream; valid with has_size */
-	uint64_t older_ns; /* rm --pending: least age; 0: any */
+	uint64_t older_ns; /* rm --pending: minimum age; 0: any */
 	bool has_size, force, replace, pending, map_only, quiet, json;
+	bool waits;	  /* for an ssd that another process uses */
+	uint64_t wait_ns; /* at most; 0: without a limit */
 	const char *ssd;
-	char **arg; /* after the ssd */
+	char **arg; /* arguments after the ssd */
 	int args;
 };
 
-/* Say why a call on an ssd or object failed, unless that was logged. Returns an exit code. */
-int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err);
+/* Callbacks of the check of a store: a finding; and the progress in bytes (false ends the check). */
+struct hr_store_listener {
+	void (*found)(void *arg, bool fault, const char *line);
+	bool (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
 
-/* The finished object of that name; NULL, with the reason logged: there is none, or not yet. */
-const struct hr_object *hr_store_wanted(const struct hr_ssd *ssd, const char *name);
+/*
+ * Access to a store: the ssd, up in this process (boot/cmd/store/local.h), or the appliance that
+ * drives the ssd (boot/cmd/store_client.h). The functions log errors, and return 0 or an exit code. One
+ * object is read or made at a time, from its first byte to its last one.
+ */
+struct hr_store_access {
+	void *to;	  /* first argument of each function */
+	const char *disk; /* name for messages and reports */
+	/* hr_transport_identity(), when another process has the image open; else "" */
+	const char *identity;
 
-int hr_store_cmd_rm(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
-int hr_store_cmd_put(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
-int hr_store_cmd_get(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
-int hr_store_cmd_ls(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
-int hr_store_cmd_df(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
-int hr_store_cmd_verify(struct hr_ssd *ssd, const struct hr_store_wishes *wishes);
+	/* The objects, valid until the next call; and the space. Both may be NULL. */
+	int (*map)(void *to, const struct hr_store_object **object, uint32_t *count,
+		   struct hr_store_space *space);
+	/* Begin to read a finished object; read its next bytes; end, and compare it where it is
+	 * stored. */
+	int (*get)(void *to, const char *name, struct hr_store_object *object);
+	int (*read)(void *to, uint8_t *data, size_t bytes);
+	int (*got)(void *to);
+	/* Begin an object; write its next bytes (data has room up to a multiple of
+	 * HR_STORE_ALIGN); make it a whole one with the checksum of all bytes; or remove it again. */
+	int (*put)(void *to, const char *name, uint64_t bytes, bool replace);
+	int (*write)(void *to, uint8_t *data, size_t bytes);
+	int (*finish)(void *to, uint32_t crc);
+	void (*undo)(void *to);
+	/* Check the store. *faults: number of faults found; *complete: it was checked to the end. */
+	int (*verify)(void *to, bool map_only, const struct hr_store_listener *listener,
+		      uint32_t *faults, bool *complete);
+	/* The command waits for a file: tell the appliance, or find that it has disconnected.
+	 * NULL: no appliance is involved. watched: descriptor that is readable after it has
+	 * disconnected; -1: none. */
+	int (*alive)(void *to);
+	int (*watched)(void *to);
+};
+
+/*
+ * Log the reason of a failed call on an ssd or object, with its remedy: *e, or when that is empty
+ * the meaning of err. Returns an exit code.
+ */
+int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e);
 
 #endif

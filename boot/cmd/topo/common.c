@@ -10,20 +10,20 @@
 
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)
 {
-	for (uint32_t i = 0; i < t->engine.gpus; i++)
-		if (t->engine.gpu[i] == fn) {
+	for (uint32_t i = 0; i < t->topology.gpus; i++)
+		if (t->topology.gpu[i] == fn) {
 			snprintf(text, 16, "GPU%u", i);
 			return text;
 		}
-	for (uint32_t i = 0; i < t->engine.ssds; i++)
-		if (t->engine.ssd[i] == fn) {
+	for (uint32_t i = 0; i < t->topology.ssds; i++)
+		if (t->topology.ssd[i] == fn) {
 			snprintf(text, 16, "NVME%u", i);
 			return text;
 		}
 	return hr_bdf(&t->model.fn[fn], text);
 }
 
-/* "DD.F" of a path, on the bus below the bridge before it, or "BB:DD.F". */
+/* "DD.F" of a path, on the bus below the previous bridge, or "BB:DD.F". */
 static int32_t step(const struct hr_model *m, int32_t from, const char *text, size_t *used)
 {
 	const struct hr_fn *up = &m->fn[from];
@@ -65,17 +65,17 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 	if (at != HR_NO_FN)
 		return at;
 	if (strncasecmp(name, "gpu", 3) == 0 && name[3]) {
-		return hr_number_parse_u32(name + 3, 10, &i) && i < t->engine.gpus
-			       ? t->engine.gpu[i]
+		return hr_number_parse_u32(name + 3, 10, &i) && i < t->topology.gpus
+			       ? t->topology.gpu[i]
 			       : HR_NO_FN;
 	}
 	if (strncasecmp(name, "nvme", 4) == 0 && name[4]) {
-		return hr_number_parse_u32(name + 4, 10, &i) && i < t->engine.ssds
-			       ? t->engine.ssd[i]
+		return hr_number_parse_u32(name + 4, 10, &i) && i < t->topology.ssds
+			       ? t->topology.ssd[i]
 			       : HR_NO_FN;
 	}
 	if (strncasecmp(name, "nic", 3) == 0 && name[3]) {
-		return hr_number_parse_u32(name + 3, 10, &i) ? hr_peer_nic(&t->engine, i)
+		return hr_number_parse_u32(name + 3, 10, &i) ? hr_peer_nic(&t->topology, i)
 							     : HR_NO_FN;
 	}
 	return HR_NO_FN;
@@ -91,7 +91,10 @@ static void drop(int32_t *list, uint32_t *count, int32_t index)
 	*count = kept;
 }
 
-/* A function that the user calls one of the two is not the other: no function pairs with itself. */
+/*
+ * A function that the user names as one kind is not of the other kind: no function pairs with
+ * itself.
+ */
 static void add_endpoints(int32_t *list, uint32_t *count, int32_t *other, uint32_t *others,
 			  const struct hr_model *m, const char *const *names, unsigned n)
 {
@@ -109,9 +112,9 @@ static void add_endpoints(int32_t *list, uint32_t *count, int32_t *other, uint32
 	}
 }
 
-int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model *m)
+int hr_topo_evaluate(const struct hr_topo *t, struct hr_topology *e, struct hr_model *m)
 {
-	int err = hr_engine_init(e, m, &t->opt);
+	int err = hr_topology_init(e, m, &t->opt);
 
 	if (err)
 		return err;
@@ -153,7 +156,7 @@ enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b)
 	return rank[b] > rank[a] ? b : a;
 }
 
-const char *hr_topo_iommu_word(const struct hr_engine *e)
+const char *hr_topo_iommu_word(const struct hr_topology *e)
 {
 	static const char *const word[] = { "unknown", "off", "passthrough", "translating" };
 
@@ -163,7 +166,7 @@ const char *hr_topo_iommu_word(const struct hr_engine *e)
 
 bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p)
 {
-	return !t->near_only || p->common != HR_NO_FN;
+	return !t->same_switch_only || p->common != HR_NO_FN;
 }
 
 void hr_topo_sum_add(struct hr_topo_sum *sum, const struct hr_pair *p)
@@ -176,13 +179,13 @@ void hr_topo_sum_add(struct hr_topo_sum *sum, const struct hr_pair *p)
 
 void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	struct hr_pair p;
 
 	*sum = (struct hr_topo_sum){ .exit = HR_TOPO_DIRECT };
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (hr_topo_wants(t, &p))
 				hr_topo_sum_add(sum, &p);
 		}
@@ -192,16 +195,16 @@ void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 
 const char *hr_topo_no_pair(const struct hr_topo *t, char *text)
 {
-	if (t->engine.gpus && t->engine.ssds)
+	if (t->topology.gpus && t->topology.ssds)
 		snprintf(text, 160,
 			 "no pair of %u GPUs and %u NVMe controllers shares a switch (--wanted all "
-			 "judges the others)\n",
-			 t->engine.gpus, t->engine.ssds);
+			 "includes the others)\n",
+			 t->topology.gpus, t->topology.ssds);
 	else
 		snprintf(text, 160,
-			 "no pair to judge: %u GPUs, %u NVMe controllers "
+			 "no pair to evaluate: %u GPUs, %u NVMe controllers "
 			 "(--gpu ADDRESS and --nvme ADDRESS name others)\n",
-			 t->engine.gpus, t->engine.ssds);
+			 t->topology.gpus, t->topology.ssds);
 	return text;
 }
 
@@ -218,7 +221,7 @@ const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict)
 	static const char *const by_rank[] = { "\033[32m", "\033[36m", "\033[33m", "\033[33m",
 					       "\033[35m", "\033[31m", "\033[31m", "\033[1;31m" };
 
-	return t->colour ? by_rank[hr_verdict_rank(verdict)] : "";
+	return t->colour ? by_rank[hr_verdict_order(verdict)] : "";
 }
 
 const char *hr_topo_reset(const struct hr_topo *t)
@@ -241,7 +244,7 @@ char *hr_topo_modifiers(uint16_t modifiers, char *text)
 	return text;
 }
 
-/* "3D controller [0302]: NVIDIA ..." without what stands before the colon. */
+/* "3D controller [0302]: NVIDIA ..." without the part before the colon. */
 const char *hr_topo_title(const struct hr_fn *f)
 {
 	const char *at = strstr(f->name, ": ");
@@ -270,7 +273,7 @@ const char *hr_topo_ids(const struct hr_fn *f, char *text)
 	return text;
 }
 
-char *hr_topo_what(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes)
+char *hr_topo_describe(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes)
 {
 	const char *title = hr_topo_title(f);
 	char ids[16], bdf[HR_BDF_MAX] = "";
@@ -299,7 +302,7 @@ struct requirement {
 	enum hr_verdict level;
 };
 
-/* The level stands behind the last colon; addresses have colons too. */
+/* The level is after the last colon; addresses have colons, too. */
 static bool parse(const char *text, struct requirement *r)
 {
 	const char *comma = strstr(text, ",nvme="), *colon = strrchr(text, ':');
@@ -341,14 +344,14 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 
 	if (!parse(text, &r))
 		return HR_TOPO_USAGE;
-	for (uint32_t i = 0; i < t->engine.gpus; i++)
-		for (uint32_t j = 0; j < t->engine.ssds; j++) {
-			if (!matches(t, t->engine.gpu[i], r.gpu) ||
-			    !matches(t, t->engine.ssd[j], r.ssd))
+	for (uint32_t i = 0; i < t->topology.gpus; i++)
+		for (uint32_t j = 0; j < t->topology.ssds; j++) {
+			if (!matches(t, t->topology.gpu[i], r.gpu) ||
+			    !matches(t, t->topology.ssd[j], r.ssd))
 				continue;
 			pairs++;
-			hr_judge(&t->engine, t->engine.gpu[i], t->engine.ssd[j], &p);
-			if (hr_verdict_rank(p.verdict) <= hr_verdict_rank(r.level))
+			hr_pair_evaluate(&t->topology, t->topology.gpu[i], t->topology.ssd[j], &p);
+			if (hr_verdict_order(p.verdict) <= hr_verdict_order(r.level))
 				continue;
 			report(t, &p, &r);
 			worst = hr_topo_worse(worst, hr_topo_exit_of(&p));

@@ -7,71 +7,72 @@
 #include "boot/cmd/topo/topo.h"
 
 /*
- * hr_engine_init() with the options of *t, and the functions that the user calls a GPU or an SSD;
- * those that m does not have are left out. 0 or -ENOMEM.
+ * Call hr_topology_init() with the options of *t and the functions that the user names as GPUs and
+ * SSDs; names that m does not have are left out. 0 or -ENOMEM.
  */
-int hr_topo_engine(const struct hr_topo *t, struct hr_engine *e, struct hr_model *m);
+int hr_topo_evaluate(const struct hr_topo *t, struct hr_topology *e, struct hr_model *m);
 
-/* The first name that the user gives as a GPU and, in any form, as an SSD too; NULL: none. */
+/* The first name that the user gives both as a GPU and, in any form, as an SSD; NULL: none. */
 const char *hr_topo_both(const struct hr_topo *t);
 
-/* "GPU0" or "NVME3": the name of a judged function in tables; text[16]. */
+/* "GPU0" or "NVME3": the name of an evaluated function in tables; text[16]. */
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text);
 
 /* The function that a user names: GPU0, NVME0 or an address. HR_NO_FN: none. */
 int32_t hr_topo_find(const struct hr_topo *t, const char *name);
 
 /*
- * The function with that address, in any form that lspci prints: 03:00.0, 0000:03:00.0, the paths of
- * -P (00:01.0/00.0) and -PP (00:01.0/03:00.0), a line that begins so; and 00000000:03:00.0 of
- * nvidia-smi. HR_NO_FN: none, or no address.
+ * The function with an address in any form that lspci prints: 03:00.0, 0000:03:00.0, the paths of
+ * -P (00:01.0/00.0) and -PP (00:01.0/03:00.0), a line that begins with one of them; and
+ * 00000000:03:00.0 of nvidia-smi. HR_NO_FN: no such function, or not an address.
  */
 int32_t hr_topo_address(const struct hr_model *m, const char *text);
 
-/* Exit code that one pair earns; the worse of two codes. */
+/* Exit code of one pair; the worse of two codes. */
 enum hr_topo_exit hr_topo_exit_of(const struct hr_pair *p);
 enum hr_topo_exit hr_topo_worse(enum hr_topo_exit a, enum hr_topo_exit b);
 /* Sum up all pairs of the machine; add one pair. */
 void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum);
 void hr_topo_sum_add(struct hr_topo_sum *sum, const struct hr_pair *p);
 
-/* --wanted: does the user ask for this pair, which was judged? */
+/* True when --wanted includes this evaluated pair. */
 bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p);
-/* The exit code that all wanted pairs earn together. */
+/* Exit code of all wanted pairs. */
 enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t);
 
-/* The line that says why HR_TOPO_NONE; text[160]; returns text. */
+/* The line that explains HR_TOPO_NONE; text[160]; returns text. */
 const char *hr_topo_no_pair(const struct hr_topo *t, char *text);
 
-/* ANSI colour of a verdict, or "" without colours; and the reset. */
+/* ANSI colour of a verdict, or "" without colours; and the reset sequence. */
 const char *hr_topo_colour(const struct hr_topo *t, enum hr_verdict verdict);
 const char *hr_topo_reset(const struct hr_topo *t);
 /* "LINK,NUMA" of modifiers; text[HR_MODIFIERS_TEXT]; returns text. */
 char *hr_topo_modifiers(uint16_t modifiers, char *text);
 
-/* "passthrough", "active, mode unknown": the IOMMU in force. */
-const char *hr_topo_iommu_word(const struct hr_engine *e);
+/* The IOMMU's mode in force: "passthrough", "active, mode unknown". */
+const char *hr_topo_iommu_word(const struct hr_topology *e);
 
-/* Title without class. */
+/* Title without the class. */
 const char *hr_topo_title(const struct hr_fn *f);
 
 /*
- * What the function is: its title, cut at 100 bytes, the numbers [vvvv:dddd] unless the title has
+ * Describe the function: its title, cut at 100 bytes, the numbers [vvvv:dddd] unless the title has
  * them, "integrated" GPU, "VF of" another function. Returns text.
  */
-char *hr_topo_what(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes);
+char *hr_topo_describe(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes);
 
-/* "[10de:20b0]", or "" where the title has it or it is not known; text[16]; returns text. */
+/* "[10de:20b0]"; "" when the title has it or it is unknown; text[16]; returns text. */
 const char *hr_topo_ids(const struct hr_fn *f, char *text);
 
-/* Bytes of text to print where at most `most` fit: no character is cut in two. */
+/* Number of bytes of text to print in at most `most` bytes, without cutting a character in two. */
 int hr_topo_fit(const char *text, int most);
 
 /*
- * 'gpu=*,nvme=*:DIRECT': every pair that matches must be at least as good as the level.
- * hr_topo_require_check() says whether a text has that form; hr_topo_require() takes one that has,
- * and returns 0 when met, the exit code of the worst pair that fails (each is told on stderr), or
- * HR_TOPO_NONE: no pair matches, which is told too. HR_TOPO_USAGE: the text has not that form.
+ * 'gpu=*,nvme=*:DIRECT': every matching pair must be at least as good as the level.
+ * hr_topo_require_check() tells whether a text has that form. hr_topo_require() returns 0 when the
+ * requirement is met; the exit code of the worst failing pair (each failing pair is reported on
+ * stderr); HR_TOPO_NONE: no pair matches, which is reported, too; or HR_TOPO_USAGE: the text does
+ * not have that form.
  */
 bool hr_topo_require_check(const char *text);
 int hr_topo_require(const struct hr_topo *t, const char *text);

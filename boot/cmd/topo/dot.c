@@ -15,7 +15,7 @@ static void put_label(FILE *out, const char *text)
 	}
 }
 
-/* Only what leads to a judged function is drawn. */
+/* Mark the functions on paths to evaluated functions; only these are drawn. */
 static void mark(const struct hr_topo *t, const int32_t *list, uint32_t count, bool *wanted)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -81,14 +81,14 @@ static bool on_path(const struct hr_topo *t, const struct hr_pair *p, int32_t in
 void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 {
 	static bool wanted[HR_FUNCTIONS_MAX];
-	struct hr_pair judged, *p = NULL;
+	struct hr_pair evaluated, *p = NULL;
 
 	memset(wanted, 0, sizeof wanted);
-	mark(t, t->engine.gpu, t->engine.gpus, wanted);
-	mark(t, t->engine.ssd, t->engine.ssds, wanted);
+	mark(t, t->topology.gpu, t->topology.gpus, wanted);
+	mark(t, t->topology.ssd, t->topology.ssds, wanted);
 	if (gpu != HR_NO_FN) {
-		hr_judge(&t->engine, gpu, ssd, &judged);
-		p = &judged;
+		hr_pair_evaluate(&t->topology, gpu, ssd, &evaluated);
+		p = &evaluated;
 		mark(t, (int32_t[]){ gpu, ssd }, 2, wanted);
 	}
 	fputs("digraph topology {\n\tnode [fontname=\"sans\" fontsize=10];\n"

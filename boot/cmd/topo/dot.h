@@ -6,7 +6,7 @@
 
 #include "boot/cmd/topo/topo.h"
 
-/* The machine as a graph on t->out; the path of the pair is marked unless gpu is HR_NO_FN. */
+/* Print the machine as a graph to t->out; the path of the pair is marked unless gpu is HR_NO_FN. */
 void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
 #endif

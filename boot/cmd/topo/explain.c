@@ -1,4 +1,4 @@
-/* One pair, hop by hop, with the rule that decided and what was ruled out. */
+/* One pair, hop by hop, with the deciding rule and the rules that were excluded. */
 #include "boot/cmd/topo/explain.h"
 
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "boot/cmd/topo/software.h"
 #include "pci/topo/fields.h"
 #include "pci/path.h"
+#include "pci/topo/explain.h"
 
 #define FINDINGS_MAX 64u
 
@@ -67,10 +68,10 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 	char bdf[HR_BDF_MAX], what[256];
 
 	fprintf(out, "  %s  %-9s ", hr_bdf(f, bdf), role);
-	fputs(hr_topo_what(t, f, what, sizeof what), out);
+	fputs(hr_topo_describe(t, f, what, sizeof what), out);
 	fputs("\n     ", out);
-	if (f->slot)
-		fprintf(out, "  slot %s", f->slot);
+	if (f->pci_slot)
+		fprintf(out, "  slot %s", f->pci_slot);
 	put_link(out, f);
 	put_fact(out, f, HR_F_MPS, "MPS");
 	put_fact(out, f, HR_F_COMMAND, "COMMAND");
@@ -132,33 +133,34 @@ static void put_flows(const struct hr_topo *t, const struct hr_pair *p)
 static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 {
 	struct hr_finding found[FINDINGS_MAX];
-	unsigned n = hr_findings(&t->engine, p, found, FINDINGS_MAX);
+	unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
 	char text[512];
 
-	fputs("\nwhat was found:\n", t->out);
+	fputs("\nfindings:\n", t->out);
 	for (unsigned i = 0; i < n && i < FINDINGS_MAX; i++) {
 		const struct hr_rule *r = &hr_rules[found[i].rule];
 
 		if (!found[i].flows)
 			continue;
 		fprintf(t->out, "  %-10s %s%s [%s]\n", r->id,
-			hr_rule_text(&t->engine, p, &found[i], r->why, text, sizeof text),
+			hr_rule_text(&t->topology, p, &found[i], r->why, text, sizeof text),
 			r->recalled ? " (not confirmed)" : "", r->source);
 		if (r->fix)
 			fprintf(t->out, "             -> %s\n",
-				hr_rule_text(&t->engine, p, &found[i], r->fix, text, sizeof text));
+				hr_rule_text(&t->topology, p, &found[i], r->fix, text,
+					     sizeof text));
 	}
 }
 
-/* Rules with a verdict that were tried and did not hit. */
+/* List rules with a verdict that were tried and did not match. */
 static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
 {
 	struct hr_finding found[FINDINGS_MAX];
-	unsigned n = hr_findings(&t->engine, p, found, FINDINGS_MAX);
+	unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
 	bool first = true;
 
-	/* With facts missing, a rule that was not found is not ruled out. */
-	fputs(p->verdict == HR_UNKNOWN ? "\nnot found, though facts are missing:" : "\nruled out:",
+	/* When facts are missing, a rule that did not match is not excluded. */
+	fputs(p->verdict == HR_UNKNOWN ? "\nnot found, but facts are missing:" : "\nruled out:",
 	      t->out);
 	for (unsigned i = 0; i < hr_rules_count; i++) {
 		bool hit = hr_rules[i].verdict == HR_VERDICTS;
@@ -179,14 +181,14 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	struct hr_pair p;
 	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[HR_MODIFIERS_TEXT];
 
-	hr_judge(&t->engine, gpu, ssd, &p);
+	hr_pair_evaluate(&t->topology, gpu, ssd, &p);
 	fprintf(t->out, "%s to %s: %s%s%s\n", hr_bdf(&t->model.fn[gpu], a),
 		hr_bdf(&t->model.fn[ssd], b), hr_topo_colour(t, p.verdict),
 		hr_verdict_text(p.verdict, p.rule, text), hr_topo_reset(t));
-	hr_path_judge(&t->engine, gpu, ssd, &choice);
+	hr_path_evaluate(&t->topology, gpu, ssd, &choice);
 	fprintf(t->out, "  decided by %s: %s\n  path of a pipeline: %s\n", choice.rule, choice.why,
 		choice.direct ? "direct" : "bounce");
-	fprintf(t->out, "  distance %s (", hr_distance_word(&t->engine, &p));
+	fprintf(t->out, "  distance %s (", hr_distance_word(&t->topology, &p));
 	if (p.cut)
 		fputs("steps unknown", t->out);
 	else

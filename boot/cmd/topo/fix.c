@@ -1,4 +1,7 @@
-/* --fix: the smallest ACS change, how to make it, what else it does, and how to undo it. */
+/*
+ * --fix: the smallest ACS change, the commands for it, its side effects, and the commands that undo
+ * it.
+ */
 #include "boot/cmd/topo/fix.h"
 
 #include <errno.h>
@@ -6,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/matrix.h"
@@ -16,14 +18,17 @@
 #include "pci/topo/change.h"
 #include "pci/topo/groups.h"
 
-/* What that version takes; 6.11 to 6.14 take both with faults, unless a stable update mended them. */
+/*
+ * Print the boot parameter of this kernel version. 6.11 to 6.14 have both parameters with faults,
+ * unless a stable update corrected them.
+ */
 static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 {
-	const uint32_t kernel = t->engine.boot.kernel;
+	const uint32_t kernel = t->topology.boot.kernel;
 	char bdf[HR_BDF_MAX];
 
 	if (kernel < HR_KERNEL_DISABLE_REDIR) {
-		fputs("at boot:  no parameter of this kernel does it: pci=disable_acs_redir= came "
+		fputs("at boot:  this kernel has no parameter for it: pci=disable_acs_redir= came "
 		      "with 4.19\n",
 		      t->out);
 		return;
@@ -40,12 +45,12 @@ static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 		fputs("\n", t->out);
 	}
 	fputs("          (quote the semicolons in GRUB; config_acs needs Linux 6.11; 6.11 to 6.14, "
-	      "if no stable update mended\n          them, keep the redirect that firmware sets, "
+	      "if no stable update corrected\n          them, keep the redirect that firmware sets, "
 	      "and take one address in config_acs)\n",
 	      t->out);
 }
 
-/* The command line of one write, or of its undoing. */
+/* The command line of one write, or of the command that undoes it. */
 static const char *setpci(const struct hr_topo *t, const struct hr_fix_write *w, bool undo,
 			  char *text, size_t bytes)
 {
@@ -79,7 +84,7 @@ static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
 			(unsigned long long)fix->pairs, fix->count);
 	if (fix->boot_pairs)
 		fprintf(t->out,
-			"%llu pairs are direct now, as ACS was cleared since the last boot; the "
+			"%llu pairs are direct now, because ACS was cleared since the last boot; the "
 			"next boot redirects them again\n",
 			(unsigned long long)fix->boot_pairs);
 	put_boot(t, fix);
@@ -87,7 +92,7 @@ static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
 		return;
 	if (locked(t)) {
 		fprintf(t->out,
-			"now:      not on this machine: kernel lockdown (%s) refuses setpci, only "
+			"now:      not possible: kernel lockdown (%s) refuses setpci, only "
 			"the boot parameter works\n",
 			t->model.sys.lockdown);
 		return;
@@ -100,7 +105,7 @@ static void put_plan(const struct hr_topo *t, const struct hr_fix *fix)
 
 static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const char *when)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	char name[16], bdf[HR_BDF_MAX];
 
 	fprintf(t->out, "  %s: %u IOMMU groups predicted", when, g->count);
@@ -111,9 +116,9 @@ static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const
 
 		fprintf(t->out, "%s %s in group %u, VFIO %s", j ? ";" : ":",
 			hr_topo_name(t, e->ssd[j], name), g->of[e->ssd[j]],
-			unsure		      ? "not known to open it"
+			unsure		      ? "may not open it"
 			: blocker == HR_NO_FN ? "can open it"
-					      : "kept out by ");
+					      : "blocked by ");
 		if (blocker != HR_NO_FN && !unsure)
 			fprintf(t->out, "%s (%s)", hr_bdf(&t->model.fn[blocker], bdf),
 				t->model.fn[blocker].driver);
@@ -121,33 +126,32 @@ static void put_groups(const struct hr_topo *t, const struct hr_groups *g, const
 	fputc('\n', t->out);
 }
 
-/* One command line for each write; undo: with the bits of before. */
+/* One command line for each write; undo: with the old bits. */
 static void json_setpci(const struct hr_topo *t, const struct hr_fix *fix, const char *key,
 			bool undo)
 {
-	struct json_object *list = hr_json_array(t->json, key);
 	char text[80];
 
+	hr_json_array(t->json, key);
 	for (unsigned i = 0; i < fix->count && !locked(t); i++)
-		json_object_array_add(list, json_object_new_string(setpci(t, &fix->write[i], undo,
-									  text, sizeof text)));
+		hr_json_string(t->json, NULL, setpci(t, &fix->write[i], undo, text, sizeof text));
+	hr_json_close(t->json);
 }
 
 static void json_plan(const struct hr_topo *t, const struct hr_fix *fix)
 {
-	struct json_object *list = hr_json_array(t->json, "ports");
-	char bdf[HR_BDF_MAX];
-
+	hr_topo_json_start(t);
+	hr_json_array(t->json, "ports");
+	for (unsigned i = 0; i < fix->count; i++)
+		hr_topo_json_address(t, t->json, NULL, fix->write[i].fn);
+	hr_json_close(t->json);
 	hr_json_u64(t->json, "pairs_redirected", fix->pairs);
 	hr_json_u64(t->json, "pairs_unread", fix->unread);
-	for (unsigned i = 0; i < fix->count; i++)
-		json_object_array_add(
-			list, json_object_new_string(hr_bdf(&t->model.fn[fix->write[i].fn], bdf)));
 	hr_json_u64(t->json, "pairs_redirected_at_boot", fix->boot_pairs);
-	list = hr_json_array(t->json, "boot_ports");
+	hr_json_array(t->json, "boot_ports");
 	for (unsigned i = 0; i < fix->boots; i++)
-		json_object_array_add(
-			list, json_object_new_string(hr_bdf(&t->model.fn[fix->boot[i]], bdf)));
+		hr_topo_json_address(t, t->json, NULL, fix->boot[i]);
+	hr_json_close(t->json);
 	if (locked(t))
 		hr_json_string(t->json, "lockdown", t->model.sys.lockdown);
 	json_setpci(t, fix, "setpci", false);
@@ -156,20 +160,24 @@ static void json_plan(const struct hr_topo *t, const struct hr_fix *fix)
 
 static void json_groups(const struct hr_topo *t, const struct hr_groups *g, const char *when)
 {
-	struct json_object *o = hr_json_object(t->json, when), *list, *item;
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
+	struct hr_json *o = t->json;
 
+	hr_json_object(o, when);
 	hr_json_u64(o, "predicted_groups", g->count);
-	list = hr_json_array(o, "nvme");
+	hr_json_array(o, "nvme");
 	for (uint32_t j = 0; j < e->ssds; j++) {
 		int32_t blocker = hr_groups_blocker(&t->model, g, e->ssd[j], false);
 
-		item = hr_json_append(list);
-		hr_topo_json_address(t, item, "address", e->ssd[j]);
-		hr_json_u64(item, "group", g->of[e->ssd[j]]);
+		hr_json_object(o, NULL);
+		hr_topo_json_address(t, o, "address", e->ssd[j]);
+		hr_json_u64(o, "group", g->of[e->ssd[j]]);
 		if (!hr_groups_unsure(g, e->ssd[j], blocker))
-			hr_json_bool(item, "vfio_viable", blocker == HR_NO_FN);
+			hr_json_bool(o, "vfio_viable", blocker == HR_NO_FN);
+		hr_json_close(o);
 	}
+	hr_json_close(o);
+	hr_json_close(o);
 }
 
 static void put_triangle(const struct hr_topo *t, const struct hr_groups *before,
@@ -187,18 +195,18 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 /* Groups after a boot with the parameter. */
 static int boot_groups(struct hr_topo *t, const struct hr_fix *fix, struct hr_groups *g)
 {
-	struct hr_boot boot = t->engine.boot;
+	struct hr_boot boot = t->topology.boot;
 
 	boot.disable = hr_fix_list(&t->model, fix);
 	return !boot.disable || hr_groups_at_boot(&t->model, &boot, g) ? HR_TOPO_NO_ACCESS : 0;
 }
 
-/* Facts change to what the fix will make of them; verdicts and groups are computed anew. */
+/* Set the facts to their values after the fix, and compute verdicts and groups again. */
 static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 {
 	struct hr_groups before = { 0 }, after = { 0 };
 
-	if (hr_groups_at_boot(&t->model, &t->engine.boot, &before))
+	if (hr_groups_at_boot(&t->model, &t->topology.boot, &before))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
 		json_groups(t, &before, "before");
@@ -207,9 +215,10 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 		put_groups(t, &before, "before");
 	}
 	hr_fix_assume(&t->model, fix);
-	t->model.regrouped = !written; /* a running kernel keeps the groups of boot */
+	t->model.regrouped = !written; /* a running kernel keeps the groups of its boot */
 	after = before;
-	if (hr_topo_engine(t, &t->engine, &t->model) || (!written && boot_groups(t, fix, &after)))
+	if (hr_topo_evaluate(t, &t->topology, &t->model) ||
+	    (!written && boot_groups(t, fix, &after)))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json) {
 		json_groups(t, &after, "after");
@@ -223,28 +232,33 @@ static int predict(struct hr_topo *t, const struct hr_fix *fix, bool written)
 	return 0;
 }
 
-/* The first n writes, as they were read back; the last of them failed, or none. */
+/* Print the first n writes with the values read back; `failed`: the last one failed. */
 static void put_written(const struct hr_topo *t, const struct hr_fix *fix, unsigned n, bool failed)
 {
-	struct json_object *list = t->json ? hr_json_array(t->json, "written") : NULL, *o;
+	struct hr_json *const o = t->json;
 	char bdf[HR_BDF_MAX];
 
+	if (o)
+		hr_json_array(o, "written");
 	for (unsigned i = 0; i < n; i++) {
 		const struct hr_fix_write *w = &fix->write[i];
 		const bool bad = failed && i == n - 1;
 
-		if (!list) {
+		if (!o) {
 			fprintf(t->out, "written:  %s ACSCtl %04x -> %04x%s\n",
 				hr_bdf(&t->model.fn[w->fn], bdf), w->before, w->after,
 				bad ? "  FAILED" : "");
 			continue;
 		}
-		o = hr_json_append(list);
+		hr_json_object(o, NULL);
 		hr_topo_json_address(t, o, "address", w->fn);
 		hr_json_u64(o, "before", w->before);
 		hr_json_u64(o, "after", w->after);
 		hr_json_bool(o, "failed", bad);
+		hr_json_close(o);
 	}
+	if (o)
+		hr_json_close(o);
 }
 
 /* VFIO gives a group to one process at a time. */
@@ -262,30 +276,28 @@ static bool held_through_vfio(const struct hr_fn *f)
 	return fd < 0 && errno == EBUSY;
 }
 
-/* The change would reroute running transfers of a pair that is in use. */
-static bool is_busy(const struct hr_topo *t, const struct hr_pair *p, char *reason)
+/* True when the change would reroute running transfers of a pair in use. */
+static bool is_busy(const struct hr_topo *t, const struct hr_pair *p, struct hr_error *e)
 {
 	const struct hr_fn *const end[] = { &t->model.fn[p->gpu], &t->model.fn[p->ssd] };
 	char bdf[HR_BDF_MAX];
 
 	for (unsigned i = 0; i < 2; i++)
-		if (held_through_vfio(end[i])) {
-			snprintf(reason, HR_LOG_LINE_MAX, "%s: a process has it through VFIO",
-				 hr_bdf(end[i], bdf));
-			return true;
-		}
-	return hr_controller_unused(hr_bdf(end[1], bdf), reason) == -EBUSY;
+		if (held_through_vfio(end[i]))
+			return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
+				       "%s: a process uses it through VFIO", hr_bdf(end[i], bdf));
+	return hr_controller_unused(hr_bdf(end[1], bdf), e) == -EBUSY;
 }
 
-static bool any_busy(const struct hr_topo *t, char *reason)
+static bool any_busy(const struct hr_topo *t, struct hr_error *e)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *topology = &t->topology;
 	struct hr_pair p;
 
-	for (uint32_t i = 0; i < e->gpus; i++)
-		for (uint32_t j = 0; j < e->ssds; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			if (p.common != HR_NO_FN && p.any_redirect && is_busy(t, &p, reason))
+	for (uint32_t i = 0; i < topology->gpus; i++)
+		for (uint32_t j = 0; j < topology->ssds; j++) {
+			hr_pair_evaluate(topology, topology->gpu[i], topology->ssd[j], &p);
+			if (p.common != HR_NO_FN && p.any_redirect && is_busy(t, &p, e))
 				return true;
 		}
 	return false;
@@ -293,12 +305,14 @@ static bool any_busy(const struct hr_topo *t, char *reason)
 
 static int apply(struct hr_topo *t, struct hr_fix *fix)
 {
-	char reason[HR_LOG_LINE_MAX];
+	struct hr_error e = { 0 };
+	char bdf[HR_BDF_MAX];
 	unsigned failed = 0;
 	int err;
 
-	if (hr_fix_refused(&t->engine, fix, reason) || any_busy(t, reason)) {
-		fprintf(stderr, "headrace: error: not applied: %s\n", reason);
+	if (hr_fix_refused(&t->topology, fix, &e) || any_busy(t, &e)) {
+		hr_error_context(&e, "not applied");
+		hr_error_log(&e, HR_LOG_ERROR);
 		return HR_TOPO_REFUSED;
 	}
 	err = hr_fix_write_all(&t->model, fix, &failed);
@@ -306,7 +320,7 @@ static int apply(struct hr_topo *t, struct hr_fix *fix)
 	if (!err)
 		return 0;
 	fprintf(stderr, "headrace: error: %s: ACSCtl was not changed: %s\n",
-		hr_bdf(&t->model.fn[fix->write[failed].fn], reason), strerror(-err));
+		hr_bdf(&t->model.fn[fix->write[failed].fn], bdf), strerror(-err));
 	return HR_TOPO_REFUSED;
 }
 
@@ -315,17 +329,17 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 	struct hr_fix fix;
 	int err = 0;
 
-	if (hr_fix_plan(&t->engine, NULL, NULL, &fix)) {
+	if (hr_fix_plan(&t->topology, NULL, NULL, &fix)) {
 		fprintf(stderr, "headrace: error: more than %u ports to change\n", HR_FIX_MAX);
 		return HR_TOPO_REFUSED;
 	}
 	if (fix.unread && !t->json)
 		fprintf(t->out,
 			"%llu pairs share a switch, but ACS of their ports was not read: as root, "
-			"or from sudo lspci -vvvxxxx, there may be more to change\n",
+			"or with a capture by sudo lspci -vvvxxxx, more changes may be found\n",
 			(unsigned long long)fix.unread);
 	if (fix.boots == 0 && fix.count == 0 && fix.unread && !t->json) {
-		fputs("no ACS change can be named: nothing that was read redirects\n", t->out);
+		fputs("no ACS change found: no ACS register that was read redirects\n", t->out);
 	} else if (fix.boots == 0 && fix.count == 0 && !t->json) {
 		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
 		      t->out);

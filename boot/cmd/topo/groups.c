@@ -1,7 +1,6 @@
-/* --groups: IOMMU groups as predicted and as they are, and what that means for VFIO. */
+/* --groups: predicted and real IOMMU groups, and what VFIO can open. */
 #include "boot/cmd/topo/groups.h"
 
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "pci/topo/groups.h"
@@ -15,7 +14,7 @@ static void put_blocker(const struct hr_topo *t, int32_t blocker, const char *wh
 	if (blocker == HR_NO_FN)
 		fprintf(t->out, "; VFIO can open the %s group", when);
 	else
-		fprintf(t->out, "; VFIO is kept out of the %s group by %s (driver %s)", when,
+		fprintf(t->out, "; VFIO cannot open the %s group because of %s (driver %s)", when,
 			hr_bdf(&t->model.fn[blocker], bdf), t->model.fn[blocker].driver);
 }
 
@@ -50,8 +49,8 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 	fprintf(t->out, "  %s and %s: ", hr_topo_name(t, p->gpu, gpu),
 		hr_topo_name(t, p->ssd, ssd));
 	if (p->unread_redirect && !p->any_redirect)
-		fputs("ACS of the ports between them is not known, so neither is what is given "
-		      "up\n",
+		fputs("ACS of the ports between them was not read, so the one that is given up is "
+		      "not known\n",
 		      t->out);
 	else if (p->any_redirect)
 		fputs("redirect is on: isolated for VFIO; direct transfers are given up\n", t->out);
@@ -67,84 +66,93 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 		      t->out);
 }
 
-static void json_blocker(const struct hr_topo *t, struct json_object *o, const char *key,
+static void json_blocker(const struct hr_topo *t, struct hr_json *o, const char *key,
 			 int32_t blocker)
 {
-	struct json_object *viable = hr_json_object(o, key);
-
-	hr_json_bool(viable, "viable", blocker == HR_NO_FN);
-	if (blocker == HR_NO_FN)
-		return;
-	hr_topo_json_address(t, viable, "kept_out_by", blocker);
-	hr_json_string(viable, "driver", t->model.fn[blocker].driver);
+	hr_json_object(o, key);
+	hr_json_bool(o, "viable", blocker == HR_NO_FN);
+	if (blocker != HR_NO_FN) {
+		hr_topo_json_address(t, o, "kept_out_by", blocker);
+		hr_json_string(o, "driver", t->model.fn[blocker].driver);
+	}
+	hr_json_close(o);
 }
 
-static void json_function(const struct hr_topo *t, const struct hr_groups *g,
-			  struct json_object *list, int32_t fn)
+static void json_vfio(const struct hr_topo *t, const struct hr_groups *g, int32_t fn)
+{
+	const int32_t blocker = hr_groups_blocker(&t->model, g, fn, false);
+
+	if (!hr_groups_unsure(g, fn, blocker))
+		json_blocker(t, t->json, "vfio_predicted", blocker);
+	if (hr_known(&t->model.fn[fn], HR_F_GROUP))
+		json_blocker(t, t->json, "vfio_real", hr_groups_blocker(&t->model, g, fn, true));
+}
+
+static void json_function(const struct hr_topo *t, const struct hr_groups *g, int32_t fn)
 {
 	const struct hr_fn *f = &t->model.fn[fn];
-	struct json_object *o = hr_json_append(list);
-	int32_t blocker;
+	struct hr_json *o = t->json;
 
+	hr_json_object(o, NULL);
 	hr_topo_json_address(t, o, "address", fn);
 	hr_json_u64(o, "predicted_group", g->of[fn]);
 	hr_json_bool(o, "unsure", g->unsure[fn]);
 	if (hr_known(f, HR_F_GROUP))
 		hr_json_u64(o, "real_group", hr_get(f, HR_F_GROUP, 0));
-	if (!hr_is_nvme(f))
-		return;
-	blocker = hr_groups_blocker(&t->model, g, fn, false);
-	if (!hr_groups_unsure(g, fn, blocker))
-		json_blocker(t, o, "vfio_predicted", blocker);
-	if (hr_known(f, HR_F_GROUP))
-		json_blocker(t, o, "vfio_real", hr_groups_blocker(&t->model, g, fn, true));
+	if (hr_is_nvme(f))
+		json_vfio(t, g, fn);
+	hr_json_close(o);
 }
 
-/* What is not known is left out. */
-static void json_corner(const struct hr_topo *t, const struct hr_groups *g,
-			struct json_object *list, const struct hr_pair *p)
+/* Unknown values are left out. */
+static void json_corner(const struct hr_topo *t, const struct hr_groups *g, const struct hr_pair *p)
 {
-	struct json_object *o = hr_json_append(list);
+	struct hr_json *o = t->json;
 
+	hr_json_object(o, NULL);
 	hr_topo_json_ends(t, o, p->gpu, p->ssd);
 	if (p->any_redirect || !p->unread_redirect)
 		hr_json_bool(o, "redirected", p->any_redirect);
 	if (!hr_groups_unsure(g, p->gpu, p->ssd))
 		hr_json_bool(o, "one_group", g->of[p->gpu] == g->of[p->ssd]);
+	hr_json_close(o);
 }
 
 static int json_groups(const struct hr_topo *t, const struct hr_groups *g,
 		       const struct hr_groups *registers)
 {
-	const struct hr_engine *e = &t->engine;
-	struct json_object *list = hr_json_array(t->json, "functions");
+	const struct hr_topology *e = &t->topology;
 	struct hr_pair p;
 
+	hr_topo_json_start(t);
+	hr_json_array(t->json, "functions");
+	for (uint32_t i = 0; i < e->gpus; i++)
+		json_function(t, g, e->gpu[i]);
+	for (uint32_t i = 0; i < e->ssds; i++)
+		json_function(t, g, e->ssd[i]);
+	hr_json_close(t->json);
 	hr_json_u64(t->json, "predicted_groups", g->count);
 	hr_json_u64(t->json, "groups_by_registers", registers->count);
 	hr_json_u64(t->json, "mismatches", g->mismatches);
-	for (uint32_t i = 0; i < e->gpus; i++)
-		json_function(t, g, list, e->gpu[i]);
-	for (uint32_t i = 0; i < e->ssds; i++)
-		json_function(t, g, list, e->ssd[i]);
-	list = hr_json_array(t->json, "below_one_switch");
+	hr_json_array(t->json, "below_one_switch");
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (p.common != HR_NO_FN)
-				json_corner(t, g, list, &p);
+				json_corner(t, g, &p);
 		}
+	hr_json_close(t->json);
 	return (int)hr_topo_exit_all(t);
 }
 
 int hr_topo_groups(struct hr_topo *t)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	struct hr_groups g = { 0 }, registers = { 0 };
 	struct hr_pair p;
 	char bdf[HR_BDF_MAX];
 
-	if (hr_groups_at_boot(&t->model, &t->engine.boot, &g) ||
+	if (hr_groups_at_boot(&t->model, &t->topology.boot, &g) ||
 	    hr_groups_predict(&t->model, &registers))
 		return HR_TOPO_NO_ACCESS;
 	if (t->json)
@@ -153,7 +161,7 @@ int hr_topo_groups(struct hr_topo *t)
 		"%u IOMMU groups predicted for %u functions, after a boot with an IOMMU on\n",
 		g.count, t->model.count);
 	if (registers.count < g.count)
-		fprintf(t->out, "ACS as it is now isolates less: %u groups; %s\n", registers.count,
+		fprintf(t->out, "ACS isolates less now: %u groups; %s\n", registers.count,
 			e->iommu_active ? "it was cleared since the boot, and the groups no longer "
 					  "isolate"
 					: "such a boot sets it");
@@ -173,7 +181,7 @@ int hr_topo_groups(struct hr_topo *t)
 	      t->out);
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
 		for (uint32_t j = 0; j < e->ssds && (t->all || j < SHOWN); j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (p.common != HR_NO_FN)
 				put_corner(t, &g, &p);
 		}

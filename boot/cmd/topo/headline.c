@@ -7,15 +7,16 @@
 #include "boot/cmd/topo/common.h"
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
+#include "pci/topo/explain.h"
 
 #define BLOCKS_NAMED 8u
-#define BLOCKS_FAR 4u	     /* sets of one headline */
-#define PLACES_PAIRS 1024u   /* pairs that are looked at for further places */
-#define FIX_PAIRS (1u << 16) /* pairs up to which the ports of a fix are counted */
-#define AT_ONCE 256u	     /* SSDs whose rates are solved together */
+#define BLOCKS_OTHERS 4u      /* sets of one headline */
+#define FUNCTIONS_PAIRS 1024u /* pairs that are examined for further functions */
+#define FIX_PAIRS (1u << 16)  /* the ports of a fix are counted up to this number of pairs */
+#define AT_ONCE 256u	      /* SSDs whose rates are computed together */
 #define PORTS_NAMED 2u
 
-/* Append to text[capacity]; what does not fit is left out. */
+/* Append to text[capacity]; the part that does not fit is left out. */
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t capacity,
 							 const char *format, ...)
 {
@@ -29,7 +30,7 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t capa
 
 static void say_members(const struct hr_class *c, struct hr_headline *h)
 {
-	const uint32_t most = c->near ? BLOCKS_NAMED : BLOCKS_FAR;
+	const uint32_t most = c->same_switch ? BLOCKS_NAMED : BLOCKS_OTHERS;
 	uint32_t named = 0;
 	char gpu[64], ssd[64];
 
@@ -45,13 +46,13 @@ static void say_members(const struct hr_class *c, struct hr_headline *h)
 		append(h->members, sizeof h->members, " and more");
 }
 
-/* ---- what */
+/* ---- description */
 
-/* The finding that decided; a pair row has no function to name. */
+/* The finding that decided. A rule on pairs names no function. */
 static struct hr_finding decided(const struct hr_topo *t, const struct hr_pair *p)
 {
 	struct hr_finding found[64];
-	unsigned n = hr_findings(&t->engine, p, found, 64);
+	unsigned n = hr_findings(&t->topology, p, found, 64);
 
 	for (unsigned i = 0; i < n && i < 64; i++)
 		if (found[i].rule == p->rule)
@@ -59,13 +60,13 @@ static struct hr_finding decided(const struct hr_topo *t, const struct hr_pair *
 	return (struct hr_finding){ p->rule, HR_NO_FN, 0 };
 }
 
-struct places {
+struct functions {
 	int32_t fn[32];
 	unsigned fns;
-	unsigned pairs; /* looked at */
+	unsigned pairs; /* pairs that were examined */
 };
 
-static void add_place(struct places *l, int32_t fn)
+static void add_function(struct functions *l, int32_t fn)
 {
 	for (unsigned i = 0; i < l->fns; i++)
 		if (l->fn[i] == fn)
@@ -84,29 +85,29 @@ static uint32_t member(const struct hr_set *set, uint32_t at)
 	return UINT32_MAX;
 }
 
-static void find_places(const struct hr_topo *t, const struct hr_class *c, const struct hr_block *b,
-			struct places *l)
+static void find_functions(const struct hr_topo *t, const struct hr_class *c,
+			   const struct hr_block *b, struct functions *l)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	struct hr_pair p;
 
 	for (uint32_t i = 0, gpu; (gpu = member(&b->gpu, i)) != UINT32_MAX; i++)
 		for (uint32_t j = 0, ssd; (ssd = member(&b->ssd, j)) != UINT32_MAX; j++) {
-			if (l->pairs++ >= PLACES_PAIRS)
+			if (l->pairs++ >= FUNCTIONS_PAIRS)
 				return;
-			hr_judge(e, e->gpu[gpu], e->ssd[ssd], &p);
+			hr_pair_evaluate(e, e->gpu[gpu], e->ssd[ssd], &p);
 			if (p.rule == c->pair.rule)
-				add_place(l, decided(t, &p).fn);
+				add_function(l, decided(t, &p).fn);
 		}
 }
 
 /* Functions other than the first one at which the deciding rule was found. */
-static unsigned more_places(const struct hr_topo *t, const struct hr_class *c)
+static unsigned more_functions(const struct hr_topo *t, const struct hr_class *c)
 {
-	struct places l = { .fns = 0 };
+	struct functions l = { .fns = 0 };
 
 	for (uint32_t i = 0; i < c->blocks; i++)
-		find_places(t, c, &c->block[i], &l);
+		find_functions(t, c, &c->block[i], &l);
 	return l.fns > 1 ? l.fns - 1 : 0;
 }
 
@@ -121,7 +122,7 @@ static const char *through(const struct hr_pair *p)
 
 static const char *apart(const struct hr_class *c, const char *distance)
 {
-	if (c->near)
+	if (c->same_switch)
 		return "share a switch";
 	if (c->pair.cut)
 		return "bridges missing from the capture";
@@ -135,8 +136,8 @@ static void say_what(const struct hr_topo *t, const struct hr_class *c, struct h
 {
 	const struct hr_pair *p = &c->pair;
 	const struct hr_finding f = decided(t, p);
-	const unsigned more = f.fn == HR_NO_FN ? 0 : more_places(t, c);
-	const char *distance = hr_distance_word(&t->engine, p), *begin;
+	const unsigned more = f.fn == HR_NO_FN ? 0 : more_functions(t, c);
+	const char *distance = hr_distance_word(&t->topology, p), *begin;
 	char why[512];
 
 	h->what[0] = '\0';
@@ -159,12 +160,12 @@ static void say_what(const struct hr_topo *t, const struct hr_class *c, struct h
 	default:
 		break;
 	}
-	hr_rule_text(&t->engine, p, &f, hr_rules[p->rule].why, why, sizeof why);
+	hr_rule_text(&t->topology, p, &f, hr_rules[p->rule].why, why, sizeof why);
 	append(h->what, sizeof h->what, "%s: %s",
 	       p->verdict == HR_UNKNOWN	      ? "not known"
 	       : p->verdict == HR_SILENT_LOSS ? "data is lost"
 	       : p->verdict == HR_WRITES_ONLY ? "writes only"
-					      : "no way",
+					      : "no path",
 	       why);
 	if (more)
 		append(h->what, sizeof h->what, " (and the same at %u other function%s)", more,
@@ -181,7 +182,7 @@ static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct 
 	h->terms[0] = '\0';
 	append(h->terms, sizeof h->terms, "%s, rule %s, kernel %s, %s",
 	       hr_verdict_text(p->verdict, p->rule, verdict), hr_rules[p->rule].id,
-	       hr_kernel_text(p->kernel), hr_distance_word(&t->engine, p));
+	       hr_kernel_text(p->kernel), hr_distance_word(&t->topology, p));
 	for (unsigned i = 0; i < HR_FLOWS; i++)
 		differ |= used >> i & 1 && p->flow[i] != p->verdict;
 	for (unsigned i = 0; i < HR_FLOWS && differ; i++)
@@ -198,7 +199,7 @@ static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct 
 /* Each SSD of the class once, with the GPUs of its block in turn. */
 static unsigned flows_of(const struct hr_topo *t, const struct hr_class *c, struct hr_rate *rate)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	unsigned n = 0;
 
 	for (uint32_t b = 0; b < c->blocks; b++)
@@ -226,9 +227,9 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	h->rate[0] = '\0';
 	h->alone_gbs = h->least_gbs = h->most_gbs = 0;
 	h->bound = false;
-	if (hr_verdict_rank(c->pair.verdict) > hr_verdict_rank(HR_WRITES_ONLY) ||
-	    hr_band_solve(&t->engine, &t->model, HR_TO_GPU, &one, 1) || one.gbs <= 0 || n == 0 ||
-	    hr_band_solve(&t->engine, &t->model, HR_TO_GPU, rate, n))
+	if (hr_verdict_order(c->pair.verdict) > hr_verdict_order(HR_WRITES_ONLY) ||
+	    hr_band_solve(&t->topology, &t->model, HR_TO_GPU, &one, 1) || one.gbs <= 0 || n == 0 ||
+	    hr_band_solve(&t->topology, &t->model, HR_TO_GPU, rate, n))
 		return;
 	h->alone_gbs = one.gbs;
 	h->least_gbs = h->most_gbs = rate[0].gbs;
@@ -238,7 +239,7 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	}
 	if (h->least_gbs < 0.05)
 		h->least_gbs = h->most_gbs = 0;
-	h->bound = hr_band_bound(&t->engine, rate, n);
+	h->bound = hr_band_bound(&t->topology, rate, n);
 	if (h->most_gbs - h->least_gbs > 0.05)
 		snprintf(each, sizeof each, "%s%.1f to %.1f GB/s each", h->bound ? "at most " : "",
 			 h->least_gbs, h->most_gbs);
@@ -264,7 +265,10 @@ static bool same_class(void *to, const struct hr_pair *p)
 	       (p->modifiers & HR_MOD_DEGRADED) == (want->modifiers & HR_MOD_DEGRADED);
 }
 
-/* The ports that a fix of this class changes. false: it takes no fix of ACS, or it is too large. */
+/*
+ * Describe the ports that a fix of this class changes. False: ACS is not the cause, or the fix is
+ * too large.
+ */
 static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
 	const char *lockdown = t->model.sys.lockdown;
@@ -277,8 +281,8 @@ static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr
 	    (c->pair.verdict != HR_REDIR_LISTED && c->pair.verdict != HR_REDIR_UNLISTED))
 		return false;
 	fix = calloc(1, sizeof *fix);
-	if (!fix || (uint64_t)t->engine.gpus * t->engine.ssds > FIX_PAIRS ||
-	    hr_fix_plan(&t->engine, same_class, &want, fix) || fix->count == 0) {
+	if (!fix || (uint64_t)t->topology.gpus * t->topology.ssds > FIX_PAIRS ||
+	    hr_fix_plan(&t->topology, same_class, &want, fix) || fix->count == 0) {
 		free(fix);
 		return false;
 	}
@@ -306,7 +310,7 @@ static void say_remedy(const struct hr_topo *t, const struct hr_class *c, struct
 
 	h->remedy[0] = '\0';
 	if (c->pair.verdict != HR_DIRECT && !say_fix(t, c, h) && r->fix)
-		hr_rule_text(&t->engine, &c->pair, &f, r->fix, h->remedy, sizeof h->remedy);
+		hr_rule_text(&t->topology, &c->pair, &f, r->fix, h->remedy, sizeof h->remedy);
 }
 
 void hr_headline_make(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
@@ -347,8 +351,8 @@ static void count_verdicts(const uint64_t *by, const char *one, const char *many
 char *hr_headline_answer(const struct hr_survey *s, char *text)
 {
 	text[0] = '\0';
-	count_verdicts(s->near, "shares a switch", "share a switch", text);
-	count_verdicts(s->far, "does not share a switch", "do not share a switch", text);
+	count_verdicts(s->with_switch, "shares a switch", "share a switch", text);
+	count_verdicts(s->without_switch, "does not share a switch", "do not share a switch", text);
 	count_verdicts(s->cut, "lacks bridges in the capture", "lack bridges in the capture", text);
 	if (s->sum.degraded)
 		append(text, 512, "; %llu degraded", (unsigned long long)s->sum.degraded);

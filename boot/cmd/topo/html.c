@@ -1,4 +1,4 @@
-/* --html: the answer, the matrix, the tree and all explanations as one page. */
+/* --html: the verdicts, the matrix, the tree and all explanations as one page. */
 #include "boot/cmd/topo/html.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include "boot/cmd/topo/html_tree.h"
 #include "boot/cmd/topo/matrix.h"
 
-#define CELLS_MAX 32u /* rows and columns of a matrix that is drawn */
+#define CELLS_MAX 32u /* rows and columns of a matrix in the page */
 #define HEADLINES_MAX 64u
-#define FULL_COLUMNS 2u /* of a matrix whose cells have the verdict in full */
+#define FULL_COLUMNS 2u /* up to so many columns, cells show the full verdict */
 
-/* Bytes of the character that begins there, or 0: it is not UTF-8, or must not stand in a page. */
+/* Length of the character at c; 0: not UTF-8, or not allowed in a page. */
 static size_t character(const unsigned char *c)
 {
 	const size_t n = c[0] < 0x80 ? 1 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
@@ -33,7 +33,7 @@ static size_t character(const unsigned char *c)
 			return 0;
 		code = code << 6 | (c[i] & 0x3f);
 	}
-	/* Overlong forms, surrogates, C1 controls, beyond Unicode. */
+	/* Refuse overlong forms, surrogates, C1 controls and codes beyond Unicode. */
 	if ((n == 3 && code < 0x800) || (n == 4 && code < 0x10000) || code > 0x10ffff ||
 	    (code >= 0xd800 && code < 0xe000) || code < 0xa0)
 		return 0;
@@ -109,7 +109,7 @@ static void put_top(const struct page *p)
 	      "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; "
 	      "form-action 'none'\">\n<title>headrace topo</title>\n<style>\n",
 	      p->out);
-	fputs(hr_page_style, p->out);
+	fputs(hr_html_style, p->out);
 	fputs("</style></head><body>\n<header><h1>PCIe peer-to-peer DMA between GPUs and "
 	      "SSDs</h1>\n",
 	      p->out);
@@ -121,7 +121,7 @@ static void put_top(const struct page *p)
 	snprintf(count, sizeof count, "%u functions, %u root bus%s", m->count, m->hosts,
 		 m->hosts == 1 ? "" : "es");
 	hr_html_put(p->out, "<p class=\"dim\">~: ~; IOMMU ~; kernel ~</p>\n", m->input, count,
-		    hr_topo_iommu_word(&p->t->engine),
+		    hr_topo_iommu_word(&p->t->topology),
 		    m->sys.kernel[0] ? m->sys.kernel : "unknown");
 	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++)
 		hr_html_put(p->out, "<p class=\"warning\">warning: ~</p>\n", m->warning[i]);
@@ -162,11 +162,11 @@ static void put_headlines(const struct page *p)
 	fputs("</section>\n", p->out);
 }
 
-static void judge_cell(const struct page *p, uint32_t column, uint32_t row, struct hr_pair *pair)
+static void evaluate_cell(const struct page *p, uint32_t column, uint32_t row, struct hr_pair *pair)
 {
-	const struct hr_engine *e = &p->t->engine;
+	const struct hr_topology *e = &p->t->topology;
 
-	hr_judge(e, e->gpu[p->s->gpu_of[column]], e->ssd[p->s->ssd_of[row]], pair);
+	hr_pair_evaluate(e, e->gpu[p->s->gpu_of[column]], e->ssd[p->s->ssd_of[row]], pair);
 }
 
 static void put_cell(const struct page *p, uint32_t column, uint32_t row)
@@ -174,7 +174,7 @@ static void put_cell(const struct page *p, uint32_t column, uint32_t row)
 	char verdict[48], id[32];
 	struct hr_pair pair;
 
-	judge_cell(p, column, row, &pair);
+	evaluate_cell(p, column, row, &pair);
 	if (!hr_topo_wants(p->t, &pair)) {
 		fputs("<td><span class=\"no\">&ndash;</span></td>", p->out);
 		return;
@@ -183,7 +183,7 @@ static void put_cell(const struct page *p, uint32_t column, uint32_t row)
 	hr_verdict_text(pair.verdict, pair.rule, verdict);
 	hr_html_put(
 		p->out, "<td><a class=\"~\" href=\"#~\" title=\"~\"><small>~</small>~~</a></td>",
-		hr_html_colour(pair.verdict), id, verdict, hr_distance_word(&p->t->engine, &pair),
+		hr_html_colour(pair.verdict), id, verdict, hr_distance_word(&p->t->topology, &pair),
 		p->s->columns > FULL_COLUMNS ? hr_matrix_word(pair.verdict) : verdict,
 		pair.modifiers & HR_MOD_DEGRADED ? "*" : "");
 }
@@ -218,8 +218,8 @@ static void put_tree(const struct page *p)
 	char count[64];
 	uint32_t left;
 
-	fputs("<section><h2>Tree</h2><p class=\"dim\">A GPU and then an SSD show the way between "
-	      "them; anything else its registers.</p><div class=\"scroll\">\n",
+	fputs("<section><h2>Tree</h2><p class=\"dim\">Select a GPU and then an SSD to see the "
+	      "path between them; any other box shows its registers.</p><div class=\"scroll\">\n",
 	      p->out);
 	left = hr_html_tree(p->t, p->s, p->out, p->drawn);
 	fputs("</div>\n", p->out);
@@ -241,7 +241,7 @@ static void put_articles(const struct page *p)
 	}
 	for (uint32_t i = 0; p->matrix && i < p->s->columns; i++)
 		for (uint32_t j = 0; j < p->s->rows; j++) {
-			judge_cell(p, i, j, &pair);
+			evaluate_cell(p, i, j, &pair);
 			if (!hr_topo_wants(p->t, &pair))
 				continue;
 			snprintf(id, sizeof id, "c%u-%u", i, j);
@@ -269,7 +269,7 @@ static int put_page(const struct page *p)
 	fputs("</aside></div>\n<footer>Made by headrace topo. Rates are of a model: link "
 	      "registers, TLP overhead and priors for root complexes.</footer>\n<script>\n",
 	      p->out);
-	fputs(hr_page_script, p->out);
+	fputs(hr_html_script, p->out);
 	fputs("</script></body></html>\n", p->out);
 	return err;
 }
@@ -296,7 +296,7 @@ static int write_page(struct hr_topo *t, FILE *out, enum hr_topo_exit *code)
 	return err;
 }
 
-/* A stream of its own over the target's descriptor, which stays open. */
+/* A second stream over the target's descriptor; closing it keeps the descriptor open. */
 static FILE *stream_of(const struct hr_target *target)
 {
 	const int fd = dup(target->fd);

@@ -1,4 +1,4 @@
-/* Explanations: an article for each kind of pair, and for each function that is drawn. */
+/* Explanations: an article for each kind of pair, and for each function in the tree. */
 #include "boot/cmd/topo/html_pair.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/explain.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/explain.h"
 
 char *hr_html_id(int32_t fn, char *text)
 {
@@ -17,7 +18,7 @@ char *hr_html_id(int32_t fn, char *text)
 static void put_findings(const struct hr_topo *t, FILE *out, const struct hr_pair *p)
 {
 	struct hr_finding found[64];
-	unsigned n = hr_findings(&t->engine, p, found, 64);
+	unsigned n = hr_findings(&t->topology, p, found, 64);
 	char why[640], fix[640];
 
 	fputs("<ul>", out);
@@ -26,19 +27,19 @@ static void put_findings(const struct hr_topo *t, FILE *out, const struct hr_pai
 
 		if (!found[i].flows)
 			continue;
-		hr_rule_text(&t->engine, p, &found[i], r->why, why, sizeof why);
+		hr_rule_text(&t->topology, p, &found[i], r->why, why, sizeof why);
 		hr_html_put(out, "<li><code>~</code> ~~", r->id, why,
 			    r->recalled ? " (not confirmed)" : "");
 		if (r->fix)
 			hr_html_put(
 				out, "<div class=\"remedy\">~</div>",
-				hr_rule_text(&t->engine, p, &found[i], r->fix, fix, sizeof fix));
+				hr_rule_text(&t->topology, p, &found[i], r->fix, fix, sizeof fix));
 		fputs("</li>\n", out);
 	}
 	fputs("</ul>\n", out);
 }
 
-/* What --explain prints. */
+/* The output of --explain. */
 static void put_hops(const struct hr_topo *t, FILE *out, const struct hr_pair *p)
 {
 	struct hr_topo plain = *t;
@@ -75,7 +76,7 @@ void hr_html_pair(const struct hr_topo *t, FILE *out, const char *id, const char
 		hr_html_put(out, "<p class=\"equal\">stands for ~</p>\n", equal);
 	hr_html_put(out, "<p class=\"dim\">rule ~; kernel p2pdma ~; distance ~",
 		    hr_rules[p->rule].id, hr_kernel_text(p->kernel),
-		    hr_distance_word(&t->engine, p));
+		    hr_distance_word(&t->topology, p));
 	if (p->modifiers)
 		hr_html_put(out, "; ~", hr_topo_modifiers(p->modifiers, modifiers));
 	fputs("</p>\n", out);
@@ -99,7 +100,7 @@ static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id)
 
 static void put_rules(const struct hr_topo *t, FILE *out, int32_t fn)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	const struct hr_pair p = { .gpu = fn, .ssd = fn, .common = HR_NO_FN };
 	char why[640];
 
@@ -126,9 +127,9 @@ void hr_html_function(const struct hr_topo *t, FILE *out, int32_t fn)
 	hr_html_put(out, "<article id=\"i~\" data-fn=\"~\"><h2>~~~</h2>\n", id, id, bdf,
 		    strcmp(name, bdf) == 0 ? "" : " ", strcmp(name, bdf) == 0 ? "" : name);
 	hr_html_put(out, "<p>~</p><p class=\"dim\">~~~~</p>\n",
-		    hr_topo_what(t, f, what, sizeof what),
+		    hr_topo_describe(t, f, what, sizeof what),
 		    f->driver && f->driver[0] ? "driver " : "", f->driver ? f->driver : "",
-		    f->slot ? " slot " : "", f->slot ? f->slot : "");
+		    f->pci_slot ? " slot " : "", f->pci_slot ? f->pci_slot : "");
 	put_rules(t, out, fn);
 	fputs("<dl>", out);
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)

@@ -1,4 +1,4 @@
-/* GPUs and network cards against each other: what --peers prints, as a table of the page. */
+/* GPUs and network cards against each other: the output of --peers as a table of the page. */
 #include "boot/cmd/topo/html_peers.h"
 
 #include "boot/cmd/topo/common.h"
@@ -18,9 +18,9 @@ static void put_cell(FILE *out, const struct hr_peers *peers, uint32_t i, uint32
 		fputs("<td><span class=\"no\">X</span></td>", out);
 		return;
 	}
-	hr_peers_judge(peers, i, j, &p);
+	hr_peers_evaluate(peers, i, j, &p);
 	hr_peer_distance(peers, &p, distance);
-	if (!p.judged) {
+	if (!p.has_verdict) {
 		hr_html_put(out, "<td><span class=\"no\">~</span></td>", distance);
 		return;
 	}
@@ -44,8 +44,8 @@ static void put_name(FILE *out, const struct hr_topo *t, const struct hr_peer *p
 int hr_html_peers(struct hr_topo *t, FILE *out)
 {
 	struct hr_peers peers;
-	const int err =
-		hr_peers_init(&peers, &t->engine, &t->model, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
+	const int err = hr_peers_init(&peers, &t->topology, &t->model,
+				      1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
 
 	if (err)
 		return err;
@@ -64,8 +64,8 @@ int hr_html_peers(struct hr_topo *t, FILE *out)
 			put_cell(out, &peers, i, j);
 		fputs("</tr>\n", out);
 	}
-	fputs("</tbody></table></div>\n<p class=\"dim\">NV and XGMI: links beside PCI Express, and "
-	      "how many. headrace topo --peers gpu,nvme,nic has rules and near CPUs.</p>"
+	fputs("</tbody></table></div>\n<p class=\"dim\">NV and XGMI: links other than PCI Express, and "
+	      "their number. headrace topo --peers gpu,nvme,nic shows rules and nearby CPUs.</p>"
 	      "</section>\n",
 	      out);
 	return 0;

@@ -1,13 +1,15 @@
 /*
- * boot/cmd/topo/html_peers.h - what --peers prints, as a table of the page.
+ * boot/cmd/topo/html_peers.h - the output of --peers as a table of the page.
  */
 #ifndef BOOT_CMD_TOPO_HTML_PEERS_H
 #define BOOT_CMD_TOPO_HTML_PEERS_H
 
 #include "boot/cmd/topo/html.h"
 
-/* GPUs and network cards against each other as a table, if there are two, and at most 32. Memory comes
- * from the model. 0 or -ENOMEM. */
+/*
+ * Write GPUs and network cards against each other as a table, if there are 2 to 32 of them. Memory
+ * comes from the model. 0 or -ENOMEM.
+ */
 int hr_html_peers(struct hr_topo *t, FILE *out);
 
 #endif

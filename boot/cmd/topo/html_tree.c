@@ -13,7 +13,6 @@
 #define BOX_HEIGHT 32u
 #define BOX_WIDTH 158u
 #define COLUMN 190u
-#define LEVELS_MAX (HR_DEPTH_MAX + 2)
 
 struct drawing {
 	const struct hr_topo *t;
@@ -26,22 +25,25 @@ struct drawing {
 	uint32_t lines, levels;
 };
 
-/* The cards in the order of addresses, so that ways do not cross; and all that is above them. */
-static uint32_t place(struct drawing *d)
+/*
+ * Place the cards in the order of addresses, so that lines do not cross, and the functions above
+ * them.
+ */
+static uint32_t position(struct drawing *d)
 {
 	const struct hr_model *m = &d->t->model;
-	const struct hr_engine *e = &d->t->engine;
-	bool *judged = calloc(m->count + 1, sizeof *judged);
+	const struct hr_topology *e = &d->t->topology;
+	bool *in_pair = calloc(m->count + 1, sizeof *in_pair);
 	uint32_t left = 0;
 
-	for (uint32_t i = 0; judged && i < e->gpus; i++)
-		judged[e->gpu[i]] = true;
-	for (uint32_t i = 0; judged && i < e->ssds; i++)
-		judged[e->ssd[i]] = true;
-	for (uint32_t i = 0; judged && i < m->count; i++) {
+	for (uint32_t i = 0; in_pair && i < e->gpus; i++)
+		in_pair[e->gpu[i]] = true;
+	for (uint32_t i = 0; in_pair && i < e->ssds; i++)
+		in_pair[e->ssd[i]] = true;
+	for (uint32_t i = 0; in_pair && i < m->count; i++) {
 		const int32_t host = m->fn[i].host;
 
-		if (!judged[i])
+		if (!in_pair[i])
 			continue;
 		if (d->lines == CARDS_MAX) {
 			left++;
@@ -60,7 +62,7 @@ static uint32_t place(struct drawing *d)
 		if (m->fn[i].depth + 2 > d->levels)
 			d->levels = m->fn[i].depth + 2;
 	}
-	free(judged);
+	free(in_pair);
 	return left;
 }
 
@@ -103,7 +105,7 @@ static const char *kind_of(const struct hr_fn *f)
 
 static bool is_degraded(const struct hr_topo *t, int32_t fn)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 
 	for (uint32_t i = 0; i < e->fn_rules; i++)
 		if (hr_rules[e->fn_rule[i]].modifier == HR_MOD_LINK &&
@@ -131,7 +133,7 @@ static void put_edge(const struct drawing *d, int32_t fn)
 		x - (COLUMN - BOX_WIDTH), from, bend, y, x);
 }
 
-/* "02:00.0  16 GT/s x4": the domain is at the root bus. */
+/* "02:00.0  16 GT/s x4". The root bus shows the domain. */
 static void say_link(const struct hr_fn *f, char *text, size_t capacity)
 {
 	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
@@ -154,10 +156,10 @@ static uint32_t index_of(const int32_t *list, uint32_t count, int32_t fn)
 	return i;
 }
 
-/* Opens the link of a card with its column or row of the matrix. */
+/* Begin the link of a card with its column or row of the matrix. */
 static void open_card(const struct drawing *d, int32_t fn, const char *parent, const char *title)
 {
-	const struct hr_engine *e = &d->t->engine;
+	const struct hr_topology *e = &d->t->topology;
 	const uint32_t gpu = index_of(e->gpu, e->gpus, fn), ssd = index_of(e->ssd, e->ssds, fn);
 	const bool is_gpu = gpu < e->gpus;
 	char number[16];
@@ -174,7 +176,7 @@ static void put_function(const struct drawing *d, int32_t fn)
 {
 	const struct hr_fn *f = &d->t->model.fn[fn];
 	const unsigned y = middle(d->top[fn], d->bottom[fn]);
-	const bool redirects = d->t->engine.derived[fn].redirect;
+	const bool redirects = d->t->topology.derived[fn].redirect;
 	char id[16], parent[16], name[16], link[64];
 
 	hr_html_id(fn, id);
@@ -249,7 +251,7 @@ uint32_t hr_html_tree(const struct hr_topo *t, const struct hr_survey *s, FILE *
 	d.host_bottom = calloc(m->hosts + 1, sizeof *d.host_bottom);
 	d.host_drawn = calloc(m->hosts + 1, sizeof *d.host_drawn);
 	if (d.top && d.bottom && d.host_top && d.host_bottom && d.host_drawn)
-		left = place(&d);
+		left = position(&d);
 	if (d.lines)
 		draw(&d);
 	free(d.top);

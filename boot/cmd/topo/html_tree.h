@@ -1,5 +1,6 @@
 /*
- * boot/cmd/topo/html_tree.h - the tree of bridges as SVG: root buses at the left, cards at the right.
+ * boot/cmd/topo/html_tree.h - the tree of bridges as SVG: root buses at the left, cards at the
+ * right.
  */
 #ifndef BOOT_CMD_TOPO_HTML_TREE_H
 #define BOOT_CMD_TOPO_HTML_TREE_H
@@ -7,8 +8,8 @@
 #include "boot/cmd/topo/html.h"
 
 /*
- * The tree of bridges as SVG, as far as it leads to what is judged. drawn[functions] is set for the
- * functions in it. Returns how many judged functions are left out because the drawing is full.
+ * Write the tree of bridges above evaluated functions as SVG. Sets drawn[functions] for the
+ * functions in it. Returns the number of evaluated functions that do not fit into the drawing.
  */
 uint32_t hr_html_tree(const struct hr_topo *t, const struct hr_survey *s, FILE *out, bool *drawn);
 

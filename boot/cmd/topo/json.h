@@ -1,28 +1,42 @@
 /*
- * boot/cmd/topo/json.h - topo --json; pci/topo/README.md documents the schema, "schema" counts
- * incompatible changes.
+ * boot/cmd/topo/json.h - topo --json. pci/topo/README.md documents the schema; the member "schema"
+ * counts incompatible changes.
  */
 #ifndef BOOT_CMD_TOPO_JSON_H
 #define BOOT_CMD_TOPO_JSON_H
 
 #include "boot/cmd/topo/topo.h"
 
-/* code: what the command is going to return. 0, or what hr_json_print() says. */
+/*
+ * Print the document of the verdicts. code: the exit code of the command. Returns code, or
+ * HR_TOPO_NO_ACCESS with the reason printed.
+ */
 int hr_topo_json(struct hr_topo *t, int code);
 
-/* The document of a view ("plan", "fix", ...), with the machine in it. */
-struct json_object *hr_topo_json_new(const struct hr_topo *t, const char *view);
+/* The first part of a document, from the present model. */
+struct hr_topo_machine hr_topo_machine(const struct hr_topo *t);
+
+/* Begin the document of a view ("plan", "fix", ...), with the member `machine`. */
+void hr_topo_json_begin(struct hr_json *out, FILE *file, const struct hr_topo *t, const char *view,
+			const struct hr_topo_machine *machine);
+/*
+ * Begin t->json unless it has begun. A view calls this when no usage error is possible any more, so
+ * that a usage error leaves stdout empty.
+ */
+void hr_topo_json_start(const struct hr_topo *t);
 
 /*
- * Print and free it, with functions[] and pairs[] if wanted, one by one: all pairs of a large
- * machine do not fit into memory. 0, or -EIO when stdout does not take it.
+ * Print pairs[] one by one, because all pairs of a large machine do not fit into memory. s may be
+ * NULL.
  */
-int hr_topo_json_print(const struct hr_topo *t, struct json_object *root, bool functions,
-		       bool pairs, int code);
+struct hr_survey;
+void hr_topo_json_pairs(const struct hr_topo *t, struct hr_json *out, const struct hr_survey *s);
 
-/* "gpu" and "nvme" of a pair, as addresses; one function's address as member `key`. */
-void hr_topo_json_ends(const struct hr_topo *t, struct json_object *o, int32_t gpu, int32_t ssd);
-void hr_topo_json_address(const struct hr_topo *t, struct json_object *o, const char *key,
-			  int32_t fn);
+/* End the document with the exit code. Returns code, or HR_TOPO_NO_ACCESS as above. */
+int hr_topo_json_end(struct hr_json *out, int code);
+
+/* Put "gpu" and "nvme" of a pair as addresses; put one function's address as member `key`. */
+void hr_topo_json_ends(const struct hr_topo *t, struct hr_json *o, int32_t gpu, int32_t ssd);
+void hr_topo_json_address(const struct hr_topo *t, struct hr_json *o, const char *key, int32_t fn);
 
 #endif

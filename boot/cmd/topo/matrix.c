@@ -1,4 +1,7 @@
-/* The matrix in the manner of nvidia-smi topo -m: a row for SSDs, a column for GPUs that are equal. */
+/*
+ * The matrix in the style of nvidia-smi topo -m: a row per set of equal SSDs, a column per set of
+ * equal GPUs.
+ */
 #include "boot/cmd/topo/matrix.h"
 
 #include "boot/cmd/topo/common.h"
@@ -8,10 +11,10 @@
 
 #define GAP 2u
 #define NAME_MAX 20u
-#define ROWS_MAX 32u  /* printed without being asked for */
-#define BLOCKS_MAX 2u /* of columns, one below the other, printed without being asked for */
+#define ROWS_MAX 32u  /* limit without --format matrix */
+#define BLOCKS_MAX 2u /* blocks of columns, one below the other; limit without --format matrix */
 
-/* How much a cell says; the first one with which all columns fit is taken. */
+/* Forms of a cell, from long to short. The first form in which all columns fit is used. */
 enum form { FULL, SHORT, VERDICT, FORMS };
 
 const char *hr_matrix_word(enum hr_verdict verdict)
@@ -37,7 +40,7 @@ static const char *cell(const struct hr_topo *t, const struct hr_pair *p, enum f
 	else if (form == FULL)
 		hr_survey_cell(t, p, text);
 	else if (form == SHORT)
-		snprintf(text, 64, "%-4s %s%s", hr_distance_word(&t->engine, p),
+		snprintf(text, 64, "%-4s %s%s", hr_distance_word(&t->topology, p),
 			 hr_matrix_word(p->verdict), star);
 	else
 		snprintf(text, 64, "%s%s", hr_matrix_word(p->verdict), star);
@@ -56,7 +59,7 @@ char *hr_matrix_name(const struct hr_topo *t, const struct hr_survey *s, bool ro
 		     char *text, size_t capacity)
 {
 	const uint32_t *of = row ? s->row : s->column;
-	const uint32_t n = row ? t->engine.ssds : t->engine.gpus;
+	const uint32_t n = row ? t->topology.ssds : t->topology.gpus;
 	struct hr_set set = { .count = 0 };
 
 	for (uint32_t i = 0; i < n; i++)
@@ -65,14 +68,14 @@ char *hr_matrix_name(const struct hr_topo *t, const struct hr_survey *s, bool ro
 	return hr_set_text(row ? "NVME" : "GPU", &set, text, capacity);
 }
 
-static void judge(const struct matrix *x, uint32_t column, uint32_t row, struct hr_pair *p)
+static void evaluate(const struct matrix *x, uint32_t column, uint32_t row, struct hr_pair *p)
 {
-	const struct hr_engine *e = &x->t->engine;
+	const struct hr_topology *e = &x->t->topology;
 
-	hr_judge(e, e->gpu[x->s->gpu_of[column]], e->ssd[x->s->ssd_of[row]], p);
+	hr_pair_evaluate(e, e->gpu[x->s->gpu_of[column]], e->ssd[x->s->ssd_of[row]], p);
 }
 
-/* Widest cell and name in a form. */
+/* Width of the widest cell and name in a form. */
 static void measure(struct matrix *x, enum form form)
 {
 	char text[64];
@@ -85,7 +88,7 @@ static void measure(struct matrix *x, enum form form)
 
 		x->cell = n > x->cell ? (unsigned)n : x->cell;
 		for (uint32_t j = 0; j < x->s->rows; j++) {
-			judge(x, i, j, &p);
+			evaluate(x, i, j, &p);
 			n = strlen(cell(x->t, &p, form, text));
 			x->cell = n > x->cell ? (unsigned)n : x->cell;
 		}
@@ -115,7 +118,7 @@ static void print_columns(const struct matrix *x, uint32_t from, uint32_t to)
 		for (uint32_t i = from; i < to; i++) {
 			int pad;
 
-			judge(x, i, j, &p);
+			evaluate(x, i, j, &p);
 			cell(x->t, &p, x->form, text);
 			pad = i + 1 < to ? (int)x->cell - (int)strlen(text) : 0;
 			fprintf(x->t->out, "%*s%s%s%s%*s", (int)GAP, "",
@@ -142,7 +145,7 @@ bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool as
 
 	if (s->sum.pairs == 0)
 		return false;
-	/* Measuring looks at every cell: a large matrix is not even measured. */
+	/* Measuring reads every cell, so a large matrix is not measured unless asked for. */
 	if (!asked && (s->rows > ROWS_MAX || s->columns > ROWS_MAX)) {
 		fprintf(t->out,
 			"\nmatrix of %u rows and %u columns that differ: --format matrix prints "
@@ -162,7 +165,7 @@ bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool as
 	return true;
 }
 
-/* Words of the legend that stand for something in this machine. */
+/* Print the words of the legend that occur in this machine. */
 static void print_distances(const struct hr_topo *t, const struct hr_survey *s)
 {
 	static const struct {
@@ -176,7 +179,7 @@ static void print_distances(const struct hr_topo *t, const struct hr_survey *s)
 		bool used = false;
 
 		for (uint32_t c = 0; c < s->classes && !used; c++)
-			used = strcmp(hr_distance_word(&t->engine, &s->class[c].pair),
+			used = strcmp(hr_distance_word(&t->topology, &s->class[c].pair),
 				      row[i].word) == 0;
 		if (!used)
 			continue;
@@ -193,7 +196,7 @@ void hr_matrix_legend(const struct hr_topo *t, const struct hr_survey *s)
 		return;
 	print_distances(t, s);
 	fprintf(t->out, "%s%s\n", s->sum.degraded ? "; * degraded" : "",
-		t->near_only ? "; - not wanted" : "");
+		t->same_switch_only ? "; - not wanted" : "");
 	if (s->rows > ROWS_MAX || s->columns > ROWS_MAX || (choose(&x) && x.form == FULL))
 		return;
 	fputs("RC through the root complex, REDIR the same because of ACS or the IOMMU; ? the "

@@ -1,6 +1,6 @@
 /*
  * boot/cmd/topo/matrix.h - a matrix like that of nvidia-smi topo -m, with equal rows and columns
- * collapsed.
+ * merged.
  */
 #ifndef BOOT_CMD_TOPO_MATRIX_H
 #define BOOT_CMD_TOPO_MATRIX_H
@@ -9,17 +9,17 @@
 
 #include "boot/cmd/topo/topo.h"
 
-/* The matrix of all pairs on t->out. */
+/* Print the matrix of all pairs to t->out. */
 void hr_topo_matrix(const struct hr_topo *t);
 
 /*
- * The matrix, its equal rows and equal columns collapsed, in HR_TEXT_COLUMNS: cells are shortened
- * when they do not fit, then columns stand in several blocks. One that is not asked for is left out
- * when it is large. false: nothing was printed.
+ * Print the matrix in HR_TEXT_COLUMNS, with equal rows and equal columns merged. Cells are
+ * shortened when they do not fit; then columns are printed in several blocks. A large matrix is
+ * left out unless it is asked for. False: nothing was printed.
  */
 bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool asked);
 
-/* What its words mean. */
+/* Print the meaning of its words. */
 void hr_matrix_legend(const struct hr_topo *t, const struct hr_survey *s);
 
 /* A verdict in at most 7 columns: "REDIR?". */

@@ -1,9 +1,10 @@
-/* Findings beside the deciding rule, and line breaks. */
+/* Findings other than the deciding rules, and line breaks. */
 #include "boot/cmd/topo/notes.h"
+#include "pci/topo/explain.h"
 
 #include <string.h>
 
-#define NOTES_PAIRS 4096u /* pairs whose findings are looked at */
+#define NOTES_PAIRS 4096u /* pairs whose findings are examined */
 
 static bool decides(const struct hr_survey *s, unsigned rule)
 {
@@ -13,14 +14,14 @@ static bool decides(const struct hr_survey *s, unsigned rule)
 	return false;
 }
 
-/* Rows that say which way the data takes; the headline says that. */
-static bool is_way(const struct hr_rule *r)
+/* Rules about the path of the data, which the headline describes. */
+static bool is_about_flow(const struct hr_rule *r)
 {
 	return r->verdict != HR_VERDICTS &&
-	       hr_verdict_rank(r->verdict) <= hr_verdict_rank(HR_REDIR_UNLISTED);
+	       hr_verdict_order(r->verdict) <= hr_verdict_order(HR_REDIR_UNLISTED);
 }
 
-/* A redirecting port of a redirected pair: the headline names the redirect and its remedy. */
+/* A redirecting port of a redirected pair; the headline contains the redirect and its remedy. */
 static bool in_headline(const struct hr_rule *r, const struct hr_pair *p)
 {
 	return p->any_redirect && strcmp(r->id, "A1-port") == 0 &&
@@ -48,17 +49,17 @@ static void add_note(struct hr_note *note, unsigned *n, const struct hr_pair *p,
 }
 
 static void look_at(const struct hr_topo *t, const struct hr_survey *s, const struct hr_pair *p,
-		    bool far, struct hr_note *note, unsigned *notes)
+		    bool no_switch, struct hr_note *note, unsigned *notes)
 {
 	struct hr_finding found[64];
-	unsigned n = hr_findings(&t->engine, p, found, 64);
+	unsigned n = hr_findings(&t->topology, p, found, 64);
 
 	for (unsigned i = 0; i < n && i < 64; i++) {
 		const struct hr_rule *r = &hr_rules[found[i].rule];
 		const bool of_pair = found[i].fn == HR_NO_FN && r->scope == HR_ON_PAIR;
 
-		if (!found[i].flows || is_way(r) || in_headline(r, p) ||
-		    decides(s, found[i].rule) || (far && of_pair))
+		if (!found[i].flows || is_about_flow(r) || in_headline(r, p) ||
+		    decides(s, found[i].rule) || (no_switch && of_pair))
 			continue;
 		add_note(note, notes, p, &found[i]);
 	}
@@ -77,17 +78,20 @@ static void sort(struct hr_note *note, unsigned n)
 
 unsigned hr_notes_find(const struct hr_topo *t, const struct hr_survey *s, struct hr_note *note)
 {
-	const struct hr_engine *e = &t->engine;
-	const bool any_near = s->classes && s->class[0].near;
+	const struct hr_topology *e = &t->topology;
+	const bool any_same_switch = s->classes && s->class[0].same_switch;
 	unsigned n = 0, pairs = 0;
 	struct hr_pair p;
 
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds && pairs < NOTES_PAIRS; j++, pairs++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
-			/* Of pairs across switches that are not wanted, only what is wrong with
-			 * a card or port itself. */
-			look_at(t, s, &p, any_near && p.common == HR_NO_FN && !t->all, note, &n);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
+			/*
+			 * For pairs across switches that are not wanted: only faults of single
+			 * cards and ports.
+			 */
+			look_at(t, s, &p, any_same_switch && p.common == HR_NO_FN && !t->all, note,
+				&n);
 		}
 	sort(note, n);
 	return n;
@@ -100,7 +104,7 @@ void hr_note_text(const struct hr_topo *t, const struct hr_note *n, char *why, c
 	const unsigned most = sizeof n->fn / sizeof *n->fn;
 	size_t used;
 
-	hr_rule_text(&t->engine, &n->pair, &n->found, r->why, why, capacity);
+	hr_rule_text(&t->topology, &n->pair, &n->found, r->why, why, capacity);
 	used = strlen(why);
 	if (n->fns > 1)
 		snprintf(why + used, capacity - used, " (and the same at %u%s other function%s)",
@@ -110,10 +114,10 @@ void hr_note_text(const struct hr_topo *t, const struct hr_note *n, char *why, c
 		snprintf(why + used, capacity - used, " (not confirmed)");
 	fix[0] = '\0';
 	if (r->fix)
-		hr_rule_text(&t->engine, &n->pair, &n->found, r->fix, fix, capacity);
+		hr_rule_text(&t->topology, &n->pair, &n->found, r->fix, fix, capacity);
 }
 
-/* Columns of a text in UTF-8: bytes that begin a character. */
+/* Number of columns of UTF-8 text: bytes that begin a character. */
 static unsigned columns(const char *text, size_t bytes)
 {
 	unsigned n = 0;

@@ -1,4 +1,4 @@
-/* Values of options that change what is judged. */
+/* Values of the options that change how pairs are evaluated. */
 #include "boot/cmd/topo/options.h"
 
 #include <stdlib.h>

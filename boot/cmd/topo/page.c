@@ -1,13 +1,13 @@
-/* Style sheet and script of the page, embedded in the binary. */
+/* Embeds the style sheet and the script of the page in the binary. */
 #include "boot/cmd/topo/html.h"
 
 __asm__(".section .rodata\n"
-	".globl hr_page_style\n"
-	".globl hr_page_script\n"
-	"hr_page_style:\n"
+	".globl hr_html_style\n"
+	".globl hr_html_script\n"
+	"hr_html_style:\n"
 	".incbin \"boot/cmd/topo/page.css\"\n"
 	".byte 0\n"
-	"hr_page_script:\n"
+	"hr_html_script:\n"
 	".incbin \"boot/cmd/topo/page.js\"\n"
 	".byte 0\n"
 	".previous\n");

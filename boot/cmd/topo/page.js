@@ -7,17 +7,17 @@
 
     root.classList.add('js');
 
-    // From a card up to its root bus.
-    function way(id) {
+    // The elements from a card up to its root bus.
+    function path(id) {
         const list = [];
         for (let node = at(id); node; node = node.dataset.parent ? at(node.dataset.parent) : null)
             list.push(node.id);
         return list;
     }
 
-    // The way between two cards: up to where they meet, or to the root bus when data climbs.
+    // Mark the path between two cards: up to the common bridge, or to the root bus.
     function between(a, b, climbs) {
-        const up = way(a), down = way(b);
+        const up = path(a), down = path(b);
         const turn = climbs ? undefined : up.find((id) => down.includes(id));
         const until = (list) => turn ? list.slice(0, list.indexOf(turn) + 1) : list;
         mark([...until(up), ...until(down)], turn);
@@ -30,7 +30,7 @@
             at(id).classList.add('marked');
             if (edge && id !== turn) {
                 edge.classList.add('marked');
-                edge.parentNode.append(edge); // above the others
+                edge.parentNode.append(edge); // drawn above the other edges
             }
         });
     }
@@ -49,10 +49,10 @@
         if (a && b && at(a) && at(b))
             between(a, b, climbs);
         else
-            mark(fn && at(fn) ? way(fn) : []);
+            mark(fn && at(fn) ? path(fn) : []);
     }
 
-    // As show(), and the page's address leads there again.
+    // As show(); also sets the page's address to this article.
     function open(id) {
         show(id);
         history.replaceState(null, '', '#' + id);

@@ -1,6 +1,6 @@
 /*
- * --peers: what nvidia-smi topo -m shows, with SSDs and with verdicts: GPUs, SSDs and network cards
- * against each other, the CPUs and the NUMA node near each, and links between GPUs.
+ * --peers: the output of nvidia-smi topo -m, with SSDs and verdicts: GPUs, SSDs and network cards
+ * against each other, the CPUs and the NUMA node of each, and links between GPUs.
  */
 #include "boot/cmd/topo/peers.h"
 
@@ -8,21 +8,21 @@
 #include <string.h>
 
 #include "boot/cmd/report/usage.h"
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
+#include "pci/topo/explain.h"
 
 #define GAP 2u
-#define LISTED_MAX 64u /* peers by name, unless --all */
+#define LISTED_MAX 64u /* peers listed by name, without --all */
 #define NAME_MAX 24u
 
 const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p)
 {
-	bool back = p->judged && p->b.kind == HR_PEER_GPU &&
-		    hr_verdict_rank(p->to_b.verdict) > hr_verdict_rank(p->to_a.verdict);
+	bool back = p->has_verdict && p->b.kind == HR_PEER_GPU &&
+		    hr_verdict_order(p->to_b.verdict) > hr_verdict_order(p->to_a.verdict);
 
 	return back ? &p->to_b : &p->to_a;
 }
@@ -32,7 +32,7 @@ char *hr_peer_cell(const struct hr_peers *peers, const struct hr_peer_pair *p, c
 	char distance[16];
 
 	hr_peer_distance(peers, p, distance);
-	if (p->judged)
+	if (p->has_verdict)
 		snprintf(text, 48, "%s %s%s", distance, hr_matrix_word(p->verdict),
 			 p->modifiers & HR_MOD_DEGRADED ? "*" : "");
 	else
@@ -51,7 +51,7 @@ static uint32_t hash(const char *text)
 	return h;
 }
 
-/* What every cell says, as a number. */
+/* Hashes of the texts of all cells. */
 static uint32_t *all_cells(const struct hr_peers *peers)
 {
 	const uint32_t n = peers->count;
@@ -61,7 +61,7 @@ static uint32_t *all_cells(const struct hr_peers *peers)
 
 	for (uint32_t i = 0; cell && i < n; i++)
 		for (uint32_t j = i + 1; j < n; j++) {
-			hr_peers_judge(peers, i, j, &p);
+			hr_peers_evaluate(peers, i, j, &p);
 			cell[i * n + j] = cell[j * n + i] = hash(hr_peer_cell(peers, &p, text));
 		}
 	return cell;
@@ -114,17 +114,17 @@ char *hr_peer_set_name(const struct hr_peer_set *s, char *text, size_t capacity)
 static void print_peer(const struct hr_topo *t, const struct hr_peer *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
-	uint32_t node = hr_node(&t->engine, p->fn);
-	char bdf[HR_BDF_MAX], line[2048], number[16], near[16] = "?", what[256];
+	uint32_t node = hr_node(&t->topology, p->fn);
+	char bdf[HR_BDF_MAX], line[2048], number[16], nearest[16] = "?", what[256];
 	int used;
 
 	snprintf(number, sizeof number, "%s%u", hr_peer_word(p->kind), p->number);
 	if (node != ~0u)
-		snprintf(near, sizeof near, "%u", node);
+		snprintf(nearest, sizeof nearest, "%u", node);
 	used = fprintf(t->out, "  %-7s %s  ", number, hr_bdf(f, bdf));
-	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s", near, f->cpus ? f->cpus : "?",
-		 f->devices ? f->devices : "", f->devices ? ", " : "",
-		 hr_topo_what(t, f, what, sizeof what),
+	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s", nearest,
+		 f->cpus ? f->cpus : "?", f->devices ? f->devices : "", f->devices ? ", " : "",
+		 hr_topo_describe(t, f, what, sizeof what),
 		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
 	hr_print_wrapped(t->out, (unsigned)used, 10, line);
 }
@@ -145,14 +145,15 @@ struct grid {
 	unsigned cell, name; /* columns of text */
 };
 
-/* The cell of two sets; of a set with itself "X" when it has one member. */
+/* The cell of two sets. A set with itself: "X" when it has one member. */
 static const char *grid_cell(const struct grid *g, uint32_t i, uint32_t j, struct hr_peer_pair *p,
 			     char *text)
 {
-	p->judged = false;
+	p->has_verdict = false;
 	if (i == j && g->set[i].first == g->set[i].second)
 		return "X";
-	hr_peers_judge(g->peers, g->set[i].first, i == j ? g->set[i].second : g->set[j].first, p);
+	hr_peers_evaluate(g->peers, g->set[i].first, i == j ? g->set[i].second : g->set[j].first,
+			  p);
 	return hr_peer_cell(g->peers, p, text);
 }
 
@@ -191,7 +192,7 @@ static void print_columns(const struct grid *g, uint32_t from, uint32_t to)
 			int pad = j + 1 < to ? (int)g->cell - (int)strlen(cell) : 0;
 
 			fprintf(g->t->out, "%*s%s%s%s%*s", (int)GAP, "",
-				p.judged ? hr_topo_colour(g->t, p.verdict) : "", cell,
+				p.has_verdict ? hr_topo_colour(g->t, p.verdict) : "", cell,
 				hr_topo_reset(g->t), pad, "");
 		}
 	}
@@ -208,7 +209,7 @@ static void print_grid(struct grid *g)
 		print_columns(g, from, from + side < g->sets ? from + side : g->sets);
 }
 
-/* Reasons that stand above. */
+/* Reasons that were printed before. */
 struct told {
 	uint64_t reason[64];
 	unsigned n;
@@ -226,7 +227,7 @@ static bool tell(struct told *told, uint8_t rule, int32_t fn)
 	return true;
 }
 
-/* The rule that decided, where it was found, and its remedy: once each. */
+/* Print the rule that decided, the function where it was found, and its remedy, once each. */
 static void print_reason(const struct grid *g, const struct hr_peer_pair *p, struct told *told)
 {
 	const struct hr_pair *worst = hr_peer_worst(p);
@@ -250,7 +251,7 @@ static void print_reason(const struct grid *g, const struct hr_peer_pair *p, str
 			 hr_rule_text(p->by, worst, at, r->fix, text, sizeof text));
 }
 
-/* Sets with a GPU that are not DIRECT: what decides. */
+/* Print the reasons of sets with a GPU that are not DIRECT. */
 static void print_reasons(const struct grid *g)
 {
 	struct told told = { .n = 0 };
@@ -261,7 +262,7 @@ static void print_reasons(const struct grid *g)
 	for (uint32_t i = 0; i < g->sets; i++)
 		for (uint32_t j = i; j < g->sets; j++) {
 			grid_cell(g, i, j, &p, text);
-			if (!p.judged || p.verdict == HR_DIRECT)
+			if (!p.has_verdict || p.verdict == HR_DIRECT)
 				continue;
 			fprintf(g->t->out, "%s with %s: %s%s%s (rule %s)\n",
 				hr_peer_set_name(&g->set[i], a, sizeof a),
@@ -279,7 +280,7 @@ static const char legend[] =
 	"sockets,\nNVn n NVLinks, XGMIn n XGMI links; RC through the root complex, REDIR the same "
 	"because of ACS or\nthe IOMMU, ? one that the kernel does not trust; * degraded\n";
 
-static int print_text(const struct hr_topo *t, const struct hr_peers *peers)
+static int print_text(const struct hr_topo *t, const struct hr_peers *peers, int code)
 {
 	struct grid g = { .t = t, .peers = peers };
 	struct hr_peer_set *set = hr_peer_sets(peers, &g.sets);
@@ -294,19 +295,19 @@ static int print_text(const struct hr_topo *t, const struct hr_peers *peers)
 	print_reasons(&g);
 	fputs(legend, t->out);
 	free(set);
-	return 0;
+	return code;
 }
 
 /* ---- JSON */
 
-static struct json_object *peer(const struct hr_topo *t, const struct hr_peer *p)
+static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr_peer *p)
 {
-	struct json_object *o = hr_json_new();
 	const struct hr_fn *f = &t->model.fn[p->fn];
-	uint32_t node = hr_node(&t->engine, p->fn);
+	uint32_t node = hr_node(&t->topology, p->fn);
 	char name[16];
 
 	snprintf(name, sizeof name, "%s%u", hr_peer_word(p->kind), p->number);
+	hr_json_object(o, NULL);
 	hr_topo_json_address(t, o, "address", p->fn);
 	hr_json_string(o, "name", name);
 	hr_json_string(o, "kind", hr_peer_word(p->kind));
@@ -323,72 +324,75 @@ static struct json_object *peer(const struct hr_topo *t, const struct hr_peer *p
 		hr_json_string(o, "devices", f->devices);
 	if (f->driver)
 		hr_json_string(o, "driver", f->driver);
-	return o;
+	hr_json_close(o);
 }
 
-static void put_direction(struct json_object *o, const char *key, const struct hr_pair *p)
+static void put_direction(struct hr_json *o, const char *key, const struct hr_pair *p)
 {
-	struct json_object *d = hr_json_object(o, key);
 	char text[48];
 
-	hr_json_string(d, "verdict", hr_verdict_text(p->verdict, p->rule, text));
-	hr_json_string(d, "rule", hr_rules[p->rule].id);
-	hr_json_string(d, "kernel_verdict", hr_kernel_text(p->kernel));
+	hr_json_object(o, key);
+	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
+	hr_json_string(o, "rule", hr_rules[p->rule].id);
+	hr_json_string(o, "kernel_verdict", hr_kernel_text(p->kernel));
+	hr_json_close(o);
 }
 
-static struct json_object *pair(const struct hr_topo *t, const struct hr_peers *peers,
-				const struct hr_peer_pair *p)
+static void put_verdict(struct hr_json *o, const struct hr_peer_pair *p)
 {
-	struct json_object *o = hr_json_new(), *links;
 	char text[64];
 
-	hr_topo_json_address(t, o, "a", p->a.fn);
-	hr_topo_json_address(t, o, "b", p->b.fn);
-	hr_json_string(o, "distance", hr_distance_word(peers->engine, &p->to_a));
-	hr_json_u64(o, "kernel_distance", p->to_a.distance);
-	if (p->links) {
-		links = hr_json_object(o, "gpu_links");
-		hr_json_string(links, "fabric", p->fabric == HR_XGMI ? "xgmi" : "nvlink");
-		hr_json_u64(links, "count", p->links);
-		hr_json_bool(links, "through_switch", p->through_switch);
-	}
-	if (!p->judged)
-		return o;
 	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
 	hr_json_string(o, "rule", hr_rules[p->rule].id);
 	hr_json_bool(o, "degraded", p->modifiers & HR_MOD_DEGRADED);
 	put_direction(o, "to_a", &p->to_a);
 	if (p->b.kind == HR_PEER_GPU)
 		put_direction(o, "to_b", &p->to_b);
-	return o;
+}
+
+static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_peers *peers,
+		     const struct hr_peer_pair *p)
+{
+	hr_json_object(o, NULL);
+	hr_topo_json_address(t, o, "a", p->a.fn);
+	hr_topo_json_address(t, o, "b", p->b.fn);
+	hr_json_string(o, "distance", hr_distance_word(peers->topology, &p->to_a));
+	hr_json_u64(o, "kernel_distance", p->to_a.distance);
+	if (p->links) {
+		hr_json_object(o, "gpu_links");
+		hr_json_string(o, "fabric", p->fabric == HR_XGMI ? "xgmi" : "nvlink");
+		hr_json_u64(o, "count", p->links);
+		hr_json_bool(o, "through_switch", p->through_switch);
+		hr_json_close(o);
+	}
+	if (p->has_verdict)
+		put_verdict(o, p);
+	hr_json_close(o);
 }
 
 static int print_json(const struct hr_topo *t, const struct hr_peers *peers, int code)
 {
-	struct json_object *last = hr_json_new();
-	struct hr_json_stream s;
+	const struct hr_topo_machine machine = hr_topo_machine(t);
 	struct hr_peer_pair p;
+	struct hr_json out;
 
-	hr_json_begin(&s);
-	hr_json_members(&s, hr_topo_json_new(t, "peers"));
-	hr_json_list(&s, "peers");
+	hr_topo_json_begin(&out, t->out, t, "peers", &machine);
+	hr_json_array(&out, "peers");
 	for (uint32_t i = 0; i < peers->count; i++)
-		hr_json_item(&s, peer(t, &peers->peer[i]));
-	hr_json_list_end(&s);
-	hr_json_list(&s, "pairs");
+		put_peer(t, &out, &peers->peer[i]);
+	hr_json_close(&out);
+	hr_json_array(&out, "pairs");
 	for (uint32_t i = 0; i < peers->count; i++)
-		for (uint32_t j = i + 1; j < peers->count && !s.failed; j++) {
-			hr_peers_judge(peers, i, j, &p);
-			hr_json_item(&s, pair(t, peers, &p));
+		for (uint32_t j = i + 1; j < peers->count && !out.error; j++) {
+			hr_peers_evaluate(peers, i, j, &p);
+			put_pair(t, &out, peers, &p);
 		}
-	hr_json_list_end(&s);
-	hr_json_u64(last, "exit_code", (uint64_t)code);
-	hr_json_members(&s, last);
-	return hr_json_end(&s);
+	hr_json_close(&out);
+	return hr_topo_json_end(&out, code);
 }
 
-/* Exit code of the worst pair with a GPU; HR_TOPO_NONE: there is none. */
-static int judge_all(const struct hr_peers *peers)
+/* Exit code of the worst pair with a GPU; HR_TOPO_NONE: no such pair. */
+static int evaluate_all(const struct hr_peers *peers)
 {
 	enum hr_topo_exit worst = HR_TOPO_DIRECT;
 	struct hr_peer_pair p;
@@ -398,7 +402,7 @@ static int judge_all(const struct hr_peers *peers)
 		for (uint32_t j = i + 1; j < peers->count; j++) {
 			struct hr_pair sum;
 
-			hr_peers_judge(peers, i, j, &p);
+			hr_peers_evaluate(peers, i, j, &p);
 			sum = *hr_peer_worst(&p);
 			sum.modifiers = p.modifiers;
 			worst = hr_topo_worse(worst, hr_topo_exit_of(&sum));
@@ -411,21 +415,21 @@ int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 {
 	const bool json = strcmp(format, "json") == 0;
 	struct hr_peers peers;
-	int code, err;
+	int code, shown;
 
 	if (!json && strcmp(format, "table") != 0) {
 		hr_usage_error("topo", "--peers is shown as text or json, not as %s", format);
 		return HR_TOPO_USAGE;
 	}
 
-	if (hr_peers_init(&peers, &t->engine, &t->model, kinds)) {
+	if (hr_peers_init(&peers, &t->topology, &t->model, kinds)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
 	}
-	code = judge_all(&peers);
-	err = json ? print_json(t, &peers, code) : print_text(t, &peers);
+	code = evaluate_all(&peers);
+	shown = json ? print_json(t, &peers, code) : print_text(t, &peers, code);
 	if (code == HR_TOPO_NONE)
-		fprintf(stderr, "headrace topo: no pair to judge: %u GPUs, %u others\n",
+		fprintf(stderr, "headrace topo: no pair to evaluate: %u GPUs, %u others\n",
 			peers.by_kind[HR_PEER_GPU], peers.count - peers.by_kind[HR_PEER_GPU]);
-	return err ? HR_TOPO_NO_ACCESS : code;
+	return shown;
 }

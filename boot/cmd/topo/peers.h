@@ -1,8 +1,8 @@
 /*
  * boot/cmd/topo/peers.h - equal GPUs, SSDs and network cards of --peers, for text and for pages.
  *
- * Two peers of a kind are equal when the cells of both read the same against all others: then one
- * row and one column stand for them.
+ * Two peers of a kind are equal when their cells against all other peers have the same text. Then
+ * they share one row and one column.
  */
 #ifndef BOOT_CMD_TOPO_PEERS_H
 #define BOOT_CMD_TOPO_PEERS_H
@@ -12,29 +12,32 @@
 #include "boot/cmd/topo/survey.h"
 #include "pci/topo/peers.h"
 
-#define HR_PEERS_COMPARED 512u /* of more, each is one of its own */
+#define HR_PEERS_COMPARED 512u /* beyond this number no peers are compared; each has its own row */
 
-/* Peers that are equal. */
+/* A set of equal peers. */
 struct hr_peer_set {
 	enum hr_peer_kind kind;
-	uint32_t first; /* of peers->peer */
-	uint32_t
-		second; /* another one, for the cell of the set with itself; first: there is none */
-	struct hr_set set; /* numbers in their kind */
+	uint32_t first; /* index in peers->peer */
+	/* Another member, for the cell of the set with itself; equal to first: none. */
+	uint32_t second;
+	struct hr_set set; /* numbers within their kind */
 };
 
-/* Sets in the order of their first peers; *count of them; the caller frees. NULL: out of memory. */
+/*
+ * The sets in the order of their first peers; *count is their number. The caller frees them. NULL:
+ * out of memory.
+ */
 struct hr_peer_set *hr_peer_sets(const struct hr_peers *peers, uint32_t *count);
-/* "NVME0-5": returns text. */
+/* Name of a set: "NVME0-5". Returns text. */
 char *hr_peer_set_name(const struct hr_peer_set *s, char *text, size_t capacity);
-/* What stands in the matrix: "NV18 DIRECT", "PIX REDIR*", of two without a GPU "PHB". text[48]. */
+/* Text of a cell: "NV18 DIRECT", "PIX REDIR*", without a GPU "PHB". text[48]. */
 char *hr_peer_cell(const struct hr_peers *peers, const struct hr_peer_pair *p, char *text);
 /* The direction that decided. */
 const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p);
 
 /*
- * GPUs, SSDs and network cards of these kinds (1 << enum hr_peer_kind) against each other, as "table"
- * or "json"; another format is wrong usage.
+ * Show GPUs, SSDs and network cards of these kinds (1 << enum hr_peer_kind) against each other, in
+ * format "table" or "json"; another format is a usage error.
  */
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);
 

@@ -1,55 +1,57 @@
-/* --bandwidth and --plan: rates by model, now and after what --fix proposes. */
+/* --bandwidth and --plan: rates from the model, now and after the change that --fix proposes. */
 #include "boot/cmd/topo/rates.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
 
+/* Without --all and --json: */
 #define PAIRS_SHOWN 64u
-#define SUMS_MAX 17u /* of 16 GPUs, and of all pairs */
+#define GPUS_SHOWN 16u
 
 /* Flows that run together. */
 struct sum {
 	char what[64];
 	double gbs;
-	uint32_t edge; /* that limits the first of them */
-	bool bound;    /* several go through root complexes: they may get less */
+	uint32_t edge; /* the edge that limits the first of them */
+	bool bound;    /* several pass root complexes: the sum is an upper bound */
+	uint64_t most; /* number of flows if above HR_FLOWS_MAX, and no rate is computed; else 0 */
 };
 
 struct figures {
-	struct hr_rate *alone; /* each pair by itself */
+	struct hr_rate *alone; /* each pair alone */
 	unsigned alones;
-	struct sum sum[SUMS_MAX];
+	struct sum *sum; /* of the GPUs, each with all SSDs, then of all pairs */
 	unsigned sums;
 };
 
-/* ---- the machine as --fix makes it */
+/* ---- the machine after --fix */
 
 struct fixed {
 	struct hr_fix fix;
 	struct hr_fact was[HR_FIX_MAX];
-	bool helps; /* false: it changes nothing */
+	bool helps; /* false: the fix changes nothing */
 };
 
-static int rejudge(struct hr_topo *t)
+static int evaluate_again(struct hr_topo *t)
 {
-	return hr_topo_engine(t, &t->engine, &t->model) ? HR_TOPO_NO_ACCESS : 0;
+	return hr_topo_evaluate(t, &t->topology, &t->model) ? HR_TOPO_NO_ACCESS : 0;
 }
 
 static int fix_on(struct hr_topo *t, struct fixed *f)
 {
-	f->helps = hr_fix_plan(&t->engine, NULL, NULL, &f->fix) == 0 && f->fix.count != 0;
+	f->helps = hr_fix_plan(&t->topology, NULL, NULL, &f->fix) == 0 && f->fix.count != 0;
 	for (unsigned i = 0; f->helps && i < f->fix.count; i++)
 		f->was[i] = t->model.fn[f->fix.write[i].fn].fact[HR_F_ACS_CTL];
 	if (!f->helps)
 		return 0;
 	hr_fix_assume(&t->model, &f->fix);
-	return rejudge(t);
+	return evaluate_again(t);
 }
 
 static int fix_off(struct hr_topo *t, const struct fixed *f, bool regrouped)
@@ -57,10 +59,10 @@ static int fix_off(struct hr_topo *t, const struct fixed *f, bool regrouped)
 	for (unsigned i = 0; i < f->fix.count; i++)
 		t->model.fn[f->fix.write[i].fn].fact[HR_F_ACS_CTL] = f->was[i];
 	t->model.regrouped = regrouped;
-	return rejudge(t);
+	return evaluate_again(t);
 }
 
-/* What the caller computes of the machine as it is, computed of the fixed one. */
+/* Compute the caller's figures for the machine after the fix. */
 static int after_fix(struct hr_topo *t, struct fixed *f,
 		     int (*compute)(struct hr_topo *t, void *to), void *to)
 {
@@ -76,35 +78,36 @@ static int after_fix(struct hr_topo *t, struct fixed *f,
 
 /* ---- showing */
 
-static void json_rate(const struct hr_topo *t, struct json_object *list, const struct hr_rate *r,
-		      const struct hr_rate *fixed)
+static void json_rate(const struct hr_topo *t, const struct hr_rate *r, const struct hr_rate *fixed)
 {
-	struct json_object *o = hr_json_append(list);
+	struct hr_json *o = t->json;
 	struct hr_pair p;
 	char edge[96];
 
-	hr_judge(&t->engine, r->gpu, r->ssd, &p);
+	hr_pair_evaluate(&t->topology, r->gpu, r->ssd, &p);
+	hr_json_object(o, NULL);
 	hr_topo_json_ends(t, o, r->gpu, r->ssd);
-	if (r->gbs > 0 || p.verdict != HR_UNKNOWN) /* a rate that is not known is not 0 */
-		hr_json_double(o, "gb_per_s", r->gbs, 3);
+	/* An unknown rate is left out, not printed as 0. */
+	if (r->gbs > 0 || p.verdict != HR_UNKNOWN)
+		hr_json_fixed(o, "gb_per_s", r->gbs, 3);
 	if (r->gbs > 0)
-		hr_json_string(o, "limited_by", hr_edge_text(&t->engine, r->edge, edge));
+		hr_json_string(o, "limited_by", hr_edge_text(&t->topology, r->edge, edge));
 	if (fixed)
-		hr_json_double(o, "gb_per_s_after_fix", fixed->gbs, 3);
+		hr_json_fixed(o, "gb_per_s_after_fix", fixed->gbs, 3);
+	hr_json_close(o);
 }
 
-/* To `list` when it is there, to people otherwise; fixed: NULL when --fix changes nothing. */
-static void put_rate(const struct hr_topo *t, struct json_object *list, const struct hr_rate *r,
-		     const struct hr_rate *fixed)
+/* Put a rate into t->json, or print it. fixed NULL: --fix changes nothing. */
+static void put_rate(const struct hr_topo *t, const struct hr_rate *r, const struct hr_rate *fixed)
 {
 	char gpu[16], ssd[16], edge[96], verdict[48];
 	struct hr_pair p;
 
-	if (list) {
-		json_rate(t, list, r, fixed);
+	if (t->json) {
+		json_rate(t, r, fixed);
 		return;
 	}
-	hr_judge(&t->engine, r->gpu, r->ssd, &p);
+	hr_pair_evaluate(&t->topology, r->gpu, r->ssd, &p);
 	fprintf(t->out, "  %-7s %-7s ", hr_topo_name(t, r->gpu, gpu), hr_topo_name(t, r->ssd, ssd));
 	if (r->gbs > 0)
 		fprintf(t->out, "%7.2f GB/s", r->gbs);
@@ -113,52 +116,61 @@ static void put_rate(const struct hr_topo *t, struct json_object *list, const st
 	if (fixed && fixed->gbs > 0)
 		fprintf(t->out, "  after --fix %7.2f", fixed->gbs);
 	if (r->gbs > 0)
-		fprintf(t->out, "  limited by %s\n", hr_edge_text(&t->engine, r->edge, edge));
+		fprintf(t->out, "  limited by %s\n", hr_edge_text(&t->topology, r->edge, edge));
 	else
 		fprintf(t->out, "  the pair is %s\n", hr_verdict_text(p.verdict, p.rule, verdict));
 }
 
-/* No pair has a rate: print none, not a rate of 0. */
+/* When no pair has a rate, print "none" instead of 0. */
 static void put_gbs(FILE *out, const struct sum *s)
 {
-	if (s->edge == HR_NO_EDGE)
+	if (s->most)
+		fprintf(out, "not computed, %llu pairs are more than %u",
+			(unsigned long long)s->most, HR_FLOWS_MAX);
+	else if (s->edge == HR_NO_EDGE)
 		fputs("none", out);
 	else
 		fprintf(out, "%s%.2f GB/s", s->bound ? "at most " : "", s->gbs);
 }
 
-static void put_sum(const struct hr_topo *t, struct json_object *list, const struct sum *s,
-		    const struct sum *fixed)
+static void put_sum(const struct hr_topo *t, const struct sum *s, const struct sum *fixed)
 {
-	struct json_object *o = list ? hr_json_append(list) : NULL;
+	struct hr_json *o = t->json;
 	char edge[96] = "";
 
 	if (s->edge != HR_NO_EDGE)
-		hr_edge_text(&t->engine, s->edge, edge);
+		hr_edge_text(&t->topology, s->edge, edge);
 	if (o) {
+		hr_json_object(o, NULL);
 		hr_json_string(o, "what", s->what);
+		if (s->most) {
+			hr_json_u64(o, "pairs", s->most);
+			hr_json_u64(o, "pairs_max", HR_FLOWS_MAX);
+			hr_json_close(o);
+			return;
+		}
 		if (s->edge != HR_NO_EDGE)
-			hr_json_double(o, "gb_per_s", s->gbs, 3);
+			hr_json_fixed(o, "gb_per_s", s->gbs, 3);
 		hr_json_bool(o, "upper_bound", s->bound);
 		if (edge[0])
 			hr_json_string(o, "limited_by", edge);
 		if (fixed)
-			hr_json_double(o, "gb_per_s_after_fix", fixed->gbs, 3);
+			hr_json_fixed(o, "gb_per_s_after_fix", fixed->gbs, 3);
+		hr_json_close(o);
 		return;
 	}
 	fprintf(t->out, "%s: ", s->what);
 	put_gbs(t->out, s);
-	if (fixed)
+	if (fixed && !s->most)
 		fprintf(t->out, ", after --fix %s%.2f", fixed->bound ? "at most " : "", fixed->gbs);
 	fprintf(t->out, "%s%s\n", edge[0] ? "; first limit: " : "", edge);
 }
 
 static void put_legend(const struct hr_topo *t, bool fixed)
 {
-	fputs("Figures are of the model: link registers, TLP overhead and priors. (prior): what "
-	      "others "
-	      "measured of one x16 flow\nthrough such a root complex; what it carries in all is "
-	      "not known: sums \"at most\".\n",
+	fputs("Figures come from a model: link registers, TLP overhead and priors. (prior): public "
+	      "measurements of one x16\nflow through such a root complex; its total capacity is "
+	      "not known, so sums are \"at most\".\n",
 	      t->out);
 	if (fixed)
 		fputs("After --fix: with ACS redirect cleared between GPUs and SSDs of one "
@@ -168,71 +180,104 @@ static void put_legend(const struct hr_topo *t, bool fixed)
 
 /* ---- computing */
 
+/* Say why the model has no rates. Returns the exit code. */
+static int fail(const struct hr_topo *t, int err)
+{
+	if (err == -E2BIG)
+		fprintf(stderr, "headrace: error: %u SSDs to plan for, at most %u\n",
+			t->topology.ssds, HR_FLOWS_MAX);
+	else
+		fputs("headrace: error: out of memory\n", stderr);
+	return HR_TOPO_NO_ACCESS;
+}
+
+static void *table(struct hr_topo *t, unsigned n, size_t bytes)
+{
+	void *rows = hr_model_alloc(&t->model, (n + 1) * bytes);
+
+	if (!rows)
+		fail(t, -ENOMEM);
+	return rows;
+}
+
 static struct hr_rate *rates(struct hr_topo *t, unsigned n)
 {
-	struct hr_rate *r = hr_model_alloc(&t->model, (n + 1) * sizeof *r);
-
-	if (!r)
-		fputs("headrace: error: out of memory\n", stderr);
-	return r;
+	return table(t, n, sizeof(struct hr_rate));
 }
 
 static void add_up(const struct hr_topo *t, struct sum *s, const struct hr_rate *r, unsigned n)
 {
 	s->gbs = 0;
+	s->most = 0;
 	s->edge = HR_NO_EDGE;
 	for (unsigned i = 0; i < n; i++) {
 		s->gbs += r[i].gbs;
 		if (s->edge == HR_NO_EDGE && r[i].gbs > 0)
 			s->edge = r[i].edge;
 	}
-	s->bound = hr_band_bound(&t->engine, r, n);
+	s->bound = hr_band_bound(&t->topology, r, n);
 }
 
 static int alone(struct hr_topo *t, enum hr_direction direction, struct figures *f)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds && n < f->alones; j++, n++) {
 			f->alone[n] = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
 			if (hr_band_solve(e, &t->model, direction, &f->alone[n], 1))
-				return HR_TOPO_NO_ACCESS;
+				return fail(t, -ENOMEM);
 		}
 	return 0;
 }
 
-/* All SSDs and the GPUs from `from` up to, not including, `to`. */
+/* All SSDs, and the GPUs with index from..to-1. */
 static int together(struct hr_topo *t, enum hr_direction direction, uint32_t from, uint32_t to,
 		    struct figures *f)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	const size_t used = t->model.used;
-	unsigned n = (to - from) * e->ssds, k = 0;
-	struct hr_rate *r = n <= HR_FLOWS_MAX ? rates(t, n) : NULL;
+	const uint64_t flows = (uint64_t)(to - from) * e->ssds;
+	struct sum *const s = &f->sum[f->sums++];
+	struct hr_rate *r;
+	unsigned k = 0;
 	int err;
 
+	if (flows > HR_FLOWS_MAX) {
+		s->most = flows;
+		s->edge = HR_NO_EDGE;
+		return 0;
+	}
+	r = rates(t, (unsigned)flows);
 	if (!r)
-		return n <= HR_FLOWS_MAX ? HR_TOPO_NO_ACCESS : 0;
+		return HR_TOPO_NO_ACCESS;
 	for (uint32_t i = from; i < to; i++)
 		for (uint32_t j = 0; j < e->ssds; j++)
 			r[k++] = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
-	err = hr_band_solve(e, &t->model, direction, r, n);
+	err = hr_band_solve(e, &t->model, direction, r, k);
 	if (!err)
-		add_up(t, &f->sum[f->sums++], r, n);
+		add_up(t, s, r, k);
 	hr_model_release(&t->model, used);
-	return err ? HR_TOPO_NO_ACCESS : 0;
+	return err ? fail(t, err) : 0;
+}
+
+/* How many of them: all with --all and --json. */
+static unsigned shown(const struct hr_topo *t, uint64_t all, unsigned most)
+{
+	if (t->all || t->json)
+		most = UINT_MAX / 2;
+	return (unsigned)(all < most ? all : most);
 }
 
 static int one_direction(struct hr_topo *t, enum hr_direction direction, struct figures *f)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	int err = alone(t, direction, f);
 	char name[16];
 
 	f->sums = 0;
-	for (uint32_t i = 0; i < e->gpus && i + 1 < SUMS_MAX && !err; i++) {
+	for (uint32_t i = 0; i < shown(t, e->gpus, GPUS_SHOWN) && !err; i++) {
 		snprintf(f->sum[f->sums].what, sizeof f->sum->what, "all SSDs and %s",
 			 hr_topo_name(t, e->gpu[i], name));
 		err = together(t, direction, i, i + 1, f);
@@ -252,13 +297,14 @@ static int compute_figures(struct hr_topo *t, void *to)
 
 static int prepare(struct hr_topo *t, struct figures f[2])
 {
-	const uint64_t pairs = (uint64_t)t->engine.gpus * t->engine.ssds;
-	const uint64_t most = t->all || t->json ? UINT_MAX / 2 : PAIRS_SHOWN;
+	const uint64_t pairs = (uint64_t)t->topology.gpus * t->topology.ssds;
+	const unsigned gpus = shown(t, t->topology.gpus, GPUS_SHOWN);
 
 	for (unsigned i = 0; i < 2; i++) {
-		f[i].alones = (unsigned)(pairs < most ? pairs : most);
+		f[i].alones = shown(t, pairs, PAIRS_SHOWN);
 		f[i].alone = rates(t, f[i].alones);
-		if (!f[i].alone)
+		f[i].sum = table(t, gpus + 1, sizeof *f[i].sum);
+		if (!f[i].alone || !f[i].sum)
 			return HR_TOPO_NO_ACCESS;
 	}
 	return 0;
@@ -269,21 +315,35 @@ static int prepare(struct hr_topo *t, struct figures f[2])
 static void put_direction(const struct hr_topo *t, const struct figures *now,
 			  const struct figures *fixed, bool to_gpu)
 {
-	struct json_object *o = NULL, *list = NULL;
+	const struct hr_topology *e = &t->topology;
+	const uint64_t pairs = (uint64_t)e->gpus * e->ssds;
+	struct hr_json *o = t->json;
 
-	if (t->json) {
-		o = hr_json_object(t->json, to_gpu ? "to_gpu" : "from_gpu");
-		list = hr_json_array(o, "one_at_a_time");
+	if (o) {
+		hr_json_object(o, to_gpu ? "to_gpu" : "from_gpu");
+		hr_json_array(o, "one_at_a_time");
 	} else {
 		fputs(to_gpu ? "SSD to GPU (reads):\n" : "GPU to SSD (writes):\n", t->out);
 		fputs("one pair at a time:\n", t->out);
 	}
 	for (unsigned i = 0; i < now->alones; i++)
-		put_rate(t, list, &now->alone[i], fixed ? &fixed->alone[i] : NULL);
-	if (o)
-		list = hr_json_array(o, "together");
-	for (unsigned i = 0; i < now->sums; i++)
-		put_sum(t, list, &now->sum[i], fixed ? &fixed->sum[i] : NULL);
+		put_rate(t, &now->alone[i], fixed ? &fixed->alone[i] : NULL);
+	if (o) {
+		hr_json_close(o);
+		hr_json_array(o, "together");
+	} else if (now->alones < pairs) {
+		fprintf(t->out, "  ... and %llu more (--all)\n",
+			(unsigned long long)(pairs - now->alones));
+	}
+	for (unsigned i = 0; i < now->sums; i++) {
+		if (!o && i == now->sums - 1 && i < e->gpus)
+			fprintf(t->out, "... and %u more GPUs (--all)\n", e->gpus - i);
+		put_sum(t, &now->sum[i], fixed ? &fixed->sum[i] : NULL);
+	}
+	if (o) {
+		hr_json_close(o);
+		hr_json_close(o);
+	}
 }
 
 int hr_topo_bandwidth(struct hr_topo *t)
@@ -292,7 +352,7 @@ int hr_topo_bandwidth(struct hr_topo *t)
 	struct fixed fix;
 	int err;
 
-	if (!t->json && (t->engine.gpus == 0 || t->engine.ssds == 0))
+	if (!t->json && (t->topology.gpus == 0 || t->topology.ssds == 0))
 		return HR_TOPO_NONE;
 	err = prepare(t, now);
 	if (!err)
@@ -303,6 +363,8 @@ int hr_topo_bandwidth(struct hr_topo *t)
 		err = after_fix(t, &fix, compute_figures, fixed);
 	if (err)
 		return err;
+	if (t->json)
+		hr_topo_json_start(t);
 	for (unsigned i = 0; i < 2; i++)
 		put_direction(t, &now[i], fix.helps ? &fixed[i] : NULL, i == 0);
 	if (!t->json)
@@ -320,29 +382,30 @@ struct plan {
 static int compute_plan(struct hr_topo *t, void *to)
 {
 	struct plan *p = to;
-	const unsigned n = t->engine.ssds;
+	const unsigned n = t->topology.ssds;
 
-	if (hr_band_solve(&t->engine, &t->model, HR_TO_GPU, p->rate, n))
-		return HR_TOPO_NO_ACCESS;
+	if (hr_band_solve(&t->topology, &t->model, HR_TO_GPU, p->rate, n))
+		return fail(t, -ENOMEM);
 	add_up(t, &p->sum, p->rate, n);
 	return 0;
 }
 
 static void put_plan(const struct hr_topo *t, const struct plan *now, const struct plan *fixed)
 {
-	struct json_object *list = NULL;
-
-	if (t->json)
-		list = hr_json_array(t->json, "assignment");
-	else
-		fputs("one GPU for each SSD, all reading at once:\n", t->out);
-	for (uint32_t j = 0; j < t->engine.ssds; j++)
-		put_rate(t, list, &now->rate[j], fixed ? &fixed->rate[j] : NULL);
 	if (t->json) {
-		hr_json_double(t->json, "gb_per_s", now->sum.gbs, 3);
+		hr_topo_json_start(t);
+		hr_json_array(t->json, "assignment");
+	} else {
+		fputs("one GPU for each SSD, all reading at once:\n", t->out);
+	}
+	for (uint32_t j = 0; j < t->topology.ssds; j++)
+		put_rate(t, &now->rate[j], fixed ? &fixed->rate[j] : NULL);
+	if (t->json) {
+		hr_json_close(t->json);
+		hr_json_fixed(t->json, "gb_per_s", now->sum.gbs, 3);
 		hr_json_bool(t->json, "upper_bound", now->sum.bound);
 		if (fixed)
-			hr_json_double(t->json, "gb_per_s_after_fix", fixed->sum.gbs, 3);
+			hr_json_fixed(t->json, "gb_per_s_after_fix", fixed->sum.gbs, 3);
 		return;
 	}
 	fputs("sum ", t->out);
@@ -356,15 +419,18 @@ static void put_plan(const struct hr_topo *t, const struct plan *now, const stru
 
 int hr_topo_plan(struct hr_topo *t)
 {
-	const unsigned n = t->engine.ssds;
+	const unsigned n = t->topology.ssds;
 	struct plan now = { .rate = rates(t, n) }, fixed = { .rate = rates(t, n) };
 	struct fixed fix;
 	int err;
 
-	if (t->engine.gpus == 0 || n == 0)
+	if (t->topology.gpus == 0 || n == 0)
 		return HR_TOPO_NONE;
-	if (!now.rate || !fixed.rate || hr_band_plan(&t->engine, &t->model, HR_TO_GPU, now.rate))
+	if (!now.rate || !fixed.rate)
 		return HR_TOPO_NO_ACCESS;
+	err = hr_band_plan(&t->topology, &t->model, HR_TO_GPU, now.rate);
+	if (err)
+		return fail(t, err);
 	add_up(t, &now.sum, now.rate, n);
 	memcpy(fixed.rate, now.rate, n * sizeof *now.rate);
 	err = after_fix(t, &fix, compute_plan, &fixed);

@@ -1,14 +1,13 @@
-/* --software: a row of requirements per GPU and SSD, and whether they are met. */
+/* --software: a row of requirements per GPU and SSD, with the answer to each. */
 #include "boot/cmd/topo/software.h"
 
 #include <string.h>
 
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "pci/topo/software.h"
 
-typedef unsigned rows_of(const struct hr_engine *e, int32_t fn, struct hr_need *need);
+typedef unsigned rows_of(const struct hr_topology *e, int32_t fn, struct hr_need *need);
 
 static const char *const answers[] = { "unknown", "no", "yes" };
 
@@ -33,25 +32,29 @@ static void put_rows(const struct hr_topo *t, const struct hr_need *need, unsign
 	}
 }
 
-static void json_rows(const struct hr_topo *t, struct json_object *list, int32_t fn, rows_of *rows)
+static void json_rows(const struct hr_topo *t, int32_t fn, rows_of *rows)
 {
-	struct json_object *o = hr_json_append(list), *needs, *item;
+	struct hr_json *o = t->json;
 	struct hr_need need[HR_NEEDS_MAX];
-	unsigned n = rows(&t->engine, fn, need);
+	unsigned n = rows(&t->topology, fn, need);
 
+	hr_json_object(o, NULL);
 	hr_topo_json_address(t, o, "address", fn);
-	needs = hr_json_array(o, "requirements");
+	hr_json_array(o, "requirements");
 	for (unsigned i = 0; i < n; i++) {
-		item = hr_json_append(needs);
-		hr_json_string(item, "what", need[i].what);
-		hr_json_string(item, "met", answers[need[i].answer]);
-		hr_json_string(item, "found", need[i].text);
+		hr_json_object(o, NULL);
+		hr_json_string(o, "what", need[i].what);
+		hr_json_string(o, "met", answers[need[i].answer]);
+		hr_json_string(o, "found", need[i].text);
 		if (need[i].answer == HR_NO && need[i].fix)
-			hr_json_string(item, "fix", need[i].fix);
+			hr_json_string(o, "fix", need[i].fix);
+		hr_json_close(o);
 	}
+	hr_json_close(o);
+	hr_json_close(o);
 }
 
-/* Cards that follow each other and are alike share their rows. */
+/* Equal cards that follow each other share their rows. */
 static void put_cards(const struct hr_topo *t, const int32_t *list, uint32_t count, rows_of *rows)
 {
 	struct hr_need need[2][HR_NEEDS_MAX];
@@ -59,11 +62,11 @@ static void put_cards(const struct hr_topo *t, const int32_t *list, uint32_t cou
 	uint32_t to;
 
 	for (uint32_t i = 0; i < count; i = to) {
-		unsigned n = rows(&t->engine, list[i], need[0]);
+		unsigned n = rows(&t->topology, list[i], need[0]);
 
 		fprintf(t->out, "%s", hr_topo_name(t, list[i], name));
 		for (to = i + 1; to < count; to++)
-			if (!alike(need[0], n, need[1], rows(&t->engine, list[to], need[1])))
+			if (!alike(need[0], n, need[1], rows(&t->topology, list[to], need[1])))
 				break;
 		if (to > i + 1)
 			fprintf(t->out, " to %s", hr_topo_name(t, list[to - 1], name));
@@ -75,20 +78,22 @@ static void put_cards(const struct hr_topo *t, const int32_t *list, uint32_t cou
 static void put_list(const struct hr_topo *t, const char *key, const int32_t *list, uint32_t count,
 		     rows_of *rows)
 {
-	struct json_object *o = t->json ? hr_json_array(t->json, key) : NULL;
-
-	if (!o) {
+	if (!t->json) {
 		put_cards(t, list, count, rows);
 		return;
 	}
+	hr_json_array(t->json, key);
 	for (uint32_t i = 0; i < count; i++)
-		json_rows(t, o, list[i], rows);
+		json_rows(t, list[i], rows);
+	hr_json_close(t->json);
 }
 
 int hr_topo_software(struct hr_topo *t)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 
+	if (t->json)
+		hr_topo_json_start(t);
 	put_list(t, "gpus", e->gpu, e->gpus, hr_software_gpu);
 	put_list(t, "nvmes", e->ssd, e->ssds, hr_software_ssd);
 	return (int)hr_topo_exit_all(t);
@@ -97,12 +102,12 @@ int hr_topo_software(struct hr_topo *t)
 void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p)
 {
 	struct hr_need need[HR_NEEDS_MAX] = { 0 }, missing;
-	enum hr_answer answer = hr_cufile_p2pdma(&t->engine, p->gpu, p->ssd, &missing);
+	enum hr_answer answer = hr_cufile_p2pdma(&t->topology, p->gpu, p->ssd, &missing);
 
 	fputs("\nsoftware of the GPU, yes: met:\n", t->out);
-	put_rows(t, need, hr_software_gpu(&t->engine, p->gpu, need));
+	put_rows(t, need, hr_software_gpu(&t->topology, p->gpu, need));
 	fputs("software of the SSD:\n", t->out);
-	put_rows(t, need, hr_software_ssd(&t->engine, p->ssd, need));
+	put_rows(t, need, hr_software_ssd(&t->topology, p->ssd, need));
 	fprintf(t->out, "  cuFile's P2PDMA mode: %s%s%s\n", answers[answer],
 		answer == HR_NO ? ", first for: " : "", answer == HR_NO ? missing.what : "");
 }

@@ -1,16 +1,16 @@
 /*
- * boot/cmd/topo/software.h - --software: a row of requirements per GPU and SSD, and whether they
- * are met.
+ * boot/cmd/topo/software.h - --software: a row of requirements per GPU and SSD, with the answer to
+ * each.
  */
 #ifndef BOOT_CMD_TOPO_SOFTWARE_H
 #define BOOT_CMD_TOPO_SOFTWARE_H
 
 #include "boot/cmd/topo/topo.h"
 
-/* The view: text, or members of t->json. Returns an exit code of topo. */
+/* Show the requirements: text, or members of t->json. Returns an exit code of topo. */
 int hr_topo_software(struct hr_topo *t);
 
-/* The rows of both ends, as part of an explanation. */
+/* Print the rows of both ends, as part of an explanation. */
 void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p);
 
 #endif

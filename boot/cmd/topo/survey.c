@@ -6,18 +6,21 @@
 #include "boot/cmd/topo/common.h"
 
 #define TABLE \
-	1024u /* places of the hash table of classes: a power of two, four times the classes */
+	1024u /* entries of the hash table of classes: a power of two, four times the classes */
 
-/* Pairs with the same key are equal. No padding: keys are compared as two words. */
+/*
+ * Pairs with the same key are equal. The struct has no padding, because keys are compared as two
+ * words.
+ */
 struct key {
 	uint8_t verdict, rule, flow[HR_FLOWS], flow_rule[HR_FLOWS];
-	uint8_t kernel, near;
+	uint8_t kernel, same_switch;
 	uint16_t modifiers;
 	char distance[2];
 };
 _Static_assert(sizeof(struct key) == 16, "compared as two words");
 
-/* SSDs of one class for the GPU at hand, until its row ends. */
+/* SSDs of one class for the current GPU, until the end of its row. */
 struct open_row {
 	struct hr_set ssd;
 	uint64_t hash;
@@ -27,11 +30,11 @@ struct pass {
 	const struct hr_topo *t;
 	struct hr_survey *s;
 	struct key key[HR_CLASSES_MAX];
-	uint8_t cell[HR_CLASSES_MAX]; /* first class whose cell in the matrix reads the same */
-	uint16_t place[TABLE];	      /* class + 1 */
+	uint8_t cell[HR_CLASSES_MAX]; /* first class whose cell in the matrix has the same text */
+	uint16_t entry[TABLE];	      /* class + 1 */
 	struct open_row open[HR_CLASSES_MAX];
 	uint64_t *row_hash, *column_hash;
-	uint32_t last; /* class of the pair before */
+	uint32_t last; /* class of the previous pair */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -57,11 +60,11 @@ void hr_set_add(struct hr_set *set, uint32_t at)
 static struct key key_of(const struct hr_topo *t, const struct hr_pair *p)
 {
 	const uint8_t used = hr_mode_flows(t->opt.mode);
-	const char *distance = hr_distance_word(&t->engine, p);
+	const char *distance = hr_distance_word(&t->topology, p);
 	struct key k = { .verdict = (uint8_t)p->verdict,
 			 .rule = p->rule,
 			 .kernel = (uint8_t)p->kernel,
-			 .near = p->common != HR_NO_FN,
+			 .same_switch = p->common != HR_NO_FN,
 			 .modifiers = p->modifiers & (HR_MOD_DEGRADED | HR_MOD_BOOT),
 			 .distance = { distance[0], distance[1] } };
 
@@ -82,7 +85,7 @@ char *hr_survey_cell(const struct hr_topo *t, const struct hr_pair *p, char *tex
 {
 	char verdict[48];
 
-	snprintf(text, 64, "%-4s %s%s", hr_distance_word(&t->engine, p),
+	snprintf(text, 64, "%-4s %s%s", hr_distance_word(&t->topology, p),
 		 hr_verdict_text(p->verdict, p->rule, verdict),
 		 p->modifiers & HR_MOD_DEGRADED ? "*" : "");
 	return text;
@@ -111,7 +114,7 @@ static uint32_t new_class(struct pass *w, const struct key *k, const struct hr_p
 	if (!c->block)
 		return HR_CLASSES_MAX;
 	c->pair = *p;
-	c->near = k->near;
+	c->same_switch = k->same_switch;
 	w->key[class] = *k;
 	w->cell[class] = same_cell(w->t, s, class);
 	s->classes++;
@@ -128,23 +131,23 @@ static uint32_t class_of(struct pass *w, const struct hr_pair *p)
 		return w->last;
 	memcpy(word, &k, sizeof word);
 	at = (uint32_t)mix(mix(0, word[0]), word[1]) & (TABLE - 1);
-	while (w->place[at] && !same(&w->key[w->place[at] - 1], &k))
+	while (w->entry[at] && !same(&w->key[w->entry[at] - 1], &k))
 		at = (at + 1) & (TABLE - 1);
-	if (!w->place[at]) {
+	if (!w->entry[at]) {
 		uint32_t class = new_class(w, &k, p);
 
 		if (class == HR_CLASSES_MAX)
 			return class;
-		w->place[at] = (uint16_t)(class + 1);
+		w->entry[at] = (uint16_t)(class + 1);
 	}
-	w->last = w->place[at] - 1u;
+	w->last = w->entry[at] - 1u;
 	return w->last;
 }
 
 static void add_pair(struct pass *w, uint32_t gpu, uint32_t ssd, const struct hr_pair *p)
 {
 	const uint32_t class = class_of(w, p);
-	/* Kinds beyond the bound make every row and column one of its own. */
+	/* Classes beyond the limit make every row and column different. */
 	const uint64_t cell = class < HR_CLASSES_MAX ? w->cell[class]
 						     : HR_CLASSES_MAX + gpu + ((uint64_t)ssd << 32);
 
@@ -159,7 +162,7 @@ static void add_pair(struct pass *w, uint32_t gpu, uint32_t ssd, const struct hr
 	hr_set_add(&w->open[class].ssd, ssd);
 }
 
-/* The GPU joins the block that has the same SSDs, or begins one. */
+/* Add the GPU to the block with the same SSDs, or begin a block. */
 static void close_row(struct pass *w, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < w->s->classes; i++) {
@@ -186,20 +189,20 @@ static void close_row(struct pass *w, uint32_t gpu)
 
 static void count(struct hr_survey *s, const struct hr_pair *p)
 {
-	uint64_t *by = p->cut ? s->cut : p->common != HR_NO_FN ? s->near : s->far;
+	uint64_t *by = p->cut ? s->cut : p->common != HR_NO_FN ? s->with_switch : s->without_switch;
 
 	by[p->verdict]++;
 	hr_topo_sum_add(&s->sum, p);
 }
 
-static void judge_all(struct pass *w)
+static void evaluate_all(struct pass *w)
 {
-	const struct hr_engine *e = &w->t->engine;
+	const struct hr_topology *e = &w->t->topology;
 	struct hr_pair p;
 
 	for (uint32_t i = 0; i < e->gpus; i++) {
 		for (uint32_t j = 0; j < e->ssds; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (!hr_topo_wants(w->t, &p)) {
 				w->row_hash[j] = mix(w->row_hash[j], UINT32_MAX);
 				w->column_hash[i] = mix(w->column_hash[i], UINT32_MAX);
@@ -214,18 +217,21 @@ static void judge_all(struct pass *w)
 		w->s->sum.exit = HR_TOPO_NONE;
 }
 
-/* Number equal hashes alike: id[n], first index of each id in first[]; returns how many differ. */
+/*
+ * Give equal hashes equal numbers: id[n], first index of each id in first[]; returns the number of
+ * ids.
+ */
 static uint32_t number(const uint64_t *hash, uint32_t n, uint32_t *id, uint32_t *first,
-		       uint32_t *table, uint32_t places)
+		       uint32_t *table, uint32_t entries)
 {
 	uint32_t ids = 0;
 
-	memset(table, 0, places * sizeof *table);
+	memset(table, 0, entries * sizeof *table);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = (uint32_t)(hash[i] >> 7) & (places - 1);
+		uint32_t at = (uint32_t)(hash[i] >> 7) & (entries - 1);
 
 		while (table[at] && hash[first[table[at] - 1]] != hash[i])
-			at = (at + 1) & (places - 1);
+			at = (at + 1) & (entries - 1);
 		if (!table[at]) {
 			first[ids++] = i;
 			table[at] = ids;
@@ -237,31 +243,31 @@ static uint32_t number(const uint64_t *hash, uint32_t n, uint32_t *id, uint32_t 
 
 static bool number_all(struct pass *w)
 {
-	const struct hr_engine *e = &w->t->engine;
+	const struct hr_topology *e = &w->t->topology;
 	const uint32_t most = e->gpus > e->ssds ? e->gpus : e->ssds;
 	struct hr_survey *s = w->s;
-	uint32_t places = 2, *table;
+	uint32_t entries = 2, *table;
 
-	while (places < 2 * most)
-		places *= 2;
-	table = calloc(places, sizeof *table);
+	while (entries < 2 * most)
+		entries *= 2;
+	table = calloc(entries, sizeof *table);
 	if (!table)
 		return false;
-	s->columns = number(w->column_hash, e->gpus, s->column, s->gpu_of, table, places);
-	s->rows = number(w->row_hash, e->ssds, s->row, s->ssd_of, table, places);
+	s->columns = number(w->column_hash, e->gpus, s->column, s->gpu_of, table, entries);
+	s->rows = number(w->row_hash, e->ssds, s->row, s->ssd_of, table, entries);
 	free(table);
 	return true;
 }
 
-/* Pairs that share a switch stand first, then what is worst. */
+/* Pairs that share a switch come first, then the worst verdicts. */
 static int by_importance(const void *a, const void *b)
 {
 	const struct hr_class *x = a, *y = b;
-	const unsigned rank_x = hr_verdict_rank(x->pair.verdict),
-		       rank_y = hr_verdict_rank(y->pair.verdict);
+	const unsigned rank_x = hr_verdict_order(x->pair.verdict),
+		       rank_y = hr_verdict_order(y->pair.verdict);
 
-	if (x->near != y->near)
-		return x->near ? -1 : 1;
+	if (x->same_switch != y->same_switch)
+		return x->same_switch ? -1 : 1;
 	if (rank_x != rank_y)
 		return rank_x > rank_y ? -1 : 1;
 	if (x->pair.gpu != y->pair.gpu)
@@ -271,7 +277,7 @@ static int by_importance(const void *a, const void *b)
 
 static bool allocate(struct pass *w)
 {
-	const struct hr_engine *e = &w->t->engine;
+	const struct hr_topology *e = &w->t->topology;
 	struct hr_survey *s = w->s;
 
 	s->column = calloc(e->gpus + 1, sizeof *s->column);
@@ -295,7 +301,7 @@ struct hr_survey *hr_survey_new(const struct hr_topo *t)
 		done = allocate(w);
 	}
 	if (done) {
-		judge_all(w);
+		evaluate_all(w);
 		done = number_all(w);
 		qsort(s->class, s->classes, sizeof *s->class, by_importance);
 	}
@@ -348,7 +354,7 @@ char *hr_set_text(const char *prefix, const struct hr_set *set, char *text, size
 		int n = from == to ? snprintf(run, sizeof run, "%s%u", i ? "," : "", from)
 				   : snprintf(run, sizeof run, "%s%u-%u", i ? "," : "", from, to);
 
-		/* Room for ",+65536" stays. */
+		/* Keep room for ",+65536". */
 		if (used + (size_t)n + 8 >= capacity)
 			break;
 		memcpy(text + used, run, (size_t)n + 1);

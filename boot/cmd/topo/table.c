@@ -1,6 +1,6 @@
 /*
- * The default output: the answer first, in words; then the matrix, what else was found, which
- * functions the names stand for, and what abbreviations mean.
+ * The default output: first the answer in sentences; then the matrix, other findings, the functions
+ * behind the names, and the meaning of abbreviations.
  */
 #include "boot/cmd/topo/table.h"
 
@@ -8,17 +8,18 @@
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
+#include "pci/topo/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_MAX 64u  /* findings of single cards unless --all */
-#define LINES_MAX 60u /* of the whole output, as far as it can be shortened */
+#define LIST_MAX 64u  /* findings of single cards, without --all */
+#define LINES_MAX 60u /* lines of the whole output, unless it cannot be shortened */
 
-/* How much of each part is printed; the first that fits into LINES_MAX is taken. */
+/* Limits of each part. The first row that fits into LINES_MAX is used. */
 struct detail {
-	unsigned headlines, notes, names; /* at most */
-	bool by_row;			  /* names stand in the rows of the matrix */
+	unsigned headlines, notes, names; /* upper limits */
+	bool by_row;			  /* names are listed by rows of the matrix */
 	bool matrix;
 };
 
@@ -39,7 +40,7 @@ static void print_head(const struct hr_topo *t)
 	snprintf(text, sizeof text,
 		 "%s: %u functions, %u root bus%s; IOMMU %s; kernel %s; rules of kernel %s",
 		 m->input, m->count, m->hosts, m->hosts == 1 ? "" : "es",
-		 hr_topo_iommu_word(&t->engine), m->sys.kernel[0] ? m->sys.kernel : "unknown",
+		 hr_topo_iommu_word(&t->topology), m->sys.kernel[0] ? m->sys.kernel : "unknown",
 		 version);
 	hr_print_wrapped(t->out, 0, 2, text);
 	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++) {
@@ -59,7 +60,7 @@ static bool same_card(const struct hr_fn *a, const struct hr_fn *b)
 	       strcmp(a->driver ? a->driver : "", b->driver ? b->driver : "") == 0;
 }
 
-/* Addresses of list[from..to-1] behind their name; returns the lines that it took. */
+/* Print the addresses of list[from..to-1] after their name; returns the number of lines. */
 static unsigned print_addresses(const struct hr_topo *t, const int32_t *list, uint32_t from,
 				uint32_t to, const char *prefix)
 {
@@ -87,13 +88,13 @@ static void print_title(const struct hr_topo *t, const struct hr_fn *f)
 {
 	char text[512], what[256];
 
-	snprintf(text, sizeof text, "%s%s%s", hr_topo_what(t, f, what, sizeof what),
+	snprintf(text, sizeof text, "%s%s%s", hr_topo_describe(t, f, what, sizeof what),
 		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
 	fputs("  ", t->out);
 	hr_print_wrapped(t->out, 2, 4, text);
 }
 
-/* What the names stand for: functions that follow each other and are alike share a line. */
+/* Print the functions behind the names. Similar functions with consecutive numbers share a line. */
 static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t count,
 			const uint32_t *row, const char *prefix, const struct detail *d)
 {
@@ -118,7 +119,7 @@ static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t c
 		fprintf(t->out, "    ... and %u more (--all)\n", count - i);
 }
 
-/* Headlines of pairs that share no switch come without a remedy, unless no pair shares one. */
+/* Headlines of pairs without a common switch have no remedy, unless no pair shares a switch. */
 static void print_headline(const struct hr_topo *t, const struct hr_class *c,
 			   const struct hr_headline *h, bool remedy)
 {
@@ -142,14 +143,14 @@ static void print_headline(const struct hr_topo *t, const struct hr_class *c,
 static void print_headlines(const struct hr_topo *t, const struct hr_survey *s,
 			    const struct hr_headline *h, const struct detail *d)
 {
-	const bool any_near = s->classes && s->class[0].near;
+	const bool any_same_switch = s->classes && s->class[0].same_switch;
 	uint64_t told = 0;
 
 	for (uint32_t i = 0; i < s->classes && i < d->headlines; i++) {
 		const struct hr_class *c = &s->class[i];
 
 		fputc('\n', t->out);
-		print_headline(t, c, &h[i], t->all || c->near || !any_near);
+		print_headline(t, c, &h[i], t->all || c->same_switch || !any_same_switch);
 		told += c->pairs;
 	}
 	if (told < s->sum.pairs)
@@ -199,13 +200,13 @@ static void print_pair(const struct hr_topo *t, const struct hr_pair *p)
 
 static void list_pairs(const struct hr_topo *t)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	struct hr_pair p;
 
 	fputc('\n', t->out);
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			if (hr_topo_wants(t, &p))
 				print_pair(t, &p);
 		}
@@ -217,16 +218,18 @@ static void print_rule(const struct hr_topo *t, const struct hr_rule *r, const s
 	char text[512];
 
 	fprintf(t->out, "%-9s ", r->id);
-	hr_print_wrapped(t->out, 10, 10, hr_rule_text(&t->engine, p, f, r->why, text, sizeof text));
+	hr_print_wrapped(t->out, 10, 10,
+			 hr_rule_text(&t->topology, p, f, r->why, text, sizeof text));
 	if (!r->fix)
 		return;
 	fputs("          -> ", t->out);
-	hr_print_wrapped(t->out, 13, 13, hr_rule_text(&t->engine, p, f, r->fix, text, sizeof text));
+	hr_print_wrapped(t->out, 13, 13,
+			 hr_rule_text(&t->topology, p, f, r->fix, text, sizeof text));
 }
 
 static void print_machine(const struct hr_topo *t)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	struct hr_finding found = { .fn = HR_NO_FN, .flows = HR_FLOW_ALL };
 
 	for (uint32_t i = 0; i < e->machine_rules; i++) {
@@ -238,10 +241,10 @@ static void print_machine(const struct hr_topo *t)
 	}
 }
 
-/* The cards, and the ports above them: a pair that one of them gets would use these. */
+/* Mark the cards and the ports above them, which a pair with one of these cards would use. */
 static bool *mark_used(struct hr_topo *t)
 {
-	struct hr_engine *e = &t->engine;
+	struct hr_topology *e = &t->topology;
 	bool *used = hr_model_alloc(&t->model, t->model.count + 1);
 
 	for (uint32_t i = 0; used && i < e->gpus; i++)
@@ -253,7 +256,9 @@ static bool *mark_used(struct hr_topo *t)
 	return used;
 }
 
-/* Of a port only that which would hold for any pair: redirect bears on two cards of one switch. */
+/*
+ * For a port: only rules that hold for any pair. Redirect matters only for two cards of one switch.
+ */
 static bool is_loose(const struct hr_fn *f, const struct hr_rule *r)
 {
 	if (r->where != HR_ANYWHERE)
@@ -264,7 +269,7 @@ static bool is_loose(const struct hr_fn *f, const struct hr_rule *r)
 static unsigned print_loose_one(const struct hr_topo *t, int32_t index)
 {
 	struct hr_pair p = { .gpu = index, .ssd = index, .common = HR_NO_FN };
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	unsigned shown = 0;
 
 	for (uint32_t j = 0; j < e->fn_rules; j++) {
@@ -280,7 +285,7 @@ static unsigned print_loose_one(const struct hr_topo *t, int32_t index)
 	return shown;
 }
 
-/* Without a pair: findings of single cards. */
+/* Without a pair: print the findings of single cards. */
 static void print_loose(struct hr_topo *t)
 {
 	bool *used = mark_used(t);
@@ -304,7 +309,7 @@ static void print_survey(const struct view *v, const struct detail *d)
 {
 	const struct hr_survey *s = v->s;
 	struct hr_topo *t = v->t;
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	bool matrix = false;
 	char text[512];
 
@@ -336,7 +341,7 @@ static unsigned lines_of(const char *text)
 	return n;
 }
 
-/* Print with less and less detail until it fits. */
+/* Print with less detail step by step until the output fits. */
 static void print_fitting(struct view *v)
 {
 	FILE *const out = v->t->out;
@@ -364,7 +369,7 @@ static void print_fitting(struct view *v)
 
 enum hr_topo_exit hr_topo_table(struct hr_topo *t)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	struct view v = { .t = t, .s = hr_survey_new(t) };
 	enum hr_topo_exit code;
 	char text[160];

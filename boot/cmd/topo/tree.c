@@ -10,7 +10,7 @@ struct tree {
 	const struct hr_topo *t;
 	int32_t path[2 * HR_DEPTH_MAX + 1];
 	unsigned marked;
-	bool more[HR_DEPTH_MAX + 2]; /* at each depth: a sibling follows */
+	bool more[HR_DEPTH_MAX + 2]; /* at each depth: another sibling follows */
 };
 
 static bool is_marked(const struct tree *w, int32_t fn)
@@ -79,13 +79,13 @@ static void print_function(const struct tree *w, int32_t index)
 		hr_topo_name(w->t, index, name);
 		if (strcmp(name, bdf) != 0)
 			fprintf(out, "%s ", name);
-		fputs(hr_topo_what(w->t, f, what, sizeof what), out);
+		fputs(hr_topo_describe(w->t, f, what, sizeof what), out);
 	}
 	print_link(out, f);
 	if (hr_known(f, HR_F_MPS))
 		fprintf(out, "  MPS %u", hr_get(f, HR_F_MPS, 0));
-	if (f->slot)
-		fprintf(out, "  slot %s", f->slot);
+	if (f->pci_slot)
+		fprintf(out, "  slot %s", f->pci_slot);
 	fprintf(out, "%s\n", marked ? hr_topo_reset(w->t) : "");
 }
 
@@ -101,7 +101,7 @@ static void print_branch(const struct tree *w, uint32_t depth)
 		fputs(utf8 ? "\xe2\x94\x94\xe2\x94\x80 " : "`- ", w->t->out);
 }
 
-/* Depth first without recursion: children are linked, depth is bounded. */
+/* Depth first, without recursion: children are linked, and the depth is limited. */
 static void print_below(struct tree *w, int32_t top, bool last)
 {
 	const struct hr_fn *fn = w->t->model.fn;
@@ -149,7 +149,7 @@ static void print_host(struct tree *w, int32_t host)
 	while (at != HR_NO_FN) {
 		int32_t next = next_on_host(m, (uint32_t)at + 1, host);
 
-		/* Sorted by address: behind the root bus come other buses only. */
+		/* Functions are sorted by address, so other buses follow the root bus. */
 		if (next != HR_NO_FN &&
 		    (m->fn[next].bus != h->bus || m->fn[next].domain != h->domain))
 			next = HR_NO_FN;
@@ -164,7 +164,7 @@ void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	struct hr_pair p;
 
 	if (gpu != HR_NO_FN) {
-		hr_judge(&t->engine, gpu, ssd, &p);
+		hr_pair_evaluate(&t->topology, gpu, ssd, &p);
 		w.marked = hr_path(&t->model, gpu, p.common, w.path, HR_DEPTH_MAX);
 		w.marked += hr_path(&t->model, ssd, p.common, w.path + w.marked, HR_DEPTH_MAX);
 		if (p.common != HR_NO_FN)

@@ -6,7 +6,7 @@
 
 #include "boot/cmd/topo/topo.h"
 
-/* The tree on t->out; the path of the pair is marked unless gpu is HR_NO_FN. */
+/* Print the tree to t->out; the path of the pair is marked unless gpu is HR_NO_FN. */
 void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
 #endif

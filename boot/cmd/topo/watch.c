@@ -15,7 +15,6 @@
 #include "boot/cmd/topo/table.h"
 #include "boot/cmd/topo/whatif.h"
 #include "config/clock.h"
-#include "boot/cmd/report/json.h"
 #include "boot/engine/signals.h"
 #include "boot/cmd/topo/headline.h"
 #include "pci/live.h"
@@ -26,7 +25,7 @@
 #define LONGEST_NS HR_NS_PER_S
 #define APART_NS HR_NS_PER_S
 
-/* ---- when */
+/* ---- times of readings */
 
 void hr_watch_message(struct hr_watch_times *w, uint64_t now_ns)
 {
@@ -58,9 +57,9 @@ uint64_t hr_watch_left(const struct hr_watch_times *w, uint64_t now_ns)
 	return due > now_ns ? due - now_ns : 0;
 }
 
-/* ---- what */
+/* ---- changes to print */
 
-/* Headlines as one text each: those that were not there before are what changed. */
+/* The headlines as texts. A text that is new against the previous ones is a change. */
 struct said {
 	char *line[HR_CLASSES_MAX];
 	unsigned lines;
@@ -112,8 +111,8 @@ static void put_time(const struct hr_topo *t)
 	fprintf(t->out, "\n%s\n", text);
 }
 
-/* Facts that differ, then the headlines that were not true before. */
-static unsigned print_changes(struct hr_topo *t, const struct hr_engine *old,
+/* Print the facts that differ, then the headlines that are new. */
+static unsigned print_changes(struct hr_topo *t, const struct hr_topology *old,
 			      const struct said *before, const struct said *now)
 {
 	char *facts = NULL;
@@ -140,29 +139,51 @@ static unsigned print_changes(struct hr_topo *t, const struct hr_engine *old,
 	return changes;
 }
 
-static unsigned print_json(struct hr_topo *t, const struct hr_engine *old,
-			   const struct said *before, const struct said *now)
+static unsigned put_json(struct hr_topo *t, const struct hr_topology *old,
+			 const struct said *before, const struct said *now)
 {
-	struct json_object *list;
-	unsigned changes;
+	struct hr_json *const out = t->json;
+	unsigned changes = hr_topo_compare_facts(t, old->m);
 
-	t->json = hr_topo_json_new(t, "watch");
-	changes = hr_topo_compare_facts(t, old->m) + hr_topo_compare_verdicts(t, old);
-	hr_json_string(t->json, "answer", now->lines ? now->line[0] : "");
-	list = hr_json_array(t->json, "headlines_new");
+	changes += hr_topo_compare_verdicts(t, old);
+	hr_json_string(out, "answer", now->lines ? now->line[0] : "");
+	hr_json_array(out, "headlines_new");
 	for (unsigned i = 1; i < now->lines; i++)
 		if (!has(before, now->line[i])) {
-			json_object_array_add(list, json_object_new_string(now->line[i]));
+			hr_json_string(out, NULL, now->line[i]);
 			changes++;
 		}
+	hr_json_close(out);
 	if (now->lines && !has(before, now->line[0]))
 		changes++;
-	hr_json_u64(t->json, "differences", changes);
-	if (changes)
-		hr_topo_json_print(t, t->json, false, false, (int)hr_topo_exit_all(t));
-	else
-		json_object_put(t->json);
-	t->json = NULL;
+	hr_json_u64(out, "differences", changes);
+	return changes;
+}
+
+/* Kept in memory until there is a change: without one nothing is printed. */
+static unsigned print_json(struct hr_topo *t, const struct hr_topology *old,
+			   const struct said *before, const struct said *now)
+{
+	const struct hr_topo_machine machine = hr_topo_machine(t);
+	struct hr_json out;
+	char *text = NULL;
+	size_t bytes;
+	FILE *memory = open_memstream(&text, &bytes);
+	unsigned changes = 0;
+
+	if (memory) {
+		hr_topo_json_begin(&out, memory, t, "watch", &machine);
+		t->json = &out;
+		changes = put_json(t, old, before, now);
+		t->json = NULL;
+		hr_topo_json_end(&out, (int)hr_topo_exit_all(t));
+		fclose(memory);
+	}
+	if (!text)
+		fputs("headrace: error: out of memory\n", stderr);
+	else if (changes)
+		fputs(text, t->out);
+	free(text);
 	return changes;
 }
 
@@ -172,38 +193,38 @@ struct loop {
 	struct hr_topo *t, before;
 	const struct hr_watch *watch;
 	struct said said;
-	char failure[512]; /* told already */
+	char failure[HR_ERROR_BYTES]; /* the last failure, already reported */
 	int fd;
 	struct hr_watch_times times;
 };
 
-/* Into a model of its own: the old one stays until the new one is judged. */
+/* Read into a second model; the old model stays until the new one is evaluated. */
 static int read_again(struct loop *l)
 {
 	struct hr_topo *t = l->t;
 	int err;
 
 	l->before = *t;
-	l->before.engine.m = &l->before.model;
+	l->before.topology.m = &l->before.model;
 	memset(&t->model, 0, sizeof t->model);
-	memset(&t->engine, 0, sizeof t->engine);
+	memset(&t->topology, 0, sizeof t->topology);
 	err = hr_model_init(&t->model);
 	if (!err)
 		err = l->watch->from ? hr_source_open(&t->model, l->watch->from)
 				     : hr_source_live(&t->model);
 	if (!err)
-		err = hr_topo_engine(t, &t->engine, &t->model);
+		err = hr_topo_evaluate(t, &t->topology, &t->model);
 	if (!err) {
 		l->failure[0] = '\0';
 		return 0;
 	}
-	if (strcmp(l->failure, t->model.message) != 0 || !l->failure[0])
-		fprintf(stderr, "headrace: warning: %s; what was read before stays\n",
-			t->model.message[0] ? t->model.message : strerror(-err));
-	snprintf(l->failure, sizeof l->failure, "%s", t->model.message[0] ? t->model.message : "?");
+	hr_fail(&t->model.error, HR_ERROR_FAILED, err, "%s", strerror(-err));
+	if (strcmp(l->failure, t->model.error.text) != 0)
+		hr_warn("%s; the last reading stays valid", t->model.error.text);
+	snprintf(l->failure, sizeof l->failure, "%s", t->model.error.text);
 	hr_model_fini(&t->model);
 	*t = l->before;
-	t->engine.m = &t->model;
+	t->topology.m = &t->model;
 	return err;
 }
 
@@ -220,7 +241,7 @@ static int put_out(struct loop *l, bool first)
 	return code;
 }
 
-static int judge_again(struct loop *l)
+static int evaluate_again(struct loop *l)
 {
 	struct said now;
 	unsigned changes;
@@ -233,15 +254,15 @@ static int judge_again(struct loop *l)
 		hr_model_fini(&l->before.model);
 		return HR_TOPO_NO_ACCESS;
 	}
-	changes = l->watch->json ? print_json(l->t, &l->before.engine, &l->said, &now)
-				 : print_changes(l->t, &l->before.engine, &l->said, &now);
+	changes = l->watch->json ? print_json(l->t, &l->before.topology, &l->said, &now)
+				 : print_changes(l->t, &l->before.topology, &l->said, &now);
 	forget(&l->said);
 	l->said = now;
 	hr_model_fini(&l->before.model);
 	return changes ? put_out(l, false) : 0;
 }
 
-/* Until a message, a signal or the time of the next reading. */
+/* Wait for a message, a signal or the time of the next reading. */
 static void wait(struct loop *l, const sigset_t *open)
 {
 	const uint64_t left = hr_watch_left(&l->times, hr_now_ns());
@@ -257,7 +278,7 @@ static void wait(struct loop *l, const sigset_t *open)
 	if (found >= 0)
 		return;
 	fprintf(stderr,
-		"headrace: warning: no more messages of the kernel (%s): the bus is read every %u "
+		"headrace: warning: the kernel's messages have ended (%s): the bus is read every %u "
 		"s\n",
 		strerror(-found), l->watch->seconds);
 	close(l->fd);
@@ -273,7 +294,7 @@ static int run(struct loop *l, const sigset_t *open)
 		wait(l, open);
 		if (hr_signals_pending() || hr_watch_left(&l->times, hr_now_ns()) > 0)
 			continue;
-		code = judge_again(l);
+		code = evaluate_again(l);
 		hr_watch_read(&l->times, hr_now_ns());
 	}
 	return code ? code : (int)hr_topo_exit_all(l->t);
@@ -285,12 +306,14 @@ static int print_first(struct loop *l)
 		hr_topo_table(l->t);
 		return 0;
 	}
-	return hr_topo_json(l->t, (int)hr_topo_exit_all(l->t)) ? HR_TOPO_NO_ACCESS : 0;
+	return hr_topo_json(l->t, (int)hr_topo_exit_all(l->t)) == HR_TOPO_NO_ACCESS
+		       ? HR_TOPO_NO_ACCESS
+		       : 0;
 }
 
 int hr_topo_watch(struct hr_topo *t, const struct hr_watch *watch)
 {
-	static struct loop l; /* large; one a process */
+	static struct loop l; /* large; one per process */
 	sigset_t held, open;
 	int code;
 
@@ -308,7 +331,10 @@ int hr_topo_watch(struct hr_topo *t, const struct hr_watch *watch)
 	sigaddset(&held, SIGINT);
 	sigaddset(&held, SIGTERM);
 	sigaddset(&held, SIGHUP);
-	/* Signals are unblocked only in the wait: no reading and no output is cut. */
+	/*
+	 * Signals are unblocked only during the wait, so that no reading and no output is
+	 * interrupted.
+	 */
 	sigprocmask(SIG_BLOCK, &held, &open);
 	sigdelset(&open, SIGINT);
 	sigdelset(&open, SIGTERM);

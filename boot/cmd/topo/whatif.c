@@ -1,16 +1,15 @@
-/* --what-if and --baseline: verdicts before and after, and what else moved. */
+/* --what-if and --baseline: verdicts before and after, and other differences. */
 #include "boot/cmd/topo/whatif.h"
 
 #include <string.h>
 
-#include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "pci/topo/change.h"
 #include "pci/topo/groups.h"
 #include "pci/topo/source.h"
 
-#define PAIRS_MAX (1u << 20) /* verdicts that are kept for comparison */
+#define PAIRS_MAX (1u << 20) /* verdicts that are stored for the comparison */
 
 struct before {
 	uint32_t gpus, ssds;
@@ -20,7 +19,7 @@ struct before {
 
 static int keep(struct hr_topo *t, struct before *b)
 {
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	uint64_t pairs = (uint64_t)e->gpus * e->ssds, n = 0;
 	struct hr_pair p;
 
@@ -35,66 +34,70 @@ static int keep(struct hr_topo *t, struct before *b)
 		return HR_TOPO_NO_ACCESS;
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++, n++) {
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			b->verdict[n] = (uint8_t)p.verdict;
 			b->rule[n] = p.rule;
 		}
 	return 0;
 }
 
-/* One pair whose verdict was `old`: to the array, or a line. */
-static void put_change(const struct hr_topo *t, struct json_object *list, const struct hr_pair *p,
-		       const char *old, const char *new)
+/* Show one pair whose verdict was `old`: in the open array, or as a line. */
+static void put_change(const struct hr_topo *t, const struct hr_pair *p, const char *old,
+		       const char *new)
 {
+	struct hr_json *const o = t->json;
 	char gpu[16], ssd[16];
-	struct json_object *o;
 
-	if (!list) {
+	if (!o) {
 		fprintf(t->out, "%s to %s: %s -> %s%s%s (rule %s)\n", hr_topo_name(t, p->gpu, gpu),
 			hr_topo_name(t, p->ssd, ssd), old, hr_topo_colour(t, p->verdict), new,
 			hr_topo_reset(t), hr_rules[p->rule].id);
 		return;
 	}
-	o = hr_json_append(list);
+	hr_json_object(o, NULL);
 	hr_topo_json_ends(t, o, p->gpu, p->ssd);
 	hr_json_string(o, "before", old);
 	hr_json_string(o, "after", new);
 	hr_json_string(o, "rule", hr_rules[p->rule].id);
+	hr_json_close(o);
 }
 
 static void show_changes(const struct hr_topo *t, const struct before *b)
 {
-	struct json_object *list = t->json ? hr_json_array(t->json, "changes") : NULL;
 	uint64_t n = 0, changed = 0;
 	char old[48], new[48];
 	struct hr_pair p;
 
+	if (t->json)
+		hr_json_array(t->json, "changes");
 	for (uint32_t i = 0; i < b->gpus; i++)
 		for (uint32_t j = 0; j < b->ssds; j++, n++) {
-			hr_judge(&t->engine, b->gpu[i], b->ssd[j], &p);
+			hr_pair_evaluate(&t->topology, b->gpu[i], b->ssd[j], &p);
 			hr_verdict_text((enum hr_verdict)b->verdict[n], b->rule[n], old);
 			hr_verdict_text(p.verdict, p.rule, new);
 			if (strcmp(old, new) == 0 && !t->all)
 				continue;
 			changed += strcmp(old, new) != 0;
-			put_change(t, list, &p, old, new);
+			put_change(t, &p, old, new);
 		}
-	if (t->json)
+	if (t->json) {
+		hr_json_close(t->json);
 		hr_json_u64(t->json, "pairs_judged", n);
-	else
-		fprintf(t->out, "%llu of %llu pairs change\n", (unsigned long long)changed,
-			(unsigned long long)n);
+		return;
+	}
+	fprintf(t->out, "%llu of %llu pairs change\n", (unsigned long long)changed,
+		(unsigned long long)n);
 }
 
-/* Groups as the kernel forms them; none without an IOMMU. */
+/* Predict the kernel's groups; none without an IOMMU. */
 static int predict(struct hr_topo *t, uint32_t *count)
 {
 	struct hr_groups groups = { 0 };
 
 	*count = 0;
-	if (t->engine.iommu == HR_IOMMU_OFF)
+	if (t->topology.iommu == HR_IOMMU_OFF)
 		return 0;
-	if (hr_groups_at_boot(&t->model, &t->engine.boot, &groups))
+	if (hr_groups_at_boot(&t->model, &t->topology.boot, &groups))
 		return HR_TOPO_NO_ACCESS;
 	*count = groups.count;
 	return 0;
@@ -109,46 +112,48 @@ static void put_group_counts(struct hr_topo *t, uint32_t before, uint32_t after)
 		return;
 	}
 	fprintf(t->out, "IOMMU groups predicted: %u -> %u%s\n", before, after,
-		t->engine.iommu == HR_IOMMU_OFF ? " (IOMMU off)" : "");
+		t->topology.iommu == HR_IOMMU_OFF ? " (IOMMU off)" : "");
 }
 
-/* What a boot does before any verdict follows from it. */
+/* Show the direct effects of a boot, before the verdicts. */
 static void put_boot(const struct hr_topo *t)
 {
 	static const char *const mode[] = { "unknown", "off", "passthrough", "translating" };
 	uint32_t redirecting = 0;
 
 	for (uint32_t i = 0; i < t->model.count; i++)
-		redirecting += t->engine.derived[i].redirect;
+		redirecting += t->topology.derived[i].redirect;
 	if (!t->model.booted)
 		return;
 	if (t->json) {
-		struct json_object *o = hr_json_object(t->json, "boot");
-
-		hr_json_string(o, "iommu", mode[t->engine.iommu]);
-		hr_json_u64(o, "functions_redirecting", redirecting);
+		hr_json_object(t->json, "boot");
+		hr_json_string(t->json, "iommu", mode[t->topology.iommu]);
+		hr_json_u64(t->json, "functions_redirecting", redirecting);
+		hr_json_close(t->json);
 		return;
 	}
-	fprintf(t->out, "booted so: IOMMU %s; ACS redirects at %u functions\n",
-		mode[t->engine.iommu], redirecting);
+	fprintf(t->out, "after that boot: IOMMU %s; ACS redirects at %u functions\n",
+		mode[t->topology.iommu], redirecting);
 }
 
 static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
 {
-	char message[160];
+	struct hr_error e = { 0 };
 
 	for (unsigned i = 0; i < n; i++)
-		if (hr_change_apply(&t->model, &t->opt, changes[i], message)) {
-			fprintf(stderr, "headrace: error: --what-if %s: %s\n", changes[i], message);
+		if (hr_change_apply(&t->model, &t->opt, changes[i], &e)) {
+			hr_error_context(&e, "--what-if %s", changes[i]);
+			hr_error_log(&e, HR_LOG_ERROR);
 			return HR_TOPO_USAGE;
 		}
 	if (hr_model_link(&t->model))
 		return HR_TOPO_NO_ACCESS;
-	if (hr_change_check(&t->model, message)) {
-		fprintf(stderr, "headrace: error: --what-if move: %s\n", message);
+	if (hr_change_check(&t->model, &e)) {
+		hr_error_context(&e, "--what-if move");
+		hr_error_log(&e, HR_LOG_ERROR);
 		return HR_TOPO_USAGE;
 	}
-	return hr_topo_engine(t, &t->engine, &t->model) ? HR_TOPO_NO_ACCESS : 0;
+	return hr_topo_evaluate(t, &t->topology, &t->model) ? HR_TOPO_NO_ACCESS : 0;
 }
 
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
@@ -161,75 +166,77 @@ int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
 		err = predict(t, &before);
 	if (!err)
 		err = change_all(t, changes, n);
+	if (!err)
+		err = predict(t, &after);
 	if (err)
 		return err;
+	if (t->json)
+		hr_topo_json_start(t);
 	put_boot(t);
 	show_changes(t, &b);
-	err = predict(t, &after);
-	if (err)
-		return err;
 	put_group_counts(t, before, after);
 	return (int)hr_topo_exit_all(t);
 }
 
 /* ---- --baseline */
 
-/* Facts whose change matters to a fleet, and how to say it. */
+/* Facts whose change a fleet must know, and their texts. */
 static const enum hr_fact_id watched[] = { HR_F_VENDOR, HR_F_DEVICE, HR_F_ACS_CTL, HR_F_MPS,
 					   HR_F_WIDTH,	HR_F_SPEED,  HR_F_COMMAND, HR_F_GROUP,
 					   HR_F_NUMA,	HR_F_PM };
 
-static void put_fact_change(const struct hr_topo *t, struct json_object *list,
-			    const struct hr_fn *old, const struct hr_fn *new, enum hr_fact_id id)
+static void put_fact_change(const struct hr_topo *t, const struct hr_fn *old,
+			    const struct hr_fn *new, enum hr_fact_id id)
 {
 	const char *format = hr_fact_is_hex(id) ? "%s: %s 0x%04x -> 0x%04x\n" : "%s: %s %u -> %u\n";
-	struct json_object *o;
+	struct hr_json *const o = t->json;
 	char bdf[HR_BDF_MAX];
 
-	if (!list) {
+	if (!o) {
 		fprintf(t->out, format, hr_bdf(new, bdf), hr_fact_name(id), old->fact[id].value,
 			new->fact[id].value);
 		return;
 	}
-	o = hr_json_append(list);
+	hr_json_object(o, NULL);
 	hr_json_string(o, "address", hr_bdf(new, bdf));
 	hr_json_string(o, "fact", hr_fact_name(id));
 	hr_json_u64(o, "before", old->fact[id].value);
 	hr_json_u64(o, "after", new->fact[id].value);
+	hr_json_close(o);
 }
 
-/* A function that is there only now, or was there only before. */
-static void put_function_change(const struct hr_topo *t, struct json_object *list,
-				const struct hr_fn *f, const char *what)
+/* Show a function that exists only now, or existed only before. */
+static void put_function_change(const struct hr_topo *t, const struct hr_fn *f, const char *what)
 {
-	struct json_object *o;
+	struct hr_json *const o = t->json;
 	char bdf[HR_BDF_MAX];
 
-	if (!list) {
+	if (!o) {
 		fprintf(t->out, "%s: %s: %.*s\n", hr_bdf(f, bdf), what, hr_topo_fit(f->name, 80),
 			f->name);
 		return;
 	}
-	o = hr_json_append(list);
+	hr_json_object(o, NULL);
 	hr_json_string(o, "address", hr_bdf(f, bdf));
 	hr_json_string(o, "function", what);
 	hr_json_string(o, "title", f->name);
+	hr_json_close(o);
 }
 
-static unsigned compare_functions(const struct hr_topo *t, struct json_object *list,
-				  const struct hr_fn *old, const struct hr_fn *new)
+static unsigned compare_functions(const struct hr_topo *t, const struct hr_fn *old,
+				  const struct hr_fn *new)
 {
 	unsigned changes = 0;
 
 	for (unsigned i = 0; i < sizeof watched / sizeof *watched; i++) {
 		enum hr_fact_id id = watched[i];
 
-		/* An idle GPU's link speed comes and goes. */
+		/* The link speed of an idle GPU changes all the time. */
 		if (!hr_known(old, id) || !hr_known(new, id) ||
 		    old->fact[id].value == new->fact[id].value ||
 		    (id == HR_F_SPEED && hr_is_gpu(new)))
 			continue;
-		put_fact_change(t, list, old, new, id);
+		put_fact_change(t, old, new, id);
 		changes++;
 	}
 	return changes;
@@ -242,36 +249,40 @@ static int32_t same_place(const struct hr_model *m, const struct hr_fn *f)
 
 unsigned hr_topo_compare_facts(const struct hr_topo *t, const struct hr_model *old)
 {
-	struct json_object *list = t->json ? hr_json_array(t->json, "facts") : NULL;
 	unsigned changes = 0;
 
+	if (t->json)
+		hr_json_array(t->json, "facts");
 	for (uint32_t i = 0; i < t->model.count; i++) {
 		const struct hr_fn *f = &t->model.fn[i];
 		int32_t was = same_place(old, f);
 
 		if (was == HR_NO_FN) {
-			put_function_change(t, list, f, "new");
+			put_function_change(t, f, "new");
 			changes++;
 		} else {
-			changes += compare_functions(t, list, &old->fn[was], f);
+			changes += compare_functions(t, &old->fn[was], f);
 		}
 	}
 	for (uint32_t i = 0; i < old->count; i++)
 		if (same_place(&t->model, &old->fn[i]) == HR_NO_FN) {
-			put_function_change(t, list, &old->fn[i], "gone");
+			put_function_change(t, &old->fn[i], "gone");
 			changes++;
 		}
+	if (t->json)
+		hr_json_close(t->json);
 	return changes;
 }
 
-unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_engine *old)
+unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_topology *old)
 {
-	struct json_object *list = t->json ? hr_json_array(t->json, "verdicts") : NULL;
-	const struct hr_engine *e = &t->engine;
+	const struct hr_topology *e = &t->topology;
 	char was[48], is[48];
 	unsigned changes = 0;
 	struct hr_pair p, q;
 
+	if (t->json)
+		hr_json_array(t->json, "verdicts");
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds; j++) {
 			int32_t a = same_place(old->m, &t->model.fn[e->gpu[i]]);
@@ -279,36 +290,40 @@ unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_engin
 
 			if (a == HR_NO_FN || b == HR_NO_FN)
 				continue;
-			hr_judge(old, a, b, &q);
-			hr_judge(e, e->gpu[i], e->ssd[j], &p);
+			hr_pair_evaluate(old, a, b, &q);
+			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
 			hr_verdict_text(q.verdict, q.rule, was);
 			hr_verdict_text(p.verdict, p.rule, is);
 			if (strcmp(was, is) == 0)
 				continue;
-			put_change(t, list, &p, was, is);
+			put_change(t, &p, was, is);
 			changes++;
 		}
+	if (t->json)
+		hr_json_close(t->json);
 	return changes;
 }
 
 int hr_topo_baseline(const struct hr_topo *t, const char *file)
 {
 	static struct hr_model old;
-	static struct hr_engine engine;
+	static struct hr_topology topology;
 	unsigned changes;
 	int err = hr_model_init(&old);
 
 	if (!err)
 		err = hr_source_open(&old, file);
 	if (!err)
-		err = hr_topo_engine(t, &engine, &old);
+		err = hr_topo_evaluate(t, &topology, &old);
 	if (err) {
-		fprintf(stderr, "headrace: error: %s\n",
-			old.message[0] ? old.message : strerror(-err));
+		hr_error_report(&old.error, err);
 		hr_model_fini(&old);
 		return HR_TOPO_BAD_INPUT;
 	}
-	changes = hr_topo_compare_facts(t, &old) + hr_topo_compare_verdicts(t, &engine);
+	if (t->json)
+		hr_topo_json_start(t);
+	changes = hr_topo_compare_facts(t, &old);
+	changes += hr_topo_compare_verdicts(t, &topology);
 	if (t->json)
 		hr_json_u64(t->json, "differences", changes);
 	else

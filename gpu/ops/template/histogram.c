@@ -1,22 +1,22 @@
 /*
- * histogram: how many numbers of an object lie in each of `bins` equal parts of from <= x < to, how
- * many outside, and the least and the greatest of all. A user operator to start from: copy this
- * file, give it another name, and build it with `make op OP=path/to/NAME.c`.
+ * histogram: counts the numbers of an object in each of `bins` equal parts of from <= x < to, and
+ * outside, and finds the smallest and the largest number. Start a user operator from this file:
+ * copy it, change its name, and build it with `make op OP=path/to/NAME.c`.
  *
- * Both compilers see the first half, worker code. A block runs tile() on one tile after another; it
- * has hr_warps() workers of HR_LANES lanes each (one of one on the host backend). Numbers are dealt
- * out to threads; counts go to the state of the worker, which no one else touches; what is known of
- * a tile as a whole goes to its record. At the end one block puts all of it together in finish().
+ * Both compilers compile the first half, the worker code. A block runs tile() on one tile after
+ * another; it has hr_warps() workers of HR_LANES lanes each (one worker with one lane on the host
+ * backend). The threads share the numbers of a tile. Counts go to the state of the worker, which no
+ * other worker accesses. Results for a whole tile go to its record. At the end one block combines
+ * all states and records in finish().
  */
 #include <math.h>
-#include <string.h>
 
 #include "gpu/ops/operator.h"
 
 #define BINS_MAX 256u
-#define NO_COUNTER 0xffffffffu /* of a lane without a number */
+#define NO_COUNTER 0xffffffffu /* for a lane without a number */
 
-/* The arguments, as parse() leaves them for the worker code. */
+/* The arguments, converted by parse() for the worker code. */
 struct histogram_args {
 	float from, to;
 	float scale; /* bins per unit */
@@ -26,12 +26,12 @@ struct histogram_args {
 /* Counters: one per bin, then these. */
 enum histogram_outside { BELOW, ABOVE, NOT_A_NUMBER, OUTSIDE };
 
-/* The state of a worker: bins + OUTSIDE counters of what it has seen. It starts as zeroes. */
+/* The state of a worker: bins + OUTSIDE counters of its numbers. Initially zero. */
 struct histogram_state {
 	uint64_t count[BINS_MAX + OUTSIDE];
 };
 
-/* The record of a tile. Without numbers in it, least is greater than greatest. */
+/* The record of a tile. In a tile without numbers, least is greater than greatest. */
 struct histogram_range {
 	float least, greatest;
 };
@@ -42,7 +42,7 @@ struct histogram_result {
 	struct histogram_range range;
 };
 
-/* The counter that a number belongs to. */
+/* Index of the counter for a number. */
 HR_WORKER uint32_t histogram_counter(const struct histogram_args *args, float x)
 {
 	uint32_t bin;
@@ -58,8 +58,8 @@ HR_WORKER uint32_t histogram_counter(const struct histogram_args *args, float x)
 }
 
 /*
- * Count one number per lane. All lanes see each lane's counter in turn, and the one lane that owns
- * it (every HR_LANES-th is its own) adds: no atomics. Collective.
+ * Count one number per lane. All lanes read each lane's counter in turn, and the one lane that owns
+ * this counter (each lane owns every HR_LANES-th) adds to it: no atomics. Collective.
  */
 HR_WORKER void histogram_count(struct histogram_state *state, uint32_t counter)
 {
@@ -79,48 +79,32 @@ HR_WORKER void histogram_widen(struct histogram_range *range, float least, float
 	range->greatest = greatest > range->greatest ? greatest : range->greatest;
 }
 
-/* The words of nvme/worker.h move integers. */
-HR_WORKER uint32_t histogram_bits(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof bits);
-	return bits;
-}
-
-HR_WORKER float histogram_float(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof x);
-	return x;
-}
-
-/* From the range of each thread to that of the block: over lanes, then workers. Block-collective. */
+/* Combine the ranges of all threads into that of the block: over lanes, then workers.
+ * Block-collective. */
 HR_WORKER void histogram_gather(struct histogram_range *range)
 {
 	uint32_t i, least, greatest;
 
 	for (i = 0; i < HR_LANES; i++) {
-		least = hr_shfl_u32(histogram_bits(range->least), i);
-		greatest = hr_shfl_u32(histogram_bits(range->greatest), i);
-		histogram_widen(range, histogram_float(least), histogram_float(greatest));
+		least = hr_shfl_u32(hr_f32_bits(range->least), i);
+		greatest = hr_shfl_u32(hr_f32_bits(range->greatest), i);
+		histogram_widen(range, hr_f32_of_bits(least), hr_f32_of_bits(greatest));
 	}
 	for (i = 0; i < hr_warps(); i++) {
 		const bool mine = hr_warp() == i && hr_lane() == 0;
 
-		least = hr_block_xor_u32(mine ? histogram_bits(range->least) : 0);
-		greatest = hr_block_xor_u32(mine ? histogram_bits(range->greatest) : 0);
-		histogram_widen(range, histogram_float(least), histogram_float(greatest));
+		least = hr_block_xor_u32(mine ? hr_f32_bits(range->least) : 0);
+		greatest = hr_block_xor_u32(mine ? hr_f32_bits(range->greatest) : 0);
+		histogram_widen(range, hr_f32_of_bits(least), hr_f32_of_bits(greatest));
 	}
 }
 
-/* Before the first tile; states are zeroed already. */
+/* Called before the first tile. States are already zero. */
 HR_OP_CODE void hr_operator_init(const void *args, void *state)
 {
 }
 
-/* One tile. There is no output, so it returns 0. */
+/* Called for each tile. There is no output, so it returns 0. */
 HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct hr_op_tile *tile)
 {
 	const struct histogram_args *a = (const struct histogram_args *)args;
@@ -129,7 +113,7 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 	struct histogram_range range = { INFINITY, -INFINITY };
 	uint32_t i;
 
-	/* All lanes of a worker go round together, because they count together. */
+	/* All lanes of a worker run each iteration, because counting is collective. */
 	for (i = hr_warp() * HR_LANES; i < numbers; i += hr_threads()) {
 		uint32_t counter = NO_COUNTER;
 
@@ -147,7 +131,8 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 	return 0;
 }
 
-/* Once, in one block, after the last tile: all states and records into the result. */
+/* Called once, in one block, after the last tile: combine all states and records into the
+ * result. */
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	const struct histogram_args *a = (const struct histogram_args *)all->args;
@@ -173,7 +158,7 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 		histogram_widen(&result->range, range[i].least, range[i].greatest);
 }
 
-#ifdef HR_OP_CPU /* from here on: the description, for the CPU */
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
 
 #include <errno.h>
 
@@ -195,10 +180,10 @@ static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 	a->to = hr_args_float(&given, "to");
 	a->bins = (uint32_t)hr_args_int(&given, "bins", 1, BINS_MAX);
 	a->scale = (float)a->bins / (a->to - a->from);
-	/* Line 0: the complaint is about the arguments as a whole. */
+	/* Line 0: the error concerns the arguments as a whole. */
 	if (!given.bad && !(a->from < a->to && isfinite(a->to - a->from) && isfinite(a->scale)))
-		hr_args_complain(&given, 0, "from %g to %g is no range of f32", (double)a->from,
-				 (double)a->to);
+		hr_args_error(&given, 0, "from %g to %g is not a range of f32", (double)a->from,
+			      (double)a->to);
 	return given.bad ? -EINVAL : (int)sizeof *a;
 }
 
@@ -231,8 +216,9 @@ static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 HR_OPERATOR(.name = "histogram",
 	    .help = "One source: little-endian f32. Arguments: from, to (numbers), bins (1 to "
 		    "256). "
-		    "Result:\n  how many numbers lie in each of the bins, equal parts of from <= x "
-		    "< to, how many below, above\n  and NaN; the least and the greatest.",
+		    "Result:\n  the count of numbers in each bin (equal parts of from <= x < to), "
+		    "below, "
+		    "above and NaN;\n  the least and the greatest number.",
 	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_NONE,
 	    .tile_record_bytes = sizeof(struct histogram_range), .reads_once = true, .parse = parse,
 	    .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);

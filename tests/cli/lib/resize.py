@@ -17,7 +17,7 @@ import termios
 import time
 
 WIDE, NARROW = 120, 50
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def set_columns(terminal, columns):
@@ -25,8 +25,8 @@ def set_columns(terminal, columns):
 
 
 def lines(terminal):
-    """Progress lines, each as drawn; one that is cut by the end of a read comes whole."""
-    end, text = time.monotonic() + PATIENCE_S, ""
+    """Progress lines, each as drawn; a line that is split between two reads is joined."""
+    end, text = time.monotonic() + TIMEOUT_S, ""
     while select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
         try:
             data = os.read(terminal, 4096)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs `headrace boot CONFIG` as a service manager would, step by step.
+"""Runs `headrace boot CONFIG` as a service manager does, step by step.
 
-service.py HEADRACE CONFIG STEP...    its output is in $SCRATCH/boot.out and $SCRATCH/boot.err
+service.py HEADRACE CONFIG STEP...    output of boot is in $SCRATCH/boot.out and $SCRATCH/boot.err
 
-until=PHASE    wait until it has told that phase (STATUS=PHASE, in the order that it tells them)
-told=LINE      it has told that line so far
-silent=LINE    it has not
+until=PHASE    wait for the notification STATUS=PHASE; phases are searched in the order sent
+told=LINE      the service has sent that line so far
+silent=LINE    the service has not sent that line
 sh=COMMAND     a shell command succeeds; $PID is the process
-signal=NAME    send it
-exit=CODE      wait for its end
+signal=NAME    send the signal to the process
+exit=CODE      wait until the process ends with that exit code
 Each wait ends after two minutes, and the process with it.
 """
 
@@ -18,8 +18,8 @@ import socket
 import subprocess
 import sys
 
-PATIENCE_S = 120
-LOOK_S = 1  # between two looks whether the process is still there
+TIMEOUT_S = 120
+LOOK_S = 1  # between two checks whether the process has ended
 scratch = os.environ["SCRATCH"]
 
 
@@ -41,8 +41,8 @@ class Service:
             )
 
     def hear(self):
-        """One message. Of a process that has ended all were sent before."""
-        for _ in range(PATIENCE_S // LOOK_S):
+        """Receive one message. Once the process has ended, no further message can arrive."""
+        for _ in range(TIMEOUT_S // LOOK_S):
             ended = self.process.poll() is not None
             try:
                 self.socket.settimeout(0 if ended else LOOK_S)
@@ -60,7 +60,7 @@ class Service:
         self.looked = self.told.index(f"STATUS={phase}", self.looked) + 1
 
     def hear_out(self):
-        """All until its end: what finds the socket full is lost."""
+        """Receive all messages until the process ends: a full socket loses messages."""
         try:
             while True:
                 self.hear()
@@ -83,12 +83,12 @@ class Service:
             assert (value in self.told) == (name == "told"), self.told
         elif name == "sh":
             env = dict(os.environ, PID=str(self.process.pid))
-            subprocess.run(value, shell=True, check=True, env=env, timeout=PATIENCE_S)
+            subprocess.run(value, shell=True, check=True, env=env, timeout=TIMEOUT_S)
         elif name == "signal":
             self.process.send_signal(getattr(signal, "SIG" + value))
         elif name == "exit":
             self.hear_out()
-            code = self.process.wait(PATIENCE_S)
+            code = self.process.wait(TIMEOUT_S)
             assert code == int(value), f"exit code {code}"
         else:
             raise ValueError(name)

@@ -9,7 +9,7 @@
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define BYTES_MAX (200u << 10) /* several rounds of the long streams, and of the short ones */
 
-TestSuite(crc32c, .timeout = 20);
+TestSuite(crc32c, .timeout = 60);
 
 static uint32_t model(uint32_t crc, const uint8_t *data, size_t bytes)
 {
@@ -32,7 +32,7 @@ static uint8_t *random_bytes(size_t bytes, unsigned seed)
 	return data;
 }
 
-/* RFC 3720, appendix B.4, and the usual check value. */
+/* The vectors of RFC 3720, appendix B.4, and the usual check value. */
 Test(crc32c, gives_the_published_values)
 {
 	static const uint8_t zeroes[32];
@@ -85,7 +85,7 @@ Test(crc32c, continues_and_combines_at_any_cut)
 	free(data);
 }
 
-/* Appending zeroes one by one is the definition that the logarithmic way has to meet. */
+/* Appending zeroes one by one is the definition that the logarithmic method must match. */
 Test(crc32c, combines_over_lengths_beyond_32_bits)
 {
 	const uint32_t a = hr_crc32c(0, "head", 4);
@@ -94,7 +94,7 @@ Test(crc32c, combines_over_lengths_beyond_32_bits)
 	uint32_t half = page, whole = hr_crc32c_combine(a, page, sizeof zeroes);
 	uint64_t bytes = sizeof zeroes;
 
-	/* Doubling the zeroes, once as one piece and once as two, up to 2^60 bytes. */
+	/* Double the zeroes, once as one piece and once as two, up to 2^60 bytes. */
 	for (; bytes < 1ull << 60; bytes *= 2) {
 		const uint32_t twice = hr_crc32c_combine(half, half, bytes);
 
@@ -105,7 +105,10 @@ Test(crc32c, combines_over_lengths_beyond_32_bits)
 	}
 }
 
-/* Pieces of one length, joined by tables, as they are by the general way; no length is special. */
+/*
+ * Pieces of one length are joined by tables with the same result as by the general method, for
+ * every length.
+ */
 Test(crc32c, joins_pieces_of_one_length)
 {
 	static const uint64_t length[] = { 0, 1, 7, 4096, 1 << 20, (1ull << 31) - 1, 1ull << 40 };

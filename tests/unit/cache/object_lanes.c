@@ -1,4 +1,5 @@
-/* The collective side of cache/object.c: eight lanes move data over one queue pair, as a warp does. */
+/* The collective part of cache/object.c: eight lanes move data over one queue pair, like a warp. */
+#define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +11,7 @@
 #include "tests/harness/random.h"
 #include "tests/fakes/target.h"
 
-/* The controller gets its turn whenever the worker waits. */
+/* The controller runs whenever the worker waits. */
 static struct target target;
 
 HR_WORKER void hr_idle(uint32_t *spins)
@@ -20,17 +21,20 @@ HR_WORKER void hr_idle(uint32_t *spins)
 		target_step(&target);
 }
 
-/* Compiled with these words instead of the host's; the library's copy is not linked. */
+/*
+ * Compile the source with these functions in place of the host's; the library's copy is not linked.
+ */
 #include "cache/object.c"
+#include "tests/harness/transfer.h"
 
 #define DISK_BYTES (3u << 20)
-#define ROUNDS 150u
+#define ROUNDS 40u
 
 static struct hr_buffer buffer;
 static struct hr_prp chunks[1024];
 static struct hr_extent extent;
 
-/* What each lane is to call, and what it got. */
+/* The call of each lane, and its result. */
 static struct {
 	int (*call)(void);
 	uint64_t offset;
@@ -66,7 +70,7 @@ static void body(void)
 	job.got[hr_lane()] = job.call();
 }
 
-/* All lanes call it; they must agree. */
+/* All lanes make the call; their results must be equal. */
 static int run(int (*call)(void))
 {
 	job.call = call;
@@ -79,22 +83,24 @@ static int run(int (*call)(void))
 
 static int call_pread(void)
 {
-	return hr_pread(&target.qp, &extent, job.offset, job.bytes, &buffer);
+	return transfer_end(&target.qp, hr_io_read_post(&target.qp, &extent, job.offset, job.bytes,
+							&buffer, 0));
 }
 
 static int call_pwrite(void)
 {
-	return hr_pwrite(&target.qp, &extent, job.offset, job.bytes, &buffer, 0);
+	return transfer_end(&target.qp, hr_io_write_post(&target.qp, &extent, job.offset, job.bytes,
+							 &buffer, 0, 0));
 }
 
 static int call_prefetch(void)
 {
-	return hr_pread_prefetch(&target.qp, &extent, job.offset, job.bytes, &buffer, 9);
+	return hr_io_read_post(&target.qp, &extent, job.offset, job.bytes, &buffer, 9);
 }
 
 static int call_flush(void)
 {
-	return hr_flush(&target.qp, &extent);
+	return transfer_end(&target.qp, hr_io_flush_post(&target.qp, &extent, 0));
 }
 
 Test(object_lanes, any_transfer_moves_exactly_its_bytes)
@@ -104,7 +110,7 @@ Test(object_lanes, any_transfer_moves_exactly_its_bytes)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const uint32_t pages = 1 + fake_random_below(&random, 120);
 
-		make(2 + fake_random_below(&random, 60), pages * HR_PAGE,
+		make(2 + pages + fake_random_below(&random, 60), pages * HR_PAGE,
 		     HR_PAGE << fake_random_below(&random, 4));
 		job.offset = fake_random_below(&random, 256) * HR_PAGE;
 		job.bytes = pages * HR_PAGE;
@@ -142,12 +148,12 @@ Test(object_lanes, lanes_agree_on_failure)
 	unmake();
 }
 
-static uint32_t masks[HR_LANES];
+static hr_mask masks[HR_LANES];
 static struct hr_done dones[HR_LANES];
 
 static int call_consume(void)
 {
-	masks[hr_lane()] = hr_consume_prefetch_pread(&target.qp, &dones[hr_lane()]);
+	masks[hr_lane()] = hr_io_reap(&target.qp, &dones[hr_lane()]);
 	return (int)masks[hr_lane()];
 }
 
@@ -181,7 +187,7 @@ Test(object_lanes, each_lane_gets_a_completion_of_its_own)
 	unmake();
 }
 
-Test(object_lanes, a_lost_command_is_told_in_lane_0)
+Test(object_lanes, a_lost_command_is_reported_in_lane_0)
 {
 	make(17, 64 << 10, 4096);
 	job.offset = 0;
@@ -200,19 +206,19 @@ static struct hr_buffer own[HR_LANES];
 static struct hr_prp own_chunk[HR_LANES];
 static bool writes;
 
-/* Lane 2 wants nothing, lane 5 what is not there. */
+/* Lane 2 requests nothing, lane 5 an object that does not exist. */
 static int call_each(void)
 {
 	const uint32_t lane = hr_lane();
 	const uint64_t offset = lane == 5 ? DISK_BYTES : (uint64_t)(31 * lane + 1) * HR_PAGE;
 
-	return writes ? hr_pwrite_each(&target.qp, lane != 2, &extent, offset, 2 * HR_PAGE,
-				       &own[lane], lane, 0)
-		      : hr_pread_each(&target.qp, lane != 2, &extent, offset, 2 * HR_PAGE,
-				      &own[lane], lane);
+	return writes ? hr_io_write_each(&target.qp, lane != 2, &extent, offset, 2 * HR_PAGE,
+					 &own[lane], lane, 0)
+		      : hr_io_read_each(&target.qp, lane != 2, &extent, offset, 2 * HR_PAGE,
+					&own[lane], lane);
 }
 
-Test(object_lanes, each_lane_moves_what_it_asked_for)
+Test(object_lanes, each_lane_transfers_the_range_that_it_requested)
 {
 	for (unsigned round = 0; round < 2; round++) {
 		make(17, 64 << 10, 8192);

@@ -1,17 +1,21 @@
-/* Sums of a pipeline: tile, blocks, queues, memory, sources and sinks, at each limit and over it. */
+/*
+ * Sizes of a pipeline: tile, blocks, queues, memory, sources and sinks, at each limit and above it.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "boot/engine/names.h"
-#include "config/parts.h"
+#include "config/check.h"
+#include "config/group.h"
+#include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define KIB (1u << 10)
 #define MIB (1u << 20)
 
-TestSuite(config_check, .timeout = 20);
+TestSuite(config_check, .timeout = 60);
 
 static struct hr_config config;
 static struct hr_mistakes mistakes;
@@ -25,15 +29,7 @@ static uint32_t row_bytes(const void *args, uint32_t source)
 	return row_of[source];
 }
 
-static void collect(void *to, const char *line)
-{
-	char *all = to;
-	const size_t at = strlen(all);
-
-	snprintf(all + at, sizeof reports - at, "%s\n", line);
-}
-
-/* One source of one-byte rows on ssd "a", eight slots, no sink; ssd "b" is there as well. */
+/* One source of one-byte rows on ssd "a", eight slots, no sink; ssd "b" exists, too. */
 static struct hr_config_pipeline *start(void)
 {
 	struct hr_config_pipeline *p = &config.pipeline[0];
@@ -66,14 +62,13 @@ static void produce(struct hr_config_pipeline *p, uint32_t out_num, uint32_t out
 	p->has_sink = true;
 }
 
-/* Check the pipeline, as written on line 2 with `blocks` on line 3; what was reported. */
+/* Check the pipeline, written on line 2 with `blocks` on line 3; returns the reports. */
 static const char *check_with(const char *blocks)
 {
 	struct hr_group group = { .mistakes = &mistakes, .path = "p" };
 	char text[512];
 	config_t file;
 
-	reports[0] = '\0';
 	memset(&mistakes, 0, sizeof mistakes);
 	mistakes.file = "f";
 	snprintf(text, sizeof text, "\np = {\nblocks = { %s }; };\n", blocks);
@@ -83,7 +78,8 @@ static const char *check_with(const char *blocks)
 	cr_assert_not_null(group.setting);
 	hr_config_pipeline_check(&config, &config.pipeline[0], &group);
 	config_destroy(&file);
-	hr_mistakes_report(&mistakes, collect, reports);
+	hr_mistakes_report(&mistakes, test_error());
+	test_error_lines(reports, sizeof reports);
 	return reports;
 }
 
@@ -92,7 +88,7 @@ static const char *check(void)
 	return check_with("");
 }
 
-Test(config_check, the_number_of_sources_is_the_operators)
+Test(config_check, a_pipeline_has_as_many_sources_as_its_operator_requires)
 {
 	static const struct {
 		uint32_t min, max, sources;
@@ -136,14 +132,14 @@ static struct hr_config_pipeline *shaped(const struct shape *shape)
 	return p;
 }
 
-Test(config_check, the_tile_that_is_chosen_is_whole_rows_in_whole_blocks)
+Test(config_check, a_chosen_tile_is_whole_rows_in_whole_blocks)
 {
 	static const struct {
 		struct shape shape;
 		uint32_t step, tile, sink;
 	} row[] = {
 		{ { 1, { 1 }, 0, 0 }, 4096, MIB, 0 },
-		{ { 1, { 0 }, 0, 0 }, 4096, MIB, 0 }, /* as one byte */
+		{ { 1, { 0 }, 0, 0 }, 4096, MIB, 0 }, /* counts as one byte */
 		{ { 1, { 3 }, 0, 0 }, 12288, 85 * 12288, 0 },
 		{ { 1, { 4096 }, 0, 0 }, 4096, MIB, 0 },
 		{ { 1, { 4097 }, 0, 0 }, 4097 * 4096, 4097 * 4096, 0 },
@@ -176,7 +172,7 @@ Test(config_check, the_tile_that_is_chosen_is_whole_rows_in_whole_blocks)
 	}
 }
 
-/* Of another source than the longest, a tile is fewer bytes. */
+/* In a source with shorter rows, a tile has fewer bytes. */
 Test(config_check, a_tile_has_as_many_rows_in_each_source)
 {
 	const struct shape shape = { 2, { 3, 8 }, 0, 0 };
@@ -200,8 +196,8 @@ Test(config_check, an_operator_without_row_bytes_has_rows_of_one)
 	cr_expect_eq(hr_config_tile_rows(p), MIB);
 }
 
-/* A tile that the file leaves open is as small as its output needs. */
-Test(config_check, the_tile_that_is_chosen_makes_no_more_than_the_largest_output)
+/* A tile size that the file leaves out is as small as its output needs. */
+Test(config_check, the_output_of_a_chosen_tile_fits_the_largest_output)
 {
 	static const struct {
 		uint32_t row, out_num, out_den, tile, sink;
@@ -355,7 +351,7 @@ Test(config_check, one_tile_fits_the_queues_of_each_ssd)
 	}
 }
 
-/* Bring-up makes a tile that the file leaves open smaller: the least one counts. */
+/* Bring-up may shrink a tile that the file leaves out, so the smallest one counts. */
 Test(config_check, the_least_tile_fits_the_queues_when_the_file_leaves_it_open)
 {
 	static const struct {
@@ -399,7 +395,7 @@ Test(config_check, the_tiles_fit_the_memory_of_the_path)
 		{ HR_PATH_DIRECT, 8 * MIB, 4 * MIB - 1, 4, 1, 0,
 		  TOO_MUCH("4", "4194304", "4194303") },
 		{ HR_PATH_DIRECT, 1, 0, 4, 1, 0, "" },
-		/* The path is not known yet: either may do. */
+		/* The path is not known yet: each is possible. */
 		{ HR_PATH_AUTO, 1, 4 * MIB, 4, 1, 0, "" },
 		{ HR_PATH_AUTO, 4 * MIB, 1, 4, 1, 0, "" },
 		{ HR_PATH_AUTO, 1, 0, 4, 1, 0, "" },
@@ -408,7 +404,7 @@ Test(config_check, the_tiles_fit_the_memory_of_the_path)
 		  TOO_MUCH("4", "4194304", "4194303") },
 		{ HR_PATH_AUTO, 4 * MIB - 1, 4 * MIB - 2, 4, 1, 0,
 		  TOO_MUCH("4", "4194304", "4194303") },
-		/* Slots that the file leaves open. */
+		/* Slots that the file leaves out. */
 		{ HR_PATH_BOUNCE, 8 * MIB, 0, 0, 1, 0, "" },
 		{ HR_PATH_BOUNCE, 8 * MIB - 1, 0, 0, 1, 0, TOO_MUCH("8", "8388608", "8388607") },
 		/* Every source and the sink. */
@@ -500,7 +496,7 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 		{ COPY("p", AT("a", "x"), AT("a", "y")) ",\n" COPY("q", AT("a", "x"), AT("a", "z")),
 		  "" },
 		{ COPY("p", AT("a", "x"), AT("a", "y")) ",\n" COPY("q", AT("a", "y"), AT("a", "z")),
-		  "" }, /* a sink may be the source of another */
+		  "" }, /* a sink may be the source of another pipeline */
 		{ COPY("p", AT("a", "x"), AT("b", "y")) ",\n" COPY("q", AT("b", "x"), AT("b", "y")),
 		  "f:7: pipelines[1].sink: object 'y' is already the sink of pipelines[0] on line "
 		  "5\n" },
@@ -509,15 +505,15 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 								      AT("b", "y")),
 		  "f:9: pipelines[2].sink: object 'y' is already the sink of pipelines[1] on line "
 		  "7\n" },
-		/* A pipeline without a sink takes none. */
+		/* A pipeline without a sink accepts none. */
 		{ "{ name = \"p\"; operator = \"crc32c\"; source = { ssd = \"a\";\nobject = \"x\"; "
 		  "}; },\n" COPY("q", AT("a", "z"), AT("a", "x")),
 		  "" },
-		/* Objects without a name are one mistake each, not also the same. */
+		/* Objects without a name are one mistake each, not also equal objects. */
 		{ COPY("p", "ssd = \"a\"; object = \"\";", "ssd = \"a\"; object = \"\";"),
 		  "f:4: pipelines[0].source.object: has 0 characters, expected 1 to 63\n"
 		  "f:5: pipelines[0].sink.object: has 0 characters, expected 1 to 63\n" },
-		/* Nor are sums checked of a pipeline whose objects are unknown. */
+		/* Sizes of a pipeline with unknown objects are not checked. */
 		{ "{ name = \"p\"; operator = \"copy\"; source = {\nssd = \"a\"; object = \"\"; }; "
 		  "}",
 		  "f:5: pipelines[0].source.object: has 0 characters, expected 1 to 63\n" },
@@ -531,9 +527,8 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 		int err;
 
 		snprintf(text, sizeof text, HEAD "pipelines = ( %s );\n", row[i].pipelines);
-		reports[0] = '\0';
-		err = hr_config_parse(&config, &hr_names, "f", text, strlen(text), collect,
-				      reports);
+		err = hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error());
+		test_error_lines(reports, sizeof reports);
 		cr_expect_eq(err, row[i].want[0] ? -EINVAL : 0, "row %zu: %d", i, err);
 		cr_expect_str_eq(reports, row[i].want, "row %zu:\n%s%s", i, reports, row[i].want);
 	}
@@ -544,8 +539,8 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 	"object = \"e\"; }, { ssd = \"a\"; object = \"f\"; }, { ssd = \"a\"; object = "       \
 	"\"g\"; }, { ssd = \"a\"; object = \"h\"; }"
 
-/* Whichever of the sources it is, and also when there are too many for the operator. */
-Test(config_check, a_sink_is_none_of_its_many_sources)
+/* For every source, also when there are too many sources for the operator. */
+Test(config_check, a_sink_differs_from_each_of_many_sources)
 {
 	static const char text[] =
 		HEAD "pipelines = ( { name = \"p\"; operator = \"copy\"; source = (\n" SIX
@@ -558,8 +553,8 @@ Test(config_check, a_sink_is_none_of_its_many_sources)
 		"f:8: pipelines[0].sink: object 'y' is also a source on line 7, expected another\n"
 		"f:9: pipelines[1].source: has 2 objects, operator crc32c takes 1\n";
 
-	reports[0] = '\0';
-	cr_expect_eq(hr_config_parse(&config, &hr_names, "f", text, strlen(text), collect, reports),
+	cr_expect_eq(hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error()),
 		     -EINVAL);
+	test_error_lines(reports, sizeof reports);
 	cr_expect_str_eq(reports, want, "%s%s", reports, want);
 }

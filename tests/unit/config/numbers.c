@@ -1,4 +1,4 @@
-/* Numbers of a configuration: each is exact, or refused with its line. */
+/* Numbers of a configuration are exact, or are refused with their line. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,26 +7,21 @@
 #include "boot/engine/names.h"
 #include "config/config.h"
 #include "tests/harness/operators.h"
+#include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-TestSuite(config_numbers, .timeout = 20);
+TestSuite(config_numbers, .timeout = 60);
 
 static struct hr_config config;
 static char reports[1 << 14];
 
-static void collect(void *to, const char *line)
-{
-	char *all = to;
-	const size_t at = strlen(all);
-
-	snprintf(all + at, sizeof reports - at, "%s\n", line);
-}
-
 static int parse(const char *text)
 {
-	reports[0] = '\0';
-	return hr_config_parse(&config, &hr_names, "f", text, strlen(text), collect, reports);
+	const int err = hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error());
+
+	test_error_lines(reports, sizeof reports);
+	return err;
 }
 
 #define HEAD                                                       \
@@ -41,7 +36,7 @@ static int parse_memory(const char *number)
 	return parse(text);
 }
 
-/* The parser below wraps at 32 bits without a word; sizes are wider. */
+/* libconfig's parser wraps at 32 bits without an error; sizes are wider. */
 Test(config_numbers, integers_are_exact)
 {
 	static const struct {
@@ -124,7 +119,7 @@ Test(config_numbers, floating_point_numbers_are_exact_or_refused)
 	}
 }
 
-/* A digit is part of a number only where the parser sees a number. */
+/* A digit is part of a number only where the parser reads a number. */
 Test(config_numbers, names_strings_and_comments_hide_digits)
 {
 	cr_expect_eq(parse("# 99999999999999999999\n// 1e999\n/* 99999999999999999999\n*/\n" HEAD
@@ -138,8 +133,8 @@ Test(config_numbers, names_strings_and_comments_hide_digits)
 	cr_expect_null(strstr(reports, "does not fit"), "%s", reports);
 }
 
-/* Every key that takes an integer: 2^32 + the least value would once have been that value. */
-Test(config_numbers, no_key_takes_what_would_wrap)
+/* For every key with an integer: 2^32 + the least value must not become that value. */
+Test(config_numbers, no_key_accepts_a_number_that_would_wrap)
 {
 	static const struct {
 		const char *text, *want;
@@ -223,7 +218,8 @@ Test(config_numbers, operators_take_exact_floats)
 		{ TOPK("1.0, 16777217.0"),
 		  "f:5: pipelines[0].args: query[1]: 16777217 is not exact as f32: it would become "
 		  "16777216\n" },
-		{ TOPK("1.0, 1e39"), "f:5: pipelines[0].args: query[1]: 1e+39 is no finite f32\n" },
+		{ TOPK("1.0, 1e39"),
+		  "f:5: pipelines[0].args: query[1]: 1e+39 is not a finite f32\n" },
 		{ TOPK("1.0, 1e-50"),
 		  "f:5: pipelines[0].args: query[1]: 1e-50 is too small for f32\n" },
 	};

@@ -1,4 +1,4 @@
-/* What a configuration can say about user operators. */
+/* Settings of a configuration for user operators. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,6 +7,9 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "config/check.h"
+#include "gpu/ops/operators.h"
+#include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
@@ -15,18 +18,12 @@ TestSuite(op_config, .timeout = 60);
 static struct hr_config config;
 static char reports[1 << 14];
 
-static void collect(void *to, const char *line)
-{
-	char *all = to;
-	const size_t at = strlen(all);
-
-	snprintf(all + at, sizeof reports - at, "%s\n", line);
-}
-
 static int parse_as(const char *file, const char *text)
 {
-	reports[0] = '\0';
-	return hr_config_parse(&config, &hr_names, file, text, strlen(text), collect, reports);
+	const int err = hr_config_parse(&config, &hr_names, file, text, strlen(text), test_error());
+
+	test_error_lines(reports, sizeof reports);
+	return err;
 }
 
 static int parse(const char *text)
@@ -93,7 +90,7 @@ static const struct {
 	  "5: operators[0].file: '" TEST_OPS "/none.op' cannot be opened: No such file or "
 	  "directory\n" },
 	{ HEAD "operators = (\n{ name = \"x\";\nfile = \".\"; } );",
-	  "5: operators[0].file: '" TEST_OPS "/.' is no file\n" },
+	  "5: operators[0].file: '" TEST_OPS "/.' is not a file\n" },
 	{ HEAD "operators = (\n{ file = \"liar.op\";\nname = \"liat\"; } );",
 	  "5: operators[0].name: is 'liat', but the operator in '" TEST_OPS
 	  "/liar.op' is called 'liar'\n" },
@@ -102,7 +99,7 @@ static const struct {
 	{ HEAD "operators = ( { name = \"liar\"; file = \"liar.op\"; },\n"
 	       "{ name = \"liar\"; file = \"liar.op\"; } );",
 	  "4: operators[1].name: 'liar' is already the name of operators[0] on line 3\n" },
-	/* What is wrong with an operator is told once, not again at each use. */
+	/* A mistake in an operator is reported once, not at each use. */
 	{ HEAD
 	  "operators = (\n{ name = \"x\"; file = \"none.op\"; } );\n" PIPE("operator = \"x\";\n"),
 	  "4: operators[0].file: '" TEST_OPS "/none.op' cannot be opened: No such file or "
@@ -111,13 +108,13 @@ static const struct {
 	  "6: pipelines[0].operator: there is no operator 'lair'; did you mean 'liar'?\n" },
 	{ LIAR PIPE("operator = \"truth\";\n"),
 	  "6: pipelines[0].operator: there is no operator 'truth'; expected one of: copy, crc32c, "
-	  "cast_f32_bf16, filter_sum, topk_dot, liar\n" },
+	  "cast_f32_bf16, filter_sum, topk_dot, chase, gather, join, bfs, liar\n" },
 	{ LIAR PIPE("operator = \"liar\";\n"),
 	  "5: pipelines[0].args: argument 'lie' is missing\n" },
 	{ LIE("what"), "6: pipelines[0].args: lie: there is no 'what'\n" },
-	{ LIE("silent"), "6: pipelines[0].args: operator liar refuses them\n" },
+	{ LIE("silent"), "6: pipelines[0].args: operator liar does not accept them\n" },
 	{ LIE("args"),
-	  "6: pipelines[0].args: operator liar makes 8201 bytes of them, expected at most 8200\n" },
+	  "6: pipelines[0].args: operator liar stores them in 8201 bytes, expected at most 8200\n" },
 	{ LIE("row none"),
 	  "6: pipelines[0].operator: liar has rows of 0 bytes in source 0, expected 1 to "
 	  "67108864\n" },
@@ -132,7 +129,7 @@ static const struct {
 	  "multiple of 8\n" },
 };
 
-Test(op_config, each_mistake_is_told_with_its_line_and_what_was_expected)
+Test(op_config, each_mistake_is_reported_with_line_and_expected_value)
 {
 	char want[1024];
 
@@ -155,4 +152,41 @@ Test(op_config, a_path_longer_than_any_is_refused)
 	snprintf(text, sizeof text, HEAD "operators = ( { name = \"x\"; file = \"%s\"; } );", name);
 	cr_expect_eq(parse(text), -EINVAL);
 	cr_expect(strstr(reports, "is too long a path") != NULL, "%s", reports);
+}
+
+Test(op_config, forgotten_operators_are_loaded_again)
+{
+	const struct hr_operator *op;
+
+	cr_assert_eq(parse(LIE("none")), 0, "%s", reports);
+	op = config.op[0].op;
+	hr_config_operators_forget(&config);
+	cr_expect_null(config.op[0].op);
+	cr_expect_null(config.pipeline[0].op);
+	cr_assert_eq(hr_config_operators_load(&config, test_error()), 0, "%s", test_error_text());
+	cr_expect_eq(config.op[0].op, op);
+	cr_expect_eq(config.pipeline[0].op, op);
+}
+
+Test(op_config, a_changed_file_is_refused)
+{
+
+	cr_assert_eq(parse(LIE("none")), 0, "%s", reports);
+	hr_config_operators_forget(&config);
+	config.op[0].checksum ^= 1;
+	cr_expect_eq(hr_config_operators_load(&config, test_error()), -EINVAL);
+	cr_expect_str_eq(test_error_text(),
+			 TEST_OPS "/f:4: operator 'liar': '" TEST_OPS "/liar.op' has changed since "
+				  "the configuration was read");
+	strcpy(config.op[0].file, TEST_OPS "/none.op");
+	cr_expect_eq(hr_config_operators_load(&config, test_error()), -ENOENT);
+	cr_expect(strstr(test_error_text(), "operator 'liar'"), "%s", test_error_text());
+	cr_expect_null(config.pipeline[0].op);
+}
+
+Test(op_config, a_built_in_operator_is_not_forgotten)
+{
+	cr_assert_eq(parse(HEAD PIPE("operator = \"copy\";\n")), 0, "%s", reports);
+	hr_config_operators_forget(&config);
+	cr_expect_eq(config.pipeline[0].op, hr_op_get(HR_OP_copy));
 }

@@ -10,6 +10,9 @@
 #include "gpu/backend.h"
 #include "gpu/ops/operators.h"
 #include "gpu/worker/pipeline.h"
+#include "gpu/worker/probe.h"
+#include "tests/harness/error.h"
+#include "tests/harness/launch.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define BLOCKS 6u
@@ -17,9 +20,9 @@
 TestSuite(backend, .timeout = 60);
 
 static struct hr_backend backend;
-static char message[HR_LOG_LINE_MAX];
+static struct hr_launch *launch;
 
-/* Tiles that nobody has: every block ends at once, and says so. */
+/* A run without tiles: every block ends at once and reports its end. */
 static struct {
 	struct hr_pipe pipe;
 	struct hr_slot slot[BLOCKS];
@@ -53,13 +56,6 @@ static void empty_work(uint32_t blocks)
 		cr_assert_leq(hr_qp_table_bytes(2), sizeof work.table[i]);
 		cr_assert_eq(hr_qp_init(&work.qp[i], 1, 2, &memory, HR_NS_PER_S), 0);
 	}
-}
-
-static void wait_ended(void)
-{
-	while (backend.ops->poll(&backend) == 0)
-		hr_wait_ns(50000);
-	cr_assert_eq(backend.ops->poll(&backend), 1);
 }
 
 Test(backend, device_strings_are_checked_and_quoted)
@@ -101,12 +97,12 @@ Test(backend, device_strings_are_checked_and_quoted)
 					   "auto,compressible" };
 
 	for (size_t i = 0; i < ROWS(good); i++)
-		cr_expect_eq(hr_backend_check(good[i], message), 0, "'%s'", good[i]);
+		cr_expect_eq(hr_backend_check(good[i], test_error()), 0, "'%s'", good[i]);
 	for (size_t i = 0; i < ROWS(bad); i++) {
-		message[0] = '\0';
-		cr_expect_eq(hr_backend_check(bad[i], message), -EINVAL, "'%s'", bad[i]);
-		cr_expect(strstr(message, bad[i]) && strstr(message, "host:"), "%s", message);
-		cr_expect_eq(hr_backend_open(&backend, bad[i], 1, message), -EINVAL);
+		cr_expect_eq(hr_backend_check(bad[i], test_error()), -EINVAL, "'%s'", bad[i]);
+		cr_expect(strstr(test_error_text(), bad[i]) && strstr(test_error_text(), "host:"),
+			  "%s", test_error_text());
+		cr_expect_eq(hr_backend_open(&backend, bad[i], 1, test_error()), -EINVAL);
 	}
 }
 
@@ -116,23 +112,25 @@ Test(backend, memory_of_the_host_backend_is_the_cpus)
 	uint8_t word[4] = { 1, 2, 3, 4 };
 	void *worker = NULL;
 
-	cr_assert_eq(hr_backend_open(&backend, "host:2", 1, message), 0, "%s", message);
-	cr_assert_eq(backend.ops->alloc(&backend, 3 * HR_PAGE + 1, &region), 0);
+	cr_assert_eq(hr_backend_open(&backend, "host:2", 1, test_error()), 0, "%s",
+		     test_error_text());
+	cr_assert_eq(backend.ops->alloc(&backend, 3 * HR_PAGE + 1, &region, NULL), 0);
 	cr_expect_eq(region.worker, region.cpu);
 	cr_expect_eq(region.bytes, 4 * HR_PAGE);
 	for (size_t at = 0; at < region.bytes; at++)
 		cr_assert_eq(((uint8_t *)region.cpu)[at], 0);
-	cr_expect_eq(backend.ops->upload(&backend, region.worker, word, sizeof word), 0);
+	cr_expect_eq(backend.ops->upload(&backend, region.worker, word, sizeof word, NULL), 0);
 	cr_expect_arr_eq(region.cpu, word, sizeof word);
 	memset(word, 0, sizeof word);
-	cr_expect_eq(backend.ops->download(&backend, word, region.worker, sizeof word), 0);
+	cr_expect_eq(backend.ops->download(&backend, word, region.worker, sizeof word, NULL), 0);
 	cr_expect_eq(word[3], 4);
 	backend.ops->free(&backend, &region);
 	cr_expect_null(region.cpu);
-	cr_expect_eq(backend.ops->alloc(&backend, (size_t)1 << 60, &region), -ENOMEM);
-	cr_expect_eq(backend.ops->alloc(&backend, 0, &region), -EINVAL);
+	cr_expect_eq(backend.ops->alloc(&backend, (size_t)1 << 60, &region, NULL), -ENOMEM);
+	cr_expect_eq(backend.ops->alloc(&backend, 0, &region, NULL), -EINVAL);
 	for (int io = 0; io < 2; io++) {
-		cr_expect_eq(backend.ops->attach(&backend, &work, sizeof work, io, &worker), 0);
+		cr_expect_eq(backend.ops->attach(&backend, &work, sizeof work, io, &worker, NULL),
+			     0);
 		cr_expect_eq(worker, &work);
 		backend.ops->detach(&backend, &work);
 	}
@@ -141,29 +139,34 @@ Test(backend, memory_of_the_host_backend_is_the_cpus)
 
 Test(backend, a_host_block_is_one_thread)
 {
-	cr_assert_eq(hr_backend_open(&backend, "host:1", 3, message), 0, "%s", message);
+	uint32_t blocks;
+
+	cr_assert_eq(hr_backend_open(&backend, "host:1", 3, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect_eq(backend.processors, 1);
 	cr_expect_eq(backend.max_threads, 1);
-	cr_expect_eq(backend.ops->resident(&backend, HR_KERNEL_PIPE, 1, 0), 3);
-	cr_expect_eq(backend.ops->resident(&backend, HR_KERNEL_PIPE, 32, 0), 0);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 1, 32, 0), -EINVAL);
+	cr_expect_eq(backend.ops->resident(&backend, HR_ENTRY_PIPE, 1, 0, &blocks, NULL), 0);
+	cr_expect_eq(blocks, 3);
+	cr_expect_eq(backend.ops->resident(&backend, HR_ENTRY_PIPE, 32, 0, &blocks, NULL), 0);
+	cr_expect_eq(blocks, 0);
+	cr_expect_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 1, 32, &launch), -EINVAL);
 	backend.ops->close(&backend);
 }
 
 Test(backend, a_launch_runs_each_block_once_and_can_be_repeated)
 {
-	cr_assert_eq(hr_backend_open(&backend, "host:2", 2 * BLOCKS, message), 0, "%s", message);
+	cr_assert_eq(hr_backend_open(&backend, "host:2", 2 * BLOCKS, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect_eq(backend.max_blocks, 2 * BLOCKS);
 	cr_expect_eq(backend.lanes, 1);
-	cr_expect_eq(backend.ops->poll(&backend), 1, "nothing runs yet");
 	for (uint32_t turn = 0; turn < 200; turn++) {
 		const uint32_t blocks = 1 + turn % BLOCKS;
 
 		empty_work(blocks);
 		cr_assert_eq(
-			backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2 * blocks, 1, 0),
+			launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 2 * blocks, 1, &launch),
 			0);
-		wait_ended();
+		cr_assert_eq(launch_end(launch), 1);
 		for (uint32_t i = 0; i < 3 * BLOCKS; i++)
 			cr_assert_eq(work.status[i].done, i < 2 * blocks ? 1 : 0);
 	}
@@ -172,30 +175,111 @@ Test(backend, a_launch_runs_each_block_once_and_can_be_repeated)
 
 Test(backend, a_launch_is_refused_while_one_runs_or_when_it_is_too_large)
 {
-	cr_assert_eq(hr_backend_open(&backend, "host:1", 2, message), 0, "%s", message);
+	cr_assert_eq(hr_backend_open(&backend, "host:1", 2, test_error()), 0, "%s",
+		     test_error_text());
 	empty_work(1);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 3, 1, 0), -EINVAL);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 0, 1, 0), -EINVAL);
+	cr_expect_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 3, 1, &launch), -EINVAL);
+	cr_expect_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 0, 1, &launch), -EINVAL);
 	/* Without its prefetch block the compute block waits for its slot. */
 	work.slot[0].state = HR_SLOT_COMPUTED;
-	cr_assert_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2, 1, 0), 0);
-	cr_expect_eq(backend.ops->launch(&backend, HR_KERNEL_PIPE, &work.pipe, 2, 1, 0), -EBUSY);
-	cr_expect_eq(backend.ops->poll(&backend), 0);
+	cr_assert_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 2, 1, &launch), 0);
+	cr_expect_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 2, 1, &launch), -EBUSY);
+	cr_expect_eq(hr_launch_poll(launch, NULL), 0);
 	hr_release_u32(&work.slot[0].state, HR_SLOT_FREE);
-	wait_ended();
+	cr_assert_eq(launch_end(launch), 1);
 	backend.ops->close(&backend);
 }
 
-Test(backend, what_was_chosen_instead_is_told)
+/*
+ * Block 0 of each launch waits for `ping` `rounds` times, so the test chooses the order of the
+ * ends.
+ */
+Test(backend, several_launches_run_side_by_side_and_end_one_by_one)
 {
-	cr_assert_eq(hr_backend_open(&backend, "auto", 1, message), 0);
-	cr_expect(strstr(message, "auto"), "%s", message);
+	static struct hr_probe probe[3];
+	static uint32_t ping[3], pong[3], end[3][2];
+	struct hr_launch *handle[3], *more;
+
+	cr_assert_eq(hr_backend_open(&backend, "host:2", 6, test_error()), 0, "%s",
+		     test_error_text());
+	cr_expect_eq(backend.side_by_side, 6);
+	for (uint32_t i = 0; i < 3; i++) {
+		probe[i] = (struct hr_probe){ .blocks = 2,
+					      .rounds = 1,
+					      .timeout_ns = 60 * HR_NS_PER_S,
+					      .ping = &ping[i],
+					      .pong = &pong[i],
+					      .end = end[i] };
+		cr_assert_eq(launch_start(&backend, HR_ENTRY_PROBE, &probe[i], 2, 1, &handle[i]),
+			     0);
+	}
+	cr_expect_eq(launch_start(&backend, HR_ENTRY_PROBE, &probe[0], 4, 1, &more), -EBUSY,
+		     "block 0 of each has a thread");
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		const uint32_t i = (turn + 1) % 3;
+
+		for (uint32_t j = turn; j < 3; j++)
+			cr_expect_eq(hr_launch_poll(handle[(j + 1) % 3], NULL), 0);
+		hr_release_sys_u32(&ping[i], 1);
+		cr_assert_eq(launch_end(handle[i]), 1);
+		cr_expect_eq(pong[i], 1);
+		for (uint32_t b = 0; b < 2; b++)
+			cr_expect_eq(end[i][b], HR_PROBE_DONE);
+	}
 	backend.ops->close(&backend);
-	cr_assert_eq(hr_backend_open(&backend, "host:4096", 1, message), 0);
-	cr_expect(strstr(message, "CPUs are online"), "%s", message);
+}
+
+Test(backend, a_launch_has_a_word_that_stops_it)
+{
+	const struct hr_launch_args args = { .entry = HR_ENTRY_PIPE,
+					     .argument = &work.pipe,
+					     .blocks = 2,
+					     .threads = 1,
+					     .stop = &work.control.stop };
+
+	cr_assert_eq(hr_backend_open(&backend, "host:1", 2, test_error()), 0, "%s",
+		     test_error_text());
+	empty_work(1);
+	cr_assert_eq(backend.ops->launch(&backend, &args, &launch, NULL), 0);
+	hr_launch_stop(launch, HR_STOP_WAITING);
+	cr_expect_eq(work.control.stop, HR_STOP_WAITING);
+	cr_assert_eq(launch_end(launch), 1);
 	backend.ops->close(&backend);
-	cr_assert_eq(hr_backend_open(&backend, "host:1", 1, message), 0);
-	cr_expect_str_eq(message, "");
+}
+
+/* A handle that was given back is used again; there are as many handles as pipelines. */
+Test(backend, handles_are_limited_and_used_again)
+{
+	struct hr_launch *handle[HR_LAUNCHES_MAX];
+
+	cr_assert_eq(hr_backend_open(&backend, "host:1", 2, test_error()), 0, "%s",
+		     test_error_text());
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		for (uint32_t i = 0; i < HR_LAUNCHES_MAX; i++) {
+			empty_work(1);
+			cr_assert_eq(
+				launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 2, 1, &handle[i]),
+				0);
+			cr_assert_eq(hr_launch_wait(handle[i], UINT64_MAX, 50000, NULL), 1);
+		}
+		cr_expect_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 2, 1, &launch),
+			     -EBUSY);
+		for (uint32_t i = 0; i < HR_LAUNCHES_MAX; i++)
+			hr_launch_free(handle[i]);
+	}
+	backend.ops->close(&backend);
+}
+
+Test(backend, choices_that_differ_from_the_request_are_reported)
+{
+	cr_assert_eq(hr_backend_open(&backend, "auto", 1, test_error()), 0);
+	cr_expect(strstr(backend.note, "auto"), "%s", backend.note);
+	backend.ops->close(&backend);
+	cr_assert_eq(hr_backend_open(&backend, "host:4096", 1, test_error()), 0);
+	cr_expect(strstr(backend.note, "CPUs are online"), "%s", backend.note);
+	backend.ops->close(&backend);
+	cr_assert_eq(hr_backend_open(&backend, "host:1", 1, test_error()), 0);
+	cr_expect_str_eq(backend.note, "");
 	cr_expect_str_eq(backend.name, "host:1");
 	backend.ops->close(&backend);
 }

@@ -1,6 +1,6 @@
 /*
- * The memory behind a partition: what comes from where, what the CPU may touch, what is given back,
- * over the host backend and over one whose memory the CPU cannot touch.
+ * The memory of a partition: its sources, the CPU's access, and its release, over the host backend
+ * and over one whose memory the CPU cannot access.
  */
 #include "boot/engine/devices.h"
 #include "gpu/places.h"
@@ -13,28 +13,33 @@
 #include <unistd.h>
 
 #include "config/log.h"
+#include "tests/harness/error.h"
 
-#define AWAY ((uintptr_t)1 << 46) /* workers see host memory so far from where the CPU does */
+/* Distance between the workers' and the CPU's addresses of host memory. */
+#define AWAY ((uintptr_t)1 << 46)
 
-TestSuite(places, .timeout = 20);
+TestSuite(places, .timeout = 60);
 
-/* A GPU: its memory lies at `far`, which the code under test must not touch itself. */
+/* A GPU whose memory lies at `far`; the tested code must not access this memory itself. */
 static struct {
 	int attached, allocated, fail_after; /* fail_after: calls until one fails */
 	uint8_t *far;
 	size_t far_bytes;
 	unsigned uploads, downloads;
-	size_t moved; /* bytes, both ways */
+	size_t moved; /* bytes in both directions */
 } gpu;
 
-static int next_call(void)
+static int next_call(struct hr_error *e)
 {
-	return gpu.fail_after && --gpu.fail_after == 0 ? -EIO : 0;
+	if (!gpu.fail_after || --gpu.fail_after)
+		return 0;
+	return hr_fail(e, HR_ERROR_DEVICE, -EIO, "the fake GPU has failed");
 }
 
-static int gpu_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+static int gpu_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+		      struct hr_error *e)
 {
-	const int err = next_call();
+	const int err = next_call(e);
 
 	cr_expect_eq((uintptr_t)cpu % HR_PAGE + bytes % HR_PAGE, 0);
 	cr_expect_not(io);
@@ -48,9 +53,10 @@ static void gpu_detach(struct hr_backend *b, void *cpu)
 	gpu.attached--;
 }
 
-static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region)
+static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region,
+		     struct hr_error *e)
 {
-	const int err = next_call();
+	const int err = next_call(e);
 
 	if (err)
 		return err;
@@ -74,20 +80,22 @@ static void gpu_free(struct hr_backend *b, struct hr_region *region)
 	gpu.allocated--;
 }
 
-static int gpu_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
+static int gpu_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
+		      struct hr_error *e)
 {
 	gpu.uploads++;
 	gpu.moved += bytes;
 	memcpy(worker, cpu, bytes);
-	return next_call();
+	return next_call(e);
 }
 
-static int gpu_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes)
+static int gpu_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
+			struct hr_error *e)
 {
 	gpu.downloads++;
 	gpu.moved += bytes;
 	memcpy(cpu, worker, bytes);
-	return next_call();
+	return next_call(e);
 }
 
 static const struct hr_backend_ops gpu_ops = {
@@ -114,11 +122,9 @@ Test(places, on_the_host_backend_all_places_are_the_cpus)
 {
 	struct hr_backend host;
 	struct hr_places places;
-	char message[HR_LOG_LINE_MAX];
-	enum hr_place failed;
 
-	cr_assert_eq(hr_backend_open(&host, "host:1", 1, message), 0);
-	cr_assert_eq(hr_places_take(&places, &host, used, &failed), 0);
+	cr_assert_eq(hr_backend_open(&host, "host:1", 1, test_error()), 0);
+	cr_assert_eq(hr_places_take(&places, &host, used, test_error()), 0);
 	for (int i = 0; i < HR_PLACES; i++) {
 		cr_expect_eq(places.region[i].bytes, used[i]);
 		cr_expect_eq(places.region[i].cpu, places.region[i].worker);
@@ -126,8 +132,8 @@ Test(places, on_the_host_backend_all_places_are_the_cpus)
 		all_zero(&places.region[i]);
 	}
 	cr_expect_not(places.has_copy);
-	cr_expect_eq(hr_places_upload(&places), 0);
-	cr_expect_eq(hr_places_download(&places), 0);
+	cr_expect_eq(hr_places_upload(&places, 0, 2 * HR_PAGE, NULL), 0);
+	cr_expect_eq(hr_places_download(&places, 0, 2 * HR_PAGE, NULL), 0);
 	hr_places_give(&places);
 	hr_places_give(&places);
 	host.ops->close(&host);
@@ -138,7 +144,7 @@ static bool mappable(void *to)
 	return to != NULL;
 }
 
-static int export(void *to, uint64_t at, size_t bytes, int *fd)
+static int export(void *to, uint64_t at, size_t bytes, int *fd, struct hr_error *e)
 {
 	*fd = memfd_create("gpu", MFD_CLOEXEC);
 	*(uint64_t *)to = at;
@@ -151,30 +157,28 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	uint64_t exported = 0;
 	struct hr_window_driver driver = { mappable, export, NULL };
 	struct hr_backend with = backend;
-	char message[HR_LOG_LINE_MAX] = "";
 	struct hr_places places;
 	struct hr_region *region = &places.region[HR_PLACE_GPU];
-	enum hr_place failed;
 	unsigned taken = 0;
 	struct hr_bus bus;
 
-	cr_assert_eq(hr_places_take(&places, &with, bytes, &failed), 0);
-	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOTSUP);
-	cr_expect(strstr(message, "no other device can reach"), "%s", message);
+	cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+	cr_expect_eq(hr_places_open_gpu(&places, test_error()), -ENOTSUP);
+	cr_expect(strstr(test_error_text(), "no other device can reach"), "%s", test_error_text());
 	with.window = &driver;
-	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOTSUP);
-	cr_expect(strstr(message, "dma-buf"), "%s", message);
+	cr_expect_eq(hr_places_open_gpu(&places, test_error()), -ENOTSUP);
+	cr_expect(strstr(test_error_text(), "dma-buf"), "%s", test_error_text());
 	driver.to = &exported;
 	for (size_t size = (size_t)1 << 30; size >= 2u << 20; size /= 2)
 		while (hr_region_take_bus(size, &bus) == 0)
 			taken++;
-	cr_expect_eq(hr_places_open_gpu(&places, message), -ENOSPC);
-	cr_expect_str_eq(message, "no I/O addresses left for 65536 bytes");
+	cr_expect_eq(hr_places_open_gpu(&places, test_error()), -ENOSPC);
+	cr_expect_str_eq(test_error_text(), "no I/O addresses left for 65536 bytes");
 	hr_places_give(&places);
 	while (taken--)
 		hr_region_give_bus();
-	cr_assert_eq(hr_places_take(&places, &with, bytes, &failed), 0);
-	cr_assert_eq(hr_places_open_gpu(&places, message), 0, "%s", message);
+	cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+	cr_assert_eq(hr_places_open_gpu(&places, test_error()), 0, "%s", test_error_text());
 	cr_expect_eq(exported, (uint64_t)(uintptr_t)region->worker);
 	cr_assert_not_null(region->cpu);
 	cr_expect_neq(region->bus.addr, 0);
@@ -182,17 +186,16 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	hr_places_give(&places);
 	cr_expect_eq(gpu.allocated, 0);
 	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
-	cr_expect_eq(bus.addr, 64ull << 30); /* all its I/O addresses are free again */
+	cr_expect_eq(bus.addr, 64ull << 30); /* all I/O addresses of the place are free again */
 	hr_region_give_bus();
 }
 
-Test(places, what_the_cpu_cannot_touch_it_writes_into_a_copy)
+Test(places, parts_without_cpu_access_are_written_to_a_copy)
 {
 	struct hr_places places;
-	enum hr_place failed;
 	uint8_t *copy;
 
-	cr_assert_eq(hr_places_take(&places, &backend, used, &failed), 0);
+	cr_assert_eq(hr_places_take(&places, &backend, used, test_error()), 0);
 	cr_expect_eq(gpu.attached, 2);
 	cr_expect_eq(gpu.allocated, 2);
 	for (int i = 0; i < HR_PLACE_WORKER; i++)
@@ -204,53 +207,66 @@ Test(places, what_the_cpu_cannot_touch_it_writes_into_a_copy)
 	all_zero(&places.region[HR_PLACE_WORKER]);
 	copy[0] = 1;
 	copy[2 * HR_PAGE - 1] = 2;
-	cr_expect_eq(hr_places_upload(&places), 0);
+	cr_expect_eq(hr_places_upload(&places, 0, 2 * HR_PAGE, NULL), 0);
 	cr_expect_arr_eq(places.region[HR_PLACE_WORKER].worker, copy, 2 * HR_PAGE);
 	((uint8_t *)places.region[HR_PLACE_WORKER].worker)[7] = 3;
 	cr_expect_eq(copy[7], 0);
-	cr_expect_eq(hr_places_download(&places), 0);
+	cr_expect_eq(hr_places_download(&places, 0, 2 * HR_PAGE, NULL), 0);
 	cr_expect_eq(copy[7], 3);
 	cr_expect_eq(gpu.uploads + gpu.downloads, 2);
 	cr_expect_eq(gpu.moved, 2 * 2 * HR_PAGE, "what was asked for, not what was given");
+	/* The neighbouring memory belongs to a launch that runs. */
+	memset(copy, 4, 2 * HR_PAGE);
+	cr_expect_eq(hr_places_upload(&places, 64, 128, NULL), 0);
+	for (uint32_t i = 0; i < 2 * HR_PAGE; i++)
+		cr_assert_eq(((uint8_t *)places.region[HR_PLACE_WORKER].worker)[i] == 4,
+			     i >= 64 && i < 192, "byte %u", i);
+	memset(places.region[HR_PLACE_WORKER].worker, 5, 2 * HR_PAGE);
+	cr_expect_eq(hr_places_download(&places, 64, 128, NULL), 0);
+	for (uint32_t i = 0; i < 2 * HR_PAGE; i++)
+		cr_assert_eq(copy[i] == 5, i >= 64 && i < 192, "byte %u", i);
 	hr_places_give(&places);
 	cr_expect_eq(gpu.attached, 0);
 	cr_expect_eq(gpu.allocated, 0);
 }
 
-Test(places, whatever_fails_leaves_nothing_behind_and_is_named)
+Test(places, a_failed_allocation_is_named_and_undone)
 {
-	static const enum hr_place want[] = { HR_PLACE_CONTROL, HR_PLACE_HOST, HR_PLACE_WORKER,
-					      HR_PLACE_GPU };
+	static const char *const want[] = {
+		"cannot get 4096 bytes of control memory: the fake GPU has failed",
+		"cannot get 12288 bytes of host memory: the fake GPU has failed",
+		"cannot get 8192 bytes of worker memory: the fake GPU has failed",
+		"cannot get 16384 bytes of gpu memory: the fake GPU has failed",
+	};
 	struct hr_places places;
-	enum hr_place failed;
 
 	for (int i = 0; i < 4; i++) {
 		gpu.fail_after = i + 1;
-		cr_expect_eq(hr_places_take(&places, &backend, used, &failed), -EIO);
-		cr_expect_eq(failed, want[i]);
+		cr_expect_eq(hr_places_take(&places, &backend, used, test_error()), -EIO);
+		cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
+		cr_expect_str_eq(test_error_text(), want[i]);
 		cr_expect_eq(gpu.attached + gpu.allocated, 0, "at %d", i);
 		cr_expect_eq(places.region[i].bytes, 0);
 	}
 	gpu.fail_after = 0;
-	cr_assert_eq(hr_places_take(&places, &backend, used, &failed), 0);
+	cr_assert_eq(hr_places_take(&places, &backend, used, test_error()), 0);
 	gpu.fail_after = 1;
-	cr_expect_eq(hr_places_upload(&places), -EIO);
+	cr_expect_eq(hr_places_upload(&places, 0, HR_PAGE, NULL), -EIO);
 	gpu.fail_after = 1;
-	cr_expect_eq(hr_places_download(&places), -EIO);
+	cr_expect_eq(hr_places_download(&places, 0, HR_PAGE, NULL), -EIO);
 	hr_places_give(&places);
 }
 
-Test(places, a_place_without_bytes_takes_nothing)
+Test(places, a_place_without_bytes_has_no_allocation)
 {
 	static const uint64_t little[HR_PLACES] = { 0, HR_PAGE };
 	struct hr_places places;
-	enum hr_place failed;
 
-	cr_assert_eq(hr_places_take(&places, &backend, little, &failed), 0);
+	cr_assert_eq(hr_places_take(&places, &backend, little, test_error()), 0);
 	cr_expect_eq(gpu.attached, 1);
 	cr_expect_eq(gpu.allocated, 0);
-	cr_expect_eq(hr_places_upload(&places), 0);
-	cr_expect_eq(hr_places_download(&places), 0);
+	cr_expect_eq(hr_places_upload(&places, 0, 0, NULL), 0);
+	cr_expect_eq(hr_places_download(&places, 0, 0, NULL), 0);
 	cr_expect_eq(gpu.uploads + gpu.downloads, 0);
 	hr_places_give(&places);
 	cr_expect_eq(gpu.attached, 0);

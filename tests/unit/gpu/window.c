@@ -1,4 +1,4 @@
-/* Windows of GPU memory, over stand-ins for libgdrapi and the driver's dma-buf export. */
+/* Windows of GPU memory, over fakes of libgdrapi and the driver's dma-buf export. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "config/log.h"
 #include "config/limits.h"
 #include "tests/fakes/gdr.h"
+#include "tests/harness/error.h"
 
 #define BYTES ((size_t)1 << 20)
 
@@ -17,7 +18,6 @@ static struct hr_gdr gdr;
 static struct hr_gpu_window window;
 static uint8_t *memory;
 static int memory_fd;
-static char message[HR_LOG_LINE_MAX];
 
 static void set_up(void)
 {
@@ -47,11 +47,11 @@ static void expect_nothing_left(void)
 	cr_expect_eq(memcmp(&window, &zero, sizeof zero), 0);
 }
 
-Test(window, gdrcopy_maps_the_range_asked_for)
+Test(window, gdrcopy_maps_the_requested_range)
 {
 	cr_assert_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE + HR_WINDOW_GRAIN,
-				    2 * HR_WINDOW_GRAIN, message),
-		     0, "%s", message);
+				    2 * HR_WINDOW_GRAIN, test_error()),
+		     0, "%s", test_error_text());
 	cr_expect_str_eq(window.by, "gdrcopy");
 	cr_expect_eq(window.cpu, memory + HR_WINDOW_GRAIN);
 	cr_expect_eq(window.bytes, 2 * HR_WINDOW_GRAIN);
@@ -63,8 +63,8 @@ Test(window, a_mapping_that_begins_earlier_is_corrected_for)
 {
 	fake.skew = 4096;
 	cr_assert_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE + HR_WINDOW_GRAIN,
-				    HR_WINDOW_GRAIN, message),
-		     0, "%s", message);
+				    HR_WINDOW_GRAIN, test_error()),
+		     0, "%s", test_error_text());
 	cr_expect_eq(window.cpu, memory + HR_WINDOW_GRAIN);
 	hr_window_close(&window);
 	expect_nothing_left();
@@ -76,8 +76,8 @@ Test(window, a_dma_buf_is_preferred_and_shows_the_same_memory)
 
 	fake.memory_fd = memory_fd;
 	driver = fake_gdr_driver(&fake);
-	cr_assert_eq(hr_window_open(&window, &driver, &gdr, FAKE_GDR_BASE, BYTES, message), 0, "%s",
-		     message);
+	cr_assert_eq(hr_window_open(&window, &driver, &gdr, FAKE_GDR_BASE, BYTES, test_error()), 0,
+		     "%s", test_error_text());
 	cr_expect_str_eq(window.by, "dma-buf");
 	((uint8_t *)window.cpu)[BYTES - 1] = 0x5a;
 	cr_expect_eq(memory[BYTES - 1], 0x5a);
@@ -90,7 +90,7 @@ Test(window, gdrcopy_is_taken_where_the_driver_maps_no_dma_buf)
 {
 	struct hr_window_driver driver = fake_gdr_driver(&fake);
 
-	cr_assert_eq(hr_window_open(&window, &driver, &gdr, FAKE_GDR_BASE, BYTES, message), 0);
+	cr_assert_eq(hr_window_open(&window, &driver, &gdr, FAKE_GDR_BASE, BYTES, test_error()), 0);
 	cr_expect_str_eq(window.by, "gdrcopy");
 	hr_window_close(&window);
 	expect_nothing_left();
@@ -102,9 +102,9 @@ Test(window, a_dma_buf_that_cannot_be_mapped_leaves_gdrcopy)
 	int pipes[2];
 
 	cr_assert_eq(pipe(pipes), 0);
-	fake.memory_fd = pipes[0]; /* mmap refuses it, as drivers of today refuse theirs */
+	fake.memory_fd = pipes[0]; /* mmap refuses it, as present drivers refuse theirs */
 	driver = fake_gdr_driver(&fake);
-	cr_assert_eq(hr_window_open(&window, &driver, &gdr, FAKE_GDR_BASE, BYTES, message), 0);
+	cr_assert_eq(hr_window_open(&window, &driver, &gdr, FAKE_GDR_BASE, BYTES, test_error()), 0);
 	cr_expect_str_eq(window.by, "gdrcopy");
 	hr_window_close(&window);
 	close(pipes[0]);
@@ -112,20 +112,24 @@ Test(window, a_dma_buf_that_cannot_be_mapped_leaves_gdrcopy)
 	expect_nothing_left();
 }
 
-Test(window, without_either_way_both_reasons_are_told)
+Test(window, without_either_way_both_reasons_are_reported)
 {
-	cr_expect_eq(hr_window_open(&window, NULL, NULL, FAKE_GDR_BASE, BYTES, message), -ENOTSUP);
-	cr_expect(strstr(message, "attribute 152") && strstr(message, "libgdrapi"), "%s", message);
+	cr_expect_eq(hr_window_open(&window, NULL, NULL, FAKE_GDR_BASE, BYTES, test_error()),
+		     -ENOTSUP);
+	cr_expect(strstr(test_error_text(), "attribute 152") &&
+			  strstr(test_error_text(), "libgdrapi"),
+		  "%s", test_error_text());
 	expect_nothing_left();
 }
 
 Test(window, whole_gpu_pages_only)
 {
-	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE + 4096, BYTES, message),
+	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE + 4096, BYTES, test_error()),
 		     -EINVAL);
-	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, 4096, message), -EINVAL);
-	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, 0, message), -EINVAL);
-	cr_expect(strstr(message, "64 KiB"));
+	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, 4096, test_error()),
+		     -EINVAL);
+	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, 0, test_error()), -EINVAL);
+	cr_expect(strstr(test_error_text(), "64 KiB"));
 	expect_nothing_left();
 }
 
@@ -145,26 +149,28 @@ Test(window, each_call_of_gdrcopy_that_fails_is_named_and_undone)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		fake.fail = row[i].call;
 		fake.error = row[i].error;
-		cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, BYTES, message),
-			     -ENOTSUP);
-		cr_expect(strstr(message, row[i].says), "%s", message);
+		cr_expect_eq(
+			hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, BYTES, test_error()),
+			-ENOTSUP);
+		cr_expect(strstr(test_error_text(), row[i].says), "%s", test_error_text());
 		expect_nothing_left();
 	}
 }
 
-Test(window, a_library_that_maps_something_else_is_not_believed)
+Test(window, a_library_that_maps_another_range_is_refused)
 {
 	fake.unaligned = true;
-	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, BYTES, message), -ENOTSUP);
-	cr_expect(strstr(message, "it maps"), "%s", message);
+	cr_expect_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, BYTES, test_error()),
+		     -ENOTSUP);
+	cr_expect(strstr(test_error_text(), "it maps"), "%s", test_error_text());
 	expect_nothing_left();
 }
 
-Test(window, its_region_has_gpu_addresses_for_workers_and_its_own_on_the_bus)
+Test(window, the_region_of_a_window_has_gpu_addresses_for_workers_and_its_own_for_ssds)
 {
 	struct hr_region region, other;
 
-	cr_assert_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, BYTES, message), 0);
+	cr_assert_eq(hr_window_open(&window, NULL, &gdr, FAKE_GDR_BASE, BYTES, test_error()), 0);
 	cr_assert_eq(hr_window_region(&window, "gpu", &region), 0);
 	cr_assert_eq(hr_window_region(&window, "gpu", &other), 0);
 	cr_expect_eq(region.kind, HR_REGION_GPU);
@@ -175,13 +181,13 @@ Test(window, its_region_has_gpu_addresses_for_workers_and_its_own_on_the_bus)
 	hr_window_close(&window);
 }
 
-Test(window, a_machine_without_gdrcopy_is_told_what_to_install)
+Test(window, the_error_of_a_machine_without_gdrcopy_names_the_package)
 {
 	struct hr_gdr real;
-	int err = hr_gdr_load(&real, message);
+	int err = hr_gdr_load(&real, test_error());
 
 	if (!err)
 		hr_gdr_unload(&real);
 	else
-		cr_expect(strstr(message, "libgdrapi.so.2"), "%s", message);
+		cr_expect(strstr(test_error_text(), "libgdrapi.so.2"), "%s", test_error_text());
 }

@@ -1,4 +1,4 @@
-/* Memory in a BAR, on files: what is taken over, given out, refused, and put back. */
+/* Memory in a BAR, with files in place of sysfs: opening, allocation, refusals, restoration. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "boot/engine/devices.h"
-#include "config/log.h"
 #include "config/limits.h"
+#include "config/operator.h"
 #include "gpu/backend.h"
 #include "nvme/barmem.h"
 #include "nvme/hostmem.h"
-#include "tests/fakes/log.h"
 #include "tests/fakes/tree.h"
+#include "tests/harness/error.h"
 
 #define CARD "0000:04:00.0"
 #define DRIVEN "0000:05:00.0"
@@ -24,7 +24,6 @@ TestSuite(barmem, .timeout = 60);
 
 static struct fake_tree tree;
 static struct hr_barmem m;
-static char message[HR_LOG_LINE_MAX];
 
 static void run(int (*inside)(void *arg))
 {
@@ -35,11 +34,11 @@ static void run(int (*inside)(void *arg))
 	fake_tree_add(&tree, &(struct fake_tree_fn){ CARD, 0x050000, NULL, -1, BYTES, BASE, 0 });
 	fake_tree_add(&tree, &(struct fake_tree_fn){ DRIVEN, 0x030000, "nvidia", -1, BYTES,
 						     BASE + BYTES, 0 });
-	/* Looking is for everybody. */
+	/* Every user may read the tree. */
 	snprintf(path, sizeof path, "%s/devices/" CARD "/class", tree.root);
 	cr_assert(chmod(tree.root, 0755) == 0 && chmod(path, 0644) == 0);
 	step = fake_tree_run(&tree, inside, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	cr_expect_eq(fake_tree_command(&tree, CARD), 0);
 	fake_tree_remove(&tree);
 }
@@ -48,12 +47,13 @@ static int give_out(void *arg)
 {
 	struct hr_region a, b;
 
-	hr_hostmem_choose(HR_HOSTMEM_PHYSICAL);
-	if (hr_barmem_open(&m, CARD, HR_BARMEM_PEER, message) || m.bar != 0 ||
+	hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error());
+	if (hr_barmem_open(&m, CARD, HR_BARMEM_PEER, test_error()) || m.bar != 0 ||
 	    fake_tree_command(&tree, CARD) != HR_COMMAND_MSE)
 		return 1;
 	memset(m.map.cpu, 0xff, BYTES);
-	if (hr_barmem_alloc(&m, &a, "a", HR_PAGE + 1) || hr_barmem_alloc(&m, &b, "b", HR_PAGE))
+	if (hr_barmem_alloc(&m, &a, "a", HR_PAGE + 1, test_error()) ||
+	    hr_barmem_alloc(&m, &b, "b", HR_PAGE, test_error()))
 		return 2;
 	if (a.kind != HR_REGION_BAR || a.bytes != 2 * HR_PAGE || a.bus.addr != BASE ||
 	    b.bus.addr != BASE + 2 * HR_PAGE || a.worker != a.cpu || a.granule_bus)
@@ -67,8 +67,8 @@ static int give_out(void *arg)
 	if (m.used == 0)
 		return 6;
 	hr_barmem_free(&m, &b);
-	hr_barmem_free(&m, &b); /* of nothing: nothing */
-	if (m.used != 0 || hr_barmem_alloc(&m, &a, "a", BYTES) || a.bytes != BYTES)
+	hr_barmem_free(&m, &b); /* not open, so this does nothing */
+	if (m.used != 0 || hr_barmem_alloc(&m, &a, "a", BYTES, test_error()) || a.bytes != BYTES)
 		return 7;
 	hr_barmem_free(&m, &a);
 	hr_barmem_close(&m);
@@ -86,25 +86,26 @@ static int own_addresses(void *arg)
 	struct hr_region host, bar;
 	struct hr_bus all;
 
-	if (hr_hostmem_alloc(&host, "host", HR_PAGE) || hr_barmem_open(&m, CARD, 0, message) ||
-	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE))
+	if (hr_hostmem_alloc(&host, "host", HR_PAGE, test_error()) ||
+	    hr_barmem_open(&m, CARD, 0, test_error()) ||
+	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE, test_error()))
 		return 1;
 	if (bar.bus.addr == BASE ||
 	    (bar.bus.addr < host.bus.addr + host.bytes && host.bus.addr < bar.bus.addr + bar.bytes))
 		return 2;
 	hr_barmem_free(&m, &bar);
 	hr_hostmem_free(&host);
-	/* Free again; and there may be none left. */
+	/* The addresses are free again. An allocation fails when no address is free. */
 	if (hr_region_take_bus((size_t)448 << 30, &all) ||
-	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE) != -ENOSPC ||
-	    !strstr(fake_log_last(), "BAR0: no I/O addresses left for 4096 bytes of 'bar'"))
+	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE, test_error()) != -ENOSPC ||
+	    !strstr(test_error_text(), "BAR0: no I/O addresses left for 4096 bytes of 'bar'"))
 		return 3;
 	hr_region_give_bus();
 	hr_barmem_close(&m);
 	return 0;
 }
 
-Test(barmem, addresses_are_ours_where_they_are_translated)
+Test(barmem, own_bus_addresses_are_used_behind_a_translating_iommu)
 {
 	run(own_addresses);
 }
@@ -115,67 +116,70 @@ static int refuse(void *arg)
 	uint8_t before[64];
 	struct hr_region region;
 
-	if (hr_barmem_open(&m, DRIVEN, 0, message) != -EBUSY ||
-	    !strstr(message, "the kernel driver nvidia owns its BARs"))
+	if (hr_barmem_open(&m, DRIVEN, 0, test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "the kernel driver nvidia owns its BARs"))
 		return 1;
-	if (hr_barmem_open(&m, CARD, 3, message) != -ENXIO || !strstr(message, "BAR3 is missing"))
+	if (hr_barmem_open(&m, CARD, 3, test_error()) != -ENXIO ||
+	    !strstr(test_error_text(), "BAR3 is missing"))
 		return 2;
-	if (hr_barmem_open(&m, "0000:09:00.0", 0, message) != -ENOENT)
+	if (hr_barmem_open(&m, "0000:09:00.0", 0, test_error()) != -ENOENT)
 		return 3;
-	if (hr_barmem_open(&m, "nonsense", 0, message) != -EINVAL)
+	if (hr_barmem_open(&m, "nonsense", 0, test_error()) != -EINVAL)
 		return 4;
-	if (hr_barmem_open(&m, CARD, 0, message))
+	if (hr_barmem_open(&m, CARD, 0, test_error()))
 		return 5;
-	if (hr_barmem_alloc(&m, &region, "r", 0) != -EINVAL ||
-	    hr_barmem_alloc(&m, &region, "r", BYTES + 1) != -ENOMEM || region.cpu ||
-	    !strstr(fake_log_last(), "BAR0 has 1048576 bytes left"))
+	if (hr_barmem_alloc(&m, &region, "r", 0, test_error()) != -EINVAL ||
+	    hr_barmem_alloc(&m, &region, "r", BYTES + 1, test_error()) != -ENOMEM || region.cpu ||
+	    !strstr(test_error_text(), "BAR0 has 1048576 bytes left"))
 		return 6;
-	if (hr_barmem_alloc(&m, &region, "r", SIZE_MAX) != -ENOMEM)
+	if (hr_barmem_alloc(&m, &region, "r", SIZE_MAX, test_error()) != -ENOMEM)
 		return 7;
 	hr_barmem_close(&m);
 	fake_tree_read(&tree, CARD, "config", 0, before, sizeof before);
 	fake_tree_write(&tree, CARD, "config", 0, ones, sizeof ones);
-	if (hr_barmem_open(&m, CARD, 0, message) != -ENODEV || !strstr(message, "is gone"))
+	if (hr_barmem_open(&m, CARD, 0, test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "is gone"))
 		return 8;
 	fake_tree_write(&tree, CARD, "config", 0, before, sizeof before);
-	if (setuid(65534) || hr_barmem_open(&m, CARD, 0, message) != -EACCES ||
-	    !strstr(message, "run as root"))
+	if (setuid(65534) || hr_barmem_open(&m, CARD, 0, test_error()) != -EACCES ||
+	    !strstr(test_error_text(), "run as root"))
 		return 9;
 	hr_barmem_close(&m);
 	return 0;
 }
 
-Test(barmem, what_is_not_there_or_somebody_elses_is_refused)
+Test(barmem, a_missing_or_used_bar_is_refused)
 {
 	run(refuse);
 }
 
 static int as_backend(void *arg)
 {
-	enum hr_kernel kernel = HR_KERNEL_BENCH;
+	const struct hr_operator op = { .name = "user" };
+	enum hr_entry entry = HR_ENTRY_BENCH;
 	uint32_t threads = 0;
 	struct hr_backend b;
 	struct hr_region gpu, own;
 
-	if (hr_backend_open(&b, "host:1,bar=" CARD, 1, message) || strcmp(b.peer, CARD) ||
+	if (hr_backend_open(&b, "host:1,bar=" CARD, 1, test_error()) || strcmp(b.peer, CARD) ||
 	    b.peer_bytes != BYTES)
 		return 1;
-	if (b.ops->alloc_peer(&b, HR_PAGE, &gpu) || gpu.kind != HR_REGION_BAR ||
-	    b.ops->alloc(&b, HR_PAGE, &own) || own.kind != HR_REGION_HOST)
+	if (b.ops->alloc_peer(&b, HR_PAGE, &gpu, NULL) || gpu.kind != HR_REGION_BAR ||
+	    b.ops->alloc(&b, HR_PAGE, &own, NULL) || own.kind != HR_REGION_HOST)
 		return 2;
-	/* User operators run there as they do without a BAR. */
-	if (!b.ops->link || b.ops->link(&b, NULL, &kernel, &threads, message) ||
-	    kernel != HR_KERNEL_PIPE || threads != 1)
+	/* User operators run in this backend as in a backend without a BAR. */
+	if (!b.ops->link || b.ops->link(&b, &op, &entry, &threads, test_error()) ||
+	    entry != HR_ENTRY_PIPE || threads != 1)
 		return 4;
 	b.ops->free(&b, &gpu);
 	b.ops->free(&b, &own);
 	b.ops->close(&b);
-	if (hr_backend_open(&b, "host:1,bar=" DRIVEN, 1, message) != -EBUSY)
+	if (hr_backend_open(&b, "host:1,bar=" DRIVEN, 1, test_error()) != -EBUSY)
 		return 3;
 	return 0;
 }
 
-Test(barmem, a_backend_of_cpu_threads_has_it_as_gpu_memory)
+Test(barmem, a_backend_of_cpu_threads_uses_bar_memory_as_gpu_memory)
 {
 	run(as_backend);
 }

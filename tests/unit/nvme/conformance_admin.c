@@ -1,4 +1,6 @@
-/* Admin commands but those about queues: identify, features, logs, abort, events (NVMe Base 5). */
+/*
+ * Admin commands except those about queues: identify, features, logs, abort, events (NVMe Base 5).
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -67,7 +69,7 @@ Test(conformance_admin, the_namespace_identifies_itself)
 	cr_expect_geq(c.ns.lbaf[format].ds, 9);
 }
 
-Test(conformance_admin, identify_knows_which_namespaces_there_are)
+Test(conformance_admin, identify_lists_the_existing_namespaces)
 {
 	const uint32_t *list = (const uint32_t *)conform_page(&c, CONFORM_IDENTIFY);
 
@@ -96,7 +98,7 @@ Test(conformance_admin, a_namespace_has_a_unique_identifier)
 	}
 }
 
-Test(conformance_admin, identify_refuses_what_it_does_not_know)
+Test(conformance_admin, identify_refuses_unknown_structures)
 {
 	cr_expect_eq(conform_identify(&c, 0xff, 1), NVME_SC_INVALID_FIELD);
 }
@@ -170,7 +172,7 @@ Test(conformance_admin, a_feature_keeps_its_value_until_a_reset)
 	cr_expect_eq(value, first);
 }
 
-Test(conformance_admin, temperature_thresholds_are_two)
+Test(conformance_admin, both_temperature_thresholds_can_be_set)
 {
 	const uint32_t under = 1u << 20;
 	uint32_t value = 0;
@@ -181,7 +183,7 @@ Test(conformance_admin, temperature_thresholds_are_two)
 	cr_expect_eq(value & 0xffff, 400, "%08x", value);
 }
 
-/* Select and save go by ONCS bit 4; a feature that cannot be saved says so either way. */
+/* Select and save follow ONCS bit 4; a feature that cannot be saved reports that in both cases. */
 Test(conformance_admin, features_are_saved_and_selected_as_advertised)
 {
 	const uint32_t fid = NVME_FEAT_FID_ASYNC_EVENT;
@@ -205,7 +207,7 @@ Test(conformance_admin, features_are_saved_and_selected_as_advertised)
 	}
 }
 
-Test(conformance_admin, the_write_cache_is_switched_where_there_is_one)
+Test(conformance_admin, the_write_cache_is_switched_where_present)
 {
 	const uint32_t fid = NVME_FEAT_FID_VOLATILE_WC;
 	uint32_t value = 9;
@@ -235,14 +237,14 @@ Test(conformance_admin, the_error_log_names_the_failed_command)
 	cr_assert_eq(plain(0xff, 0, NULL), NVME_SC_INVALID_OPCODE);
 	cr_assert_eq(conform_get_log(&c, NVME_LOG_LID_ERROR, 64, 0), 0);
 	if (log->error_count == 0)
-		return; /* it keeps no entries, which ELPE cannot say */
+		return; /* the controller keeps no entries, which ELPE cannot express */
 	cr_expect_gt(log->error_count, count);
 	cr_expect_eq(log->sqid, 0);
 	cr_expect_eq(log->cmdid, cid);
 	cr_expect_eq(hr_cqe_status(log->status_field), NVME_SC_INVALID_OPCODE);
 }
 
-Test(conformance_admin, health_counts_what_was_read_and_written)
+Test(conformance_admin, health_counts_the_data_read_and_written)
 {
 	const struct nvme_smart_log *log =
 		(const struct nvme_smart_log *)conform_page(&c, CONFORM_IDENTIFY);
@@ -278,13 +280,13 @@ Test(conformance_admin, unknown_logs_are_refused)
 {
 	const uint16_t status = conform_get_log(&c, 0xbe, 64, 0);
 
-	/* the first is older; both are in use */
+	/* The first status is older; both are in use. */
 	cr_expect(status == CONFORM_SPECIFIC(NVME_SC_INVALID_LOG_PAGE) ||
 			  status == NVME_SC_INVALID_FIELD,
 		  "%03x", status);
 }
 
-Test(conformance_admin, abort_of_nothing_succeeds_and_says_so)
+Test(conformance_admin, abort_of_an_unknown_command_succeeds_and_reports_no_abort)
 {
 	uint32_t dw0 = 0;
 
@@ -307,7 +309,7 @@ Test(conformance_admin, event_requests_are_limited_and_end_with_a_reset)
 	if (c.id.aerl < CONFORM_ENTRIES - 2) {
 		conform_push(&c.admin, &sqe);
 		conform_ring(&c, &c.admin);
-		cr_assert(conform_peek(&c, &c.admin, 5000, &cqe));
+		cr_assert(conform_peek(&c, &c.admin, CONFORM_MS, &cqe));
 		conform_release(&c, &c.admin);
 		cr_expect_eq(hr_cqe_status(cqe.status), CONFORM_SPECIFIC(NVME_SC_ASYNC_LIMIT));
 	}
@@ -316,8 +318,10 @@ Test(conformance_admin, event_requests_are_limited_and_end_with_a_reset)
 	cr_expect_eq(conform_identify(&c, NVME_IDENTIFY_CNS_CTRL, 0), 0);
 }
 
-/* An event request that the controller has fetched: commands are fetched in order, and a later one is
- * done. What happens before that need not be reported. */
+/*
+ * Send an event request and wait until the controller has fetched it: commands are fetched in
+ * order, and a later command has completed. Events before that need not be reported.
+ */
 static uint16_t request_event(void)
 {
 	const struct hr_sqe request = { .opcode = nvme_admin_async_event };
@@ -340,7 +344,7 @@ Test(conformance_admin, a_bad_doorbell_value_is_an_event)
 	for (unsigned i = 0; i < 3; i++) {
 		cid = request_event();
 		conform_doorbell(&c, 1, false, 0xffff - i);
-		cr_assert(conform_peek(&c, &c.admin, 5000, &cqe), "no event %u", i);
+		cr_assert(conform_peek(&c, &c.admin, CONFORM_MS, &cqe), "no event %u", i);
 		conform_release(&c, &c.admin);
 		cr_expect_eq(cqe.cid, cid);
 		cr_expect_eq(hr_cqe_status(cqe.status), 0);

@@ -41,7 +41,7 @@ static bool holds_zeroes(uint64_t lba, uint32_t blocks)
 	return conform_is_zero(&c, B, blocks * c.block_bytes);
 }
 
-Test(conformance_io, what_was_written_is_read_at_any_length)
+Test(conformance_io, written_data_are_read_at_any_length)
 {
 	const uint32_t most = (uint32_t)(c.max_bytes / c.block_bytes);
 	const uint32_t lengths[] = { 1, 2, 3, 7, 8, 9, 16, most - 1, most };
@@ -54,7 +54,7 @@ Test(conformance_io, what_was_written_is_read_at_any_length)
 		cr_expect(holds(i * most, lengths[i], i + 1), "%u blocks, later", lengths[i]);
 }
 
-Test(conformance_io, a_transfer_touches_no_byte_beside_it)
+Test(conformance_io, a_transfer_touches_no_byte_beside_its_range)
 {
 	uint8_t *page = (uint8_t *)conform_page(&c, B);
 
@@ -109,7 +109,7 @@ Test(conformance_io, transfers_beyond_mdts_are_refused)
 	const uint64_t limit = c.id.mdts ? ((uint64_t)HR_PAGE << c.id.mdts) / c.block_bytes : 0;
 
 	if (!limit || limit >= 65536)
-		return; /* every length that a command can name is allowed */
+		return; /* MDTS allows every length of a command */
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, (uint32_t)limit + 1, A, 0),
 		     NVME_SC_INVALID_FIELD);
 	cr_expect_eq(conform_io(&c, nvme_cmd_write, 0, (uint32_t)limit + 1, A, 0),
@@ -148,7 +148,7 @@ Test(conformance_io, unknown_opcodes_and_formats_are_refused)
 		cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), NVME_SC_INVALID_FIELD);
 }
 
-/* The first page may start anywhere on four bytes; the rest follow in whole pages. */
+/* The first page may start at any multiple of four bytes; the others follow in whole pages. */
 Test(conformance_io, a_buffer_may_start_inside_a_page)
 {
 	const uint32_t blocks = 3 * HR_PAGE / c.block_bytes, offset = 1536;
@@ -164,7 +164,7 @@ Test(conformance_io, a_buffer_may_start_inside_a_page)
 		list[i] = conform_bus(&c, B + 1 + i);
 	cr_assert_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
 	cr_expect_arr_eq(to + offset, from, 3 * HR_PAGE);
-	/* with two pages PRP2 is the second, not a list */
+	/* For two pages PRP2 is the second page, not a list. */
 	memset(to, 0, 3 * HR_PAGE);
 	hr_sqe_io(&sqe, nvme_cmd_read, 1, 0, HR_PAGE / c.block_bytes, conform_bus(&c, B) + offset,
 		  conform_bus(&c, B + 1));
@@ -172,7 +172,7 @@ Test(conformance_io, a_buffer_may_start_inside_a_page)
 	cr_expect_arr_eq(to + offset, from, HR_PAGE);
 }
 
-/* A list that starts at the end of its page goes on where its last entry points. */
+/* A list that reaches the end of its page continues at the address in its last entry. */
 Test(conformance_io, lists_are_chained)
 {
 	const uint32_t pages = 8, blocks = pages * HR_PAGE / c.block_bytes;
@@ -222,7 +222,7 @@ Test(conformance_io, pages_of_one_transfer_lie_anywhere)
 				 HR_PAGE);
 }
 
-Test(conformance_io, prps_with_offsets_where_none_may_be_are_refused)
+Test(conformance_io, prps_with_forbidden_offsets_are_refused)
 {
 	const uint32_t blocks = 4 * HR_PAGE / c.block_bytes;
 	uint64_t *list = (uint64_t *)conform_page(&c, CONFORM_LIST);
@@ -282,7 +282,7 @@ Test(conformance_io, write_zeroes_where_advertised)
 	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), NVME_SC_INVALID_NS);
 }
 
-/* Deallocation is a hint: a block that was named is as it was, or deallocated. */
+/* Deallocation is a hint: afterwards a block of the range is either unchanged or deallocated. */
 static bool deallocated_or_kept(uint64_t lba, uint32_t seed)
 {
 	return holds(lba, 1, seed) || ((c.ns.dlfeat & 7) != 1 || holds_zeroes(lba, 1));
@@ -319,7 +319,7 @@ Test(conformance_io, deallocation_where_advertised)
 	cr_expect(status == NVME_SC_LBA_RANGE || status == 0, "%03x", status);
 }
 
-Test(conformance_io, a_refused_write_changes_nothing)
+Test(conformance_io, a_refused_write_leaves_the_data_unchanged)
 {
 	const uint64_t last = c.ns.nsze - 1;
 

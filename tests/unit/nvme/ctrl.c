@@ -8,7 +8,7 @@
 #include "config/tick.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
-#include "nvme/health.h"
+#include "nvme/ctrl_check.h"
 #include "nvme/ioqueues.h"
 #include "nvme/namespaces.h"
 #include "tests/fakes/clock.h"
@@ -30,7 +30,7 @@ static void teardown(void)
 	fake_ctrl_fini(&fake);
 }
 
-TestSuite(ctrl, .init = setup, .fini = teardown, .timeout = 20);
+TestSuite(ctrl, .init = setup, .fini = teardown, .timeout = 60);
 
 static uint64_t open_ms(int *err)
 {
@@ -44,7 +44,7 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 {
 	static const struct {
 		const char *what;
-		uint32_t cc, csts; /* as the driver finds them */
+		uint32_t cc, csts; /* values that the driver finds */
 		uint32_t ready_steps, stop_steps, fatal_at, gone_at;
 		int want;
 		uint64_t ms_min, ms_max;
@@ -101,8 +101,8 @@ static void note_tick(void *to, uint64_t now_ns)
 	last_tick_ns = now_ns;
 }
 
-/* Watchdogs are fed while it starts, stops, loses a command, and does not shut down. */
-Test(ctrl, whatever_it_takes_long_for_the_duty_of_the_thread_is_done)
+/* The function is called during start, stop, a lost command and a shutdown that does not end. */
+Test(ctrl, the_periodic_function_is_called_during_long_waits)
 {
 	static const uint32_t row[][4] = { { 5000, 1, 1, FAKE_HONEST },
 					   { FAKE_NEVER, 1, 1, FAKE_HONEST },
@@ -122,12 +122,51 @@ Test(ctrl, whatever_it_takes_long_for_the_duty_of_the_thread_is_done)
 		last_tick_ns = hr_now_ns();
 		hr_tick_set(note_tick, NULL);
 		if (fake_ctrl_open(&fake) == 0)
-			hr_ctrl_close(&fake.ctrl);
+			hr_ctrl_close(&fake.ctrl, NULL);
 		hr_tick();
 		hr_tick_set(NULL, NULL);
 		cr_expect_leq(longest_ns, 2 * HR_TICK_NS, "row %zu: %llu ms", i,
 			      (unsigned long long)(longest_ns / HR_NS_PER_MS));
 	}
+}
+
+/* The caller must not free the memory of the admin queue. */
+Test(ctrl, a_controller_that_fails_to_open_and_does_not_stop_is_stuck)
+{
+	static const struct {
+		uint32_t ready_steps, stop_steps;
+		enum fake_lie lie;
+		enum hr_health_state want;
+	} row[] = {
+		{ 1, 1, FAKE_LOSE, HR_HEALTH_STOPPED },
+		{ 1, FAKE_NEVER, FAKE_LOSE, HR_HEALTH_STUCK },
+		{ 1, FAKE_NEVER, FAKE_FATAL, HR_HEALTH_STUCK },
+		{ 1, FAKE_NEVER, FAKE_GONE, HR_HEALTH_STOPPED }, /* gone means stopped */
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		teardown();
+		setup();
+		fake.ready_steps = row[i].ready_steps;
+		fake.stop_steps = row[i].stop_steps;
+		fake.opcode = nvme_admin_identify;
+		fake.lie = row[i].lie;
+		cr_expect_neq(fake_ctrl_open(&fake), 0, "row %zu", i);
+		cr_expect_eq(fake.ctrl.health.state, row[i].want, "row %zu: %s", i,
+			     hr_health_rule(fake.ctrl.health.state)->name);
+	}
+}
+
+Test(ctrl, an_admin_queue_that_ends_leaves_the_controller_up)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	fake.opcode = nvme_admin_get_log_page;
+	fake.lie = FAKE_LOSE;
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 512, NULL), -ETIMEDOUT);
+	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_UP);
+	cr_expect_eq(fake.ctrl.health.count[HR_FAULT_ADMIN_QUEUE], 1u);
+	cr_expect_eq(hr_ctrl_close(&fake.ctrl, NULL), 0);
+	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_STOPPED);
 }
 
 Test(ctrl, a_version_of_zero_is_a_device_that_is_gone)
@@ -137,11 +176,11 @@ Test(ctrl, a_version_of_zero_is_a_device_that_is_gone)
 	teardown();
 	setup();
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_expect_eq(hr_ctrl_check(&fake.ctrl), 0);
-	fake_ctrl_set32(&fake, NVME_REG_CSTS, 0); /* reset behind our back, but there */
-	cr_expect_eq(hr_ctrl_check(&fake.ctrl), -ECONNRESET);
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl, NULL), 0);
+	fake_ctrl_set32(&fake, NVME_REG_CSTS, 0); /* reset by another driver */
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl, NULL), -ECONNRESET);
 	fake_ctrl_set32(&fake, NVME_REG_VS, 0);
-	cr_expect_eq(hr_ctrl_check(&fake.ctrl), -ENOLINK);
+	cr_expect_eq(hr_ctrl_check(&fake.ctrl, NULL), -ENOLINK);
 }
 
 Test(ctrl, bring_up_writes_the_registers_of_the_specification)
@@ -170,7 +209,7 @@ Test(ctrl, identify_data_is_taken_over)
 	cr_expect(fake.ctrl.volatile_cache);
 }
 
-Test(ctrl, capabilities_it_cannot_use_are_refused)
+Test(ctrl, capabilities_that_the_driver_cannot_use_are_refused)
 {
 	static const struct {
 		const char *what;
@@ -275,9 +314,9 @@ Test(ctrl, memory_that_does_not_fit_is_refused)
 {
 	struct hr_ctrl *ctrl = &fake.ctrl;
 
-	cr_expect_eq(hr_ctrl_open(ctrl, &fake.transport, &fake.region, 100), -EINVAL);
+	cr_expect_eq(hr_ctrl_open(ctrl, &fake.transport, &fake.region, 100, NULL), -EINVAL);
 	cr_expect_eq(hr_ctrl_open(ctrl, &fake.transport, &fake.region,
-				  (FAKE_PAGES - 2) * (size_t)HR_PAGE),
+				  (FAKE_PAGES - 2) * (size_t)HR_PAGE, NULL),
 		     -EINVAL);
 	fake.region.cpu = NULL;
 	cr_expect_eq(fake_ctrl_open(&fake), -EINVAL);
@@ -288,7 +327,7 @@ Test(ctrl, admin_commands_end_in_each_documented_way)
 	static const struct {
 		enum fake_lie lie;
 		uint16_t status;
-		int want, again; /* of the command, and of the next one */
+		int want, again; /* results of the command and of the next command */
 		uint64_t ms_min, ms_max;
 	} row[] = {
 		{ FAKE_HONEST, 0, 0, 0, 0, 1 },
@@ -313,12 +352,12 @@ Test(ctrl, admin_commands_end_in_each_documented_way)
 		fake.lie = row[i].lie;
 		fake.status = row[i].status;
 		start = hr_now_ns();
-		err = hr_admin_get_log(&fake.ctrl, NVME_LOG_LID_SMART, 512);
+		err = hr_admin_get_log(&fake.ctrl, NVME_LOG_LID_SMART, 512, NULL);
 		ms = (hr_now_ns() - start) / HR_NS_PER_MS;
 		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
 		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "row %zu: %llu ms", i,
 			  (unsigned long long)ms);
-		err = hr_admin_identify(&fake.ctrl, NVME_IDENTIFY_CNS_CTRL, 0);
+		err = hr_admin_identify(&fake.ctrl, NVME_IDENTIFY_CNS_CTRL, 0, NULL);
 		cr_expect_eq(err, row[i].again, "row %zu, next: %d", i, err);
 	}
 }
@@ -330,18 +369,18 @@ Test(ctrl, typed_admin_commands_encode_their_fields)
 
 	fake.queues_granted = 0x12345678;
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 512), 0);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 512, NULL), 0);
 	cr_expect_eq(fake.seen[1].cdw10, 127u << 16 | 2u);
 	cr_expect_eq(fake.seen[1].nsid, UINT32_MAX);
-	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 0), -EINVAL);
-	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 6), -EINVAL);
-	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, HR_PAGE + 4), -EINVAL);
-	cr_expect_eq(hr_admin_set_feature(&fake.ctrl, 6, 1, &dw0), 0);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 0, NULL), -EINVAL);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 6, NULL), -EINVAL);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, HR_PAGE + 4, NULL), -EINVAL);
+	cr_expect_eq(hr_admin_set_feature(&fake.ctrl, 6, 1, &dw0, NULL), 0);
 	cr_expect_eq(dw0, 0x12345678u);
 	cr_expect_eq(fake.seen[2].cdw10, 6u);
 	cr_expect_eq(fake.seen[2].cdw11, 1u);
-	cr_expect_eq(hr_admin_get_feature(&fake.ctrl, 7, &dw0), 0);
-	cr_expect_eq(hr_admin_abort(&fake.ctrl, 3, 0x1234, &aborted), 0);
+	cr_expect_eq(hr_admin_get_feature(&fake.ctrl, 7, &dw0, NULL), 0);
+	cr_expect_eq(hr_admin_abort(&fake.ctrl, 3, 0x1234, &aborted, NULL), 0);
 	cr_expect_eq(fake.seen[4].cdw10, 0x12340003u);
 	cr_expect(aborted);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 02 09 0a 08");
@@ -352,7 +391,7 @@ Test(ctrl, namespaces_are_range_checked)
 	static const struct {
 		const char *what;
 		struct nvme_id_ns id;
-		uint32_t format; /* which lbaf gets ds, ms */
+		uint32_t format; /* index of the LBA format with ds and ms */
 		uint8_t ds;
 		uint16_t ms;
 		int want;
@@ -384,7 +423,7 @@ Test(ctrl, namespaces_are_range_checked)
 		fake.id_ns = row[i].id;
 		fake.id_ns.lbaf[row[i].format].ds = row[i].ds;
 		fake.id_ns.lbaf[row[i].format].ms = row[i].ms;
-		err = hr_ctrl_identify_ns(&fake.ctrl, 1, &ns);
+		err = hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
 		if (err)
 			continue;
@@ -392,14 +431,15 @@ Test(ctrl, namespaces_are_range_checked)
 		cr_expect_eq(ns.lba_shift, row[i].ds, "%s", row[i].what);
 		cr_expect_eq(ns.read_only, row[i].id.nsattr == 1, "%s", row[i].what);
 	}
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 0, &(struct hr_ns){ 0 }), -ENOENT);
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 2, &(struct hr_ns){ 0 }), -ENOENT);
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 0, &(struct hr_ns){ 0 }, NULL), -ENOENT);
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 2, &(struct hr_ns){ 0 }, NULL), -ENOENT);
 	fake.opcode = nvme_admin_identify;
 	fake.status = NVME_SC_INVALID_NS;
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &(struct hr_ns){ 0 }), NVME_SC_INVALID_NS);
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &(struct hr_ns){ 0 }, NULL),
+		     NVME_SC_INVALID_NS);
 }
 
-Test(ctrl, number_of_queues_is_what_all_limits_allow)
+Test(ctrl, number_of_queues_is_the_smallest_of_all_limits)
 {
 	static const struct {
 		uint32_t want, dw0, dstrd, err, got;
@@ -420,7 +460,7 @@ Test(ctrl, number_of_queues_is_what_all_limits_allow)
 		fake_ctrl_set_cap(&fake, NVME_SET(63ull, CAP_MQES) | CAP_NVM |
 						 NVME_SET((uint64_t)row[i].dstrd, CAP_DSTRD));
 		cr_assert_eq(fake_ctrl_open(&fake), 0);
-		err = hr_ctrl_set_queues(&fake.ctrl, row[i].want, &got);
+		err = hr_ctrl_set_queues(&fake.ctrl, row[i].want, &got, NULL);
 		cr_expect_eq(err, -(int)row[i].err, "row %zu: %d", i, err);
 		cr_expect_eq(got, row[i].got, "row %zu: %u", i, got);
 		cr_expect_eq(fake.ctrl.io_queues, row[i].got, "row %zu", i);
@@ -442,7 +482,7 @@ static void make_qp(struct hr_nvme_qp *qp, uint16_t id, uint32_t entries)
 static int create(struct hr_nvme_qp *qp)
 {
 	return hr_ctrl_create_qp(&fake.ctrl, qp, (struct hr_bus){ FAKE_BUS + 4 * HR_PAGE },
-				 (struct hr_bus){ FAKE_BUS + 8 * HR_PAGE });
+				 (struct hr_bus){ FAKE_BUS + 8 * HR_PAGE }, NULL);
 }
 
 Test(ctrl, queue_pairs_are_created_cq_first_and_deleted_sq_first)
@@ -451,7 +491,7 @@ Test(ctrl, queue_pairs_are_created_cq_first_and_deleted_sq_first)
 	uint32_t got;
 
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 4, &got), 0);
+	cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 4, &got, NULL), 0);
 	make_qp(&qp, 3, 64);
 	cr_assert_eq(create(&qp), 0);
 	cr_expect_eq(fake.seen[2].cdw10, 63u << 16 | 3u);
@@ -462,7 +502,7 @@ Test(ctrl, queue_pairs_are_created_cq_first_and_deleted_sq_first)
 	cr_expect_eq(fake.seen[3].prp1, FAKE_BUS + 4 * HR_PAGE);
 	cr_expect_eq((uint8_t *)qp.sq_doorbell - fake.bar, 0x1000 + 6 * 4);
 	cr_expect_eq((uint8_t *)qp.cq_doorbell - fake.bar, 0x1000 + 7 * 4);
-	cr_assert_eq(hr_ctrl_delete_qp(&fake.ctrl, 3), 0);
+	cr_assert_eq(hr_ctrl_delete_qp(&fake.ctrl, 3, NULL), 0);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 09 05 01 00 04");
 	cr_expect_eq(fake.seen[4].cdw10, 3u);
 	cr_expect_eq(fake.seen[5].cdw10, 3u);
@@ -493,7 +533,7 @@ Test(ctrl, queue_pair_failures_unwind)
 		teardown();
 		setup();
 		cr_assert_eq(fake_ctrl_open(&fake), 0);
-		cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 4, &got), 0);
+		cr_assert_eq(hr_ctrl_set_queues(&fake.ctrl, 4, &got, NULL), 0);
 		fake.opcode = row[i].opcode;
 		fake.status = row[i].status;
 		make_qp(&qp, row[i].id, row[i].entries);
@@ -508,14 +548,14 @@ Test(ctrl, a_queue_whose_sq_stays_keeps_its_cq)
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
 	fake.opcode = nvme_admin_delete_sq;
 	fake.status = 0x101;
-	cr_expect_eq(hr_ctrl_delete_qp(&fake.ctrl, 1), 0x101);
+	cr_expect_eq(hr_ctrl_delete_qp(&fake.ctrl, 1, NULL), 0x101);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 00");
 }
 
 Test(ctrl, close_shuts_down_and_disables)
 {
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_assert_eq(hr_ctrl_close(&fake.ctrl), 0);
+	cr_assert_eq(hr_ctrl_close(&fake.ctrl, NULL), 0);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 0xc001, 0u);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
 }
@@ -549,7 +589,7 @@ Test(ctrl, close_ends_in_each_documented_way)
 		if (row[i].gone_after)
 			fake.gone_at_step = fake.steps + row[i].gone_after;
 		start = hr_now_ns();
-		err = hr_ctrl_close(&fake.ctrl);
+		err = hr_ctrl_close(&fake.ctrl, NULL);
 		ms = (hr_now_ns() - start) / HR_NS_PER_MS;
 		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
 		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "row %zu: %llu ms", i,

@@ -14,7 +14,9 @@
 #include "nvme/ioqueues.h"
 #include "nvme/namespaces.h"
 #include "nvme/soft/soft.h"
+#include "nvme/soft/options.h"
 #include "tests/harness/random.h"
+#include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define DISK_BYTES (8u << 20)
@@ -22,10 +24,10 @@
 #define QP_BYTES (3 * (size_t)HR_PAGE)
 #define BUFFERS_AT (QP_AT + QP_BYTES)
 #define BUFFERS 64u
-#define PATIENCE_NS (60 * HR_NS_PER_S) /* a loaded machine is no fault */
+#define TIMEOUT_NS (60 * HR_NS_PER_S) /* long, because a loaded machine is not a fault */
 #define BLK_AT (BUFFERS_AT + BUFFERS * (size_t)HR_PAGE)
 
-/* A controller that is up, with one region for all that it reaches. */
+/* A controller that is up, with one region for all its transfers. */
 static struct {
 	struct hr_transport transport;
 	struct hr_region region;
@@ -41,7 +43,6 @@ TestSuite(driver_soft, .timeout = 120);
 
 static void bring_up(const char *options, uint32_t dstrd)
 {
-	char message[HR_LOG_LINE_MAX];
 	struct hr_soft_options soft;
 	uint32_t got;
 
@@ -50,20 +51,20 @@ static void bring_up(const char *options, uint32_t dstrd)
 	ssd.bytes = BLK_AT + hr_nvme_blk_bytes();
 	ssd.memory = aligned_alloc(HR_PAGE, ssd.bytes);
 	memset(ssd.memory, 0, ssd.bytes);
-	cr_assert_eq(hr_soft_parse(options, &soft, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_parse(options, &soft, test_error()), 0, "%s", test_error_text());
 	soft.dstrd = dstrd;
-	cr_assert_eq(hr_soft_open(&ssd.transport, &soft, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_open(&ssd.transport, &soft, test_error()), 0, "%s", test_error_text());
 	cr_assert_eq(hr_region_init_host(&ssd.region, "test", ssd.memory, ssd.bytes), 0);
-	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &ssd.region), 0);
-	cr_assert_eq(hr_ctrl_open(&ssd.ctrl, &ssd.transport, &ssd.region, 0), 0);
-	cr_assert_eq(hr_ctrl_identify_ns(&ssd.ctrl, 1, &ssd.ns), 0);
-	cr_assert_eq(hr_ctrl_set_queues(&ssd.ctrl, 2, &got), 0);
+	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &ssd.region, NULL), 0);
+	cr_assert_eq(hr_ctrl_open(&ssd.ctrl, &ssd.transport, &ssd.region, 0, NULL), 0);
+	cr_assert_eq(hr_ctrl_identify_ns(&ssd.ctrl, 1, &ssd.ns, NULL), 0);
+	cr_assert_eq(hr_ctrl_set_queues(&ssd.ctrl, 2, &got, NULL), 0);
 	cr_assert_eq(got, 2u);
 }
 
 static void take_down(int want)
 {
-	cr_expect_eq(hr_ctrl_close(&ssd.ctrl), want);
+	cr_expect_eq(hr_ctrl_close(&ssd.ctrl, NULL), want);
 	ssd.transport.ops->unmap(&ssd.transport, &ssd.region);
 	ssd.transport.ops->close(&ssd.transport);
 	free(ssd.memory);
@@ -71,7 +72,8 @@ static void take_down(int want)
 
 static int open_disk(uint64_t timeout_ns)
 {
-	return hr_nvme_blk_open(&ssd.disk, &ssd.ctrl, &ssd.ns, 1, &ssd.region, BLK_AT, timeout_ns);
+	return hr_nvme_blk_open(&ssd.disk, &ssd.ctrl, &ssd.ns, 1, &ssd.region, BLK_AT, timeout_ns,
+				NULL);
 }
 
 static void fill(uint8_t *bytes, size_t count, uint64_t seed)
@@ -101,17 +103,17 @@ static void write_and_read_back(struct hr_blk *blk)
 		fill(data, bytes, n);
 		memcpy(model + (size_t)at * blk->block_bytes, data, bytes);
 		cr_assert_eq(blk->ops->write(blk, (uint64_t)at * blk->block_bytes, data, bytes,
-					     n % 5 == 0),
+					     n % 5 == 0, NULL),
 			     0);
 	}
-	cr_assert_eq(blk->ops->flush(blk), 0);
-	cr_assert_eq(blk->ops->read(blk, 0, data, DISK_BYTES), 0);
+	cr_assert_eq(blk->ops->flush(blk, NULL), 0);
+	cr_assert_eq(blk->ops->read(blk, 0, data, DISK_BYTES, NULL), 0);
 	cr_expect_eq(memcmp(data, model, DISK_BYTES), 0);
 	free(model);
 	free(data);
 }
 
-Test(driver_soft, a_disk_keeps_what_is_written_in_every_configuration)
+Test(driver_soft, a_disk_keeps_written_data_in_every_configuration)
 {
 	static const struct {
 		const char *options;
@@ -126,11 +128,11 @@ Test(driver_soft, a_disk_keeps_what_is_written_in_every_configuration)
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		bring_up(row[i].options, row[i].dstrd);
-		cr_assert_eq(open_disk(PATIENCE_NS), 0);
+		cr_assert_eq(open_disk(TIMEOUT_NS), 0);
 		cr_expect_eq(ssd.disk.blk.bytes, (uint64_t)DISK_BYTES);
 		write_and_read_back(&ssd.disk.blk);
 		cr_expect_eq(hr_qp_outstanding(&ssd.disk.qp), 0u);
-		cr_expect_eq(hr_nvme_blk_close(&ssd.disk), 0);
+		cr_expect_eq(hr_nvme_blk_close(&ssd.disk, NULL), 0);
 		take_down(0);
 	}
 }
@@ -143,9 +145,9 @@ static void create_qp(uint32_t entries)
 		.table = ssd.memory + QP_AT + 2 * (size_t)HR_PAGE,
 	};
 
-	cr_assert_eq(hr_qp_init(&ssd.qp, 2, entries, &memory, PATIENCE_NS), 0);
+	cr_assert_eq(hr_qp_init(&ssd.qp, 2, entries, &memory, TIMEOUT_NS), 0);
 	cr_assert_eq(hr_ctrl_create_qp(&ssd.ctrl, &ssd.qp, hr_region_bus(&ssd.region, QP_AT),
-				       hr_region_bus(&ssd.region, QP_AT + HR_PAGE)),
+				       hr_region_bus(&ssd.region, QP_AT + HR_PAGE), NULL),
 		     0);
 }
 
@@ -158,7 +160,7 @@ static void push_read(uint32_t buffer, uint32_t page)
 	cr_assert_geq(hr_qp_push(&ssd.qp, true, &sqe, buffer), 0);
 }
 
-/* What stamp_disk() wrote to the page that a buffer was filled from. */
+/* The stamp, written by stamp_disk(), of the page in this buffer. */
 static uint32_t stamp_of(uint32_t buffer)
 {
 	uint32_t stamp;
@@ -167,7 +169,7 @@ static uint32_t stamp_of(uint32_t buffer)
 	return stamp;
 }
 
-/* One queue pair, full all the time: each 4 KiB buffer is filled from one place after another. */
+/* One queue pair, always full: each 4 KiB buffer is filled from one place after another. */
 static void read_deep(uint32_t entries, uint32_t reads)
 {
 	uint32_t page[BUFFERS], idle[BUFFERS], idles = 0, sent = 0, done = 0, spins = 0;
@@ -200,7 +202,7 @@ static void read_deep(uint32_t entries, uint32_t reads)
 	}
 	cr_expect_eq(ssd.qp.stats.completed, reads);
 	cr_expect_eq(ssd.qp.stats.late + ssd.qp.stats.stray, 0u);
-	cr_expect_eq(hr_ctrl_delete_qp(&ssd.ctrl, 2), 0);
+	cr_expect_eq(hr_ctrl_delete_qp(&ssd.ctrl, 2, NULL), 0);
 }
 
 static void stamp_disk(void)
@@ -209,9 +211,9 @@ static void stamp_disk(void)
 
 	for (uint32_t i = 0; i < DISK_BYTES / HR_PAGE; i++)
 		memcpy(data + i * (size_t)HR_PAGE, &i, sizeof(i));
-	cr_assert_eq(open_disk(PATIENCE_NS), 0);
-	cr_assert_eq(ssd.disk.blk.ops->write(&ssd.disk.blk, 0, data, DISK_BYTES, false), 0);
-	cr_assert_eq(hr_nvme_blk_close(&ssd.disk), 0);
+	cr_assert_eq(open_disk(TIMEOUT_NS), 0);
+	cr_assert_eq(ssd.disk.blk.ops->write(&ssd.disk.blk, 0, data, DISK_BYTES, false, NULL), 0);
+	cr_assert_eq(hr_nvme_blk_close(&ssd.disk, NULL), 0);
 	free(data);
 }
 
@@ -225,7 +227,7 @@ Test(driver_soft, a_full_queue_reads_the_right_data)
 	take_down(0);
 }
 
-/* A fault script that has no name in any file system. */
+/* A file of a fault script without a name in a file system. */
 static int script(const char *rules, char *options, size_t bytes)
 {
 	const int fd = memfd_create("faults", 0);
@@ -241,7 +243,7 @@ Test(driver_soft, scripted_faults_end_as_documented)
 	static const struct {
 		const char *rules;
 		int want;
-		bool again; /* the disk works when it is opened anew */
+		bool again; /* the disk works after it is opened again */
 	} row[] = {
 		{ "on read: status 0x281 dnr\n", 0x281, true },
 		{ "on read: status 0x2 dnr\n", 0x002, true },
@@ -265,21 +267,21 @@ Test(driver_soft, scripted_faults_end_as_documented)
 		int err;
 
 		bring_up(options, 0);
-		cr_assert_eq(open_disk(PATIENCE_NS), 0);
+		cr_assert_eq(open_disk(TIMEOUT_NS), 0);
 		fill(data, DISK_BYTES, i);
-		cr_assert_eq(blk->ops->write(blk, 0, data, DISK_BYTES, false), 0);
+		cr_assert_eq(blk->ops->write(blk, 0, data, DISK_BYTES, false, NULL), 0);
 		if (row[i].want == -ETIMEDOUT) {
 			ssd.disk.qp.timeout_ns = 200 * HR_NS_PER_MS;
-			ssd.disk.qp.scan_ns = 0; /* was set by the long deadline */
+			ssd.disk.qp.scan_ns = 0; /* the long deadline has set this value */
 		}
-		err = blk->ops->read(blk, 0, back, DISK_BYTES);
+		err = blk->ops->read(blk, 0, back, DISK_BYTES, NULL);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);
 		if (err == 0)
 			cr_expect_eq(memcmp(data, back, DISK_BYTES), 0, "%s", row[i].rules);
 		if (row[i].again && row[i].want != 0x082) {
-			cr_expect_eq(hr_nvme_blk_close(&ssd.disk), 0, "%s", row[i].rules);
-			cr_assert_eq(open_disk(PATIENCE_NS), 0, "%s", row[i].rules);
-			cr_expect_eq(blk->ops->read(blk, 0, back, DISK_BYTES), 0, "%s",
+			cr_expect_eq(hr_nvme_blk_close(&ssd.disk, NULL), 0, "%s", row[i].rules);
+			cr_assert_eq(open_disk(TIMEOUT_NS), 0, "%s", row[i].rules);
+			cr_expect_eq(blk->ops->read(blk, 0, back, DISK_BYTES, NULL), 0, "%s",
 				     row[i].rules);
 			cr_expect_eq(memcmp(data, back, DISK_BYTES), 0, "%s", row[i].rules);
 		}
@@ -296,10 +298,10 @@ Test(driver_soft, admin_faults_end_as_documented)
 		const char *rules;
 		int want;
 	} row[] = {
-		{ "on admin nth 6: status 0x106\n", 0x106 },
-		{ "on admin nth 6: wrong-cid 0xffff\n", -EPROTO },
-		{ "on admin nth 6: cfs\n", -EIO },
-		{ "on admin nth 6: remove\n", -ENOLINK },
+		{ "on admin opcode 0x02: status 0x106\n", 0x106 },
+		{ "on admin opcode 0x02: wrong-cid 0xffff\n", -EPROTO },
+		{ "on admin opcode 0x02: cfs\n", -EIO },
+		{ "on admin opcode 0x02: remove\n", -ENOLINK },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -308,9 +310,30 @@ Test(driver_soft, admin_faults_end_as_documented)
 		int err;
 
 		bring_up(options, 0);
-		err = hr_admin_get_log(&ssd.ctrl, NVME_LOG_LID_SMART, 512);
+		err = hr_admin_get_log(&ssd.ctrl, NVME_LOG_LID_SMART, 512, NULL);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);
 		take_down(err == -EIO || err == -ENOLINK ? err : 0);
 		close(fd);
 	}
+}
+
+/* RFC 9562: version 8 and the variant of the document; the other bits are those of the disk. */
+Test(driver_soft, a_disk_in_memory_has_a_uuid_of_its_own)
+{
+	uint8_t any[2] = { 0 }, all[2] = { 0xff, 0xff };
+
+	for (unsigned i = 0; i < 24; i++) {
+		bring_up("memory,size=8M", 0);
+		cr_assert_eq(ssd.ns.uuid[6] >> 4, 8, "%02x", ssd.ns.uuid[6]);
+		cr_assert_eq(ssd.ns.uuid[8] >> 6, 2, "%02x", ssd.ns.uuid[8]);
+		for (unsigned k = 0; k < 2; k++) {
+			any[k] |= ssd.ns.uuid[6 + 2 * k];
+			all[k] &= ssd.ns.uuid[6 + 2 * k];
+		}
+		take_down(0);
+	}
+	cr_expect_eq(any[0], 0x8f);
+	cr_expect_eq(all[0], 0x80);
+	cr_expect_eq(any[1], 0xbf);
+	cr_expect_eq(all[1], 0x80);
 }

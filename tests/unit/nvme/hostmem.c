@@ -1,4 +1,4 @@
-/* Host memory for DMA: addresses of our own, and physical ones as the kernel tells them. */
+/* Host memory for DMA: allocated addresses, and physical addresses from the kernel. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,13 +11,14 @@
 #include "config/limits.h"
 #include "nvme/hostmem.h"
 #include "nvme/prp.h"
-#include "tests/fakes/log.h"
+#include "tests/fakes/calloc.h"
+#include "tests/harness/error.h"
 
 TestSuite(hostmem, .timeout = 60);
 
 static struct hr_region region, other;
 
-/* In place of libc's: what taking all pages at once fails with; 0: it works. */
+/* Replaces libc's function: the error of taking all pages at once; 0: it succeeds. */
 static int populate_fails;
 
 int madvise(void *at, size_t bytes, int advice)
@@ -41,9 +42,9 @@ static bool all_zero(const struct hr_region *r)
 
 Test(hostmem, own_addresses_are_contiguous_and_no_cpu_addresses)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
-	cr_assert_eq(hr_hostmem_alloc(&region, "a", 3 * HR_PAGE + 1), 0);
-	cr_assert_eq(hr_hostmem_alloc(&other, "b", 16u << 20), 0);
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", 3 * HR_PAGE + 1, test_error()), 0);
+	cr_assert_eq(hr_hostmem_alloc(&other, "b", 16u << 20, test_error()), 0);
 	cr_expect_eq(region.bytes, 4 * HR_PAGE);
 	cr_expect_null(region.granule_bus);
 	cr_expect_eq(region.worker, region.cpu);
@@ -55,7 +56,22 @@ Test(hostmem, own_addresses_are_contiguous_and_no_cpu_addresses)
 	hr_hostmem_free(&region);
 	hr_hostmem_free(&other);
 	cr_expect_null(region.cpu);
-	hr_hostmem_free(&region); /* of what is zero: nothing */
+	hr_hostmem_free(&region); /* all zero, so this does nothing */
+}
+
+Test(hostmem, freed_memory_leaves_room_for_other_regions)
+{
+	for (int kind = HR_HOSTMEM_OWN; kind <= HR_HOSTMEM_PHYSICAL; kind++) {
+		cr_assert_eq(hr_hostmem_choose((enum hr_hostmem_kind)kind, test_error()), 0);
+		for (unsigned i = 0; i <= HR_HOSTMEM_MAX; i++) {
+			const int err = hr_hostmem_alloc(&region, "a", HR_PAGE, test_error());
+
+			if (kind == HR_HOSTMEM_PHYSICAL && i == 0 && err)
+				return; /* the kernel tells this user no physical addresses */
+			cr_assert_eq(err, 0, "region %u: %s", i, test_error_text());
+			hr_hostmem_free(&region);
+		}
+	}
 }
 
 Test(hostmem, sizes_that_no_memory_has_are_refused)
@@ -70,28 +86,28 @@ Test(hostmem, sizes_that_no_memory_has_are_refused)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (int kind = HR_HOSTMEM_OWN; kind <= HR_HOSTMEM_PHYSICAL; kind++) {
-			cr_assert_eq(hr_hostmem_choose((enum hr_hostmem_kind)kind), 0);
-			cr_expect_eq(hr_hostmem_alloc(&region, "a", row[i].bytes), row[i].want,
-				     "row %zu, kind %d", i, kind);
+			cr_assert_eq(hr_hostmem_choose((enum hr_hostmem_kind)kind, test_error()),
+				     0);
+			cr_expect_eq(hr_hostmem_alloc(&region, "a", row[i].bytes, test_error()),
+				     row[i].want, "row %zu, kind %d", i, kind);
 			cr_expect_null(region.cpu);
 		}
 }
 
-Test(hostmem, memory_that_the_kernel_has_not_is_refused_and_not_touched)
+Test(hostmem, memory_beyond_the_limit_of_the_kernel_is_refused_and_not_touched)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
 	populate_fails = ENOMEM;
-	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), -ENOMEM);
-	cr_expect(strstr(fake_log_last(), "host memory 'a': cannot get 4096 bytes: Cannot allo"),
-		  "%s", fake_log_last());
+	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), -ENOMEM);
+	cr_expect(strstr(test_error_text(), "host memory 'a': cannot get 4096 bytes: Cannot allo"),
+		  "%s", test_error_text());
 	cr_expect_null(region.cpu);
-	populate_fails = EINVAL; /* an old kernel: page by page */
-	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
+	populate_fails = EINVAL; /* an old kernel: pages are taken one by one */
+	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), 0);
 	cr_expect(all_zero(&region));
 	hr_hostmem_free(&region);
 }
 
-/* An appliance comes up anew as often as it is told to. */
 static size_t mapped_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -103,18 +119,21 @@ static size_t mapped_bytes(void)
 	return pages * HR_PAGE;
 }
 
-/* What is mapped to find an aligned piece goes back at once, and the piece at the end. */
+/*
+ * The address space that was mapped to find an aligned piece is returned at once, and the piece
+ * itself at the end. An appliance may come up any number of times.
+ */
 Test(hostmem, no_address_space_is_lost)
 {
 	const size_t piece = 5u << 20;
 	size_t before, during;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
-	cr_assert_eq(hr_hostmem_alloc(&region, "a", piece), 0);
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", piece, test_error()), 0);
 	hr_hostmem_free(&region);
 	before = mapped_bytes();
 	for (unsigned i = 0; i < 64; i++) {
-		cr_assert_eq(hr_hostmem_alloc(&region, "a", piece), 0);
+		cr_assert_eq(hr_hostmem_alloc(&region, "a", piece, test_error()), 0);
 		during = mapped_bytes();
 		cr_expect_lt(during - before, piece + (3u << 19), "%zu bytes more",
 			     during - before);
@@ -123,55 +142,57 @@ Test(hostmem, no_address_space_is_lost)
 	cr_expect_lt(mapped_bytes(), before + piece);
 }
 
-Test(hostmem, addresses_are_used_again_when_nobody_has_any)
+Test(hostmem, addresses_are_used_again_after_all_are_released)
 {
 	struct hr_bus first, left;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
-	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
-	cr_assert_eq(hr_hostmem_alloc(&other, "b", HR_PAGE), 0);
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), 0);
+	cr_assert_eq(hr_hostmem_alloc(&other, "b", HR_PAGE, test_error()), 0);
 	first = region.bus;
 	hr_hostmem_free(&region);
-	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
-	cr_expect_neq(region.bus.addr, first.addr); /* "b" may still be let in */
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), 0);
+	/* Addresses are not used again while memory "b" is allocated. */
+	cr_expect_neq(region.bus.addr, first.addr);
 	hr_hostmem_free(&region);
 	hr_hostmem_free(&other);
 	cr_assert_eq(hr_region_take_bus((size_t)448 << 30, &left), 0);
 	cr_expect_eq(left.addr, first.addr);
 	cr_expect_eq(hr_region_take_bus(1, &left), -ENOSPC);
-	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), -ENOSPC);
-	cr_expect(strstr(fake_log_last(), "host memory 'a': no I/O addresses left"), "%s",
-		  fake_log_last());
+	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), -ENOSPC);
+	cr_expect(strstr(test_error_text(), "host memory 'a': no I/O addresses left"), "%s",
+		  test_error_text());
 	hr_region_give_bus();
 }
 
 Test(hostmem, the_kind_stays_while_memory_is_in_use)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
-	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), 0);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN), 0);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL), -EBUSY);
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), 0);
+	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
 	cr_expect_eq(hr_hostmem_kind(), HR_HOSTMEM_OWN);
 	hr_hostmem_free(&region);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL), 0);
+	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	cr_expect_eq(hr_hostmem_kind(), HR_HOSTMEM_PHYSICAL);
 }
 
-Test(hostmem, ends_when_addresses_are_used_up)
+Test(hostmem, memory_is_refused_after_addresses_are_used_up)
 {
 	static struct hr_region many[HR_HOSTMEM_MAX];
 	unsigned got = 0;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL), 0);
-	while (got < HR_HOSTMEM_MAX && hr_hostmem_alloc(&many[got], "a", HR_PAGE) == 0)
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	while (got < HR_HOSTMEM_MAX &&
+	       hr_hostmem_alloc(&many[got], "a", HR_PAGE, test_error()) == 0)
 		got++;
 	if (got == HR_HOSTMEM_MAX)
-		cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE), -ENOSPC);
+		cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), -ENOSPC);
 	while (got)
 		hr_hostmem_free(&many[--got]);
 }
 
-/* What pagemap says of each page, asked here on our own. */
+/* The kernel's pagemap entry of each page, read here again. */
 static uint64_t physical(const uint8_t *at)
 {
 	uint64_t entry = 0;
@@ -185,17 +206,17 @@ static uint64_t physical(const uint8_t *at)
 	return (entry & ((1ull << 55) - 1)) * HR_PAGE;
 }
 
-/* As root where memory can be pinned; elsewhere each way it may be refused, and nothing else. */
-Test(hostmem, physical_addresses_are_those_of_each_page)
+/* As root where memory can be pinned; otherwise all refusals, and nothing else. */
+Test(hostmem, each_page_has_its_physical_address)
 {
 	int err;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL), 0);
-	err = hr_hostmem_alloc(&region, "a", (4u << 20) + 1);
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	err = hr_hostmem_alloc(&region, "a", (4u << 20) + 1, test_error());
 	if (err) {
 		cr_expect(err == -EACCES || err == -ENOTSUP, "%d", err);
 		cr_expect_null(region.cpu);
-		cr_expect(strstr(fake_log_last(), "host memory 'a'"), "%s", fake_log_last());
+		cr_expect(strstr(test_error_text(), "host memory 'a'"), "%s", test_error_text());
 		return;
 	}
 	cr_assert_not_null(region.granule_bus);
@@ -207,6 +228,32 @@ Test(hostmem, physical_addresses_are_those_of_each_page)
 	hr_hostmem_free(&region);
 }
 
+/*
+ * Each list that an allocation needs fails once: nothing is taken, and the error names the reason.
+ */
+Test(hostmem, lists_that_do_not_fit_in_memory_are_an_error)
+{
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	for (unsigned nth = 1; nth < 8; nth++) {
+		int err;
+
+		fake_calloc_fails(nth);
+		err = hr_hostmem_alloc(&region, "a", 4 * HR_PAGE, test_error());
+		if (!fake_calloc_failed()) {
+			hr_hostmem_free(&region);
+			cr_expect(nth > 1, "no list was made: %s", test_error_text());
+			break;
+		}
+		fake_calloc_fails(0);
+		cr_expect(err == -ENOMEM || err == -ENOTSUP, "list %u: %d, %s", nth, err,
+			  test_error_text());
+		cr_expect_null(region.cpu, "list %u", nth);
+		cr_expect(strstr(test_error_text(), "host memory 'a'"), "list %u: %s", nth,
+			  test_error_text());
+	}
+	fake_calloc_fails(0);
+}
+
 Test(hostmem, physical_addresses_need_root)
 {
 	int status;
@@ -216,9 +263,9 @@ Test(hostmem, physical_addresses_need_root)
 	if (pid == 0) {
 		if (geteuid() == 0 && setuid(65534))
 			_exit(2);
-		hr_hostmem_choose(HR_HOSTMEM_PHYSICAL);
-		_exit(hr_hostmem_alloc(&region, "a", HR_PAGE) == -EACCES &&
-				      strstr(fake_log_last(), "run as root")
+		hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error());
+		_exit(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()) == -EACCES &&
+				      strstr(test_error_text(), "run as root")
 			      ? 0
 			      : 1);
 	}
@@ -226,7 +273,7 @@ Test(hostmem, physical_addresses_need_root)
 	cr_expect_eq(status, 0);
 }
 
-Test(hostmem, one_piece_is_told_from_many)
+Test(hostmem, contiguous_memory_is_told_from_memory_in_pieces)
 {
 	struct hr_bus granule[4] = { { 0x10000 }, { 0x11000 }, { 0x15000 }, { 0x16000 } };
 	struct hr_region r = { .bytes = 4 * HR_PAGE, .granule_bus = granule, .granule_shift = 12 };

@@ -1,6 +1,6 @@
 /*
- * Who uses a disk: which disks belong to a controller, holders, and what cannot be told; bind and its
- * refusals. What only a kernel can show (mounts, swap, open files) is in tests/lab.
+ * Use of a disk by others: the disks of a controller, their holders, and unknown cases; bind and
+ * its refusals. Cases that need a real kernel (mounts, swap, open files) are in tests/lab.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,16 +23,17 @@
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/tree.h"
+#include "tests/harness/error.h"
 
 #define SSD "0000:03:00.0"
 #define OTHER "0000:04:00.0"
 
 TestSuite(inuse, .timeout = 60);
 
-/* How the kernel was asked for this disk, when it refuses. */
+/* Replaces the kernel's answers to requests for this disk. */
 static struct {
 	bool refuses;
-	int error[2]; /* of the first request, of the second */
+	int error[2]; /* of the first and of the second request */
 	int mode[2];
 	unsigned requests;
 } kernel;
@@ -55,7 +56,6 @@ int open(const char *path, int flags, ...)
 }
 
 static struct fake_tree tree;
-static char message[HR_LOG_LINE_MAX];
 
 static void folder(const char *format, const char *name)
 {
@@ -87,7 +87,7 @@ static void link_to(const char *format, const char *name, const char *target)
 		_exit(92);
 }
 
-/* class/block as sysfs has it, below a root that stands in for /sys. */
+/* A class/block folder like in sysfs, below a root that stands for /sys. */
 static void make_block(const char *name, const char *parent)
 {
 	char target[256];
@@ -132,15 +132,15 @@ static void enter_sys(void)
 static int plain_disk(void *arg)
 {
 	enter_sys();
-	if (hr_controller_unused(OTHER, message) != 0)
+	if (hr_controller_unused(OTHER, test_error()) != 0)
 		return 1;
-	if (hr_controller_unused(SSD, message) != -EBUSY ||
-	    !strstr(message, "nvme5n1p1 is part of md7"))
+	if (hr_controller_unused(SSD, test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "nvme5n1p1 is part of md7"))
 		return 2;
 	return 0;
 }
 
-Test(inuse, a_partition_that_is_part_of_something_keeps_the_disk)
+Test(inuse, a_partition_used_by_another_layer_keeps_the_disk)
 {
 	int step;
 
@@ -154,18 +154,18 @@ Test(inuse, a_partition_that_is_part_of_something_keeps_the_disk)
 	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders");
 	folder("%s/sys/" PLAIN "/nvme5n1/%s", "nvme5n1p1/holders/md7");
 	step = fake_tree_run(&tree, plain_disk, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
 static int multipath_disk(void *arg)
 {
 	enter_sys();
-	if (hr_controller_unused(OTHER, message) != 0)
+	if (hr_controller_unused(OTHER, test_error()) != 0)
 		return 1;
-	/* Its node is not there, so nobody can say. */
-	if (hr_controller_unused(SSD, message) != -ENODEV ||
-	    !strstr(message, "/dev/nvme5n9 is not there"))
+	/* The device node is missing, so the use of the disk is unknown. */
+	if (hr_controller_unused(SSD, test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "/dev/nvme5n9 is not there"))
 		return 2;
 	return 0;
 }
@@ -179,13 +179,15 @@ Test(inuse, a_multipath_disk_belongs_to_its_controllers)
 	make_block("nvme5n9", SUBSYSTEM);
 	file("%s/sys/" SUBSYSTEM "/%s", "nvme5n9/dev", NUMBER);
 	link_to("%s/sys/" SUBSYSTEM "/%s", "nvme5", "../../../" SSD "/nvme/nvme5");
-	make_block("nvme5c5n9", PLAIN); /* the path: hidden, without a number */
+	make_block("nvme5c5n9", PLAIN); /* the disk of the path is hidden and has no number */
 	step = fake_tree_run(&tree, multipath_disk, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
-/* ---- a node whose number no driver has: it cannot be opened, but it can be looked for */
+/*
+ * ---- a node whose number belongs to no driver: open() fails, and the search for open files works
+ */
 
 static void make_node(const char *loop)
 {
@@ -215,27 +217,29 @@ static void enter_dev(void)
 static int nobody(void *arg)
 {
 	enter_dev();
-	if (hr_disk_unused("nvme5n1", message) != 0 || hr_controller_unused(SSD, message) != 0)
+	if (hr_disk_unused("nvme5n1", test_error()) != 0 ||
+	    hr_controller_unused(SSD, test_error()) != 0)
 		return 1;
 	if (setuid(65534))
 		return 2;
-	if (hr_disk_unused("nvme5n1", message) != -EACCES || !strstr(message, "run as root"))
+	if (hr_disk_unused("nvme5n1", test_error()) != -EACCES ||
+	    !strstr(test_error_text(), "run as root"))
 		return 3;
 	return 0;
 }
 
-Test(inuse, who_may_not_see_all_processes_cannot_tell)
+Test(inuse, without_access_to_all_processes_the_use_is_unknown)
 {
 	int step;
 
 	make_node(NULL);
 	cr_assert_eq(chmod(tree.root, 0755), 0);
 	step = fake_tree_run(&tree, nobody, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
-/* A node of that name which is none of that disk tells nothing about it. */
+/* A node of that name that belongs to another disk gives no information. */
 static int wrong_node(void *arg)
 {
 	static const struct {
@@ -249,20 +253,20 @@ static int wrong_node(void *arg)
 		if (unlink("/dev/nvme5n1") ||
 		    mknod("/dev/nvme5n1", row[i].type | 0666, makedev(4095, row[i].minor)))
 			return 10 + (int)i;
-		if (hr_disk_unused("nvme5n1", message) != -ENODEV ||
-		    !strstr(message, "/dev/nvme5n1 is not there"))
+		if (hr_disk_unused("nvme5n1", test_error()) != -ENODEV ||
+		    !strstr(test_error_text(), "/dev/nvme5n1 is not there"))
 			return 1 + (int)i;
 	}
 	return 0;
 }
 
-Test(inuse, a_node_of_another_device_tells_nothing)
+Test(inuse, a_node_of_another_device_is_ignored)
 {
 	int step;
 
 	make_node(NULL);
 	step = fake_tree_run(&tree, wrong_node, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
@@ -273,13 +277,14 @@ static int export(void *arg)
 	FILE *f;
 
 	enter_dev();
-	if (hr_disk_unused("nvme5n1", message) != 0) /* it is not enabled */
+	if (hr_disk_unused("nvme5n1", test_error()) != 0) /* it is not enabled */
 		return 1;
 	f = fopen("/" TARGET "/namespaces/3/enable", "w");
 	if (!f || fputs("1\n", f) < 0 || fclose(f))
 		return 2;
-	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
-	    !strstr(message, "nvme5n1 is exported by nvmet, in nqn.2026-01.org.example:a"))
+	if (hr_disk_unused("nvme5n1", test_error()) != -EBUSY ||
+	    !strstr(test_error_text(),
+		    "nvme5n1 is exported by nvmet, in nqn.2026-01.org.example:a"))
 		return 3;
 	return 0;
 }
@@ -301,15 +306,15 @@ Test(inuse, an_export_over_fabrics_keeps_the_disk)
 	file("%s/" TARGET "/%s", "namespaces/3/device_path", "/dev/nvme5n1\n");
 	file("%s/" TARGET "/%s", "namespaces/3/enable", "0\n");
 	step = fake_tree_run(&tree, export, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
 static int loop(void *arg)
 {
 	enter_dev();
-	if (hr_disk_unused("nvme5n1", message) != -EBUSY ||
-	    !strstr(message, "nvme5n1 is part of loop5"))
+	if (hr_disk_unused("nvme5n1", test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "nvme5n1 is part of loop5"))
 		return 1;
 	return 0;
 }
@@ -320,47 +325,47 @@ Test(inuse, a_loop_device_keeps_the_disk)
 
 	make_node("loop5");
 	step = fake_tree_run(&tree, loop, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
-/* As a disk of `headrace store`. */
+/* Open the disk like `headrace store` does. */
 static int open_in_use(void *arg)
 {
 	struct hr_kernel_blk disk;
 
 	enter_dev();
-	if (hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EBUSY ||
-	    !strstr(message, "/dev/nvme5n1: is in use: nvme5n1 is part of loop5"))
+	if (hr_kernel_blk_open(&disk, "/dev/nvme5n1", test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "/dev/nvme5n1: is in use: nvme5n1 is part of loop5"))
 		return 1;
 	if (unlink("/sys/devices/virtual/block/loop5/loop/backing_file") ||
-	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -ENODEV ||
-	    !strstr(message, "/dev/nvme5n1: No such device"))
+	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "/dev/nvme5n1: No such device"))
 		return 2;
 	if (mkdir("/sys/" PLAIN "/nvme5n1/partition", 0755) ||
-	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -ENODEV ||
-	    !strstr(message, "is a partition; a store takes a whole disk"))
+	    hr_kernel_blk_open(&disk, "/dev/nvme5n1", test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "is a partition; a store takes a whole disk"))
 		return 3;
 	if (rmdir("/sys/" PLAIN "/nvme5n1/partition") || chmod("/dev/nvme5n1", 0600) ||
-	    setuid(65534) || hr_kernel_blk_open(&disk, "/dev/nvme5n1", message) != -EACCES ||
-	    !strstr(message, "run as root"))
+	    setuid(65534) || hr_kernel_blk_open(&disk, "/dev/nvme5n1", test_error()) != -EACCES ||
+	    !strstr(test_error_text(), "run as root"))
 		return 4;
 	hr_kernel_blk_close(&disk);
 	return 0;
 }
 
-Test(inuse, a_disk_that_cannot_be_opened_says_why)
+Test(inuse, the_reason_why_a_disk_cannot_be_opened_is_reported)
 {
 	int step;
 
 	make_node("loop5");
 	cr_assert_eq(chmod(tree.root, 0755), 0);
 	step = fake_tree_run(&tree, open_in_use, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
-/* Opens the disk for that access; the kernel answers with these errors. */
+/* Open the disk for this access while the kernel returns these errors. */
 static int refused(enum hr_transport_access access, int first, int second)
 {
 	struct hr_kernel_blk disk;
@@ -370,22 +375,26 @@ static int refused(enum hr_transport_access access, int first, int second)
 	kernel.error[0] = first;
 	kernel.error[1] = second;
 	hr_transport_set_access(access);
-	return hr_kernel_blk_open(&disk, "/dev/nvme5n1", message);
+	return hr_kernel_blk_open(&disk, "/dev/nvme5n1", test_error());
 }
 
-/* Root inside the namespace: what forbids the disk is no missing right of the user. */
+/* Root inside the namespace: the cause is not a missing right of the user. */
 static int refuse_root(void *arg)
 {
 	(void)arg;
 	enter_dev();
 	if (geteuid() != 0 || refused(HR_ACCESS_EXISTING, EPERM, 0) != -EACCES ||
-	    !strstr(message, "/dev/nvme5n1: Operation not permitted: root may not either") ||
-	    !strstr(message, "control group") || strstr(message, "run as root"))
+	    !strstr(test_error_text(),
+		    "/dev/nvme5n1: Operation not permitted: root may not either") ||
+	    !strstr(test_error_text(), "control group") || strstr(test_error_text(), "run as root"))
 		return 1;
 	return kernel.requests == 1 && kernel.mode[0] == O_RDWR ? 0 : 2;
 }
 
-/* ls, get and verify ask for no right to write; a disk that is read-only for all is opened so. */
+/*
+ * `ls`, `get` and `verify` do not request write access. A disk that is read-only for all is opened
+ * read-only.
+ */
 static int open_read_only(void *arg)
 {
 	(void)arg;
@@ -405,11 +414,11 @@ static void in_tree(int (*inside)(void *arg))
 
 	make_node("loop5");
 	step = fake_tree_run(&tree, inside, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
-Test(inuse, root_is_told_what_else_may_forbid_a_disk)
+Test(inuse, root_gets_other_possible_reasons_of_a_refused_disk)
 {
 	in_tree(refuse_root);
 }
@@ -419,25 +428,26 @@ Test(inuse, a_disk_that_is_only_read_is_opened_read_only)
 	in_tree(open_read_only);
 }
 
-Test(inuse, what_is_no_disk_is_said_to_be_none)
+Test(inuse, a_file_that_is_no_disk_is_refused)
 {
 	struct hr_kernel_blk disk;
 	char path[100];
 
-	cr_expect_eq(hr_disk_unused("nvme77n77", message), -ENOENT);
-	cr_expect(strstr(message, "nvme77n77 is no block device"), "%s", message);
-	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null", message), -ENODEV);
-	cr_expect_str_eq(message, "/dev/null: is no block device");
-	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/nvme77n77", message), -ENOENT);
-	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null/x", message), -ENOENT);
-	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev", message), -ENODEV);
+	cr_expect_eq(hr_disk_unused("nvme77n77", test_error()), -ENOENT);
+	cr_expect(strstr(test_error_text(), "nvme77n77 is not a block device"), "%s",
+		  test_error_text());
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null", test_error()), -ENODEV);
+	cr_expect_str_eq(test_error_text(), "/dev/null: is not a block device");
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/nvme77n77", test_error()), -ENOENT);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null/x", test_error()), -ENOENT);
+	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev", test_error()), -ENODEV);
 	memset(path, '/', sizeof path - 1);
 	path[sizeof path - 1] = '\0';
-	cr_expect_eq(hr_kernel_blk_open(&disk, path, message), -ENOENT);
-	hr_kernel_blk_close(&disk); /* of nothing: nothing */
+	cr_expect_eq(hr_kernel_blk_open(&disk, path, test_error()), -ENOENT);
+	hr_kernel_blk_close(&disk); /* not open, so this does nothing */
 }
 
-/* ---- binding: files take what is written and no kernel acts upon it */
+/* ---- binding: the files of the tree accept writes, and no kernel reacts */
 
 static int bind_without_kernel(void *arg)
 {
@@ -445,19 +455,19 @@ static int bind_without_kernel(void *arg)
 	struct hr_binding b;
 	char override[8] = "";
 
-	if (hr_function_look(SSD, &state, message))
+	if (hr_function_look(SSD, &state, test_error()))
 		return 1;
-	if (hr_bind(&b, &state, "headrace-no-such-driver", message) != -ENODEV ||
-	    !strstr(message, "modprobe headrace-no-such-driver"))
+	if (hr_bind(&b, &state, "headrace-no-such-driver", test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "modprobe headrace-no-such-driver"))
 		return 2;
-	if (hr_bind(&b, &state, NULL, message) == 0 || b.bdf[0])
+	if (hr_bind(&b, &state, NULL, test_error()) == 0 || b.bdf[0])
 		return 3;
 	hr_bind_undo(&b);
 	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
-	return override[0] == '\n' ? 0 : 4; /* put back: none */
+	return override[0] == '\n' ? 0 : 4; /* restored: no override */
 }
 
-Test(inuse, a_driver_that_cannot_be_taken_from_is_left_with_the_function)
+Test(inuse, a_driver_that_refuses_to_unbind_keeps_the_function)
 {
 	int step;
 
@@ -465,11 +475,11 @@ Test(inuse, a_driver_that_cannot_be_taken_from_is_left_with_the_function)
 	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, "nvme", -1, 0, 0, 0 });
 	fake_tree_write(&tree, SSD, "driver_override", 0, "(null)\n", 7);
 	step = fake_tree_run(&tree, bind_without_kernel, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
-/* As a process that drives it by physical addresses: no driver, but a lock. */
+/* As a process that drives the function by physical addresses: no driver, but a lock. */
 static int bind_what_is_driven(void *arg)
 {
 	struct hr_function_state state;
@@ -477,25 +487,26 @@ static int bind_what_is_driven(void *arg)
 	struct hr_binding b;
 
 	fake_clock_start(1, NULL, NULL);
-	if (hr_function_look(SSD, &state, message) || hr_function_open(&f, SSD, message))
+	if (hr_function_look(SSD, &state, test_error()) || hr_function_open(&f, SSD, test_error()))
 		return 1;
-	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
-	    !strstr(message, "another process drives this function"))
+	if (hr_bind(&b, &state, NULL, test_error()) != -EBUSY || b.bdf[0] ||
+	    !strstr(test_error_text(), "another process drives this function"))
 		return 2;
 	hr_function_close(&f);
 	strcpy(state.driver, "uio");
-	if (hr_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
-	    !strstr(message, "its driver was uio and is nvme"))
+	if (hr_bind(&b, &state, NULL, test_error()) != -EBUSY || b.bdf[0] ||
+	    !strstr(test_error_text(), "its driver changed from uio to nvme"))
 		return 3;
 	if (setuid(65534))
 		return 4;
-	if (hr_function_look(SSD, &state, message) ||
-	    hr_bind(&b, &state, NULL, message) != -EACCES || !strstr(message, "run as root"))
+	if (hr_function_look(SSD, &state, test_error()) ||
+	    hr_bind(&b, &state, NULL, test_error()) != -EACCES ||
+	    !strstr(test_error_text(), "run as root"))
 		return 5;
 	return 0;
 }
 
-Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
+Test(inuse, a_function_driven_or_bound_by_another_process_is_not_changed)
 {
 	char override[8] = "", path[128];
 	int step;
@@ -507,20 +518,20 @@ Test(inuse, a_function_that_somebody_drives_or_binds_is_left_to_him)
 	snprintf(path, sizeof path, "%s/devices/" SSD "/class", tree.root);
 	cr_assert_eq(chmod(path, 0644), 0);
 	step = fake_tree_run(&tree, bind_what_is_driven, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_read(&tree, SSD, "driver_override", 0, override, 1);
 	cr_expect_eq(override[0], '('); /* nothing was written */
 	fake_tree_remove(&tree);
 }
 
-/* Whoever has waited for the lock is first. */
+/* The undo steps release the lock for a process that waits. */
 static int undo_what_is_driven(void *arg)
 {
-	struct hr_binding b = { .bdf = SSD, .driver = "gone", .custody = { -1, -1, -1 } };
+	struct hr_binding b = { .bdf = SSD, .driver = "gone", .undo = { -1, -1, -1 } };
 	int lock;
 
 	fake_clock_start(1, NULL, NULL);
-	if (hr_function_lock(SSD, &lock, message))
+	if (hr_function_lock(SSD, &lock, test_error()))
 		return 1;
 	hr_bind_undo(&b);
 	if (!strstr(fake_log_last(), "is not given back to gone: another process drives it"))
@@ -531,7 +542,7 @@ static int undo_what_is_driven(void *arg)
 	return 0;
 }
 
-Test(inuse, what_another_process_drives_by_now_is_not_given_back)
+Test(inuse, a_function_that_another_process_drives_is_not_given_back)
 {
 	char override[8] = "";
 	int step;

@@ -1,4 +1,7 @@
-/* What a namespace is, and whether two are one: identify descriptors, lists, command sets. */
+/*
+ * Properties of a namespace, and whether two are the same: identify descriptors, lists, command
+ * sets.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -24,9 +27,9 @@ static void teardown(void)
 	fake_ctrl_fini(&fake);
 }
 
-TestSuite(namespaces, .init = setup, .fini = teardown, .timeout = 20);
+TestSuite(namespaces, .init = setup, .fini = teardown, .timeout = 60);
 
-/* A descriptor at byte `at` of the list. Returns where the next one goes. */
+/* Put a descriptor at byte `at` of the list. Returns the position of the next one. */
 static size_t put(size_t at, uint8_t type, uint8_t bytes, uint8_t value)
 {
 	fake.descriptors[at] = type;
@@ -49,19 +52,19 @@ Test(namespaces, identifiers_come_from_descriptors_and_from_the_data_structure)
 
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
 	at = put(0, NVME_NIDT_NGUID, 16, 0xa1);
-	at = put(at, 9, 5, 0xff); /* a type of later days */
+	at = put(at, 9, 5, 0xff); /* a type of a later specification */
 	put(at, NVME_NIDT_UUID, 16, 0xb2);
 	memset(fake.id_ns.nguid, 0x77, sizeof(fake.id_ns.nguid));
 	memset(fake.id_ns.eui64, 0xc3, sizeof(fake.id_ns.eui64));
 	fake.id_ns.nmic = 1;
-	cr_assert_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), 0);
+	cr_assert_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL), 0);
 	cr_expect_eq(ns.nguid[0], 0xa1, "the list goes before the data structure");
 	cr_expect_eq(ns.uuid[15], 0xb2);
 	cr_expect_eq(ns.eui64[7], 0xc3);
 	cr_expect(ns.shared);
 }
 
-Test(namespaces, a_list_that_is_wrong_ends_there)
+Test(namespaces, a_list_ends_at_its_first_invalid_descriptor)
 {
 	static const struct {
 		uint8_t type, bytes;
@@ -74,7 +77,8 @@ Test(namespaces, a_list_that_is_wrong_ends_there)
 		int csi;
 
 		memset(fake.descriptors, 0, HR_PAGE);
-		for (size_t at = 0; at < row[i].at;) /* up to there others, of 6 bytes with head */
+		/* Fill the list up to `at` with other descriptors, of 6 bytes with their header. */
+		for (size_t at = 0; at < row[i].at;)
 			at = put(at, 200, 2, 1);
 		fake.descriptors[row[i].at] = row[i].type;
 		fake.descriptors[row[i].at + 1] = row[i].bytes;
@@ -119,26 +123,27 @@ Test(namespaces, other_command_sets_are_refused_by_the_descriptor_alone)
 		fake.opcode = nvme_admin_identify;
 		fake.cns = NVME_IDENTIFY_CNS_NS_DESC_LIST;
 		fake.status = row[i].status;
-		cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), row[i].want, "row %zu", i);
+		cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL), row[i].want, "row %zu",
+			     i);
 	}
 }
 
-/* QEMU refuses the descriptor list of such a namespace; others answer with an empty one. */
-Test(namespaces, an_inactive_namespace_is_not_a_broken_rule)
+/* QEMU refuses the descriptor list of such a namespace; other controllers return an empty list. */
+Test(namespaces, an_inactive_namespace_is_no_protocol_error)
 {
 	struct hr_ns ns;
 
 	offer_command_sets();
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
 	fake.id_ns.nsze = 0;
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), -ENOENT);
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL), -ENOENT);
 	fake.opcode = nvme_admin_identify;
 	fake.cns = NVME_IDENTIFY_CNS_NS_DESC_LIST;
 	fake.status = NVME_SC_INVALID_FIELD;
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), -ENOENT);
+	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL), -ENOENT);
 }
 
-Test(namespaces, the_active_ones_are_listed_for_a_message)
+Test(namespaces, active_namespaces_are_listed_for_a_message)
 {
 	char text[96], few[40];
 
@@ -155,7 +160,7 @@ Test(namespaces, the_active_ones_are_listed_for_a_message)
 	cr_expect_str_eq(hr_ctrl_list_ns(&fake.ctrl, text, sizeof(text)), "1 to 1");
 }
 
-Test(namespaces, an_identifier_that_both_report_decides)
+Test(namespaces, an_identifier_reported_by_both_controllers_decides)
 {
 	struct hr_ns a = { 0 }, b = { 0 };
 	const char *what;
@@ -167,7 +172,7 @@ Test(namespaces, an_identifier_that_both_report_decides)
 	cr_expect_str_eq(what, "EUI64");
 	b.eui64[7] = 1;
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
-	a.uuid[3] = 4; /* one of them only */
+	a.uuid[3] = 4; /* in one list only */
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
 	b.uuid[3] = 4;
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_SAME);
@@ -189,12 +194,15 @@ static struct hr_ns seen_by(const char *nqn, const char *serial, uint8_t cmic, u
 	fake.id_ctrl.cmic = cmic;
 	fake.id_ns.nmic = nmic;
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_assert_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns), 0);
+	cr_assert_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL), 0);
 	return ns;
 }
 
-/* Controllers without NGUID, EUI64 and UUID: SUBNQN and NSID, where CMIC and NMIC say "shared". */
-Test(namespaces, a_shared_one_is_known_by_its_subsystem)
+/*
+ * Controllers without NGUID, EUI64 and UUID: SUBNQN and NSID identify it when CMIC and NMIC say
+ * "shared".
+ */
+Test(namespaces, a_shared_namespace_is_identified_by_its_subsystem)
 {
 	static const struct {
 		const char *nqn, *serial;
@@ -206,7 +214,8 @@ Test(namespaces, a_shared_one_is_known_by_its_subsystem)
 		{ "nqn.2014-08.org:a", "s1", 3, 1, 1, HR_NS_SAME },
 		{ "nqn.2014-08.org:a", "s1", 2, 1, 2, HR_NS_DIFFERENT },
 		{ "nqn.2014-08.org:b", "s1", 2, 1, 1, HR_NS_UNKNOWN },
-		{ "nqn.2014-08.org:a", "s2", 2, 1, 1, HR_NS_UNKNOWN }, /* a vendor's NQN for all */
+		/* A vendor's NQN, the same for all devices. */
+		{ "nqn.2014-08.org:a", "s2", 2, 1, 1, HR_NS_UNKNOWN },
 		{ "nqn.2014-08.org:a", "s1", 0, 1, 1, HR_NS_UNKNOWN },
 		{ "nqn.2014-08.org:a", "s1", 2, 0, 1, HR_NS_UNKNOWN },
 		{ "", "s1", 2, 1, 1, HR_NS_UNKNOWN },

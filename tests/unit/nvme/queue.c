@@ -1,4 +1,6 @@
-/* The driver's side of a queue pair: every order of completions, and everything a bad peer does. */
+/*
+ * The driver's side of a queue pair: every order of completions, and all faults of the controller.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -36,7 +38,7 @@ static int push(uint32_t token)
 	return qprun->push(&qp, true, &sqe, token);
 }
 
-/* Push and ring n commands with tokens 0..n - 1; cid may be NULL. */
+/* Push n commands with tokens 0..n - 1 and write the doorbell; cid may be NULL. */
 static void send(uint32_t n, int *cid)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -49,7 +51,7 @@ static void send(uint32_t n, int *cid)
 	qprun->ring(&qp);
 }
 
-Test(queue, init_refuses_what_cannot_work)
+Test(queue, init_refuses_invalid_arguments)
 {
 	static _Alignas(4096) uint8_t memory[3 * HR_PAGE];
 	static const struct {
@@ -83,7 +85,7 @@ Test(queue, init_refuses_what_cannot_work)
 	}
 }
 
-Test(queue, handed_over_it_has_the_addresses_of_its_owner)
+Test(queue, a_queue_handed_over_has_the_addresses_of_its_owner)
 {
 	static uint32_t bar[1024];
 	const struct hr_qp_memory worker = { (void *)0x10000, (void *)0x20000, (void *)0x30000 };
@@ -104,7 +106,7 @@ Test(queue, handed_over_it_has_the_addresses_of_its_owner)
 	peer_fini(&peer);
 }
 
-Test(queue, nothing_is_visible_before_the_ring_and_one_doorbell_after)
+Test(queue, commands_are_visible_only_after_ring_and_ring_writes_one_doorbell)
 {
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
 	for (uint32_t i = 0; i < 5; i++)
@@ -126,7 +128,7 @@ Test(queue, nothing_is_visible_before_the_ring_and_one_doorbell_after)
 	peer_fini(&peer);
 }
 
-Test(queue, a_full_queue_says_so_and_a_lane_that_wants_nothing_gets_nothing)
+Test(queue, a_full_queue_is_reported_and_a_lane_without_a_request_gets_no_entry)
 {
 	struct hr_sqe sqe = { 0 };
 
@@ -146,7 +148,7 @@ Test(queue, a_full_queue_says_so_and_a_lane_that_wants_nothing_gets_nothing)
 	}
 }
 
-/* Through all generations of all indices, CID FFFFh never occurs and none repeats early. */
+/* Over all generations of all indices, CID FFFFh never occurs and no CID repeats early. */
 Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
 {
 	static const uint32_t depth[] = { 2, 3, 4, 5, 16, 17, 64 };
@@ -177,7 +179,7 @@ Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
 	}
 }
 
-Test(queue, a_completion_carries_what_the_controller_said)
+Test(queue, a_completion_carries_the_status_and_result_of_the_controller)
 {
 	struct hr_done done;
 	int cid;
@@ -198,7 +200,7 @@ Test(queue, a_completion_carries_what_the_controller_said)
 	peer_fini(&peer);
 }
 
-/* Send so many, and have them completed and reaped. */
+/* Send n commands, complete and reap them. */
 static void pass(uint32_t count)
 {
 	struct hr_done done;
@@ -215,7 +217,7 @@ static void pass(uint32_t count)
 	}
 }
 
-Test(queue, what_was_reaped_goes_back_when_the_completion_queue_might_run_full)
+Test(queue, reaped_entries_are_returned_before_the_completion_queue_can_be_full)
 {
 	struct hr_done done;
 
@@ -234,7 +236,7 @@ Test(queue, what_was_reaped_goes_back_when_the_completion_queue_might_run_full)
 	peer_fini(&peer);
 }
 
-Test(queue, completions_of_nothing_take_no_room_for_good)
+Test(queue, stray_completions_are_returned_to_the_completion_queue)
 {
 	const struct hr_cqe stray = { .sqhd = 3, .sqid = 3 };
 	struct hr_done done;
@@ -259,18 +261,18 @@ Test(queue, completions_of_nothing_take_no_room_for_good)
 	peer_fini(&peer);
 }
 
-/* One lie of the controller each, about a queue of 8 with two commands sent and one completed. */
-Test(queue, lies_break_the_queue_and_late_or_repeated_completions_are_dropped)
+/* One fault of the controller each, on a queue of 8 with two commands sent and one completed. */
+Test(queue, invalid_completions_break_the_queue_and_late_ones_are_dropped)
 {
 	enum { STRAY, LATE, BREAKS };
 	static const struct {
 		const char *what;
 		uint16_t sqhd, sqid;
-		uint32_t cid_xor; /* of the command in flight; bit 16: of the completed one */
+		uint32_t cid_xor; /* to the CID in flight; bit 16: to the completed one */
 		int outcome;
 	} row[] = {
 		{ "completed twice", 2, 3, 1u << 16, STRAY },
-		{ "never sent, in range", 2, 3, 0x0004, LATE }, /* index 5, its generation is 0 */
+		{ "never sent, in range", 2, 3, 0x0004, LATE }, /* index 5, generation 0 */
 		{ "older generation", 2, 3, 0x0008, LATE },
 		{ "index 7", 2, 3, 0x0006, BREAKS },
 		{ "CID FFFF", 2, 3, 0xfff6, BREAKS },
@@ -305,7 +307,7 @@ Test(queue, lies_break_the_queue_and_late_or_repeated_completions_are_dropped)
 	}
 }
 
-/* Move an idle queue of 8 to position 6, then have commands in flight over the wrap. */
+/* Move an idle queue of 8 to position 6, then send commands over the wrap. */
 static void start_before_wrap(int *cid)
 {
 	struct hr_done done;
@@ -341,7 +343,7 @@ Test(queue, sqhd_is_checked_over_the_wrap)
 	}
 }
 
-Test(queue, nothing_is_reaped_from_a_queue_its_owner_gave_up)
+Test(queue, no_completion_is_reaped_from_an_abandoned_queue)
 {
 	struct hr_done done;
 
@@ -355,7 +357,7 @@ Test(queue, nothing_is_reaped_from_a_queue_its_owner_gave_up)
 	peer_fini(&peer);
 }
 
-Test(queue, the_offence_is_told)
+Test(queue, the_text_of_a_broken_queue_names_the_broken_rule)
 {
 	static const struct {
 		struct hr_cqe cqe;
@@ -371,13 +373,13 @@ Test(queue, the_offence_is_told)
 		struct hr_done done;
 
 		peer_init(&peer, &qp, 8, TIMEOUT_NS);
-		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "not broken");
+		cr_expect_str_eq(hr_qp_error_text(&qp, text, sizeof(text)), "not broken");
 		send(1, NULL);
 		peer_post(&peer, row[i].cqe);
 		cr_assert_eq(qprun->reap(&qp, &done), 0u);
-		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), row[i].want);
+		cr_expect_str_eq(hr_qp_error_text(&qp, text, sizeof(text)), row[i].want);
 		hr_qp_break(&qp, -ETIMEDOUT);
-		cr_expect_str_eq(hr_qp_offence(&qp, text, sizeof(text)), "given up");
+		cr_expect_str_eq(hr_qp_error_text(&qp, text, sizeof(text)), "given up");
 		peer_fini(&peer);
 	}
 }
@@ -405,7 +407,7 @@ Test(queue, a_broken_queue_only_expires)
 	peer_fini(&peer);
 }
 
-Test(queue, a_command_the_controller_was_not_told_of_is_never_credited)
+Test(queue, a_command_without_a_doorbell_is_never_credited)
 {
 	struct hr_done done;
 	int cid;

@@ -1,4 +1,4 @@
-/* A queue pair against a model that knows only what it returned, and between two threads. */
+/* A queue pair against a model that knows only its results, and between two threads. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -46,7 +46,7 @@ struct model {
 	uint64_t completed, failed, dropped;
 	bool taken[65536]; /* CIDs pushed and not reaped */
 	uint32_t token[65536];
-	uint16_t old[16]; /* CIDs completed lately */
+	uint16_t old[16]; /* recently completed CIDs */
 	uint32_t olds;
 };
 
@@ -65,11 +65,11 @@ static void check_invariants(void)
 	cr_assert_eq(qp.stats.failed, model.failed);
 	if (qprun->looks_idle)
 		cr_assert_eq(qp.stats.late + qp.stats.stray, model.dropped);
-	else /* some may still lie there */
+	else /* some completions may still be in the ring */
 		cr_assert_leq(qp.stats.late + qp.stats.stray, model.dropped);
 	cr_assert_eq(qp.stats.submitted, model.completed + model.sent);
 	for (uint32_t i = qp.free_head; i != qp.free_tail; i++) {
-		const uint16_t index = qp.free_ring[i & qp.index_mask];
+		const uint32_t index = qp.free_ring[i & qp.index_mask] & qp.index_mask;
 
 		cr_assert(index < commands && !seen[index], "index %u free twice", index);
 		cr_assert_eq(qp.inflight[index].state, HR_CMD_FREE);
@@ -126,7 +126,7 @@ static void model_reap(void)
 	}
 }
 
-/* A completion that was there before, or of an index's earlier life. */
+/* Post a completion a second time, or one of an earlier generation of an index. */
 static void model_repeat(void)
 {
 	const uint32_t n = model.olds < ROWS(model.old) ? model.olds : ROWS(model.old);
@@ -136,7 +136,10 @@ static void model_repeat(void)
 		return;
 	peer_post(&peer, (struct hr_cqe){ .sqhd = (uint16_t)peer.sq_head, .sqid = 3, .cid = cid });
 	model.dropped++;
-	/* It may sit behind good ones: take them all, so that the counters are exact again. */
+	/*
+	 * Valid completions may precede this one: reap them all, so that the counters are exact
+	 * again.
+	 */
 	for (uint32_t i = 0; i < model.entries; i++)
 		model_reap();
 }
@@ -197,7 +200,7 @@ Test(queue_order, any_order_of_completions_over_many_wraps_agrees_with_a_model)
 	}
 }
 
-/* Whatever a controller posts, only commands in flight are credited, each once. */
+/* Of arbitrary completions, only those of commands in flight are accepted, each once. */
 static void post_garbage(void)
 {
 	const uint32_t pending = peer_fetch(&peer);

@@ -1,4 +1,4 @@
-/* Controllers by physical address: what is refused, what is changed and put back, on files. */
+/* Controllers by physical address: refusals, changes and their restoration, on files. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,19 +13,19 @@
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/tree.h"
+#include "tests/harness/error.h"
 
 #define SSD "0000:03:00.0"
 #define OTHER "0000:04:00.0"
 #define BAR 0x800000000ull
 #define BAR_BYTES 0x4000u
-#define STUCK 1u   /* the controller never lets go */
-#define REMOVED 2u /* it is pulled out meanwhile */
+#define STUCK 1u   /* the controller does not become idle */
+#define REMOVED 2u /* the controller is removed during the wait */
 
 TestSuite(transport_pci, .timeout = 60);
 
 static struct fake_tree tree;
 static struct hr_transport t;
-static char message[HR_LOG_LINE_MAX];
 
 static void set32(uint32_t offset, uint32_t value)
 {
@@ -40,7 +40,7 @@ static uint32_t get32(uint32_t offset)
 	return value;
 }
 
-/* What makes it unfit, and what is said. */
+/* The reason why the function is unusable, and the message. */
 static const struct row {
 	const char *name;
 	struct fake_tree_fn fn;
@@ -58,7 +58,7 @@ static const struct row {
 	  { SSD, 0x030000, NULL, -1, BAR_BYTES, BAR, 0 },
 	  0x10400,
 	  -ENODEV,
-	  "is no NVMe controller: its class is 030000" },
+	  "is not an NVMe controller: its class is 030000" },
 	{ "kernel driver",
 	  { SSD, HR_CLASS_NVME, "nvme", -1, BAR_BYTES, BAR, 0 },
 	  0x10400,
@@ -98,10 +98,10 @@ static const struct row {
 static int open_one(void *arg)
 {
 	const struct row *row = arg;
-	const int err = hr_transport_open(&t, "pci:" SSD, message);
+	const int err = hr_transport_open(&t, "pci:" SSD, test_error());
 
-	if (err != row->want || !strstr(err ? message : "", row->say))
-		return fprintf(stderr, "%s: %d: %s\n", row->name, err, message), 1;
+	if (err != row->want || !strstr(err ? test_error_text() : "", row->say))
+		return fprintf(stderr, "%s: %d: %s\n", row->name, err, test_error_text()), 1;
 	if (err)
 		return fake_tree_command(&tree, SSD) == row->fn.command ? 0 : 2;
 	if (strcmp(t.name, SSD) || t.bar_bytes != BAR_BYTES || t.bar_is_memory ||
@@ -113,7 +113,7 @@ static int open_one(void *arg)
 	return fake_tree_command(&tree, SSD) == row->fn.command ? 0 : 5;
 }
 
-Test(transport_pci, only_fit_controllers_are_opened_and_others_are_not_touched)
+Test(transport_pci, only_suitable_controllers_are_opened_and_others_are_not_touched)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct row row = rows[i];
@@ -142,7 +142,7 @@ static void make_enabled(void)
 	set32(NVME_REG_CSTS, 1);
 }
 
-/* Lets go after a while, unless it is stuck. */
+/* The controller becomes idle after some time, unless it is stuck. */
 static void step(void *context)
 {
 	const uint32_t how = *(uint32_t *)context;
@@ -159,18 +159,20 @@ static int open_enabled(void *arg)
 	int err;
 
 	fake_clock_start(1, step, arg);
-	err = hr_transport_open(&t, "pci:" SSD, message);
+	err = hr_transport_open(&t, "pci:" SSD, test_error());
 	if (how == REMOVED)
-		return err == -ENODEV && strstr(message, "the device is gone") ? 0 : 3;
+		return err == -ENODEV && strstr(test_error_text(), "the device is gone") ? 0 : 3;
 	if (how == STUCK)
-		return err == -EIO && strstr(message, "CSTS.RDY is still 1 2500 ms after") ? 0 : 1;
+		return err == -EIO && strstr(test_error_text(), "CSTS.RDY is still 1 2500 ms after")
+			       ? 0
+			       : 1;
 	if (err || get32(NVME_REG_CC) != 0)
 		return 2;
 	t.ops->close(&t);
 	return 0;
 }
 
-Test(transport_pci, what_another_left_enabled_is_stopped_before_it_masters_the_bus)
+Test(transport_pci, an_enabled_controller_is_stopped_before_it_masters_the_bus)
 {
 	for (uint32_t how = 0; how <= REMOVED; how++) {
 		int result;
@@ -185,11 +187,11 @@ Test(transport_pci, what_another_left_enabled_is_stopped_before_it_masters_the_b
 static int close_enabled(void *arg)
 {
 	set32(NVME_REG_CC, 0);
-	if (hr_transport_open(&t, "pci:" SSD, message))
+	if (hr_transport_open(&t, "pci:" SSD, test_error()))
 		return 1;
 	hr_reg_write32(&t, NVME_REG_CC, 1);
 	t.ops->close(&t);
-	if (!strstr(fake_log_last(), "still enabled; its bus mastering is turned off"))
+	if (!strstr(fake_log_last(), "still enabled; turning off its bus mastering"))
 		return 2;
 	return fake_tree_command(&tree, SSD) == 0 ? 0 : 3;
 }
@@ -210,22 +212,22 @@ static int map_regions(void *arg)
 	struct hr_region region = { .name = "r", .kind = HR_REGION_HOST, .bytes = HR_PAGE };
 
 	set32(NVME_REG_CC, 0);
-	if (hr_transport_open(&t, "pci:" SSD, message))
+	if (hr_transport_open(&t, "pci:" SSD, test_error()))
 		return 1;
-	if (t.ops->map(&t, &region) != -EINVAL)
+	if (t.ops->map(&t, &region, NULL) != -EINVAL)
 		return 2;
 	region.granule_bus = &granule;
 	region.granule_shift = 12;
-	if (t.ops->map(&t, &region))
+	if (t.ops->map(&t, &region, NULL))
 		return 3;
 	t.ops->unmap(&t, &region);
 	region.granule_bus = NULL;
 	region.kind = HR_REGION_BAR;
-	if (t.ops->map(&t, &region))
+	if (t.ops->map(&t, &region, NULL))
 		return 4;
 	t.ops->unmap(&t, &region);
-	region.kind = HR_REGION_GPU; /* the driver does not tell where it lies */
-	if (t.ops->map(&t, &region) != -EINVAL)
+	region.kind = HR_REGION_GPU; /* the driver does not tell its addresses */
+	if (t.ops->map(&t, &region, NULL) != -EINVAL)
 		return 5;
 	t.ops->close(&t);
 	return 0;
@@ -241,7 +243,10 @@ Test(transport_pci, memory_without_physical_addresses_is_refused)
 	fake_tree_remove(&tree);
 }
 
-/* Taken only where that is allowed, and from nvme alone: the users of its disks can be found. */
+/*
+ * Taken only when that is allowed, and only from the driver nvme, because the users of its disks
+ * can be found.
+ */
 static int bind_only_from_nvme(void *arg)
 {
 	struct hr_function_state state;
@@ -249,22 +254,24 @@ static int bind_only_from_nvme(void *arg)
 
 	(void)arg;
 	memset(&b, 0xff, sizeof b);
-	if (hr_nvme_function(SSD, &state, message) || strcmp(state.driver, "uio"))
+	if (hr_nvme_function(SSD, &state, test_error()) || strcmp(state.driver, "uio"))
 		return 1;
-	if (hr_nvme_bind(&b, &state, "uio", message) || b.bdf[0] || b.driver[0])
+	if (hr_nvme_bind(&b, &state, "uio", test_error()) || b.bdf[0] || b.driver[0])
 		return 2;
-	if (hr_nvme_bind(&b, &state, NULL, message) != -EBUSY || !strstr(message, "use --bind"))
+	if (hr_nvme_bind(&b, &state, NULL, test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "use --bind"))
 		return 3;
 	hr_transport_allow_bind();
 	memset(&b, 0xff, sizeof b);
-	if (hr_nvme_bind(&b, &state, NULL, message) != -EBUSY || b.bdf[0] ||
-	    !strstr(message, "the driver uio is bound to it, and who uses it through that"))
+	if (hr_nvme_bind(&b, &state, NULL, test_error()) != -EBUSY || b.bdf[0] ||
+	    !strstr(test_error_text(),
+		    "the driver uio is bound to it, and the users of that driver"))
 		return 4;
-	if (hr_nvme_function(OTHER, &state, message) || strcmp(state.driver, "nvme"))
+	if (hr_nvme_function(OTHER, &state, test_error()) || strcmp(state.driver, "nvme"))
 		return 5;
-	/* No kernel answers the write, so this fails later. */
-	if (hr_nvme_bind(&b, &state, NULL, message) == 0 || b.bdf[0] ||
-	    strstr(message, "who uses it through that"))
+	/* No kernel reacts to the write, so a later step fails. */
+	if (hr_nvme_bind(&b, &state, NULL, test_error()) == 0 || b.bdf[0] ||
+	    strstr(test_error_text(), "the users of that driver"))
 		return 6;
 	return 0;
 }
@@ -282,7 +289,7 @@ Test(transport_pci, a_function_is_taken_from_nvme_and_from_no_other_driver)
 		fake_tree_write(&tree, bdf[i], "driver_override", 0, "(null)\n", 7);
 	}
 	result = fake_tree_run(&tree, bind_only_from_nvme, NULL);
-	fake_tree_expect(&tree, result, "step %d: %s", result, message);
+	fake_tree_expect(&tree, result, "step %d: %s", result, test_error_text());
 	for (unsigned i = 0; i < 2; i++)
 		fake_tree_read(&tree, bdf[i], "driver_override", 0, override[i], 1);
 	cr_expect_eq(override[0][0], '('); /* nothing was written */
@@ -301,7 +308,7 @@ Test(transport_pci, strings_are_checked_without_a_machine)
 		    { "vfio: 41:00.0", -EINVAL }, { "pcie:41:00.0", -EINVAL } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		cr_expect_eq(hr_transport_check(row[i].device, message), row[i].want, "%s",
+		cr_expect_eq(hr_transport_check(row[i].device, test_error()), row[i].want, "%s",
 			     row[i].device);
 	cr_expect(hr_transport_is_physical("pci:41:00.0"));
 	cr_expect_not(hr_transport_is_physical("vfio:41:00.0"));

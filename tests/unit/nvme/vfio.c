@@ -1,4 +1,4 @@
-/* VFIO: groups, devices and mappings over a kernel in memory; each way it may refuse. */
+/* VFIO: groups, devices and mappings over a fake kernel, and all refusals. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/vfio.h>
@@ -6,28 +6,27 @@
 #include <string.h>
 
 #include "boot/engine/devices.h"
-#include "config/log.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"
 #include "nvme/ctrl.h"
 #include "nvme/wire.h"
-#include "tests/fakes/log.h"
+#include "tests/fakes/calloc.h"
 #include "tests/fakes/tree.h"
 #include "tests/fakes/vfio.h"
+#include "tests/harness/error.h"
 
 TestSuite(vfio, .timeout = 60);
-
-static char message[HR_LOG_LINE_MAX];
 static const struct hr_function_state one = { "0000:01:00.0", HR_CLASS_NVME, "vfio-pci", 5, "DMA" };
 static const struct hr_function_state two = { "0000:02:00.0", HR_CLASS_NVME, "vfio-pci", 6, "DMA" };
 static const struct hr_function_state beside = { "0000:01:00.1", HR_CLASS_NVME, "vfio-pci", 5,
 						 "DMA" };
 
+static char space[64]; /* an address */
 static const struct hr_region whole = {
-	.name = "whole", .cpu = message, .bytes = 1u << 20, .bus = { 64ull << 30 }
+	.name = "whole", .cpu = space, .bytes = 1u << 20, .bus = { 64ull << 30 }
 };
 
-Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
+Test(vfio, every_refusal_names_the_cause_and_leaves_no_open_file)
 {
 	struct fake_vfio *fake = fake_vfio_start();
 	const struct {
@@ -45,11 +44,11 @@ Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
 		{ { .no_group = EBUSY }, -EBUSY, "another process has this IOMMU group" },
 		{ { .no_group = EACCES }, -EACCES, "run as root" },
 		{ { .no_group = EPERM }, -EACCES, "run as root" },
-		{ { .no_status = EIO }, -ENODEV, "IOMMU group 5 does not say its state: Input" },
+		{ { .no_status = EIO }, -ENODEV, "cannot read the state of IOMMU group 5: Input" },
 		{ { .not_viable = true }, -EBUSY, "IOMMU group 5 cannot be opened: " },
 		{ { .no_join = EINVAL }, -EBUSY, "cannot share an address space" },
 		{ { .no_iommu = EPERM }, -EPERM, "allow_unsafe_interrupts" },
-		{ { .no_iommu = EINVAL }, -ENODEV, "the IOMMU does not take it" },
+		{ { .no_iommu = EINVAL }, -ENODEV, "cannot use the IOMMU for it" },
 		{ { .no_device = ENODEV }, -ENODEV, "vfio does not open it" },
 		{ { .no_device = EBUSY }, -EBUSY, "vfio does not open it" },
 	};
@@ -60,15 +59,17 @@ Test(vfio, every_refusal_says_why_and_leaves_nothing_open)
 
 		*fake = row[i].knobs;
 		fake->bar = bar;
-		cr_expect_eq(hr_vfio_device_open(&d, &one, message), row[i].want, "row %zu", i);
-		cr_expect(strstr(message, row[i].say), "row %zu: %s", i, message);
-		cr_expect(strstr(message, one.bdf), "row %zu: %s", i, message);
+		cr_expect_eq(hr_vfio_device_open(&d, &one, test_error()), row[i].want, "row %zu",
+			     i);
+		cr_expect(strstr(test_error_text(), row[i].say), "row %zu: %s", i,
+			  test_error_text());
+		cr_expect(strstr(test_error_text(), one.bdf), "row %zu: %s", i, test_error_text());
 		cr_expect_eq(fake->containers + fake->groups + fake->devices, 0, "row %zu", i);
 		hr_vfio_device_close(&d);
 	}
 }
 
-Test(vfio, groups_and_regions_are_as_many_as_there_is_room_for)
+Test(vfio, groups_and_regions_are_limited_by_their_tables)
 {
 	static struct hr_vfio_device d[HR_SSDS_MAX + 1];
 	struct fake_vfio *fake = fake_vfio_start();
@@ -77,18 +78,20 @@ Test(vfio, groups_and_regions_are_as_many_as_there_is_room_for)
 
 	for (unsigned i = 0; i <= HR_SSDS_MAX; i++) {
 		state.group = (int)i;
-		cr_expect_eq(hr_vfio_device_open(&d[i], &state, message),
+		cr_expect_eq(hr_vfio_device_open(&d[i], &state, test_error()),
 			     i < HR_SSDS_MAX ? 0 : -ENOMEM, "%u", i);
 	}
-	cr_expect(strstr(message, "more than 16 IOMMU groups"), "%s", message);
+	cr_expect(strstr(test_error_text(), "more than 16 IOMMU groups"), "%s", test_error_text());
 	for (unsigned i = 0; i <= HR_HOSTMEM_MAX; i++) {
 		region.bus.addr = (uint64_t)i << 30;
-		cr_expect_eq(hr_vfio_map(&region), i < HR_HOSTMEM_MAX ? 0 : -ENOSPC, "%u", i);
+		cr_expect_eq(hr_vfio_map(&region, test_error()), i < HR_HOSTMEM_MAX ? 0 : -ENOSPC,
+			     "%u", i);
 	}
-	cr_expect(strstr(fake_log_last(), "too many regions"), "%s", fake_log_last());
+	cr_expect(strstr(test_error_text(), "over 256 regions are mapped"), "%s",
+		  test_error_text());
 	for (unsigned i = 0; i <= HR_SSDS_MAX; i++)
 		hr_vfio_device_close(&d[i]);
-	cr_expect_eq(fake->maps, 0); /* what was left */
+	cr_expect_eq(fake->maps, 0); /* leftovers */
 }
 
 Test(vfio, without_an_iommu_there_is_no_vfio)
@@ -98,8 +101,8 @@ Test(vfio, without_an_iommu_there_is_no_vfio)
 
 	fake_vfio_start();
 	state.group = HR_NO_GROUP;
-	cr_expect_eq(hr_vfio_device_open(&d, &state, message), -ENODEV);
-	cr_expect(strstr(message, "intel_iommu=on"), "%s", message);
+	cr_expect_eq(hr_vfio_device_open(&d, &state, test_error()), -ENODEV);
+	cr_expect(strstr(test_error_text(), "intel_iommu=on"), "%s", test_error_text());
 }
 
 Test(vfio, one_container_holds_all_groups_and_a_group_all_its_functions)
@@ -107,9 +110,9 @@ Test(vfio, one_container_holds_all_groups_and_a_group_all_its_functions)
 	struct fake_vfio *fake = fake_vfio_start();
 	struct hr_vfio_device a, b, c;
 
-	cr_assert_eq(hr_vfio_device_open(&a, &one, message), 0);
-	cr_assert_eq(hr_vfio_device_open(&b, &two, message), 0);
-	cr_assert_eq(hr_vfio_device_open(&c, &beside, message), 0);
+	cr_assert_eq(hr_vfio_device_open(&a, &one, test_error()), 0);
+	cr_assert_eq(hr_vfio_device_open(&b, &two, test_error()), 0);
+	cr_assert_eq(hr_vfio_device_open(&c, &beside, test_error()), 0);
 	cr_expect_eq(fake->containers, 1);
 	cr_expect_eq(fake->groups, 2);
 	cr_expect_eq(fake->devices, 3);
@@ -120,15 +123,16 @@ Test(vfio, one_container_holds_all_groups_and_a_group_all_its_functions)
 	hr_vfio_device_close(&c);
 	cr_expect_eq(fake->containers + fake->groups + fake->devices, 0);
 	cr_expect_eq(fake->iommus, 1);
-	cr_assert_eq(hr_vfio_device_open(&a, &two, message), 0, "%s", message); /* and once more */
+	cr_assert_eq(hr_vfio_device_open(&a, &two, test_error()), 0, "%s",
+		     test_error_text()); /* the same group a second time */
 	cr_expect_eq(fake->iommus, 2);
-	cr_expect_eq(hr_vfio_map(&whole), 0);
+	cr_expect_eq(hr_vfio_map(&whole, test_error()), 0);
 	hr_vfio_unmap(&whole);
 	hr_vfio_device_close(&a);
 }
 
-/* The next container has an IOMMU, mappings and addresses of its own: nothing of the last one. */
-Test(vfio, a_second_bring_up_starts_from_nothing)
+/* The next container has its own IOMMU, mappings and addresses, and nothing from the last one. */
+Test(vfio, a_second_bring_up_opens_vfio_anew)
 {
 	struct fake_vfio *fake = fake_vfio_start();
 	struct hr_region far = whole;
@@ -136,16 +140,16 @@ Test(vfio, a_second_bring_up_starts_from_nothing)
 
 	far.bus.addr = 1ull << 40;
 	fake->last_iova = (1ull << 39) - 1;
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
-	cr_expect_eq(hr_vfio_map(&whole), 0);
-	cr_expect_eq(hr_vfio_map(&far), -ERANGE);
-	hr_vfio_device_close(&d); /* with a mapping left */
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
+	cr_expect_eq(hr_vfio_map(&whole, test_error()), 0);
+	cr_expect_eq(hr_vfio_map(&far, test_error()), -ERANGE);
+	hr_vfio_device_close(&d); /* while a mapping exists */
 	cr_expect_eq(fake->maps, 0);
 
-	fake->last_iova = 0; /* this one does not tell its addresses */
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0, "%s", message);
-	cr_expect_eq(hr_vfio_map(&far), 0);
-	cr_expect_eq(hr_vfio_map(&whole), 0);
+	fake->last_iova = 0; /* this kernel does not report its addresses */
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0, "%s", test_error_text());
+	cr_expect_eq(hr_vfio_map(&far, test_error()), 0);
+	cr_expect_eq(hr_vfio_map(&whole, test_error()), 0);
 	cr_expect_eq(fake->maps, 2);
 	hr_vfio_unmap(&whole);
 	cr_expect_eq(fake->maps, 1);
@@ -158,25 +162,25 @@ Test(vfio, command_register_and_bar)
 	struct hr_vfio_device d;
 	struct hr_bar_map map;
 
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
 	fake->command = 0x100;
-	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_BME, message), 0);
+	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_BME, test_error()), 0);
 	cr_expect_eq(fake->command, 0x104);
 	fake->command_is_stuck = true;
-	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, message), -EIO);
+	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, test_error()), -EIO);
 	fake->command = UINT16_MAX;
-	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, message), -EIO);
-	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), 0);
+	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, test_error()), -EIO);
+	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, test_error()), 0);
 	cr_expect_eq(map.cpu, fake->bar);
 	cr_expect_eq(map.bytes, FAKE_VFIO_BAR_BYTES);
 	hr_vfio_device_unmap(&map);
-	hr_vfio_device_unmap(&map); /* of nothing: nothing */
-	cr_expect_eq(hr_vfio_device_map(&d, 1, &map, message), -ENXIO);
+	hr_vfio_device_unmap(&map); /* not mapped, so this does nothing */
+	cr_expect_eq(hr_vfio_device_map(&d, 1, &map, test_error()), -ENXIO);
 	fake->no_bar = EINVAL;
-	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), -EIO);
+	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, test_error()), -EIO);
 	fake->bar_is_not_memory = true;
-	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, message), -ENXIO);
-	cr_expect(strstr(message, "lspci -vvs 0000:0"), "%s", message);
+	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, test_error()), -ENXIO);
+	cr_expect(strstr(test_error_text(), "lspci -vvs 0000:0"), "%s", test_error_text());
 	hr_vfio_device_close(&d);
 }
 
@@ -185,7 +189,7 @@ Test(vfio, command_register_and_bar)
 static struct hr_bus granule[6] = { { 0x200000 },  { 0x400000 },  { 0x600000 },
 				    { 0x1200000 }, { 0x1000000 }, { 0x1400000 } };
 static const struct hr_region scattered = { .name = "scattered",
-					    .cpu = granule, /* never touched */
+					    .cpu = granule, /* never accessed */
 					    .bytes = 6u << 21,
 					    .bus = { 0x200000 },
 					    .granule_bus = granule,
@@ -202,8 +206,8 @@ Test(vfio, neighbours_on_the_bus_are_one_mapping)
 	struct fake_vfio *fake = fake_vfio_start();
 	struct hr_vfio_device d;
 
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
-	cr_assert_eq(hr_vfio_map(&scattered), 0);
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
+	cr_assert_eq(hr_vfio_map(&scattered, test_error()), 0);
 	cr_assert_eq(fake->maps, 4);
 	for (unsigned i = 0; i < 4; i++) {
 		cr_expect_eq(fake->map[i].iova, want[i].iova);
@@ -211,7 +215,7 @@ Test(vfio, neighbours_on_the_bus_are_one_mapping)
 		cr_expect_eq(fake->map[i].cpu, (uintptr_t)granule + want[i].cpu);
 		cr_expect_eq(fake->map[i].flags, VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE);
 	}
-	cr_assert_eq(hr_vfio_map(&whole), 0);
+	cr_assert_eq(hr_vfio_map(&whole, test_error()), 0);
 	cr_expect_eq(fake->maps, 5);
 	hr_vfio_unmap(&scattered);
 	cr_expect_eq(fake->maps, 1);
@@ -220,27 +224,27 @@ Test(vfio, neighbours_on_the_bus_are_one_mapping)
 	hr_vfio_device_close(&d);
 }
 
-Test(vfio, a_region_is_mapped_once_for_all_who_use_it)
+Test(vfio, a_region_is_mapped_once_for_all_users)
 {
 	struct fake_vfio *fake = fake_vfio_start();
 	struct hr_region other = whole;
 	struct hr_vfio_device d;
 
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
-	cr_assert_eq(hr_vfio_map(&whole), 0);
-	cr_assert_eq(hr_vfio_map(&whole), 0);
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
+	cr_assert_eq(hr_vfio_map(&whole, test_error()), 0);
+	cr_assert_eq(hr_vfio_map(&whole, test_error()), 0);
 	cr_expect_eq(fake->maps, 1);
 	other.cpu = granule; /* other memory at the same addresses */
-	cr_expect_eq(hr_vfio_map(&other), -EEXIST);
+	cr_expect_eq(hr_vfio_map(&other, test_error()), -EEXIST);
 	hr_vfio_unmap(&whole);
 	cr_expect_eq(fake->maps, 1);
 	hr_vfio_unmap(&whole);
 	cr_expect_eq(fake->maps, 0);
-	hr_vfio_unmap(&whole); /* not mapped: nothing */
+	hr_vfio_unmap(&whole); /* not mapped, so this does nothing */
 	hr_vfio_device_close(&d);
 }
 
-Test(vfio, what_cannot_be_mapped_leaves_nothing_mapped)
+Test(vfio, a_failed_map_leaves_no_mapping)
 {
 	static const struct {
 		struct fake_vfio knobs;
@@ -256,14 +260,14 @@ Test(vfio, what_cannot_be_mapped_leaves_nothing_mapped)
 		struct fake_vfio *fake = fake_vfio_start();
 		struct hr_vfio_device d;
 
-		cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+		cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
 		fake->no_map = row[i].knobs.no_map;
 		fake->map_fails_at = row[i].knobs.map_fails_at;
-		cr_expect_eq(hr_vfio_map(&scattered), row[i].want, "row %zu", i);
-		cr_expect(strstr(fake_log_last(), row[i].say), "%s", fake_log_last());
+		cr_expect_eq(hr_vfio_map(&scattered, test_error()), row[i].want, "row %zu", i);
+		cr_expect(strstr(test_error_text(), row[i].say), "%s", test_error_text());
 		cr_expect_eq(fake->maps, 0, "row %zu", i);
 		fake->no_map = 0;
-		cr_expect_eq(hr_vfio_map(&scattered), 0);
+		cr_expect_eq(hr_vfio_map(&scattered, test_error()), 0);
 		hr_vfio_unmap(&scattered);
 		hr_vfio_device_close(&d);
 	}
@@ -276,20 +280,20 @@ Test(vfio, addresses_that_the_iommu_does_not_have_are_named)
 	struct hr_vfio_device d;
 
 	fake->last_iova = (1ull << 39) - 1;
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
-	cr_expect_eq(hr_vfio_map(&whole), 0);
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
+	cr_expect_eq(hr_vfio_map(&whole, test_error()), 0);
 	hr_vfio_unmap(&whole);
 	region.bus.addr = 1ull << 39;
-	cr_expect_eq(hr_vfio_map(&region), -ERANGE);
-	cr_expect(strstr(fake_log_last(), "up to 0x7fffffffff"), "%s", fake_log_last());
-	region.bus.addr = 0xfee00000; /* interrupts are there */
-	cr_expect_eq(hr_vfio_map(&region), -ERANGE);
+	cr_expect_eq(hr_vfio_map(&region, test_error()), -ERANGE);
+	cr_expect(strstr(test_error_text(), "up to 0x7fffffffff"), "%s", test_error_text());
+	region.bus.addr = 0xfee00000; /* the interrupt range */
+	cr_expect_eq(hr_vfio_map(&region, test_error()), -ERANGE);
 	blind.cpu = NULL;
-	cr_expect_eq(hr_vfio_map(&blind), -EINVAL);
+	cr_expect_eq(hr_vfio_map(&blind, test_error()), -EINVAL);
 	hr_vfio_device_close(&d);
 }
 
-/* Ranges as { 0 .. 0xfedfffff }, { 0xfef00000 .. last_iova }: both ends are inside. */
+/* Ranges { 0 .. 0xfedfffff }, { 0xfef00000 .. last_iova }, both ends inclusive. */
 Test(vfio, a_range_ends_at_its_last_address)
 {
 	static const struct {
@@ -297,10 +301,10 @@ Test(vfio, a_range_ends_at_its_last_address)
 		int want;
 	} row[] = {
 		{ 0, 0x100000, 0 },
-		{ 0xfed00000, 0x100000, 0 },	   /* up to the last address of the first */
+		{ 0xfed00000, 0x100000, 0 },	   /* up to the last address of the first range */
 		{ 0xfed00000, 0x101000, -ERANGE }, /* one page more */
 		{ 0xfeeff000, 0x1000, -ERANGE },
-		{ 0xfeeff000, 0x2000, -ERANGE }, /* begins before the second */
+		{ 0xfeeff000, 0x2000, -ERANGE }, /* begins before the second range */
 		{ 0xfef00000, 0x1000, 0 },
 		{ 0x7fffff0000, 0x10000, 0 }, /* up to last_iova */
 		{ 0x7fffff0000, 0x11000, -ERANGE },
@@ -309,34 +313,34 @@ Test(vfio, a_range_ends_at_its_last_address)
 	struct hr_vfio_device d;
 
 	fake->last_iova = (1ull << 39) - 1;
-	cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0);
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hr_region region = whole;
 
 		region.bus.addr = row[i].bus;
 		region.bytes = row[i].bytes;
-		cr_expect_eq(hr_vfio_map(&region), row[i].want, "row %zu", i);
+		cr_expect_eq(hr_vfio_map(&region, test_error()), row[i].want, "row %zu", i);
 		if (row[i].want == 0)
 			hr_vfio_unmap(&region);
 	}
 	hr_vfio_device_close(&d);
 }
 
-/* Of what the IOMMU says about its addresses, only what is whole and in order is used. */
+/* Only complete and ordered information of the IOMMU about its addresses is used. */
 Test(vfio, information_about_addresses_is_read_with_care)
 {
 	const uint64_t end = (1ull << 39) - 1;
 	const struct {
 		struct fake_vfio knobs;
 		uint64_t bus;
-		int want; /* of 1 MiB at bus */
+		int want; /* result for 1 MiB at bus */
 	} row[] = {
 		{ { .last_iova = end, .info_other_first = true }, 1ull << 39, -ERANGE },
 		{ { .last_iova = end, .info_other_first = true, .info_chain_back = true },
 		  1ull << 39,
-		  0 }, /* a circle: the addresses stay unknown */
+		  0 }, /* a cyclic list: the addresses stay unknown */
 		{ { .last_iova = end, .info_argsz = 24 }, 1ull << 39, 0 }, /* no capability */
-		/* A list that is cut off, or longer than what is kept: the kernel decides. */
+		/* A list that is cut off, or longer than the stored part: the kernel decides. */
 		{ { .last_iova = end, .info_argsz = 71 }, 1ull << 39, 0 },
 		{ { .last_iova = end, .info_argsz = 72 }, 1ull << 39, -ERANGE },
 		{ { .last_iova = end, .info_argsz = UINT32_MAX }, 1ull << 39, -ERANGE },
@@ -361,8 +365,8 @@ Test(vfio, information_about_addresses_is_read_with_care)
 		*fake = row[i].knobs;
 		fake->bar = bar;
 		region.bus.addr = row[i].bus;
-		cr_assert_eq(hr_vfio_device_open(&d, &one, message), 0, "row %zu", i);
-		cr_expect_eq(hr_vfio_map(&region), row[i].want, "row %zu", i);
+		cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0, "row %zu", i);
+		cr_expect_eq(hr_vfio_map(&region, test_error()), row[i].want, "row %zu", i);
 		hr_vfio_device_close(&d);
 	}
 }
@@ -371,22 +375,25 @@ Test(vfio, information_about_addresses_is_read_with_care)
 
 static struct fake_tree tree;
 
-/* With --bind: what others handed out nobody knows, so their drivers keep it. */
+/*
+ * With --bind the users of another driver's device cannot be found, so the driver keeps the
+ * function.
+ */
 static int bind_from_others(void *arg)
 {
 	struct hr_transport t;
 
 	fake_vfio_start();
 	hr_transport_allow_bind();
-	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
-	    !strstr(message, "the driver uio_pci_generic is bound to it, and who uses it"))
+	if (hr_transport_open(&t, "vfio:0000:03:00.0", test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "the driver uio_pci_generic is bound to it, and the users"))
 		return 1;
-	if (hr_transport_open(&t, "pci:0000:03:00.0", message) == 0)
+	if (hr_transport_open(&t, "pci:0000:03:00.0", test_error()) == 0)
 		return 2;
 	return 0;
 }
 
-Test(vfio, a_driver_whose_users_nobody_knows_keeps_its_function)
+Test(vfio, a_driver_with_unknown_users_keeps_its_function)
 {
 	int step;
 
@@ -395,7 +402,7 @@ Test(vfio, a_driver_whose_users_nobody_knows_keeps_its_function)
 		      &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "uio_pci_generic", 1,
 					      0x4000, 0x800000000, 0 });
 	step = fake_tree_run(&tree, bind_from_others, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
 
@@ -405,33 +412,37 @@ static int open_transport(void *arg)
 	const uint32_t vs = 0x10400;
 	struct hr_transport t;
 
-	if (hr_transport_open(&t, "vfio:0000:03:00.0", message) != -EBUSY ||
-	    !strstr(message, "the kernel driver is nvme; it has to be bound to vfio-pci"))
+	if (hr_transport_open(&t, "vfio:0000:03:00.0", test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "the kernel driver is nvme; it has to be bound to vfio-pci"))
 		return 1;
-	if (hr_transport_open(&t, "vfio:0000:05:00.0", message) != -EBUSY ||
-	    !strstr(message, "no driver is bound to it"))
+	if (hr_transport_open(&t, "vfio:0000:05:00.0", test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "no driver is bound to it"))
 		return 2;
-	if (hr_transport_open(&t, "vfio:0000:06:00.0", message) != -ENODEV ||
-	    !strstr(message, "is no NVMe controller"))
+	if (hr_transport_open(&t, "vfio:0000:06:00.0", test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "is not an NVMe controller"))
 		return 3;
-	if (hr_transport_open(&t, "vfio:0000:04:00.0", message) != -ENODEV ||
-	    !strstr(message, "VS reads 00000000") || fake->devices)
+	if (hr_transport_open(&t, "vfio:0000:04:00.0", test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "VS reads 00000000") || fake->devices)
 		return 4;
 	memcpy(fake->bar + NVME_REG_VS, &vs, sizeof vs);
+	fake_calloc_fails(1);
+	if (hr_transport_open(&t, "vfio:0000:04:00.0", test_error()) != -ENOMEM ||
+	    !strstr(test_error_text(), "0000:04:00.0: out of memory") || fake->devices)
+		return 9;
 	fake->command = 0;
-	if (hr_transport_open(&t, "vfio:0000:04:00.0", message) || t.bar != fake->bar ||
+	if (hr_transport_open(&t, "vfio:0000:04:00.0", test_error()) || t.bar != fake->bar ||
 	    t.bar_bytes != FAKE_VFIO_BAR_BYTES || strcmp(t.name, "0000:04:00.0"))
 		return 5;
 	if (fake->command != (HR_COMMAND_MSE | HR_COMMAND_BME))
 		return 6;
-	if (t.ops->map(&t, &whole) || fake->maps != 1)
+	if (t.ops->map(&t, &whole, NULL) || fake->maps != 1)
 		return 7;
 	t.ops->unmap(&t, &whole);
 	t.ops->close(&t);
 	return fake->maps || fake->devices || fake->containers ? 8 : 0;
 }
 
-Test(vfio, a_controller_is_reached_through_it)
+Test(vfio, a_controller_works_through_vfio)
 {
 	int step;
 
@@ -449,7 +460,7 @@ Test(vfio, a_controller_is_reached_through_it)
 	fake_tree_remove(&tree);
 }
 
-/* The function that keeps the group closed is named, from the topology. */
+/* The function that blocks the group is named, from the topology. */
 static int explain(void *arg)
 {
 	struct fake_vfio *fake = fake_vfio_start();
@@ -457,14 +468,15 @@ static int explain(void *arg)
 	struct hr_vfio_device d;
 
 	fake->not_viable = true;
-	if (hr_function_look("0000:04:00.0", &state, message))
+	if (hr_function_look("0000:04:00.0", &state, test_error()))
 		return 1;
-	if (hr_vfio_device_open(&d, &state, message) != -EBUSY)
+	if (hr_vfio_device_open(&d, &state, test_error()) != -EBUSY)
 		return 2;
-	return strstr(message, "0000:03:00.0 is in it too and bound to nvme") ? 0 : 3;
+	return strstr(test_error_text(), "0000:03:00.0 is in the same group and bound to nvme") ? 0
+												: 3;
 }
 
-Test(vfio, what_keeps_a_group_closed_is_named)
+Test(vfio, the_function_that_blocks_a_group_is_named)
 {
 	int step;
 
@@ -474,6 +486,6 @@ Test(vfio, what_keeps_a_group_closed_is_named)
 	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:04:00.0", HR_CLASS_NVME, "vfio-pci", 1,
 						     0x4000, 0x800004000, 0 });
 	step = fake_tree_run(&tree, explain, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }

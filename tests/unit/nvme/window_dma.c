@@ -1,10 +1,10 @@
 /*
  * A controller reads and writes "GPU memory" through a window: the driver's dma-buf, and gdrcopy.
  *
- * The GPU is a stand-in that hands out a mapping. By default that is shared memory, and the
+ * The GPU is a fake that returns a mapping. By default the mapping is shared memory, and the
  * controller is the software one. With HEADRACE_WINDOW_BAR=BDF/N it is that BAR of a PCI function,
- * mapped without struct pages as a GPU's memory would be, and HEADRACE_CONFORM_DEVICE should name an
- * ssd behind VFIO: then every step of the way is real but the GPU.
+ * mapped without struct pages like a GPU's memory, and HEADRACE_CONFORM_DEVICE should name an ssd
+ * behind VFIO. In that case every part of the path except the GPU is real.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include "pci/function.h"
 #include "tests/harness/conform.h"
 #include "tests/fakes/gdr.h"
+#include "tests/harness/error.h"
 
 #define BYTES ((size_t)1 << 20)
 #define A CONFORM_DATA
@@ -32,7 +33,6 @@ static struct hr_function function;
 static struct hr_bar_map bar;
 static uint8_t *memory;
 static int memory_fd = -1;
-static char message[HR_LOG_LINE_MAX];
 
 static void take_bar(const char *text)
 {
@@ -41,10 +41,13 @@ static void take_bar(const char *text)
 	unsigned number = 0;
 
 	cr_assert_eq(sscanf(text, "%15[^/]/%u", bdf, &number), 2, "HEADRACE_WINDOW_BAR: %s", text);
-	cr_assert_eq(hr_function_look(bdf, &state, message), 0, "%s", message);
-	cr_assert_eq(hr_function_open(&function, state.bdf, message), 0, "%s", message);
-	cr_assert_eq(hr_function_enable(&function, HR_COMMAND_MSE, message), 0, "%s", message);
-	cr_assert_eq(hr_function_map(&function, number, &bar, message), 0, "%s", message);
+	cr_assert_eq(hr_function_look(bdf, &state, test_error()), 0, "%s", test_error_text());
+	cr_assert_eq(hr_function_open(&function, state.bdf, test_error()), 0, "%s",
+		     test_error_text());
+	cr_assert_eq(hr_function_enable(&function, HR_COMMAND_MSE, test_error()), 0, "%s",
+		     test_error_text());
+	cr_assert_eq(hr_function_map(&function, number, &bar, test_error()), 0, "%s",
+		     test_error_text());
 	cr_assert_geq(bar.bytes, BYTES);
 	snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/resource%u", state.bdf, number);
 	memory_fd = open(path, O_RDWR | O_CLOEXEC);
@@ -102,7 +105,10 @@ static bool holds(const void *at, size_t bytes, uint32_t seed)
 	return true;
 }
 
-/* Blocks between the disk and the window from `offset` on; at most two pages, so no PRP list. */
+/*
+ * Move blocks between the disk and the window from `offset` on; at most two pages, so without a PRP
+ * list.
+ */
 static void move(uint8_t opcode, uint64_t lba, size_t bytes, size_t offset)
 {
 	struct hr_sqe sqe = conform_io_sqe(&c, opcode, lba, (uint32_t)(bytes / c.block_bytes), A);
@@ -112,7 +118,7 @@ static void move(uint8_t opcode, uint64_t lba, size_t bytes, size_t offset)
 	cr_assert_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
 }
 
-/* All of the window to the disk and, in other places of the window, back. */
+/* Write the whole window to the disk, and read it back to other places of the window. */
 static void there_and_back(void)
 {
 	const size_t step = 2 * HR_PAGE, half = BYTES / 2;
@@ -127,18 +133,18 @@ static void there_and_back(void)
 	cr_expect(holds((uint8_t *)window.cpu + half, half, 1), "as the window shows it");
 	cr_expect(holds(memory + half, half, 1), "as the GPU's memory has it");
 	cr_expect(holds(window.cpu, half, 1), "what was only read stays");
-	/* What the controller has on its disk came from the window, not from anywhere near it. */
+	/* The data on the disk came from the window, not from memory near it. */
 	cr_assert_eq(conform_io(&c, nvme_cmd_read, LBA, blocks, A, 0), 0);
 	cr_expect(holds(conform_page(&c, A), step, 1));
 }
 
 static void through(const struct hr_window_driver *driver, const char *by)
 {
-	cr_assert_eq(hr_window_open(&window, driver, &gdr, FAKE_GDR_BASE, BYTES, message), 0, "%s",
-		     message);
+	cr_assert_eq(hr_window_open(&window, driver, &gdr, FAKE_GDR_BASE, BYTES, test_error()), 0,
+		     "%s", test_error_text());
 	cr_expect_str_eq(window.by, by);
 	cr_assert_eq(hr_window_region(&window, "gpu", &region), 0);
-	cr_assert_eq(c.t.ops->map(&c.t, &region), 0);
+	cr_assert_eq(c.t.ops->map(&c.t, &region, NULL), 0);
 	there_and_back();
 	c.t.ops->unmap(&c.t, &region);
 	hr_window_close(&window);

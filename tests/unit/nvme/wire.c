@@ -1,4 +1,4 @@
-/* Where each field lies in queue memory, and PRPs of buffers of every length. */
+/* Positions of the fields in queue memory, and PRPs of buffers of every length. */
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-TestSuite(wire, .timeout = 10);
+TestSuite(wire, .timeout = 60);
 
 /* NVMe Base 2.0, figures 87 and 90: byte offsets, as printed there. */
 Test(wire, fields_lie_where_the_specification_has_them)
@@ -40,7 +40,7 @@ Test(wire, fields_lie_where_the_specification_has_them)
 }
 
 /* Figure 91: P bit 0, SC 8:1, SCT 11:9, CRD 13:12, M 14, DNR 15. */
-Test(wire, the_status_field_is_taken_apart)
+Test(wire, the_status_field_is_decoded)
 {
 	static const struct {
 		uint16_t field, status, phase;
@@ -122,7 +122,7 @@ static void expect_pages(uint32_t bytes, uint32_t pages)
 	cr_expect_eq(list[2][0], 0xeeeeeeeeeeeeeeeeull, "%u bytes", bytes);
 }
 
-/* A last page of which one block, or all but one, is used counts as a whole one. */
+/* A last page that is used partly, by one block or by all but one, counts as a page. */
 Test(wire, prps_name_every_page_once)
 {
 	static const uint32_t row[] = { 1, 2, 3, 4, 5, 64, 511, 512 };

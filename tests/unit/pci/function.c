@@ -1,4 +1,4 @@
-/* One PCI function: what sysfs says of it, taking it over and putting it back, on files. */
+/* One PCI function: its facts from sysfs, opening and closing it, on a tree of files. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "config/log.h"
-#include "pci/custodian.h"
+#include "pci/undo.h"
 #include "pci/function.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/tree.h"
+#include "tests/harness/error.h"
 
 #define SSD "0000:03:00.0"
 #define PORT "0000:00:01.0"
@@ -26,7 +27,6 @@ static struct fake_tree tree;
 static struct hr_function f;
 static struct hr_function_state state;
 static struct hr_bar_map map;
-static char message[HR_LOG_LINE_MAX];
 
 static void make(void)
 {
@@ -53,27 +53,27 @@ static void run(int (*inside)(void *arg))
 
 static int look_at_all(void *arg)
 {
-	if (hr_function_look("03:00.0", &state, message) || strcmp(state.bdf, SSD) ||
+	if (hr_function_look("03:00.0", &state, test_error()) || strcmp(state.bdf, SSD) ||
 	    state.class != HR_CLASS_NVME || strcmp(state.driver, "nvme") || state.group != 7 ||
 	    strcmp(state.group_type, "DMA-FQ") || !hr_function_translated(&state))
 		return 1;
-	if (hr_function_look(PORT, &state, message) || state.driver[0] ||
+	if (hr_function_look(PORT, &state, test_error()) || state.driver[0] ||
 	    state.group != HR_NO_GROUP || state.group_type[0] || hr_function_translated(&state))
 		return 2;
-	/* A group whose type nobody tells may translate. */
-	if (hr_function_look(EMPTY, &state, message) || state.group != 8 ||
+	/* A group without a readable type may translate. */
+	if (hr_function_look(EMPTY, &state, test_error()) || state.group != 8 ||
 	    !hr_function_translated(&state))
 		return 3;
 	strcpy(state.group_type, "identity");
 	if (hr_function_translated(&state))
 		return 4;
-	if (hr_function_look("0000:05:00.0", &state, message) != -ENOENT ||
-	    !strstr(message, "there is no such PCI function"))
+	if (hr_function_look("0000:05:00.0", &state, test_error()) != -ENOENT ||
+	    !strstr(test_error_text(), "there is no such PCI function"))
 		return 5;
 	return 0;
 }
 
-Test(function, sysfs_says_class_driver_and_group)
+Test(function, sysfs_names_class_driver_and_group)
 {
 	run(look_at_all);
 	fake_tree_remove(&tree);
@@ -84,7 +84,8 @@ static int look_at_masters(void *arg)
 	static const uint8_t gone[] = { 0xff, 0xff };
 
 	(void)arg;
-	if (hr_function_masters_bus(SSD)) /* parity errors only */
+	/* The command register of this function has only the bit for parity errors. */
+	if (hr_function_masters_bus(SSD))
 		return 1;
 	if (!hr_function_masters_bus(PORT) || !hr_function_masters_bus("00:01.0"))
 		return 2;
@@ -94,14 +95,14 @@ static int look_at_masters(void *arg)
 	return hr_function_masters_bus("0000:05:00.0") || hr_function_masters_bus("x") ? 4 : 0;
 }
 
-/* One that is gone reads all ones. */
-Test(function, the_command_register_says_which_masters_the_bus)
+/* A function that is gone reads all ones. */
+Test(function, the_command_register_tells_a_bus_master)
 {
 	run(look_at_masters);
 	fake_tree_remove(&tree);
 }
 
-Test(function, what_is_no_address_is_refused)
+Test(function, an_invalid_address_is_refused)
 {
 	static const char *const row[] = { "",
 					   "x",
@@ -114,34 +115,34 @@ Test(function, what_is_no_address_is_refused)
 					   "../../../etc/passwd" };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		cr_expect_eq(hr_function_look(row[i], &state, message), -EINVAL, "%s", row[i]);
+		cr_expect_eq(hr_function_look(row[i], &state, test_error()), -EINVAL, "%s", row[i]);
 }
 
 static int take_and_put_back(void *arg)
 {
-	if (hr_function_open(&f, SSD, message))
+	if (hr_function_open(&f, SSD, test_error()))
 		return 1;
-	if (hr_function_enable(&f, HR_COMMAND_MSE, message) ||
+	if (hr_function_enable(&f, HR_COMMAND_MSE, test_error()) ||
 	    fake_tree_command(&tree, SSD) != 0x102)
 		return 2;
-	if (hr_function_enable(&f, HR_COMMAND_BME, message) ||
+	if (hr_function_enable(&f, HR_COMMAND_BME, test_error()) ||
 	    fake_tree_command(&tree, SSD) != 0x506)
 		return 3;
-	if (hr_function_map(&f, 0, &map, message) || map.bytes != BAR_BYTES ||
+	if (hr_function_map(&f, 0, &map, test_error()) || map.bytes != BAR_BYTES ||
 	    map.bus != 0x800000000)
 		return 4;
 	*(volatile uint32_t *)map.cpu = 0x12345678;
 	hr_function_unmap(&f, &map);
-	if (map.cpu || hr_function_map(&f, 0, &map, message) ||
+	if (map.cpu || hr_function_map(&f, 0, &map, test_error()) ||
 	    *(volatile uint32_t *)map.cpu != 0x12345678)
 		return 5;
 	hr_function_unmap(&f, &map);
 	hr_function_close(&f);
-	hr_function_close(&f); /* of nothing: nothing */
+	hr_function_close(&f); /* a second close does nothing */
 	return 0;
 }
 
-Test(function, what_was_changed_is_put_back)
+Test(function, changed_settings_are_restored)
 {
 	char enabled;
 	uint32_t word;
@@ -151,23 +152,23 @@ Test(function, what_was_changed_is_put_back)
 	fake_tree_read(&tree, SSD, "enable", 0, &enabled, 1);
 	cr_expect_eq(enabled, '0');
 	fake_tree_read(&tree, SSD, "resource0", 0, &word, 4);
-	cr_expect(word == 0x12345678 || word == 0); /* 0: skipped */
+	cr_expect(word == 0x12345678 || word == 0); /* 0: the read was skipped */
 	fake_tree_remove(&tree);
 }
 
 static int silence(void *arg)
 {
-	if (hr_function_open(&f, PORT, message))
+	if (hr_function_open(&f, PORT, test_error()))
 		return 1;
-	hr_function_silence(&f);
+	hr_function_stop_dma(&f);
 	if (fake_tree_command(&tree, PORT) != 3)
 		return 2;
-	hr_function_enable(&f, HR_COMMAND_MSE, message);
+	hr_function_enable(&f, HR_COMMAND_MSE, test_error());
 	hr_function_close(&f);
 	return fake_tree_command(&tree, PORT) == 3 ? 0 : 3;
 }
 
-Test(function, silenced_stays_silent)
+Test(function, a_silenced_function_stays_silent)
 {
 	run(silence);
 	fake_tree_remove(&tree);
@@ -178,22 +179,22 @@ static int two_at_a_time(void *arg)
 	struct hr_function second;
 
 	fake_clock_start(1, NULL, NULL);
-	if (hr_function_open(&f, SSD, message))
+	if (hr_function_open(&f, SSD, test_error()))
 		return 1;
-	if (hr_function_open(&second, SSD, message) != -EBUSY ||
-	    !strstr(message, "another process drives this function"))
+	if (hr_function_open(&second, SSD, test_error()) != -EBUSY ||
+	    !strstr(test_error_text(), "another process drives this function"))
 		return 2;
-	if (hr_function_open(&second, PORT, message))
+	if (hr_function_open(&second, PORT, test_error()))
 		return 3;
 	hr_function_close(&second);
 	hr_function_close(&f);
-	if (hr_function_open(&f, SSD, message))
+	if (hr_function_open(&f, SSD, test_error()))
 		return 4;
 	hr_function_close(&f);
 	return 0;
 }
 
-Test(function, one_process_at_a_time)
+Test(function, a_function_is_open_in_one_process_at_a_time)
 {
 	run(two_at_a_time);
 	fake_tree_remove(&tree);
@@ -203,9 +204,10 @@ static int without_rights(void *arg)
 {
 	if (setuid(65534))
 		return 1;
-	if (hr_function_look(SSD, &state, message))
+	if (hr_function_look(SSD, &state, test_error()))
 		return 2;
-	if (hr_function_open(&f, SSD, message) != -EACCES || !strstr(message, "run as root"))
+	if (hr_function_open(&f, SSD, test_error()) != -EACCES ||
+	    !strstr(test_error_text(), "run as root"))
 		return 3;
 	hr_function_close(&f);
 	return 0;
@@ -228,37 +230,41 @@ Test(function, taking_needs_root_and_looking_does_not)
 
 static int wrong_bars(void *arg)
 {
-	if (hr_function_open(&f, SSD, message))
+	if (hr_function_open(&f, SSD, test_error()))
 		return 1;
-	if (hr_function_map(&f, 2, &map, message) != -ENXIO || !strstr(message, "BAR2 is missing"))
+	if (hr_function_map(&f, 2, &map, test_error()) != -ENXIO ||
+	    !strstr(test_error_text(), "BAR2 is missing"))
 		return 2;
-	if (hr_function_map(&f, 6, &map, message) != -ENXIO)
+	if (hr_function_map(&f, 6, &map, test_error()) != -ENXIO)
 		return 3;
 	hr_function_close(&f);
-	if (hr_function_open(&f, EMPTY, message))
+	if (hr_function_open(&f, EMPTY, test_error()))
 		return 4;
-	if (hr_function_map(&f, 0, &map, message) != -ENXIO ||
-	    !strstr(message, "BAR0 is missing or has no address"))
+	if (hr_function_map(&f, 0, &map, test_error()) != -ENXIO ||
+	    !strstr(test_error_text(), "BAR0 is missing or has no address"))
 		return 5;
 	hr_function_close(&f);
 	return 0;
 }
 
-Test(function, bars_that_are_not_there_are_refused)
+Test(function, absent_bars_are_refused)
 {
 	run(wrong_bars);
 	fake_tree_remove(&tree);
 }
 
-/* A virtual function is as its physical one has made it: nothing of that is in its own registers. */
+/*
+ * The physical function determines the state of a virtual function, whose own registers do not show
+ * it.
+ */
 static int is_virtual(void *arg)
 {
-	if (hr_function_open(&f, VIRTUAL, message))
+	if (hr_function_open(&f, VIRTUAL, test_error()))
 		return 1;
-	if (hr_function_enable(&f, HR_COMMAND_MSE | HR_COMMAND_BME, message) ||
+	if (hr_function_enable(&f, HR_COMMAND_MSE | HR_COMMAND_BME, test_error()) ||
 	    fake_tree_command(&tree, VIRTUAL) != 0x404)
 		return 2;
-	if (hr_function_map(&f, 0, &map, message) || map.bytes != BAR_BYTES ||
+	if (hr_function_map(&f, 0, &map, test_error()) || map.bytes != BAR_BYTES ||
 	    map.bus != VIRTUAL_BAR)
 		return 3;
 	hr_function_unmap(&f, &map);
@@ -277,66 +283,68 @@ static int leaves(void *arg)
 	const uint8_t ones[64] = { [0 ... 63] = 0xff };
 
 	fake_tree_write(&tree, SSD, "config", 0, ones, sizeof ones);
-	if (hr_function_open(&f, SSD, message) != -ENODEV || !strstr(message, "gone"))
+	if (hr_function_open(&f, SSD, test_error()) != -ENODEV ||
+	    !strstr(test_error_text(), "gone"))
 		return 1;
-	if (hr_function_open(&f, "0000:07:00.0", message) != -ENOENT)
+	if (hr_function_open(&f, "0000:07:00.0", test_error()) != -ENOENT)
 		return 2;
-	if (hr_function_open(&f, PORT, message))
+	if (hr_function_open(&f, PORT, test_error()))
 		return 3;
 	fake_tree_write(&tree, PORT, "config", 0, ones, sizeof ones);
-	if (hr_function_enable(&f, HR_COMMAND_BME, message) != -ENODEV)
+	if (hr_function_enable(&f, HR_COMMAND_BME, test_error()) != -ENODEV)
 		return 4;
 	hr_function_close(&f);
 	return 0;
 }
 
-Test(function, a_function_that_is_gone_is_said_to_be)
+Test(function, a_function_that_is_gone_is_reported)
 {
 	run(leaves);
 	fake_tree_remove(&tree);
 }
 
-/* Whoever would stop it when we die is needed before it masters the bus. */
-static int without_custodian(void *arg)
+/* Without an undo helper a function must not master the bus. */
+static int without_undo_helper(void *arg)
 {
-	static int id[HR_CUSTODY_MAX];
+	static int id[HR_UNDO_MAX];
 	unsigned n = 0;
 
-	if (hr_function_open(&f, PORT, message))
+	if (hr_function_open(&f, PORT, test_error()))
 		return 1;
-	while (n < HR_CUSTODY_MAX - 1)
-		id[n++] = hr_custodian_add(HR_CUSTODY_NOW, "/nowhere/x", 0, "a", 1);
-	for (unsigned i = 0; i < 2; i++) /* half a will is none */
-		if (hr_function_enable(&f, HR_COMMAND_BME, message) != -EIO ||
-		    !strstr(message, "no process can be started that stops it"))
+	while (n < HR_UNDO_MAX - 1)
+		id[n++] = hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1);
+	for (unsigned i = 0; i < 2; i++) /* a call that fails keeps none of its steps */
+		if (hr_function_enable(&f, HR_COMMAND_BME, test_error()) != -EIO ||
+		    !strstr(test_error_text(), "cannot start the undo helper"))
 			return 2;
 	while (n)
-		hr_custodian_drop(id[--n]);
+		hr_undo_drop(id[--n]);
 	hr_function_close(&f);
 	return 0;
 }
 
-Test(function, without_somebody_to_stop_it_it_does_not_master_the_bus)
+Test(function, a_function_does_not_master_the_bus_without_an_undo_helper)
 {
 	const uint16_t none = 0;
 	int step;
 
 	make();
 	fake_tree_write(&tree, PORT, "config", HR_CFG_COMMAND, &none, sizeof none);
-	step = fake_tree_run(&tree, without_custodian, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	step = fake_tree_run(&tree, without_undo_helper, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	cr_expect_eq(fake_tree_command(&tree, PORT), 0);
 	fake_tree_remove(&tree);
 }
 
 static int unmappable(void *arg)
 {
-	if (hr_function_open(&f, SSD, message) || unlink("/sys/bus/pci/devices/" SSD "/resource0"))
+	if (hr_function_open(&f, SSD, test_error()) ||
+	    unlink("/sys/bus/pci/devices/" SSD "/resource0"))
 		return 1;
-	if (hr_function_map(&f, 0, &map, message) != -EBUSY || map.cpu ||
-	    !strstr(message, "BAR0 of 16384 bytes cannot be mapped"))
+	if (hr_function_map(&f, 0, &map, test_error()) != -EBUSY || map.cpu ||
+	    !strstr(test_error_text(), "BAR0 of 16384 bytes cannot be mapped"))
 		return 2;
-	hr_function_unmap(&f, &map); /* of nothing: nothing */
+	hr_function_unmap(&f, &map); /* not mapped, so this does nothing */
 	hr_function_close(&f);
 	return 0;
 }
@@ -352,27 +360,27 @@ static int locks(void *arg)
 	int fd, second;
 
 	fake_clock_start(1, NULL, NULL);
-	if (hr_function_lock(SSD, &fd, message))
+	if (hr_function_lock(SSD, &fd, test_error()))
 		return 1;
-	if (hr_function_lock(SSD, &second, message) != -EBUSY || second != -1)
+	if (hr_function_lock(SSD, &second, test_error()) != -EBUSY || second != -1)
 		return 2;
-	if (hr_function_open(&f, SSD, message) != -EBUSY)
+	if (hr_function_open(&f, SSD, test_error()) != -EBUSY)
 		return 3;
 	close(fd);
-	if (hr_function_lock("0000:07:00.0", &fd, message) != -ENOENT)
+	if (hr_function_lock("0000:07:00.0", &fd, test_error()) != -ENOENT)
 		return 4;
-	if (setuid(65534) || hr_function_lock(SSD, &fd, message) != -EACCES)
+	if (setuid(65534) || hr_function_lock(SSD, &fd, test_error()) != -EACCES)
 		return 5;
 	return 0;
 }
 
-Test(function, a_lock_is_one_for_all_who_ask)
+Test(function, a_lock_is_shared_by_all_callers)
 {
 	int step;
 
 	make();
 	cr_assert_eq(chmod(tree.root, 0755), 0);
 	step = fake_tree_run(&tree, locks, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, message);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }

@@ -1,6 +1,6 @@
 /*
  * The live reader and the register writes of a fix, through libpciaccess, on a machine made of
- * files: in a mount namespace of its own, /sys/bus/pci/devices is a folder we wrote.
+ * files: in a mount namespace, /sys/bus/pci/devices is a folder written by this test.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ TestSuite(topo_live, .timeout = 60);
 
 static struct fake_machine machine;
 static struct hr_model model;
-static struct hr_engine engine;
+static struct hr_topology topology;
 
 static void write_file(const char *folder, const char *name, const void *bytes, size_t size)
 {
@@ -72,7 +72,7 @@ static void write_device(const char *root, const struct fake_fn *f)
 	write_file(folder, "resource", resource, strlen(resource));
 }
 
-/* In the child: a namespace whose PCI devices are the fake machine's. */
+/* In the child: enter a mount namespace whose PCI devices are those of the fake machine. */
 static void enter(const char *root)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
@@ -90,13 +90,13 @@ static int read_live(void)
 	hr_model_reset(&model);
 	if (hr_source_live(&model))
 		return -1;
-	/* The host this runs on may be a virtual machine; the fake one is not. */
+	/* The machine of the test may be virtual; the fake machine is not. */
 	model.sys.hypervisor.source = HR_SRC_NONE;
 	model.sys.amd.source = HR_SRC_NONE;
-	return hr_engine_init(&engine, &model, &opt);
+	return hr_topology_init(&topology, &model, &opt);
 }
 
-/* 0: all as expected; the number of the step otherwise. */
+/* Returns 0, or the number of the failed step. */
 static int fix_and_read_back(void)
 {
 	int32_t gpu, ssd;
@@ -108,10 +108,10 @@ static int fix_and_read_back(void)
 		return 10;
 	gpu = hr_model_find(&model, 0, 3, 0, 0);
 	ssd = hr_model_find(&model, 0, 4, 0, 0);
-	hr_judge(&engine, gpu, ssd, &p);
+	hr_pair_evaluate(&topology, gpu, ssd, &p);
 	if (p.verdict != HR_REDIR_UNLISTED)
 		return 11;
-	if (hr_fix_plan(&engine, NULL, NULL, &fix) || fix.count != 2)
+	if (hr_fix_plan(&topology, NULL, NULL, &fix) || fix.count != 2)
 		return 12;
 	if (hr_fix_write_all(&model, &fix, &failed))
 		return 13;
@@ -119,25 +119,28 @@ static int fix_and_read_back(void)
 		return 14;
 	if (read_live())
 		return 15;
-	hr_judge(&engine, gpu, ssd, &p);
+	hr_pair_evaluate(&topology, gpu, ssd, &p);
 	return p.verdict == HR_DIRECT ? 0 : 16;
 }
 
-/* What bring-up asks: the machine is read anew, and the pair is judged as `headrace topo` does. */
+/*
+ * The choice of the path at bring-up reads the machine again, and evaluates the pair like `headrace
+ * topo`.
+ */
 static int choose(void)
 {
 	struct hr_path_choice choice = { 0 }, same = { 0 };
 	struct hr_options opt = { 0 };
 
 	if (hr_model_init(&model) || hr_source_live(&model) ||
-	    hr_engine_init(&engine, &model, &opt))
+	    hr_topology_init(&topology, &model, &opt))
 		return 10;
 	for (uint32_t ssd = 4; ssd <= 5; ssd++) {
 		char address[16];
 
 		snprintf(address, sizeof address, "%02x:00.0", ssd);
-		hr_path_judge(&engine, hr_model_find(&model, 0, 3, 0, 0),
-			      hr_model_find(&model, 0, ssd, 0, 0), &same);
+		hr_path_evaluate(&topology, hr_model_find(&model, 0, 3, 0, 0),
+				 hr_model_find(&model, 0, ssd, 0, 0), &same);
 		if (hr_path_choose("0000:03:00.0", address, opt.mode, &choice))
 			return 11;
 		if (choice.direct != same.direct || choice.verdict != same.verdict ||
@@ -158,7 +161,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* Run `inside` in a child whose PCI devices are the fake machine's. */
+/* Run `inside` in a child whose PCI devices are those of the fake machine. */
 static void run_inside(int (*inside)(void))
 {
 	char path[] = "/tmp/topo_live.XXXXXX";
@@ -200,7 +203,7 @@ Test(topo_live, this_machine_can_be_read)
 
 	cr_assert_eq(hr_model_init(&model), 0);
 	err = hr_source_live(&model);
-	cr_expect(err == 0 || err == -ENODEV || err == -ENODATA, "%d: %s", err, model.message);
+	cr_expect(err == 0 || err == -ENODEV || err == -ENODATA, "%d: %s", err, model.error.text);
 	if (err == 0)
 		cr_expect_gt(model.count, 0);
 	hr_model_fini(&model);

@@ -1,23 +1,24 @@
-/* What is to blame when a way does not work that the topology had nothing against. */
+/* The suspect rule when a direct path that the topology allowed does not work. */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "pci/path.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
 
 static struct hr_path_choice choice;
 
-TestSuite(topo_suspect, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_suspect, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
-static void judge(const char *ssd, const struct hr_options *opt)
+static void evaluate(const char *ssd, const struct hr_options *opt)
 {
 	struct hr_pair p;
 
-	fake_judge(ssd, opt, &p);
-	hr_path_judge(&engine, fake_at(GPU), fake_at(ssd), &choice);
+	fake_evaluate(ssd, opt, &p);
+	hr_path_evaluate(&topology, fake_at(GPU), fake_at(ssd), &choice);
 }
 
-/* Another rule than the one that said yes. */
-Test(topo_suspect, what_speaks_against_a_direct_way_is_named)
+/* The suspect rule is not the rule that decides. */
+Test(topo_suspect, a_rule_against_a_direct_path_is_named)
 {
 	static const struct {
 		const char *ssd;
@@ -26,12 +27,13 @@ Test(topo_suspect, what_speaks_against_a_direct_way_is_named)
 		enum hr_iommu iommu;
 		const char *rule, *suspect, *why;
 	} row[] = {
-		{ NEAR, false, HR_MODE_GPU, HR_IOMMU_OFF, "R1", "", "" },
-		{ NEAR, true, HR_MODE_VFIO, HR_IOMMU_ON, "I5-listed", "", "" },
-		{ NEAR, false, HR_MODE_HOST, HR_IOMMU_OFF, "R1", "M4",
-		  "data goes sideways, the completion entry up: they may arrive in either order" },
-		{ FAR, true, HR_MODE_GPU, HR_IOMMU_OFF, "R2-listed", "", "" },
-		{ FAR, true, HR_MODE_GPU, HR_IOMMU_UNKNOWN, "R2-listed", "I1",
+		{ SIBLING, false, HR_MODE_GPU, HR_IOMMU_OFF, "R1", "", "" },
+		{ SIBLING, true, HR_MODE_VFIO, HR_IOMMU_ON, "I5-listed", "", "" },
+		{ SIBLING, false, HR_MODE_HOST, HR_IOMMU_OFF, "R1", "M4",
+		  "data goes to the peer, the completion entry to host memory: the order of arrival "
+		  "is not defined" },
+		{ OTHER, true, HR_MODE_GPU, HR_IOMMU_OFF, "R2-listed", "", "" },
+		{ OTHER, true, HR_MODE_GPU, HR_IOMMU_UNKNOWN, "R2-listed", "I1",
 		  "the IOMMU's mode is not in the capture: off or passthrough is assumed" },
 	};
 
@@ -41,7 +43,7 @@ Test(topo_suspect, what_speaks_against_a_direct_way_is_named)
 		fake_two_ports(&machine);
 		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2,
 			 row[i].listed ? 0x09a2 : 0x1234);
-		judge(row[i].ssd, &opt);
+		evaluate(row[i].ssd, &opt);
 		cr_expect(choice.direct, "row %zu: %s", i, choice.verdict_text);
 		cr_expect_str_eq(choice.rule, row[i].rule, "row %zu: %s", i, choice.rule);
 		cr_expect_str_eq(choice.suspect, row[i].suspect, "row %zu: %s", i, choice.suspect);
@@ -50,26 +52,56 @@ Test(topo_suspect, what_speaks_against_a_direct_way_is_named)
 	}
 }
 
-/* A rule of one function names that one; what has a verdict, if only for a flow that the mode does
- * not use, comes before what has none, and a defect before what always holds. */
+/*
+ * A rule on one function names that function. A rule with a verdict, even for a flow that the mode
+ * does not use, comes before a rule without one, and a defect comes before a permanent property.
+ */
 Test(topo_suspect, the_worst_of_several_suspects_is_named)
 {
 	const struct hr_options opt = { .mode = HR_MODE_HOST, .iommu = HR_IOMMU_OFF };
 
 	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, 0x09a2);
 	fake_put(fake_find(&machine, "02:00.0"), ACS, 2, HR_ACS_RR);
-	judge(NEAR, &opt);
+	evaluate(SIBLING, &opt);
 	cr_expect_str_eq(choice.rule, "A1-listed");
 	cr_expect_str_eq(choice.suspect, "A1-port");
 	cr_expect_str_eq(choice.suspect_why,
 			 "0000:02:00.0: ACSCtl 0x0004 redirects (RR, CR or EC)");
 	fake_put(fake_find(&machine, GPU), FAKE_AER + HR_AER_UESTA, 4, HR_UE_CMPLT_TIMEOUT);
-	judge(NEAR, &opt);
+	evaluate(SIBLING, &opt);
 	cr_expect(choice.direct);
 	cr_expect_str_eq(choice.suspect, "H3-to");
 }
 
-Test(topo_suspect, doubts_are_of_rules_without_a_verdict)
+/* Of rules with equal weight the first of the table is named, and of its functions the first. */
+Test(topo_suspect, the_first_of_equal_suspects_is_named)
+{
+	static const struct {
+		const char *errors, *more_errors, *redirects, *named;
+	} row[] = {
+		{ SIBLING, NULL, "02:00.0", SIBLING },
+		{ GPU, NULL, "02:01.0", GPU },
+		{ GPU, SIBLING, "02:00.0", GPU },
+	};
+	const struct hr_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		fake_two_ports(&machine);
+		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, 0x09a2);
+		fake_put(fake_find(&machine, row[i].redirects), ACS, 2, HR_ACS_RR);
+		fake_put(fake_find(&machine, row[i].errors), FAKE_AER + HR_AER_UESTA, 4,
+			 HR_UE_MALFORMED);
+		if (row[i].more_errors)
+			fake_put(fake_find(&machine, row[i].more_errors), FAKE_AER + HR_AER_UESTA,
+				 4, HR_UE_MALFORMED);
+		evaluate(SIBLING, &opt);
+		cr_expect_str_eq(choice.suspect, "H3-ue", "row %zu: %s", i, choice.suspect);
+		cr_expect(strstr(choice.suspect_why, row[i].named), "row %zu: %s", i,
+			  choice.suspect_why);
+	}
+}
+
+Test(topo_suspect, rules_without_a_verdict_are_doubts)
 {
 	for (unsigned i = 0; i < hr_rules_count; i++) {
 		const struct hr_rule *r = &hr_rules[i];

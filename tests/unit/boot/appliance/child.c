@@ -1,6 +1,6 @@
 /*
- * Engines that are processes, and end in every way: by signals, exit codes, and not at all. What they
- * would do is scripted (tests/fakes/attempts.h), on the clock of the machine.
+ * Engines as processes that end in all ways: signals, exit codes, hangs. A script replaces their
+ * work (tests/fakes/attempts.h); the clock is the real one.
  */
 #include "boot/appliance/child.h"
 
@@ -19,10 +19,11 @@
 #include "config/log.h"
 #include "config/tick.h"
 #include "gpu/ops/operators.h"
-#include "pci/custodian.h"
+#include "pci/undo.h"
 #include "tests/fakes/attempts.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/tree.h"
+#include "tests/harness/error.h"
 
 #define SHORT_NS (300 * HR_NS_PER_MS)
 #define LONG_NS (600 * HR_NS_PER_S)
@@ -32,6 +33,7 @@ static struct hr_child *child;
 static struct hr_record record;
 static char heard[256];
 static bool stop_when_running;
+static bool short_after_end; /* the deadline is short from the end of the script on */
 
 static void hear(void *to, enum hr_phase phase)
 {
@@ -43,6 +45,8 @@ static void hear(void *to, enum hr_phase phase)
 static void look(void *to, uint64_t now_ns)
 {
 	hr_child_look(child, &app->config, now_ns);
+	if (short_after_end && strchr(fake_attempts_log(), '!'))
+		child->timeout_ns = SHORT_NS;
 }
 
 static void begin(void)
@@ -80,7 +84,7 @@ static int attempt(const struct fake_attempt *script)
 	fake_attempts_begin(script, 1);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	app->keep_going = true;
-	return hr_child_attempt(child, app, NULL, 0);
+	return hr_child_attempt(child, app, NULL, 0, test_error());
 }
 
 #define ATTEMPT(...) attempt(&(const struct fake_attempt){ __VA_ARGS__ })
@@ -90,7 +94,7 @@ static bool has_said(const char *text)
 	return strstr(fake_log_last_of(HR_LOG_ERROR), text) != NULL;
 }
 
-Test(child, an_attempt_that_works_leaves_what_it_has_done)
+Test(child, a_successful_attempt_leaves_its_results)
 {
 	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
 	cr_expect_str_eq(heard, "post;bring-up;running;going down;", "%s", heard);
@@ -99,12 +103,30 @@ Test(child, an_attempt_that_works_leaves_what_it_has_done)
 	cr_expect_eq(app->run[1].outcome, HR_RUN_DONE);
 	cr_expect_eq(record.has_run, 1u);
 	cr_expect_eq(child->process.pid, 0);
-	cr_expect_eq(child->process.line, -1);
+	cr_expect_eq(child->process.phases, -1);
 	cr_expect(hr_child_moves(child));
 	cr_expect_not(child->unsafe);
 }
 
-Test(child, errors_are_those_of_the_attempt)
+/* The supervisor exits with the kind of the error, and no errno determines that kind. */
+Test(child, the_kind_of_an_error_comes_from_the_engine)
+{
+	for (enum hr_error_kind kind = HR_ERROR_FAILED; kind <= HR_ERROR_DEVICE; kind++) {
+		cr_expect_eq(ATTEMPT(.kind = kind, .run = { 0, -EINVAL }), -EINVAL);
+		cr_expect_eq(test_error_kind(), kind);
+		cr_expect_eq(app->run[1].cause.kind, kind);
+		cr_expect_str_eq(app->run[1].cause.text, test_error_text());
+		cr_expect(test_error_last.printed, "by the engine");
+		cr_expect_eq(ATTEMPT(.kind = kind, .up = -EIO), -EIO);
+		cr_expect_eq(test_error_kind(), kind);
+		cr_expect_eq(ATTEMPT(.kind = kind, .machine = -ENOTSUP), -ENOTSUP);
+		cr_expect_eq(test_error_kind(), kind);
+	}
+	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
+	cr_expect_eq(test_error_kind(), HR_ERROR_NONE);
+}
+
+Test(child, the_error_of_an_attempt_reaches_the_supervisor)
 {
 	cr_expect_eq(ATTEMPT(.run = { 0x281, -ETIMEDOUT }), 0x281);
 	cr_expect_eq(app->run[0].error, 0x281);
@@ -113,7 +135,7 @@ Test(child, errors_are_those_of_the_attempt)
 	cr_expect_eq(ATTEMPT(.up = -EINVAL), -EINVAL);
 	cr_expect_eq(record.has_run, 0u);
 	cr_expect_eq(ATTEMPT(.stuck = true), 0);
-	cr_expect(app->stuck);
+	cr_expect(hr_any_stuck(app));
 }
 
 /* ---- deaths */
@@ -126,7 +148,7 @@ static void expect_death(int dies, char in, int want, const char *said)
 	cr_expect_not(child->unsafe);
 }
 
-Test(child, signals)
+Test(child, an_engine_ended_by_a_signal_is_reported_with_the_signal)
 {
 	expect_death(SIGKILL, 'R', -EOWNERDEAD, "ended by signal 9 (Killed)");
 	expect_death(SIGSEGV, 'P', -EOWNERDEAD, "ended by signal 11 (Segmentation fault)");
@@ -134,16 +156,18 @@ Test(child, signals)
 	expect_death(SIGBUS, 'R', -EOWNERDEAD, "ended by signal 7 (Bus error)");
 }
 
-Test(child, exit_codes)
+Test(child, an_engine_that_exits_early_is_reported_with_its_code)
 {
 	expect_death(-HR_EXIT_DEVICE, 'R', -EIO, "exited with code 4 in the middle of its work");
 	expect_death(-HR_EXIT_FAILED, 'R', -EOWNERDEAD, "exited with code 1");
 	expect_death(-77, 'U', -EOWNERDEAD, "exited with code 77");
 }
 
-Test(child, what_ran_has_failed_and_what_waited_has_not)
+Test(child, the_pipeline_that_ran_failed_and_waiting_ones_did_not)
 {
-	expect_death(SIGKILL, 'R', -EOWNERDEAD, "it ran: pipeline 'p0', 0 of 0 tiles through");
+	expect_death(SIGKILL, 'R', -EOWNERDEAD,
+		     "it ran: pipeline 'p0', 0 of 0 tiles done; pipeline 'p1', "
+		     "0 of 0 tiles done");
 	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
 	cr_expect_eq(app->run[0].error, -EOWNERDEAD);
 	cr_expect(app->run[0].selected);
@@ -153,18 +177,18 @@ Test(child, what_ran_has_failed_and_what_waited_has_not)
 	cr_expect(app->run[0].selected);
 }
 
-Test(child, the_one_after_it_works)
+Test(child, the_engine_after_a_killed_engine_works)
 {
 	expect_death(SIGKILL, 'R', -EOWNERDEAD, "signal 9");
 	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);
 }
 
-/* ---- hangs, and the wish to stop */
+/* ---- hangs, and requests to stop */
 
-Test(child, one_that_hangs_is_killed)
+Test(child, an_engine_that_hangs_is_killed)
 {
-	child->patience_ns = SHORT_NS;
+	short_after_end = true;
 	cr_expect_eq(ATTEMPT(.dies = FAKE_HANGS, .dies_in = 'R'), -ETIMEDOUT);
 	cr_expect(has_said("; it is killed; it ran: pipeline 'p0'"), "%s",
 		  fake_log_last_of(HR_LOG_ERROR));
@@ -173,10 +197,10 @@ Test(child, one_that_hangs_is_killed)
 	cr_expect_str_eq(fake_attempts_log(), "PpUR01!", "%s", fake_attempts_log());
 }
 
-/* Stopped, as by a debugger: it is alive, and does nothing. */
-Test(child, one_that_is_stopped_is_killed)
+/* A stopped engine, as under a debugger, is alive and makes no progress. */
+Test(child, an_engine_stopped_by_sigstop_is_killed)
 {
-	child->patience_ns = SHORT_NS;
+	short_after_end = true;
 	cr_expect_eq(ATTEMPT(.dies = SIGSTOP, .dies_in = 'U'), -ETIMEDOUT);
 }
 
@@ -189,7 +213,7 @@ Test(child, a_signal_is_passed_on)
 	cr_expect_eq(child->killed_ns, 0u);
 }
 
-Test(child, one_that_does_not_stop_is_killed)
+Test(child, an_engine_that_ignores_the_stop_signal_is_killed)
 {
 	stop_when_running = true;
 	child->stop_ns = SHORT_NS;
@@ -205,26 +229,26 @@ static void stop_often(void)
 	}
 }
 
-/* A service manager may signal all processes, and the supervisor does so once more. */
-Test(child, however_often_it_is_asked_an_engine_ends_in_order)
+/* A service manager may signal all processes, and the supervisor also forwards the signal. */
+Test(child, an_engine_ends_in_order_after_repeated_stop_signals)
 {
 	cr_expect_eq(ATTEMPT(.dies = FAKE_WAITS, .dies_in = 'U', .last = stop_often), -EOWNERDEAD);
 	cr_expect(has_said("exited with code 0 in the middle"), "%s",
 		  fake_log_last_of(HR_LOG_ERROR));
 }
 
-/* ---- what is left behind */
+/* ---- remains of an engine */
 
 static char path[64];
 
 static void leave_a_write(void)
 {
-	if (hr_custodian_add(HR_CUSTODY_NOW, path, 0, "stopped", 7) < 0)
+	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, path, 0, "stopped", 7) < 0)
 		_exit(99);
 }
 
-/* The custodian of an engine has done its work before the next engine may start. */
-Test(child, its_custodian_is_waited_for)
+/* The undo helper of an engine has done its work before the next engine may start. */
+Test(child, undo_helper_ends_before_the_next_engine)
 {
 	char text[16] = "";
 	int fd;
@@ -263,11 +287,11 @@ static void master(void)
 	set_command(0x6);
 }
 
-static void master_under_custody(void)
+static void master_with_undo(void)
 {
 	static const uint16_t silent = 0x2;
 
-	if (hr_custodian_add(HR_CUSTODY_NOW, CONFIG, 4, &silent, 2) < 0)
+	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, CONFIG, 4, &silent, 2) < 0)
 		_exit(99);
 	master();
 }
@@ -278,20 +302,21 @@ static int leave_controllers(void *arg)
 	struct fake_attempt script = killed;
 
 	snprintf(app->config.ssd[0].device, HR_DEVICE_MAX, "pci:%s", SSD);
-	child->custody_ns = SHORT_NS;
-	script.last = master_under_custody;
+	script.last = master_with_undo;
 	if (attempt(&script) != -EOWNERDEAD || child->unsafe)
 		return 1;
 	script.last = master;
+	child->undo_ns = SHORT_NS; /* nothing silences the controller */
 	if (attempt(&script) != -EOWNERDEAD || !child->unsafe)
 		return 2;
+	child->undo_ns = HR_CHILD_UNDO_NS;
 	if (!has_said("still masters the bus after the end of the engine"))
 		return 3;
-	/* It has been so before, so the engine is not to blame. */
+	/* The function mastered the bus before, so the engine is not the cause. */
 	return attempt(&killed) != -EOWNERDEAD || child->unsafe ? 4 : 0;
 }
 
-Test(child, a_controller_that_is_not_stopped_keeps_others_from_starting)
+Test(child, a_controller_that_does_not_stop_prevents_the_next_engine)
 {
 	int at;
 
@@ -319,7 +344,7 @@ Test(child, the_supervisor_s_descriptors_are_not_the_engine_s)
 	fake_attempts_begin(&script, 1);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	app->keep_going = true;
-	cr_expect_eq(hr_child_attempt(child, app, fds, 2), -EOWNERDEAD);
+	cr_expect_eq(hr_child_attempt(child, app, fds, 2, test_error()), -EOWNERDEAD);
 	cr_expect(has_said("code 77"), "%s", fake_log_last_of(HR_LOG_ERROR));
 	cr_expect_eq(fcntl(200, F_GETFD), 0, "the supervisor keeps it");
 	close(200);
@@ -330,8 +355,8 @@ static void scribble(void)
 	memset(child->process.page, 0x5a, sizeof *child->process.page);
 }
 
-/* An engine that has overwritten its memory is believed nothing. */
-Test(child, a_record_that_is_not_sound_is_not_used)
+/* The supervisor uses no value of an engine that has overwritten its memory. */
+Test(child, an_invalid_record_is_not_used)
 {
 	expect_death(SIGKILL, 'R', -EOWNERDEAD, "signal 9");
 	cr_expect_eq(ATTEMPT(.dies = SIGSEGV, .dies_in = 'R', .last = scribble), -EOWNERDEAD);

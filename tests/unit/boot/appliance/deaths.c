@@ -1,6 +1,7 @@
 /*
- * The supervisor over engines that die, on the fake clock: restarts, pauses, what runs again and in
- * which order, and feeding. tests/unit/boot/appliance/child.c has the same ends of real processes.
+ * The supervisor with engines that die, on the fake clock: restarts, pauses, the pipelines that run
+ * again and their order, and the watchdog. tests/unit/boot/appliance/child.c has the same causes of
+ * death with real processes.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -32,7 +33,7 @@ static struct hr_appliance *app;
 static struct hr_supervisor *s;
 static bool still; /* the engine publishes nothing */
 
-/* The watchdog is a file, which takes every timeout. */
+/* The watchdog is a file that accepts every timeout. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	return 0;
@@ -108,7 +109,7 @@ static void expect_log(const char *log)
 	cr_expect_str_eq(fake_attempts_log(), log, "%s", fake_attempts_log());
 }
 
-Test(deaths, in_the_self_test_or_in_bring_up_it_is_tried_again)
+Test(deaths, an_engine_that_dies_before_a_run_is_started_again)
 {
 	cr_expect_eq(SUPERVISE({ .dies = SIGSEGV, .dies_in = 'P' },
 			       { .dies = SIGABRT, .dies_in = 'U' }, { 0 }),
@@ -134,15 +135,15 @@ Test(deaths, the_exit_code_of_an_engine_that_gave_up_is_that_of_a_device)
 	cr_expect_eq(SUPERVISE({ .dies = -HR_EXIT_DEVICE, .dies_in = 'R' }), HR_EXIT_DEVICE);
 }
 
-/* What ran is suspect, and runs behind the others. */
-Test(deaths, what_ran_runs_last)
+/* The pipeline that ran at the death is suspect, and runs after the others. */
+Test(deaths, the_pipeline_that_ran_runs_last)
 {
 	app->config.boot.restarts = 1;
 	cr_expect_eq(SUPERVISE({ .dies = SIGSEGV, .dies_in = 'R' }, { 0 }), HR_EXIT_DONE);
 	expect_log("PpUR012! PpUR/0/1/2D");
 }
 
-Test(deaths, what_was_done_before_one_stays_done)
+Test(deaths, pipelines_done_before_a_death_stay_done)
 {
 	const struct fake_attempt fails = { .run = { -ETIMEDOUT, 0, 0 } };
 
@@ -150,7 +151,7 @@ Test(deaths, what_was_done_before_one_stays_done)
 	expect_log("PpUR012D PpU! PpUR/0D");
 }
 
-Test(deaths, a_long_run_before_one_gives_the_restarts_back)
+Test(deaths, a_long_run_before_a_death_resets_the_restarts)
 {
 	const struct fake_attempt early = { .dies = SIGKILL, .dies_in = 'R' };
 	const struct fake_attempt late = { .dies = SIGKILL,
@@ -171,8 +172,8 @@ static unsigned feeds(void)
 	return (unsigned)st.st_size;
 }
 
-/* Each 10 s, for as long as the engine may be still; and disarmed at the end. */
-Test(deaths, the_watchdog_of_an_engine_that_is_still_goes_hungry)
+/* Fed every 10 s, until the limit of an engine without progress; disarmed at the end. */
+Test(deaths, the_watchdog_of_an_engine_without_progress_is_not_fed)
 {
 	char path[64];
 
@@ -181,17 +182,20 @@ Test(deaths, the_watchdog_of_an_engine_that_is_still_goes_hungry)
 	app->config.boot.watchdog_ns = 30 * HR_NS_PER_S;
 	still = true;
 	cr_expect_eq(SUPERVISE({ .run_ns = 300 * HR_NS_PER_S }), HR_EXIT_DONE);
-	cr_expect_geq(feeds(), HR_CHILD_PATIENCE_NS / (10 * HR_NS_PER_S), "%u", feeds());
-	cr_expect_leq(feeds(), HR_CHILD_PATIENCE_NS / (10 * HR_NS_PER_S) + 4, "%u", feeds());
+	cr_expect_geq(feeds(), HR_CHILD_TIMEOUT_NS / (10 * HR_NS_PER_S), "%u", feeds());
+	cr_expect_leq(feeds(), HR_CHILD_TIMEOUT_NS / (10 * HR_NS_PER_S) + 4, "%u", feeds());
 }
 
-Test(deaths, the_status_after_one_says_what_failed)
+Test(deaths, the_status_after_a_death_names_the_failed_pipeline)
 {
+	static char text[HR_STATUS_MAX];
+
 	app->config.boot.restarts = 0;
 	cr_expect_eq(SUPERVISE({ .dies = SIGSEGV, .dies_in = 'R' }), HR_EXIT_FAILED);
-	hr_status_format(&s->status, hr_now_ns(), s->status.text, sizeof s->status.text);
-	cr_expect(strstr(s->status.text, "\"engine_pid\": 0, "), "%s", s->status.text);
-	cr_expect(strstr(s->status.text, "\"name\": \"p0\", \"operator\": \"copy\", \"gpu\": \"\", "
-					 "\"outcome\": \"failed\", \"error\": \"Owner died\""),
-		  "%s", s->status.text);
+	hr_status_format(&s->status, hr_now_ns(), text, sizeof text);
+	cr_expect(strstr(text, "\"engine_pid\": 0, "), "%s", text);
+	cr_expect(strstr(text,
+			 "\"name\": \"p0\", \"operator\": \"copy\", \"gpu\": \"\", "
+			 "\"gpus\": [\"\"], \"outcome\": \"failed\", \"error\": \"Owner died\""),
+		  "%s", text);
 }

@@ -1,23 +1,26 @@
-/* What `headrace boot` is made of, as far as it needs no machine of its own. */
+/* Parts of `headrace boot` that need no machine of their own. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
-#include <json-c/json.h>
+#include <linux/module.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/appliance/init.h"
 #include "boot/appliance/modules.h"
 #include "boot/appliance/notify.h"
-#include "boot/appliance/status.h"
-#include "nvme/hostmem.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 static char folder[64];
 
@@ -54,7 +57,7 @@ static void write_file(const char *name, const char *text)
 Test(boot, options_of_the_kernel_command_line)
 {
 	static const struct {
-		const char *cmdline, *value; /* NULL: none */
+		const char *cmdline, *value; /* NULL: there is no value */
 	} row[] = {
 		{ "quiet headrace.config=/a.conf rw\n", "/a.conf" },
 		{ "headrace.config=/a.conf headrace.config=/b.conf", "/b.conf" },
@@ -62,7 +65,7 @@ Test(boot, options_of_the_kernel_command_line)
 		{ "headrace.configs=/a.conf xheadrace.config=/a.conf", NULL },
 		{ "headrace.config", NULL },
 		{ "", NULL },
-		{ "headrace.config=/0123456789abcdef", NULL }, /* does not fit */
+		{ "headrace.config=/0123456789abcdef", NULL }, /* longer than the buffer */
 	};
 	char value[16];
 
@@ -98,7 +101,7 @@ static const char modules_dep[] =
 	"kernel/drivers/vfio/pci/vfio-pci.ko.xz: kernel/a/vfio-pci-core.ko kernel/b/vfio.ko\n"
 	"kernel/drivers/nvme/host/nvme.ko: kernel/drivers/nvme/host/nvme-core.ko\n";
 
-Test(boot, what_a_module_needs_comes_first)
+Test(boot, dependencies_of_a_module_come_first)
 {
 	char files[256] = "";
 
@@ -130,7 +133,7 @@ Test(boot, a_module_of_the_kernel_itself_is_there_already)
 	cr_expect_eq(hr_module_load(folder, "ext4", ""), 0);
 }
 
-Test(boot, a_walk_that_is_refused_ends_there)
+Test(boot, a_refused_walk_ends_at_the_refusing_module)
 {
 	int calls = 0;
 
@@ -159,7 +162,7 @@ Test(boot, a_module_file_that_is_missing_is_named)
 	cr_expect(strstr(fake_log_last(), "module /nowhere/y.ko"), "%s", fake_log_last());
 }
 
-/* A folder is no module: the kernel says so in its way, and modules.dep is not to blame. */
+/* A folder is not a module: the kernel reports its own error, and modules.dep is not the cause. */
 Test(boot, a_module_that_the_kernel_refuses_is_the_kernels_error)
 {
 	char path[96];
@@ -172,13 +175,71 @@ Test(boot, a_module_that_the_kernel_refuses_is_the_kernels_error)
 	rmdir(path);
 }
 
+/* Replaces libc's function for the call that loads a module. */
+static struct {
+	bool watches;
+	int error; /* 0: the call succeeds */
+	long flags;
+	char options[32];
+} loading;
+
+__attribute__((visibility("hidden"))) long syscall(long number, ...)
+{
+	va_list list;
+	long arg[6];
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(list, long);
+	va_end(list);
+	if (!loading.watches)
+		return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(
+			number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	cr_assert_eq(number, SYS_finit_module);
+	cr_expect_geq(arg[0], 0);
+	snprintf(loading.options, sizeof loading.options, "%.31s", (const char *)arg[1]);
+	loading.flags = arg[2];
+	errno = loading.error ? loading.error : EIO; /* a call that succeeds may change it, too */
+	return loading.error ? -1 : 0;
+}
+
+Test(boot, the_kernel_unpacks_a_compressed_module)
+{
+	static const struct {
+		const char *file;
+		int error;
+		long flags;
+		int want;
+	} row[] = {
+		{ "x.ko", 0, 0, 0 },
+		{ "x.ko.xz", 0, MODULE_INIT_COMPRESSED_FILE, 0 },
+		{ "x.ko", EEXIST, 0, 0 }, /* it is loaded already */
+		{ "x.ko", ENOEXEC, 0, -ENOEXEC },
+		{ "x.ko.zst", EPERM, MODULE_INIT_COMPRESSED_FILE, -EPERM },
+	};
+
+	loading.watches = true;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char line[64];
+
+		snprintf(line, sizeof line, "%s:\n", row[i].file);
+		write_file("modules.dep", line);
+		write_file(row[i].file, "");
+		loading.error = row[i].error;
+		loading.flags = -1;
+		cr_expect_eq(hr_module_load(folder, "x", "a=1"), row[i].want, "row %zu", i);
+		cr_expect_eq(loading.flags, row[i].flags, "row %zu: %ld", i, loading.flags);
+		cr_expect_str_eq(loading.options, "a=1");
+	}
+}
+
 static int not_there(void *to, const char *file)
 {
 	++*(unsigned *)to;
 	return -ENOENT;
 }
 
-Test(boot, a_walk_ends_where_it_is_told_to)
+Test(boot, a_walk_ends_when_the_callback_returns_nonzero)
 {
 	unsigned calls = 0;
 
@@ -210,7 +271,7 @@ static const char *heard(int fd)
 	return text;
 }
 
-Test(boot, a_service_manager_is_told)
+Test(boot, a_service_manager_is_notified)
 {
 	char path[128], pid[16];
 	int fd = manager(path, sizeof path);
@@ -235,7 +296,77 @@ Test(boot, a_service_manager_is_told)
 	close(fd);
 }
 
-Test(boot, the_watchdog_of_another_process_is_not_ours)
+/* Fill the socket of the manager; returns the number of messages for which it had room. */
+static unsigned fill(const char *path)
+{
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	unsigned count = 0;
+
+	strcpy(to.sun_path, path);
+	while (sendto(fd, "x", 1, 0, (const struct sockaddr *)&to, sizeof to) == 1)
+		count++;
+	cr_assert_eq(errno, EAGAIN);
+	close(fd);
+	return count;
+}
+
+static void empty(int fd, unsigned count)
+{
+	while (count--)
+		cr_expect_str_eq(heard(fd), "x");
+	cr_expect_str_eq(heard(fd), "");
+}
+
+static void *empty_late(void *of)
+{
+	const int *const manager_and_count = of;
+
+	hr_wait_ns(20 * HR_NS_PER_MS);
+	for (int i = 0; i < manager_and_count[1]; i++)
+		heard(manager_and_count[0]);
+	return NULL;
+}
+
+/* The kernel keeps few messages for a manager that is busy. */
+Test(boot, a_service_manager_that_reads_late_gets_all_lines)
+{
+	char path[128];
+	int fd = manager(path, sizeof path), late[2] = { fd, 0 };
+	struct hr_notify notify;
+	pthread_t thread;
+	unsigned count;
+
+	setenv("NOTIFY_SOCKET", path, 1);
+	setenv("WATCHDOG_USEC", "2000000", 1);
+	unsetenv("WATCHDOG_PID");
+	hr_notify_open(&notify);
+	count = fill(path);
+	hr_notify_send(&notify, "STATUS=%s", "post");
+	hr_notify_send(&notify, "READY=1\nSTATUS=%s", "running");
+	hr_notify_alive(&notify, 5 * HR_NS_PER_S);
+	empty(fd, count);
+	hr_notify_alive(&notify, 5 * HR_NS_PER_S);
+	cr_expect_str_eq(heard(fd), "STATUS=post\nREADY=1\nSTATUS=running");
+	cr_expect_str_eq(heard(fd), "WATCHDOG=1");
+	count = fill(path);
+	hr_notify_send(&notify, "READY=1");
+	for (unsigned i = 0; i < 1000; i++)
+		hr_notify_send(&notify, "STATUS=%u", i);
+	empty(fd, count);
+	hr_notify_send(&notify, "STATUS=%s", "last");
+	cr_expect_eq(strncmp(heard(fd), "READY=1\nSTATUS=", 15), 0);
+	cr_expect_str_eq(heard(fd), "STATUS=last");
+	late[1] = (int)fill(path);
+	hr_notify_send(&notify, "STOPPING=1");
+	cr_assert_eq(pthread_create(&thread, NULL, empty_late, late), 0);
+	hr_notify_close(&notify);
+	pthread_join(thread, NULL);
+	cr_expect_str_eq(heard(fd), "STOPPING=1");
+	close(fd);
+}
+
+Test(boot, the_watchdog_of_another_process_is_not_fed)
 {
 	char path[128];
 	int fd = manager(path, sizeof path);
@@ -250,7 +381,7 @@ Test(boot, the_watchdog_of_another_process_is_not_ours)
 	close(fd);
 }
 
-/* What a manager may put into WATCHDOG_USEC, for any process. */
+/* Values of WATCHDOG_USEC that a service manager may set, for any process. */
 Test(boot, a_keepalive_is_half_of_the_watchdog_or_none)
 {
 	static const struct {
@@ -282,7 +413,7 @@ Test(boot, a_keepalive_is_half_of_the_watchdog_or_none)
 	close(fd);
 }
 
-Test(boot, without_a_manager_nothing_is_sent)
+Test(boot, no_message_is_sent_without_a_service_manager)
 {
 	struct hr_notify notify;
 
@@ -293,249 +424,5 @@ Test(boot, without_a_manager_nothing_is_sent)
 	setenv("NOTIFY_SOCKET", "relative/path", 1);
 	hr_notify_open(&notify);
 	cr_expect_eq(notify.fd, -1);
-	cr_expect(strstr(fake_log_last(), "no socket address"), "%s", fake_log_last());
-}
-
-/* ---- status */
-
-static struct hr_appliance app;
-static struct hr_status status;
-
-static void prepare_app(void)
-{
-	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "test.conf", hr_config_default,
-				     hr_config_default_bytes, NULL, NULL),
-		     0);
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
-	snprintf(app.config.name, sizeof app.config.name, "box");
-	status.app = &app;
-	status.fd = -1;
-	status.phase = HR_PHASE_RUNNING;
-}
-
-Test(boot, the_status_is_one_json_document)
-{
-	struct json_object *document, *pipelines;
-	static char text[HR_STATUS_MAX];
-	size_t length;
-
-	prepare_app();
-	snprintf(app.config.name, sizeof app.config.name, "a \"quoted\" \\ name");
-	app.run[0].outcome = HR_RUN_DONE;
-	app.run[0].tiles = app.run[0].through_tiles = 7;
-	app.run[0].started_ns = 1;
-	app.run[0].ended_ns = 1 + HR_NS_PER_S / 2;
-	app.run[0].read_bytes = 1000;
-	app.run[1].outcome = HR_RUN_FAILED;
-	app.run[1].selected = false;
-	app.run[1].error = 0x281;
-	hr_record_take(&status.record, &app);
-	length = hr_status_format(&status, hr_now_ns(), text, sizeof text);
-	cr_assert_eq(length, strlen(text));
-	document = json_tokener_parse(text);
-	cr_assert(document, "%s", text);
-	cr_expect_str_eq(json_object_get_string(json_object_object_get(document, "appliance")),
-			 "a \"quoted\" \\ name");
-	pipelines = json_object_object_get(document, "pipelines");
-	cr_assert_eq(json_object_array_length(pipelines), 2u);
-	cr_expect_eq(json_object_get_uint64(json_object_object_get(
-			     json_object_array_get_idx(pipelines, 0), "tiles_done")),
-		     7u);
-	cr_expect_eq(json_object_get_uint64(json_object_object_get(
-			     json_object_array_get_idx(pipelines, 0), "read_bytes_per_s")),
-		     2000u);
-	/* Also of one that does not run any more. */
-	cr_expect_str_eq(json_object_get_string(json_object_object_get(
-				 json_object_array_get_idx(pipelines, 1), "error")),
-			 "Unrecovered Read Error");
-	json_object_put(document);
-}
-
-Test(boot, a_document_that_does_not_fit_is_cut_within_its_buffer)
-{
-	char text[64];
-	size_t length;
-
-	prepare_app();
-	memset(text, 0x7f, sizeof text);
-	hr_record_take(&status.record, &app);
-	length = hr_status_format(&status, hr_now_ns(), text, sizeof text);
-	cr_expect_lt(length, sizeof text);
-	cr_expect_eq(text[length], '\0');
-}
-
-static const char *read_status(void)
-{
-	static char text[HR_STATUS_MAX + 1];
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	ssize_t n;
-	size_t got = 0;
-
-	cr_assert_eq(connect(fd, (const struct sockaddr *)&status.at, sizeof status.at), 0);
-	hr_status_tick(&status, hr_now_ns());
-	while ((n = read(fd, text + got, sizeof text - 1 - got)) > 0)
-		got += (size_t)n;
-	text[got] = '\0';
-	close(fd);
-	return text;
-}
-
-Test(boot, whoever_connects_is_told_and_a_second_of_that_name_is_not_heard)
-{
-	static struct hr_status second;
-
-	setenv("RUNTIME_DIRECTORY", folder, 1);
-	prepare_app();
-	cr_assert_eq(hr_status_open(&status, &app), 0);
-	cr_expect(strstr(read_status(), "\"appliance\": \"box\""));
-	cr_expect_eq(hr_status_open(&second, &app), -EADDRINUSE);
-	cr_expect(strstr(fake_log_last(), "runs already"), "%s", fake_log_last());
-	hr_status_close(&status);
-	cr_expect_eq(hr_status_open(&second, &app), 0);
-	hr_status_close(&second);
-}
-
-Test(boot, the_socket_of_a_dead_process_is_taken_over)
-{
-	setenv("RUNTIME_DIRECTORY", folder, 1);
-	prepare_app();
-	cr_assert_eq(hr_status_open(&status, &app), 0);
-	close(status.fd); /* as if killed: the file stays */
-	cr_assert_eq(hr_status_open(&status, &app), 0);
-	cr_expect(strstr(read_status(), "schema"));
-	hr_status_close(&status);
-}
-
-Test(boot, a_directory_that_others_may_write_to_is_not_used)
-{
-	char want[256], reason[256];
-
-	setenv("RUNTIME_DIRECTORY", folder, 1);
-	cr_assert_eq(chmod(folder, 0777), 0);
-	prepare_app();
-	cr_expect_eq(hr_status_open(&status, &app), -EPERM);
-	cr_expect_eq(status.fd, -1);
-	snprintf(want, sizeof want,
-		 "RUNTIME_DIRECTORY %s: others may write to it: mode 0777, expected 0755", folder);
-	cr_expect_str_eq(hr_status_reason(-EPERM, reason, sizeof reason), want, "%s", reason);
-	strcat(want, "; 'headrace status' cannot ask appliance 'box'");
-	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN), want, "%s", fake_log_last());
-	hr_status_tick(&status, 0);
-	hr_status_close(&status);
-}
-
-/* Each is a warning with the reason, and `headrace status` says the same. */
-Test(boot, a_directory_that_cannot_be_used_is_a_warning)
-{
-	const unsigned warnings = fake_log_count_of(HR_LOG_WARN);
-	char file[128], reason[256];
-
-	prepare_app();
-	setenv("RUNTIME_DIRECTORY", "/nowhere/at/all", 1);
-	cr_expect_eq(hr_status_open(&status, &app), -ENOENT);
-	cr_expect(strstr(fake_log_last(),
-			 "RUNTIME_DIRECTORY /nowhere/at/all: No such file or directory; 'headrace "
-			 "status' cannot ask"),
-		  "%s", fake_log_last());
-	write_file("file", "");
-	snprintf(file, sizeof file, "%s/file", folder);
-	setenv("RUNTIME_DIRECTORY", file, 1);
-	cr_expect_eq(hr_status_open(&status, &app), -ENOTDIR);
-	cr_expect(strstr(fake_log_last(), "file: Not a directory"), "%s", fake_log_last());
-	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), warnings + 2);
-	cr_expect(strstr(hr_status_reason(-ENAMETOOLONG, reason, sizeof reason),
-			 "too long for a socket"),
-		  "%s", reason);
-	cr_expect(strstr(hr_status_reason(-ENOKEY, reason, sizeof reason),
-			 "neither RUNTIME_DIRECTORY nor XDG_RUNTIME_DIR is set"),
-		  "%s", reason);
-}
-
-Test(boot, where_the_status_is_and_what_cannot_hold_it)
-{
-	char path[128], file[128], longest[200];
-
-	setenv("RUNTIME_DIRECTORY", folder, 1);
-	cr_expect_eq(hr_status_directory(path, sizeof path, false), 0);
-	cr_expect_str_eq(path, folder);
-	setenv("RUNTIME_DIRECTORY", "/nowhere/at/all", 1);
-	cr_expect_eq(hr_status_directory(path, sizeof path, false), -ENOENT);
-	cr_expect_eq(hr_status_directory(path, sizeof path, true), -ENOENT);
-	write_file("file", "");
-	snprintf(file, sizeof file, "%s/file", folder);
-	setenv("RUNTIME_DIRECTORY", file, 1);
-	cr_expect_eq(hr_status_directory(path, sizeof path, true), -ENOTDIR);
-	memset(longest, '/', sizeof longest - 1);
-	longest[sizeof longest - 1] = '\0';
-	setenv("RUNTIME_DIRECTORY", longest, 1);
-	cr_expect_eq(hr_status_directory(path, sizeof path, false), -ENAMETOOLONG);
-	/* Of several the first; a folder of ours is made in it. */
-	snprintf(file, sizeof file, "%s/made:/nowhere", folder);
-	setenv("RUNTIME_DIRECTORY", file, 1);
-	cr_expect_eq(hr_status_directory(path, sizeof path, true), 0);
-	cr_expect_eq(hr_status_directory(path, sizeof path, true), 0);
-}
-
-static int directory_of_others(void)
-{
-	char path[128];
-
-	if (setuid(65534))
-		return 1;
-	setenv("RUNTIME_DIRECTORY", folder, 1);
-	if (hr_status_directory(path, sizeof path, false) != -EPERM)
-		return 2;
-	unsetenv("RUNTIME_DIRECTORY");
-	unsetenv("XDG_RUNTIME_DIR");
-	if (hr_status_directory(path, sizeof path, false) != -ENOKEY)
-		return 3;
-	setenv("XDG_RUNTIME_DIR", folder, 1);
-	return hr_status_directory(path, sizeof path, false) == -ENOENT && strstr(path, "/headrace")
-		       ? 0
-		       : 4;
-}
-
-Test(boot, a_status_directory_of_somebody_else_is_not_used)
-{
-	int result;
-	pid_t pid;
-
-	if (geteuid() != 0)
-		cr_skip("not root: everything is of somebody else");
-	cr_assert_eq(chmod(folder, 0755), 0);
-	pid = fork();
-	cr_assert_geq(pid, 0);
-	if (pid == 0)
-		_exit(directory_of_others());
-	cr_assert_eq(waitpid(pid, &result, 0), pid);
-	cr_expect_eq(result, 0);
-}
-
-Test(boot, a_socket_path_that_is_too_long_is_none)
-{
-	char directory[128];
-
-	snprintf(directory, sizeof directory, "%s/a-folder-with-a-long-name", folder);
-	setenv("RUNTIME_DIRECTORY", directory, 1);
-	prepare_app();
-	memset(app.config.name, 'n', sizeof app.config.name - 1);
-	cr_expect_eq(hr_status_open(&status, &app), -ENAMETOOLONG);
-	cr_expect_eq(status.fd, -1);
-}
-
-Test(boot, an_appliance_has_the_pipelines_that_its_configuration_has)
-{
-	struct hr_region memory;
-
-	prepare_app();
-	cr_expect_eq(hr_appliance_init(&app, "no-such"), -ENOENT);
-	cr_expect(strstr(fake_log_last(), "there is no pipeline 'no-such'"), "%s", fake_log_last());
-	cr_expect_eq(hr_appliance_init(&app, app.config.pipeline[1].name), 0);
-	cr_expect(app.run[1].selected && !app.run[0].selected);
-	/* What is in use has the other kind of addresses. */
-	cr_assert_eq(hr_hostmem_alloc(&memory, "m", HR_PAGE), 0);
-	strcpy(app.config.ssd[0].device, "pci:0000:01:00.0");
-	cr_expect_eq(hr_appliance_init(&app, NULL), -EBUSY);
-	hr_hostmem_free(&memory);
-	cr_expect_eq(hr_appliance_init(&app, NULL), 0);
+	cr_expect(strstr(fake_log_last(), "is not a socket address"), "%s", fake_log_last());
 }

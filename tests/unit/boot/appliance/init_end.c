@@ -1,4 +1,6 @@
-/* What the first process of a machine does at its end, and where it finds the kernel's command line. */
+/*
+ * The last actions of the first process of a machine, and its source of the kernel's command line.
+ */
 #include "boot/appliance/init.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +16,7 @@
 
 TestSuite(init, .timeout = 60);
 
-/* In place of the C library's: no machine ends here. */
+/* Replaces the C library's reboot(), so that the machine of the test goes on. */
 static sigjmp_buf at_end;
 static int how;
 static unsigned syncs;
@@ -38,7 +40,7 @@ static void end(enum hr_boot_end wanted)
 		hr_init_end(wanted);
 }
 
-/* What a shell is to read from its standard input. */
+/* Give the shell this text as its standard input. */
 static void give_input(const char *text)
 {
 	char path[] = "/tmp/headrace-init-XXXXXX";
@@ -52,7 +54,7 @@ static void give_input(const char *text)
 	unlink(path);
 }
 
-Test(init, the_machine_ends_as_the_configuration_says)
+Test(init, the_machine_ends_as_configured)
 {
 	static const struct {
 		enum hr_boot_end end;
@@ -97,15 +99,15 @@ Test(init, children_that_have_ended_are_collected)
 	for (unsigned i = 0; i < 3; i++) {
 		siginfo_t info;
 
-		/* Ended, and left to be collected. */
+		/* Ended, but not yet collected. */
 		cr_assert_eq(waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT), 0);
 	}
 	hr_init_reap(0);
 	cr_expect(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	hr_init_reap(0); /* none */
+	hr_init_reap(0); /* no children */
 }
 
-/* The engine: its end is for its supervisor. */
+/* The status of the engine is left for the supervisor. */
 Test(init, one_child_is_kept)
 {
 	siginfo_t info;
@@ -121,7 +123,7 @@ Test(init, one_child_is_kept)
 	cr_expect_eq(WEXITSTATUS(status), 7);
 }
 
-/* The words of this machine's kernel: the last one of a key counts, as with a text in its place. */
+/* The command line of this machine's kernel: the last value of a key counts, as in a given text. */
 Test(init, the_command_line_is_that_of_the_kernel)
 {
 	char text[4096], words[4096], value[4096], want[4096];

@@ -1,11 +1,17 @@
-/* What an engine publishes: ranges of every word, and a page whose writer may die at any moment. */
+/*
+ * The record of an engine: the range of every word, and a page whose writer may die at any moment.
+ */
 #include "boot/appliance/record.h"
+#include "boot/appliance/message.h"
+#include "config/default.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
 
 #include "boot/engine/names.h"
 #include "boot/engine/watch.h"
+#include "tests/harness/error.h"
 
 #define NOW_NS 1000u
 
@@ -15,22 +21,22 @@ static struct hr_record record;
 static void begin(void)
 {
 	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "test.conf", hr_config_default,
-				     hr_config_default_bytes, NULL, NULL),
-		     0);
+				     hr_config_default_bytes, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
 	hr_record_take(&record, &app);
 }
 
 TestSuite(record, .init = begin, .timeout = 60);
 
-Test(record, of_an_appliance_that_is_down_is_sound)
+Test(record, the_record_of_an_appliance_that_is_down_is_valid)
 {
 	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
 	cr_expect_eq(record.stage, HR_STAGE_NONE);
 	cr_expect_eq(record.run[0].selected, 1u);
 }
 
-Test(record, what_it_says_of_pipelines_can_be_taken_over)
+Test(record, pipelines_of_a_record_can_be_copied_to_an_appliance)
 {
 	static struct hr_appliance other;
 
@@ -42,9 +48,11 @@ Test(record, what_it_says_of_pipelines_can_be_taken_over)
 	app.run[0].started_ns = 5;
 	app.run[0].ended_ns = 6;
 	app.run[0].error = -EIO;
+	hr_fail(&app.run[0].cause, HR_ERROR_DEVICE, -EIO, "pipeline '%s': it failed", "p");
 	app.run[0].outcome = HR_RUN_FAILED;
 	app.run[0].selected = false;
-	app.ssd[0].failed = true;
+	app.ssd[0].health.state = HR_HEALTH_LOST;
+	app.ssd[0].health.count[HR_FAULT_GONE] = 7;
 	hr_record_take(&record, &app);
 	cr_assert_null(hr_record_check(&record, &app.config, NOW_NS));
 	other.config = app.config;
@@ -57,13 +65,17 @@ Test(record, what_it_says_of_pipelines_can_be_taken_over)
 	cr_expect_eq(other.run[0].started_ns, 5u);
 	cr_expect_eq(other.run[0].ended_ns, 6u);
 	cr_expect_eq(other.run[0].error, -EIO);
+	cr_expect_eq(other.run[0].cause.kind, HR_ERROR_DEVICE);
+	cr_expect_str_eq(other.run[0].cause.text, "pipeline 'p': it failed");
+	cr_expect(other.run[0].cause.printed, "by the engine");
 	cr_expect_eq(other.run[0].outcome, HR_RUN_FAILED);
 	cr_expect_not(other.run[0].selected);
-	cr_expect(other.ssd[0].failed);
+	cr_expect_eq(other.ssd[0].health.state, HR_HEALTH_LOST);
+	cr_expect_eq(other.ssd[0].health.count[HR_FAULT_GONE], 7u);
 	cr_expect(other.run[1].selected);
 }
 
-/* The word at `to` is out of range with that value, and named so. */
+/* The value is out of range for the word at `to`, and the error names that word. */
 static void expect_wrong(uint64_t *to, uint64_t value, const char *name)
 {
 	const uint64_t before = *to;
@@ -79,45 +91,114 @@ static void expect_wrong(uint64_t *to, uint64_t value, const char *name)
 Test(record, each_word_has_its_range)
 {
 	struct hr_record_run *run = &record.run[1];
-	struct hr_record_role *role = &run->role[HR_ROLE_COMPUTE];
+	struct hr_role_counters *role = &run->count.role[HR_ROLE_COMPUTE];
 
-	run->tiles = 5;
+	run->count.tiles = 5;
 	run->started_ns = 7;
 	role->blocks = role->workers = 2;
 	expect_wrong(&record.stage, HR_STAGES, "stage");
-	expect_wrong(&record.ssd_failed[0], 2, "ssd_failed");
+	expect_wrong(&record.ssd[0].health, HR_HEALTHS, "health");
 	expect_wrong(&run->selected, 2, "selected");
 	expect_wrong(&run->outcome, HR_RUN_FAILED + 1, "outcome");
 	expect_wrong(&run->reported, 2, "reported");
-	expect_wrong((uint64_t *)&run->error, 0x10000, "error of a pipeline");
-	expect_wrong((uint64_t *)&run->error, (uint64_t)-4096, "error of a pipeline");
-	expect_wrong(&run->first_tile, 6, "first_tile");
-	expect_wrong(&run->tiles_done, 6, "tiles_done");
-	expect_wrong(&run->durable_tiles, 6, "durable_tiles");
+	expect_wrong(&run->over, 2, "over");
+	expect_wrong((uint64_t *)&run->error.code, 0x10000, "error of a pipeline");
+	expect_wrong((uint64_t *)&run->error.code, (uint64_t)-4096, "error of a pipeline");
+	expect_wrong(&run->error.kind, HR_ERROR_DEVICE, "error of a pipeline"); /* without a code */
+	run->error.code = -EIO;
+	expect_wrong(&run->error.kind, HR_ERROR_DEVICE + 1, "error of a pipeline");
+	expect_wrong(&run->count.first_tile, 6, "first_tile");
+	expect_wrong(&run->count.tiles_done, 6, "tiles_done");
+	expect_wrong(&run->count.durable_tiles, 6, "durable_tiles");
 	expect_wrong(&run->started_ns, NOW_NS + 1, "started_ns");
 	expect_wrong(&run->ended_ns, NOW_NS + 1, "ended_ns");
 	expect_wrong(&run->ended_ns, 6, "ended_ns");
-	expect_wrong(&role->blocks, HR_BLOCKS_MAX + 1, "blocks");
+	expect_wrong(&role->blocks, HR_GPUS_MAX * HR_BLOCKS_MAX + 1, "blocks");
 	expect_wrong(&role->workers, HR_STATUSES_MAX + 1, "workers");
 	expect_wrong(&role->ended, 3, "ended");
 	expect_wrong(&role->failed, 3, "failed");
 	expect_wrong(&record.has_run, 2, "has_run");
 	expect_wrong(&record.finished, 2, "finished");
 	expect_wrong(&record.refused, 2, "refused");
-	expect_wrong(&record.stuck, 2, "stuck");
 	expect_wrong(&record.mute, 2, "mute");
 	expect_wrong(&record.ran_ns, NOW_NS + 1, "ran_ns");
-	expect_wrong((uint64_t *)&record.error, (uint64_t)INT64_MIN, "error");
+	expect_wrong(&record.store.job[1].kind, HR_REQUEST_STATUS, "kind of a store request");
+	expect_wrong(&record.store.job[1].kind, HR_REQUEST_KINDS, "kind of a store request");
+	expect_wrong(&record.store.job[1].kind, UINT64_MAX, "kind of a store request");
+	expect_wrong(&record.store.job[1].ssd, HR_SSDS_MAX + 1, "ssd of a store request");
+	expect_wrong(&record.store.job[1].done_bytes, 1, "done_bytes of a store request");
+	expect_wrong((uint64_t *)record.store.job[1].object, '\n', "object of a store request");
+	expect_wrong((uint64_t *)&record.error.code, (uint64_t)INT64_MIN, "error");
 }
 
-Test(record, words_of_ssds_and_pipelines_that_are_not_configured_do_not_count)
+/* The engine prepares other starts before the supervisor has seen the end of this one. */
+Test(record, a_start_that_is_over_keeps_its_outcome)
 {
-	record.ssd_failed[HR_SSDS_MAX - 1] = 7;
+	app.run[0].outcome = HR_RUN_DONE;
+	hr_record_take(&record, &app);
+	record.run[0].number = 3;
+	record.run[0].over = 1;
+	app.run[0].outcome = app.run[1].outcome = HR_RUN_FAILED;
+	hr_record_take(&record, &app);
+	cr_expect_eq(record.run[0].outcome, HR_RUN_DONE);
+	cr_expect_eq(record.run[1].outcome, HR_RUN_FAILED);
+	record.run[0].over = 0;
+	hr_record_take(&record, &app);
+	cr_expect_eq(record.run[0].outcome, HR_RUN_FAILED);
+	cr_expect_eq(record.run[0].number, 3u);
+}
+
+/* The text goes to terminals and into JSON, and the page may hold any bytes. */
+Test(record, a_text_is_one_line_that_ends_within_its_bytes)
+{
+	static const char bad[] = { '\n', '\r', 0x1b, 0x7f };
+	struct hr_record_error *e = &record.run[0].error;
+
+	e->code = -EIO;
+	e->kind = HR_ERROR_DEVICE;
+	memset(e->text, 'x', sizeof e->text - 1);
+	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	for (size_t i = 0; i < sizeof bad; i++) {
+		e->text[i] = bad[i];
+		cr_expect_str_eq(hr_record_check(&record, &app.config, NOW_NS),
+				 "error of a pipeline");
+		e->text[i] = 'x';
+	}
+	e->text[sizeof e->text - 1] = 'x';
+	cr_expect_str_eq(hr_record_check(&record, &app.config, NOW_NS), "error of a pipeline");
+	memcpy(&record.error, e, sizeof *e);
+	memset(e, 0, sizeof *e);
+	cr_expect_str_eq(hr_record_check(&record, &app.config, NOW_NS), "error");
+}
+
+Test(record, a_long_text_is_cut_and_a_list_is_its_first_line)
+{
+	struct hr_error *cause = &app.run[0].cause;
+	char text[2 * HR_RECORD_TEXT];
+
+	memset(text, 'y', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	app.run[0].error = -EINVAL;
+	hr_error_add(cause, HR_ERROR_USAGE, -EINVAL, "the first");
+	hr_error_add(cause, HR_ERROR_USAGE, -EINVAL, "%s", text);
+	hr_record_take(&record, &app);
+	cr_expect_str_eq(record.run[0].error.text, "the first");
+	hr_error_clear(cause);
+	hr_fail(cause, HR_ERROR_USAGE, -EINVAL, "%s", text);
+	hr_record_take(&record, &app);
+	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_eq(strlen(record.run[0].error.text), HR_RECORD_TEXT - 1);
+	cr_expect_str_eq(record.run[0].error.text + HR_RECORD_TEXT - 5, "y...");
+}
+
+Test(record, words_of_unconfigured_ssds_and_pipelines_are_ignored)
+{
+	record.ssd[HR_SSDS_MAX - 1].health = 7;
 	record.run[HR_PIPELINES_MAX - 1].outcome = 99;
 	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
 }
 
-Test(record, a_page_has_what_was_published_last)
+Test(record, a_page_has_the_record_published_last)
 {
 	static struct hr_record_page page;
 	static struct hr_record got;
@@ -136,8 +217,8 @@ Test(record, a_page_has_what_was_published_last)
 	cr_expect_neq(hr_record_sequence(&page), first);
 }
 
-/* The writer died in the middle; another one goes on with the page. */
-Test(record, a_record_that_is_being_written_is_not_read)
+/* The writer died during a write; another writer continues with the page. */
+Test(record, a_record_under_change_is_not_read)
 {
 	static struct hr_record_page page;
 	static struct hr_record got;

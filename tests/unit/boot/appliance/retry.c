@@ -1,4 +1,4 @@
-/* Which failures stay, the budget of restarts, and a watchdog that does not take its food. */
+/* Permanent failures, the budget of restarts, and a watchdog that cannot be fed. */
 #include "boot/appliance/retry.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 
 #define COUNT(array) (unsigned)(sizeof(array) / sizeof *(array))
 
-TestSuite(retry, .timeout = 10);
+TestSuite(retry, .timeout = 60);
 
 Test(retry, failures_that_stay_and_failures_that_may_go_away)
 {
@@ -44,8 +44,10 @@ Test(retry, a_budget_ends_and_heals)
 	cr_expect_eq(b.used, 1u);
 }
 
-/* Said once, tried again at every look, and fed again when that works. */
-Test(retry, a_watchdog_that_cannot_be_fed_is_said_once)
+/*
+ * A failed feeding is reported once, repeated at every look, and counts as ended after a success.
+ */
+Test(retry, a_watchdog_that_cannot_be_fed_is_reported_once)
 {
 	const int deaf = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	const int hears = open("/dev/null", O_WRONLY | O_CLOEXEC);

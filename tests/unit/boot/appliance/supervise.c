@@ -1,7 +1,4 @@
-/*
- * The supervisor over scripted attempts, with a fake clock: exact numbers of attempts and pauses, what
- * runs again and what does not, who is fed and told when. The watchdog is a fifo.
- */
+/* The supervisor with scripted attempts, on a fake clock. The watchdog is a fifo. */
 #include "boot/appliance/supervise.h"
 
 #include <criterion/criterion.h>
@@ -37,7 +34,7 @@ static char folder[32], path[64];
 static struct hr_appliance *app;
 static struct hr_supervisor *s;
 
-/* ---- the watchdog's driver: rounds to whole seconds that it can, on a fifo */
+/* ---- the watchdog's driver, on a fifo: rounds to supported seconds */
 
 static int driver_seconds, set_seconds, driver_error;
 
@@ -85,7 +82,7 @@ static void look_at_dog(void)
 
 /* ---- set-up */
 
-static uint64_t stop_ns; /* fake time at which SIGTERM comes; 0: never */
+static uint64_t stop_ns; /* fake time of SIGTERM; 0: none */
 static void (*at_step)(void);
 
 static void step(void *context)
@@ -127,7 +124,7 @@ static void end(void)
 
 TestSuite(supervise, .init = begin, .fini = end, .timeout = 60);
 
-/* Pipelines over ssd 0, each with a sink of its own; all of the group `boot` as by default. */
+/* Pipelines over ssd 0, each with its own sink; the group `boot` has its defaults. */
 static void configure(uint32_t pipelines)
 {
 	struct hr_config *c = &app->config;
@@ -159,7 +156,7 @@ static void configure(uint32_t pipelines)
 					   .wait_s = 60 };
 }
 
-/* Supervise until it ends; its exit code. */
+/* Supervise until the end; returns the exit code. */
 static int supervise(const struct fake_attempt *attempt, unsigned count)
 {
 	int code;
@@ -178,7 +175,7 @@ static int supervise(const struct fake_attempt *attempt, unsigned count)
 
 /* ---- attempts */
 
-Test(supervise, one_attempt_that_works_is_all)
+Test(supervise, one_successful_attempt_is_enough)
 {
 	configure(2);
 	cr_expect_eq(SUPERVISE({ .run_ns = HR_NS_PER_S }), HR_EXIT_DONE);
@@ -186,7 +183,7 @@ Test(supervise, one_attempt_that_works_is_all)
 	cr_expect_eq(s->status.restarts, 0u);
 }
 
-Test(supervise, the_self_test_is_as_long_as_is_asked_for)
+Test(supervise, the_self_test_has_the_requested_length)
 {
 	configure(1);
 	app->config.boot.post = HR_BOOT_POST_QUICK;
@@ -197,7 +194,7 @@ Test(supervise, the_self_test_is_as_long_as_is_asked_for)
 	cr_expect_str_eq(fake_attempts_log(), "UR0D", "%s", fake_attempts_log());
 }
 
-/* Down before each restart; pauses of 1, 2 and 4 s; then no more. */
+/* Down before each restart; pauses of 1, 2 and 4 s; then no restart is left. */
 Test(supervise, a_failure_that_may_go_away_has_its_restarts_and_no_more)
 {
 	configure(1);
@@ -232,19 +229,19 @@ Test(supervise, without_restarts_there_is_one_attempt)
 {
 	configure(1);
 	app->config.boot.restarts = 0;
-	cr_expect_eq(SUPERVISE({ .run = { -EIO } }), HR_EXIT_DEVICE);
+	cr_expect_eq(SUPERVISE({ .kind = HR_ERROR_MISSING, .run = { -EIO } }), HR_EXIT_MISSING);
 	cr_expect_str_eq(fake_attempts_log(), "PpUR0D", "%s", fake_attempts_log());
 }
 
-Test(supervise, what_is_done_does_not_run_again)
+Test(supervise, a_pipeline_that_is_done_does_not_run_again)
 {
 	configure(3);
 	cr_expect_eq(SUPERVISE({ .run = { 0, -ETIMEDOUT, 0 } }, { .run = { 0 } }), HR_EXIT_DONE);
 	cr_expect_str_eq(fake_attempts_log(), "PpUR012D PpUR/1D", "%s", fake_attempts_log());
 }
 
-/* What was written to memory is gone with its controller. */
-Test(supervise, what_is_done_in_memory_runs_again)
+/* Data of soft:memory are lost with their controller. */
+Test(supervise, a_pipeline_over_memory_runs_again)
 {
 	configure(3);
 	app->config.ssd[1].in_memory = true;
@@ -252,7 +249,7 @@ Test(supervise, what_is_done_in_memory_runs_again)
 	cr_expect_str_eq(fake_attempts_log(), "PpUR012D PpUR02/1D", "%s", fake_attempts_log());
 }
 
-Test(supervise, what_fails_for_good_is_not_tried_again_and_stops_nothing_else)
+Test(supervise, a_permanent_failure_is_not_retried_and_stops_no_other_pipeline)
 {
 	configure(3);
 	cr_expect_eq(SUPERVISE({ .run = { MEDIA, -ETIMEDOUT, 0 } }, { .run = { 0 } }),
@@ -261,8 +258,8 @@ Test(supervise, what_fails_for_good_is_not_tried_again_and_stops_nothing_else)
 	cr_expect_eq(s->pipeline[0].error, MEDIA);
 }
 
-/* The second reads what the first was to write; the third has nothing to do with either. */
-Test(supervise, what_reads_the_sink_of_one_that_failed_for_good_is_given_up)
+/* The second pipeline reads the sink of the first; the third is independent of both. */
+Test(supervise, a_reader_of_a_sink_that_failed_permanently_is_given_up)
 {
 	configure(3);
 	strcpy(app->config.pipeline[1].source[0].object, "out0");
@@ -271,7 +268,7 @@ Test(supervise, what_reads_the_sink_of_one_that_failed_for_good_is_given_up)
 	cr_expect_eq(s->pipeline[1].error, MEDIA);
 }
 
-Test(supervise, what_an_other_failure_has_kept_from_running_is_tried_again)
+Test(supervise, a_pipeline_that_another_failure_stopped_is_tried_again)
 {
 	configure(2);
 	cr_expect_eq(SUPERVISE({ .run = { -ETIMEDOUT, FAKE_BLOCKED } }, { .run = { 0 } }),
@@ -279,7 +276,7 @@ Test(supervise, what_an_other_failure_has_kept_from_running_is_tried_again)
 	cr_expect_str_eq(fake_attempts_log(), "PpUR01D PpUR1/0D", "%s", fake_attempts_log());
 }
 
-Test(supervise, a_good_stretch_gives_the_restarts_back)
+Test(supervise, a_long_run_without_failure_resets_the_restarts)
 {
 	const struct fake_attempt bad = { .run = { -ETIMEDOUT } };
 	struct fake_attempt late = bad, early = bad;
@@ -287,10 +284,13 @@ Test(supervise, a_good_stretch_gives_the_restarts_back)
 	configure(1);
 	late.run_ns = 600 * HR_NS_PER_S;
 	early.run_ns = 599 * HR_NS_PER_S;
-	/* Two of three are used; the long one has three again, the shorter ones use them up. */
+	/*
+	 * Two of three restarts are used. After the long run there are three again, and the short
+	 * runs use them up.
+	 */
 	cr_expect_eq(SUPERVISE(bad, bad, late, bad, early, bad), HR_EXIT_DEVICE);
 	cr_expect_eq(s->status.restarts, 5u);
-	/* The pause is the first one again. */
+	/* The pause has its first length again. */
 	cr_expect_eq(fake_attempts_up_ns(3) - fake_attempts_up_ns(2), 601 * HR_NS_PER_S);
 	cr_expect_eq(fake_attempts_up_ns(4) - fake_attempts_up_ns(3), 2 * HR_NS_PER_S);
 }
@@ -305,7 +305,7 @@ Test(supervise, without_heal_there_is_one_budget)
 	cr_expect_eq(SUPERVISE(late, late), HR_EXIT_DEVICE);
 }
 
-/* It is stopped with its engine: the custodian turns off bus mastering. */
+/* The controller is stopped with its engine: the undo helper turns off bus mastering. */
 Test(supervise, a_controller_that_does_not_stop_has_the_restarts_of_others)
 {
 	configure(1);
@@ -319,7 +319,7 @@ Test(supervise, a_controller_that_does_not_stop_has_the_restarts_of_others)
 
 /* ---- self-test and bring-up */
 
-Test(supervise, nothing_runs_in_spite_of_a_failed_self_test)
+Test(supervise, a_failed_self_test_of_the_machine_prevents_every_run)
 {
 	configure(2);
 	app->config.boot.restarts = 1;
@@ -328,7 +328,7 @@ Test(supervise, nothing_runs_in_spite_of_a_failed_self_test)
 	cr_expect_eq(SUPERVISE({ .machine = -ENOTSUP }), HR_EXIT_MISSING, "it stays so");
 }
 
-Test(supervise, an_ssd_that_fails_the_self_test_stops_only_its_own)
+Test(supervise, an_ssd_that_fails_the_self_test_stops_only_its_pipelines)
 {
 	configure(2);
 	app->config.pipeline[0].source[0].ssd = 1;
@@ -340,7 +340,7 @@ Test(supervise, an_ssd_that_fails_the_self_test_stops_only_its_own)
 	cr_expect_str_eq(fake_attempts_log(), "Pp", "%s", fake_attempts_log());
 }
 
-Test(supervise, bring_up_that_fails_is_tried_again_if_that_may_help)
+Test(supervise, a_failed_bring_up_is_retried_after_temporary_errors)
 {
 	configure(1);
 	cr_expect_eq(SUPERVISE({ .up = -EBUSY }, { .up = -ENOMEM }, { 0 }), HR_EXIT_DONE);
@@ -367,7 +367,7 @@ static void comes(void)
 	close(fd);
 }
 
-/* Ssd 1 is an image that is not there, until `ns` from now; pipeline 0 reads it. */
+/* Ssd 1 is an image that is missing for `ns` from now; pipeline 0 reads it. */
 static void absent(uint64_t ns)
 {
 	snprintf(late_image, sizeof late_image, "%s/late.img", folder);
@@ -389,11 +389,11 @@ Test(supervise, an_absent_ssd_is_waited_for)
 	cr_expect_eq(s->status.restarts, 0u);
 }
 
-Test(supervise, pipelines_that_do_without_it_run_meanwhile)
+Test(supervise, pipelines_without_the_absent_ssd_run_during_the_wait)
 {
 	configure(3);
 	absent(50 * HR_NS_PER_S);
-	/* And what reads the sink of one that waits, waits. */
+	/* A pipeline that reads the sink of a waiting one waits, too. */
 	strcpy(app->config.pipeline[2].source[0].object, "out0");
 	cr_expect_eq(SUPERVISE({ 0 }, { 0 }), HR_EXIT_DONE);
 	cr_expect_str_eq(fake_attempts_log(), "PpUR1D PpUR02D", "%s", fake_attempts_log());
@@ -401,8 +401,8 @@ Test(supervise, pipelines_that_do_without_it_run_meanwhile)
 	cr_expect_eq(s->status.restarts, 0u);
 }
 
-/* Then it is tried, says what is wrong, and has the usual restarts. */
-Test(supervise, the_wait_ends)
+/* After that time the ssd is tried: its error is reported, and the usual restarts follow. */
+Test(supervise, the_wait_for_an_absent_ssd_has_an_end)
 {
 	configure(1);
 	absent(0);
@@ -414,7 +414,7 @@ Test(supervise, the_wait_ends)
 	cr_expect_leq(hr_now_ns(), START_NS + 62 * HR_NS_PER_S);
 }
 
-Test(supervise, without_a_wait_it_is_tried_at_once)
+Test(supervise, without_a_backoff_the_next_attempt_starts_at_once)
 {
 	configure(1);
 	absent(0);
@@ -425,14 +425,14 @@ Test(supervise, without_a_wait_it_is_tried_at_once)
 
 /* ---- signals */
 
-Test(supervise, a_stop_in_order_is_success_wherever_it_comes)
+Test(supervise, a_stop_during_a_run_is_success)
 {
 	configure(1);
 	cr_expect_eq(SUPERVISE({ .run_ns = HR_NS_PER_S, .stop = true }), HR_EXIT_DONE);
 	cr_expect_str_eq(fake_attempts_log(), "PpUR0D", "%s", fake_attempts_log());
 }
 
-Test(supervise, in_the_self_test)
+Test(supervise, a_stop_during_the_self_test_is_success)
 {
 	configure(1);
 	stop_ns = START_NS + HR_NS_PER_S;
@@ -440,7 +440,7 @@ Test(supervise, in_the_self_test)
 	cr_expect_null(strchr(fake_attempts_log(), 'U'));
 }
 
-Test(supervise, in_a_pause)
+Test(supervise, a_stop_during_a_pause_is_success)
 {
 	configure(1);
 	app->config.boot.backoff_ns = 50 * HR_NS_PER_S;
@@ -449,7 +449,7 @@ Test(supervise, in_a_pause)
 	cr_expect_lt(hr_now_ns(), START_NS + 11 * HR_NS_PER_S);
 }
 
-Test(supervise, while_it_waits_for_an_ssd)
+Test(supervise, a_stop_ends_the_wait_for_an_ssd)
 {
 	configure(1);
 	absent(0);
@@ -459,7 +459,7 @@ Test(supervise, while_it_waits_for_an_ssd)
 	cr_expect_lt(hr_now_ns(), START_NS + 11 * HR_NS_PER_S);
 }
 
-Test(supervise, but_not_when_a_controller_does_not_stop)
+Test(supervise, a_stop_with_a_controller_that_does_not_stop_is_a_device_error)
 {
 	configure(1);
 	cr_expect_eq(SUPERVISE({ .stop = true, .stuck = true }), HR_EXIT_DEVICE);
@@ -476,7 +476,7 @@ static void take_dog(int seconds)
 	driver_seconds = seconds;
 }
 
-/* Over the self-test, bring-up, a run, a pause and the wait for an ssd. */
+/* The watchdog is fed during the self-test, bring-up, a run, a pause and the wait for an ssd. */
 Test(supervise, the_watchdog_is_fed_all_the_time_and_disarmed)
 {
 	const struct fake_attempt bad = { .post_ns = 100 * HR_NS_PER_S,
@@ -493,12 +493,12 @@ Test(supervise, the_watchdog_is_fed_all_the_time_and_disarmed)
 	cr_expect_eq(SUPERVISE(bad, good), HR_EXIT_DONE);
 	cr_expect_eq(set_seconds, 30);
 	cr_expect_leq(dog.longest_ns, 10 * HR_NS_PER_S + 100 * HR_NS_PER_MS);
-	cr_expect_geq(dog.bytes, 69u); /* 710 s, and the last */
+	cr_expect_geq(dog.bytes, 69u); /* one feeding in 10 s for 710 s, and the last one */
 	cr_expect_leq(dog.bytes, 73u);
 	cr_expect_eq(dog.last, 'V');
 }
 
-Test(supervise, the_driver_s_own_timeout_counts)
+Test(supervise, the_timeout_of_the_watchdog_driver_is_used)
 {
 	configure(1);
 	take_dog(6);
@@ -508,7 +508,7 @@ Test(supervise, the_driver_s_own_timeout_counts)
 	cr_expect_leq(dog.bytes, 53u);
 }
 
-Test(supervise, it_is_fed_while_it_stays)
+Test(supervise, the_watchdog_is_fed_while_the_supervisor_stays)
 {
 	configure(1);
 	take_dog(0);
@@ -524,7 +524,7 @@ Test(supervise, it_is_fed_while_it_stays)
 	cr_expect_eq(dog.last, 'V');
 }
 
-/* Disarmed at once: what cannot be set to the time that is asked for is not used. */
+/* A watchdog that does not accept the requested timeout is disarmed at once and not used. */
 Test(supervise, a_watchdog_without_a_timeout_is_not_used)
 {
 	configure(1);
@@ -536,7 +536,7 @@ Test(supervise, a_watchdog_without_a_timeout_is_not_used)
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "nothing resets this machine"));
 }
 
-Test(supervise, without_a_watchdog_nothing_is_opened)
+Test(supervise, no_device_is_opened_without_a_watchdog)
 {
 	configure(1);
 	take_dog(0);
@@ -567,7 +567,7 @@ static void hear(void)
 	}
 }
 
-Test(supervise, the_service_manager_is_told_all_the_time)
+Test(supervise, the_service_manager_is_notified_all_the_time)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 
@@ -591,7 +591,7 @@ Test(supervise, the_service_manager_is_told_all_the_time)
 	cr_expect_leq(alive, 7u, "%u", alive);
 }
 
-Test(supervise, the_duty_ends_with_the_supervisor)
+Test(supervise, the_periodic_function_ends_with_the_supervisor)
 {
 	configure(1);
 	cr_expect_eq(SUPERVISE({ 0 }), HR_EXIT_DONE);

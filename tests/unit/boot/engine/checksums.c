@@ -1,6 +1,6 @@
 /*
- * Checksums of sources and sinks, by whole runs over a software controller: what a sink ends with, also
- * after a run that was cut short, and what becomes of a run whose source is not what was stored.
+ * Checksums of sources and sinks, by whole runs over a software controller: the checksum of a sink,
+ * also after an interrupted run, and the result of a run whose source differs from the stored data.
  */
 #include "boot/engine/names.h"
 #include "boot/engine/checksums.h"
@@ -12,12 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/ssd_store.h"
 #include "boot/engine/stage_sinks.h"
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
 #include "boot/engine/runner.h"
 #include "cache/crc32c.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define MIB (1u << 20)
@@ -49,12 +51,7 @@ static void end(void)
 
 TestSuite(checksums, .init = begin, .fini = end, .timeout = 120);
 
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
-/* One pipeline of `copy` from `in` to `out` with these further settings, and what stands behind it. */
+/* One pipeline of `copy` from `in` to `out` with these further settings, followed by this text. */
 static void configure(const char *pipeline, const char *sink, const char *more)
 {
 	char text[2048];
@@ -68,8 +65,8 @@ static void configure(const char *pipeline, const char *sink, const char *more)
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
-		     0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
@@ -81,47 +78,49 @@ static void open_image(void)
 
 	snprintf(config.device, sizeof config.device, "soft:%s,size=64M", image);
 	memset(&ssd, 0, sizeof ssd);
-	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
+	cr_assert_eq(hr_ssd_up(&ssd, &config, NULL), 0);
 }
 
 static void put(const char *name, uint64_t bytes, bool has_crc)
 {
 	struct hr_blk *blk = &ssd.disk.blk;
-	struct hr_object *object;
+	struct hr_store_object *object;
 
-	cr_assert_eq(hr_store_create(&ssd.store, name, bytes, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&ssd.store, name, bytes, 0, false, &object, NULL), 0);
 	if (object->capacity)
-		cr_assert_eq(blk->ops->write(blk, object->offset, data, object->capacity, false),
-			     0);
-	cr_assert_eq(hr_store_finish(&ssd.store, object->id, has_crc, hr_crc32c(0, data, bytes)),
-		     0);
+		cr_assert_eq(
+			blk->ops->write(blk, object->offset, data, object->capacity, false, NULL),
+			0);
+	cr_assert_eq(
+		hr_store_finish(&ssd.store, object->id, has_crc, hr_crc32c(0, data, bytes), NULL),
+		0);
 }
 
-/* An image whose object `in` has so many bytes. */
+/* An image whose object `in` has this number of bytes. */
 static void make_image(uint64_t bytes, bool has_crc)
 {
 	unlink(image);
 	open_image();
-	cr_assert_eq(hr_ssd_format_store(&ssd, 64, false), 0);
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_format_store(&ssd, 64, false, NULL), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put("in", bytes, has_crc);
 	hr_ssd_down(&ssd);
 }
 
-/* The object of that name as it is on the disk, its data in read_back. */
-static struct hr_object look(const char *name)
+/* Find the object of that name on the disk, and read its data to read_back. */
+static struct hr_store_object look(const char *name)
 {
-	struct hr_object found = { 0 };
-	const struct hr_object *object;
+	struct hr_store_object found = { 0 };
+	const struct hr_store_object *object;
 
 	open_image();
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	object = hr_store_find(&ssd.store, name);
 	cr_assert_not_null(object, "there is no object %s", name);
 	found = *object;
 	if (found.capacity)
 		cr_assert_eq(ssd.disk.blk.ops->read(&ssd.disk.blk, found.offset, read_back,
-						    found.capacity),
+						    found.capacity, NULL),
 			     0);
 	hr_ssd_down(&ssd);
 	return found;
@@ -129,26 +128,27 @@ static struct hr_object look(const char *name)
 
 static void expect_crc(const char *name, uint32_t crc)
 {
-	const struct hr_object object = look(name);
+	const struct hr_store_object object = look(name);
 
 	cr_expect(object.flags & HR_OBJECT_HAS_CRC, "%s has no checksum", name);
 	cr_expect_eq(object.crc, crc, "%s: %08x, not %08x", name, object.crc, crc);
 }
 
-/* One bit of an object, a whole one or not, changes on the disk. */
+/* Change one bit of an object, finished or not, on the disk. */
 static void rot(const char *name, uint64_t at)
 {
 	struct hr_blk *blk = &ssd.disk.blk;
-	const struct hr_object *object;
+	const struct hr_store_object *object;
 
 	open_image();
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	object = hr_store_find(&ssd.store, name);
 	cr_assert_not_null(object);
 	at += object->offset;
-	cr_assert_eq(blk->ops->read(blk, at / HR_PAGE * HR_PAGE, read_back, HR_PAGE), 0);
+	cr_assert_eq(blk->ops->read(blk, at / HR_PAGE * HR_PAGE, read_back, HR_PAGE, NULL), 0);
 	read_back[at % HR_PAGE] ^= 4;
-	cr_assert_eq(blk->ops->write(blk, at / HR_PAGE * HR_PAGE, read_back, HR_PAGE, false), 0);
+	cr_assert_eq(blk->ops->write(blk, at / HR_PAGE * HR_PAGE, read_back, HR_PAGE, false, NULL),
+		     0);
 	hr_ssd_down(&ssd);
 }
 
@@ -157,22 +157,24 @@ static int run_all(void)
 	int err = hr_appliance_up(app, HR_STAGE_QUEUES);
 
 	if (!err)
-		err = hr_run_all(app, false);
+		err = hr_run_all(app, false, NULL);
 	return err;
 }
 
-/* What a run of this configuration that was cut short leaves: so many bytes durable, of which
- * nothing is written, with this tag and checksum. */
+/*
+ * Make the state of an interrupted run of this configuration: this number of bytes is recorded as
+ * durable although none is written, with this tag and checksum.
+ */
 static void cut_short(uint64_t durable, bool tag, uint32_t crc)
 {
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
 	cr_assert_eq(hr_store_progress(&app->ssd[0].store, app->run[0].sink_id, durable,
-				       hr_sink_tag(app->run[0].fingerprint, tag), crc),
+				       hr_sink_tag(app->run[0].fingerprint, tag), crc, NULL),
 		     0);
 	hr_appliance_down(app);
 }
 
-Test(checksums, sinks_of_odd_sizes_have_theirs)
+Test(checksums, sinks_of_odd_sizes_have_checksums)
 {
 	static const uint64_t size[] = { 0, 1, 511, 4096, TILE, TILE + 1, 3 * MIB + 12345 };
 
@@ -186,7 +188,7 @@ Test(checksums, sinks_of_odd_sizes_have_theirs)
 	}
 }
 
-Test(checksums, a_run_that_goes_on_joins_what_the_first_one_knew)
+Test(checksums, a_resumed_run_joins_the_checksum_of_the_first)
 {
 	const uint64_t bytes = 3 * MIB + 12345, durable = 10 * TILE;
 	const uint32_t rest = hr_crc32c(0, data + durable, bytes - durable);
@@ -199,11 +201,11 @@ Test(checksums, a_run_that_goes_on_joins_what_the_first_one_knew)
 	cr_expect_eq(app->run[0].first_tile, 10u);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_RESUMED);
 	hr_appliance_down(app);
-	/* The prefix was not read: its checksum is what the first run is said to have left. */
+	/* The prefix was not read: its checksum is the one recorded for the first run. */
 	expect_crc("out", hr_crc32c_combine(0x12345678, rest, bytes - durable));
 }
 
-Test(checksums, a_run_that_has_nothing_left_to_read_keeps_what_it_knew)
+Test(checksums, a_run_without_unread_data_keeps_the_checksum)
 {
 	const uint64_t bytes = 3 * MIB + 12345;
 
@@ -217,7 +219,10 @@ Test(checksums, a_run_that_has_nothing_left_to_read_keeps_what_it_knew)
 	expect_crc("out", 0x12345678);
 }
 
-/* Without one, as older versions leave it; and of a number of bytes that no run makes durable. */
+/*
+ * The incomplete object has no checksum, as in older versions, or a durable number of bytes that no
+ * run produces.
+ */
 Test(checksums, a_prefix_without_checksum_is_read_again)
 {
 	static const struct {
@@ -226,7 +231,7 @@ Test(checksums, a_prefix_without_checksum_is_read_again)
 	} row[] = { { 10 * TILE, false }, { 3 * MIB + 12345, false }, { 10 * TILE + 4096, true } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		struct hr_object out;
+		struct hr_store_object out;
 
 		make_image(3 * MIB + 12345, true);
 		configure("", "", "");
@@ -242,9 +247,9 @@ Test(checksums, a_prefix_without_checksum_is_read_again)
 	}
 }
 
-Test(checksums, a_sink_can_do_without)
+Test(checksums, a_sink_without_a_checksum_is_resumed_and_finished)
 {
-	struct hr_object out;
+	struct hr_store_object out;
 
 	make_image(3 * MIB, true);
 	configure("", "checksum = false;", "");
@@ -255,14 +260,14 @@ Test(checksums, a_sink_can_do_without)
 	hr_appliance_down(app);
 	out = look("out");
 	cr_expect_eq(out.flags, 0);
-	/* Whole is whole, with a checksum or without. */
+	/* A finished object needs no further run, with or without a checksum. */
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_COMPLETE);
 	hr_appliance_down(app);
 }
 
-Test(checksums, rot_in_a_source_fails_the_run_and_leaves_nothing_to_go_on_with)
+Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
 {
 	static const uint64_t at[] = { 0, TILE - 1, 3 * MIB + 12344 };
 
@@ -275,13 +280,14 @@ Test(checksums, rot_in_a_source_fails_the_run_and_leaves_nothing_to_go_on_with)
 		cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
 		cr_expect_eq(app->run[0].source[0].crc_expected,
 			     hr_crc32c(0, data, 3 * MIB + 12345));
+		cr_expect_eq(app->run[0].cause.kind, HR_ERROR_DEVICE);
+		cr_expect(app->run[0].cause.printed);
 		hr_appliance_down(app);
-		cr_expect_eq(hr_exit_code(-EBADMSG), HR_EXIT_DEVICE);
 		open_image();
-		cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+		cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 		cr_expect_eq(ssd.store.count, 1, "only the source is there");
 		hr_ssd_down(&ssd);
-		rot("in", at[i]); /* and back */
+		rot("in", at[i]); /* undo the change */
 		configure("", "", "");
 		cr_assert_eq(run_all(), 0);
 		cr_expect_eq(app->run[0].first_tile, 0u);
@@ -290,11 +296,41 @@ Test(checksums, rot_in_a_source_fails_the_run_and_leaves_nothing_to_go_on_with)
 	}
 }
 
-Test(checksums, rot_leaves_the_object_that_was_to_be_replaced)
+/* Run `copy` while its source is removed from the store after bring-up; its data stay on the ssd. */
+static int run_without_source(const char *settings)
+{
+	struct hr_store *store;
+	int err;
+
+	configure(settings, "", "");
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	store = &app->ssd[0].store;
+	cr_assert_eq(hr_store_remove(store, hr_store_find(store, "in")->id, NULL), 0);
+	err = hr_run_all(app, false, NULL);
+	hr_appliance_down(app);
+	return err;
+}
+
+Test(checksums, a_source_that_was_replaced_has_the_checksum_of_bring_up)
+{
+	make_image(MIB + 5, true);
+	cr_expect_eq(run_without_source(""), 0);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[0].source[0].crc_expected, hr_crc32c(0, data, MIB + 5));
+	make_image(MIB + 5, false);
+	cr_expect_eq(run_without_source(""), 0);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_NO_CHECKSUM);
+	make_image(MIB + 5, true);
+	rot("in", 70000);
+	cr_expect_eq(run_without_source(""), -EBADMSG);
+	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
+}
+
+Test(checksums, a_corrupt_source_leaves_the_object_to_be_replaced)
 {
 	make_image(MIB, true);
 	open_image();
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put("out", 777, true);
 	hr_ssd_down(&ssd);
 	rot("in", 4711);
@@ -304,7 +340,7 @@ Test(checksums, rot_leaves_the_object_that_was_to_be_replaced)
 	cr_expect_eq(look("out").bytes, 777);
 }
 
-Test(checksums, off_looks_at_nothing)
+Test(checksums, a_corrupt_source_is_accepted_with_verify_off)
 {
 	make_image(MIB, true);
 	rot("in", 4711);
@@ -313,10 +349,10 @@ Test(checksums, off_looks_at_nothing)
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFY_OFF);
 	hr_appliance_down(app);
 	look("out");
-	expect_crc("out", hr_crc32c(0, read_back, MIB)); /* that of what was written */
+	expect_crc("out", hr_crc32c(0, read_back, MIB)); /* of the written data */
 }
 
-Test(checksums, a_source_without_one_is_said_and_refused_where_it_must_have_one)
+Test(checksums, a_source_without_a_checksum_is_reported_and_refused_with_verify_on)
 {
 	make_image(MIB, false);
 	configure("", "", "");
@@ -341,8 +377,8 @@ Test(checksums, a_run_that_must_verify_starts_over)
 	expect_crc("out", hr_crc32c(0, data, 3 * MIB));
 }
 
-/* What is durable of the old object says nothing of what a second attempt has written. */
-Test(checksums, a_run_that_starts_over_goes_on_with_nothing)
+/* The durable part of the old object is not a part of the data of a second attempt. */
+Test(checksums, a_run_after_an_interrupted_new_start_begins_at_tile_0)
 {
 	make_image(3 * MIB, true);
 	configure("verify = \"on\";", "", "");
@@ -350,7 +386,7 @@ Test(checksums, a_run_that_starts_over_goes_on_with_nothing)
 	configure("verify = \"on\";", "", "");
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
 	cr_expect_eq(app->run[0].durable_tiles, 0u);
-	hr_appliance_down(app); /* and here it is cut short */
+	hr_appliance_down(app); /* the run is interrupted at this tile */
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].first_tile, 0u);
@@ -362,7 +398,7 @@ Test(checksums, a_run_that_starts_over_goes_on_with_nothing)
 	", { name = \"q\"; source = { object = \"out\"; }; operator = \"copy\"; tile = " \
 	"\"64K\"; verify = \"on\"; sink = { object = \"out2\"; }; }"
 
-Test(checksums, a_later_pipeline_compares_what_an_earlier_one_has_written)
+Test(checksums, a_later_pipeline_verifies_the_sink_of_an_earlier_pipeline)
 {
 	make_image(2 * MIB + 77, true);
 	configure("", "", NEXT);
@@ -370,14 +406,14 @@ Test(checksums, a_later_pipeline_compares_what_an_earlier_one_has_written)
 	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
 	expect_crc("out2", hr_crc32c(0, data, 2 * MIB + 77));
-	/* And so it does when the earlier one has nothing to do. */
+	/* The same when the earlier pipeline has nothing to do. */
 	rot("out", 1234567);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), 0, "both are whole");
 	hr_appliance_down(app);
 	open_image();
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
-	cr_assert_eq(hr_store_remove(&ssd.store, hr_store_find(&ssd.store, "out2")->id), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
+	cr_assert_eq(hr_store_remove(&ssd.store, hr_store_find(&ssd.store, "out2")->id, NULL), 0);
 	hr_ssd_down(&ssd);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), -EBADMSG);
@@ -386,12 +422,12 @@ Test(checksums, a_later_pipeline_compares_what_an_earlier_one_has_written)
 	hr_appliance_down(app);
 }
 
-Test(checksums, a_later_pipeline_that_must_verify_wants_the_earlier_one_to_make_one)
+Test(checksums, a_pipeline_that_must_verify_requires_a_checksum_of_an_earlier_pipeline)
 {
 	make_image(2 * MIB, true);
 	configure("", "checksum = false;", NEXT);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
-	/* The same where the sink is there already, from a run without. */
+	/* The same when the sink exists, from a run without checksums. */
 	configure("", "checksum = false;", "");
 	cr_assert_eq(run_all(), 0);
 	hr_appliance_down(app);
@@ -405,11 +441,11 @@ Test(checksums, a_later_pipeline_that_must_verify_wants_the_earlier_one_to_make_
 	"args = { shipdate_from = \"1970-01-01\"; shipdate_before = \"1970-02-02\";"            \
 	"discount_from = 0; discount_to = 40; quantity_below = 50; }; }"
 
-Test(checksums, of_several_sources_each_is_compared)
+Test(checksums, each_of_several_sources_is_verified)
 {
 	make_image(MIB, true);
 	open_image();
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put("wide", 2 * MIB, true);
 	hr_ssd_down(&ssd);
 	configure("", "", COLUMNS);
@@ -429,13 +465,13 @@ Test(checksums, of_several_sources_each_is_compared)
 	", { name = \"q\"; operator = \"crc32c\"; source = { object = \"in\"; }; tile = \"64K\"; " \
 	"}"
 
-/* The operator's own records serve: there is no part of memory for words of a second kind. */
-Test(checksums, the_checksum_operator_computes_one_only_once)
+/* The operator's records are used: no memory for separate words exists. */
+Test(checksums, the_checksum_operator_computes_the_checksum_only_once)
 {
 	make_image(MIB + 5, true);
 	configure("", "", SUM);
 	cr_assert_eq(run_all(), 0);
-	cr_expect_lt(app->run[1].part.checksums, 0);
+	cr_expect_lt(app->run[1].layout.checksums, 0);
 	cr_expect_null(app->run[1].pipe->source[0].crc);
 	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);

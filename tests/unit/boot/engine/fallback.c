@@ -1,48 +1,49 @@
 /*
- * Direct paths that turn out not to work: software controllers that pass for functions behind VFIO,
- * and CPU threads whose "GPU memory" is apart, in a machine whose topology says yes. What is told,
- * what becomes of the memory, and that a run over what is left is right.
+ * Direct paths that do not work: software controllers in the role of functions behind VFIO, and CPU
+ * threads whose "GPU memory" is separate, in a machine whose topology allows direct paths. Checks
+ * the messages, the release of memory, and that a run over the remaining paths is correct.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/engine/names.h"
-#include "boot/cmd/report/report.h"
+#include "boot/cmd/report/paths.h"
 #include "boot/engine/paths.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/stages.h"
 #include "pci/path.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/json.h"
+#include "tests/harness/error.h"
 
 #define OBJECT (1u << 20)
 #define GPU_ADDRESS "0000:03:00.0"
 
-/* What is wrong with the GPU's memory, or with all of it, for one ssd. */
+/* Faults of the GPU's memory, or of all memory, for one ssd. */
 enum trouble {
 	NONE,
-	ASTRAY,	    /* what the ssd moves goes elsewhere */
-	UNREACHED,  /* the ssd cannot move anything */
+	ASTRAY,	    /* the ssd's transfers go to other memory */
+	UNREACHED,  /* the ssd cannot transfer */
 	UNMAPPED,   /* there is no room for a window */
 	DEAD,	    /* the ssd loses a command there */
-	HOST_ASTRAY /* host memory is another, too */
+	HOST_ASTRAY /* host memory is other memory, too */
 };
 
 static struct hr_appliance *app;
 static enum trouble trouble[2];
-static bool closed; /* the GPU's memory cannot be opened at all */
+static bool closed; /* the GPU's memory cannot be opened */
 static struct hr_transport_ops ssd_ops;
 static const struct hr_transport_ops *real_ssd;
 static struct hr_backend_ops gpu_ops;
 static const struct hr_backend_ops *real_gpu;
-static int windows, peers; /* open, taken */
+static int windows, peers; /* open windows, taken peers */
 static uint8_t *elsewhere;
 
-/* In place of the machine's own. */
+/* Replaces the function that reads this machine. */
 int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 		   struct hr_path_choice *choice)
 {
@@ -59,7 +60,7 @@ int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 	return 0;
 }
 
-static int map(struct hr_transport *t, const struct hr_region *region)
+static int map(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
 	const unsigned d = t == &app->ssd[1].transport;
 	const bool gpu = strcmp(region->name, "gpu") == 0;
@@ -67,16 +68,16 @@ static int map(struct hr_transport *t, const struct hr_region *region)
 	struct hr_region other = *region;
 
 	if (what == UNMAPPED)
-		return -ENOSPC;
+		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC, "no window is left");
 	windows++;
 	if (what == UNREACHED)
 		return 0;
 	if (what == DEAD)
-		app->ssd[d].disk.dead = -ETIMEDOUT;
+		hr_health_fault(&app->ssd[d].health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
 	if (what == ASTRAY || what == HOST_ASTRAY)
 		other.cpu = elsewhere;
 	cr_assert_leq(other.bytes, 8u * OBJECT);
-	return real_ssd->map(t, &other);
+	return real_ssd->map(t, &other, e);
 }
 
 static void unmap(struct hr_transport *t, const struct hr_region *region)
@@ -85,9 +86,10 @@ static void unmap(struct hr_transport *t, const struct hr_region *region)
 	real_ssd->unmap(t, region);
 }
 
-static int alloc_peer(struct hr_backend *b, size_t bytes, struct hr_region *region)
+static int alloc_peer(struct hr_backend *b, size_t bytes, struct hr_region *region,
+		      struct hr_error *e)
 {
-	const int err = real_gpu->alloc(b, bytes, region);
+	const int err = real_gpu->alloc(b, bytes, region, e);
 
 	peers += !err;
 	region->kind = closed ? HR_REGION_GPU : HR_REGION_BAR;
@@ -118,12 +120,7 @@ static void end(void)
 
 TestSuite(fallback, .init = begin, .fini = end, .timeout = 60);
 
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
-/* Up to the objects, with the parts disguised. The source lies on ssd a, the sink on b. */
+/* Bring up to the stage `objects`, with the faults installed. Source: ssd a; sink: ssd b. */
 static void prepare(const char *memory)
 {
 	char text[1024];
@@ -142,10 +139,10 @@ static void prepare(const char *memory)
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
-		     0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	/* The backend has GPU memory only once it is disguised. */
+	/* The backend has GPU memory only after the faults are installed. */
 	path = app->config.path;
 	app->config.path = HR_PATH_AUTO;
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
@@ -169,13 +166,13 @@ static void prepare(const char *memory)
 	}
 }
 
-/* All that was taken, also by tries that came to nothing, has been given back. */
+/* All memory has been released, also after failed tries. */
 static void expect_nothing_left(void)
 {
 	struct hr_bus bus;
 
 	cr_expect_eq(app->up, HR_STAGE_NONE);
-	cr_expect_eq(windows, 0, "%d", windows); /* the controllers' own are not disguised */
+	cr_expect_eq(windows, 0, "%d", windows); /* the controllers' own windows have no faults */
 	cr_expect_eq(peers, 0, "%d", peers);
 	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
 	cr_expect_eq(bus.addr, 64ull << 30);
@@ -183,14 +180,14 @@ static void expect_nothing_left(void)
 	windows = 0;
 }
 
-/* The copy is word i = i, as the object was made. */
+/* Word i of the copy is i, as in the source. */
 static bool sink_is_right(void)
 {
 	struct hr_ssd *ssd = &app->ssd[1];
-	const struct hr_object *out = hr_store_find(&ssd->store, "out");
+	const struct hr_store_object *out = hr_store_find(&ssd->store, "out");
 	uint64_t *words = aligned_alloc(HR_PAGE, OBJECT);
 	bool right = out && out->bytes == OBJECT &&
-		     ssd->blk->ops->read(ssd->blk, out->offset, words, OBJECT) == 0;
+		     ssd->blk->ops->read(ssd->blk, out->offset, words, OBJECT, NULL) == 0;
 
 	for (uint64_t i = 0; right && i < OBJECT / sizeof *words; i++)
 		right = words[i] == i;
@@ -198,14 +195,14 @@ static bool sink_is_right(void)
 	return right;
 }
 
-/* It comes up with warnings alone, runs, and what it has written is right. */
+/* The appliance comes up with warnings only, runs, and writes correct data. */
 static void expect_run(unsigned warnings, bool a_direct, bool b_direct)
 {
 	const unsigned before = fake_log_count_of(HR_LOG_WARN);
 	int err = hr_appliance_up(app, HR_STAGE_QUEUES);
 
 	if (!err)
-		err = hr_run_all(app, false);
+		err = hr_run_all(app, false, NULL);
 	hr_unseal();
 	cr_assert_eq(err, 0, "%d: %s", err, fake_log_last_of(HR_LOG_ERROR));
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 0, "%s", fake_log_last_of(HR_LOG_ERROR));
@@ -244,7 +241,7 @@ Test(fallback, a_path_that_is_not_proven_is_replaced_and_the_others_stay)
 	}
 }
 
-Test(fallback, each_path_that_is_lost_is_told_with_the_reason_and_what_follows)
+Test(fallback, each_lost_path_is_reported_with_its_reason_and_consequence)
 {
 	const char *line;
 
@@ -263,10 +260,11 @@ Test(fallback, each_path_that_is_lost_is_told_with_the_reason_and_what_follows)
 	expect_nothing_left();
 }
 
-Test(fallback, reports_say_bounce_and_why)
+Test(fallback, reports_name_bounce_and_its_reason)
 {
-	struct json_object *report = json_object_new_object(), *paths, *one, *value;
-	char *text = NULL;
+	struct json_object *report, *paths, *one, *value;
+	char *text = NULL, document[4096];
+	struct hr_json json;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 
@@ -281,20 +279,23 @@ Test(fallback, reports_say_bounce_and_why)
 	cr_expect(strstr(text, "b (0000:06:00.0) to g (0000:03:00.0): direct, DIRECT by rule R1: "
 			       "one switch\n"),
 		  "%s", text);
-	hr_report_paths_json(app, &app->run[0], report);
+	hr_json_to_text(&json, HR_JSON_LINE, document, sizeof document);
+	hr_report_head_json(app, &app->run[0], &json);
+	report = json_parsed(&json);
 	cr_assert(json_object_object_get_ex(report, "paths", &paths));
 	one = json_object_array_get_idx(paths, 0);
 	cr_assert(json_object_object_get_ex(one, "direct", &value));
 	cr_expect_not(json_object_get_boolean(value));
 	cr_assert(json_object_object_get_ex(one, "why", &value));
-	cr_expect(strstr(json_object_get_string(value), "what the ssd wrote did not arrive"));
+	cr_expect(strstr(json_object_get_string(value),
+			 "the data that the ssd wrote did not arrive"));
 	json_object_put(report);
 	free(text);
 	hr_appliance_down(app);
 	expect_nothing_left();
 }
 
-Test(fallback, the_warning_blames_another_rule_than_the_one_that_said_yes)
+Test(fallback, the_warning_names_another_rule_than_the_deciding_one)
 {
 	const char *line;
 
@@ -326,8 +327,8 @@ Test(fallback, gpu_memory_that_cannot_be_opened_leaves_host_memory_for_all)
 	expect_nothing_left();
 }
 
-/* Errors of demands, as they are without anything to fall back to. */
-Test(fallback, a_demand_makes_it_an_error)
+/* The errors when a direct path is required are those without a fallback. */
+Test(fallback, a_demanded_place_that_fails_is_an_error)
 {
 	static const struct {
 		const char *memory;
@@ -366,28 +367,37 @@ Test(fallback, a_demand_makes_it_an_error)
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0);
 }
 
-/* The ssd is stopped, and nothing is tried with it again. */
+/* The message names the ssd at its start, and not a second time. */
+static void expect_one_name(const char *line, const char *name)
+{
+	cr_expect_eq(strncmp(line, name, strlen(name)), 0, "%s", line);
+	cr_expect_null(strstr(line + 1, name), "%s", line);
+}
+
+/* The ssd is stopped and not used again. */
 Test(fallback, an_ssd_that_lost_a_command_is_an_error)
 {
 	trouble[0] = DEAD;
 	prepare("");
 	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ETIMEDOUT);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0, "%s", fake_log_last_of(HR_LOG_WARN));
+	expect_one_name(fake_log_last_of(HR_LOG_ERROR), "0000:05:00.0: ");
 	expect_nothing_left();
 }
 
-Test(fallback, host_memory_that_is_another_is_an_error)
+Test(fallback, host_memory_at_a_wrong_address_is_an_error)
 {
 	trouble[0] = HOST_ASTRAY;
 	prepare("");
 	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EIO);
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 1);
-	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "is an IOMMU in between?"), "%s",
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "does an IOMMU translate them?"), "%s",
 		  fake_log_last_of(HR_LOG_ERROR));
+	expect_one_name(fake_log_last_of(HR_LOG_ERROR), "0000:05:00.0: ");
 	expect_nothing_left();
 }
 
-/* Tiles in host memory count against its limit, which their owner has to raise. */
+/* Tiles in host memory count against its limit, which the user must raise. */
 Test(fallback, a_partition_that_does_not_fit_any_more_is_an_error)
 {
 	trouble[0] = ASTRAY;

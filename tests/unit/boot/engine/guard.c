@@ -1,4 +1,6 @@
-/* What is on a disk: marks at the beginning, in the middle of the head, at the end; our own store. */
+/*
+ * Contents of a disk: marks at its beginning, in the middle of its first part, at its end; a store.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@
 
 TestSuite(guard, .timeout = 60);
 
-/* In place of libc's, for libblkid: fails once it is told to. */
+/* Replaces libc's function for libblkid; fails on request of a test. */
 static bool reads_fail;
 
 ssize_t read(int fd, void *to, size_t bytes)
@@ -102,13 +104,13 @@ static const struct {
 	{ "RAID", raid_at_end, -EEXIST, "linux_raid_member" },
 };
 
-Test(guard, marks_are_found_wherever_they_are)
+Test(guard, marks_are_found_at_every_position)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		memdisk_init(&disk, DISK_BYTES, i % 2 ? 512 : 4096);
 		rows[i].make();
-		cr_expect_eq(hr_guard_look(&disk.blk, text), rows[i].want, "%s: %s", rows[i].name,
-			     text);
+		cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), rows[i].want, "%s: %s",
+			     rows[i].name, text);
 		cr_expect_str_eq(text, rows[i].say, "%s", rows[i].name);
 		cr_expect_eq(disk.writes, 0);
 		memdisk_fini(&disk);
@@ -120,61 +122,61 @@ static void make_store(void)
 	void *io =
 		aligned_alloc(HR_PAGE, (hr_store_io_bytes(64) + HR_PAGE - 1) / HR_PAGE * HR_PAGE);
 
-	cr_assert_eq(hr_store_format(&disk.blk, 64, false, io), 0);
+	cr_assert_eq(hr_store_format(&disk.blk, 64, false, io, NULL), 0);
 	free(io);
 }
 
-Test(guard, a_store_of_ours_is_welcome_with_anything_in_its_objects)
+Test(guard, a_store_is_accepted_with_any_data_in_its_objects)
 {
 	memdisk_init(&disk, DISK_BYTES, 512);
 	make_store();
-	cr_expect_eq(hr_guard_look(&disk.blk, text), 0, "%s", text);
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0, "%s", text);
 	raid_at_end(); /* data of an object */
-	cr_expect_eq(hr_guard_look(&disk.blk, text), 0, "%s", text);
-	btrfs(); /* but not there */
-	cr_expect_eq(hr_guard_look(&disk.blk, text), -EEXIST);
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0, "%s", text);
+	btrfs(); /* but in no object */
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), -EEXIST);
 	cr_expect_str_eq(text, "btrfs");
 	memdisk_fini(&disk);
 }
 
-/* mkswap leaves the second superblock alone, and the store opens with that. */
-Test(guard, a_store_that_something_else_was_put_upon_is_not)
+/* mkswap does not change the second superblock, so the store can still be opened. */
+Test(guard, an_overwritten_store_is_not_accepted)
 {
 	static struct fake_store f;
 
 	fake_store_init(&f, 4096);
 	fake_store_put(&f, "object", 4096);
-	cr_expect_eq(hr_guard_look(&f.disk.blk, text), 0, "%s", text);
+	cr_expect_eq(hr_guard_look(&f.disk.blk, text, NULL), 0, "%s", text);
 	memcpy(f.disk.media + 4086, "SWAPSPACE2", 10);
 	f.disk.media[1024] = f.disk.media[1028] = 1;
 	cr_assert_eq(fake_store_reopen(&f), 0);
-	cr_expect_eq(hr_guard_look(&f.disk.blk, text), -EEXIST);
+	cr_expect_eq(hr_guard_look(&f.disk.blk, text, NULL), -EEXIST);
 	cr_expect_str_eq(text, "swap");
 	fake_store_fini(&f);
 }
 
-/* What cannot be told is not blank. */
-Test(guard, a_library_that_fails_is_an_error)
+/* A disk whose contents cannot be identified is not blank. */
+Test(guard, a_failure_of_libblkid_is_an_error)
 {
 	int err;
 
 	memdisk_init(&disk, DISK_BYTES, 512);
 	swap();
 	reads_fail = true;
-	err = hr_guard_look(&disk.blk, text);
+	err = hr_guard_look(&disk.blk, text, NULL);
 	reads_fail = false;
 	cr_expect_eq(err, -EIO, "%s", text);
-	cr_expect_eq(hr_guard_look(&disk.blk, text), -EEXIST);
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), -EEXIST);
 	memdisk_fini(&disk);
 }
 
-Test(guard, small_disks_and_bad_blocks)
+Test(guard, small_disks_are_read_and_bad_blocks_are_an_error)
 {
 	memdisk_init(&disk, 64 * HR_PAGE, 512);
-	cr_expect_eq(hr_guard_look(&disk.blk, text), 0);
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0);
 	disk.fail_status = 0x281;
 	disk.bad_from = 40 * HR_PAGE;
 	disk.bad_to = disk.bad_from + 1;
-	cr_expect_eq(hr_guard_look(&disk.blk, text), 0x281);
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0x281);
 	memdisk_fini(&disk);
 }

@@ -1,6 +1,6 @@
 /*
- * After the last stage of bring-up nothing allocates: whole pipelines run, checkpoint and finish
- * with malloc trapped, over all threads (workers, software controller, host).
+ * Nothing is allocated after the last stage of bring-up: whole pipelines run, checkpoint and finish
+ * with malloc trapped, in all threads (workers, software controller, host).
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,10 +13,12 @@
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/stages.h"
+#include "config/json.h"
+#include "tests/harness/error.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
-/* gcc ships the function, not its header. */
+/* gcc has the function, but not its header. */
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
 					      void (*on_free)(const volatile void *));
 #endif
@@ -50,7 +52,7 @@ static void watch(void)
 
 #else
 
-/* In place of libc's for the whole program; the work stays libc's. */
+/* Replaces libc's function in the whole program, and calls libc's. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
@@ -98,11 +100,6 @@ TestSuite(no_malloc, .timeout = 60);
 
 static struct hr_appliance app;
 
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
 static void bring_up(void)
 {
 	static const char text[] =
@@ -120,8 +117,8 @@ static void bring_up(void)
 		"  blocks = { prefetch = 2; compute = 2; writeback = 2; }; } );\n";
 
 	cr_assert_eq(
-		hr_config_parse(&app.config, &hr_names, "f", text, sizeof text - 1, print, NULL),
-		0);
+		hr_config_parse(&app.config, &hr_names, "f", text, sizeof text - 1, test_error()),
+		0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
 }
@@ -131,13 +128,46 @@ Test(no_malloc, whole_pipelines_run_without_allocating)
 	watch();
 	bring_up();
 	cr_assert(hr_sealed());
-	cr_assert_eq(hr_run_all(&app, false), 0);
+	cr_assert_eq(hr_run_all(&app, false, NULL), 0);
 	hr_unseal();
 	cr_assert_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u, "%u allocations while sealed",
 		     caught);
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(app.run[i].outcome, HR_RUN_DONE);
 	hr_appliance_down(&app);
+}
+
+Test(no_malloc, json_is_written_without_allocating)
+{
+	static char text[4096], buffer[64];
+	FILE *null = fopen("/dev/null", "w");
+	struct hr_json j;
+
+	cr_assert_not_null(null);
+	setvbuf(null, buffer, _IOFBF, sizeof buffer);
+	watch();
+	hr_seal();
+	for (int to_file = 0; to_file < 2; to_file++) {
+		if (to_file)
+			hr_json_to_file(&j, HR_JSON_INDENTED, null);
+		else
+			hr_json_to_text(&j, HR_JSON_LINE, text, sizeof text);
+		hr_json_array(&j, "values");
+		for (int i = 0; i < 20; i++) {
+			hr_json_object(&j, NULL);
+			hr_json_string(&j, "text", "\"caf\xc3\xa9\" \xff\n");
+			hr_json_u64(&j, "u64", UINT64_MAX);
+			hr_json_i64(&j, "i64", INT64_MIN);
+			hr_json_fixed(&j, "fixed", 1e300, 3);
+			hr_json_real(&j, "real", 1.0 / 3);
+			hr_json_close(&j);
+		}
+		hr_json_close(&j);
+		cr_assert_eq(hr_json_done(&j), 0);
+	}
+	hr_unseal();
+	fclose(null);
+	cr_assert_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u);
 }
 
 Test(no_malloc, trap_sees_an_allocation)

@@ -17,11 +17,14 @@
 #include "boot/engine/stages.h"
 #include "nvme/events.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 #define TWO "soft:memory,size=64M,namespaces=2"
+#define SHORT_NS (300 * HR_NS_PER_MS)
 
 static struct hr_appliance *app;
 static char rules_file[64];
+static unsigned timeout_ms = 60000; /* deadline of commands; shorter in tests that wait for it */
 
 static void begin(void)
 {
@@ -39,28 +42,23 @@ static void end(void)
 
 TestSuite(one_controller, .init = begin, .fini = end, .timeout = 120);
 
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
-/* Namespace 1 is a, with object "in"; namespace 2 is b. c is a controller of its own. */
+/* Namespace 1 is a, with object "in"; namespace 2 is b. c has its own controller. */
 static int up(const char *device, const char *pipelines, enum hr_stage last)
 {
 	static char text[4096];
 	const int n = snprintf(
 		text, sizeof text,
-		"ssds = ( { name = \"a\"; device = \"%s\"; timeout_ms = 300; queue_entries = 64;"
+		"ssds = ( { name = \"a\"; device = \"%s\"; timeout_ms = %u; queue_entries = 64;"
 		" objects = ( { name = \"in\"; bytes = \"1M\"; } ); },\n"
-		"{ name = \"b\"; device = \"%s\"; namespace = 2; timeout_ms = 300;"
+		"{ name = \"b\"; device = \"%s\"; namespace = 2; timeout_ms = %u;"
 		" queue_entries = 16; objects = ( { name = \"small\"; bytes = \"64K\"; } ); },\n"
 		"{ name = \"c\"; device = \"soft:memory,size=16M\"; } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\npipelines = ( %s );\n",
-		device, device, pipelines);
+		device, timeout_ms, device, timeout_ms, pipelines);
 
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
-		     0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	return hr_appliance_up(app, last);
 }
@@ -83,7 +81,7 @@ static const char *faulty(const char *rules)
 	return device;
 }
 
-Test(one_controller, it_is_brought_up_once_and_serves_both)
+Test(one_controller, the_controller_is_brought_up_once_and_serves_both)
 {
 	uint32_t left;
 
@@ -102,7 +100,7 @@ Test(one_controller, it_is_brought_up_once_and_serves_both)
 	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), left - 2, "a reader, and a writer");
 	cr_expect_eq(app->mapped[HR_PLACE_HOST][0], 1, "once, for the first of them");
 	cr_expect_eq(app->bar[0][0], app->bar[0][1]);
-	cr_expect_neq(app->run[0].read_qp[0].id, app->run[0].write_qp[0].id);
+	cr_expect_neq(app->run[0].cpu.read_qp[0].id, app->run[0].cpu.write_qp[0].id);
 	hr_appliance_down_to(app, HR_STAGE_STORES);
 	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), left);
 }
@@ -110,18 +108,20 @@ Test(one_controller, it_is_brought_up_once_and_serves_both)
 Test(one_controller, a_copy_goes_from_one_namespace_to_the_other)
 {
 	static uint8_t in[1 << 20], out[1 << 20];
-	const struct hr_object *from, *to;
+	const struct hr_store_object *from, *to;
 
 	cr_assert_eq(up(TWO, COPY("blocks = { prefetch = 3; writeback = 2; };"), HR_STAGE_QUEUES),
 		     0);
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	hr_unseal();
 	from = hr_store_find(&app->ssd[0].store, "in");
 	to = hr_store_find(&app->ssd[1].store, "out");
 	cr_assert(from && to);
 	cr_expect_null(hr_store_find(&app->ssd[0].store, "out"));
-	cr_assert_eq(app->ssd[0].blk->ops->read(app->ssd[0].blk, from->offset, in, sizeof in), 0);
-	cr_assert_eq(app->ssd[1].blk->ops->read(app->ssd[1].blk, to->offset, out, sizeof out), 0);
+	cr_assert_eq(app->ssd[0].blk->ops->read(app->ssd[0].blk, from->offset, in, sizeof in, NULL),
+		     0);
+	cr_assert_eq(app->ssd[1].blk->ops->read(app->ssd[1].blk, to->offset, out, sizeof out, NULL),
+		     0);
 	cr_expect_eq(memcmp(in, out, sizeof in), 0);
 	cr_expect_neq(in[8], 0);
 }
@@ -151,8 +151,8 @@ Test(one_controller, queue_pairs_of_all_namespaces_count_together)
 		  fake_log_last());
 }
 
-/* The first one made the controller, and the second goes on with it. */
-Test(one_controller, the_last_one_ends_it_in_any_order)
+/* The first ssd made the controller, and the second keeps it. */
+Test(one_controller, the_last_ssd_closes_the_controller_in_any_order)
 {
 	static uint8_t page[4096] __attribute__((aligned(4096)));
 
@@ -164,55 +164,72 @@ Test(one_controller, the_last_one_ends_it_in_any_order)
 		cr_expect_eq(left->controller->users, 1);
 		cr_expect_eq(left->controller->queues_used, 1);
 		cr_expect(hr_reg_read32(&left->transport, NVME_REG_CC) & 1, "still enabled");
-		cr_expect_eq(left->blk->ops->read(left->blk, 0, page, sizeof page), 0);
+		cr_expect_eq(left->blk->ops->read(left->blk, 0, page, sizeof page, NULL), 0);
 		cr_assert_eq(hr_disk_up(app, first), 0, "and it may come back");
 		cr_expect(hr_ssd_share(gone, left));
 		cr_expect_eq(left->controller->queues_used, 2);
-		cr_expect_eq(gone->blk->ops->read(gone->blk, 0, page, sizeof page), 0);
+		cr_expect_eq(gone->blk->ops->read(gone->blk, 0, page, sizeof page, NULL), 0);
 		hr_appliance_down(app);
 		cr_expect_null(app->ssd[0].controller);
 		cr_expect_null(app->ssd[1].controller);
 	}
 }
 
-/* What is lost on namespace 1 disables the controller, also under namespace 2; c is another one. */
-Test(one_controller, a_lost_command_on_one_fails_all)
+/* From now on commands of this queue pair have a deadline that the test waits for. */
+static void shorten(struct hr_nvme_qp *qp)
+{
+	qp->timeout_ns = SHORT_NS;
+	qp->scan_ns = 0; /* the long deadline has set this value */
+}
+
+/*
+ * A command lost on namespace 1 disables the controller, also for namespace 2; c has another one.
+ */
+Test(one_controller, a_lost_command_on_one_namespace_fails_all_of_the_controller)
 {
 	static uint8_t page[4096] __attribute__((aligned(4096)));
 	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
 
 	cr_assert_eq(up(faulty("on read lba 8000: drop\n"), COPY(""), HR_STAGE_STORES), 0);
-	cr_expect_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page), -ETIMEDOUT);
-	hr_ssd_fail(a);
-	cr_expect(b->failed && !app->ssd[2].failed);
+	shorten(&a->disk.qp);
+	cr_expect_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page, NULL), -ETIMEDOUT);
+	cr_expect_eq(a->health.state, HR_HEALTH_FAILED);
+	cr_expect_eq(b->health.state, HR_HEALTH_FAILED);
+	cr_expect_eq(app->ssd[2].health.state, HR_HEALTH_UP);
 	cr_expect_eq(hr_ssd_delete_qps(b), 0);
 	cr_expect_eq(hr_reg_read32(&b->transport, NVME_REG_CC) & 1, 0u, "disabled");
-	cr_expect_eq(b->blk->ops->read(b->blk, 0, page, sizeof page), -EIO);
+	cr_expect_eq(b->blk->ops->read(b->blk, 0, page, sizeof page, NULL), -EIO);
 	hr_ssd_down(a);
 	cr_expect_eq(hr_disk_up(app, 0), -EIO, "b is still on the failed controller");
 	hr_ssd_down(b);
 	cr_expect_eq(hr_disk_up(app, 0), 0, "a new start");
 }
 
-Test(one_controller, a_run_that_loses_a_command_fails_all)
+Test(one_controller, a_run_that_loses_a_command_fails_all_ssds_of_the_controller)
 {
-	const uint64_t lba = 300; /* of "in" */
+	const uint64_t lba = 300; /* LBA of "in" */
+	struct hr_pipe *pipe;
 	char rules[64];
 
 	snprintf(rules, sizeof rules, "on read lba %u-8191: drop\n", (unsigned)lba);
 	cr_assert_eq(up(faulty(rules), COPY(""), HR_STAGE_QUEUES), 0);
-	cr_expect_eq(hr_run_all(app, false), -ETIMEDOUT);
+	pipe = &app->run[0].cpu;
+	for (uint32_t i = 0; i < pipe->blocks[HR_ROLE_PREFETCH] * pipe->read_queues; i++)
+		shorten(&pipe->read_qp[i]);
+	cr_expect_eq(hr_run_all(app, false, NULL), -ETIMEDOUT);
 	hr_unseal();
-	cr_expect(app->ssd[0].failed && app->ssd[1].failed && !app->ssd[2].failed);
+	cr_expect(hr_health_failed(&app->ssd[0].health) && hr_health_failed(&app->ssd[1].health) &&
+		  !hr_health_failed(&app->ssd[2].health));
 	hr_appliance_down(app);
-	cr_expect(!app->stuck);
+	cr_expect(!hr_any_stuck(app));
 }
 
-/* A loss in the stage `stores` leaves out both ssds, and what needs neither runs. */
-Test(one_controller, the_others_run_without_it)
+/* A loss in the stage `stores` leaves out both ssds; a pipeline that needs neither runs. */
+Test(one_controller, other_pipelines_run_without_the_failed_controller)
 {
 	const char *device = faulty("on write lba 300-8191: drop\n"); /* in a's object */
 
+	timeout_ms = SHORT_NS / HR_NS_PER_MS;
 	up(device,
 	   COPY("") ", { name = \"q\"; source = { ssd = \"c\"; object = \"in\"; };"
 		    " operator = \"crc32c\"; }",
@@ -225,7 +242,7 @@ Test(one_controller, the_others_run_without_it)
 	cr_expect(app->run[1].selected && !app->run[0].selected);
 }
 
-Test(one_controller, an_event_is_told_once_and_ends_only_its_namespace)
+Test(one_controller, an_event_is_reported_once_and_ends_only_its_namespace)
 {
 	static uint8_t page[4096] __attribute__((aligned(4096)));
 	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
@@ -233,11 +250,11 @@ Test(one_controller, an_event_is_told_once_and_ends_only_its_namespace)
 	int err = 0;
 
 	cr_assert_eq(up(faulty("on read lba 8000: protect\n"), COPY(""), HR_STAGE_STORES), 0);
-	b->ns.blocks++; /* as if it had been larger at bring-up */
-	cr_assert_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page), 0);
+	b->ns.blocks++; /* as if the namespace had been larger at bring-up */
+	cr_assert_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page, NULL), 0);
 	while (!err && hr_now_ns() < deadline) {
-		cr_assert_eq(hr_ctrl_events(a->ctrl, &a->ns), 0);
-		err = hr_ctrl_events(b->ctrl, &b->ns);
+		cr_assert_eq(hr_ctrl_events(a->ctrl, &a->ns, NULL), 0);
+		err = hr_ctrl_events(b->ctrl, &b->ns, NULL);
 		hr_wait_ns(HR_NS_PER_MS);
 	}
 	cr_expect_eq(err, -ENXIO);
@@ -246,8 +263,8 @@ Test(one_controller, an_event_is_told_once_and_ends_only_its_namespace)
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "namespace 1 is write protected now"), "%s",
 		  fake_log_last_of(HR_LOG_WARN));
 	hr_error("the end of the first look");
-	cr_expect_eq(hr_ctrl_events(a->ctrl, &a->ns), 0);
-	cr_expect_eq(hr_ctrl_events(b->ctrl, &b->ns), -ENXIO, "it stays lost");
+	cr_expect_eq(hr_ctrl_events(a->ctrl, &a->ns, NULL), 0);
+	cr_expect_eq(hr_ctrl_events(b->ctrl, &b->ns, NULL), -ENXIO, "it stays lost");
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "the end of the first look"));
 }
 
@@ -260,14 +277,15 @@ Test(one_controller, one_namespace_in_two_lines_is_a_mistake)
 		  "%s", fake_log_last());
 }
 
-/* A namespace that is not there does not take the other one with it. */
-Test(one_controller, a_namespace_that_is_not_there_leaves_the_other)
+/* A missing namespace does not make the other namespace fail. */
+Test(one_controller, a_missing_namespace_leaves_the_other_namespace_usable)
 {
 	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_BACKENDS), 0);
 	app->config.ssd[1].nsid = 3;
 	cr_assert_eq(hr_disk_up(app, 0), 0);
 	cr_expect_eq(hr_disk_up(app, 1), -ENOENT);
-	cr_expect(strstr(fake_log_last(), "the controller has 1, 2"), "%s", fake_log_last());
+	cr_expect(strstr(app->error.text, "the controller has 1, 2"), "%s", app->error.text);
 	cr_expect_eq(app->ssd[0].controller->users, 1);
+	cr_expect_eq(app->ssd[0].controller->kept, 0, "memory of the one that left is free");
 	hr_ssd_down(&app->ssd[0]);
 }

@@ -6,7 +6,7 @@
 
 #include "boot/cmd/bench/measure.h"
 
-TestSuite(progress, .timeout = 5);
+TestSuite(progress, .timeout = 60);
 
 Test(progress, rates_are_short_and_have_units)
 {
@@ -54,7 +54,19 @@ Test(progress, line_shows_share_rate_and_time_left)
 	cr_assert_eq(length, strlen(line));
 }
 
-Test(progress, resumed_run_counts_its_rate_from_where_it_began)
+Test(progress, line_of_pages_has_no_share)
+{
+	struct hr_progress p = { .name = "bfs", .page_bytes = 4096, .columns = 60 };
+	char line[200];
+
+	cr_assert_eq(hr_progress_format(line, sizeof line, &p, 4096000, 1000000000),
+		     strlen("bfs  1000 pages read  4.10 MB/s"));
+	cr_assert_str_eq(line, "bfs  1000 pages read  4.10 MB/s", "%s", line);
+	p.columns = 12;
+	cr_assert_eq(hr_progress_format(line, sizeof line, &p, 4096000, 1000000000), 11u);
+}
+
+Test(progress, resumed_run_computes_its_rate_from_its_first_tile)
 {
 	struct hr_progress p = {
 		.name = "q6", .first = 500000000, .total = 1000000000, .columns = 30
@@ -78,7 +90,7 @@ Test(progress, line_never_passes_the_columns_of_the_terminal)
 	}
 }
 
-Test(progress, nothing_to_do_is_all_done)
+Test(progress, a_run_without_tiles_shows_100_percent)
 {
 	struct hr_progress p = { .name = "q6", .columns = 60 };
 	char line[200];

@@ -1,6 +1,6 @@
 /*
- * The loopback proof over a software controller that passes for one of hardware: memory that is
- * what it says, memory that is another, and how the topology is blamed.
+ * The loopback proof over a software controller in the role of a hardware one: correct memory,
+ * wrong memory, and the suspect rule of the topology.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,31 +13,33 @@
 #include "boot/engine/paths.h"
 #include "boot/engine/prove.h"
 #include "config/clock.h"
+#include "boot/engine/ssd_store.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 #define BYTES (64u * HR_PAGE)
 
 static struct hr_appliance app;
 static struct hr_ssd *ssd = &app.ssd[0];
-static struct hr_region *region; /* of the place that is proven */
-static struct hr_obstacle why;
+static struct hr_region *region;
+static bool refuted; /* of the proven place */
 
 static void set_up(void)
 {
 	static const uint64_t used[HR_PLACES] = { HR_PAGE, BYTES, HR_PAGE, BYTES };
-	struct hr_config_ssd config = { .nsid = 1, .queue_entries = 16, .timeout_ns = HR_NS_PER_S };
-	char message[HR_LOG_LINE_MAX];
-	enum hr_place failed;
+	struct hr_config_ssd config = { .nsid = 1,
+					.queue_entries = 16,
+					.timeout_ns = 60 * HR_NS_PER_S };
 
 	memset(&app, 0, sizeof app);
 	strcpy(config.device, "soft:memory,size=16M");
 	strcpy(app.config.gpu[0].name, "g");
-	cr_assert_eq(hr_backend_open(&app.backend[0], "host:1", 1, message), 0);
-	cr_assert_eq(hr_ssd_up(ssd, &config), 0);
-	cr_assert_eq(hr_ssd_format_store(ssd, 16, true), 0);
-	cr_assert_eq(hr_ssd_open_store(ssd), 0);
-	cr_assert_eq(hr_places_take(&app.memory[0], &app.backend[0], used, &failed), 0);
+	cr_assert_eq(hr_backend_open(&app.backend[0], "host:1", 1, test_error()), 0);
+	cr_assert_eq(hr_ssd_up(ssd, &config, NULL), 0);
+	cr_assert_eq(hr_ssd_format_store(ssd, 16, true, NULL), 0);
+	cr_assert_eq(hr_ssd_open_store(ssd, NULL), 0);
+	cr_assert_eq(hr_places_take(&app.memory[0], &app.backend[0], used, test_error()), 0);
 	ssd->transport.kind = HR_TRANSPORT_PCI;
 	app.path[0][0] = (struct hr_path){ .pair = true,
 					   .direct = true,
@@ -60,7 +62,7 @@ TestSuite(prove, .init = set_up, .fini = tear_down, .timeout = 60);
 static void use(enum hr_place place)
 {
 	region = &app.memory[0].region[place];
-	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, region), 0);
+	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, region, NULL), 0);
 	app.mapped[place][0] = 1;
 }
 
@@ -74,21 +76,23 @@ static bool all_zero(void)
 	return true;
 }
 
-Test(prove, memory_that_is_what_it_says_passes_and_is_zero_again)
+Test(prove, correct_memory_passes_and_is_zero_again)
 {
 	const enum hr_place place[] = { HR_PLACE_HOST, HR_PLACE_GPU };
 
 	for (unsigned i = 0; i < 2; i++) {
 		use(place[i]);
-		cr_expect_eq(hr_prove(&app, 0, 0, place[i], &why), 0);
-		cr_expect_str_empty(why.what);
+		cr_expect_eq(hr_prove(&app, 0, 0, place[i], &refuted, test_error()), 0);
+		cr_expect_str_empty(test_error_text());
 		cr_expect(strstr(fake_log_last(), "proven"), "%s", fake_log_last());
 		cr_expect(all_zero());
 	}
 }
 
-/* The controller is let into other memory at the same addresses: as a bridge that turns writes
- * away, or an IOMMU, would have it. */
+/*
+ * The controller gets other memory at the same addresses, as with a bridge that redirects writes,
+ * or an IOMMU.
+ */
 static int prove_elsewhere(enum hr_place place)
 {
 	static uint8_t other[BYTES] __attribute__((aligned(HR_PAGE)));
@@ -97,60 +101,69 @@ static int prove_elsewhere(enum hr_place place)
 	region = &app.memory[0].region[place];
 	elsewhere = *region;
 	elsewhere.cpu = other;
-	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &elsewhere), 0);
+	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &elsewhere, NULL), 0);
 	app.mapped[place][0] = 1;
-	return hr_prove(&app, 0, 0, place, &why);
+	return hr_prove(&app, 0, 0, place, &refuted, test_error());
 }
 
-/* Whoever asked says it, as what it is to them. */
-Test(prove, gpu_memory_that_is_another_is_found_and_another_rule_suspected)
+/* The caller reports the error in its own terms. */
+Test(prove, gpu_memory_at_a_wrong_address_is_found_and_a_rule_is_suspected)
 {
 	const unsigned before = fake_log_count();
 
 	cr_expect_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
 	cr_expect_eq(fake_log_count(), before, "%s", fake_log_last());
-	cr_expect(strstr(why.what, "loopback through gpu memory of gpu 'g' (host:1): what the ssd "
-				   "wrote did not arrive at bus address 0x"),
-		  "%s", why.what);
-	cr_expect(strstr(why.what, ": byte 0 is 0x00, expected 0x"), "%s", why.what);
-	cr_expect_str_eq(why.suspect, "most likely rule A98 of the topology: a port redirects");
+	cr_expect(strstr(test_error_text(),
+			 "loopback through gpu memory of gpu 'g' (host:1): the data that "
+			 "the ssd wrote did not arrive at bus address 0x"),
+		  "%s", test_error_text());
+	cr_expect(strstr(test_error_text(), ": byte 0 is 0x00, expected 0x"), "%s",
+		  test_error_text());
+	cr_expect(strstr(test_error_text(),
+			 "; "
+			 "most likely rule A98 of the topology: a port redirects"),
+		  "%s", test_error_text());
 }
 
-Test(prove, where_the_topology_has_nothing_against_it_that_is_said)
+Test(prove, a_topology_without_a_suspect_is_reported)
 {
 	app.path[0][0].suspect[0] = '\0';
 	cr_expect_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
-	cr_expect_str_eq(why.suspect,
-			 "nothing that the topology knows speaks against it (DIRECT by rule R99): "
-			 "a bridge or the firmware does not do what the registers say");
+	cr_expect(strstr(test_error_text(),
+			 "; "
+			 "the topology shows no cause (DIRECT by rule R99): "
+			 "a bridge or the firmware may contradict its registers"),
+		  "%s", test_error_text());
 }
 
-Test(prove, host_memory_that_is_another_is_found_and_an_iommu_suspected)
+Test(prove, host_memory_at_a_wrong_address_is_found_and_an_iommu_is_suspected)
 {
 	cr_expect_eq(prove_elsewhere(HR_PLACE_HOST), -EIO);
-	cr_expect(strstr(why.what, "loopback through host memory"), "%s", why.what);
-	cr_expect(strstr(why.suspect, "is an IOMMU in between?"), "%s", why.suspect);
+	cr_expect(strstr(test_error_text(), "loopback through host memory"), "%s",
+		  test_error_text());
+	cr_expect(strstr(test_error_text(), "does an IOMMU translate them?"), "%s",
+		  test_error_text());
 }
 
-/* One place at a time: what is wrong with the other is not looked at. */
-Test(prove, only_the_place_asked_for_is_tried)
+/* One place at a time: a fault of the other place does not matter. */
+Test(prove, only_the_requested_place_is_tested)
 {
 	cr_assert_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
-	cr_expect_str_empty(why.what);
-	cr_expect_str_empty(why.suspect);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_str_empty(test_error_text());
 }
 
-/* Only reads go astray. */
+/* Only reads go to other memory. */
 static struct hr_backend_ops two_faced;
 
-static int upload_nothing(struct hr_backend *b, void *worker, const void *cpu, size_t bytes)
+static int upload_nothing(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
+			  struct hr_error *e)
 {
 	return 0;
 }
 
-Test(prove, reads_are_tried_as_well_as_writes)
+Test(prove, reads_are_tested_as_well_as_writes)
 {
 	const struct hr_backend_ops *before = app.backend[0].ops;
 
@@ -158,29 +171,32 @@ Test(prove, reads_are_tried_as_well_as_writes)
 	two_faced.upload = upload_nothing;
 	app.backend[0].ops = &two_faced;
 	use(HR_PLACE_GPU);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &why), -EIO);
-	cr_expect(strstr(why.what, "what the ssd read is something else"), "%s", why.what);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+	cr_expect(refuted);
+	cr_expect(strstr(test_error_text(), "the ssd read other data"), "%s", test_error_text());
 	app.backend[0].ops = before;
 }
 
-/* The ssd says so, and lives. */
-Test(prove, memory_out_of_reach_is_told_with_the_status)
+/* The ssd reports the error and stays usable. */
+Test(prove, memory_out_of_reach_is_reported_with_the_status)
 {
 	const unsigned before = fake_log_count();
 
-	cr_expect_gt(hr_prove(&app, 0, 0, HR_PLACE_GPU, &why), 0); /* which is not mapped */
+	cr_expect_gt(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()),
+		     0); /* that place is not mapped */
 	cr_expect_eq(fake_log_count(), before, "%s", fake_log_last());
-	cr_expect(strstr(why.what, "the ssd cannot write at bus address 0x"), "%s", why.what);
-	cr_expect(strstr(why.suspect, "rule A98"), "%s", why.suspect);
-	cr_expect_eq(ssd->disk.dead, 0);
+	cr_expect(strstr(test_error_text(), "the ssd cannot write at bus address 0x"), "%s",
+		  test_error_text());
+	cr_expect(strstr(test_error_text(), "rule A98"), "%s", test_error_text());
+	cr_expect_eq(ssd->health.state, HR_HEALTH_UP);
 }
 
-/* The command after the pattern's: it is executed, and nobody hears of it. */
+/* The command after the pattern's is executed, but its completion is lost. */
 Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 {
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 16,
-					.timeout_ns = 50 * HR_NS_PER_MS };
+					.timeout_ns = 60 * HR_NS_PER_S };
 	char faults[] = "/tmp/prove.XXXXXX";
 	const int fd = mkstemp(faults);
 
@@ -188,22 +204,25 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 	cr_assert_eq(dprintf(fd, "on read nth 1: drop\n"), 20);
 	hr_ssd_down(ssd);
 	snprintf(config.device, sizeof config.device, "soft:memory,size=16M,faults=%s", faults);
-	cr_assert_eq(hr_ssd_up(ssd, &config), 0);
+	cr_assert_eq(hr_ssd_up(ssd, &config, NULL), 0);
 	ssd->has_store = true;
 	ssd->store.scratch_offset = 1u << 20;
 	ssd->transport.kind = HR_TRANSPORT_PCI;
+	ssd->disk.qp.timeout_ns = 50 * HR_NS_PER_MS;
+	ssd->disk.qp.scan_ns = 0; /* the long deadline has set this value */
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), -ETIMEDOUT);
-	cr_expect_str_empty(why.what);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
+	cr_expect_not(refuted);
 	cr_expect_eq(hr_reg_read32(&ssd->transport, NVME_REG_CC) & 1, 0);
-	cr_expect(ssd->failed);
-	cr_expect_not(app.stuck);
+	cr_expect_eq(ssd->health.state, HR_HEALTH_STOPPED);
+	cr_expect_eq(ssd->health.count[HR_FAULT_LOST_COMMAND], 1u);
+	cr_expect_not(hr_any_stuck(&app));
 	close(fd);
 	unlink(faults);
 }
 
-/* Registers of a controller that is enabled, ready, and deaf. */
-Test(prove, a_controller_that_does_not_stop_is_said_to_run_each_time)
+/* Registers of a controller that is enabled and ready, and does not react. */
+Test(prove, a_controller_that_does_not_stop_is_reported_each_time)
 {
 	static uint8_t deaf[HR_PAGE] __attribute__((aligned(HR_PAGE)));
 	struct hr_transport *t = ssd->ctrl->transport;
@@ -214,45 +233,46 @@ Test(prove, a_controller_that_does_not_stop_is_said_to_run_each_time)
 	memcpy(deaf + NVME_REG_CSTS, &one, sizeof one);
 	t->bar = deaf;
 	ssd->ctrl->ready_timeout_ns = 20 * HR_NS_PER_MS;
-	ssd->disk.dead = -ETIMEDOUT;
+	hr_health_fault(&ssd->health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), -ETIMEDOUT);
-	cr_expect_str_empty(why.what);
-	cr_expect(app.stuck);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
+	cr_expect_not(refuted);
+	cr_expect(hr_any_stuck(&app));
 	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
 	cr_expect_eq(hr_ssd_delete_qps(ssd), -ETIMEDOUT);
 	t->bar = bar;
 }
 
-Test(prove, a_write_protected_disk_is_tried_by_reading)
+Test(prove, a_write_protected_disk_is_tested_by_reads)
 {
 	use(HR_PLACE_HOST);
 	ssd->disk.blk.read_only = true;
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_expect(all_zero());
 }
 
-Test(prove, without_a_store_or_hardware_nothing_is_tried)
+Test(prove, no_test_runs_without_a_store_or_hardware)
 {
 	app.mapped[HR_PLACE_HOST][0] = 1;
 	ssd->has_store = false;
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	ssd->has_store = true;
 	ssd->transport.kind = HR_TRANSPORT_SOFT;
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 }
 
-/* What the store holds is not touched. */
-Test(prove, objects_and_map_stay_what_they_are)
+/* The data of the store do not change. */
+Test(prove, objects_and_map_stay_unchanged)
 {
 	static uint8_t before[4u << 20], after[4u << 20];
+	static const uint8_t none[64];
 
 	use(HR_PLACE_HOST);
-	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, before, sizeof before), 0);
-	cr_assert_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &why), 0);
-	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, after, sizeof after), 0);
+	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, before, sizeof before, NULL), 0);
+	cr_assert_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, after, sizeof after, NULL), 0);
 	memset(before + ssd->store.scratch_offset, 0, HR_STORE_SCRATCH);
-	cr_expect_neq(after[ssd->store.scratch_offset], 0);
+	cr_expect_neq(memcmp(after + ssd->store.scratch_offset, none, sizeof none), 0);
 	memset(after + ssd->store.scratch_offset, 0, HR_STORE_SCRATCH);
 	cr_expect_eq(memcmp(before, after, sizeof before), 0);
 }

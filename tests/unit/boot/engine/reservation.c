@@ -1,6 +1,6 @@
 /*
- * Reservations over software controllers of one image: the host under test by boot/ssd.h and
- * nvme/reservation.h, the other host by commands of its own.
+ * Reservations over software controllers of one image: the tested host uses boot/engine/ssd.h and
+ * nvme/reservation.h, the other host sends its own commands.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "nvme/soft/soft.h"
 #include "nvme/status.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))
 #define CONFLICT NVME_SC_RESERVATION_CONFLICT
@@ -47,7 +48,7 @@ static struct hr_config_ssd config_of(uint32_t nsid, const char *options)
 {
 	struct hr_config_ssd config = { .nsid = nsid,
 					.queue_entries = 64,
-					.timeout_ns = 10 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S };
 
 	snprintf(config.device, sizeof config.device, "soft:%s,size=16M,shared=1%s", image,
 		 options);
@@ -58,7 +59,7 @@ static void up(struct hr_ssd *ssd, const char *options)
 {
 	const struct hr_config_ssd config = config_of(1, options);
 
-	cr_assert_eq(hr_ssd_up(ssd, &config), 0, "%s", fake_log_last());
+	cr_assert_eq(hr_ssd_up(ssd, &config, test_error()), 0, "%s", test_error_text());
 }
 
 /* Namespace 2 of the controller of `first`. */
@@ -66,10 +67,11 @@ static void up_beside(struct hr_ssd *ssd, struct hr_ssd *first, const char *opti
 {
 	const struct hr_config_ssd config = config_of(2, options);
 
-	cr_assert_eq(hr_ssd_up_beside(ssd, &config, first), 0, "%s", fake_log_last());
+	cr_assert_eq(hr_ssd_up_beside(ssd, &config, first, test_error()), 0, "%s",
+		     test_error_text());
 }
 
-/* From now on the host behind this controller has an identifier of 16 such bytes. */
+/* From now on the host of this controller has an identifier of 16 such bytes. */
 static void become(struct hr_ssd *ssd, uint8_t byte)
 {
 	struct hr_sqe sqe = { .opcode = nvme_admin_set_features,
@@ -78,7 +80,7 @@ static void become(struct hr_ssd *ssd, uint8_t byte)
 			      .cdw11 = 1 };
 
 	memset(ssd->ctrl->admin_data, byte, 16);
-	cr_assert_eq(hr_admin(ssd->ctrl, &sqe, NULL), 0);
+	cr_assert_eq(hr_admin(ssd->ctrl, &sqe, NULL, NULL), 0);
 }
 
 static int send(struct hr_ssd *ssd, uint8_t opcode, uint32_t cdw10, uint64_t first, uint64_t second)
@@ -87,7 +89,7 @@ static int send(struct hr_ssd *ssd, uint8_t opcode, uint32_t cdw10, uint64_t fir
 	uint64_t key[2] = { first, second };
 
 	return hr_nvme_blk_command(&ssd->disk, &sqe, key, opcode == nvme_cmd_resv_release ? 8 : 16,
-				   false);
+				   false, NULL);
 }
 
 static int enroll(struct hr_ssd *ssd, uint64_t key)
@@ -110,7 +112,7 @@ static int release(struct hr_ssd *ssd, uint64_t key, uint8_t type)
 	return send(ssd, nvme_cmd_resv_release, (uint32_t)type << 8, key, 0);
 }
 
-/* Another host holds the namespace by controller b. */
+/* Another host holds a reservation of the namespace through controller b. */
 static void other_holds(uint8_t type)
 {
 	up(&b, ",reservations=1");
@@ -121,12 +123,12 @@ static void other_holds(uint8_t type)
 
 static int write_page(struct hr_ssd *ssd)
 {
-	return ssd->blk->ops->write(ssd->blk, 0, page, sizeof page, false);
+	return ssd->blk->ops->write(ssd->blk, 0, page, sizeof page, false, test_error());
 }
 
 static int read_page(struct hr_ssd *ssd)
 {
-	return ssd->blk->ops->read(ssd->blk, 0, page, sizeof page);
+	return ssd->blk->ops->read(ssd->blk, 0, page, sizeof page, NULL);
 }
 
 static void look(struct hr_ssd *ssd, struct hr_resv_holder *holder, unsigned *registered)
@@ -137,7 +139,7 @@ static void look(struct hr_ssd *ssd, struct hr_resv_holder *holder, unsigned *re
 	const uint8_t no_host[16] = { 0 };
 	bool mine;
 
-	cr_assert_eq(hr_nvme_blk_command(&ssd->disk, &sqe, page, sizeof page, true), 0);
+	cr_assert_eq(hr_nvme_blk_command(&ssd->disk, &sqe, page, sizeof page, true, NULL), 0);
 	cr_assert_eq(hr_resv_parse(page, sizeof page, true, no_host, holder, &mine), 0);
 	*registered = page[5];
 }
@@ -152,7 +154,7 @@ static void write_script(const char *text)
 
 /* ---- the host under test */
 
-Test(reservation, only_the_holder_writes_and_the_end_releases)
+Test(reservation, only_the_holder_writes_and_releases_at_the_end)
 {
 	struct hr_resv_holder holder;
 	struct hr_resv_host self;
@@ -161,8 +163,8 @@ Test(reservation, only_the_holder_writes_and_the_end_releases)
 	up(&a, ",reservations=1");
 	up(&b, ",reservations=1");
 	become(&b, 0xb0);
-	cr_assert_eq(hr_ssd_reserve(&a), 0);
-	cr_expect_eq(hr_ssd_reserve(&a), 0, "once is enough");
+	cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0);
+	cr_expect_eq(hr_ssd_reserve(&a, test_error()), 0, "once is enough");
 	look(&b, &holder, &registered);
 	hr_resv_self(&self);
 	cr_expect_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
@@ -173,8 +175,8 @@ Test(reservation, only_the_holder_writes_and_the_end_releases)
 	cr_expect_eq(write_page(&a), 0);
 	cr_expect_eq(read_page(&b), 0);
 	cr_expect_eq(write_page(&b), CONFLICT);
-	cr_expect(strstr(fake_log_last(), "another host holds the reservation"), "%s",
-		  fake_log_last());
+	cr_expect(strstr(test_error_text(), "another host holds the reservation"), "%s",
+		  test_error_text());
 	hr_ssd_down(&a);
 	look(&b, &holder, &registered);
 	cr_expect_eq(holder.type, 0);
@@ -193,12 +195,12 @@ Test(reservation, a_controller_of_two_namespaces_gets_one_host_identifier)
 	up_beside(&a2, &a, ",reservations=1,namespaces=2");
 	up(&b, ",reservations=1,namespaces=2");
 	become(&b, 0xb0);
-	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0);
 	cr_expect_eq(write_page(&b), CONFLICT);
 	look(&a2, &holder, &registered);
 	cr_expect_eq(holder.type, 0, "each namespace has reservations of its own");
 	hr_soft_stats(&a.transport, &before);
-	cr_assert_eq(hr_ssd_reserve(&a2), 0, "%s", fake_log_last());
+	cr_assert_eq(hr_ssd_reserve(&a2, test_error()), 0, "%s", test_error_text());
 	hr_soft_stats(&a.transport, &after);
 	cr_expect_eq(after.commands - before.commands, 3, "Report, Register, Acquire");
 	cr_expect_eq(write_page(&a2), 0);
@@ -220,7 +222,7 @@ Test(reservation, this_machine_is_the_same_each_time)
 	cr_expect_arr_eq(one.id, two.id, sizeof one.id);
 }
 
-Test(reservation, another_host_is_named_with_the_remedy_and_nothing_is_changed)
+Test(reservation, another_holder_is_named_with_the_remedy_and_keeps_its_reservation)
 {
 	struct hr_resv_holder holder;
 	unsigned registered;
@@ -228,11 +230,12 @@ Test(reservation, another_host_is_named_with_the_remedy_and_nothing_is_changed)
 	for (uint8_t type = 1; type <= 6; type++) {
 		other_holds(type);
 		up(&a, ",reservations=1");
-		cr_expect_eq(hr_ssd_reserve(&a), -EBUSY, "type %u", type);
-		cr_expect(strstr(fake_log_last(), hr_resv_type_name(type)), "%s", fake_log_last());
-		cr_expect(strstr(fake_log_last(), "0x0123456789abcdef"), "%s", fake_log_last());
-		cr_expect(strstr(fake_log_last(), "b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0"));
-		cr_expect(strstr(fake_log_last(), "headrace store unlock --nsid 1 soft:"));
+		cr_expect_eq(hr_ssd_reserve(&a, test_error()), -EBUSY, "type %u", type);
+		cr_expect(strstr(test_error_text(), hr_resv_type_name(type)), "%s",
+			  test_error_text());
+		cr_expect(strstr(test_error_text(), "0x0123456789abcdef"), "%s", test_error_text());
+		cr_expect(strstr(test_error_text(), "b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0"));
+		cr_expect(strstr(test_error_text(), "headrace store unlock --nsid 1 soft:"));
 		look(&b, &holder, &registered);
 		cr_expect_eq(holder.key, OTHER_KEY);
 		cr_expect_eq(registered, 1, "type %u", type);
@@ -241,7 +244,7 @@ Test(reservation, another_host_is_named_with_the_remedy_and_nothing_is_changed)
 	}
 }
 
-/* A process that was killed has released nothing, but its lock of the machine is gone. */
+/* A killed process has released no reservation, but its lock of the machine is gone. */
 static void die(struct hr_ssd *ssd)
 {
 	close(ssd->reservation.lock);
@@ -249,29 +252,29 @@ static void die(struct hr_ssd *ssd)
 	hr_ssd_down(ssd);
 }
 
-Test(reservation, the_same_machine_takes_its_own_back_after_a_crash)
+Test(reservation, the_same_machine_takes_its_reservation_back_after_a_crash)
 {
 	struct hr_resv_holder holder;
 	unsigned registered;
 
-	up(&b, ",reservations=1"); /* the namespace keeps its power */
+	up(&b, ",reservations=1"); /* the power of the namespace stays on */
 	become(&b, 0xb0);
 	up(&a, ",reservations=1");
-	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0);
 	die(&a);
 	look(&b, &holder, &registered);
 	cr_assert_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
 	up(&a, ",reservations=1");
 	cr_expect_eq(write_page(&a), CONFLICT, "a new controller has no Host Identifier");
-	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0);
 	cr_expect_eq(write_page(&a), 0);
 	hr_ssd_down(&a);
 	look(&b, &holder, &registered);
 	cr_expect_eq(registered, 0);
 }
 
-/* As an older program of this machine may have left it. */
-Test(reservation, its_own_is_taken_back_with_another_key_and_type)
+/* A reservation of an older program on this machine. */
+Test(reservation, a_reservation_of_this_machine_is_taken_back_with_any_key_and_type)
 {
 	struct hr_resv_holder holder;
 	struct hr_resv_host self;
@@ -286,10 +289,11 @@ Test(reservation, its_own_is_taken_back_with_another_key_and_type)
 				      .cdw10 = NVME_FEAT_FID_HOST_ID,
 				      .cdw11 = 1 };
 		memcpy(a.ctrl->admin_data, self.id, 16);
-		cr_assert_eq(hr_admin(a.ctrl, &sqe, NULL), 0);
+		cr_assert_eq(hr_admin(a.ctrl, &sqe, NULL, NULL), 0);
 		cr_assert_eq(enroll(&a, 77), 0);
 		cr_assert_eq(acquire(&a, 77, type), 0);
-		cr_assert_eq(hr_ssd_reserve(&a), 0, "type %u: %s", type, fake_log_last());
+		cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0, "type %u: %s", type,
+			     test_error_text());
 		become(&b, 0xb0);
 		look(&b, &holder, &registered);
 		cr_expect_eq(holder.type, NVME_RESERVATION_RTYPE_WE);
@@ -303,12 +307,12 @@ Test(reservation, a_second_process_of_the_machine_is_refused)
 {
 	up(&a, ",reservations=1");
 	up(&b, ",reservations=1");
-	cr_assert_eq(hr_ssd_reserve(&a), 0);
-	cr_expect_eq(hr_ssd_reserve(&b), -EBUSY);
-	cr_expect(strstr(fake_log_last(), "another process or controller of this machine"), "%s",
-		  fake_log_last());
+	cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0);
+	cr_expect_eq(hr_ssd_reserve(&b, test_error()), -EBUSY);
+	cr_expect(strstr(test_error_text(), "another process or controller of this machine"), "%s",
+		  test_error_text());
 	hr_ssd_down(&a);
-	cr_expect_eq(hr_ssd_reserve(&b), 0);
+	cr_expect_eq(hr_ssd_reserve(&b, test_error()), 0);
 }
 
 Test(reservation, a_takeover_ends_writes_without_repetitions_and_is_left_alone)
@@ -322,7 +326,7 @@ Test(reservation, a_takeover_ends_writes_without_repetitions_and_is_left_alone)
 	up(&a, ",reservations=1");
 	up(&b, ",reservations=1");
 	become(&b, 0xb0);
-	cr_assert_eq(hr_ssd_reserve(&a), 0);
+	cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0);
 	cr_assert_eq(enroll(&b, OTHER_KEY), 0);
 	cr_assert_eq(preempt(&b, OTHER_KEY, self.key, 1), 0);
 	hr_soft_stats(&a.transport, &before);
@@ -345,15 +349,16 @@ Test(reservation, an_operator_may_clear_each_type)
 	for (uint8_t type = 1; type <= 6; type++) {
 		other_holds(type);
 		up(&a, ",reservations=1");
-		cr_assert_eq(hr_ssd_unlock(&a, &holder), 0, "type %u: %s", type, fake_log_last());
+		cr_assert_eq(hr_ssd_unlock(&a, &holder, test_error()), 0, "type %u: %s", type,
+			     test_error_text());
 		cr_expect_eq(holder.type, type);
 		cr_expect_eq(holder.key, OTHER_KEY);
 		look(&b, &holder, &registered);
 		cr_expect_eq(holder.type, 0);
 		cr_expect_eq(registered, 0, "type %u", type);
-		cr_expect_eq(hr_ssd_unlock(&a, &holder), 0);
+		cr_expect_eq(hr_ssd_unlock(&a, &holder, test_error()), 0);
 		cr_expect_eq(holder.type, 0, "there is none any more");
-		cr_expect_eq(hr_ssd_reserve(&a), 0);
+		cr_expect_eq(hr_ssd_reserve(&a, test_error()), 0);
 		hr_ssd_down(&a);
 		hr_ssd_down(&b);
 	}
@@ -366,9 +371,9 @@ Test(reservation, a_controller_without_reservations_gets_no_command)
 
 	up(&a, "");
 	hr_soft_stats(&a.transport, &before);
-	cr_expect_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_eq(hr_ssd_reserve(&a, test_error()), 0);
 	cr_expect_not(a.reservation.held);
-	cr_expect_eq(hr_ssd_unlock(&a, &holder), -ENOTSUP);
+	cr_expect_eq(hr_ssd_unlock(&a, &holder, test_error()), -ENOTSUP);
 	hr_soft_stats(&a.transport, &after);
 	cr_expect_eq(after.commands, before.commands);
 	cr_expect_eq(send(&a, nvme_cmd_resv_register, 0, 0, 1), NVME_SC_INVALID_OPCODE);
@@ -383,33 +388,33 @@ Test(reservation, a_namespace_without_a_useful_type_gets_no_command)
 	for (size_t i = 0; i < ROWS(row); i++) {
 		up(&a, ",reservations=1");
 		a.disk.ns.rescap = row[i].rescap;
-		cr_expect_eq(hr_ssd_reserve(&a), 0);
+		cr_expect_eq(hr_ssd_reserve(&a, test_error()), 0);
 		cr_expect_eq(a.reservation.held, row[i].type != 0, "row %zu", i);
 		cr_expect_eq(a.reservation.type, row[i].type, "row %zu", i);
 		hr_ssd_down(&a);
 	}
 }
 
-Test(reservation, a_protected_namespace_needs_none)
+Test(reservation, a_write_protected_namespace_needs_no_reservation)
 {
 	up(&a, ",reservations=1");
 	a.ns.read_only = true;
-	cr_expect_eq(hr_ssd_reserve(&a), 0);
+	cr_expect_eq(hr_ssd_reserve(&a, test_error()), 0);
 	cr_expect_not(a.reservation.held);
 }
 
-/* Report, Register, Acquire, Release fail, one after the other; Host Identifier by itself. */
+/* Report, Register, Acquire and Release fail, one after the other; Host Identifier separately. */
 Test(reservation, each_command_that_fails_is_named)
 {
 	static const struct {
 		const char *rule, *named;
 		int want;
 	} row[] = {
-		{ "on any: status 0x6 dnr", "reservation report: Internal Error", 6 },
-		{ "on any nth 2: status 0x2 dnr", "reservation register", 2 },
-		{ "on any nth 3: status 0x6 dnr", "reservation acquire", 6 },
-		{ "on any nth 3: status 0x83 dnr", "reservation acquire: Reservation Conflict",
-		  CONFLICT },
+		{ "on any opcode 0x0e: status 0x6 dnr", "reservation report: Internal Error", 6 },
+		{ "on any opcode 0x0d: status 0x2 dnr", "reservation register", 2 },
+		{ "on any opcode 0x11: status 0x6 dnr", "reservation acquire", 6 },
+		{ "on any opcode 0x11: status 0x83 dnr",
+		  "reservation acquire: Reservation Conflict", CONFLICT },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -418,11 +423,13 @@ Test(reservation, each_command_that_fails_is_named)
 		snprintf(options, sizeof options, ",reservations=1,faults=%s", script);
 		write_script(row[i].rule);
 		up(&a, options);
-		cr_expect_eq(hr_ssd_reserve(&a), row[i].want, "row %zu", i);
-		cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), row[i].named), "row %zu: %s", i,
-			  fake_log_last_of(HR_LOG_ERROR));
+		cr_expect_eq(hr_ssd_reserve(&a, test_error()), row[i].want, "row %zu", i);
+		cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
+		cr_expect(strstr(test_error_text(), row[i].named), "row %zu: %s", i,
+			  test_error_text());
 		cr_expect_not(a.reservation.held);
-		cr_expect_eq(hr_ssd_reserve(&a), 0, "row %zu: the lock is free again", i);
+		cr_expect_eq(hr_ssd_reserve(&a, test_error()), 0, "row %zu: the lock is free again",
+			     i);
 		hr_ssd_down(&a);
 	}
 }
@@ -434,13 +441,13 @@ Test(reservation, a_lost_command_ends_the_disk)
 	snprintf(options, sizeof options, ",reservations=1,faults=%s", script);
 	write_script("on any: cfs");
 	up(&a, options);
-	cr_expect_eq(hr_ssd_reserve(&a), -EIO);
+	cr_expect_eq(hr_ssd_reserve(&a, test_error()), -EIO);
 	cr_expect_not(a.reservation.held);
 }
 
-/* ---- what a controller reports */
+/* ---- the controller's report */
 
-Test(reservation, a_report_is_read_within_its_bytes)
+Test(reservation, a_report_is_not_read_beyond_its_bytes)
 {
 	static const struct {
 		uint8_t type;
@@ -473,7 +480,7 @@ Test(reservation, a_report_is_read_within_its_bytes)
 
 /* ---- the software controller: rules of the commands */
 
-Test(reservation, commands_answer_as_the_specification_says)
+Test(reservation, commands_complete_as_specified)
 {
 	up(&a, ",reservations=1");
 	become(&a, 0xa0);
@@ -532,7 +539,7 @@ Test(reservation, each_type_lets_the_right_hosts_read_and_write)
 	}
 }
 
-Test(reservation, a_host_without_an_identifier_loses_all_with_its_controller)
+Test(reservation, a_host_without_an_identifier_loses_its_reservation_with_its_controller)
 {
 	struct hr_resv_holder holder;
 	unsigned registered;

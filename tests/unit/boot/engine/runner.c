@@ -1,7 +1,7 @@
 /*
- * What the host makes of a pipeline's end: which ssds it trusts no more, which failure came first,
- * what is durable, and what runs next. The backend launches nothing; each test leaves behind what
- * workers would have. No checksums of sources: nothing computes them.
+ * The host's handling of a pipeline's end: the ssds that it stops using, the first failure, the
+ * durable part, and the next pipelines. The backend launches nothing; each test writes the results
+ * of workers. Sources have no checksums, because no worker computes them.
  */
 #include "boot/engine/names.h"
 #include "boot/engine/runner.h"
@@ -19,6 +19,8 @@
 #include "nvme/ctrl.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
+#include "tests/harness/power.h"
 
 #define TILE (64u << 10)
 #define TILES 16u
@@ -29,17 +31,17 @@ static struct hr_appliance *app;
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
 static unsigned launches;
-static int (*leave)(struct hr_run *run); /* what workers leave; the result of poll() */
+/* Writes the results of workers; returns the result of poll(). */
+static int (*leave)(struct hr_run *run);
 
-static void print(void *to, const char *line)
+static int launch_nothing(struct hr_backend *b, const struct hr_launch_args *args,
+			  struct hr_launch **launch, struct hr_error *e)
 {
-	fprintf(stderr, "%s\n", line);
-}
+	static struct hr_launch handle;
 
-static int launch_nothing(struct hr_backend *b, enum hr_kernel kernel, void *argument,
-			  uint32_t blocks, uint32_t threads, uint32_t shared_bytes)
-{
 	launches++;
+	handle = (struct hr_launch){ b, args->stop };
+	*launch = &handle;
 	return 0;
 }
 
@@ -51,7 +53,11 @@ static struct hr_run *running(void)
 	return NULL;
 }
 
-static int poll_script(struct hr_backend *b)
+static void free_nothing(struct hr_launch *launch)
+{
+}
+
+static int poll_script(struct hr_launch *launch, struct hr_error *e)
 {
 	return leave(running());
 }
@@ -89,7 +95,7 @@ static const char two_sources[] =
 	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 
 static const char one_copy[] = SSDS "pipelines = ( " SINK("p", "out") " );\n";
-/* The second reads what the first writes; the third has nothing to do with either. */
+/* The second pipeline reads the sink of the first; the third is independent of both. */
 static const char chain[] = SSDS "pipelines = ( " SINK(
 	"p", "out") ", { name = \"q\"; operator = \"crc32c\"; source = { ssd = \"b\"; object = "
 		    "\"out\"; };\n  tile = \"64K\"; verify = \"off\"; }, { name = \"r\"; operator "
@@ -100,15 +106,17 @@ static void up(const char *text)
 {
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), print, NULL),
-		     0);
+	cr_assert_eq(
+		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
+		"%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	hr_unseal(); /* asserts may allocate */
+	hr_unseal(); /* assertions may allocate */
 	real = app->backend[0].ops;
 	ops = *real;
 	ops.launch = launch_nothing;
 	ops.poll = poll_script;
+	ops.launch_free = free_nothing;
 	app->backend[0].ops = &ops;
 	launches = 0;
 }
@@ -120,7 +128,7 @@ static void down(void)
 	free(app);
 }
 
-/* ---- ssds that are not to be trusted */
+/* ---- ssds that failed */
 
 static struct hr_nvme_qp *bad_qp;
 static bool lost;
@@ -134,7 +142,7 @@ static int ends_with_bad_queue(struct hr_run *run)
 	return 1;
 }
 
-/* Of each ssd: enabled when its window on the memory of the pipelines is closed. */
+/* Per ssd: still enabled when its window on the pipelines' memory is closed. */
 static bool enabled[HR_SSDS_MAX];
 static struct hr_transport_ops transport_ops;
 static const struct hr_transport_ops *real_transport;
@@ -157,13 +165,13 @@ static void watch_windows(void)
 	memset(enabled, 0, sizeof enabled);
 }
 
-/* Only the ssd behind it is failed, and it is disabled before memory that it knows is given back. */
+/* Only this ssd has failed, and it is disabled before memory that it can reach is released. */
 static void expect_only(uint32_t bad, uint32_t used)
 {
 	watch_windows();
-	cr_expect_eq(hr_run_all(app, false), 0);
+	cr_expect_eq(hr_run_all(app, false, NULL), 0);
 	for (uint32_t d = 0; d < app->config.ssds; d++)
-		cr_expect_eq(app->ssd[d].failed, d == bad, "ssd %u", d);
+		cr_expect_eq(hr_health_failed(&app->ssd[d].health), d == bad, "ssd %u", d);
 	down();
 	for (uint32_t d = 0; d < 3; d++)
 		cr_expect_eq(enabled[d], (used >> d & 1) && d != bad, "ssd %u of bad %u", d, bad);
@@ -175,7 +183,7 @@ Test(runner, a_bad_read_queue_fails_its_own_ssd)
 		up(two_sources);
 		cr_assert_eq(app->run[0].ssds, 2u);
 		lost = i / 4;
-		bad_qp = &app->run[0].read_qp[i % 4]; /* worker 0: a, b; worker 1: a, b */
+		bad_qp = &app->run[0].cpu.read_qp[i % 4]; /* worker 0: a, b; worker 1: a, b */
 		leave = ends_with_bad_queue;
 		expect_only(i % 2, 3);
 	}
@@ -188,20 +196,21 @@ static int loses_an_ssd(struct hr_run *run)
 	static uint32_t cut_of = UINT32_MAX;
 
 	if (cut_of != gone)
-		hr_soft_power_cut(&app->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
+		power_cut(&app->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
 	cut_of = gone;
-	return hr_acquire_sys_u32(&run->control->stop) == HR_STOP_WAITING;
+	return hr_acquire_sys_u32(&run->cpu.control->stop) == HR_STOP_WAITING;
 }
 
-/* Of a pipeline over several ssds each one is looked at while it runs, and no other. */
+/* While a pipeline runs, its ssds are watched, and no other ssd is. */
 Test(runner, each_ssd_of_a_running_pipeline_is_watched)
 {
 	for (gone = 0; gone < 2; gone++) {
 		up(two_sources);
 		leave = loses_an_ssd;
-		cr_expect_neq(hr_run_all(app, false), 0);
+		cr_expect_neq(hr_run_all(app, false, NULL), 0);
 		for (uint32_t d = 0; d < 3; d++)
-			cr_expect_eq(app->ssd[d].failed, d == gone, "ssd %u of %u", d, gone);
+			cr_expect_eq(hr_health_failed(&app->ssd[d].health), d == gone,
+				     "ssd %u of %u", d, gone);
 		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
 		down();
 	}
@@ -212,7 +221,7 @@ Test(runner, a_bad_write_queue_fails_the_ssd_of_the_sink)
 	for (uint32_t i = 0; i < 4; i++) {
 		up(one_copy);
 		lost = i / 2;
-		bad_qp = &app->run[0].write_qp[i % 2];
+		bad_qp = &app->run[0].cpu.write_qp[i % 2];
 		leave = ends_with_bad_queue;
 		expect_only(1, 3);
 	}
@@ -223,24 +232,26 @@ static int gpu_fails(struct hr_run *run)
 	return -EIO;
 }
 
-Test(runner, after_a_gpu_failed_no_ssd_of_the_pipeline_is_trusted)
+Test(runner, a_failed_gpu_fails_all_ssds_of_its_pipeline)
 {
 	up(one_copy);
 	leave = gpu_fails;
-	cr_expect_eq(hr_run_all(app, false), -EIO);
-	cr_expect(app->ssd[0].failed && app->ssd[1].failed && !app->ssd[2].failed);
+	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
+	cr_expect(hr_health_failed(&app->ssd[0].health) && hr_health_failed(&app->ssd[1].health) &&
+		  !hr_health_failed(&app->ssd[2].health));
 	down();
 }
 
 /* ---- failures */
 
-static uint64_t fails_at[3]; /* tile of prefetch, compute and write-back; 0: that one works */
+/* Failing tile of prefetch, compute and write-back; 0: the role does not fail. */
+static uint64_t fails_at[3];
 
 static int ends_with_failures(struct hr_run *run)
 {
 	for (uint32_t role = 0; role < HR_ROLES; role++) {
 		struct hr_worker_status *status =
-			&run->status[hr_pipe_first_status(run->pipe, role)];
+			&run->cpu.status[hr_pipe_first_status(run->pipe, role)];
 
 		if (!fails_at[role])
 			continue;
@@ -250,11 +261,11 @@ static int ends_with_failures(struct hr_run *run)
 						       .tile = fails_at[role],
 						       .opcode = 1 };
 	}
-	run->pipe->next_tile = 7; /* and three are on their way */
+	run->pipe->next_tile = 7; /* and three tiles are in flight */
 	return 1;
 }
 
-Test(runner, the_failure_that_comes_first_in_the_data_is_told)
+Test(runner, the_failure_that_comes_first_in_the_data_is_reported)
 {
 	static const uint64_t row[][3] = { { 3, 9, 9 }, { 9, 3, 9 }, { 9, 9, 3 },
 					   { 3, 0, 9 }, { 9, 0, 3 }, { 0, 9, 3 } };
@@ -264,7 +275,7 @@ Test(runner, the_failure_that_comes_first_in_the_data_is_told)
 		up(one_copy);
 		memcpy(fails_at, row[i], sizeof fails_at);
 		leave = ends_with_failures;
-		cr_expect_eq(hr_run_all(app, false), want[i], "row %zu", i);
+		cr_expect_eq(hr_run_all(app, false, NULL), want[i], "row %zu", i);
 		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
 		cr_expect_eq(app->run[0].error, want[i]);
 		cr_expect_eq(app->run[0].failure.tile, 3u, "row %zu", i);
@@ -274,18 +285,18 @@ Test(runner, the_failure_that_comes_first_in_the_data_is_told)
 
 static uint64_t durable_bytes(void)
 {
-	const struct hr_object *object = hr_store_find_pending(&app->ssd[1].store, "out");
+	const struct hr_store_object *object = hr_store_find_pending(&app->ssd[1].store, "out");
 
 	return object ? object->durable_bytes : UINT64_MAX;
 }
 
-/* What is written of a failed run is kept, unless its own ssd has failed. */
-Test(runner, a_failed_run_keeps_what_is_written)
+/* The written part of a failed run is kept, unless its own ssd has failed. */
+Test(runner, a_failed_run_keeps_its_written_data)
 {
 	up(one_copy);
 	memcpy(fails_at, (uint64_t[3]){ 3, 0, 0 }, sizeof fails_at);
 	leave = ends_with_failures;
-	cr_expect_eq(hr_run_all(app, false), 0x280);
+	cr_expect_eq(hr_run_all(app, false, NULL), 0x280);
 	cr_expect_eq(app->run[0].durable_tiles, 7u);
 	cr_expect_eq(durable_bytes(), 7u * TILE);
 	down();
@@ -297,14 +308,14 @@ static int ends_with_failure_and_bad_queue(struct hr_run *run)
 	return ends_with_bad_queue(run);
 }
 
-Test(runner, nothing_is_recorded_on_an_ssd_that_failed)
+Test(runner, no_progress_is_recorded_on_a_failed_ssd)
 {
 	up(one_copy);
 	memcpy(fails_at, (uint64_t[3]){ 0, 0, 3 }, sizeof fails_at);
 	lost = true;
-	bad_qp = &app->run[0].write_qp[1];
+	bad_qp = &app->run[0].cpu.write_qp[1];
 	leave = ends_with_failure_and_bad_queue;
-	cr_expect_eq(hr_run_all(app, false), 0x282);
+	cr_expect_eq(hr_run_all(app, false, NULL), 0x282);
 	cr_expect_eq(app->run[0].durable_tiles, 0u);
 	cr_expect_eq(durable_bytes(), 0u);
 	down();
@@ -312,29 +323,30 @@ Test(runner, nothing_is_recorded_on_an_ssd_that_failed)
 
 /* ---- checkpoints */
 
-static uint64_t missing, durable_then; /* tiles that are not written; what was durable meanwhile */
+static uint64_t missing, durable_then; /* tiles that are not written; durable tiles meanwhile */
 static unsigned looks;
 
-/* Some rounds with that many tiles missing, of which the slots know; then none is. */
+/* Some rounds with that many tiles missing, held by slots; then none is missing. */
 static int ends_after_checkpoints(struct hr_run *run)
 {
 	const uint64_t tiles = run->tiles - run->first_tile - missing;
 
-	hr_relaxed_sys_u64(&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
-			   tiles);
+	hr_relaxed_sys_u64(
+		&run->cpu.status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles, tiles);
 	for (uint32_t i = 0; i < run->pipe->slots; i++)
-		hr_release_sys_u64(&run->written[i], run->tiles - i);
+		hr_release_sys_u64(&run->cpu.written[i], run->tiles - i);
 	if (looks++ < 4)
 		return 0;
 	durable_then = run->durable_tiles;
-	hr_relaxed_sys_u64(&run->status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
-			   run->tiles - run->first_tile);
+	hr_relaxed_sys_u64(
+		&run->cpu.status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
+		run->tiles - run->first_tile);
 	run->pipe->next_tile = run->tiles;
 	return 1;
 }
 
-/* The slot that is farthest behind counts, unless every tile of this run is written. */
-Test(runner, a_checkpoint_records_what_is_written_and_no_tile_more)
+/* The slot that is furthest behind counts, unless every tile of this run is written. */
+Test(runner, a_checkpoint_records_exactly_the_written_tiles)
 {
 	static const struct {
 		uint64_t first, missing, durable;
@@ -350,7 +362,7 @@ Test(runner, a_checkpoint_records_what_is_written_and_no_tile_more)
 		missing = row[i].missing;
 		looks = 0;
 		leave = ends_after_checkpoints;
-		cr_expect_eq(hr_run_all(app, false), 0);
+		cr_expect_eq(hr_run_all(app, false, NULL), 0);
 		cr_expect_eq(durable_then, row[i].durable, "row %zu: %llu", i,
 			     (unsigned long long)durable_then);
 		cr_expect_eq(app->run[0].durable_tiles, TILES);
@@ -360,27 +372,27 @@ Test(runner, a_checkpoint_records_what_is_written_and_no_tile_more)
 
 /* ---- Ctrl-C */
 
-/* Asks to stop at the first look; ends once the host has passed it on. */
+/* Request a stop at the first look; end when the host has forwarded it. */
 static int stops_when_told(struct hr_run *run)
 {
 	if (!hr_signals_pending())
 		raise(SIGINT);
-	if (!run->control->stop)
+	if (!run->cpu.control->stop)
 		return 0;
 	run->pipe->next_tile = 9;
 	((struct hr_slot *)run->pipe->slot)[2].holds = 1;
 	((struct hr_slot *)run->pipe->slot)[2].next_read = 5;
-	run->status[0].bytes = 9 * TILE;
+	run->cpu.status[0].bytes = 9 * TILE;
 	return 1;
 }
 
-/* Without periodic checkpoints (checkpoint = 0) too. */
-Test(runner, a_signal_records_what_is_written_to_the_tile)
+/* The same without periodic checkpoints (checkpoint = 0). */
+Test(runner, a_signal_records_exactly_the_written_tiles)
 {
 	up(one_copy);
 	hr_signals_catch();
 	leave = stops_when_told;
-	cr_expect_eq(hr_run_all(app, false), -EINTR);
+	cr_expect_eq(hr_run_all(app, false, NULL), -EINTR);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
 	cr_expect_eq(app->run[0].error, -EINTR);
 	cr_expect_eq(app->run[0].durable_tiles, 5u);
@@ -393,12 +405,12 @@ Test(runner, a_signal_records_what_is_written_to_the_tile)
 }
 
 static int write_fails(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes,
-		       bool fua)
+		       bool fua, struct hr_error *e)
 {
-	return 0x280;
+	return hr_fail(e, HR_ERROR_DEVICE, 0x280, "the write fails");
 }
 
-Test(runner, a_signal_whose_record_fails_is_that_error)
+Test(runner, a_failed_record_after_a_signal_is_the_error_of_the_run)
 {
 	struct hr_blk_ops broken;
 
@@ -408,7 +420,7 @@ Test(runner, a_signal_whose_record_fails_is_that_error)
 	app->ssd[1].blk->ops = &broken;
 	hr_signals_catch();
 	leave = stops_when_told;
-	cr_expect_eq(hr_run_all(app, false), 0x280);
+	cr_expect_eq(hr_run_all(app, false, NULL), 0x280);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
 	cr_expect_eq(app->run[0].error, 0x280);
 	cr_expect_eq(app->run[0].durable_tiles, 0u);
@@ -419,18 +431,18 @@ static int works(struct hr_run *run)
 {
 	const uint32_t role = run->pipe->has_sink ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
 
-	run->status[hr_pipe_first_status(run->pipe, role)].tiles = run->tiles;
+	run->cpu.status[hr_pipe_first_status(run->pipe, role)].tiles = run->tiles;
 	run->pipe->next_tile = run->tiles;
 	return 1;
 }
 
-Test(runner, nothing_is_launched_after_a_signal)
+Test(runner, no_pipeline_is_launched_after_a_signal)
 {
 	up(chain);
 	hr_signals_catch();
 	raise(SIGTERM);
 	leave = works;
-	cr_expect_eq(hr_run_all(app, false), -EINTR);
+	cr_expect_eq(hr_run_all(app, false, NULL), -EINTR);
 	cr_expect_eq(launches, 0u);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_WAITING);
 	down();
@@ -438,7 +450,7 @@ Test(runner, nothing_is_launched_after_a_signal)
 
 /* ---- which pipelines run */
 
-static const char *fails_name; /* of a pipeline */
+static const char *fails_name; /* name of the failing pipeline */
 static char order[16];
 
 static int works_but_one(struct hr_run *run)
@@ -450,7 +462,7 @@ static int works_but_one(struct hr_run *run)
 	return ends_with_failures(run);
 }
 
-/* The order of the launches, when that one fails; and what it comes to. */
+/* The order of the launches when that pipeline fails, and the result. */
 static const char *run_chain(const char *name, bool keep_going, const char *suspect, int want)
 {
 	up(chain);
@@ -460,11 +472,11 @@ static const char *run_chain(const char *name, bool keep_going, const char *susp
 	app->keep_going = keep_going;
 	for (uint32_t i = 0; i < 3; i++)
 		app->run[i].suspect = strcmp(app->run[i].config->name, suspect) == 0;
-	cr_expect_eq(hr_run_all(app, false), want, "%s", order);
+	cr_expect_eq(hr_run_all(app, false, NULL), want, "%s", order);
 	return order;
 }
 
-Test(runner, a_failure_ends_it_all)
+Test(runner, without_keep_going_a_failure_ends_all_pipelines)
 {
 	cr_expect_str_eq(run_chain("", false, "", 0), "pqr", "%s", order);
 	down();
@@ -474,7 +486,7 @@ Test(runner, a_failure_ends_it_all)
 	down();
 }
 
-Test(runner, where_it_keeps_going_only_what_needs_it_stops)
+Test(runner, with_keep_going_only_dependent_pipelines_stop)
 {
 	cr_expect_str_eq(run_chain("p", true, "", 0x280), "pr", "%s", order);
 	cr_expect_eq(app->run[1].outcome, HR_RUN_WAITING);
@@ -484,8 +496,8 @@ Test(runner, where_it_keeps_going_only_what_needs_it_stops)
 	down();
 }
 
-/* And what reads the sink of a suspect comes behind it. */
-Test(runner, suspects_run_last)
+/* A pipeline that reads the sink of a suspect runs after it. */
+Test(runner, suspected_pipelines_run_last)
 {
 	cr_expect_str_eq(run_chain("", true, "p", 0), "rpq", "%s", order);
 	down();
@@ -493,35 +505,35 @@ Test(runner, suspects_run_last)
 	down();
 }
 
-Test(runner, without_an_ssd_or_a_gpu_that_failed_the_rest_runs)
+Test(runner, pipelines_without_the_failed_ssd_or_gpu_run)
 {
 	up(chain);
 	app->keep_going = true;
 	lost = true;
-	bad_qp = &app->run[0].write_qp[0];
+	bad_qp = &app->run[0].cpu.write_qp[0];
 	leave = ends_with_bad_queue;
-	hr_run_all(app, false);
+	hr_run_all(app, false, NULL);
 	cr_expect_eq(app->run[1].outcome, HR_RUN_WAITING, "it reads from b");
 	cr_expect_eq(app->run[2].outcome, HR_RUN_DONE);
 	down();
 	up(chain);
 	app->keep_going = true;
 	leave = gpu_fails;
-	cr_expect_eq(hr_run_all(app, false), -EIO);
+	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
 	cr_expect_eq(launches, 1u);
 	cr_expect_eq(app->run[2].outcome, HR_RUN_WAITING);
 	down();
 }
 
-/* ---- what was read */
+/* ---- bytes read */
 
-Test(runner, bytes_are_those_of_all_sources)
+Test(runner, bytes_read_are_the_sum_of_all_sources)
 {
 	const struct hr_run *run;
 
 	up(two_sources);
 	run = &app->run[0];
-	/* 8192 rows a tile, by the longest rows; the last tile has 1696. */
+	/* 8192 rows per tile, by the longest rows; the last tile has 1696. */
 	cr_assert_eq(run->tiles, 13u);
 	cr_expect_eq(hr_run_bytes(run, 0), 0u);
 	cr_expect_eq(hr_run_bytes(run, 1), 8192u * 20);
@@ -533,17 +545,17 @@ Test(runner, bytes_are_those_of_all_sources)
 
 static int reads_all(struct hr_run *run)
 {
-	run->status[0].bytes = 7;
-	run->status[1].bytes = 5;
-	run->status[2].bytes = 1000; /* of compute */
+	run->cpu.status[0].bytes = 7;
+	run->cpu.status[1].bytes = 5;
+	run->cpu.status[2].bytes = 1000; /* of compute */
 	return works(run);
 }
 
-Test(runner, what_was_read_is_kept_after_the_way_down)
+Test(runner, bytes_read_are_kept_after_going_down)
 {
 	up(two_sources);
 	leave = reads_all;
-	cr_expect_eq(hr_run_all(app, false), 0);
+	cr_expect_eq(hr_run_all(app, false, NULL), 0);
 	app->backend[0].ops = real;
 	hr_appliance_down(app);
 	cr_expect_eq(hr_run_bytes_read(&app->run[0]), 12u);

@@ -1,9 +1,10 @@
-/* What a pipeline looks like on a gpu whose size the test chooses: slots, blocks, workers, threads. */
+/* The shape of a pipeline on a gpu whose size the test sets: slots, blocks, workers, threads. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
 #include "boot/engine/stages.h"
 #include "gpu/ops/operators.h"
@@ -14,12 +15,13 @@
 static struct hr_appliance *app;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
-static uint32_t per_processor; /* blocks of 256 threads that one holds */
+static uint32_t per_processor; /* blocks of 256 threads that fit one processor */
 
-static uint32_t resident(struct hr_backend *b, enum hr_kernel kernel, uint32_t threads,
-			 uint32_t shared_bytes)
+static int resident(struct hr_backend *b, enum hr_entry entry, uint32_t threads,
+		    uint32_t shared_bytes, uint32_t *blocks, struct hr_error *e)
 {
-	return threads > b->max_threads ? 0 : b->processors * (per_processor * 256 / threads);
+	*blocks = threads > b->max_threads ? 0 : b->processors * (per_processor * 256 / threads);
+	return 0;
 }
 
 static const struct hr_backend_ops ops = { .resident = resident };
@@ -29,6 +31,7 @@ static void gpu(uint32_t lanes, uint32_t processors)
 	app->backend[0] = (struct hr_backend){ .ops = &ops,
 					       .name = "far:0",
 					       .lanes = lanes,
+					       .wave = lanes,
 					       .processors = processors,
 					       .max_threads = lanes == 1 ? 1 : 1024 };
 	per_processor = 2;
@@ -36,7 +39,7 @@ static void gpu(uint32_t lanes, uint32_t processors)
 
 static struct hr_controller controller;
 
-/* A pipeline over one ssd with plenty of queues, `tiles` tiles of 1 MiB. */
+/* A pipeline over one ssd with enough queues, `tiles` tiles of 1 MiB. */
 static void begin(void)
 {
 	app = calloc(1, sizeof *app);
@@ -64,9 +67,9 @@ static void end(void)
 	free(app);
 }
 
-TestSuite(shape, .init = begin, .fini = end, .timeout = 20);
+TestSuite(shape, .init = begin, .fini = end, .timeout = 60);
 
-Test(shape, a_cpu_has_one_block_of_each_role_unless_told)
+Test(shape, a_cpu_has_one_block_of_each_role_by_default)
 {
 	gpu(1, 16);
 	cr_assert_eq(hr_shape_run(app, run), 0);
@@ -75,6 +78,8 @@ Test(shape, a_cpu_has_one_block_of_each_role_unless_told)
 	cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], 1);
 	cr_expect_eq(run->blocks[HR_ROLE_COMPUTE], 1);
 	cr_expect_eq(run->blocks[HR_ROLE_WRITEBACK], 0);
+	for (int role = 0; role < HR_ROLES; role++)
+		cr_expect_eq(run->workers[role], 1);
 	cr_expect_null(hr_run_bounce(app, run));
 	pipeline->has_sink = true;
 	pipeline->slots = 3;
@@ -91,8 +96,11 @@ Test(shape, a_cpu_has_one_block_of_each_role_unless_told)
 	cr_expect_not(run->copies);
 }
 
-/* Whatever the GPU, the tiles and the ssd: never more than there is, and someone for each role. */
-Test(shape, what_is_chosen_fits_and_spares_the_processors)
+/*
+ * For every GPU, number of tiles and ssd a shape needs no more than is available, and has at least
+ * one worker for each role.
+ */
+Test(shape, chosen_values_fit_and_leave_processors_free)
 {
 	static const uint32_t processors[] = { 2, 3, 8, 20, 84, 108, 132, 148 };
 	static const uint32_t tile[] = { 4096, 65536, MIB, 64 * MIB };
@@ -128,7 +136,7 @@ Test(shape, what_is_chosen_fits_and_spares_the_processors)
 Test(shape, queue_pairs_are_shared_with_the_other_pipelines)
 {
 	pipeline->has_sink = true;
-	controller.queues = 9; /* 8 left */
+	controller.queues = 9; /* 8 queue pairs remain */
 	app->config.pipelines = 2;
 	app->run[1] = app->run[0];
 	app->config.pipeline[1] = *pipeline;
@@ -143,7 +151,7 @@ Test(shape, queue_pairs_are_shared_with_the_other_pipelines)
 	cr_expect_eq(hr_run_workers(run, HR_ROLE_PREFETCH), 4);
 }
 
-Test(shape, what_the_configuration_says_holds_or_is_refused)
+Test(shape, values_of_the_configuration_are_kept_or_refused)
 {
 	pipeline->has_sink = true;
 	pipeline->slots = 40;
@@ -173,7 +181,7 @@ Test(shape, a_limit_of_host_memory_limits_the_slots)
 	cr_expect_eq(run->slots, 20);
 }
 
-Test(shape, operators_that_read_once_read_in_place_unless_told)
+Test(shape, operators_that_read_once_read_in_place_by_default)
 {
 	struct hr_operator twice = *hr_op_find("crc32c");
 
@@ -193,8 +201,8 @@ Test(shape, operators_that_read_once_read_in_place_unless_told)
 	cr_expect_not(run->copies);
 }
 
-/* Nothing crosses the link twice, and what needs no checksum costs no memory. */
-Test(shape, what_has_a_checksum_is_copied)
+/* No byte crosses the link twice, and tiles without checksums need no extra memory. */
+Test(shape, tiles_with_a_checksum_are_copied)
 {
 	pipeline->op = hr_op_find("cast_f32_bf16");
 	pipeline->has_sink = true;
@@ -213,7 +221,7 @@ Test(shape, what_has_a_checksum_is_copied)
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect(run->copies && run->stages);
 	cr_expect_eq(hr_run_copy_bytes(run), MIB + MIB / 2);
-	app->path[0][0].direct = true; /* all lies in GPU memory */
+	app->path[0][0].direct = true; /* the whole tile lies in GPU memory */
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect(!run->copies && !run->stages);
 	cr_expect_eq(run->shared_bytes, HR_CHECKSUM_MEMORY);
@@ -222,11 +230,63 @@ Test(shape, what_has_a_checksum_is_copied)
 	cr_expect_eq(run->shared_bytes, 0);
 }
 
-/* Its records are the checksums: they are not computed again, so tiles are read in place. */
+/* Its records are the checksums. They are not computed again, so tiles are read in place. */
 Test(shape, the_checksum_operator_needs_no_copy)
 {
 	run->source[0].verifiable = true;
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect_not(run->copies);
 	cr_expect_eq(run->shared_bytes, 0);
+}
+
+/* The configuration takes multiples of 32; what the GPU executes together may be more. */
+Test(shape, a_block_has_whole_waves)
+{
+	static const struct {
+		uint32_t lanes, wave, threads;
+		bool fits;
+	} row[] = {
+		{ 64, 64, 32, false }, { 64, 64, 96, false }, { 64, 64, 128, true },
+		{ 32, 64, 96, false }, { 32, 64, 128, true }, { 32, 32, 96, true },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		gpu(row[i].lanes, 132);
+		app->backend[0].wave = row[i].wave;
+		pipeline->threads = row[i].threads;
+		if (!row[i].fits) {
+			cr_expect_eq(hr_shape_run(app, run), -EINVAL, "row %zu", i);
+			continue;
+		}
+		cr_assert_eq(hr_shape_run(app, run), 0, "row %zu", i);
+		cr_expect_eq(run->workers[HR_ROLE_COMPUTE], row[i].threads / row[i].lanes);
+	}
+}
+
+/* Pipelines that may run at the same time divide the blocks of their gpu, and stay within them. */
+Test(shape, pipelines_side_by_side_share_the_blocks)
+{
+	static const uint32_t limit[] = { 0, 200, 100, 20, 12 };
+
+	for (uint32_t n = 2; n <= 4; n++) {
+		for (size_t i = 0; i < ROWS(limit); i++) {
+			app->config.pipelines = app->config.parallel = n;
+			app->config.gpu[0].blocks = limit[i];
+			app->backend[0].side_by_side = 132;
+			app->gpu_up[0] = true;
+			for (uint32_t k = 0; k < n; k++) {
+				app->run[k] = app->run[0];
+				app->config.pipeline[k] = app->config.pipeline[0];
+				app->run[k].config = &app->config.pipeline[k];
+				cr_assert_eq(hr_shape_run(app, &app->run[k]), 0);
+			}
+			cr_expect_eq(hr_schedule_check(app), 0, "%u within %u", n, limit[i]);
+			cr_expect_leq(hr_schedule_budget(app, 0), 132);
+			cr_expect_geq(run->blocks[HR_ROLE_COMPUTE], 1);
+			if (limit[i] == 0)
+				cr_expect_geq(n * (run->blocks[HR_ROLE_PREFETCH] +
+						   run->blocks[HR_ROLE_COMPUTE]),
+					      128, "no processor is left idle without need");
+		}
+	}
 }

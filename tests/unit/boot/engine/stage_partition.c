@@ -1,6 +1,6 @@
 /*
- * Partition and wiring over software controllers and the host backend: nothing that workers use
- * overlaps, everything lies in its place, and limits hold at N and N - 1.
+ * Partition and wiring over software controllers and the host backend: parts of workers do not
+ * overlap, each part lies in its place, and limits hold at N and N - 1.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include "boot/engine/stage_memory.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define PIECES_MAX 4096u
@@ -33,11 +34,6 @@ static void end(void)
 }
 
 TestSuite(plan, .init = begin, .fini = end, .timeout = 120);
-
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
 
 /* Columns of a table, on two blank ssds; the queues of b are shorter. */
 #define SSDS(of_b)                                                                             \
@@ -59,7 +55,7 @@ static void print(void *to, const char *line)
 	"\"; object = \"discount\"; }, { ssd = \"a\"; object = \"quantity\"; }, { ssd = \"" second \
 	"\"; object = \"price\"; } );"
 
-/* Up to that stage over the configuration whose memory and pipelines are given. */
+/* Bring up to that stage with a configuration of the given memory and pipelines. */
 static int up(const char *memory, const char *pipelines, enum hr_stage stage)
 {
 	const int n = snprintf(config, sizeof config,
@@ -68,13 +64,13 @@ static int up(const char *memory, const char *pipelines, enum hr_stage stage)
 
 	cr_assert(n > 0 && (size_t)n < sizeof config);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", config, (size_t)n, print, NULL),
-		     0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", config, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	return hr_appliance_up(app, stage);
 }
 
-/* ---- what workers and controllers use, piece by piece */
+/* ---- memory of workers and controllers, piece by piece */
 
 static struct piece {
 	const uint8_t *at;
@@ -149,7 +145,7 @@ static int by_address(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Doorbells lie in a BAR, all else in the memory of one gpu. */
+/* Doorbells lie in a BAR, all other pieces in the memory of one gpu. */
 static bool has_place(const struct piece *p)
 {
 	for (uint32_t g = 0; g < app->config.gpus; g++)
@@ -178,7 +174,7 @@ static void expect_order(const char *what)
 	}
 }
 
-Test(plan, nothing_that_workers_use_overlaps)
+Test(plan, parts_of_workers_do_not_overlap)
 {
 	static const struct {
 		const char *what, *pipelines;
@@ -230,7 +226,7 @@ Test(plan, nothing_that_workers_use_overlaps)
 	}
 }
 
-/* Identifiers of queue pairs: each once on its controller, from 1 on. */
+/* Identifiers of queue pairs are unique per controller and begin with 1. */
 Test(plan, a_queue_identifier_is_used_once)
 {
 	bool seen[2][65536] = { { false } };
@@ -252,20 +248,20 @@ Test(plan, a_queue_identifier_is_used_once)
 		const struct hr_run *run = &app->run[i];
 
 		for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH) * run->ssds; w++) {
-			const uint32_t d = run->ssd[w % run->ssds], id = run->read_qp[w].id;
+			const uint32_t d = run->ssd[w % run->ssds], id = run->cpu.read_qp[w].id;
 
 			cr_expect(id > 0 && !seen[d][id], "ssd %u, queue %u", d, id);
 			seen[d][id] = true;
 		}
 	}
 	for (uint32_t w = 0; w < 2; w++) {
-		cr_expect(!seen[0][app->run[1].write_qp[w].id]);
-		seen[0][app->run[1].write_qp[w].id] = true;
+		cr_expect(!seen[0][app->run[1].cpu.write_qp[w].id]);
+		seen[0][app->run[1].cpu.write_qp[w].id] = true;
 	}
 	hr_appliance_down(app);
 }
 
-/* Columns on two ssds give what the same columns on one give. */
+/* Columns on two ssds give the same result as on one ssd. */
 Test(plan, four_sources_over_two_ssds_give_the_same_result)
 {
 	static const char *const pipeline[] = {
@@ -276,7 +272,7 @@ Test(plan, four_sources_over_two_ssds_give_the_same_result)
 							     " tile = \"64K\"; slots = 6; blocks = "
 							     "{ prefetch = 3; compute = 2; }; }",
 	};
-	/* Rows 10, 12, 14 pass: discount 5, 6, 7, and price is the row's number. */
+	/* Rows 10, 12, 14 pass: discount 5, 6, 7, and the price is the row's number. */
 	const int64_t want = 10 * 5 + 12 * 6 + 14 * 7;
 
 	for (size_t i = 0; i < ROWS(pipeline); i++) {
@@ -284,7 +280,7 @@ Test(plan, four_sources_over_two_ssds_give_the_same_result)
 		int err;
 
 		cr_assert_eq(up("", pipeline[i], HR_STAGE_QUEUES), 0);
-		err = hr_run_all(app, false);
+		err = hr_run_all(app, false, NULL);
 		hr_unseal();
 		cr_assert_eq(err, 0, "%d", err);
 		memcpy(&got, app->run[0].pipe->op_result, sizeof got);
@@ -294,7 +290,10 @@ Test(plan, four_sources_over_two_ssds_give_the_same_result)
 	}
 }
 
-/* A tile that the configuration leaves open fits the queues with the commands of all its sources. */
+/*
+ * A tile size that the configuration leaves out fits the queues with the commands of all its
+ * sources.
+ */
 Test(plan, a_tile_that_is_chosen_fits_the_queues)
 {
 	static const char text[] =
@@ -307,8 +306,9 @@ Test(plan, a_tile_that_is_chosen_fits_the_queues)
 			"a") " operator = \"filter_sum\"; " ARGS " } );\n";
 	uint32_t commands = 0;
 
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), print, NULL),
-		     0);
+	cr_assert_eq(
+		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
+		"%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	hr_unseal();
@@ -338,7 +338,7 @@ static uint64_t used(uint32_t g)
 	return sum;
 }
 
-/* The limit counts for each gpu, so the larger of two decides. */
+/* The limit applies to each gpu, so the larger of two decides. */
 Test(plan, memory_host_is_a_limit_to_the_byte)
 {
 	char memory[64];
@@ -373,8 +373,8 @@ static int plan_queues(unsigned readers, unsigned writers, unsigned others)
 	return up("", text, HR_STAGE_PARTITION);
 }
 
-/* Readers, writers and those of other pipelines count together. */
-Test(plan, queue_pairs_of_all_pipelines_are_at_most_what_the_controller_has)
+/* Readers, writers and those of other pipelines are counted together. */
+Test(plan, queue_pairs_of_all_pipelines_fit_the_controller)
 {
 	unsigned have;
 
@@ -395,13 +395,13 @@ Test(plan, queue_pairs_of_all_pipelines_are_at_most_what_the_controller_has)
 Test(plan, memory_stays_while_a_controller_may_write_to_it)
 {
 	cr_assert_eq(up("", TWO, HR_STAGE_MEMORY), 0);
-	app->stuck = true;
+	app->ssd[0].health.state = HR_HEALTH_STUCK;
 	hr_memory_down(app);
 	for (uint32_t g = 0; g < 2; g++) {
 		cr_expect_not_null(app->memory[g].region[HR_PLACE_HOST].cpu, "gpu %u", g);
 		cr_expect_neq(app->mapped[HR_PLACE_HOST][g], 0, "gpu %u", g);
 	}
-	app->stuck = false;
+	app->ssd[0].health.state = HR_HEALTH_UP;
 	hr_memory_down(app);
 	for (uint32_t g = 0; g < 2; g++) {
 		cr_expect_null(app->memory[g].region[HR_PLACE_HOST].cpu, "gpu %u", g);

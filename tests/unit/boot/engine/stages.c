@@ -1,14 +1,18 @@
 /*
- * Bring-up and the way down, over software controllers and the host backend: what fails where, and
- * that what was up is down again (an image is locked for as long as its controller is up).
+ * Bring-up and going down, over software controllers and the host backend: the failure of each
+ * stage, and that all earlier stages are down again (an image is locked while its controller is
+ * up).
  */
 #include "boot/engine/names.h"
 #include "boot/engine/seal.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/ssd_store.h"
 #include "boot/engine/stage_sinks.h"
 #include "boot/engine/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +22,12 @@
 #include "boot/engine/runner.h"
 #include "nvme/hostmem.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 #define MIB (1u << 20)
 
 static char folder[32], image[64];
+static const char *options = ""; /* of the device, behind the image */
 static struct hr_appliance *app;
 
 static void begin(void)
@@ -42,26 +48,21 @@ static void end(void)
 
 TestSuite(stages, .init = begin, .fini = end, .timeout = 60);
 
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
-/* A configuration over the image: `ssd` and `pipeline` are more settings of the two groups. */
+/* A configuration over the image. `ssd` and `pipeline` are further settings of the two groups. */
 static void configure(const char *ssd, const char *memory, const char *pipeline)
 {
 	char text[2048];
 	int n = snprintf(text, sizeof text,
-			 "ssds = ( { name = \"a\"; device = \"soft:%s\"; %s } );\n"
+			 "ssds = ( { name = \"a\"; device = \"soft:%s%s\"; %s } );\n"
 			 "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
 			 "memory = { %s };\n"
 			 "pipelines = ( { name = \"p\";\n%s } );\n",
-			 image, ssd, memory, pipeline);
+			 image, options, ssd, memory, pipeline);
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
 	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
-		     0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
@@ -71,7 +72,7 @@ static void configure(const char *ssd, const char *memory, const char *pipeline)
 #define COPY IN OUT TILE
 #define CRC IN TILE "operator = \"crc32c\"; "
 
-/* Bytes of an object, never the same in two blocks. */
+/* The byte at a position of an object; no two blocks are equal. */
 static uint8_t pattern(uint64_t at)
 {
 	return (uint8_t)((at * 2654435761u) >> 13);
@@ -84,60 +85,60 @@ static int open_image(struct hr_ssd *ssd)
 	snprintf(device, sizeof device, "soft:%s,size=64M", image);
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 64,
-					.timeout_ns = 5 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S };
 
 	snprintf(config.device, sizeof config.device, "%s", device);
-	return hr_ssd_up(ssd, &config);
+	return hr_ssd_up(ssd, &config, NULL);
 }
 
 static void put(struct hr_ssd *ssd, const char *name, uint64_t bytes)
 {
 	uint8_t *data = aligned_alloc(HR_PAGE, MIB);
-	struct hr_object *object;
+	struct hr_store_object *object;
 
-	cr_assert_eq(hr_store_create(&ssd->store, name, bytes, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&ssd->store, name, bytes, 0, false, &object, NULL), 0);
 	for (uint64_t at = 0; at < object->capacity; at += MIB) {
 		uint64_t left = object->capacity - at;
 
 		for (uint64_t i = 0; i < MIB; i++)
 			data[i] = pattern(at + i);
 		cr_assert_eq(ssd->disk.blk.ops->write(&ssd->disk.blk, object->offset + at, data,
-						      left < MIB ? (size_t)left : MIB, false),
+						      left < MIB ? (size_t)left : MIB, false, NULL),
 			     0);
 	}
-	cr_assert_eq(hr_store_finish(&ssd->store, object->id, false, 0), 0);
+	cr_assert_eq(hr_store_finish(&ssd->store, object->id, false, 0, NULL), 0);
 	free(data);
 }
 
 /* An image with a store and object "in" of that many bytes. */
 static void make_image(uint64_t bytes)
 {
-	struct hr_ssd ssd;
+	struct hr_ssd ssd = { 0 };
 
 	cr_assert_eq(open_image(&ssd), 0);
-	cr_assert_eq(hr_ssd_format_store(&ssd, 64, false), 0);
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_format_store(&ssd, 64, false, NULL), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put(&ssd, "in", bytes);
 	hr_ssd_down(&ssd);
 }
 
-/* How many bytes of the object differ from the pattern. */
+/* Number of bytes of the object that differ from the pattern. */
 static uint64_t wrong_bytes(const char *name, uint64_t bytes)
 {
 	uint8_t *data = aligned_alloc(HR_PAGE, HR_PAGE);
-	const struct hr_object *object;
+	const struct hr_store_object *object;
 	uint64_t wrong = 0;
-	struct hr_ssd ssd;
+	struct hr_ssd ssd = { 0 };
 
 	cr_assert_eq(open_image(&ssd), 0);
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	object = hr_store_find(&ssd.store, name);
 	cr_assert_not_null(object);
 	cr_assert_eq(object->bytes, bytes);
 	for (uint64_t at = 0; at < bytes; at += HR_PAGE) {
-		cr_assert_eq(
-			ssd.disk.blk.ops->read(&ssd.disk.blk, object->offset + at, data, HR_PAGE),
-			0);
+		cr_assert_eq(ssd.disk.blk.ops->read(&ssd.disk.blk, object->offset + at, data,
+						    HR_PAGE, NULL),
+			     0);
 		for (uint64_t i = 0; i < HR_PAGE && at + i < bytes; i++)
 			wrong += data[i] != pattern(at + i);
 	}
@@ -146,16 +147,16 @@ static uint64_t wrong_bytes(const char *name, uint64_t bytes)
 	return wrong;
 }
 
-/* The image can be opened: no controller of a failed bring-up holds it any more. */
+/* The image can be opened, so no controller of a failed bring-up holds it. */
 static void expect_unlocked(void)
 {
-	struct hr_ssd ssd;
+	struct hr_ssd ssd = { 0 };
 
 	cr_assert_eq(open_image(&ssd), 0);
 	hr_ssd_down(&ssd);
 }
 
-Test(stages, each_failing_stage_takes_the_ones_before_down_again)
+Test(stages, each_failing_stage_takes_earlier_stages_down)
 {
 	static const struct {
 		enum hr_stage stage;
@@ -171,14 +172,14 @@ Test(stages, each_failing_stage_takes_the_ones_before_down_again)
 		{ HR_STAGE_PARTITION, "", "host = \"300K\";", CRC, -EINVAL },
 	};
 
-	/* Not a whole number of f32. */
+	/* The object is not a whole number of f32. */
 	make_image(MIB + 1);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		/* The stage before it comes up ... */
+		/* The stages before this one come up. */
 		configure(row[i].ssd, row[i].memory, row[i].pipeline);
 		cr_assert_eq(hr_appliance_up(app, row[i].stage - 1), 0, "row %zu", i);
 		hr_appliance_down(app);
-		/* ... and with this one all are down. */
+		/* This stage fails, and then all stages are down. */
 		configure(row[i].ssd, row[i].memory, row[i].pipeline);
 		cr_assert_eq(hr_appliance_up(app, row[i].stage), row[i].want, "row %zu", i);
 		cr_assert_eq(app->up, HR_STAGE_NONE, "row %zu", i);
@@ -187,13 +188,47 @@ Test(stages, each_failing_stage_takes_the_ones_before_down_again)
 	}
 }
 
-Test(stages, sink_that_exists_is_refused_and_nothing_changes)
+/* A command moves at most 8 KiB, and a queue of 8 entries has room for 7 commands. */
+Test(stages, the_commands_of_a_tile_fit_the_queues_of_each_ssd)
 {
-	struct hr_ssd ssd;
+	static const struct {
+		const char *pipeline;
+		int want;
+		uint32_t tile_bytes;
+	} row[] = {
+		{ IN "tile = \"56K\"; operator = \"crc32c\";", 0, 7 * 8192 },
+		{ IN "tile = \"60K\"; operator = \"crc32c\";", -EINVAL, 0 },
+		{ IN OUT "tile = \"56K\";", 0, 7 * 8192 },
+		{ IN OUT "tile = \"60K\";", -EINVAL, 0 },
+		/* The sink of this operator has half the bytes: the reads decide. */
+		{ IN "operator = \"cast_f32_bf16\"; sink = { object = \"o\"; }; tile = \"56K\";", 0,
+		  7 * 8192 },
+		{ IN "operator = \"cast_f32_bf16\"; sink = { object = \"o\"; }; tile = \"64K\";",
+		  -EINVAL, 0 },
+		/* A tile size that the configuration leaves out is halved until the tile fits. */
+		{ IN "operator = \"crc32c\";", 0, 32768 },
+		{ IN "operator = \"cast_f32_bf16\"; sink = { object = \"o\"; };", 0, 32768 },
+	};
+
+	make_image(MIB);
+	options = ",mdts=1";
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		configure("queue_entries = 8;", "", row[i].pipeline);
+		cr_expect_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), row[i].want, "row %zu", i);
+		if (row[i].want == 0)
+			cr_expect_eq(app->run[0].source[0].tile_bytes, row[i].tile_bytes,
+				     "row %zu: %u", i, app->run[0].source[0].tile_bytes);
+		hr_appliance_down(app);
+	}
+}
+
+Test(stages, an_existing_sink_is_refused_and_stays_unchanged)
+{
+	struct hr_ssd ssd = { 0 };
 
 	make_image(MIB);
 	cr_assert_eq(open_image(&ssd), 0);
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put(&ssd, "out", 3 * MIB);
 	hr_ssd_down(&ssd);
 	configure("", "", COPY);
@@ -202,7 +237,7 @@ Test(stages, sink_that_exists_is_refused_and_nothing_changes)
 	cr_assert_eq(wrong_bytes("out", 3 * MIB), 0u);
 }
 
-Test(stages, too_few_queue_pairs_are_told_before_anything_is_written)
+Test(stages, too_few_queue_pairs_are_reported_before_the_first_write)
 {
 	make_image(MIB);
 	configure("", "",
@@ -215,11 +250,16 @@ Test(stages, too_few_queue_pairs_are_told_before_anything_is_written)
 	hr_appliance_down(app);
 }
 
-/* The host place comes as pages that are never side by side, as physical memory without huge pages
- * may; granules of 8 KiB, since a soft controller takes so many pieces and no more. */
-static int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker);
+/*
+ * The memory of place host is made of pages that are never adjacent, which is possible for physical
+ * memory without huge pages. The granules have 8 KiB, the largest number of pieces that a soft
+ * controller accepts.
+ */
+static int (*attach)(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+		     struct hr_error *e);
 
-static int attach_scattered(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker)
+static int attach_scattered(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+			    struct hr_error *e)
 {
 	static struct hr_bus granule[64];
 	struct hr_region *host = &app->memory[0].region[HR_PLACE_HOST];
@@ -233,10 +273,10 @@ static int attach_scattered(struct hr_backend *b, void *cpu, size_t bytes, bool 
 		host->granule_bus = granule;
 		host->granule_shift = 13;
 	}
-	return attach(b, cpu, bytes, io, worker);
+	return attach(b, cpu, bytes, io, worker, e);
 }
 
-Test(stages, rings_in_pieces_are_told_before_anything_is_written)
+Test(stages, rings_in_pieces_are_reported_before_the_first_write)
 {
 	static struct hr_backend_ops ops;
 
@@ -259,7 +299,7 @@ Test(stages, rings_in_pieces_are_told_before_anything_is_written)
 		}
 		hr_appliance_down(app);
 	}
-	cr_expect(strstr(fake_log_last(), "a ring of 16384 bytes is not in one piece of physical "
+	cr_expect(strstr(fake_log_last(), "a ring of 16384 bytes is not contiguous in physical "
 					  "memory; reserve huge pages"),
 		  "%s", fake_log_last());
 	configure("", "", COPY);
@@ -276,14 +316,30 @@ Test(stages, seal_holds_from_the_last_stage_until_the_way_down)
 	cr_assert(!hr_sealed());
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	cr_assert(hr_sealed());
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	cr_assert(hr_sealed());
 	hr_appliance_down(app);
 	cr_assert(!hr_sealed());
 	expect_unlocked();
 }
 
-/* A pipeline needs what the stages above `stores` make; what is below stays, and is used again. */
+/* `bench` removes its objects after a signal, for which it needs the stores. */
+Test(stages, earlier_stages_stay_up_when_a_later_stage_fails)
+{
+	make_image(MIB);
+	configure("", "", CRC);
+	cr_assert_eq(hr_appliance_raise(app, HR_STAGE_STORES), 0);
+	hr_signals_catch();
+	raise(SIGINT);
+	cr_expect_eq(hr_appliance_raise(app, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(app->up, HR_STAGE_STORES);
+	cr_expect(hr_store_find(&app->ssd[0].store, "in"));
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(app->up, HR_STAGE_NONE);
+	expect_unlocked();
+}
+
+/* A pipeline needs only the stages above `stores`; the stages below stay up and are used again. */
 Test(stages, upper_stages_go_down_and_come_up_again_and_again)
 {
 	make_image(MIB);
@@ -296,9 +352,9 @@ Test(stages, upper_stages_go_down_and_come_up_again_and_again)
 		err = hr_appliance_up(app, HR_STAGE_QUEUES);
 		sealed = hr_sealed();
 		if (!err)
-			err = hr_run_all(app, false);
+			err = hr_run_all(app, false, NULL);
 		hr_appliance_down_to(app, HR_STAGE_STORES);
-		cr_assert_eq(err, 0, "time %d", i); /* while sealed, not even an assert may */
+		cr_assert_eq(err, 0, "time %d", i); /* while sealed, assertions must not allocate */
 		cr_assert(sealed && !hr_sealed());
 		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE);
 		cr_assert_eq(app->up, HR_STAGE_STORES);
@@ -317,7 +373,7 @@ Test(stages, copies_of_odd_sizes_are_exact)
 		make_image(size[i]);
 		configure("", "", COPY);
 		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%zu", i);
-		cr_assert_eq(hr_run_all(app, false), 0, "%zu", i);
+		cr_assert_eq(hr_run_all(app, false, NULL), 0, "%zu", i);
 		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE, "%zu", i);
 		cr_assert_eq(app->run[0].durable_tiles, (size[i] + 65535) / 65536, "%zu", i);
 		hr_appliance_down(app);
@@ -325,18 +381,18 @@ Test(stages, copies_of_odd_sizes_are_exact)
 	}
 }
 
-Test(stages, run_resumes_at_what_is_durable)
+Test(stages, run_resumes_after_the_durable_part)
 {
 	uint64_t id;
 
 	make_image(4 * MIB);
-	/* What a run that was cut off after 10 tiles leaves: a pending object with its tag. */
+	/* State after a run that was interrupted at tile 10: a pending object with its tag. */
 	configure("", "", COPY);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
 	id = app->run[0].sink_id;
 	cr_assert_eq(app->run[0].first_tile, 0u);
 	cr_assert_eq(hr_store_progress(&app->ssd[0].store, id, 10 * 65536,
-				       hr_sink_tag(app->run[0].fingerprint, true), 0),
+				       hr_sink_tag(app->run[0].fingerprint, true), 0, NULL),
 		     0);
 	hr_appliance_down(app);
 
@@ -344,17 +400,19 @@ Test(stages, run_resumes_at_what_is_durable)
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	cr_assert_eq(app->run[0].sink_id, id);
 	cr_assert_eq(app->run[0].first_tile, 10u);
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	cr_assert_eq(app->run[0].durable_tiles, 64u);
 	hr_appliance_down(app);
-	/* The first ten tiles were never written: the resumed run has left them alone. */
+	/*
+	 * The first ten tiles were never written, so the resumed run has not written them either.
+	 */
 	cr_assert_gt(wrong_bytes("out", 4 * MIB), 9u * 65536);
 	cr_assert_leq(wrong_bytes("out", 4 * MIB), 10u * 65536);
 
 	configure("", "", COPY);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	cr_assert_eq(app->run[0].outcome, HR_RUN_COMPLETE);
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	hr_appliance_down(app);
 }
 
@@ -372,7 +430,7 @@ Test(stages, sinks_of_runs_that_never_start_are_removed_again)
 	hr_appliance_down(app);
 }
 
-Test(stages, judging_changes_nothing)
+Test(stages, checking_sinks_changes_no_object)
 {
 	uint64_t generation;
 
@@ -380,7 +438,7 @@ Test(stages, judging_changes_nothing)
 	configure("", "", COPY);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
 	generation = app->ssd[0].store.generation;
-	cr_assert_eq(hr_sinks_judge(app), 0);
+	cr_assert_eq(hr_sinks_check(app), 0);
 	cr_expect_eq(app->run[0].sink_plan, HR_SINK_CREATE);
 	cr_expect_eq(app->run[0].sink_id, 0u);
 	cr_expect_eq(app->ssd[0].store.generation, generation);
@@ -403,18 +461,18 @@ Test(stages, pending_sink_of_another_run_is_refused_unless_replaced)
 		     "true; };");
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	cr_assert_eq(app->run[0].first_tile, 0u);
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	hr_appliance_down(app);
 	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
 }
 
 Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
 {
-	struct hr_ssd ssd;
+	struct hr_ssd ssd = { 0 };
 
 	make_image(2 * MIB);
 	cr_assert_eq(open_image(&ssd), 0);
-	cr_assert_eq(hr_ssd_open_store(&ssd), 0);
+	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put(&ssd, "out", 3 * MIB);
 	hr_ssd_down(&ssd);
 	configure("", "",
@@ -425,12 +483,12 @@ Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
 	configure("", "",
 		  IN TILE "operator = \"copy\"; sink = { object = \"out\"; replace = true; };");
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	hr_appliance_down(app);
 	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
 }
 
-Test(stages, later_pipeline_reads_what_an_earlier_one_writes)
+Test(stages, later_pipeline_reads_the_sink_of_an_earlier_one)
 {
 	static const char more[] =
 		COPY " }, { name = \"q\"; source = { object = \"out\"; }; operator = \"copy\";\n"
@@ -440,12 +498,12 @@ Test(stages, later_pipeline_reads_what_an_earlier_one_writes)
 	configure("", "", more);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	cr_assert_eq(app->run[1].source[0].from, 0);
-	cr_assert_eq(hr_run_all(app, false), 0);
+	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	hr_appliance_down(app);
 	cr_assert_eq(wrong_bytes("out2", 2 * MIB + 77), 0u);
 }
 
-Test(stages, fingerprint_changes_with_all_that_determines_the_sink)
+Test(stages, fingerprint_changes_with_each_property_of_the_sink)
 {
 	struct hr_run run;
 	uint64_t before;
@@ -476,43 +534,43 @@ Test(stages, an_ssd_that_keeps_no_data_has_no_store)
 	struct hr_config_ssd config = { .device = "soft:null,size=1G",
 					.nsid = 1,
 					.queue_entries = 64,
-					.timeout_ns = HR_NS_PER_S };
-	struct hr_ssd ssd;
+					.timeout_ns = 60 * HR_NS_PER_S };
+	struct hr_ssd ssd = { 0 };
 
-	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
-	cr_expect_eq(hr_ssd_open_store(&ssd), -ENOTSUP);
-	cr_expect_eq(hr_ssd_format_store(&ssd, 64, true), -ENOTSUP);
+	cr_assert_eq(hr_ssd_up(&ssd, &config, NULL), 0);
+	cr_expect_eq(hr_ssd_open_store(&ssd, NULL), -ENOTSUP);
+	cr_expect_eq(hr_ssd_format_store(&ssd, 64, true, NULL), -ENOTSUP);
 	hr_ssd_down(&ssd);
-	hr_ssd_down(&ssd); /* of nothing: nothing */
+	hr_ssd_down(&ssd); /* the ssd is not up, so this call does nothing */
 }
 
-/* Rings of one page each but for the SQ of 64 entries, and queues until there are no more. */
+/* Rings of one page each, except the SQ of 64 entries; and queues until no identifier is left. */
 Test(stages, queue_pairs_end_where_the_bus_or_the_controller_does)
 {
 	const size_t bytes = hr_qp_sq_bytes(128) + hr_qp_cq_bytes(128);
 	struct hr_bus apart[8] = { { 0 } };
 	struct hr_region rings, tables, scattered;
-	struct hr_ssd_qp_place place = { .rings = &scattered, .tables = &tables };
+	struct hr_ssd_qp_memory memory = { .rings = &scattered, .tables = &tables };
 	struct hr_config_ssd config = { .device = "soft:memory,size=16M",
 					.nsid = 1,
 					.queue_entries = 128,
-					.timeout_ns = HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S };
 	struct hr_nvme_qp qp;
-	struct hr_ssd ssd;
+	struct hr_ssd ssd = { 0 };
 	int err;
 
-	cr_assert_eq(hr_ssd_up(&ssd, &config), 0);
-	cr_assert_eq(hr_hostmem_alloc(&rings, "rings", bytes), 0);
-	cr_assert_eq(hr_hostmem_alloc(&tables, "tables", 1u << 20), 0);
-	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &rings), 0);
+	cr_assert_eq(hr_ssd_up(&ssd, &config, NULL), 0);
+	cr_assert_eq(hr_hostmem_alloc(&rings, "rings", bytes, NULL), 0);
+	cr_assert_eq(hr_hostmem_alloc(&tables, "tables", 1u << 20, NULL), 0);
+	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &rings, NULL), 0);
 	scattered = rings;
-	scattered.granule_bus = apart; /* all pages at one address: never one piece */
+	scattered.granule_bus = apart; /* all pages at one address, so never adjacent */
 	scattered.granule_shift = 12;
-	place.bar = (void *)(uintptr_t)ssd.transport.bar;
-	cr_expect_eq(hr_ssd_create_qp(&ssd, &qp, &place), -ENOTSUP);
-	place.rings = &rings;
+	memory.bar = (void *)(uintptr_t)ssd.transport.bar;
+	cr_expect_eq(hr_ssd_create_qp(&ssd, &qp, &memory, NULL), -ENOTSUP);
+	memory.rings = &rings;
 	do
-		err = hr_ssd_create_qp(&ssd, &qp, &place);
+		err = hr_ssd_create_qp(&ssd, &qp, &memory, NULL);
 	while (err == 0);
 	cr_expect_eq(err, -ENOTSUP);
 	cr_expect_eq(hr_ssd_queues_left(&ssd), 0);

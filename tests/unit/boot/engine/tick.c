@@ -1,7 +1,7 @@
 /*
- * The duty of the supervising thread is done, and a signal is seen, while something takes long: waits,
- * and all that reads a slow ssd. Each command takes 20 ms here, so each read has a tick at least,
- * however busy the machine is.
+ * The periodic function of the supervising thread is called, and a signal is seen, during long
+ * work: waits, and all reads of a slow ssd. Each command takes 20 ms here, so each read has at
+ * least one call, on a busy machine, too.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,9 +16,12 @@
 #include "config/clock.h"
 #include "boot/engine/guard.h"
 #include "boot/cmd/post/post.h"
+#include "boot/cmd/post/step.h"
+#include "boot/cmd/post/ssd.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/stages.h"
 #include "config/tick.h"
+#include "tests/harness/error.h"
 
 static char faults[64];
 static struct hr_appliance *app;
@@ -41,7 +44,7 @@ static void end(void)
 
 TestSuite(tick, .init = begin, .fini = end, .timeout = 240);
 
-/* Counts, and asks to stop at the stop_at-th. */
+/* Count the calls, and request a stop at call stop_at. */
 static void count(void *to, uint64_t now_ns)
 {
 	cr_assert_eq(to, app);
@@ -54,11 +57,6 @@ static void count_from_now(void)
 {
 	ticks = 0;
 	hr_tick_set(count, app);
-}
-
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
 }
 
 static void configure(const char *script, const char *bytes)
@@ -78,14 +76,14 @@ static void configure(const char *script, const char *bytes)
 		"  operator = \"crc32c\"; tile = \"64K\"; slots = 2; } );\n",
 		faults, bytes);
 	cr_assert(n > 0 && (size_t)n < sizeof text);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, print, NULL),
-		     0);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
 #define SLOW "on any count 1000000: delay 20ms\n"
 
-Test(tick, a_long_wait_does_the_duty_again_and_again)
+Test(tick, a_long_wait_calls_the_periodic_function_repeatedly)
 {
 	count_from_now();
 	hr_wait_ns(10 * HR_TICK_NS);
@@ -104,8 +102,8 @@ static void waits(void *to, uint64_t now_ns)
 	hr_wait_ns(2 * HR_TICK_NS);
 }
 
-/* A duty that waits in spite of its contract does not do itself. */
-Test(tick, the_duty_does_not_do_itself)
+/* A periodic function that violates its contract and waits is not called again within itself. */
+Test(tick, the_periodic_function_does_not_call_itself)
 {
 	unsigned calls = 0;
 
@@ -121,7 +119,7 @@ static void *wait_elsewhere(void *to)
 	return to;
 }
 
-Test(tick, the_duty_belongs_to_its_thread)
+Test(tick, the_periodic_function_is_called_only_in_its_thread)
 {
 	pthread_t thread;
 
@@ -132,39 +130,40 @@ Test(tick, the_duty_belongs_to_its_thread)
 }
 
 /* Each step of the self-test, over a disk that is slow from bring-up on. */
-Test(tick, the_self_test_of_a_slow_ssd)
+Test(tick, the_self_test_of_a_slow_ssd_calls_the_periodic_function)
 {
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "256K");
 	count_from_now();
-	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
 	ticks = 0;
-	cr_assert_eq(hr_post_queue(app, 0, detail), 0);
+	cr_assert_eq(hr_post_queue(app, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 64u, "queue: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_post_store(app, 0, detail), 0);
+	cr_assert_eq(hr_post_store(app, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 10u, "store: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_post_loopback(app, 0, detail), 0);
+	cr_assert_eq(hr_post_loopback(app, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 2u, "loopback: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_post_verify(app, 0, detail), 0);
+	cr_assert_eq(hr_post_verify(app, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 4u, "map: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_guard_look(app->ssd[0].blk, detail), 0);
+	cr_assert_eq(hr_guard_look(app->ssd[0].blk, detail, NULL), 0);
 	cr_expect_geq(ticks, 4u, "guard: %u", ticks);
 	hr_ssd_down(&app->ssd[0]);
 }
 
-static void reads_to_a_signal(int (*step)(struct hr_appliance *app, uint32_t d, char *detail))
+static void reads_to_a_signal(int (*step)(struct hr_appliance *app, uint32_t d, char *detail,
+					  struct hr_error *e))
 {
 	char detail[HR_POST_DETAIL];
 
 	hr_signals_catch();
 	stop_at = 5;
 	count_from_now();
-	cr_expect_eq(step(app, 0, detail), -EINTR);
+	cr_expect_eq(step(app, 0, detail, test_error()), -EINTR);
 	cr_expect_lt(ticks, 64u);
 }
 
@@ -173,42 +172,44 @@ Test(tick, a_signal_ends_the_round_trips)
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "256K");
-	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
 	reads_to_a_signal(hr_post_queue);
 	hr_ssd_down(&app->ssd[0]);
 }
 
-/* 32 MiB in pieces of 256 KiB: that is 128 times 20 ms at least, were it not for the signal. */
+/* 32 MiB in pieces of 256 KiB would take at least 128 times 20 ms without the signal. */
 Test(tick, a_signal_ends_the_making_of_objects)
 {
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "32M");
-	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
 	reads_to_a_signal(hr_post_store);
 	hr_ssd_down(&app->ssd[0]);
 }
 
-Test(tick, a_signal_ends_the_look_at_a_disk)
+Test(tick, a_signal_ends_the_inspection_of_a_disk)
 {
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "256K");
-	cr_assert_eq(hr_post_controller(app, 0, detail), 0);
+	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
 	hr_signals_catch();
 	stop_at = 3;
 	count_from_now();
-	cr_expect_eq(hr_guard_look(app->ssd[0].blk, detail), -EINTR);
+	cr_expect_eq(hr_guard_look(app->ssd[0].blk, detail, NULL), -EINTR);
 	hr_ssd_down(&app->ssd[0]);
 }
 
 Test(tick, a_signal_ends_bring_up_and_the_self_test)
 {
-	struct hr_post post = { .app = app, .out = stdout };
+	static struct hr_post post;
 
 	configure("", "256K");
 	hr_signals_catch();
 	raise(SIGTERM);
+	post.app = app;
+	post.out = stdout;
 	hr_post_machine(&post);
 	hr_post_ssds(&post);
 	cr_expect_eq(post.passed + post.failed + post.skipped, 0u);
@@ -216,7 +217,7 @@ Test(tick, a_signal_ends_bring_up_and_the_self_test)
 	cr_expect_eq(app->up, HR_STAGE_NONE);
 }
 
-Test(tick, bring_up_and_the_way_down)
+Test(tick, bring_up_and_going_down_call_the_periodic_function)
 {
 	configure(SLOW, "256K");
 	count_from_now();

@@ -1,6 +1,6 @@
 /*
- * Workers that do not move and a gpu that fails while a pipeline runs: both end the run in bounded
- * time, are named, and lose nothing that was written.
+ * Workers without progress, and a gpu that fails during a pipeline: both end the run in limited
+ * time, are named in the error, and keep all written data.
  */
 #include "boot/engine/names.h"
 #include "boot/engine/watch.h"
@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "config/clock.h"
 #include "boot/engine/runner.h"
+#include "tests/harness/child.h"
+#include "tests/harness/error.h"
 
 TestSuite(watch, .timeout = 60);
 
@@ -22,7 +22,7 @@ TestSuite(watch, .timeout = 60);
 
 static struct hr_worker_status status[7];
 static struct hr_pipe pipe_of = { .blocks = { 1, 3, 1 }, .workers = { 2, 8, 2 } };
-static struct hr_run run_of = { .pipe = &pipe_of, .status = status };
+static struct hr_run run_of = { .pipe = &pipe_of, .cpu.status = status };
 static struct hr_watch watch;
 
 static struct hr_appliance *appliance(void)
@@ -42,7 +42,7 @@ static void all_move(uint32_t except)
 		status[i].heartbeat += i != except;
 }
 
-Test(watch, each_worker_has_to_move_or_to_have_ended)
+Test(watch, each_worker_must_progress_or_have_ended)
 {
 	static const enum hr_role role[] = { HR_ROLE_PREFETCH, HR_ROLE_PREFETCH, HR_ROLE_COMPUTE,
 					     HR_ROLE_COMPUTE,  HR_ROLE_COMPUTE,	 HR_ROLE_WRITEBACK,
@@ -51,87 +51,156 @@ Test(watch, each_worker_has_to_move_or_to_have_ended)
 	struct hr_appliance *app = appliance();
 	uint32_t index;
 
-	app->patience_ns = 100;
+	app->timeout_ns = 100;
 	for (uint32_t i = 0; i < 7; i++) {
 		const uint64_t limit = role[i] == HR_ROLE_COMPUTE ? 100 : 8100;
 
 		memset(status, 0, sizeof status);
 		hr_watch_begin(&watch, app, &run_of, 50);
 		for (uint64_t now = 50; now < 50 + limit; now += 25, all_move(i))
-			cr_assert_eq(hr_watch_look(&watch, now, &index), HR_ROLES, "%u at %llu", i,
-				     (unsigned long long)now);
+			cr_assert_eq(hr_watch_look(&watch, now, &index), HR_RUN_ROLES, "%u at %llu",
+				     i, (unsigned long long)now);
 		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), role[i]);
 		cr_expect_eq(index, number[i]);
 		status[i].done = 1;
-		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), HR_ROLES);
+		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), HR_RUN_ROLES);
 	}
 	free(app);
 }
 
-Test(watch, patience_is_more_than_all_deadlines)
+Test(watch, timeout_is_more_than_all_deadlines)
 {
 	struct hr_appliance *app = appliance();
 
 	hr_watch_begin(&watch, app, &run_of, 0);
-	cr_expect_eq(watch.patience_ns[HR_ROLE_PREFETCH], 8000 + HR_PATIENCE_NS);
-	cr_expect_eq(watch.patience_ns[HR_ROLE_COMPUTE], HR_TILE_PATIENCE_NS);
+	cr_expect_eq(watch.timeout_ns[HR_ROLE_PREFETCH], 8000 + HR_WATCH_TIMEOUT_NS);
+	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], HR_TILE_TIMEOUT_NS);
 	free(app);
 }
 
-/* ---- a whole appliance, whose backend does not do what it should */
+static struct hr_io_counters counters[2];
+static struct hr_worker_status status_of_access[5]; /* 2 I/O workers, 3 compute blocks */
+static struct hr_config_pipeline access_config = { .objects = 1 };
+static struct hr_run access_run = {
+	.config = &access_config,
+	.part[0].cpu = { .io_blocks = 1,
+			 .compute_blocks = 3,
+			 .warps = 2,
+			 .counters = counters,
+			 .status = status_of_access },
+};
+
+/* Look every 25 ns until `end`. The I/O workers make progress; the epoch does when `moves` is true.
+ * Returns the result of the last look. */
+static uint32_t look_until(uint64_t end, bool moves, uint32_t *index)
+{
+	static uint64_t now;
+	uint32_t role = HR_RUN_ROLES;
+
+	for (; now <= end && role == HR_RUN_ROLES; now += 25) {
+		status_of_access[0].heartbeat++;
+		status_of_access[1].heartbeat++;
+		counters[0].epochs += moves;
+		role = hr_watch_look(&watch, now, index);
+	}
+	return role;
+}
+
+Test(watch, a_worker_of_an_access_operator_must_make_calls)
+{
+	struct hr_appliance *app = appliance();
+	uint32_t index;
+
+	access_run.part[0].access = &access_run.part[0].cpu;
+	app->timeout_ns = 100;
+	hr_watch_begin(&watch, app, &access_run, 0);
+	counters[0].behind = 5; /* of block 2 */
+	cr_expect_eq(look_until(1000, true, &index), HR_RUN_ROLES);
+	cr_expect_eq(look_until(1075, false, &index), HR_RUN_ROLES);
+	cr_expect_eq(look_until(1100, false, &index), HR_ROLE_ACCESS);
+	cr_expect_eq(index, 2);
+	counters[0].behind = 6; /* an I/O worker itself, which has a heartbeat */
+	cr_expect_eq(look_until(2000, false, &index), HR_RUN_ROLES);
+	counters[0].behind = 0;
+	cr_expect_eq(look_until(2025, false, &index), HR_ROLE_ACCESS);
+	cr_expect_eq(index, 0);
+	counters[0].behind = 7; /* I/O worker 1, which waits for its share: block 1 */
+	counters[1].behind = 3;
+	cr_expect_eq(look_until(2050, false, &index), HR_ROLE_ACCESS);
+	cr_expect_eq(index, 1);
+	counters[1].behind = 7;
+	cr_expect_eq(look_until(2500, false, &index), HR_RUN_ROLES);
+	counters[0].behind = UINT64_MAX; /* damaged: no worker */
+	cr_expect_eq(look_until(2525, false, &index), HR_RUN_ROLES);
+	status_of_access[0].done = 1;
+	cr_expect_eq(look_until(3000, false, &index), HR_RUN_ROLES);
+	free(app);
+}
+
+/* ---- a whole appliance with a faulty backend */
 
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
 static struct hr_appliance *app;
 static unsigned polls;
 
-static int launch_nothing(struct hr_backend *b, enum hr_kernel kernel, void *argument,
-			  uint32_t blocks, uint32_t threads, uint32_t shared_bytes)
+static int launch_nothing(struct hr_backend *b, const struct hr_launch_args *args,
+			  struct hr_launch **launch, struct hr_error *e)
+{
+	static struct hr_launch handle;
+
+	handle = (struct hr_launch){ b, args->stop };
+	*launch = &handle;
+	return 0;
+}
+
+static void free_nothing(struct hr_launch *launch)
+{
+}
+
+static int never_ends(struct hr_launch *launch, struct hr_error *e)
 {
 	return 0;
 }
 
-static int never_ends(struct hr_backend *b)
+static int fails_soon(struct hr_launch *launch, struct hr_error *e)
 {
-	return 0;
+	return ++polls < 3 ? 0 : hr_fail(e, HR_ERROR_DEVICE, -EIO, "the fake GPU has failed");
 }
 
-static int fails_soon(struct hr_backend *b)
+/* The GPU fails when its results are read. */
+static int fails_to_copy(struct hr_backend *b, void *to, const void *from, size_t bytes,
+			 struct hr_error *e)
 {
-	return ++polls < 3 ? 0 : -EIO;
+	return hr_fail(e, HR_ERROR_DEVICE, -EIO, "the fake GPU does not copy");
 }
 
-/* The GPU is gone when its results are fetched. */
-static int fails_to_copy(struct hr_backend *b, void *to, const void *from, size_t bytes)
+static void up_with(const char *pipeline)
 {
-	return -EIO;
-}
-
-static void print(void *to, const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
-static void up(void)
-{
-	static const char text[] =
+	static const char start[] =
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\"; timeout_ms = 20000;\n"
 		"  objects = ( { name = \"in\"; bytes = \"1M\"; } ); } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
-		"pipelines = ( { name = \"p\"; source = { object = \"in\"; }; operator = "
-		"\"copy\";\n"
-		"  sink = { object = \"out\"; }; tile = \"64K\"; slots = 4; } );\n";
+		"pipelines = ( { name = \"p\"; source = { object = \"in\"; }; tile = \"64K\"; "
+		"slots = 4;\n";
+	char text[1024];
+	const int bytes = snprintf(text, sizeof text, "%s%s } );\n", start, pipeline);
 
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
 	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, sizeof text - 1, print, NULL),
-		0);
+		hr_config_parse(&app->config, &hr_names, "f", text, (size_t)bytes, test_error()), 0,
+		"%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	real = app->backend[0].ops;
 	ops = *real;
 	app->backend[0].ops = &ops;
+}
+
+static void up(void)
+{
+	up_with("operator = \"copy\"; sink = { object = \"out\"; };");
 }
 
 static void down(void)
@@ -141,26 +210,35 @@ static void down(void)
 	free(app);
 }
 
-/* What workers may have told before: five tiles are written. */
+/* Results that workers may have published before: five tiles are written. */
 static void pretend_progress(void)
 {
-	app->run[0].written[0] = 8;
-	app->run[0].written[1] = 5;
-	app->run[0].written[2] = 6;
-	app->run[0].written[3] = 7;
+	app->run[0].cpu.written[0] = 8;
+	app->run[0].cpu.written[1] = 5;
+	app->run[0].cpu.written[2] = 6;
+	app->run[0].cpu.written[3] = 7;
 }
 
-Test(watch, a_gpu_that_fails_ends_the_run_with_what_is_written)
+static int launch_and_start(struct hr_backend *b, const struct hr_launch_args *args,
+			    struct hr_launch **launch, struct hr_error *e)
+{
+	for (uint32_t i = 0; i < hr_pipe_statuses(app->run[0].pipe); i++)
+		app->run[0].cpu.status[i].heartbeat = 1;
+	return launch_nothing(b, args, launch, e);
+}
+
+Test(watch, a_failed_gpu_ends_the_run_and_keeps_the_written_data)
 {
 	up();
 	ops.launch = launch_nothing;
+	ops.launch_free = free_nothing;
 	ops.poll = fails_soon;
 	pretend_progress();
-	cr_expect_eq(hr_run_all(app, false), -EIO);
+	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
 	cr_expect_eq(app->run[0].error, -EIO);
 	cr_expect_eq(app->run[0].durable_tiles, 5);
-	cr_expect(app->ssd[0].failed, "its queues are not to be trusted");
+	cr_expect(hr_health_failed(&app->ssd[0].health), "its queues are not to be trusted");
 	down();
 }
 
@@ -168,44 +246,82 @@ Test(watch, results_that_cannot_be_fetched_fail_the_run)
 {
 	up();
 	ops.download = fails_to_copy;
-	cr_expect_eq(hr_run_all(app, false), -EIO);
+	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
 	cr_expect_eq(app->run[0].durable_tiles, 16, "all of it was written");
 	down();
 }
 
-/* Nothing can end such a worker, so the process ends, in its child here. */
+static char text[4096];
+
+static void (*prepare)(void);
+
+static void prepare_and_run(void)
+{
+	prepare();
+	hr_run_all(app, false, NULL);
+}
+
+/* A child process calls body(), runs the pipelines, and exits with 4. */
+static void expect_end(void (*body)(void))
+{
+	prepare = body;
+	cr_expect_eq(child_run(prepare_and_run, text, sizeof text), 4, "%s", text);
+}
+
+static void nothing_runs(void)
+{
+	up();
+	app->timeout_ns = 50 * HR_NS_PER_MS;
+	ops.launch = launch_nothing;
+	ops.launch_free = free_nothing;
+	ops.poll = never_ends;
+	pretend_progress();
+}
+
+static void hangs(void)
+{
+	nothing_runs();
+	ops.launch = launch_and_start;
+}
+
+/* Such a worker cannot be ended, so the process ends; here in a child process. */
 Test(watch, a_worker_that_hangs_ends_the_process_in_time)
 {
-	char text[4096] = "";
-	int fd[2], code = 0;
-	size_t at = 0;
-	ssize_t n;
-	pid_t child;
-
-	cr_assert_eq(pipe(fd), 0);
-	child = fork();
-	cr_assert_geq(child, 0);
-	if (child == 0) {
-		dup2(fd[1], STDERR_FILENO);
-		close(fd[0]);
-		up();
-		app->patience_ns = 50 * HR_NS_PER_MS;
-		ops.launch = launch_nothing;
-		ops.poll = never_ends;
-		pretend_progress();
-		hr_run_all(app, false);
-		_exit(99);
-	}
-	close(fd[1]);
-	while ((n = read(fd[0], text + at, sizeof text - 1 - at)) > 0)
-		at += (size_t)n;
-	close(fd[0]);
-	cr_assert_eq(waitpid(child, &code, 0), child);
-	cr_expect(WIFEXITED(code) && WEXITSTATUS(code) == 4, "status %x", (unsigned)code);
-	/* Prefetch and write-back have two deadlines of 20 s more. */
+	expect_end(hangs);
+	/* Prefetch and write-back have two more deadlines of 20 s. */
 	cr_expect(strstr(text, "pipeline 'p': compute block 0 of host:1, which began tile 0, has "
 			       "not moved for 50 ms"),
 		  "%s", text);
 	cr_expect(strstr(text, "5 of 16 tiles of object 'out' are durable"), "%s", text);
+}
+
+/* The last block is that of compute: there is no sink. Its thread stays parked. */
+static int launch_one_less(struct hr_backend *b, const struct hr_launch_args *args,
+			   struct hr_launch **launch, struct hr_error *e)
+{
+	struct hr_launch_args less = *args;
+
+	less.blocks--;
+	return real->launch(b, &less, launch, e);
+}
+
+static void one_does_not_start(void)
+{
+	up_with("operator = \"crc32c\";");
+	app->timeout_ns = 3 * HR_NS_PER_S; /* enough time for the other block to start */
+	ops.launch = launch_one_less;
+}
+
+Test(watch, a_block_that_does_not_start_ends_the_process_in_time)
+{
+	expect_end(nothing_runs);
+	cr_expect(strstr(text, "pipeline 'p': 3 of 3 workers have not started after 50 ms: host:1 "
+			       "does not hold all blocks at once"),
+		  "%s", text);
+	expect_end(one_does_not_start);
+	cr_expect(strstr(text,
+			 "pipeline 'p': 1 of 2 workers have not started after 3000 ms: host:1 "
+			 "does not hold all blocks at once"),
+		  "%s", text);
 }

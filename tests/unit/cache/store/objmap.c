@@ -1,4 +1,4 @@
-/* Object store: what each call returns and does, on a sound disk and on a failing one. */
+/* Object store: results and effects of each call, on a working disk and on a failing one. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -11,6 +11,7 @@
 
 #include "cache/store/objmap.h"
 #include "tests/fakes/memdisk.h"
+#include "tests/harness/error.h"
 #include "tests/harness/store.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -28,7 +29,7 @@ static void teardown(void)
 	fake_store_fini(&f);
 }
 
-/* The wall clock of a test, in place of the C library's; the other clocks are the machine's. */
+/* Replaces the C library's function: the wall clock is the test's, the other clocks are real. */
 static struct timespec wall_clock;
 static bool wall_clock_set;
 
@@ -40,9 +41,9 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-TestSuite(objmap, .init = setup, .fini = teardown, .timeout = 20);
+TestSuite(objmap, .init = setup, .fini = teardown, .timeout = 60);
 
-static void expect_layout(const struct hr_object *object, uint64_t unit, uint64_t units)
+static void expect_layout(const struct hr_store_object *object, uint64_t unit, uint64_t units)
 {
 	cr_expect_eq(object->offset, HR_STORE_DATA_ALIGN + unit * HR_STORE_ALIGN);
 	cr_expect_eq(object->capacity, units * HR_STORE_ALIGN);
@@ -59,14 +60,14 @@ Test(objmap, a_clock_before_1970_gives_no_time)
 		{ { 0, 5 }, 5 },
 		{ { 1600000000, 7 }, 1600000000000000007 },
 	};
-	struct hr_object *object;
+	struct hr_store_object *object;
 	char name[8];
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		snprintf(name, sizeof name, "o%zu", i);
 		wall_clock = row[i].now;
 		wall_clock_set = true;
-		cr_assert_eq(hr_store_create(&f.store, name, 1, 0, false, &object), 0);
+		cr_assert_eq(hr_store_create(&f.store, name, 1, 0, false, &object, NULL), 0);
 		wall_clock_set = false;
 		cr_expect_eq(object->created_ns, row[i].want, "row %zu: %llu", i,
 			     (unsigned long long)object->created_ns);
@@ -75,9 +76,9 @@ Test(objmap, a_clock_before_1970_gives_no_time)
 
 Test(objmap, objects_are_made_found_and_kept)
 {
-	struct hr_object *object, *found;
+	struct hr_store_object *object, *found;
 
-	cr_assert_eq(hr_store_create(&f.store, "rows", 5000, 77, false, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "rows", 5000, 77, false, &object, NULL), 0);
 	cr_expect_eq(object->id, 1);
 	cr_expect_str_eq(object->name, "rows");
 	cr_expect_eq(object->bytes, 5000);
@@ -86,14 +87,14 @@ Test(objmap, objects_are_made_found_and_kept)
 	cr_expect_eq(object->flags, HR_OBJECT_PENDING);
 	cr_expect_gt(object->created_ns, 1600000000ull * 1000000000);
 	expect_layout(object, 0, 2);
-	cr_assert_eq(hr_store_progress(&f.store, 1, 4096, 7, 0xabcd), 0);
+	cr_assert_eq(hr_store_progress(&f.store, 1, 4096, 7, 0xabcd, NULL), 0);
 
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_null(hr_store_find(&f.store, "rows"));
 	found = hr_store_find_pending(&f.store, "rows");
 	cr_assert_not_null(found);
 	cr_expect_eq(found->durable_bytes, 4096);
-	cr_assert_eq(hr_store_finish(&f.store, 1, true, 0x1234), 0);
+	cr_assert_eq(hr_store_finish(&f.store, 1, true, 0x1234, NULL), 0);
 
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_null(hr_store_find_pending(&f.store, "rows"));
@@ -103,7 +104,7 @@ Test(objmap, objects_are_made_found_and_kept)
 	cr_expect_eq(found->flags, HR_OBJECT_HAS_CRC);
 	cr_expect_eq(found->crc, 0x1234);
 	cr_expect_eq(found->durable_bytes, 5000);
-	cr_assert_eq(hr_store_remove(&f.store, 1), 0);
+	cr_assert_eq(hr_store_remove(&f.store, 1, NULL), 0);
 
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_eq(f.store.count, 0);
@@ -115,37 +116,37 @@ Test(objmap, ids_are_never_used_again)
 {
 	for (uint64_t id = 1; id < 10; id++) {
 		cr_assert_eq(fake_store_put(&f, "a", 1), id);
-		cr_assert_eq(hr_store_remove(&f.store, id), 0);
+		cr_assert_eq(hr_store_remove(&f.store, id, NULL), 0);
 		cr_assert_eq(fake_store_reopen(&f), 0);
 	}
 }
 
-/* Removal leaves the old record in memory behind the last one: it is not found any more. */
+/* After a removal the old record is in memory after the last one, and must not be found. */
 Test(objmap, the_newest_object_is_gone_once_removed)
 {
 	const uint64_t first = fake_store_put(&f, "a", 1), newest = fake_store_put(&f, "b", 1);
 	uint64_t generation;
 
-	cr_assert_eq(hr_store_remove(&f.store, newest), 0);
+	cr_assert_eq(hr_store_remove(&f.store, newest, NULL), 0);
 	generation = f.store.generation;
 	cr_expect_null(hr_store_find_id(&f.store, newest));
 	cr_expect_null(hr_store_find(&f.store, "b"));
-	cr_expect_eq(hr_store_progress(&f.store, newest, 1, 0, 0), -ENOENT);
-	cr_expect_eq(hr_store_finish(&f.store, newest, false, 0), -ENOENT);
-	cr_expect_eq(hr_store_remove(&f.store, newest), -ENOENT);
+	cr_expect_eq(hr_store_progress(&f.store, newest, 1, 0, 0, NULL), -ENOENT);
+	cr_expect_eq(hr_store_finish(&f.store, newest, false, 0, NULL), -ENOENT);
+	cr_expect_eq(hr_store_remove(&f.store, newest, NULL), -ENOENT);
 	cr_expect_eq(f.store.generation, generation, "nothing was committed");
-	cr_assert_eq(hr_store_remove(&f.store, first), 0);
+	cr_assert_eq(hr_store_remove(&f.store, first, NULL), 0);
 	cr_expect_null(hr_store_find_id(&f.store, first), "none is left");
 	cr_expect_eq(f.store.count, 0);
 }
 
-/* The commit that gave id 2 out is lost, and still nobody gets id 2 again. */
+/* The commit that assigned id 2 is lost, and id 2 is not assigned again. */
 Test(objmap, ids_of_a_lost_generation_are_not_used_again_either)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	fake_store_put(&f, "a", 1);
-	cr_assert_eq(hr_store_create(&f.store, "b", 1, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "b", 1, 0, false, &object, NULL), 0);
 	cr_assert_eq(object->id, 2);
 	fake_store_map(&f, f.store.active)->name[0] ^= 1;
 	cr_assert_eq(fake_store_reopen(&f), 0);
@@ -176,14 +177,14 @@ Test(objmap, create_ends_in_each_documented_way)
 		{ "whole", FAKE_STORE_DATA, true, -ENOSPC },
 		{ "fits", FAKE_STORE_DATA - 2 * HR_STORE_ALIGN, false, 0 },
 	};
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	fake_store_put(&f, "whole", 1);
-	cr_assert_eq(hr_store_create(&f.store, "part", 1, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "part", 1, 0, false, &object, NULL), 0);
 	for (size_t i = 0; i < ROWS(row); i++) {
 		const uint64_t generation = f.store.generation;
 		const int got = hr_store_create(&f.store, row[i].name, row[i].bytes, 0,
-						row[i].replace, &object);
+						row[i].replace, &object, NULL);
 
 		cr_expect_eq(got, row[i].want, "row %zu: %d", i, got);
 		cr_expect_eq(f.store.generation, generation + (got == 0), "row %zu", i);
@@ -204,27 +205,50 @@ Test(objmap, a_name_may_have_63_characters)
 
 Test(objmap, changes_of_the_wrong_object_are_refused)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 	const uint64_t whole = fake_store_put(&f, "whole", 8192);
 
-	cr_assert_eq(hr_store_create(&f.store, "part", 8192, 0, false, &object), 0);
-	cr_assert_eq(hr_store_progress(&f.store, 2, 4096, 7, 0xabcd), 0);
-	cr_expect_eq(hr_store_progress(&f.store, 2, 4095, 7, 0xabcd), -EINVAL);
-	cr_expect_eq(hr_store_progress(&f.store, 2, 8193, 7, 0xabcd), -EINVAL);
-	cr_expect_eq(hr_store_progress(&f.store, whole, 8192, 7, 0xabcd), -EINVAL);
-	cr_expect_eq(hr_store_finish(&f.store, whole, false, 0), -EINVAL);
-	cr_expect_eq(hr_store_progress(&f.store, 3, 0, 7, 0xabcd), -ENOENT);
-	cr_expect_eq(hr_store_finish(&f.store, 3, false, 0), -ENOENT);
-	cr_expect_eq(hr_store_remove(&f.store, 3), -ENOENT);
-	cr_expect_eq(hr_store_remove(&f.store, 0), -ENOENT);
+	cr_assert_eq(hr_store_create(&f.store, "part", 8192, 0, false, &object, NULL), 0);
+	cr_assert_eq(hr_store_progress(&f.store, 2, 4096, 7, 0xabcd, NULL), 0);
+	cr_expect_eq(hr_store_progress(&f.store, 2, 4095, 7, 0xabcd, NULL), -EINVAL);
+	cr_expect_eq(hr_store_progress(&f.store, 2, 8193, 7, 0xabcd, NULL), -EINVAL);
+	cr_expect_eq(hr_store_progress(&f.store, whole, 8192, 7, 0xabcd, NULL), -EINVAL);
+	cr_expect_eq(hr_store_finish(&f.store, whole, false, 0, NULL), -EINVAL);
+	cr_expect_eq(hr_store_progress(&f.store, 3, 0, 7, 0xabcd, NULL), -ENOENT);
+	cr_expect_eq(hr_store_finish(&f.store, 3, false, 0, NULL), -ENOENT);
+	cr_expect_eq(hr_store_remove(&f.store, 3, NULL), -ENOENT);
+	cr_expect_eq(hr_store_remove(&f.store, 0, NULL), -ENOENT);
+}
+
+/* Before the data of a complete object change. */
+Test(objmap, a_checksum_is_dropped_durably)
+{
+	struct hr_store_object *object;
+	uint64_t generation;
+
+	fake_store_put(&f, "other", 4096);
+	cr_assert_eq(hr_store_create(&f.store, "sum", 5000, 7, false, &object, NULL), 0);
+	cr_assert_eq(hr_store_finish(&f.store, 2, true, 0x1234, NULL), 0);
+	cr_assert_eq(hr_store_drop_crc(&f.store, 2, NULL), 0);
+	cr_assert_eq(fake_store_reopen(&f), 0);
+	object = hr_store_find(&f.store, "sum");
+	cr_assert_not_null(object);
+	cr_expect_eq(object->flags, 0u);
+	cr_expect_eq(object->crc, 0u);
+	cr_expect_eq(object->bytes, 5000u);
+	cr_expect_eq(object->tag, 7u);
+	generation = f.store.generation;
+	cr_expect_eq(hr_store_drop_crc(&f.store, 2, NULL), 0, "it has none");
+	cr_expect_eq(hr_store_drop_crc(&f.store, 3, NULL), -ENOENT);
+	cr_expect_eq(f.store.generation, generation, "nothing was committed");
 }
 
 Test(objmap, a_replacing_object_takes_the_place_in_one_step)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 	const uint64_t old = fake_store_put(&f, "a", 8192);
 
-	cr_assert_eq(hr_store_create(&f.store, "a", 4096, 0, true, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "a", 4096, 0, true, &object, NULL), 0);
 	expect_layout(object, 2, 1);
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_assert_not_null(hr_store_find(&f.store, "a"));
@@ -232,7 +256,7 @@ Test(objmap, a_replacing_object_takes_the_place_in_one_step)
 	object = hr_store_find_pending(&f.store, "a");
 	cr_assert_not_null(object);
 	cr_expect_eq(object->id, old + 1);
-	cr_assert_eq(hr_store_finish(&f.store, object->id, false, 0), 0);
+	cr_assert_eq(hr_store_finish(&f.store, object->id, false, 0, NULL), 0);
 	cr_expect_eq(f.store.count, 1);
 	cr_expect_null(hr_store_find_pending(&f.store, "a"));
 	cr_expect_eq(hr_store_find(&f.store, "a")->id, old + 1);
@@ -240,10 +264,10 @@ Test(objmap, a_replacing_object_takes_the_place_in_one_step)
 
 Test(objmap, replace_drops_a_stale_incomplete_object)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
-	cr_assert_eq(hr_store_create(&f.store, "a", FAKE_STORE_DATA, 0, false, &object), 0);
-	cr_assert_eq(hr_store_create(&f.store, "a", FAKE_STORE_DATA, 5, true, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "a", FAKE_STORE_DATA, 0, false, &object, NULL), 0);
+	cr_assert_eq(hr_store_create(&f.store, "a", FAKE_STORE_DATA, 5, true, &object, NULL), 0);
 	cr_expect_eq(f.store.count, 1);
 	cr_expect_eq(object->id, 2);
 	cr_expect_eq(object->tag, 5);
@@ -254,37 +278,40 @@ Test(objmap, the_first_gap_that_fits_is_taken)
 {
 	static const uint64_t units[] = { 4, 2, 8, 1, 3 };
 	struct hr_store_space space;
-	struct hr_object *object;
+	struct hr_store_object *object;
 	char name[] = "a";
 
 	for (size_t i = 0; i < ROWS(units); i++, name[0]++)
 		fake_store_put(&f, name, units[i] * HR_STORE_ALIGN);
-	cr_assert_eq(hr_store_remove(&f.store, 2), 0); /* gap of 2 at 4 */
-	cr_assert_eq(hr_store_remove(&f.store, 3), 0); /* together 10 at 4 */
-	cr_assert_eq(hr_store_remove(&f.store, 5), 0); /* 49 at 15, up to the end */
+	cr_assert_eq(hr_store_remove(&f.store, 2, NULL), 0); /* gap of 2 at 4 */
+	cr_assert_eq(hr_store_remove(&f.store, 3, NULL), 0); /* together 10 at 4 */
+	cr_assert_eq(hr_store_remove(&f.store, 5, NULL), 0); /* 49 at 15, up to the end */
 	hr_store_space(&f.store, &space);
 	cr_expect_eq(space.total, 64 * HR_STORE_ALIGN);
 	cr_expect_eq(space.used, 5 * HR_STORE_ALIGN);
 	cr_expect_eq(space.largest_gap, 49 * HR_STORE_ALIGN);
 	cr_expect_eq(space.objects, 2);
 	cr_expect_eq(space.capacity, FAKE_STORE_OBJECTS);
-	cr_assert_eq(hr_store_create(&f.store, "11", 11 * HR_STORE_ALIGN, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "11", 11 * HR_STORE_ALIGN, 0, false, &object, NULL),
+		     0);
 	expect_layout(object, 15, 11);
-	cr_assert_eq(hr_store_create(&f.store, "10", 10 * HR_STORE_ALIGN, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "10", 10 * HR_STORE_ALIGN, 0, false, &object, NULL),
+		     0);
 	expect_layout(object, 4, 10);
-	cr_expect_eq(hr_store_create(&f.store, "39", 39 * HR_STORE_ALIGN, 0, false, &object),
+	cr_expect_eq(hr_store_create(&f.store, "39", 39 * HR_STORE_ALIGN, 0, false, &object, NULL),
 		     -ENOSPC);
-	cr_expect_eq(hr_store_create(&f.store, "38", 38 * HR_STORE_ALIGN, 0, false, &object), 0);
+	cr_expect_eq(hr_store_create(&f.store, "38", 38 * HR_STORE_ALIGN, 0, false, &object, NULL),
+		     0);
 	hr_store_space(&f.store, &space);
 	cr_expect_eq(space.largest_gap, 0);
 }
 
 Test(objmap, an_empty_object_needs_a_record_and_no_space)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	fake_store_put(&f, "all", FAKE_STORE_DATA);
-	cr_expect_eq(hr_store_create(&f.store, "one", 1, 0, false, &object), -ENOSPC);
+	cr_expect_eq(hr_store_create(&f.store, "one", 1, 0, false, &object, NULL), -ENOSPC);
 	fake_store_put(&f, "none", 0);
 	fake_store_put(&f, "nothing", 0);
 	cr_assert_eq(fake_store_reopen(&f), 0);
@@ -292,22 +319,22 @@ Test(objmap, an_empty_object_needs_a_record_and_no_space)
 	cr_expect_eq(hr_store_find(&f.store, "nothing")->capacity, 0);
 }
 
-Test(objmap, a_full_map_is_said_to_be_full)
+Test(objmap, a_full_map_is_refused)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 	char name[] = "a";
 
 	for (unsigned i = 0; i < FAKE_STORE_OBJECTS; i++, name[0]++)
 		fake_store_put(&f, name, 1);
-	cr_expect_eq(hr_store_create(&f.store, name, 1, 0, false, &object), -ENFILE);
-	cr_expect_eq(hr_store_create(&f.store, "a", 1, 0, true, &object), -ENFILE);
+	cr_expect_eq(hr_store_create(&f.store, name, 1, 0, false, &object, NULL), -ENFILE);
+	cr_expect_eq(hr_store_create(&f.store, "a", 1, 0, true, &object, NULL), -ENFILE);
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_eq(f.store.count, FAKE_STORE_OBJECTS);
-	cr_assert_eq(hr_store_remove(&f.store, 5), 0);
+	cr_assert_eq(hr_store_remove(&f.store, 5, NULL), 0);
 	cr_expect_eq(fake_store_put(&f, name, 1), FAKE_STORE_OBJECTS + 1);
 }
 
-/* The image of a disk with 512-byte blocks opens on one with 4096-byte blocks, and back. */
+/* The image of a disk with 512-byte blocks opens on one with 4096-byte blocks, and the reverse. */
 Test(objmap, the_format_does_not_depend_on_the_block_size)
 {
 	struct fake_store other;
@@ -324,14 +351,14 @@ Test(objmap, the_format_does_not_depend_on_the_block_size)
 	fake_store_fini(&other);
 }
 
-/* An error of the k-th write or flush: handed up, memory unchanged, and the store goes on. */
-Test(objmap, a_failing_commit_changes_nothing_in_memory)
+/* An error of the k-th write or flush is returned, memory is unchanged, and the store works on. */
+Test(objmap, a_failing_commit_leaves_the_map_in_memory_unchanged)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	for (uint64_t k = 1; k <= 5; k++) {
 		struct hr_store before;
-		struct hr_object objects[FAKE_STORE_OBJECTS];
+		struct hr_store_object objects[FAKE_STORE_OBJECTS];
 		int err;
 
 		teardown();
@@ -341,10 +368,10 @@ Test(objmap, a_failing_commit_changes_nothing_in_memory)
 		memcpy(objects, f.object, sizeof(objects));
 		f.disk.fail_at = f.disk.writes + f.disk.flushes + k;
 		f.disk.fail_status = MEDIA_ERROR;
-		err = hr_store_create(&f.store, "b", 1, 0, false, &object);
+		err = hr_store_create(&f.store, "b", 1, 0, false, &object, NULL);
 		cr_expect_eq(err, k <= 4 ? MEDIA_ERROR : 0, "k = %llu", (unsigned long long)k);
 		if (err) {
-			/* but for what it cannot know of the disk */
+			/* Only the store's knowledge about the contents of the disk changes. */
 			memcpy(before.page_unknown, f.store.page_unknown,
 			       sizeof(before.page_unknown));
 			cr_expect_arr_eq(&before, &f.store, sizeof(before));
@@ -361,20 +388,21 @@ Test(objmap, a_failing_commit_changes_nothing_in_memory)
 /* The same disk, opened by another process. */
 struct second {
 	struct hr_store store;
-	struct hr_object object[FAKE_STORE_OBJECTS];
+	struct hr_store_object object[FAKE_STORE_OBJECTS];
 	uint8_t *io;
 };
 
 static void open_again(struct second *s)
 {
 	s->io = aligned_alloc(HR_PAGE, hr_store_io_bytes(FAKE_STORE_OBJECTS));
-	cr_assert_eq(hr_store_open(&s->store, &f.disk.blk, s->object, FAKE_STORE_OBJECTS, s->io),
-		     0);
+	cr_assert_eq(
+		hr_store_open(&s->store, &f.disk.blk, s->object, FAKE_STORE_OBJECTS, s->io, NULL),
+		0);
 }
 
 Test(objmap, a_foreign_writer_is_noticed_and_never_overwritten)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 	struct second s;
 	uint64_t writes;
 
@@ -382,47 +410,57 @@ Test(objmap, a_foreign_writer_is_noticed_and_never_overwritten)
 		fake_store_put(&f, "mine", 10);
 		open_again(&s);
 		for (unsigned i = 0; i < commits; i++)
-			cr_assert_eq(hr_store_create(&s.store, "theirs", 10, 0, true, &object), 0);
+			cr_assert_eq(
+				hr_store_create(&s.store, "theirs", 10, 0, true, &object, NULL), 0);
 		writes = f.disk.writes;
-		cr_expect_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "mine")->id),
+		cr_expect_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "mine")->id,
+					     test_error()),
 			     -ESTALE, "%u commits", commits);
-		cr_expect_eq(hr_store_create(&f.store, "x", 1, 0, false, &object), -ESTALE);
+		cr_expect(strstr(test_error_text(), "another process or machine writes to"), "%s",
+			  test_error_text());
+		hr_error_log(&test_error_last, HR_LOG_ERROR);
+		cr_expect_eq(hr_store_create(&f.store, "x", 1, 0, false, &object, test_error()),
+			     -ESTALE);
+		hr_error_log(&test_error_last, HR_LOG_ERROR);
+		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 		cr_expect_eq(f.disk.writes, writes, "nothing was written");
-		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), commits, "said once");
-		cr_expect_eq(hr_store_finish(&s.store, object->id, false, 0), 0,
+		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), commits, "printed once");
+		cr_expect_eq(hr_store_finish(&s.store, object->id, false, 0, NULL), 0,
 			     "the other goes on");
 		cr_assert_eq(fake_store_reopen(&f), 0);
 		cr_expect_not_null(hr_store_find(&f.store, "theirs"));
-		cr_assert_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "mine")->id), 0);
-		cr_assert_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "theirs")->id), 0);
+		cr_assert_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "mine")->id, NULL),
+			     0);
+		cr_assert_eq(hr_store_remove(&f.store, hr_store_find(&f.store, "theirs")->id, NULL),
+			     0);
 		free(s.io);
 	}
 }
 
-Test(objmap, a_disk_that_was_formatted_by_somebody_else_is_not_written)
+Test(objmap, a_disk_formatted_by_another_process_is_not_written)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 	uint8_t *io = aligned_alloc(HR_PAGE, hr_store_io_bytes(FAKE_STORE_OBJECTS));
 	uint64_t writes;
 
-	cr_assert_eq(hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, io), 0);
+	cr_assert_eq(hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, io, NULL), 0);
 	writes = f.disk.writes;
-	cr_expect_eq(hr_store_create(&f.store, "x", 1, 0, false, &object), -ESTALE);
+	cr_expect_eq(hr_store_create(&f.store, "x", 1, 0, false, &object, NULL), -ESTALE);
 	cr_expect_eq(f.disk.writes, writes);
 	free(io);
 }
 
 Test(objmap, a_read_only_disk_is_read_and_not_written)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	fake_store_put(&f, "a", 1);
 	f.disk.blk.read_only = true;
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_not_null(hr_store_find(&f.store, "a"));
-	cr_expect_eq(hr_store_create(&f.store, "b", 1, 0, false, &object), -EROFS);
-	cr_expect_eq(hr_store_remove(&f.store, 1), -EROFS);
-	cr_expect_eq(hr_store_format(&f.disk.blk, 4, true, f.io), -EROFS);
+	cr_expect_eq(hr_store_create(&f.store, "b", 1, 0, false, &object, NULL), -EROFS);
+	cr_expect_eq(hr_store_remove(&f.store, 1, NULL), -EROFS);
+	cr_expect_eq(hr_store_format(&f.disk.blk, 4, true, f.io, NULL), -EROFS);
 	cr_expect_eq(f.disk.writes, 0);
 	cr_expect_eq(f.disk.flushes, 0);
 	cr_expect_eq(f.store.count, 1);

@@ -1,9 +1,10 @@
 /*
  * Object store: a power cut at any write or flush leaves the old state or the new one.
  *
- * A random history of changes runs once undisturbed, and its states are kept. Then it runs again for
- * each write and flush, during which the power fails; unflushed sectors survive by seed: none, all,
- * or some of them. What opens afterwards must be the state before or after the change that was cut.
+ * A random history of changes runs once undisturbed, and its states are kept. Then it runs again
+ * for each write and flush, and the power fails during it. Unflushed sectors survive by seed: none,
+ * all, or some of them. The store that opens afterwards must have the state before or after the
+ * interrupted change.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "tests/harness/store.h"
 
 #define STEPS 24u
-/* One thread does all of it, so TSan, which takes twenty times as long, has nothing to find. */
+/* Few histories under TSan: the test has a single thread, and TSan takes twenty times as long. */
 #ifdef __SANITIZE_THREAD__
 #define HISTORIES 2u
 #else
@@ -29,7 +30,7 @@ TestSuite(objmap_cut, .timeout = 120);
 struct state {
 	uint32_t count;
 	uint64_t next_id;
-	struct hr_object object[FAKE_STORE_OBJECTS];
+	struct hr_store_object object[FAKE_STORE_OBJECTS];
 };
 
 static void keep(const struct fake_store *s, struct state *state)
@@ -51,16 +52,16 @@ static bool is_state(const struct fake_store *s, const struct state *state)
 	return memcmp(&now, state, sizeof(now)) == 0;
 }
 
-static const struct hr_object *any(const struct fake_store *s, unsigned *seed)
+static const struct hr_store_object *any(const struct fake_store *s, unsigned *seed)
 {
 	return s->store.count ? &s->store.object[(unsigned)rand_r(seed) % s->store.count] : NULL;
 }
 
-/* One change, the same for the same seed and state; may be one that the store refuses. */
+/* One change, the same for the same seed and state; the store may refuse it. */
 static int change(struct fake_store *s, unsigned seed)
 {
-	const struct hr_object *object;
-	struct hr_object *made;
+	const struct hr_store_object *object;
+	struct hr_store_object *made;
 	char name[] = "a";
 	const unsigned choice = (unsigned)rand_r(&seed) % 8;
 
@@ -69,18 +70,18 @@ static int change(struct fake_store *s, unsigned seed)
 	if (choice < 3 || !object)
 		return hr_store_create(&s->store, name,
 				       (unsigned)rand_r(&seed) % (20 * HR_STORE_ALIGN), choice,
-				       choice != 0, &made);
+				       choice != 0, &made, NULL);
 	if (choice == 3)
-		return hr_store_remove(&s->store, object->id);
+		return hr_store_remove(&s->store, object->id, NULL);
 	if (choice == 4)
 		return hr_store_progress(&s->store, object->id,
 					 object->durable_bytes +
 						 (object->bytes - object->durable_bytes) / 2,
-					 choice, seed);
-	return hr_store_finish(&s->store, object->id, choice == 5, seed);
+					 choice, seed, NULL);
+	return hr_store_finish(&s->store, object->id, choice == 5, seed, NULL);
 }
 
-/* Run a history up to its end or the cut. Returns the step that was cut, or STEPS. */
+/* Run a history up to its end or the cut. Returns the interrupted step, or STEPS. */
 static unsigned run(unsigned history, struct state *states)
 {
 	for (unsigned step = 0; step < STEPS; step++) {
@@ -120,7 +121,7 @@ static void cut_at_every_write(unsigned history, uint64_t seed)
 		cr_assert(is_state(&f, &states[step]) || is_state(&f, &states[step + 1]),
 			  "history %u, cut %llu in step %u: neither old nor new", history,
 			  (unsigned long long)k, step);
-		/* And it goes on from there. */
+		/* The store works after that. */
 		fake_store_put(&f, "z", 0);
 		cr_assert_eq(fake_store_reopen(&f), 0);
 		cr_assert_not_null(hr_store_find(&f.store, "z"));
@@ -134,7 +135,10 @@ Test(objmap_cut, any_cut_leaves_the_old_or_the_new_map)
 		cut_at_every_write(history, history * 7919);
 }
 
-/* Cut after cut: what opens is compared with a twin of the disk on which the change was not cut. */
+/*
+ * Several cuts in sequence: the store is compared with a second disk on which the change was not
+ * interrupted.
+ */
 Test(objmap_cut, cuts_may_follow_each_other)
 {
 	static struct fake_store twin;
@@ -167,8 +171,8 @@ Test(objmap_cut, cuts_may_follow_each_other)
 	fake_store_fini(&twin);
 }
 
-/* Formatting over a store: the old store with all it had, the new one, or none. */
-Test(objmap_cut, a_cut_format_leaves_the_old_store_the_new_one_or_none)
+/* Formatting over a store leaves the old store with all its data, the new one, or none. */
+Test(objmap_cut, a_cut_format_leaves_the_old_store_the_new_store_or_no_store)
 {
 	unsigned found_old = 0, found_new = 0, found_none = 0;
 
@@ -184,7 +188,7 @@ Test(objmap_cut, a_cut_format_leaves_the_old_store_the_new_one_or_none)
 			generation = f.store.generation;
 			f.disk.cut_at = f.disk.writes + f.disk.flushes + k;
 			f.disk.seed = seed * 31 + k;
-			err = hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, f.io);
+			err = hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, f.io, NULL);
 			cr_assert_eq(err, -ENODEV);
 			err = fake_store_reopen(&f);
 			if (err) {

@@ -1,4 +1,4 @@
-/* Object store: maps whose checksums are right and whose content is not. */
+/* Object store: maps with correct checksums and invalid contents. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #define DATA HR_STORE_DATA_ALIGN
 #define END (DATA + FAKE_STORE_DATA)
 
-TestSuite(objmap_hostile, .timeout = 20);
+TestSuite(objmap_hostile, .timeout = 60);
 
 static struct fake_store f;
-static struct hr_superblock_head *head; /* of the copy that is tampered with */
-static struct hr_object *o; /* its records: "a" 2 units, "b" 1 unit, PENDING "c" 1 unit */
+static struct hr_superblock_head *head; /* of the changed copy */
+static struct hr_store_object *o; /* its records: "a" 2 units, "b" 1 unit, PENDING "c" 1 unit */
 
-/* Changes that a checksum does not catch. Each must make the copy invalid. */
+/* Changes that a checksum does not detect. Each must make the copy invalid. */
 #define TAMPER(name, ...)      \
 	static void name(void) \
 	{                      \
@@ -86,7 +86,7 @@ TAMPER(same_place, o[1].offset = o[0].offset)
 TAMPER(overlap_by_one, o[1].offset = o[0].offset + HR_STORE_ALIGN)
 TAMPER(overlap_around, o[2].offset = o[0].offset; o[2].capacity = 20 * HR_STORE_ALIGN)
 TAMPER(overlap_of_the_last, o[2].offset = o[1].offset)
-/* An empty object between the two hides nothing. */
+/* An empty object between the two must not hide the overlap. */
 TAMPER(overlap_over_empty, o[0].capacity = 20 * HR_STORE_ALIGN;
        o[1].offset = o[0].offset + HR_STORE_ALIGN;
        o[1].capacity = o[1].bytes = o[1].durable_bytes = 0;
@@ -101,11 +101,11 @@ static const struct {
 	{                        \
 #name, name, why \
 	}
-	ROW(version, "superblock 1: format version 2, this is for version 1"),
+	ROW(version, "superblock 1: format version 2; only version 1 is supported"),
 	ROW(unknown_field, "superblock 1: unknown fields"),
 	ROW(no_room, "superblock 1: 3 objects, room for 0"),
-	ROW(no_room_for_none, "superblock 1: 0 objects on 1310720 bytes are impossible"),
-	ROW(much_room, "superblock 1: 4294967295 objects on 1310720 bytes are impossible"),
+	ROW(no_room_for_none, "superblock 1: 0 objects on 1310720 bytes are invalid"),
+	ROW(much_room, "superblock 1: 4294967295 objects on 1310720 bytes are invalid"),
 	ROW(other_room, "superblock 1: map, scratch or data area is misplaced"),
 	ROW(many, "superblock 1: 9 objects, room for 8"),
 	ROW(very_many, "superblock 1: 4294967295 objects, room for 8"),
@@ -115,11 +115,11 @@ static const struct {
 	ROW(next_id_0, "superblock 1: generation 6, next id 0"),
 	ROW(next_id_wraps, "superblock 1: generation 6, next id 18446744073709551615"),
 	ROW(next_id_too_high, "superblock 1: generation 6, next id 9223372036854775808"),
-	ROW(next_id_taken, "record 2 (id 3): its id was never given out"),
+	ROW(next_id_taken, "record 2 (id 3): its id was never assigned"),
 	ROW(larger_disk, "the store was made on 1314816 bytes, the disk has 1310720: truncated"),
 	ROW(huge_disk,
 	    "the store was made on 18446744073709551615 bytes, the disk has 1310720: truncated"),
-	ROW(no_disk, "superblock 1: 8 objects on 0 bytes are impossible"),
+	ROW(no_disk, "superblock 1: 8 objects on 0 bytes are invalid"),
 	ROW(smaller_disk, "superblock 1: map, scratch or data area is misplaced"),
 	ROW(map_elsewhere, "superblock 1: map, scratch or data area is misplaced"),
 	ROW(map_beyond, "superblock 1: map, scratch or data area is misplaced"),
@@ -127,8 +127,8 @@ static const struct {
 	ROW(data_in_maps, "superblock 1: map, scratch or data area is misplaced"),
 	ROW(data_beyond, "superblock 1: map, scratch or data area is misplaced"),
 	ROW(more_data, "superblock 1: map, scratch or data area is misplaced"),
-	ROW(id_0, "record 0 (id 0): its id was never given out"),
-	ROW(id_of_the_future, "record 2 (id 18446744073709551615): its id was never given out"),
+	ROW(id_0, "record 0 (id 0): its id was never assigned"),
+	ROW(id_of_the_future, "record 2 (id 18446744073709551615): its id was never assigned"),
 	ROW(ids_equal, "record 1 (id 1): its id does not follow that of the record before"),
 	ROW(ids_descend, "record 2 (id 2): its id does not follow that of the record before"),
 	ROW(name_empty, "record 0 (id 1): its name is not 1..63 printable characters without '/'"),
@@ -160,8 +160,8 @@ static const struct {
 	ROW(extent_too_long, "record 0 (id 1): it reaches beyond the data area"),
 	ROW(longer_than_extent, "record 0 (id 1): it is longer than its extent"),
 	ROW(much_longer, "record 0 (id 1): it is longer than its extent"),
-	ROW(durable_beyond, "record 2 (id 3): its durable length is impossible"),
-	ROW(whole_not_durable, "record 0 (id 1): its durable length is impossible"),
+	ROW(durable_beyond, "record 2 (id 3): its durable length is invalid"),
+	ROW(whole_not_durable, "record 0 (id 1): its durable length is invalid"),
 	ROW(same_place, " overlap"),
 	ROW(overlap_by_one, "objects 1 'a' and 2 'b' overlap"),
 	ROW(overlap_around, " overlap"),
@@ -169,15 +169,15 @@ static const struct {
 	ROW(overlap_over_empty, "objects 1 'a' and 3 'c' overlap"),
 };
 
-/* "a" and "b" in both copies, "c" in the newer one; its superblock and records are head and o. */
+/* "a" and "b" in both copies, "c" in the newer one, whose superblock and records are head and o. */
 static void make(void)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	fake_store_init(&f, 4096);
 	fake_store_put(&f, "a", 2 * HR_STORE_ALIGN);
 	fake_store_put(&f, "b", 1);
-	cr_assert_eq(hr_store_create(&f.store, "c", 100, 0, false, &object), 0);
+	cr_assert_eq(hr_store_create(&f.store, "c", 100, 0, false, &object, NULL), 0);
 	head = &fake_store_superblock(&f, f.store.active)->head;
 	o = fake_store_map(&f, f.store.active);
 }
@@ -191,7 +191,7 @@ Test(objmap_hostile, the_untouched_map_opens)
 	fake_store_fini(&f);
 }
 
-/* Messages of the level since the last call; the newest has `why` in it. */
+/* Number of messages of the level since the last call; the newest must contain `why`. */
 static unsigned said(enum hr_log_level level, const char *why, const char *what)
 {
 	static unsigned before[HR_LOG_DEBUG + 1];
@@ -237,7 +237,7 @@ Test(objmap_hostile, without_another_copy_the_store_is_corrupt)
 	}
 }
 
-/* Records that look odd and are sound. */
+/* Records that look unusual and are valid. */
 TAMPER(empty_inside, o[1].offset = o[0].offset + HR_STORE_ALIGN;
        o[1].capacity = o[1].bytes = o[1].durable_bytes = 0)
 TAMPER(empty_at_the_end, o[1].offset = END; o[1].capacity = o[1].bytes = o[1].durable_bytes = 0)
@@ -276,7 +276,7 @@ Test(objmap_hostile, odd_records_that_are_sound_open)
 	}
 }
 
-/* One bit in each byte of a superblock, under the old CRC: the CRC, and nothing else, tells. */
+/* One bit in each byte of a superblock, with the old CRC: only the CRC detects it. */
 Test(objmap_hostile, each_rotten_byte_of_a_superblock_is_a_wrong_crc)
 {
 	for (size_t at = sizeof(head->magic); at < HR_PAGE; at += at < sizeof(*head) ? 1 : 500) {
@@ -300,7 +300,7 @@ TAMPER(less_room, head->capacity = 7)
 TAMPER(shorter_disk, head->disk_bytes -= HR_PAGE; head->data_bytes -= HR_PAGE)
 TAMPER(same_generation, head->generation--)
 
-/* Two superblocks, each sound by itself, that no run of changes leaves. */
+/* Two superblocks, each valid alone, that no sequence of changes can leave. */
 Test(objmap_hostile, superblocks_of_two_histories_are_refused)
 {
 	static void (*const tamper[])(void) = { foreign_uuid, less_room, shorter_disk,
@@ -320,8 +320,8 @@ Test(objmap_hostile, superblocks_of_two_histories_are_refused)
 	}
 }
 
-/* The last numbers that open are not followed by ones that do not. */
-Test(objmap_hostile, counters_at_their_end_change_nothing_and_stay_readable)
+/* The last counters that open must not be followed by ones that do not. */
+Test(objmap_hostile, exhausted_counters_refuse_changes_and_stay_readable)
 {
 	static const struct {
 		uint64_t generation, next_id;
@@ -332,7 +332,7 @@ Test(objmap_hostile, counters_at_their_end_change_nothing_and_stay_readable)
 		{ 100, HR_STORE_COUNTER_MAX, -EOVERFLOW },
 		{ 100, HR_STORE_COUNTER_MAX - 1, 0 },
 	};
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	for (size_t i = 0; i < ROWS(counters); i++) {
 		fake_store_init(&f, 4096);
@@ -342,8 +342,8 @@ Test(objmap_hostile, counters_at_their_end_change_nothing_and_stay_readable)
 		head->next_id = counters[i].next_id;
 		fake_store_sign(&f, f.store.active);
 		cr_assert_eq(fake_store_reopen(&f), 0, "row %zu", i);
-		cr_expect_eq(hr_store_create(&f.store, "b", 1, 0, false, &object), counters[i].want,
-			     "row %zu", i);
+		cr_expect_eq(hr_store_create(&f.store, "b", 1, 0, false, &object, NULL),
+			     counters[i].want, "row %zu", i);
 		cr_assert_eq(fake_store_reopen(&f), 0, "row %zu: unreadable", i);
 		cr_expect_not_null(hr_store_find(&f.store, "a"));
 		fake_store_fini(&f);

@@ -7,6 +7,7 @@
 
 #include "cache/crc32c.h"
 #include "cache/store/objmap.h"
+#include "cache/store/objmap_verify.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/store.h"
@@ -27,13 +28,13 @@ static void teardown(void)
 	fake_store_fini(&f);
 }
 
-TestSuite(objmap_open, .init = setup, .fini = teardown, .timeout = 20);
+TestSuite(objmap_open, .init = setup, .fini = teardown, .timeout = 60);
 
 Test(objmap_open, format_ends_in_each_documented_way)
 {
 	static const struct {
 		const char *what;
-		uint64_t bytes, dirt; /* dirt: one byte that is not zero; 0: none */
+		uint64_t bytes, dirt; /* dirt: position of one byte that is not zero; 0: none */
 		uint32_t objects;
 		bool force;
 		int want;
@@ -65,13 +66,13 @@ Test(objmap_open, format_ends_in_each_documented_way)
 		if (row[i].dirt)
 			disk.media[row[i].dirt] = 1;
 		memdisk_power_on(&disk);
-		cr_expect_eq(hr_store_format(&disk.blk, row[i].objects, row[i].force, io),
+		cr_expect_eq(hr_store_format(&disk.blk, row[i].objects, row[i].force, io, NULL),
 			     row[i].want, "%s", row[i].what);
 		if (row[i].want)
 			cr_expect_eq(disk.writes, 0, "%s", row[i].what);
-		memdisk_power_on(&disk); /* as after a power cut: what counts is what is durable */
+		memdisk_power_on(&disk); /* as after a power cut: only durable data remain */
 		if (!row[i].want) {
-			cr_expect_eq(hr_store_probe(&disk.blk, &capacity, io), 0);
+			cr_expect_eq(hr_store_probe(&disk.blk, &capacity, io, NULL), 0);
 			cr_expect_eq(capacity, row[i].objects, "%s", row[i].what);
 		}
 		memdisk_fini(&disk);
@@ -83,18 +84,18 @@ Test(objmap_open, format_does_not_erase_a_store_unless_forced)
 {
 	fake_store_put(&f, "a", 1);
 	memdisk_power_on(&f.disk);
-	cr_expect_eq(hr_store_format(&f.disk.blk, 4, false, f.io), -EEXIST);
-	f.disk.media[HR_PAGE - 1] ^= 1; /* one damaged superblock, or two: still a store */
+	cr_expect_eq(hr_store_format(&f.disk.blk, 4, false, f.io, NULL), -EEXIST);
+	f.disk.media[HR_PAGE - 1] ^= 1; /* one or two damaged superblocks: still a store */
 	f.disk.media[2 * HR_PAGE - 1] ^= 1;
 	memdisk_power_on(&f.disk);
-	cr_expect_eq(hr_store_format(&f.disk.blk, 4, false, f.io), -EEXIST);
+	cr_expect_eq(hr_store_format(&f.disk.blk, 4, false, f.io, NULL), -EEXIST);
 	cr_expect_eq(f.disk.writes, 0);
-	cr_expect_eq(hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, f.io), 0);
+	cr_expect_eq(hr_store_format(&f.disk.blk, FAKE_STORE_OBJECTS, true, f.io, NULL), 0);
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	cr_expect_eq(f.store.count, 0);
 }
 
-/* What is done to the media of a store with "a" (older copy) and "a", "b" (newer copy). */
+/* Changes of the media of a store with "a" (older copy) and "a", "b" (newer copy). */
 static void nothing(void)
 {
 }
@@ -140,7 +141,7 @@ static void tear_older(void)
 	memset(f.disk.media + (1 - f.store.active) * HR_PAGE + 512, 0x5a, 512);
 }
 
-/* As a cut leaves it: the first sector of one page and the last of another. */
+/* As after a power cut: the first sector of one page and the last of another. */
 static void cut_newer(void)
 {
 	memcpy(f.disk.media + (f.store.active + 1) * HR_PAGE - 4,
@@ -220,7 +221,7 @@ static const struct damage {
 	{ "newer superblock erased", erase_newer, 0, 1, NULL, NULL },
 	{ "older superblock erased", erase_older, 0, 2, NULL, NULL },
 	{ "older superblock foreign", overwrite_older, 0, 2,
-	  "superblock 0: not of a headrace store", NULL },
+	  "superblock 0: does not belong to a headrace store", NULL },
 	{ "newer superblock torn", tear_newer, 0, 1, "map copy 1: superblock 1: CRC-32C", NULL },
 	{ "older superblock torn", tear_older, 0, 2, "map copy 0: superblock 0: CRC-32C", NULL },
 	{ "both superblocks torn", tear_both, -EUCLEAN, 0, NULL, "superblock 1: CRC-32C" },
@@ -248,7 +249,7 @@ static void expect_messages(const struct damage *d, const unsigned before[HR_LOG
 				   d->what, fake_log_last_of(HR_LOG_ERROR));
 }
 
-Test(objmap_open, open_ends_in_each_documented_way_and_writes_nothing)
+Test(objmap_open, open_ends_in_each_documented_way_without_a_write)
 {
 	for (size_t i = 0; i < ROWS(damages); i++) {
 		unsigned before[HR_LOG_DEBUG + 1] = { 0 };
@@ -258,7 +259,8 @@ Test(objmap_open, open_ends_in_each_documented_way_and_writes_nothing)
 		teardown();
 		setup();
 		fake_store_put(&f, "a", 1);
-		(void)hr_store_create(&f.store, "b", 1, 0, false, &(struct hr_object *){ NULL });
+		(void)hr_store_create(&f.store, "b", 1, 0, false,
+				      &(struct hr_store_object *){ NULL }, NULL);
 		damages[i].damage();
 		before[HR_LOG_WARN] = fake_log_count_of(HR_LOG_WARN);
 		before[HR_LOG_ERROR] = fake_log_count_of(HR_LOG_ERROR);
@@ -269,7 +271,7 @@ Test(objmap_open, open_ends_in_each_documented_way_and_writes_nothing)
 			cr_expect_eq(f.store.count, damages[i].count, "%s", damages[i].what);
 		if (!err)
 			cr_expect_not_null(hr_store_find(&f.store, "a"), "%s", damages[i].what);
-		err = hr_store_probe(&f.disk.blk, &capacity, f.io);
+		err = hr_store_probe(&f.disk.blk, &capacity, f.io, NULL);
 		if (!damages[i].want)
 			cr_expect(err == 0 && capacity == FAKE_STORE_OBJECTS, "%s: probe %d",
 				  damages[i].what, err);
@@ -279,8 +281,10 @@ Test(objmap_open, open_ends_in_each_documented_way_and_writes_nothing)
 	}
 }
 
-/* After a fallback the next change is newer than whatever is there, and repairs both copies. */
-Test(objmap_open, a_store_that_fell_back_goes_on)
+/*
+ * After a fallback the next change is newer than everything on the disk, and repairs both copies.
+ */
+Test(objmap_open, a_store_opened_from_the_older_superblock_accepts_changes)
 {
 	for (size_t i = 0; i < ROWS(damages); i++) {
 		if (damages[i].want)
@@ -288,7 +292,8 @@ Test(objmap_open, a_store_that_fell_back_goes_on)
 		teardown();
 		setup();
 		fake_store_put(&f, "a", 1);
-		(void)hr_store_create(&f.store, "b", 1, 0, false, &(struct hr_object *){ NULL });
+		(void)hr_store_create(&f.store, "b", 1, 0, false,
+				      &(struct hr_store_object *){ NULL }, NULL);
 		damages[i].damage();
 		cr_assert_eq(fake_store_reopen(&f), 0);
 		fake_store_put(&f, "c", 1);
@@ -301,27 +306,29 @@ Test(objmap_open, a_store_that_fell_back_goes_on)
 Test(objmap_open, a_disk_that_has_grown_opens_and_one_with_a_larger_map_is_refused)
 {
 	struct memdisk grown;
-	struct hr_object object[FAKE_STORE_OBJECTS];
+	struct hr_store_object object[FAKE_STORE_OBJECTS];
 
 	fake_store_put(&f, "a", 1);
 	memdisk_init(&grown, FAKE_STORE_BYTES * 2, 4096);
 	memcpy(grown.media, f.disk.media, FAKE_STORE_BYTES);
 	memdisk_power_on(&grown);
-	cr_expect_eq(hr_store_open(&f.store, &grown.blk, object, FAKE_STORE_OBJECTS, f.io), 0);
+	cr_expect_eq(hr_store_open(&f.store, &grown.blk, object, FAKE_STORE_OBJECTS, f.io, NULL),
+		     0);
 	cr_expect_eq(f.store.data_bytes, FAKE_STORE_DATA);
-	cr_expect_eq(hr_store_open(&f.store, &grown.blk, object, FAKE_STORE_OBJECTS - 1, f.io),
-		     -EINVAL);
+	cr_expect_eq(
+		hr_store_open(&f.store, &grown.blk, object, FAKE_STORE_OBJECTS - 1, f.io, NULL),
+		-EINVAL);
 	memdisk_fini(&grown);
 }
 
-Test(objmap_open, a_read_that_fails_is_handed_up)
+Test(objmap_open, a_failed_read_is_reported_to_the_caller)
 {
 	fake_store_put(&f, "a", 1);
 	f.disk.fail_status = MEDIA_ERROR;
 	f.disk.bad_from = 0;
 	f.disk.bad_to = 1;
 	cr_expect_eq(fake_store_reopen(&f), MEDIA_ERROR);
-	cr_expect_eq(hr_store_format(&f.disk.blk, 8, false, f.io), MEDIA_ERROR);
+	cr_expect_eq(hr_store_format(&f.disk.blk, 8, false, f.io, NULL), MEDIA_ERROR);
 	f.disk.bad_from = 2 * HR_PAGE;
 	f.disk.bad_to = 4 * HR_PAGE;
 	cr_expect_eq(fake_store_reopen(&f), MEDIA_ERROR);
@@ -359,33 +366,36 @@ static uint32_t verify(int want)
 	lines[0] = '\0';
 	reports = 0;
 	stop_after = stop_after ? stop_after : 1000;
-	err = hr_store_verify(&f.store, &check, &faults);
+	err = hr_store_verify(&f.store, &check, &faults, NULL);
 	cr_expect_eq(err, want, "%d\n%s", err, lines);
 	return faults;
 }
 
-/* "data": five pages less one byte of i / 7, with its checksum. */
-static const struct hr_object *put_data(void)
+/* "data": five pages less one byte, byte i is i / 7, with its checksum. */
+static const struct hr_store_object *put_data(void)
 {
 	static uint8_t data[5 * HR_PAGE];
 	const size_t bytes = sizeof(data) - 1;
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	for (size_t i = 0; i < bytes; i++)
 		data[i] = (uint8_t)(i / 7);
-	cr_assert_eq(hr_store_create(&f.store, "data", bytes, 0, false, &object), 0);
-	cr_assert_eq(f.disk.blk.ops->write(&f.disk.blk, object->offset, data, sizeof(data), false),
+	cr_assert_eq(hr_store_create(&f.store, "data", bytes, 0, false, &object, NULL), 0);
+	cr_assert_eq(
+		f.disk.blk.ops->write(&f.disk.blk, object->offset, data, sizeof(data), false, NULL),
+		0);
+	cr_assert_eq(hr_store_finish(&f.store, object->id, true, hr_crc32c(0, data, bytes), NULL),
 		     0);
-	cr_assert_eq(hr_store_finish(&f.store, object->id, true, hr_crc32c(0, data, bytes)), 0);
 	return hr_store_find(&f.store, "data");
 }
 
-Test(objmap_open, verify_finds_nothing_wrong_with_a_sound_store)
+Test(objmap_open, verify_accepts_a_sound_store)
 {
 	cr_expect_eq(verify(0), 0, "fresh:\n%s", lines);
 	put_data();
 	fake_store_put(&f, "plain", 1);
-	(void)hr_store_create(&f.store, "part", 1, 0, false, &(struct hr_object *){ NULL });
+	(void)hr_store_create(&f.store, "part", 1, 0, false, &(struct hr_store_object *){ NULL },
+			      NULL);
 	cr_expect_eq(verify(0), 0, "%s", lines);
 	cr_expect_eq(reports, 5, "two copies and three objects:\n%s", lines);
 	cr_expect_not_null(strstr(lines, "ok data: 20479 bytes, CRC-32C"));
@@ -395,7 +405,7 @@ Test(objmap_open, verify_finds_nothing_wrong_with_a_sound_store)
 
 Test(objmap_open, verify_finds_wrong_and_unreadable_data)
 {
-	const struct hr_object *object = put_data();
+	const struct hr_store_object *object = put_data();
 
 	f.disk.media[object->offset + object->bytes - 1] ^= 0x10;
 	memdisk_power_on(&f.disk);
@@ -412,7 +422,7 @@ Test(objmap_open, verify_finds_wrong_and_unreadable_data)
 	cr_expect_eq(verify(-EINTR), 0);
 }
 
-Test(objmap_open, verify_tells_damage_from_what_a_power_cut_leaves)
+Test(objmap_open, verify_tells_damage_from_effects_of_a_power_cut)
 {
 	static const struct {
 		const char *what;
@@ -426,8 +436,8 @@ Test(objmap_open, verify_tells_damage_from_what_a_power_cut_leaves)
 		{ "older superblock rotten", tear_older, true, 1 },
 		{ "older map overwritten, as by a cut", spoil_older_map, true, 0 },
 		{ "newer map corrupt, fell back", spoil_newer_map, true, 1 },
-		{ "superblock in force torn while open", tear_newer, false, 1 },
-		{ "map in force corrupt while open", spoil_newer_map, false, 1 },
+		{ "current superblock torn while open", tear_newer, false, 1 },
+		{ "current map corrupt while open", spoil_newer_map, false, 1 },
 		{ "both maps corrupt while open", spoil_both_maps, false, 1 },
 		{ "both superblocks torn while open", tear_both, false, 2 },
 	};
@@ -445,8 +455,10 @@ Test(objmap_open, verify_tells_damage_from_what_a_power_cut_leaves)
 	}
 }
 
-/* The last change that was confirmed is lost with the newest superblock, so rot must not pass for a
- * cut: in any byte but those of the CRC, which alone may be those of the superblock before. */
+/*
+ * The newest superblock holds the last confirmed change, so damage must not look like a power cut:
+ * in any byte except those of the CRC, which may be those of the previous superblock.
+ */
 Test(objmap_open, verify_finds_each_rotten_byte_of_the_newest_superblock)
 {
 	uint8_t *page;
@@ -454,7 +466,7 @@ Test(objmap_open, verify_finds_each_rotten_byte_of_the_newest_superblock)
 	fake_store_put(&f, "a", 1);
 	fake_store_put(&f, "b", 1);
 	page = f.disk.media + f.store.active * HR_PAGE;
-	/* Each byte of the fields, and every 31st of those that are only covered by the CRC. */
+	/* Each byte of the fields, and every 31st of the bytes that only the CRC covers. */
 	for (size_t at = 0; at < HR_PAGE - 4; at += at < 128 ? 1 : 31) {
 		page[at] ^= (uint8_t)(1u << at % 8);
 		cr_assert_eq(fake_store_reopen(&f), 0, "byte %zu", at);

@@ -1,4 +1,7 @@
-/* What headrace is compared with: reads of a file into GPU memory, over fakes of driver and cuFile. */
+/*
+ * The comparison values of headrace: reads of a file into GPU memory, over fakes of driver and
+ * cuFile.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,12 +15,12 @@
 #include "tests/fakes/cufile.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
-#define OPEN "context, stream, event" /* what a GPU that is open has itself */
+#define OPEN "context, stream, event" /* resources of an open GPU */
 
 static struct hr_cuda_gpu gpu;
 static struct hr_baseline_row row[3];
 static struct hr_baseline_plan plan;
-static unsigned stop_after; /* questions; 0: never */
+static unsigned stop_after; /* queries; 0: never */
 
 static bool stopped(void)
 {
@@ -35,7 +38,7 @@ static void up(void)
 	plan = (struct hr_baseline_plan){ .fd = memfd_create("file", MFD_CLOEXEC),
 					  .file_bytes = HR_BASELINE_FILE_MIN,
 					  .duration_ns = 3 * HR_NS_PER_MS,
-					  .patience_ns = 5 * HR_NS_PER_S,
+					  .timeout_ns = 5 * HR_NS_PER_S,
 					  .times = 3,
 					  .stopped = stopped,
 					  .row = row,
@@ -55,20 +58,20 @@ static void down(void)
 
 TestSuite(cuda_baseline, .timeout = 60, .init = up, .fini = down);
 
-Test(cuda_baseline, every_row_of_either_way_is_measured_and_all_is_given_back)
+Test(cuda_baseline, every_row_of_both_methods_is_measured_and_all_memory_is_released)
 {
-	for (plan.way = 0; plan.way < HR_BASELINE_WAYS; plan.way++) {
+	for (plan.method = 0; plan.method < HR_BASELINE_METHODS; plan.method++) {
 		for (size_t i = 0; i < ROWS(row); i++)
 			row[i].bytes_per_s = 0;
-		cr_assert_eq(hr_cuda_baseline(&gpu, &plan), 0, "%s", gpu.cu.error);
+		cr_assert_eq(hr_cuda_baseline(&gpu, &plan), 0, "%s", gpu.cu.error.text);
 		for (size_t i = 0; i < ROWS(row); i++)
-			cr_expect_gt(row[i].bytes_per_s, 0, "way %u row %zu", plan.way, i);
+			cr_expect_gt(row[i].bytes_per_s, 0, "method %u row %zu", plan.method, i);
 		cr_expect_str_eq(fake_cuda_leaks(), OPEN);
 	}
 	cr_expect_geq(fake_cufile.reads, 9, "each of three rows, three times");
 }
 
-Test(cuda_baseline, what_is_out_of_range_is_refused)
+Test(cuda_baseline, values_out_of_range_are_refused)
 {
 	static const struct {
 		uint32_t threads, io_bytes, times;
@@ -92,7 +95,7 @@ Test(cuda_baseline, what_is_out_of_range_is_refused)
 	}
 }
 
-Test(cuda_baseline, a_failure_of_the_driver_is_named_and_nothing_is_left)
+Test(cuda_baseline, a_failure_of_the_driver_is_named_and_leaks_no_resource)
 {
 	static const struct {
 		const char *call;
@@ -114,8 +117,8 @@ Test(cuda_baseline, a_failure_of_the_driver_is_named_and_nothing_is_left)
 		fake_cuda_fail(bad[i].call, bad[i].nth, bad[i].with);
 		cr_expect_eq(hr_cuda_baseline(&gpu, &plan), bad[i].want, "%s", bad[i].call);
 		cr_expect(fake_cuda.failed, "%s was not called", bad[i].call);
-		cr_expect(strstr(gpu.cu.error, "CUDA_ERROR_"), "%s", gpu.cu.error);
-		cr_expect(strstr(gpu.cu.error, bad[i].call), "%s", gpu.cu.error);
+		cr_expect(strstr(gpu.cu.error.text, "CUDA_ERROR_"), "%s", gpu.cu.error.text);
+		cr_expect(strstr(gpu.cu.error.text, bad[i].call), "%s", gpu.cu.error.text);
 		cr_expect_str_eq(fake_cuda_leaks(), OPEN, "%s", bad[i].call);
 	}
 }
@@ -126,23 +129,23 @@ Test(cuda_baseline, a_file_that_cannot_be_read_is_named)
 
 	cr_assert_eq(ftruncate(plan.fd, 1000), 0);
 	cr_expect_eq(hr_cuda_baseline(&gpu, &plan), -EIO);
-	cr_expect_str_eq(gpu.cu.error, "pread: the file has become shorter");
+	cr_expect_str_eq(gpu.cu.error.text, "pread: the file has been truncated");
 	plan.fd = -1;
 	cr_expect_eq(hr_cuda_baseline(&gpu, &plan), -EBADF);
-	cr_expect_str_eq(gpu.cu.error, "pread: Bad file descriptor");
+	cr_expect_str_eq(gpu.cu.error.text, "pread: Bad file descriptor");
 	plan.fd = file;
 }
 
-Test(cuda_baseline, it_stops_between_two_measurements)
+Test(cuda_baseline, a_stop_takes_effect_between_two_measurements)
 {
-	stop_after = 5; /* the second row's second time */
+	stop_after = 5; /* the second time of the second row */
 	cr_expect_eq(hr_cuda_baseline(&gpu, &plan), -EINTR);
 	cr_expect_gt(row[0].bytes_per_s, 0);
 	cr_expect_eq(row[1].bytes_per_s, 0);
 	cr_expect_eq(row[2].bytes_per_s, 0);
 }
 
-Test(cuda_baseline, why_cufile_cannot_be_used_is_said)
+Test(cuda_baseline, the_reason_why_cufile_cannot_be_used_is_reported)
 {
 	static const struct {
 		int no_library;
@@ -161,7 +164,7 @@ Test(cuda_baseline, why_cufile_cannot_be_used_is_said)
 		  0,
 		  -ENOTSUP,
 		  "no cuFileDriverClose_v2" },
-		{ 0, { "cuFileDriverClose_v2" }, NULL, 0, 0, 0, "" }, /* an older one */
+		{ 0, { "cuFileDriverClose_v2" }, NULL, 0, 0, 0, "" }, /* an older version */
 		{ 0,
 		  { NULL },
 		  "cuFileDriverOpen",
@@ -188,16 +191,17 @@ Test(cuda_baseline, why_cufile_cannot_be_used_is_said)
 		{ 0, { NULL }, NULL, 0, 96, -ENOTSUP, "cuFileRead: 4000 of 4096 bytes" },
 	};
 
-	plan.way = HR_BASELINE_CUFILE;
+	plan.method = HR_BASELINE_CUFILE;
 	for (size_t i = 0; i < ROWS(bad); i++) {
-		gpu.cu.error[0] = '\0';
+		gpu.cu.error.text[0] = '\0';
 		fake_cufile.no_library = bad[i].no_library;
 		memcpy(fake_cufile.missing, bad[i].missing, sizeof fake_cufile.missing);
 		fake_cufile.failing = bad[i].failing;
 		fake_cufile.answer = bad[i].answer;
 		fake_cufile.short_by = bad[i].short_by;
 		cr_expect_eq(hr_cuda_baseline(&gpu, &plan), bad[i].want, "case %zu", i);
-		cr_expect(strstr(gpu.cu.error, bad[i].says), "case %zu: %s", i, gpu.cu.error);
+		cr_expect(strstr(gpu.cu.error.text, bad[i].says), "case %zu: %s", i,
+			  gpu.cu.error.text);
 		cr_expect_eq(fake_cufile.opened + fake_cufile.files + fake_cufile.buffers, 0,
 			     "case %zu", i);
 		cr_expect_str_eq(fake_cuda_leaks(), OPEN, "case %zu", i);
@@ -206,13 +210,13 @@ Test(cuda_baseline, why_cufile_cannot_be_used_is_said)
 
 Test(cuda_baseline, a_read_that_does_not_come_back_is_given_up)
 {
-	plan.way = HR_BASELINE_CUFILE;
-	plan.patience_ns = 20 * HR_NS_PER_MS;
+	plan.method = HR_BASELINE_CUFILE;
+	plan.timeout_ns = 20 * HR_NS_PER_MS;
 	fake_cufile.stall = true;
 	cr_expect_eq(hr_cuda_baseline(&gpu, &plan), -ETIMEDOUT);
-	cr_expect_str_eq(gpu.cu.error, "a read of the file has not come back after 20 ms");
+	cr_expect_str_eq(gpu.cu.error.text, "a read of the file has not come back after 20 ms");
 	fake_cufile.stall = false;
-	while (fake_cufile.reads < 1) /* the thread is let go, and ends by itself */
+	while (fake_cufile.reads < 1) /* the thread is detached, and ends by itself */
 		hr_wait_ns(HR_NS_PER_MS);
 	fake_cuda_forget();
 	fake_cufile.opened = fake_cufile.files = fake_cufile.buffers = 0;

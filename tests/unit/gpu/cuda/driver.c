@@ -1,4 +1,4 @@
-/* The CUDA driver as a table, its errors as ours, and the choice of a GPU. */
+/* The CUDA driver as a table of functions, its errors as errno values, and the choice of a GPU. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -13,27 +13,28 @@ TestSuite(cuda_driver, .timeout = 60, .init = fake_cuda_reset);
 
 static struct hr_cuda_gpu gpu;
 
-/* Open a GPU; what went wrong holds `part`. */
+/* Open a GPU; the error text contains `part`. */
 static void refused(int ordinal, int want, const char *part)
 {
 	const int err = hr_cuda_gpu_open(&gpu, ordinal);
 
-	cr_expect_eq(err, want, "%d, expected %d: %s", err, want, gpu.cu.error);
-	cr_expect(strstr(gpu.cu.error, part), "'%s' is not in: %s", part, gpu.cu.error);
+	cr_expect_eq(err, want, "%d, expected %d: %s", err, want, gpu.cu.error.text);
+	cr_expect(strstr(gpu.cu.error.text, part), "'%s' is not in: %s", part, gpu.cu.error.text);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
 }
 
-Test(cuda_driver, a_gpu_is_known_by_what_the_driver_says)
+Test(cuda_driver, the_facts_of_a_gpu_come_from_the_driver)
 {
 	const struct hr_gpu_facts *f = &gpu.facts;
 	char text[HR_LOG_LINE_MAX];
 
-	cr_assert_eq(hr_cuda_gpu_open(&gpu, 0), 0, "%s", gpu.cu.error);
+	cr_assert_eq(hr_cuda_gpu_open(&gpu, 0), 0, "%s", gpu.cu.error.text);
 	cr_expect_str_eq(f->model, "Fake GPU 0");
 	cr_expect_str_eq(f->pci, "0000:40:0a.0");
 	cr_expect_eq(f->capability, 90);
 	cr_expect_eq(f->processors, 4);
 	cr_expect_eq(f->block_threads, 1024);
+	cr_expect_eq(f->wave, 32);
 	cr_expect_eq(f->shared_bytes, 200 << 10);
 	cr_expect_eq(f->memory_bytes, 256 << 20);
 	cr_expect_eq(f->granularity, 2 << 20);
@@ -48,7 +49,7 @@ Test(cuda_driver, a_gpu_is_known_by_what_the_driver_says)
 		  "%s", text);
 	hr_cuda_gpu_close(&gpu);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
-	hr_cuda_gpu_close(&gpu); /* nothing */
+	hr_cuda_gpu_close(&gpu); /* not open, so this does nothing */
 }
 
 Test(cuda_driver, a_text_of_facts_is_cut_where_it_does_not_fit)
@@ -64,13 +65,13 @@ Test(cuda_driver, a_text_of_facts_is_cut_where_it_does_not_fit)
 	hr_cuda_gpu_close(&gpu);
 }
 
-Test(cuda_driver, what_is_missing_or_too_old_is_said_in_a_line)
+Test(cuda_driver, a_missing_or_old_part_is_reported_in_one_line)
 {
 	fake_cuda.no_library = -ENODEV;
 	refused(0, -ENODEV, "no driver in this test");
 	fake_cuda_reset();
 	fake_cuda.missing = "cuMemCreate";
-	refused(0, -ENOTSUP, "no cuMemCreate of CUDA 10.2");
+	refused(0, -ENOTSUP, "lacks cuMemCreate of CUDA 10.2");
 	fake_cuda_reset();
 	fake_cuda.version = HR_CUDA_VERSION_MIN - 10;
 	refused(0, -ENOTSUP, "or later; install a newer one");
@@ -81,7 +82,7 @@ Test(cuda_driver, what_is_missing_or_too_old_is_said_in_a_line)
 	refused(1, -ENODEV, "the last one is cuda:0");
 }
 
-Test(cuda_driver, a_gpu_that_lacks_what_is_needed_is_refused_by_name)
+Test(cuda_driver, a_gpu_without_a_required_feature_is_refused_by_name)
 {
 	static const struct {
 		CUdevice_attribute attribute;
@@ -89,6 +90,8 @@ Test(cuda_driver, a_gpu_that_lacks_what_is_needed_is_refused_by_name)
 		const char *part;
 	} row[] = {
 		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 7, "capability 7.0, needs 8.0" },
+		{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 64,
+		  "a warp has 64 threads, but the worker code is for 32" },
 		{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0,
 		  "no virtual memory management" },
 		{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 0, "no cooperative launch" },
@@ -108,16 +111,17 @@ Test(cuda_driver, the_first_gpu_that_can_be_used_is_chosen)
 {
 	fake_cuda.devices = 3;
 	fake_cuda.attribute[0][CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 6;
-	cr_assert_eq(hr_cuda_gpu_open(&gpu, HR_CUDA_ANY), 0, "%s", gpu.cu.error);
+	cr_assert_eq(hr_cuda_gpu_open(&gpu, HR_CUDA_ANY), 0, "%s", gpu.cu.error.text);
 	cr_expect_eq(gpu.ordinal, 1);
 	cr_expect_str_eq(gpu.facts.model, "Fake GPU 1");
 	hr_cuda_gpu_close(&gpu);
 	fake_cuda.attribute[1][CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 6;
 	fake_cuda.attribute[2][CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH] = 0;
 	refused(HR_CUDA_ANY, -ENOTSUP, "cuda:0: 0000:40:0a.0 Fake GPU 0: compute capability 6.0");
-	cr_expect(strstr(gpu.cu.error, "; cuda:2: 0000:42:0a.0 Fake GPU 2: the driver offers no "
-				       "cooperative launch"),
-		  "%s", gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text,
+			 "; cuda:2: 0000:42:0a.0 Fake GPU 2: the driver offers no "
+			 "cooperative launch"),
+		  "%s", gpu.cu.error.text);
 }
 
 Test(cuda_driver, every_call_of_open_may_fail_and_is_named)
@@ -131,13 +135,13 @@ Test(cuda_driver, every_call_of_open_may_fail_and_is_named)
 		fake_cuda_reset();
 		fake_cuda_fail(NULL, n, CUDA_ERROR_UNKNOWN);
 		refused(0, -EIO, ": CUDA_ERROR_UNKNOWN: in words");
-		cr_expect(strstr(gpu.cu.error, fake_cuda.failed) == gpu.cu.error, "%s: %s",
-			  fake_cuda.failed, gpu.cu.error);
+		cr_expect(strstr(gpu.cu.error.text, fake_cuda.failed) == gpu.cu.error.text,
+			  "%s: %s", fake_cuda.failed, gpu.cu.error.text);
 	}
 	cr_expect_gt(calls, 25);
 }
 
-Test(cuda_driver, what_an_older_driver_has_not_heard_of_it_does_not_support)
+Test(cuda_driver, an_attribute_unknown_to_an_older_driver_is_unsupported)
 {
 	for (unsigned n = 1; n <= 16; n++) {
 		fake_cuda_reset();
@@ -145,7 +149,8 @@ Test(cuda_driver, what_an_older_driver_has_not_heard_of_it_does_not_support)
 		if (hr_cuda_gpu_open(&gpu, 0) == 0)
 			hr_cuda_gpu_close(&gpu);
 		else /* unless it is needed */
-			cr_expect(strstr(gpu.cu.error, "Fake GPU 0: ") != NULL, "%s", gpu.cu.error);
+			cr_expect(strstr(gpu.cu.error.text, "Fake GPU 0: ") != NULL, "%s",
+				  gpu.cu.error.text);
 		cr_expect_not_null(fake_cuda.failed);
 	}
 }
@@ -177,7 +182,7 @@ Test(cuda_driver, errors_have_our_numbers)
 	for (size_t i = 0; i < ROWS(row); i++)
 		cr_expect_eq(hr_cuda_check(&gpu.cu, "cuCall", row[i].result), row[i].want,
 			     "row %zu", i);
-	cr_expect_str_eq(gpu.cu.error, "cuCall: CUDA error 123456"); /* has no name */
+	cr_expect_str_eq(gpu.cu.error.text, "cuCall: CUDA error 123456"); /* it has no name */
 	hr_cuda_gpu_close(&gpu);
 }
 
@@ -193,11 +198,11 @@ Test(cuda_driver, a_wait_for_a_copy_is_bounded)
 	cr_assert_eq(gpu.cu.EventRecord(gpu.done, gpu.stream), CUDA_SUCCESS);
 	fake_clock_start(1000, NULL, NULL);
 	cr_expect_eq(hr_cuda_gpu_wait(&gpu, gpu.done), -ETIMEDOUT);
-	cr_expect(strstr(gpu.cu.error, "20 s"), "%s", gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text, "20 s"), "%s", gpu.cu.error.text);
 	fake_clock_stop();
 	fake_cuda.broken = CUDA_ERROR_ILLEGAL_ADDRESS;
 	cr_expect_eq(hr_cuda_gpu_wait(&gpu, gpu.done), -EIO);
-	cr_expect(strstr(gpu.cu.error, "ILLEGAL_ADDRESS"), "%s", gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text, "ILLEGAL_ADDRESS"), "%s", gpu.cu.error.text);
 	hr_cuda_gpu_close(&gpu);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
 }

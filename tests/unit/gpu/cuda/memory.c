@@ -1,4 +1,4 @@
-/* GPU memory that grows in place, host memory that is attached, copies: over a fake driver. */
+/* GPU memory that grows in place, attached host memory, copies: over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,18 +46,19 @@ static bool all(CUdeviceptr at, size_t bytes, uint8_t value)
 	return true;
 }
 
-Test(cuda_memory, an_arena_is_zeroed_and_grows_behind_what_it_holds)
+Test(cuda_memory, an_arena_is_zeroed_and_grows_behind_its_parts)
 {
 	CUdeviceptr base;
 
-	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 1, 16 * MIB, false), 0, "%s", gpu.cu.error);
+	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 1, 16 * MIB, false), 0, "%s",
+		     gpu.cu.error.text);
 	base = arena.base;
 	cr_expect_eq(arena.bytes, 2 * MIB);
 	cr_expect_eq(arena.reserved, 16 * MIB);
 	cr_expect(arena.rdma && arena.exportable && !arena.compressible);
 	cr_expect(all(base, arena.bytes, 0));
 	memset((void *)base, 0x77, arena.bytes);
-	cr_assert_eq(hr_cuda_arena_grow(&gpu, &arena, 3 * MIB), 0, "%s", gpu.cu.error);
+	cr_assert_eq(hr_cuda_arena_grow(&gpu, &arena, 3 * MIB), 0, "%s", gpu.cu.error.text);
 	cr_expect_eq(arena.base, base);
 	cr_expect_eq(arena.bytes, 6 * MIB);
 	cr_expect(all(base, 2 * MIB, 0x77) && all(base + 2 * MIB, 4 * MIB, 0));
@@ -67,26 +68,26 @@ Test(cuda_memory, an_arena_is_zeroed_and_grows_behind_what_it_holds)
 	cr_expect_eq(arena.base, 0);
 }
 
-Test(cuda_memory, what_an_arena_cannot_have_is_refused_and_changes_nothing)
+Test(cuda_memory, a_size_beyond_an_arena_is_refused_and_leaves_the_arena_unchanged)
 {
 	cr_expect_eq(hr_cuda_arena_open(&gpu, &arena, 0, MIB, false), -EINVAL);
 	cr_expect_eq(hr_cuda_arena_open(&gpu, &arena, SIZE_MAX, 0, false), -ENOMEM);
 	cr_expect_eq(hr_cuda_arena_open(&gpu, &arena, 1, SIZE_MAX, false), -ENOMEM);
 	cr_expect_eq(hr_cuda_arena_open(&gpu, &arena, 257 * MIB, 0, false), -ENOMEM);
-	cr_expect(strstr(gpu.cu.error, "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY"), "%s",
-		  gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text, "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY"), "%s",
+		  gpu.cu.error.text);
 	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 300 * MIB, false), 0);
 	cr_expect_eq(hr_cuda_arena_grow(&gpu, &arena, 0), -EINVAL);
 	cr_expect_eq(hr_cuda_arena_grow(&gpu, &arena, SIZE_MAX), -ENOSPC);
 	cr_expect_eq(hr_cuda_arena_grow(&gpu, &arena, 299 * MIB), -ENOSPC);
-	cr_expect(strstr(gpu.cu.error, "2097152 of 314572800"), "%s", gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text, "2097152 of 314572800"), "%s", gpu.cu.error.text);
 	cr_expect_eq(hr_cuda_arena_grow(&gpu, &arena, 255 * MIB), -ENOMEM);
 	cr_expect_eq(arena.bytes, 2 * MIB);
 	cr_expect_eq(fake_cuda_used(), 2 * MIB);
 	for (unsigned i = 1; i < HR_CUDA_CHUNKS_MAX; i++)
 		cr_assert_eq(hr_cuda_arena_grow(&gpu, &arena, 1), 0);
 	cr_expect_eq(hr_cuda_arena_grow(&gpu, &arena, 1), -ENOSPC);
-	cr_expect(strstr(gpu.cu.error, "63 times"), "%s", gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text, "63 times"), "%s", gpu.cu.error.text);
 	hr_cuda_arena_close(&gpu, &arena);
 }
 
@@ -94,7 +95,7 @@ Test(cuda_memory, a_second_address_shows_the_same_memory_also_as_it_grows)
 {
 	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 8 * MIB, false), 0);
 	memset((void *)arena.base, 1, 2 * MIB);
-	cr_assert_eq(hr_cuda_arena_alias(&gpu, &arena), 0, "%s", gpu.cu.error);
+	cr_assert_eq(hr_cuda_arena_alias(&gpu, &arena), 0, "%s", gpu.cu.error.text);
 	cr_expect_eq(hr_cuda_arena_alias(&gpu, &arena), -EEXIST);
 	cr_assert_eq(hr_cuda_arena_grow(&gpu, &arena, 2 * MIB), 0);
 	cr_expect(all(arena.alias, 2 * MIB, 1) && all(arena.alias + 2 * MIB, 2 * MIB, 0));
@@ -107,7 +108,7 @@ Test(cuda_memory, an_arena_is_shared_with_gpus_that_can_reach_it)
 {
 	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 8 * MIB, false), 0);
 	cr_assert_eq(hr_cuda_arena_alias(&gpu, &arena), 0);
-	cr_expect_eq(hr_cuda_arena_share(&gpu, &arena, 1), 0, "%s", gpu.cu.error);
+	cr_expect_eq(hr_cuda_arena_share(&gpu, &arena, 1), 0, "%s", gpu.cu.error.text);
 	cr_expect_eq(arena.sharers, 1);
 	cr_expect_eq(hr_cuda_arena_share(&gpu, &arena, 0), -ENOTSUP, "itself");
 	cr_expect_eq(hr_cuda_arena_share(&gpu, &arena, 2), -ENODEV);
@@ -137,7 +138,7 @@ Test(cuda_memory, a_chunk_is_exported_as_a_descriptor)
 	hr_cuda_arena_close(&gpu, &arena);
 }
 
-Test(cuda_memory, compressible_is_what_the_driver_gave_not_what_was_asked_for)
+Test(cuda_memory, compression_is_reported_as_granted_not_as_requested)
 {
 	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 8 * MIB, true), 0);
 	cr_expect(arena.compressible && !arena.rdma);
@@ -155,7 +156,9 @@ Test(cuda_memory, compressible_is_what_the_driver_gave_not_what_was_asked_for)
 	cr_expect_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 8 * MIB, true), -ENOTSUP);
 }
 
-/* Every call of an arena's life fails once; what is open is given back, what is kept works. */
+/*
+ * Every call of an arena's life fails once; open resources are released, and kept ones stay usable.
+ */
 static int whole_life(void)
 {
 	int err = hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 16 * MIB, true), fd = -1;
@@ -172,12 +175,12 @@ static int whole_life(void)
 	if (fd >= 0)
 		close(fd);
 	memset((void *)arena.base, 9, arena.bytes);
-	fake_cuda_fail(NULL, 0, CUDA_SUCCESS); /* going down is another test's */
+	fake_cuda_fail(NULL, 0, CUDA_SUCCESS); /* tested elsewhere: the release */
 	hr_cuda_arena_close(&gpu, &arena);
 	return err;
 }
 
-Test(cuda_memory, every_call_may_fail_and_nothing_is_lost)
+Test(cuda_memory, every_failing_call_is_reported_and_leaks_no_memory)
 {
 	unsigned calls, before = fake_cuda.calls;
 
@@ -189,10 +192,10 @@ Test(cuda_memory, every_call_may_fail_and_nothing_is_lost)
 		fake_cuda_fail(NULL, n, CUDA_ERROR_UNKNOWN);
 		err = whole_life();
 		if (!fake_cuda.failed)
-			break; /* the last calls are those of close */
+			break; /* the last calls belong to close */
 		cr_expect_eq(err, -EIO, "call %u, %s: %d", n, fake_cuda.failed, err);
-		cr_expect(strstr(gpu.cu.error, fake_cuda.failed), "%s: %s", fake_cuda.failed,
-			  gpu.cu.error);
+		cr_expect(strstr(gpu.cu.error.text, fake_cuda.failed), "%s: %s", fake_cuda.failed,
+			  gpu.cu.error.text);
 		cr_expect_eq(fake_cuda_used(), 0, "call %u, %s", n, fake_cuda.failed);
 		cr_expect_eq(arena.base, 0);
 	}
@@ -215,7 +218,37 @@ Test(cuda_memory, host_memory_is_attached_at_the_address_the_driver_gives)
 	cr_expect_eq(hr_cuda_detach(&gpu, &host, memory), 0);
 	cr_expect_eq(hr_cuda_detach(&gpu, &host, memory), -ENOENT);
 	cr_expect_eq(hr_cuda_attach(&gpu, &host, memory, 2 * HR_PAGE, false, &worker), 0);
-	munmap(memory, 4 * HR_PAGE); /* closing takes what is still attached along */
+	munmap(memory, 4 * HR_PAGE); /* closing also detaches memory that is still attached */
+}
+
+/* The driver registers a range once in a process. */
+Test(cuda_memory, two_gpus_attach_the_same_host_memory)
+{
+	struct hr_cuda_gpu other;
+	struct hr_cuda_host others;
+	uint8_t *memory =
+		mmap(NULL, 2 * HR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *worker = NULL, *second = NULL;
+
+	cr_assert_eq(hr_cuda_gpu_open(&other, 1), 0);
+	cr_assert_eq(hr_cuda_host_open(&other, &others), 0);
+	cr_assert_eq(hr_cuda_attach(&gpu, &host, memory, 2 * HR_PAGE, false, &worker), 0);
+	cr_assert_eq(hr_cuda_attach(&other, &others, memory, 2 * HR_PAGE, false, &second), 0, "%s",
+		     other.cu.error.text);
+	cr_expect_eq((uintptr_t)second, (uintptr_t)memory | FAKE_CUDA_HOST);
+	cr_expect_eq(hr_cuda_attach(&other, &others, memory, 2 * HR_PAGE, false, &second), -EEXIST);
+	cr_expect_eq(hr_cuda_detach(&gpu, &host, memory), 0);
+	/* still registered: it is attached to the other gpu, and attached again without a call */
+	cr_expect_eq(hr_cuda_attach(&gpu, &host, memory, 2 * HR_PAGE, false, &worker), 0);
+	cr_expect_eq(hr_cuda_detach(&other, &others, memory), 0);
+	cr_expect_eq(hr_cuda_detach(&gpu, &host, memory), 0);
+	/* the range is registered with another length now */
+	cr_expect_eq(hr_cuda_attach(&other, &others, memory, HR_PAGE, true, &second), 0);
+	cr_expect_eq(hr_cuda_attach(&gpu, &host, memory, 2 * HR_PAGE, false, &worker), -EEXIST);
+	hr_cuda_host_close(&other, &others);
+	cr_expect_eq(hr_cuda_attach(&gpu, &host, memory, 2 * HR_PAGE, false, &worker), 0);
+	hr_cuda_gpu_close(&other);
+	munmap(memory, 2 * HR_PAGE);
 }
 
 Test(cuda_memory, ranges_that_cannot_be_attached_are_refused)
@@ -250,11 +283,11 @@ Test(cuda_memory, ranges_that_cannot_be_attached_are_refused)
 					    false, &worker),
 			     0);
 	cr_expect_eq(hr_cuda_attach(&gpu, &host, memory, HR_PAGE, false, &worker), -ENOSPC);
-	cr_expect(strstr(gpu.cu.error, "that is all"), "%s", gpu.cu.error);
+	cr_expect(strstr(gpu.cu.error.text, "at most 64 ranges"), "%s", gpu.cu.error.text);
 	munmap(memory, 64 * 2 * HR_PAGE);
 }
 
-Test(cuda_memory, an_attach_that_fails_half_way_leaves_nothing_attached)
+Test(cuda_memory, an_attach_that_fails_half_way_leaves_no_range_attached)
 {
 	uint8_t *memory =
 		mmap(NULL, HR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

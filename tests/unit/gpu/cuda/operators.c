@@ -1,4 +1,4 @@
-/* User operators on the way up of an appliance with a GPU, over a fake driver. */
+/* User operators in the bring-up of an appliance with a GPU, over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,13 +9,9 @@
 #include "gpu/ops/operator.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 static struct hr_appliance *app;
-
-static void complain(void *to, const char *line)
-{
-	cr_assert_fail("%s", line);
-}
 
 static void begin(void)
 {
@@ -32,8 +28,8 @@ static void begin(void)
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
 	cr_assert_eq(hr_config_parse(&app->config, &hr_names, TEST_OPS "/f", text, sizeof text - 1,
-				     complain, NULL),
-		     0);
+				     test_error()),
+		     0, "%s", test_error_text());
 }
 
 static void end(void)
@@ -44,7 +40,7 @@ static void end(void)
 
 TestSuite(cuda_operators, .timeout = 60, .init = begin, .fini = end);
 
-/* The operator of tests has no GPU part; here it gets one. */
+/* The operator for tests has no GPU code; add GPU code to a copy. */
 static struct hr_operator with_code(const struct hr_operator *user)
 {
 	static const uint8_t code[16];
@@ -55,22 +51,22 @@ static struct hr_operator with_code(const struct hr_operator *user)
 	return copy;
 }
 
-Test(cuda_operators, each_selected_pipeline_has_the_kernel_it_needs)
+Test(cuda_operators, each_selected_pipeline_has_the_entry_point_that_it_needs)
 {
 	struct hr_operator user = with_code(app->config.op[0].op);
 
 	app->config.op[0].op = app->config.pipeline[1].op = &user;
-	fake_cuda.kernel_threads = 128;
+	fake_cuda.entry_threads = 128;
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
-	cr_expect_eq(app->run[0].kernel, HR_KERNEL_PIPE);
-	cr_expect_eq(app->run[0].kernel_threads, 0);
-	cr_expect_geq(app->run[1].kernel, HR_KERNEL_USER);
-	cr_expect_eq(app->run[1].kernel_threads, 128);
+	cr_expect_eq(app->run[0].part[0].entry, HR_ENTRY_PIPE);
+	cr_expect_eq(app->run[0].part[0].entry_threads, 0);
+	cr_expect_geq(app->run[1].part[0].entry, HR_ENTRY_USER);
+	cr_expect_eq(app->run[1].part[0].entry_threads, 128);
 	hr_appliance_down(app);
 }
 
-Test(cuda_operators, one_that_cannot_be_linked_is_told_with_its_place)
+Test(cuda_operators, an_operator_that_cannot_be_linked_is_reported_with_its_line)
 {
 	struct hr_operator user = with_code(app->config.op[0].op);
 
@@ -86,7 +82,7 @@ Test(cuda_operators, one_that_cannot_be_linked_is_told_with_its_place)
 		  "%s", fake_log_last());
 }
 
-Test(cuda_operators, one_without_gpu_code_is_refused_only_where_it_is_to_run)
+Test(cuda_operators, an_operator_without_gpu_code_is_refused_only_on_a_gpu)
 {
 	cr_assert_eq(hr_appliance_init(app, "q"), 0);
 	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), -ENOTSUP);

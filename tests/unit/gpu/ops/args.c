@@ -1,4 +1,4 @@
-/* Arguments of operators: what is taken, what is refused and with which words; descriptions. */
+/* Arguments of operators: accepted and refused values with their messages; descriptions. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
@@ -11,9 +11,9 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-TestSuite(ops_args, .timeout = 10);
+TestSuite(ops_args, .timeout = 60);
 
-static char said[2048]; /* complaints, "LINE: TEXT\n" each */
+static char said[2048]; /* messages, each "LINE: TEXT\n" */
 static uint64_t args[HR_OP_ARGS_MAX / 8 + 1];
 
 static void hear(void *to, unsigned line, const char *text)
@@ -66,7 +66,7 @@ static void good_filter(struct hr_op_arg arg[5])
 	arg[4] = whole("quantity_below", 24);
 }
 
-/* A number that is refused reads as 0, so that what is computed from it stays in range. */
+/* A refused number reads as 0, so that values computed from it stay in range. */
 Test(ops_args, a_number_that_is_refused_is_zero)
 {
 	const double list[] = { 1 };
@@ -101,8 +101,9 @@ Test(ops_args, a_number_that_is_refused_is_zero)
 
 Test(ops_args, every_operator_is_found_by_name_and_describes_itself)
 {
-	static const char *const name[] = { "copy", "crc32c", "cast_f32_bf16", "filter_sum",
-					    "topk_dot" };
+	static const char *const name[] = { "copy",	  "crc32c",   "cast_f32_bf16",
+					    "filter_sum", "topk_dot", "chase",
+					    "gather",	  "join",     "bfs" };
 
 	cr_assert_eq(ROWS(name), HR_OP_COUNT);
 	for (unsigned id = 0; id < HR_OP_COUNT; id++) {
@@ -112,9 +113,13 @@ Test(ops_args, every_operator_is_found_by_name_and_describes_itself)
 		cr_expect_eq(op, hr_op_get(id));
 		cr_expect_eq(hr_op_id_of(op), id);
 		cr_expect(hr_op_built_in(op));
-		cr_expect(op->init && op->tile && op->finish);
-		cr_expect(strlen(op->help) > 40);
-		cr_expect(op->sources_min >= 1 && op->sources_max <= HR_SOURCES_MAX);
+		cr_expect(strlen(op->help) > 40 && strlen(op->help) < HR_OP_HELP_MAX);
+		cr_expect(op->finish);
+		cr_expect_eq(hr_op_accesses(op), id > HR_OP_topk_dot);
+		cr_expect_eq(hr_op_accesses(op), op->run && op->object && op->check);
+		cr_expect_neq(hr_op_accesses(op), op->init && op->tile);
+		cr_expect_neq(hr_op_accesses(op), op->sources_min >= 1);
+		cr_expect(op->sources_max <= HR_SOURCES_MAX && op->objects <= HR_OBJECTS_MAX);
 		cr_expect_eq(op->output == HR_OUT_DATA, op->out_num && op->out_den);
 	}
 	cr_expect_null(hr_op_find("crc32"));
@@ -147,7 +152,36 @@ Test(ops_args, filter_sum_takes_dates_as_text_and_as_days)
 	cr_expect_eq(filter->quantity_below, 24);
 }
 
-Test(ops_args, filter_sum_refuses_what_is_no_date)
+/* Each day of a leap year, and of an ordinary year, follows the day before it. */
+Test(ops_args, months_end_on_their_last_day)
+{
+	static const int last[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	const struct hr_filter_args *filter = (const struct hr_filter_args *)args;
+	int32_t days = 9496; /* 1996-01-01 */
+	struct hr_op_arg arg[5];
+	char date[32];
+
+	good_filter(arg);
+	for (int year = 1996; year <= 1997; year++)
+		for (int month = 1; month <= 12; month++) {
+			const int end = last[month - 1] + (year == 1996 && month == 2);
+
+			for (int day = 1; day <= end + 1; day++) {
+				snprintf(date, sizeof date, "%d-%02d-%02d", year, month, day);
+				arg[0] = text("shipdate_from", date);
+				if (day > end) {
+					cr_expect_eq(parse(HR_OP_filter_sum, arg, 5), -EINVAL, "%s",
+						     date);
+					continue;
+				}
+				cr_assert_eq(parse(HR_OP_filter_sum, arg, 5), (int)sizeof *filter,
+					     "%s", date);
+				cr_expect_eq(filter->shipdate_from, days++, "%s", date);
+			}
+		}
+}
+
+Test(ops_args, filter_sum_refuses_invalid_dates)
 {
 	static const char *const wrong[] = { "",	   "1994",	 "1994-1-01",
 					     "1994-13-01", "1994-00-01", "1994-01-00",
@@ -167,7 +201,7 @@ Test(ops_args, filter_sum_refuses_what_is_no_date)
 	}
 }
 
-Test(ops_args, every_mistake_is_told_at_once)
+Test(ops_args, all_mistakes_are_reported_at_once)
 {
 	const struct hr_op_arg arg[] = { whole("shipdate_from", 1ll << 40),
 					 whole("discount_from", -1),
@@ -190,7 +224,7 @@ Test(ops_args, every_mistake_is_told_at_once)
 		"%s", said);
 }
 
-Test(ops_args, topk_dot_takes_the_longest_query_and_not_a_longer_one)
+Test(ops_args, topk_dot_accepts_the_longest_query_and_refuses_longer_queries)
 {
 	static double query[HR_TOPK_DIMENSIONS + 1];
 	struct hr_op_arg arg[] = { whole("k", HR_TOPK_MAX), floats("query", query, 1) };
@@ -213,15 +247,15 @@ Test(ops_args, topk_dot_takes_the_longest_query_and_not_a_longer_one)
 	cr_expect_eq(parse(HR_OP_topk_dot, arg, 2), -EINVAL);
 }
 
-Test(ops_args, topk_dot_refuses_what_it_cannot_compare_with)
+Test(ops_args, topk_dot_refuses_queries_that_do_not_match_the_rows)
 {
 	static const double query[] = { 1, NAN, 1e39 };
 	struct hr_op_arg arg[] = { whole("k", 0), floats("query", query, 3) };
 
 	cr_expect_eq(parse(HR_OP_topk_dot, arg, 2), -EINVAL);
 	cr_expect(strstr(said, "7: k: 0 is outside of 1..128\n"), "%s", said);
-	cr_expect(strstr(said, "9: query[1]: nan is no finite f32\n"), "%s", said);
-	cr_expect(strstr(said, "9: query[2]: 1e+39 is no finite f32\n"), "%s", said);
+	cr_expect(strstr(said, "9: query[1]: nan is not a finite f32\n"), "%s", said);
+	cr_expect(strstr(said, "9: query[2]: 1e+39 is not a finite f32\n"), "%s", said);
 	cr_expect_eq(parse(HR_OP_topk_dot, arg, 0), -EINVAL);
 	cr_expect_str_eq(said, "0: argument 'k' is missing\n0: argument 'query' is missing\n");
 }
@@ -236,4 +270,69 @@ Test(ops_args, operators_without_arguments_refuse_any)
 		cr_expect_eq(parse(op[i], &arg, 1), -EINVAL);
 		cr_expect_str_eq(said, "7: there is no argument 'k'; expected none\n", "%s", said);
 	}
+}
+
+/* Arguments and objects of access operators. */
+static unsigned refused; /* objects, a bit for each */
+
+static void hear_object(void *to, unsigned object, const char *text)
+{
+	refused |= 1u << object;
+	cr_expect(strlen(text) > 10);
+}
+
+static int checked(enum hr_op_id op, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	const uint64_t bytes[HR_OBJECTS_MAX] = { a, b, c, d };
+
+	refused = 0;
+	return hr_op_get(op)->check(args, bytes, hear_object, NULL);
+}
+
+Test(ops_args, access_operators_have_defaults_and_limits)
+{
+	const struct hr_op_arg chase[] = { whole("hops", 5), whole("chains", 0), whole("warm", 2) };
+	const struct hr_op_arg gather[] = { whole("row", 6), whole("lookups", 1),
+					    whole("zipf", -1) };
+	const struct hr_op_arg bfs[] = { whole("root", -1) };
+
+	cr_expect_gt(parse(HR_OP_chase, chase, 1), 0, "%s", said);
+	cr_expect_eq(parse(HR_OP_chase, chase, 3), -EINVAL);
+	cr_expect_str_eq(said, "7: chains: 0 is outside of 1..16777216\n"
+			       "7: warm: 2 is outside of 0..1\n");
+	cr_expect_eq(parse(HR_OP_gather, gather, 3), -EINVAL);
+	cr_expect_str_eq(said, "7: zipf: -1 is outside of 0..8\n"
+			       "0: row: 6 is not a multiple of 4 bytes\n");
+	cr_expect_eq(parse(HR_OP_bfs, bfs, 1), -EINVAL);
+	cr_expect_gt(parse(HR_OP_join, NULL, 0), 0, "%s", said);
+}
+
+Test(ops_args, lengths_of_objects_are_checked)
+{
+	const struct hr_op_arg chase[] = { whole("hops", 5) };
+	const struct hr_op_arg gather[] = { whole("row", 8), whole("lookups", 100) };
+	const struct hr_op_arg bfs[] = { whole("root", 9) };
+
+	parse(HR_OP_chase, chase, 1);
+	cr_expect_eq(checked(HR_OP_chase, 8, 0, 0, 0), 0);
+	cr_expect_eq(checked(HR_OP_chase, 12, 0, 0, 0), -EINVAL);
+	cr_expect_eq(checked(HR_OP_chase, 0, 0, 0, 0), -EINVAL);
+	parse(HR_OP_gather, gather, 2);
+	cr_expect_eq(checked(HR_OP_gather, 80, 0, 0, 0), 0);
+	cr_expect_eq(checked(HR_OP_gather, 80, 400, 800, 0), 0);
+	cr_expect_eq(checked(HR_OP_gather, 81, 399, 799, 0), -EINVAL);
+	cr_expect_eq(refused, 7);
+	cr_expect_eq(checked(HR_OP_gather, 8ull << 32, 0, 0, 0), -EINVAL);
+	parse(HR_OP_join, NULL, 0);
+	cr_expect_eq(checked(HR_OP_join, 16, 0, 0, 0), 0);
+	cr_expect_eq(checked(HR_OP_join, 8, 9, 0, 0), -EINVAL);
+	cr_expect_eq(refused, 3);
+	parse(HR_OP_bfs, bfs, 1);
+	cr_expect_eq(checked(HR_OP_bfs, 88, 4, 40, 40), 0);
+	cr_expect_eq(checked(HR_OP_bfs, 80, 4, 0, 0), -EINVAL, "root 9 of 9 vertices");
+	cr_expect_eq(checked(HR_OP_bfs, 88, 5, 39, 40), -EINVAL);
+	cr_expect_eq(refused, 6);
+	cr_expect_eq(checked(HR_OP_bfs, 88, 4, 40, 39), -EINVAL);
+	cr_expect_eq(refused, 8);
+	cr_expect_eq(checked(HR_OP_bfs, 8, 4, 0, 0), -EINVAL);
 }

@@ -1,4 +1,4 @@
-/* Operators that produce data or checksums, against the obvious way to do the same. */
+/* Operators that produce data or checksums, against a simple computation. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ Test(ops_data, crc32c_of_tiles_and_whole_is_that_of_the_definition)
 	}
 }
 
-Test(ops_data, crc32c_tells_the_checksum_of_the_whole_and_of_each_tile)
+Test(ops_data, crc32c_reports_the_checksum_of_the_whole_and_of_each_tile)
 {
 	struct opcase c = { .op = HR_OP_crc32c,
 			    .sources = 1,
@@ -96,23 +96,25 @@ Test(ops_data, crc32c_tells_the_checksum_of_the_whole_and_of_each_tile)
 			    .bytes = { 9 },
 			    .tile_bytes = { 8 },
 			    .workers = 1 };
-	struct json_object *json = json_object_new_object();
-	char text[64] = "";
+	struct hr_json json;
+	char text[96] = "";
 	FILE *out = fmemopen(text, sizeof text, "w");
 
-	cr_assert(json && out);
+	cr_assert(out);
 	opcase_run(&c);
 	hr_result_print(hr_op_get(c.op), &c.all, out);
 	fclose(out);
 	cr_expect_str_eq(text, "crc32c e3069283 of 9 bytes in 2 tiles", "%s", text);
-	hr_result_json(hr_op_get(c.op), &c.all, json);
-	cr_expect_str_eq(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
-			 "{\"crc32c\":\"e3069283\",\"tiles\":[\"6087809a\",\"1a2cc12c\"]}");
-	json_object_put(json);
+	hr_json_to_text(&json, HR_JSON_LINE, text, sizeof text);
+	hr_result_json(hr_op_get(c.op), &c.all, &json);
+	cr_assert_eq(hr_json_done(&json), 0);
+	cr_expect_str_eq(text,
+			 "{\"crc32c\": \"e3069283\", \"tiles\": [\"6087809a\", \"1a2cc12c\"]}\n",
+			 "%s", text);
 	opcase_free(&c);
 }
 
-/* By definition: of the two neighbours the nearer one, of two as near the even one. */
+/* By definition: the nearer of the two neighbours; at equal distance the even neighbour. */
 static uint16_t bf16_naive(uint32_t bits)
 {
 	const uint32_t low = bits & 0xffff, up = bits >> 16;
@@ -158,7 +160,7 @@ Test(ops_data, cast_rounds_each_upper_half_at_every_critical_lower_half)
 	free(bits);
 }
 
-Test(ops_data, cast_knows_the_named_numbers)
+Test(ops_data, cast_keeps_infinities_zeros_and_nan)
 {
 	static const struct {
 		uint32_t f32;
@@ -171,8 +173,8 @@ Test(ops_data, cast_knows_the_named_numbers)
 		{ 0x3f818000, 0x3f82 }, /* a tie: to even, up */
 		{ 0x7f7fffff, 0x7f80 }, /* the largest rounds to infinity */
 		{ 0xff800000, 0xff80 }, /* infinity stays */
-		{ 0x7f800001, 0x7fc0 }, /* a signalling NaN of low bits only becomes quiet */
-		{ 0xffffffff, 0xffff }, /* a NaN does not wrap around */
+		{ 0x7f800001, 0x7fc0 }, /* a signalling NaN with low bits only: made quiet */
+		{ 0xffffffff, 0xffff }, /* rounding a NaN must not overflow */
 		{ 0x00000001, 0x0000 }, /* the smallest subnormal is less than half a unit */
 		{ 0x00008001, 0x0001 }, /* a subnormal above half a unit */
 	};

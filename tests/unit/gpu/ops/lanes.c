@@ -1,16 +1,10 @@
 /*
- * The block-collective side of the operators: several workers of eight lanes against the one thread
- * of the host, for sizes around every border.
+ * The block-collective part of the operators: several workers of eight lanes against the host's
+ * single thread, for sizes around every limit.
  */
 #include "tests/fakes/lanes.h"
 
-HR_WORKER void hr_idle(uint32_t *spins)
-{
-	++*spins;
-	sched_yield();
-}
-
-/* Compiled with these words instead of the host's, under names of their own. */
+/* Compile the operators with these functions in place of the host's, under other names. */
 #define hr_crc32c lanes_crc32c
 #define hr_crc32c_combine lanes_crc32c_combine
 #define hr_crc32c_multiply lanes_crc32c_multiply
@@ -37,14 +31,14 @@ uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
 
 TestSuite(ops_lanes, .timeout = 250);
 
-/* What the block is to do: all tiles of one operator, then finish(). */
+/* The work of the block: all tiles of one operator, then finish(). */
 static struct {
 	enum hr_op_id op;
 	const void *args;
 	uint32_t state_bytes, record_bytes, tile_bytes, out_bytes; /* of a full tile */
 	uint64_t bytes;						   /* of source 0 */
 	uint8_t *in[4], *out;
-	uint32_t wide[4]; /* bytes of source s for each of source 0's, in quarters */
+	uint32_t wide[4]; /* bytes of source s for each byte of source 0, in quarters */
 	uint8_t states[FAKE_WARPS_MAX][4096] __attribute__((aligned(64)));
 	uint32_t records[TILES + 1];
 	uint8_t result[HR_OP_RESULT_MAX] __attribute__((aligned(16)));
@@ -112,7 +106,7 @@ static void run(enum hr_op_id op, const void *args, uint64_t bytes, uint32_t war
 	cr_assert(fake_blocks_run(whole_job, 1, warps));
 }
 
-/* Noise at a 16-byte aligned place, with nothing behind it that may be read. */
+/* Random bytes at a 16-byte aligned address, with no readable byte after them. */
 static uint8_t *noise(uint64_t bytes, uint64_t seed)
 {
 	struct fake_random random = { seed };
@@ -135,7 +129,7 @@ static const uint64_t sizes[] = {
 	512, 4095, 16384, 65535, TILE, TILE + 1, 2 * TILE + 16, 5 * TILE - 1
 };
 
-Test(ops_lanes, the_period_of_the_polynomial_is_the_period)
+Test(ops_lanes, powers_of_the_polynomial_repeat_after_the_period)
 {
 	cr_expect_eq(hr_crc32c_power(0), 0x80000000u);
 	cr_expect_eq(hr_crc32c_power(HR_CRC32C_PERIOD), 0x80000000u);
@@ -144,7 +138,7 @@ Test(ops_lanes, the_period_of_the_polynomial_is_the_period)
 		0x80000000u);
 }
 
-Test(ops_lanes, crc32c_of_every_tile_and_of_all)
+Test(ops_lanes, crc32c_is_exact_for_every_tile_and_the_whole)
 {
 	for (size_t i = 0; i < ROWS(sizes); i++) {
 		source(0, noise(sizes[i], i + 1), 4);
@@ -179,7 +173,7 @@ static void with_output(enum hr_op_id op, uint32_t den, uint64_t bytes, uint32_t
 			     (unsigned long long)at);
 }
 
-Test(ops_lanes, copy_copies_all_and_no_more)
+Test(ops_lanes, copy_writes_every_byte_and_no_byte_beyond)
 {
 	for (size_t i = 0; i < ROWS(sizes); i++) {
 		source(0, noise(sizes[i], i + 1), 4);
@@ -209,7 +203,7 @@ Test(ops_lanes, cast_is_the_hosts_bit_for_bit)
 	}
 }
 
-/* In plain 128 bit arithmetic. */
+/* Computed in plain 128-bit arithmetic. */
 static void check_filter(const struct hr_filter_args *a, uint64_t rows)
 {
 	const struct hr_filter_sum *sum = (const struct hr_filter_sum *)(void *)job.result;

@@ -1,6 +1,6 @@
 /*
- * The operator that users start from (gpu/ops/template/histogram.c), in this very file so that the
- * sanitizers see it: against plain counting, and its arguments.
+ * The example operator for users (gpu/ops/template/histogram.c), included in this file so that the
+ * sanitizers see it: its results against simple counting, and its arguments.
  */
 #include <criterion/criterion.h>
 #include <float.h>
@@ -53,7 +53,7 @@ static int take(double from, double to, int64_t bins)
 	return hr_operator.parse(arg, 3, &args, hear, NULL);
 }
 
-/* Bins by their edges in the order of the numbers, not by a product. */
+/* Find bins by their edges in the order of the numbers, not by a product. */
 static void count_plainly(const float *number, uint32_t numbers, struct histogram_result *want)
 {
 	memset(want, 0, sizeof *want);
@@ -110,7 +110,7 @@ static void run(const float *number, uint32_t numbers, struct histogram_result *
 	free(records);
 }
 
-Test(op_template, counts_what_plain_counting_counts)
+Test(op_template, histogram_agrees_with_a_plain_loop)
 {
 	static const uint32_t numbers[] = { 0, 1, 2, 1023, 1024, 1025, 50000 };
 	static const int64_t bins[] = { 1, 2, 10, 255, 256 };
@@ -134,7 +134,7 @@ Test(op_template, counts_what_plain_counting_counts)
 	free(number);
 }
 
-Test(op_template, ends_of_the_range_and_of_f32)
+Test(op_template, limits_of_the_range_and_of_f32_are_counted_right)
 {
 	const float number[] = { -INFINITY,	   -FLT_MAX, -1.0f,   nextafterf(-1, -2), 0,
 				 nextafterf(1, 0), 1.0f,     FLT_MAX, INFINITY,		  NAN };
@@ -161,10 +161,10 @@ Test(op_template, arguments_are_checked)
 	} row[] = {
 		{ 0, 1, 0, "4: bins: 0 is outside of 1..256\n" },
 		{ 0, 1, 257, "4: bins: 257 is outside of 1..256\n" },
-		{ 1, 1, 4, "0: from 1 to 1 is no range of f32\n" },
-		{ 2, 1, 4, "0: from 2 to 1 is no range of f32\n" },
-		{ -3e38, 3e38, 4, "0: from -3e+38 to 3e+38 is no range of f32\n" },
-		{ 0, 1e-45, 4, "0: from 0 to 1.4013e-45 is no range of f32\n" },
+		{ 1, 1, 4, "0: from 1 to 1 is not a range of f32\n" },
+		{ 2, 1, 4, "0: from 2 to 1 is not a range of f32\n" },
+		{ -3e38, 3e38, 4, "0: from -3e+38 to 3e+38 is not a range of f32\n" },
+		{ 0, 1e-45, 4, "0: from 0 to 1.4013e-45 is not a range of f32\n" },
 		{ 0, 1e39, 4, "3: to: 1e+39 is outside of -3.40282e+38..3.40282e+38\n" },
 		{ -1e39, 0, 4, "3: from: -1e+39 is outside of -3.40282e+38..3.40282e+38\n" },
 		{ 0, (double)NAN, 4, "3: to: nan is outside of -3.40282e+38..3.40282e+38\n" },

@@ -1,4 +1,4 @@
-/* The worker that measures, against a disk that follows PRPs and a clock that the test moves. */
+/* The measuring worker, against a disk that follows PRPs and a clock that the test controls. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define LBA_SHIFT 9u
 #define IO_BYTES 8192u
-#define PLACES 24u /* of the object, for all workers together */
+#define CHUNKS 24u /* of the object, for all workers together */
 #define OBJECT_AT ((uint64_t)4 * IO_BYTES)
-#define DISK_BYTES (OBJECT_AT + (PLACES + 4ull) * IO_BYTES)
+#define DISK_BYTES (OBJECT_AT + (CHUNKS + 4ull) * IO_BYTES)
 #define DEPTH_MAX 8u
 #define MARK 0xeeu
 #define STATUS_UNRECOVERED 0x281
@@ -28,7 +28,7 @@ static struct hr_worker_status status[3];
 static uint32_t stop;
 static uint64_t latency[3 * HR_BENCH_BUCKETS];
 static uint8_t *disk_before;
-static uint32_t break_after; /* commands; then the target does what break_with says */
+static uint32_t break_after; /* commands; then the target behaves as break_with says */
 static enum { BREAK_NOTHING, BREAK_STATUS, BREAK_LOST, BREAK_CID, BREAK_STOP } break_with;
 
 TestSuite(bench_steered, .timeout = 120);
@@ -50,7 +50,7 @@ static void step(void *context)
 	target_step(&t);
 }
 
-/* Block `block` of `blocks`, `depth` commands at a time; each buffer is full of MARK. */
+/* Block `block` of `blocks`, `depth` commands at a time; each buffer is filled with MARK. */
 static void make(uint32_t blocks, uint32_t block, uint32_t depth, uint32_t pattern, bool write)
 {
 	const uint32_t count = depth * blocks, pages = IO_BYTES / HR_PAGE;
@@ -70,8 +70,8 @@ static void make(uint32_t blocks, uint32_t block, uint32_t depth, uint32_t patte
 	memset(latency, 0, sizeof latency);
 	bench = (struct hr_bench){ .extent = { .id = 5,
 					       .lba = OBJECT_AT >> LBA_SHIFT,
-					       .bytes = PLACES * IO_BYTES,
-					       .capacity = PLACES * IO_BYTES,
+					       .bytes = CHUNKS * IO_BYTES,
+					       .capacity = CHUNKS * IO_BYTES,
 					       .nsid = TARGET_NSID,
 					       .lba_shift = LBA_SHIFT,
 					       .chunk_bytes = IO_BYTES },
@@ -100,15 +100,15 @@ static void unmake(void)
 	free(disk_before);
 }
 
-/* Places of the object that were written whole; nothing else of the disk has changed. */
+/* Number of completely written chunks of the object; the rest of the disk must be unchanged. */
 static uint32_t written(uint32_t *first)
 {
 	uint32_t count = 0;
 
-	*first = PLACES;
+	*first = CHUNKS;
 	for (uint64_t at = 0; at < DISK_BYTES; at += IO_BYTES) {
-		const uint64_t place = (at - OBJECT_AT) / IO_BYTES;
-		bool all = at >= OBJECT_AT && place < PLACES;
+		const uint64_t chunk = (at - OBJECT_AT) / IO_BYTES;
+		bool all = at >= OBJECT_AT && chunk < CHUNKS;
 
 		for (uint32_t i = 0; all && i < IO_BYTES; i++)
 			all = t.disk[at + i] == MARK;
@@ -117,7 +117,7 @@ static uint32_t written(uint32_t *first)
 				     "byte %llu", (unsigned long long)at);
 			continue;
 		}
-		*first = count++ ? *first : (uint32_t)place;
+		*first = count++ ? *first : (uint32_t)chunk;
 	}
 	return count;
 }
@@ -136,7 +136,7 @@ Test(bench_steered, each_worker_goes_through_its_own_share_in_order)
 	static const struct {
 		uint32_t blocks, block, depth, commands, want, first;
 	} row[] = {
-		{ 1, 0, 1, 5, 5, 0 },	      { 1, 0, 4, PLACES, PLACES, 0 }, { 3, 0, 1, 8, 8, 0 },
+		{ 1, 0, 1, 5, 5, 0 },	      { 1, 0, 4, CHUNKS, CHUNKS, 0 }, { 3, 0, 1, 8, 8, 0 },
 		{ 3, 2, 4, 7, 7, 16 },	      { 3, 1, 8, 8, 8, 8 },	      { 3, 1, 8, 30, 8, 8 },
 		{ 1, 0, DEPTH_MAX, 3, 3, 0 },
 	};
@@ -158,20 +158,20 @@ Test(bench_steered, each_worker_goes_through_its_own_share_in_order)
 	}
 }
 
-Test(bench_steered, random_commands_stay_in_the_object_and_reach_most_of_it)
+Test(bench_steered, random_commands_stay_in_the_object_and_reach_most_blocks)
 {
 	uint32_t first, reached;
 
 	make(2, 1, 4, HR_BENCH_RANDOM, true);
-	bench.max_commands = (uint64_t)4 * PLACES;
+	bench.max_commands = (uint64_t)4 * CHUNKS;
 	hr_bench_block(&bench, 1);
 	reached = written(&first);
-	cr_expect_gt(reached, PLACES * 3 / 4, "%u", reached);
-	cr_expect_lt(first, PLACES / 2, "not only the worker's share");
+	cr_expect_gt(reached, CHUNKS * 3 / 4, "%u", reached);
+	cr_expect_lt(first, CHUNKS / 2, "not only the worker's share");
 	unmake();
 }
 
-Test(bench_steered, reads_change_nothing_on_the_disk)
+Test(bench_steered, reads_leave_the_disk_unchanged)
 {
 	uint32_t first;
 
@@ -183,8 +183,8 @@ Test(bench_steered, reads_change_nothing_on_the_disk)
 	unmake();
 }
 
-/* The target answers 5 us after a command was sent: that is how long the worker then sleeps. */
-Test(bench_steered, ends_in_time_and_counts_latencies)
+/* The target answers 5 us after a command was sent, so the worker sleeps that long. */
+Test(bench_steered, a_timed_bench_ends_in_time_and_counts_latencies)
 {
 	uint32_t bucket = 0;
 	uint64_t ended;
@@ -204,7 +204,7 @@ Test(bench_steered, ends_in_time_and_counts_latencies)
 	unmake();
 }
 
-Test(bench_steered, a_failing_command_ends_it_and_is_named)
+Test(bench_steered, a_failing_command_ends_the_bench_and_is_named)
 {
 	static const struct {
 		int with, want;
@@ -241,7 +241,7 @@ Test(bench_steered, a_failing_command_ends_it_and_is_named)
 	}
 }
 
-Test(bench_steered, a_broken_queue_ends_it)
+Test(bench_steered, a_broken_queue_ends_the_bench)
 {
 	make(1, 0, 4, HR_BENCH_SEQUENTIAL, false);
 	break_with = BREAK_CID;
@@ -253,7 +253,7 @@ Test(bench_steered, a_broken_queue_ends_it)
 	unmake();
 }
 
-Test(bench_steered, a_stop_ends_it_without_failure)
+Test(bench_steered, a_stop_ends_the_bench_without_failure)
 {
 	make(1, 0, 4, HR_BENCH_SEQUENTIAL, false);
 	break_with = BREAK_STOP;

@@ -1,6 +1,6 @@
 /*
- * Tiles that compute blocks copy before they use them: what the operator is given, seen at each call.
- * gpu/worker/compute.c is compiled here, with an observer in the operator's place.
+ * Tiles that compute blocks copy before use: the operator's arguments at each call.
+ * gpu/worker/compute.c is compiled here with an observer in place of the operator.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static uint8_t column[4][COUNT * 8];
 
 static _Thread_local uint32_t my_block;
 static struct {
-	uint32_t tiles[BLOCKS]; /* by its block */
-	uint32_t wrong;		/* atomic; calls that were given something else */
+	uint32_t tiles[BLOCKS]; /* set by the block of the worker */
+	uint32_t wrong;		/* atomic; calls with other arguments */
 } seen;
 
 static void expect(bool right)
@@ -46,7 +46,7 @@ static void expect(bool right)
 		__atomic_fetch_add(&seen.wrong, 1, __ATOMIC_RELAXED);
 }
 
-/* Some slot's buffer of the source (of the output: source -1). */
+/* True when the address is a slot's buffer of the source (source -1: of the output). */
 static bool is_of_a_slot(const uint8_t *at, int source)
 {
 	for (uint32_t i = 0; i < rig.pipe->slots; i++) {
@@ -59,8 +59,8 @@ static bool is_of_a_slot(const uint8_t *at, int source)
 }
 
 /*
- * The block has memory of its own for copies: the output, where it has a checksum, then source after
- * source, each from a page on.
+ * The block has its own memory for copies: the output, if it has a checksum, then the sources, each
+ * at the start of a page.
  */
 static void observe(const struct hr_op_tile *tile)
 {
@@ -96,7 +96,7 @@ static uint32_t observed_op_tile(uint32_t op, const void *args, void *state,
 	return hr_op_tile(op, args, state, tile);
 }
 
-/* In place of the library's, which is not linked. */
+/* Replaces the library's function; that one is not linked. */
 void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 {
 	my_block = block;
@@ -128,7 +128,7 @@ static void begin(enum hr_op_id op, uint32_t sources, bool checksums, uint32_t d
 
 static void run(void)
 {
-	static const uint8_t args[64]; /* zero: of filter_sum, no row matches */
+	static const uint8_t args[64]; /* zero: no row matches filter_sum */
 	uint32_t tiles = 0;
 
 	work.args = args;
@@ -157,7 +157,7 @@ Test(compute_copies, each_block_copies_each_source_to_a_place_of_its_own)
 	rig_down(&rig);
 }
 
-Test(compute_copies, an_output_with_a_checksum_is_made_beside_them)
+Test(compute_copies, the_operator_writes_its_output_and_checksum_beside_copies)
 {
 	uint8_t *sink;
 

@@ -1,6 +1,6 @@
 /*
- * Pipelines over the software controller against the same operator run by hand: all operators, odd
- * sizes, block counts, slots, logical block sizes, one and two ssds.
+ * Pipelines over the software controller against the same operator called directly: all operators,
+ * odd sizes, numbers of blocks and slots, logical block sizes, one and two ssds.
  */
 #include <criterion/criterion.h>
 #include <stddef.h>
@@ -18,14 +18,14 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define TIMEOUT_NS (20 * HR_NS_PER_S)
-#define TILE 16384u /* of the widest source */
+#define TILE 16384u /* of the source with the longest rows */
 
 TestSuite(pipeline, .timeout = 280);
 
 static struct rig rig;
-static struct fake_random fresh; /* what sources hold is new each time */
+static struct fake_random fresh; /* sources have new contents each time */
 
-/* The shapes of one operator: bytes of a row per source. */
+/* The shape of one operator: bytes of a row per source. */
 static const struct shape {
 	enum hr_op_id op;
 	uint32_t sources, row[4];
@@ -38,7 +38,7 @@ static const struct shape {
 static const struct hr_filter_args filter_args = { -1000000000, 1000000000, 10, 90, 1000000000 };
 static struct hr_topk_args topk_args = { .k = 10, .dimensions = 32 };
 
-/* Bytes that are numbers of every kind for every operator, without NaN for topk_dot. */
+/* Bytes that are valid numbers for every operator, without NaN for topk_dot. */
 static void *source_data(const struct shape *shape, uint32_t source, uint64_t bytes)
 {
 	uint8_t *data = malloc(bytes + 8);
@@ -115,7 +115,7 @@ static uint64_t role_bytes(uint32_t role)
 	return sum;
 }
 
-/* Of each tile of an object, against those of its bytes as they should be. */
+/* Compare the checksums of an object's tiles with those of the expected bytes. */
 static void check_words(const uint32_t *word, const uint8_t *bytes, uint64_t count,
 			uint32_t tile_bytes, const char *what)
 {
@@ -153,7 +153,9 @@ static void check(struct opcase *c)
 	cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), pipe->tiles);
 	cr_assert_eq(role_bytes(HR_ROLE_COMPUTE), bytes, "of all sources");
 	cr_assert(memcmp(pipe->op_result, c->all.result, HR_OP_RESULT_MAX) == 0, "result");
-	cr_assert(memcmp(pipe->op_records, c->all.records, pipe->record_bytes * pipe->tiles) == 0);
+	if (pipe->op_records)
+		cr_assert(memcmp(pipe->op_records, c->all.records,
+				 pipe->record_bytes * pipe->tiles) == 0);
 	check_checksums(c);
 	if (pipe->has_sink) {
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), pipe->tiles);
@@ -163,7 +165,7 @@ static void check(struct opcase *c)
 	}
 }
 
-/* Each second time with checksums, and each third with tiles that blocks copy. */
+/* Every second run with checksums, every third with tiles that blocks copy. */
 static void run_and_check(const struct shape *shape, uint64_t rows, uint32_t slots,
 			  const uint32_t blocks[HR_ROLES])
 {
@@ -184,7 +186,7 @@ static void run_and_check(const struct shape *shape, uint64_t rows, uint32_t slo
 		free((void *)(uintptr_t)work.in[s]);
 }
 
-/* Each operator with sizes around every border, each size with other slots and blocks. */
+/* Each operator with sizes around every limit, each size with other numbers of slots and blocks. */
 static void run_matrix(void)
 {
 	static const struct {
@@ -206,7 +208,7 @@ static void run_matrix(void)
 		for (size_t j = 0; j < ROWS(rows); j++, turn++)
 			run_and_check(&shapes[i], rows[j], form[turn % ROWS(form)].slots,
 				      form[turn % ROWS(form)].blocks);
-		turn++; /* so that sizes meet other forms with the next operator */
+		turn++; /* so that sizes meet other variants with the next operator */
 	}
 }
 
@@ -235,7 +237,7 @@ Test(pipeline, each_number_of_blocks_per_role)
 	rig_down(&rig);
 }
 
-/* A tile of four columns takes five commands, and a queue pair holds three. */
+/* A tile of four columns needs five commands, and a queue pair holds three. */
 Test(pipeline, a_tile_larger_than_the_queue_is_read_in_parts)
 {
 	const uint32_t blocks[HR_ROLES] = { 1, 1, 1 };
@@ -248,7 +250,7 @@ Test(pipeline, a_tile_larger_than_the_queue_is_read_in_parts)
 	rig_down(&rig);
 }
 
-Test(pipeline, what_was_written_is_flushed_once_per_worker_at_the_end)
+Test(pipeline, written_tiles_are_flushed_once_per_worker_at_the_end)
 {
 	const uint32_t blocks[HR_ROLES] = { 1, 1, 3 };
 	struct hr_soft_stats before, after;

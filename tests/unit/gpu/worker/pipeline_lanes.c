@@ -1,18 +1,21 @@
 /*
  * Whole pipelines as on a GPU: blocks of several workers with several lanes each, over the software
- * controller; what they leave against plain arithmetic.
+ * controller; their results against plain arithmetic.
  */
 #define HR_LANES 4u
+#define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"
 
-/* More threads than CPUs wait here: let others work. */
+/* More threads than CPUs wait here, so yield the CPU. */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
 	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
 }
 
-/* Compiled with these words instead of the host's; the library's copies are not linked, but for its
- * CRC, which is what is compared with. */
+/*
+ * Compile the sources with these functions in place of the host's. The library's copies are not
+ * linked, except the CRC, which computes the expected values.
+ */
 #define hr_crc32c lanes_crc32c
 #define hr_crc32c_combine lanes_crc32c_combine
 #define hr_crc32c_multiply lanes_crc32c_multiply
@@ -33,6 +36,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fakes/clock.h"
 #include "tests/harness/random.h"
 #include "tests/harness/rig.h"
 
@@ -65,17 +69,25 @@ static void *run_blocks(void *unused)
 	return NULL;
 }
 
-static int launch(struct hr_backend *b, enum hr_kernel kernel, void *argument, uint32_t blocks,
-		  uint32_t threads, uint32_t shared_bytes)
+static int launch(struct hr_backend *b, const struct hr_launch_args *args,
+		  struct hr_launch **handle, struct hr_error *e)
 {
-	launched_pipe = argument;
+	static struct hr_launch one;
+
+	one = (struct hr_launch){ b, args->stop };
+	*handle = &one;
+	launched_pipe = args->argument;
 	ended = 0;
-	launched_blocks = blocks;
+	launched_blocks = args->blocks;
 	launched_warps = rig.pipe->workers[HR_ROLE_COMPUTE];
 	return -pthread_create(&runner, NULL, run_blocks, NULL);
 }
 
-static int poll(struct hr_backend *b)
+static void free_nothing(struct hr_launch *handle)
+{
+}
+
+static int poll(struct hr_launch *handle, struct hr_error *e)
 {
 	if (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
 		return 0;
@@ -97,6 +109,7 @@ static void up_with(uint32_t ssds, const char *script, uint64_t timeout_ns)
 	ops = *rig.backend.ops;
 	ops.launch = launch;
 	ops.poll = poll;
+	ops.launch_free = free_nothing;
 	rig.backend.ops = &ops;
 	for (uint32_t i = 0; i < BYTES_MAX; i++)
 		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
@@ -107,7 +120,7 @@ static void up(uint32_t ssds)
 	up_with(ssds, NULL, TIMEOUT_NS);
 }
 
-/* Two blocks compute, one each reads and writes, all of so many workers. */
+/* Two blocks compute, one reads, one writes, each with so many workers. */
 static struct rig_work work_of(enum hr_op_id op, uint64_t bytes, uint32_t slots, uint32_t workers)
 {
 	const struct rig_work work = { .op = op,
@@ -152,7 +165,7 @@ Test(pipeline_lanes, tiles_go_through_all_workers_once)
 	rig_down(&rig);
 }
 
-/* Of the only source and, what is the same here, the sink. */
+/* Check the checksums of the only source and of the sink, which are equal here. */
 static void check_checksums(uint64_t bytes)
 {
 	const uint32_t *in = rig.pipe->source[0].crc, *out = rig.pipe->sink_crc;
@@ -190,7 +203,7 @@ Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
 	rig_down(&rig);
 }
 
-/* Four columns of two ssds: a worker has a queue pair on each. */
+/* Four columns on two ssds: a worker has a queue pair on each. */
 Test(pipeline_lanes, columns_are_read_in_step)
 {
 	static const struct hr_filter_args args = { INT32_MIN, INT32_MAX, 0, 100, INT32_MAX };
@@ -224,8 +237,8 @@ Test(pipeline_lanes, columns_are_read_in_step)
 	rig_down(&rig);
 }
 
-/* What the host asks for reaches all workers, and every one ends. */
-Test(pipeline_lanes, a_stop_ends_all_of_them)
+/* The host's stop request reaches all workers, and all end. */
+Test(pipeline_lanes, a_stop_ends_all_workers)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 4, 2);
 
@@ -248,7 +261,7 @@ Test(pipeline_lanes, a_stop_ends_all_of_them)
 	rig_down(&rig);
 }
 
-/* Tile 5 has the blocks 20 to 23; the second command those from 22 on. */
+/* Tile 5 has the blocks 20 to 23; its second command begins with block 22. */
 Test(pipeline_lanes, a_failing_command_is_named_by_the_worker_that_sent_it)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 8, 3);
@@ -266,7 +279,7 @@ Test(pipeline_lanes, a_failing_command_is_named_by_the_worker_that_sent_it)
 	rig_down(&rig);
 }
 
-Test(pipeline_lanes, what_fails_for_a_moment_is_sent_again)
+Test(pipeline_lanes, a_command_with_a_temporary_error_is_sent_again)
 {
 	const struct rig_work work = work_of(HR_OP_crc32c, BYTES_MAX, 6, 2);
 
@@ -278,14 +291,19 @@ Test(pipeline_lanes, what_fails_for_a_moment_is_sent_again)
 	rig_down(&rig);
 }
 
-Test(pipeline_lanes, a_lost_command_ends_it_after_its_deadline)
+Test(pipeline_lanes, a_lost_command_ends_the_run_after_its_deadline)
 {
 	const struct rig_work work = work_of(HR_OP_copy, BYTES_MAX, 6, 2);
 
-	up_with(1, "on read lba 22: drop\n", 5 * HR_NS_PER_S);
-	run(&work);
+	up_with(1, "on read lba 22: drop\n", TIMEOUT_NS);
+	rig_start(&rig, &work);
+	/* All tiles are written except tiles 5, 11 and 17 of 20, which have the slot of tile 5. */
+	while (rig_tiles(&rig, HR_ROLE_WRITEBACK) < 17)
+		hr_wait_ns(HR_NS_PER_MS);
+	fake_clock_skip(TIMEOUT_NS);
+	rig_wait(&rig);
 	cr_assert_not_null(rig_failure(&rig));
 	cr_expect_eq(rig_failure(&rig)->error, -ETIMEDOUT);
-	cr_expect(rig.ssd[0].failed);
+	cr_expect(hr_health_failed(&rig.ssd[0].health));
 	rig_down(&rig);
 }

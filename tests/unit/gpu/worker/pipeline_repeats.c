@@ -1,6 +1,6 @@
 /*
- * Commands that are sent again, flushes, and the ends of runs in which some still wait: for each tile
- * its own tries, deadlines that cover all of them, and no command left behind.
+ * Commands that are sent again, flushes, and the ends of runs in which some commands still wait:
+ * retries are counted per tile, deadlines cover all retries, and no command is left behind.
  */
 #include "tests/harness/writes.h"
 
@@ -8,7 +8,7 @@ TestSuite(pipeline_repeats, .timeout = 120);
 
 /* ---- repetitions */
 
-/* Each tile has its own tries: all of them fail as often as is allowed, and the run is whole. */
+/* Each tile has its own retries: all tiles fail as often as allowed, and the run succeeds. */
 Test(pipeline_repeats, tries_are_counted_tile_by_tile)
 {
 	static const char *const kind[] = { "write", "read" };
@@ -35,7 +35,7 @@ Test(pipeline_repeats, tries_are_counted_tile_by_tile)
 	}
 }
 
-/* 150 s from the first failure on, and pauses of 60 s: the third failure is the last. */
+/* 150 s from the first failure, and pauses of 60 s: the third failure is the last. */
 Test(pipeline_repeats, the_deadline_of_a_command_covers_its_repetitions)
 {
 	static const char *const kind[] = { "write", "read" };
@@ -65,7 +65,10 @@ Test(pipeline_repeats, the_deadline_of_a_command_covers_its_repetitions)
 	}
 }
 
-/* A tile fails for good while another waits for its repetition: neither counts, and the run ends. */
+/*
+ * A tile fails permanently while another waits for its repetition: neither counts, and the run
+ * ends.
+ */
 Test(pipeline_repeats, a_failure_ends_the_writes_that_wait_to_be_sent_again)
 {
 	const struct rig_work work = copy_work(4, 1);
@@ -85,7 +88,7 @@ Test(pipeline_repeats, a_failure_ends_the_writes_that_wait_to_be_sent_again)
 	rig_down(&rig);
 }
 
-/* The same when the other command of the waiting tile ends well after the failure. */
+/* The same when the other command of the waiting tile succeeds after the failure. */
 Test(pipeline_repeats, a_failure_ends_a_tile_of_which_one_command_waits)
 {
 	const struct rig_work work = copy_work(4, 1);
@@ -117,8 +120,8 @@ Test(pipeline_repeats, a_failure_ends_a_tile_of_which_one_command_waits)
 }
 
 /*
- * The write queue breaks while a write and a read wait to be sent again. Prefetch gets the slot of the
- * write, and must not take the write for one of its reads.
+ * The write queue breaks while a write and a read wait to be sent again. Prefetch gets the slot of
+ * the write, and must not treat the write as one of its reads.
  */
 Test(pipeline_repeats, a_broken_queue_ends_the_writes_that_wait_to_be_sent_again)
 {
@@ -193,7 +196,10 @@ Test(pipeline_repeats, a_flush_without_a_proper_completion_fails_the_run)
 	run_flush("on flush: bad-sqhd 0xfff0\n", -EPROTO, 1, TIMEOUT_NS);
 }
 
-/* The host has found the controller gone: workers wait neither for a flush nor for its repetition. */
+/*
+ * The host has detected that the controller is gone, so workers wait neither for a flush nor for
+ * its repetition.
+ */
 Test(pipeline_repeats, the_host_ends_a_flush)
 {
 	static const char *const script[] = { "on flush: drop\n", "on flush: " HELD "\n" };
@@ -219,9 +225,9 @@ Test(pipeline_repeats, the_host_ends_a_flush)
 
 /*
  * A stop leaves no command behind: prefetch closes a slot when its reads have ended. The reads here
- * end late, when every worker has seen the stop.
+ * end late, after every worker has seen the stop.
  */
-Test(pipeline_repeats, a_stop_waits_for_the_reads_that_are_under_way)
+Test(pipeline_repeats, a_stop_waits_for_reads_in_flight)
 {
 	const struct rig_work work = copy_work(3, 1);
 	struct hr_soft_stats stats;

@@ -1,18 +1,18 @@
 /*
- * Write-back over a software controller that fails as scripted: which tiles count as written, in
- * every moment that a script can hold, and each way in which a write can fail. The tiles that count
- * are compared with the blocks on the disk.
+ * Write-back over a software controller with scripted faults: the tiles that count as written at
+ * every moment that a script can hold, and each failure of a write. The counted tiles are compared
+ * with the blocks on the disk.
  */
 #include "tests/harness/writes.h"
 
 TestSuite(pipeline_writes, .timeout = 120);
 
-/* ---- what counts as written */
+/* ---- tiles that count as written */
 
 /*
- * All writes from tile k on are held, from its first or its second command on. The tiles that count
- * are those on the disk, no more and no less: while the run is held, after it is given up, and after
- * another run has gone on from there.
+ * All writes from tile k on are held, beginning with its first or second command. The counted tiles
+ * are exactly those on the disk: while the run is held, after it is given up, and after another run
+ * has continued.
  */
 static void hold_at(uint32_t slots, uint32_t k, uint32_t command)
 {
@@ -35,7 +35,7 @@ static void hold_at(uint32_t slots, uint32_t k, uint32_t command)
 		most = next > most ? next : most;
 	}
 	cr_expect_eq(most, k, "slots %u, tile %u: %llu", slots, k, (unsigned long long)most);
-	/* Of two slots, the one that waits with tile k had tile k - 1 or k - 2 before. */
+	/* There are two slots. The slot that waits with tile k had tile k - 1 or k - 2 before. */
 	cr_expect_leq(written(), k);
 	if (slots == 1)
 		cr_expect_eq(written(), k);
@@ -58,7 +58,7 @@ static void hold_at(uint32_t slots, uint32_t k, uint32_t command)
 	rig_down(&rig);
 }
 
-Test(pipeline_writes, with_one_slot_all_that_is_on_the_disk_counts_and_nothing_else)
+Test(pipeline_writes, with_one_slot_exactly_the_tiles_on_the_disk_count)
 {
 	static const uint32_t tile[] = { 0, 1, 2, 7, TILES - 1 };
 
@@ -67,7 +67,7 @@ Test(pipeline_writes, with_one_slot_all_that_is_on_the_disk_counts_and_nothing_e
 			hold_at(1, tile[i], command);
 }
 
-Test(pipeline_writes, with_two_slots_the_one_that_is_behind_counts)
+Test(pipeline_writes, with_two_slots_the_slot_that_is_behind_counts)
 {
 	static const uint32_t tile[] = { 0, 1, 2, 7, TILES - 2 };
 
@@ -76,9 +76,11 @@ Test(pipeline_writes, with_two_slots_the_one_that_is_behind_counts)
 			hold_at(2, tile[i], command);
 }
 
-/* One tile is held, and the other slots write the rest. The tiles behind the held one do not count
- * before it is written. */
-Test(pipeline_writes, what_lies_behind_a_held_tile_counts_later)
+/*
+ * One tile is held, and the other slots write the rest. Tiles after the held one count only after
+ * it is written.
+ */
+Test(pipeline_writes, tiles_after_a_held_tile_count_later)
 {
 	const struct rig_work work = copy_work(4, 2);
 	char script[100];
@@ -123,10 +125,10 @@ Test(pipeline_writes, a_write_that_is_not_waited_for_does_not_count)
 
 struct write_row {
 	const char *what, *action;
-	uint32_t count; /* of commands that the script hits */
+	uint32_t count; /* of commands that the script matches */
 	int error;
-	uint64_t failed; /* commands, in all */
-	bool done;	 /* the write reaches the disk, and is not known to have */
+	uint64_t failed; /* failed commands in total */
+	bool done;	 /* the write reaches the disk, but without a completion */
 };
 
 static uint64_t sum_failed(void)
@@ -153,14 +155,17 @@ static void check_failure(const struct write_row *row, uint32_t command)
 	cr_expect_eq(failed_qp->stats.lost, row->error == -ETIMEDOUT, "%s", row->what);
 	cr_expect_eq(sum_failed(), row->failed, "%s: %llu", row->what,
 		     (unsigned long long)sum_failed());
-	if (row->error == -EPROTO)
+	if (row->error == -EPROTO) {
+		cr_expect_eq(failure->tile, HR_NO_TILE, "%s", row->what);
+		cr_expect_eq(failure->lba, 0, "%s", row->what);
 		return;
+	}
 	cr_expect_eq(failure->tile, 5, "%s", row->what);
 	cr_expect_eq(failure->lba, SINK_LBA + 5 * TILE_BLOCKS + command * COMMAND_BLOCKS, "%s",
 		     row->what);
 }
 
-/* Commands of a queue are numbered as they are sent, below its generations. */
+/* Commands of a queue are numbered in the order of sending, in the low bits of the CID. */
 static void check_cid(const struct write_row *row, uint32_t command)
 {
 	const uint32_t want = 5 * COMMANDS + command, mask = rig.pipe->write_qp[0].index_mask;
@@ -242,8 +247,8 @@ Test(pipeline_writes, a_write_without_a_proper_completion_ends_the_run)
 		run_forms(&row[i]);
 }
 
-/* Of the two commands of a tile one fails; the other ends well, before it or long after. */
-Test(pipeline_writes, half_a_tile_does_not_count)
+/* One of two commands of a tile fails; the other succeeds, before it or long after. */
+Test(pipeline_writes, a_partly_written_tile_does_not_count)
 {
 	const struct rig_work work = copy_work(1, 1);
 

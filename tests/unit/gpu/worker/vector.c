@@ -1,11 +1,8 @@
-/* gpu/worker/vector.h: copies by several threads are those of memcpy(), and nothing else is written. */
+/*
+ * gpu/worker/vector.h: copies by several threads equal those of memcpy(), and no other byte is
+ * written.
+ */
 #include "tests/fakes/lanes.h"
-
-HR_WORKER void hr_idle(uint32_t *spins)
-{
-	++*spins;
-	sched_yield();
-}
 
 #include "gpu/worker/vector.h"
 
@@ -63,7 +60,7 @@ static void copy_two(void)
 }
 
 /* Around one vector, one round, and the rounds that load several vectors first. */
-Test(vector, copies_end_where_they_should)
+Test(vector, copies_end_at_their_last_byte)
 {
 	static const uint32_t count[] = {
 		0,   1,	  7,   8,   9,	 16,  17,  63,	64,  65,  72,
@@ -78,6 +75,31 @@ Test(vector, copies_end_where_they_should)
 		expect_copied(1);
 		fill(&random);
 		cr_assert(fake_lanes_run(copy_two));
+		expect_copied(2);
+	}
+}
+
+static void copy_stream(void)
+{
+	const uint32_t bytes = t.count * (uint32_t)sizeof(struct hr_vector);
+	struct hr_stream stream;
+
+	hr_stream_begin(&stream);
+	hr_stream_copy(&stream, t.to[0], t.from[0], bytes);
+	hr_stream_copy(&stream, t.to[1], t.from[1], bytes);
+	hr_stream_end(&stream);
+}
+
+/* None, one piece of each, and several. */
+Test(vector, a_stream_stores_its_last_piece)
+{
+	static const uint32_t pieces[] = { 0, 1, 2, BYTES / HR_STREAM_BYTES };
+	struct fake_random random = { 2 };
+
+	for (size_t i = 0; i < ROWS(pieces); i++) {
+		t.count = pieces[i] * HR_STREAM_BYTES / (uint32_t)sizeof(struct hr_vector);
+		fill(&random);
+		cr_assert(fake_lanes_run(copy_stream));
 		expect_copied(2);
 	}
 }

@@ -1,4 +1,4 @@
-/* What the software controller may reach, and doorbells that lie. */
+/* The memory that the software controller may access, and invalid doorbell values. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -63,7 +63,7 @@ Test(soft_dma, admin_data_and_rings_go_through_the_windows)
 	sqe.cdw11 = 1;
 	status = conform_admin(&c, &sqe, NULL);
 	cr_expect(status != 0, "%03x", status);
-	/* the last page holds 256 completions, not 257 */
+	/* The last page holds 256 completions, not 257. */
 	sqe.prp1 = conform_bus(&c, CONFORM_PAGES - 1);
 	sqe.cdw10 = 256u << 16 | 2;
 	status = conform_admin(&c, &sqe, NULL);
@@ -95,21 +95,21 @@ Test(soft_dma, windows_do_not_overlap_and_are_counted)
 	struct hr_region many[HR_SOFT_WINDOWS];
 	unsigned mapped = 0;
 
-	cr_expect_eq(c.t.ops->map(&c.t, &c.region), -EEXIST);
+	cr_expect_eq(c.t.ops->map(&c.t, &c.region, NULL), -EEXIST);
 	for (unsigned i = 0; i < HR_SOFT_WINDOWS; i++) {
 		cr_assert_eq(hr_region_init_host(&many[i], "many", memory, HR_PAGE), 0);
-		if (c.t.ops->map(&c.t, &many[i]) == 0)
+		if (c.t.ops->map(&c.t, &many[i], NULL) == 0)
 			mapped++;
 	}
 	cr_expect_eq(mapped, HR_SOFT_WINDOWS - 1);
-	cr_expect_eq(c.t.ops->map(&c.t, &many[HR_SOFT_WINDOWS - 1]), -ENOSPC);
+	cr_expect_eq(c.t.ops->map(&c.t, &many[HR_SOFT_WINDOWS - 1], NULL), -ENOSPC);
 	for (unsigned i = 0; i < mapped; i++)
 		c.t.ops->unmap(&c.t, &many[i]);
-	cr_expect_eq(c.t.ops->map(&c.t, &many[HR_SOFT_WINDOWS - 1]), 0);
+	cr_expect_eq(c.t.ops->map(&c.t, &many[HR_SOFT_WINDOWS - 1], NULL), 0);
 	c.t.ops->unmap(&c.t, &many[HR_SOFT_WINDOWS - 1]);
 }
 
-/* Physical memory: each page has an address of its own, and a transfer finds each of them. */
+/* Physical memory: each page has its own address, and a transfer uses each address. */
 Test(soft_dma, pages_that_lie_apart_on_the_bus_are_reached_each)
 {
 	static uint8_t memory[4 * HR_PAGE] __attribute__((aligned(HR_PAGE)));
@@ -122,27 +122,27 @@ Test(soft_dma, pages_that_lie_apart_on_the_bus_are_reached_each)
 				   .granule_shift = 12 };
 	struct hr_sqe sqe = { .opcode = nvme_admin_identify, .cdw10 = NVME_IDENTIFY_CNS_CTRL };
 
-	cr_assert_eq(c.t.ops->map(&c.t, &apart), 0);
-	cr_expect_eq(c.t.ops->map(&c.t, &apart), -EEXIST);
+	cr_assert_eq(c.t.ops->map(&c.t, &apart, NULL), 0);
+	cr_expect_eq(c.t.ops->map(&c.t, &apart, NULL), -EEXIST);
 	for (unsigned i = 0; i < 4; i++) {
 		sqe.prp1 = page[i].addr;
 		cr_assert_eq(conform_admin(&c, &sqe, NULL), 0, "page %u", i);
 		cr_expect_neq(memory[i * HR_PAGE + 4], 0, "page %u", i); /* serial number */
 	}
-	/* Halves of two pages: on the bus the second is not behind the first. */
+	/* Halves of two pages: on the bus the second does not follow the first. */
 	memset(memory, 0, sizeof memory);
 	sqe.prp1 = page[1].addr + HR_PAGE / 2;
 	sqe.prp2 = page[2].addr;
 	cr_assert_eq(conform_admin(&c, &sqe, NULL), 0);
 	cr_expect_neq(memory[HR_PAGE + HR_PAGE / 2 + 4], 0);
-	sqe.prp1 = page[2].addr + HR_PAGE; /* nobody's */
+	sqe.prp1 = page[2].addr + HR_PAGE; /* an address without memory */
 	cr_expect_eq(conform_admin(&c, &sqe, NULL), NVME_SC_DATA_XFER_ERROR);
 	c.t.ops->unmap(&c.t, &apart);
 	sqe.prp1 = page[0].addr;
 	cr_expect_eq(conform_admin(&c, &sqe, NULL), NVME_SC_DATA_XFER_ERROR);
 }
 
-/* Rings whose memory goes away are not touched again. */
+/* The controller does not access a ring whose memory was unmapped. */
 Test(soft_dma, memory_taken_back_takes_its_queues_along)
 {
 	uint8_t *memory =
@@ -152,7 +152,7 @@ Test(soft_dma, memory_taken_back_takes_its_queues_along)
 
 	cr_assert_neq(memory, MAP_FAILED);
 	cr_assert_eq(hr_region_init_host(&rings, "rings", memory, 2 * HR_PAGE), 0);
-	cr_assert_eq(c.t.ops->map(&c.t, &rings), 0);
+	cr_assert_eq(c.t.ops->map(&c.t, &rings, NULL), 0);
 	sqe.prp1 = rings.bus.addr;
 	cr_assert_eq(conform_admin(&c, &sqe, NULL), 0);
 	sqe.opcode = nvme_admin_create_sq;
@@ -161,17 +161,17 @@ Test(soft_dma, memory_taken_back_takes_its_queues_along)
 	cr_assert_eq(conform_admin(&c, &sqe, NULL), 0);
 	c.t.ops->unmap(&c.t, &rings);
 	munmap(memory, 2 * HR_PAGE);
-	conform_doorbell(&c, 2, false, 3); /* would fetch from the page that is gone */
+	conform_doorbell(&c, 2, false, 3); /* the controller would fetch from the unmapped page */
 	hr_wait_ns(20 * HR_NS_PER_MS);
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
 	c.t.ops->unmap(&c.t, &c.region);
 	cr_expect(conform_wait(&c, 2, 2), "the admin queue's memory is gone: CSTS %08x",
 		  hr_reg_read32(&c.t, NVME_REG_CSTS));
-	cr_assert_eq(c.t.ops->map(&c.t, &c.region), 0);
+	cr_assert_eq(c.t.ops->map(&c.t, &c.region, NULL), 0);
 }
 
-/* Event requests are answered for a queue that is not there, and for heads that cannot be. */
-Test(soft_dma, doorbells_that_cannot_be_are_events)
+/* Writes to the doorbell of a missing queue, and impossible head values, cause events. */
+Test(soft_dma, impossible_doorbells_are_events)
 {
 	const struct hr_sqe request = { .opcode = nvme_admin_async_event };
 	const struct {
@@ -190,7 +190,7 @@ Test(soft_dma, doorbells_that_cannot_be_are_events)
 		conform_push(&c.admin, &request);
 		conform_ring(&c, &c.admin);
 		conform_doorbell(&c, row[i].queue, row[i].cq, row[i].value);
-		cr_assert(conform_peek(&c, &c.admin, 5000, &cqe), "row %zu", i);
+		cr_assert(conform_peek(&c, &c.admin, CONFORM_MS, &cqe), "row %zu", i);
 		conform_release(&c, &c.admin);
 		cr_expect_eq(cqe.dw0, NVME_LOG_LID_ERROR << 16 | row[i].info << 8, "row %zu: %08x",
 			     i, cqe.dw0);
@@ -200,7 +200,7 @@ Test(soft_dma, doorbells_that_cannot_be_are_events)
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
 }
 
-Test(soft_dma, the_counters_count)
+Test(soft_dma, counters_follow_commands_bytes_and_errors)
 {
 	struct hr_soft_stats before, after;
 
@@ -215,7 +215,9 @@ Test(soft_dma, the_counters_count)
 	cr_expect_eq(after.errors - before.errors, 1);
 }
 
-/* Polling threads, queues and a shared namespace at once; for the thread sanitizer above all. */
+/*
+ * Polling threads, queues and a shared namespace at the same time, mainly for the thread sanitizer.
+ */
 Test(soft_dma, several_threads_serve_several_queues)
 {
 	struct conform_queue q[4];
@@ -237,14 +239,14 @@ Test(soft_dma, several_threads_serve_several_queues)
 		}
 		for (unsigned i = 0; i < 4; i++)
 			for (unsigned n = 0; n < 8; n++) {
-				cr_assert(conform_peek(&c, &q[i], 10000, &cqe));
+				cr_assert(conform_peek(&c, &q[i], CONFORM_MS, &cqe));
 				cr_assert_eq(hr_cqe_status(cqe.status), 0);
 				conform_release(&c, &q[i]);
 			}
 	}
 }
 
-/* What the conformance suite may not ask of every controller: the hint is followed, or nothing is. */
+/* A property of this controller: it follows the hint completely or refuses it. */
 Test(soft_dma, deallocation_is_followed_or_refused_as_a_whole)
 {
 	struct nvme_dsm_range *range = (struct nvme_dsm_range *)conform_page(&c, A + 300);

@@ -12,6 +12,7 @@
 #include "config/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
+#include "tests/harness/error.h"
 
 #define A CONFORM_DATA
 
@@ -58,7 +59,7 @@ static uint16_t read_block(uint64_t lba)
 	return conform_io(&c, nvme_cmd_read, lba, 1, A, 0);
 }
 
-/* Submit a read without waiting; its CID. */
+/* Submit a read without waiting; returns its CID. */
 static uint16_t send_read(void)
 {
 	const struct hr_sqe sqe = conform_io_sqe(&c, nvme_cmd_read, 0, 1, A);
@@ -77,6 +78,8 @@ Test(soft_faults, mistakes_name_file_and_line)
 		"on read drop\n",
 		"on read:\n",
 		"on read: explode\n",
+		"on any opcode: drop\n",
+		"on any opcode 0x100: drop\n",
 		"on read lba: drop\n",
 		"on read lba 9-3: drop\n",
 		"on read lba x: drop\n",
@@ -97,14 +100,14 @@ Test(soft_faults, mistakes_name_file_and_line)
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char text[256], message[HR_LOG_LINE_MAX] = "", where[80];
+		char text[256], where[80];
 		struct hr_transport t;
 
 		snprintf(text, sizeof(text), "# comment\n\non write: drop\n%s", bad[i]);
 		write_script(text);
 		snprintf(where, sizeof(where), "%s:4", script);
-		cr_expect_eq(hr_transport_open(&t, device, message), -EINVAL, "%s", bad[i]);
-		cr_expect(strstr(message, where), "%s: %s", bad[i], message);
+		cr_expect_eq(hr_transport_open(&t, device, test_error()), -EINVAL, "%s", bad[i]);
+		cr_expect(strstr(test_error_text(), where), "%s: %s", bad[i], test_error_text());
 	}
 }
 
@@ -117,10 +120,9 @@ Test(soft_faults, a_zero_in_front_does_not_make_a_number_octal)
 
 Test(soft_faults, a_missing_script_is_an_error)
 {
-	char message[HR_LOG_LINE_MAX];
 	struct hr_transport t;
 
-	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,faults=/nonexistent", message),
+	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,faults=/nonexistent", test_error()),
 		     -ENOENT);
 }
 
@@ -136,7 +138,7 @@ Test(soft_faults, status_by_block_and_occurrence)
 	cr_expect_eq(conform_io(&c, nvme_cmd_write, 10, 1, A, 0), 0);
 }
 
-/* Block 3 is written by a command that ends with the rule: what does a later opening read? */
+/* Block 3 is written by a command that ends with the rule; check the data at a later opening. */
 static void expect_not_written(const char *image, const char *action, uint32_t mask, uint32_t want)
 {
 	char rule[64];
@@ -152,7 +154,7 @@ static void expect_not_written(const char *image, const char *action, uint32_t m
 	conform_push(&c.io, &sqe);
 	conform_ring(&c, &c.io);
 	cr_expect(conform_wait(&c, mask, want), "%s", action);
-	c.wait_ms = 1; /* it does not become idle any more */
+	c.wait_ms = 1; /* do not wait longer: the controller never becomes idle */
 	conform_close(&c);
 	snprintf(device, sizeof(device), "soft:%s,size=4M", image);
 	conform_use(device);
@@ -162,7 +164,7 @@ static void expect_not_written(const char *image, const char *action, uint32_t m
 	conform_close(&c);
 }
 
-/* Nor does a read reach the memory of the host. */
+/* A read with that fault does not write host memory. */
 static void expect_not_read(const char *action, uint32_t mask, uint32_t want)
 {
 	char rule[64];
@@ -195,14 +197,14 @@ Test(soft_faults, a_command_that_ends_the_controller_is_not_executed)
 	start("");
 }
 
-/* Which commands a rule is for: each kind, and all of a queue. */
-Test(soft_faults, a_rule_is_for_the_commands_that_it_names)
+/* The commands that a rule matches: each kind, and all of a queue. */
+Test(soft_faults, a_rule_applies_to_the_commands_that_it_names)
 {
 	static const uint8_t opcode[] = { nvme_cmd_read, nvme_cmd_write, nvme_cmd_flush,
 					  nvme_cmd_write_zeroes };
 	static const struct {
 		const char *name;
-		uint8_t io; /* a bit for each of these */
+		uint8_t io; /* a bit for each of these commands */
 		bool admin;
 	} row[] = { { "read", 1, false },
 		    { "write", 2, false },
@@ -241,7 +243,7 @@ Test(soft_faults, status_sets_do_not_retry_when_asked)
 
 	start("on read: status 0x281 dnr\non flush: status 0x006\n");
 	send_read();
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_eq(hr_cqe_status(cqe.status), 0x281);
 	cr_expect(hr_cqe_dnr(cqe.status));
 	conform_release(&c, &c.io);
@@ -249,7 +251,7 @@ Test(soft_faults, status_sets_do_not_retry_when_asked)
 	cr_expect_eq(conform_do(&c, &c.io, &(struct hr_sqe){ .nsid = 1 }, NULL), 0);
 }
 
-Test(soft_faults, a_failed_write_changes_nothing)
+Test(soft_faults, a_failed_write_leaves_the_data_unchanged)
 {
 	start("on write nth 2: status 0x280\n");
 	conform_fill(&c, A, HR_PAGE, 1);
@@ -269,7 +271,7 @@ Test(soft_faults, a_dropped_completion_never_comes)
 	send_read();
 	cr_expect_not(conform_peek(&c, &c.io, 100, &cqe));
 	cid = send_read();
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_eq(cqe.cid, cid);
 }
 
@@ -282,7 +284,7 @@ Test(soft_faults, a_delayed_completion_is_late_but_right)
 	start("on read: delay 100ms\n");
 	start_ns = hr_now_ns();
 	cid = send_read();
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_geq(hr_now_ns() - start_ns, 100 * HR_NS_PER_MS);
 	cr_expect_eq(cqe.cid, cid);
 	cr_expect_eq(hr_cqe_status(cqe.status), 0);
@@ -297,11 +299,11 @@ Test(soft_faults, a_delayed_command_can_be_aborted)
 
 	start("on read: delay 60s\n");
 	cid = send_read();
-	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+	cr_assert_eq(read_block(1), 0, "the controller has fetched the command before this one");
 	abort.cdw10 = (uint32_t)cid << 16 | 1;
 	cr_assert_eq(conform_admin(&c, &abort, &dw0), 0);
 	cr_expect_eq(dw0 & 1, 0, "not aborted");
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_eq(cqe.cid, cid);
 	cr_expect_eq(hr_cqe_status(cqe.status), NVME_SC_ABORT_REQ);
 }
@@ -312,9 +314,9 @@ Test(soft_faults, deleting_its_queue_ends_a_delayed_command)
 
 	start("on read: delay 60s\n");
 	send_read();
-	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
+	cr_assert_eq(read_block(1), 0, "the controller has fetched the command before this one");
 	cr_assert_eq(conform_delete(&c, false, 1), 0);
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_eq(hr_cqe_status(cqe.status), NVME_SC_ABORT_QUEUE);
 }
 
@@ -326,7 +328,7 @@ Test(soft_faults, a_duplicated_completion_comes_twice)
 	start("on read: duplicate\n");
 	cid = send_read();
 	for (unsigned i = 0; i < 2; i++) {
-		cr_assert(conform_peek(&c, &c.io, 5000, &cqe), "copy %u", i);
+		cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe), "copy %u", i);
 		cr_expect_eq(cqe.cid, cid);
 		conform_release(&c, &c.io);
 	}
@@ -342,24 +344,24 @@ Test(soft_faults, a_reordered_completion_comes_behind_the_next)
 	first = send_read();
 	cr_expect_not(conform_peek(&c, &c.io, 50, &cqe));
 	second = send_read();
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_eq(cqe.cid, second);
 	conform_release(&c, &c.io);
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	cr_expect_eq(cqe.cid, first);
 }
 
-Test(soft_faults, lies_about_cid_and_head)
+Test(soft_faults, wrong_cids_and_wrong_sq_heads_are_sent_as_scripted)
 {
 	struct hr_cqe cqe;
 
 	start("on read nth 1: wrong-cid 0x1234\non read nth 2: bad-sqhd 0xfff0\n");
 	send_read();
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	conform_release(&c, &c.io);
 	cr_expect_eq(cqe.cid, 0x1234);
 	send_read();
-	cr_assert(conform_peek(&c, &c.io, 5000, &cqe));
+	cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
 	conform_release(&c, &c.io);
 	cr_expect_eq(cqe.sqhd, 0xfff0, "rules count matches that others answer");
 	cr_expect_eq(read_block(0), 0);
@@ -386,8 +388,8 @@ Test(soft_faults, a_removed_device_reads_all_ones_for_good)
 	cr_expect(conform_wait(&c, UINT32_MAX, UINT32_MAX));
 	hr_reg_write32(&c.t, NVME_REG_CC, 0);
 	cr_expect(conform_wait(&c, UINT32_MAX, UINT32_MAX));
-	for (unsigned i = 0; i < 1000 && ~hr_reg_read32(&c.t, NVME_REG_CC); i++)
-		hr_wait_ns(1000000);
+	for (unsigned ms = 0; ms < CONFORM_MS && ~hr_reg_read32(&c.t, NVME_REG_CC); ms++)
+		hr_wait_ns(HR_NS_PER_MS);
 	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CC), UINT32_MAX);
 	c.wait_ms = 1;
 }
@@ -409,12 +411,24 @@ Test(soft_faults, admin_commands_have_rules_too)
 {
 	uint32_t value;
 
-	start("on admin nth 7: status 0x006\non any nth 1: status 0x281\n");
+	start("on admin opcode 0x0a nth 3: status 0x006\non any nth 1: status 0x281\n");
 	cr_expect_eq(read_block(0), 0x281);
 	for (unsigned i = 0; i < 10; i++) {
 		const uint16_t status = conform_get_feature(&c, NVME_FEAT_FID_ARBITRATION, &value);
 
-		/* identify twice and two creations came before */
 		cr_expect_eq(status, i == 2 ? 0x006 : 0, "command %u: %03x", i, status);
 	}
+}
+
+Test(soft_faults, an_opcode_selects_one_kind_of_command)
+{
+	static const uint8_t opcode[] = { nvme_cmd_read, nvme_cmd_write, nvme_cmd_write_zeroes,
+					  nvme_cmd_flush };
+
+	start("on any opcode 0x08 nth 2: status 0x281\n");
+	for (unsigned turn = 0; turn < 3; turn++)
+		for (unsigned i = 0; i < sizeof(opcode); i++)
+			cr_expect_eq(conform_io(&c, opcode[i], 0, 1, A, 0),
+				     turn == 1 && opcode[i] == nvme_cmd_write_zeroes ? 0x281 : 0,
+				     "turn %u, opcode %02x", turn, opcode[i]);
 }

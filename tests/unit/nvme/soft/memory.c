@@ -1,19 +1,24 @@
-/* Media in memory: blocks are whole, whoever writes meanwhile; discards and populating. */
+/* Media in memory: reads see whole blocks during concurrent writes; discards and populating. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "config/log.h"
 #include "nvme/soft/internal.h"
+#include "tests/harness/error.h"
 
 #define BLOCK ((size_t)4096)
 #define MIB ((size_t)1 << 20)
 #define THREADS 4u
 #define ROUNDS 4000u
-#define PIECE ((size_t)32768) /* what is raced for; a block is smaller, and seldom caught */
+#define PIECE ((size_t)32768) /* a race within a single block is rare */
 
 static struct soft_media media;
-static char message[HR_LOG_LINE_MAX];
 
 static void close_it(void)
 {
@@ -24,7 +29,8 @@ TestSuite(soft_memory, .fini = close_it, .timeout = 120);
 
 static void open_it(uint64_t bytes, bool populate)
 {
-	cr_assert_eq(soft_memory_open(&media, bytes, populate, message), 0, "%s", message);
+	cr_assert_eq(soft_memory_open(&media, bytes, populate, test_error()), 0, "%s",
+		     test_error_text());
 }
 
 static bool is_all(const uint8_t *data, size_t bytes, uint8_t value)
@@ -60,7 +66,7 @@ static bool holds(uint64_t offset, uint8_t value, size_t bytes)
 	return true;
 }
 
-Test(soft_memory, what_is_written_is_read_across_stripes)
+Test(soft_memory, written_data_are_read_back_across_stripes)
 {
 	static uint8_t data[3 * 65536], back[sizeof(data)];
 	static const uint64_t offset[] = { 0, 512, 65536 - 512, 65536 - 4, 200000 };
@@ -87,7 +93,7 @@ struct racer {
 	uint32_t torn;
 };
 
-/* Each writes pieces all of one value, in turns with the others and with discards. */
+/* Each thread writes pieces of one value, in turns with the others and with discards. */
 static void *write_pieces(void *argument)
 {
 	struct racer *r = argument;
@@ -114,7 +120,7 @@ static void *read_pieces(void *argument)
 	return NULL;
 }
 
-Test(soft_memory, blocks_are_seen_whole_while_others_write)
+Test(soft_memory, blocks_are_read_whole_during_writes_of_other_threads)
 {
 	struct racer racer[THREADS] = { 0 };
 
@@ -132,8 +138,8 @@ Test(soft_memory, blocks_are_seen_whole_while_others_write)
 	}
 }
 
-/* Within a page, over pages, over more stripes than there are versions, and over huge pages. */
-Test(soft_memory, a_discard_zeroes_its_range_and_nothing_else)
+/* Within a page, over pages, over more stripes than versions, and over huge pages. */
+Test(soft_memory, a_discard_zeroes_only_its_range)
 {
 	static const struct {
 		uint64_t offset, bytes;
@@ -161,7 +167,7 @@ Test(soft_memory, a_discard_zeroes_its_range_and_nothing_else)
 	}
 }
 
-Test(soft_memory, parts_populate_all_of_it_with_zeroes)
+Test(soft_memory, parts_populate_the_whole_memory_with_zeroes)
 {
 	static const uint64_t size[] = { 4096, 2 * MIB, 7 * MIB + 4096, 130 * MIB };
 	const uint32_t go_on = 0;
@@ -175,10 +181,69 @@ Test(soft_memory, parts_populate_all_of_it_with_zeroes)
 	}
 }
 
-Test(soft_memory, more_than_there_is_cannot_be_populated)
+Test(soft_memory, a_size_beyond_the_memory_of_the_machine_is_refused)
 {
-	cr_expect_eq(soft_memory_open(&media, 1ull << 50, true, message), -ENOMEM);
-	cr_expect(strstr(message, "populate=0"), "%s", message);
-	cr_expect_eq(soft_memory_open(&media, 1ull << 62, false, message), -ENOMEM);
-	cr_expect(strstr(message, "size="), "%s", message);
+	cr_expect_eq(soft_memory_open(&media, 1ull << 50, true, test_error()), -ENOMEM);
+	cr_expect(strstr(test_error_text(), "populate=0"), "%s", test_error_text());
+	cr_expect_eq(soft_memory_open(&media, 1ull << 62, false, test_error()), -ENOMEM);
+	cr_expect(strstr(test_error_text(), "size="), "%s", test_error_text());
+}
+
+/* 0, or the error of the kernel for MADV_POPULATE_WRITE. */
+static int populate_error;
+
+int madvise(void *at, size_t bytes, int advice)
+{
+	if (populate_error && advice == MADV_POPULATE_WRITE) {
+		errno = populate_error;
+		return -1;
+	}
+	return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+Test(soft_memory, a_kernel_that_cannot_populate_touches_each_page)
+{
+	const uint32_t go_on = 0;
+	static unsigned char present[6 * MIB / BLOCK];
+
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	open_it(sizeof(present) * BLOCK, false);
+	populate_error = ENOMEM;
+	cr_expect_eq(soft_memory_populate(&media, 0, 1, &go_on), -ENOMEM);
+	populate_error = EINVAL;
+	cr_expect_eq(soft_memory_populate(&media, 0, 1, &go_on), 0);
+	cr_assert_eq(mincore(media.memory, sizeof(present) * BLOCK, present), 0);
+	for (size_t i = 0; i < sizeof(present); i++)
+		cr_assert(present[i] & 1, "page %zu", i);
+}
+
+static size_t address_space(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	size_t pages = 0;
+
+	cr_assert_not_null(file);
+	cr_assert_eq(fscanf(file, "%zu", &pages), 1);
+	fclose(file);
+	return pages * BLOCK;
+}
+
+Test(soft_memory, the_space_for_alignment_is_released)
+{
+	static struct soft_media many[32];
+	size_t begin;
+
+	open_it(BLOCK, false);
+	soft_memory_close(&media);
+	begin = address_space();
+	for (unsigned i = 0; i < 32; i++) {
+		cr_assert_eq(soft_memory_open(&many[i], BLOCK, false, test_error()), 0);
+		cr_expect_eq((uintptr_t)many[i].memory % (2 * MIB), 0);
+	}
+	/*
+	 * each has locks and a page; address space kept for the alignment would be about 2 MiB each
+	 */
+	cr_expect_lt(address_space() - begin, 16 * MIB);
+	for (unsigned i = 0; i < 32; i++)
+		soft_memory_close(&many[i]);
 }

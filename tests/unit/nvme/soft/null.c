@@ -27,7 +27,7 @@ static void finish(void)
 
 TestSuite(soft_null, .init = start, .fini = finish, .timeout = 60);
 
-Test(soft_null, reads_and_writes_complete_and_move_nothing)
+Test(soft_null, reads_and_writes_complete_without_moving_data)
 {
 	conform_fill(&c, A, 64 * HR_PAGE, 1);
 	for (uint32_t blocks = 1; blocks <= 32; blocks *= 2) {
@@ -57,7 +57,7 @@ Test(soft_null, other_commands_complete)
 	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
 }
 
-Test(soft_null, all_checks_are_made)
+Test(soft_null, the_null_disk_checks_commands)
 {
 	const uint64_t blocks = 1ull << 28, here = conform_bus(&c, A);
 	const struct {
@@ -88,7 +88,7 @@ Test(soft_null, all_checks_are_made)
 		}
 }
 
-Test(soft_null, it_says_what_it_is)
+Test(soft_null, the_null_disk_identifies_itself)
 {
 	cr_expect(c.t.keeps_no_data);
 	cr_expect_str_eq(c.t.name, "soft:null");
@@ -98,7 +98,7 @@ Test(soft_null, it_says_what_it_is)
 	cr_expect_eq(c.ns.nsze, 1ull << 28);
 }
 
-Test(soft_null, it_counts)
+Test(soft_null, the_null_disk_counts_commands)
 {
 	struct hr_soft_stats before, after;
 
@@ -114,7 +114,7 @@ Test(soft_null, it_counts)
 	cr_expect_eq(after.written_bytes - before.written_bytes, 8 * HR_PAGE);
 }
 
-Test(soft_null, faults_work_there_too)
+Test(soft_null, scripted_faults_apply_to_the_null_disk)
 {
 	char script[] = "/tmp/headrace-null-XXXXXX", device[HR_DEVICE_MAX];
 	static const char rules[] = "on read nth 2: status 0x281\n";

@@ -12,8 +12,10 @@
 #include "config/log.h"
 #include "config/limits.h"
 #include "nvme/soft/soft.h"
+#include "nvme/soft/options.h"
+#include "tests/harness/error.h"
 
-static char path[64], message[HR_LOG_LINE_MAX];
+static char path[64];
 
 static void name_image(void)
 {
@@ -31,24 +33,24 @@ static void remove_image(void)
 	unlink(path);
 }
 
-TestSuite(soft_options, .init = name_image, .fini = remove_image, .timeout = 20);
+TestSuite(soft_options, .init = name_image, .fini = remove_image, .timeout = 60);
 
 Test(soft_options, defaults_are_the_documented_ones)
 {
 	struct hr_soft_options o;
 
-	cr_assert_eq(hr_soft_parse("ssd.img", &o, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_parse("ssd.img", &o, test_error()), 0, "%s", test_error_text());
 	cr_expect_str_eq(o.path, "ssd.img");
 	cr_expect_eq(o.bytes, 0);
 	cr_expect_eq(o.block_bytes, 4096);
 	cr_expect_eq(o.mdts, 8);
 	cr_expect_eq(o.dstrd, 0);
 	cr_expect_eq(o.cache_bytes, 16u << 20);
-	cr_assert_eq(hr_soft_parse("memory,size=1M,cache=64K", &o, message), 0);
+	cr_assert_eq(hr_soft_parse("memory,size=1M,cache=64K", &o, test_error()), 0);
 	cr_expect_eq(o.cache_bytes, 64u << 10);
-	cr_assert_eq(hr_soft_parse("memory,size=1M", &o, message), 0);
+	cr_assert_eq(hr_soft_parse("memory,size=1M", &o, test_error()), 0);
 	cr_expect_eq(o.cache_bytes, 0, "memory is as volatile as any cache");
-	cr_assert_eq(hr_soft_parse("ssd.img", &o, message), 0);
+	cr_assert_eq(hr_soft_parse("ssd.img", &o, test_error()), 0);
 	cr_expect_eq(o.threads, 1);
 	cr_expect_eq(o.cpus, 0);
 	cr_expect_not(o.populate);
@@ -62,8 +64,8 @@ Test(soft_options, every_option_is_read)
 
 	cr_assert_eq(hr_soft_parse("memory,size=3G,lba=512,mdts=2,dstrd=1,cache=0,threads=4,"
 				   "cpus=2-6,populate=1,faults=a=b",
-				   &o, message),
-		     0, "%s", message);
+				   &o, test_error()),
+		     0, "%s", test_error_text());
 	cr_expect_str_eq(o.path, "");
 	cr_expect_eq(o.bytes, 3ull << 30);
 	cr_expect_eq(o.block_bytes, 512);
@@ -81,28 +83,31 @@ Test(soft_options, shared_and_read_only_images_have_no_cache_of_their_own)
 {
 	struct hr_soft_options o;
 
-	cr_assert_eq(hr_soft_parse("x,shared=1,zoned=0", &o, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_parse("x,shared=1,zoned=0", &o, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect(o.shared);
 	cr_expect_eq(o.cache_bytes, 0);
-	cr_assert_eq(hr_soft_parse("x,readonly=1,zoned=1", &o, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_parse("x,readonly=1,zoned=1", &o, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect(o.read_only && o.zoned);
 	cr_expect_eq(o.cache_bytes, 0);
-	cr_expect_eq(hr_soft_parse("x,shared=1,cache=1M", &o, message), -EINVAL);
-	cr_expect_eq(hr_soft_parse("memory,size=1M,shared=1", &o, message), -EINVAL);
+	cr_expect_eq(hr_soft_parse("x,shared=1,cache=1M", &o, test_error()), -EINVAL);
+	cr_expect_eq(hr_soft_parse("memory,size=1M,shared=1", &o, test_error()), -EINVAL);
 }
 
 Test(soft_options, null_has_a_size_and_no_cache)
 {
 	struct hr_soft_options o;
 
-	cr_assert_eq(hr_soft_parse("null,size=64T,lba=512,cpus=3", &o, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_parse("null,size=64T,lba=512,cpus=3", &o, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect(o.null);
 	cr_expect_str_eq(o.path, "");
 	cr_expect_eq(o.cache_bytes, 0);
 	cr_expect_eq(o.bytes, 64ull << 40);
 	cr_expect_eq(o.first_cpu, 3);
 	cr_expect_eq(o.cpus, 1);
-	cr_assert_eq(hr_soft_parse("./null", &o, message), 0, "%s", message);
+	cr_assert_eq(hr_soft_parse("./null", &o, test_error()), 0, "%s", test_error_text());
 	cr_expect_not(o.null, "a file of that name");
 }
 
@@ -141,14 +146,27 @@ Test(soft_options, mistakes_are_refused_with_their_text)
 		{ "x,cpus=1-2-3", "1-2-3" },
 		{ "x,cpus=00000000000000000000001", "cpus" },
 		{ "x,threads=4,cpus=0-2", "threads=4" },
+		{ "x,mdts=16", "mdts=16" },
+		{ "x,dstrd=9", "dstrd=9" },
+		{ "x,readonly=2", "readonly=2" },
+		{ "x,shared=2", "shared=2" },
+		{ "x,zoned=2", "zoned=2" },
+		{ "x,namespaces=0", "namespaces=0" },
+		{ "x,namespaces=17", "namespaces=17" },
+		{ "x,reservations=3", "reservations=3" },
+		{ "x,zoned=1,namespaces=2", "zoned=1" },
+		{ "x,zoned=1,reservations=1", "zoned=1" },
+		{ "memory,size=1M,shared=1", "shared=1" },
+		{ "x,shared=1,cache=4096", "shared=1" },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct hr_soft_options o;
 
-		message[0] = '\0';
-		cr_expect_eq(hr_soft_parse(row[i].text, &o, message), -EINVAL, "'%s'", row[i].text);
-		cr_expect(strstr(message, row[i].named), "'%s': %s", row[i].text, message);
+		cr_expect_eq(hr_soft_parse(row[i].text, &o, test_error()), -EINVAL, "'%s'",
+			     row[i].text);
+		cr_expect(strstr(test_error_text(), row[i].named), "'%s': %s", row[i].text,
+			  test_error_text());
 	}
 }
 
@@ -159,12 +177,12 @@ Test(soft_options, a_text_beyond_the_limit_is_refused)
 
 	memset(text, 'a', sizeof(text));
 	text[HR_DEVICE_MAX] = '\0';
-	cr_expect_eq(hr_soft_parse(text, &o, message), -EINVAL);
+	cr_expect_eq(hr_soft_parse(text, &o, test_error()), -EINVAL);
 	text[HR_DEVICE_MAX - 1] = '\0';
-	cr_expect_eq(hr_soft_parse(text, &o, message), 0);
+	cr_expect_eq(hr_soft_parse(text, &o, test_error()), 0);
 }
 
-Test(soft_options, transports_are_told_apart)
+Test(soft_options, transports_are_distinguished_by_their_prefix)
 {
 	static const struct {
 		const char *device;
@@ -186,13 +204,116 @@ Test(soft_options, transports_are_told_apart)
 		struct hr_transport t;
 		int err;
 
-		cr_expect_eq(hr_transport_check(row[i].device, message), row[i].check, "%s",
+		cr_expect_eq(hr_transport_check(row[i].device, test_error()), row[i].check, "%s",
 			     row[i].device);
-		err = hr_transport_open(&t, row[i].device, message);
+		err = hr_transport_open(&t, row[i].device, test_error());
 		cr_expect_eq(err, row[i].open, "%s: %d", row[i].device, err);
 		if (!err)
 			t.ops->close(&t);
 	}
+}
+
+/* Each refused device string is named, with the form that is expected. */
+Test(soft_options, mistakes_in_device_strings_are_named)
+{
+	static const struct {
+		const char *device, *text;
+	} row[] = {
+		{ "pci:0000:41:00.8", "pci:0000:41:00.8: '0000:41:00.8' is not a PCI function" },
+		{ "pci:0000:41:20.0", "is not a PCI function (expected like 0000:41:00.0)" },
+		{ "vfio:41:00", "vfio:41:00: '41:00' is not a PCI function" },
+		{ "vfio:0000:41:00.0 ", "is not a PCI function" },
+		{ "kernel:/dev/nvme0n1", "it is for 'headrace store' only; expected soft:PATH" },
+		{ "0000:41:00.0", "; did you mean 'pci:0000:41:00.0'?" },
+		{ "a.img", "; did you mean 'soft:a.img'?" },
+		{ "a.img,size=1M", "; did you mean 'soft:a.img,size=1M'?" },
+		{ "/etc/passwd", "; did you mean 'soft:/etc/passwd'?" },
+		{ ".img", "'.img': expected soft:PATH[,...], pci:BDF or vfio:BDF" },
+		{ "x", "'x': expected soft:PATH[,...], pci:BDF or vfio:BDF" },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		cr_expect_eq(hr_transport_check(row[i].device, test_error()), -EINVAL, "%s",
+			     row[i].device);
+		cr_expect(strstr(test_error_text(), row[i].text), "'%s' lacks '%s'",
+			  test_error_text(), row[i].text);
+		cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
+	}
+	cr_expect_eq(hr_transport_check(".img", test_error()), -EINVAL);
+	cr_expect_not(strstr(test_error_text(), "did you mean"), "%s", test_error_text());
+	cr_expect_eq(hr_transport_check("x", test_error()), -EINVAL);
+	cr_expect_not(strstr(test_error_text(), "did you mean"), "%s", test_error_text());
+	cr_expect_eq(hr_transport_check("vfio:0000:41:1f.7", test_error()), 0);
+	cr_expect_eq(hr_transport_check("pci:41:00.0", test_error()), 0, "%s", test_error_text());
+}
+
+/* One disk has one identity, by whatever string it is named. */
+Test(soft_options, the_identity_of_a_device_does_not_depend_on_its_options)
+{
+	static const struct {
+		const char *device;
+		uint32_t nsid;
+		int want;
+		const char *text;
+	} row[] = {
+		{ "pci:0000:41:00.0", 1, 0, "function:0000:41:00.0/1" },
+		{ "vfio:41:00.0", 2, 0, "function:0000:41:00.0/2" },
+		{ "vfio:0001:AF:1f.7", 4294967295u, 0, "function:0001:af:1f.7/4294967295" },
+		{ "pci:nonsense", 1, -EINVAL, "" },
+		{ "soft:memory,size=1M", 1, -ENODEV, "" },
+		{ "soft:null,size=1M", 1, -ENODEV, "" },
+		{ "soft:memory", 1, -EINVAL, "" },
+		{ "soft:/nonexistent/image", 1, -ENOENT, "" },
+		{ "kernel:/dev/nvme0n1", 1, -EINVAL, "" },
+	};
+	char text[96], other[96], device[HR_DEVICE_MAX];
+	struct stat st;
+	FILE *image = fopen(path, "w");
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		memset(text, 'x', sizeof(text) - 1);
+		cr_expect_eq(hr_transport_identity(row[i].device, row[i].nsid, text, sizeof(text)),
+			     row[i].want, "%s", row[i].device);
+		cr_expect_str_eq(text, row[i].text, "%s", row[i].device);
+	}
+	cr_expect_eq(hr_transport_identity("pci:0000:41:00.0", 1, text, 24), 0);
+	cr_expect_eq(hr_transport_identity("pci:0000:41:00.0", 1, text, 23), -ENAMETOOLONG);
+	cr_expect_str_eq(text, "");
+	cr_assert(image && stat(path, &st) == 0);
+	fclose(image);
+	snprintf(device, sizeof(device), "soft:%s", path);
+	cr_expect_eq(hr_transport_identity(device, 3, text, sizeof(text)), 0);
+	snprintf(other, sizeof(other), "image:%llx:%llx/3", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	cr_expect_str_eq(text, other);
+	snprintf(device, sizeof(device), "soft:/tmp/.%s,cache=0", path + strlen("/tmp"));
+	cr_expect_eq(hr_transport_identity(device, 3, text, sizeof(text)), 0);
+	cr_expect_str_eq(text, other);
+}
+
+Test(soft_options, an_absent_device_is_one_that_may_come)
+{
+	char device[HR_DEVICE_MAX];
+
+	snprintf(device, sizeof(device), "soft:%s", path);
+	cr_expect(hr_transport_is_absent(device));
+	snprintf(device, sizeof(device), "soft:%s,size=1M", path);
+	cr_expect_not(hr_transport_is_absent(device), "it is made");
+	cr_expect_not(hr_transport_is_absent("soft:/etc/passwd"));
+	cr_expect_not(hr_transport_is_absent("soft:/etc/passwd/x"), "no folder");
+	cr_expect_not(hr_transport_is_absent("soft:memory,size=1M"));
+	cr_expect_not(hr_transport_is_absent("soft:memory"), "a mistake");
+	cr_expect(hr_transport_is_absent("pci:fffe:41:00.0"));
+	cr_expect_not(hr_transport_is_absent("pci:nonsense"));
+	cr_expect_not(hr_transport_is_absent("kernel:/dev/nonexistent"));
+	cr_expect_eq(hr_transport_namespaces("soft:memory,size=1M,namespaces=5"), 5);
+	cr_expect_eq(hr_transport_namespaces("soft:memory"), 0, "a mistake");
+	cr_expect_eq(hr_transport_namespaces("pci:0000:41:00.0"), 0, "not known");
+	cr_expect(hr_transport_is_physical("pci:0000:41:00.0"));
+	cr_expect_not(hr_transport_is_physical("vfio:0000:41:00.0"));
+	cr_expect_not(hr_transport_is_physical("soft:memory,size=1M"));
+	cr_expect_not(hr_transport_masters_bus("soft:memory,size=1M"));
+	cr_expect_not(hr_transport_masters_bus("pci:fffe:41:00.0"));
 }
 
 static int open_with(const char *options, struct hr_transport *t)
@@ -200,7 +321,7 @@ static int open_with(const char *options, struct hr_transport *t)
 	char device[HR_DEVICE_MAX];
 
 	snprintf(device, sizeof(device), "soft:%s%s", path, options);
-	return hr_transport_open(t, device, message);
+	return hr_transport_open(t, device, test_error());
 }
 
 Test(soft_options, an_image_is_made_once_and_keeps_its_size)
@@ -209,13 +330,13 @@ Test(soft_options, an_image_is_made_once_and_keeps_its_size)
 	struct stat st;
 
 	cr_expect_eq(open_with("", &t), -ENOENT);
-	cr_assert_eq(open_with(",size=1M", &t), 0, "%s", message);
+	cr_assert_eq(open_with(",size=1M", &t), 0, "%s", test_error_text());
 	cr_expect_eq(open_with("", &second), -EBUSY, "two controllers of one image");
 	t.ops->close(&t);
 	cr_expect_eq(open_with(",size=2M", &t), -EINVAL);
 	cr_assert_eq(stat(path, &st), 0);
 	cr_expect_eq(st.st_size, 1 << 20, "a wrong size= must not change the image");
-	cr_assert_eq(open_with("", &t), 0, "%s", message);
+	cr_assert_eq(open_with("", &t), 0, "%s", test_error_text());
 	t.ops->close(&t);
 }
 
@@ -224,19 +345,19 @@ Test(soft_options, a_long_path_is_named_by_its_end)
 	char device[HR_DEVICE_MAX];
 	struct hr_transport t;
 
-	cr_assert_eq(open_with(",size=1M", &t), 0, "%s", message);
+	cr_assert_eq(open_with(",size=1M", &t), 0, "%s", test_error_text());
 	cr_expect_eq(strncmp(t.name, "soft:/tmp/", 10), 0, "%s", t.name);
 	cr_expect_str_eq(t.name + 5, path);
 	t.ops->close(&t);
 	snprintf(device, sizeof(device), "soft:/tmp/././././././././%s", path + strlen("/tmp/"));
-	cr_assert_eq(hr_transport_open(&t, device, message), 0, "%s", message);
+	cr_assert_eq(hr_transport_open(&t, device, test_error()), 0, "%s", test_error_text());
 	cr_expect_eq(strncmp(t.name, "soft:...", 8), 0, "%s", t.name);
 	cr_expect_str_eq(t.name + strlen(t.name) - strlen(path) + 4, path + 4);
 	cr_expect_lt(strlen(t.name), sizeof t.name);
 	t.ops->close(&t);
 }
 
-Test(soft_options, what_is_no_image_is_refused)
+Test(soft_options, a_file_of_another_type_is_refused_as_an_image)
 {
 	struct hr_transport t;
 	int fd = open(path, O_CREAT | O_WRONLY, 0600);

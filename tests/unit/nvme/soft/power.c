@@ -1,4 +1,4 @@
-/* What survives a power cut: the volatile write cache of the software controller. */
+/* Data that survive a power cut: the volatile write cache of the software controller. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "config/limits.h"
-#include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
+#include "tests/harness/power.h"
 
 #define A CONFORM_DATA
 #define B (CONFORM_DATA + 64)
@@ -34,7 +34,7 @@ static void finish(void)
 
 TestSuite(soft_power, .init = name_image, .fini = finish, .timeout = 60);
 
-/* Blank image of 4 MiB (or as it was left), cache as given. */
+/* A blank image of 4 MiB, or the image of the last opening, with this cache. */
 static void power_on(const char *options)
 {
 	snprintf(device, sizeof(device), "soft:%s,size=4M%s", path, options);
@@ -56,10 +56,13 @@ static void flush(void)
 	cr_assert_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
 }
 
-/* Cut, look at the dead registers, and come back without the fault script or anything cached. */
+/*
+ * Cut the power, read the dead registers, and restart without the fault script and without cached
+ * data.
+ */
 static void cut(enum hr_soft_cut policy, uint64_t seed)
 {
-	hr_soft_power_cut(&c.t, policy, seed);
+	power_cut(&c.t, policy, seed);
 	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CSTS), UINT32_MAX);
 	cr_expect_eq(hr_reg_read64(&c.t, NVME_REG_CAP), UINT64_MAX);
 	c.t.ops->close(&c.t);
@@ -130,7 +133,7 @@ Test(soft_power, torn_blocks_have_whole_sectors)
 	cr_expect_gt(torn, 0, "no block is torn");
 }
 
-Test(soft_power, a_seed_repeats_itself)
+Test(soft_power, one_seed_gives_the_same_losses)
 {
 	bool first[BLOCKS];
 
@@ -210,7 +213,7 @@ Test(soft_power, a_cache_switched_off_has_written_everything)
 		cr_expect(holds(i, 1 + i), "block %u", i);
 }
 
-/* The cache is bounded: the oldest blocks make room, and only the newest can be lost. */
+/* The cache is limited: the oldest blocks are destaged, and only the newest can be lost. */
 Test(soft_power, a_full_cache_destages_the_oldest)
 {
 	uint32_t durable = 0;

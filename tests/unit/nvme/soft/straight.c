@@ -1,7 +1,7 @@
 /*
- * The straight way through a queue does what the careful one does. Two controllers get the same
- * commands, good and bad: one with a fault script whose rule never fires, so that it takes each
- * command by itself, one without.
+ * The fast path through a queue has the same results as the slow path. Two controllers get the same
+ * commands, good and bad: one with a fault script whose rule never matches, so that it executes
+ * each command separately, and one without.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void open_both(const char *options)
 	}
 }
 
-/* A command for slot n: its buffer is two pages of its own. */
+/* A command with CID n with its own buffer of two pages. */
 static struct hr_sqe make(struct conform *c, struct fake_random *random, uint32_t n)
 {
 	static const uint8_t opcode[] = { nvme_cmd_read,	 nvme_cmd_write,
@@ -82,7 +82,7 @@ static struct hr_sqe make(struct conform *c, struct fake_random *random, uint32_
 	return sqe;
 }
 
-/* Send n commands at once; status of each. */
+/* Send n commands at once; returns the status of each. */
 static void run(struct conform *c, uint64_t seed, uint32_t n, uint16_t *status)
 {
 	struct fake_random random = { seed };
@@ -132,7 +132,7 @@ static void compare(const char *options)
 	conform_close(&two[1]);
 }
 
-Test(soft_straight, it_does_what_the_careful_way_does)
+Test(soft_straight, straight_io_has_the_same_results_as_careful_io)
 {
 	compare("lba=4096,cache=0");
 	compare("lba=512,cache=0");

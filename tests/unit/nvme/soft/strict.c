@@ -1,6 +1,6 @@
 /*
- * Where the software controller is stricter than others that a driver may meet, so that mistakes of
- * drivers show here: doorbells, namespaces that are named for nothing, CIDs and CQIDs.
+ * Cases in which the software controller is stricter than others, so that mistakes of drivers show
+ * here: doorbells, namespaces of commands without one, CIDs and CQIDs.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static uint16_t admin(uint8_t opcode, uint32_t nsid, uint32_t cdw10, uint32_t cd
 	return conform_admin(&c, &sqe, NULL);
 }
 
-Test(soft_strict, a_namespace_that_has_no_meaning_is_refused)
+Test(soft_strict, a_namespace_field_without_meaning_is_refused)
 {
 	const uint32_t all = NVME_NSID_ALL, aec = NVME_FEAT_FID_ASYNC_EVENT;
 	const uint32_t log = 15u << 16 | NVME_LOG_LID_ERROR;
@@ -62,8 +62,37 @@ Test(soft_strict, a_namespace_that_has_no_meaning_is_refused)
 	conform_close(&c);
 }
 
-/* As many queues as were asked for, and no more than there are. */
-Test(soft_strict, queues_are_granted_as_asked)
+/* The controller has read CC: it has read the registers twice after this function was called. */
+static void expect_read(void)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint64_t deadline = hr_now_ns() + 30 * HR_NS_PER_S;
+
+		hr_reg_write32(&c.t, NVME_REG_INTMS, 1u << i);
+		while (!(hr_reg_read32(&c.t, NVME_REG_INTMC) & 1u << i))
+			cr_assert_lt(hr_now_ns(), deadline);
+	}
+	hr_reg_write32(&c.t, NVME_REG_INTMC, 7);
+}
+
+/* Base 3.1.3.5: only CC.EN from 0 to 1 starts it, and only CC.EN from 1 to 0 resets it. */
+Test(soft_strict, settings_alone_neither_start_nor_reset_it)
+{
+	conform_reach(&c);
+	hr_reg_write32(&c.t, NVME_REG_CC, conform_cc() & ~1u);
+	expect_read();
+	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CSTS), 0);
+	conform_close(&c);
+	conform_open(&c);
+	hr_reg_write32(&c.t, NVME_REG_CC, conform_cc() ^ 1u << NVME_CC_AMS_SHIFT);
+	expect_read();
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(admin(nvme_admin_identify, 0, NVME_IDENTIFY_CNS_CTRL, 0), 0);
+	conform_close(&c);
+}
+
+/* The controller grants the requested number of queues, up to the number that it has. */
+Test(soft_strict, queues_are_granted_as_requested_up_to_the_limit)
 {
 	uint32_t granted = 0, most = 0;
 
@@ -74,9 +103,21 @@ Test(soft_strict, queues_are_granted_as_asked)
 	cr_expect_gt(most, granted);
 	cr_expect_lt(most, 0xfffefffeu);
 	conform_close(&c);
+
+	/* The controller accepts only identifiers of granted queues. */
+	conform_open(&c);
+	cr_assert_eq(conform_set_feature(&c, NVME_FEAT_FID_NUM_QUEUES, 0x00010001, &granted), 0);
+	cr_assert_eq(granted, 0x00010001u);
+	cr_expect_eq(conform_create_cq(&c, 3, CONFORM_ENTRIES, CONFORM_RINGS),
+		     CONFORM_SPECIFIC(NVME_SC_QID_INVALID));
+	cr_expect_eq(conform_create_cq(&c, 2, CONFORM_ENTRIES, CONFORM_RINGS), 0);
+	cr_expect_eq(conform_create_sq(&c, 3, 2, CONFORM_ENTRIES, CONFORM_RINGS + 1),
+		     CONFORM_SPECIFIC(NVME_SC_QID_INVALID));
+	cr_expect_eq(conform_create_sq(&c, 2, 2, CONFORM_ENTRIES, CONFORM_RINGS + 1), 0);
+	conform_close(&c);
 }
 
-/* It has one power state, and no interrupts. */
+/* It has one power state and no interrupts. */
 Test(soft_strict, values_that_a_feature_cannot_have_are_refused)
 {
 	static const struct {
@@ -120,7 +161,7 @@ Test(soft_strict, a_completion_queue_out_of_range_is_a_wrong_identifier)
 	conform_close(&c);
 }
 
-/* An event request waits, and so does a read whose completion is held back. */
+/* An event request waits, and so does a read whose completion is delayed. */
 Test(soft_strict, a_cid_that_is_in_flight_is_refused)
 {
 	char file[] = "/tmp/headrace-strict-XXXXXX", device[96];
@@ -136,7 +177,9 @@ Test(soft_strict, a_cid_that_is_in_flight_is_refused)
 	unlink(file);
 	close(fd);
 
+	/* The command behind it in the queue ends, so the request waits in the controller. */
 	cid = conform_push(&c.admin, &sqe);
+	cr_expect_eq(admin(nvme_admin_get_features, 0, NVME_FEAT_FID_ARBITRATION, 0), 0);
 	c.admin.cid = cid;
 	cr_expect_eq(admin(nvme_admin_get_features, 0, NVME_FEAT_FID_ARBITRATION, 0),
 		     NVME_SC_CMDID_CONFLICT);
@@ -144,6 +187,8 @@ Test(soft_strict, a_cid_that_is_in_flight_is_refused)
 
 	sqe = conform_io_sqe(&c, nvme_cmd_read, 0, 1, CONFORM_DATA);
 	cid = conform_push(&c.io, &sqe);
+	conform_ring(&c, &c.io);
+	cr_expect_eq(admin(nvme_admin_get_features, 0, NVME_FEAT_FID_ARBITRATION, 0), 0);
 	c.io.cid = cid;
 	conform_push(&c.io, &sqe);
 	conform_ring(&c, &c.io);
@@ -157,7 +202,28 @@ Test(soft_strict, a_cid_that_is_in_flight_is_refused)
 	conform_use(NULL);
 }
 
-/* The statuses of commands that one doorbell tells of, in the order of their completions. */
+Test(soft_strict, data_of_reservations_stay_in_the_windows)
+{
+	static const uint8_t opcode[] = { nvme_cmd_resv_register, nvme_cmd_resv_report,
+					  nvme_cmd_resv_acquire, nvme_cmd_resv_release };
+	struct hr_sqe sqe = { .opcode = nvme_cmd_resv_report, .nsid = 1, .cdw10 = 15 };
+
+	conform_use("soft:memory,size=64M,reservations=1");
+	conform_open_io(&c);
+	sqe.prp1 = conform_bus(&c, CONFORM_DATA);
+	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
+	sqe.prp1 = 1ull << 50;
+	for (size_t i = 0; i < sizeof(opcode); i++) {
+		sqe.opcode = opcode[i];
+		sqe.cdw10 = opcode[i] == nvme_cmd_resv_report ? 15 : 0;
+		cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), NVME_SC_DATA_XFER_ERROR, "%02x",
+			     opcode[i]);
+	}
+	conform_close(&c);
+	conform_use(NULL);
+}
+
+/* The statuses of commands sent by one doorbell write, in the order of their completions. */
 static void send_at_once(const struct hr_sqe *sqe, const uint16_t *cid, uint32_t n,
 			 uint16_t *status)
 {
@@ -176,10 +242,10 @@ static void send_at_once(const struct hr_sqe *sqe, const uint16_t *cid, uint32_t
 	}
 }
 
-/* They are in flight together, also where the first one is done before the second one is fetched. */
+/* Both commands count as in flight, even if the first is complete before the second is fetched. */
 static void repeat_in_one_doorbell(const char *device)
 {
-	static const uint16_t cid[] = { 1, 257, 65535, 257, 2, 1, 1, 3, 3 };
+	static const uint16_t cid[] = { 1, 1025, 65535, 1025, 2, 1, 1, 3, 3 };
 	static const bool repeated[] = { 0, 0, 0, 1, 0, 1, 1, 0, 1 };
 	enum { COUNT = sizeof(cid) / sizeof(cid[0]) };
 	uint16_t status[COUNT];
@@ -218,7 +284,7 @@ Test(soft_strict, a_cid_is_not_used_twice_in_one_doorbell)
 	close(fd);
 }
 
-Test(soft_strict, a_bad_doorbell_is_said_and_logged)
+Test(soft_strict, a_bad_doorbell_is_a_warning_and_a_log_entry)
 {
 	const struct nvme_error_log_page *log;
 	unsigned warnings;
@@ -229,8 +295,8 @@ Test(soft_strict, a_bad_doorbell_is_said_and_logged)
 	conform_doorbell(&c, 1, false, 5000);
 	while (fake_log_count_of(HR_LOG_WARN) == warnings)
 		hr_wait_ns(HR_NS_PER_MS);
-	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "queue 1: SQ tail doorbell 5000"), "%s",
-		  fake_log_last_of(HR_LOG_WARN));
+	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "queue 1: SQ tail doorbell value 5000"),
+		  "%s", fake_log_last_of(HR_LOG_WARN));
 	cr_assert_eq(conform_get_log(&c, NVME_LOG_LID_ERROR, 64, 0), 0);
 	cr_expect_eq(log->sqid, 1);
 	cr_expect_eq(log->cmdid, 0xffff);
@@ -238,12 +304,12 @@ Test(soft_strict, a_bad_doorbell_is_said_and_logged)
 	while (fake_log_count_of(HR_LOG_WARN) == warnings + 1)
 		hr_wait_ns(HR_NS_PER_MS);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN),
-			 "queue 7: CQ head doorbell 3, and there is no"),
+			 "queue 7: CQ head doorbell value 3, but there is no"),
 		  "%s", fake_log_last_of(HR_LOG_WARN));
 	conform_close(&c);
 }
 
-/* A register is memory here: what was last written to a queue that is gone is no mistake. */
+/* A register is memory here: the last value written for a deleted queue is not an error. */
 Test(soft_strict, a_queue_that_was_deleted_leaves_no_event_behind)
 {
 	const struct hr_sqe request = { .opcode = nvme_admin_async_event };
@@ -259,4 +325,87 @@ Test(soft_strict, a_queue_that_was_deleted_leaves_no_event_behind)
 	cr_expect_not(conform_peek(&c, &c.admin, 50, &cqe), "an event: %08x", cqe.dw0);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), warnings);
 	conform_close(&c);
+}
+
+/* SGLs, fused operations and interrupt vectors do not exist here, for no queue. */
+Test(soft_strict, flags_of_features_that_it_lacks_are_refused)
+{
+	static const uint8_t flags[] = { 1, 2, 3, 0x40, 0x80, 0xc0 };
+	static const uint32_t vector[] = { 0x00010001, 0x00000003, 0x80000001 };
+	static const char *const device[] = { NULL, "soft:null,size=64M" };
+
+	for (size_t d = 0; d < sizeof(device) / sizeof(device[0]); d++) {
+		struct hr_sqe sqe;
+
+		conform_use(device[d]);
+		conform_open_io(&c);
+		for (size_t i = 0; i < sizeof(flags); i++) {
+			for (uint8_t opcode = nvme_cmd_flush; opcode <= nvme_cmd_read; opcode++) {
+				sqe = conform_io_sqe(&c, opcode, 0, 1, CONFORM_DATA);
+				sqe.flags = flags[i];
+				cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL),
+					     NVME_SC_INVALID_FIELD, "%02x %02x", opcode, flags[i]);
+			}
+			sqe = (struct hr_sqe){ .opcode = nvme_admin_get_features,
+					       .flags = flags[i],
+					       .cdw10 = NVME_FEAT_FID_ARBITRATION };
+			cr_expect_eq(conform_admin(&c, &sqe, NULL), NVME_SC_INVALID_FIELD, "%02x",
+				     flags[i]);
+		}
+		for (size_t i = 0; i < sizeof(vector) / sizeof(vector[0]); i++) {
+			sqe = (struct hr_sqe){ .opcode = nvme_admin_create_cq,
+					       .prp1 = conform_bus(&c, CONFORM_RINGS + 4),
+					       .cdw10 = 15u << 16 | 2,
+					       .cdw11 = vector[i] };
+			cr_expect_eq(conform_admin(&c, &sqe, NULL),
+				     CONFORM_SPECIFIC(NVME_SC_INVALID_VECTOR), "%08x", vector[i]);
+		}
+		conform_close(&c);
+	}
+	conform_use(NULL);
+}
+
+static uint32_t next_event(void)
+{
+	struct hr_cqe cqe;
+
+	cr_assert(conform_peek(&c, &c.admin, CONFORM_MS, &cqe));
+	conform_release(&c, &c.admin);
+	cr_expect_eq(hr_cqe_status(cqe.status), 0);
+	return cqe.dw0;
+}
+
+/* The list of changed namespaces is kept until the host reads it, whatever happens meanwhile. */
+Test(soft_strict, a_changed_namespace_is_listed_until_the_list_is_read)
+{
+	char file[] = "/tmp/headrace-strict-XXXXXX", device[96];
+	const struct hr_sqe request = { .opcode = nvme_admin_async_event };
+	const int fd = mkstemp(file);
+	const uint32_t *list;
+
+	cr_assert(dprintf(fd, "on read lba 1: protect\non read lba 2: warn 0x4\n") > 0);
+	snprintf(device, sizeof(device), "soft:memory,size=64M,faults=%s", file);
+	conform_use(device);
+	conform_open_io(&c);
+	unlink(file);
+	close(fd);
+	list = conform_page(&c, CONFORM_IDENTIFY);
+	cr_expect_eq(conform_set_feature(&c, NVME_FEAT_FID_ASYNC_EVENT, 0x11f, NULL), 0);
+	cr_expect_eq(conform_io(&c, nvme_cmd_read, 1, 1, CONFORM_DATA, 0), 0);
+	conform_push(&c.admin, &request);
+	conform_ring(&c, &c.admin);
+	cr_expect_eq(next_event(), 0x040002u, "namespace attributes, changed namespace list");
+	cr_expect_eq(conform_io(&c, nvme_cmd_read, 2, 1, CONFORM_DATA, 0), 0);
+	conform_push(&c.admin, &request);
+	conform_ring(&c, &c.admin);
+	cr_expect_eq(next_event() & 0xff00ff, 0x020001u, "health log");
+	cr_expect_eq(conform_get_log(&c, NVME_LOG_LID_CHANGED_NS, HR_PAGE, 1u << 15), 0);
+	cr_expect_eq(list[0], 1, "retained");
+	cr_expect_eq(conform_get_log(&c, NVME_LOG_LID_CHANGED_NS, HR_PAGE, 0), 0);
+	cr_expect_eq(list[0], 1);
+	cr_expect_eq(list[1], 0);
+	cr_expect_eq(conform_get_log(&c, NVME_LOG_LID_CHANGED_NS, HR_PAGE, 0), 0);
+	cr_expect_eq(list[0], 0, "read before");
+	conform_close(&c);
+	conform_use(NULL);
 }

@@ -1,9 +1,14 @@
-/* Polling threads: which queue is whose, and queues that come and go while others are at work. */
+/*
+ * Polling threads: the owners of queues, and queues that are created and deleted while others are
+ * used.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "boot/engine/devices.h"
 #include "config/clock.h"
@@ -11,14 +16,24 @@
 #include "nvme/soft/internal.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/conform.h"
+#include "tests/harness/error.h"
 
 #define A CONFORM_DATA
-#define BUSY 3u /* queue pairs 1..BUSY are at work */
+#define BUSY 3u /* queue pairs 1..BUSY are used all the time */
 #define BATCH 15u
 #define PAGES_EACH 32u /* of data, per busy queue */
-#define COMES 5u       /* this one comes and goes, and 6 */
+#define COMES 5u       /* queues COMES and COMES + 1 are created and deleted */
 
 static struct conform c;
+
+/* In place of the kernel's: how often a thread of this process has yielded. */
+static uint32_t yields; /* atomic */
+
+int sched_yield(void)
+{
+	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
+	return (int)syscall(SYS_sched_yield);
+}
 
 static void finish(void)
 {
@@ -45,7 +60,7 @@ Test(soft_threads, queues_are_spread_whatever_their_identifiers_are)
 
 	conform_use("soft:memory,size=1M,threads=3");
 	conform_open(&c);
-	/* identifiers that are equal modulo the number of threads, and all others */
+	/* Identifiers that are equal modulo the number of threads, and all others. */
 	for (uint16_t id = 3; id <= 6; id += 3)
 		cr_assert_eq(conform_add_io(&c, &q, id, CONFORM_ENTRIES), 0);
 	expect_spread(0, 1);
@@ -62,7 +77,7 @@ Test(soft_threads, queues_are_spread_whatever_their_identifiers_are)
 	expect_spread(0, 0);
 }
 
-/* Another thread keeps queues 1..BUSY at work until told to end. */
+/* Another thread uses queues 1..BUSY until the test sets `stop`. */
 static struct {
 	pthread_t thread;
 	struct conform_queue q[BUSY];
@@ -120,7 +135,7 @@ static void start_work(const char *device)
 
 static void end_work(void)
 {
-	/* on a loaded machine it may not even have begun */
+	/* On a loaded machine the thread may not have started yet. */
 	while (!is_bad() && __atomic_load_n(&busy.done, __ATOMIC_ACQUIRE) == 0)
 		hr_wait_ns(HR_NS_PER_MS);
 	__atomic_store_n(&busy.stop, 1, __ATOMIC_RELEASE);
@@ -140,7 +155,7 @@ static void queues_come_and_go(const char *device)
 
 			cr_assert_eq(conform_add_io(&c, &q, id, 2 + n % 15), 0, "%s", device);
 			cr_assert_eq(conform_do(&c, &q, &sqe, NULL), 0);
-			if (n % 2) /* sent, and perhaps never looked at */
+			if (n % 2) /* sent, and possibly not executed */
 				conform_push(&q, &sqe);
 			conform_ring(&c, &q);
 		}
@@ -170,7 +185,7 @@ Test(soft_threads, windows_come_and_go_while_queues_work)
 		struct hr_region region;
 
 		cr_assert_eq(hr_region_init_host(&region, "comes", memory, sizeof(memory)), 0);
-		cr_assert_eq(c.t.ops->map(&c.t, &region), 0);
+		cr_assert_eq(c.t.ops->map(&c.t, &region, NULL), 0);
 		c.t.ops->unmap(&c.t, &region);
 	}
 	end_work();
@@ -197,6 +212,134 @@ static uint32_t first_cpu(cpu_set_t *ours)
 	return cpu;
 }
 
+/* Sleeps of the only thread in 200 ms after two seconds without work. */
+static uint64_t quiet_sleeps(void)
+{
+	uint64_t before;
+
+	fake_clock_skip(2 * HR_NS_PER_S);
+	hr_wait_ns(20 * HR_NS_PER_MS); /* it sees the time */
+	before = fake_clock_waits();
+	hr_wait_ns(200 * HR_NS_PER_MS);
+	return fake_clock_waits() - before;
+}
+
+/* On a busy machine the thread may start, or look at the clock, only after the skip: then try again. */
+Test(soft_threads, a_thread_that_had_no_work_for_long_sleeps_longer)
+{
+	uint64_t sleeps = UINT64_MAX;
+
+	conform_use("soft:memory,size=1M");
+	conform_open(&c);
+	for (unsigned tries = 0; tries < 50 && sleeps > 60; tries++)
+		sleeps = quiet_sleeps();
+	cr_expect_leq(sleeps, 60u, "%llu sleeps in 200 ms", (unsigned long long)sleeps);
+}
+
+/* Wait until all threads sleep. Returns the rounds of thread 0 so far. */
+static uint32_t wait_asleep(void)
+{
+	struct soft *soft = c.t.impl;
+	uint32_t rounds = 0;
+
+	for (bool all = false; !all; hr_wait_ns(HR_NS_PER_MS)) {
+		pthread_mutex_lock(&soft->rest_lock);
+		all = soft->asleep == soft->threads;
+		if (all)
+			rounds = soft->poller[0].rounds;
+		pthread_mutex_unlock(&soft->rest_lock);
+	}
+	return rounds;
+}
+
+/* Admin commands, and I/O that comes rarely: no thread yields, because the host waits for each. */
+Test(soft_threads, a_thread_yields_only_when_io_is_dense)
+{
+	conform_use("soft:memory,size=1M");
+	conform_open_io(&c);
+	for (unsigned n = 0; n < 10; n++) {
+		hr_transport_rest(&c.t, true);
+		wait_asleep(); /* the thread has noted the time of the last command */
+		hr_transport_rest(&c.t, false);
+		fake_clock_skip(2 * HR_NS_PER_MS);
+		cr_assert_eq(conform_io(&c, nvme_cmd_read, n, 1, A, 0), 0);
+		cr_assert_eq(conform_identify(&c, 1, 0), 0);
+	}
+	cr_expect_eq(__atomic_load_n(&yields, __ATOMIC_RELAXED), 0u);
+	while (!__atomic_load_n(&yields, __ATOMIC_RELAXED))
+		cr_assert_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
+}
+
+static void a_resting_controller_sleeps(const char *device)
+{
+	static uint8_t memory[HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	struct hr_region region;
+	uint32_t rounds;
+
+	conform_use(device);
+	conform_open_io(&c);
+	for (unsigned n = 0; n < 20; n++) {
+		hr_transport_rest(&c.t, true);
+		hr_transport_rest(&c.t, true);
+		rounds = wait_asleep();
+		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CSTS), 1, "registers can be read");
+		cr_assert_eq(hr_region_init_host(&region, "comes", memory, sizeof(memory)), 0);
+		cr_assert_eq(c.t.ops->map(&c.t, &region, NULL), 0);
+		c.t.ops->unmap(&c.t, &region);
+		cr_expect_eq(wait_asleep(), rounds, "no thread has polled meanwhile");
+		hr_transport_rest(&c.t, false);
+		cr_assert_eq(conform_io(&c, n & 1 ? nvme_cmd_write : nvme_cmd_read, n, 1, A, 0), 0);
+	}
+	conform_close(&c);
+}
+
+Test(soft_threads, a_resting_controller_sleeps_until_it_is_woken)
+{
+	char pinned[80];
+	cpu_set_t ours;
+
+	a_resting_controller_sleeps("soft:memory,size=1M,threads=3");
+	a_resting_controller_sleeps("soft:null,size=1M");
+	snprintf(pinned, sizeof(pinned), "soft:memory,size=1M,cpus=%u", first_cpu(&ours));
+	a_resting_controller_sleeps(pinned);
+}
+
+Test(soft_threads, a_resting_controller_can_be_closed)
+{
+	struct hr_transport t;
+
+	for (unsigned n = 0; n < 20; n++) {
+		cr_assert_eq(hr_transport_open(&t, "soft:null,size=1M,threads=2", test_error()), 0);
+		hr_transport_rest(&t, true);
+		if (n & 1) {
+			c.t = t;
+			wait_asleep();
+		}
+		t.ops->close(&t);
+	}
+	memset(&c.t, 0, sizeof(c.t));
+}
+
+/* The doorbell is the last access before the rest. */
+Test(soft_threads, commands_in_flight_end_before_the_rest)
+{
+	struct hr_sqe sqe;
+	struct hr_cqe cqe;
+
+	conform_use("soft:memory,size=1M,threads=2");
+	conform_open_io(&c);
+	for (unsigned n = 0; n < 200; n++) {
+		sqe = conform_io_sqe(&c, nvme_cmd_read, n % 16, 1, A);
+		conform_push(&c.io, &sqe);
+		conform_ring(&c, &c.io);
+		hr_transport_rest(&c.t, true);
+		wait_asleep();
+		cr_assert(conform_peek(&c, &c.io, 0, &cqe), "command %u", n);
+		hr_transport_rest(&c.t, false);
+		conform_release(&c, &c.io);
+	}
+}
+
 Test(soft_threads, threads_are_bound_to_their_cpus)
 {
 	cpu_set_t ours, its;
@@ -207,24 +350,23 @@ Test(soft_threads, threads_are_bound_to_their_cpus)
 	snprintf(device, sizeof(device), "soft:memory,size=1M,cpus=%u", cpu);
 	conform_use(device);
 	conform_open_io(&c);
-	cr_assert_eq(pthread_getaffinity_np(soft_of()->poller[0].thread, sizeof(its), &its), 0);
+	cr_assert_eq(pthread_getaffinity_np(soft_of()->poller[0].thread.id, sizeof(its), &its), 0);
 	cr_expect_eq(CPU_COUNT(&its), 1);
 	cr_expect(CPU_ISSET(cpu, &its));
 	cr_assert_eq(sched_getaffinity(0, sizeof(its), &its), 0);
 	cr_expect(CPU_EQUAL(&ours, &its), "the caller stays where it was");
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
-	/* The only thread that waits meanwhile is the one that found nothing for long enough. */
+	/* Only the thread that was idle for long enough waits meanwhile. */
 	waits = fake_clock_waits();
 	while (fake_clock_waits() < waits + 2)
 		sched_yield();
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
 }
 
-Test(soft_threads, cpus_that_are_not_there_are_refused)
+Test(soft_threads, absent_cpus_are_refused)
 {
-	char message[HR_LOG_LINE_MAX] = "";
 	struct hr_transport t;
 
-	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,cpus=1023", message), -EINVAL);
-	cr_expect(strstr(message, "CPU 1023"), "%s", message);
+	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,cpus=1023", test_error()), -EINVAL);
+	cr_expect(strstr(test_error_text(), "CPU 1023"), "%s", test_error_text());
 }

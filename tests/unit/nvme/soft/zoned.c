@@ -40,7 +40,7 @@ static uint16_t identify(uint32_t cns, uint32_t nsid, uint32_t csi)
 	return conform_admin(&c, &sqe, NULL);
 }
 
-Test(soft_zoned, identify_tells_the_command_set)
+Test(soft_zoned, identify_names_the_command_set)
 {
 	const struct nvme_zns_id_ns *ns = conform_page(&c, CONFORM_IDENTIFY);
 	const uint32_t *list = conform_page(&c, CONFORM_IDENTIFY);
@@ -82,7 +82,10 @@ static uint16_t report(uint64_t lba, uint32_t bytes, uint32_t cdw13)
 	return conform_do(&c, &c.io, &sqe, NULL);
 }
 
-/* Zones from the one of `lba` on, `count` of them with a descriptor in `bytes`; nothing behind. */
+/*
+ * A report of zones from the zone of `lba` on: `count` descriptors in `bytes`; nothing after them
+ * is written.
+ */
 static void expect_report(uint64_t lba, uint32_t bytes, uint64_t zones, uint32_t count)
 {
 	static const uint64_t capacity[] = { ZONE, ZONE, BLOCKS - 2 * ZONE };
@@ -107,7 +110,7 @@ static void expect_report(uint64_t lba, uint32_t bytes, uint64_t zones, uint32_t
 	cr_expect(at >= 2 * HR_PAGE || page[at] == 0xff, "more than %u bytes", bytes);
 }
 
-Test(soft_zoned, the_report_has_as_many_zones_as_there_is_room_for)
+Test(soft_zoned, the_report_has_as_many_zones_as_fit_the_buffer)
 {
 	expect_report(0, HR_PAGE, 3, 3);
 	expect_report(0, 64 + 3 * 64, 3, 3);

@@ -1,4 +1,7 @@
-/* A capture of a capture is the same machine, whatever the first one was; two are refused. */
+/*
+ * A capture of a capture equals the first one, for every source; two captures in one file are
+ * refused.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +32,7 @@ static void tear_down(void)
 
 TestSuite(topo_again, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* The capture of m as text; the caller frees. */
+/* The capture of m as text; the caller frees it. */
 static char *captured(const struct hr_model *m, size_t *size)
 {
 	int fd = memfd_create("capture", 0);
@@ -105,13 +108,13 @@ static void same_system(void)
 	cr_expect_eq(memcmp(&a->iommu, &b->iommu, sizeof a->iommu), 0);
 }
 
-/* `other` is read from a capture of `model`: nothing may differ, and a capture of it neither. */
+/* `other` is read from a capture of `model`: both must be equal, and so must their captures. */
 static void check_again(void)
 {
 	size_t size, size2;
 	char *first = captured(&model, &size), *second;
 
-	cr_assert_eq(hr_source_parse(&other, "capture", first, size), 0, "%s", other.message);
+	cr_assert_eq(hr_source_parse(&other, "capture", first, size), 0, "%s", other.error.text);
 	cr_assert_eq(other.count, model.count);
 	same_system();
 	for (uint32_t i = 0; i < model.count; i++) {
@@ -122,7 +125,7 @@ static void check_again(void)
 		same_window(&a->mem, &b->mem);
 		same_window(&a->pref, &b->pref);
 		same_text(a->driver, b->driver);
-		same_text(a->slot, b->slot);
+		same_text(a->pci_slot, b->pci_slot);
 		cr_expect_eq(a->denied, b->denied);
 		cr_expect_eq(a->parent, b->parent);
 		cr_expect_eq(a->orphan, b->orphan);
@@ -134,7 +137,10 @@ static void check_again(void)
 	free(second);
 }
 
-/* GPU and SSD behind one switch, as lspci -vv prints it; no register says what is not there. */
+/*
+ * GPU and SSD behind one switch, as lspci -vv prints them; without registers no capability is known
+ * to be absent.
+ */
 static const char text_switch[] =
 	"00:00.0 Host bridge [0600]: Host [8086:1234]\n\n"
 	"00:01.0 PCI bridge [0604]: Port [8086:1901]\n\tControl: I/O+ Mem+ BusMaster+\n"
@@ -166,9 +172,9 @@ static int parse(struct hr_model *m, const char *text)
 	return hr_source_parse(m, "x", text, strlen(text));
 }
 
-Test(topo_again, a_capture_of_text_keeps_what_was_concluded_and_whence)
+Test(topo_again, a_capture_of_text_keeps_conclusions_and_their_sources)
 {
-	cr_assert_eq(parse(&model, text_switch), 0, "%s", model.message);
+	cr_assert_eq(parse(&model, text_switch), 0, "%s", model.error.text);
 	cr_assert_eq(model.fn[3].fact[HR_F_ACS].source, HR_SRC_INFERRED);
 	check_again();
 }
@@ -182,16 +188,17 @@ Test(topo_again, a_capture_of_a_dump_with_text_is_the_same)
 	f = fake_find(m, "04:00.0");
 	strcat(f->text, "\tPhysical Slot: 3\n\tNUMA node: 1\n\tIOMMU group: 3\n"
 			"\tKernel driver in use: nvme\n");
-	/* A slot number in the registers beside the name in the text; a port with 64 bytes. */
+	/* A slot number in the registers as well as a name in the text; a port with 64 bytes. */
 	f = fake_find(m, "02:01.0");
-	fake_put(f, FAKE_EXP + HR_EXP_FLAGS, 2, HR_EXP_SLOT | 2 | HR_PORT_DOWNSTREAM << 4);
+	fake_put(f, FAKE_EXP + HR_EXP_FLAGS, 2,
+		 HR_EXP_SLOT_IMPLEMENTED | 2 | HR_PORT_DOWNSTREAM << 4);
 	fake_put(f, FAKE_EXP + HR_EXP_SLTCAP, 4, 9u << 19);
 	strcat(f->text, "\tPhysical Slot: upper\n");
 	fake_find(m, "00:02.0")->bytes = 64;
 	strcat(fake_find(m, "05:00.0")->text,
 	       "\tRegion 2: Memory at <unassigned> (64-bit, prefetchable) [size=1G]\n");
 	fake_find(m, "01:00.0")->bytes = 256;
-	cr_assert_eq(fake_load(m, &model), 0, "%s", model.message);
+	cr_assert_eq(fake_load(m, &model), 0, "%s", model.error.text);
 	check_again();
 	free(m);
 }
@@ -208,7 +215,7 @@ Test(topo_again, a_capture_of_an_nccl_file_keeps_the_shape)
 		"   <pci busid=\"0000:15:00.0\" class=\"0x010802\" link_width=\"4\"/>\n"
 		"  </pci>\n </cpu>\n</system>\n";
 
-	cr_assert_eq(parse(&model, xml), 0, "%s", model.message);
+	cr_assert_eq(parse(&model, xml), 0, "%s", model.error.text);
 	check_again();
 	cr_expect_eq(other.fn[1].parent, 0);
 }
@@ -227,7 +234,7 @@ Test(topo_again, a_long_word_of_the_command_line_is_kept_whole)
 		size_t size;
 		char *capture = captured(&model, &size);
 
-		cr_assert_eq(parse(&other, capture), 0, "%s", other.message);
+		cr_assert_eq(parse(&other, capture), 0, "%s", other.error.text);
 		free(capture);
 	}
 	*strstr(text, "hostname") = '\0';
@@ -268,9 +275,9 @@ static void expect_refused(const struct fake_machine *a, const struct fake_machi
 
 	snprintf(line, sizeof line, "line %u: ", lines_of(a) + 1);
 	cr_expect_eq(parse(&model, both), -EINVAL, "%s", what);
-	cr_expect(strstr(model.message, line) != NULL, "%s: '%s', not '%s'", what, model.message,
-		  line);
-	cr_expect(strstr(model.message, what) != NULL, "'%s'", model.message);
+	cr_expect(strstr(model.error.text, line) != NULL, "%s: '%s', not '%s'", what,
+		  model.error.text, line);
+	cr_expect(strstr(model.error.text, what) != NULL, "'%s'", model.error.text);
 	free(both);
 }
 
@@ -321,24 +328,24 @@ Test(topo_again, a_listing_beside_its_dump_is_one_capture)
 	fake_two_ports(b);
 	for (unsigned i = 0; i < a->count; i++)
 		a->fn[i].bytes = 0;
-	/* What changes from second to second is no contradiction. */
+	/* Different values of facts that always change are no contradiction. */
 	fake_put(fake_find(b, "04:00.0"), FAKE_EXP + HR_EXP_LNKSTA, 2, 4 << 4 | 1);
 	strcat(fake_find(a, "04:00.0")->text, "\tCapabilities: [40] Express (v2) Endpoint\n"
 					      "\t\tLnkSta:\tSpeed 16GT/s, Width x4\n");
 	both = joined(a, b);
-	cr_expect_eq(parse(&model, both), 0, "%s", model.message);
+	cr_expect_eq(parse(&model, both), 0, "%s", model.error.text);
 	cr_expect_eq(model.fn[7].config_bytes, 4096u);
 	free(both);
-	/* And the other way round, or a part of it again. */
+	/* The other order, and a partial repetition. */
 	both = joined(b, a);
-	cr_expect_eq(parse(&model, both), 0, "%s", model.message);
+	cr_expect_eq(parse(&model, both), 0, "%s", model.error.text);
 	cr_expect_eq(model.fn[7].config_bytes, 4096u);
 	free(both);
 	b->fn[0] = b->fn[4];
 	b->count = 1;
 	fake_two_ports(a);
 	both = joined(a, b);
-	cr_expect_eq(parse(&model, both), 0, "%s", model.message);
+	cr_expect_eq(parse(&model, both), 0, "%s", model.error.text);
 	free(both);
 	free(a);
 	free(b);
@@ -359,8 +366,8 @@ Test(topo_again, two_captures_of_our_own_are_refused_even_if_they_agree)
 		lines += *at == '\n';
 	snprintf(line, sizeof line, "line %u: ", lines);
 	cr_expect_eq(parse(&other, both), -EINVAL);
-	cr_expect(strstr(other.message, line) != NULL, "%s", other.message);
-	cr_expect(strstr(other.message, "second capture") != NULL, "%s", other.message);
+	cr_expect(strstr(other.error.text, line) != NULL, "%s", other.error.text);
+	cr_expect(strstr(other.error.text, "second capture") != NULL, "%s", other.error.text);
 	free(text);
 	free(both);
 	free(m);

@@ -1,20 +1,20 @@
-/* Rates of pairs alone and together, and the plan that follows from them. */
+/* Rates of pairs alone and together, and the plan derived from them. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
 
-TestSuite(topo_rates, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_rates, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 static struct hr_options opt;
 
 static void load(void)
 {
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
 }
 
 static void set_acs(const char *address, uint32_t value)
@@ -26,7 +26,7 @@ static double rate(const char *ssd, enum hr_direction direction, uint32_t *edge)
 {
 	struct hr_rate r = { .gpu = fake_at("03:00.0"), .ssd = fake_at(ssd) };
 
-	cr_assert_eq(hr_band_solve(&engine, &model, direction, &r, 1), 0);
+	cr_assert_eq(hr_band_solve(&topology, &model, direction, &r, 1), 0);
 	*edge = r.edge;
 	return r.gbs;
 }
@@ -58,7 +58,7 @@ Test(topo_rates, one_pair_is_limited_by_its_narrowest_edge)
 	direct = rate("04:00.0", HR_TO_GPU, &edge);
 	cr_expect(near(direct, 7.877 * 256 / 280 * 0.965), "%f", direct);
 	cr_expect_eq(edge, 2u * (uint32_t)fake_at("04:00.0"), "the SSD's link, up");
-	cr_expect(strstr(hr_edge_text(&engine, edge, text), "04:00.0 up") != NULL, "%s", text);
+	cr_expect(strstr(hr_edge_text(&topology, edge, text), "04:00.0 up") != NULL, "%s", text);
 	rate("04:00.0", HR_FROM_GPU, &edge);
 	cr_expect_eq(edge, 2u * (uint32_t)fake_at("04:00.0") + 1, "the SSD's link, down");
 	through = rate("05:00.0", HR_TO_GPU, &edge);
@@ -67,13 +67,15 @@ Test(topo_rates, one_pair_is_limited_by_its_narrowest_edge)
 	load();
 	through = rate("05:00.0", HR_TO_GPU, &edge);
 	cr_expect_eq(through, direct);
-	/* A blocked pair carries nothing. */
+	/* A blocked pair has rate 0. */
 	fake_put(fake_find(&machine, "03:00.0"), HR_CFG_COMMAND, 2, HR_COMMAND_BME);
 	load();
 	cr_expect_eq(rate("04:00.0", HR_TO_GPU, &edge), 0.0);
 }
 
-/* Two wide SSDs into one GPU: direct they share the GPU's link, redirected the uplink both ways. */
+/*
+ * Two wide SSDs and one GPU: direct flows share the GPU's link, redirected flows also the uplink.
+ */
 Test(topo_rates, shares_are_fair_and_redirected_flows_share_the_uplink)
 {
 	struct hr_rate r[2];
@@ -84,29 +86,31 @@ Test(topo_rates, shares_are_fair_and_redirected_flows_share_the_uplink)
 			fake_put(&machine.fn[i], FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4);
 	fake_put(fake_find(&machine, "04:00.0"), FAKE_EXP + HR_EXP_LNKCAP, 4, 16 << 4 | 4);
 	load();
-	cr_assert_eq(hr_change_apply(&model, &opt, "move:05:00.0=02:01.0", (char[160]){ 0 }), 0);
+	cr_assert_eq(hr_change_apply(&model, &opt, "move:05:00.0=02:01.0", NULL), 0);
 	cr_assert_eq(hr_model_link(&model), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
 	r[0] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("04:00.0") };
 	r[1] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("05:00.0") };
-	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, r, 2), 0);
 	cr_expect(near(r[0].gbs, r[1].gbs));
 	cr_expect(near(r[0].gbs + r[1].gbs, 31.508 * 256 / 280 * 0.965), "%f", r[0].gbs);
 	cr_expect_eq(r[0].edge, 2u * (uint32_t)fake_at("03:00.0") + 1, "the GPU's link, down");
-	/* The uplink trained to a quarter: nothing changes until traffic is sent through it. */
+	/*
+	 * The uplink is at a quarter of its rate: this matters only for traffic through the uplink.
+	 */
 	uplink = (uint32_t)fake_at("01:00.0");
 	model.fn[uplink].fact[HR_F_WIDTH].value = 1;
-	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, r, 2), 0);
 	cr_expect_eq(r[0].edge, 2u * (uint32_t)fake_at("03:00.0") + 1);
-	cr_assert_eq(hr_change_apply(&model, &opt, "acs:02:01.0=set", (char[160]){ 0 }), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_assert_eq(hr_change_apply(&model, &opt, "acs:02:01.0=set", NULL), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+	cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, r, 2), 0);
 	cr_expect_eq(r[0].edge / 2, uplink, "edge %u", r[0].edge);
 	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 64 / 88 * 0.965), "%f", r[0].gbs);
 }
 
-/* A redirected flow comes down the uplink again, where it meets traffic from elsewhere. */
-Test(topo_rates, redirected_flows_pay_the_way_down_too)
+/* A redirected flow also goes down the uplink and shares that edge with other traffic. */
+Test(topo_rates, redirected_flows_use_the_uplink_in_both_directions)
 {
 	struct hr_rate r[2];
 
@@ -115,7 +119,7 @@ Test(topo_rates, redirected_flows_pay_the_way_down_too)
 	load();
 	r[0] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("04:00.0") };
 	r[1] = (struct hr_rate){ .gpu = fake_at("03:00.0"), .ssd = fake_at("05:00.0") };
-	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, 2), 0);
+	cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, r, 2), 0);
 	cr_expect_eq(r[0].edge, 2u * (uint32_t)fake_at("01:00.0") + 1, "the uplink, down");
 	cr_expect(near(r[0].gbs + r[1].gbs, 1.969 * 64 / 88 * 0.965), "%f %f", r[0].gbs, r[1].gbs);
 }
@@ -128,19 +132,21 @@ Test(topo_rates, the_plan_prefers_the_better_verdict)
 		     0xe6000000, 0xe6ffffff, 0x3c000000000ull, 0x3c3ffffffffull);
 	fake_gpu(&machine, "06:00.0", 0x3c000000000ull, 34);
 	load();
-	cr_assert_eq(engine.gpus, 2u);
-	cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+	cr_assert_eq(topology.gpus, 2u);
+	cr_assert_eq(hr_band_plan(&topology, &model, HR_TO_GPU, r), 0);
 	cr_expect_eq(r[0].ssd, fake_at("04:00.0"));
 	cr_expect_eq(r[0].gpu, fake_at("03:00.0"), "the one behind the same switch");
 	cr_expect_eq(r[1].gpu, fake_at("06:00.0"), "the one that has none yet");
 }
 
-/* ---- what is known of one flow, and what of a whole root complex */
+/* ---- one flow, and a whole root complex */
 
 #define GENOA 0x14a4
 #define PREF 0x3c000000000ull
 
-/* Root ports 00:10.0 and on, each with a GPU (even) or a wide SSD (odd) on a bus of its own. */
+/*
+ * Root ports from 00:10.0, each with a GPU (even ports) or a wide SSD (odd ports) on its own bus.
+ */
 static void genoa(unsigned ports)
 {
 	char address[16];
@@ -159,7 +165,7 @@ static void genoa(unsigned ports)
 		snprintf(address, sizeof address, "%02x:00.0", 0x10 + i);
 		card = i % 2 ? fake_nvme(&machine, address, 0xe0000000 + (i << 24))
 			     : fake_gpu(&machine, address, base, 34);
-		for (unsigned k = 0; k < 2; k++) { /* 32 GT/s x16 */
+		for (unsigned k = 0; k < 2; k++) { /* link of 32 GT/s x16 */
 			struct fake_fn *f = k ? port : card;
 
 			fake_put(f, FAKE_EXP + HR_EXP_LNKCAP, 2, 16 << 4 | 5);
@@ -172,7 +178,7 @@ static void genoa(unsigned ports)
 
 static void solve(struct hr_rate *r, unsigned n)
 {
-	cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, r, n), 0);
+	cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, r, n), 0);
 }
 
 #define FLOW(gpu_at, ssd_at)                                   \
@@ -180,7 +186,7 @@ static void solve(struct hr_rate *r, unsigned n)
 		.gpu = fake_at(gpu_at), .ssd = fake_at(ssd_at) \
 	}
 
-Test(topo_rates, what_one_flow_does_does_not_cap_a_root_complex)
+Test(topo_rates, the_rate_of_one_flow_does_not_limit_a_root_complex)
 {
 	double one;
 	char text[96];
@@ -192,7 +198,7 @@ Test(topo_rates, what_one_flow_does_does_not_cap_a_root_complex)
 		solve(r, 1);
 		one = r[0].gbs;
 		cr_expect(one > 20 && one < 30, "%f", one);
-		cr_expect(strstr(hr_edge_text(&engine, r[0].edge, text), "root port") &&
+		cr_expect(strstr(hr_edge_text(&topology, r[0].edge, text), "root port") &&
 				  strstr(text, "prior"),
 			  "%s", text);
 	}
@@ -205,7 +211,7 @@ Test(topo_rates, what_one_flow_does_does_not_cap_a_root_complex)
 			cr_expect(near(r[i].gbs, one), "flow %u: %f", i, r[i].gbs);
 	}
 	{
-		/* Two SSDs into one GPU, one SSD into two GPUs: a port at either end is shared. */
+		/* Two SSDs to one GPU, one SSD to two GPUs: the flows share a port at one end. */
 		struct hr_rate in[2] = { FLOW("10:00.0", "11:00.0"), FLOW("10:00.0", "13:00.0") };
 		struct hr_rate out[2] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "11:00.0") };
 
@@ -223,8 +229,8 @@ Test(topo_rates, sums_through_one_root_complex_are_upper_bounds)
 		struct hr_rate r[2] = { FLOW("10:00.0", "11:00.0"), FLOW("12:00.0", "13:00.0") };
 
 		solve(r, 2);
-		cr_expect(hr_band_bound(&engine, r, 2));
-		cr_expect_not(hr_band_bound(&engine, r, 1), "one flow was measured");
+		cr_expect(hr_band_bound(&topology, r, 2));
+		cr_expect_not(hr_band_bound(&topology, r, 1), "one flow was measured");
 	}
 	fake_two_ports(&machine);
 	load();
@@ -232,13 +238,13 @@ Test(topo_rates, sums_through_one_root_complex_are_upper_bounds)
 		struct hr_rate r[2] = { FLOW("03:00.0", "04:00.0"), FLOW("03:00.0", "05:00.0") };
 
 		solve(r, 2);
-		cr_expect_not(hr_band_bound(&engine, r, 2), "one of them goes through it");
+		cr_expect_not(hr_band_bound(&topology, r, 2), "one of them goes through it");
 	}
 }
 
 /* ---- the plan */
 
-/* Two switches, a GPU and three SSDs below each; their root ports are on one bus. */
+/* Two switches with a GPU and three SSDs each; their root ports are on one bus. */
 static void two_switches(uint16_t vendor, uint16_t device, uint32_t acs)
 {
 	char address[16];
@@ -293,13 +299,13 @@ Test(topo_rates, the_plan_keeps_to_the_switch_even_when_acs_redirects)
 		struct hr_rate r[6];
 
 		two_switches(row[i].vendor, row[i].device, row[i].acs);
-		cr_assert_eq(engine.gpus, 2u);
-		cr_assert_eq(engine.ssds, 6u);
-		cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+		cr_assert_eq(topology.gpus, 2u);
+		cr_assert_eq(topology.ssds, 6u);
+		cr_assert_eq(hr_band_plan(&topology, &model, HR_TO_GPU, r), 0);
 		for (unsigned k = 0; k < 6; k++) {
 			struct hr_pair p;
 
-			hr_judge(&engine, r[k].gpu, r[k].ssd, &p);
+			hr_pair_evaluate(&topology, r[k].gpu, r[k].ssd, &p);
 			cr_expect_neq(p.common, HR_NO_FN,
 				      "row %zu, SSD %u goes to the other switch", i, k);
 			cr_expect_eq(p.verdict, row[i].near, "row %zu: %u", i, p.verdict);
@@ -307,22 +313,22 @@ Test(topo_rates, the_plan_keeps_to_the_switch_even_when_acs_redirects)
 	}
 }
 
-/* No switch: the same root bus and node before others, then the GPU that has fewer. */
-Test(topo_rates, the_plan_spreads_what_is_equally_far)
+/* Without switches: the same root bus and node first, then the GPU with fewer SSDs. */
+Test(topo_rates, the_plan_spreads_ssds_over_equally_distant_gpus)
 {
 	struct hr_rate r[4];
 	unsigned taken[4] = { 0 };
 
 	genoa(8);
-	cr_assert_eq(hr_band_plan(&engine, &model, HR_TO_GPU, r), 0);
+	cr_assert_eq(hr_band_plan(&topology, &model, HR_TO_GPU, r), 0);
 	for (unsigned k = 0; k < 4; k++)
 		for (unsigned g = 0; g < 4; g++)
-			taken[g] += r[k].gpu == engine.gpu[g];
+			taken[g] += r[k].gpu == topology.gpu[g];
 	for (unsigned g = 0; g < 4; g++)
 		cr_expect_eq(taken[g], 1u, "GPU %u has %u", g, taken[g]);
 }
 
-Test(topo_rates, solving_gives_its_memory_back)
+Test(topo_rates, solving_releases_its_memory)
 {
 	struct hr_rate r = { 0 };
 	size_t used;
@@ -331,7 +337,7 @@ Test(topo_rates, solving_gives_its_memory_back)
 	r = (struct hr_rate)FLOW("03:00.0", "04:00.0");
 	used = model.used;
 	for (unsigned i = 0; i < 1000; i++)
-		cr_assert_eq(hr_band_solve(&engine, &model, HR_TO_GPU, &r, 1), 0);
+		cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, &r, 1), 0);
 	cr_expect_eq(model.used, used);
 	cr_expect_eq(*(uint64_t *)hr_model_alloc(&model, 8), 0u, "memory is zeroed");
 }

@@ -6,18 +6,20 @@
 #include "pci/topo/bootmodel.h"
 #include "pci/topo/change.h"
 #include "pci/topo/groups.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
+#include "tests/harness/error.h"
+#include "pci/topo/explain.h"
 
-TestSuite(topo_boot, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_boot, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
-#define ISOLATED 0x1du /* what Linux sets: SV RR CR UF */
+#define ISOLATED 0x1du /* set by Linux: SV RR CR UF */
 #define PORTS 4u
 
 static const char *const ports[PORTS] = { "00:01.0", "00:02.0", "02:00.0", "02:01.0" };
 
 enum cpu { INTEL, AMD, ARM };
 
-/* Vendors of the root complex; all ports get that ACS control. */
+/* A machine with a root complex of that vendor, whose ports all have that ACS control. */
 static void make(enum cpu cpu, uint32_t acs, const char *head)
 {
 	static const uint16_t vendor[] = { 0x8086, 0x1022, 0x10de };
@@ -35,8 +37,8 @@ static void load(void)
 {
 	static const struct hr_options none;
 
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &none), 0);
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+	cr_assert_eq(hr_topology_init(&topology, &model, &none), 0);
 }
 
 #define OFF "headrace: iommu=1\n"
@@ -45,20 +47,21 @@ static void load(void)
 #define DISABLE "pci=disable_acs_redir="
 #define CONFIG "pci=config_acs="
 
-/* ---- the command line */
+/* ---- the kernel's command line */
 
-Test(topo_boot, the_command_line_decides_the_iommu_and_who_asks_for_acs)
+Test(topo_boot, the_command_line_decides_iommu_and_acs)
 {
 	static const struct {
 		enum cpu cpu;
-		uint32_t acs; /* now */
+		uint32_t acs; /* present value */
 		const char *head, *line;
 		const char *kernel;
 		enum hr_iommu iommu;
 		bool asks;
 	} row[] = {
 		{ INTEL, 0, OFF, "quiet", "6.8", HR_IOMMU_OFF, false },
-		{ INTEL, 0, OFF, "iommu=pt", "6.8", HR_IOMMU_OFF, false }, /* pt turns nothing on */
+		/* The option "pt" does not turn the IOMMU on. */
+		{ INTEL, 0, OFF, "iommu=pt", "6.8", HR_IOMMU_OFF, false },
 		{ INTEL, 0, OFF, "intel_iommu=on iommu=pt", "6.8", HR_IOMMU_PT, true },
 		{ INTEL, 0, OFF, "intel_iommu=on,sm_on iommu=pt", "6.8", HR_IOMMU_PT, true },
 		{ INTEL, 0, OFF, "intel_iommu=sm_on iommu=pt", "6.8", HR_IOMMU_OFF, false },
@@ -76,7 +79,18 @@ Test(topo_boot, the_command_line_decides_the_iommu_and_who_asks_for_acs)
 		{ INTEL, ISOLATED, ON, "iommu=soft", "6.8", HR_IOMMU_ON, true },
 		{ INTEL, ISOLATED, ON, "iommu=memaper=2,pt", "6.8", HR_IOMMU_PT, true },
 		{ INTEL, ISOLATED, ON, "xiommu=off amd_iommu=off", "6.8", HR_IOMMU_ON, true },
-		/* AMD's driver asks when it finds its table, before it looks at its words. */
+		/*
+		 * Quotes around a value, or around the whole option; the closing quote may be
+		 * missing.
+		 */
+		{ INTEL, ISOLATED, ON, "iommu=\"off\"", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, ISOLATED, ON, "iommu=\"off", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, ISOLATED, ON, "\"iommu=off\" quiet", "6.8", HR_IOMMU_OFF, false },
+		{ INTEL, ISOLATED, ON, "dyndbg=\"a iommu=off\"", "6.8", HR_IOMMU_ON, true },
+		{ INTEL, ISOLATED, ON, "iommu=\"\"", "6.8", HR_IOMMU_ON, true },
+		/*
+		 * AMD's driver asks for ACS when it finds its table, before it reads its options.
+		 */
 		{ AMD, ISOLATED, ON, "amd_iommu=off", "6.8", HR_IOMMU_OFF, true },
 		{ AMD, ISOLATED, ON, "iommu=off", "6.8", HR_IOMMU_OFF, true },
 		{ AMD, ISOLATED, ON, "iommu=off intremap=off", "6.8", HR_IOMMU_OFF, false },
@@ -84,7 +98,7 @@ Test(topo_boot, the_command_line_decides_the_iommu_and_who_asks_for_acs)
 		{ AMD, ISOLATED, ON, "intel_iommu=off", "6.8", HR_IOMMU_ON, true },
 		{ AMD, ISOLATED, OFF "headrace: cmdline=amd_iommu=off\n", "iommu=pt", "6.8",
 		  HR_IOMMU_PT, true },
-		/* Off without a word that says so: the firmware has it off. */
+		/* The IOMMU is off without an option: the firmware has turned it off. */
 		{ AMD, 0, OFF "headrace: cmdline=quiet\n", "iommu=pt", "6.8", HR_IOMMU_OFF, false },
 		{ AMD, 0, OFF "headrace: cmdline=amd_iommu=off\n", "iommu=pt", "6.8", HR_IOMMU_OFF,
 		  false },
@@ -122,27 +136,29 @@ Test(topo_boot, acs_controls_follow_kernel_and_parameters)
 	static const struct {
 		uint32_t now;
 		const char *head, *line, *kernel;
-		uint32_t near, far; /* control of 02:00.0 and of 02:01.0 afterwards */
+		uint32_t near, far; /* ACS control of 02:00.0 and of 02:01.0 after the boot */
 	} row[] = {
-		/* Nobody asks: the firmware's value stays. */
+		/* No driver asks, so the firmware's value stays. */
 		{ 0, OFF, "", "6.8", 0, 0 },
 		{ HR_ACS_SV, OFF, "", "6.8", HR_ACS_SV, HR_ACS_SV },
-		/* Asked for: SV RR CR UF of what the capability has, what firmware set stays. */
+		/* A driver asks: SV RR CR UF as supported, in addition to the firmware's bits. */
 		{ 0, OFF, "intel_iommu=on", "6.8", ISOLATED, ISOLATED },
 		{ HR_ACS_DT, OFF, "intel_iommu=on iommu=pt", "6.8", 0x5d, 0x5d },
 		{ 0, OFF, "intel_iommu=on pci=noats", "6.8", 0x1f, 0x1f },
-		/* What Linux set is not the firmware's. */
+		/* Bits that Linux set are not the firmware's. */
 		{ ISOLATED, PT, "intel_iommu=off", "6.8", 0, 0 },
 		{ 0x5d, PT, "intel_iommu=off", "6.8", HR_ACS_DT, HR_ACS_DT },
 		{ ISOLATED, OFF, "intel_iommu=off", "6.8", ISOLATED, ISOLATED },
-		/* disable_acs_redir, by version: SV and UF stay, or go back to the firmware's. */
+		/*
+		 * disable_acs_redir, by version: SV and UF stay, or return to the firmware's value.
+		 */
 		{ ISOLATED, PT, DISABLE "0000:02:00.0", "4.18", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, DISABLE "0000:02:00.0", "5.15", HR_ACS_SV | HR_ACS_UF, ISOLATED },
 		{ ISOLATED, PT, DISABLE "0000:02:00.0", "6.12", 0x53, ISOLATED },
 		{ ISOLATED, PT, DISABLE "0000:02:00.0", "6.15", 0, ISOLATED },
 		{ HR_ACS_RR | HR_ACS_SV, OFF, DISABLE "0000:02:00.0", "6.15", HR_ACS_SV,
 		  HR_ACS_RR | HR_ACS_SV },
-		/* Firmware's redirect outlives disable_acs_redir in these versions. */
+		/* In these versions the firmware's redirect stays in spite of disable_acs_redir. */
 		{ HR_ACS_RR, OFF, DISABLE "0000:02:00.0", "6.11", 0x57, HR_ACS_RR },
 		{ ISOLATED, PT, DISABLE "02:00.0;02:01.0", "6.8", HR_ACS_SV | HR_ACS_UF,
 		  HR_ACS_SV | HR_ACS_UF },
@@ -160,8 +176,8 @@ Test(topo_boot, acs_controls_follow_kernel_and_parameters)
 		{ ISOLATED, PT, DISABLE "pci:10b5:1", "6.8", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, DISABLE "nonsense;02:00.0", "6.8", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, DISABLE "02:00.0 " DISABLE "02:01.0", "6.8", ISOLATED,
-		  HR_ACS_SV | HR_ACS_UF }, /* the last one counts */
-		/* config_acs: unknown before 6.11; the first entry only until 6.15. */
+		  HR_ACS_SV | HR_ACS_UF }, /* the last entry counts */
+		/* config_acs: unknown before 6.11; until 6.15 only the first entry. */
 		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0", "6.8", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0;x0x00xx@02:01.0", "6.12",
 		  HR_ACS_SV | HR_ACS_UF, ISOLATED },
@@ -188,7 +204,7 @@ Test(topo_boot, acs_controls_follow_kernel_and_parameters)
 	}
 }
 
-Test(topo_boot, what_the_firmware_leaves_is_assumed_only_where_it_decides)
+Test(topo_boot, the_value_of_the_firmware_is_assumed_only_where_it_decides)
 {
 	static const struct {
 		uint32_t now;
@@ -237,7 +253,7 @@ struct change_row {
 	uint32_t acs;
 	const char *head, *change;
 	enum hr_verdict before, after;
-	bool assumed; /* the firmware's value is */
+	bool assumed; /* the firmware's value is assumed */
 };
 
 Test(topo_boot, a_boot_changes_verdicts_behind_a_switch)
@@ -247,40 +263,42 @@ Test(topo_boot, a_boot_changes_verdicts_behind_a_switch)
 		{ INTEL, 0, OFF, "iommu=on", HR_DIRECT, HR_SILENT_LOSS, false },
 		{ AMD, 0, OFF, "iommu=pt", HR_DIRECT, HR_REDIR_LISTED, false },
 		{ ARM, 0, OFF, "iommu=pt", HR_DIRECT, HR_REDIR_UNLISTED, false },
-		/* Off again: direct, if the firmware leaves ACS alone. */
+		/*
+		 * The IOMMU is turned off again: the pair is direct if the firmware does not set
+		 * ACS.
+		 */
 		{ INTEL, ISOLATED, PT, "iommu=off", HR_REDIR_UNLISTED, HR_DIRECT, true },
-		/* AMD asks for ACS whatever the words. */
+		/* AMD's driver asks for ACS with any command line. */
 		{ AMD, ISOLATED, PT, "iommu=off", HR_REDIR_LISTED, HR_REDIR_LISTED, false },
-		/* Cleared at run time: the next boot sets it again. */
+		/* ACS was cleared at run time: the next boot sets it again. */
 		{ INTEL, 0, PT, "iommu=pt", HR_DIRECT, HR_REDIR_UNLISTED, false },
 		{ INTEL, 0, PT, "boot=quiet", HR_DIRECT, HR_REDIR_UNLISTED, false },
 		{ INTEL, ISOLATED, PT, "boot=" DISABLE "02:00.0;02:01.0", HR_REDIR_UNLISTED,
 		  HR_DIRECT, false },
 		{ INTEL, 0, OFF "headrace: cmdline=" DISABLE "02:00.0;02:01.0\n", "iommu=pt",
 		  HR_DIRECT, HR_DIRECT, false },
-		/* The firmware sets it: nothing of Linux changes that. */
+		/* The firmware sets ACS, and Linux does not change that. */
 		{ INTEL, ISOLATED, OFF, "iommu=off", HR_REDIR_UNLISTED, HR_REDIR_UNLISTED, false },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hr_options opt = { 0 };
-		char message[160] = "";
 		struct hr_pair p;
 
 		make(row[i].cpu, row[i].acs, row[i].head);
-		fake_judge(NEAR, &opt, &p);
+		fake_evaluate(SIBLING, &opt, &p);
 		cr_expect_eq(p.verdict, row[i].before, "row %zu before: %u", i, p.verdict);
-		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, message), 0,
-			     "row %zu: %s", i, message);
-		cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-		hr_judge(&engine, fake_at(GPU), fake_at(NEAR), &p);
+		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, test_error()), 0,
+			     "row %zu: %s", i, test_error_text());
+		cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+		hr_pair_evaluate(&topology, fake_at(GPU), fake_at(SIBLING), &p);
 		cr_expect_eq(p.verdict, row[i].after, "row %zu after: %u (rule %s)", i, p.verdict,
 			     hr_rules[p.rule].id);
 		cr_expect_eq((p.modifiers & HR_MOD_ACS) != 0, row[i].assumed, "row %zu", i);
 	}
 }
 
-Test(topo_boot, a_boot_that_cannot_be_told_is_refused)
+Test(topo_boot, a_boot_that_cannot_be_predicted_is_refused)
 {
 	static const struct {
 		const char *head, *first, *change;
@@ -295,51 +313,57 @@ Test(topo_boot, a_boot_that_cannot_be_told_is_refused)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hr_options opt = { 0 };
-		char message[160] = "";
 
 		make(INTEL, 0, row[i].head);
 		load();
 		if (row[i].first)
-			cr_assert_eq(hr_change_apply(&model, &opt, row[i].first, message), 0, "%s",
-				     message);
-		cr_expect(hr_change_apply(&model, &opt, row[i].change, message) != 0, "row %zu", i);
-		cr_expect(strstr(message, row[i].say), "row %zu: '%s'", i, message);
+			cr_assert_eq(hr_change_apply(&model, &opt, row[i].first, test_error()), 0,
+				     "%s", test_error_text());
+		cr_expect(hr_change_apply(&model, &opt, row[i].change, test_error()) != 0,
+			  "row %zu", i);
+		cr_expect(strstr(test_error_text(), row[i].say), "row %zu: '%s'", i,
+			  test_error_text());
 	}
 }
 
-Test(topo_boot, what_the_user_says_of_acs_outlives_the_boot)
+Test(topo_boot, acs_options_of_the_user_survive_the_boot)
 {
 	struct hr_options opt = { 0 };
-	char message[160];
 	struct hr_pair p;
 
 	make(INTEL, 0, OFF);
-	fake_judge(NEAR, &opt, &p);
-	cr_assert_eq(hr_change_apply(&model, &opt, "acs:all=clear", message), 0);
-	cr_assert_eq(hr_change_apply(&model, &opt, "iommu=pt", message), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-	hr_judge(&engine, fake_at(GPU), fake_at(NEAR), &p);
+	fake_evaluate(SIBLING, &opt, &p);
+	cr_assert_eq(hr_change_apply(&model, &opt, "acs:all=clear", test_error()), 0);
+	cr_assert_eq(hr_change_apply(&model, &opt, "iommu=pt", test_error()), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+	hr_pair_evaluate(&topology, fake_at(GPU), fake_at(SIBLING), &p);
 	cr_expect_eq(p.verdict, HR_DIRECT, "%u", p.verdict);
 }
 
 /* ---- groups and VFIO */
 
-Test(topo_boot, groups_are_those_of_the_boot)
+Test(topo_boot, groups_are_predicted_for_the_boot)
 {
 	static const struct {
 		enum cpu cpu;
 		uint32_t acs;
 		const char *head;
-		bool together; /* GPU and SSD */
+		bool together; /* GPU and SSD are in one group */
 		enum hr_verdict vfio;
 	} row[] = {
-		/* Off or cleared now: a boot with an IOMMU isolates. */
+		/*
+		 * The IOMMU is off or ACS is cleared now: a boot with an IOMMU isolates the
+		 * functions.
+		 */
 		{ INTEL, 0, OFF, false,
 		  HR_DIRECT }, /* without an IOMMU: no groups, no translation */
 		{ INTEL, 0, "", false, HR_REDIR_UNLISTED },
 		{ INTEL, 0, PT, false, HR_REDIR_UNLISTED },
 		{ AMD, 0, "", false, HR_REDIR_LISTED },
-		/* The command line gives isolation up: of a card, or of all below a port. */
+		/*
+		 * The command line removes the isolation of a card, or of all functions below a
+		 * port.
+		 */
 		{ INTEL, 0, "headrace: cmdline=" DISABLE "02:00.0;02:01.0\n", false,
 		  HR_REDIR_UNLISTED },
 		{ INTEL, 0, "headrace: cmdline=" DISABLE "00:01.0;02:00.0\n", true,
@@ -357,16 +381,16 @@ Test(topo_boot, groups_are_those_of_the_boot)
 
 		make(row[i].cpu, row[i].acs, row[i].head);
 		strcat(fake_find(&machine, GPU)->text, "\tKernel driver in use: nvidia\n");
-		fake_judge(NEAR, &opt, &p);
-		cr_assert_eq(hr_groups_at_boot(&model, &engine.boot, &g), 0);
-		cr_expect_eq(g.of[fake_at(GPU)] == g.of[fake_at(NEAR)], row[i].together, "row %zu",
-			     i);
+		fake_evaluate(SIBLING, &opt, &p);
+		cr_assert_eq(hr_groups_at_boot(&model, &topology.boot, &g), 0);
+		cr_expect_eq(g.of[fake_at(GPU)] == g.of[fake_at(SIBLING)], row[i].together,
+			     "row %zu", i);
 		cr_expect_eq(p.verdict, row[i].vfio, "row %zu: %u (rule %s)", i, p.verdict,
 			     hr_rules[p.rule].id);
 	}
 }
 
-Test(topo_boot, mode_vfio_says_what_turning_the_iommu_on_costs)
+Test(topo_boot, mode_vfio_reports_the_costs_of_turning_the_iommu_on)
 {
 	static const struct {
 		enum cpu cpu;
@@ -377,8 +401,8 @@ Test(topo_boot, mode_vfio_says_what_turning_the_iommu_on_costs)
 	} row[] = {
 		{ INTEL, 0, OFF, HR_MODE_VFIO, true },
 		{ AMD, 0, OFF, HR_MODE_VFIO, true },
-		{ INTEL, 0, OFF, HR_MODE_GPU, false }, /* nobody turns it on */
-		{ INTEL, 0, PT, HR_MODE_GPU, true },   /* cleared: comes back */
+		{ INTEL, 0, OFF, HR_MODE_GPU, false }, /* the IOMMU stays off */
+		{ INTEL, 0, PT, HR_MODE_GPU, true },   /* cleared now; the next boot sets it */
 		{ INTEL, ISOLATED, PT, HR_MODE_GPU, false },
 		{ INTEL, 0, OFF "headrace: cmdline=" DISABLE "02:00.0;02:01.0\n", HR_MODE_VFIO,
 		  false },
@@ -389,14 +413,14 @@ Test(topo_boot, mode_vfio_says_what_turning_the_iommu_on_costs)
 		struct hr_pair p;
 
 		make(row[i].cpu, row[i].acs, row[i].head);
-		fake_judge(NEAR, &opt, &p);
+		fake_evaluate(SIBLING, &opt, &p);
 		cr_expect_eq(fake_found(&p, "A18"), row[i].found, "row %zu", i);
-		fake_judge(FAR, &opt, &p);
+		fake_evaluate(OTHER, &opt, &p);
 		cr_expect_not(fake_found(&p, "A18"), "row %zu: ACS decides nothing there", i);
 	}
 }
 
-Test(topo_boot, remedies_that_recommend_passthrough_name_its_price)
+Test(topo_boot, remedies_that_recommend_passthrough_name_its_costs)
 {
 	struct hr_options opt = { .iommu = HR_IOMMU_ON };
 	struct hr_finding f = { .fn = HR_NO_FN };
@@ -404,12 +428,12 @@ Test(topo_boot, remedies_that_recommend_passthrough_name_its_price)
 	char fix[512];
 
 	make(INTEL, ISOLATED, ON);
-	fake_judge(NEAR, &opt, &p);
+	fake_evaluate(SIBLING, &opt, &p);
 	cr_assert_str_eq(hr_rules[p.rule].id, "I2");
-	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
+	hr_rule_text(&topology, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
 	cr_expect(strstr(fix, "pci=disable_acs_redir=0000:02:00.0;0000:02:01.0"), "%s", fix);
-	fake_judge(FAR, &opt, &p);
+	fake_evaluate(OTHER, &opt, &p);
 	cr_assert_str_eq(hr_rules[p.rule].id, "I2");
-	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
+	hr_rule_text(&topology, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
 	cr_expect(strstr(fix, "iommu=pt") && !strstr(fix, "disable_acs_redir"), "%s", fix);
 }

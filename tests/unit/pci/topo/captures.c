@@ -1,6 +1,6 @@
 /*
- * Real captures, where there are some: HEADRACE_CAPTURES names their folder. Registers and the text
- * that lspci made of them say the same.
+ * Real captures, in the folder that HEADRACE_CAPTURES names: registers and the text that lspci made
+ * from them state the same facts.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -43,15 +43,15 @@ static char *without_data(const char *path)
 	return text;
 }
 
-/* What the text says must be what the registers say. */
+/* Facts from the text must equal facts from the registers. */
 static void compare(const char *path)
 {
 	char *text = without_data(path);
 
 	hr_model_reset(&model);
 	hr_model_reset(&other);
-	cr_assert_eq(hr_source_open(&model, path), 0, "%s", model.message);
-	cr_assert_eq(hr_source_parse(&other, path, text, strlen(text)), 0, "%s", other.message);
+	cr_assert_eq(hr_source_open(&model, path), 0, "%s", model.error.text);
+	cr_assert_eq(hr_source_parse(&other, path, text, strlen(text)), 0, "%s", other.error.text);
 	free(text);
 	cr_assert_eq(model.count, other.count, "%s", path);
 	for (uint32_t i = 0; i < model.count; i++)
@@ -70,7 +70,7 @@ static void compare(const char *path)
 					: id == HR_F_UESTA	? 0x34c000
 								: ~0u;
 
-			/* lspci prints a target that was never set as the lowest rate. */
+			/* lspci prints a target speed that was never set as the lowest rate. */
 			if (id == HR_F_SPEED_TARGET && !a->value)
 				continue;
 			if (a->source && b->source)

@@ -1,23 +1,27 @@
-/* Groups, remedies and what-if: what follows from a change. */
+/* Groups, remedies and what-if: the results of a change. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pci/topo/change.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/groups.h"
 #include "pci/path.h"
 #include "pci/topo/source.h"
+#include "tests/harness/box.h"
 #include "tests/harness/machine.h"
+#include "tests/harness/error.h"
+#include "pci/topo/explain.h"
 
 #define ACS (FAKE_ACS + HR_ACS_CTL)
 #define ISOLATED 0x1du
 
 static struct fake_machine machine;
 static struct hr_model model;
-static struct hr_engine engine;
+static struct hr_topology topology;
 static struct hr_options opt;
 
 static void set_up(void)
@@ -32,12 +36,18 @@ static void tear_down(void)
 	hr_model_fini(&model);
 }
 
+/* The tests must work as any user. */
+uid_t geteuid(void)
+{
+	return 0;
+}
+
 TestSuite(topo_change, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static void load(void)
 {
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
 }
 
 static int32_t at(const char *address)
@@ -61,7 +71,7 @@ static void isolate_all(void)
 		set_acs(ports[i], ISOLATED);
 }
 
-/* Letters in address order, a new one for a new group. */
+/* One letter per function in address order; a new group gets a new letter. */
 static void groups_text(char *text)
 {
 	struct hr_groups g;
@@ -74,9 +84,12 @@ static void groups_text(char *text)
 
 Test(topo_change, groups_follow_the_kernel)
 {
-	/* order: 00:00.0 00:01.0 00:02.0 01:00.0 02:00.0 02:01.0 03:00.0 04:00.0 05:00.0 */
+	/*
+	 * order of the functions: 00:00.0 00:01.0 00:02.0 01:00.0 02:00.0 02:01.0 03:00.0 04:00.0
+	 * 05:00.0
+	 */
 	static const struct {
-		const char *clear; /* port whose ACS is taken back to this value */
+		const char *clear; /* port whose ACS is set back to this value */
 		uint32_t value;
 		const char *want;
 		const char *why;
@@ -103,7 +116,7 @@ Test(topo_change, groups_follow_the_kernel)
 			set_acs(row[i].clear, row[i].value);
 		load();
 		groups_text(text);
-		/* Renumber both in order of first appearance. */
+		/* Renumber both in the order of first appearance. */
 		for (unsigned k = 0; row[i].want[k]; k++) {
 			char *slot = &map[row[i].want[k] - 'a'];
 
@@ -189,9 +202,9 @@ Test(topo_change, the_fix_touches_only_ports_that_redirect_wanted_pairs)
 	struct hr_fix fix;
 	struct hr_pair p;
 
-	isolate_all(); /* root ports redirect too, which hurts nobody below one switch */
+	isolate_all(); /* root ports redirect too, without an effect below one switch */
 	load();
-	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
 	cr_assert_eq(fix.count, 2u);
 	cr_expect_eq(fix.pairs, 1u);
 	for (unsigned i = 0; i < fix.count; i++) {
@@ -201,16 +214,18 @@ Test(topo_change, the_fix_touches_only_ports_that_redirect_wanted_pairs)
 		cr_expect_eq(fix.write[i].after, HR_ACS_SV | HR_ACS_UF);
 	}
 	hr_fix_assume(&model, &fix);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-	hr_judge(&engine, at("03:00.0"), at("04:00.0"), &p);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+	hr_pair_evaluate(&topology, at("03:00.0"), at("04:00.0"), &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
-	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
 	cr_expect_eq(fix.count, 0, "a fixed machine needs no fix");
 }
 
-/* Emulators offer no other port with ACS, so there switches have ports that call themselves root
- * ports. A root port is one on a root bus. */
-Test(topo_change, ports_below_a_bridge_are_no_root_ports_whatever_they_say)
+/*
+ * Emulators have no other port with ACS, so their switches have ports of the type root port. A real
+ * root port is on a root bus.
+ */
+Test(topo_change, ports_below_a_bridge_are_not_root_ports)
 {
 	static const char *const ports[] = { "02:00.0", "02:01.0" };
 	struct hr_fix fix;
@@ -221,33 +236,33 @@ Test(topo_change, ports_below_a_bridge_are_no_root_ports_whatever_they_say)
 		fake_put(fake_find(&machine, ports[i]), FAKE_EXP + HR_EXP_FLAGS, 2,
 			 2 | HR_PORT_ROOT << 4);
 	load();
-	hr_judge(&engine, at("03:00.0"), at("04:00.0"), &p);
+	hr_pair_evaluate(&topology, at("03:00.0"), at("04:00.0"), &p);
 	cr_expect(p.any_redirect);
-	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
 	cr_expect_eq(fix.count, 2u);
 }
 
-Test(topo_change, a_fix_of_a_wide_register_writes_where_it_is)
+Test(topo_change, a_fix_of_a_wide_register_writes_at_the_address_of_the_register)
 {
 	struct hr_fix fix;
 
 	fake_put(fake_find(&machine, "02:00.0"), HR_CFG_VENDOR, 4, 0x9d108086);
 	fake_put(fake_find(&machine, "02:00.0"), FAKE_ACS + 8, 4, HR_ACS_RR);
 	load();
-	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
 	cr_assert_eq(fix.count, 1u);
 	cr_expect_eq(fix.write[0].offset, FAKE_ACS + 8u);
 	cr_expect_eq(fix.write[0].width, 4u);
 }
 
-Test(topo_change, a_fix_is_refused_when_futile_or_dangerous)
+Test(topo_change, a_useless_or_dangerous_fix_is_refused)
 {
 	static const struct {
 		bool redirect, live;
 		const char *head, *disk;
-		const char *say; /* NULL: not refused (as root) */
+		const char *say; /* NULL: the fix is not refused */
 	} row[] = {
-		{ false, true, "", "", "futile" },
+		{ false, true, "", "", "nothing to fix" },
 		{ true, false, "", "", "capture" },
 		{ true, true, "headrace: lockdown=integrity\n", "", "lockdown" },
 		{ true, true, "", "\theadrace: mounted=1\n", "mounted" },
@@ -255,7 +270,6 @@ Test(topo_change, a_fix_is_refused_when_futile_or_dangerous)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		char reason[160] = "";
 		struct hr_fix fix;
 		bool refused;
 
@@ -265,36 +279,58 @@ Test(topo_change, a_fix_is_refused_when_futile_or_dangerous)
 		strcat(fake_find(&machine, "04:00.0")->text, row[i].disk);
 		load();
 		model.sys.live = row[i].live;
-		cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
-		refused = hr_fix_refused(&engine, &fix, reason);
+		cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
+		refused = hr_fix_refused(&topology, &fix, test_error());
 		if (row[i].say)
-			cr_expect(refused && strstr(reason, row[i].say), "row %zu: '%s'", i,
-				  reason);
+			cr_expect(refused && strstr(test_error_text(), row[i].say), "row %zu: '%s'",
+				  i, test_error_text());
 		else
-			cr_expect(!refused || strstr(reason, "root"), "row %zu: '%s'", i, reason);
+			cr_expect_not(refused, "row %zu: '%s'", i, test_error_text());
 	}
 }
 
-Test(topo_change, pairs_whose_acs_nobody_read_are_not_called_fine)
+/* Of two switches with a GPU and two disks each, the second one redirects. */
+Test(topo_change, a_mounted_disk_of_each_place_refuses_the_fix)
+{
+	for (unsigned on = 0; on < 2; on++)
+		for (unsigned disk = 0; disk < 2; disk++) {
+			struct hr_fix fix;
+			bool refused;
+
+			memset(&machine, 0, sizeof machine);
+			fake_box(&machine, 2, 1, 2);
+			fake_put(fake_box_port(&machine, 1, 0), ACS, 2, HR_ACS_RR);
+			strcat(fake_box_card(&machine, on, 1 + disk)->text,
+			       "\theadrace: mounted=1\n");
+			load();
+			model.sys.live = true;
+			cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
+			refused = hr_fix_refused(&topology, &fix, test_error());
+			cr_expect_eq(refused, on == 1, "switch %u, disk %u: '%s'", on, disk,
+				     test_error_text());
+		}
+}
+
+Test(topo_change, a_fix_counts_ports_with_unread_acs)
 {
 	struct hr_fix fix;
 	struct hr_pair p;
-	char reason[160];
 
 	fake_find(&machine, "02:00.0")->bytes = 256;
 	load();
-	cr_assert_eq(hr_fix_plan(&engine, NULL, NULL, &fix), 0);
+	cr_assert_eq(hr_fix_plan(&topology, NULL, NULL, &fix), 0);
 	cr_expect_eq(fix.count, 0u);
 	cr_expect_eq(fix.unread, 1u);
-	cr_expect(hr_fix_refused(&engine, &fix, reason) && strstr(reason, "not read"), "%s",
-		  reason);
-	hr_judge(&engine, at("03:00.0"), at("04:00.0"), &p);
+	cr_expect(hr_fix_refused(&topology, &fix, test_error()) &&
+			  strstr(test_error_text(), "not read"),
+		  "%s", test_error_text());
+	hr_pair_evaluate(&topology, at("03:00.0"), at("04:00.0"), &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN);
 }
 
 /* ---- what-if */
 
-/* One below the GPU's switch, and a root port. */
+/* One slot below the GPU's switch, and a root port. */
 static void with_free_slots(void)
 {
 	fake_two_ports(&machine);
@@ -304,7 +340,7 @@ static void with_free_slots(void)
 	fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 0x21, 0x21);
 }
 
-Test(topo_change, what_if_moves_verdicts_as_the_change_says)
+Test(topo_change, what_if_changes_verdicts_according_to_the_change)
 {
 	static const struct {
 		const char *change, *ssd;
@@ -322,26 +358,26 @@ Test(topo_change, what_if_moves_verdicts_as_the_change_says)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		char message[160] = "";
 		struct hr_pair p;
 
 		memset(&opt, 0, sizeof opt);
 		with_free_slots();
 		load();
-		hr_judge(&engine, at("03:00.0"), at(row[i].ssd), &p);
+		hr_pair_evaluate(&topology, at("03:00.0"), at(row[i].ssd), &p);
 		cr_expect_eq(p.verdict, row[i].before, "row %zu before: %u", i, p.verdict);
-		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, message), 0,
-			     "row %zu: %s", i, message);
+		cr_assert_eq(hr_change_apply(&model, &opt, row[i].change, test_error()), 0,
+			     "row %zu: %s", i, test_error_text());
 		cr_assert_eq(hr_model_link(&model), 0);
-		cr_expect_eq(hr_change_check(&model, message), 0, "row %zu: %s", i, message);
-		cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-		hr_judge(&engine, at("03:00.0"), at(row[i].ssd), &p);
+		cr_expect_eq(hr_change_check(&model, test_error()), 0, "row %zu: %s", i,
+			     test_error_text());
+		cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+		hr_pair_evaluate(&topology, at("03:00.0"), at(row[i].ssd), &p);
 		cr_expect_eq(p.verdict, row[i].after, "row %zu after: %u, rule %s", i, p.verdict,
 			     hr_rules[p.rule].id);
 	}
 }
 
-Test(topo_change, a_change_that_makes_no_sense_is_refused)
+Test(topo_change, an_impossible_change_is_refused)
 {
 	static const char *const bad[] = { "",
 					   "acs",
@@ -362,10 +398,10 @@ Test(topo_change, a_change_that_makes_no_sense_is_refused)
 
 	load();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		char message[160] = "";
 
-		cr_expect_eq(hr_change_apply(&model, &opt, bad[i], message), -EINVAL, "%s", bad[i]);
-		cr_expect(message[0], "%s: no reason given", bad[i]);
+		cr_expect_eq(hr_change_apply(&model, &opt, bad[i], test_error()), -EINVAL, "%s",
+			     bad[i]);
+		cr_expect(test_error_text()[0], "%s: no reason given", bad[i]);
 	}
 }
 
@@ -373,29 +409,30 @@ Test(topo_change, a_slot_holds_one_card)
 {
 	static const struct {
 		const char *change[2];
-		const char *say; /* NULL: it fits */
+		const char *say; /* NULL: the card fits */
 	} row[] = {
 		{ { "move:05:00.0=02:01.0" }, "0000:02:01.0, which holds 0000:04:00.0" },
 		{ { "move:05:00.0=00:01.0" }, "0000:00:01.0, which holds 0000:01:00.0" },
 		{ { "move:05:00.0=02:02.0" }, NULL },
-		{ { "move:05:00.0=00:02.0" }, NULL }, /* where it is */
+		{ { "move:05:00.0=00:02.0" }, NULL }, /* the present place of the card */
 		{ { "move:05:00.0=02:01.0", "move:04:00.0=00:02.0" }, NULL },
 		{ { "move:05:00.0=02:02.0", "move:04:00.0=02:02.0" }, "which holds" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		char message[160] = "";
 		int err;
 
 		with_free_slots();
 		load();
 		for (unsigned k = 0; k < 2 && row[i].change[k]; k++)
-			cr_assert_eq(hr_change_apply(&model, &opt, row[i].change[k], message), 0,
-				     "%s", message);
+			cr_assert_eq(hr_change_apply(&model, &opt, row[i].change[k], test_error()),
+				     0, "%s", test_error_text());
 		cr_assert_eq(hr_model_link(&model), 0);
-		err = hr_change_check(&model, message);
-		cr_expect_eq(err, row[i].say ? -EINVAL : 0, "row %zu: %d %s", i, err, message);
-		cr_expect(!row[i].say || strstr(message, row[i].say), "row %zu: %s", i, message);
+		err = hr_change_check(&model, test_error());
+		cr_expect_eq(err, row[i].say ? -EINVAL : 0, "row %zu: %d %s", i, err,
+			     test_error_text());
+		cr_expect(!row[i].say || strstr(test_error_text(), row[i].say), "row %zu: %s", i,
+			  test_error_text());
 	}
 }
 
@@ -409,9 +446,9 @@ Test(topo_change, the_remedy_names_free_slots_of_the_switch)
 		if (have)
 			with_free_slots();
 		load();
-		hr_judge(&engine, at("03:00.0"), at("05:00.0"), &p);
+		hr_pair_evaluate(&topology, at("03:00.0"), at("05:00.0"), &p);
 		cr_assert_str_eq(hr_rules[p.rule].id, "R2");
-		hr_rule_text(&engine, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
+		hr_rule_text(&topology, &p, &f, hr_rules[p.rule].fix, fix, sizeof fix);
 		cr_expect_eq(strstr(fix, "; free slots of the GPU's switch: 0000:02:02.0") != NULL,
 			     have == 1, "%s", fix);
 	}
@@ -419,12 +456,12 @@ Test(topo_change, the_remedy_names_free_slots_of_the_switch)
 
 /* ---- direct or bounce */
 
-Test(topo_change, only_what_somebody_vouches_for_is_direct)
+Test(topo_change, only_listed_paths_are_direct)
 {
 	static const struct {
 		const char *ssd;
-		uint16_t host; /* device of the host bridge */
-		uint32_t acs;  /* at the GPU's port */
+		uint16_t host; /* device number of the host bridge */
+		uint32_t acs;  /* of the GPU's port */
 		bool direct;
 		const char *rule;
 	} row[] = {
@@ -442,19 +479,19 @@ Test(topo_change, only_what_somebody_vouches_for_is_direct)
 		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, row[i].host);
 		set_acs("02:00.0", row[i].acs);
 		load();
-		hr_path_judge(&engine, at("03:00.0"), at(row[i].ssd), &choice);
+		hr_path_evaluate(&topology, at("03:00.0"), at(row[i].ssd), &choice);
 		cr_expect_eq(choice.direct, row[i].direct, "row %zu: %s", i, choice.verdict_text);
 		cr_expect_str_eq(choice.rule, row[i].rule, "row %zu", i);
 		cr_expect(choice.why[0] && !strchr(choice.why, '{'), "row %zu: '%s'", i,
 			  choice.why);
 	}
-	/* A function rule names its function. */
+	/* A rule on a function names the function. */
 	fake_put(fake_find(&machine, "03:00.0"), FAKE_PM + HR_PM_CTL, 2, 3);
 	load();
 
 	struct hr_path_choice choice;
 
-	hr_path_judge(&engine, at("03:00.0"), at("04:00.0"), &choice);
+	hr_path_evaluate(&topology, at("03:00.0"), at("04:00.0"), &choice);
 	cr_expect_str_eq(choice.verdict_text, "BLOCKED(D3)");
 	cr_expect_str_eq(choice.why, "0000:03:00.0: in power state D3");
 	cr_expect_eq(hr_path_choose("nonsense", "04:00.0", HR_MODE_GPU, &choice), -EINVAL);
@@ -462,15 +499,15 @@ Test(topo_change, only_what_somebody_vouches_for_is_direct)
 
 /* ---- windows that decode nothing */
 
-Test(topo_change, windows_that_are_closed_or_off_overlap_nobody)
+Test(topo_change, closed_windows_overlap_no_other_window)
 {
 	static const struct {
 		uint32_t command, base; /* of the SSD's port, over the GPU's window */
 		bool overlaps;
 	} row[] = {
 		{ HR_COMMAND_MSE | HR_COMMAND_BME, 0xe000, true },
-		{ HR_COMMAND_BME, 0xe000, false },		    /* decode is off */
-		{ HR_COMMAND_MSE | HR_COMMAND_BME, 0x0000, false }, /* left at zero */
+		{ HR_COMMAND_BME, 0xe000, false },		    /* decoding is off */
+		{ HR_COMMAND_MSE | HR_COMMAND_BME, 0x0000, false }, /* the window is left at zero */
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -482,7 +519,8 @@ Test(topo_change, windows_that_are_closed_or_off_overlap_nobody)
 		fake_put(port, HR_CFG_MEM_BASE, 2, row[i].base);
 		fake_put(port, HR_CFG_MEM_LIMIT, 2, 0xe2f0);
 		load();
-		cr_expect_eq(engine.derived[at("02:00.0")].overlaps, row[i].overlaps, "row %zu", i);
+		cr_expect_eq(topology.derived[at("02:00.0")].overlaps, row[i].overlaps, "row %zu",
+			     i);
 	}
 }
 
@@ -497,7 +535,7 @@ Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
 		{ "", "", "", "uuuu" },
 		{ "", "\theadrace: iommu_group=1\n", "", "UUUU" },
 		{ "headrace: cmdline=iommu=pt\n", "\theadrace: iommu_group=1\n", "", "uuuu" },
-		/* Of two words the kernel takes the last. */
+		/* The kernel uses the last of two options. */
 		{ "headrace: cmdline=iommu=pt iommu=nopt\n", "\theadrace: iommu_group=1\n", "",
 		  "UUUU" },
 		{ "headrace: cmdline=iommu.passthrough=0 iommu=pt\n", "\theadrace: iommu_group=1\n",
@@ -516,10 +554,47 @@ Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
 		strcat(fake_find(&machine, "03:00.0")->text, row[i].gpu);
 		strcat(fake_find(&machine, "05:00.0")->text, row[i].ssd);
 		load();
-		hr_judge(&engine, at("03:00.0"), at("05:00.0"), &p);
+		hr_pair_evaluate(&topology, at("03:00.0"), at("05:00.0"), &p);
 		for (unsigned f = 0; f < HR_FLOWS; f++)
 			flows[f] = "DlRurwUVBS"[p.flow[f]];
 		cr_expect_str_eq(flows, row[i].flows, "row %zu: %s, not %s", i, flows,
 				 row[i].flows);
+	}
+}
+
+/* The seven bits of the ACS control register; sizes of payloads up to what the function supports. */
+Test(topo_change, values_have_limits)
+{
+	static const struct {
+		const char *change;
+		enum hr_fact_id fact;
+		uint32_t value; /* UNCHANGED: it is refused */
+	} row[] = {
+#define UNCHANGED 0xffffffffu
+		{ "acs:02:00.0=0", HR_F_ACS_CTL, 0 },
+		{ "acs:02:00.0=1d", HR_F_ACS_CTL, 0x1d },
+		{ "acs:02:00.0=7f", HR_F_ACS_CTL, 0x7f },
+		{ "acs:02:00.0=80", HR_F_ACS_CTL, UNCHANGED },
+		{ "acs:02:00.0=7g", HR_F_ACS_CTL, UNCHANGED },
+		{ "mps:02:00.0=128", HR_F_MPS, 128 },
+		{ "mps:02:00.0=64", HR_F_MPS, UNCHANGED },
+		{ "mps:02:00.0=8192", HR_F_MPS, UNCHANGED },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hr_fn *f;
+		uint32_t before;
+		int err;
+
+		fake_two_ports(&machine);
+		load();
+		f = &model.fn[at("02:00.0")];
+		before = hr_get(f, row[i].fact, UNCHANGED);
+		err = hr_change_apply(&model, &opt, row[i].change, test_error());
+		cr_expect_eq(err, row[i].value == UNCHANGED ? -EINVAL : 0, "%s: %d, %s",
+			     row[i].change, err, test_error_text());
+		cr_expect_eq(hr_get(f, row[i].fact, UNCHANGED),
+			     row[i].value == UNCHANGED ? before : row[i].value, "%s",
+			     row[i].change);
 	}
 }

@@ -1,4 +1,4 @@
-/* What drivers say in sysfs beside the registers: error counters, links inside a switch. */
+/* Facts that drivers add in sysfs: error counters, links inside a switch. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "pci/topo/sysfs_drivers.h"
 #include "pci/topo/verdict.h"
 #include "tests/fakes/files.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
 
-TestSuite(topo_facts, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_facts, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 static const struct hr_options plain;
 
@@ -31,13 +31,13 @@ static void read_counts(const struct fake_file *file, unsigned count)
 	struct hr_files files;
 	struct hr_pair p;
 
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	fake_files(&files, &list);
-	hr_read_sysfs_function(&model, &files, &model.fn[fake_at(NEAR)], DISK);
-	cr_assert_eq(hr_engine_init(&engine, &model, &plain), 0);
+	hr_read_sysfs_function(&model, &files, &model.fn[fake_at(SIBLING)], DISK);
+	cr_assert_eq(hr_topology_init(&topology, &model, &plain), 0);
 }
 
-Test(topo_facts, counted_errors_are_facts_and_are_told)
+Test(topo_facts, counted_errors_are_facts_and_are_reported)
 {
 	static const struct {
 		const char *correctable, *nonfatal, *fatal;
@@ -83,16 +83,16 @@ Test(topo_facts, counted_errors_are_facts_and_are_told)
 
 		read_counts(file, 3);
 		for (unsigned j = 0; j < 3; j++)
-			cr_expect_eq(hr_get(&model.fn[fake_at(NEAR)], ids[j], ~1u), row[i].want[j],
-				     "row %zu, %s", i, hr_fact_name(ids[j]));
-		hr_judge(&engine, fake_at(GPU), fake_at(NEAR), &p);
+			cr_expect_eq(hr_get(&model.fn[fake_at(SIBLING)], ids[j], ~1u),
+				     row[i].want[j], "row %zu, %s", i, hr_fact_name(ids[j]));
+		hr_pair_evaluate(&topology, fake_at(GPU), fake_at(SIBLING), &p);
 		cr_expect_eq(fake_found(&p, "H3-count"), row[i].told, "row %zu", i);
 		cr_expect_eq(!!(p.modifiers & HR_MOD_ERRORS), row[i].told, "row %zu", i);
 		cr_expect_eq(p.verdict, HR_DIRECT);
 	}
 }
 
-Test(topo_facts, a_root_port_counts_what_it_is_told)
+Test(topo_facts, a_root_port_counts_reported_errors)
 {
 	static const struct fake_file file[] = {
 		{ .path = DISK "/aer_dev_correctable", .text = COUNTS("COR", "0") },
@@ -103,7 +103,7 @@ Test(topo_facts, a_root_port_counts_what_it_is_told)
 	const struct hr_fn *f;
 
 	read_counts(file, 4);
-	f = &model.fn[fake_at(NEAR)];
+	f = &model.fn[fake_at(SIBLING)];
 	cr_expect_eq(hr_get(f, HR_F_AER_ROOT_COR, 0), 12u);
 	cr_expect_eq(hr_get(f, HR_F_AER_ROOT_NONFATAL, 0), 3u);
 	cr_expect(hr_known(f, HR_F_AER_ROOT_FATAL));
@@ -112,7 +112,7 @@ Test(topo_facts, a_root_port_counts_what_it_is_told)
 
 /* ---- virtual switches of one switch */
 
-/* A second switch below 00:02.0, in place of the far SSD, which stands last. */
+/* A second switch below 00:02.0 replaces the SSD there, which is last in the list. */
 static void two_switches(void)
 {
 	struct fake_fn *f = fake_find(&machine, "00:02.0");
@@ -134,21 +134,21 @@ static void read_links(const struct fake_file *file, unsigned count)
 	struct hr_files files;
 	struct hr_pair p;
 
-	fake_judge("07:00.0", &plain, &p);
+	fake_evaluate("07:00.0", &plain, &p);
 	fake_files(&files, &list);
 	hr_read_switch_links(&model, &files);
-	cr_assert_eq(hr_engine_init(&engine, &model, &plain), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &plain), 0);
 }
 
 static bool linked(const char *ssd)
 {
 	struct hr_pair p;
 
-	hr_judge(&engine, fake_at(GPU), fake_at(ssd), &p);
+	hr_pair_evaluate(&topology, fake_at(GPU), fake_at(ssd), &p);
 	return fake_found(&p, "R2-link");
 }
 
-Test(topo_facts, links_inside_a_switch_are_told_of_pairs_across_it)
+Test(topo_facts, links_inside_a_switch_are_reported_for_pairs_across_the_switch)
 {
 	static const struct fake_file both[] = {
 		{ .path = LINKS "/0000:01:00.0/0000:05:00.0", .link = "../0000:05:00.0" },
@@ -164,14 +164,14 @@ Test(topo_facts, links_inside_a_switch_are_told_of_pairs_across_it)
 	two_switches();
 	read_links(both, 2);
 	cr_expect(linked("07:00.0"));
-	cr_expect_not(linked(NEAR));
+	cr_expect_not(linked(SIBLING));
 	read_links(other, 4);
 	cr_expect_not(linked("07:00.0"));
 	read_links(NULL, 0);
 	cr_expect_not(linked("07:00.0"));
 }
 
-Test(topo_facts, a_capture_keeps_the_links_and_counts)
+Test(topo_facts, a_capture_keeps_links_and_error_counts)
 {
 	static const struct fake_file both[] = {
 		{ .path = LINKS "/0000:01:00.0/0000:05:00.0", .link = "../0000:05:00.0" },
@@ -183,21 +183,21 @@ Test(topo_facts, a_capture_keeps_the_links_and_counts)
 
 	two_switches();
 	read_links(both, 1);
-	hr_fn_set(&model.fn[fake_at(NEAR)], HR_F_AER_FATAL, 9, HR_SRC_SYSFS);
+	hr_fn_set(&model.fn[fake_at(SIBLING)], HR_F_AER_FATAL, 9, HR_SRC_SYSFS);
 	fd = memfd_create("capture", 0);
 	cr_assert_eq(hr_capture_write(&model, fd), 0);
 	size = pread(fd, text, sizeof text, 0);
 	close(fd);
 	hr_model_reset(&model);
 	cr_assert_eq(hr_source_parse(&model, "capture", text, (size_t)size), 0, "%s",
-		     model.message);
+		     model.error.text);
 	f = &model.fn[fake_at("01:00.0")];
 	cr_assert_eq(f->links, 1u);
 	cr_expect_eq(f->linked[0], hr_address(&model.fn[fake_at("05:00.0")]));
-	cr_expect_eq(hr_get(&model.fn[fake_at(NEAR)], HR_F_AER_FATAL, 0), 9u);
+	cr_expect_eq(hr_get(&model.fn[fake_at(SIBLING)], HR_F_AER_FATAL, 0), 9u);
 }
 
-/* A fact that does not fit is no other number. */
+/* A value that does not fit is refused, not changed to another number. */
 Test(topo_facts, a_capture_with_a_number_out_of_range_is_refused)
 {
 	static const struct {
@@ -235,7 +235,7 @@ Test(topo_facts, a_capture_with_a_number_out_of_range_is_refused)
 	ssize_t size;
 	int fd;
 
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	fd = memfd_create("capture", 0);
 	cr_assert_eq(hr_capture_write(&model, fd), 0);
 	size = pread(fd, text, sizeof text - 1, 0);
@@ -251,9 +251,9 @@ Test(topo_facts, a_capture_with_a_number_out_of_range_is_refused)
 		hr_model_reset(&model);
 		err = hr_source_parse(&model, "capture", with, (size_t)n);
 		cr_expect_eq(err, row[i].good ? 0 : -EINVAL, "%s: %d (%s)", row[i].line, err,
-			     model.message);
-		cr_expect(row[i].good || strstr(model.message, "not a fact of a capture"), "%s: %s",
-			  row[i].line, model.message);
+			     model.error.text);
+		cr_expect(row[i].good || strstr(model.error.text, "not a fact of a capture"),
+			  "%s: %s", row[i].line, model.error.text);
 	}
 }
 
@@ -278,7 +278,7 @@ Test(topo_facts, a_number_of_sysfs_out_of_range_is_not_read)
 		const struct hr_fn *f;
 
 		read_counts(file, 2);
-		f = &model.fn[fake_at(NEAR)];
+		f = &model.fn[fake_at(SIBLING)];
 		cr_expect_eq(hr_get(f, HR_F_NUMA, 77), row[i].want_node, "row %zu: %u", i,
 			     hr_get(f, HR_F_NUMA, 77));
 		cr_expect_eq(hr_get(f, HR_F_GROUP, 77), row[i].want_group, "row %zu: %u", i,
@@ -297,13 +297,58 @@ Test(topo_facts, nccl_writes_the_same_links)
 		"<pci busid=\"0000:07:00.0\" class=\"0x010802\"/></pci></cpu></system>";
 
 	hr_model_reset(&model);
-	cr_assert_eq(hr_source_parse(&model, "x.xml", xml, strlen(xml)), 0, "%s", model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &plain), 0);
+	cr_assert_eq(hr_source_parse(&model, "x.xml", xml, strlen(xml)), 0, "%s", model.error.text);
+	cr_assert_eq(hr_topology_init(&topology, &model, &plain), 0);
 	cr_expect(linked("07:00.0"));
 	cr_expect_eq(model.fn[fake_at("01:00.0")].links, 1u);
 }
 
 /* ---- text */
+
+/* UTF-8 of a code point (RFC 3629). */
+static size_t encode(uint32_t point, char *to)
+{
+	const size_t n = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+	static const uint8_t lead[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	for (size_t i = n; i-- > 1; point >>= 6)
+		to[i] = (char)(0x80 | (point & 0x3f));
+	to[0] = (char)(lead[n] | point);
+	return n;
+}
+
+/* Surrogates have no UTF-8; a terminal may act on control characters. */
+static bool is_printable(uint32_t point)
+{
+	return point >= 0x20 && (point < 0x7f || point >= 0xa0) && point < 0x110000 &&
+	       (point < 0xd800 || point > 0xdfff);
+}
+
+Test(topo_facts, each_character_that_can_be_printed_stays)
+{
+	char text[4], was[4];
+
+	for (uint32_t point = 0; point < 0x120000; point++) {
+		const size_t n = encode(point, text);
+
+		memcpy(was, text, n);
+		hr_text_clean(text, n);
+		cr_assert_eq(memcmp(text, was, n) == 0, is_printable(point), "U+%04X", point);
+		cr_assert(is_printable(point) || text[0] == '?', "U+%04X", point);
+	}
+	/* Overlong forms, and a byte that is no continuation byte. */
+	for (unsigned first = 0x80; first < 0x100; first++)
+		for (unsigned second = 0; second < 0x100; second++) {
+			const unsigned point = (first & 0x1f) << 6 | (second & 0x3f);
+			const bool good = first >= 0xc2 && first <= 0xdf && second >> 6 == 2 &&
+					  is_printable(point);
+
+			text[0] = (char)first;
+			text[1] = (char)second;
+			hr_text_clean(text, 2);
+			cr_assert_eq((uint8_t)text[0] == first, good, "%02x %02x", first, second);
+		}
+}
 
 Test(topo_facts, words_of_captures_are_utf_8)
 {
@@ -332,7 +377,7 @@ Test(topo_facts, words_of_captures_are_utf_8)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		cr_expect_str_eq(hr_model_word(&model, row[i].text, strlen(row[i].text)),
 				 row[i].want, "row %zu", i);
-	/* A character at the end of the room is kept whole or left out. */
+	/* A character at the end of the buffer is kept complete or left out. */
 	for (size_t before = HR_WORD_MAX - 5; before < HR_WORD_MAX; before++) {
 		memset(text, 'x', before);
 		memcpy(text + before, "\xf0\x9f\x92\xbe", 4);
@@ -341,7 +386,10 @@ Test(topo_facts, words_of_captures_are_utf_8)
 			     before);
 		cr_expect_null(strchr(word, '?'));
 	}
-	/* Bytes that no character has are cut anywhere behind the longest character. */
+	/*
+	 * A sequence of bytes that is not UTF-8 may be cut at any place beyond the length of the
+	 * longest character.
+	 */
 	memset(text, 0x80, sizeof text);
 	cr_expect_eq(strlen(hr_model_word(&model, text, sizeof text)), HR_WORD_MAX - 4);
 }

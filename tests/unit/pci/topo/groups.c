@@ -1,13 +1,16 @@
-/* Predicted IOMMU groups against real ones, and what keeps VFIO out of a group. */
+/*
+ * Predicted IOMMU groups against real ones, and the functions that prevent VFIO from opening a
+ * group.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
 #include "pci/topo/groups.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
 
-TestSuite(topo_groups, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_groups, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 #define ISOLATED 0x1du
 #define GROUP(n) "\tIOMMU group: " n "\n"
@@ -22,7 +25,7 @@ static void text(const char *address, const char *lines)
 	strncat(f->text, lines, sizeof f->text - strlen(f->text) - 1);
 }
 
-/* All bridges isolate; the upstream port has no ACS and is one function alone. */
+/* All bridges isolate; the upstream port has no ACS and is a single function. */
 static void isolate(void)
 {
 	static const char *const ports[] = { "00:01.0", "00:02.0", "02:00.0", "02:01.0" };
@@ -35,7 +38,7 @@ static void isolate(void)
 
 static void predict(void)
 {
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
 	cr_assert_eq(hr_groups_predict(&model, &groups), 0);
 }
 
@@ -46,13 +49,13 @@ static bool together(const char *a, const char *b)
 
 /* ---- members of a group */
 
-Test(topo_groups, only_another_member_keeps_vfio_out)
+Test(topo_groups, only_another_member_of_the_group_blocks_vfio)
 {
 	static const struct {
-		const char *ssd, *gpu, *far; /* lines of the three cards */
-		bool by_gpu;		     /* keeps NEAR's group closed */
+		const char *ssd, *gpu, *far; /* text lines of the three cards */
+		bool by_gpu; /* the GPU prevents VFIO from opening SIBLING's group */
 	} row[] = {
-		/* The SSD itself is bound to nvme: it is the one that will be given to VFIO. */
+		/* The SSD itself is bound to nvme; VFIO gets it later. */
 		{ GROUP("7") DRIVER("nvme"), GROUP("3") DRIVER("nvidia"), GROUP("9") DRIVER("nvme"),
 		  false },
 		{ DRIVER("nvme"), DRIVER("nvidia"), DRIVER("nvme"), false },
@@ -60,12 +63,12 @@ Test(topo_groups, only_another_member_keeps_vfio_out)
 		  true },
 		{ GROUP("7"), GROUP("7") DRIVER("nvidia"), GROUP("9") DRIVER("nvme"), true },
 		{ GROUP("7") DRIVER("nvme"), GROUP("7") DRIVER("vfio-pci"), GROUP("9"), false },
-		/* Other drivers that VFIO's group leaves alone. */
+		/* VFIO accepts other drivers in a group. */
 		{ GROUP("7"), GROUP("7") DRIVER("nvgrace_gpu_vfio_pci"), "", false },
 		{ GROUP("7"), GROUP("7") DRIVER("pci-stub"), "", false },
 		{ GROUP("7"), GROUP("7") DRIVER("shpchp"), "", false },
 		{ GROUP("7"), GROUP("7") "\theadrace: driver=\n", "", false },
-		{ GROUP("7"), GROUP("7"), "", false }, /* not known */
+		{ GROUP("7"), GROUP("7"), "", false }, /* driver unknown */
 		{ GROUP("7"), GROUP("7") DRIVER("pci-stub2"), "", true },
 	};
 
@@ -73,17 +76,17 @@ Test(topo_groups, only_another_member_keeps_vfio_out)
 		int32_t list[16];
 
 		isolate();
-		text(NEAR, row[i].ssd);
+		text(SIBLING, row[i].ssd);
 		text(GPU, row[i].gpu);
-		text(FAR, row[i].far);
-		text("02:01.0", GROUP("7") DRIVER("portdrv")); /* a bridge never does */
+		text(OTHER, row[i].far);
+		text("02:01.0", GROUP("7") DRIVER("portdrv")); /* a bridge prevents nothing */
 		predict();
 		cr_assert_eq(hr_groups_blockers(&model, &groups, list), 0);
-		cr_expect_eq(list[fake_at(NEAR)], row[i].by_gpu ? fake_at(GPU) : HR_NO_FN,
-			     "row %zu: %d", i, list[fake_at(NEAR)]);
+		cr_expect_eq(list[fake_at(SIBLING)], row[i].by_gpu ? fake_at(GPU) : HR_NO_FN,
+			     "row %zu: %d", i, list[fake_at(SIBLING)]);
 		if (!strstr(row[i].ssd, "group"))
 			continue;
-		cr_expect_eq(hr_groups_blocker(&model, &groups, fake_at(NEAR), true),
+		cr_expect_eq(hr_groups_blocker(&model, &groups, fake_at(SIBLING), true),
 			     row[i].by_gpu ? fake_at(GPU) : HR_NO_FN, "row %zu", i);
 	}
 }
@@ -93,23 +96,23 @@ Test(topo_groups, a_predicted_group_of_one_is_not_closed_by_itself)
 	int32_t list[16];
 
 	isolate();
-	text(NEAR, DRIVER("nvme"));
+	text(SIBLING, DRIVER("nvme"));
 	text(GPU, DRIVER("nvidia"));
 	predict();
 	cr_assert_eq(hr_groups_blockers(&model, &groups, list), 0);
-	cr_expect_eq(list[fake_at(NEAR)], HR_NO_FN);
-	cr_expect_eq(hr_groups_blocker(&model, &groups, fake_at(NEAR), false), HR_NO_FN);
+	cr_expect_eq(list[fake_at(SIBLING)], HR_NO_FN);
+	cr_expect_eq(hr_groups_blocker(&model, &groups, fake_at(SIBLING), false), HR_NO_FN);
 	fake_put(fake_find(&machine, "00:01.0"), ACS, 2, 0);
 	predict();
 	cr_assert_eq(hr_groups_blockers(&model, &groups, list), 0);
-	cr_expect_eq(list[fake_at(NEAR)], fake_at(GPU));
-	cr_expect_eq(list[fake_at(GPU)], fake_at(NEAR));
-	cr_expect_eq(hr_groups_blocker(&model, &groups, fake_at(NEAR), false), fake_at(GPU));
+	cr_expect_eq(list[fake_at(SIBLING)], fake_at(GPU));
+	cr_expect_eq(list[fake_at(GPU)], fake_at(SIBLING));
+	cr_expect_eq(hr_groups_blocker(&model, &groups, fake_at(SIBLING), false), fake_at(GPU));
 }
 
 /* ---- slots */
 
-/* One more function without ACS; `multi` sets the bit of several functions in its header. */
+/* Add a function without ACS; `multi` sets the multi-function bit of its header. */
 static void add(const char *address, bool multi)
 {
 	struct fake_fn *f =
@@ -125,7 +128,7 @@ Test(topo_groups, functions_of_one_slot_share_a_group_and_others_do_not)
 		bool multi, want;
 	} row[] = {
 		{ "05:00.1", "05:00.2", false, true },
-		{ "05:00.0", "05:00.1", false, true }, /* function 0 without the bit, too */
+		{ "05:00.0", "05:00.1", false, true }, /* including function 0 without the bit */
 		{ "05:00.0", "05:00.1", true, true },
 		{ "05:01.0", "05:01.1", true, true },
 		{ "05:01.0", "05:02.0", true, false }, /* another device */
@@ -156,8 +159,8 @@ Test(topo_groups, functions_of_one_slot_share_a_group_and_others_do_not)
 Test(topo_groups, a_function_that_isolates_is_apart_from_those_of_its_slot)
 {
 	static const struct {
-		uint32_t acs[3]; /* of three functions of a slot; ~0: no such capability */
-		bool want[3];	 /* 0 with 1, 1 with 2, 0 with 2 */
+		uint32_t acs[3]; /* of three functions of a slot; ~0: no ACS capability */
+		bool want[3];	 /* same group: 0 with 1, 1 with 2, 0 with 2 */
 	} row[] = {
 		{ { 0, 0, 0 }, { true, true, true } },
 		{ { 0, ISOLATED, 0 }, { false, false, true } },
@@ -168,7 +171,7 @@ Test(topo_groups, a_function_that_isolates_is_apart_from_those_of_its_slot)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		isolate();
-		machine.count--; /* the far SSD, which stands last */
+		machine.count--; /* removes OTHER, which is last in the list */
 		for (unsigned k = 0; k < 3; k++) {
 			char address[16];
 			struct fake_fn *f;
@@ -193,11 +196,11 @@ Test(topo_groups, a_function_that_isolates_is_apart_from_those_of_its_slot)
 Test(topo_groups, a_virtual_function_does_not_make_its_slot_one_of_several)
 {
 	isolate();
-	fake_sriov(fake_find(&machine, FAR), 2, 1, 0xe4010000, 0);
+	fake_sriov(fake_find(&machine, OTHER), 2, 1, 0xe4010000, 0);
 	fake_virtual(&machine, "05:00.1", 0x010802);
 	fake_virtual(&machine, "05:00.2", 0x010802);
 	predict();
-	cr_expect_not(together(FAR, "05:00.1"));
+	cr_expect_not(together(OTHER, "05:00.1"));
 	cr_expect_not(together("05:00.1", "05:00.2"));
 }
 
@@ -207,7 +210,7 @@ Test(topo_groups, ports_on_the_kernels_list_isolate_without_the_capability)
 {
 	static const struct {
 		uint32_t id;
-		bool acs; /* the port has the capability, all bits off */
+		bool acs; /* the port has the capability with all bits off */
 		bool apart;
 	} row[] = {
 		{ 0x19018086, false, false }, { 0x9d108086, false, true },
@@ -226,12 +229,12 @@ Test(topo_groups, ports_on_the_kernels_list_isolate_without_the_capability)
 		if (!row[i].acs)
 			fake_put(port, FAKE_AER + 2, 2, 1);
 		predict();
-		cr_expect_eq(!together(GPU, NEAR), row[i].apart, "row %zu", i);
+		cr_expect_eq(!together(GPU, SIBLING), row[i].apart, "row %zu", i);
 		cr_expect_eq(!together("00:01.0", "01:00.0"), row[i].apart, "row %zu", i);
 	}
 }
 
-Test(topo_groups, no_port_to_or_from_pci_isolates)
+Test(topo_groups, ports_to_or_from_conventional_pci_do_not_isolate)
 {
 	static const unsigned types[] = { HR_PORT_TO_PCI, HR_PORT_FROM_PCI };
 
@@ -246,14 +249,14 @@ Test(topo_groups, no_port_to_or_from_pci_isolates)
 	}
 }
 
-Test(topo_groups, what_hangs_on_acs_that_is_not_known_is_unsure)
+Test(topo_groups, groups_that_depend_on_unknown_acs_are_unsure)
 {
 	struct fake_fn *port;
 
 	isolate();
 	predict();
 	cr_expect_not(groups.unsure[fake_at(GPU)]);
-	/* The capability is known, its control is not: as text of lspci may leave it. */
+	/* The capability is known, its control register is not: possible in text of lspci. */
 	port = fake_find(&machine, "00:01.0");
 	port->bytes = 256;
 	snprintf(port->text, sizeof port->text,
@@ -263,10 +266,10 @@ Test(topo_groups, what_hangs_on_acs_that_is_not_known_is_unsure)
 	cr_assert_not(hr_known(&model.fn[fake_at("00:01.0")], HR_F_ACS_CTL));
 	cr_expect(groups.unsure[fake_at("00:01.0")]);
 	cr_expect(groups.unsure[fake_at(GPU)]);
-	cr_expect_not(groups.unsure[fake_at(FAR)]);
+	cr_expect_not(groups.unsure[fake_at(OTHER)]);
 }
 
-/* The header says that there are more functions, though the capture does not have them. */
+/* The header has the multi-function bit, but the capture lacks the other functions. */
 Test(topo_groups, an_upstream_port_with_more_functions_isolates_by_acs_only)
 {
 	for (unsigned multi = 0; multi < 2; multi++) {
@@ -274,16 +277,16 @@ Test(topo_groups, an_upstream_port_with_more_functions_isolates_by_acs_only)
 		fake_put(fake_find(&machine, "01:00.0"), HR_CFG_HEADER, 1,
 			 multi ? HR_HEADER_MULTI | 1 : 1);
 		predict();
-		cr_expect_eq(together(GPU, NEAR), multi, "header %u", multi);
+		cr_expect_eq(together(GPU, SIBLING), multi, "header %u", multi);
 	}
 }
 
 /* ---- against the real ones */
 
-Test(topo_groups, members_that_are_not_where_they_should_be_are_counted)
+Test(topo_groups, members_outside_of_the_predicted_group_are_counted)
 {
 	static const struct {
-		const char *gpu, *near, *far, *upper; /* lines; upper: of the switch */
+		const char *gpu, *near, *far, *upper; /* text lines; upper: of the switch */
 		uint32_t root;			      /* ACS of the root port above the switch */
 		uint32_t mismatches;
 		const char *first;
@@ -292,15 +295,15 @@ Test(topo_groups, members_that_are_not_where_they_should_be_are_counted)
 		{ "", "", "", "", ISOLATED, 0, NULL },
 		{ "", "", "", "", 0, 0, NULL },
 		{ GROUP("0"), "", GROUP("3"), "", ISOLATED, 0, NULL },
-		/* Predicted together, really apart: each but the first. */
+		/* Predicted in one group, really in several: all but the first are mismatches. */
 		{ GROUP("1"), GROUP("1"), GROUP("3"), GROUP("1"), 0, 0, NULL },
 		{ GROUP("2"), GROUP("3"), GROUP("9"), GROUP("1"), 0, 2, GPU },
-		{ GROUP("1"), GROUP("2"), GROUP("9"), GROUP("1"), 0, 1, NEAR },
+		{ GROUP("1"), GROUP("2"), GROUP("9"), GROUP("1"), 0, 1, SIBLING },
 		{ GROUP("0"), GROUP("0"), GROUP("0"), "", 0, 0, NULL },
-		/* Predicted apart, really together with a bridge above. */
+		/* Predicted in several groups, really in one with a bridge above. */
 		{ GROUP("4"), GROUP("2"), GROUP("3"), GROUP("4"), ISOLATED, 1, GPU },
 		{ GROUP("4"), GROUP("4"), GROUP("3"), GROUP("4"), ISOLATED, 2, GPU },
-		{ GROUP("2"), GROUP("4"), GROUP("4"), GROUP("4"), ISOLATED, 1, NEAR },
+		{ GROUP("2"), GROUP("4"), GROUP("4"), GROUP("4"), ISOLATED, 1, SIBLING },
 		{ "", GROUP("0"), "", "", ISOLATED, 0, NULL },
 		{ "", "", "", GROUP("0"), ISOLATED, 0, NULL },
 	};
@@ -309,8 +312,8 @@ Test(topo_groups, members_that_are_not_where_they_should_be_are_counted)
 		isolate();
 		fake_put(fake_find(&machine, "00:01.0"), ACS, 2, row[i].root);
 		text(GPU, row[i].gpu);
-		text(NEAR, row[i].near);
-		text(FAR, row[i].far);
+		text(SIBLING, row[i].near);
+		text(OTHER, row[i].far);
 		text("01:00.0", row[i].upper);
 		predict();
 		cr_expect_eq(groups.mismatches, row[i].mismatches, "row %zu: %u", i,

@@ -1,4 +1,4 @@
-/* GPUs, SSDs and network cards against each other, and links beside PCI Express. */
+/* GPUs, SSDs and network cards against each other, and links other than PCI Express. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define SECOND_BAR 0x39000000000ull
 
 static struct hr_model model, other;
-static struct hr_engine engine;
+static struct hr_topology topology;
 static struct hr_peers peers;
 
 static void set_up(void)
@@ -35,7 +35,10 @@ static void tear_down(void)
 
 TestSuite(topo_peers, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* fake_two_ports() with a second GPU and a network card below the switch, and a card across. */
+/*
+ * fake_two_ports() with a second GPU and a network card below the switch, and a card at the other
+ * root port.
+ */
 static struct fake_machine *machine(void)
 {
 	struct fake_machine *m = calloc(1, sizeof *m);
@@ -65,9 +68,9 @@ static void start(const struct fake_machine *m, enum hr_iommu iommu)
 {
 	struct hr_options opt = { .iommu = iommu };
 
-	cr_assert_eq(fake_load(m, &model), 0, "%s", model.message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-	cr_assert_eq(hr_peers_init(&peers, &engine, &model, ALL_KINDS), 0);
+	cr_assert_eq(fake_load(m, &model), 0, "%s", model.error.text);
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+	cr_assert_eq(hr_peers_init(&peers, &topology, &model, ALL_KINDS), 0);
 }
 
 /* Order of peers: GPU0 03, GPU1 06, NVME0 04, NVME1 09, NIC0 07, NIC1 09:00.1 */
@@ -78,10 +81,10 @@ static void expect(uint32_t i, uint32_t j, enum hr_verdict verdict, const char *
 	struct hr_peer_pair p, q;
 	char text[16], name[48];
 
-	hr_peers_judge(&peers, i, j, &p);
-	hr_peers_judge(&peers, j, i, &q);
-	cr_expect_eq(p.judged, verdict != HR_VERDICTS, "%u and %u", i, j);
-	if (p.judged) {
+	hr_peers_evaluate(&peers, i, j, &p);
+	hr_peers_evaluate(&peers, j, i, &q);
+	cr_expect_eq(p.has_verdict, verdict != HR_VERDICTS, "%u and %u", i, j);
+	if (p.has_verdict) {
 		cr_expect_eq(p.verdict, verdict, "%u and %u: %s", i, j,
 			     hr_verdict_text(p.verdict, p.rule, name));
 		cr_expect_eq(q.verdict, p.verdict, "%u and %u the other way round", i, j);
@@ -90,7 +93,7 @@ static void expect(uint32_t i, uint32_t j, enum hr_verdict verdict, const char *
 	cr_expect_str_eq(hr_peer_distance(&peers, &q, text), distance);
 }
 
-Test(topo_peers, all_kinds_are_found_and_judged_behind_one_switch)
+Test(topo_peers, all_kinds_are_found_and_evaluated_behind_one_switch)
 {
 	struct fake_machine *m = machine();
 	struct hr_peer_pair p;
@@ -104,14 +107,33 @@ Test(topo_peers, all_kinds_are_found_and_judged_behind_one_switch)
 	expect(GPU0, NIC1, HR_RC_UNLISTED, "PHB");
 	expect(NVME0, NIC0, HR_VERDICTS, "PIX");
 	expect(NIC0, NIC1, HR_VERDICTS, "PHB");
-	hr_peers_judge(&peers, NIC0, GPU1, &p);
+	hr_peers_evaluate(&peers, NIC0, GPU1, &p);
 	cr_expect_eq(p.a.kind, HR_PEER_GPU);
 	cr_expect_eq(p.a.number, 1u);
 	cr_expect_eq(p.b.kind, HR_PEER_NIC);
 	free(m);
 }
 
-/* A bit at one GPU's port turns one direction away: the pair is no better than that. */
+Test(topo_peers, a_network_card_that_stands_for_an_ssd_or_a_gpu_has_no_number_as_a_card)
+{
+	struct fake_machine *m = machine();
+	int32_t first, second;
+
+	start(m, HR_IOMMU_OFF);
+	first = hr_model_find(&model, 0, 7, 0, 0);
+	second = hr_model_find(&model, 0, 9, 0, 1);
+	cr_expect_eq(hr_peer_nic(&topology, 0), first);
+	cr_expect_eq(hr_peer_nic(&topology, 1), second);
+	cr_expect_eq(hr_peer_nic(&topology, 2), HR_NO_FN);
+	topology.ssd[topology.ssds - 1] = first;
+	cr_expect_eq(hr_peer_nic(&topology, 0), second);
+	cr_expect_eq(hr_peer_nic(&topology, 1), HR_NO_FN);
+	topology.gpu[topology.gpus - 1] = second;
+	cr_expect_eq(hr_peer_nic(&topology, 0), HR_NO_FN);
+	free(m);
+}
+
+/* A bit at the port of one GPU redirects one direction, and the pair gets the worse verdict. */
 Test(topo_peers, the_worse_direction_counts)
 {
 	struct fake_machine *m = machine();
@@ -122,24 +144,24 @@ Test(topo_peers, the_worse_direction_counts)
 	expect(GPU0, GPU1, HR_REDIR_UNLISTED, "PIX");
 	expect(GPU0, NIC0, HR_DIRECT, "PIX");
 	fake_put(fake_find(m, "02:02.0"), FAKE_ACS + HR_ACS_CTL, 2, 0);
-	/* Without bus mastering GPU1 reaches nobody, and is reached. */
+	/* Without bus mastering GPU1 reaches no peer, but peers reach GPU1. */
 	fake_put(fake_find(m, "06:00.0"), HR_CFG_COMMAND, 2, HR_COMMAND_MSE);
 	start(m, HR_IOMMU_OFF);
 	expect(GPU0, GPU1, HR_BLOCKED, "PIX");
-	hr_peers_judge(&peers, GPU0, GPU1, &p);
+	hr_peers_evaluate(&peers, GPU0, GPU1, &p);
 	cr_expect_eq(p.to_a.verdict, HR_BLOCKED);
 	cr_expect_eq(p.to_b.verdict, HR_DIRECT);
 	expect(GPU1, NIC0, HR_DIRECT, "PIX");
 	free(m);
 }
 
-/* Two GPUs use bus addresses, which the IOMMU drops; a network card's are mapped. */
-Test(topo_peers, a_translating_iommu_loses_what_gpus_send_and_maps_what_cards_send)
+/* Two GPUs use bus addresses, which the IOMMU drops; addresses of a network card are mapped. */
+Test(topo_peers, a_translating_iommu_drops_requests_of_gpus_and_maps_requests_of_cards)
 {
 	struct fake_machine *m = machine();
 
 	start(m, HR_IOMMU_ON);
-	expect(GPU0, GPU1, HR_DIRECT, "PIX"); /* the switch keeps it away from the IOMMU */
+	expect(GPU0, GPU1, HR_DIRECT, "PIX"); /* the switch routes the flow without the IOMMU */
 	fake_put(fake_find(m, "02:00.0"), FAKE_ACS + HR_ACS_CTL, 2, HR_ACS_RR);
 	fake_put(fake_find(m, "02:02.0"), FAKE_ACS + HR_ACS_CTL, 2, HR_ACS_RR);
 	start(m, HR_IOMMU_ON);
@@ -154,7 +176,7 @@ Test(topo_peers, a_translating_iommu_loses_what_gpus_send_and_maps_what_cards_se
 static void load(const char *text)
 {
 	hr_model_reset(&model);
-	cr_assert_eq(hr_source_parse(&model, "x", text, strlen(text)), 0, "%s", model.message);
+	cr_assert_eq(hr_source_parse(&model, "x", text, strlen(text)), 0, "%s", model.error.text);
 }
 
 static unsigned links(uint64_t a, uint64_t b, bool *through)
@@ -221,7 +243,7 @@ static void put(const char *root, const char *path, const char *text)
 #define DEVICES "sys/bus/pci/devices/0000:"
 #define NODES "sys/devices/virtual/kfd/kfd/topology/nodes/"
 
-Test(topo_peers, sysfs_tells_names_cpus_and_amd_links)
+Test(topo_peers, sysfs_gives_names_cpus_and_amd_links)
 {
 	char root[] = "/tmp/topo_peers.XXXXXX", remove[64];
 	int fd;
@@ -247,7 +269,7 @@ Test(topo_peers, sysfs_tells_names_cpus_and_amd_links)
 	put(root, NODES "1/io_links/1/properties", "type 11\nnode_from 1\nnode_to 2\n");
 	put(root, NODES "2/properties", "simd_count 1216\nlocation_id 9728\ndomain 0\n");
 	put(root, NODES "2/io_links/0/properties", "type 11\nnode_from 2\nnode_to 77\n");
-	cr_assert_eq(hr_source_open(&model, root), 0, "%s", model.message);
+	cr_assert_eq(hr_source_open(&model, root), 0, "%s", model.error.text);
 	snprintf(remove, sizeof remove, "rm -rf %s", root);
 	cr_expect_eq(system(remove), 0);
 	cr_assert_eq(model.count, 5u);
@@ -257,15 +279,15 @@ Test(topo_peers, sysfs_tells_names_cpus_and_amd_links)
 		  "%s", model.fn[2].devices);
 	cr_expect_str_eq(model.fn[3].devices, "nvme4");
 	cr_expect_str_eq(model.fn[4].devices, "mlx5_0 ens1");
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	cr_assert_eq(hr_peers_init(&peers, &engine, &model, ALL_KINDS), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	cr_assert_eq(hr_peers_init(&peers, &topology, &model, ALL_KINDS), 0);
 	expect(0, 1, HR_UNKNOWN, "XGMI1");
-	/* And all of it is in a capture. */
+	/* A capture contains all links. */
 	fd = memfd_create("capture", 0);
 	cr_assert_eq(hr_capture_write(&model, fd), 0);
 	snprintf(remove, sizeof remove, "/proc/self/fd/%d", fd);
 	lseek(fd, 0, SEEK_SET);
-	cr_assert_eq(hr_source_open(&other, remove), 0, "%s", other.message);
+	cr_assert_eq(hr_source_open(&other, remove), 0, "%s", other.error.text);
 	cr_expect_str_eq(other.fn[0].cpus, model.fn[0].cpus);
 	cr_expect_str_eq(other.fn[2].devices, model.fn[2].devices);
 	cr_expect_eq(other.gpu_links, 1u);

@@ -1,4 +1,6 @@
-/* Captures as people hand them over: archives with a leading folder, parts of /sys, pastes, trees. */
+/*
+ * Captures as users send them: archives with a leading folder, parts of /sys, pasted text, trees.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +85,7 @@ Test(topo_readers, an_archive_may_have_folders_in_front)
 			list[j] = (struct fake_member){ .path = path[j], .text = text[j] };
 		}
 		list[5] = (struct fake_member){ .path = "other/file", .text = "x" };
-		cr_assert_eq(read_archive(list, 6), 0, "%s: %s", before[i], model.message);
+		cr_assert_eq(read_archive(list, 6), 0, "%s: %s", before[i], model.error.text);
 		cr_expect_eq(model.count, 1u);
 		cr_expect_eq(hr_get(at("41:00.0"), HR_F_NUMA, 0), 1u);
 		cr_expect_str_eq(model.sys.kernel, "6.1.0");
@@ -98,11 +100,14 @@ Test(topo_readers, two_machines_in_one_archive_are_refused)
 	};
 
 	cr_expect_eq(read_archive(list, 2), -EINVAL);
-	cr_expect(strstr(model.message, "one/") && strstr(model.message, "two/"), "%s",
-		  model.message);
+	cr_expect(strstr(model.error.text, "one/") && strstr(model.error.text, "two/"), "%s",
+		  model.error.text);
 }
 
-/* tar fills up with zeros what sysfs does not give to a user: 64 bytes are readable, 4096 are told. */
+/*
+ * tar pads files that a user cannot read completely with zeros: 64 bytes are readable, the size is
+ * 4096.
+ */
 Test(topo_readers, zeros_in_place_of_registers_are_not_registers)
 {
 	struct fake_machine *m = calloc(1, sizeof *m);
@@ -114,14 +119,14 @@ Test(topo_readers, zeros_in_place_of_registers_are_not_registers)
 	memset(gpu->config + 64, 0, sizeof gpu->config - 64);
 	list[0].bytes = gpu->config;
 	list[0].size = sizeof gpu->config;
-	cr_assert_eq(read_archive(list, 1), 0, "%s", model.message);
+	cr_assert_eq(read_archive(list, 1), 0, "%s", model.error.text);
 	cr_expect(model.fn[0].denied);
 	cr_expect(!hr_known(&model.fn[0], HR_F_ACS));
 	cr_expect(!hr_known(&model.fn[0], HR_F_EXP));
 	free(m);
 }
 
-/* Names over 100 bytes, as GNU tar and POSIX tar extend the header that follows. */
+/* Names over 100 bytes: GNU tar and POSIX tar put them before the header. */
 #define LONG_FOLDER "captures/of-a-machine-that-has-a-very-long-name/"
 #define LONG_PATH LONG_FOLDER LONG_FOLDER "sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0"
 #define LONG_LINK "../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0"
@@ -129,7 +134,7 @@ Test(topo_readers, zeros_in_place_of_registers_are_not_registers)
 
 static void expect_long(const struct fake_member *list, size_t n)
 {
-	cr_assert_eq(read_archive(list, n), 0, "%s", model.message);
+	cr_assert_eq(read_archive(list, n), 0, "%s", model.error.text);
 	cr_assert_eq(model.count, 1u);
 	cr_expect(hr_is_nvme(at("41:00.0")));
 	cr_expect_eq(hr_get(at("41:00.0"), HR_F_NUMA, 0), 1u);
@@ -150,7 +155,7 @@ Test(topo_readers, long_names_of_gnu_tar_are_read)
 	expect_long(list, sizeof list / sizeof *list);
 }
 
-/* "27 path=sys/...\n" with as many records as names. */
+/* A record "27 path=sys/...\n" counts its own length. */
 static void pax_record(char *text, const char *key, const char *value)
 {
 	size_t size = strlen(key) + strlen(value) + 3;
@@ -180,7 +185,7 @@ Test(topo_readers, long_names_of_pax_are_read)
 	expect_long(list, sizeof list / sizeof *list);
 }
 
-/* The sum of a header of names beyond ASCII has all of its digits. */
+/* The header sum of names beyond ASCII needs all its digits. */
 Test(topo_readers, a_header_with_a_large_sum_is_not_damaged)
 {
 	char path[98], link[100];
@@ -192,12 +197,12 @@ Test(topo_readers, a_header_with_a_large_sum_is_not_damaged)
 	memset(path, 0xfe, sizeof path - 1);
 	memset(link, 0xfe, sizeof link - 1);
 	path[sizeof path - 1] = link[sizeof link - 1] = '\0';
-	cr_expect_eq(read_archive(list, 2), 0, "%s", model.message);
+	cr_expect_eq(read_archive(list, 2), 0, "%s", model.error.text);
 	cr_expect_eq(model.count, 1u);
 }
 
-/* Records whose length is wrong: the name in the header itself stays; nothing behind is read. */
-Test(topo_readers, pax_records_that_lie_are_left_out)
+/* Records with a wrong length: the name in the header stays, and following records are ignored. */
+Test(topo_readers, pax_records_of_wrong_length_are_ignored)
 {
 	static const char *const text[] = {
 		"",
@@ -221,7 +226,7 @@ Test(topo_readers, pax_records_that_lie_are_left_out)
 			{ .path = "sys/bus/pci/devices/0000:41:00.0/class", .text = CLASS_SSD },
 		};
 
-		cr_assert_eq(read_archive(list, 2), 0, "'%s': %s", text[i], model.message);
+		cr_assert_eq(read_archive(list, 2), 0, "'%s': %s", text[i], model.error.text);
 		cr_assert_eq(model.count, 1u, "'%s'", text[i]);
 		cr_expect(hr_is_nvme(at("41:00.0")), "'%s'", text[i]);
 	}
@@ -284,7 +289,7 @@ static void same_tree(const char *root, const char *part)
 
 	snprintf(path, sizeof path, "%s%s", root, part);
 	hr_model_reset(&model);
-	cr_assert_eq(hr_source_open(&model, path), 0, "%s", model.message);
+	cr_assert_eq(hr_source_open(&model, path), 0, "%s", model.error.text);
 	cr_expect_eq(model.count, 2u, "%s: %u", part, model.count);
 	cr_expect(hr_is_nvme(at("41:00.0")), "%s", part);
 	cr_expect_str_eq(model.sys.kernel, "6.1.0", "%s: '%s'", part, model.sys.kernel);
@@ -292,7 +297,7 @@ static void same_tree(const char *root, const char *part)
 	cr_expect_eq(model.sys.cpus.value, 1u, "%s", part);
 }
 
-Test(topo_readers, any_part_of_a_tree_gives_all_of_it)
+Test(topo_readers, any_part_of_a_tree_gives_the_whole_tree)
 {
 	static const char *const part[] = {
 		"", "/", "/sys", "/sys/", "/sys/bus/pci", "/sys/bus/pci/devices", "/sys/devices"
@@ -303,7 +308,7 @@ Test(topo_readers, any_part_of_a_tree_gives_all_of_it)
 	make_tree(root, "");
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		same_tree(root, part[i]);
-	/* Under another name, and one folder further down. */
+	/* Under another name, and one folder deeper. */
 	make_tree(root, "machine/");
 	snprintf(moved, sizeof moved, "%s/sys", root);
 	clear(moved);
@@ -311,8 +316,8 @@ Test(topo_readers, any_part_of_a_tree_gives_all_of_it)
 	make_tree(root, "other/");
 	hr_model_reset(&model);
 	cr_expect_eq(hr_source_open(&model, root), -EINVAL);
-	cr_expect(strstr(model.message, "machine") && strstr(model.message, "other"), "%s",
-		  model.message);
+	cr_expect(strstr(model.error.text, "machine") && strstr(model.error.text, "other"), "%s",
+		  model.error.text);
 	clear(root);
 }
 
@@ -327,7 +332,7 @@ static const char listing[] =
 	"01:00.0 3D controller [0302]: Card [10de:20b0]\n\tNUMA node: 1\n"
 	"\tCapabilities: <access denied>\n\tKernel driver in use: nvidia\n";
 
-/* Put `before` in front of each line; an empty line gets it without its last blanks. */
+/* Put `before` in front of each line; in front of an empty line without its trailing blanks. */
 static char *quoted(const char *text, const char *before, const char *head, const char *tail)
 {
 	size_t size, bare = strlen(before);
@@ -352,7 +357,7 @@ static void expect_same_paste(const char *text, const char *what)
 {
 	char bdf[HR_BDF_MAX];
 
-	cr_assert_eq(parse(text), 0, "%s: %s", what, model.message);
+	cr_assert_eq(parse(text), 0, "%s: %s", what, model.error.text);
 	cr_assert_eq(model.count, other.count, "%s: %u functions", what, model.count);
 	for (uint32_t i = 0; i < model.count; i++) {
 		const struct hr_fn *a = &model.fn[i], *b = &other.fn[i];
@@ -384,7 +389,7 @@ static void try_pastes(const char *text)
 	};
 
 	hr_model_reset(&other);
-	cr_assert_eq(hr_source_parse(&other, "x", text, strlen(text)), 0, "%s", other.message);
+	cr_assert_eq(hr_source_parse(&other, "x", text, strlen(text)), 0, "%s", other.error.text);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char *paste = quoted(text, row[i].before, row[i].head, row[i].tail), what[16];
 
@@ -416,13 +421,13 @@ Test(topo_readers, escaped_text_of_a_page_is_read)
 {
 	char text[] = "00:00.0 x\n\tCapabilities: &lt;access denied&gt;\n\n01:00.0 a&amp;b &x;\n";
 
-	cr_assert_eq(parse(text), 0, "%s", model.message);
+	cr_assert_eq(parse(text), 0, "%s", model.error.text);
 	cr_expect(model.fn[0].denied);
 	cr_expect_str_eq(model.fn[1].name, "a&b &x;");
 }
 
 /* Text that only looks like a quotation does not become a function. */
-Test(topo_readers, what_is_indented_below_a_function_stays_its_text)
+Test(topo_readers, text_indented_below_a_function_stays_its_text)
 {
 	cr_assert_eq(parse("00:00.0 x\n\n  01:00.0 y\n> 02:00.0 z\n"), 0);
 	cr_expect_eq(model.count, 1u);
@@ -444,22 +449,22 @@ static const char tree[] =
 
 Test(topo_readers, a_tree_gives_bridges_and_cards)
 {
-	struct hr_engine engine;
+	struct hr_topology topology;
 	struct hr_pair p;
 
-	cr_assert_eq(parse(tree), 0, "%s", model.message);
+	cr_assert_eq(parse(tree), 0, "%s", model.error.text);
 	cr_expect_eq(model.count, 13u, "%u", model.count);
 	cr_expect_eq(hr_get(at("80:01.0"), HR_F_SECONDARY, 0), 0x81u);
 	cr_expect_eq(hr_get(at("80:01.0"), HR_F_SUBORDINATE, 0), 0x85u);
 	cr_expect_eq(hr_get(at("82:02.0"), HR_F_SECONDARY, 0), 0x85u);
 	cr_expect_eq(hr_get(at("00:03.0"), HR_F_SECONDARY, 0), 0x01u);
 	cr_expect_eq(hr_get(at("86:00.1"), HR_F_DEVICE, 0), 0x2204u);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	cr_expect_eq(engine.gpus, 3u, "%u", engine.gpus);
-	cr_assert_eq(engine.ssds, 1u);
-	hr_judge(&engine, (int32_t)(at("83:00.0") - model.fn), engine.ssd[0], &p);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	cr_expect_eq(topology.gpus, 3u, "%u", topology.gpus);
+	cr_assert_eq(topology.ssds, 1u);
+	hr_pair_evaluate(&topology, (int32_t)(at("83:00.0") - model.fn), topology.ssd[0], &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "PIX");
+	cr_expect_str_eq(hr_distance_word(&topology, &p), "PIX");
 }
 
 Test(topo_readers, a_tree_completes_a_list_and_is_checked_against_it)
@@ -473,7 +478,7 @@ Test(topo_readers, a_tree_completes_a_list_and_is_checked_against_it)
 
 	snprintf(both, sizeof both, "%s%s", list,
 		 "-[0000:00]-+-00.0\n           \\-01.0-[01]----00.0\n");
-	cr_assert_eq(parse(both), 0, "%s", model.message);
+	cr_assert_eq(parse(both), 0, "%s", model.error.text);
 	cr_assert_eq(model.count, 3u);
 	cr_expect_eq(model.fn[2].parent, 1);
 	cr_expect_eq(hr_get(&model.fn[2], HR_F_CLASS, 0), 0x030200u);
@@ -481,12 +486,15 @@ Test(topo_readers, a_tree_completes_a_list_and_is_checked_against_it)
 		 "%s\n00:01.0 PCI bridge: x\n\tBus: primary=00, secondary=02\n\n%s", list,
 		 "-[0000:00]---01.0-[01]----00.0\n");
 	cr_expect_eq(parse(both), -EINVAL);
-	cr_expect(strstr(model.message, "line 10: a second capture begins here"), "%s",
-		  model.message);
+	cr_expect(strstr(model.error.text, "line 10: a second capture begins here"), "%s",
+		  model.error.text);
 }
 
-/* A branch so far to the right that no tree has it: nothing below it is found, and nothing breaks. */
-Test(topo_readers, a_tree_as_wide_as_none_is_read_as_far_as_it_goes)
+/*
+ * A branch further to the right than in any tree: nothing below it is found, and the reader
+ * continues.
+ */
+Test(topo_readers, a_tree_that_is_too_wide_is_read_partly)
 {
 	static const unsigned width[] = { 300, 500, 511, 512, 513, 2000, 60000 };
 	static char text[64 << 10];

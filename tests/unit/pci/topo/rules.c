@@ -1,4 +1,4 @@
-/* One row per rule: what is changed on the machine, and the verdict that must come of it. */
+/* One row per rule: a change of the machine and the verdict that must result. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,9 +6,10 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/verdict.h"
-#include "tests/harness/judge.h"
+#include "pci/topo/explain.h"
+#include "tests/harness/evaluate.h"
 
-TestSuite(topo_rules, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_rules, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 struct poke {
 	const char *at;
@@ -18,232 +19,238 @@ struct poke {
 };
 
 struct row {
-	const char *rule; /* that must be found */
+	const char *rule; /* rule that must be found */
 	const char *ssd;
 	struct poke poke[4];
 	const char *text_at,
 		*text; /* lines added to a function, or to the head when text_at is "" */
 	struct hr_options opt;
 	enum hr_verdict verdict;
-	const char *flows; /* F1..F4: . as without the change, B blocked, R redirected, ... */
+	const char *flows; /* F1..F4: . unchanged, B blocked, R redirected, ... */
 };
 
 /* clang-format off */
 static const struct row rows[] = {
-	{ "R1", NEAR, .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "R2", FAR, .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
-	{ "R2-listed", FAR, { { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } }, .verdict = HR_RC_LISTED,
+	{ "R1", SIBLING, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "R2", OTHER, .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
+	{ "R2-listed", OTHER, { { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } }, .verdict = HR_RC_LISTED,
 	  .flows = "llll" },
-	{ "A1", NEAR, { { "02:00.0", ACS, 2, HR_ACS_RR } }, .verdict = HR_REDIR_UNLISTED,
+	{ "A1", SIBLING, { { "02:00.0", ACS, 2, HR_ACS_RR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "rDDr" },
-	{ "A1", NEAR, { { "02:01.0", ACS, 2, HR_ACS_RR } }, .verdict = HR_REDIR_UNLISTED,
+	{ "A1", SIBLING, { { "02:01.0", ACS, 2, HR_ACS_RR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "DrrD" },
-	{ "A1", NEAR, { { "02:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
+	{ "A1", SIBLING, { { "02:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "DDrD" },
-	{ "A1-port", NEAR, { { "01:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
+	{ "A1-port", SIBLING, { { "01:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "DDDD" },
-	{ "A1-listed", NEAR,
+	{ "A1-listed", SIBLING,
 	  { { "02:01.0", ACS, 2, HR_ACS_RR }, { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } },
 	  .verdict = HR_REDIR_LISTED, .flows = "DRRD" },
-	{ "A3", NEAR, { { "02:00.0", ACS, 2, HR_ACS_SV | HR_ACS_UF } }, .verdict = HR_DIRECT,
+	{ "A3", SIBLING, { { "02:00.0", ACS, 2, HR_ACS_SV | HR_ACS_UF } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "A2", NEAR, { { "02:00.0", ACS, 2, HR_ACS_RR } }, .verdict = HR_REDIR_UNLISTED,
+	{ "A2", SIBLING, { { "02:00.0", ACS, 2, HR_ACS_RR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "rDDr" },
-	{ "A4", NEAR,
+	{ "A4", SIBLING,
 	  { { "02:00.0", FAKE_ACS + HR_ACS_CAP, 2, 0x087f }, { "02:00.0", ACS, 2, HR_ACS_EC },
 	    { "02:00.0", FAKE_ACS + HR_ACS_EGRESS, 4, 1u << 1 } }, .verdict = HR_BLOCKED,
 	  .flows = "BDDB" },
-	{ "A4-unread", NEAR, { { "02:00.0", ACS, 2, HR_ACS_EC } }, .verdict = HR_UNKNOWN,
+	{ "A4-unread", SIBLING, { { "02:00.0", ACS, 2, HR_ACS_EC } }, .verdict = HR_UNKNOWN,
 	  .flows = "UDDU" },
-	{ "A5", NEAR,
-	  { { "02:01.0", ACS, 2, HR_ACS_TB }, { NEAR, FAKE_ATS + HR_ATS_CTL, 2, HR_ATS_ENABLE } },
+	{ "A5", SIBLING,
+	  { { "02:01.0", ACS, 2, HR_ACS_TB }, { SIBLING, FAKE_ATS + HR_ATS_CTL, 2, HR_ATS_ENABLE } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "A7", NEAR,
+	{ "A7", SIBLING,
 	  { { "02:00.0", HR_CFG_VENDOR, 4, 0x9d108086 }, { "02:00.0", FAKE_ACS + 8, 4, 0 } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "A9", FAR,
+	{ "A9", OTHER,
 	  { { "00:01.0", HR_CFG_VENDOR, 4, 0xa000177d }, { "00:01.0", FAKE_AER + 2, 2, 1 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "A9", FAR,
+	{ "A9", OTHER,
 	  { { "00:01.0", HR_CFG_VENDOR, 4, 0x8da81957 }, { "00:01.0", FAKE_AER + 2, 2, 1 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "A9", FAR,
+	{ "A9", OTHER,
 	  { { "00:01.0", HR_CFG_VENDOR, 4, 0x7a690014 }, { "00:01.0", FAKE_AER + 2, 2, 1 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "A9", FAR,
+	{ "A9", OTHER,
 	  { { "00:02.0", HR_CFG_VENDOR, 4, 0x07231d17 }, { "00:02.0", FAKE_AER + 2, 2, 1 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "A9", FAR,
+	{ "A9", OTHER,
 	  { { "00:02.0", HR_CFG_VENDOR, 4, 0xd71414e4 }, { "00:02.0", FAKE_AER + 2, 2, 1 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	/* Not a port of that list: what has no ACS redirects nothing and forbids nothing. */
-	{ "R2", FAR,
+	/*
+	 * A port outside the list of trusted ports: without ACS the port neither redirects nor
+	 * forbids.
+	 */
+	{ "R2", OTHER,
 	  { { "00:01.0", HR_CFG_VENDOR, 4, 0x8da21957 }, { "00:01.0", FAKE_AER + 2, 2, 1 } },
 	  .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
-	{ "A10", NEAR, { { "02:00.0", HR_CFG_VENDOR, 4, 0x240412d8 } }, .verdict = HR_DIRECT,
+	{ "A10", SIBLING, { { "02:00.0", HR_CFG_VENDOR, 4, 0x240412d8 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "A11", NEAR, { { "02:00.0", HR_CFG_VENDOR, 4, 0x80b5111d } }, .verdict = HR_DIRECT,
+	{ "A11", SIBLING, { { "02:00.0", HR_CFG_VENDOR, 4, 0x80b5111d } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "A12", NEAR, { { "02:00.0", HR_CFG_VENDOR, 4, 0x87b010b5 } },
+	{ "A12", SIBLING, { { "02:00.0", HR_CFG_VENDOR, 4, 0x87b010b5 } },
 	  .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "A13", NEAR, { { "02:00.0", HR_CFG_VENDOR, 4, 0x14841022 } }, .verdict = HR_DIRECT,
+	{ "A13", SIBLING, { { "02:00.0", HR_CFG_VENDOR, 4, 0x14841022 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "A14", FAR, { { "00:01.0", ACS, 2, HR_ACS_RR } }, .opt = { .iommu = HR_IOMMU_ON },
+	{ "A14", OTHER, { { "00:01.0", ACS, 2, HR_ACS_RR } }, .opt = { .iommu = HR_IOMMU_ON },
 	  .verdict = HR_SILENT_LOSS, .flows = "SSSS" },
-	{ "A15", NEAR, { { "02:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
+	{ "A15", SIBLING, { { "02:00.0", ACS, 2, HR_ACS_CR } }, .verdict = HR_REDIR_UNLISTED,
 	  .flows = "DDrD" },
-	{ "A18", NEAR, .opt = { .iommu = HR_IOMMU_PT }, .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "A16", NEAR, .text_at = "", .text = "headrace: lockdown=integrity\n",
+	{ "A18", SIBLING, .opt = { .iommu = HR_IOMMU_PT }, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "A16", SIBLING, .text_at = "", .text = "headrace: lockdown=integrity\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "I2", FAR, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_SILENT_LOSS, .flows = "SSSS" },
-	{ "I2", NEAR, { { "02:01.0", ACS, 2, HR_ACS_RR } }, .opt = { .iommu = HR_IOMMU_ON },
+	{ "I2", OTHER, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_SILENT_LOSS, .flows = "SSSS" },
+	{ "I2", SIBLING, { { "02:01.0", ACS, 2, HR_ACS_RR } }, .opt = { .iommu = HR_IOMMU_ON },
 	  .verdict = HR_SILENT_LOSS, .flows = "DSSD" },
-	{ "R1", NEAR, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "I2-unread", FAR, .text_at = FAR, .text = "\tIOMMU group: 9\n", .verdict = HR_UNKNOWN,
+	{ "R1", SIBLING, .opt = { .iommu = HR_IOMMU_ON }, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "I2-unread", OTHER, .text_at = OTHER, .text = "\tIOMMU group: 9\n", .verdict = HR_UNKNOWN,
 	  .flows = "UUUU" },
-	{ "I1", FAR, .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
-	{ "I3", NEAR, .text_at = "", .text = "headrace: cpus=512\n", .verdict = HR_DIRECT,
+	{ "I1", OTHER, .verdict = HR_RC_UNLISTED, .flows = "uuuu" },
+	{ "I3", SIBLING, .text_at = "", .text = "headrace: cpus=512\n", .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "I4", NEAR, { { "00:00.0", HR_CFG_VENDOR, 2, 0x10de } }, .verdict = HR_DIRECT,
+	{ "I4", SIBLING, { { "00:00.0", HR_CFG_VENDOR, 2, 0x10de } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "I5", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_ON },
+	{ "I5", SIBLING, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_ON },
 	  .verdict = HR_REDIR_UNLISTED, .flows = "rrrr" },
-	{ "I5", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT },
+	{ "I5", SIBLING, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT },
 	  .verdict = HR_REDIR_UNLISTED, .flows = "rrrr" },
-	{ "I5-listed", NEAR, { { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } },
+	{ "I5-listed", SIBLING, { { "00:00.0", HR_CFG_DEVICE, 2, 0x09a2 } },
 	  .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_ON }, .verdict = HR_REDIR_LISTED,
 	  .flows = "RRRR" },
-	{ "I9", NEAR, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_OFF }, .verdict = HR_DIRECT,
+	{ "I9", SIBLING, .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_OFF }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "R3-bar", NEAR,
+	{ "R3-bar", SIBLING,
 	  { { "03:00.0", HR_CFG_BAR0 + 4, 4, 0xc }, { "03:00.0", HR_CFG_BAR0 + 8, 4, 0 } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "R3-bar", NEAR, { { NEAR, HR_CFG_BAR0, 4, 0 } }, .text_at = NEAR, .text = "\t\n",
+	{ "R3-bar", SIBLING, { { SIBLING, HR_CFG_BAR0, 4, 0 } }, .text_at = SIBLING, .text = "\t\n",
 	  .verdict = HR_BLOCKED, .flows = "BDDB" },
-	{ "R3", NEAR, { { "02:00.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } }, .verdict = HR_BLOCKED,
+	{ "R3", SIBLING, { { "02:00.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } }, .verdict = HR_BLOCKED,
 	  .flows = "DBBD" },
-	{ "R3", FAR, { { "00:01.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } }, .verdict = HR_BLOCKED,
+	{ "R3", OTHER, { { "00:01.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } }, .verdict = HR_BLOCKED,
 	  .flows = "uBBu" },
-	{ "R4", FAR, { { "02:00.0", HR_CFG_MEM_BASE, 4, 0xe4f0e400 } }, .verdict = HR_BLOCKED,
+	{ "R4", OTHER, { { "02:00.0", HR_CFG_MEM_BASE, 4, 0xe4f0e400 } }, .verdict = HR_BLOCKED,
 	  .flows = "BuuB" },
-	{ "R4-sibling", NEAR, { { "02:01.0", HR_CFG_MEM_LIMIT, 2, 0xe2f0 } },
+	{ "R4-sibling", SIBLING, { { "02:01.0", HR_CFG_MEM_LIMIT, 2, 0xe2f0 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "R5-bme", NEAR, { { "03:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE } },
+	{ "R5-bme", SIBLING, { { "03:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE } },
 	  .verdict = HR_BLOCKED, .flows = "BDDB" },
-	{ "R5-bme", NEAR, { { "02:01.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE } },
+	{ "R5-bme", SIBLING, { { "02:01.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "R5-mse", NEAR, { { "03:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_BME } },
+	{ "R5-mse", SIBLING, { { "03:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_BME } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "R6", NEAR, { { NEAR, FAKE_PM + HR_PM_CTL, 2, 3 } }, .verdict = HR_BLOCKED,
+	{ "R6", SIBLING, { { SIBLING, FAKE_PM + HR_PM_CTL, 2, 3 } }, .verdict = HR_BLOCKED,
 	  .flows = "BBBB" },
-	{ "R6-gone", NEAR, { { NEAR, 0, 4, 0xffffffff } }, .verdict = HR_BLOCKED,
+	{ "R6-gone", SIBLING, { { SIBLING, 0, 4, 0xffffffff } }, .verdict = HR_BLOCKED,
 	  .flows = "BBBB" },
-	{ "R7-dpc", NEAR, { { "02:01.0", FAKE_DPC + HR_DPC_STATUS, 2, 1 } }, .verdict = HR_BLOCKED,
+	{ "R7-dpc", SIBLING, { { "02:01.0", FAKE_DPC + HR_DPC_STATUS, 2, 1 } }, .verdict = HR_BLOCKED,
 	  .flows = "BBBB" },
-	{ "R7-link", NEAR, { { "02:01.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4 } },
+	{ "R7-link", SIBLING, { { "02:01.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4 } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "R7-reset", NEAR, { { "02:01.0", HR_CFG_BRIDGE_CTL, 2, HR_BRIDGE_CTL_SBR } },
+	{ "R7-reset", SIBLING, { { "02:01.0", HR_CFG_BRIDGE_CTL, 2, HR_BRIDGE_CTL_SBR } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	/* The common bridge and above: power and links for all flows, the rest for those that climb. */
-	{ "R6", NEAR, { { "01:00.0", FAKE_PM + HR_PM_CTL, 2, 3 } }, .verdict = HR_BLOCKED,
+	/*
+	 * The common bridge and the bridges above: power and links matter for all flows, the other
+	 * facts for flows that go up.
+	 */
+	{ "R6", SIBLING, { { "01:00.0", FAKE_PM + HR_PM_CTL, 2, 3 } }, .verdict = HR_BLOCKED,
 	  .flows = "BBBB" },
-	{ "R7-dpc", NEAR, { { "00:01.0", FAKE_DPC + HR_DPC_STATUS, 2, 1 } }, .verdict = HR_BLOCKED,
+	{ "R7-dpc", SIBLING, { { "00:01.0", FAKE_DPC + HR_DPC_STATUS, 2, 1 } }, .verdict = HR_BLOCKED,
 	  .flows = "BBBB" },
-	{ "R1", NEAR, { { "01:00.0", HR_CFG_COMMAND, 2, 0 } }, .verdict = HR_DIRECT,
+	{ "R1", SIBLING, { { "01:00.0", HR_CFG_COMMAND, 2, 0 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "R5-bme", NEAR,
+	{ "R5-bme", SIBLING,
 	  { { "01:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE }, { "02:00.0", ACS, 2, HR_ACS_RR } },
 	  .verdict = HR_BLOCKED, .flows = "BDDB" },
-	{ "R5-mse", NEAR,
+	{ "R5-mse", SIBLING,
 	  { { "00:01.0", HR_CFG_COMMAND, 2, HR_COMMAND_BME }, { "02:01.0", ACS, 2, HR_ACS_RR } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "R5-bme", NEAR,
+	{ "R5-bme", SIBLING,
 	  { { "01:00.0", HR_CFG_COMMAND, 2, HR_COMMAND_MSE }, { "01:00.0", ACS, 2, HR_ACS_CR } },
 	  .verdict = HR_BLOCKED, .flows = "BBBB" },
-	{ "R3", NEAR,
+	{ "R3", SIBLING,
 	  { { "00:01.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 }, { "02:01.0", ACS, 2, HR_ACS_RR } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "R1", NEAR, { { "00:01.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } }, .verdict = HR_DIRECT,
+	{ "R1", SIBLING, { { "00:01.0", HR_CFG_PREF_LIMIT_UPPER, 4, 0x380 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "M1", NEAR,
+	{ "M1", SIBLING,
 	  { { "01:00.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2000 }, { "02:01.0", ACS, 2, HR_ACS_RR } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "R1", NEAR, { { "01:00.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2000 } },
+	{ "R1", SIBLING, { { "01:00.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2000 } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "U2", NEAR, { { "00:01.0", FAKE_PM + 1, 1, FAKE_EXP }, { "02:01.0", ACS, 2, HR_ACS_RR } },
+	{ "U2", SIBLING, { { "00:01.0", FAKE_PM + 1, 1, FAKE_EXP }, { "02:01.0", ACS, 2, HR_ACS_RR } },
 	  .verdict = HR_UNKNOWN, .flows = "DUUD" },
-	{ "R8", NEAR, { { "03:00.0", FAKE_REBAR + HR_REBAR_CTL, 4, 1 << 5 | 8 << 8 | 1 } },
+	{ "R8", SIBLING, { { "03:00.0", FAKE_REBAR + HR_REBAR_CTL, 4, 1 << 5 | 8 << 8 | 1 } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "R9", NEAR, { { "03:00.0", HR_CFG_DEVICE, 2, 0x2e12 } }, .verdict = HR_BLOCKED,
+	{ "R9", SIBLING, { { "03:00.0", HR_CFG_DEVICE, 2, 0x2e12 } }, .verdict = HR_BLOCKED,
 	  .flows = "BBBB" },
-	{ "R11", FAR, { { "00:02.0", HR_CFG_DEVICE, 2, 0xa330 } }, .verdict = HR_RC_UNLISTED,
+	{ "R11", OTHER, { { "00:02.0", HR_CFG_DEVICE, 2, 0xa330 } }, .verdict = HR_RC_UNLISTED,
 	  .flows = "uuuu" },
-	{ "R12-vm", NEAR, .text_at = "", .text = "headrace: hypervisor=1\n", .verdict = HR_UNKNOWN,
+	{ "R12-vm", SIBLING, .text_at = "", .text = "headrace: hypervisor=1\n", .verdict = HR_UNKNOWN,
 	  .flows = "UUUU" },
-	{ "M1", NEAR, { { NEAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } }, .verdict = HR_BLOCKED,
+	{ "M1", SIBLING, { { SIBLING, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } }, .verdict = HR_BLOCKED,
 	  .flows = "DBDD" },
-	{ "M1", NEAR, { { "02:00.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2000 } },
+	{ "M1", SIBLING, { { "02:00.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2000 } },
 	  .verdict = HR_BLOCKED, .flows = "DBBD" },
-	{ "M1", FAR, { { FAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } }, .verdict = HR_BLOCKED,
+	{ "M1", OTHER, { { OTHER, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } }, .verdict = HR_BLOCKED,
 	  .flows = "uBuu" },
-	{ "M1-rc", FAR,
-	  { { FAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 },
+	{ "M1-rc", OTHER,
+	  { { OTHER, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 },
 	    { "00:02.0", FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040 } }, .verdict = HR_RC_UNLISTED,
 	  .flows = "uuuu" },
-	{ "M2", NEAR, { { NEAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x0020 } }, .verdict = HR_DIRECT,
+	{ "M2", SIBLING, { { SIBLING, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x0020 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "M3", NEAR,
-	  { { NEAR, FAKE_EXP + HR_EXP_DEVCTL2, 2, HR_DEVCTL2_TAG10_ENABLE },
+	{ "M3", SIBLING,
+	  { { SIBLING, FAKE_EXP + HR_EXP_DEVCTL2, 2, HR_DEVCTL2_TAG10_ENABLE },
 	    { "03:00.0", FAKE_EXP + HR_EXP_DEVCAP2, 4, 0 } }, .verdict = HR_BLOCKED,
 	  .flows = "DDBD" },
-	{ "M4", NEAR, .opt = { .mode = HR_MODE_HOST }, .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H1-width", NEAR, { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 8 << 4 | 4 } },
+	{ "M4", SIBLING, .opt = { .mode = HR_MODE_HOST }, .verdict = HR_DIRECT, .flows = "DDDD" },
+	{ "H1-width", SIBLING, { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 8 << 4 | 4 } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H1-speed", NEAR, { { NEAR, FAKE_EXP + HR_EXP_LNKSTA, 2, 4 << 4 | 3 } },
+	{ "H1-speed", SIBLING, { { SIBLING, FAKE_EXP + HR_EXP_LNKSTA, 2, 4 << 4 | 3 } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H1-idle", NEAR, { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 1 } },
+	{ "H1-idle", SIBLING, { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 1 } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H1-speed", NEAR,
+	{ "H1-speed", SIBLING,
 	  { { "03:00.0", FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 1 },
 	    { "03:00.0", FAKE_EXP + HR_EXP_LNKCTL2, 2, 1 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H2", NEAR, { { NEAR, FAKE_EXP + HR_EXP_LNKCTL, 2, 2 } }, .verdict = HR_DIRECT,
+	{ "H2", SIBLING, { { SIBLING, FAKE_EXP + HR_EXP_LNKCTL, 2, 2 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H3-ue", NEAR, { { NEAR, FAKE_AER + HR_AER_UESTA, 4, HR_UE_MALFORMED } },
+	{ "H3-ue", SIBLING, { { SIBLING, FAKE_AER + HR_AER_UESTA, 4, HR_UE_MALFORMED } },
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H3-ce", NEAR, { { NEAR, FAKE_AER + HR_AER_CESTA, 4, 0x40 } }, .verdict = HR_DIRECT,
+	{ "H3-ce", SIBLING, { { SIBLING, FAKE_AER + HR_AER_CESTA, 4, 0x40 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H3-to", FAR, { { FAR, FAKE_AER + HR_AER_UESTA, 4, HR_UE_CMPLT_TIMEOUT } },
+	{ "H3-to", OTHER, { { OTHER, FAKE_AER + HR_AER_UESTA, 4, HR_UE_CMPLT_TIMEOUT } },
 	  .verdict = HR_WRITES_ONLY, .flows = "uuwu" },
-	{ "H4", NEAR, { { NEAR, FAKE_EXP + HR_EXP_DEVSTA, 2, 4 } }, .verdict = HR_DIRECT,
+	{ "H4", SIBLING, { { SIBLING, FAKE_EXP + HR_EXP_DEVSTA, 2, 4 } }, .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H6-disk", NEAR, .text_at = NEAR, .text = "\theadrace: mounted=1\n",
+	{ "H6-disk", SIBLING, .text_at = SIBLING, .text = "\theadrace: mounted=1\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H6-driver", NEAR, .text_at = "03:00.0", .text = "\tKernel driver in use: nouveau\n",
+	{ "H6-driver", SIBLING, .text_at = "03:00.0", .text = "\tKernel driver in use: nouveau\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H7-noacs", NEAR, .text_at = "", .text = "headrace: cmdline=quiet pci=nomsi,noacs\n",
+	{ "H7-noacs", SIBLING, .text_at = "", .text = "headrace: cmdline=quiet pci=nomsi,noacs\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H7-noacs", NEAR, .text_at = "",
+	{ "H7-noacs", SIBLING, .text_at = "",
 	  .text = "headrace: cmdline=x.pci=nomsi pci=nomsi pci=,noacs\n", .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H7-unknown", NEAR, .text_at = "", .text = "headrace: cmdline=pci=nomsi,noacs,relaloc\n",
+	{ "H7-unknown", SIBLING, .text_at = "", .text = "headrace: cmdline=pci=nomsi,noacs,relaloc\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H7-on-off", NEAR, .text_at = "",
+	{ "H7-on-off", SIBLING, .text_at = "",
 	  .text = "headrace: cmdline=intel_iommu=on intel_iommu=off\n", .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H7-override", NEAR, .text_at = "",
+	{ "H7-override", SIBLING, .text_at = "",
 	  .text = "headrace: cmdline=pcie_acs_override=downstream\n", .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H7-vendor", NEAR, .text_at = "",
+	{ "H7-vendor", SIBLING, .text_at = "",
 	  .text = "headrace: cpu_amd=1\nheadrace: cmdline=intel_iommu=off\n", .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "H7-two", NEAR, .text_at = "", .text = "headrace: cmdline=iommu=pt iommu=off\n",
+	{ "H7-two", SIBLING, .text_at = "", .text = "headrace: cmdline=iommu=pt iommu=off\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H7-perf", NEAR, .text_at = "", .text = "headrace: cmdline=pci=pcie_bus_perf\n",
+	{ "H7-perf", SIBLING, .text_at = "", .text = "headrace: cmdline=pci=pcie_bus_perf\n",
 	  .verdict = HR_DIRECT, .flows = "DDDD" },
-	{ "H8", NEAR, .text_at = "", .text = "headrace: p2pdma=0\n", .verdict = HR_DIRECT,
+	{ "H8", SIBLING, .text_at = "", .text = "headrace: p2pdma=0\n", .verdict = HR_DIRECT,
 	  .flows = "DDDD" },
-	{ "Z1", FAR, { { "00:00.0", HR_CFG_VENDOR, 4, 0x14801022 } }, .verdict = HR_RC_LISTED,
+	{ "Z1", OTHER, { { "00:00.0", HR_CFG_VENDOR, 4, 0x14801022 } }, .verdict = HR_RC_LISTED,
 	  .flows = "llll" },
 };
 /* clang-format on */
@@ -274,9 +281,9 @@ static void change(const struct row *r)
 		strncat(f->text, r->text, sizeof f->text - strlen(f->text) - 1);
 }
 
-static void judge(const struct row *r, struct hr_pair *p)
+static void evaluate(const struct row *r, struct hr_pair *p)
 {
-	fake_judge(r->ssd, &r->opt, p);
+	fake_evaluate(r->ssd, &r->opt, p);
 }
 
 Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
@@ -287,7 +294,7 @@ Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
 		char flows[5] = "";
 
 		change(&rows[i]);
-		judge(&rows[i], &p);
+		evaluate(&rows[i], &p);
 		for (unsigned f = 0; f < HR_FLOWS; f++)
 			flows[f] = letter(p.flow[f]);
 		cr_expect_str_eq(flows, rows[i].flows, "row %zu %s: flows %s, not %s", i,
@@ -299,7 +306,7 @@ Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
 	}
 }
 
-/* Rules that no row needs to change anything for, or that have a test of their own. */
+/* Rules without a row, which need no change or have a test of their own. */
 static const char *const elsewhere[] = {
 	"U1",	    "U2",	"U3",	     "U4",	"U5",	     "U6",	  "R10",
 	"R10-raid", "R11-peer", "R12",	     "I7",	"I7-note",   "I7-unread", "A6",
@@ -308,8 +315,8 @@ static const char *const elsewhere[] = {
 	"S2",	    "R3-ht",	"R2-link",   "H3-count"
 };
 
-/* A size in a sentence has the largest unit that leaves it whole. */
-Test(topo_rules, sizes_are_said_in_their_unit)
+/* A size in a sentence has the largest unit in which it is a whole number. */
+Test(topo_rules, sizes_have_their_largest_whole_unit)
 {
 	static const struct {
 		uint64_t bytes;
@@ -325,7 +332,7 @@ Test(topo_rules, sizes_are_said_in_their_unit)
 	while (strcmp(hr_rules[rule].id, "R8") != 0)
 		rule++;
 	fake_two_ports(&machine);
-	fake_judge(NEAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hr_fn *gpu = &model.fn[fake_at("03:00.0")];
 		const struct hr_finding found = { (uint8_t)rule, fake_at("03:00.0"), 0 };
@@ -333,7 +340,7 @@ Test(topo_rules, sizes_are_said_in_their_unit)
 		for (unsigned bar = 0; bar < HR_BARS_MAX; bar++)
 			if (gpu->bar[bar].flags)
 				gpu->bar[bar].size = row[i].bytes;
-		hr_rule_text(&engine, &p, &found, hr_rules[rule].why, why, sizeof why);
+		hr_rule_text(&topology, &p, &found, hr_rules[rule].why, why, sizeof why);
 		cr_expect(strstr(why, row[i].say), "row %zu: %s", i, why);
 	}
 }
@@ -351,14 +358,14 @@ Test(topo_rules, every_rule_has_a_row_or_a_test)
 	}
 }
 
-Test(topo_rules, a_rule_found_on_the_plain_machine_is_only_the_way_itself)
+Test(topo_rules, the_plain_machine_has_only_the_rule_of_its_route)
 {
-	static const struct row plain = { "R1", NEAR, .verdict = HR_DIRECT, .flows = "DDDD" };
+	static const struct row plain = { "R1", SIBLING, .verdict = HR_DIRECT, .flows = "DDDD" };
 	struct hr_finding list[64];
 	struct hr_pair p;
 
-	judge(&plain, &p);
-	cr_assert_eq(hr_findings(&engine, &p, list, 64), 1u);
+	evaluate(&plain, &p);
+	cr_assert_eq(hr_findings(&topology, &p, list, 64), 1u);
 	cr_assert_str_eq(hr_rules[list[0].rule].id, "R1");
 	cr_assert_eq(p.modifiers, 0);
 }
@@ -367,52 +374,52 @@ Test(topo_rules, a_rule_found_on_the_plain_machine_is_only_the_way_itself)
 
 Test(topo_rules, sockets_differ_only_when_both_nodes_are_known)
 {
-	static const struct row far = { .rule = "H5", .ssd = FAR };
+	static const struct row far = { .rule = "H5", .ssd = OTHER };
 	struct hr_pair p;
 
 	snprintf(fake_find(&machine, "03:00.0")->text, 64, "\tNUMA node: 0\n");
-	judge(&far, &p);
+	evaluate(&far, &p);
 	cr_expect(!fake_found(&p, "H5"));
-	strcat(fake_find(&machine, FAR)->text, "\tNUMA node: 1\n");
-	judge(&far, &p);
+	strcat(fake_find(&machine, OTHER)->text, "\tNUMA node: 1\n");
+	evaluate(&far, &p);
 	cr_expect(fake_found(&p, "H5"));
 	cr_expect(p.modifiers & HR_MOD_NUMA);
 }
 
 /* ---- links of virtual ports */
 
-/* What a QEMU root port says while ACPI does the hot plug: a slot without card or link. */
+/* A QEMU root port while ACPI handles hot plug: a slot without card or link. */
 static void port_says_empty(const char *address)
 {
 	struct fake_fn *port = fake_find(&machine, address);
 
 	fake_put(port, FAKE_EXP + HR_EXP_FLAGS, 2,
-		 fake_get(port, FAKE_EXP + HR_EXP_FLAGS, 2) | HR_EXP_SLOT);
+		 fake_get(port, FAKE_EXP + HR_EXP_FLAGS, 2) | HR_EXP_SLOT_IMPLEMENTED);
 	fake_put(port, FAKE_EXP + HR_EXP_SLTSTA, 2, 0);
 	fake_put(port, FAKE_EXP + HR_EXP_LNKSTA, 2, 16 << 4 | 4);
 }
 
 Test(topo_rules, a_card_that_answers_refutes_a_slot_that_says_empty)
 {
-	static const struct row row = { .rule = "R1", .ssd = NEAR };
+	static const struct row row = { .rule = "R1", .ssd = SIBLING };
 	struct hr_pair p;
 
 	fake_two_ports(&machine);
 	port_says_empty("02:01.0");
-	judge(&row, &p);
+	evaluate(&row, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
 	cr_expect_not(fake_found(&p, "R7-link"));
 }
 
 Test(topo_rules, a_card_that_does_not_answer_leaves_the_link_down)
 {
-	static const struct row row = { .rule = "R7-link", .ssd = NEAR };
+	static const struct row row = { .rule = "R7-link", .ssd = SIBLING };
 	struct hr_pair p;
 
 	fake_two_ports(&machine);
 	port_says_empty("02:01.0");
-	fake_put(fake_find(&machine, NEAR), 0, 4, 0xffffffff);
-	judge(&row, &p);
+	fake_put(fake_find(&machine, SIBLING), 0, 4, 0xffffffff);
+	evaluate(&row, &p);
 	cr_expect_eq(p.verdict, HR_BLOCKED);
 	cr_expect(fake_found(&p, "R7-link"));
 }
@@ -421,7 +428,7 @@ Test(topo_rules, a_card_that_does_not_answer_leaves_the_link_down)
 
 static void share_group(const char *driver)
 {
-	struct fake_fn *gpu = fake_find(&machine, "03:00.0"), *ssd = fake_find(&machine, NEAR);
+	struct fake_fn *gpu = fake_find(&machine, "03:00.0"), *ssd = fake_find(&machine, SIBLING);
 
 	snprintf(gpu->text, sizeof gpu->text, "\tIOMMU group: 7\n\tKernel driver in use: %s\n",
 		 driver);
@@ -430,28 +437,28 @@ static void share_group(const char *driver)
 
 Test(topo_rules, one_group_with_the_gpu_driver_keeps_vfio_from_the_ssd)
 {
-	static const struct row vfio = { "I7", NEAR,
+	static const struct row vfio = { "I7", SIBLING,
 					 .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT } };
-	static const struct row raw = { "I7-note", NEAR, .opt = { .iommu = HR_IOMMU_PT } };
+	static const struct row raw = { "I7-note", SIBLING, .opt = { .iommu = HR_IOMMU_PT } };
 	struct hr_pair p;
 
 	share_group("nvidia");
-	judge(&vfio, &p);
+	evaluate(&vfio, &p);
 	cr_expect_eq(p.verdict, HR_VFIO_CONFLICT);
 	cr_expect(fake_found(&p, "I7"));
-	judge(&raw, &p);
+	evaluate(&raw, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
 	cr_expect(fake_found(&p, "I7-note"));
 }
 
 Test(topo_rules, one_group_on_vfio_drivers_is_no_conflict)
 {
-	static const struct row vfio = { "I7", NEAR,
+	static const struct row vfio = { "I7", SIBLING,
 					 .opt = { .mode = HR_MODE_VFIO, .iommu = HR_IOMMU_PT } };
 	struct hr_pair p;
 
 	share_group("vfio-pci");
-	judge(&vfio, &p);
+	evaluate(&vfio, &p);
 	cr_expect_eq(p.verdict, HR_REDIR_UNLISTED);
 }
 
@@ -460,10 +467,10 @@ Test(topo_rules, a_disk_behind_vmd_is_blocked)
 	struct hr_pair p;
 
 	snprintf(fake_find(&machine, "00:02.0")->address, 16, "10000:00:02.0");
-	snprintf(fake_find(&machine, FAR)->address, 16, "10000:05:00.0");
+	snprintf(fake_find(&machine, OTHER)->address, 16, "10000:05:00.0");
 	cr_assert_eq(fake_load(&machine, &model), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	hr_judge(&engine, fake_at("03:00.0"), fake_at("10000:05:00.0"), &p);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	hr_pair_evaluate(&topology, fake_at("03:00.0"), fake_at("10000:05:00.0"), &p);
 	cr_expect_eq(p.verdict, HR_BLOCKED);
 	cr_expect(fake_found(&p, "R10"));
 }
@@ -475,28 +482,30 @@ Test(topo_rules, the_kernel_takes_the_union_of_redirects_and_its_own_list)
 	static const struct {
 		const char *at;
 		uint32_t acs;
-		uint32_t host; /* 0: as built */
+		uint32_t host; /* 0: the host bridge of the fake machine */
 		const char *ssd;
 		uint32_t version;
 		enum hr_kernel_verdict want;
 		unsigned distance;
 	} row[] = {
-		{ "02:00.0", 0, 0, NEAR, 0, HR_KERNEL_BUS_ADDR, 4 },
-		{ "02:00.0", HR_ACS_SV | HR_ACS_UF | HR_ACS_TB, 0, NEAR, 0, HR_KERNEL_BUS_ADDR, 4 },
-		{ "02:00.0", HR_ACS_RR, 0, NEAR, 0, HR_KERNEL_NOT_SUPPORTED, 4 },
-		{ "02:01.0", HR_ACS_CR, 0, NEAR, 0, HR_KERNEL_NOT_SUPPORTED, 4 },
-		{ "01:00.0", HR_ACS_EC, 0, NEAR, 0, HR_KERNEL_NOT_SUPPORTED,
-		  4 },							     /* the common one */
-		{ "00:01.0", HR_ACS_RR, 0, NEAR, 0, HR_KERNEL_BUS_ADDR, 4 }, /* above it */
-		{ "02:01.0", HR_ACS_RR, 0x09a28086, NEAR, 0, HR_KERNEL_THRU_HOST, 4 },
-		{ "02:00.0", 0, 0, FAR, 0, HR_KERNEL_NOT_SUPPORTED, 6 },
-		{ "02:00.0", 0, 0x09a28086, FAR, 0, HR_KERNEL_THRU_HOST, 6 },
-		{ "02:00.0", 0, 0x3c008086, FAR, 0, HR_KERNEL_THRU_HOST, 6 },
-		{ "02:00.0", 0, 0x6f008086, FAR, 0, HR_KERNEL_NOT_SUPPORTED, 6 }, /* Broadwell */
-		{ "02:00.0", 0, 0x14801022, FAR, 0, HR_KERNEL_THRU_HOST, 6 },	  /* Zen */
-		{ "02:00.0", 0, 0x14801022, FAR, HR_KERNEL_VERSION(5, 7), HR_KERNEL_NOT_SUPPORTED,
+		{ "02:00.0", 0, 0, SIBLING, 0, HR_KERNEL_BUS_ADDR, 4 },
+		{ "02:00.0", HR_ACS_SV | HR_ACS_UF | HR_ACS_TB, 0, SIBLING, 0, HR_KERNEL_BUS_ADDR,
+		  4 },
+		{ "02:00.0", HR_ACS_RR, 0, SIBLING, 0, HR_KERNEL_NOT_SUPPORTED, 4 },
+		{ "02:01.0", HR_ACS_CR, 0, SIBLING, 0, HR_KERNEL_NOT_SUPPORTED, 4 },
+		{ "01:00.0", HR_ACS_EC, 0, SIBLING, 0, HR_KERNEL_NOT_SUPPORTED,
+		  4 }, /* at the common bridge */
+		/* above the common bridge */
+		{ "00:01.0", HR_ACS_RR, 0, SIBLING, 0, HR_KERNEL_BUS_ADDR, 4 },
+		{ "02:01.0", HR_ACS_RR, 0x09a28086, SIBLING, 0, HR_KERNEL_THRU_HOST, 4 },
+		{ "02:00.0", 0, 0, OTHER, 0, HR_KERNEL_NOT_SUPPORTED, 6 },
+		{ "02:00.0", 0, 0x09a28086, OTHER, 0, HR_KERNEL_THRU_HOST, 6 },
+		{ "02:00.0", 0, 0x3c008086, OTHER, 0, HR_KERNEL_THRU_HOST, 6 },
+		{ "02:00.0", 0, 0x6f008086, OTHER, 0, HR_KERNEL_NOT_SUPPORTED, 6 }, /* Broadwell */
+		{ "02:00.0", 0, 0x14801022, OTHER, 0, HR_KERNEL_THRU_HOST, 6 },	    /* Zen */
+		{ "02:00.0", 0, 0x14801022, OTHER, HR_KERNEL_VERSION(5, 7), HR_KERNEL_NOT_SUPPORTED,
 		  6 },
-		{ "02:00.0", 0, 0x09a28086, FAR, HR_KERNEL_VERSION(5, 1), HR_KERNEL_NOT_SUPPORTED,
+		{ "02:00.0", 0, 0x09a28086, OTHER, HR_KERNEL_VERSION(5, 1), HR_KERNEL_NOT_SUPPORTED,
 		  6 },
 	};
 
@@ -508,7 +517,7 @@ Test(topo_rules, the_kernel_takes_the_union_of_redirects_and_its_own_list)
 		fake_put(fake_find(&machine, row[i].at), ACS, 2, row[i].acs);
 		if (row[i].host)
 			fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 4, row[i].host);
-		judge(&r, &p);
+		evaluate(&r, &p);
 		cr_expect_eq(p.kernel, row[i].want, "row %zu: %s", i, hr_kernel_text(p.kernel));
 		cr_expect_eq(p.distance, row[i].distance, "row %zu: distance %u", i, p.distance);
 	}
@@ -524,30 +533,30 @@ Test(topo_rules, a_host_bridge_listed_for_itself_only_does_not_count_across_two)
 		     0xe6000000, 0xe6ffffff, 0xfff00000, 0);
 	fake_nvme(&machine, "81:00.0", 0xe6000000);
 	cr_assert_eq(fake_load(&machine, &model), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	hr_judge(&engine, fake_at("03:00.0"), fake_at("81:00.0"), &p);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	hr_pair_evaluate(&topology, fake_at("03:00.0"), fake_at("81:00.0"), &p);
 	cr_expect_eq(p.kernel, HR_KERNEL_NOT_SUPPORTED);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "NODE");
-	hr_judge(&engine, fake_at("03:00.0"), fake_at(FAR), &p);
+	cr_expect_str_eq(hr_distance_word(&topology, &p), "NODE");
+	hr_pair_evaluate(&topology, fake_at("03:00.0"), fake_at(OTHER), &p);
 	cr_expect_eq(p.kernel, HR_KERNEL_THRU_HOST);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "PHB");
+	cr_expect_str_eq(hr_distance_word(&topology, &p), "PHB");
 }
 
 /* ---- mutation: one bit, and the verdict moves as the rule says */
 
-Test(topo_rules, every_acs_bit_moves_the_verdict_as_its_rule_says)
+Test(topo_rules, every_acs_bit_moves_the_verdict_according_to_its_rule)
 {
 	static const char *const ports[] = { "02:00.0", "02:01.0", "01:00.0" };
 
 	for (unsigned port = 0; port < 3; port++)
 		for (unsigned bit = 0; bit < 16; bit++) {
-			struct row r = { .rule = "R1", .ssd = NEAR };
+			struct row r = { .rule = "R1", .ssd = SIBLING };
 			struct hr_pair p;
 			bool redirect = 1u << bit & HR_ACS_REDIRECT;
 
 			fake_two_ports(&machine);
 			fake_put(fake_find(&machine, ports[port]), ACS, 2, 1u << bit);
-			judge(&r, &p);
+			evaluate(&r, &p);
 			cr_expect_eq(p.kernel,
 				     redirect ? HR_KERNEL_NOT_SUPPORTED : HR_KERNEL_BUS_ADDR,
 				     "%s bit %u", ports[port], bit);
@@ -562,16 +571,16 @@ Test(topo_rules, every_acs_bit_moves_the_verdict_as_its_rule_says)
 
 Test(topo_rules, any_two_functions_can_be_asked_about)
 {
-	static const struct row plain = { .rule = "R1", .ssd = NEAR };
+	static const struct row plain = { .rule = "R1", .ssd = SIBLING };
 	struct hr_pair p;
 
-	judge(&plain, &p);
+	evaluate(&plain, &p);
 	for (int32_t i = 0; i < (int32_t)model.count; i++)
 		for (int32_t j = 0; j < (int32_t)model.count; j++) {
-			hr_judge(&engine, i, j, &p);
+			hr_pair_evaluate(&topology, i, j, &p);
 			cr_expect_lt(p.verdict, HR_VERDICTS);
 		}
-	hr_judge(&engine, fake_at("03:00.0"), fake_at("03:00.0"), &p);
+	hr_pair_evaluate(&topology, fake_at("03:00.0"), fake_at("03:00.0"), &p);
 	cr_expect_eq(p.distance, 0);
 	cr_expect_eq(p.kernel, HR_KERNEL_BUS_ADDR);
 }

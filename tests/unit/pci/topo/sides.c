@@ -1,13 +1,15 @@
-/* Each rule from both sides of a pair, at its boundary, and where it must not be found. */
+/* Each rule from both sides of a pair, at its limits, and in cases where it must not match. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pci/topo/change.h"
 #include "pci/topo/fields.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
+#include "tests/harness/error.h"
+#include "pci/topo/explain.h"
 
-TestSuite(topo_sides, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_sides, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 #define F1 1u
 #define F2 2u
@@ -15,10 +17,10 @@ TestSuite(topo_sides, .init = fake_judge_up, .fini = fake_judge_down, .timeout =
 #define F4 8u
 #define ALL HR_FLOW_ALL
 #define UP1 "00:01.0" /* above the GPU's switch */
-#define UP2 "00:02.0" /* above FAR */
+#define UP2 "00:02.0" /* above OTHER */
 #define SWITCH "01:00.0"
 #define PORT1 "02:00.0" /* above the GPU */
-#define PORT2 "02:01.0" /* above NEAR */
+#define PORT2 "02:01.0" /* above SIBLING */
 #define DEVCTL (FAKE_EXP + HR_EXP_DEVCTL)
 #define MPS128 0x2000u
 #define MPS256 0x2020u
@@ -37,7 +39,7 @@ struct text {
 
 struct row {
 	const char *rule, *ssd;
-	uint8_t flows; /* that the rule is found for; 0: it is not found */
+	uint8_t flows; /* flows for which the rule is found; 0: not found */
 	struct poke poke[6];
 	struct text text[3];
 	struct hr_options opt;
@@ -46,7 +48,7 @@ struct row {
 static uint8_t flows_of(const struct hr_pair *p, const char *rule)
 {
 	struct hr_finding list[64];
-	unsigned n = hr_findings(&engine, p, list, 64);
+	unsigned n = hr_findings(&topology, p, list, 64);
 	uint8_t flows = 0;
 
 	for (unsigned i = 0; i < n && i < 64; i++)
@@ -75,7 +77,7 @@ static void check(const struct row *rows, size_t count)
 				 r->poke[k].width, r->poke[k].value);
 		for (unsigned k = 0; k < 3 && r->text[k].at; k++)
 			add_text(&r->text[k]);
-		fake_judge(r->ssd, &r->opt, &p);
+		fake_evaluate(r->ssd, &r->opt, &p);
 		flows = flows_of(&p, r->rule);
 		cr_expect_eq(flows, r->flows, "row %zu: %s is found for flows %x, not %x", i,
 			     r->rule, flows, r->flows);
@@ -86,7 +88,7 @@ static void check(const struct row *rows, size_t count)
 
 /* ---- windows */
 
-/* The memory window of a bridge, as its two registers hold it. */
+/* The memory window of a bridge, in the form of its two registers. */
 #define MEM(port, base, limit)                                   \
 	{                                                        \
 		port, HR_CFG_MEM_BASE, 4, (limit) << 16 | (base) \
@@ -105,23 +107,23 @@ static void check(const struct row *rows, size_t count)
 Test(topo_sides, a_window_that_misses_a_bar_stops_the_flows_to_that_card)
 {
 	static const struct row rows[] = {
-		{ "R3", FAR, F2 | F3, .poke = { { UP1, HR_CFG_PREF_LIMIT_UPPER, 4, TOP - 1 } } },
-		{ "R3", FAR, 0, .poke = { { UP1, HR_CFG_PREF_LIMIT_UPPER, 4, TOP } } },
-		{ "R3", FAR, F1 | F4, .poke = { MEM(UP2, 0xe410u, 0xe4f0u) } },
-		{ "R3", FAR, 0, .poke = { MEM(UP2, 0xe400u, 0xe400u) } },
-		{ "R3", NEAR, F1 | F4, .poke = { MEM(PORT2, 0xe010u, 0xe0f0u) } },
-		/* At the common bridge: only flows that climb pass it. */
-		{ "R3", NEAR, 0, .poke = { MEM(SWITCH, 0xe010u, 0xe2f0u) } },
-		{ "R3", NEAR, F1 | F4,
+		{ "R3", OTHER, F2 | F3, .poke = { { UP1, HR_CFG_PREF_LIMIT_UPPER, 4, TOP - 1 } } },
+		{ "R3", OTHER, 0, .poke = { { UP1, HR_CFG_PREF_LIMIT_UPPER, 4, TOP } } },
+		{ "R3", OTHER, F1 | F4, .poke = { MEM(UP2, 0xe410u, 0xe4f0u) } },
+		{ "R3", OTHER, 0, .poke = { MEM(UP2, 0xe400u, 0xe400u) } },
+		{ "R3", SIBLING, F1 | F4, .poke = { MEM(PORT2, 0xe010u, 0xe0f0u) } },
+		/* At the common bridge: only for flows that go up. */
+		{ "R3", SIBLING, 0, .poke = { MEM(SWITCH, 0xe010u, 0xe2f0u) } },
+		{ "R3", SIBLING, F1 | F4,
 		  .poke = { MEM(SWITCH, 0xe010u, 0xe2f0u), { PORT1, ACS, 2, HR_ACS_RR } } },
-		{ "R3", NEAR, 0,
+		{ "R3", SIBLING, 0,
 		  .poke = { MEM(SWITCH, 0xe010u, 0xe2f0u), { PORT2, ACS, 2, HR_ACS_RR } } },
 	};
 
 	CHECK(rows);
 }
 
-/* A bridge of which the dump has a title and no registers. */
+/* A bridge with a title and without registers in the dump. */
 static void without_windows(const char *at)
 {
 	struct fake_fn *f = fake_find(&machine, at);
@@ -138,49 +140,49 @@ Test(topo_sides, windows_that_are_not_known_leave_the_flows_to_that_card_open)
 {
 	struct hr_pair p;
 
-	fake_judge(FAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(OTHER, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "U5"), 0);
 	without_windows(UP1);
-	fake_judge(FAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(OTHER, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "U5"), F2 | F3, "%x", flows_of(&p, "U5"));
 	fake_two_ports(&machine);
 	without_windows(UP2);
-	fake_judge(FAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(OTHER, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "U5"), F1 | F4, "%x", flows_of(&p, "U5"));
 }
 
 Test(topo_sides, a_window_above_the_initiator_that_holds_the_target_swallows_requests)
 {
 	static const struct row rows[] = {
-		{ "R4", FAR, F1 | F4, .poke = { MEM(PORT1, 0xe400u, 0xe4f0u) } },
-		{ "R4", FAR, F1 | F4,
+		{ "R4", OTHER, F1 | F4, .poke = { MEM(PORT1, 0xe400u, 0xe4f0u) } },
+		{ "R4", OTHER, F1 | F4,
 		  .poke = { PREF(PORT1, 0xe400u, 0xe4f0u), PREF_UPPER(PORT1, 0, 0) } },
-		{ "R4", FAR, F2 | F3,
+		{ "R4", OTHER, F2 | F3,
 		  .poke = { PREF(UP2, 0u, 0xfff0u), PREF_UPPER(UP2, 0x380, TOP) } },
-		/* First and last megabyte of the GPU's BAR, and those beside it. */
-		{ "R4", FAR, F2 | F3,
+		/* First and last megabyte of the GPU's BAR, and the megabytes next to it. */
+		{ "R4", OTHER, F2 | F3,
 		  .poke = { PREF(UP2, 0u, 0u), PREF_UPPER(UP2, 0x380, 0x380) } },
-		{ "R4", FAR, F2 | F3,
+		{ "R4", OTHER, F2 | F3,
 		  .poke = { PREF(UP2, 0xfff0u, 0xfff0u), PREF_UPPER(UP2, TOP, TOP) } },
-		{ "R4", FAR, 0,
+		{ "R4", OTHER, 0,
 		  .poke = { PREF(UP2, 0xfff0u, 0xfff0u), PREF_UPPER(UP2, 0x37f, 0x37f) } },
-		{ "R4", FAR, 0, .poke = { PREF(UP2, 0u, 0u), PREF_UPPER(UP2, 0x384, 0x384) } },
-		/* A closed window holds nothing, wherever its two ends are. */
-		{ "R4", FAR, 0, .poke = { PREF(UP2, 0xfff0u, 0u), PREF_UPPER(UP2, TOP, 0x381) } },
-		{ "R4", FAR, 0, .poke = { MEM(PORT1, 0xe500u, 0xe400u) } },
-		/* Above the turn nobody is asked. */
-		{ "R4", NEAR, 0, .poke = { MEM(SWITCH, 0xe000u, 0xe2f0u) } },
+		{ "R4", OTHER, 0, .poke = { PREF(UP2, 0u, 0u), PREF_UPPER(UP2, 0x384, 0x384) } },
+		/* A closed window contains nothing, wherever its limits are. */
+		{ "R4", OTHER, 0, .poke = { PREF(UP2, 0xfff0u, 0u), PREF_UPPER(UP2, TOP, 0x381) } },
+		{ "R4", OTHER, 0, .poke = { MEM(PORT1, 0xe500u, 0xe400u) } },
+		/* Windows above the common bridge do not matter. */
+		{ "R4", SIBLING, 0, .poke = { MEM(SWITCH, 0xe000u, 0xe2f0u) } },
 	};
 
 	CHECK(rows);
 }
 
-/* Where a window ends exactly at a BAR: the BAR is larger than a window's step. */
+/* A window that ends exactly at a BAR: the BAR is larger than the granularity of windows. */
 Test(topo_sides, a_window_that_ends_where_a_bar_begins_or_ends_touches_it)
 {
 	static const struct {
 		uint64_t base;
-		unsigned size; /* of NEAR's BAR */
+		unsigned size; /* size of SIBLING's BAR */
 		uint32_t window;
 		uint8_t flows;
 	} row[] = {
@@ -196,7 +198,7 @@ Test(topo_sides, a_window_that_ends_where_a_bar_begins_or_ends_touches_it)
 		struct hr_pair p;
 
 		fake_two_ports(&machine);
-		disk = fake_find(&machine, FAR);
+		disk = fake_find(&machine, OTHER);
 		fake_put(disk, HR_CFG_BAR0, 4, (uint32_t)row[i].base | 4);
 		disk->text[0] = '\0';
 		if (row[i].size)
@@ -204,29 +206,29 @@ Test(topo_sides, a_window_that_ends_where_a_bar_begins_or_ends_touches_it)
 				 row[i].size);
 		fake_put(fake_find(&machine, PORT1), HR_CFG_MEM_BASE, 4,
 			 row[i].window << 16 | row[i].window);
-		fake_judge(FAR, &(struct hr_options){ 0 }, &p);
+		fake_evaluate(OTHER, &(struct hr_options){ 0 }, &p);
 		cr_expect_eq(flows_of(&p, "R4"), row[i].flows, "row %zu: %x", i,
 			     flows_of(&p, "R4"));
 	}
 }
 
-/* The firmware gives a card that moves, and the bridges above it, other addresses. */
-Test(topo_sides, a_window_of_today_swallows_nothing_of_a_card_that_moves)
+/* The firmware assigns other addresses to a moved card and to the bridges above it. */
+Test(topo_sides, present_windows_do_not_matter_for_a_moved_card)
 {
 	static const char *const moves[] = { "move:03:00.0=00:03.0", "move:05:00.0=00:03.0" };
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct hr_options opt = { 0 };
-		char message[160] = "";
 		struct hr_pair p;
 
 		fake_two_ports(&machine);
 		fake_windows(fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 6, 6),
 			     0xe4000000, 0xe4ffffff, 0x38000000000, 0x380ffffffff);
-		fake_judge(FAR, &opt, &p);
-		cr_assert_eq(hr_change_apply(&model, &opt, moves[i], message), 0, "%s", message);
-		cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-		hr_judge(&engine, fake_at(GPU), fake_at(FAR), &p);
+		fake_evaluate(OTHER, &opt, &p);
+		cr_assert_eq(hr_change_apply(&model, &opt, moves[i], test_error()), 0, "%s",
+			     test_error_text());
+		cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+		hr_pair_evaluate(&topology, fake_at(GPU), fake_at(OTHER), &p);
 		cr_expect_eq(flows_of(&p, "R4"), 0, "%s: %x", moves[i], flows_of(&p, "R4"));
 	}
 }
@@ -247,35 +249,36 @@ Test(topo_sides, a_window_of_today_swallows_nothing_of_a_card_that_moves)
 		port, FAKE_ACS + HR_ACS_EGRESS, 4, bits \
 	}
 
-Test(topo_sides, egress_control_forbids_what_its_vector_names)
+Test(topo_sides, egress_control_blocks_the_functions_of_its_vector)
 {
 	static const struct row rows[] = {
-		{ "A4", NEAR, F1 | F4,
+		{ "A4", SIBLING, F1 | F4,
 		  .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, 1u << 1) } },
-		{ "A4", NEAR, 0, .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, 1u << 2) } },
-		/* With request redirect they go up instead. */
-		{ "A4", NEAR, 0,
+		{ "A4", SIBLING, 0, .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, 1u << 2) } },
+		/* With request redirect the flows go up instead. */
+		{ "A4", SIBLING, 0,
 		  .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC | HR_ACS_RR, 1u << 1) } },
-		{ "A4", NEAR, 0, .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_CR, 1u << 1) } },
+		{ "A4", SIBLING, 0, .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_CR, 1u << 1) } },
 		/* From the SSD: the GPU's port has number 0. */
-		{ "A4", NEAR, F2 | F3, .poke = { VECTOR(PORT2), EGRESS(PORT2, HR_ACS_EC, 1u) } },
-		{ "A4", NEAR, 0, .poke = { VECTOR(PORT2), EGRESS(PORT2, HR_ACS_EC, 2u) } },
-		{ "A4-unread", NEAR, 0, .poke = { VECTOR(PORT2), EGRESS(PORT2, HR_ACS_EC, 2u) } },
-		{ "A4-unread", NEAR, F2 | F3, .poke = { { PORT2, ACS, 2, HR_ACS_EC } } },
-		{ "A4-unread", NEAR, F1 | F4, .poke = { { PORT1, ACS, 2, HR_ACS_EC } } },
-		{ "A4-unread", NEAR, 0, .poke = { { PORT1, ACS, 2, HR_ACS_EC | HR_ACS_RR } } },
-		/* The vector has 32 bits here; ports behind them are not in it. */
-		{ "A4", NEAR, F1 | F4,
+		{ "A4", SIBLING, F2 | F3, .poke = { VECTOR(PORT2), EGRESS(PORT2, HR_ACS_EC, 1u) } },
+		{ "A4", SIBLING, 0, .poke = { VECTOR(PORT2), EGRESS(PORT2, HR_ACS_EC, 2u) } },
+		{ "A4-unread", SIBLING, 0,
+		  .poke = { VECTOR(PORT2), EGRESS(PORT2, HR_ACS_EC, 2u) } },
+		{ "A4-unread", SIBLING, F2 | F3, .poke = { { PORT2, ACS, 2, HR_ACS_EC } } },
+		{ "A4-unread", SIBLING, F1 | F4, .poke = { { PORT1, ACS, 2, HR_ACS_EC } } },
+		{ "A4-unread", SIBLING, 0, .poke = { { PORT1, ACS, 2, HR_ACS_EC | HR_ACS_RR } } },
+		/* The vector has 32 bits here; ports with higher numbers are not in it. */
+		{ "A4", SIBLING, F1 | F4,
 		  .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, 1u << 31),
 			    NUMBER(PORT2, 31) } },
-		{ "A4-unread", NEAR, 0,
+		{ "A4-unread", SIBLING, 0,
 		  .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, 1u << 31),
 			    NUMBER(PORT2, 31) } },
-		{ "A4", NEAR, 0,
+		{ "A4", SIBLING, 0,
 		  .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, ~0u), NUMBER(PORT2, 32) } },
-		{ "A4-unread", NEAR, F1 | F4,
+		{ "A4-unread", SIBLING, F1 | F4,
 		  .poke = { VECTOR(PORT1), EGRESS(PORT1, HR_ACS_EC, ~0u), NUMBER(PORT2, 32) } },
-		{ "A4", FAR, 0, .poke = { { UP1, ACS, 2, HR_ACS_EC } } },
+		{ "A4", OTHER, 0, .poke = { { UP1, ACS, 2, HR_ACS_EC } } },
 	};
 
 	CHECK(rows);
@@ -286,21 +289,22 @@ Test(topo_sides, egress_control_forbids_what_its_vector_names)
 #define GROUP(n) "\tIOMMU group: " n "\n"
 #define DRIVER(name) "\tKernel driver in use: " name "\n"
 
-Test(topo_sides, a_gpu_with_its_driver_in_the_ssds_group_is_told_without_vfio)
+Test(topo_sides, a_gpu_with_its_driver_in_the_ssds_group_is_reported_without_vfio)
 {
 	static const struct row rows[] = {
-		{ "I7-note", NEAR, ALL,
-		  .text = { { GPU, GROUP("7") DRIVER("nvidia") }, { NEAR, GROUP("7") } } },
-		{ "I7-note", NEAR, 0,
-		  .text = { { GPU, GROUP("6") DRIVER("nvidia") }, { NEAR, GROUP("7") } } },
-		{ "I7-note", NEAR, 0,
-		  .text = { { GPU, GROUP("7") DRIVER("vfio-pci") }, { NEAR, GROUP("7") } } },
-		{ "I7-note", NEAR, 0, .text = { { GPU, GROUP("7") }, { NEAR, GROUP("7") } } },
-		{ "I7-note", NEAR, 0,
-		  .text = { { GPU, GROUP("0") DRIVER("nvidia") }, { NEAR, "" } } },
-		{ "I7-note", NEAR, 0, .text = { { GPU, DRIVER("nvidia") }, { NEAR, GROUP("0") } } },
-		{ "I7-note", NEAR, 0,
-		  .text = { { GPU, GROUP("7") DRIVER("nvidia") }, { NEAR, GROUP("7") } },
+		{ "I7-note", SIBLING, ALL,
+		  .text = { { GPU, GROUP("7") DRIVER("nvidia") }, { SIBLING, GROUP("7") } } },
+		{ "I7-note", SIBLING, 0,
+		  .text = { { GPU, GROUP("6") DRIVER("nvidia") }, { SIBLING, GROUP("7") } } },
+		{ "I7-note", SIBLING, 0,
+		  .text = { { GPU, GROUP("7") DRIVER("vfio-pci") }, { SIBLING, GROUP("7") } } },
+		{ "I7-note", SIBLING, 0, .text = { { GPU, GROUP("7") }, { SIBLING, GROUP("7") } } },
+		{ "I7-note", SIBLING, 0,
+		  .text = { { GPU, GROUP("0") DRIVER("nvidia") }, { SIBLING, "" } } },
+		{ "I7-note", SIBLING, 0,
+		  .text = { { GPU, DRIVER("nvidia") }, { SIBLING, GROUP("0") } } },
+		{ "I7-note", SIBLING, 0,
+		  .text = { { GPU, GROUP("7") DRIVER("nvidia") }, { SIBLING, GROUP("7") } },
 		  .opt = { .mode = HR_MODE_VFIO } },
 	};
 
@@ -311,17 +315,19 @@ Test(topo_sides, the_mode_of_the_initiators_group_decides)
 {
 #define TYPE(n) GROUP("7") "\theadrace: iommu_type=" n "\n"
 	static const struct row rows[] = {
-		{ "I2", FAR, ALL, .opt = { .iommu = HR_IOMMU_ON } },
-		{ "I2", FAR, F1 | F4, .text = { { GPU, TYPE("3") }, { FAR, TYPE("2") } } },
-		{ "I2", FAR, F2 | F3, .text = { { GPU, TYPE("2") }, { FAR, TYPE("3") } } },
-		{ "I2", FAR, 0, .text = { { GPU, TYPE("2") }, { FAR, TYPE("2") } } },
-		/* An option stands above what the groups say. */
-		{ "I2", FAR, 0, .text = { { GPU, TYPE("3") }, { FAR, TYPE("3") } },
+		{ "I2", OTHER, ALL, .opt = { .iommu = HR_IOMMU_ON } },
+		{ "I2", OTHER, F1 | F4, .text = { { GPU, TYPE("3") }, { OTHER, TYPE("2") } } },
+		{ "I2", OTHER, F2 | F3, .text = { { GPU, TYPE("2") }, { OTHER, TYPE("3") } } },
+		{ "I2", OTHER, 0, .text = { { GPU, TYPE("2") }, { OTHER, TYPE("2") } } },
+		/* An option overrides the groups. */
+		{ "I2", OTHER, 0, .text = { { GPU, TYPE("3") }, { OTHER, TYPE("3") } },
 		  .opt = { .iommu = HR_IOMMU_PT } },
-		{ "I2", FAR, ALL, .text = { { GPU, TYPE("2") }, { FAR, TYPE("2") } },
+		{ "I2", OTHER, ALL, .text = { { GPU, TYPE("2") }, { OTHER, TYPE("2") } },
 		  .opt = { .iommu = HR_IOMMU_ON } },
-		{ "I2-unread", FAR, F1 | F4, .text = { { GPU, GROUP("6") }, { FAR, TYPE("2") } } },
-		{ "I2-unread", FAR, F2 | F3, .text = { { GPU, TYPE("2") }, { FAR, GROUP("6") } } },
+		{ "I2-unread", OTHER, F1 | F4,
+		  .text = { { GPU, GROUP("6") }, { OTHER, TYPE("2") } } },
+		{ "I2-unread", OTHER, F2 | F3,
+		  .text = { { GPU, TYPE("2") }, { OTHER, GROUP("6") } } },
 	};
 
 	CHECK(rows);
@@ -334,32 +340,33 @@ Test(topo_sides, the_mode_of_the_initiators_group_decides)
 		at, DEVCTL, 2, code \
 	}
 
-Test(topo_sides, a_sender_above_what_the_path_takes_is_malformed)
+Test(topo_sides, a_payload_size_above_the_limit_of_the_path_is_malformed)
 {
 	static const struct row rows[] = {
-		{ "M1", NEAR, F2, .poke = { MPS(NEAR, MPS512) } },
-		{ "M1", NEAR, F3, .poke = { MPS(GPU, MPS512) } },
-		{ "M1", NEAR, 0, .poke = { MPS(NEAR, MPS256), MPS(GPU, MPS256) } },
-		{ "M1", NEAR, F2, .poke = { MPS(GPU, MPS128) } },
-		{ "M1", NEAR, F3, .poke = { MPS(NEAR, MPS128) } },
-		{ "M1", NEAR, F2 | F3, .poke = { MPS(PORT2, MPS128) } },
-		/* The switch and above count for flows that climb. */
-		{ "M1", NEAR, 0, .poke = { MPS(UP1, MPS128) } },
-		{ "M1", NEAR, F3, .poke = { MPS(UP1, MPS128), { PORT1, ACS, 2, HR_ACS_CR } } },
-		{ "M1", NEAR, 0, .poke = { MPS(UP1, MPS128), { PORT1, ACS, 2, HR_ACS_RR } } },
-		{ "M1", NEAR, F2 | F3, .poke = { MPS(UP1, MPS128), { PORT2, ACS, 2, HR_ACS_RR } } },
+		{ "M1", SIBLING, F2, .poke = { MPS(SIBLING, MPS512) } },
+		{ "M1", SIBLING, F3, .poke = { MPS(GPU, MPS512) } },
+		{ "M1", SIBLING, 0, .poke = { MPS(SIBLING, MPS256), MPS(GPU, MPS256) } },
+		{ "M1", SIBLING, F2, .poke = { MPS(GPU, MPS128) } },
+		{ "M1", SIBLING, F3, .poke = { MPS(SIBLING, MPS128) } },
+		{ "M1", SIBLING, F2 | F3, .poke = { MPS(PORT2, MPS128) } },
+		/* The switch and the ports above it count for flows that go up. */
+		{ "M1", SIBLING, 0, .poke = { MPS(UP1, MPS128) } },
+		{ "M1", SIBLING, F3, .poke = { MPS(UP1, MPS128), { PORT1, ACS, 2, HR_ACS_CR } } },
+		{ "M1", SIBLING, 0, .poke = { MPS(UP1, MPS128), { PORT1, ACS, 2, HR_ACS_RR } } },
+		{ "M1", SIBLING, F2 | F3,
+		  .poke = { MPS(UP1, MPS128), { PORT2, ACS, 2, HR_ACS_RR } } },
 		/* Across root ports each side counts alone. */
-		{ "M1", FAR, 0, .poke = { MPS(UP2, MPS512), MPS(FAR, MPS512) } },
-		{ "M1", FAR, F2, .poke = { MPS(FAR, MPS512) } },
-		{ "M1", FAR, F3, .poke = { MPS(GPU, MPS512) } },
-		{ "M1-rc", FAR, F2, .poke = { MPS(UP2, MPS512), MPS(FAR, MPS512) } },
-		{ "M1-rc", FAR, F2 | F3, .poke = { MPS(UP1, MPS128), MPS(UP2, MPS128) } },
-		{ "M1-rc", FAR, F2, .poke = { MPS(UP1, MPS128) } },
-		{ "M1-rc", FAR, F3, .poke = { MPS(UP2, MPS128) } },
-		{ "M1-rc", FAR, F3, .poke = { MPS(FAR, MPS128) } },
-		{ "M1-rc", FAR, F2, .poke = { MPS(GPU, MPS128) } },
-		{ "M1-rc", FAR, 0, .poke = { MPS(FAR, MPS256) } },
-		{ "M1-rc", NEAR, 0, .poke = { MPS(NEAR, MPS512) } },
+		{ "M1", OTHER, 0, .poke = { MPS(UP2, MPS512), MPS(OTHER, MPS512) } },
+		{ "M1", OTHER, F2, .poke = { MPS(OTHER, MPS512) } },
+		{ "M1", OTHER, F3, .poke = { MPS(GPU, MPS512) } },
+		{ "M1-rc", OTHER, F2, .poke = { MPS(UP2, MPS512), MPS(OTHER, MPS512) } },
+		{ "M1-rc", OTHER, F2 | F3, .poke = { MPS(UP1, MPS128), MPS(UP2, MPS128) } },
+		{ "M1-rc", OTHER, F2, .poke = { MPS(UP1, MPS128) } },
+		{ "M1-rc", OTHER, F3, .poke = { MPS(UP2, MPS128) } },
+		{ "M1-rc", OTHER, F3, .poke = { MPS(OTHER, MPS128) } },
+		{ "M1-rc", OTHER, F2, .poke = { MPS(GPU, MPS128) } },
+		{ "M1-rc", OTHER, 0, .poke = { MPS(OTHER, MPS256) } },
+		{ "M1-rc", SIBLING, 0, .poke = { MPS(SIBLING, MPS512) } },
 	};
 
 	CHECK(rows);
@@ -372,18 +379,18 @@ Test(topo_sides, a_sender_above_what_the_path_takes_is_malformed)
 Test(topo_sides, nodes_differ_when_both_are_known)
 {
 	static const struct row rows[] = {
-		{ "H5", FAR, ALL, .text = { { GPU, NODE("0") }, { FAR, NODE("1") } } },
-		{ "H5", FAR, ALL, .text = { { GPU, NODE("1") }, { FAR, NODE("0") } } },
-		{ "H5", FAR, 0, .text = { { GPU, NODE("1") }, { FAR, NODE("1") } } },
-		{ "H5", FAR, 0, .text = { { GPU, NODE("1") } } },
-		{ "H5", FAR, 0, .text = { { FAR, NODE("1") } } },
-		{ "H5-unread", FAR, 0, .text = { { GPU, NODE("1") } } }, /* one root complex */
+		{ "H5", OTHER, ALL, .text = { { GPU, NODE("0") }, { OTHER, NODE("1") } } },
+		{ "H5", OTHER, ALL, .text = { { GPU, NODE("1") }, { OTHER, NODE("0") } } },
+		{ "H5", OTHER, 0, .text = { { GPU, NODE("1") }, { OTHER, NODE("1") } } },
+		{ "H5", OTHER, 0, .text = { { GPU, NODE("1") } } },
+		{ "H5", OTHER, 0, .text = { { OTHER, NODE("1") } } },
+		{ "H5-unread", OTHER, 0, .text = { { GPU, NODE("1") } } }, /* one root complex */
 	};
 
 	CHECK(rows);
 }
 
-/* An SSD below a root complex of its own; each card's node is "" when not known. */
+/* An SSD below its own root complex; a card's node is "" when unknown. */
 static void two_sockets(const char *gpu, const char *ssd, struct hr_pair *p)
 {
 	fake_two_ports(&machine);
@@ -393,10 +400,10 @@ static void two_sockets(const char *gpu, const char *ssd, struct hr_pair *p)
 	fake_nvme(&machine, "81:00.0", 0xe6000000);
 	add_text(&(struct text){ GPU, gpu });
 	add_text(&(struct text){ "81:00.0", ssd });
-	fake_judge("81:00.0", &(struct hr_options){ 0 }, p);
+	fake_evaluate("81:00.0", &(struct hr_options){ 0 }, p);
 }
 
-Test(topo_sides, nodes_that_are_not_known_are_told_between_root_complexes)
+Test(topo_sides, nodes_that_are_not_known_are_reported_between_root_complexes)
 {
 	struct hr_pair p;
 
@@ -418,17 +425,17 @@ Test(topo_sides, nodes_are_not_missed_below_one_root_complex_nor_where_bridges_a
 	struct fake_machine cut = { .count = 0 };
 	struct hr_pair p;
 
-	fake_judge(FAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(OTHER, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "H5-unread"), 0);
-	fake_judge(NEAR, &(struct hr_options){ 0 }, &p);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "PIX");
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
+	cr_expect_str_eq(hr_distance_word(&topology, &p), "PIX");
 	cut.fn[cut.count++] = *fake_find(&machine, GPU);
-	cut.fn[cut.count++] = *fake_find(&machine, NEAR);
+	cut.fn[cut.count++] = *fake_find(&machine, SIBLING);
 	machine = cut;
-	fake_judge(NEAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
 	cr_assert(p.cut);
 	cr_expect_eq(flows_of(&p, "H5-unread"), 0);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "?");
+	cr_expect_str_eq(hr_distance_word(&topology, &p), "?");
 }
 
 /* ---- single functions */
@@ -447,24 +454,24 @@ Test(topo_sides, each_power_state_but_d0_sleeps)
 	struct row rows[4];
 
 	for (uint32_t d = 0; d < 4; d++)
-		rows[d] = (struct row){ "R6", NEAR, d ? ALL : 0,
+		rows[d] = (struct row){ "R6", SIBLING, d ? ALL : 0,
 					.poke = { { GPU, FAKE_PM + HR_PM_CTL, 2, d } } };
 	CHECK(rows);
 }
 
-Test(topo_sides, errors_of_transfers_are_told_and_others_are_not)
+Test(topo_sides, only_errors_of_transfers_are_reported)
 {
 	const uint32_t uncorrectable = HR_UE_CMPLT_TIMEOUT | HR_UE_CMPLT_ABORT | HR_UE_MALFORMED |
 				       HR_UE_UNSUPPORTED | HR_UE_ACS_VIOLATION;
 
 	for (uint32_t bit = 0; bit < 32; bit++) {
 		const struct row rows[] = {
-			{ "H3-ue", NEAR, uncorrectable >> bit & 1 ? ALL : 0,
+			{ "H3-ue", SIBLING, uncorrectable >> bit & 1 ? ALL : 0,
 			  .poke = { UESTA(GPU, 1u << bit) } },
-			{ "H3-ue", NEAR, uncorrectable >> bit & 1 ? ALL : 0,
+			{ "H3-ue", SIBLING, uncorrectable >> bit & 1 ? ALL : 0,
 			  .poke = { UESTA(PORT2, 1u << bit) } },
 			/* Receiver, bad TLP, bad DLLP, rollover, replay timer: PCIe 7.8.4.5. */
-			{ "H3-ce", NEAR, 0x11c1u >> bit & 1 ? ALL : 0,
+			{ "H3-ce", SIBLING, 0x11c1u >> bit & 1 ? ALL : 0,
 			  .poke = { CESTA(GPU, 1u << bit) } },
 		};
 
@@ -477,10 +484,10 @@ Test(topo_sides, acs_bits_without_redirect_are_harmless)
 	for (uint32_t bit = 0; bit < 7; bit++) {
 		const bool harmless = (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) >> bit & 1;
 		const struct row rows[] = {
-			{ "A3", NEAR, harmless ? ALL : 0,
+			{ "A3", SIBLING, harmless ? ALL : 0,
 			  .poke = { { PORT1, ACS, 2, 1u << bit } } },
-			{ "A3", NEAR, 0, .poke = { { PORT1, ACS, 2, 1u << bit | HR_ACS_RR } } },
-			{ "A3", NEAR, 0, .poke = { { PORT1, ACS, 2, 1u << bit | HR_ACS_CR } } },
+			{ "A3", SIBLING, 0, .poke = { { PORT1, ACS, 2, 1u << bit | HR_ACS_RR } } },
+			{ "A3", SIBLING, 0, .poke = { { PORT1, ACS, 2, 1u << bit | HR_ACS_CR } } },
 		};
 
 		CHECK(rows);
@@ -495,30 +502,30 @@ Test(topo_sides, acs_bits_without_redirect_are_harmless)
 Test(topo_sides, words_of_the_command_line_are_whole_words)
 {
 	static const struct row rows[] = {
-		{ "H7-vendor", NEAR, ALL,
+		{ "H7-vendor", SIBLING, ALL,
 		  HEAD("headrace: cpu_amd=1\nheadrace: cmdline=intel_iommu=on\n") },
-		{ "H7-vendor", NEAR, 0,
+		{ "H7-vendor", SIBLING, 0,
 		  HEAD("headrace: cpu_amd=1\nheadrace: cmdline=my_intel_iommu=on\n") },
-		{ "H7-vendor", NEAR, ALL,
+		{ "H7-vendor", SIBLING, ALL,
 		  HEAD("headrace: cpu_amd=0\nheadrace: cmdline=amd_iommu=off\n") },
-		{ "H7-vendor", NEAR, 0,
+		{ "H7-vendor", SIBLING, 0,
 		  HEAD("headrace: cpu_amd=0\nheadrace: cmdline=intel_iommu=off\n") },
-		{ "H7-two", NEAR, ALL, LINE("iommu=pt iommu=off") },
-		{ "H7-two", NEAR, ALL, LINE("quiet iommu=nopt iommu=pt") },
-		{ "H7-two", NEAR, ALL, LINE("iommu.passthrough=0 iommu=pt") },
-		{ "H7-two", NEAR, 0, LINE("iommu=ptx iommu=off") },
-		{ "H7-two", NEAR, 0, LINE("iommu=pt iommu=offline") },
-		{ "H7-two", NEAR, 0, LINE("x.iommu=pt iommu=off") },
-		{ "H7-two", NEAR, 0, LINE("iommu=pt x.iommu=off") },
-		{ "H7-two", NEAR, 0, LINE("iommu=pt iommu=pt") },
-		{ "H7-on-off", NEAR, ALL, LINE("amd_iommu=off amd_iommu=force_enable") },
-		{ "H7-on-off", NEAR, 0, LINE("amd_iommu=off intel_iommu=on") },
-		/* An IOMMU that is asked for: the last of its words counts, each option alone. */
-		{ "I2-unread", FAR, ALL, LINE("intel_iommu=sm_on,on") },
-		{ "I2-unread", FAR, 0, LINE("intel_iommu=sm_on,onward") },
-		{ "I2-unread", FAR, 0, LINE("intel_iommu=only") },
-		{ "I2-unread", FAR, 0, LINE("intel_iommu=on quiet intel_iommu=sm_on") },
-		{ "I2-unread", FAR, ALL, LINE("intel_iommu=on amd_iommu=off") },
+		{ "H7-two", SIBLING, ALL, LINE("iommu=pt iommu=off") },
+		{ "H7-two", SIBLING, ALL, LINE("quiet iommu=nopt iommu=pt") },
+		{ "H7-two", SIBLING, ALL, LINE("iommu.passthrough=0 iommu=pt") },
+		{ "H7-two", SIBLING, 0, LINE("iommu=ptx iommu=off") },
+		{ "H7-two", SIBLING, 0, LINE("iommu=pt iommu=offline") },
+		{ "H7-two", SIBLING, 0, LINE("x.iommu=pt iommu=off") },
+		{ "H7-two", SIBLING, 0, LINE("iommu=pt x.iommu=off") },
+		{ "H7-two", SIBLING, 0, LINE("iommu=pt iommu=pt") },
+		{ "H7-on-off", SIBLING, ALL, LINE("amd_iommu=off amd_iommu=force_enable") },
+		{ "H7-on-off", SIBLING, 0, LINE("amd_iommu=off intel_iommu=on") },
+		/* The request for an IOMMU: of each option the last value counts. */
+		{ "I2-unread", OTHER, ALL, LINE("intel_iommu=sm_on,on") },
+		{ "I2-unread", OTHER, 0, LINE("intel_iommu=sm_on,onward") },
+		{ "I2-unread", OTHER, 0, LINE("intel_iommu=only") },
+		{ "I2-unread", OTHER, 0, LINE("intel_iommu=on quiet intel_iommu=sm_on") },
+		{ "I2-unread", OTHER, ALL, LINE("intel_iommu=on amd_iommu=off") },
 	};
 
 	CHECK(rows);
@@ -527,9 +534,9 @@ Test(topo_sides, words_of_the_command_line_are_whole_words)
 Test(topo_sides, more_than_255_cpus_need_interrupt_remapping)
 {
 	static const struct row rows[] = {
-		{ "I3", NEAR, ALL, HEAD("headrace: cpus=256\n") },
-		{ "I3", NEAR, 0, HEAD("headrace: cpus=255\n") },
-		{ "I3", NEAR, 0, HEAD("") },
+		{ "I3", SIBLING, ALL, HEAD("headrace: cpus=256\n") },
+		{ "I3", SIBLING, 0, HEAD("headrace: cpus=255\n") },
+		{ "I3", SIBLING, 0, HEAD("") },
 	};
 
 	CHECK(rows);
@@ -538,12 +545,12 @@ Test(topo_sides, more_than_255_cpus_need_interrupt_remapping)
 Test(topo_sides, zen_begins_with_family_17h)
 {
 	static const struct row rows[] = {
-		{ "R2-listed", FAR, ALL, HEAD("headrace: cpu_amd=1\nheadrace: cpu_family=23\n") },
-		{ "R2-listed", FAR, ALL, HEAD("headrace: cpu_amd=1\nheadrace: cpu_family=26\n") },
-		{ "R2-listed", FAR, ALL, HEAD("headrace: cpu_amd=1\n") },
-		{ "R2-listed", FAR, 0, HEAD("headrace: cpu_amd=1\nheadrace: cpu_family=22\n") },
-		{ "R2-listed", FAR, 0, HEAD("headrace: cpu_amd=0\nheadrace: cpu_family=25\n") },
-		{ "R2-listed", FAR, 0, HEAD("headrace: cpu_amd=0\n") },
+		{ "R2-listed", OTHER, ALL, HEAD("headrace: cpu_amd=1\nheadrace: cpu_family=23\n") },
+		{ "R2-listed", OTHER, ALL, HEAD("headrace: cpu_amd=1\nheadrace: cpu_family=26\n") },
+		{ "R2-listed", OTHER, ALL, HEAD("headrace: cpu_amd=1\n") },
+		{ "R2-listed", OTHER, 0, HEAD("headrace: cpu_amd=1\nheadrace: cpu_family=22\n") },
+		{ "R2-listed", OTHER, 0, HEAD("headrace: cpu_amd=0\nheadrace: cpu_family=25\n") },
+		{ "R2-listed", OTHER, 0, HEAD("headrace: cpu_amd=0\n") },
 	};
 
 	CHECK(rows);
@@ -554,25 +561,27 @@ Test(topo_sides, zen_begins_with_family_17h)
 Test(topo_sides, a_port_without_any_capability_has_no_acs)
 {
 	static const struct row rows[] = {
-		{ "U3", NEAR, 0, .poke = { { PORT1, HR_CFG_STATUS, 2, 0 } } },
-		{ "U3", NEAR, 0,
-		  .poke = { { PORT1, FAKE_AER + 2, 2, 1 } } }, /* its list is whole */
+		{ "U3", SIBLING, 0, .poke = { { PORT1, HR_CFG_STATUS, 2, 0 } } },
+		{ "U3", SIBLING, 0,
+		  .poke = { { PORT1, FAKE_AER + 2, 2, 1 } } }, /* the list is complete */
 	};
 	struct hr_pair p;
 
 	CHECK(rows);
-	/* The list ends in what is not there: it names ACS, or might. */
+	/*
+	 * The list of capabilities ends before it is complete, so the missing part may contain ACS.
+	 */
 	fake_two_ports(&machine);
 	fake_find(&machine, PORT1)->bytes = 256;
-	fake_judge(NEAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "U3"), ALL);
 	fake_put(fake_find(&machine, PORT1), HR_CFG_STATUS, 2, 0);
-	fake_judge(NEAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "U3"), 0);
-	/* The capability is named, its control is not. */
+	/* The capability is known, its control register is not. */
 	fake_two_ports(&machine);
 	fake_find(&machine, PORT1)->bytes = 256;
 	add_text(&(struct text){ PORT1, "\tCapabilities: [150 v1] Access Control Services\n" });
-	fake_judge(NEAR, &(struct hr_options){ 0 }, &p);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
 	cr_expect_eq(flows_of(&p, "U3"), ALL);
 }

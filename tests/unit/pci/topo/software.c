@@ -1,13 +1,13 @@
-/* Software of a machine: what makes a way that is there usable, or not. */
+/* Software that a machine needs to use a path of its hardware. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pci/topo/software.h"
 #include "pci/topo/source.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
 
-TestSuite(topo_software, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_software, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 static const struct hr_options none;
 
@@ -39,7 +39,7 @@ Test(topo_software, product_lines_follow_the_name)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		name_gpu(row[i].name);
-		fake_judge(NEAR, &none, &p);
+		fake_evaluate(SIBLING, &none, &p);
 		cr_expect_eq(hr_product_of(&model.fn[fake_at(GPU)]), row[i].product, "%s",
 			     row[i].name);
 		cr_expect_eq(p.verdict, HR_DIRECT);
@@ -48,10 +48,10 @@ Test(topo_software, product_lines_follow_the_name)
 		cr_expect_eq((p.modifiers & HR_MOD_SOFTWARE & HR_MOD_DEGRADED) != 0,
 			     row[i].product == HR_PRODUCT_CONSUMER, "%s", row[i].name);
 	}
-	/* Another vendor's card of that name is none of NVIDIA's. */
+	/* A card of that name from another vendor is not NVIDIA's. */
 	name_gpu("GeForce");
 	fake_put(fake_find(&machine, GPU), HR_CFG_VENDOR, 2, 0x1002);
-	fake_judge(NEAR, &none, &p);
+	fake_evaluate(SIBLING, &none, &p);
 	cr_expect_eq(hr_product_of(&model.fn[fake_at(GPU)]), HR_PRODUCT_UNKNOWN);
 	cr_expect_not(fake_found(&p, "S1"));
 }
@@ -63,7 +63,7 @@ Test(topo_software, product_lines_follow_the_name)
 	"headrace: nvidia_open=1\nheadrace: multipath=0\n"                                    \
 	"headrace: nvidia_keys=RMForceStaticBar1=1;RmForceDisableIomapWC=1;\n"
 
-Test(topo_software, cufile_p2pdma_names_what_is_missing)
+Test(topo_software, cufile_p2pdma_names_the_missing_requirements)
 {
 	static const struct {
 		const char *head, *gpu, *disk;
@@ -86,7 +86,7 @@ Test(topo_software, cufile_p2pdma_names_what_is_missing)
 		  0x8086, HR_NO, "registry" },
 		{ GOOD "headrace: nvidia_keys=RMForceStaticBar1=1\n", "GH100 [H100 PCIe]", "",
 		  0x8086, HR_NO, "registry" },
-		/* Those keys are of x86. */
+		/* Those keys exist on x86 only. */
 		{ GOOD "headrace: nvidia_keys=-\n", "GH100 [GH200]", "", 0x10de, HR_YES, NULL },
 		{ GOOD, "GH100 [H100 PCIe]", "\theadrace: stacked=1\n", 0x8086, HR_NO, "md or dm" },
 		{ GOOD, "GH100 [H100 PCIe]", "\theadrace: fs=ext4,xfs\n", 0x8086, HR_YES, NULL },
@@ -108,16 +108,16 @@ Test(topo_software, cufile_p2pdma_names_what_is_missing)
 		fake_two_ports(&machine);
 		name_gpu(row[i].gpu);
 		snprintf(machine.head, sizeof machine.head, "%s", row[i].head);
-		strcat(fake_find(&machine, NEAR)->text, row[i].disk);
+		strcat(fake_find(&machine, SIBLING)->text, row[i].disk);
 		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 2, row[i].host);
-		fake_judge(NEAR, &none, &p);
-		answer = hr_cufile_p2pdma(&engine, fake_at(GPU), fake_at(NEAR), &missing);
+		fake_evaluate(SIBLING, &none, &p);
+		answer = hr_cufile_p2pdma(&topology, fake_at(GPU), fake_at(SIBLING), &missing);
 		cr_expect_eq(answer, row[i].answer, "row %zu: %u (%s: %s)", i, answer,
 			     missing.what ? missing.what : "", missing.text);
 		if (row[i].missing)
 			cr_expect(missing.what && strstr(missing.what, row[i].missing),
 				  "row %zu: %s, not %s", i, missing.what, row[i].missing);
-		/* The rule speaks up only when cuFile has no other way either. */
+		/* The rule reports only when cuFile has no other way. */
 		cr_expect_eq(fake_found(&p, "S2"), answer == HR_NO, "row %zu", i);
 	}
 	fake_two_ports(&machine);
@@ -127,12 +127,12 @@ Test(topo_software, cufile_p2pdma_names_what_is_missing)
 	{
 		struct hr_pair p;
 
-		fake_judge(NEAR, &none, &p);
+		fake_evaluate(SIBLING, &none, &p);
 		cr_expect_not(fake_found(&p, "S2"), "nvidia-fs is loaded");
 	}
 }
 
-Test(topo_software, rows_say_what_is_known)
+Test(topo_software, rows_report_known_facts)
 {
 	struct hr_need need[HR_NEEDS_MAX];
 	struct hr_pair p;
@@ -140,22 +140,25 @@ Test(topo_software, rows_say_what_is_known)
 
 	name_gpu("GH100 [H100 PCIe]");
 	snprintf(machine.head, sizeof machine.head, "%s", GOOD);
-	strcat(fake_find(&machine, NEAR)->text, "\theadrace: fs=xfs\n");
-	fake_judge(NEAR, &none, &p);
-	n = hr_software_gpu(&engine, fake_at(GPU), need);
+	strcat(fake_find(&machine, SIBLING)->text, "\theadrace: fs=xfs\n");
+	fake_evaluate(SIBLING, &none, &p);
+	n = hr_software_gpu(&topology, fake_at(GPU), need);
 	cr_assert(n > 3 && n <= HR_NEEDS_MAX);
 	for (unsigned i = 0; i < n; i++)
 		cr_expect(need[i].what[0] && need[i].text[0], "%u", i);
-	n = hr_software_ssd(&engine, fake_at(NEAR), need);
+	n = hr_software_ssd(&topology, fake_at(SIBLING), need);
 	cr_assert(n && n <= HR_NEEDS_MAX);
 	cr_expect(strstr(need[n - 1].text, "xfs"), "%s", need[n - 1].text);
-	/* Nothing known: nothing claimed. */
+	/* No facts, so no conclusion. */
 	machine.head[0] = '\0';
-	fake_judge(FAR, &none, &p);
-	n = hr_software_ssd(&engine, fake_at(FAR), need);
+	fake_evaluate(OTHER, &none, &p);
+	n = hr_software_ssd(&topology, fake_at(OTHER), need);
 	for (unsigned i = 0; i < n; i++)
 		unsure += need[i].answer == HR_UNSURE;
 	cr_expect_eq(unsure, n);
+	n = hr_software_gpu(&topology, fake_at(GPU), need);
+	for (unsigned i = 0; i < n; i++)
+		cr_expect_neq(need[i].answer, HR_NO, "%s: %s", need[i].what, need[i].text);
 }
 
 /* ---- AMD's window for HyperTransport */
@@ -169,20 +172,20 @@ Test(topo_software, a_bar_in_amds_window_cannot_be_reached_through_the_iommu)
 		struct hr_options opt;
 		bool found;
 	} row[] = {
-		{ 0xfd00000000ull, FAR, "headrace: iommu=2\n", 0x1022, { 0 }, true },
+		{ 0xfd00000000ull, OTHER, "headrace: iommu=2\n", 0x1022, { 0 }, true },
 		{ 0xff00000000ull,
-		  FAR,
+		  OTHER,
 		  "headrace: iommu=3\n",
 		  0x1022,
 		  { .mode = HR_MODE_KERNEL },
 		  true },
-		{ 0xfe00000000ull, NEAR, "", 0x1022, { .mode = HR_MODE_VFIO }, true },
-		/* Beside it, another vendor, inside one switch, without an IOMMU. */
-		{ 0xfc00000000ull, FAR, "headrace: iommu=2\n", 0x1022, { 0 }, false },
-		{ 0x10000000000ull, FAR, "headrace: iommu=2\n", 0x1022, { 0 }, false },
-		{ 0xfd00000000ull, FAR, "headrace: iommu=2\n", 0x8086, { 0 }, false },
-		{ 0xfd00000000ull, NEAR, "headrace: iommu=2\n", 0x1022, { 0 }, false },
-		{ 0xfd00000000ull, FAR, "headrace: iommu=1\n", 0x1022, { 0 }, false },
+		{ 0xfe00000000ull, SIBLING, "", 0x1022, { .mode = HR_MODE_VFIO }, true },
+		/* Next to the range; another vendor; inside one switch; without an IOMMU. */
+		{ 0xfc00000000ull, OTHER, "headrace: iommu=2\n", 0x1022, { 0 }, false },
+		{ 0x10000000000ull, OTHER, "headrace: iommu=2\n", 0x1022, { 0 }, false },
+		{ 0xfd00000000ull, OTHER, "headrace: iommu=2\n", 0x8086, { 0 }, false },
+		{ 0xfd00000000ull, SIBLING, "headrace: iommu=2\n", 0x1022, { 0 }, false },
+		{ 0xfd00000000ull, OTHER, "headrace: iommu=1\n", 0x1022, { 0 }, false },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -205,7 +208,7 @@ Test(topo_software, a_bar_in_amds_window_cannot_be_reached_through_the_iommu)
 			fake_put(port, HR_CFG_PREF_BASE_UPPER, 4, (uint32_t)(row[i].bar >> 32));
 			fake_put(port, HR_CFG_PREF_LIMIT_UPPER, 4, (uint32_t)(row[i].bar >> 32));
 		}
-		fake_judge(row[i].ssd, &row[i].opt, &p);
+		fake_evaluate(row[i].ssd, &row[i].opt, &p);
 		cr_expect_eq(fake_found(&p, "R3-ht"), row[i].found, "row %zu: verdict %u, rule %s",
 			     i, p.verdict, hr_rules[p.rule].id);
 		cr_expect_eq(p.verdict == HR_BLOCKED, row[i].found, "row %zu: %u", i, p.verdict);

@@ -1,4 +1,4 @@
-/* Every way a topology comes in, and every way a capture can be broken. */
+/* All sources of a topology, and all kinds of damage of a capture. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -75,7 +75,8 @@ Test(topo_sources, a_broken_dump_is_refused_with_its_line)
 		{ "00:00.0 x\n\tName: " Z252 "\n", 0, "" },
 		{ "00:1f.8 x\n00: 86\n", -EINVAL, "line 1" },
 		{ "00:20.0 x\n00: 86\n", -EINVAL, "line 1" },
-		{ "00:00.0\n00: 86\n", -ENODATA, "no PCI function" }, /* no space: not a device */
+		/* No space: not a device line. */
+		{ "00:00.0\n00: 86\n", -ENODATA, "no PCI function" },
 		{ "10000:00:00.0 x\n00: 86\n", 0, "" },
 		{ "1000000:00:00.0 x\n00: 86\n", -ENODATA, "no PCI function" },
 		{ "headrace: nonsense=1\n00:00.0 x\n", -EINVAL, "line 1" },
@@ -86,9 +87,9 @@ Test(topo_sources, a_broken_dump_is_refused_with_its_line)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		int err = parse(row[i].text);
 
-		cr_expect_eq(err, row[i].want, "row %zu: %d (%s)", i, err, model.message);
-		cr_expect(strstr(model.message, row[i].say) != NULL, "row %zu: '%s'", i,
-			  model.message);
+		cr_expect_eq(err, row[i].want, "row %zu: %d (%s)", i, err, model.error.text);
+		cr_expect(strstr(model.error.text, row[i].say) != NULL, "row %zu: '%s'", i,
+			  model.error.text);
 	}
 }
 
@@ -100,7 +101,7 @@ Test(topo_sources, the_same_address_with_other_identifiers_is_a_contradiction)
 
 	snprintf(text, sizeof text, "%s%s", first, second);
 	cr_expect_eq(parse(text), -EINVAL);
-	cr_expect(strstr(model.message, "contradict") != NULL);
+	cr_expect(strstr(model.error.text, "contradict") != NULL);
 	snprintf(text, sizeof text, "%s%s", first, first);
 	cr_expect_eq(parse(text), 0);
 }
@@ -128,19 +129,68 @@ Test(topo_sources, one_function_too_many_is_refused)
 	char *text = many(HR_FUNCTIONS_MAX + 1);
 
 	cr_expect_eq(parse(text), -E2BIG);
-	cr_expect(strstr(model.message, "line 65537") != NULL, "%s", model.message);
+	cr_expect(strstr(model.error.text, "line 65537") != NULL, "%s", model.error.text);
 	free(text);
 	text = many(HR_FUNCTIONS_MAX);
 	cr_expect_eq(parse(text), 0);
 	free(text);
 }
 
-Test(topo_sources, bridges_that_contradict_each_other_are_resolved_aloud)
+Test(topo_sources, a_model_gives_its_memory_back)
+{
+	struct hr_model one;
+	unsigned char page;
+	void *memory;
+
+	cr_assert_eq(hr_model_init(&one), 0);
+	memory = one.memory;
+	cr_expect_eq(mincore(memory, 4096, &page), 0);
+	hr_model_fini(&one);
+	cr_expect_eq(mincore(memory, 4096, &page), -1);
+	cr_expect_eq(errno, ENOMEM);
+	cr_expect_null(one.memory);
+	hr_model_fini(&one); /* all zero, so this does nothing */
+}
+
+#define XML_MAX ((size_t)16 << 20)
+
+/* The reader takes a text from memory, or reads the file by itself. */
+static void expect_limit(const char *text, size_t size, bool refused)
+{
+	const int fd = memfd_create("text", 0);
+	char path[64];
+
+	cr_assert_eq(write(fd, text, size), (ssize_t)size);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	hr_model_reset(&model);
+	cr_expect_eq(hr_source_parse(&model, "x", text, size), -EINVAL);
+	cr_expect_eq(strstr(model.error.text, "larger than 16 MiB") != NULL, refused, "%zu: %s",
+		     size, model.error.text);
+	hr_model_reset(&model);
+	cr_expect_eq(hr_source_open(&model, path), -EINVAL);
+	cr_expect_eq(strstr(model.error.text, "larger than 16 MiB") != NULL, refused, "%zu: %s",
+		     size, model.error.text);
+	close(fd);
+}
+
+Test(topo_sources, a_text_in_xml_has_less_than_16_mib)
+{
+	char *text = malloc(XML_MAX);
+
+	cr_assert_not_null(text);
+	memset(text, ' ', XML_MAX);
+	text[0] = '<';
+	expect_limit(text, XML_MAX - 1, false);
+	expect_limit(text, XML_MAX, true);
+	free(text);
+}
+
+Test(topo_sources, contradictions_between_bridges_are_resolved_and_reported)
 {
 	struct fake_machine *m = calloc(1, sizeof *m);
 
 	fake_two_ports(m);
-	fake_put(fake_find(m, "00:02.0"), HR_CFG_SECONDARY, 1, 1); /* claimed by 00:01.0 */
+	fake_put(fake_find(m, "00:02.0"), HR_CFG_SECONDARY, 1, 1); /* 00:01.0 has the same bus */
 	fake_put(fake_find(m, "02:01.0"), HR_CFG_SECONDARY, 1, 2); /* its own bus */
 	cr_assert_eq(fake_load(m, &model), 0);
 	cr_expect_eq(model.warnings, 2u);
@@ -154,20 +204,20 @@ Test(topo_sources, bridges_that_contradict_each_other_are_resolved_aloud)
 Test(topo_sources, a_bridge_outside_the_range_of_the_one_above_is_disputed)
 {
 	struct fake_machine *m = calloc(1, sizeof *m);
-	struct hr_engine engine;
+	struct hr_topology topology;
 	struct hr_pair p;
 
 	fake_two_ports(m);
 	fake_put(fake_find(m, "01:00.0"), HR_CFG_SUBORDINATE, 1, 3);
 	cr_assert_eq(fake_load(m, &model), 0);
 	cr_expect_eq(model.warnings, 1u);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	hr_judge(&engine, engine.gpu[0], engine.ssd[0], &p);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	hr_pair_evaluate(&topology, topology.gpu[0], topology.ssd[0], &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN);
 	free(m);
 }
 
-Test(topo_sources, a_bus_without_a_bridge_is_a_root_bus_only_if_something_proves_it)
+Test(topo_sources, a_bus_without_a_bridge_is_a_root_bus_only_with_a_proof)
 {
 	static const char dump[] =
 		"00:00.0 Host bridge: x\n\n"
@@ -181,7 +231,7 @@ Test(topo_sources, a_bus_without_a_bridge_is_a_root_bus_only_if_something_proves
 	cr_expect(at(&model, "61:00.0")->orphan);
 }
 
-Test(topo_sources, numbers_that_no_register_can_hold_index_nothing)
+Test(topo_sources, numbers_beyond_the_range_of_a_register_are_not_used_as_an_index)
 {
 	static const char dump[] =
 		"headrace: iommu=77\n\n"
@@ -190,12 +240,12 @@ Test(topo_sources, numbers_that_no_register_can_hold_index_nothing)
 		"x4000000000\n"
 		"\theadrace: port_type=99\n\theadrace: link_speed=99\n\theadrace: mps=3\n"
 		"\theadrace: acs_offset=4294967291\n\theadrace: port_number=77\n";
-	struct hr_engine engine;
+	struct hr_topology topology;
 
-	cr_assert_eq(parse(dump), 0, "%s", model.message);
+	cr_assert_eq(parse(dump), 0, "%s", model.error.text);
 	cr_expect_eq(model.warnings, 1u);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	cr_expect_eq(engine.iommu, HR_IOMMU_UNKNOWN);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	cr_expect_eq(topology.iommu, HR_IOMMU_UNKNOWN);
 }
 
 /* ---- text */
@@ -274,7 +324,7 @@ Test(topo_sources, text_alone_states_its_facts)
 	};
 	const struct hr_fn *port, *disk;
 
-	cr_assert_eq(parse(text_machine), 0, "%s", model.message);
+	cr_assert_eq(parse(text_machine), 0, "%s", model.error.text);
 	port = at(&model, "00:01.0");
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		cr_expect(hr_known(port, row[i].id), "%s is unknown", hr_fact_name(row[i].id));
@@ -289,7 +339,7 @@ Test(topo_sources, text_alone_states_its_facts)
 	cr_expect(disk->denied);
 	cr_expect(hr_is_nvme(disk));
 	cr_expect_str_eq(disk->driver, "nvme");
-	cr_expect_str_eq(disk->slot, "7");
+	cr_expect_str_eq(disk->pci_slot, "7");
 	cr_expect_eq(disk->bar[0].base, 0xe0000000u);
 	cr_expect_eq(disk->bar[0].size, 32u << 10);
 	cr_expect(disk->bar[4].flags & HR_BAR_UNASSIGNED);
@@ -358,7 +408,7 @@ Test(topo_sources, an_archive_of_sysfs_is_read_like_the_machine)
 
 	fake_two_ports(m);
 	tar = make_tar(m, &size);
-	cr_assert_eq(hr_source_parse(&model, "x.tar", tar, size), 0, "%s", model.message);
+	cr_assert_eq(hr_source_parse(&model, "x.tar", tar, size), 0, "%s", model.error.text);
 	cr_expect_eq(model.count, 2u);
 	disk = at(&model, "01:00.0");
 	cr_expect_eq(disk->config_bytes, 4096u);
@@ -393,19 +443,19 @@ Test(topo_sources, an_archive_that_is_cut_or_damaged_is_refused)
 
 	fake_two_ports(m);
 	tar = make_tar(m, &size);
-	/* Its end is two blocks of zeros, of which one is enough. */
+	/* An archive ends with two blocks of zeros; the reader accepts one. */
 	for (size_t cut = 512; cut < size; cut += cut + 509 < size ? 509 : 1) {
 		int err;
 
 		hr_model_reset(&other);
 		err = hr_source_parse(&other, "x.tar", tar, cut);
 		cr_expect_eq(err, cut < size - 512 ? -EINVAL : 0, "cut at %zu: %d", cut, err);
-		cr_expect(!err || strstr(other.message, "cut off"), "%s", other.message);
+		cr_expect(!err || strstr(other.error.text, "cut off"), "%s", other.error.text);
 	}
-	tar[1] ^= 1; /* in the first name */
+	tar[1] ^= 1; /* a byte of the first name */
 	hr_model_reset(&other);
 	cr_expect_eq(hr_source_parse(&other, "x.tar", tar, size), -EINVAL);
-	cr_expect(strstr(other.message, "byte 0: damaged") != NULL, "%s", other.message);
+	cr_expect(strstr(other.error.text, "byte 0: damaged") != NULL, "%s", other.error.text);
 	free(tar);
 	free(m);
 }
@@ -430,7 +480,7 @@ static int write_and_read(void)
 	return err;
 }
 
-Test(topo_sources, a_capture_reads_back_as_what_it_was_written_from)
+Test(topo_sources, a_capture_reads_back_as_the_machine_of_its_source)
 {
 	struct fake_machine *m = calloc(1, sizeof *m);
 	struct fake_fn *f;
@@ -438,14 +488,14 @@ Test(topo_sources, a_capture_reads_back_as_what_it_was_written_from)
 	fake_two_ports(m);
 	f = fake_find(m, "04:00.0");
 	strcat(f->text, "\tNUMA node: 1\n\tIOMMU group: 3\n\tKernel driver in use: nvme\n");
-	/* Device serial number behind ATS. */
+	/* Device serial number after ATS. */
 	fake_put(f, FAKE_ATS, 4, HR_ECAP_ATS | 1 << 16 | 0x200 << 20);
 	fake_put(f, 0x200, 4, 0x00010003);
 	fake_put(f, 0x204, 4, 0xefbeadde);
 	snprintf(m->head, sizeof m->head,
 		 "headrace: kernel=6.1\nheadrace: cmdline=quiet \nheadrace: cmdline=iommu=pt\n");
-	cr_assert_eq(fake_load(m, &model), 0, "%s", model.message);
-	cr_assert_eq(write_and_read(), 0, "%s", other.message);
+	cr_assert_eq(fake_load(m, &model), 0, "%s", model.error.text);
+	cr_assert_eq(write_and_read(), 0, "%s", other.error.text);
 	cr_assert_eq(other.count, model.count);
 	for (uint32_t i = 0; i < model.count; i++)
 		for (unsigned id = 0; id < HR_FACTS_COUNT; id++) {
@@ -466,6 +516,6 @@ Test(topo_sources, private_words_of_the_command_line_stay_out_of_a_capture)
 {
 	cr_assert_eq(
 		parse("headrace: cmdline=root=UUID=1234 iommu=pt hostname=secret\n00:00.0 x\n"), 0);
-	cr_assert_eq(write_and_read(), 0, "%s", other.message);
+	cr_assert_eq(write_and_read(), 0, "%s", other.error.text);
 	cr_expect_str_eq(other.sys.cmdline, "iommu=pt ");
 }

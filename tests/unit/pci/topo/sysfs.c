@@ -1,4 +1,4 @@
-/* What files of sysfs and procfs state about a function and about the machine, one file at a time. */
+/* Facts of a function and of the machine in files of sysfs and procfs, one file at a time. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void tear_down(void)
 
 TestSuite(topo_sysfs, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* The machine of one function, with one or two files more. */
+/* A machine with one function, and one or two more files. */
 static const struct hr_fn *read_with(const struct fake_member *more, size_t n)
 {
 	struct fake_member list[4] = { { .path = FN "class", .text = "0x010802\n" } };
@@ -36,13 +36,75 @@ static const struct hr_fn *read_with(const struct fake_member *more, size_t n)
 	memcpy(list + 1, more, n * sizeof *more);
 	tar = fake_archive(list, n + 1, &size);
 	hr_model_reset(&model);
-	cr_assert_eq(hr_source_parse(&model, "x.tar", tar, size), 0, "%s", model.message);
+	cr_assert_eq(hr_source_parse(&model, "x.tar", tar, size), 0, "%s", model.error.text);
 	free(tar);
 	for (uint32_t i = 0; i < model.count; i++)
 		if (model.fn[i].bus == 0x41 && hr_is_nvme(&model.fn[i]))
 			return &model.fn[i];
 	cr_assert(false, "the function is missing");
 	return NULL;
+}
+
+/* A disk of an NVMe subsystem: the links in the folder of the subsystem lead to its controllers. */
+Test(topo_sysfs, a_disk_with_several_paths_marks_each_controller)
+{
+#define SUBSYSTEM "sys/devices/virtual/nvme-subsystem/nvme-subsys0"
+	static const struct fake_member list[] = {
+		{ .path = FN "class", .text = "0x010802\n" },
+		{ .path = "sys/bus/pci/devices/0000:42:00.0/class", .text = "0x010802\n" },
+		{ .path = "sys/bus/pci/devices/0000:43:00.0/class", .text = "0x010802\n" },
+		{ .path = "sys/dev/block/259:1",
+		  .link = "../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1" },
+		{ .path = SUBSYSTEM "/nvme0", .link = "../../../pci0/0000:41:00.0/nvme/nvme0" },
+		{ .path = SUBSYSTEM "/nvme1", .link = "../../../pci0/0000:42:00.0/nvme/nvme1" },
+		{ .path = SUBSYSTEM "/other", .link = "../../../pci0/0000:43:00.0/nvme/nvme2" },
+		{ .path = "proc/self/mountinfo",
+		  .text = "22 1 259:1 / / rw - ext4 /dev/nvme0n1 rw,data=journal\n"
+			  "23 22 0:5 / /dev rw - devtmpfs udev rw\n" },
+	};
+	unsigned mounted = 0;
+	size_t size;
+	char *tar = fake_archive(list, ROWS(list), &size);
+
+	cr_assert_eq(hr_source_parse(&model, "x.tar", tar, size), 0, "%s", model.error.text);
+	free(tar);
+	for (uint32_t i = 0; i < model.count; i++) {
+		const struct hr_fn *f = &model.fn[i];
+
+		if (!hr_is_nvme(f))
+			continue;
+		mounted += hr_get(f, HR_F_MOUNTED, 0);
+		cr_expect_eq(hr_get(f, HR_F_MOUNTED, 0), f->bus != 0x43, "bus %x", f->bus);
+		cr_expect_eq(hr_get(f, HR_F_STACKED, 0), 0u);
+		if (f->bus != 0x43)
+			cr_expect_str_eq(f->fs, "ext4 data=journal");
+	}
+	cr_expect_eq(mounted, 2u);
+}
+
+Test(topo_sysfs, swap_on_a_stack_of_devices_marks_the_disk_below)
+{
+	static const struct fake_member list[] = {
+		{ .path = FN "class", .text = "0x010802\n" },
+		{ .path = "proc/swaps",
+		  .text = "Filename\tType\tSize\tUsed\tPriority\n/dev/dm-3 partition 1 0 -2\n"
+			  "/swapfile file 1 0 -3\n" },
+		{ .path = "sys/class/block/dm-3", .link = "../../devices/virtual/block/dm-3" },
+		{ .path = "sys/class/block/dm-3/slaves/nvme0n1p2", .text = "" },
+		{ .path = "sys/class/block/nvme0n1p2",
+		  .link = "../../devices/pci0/0000:41:00.0/nvme/nvme0/nvme0n1/nvme0n1p2" },
+	};
+	size_t size;
+	char *tar = fake_archive(list, ROWS(list), &size);
+
+	cr_assert_eq(hr_source_parse(&model, "x.tar", tar, size), 0, "%s", model.error.text);
+	free(tar);
+	for (uint32_t i = 0; i < model.count; i++)
+		if (hr_is_nvme(&model.fn[i])) {
+			cr_expect_eq(hr_get(&model.fn[i], HR_F_MOUNTED, 0), 1u);
+			cr_expect_eq(hr_get(&model.fn[i], HR_F_STACKED, 0), 1u);
+			cr_expect_str_eq(model.fn[i].fs, "swap");
+		}
 }
 
 static const struct hr_fn *read_text(const char *path, const char *text)
@@ -59,7 +121,7 @@ static const struct hr_fn *read_link(const char *path, const char *target)
 	return read_with(&member, 1);
 }
 
-Test(topo_sysfs, numbers_of_a_function)
+Test(topo_sysfs, sysfs_gives_the_numbers_of_a_function)
 {
 	static const struct {
 		const char *path, *text;
@@ -104,7 +166,7 @@ Test(topo_sysfs, numbers_of_a_function)
 	}
 }
 
-Test(topo_sysfs, the_physical_function_of_a_virtual_one)
+Test(topo_sysfs, sysfs_names_the_physical_function_of_a_vf)
 {
 	static const struct {
 		const char *target;
@@ -121,20 +183,20 @@ Test(topo_sysfs, the_physical_function_of_a_virtual_one)
 			     row[i].want, "%s", row[i].target);
 }
 
-Test(topo_sysfs, driver_and_slot)
+Test(topo_sysfs, sysfs_names_driver_and_slot)
 {
 	cr_expect_str_eq(read_link(FN "driver", "../../../drivers/vfio-pci")->driver, "vfio-pci");
 	cr_expect_str_eq(read_text(FN "enable", "1\n")->driver, "");
-	cr_expect_str_eq(read_text(FN "label", "Slot 4\n")->slot, "Slot 4");
+	cr_expect_str_eq(read_text(FN "label", "Slot 4\n")->pci_slot, "Slot 4");
 }
 
-Test(topo_sysfs, bars_that_configuration_space_does_not_tell)
+Test(topo_sysfs, sysfs_gives_bars_that_configuration_space_does_not_hold)
 {
 	static const char none[] = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
 	static const struct {
 		const char *line;
 		uint64_t base, size;
-		unsigned flags; /* 0: no memory */
+		unsigned flags; /* 0: not memory */
 	} row[] = {
 		{ "0x00000000e0000000 0x00000000e0003fff 0x0000000000040200\n", 0xe0000000, 0x4000,
 		  HR_BAR_MEM },
@@ -172,8 +234,8 @@ Test(topo_sysfs, bars_that_configuration_space_does_not_tell)
 	}
 }
 
-/* The group of the function, and what the machine's IOMMU does. */
-Test(topo_sysfs, groups_tell_what_the_iommu_does)
+/* The group of the function, and the mode of the machine's IOMMU. */
+Test(topo_sysfs, the_type_of_a_group_gives_the_mode_of_the_iommu)
 {
 	static const struct {
 		const char *type;
@@ -201,7 +263,7 @@ Test(topo_sysfs, groups_tell_what_the_iommu_does)
 		     UNKNOWN);
 }
 
-Test(topo_sysfs, the_processor)
+Test(topo_sysfs, cpuinfo_gives_the_processor)
 {
 	static const struct {
 		const char *text;
@@ -233,7 +295,7 @@ Test(topo_sysfs, the_processor)
 	}
 }
 
-Test(topo_sysfs, lockdown_and_processors)
+Test(topo_sysfs, lockdown_and_number_of_processors_are_read)
 {
 	static const struct fake_member cpu[] = {
 		{ .path = "sys/devices/system/cpu/cpu0/online", .text = "1\n" },

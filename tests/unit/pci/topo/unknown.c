@@ -1,4 +1,4 @@
-/* What is missing, damaged or hidden is never good: the verdict is unknown, and says why. */
+/* Missing, damaged or hidden facts give the verdict "unknown" with a reason. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,9 +6,10 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/verdict.h"
-#include "tests/harness/judge.h"
+#include "pci/topo/explain.h"
+#include "tests/harness/evaluate.h"
 
-TestSuite(topo_unknown, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_unknown, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 static const struct hr_options plain;
 
@@ -17,7 +18,7 @@ static void expect_unknown(const char *ssd, const char *rule, const char *reason
 	struct hr_pair p;
 	char text[48];
 
-	fake_judge(ssd, &plain, &p);
+	fake_evaluate(ssd, &plain, &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s: verdict %u", rule, p.verdict);
 	cr_expect(fake_found(&p, rule), "%s was not found", rule);
 	cr_expect(strstr(hr_verdict_text(p.verdict, p.rule, text), reason) != NULL, "%s: %s", rule,
@@ -28,32 +29,65 @@ Test(topo_unknown, sixty_four_bytes_are_unknown_for_want_of_privilege)
 {
 	for (unsigned i = 0; i < machine.count; i++)
 		machine.fn[i].bytes = 64;
-	expect_unknown(NEAR, "U1", "priv");
-	expect_unknown(FAR, "U1", "priv");
+	expect_unknown(SIBLING, "U1", "priv");
+	expect_unknown(OTHER, "U1", "priv");
 }
 
-Test(topo_unknown, access_denied_in_the_text_is_the_same)
+Test(topo_unknown, access_denied_in_the_text_is_unknown_for_want_of_privilege)
 {
 	struct fake_fn *f = fake_find(&machine, "02:00.0");
 
 	f->bytes = 64;
 	snprintf(f->text, sizeof f->text, "\tCapabilities: <access denied>\n");
-	expect_unknown(NEAR, "U1", "priv");
+	expect_unknown(SIBLING, "U1", "priv");
+}
+
+/* A text without extended capabilities may mean that lspci could not read them. */
+Test(topo_unknown, text_proves_absence_only_with_extended_capabilities)
+{
+	static const struct {
+		const char *text;
+		uint32_t exp, ecaps, acs, ats; /* 9: unknown */
+	} row[] = {
+		{ "\tCapabilities: [40] Express (v2) Endpoint, MSI 00\n", 0x40, 9, 9, 9 },
+		{ "\tCapabilities: [40] Express (v2) Endpoint, MSI 00\n"
+		  "\tCapabilities: [100 v1] Advanced Error Reporting\n",
+		  0x40, 1, 0, 0 },
+		{ "\tCapabilities: [80] Power Management version 3\n", 0, 1, 0, 0 },
+		{ "\tCapabilities: <access denied>\n", 9, 9, 9, 9 },
+		{ "\tFlags: bus master\n", 9, 9, 9, 9 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct fake_fn *f = fake_find(&machine, SIBLING);
+		const struct hr_fn *read;
+
+		f->bytes = 0;
+		snprintf(f->title, sizeof f->title, "Non-Volatile memory controller: X");
+		snprintf(f->text, sizeof f->text, "%s", row[i].text);
+		hr_model_reset(&model);
+		cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+		read = &model.fn[fake_at(SIBLING)];
+		cr_expect_eq(hr_get(read, HR_F_EXP, 9), row[i].exp, "row %zu", i);
+		cr_expect_eq(hr_get(read, HR_F_ECAPS, 9), row[i].ecaps, "row %zu", i);
+		cr_expect_eq(hr_get(read, HR_F_ACS, 9), row[i].acs, "row %zu", i);
+		cr_expect_eq(hr_get(read, HR_F_ATS, 9), row[i].ats, "row %zu", i);
+	}
 }
 
 Test(topo_unknown, a_common_bridge_that_cannot_be_read_hides_its_acs)
 {
 	fake_find(&machine, "01:00.0")->bytes = 64;
-	expect_unknown(NEAR, "U1", "priv");
+	expect_unknown(SIBLING, "U1", "priv");
 }
 
 Test(topo_unknown, a_function_without_data_is_unknown)
 {
 	fake_find(&machine, "02:00.0")->bytes = 0;
 	cr_assert_eq(fake_load(&machine, &model), 0);
-	fake_find(&machine, NEAR)->bytes = 0;
-	snprintf(fake_find(&machine, NEAR)->title, 64, "Non-Volatile memory controller: X");
-	expect_unknown(FAR, "U4", "dump");
+	fake_find(&machine, SIBLING)->bytes = 0;
+	snprintf(fake_find(&machine, SIBLING)->title, 64, "Non-Volatile memory controller: X");
+	expect_unknown(OTHER, "U4", "dump");
 }
 
 Test(topo_unknown, without_extended_space_acs_is_unknown_below_a_switch)
@@ -62,8 +96,12 @@ Test(topo_unknown, without_extended_space_acs_is_unknown_below_a_switch)
 
 	for (unsigned i = 0; i < machine.count; i++)
 		machine.fn[i].bytes = 256;
-	expect_unknown(NEAR, "U3", "acs");
-	fake_judge(FAR, &plain, &p);
+	expect_unknown(SIBLING, "U3", "acs");
+	fake_evaluate(SIBLING, &plain, &p);
+	cr_expect(p.unread_redirect && p.unread_port);
+	cr_expect_eq(p.kernel, HR_KERNEL_UNKNOWN);
+	cr_expect_not(fake_found(&p, "R1"), "the flows through that port are not direct");
+	fake_evaluate(OTHER, &plain, &p);
 	cr_expect_eq(p.verdict, HR_RC_UNLISTED);
 }
 
@@ -72,19 +110,19 @@ Test(topo_unknown, a_damaged_extended_list_hides_acs)
 	/* The header before ACS points at itself. */
 	fake_put(fake_find(&machine, "02:01.0"), FAKE_AER, 4,
 		 HR_ECAP_AER | 1 << 16 | FAKE_AER << 20);
-	expect_unknown(NEAR, "U3", "acs");
+	expect_unknown(SIBLING, "U3", "acs");
 }
 
 Test(topo_unknown, extended_space_of_all_ones_is_unknown)
 {
 	memset(fake_find(&machine, "02:01.0")->config + 256, 0xff, 4096 - 256);
-	expect_unknown(NEAR, "U3", "acs");
+	expect_unknown(SIBLING, "U3", "acs");
 }
 
 Test(topo_unknown, a_looping_capability_list_is_unknown)
 {
-	fake_put(fake_find(&machine, NEAR), FAKE_PM + 1, 1, FAKE_EXP);
-	expect_unknown(NEAR, "U2", "dump");
+	fake_put(fake_find(&machine, SIBLING), FAKE_PM + 1, 1, FAKE_EXP);
+	expect_unknown(SIBLING, "U2", "dump");
 }
 
 Test(topo_unknown, a_capture_without_the_bridges_is_unknown)
@@ -92,9 +130,9 @@ Test(topo_unknown, a_capture_without_the_bridges_is_unknown)
 	struct fake_machine cut = { .count = 0 };
 
 	cut.fn[cut.count++] = *fake_find(&machine, "03:00.0");
-	cut.fn[cut.count++] = *fake_find(&machine, NEAR);
+	cut.fn[cut.count++] = *fake_find(&machine, SIBLING);
 	machine = cut;
-	expect_unknown(NEAR, "U4", "dump");
+	expect_unknown(SIBLING, "U4", "dump");
 }
 
 Test(topo_unknown, an_endpoint_on_a_root_bus_is_virtual)
@@ -104,37 +142,37 @@ Test(topo_unknown, an_endpoint_on_a_root_bus_is_virtual)
 	fake_function(&flat, "00:00.0", 0x060000, 0x8086, 0x1237, HR_PORT_RC_ENDPOINT);
 	flat.fn[flat.count] = *fake_find(&machine, "03:00.0");
 	snprintf(flat.fn[flat.count++].address, 16, "00:04.0");
-	flat.fn[flat.count] = *fake_find(&machine, NEAR);
+	flat.fn[flat.count] = *fake_find(&machine, SIBLING);
 	snprintf(flat.fn[flat.count++].address, 16, "00:05.0");
 	cr_assert_eq(fake_load(&flat, &model), 0);
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
 
 	struct hr_pair p;
 
-	hr_judge(&engine, fake_at("00:04.0"), fake_at("00:05.0"), &p);
+	hr_pair_evaluate(&topology, fake_at("00:04.0"), fake_at("00:05.0"), &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN);
 	cr_expect(fake_found(&p, "R12"));
 }
 
-/* ---- what the capture does not say of the root complex and the IOMMU */
+/* ---- missing facts about the root complex and the IOMMU */
 
 Test(topo_unknown, a_root_complex_that_is_not_identified_is_not_refused)
 {
 	static const struct {
 		const char *ssd;
-		uint16_t host;	  /* device of 00:00.0; 0: it is missing from the dump */
-		bool numbers;	  /* of 00:00.0 are in the dump */
-		const char *head; /* of the dump */
+		uint16_t host;	  /* device number of 00:00.0; 0: missing from the dump */
+		bool numbers;	  /* the dump has numbers of 00:00.0 */
+		const char *head; /* head of the dump */
 		uint32_t kernel;
 		enum hr_kernel_verdict want;
 	} row[] = {
-		{ FAR, 0x1234, true, "", 0, HR_KERNEL_NOT_SUPPORTED },
-		{ FAR, 0x09a2, true, "", 0, HR_KERNEL_THRU_HOST },
-		{ FAR, 0x1234, false, "", 0, HR_KERNEL_UNKNOWN },
-		{ FAR, 0, false, "", 0, HR_KERNEL_UNKNOWN },
-		{ FAR, 0, false, "", HR_KERNEL_VERSION(5, 1), HR_KERNEL_NOT_SUPPORTED },
-		{ FAR, 0, false, "headrace: cpu_amd=1\n", 0, HR_KERNEL_THRU_HOST },
-		{ NEAR, 0, false, "", 0, HR_KERNEL_BUS_ADDR },
+		{ OTHER, 0x1234, true, "", 0, HR_KERNEL_NOT_SUPPORTED },
+		{ OTHER, 0x09a2, true, "", 0, HR_KERNEL_THRU_HOST },
+		{ OTHER, 0x1234, false, "", 0, HR_KERNEL_UNKNOWN },
+		{ OTHER, 0, false, "", 0, HR_KERNEL_UNKNOWN },
+		{ OTHER, 0, false, "", HR_KERNEL_VERSION(5, 1), HR_KERNEL_NOT_SUPPORTED },
+		{ OTHER, 0, false, "headrace: cpu_amd=1\n", 0, HR_KERNEL_THRU_HOST },
+		{ SIBLING, 0, false, "", 0, HR_KERNEL_BUS_ADDR },
 	};
 	struct hr_pair p;
 
@@ -146,20 +184,20 @@ Test(topo_unknown, a_root_complex_that_is_not_identified_is_not_refused)
 		snprintf(machine.head, sizeof machine.head, "%s", row[i].head);
 		if (!row[i].host)
 			memmove(machine.fn, machine.fn + 1, --machine.count * sizeof *machine.fn);
-		fake_judge(row[i].ssd, &(struct hr_options){ .kernel = row[i].kernel }, &p);
+		fake_evaluate(row[i].ssd, &(struct hr_options){ .kernel = row[i].kernel }, &p);
 		cr_expect_eq(p.kernel, row[i].want, "row %zu: %s", i, hr_kernel_text(p.kernel));
 	}
 }
 
-Test(topo_unknown, the_reason_says_that_the_root_complex_is_not_identified)
+Test(topo_unknown, the_reason_names_the_unidentified_root_complex)
 {
 	struct hr_finding f = { .fn = HR_NO_FN };
 	struct hr_pair p;
 	char why[256];
 
 	memmove(machine.fn, machine.fn + 1, --machine.count * sizeof *machine.fn);
-	fake_judge(FAR, &plain, &p);
-	hr_rule_text(&engine, &p, &f, hr_rules[p.rule].why, why, sizeof why);
+	fake_evaluate(OTHER, &plain, &p);
+	hr_rule_text(&topology, &p, &f, hr_rules[p.rule].why, why, sizeof why);
 	cr_expect(strstr(why, "does not identify"), "%s", why);
 }
 
@@ -184,17 +222,17 @@ Test(topo_unknown, an_iommu_that_the_command_line_turns_on_is_not_assumed_off)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		snprintf(machine.head, sizeof machine.head, "headrace: cmdline=%s\n",
 			 row[i].cmdline);
-		fake_judge(FAR, &plain, &p);
+		fake_evaluate(OTHER, &plain, &p);
 		cr_expect_eq(p.verdict, row[i].verdict, "%s: %u", row[i].cmdline, p.verdict);
 		cr_expect_neq(fake_found(&p, "I1"), fake_found(&p, "I2-unread"), "%s",
 			      row[i].cmdline);
 	}
 }
 
-/* The near SSD as lspci -vv prints it: no registers. */
+/* SIBLING as lspci -vv prints it, without registers. */
 static void ssd_as_text(const char *express, const char *more)
 {
-	struct fake_fn *f = fake_find(&machine, NEAR);
+	struct fake_fn *f = fake_find(&machine, SIBLING);
 
 	f->bytes = 0;
 	snprintf(f->title, sizeof f->title, "Non-Volatile memory controller [0108]: X [144d:a80a]");
@@ -208,7 +246,7 @@ static void ssd_as_text(const char *express, const char *more)
 		 express, more);
 }
 
-Test(topo_unknown, ten_bit_tags_are_judged_by_what_the_text_says_of_them)
+Test(topo_unknown, ten_bit_tags_are_evaluated_from_the_text)
 {
 #define ABLE "\t\tDevCap2: Completion Timeout: Range ABC\n\t\t\t 10BitTagComp+ 10BitTagReq+ OBFF\n"
 #define UNABLE \
@@ -238,7 +276,7 @@ Test(topo_unknown, ten_bit_tags_are_judged_by_what_the_text_says_of_them)
 		ssd_as_text(row[i].express, row[i].text);
 		fake_put(fake_find(&machine, GPU), FAKE_EXP + HR_EXP_DEVCAP2, 4,
 			 row[i].gpu_knows ? HR_DEVCAP2_TAG10_COMP : 0);
-		fake_judge(NEAR, &plain, &p);
+		fake_evaluate(SIBLING, &plain, &p);
 		cr_expect_eq(p.verdict, row[i].verdict, "row %zu: %u", i, p.verdict);
 		cr_expect(fake_found(&p, row[i].rule), "row %zu: no %s", i, row[i].rule);
 		cr_expect_eq(fake_found(&p, "M3-unsaid"), row[i].text[0] == '\0' && i != 7,
@@ -246,30 +284,30 @@ Test(topo_unknown, ten_bit_tags_are_judged_by_what_the_text_says_of_them)
 	}
 }
 
-Test(topo_unknown, a_fatal_error_in_the_text_is_told)
+Test(topo_unknown, a_fatal_error_in_the_text_is_reported)
 {
 	struct hr_pair p;
 
 	ssd_as_text("v2", "\t\tDevSta:\tCorrErr+ NonFatalErr+ FatalErr- UnsupReq+\n");
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect_not(fake_found(&p, "H4"));
 	ssd_as_text("v2", "\t\tDevSta:\tCorrErr+ NonFatalErr- FatalErr+ UnsupReq+\n");
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect(fake_found(&p, "H4"));
 }
 
-Test(topo_unknown, translation_blocking_is_open_while_nobody_knows_of_ats)
+Test(topo_unknown, translation_blocking_is_unknown_while_ats_is_unknown)
 {
 	struct hr_pair p;
 
-	fake_find(&machine, NEAR)->bytes = 256;
-	fake_judge(NEAR, &plain, &p);
+	fake_find(&machine, SIBLING)->bytes = 256;
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
 	fake_put(fake_find(&machine, "02:01.0"), ACS, 2, HR_ACS_TB);
-	expect_unknown(NEAR, "A5-unread", "ats");
+	expect_unknown(SIBLING, "A5-unread", "ats");
 }
 
-/* What lspci -vvvxxxx prints: text, and the registers it was made from. */
+/* Output of lspci -vvvxxxx: text, and the registers that are its source. */
 #define EXPRESS_TEXT                                           \
 	"\tCapabilities: [40] Express (v2) Endpoint, MSI 00\n" \
 	"\t\tDevCap:\tMaxPayload 256 bytes, PhantFunc 0\n"     \
@@ -280,7 +318,7 @@ Test(topo_unknown, translation_blocking_is_open_while_nobody_knows_of_ats)
 
 Test(topo_unknown, registers_in_hex_win_over_the_text_beside_them)
 {
-	struct fake_fn *f = fake_find(&machine, NEAR);
+	struct fake_fn *f = fake_find(&machine, SIBLING);
 	const struct hr_fn *disk;
 
 	snprintf(f->text, sizeof f->text, "%s", EXPRESS_TEXT);
@@ -288,8 +326,8 @@ Test(topo_unknown, registers_in_hex_win_over_the_text_beside_them)
 	fake_put(f, FAKE_EXP + HR_EXP_DEVSTA, 2, 4);
 	fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 2 << 4 | 3);
 	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL2, 2, HR_DEVCTL2_TAG10_ENABLE);
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.message);
-	disk = &model.fn[fake_at(NEAR)];
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+	disk = &model.fn[fake_at(SIBLING)];
 	cr_expect_eq(hr_get(disk, HR_F_MPS, 0), 512u);
 	cr_expect_eq(hr_get(disk, HR_F_MRRS, 0), 4096u);
 	cr_expect_eq(hr_get(disk, HR_F_DEVSTA, 0), 4u);

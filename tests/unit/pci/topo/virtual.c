@@ -1,4 +1,4 @@
-/* Virtual functions (SR-IOV): judged by the registers of their physical function. */
+/* Virtual functions (SR-IOV) are evaluated by the registers of their physical function. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,20 +9,22 @@
 #include "pci/topo/source.h"
 #include "pci/topo/sysfs.h"
 #include "pci/topo/verdict.h"
+#include "pci/topo/explain.h"
 #include "tests/fakes/files.h"
-#include "tests/harness/judge.h"
+#include "tests/harness/evaluate.h"
+#include "tests/harness/error.h"
 
-TestSuite(topo_virtual, .init = fake_judge_up, .fini = fake_judge_down, .timeout = 60);
+TestSuite(topo_virtual, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
 static const struct hr_options plain;
 
 #define NVME 0x010802
 #define VF_BAR 0xe0010000u
 
-/* The near SSD has two VFs behind it, of 16 KiB each. */
+/* SIBLING has two VFs of 16 KiB each. */
 static void near_with_vfs(void)
 {
-	fake_sriov(fake_find(&machine, NEAR), 2, 1, VF_BAR, 0);
+	fake_sriov(fake_find(&machine, SIBLING), 2, 1, VF_BAR, 0);
 	for (unsigned i = 1; i <= 2; i++) {
 		char address[16], text[64];
 
@@ -46,18 +48,18 @@ Test(topo_virtual, a_healthy_vf_of_a_disk_is_direct)
 		char address[16];
 
 		snprintf(address, sizeof address, "04:00.%u", i);
-		fake_judge(address, &plain, &p);
+		fake_evaluate(address, &plain, &p);
 		cr_expect_eq(p.verdict, HR_DIRECT, "%s: %s", address, hr_rules[p.rule].id);
 		cr_expect_eq(p.modifiers, 0);
 		cr_expect_eq(at(address)->bar[0].base, VF_BAR + (i - 1) * 0x4000);
 		cr_expect_eq(hr_get(at(address), HR_F_VENDOR, 0), 0x144du);
 		cr_expect_eq(hr_get(at(address), HR_F_DEVICE, 0), 0xa824u);
 		cr_expect_eq(hr_get(at(address), HR_F_MPS, 0), 256u);
-		cr_expect_eq(at(address)->physfn, fake_at(NEAR));
+		cr_expect_eq(at(address)->physfn, fake_at(SIBLING));
 	}
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
-	cr_expect_eq(engine.ssds, 4u);
+	cr_expect_eq(topology.ssds, 4u);
 }
 
 Test(topo_virtual, a_vf_on_a_bus_that_no_bridge_numbers_is_beside_its_physical_function)
@@ -65,12 +67,12 @@ Test(topo_virtual, a_vf_on_a_bus_that_no_bridge_numbers_is_beside_its_physical_f
 	struct hr_pair p;
 
 	fake_put(fake_find(&machine, "00:02.0"), HR_CFG_SUBORDINATE, 1, 6);
-	fake_sriov(fake_find(&machine, FAR), 1, 0x100, 0xe4010000, 0);
+	fake_sriov(fake_find(&machine, OTHER), 1, 0x100, 0xe4010000, 0);
 	fake_virtual(&machine, "06:00.0", NVME);
-	fake_judge("06:00.0", &plain, &p);
+	fake_evaluate("06:00.0", &plain, &p);
 	cr_expect_eq(p.verdict, HR_RC_UNLISTED, "%s", hr_rules[p.rule].id);
 	cr_expect_eq(p.distance, 6);
-	cr_expect_str_eq(hr_distance_word(&engine, &p), "PHB");
+	cr_expect_str_eq(hr_distance_word(&topology, &p), "PHB");
 	cr_expect_eq(at("06:00.0")->parent, fake_at("00:02.0"));
 }
 
@@ -83,16 +85,16 @@ Test(topo_virtual, a_vf_of_a_gpu_has_its_part_of_the_large_bar)
 	fake_sriov(fake_find(&machine, GPU), 2, 4, 0x38200000000, 1);
 	snprintf(fake_virtual(&machine, "03:00.5", 0x030200)->text, 64,
 		 "\theadrace: bar1_size=%llu\n", 1ull << 30);
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	vf = fake_at("03:00.5");
-	hr_judge(&engine, vf, fake_at(NEAR), &p);
+	hr_pair_evaluate(&topology, vf, fake_at(SIBLING), &p);
 	cr_expect_eq(p.verdict, HR_DIRECT, "%s", hr_rules[p.rule].id);
 	cr_expect_eq(model.fn[vf].bar[1].base, 0x38240000000ull);
-	cr_expect_eq(engine.gpus, 2u);
+	cr_expect_eq(topology.gpus, 2u);
 }
 
-/* What must still be said of a VF: row by row, one thing that is wrong. */
-Test(topo_virtual, a_vf_with_a_fault_is_blocked_for_it)
+/* Rules that must still apply to a VF; each row has one fault. */
+Test(topo_virtual, a_vf_with_a_fault_is_blocked_by_the_fault)
 {
 	static const struct {
 		const char *at;
@@ -102,11 +104,11 @@ Test(topo_virtual, a_vf_with_a_fault_is_blocked_for_it)
 		const char *rule;
 		enum hr_verdict verdict;
 	} row[] = {
-		{ NEAR, FAKE_SRIOV + HR_SRIOV_CTL, 2, HR_SRIOV_ENABLE, "R5-vf", HR_BLOCKED },
-		{ NEAR, FAKE_SRIOV + HR_SRIOV_BAR0, 4, 0xe2000004, "R3", HR_BLOCKED },
-		{ NEAR, FAKE_SRIOV + HR_SRIOV_BAR0, 4, 4, "R3-bar", HR_BLOCKED },
-		{ NEAR, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040, "M1", HR_BLOCKED },
-		{ NEAR, FAKE_EXP + HR_EXP_LNKSTA, 2, 2 << 4 | 4, "H1-width", HR_DIRECT },
+		{ SIBLING, FAKE_SRIOV + HR_SRIOV_CTL, 2, HR_SRIOV_ENABLE, "R5-vf", HR_BLOCKED },
+		{ SIBLING, FAKE_SRIOV + HR_SRIOV_BAR0, 4, 0xe2000004, "R3", HR_BLOCKED },
+		{ SIBLING, FAKE_SRIOV + HR_SRIOV_BAR0, 4, 4, "R3-bar", HR_BLOCKED },
+		{ SIBLING, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2040, "M1", HR_BLOCKED },
+		{ SIBLING, FAKE_EXP + HR_EXP_LNKSTA, 2, 2 << 4 | 4, "H1-width", HR_DIRECT },
 		{ "04:00.1", HR_CFG_COMMAND, 2, 0, "R5-bme", HR_BLOCKED },
 		{ "04:00.1", FAKE_PM + HR_PM_CTL, 2, 3, "R6", HR_BLOCKED },
 		{ "04:00.1", HR_CFG_HEADER, 1, 0x7f, "R6-gone", HR_BLOCKED },
@@ -118,7 +120,7 @@ Test(topo_virtual, a_vf_with_a_fault_is_blocked_for_it)
 		fake_two_ports(&machine);
 		near_with_vfs();
 		fake_put(fake_find(&machine, row[i].at), row[i].offset, row[i].width, row[i].value);
-		fake_judge("04:00.1", &plain, &p);
+		fake_evaluate("04:00.1", &plain, &p);
 		cr_expect_eq(p.verdict, row[i].verdict, "row %zu: %u by %s", i, p.verdict,
 			     hr_rules[p.rule].id);
 		cr_expect(fake_found(&p, row[i].rule), "row %zu: no %s", i, row[i].rule);
@@ -133,10 +135,10 @@ Test(topo_virtual, the_remedy_is_at_the_physical_function)
 	struct hr_pair p;
 
 	near_with_vfs();
-	fake_put(fake_find(&machine, NEAR), FAKE_SRIOV + HR_SRIOV_CTL, 2, HR_SRIOV_ENABLE);
-	fake_judge("04:00.2", &plain, &p);
+	fake_put(fake_find(&machine, SIBLING), FAKE_SRIOV + HR_SRIOV_CTL, 2, HR_SRIOV_ENABLE);
+	fake_evaluate("04:00.2", &plain, &p);
 	found.fn = fake_at("04:00.2");
-	hr_rule_text(&engine, &p, &found, hr_rules[p.rule].fix, fix, sizeof fix);
+	hr_rule_text(&topology, &p, &found, hr_rules[p.rule].fix, fix, sizeof fix);
 	cr_expect(strstr(fix, "/0000:04:00.0/sriov_numvfs"), "%s", fix);
 }
 
@@ -145,15 +147,15 @@ Test(topo_virtual, without_its_physical_function_a_vf_is_unknown_and_not_gone)
 	struct hr_pair p;
 
 	fake_virtual(&machine, "04:00.1", NVME);
-	fake_judge("04:00.1", &plain, &p);
+	fake_evaluate("04:00.1", &plain, &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s", hr_rules[p.rule].id);
 	cr_expect(fake_found(&p, "U7"));
 	cr_expect_not(fake_found(&p, "R6-gone"));
 	cr_expect_not(fake_found(&p, "R3-bar"));
-	/* The capability is there, but off: it makes no VF. */
+	/* The SR-IOV capability exists and is off, so there is no VF. */
 	near_with_vfs();
-	fake_put(fake_find(&machine, NEAR), FAKE_SRIOV + HR_SRIOV_CTL, 2, 0);
-	fake_judge("04:00.2", &plain, &p);
+	fake_put(fake_find(&machine, SIBLING), FAKE_SRIOV + HR_SRIOV_CTL, 2, 0);
+	fake_evaluate("04:00.2", &plain, &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN);
 }
 
@@ -161,8 +163,8 @@ Test(topo_virtual, a_function_that_reads_all_ones_is_gone)
 {
 	struct hr_pair p;
 
-	memset(fake_find(&machine, NEAR)->config, 0xff, 4096);
-	fake_judge(NEAR, &plain, &p);
+	memset(fake_find(&machine, SIBLING)->config, 0xff, 4096);
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect_eq(p.verdict, HR_BLOCKED);
 	cr_expect(fake_found(&p, "R6-gone"));
 }
@@ -200,23 +202,23 @@ Test(topo_virtual, the_text_of_lspci_has_the_capability_too)
 {
 	struct hr_pair p;
 
-	as_text(fake_find(&machine, NEAR), "Disk [144d:a80a]", TEXT_PF, TEXT_SRIOV);
+	as_text(fake_find(&machine, SIBLING), "Disk [144d:a80a]", TEXT_PF, TEXT_SRIOV);
 	as_text(fake_virtual(&machine, "04:00.1", NVME), "Disk [144d:a824]", TEXT_VF, "");
-	fake_judge("04:00.1", &plain, &p);
+	fake_evaluate("04:00.1", &plain, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT, "%s", hr_rules[p.rule].id);
 	cr_expect_eq(hr_get(at("04:00.1"), HR_F_MPS, 0), 256u);
-	/* The regions under SR-IOV are not those of the physical function. */
-	cr_expect_eq(at(NEAR)->bar[0].base, 0xe0000000u);
-	fake_judge(NEAR, &plain, &p);
+	/* The regions below SR-IOV are not those of the physical function. */
+	cr_expect_eq(at(SIBLING)->bar[0].base, 0xe0000000u);
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT, "%s", hr_rules[p.rule].id);
-	/* The physical function has no such capability: this is none of its VFs. */
-	as_text(fake_find(&machine, NEAR), "Disk [144d:a80a]", TEXT_PF,
+	/* The other function has no SR-IOV capability, so this function is not one of its VFs. */
+	as_text(fake_find(&machine, SIBLING), "Disk [144d:a80a]", TEXT_PF,
 		"\tCapabilities: [100 v1] Advanced Error Reporting\n");
-	fake_judge("04:00.1", &plain, &p);
+	fake_evaluate("04:00.1", &plain, &p);
 	cr_expect_eq(p.verdict, HR_BLOCKED, "%s", hr_rules[p.rule].id);
 }
 
-Test(topo_virtual, text_without_capabilities_leaves_it_open_whether_a_vf_decodes)
+Test(topo_virtual, text_without_capabilities_leaves_the_decoding_of_a_vf_unknown)
 {
 	static const char denied[] = "\tCapabilities: <access denied>\n";
 	static const char vf[] =
@@ -224,9 +226,9 @@ Test(topo_virtual, text_without_capabilities_leaves_it_open_whether_a_vf_decodes
 		"\tRegion 0: Memory at e0010000 (64-bit, non-prefetchable) [virtual] [size=16K]\n";
 	struct hr_pair p;
 
-	as_text(fake_find(&machine, NEAR), "Disk [144d:a80a]", "", denied);
+	as_text(fake_find(&machine, SIBLING), "Disk [144d:a80a]", "", denied);
 	as_text(fake_virtual(&machine, "04:00.1", NVME), "Disk [144d:a824]", vf, denied);
-	fake_judge("04:00.1", &plain, &p);
+	fake_evaluate("04:00.1", &plain, &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s", hr_rules[p.rule].id);
 	cr_expect(fake_found(&p, "U1"));
 }
@@ -235,13 +237,13 @@ Test(topo_virtual, a_resizable_bar_of_vfs_is_not_that_of_the_physical_function)
 {
 	struct hr_pair p;
 
-	snprintf(fake_find(&machine, NEAR)->text, FAKE_TEXT_MAX, "%s",
+	snprintf(fake_find(&machine, SIBLING)->text, FAKE_TEXT_MAX, "%s",
 		 TEXT_PF TEXT_SRIOV "\tCapabilities: [240 v1] Virtual Resizable BAR\n"
 				    "\t\tBAR 0: current size: 1MB, supported: 1MB 2MB\n");
-	fake_find(&machine, NEAR)->bytes = 0;
-	fake_judge(NEAR, &plain, &p);
-	cr_expect_eq(at(NEAR)->bar[0].size, 16u << 10);
-	cr_expect_eq(at(NEAR)->vf_bar[0].size, 1u << 20);
+	fake_find(&machine, SIBLING)->bytes = 0;
+	fake_evaluate(SIBLING, &plain, &p);
+	cr_expect_eq(at(SIBLING)->bar[0].size, 16u << 10);
+	cr_expect_eq(at(SIBLING)->vf_bar[0].size, 1u << 20);
 }
 
 /* ---- sysfs */
@@ -255,7 +257,7 @@ Test(topo_virtual, sysfs_names_the_physical_function_and_the_size)
 
 	near_with_vfs();
 	vf = fake_find(&machine, "04:00.2");
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 #define VF "sys/bus/pci/devices/0000:04:00.2"
 	{
 		const struct fake_file file[] = {
@@ -274,22 +276,22 @@ Test(topo_virtual, sysfs_names_the_physical_function_and_the_size)
 		hr_read_sysfs_function(&model, &files, f, VF);
 		cr_assert_eq(hr_model_link(&model), 0);
 	}
-	cr_assert_eq(hr_engine_init(&engine, &model, &plain), 0);
-	hr_judge(&engine, fake_at(GPU), fake_at("04:00.2"), &p);
+	cr_assert_eq(hr_topology_init(&topology, &model, &plain), 0);
+	hr_pair_evaluate(&topology, fake_at(GPU), fake_at("04:00.2"), &p);
 	cr_expect_eq(p.verdict, HR_DIRECT, "%s", hr_rules[p.rule].id);
 	cr_expect_eq(at("04:00.2")->bar[0].base, VF_BAR + 0x4000);
 	cr_expect_eq(at("04:00.2")->fact[HR_F_PHYSFN].source, HR_SRC_SYSFS);
 }
 
-Test(topo_virtual, sysfs_alone_places_a_vf_whose_physical_function_nobody_could_read)
+Test(topo_virtual, sysfs_alone_places_a_vf_with_an_unreadable_physical_function)
 {
-	struct fake_fn *pf = fake_find(&machine, NEAR);
+	struct fake_fn *pf = fake_find(&machine, SIBLING);
 	struct hr_pair p;
 
 	pf->bytes = 64;
 	snprintf(fake_virtual(&machine, "04:00.1", NVME)->text, FAKE_TEXT_MAX,
 		 "\theadrace: physical_function=1024\n\theadrace: bar0=e0010000,7\n");
-	fake_judge("04:00.1", &plain, &p);
+	fake_evaluate("04:00.1", &plain, &p);
 	cr_expect_eq(p.verdict, HR_UNKNOWN, "%s", hr_rules[p.rule].id);
 	cr_expect_not(fake_found(&p, "R3-bar"));
 	cr_expect_not(fake_found(&p, "R5-vf"));
@@ -309,31 +311,30 @@ Test(topo_virtual, a_vf_makes_no_slot_of_several_functions)
 		fake_put(fake_find(&machine, (const char *[]){ "00:01.0", "00:02.0", "01:00.0",
 							       "01:00.0" }[i]),
 			 ACS, 2, HR_ACS_ISOLATION);
-	fake_judge(NEAR, &plain, &p);
+	fake_evaluate(SIBLING, &plain, &p);
 	cr_assert_eq(hr_groups_predict(&model, &groups), 0);
-	cr_expect_neq(groups.of[fake_at(NEAR)], groups.of[fake_at("04:00.1")]);
+	cr_expect_neq(groups.of[fake_at(SIBLING)], groups.of[fake_at("04:00.1")]);
 	cr_expect_neq(groups.of[fake_at("04:00.1")], groups.of[fake_at("04:00.2")]);
 }
 
 Test(topo_virtual, a_vf_moves_with_its_card)
 {
 	struct hr_options opt = { 0 };
-	char message[160];
 	struct hr_pair p;
 
 	fake_put(fake_find(&machine, "00:02.0"), HR_CFG_SUBORDINATE, 1, 6);
-	fake_sriov(fake_find(&machine, FAR), 1, 0x100, 0xe4010000, 0);
+	fake_sriov(fake_find(&machine, OTHER), 1, 0x100, 0xe4010000, 0);
 	fake_virtual(&machine, "06:00.0", NVME);
 	fake_bridge(&machine, "02:02.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 7, 7);
 	fake_put(fake_find(&machine, "00:01.0"), HR_CFG_SUBORDINATE, 1, 7);
 	fake_put(fake_find(&machine, "01:00.0"), HR_CFG_SUBORDINATE, 1, 7);
-	fake_judge("06:00.0", &plain, &p);
-	cr_assert_eq(hr_change_apply(&model, &opt, "move:05:00.0=02:02.0", message), 0, "%s",
-		     message);
+	fake_evaluate("06:00.0", &plain, &p);
+	cr_assert_eq(hr_change_apply(&model, &opt, "move:05:00.0=02:02.0", test_error()), 0, "%s",
+		     test_error_text());
 	cr_assert_eq(hr_model_link(&model), 0);
-	cr_assert_eq(hr_change_check(&model, message), 0, "%s", message);
-	cr_assert_eq(hr_engine_init(&engine, &model, &opt), 0);
-	hr_judge(&engine, fake_at(GPU), fake_at("06:00.0"), &p);
+	cr_assert_eq(hr_change_check(&model, test_error()), 0, "%s", test_error_text());
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+	hr_pair_evaluate(&topology, fake_at(GPU), fake_at("06:00.0"), &p);
 	cr_expect_eq(p.verdict, HR_DIRECT, "%s", hr_rules[p.rule].id);
 }
 
@@ -350,15 +351,15 @@ Test(topo_virtual, numbers_of_a_hostile_capability_end)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		fake_two_ports(&machine);
 		near_with_vfs();
-		fake_put(fake_find(&machine, NEAR), FAKE_SRIOV + row[i].offset, 2, row[i].value);
-		fake_judge("04:00.2", &plain, &p);
+		fake_put(fake_find(&machine, SIBLING), FAKE_SRIOV + row[i].offset, 2, row[i].value);
+		fake_evaluate("04:00.2", &plain, &p);
 		cr_expect(p.verdict == HR_UNKNOWN || p.verdict == HR_DIRECT, "row %zu: %s", i,
 			  hr_rules[p.rule].id);
 	}
-	/* A VF that names another as its physical function has none. */
+	/* A VF cannot be the physical function of a VF. */
 	fake_two_ports(&machine);
 	near_with_vfs();
 	strcat(fake_find(&machine, "04:00.2")->text, "\theadrace: physical_function=1025\n");
-	fake_judge("04:00.2", &plain, &p);
+	fake_evaluate("04:00.2", &plain, &p);
 	cr_expect_eq(at("04:00.2")->physfn, HR_NO_FN);
 }

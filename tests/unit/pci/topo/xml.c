@@ -1,4 +1,4 @@
-/* Topologies as XML: NCCL's, RCCL's and hwloc's. */
+/* Topologies as XML: of NCCL, RCCL and hwloc. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "pci/topo/source.h"
 
 static struct hr_model model;
-static struct hr_engine engine;
+static struct hr_topology topology;
 
 static void set_up(void)
 {
@@ -44,16 +44,17 @@ static const char *word(const char *gpu, const char *ssd)
 {
 	struct hr_pair p;
 
-	hr_judge(&engine, (int32_t)(at(gpu) - model.fn), (int32_t)(at(ssd) - model.fn), &p);
-	cr_expect_eq(p.verdict, HR_UNKNOWN); /* no register is in any of these files */
-	return hr_distance_word(&engine, &p);
+	hr_pair_evaluate(&topology, (int32_t)(at(gpu) - model.fn), (int32_t)(at(ssd) - model.fn),
+			 &p);
+	cr_expect_eq(p.verdict, HR_UNKNOWN); /* none of these files contains registers */
+	return hr_distance_word(&topology, &p);
 }
 
-static void judge(uint32_t gpus, uint32_t ssds)
+static void evaluate(uint32_t gpus, uint32_t ssds)
 {
-	cr_assert_eq(hr_engine_init(&engine, &model, &(struct hr_options){ 0 }), 0);
-	cr_expect_eq(engine.gpus, gpus, "%u GPUs", engine.gpus);
-	cr_expect_eq(engine.ssds, ssds, "%u SSDs", engine.ssds);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	cr_expect_eq(topology.gpus, gpus, "%u GPUs", topology.gpus);
+	cr_expect_eq(topology.ssds, ssds, "%u SSDs", topology.ssds);
 }
 
 Test(topo_xml, a_broken_file_is_refused_with_its_line)
@@ -88,9 +89,9 @@ Test(topo_xml, a_broken_file_is_refused_with_its_line)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		int err = parse(row[i].text);
 
-		cr_expect_eq(err, row[i].want, "row %zu: %d (%s)", i, err, model.message);
-		cr_expect(strstr(model.message, row[i].say) != NULL, "row %zu: '%s'", i,
-			  model.message);
+		cr_expect_eq(err, row[i].want, "row %zu: %d (%s)", i, err, model.error.text);
+		cr_expect(strstr(model.error.text, row[i].say) != NULL, "row %zu: '%s'", i,
+			  model.error.text);
 	}
 }
 
@@ -105,7 +106,7 @@ Test(topo_xml, nesting_has_a_limit)
 		end += sprintf(end, "</a>");
 	sprintf(end, "</system>");
 	cr_expect_eq(parse(text), -EINVAL);
-	cr_expect(strstr(model.message, "nested too deeply") != NULL, "%s", model.message);
+	cr_expect(strstr(model.error.text, "nested too deeply") != NULL, "%s", model.error.text);
 	end = text + sprintf(text, "<system>");
 	for (unsigned i = 0; i < HR_DEPTH_MAX + 1; i++)
 		end += sprintf(end, "<pci busid='00:%02x.%x'>", i >> 3, i & 7);
@@ -113,13 +114,13 @@ Test(topo_xml, nesting_has_a_limit)
 		end += sprintf(end, "</pci>");
 	sprintf(end, "</system>");
 	cr_expect_eq(parse(text), -EINVAL);
-	cr_expect(strstr(model.message, "nested too deeply") != NULL, "%s", model.message);
+	cr_expect(strstr(model.error.text, "nested too deeply") != NULL, "%s", model.error.text);
 	free(text);
 }
 
 /* ---- NCCL and RCCL */
 
-Test(topo_xml, nccl_gives_the_shape_and_nothing_better_than_unknown)
+Test(topo_xml, nccl_gives_the_shape_and_only_unknown_verdicts)
 {
 	static const char xml[] =
 		"<system version=\"1\">\n <cpu numaid=\"1\" vendor=\"AuthenticAMD\" "
@@ -131,19 +132,19 @@ Test(topo_xml, nccl_gives_the_shape_and_nothing_better_than_unknown)
 		"   <pci busid=\"0000:15:00.0\" class=\"0x010802\" link_width=\"4\"/>\n"
 		"  </pci>\n </cpu>\n</system>\n";
 
-	cr_assert_eq(parse(xml), 0, "%s", model.message);
+	cr_assert_eq(parse(xml), 0, "%s", model.error.text);
 	cr_assert_eq(model.count, 3u);
 	cr_expect_eq(at("12:00.0")->parent, 0);
 	cr_expect_eq(at("15:00.0")->parent, 0);
 	cr_expect_eq(hr_get(at("12:00.0"), HR_F_SPEED_MAX, 0), 5u);
 	cr_expect_eq(hr_get(at("12:00.0"), HR_F_NUMA, 0), 1u);
 	cr_expect_str_eq(at("12:00.0")->cpus, "0,24-31,64-79");
-	judge(1, 1);
+	evaluate(1, 1);
 	cr_expect_str_eq(word("12:00.0", "15:00.0"), "PIX");
 }
 
-/* Class 0380, and files so old that they name no vendor. */
-Test(topo_xml, what_nccl_calls_a_gpu_is_one)
+/* Functions of class 0380, and old files without a vendor. */
+Test(topo_xml, a_gpu_element_of_nccl_is_a_gpu)
 {
 	static const char xml[] =
 		"<system version='1'><cpu numaid='0'>\n"
@@ -161,8 +162,8 @@ Test(topo_xml, what_nccl_calls_a_gpu_is_one)
 	enum hr_fabric fabric;
 	bool through;
 
-	cr_assert_eq(parse(xml), 0, "%s", model.message);
-	judge(2, 1);
+	cr_assert_eq(parse(xml), 0, "%s", model.error.text);
+	evaluate(2, 1);
 	cr_expect_str_eq(word("11:00.0", "15:00.0"), "PIX");
 	cr_expect_eq(hr_get(at("11:00.0"), HR_F_VENDOR, 0), 0x10deu);
 	cr_expect_str_eq(at("14:00.0")->devices, "mlx5_0 mlx5_1");
@@ -186,12 +187,12 @@ Test(topo_xml, rccl_names_amd_gpus_and_their_links)
 	struct hr_peer_pair p;
 	char text[16];
 
-	cr_assert_eq(parse(xml), 0, "%s", model.message);
-	judge(2, 1);
+	cr_assert_eq(parse(xml), 0, "%s", model.error.text);
+	evaluate(2, 1);
 	cr_expect_eq(hr_get(at("c3:00.0"), HR_F_VENDOR, 0), 0x1002u);
 	cr_expect_str_eq(word("c3:00.0", "c4:00.0"), "PIX");
-	cr_assert_eq(hr_peers_init(&peers, &engine, &model, 7), 0);
-	hr_peers_judge(&peers, 0, 1, &p);
+	cr_assert_eq(hr_peers_init(&peers, &topology, &model, 7), 0);
+	hr_peers_evaluate(&peers, 0, 1, &p);
 	cr_expect_str_eq(hr_peer_distance(&peers, &p, text), "XGMI1");
 }
 
@@ -232,16 +233,16 @@ Test(topo_xml, hwloc_2_gives_bridges_nodes_and_names)
 		"osdev_type=\"3\"/></object>\n"
 		"</object></object></object></topology>\n";
 
-	cr_assert_eq(parse(xml), 0, "%s", model.message);
+	cr_assert_eq(parse(xml), 0, "%s", model.error.text);
 	cr_assert_eq(model.count, 5u);
-	judge(1, 1);
+	evaluate(1, 1);
 	cr_expect_str_eq(word("84:00.0", "85:00.0"), "PIX");
 	cr_expect_eq(hr_get(at("84:00.0"), HR_F_NUMA, 99), 1u);
 	cr_expect_str_eq(at("84:00.0")->cpus, "8-15");
 	cr_expect_str_eq(at("84:00.0")->name, "NVIDIA Corporation GA100 [A100 PCIe 80GB]");
 	cr_expect_null(at("84:00.0")->devices);
 	cr_expect_str_eq(at("85:00.0")->devices, "nvme0n1");
-	cr_expect_str_eq(at("85:00.0")->slot, "7");
+	cr_expect_str_eq(at("85:00.0")->pci_slot, "7");
 	cr_expect_str_eq(at("80:02.0")->devices, "ens3 mlx5_2");
 	cr_expect_eq(hr_get(at("81:00.0"), HR_F_SUBORDINATE, 0), 0x85u);
 	cr_expect_str_eq(model.sys.kernel, "5.14.0");
@@ -249,7 +250,7 @@ Test(topo_xml, hwloc_2_gives_bridges_nodes_and_names)
 	cr_expect_str_eq(model.input, "hwloc topology");
 }
 
-/* Version 1: nodes are around packages, and ports between are left out. */
+/* Version 1: nodes enclose packages, and ports in between are omitted. */
 Test(topo_xml, hwloc_1_with_bridges_left_out_keeps_the_nesting)
 {
 	static const char xml[] =
@@ -266,8 +267,8 @@ Test(topo_xml, hwloc_1_with_bridges_left_out_keeps_the_nesting)
 		"pci_type='0106 [8086:3a22] [8086:3a22] "
 		"00'/></object></object></object></topology>";
 
-	cr_assert_eq(parse(xml), 0, "%s", model.message);
-	judge(1, 1);
+	cr_assert_eq(parse(xml), 0, "%s", model.error.text);
+	evaluate(1, 1);
 	cr_expect_str_eq(word("05:00.0", "09:00.0"), "PIX");
 	cr_expect_eq(at("05:00.0")->parent, (int32_t)(at("00:03.0") - model.fn));
 	cr_expect_str_eq(at("05:00.0")->cpus, "32");

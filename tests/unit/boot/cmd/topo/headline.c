@@ -1,4 +1,4 @@
-/* Equal pairs, their headlines, the collapsed matrix, and the length of the whole output. */
+/* Equal pairs, their headlines, the merged matrix, and the length of the whole output. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static struct hr_survey *survey(void)
 {
 	struct hr_survey *s;
 
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	s = hr_survey_new(&topo);
 	cr_assert_not_null(s);
 	return s;
@@ -59,7 +59,7 @@ Test(topo_headlines, equal_pairs_of_all_switches_share_a_headline)
 	fake_box(&box, 4, 2, 6);
 	s = survey();
 	cr_assert_eq(s->classes, 2);
-	cr_expect(s->class[0].near && !s->class[1].near);
+	cr_expect(s->class[0].same_switch && !s->class[1].same_switch);
 	cr_expect_eq(s->class[0].pairs, 48);
 	cr_expect_eq(s->class[1].pairs, 144);
 	cr_expect_eq(s->rows, 4);
@@ -77,7 +77,7 @@ Test(topo_headlines, equal_pairs_of_all_switches_share_a_headline)
 	hr_survey_free(s);
 }
 
-Test(topo_headlines, redirect_is_told_with_rate_and_remedy)
+Test(topo_headlines, redirect_is_reported_with_rate_and_remedy)
 {
 	struct hr_headline h;
 	struct hr_survey *s;
@@ -90,7 +90,7 @@ Test(topo_headlines, redirect_is_told_with_rate_and_remedy)
 	hr_headline_make(&topo, &s->class[0], &h);
 	cr_expect_str_eq(h.members, "GPU0-1 with NVME0-5");
 	cr_expect_not_null(strstr(h.what, "share a switch, but ACS sends the data through"));
-	/* What the root complex carries in all is not known. */
+	/* The total capacity of the root complex is not known. */
 	cr_expect_not_null(strstr(h.rate, "at most "), "%s", h.rate);
 	cr_expect(h.bound);
 	cr_expect_not_null(strstr(h.remedy, "2 setpci commands, or "
@@ -99,8 +99,10 @@ Test(topo_headlines, redirect_is_told_with_rate_and_remedy)
 	hr_survey_free(s);
 }
 
-/* The headline names the ports of the redirect in its remedy; another verdict does not. */
-Test(topo_headlines, redirect_that_the_headline_tells_is_no_note)
+/*
+ * The headline names the ports of the redirect in its remedy; headlines of other verdicts do not.
+ */
+Test(topo_headlines, a_redirect_in_the_headline_has_no_note)
 {
 	struct hr_note note[HR_NOTES_MAX];
 	struct hr_survey *s;
@@ -121,13 +123,16 @@ Test(topo_headlines, redirect_that_the_headline_tells_is_no_note)
 	}
 }
 
-Test(topo_headlines, direct_until_the_next_boot_is_said)
+Test(topo_headlines, direct_until_the_next_boot_is_reported)
 {
 	struct hr_headline h;
 	struct hr_survey *s;
 
 	fake_box(&box, 1, 1, 2);
-	/* A boot changes no function without ACS controls: the port above the switch, GPU0, NVME0. */
+	/*
+	 * A boot does not change functions without ACS controls: the port above the switch, GPU0,
+	 * NVME0.
+	 */
 	fake_put(fake_box_port(&box, 0, 0) - 1, FAKE_ACS + HR_ACS_CAP, 2, 0);
 	for (unsigned at = 0; at < 2; at++) {
 		fake_put(fake_box_port(&box, 0, at), FAKE_ACS + HR_ACS_CAP, 2, 0);
@@ -157,7 +162,7 @@ Test(topo_headlines, one_redirected_card_is_a_group_of_its_own)
 	redirect(0, 2);
 	s = survey();
 	cr_assert_eq(s->classes, 2);
-	/* The worse one stands first. */
+	/* The worse headline comes first. */
 	hr_headline_make(&topo, &s->class[0], &h);
 	cr_expect_str_eq(h.members, "GPU0-1 with NVME0");
 	hr_headline_make(&topo, &s->class[1], &h);
@@ -178,7 +183,7 @@ Test(topo_headlines, a_narrow_link_and_another_kernel_verdict_set_pairs_apart)
 	cr_expect_neq(s->class[0].pair.modifiers & HR_MOD_LINK,
 		      s->class[1].pair.modifiers & HR_MOD_LINK);
 	hr_survey_free(s);
-	/* A recorded error informs and does not set apart. */
+	/* A recorded error is only information and does not separate pairs. */
 	fake_box(&box, 1, 1, 3);
 	fake_put(fake_box_card(&box, 0, 2), FAKE_AER + 0x10, 4, 1);
 	s = survey();
@@ -186,7 +191,7 @@ Test(topo_headlines, a_narrow_link_and_another_kernel_verdict_set_pairs_apart)
 	hr_survey_free(s);
 }
 
-Test(topo_headlines, the_same_fault_of_several_cards_is_told_once)
+Test(topo_headlines, the_same_fault_of_several_cards_is_reported_once)
 {
 	struct hr_headline h;
 	struct hr_survey *s;
@@ -198,8 +203,9 @@ Test(topo_headlines, the_same_fault_of_several_cards_is_told_once)
 	cr_expect_eq(s->class[0].pair.verdict, HR_BLOCKED);
 	hr_headline_make(&topo, &s->class[0], &h);
 	cr_expect_str_eq(h.members, "GPU0 with NVME0-2");
-	cr_expect_str_eq(h.what, "no way: 0000:04:00.0: bus mastering is off (COMMAND 0x0002) (and "
-				 "the same at 2 other functions)");
+	cr_expect_str_eq(h.what,
+			 "no path: 0000:04:00.0: bus mastering is off (COMMAND 0x0002) (and "
+			 "the same at 2 other functions)");
 	cr_expect_str_eq(h.rate, "");
 	cr_expect_str_eq(h.remedy, "setpci -s 0000:04:00.0 COMMAND=0004:0004");
 	hr_survey_free(s);
@@ -210,7 +216,7 @@ Test(topo_headlines, eight_gpus_and_24_ssds_fit_a_screen)
 	char *text;
 
 	fake_box(&box, 4, 2, 6);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	text = fake_box_print(&topo, table);
 	cr_expect_leq(lines_of(text), 60, "%s", text);
 	cr_expect_eq(strncmp(text, "48 pairs share a switch: 48 DIRECT; 144 pairs do not", 52), 0,
@@ -220,14 +226,14 @@ Test(topo_headlines, eight_gpus_and_24_ssds_fit_a_screen)
 	for (unsigned i = 0; i < 4; i++)
 		for (unsigned at = 0; at < 8; at++)
 			redirect(i, at);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	text = fake_box_print(&topo, table);
 	cr_expect_leq(lines_of(text), 60, "%s", text);
 	cr_expect_not_null(strstr(text, "32 setpci commands"), "%s", text);
 	free(text);
 }
 
-/* Every card differs from the one beside it, and nothing collapses. */
+/* Every card differs from the next one, so no rows are merged. */
 Test(topo_headlines, eight_gpus_and_24_different_ssds_fit_a_screen)
 {
 	char *text;
@@ -248,7 +254,7 @@ Test(topo_headlines, eight_gpus_and_24_different_ssds_fit_a_screen)
 				fake_put(f, FAKE_PM + HR_PM_CTL, 2, 3);
 			fake_put(f, FAKE_AER + 0x10, 4, 1u << i);
 		}
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	text = fake_box_print(&topo, table);
 	cr_expect_leq(lines_of(text), 60, "%s", text);
 	cr_expect_gt(lines_of(text), 20, "%s", text);
@@ -266,7 +272,7 @@ Test(topo_headlines, a_matrix_of_eight_columns_is_shortened_to_fit)
 	fake_box(&box, 8, 1, 2);
 	for (unsigned i = 0; i < 8; i++)
 		redirect(i, 0);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	text = fake_box_print(&topo, table);
 	lines_of(text);
 	cr_expect_not_null(strstr(text, "GPU7\n"), "%s", text);
@@ -275,14 +281,14 @@ Test(topo_headlines, a_matrix_of_eight_columns_is_shortened_to_fit)
 	free(text);
 }
 
-Test(topo_headlines, only_pairs_that_share_a_switch_when_those_are_wanted)
+Test(topo_headlines, pairs_behind_one_switch_are_selected_by_option)
 {
 	struct hr_topo_sum sum;
 	struct hr_survey *s;
 	char text[512], *said;
 
 	fake_box(&box, 4, 2, 6);
-	topo.near_only = true;
+	topo.same_switch_only = true;
 	s = survey();
 	cr_expect_eq(s->classes, 1);
 	cr_expect_eq(s->sum.pairs, 48);
@@ -291,12 +297,12 @@ Test(topo_headlines, only_pairs_that_share_a_switch_when_those_are_wanted)
 	hr_survey_free(s);
 	hr_topo_sum_up(&topo, &sum);
 	cr_expect_eq(sum.pairs, 48);
-	/* One SSD to a switch, and the GPU alone: nothing is wanted. */
+	/* One SSD per switch, and a single GPU: no pair is wanted. */
 	fake_box(&box, 2, 0, 1);
 	box.fn[box.count - 1].config[HR_CFG_CLASS + 2] = 3;
 	box.fn[box.count - 1].config[HR_CFG_CLASS + 1] = 2;
 	fake_put(&box.fn[box.count - 1], HR_CFG_VENDOR, 2, 0x10de);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	hr_topo_sum_up(&topo, &sum);
 	cr_expect_eq(sum.exit, HR_TOPO_NONE);
 	said = fake_box_print(&topo, table);
@@ -310,7 +316,7 @@ Test(topo_headlines, one_gpu_and_one_ssd_need_no_matrix)
 	char *text;
 
 	fake_box(&box, 1, 1, 1);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	text = fake_box_print(&topo, table);
 	lines_of(text);
 	cr_expect_not_null(strstr(text, "\nGPU0 with NVME0 (1 pair):\n"), "%s", text);
@@ -318,14 +324,14 @@ Test(topo_headlines, one_gpu_and_one_ssd_need_no_matrix)
 	free(text);
 }
 
-Test(topo_headlines, a_machine_without_a_gpu_says_so_first)
+Test(topo_headlines, the_headline_of_a_machine_without_a_gpu_names_the_lack)
 {
 	char *text;
 
 	fake_box(&box, 1, 0, 2);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	text = fake_box_print(&topo, table);
-	cr_expect_eq(strncmp(text, "no pair to judge: 0 GPUs, 2 NVMe", 32), 0, "%s", text);
+	cr_expect_eq(strncmp(text, "no pair to evaluate: 0 GPUs, 2 NVMe", 35), 0, "%s", text);
 	cr_expect_not_null(strstr(text, "NVME0-1"), "%s", text);
 	free(text);
 }

@@ -1,4 +1,4 @@
-/* The page of --html: what the machine says is text in it, and never markup. */
+/* The page of --html: text of the machine stays text and never becomes markup. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static unsigned count(const char *text, const char *what)
 
 static char *page(int want)
 {
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	cr_assert_eq(hr_topo_html(&topo, path, true), want);
 	return read_page();
 }
@@ -81,12 +81,12 @@ Test(topo_html, text_is_escaped_and_stays_utf_8)
 		  "\xc3\xa9 \xe2\x86\x92 \xf0\x9f\x98\x80" },
 		{ "a\xff"
 		  "b",
-		  "a&#xfffd;b" },		    /* no UTF-8 */
-		{ "\xc0\xbc", "&#xfffd;&#xfffd;" }, /* overlong < */
+		  "a&#xfffd;b" },		    /* not UTF-8 */
+		{ "\xc0\xbc", "&#xfffd;&#xfffd;" }, /* overlong form of < */
 		{ "\xe0\x80\xbc", "&#xfffd;&#xfffd;&#xfffd;" },
-		{ "\xed\xa0\x80", "&#xfffd;&#xfffd;&#xfffd;" }, /* half of a pair */
+		{ "\xed\xa0\x80", "&#xfffd;&#xfffd;&#xfffd;" }, /* one half of a surrogate pair */
 		{ "\xc2\x85", "&#xfffd;&#xfffd;" },		/* a C1 control */
-		{ "\xe2\x86", "&#xfffd;&#xfffd;" },		/* cut off */
+		{ "\xe2\x86", "&#xfffd;&#xfffd;" },		/* cut before its last byte */
 		{ "\x1b[31m\x7f", "&#xfffd;[31m&#xfffd;" },
 	};
 
@@ -113,7 +113,7 @@ Test(topo_html, names_that_hold_html_stay_text)
 	free(text);
 }
 
-Test(topo_html, nothing_is_loaded_from_elsewhere)
+Test(topo_html, the_page_loads_no_other_resource)
 {
 	char *text;
 
@@ -128,7 +128,7 @@ Test(topo_html, nothing_is_loaded_from_elsewhere)
 	free(text);
 }
 
-Test(topo_html, each_link_leads_to_something)
+Test(topo_html, each_link_has_a_target)
 {
 	char *text, target[64];
 	unsigned links = 0;
@@ -141,7 +141,7 @@ Test(topo_html, each_link_leads_to_something)
 		snprintf(target, sizeof target, "<article id=\"%.*s\"", (int)n, at);
 		cr_expect_not_null(strstr(text, target), "%s", target);
 	}
-	/* Headlines, cells of 4 rows and columns, and all that is drawn. */
+	/* Headlines, cells of 4 rows and columns, and all drawn functions. */
 	cr_expect_eq(links, 2u + 16 + 72);
 	cr_expect_eq(count(text, "<a class=\"gpu\""), 8);
 	cr_expect_eq(count(text, "<a class=\"ssd\""), 24);
@@ -150,7 +150,7 @@ Test(topo_html, each_link_leads_to_something)
 	free(text);
 }
 
-/* Boxes of one column stand below each other, all inside of the picture. */
+/* Boxes of one column are placed below each other, inside of the picture. */
 Test(topo_html, boxes_of_the_tree_do_not_overlap)
 {
 	unsigned x[128], y[128], width, height, right, below, n = 0;
@@ -196,7 +196,10 @@ Test(topo_html, gpus_stand_against_each_other)
 	fake_box(&box, 2, 2, 1);
 	text = page(HR_TOPO_THROUGH);
 	cr_expect_not_null(strstr(text, "GPUs and network cards"));
-	/* Four GPUs: a diagonal, and each pair from both sides, one of the other GPUs on its switch. */
+	/*
+	 * Four GPUs: a diagonal, and each pair in both directions, with one other GPU on its
+	 * switch.
+	 */
 	cr_expect_eq(count(text, "<td><span class=\"no\">X</span></td>"), 4);
 	cr_expect_eq(count(text, "<td title=\"DIRECT, rule R1\">"), 4);
 	cr_expect_eq(count(text, "<td title=\"RC_UNLISTED, rule R2\">"), 8);
@@ -213,7 +216,7 @@ Test(topo_html, a_machine_without_a_pair_has_a_page)
 
 	fake_box(&box, 1, 0, 2);
 	text = page(HR_TOPO_NONE);
-	cr_expect_not_null(strstr(text, "no pair to judge: 0 GPUs, 2 NVMe"));
+	cr_expect_not_null(strstr(text, "no pair to evaluate: 0 GPUs, 2 NVMe"));
 	cr_expect_eq(count(text, "<a class=\"ssd\""), 2);
 	free(text);
 	fake_box(&box, 0, 0, 0);
@@ -241,7 +244,7 @@ Test(topo_html, the_file_is_replaced_whole_with_the_rights_of_any_file)
 	cr_expect_eq(after.st_mode & 0777, 0644);
 	cr_expect_null(strstr(text, "old<"));
 	free(text);
-	/* A symbolic link stays one. */
+	/* A symbolic link stays a link. */
 	snprintf(link_path, sizeof link_path, "%s/link.html", folder);
 	cr_assert_eq(symlink("page.html", link_path), 0);
 	cr_expect_eq(hr_topo_html(&topo, link_path, true), HR_TOPO_DIRECT);
@@ -251,17 +254,17 @@ Test(topo_html, the_file_is_replaced_whole_with_the_rights_of_any_file)
 	umask(mask);
 }
 
-Test(topo_html, what_cannot_be_written_is_told_and_leaves_nothing)
+Test(topo_html, an_unwritable_file_is_reported_and_removed)
 {
 	char elsewhere[128];
 
 	fake_box(&box, 1, 1, 1);
-	fake_box_judge(&box, &topo);
+	fake_box_evaluate(&box, &topo);
 	snprintf(elsewhere, sizeof elsewhere, "%s/absent/page.html", folder);
 	cr_expect_eq(hr_topo_html(&topo, elsewhere, false), HR_TOPO_NO_ACCESS);
 	cr_expect_eq(hr_topo_html(&topo, "/dev/full", false), HR_TOPO_NO_ACCESS);
 	cr_expect_eq(hr_topo_html(&topo, folder, true), HR_TOPO_NO_ACCESS);
-	/* A file that exists needs force. */
+	/* An existing file needs force. */
 	cr_expect_eq(hr_topo_html(&topo, path, false), HR_TOPO_DIRECT);
 	cr_expect_eq(hr_topo_html(&topo, path, false), HR_TOPO_NO_ACCESS);
 }

@@ -1,4 +1,4 @@
-/* Versions of the kernel as `headrace topo --kernel` takes them. */
+/* Kernel versions that `headrace topo --kernel` accepts. */
 #include <criterion/criterion.h>
 
 #include "boot/cmd/topo/options.h"

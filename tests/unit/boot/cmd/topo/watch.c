@@ -1,4 +1,4 @@
-/* --watch: the kernel's messages, and when the bus is read again. */
+/* --watch: the kernel's messages, and the times of readings. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const char function[] = "add@/devices/pci0000:00/0000:00:01.0\0ACTION=add
 static const char controller[] = "remove@/devices/x/nvme/nvme0\0ACTION=remove\0SUBSYSTEM=nvme";
 static const char disk[] = "change@/devices/x/nvme0n1\0ACTION=change\0SUBSYSTEM=block";
 
-Test(topo_watch, messages_about_functions_concern)
+Test(topo_watch, messages_about_functions_cause_a_reread)
 {
 	static const struct {
 		const char *message;
@@ -32,7 +32,7 @@ Test(topo_watch, messages_about_functions_concern)
 		{ controller, sizeof controller - 1, true },
 		{ disk, sizeof disk, false },
 		{ "add@/x\0SUBSYSTEM=pci_bus", 24, false },
-		{ "add@/x\0SUBSYSTEM=pc", 19, false }, /* cut off */
+		{ "add@/x\0SUBSYSTEM=pc", 19, false }, /* cut before its end */
 		{ "add@/x\0XSUBSYSTEM=pci", 22, false },
 		{ "", 0, false },
 		{ "\0\0\0\0", 4, false },
@@ -43,7 +43,7 @@ Test(topo_watch, messages_about_functions_concern)
 			     "row %zu", i);
 }
 
-Test(topo_watch, all_that_waits_is_read_and_told_once)
+Test(topo_watch, all_waiting_messages_are_read_and_reported_once)
 {
 	int pair[2];
 
@@ -111,7 +111,7 @@ Test(topo_watch, a_storm_of_messages_is_read_once_a_second)
 		if (hr_watch_left(&w, now) > 0)
 			continue;
 		readings++;
-		/* A reading of 300 ms: what comes meanwhile is the next swarm. */
+		/* A reading of 300 ms: messages during it belong to the next burst. */
 		now += 300 * MS;
 		hr_watch_read(&w, now);
 	}

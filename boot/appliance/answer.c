@@ -1,0 +1,273 @@
+#include "boot/appliance/answer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/engine/exit.h"
+#include "config/json.h"
+#include "config/nearest.h"
+
+#define LISTED_MAX 4096u /* bytes of the settings that need a restart */
+
+/* The members of a reply besides its request. */
+struct verdict {
+	const char *result;
+	uint32_t code;
+	const char *message; /* or NULL */
+	const char *listed;  /* lines, or NULL */
+};
+
+/* ---- the document */
+
+static void put_lines(struct hr_json *j, const char *key, const char *lines)
+{
+	char line[HR_LOG_LINE_MAX];
+
+	hr_json_array(j, key);
+	while (*lines) {
+		const size_t length = strcspn(lines, "\n");
+
+		snprintf(line, sizeof line, "%.*s", (int)length, lines);
+		hr_json_string(j, NULL, line);
+		lines += length + (lines[length] == '\n');
+	}
+	hr_json_close(j);
+}
+
+static uint32_t format(const struct hr_control *c, const struct hr_control_client *client,
+		       const struct verdict *v, char *text, size_t bytes)
+{
+	struct hr_json j;
+
+	hr_json_to_text(&j, HR_JSON_LINE, text, bytes);
+	hr_json_u64(&j, "schema", HR_CONTROL_SCHEMA);
+	hr_json_string(&j, "appliance", c->status->app->config.name);
+	hr_json_string(&j, "request", hr_request_name(client->request.kind));
+	if (hr_request_has_pipeline(client->request.kind))
+		hr_json_string(&j, "pipeline", client->request.pipeline);
+	if (client->start)
+		hr_json_u64(&j, "start", client->start);
+	hr_json_string(&j, "result", v->result);
+	hr_json_u64(&j, "code", v->code);
+	if (v->message)
+		hr_json_string(&j, "message", v->message);
+	if (v->listed)
+		put_lines(&j, "needs_restart", v->listed);
+	return hr_json_done(&j) == 0 ? (uint32_t)j.length : 0;
+}
+
+static void write_head(struct hr_control_client *client, uint32_t code, uint32_t bytes)
+{
+	const struct hr_reply head = { client->request.kind, code, bytes };
+
+	hr_reply_format(&head, client->out);
+	client->sent = 0;
+	client->length = HR_MESSAGE_HEADER + bytes;
+}
+
+/* The limits of all parts of a text sum up to a fraction of a reply, so each text fits. */
+static bool answer(const struct hr_control *c, struct hr_control_client *client,
+		   const struct verdict *v)
+{
+	char *text = (char *)client->out + HR_MESSAGE_HEADER;
+
+	write_head(client, v->code, format(c, client, v, text, HR_STATUS_MAX));
+	return true;
+}
+
+static bool fail(struct hr_control *c, struct hr_control_client *client)
+{
+	const struct verdict v = { "failed", (uint32_t)c->e.kind, c->e.text, NULL };
+
+	return answer(c, client, &v);
+}
+
+static bool succeed(struct hr_control *c, struct hr_control_client *client, const char *result)
+{
+	const struct verdict v = { result, HR_EXIT_DONE, NULL, NULL };
+
+	return answer(c, client, &v);
+}
+
+/* The result of a function of struct hr_life that has a text for each failure. */
+static bool settle(struct hr_control *c, struct hr_control_client *client, int result)
+{
+	if (result == 0)
+		return succeed(c, client, "done");
+	hr_fail(&c->e, HR_ERROR_FAILED, result, "failed: error %d", result);
+	return fail(c, client);
+}
+
+static bool send_status(struct hr_control *c, struct hr_control_client *client, uint64_t now_ns)
+{
+	char *text = (char *)client->out + HR_MESSAGE_HEADER;
+
+	write_head(client, HR_EXIT_DONE,
+		   (uint32_t)hr_status_format(c->status, now_ns, text, HR_STATUS_MAX));
+	return true;
+}
+
+/* ---- refusals */
+
+static int check_permission(struct hr_control *c, const struct hr_control_client *client)
+{
+	const bool reads = hr_request_only_reads(client->request.kind);
+
+	if (reads ? client->peer.may_read : client->peer.may_change)
+		return 0;
+	return hr_fail(&c->e, HR_ERROR_MISSING, -EACCES,
+		       "user %u may not send '%s': control.mode is \"%04o\"",
+		       (unsigned)client->peer.user, hr_request_name(client->request.kind),
+		       c->status->app->config.control.mode);
+}
+
+static int find_pipeline(struct hr_control *c, struct hr_control_client *client)
+{
+	const struct hr_config *config = &c->status->app->config;
+	const char *known[HR_PIPELINES_MAX], *near;
+
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		known[i] = config->pipeline[i].name;
+		client->pipeline = i;
+		if (strcmp(known[i], client->request.pipeline) == 0)
+			return 0;
+	}
+	near = hr_nearest(client->request.pipeline, known, config->pipelines);
+	return hr_fail(&c->e, HR_ERROR_USAGE, -ENOENT, "there is no pipeline '%s'%s%s%s",
+		       client->request.pipeline, near ? "; did you mean '" : "", near ? near : "",
+		       near ? "'?" : "");
+}
+
+static bool is_supported(const struct hr_life *life, enum hr_request_kind kind)
+{
+	switch (kind) {
+	case HR_REQUEST_TRIGGER:
+		return life->trigger && life->ended;
+	case HR_REQUEST_PAUSE:
+		return life->pause;
+	case HR_REQUEST_RESUME:
+		return life->resume;
+	case HR_REQUEST_STOP:
+		return life->stop;
+	case HR_REQUEST_RELOAD:
+		return life->reload && life->reloaded;
+	default:
+		return kind == HR_REQUEST_STATUS || (hr_request_has_disk(kind) && life->pass);
+	}
+}
+
+static int check(struct hr_control *c, struct hr_control_client *client, bool may_wait)
+{
+	const struct hr_request *request = &client->request;
+	int err = check_permission(c, client);
+
+	if (!err && hr_request_has_pipeline(request->kind))
+		err = find_pipeline(c, client);
+	if (!err && !is_supported(c->life, request->kind))
+		err = hr_fail(&c->e, HR_ERROR_FAILED, -ENOTSUP,
+			      "'%s' is not possible: this appliance has no %s",
+			      hr_request_name(request->kind),
+			      hr_request_has_disk(request->kind) ? "engine that serves it"
+								 : "schedule");
+	if (!err && !may_wait && (request->wait || request->kind == HR_REQUEST_RELOAD))
+		err = hr_fail(&c->e, HR_ERROR_FAILED, -EBUSY,
+			      "busy: %u clients wait already, which is the limit",
+			      HR_CONTROL_WAITERS);
+	return err;
+}
+
+/* ---- actions */
+
+static int carry_out(struct hr_control *c, struct hr_control_client *client)
+{
+	const struct hr_life *life = c->life;
+
+	switch (client->request.kind) {
+	case HR_REQUEST_TRIGGER:
+		return life->trigger(life->to, client->pipeline, &client->start, &c->e);
+	case HR_REQUEST_PAUSE:
+		return life->pause(life->to, client->pipeline, &c->e);
+	case HR_REQUEST_RESUME:
+		return life->resume(life->to, client->pipeline, &c->e);
+	case HR_REQUEST_STOP:
+		return life->stop(life->to, &c->e);
+	default:
+		return life->reload(life->to, &c->e);
+	}
+}
+
+static enum hr_answer reply_with(bool written)
+{
+	return written ? HR_ANSWER_REPLY : HR_ANSWER_WAITS;
+}
+
+static enum hr_answer pass(struct hr_control *c, struct hr_control_client *client)
+{
+	const int err = c->life->pass(c->life->to, &client->request, client->fd, &c->e);
+
+	return err ? reply_with(settle(c, client, err)) : HR_ANSWER_PASSED;
+}
+
+enum hr_answer hr_answer_begin(struct hr_control *c, struct hr_control_client *client,
+			       bool may_wait, uint64_t now_ns)
+{
+	const enum hr_request_kind kind = client->request.kind;
+	int err;
+
+	client->start = 0;
+	hr_error_clear(&c->e);
+	err = check(c, client, may_wait);
+	if (err)
+		return reply_with(fail(c, client));
+	if (kind == HR_REQUEST_STATUS)
+		return reply_with(send_status(c, client, now_ns));
+	if (hr_request_has_disk(kind))
+		return pass(c, client);
+	err = carry_out(c, client);
+	if (err)
+		return reply_with(settle(c, client, err));
+	if (client->request.wait || kind == HR_REQUEST_RELOAD)
+		return HR_ANSWER_WAITS;
+	return reply_with(succeed(c, client,
+				  kind == HR_REQUEST_TRIGGER || kind == HR_REQUEST_STOP ? "accepted"
+											: "done"));
+}
+
+static bool end_reload(struct hr_control *c, struct hr_control_client *client, int result,
+		       const char *listed)
+{
+	const struct verdict v = { "done", HR_EXIT_DONE, NULL, listed };
+
+	return result ? settle(c, client, result) : answer(c, client, &v);
+}
+
+bool hr_answer_end(struct hr_control *c, struct hr_control_client *client, bool last)
+{
+	const struct hr_life *life = c->life;
+	char listed[LISTED_MAX] = "";
+	int result = 0;
+
+	hr_error_clear(&c->e);
+	if (client->request.kind == HR_REQUEST_STOP)
+		return last && succeed(c, client, "done");
+	if (client->request.kind == HR_REQUEST_TRIGGER &&
+	    life->ended(life->to, client->pipeline, client->start, &result, &c->e))
+		return settle(c, client, result);
+	if (client->request.kind == HR_REQUEST_RELOAD &&
+	    life->reloaded(life->to, &result, &c->e, listed, sizeof listed))
+		return end_reload(c, client, result, listed);
+	if (!last)
+		return false;
+	hr_fail(&c->e, HR_ERROR_FAILED, -ESHUTDOWN, "the appliance ends before that");
+	return fail(c, client);
+}
+
+void hr_answer_refuse(struct hr_control *c, struct hr_control_client *client, int err)
+{
+	memset(&client->request, 0, sizeof client->request);
+	client->start = 0;
+	hr_error_clear(&c->e);
+	hr_fail(&c->e, HR_ERROR_USAGE, err, "%s", hr_request_error(err));
+	fail(c, client);
+}

@@ -1,0 +1,82 @@
+#include "boot/appliance/ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "boot/appliance/reload.h"
+#include "boot/engine/signals.h"
+
+static int check(const struct hr_supervisor *s)
+{
+	if (!s->repeat.on)
+		return -ENOTSUP;
+	return s->repeat.begun ? 0 : -EBUSY;
+}
+
+int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket)
+{
+	const struct hr_moment at = hr_moment_now();
+	const int err = check(s);
+
+	if (err)
+		return err;
+	if (hr_signals_pending())
+		return -ESHUTDOWN;
+	if (s->repeat.timetable.starts.start[pipeline].flags & HR_START_PAUSED)
+		return -EAGAIN;
+	*ticket = hr_timetable_request(&s->repeat.timetable, pipeline, &at);
+	return 0;
+}
+
+enum hr_ask_state hr_ask_look(const struct hr_supervisor *s, uint32_t pipeline, uint64_t ticket,
+			      int *err)
+{
+	const struct hr_start *start = &s->repeat.timetable.starts.start[pipeline];
+
+	*err = 0;
+	if (!s->repeat.begun)
+		return HR_ASK_GONE;
+	if (start->starts < ticket)
+		return start->flags & HR_START_DUE ? HR_ASK_WAITING : HR_ASK_GONE;
+	if (start->starts == ticket && s->repeat.timetable.timed[pipeline].running)
+		return HR_ASK_RUNNING;
+	if (start->starts - ticket >= HR_REPEAT_RESULTS)
+		return HR_ASK_GONE;
+	*err = s->repeat.result[pipeline][ticket % HR_REPEAT_RESULTS];
+	return *err ? HR_ASK_FAILED : HR_ASK_DONE;
+}
+
+int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline)
+{
+	const int err = check(s);
+
+	if (!err)
+		hr_timetable_pause(&s->repeat.timetable, pipeline);
+	return err;
+}
+
+int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline)
+{
+	const struct hr_moment at = hr_moment_now();
+	const int err = check(s);
+
+	if (!err)
+		hr_timetable_resume(&s->repeat.timetable, pipeline, &at);
+	return err;
+}
+
+int hr_ask_reload(struct hr_supervisor *s)
+{
+	const int err = check(s);
+
+	return err ? err : hr_reload_begin(&s->repeat);
+}
+
+bool hr_ask_reloaded(const struct hr_supervisor *s, int *result, char *text, size_t bytes)
+{
+	if (!hr_reload_is_over(&s->repeat))
+		return false;
+	*result = s->repeat.reload_result;
+	snprintf(text, bytes, "%s", s->repeat.reload_text);
+	return true;
+}

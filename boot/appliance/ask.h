@@ -1,0 +1,61 @@
+/*
+ * boot/appliance/ask.h - requests of the control socket and of signals to a supervisor whose
+ * pipelines repeat (boot/appliance/repeat.h): a start, a pause, a reload of the schedule.
+ *
+ * The functions are called from the supervisor's periodic function and do not wait. The supervisor
+ * acts in the next round of its loop, which begins at once when nothing runs.
+ */
+#ifndef BOOT_APPLIANCE_ASK_H
+#define BOOT_APPLIANCE_ASK_H
+
+#include "boot/appliance/supervise.h"
+
+enum hr_ask_state {
+	HR_ASK_WAITING, /* for its start, or for an engine */
+	HR_ASK_RUNNING,
+	HR_ASK_DONE,
+	HR_ASK_FAILED,
+	HR_ASK_GONE, /* the start was dropped and will not begin */
+};
+
+/*
+ * Request a start of a pipeline (index), whatever its own rule is. A running pipeline starts once
+ * more after its end. Several requests before a start count as one. 0 and *ticket; -ENOTSUP: no
+ * pipeline of this configuration repeats, so each runs once; -EAGAIN: the pipeline is paused;
+ * -EBUSY: no engine has read the starts from the ssds yet; -ESHUTDOWN: the appliance stops.
+ */
+int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket);
+
+/*
+ * State of the start that serves a request. *err: 0, or of FAILED the error: an NVMe status or a
+ * negative errno; -EINTR: interrupted, the start is repeated. The last 8 starts of a pipeline are
+ * remembered; an older one is GONE.
+ */
+enum hr_ask_state hr_ask_look(const struct hr_supervisor *s, uint32_t pipeline, uint64_t ticket,
+			      int *err);
+
+/*
+ * A paused pipeline does not start until it is resumed, also after a restart; a run goes on to its
+ * end. 0, also when nothing changes; -ENOTSUP, -EBUSY as above.
+ */
+int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline);
+int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);
+
+/*
+ * Begin to read the file of the configuration again. every, at, after, on, forever and missed of
+ * its pipelines take effect; a message names the other settings that differ, and these keep their
+ * values until headrace is started again. 0; -EALREADY: a process reads the file; -ENOTSUP: as
+ * above, or the configuration does not come from a file that can be read again; -EBUSY as above;
+ * -ENOMEM, -EAGAIN.
+ */
+int hr_ask_reload(struct hr_supervisor *s);
+
+/*
+ * The result of the newest hr_ask_reload(). False: a process still reads the file. True with
+ * *result 0: the schedule of the file is in use, and text names the settings that were not taken
+ * over ("": there are none); -EINVAL: the file has mistakes, which are logged, and nothing has
+ * changed; or as hr_read_apart().
+ */
+bool hr_ask_reloaded(const struct hr_supervisor *s, int *result, char *text, size_t bytes);
+
+#endif

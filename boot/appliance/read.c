@@ -1,0 +1,130 @@
+#include "boot/appliance/read.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "config/seam.h"
+
+#define LOOK_NS (HR_NS_PER_MS / 5)
+
+struct hr_reader_page {
+	struct hr_config config;
+	int result;
+	bool returned;
+};
+
+/* Ends with _exit(), so that exit handlers of an operator do not run. */
+static void __attribute__((noreturn))
+be_reader(struct hr_reader_page *page, int (*read)(struct hr_config *config, void *to), void *to,
+	  pid_t supervisor)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != supervisor) /* the supervisor died before prctl() */
+		_exit(1);
+	page->result = read(&page->config, to);
+	page->returned = true;
+	fflush(NULL);
+	_exit(0);
+}
+
+static void end_it(pid_t pid, int *status)
+{
+	hr_kill(pid, SIGKILL);
+	hr_wait_child(pid, status, 0);
+}
+
+/* The process has ended, or its time limit has passed (over). */
+static int result_of(const struct hr_reader *reader, bool over, int status)
+{
+	if (over) {
+		hr_error("the configuration is not read after %llu ms; the process that reads it, "
+			 "and loads its user operators, is killed",
+			 (unsigned long long)(reader->limit_ns / HR_NS_PER_MS));
+		return -ETIMEDOUT;
+	}
+	if (reader->page->returned)
+		return reader->page->result;
+	if (WIFSIGNALED(status))
+		hr_error("the process that reads the configuration, and loads its user operators, "
+			 "ended by signal %d (%s)",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		hr_error("the process that reads the configuration, and loads its user operators, "
+			 "exited with code %d in the middle of its work",
+			 WEXITSTATUS(status));
+	return -EOWNERDEAD;
+}
+
+int hr_reader_begin(struct hr_reader *reader, int (*read)(struct hr_config *config, void *to),
+		    void *to, uint64_t limit_ns)
+{
+	const pid_t self = getpid();
+	struct hr_reader_page *page =
+		mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	fflush(NULL); /* else both processes would write the buffered text */
+	pid = hr_fork();
+	if (pid == 0)
+		be_reader(page, read, to, self);
+	if (pid < 0) {
+		munmap(page, sizeof *page);
+		return pid;
+	}
+	*reader = (struct hr_reader){ pid, page, hr_now_ns(), limit_ns };
+	return 0;
+}
+
+bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result)
+{
+	const bool over = hr_now_ns() - reader->since_ns >= reader->limit_ns;
+	int status = 0;
+	const pid_t ended = hr_wait_child(reader->pid, &status, WNOHANG);
+
+	if (ended != reader->pid && ended >= 0 && !over)
+		return false;
+	if (ended != reader->pid)
+		end_it(reader->pid, &status);
+	*result = result_of(reader, ended != reader->pid, status);
+	*config = reader->page->config;
+	hr_config_operators_forget(config);
+	munmap(reader->page, sizeof *reader->page);
+	*reader = (struct hr_reader){ 0 };
+	return true;
+}
+
+void hr_reader_stop(struct hr_reader *reader)
+{
+	int status;
+
+	if (!reader->pid)
+		return;
+	end_it(reader->pid, &status);
+	munmap(reader->page, sizeof *reader->page);
+	*reader = (struct hr_reader){ 0 };
+}
+
+int hr_read_apart(struct hr_config *config, int (*read)(struct hr_config *config, void *to),
+		  void *to, uint64_t limit_ns)
+{
+	struct hr_reader reader;
+	int err = hr_reader_begin(&reader, read, to, limit_ns);
+
+	if (err) {
+		hr_error("cannot start the process that reads the configuration: %s",
+			 strerror(-err));
+		return err;
+	}
+	while (!hr_reader_end(&reader, config, &err))
+		hr_wait_ns(LOOK_NS);
+	return err;
+}

@@ -1,0 +1,48 @@
+/*
+ * boot/appliance/read.h - reads the configuration in a separate process.
+ *
+ * Reading a configuration loads the user operators that it names, and their code may crash or hang.
+ * The supervisor is the first process of a machine, so it only takes the result. User operators in
+ * the result have no description (hr_config_operators_forget()); each engine loads them.
+ */
+#ifndef BOOT_APPLIANCE_READ_H
+#define BOOT_APPLIANCE_READ_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "config/clock.h"
+#include "config/config.h"
+
+/* Time limit of the process. A configuration may come through a pipe from a slow writer. */
+#define HR_READ_NS (60 * HR_NS_PER_S)
+
+/*
+ * Call read(config, to) in a separate process, and wait for its end, at most `limit_ns`. Pointers
+ * in the result point to memory of the caller (a file's name, tables of functions).
+ * Returns the result of read(); -EOWNERDEAD: the process ended in another way; -ETIMEDOUT: it was
+ * killed; -ENOMEM, -EAGAIN: no memory or process for it. The last four are logged. After an error
+ * only boot.last_resort of *config is valid, as after hr_config_read().
+ */
+int hr_read_apart(struct hr_config *config, int (*read)(struct hr_config *config, void *to),
+		  void *to, uint64_t limit_ns);
+
+/* The same without waiting. */
+struct hr_reader {
+	pid_t pid; /* 0: none runs */
+	struct hr_reader_page *page;
+	uint64_t since_ns, limit_ns;
+};
+
+/* Start the process. 0; -ENOMEM, -EAGAIN: nothing is logged. */
+int hr_reader_begin(struct hr_reader *reader, int (*read)(struct hr_config *config, void *to),
+		    void *to, uint64_t limit_ns);
+
+/* True: the process has ended, or was killed after its limit; *config and *result as of
+ * hr_read_apart(). False: the process still reads. */
+bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result);
+
+/* Kill the process, if one runs. */
+void hr_reader_stop(struct hr_reader *reader);
+
+#endif

@@ -1,0 +1,297 @@
+#include "boot/appliance/repeat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "boot/appliance/reload.h"
+#include "boot/appliance/orders.h"
+#include "boot/engine/devices.h"
+#include "boot/engine/signals.h"
+#include "config/log.h"
+#include "config/seam.h"
+#include "config/tick.h"
+#include "boot/engine/warnings.h"
+#include "config/uses.h"
+
+/* Longest sleep: the wall clock may jump, and the watchdog is fed. */
+#define SLEEP_MAX_NS HR_NS_PER_S
+
+/* ---- sleeping */
+
+static uint64_t sleep_ns(struct hr_repeat *r)
+{
+	const struct hr_moment at = hr_moment_now();
+	uint64_t next_ns;
+
+	if (!r->begun || !r->greeted)
+		return SLEEP_MAX_NS;
+	next_ns = hr_timetable_next_ns(&r->timetable, &at);
+	return next_ns - at.now_ns < SLEEP_MAX_NS ? next_ns - at.now_ns : SLEEP_MAX_NS;
+}
+
+static void rest(void *to)
+{
+	struct hr_repeat *r = to;
+
+	hr_wait_readable(r->wake, sleep_ns(r));
+	hr_tick_at_once();
+}
+
+int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_appliance *app)
+{
+	*r = (struct hr_repeat){
+		.wake = -1, .child = child, .app = app, .on = hr_config_repeats(&app->config)
+	};
+	if (!r->on)
+		return 0;
+	r->wake = epoll_create1(EPOLL_CLOEXEC);
+	if (r->wake < 0)
+		return -errno;
+	child->wake = r->wake;
+	child->rest = rest;
+	child->rest_to = r;
+	return 0;
+}
+
+void hr_repeat_watch(const struct hr_repeat *r, int fd)
+{
+	if (r->wake >= 0 && fd >= 0)
+		epoll_ctl(r->wake, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN });
+}
+
+void hr_repeat_close(struct hr_repeat *r)
+{
+	if (r->wake >= 0)
+		close(r->wake);
+	hr_reload_close(r);
+	r->wake = -1;
+	r->on = false;
+}
+
+/* ---- progress of the engine */
+
+static void note_end(struct hr_repeat *r, uint32_t i, int err, const struct hr_moment *at)
+{
+	const uint64_t number = r->timetable.starts.start[i].starts;
+
+	r->result[i][number % HR_REPEAT_RESULTS] = err;
+	hr_timetable_ended(&r->timetable, i, err, at);
+}
+
+static int error_of(const struct hr_record_run *run, int not_begun)
+{
+	switch ((enum hr_outcome)run->outcome) {
+	case HR_RUN_DONE:
+	case HR_RUN_COMPLETE:
+		return 0;
+	case HR_RUN_INTERRUPTED:
+		return -EINTR;
+	case HR_RUN_FAILED:
+		return run->error.code ? (int)run->error.code : -EIO;
+	case HR_RUN_WAITING:
+		break;
+	}
+	return not_begun;
+}
+
+/* The engine has begun the start that was ordered last. */
+static bool has_begun(const struct hr_repeat *r, uint32_t i)
+{
+	return r->child->record->run[i].number == r->number[i];
+}
+
+static void end_start(struct hr_repeat *r, uint32_t i, int err, const struct hr_moment *at)
+{
+	r->running &= ~(1u << i);
+	note_end(r, i, err, at);
+}
+
+/* A pipeline that has not begun, because one that it reads from has failed, pauses. */
+static void take_ends(struct hr_repeat *r, const struct hr_moment *at)
+{
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++) {
+		const struct hr_record_run *run = &r->child->record->run[i];
+
+		if (r->running >> i & 1 && has_begun(r, i) && run->over)
+			end_start(r, i, error_of(run, -EAGAIN), at);
+	}
+}
+
+/* Called once for each engine, when the engine takes orders. */
+static void greet(struct hr_repeat *r, const struct hr_moment *at)
+{
+	const struct hr_record *record = r->child->record;
+
+	r->greeted = true;
+	if (!r->begun)
+		hr_timetable_begin(&r->timetable, &r->app->config,
+				   record->starts.sequence ? &record->starts : NULL, at);
+	r->begun = true;
+}
+
+static void take_versions(struct hr_repeat *r, const struct hr_moment *at)
+{
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+		hr_timetable_object(&r->timetable, i, r->child->record->version[i], at);
+}
+
+/* ---- orders to the engine */
+
+static bool is_absent(const struct hr_repeat *r, uint32_t i)
+{
+	for (uint32_t d = 0; d < r->app->config.ssds; d++)
+		if (hr_config_uses_ssd(&r->app->config.pipeline[i], d) &&
+		    hr_transport_is_absent(r->app->config.ssd[d].device))
+			return true;
+	return false;
+}
+
+/*
+ * A pipeline is due that this engine cannot run. The first time the pipeline fails with the error
+ * of bring-up. After the pause, and when the absent ssd is present again, a new engine is needed.
+ */
+static void cannot_start(struct hr_repeat *r, uint32_t i, const struct hr_moment *at)
+{
+	const struct hr_record_run *run = &r->child->record->run[i];
+
+	if (!(r->refused >> i & 1) && run->outcome == HR_RUN_FAILED) {
+		r->refused |= 1u << i;
+		hr_timetable_started(&r->timetable, 1u << i, at);
+		note_end(r, i, error_of(run, -EIO), at);
+	} else if (!is_absent(r, i)) {
+		hr_info("pipeline '%s' is due, and its ssd is not up: a new engine brings it up",
+			r->app->config.pipeline[i].name);
+		r->renew = true;
+	}
+}
+
+/* The first ssd of the pipeline with a warning that holds its starts, or -1. */
+static int holder(const struct hr_repeat *r, uint32_t i, uint32_t *which)
+{
+	const struct hr_config *config = &r->app->config;
+
+	for (uint32_t d = 0; d < config->ssds; d++)
+		if (hr_config_uses_ssd(&config->pipeline[i], d) &&
+		    hr_warning_action(&config->health, &r->child->record->ssd[d].smart, which) !=
+			    HR_WARNING_LOG)
+			return (int)d;
+	return -1;
+}
+
+/* Pipelines that do not start while a warning of an ssd lasts: they stay due. */
+static hr_timetable_set held(struct hr_repeat *r)
+{
+	const struct hr_config *config = &r->app->config;
+	hr_timetable_set set = 0;
+
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		uint32_t which = 0;
+		const int d = holder(r, i, &which);
+
+		set |= (uint32_t)(d >= 0) << i;
+		if (d >= 0 && !(r->held >> i & 1))
+			hr_warn("pipeline '%s' does not start: ssd '%s' has a critical warning, "
+				"and health.%s is \"%s\"",
+				config->pipeline[i].name, config->ssd[d].name,
+				hr_smart_warning(which),
+				config->health.action[which] == HR_WARNING_STOP ? "stop" : "pause");
+		else if (d < 0 && r->held >> i & 1)
+			hr_info("pipeline '%s' may start again: its ssds have no such warning",
+				config->pipeline[i].name);
+	}
+	r->held = set;
+	return set;
+}
+
+/* Errors of hr_child_attempt() for an engine that died. An ssd can have failed with -EIO as well.
+ * */
+static bool is_death(const struct hr_start *start)
+{
+	return start->outcome == HR_START_FAILED &&
+	       (start->error == -EOWNERDEAD || start->error == -ETIMEDOUT || start->error == -EIO);
+}
+
+static hr_timetable_set suspects(const struct hr_repeat *r)
+{
+	hr_timetable_set set = 0;
+
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+		set |= (uint32_t)is_death(&r->timetable.starts.start[i]) << i;
+	return set;
+}
+
+/* An order that cannot be sent is tried again in a second. */
+static void order(struct hr_repeat *r, hr_timetable_set due, const struct hr_moment *at)
+{
+	static struct hr_order order; /* one a process */
+	static struct hr_timetable before;
+
+	if (!due && !r->timetable.changed)
+		return;
+	before = r->timetable;
+	order.suspects = suspects(r);
+	hr_timetable_started(&r->timetable, due, at);
+	order.kind = due ? HR_ORDER_RUN : HR_ORDER_SAVE;
+	order.number = r->orders + 1;
+	order.pipelines = due;
+	order.starts = r->timetable.starts;
+	if (hr_process_order(&r->child->process, &order, sizeof order) != 0) {
+		r->timetable = before;
+		return;
+	}
+	r->timetable.changed = false;
+	r->running |= due;
+	r->orders += due != 0;
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+		if (due >> i & 1)
+			r->number[i] = r->orders;
+}
+
+static void start_due(struct hr_repeat *r, const struct hr_moment *at)
+{
+	const uint64_t usable = r->child->record->usable;
+	const bool stops = hr_signals_pending() || r->renew;
+	hr_timetable_set due = stops ? 0 : hr_timetable_due(&r->timetable, at);
+
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+		if (due >> i & 1 && !(usable >> i & 1))
+			cannot_start(r, i, at);
+	due &= (hr_timetable_set)usable & ~held(r);
+	order(r, r->renew ? 0 : due, at);
+	if (r->renew && !r->running) /* pipelines that run end first */
+		hr_child_stop(r->child, at->now_ns);
+}
+
+void hr_repeat_look(struct hr_repeat *r)
+{
+	const struct hr_moment at = hr_moment_now();
+
+	if (!r->on)
+		return;
+	hr_reload_look(r, &at);
+	if (!r->child->record->ready || r->child->process.pid == 0)
+		return;
+	if (!r->greeted)
+		greet(r, &at);
+	take_ends(r, &at);
+	take_versions(r, &at);
+	start_due(r, &at);
+}
+
+/* A pipeline that had not begun when the engine died has not failed: the next engine starts it. */
+void hr_repeat_end(struct hr_repeat *r)
+{
+	const struct hr_moment at = hr_moment_now();
+
+	for (uint32_t i = 0; r->begun && i < r->app->config.pipelines; i++)
+		if (r->running >> i & 1)
+			end_start(r, i,
+				  has_begun(r, i) ? error_of(&r->child->record->run[i], -EINTR)
+						  : -EINTR,
+				  &at);
+	r->greeted = false;
+	r->refused = 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * boot/appliance/repeat.h - the supervisor of pipelines that repeat: it keeps the timetable, orders
+ * starts from the engine (boot/appliance/orders.h), and sleeps until the next start or event.
+ *
+ * A start is ordered as soon as it is due, also while other pipelines run. The engine begins it
+ * at once or lets it wait (boot/engine/admit.h).
+ *
+ * A pipeline whose ssd was absent or failed when the engine came up fails, or waits for the ssd. It
+ * needs a new engine: when its next start is due, or the absent ssd is there, no other start is
+ * ordered; the engine is asked to end when nothing runs, and the next one brings all ssds up.
+ */
+#ifndef BOOT_APPLIANCE_REPEAT_H
+#define BOOT_APPLIANCE_REPEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "boot/appliance/child.h"
+#include "boot/appliance/read.h"
+#include "boot/appliance/timetable.h"
+
+#define HR_REPEAT_RESULTS 8u /* ends of starts that are remembered for each pipeline */
+
+struct hr_repeat {
+	bool on;  /* a pipeline of the configuration repeats; all else is 0 otherwise */
+	int wake; /* epoll descriptor whose events end the sleep; -1: none */
+	struct hr_child *child;
+	struct hr_appliance *app;
+	bool begun; /* the timetable is valid: an engine has read the starts */
+	struct hr_timetable timetable;
+	/* Error of the start with number n of a pipeline, at n modulo HR_REPEAT_RESULTS. */
+	int result[HR_PIPELINES_MAX][HR_REPEAT_RESULTS];
+	uint64_t orders;		   /* number of the newest order */
+	uint64_t number[HR_PIPELINES_MAX]; /* of the newest order of each pipeline */
+	/* Of the engine that runs. */
+	bool greeted;		  /* its `ready` has been seen */
+	bool renew;		  /* the engine is asked to end, so that a new one begins */
+	hr_timetable_set running; /* pipelines that were ordered, and have not ended */
+	hr_timetable_set refused; /* pipelines that have failed because of its bring-up */
+	hr_timetable_set held;	  /* pipelines whose starts a warning of an ssd holds */
+	/* Another reading of the configuration, for hr_ask_reload(). */
+	int (*read)(struct hr_config *config, void *to); /* NULL: the file cannot be read again */
+	void *read_to;
+	struct hr_reader reader;
+	struct hr_config *fresh; /* the result; allocated for the first reading */
+	int reload_result;
+	char reload_text[512];
+};
+
+/*
+ * Sets child->rest and child->wake. 0, or -errno: without a descriptor the sleep ends every 5 ms.
+ */
+int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_appliance *app);
+
+/* Wake also when fd can be read; a negative one is skipped. */
+void hr_repeat_watch(const struct hr_repeat *r, int fd);
+
+/*
+ * Read the published state of the engine, note the times that have come, and order the pipelines
+ * that are due. For the supervisor's periodic function; does not wait.
+ */
+void hr_repeat_look(struct hr_repeat *r);
+
+/* The engine has ended, and its record has been applied to the appliance. */
+void hr_repeat_end(struct hr_repeat *r);
+
+void hr_repeat_close(struct hr_repeat *r);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * boot/appliance/socket.h - where the control sockets of appliances are: DIRECTORY/NAME.sock.
+ *
+ * DIRECTORY is $RUNTIME_DIRECTORY (set by service managers), /run/headrace for root, or
+ * $XDG_RUNTIME_DIR/headrace. The user of an appliance must own it, and no other user may write to
+ * it, so that no other user can offer a socket under the name of an appliance.
+ */
+#ifndef BOOT_APPLIANCE_SOCKET_H
+#define BOOT_APPLIANCE_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "config/config.h"
+
+#define HR_SOCKET_ROOT "/run/headrace" /* directory of root; only root can create it */
+
+/*
+ * Write the directory of this user to path; with `make` create it. 0; -ENOKEY: none of the three is
+ * set; -EPERM: other users may write to it, or it belongs to another user (without `make`: than this
+ * one and root; HR_SOCKET_ROOT may belong to any user); -ENOTDIR; -ENAMETOOLONG; -errno.
+ */
+int hr_socket_directory(char *path, size_t bytes, bool make);
+
+/* The same for a given directory, which exists. */
+int hr_socket_check(const char *path, bool own);
+
+/*
+ * Explain an error of hr_socket_directory() or hr_socket_address() for a message: "RUNTIME_DIRECTORY
+ * /run/x: Permission denied". Returns text.
+ */
+const char *hr_socket_reason(int err, char *text, size_t bytes);
+
+/* Write the address of an appliance in a directory. 0; -ENAMETOOLONG; -EINVAL: not a name. */
+int hr_socket_address(struct sockaddr_un *at, const char *directory, const char *name);
+
+/*
+ * Open the socket of an appliance for users with a permission in control->mode, and write its
+ * address. The socket file of a process that is dead is replaced. Returns a descriptor that does not
+ * block; or the error of hr_socket_directory() (-ENOKEY: no variable is set); -EADDRINUSE: an
+ * appliance of that name runs; -errno.
+ */
+int hr_socket_listen(struct sockaddr_un *at, const char *name,
+		     const struct hr_config_control *control, struct hr_error *e);
+
+#endif

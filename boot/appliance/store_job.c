@@ -1,0 +1,480 @@
+#include "boot/appliance/store_job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/appliance/store_job_put.h"
+#include "boot/engine/exit.h"
+#include "boot/engine/inuse.h"
+#include "cache/crc32c.h"
+#include "cache/store/objmap_verify.h"
+#include "config/json.h"
+#include "config/log.h"
+
+#define REPLY_MAX (8u << 10)
+#define RECORD sizeof(struct hr_store_object)
+
+_Static_assert(HR_MESSAGE_HEADER + sizeof(struct hr_message_map) + HR_STORE_OBJECTS_MAX * RECORD +
+			       HR_MESSAGE_HEADER + REPLY_MAX <=
+		       HR_STORE_JOB_BUFFER,
+	       "a whole map and the reply fit");
+
+static struct hr_ssd *ssd_of(const struct hr_store_service *c, const struct hr_store_job *d)
+{
+	return &c->app->ssd[d->ssd];
+}
+
+struct hr_store *hr_store_job_store(const struct hr_store_service *c, const struct hr_store_job *d)
+{
+	return &ssd_of(c, d)->store;
+}
+
+static const char *ssd_name(const struct hr_store_service *c, const struct hr_store_job *d)
+{
+	return c->app->config.ssd[d->ssd].name;
+}
+
+/* ---- data to the client */
+
+void hr_store_job_add(struct hr_store_job *d, enum hr_message_kind kind, const void *body,
+		      uint32_t bytes)
+{
+	const struct hr_message_part part = { kind, bytes };
+
+	hr_message_format_part(&part, d->request.kind, d->buffer + d->length);
+	if (body)
+		memcpy(d->buffer + d->length + HR_MESSAGE_HEADER, body, bytes);
+	d->length += HR_MESSAGE_HEADER + bytes;
+}
+
+void hr_store_job_send(struct hr_store_job *d)
+{
+	d->state = HR_STORE_JOB_SENDS;
+	d->sent = 0;
+}
+
+static void put_result(struct hr_json *j, const struct hr_store_job *d)
+{
+	char crc[16];
+
+	snprintf(crc, sizeof crc, "%08x", d->crc);
+	if (hr_request_has_object(d->request.kind)) {
+		hr_json_u64(j, "bytes", d->object.bytes);
+		hr_json_string(j, "crc32c", crc);
+	}
+	if (d->request.kind == HR_REQUEST_STORE_VERIFY) {
+		hr_json_u64(j, "faults", d->faults);
+		hr_json_u64(j, "findings_left_out", d->left_out);
+	}
+}
+
+/* Append the reply, with the error of the job when it has one. */
+void hr_store_job_reply(const struct hr_store_service *c, struct hr_store_job *d, uint32_t code)
+{
+	uint8_t *head = d->buffer + d->length;
+	struct hr_reply reply = { d->request.kind, code, 0 };
+	struct hr_json j;
+
+	hr_json_to_text(&j, HR_JSON_LINE, (char *)head + HR_MESSAGE_HEADER, REPLY_MAX);
+	hr_json_u64(&j, "schema", 1);
+	hr_json_string(&j, "appliance", c->app->config.name);
+	hr_json_string(&j, "request", hr_request_name(d->request.kind));
+	if (d->ssd < HR_SSDS_MAX)
+		hr_json_string(&j, "ssd", ssd_name(c, d));
+	if (hr_request_has_object(d->request.kind))
+		hr_json_string(&j, "object", d->request.object);
+	if (!d->e.kind)
+		put_result(&j, d);
+	hr_json_string(&j, "result", d->absent ? "absent" : d->e.kind ? "failed" : "done");
+	hr_json_u64(&j, "code", code);
+	if (d->e.kind)
+		hr_json_string(&j, "message", d->e.text);
+	if (hr_json_done(&j) == 0)
+		reply.bytes = (uint32_t)j.length;
+	hr_reply_format(&reply, head);
+	d->length += HR_MESSAGE_HEADER + reply.bytes;
+	d->last = true;
+	hr_store_job_send(d);
+}
+
+static void done(const struct hr_store_service *c, struct hr_store_job *d, uint32_t code)
+{
+	if (d->pinned)
+		hr_store_unpin(hr_store_job_store(c, d), d->pin);
+	d->pinned = false;
+	hr_store_job_reply(c, d, code);
+}
+
+/* ---- end of a request: undo and release */
+
+static void remove_made(struct hr_store_service *c, struct hr_store_job *d)
+{
+	struct hr_ssd *ssd = ssd_of(c, d);
+	const struct hr_store_object *made = hr_store_find_id(&ssd->store, d->object.id);
+	struct hr_error e = { 0 };
+
+	if (!made || !(made->flags & HR_OBJECT_PENDING))
+		return;
+	if (hr_health_failed(&ssd->health) || hr_store_remove(&ssd->store, made->id, &e) != 0)
+		hr_warn("ssd '%s': '%s' of a client stays as an incomplete object%s%s",
+			ssd_name(c, d), d->object.name, e.kind ? ": " : "", e.text);
+}
+
+void hr_store_job_undo(struct hr_store_service *c, struct hr_store_job *d)
+{
+	if (d->state == HR_STORE_JOB_ON_DISK)
+		while (hr_nvme_blk_poll(&ssd_of(c, d)->disk) == -EINPROGRESS)
+			hr_wait_ns(HR_NS_PER_MS / 50);
+	if (d->pinned)
+		hr_store_unpin(hr_store_job_store(c, d), d->pin);
+	if (d->request.kind == HR_REQUEST_STORE_PUT && d->object.id && !d->last)
+		remove_made(c, d);
+	d->pinned = false;
+	d->object.id = 0;
+	if (d->state == HR_STORE_JOB_ON_DISK)
+		d->state = HR_STORE_JOB_READY;
+}
+
+/* A part that was sent in part must be whole before the reply. */
+void hr_store_job_fail(struct hr_store_service *c, struct hr_store_job *d)
+{
+	hr_store_job_undo(c, d);
+	if (d->state != HR_STORE_JOB_SENDS)
+		d->length = 0;
+	hr_store_job_reply(c, d, (uint32_t)(d->e.kind ? d->e.kind : HR_ERROR_FAILED));
+}
+
+/* ---- begin */
+
+static int find_ssd(const struct hr_store_service *c, struct hr_store_job *d)
+{
+	const struct hr_config *config = &c->app->config;
+	const char *name = strncmp(d->request.disk, "name:", 5) == 0 ? d->request.disk + 5 : NULL;
+
+	for (uint32_t i = 0; i < config->ssds; i++) {
+		if (name ? strcmp(name, config->ssd[i].name) != 0
+			 : strcmp(d->request.disk, c->identity[i]) != 0)
+			continue;
+		d->ssd = i;
+		if (c->app->left_out[i] || !c->app->ssd[i].ctrl)
+			return hr_fail(&d->e, HR_ERROR_FAILED, -EAGAIN,
+				       "ssd '%s' is not up: no pipeline that runs uses it, or it "
+				       "has failed",
+				       config->ssd[i].name);
+		if (!c->app->ssd[i].has_store)
+			return hr_fail(&d->e, HR_ERROR_FAILED, -ENOMEDIUM,
+				       "ssd '%s' has no object store", config->ssd[i].name);
+		return hr_health_refuse(&c->app->ssd[i].health, &d->e);
+	}
+	d->absent = true;
+	return hr_fail(&d->e, HR_ERROR_MISSING, -ENODEV, "this appliance has no ssd '%s'",
+		       d->request.disk);
+}
+
+int hr_store_job_check_changing(const struct hr_store_service *c, struct hr_store_job *d,
+				uint64_t id, bool running)
+{
+	const struct hr_run *run = hr_run_changing(c->app, d->ssd, id, running);
+
+	if (!run)
+		return 0;
+	return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
+		       "busy: pipeline '%s' changes object '%s' now: try again when it has ended",
+		       run->config->name, d->request.object);
+}
+
+static void begin_map(struct hr_store_service *c, struct hr_store_job *d)
+{
+	const struct hr_store *store = hr_store_job_store(c, d);
+	struct hr_message_map *map = (void *)(d->buffer + HR_MESSAGE_HEADER);
+
+	hr_store_job_add(d, HR_MESSAGE_MAP, NULL, (uint32_t)(sizeof *map + store->count * RECORD));
+	memset(map, 0, sizeof *map);
+	hr_store_space(store, &map->space);
+	map->count = store->count;
+	memcpy(map + 1, store->object, store->count * RECORD);
+	done(c, d, HR_EXIT_DONE);
+}
+
+static int pin(struct hr_store_service *c, struct hr_store_job *d,
+	       const struct hr_store_object *object)
+{
+	const int err = hr_store_pin(hr_store_job_store(c, d), object->id, false, &d->pin);
+
+	if (err)
+		return hr_fail(&d->e, HR_ERROR_FAILED, err, "busy: too many objects are read now");
+	d->pinned = true;
+	d->object = *object;
+	d->at = 0;
+	d->crc = 0;
+	return 0;
+}
+
+static void begin_get(struct hr_store_service *c, struct hr_store_job *d)
+{
+	const char *name = d->request.object;
+	const struct hr_store_object *object = hr_store_find(hr_store_job_store(c, d), name);
+	int err = object ? hr_store_job_check_changing(c, d, object->id, true)
+			 : hr_fail(&d->e, HR_ERROR_FAILED, -ENOENT, "ssd '%s': '%s': %s",
+				   ssd_name(c, d), name,
+				   hr_store_find_pending(hr_store_job_store(c, d), name)
+					   ? "incomplete: its writer has not finished"
+					   : "there is no such object");
+
+	if (!err)
+		err = pin(c, d, object);
+	if (err) {
+		hr_store_job_fail(c, d);
+		return;
+	}
+	hr_store_job_add(d, HR_MESSAGE_OBJECT, &d->object, RECORD);
+	hr_store_job_send(d);
+}
+
+/* ---- verify */
+
+static void found(void *to, bool fault, const char *line)
+{
+	struct hr_store_job *d = to;
+	char body[HR_LOG_LINE_MAX];
+
+	/* room for the reply stays */
+	if (d->length + HR_MESSAGE_HEADER + sizeof body + REPLY_MAX > HR_STORE_JOB_BUFFER) {
+		d->left_out++;
+		return;
+	}
+	body[0] = (char)fault;
+	snprintf(body + 1, sizeof body - 1, "%.*s", (int)sizeof body - 2, line);
+	hr_store_job_add(d, HR_MESSAGE_LINE, body, (uint32_t)(1 + strlen(body + 1)));
+}
+
+static void tell_checked(struct hr_store_job *d)
+{
+	const struct hr_message_done part = { d->checked, d->total };
+
+	hr_store_job_add(d, HR_MESSAGE_DONE, &part, sizeof part);
+}
+
+/* All data of an object are read: send the finding. */
+static void tell(struct hr_store_job *d, bool fault, const char *line)
+{
+	d->faults += fault;
+	found(d, fault, line);
+}
+
+static void begin_verify(struct hr_store_service *c, struct hr_store_job *d)
+{
+	struct hr_store *store = hr_store_job_store(c, d);
+	const struct hr_store_check check = { .report = found, .arg = d };
+	int err = hr_store_verify(store, &check, &d->faults, &d->e);
+
+	if (err) {
+		hr_store_job_fail(c, d);
+		return;
+	}
+	for (uint32_t i = 0; i < store->count && !d->request.map_only; i++)
+		if (store->object[i].flags & HR_OBJECT_HAS_CRC)
+			d->total += store->object[i].bytes;
+	tell_checked(d);
+	hr_store_job_send(d);
+}
+
+static struct hr_store_object *object_after(struct hr_store *store, uint64_t id)
+{
+	for (uint32_t i = 0; i < store->count; i++)
+		if (store->object[i].id > id)
+			return &store->object[i];
+	return NULL;
+}
+
+/* Take objects in the order of their ids, so that a new or removed object does not move the
+ * position. */
+static void verify_next(struct hr_store_service *c, struct hr_store_job *d)
+{
+	const uint64_t before = d->object.id;
+	const struct hr_store_object *object =
+		d->request.map_only ? NULL : object_after(hr_store_job_store(c, d), before);
+	char line[HR_LOG_LINE_MAX];
+
+	if (!object) {
+		done(c, d, d->faults ? HR_EXIT_FAILED : HR_EXIT_DONE);
+		return;
+	}
+	d->object = *object;
+	if (!(object->flags & HR_OBJECT_HAS_CRC)) {
+		tell(d, hr_store_finding(object, 0, line, sizeof line), line);
+		hr_store_job_send(d);
+	} else if (pin(c, d, object)) {
+		hr_store_job_fail(c, d);
+	} else if (object->bytes == 0) {
+		d->piece = 0;
+		hr_store_job_used_disk(c, d, 0);
+	} else {
+		d->state = HR_STORE_JOB_READY;
+	}
+}
+
+static void verified_piece(struct hr_store_service *c, struct hr_store_job *d, int err)
+{
+	struct hr_store *store = hr_store_job_store(c, d);
+	const struct hr_store_object *now = hr_store_find_id(store, d->object.id);
+	const bool lost =
+		!hr_store_is_pinned(store, d->pin) || (now && !(now->flags & HR_OBJECT_HAS_CRC));
+	char line[HR_LOG_LINE_MAX];
+
+	d->length = 0;
+	d->checked += d->piece;
+	if (!lost && !err && d->at < d->object.bytes) {
+		tell_checked(d);
+		hr_store_job_send(d);
+		return;
+	}
+	hr_store_unpin(store, d->pin);
+	d->pinned = false;
+	if (lost)
+		snprintf(line, sizeof line,
+			 "%s: not checked: a pipeline has changed or replaced it", d->object.name);
+	tell(d,
+	     lost  ? false
+	     : err ? hr_store_unreadable(d->object.name, d->at, err, line, sizeof line)
+		   : hr_store_finding(&d->object, d->crc, line, sizeof line),
+	     line);
+	d->at = d->object.bytes;
+	tell_checked(d);
+	hr_store_job_send(d);
+}
+
+/* ---- steps of all kinds */
+
+void hr_store_job_begin(struct hr_store_service *c, struct hr_store_job *d)
+{
+	d->ssd = HR_SSDS_MAX;
+	if (find_ssd(c, d)) {
+		hr_store_job_fail(c, d);
+		return;
+	}
+	switch (d->request.kind) {
+	case HR_REQUEST_STORE_MAP:
+		begin_map(c, d);
+		break;
+	case HR_REQUEST_STORE_GET:
+		begin_get(c, d);
+		break;
+	case HR_REQUEST_STORE_VERIFY:
+		begin_verify(c, d);
+		break;
+	default:
+		hr_store_job_begin_put(c, d);
+		break;
+	}
+}
+
+void hr_store_job_sent(struct hr_store_service *c, struct hr_store_job *d)
+{
+	d->length = 0;
+	switch (d->request.kind) {
+	case HR_REQUEST_STORE_GET:
+		if (d->at < d->object.bytes)
+			d->state = HR_STORE_JOB_READY;
+		else if (!(d->object.flags & HR_OBJECT_HAS_CRC) || d->object.crc == d->crc)
+			done(c, d, HR_EXIT_DONE);
+		else {
+			hr_fail(&d->e, HR_ERROR_DEVICE, -EBADMSG,
+				"ssd '%s': '%s': CRC-32C of the read data is %08x, expected %08x",
+				ssd_name(c, d), d->object.name, d->crc, d->object.crc);
+			hr_store_job_fail(c, d);
+		}
+		break;
+	case HR_REQUEST_STORE_VERIFY:
+		if (d->pinned && d->at < d->object.bytes)
+			d->state = HR_STORE_JOB_READY;
+		else
+			verify_next(c, d);
+		break;
+	default: /* a put, which may send its data now */
+		d->state = HR_STORE_JOB_RECEIVES;
+		d->piece = hr_store_service_piece(c, d);
+		break;
+	}
+}
+
+static size_t padded(uint32_t bytes)
+{
+	return (bytes + HR_STORE_ALIGN - 1) & ~((size_t)HR_STORE_ALIGN - 1);
+}
+
+void hr_store_job_use_disk(struct hr_store_service *c, struct hr_store_job *d)
+{
+	struct hr_ssd *ssd = ssd_of(c, d);
+	const bool write = d->request.kind == HR_REQUEST_STORE_PUT;
+	uint8_t *data = d->buffer + (write ? 0 : HR_MESSAGE_HEADER);
+	int err;
+
+	if (write && hr_store_job_check_made(c, d)) {
+		hr_store_job_fail(c, d);
+		return;
+	}
+	if (!write)
+		d->piece = hr_store_service_piece(c, d);
+	else
+		memset(data + d->piece, 0, padded(d->piece) - d->piece);
+	err = hr_nvme_blk_begin(&ssd->disk, write, d->object.offset + d->at, data, padded(d->piece),
+				&d->e);
+	d->state = HR_STORE_JOB_ON_DISK;
+	if (err)
+		hr_store_job_used_disk(c, d, err);
+}
+
+static void got_piece(struct hr_store_service *c, struct hr_store_job *d)
+{
+	if (!hr_store_is_pinned(hr_store_job_store(c, d), d->pin)) {
+		hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
+			"'%s': it was replaced while it was read, and its space is needed: try again",
+			d->object.name);
+		hr_store_job_fail(c, d);
+	} else if (d->changed) {
+		hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
+			"'%s': a pipeline has changed it while it was read: try again",
+			d->object.name);
+		hr_store_job_fail(c, d);
+	} else {
+		hr_store_job_add(d, HR_MESSAGE_DATA, NULL, d->piece);
+		hr_store_job_send(d);
+	}
+}
+
+static void wrote_piece(struct hr_store_service *c, struct hr_store_job *d)
+{
+	d->length = 0;
+	d->piece = hr_store_service_piece(c, d);
+	d->waits_ns = d->heard_ns = hr_now_ns();
+	d->state = HR_STORE_JOB_RECEIVES;
+}
+
+void hr_store_job_used_disk(struct hr_store_service *c, struct hr_store_job *d, int err)
+{
+	const bool verify = d->request.kind == HR_REQUEST_STORE_VERIFY;
+	const bool write = d->request.kind == HR_REQUEST_STORE_PUT;
+
+	d->state = HR_STORE_JOB_READY;
+	d->length = 0;
+	if (err && !(verify && err > 0)) {
+		hr_fail(&d->e, HR_ERROR_DEVICE, err, "ssd '%s': '%s': cannot be %s", ssd_name(c, d),
+			d->object.name, write ? "written" : "read");
+		hr_store_job_fail(c, d);
+		return;
+	}
+	if (err)
+		hr_error_clear(&d->e); /* a finding */
+	if (!err && d->at < d->object.bytes) {
+		d->crc = hr_crc32c(d->crc, d->buffer + (write ? 0 : HR_MESSAGE_HEADER), d->piece);
+		d->at += d->piece;
+	}
+	if (verify)
+		verified_piece(c, d, err);
+	else if (write)
+		wrote_piece(c, d);
+	else
+		got_piece(c, d);
+}

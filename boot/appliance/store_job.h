@@ -1,0 +1,47 @@
+/*
+ * boot/appliance/store_job.h - the steps of a request of the store. The service
+ * (boot/appliance/store_service.h) calls these when client, ssd and rate permit.
+ */
+#ifndef BOOT_APPLIANCE_STORE_JOB_H
+#define BOOT_APPLIANCE_STORE_JOB_H
+
+#include "boot/appliance/store_service.h"
+
+#define HR_STORE_JOB_BUFFER ((2u << 20) + (64u << 10)) /* a whole map, and the reply behind it */
+
+/* HR_STORE_JOB_BEGINS: check the request, and begin it. */
+void hr_store_job_begin(struct hr_store_service *service, struct hr_store_job *job);
+
+/* HR_STORE_JOB_SENDS: the buffer is sent, and more data follow. */
+void hr_store_job_sent(struct hr_store_service *service, struct hr_store_job *job);
+
+/* HR_STORE_JOB_READY: begin the next command. */
+void hr_store_job_use_disk(struct hr_store_service *service, struct hr_store_job *job);
+
+/* HR_STORE_JOB_ON_DISK: the command has ended with err. */
+void hr_store_job_used_disk(struct hr_store_service *service, struct hr_store_job *job, int err);
+
+/* The request has failed: the reply is job->e. Undoes its steps. */
+void hr_store_job_fail(struct hr_store_service *service, struct hr_store_job *job);
+
+/* The client disconnected, or is dropped: undo the steps of the request. */
+void hr_store_job_undo(struct hr_store_service *service, struct hr_store_job *job);
+
+/* ---- for boot/appliance/store_job_put.c */
+
+struct hr_store *hr_store_job_store(const struct hr_store_service *service,
+				    const struct hr_store_job *job);
+
+/* Add a part to the buffer (body NULL: it is there, or follows); begin to send the buffer; add the
+ * reply, with job->e when it has a text, and send it. */
+void hr_store_job_add(struct hr_store_job *job, enum hr_message_kind kind, const void *body,
+		      uint32_t bytes);
+void hr_store_job_send(struct hr_store_job *job);
+void hr_store_job_reply(const struct hr_store_service *service, struct hr_store_job *job,
+			uint32_t code);
+
+/* 0, or -EBUSY with job->e: a run changes object `id` in place (hr_run_changing()). */
+int hr_store_job_check_changing(const struct hr_store_service *service, struct hr_store_job *job,
+				uint64_t id, bool running);
+
+#endif

@@ -1,0 +1,116 @@
+#include "boot/cmd/bench/access.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/cmd/bench/objects.h"
+#include "boot/engine/runner.h"
+
+static void take(const struct hr_op_report *to, const char *name, double value)
+{
+	/* the interface lets no operator write */
+	struct hr_bench_result *r = (struct hr_bench_result *)(uintptr_t)to;
+
+	if (strcmp(name, "run_ns") == 0)
+		r->run_ns = value;
+	else if (strcmp(name, "p50_ns") == 0)
+		r->p50_ns = value;
+	else if (strcmp(name, "p99_ns") == 0)
+		r->p99_ns = value;
+}
+
+static void take_u64(const struct hr_op_report *to, const char *name, uint64_t value)
+{
+	take(to, name, (double)value);
+}
+
+static void take_i64(const struct hr_op_report *to, const char *name, int64_t value)
+{
+	take(to, name, (double)value);
+}
+
+struct hr_bench_result hr_bench_result(const struct hr_run *run)
+{
+	struct hr_bench_result result = {
+		.report = { .u64 = take_u64, .i64 = take_i64, .real = take }
+	};
+	const struct hr_op_all all = {
+		.args = run->config->op_args,
+		.result = run->part[0].cpu.op_result,
+	};
+
+	run->config->op->report(&all, &result.report);
+	return result;
+}
+
+struct hr_io_counters hr_bench_io_counters(const struct hr_run *run)
+{
+	struct hr_io_counters sum = { 0 };
+
+	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
+		const struct hr_access *access = &run->part[p].cpu;
+
+		for (uint32_t w = 0; w < hr_access_io_workers(access); w++) {
+			const uint64_t *from = (const uint64_t *)&access->counters[w];
+
+			for (size_t i = 0; i < sizeof sum / sizeof *from; i++)
+				((uint64_t *)&sum)[i] += hr_acquire_sys_u64(&from[i]);
+		}
+	}
+	return sum;
+}
+
+int hr_bench_access(struct hr_appliance *app, const struct hr_config_pipeline *p, uint32_t d,
+		    uint32_t io_blocks,
+		    void (*note)(const struct hr_appliance *app, const struct hr_run *run,
+				 void *to),
+		    void *to)
+{
+	struct hr_config_pipeline *own = hr_bench_only_pipeline(app, p);
+	int err;
+
+	for (uint32_t i = 0; i < own->objects; i++)
+		own->object[i].ssd = d;
+	if (io_blocks)
+		own->io_blocks = io_blocks;
+	err = hr_appliance_raise(app, HR_STAGE_QUEUES);
+	if (err)
+		return err;
+	err = hr_run_all(app, false, &app->error);
+	if (!err)
+		note(app, &app->run[0], to);
+	hr_appliance_down_to(app, HR_STAGE_STORES);
+	return err;
+}
+
+/* A linear congruential generator of full period. */
+void hr_bench_fill_chain(void *piece, uint64_t at, uint32_t bytes, uint64_t elements)
+{
+	uint64_t *next = piece;
+
+	for (uint64_t i = 0; i < bytes / sizeof *next; i++)
+		next[i] = ((at / sizeof *next + i) * 6364136223846793005ull +
+			   1442695040888963407ull) &
+			  (elements - 1);
+}
+
+void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned in)
+{
+	for (; row->name; row++) {
+		const void *at = (const char *)of + row->at;
+
+		if (!(row->in & in & HR_IN_ANY) || (row->in & ~in & ~(unsigned)HR_IN_ANY))
+			continue;
+		if (row->type == HR_COUNTER_U32)
+			printf("  %-62s %12u\n", row->help, *(const uint32_t *)at);
+		else
+			printf("  %-62s %12.*f %s\n", row->help, row->decimals, *(const double *)at,
+			       row->unit);
+	}
+	fflush(stdout);
+}
+
+double hr_bench_part(double part, uint64_t count)
+{
+	return count ? part / (double)count : 0;
+}

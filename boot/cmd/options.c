@@ -1,0 +1,58 @@
+#include "boot/cmd/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+#include "boot/cmd/report/usage.h"
+
+bool hr_option_count(const char *text, unsigned long max, uint32_t *number)
+{
+	char *end;
+	unsigned long value;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || value == 0 || value > max)
+		return false;
+	*number = (uint32_t)value;
+	return true;
+}
+
+static void take(const struct hr_option *option)
+{
+	if (option->flag)
+		*option->flag = true;
+	if (option->call)
+		option->call();
+	if (option->text)
+		*option->text = optarg;
+}
+
+int hr_options(int argc, char **argv, const struct hr_option *option, const char *what,
+	       const char **argument)
+{
+	struct option list[HR_OPTIONS_MAX + 1] = { 0 };
+	int which = 0, got;
+
+	for (unsigned i = 0; i < HR_OPTIONS_MAX && option[i].name; i++)
+		list[i] = (struct option){ .name = option[i].name,
+					   .has_arg = option[i].text ? required_argument
+								     : no_argument };
+	opterr = 0;
+	while ((got = getopt_long(argc, argv, ":", list, &which)) != -1) {
+		if (got == ':')
+			return hr_usage_error(argv[0], "option '%s' needs a value",
+					      argv[optind - 1]);
+		if (got != 0)
+			return hr_usage_error(argv[0], "unknown option '%s'", argv[optind - 1]);
+		take(&option[which]);
+	}
+	if (argc - optind > 1)
+		return hr_usage_error(argv[0], "%s expected, %d given", what, argc - optind);
+	if (optind < argc)
+		*argument = argv[optind];
+	return 0;
+}

@@ -1,0 +1,31 @@
+/*
+ * boot/cmd/options.h - options and the argument of a command, as a table of the variables that they
+ * set.
+ */
+#ifndef BOOT_CMD_OPTIONS_H
+#define BOOT_CMD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HR_OPTIONS_MAX 8u
+
+/* One of the three is not NULL. */
+struct hr_option {
+	const char *name;   /* without "--"; NULL ends the table */
+	bool *flag;	    /* becomes true */
+	void (*call)(void); /* is called */
+	const char **text;  /* gets the value; the others have no value */
+};
+
+/* A decimal number of 1..max. False: the text is none. */
+bool hr_option_count(const char *text, unsigned long max, uint32_t *number);
+
+/*
+ * Take the options of argv, whose first word is the name of the command, and at most one further
+ * argument, which goes to *argument and is named `what` in errors. 0, or HR_EXIT_USAGE, printed.
+ */
+int hr_options(int argc, char **argv, const struct hr_option *option, const char *what,
+	       const char **argument);
+
+#endif

@@ -1,0 +1,186 @@
+#include "boot/cmd/store/local.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/engine/exit.h"
+#include "cache/store/objmap_verify.h"
+#include "config/log.h"
+
+#define BUFFER_BYTES (4u << 20)
+
+static int map(void *to, const struct hr_store_object **object, uint32_t *count,
+	       struct hr_store_space *space)
+{
+	const struct hr_store_local *l = to;
+
+	if (object)
+		*object = l->ssd->store.object;
+	if (count)
+		*count = l->ssd->store.count;
+	if (space)
+		hr_store_space(&l->ssd->store, space);
+	return 0;
+}
+
+/* Extents are multiples of HR_STORE_ALIGN, so the last piece is rounded up. */
+static size_t padded(size_t bytes)
+{
+	return (bytes + HR_STORE_ALIGN - 1) & ~((size_t)HR_STORE_ALIGN - 1);
+}
+
+static int begin(struct hr_store_local *l, const struct hr_store_object *object)
+{
+	l->object = *object;
+	l->at = 0;
+	return 0;
+}
+
+static int get(void *to, const char *name, struct hr_store_object *out)
+{
+	struct hr_store_local *l = to;
+	const struct hr_store_object *object = hr_store_find(&l->ssd->store, name);
+	struct hr_error e = { 0 };
+
+	if (object) {
+		*out = *object;
+		return begin(l, object);
+	}
+	if (!hr_store_find_pending(&l->ssd->store, name))
+		return hr_store_failed(l->ssd, name, -ENOENT, &e);
+	hr_error("%s: '%s': incomplete: its writer has not finished", l->ssd->transport.name, name);
+	return HR_EXIT_FAILED;
+}
+
+static int read_next(void *to, uint8_t *data, size_t bytes)
+{
+	struct hr_store_local *l = to;
+	struct hr_blk *blk = l->ssd->blk;
+	struct hr_error e = { 0 };
+	const int err = blk->ops->read(blk, l->object.offset + l->at, data, padded(bytes), &e);
+
+	l->at += bytes;
+	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
+}
+
+static int got(void *to)
+{
+	return 0;
+}
+
+static int put(void *to, const char *name, uint64_t bytes, bool replace)
+{
+	struct hr_store_local *l = to;
+	struct hr_store_object *object;
+	struct hr_error e = { 0 };
+	const int err = hr_store_create(&l->ssd->store, name, bytes, 0, replace, &object, &e);
+
+	return err ? hr_store_failed(l->ssd, name, err, &e) : begin(l, object);
+}
+
+static int write_next(void *to, uint8_t *data, size_t bytes)
+{
+	struct hr_store_local *l = to;
+	struct hr_blk *blk = l->ssd->blk;
+	struct hr_error e = { 0 };
+	int err;
+
+	memset(data + bytes, 0, padded(bytes) - bytes);
+	err = blk->ops->write(blk, l->object.offset + l->at, data, padded(bytes), false, &e);
+	l->at += bytes;
+	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
+}
+
+static int finish(void *to, uint32_t crc)
+{
+	struct hr_store_local *l = to;
+	struct hr_error e = { 0 };
+	const int err = hr_store_finish(&l->ssd->store, l->object.id, true, crc, &e);
+
+	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
+}
+
+/* Remove the new object again, if the disk still works. */
+static void undo(void *to)
+{
+	struct hr_store_local *l = to;
+	struct hr_error e = { 0 };
+
+	if (hr_health_failed(&l->ssd->health) ||
+	    hr_store_remove(&l->ssd->store, l->object.id, &e) != 0)
+		hr_error("%s: '%s' stays as an incomplete object%s%s; 'rm --pending' removes it",
+			 l->ssd->transport.name, l->object.name, e.kind ? ": " : "", e.text);
+}
+
+/* ---- verify */
+
+struct check {
+	const struct hr_store_listener *listener;
+	uint64_t done, total;
+};
+
+static void found(void *arg, bool fault, const char *line)
+{
+	const struct check *c = arg;
+
+	c->listener->found(c->listener->arg, fault, line);
+}
+
+static bool progress(void *arg, uint64_t bytes)
+{
+	struct check *c = arg;
+
+	c->done += bytes;
+	return c->listener->progress(c->listener->arg, c->done, c->total);
+}
+
+static uint64_t bytes_to_check(const struct hr_store *store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < store->count; i++)
+		if (store->object[i].flags & HR_OBJECT_HAS_CRC)
+			sum += store->object[i].bytes;
+	return sum;
+}
+
+static int verify(void *to, bool map_only, const struct hr_store_listener *listener,
+		  uint32_t *faults, bool *complete)
+{
+	const struct hr_store_local *l = to;
+	struct check c = { .listener = listener, .total = bytes_to_check(&l->ssd->store) };
+	struct hr_store_check check = { .report = found,
+					.progress = progress,
+					.arg = &c,
+					.data = !map_only,
+					.buffer = aligned_alloc(HR_PAGE, BUFFER_BYTES),
+					.buffer_bytes = BUFFER_BYTES };
+	struct hr_error e = { 0 };
+	int err;
+
+	if (!check.buffer)
+		return hr_store_failed(l->ssd, NULL, -ENOMEM, &e);
+	err = hr_store_verify(&l->ssd->store, &check, faults, &e);
+	*complete = err == 0;
+	free(check.buffer);
+	return hr_error_report(&e, err);
+}
+
+void hr_store_local_open(struct hr_store_access *access, struct hr_store_local *local,
+			 struct hr_ssd *ssd)
+{
+	*local = (struct hr_store_local){ .ssd = ssd };
+	*access = (struct hr_store_access){ .to = local,
+					    .disk = ssd->transport.name,
+					    .identity = "",
+					    .map = map,
+					    .get = get,
+					    .read = read_next,
+					    .got = got,
+					    .put = put,
+					    .write = write_next,
+					    .finish = finish,
+					    .undo = undo,
+					    .verify = verify };
+}

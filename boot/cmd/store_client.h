@@ -1,0 +1,45 @@
+/*
+ * boot/cmd/store_client.h - access to the store of an ssd that a running appliance drives: requests
+ * on its control socket (boot/appliance/message.h), which its engine serves
+ * (boot/appliance/store_service.h).
+ */
+#ifndef BOOT_CMD_STORE_CLIENT_H
+#define BOOT_CMD_STORE_CLIENT_H
+
+#include "boot/appliance/message.h"
+#include "boot/cmd/client.h"
+#include "boot/cmd/store/store.h"
+
+struct hr_store_client {
+	struct hr_client_appliance appliance; /* of the appliance that was asked last */
+	const char *wanted;		/* name of the only appliance that is asked; NULL: all */
+	char disk[HR_MESSAGE_DISK_MAX]; /* of the request */
+	char name[HR_DEVICE_MAX];	/* of the ssd, for messages */
+	char reason[HR_LOG_LINE_MAX];	/* why the appliance that drives the ssd is busy */
+	enum hr_request_kind kind;
+	bool told;			 /* the user knows which appliance carries this out */
+	int fd;				 /* -1: no request is under way */
+	bool ended;			 /* its reply has come */
+	uint32_t left;			 /* bytes of the part of data that is being taken */
+	uint32_t code;			 /* of the reply */
+	char text[HR_MESSAGE_REPLY_MAX]; /* its document */
+	struct hr_store_object *objects; /* of a map; allocated */
+};
+
+/*
+ * Fill in *access. The ssd is *config, by its name when `wanted`, the name of an appliance, is
+ * given, and by its identity otherwise. Nothing is sent yet. 0; or an error of
+ * hr_transport_identity().
+ */
+int hr_store_client_open(struct hr_store_access *access, struct hr_store_client *client,
+			 const struct hr_config_ssd *config, const char *wanted);
+
+/*
+ * True: an appliance of this machine drives the ssd, and takes requests. False: none does, or the
+ * one that does is busy now, with client->reason, or "".
+ */
+bool hr_store_client_is_driven(struct hr_store_client *client);
+
+void hr_store_client_close(struct hr_store_client *client);
+
+#endif

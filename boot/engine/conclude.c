@@ -1,0 +1,307 @@
+#include "boot/engine/conclude.h"
+
+#include <errno.h>
+
+#include "boot/engine/checksums.h"
+#include "boot/engine/failure.h"
+#include "boot/engine/refuse.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/stage_sinks.h"
+#include "boot/engine/written.h"
+#include "config/clock.h"
+#include "config/log.h"
+#include "config/uses.h"
+#include "nvme/status.h"
+
+/* Number of tiles that are written, from the first on. Exact after the workers have ended,
+ * because their slots can be read then. */
+static uint64_t written_tiles(const struct hr_run *run)
+{
+	const bool all = hr_run_tiles_done(run) == run->tiles - run->first_tile;
+	/* Read the watermark even when the count of tiles is complete: the watermark orders the
+	 * reads of checksums and slots, the count does not. */
+	const uint64_t tiles = run->settled ? hr_pipe_settled(run->pipe, run->cpu.slot)
+					    : hr_pipe_written(run->pipe, run->cpu.written);
+
+	return all ? run->tiles : tiles;
+}
+
+/* The store of the sink has failed with err. */
+static int explain_store(const struct hr_appliance *app, const struct hr_run *run, int err,
+			 const char *what, struct hr_error *e)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	char name[96];
+
+	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
+	hr_error_context(e, "pipeline '%s': object '%s' on ssd '%s': %s", run->config->name,
+			 sink->object, app->config.ssd[sink->ssd].name, what);
+	return err;
+}
+
+/*
+ * Make written tiles durable. The watermark is read before the commit of the object map, whose
+ * flush covers all tiles below it. So the map never claims more than the flush has covered. The
+ * commit also stores the checksum of the durable prefix, so that a resumed run can compute the
+ * checksum of the whole object.
+ */
+int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+{
+	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
+	uint64_t tiles = written_tiles(run), bytes;
+	int err;
+
+	if (tiles <= run->durable_tiles)
+		return 0;
+	bytes = tiles * run->sink_tile_bytes;
+	if (bytes > run->sink_bytes)
+		bytes = run->sink_bytes;
+	err = hr_store_progress(&ssd->store, run->sink_id, bytes,
+				hr_sink_tag(run->fingerprint, run->config->sink.checksum),
+				hr_checksums_sink(app, run, tiles), e);
+	if (err)
+		return explain_store(app, run, err, "its progress cannot be recorded", e);
+	run->durable_tiles = tiles;
+	return 0;
+}
+
+void hr_run_log_durable(const struct hr_run *run, const char *what)
+{
+	if (run->config->has_sink)
+		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
+			"again%s",
+			run->config->name, what, (unsigned long long)run->durable_tiles,
+			(unsigned long long)run->tiles, run->config->sink.object,
+			hr_run_resumes(run) ? " to continue from there" : "");
+	else
+		hr_warn("pipeline '%s' %s", run->config->name, what);
+}
+
+/* The workers are gone, commands may be in flight, and the queue pairs cannot be read from the
+ * GPU. */
+static void take_no_queues(struct hr_appliance *app, const struct hr_run *run)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (hr_run_uses_ssd(run, d))
+			hr_health_fault(&app->ssd[d].health, HR_FAULT_UNKNOWN_QUEUES, NULL, -EIO,
+					NULL);
+}
+
+static void take_queues(struct hr_appliance *app, const struct hr_run *run)
+{
+	const uint32_t pairs = hr_run_workers(run, HR_ROLE_IO) * run->ssds;
+
+	for (uint32_t p = 0; run->part[0].access && p < hr_run_parts(run); p++)
+		for (uint32_t i = 0; i < pairs; i++)
+			hr_health_take_qp(&app->ssd[run->ssd[i % run->ssds]].health,
+					  &run->part[p].cpu.qp[i]);
+	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++)
+		for (uint32_t q = 0; q < run->ssds; q++)
+			hr_health_take_qp(&app->ssd[run->ssd[q]].health,
+					  &run->cpu.read_qp[w * run->ssds + q]);
+	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_WRITEBACK); w++)
+		hr_health_take_qp(&app->ssd[run->config->sink.ssd].health, &run->cpu.write_qp[w]);
+}
+
+static int finish_sink(struct hr_appliance *app, struct hr_run *run)
+{
+	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
+	const struct hr_config_object *sink = &run->config->sink;
+	int err = hr_store_finish_version(&ssd->store, run->sink_id, sink->checksum,
+					  hr_checksums_sink(app, run, run->tiles),
+					  sink->keep ? sink->keep : 1, &run->cause);
+
+	if (err)
+		return explain_store(app, run, err, "it cannot be completed", &run->cause);
+	run->durable_tiles = run->tiles;
+	return 0;
+}
+
+/* End a run that failed for run->cause. The sink may be on an ssd that still works, so make
+ * it durable. Returns err. */
+static int end_failed(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	struct hr_error e = { 0 };
+
+	run->outcome = HR_RUN_FAILED;
+	run->error = err;
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	if (run->config->has_sink && !hr_health_failed(&app->ssd[run->config->sink.ssd].health) &&
+	    hr_run_checkpoint(app, run, &e) != 0)
+		hr_error_log(&e, HR_LOG_ERROR);
+	hr_written_remove(app, run);
+	hr_run_log_durable(run, "failed");
+	return err;
+}
+
+/* A worker has reported a failure, or the host has found one. The worker's comes first. */
+static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	struct hr_error later = run->cause;
+
+	if (hr_failure_take(run)) {
+		hr_error_clear(&run->cause);
+		err = hr_failure_explain(app, run, &run->cause);
+		hr_error_log(&run->cause, HR_LOG_ERROR);
+		hr_error_log(&later, HR_LOG_ERROR);
+	}
+	return end_failed(app, run, err);
+}
+
+/* The backend has failed. Results that workers reported before remain valid; the state of queues is
+ * unknown. */
+static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t part,
+				int err, struct hr_error *e)
+{
+	const uint32_t g = hr_config_gpu(run->config, part);
+	char name[96];
+
+	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
+	if (run->config->objects)
+		hr_error_context(e, "pipeline '%s': gpu '%s' failed after %llu pages were read",
+				 run->config->name, app->config.gpu[g].name,
+				 (unsigned long long)hr_run_pages_read(run));
+	else
+		hr_error_context(e, "pipeline '%s': gpu '%s' failed after %llu of %llu tiles",
+				 run->config->name, app->config.gpu[g].name,
+				 (unsigned long long)run->first_tile + hr_run_tiles_done(run),
+				 (unsigned long long)run->tiles);
+	if (hr_failure_take(run)) {
+		hr_failure_explain(app, run, e);
+	} else if (!hr_op_built_in(run->config->op)) {
+		hr_error_add(
+			e, HR_ERROR_FAILED, err,
+			"pipeline '%s': the failure may be in the code of its user operator, %s",
+			run->config->name, run->config->op->name);
+	}
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	run->cause = *e;
+	end_failed(app, run, err);
+	take_no_queues(app, run);
+	app->gpu_failed[g] = true;
+	return err;
+}
+
+/*
+ * Also remove the sinks of pipelines that read this sink: its next version is another object, so
+ * they cannot be resumed.
+ */
+static void remove_dependent(struct hr_appliance *app, const struct hr_run *run)
+{
+	struct hr_error e = { 0 };
+	uint32_t gone = 1u << (run - app->run);
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_run *later = &app->run[i];
+		bool depends = false;
+
+		for (uint32_t s = 0; later->selected && s < later->config->sources; s++)
+			depends |= later->source[s].from >= 0 &&
+				   (gone & 1u << later->source[s].from) != 0;
+		if (!depends || later->outcome != HR_RUN_WAITING)
+			continue;
+		gone |= 1u << i;
+		if (later->config->has_sink &&
+		    hr_store_remove(&app->ssd[later->config->sink.ssd].store, later->sink_id, &e) ==
+			    0)
+			later->sink_id = 0;
+	}
+	hr_error_log(&e, HR_LOG_WARN);
+}
+
+/*
+ * A source differs from the stored data, so the sink is wrong. Remove it, because a later run would
+ * resume it.
+ */
+static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	struct hr_error e = { 0 };
+	int failed;
+
+	run->outcome = HR_RUN_FAILED;
+	run->error = err;
+	failed = run->config->has_sink
+			 ? hr_store_remove(&app->ssd[sink->ssd].store, run->sink_id, &e)
+			 : 0;
+	if (failed)
+		hr_error_add(&run->cause, HR_ERROR_DEVICE, failed,
+			     "pipeline '%s': the incomplete object '%s' on ssd '%s' was made from "
+			     "damaged data and cannot be removed: %s; remove it with 'headrace "
+			     "store rm --pending'",
+			     run->config->name, sink->object, app->config.ssd[sink->ssd].name,
+			     e.text);
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	if (failed || !run->config->has_sink)
+		return err;
+	hr_warn("pipeline '%s': object '%s' on ssd '%s' was made from damaged data; it is removed",
+		run->config->name, sink->object, app->config.ssd[sink->ssd].name);
+	run->sink_id = 0;
+	run->durable_tiles = 0;
+	remove_dependent(app, run);
+	return err;
+}
+
+/* All tiles are done, also when a signal has requested a stop meanwhile. */
+static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
+{
+	int err = hr_checksums_verify(app, run, &run->cause);
+
+	if (err)
+		return conclude_wrong(app, run, err);
+	err = run->config->has_sink ? finish_sink(app, run)
+				    : hr_written_finish(app, run, &run->cause);
+	hr_written_remove(app, run);
+	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
+	run->error = err;
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	return err;
+}
+
+/* The word is downloaded with the descriptor: workers set it when they heed a stop. */
+static bool heeded_stop(const struct hr_run *run)
+{
+	bool stopped = false;
+
+	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+		stopped |= run->part[p].cpu.cache.words->stop != 0;
+	return stopped;
+}
+
+static bool is_whole(const struct hr_run *run, const struct hr_run_end *end)
+{
+	if (end->aborted || end->error || hr_failure_first(run))
+		return false;
+	if (run->part[0].access)
+		return !heeded_stop(run);
+	return !end->stopping || hr_run_tiles_done(run) == run->tiles - run->first_tile;
+}
+
+int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct hr_run_end *end,
+		    int err, struct hr_error *failed)
+{
+	run->through_tiles = hr_run_tiles_done(run);
+	run->read_bytes = hr_run_bytes_read(run);
+	run->ended_ns = hr_now_ns();
+	if (err)
+		return conclude_without_gpu(app, run, end->failed_part, err, failed);
+	/* every tile is written, so a later error of a queue pair does not matter */
+	if (is_whole(run, end)) {
+		err = conclude_whole(app, run);
+		take_queues(app, run);
+		return err;
+	}
+	take_queues(app, run);
+	err = end->error;
+	if (end->aborted)
+		return end_failed(app, run, err);
+	if (err || hr_failure_first(run))
+		return conclude_failed(app, run, err);
+	err = run->config->has_sink ? hr_run_checkpoint(app, run, &run->cause) : 0;
+	hr_written_remove(app, run);
+	run->outcome = HR_RUN_INTERRUPTED;
+	run->error = err ? err : -EINTR;
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	hr_run_log_durable(run, "interrupted");
+	return run->error;
+}

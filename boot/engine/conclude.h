@@ -1,0 +1,36 @@
+/*
+ * boot/engine/conclude.h - the end of a pipeline: the durable part of its sink, and its outcome.
+ * Allocates nothing.
+ */
+#ifndef BOOT_ENGINE_CONCLUDE_H
+#define BOOT_ENGINE_CONCLUDE_H
+
+#include <stdbool.h>
+
+#include "boot/engine/appliance.h"
+
+/* State of the host's watch over the workers. */
+struct hr_run_end {
+	int error;    /* error of a checkpoint, or of a controller; run->cause describes it */
+	bool aborted; /* workers stopped waiting for commands: some may be in flight */
+	/* a signal, or the error, has requested that workers start no new work */
+	bool stopping;
+	uint32_t failed_part; /* whose backend has failed */
+};
+
+/* Make the written tiles of the sink durable. The run has a sink, and is launched or has ended.
+ * 0, or the error of the store. */
+int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
+
+/* Log how much of the sink is durable, after "pipeline 'NAME' WHAT". */
+void hr_run_log_durable(const struct hr_run *run, const char *what);
+
+/*
+ * Call when the workers have ended and the CPU sees their results, or when the backend has failed
+ * with err and *failed. Sets outcome, error, cause, failure and durable_tiles, the health of ssds,
+ * and gpu_failed; logs the cause. Returns run->error: 0; -EINTR: interrupted; > 0 or -errno.
+ */
+int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct hr_run_end *end,
+		    int err, struct hr_error *failed);
+
+#endif

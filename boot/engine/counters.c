@@ -1,0 +1,219 @@
+#include "boot/engine/counters.h"
+
+#include <string.h>
+
+#include "boot/engine/runner.h"
+#include "config/clock.h"
+
+#define PIPELINE_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_counters, field, text, unit, kind, 0, where, what),
+#define ROLE_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_role_counters, field, text, unit, kind, 0, where, what),
+#define CACHE_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_cache_counters, field, text, unit, kind, 0, where, what),
+#define SSD_ROW(fault, text, what)                                                             \
+	HR_COUNTER_ROW(struct faults, count[HR_FAULT_##fault], text, "", U64, 0, HR_IN_STATUS, \
+		       what),
+
+struct faults {
+	uint64_t count[HR_FAULTS];
+};
+
+const struct hr_counter hr_pipeline_counters[] = { HR_PIPELINE_COUNTERS(PIPELINE_ROW){ 0 } };
+const struct hr_counter hr_role_counters[] = { HR_ROLE_COUNTERS(ROLE_ROW){ 0 } };
+const struct hr_counter hr_cache_counters[] = { HR_CACHE_COUNTERS(CACHE_ROW){ 0 } };
+const struct hr_counter hr_ssd_counters[] = { HR_SSD_COUNTERS(SSD_ROW){ 0 } };
+
+_Static_assert(sizeof hr_ssd_counters / sizeof *hr_ssd_counters == HR_FAULTS + 1,
+	       "each fault has a row");
+
+/* ---- counting */
+
+static bool is_wired(const struct hr_appliance *app, const struct hr_run *run)
+{
+	return (app->up >= HR_STAGE_QUEUES || run->started_ns) && hr_run_wired(run);
+}
+
+static void take_queues(struct hr_role_counters *c, const struct hr_nvme_qp *qp, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		c->commands += qp[i].stats.submitted;
+		c->batches += qp[i].stats.batches;
+		c->fences += qp[i].stats.batches;
+		c->doorbells += qp[i].stats.doorbells;
+	}
+}
+
+/* Add up the costs of the workers of a role. */
+static void take_costs(struct hr_role_counters *c, const struct hr_run *run, uint32_t role,
+		       uint32_t first, uint32_t last)
+{
+	for (uint32_t i = first; i < last; i++) {
+		const struct hr_worker_cost *cost = &hr_run_status(run, i)->cost;
+
+		c->cycles += cost->cycles;
+		c->busy_cycles += cost->busy_cycles;
+		c->rounds += cost->rounds;
+		c->busy_rounds += cost->busy_rounds;
+	}
+	if (role == HR_ROLE_PREFETCH)
+		take_queues(c, run->cpu.read_qp, hr_run_workers(run, role) * run->ssds);
+	else if (role == HR_ROLE_WRITEBACK)
+		take_queues(c, run->cpu.write_qp, hr_run_workers(run, role));
+	for (uint32_t p = 0; role == HR_ROLE_IO && p < hr_run_parts(run); p++)
+		take_queues(c, run->part[p].cpu.qp, hr_run_workers(run, role) * run->ssds);
+}
+
+static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint32_t role)
+{
+	const uint32_t first = hr_run_first_status(run, role);
+	const uint32_t last = first + hr_run_role_statuses(run, role);
+
+	c->blocks = run->blocks[role] * hr_run_parts(run);
+	c->workers = last - first;
+	for (uint32_t i = first; i < last; i++) {
+		const struct hr_worker_status *status = hr_run_status(run, i);
+
+		c->heartbeat += hr_acquire_sys_u64(&status->heartbeat);
+		c->tiles += hr_acquire_sys_u64(&status->tiles);
+		c->bytes += hr_acquire_sys_u64(&status->bytes);
+		c->failed += hr_acquire_sys_u32(&status->failed);
+		c->ended += hr_acquire_sys_u32(&status->done);
+	}
+	if (run->settled)
+		take_costs(c, run, role, first, last);
+}
+
+/* Counts of compute workers lie in the memory of workers, so they are known only at the end. */
+static void take_hits(struct hr_cache_counters *c, const struct hr_page_cache *cache)
+{
+	for (uint32_t w = 0; w < cache->computers; w++) {
+		c->accesses += cache->worker[w].accesses;
+		c->misses += cache->worker[w].misses;
+		c->waits_ns += cache->worker[w].waits_ns;
+	}
+}
+
+static void take_pages(struct hr_cache_counters *c, const struct hr_access *access)
+{
+	for (uint32_t w = 0; w < hr_access_io_workers(access); w++) {
+		const struct hr_io_counters *from = &access->counters[w];
+
+		c->requests += hr_acquire_sys_u64(&from->requests);
+		c->merges += hr_acquire_sys_u64(&from->merges);
+		c->pages_read += hr_acquire_sys_u64(&from->reads);
+		c->read_commands += hr_acquire_sys_u64(&from->read_commands);
+		c->pages_whole += hr_acquire_sys_u64(&from->whole);
+		c->evictions += hr_acquire_sys_u64(&from->evictions);
+		c->pages_written += hr_acquire_sys_u64(&from->write_backs);
+		c->write_commands += hr_acquire_sys_u64(&from->write_commands);
+		c->copies += hr_acquire_sys_u64(&from->copies);
+		c->invalidations += hr_acquire_sys_u64(&from->invalidations);
+		c->page_errors += hr_acquire_sys_u64(&from->errors);
+	}
+}
+
+/* The sum over all gpus. */
+static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
+{
+	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
+		take_pages(c, &run->part[p].cpu);
+		if (run->settled)
+			take_hits(c, &run->part[p].cpu.cache);
+	}
+	if (c->accesses && c->misses <= c->accesses)
+		c->hits_ppm =
+			(uint64_t)((double)(c->accesses - c->misses) * 1e6 / (double)c->accesses +
+				   0.5);
+}
+
+void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
+		      const struct hr_run *run)
+{
+	const bool wired = is_wired(app, run);
+
+	memset(c, 0, sizeof *c);
+	c->tiles = run->tiles;
+	c->first_tile = run->first_tile;
+	c->durable_tiles = run->durable_tiles;
+	c->durable_bytes = run->durable_tiles * run->sink_tile_bytes;
+	if (c->durable_bytes > run->sink_bytes)
+		c->durable_bytes = run->sink_bytes;
+	c->read_bytes = hr_run_bytes_read(run);
+	if (run->ended_ns)
+		c->tiles_done = run->through_tiles;
+	else if (wired && run->started_ns)
+		c->tiles_done = hr_run_tiles_done(run);
+	for (uint32_t role = 0; wired && role < HR_RUN_ROLES; role++)
+		if (run->blocks[role])
+			take_role(&c->role[role], run, role);
+	if (wired && run->part[0].access)
+		take_cache(&c->cache, run);
+}
+
+void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,
+		      uint64_t now_ns)
+{
+	c->duration_ns = started_ns ? (ended_ns ? ended_ns : now_ns) - started_ns : 0;
+	c->read_bytes_per_s = 0;
+	if (c->duration_ns)
+		c->read_bytes_per_s =
+			(uint64_t)((double)c->read_bytes * HR_NS_PER_S / (double)c->duration_ns +
+				   0.5);
+}
+
+/* ---- output */
+
+static void put(struct hr_json *out, const struct hr_counter *row, const void *at, bool whole)
+{
+	switch ((enum hr_counter_type)row->type) {
+	case HR_COUNTER_U64:
+		hr_json_u64(out, row->name, *(const uint64_t *)at);
+		break;
+	case HR_COUNTER_U32:
+		hr_json_u64(out, row->name, *(const uint32_t *)at);
+		break;
+	case HR_COUNTER_NS:
+		if (whole)
+			hr_json_u64(out, row->name, *(const uint64_t *)at / HR_NS_PER_MS);
+		else
+			hr_json_fixed(out, row->name, (double)*(const uint64_t *)at / HR_NS_PER_MS,
+				      3);
+		break;
+	case HR_COUNTER_REAL:
+		hr_json_fixed(out, row->name, *(const double *)at, row->decimals);
+		break;
+	}
+}
+
+void hr_counters_json(struct hr_json *out, const struct hr_counter *row, const void *of,
+		      unsigned in)
+{
+	for (; row->name; row++)
+		if ((row->in & in & HR_IN_ANY) && !(row->in & ~in & ~(unsigned)HR_IN_ANY))
+			put(out, row, (const char *)of + row->at, in & HR_IN_STATUS);
+}
+
+void hr_role_counters_json(struct hr_json *out, const struct hr_counters *c, unsigned in)
+{
+	static const char *const name[HR_RUN_ROLES] = { "prefetch", "compute", "writeback", "io",
+							"compute" };
+
+	for (uint32_t role = 0; role < HR_RUN_ROLES; role++) {
+		const struct hr_role_counters *of = &c->role[role];
+		const unsigned queues =
+			role == HR_ROLE_COMPUTE || role == HR_ROLE_ACCESS ? 0 : HR_IF_QUEUES;
+
+		if (!of->blocks)
+			continue;
+		hr_json_object(out, name[role]);
+		hr_counters_json(out, hr_role_counters, of,
+				 in | queues | (of->cycles ? HR_IF_CYCLES : 0));
+		hr_json_close(out);
+	}
+	if (c->role[HR_ROLE_IO].blocks) {
+		hr_json_object(out, "cache");
+		hr_counters_json(out, hr_cache_counters, &c->cache, in);
+		hr_json_close(out);
+	}
+}

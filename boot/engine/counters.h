@@ -1,0 +1,177 @@
+/*
+ * boot/engine/counters.h - the counters of pipelines, ssds and measurements, one row each.
+ *
+ * `status`, the results of `run` and `bench`, and the record that an engine shares with its
+ * supervisor use these rows; none has a list of its own. To add a counter, add its row here, and
+ * count it in hr_counters_take().
+ */
+#ifndef BOOT_ENGINE_COUNTERS_H
+#define BOOT_ENGINE_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot/engine/appliance.h"
+#include "config/json.h"
+
+/* Places and conditions for the output of a counter. */
+enum {
+	HR_IN_STATUS = 1 << 0,
+	HR_IN_RUN = 1 << 1,  /* the result of a run */
+	HR_IN_SINK = 1 << 2, /* `sink` of that result */
+	HR_IN_BENCH = 1 << 3,
+	HR_IF_QUEUES = 1 << 4,	 /* the role drives queue pairs */
+	HR_IF_CYCLES = 1 << 5,	 /* workers count cycles */
+	HR_IF_GPU = 1 << 6,	 /* they run on a GPU */
+	HR_IF_COPIED = 1 << 7,	 /* tiles were also copied to GPU memory first */
+	HR_IF_IO = 1 << 8,	 /* commands of one size */
+	HR_IF_BASELINE = 1 << 9, /* a program without headrace was measured, too */
+	HR_IN_ANY = HR_IF_QUEUES - 1
+};
+
+enum hr_counter_type {
+	HR_COUNTER_U64,
+	HR_COUNTER_U32,
+	HR_COUNTER_NS, /* uint64_t of nanoseconds, printed in milliseconds */
+	HR_COUNTER_REAL
+};
+
+struct hr_counter {
+	const char *name; /* name in JSON, with its unit */
+	const char *unit; /* "" for a plain number */
+	const char *help; /* description for users */
+	uint16_t at;	  /* offset in the struct of the rows */
+	uint16_t in;	  /* HR_IN_..., HR_IF_... */
+	uint8_t type;	  /* enum hr_counter_type */
+	uint8_t decimals; /* decimals of a real number */
+};
+
+/* COUNTER(field, name, unit, type, in, help), in the order of output. */
+#define HR_PIPELINE_COUNTERS(COUNTER)                                                           \
+	COUNTER(tiles, "tiles", "tiles", U64, HR_IN_STATUS | HR_IN_RUN, "all of the pipeline")  \
+	COUNTER(first_tile, "first_tile", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,               \
+		"durable from an earlier run: this one begins behind them")                     \
+	COUNTER(tiles_done, "tiles_done", "tiles", U64, HR_IN_STATUS, "through since it began") \
+	COUNTER(durable_tiles, "durable_tiles", "tiles", U64, HR_IN_STATUS | HR_IN_SINK,        \
+		"of the sink, that stay when power fails")                                      \
+	COUNTER(durable_bytes, "durable_bytes", "bytes", U64, HR_IN_SINK, "the same")           \
+	COUNTER(read_bytes, "read_bytes", "bytes", U64, HR_IN_STATUS | HR_IN_RUN,               \
+		"of all sources or objects, read since it began")                               \
+	COUNTER(duration_ns, "duration_ms", "ms", NS, HR_IN_STATUS | HR_IN_RUN,                 \
+		"from its launch until now, or until its end")                                  \
+	COUNTER(read_bytes_per_s, "read_bytes_per_s", "bytes/s", U64, HR_IN_STATUS | HR_IN_RUN, \
+		"read_bytes in duration_ms")
+
+#define HR_ROLE_COUNTERS(COUNTER)                                                                  \
+	COUNTER(blocks, "blocks", "blocks", U64, HR_IN_STATUS | HR_IN_RUN, "worker blocks")        \
+	COUNTER(workers, "workers", "workers", U64, HR_IN_STATUS | HR_IN_RUN, "in all blocks")     \
+	COUNTER(ended, "ended", "workers", U64, HR_IN_STATUS, "that have ended")                   \
+	COUNTER(failed, "failed", "workers", U64, HR_IN_STATUS, "that have met an error")          \
+	COUNTER(heartbeat, "heartbeat", "", U64, HR_IN_STATUS, "changes while they make progress") \
+	COUNTER(tiles, "tiles", "tiles", U64, HR_IN_STATUS, "completed; for io: pages")            \
+	COUNTER(bytes, "bytes", "bytes", U64, HR_IN_STATUS, "read from sources, or written")       \
+	COUNTER(rounds, "rounds", "rounds", U64, HR_IN_RUN, "of the loops of workers")             \
+	COUNTER(busy_rounds, "busy_rounds", "rounds", U64, HR_IN_RUN,                              \
+		"in which a worker had work")                                                      \
+	COUNTER(cycles, "cycles", "cycles", U64, HR_IN_RUN | HR_IF_CYCLES,                         \
+		"of workers, where they are counted")                                              \
+	COUNTER(busy_cycles, "busy_cycles", "cycles", U64, HR_IN_RUN | HR_IF_CYCLES,               \
+		"of busy rounds")                                                                  \
+	COUNTER(commands, "commands", "commands", U64, HR_IN_RUN | HR_IF_QUEUES, "sent to ssds")   \
+	COUNTER(batches, "batches", "batches", U64, HR_IN_RUN | HR_IF_QUEUES,                      \
+		"that commands were sent in")                                                      \
+	COUNTER(fences, "fences", "fences", U64, HR_IN_RUN | HR_IF_QUEUES,                         \
+		"of the system, for batches")                                                      \
+	COUNTER(doorbells, "doorbells", "writes", U64, HR_IN_RUN | HR_IF_QUEUES,                   \
+		"to doorbell registers")
+
+/* Of the page cache of an access operator. */
+#define HR_CACHE_COUNTERS(COUNTER)                                                                 \
+	COUNTER(accesses, "accesses", "pages", U64, HR_IN_RUN, "looked up by compute workers")     \
+	COUNTER(misses, "misses", "pages", U64, HR_IN_RUN, "accesses to pages not in the cache")   \
+	COUNTER(hits_ppm, "hits_ppm", "ppm", U64, HR_IN_RUN, "share of accesses without a miss")   \
+	COUNTER(waits_ns, "waits_ms", "ms", NS, HR_IN_RUN, "of compute workers for pages")         \
+	COUNTER(requests, "requests", "requests", U64, HR_IN_STATUS | HR_IN_RUN,                   \
+		"for pages, taken by I/O workers")                                                 \
+	COUNTER(merges, "merges", "requests", U64, HR_IN_STATUS | HR_IN_RUN,                       \
+		"for pages that were there or on their way")                                       \
+	COUNTER(pages_read, "pages_read", "pages", U64, HR_IN_STATUS | HR_IN_RUN, "from ssds")     \
+	COUNTER(read_commands, "read_commands", "commands", U64, HR_IN_STATUS | HR_IN_RUN,         \
+		"for pages read; neighbours share one")                                            \
+	COUNTER(pages_whole, "pages_written_whole", "pages", U64, HR_IN_STATUS | HR_IN_RUN,        \
+		"not read, because a worker wrote all of them")                                    \
+	COUNTER(evictions, "evictions", "pages", U64, HR_IN_STATUS | HR_IN_RUN,                    \
+		"removed to make room")                                                            \
+	COUNTER(pages_written, "pages_written", "pages", U64, HR_IN_STATUS | HR_IN_RUN, "to ssds") \
+	COUNTER(write_commands, "write_commands", "commands", U64, HR_IN_STATUS | HR_IN_RUN,       \
+		"for pages written")                                                               \
+	COUNTER(copies, "pages_copied", "pages", U64, HR_IN_STATUS | HR_IN_RUN,                    \
+		"from the memory of another gpu")                                                  \
+	COUNTER(invalidations, "invalidations", "pages", U64, HR_IN_STATUS | HR_IN_RUN,            \
+		"removed because another gpu wrote to them")                                       \
+	COUNTER(page_errors, "page_errors", "pages", U64, HR_IN_STATUS | HR_IN_RUN,                \
+		"that could not be read")
+
+/* COUNTER(fault, name, help): faults of an ssd since the engine started, in the order of enum
+ * hr_fault. */
+#define HR_SSD_COUNTERS(COUNTER)                                                                   \
+	COUNTER(LOST_COMMAND, "lost_commands",                                                     \
+		"commands without a completion before their deadline")                             \
+	COUNTER(BROKEN_QUEUE, "broken_queues", "queue pairs on which the controller broke a rule") \
+	COUNTER(KEPT_QUEUE, "kept_queues", "queue pairs that the controller did not delete")       \
+	COUNTER(UNKNOWN_QUEUES, "unknown_queues", "failures of a gpu that used queue pairs")       \
+	COUNTER(NAMESPACE, "changed_namespaces", "changes of the namespace while it was open")     \
+	COUNTER(DOORBELL, "wrong_doorbells", "doorbell writes that the controller refused")        \
+	COUNTER(ADMIN_QUEUE, "admin_queue_failures", "ends of the admin queue")                    \
+	COUNTER(FATAL, "fatal_statuses", "internal failures that the controller reported")         \
+	COUNTER(GONE, "removals", "losses of the registers: the device was gone")                  \
+	COUNTER(RESET, "foreign_resets", "resets by another process or driver")
+
+#define HR_COUNTER_FIELD(field, name, unit, type, in, help) uint64_t field;
+
+/* Sums over the workers of one role. All 0: the pipeline has no such role, or is not wired. */
+struct hr_role_counters {
+	HR_ROLE_COUNTERS(HR_COUNTER_FIELD)
+};
+
+/* All 0: a stream operator, or the pipeline is not wired. */
+struct hr_cache_counters {
+	HR_CACHE_COUNTERS(HR_COUNTER_FIELD)
+};
+
+/* Counters of one pipeline; words of 8 bytes only. */
+struct hr_counters {
+	HR_PIPELINE_COUNTERS(HR_COUNTER_FIELD)
+	struct hr_role_counters role[HR_RUN_ROLES];
+	struct hr_cache_counters cache;
+};
+
+/* The rows of those structs, and of count[HR_FAULTS] of an ssd; the last row has no name. */
+extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_cache_counters[],
+	hr_ssd_counters[];
+
+/* A row of another struct, for a measurement. */
+#define HR_COUNTER_ROW(of, field, text, of_unit, kind, digits, where, what)                   \
+	{                                                                                     \
+		.name = (text), .unit = (of_unit), .help = (what), .at = offsetof(of, field), \
+		.in = (where), .type = HR_COUNTER_##kind, .decimals = (digits)                \
+	}
+
+/* Count, at any time; costs of roles (from `rounds` on) only after the run has settled.
+ * hr_counters_time() computes durations and rates, also when no engine runs. */
+void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
+		      const struct hr_run *run);
+/* started_ns 0: not started. ended_ns 0: still running, so the time until now_ns counts. */
+void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,
+		      uint64_t now_ns);
+
+/* Write members for the rows that belong to one output: HR_IN_..., with the conditions that hold
+ * there. */
+void hr_counters_json(struct hr_json *out, const struct hr_counter *row, const void *of,
+		      unsigned in);
+
+/* Write a member for each role of the pipeline: "prefetch", "compute", "writeback"; for an access
+ * operator "io", "compute", and "cache" for its page cache. */
+void hr_role_counters_json(struct hr_json *out, const struct hr_counters *c, unsigned in);
+
+#endif

@@ -1,0 +1,89 @@
+#include "boot/engine/inuse.h"
+
+#include <string.h>
+
+static bool runs(const struct hr_run *run)
+{
+	return run->started_ns && !run->ended_ns && hr_run_wired(run);
+}
+
+/* It runs, or will run with the objects that it has found. */
+static bool is_open(const struct hr_appliance *app, const struct hr_run *run)
+{
+	if (app->resolves_late)
+		return runs(run);
+	return run->selected && run->outcome == HR_RUN_WAITING && !run->ended_ns;
+}
+
+bool hr_any_running(const struct hr_appliance *app)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (runs(&app->run[i]))
+			return true;
+	return false;
+}
+
+static bool reads(const struct hr_run *run, uint32_t d, uint64_t id)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	for (uint32_t s = 0; s < p->sources; s++)
+		if (p->source[s].ssd == d && run->source[s].id == id)
+			return true;
+	for (uint32_t i = 0; i < p->objects; i++)
+		if (run->object[i].used && p->object[i].ssd == d && run->object[i].id == id)
+			return true;
+	return false;
+}
+
+const struct hr_run *hr_run_reading(const struct hr_appliance *app, uint32_t d, uint64_t id)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (is_open(app, &app->run[i]) && reads(&app->run[i], d, id))
+			return &app->run[i];
+	return NULL;
+}
+
+static bool changes(const struct hr_run *run, uint32_t d, uint64_t id)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	for (uint32_t i = 0; i < p->objects; i++)
+		if (run->object[i].used && p->object[i].writes && !run->object[i].made &&
+		    p->object[i].ssd == d && run->object[i].id == id)
+			return true;
+	return false;
+}
+
+const struct hr_run *hr_run_changing(const struct hr_appliance *app, uint32_t d, uint64_t id,
+				     bool running)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if ((running ? runs(run) : is_open(app, run)) && changes(run, d, id))
+			return run;
+	}
+	return NULL;
+}
+
+static bool makes(const struct hr_run *run, uint32_t d, const char *name)
+{
+	const struct hr_config_pipeline *p = run->config;
+
+	if (p->has_sink && run->sink_id && p->sink.ssd == d && strcmp(p->sink.object, name) == 0)
+		return true;
+	for (uint32_t i = 0; i < p->objects; i++)
+		if (run->object[i].made && p->object[i].ssd == d &&
+		    strcmp(p->object[i].object, name) == 0)
+			return true;
+	return false;
+}
+
+const struct hr_run *hr_run_making(const struct hr_appliance *app, uint32_t d, const char *name)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (is_open(app, &app->run[i]) && makes(&app->run[i], d, name))
+			return &app->run[i];
+	return NULL;
+}

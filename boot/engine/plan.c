@@ -1,0 +1,287 @@
+#include "boot/engine/plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "boot/engine/refuse.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/stage_objects.h"
+#include "boot/engine/stage_partition.h"
+#include "boot/engine/stage_queues.h"
+#include "boot/engine/stage_sinks.h"
+#include "boot/engine/stages.h"
+#include "config/log.h"
+#include "config/uses.h"
+#include "nvme/status.h"
+
+/* ---- the runs that the stages process */
+
+static hr_pipelines selected(const struct hr_appliance *app)
+{
+	hr_pipelines set = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		set |= (uint32_t)app->run[i].selected << i;
+	return set;
+}
+
+static void select_runs(struct hr_appliance *app, hr_pipelines set)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		app->run[i].selected = set >> i & 1;
+}
+
+/* Reset a run, except the members that stage `backends` has set. */
+static void reset(struct hr_appliance *app, uint32_t i)
+{
+	struct hr_run *run = &app->run[i];
+	enum hr_entry entry[HR_GPUS_MAX];
+	uint32_t threads[HR_GPUS_MAX];
+
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
+		entry[p] = run->part[p].entry;
+		threads[p] = run->part[p].entry_threads;
+	}
+	memset(run, 0, sizeof *run);
+	run->config = &app->config.pipeline[i];
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
+		run->part[p].entry = entry[p];
+		run->part[p].entry_threads = threads[p];
+	}
+}
+
+/* Find the objects of one pipeline, as they are now: sinks that other pipelines make do not
+ * count. */
+static int find_objects(struct hr_appliance *app, uint32_t i)
+{
+	const hr_pipelines before = selected(app);
+	const bool keep_going = app->keep_going;
+	int err;
+
+	hr_error_clear(&app->error);
+	reset(app, i);
+	select_runs(app, 1u << i);
+	app->keep_going = false;
+	err = hr_objects_up(app);
+	app->keep_going = keep_going;
+	select_runs(app, before);
+	return err;
+}
+
+/* ---- a plan */
+
+static uint64_t room_for(uint64_t tiles)
+{
+	return tiles + tiles / 2 + 16;
+}
+
+/* The pipelines whose objects exist. Of the others only those that are wanted are an error. */
+static int find_all(struct hr_plan *plan, hr_pipelines wanted, hr_pipelines *found)
+{
+	struct hr_appliance *app = plan->app;
+
+	*found = 0;
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const int err = plan->usable >> i & 1 ? find_objects(app, i) : -ENODEV;
+
+		if (!err) {
+			*found |= 1u << i;
+			app->run[i].tiles = room_for(app->run[i].tiles);
+		} else if (wanted >> i & 1) {
+			return err;
+		}
+	}
+	hr_error_clear(&app->error);
+	return 0;
+}
+
+static hr_pipelines last_of(hr_pipelines set)
+{
+	return set ? 1u << (31 - __builtin_clz(set)) : 0;
+}
+
+/* Leave out one pipeline after the other, until the rest has room. */
+static hr_pipelines choose(struct hr_appliance *app, hr_pipelines found, hr_pipelines wanted)
+{
+	hr_pipelines set = found;
+	int err;
+
+	do {
+		select_runs(app, set);
+		err = set ? hr_partition_up(app) : 0;
+		if (!err || set == wanted)
+			break;
+		hr_error_clear(&app->error);
+		set &= ~last_of(set & ~wanted);
+	} while (set);
+	return set;
+}
+
+/* Memory for these pipelines, whose objects were found one by one. */
+static int take_memory(struct hr_plan *plan, hr_pipelines set)
+{
+	struct hr_appliance *app = plan->app;
+	int err;
+
+	hr_error_clear(&app->error);
+	select_runs(app, set);
+	app->up = HR_STAGE_OBJECTS;
+	err = hr_appliance_raise(app, HR_STAGE_MEMORY);
+	if (err)
+		hr_appliance_down_to(app, HR_STAGE_STORES);
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		if (err || !(set >> i & 1))
+			continue;
+		plan->run[i] = app->run[i];
+		reset(app, i); /* the status does not show the tiles of the plan */
+	}
+	plan->planned = err ? 0 : set;
+	select_runs(app, 0);
+	return err;
+}
+
+int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted)
+{
+	struct hr_appliance *app = plan->app;
+	hr_pipelines found, set;
+	int err;
+
+	err = find_all(plan, wanted, &found);
+	if (err) {
+		hr_error_log(&app->error, HR_LOG_ERROR);
+		return err;
+	}
+	plan->planned = 0;
+	hr_appliance_down_to(app, HR_STAGE_STORES);
+	set = choose(app, found, wanted);
+	err = set ? take_memory(plan, set) : 0;
+	if (err && err != -EINTR &&
+	    set != wanted) /* the machine has less memory than the limits say */
+		err = wanted ? take_memory(plan, wanted) : 0;
+	return err;
+}
+
+/* ---- a start */
+
+static bool fits(const struct hr_run *planned, const struct hr_run *run)
+{
+	bool same =
+		run->sink_tile_bytes == planned->sink_tile_bytes && run->tiles <= planned->tiles;
+
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		same &= run->source[s].tile_bytes == planned->source[s].tile_bytes &&
+			run->source[s].verifiable == planned->source[s].verifiable;
+	for (uint32_t k = 0; k < run->config->objects; k++)
+		same &= run->object[k].used == planned->object[k].used &&
+			run->object[k].bytes == planned->object[k].bytes;
+	return same;
+}
+
+/* The objects of this start, and the memory of the plan, zeroed. */
+static int lay_out(struct hr_plan *plan, uint32_t i)
+{
+	struct hr_appliance *app = plan->app;
+	struct hr_run *run = &app->run[i];
+	const bool selected_before = run->selected;
+	int err = 0;
+
+	plan->fresh = *run;
+	*run = plan->run[i];
+	run->selected = selected_before;
+	memcpy(run->source, plan->fresh.source, sizeof run->source);
+	memcpy(run->object, plan->fresh.object, sizeof run->object);
+	run->tiles = run->cpu.tiles = plan->fresh.tiles;
+	run->sink_bytes = plan->fresh.sink_bytes;
+	for (uint32_t p = 0; !err && p < hr_run_parts(run); p++)
+		err = hr_layout_clear(hr_run_layout(run, p),
+				      &app->memory[hr_config_gpu(run->config, p)], &app->error);
+	return err;
+}
+
+/* The stages `sinks` and `queues` for one run. */
+static int raise_one(struct hr_appliance *app, uint32_t i)
+{
+	const hr_pipelines before = selected(app);
+	const bool keep_going = app->keep_going;
+	int err;
+
+	select_runs(app, 1u << i);
+	app->keep_going = false;
+	err = hr_sinks_up(app);
+	if (!err && app->run[i].outcome == HR_RUN_WAITING)
+		err = hr_queues_up(app);
+	app->keep_going = keep_going;
+	app->refused = false;
+	select_runs(app, before);
+	return err;
+}
+
+int hr_plan_check(struct hr_plan *plan, uint32_t i)
+{
+	int err = find_objects(plan->app, i);
+
+	hr_error_clear(&plan->app->error);
+	if (!err && (!(plan->planned >> i & 1) || !fits(&plan->run[i], &plan->app->run[i]))) {
+		plan->planned &= ~(1u << i);
+		err = -EAGAIN;
+	}
+	return err;
+}
+
+int hr_plan_start(struct hr_plan *plan, uint32_t i)
+{
+	struct hr_appliance *app = plan->app;
+	struct hr_run *run = &app->run[i];
+	int err;
+
+	hr_unseal();
+	err = find_objects(app, i);
+	if (!err && (!(plan->planned >> i & 1) || !fits(&plan->run[i], run))) {
+		plan->planned &= ~(1u << i);
+		return -EAGAIN;
+	}
+	if (!err)
+		err = lay_out(plan, i);
+	if (!err)
+		err = hr_signals_pending() ? -EINTR : raise_one(app, i);
+	run->selected = true;
+	if (err) {
+		hr_plan_end(plan, i);
+		hr_plan_refuse(plan, i, err);
+	}
+	return err;
+}
+
+void hr_plan_end(struct hr_plan *plan, uint32_t i)
+{
+	struct hr_appliance *app = plan->app;
+	struct hr_run *run = &app->run[i];
+
+	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+		for (uint32_t d = 0; d < app->config.ssds; d++)
+			if (hr_run_wired(run) && hr_run_uses_ssd(run, d))
+				hr_ssd_delete_qps_of(&app->ssd[d], hr_run_layout(run, p));
+	run->pipe = NULL;
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
+		run->part[p].access = NULL;
+	hr_sinks_down(app);
+}
+
+void hr_plan_refuse(struct hr_plan *plan, uint32_t i, int err)
+{
+	struct hr_appliance *app = plan->app;
+	struct hr_run *run = &app->run[i];
+	char text[96];
+
+	if (err != -EINTR) {
+		hr_fail(&app->error, HR_ERROR_FAILED, err, "pipeline '%s': %s", run->config->name,
+			hr_error_name(err, text, sizeof text));
+		hr_error_log(&app->error, HR_LOG_ERROR);
+	}
+	run->selected = true;
+	run->outcome = err == -EINTR ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
+	run->error = err;
+	run->cause = app->error;
+	hr_error_clear(&app->error);
+}

@@ -1,0 +1,214 @@
+#include "boot/engine/schedule.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/check.h"
+#include "config/uses.h"
+
+static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
+{
+	return a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
+}
+
+/* A start that writes the object also changes the other one: they are one object, or the other one
+ * is an older version of this sink (keep). */
+static bool changes(const struct hr_config_object *written, const struct hr_config_object *other)
+{
+	return same(written, other) ||
+	       (written->ssd == other->ssd &&
+		hr_config_version_of(other->object, written->object, written->keep));
+}
+
+static bool touches(const struct hr_config_pipeline *p, const struct hr_config_object *written)
+{
+	const struct hr_config_object *other;
+	bool any = false;
+
+	for (uint32_t k = 0; (other = hr_config_writes(p, k)) != NULL; k++)
+		any |= changes(written, other);
+	for (uint32_t k = 0; (other = hr_config_reads(p, k)) != NULL; k++)
+		any |= changes(written, other);
+	return any;
+}
+
+/* The first writes an object that the second reads or writes. */
+static bool disturbs(const struct hr_config_pipeline *a, const struct hr_config_pipeline *b)
+{
+	const struct hr_config_object *written;
+
+	for (uint32_t k = 0; (written = hr_config_writes(a, k)) != NULL; k++)
+		if (touches(b, written))
+			return true;
+	return false;
+}
+
+bool hr_schedule_depend(const struct hr_config_pipeline *a, const struct hr_config_pipeline *b)
+{
+	return disturbs(a, b) || disturbs(b, a);
+}
+
+bool hr_schedule_reads(const struct hr_config_pipeline *reader,
+		       const struct hr_config_pipeline *writer)
+{
+	const struct hr_config_object *made, *read;
+
+	for (uint32_t w = 0; (made = hr_config_writes(writer, w)) != NULL; w++)
+		for (uint32_t r = 0; (read = hr_config_reads(reader, r)) != NULL; r++)
+			if (same(made, read))
+				return true;
+	return false;
+}
+
+hr_pipelines hr_schedule_before(const struct hr_appliance *app, uint32_t i)
+{
+	hr_pipelines before = 0;
+
+	/* Start with the nearest one, because its own dependencies come before it. */
+	for (uint32_t j = i; j-- > 0;) {
+		bool waits = false;
+
+		for (uint32_t k = j + 1; k <= i; k++)
+			waits |= (k == i || before >> k & 1) &&
+				 hr_schedule_depend(&app->config.pipeline[j],
+						    &app->config.pipeline[k]);
+		if (waits && app->run[j].selected)
+			before |= 1u << j;
+	}
+	return before;
+}
+
+static bool is_of(const struct hr_appliance *app, uint32_t i, uint32_t g)
+{
+	return app->run[i].selected && hr_config_uses_gpu(&app->config.pipeline[i], g);
+}
+
+/* Pipelines on gpu g that may run at the same time as pipeline i. */
+static hr_pipelines beside(const struct hr_appliance *app, uint32_t i, uint32_t g)
+{
+	const hr_pipelines before = hr_schedule_before(app, i);
+	hr_pipelines all = 0;
+
+	for (uint32_t j = 0; j < app->config.pipelines; j++)
+		if (j != i && is_of(app, j, g) && !(before >> j & 1) &&
+		    !(hr_schedule_before(app, j) >> i & 1))
+			all |= 1u << j;
+	return all;
+}
+
+/* Blocks of a set of pipelines; 0: they may not all run at the same time. */
+static uint64_t blocks_of(const struct hr_appliance *app, hr_pipelines set,
+			  const hr_pipelines *with, const uint32_t *blocks)
+{
+	uint64_t sum = 0;
+
+	if ((uint32_t)__builtin_popcount(set) > app->config.parallel)
+		return 0;
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		if (!(set >> i & 1))
+			continue;
+		if (set & ~with[i] & ~(1u << i))
+			return 0;
+		sum += blocks[i];
+	}
+	return sum;
+}
+
+/* Sets of pipelines that may run at the same time, tried one by one: there are 16 at most. */
+uint64_t hr_schedule_blocks(const struct hr_appliance *app, uint32_t g, const uint32_t *blocks,
+			    hr_pipelines *them)
+{
+	hr_pipelines with[HR_PIPELINES_MAX] = { 0 }, all = 0;
+	uint64_t most = 0;
+
+	*them = 0;
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		if (!is_of(app, i, g))
+			continue;
+		all |= 1u << i;
+		with[i] = beside(app, i, g);
+	}
+	for (hr_pipelines set = all; set; set = (set - 1) & all) {
+		const uint64_t sum = blocks_of(app, set, with, blocks);
+
+		if (sum >= most && sum) {
+			most = sum;
+			*them = set;
+		}
+	}
+	return most;
+}
+
+uint32_t hr_schedule_beside(const struct hr_appliance *app, uint32_t g)
+{
+	uint32_t one[HR_PIPELINES_MAX];
+	hr_pipelines them;
+
+	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
+		one[i] = 1;
+	return (uint32_t)hr_schedule_blocks(app, g, one, &them);
+}
+
+uint32_t hr_schedule_budget(const struct hr_appliance *app, uint32_t g)
+{
+	const uint32_t limit = app->config.gpu[g].blocks;
+	const bool gpu = app->backend[g].lanes > 1; /* otherwise each block is a thread */
+	uint32_t held = UINT32_MAX;
+
+	if (gpu && hr_schedule_beside(app, g) > 1)
+		held = app->backend[g].side_by_side;
+	return limit && limit < held ? limit : held;
+}
+
+/* "'a' (4 blocks), 'b' (2 blocks)" */
+static const char *name_them(const struct hr_appliance *app, hr_pipelines them,
+			     const uint32_t *blocks, char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < app->config.pipelines && at < bytes; i++)
+		if (them >> i & 1)
+			at += (size_t)snprintf(text + at, bytes - at, "%s'%.40s' (%u)",
+					       at ? ", " : "", app->config.pipeline[i].name,
+					       blocks[i]);
+	return text;
+}
+
+static int check_gpu(struct hr_appliance *app, uint32_t g, const uint32_t *blocks)
+{
+	const struct hr_config_gpu *gpu = &app->config.gpu[g];
+	const uint32_t budget = hr_schedule_budget(app, g);
+	char names[HR_LOG_LINE_MAX / 4], limit[80];
+	hr_pipelines them;
+	const uint64_t need = hr_schedule_blocks(app, g, blocks, &them);
+
+	if (need <= budget)
+		return 0;
+	if (gpu->blocks && gpu->blocks == budget)
+		snprintf(limit, sizeof limit, "gpus[%u].blocks allows %u", g, budget);
+	else
+		snprintf(limit, sizeof limit, "%.40s holds %u of several pipelines",
+			 app->backend[g].name, budget);
+	return hr_error_add(
+		&app->error, HR_ERROR_USAGE, -EINVAL,
+		"%s:%u: gpu '%s': pipelines that may run at the same time need %llu blocks, "
+		"but %s: %s; use fewer blocks, or a smaller appliance.parallel (%u)",
+		app->config.file, gpu->line, gpu->name, (unsigned long long)need, limit,
+		name_them(app, them, blocks, names, sizeof names), app->config.parallel);
+}
+
+int hr_schedule_check(struct hr_appliance *app)
+{
+	uint32_t blocks[HR_PIPELINES_MAX] = { 0 };
+	int err = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		for (int role = 0; role < HR_RUN_ROLES; role++)
+			blocks[i] += app->run[i].blocks[role];
+	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
+		if (app->gpu_up[g])
+			err = check_gpu(app, g, blocks);
+	return err;
+}

@@ -1,0 +1,286 @@
+#include "boot/engine/written.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/engine/pending.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/stage_sinks.h"
+#include "config/log.h"
+#include "config/tick.h"
+#include "config/uses.h"
+
+#define ZERO_BYTES (4u << 20)
+
+static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
+{
+	return a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
+}
+
+int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object)
+{
+	for (uint32_t j = 0; j < i; j++)
+		if (app->run[j].selected &&
+		    hr_config_creates_name(app->run[j].config, object->ssd, object->object))
+			return (int)j;
+	return -1;
+}
+
+/* Index of the object in a run of an access operator; the number of its objects: it has none. */
+static uint32_t index_of(const struct hr_run *run, const struct hr_config_object *object)
+{
+	uint32_t i = 0;
+
+	while (i < run->config->objects && !same(&run->config->object[i], object))
+		i++;
+	return i;
+}
+
+uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object)
+{
+	return run->config->objects ? run->object[index_of(run, object)].bytes : run->sink_bytes;
+}
+
+uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object)
+{
+	return run->config->objects ? run->object[index_of(run, object)].id : run->sink_id;
+}
+
+/* ---- creation */
+
+static bool is_mine(const struct hr_run *run, uint32_t i, const struct hr_store_object *object)
+{
+	return object && object->tag == hr_sink_tag(run->fingerprint, false) &&
+	       object->bytes == run->object[i].bytes;
+}
+
+/* True when the run makes objects, changes no other, and all of them are complete. */
+static bool is_complete(const struct hr_run *run, struct hr_store *const store[HR_SSDS_MAX])
+{
+	const struct hr_config_pipeline *p = run->config;
+	bool any = false;
+
+	for (uint32_t i = 0; i < p->objects; i++) {
+		const struct hr_config_object *object = &p->object[i];
+
+		if (!run->object[i].used || !object->writes)
+			continue;
+		if (!object->bytes || object->replace ||
+		    !is_mine(run, i, hr_store_find(store[object->ssd], object->object)))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *object, bool pending,
+		      const char *why)
+{
+	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+
+	return hr_error_add(
+		&app->error, HR_ERROR_FAILED, -EEXIST,
+		"%s:%u: object '%s' %s on ssd '%s', and is not of this run%s; remove it with "
+		"'headrace store rm%s %s %s', or set replace = true",
+		app->config.file, object->line, object->object,
+		pending ? "is incomplete" : "exists", ssd->name, why, pending ? " --pending" : "",
+		ssd->device, object->object);
+}
+
+int hr_written_create(struct hr_appliance *app, const struct hr_config_object *object,
+		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
+		      uint64_t *id)
+{
+	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+	struct hr_store_object *made;
+	struct hr_error e = { 0 };
+	char name[96];
+	const int err = hr_store_create(store, object->object, bytes, tag, replace, &made, &e);
+
+	if (err) {
+		hr_fail(&e, err == -EINVAL ? HR_ERROR_USAGE : HR_ERROR_FAILED, err, "%s",
+			hr_store_error_name(err, name, sizeof name));
+		hr_error_add(&app->error, e.kind, err,
+			     "%s:%u: object '%s' of %llu bytes cannot be created on ssd '%s': %s",
+			     app->config.file, object->line, object->object,
+			     (unsigned long long)bytes, ssd->name, e.text);
+		/* not `store`: in the store of a rehearsal objects of this run are incomplete */
+		hr_pending_hint(&app->ssd[object->ssd].store, ssd->device, err, &app->error);
+		return err;
+	}
+	*id = made->id;
+	return 0;
+}
+
+/* Create the object of an interrupted run of this pipeline again: it has no durable part. */
+static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct hr_store *store)
+{
+	const struct hr_config_object *object = &run->config->object[i];
+	const struct hr_store_object *whole = hr_store_find(store, object->object);
+	const struct hr_store_object *pending = hr_store_find_pending(store, object->object);
+	int err;
+
+	if (!object->replace && whole && !is_mine(run, i, whole))
+		return hr_written_refuse(app, object, false, "");
+	if (!object->replace && pending && !is_mine(run, i, pending))
+		return hr_written_refuse(app, object, true, "");
+	run->object[i].plan = whole || pending ? HR_SINK_REPLACE : HR_SINK_CREATE;
+	err = hr_written_create(app, object, store, run->object[i].bytes,
+				hr_sink_tag(run->fingerprint, false), whole || pending,
+				&run->object[i].id);
+	run->object[i].made |= !err;
+	return err;
+}
+
+/* The run changes the data that the checksum covers. */
+static int drop_checksum(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+			 struct hr_store *store)
+{
+	const struct hr_config_object *object = &run->config->object[i];
+	struct hr_error e = { 0 };
+	char name[96];
+	const int err = hr_store_drop_crc(store, run->object[i].id, &e);
+
+	if (!err)
+		return 0;
+	hr_fail(&e, HR_ERROR_FAILED, err, "%s", hr_store_error_name(err, name, sizeof name));
+	return hr_error_add(&app->error, e.kind, err,
+			    "%s:%u: the checksum of object '%s' on ssd '%s' cannot be removed: %s",
+			    app->config.file, object->line, object->object,
+			    app->config.ssd[object->ssd].name, e.text);
+}
+
+int hr_written_make(struct hr_appliance *app, struct hr_run *run,
+		    struct hr_store *const store[HR_SSDS_MAX])
+{
+	const struct hr_config_pipeline *p = run->config;
+	int err = 0;
+
+	if (is_complete(run, store)) {
+		run->outcome = HR_RUN_COMPLETE;
+		for (uint32_t i = 0; i < p->objects; i++)
+			if (p->object[i].bytes)
+				run->object[i].id =
+					hr_store_find(store[p->object[i].ssd], p->object[i].object)
+						->id;
+		return 0;
+	}
+	for (uint32_t i = 0; !err && i < p->objects; i++) {
+		const struct hr_config_object *object = &p->object[i];
+
+		if (!run->object[i].used || !object->writes)
+			continue;
+		err = object->bytes ? make(app, run, i, store[object->ssd])
+				    : drop_checksum(app, run, i, store[object->ssd]);
+	}
+	return err;
+}
+
+/* ---- zeros */
+
+static int write_zeros(struct hr_blk *blk, const struct hr_store_object *object,
+		       const uint8_t *zeros, struct hr_error *e)
+{
+	int err = 0;
+
+	for (uint64_t at = 0; !err && at < object->capacity; at += ZERO_BYTES) {
+		const uint64_t left = object->capacity - at;
+
+		err = hr_signals_pending()
+			      ? -EINTR
+			      : blk->ops->write(blk, object->offset + at, zeros,
+						left < ZERO_BYTES ? (size_t)left : ZERO_BYTES,
+						false, e);
+		hr_tick();
+	}
+	return err;
+}
+
+static int fill(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+		const uint8_t *zeros)
+{
+	const struct hr_config_object *config = &run->config->object[i];
+	struct hr_ssd *ssd = &app->ssd[config->ssd];
+	const struct hr_store_object *object = hr_store_find_id(&ssd->store, run->object[i].id);
+	struct hr_error e = { 0 };
+	char name[96];
+	int err;
+
+	if (!object)
+		return 0;
+	err = write_zeros(ssd->blk, object, zeros, &e);
+	if (!err || err == -EINTR)
+		return err;
+	hr_fail(&e, HR_ERROR_DEVICE, err, "%s", hr_store_error_name(err, name, sizeof name));
+	return hr_error_add(&app->error, e.kind, err,
+			    "%s:%u: object '%s' of %llu bytes on ssd '%s' cannot be filled with "
+			    "zeros: %s",
+			    app->config.file, config->line, config->object,
+			    (unsigned long long)object->bytes, app->config.ssd[config->ssd].name,
+			    e.text);
+}
+
+int hr_written_zero(struct hr_appliance *app, struct hr_run *run)
+{
+	uint8_t *zeros = aligned_alloc(HR_PAGE, ZERO_BYTES);
+	int err = 0;
+
+	if (!zeros)
+		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+			       "out of memory for a buffer of %u bytes", ZERO_BYTES);
+	memset(zeros, 0, ZERO_BYTES);
+	for (uint32_t i = 0; !err && i < run->config->objects; i++)
+		if (run->object[i].made)
+			err = fill(app, run, i, zeros);
+	free(zeros);
+	return err;
+}
+
+/* ---- the end of a run */
+
+int hr_written_finish(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < run->config->objects; i++) {
+		const struct hr_config_object *object = &run->config->object[i];
+		struct hr_run_object *made = &run->object[i];
+		struct hr_error why = { 0 };
+		char name[96];
+
+		if (!made->made)
+			continue;
+		err = hr_store_finish(&app->ssd[object->ssd].store, made->id, false, 0, &why);
+		made->made = err != 0;
+		hr_fail(err ? &why : NULL, HR_ERROR_DEVICE, err, "%s",
+			hr_store_error_name(err, name, sizeof name));
+		if (err)
+			hr_fail(e, why.kind, err,
+				"pipeline '%s': object '%s' on ssd '%s' cannot be completed: %s",
+				run->config->name, object->object,
+				app->config.ssd[object->ssd].name, why.text);
+	}
+	return err;
+}
+
+void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
+{
+	for (uint32_t i = run->config->objects; i-- > 0;) {
+		const struct hr_config_object *object = &run->config->object[i];
+		struct hr_ssd *ssd = &app->ssd[object->ssd];
+		struct hr_error e = { 0 };
+
+		if (!run->object[i].made)
+			continue;
+		run->object[i].made = false;
+		if (hr_health_failed(&ssd->health) ||
+		    hr_store_remove(&ssd->store, run->object[i].id, &e) != 0)
+			hr_warn("object '%s' stays on ssd '%s', incomplete%s%s: 'headrace store rm "
+				"--pending %s' removes it",
+				object->object, app->config.ssd[object->ssd].name,
+				e.text[0] ? ": " : "", e.text, app->config.ssd[object->ssd].device);
+		else
+			run->object[i].id = 0;
+	}
+}

@@ -1,0 +1,52 @@
+/*
+ * boot/engine/written.h - objects that access operators write: created like sinks, incomplete until
+ * their run has succeeded, and removed when it fails. Also the search for the pipeline that makes an
+ * object which a later pipeline reads.
+ */
+#ifndef BOOT_ENGINE_WRITTEN_H
+#define BOOT_ENGINE_WRITTEN_H
+
+#include "boot/engine/appliance.h"
+
+/* Index of the pipeline before pipeline i that creates the object; -1: none creates it. */
+int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object);
+
+/* Length and id of an object that this run creates, a sink or a new object. */
+uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object);
+uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object);
+
+/* Refuse an object with the name of a sink or new object that is not of this run. why: "", or ": " and
+ * a reason. Returns -EEXIST, in app->error with file and line. */
+int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *object, bool pending,
+		      const char *why);
+
+/* Create an incomplete object for a sink or new object, with this tag. *id: its id. 0, or the error of
+ * hr_store_create(), in app->error with file and line. */
+int hr_written_create(struct hr_appliance *app, const struct hr_config_object *object,
+		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
+		      uint64_t *id);
+
+/*
+ * Make the new objects of an access operator, in the store of each ssd or in rehearsals of them, and
+ * drop the checksums of the objects that it changes. The fingerprint of the run is set. Sets its
+ * outcome when all of them exist and are complete. 0, or the error of the store, in app->error with
+ * file and line.
+ */
+int hr_written_make(struct hr_appliance *app, struct hr_run *run,
+		    struct hr_store *const store[HR_SSDS_MAX]);
+
+/*
+ * Write zeros over the objects that hr_written_make() has created, because pages that the operator
+ * never writes would hold old data of the disk. 0; -EINTR: a signal requests a stop; or the
+ * error of the disk, -ENOMEM, in app->error.
+ */
+int hr_written_zero(struct hr_appliance *app, struct hr_run *run);
+
+/* After a successful run: mark the new objects as complete. 0, or the error of the store. */
+int hr_written_finish(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
+
+/* Remove the new objects of a run that has failed or was not launched; a warning names each object
+ * that cannot be removed. */
+void hr_written_remove(struct hr_appliance *app, struct hr_run *run);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * cache/page_policy.h - which page of a set leaves its frame next.
+ *
+ * A policy is three pure functions over the set's recency word: touch (a worker used a way), enter
+ * (the owner put a new page into a way), victim. Workers write the word only when touch() changed
+ * it, without atomic operations, so a hit on a page that was used last writes nothing. Two workers
+ * that write at the same time may lose one of the two updates: the order is then less exact, never
+ * wrong.
+ *
+ *   clock    a bit per way in bits 6:0, and the hand in bits 10:8. touch and enter set the bit.
+ *            victim moves the hand over the candidates: it clears a bit that is set and goes on,
+ *            and takes the first way whose bit is not set.
+ *   lru      the ways in the order of their use, 3 bits each in bits 20:0; bits 2:0 are the most
+ *            recent. Exact while one worker at a time uses the set.
+ *   stream   a page that was used leaves first: touch sets the way's bit in bits 6:0, enter clears
+ *            it. victim prefers ways whose bit is set; among equal ways, the first that entered (the
+ *            order of entering, newest first, is in bits 28:8, 3 bits each). For data that are read
+ *            once and requested ahead.
+ *
+ * Every word is valid: any value that a worker wrote gives a way below HR_WAYS.
+ */
+#ifndef CACHE_PAGE_POLICY_H
+#define CACHE_PAGE_POLICY_H
+
+#include <stdint.h>
+
+#include "cache/page_table.h"
+#include "nvme/worker.h"
+
+enum hr_page_policy { HR_POLICY_CLOCK, HR_POLICY_LRU, HR_POLICY_STREAM, HR_POLICIES };
+
+#define HR_POLICY_ORDER 0x1ac688u /* ways 0, 1, .. 6, 3 bits each; way 0 in bits 2:0 */
+#define HR_POLICY_BITS 0x7fu	  /* a bit per way */
+#define HR_POLICY_SHIFT 8u	  /* of the clock's hand, and of the order of `stream` */
+
+/* The way at a position of an order. */
+HR_BOTH uint32_t hr_policy_at(uint32_t order, uint32_t position)
+{
+	return order >> 3 * position & 7;
+}
+
+/* The order after the way has moved to its front. */
+HR_BOTH uint32_t hr_policy_to_front(uint32_t order, uint32_t way)
+{
+	uint32_t position = 0, below;
+
+	while (position < HR_WAYS - 1 && hr_policy_at(order, position) != way)
+		position++;
+	below = ((uint32_t)1 << 3 * position) - 1;
+	return (order & ~(below << 3 | 7)) | (order & below) << 3 | way;
+}
+
+/* The candidate that is last in the order. */
+HR_BOTH uint32_t hr_policy_last(uint32_t order, uint32_t candidates)
+{
+	uint32_t position = HR_WAYS - 1;
+
+	while (position > 0 && !(candidates >> hr_policy_at(order, position) & 1))
+		position--;
+	return hr_policy_at(order, position);
+}
+
+/* The clock's choice, within two rounds: the first round clears the bits of all candidates. */
+HR_BOTH uint32_t hr_policy_clock_victim(uint32_t *recency, uint32_t candidates)
+{
+	uint32_t word = *recency, way = word >> HR_POLICY_SHIFT & 7, next, i;
+
+	for (i = 0; i < 2 * HR_WAYS; i++, way = next) {
+		const uint32_t bit = (uint32_t)1 << way;
+
+		next = way + 1 < HR_WAYS ? way + 1 : 0;
+		if (!(candidates & bit))
+			continue;
+		if (!(word & bit))
+			break;
+		word &= ~bit;
+	}
+	*recency = (word & HR_POLICY_BITS) | next << HR_POLICY_SHIFT;
+	return way;
+}
+
+/* The word of a set without pages. */
+HR_BOTH uint32_t hr_policy_init(enum hr_page_policy policy)
+{
+	if (policy == HR_POLICY_LRU)
+		return HR_POLICY_ORDER;
+	return policy == HR_POLICY_STREAM ? HR_POLICY_ORDER << HR_POLICY_SHIFT : 0;
+}
+
+/* The word after a use of the way; equal to `recency` when nothing changes. */
+HR_BOTH uint32_t hr_policy_touch(enum hr_page_policy policy, uint32_t recency, uint32_t way)
+{
+	if (policy == HR_POLICY_LRU)
+		return hr_policy_to_front(recency, way);
+	return recency | (uint32_t)1 << way;
+}
+
+/* The word after a page has entered the way. */
+HR_BOTH uint32_t hr_policy_enter(enum hr_page_policy policy, uint32_t recency, uint32_t way)
+{
+	if (policy != HR_POLICY_STREAM)
+		return hr_policy_touch(policy, recency, way);
+	return (recency & HR_POLICY_BITS & ~((uint32_t)1 << way)) |
+	       hr_policy_to_front(recency >> HR_POLICY_SHIFT, way) << HR_POLICY_SHIFT;
+}
+
+/* The way to leave next, of the ways in the mask `candidates` (bits 6:0, not 0); *recency is the
+ * word after the choice. */
+HR_BOTH uint32_t hr_policy_victim(enum hr_page_policy policy, uint32_t *recency,
+				  uint32_t candidates)
+{
+	const uint32_t used = *recency & candidates;
+
+	if (policy == HR_POLICY_LRU)
+		return hr_policy_last(*recency, candidates);
+	if (policy == HR_POLICY_STREAM)
+		return hr_policy_last(*recency >> HR_POLICY_SHIFT, used ? used : candidates);
+	return hr_policy_clock_victim(recency, candidates);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * config/health.h - the group `health`: what a critical warning of an ssd does. For config/config.c
+ * only.
+ */
+#ifndef CONFIG_HEALTH_H
+#define CONFIG_HEALTH_H
+
+#include "config/config.h"
+#include "config/group.h"
+
+void hr_config_health_read(struct hr_config_health *health, const struct hr_group *group);
+
+#endif

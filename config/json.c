@@ -1,0 +1,301 @@
+#include "config/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+static void fail(struct hr_json *j, int error)
+{
+	if (!j->error)
+		j->error = error;
+}
+
+static void put(struct hr_json *j, const char *bytes, size_t n)
+{
+	if (j->error)
+		return;
+	if (j->out) {
+		errno = 0;
+		if (fwrite(bytes, 1, n, j->out) != n)
+			fail(j, errno ? -errno : -EIO);
+		return;
+	}
+	if (n >= j->room - j->length) {
+		fail(j, -ENOBUFS);
+		return;
+	}
+	memcpy(j->text + j->length, bytes, n);
+	j->length += n;
+	j->text[j->length] = '\0';
+}
+
+static void put_words(struct hr_json *j, const char *words)
+{
+	put(j, words, strlen(words));
+}
+
+/* ---- strings */
+
+/* Bytes of the UTF-8 sequence at s, which ends with a NUL at the latest; 0: it is not valid. */
+static size_t sequence(const unsigned char *s)
+{
+	const size_t n = s[0] < 0x80			? 1
+			 : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
+			 : s[0] >= 0xe0 && s[0] <= 0xef ? 3
+			 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+							: 0;
+	/* Limits of the second byte exclude overlong forms, surrogates and codes above U+10FFFF. */
+	const unsigned char least = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
+	const unsigned char most = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+
+	for (size_t i = 1; i < n; i++)
+		if (s[i] < (i == 1 ? least : 0x80) || s[i] > (i == 1 ? most : 0xbf))
+			return 0;
+	return n;
+}
+
+static void put_escaped(struct hr_json *j, unsigned char byte)
+{
+	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
+	char text[] = "\\u0000";
+
+	for (size_t i = 0; i < sizeof named - 1; i += 2)
+		if ((unsigned char)named[i] == byte) {
+			text[1] = named[i + 1];
+			put(j, text, 2);
+			return;
+		}
+	text[4] = "0123456789abcdef"[byte >> 4];
+	text[5] = "0123456789abcdef"[byte & 15];
+	put_words(j, byte < ' ' ? text : "\\ufffd");
+}
+
+static void put_string(struct hr_json *j, const char *value)
+{
+	const unsigned char *at = (const unsigned char *)value;
+
+	put(j, "\"", 1);
+	while (*at && !j->error) {
+		const unsigned char *from = at;
+		size_t n = 0;
+
+		while (*at >= ' ' && *at != '"' && *at != '\\' && (n = sequence(at)) > 0)
+			at += n;
+		put(j, (const char *)from, (size_t)(at - from));
+		if (*at)
+			put_escaped(j, *at++);
+	}
+	put(j, "\"", 1);
+}
+
+/* ---- nesting */
+
+static uint32_t level(const struct hr_json *j)
+{
+	return 1u << (j->depth - 1);
+}
+
+static void indent(struct hr_json *j)
+{
+	static const char blanks[] = "                                ";
+
+	_Static_assert(sizeof blanks > 2 * HR_JSON_DEPTH, "blanks for the deepest level");
+	put(j, "\n", 1);
+	put(j, blanks, (size_t)2 * j->depth);
+}
+
+/* Write the comma, the indent and the key before a value. */
+static void begin(struct hr_json *j, const char *key)
+{
+	const bool lines = j->form == HR_JSON_INDENTED;
+
+	if (j->depth == 0 || !key != ((j->arrays & level(j)) != 0)) {
+		fail(j, -EINVAL);
+		return;
+	}
+	if (j->filled & level(j))
+		put_words(j, lines ? "," : ", ");
+	j->filled |= level(j);
+	if (lines)
+		indent(j);
+	if (!key)
+		return;
+	put_string(j, key);
+	put(j, ": ", 2);
+}
+
+static void open(struct hr_json *j, bool array)
+{
+	if (j->depth == HR_JSON_DEPTH) {
+		fail(j, -EINVAL);
+		return;
+	}
+	put(j, array ? "[" : "{", 1);
+	j->depth++;
+	j->filled &= ~level(j);
+	j->arrays = array ? j->arrays | level(j) : j->arrays & ~level(j);
+}
+
+void hr_json_object(struct hr_json *j, const char *key)
+{
+	begin(j, key);
+	open(j, false);
+}
+
+void hr_json_array(struct hr_json *j, const char *key)
+{
+	begin(j, key);
+	open(j, true);
+}
+
+static void shut(struct hr_json *j)
+{
+	const bool array = (j->arrays & level(j)) != 0, filled = (j->filled & level(j)) != 0;
+
+	j->depth--;
+	if (filled && j->form == HR_JSON_INDENTED)
+		indent(j);
+	put(j, array ? "]" : "}", 1);
+}
+
+void hr_json_close(struct hr_json *j)
+{
+	if (j->depth > 1)
+		shut(j);
+	else
+		fail(j, -EINVAL);
+}
+
+void hr_json_to_file(struct hr_json *j, enum hr_json_form form, FILE *out)
+{
+	*j = (struct hr_json){ .out = out, .form = form };
+	open(j, false);
+}
+
+void hr_json_to_text(struct hr_json *j, enum hr_json_form form, char *text, size_t bytes)
+{
+	*j = (struct hr_json){ .text = text, .room = bytes, .form = form };
+	text[0] = '\0';
+	open(j, false);
+}
+
+int hr_json_done(struct hr_json *j)
+{
+	if (j->depth != 1)
+		fail(j, -EINVAL);
+	if (j->error == 0)
+		shut(j);
+	put(j, "\n", 1);
+	errno = 0;
+	if (j->out && !j->error && fflush(j->out) != 0)
+		fail(j, errno ? -errno : -EIO);
+	return j->error;
+}
+
+/* ---- values */
+
+void hr_json_string(struct hr_json *j, const char *key, const char *value)
+{
+	begin(j, key);
+	if (value)
+		put_string(j, value);
+	else
+		put_words(j, "null");
+}
+
+static void put_u64(struct hr_json *j, uint64_t value)
+{
+	char text[20], *at = text + sizeof text;
+
+	do
+		*--at = (char)('0' + value % 10);
+	while ((value /= 10) != 0);
+	put(j, at, (size_t)(text + sizeof text - at));
+}
+
+void hr_json_u64(struct hr_json *j, const char *key, uint64_t value)
+{
+	begin(j, key);
+	put_u64(j, value);
+}
+
+void hr_json_i64(struct hr_json *j, const char *key, int64_t value)
+{
+	begin(j, key);
+	if (value < 0)
+		put(j, "-", 1);
+	put_u64(j, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+/* As printf(), but with a decimal point in every locale. Returns the length; 0: it does not fit. */
+static size_t format(char *text, size_t bytes, const char *form, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static size_t format(char *text, size_t bytes, const char *form, ...)
+{
+	va_list list;
+	int n;
+
+	va_start(list, form);
+	n = vsnprintf(text, bytes, form, list);
+	va_end(list);
+	if (n < 0 || (size_t)n >= bytes)
+		return 0;
+	for (char *at = text; (at += strspn(at, "+-0123456789e")) < text + n;)
+		if (*at != '.') {
+			const size_t point = strcspn(
+				at, "0123456789"); /* a decimal mark may have several bytes */
+
+			memmove(at + 1, at + point, strlen(at + point) + 1);
+			*at = '.';
+			n -= (int)point - 1;
+		} else {
+			at++;
+		}
+	return (size_t)n;
+}
+
+void hr_json_fixed(struct hr_json *j, const char *key, double value, int digits)
+{
+	char text[64];
+	size_t n;
+
+	if (!isfinite(value)) {
+		hr_json_null(j, key);
+		return;
+	}
+	n = format(text, sizeof text, "%.*f", digits, value);
+	if (n == 0)
+		n = format(text, sizeof text, "%.17g", value);
+	begin(j, key);
+	put(j, text, n);
+}
+
+void hr_json_real(struct hr_json *j, const char *key, double value)
+{
+	char text[64];
+	size_t n;
+
+	if (!isfinite(value)) {
+		hr_json_null(j, key);
+		return;
+	}
+	n = format(text, sizeof text, "%.17g", value);
+	begin(j, key);
+	put(j, text, n);
+	if (!memchr(text, '.', n) && !memchr(text, 'e', n))
+		put(j, ".0", 2); /* it stays a real number where it is read */
+}
+
+void hr_json_bool(struct hr_json *j, const char *key, bool value)
+{
+	begin(j, key);
+	put_words(j, value ? "true" : "false");
+}
+
+void hr_json_null(struct hr_json *j, const char *key)
+{
+	begin(j, key);
+	put_words(j, "null");
+}

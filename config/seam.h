@@ -1,0 +1,93 @@
+/*
+ * config/seam.h - calls that are not deterministic: threads and their waits, random numbers, clocks
+ * of the wall and the CPU, host I/O, processes. config/clock.h, the monotonic clock and sleep,
+ * belongs to it.
+ *
+ * Engine, supervisor, host backend and software controller call the kernel for these through this
+ * header only (tests/lint/seam.sh). The product links config/seam_linux.c and config/clock.c, where
+ * each function is one call of libc. A simulation links tests/harness/sim.c in place of both: its
+ * threads are coroutines of one thread, a seeded scheduler chooses which one runs, and its clock
+ * advances when all of them wait.
+ *
+ * Mutexes and conditions are those of pthreads. A call that never waits (init, destroy, unlock) is
+ * called directly.
+ *
+ * Errors: 0 or a negative errno, unless a function says otherwise.
+ */
+#ifndef CONFIG_SEAM_H
+#define CONFIG_SEAM_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "config/clock.h"
+
+/* ---- threads */
+
+struct hr_thread {
+	pthread_t id;	 /* of seam_linux.c */
+	unsigned number; /* of the simulation */
+};
+
+/* Start a thread that runs main(argument). It may run on `cpus` only; NULL: on all that the process
+ * may use. */
+int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
+		    void *argument);
+
+/* Wait until the thread has ended. Exactly once for each thread that was started. */
+void hr_thread_join(struct hr_thread *thread);
+
+/* The CPUs that the calling thread may use. */
+int hr_thread_cpus(cpu_set_t *cpus);
+
+/* Let other threads run. Each loop that waits for another thread calls this or hr_wait_ns(). */
+void hr_yield(void);
+
+/* As pthread_mutex_lock(), pthread_rwlock_rdlock(), pthread_rwlock_wrlock(), pthread_cond_wait(),
+ * pthread_cond_broadcast(). */
+void hr_mutex_lock(pthread_mutex_t *mutex);
+void hr_read_lock(pthread_rwlock_t *lock);
+void hr_write_lock(pthread_rwlock_t *lock);
+void hr_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+void hr_cond_broadcast(pthread_cond_t *cond);
+
+/* ---- clocks, random numbers */
+
+/* Nanoseconds since 1970; 0 when the clock was never set. */
+uint64_t hr_wall_ns(void);
+
+/* Time that the CPUs have spent on this process; 0: unknown. */
+uint64_t hr_cpu_ns(void);
+
+/* Fill data with random bytes of the kernel. */
+int hr_random(void *data, size_t bytes);
+
+/* ---- host I/O. The result as in Linux, with -errno in place of -1. */
+
+/* flags: RWF_*, or 0. */
+ssize_t hr_file_read(int fd, const struct iovec *vec, int count, uint64_t offset);
+ssize_t hr_file_write(int fd, const struct iovec *vec, int count, uint64_t offset, int flags);
+int hr_file_sync(int fd); /* data only: fdatasync() */
+
+/* ---- waits for descriptors */
+
+/* Sleep until fd can be read or has hung up, at most ns; a signal can end the sleep early. True: it
+ * can be read. Without hr_tick(). */
+bool hr_wait_readable(int fd, uint64_t ns);
+
+/* ---- processes */
+
+/* As fork(): 0 in the child, its identifier or -errno in the parent. */
+pid_t hr_fork(void);
+
+/* As waitpid(), waiting again after a signal. */
+pid_t hr_wait_child(pid_t pid, int *status, int flags);
+
+int hr_kill(pid_t pid, int signal_number);
+
+#endif

@@ -1,0 +1,151 @@
+#include "config/seam.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- threads */
+
+int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
+		    void *argument)
+{
+	pthread_attr_t attributes;
+	int err;
+
+	pthread_attr_init(&attributes);
+	if (cpus)
+		pthread_attr_setaffinity_np(&attributes, sizeof *cpus, cpus);
+	err = pthread_create(&thread->id, &attributes, main, argument);
+	pthread_attr_destroy(&attributes);
+	return -err;
+}
+
+void hr_thread_join(struct hr_thread *thread)
+{
+	pthread_join(thread->id, NULL);
+}
+
+int hr_thread_cpus(cpu_set_t *cpus)
+{
+	return sched_getaffinity(0, sizeof *cpus, cpus) == 0 ? 0 : -errno;
+}
+
+void hr_yield(void)
+{
+	sched_yield();
+}
+
+void hr_mutex_lock(pthread_mutex_t *mutex)
+{
+	pthread_mutex_lock(mutex);
+}
+
+void hr_read_lock(pthread_rwlock_t *lock)
+{
+	pthread_rwlock_rdlock(lock);
+}
+
+void hr_write_lock(pthread_rwlock_t *lock)
+{
+	pthread_rwlock_wrlock(lock);
+}
+
+void hr_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	pthread_cond_wait(cond, mutex);
+}
+
+void hr_cond_broadcast(pthread_cond_t *cond)
+{
+	pthread_cond_broadcast(cond);
+}
+
+/* ---- clocks, random numbers */
+
+uint64_t hr_wall_ns(void)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) != 0 || now.tv_sec < 0)
+		return 0;
+	return (uint64_t)now.tv_sec * HR_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t hr_cpu_ns(void)
+{
+	struct timespec used;
+
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0)
+		return 0;
+	return (uint64_t)used.tv_sec * HR_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+int hr_random(void *data, size_t bytes)
+{
+	const ssize_t n = getrandom(data, bytes, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == bytes ? 0 : -EIO;
+}
+
+/* ---- host I/O */
+
+ssize_t hr_file_read(int fd, const struct iovec *vec, int count, uint64_t offset)
+{
+	const ssize_t n = preadv(fd, vec, count, (off_t)offset);
+
+	return n < 0 ? -errno : n;
+}
+
+ssize_t hr_file_write(int fd, const struct iovec *vec, int count, uint64_t offset, int flags)
+{
+	const ssize_t n = flags ? pwritev2(fd, vec, count, (off_t)offset, flags)
+				: pwritev(fd, vec, count, (off_t)offset);
+
+	return n < 0 ? -errno : n;
+}
+
+int hr_file_sync(int fd)
+{
+	return fdatasync(fd) == 0 ? 0 : -errno;
+}
+
+/* ---- waits for descriptors */
+
+bool hr_wait_readable(int fd, uint64_t ns)
+{
+	const struct timespec limit = { .tv_sec = (time_t)(ns / HR_NS_PER_S),
+					.tv_nsec = (long)(ns % HR_NS_PER_S) };
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	return ppoll(&wanted, 1, &limit, NULL) > 0;
+}
+
+/* ---- processes */
+
+pid_t hr_fork(void)
+{
+	const pid_t pid = fork();
+
+	return pid < 0 ? -errno : pid;
+}
+
+pid_t hr_wait_child(pid_t pid, int *status, int flags)
+{
+	pid_t ended;
+
+	do
+		ended = waitpid(pid, status, flags);
+	while (ended < 0 && errno == EINTR);
+	return ended < 0 ? -errno : ended;
+}
+
+int hr_kill(pid_t pid, int signal_number)
+{
+	return kill(pid, signal_number) == 0 ? 0 : -errno;
+}

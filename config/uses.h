@@ -1,0 +1,53 @@
+/*
+ * config/uses.h - the gpus that a pipeline runs on, and the objects that it uses, whichever the shape
+ * of its operator: sources and sink, or the objects of an access operator.
+ */
+#ifndef CONFIG_USES_H
+#define CONFIG_USES_H
+
+#include "config/config.h"
+#include "config/json.h"
+
+/* Number of gpus that the pipeline runs on, and the index of the k-th in hr_config.gpu. */
+static inline uint32_t hr_config_gpus(const struct hr_config_pipeline *p)
+{
+	return 1 + p->other_gpus;
+}
+static inline uint32_t hr_config_gpu(const struct hr_config_pipeline *p, uint32_t k)
+{
+	return k ? p->other_gpu[k - 1] : p->gpu;
+}
+
+/* True when the pipeline runs on gpu g. */
+bool hr_config_uses_gpu(const struct hr_config_pipeline *p, uint32_t g);
+
+/* The names of its gpus, "g0, g1", in text, which is returned. HR_GPUS_MAX * HR_NAME_MAX bytes hold
+ * all. */
+const char *hr_config_gpu_names(const struct hr_config *config, const struct hr_config_pipeline *p,
+				char *text, size_t bytes);
+
+/* Add "gpu", the first of them, and the array "gpus" of all. */
+void hr_config_gpus_json(const struct hr_config *config, const struct hr_config_pipeline *p,
+			 struct hr_json *out);
+
+/* The k-th object that the pipeline reads (or may read), writes, or creates; NULL: there are no
+ * more. The objects that it creates are among those that it writes. */
+const struct hr_config_object *hr_config_reads(const struct hr_config_pipeline *p, uint32_t k);
+const struct hr_config_object *hr_config_writes(const struct hr_config_pipeline *p, uint32_t k);
+const struct hr_config_object *hr_config_creates(const struct hr_config_pipeline *p, uint32_t k);
+
+/* True when an object that the pipeline uses is on that ssd. */
+bool hr_config_uses_ssd(const struct hr_config_pipeline *p, uint32_t ssd);
+
+/* The first object on that ssd that the pipeline writes, or NULL. */
+const struct hr_config_object *hr_config_writes_ssd(const struct hr_config_pipeline *p,
+						    uint32_t ssd);
+
+/* True when the pipeline creates an object of that name on that ssd: a sink, or a new object. */
+bool hr_config_creates_name(const struct hr_config_pipeline *p, uint32_t ssd, const char *name);
+
+/* True when each start of the pipeline gives that name a new version: it creates the object, or the
+ * name is that of an older version of its sink (keep). */
+bool hr_config_makes_version(const struct hr_config_pipeline *p, uint32_t ssd, const char *name);
+
+#endif

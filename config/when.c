@@ -1,0 +1,260 @@
+#include "config/when.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "config/config.h"
+#include "config/cycles.h"
+#include "config/group.h"
+#include "config/nearest.h"
+#include "config/units.h"
+#include "config/uses.h"
+
+#define OBJECT "object "
+
+const char *const hr_when_missed[] = { "run", "skip", NULL };
+
+static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
+
+/* The keys of which a pipeline has at most one, in the order of enum hr_when_kind. */
+static const struct {
+	const char *key;
+	enum hr_when_kind kind;
+} starts[] = {
+	{ "every", HR_WHEN_EVERY }, { "at", HR_WHEN_AT },	    { "after", HR_WHEN_AFTER },
+	{ "on", HR_WHEN_OBJECT },   { "forever", HR_WHEN_FOREVER },
+};
+
+/* ---- one pipeline */
+
+/* "03:00" or "Sun 03:00". */
+static bool parse_at(const char *text, struct hr_config_when *when)
+{
+	unsigned hour, minute;
+	int end = 0;
+
+	when->at_day = -1;
+	for (int day = 0; day < 7 && isalpha((unsigned char)text[0]); day++)
+		if (strncasecmp(text, days[day], 3) == 0 && text[3] == ' ')
+			when->at_day = day;
+	if (when->at_day >= 0)
+		text += 4;
+	if (strlen(text) != 5 || !isdigit((unsigned char)text[0]) ||
+	    !isdigit((unsigned char)text[3]) ||
+	    sscanf(text, "%2u:%2u%n", &hour, &minute, &end) != 2 || end != 5 || hour > 23 ||
+	    minute > 59)
+		return false;
+	when->at_minute = hour * 60 + minute;
+	return true;
+}
+
+static void read_on(struct hr_config_when *when, const char *on, const struct hr_group *group)
+{
+	if (strcmp(on, "request") == 0) {
+		when->kind = HR_WHEN_REQUEST;
+	} else if (strncmp(on, OBJECT, strlen(OBJECT)) == 0 && on[strlen(OBJECT)] &&
+		   strlen(on) - strlen(OBJECT) < sizeof when->text) {
+		snprintf(when->text, sizeof when->text, "%s", on + strlen(OBJECT));
+	} else if (on[0]) {
+		hr_group_mistake(
+			group, "on",
+			"is \"%s\", expected \"request\" or \"object NAME\" with an object "
+			"that the pipeline reads",
+			on);
+	}
+}
+
+/* A text that is not a duration has been reported. */
+static void check_every(uint64_t ns, const struct hr_group *group)
+{
+	const char *text =
+		config_setting_get_string(config_setting_get_member(group->setting, "every"));
+	uint64_t parsed;
+
+	if ((!text || hr_duration_parse(text, &parsed) == 0) &&
+	    (ns < HR_EVERY_MIN_NS || ns > HR_EVERY_MAX_NS))
+		hr_group_mistake(group, "every", "is %s, expected \"10ms\" to \"366d\"",
+				 text ? text : "0");
+}
+
+static void read_value(struct hr_config_when *when, const struct hr_when_keys *keys,
+		       const struct hr_group *group)
+{
+	if (when->kind == HR_WHEN_EVERY) {
+		when->every_ns = keys->every_ns;
+		check_every(keys->every_ns, group);
+	} else if (when->kind == HR_WHEN_AT) {
+		if (keys->at[0] && !parse_at(keys->at, when))
+			hr_group_mistake(group, "at",
+					 "is \"%s\", expected a local time like \"03:00\", or with "
+					 "a day like \"Sun 03:00\"",
+					 keys->at);
+	} else if (when->kind == HR_WHEN_AFTER) {
+		snprintf(when->text, sizeof when->text, "%s", keys->after);
+	} else if (when->kind == HR_WHEN_OBJECT) {
+		read_on(when, keys->on, group);
+	} else if (!keys->forever) {
+		when->kind = HR_WHEN_ONCE;
+	}
+}
+
+/* `missed` is for starts that belong to a time, or to the end of another pipeline. */
+static void check_missed(const struct hr_config_when *when, const struct hr_group *group)
+{
+	if (!config_setting_get_member(group->setting, "missed") || when->kind == HR_WHEN_EVERY ||
+	    when->kind == HR_WHEN_AT || when->kind == HR_WHEN_AFTER)
+		return;
+	hr_group_mistake(group, "missed",
+			 "belongs to every, at or after, and this pipeline has none of them");
+}
+
+void hr_config_when_read(struct hr_config_when *when, const struct hr_when_keys *keys,
+			 const struct hr_group *group)
+{
+	const char *first = NULL;
+
+	*when = (struct hr_config_when){ .at_day = -1, .skip = keys->missed == 1 };
+	for (size_t k = 0; k < HR_COUNT(starts); k++) {
+		if (!config_setting_get_member(group->setting, starts[k].key))
+			continue;
+		if (first) {
+			hr_group_mistake(group, starts[k].key,
+					 "cannot be used together with '%s' on line %u", first,
+					 when->line);
+			continue;
+		}
+		first = starts[k].key;
+		when->kind = starts[k].kind;
+		when->line = hr_group_line(group, first);
+	}
+	if (first)
+		read_value(when, keys, group);
+	check_missed(when, group);
+}
+
+/* ---- all pipelines */
+
+static void find_pipeline(struct hr_config *config, struct hr_mistakes *mistakes, uint32_t i)
+{
+	struct hr_config_when *when = &config->pipeline[i].when;
+	const char *names[HR_PIPELINES_MAX] = { NULL }, *near;
+
+	if (!when->text[0])
+		return;
+	for (uint32_t j = 0; j < config->pipelines; j++) {
+		names[j] = config->pipeline[j].name;
+		when->after = strcmp(names[j], when->text) == 0 ? j : when->after;
+	}
+	if (strcmp(config->pipeline[when->after].name, when->text) == 0)
+		return;
+	near = hr_nearest(when->text, names, config->pipelines);
+	when->kind = HR_WHEN_ONCE;
+	hr_mistake(mistakes, when->line, "pipelines[%u].after: there is no pipeline '%s'%s%s%s", i,
+		   when->text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static void find_object(struct hr_config *config, struct hr_mistakes *mistakes, uint32_t i)
+{
+	struct hr_config_when *when = &config->pipeline[i].when;
+	const struct hr_config_object *object;
+	const char *known = NULL;
+
+	if (!when->text[0])
+		return;
+	for (uint32_t k = 0; (object = hr_config_reads(&config->pipeline[i], k)) != NULL; k++) {
+		known = known ? known : object->object;
+		when->object_ssd = object->ssd;
+		if (strcmp(object->object, when->text) == 0)
+			return;
+	}
+	hr_mistake(mistakes, when->line,
+		   "pipelines[%u].on: the pipeline does not read object '%s'%s%s%s", i, when->text,
+		   known ? ", it reads '" : "", known ? known : "", known ? "'" : "");
+	when->text[0] = '\0'; /* the report is made: no other check follows that name */
+}
+
+/* A sink that exists blocks the second start. */
+static void check_sinks(const struct hr_config *config, struct hr_mistakes *mistakes, uint32_t i)
+{
+	const struct hr_config_pipeline *p = &config->pipeline[i];
+	const struct hr_config_object *made;
+
+	if (p->when.kind == HR_WHEN_ONCE)
+		return;
+	for (uint32_t k = 0; (made = hr_config_creates(p, k)) != NULL; k++)
+		if (!made->replace)
+			hr_mistake(mistakes, made->line,
+				   "pipelines[%u].%s: object '%s' is made at each start (line %u), "
+				   "expected replace = true%s",
+				   i, p->objects ? "objects" : "sink", made->object, p->when.line,
+				   p->objects ? "" : ", or keep = N");
+}
+
+void hr_config_when_check(struct hr_config *config, struct hr_mistakes *mistakes)
+{
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		if (config->pipeline[i].when.kind == HR_WHEN_AFTER)
+			find_pipeline(config, mistakes, i);
+		if (config->pipeline[i].when.kind == HR_WHEN_OBJECT)
+			find_object(config, mistakes, i);
+	}
+	hr_config_cycles_check(config, mistakes);
+	for (uint32_t i = 0; i < config->pipelines; i++)
+		check_sinks(config, mistakes, i);
+}
+
+bool hr_config_repeats(const struct hr_config *config)
+{
+	for (uint32_t i = 0; i < config->pipelines; i++)
+		if (config->pipeline[i].when.kind != HR_WHEN_ONCE)
+			return true;
+	return false;
+}
+
+/* ---- text */
+
+static const char *every_text(uint64_t ns, char *text, size_t bytes)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} unit[] = { { "d", 86400000000000 },
+		     { "h", 3600000000000 },
+		     { "m", 60000000000 },
+		     { "s", 1000000000 },
+		     { "ms", 1000000 } };
+	size_t u = 0;
+
+	while (u + 1 < HR_COUNT(unit) && ns % unit[u].ns)
+		u++;
+	snprintf(text, bytes, "every %llu%s", (unsigned long long)(ns / unit[u].ns), unit[u].name);
+	return text;
+}
+
+const char *hr_when_text(const struct hr_config_when *when, char *text, size_t bytes)
+{
+	switch (when->kind) {
+	case HR_WHEN_EVERY:
+		return every_text(when->every_ns, text, bytes);
+	case HR_WHEN_AT:
+		snprintf(text, bytes, "at %s%s%02u:%02u",
+			 when->at_day < 0 ? "" : days[when->at_day], when->at_day < 0 ? "" : " ",
+			 when->at_minute / 60, when->at_minute % 60);
+		return text;
+	case HR_WHEN_AFTER:
+		snprintf(text, bytes, "after '%s'", when->text);
+		return text;
+	case HR_WHEN_OBJECT:
+		snprintf(text, bytes, "on object '%s'", when->text);
+		return text;
+	case HR_WHEN_REQUEST:
+		return "on request";
+	case HR_WHEN_FOREVER:
+		return "forever";
+	case HR_WHEN_ONCE:
+		break;
+	}
+	return "once";
+}

@@ -1,0 +1,430 @@
+/*
+ * gather: sums rows of f32 vectors, embeddings, at random or given indices.
+ *
+ * Each computing worker has lookups worker, worker + computers, ... They are a software pipeline:
+ * while lookup q is summed, the reads of the next ones are on their way, and lookup q + ahead is
+ * requested. With issuers the requests come from other workers, which only request rows, do not wait
+ * for reads, and pass the ids of requests in a ring for each computing worker.
+ *
+ * Numbers are summed in fixed point, so the sum depends on no order.
+ */
+#include "gpu/ops/access_op.h"
+#include "gpu/ops/operator.h"
+#include "gpu/ops/zipf.h"
+
+enum { GATHER_TABLE, GATHER_INDICES, GATHER_ROWS, GATHER_OBJECTS };
+
+#define GATHER_AHEAD_MAX 32u
+#define GATHER_ROW_MAX 65536u
+#define GATHER_ENTRIES 65536u  /* of all rings: above GATHER_AHEAD_MAX for 2048 computing workers */
+#define GATHER_FRACTION 20u    /* bits after the point of a sum */
+#define GATHER_NUMBER_BITS 16u /* a number is below 2^GATHER_NUMBER_BITS, or not counted */
+
+struct hr_gather_args {
+	uint64_t seed, lookups;
+	uint32_t row_bytes;
+	uint32_t ahead, issuers, warm;
+	struct hr_zipf zipf;
+};
+
+HR_STATIC_ASSERT(sizeof(struct hr_gather_args) <= HR_OP_ARGS_MAX, "arguments have room");
+
+/* State of a worker, and the sum of all, the result. The row of a worker follows. */
+struct hr_gather {
+	uint64_t sum; /* two's complement, GATHER_FRACTION bits after the point */
+	uint64_t lookups;
+	uint64_t skipped; /* numbers that are not finite or too large */
+	uint64_t run_ns;
+};
+
+#define GATHER_WORDS (sizeof(struct hr_gather) / sizeof(uint64_t))
+
+/* Of a ring: the id of a request. Lap n writes it after `taken` is n. */
+struct gather_entry {
+	int64_t id;
+	uint64_t full;	/* by the issuer (release): n + 1, id is that of lap n */
+	uint64_t taken; /* by the computing worker (release): n + 1, it has read that id */
+	uint64_t unused;
+};
+
+/* A run of one worker; each lane has a copy. */
+struct gather_run {
+	const struct hr_gather_args *args;
+	struct hr_objects *objects;
+	const struct hr_object *table, *indices, *rows;
+	uint64_t table_rows;
+	uint32_t computers; /* workers that sum */
+	uint32_t entries;   /* of a ring */
+	struct hr_gather *state;
+	uint8_t *row; /* memory for one row */
+	uint64_t sum, lookups, skipped;
+};
+
+/* Per lane: the row of a lookup; HR_NO_INDEX for HR_NO_INDEX, or after an error. Collective. */
+HR_WORKER uint64_t gather_row_of(struct gather_run *run, uint64_t lookup)
+{
+	const bool active = lookup != HR_NO_INDEX;
+	uint64_t row = HR_NO_INDEX;
+
+	if (run->indices) {
+		row = hr_get_u32(run->objects, run->indices, lookup);
+		if (hr_access_refuse(run->objects, run->indices,
+				     active && row >= run->table_rows ? lookup : HR_NO_INDEX))
+			return HR_NO_INDEX;
+	} else if (active) {
+		row = hr_zipf_row(
+			hr_zipf_rank(&run->args->zipf, run->table_rows, run->args->seed, lookup),
+			run->table_rows);
+	}
+	return active ? row : HR_NO_INDEX;
+}
+
+/* Request a row, the same in all lanes: an id, or an error. Collective. */
+HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row)
+{
+	return hr_pread_prefetch(run->objects, run->table, row * run->args->row_bytes,
+				 run->args->row_bytes);
+}
+
+/* A number in fixed point; numbers below 2^-GATHER_FRACTION are 0. */
+HR_BOTH int64_t gather_fixed(uint32_t bits, bool *skipped)
+{
+	const int32_t exponent = (int32_t)(bits >> 23 & 255);
+	const int32_t shift = exponent - 150 + (int32_t)GATHER_FRACTION;
+	const int64_t mantissa = (int64_t)((bits & 0x7fffffu) | 0x800000u);
+	int64_t value = 0;
+
+	*skipped = exponent >= 127 + (int32_t)GATHER_NUMBER_BITS;
+	if (*skipped || shift <= -24)
+		return 0;
+	value = shift < 0 ? mantissa >> -shift : mantissa << shift;
+	return bits >> 31 ? -value : value;
+}
+
+/* Consume a request of lookup `lookup`: sum the row, and keep it. False after an error.
+ * Collective. */
+HR_WORKER bool gather_consume(struct gather_run *run, int64_t id, uint64_t lookup)
+{
+	const uint32_t bytes = run->args->row_bytes;
+	const uint32_t *word = (const uint32_t *)(const void *)run->row;
+	uint32_t i;
+
+	if (hr_consume_prefetch_pread(run->objects, id, run->row, bytes) < 0)
+		return false;
+	hr_lanes_sync();
+	for (i = hr_lane(); i < bytes / sizeof(*word); i += HR_LANES) {
+		bool skipped;
+
+		run->sum += (uint64_t)gather_fixed(word[i], &skipped);
+		run->skipped += skipped;
+	}
+	run->lookups++;
+	hr_lanes_sync();
+	return !run->rows ||
+	       hr_pwrite(run->objects, run->rows, lookup * bytes, run->row, bytes) >= 0;
+}
+
+/* Number of lookups of one of the computing workers. */
+HR_WORKER uint64_t gather_share(const struct gather_run *run, uint32_t computer)
+{
+	const uint64_t lookups = run->args->lookups;
+
+	return computer < lookups ? (lookups - computer - 1) / run->computers + 1 : 0;
+}
+
+/* The software pipeline of one worker without issuers: request q + ahead, consume q. Rows are drawn
+ * for all lanes at once. Collective. */
+HR_WORKER void gather_pipeline(struct gather_run *run)
+{
+	const uint32_t worker = run->objects->worker, ahead = run->args->ahead;
+	const uint64_t share = gather_share(run, worker);
+	int64_t id[GATHER_AHEAD_MAX + 1];
+	uint64_t asked = 0, row = 0, q;
+
+	for (q = 0; q < share; q++) {
+		for (; asked < share && asked <= q + ahead; asked++) {
+			const uint64_t mine = asked + hr_lane();
+
+			if (asked % HR_LANES == 0)
+				row = gather_row_of(run, mine < share
+								 ? mine * run->computers + worker
+								 : HR_NO_INDEX);
+			if (hr_access_failed(run->objects))
+				return;
+			id[asked % (ahead + 1)] =
+				gather_request(run, hr_shfl_u64(row, asked % HR_LANES));
+		}
+		if (!gather_consume(run, id[q % (ahead + 1)], q * run->computers + worker))
+			return;
+	}
+}
+
+HR_WORKER struct gather_entry *gather_entry_of(const struct gather_run *run, uint32_t computer,
+					       uint64_t q)
+{
+	struct gather_entry *entry = (struct gather_entry *)(void *)run->objects->scratch;
+
+	return &entry[(uint64_t)computer * run->entries + q % run->entries];
+}
+
+/* Wait until the word has that value. False when the run ends meanwhile. Collective. */
+HR_WORKER bool gather_await(struct gather_run *run, const uint64_t *word, uint64_t value)
+{
+	uint32_t spins = 0;
+
+	while (hr_shfl_u64(hr_poll_u64(word), 0) != value)
+		if (hr_access_wait(run->objects, &spins))
+			return false;
+	hr_polled(word);
+	return true;
+}
+
+/* Issuer: request a row for a computing worker. False when the run ends. Collective. */
+HR_WORKER bool gather_hand_over(struct gather_run *run, uint32_t computer, uint64_t q, uint64_t row)
+{
+	struct gather_entry *entry = gather_entry_of(run, computer, q);
+	int64_t id;
+
+	if (!gather_await(run, &entry->taken, q / run->entries))
+		return false;
+	id = gather_request(run, row);
+	if (id < 0)
+		return false;
+	if (hr_lane() == 0) {
+		entry->id = id;
+		hr_release_u64(&entry->full, q / run->entries + 1);
+	}
+	hr_lanes_sync();
+	return true;
+}
+
+/* An issuer: its computing workers come in groups of HR_LANES. It goes round them, so that each has
+ * its next requests. Collective. */
+HR_WORKER void gather_issue(struct gather_run *run)
+{
+	const uint64_t lookups = run->args->lookups;
+	const uint32_t step = run->args->issuers * HR_LANES;
+	uint64_t q;
+	uint32_t first, i;
+
+	for (q = 0; q * run->computers < lookups; q++)
+		for (first = run->objects->worker * HR_LANES; first < run->computers;
+		     first += step) {
+			const uint64_t mine = q * run->computers + first + hr_lane();
+			const bool active = first + hr_lane() < run->computers && mine < lookups;
+			const uint64_t row = gather_row_of(run, active ? mine : HR_NO_INDEX);
+
+			if (hr_access_failed(run->objects))
+				return;
+			for (i = 0; i < HR_LANES; i++) {
+				const uint64_t its = hr_shfl_u64(row, i);
+
+				if (its != HR_NO_INDEX && !gather_hand_over(run, first + i, q, its))
+					return;
+			}
+		}
+}
+
+/* A computing worker with issuers. Collective. */
+HR_WORKER void gather_compute(struct gather_run *run)
+{
+	const uint32_t computer = run->objects->worker - run->args->issuers;
+	const uint64_t share = gather_share(run, computer);
+	uint64_t q;
+
+	for (q = 0; q < share; q++) {
+		struct gather_entry *entry = gather_entry_of(run, computer, q);
+		int64_t id;
+
+		if (!gather_await(run, &entry->full, q / run->entries + 1))
+			return;
+		id = (int64_t)hr_shfl_u64(hr_lane() == 0 ? (uint64_t)entry->id : 0, 0);
+		if (hr_lane() == 0)
+			hr_release_u64(&entry->taken, q / run->entries + 1);
+		hr_lanes_sync();
+		if (!gather_consume(run, id, q * run->computers + computer))
+			return;
+	}
+}
+
+/* False: there are not enough workers for the issuers. */
+HR_WORKER bool gather_set(struct gather_run *run, const struct hr_gather_args *args, void *state,
+			  struct hr_objects *objects)
+{
+	run->args = args;
+	run->objects = objects;
+	run->table = hr_get_object_map(objects, GATHER_TABLE);
+	run->indices = hr_get_object_map(objects, GATHER_INDICES);
+	run->rows = hr_get_object_map(objects, GATHER_ROWS);
+	run->table_rows = run->table->bytes / args->row_bytes;
+	run->state = (struct hr_gather *)state;
+	run->row = (uint8_t *)(run->state + 1);
+	run->sum = run->lookups = run->skipped = 0;
+	if (args->issuers >= objects->workers) {
+		objects->error = -EINVAL;
+		return false;
+	}
+	run->computers = objects->workers - args->issuers;
+	run->entries = GATHER_ENTRIES / run->computers;
+	run->entries = args->ahead < run->entries ? args->ahead : run->entries;
+	return true;
+}
+
+/* Add the parts of the lanes to the state. Collective. */
+HR_WORKER void gather_keep(struct gather_run *run, uint64_t run_ns)
+{
+	const uint64_t sum = hr_lanes_sum_u64(run->sum);
+	const uint64_t skipped = hr_lanes_sum_u64(run->skipped);
+
+	if (hr_lane() != 0)
+		return;
+	run->state->sum = sum;
+	run->state->lookups = run->lookups;
+	run->state->skipped = skipped;
+	run->state->run_ns = run_ns;
+}
+
+HR_OP_CODE void hr_operator_run(const void *args, void *state, struct hr_objects *objects)
+{
+	const struct hr_gather_args *a = (const struct hr_gather_args *)args;
+	struct gather_run run;
+	uint64_t start;
+
+	if (!gather_set(&run, a, state, objects))
+		return;
+	if (a->warm)
+		hr_access_warm(objects, run.table);
+	start = hr_access_begin(objects);
+	if (a->issuers == 0)
+		gather_pipeline(&run);
+	else if (objects->worker < a->issuers)
+		gather_issue(&run);
+	else
+		gather_compute(&run);
+	gather_keep(&run, hr_access_end(objects, start));
+}
+
+HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
+{
+	hr_access_sum(all, GATHER_WORDS);
+}
+
+#ifdef HR_OP_CPU /* the rest is the description, for the CPU */
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "gpu/ops/args.h"
+
+static const struct hr_op_object object[GATHER_OBJECTS] = {
+	[GATHER_TABLE] = { .name = "table", .help = "f32: rows of `row` bytes" },
+	[GATHER_INDICES] = { .name = "indices",
+			     .help = "u32: element i is the row of lookup i",
+			     .optional = true },
+	[GATHER_ROWS] = { .name = "rows",
+			  .help = "f32: receives the row of each lookup, in their order",
+			  .writes = true,
+			  .optional = true },
+};
+
+static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
+		 void (*complain)(void *to, unsigned line, const char *text), void *to)
+{
+	static const char *const names[] = { "row",   "lookups", "zipf", "seed",
+					     "ahead", "issuers", "warm" };
+	struct hr_args given = { arg, count, complain, to, false };
+	struct hr_gather_args *gather = args;
+
+	hr_args_known(&given, names, sizeof names / sizeof *names);
+	gather->row_bytes = (uint32_t)hr_args_int(&given, "row", 4, GATHER_ROW_MAX);
+	gather->lookups = (uint64_t)hr_args_int(&given, "lookups", 1, INT32_MAX);
+	gather->seed = (uint64_t)hr_args_int_or(&given, "seed", 0, INT32_MAX, 1);
+	gather->ahead = (uint32_t)hr_args_int_or(&given, "ahead", 1, GATHER_AHEAD_MAX, 2);
+	gather->issuers = (uint32_t)hr_args_int_or(&given, "issuers", 0, INT16_MAX, 0);
+	gather->warm = (uint32_t)hr_args_int_or(&given, "warm", 0, 1, 0);
+	hr_zipf_init(&gather->zipf, hr_args_real_or(&given, "zipf", 0, 8, 0));
+	if (gather->row_bytes % sizeof(float))
+		hr_args_error(&given, 0, "row: %u is not a multiple of 4 bytes", gather->row_bytes);
+	return given.bad ? -EINVAL : (int)sizeof *gather;
+}
+
+/* Check the length of an object; bytes: the required length. */
+static int check_length(const uint64_t *object_bytes, uint32_t i, uint64_t bytes,
+			void (*complain)(void *to, unsigned object, const char *text), void *to)
+{
+	char text[128];
+
+	if (!object_bytes[i] || object_bytes[i] >= bytes)
+		return 0;
+	snprintf(text, sizeof text, "has %llu bytes, expected at least %llu for these lookups",
+		 (unsigned long long)object_bytes[i], (unsigned long long)bytes);
+	complain(to, i, text);
+	return -EINVAL;
+}
+
+static int check(const void *args, const uint64_t *object_bytes,
+		 void (*complain)(void *to, unsigned object, const char *text), void *to)
+{
+	const struct hr_gather_args *gather = args;
+	const uint64_t rows = object_bytes[GATHER_TABLE] / gather->row_bytes;
+	int err = 0;
+
+	if (rows == 0 || rows > UINT32_MAX || object_bytes[GATHER_TABLE] % gather->row_bytes ||
+	    rows % HR_ZIPF_SPREAD == 0) {
+		complain(to, GATHER_TABLE, "expected 1 to 4294967295 rows of the length 'row'");
+		err = -EINVAL;
+	}
+	if (check_length(object_bytes, GATHER_INDICES, gather->lookups * sizeof(uint32_t), complain,
+			 to))
+		err = -EINVAL;
+	if (check_length(object_bytes, GATHER_ROWS, gather->lookups * gather->row_bytes, complain,
+			 to))
+		err = -EINVAL;
+	return err;
+}
+
+static uint64_t scratch_bytes(const void *args, const uint64_t *object_bytes)
+{
+	return ((const struct hr_gather_args *)args)->issuers
+		       ? GATHER_ENTRIES * sizeof(struct gather_entry)
+		       : 0;
+}
+
+static uint32_t state_bytes(const void *args)
+{
+	const uint32_t row = ((const struct hr_gather_args *)args)->row_bytes;
+
+	return (uint32_t)sizeof(struct hr_gather) + (row + 15) / 16 * 16;
+}
+
+static void report(const struct hr_op_all *all, const struct hr_op_report *to)
+{
+	const struct hr_gather *gather = all->result;
+
+	to->u64(to, "lookups", gather->lookups);
+	to->real(to, "sum", ldexp((double)(int64_t)gather->sum, -(int)GATHER_FRACTION));
+	to->i64(to, "sum_fixed", (int64_t)gather->sum);
+	to->u64(to, "skipped", gather->skipped);
+	to->u64(to, "run_ns", gather->run_ns);
+	to->real(to, "lookups_per_s",
+		 gather->run_ns ? (double)gather->lookups * 1e9 / (double)gather->run_ns : 0);
+}
+
+HR_ACCESS_OPERATOR(.name = "gather",
+		   .help = "Sum of rows of f32 (embeddings). Objects: table (rows of `row` "
+			   "bytes); indices (u32, optional: row\n  of each lookup); rows "
+			   "(optional: receives the row of each lookup). Arguments: row (bytes, a"
+			   "\n  multiple of 4), lookups, zipf (exponent of the distribution of "
+			   "rows without indices, 0 to 8; 0:\n  all rows alike), seed (1), ahead "
+			   "(rows that a worker requests before it needs them, 1 to 32; 2),\n  "
+			   "issuers (workers that only request rows, for all others, fewer than "
+			   "all; 0), warm (1: read the\n  table into the cache before the time is "
+			   "taken; 0). Result: the sum of all numbers, exact to 2^-20\n  each "
+			   "(also as a whole number of these, modulo 2^64), and how many were "
+			   "skipped: not finite, or\n  65536 and more.",
+		   .output = HR_OUT_NONE, .parse = parse, .state_bytes = state_bytes,
+		   .several_gpus = true, .object = object, .objects = GATHER_OBJECTS,
+		   .check = check, .scratch_bytes = scratch_bytes, .report = report);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * gpu/ops/user_open.h - the loader of libc, or of a static binary, which has none.
+ */
+#ifndef GPU_OPS_USER_OPEN_H
+#define GPU_OPS_USER_OPEN_H
+
+#include "config/error.h"
+#include "config/operator.h"
+
+/*
+ * Load a checked file with the loader of libc, and find its description. -EINVAL, with the text of
+ * the loader; -ENOTSUP: a static binary.
+ */
+int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op,
+		    struct hr_error *e);
+void hr_op_user_close(void *handle);
+
+#endif

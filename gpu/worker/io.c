@@ -1,0 +1,316 @@
+/*
+ * The rounds of an I/O worker: shared words, epochs, and its end.
+ */
+#include "gpu/worker/io.h"
+
+#include "gpu/worker/block_qp.h"
+#include "gpu/worker/io_peers.h"
+
+HR_STATIC_ASSERT(sizeof(struct hr_access) % sizeof(uint64_t) == 0, "moved by words");
+
+/* Steps through the words `seen`, in a round. */
+#define IO_SCANS 4u
+/* Steps of waiting before hr_idle() makes longer pauses. Waits for an epoch are short: the CPU yields,
+ * and does not sleep. A GPU waits while it polls: hr_io_reap_all(). */
+#define IO_SPINS_MAX (HR_LANES == 1 ? 64u : 3u)
+#define IO_SPINS_IDLE 7u
+/* Rounds between two rounds with all duties. On a GPU each duty is one or more accesses to memory that
+ * follow one another, and a request or completion waits meanwhile; a round without work takes 4 us. */
+#define IO_DUTY_ROUNDS (HR_LANES == 1 ? 1u : 4u)
+/* The same when the round has begun commands: the next thing to do is to look for their completions. */
+#define IO_DUTY_ROUNDS_BEGUN (HR_LANES == 1 ? 1u : 64u)
+
+/* Read the shared words. Collective. */
+HR_WORKER void io_look(struct hr_io_worker *w)
+{
+	struct hr_cache_words *words = w->access->cache.words;
+	uint32_t word[8] = { 0 }, epoch, settled;
+
+	if (hr_lane() == 0)
+		hr_poll_u32x8((const uint32_t *)(const void *)words, word);
+	epoch = hr_shfl_u32(word[0], 0);
+	settled = hr_shfl_u32(word[1], 0);
+	w->stopped |= hr_shfl_u32(word[2], 0) != 0;
+	if (settled != w->settled)
+		w->settled = hr_shfl_u32(hr_acquire_u32(&words->settled), 0);
+	if (hr_shfl_u32(word[3], 0) && !w->ended)
+		w->ended = hr_shfl_u32(hr_acquire_u32(&words->ended), 0) != 0;
+	if (hr_shfl_u32(word[4], 0) != (uint32_t)w->flush_wanted)
+		w->flush_wanted = hr_shfl_u64(hr_acquire_u64(&words->flush_wanted), 0);
+	if (epoch != w->seen) {
+		w->seen = hr_shfl_u32(hr_acquire_u32(&words->epoch), 0);
+		w->scan = w->scan_ended = 0;
+	}
+}
+
+/*
+ * Go on through the words `seen` of workers [first, first + n), of which w->scan have seen the epoch:
+ * a word that names the epoch stays as it is until the next epoch, so the check may take many rounds.
+ * *ended: compute workers that have ended, or I/O workers all of whose compute workers have. True when
+ * all n have seen the epoch. Collective.
+ */
+HR_WORKER bool io_scan(struct hr_io_worker *w, uint32_t first, uint32_t n)
+{
+	const struct hr_page_cache *cache = &w->access->cache;
+	uint32_t step;
+
+	for (step = 0; step < IO_SCANS && w->scan < n; step++) {
+		const uint32_t i = w->scan + hr_lane();
+		const struct hr_cache_worker *worker = &cache->worker[first + (i < n ? i : 0)];
+		const uint32_t seen = i < n ? hr_acquire_u32(&worker->seen) : w->seen;
+		bool ended = i < n && seen == HR_EPOCH_ENDED, late;
+		hr_mask mask;
+
+		if (first >= cache->computers)
+			ended = i < n && hr_fresh_u32(&worker->share_ended) != 0;
+		late = seen != w->seen && !(seen == HR_EPOCH_ENDED && ended);
+		mask = hr_ballot(late);
+		if (mask) {
+			if (hr_lane() == 0)
+				w->block->count.behind = first + w->scan + hr_lowest_bit(mask);
+			return false;
+		}
+		w->scan_ended += hr_count_bits(hr_ballot(ended));
+		w->scan += HR_LANES;
+	}
+	return w->scan >= n;
+}
+
+/* The first compute worker of the share of an I/O worker; the share ends where the next one begins. */
+HR_WORKER uint32_t io_share(const struct hr_page_cache *cache, uint32_t index)
+{
+	return (uint32_t)((uint64_t)index * cache->computers / cache->io_workers);
+}
+
+/* When the compute workers of the worker's share have seen the epoch, publish it. At this point the
+ * worker uses no page. Collective. */
+HR_WORKER void io_publish_epoch(struct hr_io_worker *w)
+{
+	const struct hr_page_cache *cache = &w->access->cache;
+	const uint32_t index = w->role.index, first = io_share(cache, index);
+	const uint32_t n = io_share(cache, index + 1) - first;
+	struct hr_cache_worker *own = &cache->worker[cache->computers + index];
+
+	if (!io_scan(w, first, n))
+		return;
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		w->block->count.behind = cache->computers + index;
+		if (w->scan_ended == n)
+			hr_relaxed_u32(&own->share_ended, 1);
+		hr_release_u32(&own->seen, w->seen);
+	}
+	w->published = w->seen;
+	w->scan = w->scan_ended = 0;
+}
+
+/* Worker 0: when all I/O workers have published the epoch, the next one begins. Collective. */
+HR_WORKER void io_next_epoch(struct hr_io_worker *w)
+{
+	const struct hr_page_cache *cache = &w->access->cache;
+	struct hr_cache_words *words = cache->words;
+
+	if (!io_scan(w, cache->computers, cache->io_workers))
+		return;
+	hr_lanes_sync();
+	hr_io_count(&w->block->count.epochs, 1);
+	if (hr_lane() == 0) {
+		hr_release_u32(&words->settled, w->seen);
+		hr_release_u32(&words->epoch, hr_epoch_next(w->seen));
+		if (w->scan_ended == cache->io_workers)
+			hr_release_u32(&words->ended, 1);
+	}
+	w->scan = w->scan_ended = 0;
+}
+
+/* Read the shared words, and do the worker's part in the change of epochs. Collective. */
+HR_WORKER void io_epoch(struct hr_io_worker *w)
+{
+	io_look(w);
+	if (w->published != w->seen)
+		io_publish_epoch(w);
+	else if (w->role.index == 0)
+		io_next_epoch(w);
+}
+
+/* Worker 0 passes the host's stop request on. Any worker stops waiting when the host states that
+ * commands will not complete. Collective. */
+HR_WORKER void io_check_stop(struct hr_io_worker *w, bool progress)
+{
+	uint32_t stop = HR_STOP_NOT;
+
+	if (!hr_role_host_round(&w->role) || (progress && w->role.index != 0))
+		return;
+	if (hr_lane() == 0)
+		stop = hr_poll_sys_u32(&w->access->control->stop);
+	stop = hr_shfl_u32(stop, 0);
+	if (stop != HR_STOP_NOT && w->role.index == 0) {
+		if (hr_lane() == 0)
+			(void)hr_replace_u32(&w->access->cache.words->stop, HR_CACHE_RUNS,
+					     HR_CACHE_ENDS);
+		w->stopped = true;
+	}
+	if (stop == HR_STOP_WAITING)
+		w->role.dead = true;
+}
+
+/* Let the host see the counters. Collective. */
+HR_WORKER void io_publish(const struct hr_io_worker *w)
+{
+	struct hr_io_counters *to = &w->access->counters[w->role.index];
+	const struct hr_io_counters *count = &w->block->count;
+	const uint32_t words = sizeof(*count) / sizeof(uint64_t);
+	const uint64_t pages = count->reads + count->write_backs;
+	uint32_t i;
+
+	for (i = hr_lane(); i < words; i += HR_LANES)
+		hr_relaxed_sys_u64((uint64_t *)(void *)to + i,
+				   ((const uint64_t *)(const void *)count)[i]);
+	if (hr_lane() == 0) {
+		hr_relaxed_sys_u64(&w->role.status->bytes,
+				   pages << w->access->cache.shape.page_shift);
+		hr_relaxed_sys_u64(&w->role.status->tiles, pages);
+	}
+	hr_lanes_sync();
+}
+
+/* True when the worker has no work left. */
+HR_WORKER bool io_over(const struct hr_io_worker *w)
+{
+	if (w->role.dead)
+		return true;
+	if (w->stopped)
+		return w->sent == 0 && w->unsent == 0;
+	return w->flushed == HR_IO_DRAIN && (!w->access->cache.peers || w->peers_done);
+}
+
+HR_DEVICE void hr_io_ring_all(const struct hr_io_worker *w)
+{
+	uint32_t q;
+
+	for (q = 0; q < w->access->ssds; q++)
+		hr_qp_ring(&w->qp[q]);
+}
+
+/* True when this round has all duties, also without completions. begun: it has begun commands. */
+HR_WORKER bool io_on_duty(const struct hr_io_worker *w, bool begun)
+{
+	const uint32_t rounds = begun ? IO_DUTY_ROUNDS_BEGUN : IO_DUTY_ROUNDS;
+
+	return w->role.cost.rounds % rounds == 0 || hr_io_is_busy(w);
+}
+
+/* What a round does besides requests and completions. True when there was work. Collective. */
+HR_WORKER bool io_duties(struct hr_io_worker *w, bool progress)
+{
+	bool any = false;
+
+	io_epoch(w);
+	if (w->access->cache.peers)
+		any = hr_io_peers(w, !progress);
+	if (!w->stopped)
+		any |= hr_io_writeback(w, !progress && !any);
+	if (w->unsent)
+		any |= hr_io_send_due(w);
+	hr_io_ring_all(w);
+	return any;
+}
+
+/* Limit the pause after a round without progress. */
+HR_WORKER void io_limit_pause(struct hr_io_worker *w)
+{
+	uint32_t most = HR_LANES == 1 ? UINT32_MAX : IO_SPINS_IDLE;
+
+	if (w->waiting || w->unsent || w->flush_step ||
+	    (w->access->cache.peers && hr_io_peers_busy(w)) || (HR_LANES > 1 && w->sent))
+		most = IO_SPINS_MAX;
+	w->role.spins = w->role.spins < most ? w->role.spins : most;
+}
+
+HR_WORKER void io_round(struct hr_io_worker *w)
+{
+	const bool reaped = hr_io_reap_all(w);
+	const uint32_t sent = w->sent;
+	bool progress = reaped;
+
+	/* copies and requests take long, and pages wait for epochs */
+	if (reaped)
+		io_epoch(w);
+	if (!w->stopped && !w->ended) {
+		hr_io_make_room(w);
+		progress |= hr_io_requests(w);
+	}
+	/* not after requests alone, whose completions may be there already */
+	if (reaped || io_on_duty(w, w->sent > sent))
+		progress |= io_duties(w, progress);
+	io_check_stop(w, progress);
+	if (hr_role_host_round(&w->role))
+		io_publish(w);
+	io_limit_pause(w);
+	hr_role_beat(&w->role, progress);
+}
+
+HR_WORKER void io_start(struct hr_io_worker *w, struct hr_access *access, uint32_t worker)
+{
+	struct hr_io_block *block = (struct hr_io_block *)hr_block_memory() + hr_warp();
+	uint32_t i;
+
+	hr_zero_bytes(w, sizeof(*w));
+	hr_role_worker_start(&w->role, &access->status[worker], HR_ROLE_IO, worker,
+			     access->cache.io_workers);
+	w->access = access;
+	w->block = block;
+	w->command = &access->command[(uint64_t)worker * access->commands];
+	w->seen = w->settled = HR_EPOCH_FIRST;
+	w->published = HR_EPOCH_FIRST - 1; /* its share may have no worker */
+	w->urgent = HR_IO_NONE;
+	w->row = worker;
+	w->unused = access->commands;
+	if (access->cache.peers)
+		hr_io_peers_start(w);
+	if (hr_lane() == 0)
+		hr_zero_bytes(&block->count, sizeof(block->count));
+	for (i = hr_lane(); i < access->commands; i += HR_LANES)
+		block->unused[i] = (uint8_t)i;
+	hr_lanes_sync();
+}
+
+/* Bytes of block memory for the workers of a block, and with the descriptor. */
+HR_WORKER uint32_t io_block_part_bytes(const struct hr_access *access)
+{
+	return access->warps * (uint32_t)sizeof(struct hr_io_block);
+}
+
+HR_WORKER uint32_t io_block_bytes(const struct hr_access *access)
+{
+	const uint32_t part = io_block_part_bytes(access);
+
+	return part + hr_block_copy_bytes(sizeof(*access), part);
+}
+
+HR_DEVICE struct hr_access *hr_io_block_access(struct hr_access *access)
+{
+	return (struct hr_access *)hr_block_copy(access, sizeof(*access),
+						 io_block_part_bytes(access));
+}
+
+HR_DEVICE void hr_io_run(struct hr_access *access, uint32_t worker)
+{
+	struct hr_cache_worker *shared = &access->cache.worker[access->cache.computers + worker];
+	struct hr_nvme_qp *home = &access->qp[(uint64_t)worker * access->ssds];
+	struct hr_io_worker w;
+
+	io_start(&w, access, worker);
+	w.qp = hr_block_qp_begin(home, access->ssds, access->warps, io_block_bytes(access));
+	do
+		io_round(&w);
+	while (!io_over(&w));
+	if (access->cache.peers)
+		hr_io_peers_end(&w);
+	io_publish(&w);
+	hr_block_qp_end(home, w.qp, access->ssds);
+	if (hr_lane() == 0) {
+		hr_release_u32(&shared->seen, HR_EPOCH_ENDED);
+		hr_role_done(&w.role);
+	}
+}

@@ -1,0 +1,23 @@
+/*
+ * pci/topo/explain.h - findings on the path of a pair, as text.
+ */
+#ifndef PCI_TOPO_EXPLAIN_H
+#define PCI_TOPO_EXPLAIN_H
+
+#include "pci/topo/verdict.h"
+
+/* A rule that matched on the path, for explanations. */
+struct hr_finding {
+	uint8_t rule;
+	int32_t fn;    /* HR_NO_FN: the pair or the whole machine */
+	uint8_t flows; /* hit */
+};
+/* Findings of an evaluated pair, in path order; returns their number (at most max are stored). */
+unsigned hr_findings(const struct hr_topology *e, const struct hr_pair *p, struct hr_finding *out,
+		     unsigned max);
+
+/* Fill in a rule's template; returns to. */
+char *hr_rule_text(const struct hr_topology *e, const struct hr_pair *p, const struct hr_finding *f,
+		   const char *template, char *to, size_t capacity);
+
+#endif

@@ -1,0 +1,132 @@
+#!/bin/bash
+# --json of every command and view: one valid document, each member once, in its order; the exit
+# code of a failed write to stdout.
+# Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
+# shellcheck disable=SC2317  # called through check
+set -uo pipefail
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+
+here=$(cd "$(dirname "$0")" && pwd)
+zcat "$here/captures/two_switches.lspci.gz" >"$SCRATCH/box"
+zcat "$here/captures/switch_acs.lspci.gz" >"$SCRATCH/before"
+cd "$SCRATCH" || exit 1
+mapfile -t gpus < <(grep -E '^[0-9a-f:.]+ Class 0500:' box | awk '{ print "--gpu=0000:" $1 }')
+
+cat >c.conf <<'CONF'
+ssds = ( { name = "s"; device = "soft:disk.img,size=64M"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = (
+    { name = "sum"; source = { object = "in"; }; operator = "crc32c"; tile = "64K"; },
+    { name = "copy"; source = { object = "in"; }; operator = "copy"; tile = "64K";
+      sink = { object = "out"; replace = true; }; } );
+CONF
+head -c 1000000 /dev/zero >in
+"$HEADRACE" store format soft:disk.img,size=64M >/dev/null
+"$HEADRACE" store put -q soft:disk.img in in >/dev/null
+
+# document MEMBERS ARGUMENTS...: one object, whose members of the first level are these
+document() {
+    local members=$1
+    shift
+    "$HEADRACE" "$@" --json >said 2>err
+    [ "$(tail -c 1 said)" = "" ] || { echo "no newline at its end"; return 1; }
+    python3 - "$members" <<'PY' || { cat err; head -c 2000 said; return 1; }
+import json, sys
+
+def members(pairs):
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        sys.exit(f"a member twice: {names}")
+    return dict(pairs)
+
+said = json.loads(open("said", "rb").read().decode(), object_pairs_hook=members,
+                  parse_constant=lambda name: sys.exit(f"{name} is no number of JSON"))
+if list(said) != sys.argv[1].split():
+    sys.exit(f"members: {' '.join(said)}\nexpected: {sys.argv[1]}")
+PY
+}
+
+# full ARGUMENTS...: a disk that is full under stdout fails the command, with the reason printed once
+full() {
+    local code=0
+    "$HEADRACE" "$@" --json >/dev/full 2>err || code=$?
+    [ "$code" -eq "$want" ] || { echo "exit $code, expected $want"; return 1; }
+    if [ "$(grep -c 'standard output' err)" != 1 ] ||
+        ! grep -q 'standard output: cannot write the report: No space left on device' err; then
+        cat err
+        return 1
+    fi
+}
+
+# both MEMBERS ARGUMENTS...
+both() {
+    check "${*:2} --json" document "$@"
+    check "${*:2} --json, stdout is full" full "${@:2}"
+}
+
+want=1
+both "appliance configuration ssds parallel gpus pipelines partitions" check c.conf
+both "operators" check --operators
+both "appliance configuration first_tile_ms resident_max_bytes gpus pipelines exit_code" run c.conf
+both "appliance configuration first_tile_ms resident_max_bytes gpus pipelines partitions exit_code" \
+    run c.conf --map
+both "configuration steps passed failed skipped exit_code" post c.conf
+both "configuration ssds exit_code" bench c.conf --seconds 0.01 --only read:random:4096
+both "ssd objects" store ls soft:disk.img
+both "ssd total_bytes used_bytes pending_bytes pending_objects free_bytes largest_gap_bytes objects \
+objects_max" store df soft:disk.img
+both "findings ssd faults complete" store verify soft:disk.img
+
+want=66
+box=(topo --from box "${gpus[@]}")
+both "schema view machine answer headlines rows columns functions pairs exit_code" "${box[@]}"
+both "schema view machine to_gpu from_gpu exit_code" "${box[@]}" --bandwidth
+both "schema view machine assignment gb_per_s upper_bound exit_code" "${box[@]}" --plan
+both "schema view machine functions predicted_groups groups_by_registers mismatches \
+below_one_switch exit_code" "${box[@]}" --groups
+both "schema view machine gpus nvmes exit_code" "${box[@]}" --software
+both "schema view machine ports pairs_redirected pairs_unread pairs_redirected_at_boot boot_ports \
+setpci undo exit_code" "${box[@]}" --fix
+both "schema view machine boot changes pairs_judged predicted_groups_before predicted_groups_after \
+pairs exit_code" "${box[@]}" --what-if iommu=on
+both "schema view machine facts verdicts differences exit_code" "${box[@]}" --baseline before
+both "schema view machine peers pairs exit_code" "${box[@]}" --peers gpu,nvme,nic
+
+# After an invalid command line stdout is empty.
+nothing() {
+    "$HEADRACE" "$@" --json >said 2>err && return 1
+    if [ ! -s err ] || [ -s said ]; then
+        cat said err
+        return 1
+    fi
+}
+check "an impossible change prints no document" nothing "${box[@]}" --what-if move:1=2
+check "a missing capture prints no document" nothing "${box[@]}" --baseline none
+
+# Numbers of `cost` and those of status are the counters that status --counters explains.
+explained() {
+    "$HEADRACE" status --counters >counters || return 1
+    "$HEADRACE" run c.conf --json >said 2>err || return 1
+    python3 - <<'PY'
+import json, sys
+
+listed = {line.split()[0] for line in open("counters") if line.startswith("  ")}
+for pipeline in json.load(open("said"))["pipelines"]:
+    for role in pipeline["cost"].values():
+        if not set(role) <= listed:
+            sys.exit(f"not explained: {set(role) - listed}")
+if not {"tiles_done", "heartbeat", "durable_tiles", "read_bytes_per_s", "lost_commands"} <= listed:
+    sys.exit(f"not listed: {listed}")
+PY
+}
+check "status --counters explains the numbers of a run" explained
+check "status --counters accepts no name" nothing status --counters name
+
+# The name of a file can contain any bytes: a byte that is not UTF-8 is replaced.
+latin=$(printf 'caf\xe9 \x01"')
+cp c.conf "$latin"
+check "a name that is not UTF-8" document "appliance configuration ssds parallel gpus pipelines partitions" \
+    check "$latin"
+check "a name that is not UTF-8 shows each replaced byte" grep -qF '"caf\ufffd \u0001\""' said
+done_testing
