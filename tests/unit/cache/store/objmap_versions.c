@@ -1,0 +1,141 @@
+/* Versions of an object: names, order, the removal of the oldest version, power cuts. */
+#include "cache/store/objmap.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness/store.h"
+
+static struct fake_store f;
+
+static void begin(void)
+{
+	fake_store_init(&f, 4096);
+}
+
+static void end(void)
+{
+	fake_store_fini(&f);
+}
+
+TestSuite(versions, .init = begin, .fini = end, .timeout = 60);
+
+static int make(const char *name, uint32_t keep, uint64_t *id)
+{
+	struct hr_store_object *object;
+
+	cr_assert_eq(hr_store_create(&f.store, name, 1, 7, true, &object, NULL), 0);
+	*id = object->id;
+	return hr_store_finish_version(&f.store, object->id, true, 5, keep, NULL);
+}
+
+/* All objects, as "NAME=ID" in order of their ids. */
+static const char *list(void)
+{
+	static char text[512];
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < f.store.count; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "%s%s=%llu%s", i ? " " : "",
+				       f.store.object[i].name,
+				       (unsigned long long)f.store.object[i].id,
+				       f.store.object[i].flags & HR_OBJECT_PENDING ? "?" : "");
+	return text;
+}
+
+Test(versions, the_newest_has_the_name_and_older_ones_have_numbers)
+{
+	static const char *const want[] = { "a=1", "a.1=1 a=2", "a.2=1 a.1=2 a=3",
+					    "a.2=2 a.1=3 a=4", "a.2=3 a.1=4 a=5" };
+	uint64_t id;
+
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		cr_assert_eq(make("a", 3, &id), 0);
+		cr_assert_eq(fake_store_reopen(&f), 0);
+		cr_expect_str_eq(list(), want[i], "%zu: %s", i, list());
+		cr_expect_eq(hr_store_find(&f.store, "a")->flags, HR_OBJECT_HAS_CRC);
+	}
+}
+
+Test(versions, one_version_is_a_replacement)
+{
+	uint64_t id;
+
+	for (uint64_t i = 1; i < 4; i++) {
+		cr_assert_eq(make("a", 1, &id), 0);
+		cr_expect_eq(f.store.count, 1u);
+		cr_expect_eq(hr_store_find(&f.store, "a")->id, i);
+	}
+}
+
+Test(versions, a_removed_version_leaves_a_gap_that_is_filled)
+{
+	uint64_t id;
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(make("a", 3, &id), 0);
+	cr_assert_eq(hr_store_remove(&f.store, 2, NULL), 0);
+	cr_assert_eq(make("a", 3, &id), 0);
+	cr_expect_str_eq(list(), "a.2=1 a.1=3 a=4", "%s", list());
+	cr_assert_eq(make("a", 2, &id), 0);
+	cr_expect_str_eq(list(), "a.2=1 a.1=4 a=5", "a smaller number removes none: %s", list());
+}
+
+Test(versions, an_object_of_the_user_is_not_taken_for_a_version)
+{
+	struct hr_store_object *object;
+	uint64_t id;
+
+	fake_store_put(&f, "a", 1);
+	fake_store_put(&f, "a.2", 1);
+	cr_expect_eq(make("a", 2, &id), 0, "the number 2 is not needed");
+	cr_assert_not_null(hr_store_foreign_version(&f.store, "a", 3));
+	cr_expect_str_eq(hr_store_foreign_version(&f.store, "a", 3)->name, "a.2");
+	cr_assert_eq(hr_store_create(&f.store, "a", 1, 7, true, &object, NULL), 0);
+	cr_expect_eq(hr_store_finish_version(&f.store, object->id, false, 0, 3, NULL), -EEXIST);
+	cr_expect_not_null(hr_store_find_pending(&f.store, "a"), "nothing has changed");
+}
+
+Test(versions, wrong_numbers_and_names_are_refused)
+{
+	struct hr_store_object *object;
+	char name[HR_NAME_MAX];
+
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	cr_assert_eq(hr_store_create(&f.store, name, 1, 7, true, &object, NULL), 0);
+	cr_expect_eq(hr_store_finish_version(&f.store, object->id, false, 0, 0, NULL), -EINVAL);
+	cr_expect_eq(hr_store_finish_version(&f.store, object->id, false, 0, 101, NULL), -EINVAL);
+	cr_expect_eq(hr_store_finish_version(&f.store, object->id, false, 0, 2, NULL), -EINVAL);
+	cr_expect_eq(hr_store_finish_version(&f.store, object->id, false, 0, 1, NULL), 0);
+}
+
+/* At each write and flush of the commit: all old versions, or all new ones. */
+Test(versions, a_power_cut_leaves_the_old_versions_or_the_new_ones)
+{
+	static const char *const old = "a.2=1 a.1=2 a=3 a=4?", *const fresh = "a.2=2 a.1=3 a=4";
+	unsigned olds = 0, news = 0;
+
+	for (uint64_t at = 1; at < 40; at++) {
+		struct hr_store_object *object;
+		uint64_t id;
+
+		fake_store_fini(&f);
+		fake_store_init(&f, 4096);
+		for (int i = 0; i < 3; i++)
+			cr_assert_eq(make("a", 3, &id), 0);
+		cr_assert_eq(hr_store_create(&f.store, "a", 1, 7, true, &object, NULL), 0);
+		f.disk.seed = at;
+		f.disk.cut_at = f.disk.writes + f.disk.flushes + 1 + at % 4;
+		hr_store_finish_version(&f.store, object->id, true, 5, 3, NULL);
+		cr_assert_eq(fake_store_reopen(&f), 0);
+		olds += strcmp(list(), old) == 0;
+		news += strcmp(list(), fresh) == 0;
+		cr_assert_eq(olds + news, at, "%s", list());
+	}
+	cr_expect_gt(olds, 0u);
+	cr_expect_gt(news, 0u);
+}

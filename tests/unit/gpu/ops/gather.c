@@ -1,0 +1,230 @@
+/* Gather: sums, rows, the Zipf distribution, both ways to request, wrong indices.
+ * tests/unit/gpu/ops/gather_lanes.c runs the same tests with several lanes. */
+#include "tests/fakes/objects.h"
+
+#define HR_OP_NAME test_gather
+#include "gpu/ops/gather.c"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/harness/random.h"
+
+#define ROWS 700u
+#define WIDTH 11u /* numbers of a row */
+#ifdef TESTS_FAKES_LANES_H
+#define LOOKUPS 150u /* a lane is a thread, so collective calls cost much */
+#else
+#define LOOKUPS 2000u
+#endif
+
+TestSuite(gather, .timeout = 200);
+
+static float table[ROWS][WIDTH], rows[LOOKUPS][WIDTH];
+static uint32_t indices[LOOKUPS];
+static struct hr_gather_args args;
+
+static void refuse(void *to, unsigned line, const char *text)
+{
+	cr_expect(false, "%s", text);
+}
+
+static void set_args(double zipf, int64_t ahead, int64_t issuers)
+{
+	const struct hr_op_arg arg[] = {
+		{ .name = "row", .type = HR_ARG_INT, .integer = sizeof table[0] },
+		{ .name = "lookups", .type = HR_ARG_INT, .integer = LOOKUPS },
+		{ .name = "zipf", .type = HR_ARG_FLOAT, .real = zipf },
+		{ .name = "ahead", .type = HR_ARG_INT, .integer = ahead },
+		{ .name = "issuers", .type = HR_ARG_INT, .integer = issuers },
+	};
+
+	cr_assert_eq(parse(arg, sizeof arg / sizeof *arg, &args, refuse, NULL), sizeof args);
+}
+
+Test(gather, arguments_have_their_defaults)
+{
+	const struct hr_op_arg arg[] = {
+		{ .name = "row", .type = HR_ARG_INT, .integer = 4 },
+		{ .name = "lookups", .type = HR_ARG_INT, .integer = 3 },
+	};
+
+	memset(&args, 0xff, sizeof args);
+	cr_assert_eq(parse(arg, 2, &args, refuse, NULL), sizeof args);
+	cr_expect_eq(args.row_bytes, 4);
+	cr_expect_eq(args.lookups, 3);
+	cr_expect_eq(args.seed, 1);
+	cr_expect_eq(args.ahead, 2);
+	cr_expect_eq(args.issuers, 0);
+	cr_expect_eq(args.warm, 0);
+	cr_expect_eq(hr_zipf_rank(&args.zipf, 1, 1, 7), 0);
+}
+
+static void make_table(void)
+{
+	struct fake_random random = { fake_random_seed("gather") };
+
+	for (uint32_t i = 0; i < ROWS; i++)
+		for (uint32_t j = 0; j < WIDTH; j++)
+			table[i][j] =
+				((float)fake_random_below(&random, 1u << 20) - 524288.0f) / 4096;
+	for (uint32_t i = 0; i < LOOKUPS; i++)
+		indices[i] = fake_random_below(&random, ROWS);
+	memset(rows, 0, sizeof rows);
+	fake_access_object(GATHER_TABLE, table, sizeof table);
+	fake_access_object(GATHER_INDICES, NULL, 0);
+	fake_access_object(GATHER_ROWS, NULL, 0);
+}
+
+/* Numbers are whole multiples of 2^-12, so the sum of doubles is exact. */
+static int64_t sum_of(bool indexed)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < LOOKUPS; i++) {
+		const uint64_t row =
+			indexed ? indices[i]
+				: hr_zipf_row(hr_zipf_rank(&args.zipf, ROWS, args.seed, i), ROWS);
+
+		for (uint32_t j = 0; j < WIDTH; j++)
+			sum += (double)table[row][j];
+	}
+	return (int64_t)(sum * 1048576);
+}
+
+Test(gather, every_way_to_request_gives_the_same_sum)
+{
+	static const struct {
+		uint32_t workers, ahead, issuers;
+	} way[] = {
+		{ 1, 1, 0 }, { 1, 32, 0 }, { 4, 2, 0 }, { 2, 3, 1 }, { 4, 1, 1 }, { 4, 32, 3 }
+	};
+	const struct hr_gather *result = (const void *)fake_access.result;
+
+	make_table();
+	for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+		set_args(0.9, way[i].ahead, way[i].issuers);
+		args.warm = i & 1;
+		cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, way[i].workers), 0);
+		cr_expect_eq((int64_t)result->sum, sum_of(false), "way %zu", i);
+		cr_expect_eq(result->lookups, LOOKUPS);
+		cr_expect_eq(result->skipped, 0);
+		cr_expect_eq(fake_access.prefetches, LOOKUPS);
+	}
+}
+
+Test(gather, rows_of_given_indices_are_kept)
+{
+	const struct hr_gather *result = (const void *)fake_access.result;
+
+	make_table();
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	fake_access_object(GATHER_ROWS, rows, sizeof rows);
+	for (uint32_t issuers = 0; issuers < 2; issuers++) {
+		set_args(0, 4, issuers);
+		cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 3), 0);
+		cr_expect_eq((int64_t)result->sum, sum_of(true));
+		for (uint32_t i = 0; i < LOOKUPS; i++)
+			cr_assert_arr_eq(rows[i], table[indices[i]], sizeof rows[i]);
+	}
+}
+
+/* Workers that wait for other workers also end. */
+Test(gather, an_index_beyond_the_table_is_refused_by_its_element)
+{
+	make_table();
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	indices[LOOKUPS / 2] = ROWS;
+	for (uint32_t issuers = 0; issuers < 3; issuers++) {
+		set_args(0, 2, issuers);
+		cr_expect_eq(fake_access_run(&hr_op_test_gather, &args, 4), -EBADMSG);
+		cr_expect_eq(fake_access.refused, LOOKUPS / 2);
+		cr_expect_eq(fake_access.refused_object, GATHER_INDICES);
+	}
+}
+
+Test(gather, issuers_leave_a_worker_that_computes)
+{
+	make_table();
+	set_args(0, 2, 2);
+	cr_expect_eq(fake_access_run(&hr_op_test_gather, &args, 2), -EINVAL);
+}
+
+Test(gather, fixed_point_is_exact_and_skips_values_out_of_its_range)
+{
+	static const struct {
+		float number;
+		double want;
+		bool skipped;
+	} row[] = { { 1.5f, 1.5, false },	  { -65535.0f, -65535, false },
+		    { 65536.0f, 0, true },	  { -1e30f, 0, true },
+		    { INFINITY, 0, true },	  { NAN, 0, true },
+		    { 0.0f, 0, false },		  { -0.0f, 0, false },
+		    { 0x1p-20f, 0x1p-20, false }, { -0x1.8p-20f, -0x1p-20, false },
+		    { 0x1p-21f, 0, false },	  { 1e-40f, 0, false } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		bool skipped;
+		const int64_t fixed = gather_fixed(hr_f32_bits(row[i].number), &skipped);
+
+		cr_expect_eq(fixed, (int64_t)(row[i].want * 1048576), "row %zu", i);
+		cr_expect_eq(skipped, row[i].skipped, "row %zu", i);
+	}
+}
+
+Test(gather, buckets_cover_all_ranks)
+{
+	for (uint32_t b = 0; b < HR_ZIPF_BUCKETS; b++) {
+		const uint64_t first = hr_zipf_first(b), ranks = 1ull << hr_zipf_shift(b);
+
+		cr_assert_eq(hr_zipf_bucket(first), b);
+		cr_assert_eq(hr_zipf_bucket(first + ranks - 1), b);
+		cr_assert_eq(hr_zipf_first(b + 1), first + ranks);
+	}
+	cr_expect_eq(hr_zipf_first(HR_ZIPF_BUCKETS), 1ull << 32);
+}
+
+/* The shares of ranges of ranks, against the sum of their probabilities. */
+Test(gather, ranks_have_the_zipf_distribution)
+{
+	static const uint64_t limit[] = { 1, 2, 5, 32, 100, 1000, 5003 };
+	static const double exponent[] = { 0, 0.5, 1, 1.5 };
+	const uint32_t draws = 20000;
+
+	for (uint32_t e = 0; e < 4; e++) {
+		double all = 0, part = 0;
+		uint64_t rank = 0;
+
+		set_args(exponent[e], 2, 0);
+		for (uint32_t r = 0; r < 5003; r++)
+			all += pow(r + 1, -exponent[e]);
+		for (uint32_t i = 0; i < 7; i++) {
+			uint32_t below = 0;
+
+			for (; rank < limit[i]; rank++)
+				part += pow((double)rank + 1, -exponent[e]) / all;
+			for (uint32_t d = 0; d < draws; d++)
+				below += hr_zipf_rank(&args.zipf, 5003, 1, d) < limit[i];
+			cr_expect_float_eq((double)below / draws, part, 0.02, "s %g, below %llu",
+					   exponent[e], (unsigned long long)limit[i]);
+		}
+	}
+}
+
+Test(gather, ranks_and_rows_are_a_bijection)
+{
+	static bool seen[ROWS];
+
+	for (uint32_t rank = 0; rank < ROWS; rank++) {
+		const uint64_t row = hr_zipf_row(rank, ROWS);
+
+		cr_assert_lt(row, ROWS);
+		cr_assert_not(seen[row]);
+		seen[row] = true;
+	}
+	set_args(1, 2, 0);
+	for (uint64_t i = 0; i < 1000; i++) {
+		cr_assert_eq(hr_zipf_rank(&args.zipf, 1, 1, i), 0);
+		cr_assert_lt(hr_zipf_rank(&args.zipf, UINT32_MAX, 1, i), UINT32_MAX);
+	}
+}

@@ -1,0 +1,96 @@
+/* Hash join probe: matches with duplicates and wraps, tables without an empty bucket.
+ * tests/unit/gpu/ops/join_lanes.c runs the same tests with several lanes. */
+#include "tests/fakes/objects.h"
+
+#define HR_OP_NAME test_join
+#include "gpu/ops/join.c"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/harness/random.h"
+
+#define BUCKETS 1021u
+#define BUILD 800u
+#ifdef TESTS_FAKES_LANES_H
+#define PROBE 150u /* a lane is a thread, so collective calls cost much */
+#else
+#define PROBE 3000u
+#endif
+
+TestSuite(join, .timeout = 120);
+
+static struct hr_join_bucket table[BUCKETS], build[BUILD];
+static uint64_t keys[PROBE];
+
+/* Few distinct keys, so that many occur several times; the table is nearly full, so searches are
+ * long and wrap. */
+static void make_tables(void)
+{
+	struct fake_random random = { fake_random_seed("join") };
+
+	memset(table, 0, sizeof table);
+	for (uint32_t i = 0; i < BUILD; i++) {
+		uint64_t bucket;
+
+		build[i].key = 1 + fake_random_below(&random, BUILD);
+		build[i].payload = fake_random_u64(&random);
+		bucket = hr_join_first_bucket(build[i].key, BUCKETS);
+		while (table[bucket].key)
+			bucket = (bucket + 1) % BUCKETS;
+		table[bucket] = build[i];
+	}
+	for (uint32_t i = 0; i < PROBE; i++)
+		keys[i] = 1 + fake_random_below(&random, 2 * BUILD);
+	fake_access_object(JOIN_TABLE, table, sizeof table);
+	fake_access_object(JOIN_KEYS, keys, sizeof keys);
+}
+
+Test(join, matches_equal_those_of_nested_loops)
+{
+	const struct hr_join *result = (const void *)fake_access.result;
+
+	make_tables();
+	keys[17] = 0; /* an empty bucket is no match */
+	for (uint32_t workers = 1; workers <= 4; workers++) {
+		const struct hr_join_args args = { .warm = workers & 1 };
+		uint64_t matches = 0, sum = 0;
+
+		for (uint32_t i = 0; i < PROBE; i++)
+			for (uint32_t j = 0; j < BUILD; j++)
+				if (build[j].key == keys[i]) {
+					matches++;
+					sum += build[j].payload;
+				}
+		cr_assert_eq(fake_access_run(&hr_op_test_join, &args, workers), 0);
+		cr_expect_eq(result->keys, PROBE);
+		cr_expect_eq(result->matches, matches);
+		cr_expect_eq(result->payload_sum, sum);
+		cr_expect_geq(result->buckets, PROBE - 1 + matches);
+		cr_expect_gt(result->run_ns, 0);
+	}
+}
+
+Test(join, no_keys_have_no_matches)
+{
+	const struct hr_join *result = (const void *)fake_access.result;
+	const struct hr_join_args args = { .warm = 0 };
+
+	make_tables();
+	fake_access_object(JOIN_KEYS, keys, 0);
+	cr_assert_eq(fake_access_run(&hr_op_test_join, &args, 3), 0);
+	cr_expect_eq(result->keys, 0);
+	cr_expect_eq(result->matches, 0);
+}
+
+Test(join, a_table_without_an_empty_bucket_is_refused)
+{
+	const struct hr_join_args args = { .warm = 0 };
+
+	make_tables();
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		table[i].key = 1;
+	cr_expect_eq(fake_access_run(&hr_op_test_join, &args, 2), -EBADMSG);
+	cr_expect_eq(fake_access.refused_object, JOIN_TABLE);
+	cr_expect_lt(fake_access.refused, 2 * BUCKETS);
+}

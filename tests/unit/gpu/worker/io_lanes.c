@@ -1,0 +1,164 @@
+/*
+ * Runs of access operators as on a GPU: blocks of several workers with several lanes each. Every lane
+ * is a thread, so the thread sanitizer detects lanes that use each other's data without
+ * hr_lanes_sync().
+ */
+#ifndef HR_LANES
+#define HR_LANES 4u
+#endif
+#define FAKE_OWN_IDLE
+#include "tests/fakes/lanes.h"
+
+/* More threads than CPUs wait here, so yield the CPU. */
+HR_WORKER void hr_idle(uint32_t *spins)
+{
+	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
+}
+
+/*
+ * Compile the sources with these functions in place of the host's. The library's copies are not
+ * linked.
+ */
+#define hr_crc32c lanes_crc32c
+#define hr_crc32c_combine lanes_crc32c_combine
+#define hr_crc32c_multiply lanes_crc32c_multiply
+#define hr_crc32c_power lanes_crc32c_power
+#define hr_checksum_prepare lanes_checksum_prepare
+#define hr_checksum_tile lanes_checksum_tile
+#include "cache/crc32c.c"
+#include "cache/object.c"
+#include "gpu/cuda/operators.cu"
+#include "gpu/worker/checksum.c"
+#include "gpu/worker/compute.c"
+#include "gpu/worker/io.c"
+#include "gpu/worker/io_commands.c"
+#include "gpu/worker/io_requests.c"
+#include "gpu/worker/io_writeback.c"
+#include "gpu/worker/pipeline.c"
+#include "gpu/worker/prefetch.c"
+#include "gpu/worker/writeback.c"
+#include "tests/harness/access_block.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/page_policy.h"
+#include "config/clock.h"
+#include "tests/harness/access_rig.h"
+#include "tests/harness/random.h"
+
+#define TIMEOUT_NS (60 * HR_NS_PER_S)
+#define PIECE 9000u
+
+TestSuite(io_lanes, .timeout = 280);
+
+static struct access_rig rig;
+
+struct lane_start {
+	struct fake_block *block;
+	uint32_t warp, lane;
+};
+
+static void *lane_main(void *argument)
+{
+	const struct lane_start *start = argument;
+
+	fake_block = start->block;
+	fake_warp = start->warp;
+	fake_lane = start->lane;
+	access_block(rig.access, start->block->number);
+	return NULL;
+}
+
+/* A block of the run, with a thread for each lane. */
+static void run_block(struct hr_access *access, uint32_t number)
+{
+	static struct fake_block block[ACCESS_BLOCKS_MAX];
+	pthread_t thread[FAKE_WARPS_MAX * HR_LANES];
+	struct lane_start start[FAKE_WARPS_MAX * HR_LANES];
+	const uint32_t threads = access->warps * HR_LANES;
+
+	cr_assert(fake_block_init(&block[number], number, access->warps));
+	for (uint32_t i = 0; i < threads; i++) {
+		start[i] = (struct lane_start){ &block[number], i / HR_LANES, i % HR_LANES };
+		cr_assert_eq(pthread_create(&thread[i], NULL, lane_main, &start[i]), 0);
+	}
+	for (uint32_t i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	fake_block_fini(&block[number]);
+}
+
+static uint8_t piece[ACCESS_BLOCKS_MAX * FAKE_WARPS_MAX][PIECE];
+
+/* Reads and writes of the worker in its part of an object, and single elements by lanes. */
+static void use_own_part(struct hr_objects *objects)
+{
+	struct fake_random random = { rig.seed + 9 + objects->worker };
+	uint8_t *data = piece[objects->worker];
+
+	for (uint32_t i = 0; i < 12; i++) {
+		const uint32_t object = i % objects->cache->objects;
+		const struct hr_object *o = hr_get_object_map(objects, object);
+		const uint64_t part = o->bytes / objects->workers / 4096 * 4096;
+		const uint64_t bytes = (fake_random_u64(&random) >> 20) % PIECE % part;
+		const uint64_t at =
+			objects->worker * part + (fake_random_u64(&random) >> 20) % (part - bytes);
+		const uint64_t index = (objects->worker * part) / 4 + hr_lane() * 500 % (part / 4);
+
+		if (i % 2) {
+			hr_lanes_sync();
+			if (hr_lane() == 0) {
+				memset(data, (int)i, bytes);
+				memcpy(rig.model[object] + at, data, bytes);
+			}
+			hr_lanes_sync();
+			cr_assert_eq(hr_pwrite(objects, o, at, data, bytes), (int64_t)bytes);
+		} else {
+			cr_assert_eq(hr_pread(objects, o, at, data, bytes), (int64_t)bytes);
+			hr_lanes_sync();
+			cr_assert(memcmp(data, rig.model[object] + at, bytes) == 0);
+		}
+		hr_lanes_sync();
+		cr_assert_eq(hr_get_u32(objects, o, index),
+			     ((uint32_t *)(void *)rig.model[object])[index]);
+		hr_lanes_sync();
+	}
+}
+
+static void run_with(uint32_t ssds, uint32_t warps, bool staging, uint32_t frames)
+{
+	const struct access_work work = { .objects = ssds,
+					  .bytes = { 400000, 300001 },
+					  .writable = 3,
+					  .frames = frames,
+					  .compute = 2,
+					  .warps = warps,
+					  .commands = 16,
+					  .staging = staging };
+	struct hr_io_counters c;
+
+	access_up(&rig, ssds, "lba=4096", NULL, 32, TIMEOUT_NS);
+	rig.block = run_block;
+	access_op = use_own_part;
+	access_start(&rig, &work);
+	access_wait(&rig);
+	cr_assert_null(access_failure(&rig));
+	for (uint32_t i = 0; i < ssds; i++)
+		access_check_disk(&rig, i);
+	c = access_counters(&rig);
+	cr_expect_gt(c.write_backs, 0);
+	if (frames < 100)
+		cr_expect_gt(c.evictions, 0);
+	access_down(&rig);
+}
+
+Test(io_lanes, the_disk_holds_the_data_written_by_workers_with_lanes)
+{
+	run_with(1, 1, false, 2000);
+}
+
+Test(io_lanes, blocks_of_several_workers_share_a_small_cache)
+{
+	run_with(2, 2, true, 28);
+}

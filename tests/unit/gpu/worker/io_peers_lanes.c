@@ -1,0 +1,166 @@
+/*
+ * Several gpus whose workers have several lanes each, as on GPUs: each lane is a thread. Lanes write
+ * elements of their own of all pages in a random order, and after a barrier read the elements of
+ * all lanes of all gpus; whole pages are copied between gpus by all lanes of an I/O worker.
+ */
+#ifndef HR_LANES
+#define HR_LANES 4u
+#endif
+#define FAKE_OWN_IDLE
+#include "tests/fakes/lanes.h"
+
+/* More threads than CPUs wait here, so yield the CPU. */
+HR_WORKER void hr_idle(uint32_t *spins)
+{
+	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
+}
+
+/* Compiled with these functions instead of the host's. The library's copies are not linked. */
+#define hr_crc32c lanes_crc32c
+#define hr_crc32c_combine lanes_crc32c_combine
+#define hr_crc32c_multiply lanes_crc32c_multiply
+#define hr_crc32c_power lanes_crc32c_power
+#define hr_checksum_prepare lanes_checksum_prepare
+#define hr_checksum_tile lanes_checksum_tile
+#include "cache/crc32c.c"
+#include "cache/object.c"
+#include "gpu/cuda/operators.cu"
+#include "gpu/worker/checksum.c"
+#include "gpu/worker/compute.c"
+#include "gpu/worker/io.c"
+#include "gpu/worker/io_commands.c"
+#include "gpu/worker/io_peers.c"
+#include "gpu/worker/io_peers_home.c"
+#include "gpu/worker/io_peers_pages.c"
+#include "gpu/worker/io_requests.c"
+#include "gpu/worker/io_writeback.c"
+#include "gpu/worker/pipeline.c"
+#include "gpu/worker/prefetch.c"
+#include "gpu/worker/writeback.c"
+#include "tests/harness/access_block.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/page_policy.h"
+#include "config/clock.h"
+#include "tests/harness/access_rig.h"
+#include "tests/harness/random.h"
+
+#define TIMEOUT_NS (60 * HR_NS_PER_S)
+#define GPUS 2u
+#define PAGES 4u
+#define ROUNDS 1u
+#define PAGE_WORDS 512u
+
+TestSuite(io_peers_lanes, .timeout = 280);
+
+static struct access_rig rig;
+
+struct lane_start {
+	struct hr_access *access;
+	struct fake_block *block;
+	uint32_t warp, lane;
+};
+
+static void *lane_main(void *argument)
+{
+	const struct lane_start *start = argument;
+
+	fake_block = start->block;
+	fake_warp = start->warp;
+	fake_lane = start->lane;
+	access_block(start->access, start->block->number);
+	return NULL;
+}
+
+/* A block of the run, with a thread for each lane. */
+static void run_block(struct hr_access *access, uint32_t number)
+{
+	struct fake_block *block = calloc(1, sizeof *block);
+	pthread_t thread[HR_LANES];
+	struct lane_start start[HR_LANES];
+
+	cr_assert_not_null(block);
+	cr_assert(fake_block_init(block, number, 1));
+	for (uint32_t i = 0; i < HR_LANES; i++) {
+		start[i] = (struct lane_start){ access, block, 0, i };
+		cr_assert_eq(pthread_create(&thread[i], NULL, lane_main, &start[i]), 0);
+	}
+	for (uint32_t i = 0; i < HR_LANES; i++)
+		pthread_join(thread[i], NULL);
+	fake_block_fini(block);
+	free(block);
+}
+
+static uint64_t value_of(uint32_t page, uint32_t element, uint64_t round)
+{
+	return round * 1000000 + page * 1000 + element;
+}
+
+/* The elements of a page: one for each lane of each worker. */
+static void check_page(struct hr_objects *objects, const struct hr_object *o, uint32_t page,
+		       uint64_t round)
+{
+	for (uint32_t i = 0; i < objects->workers; i++) {
+		const uint32_t element = i * HR_LANES + hr_lane();
+		const uint64_t value = hr_get_u64(objects, o, page * PAGE_WORDS + element);
+
+		if (!objects->error)
+			cr_assert_eq(value, value_of(page, element, round), "page %u, element %u",
+				     page, element);
+	}
+}
+
+static void write_in_rounds(struct hr_objects *objects)
+{
+	const struct hr_object *o = hr_get_object_map(objects, 0);
+	const uint32_t element = objects->worker * HR_LANES + hr_lane();
+	struct fake_random random = { rig.seed + 3 + objects->worker };
+
+	for (uint64_t round = 1; round <= ROUNDS && !objects->error; round++) {
+		const uint32_t first = fake_random_below(&random, PAGES);
+
+		for (uint32_t i = 0; i < PAGES; i++) {
+			const uint32_t page = (first + i) % PAGES;
+
+			hr_set_u64(objects, o, page * PAGE_WORDS + element,
+				   value_of(page, element, round));
+		}
+		(void)hr_workers_sync(objects);
+		for (uint32_t i = 0; i < PAGES && !objects->error; i++)
+			check_page(objects, o, (first + i) % PAGES, round);
+		(void)hr_workers_sync(objects);
+	}
+}
+
+Test(io_peers_lanes, lanes_of_two_gpus_write_the_same_pages)
+{
+	const struct access_work work = { .objects = 1,
+					  .bytes = { PAGES * 4096 },
+					  .writable = 1,
+					  .frames = 7,
+					  .commands = 16,
+					  .staging = true,
+					  .gpus = GPUS };
+	const struct hr_failure *failure;
+	struct hr_io_counters c;
+
+	access_up(&rig, 1, "lba=4096", NULL, 32, TIMEOUT_NS);
+	rig.block = run_block;
+	access_op = write_in_rounds;
+	access_start(&rig, &work);
+	access_wait(&rig);
+	failure = access_failure(&rig);
+	cr_assert_null(failure, "%d", failure ? failure->error : 0);
+	c = access_counters(&rig);
+	cr_expect_gt(c.copies, 0);
+	cr_expect_gt(c.invalidations, 0);
+	for (uint32_t page = 0; page < PAGES; page++)
+		for (uint32_t i = 0; i < GPUS * HR_LANES; i++)
+			((uint64_t *)(void *)rig.model[0])[page * PAGE_WORDS + i] =
+				value_of(page, i, ROUNDS);
+	access_check_disk(&rig, 0);
+	access_down(&rig);
+}

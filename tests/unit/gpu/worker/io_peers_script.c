@@ -1,0 +1,389 @@
+/*
+ * Gpu 0 is real; the test is gpu 1. It sends the messages of its I/O worker and looks at the
+ * answers: each order of a home, each answer of a holder, gpus that do not answer or that break the
+ * protocol, pages that a worker keeps.
+ */
+#include "tests/harness/access_block.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/objects.h"
+#include "cache/peers.h"
+#include "config/clock.h"
+#include "config/log.h"
+#include "tests/harness/access_rig.h"
+
+#define TIMEOUT_NS (20 * HR_NS_PER_S)
+#define PAGES 64u
+
+TestSuite(io_peers_script, .timeout = 120);
+
+static struct access_rig rig;
+static struct hr_objects *self; /* objects of the compute worker */
+static void (*part)(struct hr_objects *objects);
+static uint64_t sent[HR_PEER_RINGS], taken[HR_PEER_RINGS]; /* by the test, which is gpu 1 */
+
+static const struct access_work script = {
+	.objects = 1,
+	.bytes = { PAGES * 4096 },
+	.writable = 1,
+	.frames = 112,
+	.gpus = 2,
+	.scripted = true,
+};
+
+static struct hr_mailbox *to(void)
+{
+	return rig.gpu[1]->cache.peers->gpu[0].to;
+}
+
+static void send(enum hr_peer_kind kind, uint32_t page, uint32_t way, bool flag)
+{
+	const struct hr_peer_message m = { page, way, kind, flag, 0, 0 };
+	const uint32_t ring = kind <= HR_PEER_DROP ? HR_TO_HOME : HR_FROM_HOME;
+	const uint64_t ticket = sent[ring]++;
+
+	__atomic_store_n(hr_peer_entry(to(), ring, ticket),
+			 hr_peer_pack(&m) | HR_PEER_LAP(ring, ticket) << HR_PEER_LAP_SHIFT,
+			 __ATOMIC_RELEASE);
+}
+
+/* Wait a little; the compute worker of gpu 0, which runs the test, uses no page meanwhile. */
+static void wait(uint32_t *spins)
+{
+	if (!self->held)
+		hr_quiescent(self);
+	hr_idle(spins);
+}
+
+/* The next message for gpu 1 in a ring. */
+static struct hr_peer_message next(uint32_t ring)
+{
+	struct hr_mailbox *from = rig.gpu[1]->cache.peers->from;
+	const uint64_t ticket = taken[ring]++;
+	uint32_t spins = 0;
+	uint64_t entry;
+
+	do {
+		entry = __atomic_load_n(hr_peer_entry(from, ring, ticket), __ATOMIC_ACQUIRE);
+		wait(&spins);
+	} while (entry >> HR_PEER_LAP_SHIFT != HR_PEER_LAP(ring, ticket));
+	__atomic_store_n(&to()->taken[ring], ticket + 1, __ATOMIC_RELEASE);
+	return hr_peer_unpack(entry);
+}
+
+static struct hr_peer_message expect(enum hr_peer_kind kind, uint32_t page, uint32_t way)
+{
+	const struct hr_peer_message m = next(kind <= HR_PEER_DROP ? HR_TO_HOME : HR_FROM_HOME);
+
+	if (m.kind != kind || m.page != page || (m.way != way && way < HR_WAYS))
+		cr_assert_fail("message %u of page %u, way %u; not %u of page %u, way %u", m.kind,
+			       m.page, m.way, kind, page, way);
+	return m;
+}
+
+/* The n-th page with this home. */
+static uint32_t page_of(uint32_t home, uint32_t n)
+{
+	const struct hr_page_cache *cache = &rig.gpu[0]->cache;
+	uint32_t page = 0;
+
+	for (;; page++) {
+		const uint32_t set = hr_page_position_of(&cache->shape, page).set;
+
+		if (hr_peers_home(cache, 2, set >> cache->shape.group_shift) == home && n-- == 0)
+			return page;
+	}
+}
+
+static uint32_t set_of(uint32_t page)
+{
+	return hr_page_position_of(&rig.gpu[0]->cache.shape, page).set;
+}
+
+/* Gpu 1 has no more requests, and its data are durable. */
+static void done(void)
+{
+	__atomic_store_n(&rig.gpu[1]->cache.flushed[0], UINT64_MAX, __ATOMIC_RELEASE);
+	__atomic_store_n(&to()->done, 1, __ATOMIC_RELEASE);
+}
+
+static void play(struct hr_objects *objects)
+{
+	self = objects;
+	part(objects);
+}
+
+static void start(const struct access_work *work, void (*op)(struct hr_objects *objects))
+{
+	access_up(&rig, 1, "lba=512", NULL, 64, TIMEOUT_NS);
+	rig.block = access_block;
+	memset(sent, 0, sizeof sent);
+	memset(taken, 0, sizeof taken);
+	access_op = play;
+	part = op;
+	access_start(&rig, work);
+	access_wait(&rig);
+}
+
+static void expect_no_failure(void)
+{
+	const struct hr_failure *failure = access_failure(&rig);
+	char text[HR_LOG_LINE_MAX];
+
+	if (failure)
+		cr_assert_fail("%s, gpu %d", hr_error_name(failure->error, text, sizeof text),
+			       (int)failure->peer - 1);
+}
+
+static uint64_t model(uint32_t page)
+{
+	return *(const uint64_t *)(const void *)(rig.model[0] + page * 4096ull);
+}
+
+/* Prefetch a page: the call does not wait, so the test can check the messages of the miss. */
+static void want(struct hr_objects *objects, uint32_t page)
+{
+	(void)hr_pread_prefetch(objects, hr_get_object_map(objects, 0), page * 4096ull, 1);
+}
+
+static uint64_t get(struct hr_objects *objects, uint32_t page)
+{
+	return hr_get_u64(objects, hr_get_object_map(objects, 0), page * 512ull);
+}
+
+static void home_fills_and_upgrades(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(0, 0), set = set_of(page);
+
+	send(HR_PEER_GET, page, 2, false);
+	expect(HR_PEER_FILL, page, 2);
+	send(HR_PEER_FILLED, page, 2, false);
+	send(HR_PEER_UPGRADE, page, 2, false);
+	expect(HR_PEER_GRANT, page, 2);
+	send(HR_PEER_DROP, set, 2, false);
+	expect(HR_PEER_DROPPED, set, 2);
+	/* after a failed read the home forgets the page, and the next GET reads it again */
+	send(HR_PEER_GET, page, 3, true);
+	expect(HR_PEER_FILL, page, 3);
+	send(HR_PEER_FILLED, page, 3, true);
+	send(HR_PEER_GET, page, 3, true);
+	expect(HR_PEER_FILL, page, 3);
+	send(HR_PEER_FILLED, page, 3, false);
+	expect(HR_PEER_GRANT, page, 3);
+	/* the page is clean at gpu 1 before gpu 0 copies it */
+	memcpy(rig.gpu[1]->cache.frame + hr_page_frame(set, 3) * 4096, "written1", 8);
+	want(objects, page);
+	expect(HR_PEER_CLEAN, page, 3);
+	send(HR_PEER_CLEANED, page, 3, false);
+	cr_assert_eq(get(objects, page), *(const uint64_t *)(const void *)"written1");
+	done();
+}
+
+Test(io_peers_script, home_fills_grants_and_drops)
+{
+	start(&script, home_fills_and_upgrades);
+	expect_no_failure();
+	cr_expect_eq(access_counters(&rig).copies, 1);
+	cr_expect_eq(access_counters(&rig).reads, 0);
+	access_down(&rig);
+}
+
+static void home_copies(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(0, 1);
+	struct hr_peer_message m;
+
+	cr_assert_eq(get(objects, page), model(page));
+	send(HR_PEER_GET, page, 1, true);
+	m = expect(HR_PEER_COPY, page, 1);
+	cr_assert_eq(m.from_gpu, 0);
+	cr_assert_eq(*(const uint64_t *)(const void *)hr_cache_frame(&rig.gpu[0]->cache,
+								     set_of(page), m.from_way),
+		     model(page));
+	send(HR_PEER_FILLED, page, 1, false);
+	/* gpu 0 drops its copy, and then gpu 1 may write */
+	expect(HR_PEER_GRANT, page, 1);
+	cr_assert_eq(hr_cache_word(objects->cache, page), HR_PAGE_FREE);
+	done();
+}
+
+Test(io_peers_script, home_copies_and_invalidates)
+{
+	start(&script, home_copies);
+	expect_no_failure();
+	cr_expect_eq(access_counters(&rig).invalidations, 1);
+	cr_expect_eq(access_counters(&rig).reads, 1);
+	access_down(&rig);
+}
+
+static bool is_free(uint32_t set, uint32_t way)
+{
+	const struct hr_page_cache *cache = &rig.gpu[0]->cache;
+
+	return __atomic_load_n(&cache->set[set].tag[way], __ATOMIC_ACQUIRE) == HR_PAGE_FREE;
+}
+
+/* Gpu 1 is the home. */
+static void holder_obeys(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(1, 0);
+	uint32_t spins = 0;
+	struct hr_peer_message m;
+
+	want(objects, page);
+	m = expect(HR_PEER_GET, page, HR_WAYS);
+	cr_assert(!m.flag);
+	send(HR_PEER_FILL, page, m.way, false);
+	expect(HR_PEER_FILLED, page, m.way);
+	cr_assert_eq(get(objects, page), model(page));
+	cr_assert(hr_cache_word(objects->cache, page) & HR_PAGE_SHARED);
+	send(HR_PEER_GRANT, page, m.way, false);
+	while (hr_cache_word(objects->cache, page) & HR_PAGE_SHARED)
+		hr_idle(&spins);
+	hr_set_u64(objects, hr_get_object_map(objects, 0), page * 512ull, 1234);
+	cr_assert_eq(HR_PAGE_STATE(hr_cache_word(objects->cache, page)), HR_PAGE_DIRTY);
+	send(HR_PEER_CLEAN, page, m.way, false);
+	expect(HR_PEER_CLEANED, page, m.way);
+	cr_assert_eq(HR_PAGE_KIND(hr_cache_word(objects->cache, page)),
+		     HR_PAGE_READY | HR_PAGE_SHARED);
+	send(HR_PEER_INVALIDATE, page, m.way, false);
+	expect(HR_PEER_DROP, set_of(page), m.way);
+	cr_assert_eq(hr_cache_word(objects->cache, page), HR_PAGE_FREE);
+	send(HR_PEER_DROPPED, set_of(page), m.way, false);
+	while (!is_free(set_of(page), m.way))
+		wait(&spins);
+	done();
+}
+
+Test(io_peers_script, holder_cleans_and_leaves)
+{
+	start(&script, holder_obeys);
+	expect_no_failure();
+	cr_expect_eq(access_counters(&rig).write_backs, 1);
+	cr_expect_eq(access_counters(&rig).invalidations, 1);
+	*(uint64_t *)(void *)(rig.model[0] + page_of(1, 0) * 4096ull) = 1234;
+	access_check_disk(&rig, 0);
+	access_down(&rig);
+}
+
+/* ---- gpus that do not answer, or that break the protocol */
+
+static void (*misdeed)(struct hr_objects *objects);
+
+static void until_stop(struct hr_objects *objects)
+{
+	uint32_t spins = 0;
+
+	misdeed(objects);
+	while (!__atomic_load_n(&objects->cache->words->stop, __ATOMIC_ACQUIRE)) {
+		if (!objects->held)
+			hr_quiescent(objects);
+		hr_idle(&spins);
+	}
+}
+
+/* Only tests that wait for the end of the deadline have a short one. */
+static void fail_by(void (*of)(struct hr_objects *objects), int error, uint32_t peer)
+{
+	struct access_work work = script;
+	const struct hr_failure *failure;
+
+	if (error == -ETIMEDOUT)
+		work.peer_timeout_ns = HR_NS_PER_S / 20;
+	if (error == -EDEADLK)
+		work.peer_timeout_ns = HR_NS_PER_S; /* messages before the end are in time */
+	misdeed = of;
+	start(&work, until_stop);
+	failure = access_failure(&rig);
+	cr_assert_not_null(failure);
+	cr_expect_eq(failure->error, error, "%d", failure->error);
+	cr_expect_eq(failure->peer, peer, "%u", failure->peer);
+	cr_expect_eq(rig.gpu[1]->cache.peers->words->stop, 1, "the run ends on gpu 1, too");
+	access_down(&rig);
+}
+
+static void fill_without_answer(struct hr_objects *objects)
+{
+	send(HR_PEER_GET, page_of(0, 0), 0, false);
+}
+
+static void home_without_answer(struct hr_objects *objects)
+{
+	want(objects, page_of(1, 0));
+}
+
+static void twice_the_same_way(struct hr_objects *objects)
+{
+	send(HR_PEER_GET, page_of(0, 0), 0, false);
+	send(HR_PEER_GET, page_of(0, 0), 0, false);
+}
+
+static void cleaned_without_order(struct hr_objects *objects)
+{
+	send(HR_PEER_CLEANED, page_of(0, 0), 0, false);
+}
+
+static void page_of_another_home(struct hr_objects *objects)
+{
+	send(HR_PEER_GET, page_of(1, 0), 0, false);
+}
+
+static void page_beyond_the_objects(struct hr_objects *objects)
+{
+	send(HR_PEER_GET, 0xfffffff0u, 0, false);
+}
+
+static void fill_without_request(struct hr_objects *objects)
+{
+	send(HR_PEER_FILL, page_of(1, 0), 0, false);
+}
+
+Test(io_peers_script, a_gpu_that_does_not_answer_ends_the_run)
+{
+	fail_by(fill_without_answer, -ETIMEDOUT, 2);
+	fail_by(home_without_answer, -ETIMEDOUT, 2);
+}
+
+Test(io_peers_script, a_message_that_does_not_fit_ends_the_run)
+{
+	fail_by(twice_the_same_way, -EPROTO, 2);
+	fail_by(cleaned_without_order, -EPROTO, 2);
+	fail_by(page_of_another_home, -EPROTO, 2);
+	fail_by(page_beyond_the_objects, -EPROTO, 2);
+	fail_by(fill_without_request, -EPROTO, 2);
+}
+
+/* Gpu 1 wants to write to a page that a worker of gpu 0 keeps. */
+static void keep(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(0, 0);
+
+	cr_assert_not_null(hr_page(objects, hr_get_object_map(objects, 0), page));
+	send(HR_PEER_GET, page, 1, true);
+	expect(HR_PEER_COPY, page, 1);
+	send(HR_PEER_FILLED, page, 1, false);
+}
+
+Test(io_peers_script, a_page_that_a_worker_keeps_ends_the_run)
+{
+	fail_by(keep, -EDEADLK, 0);
+}
+
+/* The run ends on gpu 1. */
+static void stop_here(struct hr_objects *objects)
+{
+	__atomic_store_n(&rig.gpu[1]->cache.peers->gpu[0].words->stop, 1, __ATOMIC_RELEASE);
+	want(objects, page_of(1, 0));
+	(void)get(objects, page_of(1, 0));
+	cr_assert_eq(objects->error, -ECANCELED);
+}
+
+Test(io_peers_script, a_run_that_ends_on_one_gpu_ends_on_all)
+{
+	start(&script, stop_here);
+	cr_expect_null(access_failure(&rig));
+	access_down(&rig);
+}
