@@ -1,0 +1,291 @@
+/*
+ * The loop of an engine whose pipelines repeat: orders, starts, ends, signals, rest. Each time the
+ * engine has nothing to do and sleeps, a test says what happens next, so no test waits.
+ */
+#include "boot/appliance/orders.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "boot/engine/names.h"
+#include "boot/engine/signals.h"
+#include "config/tick.h"
+#include "nvme/soft/internal.h"
+#include "tests/fakes/log.h"
+#include "tests/harness/error.h"
+
+static const char text[] =
+	"appliance = { name = \"box\"; parallel = 2; log = \"warn\"; };\n"
+	"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
+	"           objects = ( { name = \"in\"; bytes = \"256K\"; } ); } );\n"
+	"gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+	"pipelines = (\n"
+	"  { name = \"make\"; source = { object = \"in\"; }; operator = \"copy\"; tile = \"64K\";\n"
+	"    sink = { object = \"out\"; replace = true; }; on = \"request\"; },\n"
+	"  { name = \"read\"; source = { object = \"out\"; }; operator = \"crc32c\"; tile = \"64K\";\n"
+	"    on = \"request\"; } );\n";
+
+enum { MAKE, READ };
+
+static struct hr_attempt *attempt;
+static int order[2], pipe_ends[2];
+static unsigned idle; /* how often the engine has slept */
+
+/* What the supervisor does when the engine sleeps for the nth time, from 0 on. */
+static void (*script)(unsigned n);
+
+static bool serving;
+
+struct pollfd;
+int poll(struct pollfd *fds, unsigned long count, int timeout);
+int ppoll(struct pollfd *fds, unsigned long count, const struct timespec *limit, const void *mask);
+
+/* The sleep of the engine. */
+int ppoll(struct pollfd *fds, unsigned long count, const struct timespec *limit, const void *mask)
+{
+	if (serving)
+		script(idle++);
+	return poll(fds, count, 0);
+}
+
+static void begin(void)
+{
+	attempt = calloc(1, sizeof *attempt);
+	cr_assert_not_null(attempt);
+	attempt->app = calloc(1, sizeof *attempt->app);
+	attempt->page = calloc(1, sizeof *attempt->page);
+	cr_assert(attempt->app && attempt->page);
+	cr_assert_eq(hr_config_parse(&attempt->app->config, &hr_names, "f", text, strlen(text),
+				     test_error()),
+		     0, "%s", test_error_text());
+	hr_log_set_level(HR_LOG_ERROR);
+	cr_assert_eq(hr_appliance_init(attempt->app, NULL), 0);
+	attempt->app->keep_going = true;
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, order), 0);
+	cr_assert_eq(pipe2(pipe_ends, O_NONBLOCK), 0);
+	attempt->order = order[1];
+	attempt->phases = pipe_ends[1];
+	attempt->clients = -1;
+}
+
+static void end(void)
+{
+	close(order[1]);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+	free(attempt->page);
+	free(attempt->app);
+	free(attempt);
+}
+
+TestSuite(orders, .init = begin, .fini = end, .timeout = 120);
+
+static int serve(void (*steps)(unsigned n))
+{
+	int err;
+
+	script = steps;
+	serving = true;
+	err = hr_orders_serve(attempt);
+	serving = false;
+	return err;
+}
+
+static void send_order(enum hr_order_kind kind, uint64_t number, uint64_t pipelines)
+{
+	static struct hr_order o;
+
+	o = (struct hr_order){ .kind = kind, .number = number, .pipelines = pipelines };
+	strcpy(o.starts.start[MAKE].name, "make");
+	o.starts.start[MAKE].starts = number;
+	o.starts.start[MAKE].outcome =
+		pipelines >> MAKE & 1 ? HR_START_RUNNING : HR_START_INTERRUPTED;
+	cr_assert_eq(send(order[0], &o, sizeof o, 0), (ssize_t)sizeof o);
+}
+
+static void hang_up(void)
+{
+	close(order[0]);
+}
+
+static const struct hr_record_run *published(uint32_t i)
+{
+	static struct hr_record record;
+
+	cr_assert(hr_record_read(attempt->page, &record));
+	return &record.run[i];
+}
+
+static void expect_end(uint32_t i, uint64_t number, enum hr_outcome outcome)
+{
+	const struct hr_record_run *run = published(i);
+
+	cr_expect_eq(run->number, number, "start %u of pipeline %u", (unsigned)run->number, i);
+	cr_expect_eq(run->over, 1u, "pipeline %u", i);
+	cr_expect_eq(run->outcome, (uint64_t)outcome, "pipeline %u: %u", i, (unsigned)run->outcome);
+}
+
+/* ---- starts */
+
+static void run_twice(unsigned n)
+{
+	switch (n) {
+	case 0:
+		cr_expect_eq(attempt->record.ready, 1u);
+		cr_expect_eq(published(MAKE)->number, 0u);
+		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		break;
+	case 1:
+		expect_end(MAKE, 1, HR_RUN_DONE);
+		cr_expect_eq(published(READ)->number, 0u);
+		/* the reader waits for the new version of its source */
+		send_order(HR_ORDER_RUN, 2, 1u << MAKE | 1u << READ);
+		break;
+	case 2:
+		expect_end(MAKE, 2, HR_RUN_DONE);
+		expect_end(READ, 2, HR_RUN_DONE);
+		cr_expect_eq(attempt->record.starts.start[MAKE].starts, 2u);
+		send_order(HR_ORDER_SAVE, 7, 1u << READ);
+		break;
+	default:
+		cr_expect_eq(attempt->record.starts.start[MAKE].starts, 7u, "saved");
+		expect_end(READ, 2, HR_RUN_DONE);
+		hang_up();
+		break;
+	}
+}
+
+Test(orders, each_start_is_saved_run_and_published)
+{
+	unsigned char phase[64];
+	ssize_t phases;
+
+	cr_expect_eq(serve(run_twice), 0);
+	cr_expect_eq(idle, 4u);
+	cr_expect_eq(attempt->record.starts.sequence, 3u, "one write for each order");
+	phases = read(pipe_ends[0], phase, sizeof phase);
+	cr_assert_geq(phases, 6);
+	cr_expect_eq(phase[0], HR_PHASE_BRING_UP);
+	cr_expect_eq(phase[1], HR_PHASE_IDLE);
+	cr_expect_eq(phase[2], HR_PHASE_RUNNING);
+	cr_expect_eq(phase[phases - 2], HR_PHASE_IDLE);
+	cr_expect_eq(phase[phases - 1], HR_PHASE_GOING_DOWN);
+}
+
+/* `out` does not exist, so no memory was planned for its reader. */
+static void read_first(unsigned n)
+{
+	if (n == 0) {
+		send_order(HR_ORDER_RUN, 1, 1u << READ);
+		return;
+	}
+	expect_end(READ, 1, HR_RUN_FAILED);
+	cr_expect(strstr(published(READ)->error.text, "there is no object 'out'"), "%s",
+		  published(READ)->error.text);
+	hang_up();
+}
+
+Test(orders, a_start_without_its_source_fails_and_the_engine_stays)
+{
+	cr_expect_eq(serve(read_first), 0);
+	cr_expect_eq(idle, 2u);
+}
+
+static void several_at_once(unsigned n)
+{
+	if (n == 0) {
+		for (uint64_t number = 1; number <= 3; number++)
+			send_order(HR_ORDER_RUN, number, 1u << MAKE);
+		return;
+	}
+	expect_end(MAKE, 3, HR_RUN_DONE); /* orders of a start that has not begun become one */
+	cr_expect_eq(attempt->record.starts.sequence, 3u);
+	hang_up();
+}
+
+Test(orders, all_orders_that_have_come_are_taken)
+{
+	cr_expect_eq(serve(several_at_once), 0);
+	cr_expect_eq(idle, 2u);
+}
+
+/* ---- ends */
+
+static void hang_up_at_once(unsigned n)
+{
+	send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+	hang_up();
+}
+
+Test(orders, no_start_begins_when_the_supervisor_has_gone)
+{
+	cr_expect_eq(serve(hang_up_at_once), 0);
+	cr_expect_eq(idle, 1u);
+	cr_expect_eq(published(MAKE)->number, 0u);
+	cr_expect_eq(attempt->record.starts.sequence, 1u, "its state is durable");
+}
+
+static void send_part(unsigned n)
+{
+	cr_assert_eq(send(order[0], "half", 4, 0), 4);
+}
+
+Test(orders, an_order_of_another_size_ends_the_engine)
+{
+	cr_expect_eq(serve(send_part), 0);
+	cr_expect_eq(idle, 1u);
+	hang_up();
+}
+
+/* The second sleep waits for the order that makes the end durable. */
+static void stop_before_the_start(unsigned n)
+{
+	if (n == 0) {
+		raise(SIGTERM);
+		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		return;
+	}
+	expect_end(MAKE, 1, HR_RUN_INTERRUPTED);
+	send_order(HR_ORDER_SAVE, 5, 0);
+}
+
+Test(orders, a_signal_interrupts_the_starts_that_wait)
+{
+	hr_signals_catch();
+	cr_expect_eq(serve(stop_before_the_start), 0);
+	cr_expect_eq(idle, 2u);
+	cr_expect_eq(attempt->record.starts.start[MAKE].starts, 5u, "the last order is saved");
+	hang_up();
+}
+
+/* ---- rest */
+
+static void wait_asleep(unsigned n)
+{
+	struct soft *soft = attempt->app->ssd[0].ctrl->transport->impl;
+
+	for (bool asleep = false; !asleep; hr_wait_ns(HR_NS_PER_MS)) {
+		pthread_mutex_lock(&soft->rest_lock);
+		asleep = soft->asleep == soft->threads;
+		pthread_mutex_unlock(&soft->rest_lock);
+	}
+	if (n == 0)
+		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+	else
+		hang_up();
+}
+
+/* The test ends only when all threads sleep. */
+Test(orders, the_ssds_rest_while_the_engine_sleeps)
+{
+	cr_expect_eq(serve(wait_asleep), 0);
+	cr_expect_eq(idle, 2u);
+	expect_end(MAKE, 1, HR_RUN_DONE);
+}

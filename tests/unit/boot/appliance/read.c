@@ -1,0 +1,115 @@
+/* The process that reads the configuration, and all ways in which that process ends. */
+#include "boot/appliance/read.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/ops/operators.h"
+#include "tests/fakes/log.h"
+
+TestSuite(read, .timeout = 60);
+
+static struct hr_config *config;
+static pid_t here;
+
+static void begin(void)
+{
+	here = getpid();
+	config = calloc(1, sizeof *config);
+	cr_assert_not_null(config);
+}
+
+static void end(void)
+{
+	free(config);
+}
+
+/* Two pipelines: the first has a user operator, the second a built-in operator. */
+static int fill(struct hr_config *to, void *result)
+{
+	if (getpid() == here)
+		return 77;
+	to->ops = 1;
+	to->op[0].op = hr_op_get(HR_OP_crc32c);
+	to->pipelines = 2;
+	to->pipeline[0].op = to->op[0].op;
+	to->pipeline[0].user_op = 1;
+	to->pipeline[1].op = hr_op_get(HR_OP_copy);
+	to->boot.last_resort = HR_BOOT_REBOOT;
+	strcpy(to->name, "box");
+	return *(const int *)result;
+}
+
+static int crash(struct hr_config *to, void *result)
+{
+	fill(to, result);
+	raise(SIGKILL);
+	return 0;
+}
+
+static int leave(struct hr_config *to, void *result)
+{
+	fill(to, result);
+	_exit(5);
+}
+
+static int hang(struct hr_config *to, void *result)
+{
+	fill(to, result);
+	for (;;)
+		pause();
+	return 0;
+}
+
+Test(read, result_has_no_user_operators, .init = begin, .fini = end)
+{
+	int zero = 0;
+
+	cr_assert_eq(hr_read_apart(config, fill, &zero, HR_READ_NS), 0);
+	cr_expect_str_eq(config->name, "box");
+	cr_expect_null(config->op[0].op);
+	cr_expect_null(config->pipeline[0].op);
+	cr_expect_eq(config->pipeline[1].op, hr_op_get(HR_OP_copy));
+	cr_expect_eq(fake_log_count(), 0u);
+}
+
+Test(read, an_error_is_passed_up_with_the_last_resort, .init = begin, .fini = end)
+{
+	int error = -ENOENT;
+
+	cr_assert_eq(hr_read_apart(config, fill, &error, HR_READ_NS), -ENOENT);
+	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
+	cr_expect_eq(fake_log_count(), 0u);
+}
+
+Test(read, a_crash_ends_only_the_reading_process, .init = begin, .fini = end)
+{
+	int zero = 0;
+
+	cr_assert_eq(hr_read_apart(config, crash, &zero, HR_READ_NS), -EOWNERDEAD);
+	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "ended by signal 9"), "%s",
+		  fake_log_last());
+}
+
+Test(read, an_early_exit_is_reported, .init = begin, .fini = end)
+{
+	int zero = 0;
+
+	cr_assert_eq(hr_read_apart(config, leave, &zero, HR_READ_NS), -EOWNERDEAD);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "exited with code 5"), "%s",
+		  fake_log_last());
+}
+
+Test(read, a_reader_that_hangs_is_killed, .init = begin, .fini = end)
+{
+	int zero = 0;
+
+	cr_assert_eq(hr_read_apart(config, hang, &zero, 50 * HR_NS_PER_MS), -ETIMEDOUT);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "not read after 50 ms"), "%s",
+		  fake_log_last());
+}

@@ -1,0 +1,260 @@
+/* Requests of the store that the engine serves: each kind, each refusal, beside pipelines. */
+#include "boot/appliance/store_service.h"
+
+#include "boot/engine/starts.h"
+#include "tests/harness/store_service_rig.h"
+
+TestSuite(store_service, .init = begin, .fini = end, .timeout = 120);
+
+/* ---- map, get */
+
+Test(store_service, a_map_has_the_objects_and_the_space)
+{
+	struct hr_message_part part;
+	struct hr_message_map map;
+	struct hr_store_object object;
+
+	answer_to(HR_REQUEST_STORE_MAP, "", 0);
+	part_at(0, HR_REQUEST_STORE_MAP, &part);
+	cr_expect_eq(part.kind, HR_MESSAGE_MAP);
+	memcpy(&map, answer + HR_MESSAGE_HEADER, sizeof map);
+	memcpy(&object, answer + HR_MESSAGE_HEADER + sizeof map, sizeof object);
+	cr_expect(map.count == 1 && map.space.objects == 1 && map.space.used == IN_BYTES);
+	cr_expect_str_eq(object.name, "in");
+}
+
+Test(store_service, a_get_has_all_data_and_their_checksum)
+{
+	expect_object("in", in, IN_BYTES);
+}
+
+Test(store_service, an_object_that_is_not_there_or_not_whole_is_refused)
+{
+	const int fd = begin_put("half", 10, false);
+
+	expect(answer_to(HR_REQUEST_STORE_GET, "none", 1), "there is no such object");
+	expect(answer_to(HR_REQUEST_STORE_GET, "half", 1), "incomplete");
+	close(fd);
+}
+
+Test(store_service, an_ssd_that_is_not_there_or_not_up_is_refused)
+{
+	struct hr_request r = request(HR_REQUEST_STORE_MAP, "");
+
+	strcpy(r.disk, "image:1:2/1");
+	got = 0;
+	expect(finish(pass(&r), r.kind, HR_ERROR_MISSING), "\"result\": \"absent\"");
+	app->left_out[0] = true;
+	expect(answer_to(HR_REQUEST_STORE_MAP, "", 1), "ssd 'a' is not up");
+	app->left_out[0] = false;
+	app->ssd[0].has_store = false;
+	expect(answer_to(HR_REQUEST_STORE_MAP, "", 1), "has no object store");
+	app->ssd[0].has_store = true;
+}
+
+Test(store_service, damaged_data_are_the_end_of_a_get)
+{
+	hr_store_find(store, "in")->crc ^= 1;
+	expect(answer_to(HR_REQUEST_STORE_GET, "in", HR_ERROR_DEVICE), "CRC-32C of the read data");
+}
+
+/* ---- put */
+
+Test(store_service, a_put_is_an_object_after_its_last_byte)
+{
+	put("new", in, 1500 * KIB + 7, false);
+	cr_expect_eq(changes, 1u);
+	expect_object("new", in, 1500 * KIB + 7);
+	put("empty", in, 0, false);
+	expect_object("empty", in, 0);
+}
+
+Test(store_service, a_put_replaces_only_when_it_is_told)
+{
+	got = 0;
+	expect(finish(ask_put("in", 5, false), HR_REQUEST_STORE_PUT, 1), "--replace replaces it");
+	expect_object("in", in, IN_BYTES);
+	put("in", in + 8, 4096, true);
+	expect_object("in", in + 8, 4096);
+	got = 0;
+	expect(finish(ask_put(HR_STARTS_OBJECT, 5, true), HR_REQUEST_STORE_PUT, 1),
+	       "belongs to the appliance");
+	got = 0;
+	expect(finish(ask_put("huge", 1u << 30, false), HR_REQUEST_STORE_PUT, 1), "no room for");
+}
+
+Test(store_service, a_put_that_goes_wrong_leaves_nothing)
+{
+	int fd = begin_put("x", 100, false);
+
+	give_part(fd, HR_MESSAGE_DATA, in, 100);
+	give_end(fd, 1);
+	expect(finish(fd, HR_REQUEST_STORE_PUT, 1), "expected 00000001");
+	expect_nothing_of("x");
+	fd = begin_put("x", 100, false);
+	give_part(fd, HR_MESSAGE_DATA, in, 99);
+	give_end(fd, 1);
+	expect(finish(fd, HR_REQUEST_STORE_PUT, 2), "the data end after 99 of 100 bytes");
+	expect_nothing_of("x");
+	fd = begin_put("x", 100, false);
+	give_part(fd, HR_MESSAGE_DATA, in, 101);
+	expect(finish(fd, HR_REQUEST_STORE_PUT, 2), "more data than the 100 bytes");
+	expect_nothing_of("x");
+	fd = begin_put("x", 100, false);
+	give_part(fd, HR_MESSAGE_GO, NULL, 0);
+	expect(finish(fd, HR_REQUEST_STORE_PUT, 2), "not a request of headrace");
+	expect_nothing_of("x");
+}
+
+/* At each moment of a put. */
+Test(store_service, a_client_that_hangs_up_leaves_nothing)
+{
+	for (uint32_t bytes = 0; bytes <= 2 * KIB * KIB; bytes += 512 * KIB) {
+		const int fd = begin_put("x", 3 * KIB * KIB, false);
+
+		for (uint32_t at = 0; at < bytes; at += 512 * KIB)
+			give_part(fd, HR_MESSAGE_DATA, in, 512 * KIB);
+		close(fd);
+		while (hr_store_find_pending(store, "x"))
+			hr_store_service_step(service);
+		expect_nothing_of("x");
+	}
+}
+
+Test(store_service, a_reader_gets_the_version_with_which_it_began)
+{
+	uint8_t *is = malloc(8u << 20);
+	int fd;
+
+	got = 0;
+	fd = ask(HR_REQUEST_STORE_GET, "in");
+	cr_assert(take(fd, HR_MESSAGE_HEADER + sizeof(struct hr_store_object)));
+	{
+		const size_t before = got;
+		uint8_t *kept = malloc(before);
+
+		memcpy(kept, answer, before);
+		put("in", in + 8, 1 << 20, true);
+		put("other", in + 16, 2 << 20, false);
+		memcpy(answer, kept, before);
+		got = before;
+		free(kept);
+	}
+	finish(fd, HR_REQUEST_STORE_GET, 0);
+	cr_assert_eq(join_data(is), IN_BYTES);
+	cr_expect_eq(memcmp(is, in, IN_BYTES), 0);
+	free(is);
+}
+
+/* New objects take all space, also that of the version that is read. */
+Test(store_service, a_reader_whose_version_loses_its_space_is_told)
+{
+	struct hr_store_object *object;
+	char name[8] = "fill-a";
+	size_t before;
+	int fd;
+
+	got = 0;
+	fd = ask(HR_REQUEST_STORE_GET, "in");
+	cr_assert(take(fd, HR_MESSAGE_HEADER + sizeof(struct hr_store_object)));
+	before = got;
+	cr_assert_eq(hr_store_remove(store, hr_store_find(store, "in")->id, NULL), 0);
+	for (; hr_store_create(store, name, 1 << 20, 0, false, &object, NULL) == 0; name[5]++)
+		cr_assert_lt(name[5], 'z');
+	expect(finish(fd, HR_REQUEST_STORE_GET, 1),
+	       "'in': it was replaced while it was read, and its space is needed");
+	cr_expect_lt(got, before + IN_BYTES, "not all data were sent");
+	expect(answer_to(HR_REQUEST_STORE_MAP, "", 0), "\"result\": \"done\"");
+}
+
+Test(store_service, an_incomplete_object_that_another_put_replaces_is_not_finished)
+{
+	const int first = begin_put("x", 10, false);
+	const int second = begin_put("x", 10, true);
+
+	give_part(first, HR_MESSAGE_DATA, in, 10);
+	got = 0;
+	expect(finish(first, HR_REQUEST_STORE_PUT, 1), "has taken the place");
+	give_part(second, HR_MESSAGE_DATA, in + 8, 10);
+	give_end(second, hr_crc32c(0, in + 8, 10));
+	got = 0;
+	finish(second, HR_REQUEST_STORE_PUT, 0);
+	expect_object("x", in + 8, 10);
+}
+
+/* ---- pipelines */
+
+Test(store_service, a_name_that_a_pipeline_makes_is_not_taken)
+{
+	struct hr_run *run = &app->run[0];
+
+	app->config.pipeline[0].has_sink = true;
+	strcpy(app->config.pipeline[0].sink.object, "out");
+	run->sink_id = 99;
+	got = 0;
+	expect(finish(ask_put("out", 5, true), HR_REQUEST_STORE_PUT, 1),
+	       "pipeline 'sum' makes object 'out' now");
+	run->outcome = HR_RUN_DONE;
+	put("out", in, 5, true);
+	app->config.pipeline[0].has_sink = false;
+}
+
+Test(store_service, a_source_that_is_replaced_keeps_its_space_until_the_run_ends)
+{
+	struct hr_run *run = &app->run[0];
+	const struct hr_store_object old = *hr_store_find(store, "in");
+
+	run->source[0].id = old.id;
+	put("in", in, 4096, true);
+	put("big", in, IN_BYTES, false);
+	cr_expect_geq(hr_store_find(store, "big")->offset, old.offset + old.capacity);
+	run->outcome = HR_RUN_DONE;
+	hr_store_service_step(service);
+	put("again", in, 4096, false);
+	cr_expect_eq(hr_store_find(store, "again")->offset, old.offset);
+}
+
+Test(store_service, an_object_that_a_run_writes_in_place_is_busy)
+{
+	struct hr_run *run = &app->run[0];
+	struct hr_config_pipeline *p = &app->config.pipeline[0];
+
+	p->objects = 1;
+	p->object[0].writes = true;
+	run->object[0].used = true;
+	run->object[0].id = hr_store_find(store, "in")->id;
+	run->started_ns = 1;
+	run->pipe = &run->cpu;
+	app->config.control.store_percent = 100;
+	expect(answer_to(HR_REQUEST_STORE_GET, "in", 1), "pipeline 'sum' changes object 'in' now");
+	got = 0;
+	{
+		const int fd = begin_put("in", 1, true);
+
+		give_part(fd, HR_MESSAGE_DATA, in, 1);
+		give_end(fd, hr_crc32c(0, in, 1));
+		expect(finish(fd, HR_REQUEST_STORE_PUT, 1), "changes object 'in' now");
+	}
+	run->pipe = NULL;
+	p->objects = 0;
+	expect_object("in", in, IN_BYTES);
+}
+
+/* ---- rate */
+
+Test(store_service, while_a_pipeline_runs_the_service_works_as_long_as_it_has_credit)
+{
+	struct hr_run *run = &app->run[0];
+	int fd;
+
+	run->started_ns = 1;
+	run->pipe = &run->cpu;
+	fd = ask(HR_REQUEST_STORE_MAP, "");
+	service->credit_ns = -(int64_t)(3600 * HR_NS_PER_S);
+	hr_store_service_step(service);
+	cr_expect_eq(service->job[0].state, HR_STORE_JOB_BEGINS);
+	cr_expect_gt(hr_store_service_pause_ns(service), 0u);
+	run->pipe = NULL; /* the pipeline has ended */
+	got = 0;
+	finish(fd, HR_REQUEST_STORE_MAP, 0);
+}

@@ -1,0 +1,149 @@
+/* The parts of a small run of an access operator, against sizes computed by hand. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "boot/engine/access_layout.h"
+#include "boot/engine/rings.h"
+#include "cache/peers.h"
+
+TestSuite(access_layout, .timeout = 60);
+
+#define IO_WORKERS 2
+#define COMPUTE_WORKERS 3
+#define COMMANDS 8 /* of an I/O worker */
+
+static struct hr_partition partition;
+static const uint64_t no_limit[HR_PLACES];
+static struct hr_ssd ssd = { .queue_entries = 64 };
+static struct hr_access access_run;
+static struct hr_access_layout layout;
+
+/* 100 frames of 4 KiB are 14 sets of 7 frames. Commands have two pages. */
+static void plan(bool stages, uint64_t scratch_bytes)
+{
+	struct hr_access *a = &access_run;
+
+	*a = (struct hr_access){ .io_blocks = IO_WORKERS,
+				 .compute_blocks = COMPUTE_WORKERS,
+				 .warps = 1,
+				 .ssds = 1,
+				 .merge_pages = 2,
+				 .commands = COMMANDS,
+				 .state_bytes = 40,
+				 .scratch_bytes = scratch_bytes };
+	a->cache.computers = COMPUTE_WORKERS;
+	a->cache.io_workers = IO_WORKERS;
+	cr_assert_eq(hr_page_shape(&a->cache.shape, 100, 12, 1000), 0);
+	layout = (struct hr_access_layout){
+		.access = a,
+		.args_bytes = 24,
+		.frames_in = HR_PLACE_GPU,
+		.stages = stages,
+		.queue = { { .ssd = &ssd, .name = "a", .place = HR_PLACE_HOST } }
+	};
+	hr_partition_init(&partition, no_limit);
+	cr_assert_eq(hr_access_layout_plan(&layout, &partition, "pipeline p"), 0);
+}
+
+static const struct hr_part *part_of(const char *purpose)
+{
+	for (uint32_t i = 0; i < partition.count; i++)
+		if (strcmp(partition.part[i].purpose, purpose) == 0)
+			return &partition.part[i];
+	return NULL;
+}
+
+Test(access_layout, a_small_run_has_the_expected_parts)
+{
+	const struct {
+		const char *purpose;
+		enum hr_place place;
+		uint64_t bytes;
+	} row[] = {
+		{ "counters of I/O workers", HR_PLACE_CONTROL, 2 * sizeof(struct hr_io_counters) },
+		{ "status of workers", HR_PLACE_CONTROL, 5 * sizeof(struct hr_worker_status) },
+		{ "operator arguments", HR_PLACE_WORKER, 24 },
+		{ "operator states", HR_PLACE_GPU, 3 * 40 },
+		{ "page table", HR_PLACE_WORKER, 14 * 32 },
+		{ "98 frames of 4 KiB", HR_PLACE_GPU, 98 * 4096 },
+		{ "request rings", HR_PLACE_WORKER, 2 * (128 + 256 * 8) },
+		{ "words of each worker", HR_PLACE_WORKER, 5 * 64 },
+		{ "words of all workers", HR_PLACE_WORKER, 32 },
+		{ "numbers of flushes", HR_PLACE_WORKER, 2 * 8 },
+		{ "2 queue pairs to a, 64 entries", HR_PLACE_HOST, 2 * 8192 },
+		{ "commands in flight", HR_PLACE_WORKER, 2 * hr_plan_table_bytes(64) },
+		{ "queue pairs", HR_PLACE_WORKER, 2 * sizeof(struct hr_nvme_qp) },
+		{ "commands of I/O workers", HR_PLACE_WORKER, 16 * 64 },
+		{ "PRP lists", HR_PLACE_HOST, 16 * 2 * 8 },
+	};
+
+	plan(false, 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hr_part *part = part_of(row[i].purpose);
+
+		cr_expect(part, "%s", row[i].purpose);
+		if (!part)
+			continue;
+		cr_expect_eq(part->place, row[i].place, "%s", row[i].purpose);
+		cr_expect_eq(part->bytes, row[i].bytes, "%s: %llu bytes", row[i].purpose,
+			     (unsigned long long)part->bytes);
+		cr_expect_str_eq(part->owner, "pipeline p");
+	}
+	cr_expect_null(part_of("staging buffers"));
+	cr_expect_null(part_of("memory of the operator"));
+	cr_expect_eq(layout.staging, -1);
+	cr_expect_eq(partition.part[layout.frames].align, 4096u, "a frame is aligned to its size");
+	/* descriptor, stop flag, result; the rows above have all other parts */
+	cr_expect_eq(partition.count, sizeof row / sizeof *row + 3);
+}
+
+Test(access_layout, staging_and_operator_memory_have_the_expected_sizes)
+{
+	const struct hr_part *part;
+
+	plan(true, 5000);
+	cr_expect_eq(hr_access_staging_bytes(&access_run), 16u * 8192);
+	part = part_of("staging buffers");
+	cr_assert_not_null(part);
+	cr_expect_eq(part, &partition.part[layout.staging]);
+	cr_expect_eq(part->place, HR_PLACE_HOST);
+	cr_expect_eq(part->bytes, 16u * 8192);
+	cr_expect_eq(part->offset % HR_PAGE, 0u);
+	part = part_of("memory of the operator");
+	cr_assert_not_null(part);
+	cr_expect_eq(part->place, HR_PLACE_GPU);
+	cr_expect_eq(part->bytes, 5000u);
+}
+
+/* The same run on one of three gpus. */
+static void plan_on(uint32_t self)
+{
+	plan(false, 0);
+	layout.gpus = 3;
+	layout.self = self;
+	hr_partition_init(&partition, no_limit);
+	cr_assert_eq(hr_access_layout_plan(&layout, &partition, "pipeline p"), 0);
+}
+
+Test(access_layout, each_of_several_gpus_has_mailboxes_and_the_first_one_all_states)
+{
+	const struct hr_part *part;
+
+	plan(false, 0);
+	cr_expect_null(part_of("addresses of other gpus"));
+	cr_expect_null(part_of("directory and mailboxes"));
+	plan_on(0);
+	cr_expect_eq(part_of("operator states")->bytes, 3u * 3 * 40);
+	plan_on(2);
+	cr_expect_eq(part_of("operator states")->bytes, 3u * 40);
+	part = part_of("addresses of other gpus");
+	cr_assert_not_null(part);
+	cr_expect_eq(part->place, HR_PLACE_WORKER);
+	cr_expect_eq(part->bytes, sizeof(struct hr_peers));
+	part = part_of("directory and mailboxes");
+	cr_assert_not_null(part);
+	cr_expect_eq(part, &partition.part[layout.peers]);
+	cr_expect_eq(part->place, HR_PLACE_WORKER);
+	cr_expect_eq(part->offset % HR_PEERS_ALIGN, 0u);
+	cr_expect_eq(part->bytes, hr_peers_bytes(&access_run.cache.shape, IO_WORKERS, 3));
+}

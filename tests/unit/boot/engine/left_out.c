@@ -1,0 +1,88 @@
+/* An ssd that fails at bring-up: the pipelines that do not need it run, if keep_going says so. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/engine/names.h"
+#include "boot/engine/stages.h"
+#include "tests/fakes/log.h"
+#include "tests/harness/error.h"
+
+TestSuite(left_out, .timeout = 60);
+
+static struct hr_appliance *app;
+static char faults[] = "/tmp/headrace-left-out-XXXXXX";
+
+/* Two ssds, of which those in the mask do not answer Identify. */
+static void configure(unsigned failing)
+{
+	static const char rule[] = "on admin opcode 0x06: status 0x006 dnr\n";
+	const int fd = mkstemp(faults);
+	char text[2048], device[2][128];
+	int n;
+
+	cr_assert_eq(write(fd, rule, sizeof rule - 1), (ssize_t)sizeof rule - 1);
+	close(fd);
+	for (unsigned d = 0; d < 2; d++)
+		snprintf(device[d], sizeof device[d], "soft:memory,size=16M%s%s",
+			 failing >> d & 1 ? ",faults=" : "", failing >> d & 1 ? faults : "");
+	n = snprintf(text, sizeof text,
+		     "ssds = ( { name = \"a\"; device = \"%s\";"
+		     " objects = ( { name = \"in\"; bytes = \"64K\"; } ); },\n"
+		     " { name = \"b\"; device = \"%s\";"
+		     " objects = ( { name = \"in\"; bytes = \"64K\"; } ); } );\n"
+		     "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+		     "pipelines = ( { name = \"p\"; source = { object = \"in\"; ssd = \"a\"; };"
+		     " operator = \"crc32c\"; tile = \"4K\"; slots = 4; },\n"
+		     " { name = \"q\"; source = { object = \"in\"; ssd = \"b\"; };"
+		     " operator = \"crc32c\"; tile = \"4K\"; slots = 4; } );\n",
+		     device[0], device[1]);
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
+		     0, "%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+}
+
+static void forget(void)
+{
+	app->error.printed = true;
+	free(app);
+	unlink(faults);
+	strcpy(faults + sizeof faults - 7, "XXXXXX");
+}
+
+Test(left_out, the_other_pipelines_come_up_when_they_keep_going)
+{
+	for (unsigned failing = 0; failing < 3; failing++) {
+		configure(failing);
+		app->keep_going = true;
+		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%u: %s", failing,
+			     app->error.text);
+		for (unsigned d = 0; d < 2; d++) {
+			cr_expect_eq(app->left_out[d], failing >> d & 1, "%u: ssd %u", failing, d);
+			cr_expect_eq(app->run[d].selected, !(failing >> d & 1), "%u: run %u",
+				     failing, d);
+		}
+		if (failing)
+			cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "cannot be brought up"),
+				  "%s", fake_log_last_of(HR_LOG_ERROR));
+		hr_appliance_down(app);
+		forget();
+	}
+}
+
+Test(left_out, otherwise_the_first_failure_ends_the_bring_up)
+{
+	for (unsigned failing = 1; failing < 4; failing++) {
+		configure(failing);
+		app->keep_going = failing == 3; /* no pipeline remains */
+		cr_expect_neq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%u", failing);
+		cr_expect_eq(app->up, HR_STAGE_NONE, "%u", failing);
+		forget();
+	}
+}

@@ -1,0 +1,277 @@
+/*
+ * Starts of single pipelines in the memory of one plan. The backend launches nothing: each test
+ * says when a pipeline ends.
+ */
+#include "boot/engine/plan.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/engine/names.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/stages.h"
+#include "tests/fakes/log.h"
+#include "tests/harness/error.h"
+
+TestSuite(plan, .timeout = 60);
+
+#define PIPE(name, op, in, sink)                                  \
+	"{ name = \"" name "\"; operator = \"" op                 \
+	"\"; tile = \"64K\"; verify = \"off\"; every = \"1h\";\n" \
+	"  source = { object = \"" in "\"; }; " sink " }"
+#define HEAD(memory)                                                                          \
+	"appliance = { checkpoint = 0; parallel = 4; };\n" memory                             \
+	"ssds = ( { name = \"s\"; device = \"soft:memory,size=64M\"; objects = (\n"           \
+	"  { name = \"in\"; bytes = \"1M\"; }, { name = \"old\"; bytes = \"1M\"; } ); } );\n" \
+	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+/* clang-format off */
+#define PIPELINES                                                                             \
+	"pipelines = (\n" PIPE("a", "copy", "in", "sink = { object = \"x\"; replace = true; };") \
+	",\n" PIPE("b", "crc32c", "old", "") ",\n" PIPE("c", "crc32c", "x", "") ");\n"
+/* clang-format on */
+
+enum { A, B, C, RUNS };
+
+static struct hr_appliance *app;
+static struct hr_plan *plan;
+static struct hr_crew crew;
+static struct hr_backend_ops ops;
+static const struct hr_backend_ops *real;
+static struct hr_launch handle[RUNS];
+static bool ends[RUNS];
+
+static int launch(struct hr_backend *b, const struct hr_launch_args *args,
+		  struct hr_launch **launched, struct hr_error *e)
+{
+	uint32_t i = 0;
+
+	while (!hr_run_wired(&app->run[i]) || &app->run[i].cpu.control->stop != args->stop)
+		i++;
+	handle[i] = (struct hr_launch){ b, args->stop };
+	*launched = &handle[i];
+	return 0;
+}
+
+/* All tiles are through, as the last role counts them. */
+static int poll(struct hr_launch *launched, struct hr_error *e)
+{
+	const uint32_t i = (uint32_t)(launched - handle);
+	struct hr_run *run = &app->run[i];
+	const uint32_t role = run->cpu.has_sink ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
+
+	if (!ends[i])
+		return 0;
+	run->cpu.status[hr_pipe_first_status(run->pipe, role)].tiles = run->tiles;
+	run->pipe->next_tile = run->tiles;
+	return 1;
+}
+
+static void launch_free(struct hr_launch *launched)
+{
+}
+
+static void up(const char *text)
+{
+	app = calloc(1, sizeof *app);
+	plan = calloc(1, sizeof *plan);
+	cr_assert(app && plan);
+	cr_assert_eq(
+		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
+		"%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	app->keep_going = true;
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	real = app->backend[0].ops;
+	ops = *real;
+	ops.launch = launch;
+	ops.poll = poll;
+	ops.launch_free = launch_free;
+	app->backend[0].ops = &ops;
+	plan->app = app;
+	plan->usable = (1u << RUNS) - 1;
+	memset(ends, 0, sizeof ends);
+	memset(&crew, 0, sizeof crew);
+	crew.app = app;
+}
+
+static void down(void)
+{
+	app->backend[0].ops = real;
+	hr_appliance_down(app);
+	free(plan);
+	free(app);
+}
+
+static uint32_t queues(void)
+{
+	return app->ssd[0].controller->queues_used;
+}
+
+static void start(uint32_t i)
+{
+	ends[i] = false;
+	cr_assert_eq(hr_plan_start(plan, i), 0, "%s", app->run[i].cause.text);
+	hr_unseal(); /* asserts may allocate */
+	cr_assert_eq(app->run[i].outcome, HR_RUN_WAITING);
+	hr_crew_start(&crew, i);
+	cr_assert(crew.running >> i & 1);
+}
+
+static void end(uint32_t i, enum hr_outcome outcome)
+{
+	ends[i] = true;
+	hr_crew_look(&crew);
+	cr_assert_not(crew.running >> i & 1);
+	cr_expect_eq(app->run[i].outcome, outcome, "%s", app->run[i].cause.text);
+	hr_plan_end(plan, i);
+}
+
+/* Store an object of that size in place of the one that exists. */
+static void store(const char *name, uint64_t bytes)
+{
+	struct hr_store *s = &app->ssd[0].store;
+	const struct hr_store_object *old = hr_store_find(s, name);
+	struct hr_store_object *made;
+
+	if (old)
+		cr_assert_eq(hr_store_remove(s, old->id, NULL), 0);
+	cr_assert_eq(hr_store_create(s, name, bytes, 0, false, &made, NULL), 0);
+	cr_assert_eq(hr_store_finish(s, made->id, false, 0, NULL), 0);
+}
+
+Test(plan, it_has_the_pipelines_whose_objects_exist_and_says_nothing_about_the_others)
+{
+	up(HEAD("") PIPELINES);
+	cr_expect_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(plan->planned, 1u << A | 1u << B);
+	cr_expect_eq(app->up, HR_STAGE_MEMORY);
+	cr_expect_eq(app->run[A].tiles, 0u, "it has not started");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "");
+	down();
+}
+
+Test(plan, a_wanted_pipeline_without_its_object_is_an_error)
+{
+	up(HEAD("") PIPELINES);
+	cr_expect_eq(hr_plan_make(plan, 1u << C), -EINVAL);
+	cr_expect(strstr(app->error.text, "there is no object 'x'"), "%s", app->error.text);
+	cr_expect_eq(plan->planned, 0u);
+	hr_plan_refuse(plan, C, -EINVAL);
+	cr_expect_eq(app->run[C].outcome, HR_RUN_FAILED);
+	cr_expect_eq(app->run[C].error, -EINVAL);
+	cr_expect(strstr(app->run[C].cause.text, "there is no object 'x'"));
+	down();
+}
+
+Test(plan, a_pipeline_starts_again_and_again_while_another_one_runs)
+{
+	uint32_t idle, one;
+
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	idle = queues();
+	start(B);
+	one = queues();
+	cr_expect_gt(one, idle);
+	for (int i = 0; i < 5; i++) {
+		start(A);
+		cr_expect_gt(queues(), one);
+		end(A, HR_RUN_DONE);
+		cr_expect_eq(queues(), one, "its queue pairs are gone, those of b are not");
+		cr_expect_not_null(hr_store_find(&app->ssd[0].store, "x"));
+		cr_expect(crew.running >> B & 1);
+	}
+	end(B, HR_RUN_DONE);
+	cr_expect_eq(queues(), idle);
+	down();
+}
+
+Test(plan, a_start_finds_zeros_where_the_last_run_left_its_words)
+{
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	start(B);
+	app->run[B].cpu.status[0].failure.error = 0x281;
+	app->run[B].cpu.status[0].failed = 1;
+	end(B, HR_RUN_FAILED);
+	start(B);
+	end(B, HR_RUN_DONE);
+	down();
+}
+
+Test(plan, an_object_may_grow_by_half)
+{
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	store("old", 3u << 19);
+	start(B);
+	cr_expect_eq(app->run[B].tiles, 24u);
+	end(B, HR_RUN_DONE);
+	down();
+}
+
+Test(plan, an_object_beyond_its_room_needs_a_new_plan)
+{
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	store("old", 16u << 20);
+	cr_expect_eq(hr_plan_check(plan, A), 0);
+	cr_expect_eq(hr_plan_check(plan, B), -EAGAIN);
+	cr_expect_eq(hr_plan_check(plan, C), -EINVAL, "it has no object");
+	cr_expect_eq(hr_plan_start(plan, B), -EAGAIN);
+	cr_expect_eq(plan->planned, 1u << A);
+	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(plan->planned, 1u << A | 1u << B);
+	start(B);
+	cr_expect_eq(app->run[B].tiles, 256u);
+	end(B, HR_RUN_DONE);
+	down();
+}
+
+Test(plan, a_pipeline_whose_object_came_later_needs_a_new_plan)
+{
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	start(A);
+	end(A, HR_RUN_DONE);
+	cr_expect_eq(hr_plan_start(plan, C), -EAGAIN);
+	cr_expect_eq(hr_plan_make(plan, 1u << C), 0);
+	start(C);
+	end(C, HR_RUN_DONE);
+	down();
+}
+
+Test(plan, a_start_without_its_object_fails_and_leaves_nothing)
+{
+	uint32_t idle;
+
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	idle = queues();
+	cr_assert_eq(hr_store_remove(&app->ssd[0].store,
+				     hr_store_find(&app->ssd[0].store, "old")->id, NULL),
+		     0);
+	cr_expect_eq(hr_plan_start(plan, B), -EINVAL);
+	cr_expect_eq(app->run[B].outcome, HR_RUN_FAILED);
+	cr_expect(strstr(app->run[B].cause.text, "there is no object 'old'"));
+	cr_expect_eq(queues(), idle);
+	start(A);
+	end(A, HR_RUN_DONE);
+	down();
+}
+
+/* The limit has room for one of the two. */
+Test(plan, pipelines_that_do_not_fit_beside_the_wanted_one_are_left_out)
+{
+	up(HEAD("memory = { host = \"1200K\"; };") PIPELINES);
+	cr_expect_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(plan->planned, 1u << A);
+	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(plan->planned, 1u << B);
+	start(B);
+	end(B, HR_RUN_DONE);
+	down();
+}

@@ -1,0 +1,187 @@
+/* The starts of pipelines on a disk: two pages in turn, power cuts, foreign and damaged contents. */
+#include "boot/engine/starts.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/engine/appliance.h"
+#include "tests/harness/random.h"
+#include "tests/harness/store.h"
+
+static struct fake_store f;
+static struct hr_starts starts, loaded;
+
+static void begin(void)
+{
+	fake_store_init(&f, 512);
+	memset(&starts, 0, sizeof starts);
+	strcpy(starts.start[0].name, "p");
+}
+
+static void end(void)
+{
+	fake_store_fini(&f);
+}
+
+TestSuite(starts, .init = begin, .fini = end, .timeout = 60);
+
+Test(starts, a_store_without_starts_has_none)
+{
+	cr_expect_eq(hr_starts_load(&f.store, &loaded, NULL), -ENOENT);
+	cr_expect_eq(f.store.count, 0u, "reading makes no object");
+}
+
+Test(starts, the_newest_page_is_read_back)
+{
+	for (uint64_t n = 1; n < 10; n++) {
+		starts.start[0].starts = n;
+		cr_assert_eq(hr_starts_save(&f.store, &starts, NULL), 0);
+		cr_expect_eq(starts.sequence, n);
+		cr_assert_eq(fake_store_reopen(&f), 0);
+		cr_assert_eq(hr_starts_load(&f.store, &loaded, NULL), 0);
+		cr_expect_eq(memcmp(&loaded, &starts, sizeof loaded), 0);
+		cr_expect_eq(f.store.count, 1u);
+	}
+}
+
+/*
+ * After the power cut all earlier saves are on the disk; the save during the power cut is there
+ * whole or not at all.
+ */
+Test(starts, a_power_cut_leaves_the_last_page_or_the_one_before)
+{
+	unsigned before = 0, after = 0;
+
+	for (uint64_t seed = 1; seed < 400; seed++) {
+		const uint64_t saves = seed % 5;
+		int err;
+
+		end();
+		begin();
+		for (uint64_t n = 0; n < saves; n++) {
+			starts.start[0].starts++;
+			cr_assert_eq(hr_starts_save(&f.store, &starts, NULL), 0);
+		}
+		starts.start[0].starts++;
+		f.disk.seed = seed;
+		f.disk.cut_at = f.disk.writes + f.disk.flushes + 1 + seed % (saves ? 2 : 12);
+		hr_starts_save(&f.store, &starts, NULL);
+		cr_assert_eq(fake_store_reopen(&f), 0);
+		err = hr_starts_load(&f.store, &loaded, NULL);
+		if (err == -ENOENT)
+			loaded.start[0].starts = 0;
+		else
+			cr_assert_eq(err, 0);
+		before += loaded.start[0].starts == saves;
+		after += loaded.start[0].starts == saves + 1;
+		cr_assert_eq(before + after, seed, "seed %llu", (unsigned long long)seed);
+		starts = loaded;
+		strcpy(starts.start[0].name, "p");
+		starts.sequence = err ? 0 : loaded.sequence;
+		cr_assert_eq(hr_starts_save(&f.store, &starts, NULL), 0, "the next one works");
+	}
+	cr_expect_gt(before, 0u);
+	cr_expect_gt(after, 0u);
+}
+
+Test(starts, an_object_of_the_user_is_not_touched)
+{
+	struct hr_error e = { 0 };
+	const uint64_t id = fake_store_put(&f, HR_STARTS_OBJECT, 2 * HR_PAGE);
+	const uint64_t writes = f.disk.writes;
+
+	cr_expect_eq(hr_starts_save(&f.store, &starts, &e), -EEXIST);
+	cr_expect_not_null(strstr(e.text, "object 'headrace.starts' was not made by"), "%s",
+			   e.text);
+	cr_expect_eq(hr_starts_load(&f.store, &loaded, NULL), -EEXIST);
+	cr_expect_eq(f.disk.writes, writes);
+	cr_expect_not_null(hr_store_find_id(&f.store, id));
+	e.printed = true;
+}
+
+Test(starts, each_value_that_nothing_here_writes_is_refused)
+{
+	static const struct {
+		size_t offset;
+		uint64_t value;
+		const char *want;
+	} row[] = {
+#define ROW(member, value, want) { offsetof(struct hr_starts, start[3].member), value, want }
+		ROW(planned_ns, 1ull << 63, "planned"),
+		ROW(started_ns, 1ull << 63, "time of the last start"),
+		ROW(ended_ns, UINT64_MAX, "time of the last start"),
+		ROW(done, 1, "number of starts"),
+		ROW(failures, 1, "number of starts"),
+		ROW(failures_in_row, UINT64_MAX, "number of starts"),
+		ROW(starts, 1ull << 63, "number of starts"),
+		ROW(skipped, 1ull << 63, "number of starts"),
+		ROW(outcome, HR_START_OUTCOMES, "outcome"),
+		ROW(error, (uint64_t)INT64_MIN, "error"),
+		ROW(error, 0x10000, "error"),
+		ROW(flags, HR_START_FLAGS + 1, "flags"),
+		ROW(name[0], 0x0a61616161616161, "name"),
+		ROW(name[56], 0x6161616161616161, "name"),
+#undef ROW
+		{ offsetof(struct hr_starts, sequence), 1ull << 63, "sequence" },
+	};
+	uint8_t page[HR_PAGE];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_starts wrong = { .sequence = 1 };
+
+		if (row[i].offset == offsetof(struct hr_starts, start[3].name[56]))
+			memset(wrong.start[3].name, 'a', HR_NAME_MAX);
+		memcpy((uint8_t *)&wrong + row[i].offset, &row[i].value, 8);
+		cr_expect_str_eq(hr_starts_check(&wrong), row[i].want, "row %zu", i);
+		hr_starts_put(&wrong, page);
+		cr_expect_not(hr_starts_get(&loaded, page), "row %zu", i);
+	}
+}
+
+Test(starts, a_damaged_page_is_refused)
+{
+	struct fake_random random = { fake_random_seed("starts") };
+	uint8_t page[HR_PAGE];
+
+	starts.sequence = 1;
+	hr_starts_put(&starts, page);
+	cr_assert(hr_starts_get(&loaded, page));
+	for (int i = 0; i < 2000; i++) {
+		const uint32_t at = fake_random_below(&random, HR_PAGE);
+		const uint8_t bit = (uint8_t)(1u << fake_random_below(&random, 8));
+
+		page[at] ^= bit;
+		cr_assert_not(hr_starts_get(&loaded, page), "byte %u", at);
+		page[at] ^= bit;
+	}
+	memset(page, 0, sizeof page);
+	cr_expect_not(hr_starts_get(&loaded, page));
+}
+
+/* The first ssd that is up and may be written has them. */
+Test(starts, the_first_writable_store_has_the_starts)
+{
+	static struct hr_appliance app;
+	struct hr_error e = { 0 };
+	struct hr_blk read_only = f.disk.blk;
+
+	read_only.read_only = true;
+	memset(&app, 0, sizeof app);
+	app.config.ssds = HR_SSDS_MAX;
+	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
+		app.ssd[d].blk = &read_only;
+	cr_expect_eq(hr_starts_write(&app, &starts, &e), -ENODEV, "no ssd has a store");
+	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
+		app.ssd[d].has_store = true;
+	cr_expect_eq(hr_starts_write(&app, &starts, &e), -ENODEV, "all are read-only");
+	cr_expect(strstr(e.text, "no ssd has a writable object store"), "%s", e.text);
+	e.printed = true;
+	app.ssd[HR_SSDS_MAX - 1].blk = &f.disk.blk;
+	app.ssd[HR_SSDS_MAX - 1].store = f.store;
+	cr_expect_eq(hr_starts_write(&app, &starts, NULL), 0);
+	f.store = app.ssd[HR_SSDS_MAX - 1].store;
+	cr_assert_eq(hr_starts_load(&f.store, &loaded, NULL), 0);
+	cr_expect_eq(loaded.sequence, 1u);
+}
