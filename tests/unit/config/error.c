@@ -1,0 +1,182 @@
+#include <errno.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "config/error.h"
+#include "tests/fakes/log.h"
+
+static struct hr_error e;
+
+static const char *long_text(size_t length)
+{
+	static char text[2 * HR_ERROR_BYTES];
+
+	memset(text, 'x', length);
+	text[length] = '\0';
+	return text;
+}
+
+Test(error, fail_fills_kind_and_text_and_returns_the_code)
+{
+	cr_expect_eq(hr_fail(&e, HR_ERROR_MISSING, -ENODEV, "%s: no device %u", "ssd0", 3),
+		     -ENODEV);
+	cr_expect_eq(e.kind, HR_ERROR_MISSING);
+	cr_expect_str_eq(e.text, "ssd0: no device 3");
+}
+
+Test(error, first_error_wins)
+{
+	hr_fail(&e, HR_ERROR_DEVICE, 0x281, "first");
+	cr_expect_eq(hr_fail(&e, HR_ERROR_USAGE, -EINVAL, "second"), -EINVAL);
+	cr_expect_eq(e.kind, HR_ERROR_DEVICE);
+	cr_expect_str_eq(e.text, "first");
+}
+
+/* A failure that follows from a reported failure has a kind and a text, and is not printed. */
+Test(error, a_known_error_is_not_printed)
+{
+	cr_expect_eq(hr_fail_known(&e, HR_ERROR_DEVICE, -EIO, "ssd0: %s", "failed"), -EIO);
+	cr_expect_eq(e.kind, HR_ERROR_DEVICE);
+	cr_expect_str_eq(e.text, "ssd0: failed");
+	cr_expect_eq(hr_error_report(&e, -EIO), HR_ERROR_DEVICE);
+	cr_expect_eq(fake_log_count(), 0);
+	hr_error_clear(&e);
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "new");
+	hr_fail_known(&e, HR_ERROR_DEVICE, -EIO, "known");
+	hr_error_log(&e, HR_LOG_ERROR);
+	cr_expect_str_eq(fake_log_last(), "new");
+}
+
+Test(error, a_null_error_accepts_every_call)
+{
+	cr_expect_eq(hr_fail_known(NULL, HR_ERROR_DEVICE, 0x281, "text"), 0x281);
+	cr_expect_eq(hr_fail(NULL, HR_ERROR_DEVICE, 0x281, "text"), 0x281);
+	cr_expect_eq(hr_error_add(NULL, HR_ERROR_USAGE, -EINVAL, "text"), -EINVAL);
+	hr_error_context(NULL, "context");
+	hr_error_append(NULL, "more");
+	hr_error_clear(NULL);
+	hr_error_log(NULL, HR_LOG_ERROR);
+	cr_expect_eq(fake_log_count(), 0);
+}
+
+Test(error, control_characters_of_a_text_are_replaced)
+{
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "a\x1b[2Jb\nc\x7f");
+	hr_error_context(&e, "d\re");
+	hr_error_add(&e, HR_ERROR_FAILED, -EIO, "f\ng");
+	cr_expect_str_eq(e.text, "d?e: a?[2Jb?c?\nf?g");
+}
+
+Test(error, a_cut_text_is_marked)
+{
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "%s", long_text(HR_ERROR_BYTES));
+	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
+	cr_expect_str_eq(e.text + HR_ERROR_BYTES - 5, "x...");
+	hr_error_clear(&e);
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "%s", long_text(HR_ERROR_BYTES - 1));
+	cr_expect_str_eq(e.text, long_text(HR_ERROR_BYTES - 1));
+}
+
+Test(error, context_goes_in_front)
+{
+	hr_error_context(&e, "nothing");
+	cr_expect_str_eq(e.text, "");
+	cr_expect_eq(e.kind, HR_ERROR_NONE);
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "inner");
+	hr_error_context(&e, "middle %d", 2);
+	hr_error_context(&e, "outer");
+	cr_expect_str_eq(e.text, "outer: middle 2: inner");
+}
+
+Test(error, context_cuts_the_end)
+{
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "%s", long_text(HR_ERROR_BYTES - 5));
+	hr_error_context(&e, "ab");
+	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
+	cr_expect_eq(strncmp(e.text, "ab: xxx", 7), 0);
+	cr_expect_eq(e.text[HR_ERROR_BYTES - 2], 'x');
+	hr_error_context(&e, "%s", long_text(HR_ERROR_BYTES));
+	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
+	cr_expect_str_eq(e.text + HR_ERROR_BYTES - 5, "x...");
+	cr_expect_not_null(strstr(e.text, ": ab: xxx"));
+}
+
+Test(error, appended_text_follows_the_text_and_is_cut_at_the_limit)
+{
+	hr_error_append(&e, "nothing");
+	cr_expect_str_eq(e.text, "");
+	hr_fail(&e, HR_ERROR_FAILED, -EIO, "what");
+	hr_error_append(&e, "; %s\n", "remedy");
+	cr_expect_str_eq(e.text, "what; remedy?");
+	hr_error_append(&e, "%s", long_text(HR_ERROR_BYTES));
+	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
+	cr_expect_str_eq(e.text + HR_ERROR_BYTES - 5, "x...");
+}
+
+Test(error, a_list_has_a_line_each_and_the_first_kind)
+{
+	cr_expect_eq(hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "a.conf:%d: one", 1), -EINVAL);
+	cr_expect_eq(hr_error_add(&e, HR_ERROR_MISSING, -ENOENT, "a.conf:%d: two", 2), -ENOENT);
+	cr_expect_eq(e.kind, HR_ERROR_USAGE);
+	cr_expect_str_eq(e.text, "a.conf:1: one\na.conf:2: two");
+	hr_error_log(&e, HR_LOG_WARN);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 2);
+	cr_expect_str_eq(fake_log_last(), "a.conf:2: two");
+}
+
+Test(error, lines_without_room_are_counted)
+{
+	hr_fail(&e, HR_ERROR_USAGE, -EINVAL, "%s", long_text(HR_ERROR_BYTES - 10));
+	hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "too long a line");
+	hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "x");
+	cr_expect_str_eq(e.text, long_text(HR_ERROR_BYTES - 10));
+	cr_expect_eq(e.left_out, 2);
+	hr_error_log(&e, HR_LOG_ERROR);
+	cr_expect_str_eq(fake_log_last(), "and 2 more");
+}
+
+Test(error, clear_removes_kind_and_text)
+{
+	hr_fail(&e, HR_ERROR_USAGE, -EINVAL, "%s", long_text(HR_ERROR_BYTES - 2));
+	hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "a line");
+	hr_error_log(&e, HR_LOG_ERROR);
+	hr_error_clear(&e);
+	cr_expect_eq(e.kind, HR_ERROR_NONE);
+	cr_expect_eq(e.left_out, 0);
+	hr_fail(&e, HR_ERROR_MISSING, -ENODEV, "another");
+	hr_error_log(&e, HR_LOG_ERROR);
+	cr_expect_str_eq(fake_log_last(), "another");
+}
+
+Test(error, an_error_is_printed_once)
+{
+	hr_error_log(&e, HR_LOG_ERROR);
+	cr_expect_eq(fake_log_count(), 0);
+	hr_fail(&e, HR_ERROR_DEVICE, -EIO, "100 %%");
+	hr_error_log(&e, HR_LOG_WARN);
+	hr_error_log(&e, HR_LOG_ERROR);
+	cr_expect_eq(hr_error_report(&e, -EIO), HR_ERROR_DEVICE);
+	cr_expect_eq(fake_log_count(), 1);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
+	cr_expect_str_eq(fake_log_last(), "100 %");
+}
+
+Test(error, the_exit_code_is_the_kind_whatever_the_errno)
+{
+	cr_expect_eq(hr_error_report(&e, 0), 0);
+	hr_fail(&e, HR_ERROR_MISSING, -EINVAL, "text");
+	cr_expect_eq(hr_error_report(&e, -EINVAL), 3);
+	cr_expect_eq(hr_error_report(&e, 0), 0, "a call that has succeeded after all");
+	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 1);
+}
+
+Test(error, a_failure_without_a_text_is_printed_by_its_number)
+{
+	cr_expect_eq(hr_error_report(&e, -EINTR), 1);
+	cr_expect_eq(fake_log_count(), 0);
+	cr_expect_eq(hr_error_report(&e, -ENOSPC), 1);
+	cr_expect_str_eq(fake_log_last(), "No space left on device");
+	cr_expect_eq(hr_error_report(NULL, 0x281), 1);
+	cr_expect_str_eq(fake_log_last(), "NVMe status 281");
+}
