@@ -1,10 +1,10 @@
 /*
- * Fuzz target: the first part of a disk is opened as an object store, looked through and verified,
- * without a write; then changed, and everything that is placed must lie where it may.
+ * Fuzz target: the first part of a disk is opened as an object store, listed and verified without a
+ * write. Then the store is changed, and each object and map must lie in its permitted range.
  *
  * Input: one byte of flags, then the disk from byte 0 (zeroes behind), or with COMPACT: the heads of
- * both superblocks, then the records of both maps, which are put where they belong. LAID_OUT makes
- * all but generation, next_id and count right; SIGNED makes the checksums right.
+ * both superblocks, then the records of both maps, which are copied to their places. LAID_OUT corrects
+ * all fields except generation, next_id and count; SIGNED corrects the checksums.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "cache/crc32c.h"
 #include "cache/store/objmap.h"
+#include "cache/store/objmap_verify.h"
 #include "cache/store/objmap_disk.h"
 #include "tests/fakes/log.h"
 
@@ -30,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static uint8_t image[IMAGE_BYTES] __attribute__((aligned(HR_PAGE)));
 static bool writable;
 
-static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes)
+static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t bytes,
+		     struct hr_error *e)
 {
 	const uint64_t in_image = offset < IMAGE_BYTES ? IMAGE_BYTES - offset : 0;
 	const size_t known = in_image < bytes ? (size_t)in_image : bytes;
@@ -44,15 +46,16 @@ static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t byt
 	return 0;
 }
 
-static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua)
+static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua,
+		      struct hr_error *e)
 {
 	if (!writable || offset + bytes > MAPS_END || offset + bytes > blk->bytes)
 		abort();
-	memcpy(image + offset, data, bytes); /* a change reads what the one before has left */
+	memcpy(image + offset, data, bytes); /* a change reads the result of the one before */
 	return 0;
 }
 
-static int disk_flush(struct hr_blk *blk)
+static int disk_flush(struct hr_blk *blk, struct hr_error *e)
 {
 	return 0;
 }
@@ -101,7 +104,7 @@ static void sign(unsigned i)
 	struct hr_superblock *s = superblock(i);
 	const uint32_t count = s->head.count <= OBJECTS ? s->head.count : OBJECTS;
 
-	s->head.map_crc = hr_crc32c(0, map(i), count * sizeof(struct hr_object));
+	s->head.map_crc = hr_crc32c(0, map(i), count * sizeof(struct hr_store_object));
 	s->crc = hr_crc32c(0, s, offsetof(struct hr_superblock, crc));
 }
 
@@ -112,7 +115,7 @@ static void make_image(unsigned flags, const uint8_t *data, size_t bytes)
 		for (unsigned i = 0; i < 2; i++)
 			take(&data, &bytes, superblock(i), sizeof(struct hr_superblock_head));
 		for (unsigned i = 0; i < 2; i++)
-			take(&data, &bytes, map(i), OBJECTS * sizeof(struct hr_object));
+			take(&data, &bytes, map(i), OBJECTS * sizeof(struct hr_store_object));
 	} else {
 		take(&data, &bytes, image, sizeof(image));
 	}
@@ -130,11 +133,11 @@ static void ignore_line(void *arg, bool fault, const char *line)
 		abort();
 }
 
-/* What open lets through must be what the format promises; quadratic on purpose. */
+/* An opened store must have all properties of the format. The check is quadratic on purpose. */
 static void expect_sound(const struct hr_store *store)
 {
 	for (uint32_t i = 0; i < store->count; i++) {
-		const struct hr_object *a = &store->object[i];
+		const struct hr_store_object *a = &store->object[i];
 
 		if (!hr_store_name_ok(a->name, sizeof(a->name)) || a->id == 0 ||
 		    a->id >= store->next_id || a->bytes > a->capacity ||
@@ -142,7 +145,7 @@ static void expect_sound(const struct hr_store *store)
 		    a->capacity > store->data_bytes - (a->offset - store->data_offset))
 			abort();
 		for (uint32_t j = i + 1; j < store->count; j++) {
-			const struct hr_object *b = &store->object[j];
+			const struct hr_store_object *b = &store->object[j];
 
 			if (a->offset < b->offset + b->capacity &&
 			    b->offset < a->offset + a->capacity && a->capacity && b->capacity)
@@ -169,23 +172,23 @@ static void look_through(struct hr_store *store)
 	hr_store_space(store, &space);
 	if (space.used > space.total || space.largest_gap > space.total - space.used)
 		abort();
-	if (hr_store_verify(store, &check, &faults) != 0)
+	if (hr_store_verify(store, &check, &faults, NULL) != 0)
 		abort();
 }
 
 static void change(struct hr_store *store)
 {
-	struct hr_object *object;
+	struct hr_store_object *object;
 
 	writable = true;
-	if (hr_store_create(store, "fuzz", 3 * HR_PAGE, 0, true, &object) == 0) {
+	if (hr_store_create(store, "fuzz", 3 * HR_PAGE, 0, true, &object, NULL) == 0) {
 		expect_sound(store);
-		if (hr_store_finish(store, object->id, false, 0) != 0)
+		if (hr_store_finish(store, object->id, false, 0, NULL) != 0)
 			abort();
 	}
 	while (store->count) {
 		expect_sound(store);
-		if (hr_store_remove(store, store->object[store->count / 2].id) != 0)
+		if (hr_store_remove(store, store->object[store->count / 2].id, NULL) != 0)
 			abort();
 	}
 	writable = false;
@@ -194,7 +197,7 @@ static void change(struct hr_store *store)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static const struct hr_blk_ops ops = { disk_read, disk_write, disk_flush };
-	static struct hr_object object[OBJECTS];
+	static struct hr_store_object object[OBJECTS];
 	static uint8_t io[8 * HR_PAGE];
 	struct hr_blk blk = { .ops = &ops, .name = "fuzz", .bytes = DISK_BYTES };
 	struct hr_store store;
@@ -204,12 +207,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		return 0;
 	blk.block_bytes = *data & SMALL_BLOCKS ? 512 : 4096;
 	make_image(*data, data + 1, bytes - 1);
-	if (hr_store_probe(&blk, &capacity, io) != 0)
+	if (hr_store_probe(&blk, &capacity, io, NULL) != 0)
 		return 0;
 	if (capacity > HR_STORE_OBJECTS_MAX)
 		abort();
 	if (hr_store_io_bytes(OBJECTS) > sizeof(io) ||
-	    hr_store_open(&store, &blk, object, OBJECTS, io) != 0)
+	    hr_store_open(&store, &blk, object, OBJECTS, io, NULL) != 0)
 		return 0;
 	look_through(&store);
 	change(&store);

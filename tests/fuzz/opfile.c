@@ -1,6 +1,6 @@
 /*
- * Operator files: whatever the bytes are, judging them ends, reads nothing behind them, and says why
- * when it refuses.
+ * Operator files: for any bytes the check ends, reads nothing behind them, and gives a reason when it
+ * refuses them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,17 +8,18 @@
 
 #include "config/log.h"
 #include "gpu/ops/user.h"
+#include "gpu/ops/user_file.h"
+#include "tests/harness/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	char message[HR_LOG_LINE_MAX] = "";
-	const int err = hr_op_file_judge(data, bytes, message);
+	const int err = hr_op_file_check(data, bytes, test_error());
 
-	if (err != 0 && (err != -EINVAL || !message[0]))
+	if (err != 0 && (err != -EINVAL || !test_error_text()[0]))
 		abort();
-	if (err == 0 && message[0])
+	if (err == 0 && test_error_text()[0])
 		abort();
 	return 0;
 }

@@ -1,11 +1,11 @@
 /*
- * tests/fuzz/soft.c - the software controller against a driver that does anything.
+ * tests/fuzz/soft.c - the software controller against a driver with arbitrary behaviour.
  *
  * The input is a program of small steps: write a register or doorbell, write words or a command
  * anywhere into DMA memory, let a poller run a round. No threads, so a crash repeats. Registers and
- * rings are put up first (unless the program's first byte says otherwise), so that the steps reach
- * commands. Memory outside of the window is not mapped by the controller: any touch of it, or any
- * endless loop, ends the run.
+ * rings are set up first (unless a flag in the program's first byte prevents it), so that the steps
+ * reach commands. Memory outside of the window is not mapped for the controller: any access to it, or
+ * any endless loop, ends the run.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 
 #include "config/log.h"
 #include "nvme/soft/internal.h"
+#include "tests/harness/error.h"
 
 #define PAGES 24u
 #define BUS (64ull << 30)
@@ -65,7 +66,7 @@ static void enable(struct soft *soft)
 	run(soft, 1);
 }
 
-/* Queue pair 1, as a driver makes it. */
+/* Create queue pair 1 like a driver. */
 static void add_queues(struct soft *soft, uint8_t *memory)
 {
 	struct hr_sqe *sqe = (struct hr_sqe *)(void *)(memory + ASQ * HR_PAGE);
@@ -82,7 +83,7 @@ static void add_queues(struct soft *soft, uint8_t *memory)
 	reg32(soft, SOFT_DOORBELLS + 4, 2);
 }
 
-/* Addresses mostly inside of the window, with offsets that matter. */
+/* Addresses mostly inside of the window, with critical offsets. */
 static uint64_t address(uint64_t raw)
 {
 	if (raw % 16 == 15)
@@ -153,7 +154,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct hr_soft_options options = {
 		.bytes = 1 << 20, .block_bytes = 512, .mdts = 4, .cache_bytes = 16384, .threads = 2
 	};
-	char message[HR_LOG_LINE_MAX];
 	struct input in = { data, bytes };
 	const uint64_t how = take(&in, 1);
 	struct soft *soft;
@@ -161,7 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	options.mdts = how & 4 ? 0 : 4;
 	options.null = how & 16;
 	options.cache_bytes = how & 24 ? 0 : 16384;
-	if (soft_new(&soft, &options, message) != 0)
+	if (soft_new(&soft, &options, test_error()) != 0)
 		abort();
 	memset(memory, 0, sizeof(memory));
 	soft->window[0] = (struct soft_window){ BUS, sizeof(memory), memory };

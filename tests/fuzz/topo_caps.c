@@ -1,7 +1,7 @@
 /*
  * Configuration space of hostile devices: capability chains that loop, point anywhere, or are cut.
- * The first byte picks how much of it there is; the rest is the space of a GPU, an SSD and the two
- * ports above them in turn.
+ * The first byte selects the length of the space. The rest is the space of a GPU, an SSD and the two
+ * ports above them, in turn.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,13 @@
 #include "pci/topo/verdict.h"
 
 static struct hr_model model;
-static struct hr_engine engine;
+static struct hr_topology topology;
 
 static void add(uint32_t bus, uint32_t dev, const uint8_t *config, uint32_t bytes)
 {
 	struct hr_fn *f = hr_model_add(&model, 0, bus, dev, 0);
-	uint8_t *copy = malloc(bytes ? bytes : 1); /* its own block: reading past it is seen */
+	/* A separate block, so that the sanitizer detects reads past it. */
+	uint8_t *copy = malloc(bytes ? bytes : 1);
 
 	if (!f || !copy)
 		abort();
@@ -50,9 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	add(1, 0, config, bytes);
 	memcpy(config + 9, "\x00\x02\x03", 3);
 	add(1, 1, config, bytes);
-	if (hr_model_link(&model) || hr_engine_init(&engine, &model, &opt))
+	if (hr_model_link(&model) || hr_topology_init(&topology, &model, &opt))
 		abort();
 	for (int32_t i = 0; i < (int32_t)model.count; i++)
-		hr_judge(&engine, i, (int32_t)model.count - 1 - i, &p);
+		hr_pair_evaluate(&topology, i, (int32_t)model.count - 1 - i, &p);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Captures of every format, from bytes to verdicts: whatever the reader accepts is linked, judged,
- * explained, grouped and priced without a crash, a hang, or a verdict from nothing.
+ * Captures of every format, from bytes to verdicts: each accepted capture is linked, evaluated,
+ * explained, grouped and given rates, without a crash, a hang, or a verdict without facts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,15 @@
 #include "pci/topo/groups.h"
 #include "pci/topo/source.h"
 #include "pci/topo/verdict.h"
+#include "pci/topo/explain.h"
+#include "tests/harness/error.h"
 
 #define PAIRS_MAX 64u
 
 static struct hr_model model;
-static struct hr_engine engine;
+static struct hr_topology topology;
 
-/* DIRECT needs a bridge whose ACS is known: never from a function that nobody could read. */
+/* DIRECT needs a bridge whose ACS is known, so a function that was not read cannot give it. */
 static void check(const struct hr_pair *p)
 {
 	if (p->verdict == HR_DIRECT && (!hr_known(&model.fn[p->gpu], HR_F_COMMAND) ||
@@ -24,22 +26,22 @@ static void check(const struct hr_pair *p)
 		abort();
 }
 
-static void judge_all(void)
+static void evaluate_all(void)
 {
 	struct hr_finding found[64];
 	char text[512];
 	unsigned n = 0;
 	struct hr_pair p;
 
-	for (uint32_t i = 0; i < engine.gpus; i++)
-		for (uint32_t j = 0; j < engine.ssds && n < PAIRS_MAX; j++, n++) {
+	for (uint32_t i = 0; i < topology.gpus; i++)
+		for (uint32_t j = 0; j < topology.ssds && n < PAIRS_MAX; j++, n++) {
 			unsigned count;
 
-			hr_judge(&engine, engine.gpu[i], engine.ssd[j], &p);
+			hr_pair_evaluate(&topology, topology.gpu[i], topology.ssd[j], &p);
 			check(&p);
-			count = hr_findings(&engine, &p, found, 64);
+			count = hr_findings(&topology, &p, found, 64);
 			for (unsigned k = 0; k < count && k < 64; k++)
-				hr_rule_text(&engine, &p, &found[k], hr_rules[found[k].rule].why,
+				hr_rule_text(&topology, &p, &found[k], hr_rules[found[k].rule].why,
 					     text, sizeof text);
 		}
 }
@@ -50,20 +52,19 @@ static void use(void)
 	static struct hr_rate rate[PAIRS_MAX];
 	struct hr_options opt = { 0 };
 	struct hr_groups groups;
-	char message[160];
 
-	if (hr_engine_init(&engine, &model, &opt))
+	if (hr_topology_init(&topology, &model, &opt))
 		return;
-	judge_all();
-	if (engine.gpus && engine.ssds && engine.ssds < PAIRS_MAX)
-		hr_band_plan(&engine, &model, HR_TO_GPU, rate);
+	evaluate_all();
+	if (topology.gpus && topology.ssds && topology.ssds < PAIRS_MAX)
+		hr_band_plan(&topology, &model, HR_TO_GPU, rate);
 	hr_groups_predict(&model, &groups);
-	if (hr_fix_plan(&engine, NULL, NULL, &fix) == 0)
+	if (hr_fix_plan(&topology, NULL, NULL, &fix) == 0)
 		hr_fix_assume(&model, &fix);
-	hr_change_apply(&model, &opt, "acs:all=set", message);
-	hr_change_apply(&model, &opt, "mps:all=128", message);
-	if (hr_model_link(&model) == 0 && hr_engine_init(&engine, &model, &opt) == 0)
-		judge_all();
+	hr_change_apply(&model, &opt, "acs:all=set", test_error());
+	hr_change_apply(&model, &opt, "mps:all=128", test_error());
+	if (hr_model_link(&model) == 0 && hr_topology_init(&topology, &model, &opt) == 0)
+		evaluate_all();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
