@@ -1,4 +1,4 @@
-"""Power cuts while a guest works: images of what each would leave, and what was promised before it."""
+"""Power cuts while a guest works: an image of the disk after each, and what was durable by then."""
 import json
 import os
 import random
@@ -6,10 +6,11 @@ import threading
 
 
 class Cuts:
-    """Cuts the power of one ssd again and again; the guest does not notice.
+    """Simulates power cuts of one ssd, repeatedly; the guest continues to work.
 
-    Afterwards cuts.json lists images with what became of unflushed writes, and how many lines of
-    notes.txt the guest had told (by `note`) for certain before the cut and at most until it.
+    Afterwards cuts.json lists for each cut the image, the fate of unflushed writes, and two numbers
+    of lines of notes.txt, which the guest writes with `note`: at least `before` and at most `until`
+    of them were written before the cut.
     """
 
     def __init__(self, disk, folder, writes, notes):
@@ -24,16 +25,16 @@ class Cuts:
             number = len(self._cuts)
             image = os.path.join(self._folder, f"cut-{number}.img")
             before = len(self._notes)
-            said = self._disk.cut(image, number + 2, self._random.randrange(2 * self._writes))
-            if not said:
+            unflushed = self._disk.cut(image, number + 2, self._random.randrange(2 * self._writes))
+            if not unflushed:
                 return
             self._cuts.append({"image": image, "before": before, "until": len(self._notes),
-                               "said": said})
+                               "unflushed": unflushed})
 
     def close(self):
-        """To be called when QEMU has ended: its disk ends then, and with that the last cut."""
+        """Call it after QEMU has ended: then the disk ends, and with it the last cut."""
         self._thread.join(20)
-        if self._thread.is_alive():  # QEMU never came to its disk
+        if self._thread.is_alive():  # QEMU has never opened the disk
             self._disk.close()
             self._thread.join()
         with open(os.path.join(self._folder, "notes.txt"), "w", encoding="utf-8") as f:

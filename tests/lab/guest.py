@@ -1,4 +1,4 @@
-"""One QEMU: its start, its two channels (results on the second serial port, QMP), its end."""
+"""One QEMU process: start, two channels (results on the second serial port, QMP), end."""
 import base64
 import contextlib
 import gzip
@@ -8,18 +8,23 @@ import socket
 import subprocess
 import time
 
-# Kernel parameters that only make it start faster or fail sooner.
+# Kernel parameters that shorten the start of the kernel, or the time until it fails. Without the last
+# line, and with the features that scenario.py takes from the CPU, a start takes a sixth more CPU time.
 BOOT = ("console=ttyS0 quiet panic=-1 nokaslr mitigations=off nopti tsc=reliable no_timer_check "
-        "audit=0 apparmor=0 nowatchdog cryptomgr.notests=1")
+        "audit=0 apparmor=0 nowatchdog cryptomgr.notests=1 "
+        "init_on_alloc=0 rodata=off initcall_blacklist=init_kprobe_trace,cubictcp_register")
 
 
-# Of a machine that can never have a second CPU QEMU leaves out the guest's memory barriers, which its
-# devices' own thread needs: shadow doorbells that Linux writes are lost, and commands hang for 30 s.
-CPUS_MAX = 2  # at least
+# Smallest maxcpus of a machine. With maxcpus=1 QEMU omits the guest's memory barriers, but the thread
+# of its devices needs them: shadow doorbells that Linux writes are lost, and commands hang for 30 s.
+CPUS_MAX = 2
+
+
+TIME_LIMIT = "time limit"
 
 
 class Lost(Exception):
-    """The guest said nothing more before its end or limit; the text says which."""
+    """The results channel has ended; the text is the reason: QEMU ended, or the time limit."""
 
 
 class Qmp:
@@ -29,16 +34,16 @@ class Qmp:
         self.command("qmp_capabilities")
 
     def command(self, name, **arguments):
-        """The answer's `return`; RuntimeError with QEMU's words when it refuses."""
+        """Returns the member `return` of the answer; RuntimeError with QEMU's text when QEMU refuses."""
         self._file.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
         self._file.flush()
         for line in self._file:
-            said = json.loads(line)
-            if "error" in said:
-                raise RuntimeError(said["error"]["desc"])
-            if "return" in said:
-                return said["return"]
-        raise RuntimeError("QEMU is gone")
+            answer = json.loads(line)
+            if "error" in answer:
+                raise RuntimeError(answer["error"]["desc"])
+            if "return" in answer:
+                return answer["return"]
+        raise RuntimeError("QEMU has ended")
 
 
 class PowerFailDisk:
@@ -52,8 +57,8 @@ class PowerFailDisk:
         self._process.stdout.readline()
 
     def cut(self, path, seed, writes):
-        """Write to PATH what a power cut after so many more writes leaves; what became of those that
-        were not flushed. Empty: the disk has ended."""
+        """Write to PATH the image that a power cut after `writes` more writes leaves. Returns the
+        fate of unflushed writes as text; "" when the disk has ended."""
         try:
             self._process.stdin.write(f"cut {path} {seed} {writes}\n")
             self._process.stdin.flush()
@@ -72,12 +77,12 @@ class PowerFailDisk:
 
 
 class Guest:
-    """A running guest; close() ends it whatever state it is in. START: the arguments of QEMU that say
-    what it boots."""
+    """A running guest; close() ends it in any state. `start`: the arguments of QEMU that select the
+    kernel or image."""
 
     def __init__(self, run, machine, start):
         self.folder = machine.folder
-        self.deadline = time.monotonic() + run.scenario.limit
+        self.limit(run.scenario.limit)
         self._channel, channel = socket.socketpair()
         monitor, self._monitor = socket.socketpair()
         self._monitor.settimeout(30)
@@ -110,6 +115,10 @@ class Guest:
         channel.close()
         monitor.close()
 
+    def limit(self, seconds):
+        """Set the time limit for the next script, from now."""
+        self.deadline = time.monotonic() + seconds
+
     @property
     def qmp(self):
         if not self._qmp:
@@ -117,11 +126,11 @@ class Guest:
         return self._qmp
 
     def line(self):
-        """The next line of the results channel. Raises Lost."""
+        """Returns the next line of the results channel. Raises Lost."""
         while b"\n" not in self._rest:
             left = self.deadline - time.monotonic()
             if left <= 0:
-                raise Lost("time limit")
+                raise Lost(TIME_LIMIT)
             self._channel.settimeout(left)
             try:
                 more = self._channel.recv(1 << 16)
@@ -140,22 +149,32 @@ class Guest:
         try:
             self.process.wait(max(0.0, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired as late:
-            raise Lost("time limit") from late
+            raise Lost(TIME_LIMIT) from late
 
     def answer(self, text):
         self._channel.settimeout(10)
         self._channel.sendall(text.encode() + b"\n")
 
     def take_file(self, name):
-        """The file that follows on the channel, into the folder."""
+        """Read a file from the channel and write it into the folder of the run. Raises FileExistsError for
+        the name of another file, for example of another script of the guest."""
         lines = []
         while (line := self.line()) != ".":
             lines.append(line)
-        with open(os.path.join(self.folder, os.path.basename(name)), "wb") as f:
+        with open(os.path.join(self.folder, os.path.basename(name)), "xb") as f:
             f.write(gzip.decompress(base64.b64decode("".join(lines))))
 
+    def where(self):
+        """Lines that say where the virtual CPUs are: the instruction pointer and flags of each."""
+        try:
+            text = self.qmp.command("human-monitor-command",
+                                    **{"command-line": "info registers -a"})
+        except (OSError, RuntimeError, ValueError) as error:
+            return [f"cpus: {error}"]
+        return ["cpus: " + line.strip() for line in text.splitlines() if "RIP=" in line]
+
     def quit(self):
-        """End it as a machine that is switched off after its disks were written."""
+        """End QEMU after it has written its disk images, as when a machine is switched off."""
         try:
             self.qmp.command("quit")
             self.process.wait(20)

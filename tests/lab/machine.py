@@ -1,4 +1,4 @@
-"""Machines of machines.conf: QEMU's arguments for one, and the PCI addresses its devices will have."""
+"""Machines of machines.conf: arguments of QEMU for a machine, PCI addresses of its devices."""
 import os
 import re
 
@@ -10,7 +10,7 @@ BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Mistake(Exception):
-    """In machines.conf or a scenario; the text names the place."""
+    """An error in machines.conf or a scenario; the text names the place."""
 
 
 class Device:
@@ -29,7 +29,7 @@ class Device:
 
 
 class Machine:
-    """One machine. Its files lie in FOLDER: NAME.img of an ssd, NAME.bar of a gpu."""
+    """One machine. Its files are in `folder`: NAME.img for an ssd, NAME.bar for a gpu."""
 
     def __init__(self, name, line, folder):
         self.name = name
@@ -50,7 +50,7 @@ class Machine:
         return [d for d in self.device.values() if d.parent == parent and d.kind not in NO_FUNCTION]
 
     def _place(self):
-        """Slots in the order written; buses as firmware numbers them, depth first by slot."""
+        """Assign slots in the order of the file, and bus numbers like firmware: depth first by slot."""
         roots = self.children(None)
         next_bus = self._walk([d for d in roots if d.kind != "bus"], 0, 1, 1)
         for device in roots:
@@ -72,7 +72,8 @@ class Machine:
         return os.path.join(self.folder, name + (".bar" if device.kind == "gpu" else ".img"))
 
     def socket(self, name):
-        """Of the power-fail disk; paths of sockets are short, so it is not in the folder."""
+        """Socket of a power-fail disk. It is not in `folder`, because the path of a socket is limited to
+        107 bytes."""
         return os.path.join(self.sockets, name)
 
     def make_files(self):
@@ -86,17 +87,17 @@ class Machine:
         return {d.name: d.address for d in self.device.values() if d.address}
 
     def arguments(self):
-        """All bridges first: QEMU wants a bus before what is on it, and a subsystem before its
-        controllers."""
-        said = []
+        """Arguments of QEMU. Subsystems and bridges come first, because QEMU requires a bus before its
+        devices, and a subsystem before its controllers."""
+        words = []
         for device in self.of_kind("subsys"):
-            said += ["-device", f"nvme-subsys,id={device.name},nqn={device.name}"]
+            words += ["-device", f"nvme-subsys,id={device.name},nqn={device.name}"]
         for device in self.of_kind("iommu"):
-            said += ["-device", "intel-iommu,intremap=on"]
+            words += ["-device", "intel-iommu,intremap=on"]
         for device in sorted(self.device.values(), key=lambda d: d.kind not in BRIDGES):
             if device.kind in _BUILD:
-                said += _BUILD[device.kind](self, device)
-        return said
+                words += _BUILD[device.kind](self, device)
+        return words
 
     def where(self, device):
         return f"id={device.name},bus={device.parent or 'pcie.0'},addr={device.slot:x}"
@@ -124,17 +125,17 @@ def _down(m, d):
 
 
 def _bad_sectors(d):
-    rules = [(way, d.option[way]) for way in ("read", "write", "flush") if way in d.option]
-    said = ""
-    for number, (way, sector) in enumerate(rules):
+    rules = [(kind, d.option[kind]) for kind in ("read", "write", "flush") if kind in d.option]
+    text = ""
+    for number, (kind, sector) in enumerate(rules):
         rule = f",inject-error.{number}."
-        said += f"{rule}event=none{rule}iotype={way}{rule}errno=5"
-        said += f"{rule}sector={sector}" if way != "flush" else f"{rule}once=on"
-    return said
+        text += f"{rule}event=none{rule}iotype={kind}{rule}errno=5"
+        text += f"{rule}sector={sector}" if kind != "flush" else f"{rule}once=on"
+    return text
 
 
 def _disk(m, d):
-    """Block nodes of an ssd; the uppermost is called NAME-disk."""
+    """Block nodes of an ssd; the uppermost is NAME-disk."""
     kind, top, path = d.option.get("disk", "file"), d.name + "-disk", m.path(d.name)
     file = f"driver=file,filename={path},node-name={d.name}-file"
     if kind == "null":
@@ -155,11 +156,11 @@ def _blocks(d):
     return f"logical_block_size={block},physical_block_size={block}"
 
 
-VF_QUEUES = 8  # queue pairs for each virtual function, the admin queues among them
+VF_QUEUES = 8  # queue pairs of each virtual function, including the admin queue pair
 
 
 def _functions(d):
-    """Queues and vectors that an ssd can give to its virtual functions; its own are the others."""
+    """Queues and vectors: those for virtual functions, and those that the ssd keeps."""
     vfs = int(d.option.get("vfs", "0"))
     if not vfs:
         return ""
@@ -171,7 +172,7 @@ def _ssd(m, d):
     more = f",mdts={d.option['mdts']}" if "mdts" in d.option else ""
     more += f",cmb_size_mb={d.option['cmb']}" if "cmb" in d.option else ""
     more += f",subsys={d.option['subsys']}" if "subsys" in d.option else ""
-    # Controllers of a subsystem have its serial number (NVMe Base 5.17.2.1).
+    # All controllers of a subsystem have one serial number (NVMe Base 5.17.2.1).
     serial = d.option.get("subsys", d.name)
     controller = ["-device", f"nvme,{m.where(d)},serial={serial}"]
     if d.option.get("disk") == "none":
@@ -201,7 +202,7 @@ _BUILD = {"root": _root, "bus": _bus, "up": _up, "down": _down, "acsdown": _root
 
 
 def read_machines():
-    """{name: line} of machines.conf."""
+    """Returns {name: line} of machines.conf."""
     lines = {}
     with open(os.path.join(HERE, "machines.conf"), encoding="ascii") as f:
         for number, line in enumerate(f, 1):

@@ -1,12 +1,12 @@
 /*
- * tests/lab/nvmeadm.c - one admin command without data, through the kernel's driver.
+ * tests/lab/nvmeadm.c - sends one admin command without data through the kernel's driver.
  *
  *   nvmeadm DEVICE reset
  *   nvmeadm DEVICE OPCODE CDW10 CDW11
  *
- * DEVICE is /dev/nvmeN; numbers are decimal or 0x... Exit code 0: done; 1: the kernel or the controller
- * refused it; 2: usage. Scenarios enable virtual functions with it (Virtualization Management, NVMe
- * Base 5.28).
+ * DEVICE is /dev/nvmeN; numbers are decimal or 0x... Exit code 0: done; 1: the kernel or the
+ * controller refused it; 2: usage. Scenarios enable virtual functions with it (Virtualization
+ * Management, NVMe Base 5.28).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -3,14 +3,14 @@
  *
  *   pfdisk SOCKET IMAGE SECTOR
  *
- * Serves IMAGE at the Unix socket to one client. Writes are acknowledged from memory; they are durable
- * after a flush, or at once with FUA. A power cut keeps what is durable; of everything else each write
- * is kept, lost or torn between sectors of SECTOR bytes, as a seed decides.
+ * Serves IMAGE at the Unix socket to one client. Writes are acknowledged from memory; they are
+ * durable after a flush, or at once with FUA. A power cut keeps durable data; each other write is
+ * kept, lost or torn between sectors of SECTOR bytes, as a seed decides.
  *
- * Lines on standard input, each answered by one on standard output when it is done:
- *   cut PATH SEED WRITES    write to PATH what a cut would leave after so many more writes, each
- *                           of them at a moment when it is not flushed; the disk goes on
- * A client that leaves properly has everything written to IMAGE; one that vanishes has its power cut,
+ * Commands on standard input, one per line; each is answered by a line on standard output:
+ *   cut PATH SEED WRITES    write to PATH the image that a cut would leave after so many more writes,
+ *                           at a moment when the last write is not flushed; the disk continues
+ * When a client disconnects properly, all writes go to IMAGE. When it vanishes, its power is cut,
  * with seed 1. The protocol is that of NetworkBlockDevice/nbd, doc/proto.md: fixed newstyle, simple
  * replies.
  */
@@ -37,7 +37,7 @@
 #define FIXED_NEWSTYLE 1u
 #define NO_ZEROES 2u
 
-/* has flags, flush, FUA, trim, write zeroes */
+/* Has flags, flush, FUA, trim, write zeroes. */
 #define DISK_FLAGS (1u | 4u | 8u | 32u | 64u)
 #define FLAG_FUA 1u
 
@@ -80,19 +80,19 @@ struct pending {
 	struct pending *next;
 	uint64_t offset;
 	uint32_t bytes;
-	bool durable; /* by FUA */
+	bool durable; /* durable by FUA */
 	uint8_t data[];
 };
 
 static struct {
-	uint8_t *now;	  /* what reads see */
-	uint8_t *durable; /* what a cut keeps; the image, mapped */
+	uint8_t *now;	  /* data that reads return */
+	uint8_t *durable; /* data that a cut keeps; the mapped image */
 	uint64_t bytes;
 	uint32_t sector;
 	struct pending *first, **last;
 } disk = { .last = &disk.first };
 
-/* The cut that is to come. */
+/* The planned cut. */
 static struct {
 	bool wanted;
 	char path[4096];
@@ -174,12 +174,12 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* What became of pending writes. */
+/* Numbers of pending writes by their fate. */
 struct fate {
 	unsigned kept, lost, torn;
 };
 
-/* Apply what a cut leaves of the pending writes. A seed also decides how much survives at all. */
+/* Apply the pending writes that survive a cut. The seed also decides how many survive. */
 static struct fate cut(uint8_t *image, uint64_t seed)
 {
 	struct fate fate = { 0, 0, 0 };
@@ -232,7 +232,9 @@ static void cut_to(const char *path, uint64_t seed)
 	fflush(stdout);
 }
 
-/* A write is acknowledged only after this: one that the client vanished in never happened. */
+/*
+ * Called before a write is acknowledged; a write during which the client vanished did not happen.
+ */
 static void accept_write(struct pending *p)
 {
 	memcpy(disk.now + p->offset, p->data, p->bytes);
@@ -322,7 +324,7 @@ static bool write_some(uint64_t offset, uint32_t bytes, bool durable, bool zeroe
 	return true;
 }
 
-/* One request. False: the client left; *properly says how. */
+/* Serve one request. False: the client left; *properly tells how. */
 static bool serve(bool *properly)
 {
 	struct request r;
@@ -396,7 +398,7 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* A line of standard input. False: it is closed. */
+/* Execute a line of standard input. False: it is closed. */
 static bool obey(void)
 {
 	unsigned long long seed, writes;
@@ -415,7 +417,7 @@ static bool obey(void)
 	return true;
 }
 
-/* Cuts may be ordered before anybody comes. False: standard input was closed by then. */
+/* Cuts may be planned before a client connects. False: standard input was closed before. */
 static bool accept_client(int listening)
 {
 	for (;;) {

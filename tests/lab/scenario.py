@@ -1,19 +1,23 @@
-"""Scenarios: what the head of scenarios/NAME.sh says. Lines of the head that count start with `#: `:
+"""Scenarios: the head of scenarios/NAME.sh. Its lines that start with `#: ` have these forms:
 
 #: run [INSTANCE] machine=NAME [boot="KERNEL PARAMETERS"] [cpu=MODEL] [memory=MiB] [cpus=N]
         [start=image] [icount=N]
-        one guest; a scenario may have several, called NAME/INSTANCE. start=image, of an appliance:
-        the machine's firmware starts the ISO that boot/image makes of its configuration. icount=N:
-        its clock counts instructions, each 2^N ns, whatever time they take here
-#: tools PROGRAM...    programs of this machine that the guest needs, with their libraries
+        one guest. A scenario may have several guests, with the names NAME/INSTANCE. start=image, for
+        an appliance: the firmware starts the ISO that boot/image makes from its configuration.
+        icount=N: the clock of the guest counts instructions, 2^N ns each, and does not depend on the
+        speed of this machine
+#: tools PROGRAM...    programs of this machine that the guest gets, with their libraries
 #: tests F/NAME...     static builds of tests/unit/F/NAME.c, as /lab/NAME
-#: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, so many writes
+#: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, WRITES writes
         apart on average
-#: appliance            headrace is the guest's first process, with scenarios/NAME.INSTANCE.conf, in
-                        which $nv0 and the like are addresses; only steps on the host judge
-#: trace EVENT...       of QEMU, into trace.log of the run's folder
-#: limit SECONDS       for the guest, from start to end (90)
-#: lost REASON         the guest must end early, for that reason: of scenarios about the lab itself
+#: restores            the script leaves disks, functions and drivers as they were: it shares a guest with
+        the first other run that has the same machine and options
+#: appliance           headrace is the first process of the guest, with scenarios/NAME.INSTANCE.conf,
+        in which $nv0 and other names of devices stand for addresses; only steps on the host check
+        results
+#: trace EVENT...      write these trace events of QEMU to trace.log in the folder of the run
+#: limit SECONDS       time limit for the guest, from start to end (90)
+#: lost REASON         the guest must end early for that reason; for scenarios that test the lab itself
 """
 import glob
 import os
@@ -25,7 +29,7 @@ import machine
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RUN_KEYS = {"machine", "boot", "cpu", "memory", "cpus", "start", "icount"}
-# What boot/image needs of this machine for an ISO that a BIOS starts.
+# Programs and folders of this machine that boot/image needs for an ISO that a BIOS can start.
 IMAGE_NEEDS = ("grub-mkrescue", "xorriso", "mformat", "/usr/lib/grub/i386-pc")
 
 
@@ -33,7 +37,7 @@ class Scenario:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-len(".sh")]
-        self.appliance = False
+        self.appliance = self.restores = False
         self.runs, self.tools, self.tests, self.limit, self.cuts = [], [], [], 90, None
         self.trace, self.lost = [], None
         with open(path, encoding="utf-8") as f:
@@ -54,22 +58,22 @@ class Scenario:
             getattr(self, words[0]).extend(words[1:])
         elif words[0] == "cuts":
             self.cuts = (words[1], int(words[2]))
-        elif words[0] == "appliance":
-            self.appliance = True
+        elif words[0] in ("appliance", "restores"):
+            setattr(self, words[0], True)
         elif words[0] == "limit":
             self.limit = int(words[1])
         elif words[0] == "lost":
             self.lost = " ".join(words[1:])
         else:
-            raise machine.Mistake(f"{where}: no such line: {words[0]}")
+            raise machine.Mistake(f"{where}: unknown line: {words[0]}")
 
     def config(self, instance, values):
-        """The appliance's configuration, filled in."""
+        """The configuration of the appliance, with addresses in place of the names of devices."""
         with open(f"{self.path[:-len('.sh')]}.{instance}.conf", encoding="utf-8") as f:
             return string.Template(f.read()).substitute(values)
 
     def steps(self, when):
-        """What runs on the host `before` or `after` the guest: scenarios/NAME.before.sh and so on."""
+        """Files to run on the host `before` or `after` the guest, as scenarios/NAME.before.sh."""
         return sorted(glob.glob(f"{self.path[:-len('.sh')]}.{when}.*"))
 
 
@@ -86,7 +90,8 @@ class Run:
         self.name = scenario.name + ("/" + plain[0] if plain else "")
         self.machine = options["machine"]
         self.boot = options.get("boot", "")
-        self.cpu = options.get("cpu", "max,-hypervisor")
+        # Fast copies of bytes, checks of user pointers and deep page tables are slow in emulation.
+        self.cpu = options.get("cpu", "max,-hypervisor,-erms,-smap,-la57")
         self.memory = options.get("memory", "512")
         self.cpus = options.get("cpus", "1")
         self.icount = options.get("icount")
@@ -94,10 +99,30 @@ class Run:
         if self.start not in ("kernel", "image"):
             raise machine.Mistake(f"{where}: start={self.start}: not kernel or image")
 
+    def guest(self):
+        """Equal for two runs whose scripts can share a guest."""
+        return (self.machine, self.boot, self.cpu, self.memory, self.cpus, self.icount, self.start,
+                self.scenario.appliance, self.scenario.cuts, tuple(self.scenario.trace))
+
     def missing(self):
-        """What this run needs and this machine lacks."""
+        """Programs and folders that this run needs and this machine does not have."""
         needs = IMAGE_NEEDS if self.start == "image" else ()
         return [each for each in needs if not shutil.which(each) and not os.path.isdir(each)]
+
+
+def by_guest(runs):
+    """Returns lists of runs, one a guest: runs whose scripts restore the machine, before one other run
+    or the last of them."""
+    last = {}
+    for run in runs:
+        if run.guest() not in last or last[run.guest()].scenario.restores:
+            last[run.guest()] = run
+    guests = {run.name: [run] for run in runs
+              if not run.scenario.restores or last[run.guest()] is run}
+    for run in runs:
+        if run.name not in guests:
+            guests[last[run.guest()].name].insert(-1, run)
+    return list(guests.values())
 
 
 def _read_folder(folder):
@@ -108,8 +133,8 @@ def _read_folder(folder):
 
 
 def read_scenarios(folder="scenarios"):
-    """All runs of the folder, in the order of their names. Those of both folders are checked against
-    machines.conf: each has its machine, and each machine a run."""
+    """Returns all runs of the folder, in the order of their names. Checks the runs of both folders
+    against machines.conf: the machine of each run exists, and each machine has a run."""
     runs = {each: _read_folder(each) for each in ("scenarios", "figures")}
     unused = set(machine.read_machines())
     known = frozenset(unused)

@@ -1,4 +1,4 @@
-"""Medians of all turns, headrace's over those of fio's best way, and the goal."""
+"""Medians of all turns: headrace divided by the fastest engine of fio, and the goal."""
 import glob
 import json
 import os
@@ -10,7 +10,7 @@ GOAL = {"random32": 1.3}
 
 
 def rate(path):
-    """Commands a second."""
+    """Commands per second."""
     with open(path, encoding="utf-8") as f:
         said = json.load(f)
     if "jobs" in said:

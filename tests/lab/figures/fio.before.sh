@@ -1,4 +1,4 @@
 #!/bin/bash
-# Data in all blocks: what was never written the device would answer without reading.
+# Write data to all blocks: the device would answer reads of unwritten blocks without reading.
 set -euo pipefail
 head -c 512M /dev/urandom >nv0.img

@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
-# The same reads through headrace and through the kernel's nvme driver with fio, taking turns on one
-# SSD in one guest: one thread, the same depth, size and stretch of the disk. fio.after.py compares.
+# The same reads through headrace and through the kernel's nvme driver with fio, in turns on one SSD
+# in one guest: one thread, the same depth, size and range of the disk. fio.after.py compares.
 #: run machine=big_ssd boot=intel_iommu=off memory=1024
 #: tools fio
 #: limit 550
@@ -27,8 +27,8 @@ by_fio() {
         --output-format=json --output=$fio_out && give "$fio_to" $fio_out
 }
 
-# Completions found by polling, each command sent alone as fio does by itself; the same in batches
-# and without looking at the clock for each; and completions told by interrupts.
+# Completions found by polling, with each command sent separately, as fio does by default; the same
+# in batches and without a timestamp per command; and completions by interrupts.
 all_by_fio() {
     by_fio polled "$@" --hipri &&
         by_fio batched "$@" --hipri --gtod_reduce=1 --iodepth_batch=16 \
@@ -45,7 +45,7 @@ modprobe nvme poll_queues=1
 disk
 check "polling is on" grep -q 1 /sys/block/nvme0n1/queue/io_poll
 bind "$nv0" ""
-check "a store is made" exits 0 headrace store format --force "pci:$nv0"
+check "format the store" exits 0 headrace store format --force "pci:$nv0"
 for turn in $(seq $TURNS); do
     check "turn $turn: random 4 KiB, depth 32" by_headrace random32 read:random:4K 32
     check "turn $turn: random 4 KiB, depth 1" by_headrace random1 read:random:4K 1

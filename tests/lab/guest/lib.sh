@@ -1,16 +1,16 @@
 # shellcheck shell=dash
-# What scenarios use in a guest. `set -u` is on; devices of the machine are variables that hold their
-# PCI addresses ($nv0, $gpu0, $rp); $INSTANCE is what runs.
+# Functions for scenarios in a guest. `set -u` is on; devices of the machine are variables with
+# their PCI addresses ($nv0, $gpu0, $rp); $INSTANCE is the running instance.
 set -u
 # shellcheck source=/dev/null
 . /lab/env
 
-# tell LINE: to the host, as it is
+# tell LINE: send it to the host unchanged
 tell() {
     printf '%s\n' "$*" >&3
 }
 
-# check NAME COMMAND...: one TAP line; what the command printed explains a failure
+# check NAME COMMAND...: one TAP line; the command's output explains a failure
 check() {
     check_name=$1
     shift
@@ -23,17 +23,17 @@ check() {
     cat /tmp/check.out
 }
 
-# note TEXT: a line of notes.txt on the host; what was told before a power cut was promised
+# note TEXT: a line of notes.txt on the host; notes before a power cut are confirmed data
 note() {
     tell "note $*"
 }
 
-# skip NAME WHY
+# skip NAME REASON
 skip() {
     tell "ok - $1 # SKIP $2"
 }
 
-# host VERB ARGUMENTS...: have the host do something (tests/lab/host.py); its answer is printed
+# host VERB ARGUMENTS...: make a request to the host (tests/lab/host.py); its answer is printed
 host() {
     tell "do $*"
     IFS= read -r answer <&3 || return 1
@@ -60,17 +60,17 @@ exits() {
     return 1
 }
 
-# soon COMMAND...: the command succeeds within 20 seconds, tried again and again
+# soon COMMAND...: repeat the command until it succeeds, for at most a minute
 soon() {
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         "$@" && return 0
         sleep 0.1
     done
-    echo "not within 20 s: $*"
+    echo "not within a minute: $*"
     return 1
 }
 
-# says TEXT / warns TEXT: the last `exits` printed it to stdout / stderr
+# says TEXT / warns TEXT: the command of the last `exits` printed TEXT to stdout / stderr
 says() {
     grep -qF -- "$1" /tmp/out || { echo "not on stdout: $1"; cat /tmp/out; return 1; }
 }
@@ -79,19 +79,30 @@ warns() {
     grep -qF -- "$1" /tmp/err || { echo "not on stderr: $1"; cat /tmp/err; return 1; }
 }
 
-# pci ADDRESS: its folder
+# pci ADDRESS: print the folder of the function in sysfs
 pci() {
     printf '/sys/bus/pci/devices/%s' "$1"
 }
 
-# bind ADDRESS DRIVER: take the function from whatever drives it and give it to DRIVER ("" leaves it)
+# bind ADDRESS DRIVER: unbind the function from its driver and bind it to DRIVER ("": to none)
 bind() {
     [ ! -e "$(pci "$1")/driver" ] || echo "$1" >"$(pci "$1")/driver/unbind"
     printf '%s\n' "$2" >"$(pci "$1")/driver_override"
     [ -z "$2" ] || echo "$1" >/sys/bus/pci/drivers_probe
 }
 
-# hugepages COUNT: of 2 MiB
+# as_new SSD...: unbind these ssds (nv0, ...), blank their disks, and forget huge pages and kernel messages,
+# for the next script of the guest
+as_new() {
+    for each in "$@"; do
+        eval "bind \"\$$each\" ''"
+        check "$each is as new" host blank "$each"
+    done
+    echo 0 >/proc/sys/vm/nr_hugepages
+    dmesg -c >/dev/null
+}
+
+# hugepages COUNT: reserve that number of pages of 2 MiB
 hugepages() {
     echo "$1" >/proc/sys/vm/nr_hugepages
     [ "$(cat /proc/sys/vm/nr_hugepages)" -ge "$1" ]

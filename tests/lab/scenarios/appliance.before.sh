@@ -1,5 +1,5 @@
 #!/bin/bash
-# The object that the appliance works on, put there by the software controller.
+# The software controller writes the object that the appliance uses.
 set -euo pipefail
 seq 1 300000 >numbers
 truncate -s 1500007 numbers

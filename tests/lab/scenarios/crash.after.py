@@ -1,4 +1,4 @@
-"""What each cut left: the store opens and verifies, and holds what had been promised by then."""
+"""Check the image of each cut: the store opens, verifies, and has all data that were durable by then."""
 import json
 import os
 import subprocess
@@ -13,8 +13,8 @@ def contents(number):
 
 
 def promised(notes, since=None):
-    """{object: set of numbers it may hold}, None standing for no such object. With SINCE, a number of
-    notes, nothing that was allowed after these is ruled out by what follows."""
+    """Returns {object: set of numbers that it may contain}; None means no such object. With `since`, a
+    number of notes: later notes do not remove a state that was allowed after these notes."""
     may = {}
     for at, note in enumerate(notes):
         verb, *words = note.split()
@@ -33,20 +33,20 @@ def store(image, *words):
 
 
 def held(image, name):
-    """The object's bytes; None when it is not there or its writing was not finished."""
+    """Returns the bytes of the object; None when it does not exist or is incomplete."""
     done = store(image, "get", name, "-")
     return done.stdout if done.returncode == 0 else None
 
 
-def judge(cut, notes):
-    """What is wrong with an image: a list of sentences."""
+def check_cut(cut, notes):
+    """Returns the defects of an image, one sentence each."""
     told = notes[:cut["before"]]
     if "formatted" not in told:
         return []
     done = store(cut["image"], "verify")
     if done.returncode:
         return ["does not verify: " + done.stderr.decode().strip()]
-    # What was done since then, and what the guest did before its notes arrived, may be there.
+    # Later actions of the guest, and actions whose note has not arrived, may be in the image.
     may = promised(notes[:cut["until"] + 4], since=cut["before"])
     wrong = []
     for name, numbers in may.items():
@@ -66,13 +66,13 @@ pipelines = ( {{ name = "copy"; source = {{ object = "o0"; }}; operator = "copy"
 
 
 def interrupted(cut, notes):
-    """The sink of a run that was going on, or None."""
+    """Returns the sink of the run that the cut interrupted, or None."""
     last = (notes[:cut["until"]] or ["formatted"])[-1].split()
     return last[1] if last[0] == "running" and cut["before"] == cut["until"] else None
 
 
 def resumed(cut, sink):
-    """The pipeline that was cut short is run again, over the software controller."""
+    """Run the interrupted pipeline again, with the software controller."""
     with open("resume.conf", "w", encoding="utf-8") as f:
         f.write(CONFIG.format(image=cut["image"], sink=sink))
     done = subprocess.run([HEADRACE, "run", "--json", "resume.conf"], stdout=subprocess.PIPE,
@@ -88,10 +88,10 @@ with open("notes.txt", encoding="utf-8") as f:
 bad = runs = 0
 fate = {"kept": 0, "lost": 0, "torn": 0}
 for number, cut in enumerate(cuts):
-    words = cut["said"].split()
+    words = cut["unflushed"].split()
     for key, count in zip(words[::2], words[1::2]):
         fate[key] += int(count)
-    wrong = judge(cut, notes)
+    wrong = check_cut(cut, notes)
     if not wrong and interrupted(cut, notes):
         runs += 1
         if not resumed(cut, interrupted(cut, notes)):

@@ -1,8 +1,8 @@
 # shellcheck shell=dash disable=SC2154
-# Power cuts at any moment while objects are put, replaced and removed, and pipelines write sinks, through
-# the `pci:` transport. What the guest was promised before a cut is there after it: crash.after.py opens
-# what each cut left. The disk behind the controller keeps only what was flushed; of the rest each
-# write is kept, lost or torn.
+# Power cuts at any moment while objects are put, replaced and removed, and pipelines write sinks,
+# through the `pci:` transport. Everything confirmed to the guest before a cut exists after it:
+# crash.after.py opens the image of each cut. The disk of the controller keeps only flushed data;
+# each other write is kept, lost or torn.
 #: run machine=powerfail boot=intel_iommu=off
 #: cuts nv0 3
 #: limit 150
@@ -10,12 +10,12 @@
 ssd=pci:$nv0
 hugepages 64
 
-# contents N: of an object, at most 60 KB; the same in crash.after.py
+# contents N: print contents number N, at most 60 KB; crash.after.py computes the same
 contents() {
     yes "object $1" | head -c $(($1 % 60 * 1000 + 1))
 }
 
-# must COMMAND...: end the script when it fails; no note is written then
+# must COMMAND...: end the script, without a note, when the command fails
 must() {
     "$@" && return
     check "$*" false
@@ -55,4 +55,4 @@ for i in $(seq 40); do
     [ $((i % 5)) != 0 ] || run "sink$i"
     [ $((i % 10)) != 0 ] || remove "sink$((i - 5))"
 done
-check "all of it was done" headrace store ls "$ssd"
+check "the guest completed all actions" headrace store ls "$ssd"

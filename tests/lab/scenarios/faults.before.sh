@@ -1,5 +1,5 @@
 #!/bin/bash
-# Objects of a size that puts the bad sectors where faults.sh wants them.
+# Objects whose size puts the bad sectors where faults.sh needs them.
 mkdir -p guest/data
 head -c 18000000 /dev/urandom >guest/data/first
 head -c 5000000 /dev/urandom >guest/data/second

@@ -1,3 +1,3 @@
 #!/bin/bash
-# What enables virtual functions; the scenario has no nvme-cli.
+# Build the program that enables virtual functions; the guest has no nvme-cli.
 mkdir -p guest/lab && cp "$BUILD/tests/lab/nvmeadm" guest/lab/nvmeadm

@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
-# Virtual functions of an SSD (SR-IOV), enabled as an operator does it: the kernel's driver keeps the
-# physical function, and headrace drives a virtual one, whose BAR registers read 0.
+# Virtual functions of an SSD (SR-IOV), enabled as by an operator: the kernel's driver keeps
+# the physical function, and headrace drives a virtual one, whose BAR registers read 0.
 #: run pci machine=functions boot=intel_iommu=off memory=768
 #: run vfio machine=functions_iommu boot=intel_iommu=on memory=768
 #: tools setpci
@@ -16,7 +16,7 @@ enable() {
     manage 8 1 "$1" 1 && manage 8 0 "$1" 8 && manage 9 0 "$1" 0
 }
 
-# configure: a copy on the virtual function, through memory of the card where that is possible
+# configure: a copy on the virtual function, through memory of the card where possible
 configure() {
     cat >/tmp/f.conf <<EOT
 ssds = ( { name = "a"; device = "$INSTANCE:$vf0"; } );
@@ -28,30 +28,30 @@ EOT
 
 modprobe nvme
 hugepages 32
-check "the kernel has the physical function" soon test -e /dev/nvme0
-check "its flexible queues are free" manage 1 0 0 0
-check "its flexible vectors are free" manage 1 1 0 0
-check "after a reset" nvmeadm /dev/nvme0 reset
+check "the kernel drives the physical function" soon test -e /dev/nvme0
+check "release the flexible queues of the physical function" manage 1 0 0 0
+check "release the flexible vectors of the physical function" manage 1 1 0 0
+check "reset the physical function" nvmeadm /dev/nvme0 reset
 echo 0 >"$(pci "$nv0")/sriov_drivers_autoprobe"
-check "two virtual functions" sh -c "echo 2 >$(pci "$nv0")/sriov_numvfs"
+check "enable two virtual functions" sh -c "echo 2 >$(pci "$nv0")/sriov_numvfs"
 vf0=$(basename "$(readlink "$(pci "$nv0")/virtfn0")")
 vf1=$(basename "$(readlink "$(pci "$nv0")/virtfn1")")
-check "its BAR registers read 0" test "$(setpci -s "$vf0" 10.l)" = 00000000
+check "the BAR registers of the virtual function read 0" test "$(setpci -s "$vf0" 10.l)" = 00000000
 if [ "$INSTANCE" = vfio ]; then
     modprobe -a vfio-pci vfio_iommu_type1
     bind "$vf0" vfio-pci
     bind "$vf1" vfio-pci
 fi
-check "one that is offline is refused" exits 3 headrace store ls "$INSTANCE:$vf1"
+check "an offline virtual function is refused" exits 3 headrace store ls "$INSTANCE:$vf1"
 cat /tmp/err
-check "the first goes online" enable 1
+check "set the first virtual function online" enable 1
 
 check "format" exits 0 headrace store format "$INSTANCE:$vf0"
 check "put" exits 0 headrace store put "$INSTANCE:$vf0" lib /lab/lib.sh
 configure
 check "run" exits 0 headrace run /tmp/f.conf
 check "get" exits 0 headrace store get "$INSTANCE:$vf0" lib.copy /tmp/lib
-check "it is the same" cmp /lab/lib.sh /tmp/lib
+check "the object is exact" cmp /lab/lib.sh /tmp/lib
 check "the physical function has the same disk" \
     exits 0 headrace store get --force kernel:/dev/nvme0n1 lib.copy /tmp/lib
-check "with the same bytes" cmp /lab/lib.sh /tmp/lib
+check "the object is exact through the physical function" cmp /lab/lib.sh /tmp/lib

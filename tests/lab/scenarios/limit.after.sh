@@ -1,5 +1,5 @@
 #!/bin/bash
-# What is written at the end of power cuts is there.
+# The file that is written at the end of power cuts exists.
 [ "$(cat cuts.json)" = "[]" ] || echo -n "not "
 echo "ok - no cut was due before the end"
 [ -e notes.txt ] || echo -n "not "

@@ -1,6 +1,6 @@
 # shellcheck shell=dash
-# The lab itself: a guest that does not end is ended by its time limit, though its disk, at which power
-# cuts are waiting, would serve it for ever; what it was promised is written down like that of others.
+# The lab itself: its time limit ends a guest that runs for ever, although the guest's disk still
+# waits for power cuts; the guest's notes are recorded as for other guests.
 #: run machine=powerfail
 #: cuts nv0 1000000
 #: limit 4

@@ -1,4 +1,4 @@
-"""Bytes that the controller moved for the objects' blocks: to and from the BAR, and elsewhere."""
+"""Count the bytes of objects that the controller moved: to and from the BAR, and other memory."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ def check(name, ok, *why):
 
 
 def headrace(*words):
-    """Its standard output; messages go beside it, because a warning is no part of the JSON."""
+    """Returns standard output. Messages are not included, because a warning is not part of the JSON."""
     done = subprocess.run([os.environ["HEADRACE"], *words], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     if done.returncode != 0 or done.stderr:
@@ -31,7 +31,7 @@ def headrace(*words):
 
 
 def count(objects, bar):
-    """{(object, "read" or "write", to or from the BAR): bytes} of what lies in an object's blocks."""
+    """Returns {(object, "read" or "write", whether with the BAR): bytes} for the blocks of objects."""
     moved, now, left = {}, None, 0
     with open("trace.log", encoding="ascii") as f:
         for line in f:
@@ -40,7 +40,7 @@ def count(objects, bar):
                 inside = [o["name"] for o in objects
                           if o["offset_bytes"] <= at < o["offset_bytes"] + o["bytes"]]
                 now, left = (inside[0], move[1]) if inside else None, int(move[2])
-            elif (part := MAPS.search(line)) and left:  # behind it, admin commands
+            elif (part := MAPS.search(line)) and left:  # later commands are admin commands
                 left -= int(part[2])
                 if now:
                     key = (*now, bar[0] <= int(part[1], 16) <= bar[1])
@@ -64,10 +64,10 @@ where = "GPU memory" if direct else "host memory"
 check(f"every byte moves between the SSD and {where}, and none elsewhere", moved == want, *said)
 headrace("store", "get", SSD, "out", "out")
 with open("in", "rb") as a, open("out", "rb") as b:
-    check("every byte that was written is what was read", a.read() == b.read())
+    check("the written bytes equal the bytes read", a.read() == b.read())
 with open("sum.conf", "w", encoding="ascii") as f:
     f.write(f'ssds = ( {{ name = "a"; device = "{SSD}"; }} ); gpus = ( {{ name = "g"; '
             'device = "host:1"; } ); pipelines = ( { name = "sum"; source = { object = "in"; }; '
             'operator = "crc32c"; tile = "256K"; slots = 4; } );\n')
 here = json.loads(headrace("run", "--json", "sum.conf"))["pipelines"][0]["result"]
-check("and is what the host reads", here == run["pipelines"][0]["result"], "crc32c " + here["crc32c"])
+check("the checksum equals the checksum on the host", here == run["pipelines"][0]["result"], "crc32c " + here["crc32c"])

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The object, put there by the software controller: in the guest only the pipelines read and write.
+# The software controller writes the object; in the guest only the pipelines read and write.
 set -euo pipefail
 head -c 9000000 /dev/urandom >in
 "$HEADRACE" store format soft:nv0.img --force >/dev/null

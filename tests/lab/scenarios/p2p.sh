@@ -1,7 +1,7 @@
 # shellcheck shell=dash disable=SC2154
-# Every byte of a pipeline that reads and writes through GPU memory is counted where the controller
-# moves it, in QEMU: all of them to and from the BAR, none by way of host memory, from where a CPU
-# would have to copy them. p2p.after.py counts, and compares contents on the host.
+# Every byte of a pipeline that reads and writes through GPU memory is counted in QEMU, where the
+# controller moves it: all bytes go to and from the BAR, and none through host memory, from which a
+# CPU would have to copy it. p2p.after.py counts the bytes, and compares contents on the host.
 #: run direct machine=switch memory=768 cpus=2
 #: run bounce machine=switch memory=768 cpus=2
 #: trace pci_nvme_read pci_nvme_write pci_nvme_map_addr

@@ -1,4 +1,4 @@
-"""The disk images, read with the software controller, against results computed here."""
+"""Read the disk images with the software controller, and compare them with results computed here."""
 import json
 import os
 import struct
@@ -16,7 +16,7 @@ def check(name, ok, why=""):
 
 
 def store(*words):
-    """Exit code, standard output, messages: these go beside the bytes of an object."""
+    """Returns exit code, standard output and messages, which are separate."""
     done = subprocess.run([HEADRACE, "store", *words], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, timeout=60)
     return done.returncode, done.stdout, done.stderr
@@ -40,7 +40,7 @@ def crc32c(data):
 
 
 def bf16(bits):
-    """Nearest even; a NaN stays one and becomes quiet."""
+    """Round to nearest even; a NaN becomes a quiet NaN."""
     if bits & 0x7fffffff > 0x7f800000:
         return bits >> 16 | 0x40
     return bits + 0x7fff + (bits >> 16 & 1) >> 16
@@ -52,15 +52,15 @@ with open("guest/data/other", "rb") as f:
     other = f.read()
 words = struct.unpack(f"<{len(other) // 4}I", other)
 
-check("the object that was put", get(IN, "numbers") == numbers)
-check("the copy on the other ssd", get(OUT, "numbers.copy") == numbers)
-check("bf16", get(OUT, "other.bf16") == struct.pack(f"<{len(words)}H", *map(bf16, words)))
-check("the object that was removed is gone", "exit code" in get(IN, "third"))
+check("the object on the host is exact", get(IN, "numbers") == numbers)
+check("the copy on the other ssd is exact", get(OUT, "numbers.copy") == numbers)
+check("the bf16 object is exact", get(OUT, "other.bf16") == struct.pack(f"<{len(words)}H", *map(bf16, words)))
+check("the removed object is missing", "exit code" in get(IN, "third"))
 for device in {IN, OUT}:
     code, told, said = store("verify", device)
     check(f"{device} verifies", code == 0, told + said)
 with open("run.json", encoding="utf-8") as f:
     run = {p["name"]: p for p in json.load(f)["pipelines"]}
 check("all pipelines are done", [p["outcome"] for p in run.values()] == ["done"] * 3)
-check("crc32c", run["sum"]["result"]["crc32c"] == f"{crc32c(numbers):08x}")
-check("it is of all bytes", run["sum"]["read_bytes"] == len(numbers))
+check("the crc32c of the run is exact", run["sum"]["result"]["crc32c"] == f"{crc32c(numbers):08x}")
+check("the crc32c covers all bytes", run["sum"]["read_bytes"] == len(numbers))

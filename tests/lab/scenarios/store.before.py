@@ -1,4 +1,4 @@
-"""Objects: one that ends in the middle of a block, and words that are floats of every kind."""
+"""Make objects: one that ends in the middle of a block, and one with floats of every kind."""
 import os
 import random
 

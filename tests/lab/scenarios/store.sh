@@ -1,7 +1,7 @@
 # shellcheck shell=dash disable=SC2154
-# The object store on an emulated SSD, by physical addresses and through VFIO, with blocks of 512 and
-# 4096 bytes, with small transfers and with a controller memory buffer; store.after.py reads the disk
-# images on the host with the software controller and computes the results anew.
+# The object store on an emulated SSD, by physical addresses and through VFIO, with blocks of 512
+# and 4096 bytes, with small transfers and with a controller memory buffer; store.after.py reads the
+# disk images on the host with the software controller and computes the expected results.
 #: run pci machine=two_ssds boot=intel_iommu=off
 #: run pci_small machine=small_mdts boot=intel_iommu=off
 #: run pci_cmb machine=cmb boot=intel_iommu=off
@@ -30,11 +30,11 @@ on() {
         check "format $transport:$ssd" exits 0 headrace store format "$transport:$ssd" --force
     done
     check "put" exits 0 headrace store put "$transport:$in" numbers /data/numbers
-    check "put another" exits 0 headrace store put "$transport:$in" other /data/other
+    check "put another object" exits 0 headrace store put "$transport:$in" other /data/other
     check "get" exits 0 headrace store get --force "$transport:$in" numbers /tmp/back
-    check "what was put" cmp /data/numbers /tmp/back
-    check "put a third" exits 0 headrace store put "$transport:$in" third /data/other
-    check "rm" exits 0 headrace store rm "$transport:$in" third
+    check "the object is exact" cmp /data/numbers /tmp/back
+    check "put a third object" exits 0 headrace store put "$transport:$in" third /data/other
+    check "remove the third object" exits 0 headrace store rm "$transport:$in" third
     check "check" exits 0 headrace check /tmp/run.conf
     check "run" exits 0 headrace run --json /tmp/run.conf
     cp /tmp/out /tmp/run.json
@@ -47,7 +47,7 @@ case $INSTANCE in
 pci) on pci "$nv0" "$nv1" ;;
 pci_small) on pci "$nv0" "$nv0" ;;
 pci_cmb)
-    check "the buffer is there, as BAR 2" \
+    check "the controller memory buffer is BAR 2" \
         test "$(stat -c %s "$(pci "$nv0")/resource2")" = 16777216
     on pci "$nv0" "$nv0"
     ;;

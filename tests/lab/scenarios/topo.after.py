@@ -1,4 +1,4 @@
-"""Compares what headrace topo said in the guest with topo.expect, and with what it says of captures."""
+"""Compare the output of topo in the guest with topo.expect, and with its output for captures."""
 import gzip
 import json
 import os
@@ -9,7 +9,8 @@ RUN, LAB, HEADRACE = os.environ["INSTANCE"], os.environ["LAB"], os.environ["HEAD
 
 
 def expected():
-    """IOMMU mode, exit code and {(gpu, ssd): fields} of this run; addresses from the environment."""
+    """Returns IOMMU mode, exit code and {(gpu, ssd): fields} of this run. The environment has the
+    addresses."""
     head, pairs, here = None, {}, False
     with open(os.path.join(LAB, "scenarios", "topo.expect"), encoding="ascii") as f:
         for line in f:
@@ -37,7 +38,7 @@ def load(name):
         return json.load(f)
 
 
-def judge(capture, *options):
+def topo_of(capture, *options):
     gpus = [word for gpu in sorted({gpu for gpu, _ in PAIRS}) for word in ("--gpu", gpu)]
     done = subprocess.run([HEADRACE, "topo", "--from", capture, "--json", *gpus, *options],
                           stdout=subprocess.PIPE, check=False, timeout=60)
@@ -56,11 +57,12 @@ check("verdicts", verdicts(live, *ALL),
       {pair: [f[0], f[2], f[3], f[4]] for pair, f in PAIRS.items()})
 check("verdicts in mode vfio", verdicts(load("vfio.json"), "verdict"),
       {pair: [f[1]] for pair, f in PAIRS.items()})
-check("our own capture gives the same", verdicts(judge("capture.txt"), *ALL), verdicts(live, *ALL))
-# lspci's dump lacks the CPU (Zen, hypervisor) and the IOMMU's mode; the latter can be given.
+check("headrace's capture gives the same verdicts", verdicts(topo_of("capture.txt"), *ALL), verdicts(live, *ALL))
+# The dump of lspci has neither the CPU (Zen, hypervisor) nor the mode of the IOMMU, which an option
+# sets.
 if not live["machine"]["zen"] and RUN != "switch_vm":
     option = {"off": "off", "passthrough": "pt", "translating": "on"}[IOMMU]
-    check("lspci's dump gives the same", verdicts(judge("lspci.txt", "--iommu", option), *ALL),
+    check("lspci's dump gives the same verdicts", verdicts(topo_of("lspci.txt", "--iommu", option), *ALL),
           verdicts(live, *ALL))
     if "KEEP_CAPTURES" in os.environ:
         kept = os.path.join(os.environ["KEEP_CAPTURES"], RUN + ".lspci.gz")

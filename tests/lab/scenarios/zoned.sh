@@ -1,5 +1,5 @@
 # shellcheck shell=dash disable=SC2154
-# A namespace of the zoned command set is refused before a byte of it changes, also where the kernel
+# A namespace of the zoned command set is refused before a byte of it changes, also when the kernel
 # drives it.
 #: run pci machine=zoned boot=intel_iommu=off
 #: run vfio machine=zoned_iommu boot=intel_iommu=on
@@ -24,21 +24,22 @@ pipelines = ( { name = "p"; source = { object = "in"; }; operator = "crc32c"; } 
 EOT
 why="$nv0: namespace 1: its command set is zoned (CSI 02h)"
 before=$(host sum z 0 67108864)
-check "format" refused "$why" store format --force --allow-serial nv0 "$ssd"
-check "put" refused "$why" store put "$ssd" x /lab/lib.sh
-check "ls" refused "$why" store ls "$ssd"
-check "post" refused "$why" post /tmp/z.conf
+check "format is refused" refused "$why" store format --force --allow-serial nv0 "$ssd"
+check "put is refused" refused "$why" store put "$ssd" x /lab/lib.sh
+check "ls is refused" refused "$why" store ls "$ssd"
+check "post" exits 3 headrace post /tmp/z.conf
+check "post names the reason in the step" says "$why"
 for command in check run bench; do
-    check "$command" refused "$why" $command /tmp/z.conf
+    check "$command is refused" refused "$why" $command /tmp/z.conf
     check "$command names the line" warns "/tmp/z.conf:1: ssd 'a'"
 done
 if [ "$INSTANCE" = pci ]; then
     modprobe nvme
-    check "the kernel has it" soon test -b /dev/nvme0n1
-    check "with zones" grep -q host-managed /sys/block/nvme0n1/queue/zoned
-    check "format through the kernel" refused "is a zoned disk (host-managed)" \
+    check "the kernel drives the namespace" soon test -b /dev/nvme0n1
+    check "the kernel reports zones" grep -q host-managed /sys/block/nvme0n1/queue/zoned
+    check "format through the kernel is refused" refused "is a zoned disk (host-managed)" \
         store format --force --allow-serial nv0 kernel:/dev/nvme0n1
-    check "put through the kernel" refused "is a zoned disk" \
+    check "put through the kernel is refused" refused "is a zoned disk" \
         store put kernel:/dev/nvme0n1 x /lab/lib.sh
 fi
-check "not a byte has changed" test "$(host sum z 0 67108864)" = "$before"
+check "the namespace is unchanged" test "$(host sum z 0 67108864)" = "$before"
