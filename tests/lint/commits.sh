@@ -1,14 +1,14 @@
 #!/bin/bash
-# Subjects of commits: "area: imperative summary", at most 72 columns, no full stop. Judged are the
-# commits behind the one that added this file, as far as the clone has them. Before them the rule is
-# tried on subjects that break it.
+# Subjects of commits: "area: imperative summary", at most 72 columns, no full stop. Checks the
+# commits after the one that added this file, as far as the clone has them. The rule is first tried
+# on subjects that break it.
 # Usage: tests/lint/commits.sh
 set -euo pipefail
 export LC_ALL=C.UTF-8
 
-# Reads "HASH SUBJECT" and prints a line for each subject that is not as it should be. Verbs that end
-# like a past or continuous form, but are none, are listed.
-judge() {
+# Reads "HASH SUBJECT" and prints a line for each subject that breaks the rule. Verbs that only look
+# like a past or continuous form are listed.
+check() {
     awk '
     function complain(why) { printf "commit %s: \"%s\": %s\n", hash, subject, why; bad = 1 }
     BEGIN { n = split("add embed feed need proceed shed speed bring ring string swing", list, " ")
@@ -30,7 +30,7 @@ judge() {
 }
 
 while read -r subject; do
-    ! judge <<<"1234567 $subject" >/dev/null ||
+    ! check <<<"1234567 $subject" >/dev/null ||
         { echo "commits.sh: rule is blind: $subject" >&2; exit 1; }
 done <<'EOF'
 Add a feature
@@ -40,11 +40,11 @@ nvme: Add a feature
 nvme: add a feature.
 nvme: add a feature whose name goes on and on until the line has more columns
 EOF
-judge <<'EOF'
+check <<'EOF'
 1234567 nvme/soft: refuse a CID twice in one doorbell
 1234567 boot, cache: bring counters to an end in time
 EOF
 
 first=$(git log --diff-filter=A --format=%H -- tests/lint/commits.sh 2>/dev/null | tail -n 1) || first=
 [ -n "$first" ] || { echo "skipped: lint commits: the history is not here"; exit 0; }
-git log --no-merges --format='%h %s' "$first..HEAD" | judge
+git log --no-merges --format='%h %s' "$first..HEAD" | check

@@ -14,7 +14,7 @@ for file in "${files[@]}"; do
     [ "$lines" -le $max_file ] || { echo "$file: $lines lines, at most $max_file"; bad=1; }
 done
 
-# ctags prints NAME, FILE, ..., line:N end:M; a function's size counts both ends.
+# ctags prints NAME, FILE, ..., line:N end:M; the size of a function includes both lines.
 ctags -f - --languages=C,C++ --map-C++=+.cu --kinds-C=f --kinds-C++=f --fields=+ne "${files[@]}" |
     awk -F '\t' -v max=$max_function -v median=$max_median '
     {

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Every header compiles alone, as C; a header of worker code (one that includes nvme/worker.h itself)
-# also as C++, because nvcc sees it so. Include guards are named after the file.
-# Environment: CUDA_FLAGS, how the compiler finds cuda.h; without it headers that need it are left out.
+# Every header compiles alone, as C; a header of worker code (one that includes nvme/worker.h
+# itself) also as C++, because nvcc compiles it so. Include guards are named after the file.
+# Environment: CUDA_FLAGS, the compiler's flags for cuda.h; without it headers that need it are left
+# out.
 set -euo pipefail
 
 try() {
@@ -20,7 +21,7 @@ try() {
 }
 export -f try
 
-# The CUDA side of nvme/worker.h compiles only with nvcc, which has its own build rule.
+# The CUDA part of nvme/worker.h compiles only with nvcc, which has its own build rule.
 without=(! -path 'nvme/worker_cuda.h')
 [ -n "${CUDA_FLAGS:-}" ] ||
     without+=(! -path 'gpu/cuda/*' ! -path 'tests/fakes/cuda*' ! -path 'tests/gpu/*')

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/harness/runner.c reports every way to fail: tests that fail on purpose are built with it and the
-# thread sanitizer, and what it says about each is compared with what it must say.
+# tests/harness/runner.c reports each kind of failure: tests that fail on purpose are built with it
+# and the thread sanitizer, and its output about each is compared with the expected one.
 set -euo pipefail
 
 dir=$(mktemp -d)
@@ -80,7 +80,7 @@ gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -o "$dir/tests" "
 grep -E '^\[(FAIL|SKIP|====)' "$dir/log" | LC_ALL=C sort >"$dir/got"
 diff -u "$dir/want" "$dir/got"
 
-# Only what passes: exit status 0.
+# Only passing tests: exit status 0.
 "$dir/tests" --filter 't/passes' >"$dir/log" 2>&1
-# Nothing at all is not a pass.
+# No test at all is a failure.
 ! "$dir/tests" --filter 't/none' >"$dir/log" 2>&1

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What .editorconfig says, for every text file: no blanks at line ends, a newline at the end of the
-# file, at most 100 columns (clang-format breaks code there; a comment may overhang by 4); and no
-# marks of unfinished work.
+# Checks the rules of .editorconfig for every text file: no blanks at line ends, a newline at the
+# end of the file, at most 100 columns (clang-format breaks code there; a comment may exceed it by
+# 4); and no marks of unfinished work.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 bad=0

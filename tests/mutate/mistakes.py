@@ -1,7 +1,7 @@
-"""Places in a C source where one mistake can be planted, and the mistakes.
+"""Places of a C source that can have a mistake, and the mistakes.
 
-A mistake replaces the characters start..end of the file by text; when text is a pair, its parts are
-put before and behind them. Line numbers stay, because a replacement keeps the line ends.
+A mistake replaces the characters start..end of the file by text. When text is a pair, its parts
+enclose these characters. A replacement keeps line ends, so line numbers do not change.
 """
 import re
 from collections import namedtuple
@@ -15,11 +15,12 @@ NOT_CODE = re.compile(
 
 
 def blank(source):
-    """The source with comments, literals and directives as spaces; offsets and lines stay."""
+    """Returns the source with spaces in place of comments, literals and directives. Offsets and lines
+    do not change."""
     return NOT_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), source)
 
 
-# An operator, and what is written in its place by mistake.
+# An operator, and its wrong replacements.
 SWAPS = {
     "<": ["<=", ">"], "<=": ["<"], ">": [">=", "<"], ">=": [">"], "==": ["!="], "!=": ["=="],
     "+": ["-"], "-": ["+"], "*": ["+"], "/": ["*"], "%": ["/"], "<<": [">>"], ">>": ["<<"],
@@ -39,7 +40,7 @@ def line_of(code, at):
 
 def binary(code, at):
     """Whether the operator at this offset has an operand on its left."""
-    left = code[:at].rstrip()
+    left = code[max(at - 200, 0):at].rstrip()
     if not left or left[-1] not in ")]" and not (left[-1].isalnum() or left[-1] == "_"):
         return False
     word = re.search(r"\w+$", left)
@@ -60,7 +61,7 @@ def operators(code):
             continue
         # A declaration of a pointer: TYPE *name
         if op == "*" and re.search(r"\b(struct \w+|\w+_t|char|int|void|const|unsigned|long) ?$",
-                                   code[:m.start()]):
+                                   code[max(m.start() - 200, 0):m.start()]):
             continue
         for text in SWAPS[op]:
             yield Mistake("operator", line_of(code, m.start()), m.start(), m.end(), text)
@@ -78,7 +79,7 @@ def constants(code):
 
 
 def closing(code, at):
-    """Offset of the parenthesis that closes the one at this offset, or -1."""
+    """Returns the offset of the parenthesis that closes the one at this offset, or -1."""
     depth = 0
     for i in range(at, len(code)):
         depth += {"(": 1, ")": -1}.get(code[i], 0)
@@ -100,7 +101,7 @@ def conditions(code):
 def returns(code):
     for m in re.finditer(r"\breturn\b([^;]*);", code):
         value = m.group(1).strip()
-        if not value:
+        if value in ("", "NULL"):
             continue
         lines = "\n" * m.group(1).count("\n")
         start, end = m.start(1), m.end(1)
@@ -121,13 +122,13 @@ DECLARES = re.compile(
 
 
 def statements(code):
-    """Statements that can be left out: calls, assignments, break, continue, goto."""
+    """Statements that can be removed: calls, assignments, break, continue, goto."""
     for m in re.finditer(r"(?<=[;{}:)])(\s*)((?:[A-Za-z_*(]|\+\+|--)[^;{}]*;)", code):
         text = m.group(2)
         word = re.match(r"\w+", text)
         if word and word.group() in KEYWORDS - {"goto"} or DECLARES.match(text):
             continue
-        before = code[:m.start(2)].rstrip()
+        before = code[max(m.start(2) - 500, 0):m.start(2)].rstrip()
         if before.endswith(")") and not re.search(r"\b(if|for|while|\w+_each\w*) ?\(",
                                                   before[-400:]):
             continue
@@ -138,7 +139,7 @@ def statements(code):
 
 
 def plant(source, mistake):
-    """The source with the mistake in it."""
+    """Returns the source with the mistake."""
     old, new = source[mistake.start:mistake.end], mistake.text
     if isinstance(new, tuple):
         new = new[0] + old + new[1]
@@ -146,7 +147,7 @@ def plant(source, mistake):
 
 
 def describe(source, mistake):
-    """One line: the old text and the new one."""
+    """Returns one line with the old and the new text."""
     old = " ".join(source[mistake.start:mistake.end].split())
     if isinstance(mistake.text, tuple):
         return "condition always %s: %s" % ("true" if mistake.text[0][0] == "1" else "false", old)
@@ -154,7 +155,7 @@ def describe(source, mistake):
 
 
 def find(source):
-    """All mistakes of a source text, in the order of their lines."""
+    """Returns all possible mistakes of a source, in the order of lines."""
     code = blank(source)
     found = []
     for kind in (operators, constants, conditions, returns, statements):

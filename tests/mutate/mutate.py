@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Mutation test: plant one mistake at a time and see whether a test fails.
+"""Mutation test: put one mistake at a time into the sources and check that a test fails.
 
 Each test runs once in a build that counts lines, so a mistake is shown only to the tests that run
-its line, the quickest first. A mistake that no test run by `make check` outside the lab reaches
-survives at once ("no test runs this line"). Tests run in the address+undefined build; what
-survives there in worker code, queues and the software controller is also shown to the thread build.
+its line. A line that no test seems to run is shown to the tests of its folder, because a process
+that ends without exit() does not count. The plain build compiles and runs quickest: all mistakes go
+through it first. What it lets pass is shown to the address+undefined build and, in worker code,
+queues and the software controller, to the thread build. The first failure ends the run of a test.
 
 Output: one line per mistake, "killed" or "SURVIVED", with file, line, change and the test that
 failed; then the totals. Mistakes of equivalent.txt are not planted. The seed is printed; the same
 seed, files and sources give the same sample. Exit status: 0 when at least GOAL percent are killed.
 """
 import argparse
+import collections
 import fnmatch
-import glob
 import json
 import os
 import queue
@@ -24,14 +25,16 @@ import threading
 
 import cover
 import mistakes
-from trees import ADDRESS, COVERAGE, THREAD, Tree, clock, first_failure
+from trees import ADDRESS, PLAIN, THREAD, Tree, clock, first_failure
 
 PRODUCT = ["config", "pci", "nvme", "cache", "gpu", "boot"]
-# Text for people, and programs that measure: their tests compare samples of the text only.
-COMMANDS = ["bench", "boot", "check", "cmd", "post", "run", "status", "store", "topo"]
-LEFT_OUT = ["boot/cmd/%s.[ch]" % name for name in COMMANDS] + [
-    "boot/cmd/bench/*", "boot/cmd/report/*", "gpu/cuda/*", "gpu/nocuda/*", "gpu/ops/template/*",
-    "*_static.c"]
+# Commands print text for people or measure; the cuda backend needs a GPU or its fake driver.
+LEFT_OUT = ["boot/cmd/*", "gpu/cuda/*", "gpu/nocuda/*", "gpu/ops/template/*", "*_static.c"]
+# Files with a goal of their own: a mistake there loses or corrupts data, or stops an appliance.
+STRICT = ["nvme/*", "cache/*", "gpu/worker/prefetch*", "gpu/worker/compute*",
+          "gpu/worker/writeback*", "gpu/worker/role*", "gpu/worker/pipeline*", "boot/engine/runner*",
+          "boot/engine/layout*", "boot/engine/pipe_layout*", "boot/engine/shape*",
+          "boot/engine/stage_partition*", "boot/appliance/supervise*"]
 THREADED = ["gpu/*", "nvme/queue*", "nvme/soft/*", "cache/object*", "boot/engine/runner*",
             "boot/engine/watch*"]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -49,7 +52,7 @@ def matches(name, patterns):
 
 
 def sources(top, wanted):
-    """Product sources that `wanted` (files, folders or patterns; none: all) names."""
+    """Returns product sources that match `wanted` (files, folders or patterns; empty: all)."""
     names = subprocess.run(["git", "ls-files", "--"] + PRODUCT, cwd=top, check=True,
                            stdout=subprocess.PIPE, text=True).stdout.split()
     names = [n for n in names if n.endswith((".c", ".h"))]
@@ -63,7 +66,7 @@ def sources(top, wanted):
 
 
 def equivalents():
-    """[(file pattern, regular expression of the line's text, of the change)] of equivalent.txt."""
+    """Returns [(file pattern, regular expression of the line, of the change)] of equivalent.txt."""
     rows = []
     with open(os.path.join(HERE, "equivalent.txt"), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -77,24 +80,20 @@ def equivalents():
 
 
 class Candidate:
-    """A mistake that may be planted, with the tests that run its line."""
+    """A possible mistake, with the tests that execute its line."""
 
     def __init__(self, file, source, mistake, tests):
         self.file, self.source, self.mistake, self.tests = file, source, mistake, tests
+        self.is_run, self.is_listed = bool(tests), False
 
     def name(self):
         return "%s:%d %s" % (self.file, self.mistake.line,
                              mistakes.describe(self.source, self.mistake))
 
-    def is_listed(self, rows):
-        text = self.source.split("\n")[self.mistake.line - 1].strip()
-        change = mistakes.describe(self.source, self.mistake)
-        return any(fnmatch.fnmatch(self.file, pattern) and line.search(text) and how.search(change)
-                   for pattern, line, how in rows)
 
 
 def tests_at(lines, line):
-    """Tests that run a line; a line of a longer statement counts as the one it begins with."""
+    """Returns the tests that execute a line. A line of a longer statement counts as its first line."""
     for at in range(line, max(line - 12, 0), -1):
         if at in lines:
             return lines[at]
@@ -102,18 +101,27 @@ def tests_at(lines, line):
 
 
 def candidates(top, files, table):
+    rows = equivalents()
     for file in files:
         lines = {int(n): tests for n, tests in table["lines"].get(file, {}).items()}
         with open(os.path.join(top, file), encoding="utf-8") as handle:
             source = handle.read()
+        of_file = [row[1:] for row in rows if fnmatch.fnmatch(file, row[0])]
+        texts = source.split("\n")
+        near = [t for t in table["tests"] if nearness(t, file) < 3]
         for mistake in mistakes.find(source):
             tests = tests_at(lines, mistake.line)
-            if tests is not None:
-                yield Candidate(file, source, mistake, tests)
+            if tests is None:
+                continue
+            found = Candidate(file, source, mistake, tests)
+            found.tests = tests or near
+            text, change = texts[mistake.line - 1].strip(), mistakes.describe(source, mistake)
+            found.is_listed = any(a.search(text) and b.search(change) for a, b in of_file)
+            yield found
 
 
 def sample(found, number, seed):
-    """`number` mistakes, each file with a share by its size, no two on one place of a file."""
+    """Returns `number` mistakes, distributed by file size, at most one for each place in a file."""
     dice = random.Random(seed)
     found = sorted(found, key=Candidate.name)
     dice.shuffle(found)
@@ -127,15 +135,10 @@ def sample(found, number, seed):
 
 
 def survivors(found, log):
-    """Those that the output of an earlier run calls survivors; lines must not have moved since."""
+    """Returns survivors of an earlier run from its output. Line numbers must not have changed."""
     with open(log, encoding="utf-8") as file:
         lines = [line[len("SURVIVED "):] for line in file if line.startswith("SURVIVED ")]
     return [c for c in found if any(line.startswith(c.name() + "; ") for line in lines)]
-
-
-def objects(candidate, tests):
-    """What has to compile before a test can say anything."""
-    return ["libheadrace.a"] + [t + ".o" for t in tests if t.startswith("tests/unit/")]
 
 
 def stem(path):
@@ -143,88 +146,103 @@ def stem(path):
 
 
 def nearness(test, file):
-    """0: a test of that file by its name; 1: of a part of it, or of its folder; 2: of something else."""
+    """0: a test named after the file; 1: after a part of it; 2: of its folder; 3: another test."""
     name, own = stem(test), stem(file)
     if name == own:
         return 0
-    words = {own, own.split("_")[0], os.path.basename(os.path.dirname(file))}
-    return 1 if name.split("_")[0] in words or name.startswith(own) else 2
+    words = {own.split("_")[0], os.path.basename(os.path.dirname(file))}
+    if name.split("_")[0] in words or name.startswith(own):
+        return 1
+    return 2 if os.path.dirname(test) == "tests/unit/" + os.path.dirname(file) else 3
 
 
-def show(tree, candidate, variant, bench, begin):
-    """The test that kills it (with its first words), "" when none does, None: does not compile."""
+def show(tree, candidate, variant, bench):
+    """The test that kills the mistake (with its first message); "": none; None: does not compile."""
     tests = [t for t in candidate.tests if t not in bench.failing[variant.name] and
-             (variant is ADDRESS or t.startswith("tests/unit/"))]
+             (variant is not THREAD or t.startswith("tests/unit/"))]
     tests.sort(key=lambda t: (t.startswith("tests/cli/"), nearness(t, candidate.file),
                               bench.seconds[t]))
-    status, _ = tree.build(variant, objects(candidate, tests))
-    if status != 0:
+    if tree.build(variant, ["libheadrace.a"])[0] != 0:
         return None
+    begin = clock()
     for test in tests:
         if bench.is_late(begin):
             break
-        limit = 60 + 20 * bench.seconds[test]
-        status, output = tree.build(variant, [test + ".ok"], limit=limit)
-        if status == 0 or fails_anyway(tree, candidate, variant, test, bench):
+        unit = test.startswith("tests/unit/")
+        if tree.build(variant, [test if unit else "headrace"])[0] != 0:
+            return None
+        limit = bench.limit(variant, test)
+        passed, output = tree.test(variant, test, limit)
+        if passed or fails_anyway(tree, candidate, variant, test, bench):
             continue
-        if status is None:
+        if passed is None:
             return "%s (no end within %.0f s)" % (test, limit)
-        return "%s (%s)" % (test, first_failure(output))
+        return "%s (%s, %s)" % (test, variant.name, first_failure(output))
     return ""
 
 
 class Bench:
-    """What is known of tests: seconds they take; by variant, those that pass or fail without a mistake."""
+    """Seconds of each test; for each variant, the tests that pass or fail without a mistake."""
 
-    def __init__(self, seconds, patience):
-        self.seconds, self.patience = seconds, patience
-        self.failing = {ADDRESS.name: set(), THREAD.name: set()}
-        self.passing = {ADDRESS.name: set(), THREAD.name: set()}
+    def __init__(self, seconds, timeout):
+        self.seconds, self.timeout = seconds, timeout
+        self.failing = {ADDRESS.name: set(), THREAD.name: set(), PLAIN.name: set()}
+        # The tests that failed in the build that counts lines are not in the table.
+        self.passing = {ADDRESS.name: set(), THREAD.name: set(), PLAIN.name: set(seconds)}
 
     def is_late(self, begin):
-        return self.patience and clock() > begin + self.patience
+        return self.timeout and clock() > begin + self.timeout
+
+    def limit(self, variant, test):
+        return 30 + (5 if variant is PLAIN else 20) * self.seconds[test]
 
 
 def fails_anyway(tree, candidate, variant, test, bench):
-    """Whether a test fails without the mistake, too; found out at its first failure."""
+    """Returns whether a test also fails without the mistake; computed at its first failure."""
     if test in bench.passing[variant.name]:
         return False
     tree.write(candidate.file, None)
-    status, _ = tree.build(variant, [test + ".ok"], limit=900)
+    passed, _ = tree.test(variant, test, 900)
     tree.write(candidate.file, mistakes.plant(candidate.source, candidate.mistake))
-    (bench.failing if status != 0 else bench.passing)[variant.name].add(test)
-    if status != 0:
+    (bench.passing if passed else bench.failing)[variant.name].add(test)
+    if not passed:
         say("%s: %s fails without a mistake: not used" % (variant.name, test))
-    return status != 0
+    return not passed
 
 
-def judge(tree, candidate, bench):
-    """("killed" | "SURVIVED" | "invalid", why)"""
-    if not candidate.tests:
-        return "SURVIVED", "no test runs this line"
-    begin = clock()
+def try_variant(tree, candidate, variant, bench):
+    """As show(), with the mistake in the tree during the call."""
     tree.write(candidate.file, mistakes.plant(candidate.source, candidate.mistake))
     try:
-        killer = show(tree, candidate, ADDRESS, bench, begin)
-        if killer == "" and matches(candidate.file, THREADED) and not bench.is_late(begin):
-            killer = show(tree, candidate, THREAD, bench, begin)
+        return show(tree, candidate, variant, bench)
     finally:
         tree.write(candidate.file, None)
-    if killer is None:
-        return "invalid", "does not compile"
-    if killer:
-        return "killed", killer
+
+
+def outcome_of(tree, candidate, variants, bench):
+    """("killed" | "SURVIVED" | "invalid", why)"""
+    for variant in variants:
+        if variant is THREAD and not matches(candidate.file, THREADED):
+            continue
+        killer = try_variant(tree, candidate, variant, bench)
+        if killer is None:
+            return "invalid", "does not compile"
+        if killer:
+            return "killed", killer
+    if not candidate.is_run:
+        return "SURVIVED", "no test runs this line"
     return "SURVIVED", "%d tests run this line" % len(candidate.tests)
 
 
 def prepare(tree, tests, jobs):
-    """Build everything without a mistake. The thread build is made as far as survivors need it."""
-    say("%s: building %d tests" % (ADDRESS.name, len(tests)))
-    tree.build(ADDRESS, ["headrace"] + [t for t in tests if "/unit/" in t], jobs=jobs, go_on=True)
+    """Compile everything without a mistake; for sanitizers only the tests that survivors need."""
+    say("%s: building %d tests" % (PLAIN.name, len(tests)))
+    tree.build(PLAIN, ["headrace"] + [t + ".o" for t in tests if "/unit/" in t], jobs=jobs,
+               go_on=True)
 
 
 def coverage_table(place, top, jobs):
-    """The table of the present sources, measured when there is none."""
+    """Returns the table of the present sources; measures when there is none."""
     tree = Tree(top, os.path.join(place, "coverage"), "make")
     path = os.path.join(place, "coverage.json")
     word = cover.fingerprint(tree)
@@ -242,19 +260,32 @@ def coverage_table(place, top, jobs):
 
 
 def work(tree, chosen, number, counts, bench):
-    """One thread: take mistakes until there are enough verdicts."""
-    while True:
+    """One thread: the plain build first, until there are enough mistakes, then its survivors."""
+    left = []
+    while not number or counts["planted"] < number:
         try:
             candidate = chosen.get_nowait()
         except queue.Empty:
-            return
-        if number and sum(counts.values()) - counts["invalid"] >= number:
-            return
+            break
         begin = clock()
-        verdict, why = judge(tree, candidate, bench)
-        counts[verdict] += 1
-        if verdict != "invalid":
-            say("%-8s %s; %s; %.0f s" % (verdict, candidate.name(), why, clock() - begin))
+        verdict, why = outcome_of(tree, candidate, [PLAIN], bench)
+        counts["planted"] += verdict != "invalid"
+        if verdict == "SURVIVED":
+            left.append((candidate, clock() - begin))
+            say("passes the plain build: %s; %s" % (candidate.name(), why))
+        else:
+            count(counts, candidate, verdict, why, clock() - begin)
+    for candidate, seconds in left:
+        begin = clock() - seconds
+        count(counts, candidate, *outcome_of(tree, candidate, [ADDRESS, THREAD], bench), clock() - begin)
+
+
+def count(counts, candidate, verdict, why, seconds):
+    counts[verdict] += 1
+    if matches(candidate.file, STRICT):
+        counts["strict " + verdict] += 1
+    if verdict != "invalid":
+        say("%-8s %s; %s; %.0f s" % (verdict, candidate.name(), why, seconds))
 
 
 def arguments():
@@ -282,10 +313,9 @@ def main():
     os.makedirs(place, exist_ok=True)
     seed = args.seed or str(random.SystemRandom().randrange(1 << 32))
     table = coverage_table(place, top, args.jobs)
-    rows = equivalents()
     found = list(candidates(top, sources(top, args.files), table))
-    listed = [c for c in found if c.is_listed(rows)]
-    chosen = sample([c for c in found if not c.is_listed(rows)], 0, seed)
+    listed = [c for c in found if c.is_listed]
+    chosen = sample([c for c in found if not c.is_listed], 0, seed)
     if args.again:
         chosen = survivors(chosen, args.again)
     chosen = chosen[args.skip:]
@@ -311,7 +341,7 @@ def plant_all(args, top, place, chosen, table):
     for candidate in chosen:
         candidate.tests = [t for t in candidate.tests if t in used]
     bench = Bench(table["tests"], args.seconds)
-    waiting, counts = queue.Queue(), {"killed": 0, "SURVIVED": 0, "invalid": 0}
+    waiting, counts = queue.Queue(), collections.Counter()
     for candidate in chosen:
         waiting.put(candidate)
     threads = [threading.Thread(target=work, args=(tree, waiting, args.n, counts, bench))
@@ -320,11 +350,22 @@ def plant_all(args, top, place, chosen, table):
         thread.start()
     for thread in threads:
         thread.join()
-    planted = counts["killed"] + counts["SURVIVED"]
-    share = 100 * counts["killed"] / planted if planted else 0
-    say("%d planted: %d killed, %d survived: %.1f %% (goal %.0f %%); %d more did not compile" %
-        (planted, counts["killed"], counts["SURVIVED"], share, args.goal, counts["invalid"]))
+    share = print_totals(counts, args.goal)
     return 0 if share >= args.goal else 1
+
+
+def print_totals(counts, goal):
+    """Print the totals; the percentage of all that is killed."""
+    share = 0
+    for group, name in (("strict ", "of them in nvme, cache, roles, runner, plan and supervisor"),
+                        ("", "in all")):
+        killed, survived = counts[group + "killed"], counts[group + "SURVIVED"]
+        share = 100 * killed / (killed + survived) if killed else 0
+        say("%s: %d planted: %d killed, %d survived: %.1f %% (goal %.0f %%)" %
+            (name, killed + survived, killed, survived, share,
+             (100 + goal) / 2 if group else goal))
+    say("%d more did not compile" % counts["invalid"])
+    return share
 
 
 if __name__ == "__main__":

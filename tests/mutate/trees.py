@@ -1,39 +1,45 @@
-"""Copies of the working tree in which mistakes are planted, and what their builds and tests say."""
+"""Copies of the working tree for mistakes, and the results of their builds and tests."""
 import os
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 
-def run(command, cwd, limit, env=None):
-    """(exit status or None after `limit` seconds, output). Nothing that it started is left."""
-    with subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          start_new_session=True) as child:
-        try:
-            output, _ = child.communicate(timeout=limit)
-            status = child.returncode
-        except subprocess.TimeoutExpired:
-            status, output = None, b""
+def run(command, cwd, limit, env=None, watched=None):
+    """(exit status or None after `limit` seconds, output). All processes of the command are ended.
+
+    A failure in the file `watched` ends them, too, with the exit status 1.
+    """
+    with tempfile.TemporaryFile() as file, \
+            subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=file,
+                             stderr=subprocess.STDOUT, start_new_session=True) as child:
+        end, status = clock() + limit, None
+        while status is None and clock() < end:
+            try:
+                status = child.wait(0.2 if watched else limit)
+            except subprocess.TimeoutExpired:
+                if watched and first_failure_in(watched):
+                    status = 1
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        if status is None:
-            child.communicate()
-    return status, output.decode(errors="replace")
+        child.wait()
+        file.seek(0)
+        return status, file.read().decode(errors="replace")
 
 
 class Tree:
-    """One copy, with a build folder per variant that only it uses."""
+    """A copy of the working tree, with a build folder for each variant."""
 
     def __init__(self, source, place, make):
         self.source, self.place, self.make = source, place, make
 
     def update(self):
-        """Make the copy equal to the working tree; a file that is equal keeps its time."""
+        """Make the copy equal to the working tree. An equal file keeps its modification time."""
         listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"],
                                  cwd=self.source, check=True, stdout=subprocess.PIPE).stdout
         names = {name for name in listing.decode().split("\0")
@@ -49,12 +55,13 @@ class Tree:
                     os.remove(path)
 
     def copy_to(self, other):
-        """Another copy with the same sources and builds: times stay, so nothing is built again."""
+        """Returns another copy with the same sources and builds, and the same modification times, so that
+        nothing is built again."""
         shutil.rmtree(other.place, ignore_errors=True)
         subprocess.run(["cp", "-a", self.place, other.place], check=True)
 
     def write(self, name, text):
-        """Give a file that text, or (None) what the working tree has."""
+        """Write text to a file; None: the text of the working tree."""
         path, original = os.path.join(self.place, name), os.path.join(self.source, name)
         with open(original, "rb") as file:
             data = file.read() if text is None else text.encode()
@@ -67,18 +74,36 @@ class Tree:
             file.write(data)
         shutil.copymode(original, path)
 
-    def build(self, variant, targets, limit=1800, jobs=1, go_on=False):
-        """(status, output) of make for targets, named without the build folder."""
+    def log(self, variant, test):
+        return os.path.join(self.place, variant.folder(), test + ".log")
+
+    def test(self, variant, test, limit):
+        """(True when it passed, None after `limit` seconds; output). Ends at the first failure."""
+        log = self.log(variant, test)
+        if os.path.exists(log):
+            os.remove(log)
+        # A script ends the processes that it started, so it runs to its end.
+        watched = log if test.startswith("tests/unit/") else None
+        status, output = self.build(variant, [test + ".ok"], limit=limit, watched=watched)
+        if status == 0:
+            return True, ""
+        if os.path.exists(log):
+            with open(log, encoding="utf-8", errors="replace") as file:
+                output = file.read()
+        return None if status is None else False, output
+
+    def build(self, variant, targets, limit=1800, jobs=1, go_on=False, env=None, watched=None):
+        """(status, output) of make for targets, named without the build folder; env is added."""
         folder = variant.folder()
         names = [folder + "/" + target for target in targets]
         runner = folder + "/tests/harness/runner.o"
         return run([self.make, "--no-print-directory", "-j%d" % jobs, "O=build", "NVCC=",
                     "driver=" + runner] + ["-k"] * go_on + variant.switches + names,
-                   self.place, limit)
+                   self.place, limit, dict(os.environ, **env) if env else None, watched)
 
 
 class Variant:
-    """A build: its name, the switches of make that give it."""
+    """A build: its name, and the switches of make for it."""
 
     def __init__(self, name, sanitizer, flags):
         self.name, self.sanitizer = name, sanitizer
@@ -88,19 +113,30 @@ class Variant:
         return "build" + ("-" + self.sanitizer.replace(",", "-") if self.sanitizer else "")
 
 
-COVERAGE = Variant("coverage", "", "-O0 -g --coverage")
+COVERAGE = Variant("coverage", "", "-O0 -g0 --coverage")
+PLAIN = Variant("plain", "", "-O0 -g0")
 ADDRESS = Variant("address", "address,undefined", "-O1 -g")
 THREAD = Variant("thread", "thread", "-O1 -g")
 
+FAILURES = (r"^\[FAIL\] (\S+)", r"^not ok \d+ - (.*)", r"(AddressSanitizer: \S+)",
+            r"(runtime error: .*)", r"(ThreadSanitizer: .*)", r"^FAILED \((\d+)\)")
+
 
 def first_failure(output):
-    """What a failed run of make and a test says, in one line."""
-    for pattern in (r"^\[FAIL\] (\S+)", r"^not ok \d+ - (.*)", r"(AddressSanitizer: \S+)",
-                    r"(runtime error: .*)", r"(ThreadSanitizer: .*)", r"^FAILED \((\d+)\)"):
+    """The message of a failed make or test, in one line."""
+    for pattern in FAILURES:
         found = re.search(pattern, output, re.M)
         if found:
             return found.group(1)
     return "failed"
+
+
+def first_failure_in(path):
+    """Whether the output of a test, which still runs, has a line that tells of a failure."""
+    if not os.path.exists(path):
+        return False
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return re.search(FAILURES[0], file.read(), re.M) is not None
 
 
 def clock():
