@@ -1,6 +1,6 @@
 /*
- * tests/bench/crc_loop.c - what the crc32c pipeline is compared with: one thread that reads an
- * extent of the same image with 1 MiB reads and feeds the CPU's CRC32 instruction 8 bytes at once.
+ * tests/bench/crc_loop.c - the comparison for the crc32c pipeline: one thread that reads an extent
+ * of the same image with 1 MiB reads and feeds the CPU's CRC32 instruction with 8 bytes at a time.
  *
  * Usage: crc_loop IMAGE OFFSET BYTES     prints "CRC NANOSECONDS", the CRC in hex
  */
@@ -29,7 +29,7 @@ static uint32_t crc32c(uint32_t crc, const uint8_t *data, size_t bytes)
 	return crc;
 }
 
-/* The finished checksum of [offset, offset + bytes) of the file; exits when it cannot be read. */
+/* The finished checksum of [offset, offset + bytes) of the file; exits when it is not readable. */
 static uint32_t checksum(int fd, uint64_t offset, uint64_t bytes)
 {
 	static uint8_t buffer[READ_BYTES];

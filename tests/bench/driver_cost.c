@@ -2,10 +2,10 @@
  * driver_cost [BATCH [READS]]: 4 KiB reads through one queue pair, for tests/bench/driver_cost.sh,
  * which counts the instructions of work_*() with callgrind.
  *
- * The controller is complete(), which is not counted, and nothing is copied. What is counted is
- * what ships: building the SQE, in-flight table, generations, deadlines with one look at the clock
- * per doorbell, and both doorbells. (Under valgrind that look is a system call, of some 20
- * instructions; outside it is the vDSO's, of some 50.)
+ * complete() is the controller; it is not counted, and no data are copied. The count covers the
+ * code of the product: building the SQE, in-flight table, generations, deadlines with one reading
+ * of the clock per doorbell, and both doorbells. (Under valgrind that reading is a system call of
+ * about 20 instructions; otherwise it uses the vDSO, with about 50.)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 
 #define ENTRIES 256u
 #define OWN_FUNCTION __attribute__((noipa))
-#define FLAT __attribute__((flatten)) /* workers have these inlines inline */
+#define FLAT __attribute__((flatten)) /* workers have these functions inline */
 
 static uint32_t doorbell[2];
 
-/* The controller: what the SQ doorbell announces is read, in an order of its own. */
+/* The controller: it reads the commands announced by the SQ doorbell, in its own order. */
 OWN_FUNCTION static void complete(struct hr_nvme_qp *qp)
 {
 	static uint32_t head, tail, phase = 1;
@@ -51,7 +51,10 @@ static void submit(struct hr_nvme_qp *qp, uint64_t lba, uint32_t batch)
 	hr_qp_ring(qp);
 }
 
-/* Until the batch is in: looking at an empty queue is waiting, which costs no read anything. */
+/*
+ * Reap until the batch is complete. Polling an empty queue is waiting and is not a cost of any
+ * read.
+ */
 static uint32_t reap(struct hr_nvme_qp *qp, uint32_t batch)
 {
 	struct hr_done done = { 0 };
@@ -62,7 +65,7 @@ static uint32_t reap(struct hr_nvme_qp *qp, uint32_t batch)
 	return good;
 }
 
-/* What is counted, less complete(): one function a batch size, as the code of a worker has it. */
+/* The counted code, without complete(): one function per batch size, like the code of a worker. */
 static inline __attribute__((always_inline)) uint32_t work(struct hr_nvme_qp *qp, uint32_t reads,
 							   uint32_t batch)
 {

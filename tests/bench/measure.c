@@ -1,9 +1,9 @@
 /*
- * tests/bench/measure.c - run a command and write what it used to a file.
+ * tests/bench/measure.c - runs a command and writes its resource usage to a file.
  *
  * Usage: measure FILE COMMAND [ARGUMENT...]
  * FILE gets one line: wall nanoseconds, user and system microseconds, largest resident set in KiB.
- * Exits as the command did (128 + signal when it was killed).
+ * Exits like the command (128 + signal when it was killed).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draw what `headrace bench --json --baseline FILE` has measured on a GPU, with gnuplot.
+"""Plot the results of `headrace bench --json --baseline FILE` on a GPU, with gnuplot.
 
 Usage: plot.py REPORT.json FOLDER [SSD]
 
 Makes FOLDER/io_size.svg (rate against size of I/O) and FOLDER/io_warps.svg (rate against number of
-warps that do I/O), of that ssd, or of the last one in the report. The pictures bring their own
-background, dark where the reader's colour scheme is.
+warps that do I/O) for SSD; the default is the last ssd of the report. Each diagram has a background
+of its own, which is dark when the reader's colour scheme is dark.
 """
 import json
 import re
@@ -59,7 +59,7 @@ def level(value, title, colour):
 
 
 def tidy(svg):
-    """What gnuplot draws, without what draws nothing, and with classes in place of colours."""
+    """Remove elements without effect from the output of gnuplot, and replace colours by classes."""
     svg = re.sub(r"<defs>.*</defs>", """<defs><circle id='gpPt6' r='1' fill='currentColor'/></defs>
 """ + STYLE, svg, flags=re.DOTALL)
     svg = re.sub(r"(stroke|color)=(['\"])rgb\( *0, *0, *(\d)\)\2",

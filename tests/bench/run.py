@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure the figures that headrace is held to, and print them beside their goals.
+"""Measure the figures of merit of headrace, and print each beside its goal.
 
 Usage: run.py BUILD_FOLDER [FIGURE...]     FIGURE: driver soft start memory size crc sums flat; default all
 
-Images lie in /dev/shm when 8 GiB are free there, else in the build folder, and are removed at the
-end. Runs that are compared alternate. The ratio is one of medians; the cost per byte is that of the
-fastest run, the one that was disturbed least. Exit status 1 when a goal is missed.
+Images are in /dev/shm when 8 GiB are free there, otherwise in the build folder, and are removed at
+the end. Compared runs alternate. A ratio is the ratio of medians. The cost per byte is that of the
+fastest run, because other processes disturb it least. Exit status 1: a goal is missed.
 """
 
 import json
@@ -35,7 +35,7 @@ pipelines = (
 );
 """
 
-# The same with a sink: a pipeline with all checksums, as it is unless told otherwise, or with none.
+# A pipeline with a sink, with all checksums (the default) or without checksums.
 WITH_SINK = """\
 appliance = {{ name = "bench"; checkpoint = 0; }};
 ssds = ( {{ name = "ssd0"; device = "{device}"; }} );
@@ -75,13 +75,13 @@ class Bench:
         return done.stdout
 
     def measured(self, *command):
-        """JSON that the command printed, and its largest resident set in bytes."""
+        """Returns the JSON that the command printed, and its largest resident set in bytes."""
         usage = self.dir / "usage"
         said = self.call(self.build / "tests/bench/measure", usage, *command)
         return json.loads(said), int(usage.read_text().split()[3]) * 1024
 
     def store(self, size):
-        """An image with one object, `data`; where that lies in it; a configuration."""
+        """Make an image with one object, `data`. Returns image, offset of the object, configuration."""
         image, config = self.dir / f"{size}.img", self.dir / f"{size}.conf"
         device = f"soft:{image},size={size // MIB + 64}M"
         if not image.exists():
@@ -101,17 +101,17 @@ class Bench:
             sys.exit(f"store put: exit status {process.returncode}")
 
     def loop(self, image, offset, size):
-        """CRC and nanoseconds of the plain loop."""
+        """Returns CRC and nanoseconds of the plain loop."""
         crc, taken = self.call(self.build / "tests/bench/crc_loop", image, offset, size).split()
         return crc, int(taken)
 
     def pipeline(self, config):
-        """CRC and nanoseconds of the pipeline, which must have succeeded."""
+        """Returns CRC and nanoseconds of the pipeline, which must succeed."""
         run = json.loads(self.call(self.headrace, "run", config, "--json"))["pipelines"][0]
         return run["result"]["crc32c"], run["duration_ms"] * 1e6
 
     def compare(self, sizes, rounds):
-        """For each size, nanoseconds of the plain loop and of the pipeline. All take turns."""
+        """Returns for each size the nanoseconds of plain loop and pipeline. Their runs alternate."""
         stores = {size: self.store(size) for size in sizes}
         taken = {size: ([], []) for size in sizes}
         for _ in range(rounds):
@@ -157,7 +157,7 @@ class Bench:
         self.row(name, ">= 14.3 M", f"{value:.1f} M", value >= 14.3)
 
     def start(self):
-        """The built-in configuration has a memory-backed soft SSD."""
+        """Start and end with the built-in configuration, whose soft SSD is in memory."""
         runs = [json.loads(self.call(self.headrace, "run", "--json")) for _ in range(11)]
         value = statistics.median(run["first_tile_ms"] for run in runs)
         name = "exec to first tile submitted, memory-backed soft SSD"
@@ -187,7 +187,7 @@ class Bench:
         self.row(name, ">= 0.70", f"{ratio:.2f}", ratio >= 0.7)
 
     def sums(self):
-        """Pipelines with a sink, with checksums and without, in turns."""
+        """Compare pipelines with a sink: with and without checksums, in alternation."""
         size, rounds = 256 * MIB, 15
         device = f"soft:{self.dir / 'sums.img'},size={3 * size // MIB + 64}M"
         self.call(self.headrace, "store", "format", device)

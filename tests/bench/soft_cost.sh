@@ -1,8 +1,8 @@
 #!/bin/bash
-# Instructions of the software controller per command, counted by callgrind, without threads.
-# Usage: tests/bench/soft_cost.sh BUILD-FOLDER
-# Prints "instructions per command: N (CASE), M of them copy" for each case; fails when N - M is
-# over the limit of the case. What copies take depends on the machine's vectors.
+# Instructions of the software controller per command, counted by callgrind, without threads. Usage:
+# tests/bench/soft_cost.sh BUILD-FOLDER. Prints "instructions per command: N (CASE), M of them copy"
+# for each case; fails when N - M is over the limit of the case. The cost of copies depends on the
+# machine's vector instructions.
 set -euo pipefail
 build=${1:?usage: $0 BUILD-FOLDER}
 program=$build/tests/bench/soft_rate

@@ -1,14 +1,13 @@
 /*
- * soft_rate [OPTION...]: commands a second that the software controller executes, and for
- * tests/bench/soft_cost.sh, which counts the instructions of poll_once() with callgrind, the same
- * without threads.
+ * soft_rate [OPTION...]: measures the commands per second of the software controller; without threads
+ * for tests/bench/soft_cost.sh, which counts the instructions of poll_once() with callgrind.
  *
- * The driver here does next to nothing, so that the controller is what is measured: all slots of
+ * The driver here has a very low cost, so that the controller is measured: all slots of
  * the submission queues hold commands from the start (random blocks), a batch of them is sent by
  * one doorbell, and a batch of completions is only looked at (phase and status), then released by
  * one doorbell. With --fresh each slot is written again before it is sent, as real drivers do.
  *
- *   --device SOFT    what follows "soft:"; null,size=64G
+ *   --device SOFT    device string after "soft:"; null,size=64G
  *   --queues N       queue pairs; 64
  *   --entries N      of each queue, a multiple of 32; 1024
  *   --depth N        commands outstanding per queue, a multiple of the batch; 512
@@ -34,13 +33,15 @@
 #include "nvme/ioqueues.h"
 #include "nvme/namespaces.h"
 #include "nvme/soft/internal.h"
+#include "tests/harness/error.h"
+#include "nvme/soft/options.h"
 
 #define BATCH_MAX 32u
 #define DRIVERS_MAX 16u
-#define PATIENCE_NS (20 * HR_NS_PER_S)
+#define TIMEOUT_NS (20 * HR_NS_PER_S)
 #define HUGE_PAGE ((size_t)2 << 20)
 
-struct wishes {
+struct request {
 	char device[HR_DEVICE_MAX];
 	uint32_t queues, entries, depth, batch, bytes, drivers;
 	bool write, mixed, fresh;
@@ -49,7 +50,7 @@ struct wishes {
 };
 
 struct queue {
-	struct hr_nvme_qp qp; /* for its creation only */
+	struct hr_nvme_qp qp; /* only for its creation */
 	uint32_t *sq_doorbell, *cq_doorbell;
 	struct hr_sqe *sq;
 	const struct hr_cqe *cq;
@@ -67,14 +68,14 @@ struct driver {
 struct bench {
 	struct queue queue[HR_SOFT_QUEUES];
 	struct driver driver[DRIVERS_MAX];
-	struct wishes wishes;
+	struct request request;
 	struct soft *soft;
 	struct hr_transport transport;
 	struct hr_region region;
 	struct hr_ctrl ctrl;
 	struct hr_ns ns;
-	uint64_t blocks, places; /* of a command; such pieces in the namespace */
-	uint32_t stop;		 /* atomic: send nothing more */
+	uint64_t blocks, places; /* bytes of a command; number of such pieces in the namespace */
+	uint32_t stop;		 /* atomic: send no more */
 	uint32_t giveup;	 /* atomic */
 };
 
@@ -94,12 +95,12 @@ static uint64_t next_random(uint64_t *state)
 
 /* ---- memory: admin queues, then per queue its rings, PRP lists and buffers */
 
-static size_t lists_bytes(const struct wishes *w)
+static size_t lists_bytes(const struct request *w)
 {
 	return w->bytes > 2 * HR_PAGE ? (size_t)w->depth * HR_PAGE : 0;
 }
 
-static size_t queue_bytes(const struct wishes *w)
+static size_t queue_bytes(const struct request *w)
 {
 	return hr_qp_sq_bytes(w->entries) + hr_qp_cq_bytes(w->entries) + lists_bytes(w) +
 	       (size_t)w->depth * w->bytes;
@@ -107,7 +108,7 @@ static size_t queue_bytes(const struct wishes *w)
 
 static void take_memory(struct bench *b)
 {
-	size_t bytes = HR_CTRL_ADMIN_BYTES + b->wishes.queues * queue_bytes(&b->wishes);
+	size_t bytes = HR_CTRL_ADMIN_BYTES + b->request.queues * queue_bytes(&b->request);
 	void *memory;
 
 	bytes = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
@@ -118,7 +119,7 @@ static void take_memory(struct bench *b)
 	memset(memory, 0, bytes);
 }
 
-/* ---- bring-up, by the driver that ships */
+/* ---- bring-up, by the product's driver */
 
 static void *poll_all(void *argument)
 {
@@ -132,30 +133,29 @@ static void *poll_all(void *argument)
 
 static void open_soft(struct bench *b)
 {
-	char message[HR_LOG_LINE_MAX] = "";
 	struct hr_soft_options options;
-	int err = hr_soft_parse(b->wishes.device, &options, message);
+	int err = hr_soft_parse(b->request.device, &options, test_error());
 
-	if (!err && !b->wishes.steps) {
-		err = hr_soft_open(&b->transport, &options, message);
+	if (!err && !b->request.steps) {
+		err = hr_soft_open(&b->transport, &options, test_error());
 		b->soft = b->transport.impl;
 		if (!err)
-			err = b->transport.ops->map(&b->transport, &b->region);
+			err = b->transport.ops->map(&b->transport, &b->region, NULL);
 	} else if (!err) {
-		err = soft_new(&b->soft, &options, message);
+		err = soft_new(&b->soft, &options, test_error());
 		if (!err)
 			b->soft->window[0] = (struct soft_window){ b->region.bus.addr,
 								   b->region.bytes, b->region.cpu };
 	}
 	if (err)
-		fail(message);
+		fail(test_error_text());
 	b->transport.bar = b->soft->bar;
 	b->transport.bar_bytes = b->soft->bar_bytes;
 }
 
 static void fill_ring(struct bench *b, struct queue *q, size_t lists, size_t data)
 {
-	const struct wishes *w = &b->wishes;
+	const struct request *w = &b->request;
 	uint64_t random = lists | 1;
 
 	for (uint32_t i = 0; i < w->entries; i++) {
@@ -181,7 +181,7 @@ static void fill_ring(struct bench *b, struct queue *q, size_t lists, size_t dat
 
 static void add_queue(struct bench *b, uint32_t i)
 {
-	const struct wishes *w = &b->wishes;
+	const struct request *w = &b->request;
 	const size_t sq = HR_CTRL_ADMIN_BYTES + i * queue_bytes(w);
 	const size_t cq = sq + hr_qp_sq_bytes(w->entries);
 	const size_t lists = cq + hr_qp_cq_bytes(w->entries);
@@ -193,7 +193,7 @@ static void add_queue(struct bench *b, uint32_t i)
 	if (!memory.table ||
 	    hr_qp_init(&q->qp, (uint16_t)(i + 1), w->entries, &memory, HR_NS_PER_S) != 0 ||
 	    hr_ctrl_create_qp(&b->ctrl, &q->qp, hr_region_bus(&b->region, sq),
-			      hr_region_bus(&b->region, cq)) != 0)
+			      hr_region_bus(&b->region, cq), NULL) != 0)
 		fail("cannot create a queue pair");
 	free(memory.table);
 	q->sq = memory.sq;
@@ -210,20 +210,21 @@ static void bring_up(struct bench *b)
 	uint32_t got;
 
 	open_soft(b);
-	if (b->wishes.steps && pthread_create(&poller, NULL, poll_all, b) != 0)
+	if (b->request.steps && pthread_create(&poller, NULL, poll_all, b) != 0)
 		fail("no thread");
-	if (hr_ctrl_open(&b->ctrl, &b->transport, &b->region, 0) != 0 ||
-	    hr_ctrl_identify_ns(&b->ctrl, 1, &b->ns) != 0 ||
-	    hr_ctrl_set_queues(&b->ctrl, b->wishes.queues, &got) != 0 || got < b->wishes.queues)
+	if (hr_ctrl_open(&b->ctrl, &b->transport, &b->region, 0, NULL) != 0 ||
+	    hr_ctrl_identify_ns(&b->ctrl, 1, &b->ns, NULL) != 0 ||
+	    hr_ctrl_set_queues(&b->ctrl, b->request.queues, &got, NULL) != 0 ||
+	    got < b->request.queues)
 		fail("cannot bring the controller up");
-	if (b->wishes.bytes >> b->ns.lba_shift > b->ns.blocks ||
-	    b->wishes.bytes > b->ctrl.max_transfer)
+	if (b->request.bytes >> b->ns.lba_shift > b->ns.blocks ||
+	    b->request.bytes > b->ctrl.max_transfer)
 		fail("--bytes: more than the namespace or one command holds");
-	b->blocks = b->wishes.bytes >> b->ns.lba_shift;
+	b->blocks = b->request.bytes >> b->ns.lba_shift;
 	b->places = b->ns.blocks / b->blocks;
-	for (uint32_t i = 0; i < b->wishes.queues; i++)
+	for (uint32_t i = 0; i < b->request.queues; i++)
 		add_queue(b, i);
-	if (b->wishes.steps) {
+	if (b->request.steps) {
 		__atomic_store_n(&b->stop, 1, __ATOMIC_RELEASE);
 		pthread_join(poller, NULL);
 		__atomic_store_n(&b->stop, 0, __ATOMIC_RELEASE);
@@ -232,14 +233,14 @@ static void bring_up(struct bench *b)
 
 /* ---- the driver */
 
-/* True once a whole batch has completed, well; it is released. */
-static bool reap(struct queue *q, const struct wishes *w)
+/* True once a whole batch has completed without an error; it is released. */
+static bool reap(struct queue *q, const struct request *w)
 {
 	uint32_t all = q->phase << 16, differs = 0;
 
 	if (!q->outstanding)
 		return false;
-	/* the last of the batch decides nearly always */
+	/* The last entry of the batch decides almost always. */
 	if ((__atomic_load_n(&q->cq[q->head + w->batch - 1].dw3, __ATOMIC_ACQUIRE) ^ all) >> 16 & 1)
 		return false;
 	for (uint32_t i = 0; i < w->batch; i++)
@@ -261,7 +262,7 @@ static bool reap(struct queue *q, const struct wishes *w)
 
 static bool submit(struct bench *b, struct queue *q, uint64_t *random)
 {
-	const struct wishes *w = &b->wishes;
+	const struct request *w = &b->request;
 
 	if (q->outstanding + w->batch > w->depth)
 		return false;
@@ -280,14 +281,14 @@ static bool submit(struct bench *b, struct queue *q, uint64_t *random)
 	return true;
 }
 
-/* A round over this driver's queues. */
+/* One round over this driver's queues. */
 static bool drive(struct driver *d, bool sending)
 {
 	struct bench *b = d->bench;
 	bool any = false;
 
-	for (uint32_t i = d->index; i < b->wishes.queues; i += b->wishes.drivers) {
-		any |= reap(&b->queue[i], &b->wishes);
+	for (uint32_t i = d->index; i < b->request.queues; i += b->request.drivers) {
+		any |= reap(&b->queue[i], &b->request);
 		while (sending && submit(b, &b->queue[i], &d->random))
 			any = true;
 	}
@@ -296,7 +297,7 @@ static bool drive(struct driver *d, bool sending)
 
 static bool busy(const struct bench *b)
 {
-	for (uint32_t i = 0; i < b->wishes.queues; i++)
+	for (uint32_t i = 0; i < b->request.queues; i++)
 		if (__atomic_load_n(&b->queue[i].outstanding, __ATOMIC_RELAXED))
 			return true;
 	return false;
@@ -322,20 +323,20 @@ static uint64_t total(const struct bench *b)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < b->wishes.queues; i++)
+	for (uint32_t i = 0; i < b->request.queues; i++)
 		sum += __atomic_load_n(&b->queue[i].done, __ATOMIC_RELAXED);
 	return sum;
 }
 
 static void drain(struct bench *b)
 {
-	const uint64_t end = hr_now_ns() + PATIENCE_NS;
+	const uint64_t end = hr_now_ns() + TIMEOUT_NS;
 
 	__atomic_store_n(&b->stop, 1, __ATOMIC_RELEASE);
 	while (busy(b) && hr_now_ns() < end)
 		hr_wait_ns(HR_NS_PER_MS);
 	__atomic_store_n(&b->giveup, 1, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < b->wishes.drivers; i++)
+	for (uint32_t i = 0; i < b->request.drivers; i++)
 		pthread_join(b->driver[i].thread, NULL);
 	if (busy(b))
 		fail("commands without completion");
@@ -343,13 +344,13 @@ static void drain(struct bench *b)
 
 static void start_drivers(struct bench *b)
 {
-	for (uint32_t i = 0; i < b->wishes.drivers; i++) {
+	for (uint32_t i = 0; i < b->request.drivers; i++) {
 		struct driver *d = &b->driver[i];
 
 		d->bench = b;
 		d->index = i;
 		d->random = i + 1;
-		if (!b->wishes.steps && pthread_create(&d->thread, NULL, drive_thread, d) != 0)
+		if (!b->request.steps && pthread_create(&d->thread, NULL, drive_thread, d) != 0)
 			fail("no thread");
 	}
 }
@@ -357,7 +358,7 @@ static void start_drivers(struct bench *b)
 /* The first tenth of the time is for warming up. */
 static void measure(struct bench *b)
 {
-	const struct wishes *w = &b->wishes;
+	const struct request *w = &b->request;
 	uint64_t began, commands;
 	double seconds, rate;
 
@@ -377,7 +378,7 @@ static void measure(struct bench *b)
 	       rate / 1e6 / b->soft->threads, rate * w->bytes / 1e9);
 }
 
-/* What callgrind counts. */
+/* callgrind counts the instructions of this function. */
 __attribute__((noipa)) static void poll_once(struct soft *soft)
 {
 	for (uint32_t i = 0; i < soft->threads; i++)
@@ -386,11 +387,11 @@ __attribute__((noipa)) static void poll_once(struct soft *soft)
 
 static void step(struct bench *b)
 {
-	const uint64_t end = hr_now_ns() + 60 * PATIENCE_NS;
+	const uint64_t end = hr_now_ns() + 60 * TIMEOUT_NS;
 
 	start_drivers(b);
-	while (total(b) < b->wishes.steps && hr_now_ns() < end) {
-		for (uint32_t i = 0; i < b->wishes.drivers; i++)
+	while (total(b) < b->request.steps && hr_now_ns() < end) {
+		for (uint32_t i = 0; i < b->request.drivers; i++)
 			drive(&b->driver[i], true);
 		poll_once(b->soft);
 	}
@@ -420,7 +421,7 @@ static const struct option options[] = {
 	{ "steps", required_argument, NULL, 't' },   { NULL, 0, NULL, 0 }
 };
 
-static void take_option(struct wishes *w, int option)
+static void take_option(struct request *w, int option)
 {
 	switch (option) {
 	case 'D':
@@ -470,23 +471,23 @@ int main(int argc, char **argv)
 	if (!b)
 		fail("no memory");
 	memset(b, 0, sizeof(*b));
-	b->wishes = (struct wishes){ .device = "null,size=64G",
-				     .queues = 64,
-				     .entries = 1024,
-				     .depth = 512,
-				     .batch = 32,
-				     .bytes = HR_PAGE,
-				     .drivers = 1,
-				     .seconds = 1 };
+	b->request = (struct request){ .device = "null,size=64G",
+				       .queues = 64,
+				       .entries = 1024,
+				       .depth = 512,
+				       .batch = 32,
+				       .bytes = HR_PAGE,
+				       .drivers = 1,
+				       .seconds = 1 };
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-		take_option(&b->wishes, option);
-	if (b->wishes.bytes % HR_PAGE || b->wishes.entries % b->wishes.batch ||
-	    b->wishes.depth % b->wishes.batch || b->wishes.depth >= b->wishes.entries)
+		take_option(&b->request, option);
+	if (b->request.bytes % HR_PAGE || b->request.entries % b->request.batch ||
+	    b->request.depth % b->request.batch || b->request.depth >= b->request.entries)
 		fail("--bytes: whole pages; --entries, --depth: multiples of --batch, depth below "
 		     "entries");
 	take_memory(b);
 	bring_up(b);
-	if (b->wishes.steps)
+	if (b->request.steps)
 		step(b);
 	else
 		measure(b);

@@ -8,7 +8,7 @@ trap 'rm -f "$file" "$file.time"' EXIT
 
 "$build/tests/bench/topo_gen" "$functions" >"$file"
 echo "capture: $functions functions, $(stat -c %s "$file") bytes"
-# best SECONDS and KiB of three runs of a command; its exit code is a verdict, not a failure
+# best COMMAND...: smallest time and memory of three runs; the exit code of topo is a verdict
 best() {
     for _ in 1 2 3; do
         /usr/bin/time -o "$file.time" -f '%e %M' "$@" >/dev/null 2>&1 || true

@@ -1,7 +1,7 @@
 /*
- * Write a large synthetic capture (lspci -xxxx form) to standard output:
+ * Writes a large synthetic capture (lspci -xxxx form) to standard output:
  *   topo_gen FUNCTIONS
- * Units of a root port, a switch with eight ports, two GPUs and six NVMe controllers; 25 units a
+ * A unit is a root port, a switch with eight ports, two GPUs and six NVMe controllers; 25 units per
  * domain. Used to measure `headrace topo --from`.
  */
 #include <stdint.h>

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Measures an appliance whose pipelines repeat: start delays, answers of `status`, CPU time when idle.
+
+life.py HEADRACE [SECONDS]      each of the four parts takes SECONDS (default 60)
+
+  idle           CPU time of supervisor and engine while nothing runs, in percent of a core
+  start          delay of starts of an idle appliance, every 200 ms: due to launch
+  start beside   the same beside a pipeline that runs all the time
+  status         answers of the control socket while that pipeline runs at full rate
+
+The ssds are software controllers in memory. The report is a table; docs: tests/bench/README.md.
+"""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+CONF = """
+appliance = {{ name = "life"; parallel = 2; log = "warn"; }};
+ssds = ( {{ name = "a"; device = "soft:memory,size=64M";
+           objects = ( {{ name = "in"; bytes = "256K"; }} ); }},
+         {{ name = "b"; device = "soft:memory,size=160M";
+           objects = ( {{ name = "big"; bytes = "128M"; }} ); }} );
+gpus = ( {{ name = "g"; device = "host:2"; }} );
+boot = {{ post = "off"; }};
+pipelines = (
+  {{ name = "short"; source = {{ object = "in"; ssd = "a"; }}; operator = "crc32c"; tile = "64K"; {short} }},
+  {{ name = "long"; source = {{ object = "big"; ssd = "b"; }}; operator = "crc32c"; verify = "off"; {long} }} );
+"""
+
+
+class Appliance:
+    def __init__(self, headrace, folder, short, long):
+        self.path = folder + "/x.conf"
+        with open(self.path, "w") as out:
+            out.write(CONF.format(short=short, long=long))
+        env = dict(os.environ, RUNTIME_DIRECTORY=folder)
+        self.socket = folder + "/life.sock"
+        self.process = subprocess.Popen(
+            [headrace, "boot", self.path], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+
+    def __enter__(self):
+        for _ in range(600):
+            try:
+                if "when" in self.status()["pipelines"][0]:
+                    return self
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise TimeoutError("the appliance does not come up")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def status(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.socket)
+            s.sendall(struct.pack("<4sHHII", b"HRCT", 1, 1, 0, 0))
+            head = self.receive(s, 16)
+            return json.loads(self.receive(s, struct.unpack("<4sHHII", head)[3]))
+
+    @staticmethod
+    def receive(s, count):
+        data = b""
+        while len(data) < count:
+            part = s.recv(count - len(data))
+            if not part:
+                raise OSError("the socket has closed")
+            data += part
+        return data
+
+    def cpu_s(self):
+        """CPU time of the supervisor and its engine."""
+        ticks = 0
+        for pid in (self.process.pid, self.status()["engine_pid"]):
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def row(name, values, unit):
+    values = sorted(values)
+    p = [values[min(len(values) - 1, int(len(values) * q))] for q in (0.5, 0.99)]
+    print(f"{name:<14} {len(values):>7} {p[0]:>10.3f} {p[1]:>10.3f} {values[-1]:>10.3f}  {unit}")
+
+
+def idle(headrace, folder, seconds):
+    with Appliance(headrace, folder, 'on = "request";', 'on = "request";') as a:
+        time.sleep(3)
+        before, began = a.cpu_s(), time.monotonic()
+        time.sleep(seconds)
+        percent = 100 * (a.cpu_s() - before) / (time.monotonic() - began)
+        print(f"{'idle':<14} {'':>7} {percent:>10.3f} {'':>10} {'':>10}  % of a core")
+
+
+def starts(headrace, folder, seconds, name, long):
+    with Appliance(headrace, folder, 'every = "200ms";', long) as a:
+        seen, delays, end = 0, [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            p = a.status()["pipelines"][0]
+            if p["starts_count"] != seen and "start_delay_us" in p:
+                seen = p["starts_count"]
+                delays.append(p["start_delay_us"] / 1000)
+            time.sleep(0.05)
+        row(name, delays[1:], "ms")
+
+
+def answers(headrace, folder, seconds):
+    with Appliance(headrace, folder, 'on = "request";', "forever = true;") as a:
+        times, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            began = time.monotonic()
+            a.status()
+            times.append(1000 * (time.monotonic() - began))
+            time.sleep(0.01)
+        row("status", times, "ms")
+
+
+def main():
+    headrace = os.path.abspath(sys.argv[1])
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
+    print(f"{'':<14} {'number':>7} {'p50':>10} {'p99':>10} {'most':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        idle(headrace, folder, seconds)
+        starts(headrace, folder, seconds, "start", 'on = "request";')
+        starts(headrace, folder, seconds, "start beside", "forever = true;")
+        answers(headrace, folder, seconds)
+
+
+if __name__ == "__main__":
+    main()
