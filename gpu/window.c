@@ -90,7 +90,7 @@ static int open_gdr(struct hr_gpu_window *w, const struct hr_gdr *gdr, char *why
 	int result, err;
 
 	if (!gdr) {
-		snprintf(why, WHY_MAX, "libgdrapi.so.2 is not there");
+		snprintf(why, WHY_MAX, "libgdrapi.so.2 is not installed");
 		return -ENOENT;
 	}
 	w->gdr = gdr;

@@ -220,7 +220,7 @@ void hr_bind_undo(struct hr_binding *b)
 		return;
 	err = hr_function_lock(b->bdf, &lock, NULL);
 	if (err == -EBUSY)
-		hr_warn("%s: is not given back to %s: another process drives it by now", b->bdf,
+		hr_warn("%s: is not given back to %s: another process drives it now", b->bdf,
 			b->driver[0] ? b->driver : "no driver");
 	else
 		put_back(b);

@@ -23,7 +23,7 @@
 #define BAR_ADDRESS 0xfffffff0u
 #define BAR_64 0x4u
 
-/* After the owner of a lock dies, its undo helper needs a moment before it closes the lock. */
+/* The undo helper closes a lock only after the steps that follow the death of the lock's owner. */
 #define LOCK_TRIES 20u
 #define LOCK_PAUSE_NS (50 * HR_NS_PER_MS)
 

@@ -95,9 +95,7 @@ static void read_gpu(struct hr_model *m, const struct nvml *n, const struct hr_f
 
 		if (n->state(device, i, &active) || !active || n->remote_type(device, i, &type))
 			continue;
-		/*
-		 * A switch may have no PCI function in this machine; its links count all the same.
-		 */
+		/* A switch may have no PCI function in this machine. Its links are counted, too. */
 		if (n->remote_pci(device, i, &info) && type != TYPE_SWITCH)
 			continue;
 		count_link(link, &used, hr_address(f), type, &info);

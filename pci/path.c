@@ -15,7 +15,8 @@ static bool is_yes(enum hr_verdict verdict)
 	return hr_verdict_order(verdict) <= hr_verdict_order(HR_RC_LISTED);
 }
 
-/* Weight of a finding against the direct path: any verdict weighs more than any doubt. */
+/* Weight of a finding against the direct path: a finding with a verdict always has a higher weight
+ * than one with only a doubt. */
 static unsigned weight(const struct hr_pair *p, const struct hr_finding *f)
 {
 	const struct hr_rule *r = &hr_rules[f->rule];

@@ -3,7 +3,7 @@
  *
  * The choice follows the verdict that `headrace topo` gives for the pair: direct for DIRECT and for
  * paths through a listed root complex, bounce for every other verdict. An unlisted root complex may
- * work, but the kernel does not list it, so the operator must choose it.
+ * work, but the kernel does not list it, so the configuration must require it.
  */
 #ifndef PCI_PATH_H
 #define PCI_PATH_H

@@ -49,7 +49,7 @@ static void run_step(const struct undo_step *d)
 	/* Attributes of sysfs are written without an offset, configuration space with one. */
 	if (d->offset ? pwrite(fd, d->bytes, d->size, (off_t)d->offset) < 0
 		      : write(fd, d->bytes, d->size) < 0)
-		(void)0; /* the parent is dead, so an error has no reader */
+		(void)0; /* the parent is dead, so an error cannot be reported */
 	close(fd);
 }
 

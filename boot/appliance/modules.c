@@ -111,7 +111,7 @@ static int load_one(void *to, const char *file)
 	snprintf(path, sizeof path, "%.240s/%.240s", file[0] == '/' ? "" : load->folder, file);
 	load->err = load_file(path, itself ? load->options : "");
 	if (load->err)
-		hr_error("module %s: %s: %s; the kernel log may say more", load->name, path,
+		hr_error("module %s: %s: %s; see the kernel log", load->name, path,
 			 strerror(-load->err));
 	return load->err;
 }

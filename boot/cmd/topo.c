@@ -509,11 +509,11 @@ static int show_view(struct hr_topo *t, const struct request *r)
 
 static int watch(struct hr_topo *t, const struct request *r)
 {
-	const struct hr_watch how = { .from = r->from,
-				      .html = r->html,
-				      .force = r->force,
-				      .json = strcmp(r->format, "json") == 0,
-				      .seconds = r->watch };
+	const struct hr_topo_watch how = { .from = r->from,
+					   .html = r->html,
+					   .force = r->force,
+					   .json = strcmp(r->format, "json") == 0,
+					   .seconds = r->watch };
 
 	return hr_topo_watch(t, &how);
 }

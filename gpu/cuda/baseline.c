@@ -175,7 +175,7 @@ static int join(struct sweep *s, uint32_t started)
 	}
 	if (s->lost)
 		return hr_cuda_fail(&s->gpu->cu, -ETIMEDOUT,
-				    "a read of the file has not come back after %llu ms",
+				    "a read of the file has not ended after %llu ms",
 				    (unsigned long long)(s->plan.timeout_ns / HR_NS_PER_MS));
 	for (uint32_t i = 0; i < started; i++)
 		if (s->reader[i].err)

@@ -480,10 +480,9 @@ static void cuda_close(struct hr_backend *b)
 		if (taken_down_in_time(cuda))
 			free(cuda);
 		else
-			hr_error(
-				"%s: the driver has not let go of the GPU after %llu s; its memory "
-				"stays in use until this process ends",
-				b->name, CLOSE_NS / HR_NS_PER_S);
+			hr_error("%s: the driver has not released the GPU after %llu s; its memory "
+				 "stays in use until this process ends",
+				 b->name, CLOSE_NS / HR_NS_PER_S);
 	}
 	memset(b, 0, sizeof *b);
 }
@@ -586,8 +585,8 @@ int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr
 	}
 	describe(b, cuda, max_blocks);
 	if (b->facts->time_limit)
-		hr_warn("%s: a display hangs on this GPU, and the driver ends what runs there for "
-			"some seconds; pipelines need another GPU, or no display",
+		hr_warn("%s: this GPU has a display, and the driver ends launches that run for some "
+			"seconds; use another GPU, or disconnect the display",
 			b->name);
 	return 0;
 }

@@ -40,9 +40,8 @@ static const char *resolve_all(struct hr_cufile *f, void *(*find)(const char *na
 
 static int refused(const char *what, struct hr_cufile_error error, struct hr_error *e)
 {
-	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
-		       "%s: error %d, CUDA error %d; cufile.log may say more", what, error.err,
-		       error.cu_err);
+	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "%s: error %d, CUDA error %d; see cufile.log",
+		       what, error.err, error.cu_err);
 }
 
 int hr_cufile_open(struct hr_cufile *f, int fd, struct hr_error *e)

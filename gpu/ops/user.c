@@ -177,14 +177,15 @@ static int take_file(int fd, struct stat *st, uint8_t **file, struct hr_error *e
 	if (!S_ISREG(st->st_mode))
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "is not a file");
 	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-			       "belongs to user %u, and headrace would run what that user writes; "
-			       "expected a file of root or of user %u, as which headrace runs",
-			       (unsigned)st->st_uid, (unsigned)geteuid());
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"belongs to user %u, so that user could change code that headrace "
+			"runs; expected a file of root or of user %u, as which headrace runs",
+			(unsigned)st->st_uid, (unsigned)geteuid());
 	if (st->st_mode & S_IWOTH)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-			       "may be written by everyone (mode %03o), and headrace would run "
-			       "what they write; chmod o-w it",
+			       "may be written by every user (mode %03o), so every user could "
+			       "change code that headrace runs; chmod o-w it",
 			       st->st_mode & 0777);
 	if (st->st_size > (off_t)HR_OP_FILE_MAX)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "has %lld bytes, expected at most %u",

@@ -94,14 +94,14 @@ int hr_op_file_check(const uint8_t *file, size_t bytes, struct hr_error *e)
 	if (!within(bytes, head.e_phoff, (uint64_t)head.e_phnum * sizeof(Elf64_Phdr)) ||
 	    !within(bytes, head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize))
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-			       "is cut off: it has %zu bytes and says that it has more", bytes);
+			       "is cut off: it has %zu bytes and its headers describe more", bytes);
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		Elf64_Phdr p;
 
 		memcpy(&p, file + head.e_phoff + i * sizeof p, sizeof p);
 		if (!within(bytes, p.p_offset, p.p_filesz))
 			return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-				       "is cut off: it has %zu bytes and says that it has more",
+				       "is cut off: it has %zu bytes and its headers describe more",
 				       bytes);
 		if (p.p_type == PT_NOTE && !found)
 			found = find_note(file + p.p_offset, p.p_filesz, &note);

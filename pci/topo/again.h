@@ -8,8 +8,9 @@
 #include "pci/topo/model.h"
 
 /*
- * True when two statements about one function cannot both be true of one machine at one moment.
- * `text` then names the fact and both values. Facts that change without a reboot are not compared.
+ * True when two statements about one function contradict each other, as statements of one machine
+ * at one moment. `text` then names the fact and both values. Facts that change without a reboot are
+ * not compared.
  */
 bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text,
 		       size_t capacity);

@@ -339,7 +339,7 @@ void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix)
 	m->regrouped = fix->count != 0;
 }
 
-/* A mounted disk whose path to a GPU the fix would change during use. */
+/* Find a mounted disk whose path to a GPU the fix would change. */
 static int32_t busy_disk(const struct hr_topology *e)
 {
 	struct hr_pair p;

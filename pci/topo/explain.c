@@ -115,11 +115,11 @@ static bool is_assumed(const struct hr_derived *d)
 static void put_acs_list(const struct context *c, bool (*test)(const struct hr_derived *d))
 {
 	int32_t path[2 * HR_DEPTH_MAX + 1];
-	unsigned n = hr_path(c->e->m, c->p->gpu, c->p->common, path, HR_DEPTH_MAX);
+	unsigned n = hr_functions_below(c->e->m, c->p->gpu, c->p->common, path, HR_DEPTH_MAX);
 	size_t used = 0;
 	char bdf[HR_BDF_MAX];
 
-	n += hr_path(c->e->m, c->p->ssd, c->p->common, path + n, HR_DEPTH_MAX);
+	n += hr_functions_below(c->e->m, c->p->ssd, c->p->common, path + n, HR_DEPTH_MAX);
 	if (c->p->common != HR_NO_FN)
 		path[n++] = c->p->common;
 	c->to[0] = '\0';
@@ -254,8 +254,8 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(gpu, bdf));
 	else if (n == 3 && memcmp(word, "ssd", 3) == 0)
 		snprintf(c->to, c->capacity, "%s", hr_bdf(ssd, bdf));
-	else if (n == 4 && memcmp(word, "turn", 4) == 0)
-		snprintf(c->to, c->capacity, "%s", hr_bdf(at(c, c->p->ssd_turn), bdf));
+	else if (n == 5 && memcmp(word, "child", 5) == 0)
+		snprintf(c->to, c->capacity, "%s", hr_bdf(at(c, c->p->ssd_child), bdf));
 	else if (n == 5 && memcmp(word, "group", 5) == 0)
 		put_group(c);
 	else if (n == 5 && memcmp(word, "slots", 5) == 0)

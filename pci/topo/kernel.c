@@ -22,9 +22,9 @@ static const struct hr_fn *host_bridge_dev(const struct hr_topology *e, int32_t 
 }
 
 /*
- * True when the capture does not identify the host bridge. A title without numbers whose name is
- * not in the table does not. An lspci capture whose bus 0 does not begin at 00.0 may lack functions
- * that the kernel checks.
+ * True when the capture does not identify the host bridge. A title without numbers identifies it
+ * only when its name is in the table. An lspci capture whose bus 0 does not begin at 00.0 may lack
+ * functions that the kernel checks.
  */
 static bool host_is_unread(const struct hr_topology *e, int32_t host)
 {
@@ -124,8 +124,8 @@ static void walk(const struct hr_topology *e, struct hr_pair *p)
 		p->distance++;
 	}
 	p->common = a;
-	p->gpu_turn = a_under;
-	p->ssd_turn = b_under;
+	p->gpu_child = a_under;
+	p->ssd_child = b_under;
 	if (a != HR_NO_FN)
 		flags |= fn[a].flags;
 	take_flags(p, flags);

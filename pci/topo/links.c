@@ -1,4 +1,6 @@
-/* Links between GPUs other than PCI Express, and the system's other names of a function. */
+/*
+ * Links between GPUs that are not PCI Express, and further names that the system gives a function.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -30,7 +30,7 @@ struct pass {
 
 struct dump {
 	struct hr_model *m;
-	struct hr_stream *s;
+	struct hr_capture_stream *s;
 	struct hr_fn *f; /* NULL between devices */
 	/* when f is a second statement in `again`: the function it repeats; else NULL */
 	struct hr_fn *known;
@@ -280,7 +280,7 @@ static int check_limits(struct dump *d)
 	return 0;
 }
 
-int hr_read_lspci(struct hr_model *m, struct hr_stream *s)
+int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
 {
 	struct dump d = { .m = m, .s = s };
 	size_t length;
@@ -288,7 +288,7 @@ int hr_read_lspci(struct hr_model *m, struct hr_stream *s)
 	int err = 0;
 
 	snprintf(m->input, sizeof m->input, "lspci dump");
-	while (!err && (line = hr_stream_line(s, &length))) {
+	while (!err && (line = hr_capture_stream_line(s, &length))) {
 		if (s->cut)
 			d.cut_line = s->line;
 		if (length && line[length - 1] == '\r')

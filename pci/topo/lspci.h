@@ -7,6 +7,6 @@
 #include "pci/topo/source.h"
 
 /* Read all functions of a text. Returns as hr_source_open(); does not link the model. */
-int hr_read_lspci(struct hr_model *m, struct hr_stream *s);
+int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s);
 
 #endif

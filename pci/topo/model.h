@@ -102,7 +102,7 @@ enum hr_src {
 	X(GROUP, "iommu_group", 0)                                                                \
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
 	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
-	X(STACKED, "stacked", 0)       /* and md or dm stand between them */                      \
+	X(STACKED, "stacked", 0)       /* md or dm is between that file system and the disk */    \
 	X(GPU, "gpu", 0)	       /* 1: the source calls it a GPU, whatever its class */
 
 enum hr_fact_id {

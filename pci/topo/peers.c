@@ -9,7 +9,7 @@
 
 static const char *const word[HR_PEER_KINDS] = { "GPU", "NVME", "NIC" };
 
-const char *hr_peer_word(enum hr_peer_kind kind)
+const char *hr_peer_word(enum hr_topo_peer_kind kind)
 {
 	return word[kind];
 }
@@ -35,9 +35,9 @@ unsigned hr_peer_kinds(const char *list)
 	}
 }
 
-static void add(struct hr_peers *peers, int32_t fn, enum hr_peer_kind kind)
+static void add(struct hr_topo_peers *peers, int32_t fn, enum hr_topo_peer_kind kind)
 {
-	peers->peer[peers->count++] = (struct hr_peer){ fn, kind, peers->by_kind[kind]++ };
+	peers->peer[peers->count++] = (struct hr_topo_peer){ fn, kind, peers->by_kind[kind]++ };
 }
 
 /* A network card that the command line names as a GPU or an SSD is not listed as a network card. */
@@ -70,10 +70,10 @@ static struct hr_topology *engine_of(const struct hr_topology *e, struct hr_mode
 	return other && hr_topology_init(other, m, &opt) == 0 ? other : NULL;
 }
 
-int hr_peers_init(struct hr_peers *peers, const struct hr_topology *e, struct hr_model *m,
+int hr_peers_init(struct hr_topo_peers *peers, const struct hr_topology *e, struct hr_model *m,
 		  unsigned kinds)
 {
-	*peers = (struct hr_peers){ .topology = e };
+	*peers = (struct hr_topo_peers){ .topology = e };
 	peers->peer = hr_model_alloc(m, (m->count + e->gpus + e->ssds + 1) * sizeof *peers->peer);
 	peers->gpus = engine_of(e, m, HR_MODE_GPU);
 	peers->nics = engine_of(e, m, HR_MODE_KERNEL);
@@ -99,7 +99,7 @@ static void take(struct hr_peer_pair *out, const struct hr_pair *p)
 	out->rule = p->rule;
 }
 
-static void kernel_verdict_only(const struct hr_peers *peers, struct hr_peer_pair *out)
+static void kernel_verdict_only(const struct hr_topo_peers *peers, struct hr_peer_pair *out)
 {
 	out->by = peers->topology;
 	out->to_a.gpu = out->a.fn;
@@ -107,7 +107,7 @@ static void kernel_verdict_only(const struct hr_peers *peers, struct hr_peer_pai
 	hr_pair_evaluate_kernel(peers->topology, &out->to_a);
 }
 
-void hr_peers_evaluate(const struct hr_peers *peers, uint32_t i, uint32_t j,
+void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j,
 		       struct hr_peer_pair *out)
 {
 	bool swap = peers->peer[i].kind > peers->peer[j].kind;
@@ -138,7 +138,8 @@ void hr_peers_evaluate(const struct hr_peers *peers, uint32_t i, uint32_t j,
 			     hr_address(&e->m->fn[out->b.fn]), &out->fabric, &out->through_switch);
 }
 
-const char *hr_peer_distance(const struct hr_peers *peers, const struct hr_peer_pair *p, char *text)
+const char *hr_peer_distance(const struct hr_topo_peers *peers, const struct hr_peer_pair *p,
+			     char *text)
 {
 	if (p->links)
 		snprintf(text, 16, "%s%u", p->fabric == HR_XGMI ? "XGMI" : "NV", p->links);

@@ -44,8 +44,8 @@ uint8_t hr_pair_rc_unlisted(const struct hr_topology *e, const struct hr_pair *p
 }
 
 /*
- * Translated requests go up regardless of ACS. They have a rule of their own, because clearing ACS
- * does not help.
+ * Translated requests go up regardless of ACS. They have a rule of their own, because the remedy of
+ * the ACS rules, clearing ACS, does not help.
  */
 uint8_t hr_pair_redir_listed(const struct hr_topology *e, const struct hr_pair *p)
 {
@@ -79,7 +79,7 @@ uint8_t hr_pair_cut(const struct hr_topology *e, const struct hr_pair *p)
 
 uint8_t hr_pair_pch_peers(const struct hr_topology *e, const struct hr_pair *p)
 {
-	return apart(p) && !p->cut && e->derived[p->gpu_turn].pch && e->derived[p->ssd_turn].pch
+	return apart(p) && !p->cut && e->derived[p->gpu_child].pch && e->derived[p->ssd_child].pch
 		       ? ALL
 		       : 0;
 }
@@ -101,7 +101,8 @@ uint8_t hr_pair_switch_link(const struct hr_topology *e, const struct hr_pair *p
 
 /* ---- windows */
 
-/* The flows to a target that pass this bridge above it: all flows when it is below the turn. */
+/* The flows to a target that pass this bridge above it: all flows when it is below the common
+ * bridge. */
 static uint8_t passing(const struct hr_topology *e, const struct hr_pair *p, int32_t bridge,
 		       uint8_t flows)
 {
@@ -194,8 +195,8 @@ static uint8_t egress(const struct hr_topology *e, const struct hr_pair *p, bool
 
 	if (apart(p))
 		return 0;
-	gpu = egress_hits(e, p->gpu_turn, p->ssd_turn, &gpu_unread);
-	ssd = egress_hits(e, p->ssd_turn, p->gpu_turn, &ssd_unread);
+	gpu = egress_hits(e, p->gpu_child, p->ssd_child, &gpu_unread);
+	ssd = egress_hits(e, p->ssd_child, p->gpu_child, &ssd_unread);
 	if (want_unread)
 		return (uint8_t)((gpu_unread ? F1 | F4 : 0) | (ssd_unread ? F2 | F3 : 0));
 	return (uint8_t)((gpu ? F1 | F4 : 0) | (ssd ? F2 | F3 : 0));
@@ -245,8 +246,8 @@ uint8_t hr_pair_blocking_unread(const struct hr_topology *e, const struct hr_pai
 uint8_t hr_pair_translated(const struct hr_topology *e, const struct hr_pair *p)
 {
 	return !apart(p) && ats_on(e, p->gpu) && ats_on(e, p->ssd) &&
-			       hr_has(fn(e, p->gpu_turn), HR_F_ACS_CTL, HR_ACS_DT) &&
-			       hr_has(fn(e, p->ssd_turn), HR_F_ACS_CTL, HR_ACS_DT)
+			       hr_has(fn(e, p->gpu_child), HR_F_ACS_CTL, HR_ACS_DT) &&
+			       hr_has(fn(e, p->ssd_child), HR_F_ACS_CTL, HR_ACS_DT)
 		       ? ALL
 		       : 0;
 }
@@ -278,7 +279,7 @@ uint8_t hr_pair_boot_redirects(const struct hr_topology *e, const struct hr_pair
 
 uint8_t hr_pair_root_redirect(const struct hr_topology *e, const struct hr_pair *p)
 {
-	bool redirect = e->derived[p->gpu_turn].redirect || e->derived[p->ssd_turn].redirect;
+	bool redirect = e->derived[p->gpu_child].redirect || e->derived[p->ssd_child].redirect;
 
 	return apart(p) && !p->cut && redirect && hr_raw(e) && e->iommu == HR_IOMMU_ON ? ALL : 0;
 }

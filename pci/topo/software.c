@@ -47,10 +47,10 @@ enum hr_product hr_product_of(const struct hr_fn *gpu)
 
 /* ---- single requirements */
 
-static void need(struct hr_need *n, const char *what, enum hr_answer answer, const char *text,
+static void need(struct hr_need *n, const char *what, enum hr_met met, const char *text,
 		 const char *fix)
 {
-	*n = (struct hr_need){ .what = what, .answer = answer, .fix = fix };
+	*n = (struct hr_need){ .what = what, .met = met, .fix = fix };
 	snprintf(n->text, sizeof n->text, "%s", text);
 }
 
@@ -58,10 +58,10 @@ static void need_product(const struct hr_fn *gpu, struct hr_need *n)
 {
 	static const char *const text[] = { "not known by its name", "consumer (GeForce, TITAN)",
 					    "data center or professional" };
-	static const enum hr_answer answer[] = { HR_UNSURE, HR_NO, HR_YES };
+	static const enum hr_met met[] = { HR_UNSURE, HR_NO, HR_YES };
 	enum hr_product product = hr_product_of(gpu);
 
-	need(n, "product line", answer[product], text[product],
+	need(n, "product line", met[product], text[product],
 	     "a data-center or professional card; GPUDirect is not supported on others");
 }
 
@@ -261,27 +261,27 @@ bool hr_software_known(const struct hr_system *sys)
 	return sys->nvidia[0] || sys->nvidia_keys[0] || sys->multipath.source;
 }
 
-enum hr_answer hr_cufile_p2pdma(const struct hr_topology *e, int32_t gpu, int32_t ssd,
-				struct hr_need *missing)
+enum hr_met hr_cufile_p2pdma(const struct hr_topology *e, int32_t gpu, int32_t ssd,
+			     struct hr_need *missing)
 {
 	struct hr_need rows[2 * HR_NEEDS_MAX];
 	unsigned n;
-	enum hr_answer answer = HR_YES;
+	enum hr_met met = HR_YES;
 
 	if (!is_nvidia(&e->m->fn[gpu]) || !hr_software_known(&e->m->sys))
 		return HR_UNSURE;
 	n = hr_software_gpu(e, gpu, rows);
 	n += hr_software_ssd(e, ssd, rows + n);
 	for (unsigned i = 0; i < n; i++) {
-		if (rows[i].answer != HR_NO || strcmp(rows[i].what, "nvidia-fs") == 0)
+		if (rows[i].met != HR_NO || strcmp(rows[i].what, "nvidia-fs") == 0)
 			continue;
 		*missing = rows[i];
 		return HR_NO;
 	}
 	for (unsigned i = 0; i < n; i++)
-		if (rows[i].answer == HR_UNSURE &&
+		if (rows[i].met == HR_UNSURE &&
 		    (strcmp(rows[i].what, "driver") == 0 || strcmp(rows[i].what, "kernel") == 0 ||
 		     strcmp(rows[i].what, "nvme multipath") == 0))
-			answer = HR_UNSURE;
-	return answer;
+			met = HR_UNSURE;
+	return met;
 }

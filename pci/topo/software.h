@@ -11,7 +11,7 @@
 
 #include "pci/topo/verdict.h"
 
-enum hr_answer { HR_UNSURE, HR_NO, HR_YES };
+enum hr_met { HR_UNSURE, HR_NO, HR_YES };
 
 enum hr_product { HR_PRODUCT_UNKNOWN, HR_PRODUCT_CONSUMER, HR_PRODUCT_PROFESSIONAL };
 
@@ -21,12 +21,12 @@ enum hr_product { HR_PRODUCT_UNKNOWN, HR_PRODUCT_CONSUMER, HR_PRODUCT_PROFESSION
  */
 enum hr_product hr_product_of(const struct hr_fn *gpu);
 
-/* One requirement and its answer. */
+/* One requirement, and whether it is met. */
 struct hr_need {
-	const char *what;      /* "product line", "nvidia-fs", ... */
-	enum hr_answer answer; /* HR_UNSURE: a fact is missing or not relevant here */
-	char text[128];	       /* the finding */
-	const char *fix;       /* remedy when the answer is HR_NO; NULL: none */
+	const char *what; /* "product line", "nvidia-fs", ... */
+	enum hr_met met;  /* HR_UNSURE: a fact is missing or not relevant here */
+	char text[128];	  /* the finding */
+	const char *fix;  /* remedy when met is HR_NO; NULL: none */
 };
 #define HR_NEEDS_MAX 12u
 
@@ -44,7 +44,7 @@ bool hr_software_known(const struct hr_system *sys);
  * Whether the software allows cuFile to use PCI P2PDMA for the pair. For HR_NO, *missing is the
  * first requirement that is not met.
  */
-enum hr_answer hr_cufile_p2pdma(const struct hr_topology *e, int32_t gpu, int32_t ssd,
-				struct hr_need *missing);
+enum hr_met hr_cufile_p2pdma(const struct hr_topology *e, int32_t gpu, int32_t ssd,
+			     struct hr_need *missing);
 
 #endif

@@ -20,7 +20,7 @@
 #define TAR_MAX HR_UNPACKED_MAX
 
 /* Move the unread bytes to the front and read more. */
-static void refill(struct hr_stream *s)
+static void refill(struct hr_capture_stream *s)
 {
 	ssize_t n;
 
@@ -42,7 +42,7 @@ static void refill(struct hr_stream *s)
 		s->to += (size_t)n;
 }
 
-char *hr_stream_line(struct hr_stream *s, size_t *length)
+char *hr_capture_stream_line(struct hr_capture_stream *s, size_t *length)
 {
 	size_t scanned = 0;
 
@@ -96,7 +96,7 @@ static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
  * Read the whole file, for formats that are not read line by line. *whole has a NUL at its end.
  * -ENOMEM; -EFBIG: as large as the limit, or larger.
  */
-static int read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, char **whole,
+static int read_whole(struct hr_model *m, struct hr_capture_stream *s, size_t limit, char **whole,
 		      size_t *size)
 {
 	ssize_t n = 1;
@@ -118,7 +118,7 @@ static int read_whole(struct hr_model *m, struct hr_stream *s, size_t limit, cha
 	return *size < limit ? 0 : -EFBIG;
 }
 
-static int read_plain(struct hr_model *m, struct hr_stream *s)
+static int read_plain(struct hr_model *m, struct hr_capture_stream *s)
 {
 	const char *head = s->buffer + s->from;
 	const size_t have = s->to - s->from, limit = is_tar(head, have) ? TAR_MAX : XML_MAX;
@@ -139,9 +139,9 @@ static int read_plain(struct hr_model *m, struct hr_stream *s)
 	return hr_read_xml(m, whole, size);
 }
 
-static int read_formats(struct hr_model *m, struct hr_stream *s)
+static int read_formats(struct hr_model *m, struct hr_capture_stream *s)
 {
-	struct hr_stream plain = { .fd = -1 };
+	struct hr_capture_stream plain = { .fd = -1 };
 	const struct hr_packer *packer = hr_packed_by(s->buffer + s->from, s->to - s->from);
 	int err;
 
@@ -171,7 +171,7 @@ static int finish(struct hr_model *m, const char *path, int err)
 
 static int read_fd(struct hr_model *m, int fd)
 {
-	struct hr_stream s = { .fd = fd, .capacity = STREAM_BYTES };
+	struct hr_capture_stream s = { .fd = fd, .capacity = STREAM_BYTES };
 
 	s.buffer = hr_model_alloc(m, STREAM_BYTES);
 	if (!s.buffer)
@@ -205,7 +205,7 @@ int hr_source_open(struct hr_model *m, const char *path)
 
 int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size)
 {
-	struct hr_stream s = { .fd = -1, .capacity = size + 2, .to = size };
+	struct hr_capture_stream s = { .fd = -1, .capacity = size + 2, .to = size };
 
 	s.buffer = hr_model_alloc(m, size + 2);
 	if (!s.buffer)

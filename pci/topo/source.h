@@ -23,19 +23,19 @@
  */
 int hr_source_open(struct hr_model *m, const char *path);
 
-/* The same for bytes in memory (not for directories); texts of errors begin with `path`. */
+/* The same for bytes in memory (not for directories); `path` begins the texts of errors. */
 int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size);
 
 /* ---- readers, for hr_source_open() and tests ---- */
 
 /* A stream of bytes: a buffer of bytes read ahead, then a file descriptor (-1: none). */
-struct hr_stream {
+struct hr_capture_stream {
 	int fd;
 	char *buffer;
 	size_t capacity, from, to;
 	bool ended;
 	int error;     /* -errno of read */
-	unsigned line; /* number of the line that hr_stream_line() returned last */
+	unsigned line; /* number of the line that hr_capture_stream_line() returned last */
 	bool cut;      /* that line had no newline */
 };
 
@@ -43,6 +43,6 @@ struct hr_stream {
  * Next line without its newline, valid until the next call. NULL at the end, after an error, or
  * when the line does not fit the buffer (error -EMSGSIZE).
  */
-char *hr_stream_line(struct hr_stream *s, size_t *length);
+char *hr_capture_stream_line(struct hr_capture_stream *s, size_t *length);
 
 #endif

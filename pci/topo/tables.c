@@ -5,8 +5,8 @@
 #define V HR_KERNEL_VERSION
 
 /*
- * drivers/pci/p2pdma.c. `since` is from the history of the file where marked, else the oldest
- * kernel source checked that has the row.
+ * drivers/pci/p2pdma.c. `since` is from the history of the file where marked; otherwise it is the
+ * oldest of the checked kernel sources that has the row.
  */
 const struct hr_listed hr_listed_bridges[] = {
 	{ 0x1022, 0x1450, 0x1450, true, V(5, 2), "AMD Zen root complex (until 5.8)" },
@@ -73,8 +73,8 @@ static const struct {
 	{ HR_DEV_PCH_PORT, 0x8086, 0xa2e7, 0xa2ee },
 	{ HR_DEV_PCH_PORT, 0x8086, 0x9d10, 0x9d1b },
 	/*
-	 * Later chipsets have ACS of their own and are in none of the kernel's lists; numbers from
-	 * pci.ids.
+	 * Later chipsets implement ACS as specified, so the kernel has no list of them; numbers
+	 * from pci.ids.
 	 */
 	{ HR_DEV_PCH_LATER, 0x8086, 0xa190, 0xa19f }, /* C620 */
 	{ HR_DEV_PCH_LATER, 0x8086, 0xa1e7, 0xa1ea },

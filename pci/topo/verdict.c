@@ -367,8 +367,8 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 /* ---- evaluating pairs */
 
 /*
- * Collect the rules that match between an endpoint and the turn; returns the smallest payload of
- * the ports.
+ * Collect the rules that match between an endpoint and the common bridge; returns the smallest
+ * payload of the ports.
  */
 static uint32_t gather(const struct hr_topology *e, const struct hr_pair *p, int32_t from,
 		       struct hr_hits *hits)
@@ -386,7 +386,7 @@ static uint32_t gather(const struct hr_topology *e, const struct hr_pair *p, int
 /* Find the flows that go up although there is a common bridge (PCIe Base 6.12.3). */
 static void find_redirects(const struct hr_topology *e, struct hr_pair *p)
 {
-	const struct hr_fn *gpu = &e->m->fn[p->gpu_turn], *ssd = &e->m->fn[p->ssd_turn];
+	const struct hr_fn *gpu = &e->m->fn[p->gpu_child], *ssd = &e->m->fn[p->ssd_child];
 
 	if (p->cut) /* the bridge where they meet may be missing */
 		return;
@@ -401,7 +401,8 @@ static void find_redirects(const struct hr_topology *e, struct hr_pair *p)
 	/* A switch cannot route IOVAs: they go up to be translated (rule I5). */
 	if (hr_translated(e, p))
 		p->climbs = p->redirected = ALL;
-	/* A port other than those of the turn redirects, so the flow that goes up is not known. */
+	/* A port other than the two below the common bridge redirects, so the flow that goes up is
+	 * not known. */
 	p->up = p->redirected || !p->any_redirect ? p->redirected : ALL;
 }
 
@@ -495,8 +496,9 @@ static void apply_above(const struct hr_topology *e, struct hr_pair *p)
 }
 
 /*
- * An ACS bit can be assigned to a flow only at the turn of the path. The kernel refuses a pair for
- * any bit on any port. Where the two differ, the verdict is not better than the kernel's.
+ * An ACS bit can be assigned to a flow only at the two ports below the common bridge. The kernel
+ * refuses a pair for any bit on any port. Where the two results differ, the verdict is not better
+ * than the kernel's.
  */
 static void apply_union(struct hr_pair *p)
 {
@@ -548,7 +550,8 @@ void hr_pair_evaluate(const struct hr_topology *e, int32_t gpu, int32_t ssd, str
 	hr_pair_evaluate_flows(e, gpu, ssd, hr_mode_flows(e->opt.mode), p);
 }
 
-unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out, unsigned max)
+unsigned hr_functions_below(const struct hr_model *m, int32_t from, int32_t common, int32_t *out,
+			    unsigned max)
 {
 	unsigned n = 0;
 

@@ -240,20 +240,20 @@ struct hr_topology {
 };
 
 struct hr_pair {
-	int32_t gpu, ssd;	    /* functions */
-	int32_t common;		    /* lowest common bridge or HR_NO_FN */
-	int32_t gpu_turn, ssd_turn; /* functions just below `common`; root ports without one */
-	uint16_t distance;	    /* number of steps, as the kernel counts */
-	uint8_t climbs;		    /* flows whose requests go up to the root complex */
-	uint8_t redirected;	    /* flows that ACS sends up, including completions */
-	uint8_t up;		    /* flows that may pass the bridges above the common one */
-	bool any_redirect;	    /* any port of the path redirects, as in rule A1 */
-	bool kernel_redirect;	    /* the same, as the kernel reads it */
-	bool unread_redirect;	    /* or ACS was not read */
-	bool boot_redirect;	    /* any_redirect after topology.boot */
-	bool acs_assumed;	    /* any_redirect depends on the firmware's assumed value */
-	bool unread_port;	    /* like unread_redirect, for bridges only */
-	bool cut;		    /* bridges above one of them are not in the capture */
+	int32_t gpu, ssd;	      /* functions */
+	int32_t common;		      /* lowest common bridge or HR_NO_FN */
+	int32_t gpu_child, ssd_child; /* functions just below `common`; root ports without one */
+	uint16_t distance;	      /* number of steps, as the kernel counts */
+	uint8_t climbs;		      /* flows whose requests go up to the root complex */
+	uint8_t redirected;	      /* flows that ACS sends up, including completions */
+	uint8_t up;		      /* flows that may pass the bridges above the common one */
+	bool any_redirect;	      /* any port of the path redirects, as in rule A1 */
+	bool kernel_redirect;	      /* the same, as the kernel reads it */
+	bool unread_redirect;	      /* or ACS was not read */
+	bool boot_redirect;	      /* any_redirect after topology.boot */
+	bool acs_assumed;	      /* any_redirect depends on the firmware's assumed value */
+	bool unread_port;	      /* like unread_redirect, for bridges only */
+	bool cut;		      /* bridges above one of them are not in the capture */
 	bool same_host;
 	bool listed;	  /* root complex allowed by the kernel's rules */
 	bool host_unread; /* the capture does not identify the root complex */
@@ -306,8 +306,8 @@ bool hr_rule_counts(const struct hr_rule *r, const struct hr_pair *p);
 uint8_t hr_flows_above(const struct hr_pair *p, const struct hr_rule *r, bool common);
 
 /* Functions from the endpoint up to, but without, the common bridge. Returns their number. */
-unsigned hr_path(const struct hr_model *m, int32_t from, int32_t common, int32_t *out,
-		 unsigned max);
+unsigned hr_functions_below(const struct hr_model *m, int32_t from, int32_t common, int32_t *out,
+			    unsigned max);
 
 static inline bool hr_hit(const struct hr_hits *h, unsigned rule)
 {

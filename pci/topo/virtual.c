@@ -6,7 +6,8 @@
 
 #include "pci/topo/fields.h"
 
-/* Limit of the VFs that all physical functions claim; a real machine has one claim per function. */
+/* Limit of the sum of the VFs that all physical functions describe; in a real machine each VF has
+ * one physical function. */
 #define CLAIMS_MAX (16u << 20)
 
 static uint32_t routing_id(const struct hr_fn *f)

@@ -185,7 +185,7 @@ public() {
     file=public.op conf ''
     cp "$SCRATCH/histogram.op" "$SCRATCH/public.op"
     chmod 777 "$SCRATCH/public.op"
-    exits 2 check "$SCRATCH/x.conf" && warns "may be written by everyone (mode 777)"
+    exits 2 check "$SCRATCH/x.conf" && warns "may be written by every user (mode 777)"
 }
 
 wrong_name() {

@@ -12,7 +12,7 @@
  */
 int hr_topo_evaluate(const struct hr_topo *t, struct hr_topology *e, struct hr_model *m);
 
-/* The first name that the user gives both as a GPU and, in any form, as an SSD; NULL: none. */
+/* The first function that the user names both as a GPU and, in any form, as an SSD; NULL: none. */
 const char *hr_topo_both(const struct hr_topo *t);
 
 /* "GPU0" or "NVME3": the name of an evaluated function in tables; text[16]. */

@@ -97,7 +97,7 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 static void put_path(const struct hr_topo *t, const struct hr_pair *p)
 {
 	int32_t path[HR_DEPTH_MAX + 1];
-	unsigned n = hr_path(&t->model, p->gpu, p->common, path, HR_DEPTH_MAX + 1);
+	unsigned n = hr_functions_below(&t->model, p->gpu, p->common, path, HR_DEPTH_MAX + 1);
 
 	fputs("\nhops, from the GPU up and down to the SSD:\n", t->out);
 	for (unsigned i = 0; i < n; i++)
@@ -110,7 +110,7 @@ static void put_path(const struct hr_topo *t, const struct hr_pair *p)
 			t->model.host[t->model.fn[p->gpu].host].bus,
 			t->model.host[t->model.fn[p->ssd].host].domain,
 			t->model.host[t->model.fn[p->ssd].host].bus);
-	n = hr_path(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
+	n = hr_functions_below(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
 	while (n--)
 		put_hop(t, path[n], n ? "" : "SSD");
 }

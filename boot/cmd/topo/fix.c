@@ -185,10 +185,9 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 {
 	if (after->count == before->count)
 		return;
-	fputs("  The corner that is given up: without redirect GPU and SSD may share an IOMMU "
-	      "group, "
-	      "and a GPU on its own\n  driver then keeps VFIO from the SSD. setpci leaves the "
-	      "groups of boot in place, though they no longer isolate.\n",
+	fputs("  Side effect: without redirect GPU and SSD may share an IOMMU group; VFIO cannot open "
+	      "the SSD then while\n  the GPU has a driver of its own. setpci leaves the groups of "
+	      "boot in place, though they no longer isolate.\n",
 	      t->out);
 }
 

@@ -49,21 +49,20 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 	fprintf(t->out, "  %s and %s: ", hr_topo_name(t, p->gpu, gpu),
 		hr_topo_name(t, p->ssd, ssd));
 	if (p->unread_redirect && !p->any_redirect)
-		fputs("ACS of the ports between them was not read, so the one that is given up is "
-		      "not known\n",
+		fputs("ACS of the ports between them was not read, so the missing property is not "
+		      "known\n",
 		      t->out);
 	else if (p->any_redirect)
-		fputs("redirect is on: isolated for VFIO; direct transfers are given up\n", t->out);
+		fputs("redirect is on: isolated for VFIO, not direct\n", t->out);
 	else if (p->boot_redirect)
-		fputs("redirect is off now: direct; a boot with an IOMMU sets it: isolated then, "
-		      "direct transfers are given up\n",
+		fputs("redirect is off now: direct; a boot with an IOMMU sets it: isolated "
+		      "then, not direct\n",
 		      t->out);
 	else if (together)
-		fputs("redirect is off: direct; a GPU on its own driver keeps VFIO from the SSD\n",
+		fputs("redirect is off: direct; VFIO cannot open the SSD while the GPU has its own driver\n",
 		      t->out);
 	else
-		fputs("redirect is off and the groups differ: direct; isolation is given up\n",
-		      t->out);
+		fputs("redirect is off and the groups differ: direct, not isolated\n", t->out);
 }
 
 static void json_blocker(const struct hr_topo *t, struct hr_json *o, const char *key,
@@ -176,7 +175,7 @@ int hr_topo_groups(struct hr_topo *t)
 			g.mismatches, hr_bdf(&t->model.fn[g.first_mismatch], bdf));
 	else if (e->iommu_active)
 		fputs("real groups are as predicted\n", t->out);
-	fputs("below one switch (direct, isolated, GPU on its own driver: one of the three is "
+	fputs("below one switch (direct, isolated, GPU with its own driver: one of the three is "
 	      "given up):\n",
 	      t->out);
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)

@@ -35,14 +35,14 @@ static void say_members(const struct hr_class *c, struct hr_headline *h)
 	char gpu[64], ssd[64];
 
 	h->members[0] = '\0';
-	for (; named < c->blocks && named < most; named++) {
-		hr_set_text("GPU", &c->block[named].gpu, gpu, sizeof gpu);
-		hr_set_text("NVME", &c->block[named].ssd, ssd, sizeof ssd);
+	for (; named < c->rectangles && named < most; named++) {
+		hr_set_text("GPU", &c->rectangle[named].gpu, gpu, sizeof gpu);
+		hr_set_text("NVME", &c->rectangle[named].ssd, ssd, sizeof ssd);
 		if (strlen(h->members) + strlen(gpu) + strlen(ssd) + 40 > sizeof h->members)
 			break;
 		append(h->members, sizeof h->members, "%s%s with %s", named ? ", " : "", gpu, ssd);
 	}
-	if (named < c->blocks || c->cut)
+	if (named < c->rectangles || c->cut)
 		append(h->members, sizeof h->members, " and more");
 }
 
@@ -77,16 +77,16 @@ static void add_function(struct functions *l, int32_t fn)
 
 static uint32_t member(const struct hr_set *set, uint32_t at)
 {
-	for (uint32_t i = 0; i < set->runs && i < HR_RUNS_MAX; i++) {
-		if (at <= set->run[i].to - set->run[i].from)
-			return set->run[i].from + at;
-		at -= set->run[i].to - set->run[i].from + 1;
+	for (uint32_t i = 0; i < set->ranges && i < HR_RANGES_MAX; i++) {
+		if (at <= set->range[i].to - set->range[i].from)
+			return set->range[i].from + at;
+		at -= set->range[i].to - set->range[i].from + 1;
 	}
 	return UINT32_MAX;
 }
 
 static void find_functions(const struct hr_topo *t, const struct hr_class *c,
-			   const struct hr_block *b, struct functions *l)
+			   const struct hr_rectangle *b, struct functions *l)
 {
 	const struct hr_topology *e = &t->topology;
 	struct hr_pair p;
@@ -106,8 +106,8 @@ static unsigned more_functions(const struct hr_topo *t, const struct hr_class *c
 {
 	struct functions l = { .fns = 0 };
 
-	for (uint32_t i = 0; i < c->blocks; i++)
-		find_functions(t, c, &c->block[i], &l);
+	for (uint32_t i = 0; i < c->rectangles; i++)
+		find_functions(t, c, &c->rectangle[i], &l);
 	return l.fns > 1 ? l.fns - 1 : 0;
 }
 
@@ -196,16 +196,16 @@ static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct 
 
 /* ---- rates */
 
-/* Each SSD of the class once, with the GPUs of its block in turn. */
+/* Each SSD of the class once, with one GPU of its rectangle after another. */
 static unsigned flows_of(const struct hr_topo *t, const struct hr_class *c, struct hr_rate *rate)
 {
 	const struct hr_topology *e = &t->topology;
 	unsigned n = 0;
 
-	for (uint32_t b = 0; b < c->blocks; b++)
-		for (uint32_t j = 0; j < c->block[b].ssd.count && n < AT_ONCE; j++) {
-			const uint32_t ssd = member(&c->block[b].ssd, j);
-			const struct hr_set *gpus = &c->block[b].gpu;
+	for (uint32_t b = 0; b < c->rectangles; b++)
+		for (uint32_t j = 0; j < c->rectangle[b].ssd.count && n < AT_ONCE; j++) {
+			const uint32_t ssd = member(&c->rectangle[b].ssd, j);
+			const struct hr_set *gpus = &c->rectangle[b].gpu;
 			uint32_t gpu = member(gpus, gpus->count ? j % gpus->count : 0);
 			bool have = ssd == UINT32_MAX || gpu == UINT32_MAX;
 

@@ -9,7 +9,7 @@
 
 #define PEERS_MAX 32u
 
-static void put_cell(FILE *out, const struct hr_peers *peers, uint32_t i, uint32_t j)
+static void put_cell(FILE *out, const struct hr_topo_peers *peers, uint32_t i, uint32_t j)
 {
 	struct hr_peer_pair p;
 	char distance[16], verdict[48], title[96];
@@ -31,7 +31,7 @@ static void put_cell(FILE *out, const struct hr_peers *peers, uint32_t i, uint32
 		    p.modifiers & HR_MOD_DEGRADED ? "*" : "");
 }
 
-static void put_name(FILE *out, const struct hr_topo *t, const struct hr_peer *peer)
+static void put_name(FILE *out, const struct hr_topo *t, const struct hr_topo_peer *peer)
 {
 	const struct hr_fn *f = &t->model.fn[peer->fn];
 	char name[32], bdf[HR_BDF_MAX];
@@ -43,7 +43,7 @@ static void put_name(FILE *out, const struct hr_topo *t, const struct hr_peer *p
 
 int hr_html_peers(struct hr_topo *t, FILE *out)
 {
-	struct hr_peers peers;
+	struct hr_topo_peers peers;
 	const int err = hr_peers_init(&peers, &t->topology, &t->model,
 				      1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
 

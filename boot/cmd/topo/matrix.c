@@ -12,7 +12,7 @@
 #define GAP 2u
 #define NAME_MAX 20u
 #define ROWS_MAX 32u  /* limit without --format matrix */
-#define BLOCKS_MAX 2u /* blocks of columns, one below the other; limit without --format matrix */
+#define BLOCKS_MAX 2u /* sections of columns, one below the other; limit without --format matrix */
 
 /* Forms of a cell, from long to short. The first form in which all columns fit is used. */
 enum form { FULL, SHORT, VERDICT, FORMS };

@@ -14,8 +14,8 @@ void hr_topo_matrix(const struct hr_topo *t);
 
 /*
  * Print the matrix in HR_TEXT_COLUMNS, with equal rows and equal columns merged. Cells are
- * shortened when they do not fit; then columns are printed in several blocks. A large matrix is
- * left out unless it is asked for. False: nothing was printed.
+ * shortened when they do not fit; then columns are printed in several sections, one below the
+ * other. A large matrix is left out unless it is asked for. False: nothing was printed.
  */
 bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool asked);
 

@@ -27,7 +27,7 @@ const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p)
 	return back ? &p->to_b : &p->to_a;
 }
 
-char *hr_peer_cell(const struct hr_peers *peers, const struct hr_peer_pair *p, char *text)
+char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair *p, char *text)
 {
 	char distance[16];
 
@@ -52,7 +52,7 @@ static uint32_t hash(const char *text)
 }
 
 /* Hashes of the texts of all cells. */
-static uint32_t *all_cells(const struct hr_peers *peers)
+static uint32_t *all_cells(const struct hr_topo_peers *peers)
 {
 	const uint32_t n = peers->count;
 	uint32_t *cell = calloc((size_t)n * n + 1, sizeof *cell);
@@ -67,7 +67,7 @@ static uint32_t *all_cells(const struct hr_peers *peers)
 	return cell;
 }
 
-static bool equal(const struct hr_peers *peers, const uint32_t *cell, uint32_t i, uint32_t j)
+static bool equal(const struct hr_topo_peers *peers, const uint32_t *cell, uint32_t i, uint32_t j)
 {
 	const uint32_t n = peers->count;
 
@@ -77,10 +77,10 @@ static bool equal(const struct hr_peers *peers, const uint32_t *cell, uint32_t i
 	return peers->peer[i].kind == peers->peer[j].kind;
 }
 
-struct hr_peer_set *hr_peer_sets(const struct hr_peers *peers, uint32_t *count)
+struct hr_topo_peer_set *hr_peer_sets(const struct hr_topo_peers *peers, uint32_t *count)
 {
 	const bool compare = peers->count <= HR_PEERS_COMPARED;
-	struct hr_peer_set *set = calloc(peers->count + 1, sizeof *set);
+	struct hr_topo_peer_set *set = calloc(peers->count + 1, sizeof *set);
 	uint32_t *cell = compare ? all_cells(peers) : NULL;
 
 	*count = 0;
@@ -90,9 +90,9 @@ struct hr_peer_set *hr_peer_sets(const struct hr_peers *peers, uint32_t *count)
 		while (s < *count && !equal(peers, cell, set[s].first, i))
 			s++;
 		if (s == *count)
-			set[(*count)++] = (struct hr_peer_set){ .kind = peers->peer[i].kind,
-								.first = i,
-								.second = i };
+			set[(*count)++] = (struct hr_topo_peer_set){ .kind = peers->peer[i].kind,
+								     .first = i,
+								     .second = i };
 		else if (set[s].second == set[s].first)
 			set[s].second = i;
 		hr_set_add(&set[s].set, peers->peer[i].number);
@@ -104,14 +104,14 @@ struct hr_peer_set *hr_peer_sets(const struct hr_peers *peers, uint32_t *count)
 	return NULL;
 }
 
-char *hr_peer_set_name(const struct hr_peer_set *s, char *text, size_t capacity)
+char *hr_peer_set_name(const struct hr_topo_peer_set *s, char *text, size_t capacity)
 {
 	return hr_set_text(hr_peer_word(s->kind), &s->set, text, capacity);
 }
 
 /* ---- text */
 
-static void print_peer(const struct hr_topo *t, const struct hr_peer *p)
+static void print_peer(const struct hr_topo *t, const struct hr_topo_peer *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
 	uint32_t node = hr_node(&t->topology, p->fn);
@@ -129,7 +129,7 @@ static void print_peer(const struct hr_topo *t, const struct hr_peer *p)
 	hr_print_wrapped(t->out, (unsigned)used, 10, line);
 }
 
-static void print_list(const struct hr_topo *t, const struct hr_peers *peers)
+static void print_list(const struct hr_topo *t, const struct hr_topo_peers *peers)
 {
 	for (uint32_t i = 0; i < peers->count && (t->all || i < LISTED_MAX); i++)
 		print_peer(t, &peers->peer[i]);
@@ -139,8 +139,8 @@ static void print_list(const struct hr_topo *t, const struct hr_peers *peers)
 
 struct grid {
 	const struct hr_topo *t;
-	const struct hr_peers *peers;
-	const struct hr_peer_set *set;
+	const struct hr_topo_peers *peers;
+	const struct hr_topo_peer_set *set;
 	uint32_t sets;
 	unsigned cell, name; /* columns of text */
 };
@@ -280,10 +280,10 @@ static const char legend[] =
 	"sockets,\nNVn n NVLinks, XGMIn n XGMI links; RC through the root complex, REDIR the same "
 	"because of ACS or\nthe IOMMU, ? one that the kernel does not trust; * degraded\n";
 
-static int print_text(const struct hr_topo *t, const struct hr_peers *peers, int code)
+static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers, int code)
 {
 	struct grid g = { .t = t, .peers = peers };
-	struct hr_peer_set *set = hr_peer_sets(peers, &g.sets);
+	struct hr_topo_peer_set *set = hr_peer_sets(peers, &g.sets);
 
 	if (!set) {
 		fputs("headrace: error: out of memory\n", stderr);
@@ -300,7 +300,7 @@ static int print_text(const struct hr_topo *t, const struct hr_peers *peers, int
 
 /* ---- JSON */
 
-static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr_peer *p)
+static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr_topo_peer *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
 	uint32_t node = hr_node(&t->topology, p->fn);
@@ -350,7 +350,7 @@ static void put_verdict(struct hr_json *o, const struct hr_peer_pair *p)
 		put_direction(o, "to_b", &p->to_b);
 }
 
-static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_peers *peers,
+static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_topo_peers *peers,
 		     const struct hr_peer_pair *p)
 {
 	hr_json_object(o, NULL);
@@ -370,7 +370,7 @@ static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr
 	hr_json_close(o);
 }
 
-static int print_json(const struct hr_topo *t, const struct hr_peers *peers, int code)
+static int print_json(const struct hr_topo *t, const struct hr_topo_peers *peers, int code)
 {
 	const struct hr_topo_machine machine = hr_topo_machine(t);
 	struct hr_peer_pair p;
@@ -392,7 +392,7 @@ static int print_json(const struct hr_topo *t, const struct hr_peers *peers, int
 }
 
 /* Exit code of the worst pair with a GPU; HR_TOPO_NONE: no such pair. */
-static int evaluate_all(const struct hr_peers *peers)
+static int evaluate_all(const struct hr_topo_peers *peers)
 {
 	enum hr_topo_exit worst = HR_TOPO_DIRECT;
 	struct hr_peer_pair p;
@@ -414,7 +414,7 @@ static int evaluate_all(const struct hr_peers *peers)
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 {
 	const bool json = strcmp(format, "json") == 0;
-	struct hr_peers peers;
+	struct hr_topo_peers peers;
 	int code, shown;
 
 	if (!json && strcmp(format, "table") != 0) {

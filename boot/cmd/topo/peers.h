@@ -15,8 +15,8 @@
 #define HR_PEERS_COMPARED 512u /* beyond this number no peers are compared; each has its own row */
 
 /* A set of equal peers. */
-struct hr_peer_set {
-	enum hr_peer_kind kind;
+struct hr_topo_peer_set {
+	enum hr_topo_peer_kind kind;
 	uint32_t first; /* index in peers->peer */
 	/* Another member, for the cell of the set with itself; equal to first: none. */
 	uint32_t second;
@@ -27,16 +27,16 @@ struct hr_peer_set {
  * The sets in the order of their first peers; *count is their number. The caller frees them. NULL:
  * out of memory.
  */
-struct hr_peer_set *hr_peer_sets(const struct hr_peers *peers, uint32_t *count);
+struct hr_topo_peer_set *hr_peer_sets(const struct hr_topo_peers *peers, uint32_t *count);
 /* Name of a set: "NVME0-5". Returns text. */
-char *hr_peer_set_name(const struct hr_peer_set *s, char *text, size_t capacity);
+char *hr_peer_set_name(const struct hr_topo_peer_set *s, char *text, size_t capacity);
 /* Text of a cell: "NV18 DIRECT", "PIX REDIR*", without a GPU "PHB". text[48]. */
-char *hr_peer_cell(const struct hr_peers *peers, const struct hr_peer_pair *p, char *text);
+char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair *p, char *text);
 /* The direction that decided. */
 const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p);
 
 /*
- * Show GPUs, SSDs and network cards of these kinds (1 << enum hr_peer_kind) against each other, in
+ * Show GPUs, SSDs and network cards of these kinds (1 << enum hr_topo_peer_kind) against each other, in
  * format "table" or "json"; another format is a usage error.
  */
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);

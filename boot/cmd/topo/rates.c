@@ -10,7 +10,7 @@
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
 
-/* Without --all and --json: */
+/* Limits without --all and --json. */
 #define PAIRS_SHOWN 64u
 #define GPUS_SHOWN 16u
 
@@ -20,13 +20,13 @@ struct sum {
 	double gbs;
 	uint32_t edge; /* the edge that limits the first of them */
 	bool bound;    /* several pass root complexes: the sum is an upper bound */
-	uint64_t most; /* number of flows if above HR_FLOWS_MAX, and no rate is computed; else 0 */
+	uint64_t most; /* number of flows when above HR_FLOWS_MAX, so no rate is computed; else 0 */
 };
 
 struct figures {
 	struct hr_rate *alone; /* each pair alone */
 	unsigned alones;
-	struct sum *sum; /* of the GPUs, each with all SSDs, then of all pairs */
+	struct sum *sum; /* one for each GPU with all SSDs, then one for all pairs */
 	unsigned sums;
 };
 
@@ -262,7 +262,7 @@ static int together(struct hr_topo *t, enum hr_direction direction, uint32_t fro
 	return err ? fail(t, err) : 0;
 }
 
-/* How many of them: all with --all and --json. */
+/* Number of figures to show: all with --all and --json, otherwise at most `most`. */
 static unsigned shown(const struct hr_topo *t, uint64_t all, unsigned most)
 {
 	if (t->all || t->json)

@@ -9,14 +9,14 @@
 
 typedef unsigned rows_of(const struct hr_topology *e, int32_t fn, struct hr_need *need);
 
-static const char *const answers[] = { "unknown", "no", "yes" };
+static const char *const met_text[] = { "unknown", "no", "yes" };
 
 static bool alike(const struct hr_need *a, unsigned n, const struct hr_need *b, unsigned m)
 {
 	if (n != m)
 		return false;
 	for (unsigned i = 0; i < n; i++)
-		if (a[i].answer != b[i].answer || strcmp(a[i].what, b[i].what) != 0 ||
+		if (a[i].met != b[i].met || strcmp(a[i].what, b[i].what) != 0 ||
 		    strcmp(a[i].text, b[i].text) != 0)
 			return false;
 	return true;
@@ -25,9 +25,9 @@ static bool alike(const struct hr_need *a, unsigned n, const struct hr_need *b, 
 static void put_rows(const struct hr_topo *t, const struct hr_need *need, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		fprintf(t->out, "  %-15s %-8s %s\n", need[i].what, answers[need[i].answer],
+		fprintf(t->out, "  %-15s %-8s %s\n", need[i].what, met_text[need[i].met],
 			need[i].text);
-		if (need[i].answer == HR_NO && need[i].fix)
+		if (need[i].met == HR_NO && need[i].fix)
 			fprintf(t->out, "  %15s -> %s\n", "", need[i].fix);
 	}
 }
@@ -44,9 +44,9 @@ static void json_rows(const struct hr_topo *t, int32_t fn, rows_of *rows)
 	for (unsigned i = 0; i < n; i++) {
 		hr_json_object(o, NULL);
 		hr_json_string(o, "what", need[i].what);
-		hr_json_string(o, "met", answers[need[i].answer]);
+		hr_json_string(o, "met", met_text[need[i].met]);
 		hr_json_string(o, "found", need[i].text);
-		if (need[i].answer == HR_NO && need[i].fix)
+		if (need[i].met == HR_NO && need[i].fix)
 			hr_json_string(o, "fix", need[i].fix);
 		hr_json_close(o);
 	}
@@ -102,12 +102,12 @@ int hr_topo_software(struct hr_topo *t)
 void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p)
 {
 	struct hr_need need[HR_NEEDS_MAX] = { 0 }, missing;
-	enum hr_answer answer = hr_cufile_p2pdma(&t->topology, p->gpu, p->ssd, &missing);
+	enum hr_met met = hr_cufile_p2pdma(&t->topology, p->gpu, p->ssd, &missing);
 
 	fputs("\nsoftware of the GPU, yes: met:\n", t->out);
 	put_rows(t, need, hr_software_gpu(&t->topology, p->gpu, need));
 	fputs("software of the SSD:\n", t->out);
 	put_rows(t, need, hr_software_ssd(&t->topology, p->ssd, need));
-	fprintf(t->out, "  cuFile's P2PDMA mode: %s%s%s\n", answers[answer],
-		answer == HR_NO ? ", first for: " : "", answer == HR_NO ? missing.what : "");
+	fprintf(t->out, "  cuFile's P2PDMA mode: %s%s%s\n", met_text[met],
+		met == HR_NO ? ", first for: " : "", met == HR_NO ? missing.what : "");
 }

@@ -45,16 +45,16 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 
 void hr_set_add(struct hr_set *set, uint32_t at)
 {
-	const uint32_t last = set->runs - 1;
+	const uint32_t last = set->ranges - 1;
 
 	set->count++;
-	if (set->runs && set->runs <= HR_RUNS_MAX && set->run[last].to + 1 == at) {
-		set->run[last].to = at;
+	if (set->ranges && set->ranges <= HR_RANGES_MAX && set->range[last].to + 1 == at) {
+		set->range[last].to = at;
 		return;
 	}
-	if (set->runs < HR_RUNS_MAX)
-		set->run[set->runs].from = set->run[set->runs].to = at;
-	set->runs++;
+	if (set->ranges < HR_RANGES_MAX)
+		set->range[set->ranges].from = set->range[set->ranges].to = at;
+	set->ranges++;
 }
 
 static struct key key_of(const struct hr_topo *t, const struct hr_pair *p)
@@ -110,8 +110,8 @@ static uint32_t new_class(struct pass *w, const struct key *k, const struct hr_p
 
 	if (class == HR_CLASSES_MAX)
 		return HR_CLASSES_MAX;
-	c->block = calloc(HR_BLOCKS_MAX, sizeof *c->block);
-	if (!c->block)
+	c->rectangle = calloc(HR_RECTANGLES_MAX, sizeof *c->rectangle);
+	if (!c->rectangle)
 		return HR_CLASSES_MAX;
 	c->pair = *p;
 	c->same_switch = k->same_switch;
@@ -162,7 +162,7 @@ static void add_pair(struct pass *w, uint32_t gpu, uint32_t ssd, const struct hr
 	hr_set_add(&w->open[class].ssd, ssd);
 }
 
-/* Add the GPU to the block with the same SSDs, or begin a block. */
+/* Add the GPU to the rectangle with the same SSDs, or begin a rectangle. */
 static void close_row(struct pass *w, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < w->s->classes; i++) {
@@ -172,15 +172,15 @@ static void close_row(struct pass *w, uint32_t gpu)
 
 		if (!o->ssd.count)
 			continue;
-		while (at < c->blocks && c->block[at].hash != o->hash)
+		while (at < c->rectangles && c->rectangle[at].hash != o->hash)
 			at++;
-		if (at == c->blocks && at < HR_BLOCKS_MAX) {
-			c->blocks++;
-			c->block[at].ssd = o->ssd;
-			c->block[at].hash = o->hash;
+		if (at == c->rectangles && at < HR_RECTANGLES_MAX) {
+			c->rectangles++;
+			c->rectangle[at].ssd = o->ssd;
+			c->rectangle[at].hash = o->hash;
 		}
-		if (at < HR_BLOCKS_MAX)
-			hr_set_add(&c->block[at].gpu, gpu);
+		if (at < HR_RECTANGLES_MAX)
+			hr_set_add(&c->rectangle[at].gpu, gpu);
 		else
 			c->cut = true;
 		memset(o, 0, sizeof *o);
@@ -321,7 +321,7 @@ void hr_survey_free(struct hr_survey *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->classes; i++)
-		free(s->class[i].block);
+		free(s->class[i].rectangle);
 	free(s->column);
 	free(s->row);
 	free(s->gpu_of);
@@ -348,16 +348,17 @@ char *hr_set_text(const char *prefix, const struct hr_set *set, char *text, size
 	size_t used = (size_t)snprintf(text, capacity, "%s", prefix);
 	uint32_t told = 0;
 
-	for (uint32_t i = 0; i < set->runs && i < HR_RUNS_MAX; i++) {
-		const uint32_t from = set->run[i].from, to = set->run[i].to;
-		char run[32];
-		int n = from == to ? snprintf(run, sizeof run, "%s%u", i ? "," : "", from)
-				   : snprintf(run, sizeof run, "%s%u-%u", i ? "," : "", from, to);
+	for (uint32_t i = 0; i < set->ranges && i < HR_RANGES_MAX; i++) {
+		const uint32_t from = set->range[i].from, to = set->range[i].to;
+		char range[32];
+		int n = from == to
+				? snprintf(range, sizeof range, "%s%u", i ? "," : "", from)
+				: snprintf(range, sizeof range, "%s%u-%u", i ? "," : "", from, to);
 
 		/* Keep room for ",+65536". */
 		if (used + (size_t)n + 8 >= capacity)
 			break;
-		memcpy(text + used, run, (size_t)n + 1);
+		memcpy(text + used, range, (size_t)n + 1);
 		used += (size_t)n;
 		told += to - from + 1;
 	}

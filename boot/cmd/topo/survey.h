@@ -3,8 +3,8 @@
  *
  * Two pairs are equal when verdict, deciding rule, flows that the mode uses, kernel verdict,
  * distance and degradation are equal. Equal pairs form a class; each class has a headline. A class
- * is a list of blocks; a block means each of its GPUs with each of its SSDs. Rows and columns of
- * the matrix are equal when all their cells have the same text.
+ * is a list of rectangles; a rectangle means each of its GPUs with each of its SSDs. Rows and
+ * columns of the matrix are equal when all their cells have the same text.
  *
  * A survey keeps counts and ranges of indices, not pairs, so its memory does not grow with the
  * number of pairs. Elements beyond the limits below are counted and not listed.
@@ -14,20 +14,20 @@
 
 #include "boot/cmd/topo/topo.h"
 
-#define HR_CLASSES_MAX 256u /* distinct kinds of pairs */
-#define HR_BLOCKS_MAX 16u   /* blocks stored per class */
-#define HR_RUNS_MAX 16u	    /* ranges stored per set of indices */
+#define HR_CLASSES_MAX 256u   /* distinct kinds of pairs */
+#define HR_RECTANGLES_MAX 16u /* rectangles stored per class */
+#define HR_RANGES_MAX 16u     /* ranges stored per set of indices */
 
 /* Indices into the topology's list of GPUs or SSDs, as ascending ranges. */
 struct hr_set {
 	struct {
 		uint32_t from, to; /* both included */
-	} run[HR_RUNS_MAX];
-	uint32_t runs;	/* ranges of the set; those beyond HR_RUNS_MAX are not stored */
-	uint32_t count; /* indices in the set */
+	} range[HR_RANGES_MAX];
+	uint32_t ranges; /* ranges of the set; those beyond HR_RANGES_MAX are not stored */
+	uint32_t count;	 /* indices in the set */
 };
 
-struct hr_block {
+struct hr_rectangle {
 	struct hr_set gpu, ssd;
 	uint64_t hash; /* of the SSDs */
 };
@@ -36,16 +36,16 @@ struct hr_class {
 	struct hr_pair pair; /* the first pair, with its findings */
 	uint64_t pairs;	     /* pairs in the class */
 	bool same_switch;    /* the pairs share a switch */
-	uint32_t blocks;     /* stored in block[] */
-	bool cut;	     /* there are more blocks */
-	struct hr_block *block;
+	uint32_t rectangles; /* stored in rectangle[] */
+	bool cut;	     /* there are more rectangles */
+	struct hr_rectangle *rectangle;
 };
 
 struct hr_survey {
 	struct hr_topo_sum sum;
 	uint64_t with_switch[HR_VERDICTS],
 		without_switch[HR_VERDICTS];   /* pairs by verdict, with a switch and without */
-	uint64_t cut[HR_VERDICTS];	       /* pairs for which the capture does not tell it */
+	uint64_t cut[HR_VERDICTS];	       /* pairs whose bridges the capture lacks */
 	uint64_t unlisted;		       /* pairs of classes beyond HR_CLASSES_MAX */
 	struct hr_class class[HR_CLASSES_MAX]; /* in the order of the headlines */
 	uint32_t classes;

@@ -165,8 +165,9 @@ void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 
 	if (gpu != HR_NO_FN) {
 		hr_pair_evaluate(&t->topology, gpu, ssd, &p);
-		w.marked = hr_path(&t->model, gpu, p.common, w.path, HR_DEPTH_MAX);
-		w.marked += hr_path(&t->model, ssd, p.common, w.path + w.marked, HR_DEPTH_MAX);
+		w.marked = hr_functions_below(&t->model, gpu, p.common, w.path, HR_DEPTH_MAX);
+		w.marked += hr_functions_below(&t->model, ssd, p.common, w.path + w.marked,
+					       HR_DEPTH_MAX);
 		if (p.common != HR_NO_FN)
 			w.path[w.marked++] = p.common;
 	}

@@ -160,7 +160,7 @@ static unsigned put_json(struct hr_topo *t, const struct hr_topology *old,
 	return changes;
 }
 
-/* Kept in memory until there is a change: without one nothing is printed. */
+/* Kept in memory until there is a change, because nothing is printed without a change. */
 static unsigned print_json(struct hr_topo *t, const struct hr_topology *old,
 			   const struct said *before, const struct said *now)
 {
@@ -191,7 +191,7 @@ static unsigned print_json(struct hr_topo *t, const struct hr_topology *old,
 
 struct loop {
 	struct hr_topo *t, before;
-	const struct hr_watch *watch;
+	const struct hr_topo_watch *watch;
 	struct said said;
 	char failure[HR_ERROR_BYTES]; /* the last failure, already reported */
 	int fd;
@@ -311,7 +311,7 @@ static int print_first(struct loop *l)
 		       : 0;
 }
 
-int hr_topo_watch(struct hr_topo *t, const struct hr_watch *watch)
+int hr_topo_watch(struct hr_topo *t, const struct hr_topo_watch *watch)
 {
 	static struct loop l; /* large; one per process */
 	sigset_t held, open;

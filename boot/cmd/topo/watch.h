@@ -32,11 +32,11 @@ uint64_t hr_watch_left(const struct hr_watch_times *w, uint64_t now_ns);
  * with each change, or NULL. Returns the exit code of the last verdicts, or HR_TOPO_NO_ACCESS when
  * standard output or the page is not writable.
  */
-struct hr_watch {
+struct hr_topo_watch {
 	const char *from, *html;
 	bool force, json;
 	unsigned seconds;
 };
-int hr_topo_watch(struct hr_topo *t, const struct hr_watch *watch);
+int hr_topo_watch(struct hr_topo *t, const struct hr_topo_watch *watch);
 
 #endif

@@ -180,7 +180,7 @@ int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
 
 /* ---- --baseline */
 
-/* Facts whose change a fleet must know, and their texts. */
+/* Facts whose changes --baseline reports, and their texts. */
 static const enum hr_fact_id watched[] = { HR_F_VENDOR, HR_F_DEVICE, HR_F_ACS_CTL, HR_F_MPS,
 					   HR_F_WIDTH,	HR_F_SPEED,  HR_F_COMMAND, HR_F_GROUP,
 					   HR_F_NUMA,	HR_F_PM };

@@ -214,7 +214,7 @@ Test(cuda_baseline, a_read_that_does_not_come_back_is_given_up)
 	plan.timeout_ns = 20 * HR_NS_PER_MS;
 	fake_cufile.stall = true;
 	cr_expect_eq(hr_cuda_baseline(&gpu, &plan), -ETIMEDOUT);
-	cr_expect_str_eq(gpu.cu.error.text, "a read of the file has not come back after 20 ms");
+	cr_expect_str_eq(gpu.cu.error.text, "a read of the file has not ended after 20 ms");
 	fake_cufile.stall = false;
 	while (fake_cufile.reads < 1) /* the thread is detached, and ends by itself */
 		hr_wait_ns(HR_NS_PER_MS);

@@ -462,7 +462,7 @@ Test(op_file, files_that_cannot_be_operators)
 	expect_not_loaded("pipe", -EINVAL, "is not a file");
 	expect_not_loaded("empty", -EINVAL, "has 0 bytes and is not an operator file");
 	expect_not_loaded("text", -EINVAL, "is not an operator file");
-	expect_not_loaded("public", -EINVAL, "may be written by everyone (mode 646)");
+	expect_not_loaded("public", -EINVAL, "may be written by every user (mode 646)");
 	if (geteuid() == 0) { /* only root can give a file to another user */
 		write_file("foreign", &good_file, sizeof good_file, 0644);
 		cr_assert_eq(chown(path_of("foreign"), 12345, 0), 0);

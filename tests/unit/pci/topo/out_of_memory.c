@@ -17,7 +17,7 @@
 
 static struct hr_model model;
 static struct hr_topology topology;
-static struct hr_peers peers;
+static struct hr_topo_peers peers;
 static const char *input;
 static size_t input_bytes;
 static int fd = -1;

@@ -19,7 +19,7 @@
 
 static struct hr_model model, other;
 static struct hr_topology topology;
-static struct hr_peers peers;
+static struct hr_topo_peers peers;
 
 static void set_up(void)
 {

@@ -68,7 +68,7 @@ Test(topo_software, cufile_p2pdma_names_the_missing_requirements)
 	static const struct {
 		const char *head, *gpu, *disk;
 		uint16_t host; /* vendor of the root complex */
-		enum hr_answer answer;
+		enum hr_met met;
 		const char *missing;
 	} row[] = {
 		{ GOOD, "GH100 [H100 PCIe]", "", 0x8086, HR_YES, NULL },
@@ -102,7 +102,7 @@ Test(topo_software, cufile_p2pdma_names_the_missing_requirements)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hr_need missing = { 0 };
-		enum hr_answer answer;
+		enum hr_met met;
 		struct hr_pair p;
 
 		fake_two_ports(&machine);
@@ -111,14 +111,14 @@ Test(topo_software, cufile_p2pdma_names_the_missing_requirements)
 		strcat(fake_find(&machine, SIBLING)->text, row[i].disk);
 		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 2, row[i].host);
 		fake_evaluate(SIBLING, &none, &p);
-		answer = hr_cufile_p2pdma(&topology, fake_at(GPU), fake_at(SIBLING), &missing);
-		cr_expect_eq(answer, row[i].answer, "row %zu: %u (%s: %s)", i, answer,
+		met = hr_cufile_p2pdma(&topology, fake_at(GPU), fake_at(SIBLING), &missing);
+		cr_expect_eq(met, row[i].met, "row %zu: %u (%s: %s)", i, met,
 			     missing.what ? missing.what : "", missing.text);
 		if (row[i].missing)
 			cr_expect(missing.what && strstr(missing.what, row[i].missing),
 				  "row %zu: %s, not %s", i, missing.what, row[i].missing);
 		/* The rule reports only when cuFile has no other way. */
-		cr_expect_eq(fake_found(&p, "S2"), answer == HR_NO, "row %zu", i);
+		cr_expect_eq(fake_found(&p, "S2"), met == HR_NO, "row %zu", i);
 	}
 	fake_two_ports(&machine);
 	name_gpu("GH100 [H100 PCIe]");
@@ -154,11 +154,11 @@ Test(topo_software, rows_report_known_facts)
 	fake_evaluate(OTHER, &none, &p);
 	n = hr_software_ssd(&topology, fake_at(OTHER), need);
 	for (unsigned i = 0; i < n; i++)
-		unsure += need[i].answer == HR_UNSURE;
+		unsure += need[i].met == HR_UNSURE;
 	cr_expect_eq(unsure, n);
 	n = hr_software_gpu(&topology, fake_at(GPU), need);
 	for (unsigned i = 0; i < n; i++)
-		cr_expect_neq(need[i].answer, HR_NO, "%s: %s", need[i].what, need[i].text);
+		cr_expect_neq(need[i].met, HR_NO, "%s: %s", need[i].what, need[i].text);
 }
 
 /* ---- AMD's window for HyperTransport */

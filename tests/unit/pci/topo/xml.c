@@ -183,7 +183,7 @@ Test(topo_xml, rccl_names_amd_gpus_and_their_links)
 		" <pci busid='0000:c3:00.0' class='0x038000'><gpu dev='1' sm='90' gcn='910' "
 		"rank='1'/></pci>\n"
 		" <pci busid='0000:c4:00.0' class='0x010802'/>\n</pci></cpu></system>";
-	struct hr_peers peers;
+	struct hr_topo_peers peers;
 	struct hr_peer_pair p;
 	char text[16];
 
