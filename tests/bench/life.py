@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures an appliance whose pipelines repeat: start delays, answers of `status`, CPU time when idle.
 
-life.py HEADRACE [SECONDS]      each of the four parts takes SECONDS (default 60)
+life.py HEADRACE [SECONDS]      each of the first four parts takes SECONDS (default 60)
 
   idle           CPU time of supervisor and engine while nothing runs, in percent of a core
   start          delay of starts of an idle appliance, every 200 ms: due to launch
   start beside   the same beside a pipeline that runs all the time
   status         answers of the control socket while that pipeline runs at full rate
+  memory         growth of supervisor and engine over 10,000 starts (after the first 500), and of their
+                 descriptors and threads
 
 The ssds are software controllers in memory. The report is a table; docs: tests/bench/README.md.
 """
@@ -86,6 +88,18 @@ class Appliance:
         return ticks / os.sysconf("SC_CLK_TCK")
 
 
+    def held(self):
+        """Resident KiB, descriptors and threads of the supervisor and its engine."""
+        sums = [0, 0, 0]
+        for pid in (self.process.pid, self.status()["engine_pid"]):
+            with open(f"/proc/{pid}/status") as status:
+                fields = dict(line.split(":", 1) for line in status)
+            sums[0] += int(fields["VmRSS"].split()[0])
+            sums[1] += len(os.listdir(f"/proc/{pid}/fd"))
+            sums[2] += int(fields["Threads"])
+        return sums
+
+
 def row(name, values, unit):
     values = sorted(values)
     p = [values[min(len(values) - 1, int(len(values) * q))] for q in (0.5, 0.99)]
@@ -124,6 +138,20 @@ def answers(headrace, folder, seconds):
         row("status", times, "ms")
 
 
+def after_starts(a, count):
+    while a.status()["pipelines"][0]["starts_count"] < count:
+        time.sleep(0.05)
+    return a.held()
+
+
+def memory(headrace, folder):
+    with Appliance(headrace, folder, "forever = true;", 'on = "request";') as a:
+        first = after_starts(a, 500)
+        growth = [now - then for now, then in zip(after_starts(a, 10500), first)]
+        print(f"{'memory':<14} {10000:>7} {growth[0]:>10} KiB of {first[0]}, "
+              f"{growth[1]} descriptors, {growth[2]} threads")
+
+
 def main():
     headrace = os.path.abspath(sys.argv[1])
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
@@ -133,6 +161,7 @@ def main():
         starts(headrace, folder, seconds, "start", 'on = "request";')
         starts(headrace, folder, seconds, "start beside", "forever = true;")
         answers(headrace, folder, seconds)
+        memory(headrace, folder)
 
 
 if __name__ == "__main__":
