@@ -18,6 +18,7 @@
 #include "boot/engine/signals.h"
 #include "config/tick.h"
 #include "nvme/soft/internal.h"
+#include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 
@@ -30,9 +31,15 @@ static const char text[] =
 	"  { name = \"make\"; source = { object = \"in\"; }; operator = \"copy\"; tile = \"64K\";\n"
 	"    sink = { object = \"out\"; replace = true; }; on = \"request\"; },\n"
 	"  { name = \"read\"; source = { object = \"out\"; }; operator = \"crc32c\"; tile = \"64K\";\n"
-	"    on = \"request\"; } );\n";
+	"    on = \"request\"; },\n"
+	"  { name = \"broken\"; source = { object = \"none\"; }; operator = \"copy\"; tile = \"64K\";\n"
+	"    sink = { object = \"lost\"; replace = true; }; on = \"request\"; },\n"
+	"  { name = \"after\"; source = { object = \"lost\"; }; operator = \"crc32c\"; tile = \"64K\";\n"
+	"    on = \"request\"; },\n"
+	"  { name = \"watch\"; source = { object = \"out\"; }; operator = \"crc32c\"; tile = \"64K\";\n"
+	"    on = \"object out\"; } );\n";
 
-enum { MAKE, READ };
+enum { MAKE, READ, BROKEN, AFTER, WATCH, PIPELINES };
 
 static struct hr_attempt *attempt;
 static int order[2], pipe_ends[2];
@@ -262,6 +269,143 @@ Test(orders, a_signal_interrupts_the_starts_that_wait)
 	cr_expect_eq(serve(stop_before_the_start), 0);
 	cr_expect_eq(idle, 2u);
 	cr_expect_eq(attempt->record.starts.start[MAKE].starts, 5u, "the last order is saved");
+	hang_up();
+}
+
+/* The engine waits 10 s for the order that makes the end of a start durable, and no longer. */
+static void stop_and_send_nothing(unsigned n)
+{
+	switch (n) {
+	case 0:
+		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		break;
+	case 1:
+		expect_end(MAKE, 1, HR_RUN_DONE);
+		cr_expect_eq(published(READ)->over, 0u, "it was not ordered");
+		raise(SIGTERM);
+		break;
+	default:
+		fake_clock_skip(5 * HR_NS_PER_S);
+		break;
+	}
+}
+
+Test(orders, the_last_order_has_ten_seconds)
+{
+	hr_signals_catch();
+	cr_expect_eq(serve(stop_and_send_nothing), 0);
+	cr_expect_eq(idle, 4u, "%u", idle);
+	cr_expect_eq(attempt->record.starts.start[MAKE].outcome, HR_START_RUNNING);
+	hang_up();
+}
+
+/* ---- pipelines whose writer fails */
+
+static void fail_the_writer(unsigned n)
+{
+	if (n == 0) {
+		send_order(HR_ORDER_RUN, 1, 1u << BROKEN | 1u << AFTER | 1u << MAKE);
+		return;
+	}
+	expect_end(BROKEN, 1, HR_RUN_FAILED);
+	expect_end(AFTER, 1, HR_RUN_WAITING);
+	expect_end(MAKE, 1, HR_RUN_DONE);
+	cr_expect_eq(published(READ)->over, 0u);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "pipeline 'after' does not run: it reads the sink of pipeline 'broken'");
+	hang_up();
+}
+
+/* Each engine decides once: no start of the reader is left behind. */
+Test(orders, a_reader_of_a_failed_sink_does_not_run)
+{
+	cr_expect_eq(serve(fail_the_writer), 0);
+	cr_expect_eq(idle, 2u);
+}
+
+/* ---- what the record of the engine says */
+
+static void watch_versions(unsigned n)
+{
+	static uint64_t first;
+
+	switch (n) {
+	case 0:
+		cr_expect_eq(attempt->record.has_run, 1u);
+		cr_expect_eq(attempt->record.usable, (1u << PIPELINES) - 1);
+		cr_expect_eq(attempt->record.ssd[0].smart.known, 1u, "read before the first start");
+		for (uint32_t i = 0; i < PIPELINES; i++)
+			cr_expect_eq(attempt->record.version[i], 0u, "%u", i);
+		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		break;
+	case 1:
+		first = attempt->record.version[WATCH];
+		cr_expect_neq(first, 0u, "the sink exists");
+		send_order(HR_ORDER_RUN, 2, 1u << MAKE);
+		break;
+	default:
+		cr_expect_gt(attempt->record.version[WATCH], first, "the sink was replaced");
+		for (uint32_t i = 0; i < WATCH; i++)
+			cr_expect_eq(attempt->record.version[i], 0u, "%u is asked for", i);
+		fake_clock_skip(5 * HR_NS_PER_S);
+		hang_up();
+		break;
+	}
+}
+
+Test(orders, versions_of_watched_objects_are_in_the_record)
+{
+	const uint64_t began = hr_now_ns();
+
+	cr_expect_eq(serve(watch_versions), 0);
+	cr_expect_eq(idle, 3u);
+	cr_expect_geq(attempt->record.ran_ns, 5 * HR_NS_PER_S);
+	cr_expect_leq(attempt->record.ran_ns, hr_now_ns() - began);
+}
+
+/* ---- devices that fail while nothing runs */
+
+static void fail_gpu(unsigned n)
+{
+	attempt->app->gpu_failed[0] = true;
+	send_order(HR_ORDER_SAVE, 1, 0);
+}
+
+Test(orders, a_failed_gpu_ends_the_engine)
+{
+	cr_expect_eq(serve(fail_gpu), -EIO);
+	cr_expect_eq(idle, 1u);
+	cr_expect_str_eq(attempt->app->error.text, "gpu 'g' has failed: it needs a new engine");
+	hang_up();
+}
+
+/* The controller has failed when the host sees it. */
+static void fail_ssd(void)
+{
+	struct hr_ctrl *ctrl = attempt->app->ssd[0].ctrl;
+
+	hr_transport_rest(ctrl->transport, false); /* it rests during this sleep of the engine */
+	soft_fail(ctrl->transport->impl);
+	while (!NVME_CSTS_CFS(hr_reg_read32(ctrl->transport, NVME_REG_CSTS)))
+		usleep(1000);
+}
+
+static void fail_between_looks(unsigned n)
+{
+	if (n == 0) /* the first look follows */
+		return;
+	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 0u);
+	fail_ssd();
+	fake_clock_skip(HR_NS_PER_S);
+}
+
+Test(orders, an_ssd_that_fails_while_nothing_runs_is_found_within_a_second)
+{
+	cr_expect_eq(serve(fail_between_looks), -EIO);
+	cr_expect_eq(idle, 2u, "%u", idle);
+	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "ssd 'a' is lost: "), "%s",
+		  fake_log_last_of(HR_LOG_ERROR));
+	cr_expect_str_eq(attempt->app->error.text, "ssd 'a' has failed: it needs a new engine");
 	hang_up();
 }
 
