@@ -190,7 +190,7 @@ struct hr_config_control {
 enum hr_warning_action {
 	HR_WARNING_LOG,	  /* nothing; it is logged in any case */
 	HR_WARNING_PAUSE, /* no start of a pipeline that repeats, while the warning lasts */
-	HR_WARNING_STOP,  /* the same, and a run ends in order, with its progress durable */
+	HR_WARNING_STOP,  /* the same, and a run ends cleanly: its progress is durable */
 };
 
 #define HR_WARNINGS 5u /* in the order of the bits of the critical warning (nvme/smart.h) */

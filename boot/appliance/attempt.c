@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/orders.h"
+#include "boot/appliance/dispatch.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/runs.h"
 #include "boot/engine/refuse.h"
@@ -133,7 +133,7 @@ static void serve(void *to)
 	hr_store_service_step(&attempt->service);
 }
 
-/* The order socket ends the wait of the service's owner, too. */
+/* The dispatch socket ends the wait of the service's owner, too. */
 void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
 {
 	struct hr_error e = { 0 };
@@ -142,7 +142,7 @@ void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to)
 		hr_error_log(&e, HR_LOG_WARN);
 		return;
 	}
-	hr_store_service_wake_by(&attempt->service, attempt->order);
+	hr_store_service_wake_by(&attempt->service, attempt->dispatch);
 	attempt->service.changed = changed;
 	attempt->service.to = to;
 	attempt->app->serve = serve;
@@ -191,7 +191,7 @@ int hr_attempt_make(struct hr_attempt *attempt)
 	if (!err)
 		err = test(attempt);
 	if (!err)
-		err = hr_config_repeats(&attempt->app->config) ? hr_orders_serve(attempt)
+		err = hr_config_repeats(&attempt->app->config) ? hr_dispatch_serve(attempt)
 							       : run(attempt);
 	hr_record_put_error(&record->error, err, &attempt->app->error);
 	record->refused = attempt->app->refused;

@@ -15,8 +15,8 @@ struct hr_attempt {
 	struct hr_record_page *page; /* page in which the record is published */
 	/* Each phase is sent here as one byte; the engine never waits for it. */
 	int phases;
-	int order;   /* orders of the supervisor (boot/appliance/orders.h); -1: none */
-	int clients; /* clients that the supervisor passes on; -1: none */
+	int dispatch; /* dispatches of the supervisor (boot/appliance/dispatch.h); -1: none */
+	int clients;  /* clients that the supervisor passes on; -1: none */
 	struct hr_store_service service; /* serves them; open while the stores are up */
 	struct hr_record record;	 /* all zero at the start */
 };
@@ -33,7 +33,7 @@ void hr_attempt_publish(struct hr_attempt *attempt);
  */
 int hr_attempt_make(struct hr_attempt *attempt);
 
-/* For boot/appliance/orders.c: send a phase, report the results of runs that have ended. */
+/* For boot/appliance/dispatch.c: send a phase, report the results of runs that have ended. */
 void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase);
 void hr_attempt_report(struct hr_attempt *attempt, bool all);
 

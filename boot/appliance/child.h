@@ -69,7 +69,7 @@ int hr_child_open(struct hr_child *c, struct hr_record *record,
  */
 void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t now_ns);
 
-/* Ask the engine to end in order, unless it has been asked. */
+/* Ask the engine to end cleanly, unless it has been asked. */
 void hr_child_stop(struct hr_child *c, uint64_t now_ns);
 
 /* True when no engine runs, or the engine has published within timeout_ns. */

@@ -44,7 +44,7 @@ struct hr_life {
 	int (*pause)(void *to, uint32_t i, struct hr_error *e);
 	int (*resume)(void *to, uint32_t i, struct hr_error *e);
 
-	/* Stop the appliance in order, as SIGTERM does. */
+	/* Stop the appliance cleanly, as SIGTERM does. */
 	int (*stop)(void *to, struct hr_error *e);
 
 	/*

@@ -21,7 +21,7 @@
 
 int hr_process_open(struct hr_process *p)
 {
-	*p = (struct hr_process){ .phases = -1, .order = -1, .clients = -1 };
+	*p = (struct hr_process){ .phases = -1, .dispatch = -1, .clients = -1 };
 	p->page = mmap(NULL, sizeof *p->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (p->page != MAP_FAILED)
@@ -47,7 +47,7 @@ static void publish(void *to, uint64_t now_ns)
 
 /* Descriptors of one side; -1: none. */
 struct ends {
-	int phases, order, clients;
+	int phases, dispatch, clients;
 };
 
 /* Ends with exit(), not _exit(), because the GPU driver and leak checkers have exit handlers. */
@@ -65,7 +65,7 @@ be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own
 	attempt.app = app;
 	attempt.page = p->page;
 	attempt.phases = own->phases;
-	attempt.order = own->order;
+	attempt.dispatch = own->dispatch;
 	attempt.clients = own->clients;
 	hr_tick_set(publish, &attempt);
 	exit(hr_error_report(&app->error, hr_attempt_make(&attempt)));
@@ -104,7 +104,7 @@ static void close_one(int fd)
 static void close_ends(const struct ends *ends)
 {
 	close_one(ends->phases);
-	close_one(ends->order);
+	close_one(ends->dispatch);
 	close_one(ends->clients);
 }
 
@@ -116,7 +116,7 @@ int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *
 	int err = open_phases(&mine, &its);
 
 	if (!err && hr_config_repeats(&app->config))
-		err = open_pair(&mine.order, &its.order);
+		err = open_pair(&mine.dispatch, &its.dispatch);
 	if (!err)
 		err = open_pair(&mine.clients, &its.clients);
 	if (!err) {
@@ -138,7 +138,7 @@ int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *
 	}
 	p->pid = pid;
 	p->phases = mine.phases;
-	p->order = mine.order;
+	p->dispatch = mine.dispatch;
 	p->clients = mine.clients;
 	return 0;
 }
@@ -175,15 +175,15 @@ void hr_process_signal(const struct hr_process *p, int signal_number)
 
 void hr_process_hang_up(struct hr_process *p)
 {
-	close_ends(&(struct ends){ p->phases, p->order, p->clients });
-	p->phases = p->order = p->clients = -1;
+	close_ends(&(struct ends){ p->phases, p->dispatch, p->clients });
+	p->phases = p->dispatch = p->clients = -1;
 }
 
-int hr_process_order(const struct hr_process *p, const void *order, size_t bytes)
+int hr_process_dispatch(const struct hr_process *p, const void *dispatch, size_t bytes)
 {
-	if (p->order < 0)
+	if (p->dispatch < 0)
 		return -EPIPE;
-	if (send(p->order, order, bytes, MSG_NOSIGNAL) == (ssize_t)bytes)
+	if (send(p->dispatch, dispatch, bytes, MSG_NOSIGNAL) == (ssize_t)bytes)
 		return 0;
 	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? -EAGAIN : -EPIPE;
 }

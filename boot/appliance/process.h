@@ -11,7 +11,7 @@
  * it. The kernel kills the engine when the supervisor dies. The engine ends after one attempt.
  *
  * Supervisor and engine share a page (boot/appliance/record.h) and a pipe, which carries the
- * phases. An engine whose pipelines repeat gets its orders (boot/appliance/orders.h)
+ * phases. An engine whose pipelines repeat gets its dispatches (boot/appliance/dispatch.h)
  * through a socket, and each engine gets clients of the control socket that it serves itself
  * (boot/appliance/store_service.h) through another one. The engine's undo helper (pci/undo.h) also
  * holds the writing end of the pipe, so the pipe has no writer only after the engine has ended and
@@ -31,8 +31,8 @@ struct hr_process {
 	struct hr_record_page *page; /* NULL: hr_process_open() has not been called */
 	pid_t pid;		     /* 0: no engine, or its end has been collected */
 	int phases;		     /* reading end of the pipe; -1: none */
-	int order;   /* orders to an engine whose pipelines repeat; -1: it takes none */
-	int clients; /* clients that the engine serves; -1: there is no engine */
+	int dispatch; /* dispatches to an engine whose pipelines repeat; -1: it takes none */
+	int clients;  /* clients that the engine serves; -1: there is no engine */
 };
 
 /* Allocate the page. 0 or -ENOMEM. */
@@ -58,9 +58,9 @@ int hr_process_receive(struct hr_process *p, enum hr_phase *phase);
 /* Send a signal to the engine, if there is one. */
 void hr_process_signal(const struct hr_process *p, int signal_number);
 
-/* Send an order, which is one message. 0; -EAGAIN: the engine has not taken the earlier ones;
- * -EPIPE: it takes no orders any more. */
-int hr_process_order(const struct hr_process *p, const void *order, size_t bytes);
+/* Send a dispatch, which is one message. 0; -EAGAIN: the engine has not taken the earlier ones;
+ * -EPIPE: it takes no dispatches any more. */
+int hr_process_dispatch(const struct hr_process *p, const void *dispatch, size_t bytes);
 
 /*
  * Pass a client with its request on to the engine, which gets a copy of the descriptor. 0;

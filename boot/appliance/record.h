@@ -51,7 +51,7 @@ struct hr_record_run {
 	uint64_t selected; /* 0 or 1 */
 	uint64_t outcome;  /* enum hr_outcome */
 	uint64_t reported; /* 0 or 1: its result has been written to standard output */
-	/* of a pipeline that repeats: number of the order that this start serves; 0: none began */
+	/* of a pipeline that repeats: number of the dispatch that this start serves; 0: none began */
 	uint64_t number;
 	uint64_t over; /* 0 or 1: that start has ended, and the members above are final */
 	struct hr_record_error error;
@@ -100,8 +100,8 @@ struct hr_record {
 	/* time in which pipelines ran; when they repeat, also the time between their starts */
 	uint64_t ran_ns;
 	struct hr_record_error error; /* of the attempt */
-	/* Of an engine whose pipelines repeat (boot/appliance/orders.h). */
-	uint64_t ready;	 /* 0 or 1: `starts` has been read, and orders are taken */
+	/* Of an engine whose pipelines repeat (boot/appliance/dispatch.h). */
+	uint64_t ready;	 /* 0 or 1: `starts` has been read, and dispatches are taken */
 	uint64_t usable; /* a bit for each pipeline whose devices are up */
 	uint64_t version[HR_PIPELINES_MAX]; /* id of the object of `on`; 0: there is none */
 	struct hr_starts starts;	    /* as last read or written */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/reload.h"
-#include "boot/appliance/orders.h"
+#include "boot/appliance/dispatch.h"
 #include "boot/engine/devices.h"
 #include "boot/engine/signals.h"
 #include "config/log.h"
@@ -97,7 +97,7 @@ static int error_of(const struct hr_record_run *run, int not_begun)
 	return not_begun;
 }
 
-/* The engine has begun the start that was ordered last. */
+/* The engine has begun the start that was dispatched last. */
 static bool has_begun(const struct hr_repeat *r, uint32_t i)
 {
 	return r->child->record->run[i].number == r->number[i];
@@ -120,7 +120,7 @@ static void take_ends(struct hr_repeat *r, const struct hr_moment *at)
 	}
 }
 
-/* Called once for each engine, when the engine takes orders. */
+/* Called once for each engine, when the engine takes dispatches. */
 static void greet(struct hr_repeat *r, const struct hr_moment *at)
 {
 	const struct hr_record *record = r->child->record;
@@ -138,7 +138,7 @@ static void take_versions(struct hr_repeat *r, const struct hr_moment *at)
 		hr_timetable_object(&r->timetable, i, r->child->record->version[i], at);
 }
 
-/* ---- orders to the engine */
+/* ---- dispatches to the engine */
 
 static bool is_absent(const struct hr_repeat *r, uint32_t i)
 {
@@ -223,31 +223,31 @@ static hr_timetable_set suspects(const struct hr_repeat *r)
 	return set;
 }
 
-/* An order that cannot be sent is tried again in a second. */
-static void order(struct hr_repeat *r, hr_timetable_set due, const struct hr_moment *at)
+/* A dispatch that cannot be sent is tried again in a second. */
+static void dispatch(struct hr_repeat *r, hr_timetable_set due, const struct hr_moment *at)
 {
-	static struct hr_order order; /* one a process */
+	static struct hr_dispatch dispatch; /* one a process */
 	static struct hr_timetable before;
 
 	if (!due && !r->timetable.changed)
 		return;
 	before = r->timetable;
-	order.suspects = suspects(r);
+	dispatch.suspects = suspects(r);
 	hr_timetable_started(&r->timetable, due, at);
-	order.kind = due ? HR_ORDER_RUN : HR_ORDER_SAVE;
-	order.number = r->orders + 1;
-	order.pipelines = due;
-	order.starts = r->timetable.starts;
-	if (hr_process_order(&r->child->process, &order, sizeof order) != 0) {
+	dispatch.kind = due ? HR_DISPATCH_RUN : HR_DISPATCH_SAVE;
+	dispatch.number = r->dispatches + 1;
+	dispatch.pipelines = due;
+	dispatch.starts = r->timetable.starts;
+	if (hr_process_dispatch(&r->child->process, &dispatch, sizeof dispatch) != 0) {
 		r->timetable = before;
 		return;
 	}
 	r->timetable.changed = false;
 	r->running |= due;
-	r->orders += due != 0;
+	r->dispatches += due != 0;
 	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
 		if (due >> i & 1)
-			r->number[i] = r->orders;
+			r->number[i] = r->dispatches;
 }
 
 static void start_due(struct hr_repeat *r, const struct hr_moment *at)
@@ -260,7 +260,7 @@ static void start_due(struct hr_repeat *r, const struct hr_moment *at)
 		if (due >> i & 1 && !(usable >> i & 1))
 			cannot_start(r, i, at);
 	due &= (hr_timetable_set)usable & ~held(r);
-	order(r, r->renew ? 0 : due, at);
+	dispatch(r, r->renew ? 0 : due, at);
 	if (r->renew && !r->running) /* pipelines that run end first */
 		hr_child_stop(r->child, at->now_ns);
 }

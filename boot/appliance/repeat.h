@@ -1,13 +1,14 @@
 /*
- * boot/appliance/repeat.h - the supervisor of pipelines that repeat: it keeps the timetable, orders
- * starts from the engine (boot/appliance/orders.h), and sleeps until the next start or event.
+ * boot/appliance/repeat.h - the supervisor of pipelines that repeat: it keeps the timetable,
+ * dispatches starts to the engine (boot/appliance/dispatch.h), and sleeps until the next start or
+ * event.
  *
- * A start is ordered as soon as it is due, also while other pipelines run. The engine begins it
+ * A start is dispatched as soon as it is due, also while other pipelines run. The engine begins it
  * at once or lets it wait (boot/engine/admit.h).
  *
  * A pipeline whose ssd was absent or failed when the engine came up fails, or waits for the ssd. It
  * needs a new engine: when its next start is due, or the absent ssd is there, no other start is
- * ordered; the engine is asked to end when nothing runs, and the next one brings all ssds up.
+ * dispatched; the engine is asked to end when nothing runs, and the next one brings all ssds up.
  */
 #ifndef BOOT_APPLIANCE_REPEAT_H
 #define BOOT_APPLIANCE_REPEAT_H
@@ -30,12 +31,12 @@ struct hr_repeat {
 	struct hr_timetable timetable;
 	/* Error of the start with number n of a pipeline, at n modulo HR_REPEAT_RESULTS. */
 	int result[HR_PIPELINES_MAX][HR_REPEAT_RESULTS];
-	uint64_t orders;		   /* number of the newest order */
+	uint64_t dispatches;		   /* number of the newest dispatch */
 	uint64_t number[HR_PIPELINES_MAX]; /* of the newest order of each pipeline */
 	/* Of the engine that runs. */
 	bool greeted;		  /* its `ready` has been seen */
 	bool renew;		  /* the engine is asked to end, so that a new one begins */
-	hr_timetable_set running; /* pipelines that were ordered, and have not ended */
+	hr_timetable_set running; /* pipelines that were dispatched, and have not ended */
 	hr_timetable_set refused; /* pipelines that have failed because of its bring-up */
 	hr_timetable_set held;	  /* pipelines whose starts a warning of an ssd holds */
 	/* Another reading of the configuration, for hr_ask_reload(). */
@@ -56,7 +57,7 @@ int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_applia
 void hr_repeat_watch(const struct hr_repeat *r, int fd);
 
 /*
- * Read the published state of the engine, note the times that have come, and order the pipelines
+ * Read the published state of the engine, note the times that have come, and dispatch the pipelines
  * that are due. For the supervisor's periodic function; does not wait.
  */
 void hr_repeat_look(struct hr_repeat *r);

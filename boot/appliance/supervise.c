@@ -278,7 +278,7 @@ static int code_of_failures(struct hr_supervisor *s)
 	return HR_EXIT_DONE;
 }
 
-/* Exit code after a signal: an ordered stop is a success, also when pipelines are left. */
+/* Exit code after a signal: a clean stop is a success, also when pipelines are left. */
 static int code_of_stop(struct hr_supervisor *s, int err)
 {
 	if (hr_any_stuck(s->app) || s->child.unsafe)

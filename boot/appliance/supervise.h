@@ -12,7 +12,7 @@
  * (boot/appliance/retry.h) is reported and not run again. The other pipelines that are not done run
  * again after a pause, while restarts are left. Absent ssds are awaited.
  *
- * When a pipeline of the configuration repeats, an engine stays and takes orders
+ * When a pipeline of the configuration repeats, an engine stays and takes dispatches
  * (boot/appliance/repeat.h); a new engine replaces it after a failure of an ssd, a gpu or the
  * engine itself, as above.
  */
@@ -65,7 +65,7 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 
 /*
  * Make attempts until all pipelines are done, as the group `boot` of the configuration says.
- * Reports go to stdout. Returns an enum hr_exit: HR_EXIT_DONE also after an ordered stop by a
+ * Reports go to stdout. Returns an enum hr_exit: HR_EXIT_DONE also after a clean stop by a
  * signal; the code of the first failure when pipelines cannot be done.
  */
 int hr_supervise(struct hr_supervisor *s);

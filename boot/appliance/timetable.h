@@ -85,7 +85,7 @@ struct hr_timed {
 	uint64_t late_ns;	/* how late the start was then */
 	uint64_t not_before_ns; /* end of the pause after a failure */
 	uint64_t came_ns;	/* moment from which the start is due */
-	uint64_t planned_ns;	/* the same, of the newest start that was ordered */
+	uint64_t planned_ns;	/* the same, of the newest start that was dispatched */
 	uint64_t version;	/* present version of the object of `on`; 0: none */
 };
 
@@ -121,7 +121,7 @@ hr_timetable_set hr_timetable_due(struct hr_timetable *t, const struct hr_moment
  * wall clock may jump. */
 uint64_t hr_timetable_next_ns(struct hr_timetable *t, const struct hr_moment *at);
 
-/* Pipelines have started, or one has ended with err: 0; -EINTR: interrupted in order, it is due
+/* Pipelines have started, or one has ended with err: 0; -EINTR: interrupted by a clean stop, it is due
  * again; or the error of its failure. */
 void hr_timetable_started(struct hr_timetable *t, hr_timetable_set set, const struct hr_moment *at);
 void hr_timetable_ended(struct hr_timetable *t, uint32_t i, int err, const struct hr_moment *at);

@@ -6,7 +6,7 @@
 
 static const char help[] =
 	"usage: headrace stop [--wait] [--json] [--appliance NAME]\n\n"
-	"Stop a running appliance in order, as SIGTERM does: no new command is started, commands\n"
+	"Stop a running appliance cleanly, as SIGTERM does: no new command is started, commands\n"
 	"in flight end, written tiles are made durable. An appliance that is the first process of\n"
 	"a machine powers it off.\n\n"
 	"  --wait            end when the appliance has stopped\n"
@@ -15,7 +15,7 @@ static const char help[] =
 
 const struct hr_command hr_cmd_stop = {
 	.name = "stop",
-	.summary = "stop a running appliance in order",
+	.summary = "stop a running appliance cleanly",
 	.help = help,
 	.fn = hr_client_command,
 };

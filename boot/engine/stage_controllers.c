@@ -59,7 +59,7 @@ static void refuse_all(struct hr_appliance *app, uint32_t d, int err)
 		app->error = cause;
 	}
 	hr_refuse_ssd(app, d, err);
-	if (hr_any_selected(app)) /* otherwise everything goes down, in order */
+	if (hr_any_selected(app)) /* otherwise all stages go down cleanly */
 		hr_ssd_down(&app->ssd[d]);
 }
 

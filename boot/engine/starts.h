@@ -35,7 +35,7 @@ enum hr_start_outcome {
 	HR_START_RUNNING, /* started; on a disk: interrupted by a crash or a power cut */
 	HR_START_DONE,
 	HR_START_FAILED,
-	HR_START_INTERRUPTED, /* stopped in order */
+	HR_START_INTERRUPTED, /* by a clean stop */
 	HR_START_OUTCOMES,
 };
 

@@ -30,7 +30,7 @@ start() {
 in_phase() { "$HEADRACE" status --json | grep "\"phase\": \"$1\"" >/dev/null; }
 phase() { until_true 60 in_phase "$1"; }
 
-# stop_it: an ordered stop by request; the appliance and the command end with 0
+# stop_it: a clean stop by request; the appliance and the command end with 0
 stop_it() {
     exits 0 stop --wait && says "box: stop: done" && wait "$pid" || return 1
     [ ! -e "$RUNTIME_DIRECTORY/box.sock" ] || { echo "the socket stays"; return 1; }
@@ -176,7 +176,7 @@ warned_run() {
         exits 4 run "$SCRATCH/x.conf" && warns "health: reliability is degraded" &&
         warns "pipeline 'sum' is stopped: ssd 'a' has a critical warning, and health.reliability is"
 }
-check "a warning whose action is stop ends a run in order" warned_run
+check "a warning whose action is stop ends a run cleanly" warned_run
 none_repeats() {
     conf && start staying && exits 1 trigger sum && warns "repeats (every, at, after, on, forever)" &&
         exits 1 reload && stop_it

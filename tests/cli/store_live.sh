@@ -69,7 +69,7 @@ refusals() {
     [ $? = 1 ] && warns "ended after 1 of 2 bytes" && exits 0 store ls "$ssd" && ! grep -F short "$SCRATCH/out"
 }
 check "what cannot be done is refused, and changes nothing" refusals
-check "an ordered stop ends the appliance" ends
+check "a clean stop ends the appliance" ends
 
 done_starts() { exits 0 status --json && json "r['pipelines'][0]['starts_count'] == $1"; }
 wakes() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# headrace topo --watch prints changes only; signals end the command in order.
+# headrace topo --watch prints changes only; signals end the command cleanly.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail

@@ -11,7 +11,7 @@
 #include "boot/engine/refuse.h"
 #include "config/clock.h"
 #include "config/tick.h"
-#include "boot/appliance/orders.h"
+#include "boot/appliance/dispatch.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/runs.h"
 #include "boot/engine/runner.h"
@@ -171,7 +171,7 @@ void hr_appliance_down(struct hr_appliance *app)
 }
 
 /* No configuration of these tests has pipelines that repeat. */
-int hr_orders_serve(struct hr_attempt *attempt)
+int hr_dispatch_serve(struct hr_attempt *attempt)
 {
 	cr_assert_fail("the configuration has no schedule");
 	return -ENOSYS;

@@ -46,7 +46,7 @@ void fake_attempt_dies(int dies)
 int hr_process_open(struct hr_process *p)
 {
 	*p = (struct hr_process){
-		.phases = -1, .order = -1, .clients = -1, .page = calloc(1, sizeof *p->page)
+		.phases = -1, .dispatch = -1, .clients = -1, .page = calloc(1, sizeof *p->page)
 	};
 	return p->page ? 0 : -ENOMEM;
 }
@@ -75,7 +75,7 @@ int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *
 	fake.attempt.app = app;
 	fake.attempt.page = p->page;
 	fake.attempt.phases = ends[1];
-	fake.attempt.order = -1;
+	fake.attempt.dispatch = -1;
 	fake.runs = true;
 	fake.next_ns = 0;
 	if (setjmp(fake.death) == 0)
@@ -111,7 +111,7 @@ void hr_process_signal(const struct hr_process *p, int signal_number)
 {
 }
 
-int hr_process_order(const struct hr_process *p, const void *order, size_t bytes)
+int hr_process_dispatch(const struct hr_process *p, const void *dispatch, size_t bytes)
 {
 	return -EPIPE;
 }

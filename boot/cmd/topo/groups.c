@@ -59,7 +59,8 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 		      "then, not direct\n",
 		      t->out);
 	else if (together)
-		fputs("redirect is off: direct; VFIO cannot open the SSD while the GPU has its own driver\n",
+		fputs("redirect is off: direct; VFIO cannot open the SSD while the GPU has its own "
+		      "driver\n",
 		      t->out);
 	else
 		fputs("redirect is off and the groups differ: direct, not isolated\n", t->out);

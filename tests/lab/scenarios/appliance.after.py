@@ -42,5 +42,5 @@ else:
         check(f"the first tile is submitted within {FIRST_TILE_MS} ms of the guest's instructions",
               float(first[1]) <= FIRST_TILE_MS)
     print(f"# from the start of the first process to the first tile: {first and first[1]} ms")
-    check("the appliance ends in order",
+    check("the appliance ends cleanly",
           ("headrace: reboot" if instance == "vfio" else "headrace: poweroff") in console)

@@ -1,6 +1,6 @@
 /*
  * The supervisor of pipelines that repeat, with an engine that the test plays: it takes the
- * orders from the socket, and changes the record. The clock is the test's.
+ * dispatches from the socket, and changes the record. The clock is the test's.
  */
 #include "boot/appliance/repeat.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/ask.h"
-#include "boot/appliance/orders.h"
+#include "boot/appliance/dispatch.h"
 #include "boot/engine/names.h"
 #include "boot/engine/signals.h"
 #include "tests/fakes/clock.h"
@@ -42,7 +42,7 @@ static struct hr_repeat *r;
 static struct hr_appliance *app;
 static struct hr_child child;
 static struct hr_record record;
-static struct hr_order order;
+static struct hr_dispatch dispatch;
 static int engine; /* its end of the socket */
 
 static void begin(const char *config)
@@ -61,7 +61,7 @@ static void begin(const char *config)
 	r = &s->repeat;
 	s->app = app;
 	child = (struct hr_child){ .record = &record, .process = { .phases = -1 } };
-	child.process.order = pair[0];
+	child.process.dispatch = pair[0];
 	child.process.pid = fork();
 	if (child.process.pid == 0) {
 		pause();
@@ -77,7 +77,7 @@ static void end(void)
 	hr_repeat_close(r);
 	kill(child.process.pid, SIGKILL);
 	waitpid(child.process.pid, NULL, 0);
-	close(child.process.order);
+	close(child.process.dispatch);
 	close(engine);
 	free(app);
 	free(s);
@@ -94,19 +94,20 @@ static void ready(void)
 	record.ready = 1;
 }
 
-/* One look of the supervisor; the pipelines that it orders. Takes the newest order. */
+/* One step of the supervisor. Returns the pipelines that it dispatches, and receives the newest
+ * dispatch. */
 static uint32_t look(void)
 {
-	uint32_t ordered = 0;
+	uint32_t dispatched = 0;
 
 	hr_repeat_look(r);
-	while (recv(engine, &order, sizeof order, 0) == (ssize_t)sizeof order)
-		if (order.kind == HR_ORDER_RUN)
-			ordered |= (uint32_t)order.pipelines;
-	return ordered;
+	while (recv(engine, &dispatch, sizeof dispatch, 0) == (ssize_t)sizeof dispatch)
+		if (dispatch.kind == HR_DISPATCH_RUN)
+			dispatched |= (uint32_t)dispatch.pipelines;
+	return dispatched;
 }
 
-/* The engine begins the start that was ordered last; it ends it. */
+/* The engine begins the newest dispatched start of a pipeline; the engine ends it. */
 static void run(uint32_t i)
 {
 	record.run[i] = (struct hr_record_run){ .selected = 1, .number = r->number[i] };
@@ -140,8 +141,9 @@ Test(repeat, nothing_is_ordered_before_the_engine_is_ready)
 	cr_expect_eq(look(), 0u);
 	ready();
 	cr_expect_eq(look(), BIT(A) | BIT(B));
-	cr_expect_eq(order.number, 1u);
-	cr_expect_eq(order.starts.start[A].outcome, HR_START_RUNNING, "durable before it begins");
+	cr_expect_eq(dispatch.number, 1u);
+	cr_expect_eq(dispatch.starts.start[A].outcome, HR_START_RUNNING,
+		     "durable before it begins");
 	cr_expect_eq(look(), 0u, "once");
 	end();
 }
@@ -156,7 +158,7 @@ Test(repeat, a_due_pipeline_is_ordered_while_another_one_runs)
 		over(A, HR_RUN_DONE, 0);
 		cr_expect_eq(look(), 0u);
 		cr_expect_eq(start_of(A)->done, (uint64_t)i + 1);
-		cr_expect_eq(order.kind, HR_ORDER_SAVE, "its end is durable at once");
+		cr_expect_eq(dispatch.kind, HR_DISPATCH_SAVE, "its end is durable at once");
 		fake_clock_advance(10 * S + 3);
 		cr_expect_eq(look(), BIT(A));
 		cr_expect_eq(r->timetable.timed[A].planned_ns, BEGIN + (uint64_t)(i + 1) * 10 * S,
@@ -205,7 +207,7 @@ Test(repeat, a_failure_pauses_only_its_pipeline)
 	cr_expect_eq(look(), BIT(B));
 	fake_clock_advance(S);
 	cr_expect_eq(look(), BIT(A), "after the pause");
-	cr_expect_eq(order.suspects, 0u, "the engine lives");
+	cr_expect_eq(dispatch.suspects, 0u, "the engine lives");
 	over(A, HR_RUN_FAILED, -ENXIO);
 	look();
 	fake_clock_advance(S);
@@ -243,17 +245,17 @@ Test(repeat, after_the_death_of_an_engine_its_pipelines_start_again)
 	cr_expect_eq(look(), BIT(B));
 	fake_clock_advance(S);
 	cr_expect_eq(look(), BIT(A));
-	cr_expect_eq(order.suspects, BIT(A));
+	cr_expect_eq(dispatch.suspects, BIT(A));
 	end();
 }
 
 Test(repeat, an_order_that_cannot_be_sent_is_sent_later)
 {
-	struct hr_order junk = { .kind = HR_ORDER_SAVE };
+	struct hr_dispatch junk = { .kind = HR_DISPATCH_SAVE };
 
 	begin(CONFIG(MEMORY, "every = \"10s\";", "on = \"request\";"));
 	ready();
-	while (send(child.process.order, &junk, sizeof junk, 0) > 0)
+	while (send(child.process.dispatch, &junk, sizeof junk, 0) > 0)
 		;
 	hr_repeat_look(r);
 	cr_expect_eq(r->running, 0u);
@@ -435,7 +437,7 @@ Test(ask, a_paused_pipeline_starts_after_its_resumption)
 	cr_expect_eq(hr_ask_start(s, A, &ticket), -EAGAIN);
 	fake_clock_advance(11 * S);
 	cr_expect_eq(look(), 0u);
-	cr_expect(order.starts.start[A].flags & HR_START_PAUSED, "durable");
+	cr_expect(dispatch.starts.start[A].flags & HR_START_PAUSED, "durable");
 	cr_expect_eq(hr_ask_resume(s, A), 0);
 	cr_expect_eq(hr_ask_resume(s, A), 0, "again");
 	cr_expect_eq(look(), BIT(A));

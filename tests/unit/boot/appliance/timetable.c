@@ -493,7 +493,7 @@ Test(timetable, an_interrupted_start_is_made_again)
 	hr_timetable_ended(&t, 0, -EINTR, &at);
 	hr_timetable_ended(&t, 1, -EINTR, &at);
 	cut(S, 2 * S);
-	cr_expect_eq(due(), 3u, "an ordered stop is no failure: without a pause");
+	cr_expect_eq(due(), 3u, "a clean stop is no failure: without a pause");
 }
 
 Test(timetable, a_paused_pipeline_starts_nothing_also_after_a_restart)

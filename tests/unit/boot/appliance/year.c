@@ -33,14 +33,14 @@ static struct hr_moment at;
 static uint64_t true_ns; /* the time of a correct clock */
 static struct fake_random random_;
 static struct fake_store f;
-static struct hr_starts durable; /* the content that the disk certainly holds */
+static struct hr_starts durable; /* the content of the newest completed save */
 static uint64_t version = 100;
 
-/* The engine: starts that were ordered, and those that have begun. */
+/* The engine: starts that were dispatched, and those that have begun. */
 static struct hr_admit engine;
 
 static struct {
-	uint64_t orders, ordered_ns[PIPELINES], ends_ns[PIPELINES];
+	uint64_t dispatches, dispatched_ns[PIPELINES], ends_ns[PIPELINES];
 	uint64_t clock_at_ns; /* monotonic: when the clock will be set; 0: the clock is set */
 	uint64_t cuts, kills, deaths, stops, plans, idles, jumps, beside, begun;
 	uint64_t longest_wait_ns,
@@ -193,7 +193,7 @@ static int result_of(uint32_t i)
 
 static void check_begin(uint32_t i)
 {
-	const uint64_t waited = at.now_ns - sim.ordered_ns[i];
+	const uint64_t waited = at.now_ns - sim.dispatched_ns[i];
 
 	cr_assert_not(engine.running & engine.suspects, "beside a suspect");
 	cr_assert(!engine.running || engine.planned >> i & 1, "a new plan while others run");
@@ -232,8 +232,8 @@ static void begin_starts(void)
 	}
 }
 
-/* What the supervisor orders: each start as soon as it is due. */
-static void order(hr_timetable_set due)
+/* The supervisor dispatches each start as soon as it is due. */
+static void dispatch(hr_timetable_set due)
 {
 	if (!due)
 		return;
@@ -245,10 +245,10 @@ static void order(hr_timetable_set due)
 		if (!(due >> i & 1))
 			continue;
 		cr_assert_not((engine.waiting | engine.running) >> i & 1, "two starts of one");
-		engine.request[i] = sim.orders + 1;
-		sim.ordered_ns[i] = at.now_ns;
+		engine.request[i] = sim.dispatches + 1;
+		sim.dispatched_ns[i] = at.now_ns;
 	}
-	sim.orders++;
+	sim.dispatches++;
 	hr_timetable_started(&t, due, &at);
 	engine.waiting |= due;
 	sim.after_owed &= !(due >> AFTER & 1);
@@ -275,7 +275,8 @@ static void end_starts(void)
 			end_one(i, result_of(i));
 }
 
-/* The engine dies: what ran has failed, and runs alone the next time; what waited has not begun. */
+/* The engine dies: runs in progress have failed, and each runs alone the next time; starts that
+ * waited have not begun. */
 static void lose_engine(void)
 {
 	const hr_pipelines ran = engine.running, waited = engine.waiting;
@@ -288,7 +289,7 @@ static void lose_engine(void)
 	sim.deaths++;
 }
 
-/* A stop in order, and the next boot, a second later. */
+/* A clean stop, and the next boot, a second later. */
 static void stop_in_order(void)
 {
 	const hr_pipelines all = engine.running | engine.waiting;
@@ -305,7 +306,7 @@ static void stop_in_order(void)
 	sim.stops++;
 }
 
-/* What is due has been ordered, so each pipeline has had all its starts. */
+/* All due starts have been dispatched, so each pipeline has had all its starts. */
 static void check_due(void)
 {
 	const struct hr_start *nightly = &t.starts.start[NIGHTLY];
@@ -382,8 +383,8 @@ static void live(void)
 	uint64_t next, end;
 
 	end_starts();
-	order(hr_timetable_due(&t, &at));
-	if (t.changed) /* one order has the ends and the starts */
+	dispatch(hr_timetable_due(&t, &at));
+	if (t.changed) /* one dispatch has the ends and the starts */
 		save();
 	begin_starts();
 	check_due();

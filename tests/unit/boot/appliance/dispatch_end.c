@@ -2,7 +2,7 @@
  * The end of an engine whose pipelines repeat: the ends of its starts are durable before it ends.
  * The engine runs in this process; its periodic function plays the supervisor, step by step.
  */
-#include "boot/appliance/orders.h"
+#include "boot/appliance/dispatch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static const char text[] =
 	"  tile = \"64K\"; every = \"1h\"; } );\n";
 
 static struct hr_attempt *attempt;
-static struct hr_order *order;
+static struct hr_dispatch *dispatch;
 static int supervisor; /* its end of the socket */
 static int step;
 
@@ -40,33 +40,33 @@ static const struct hr_start *durable(void)
 	return &attempt->record.starts.start[0];
 }
 
-static void send_order(enum hr_order_kind kind, enum hr_start_outcome outcome)
+static void send_dispatch(enum hr_dispatch_kind kind, enum hr_start_outcome outcome)
 {
-	struct hr_start *start = &order->starts.start[0];
+	struct hr_start *start = &dispatch->starts.start[0];
 
-	order->kind = kind;
-	order->number += kind == HR_ORDER_RUN;
-	order->pipelines = kind == HR_ORDER_RUN;
+	dispatch->kind = kind;
+	dispatch->number += kind == HR_DISPATCH_RUN;
+	dispatch->pipelines = kind == HR_DISPATCH_RUN;
 	strcpy(start->name, "a");
 	start->outcome = outcome;
-	start->starts = order->number;
+	start->starts = dispatch->number;
 	start->done = outcome == HR_START_DONE;
-	cr_assert_eq(send(supervisor, order, sizeof *order, 0), (ssize_t)sizeof *order);
+	cr_assert_eq(send(supervisor, dispatch, sizeof *dispatch, 0), (ssize_t)sizeof *dispatch);
 }
 
 static bool is_over(void)
 {
-	return attempt->record.run[0].over && attempt->record.run[0].number == order->number;
+	return attempt->record.run[0].over && attempt->record.run[0].number == dispatch->number;
 }
 
-/* Serve until the engine ends; `play` is the supervisor. */
+/* Serve until the engine ends; play() does the steps of the supervisor. */
 static int serve(void (*play)(void *to, uint64_t now_ns))
 {
 	int pair[2], err;
 
 	attempt = calloc(1, sizeof *attempt);
-	order = calloc(1, sizeof *order);
-	cr_assert(attempt && order);
+	dispatch = calloc(1, sizeof *dispatch);
+	cr_assert(attempt && dispatch);
 	attempt->app = calloc(1, sizeof *attempt->app);
 	attempt->page = calloc(1, sizeof *attempt->page);
 	cr_assert(attempt->app && attempt->page);
@@ -76,28 +76,28 @@ static int serve(void (*play)(void *to, uint64_t now_ns))
 	hr_appliance_init(attempt->app, NULL);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
 	supervisor = pair[0];
-	attempt->order = pair[1];
+	attempt->dispatch = pair[1];
 	attempt->clients = -1;
 	attempt->phases = open("/dev/null", O_WRONLY);
 	hr_signals_hold();
 	hr_tick_set(play, NULL);
-	err = hr_orders_serve(attempt);
+	err = hr_dispatch_serve(attempt);
 	hr_tick_set(NULL, NULL);
 	return err;
 }
 
-/* The stop comes after the end of the start, and before the order that notes this end. */
+/* The stop comes after the end of the start, and before the dispatch that notes this end. */
 static void stop_before_the_order(void *to, uint64_t now_ns)
 {
 	if (step == 0 && attempt->record.ready) {
-		send_order(HR_ORDER_RUN, HR_START_RUNNING);
+		send_dispatch(HR_DISPATCH_RUN, HR_START_RUNNING);
 		step++;
 	} else if (step == 1 && is_over()) {
 		cr_assert_eq(attempt->record.run[0].outcome, HR_RUN_DONE);
 		hr_signals_stop();
 		step++;
 	} else if (step == 2) {
-		send_order(HR_ORDER_SAVE, HR_START_DONE);
+		send_dispatch(HR_DISPATCH_SAVE, HR_START_DONE);
 		step++;
 	}
 }
@@ -110,16 +110,16 @@ Test(orders_end, the_end_of_a_start_is_durable)
 	cr_expect_eq(durable()->done, 1u);
 }
 
-/* The stop comes with an order: that start does not begin, and is no crash. */
+/* The stop comes with a dispatch: that start does not begin, and is no crash. */
 static void stop_with_the_order(void *to, uint64_t now_ns)
 {
 	if (step == 0 && attempt->record.ready) {
-		send_order(HR_ORDER_RUN, HR_START_RUNNING);
+		send_dispatch(HR_DISPATCH_RUN, HR_START_RUNNING);
 		hr_signals_stop();
 		step++;
 	} else if (step == 1 && is_over()) {
 		cr_assert_eq(attempt->record.run[0].outcome, HR_RUN_INTERRUPTED);
-		send_order(HR_ORDER_SAVE, HR_START_INTERRUPTED);
+		send_dispatch(HR_DISPATCH_SAVE, HR_START_INTERRUPTED);
 		step++;
 	}
 }
@@ -131,11 +131,11 @@ Test(orders_end, a_start_that_was_ordered_with_the_stop_is_interrupted)
 	cr_expect_eq(durable()->outcome, HR_START_INTERRUPTED);
 }
 
-/* A supervisor that hangs: the time for the last order passes. */
+/* A supervisor that hangs: the time for the last dispatch passes. */
 static void stop_and_hang(void *to, uint64_t now_ns)
 {
 	if (step == 0 && attempt->record.ready) {
-		send_order(HR_ORDER_RUN, HR_START_RUNNING);
+		send_dispatch(HR_DISPATCH_RUN, HR_START_RUNNING);
 		step++;
 	} else if (step == 1 && is_over()) {
 		hr_signals_stop();
@@ -152,11 +152,11 @@ Test(orders_end, a_supervisor_that_hangs_does_not_hold_the_engine)
 	cr_expect_eq(durable()->outcome, HR_START_RUNNING);
 }
 
-/* A supervisor that has died: the start that it has ordered does not begin. */
+/* A supervisor that has died: the start that it has dispatched does not begin. */
 static void die(void *to, uint64_t now_ns)
 {
 	if (step == 0 && attempt->record.ready) {
-		send_order(HR_ORDER_RUN, HR_START_RUNNING);
+		send_dispatch(HR_DISPATCH_RUN, HR_START_RUNNING);
 		close(supervisor);
 		step++;
 	}

@@ -1,8 +1,8 @@
 /*
- * The loop of an engine whose pipelines repeat: orders, starts, ends, signals, rest. Each time the
- * engine has nothing to do and sleeps, a test says what happens next, so no test waits.
+ * The loop of an engine whose pipelines repeat: dispatches, starts, ends, signals, sleep. Each time
+ * the engine sleeps, the test makes the next event, so no test waits.
  */
-#include "boot/appliance/orders.h"
+#include "boot/appliance/dispatch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ static const char text[] =
 enum { MAKE, READ, BROKEN, AFTER, WATCH, PIPELINES };
 
 static struct hr_attempt *attempt;
-static int order[2], pipe_ends[2];
+static int dispatch[2], pipe_ends[2];
 static unsigned idle; /* how often the engine has slept */
 
 /* What the supervisor does when the engine sleeps for the nth time, from 0 on. */
@@ -75,16 +75,16 @@ static void begin(void)
 	hr_log_set_level(HR_LOG_ERROR);
 	cr_assert_eq(hr_appliance_init(attempt->app, NULL), 0);
 	attempt->app->keep_going = true;
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, order), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, dispatch), 0);
 	cr_assert_eq(pipe2(pipe_ends, O_NONBLOCK), 0);
-	attempt->order = order[1];
+	attempt->dispatch = dispatch[1];
 	attempt->phases = pipe_ends[1];
 	attempt->clients = -1;
 }
 
 static void end(void)
 {
-	close(order[1]);
+	close(dispatch[1]);
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
 	free(attempt->page);
@@ -92,7 +92,7 @@ static void end(void)
 	free(attempt);
 }
 
-TestSuite(orders, .init = begin, .fini = end, .timeout = 120);
+TestSuite(dispatch, .init = begin, .fini = end, .timeout = 120);
 
 static int serve(void (*steps)(unsigned n))
 {
@@ -100,26 +100,26 @@ static int serve(void (*steps)(unsigned n))
 
 	script = steps;
 	serving = true;
-	err = hr_orders_serve(attempt);
+	err = hr_dispatch_serve(attempt);
 	serving = false;
 	return err;
 }
 
-static void send_order(enum hr_order_kind kind, uint64_t number, uint64_t pipelines)
+static void send_dispatch(enum hr_dispatch_kind kind, uint64_t number, uint64_t pipelines)
 {
-	static struct hr_order o;
+	static struct hr_dispatch o;
 
-	o = (struct hr_order){ .kind = kind, .number = number, .pipelines = pipelines };
+	o = (struct hr_dispatch){ .kind = kind, .number = number, .pipelines = pipelines };
 	strcpy(o.starts.start[MAKE].name, "make");
 	o.starts.start[MAKE].starts = number;
 	o.starts.start[MAKE].outcome =
 		pipelines >> MAKE & 1 ? HR_START_RUNNING : HR_START_INTERRUPTED;
-	cr_assert_eq(send(order[0], &o, sizeof o, 0), (ssize_t)sizeof o);
+	cr_assert_eq(send(dispatch[0], &o, sizeof o, 0), (ssize_t)sizeof o);
 }
 
 static void hang_up(void)
 {
-	close(order[0]);
+	close(dispatch[0]);
 }
 
 static const struct hr_record_run *published(uint32_t i)
@@ -147,19 +147,19 @@ static void run_twice(unsigned n)
 	case 0:
 		cr_expect_eq(attempt->record.ready, 1u);
 		cr_expect_eq(published(MAKE)->number, 0u);
-		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << MAKE);
 		break;
 	case 1:
 		expect_end(MAKE, 1, HR_RUN_DONE);
 		cr_expect_eq(published(READ)->number, 0u);
 		/* the reader waits for the new version of its source */
-		send_order(HR_ORDER_RUN, 2, 1u << MAKE | 1u << READ);
+		send_dispatch(HR_DISPATCH_RUN, 2, 1u << MAKE | 1u << READ);
 		break;
 	case 2:
 		expect_end(MAKE, 2, HR_RUN_DONE);
 		expect_end(READ, 2, HR_RUN_DONE);
 		cr_expect_eq(attempt->record.starts.start[MAKE].starts, 2u);
-		send_order(HR_ORDER_SAVE, 7, 1u << READ);
+		send_dispatch(HR_DISPATCH_SAVE, 7, 1u << READ);
 		break;
 	default:
 		cr_expect_eq(attempt->record.starts.start[MAKE].starts, 7u, "saved");
@@ -169,14 +169,14 @@ static void run_twice(unsigned n)
 	}
 }
 
-Test(orders, each_start_is_saved_run_and_published)
+Test(dispatch, each_start_is_saved_run_and_published)
 {
 	unsigned char phase[64];
 	ssize_t phases;
 
 	cr_expect_eq(serve(run_twice), 0);
 	cr_expect_eq(idle, 4u);
-	cr_expect_eq(attempt->record.starts.sequence, 3u, "one write for each order");
+	cr_expect_eq(attempt->record.starts.sequence, 3u, "one write for each dispatch");
 	phases = read(pipe_ends[0], phase, sizeof phase);
 	cr_assert_geq(phases, 6);
 	cr_expect_eq(phase[0], HR_PHASE_BRING_UP);
@@ -190,7 +190,7 @@ Test(orders, each_start_is_saved_run_and_published)
 static void read_first(unsigned n)
 {
 	if (n == 0) {
-		send_order(HR_ORDER_RUN, 1, 1u << READ);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << READ);
 		return;
 	}
 	expect_end(READ, 1, HR_RUN_FAILED);
@@ -199,7 +199,7 @@ static void read_first(unsigned n)
 	hang_up();
 }
 
-Test(orders, a_start_without_its_source_fails_and_the_engine_stays)
+Test(dispatch, a_start_without_its_source_fails_and_the_engine_stays)
 {
 	cr_expect_eq(serve(read_first), 0);
 	cr_expect_eq(idle, 2u);
@@ -209,15 +209,15 @@ static void several_at_once(unsigned n)
 {
 	if (n == 0) {
 		for (uint64_t number = 1; number <= 3; number++)
-			send_order(HR_ORDER_RUN, number, 1u << MAKE);
+			send_dispatch(HR_DISPATCH_RUN, number, 1u << MAKE);
 		return;
 	}
-	expect_end(MAKE, 3, HR_RUN_DONE); /* orders of a start that has not begun become one */
+	expect_end(MAKE, 3, HR_RUN_DONE); /* dispatches of a start that has not begun become one */
 	cr_expect_eq(attempt->record.starts.sequence, 3u);
 	hang_up();
 }
 
-Test(orders, all_orders_that_have_come_are_taken)
+Test(dispatch, all_dispatches_that_have_come_are_taken)
 {
 	cr_expect_eq(serve(several_at_once), 0);
 	cr_expect_eq(idle, 2u);
@@ -227,11 +227,11 @@ Test(orders, all_orders_that_have_come_are_taken)
 
 static void hang_up_at_once(unsigned n)
 {
-	send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+	send_dispatch(HR_DISPATCH_RUN, 1, 1u << MAKE);
 	hang_up();
 }
 
-Test(orders, no_start_begins_when_the_supervisor_has_gone)
+Test(dispatch, no_start_begins_when_the_supervisor_has_gone)
 {
 	cr_expect_eq(serve(hang_up_at_once), 0);
 	cr_expect_eq(idle, 1u);
@@ -241,34 +241,34 @@ Test(orders, no_start_begins_when_the_supervisor_has_gone)
 
 static void send_part(unsigned n)
 {
-	cr_assert_eq(send(order[0], "half", 4, 0), 4);
+	cr_assert_eq(send(dispatch[0], "half", 4, 0), 4);
 }
 
-Test(orders, an_order_of_another_size_ends_the_engine)
+Test(dispatch, a_dispatch_of_another_size_ends_the_engine)
 {
 	cr_expect_eq(serve(send_part), 0);
 	cr_expect_eq(idle, 1u);
 	hang_up();
 }
 
-/* The second sleep waits for the order that makes the end durable. */
+/* The second sleep waits for the dispatch that makes the end durable. */
 static void stop_before_the_start(unsigned n)
 {
 	if (n == 0) {
 		raise(SIGTERM);
-		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << MAKE);
 		return;
 	}
 	expect_end(MAKE, 1, HR_RUN_INTERRUPTED);
-	send_order(HR_ORDER_SAVE, 5, 0);
+	send_dispatch(HR_DISPATCH_SAVE, 5, 0);
 }
 
-Test(orders, a_signal_interrupts_the_starts_that_wait)
+Test(dispatch, a_signal_interrupts_the_starts_that_wait)
 {
 	hr_signals_catch();
 	cr_expect_eq(serve(stop_before_the_start), 0);
 	cr_expect_eq(idle, 2u);
-	cr_expect_eq(attempt->record.starts.start[MAKE].starts, 5u, "the last order is saved");
+	cr_expect_eq(attempt->record.starts.start[MAKE].starts, 5u, "the last dispatch is saved");
 	hang_up();
 }
 
@@ -421,13 +421,13 @@ static void wait_asleep(unsigned n)
 		pthread_mutex_unlock(&soft->rest_lock);
 	}
 	if (n == 0)
-		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << MAKE);
 	else
 		hang_up();
 }
 
 /* The test ends only when all threads sleep. */
-Test(orders, the_ssds_rest_while_the_engine_sleeps)
+Test(dispatch, the_ssds_rest_while_the_engine_sleeps)
 {
 	cr_expect_eq(serve(wait_asleep), 0);
 	cr_expect_eq(idle, 2u);

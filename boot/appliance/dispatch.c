@@ -1,0 +1,495 @@
+#include "boot/appliance/dispatch.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "boot/engine/admit.h"
+#include "boot/engine/plan.h"
+#include "boot/engine/refuse.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/starts.h"
+#include "config/log.h"
+#include "config/seam.h"
+#include "config/tick.h"
+#include "nvme/ctrl_check.h"
+#include "nvme/events.h"
+
+/* An idle engine publishes this often, to show that it lives. */
+#define IDLE_NS HR_NS_PER_S
+/* Before the engine ends: time for the dispatches that make the last ends durable. */
+#define LAST_DISPATCH_NS (10 * HR_NS_PER_S)
+#define LAST_LOOK_NS (10 * HR_NS_PER_MS)
+/* Between two looks at ssds that no running pipeline uses. */
+#define LOOK_NS HR_NS_PER_S
+
+/* The starts of one engine. */
+struct engine {
+	struct hr_attempt *attempt;
+	struct hr_appliance *app;
+	struct hr_plan plan;
+	struct hr_admit admit;
+	struct hr_crew crew;
+	struct hr_dispatch dispatch; /* the newest one */
+	uint64_t looked_ns;
+	uint64_t last_ns; /* end of the wait for the last dispatch; 0: the engine does not end */
+	int failed;	  /* error of a device: no other start begins in this engine */
+	bool closed;	  /* no more dispatches come */
+};
+
+static struct engine the_engine; /* one a process, and too large for a stack */
+
+/* ---- durable state */
+
+/* Log an error once: not when the previous attempt had the same error. */
+static void note_save(struct hr_error *e, int err)
+{
+	static int last;
+
+	if (err && err != last) {
+		hr_error_context(e, "the starts of pipelines are not durable");
+		hr_error_log(e, HR_LOG_WARN);
+	}
+	last = err;
+}
+
+static void save(struct hr_attempt *attempt, const struct hr_dispatch *dispatch)
+{
+	struct hr_starts starts = dispatch->starts;
+	struct hr_error e = { 0 };
+	int err;
+
+	/* the next write must not overwrite the newest page */
+	starts.sequence = attempt->record.starts.sequence;
+	err = hr_starts_write(attempt->app, &starts, &e);
+	note_save(&e, err);
+	if (!err)
+		attempt->record.starts = starts;
+}
+
+static void load(struct hr_attempt *attempt)
+{
+	struct hr_error e = { 0 };
+	const int err = hr_starts_read(attempt->app, &attempt->record.starts, &e);
+
+	if (err && err != -ENOENT)
+		hr_error_log(&e, HR_LOG_WARN);
+}
+
+/* ---- versions of objects */
+
+static uint64_t version_of(const struct hr_appliance *app, const struct hr_config_when *when)
+{
+	const struct hr_ssd *ssd = &app->ssd[when->object_ssd];
+	const struct hr_store_object *object = when->kind == HR_WHEN_OBJECT && ssd->has_store
+						       ? hr_store_find(&ssd->store, when->text)
+						       : NULL;
+
+	return object ? object->id : 0;
+}
+
+static void note_versions(struct hr_attempt *attempt)
+{
+	const struct hr_appliance *app = attempt->app;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		attempt->record.version[i] = version_of(app, &app->config.pipeline[i].when);
+}
+
+/* ---- devices */
+
+/* 0, or the error of a device that has failed. */
+static int find_failed(struct hr_appliance *app)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (!app->left_out[d] && hr_health_failed(&app->ssd[d].health))
+			return hr_fail(&app->error, HR_ERROR_DEVICE, -EIO,
+				       "ssd '%s' has failed: it needs a new engine",
+				       app->config.ssd[d].name);
+	for (uint32_t g = 0; g < app->config.gpus; g++)
+		if (app->gpu_failed[g])
+			return hr_fail(&app->error, HR_ERROR_DEVICE, -EIO,
+				       "gpu '%s' has failed: it needs a new engine",
+				       app->config.gpu[g].name);
+	return 0;
+}
+
+static bool is_used(const struct engine *engine, uint32_t d)
+{
+	bool used = false;
+
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
+		used |= engine->crew.running >> i & 1 && hr_run_uses_ssd(&engine->app->run[i], d);
+	return used;
+}
+
+/* Health logs and events of the ssds; those in use are watched by the runs
+ * (boot/engine/runner.c). */
+static void look_at_ssds(struct engine *engine)
+{
+	struct hr_appliance *app = engine->app;
+
+	engine->looked_ns = hr_now_ns();
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		struct hr_ssd *ssd = &app->ssd[d];
+		struct hr_error e = { 0 };
+		int err;
+
+		if (app->left_out[d] || !ssd->ctrl || !hr_health_commands(&ssd->health) ||
+		    is_used(engine, d))
+			continue;
+		err = hr_ctrl_check(ssd->ctrl, &e);
+		if (!err)
+			err = hr_ctrl_events(ssd->ctrl, &ssd->ns, &e);
+		if (!err)
+			continue;
+		hr_error_context(&e, "ssd '%s' is lost", app->config.ssd[d].name);
+		hr_error_log(&e, HR_LOG_ERROR);
+		if (err == -ENXIO)
+			hr_health_fault(&ssd->health, HR_FAULT_NAMESPACE, NULL, err, NULL);
+		hr_health_set(&ssd->health, HR_STEP_GIVE_UP);
+	}
+}
+
+/* ---- starts */
+
+/* Messages that each start would repeat have the level debug. */
+static void log_less(const struct hr_config *config, bool less)
+{
+	if (config->log < HR_LOG_DEBUG)
+		hr_log_set_level(less ? HR_LOG_WARN : HR_LOG_INFO);
+}
+
+static void tell(struct engine *engine)
+{
+	hr_attempt_tell(engine->attempt, engine->crew.running ? HR_PHASE_RUNNING : HR_PHASE_IDLE);
+}
+
+/* Publish the outcome of the run, as that of the start that was dispatched last. */
+static void publish_end(struct engine *engine, uint32_t i)
+{
+	struct hr_record_run *run = &engine->attempt->record.run[i];
+
+	run->over = 0;
+	hr_record_take(&engine->attempt->record, engine->app);
+	run->number = engine->admit.request[i];
+	run->over = 1;
+}
+
+/* The start of pipeline i has ended, with the outcome of its run. */
+static void finish(struct engine *engine, uint32_t i)
+{
+	hr_unseal();
+	hr_attempt_report(engine->attempt, false);
+	hr_attempt_publish(engine->attempt); /* with its counters, which the next call ends */
+	hr_plan_end(&engine->plan, i);
+	publish_end(engine, i);
+	note_versions(engine->attempt);
+	if (engine->crew.running)
+		hr_seal();
+}
+
+/* The output of the failed pipeline does not exist. */
+static void drop_readers(struct engine *engine, uint32_t failed)
+{
+	const hr_pipelines gone = hr_admit_readers(&engine->admit, failed);
+
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++) {
+		if (!(gone >> i & 1))
+			continue;
+		hr_warn("pipeline '%s' does not run: it reads the sink of pipeline '%s'",
+			engine->app->config.pipeline[i].name,
+			engine->app->config.pipeline[failed].name);
+		engine->app->run[i].outcome = HR_RUN_WAITING;
+		publish_end(engine, i);
+	}
+	engine->admit.waiting &= ~gone;
+}
+
+/* Call this after a change of the objects or of the plan, and after a dispatch. A start that would
+ * fail needs no plan. */
+static void check_waiting(struct engine *engine)
+{
+	engine->admit.planned = engine->plan.planned;
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
+		if (engine->admit.waiting >> i & 1 && hr_plan_check(&engine->plan, i) != -EAGAIN)
+			engine->admit.planned |= 1u << i;
+		else
+			engine->admit.planned &= ~(engine->admit.waiting & 1u << i);
+}
+
+static void end_start(struct engine *engine, uint32_t i)
+{
+	engine->admit.running &= ~(1u << i);
+	finish(engine, i);
+	if (engine->app->run[i].outcome == HR_RUN_FAILED)
+		drop_readers(engine, i);
+	if (!engine->failed)
+		engine->failed = find_failed(engine->app);
+	check_waiting(engine);
+	tell(engine);
+}
+
+/* 0: it can be launched, or need not be. -EAGAIN: it needs a new plan, and others run. */
+static int prepare(struct engine *engine, uint32_t i)
+{
+	int err = hr_plan_start(&engine->plan, i);
+
+	if (err != -EAGAIN || engine->admit.running)
+		return err;
+	err = hr_plan_make(&engine->plan, 1u << i);
+	if (!err)
+		err = hr_plan_check(&engine->plan, i) == -EAGAIN ? -ENOSPC : 0;
+	if (err) {
+		hr_plan_refuse(&engine->plan, i, err);
+		return err;
+	}
+	return hr_plan_start(&engine->plan, i);
+}
+
+static void start_one(struct engine *engine, uint32_t i)
+{
+	int err;
+
+	log_less(&engine->app->config, true);
+	err = prepare(engine, i);
+	log_less(&engine->app->config, false);
+	if (err == -EAGAIN) {
+		check_waiting(engine);
+		return;
+	}
+	engine->attempt->record.run[i].number = engine->admit.request[i];
+	engine->attempt->record.run[i].over = engine->attempt->record.run[i].reported = 0;
+	engine->admit.waiting &= ~(1u << i);
+	engine->admit.running |= 1u << i;
+	if (!err && engine->app->run[i].outcome == HR_RUN_WAITING) {
+		hr_crew_start(&engine->crew, i);
+		tell(engine);
+	}
+	if (!(engine->crew.running >> i & 1))
+		end_start(engine, i);
+}
+
+static void start_waiting(struct engine *engine)
+{
+	uint32_t i;
+
+	while (!engine->failed && !engine->closed && !hr_signals_pending() &&
+	       (i = hr_admit_next(&engine->admit)) < HR_PIPELINES_MAX)
+		start_one(engine, i);
+}
+
+static void look_at_running(struct engine *engine)
+{
+	const hr_pipelines before = engine->crew.running;
+
+	hr_crew_look(&engine->crew);
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
+		if ((before & ~engine->crew.running) >> i & 1)
+			end_start(engine, i);
+}
+
+/* ---- dispatches */
+
+/* 0; -EAGAIN: none now; -EPIPE: no more dispatches come. */
+static int receive(const struct hr_attempt *attempt, struct hr_dispatch *dispatch)
+{
+	const ssize_t n = recv(attempt->dispatch, dispatch, sizeof *dispatch, 0);
+
+	if (n == (ssize_t)sizeof *dispatch)
+		return 0;
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -EPIPE;
+}
+
+static void take(struct engine *engine)
+{
+	const struct hr_dispatch *dispatch = &engine->dispatch;
+
+	save(engine->attempt, dispatch);
+	if (dispatch->kind != HR_DISPATCH_RUN)
+		return;
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
+		if (dispatch->pipelines >> i & 1)
+			engine->admit.request[i] = dispatch->number;
+	engine->admit.waiting |= (hr_pipelines)dispatch->pipelines & ~engine->admit.running;
+	engine->admit.suspects &= ~(hr_pipelines)dispatch->pipelines;
+	engine->admit.suspects |= (hr_pipelines)(dispatch->pipelines & dispatch->suspects);
+	check_waiting(engine);
+}
+
+static void take_dispatches(struct engine *engine)
+{
+	int err;
+
+	while ((err = receive(engine->attempt, &engine->dispatch)) == 0)
+		take(engine);
+	engine->closed = err == -EPIPE;
+}
+
+/*
+ * True when a start has ended, and the newest dispatch still has it as running: the end is durable
+ * only after the next dispatch, so an engine that ends now would lose it.
+ */
+static bool end_is_pending(const struct engine *engine)
+{
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
+		if (engine->dispatch.starts.start[i].outcome == HR_START_RUNNING &&
+		    !((engine->admit.waiting | engine->admit.running) >> i & 1))
+			return true;
+	return false;
+}
+
+/* Nothing runs, and the engine ends. True: not yet, because the last dispatch has not come. */
+static bool awaits_dispatch(struct engine *engine)
+{
+	const uint64_t now_ns = hr_now_ns();
+
+	engine->last_ns = engine->last_ns ? engine->last_ns : now_ns + LAST_DISPATCH_NS;
+	if (engine->closed || !end_is_pending(engine) || now_ns >= engine->last_ns)
+		return false;
+	hr_wait_readable(engine->attempt->dispatch, LAST_LOOK_NS);
+	hr_tick();
+	return true;
+}
+
+/* A signal: drop the waiting starts. */
+static void interrupt(struct engine *engine)
+{
+	if (!engine->admit.waiting)
+		return;
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++) {
+		if (!(engine->admit.waiting >> i & 1))
+			continue;
+		engine->app->run[i].outcome = HR_RUN_INTERRUPTED;
+		publish_end(engine, i);
+	}
+	engine->admit.waiting = 0;
+	tell(engine);
+}
+
+/* Controllers of software need no CPU time while nothing sends commands. */
+static void rest_ssds(const struct hr_appliance *app, bool resting)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (!app->left_out[d] && app->ssd[d].ctrl)
+			hr_transport_rest(app->ssd[d].ctrl->transport, resting);
+}
+
+/* Nothing runs: sleep until a dispatch comes, the service has work, or the engine must publish
+ * again. */
+static void serve_clients(struct engine *engine)
+{
+	struct hr_store_service *service = &engine->attempt->service;
+	uint64_t pause_ns;
+
+	hr_store_service_step(service);
+	pause_ns = hr_store_service_pause_ns(service);
+	if (!pause_ns)
+		return;
+	/* a shorter pause: commands are in flight, or follow soon */
+	rest_ssds(engine->app, pause_ns >= IDLE_NS);
+	hr_wait_readable(service->wake >= 0 ? service->wake : engine->attempt->dispatch,
+			 pause_ns < IDLE_NS ? pause_ns : IDLE_NS);
+	rest_ssds(engine->app, false);
+}
+
+/* A put has made a version: the supervisor is woken, because a pipeline may be due. */
+static void note_put(void *to)
+{
+	struct engine *engine = to;
+
+	note_versions(engine->attempt);
+	check_waiting(engine);
+	tell(engine);
+}
+
+static int serve(struct engine *engine)
+{
+	for (;;) {
+		take_dispatches(engine);
+		start_waiting(engine);
+		if (hr_signals_pending())
+			interrupt(engine);
+		if (!engine->crew.running &&
+		    (engine->failed || engine->closed || hr_signals_pending())) {
+			if (awaits_dispatch(engine))
+				continue;
+			break;
+		}
+		if (engine->crew.running)
+			look_at_running(engine); /* which serves clients, too */
+		else
+			serve_clients(engine);
+		hr_tick();
+		if (hr_now_ns() - engine->looked_ns >= LOOK_NS)
+			look_at_ssds(engine);
+		if (!engine->failed)
+			engine->failed = find_failed(engine->app);
+	}
+	return engine->failed;
+}
+
+/*
+ * Read the health logs before the first start, because a warning may hold that start. The next look
+ * at the ssds reports faults.
+ */
+static void read_health(struct hr_appliance *app)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (!app->left_out[d] && app->ssd[d].ctrl &&
+		    hr_health_commands(&app->ssd[d].health))
+			hr_ctrl_read_smart(app->ssd[d].ctrl, NULL);
+}
+
+static void note_usable(struct hr_attempt *attempt)
+{
+	const struct hr_appliance *app = attempt->app;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		attempt->record.usable |= (uint64_t)app->run[i].selected << i;
+}
+
+static void open_floor(struct engine *engine, struct hr_attempt *attempt)
+{
+	engine->attempt = attempt;
+	attempt->app->resolves_late = true;
+	engine->app = engine->plan.app = engine->crew.app = attempt->app;
+	engine->admit.config = &attempt->app->config;
+	engine->plan.usable = (hr_pipelines)attempt->record.usable;
+	/* the pipelines that can be planned now start without a new plan */
+	log_less(&engine->app->config, true);
+	hr_plan_make(&engine->plan, 0);
+	log_less(&engine->app->config, false);
+	engine->admit.planned = engine->plan.planned;
+}
+
+int hr_dispatch_serve(struct hr_attempt *attempt)
+{
+	struct hr_appliance *app = attempt->app;
+	uint64_t began;
+	int err;
+
+	hr_attempt_tell(attempt, HR_PHASE_BRING_UP);
+	err = hr_appliance_up(app, HR_STAGE_STORES);
+	if (err)
+		return err;
+	attempt->record.has_run = true;
+	read_health(app);
+	load(attempt);
+	note_usable(attempt);
+	note_versions(attempt);
+	open_floor(&the_engine, attempt);
+	hr_wait_precisely();
+	attempt->record.ready = true;
+	hr_attempt_tell(attempt, HR_PHASE_IDLE);
+	began = hr_now_ns();
+	hr_attempt_open_store(attempt, note_put, &the_engine);
+	err = serve(&the_engine);
+	hr_store_service_close(&attempt->service);
+	attempt->record.ran_ns = hr_now_ns() - began;
+	hr_attempt_tell(attempt, HR_PHASE_GOING_DOWN);
+	hr_appliance_down(app);
+	return err;
+}
