@@ -277,7 +277,7 @@ static void stop_and_send_nothing(unsigned n)
 {
 	switch (n) {
 	case 0:
-		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << MAKE);
 		break;
 	case 1:
 		expect_end(MAKE, 1, HR_RUN_DONE);
@@ -304,7 +304,7 @@ Test(orders, the_last_order_has_ten_seconds)
 static void fail_the_writer(unsigned n)
 {
 	if (n == 0) {
-		send_order(HR_ORDER_RUN, 1, 1u << BROKEN | 1u << AFTER | 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << BROKEN | 1u << AFTER | 1u << MAKE);
 		return;
 	}
 	expect_end(BROKEN, 1, HR_RUN_FAILED);
@@ -336,12 +336,12 @@ static void watch_versions(unsigned n)
 		cr_expect_eq(attempt->record.ssd[0].smart.known, 1u, "read before the first start");
 		for (uint32_t i = 0; i < PIPELINES; i++)
 			cr_expect_eq(attempt->record.version[i], 0u, "%u", i);
-		send_order(HR_ORDER_RUN, 1, 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 1, 1u << MAKE);
 		break;
 	case 1:
 		first = attempt->record.version[WATCH];
 		cr_expect_neq(first, 0u, "the sink exists");
-		send_order(HR_ORDER_RUN, 2, 1u << MAKE);
+		send_dispatch(HR_DISPATCH_RUN, 2, 1u << MAKE);
 		break;
 	default:
 		cr_expect_gt(attempt->record.version[WATCH], first, "the sink was replaced");
@@ -368,7 +368,7 @@ Test(orders, versions_of_watched_objects_are_in_the_record)
 static void fail_gpu(unsigned n)
 {
 	attempt->app->gpu_failed[0] = true;
-	send_order(HR_ORDER_SAVE, 1, 0);
+	send_dispatch(HR_DISPATCH_SAVE, 1, 0);
 }
 
 Test(orders, a_failed_gpu_ends_the_engine)
