@@ -272,7 +272,7 @@ Test(dispatch, a_signal_interrupts_the_starts_that_wait)
 	hang_up();
 }
 
-/* The engine waits 10 s for the order that makes the end of a start durable, and no longer. */
+/* The engine waits 10 s for the dispatch that makes the end of a start durable, and no longer. */
 static void stop_and_send_nothing(unsigned n)
 {
 	switch (n) {
@@ -281,7 +281,7 @@ static void stop_and_send_nothing(unsigned n)
 		break;
 	case 1:
 		expect_end(MAKE, 1, HR_RUN_DONE);
-		cr_expect_eq(published(READ)->over, 0u, "it was not ordered");
+		cr_expect_eq(published(READ)->over, 0u, "it was not dispatched");
 		raise(SIGTERM);
 		break;
 	default:
@@ -290,7 +290,7 @@ static void stop_and_send_nothing(unsigned n)
 	}
 }
 
-Test(orders, the_last_order_has_ten_seconds)
+Test(dispatch, the_last_dispatch_has_ten_seconds)
 {
 	hr_signals_catch();
 	cr_expect_eq(serve(stop_and_send_nothing), 0);
@@ -317,7 +317,7 @@ static void fail_the_writer(unsigned n)
 }
 
 /* Each engine decides once: no start of the reader is left behind. */
-Test(orders, a_reader_of_a_failed_sink_does_not_run)
+Test(dispatch, a_reader_of_a_failed_sink_does_not_run)
 {
 	cr_expect_eq(serve(fail_the_writer), 0);
 	cr_expect_eq(idle, 2u);
@@ -353,7 +353,7 @@ static void watch_versions(unsigned n)
 	}
 }
 
-Test(orders, versions_of_watched_objects_are_in_the_record)
+Test(dispatch, versions_of_watched_objects_are_in_the_record)
 {
 	const uint64_t began = hr_now_ns();
 
@@ -371,7 +371,7 @@ static void fail_gpu(unsigned n)
 	send_dispatch(HR_DISPATCH_SAVE, 1, 0);
 }
 
-Test(orders, a_failed_gpu_ends_the_engine)
+Test(dispatch, a_failed_gpu_ends_the_engine)
 {
 	cr_expect_eq(serve(fail_gpu), -EIO);
 	cr_expect_eq(idle, 1u);
@@ -399,7 +399,7 @@ static void fail_between_looks(unsigned n)
 	fake_clock_skip(HR_NS_PER_S);
 }
 
-Test(orders, an_ssd_that_fails_while_nothing_runs_is_found_within_a_second)
+Test(dispatch, an_ssd_that_fails_while_nothing_runs_is_found_within_a_second)
 {
 	cr_expect_eq(serve(fail_between_looks), -EIO);
 	cr_expect_eq(idle, 2u, "%u", idle);
