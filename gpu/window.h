@@ -10,8 +10,8 @@
  *
  * Both mappings are device memory without struct pages (VM_PFNMAP). VFIO type1 resolves them;
  * /proc/self/pagemap does not, so a transport that needs physical addresses (`pci:`) cannot use
- * them. They serve the controller and short accesses by the CPU (write-combined), never data
- * transfers.
+ * them. They are for the controller and for short accesses by the CPU (write-combined), not for
+ * data transfers.
  *
  * No CUDA header is needed here: the driver is called through two function pointers.
  */

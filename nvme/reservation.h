@@ -77,9 +77,9 @@ void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool se
 		     struct hr_error *e);
 
 /*
- * Remove the reservation of any holder, by order of the operator, and leave the namespace without
- * one. *holder: the former reservation; type 0: there was none, and nothing is changed. Errors as
- * hr_resv_take(); -ENOTSUP: no reservations, which does not fill e.
+ * Remove the reservation of any holder, because the administrator requests it, and leave the
+ * namespace without one. *holder: the former reservation; type 0: there was none, and nothing is
+ * changed. Errors as hr_resv_take(); -ENOTSUP: no reservations, which does not fill e.
  */
 int hr_resv_clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
 		  struct hr_resv_holder *holder, struct hr_error *e);

@@ -114,11 +114,11 @@ static int check_permission(struct hr_control *c, const struct hr_control_client
 {
 	const bool reads = hr_request_only_reads(client->request.kind);
 
-	if (reads ? client->peer.may_read : client->peer.may_change)
+	if (reads ? client->credentials.may_read : client->credentials.may_change)
 		return 0;
 	return hr_fail(&c->e, HR_ERROR_MISSING, -EACCES,
 		       "user %u may not send '%s': control.mode is \"%04o\"",
-		       (unsigned)client->peer.user, hr_request_name(client->request.kind),
+		       (unsigned)client->credentials.user, hr_request_name(client->request.kind),
 		       c->status->app->config.control.mode);
 }
 

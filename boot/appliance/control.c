@@ -27,8 +27,8 @@ static void watch(const struct hr_control *c, int operation, int fd, uint32_t ev
 static void drop(struct hr_control *c, struct hr_control_client *client, const char *why)
 {
 	if (why)
-		hr_debug("control socket: process %d of user %u: %s", (int)client->peer.process,
-			 (unsigned)client->peer.user, why);
+		hr_debug("control socket: process %d of user %u: %s",
+			 (int)client->credentials.process, (unsigned)client->credentials.user, why);
 	watch(c, EPOLL_CTL_DEL, client->fd, 0);
 	shutdown(client->fd, SHUT_RDWR);
 	close(client->fd);
@@ -80,7 +80,7 @@ static void admit(struct hr_control *c, int fd, uint64_t now_ns)
 	client->since_ns = now_ns;
 	client->got = client->sent = client->length = 0;
 	watch(c, EPOLL_CTL_ADD, fd, EPOLLIN);
-	err = hr_peer_get(&client->peer, fd, &c->status->app->config.control);
+	err = hr_credentials_get(&client->credentials, fd, &c->status->app->config.control);
 	if (err)
 		hr_debug("control socket: credentials of a client: %s", strerror(-err));
 }

@@ -3,9 +3,9 @@
  * (boot/appliance/message.h) of other processes on this machine.
  *
  * A Unix stream socket (boot/appliance/socket.h). The group `control` of the configuration and the
- * credentials of a client (boot/appliance/peer.h) decide which requests it may send. A connection
- * carries one request and one reply, then it is closed; a client that closes its side ends its
- * wait.
+ * credentials of a client (boot/appliance/credentials.h) decide which requests it may send. A
+ * connection carries one request and one reply, then it is closed; a client that closes its side
+ * ends its wait.
  *
  * The socket is served from the periodic function of the owner's thread. Nothing here waits or
  * allocates. Clients cannot exhaust it: memory is HR_CONTROL_CLIENTS fixed entries; a client that
@@ -24,7 +24,7 @@
 
 #include "boot/appliance/life.h"
 #include "boot/appliance/message.h"
-#include "boot/appliance/peer.h"
+#include "boot/appliance/credentials.h"
 #include "boot/appliance/status.h"
 #include "config/clock.h"
 
@@ -46,7 +46,7 @@ struct hr_control_client {
 	enum hr_control_state state;
 	int fd;
 	uint64_t since_ns; /* time of the last change of the state */
-	struct hr_peer peer;
+	struct hr_credentials credentials;
 	struct hr_request request;
 	uint32_t pipeline; /* of a trigger, pause or resume */
 	uint64_t start;	   /* of a trigger */

@@ -44,7 +44,7 @@ static const struct {
 				   .flags = HR_MESSAGE_REPLACE },
 };
 
-/* Least and most bytes of the body of a part. */
+/* Least and most bytes of the body of an item. */
 static const struct {
 	uint32_t least, most;
 } part_bytes[HR_MESSAGE_KINDS] = {
@@ -269,19 +269,19 @@ int hr_reply_parse(struct hr_reply *reply, const uint8_t from[HR_MESSAGE_HEADER]
 	return 0;
 }
 
-void hr_message_format_part(const struct hr_message_part *part, enum hr_request_kind kind,
+void hr_message_format_item(const struct hr_message_item *item, enum hr_request_kind kind,
 			    uint8_t to[HR_MESSAGE_HEADER])
 {
 	struct header header = { .version = HR_MESSAGE_VERSION,
-				 .kind = (uint16_t)((unsigned)kind | HR_MESSAGE_PART),
-				 .bytes = part->bytes,
-				 .word = (uint32_t)part->kind };
+				 .kind = (uint16_t)((unsigned)kind | HR_MESSAGE_ITEM),
+				 .bytes = item->bytes,
+				 .word = (uint32_t)item->kind };
 
 	memcpy(header.magic, magic, sizeof magic);
 	memcpy(to, &header, sizeof header);
 }
 
-int hr_message_parse_part(struct hr_message_part *part, const uint8_t from[HR_MESSAGE_HEADER],
+int hr_message_parse_item(struct hr_message_item *item, const uint8_t from[HR_MESSAGE_HEADER],
 			  enum hr_request_kind kind)
 {
 	struct header header;
@@ -289,12 +289,12 @@ int hr_message_parse_part(struct hr_message_part *part, const uint8_t from[HR_ME
 	memcpy(&header, from, sizeof header);
 	if (memcmp(header.magic, magic, sizeof magic) != 0 || header.version != HR_MESSAGE_VERSION)
 		return -EPROTO;
-	if (!(header.kind & HR_MESSAGE_PART) || header.kind & HR_MESSAGE_REPLY)
+	if (!(header.kind & HR_MESSAGE_ITEM) || header.kind & HR_MESSAGE_REPLY)
 		return -ENOMSG;
-	if (header.kind != ((unsigned)kind | HR_MESSAGE_PART) || header.word >= HR_MESSAGE_KINDS ||
+	if (header.kind != ((unsigned)kind | HR_MESSAGE_ITEM) || header.word >= HR_MESSAGE_KINDS ||
 	    header.bytes < part_bytes[header.word].least ||
 	    header.bytes > part_bytes[header.word].most)
 		return -EPROTO;
-	*part = (struct hr_message_part){ (enum hr_message_kind)header.word, header.bytes };
+	*item = (struct hr_message_item){ (enum hr_message_kind)header.word, header.bytes };
 	return 0;
 }

@@ -12,9 +12,9 @@
  * empty. The body of a reply is one JSON document in one line. A connection carries one request
  * and one reply; then the appliance closes it.
  *
- * Between a request of the store and its reply come parts (enum hr_message_kind), with the same header:
- * its kind is that of the request + HR_MESSAGE_PART, its word the kind of the part. The client
- * sends none before HR_MESSAGE_GO.
+ * Items (enum hr_message_kind) come between a request of the store and its reply. An item has the
+ * same header: its kind is that of the request + HR_MESSAGE_ITEM, its word the kind of the item.
+ * The client sends none before HR_MESSAGE_GO.
  *
  *   store-map     <- map
  *   store-get     <- object, data...
@@ -41,10 +41,10 @@
 #define HR_MESSAGE_REQUEST_MAX 512u /* bytes of a request with its header */
 #define HR_MESSAGE_REPLY_MAX (HR_MESSAGE_HEADER + (128u << 10)) /* bytes of a reply */
 #define HR_MESSAGE_REPLY 0x8000u				/* added to the kind of a request */
-#define HR_MESSAGE_WAIT 1u	       /* flag: reply when the start, or the appliance, has ended */
-#define HR_MESSAGE_REPLACE 2u	       /* flag of store-put: replace an object of that name */
-#define HR_MESSAGE_MAP_ONLY 4u	       /* flag of store-verify: do not read the data */
-#define HR_MESSAGE_PART 0x4000u	       /* added to the kind of a request, in the header of a part */
+#define HR_MESSAGE_WAIT 1u	/* flag: reply when the start, or the appliance, has ended */
+#define HR_MESSAGE_REPLACE 2u	/* flag of store-put: replace an object of that name */
+#define HR_MESSAGE_MAP_ONLY 4u	/* flag of store-verify: do not read the data */
+#define HR_MESSAGE_ITEM 0x4000u /* added to the kind of a request, in the header of an item */
 #define HR_MESSAGE_DATA_MAX (1u << 20) /* bytes of HR_MESSAGE_DATA */
 #define HR_MESSAGE_DISK_MAX 96u	       /* with its NUL */
 
@@ -84,7 +84,7 @@ struct hr_message_done {
 	uint64_t bytes, total; /* checked, and to be checked */
 };
 
-struct hr_message_part {
+struct hr_message_item {
 	enum hr_message_kind kind;
 	uint32_t bytes; /* of the body, which follows the header */
 };
@@ -148,15 +148,15 @@ void hr_reply_format(const struct hr_reply *reply, uint8_t head[HR_MESSAGE_HEADE
 int hr_reply_parse(struct hr_reply *reply, const uint8_t head[HR_MESSAGE_HEADER],
 		   enum hr_request_kind kind, unsigned *version);
 
-/* Write the header of a part of a request of that kind. */
-void hr_message_format_part(const struct hr_message_part *part, enum hr_request_kind kind,
+/* Write the header of an item of a request of that kind. */
+void hr_message_format_item(const struct hr_message_item *item, enum hr_request_kind kind,
 			    uint8_t head[HR_MESSAGE_HEADER]);
 
 /*
- * Parse the header of a part. 0; -ENOMSG: it is no part, maybe a reply; -EPROTO: of another kind of
- * request, of an unknown kind, or with a length that no part of its kind has.
+ * Parse the header of an item. 0; -ENOMSG: it is no item, maybe a reply; -EPROTO: of another kind of
+ * request, of an unknown kind, or with a length that no item of its kind has.
  */
-int hr_message_parse_part(struct hr_message_part *part, const uint8_t head[HR_MESSAGE_HEADER],
+int hr_message_parse_item(struct hr_message_item *item, const uint8_t head[HR_MESSAGE_HEADER],
 			  enum hr_request_kind kind);
 
 #endif

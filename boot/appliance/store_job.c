@@ -40,9 +40,9 @@ static const char *ssd_name(const struct hr_store_service *c, const struct hr_st
 void hr_store_job_add(struct hr_store_job *d, enum hr_message_kind kind, const void *body,
 		      uint32_t bytes)
 {
-	const struct hr_message_part part = { kind, bytes };
+	const struct hr_message_item item = { kind, bytes };
 
-	hr_message_format_part(&part, d->request.kind, d->buffer + d->length);
+	hr_message_format_item(&item, d->request.kind, d->buffer + d->length);
 	if (body)
 		memcpy(d->buffer + d->length + HR_MESSAGE_HEADER, body, bytes);
 	d->length += HR_MESSAGE_HEADER + bytes;
@@ -136,7 +136,7 @@ void hr_store_job_undo(struct hr_store_service *c, struct hr_store_job *d)
 		d->state = HR_STORE_JOB_READY;
 }
 
-/* A part that was sent in part must be whole before the reply. */
+/* The rest of an item that was sent incompletely comes before the reply. */
 void hr_store_job_fail(struct hr_store_service *c, struct hr_store_job *d)
 {
 	hr_store_job_undo(c, d);
@@ -251,9 +251,9 @@ static void found(void *to, bool fault, const char *line)
 
 static void tell_checked(struct hr_store_job *d)
 {
-	const struct hr_message_done part = { d->checked, d->total };
+	const struct hr_message_done item = { d->checked, d->total };
 
-	hr_store_job_add(d, HR_MESSAGE_DONE, &part, sizeof part);
+	hr_store_job_add(d, HR_MESSAGE_DONE, &item, sizeof item);
 }
 
 /* All data of an object are read: send the finding. */

@@ -32,7 +32,7 @@ void hr_store_job_undo(struct hr_store_service *service, struct hr_store_job *jo
 struct hr_store *hr_store_job_store(const struct hr_store_service *service,
 				    const struct hr_store_job *job);
 
-/* Add a part to the buffer (body NULL: it is there, or follows); begin to send the buffer; add the
+/* Add an item to the buffer (body NULL: it is there, or follows); begin to send the buffer; add the
  * reply, with job->e when it has a text, and send it. */
 void hr_store_job_add(struct hr_store_job *job, enum hr_message_kind kind, const void *body,
 		      uint32_t bytes);

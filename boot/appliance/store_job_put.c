@@ -40,31 +40,31 @@ void hr_store_job_begin_put(struct hr_store_service *c, struct hr_store_job *d)
 	hr_store_job_send(d);
 }
 
-/* 0, or an error: the part cannot come now. */
+/* 0, or an error: this item is not allowed now. */
 static int take_head(struct hr_store_job *d)
 {
 	const uint64_t left = d->object.bytes - d->received;
-	struct hr_message_part part;
-	int err = hr_message_parse_part(&part, d->head, d->request.kind);
+	struct hr_message_item item;
+	int err = hr_message_parse_item(&item, d->head, d->request.kind);
 
 	d->head_got = 0;
 	if (err)
 		return hr_fail(&d->e, HR_ERROR_USAGE, err, "%s", hr_request_error(-EPROTO));
-	if (part.kind == HR_MESSAGE_ALIVE)
+	if (item.kind == HR_MESSAGE_ALIVE)
 		return 0;
-	if (part.kind == HR_MESSAGE_DATA && part.bytes > left)
+	if (item.kind == HR_MESSAGE_DATA && item.bytes > left)
 		return hr_fail(&d->e, HR_ERROR_USAGE, -EMSGSIZE,
 			       "'%s': more data than the %llu bytes that were announced",
 			       d->request.object, (unsigned long long)d->object.bytes);
-	if (part.kind == HR_MESSAGE_END && left)
+	if (item.kind == HR_MESSAGE_END && left)
 		return hr_fail(&d->e, HR_ERROR_USAGE, -EMSGSIZE,
 			       "'%s': the data end after %llu of %llu bytes", d->request.object,
 			       (unsigned long long)d->received,
 			       (unsigned long long)d->object.bytes);
-	if (part.kind != HR_MESSAGE_DATA && part.kind != HR_MESSAGE_END)
+	if (item.kind != HR_MESSAGE_DATA && item.kind != HR_MESSAGE_END)
 		return hr_fail(&d->e, HR_ERROR_USAGE, -EPROTO, "%s", hr_request_error(-EPROTO));
-	d->part_left = part.bytes;
-	d->ends = part.kind == HR_MESSAGE_END;
+	d->item_left = item.bytes;
+	d->ends = item.kind == HR_MESSAGE_END;
 	return 0;
 }
 
@@ -81,13 +81,13 @@ static int take_end(struct hr_store_job *d)
 	return 0;
 }
 
-/* Some bytes of the body of a part have come. */
+/* Some bytes of the body of an item have come. */
 static int take_bytes(struct hr_store_job *d, uint32_t bytes)
 {
-	d->part_left -= bytes;
+	d->item_left -= bytes;
 	d->length += bytes;
 	if (d->ends)
-		return d->part_left ? 0 : take_end(d);
+		return d->item_left ? 0 : take_end(d);
 	d->received += bytes;
 	if (d->length == d->piece)
 		d->state = HR_STORE_JOB_READY;
@@ -96,9 +96,9 @@ static int take_bytes(struct hr_store_job *d, uint32_t bytes)
 
 void hr_store_job_receive(struct hr_store_service *c, struct hr_store_job *d)
 {
-	const bool head = d->part_left == 0;
+	const bool head = d->item_left == 0;
 	uint8_t *to = head ? d->head + d->head_got : d->buffer + d->length;
-	size_t room = head ? HR_MESSAGE_HEADER - d->head_got : d->part_left;
+	size_t room = head ? HR_MESSAGE_HEADER - d->head_got : d->item_left;
 	ssize_t n;
 	int err = 0;
 

@@ -1,6 +1,6 @@
 /*
  * boot/appliance/store_job_put.h - the steps of a put (boot/appliance/store_job.h): its incomplete
- * object, the parts that the client sends, and the commit.
+ * object, the items that the client sends, and the commit.
  */
 #ifndef BOOT_APPLIANCE_STORE_JOB_PUT_H
 #define BOOT_APPLIANCE_STORE_JOB_PUT_H

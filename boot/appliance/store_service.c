@@ -223,7 +223,7 @@ static void send_rest(struct hr_store_service *c, struct hr_store_job *d, uint64
 /* While data go to a client, it sends HR_MESSAGE_ALIVE at most. */
 static void hear(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
 {
-	struct hr_message_part part;
+	struct hr_message_item item;
 	const ssize_t n =
 		recv(d->fd, d->head + d->head_got, HR_MESSAGE_HEADER - d->head_got, MSG_DONTWAIT);
 
@@ -238,8 +238,8 @@ static void hear(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 	if (d->head_got < HR_MESSAGE_HEADER)
 		return;
 	d->head_got = 0;
-	if (hr_message_parse_part(&part, d->head, d->request.kind) != 0 ||
-	    part.kind != HR_MESSAGE_ALIVE)
+	if (hr_message_parse_item(&item, d->head, d->request.kind) != 0 ||
+	    item.kind != HR_MESSAGE_ALIVE)
 		drop(c, d, "the client sends bytes that are not HR_MESSAGE_ALIVE");
 }
 

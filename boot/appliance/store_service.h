@@ -41,7 +41,7 @@ enum hr_store_job_state {
 	HR_STORE_JOB_FREE,
 	HR_STORE_JOB_BEGINS,   /* the request is not checked yet */
 	HR_STORE_JOB_SENDS,    /* the buffer to the client */
-	HR_STORE_JOB_RECEIVES, /* the next part of a put */
+	HR_STORE_JOB_RECEIVES, /* the next item of a put */
 	HR_STORE_JOB_READY,    /* for the next command to the ssd */
 	HR_STORE_JOB_ON_DISK,
 	HR_STORE_JOB_FINISHES, /* a put, with the commit of its object */
@@ -70,9 +70,9 @@ struct hr_store_job {
 	uint64_t at;	/* bytes that the ssd has read or written */
 	uint32_t piece; /* bytes of the command, or the next one */
 	uint32_t crc;
-	/* A put: the part that is being received, and the bytes of all parts. */
+	/* A put: the item that is being received, and the bytes of all items. */
 	uint8_t head[HR_MESSAGE_HEADER];
-	uint32_t head_got, part_left;
+	uint32_t head_got, item_left;
 	uint64_t received;
 	bool ends;
 	/* A verification. */

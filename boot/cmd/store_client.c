@@ -15,7 +15,7 @@
 #include "config/log.h"
 
 #define APPLIANCES_MAX 64u
-#define PART 1 /* results of next(): a part; the reply */
+#define ITEM 1 /* results of next(): an item; the reply */
 #define REPLY 0
 
 /* ---- bytes */
@@ -84,8 +84,8 @@ static int take_reply(struct hr_store_client *r, const uint8_t head[HR_MESSAGE_H
 	return REPLY;
 }
 
-/* The next part of the answer, or the reply; -errno: the connection has ended, or is wrong. */
-static int next(struct hr_store_client *r, struct hr_message_part *part)
+/* The next item of the answer, or the reply; -errno: the connection has ended, or is wrong. */
+static int next(struct hr_store_client *r, struct hr_message_item *item)
 {
 	uint8_t head[HR_MESSAGE_HEADER];
 	int err;
@@ -95,13 +95,13 @@ static int next(struct hr_store_client *r, struct hr_message_part *part)
 	do {
 		err = hr_ask_receive(r->fd, head, sizeof head);
 		if (!err)
-			err = hr_message_parse_part(part, head, r->kind);
+			err = hr_message_parse_item(item, head, r->kind);
 		if (err == -ENOMSG)
 			return take_reply(r, head);
 		if (err)
 			return err;
-	} while (part->kind == HR_MESSAGE_ALIVE);
-	return PART;
+	} while (item->kind == HR_MESSAGE_ALIVE);
+	return ITEM;
 }
 
 static struct json_object *member(struct json_object *o, const char *key)
@@ -142,7 +142,7 @@ static int conclude(struct hr_store_client *r)
 	return (int)r->code;
 }
 
-/* Another part came than this command expects, or the reply, or none. */
+/* Another item came than this command expects, or the reply, or none. */
 static int unexpected(struct hr_store_client *r, int got)
 {
 	if (got == REPLY && r->code)
@@ -177,7 +177,7 @@ bool hr_store_client_is_driven(struct hr_store_client *r)
 	struct hr_client_appliance appliance[APPLIANCES_MAX];
 	const unsigned count = hr_client_list(r->wanted, appliance, APPLIANCES_MAX);
 	struct hr_request request = { .kind = HR_REQUEST_STORE_MAP };
-	struct hr_message_part part = { 0 };
+	struct hr_message_item item = { 0 };
 
 	r->reason[0] = '\0';
 	snprintf(request.disk, sizeof request.disk, "%s", r->disk);
@@ -187,9 +187,9 @@ bool hr_store_client_is_driven(struct hr_store_client *r)
 		r->appliance = appliance[i];
 		if (begin_at(r, &request) != 0)
 			continue;
-		got = next(r, &part);
+		got = next(r, &item);
 		hang_up(r);
-		if (got == PART)
+		if (got == ITEM)
 			return true;
 		if (got == REPLY && !is_absent(r->text))
 			copy_message(r, r->reason, sizeof r->reason);
@@ -226,10 +226,10 @@ static void set_object(struct hr_request *request, const char *name)
 
 /* ---- struct hr_store_access */
 
-static int take_map(struct hr_store_client *r, const struct hr_message_part *part,
+static int take_map(struct hr_store_client *r, const struct hr_message_item *item,
 		    struct hr_message_map *map)
 {
-	const size_t bytes = part->bytes - sizeof *map;
+	const size_t bytes = item->bytes - sizeof *map;
 	int err = hr_ask_receive(r->fd, map, sizeof *map);
 
 	if (!err && (bytes % sizeof *r->objects || map->count != bytes / sizeof *r->objects))
@@ -250,19 +250,19 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 {
 	struct hr_store_client *r = to;
 	const struct hr_request request = { .kind = HR_REQUEST_STORE_MAP };
-	struct hr_message_part part = { 0 };
+	struct hr_message_item item = { 0 };
 	struct hr_message_map head;
 	int code = begin(r, &request), got;
 
 	if (code)
 		return code;
-	got = next(r, &part);
-	if (got == PART && part.kind == HR_MESSAGE_MAP)
-		got = take_map(r, &part, &head);
+	got = next(r, &item);
+	if (got == ITEM && item.kind == HR_MESSAGE_MAP)
+		got = take_map(r, &item, &head);
 	else
 		return unexpected(r, got);
 	if (!got)
-		got = next(r, &part);
+		got = next(r, &item);
 	if (got != REPLY)
 		return unexpected(r, got);
 	if (object)
@@ -274,23 +274,34 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 	return conclude(r);
 }
 
+/* Send a request about one object, whose answer begins with an item of that kind. 0 or an exit
+ * code. */
+static int begin_object(struct hr_store_client *r, struct hr_request *request, const char *name,
+			enum hr_message_kind first)
+{
+	struct hr_message_item item = { 0 };
+	int code, got;
+
+	set_object(request, name);
+	code = begin(r, request);
+	if (code)
+		return code;
+	got = next(r, &item);
+	return got == ITEM && item.kind == first ? 0 : unexpected(r, got);
+}
+
 static int get(void *to, const char *name, struct hr_store_object *object)
 {
 	struct hr_store_client *r = to;
 	struct hr_request request = { .kind = HR_REQUEST_STORE_GET };
-	struct hr_message_part part = { 0 };
-	int code, got;
+	const int code = begin_object(r, &request, name, HR_MESSAGE_OBJECT);
+	int err;
 
-	set_object(&request, name);
-	code = begin(r, &request);
 	if (code)
 		return code;
-	got = next(r, &part);
-	if (got != PART || part.kind != HR_MESSAGE_OBJECT)
-		return unexpected(r, got);
-	got = hr_ask_receive(r->fd, object, sizeof *object);
+	err = hr_ask_receive(r->fd, object, sizeof *object);
 	object->name[HR_NAME_MAX - 1] = '\0';
-	return got ? lost(r, got) : 0;
+	return err ? lost(r, err) : 0;
 }
 
 static int read_next(void *to, uint8_t *data, size_t bytes)
@@ -303,12 +314,12 @@ static int read_next(void *to, uint8_t *data, size_t bytes)
 		int err;
 
 		if (!r->left) {
-			struct hr_message_part part = { 0 };
-			const int got = next(r, &part);
+			struct hr_message_item item = { 0 };
+			const int got = next(r, &item);
 
-			if (got != PART || part.kind != HR_MESSAGE_DATA)
+			if (got != ITEM || item.kind != HR_MESSAGE_DATA)
 				return unexpected(r, got);
-			r->left = part.bytes;
+			r->left = item.bytes;
 		}
 		some = bytes - done < r->left ? bytes - done : r->left;
 		err = hr_ask_receive(r->fd, data + done, some);
@@ -323,8 +334,8 @@ static int read_next(void *to, uint8_t *data, size_t bytes)
 static int got_all(void *to)
 {
 	struct hr_store_client *r = to;
-	struct hr_message_part part = { 0 };
-	const int got = next(r, &part);
+	struct hr_message_item item = { 0 };
+	const int got = next(r, &item);
 
 	return got == REPLY && !r->left ? conclude(r) : unexpected(r, got);
 }
@@ -335,35 +346,28 @@ static int put(void *to, const char *name, uint64_t bytes, bool replace)
 	struct hr_request request = { .kind = HR_REQUEST_STORE_PUT,
 				      .bytes = bytes,
 				      .replace = replace };
-	struct hr_message_part part = { 0 };
-	int code, got;
 
-	set_object(&request, name);
-	code = begin(r, &request);
-	if (code)
-		return code;
-	got = next(r, &part);
-	return got == PART && part.kind == HR_MESSAGE_GO ? 0 : unexpected(r, got);
+	return begin_object(r, &request, name, HR_MESSAGE_GO);
 }
 
 /* The appliance may have refused the data, with a reply. */
 static int refused(struct hr_store_client *r, int err)
 {
-	struct hr_message_part part = { 0 };
+	struct hr_message_item item = { 0 };
 
-	if ((err == -EPIPE || err == -ECONNRESET) && next(r, &part) == REPLY && r->code)
+	if ((err == -EPIPE || err == -ECONNRESET) && next(r, &item) == REPLY && r->code)
 		return conclude(r);
 	return lost(r, err);
 }
 
-static int send_part(struct hr_store_client *r, enum hr_message_kind kind, const void *body,
+static int send_item(struct hr_store_client *r, enum hr_message_kind kind, const void *body,
 		     uint32_t bytes)
 {
-	const struct hr_message_part part = { kind, bytes };
+	const struct hr_message_item item = { kind, bytes };
 	uint8_t head[HR_MESSAGE_HEADER];
 	int err;
 
-	hr_message_format_part(&part, r->kind, head);
+	hr_message_format_item(&item, r->kind, head);
 	err = give(r, head, sizeof head);
 	if (!err && bytes)
 		err = give(r, body, bytes);
@@ -378,7 +382,7 @@ static int write_next(void *to, uint8_t *data, size_t bytes)
 	for (size_t at = 0; !code && at < bytes; at += HR_MESSAGE_DATA_MAX) {
 		const size_t left = bytes - at;
 
-		code = send_part(
+		code = send_item(
 			r, HR_MESSAGE_DATA, data + at,
 			(uint32_t)(left < HR_MESSAGE_DATA_MAX ? left : HR_MESSAGE_DATA_MAX));
 	}
@@ -388,12 +392,12 @@ static int write_next(void *to, uint8_t *data, size_t bytes)
 static int finish(void *to, uint32_t crc)
 {
 	struct hr_store_client *r = to;
-	struct hr_message_part part = { 0 };
-	int code = send_part(r, HR_MESSAGE_END, &crc, sizeof crc), got;
+	struct hr_message_item item = { 0 };
+	int code = send_item(r, HR_MESSAGE_END, &crc, sizeof crc), got;
 
 	if (code)
 		return code;
-	got = next(r, &part);
+	got = next(r, &item);
 	return got == REPLY ? conclude(r) : unexpected(r, got);
 }
 
@@ -415,24 +419,24 @@ static int alive(void *to)
 {
 	struct hr_store_client *r = to;
 	struct pollfd answer = { .fd = watched(r), .events = POLLIN };
-	struct hr_message_part part = { 0 };
+	struct hr_message_item item = { 0 };
 
 	if (answer.fd >= 0 && poll(&answer, 1, 0) > 0)
-		return unexpected(r, next(r, &part));
-	return send_part(r, HR_MESSAGE_ALIVE, NULL, 0);
+		return unexpected(r, next(r, &item));
+	return send_item(r, HR_MESSAGE_ALIVE, NULL, 0);
 }
 
 /* ---- verify */
 
-static int take_finding(struct hr_store_client *r, const struct hr_message_part *part,
+static int take_finding(struct hr_store_client *r, const struct hr_message_item *item,
 			const struct hr_store_listener *listener)
 {
 	char text[HR_LOG_LINE_MAX + 1] = "";
-	const int err = hr_ask_receive(r->fd, text, part->bytes);
+	const int err = hr_ask_receive(r->fd, text, item->bytes);
 
 	if (err)
 		return err;
-	text[part->bytes] = '\0';
+	text[item->bytes] = '\0';
 	listener->found(listener->arg, text[0] != 0, text + 1);
 	return 0;
 }
@@ -461,15 +465,15 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 {
 	struct hr_store_client *r = to;
 	const struct hr_request request = { .kind = HR_REQUEST_STORE_VERIFY, .map_only = map_only };
-	struct hr_message_part part = { 0 };
+	struct hr_message_item item = { 0 };
 	int code = begin(r, &request), got;
 
 	if (code)
 		return code;
-	while ((got = next(r, &part)) == PART) {
-		if (part.kind == HR_MESSAGE_LINE)
-			got = take_finding(r, &part, listener);
-		else if (part.kind == HR_MESSAGE_DONE)
+	while ((got = next(r, &item)) == ITEM) {
+		if (item.kind == HR_MESSAGE_LINE)
+			got = take_finding(r, &item, listener);
+		else if (item.kind == HR_MESSAGE_DONE)
 			got = take_done(r, listener);
 		else
 			got = -EPROTO;

@@ -20,7 +20,7 @@ struct hr_store_client {
 	bool told;			 /* the user knows which appliance carries this out */
 	int fd;				 /* -1: no request is under way */
 	bool ended;			 /* its reply has come */
-	uint32_t left;			 /* bytes of the part of data that is being taken */
+	uint32_t left;			 /* bytes of the item of data that is being taken */
 	uint32_t code;			 /* of the reply */
 	char text[HR_MESSAGE_REPLY_MAX]; /* its document */
 	struct hr_store_object *objects; /* of a map; allocated */

@@ -139,7 +139,8 @@ void hr_ssd_down(struct hr_ssd *ssd);
  */
 int hr_ssd_reserve(struct hr_ssd *ssd, struct hr_error *e);
 
-/* Remove another host's reservation, *holder, by order of the operator. As hr_resv_clear(). */
+/* Remove another host's reservation, *holder, because the administrator requests it. As
+ * hr_resv_clear(). */
 int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder, struct hr_error *e);
 
 /* Memory of a worker's queue pair. */

@@ -3,9 +3,9 @@
  * restart and a power cut.
  *
  * They are in the object HR_STARTS_OBJECT of the first ssd with a writable store: two pages of 4096
- * bytes that are written in turn, each in one durable write. A power cut during a write damages only
- * that page, which its CRC shows; the other page holds the state before. The object map is not used
- * for this: a commit writes the map of all objects, and its records have no room for times.
+ * bytes that are written alternately, each in one durable write. A power cut during a write damages
+ * only that page, which its CRC shows; the other page holds the state before. The object map is not
+ * used for this: a commit writes the map of all objects, and its records have no room for times.
  *
  *        0  magic "hrstarts"   8
  *        8  version 1          4

@@ -173,14 +173,14 @@ static void keep_first(void *arg, const char *line)
 /* Read and check the map copy of a valid superblock. */
 static int load(struct hr_store *store, struct hr_superblock_state *super, struct hr_error *e)
 {
-	struct hr_store_sink sink = { keep_first, super->why };
+	struct hr_store_findings findings = { keep_first, super->why };
 	struct hr_store_object *map = hr_store_io_map(store);
 	int err = hr_store_read_map(store->blk, &super->head, (uint8_t *)map, super->why, e);
 
 	if (err)
 		return err;
 	super->why[0] = '\0';
-	if (hr_store_check_objects(&super->head, map, hr_store_io_order(store), &sink) != 0)
+	if (hr_store_check_objects(&super->head, map, hr_store_io_order(store), &findings) != 0)
 		return -EUCLEAN;
 	memcpy(store->object, map, super->head.count * sizeof(*map));
 	return 0;
@@ -260,7 +260,8 @@ int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_store_ob
 
 /* ---- commit */
 
-/* Check that superblock i is as this store has left it. 0, -ESTALE, or an error of the disk. */
+/* Check that superblock i has the contents that this store read or wrote last. 0, -ESTALE, or an
+ * error of the disk. */
 static int expect_unchanged(struct hr_store *store, unsigned i, bool ours, struct hr_error *e)
 {
 	uint8_t *page = hr_store_io_page(store);

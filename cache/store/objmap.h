@@ -3,10 +3,10 @@
  * safe.
  *
  * cache/store/FORMAT.md describes the format on disk. The namespace starts with a reserved area:
- * two superblocks and two map copies, used in turn. A commit writes the other map copy, flushes,
- * writes the other superblock (which names the map copy by generation and CRC-32C), and flushes. So
- * a power cut at any write leaves either the old map or the new one. All data from the disk is
- * checked before use.
+ * two superblocks and two map copies, used alternately. A commit writes the other map copy,
+ * flushes, writes the other superblock (which names the map copy by generation and CRC-32C), and
+ * flushes. So a power cut at any write leaves either the old map or the new one. All data from the
+ * disk is checked before use.
  *
  * Host side; one thread at a time per store. Memory belongs to the caller; these functions never
  * allocate.
@@ -201,8 +201,8 @@ int hr_store_remove_some(struct hr_store *store,
 /*
  * Pins: while an object is pinned, no new object gets its extent, also after the object was removed
  * or replaced. So a reader reads one whole version. A pin exists in memory only, and changes
- * nothing on the disk. When a new object fits nowhere else, it gets pinned space all the same, and
- * these pins are lost, unless they are firm.
+ * nothing on the disk. When a new object fits nowhere else, it gets space of pins that are not
+ * firm, and these pins are lost; the space of a firm pin is never given away.
  *
  * pin: 0, with the number of the pin in *pin; -ENOENT: no such object; -ENFILE: HR_STORE_PINS are
  * in use. is_pinned: false when the pin is lost; what was read before is whole. unpin: ends a pin,

@@ -118,7 +118,9 @@ int hr_store_read_superblocks(struct hr_blk *blk, uint8_t *page,
 
 		if (blk->bytes < 2ull * HR_PAGE) {
 			(void)unclean(super[i].why, "%" PRIu64 " bytes are no store", blk->bytes);
-			/* A disk below one page cannot hold a partial superblock. */
+			/*
+			 * A disk smaller than one page holds no superblock, not even a damaged one.
+			 */
 			super[i].err = blk->bytes < HR_PAGE ? -ENOMEDIUM : -EMEDIUMTYPE;
 			continue;
 		}
@@ -286,8 +288,8 @@ static const char *record_fault(const struct hr_superblock_head *head,
 	return NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static uint32_t fault(const struct hr_store_sink *sink,
-							    const char *format, ...)
+__attribute__((format(printf, 2, 3))) static uint32_t
+fault(const struct hr_store_findings *findings, const char *format, ...)
 {
 	char line[HR_STORE_LINE];
 	va_list args;
@@ -295,12 +297,12 @@ __attribute__((format(printf, 2, 3))) static uint32_t fault(const struct hr_stor
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	sink->line(sink->arg, line);
+	findings->line(findings->arg, line);
 	return 1;
 }
 
 static uint32_t check_names(const struct hr_store_object *object, uint32_t count, uint16_t *order,
-			    const struct hr_store_sink *sink)
+			    const struct hr_store_findings *findings)
 {
 	uint32_t faults = 0;
 
@@ -309,14 +311,15 @@ static uint32_t check_names(const struct hr_store_object *object, uint32_t count
 		const struct hr_store_object *a = &object[order[i - 1]], *b = &object[order[i]];
 
 		if (by_name(a, b) == 0)
-			faults += fault(sink, "objects %" PRIu64 " and %" PRIu64 " are both '%s'",
-					a->id, b->id, a->name);
+			faults +=
+				fault(findings, "objects %" PRIu64 " and %" PRIu64 " are both '%s'",
+				      a->id, b->id, a->name);
 	}
 	return faults;
 }
 
 static uint32_t check_overlaps(const struct hr_store_object *object, uint32_t count,
-			       uint16_t *order, const struct hr_store_sink *sink)
+			       uint16_t *order, const struct hr_store_findings *findings)
 {
 	const struct hr_store_object *before = NULL;
 	uint32_t faults = 0;
@@ -328,9 +331,9 @@ static uint32_t check_overlaps(const struct hr_store_object *object, uint32_t co
 		if (o->capacity == 0)
 			continue;
 		if (before && o->offset - before->offset < before->capacity)
-			faults +=
-				fault(sink, "objects %" PRIu64 " '%s' and %" PRIu64 " '%s' overlap",
-				      before->id, before->name, o->id, o->name);
+			faults += fault(findings,
+					"objects %" PRIu64 " '%s' and %" PRIu64 " '%s' overlap",
+					before->id, before->name, o->id, o->name);
 		before = o;
 	}
 	return faults;
@@ -338,7 +341,7 @@ static uint32_t check_overlaps(const struct hr_store_object *object, uint32_t co
 
 uint32_t hr_store_check_objects(const struct hr_superblock_head *head,
 				const struct hr_store_object *object, uint16_t *order,
-				const struct hr_store_sink *sink)
+				const struct hr_store_findings *findings)
 {
 	uint32_t faults = 0;
 
@@ -348,12 +351,12 @@ uint32_t hr_store_check_objects(const struct hr_superblock_head *head,
 		if (!wrong && i > 0 && object[i].id <= object[i - 1].id)
 			wrong = "its id does not follow that of the record before";
 		if (wrong)
-			faults += fault(sink, "record %u (id %" PRIu64 "): %s", i, object[i].id,
+			faults += fault(findings, "record %u (id %" PRIu64 "): %s", i, object[i].id,
 					wrong);
 	}
 	/* Only valid records can be compared with each other. */
 	if (faults)
 		return faults;
-	return check_names(object, head->count, order, sink) +
-	       check_overlaps(object, head->count, order, sink);
+	return check_names(object, head->count, order, findings) +
+	       check_overlaps(object, head->count, order, findings);
 }

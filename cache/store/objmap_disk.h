@@ -65,8 +65,8 @@ struct hr_superblock_state {
 	char why[HR_STORE_LINE];
 };
 
-/* Receiver of findings about a map, one line each. */
-struct hr_store_sink {
+/* Receives findings about a map: line() is called with one line for each. */
+struct hr_store_findings {
 	void (*line)(void *arg, const char *line);
 	void *arg;
 };
@@ -98,7 +98,7 @@ int hr_store_read_map(struct hr_blk *blk, const struct hr_superblock_head *head,
 /* Check untrusted records; order: scratch memory, [head->count]. Returns the number of faults. */
 uint32_t hr_store_check_objects(const struct hr_superblock_head *head,
 				const struct hr_store_object *object, uint16_t *order,
-				const struct hr_store_sink *sink);
+				const struct hr_store_findings *findings);
 
 bool hr_store_name_ok(const char *name, size_t bytes);
 

@@ -135,7 +135,7 @@ static int check_copy(struct round *round, const struct hr_superblock_state supe
 	struct hr_store *store = round->store;
 	const struct hr_superblock_head *head = &super[i].head;
 	const bool newer = head->generation > super[store->active].head.generation;
-	struct hr_store_sink sink = { record_line, round };
+	struct hr_store_findings findings = { record_line, round };
 	char why[HR_STORE_LINE];
 	uint32_t before;
 	int err;
@@ -156,7 +156,8 @@ static int check_copy(struct round *round, const struct hr_superblock_state supe
 	if (err)
 		return read_failed(round, "object map", head->map_offset, err, e);
 	before = round->faults;
-	(void)hr_store_check_objects(head, hr_store_io_map(store), hr_store_io_order(store), &sink);
+	(void)hr_store_check_objects(head, hr_store_io_map(store), hr_store_io_order(store),
+				     &findings);
 	if (round->faults == before)
 		say(round, false, "map copy %u%s: generation %" PRIu64 ", %u object%s", i,
 		    i == store->active ? " (current)" : "", head->generation, head->count,

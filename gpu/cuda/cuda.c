@@ -83,7 +83,7 @@ static int hand_over(const struct cuda *cuda, int err, struct hr_error *e)
 	return err ? hr_fail(e, own->kind, err, "%s", own->text) : 0;
 }
 
-/* The same, after the name of the backend. */
+/* Copy the GPU's error into e, after the name of the backend. */
 static int name_error(const struct hr_backend *b, int err, struct hr_error *e)
 {
 	const struct cuda *cuda = b->impl;
@@ -187,31 +187,31 @@ static const struct hr_cuda_entry *entry_of(const struct cuda *cuda, enum hr_ent
 }
 
 /* The image that has the operator's functions undefined: each shape has its own. */
-static struct hr_cuda_part user_image(const struct hr_operator *op)
+static struct hr_cuda_input user_image(const struct hr_operator *op)
 {
 	const bool accesses = hr_op_accesses(op);
 	const uint8_t *image = accesses ? hr_worker_access_image : hr_worker_user_image;
 	const uint8_t *end = accesses ? hr_worker_access_image_end : hr_worker_user_image_end;
 
-	return (struct hr_cuda_part){ image, (uintptr_t)end - (uintptr_t)image, "worker image" };
+	return (struct hr_cuda_input){ image, (uintptr_t)end - (uintptr_t)image, "worker image" };
 }
 
 static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_operator *op)
 {
 	struct hr_entry_facts *facts = &linked->entry.facts;
 	char name[2 * HR_NAME_MAX];
-	const struct hr_cuda_part part[] = {
+	const struct hr_cuda_input input[] = {
 		user_image(op),
 		{ op->gpu, (size_t)(op->gpu_end - op->gpu), name },
 	};
 	int err;
 
 	snprintf(name, sizeof name, "operator %s", op->name);
-	if (!part[1].bytes)
+	if (!input[1].bytes)
 		return hr_cuda_fail(
 			&cuda->gpu.cu, -ENOTSUP,
 			"its file has no GPU part; build it with 'make op' on a machine with nvcc");
-	err = hr_cuda_image_link(&cuda->gpu, &linked->image, part, 2, name);
+	err = hr_cuda_image_link(&cuda->gpu, &linked->image, input, 2, name);
 	if (err)
 		return err;
 	err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->entry,

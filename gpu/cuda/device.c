@@ -276,7 +276,7 @@ void hr_cuda_gpu_close(struct hr_cuda_gpu *gpu)
 
 	if (!gpu->context)
 		return;
-	/* These may fail: the context is released afterwards, and they with it. */
+	/* Errors are ignored here: the release of the context also releases these resources. */
 	cu->CtxSetCurrent(gpu->context);
 	if (gpu->done)
 		cu->EventDestroy(gpu->done);

@@ -198,7 +198,8 @@ int hr_cuda_upload(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *wor
 	return err;
 }
 
-/* Copy the piece at `at` out of its half, once it has arrived there. */
+/* Wait until the piece at `at` has arrived in its half of the pinned memory, and copy it from
+ * there. */
 static int take_piece(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, unsigned half,
 		      uint8_t *to, size_t bytes)
 {

@@ -26,9 +26,9 @@ static int create(struct hr_cuda_gpu *gpu, struct linker *linker)
 }
 
 /*
- * When the linker has written to its error log, the input is at fault; otherwise the driver is. A
- * part without code for this GPU is skipped with a remark in the log, and its symbols are undefined
- * later.
+ * When the linker has written to its error log, the input is at fault; otherwise the driver is. An
+ * input without code for this GPU is skipped with a remark in the log, and its symbols are
+ * undefined later.
  */
 static int describe_error(struct hr_cuda_gpu *gpu, const struct linker *linker, int err,
 			  const char *name)
@@ -45,19 +45,19 @@ static int describe_error(struct hr_cuda_gpu *gpu, const struct linker *linker, 
 	return err && errors[0] ? -EINVAL : err;
 }
 
-static int add(struct hr_cuda_gpu *gpu, struct linker *linker, const struct hr_cuda_part *part,
-	       unsigned parts)
+static int add(struct hr_cuda_gpu *gpu, struct linker *linker, const struct hr_cuda_input *input,
+	       unsigned inputs)
 {
 	int err = 0;
 
-	for (unsigned i = 0; !err && i < parts; i++) {
+	for (unsigned i = 0; !err && i < inputs; i++) {
 		/* The interface takes a pointer to data that is not const, but only copies the
 		 * data. */
-		void *data = (void *)(uintptr_t)part[i].data;
+		void *data = (void *)(uintptr_t)input[i].data;
 
 		err = HR_CU(&gpu->cu, LinkAddData, linker->state, CU_JIT_INPUT_FATBINARY, data,
-			    part[i].bytes, part[i].name, 0, NULL, NULL);
-		err = describe_error(gpu, linker, err, part[i].name);
+			    input[i].bytes, input[i].name, 0, NULL, NULL);
+		err = describe_error(gpu, linker, err, input[i].name);
 	}
 	return err;
 }
@@ -74,14 +74,14 @@ static int complete(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cu
 }
 
 static int link_all(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cuda_image *image,
-		    const struct hr_cuda_part *part, unsigned parts, const char *what)
+		    const struct hr_cuda_input *input, unsigned inputs, const char *what)
 {
 	int err = hr_cuda_gpu_enter(gpu);
 
 	if (!err)
 		err = create(gpu, linker);
 	if (!err)
-		err = add(gpu, linker, part, parts);
+		err = add(gpu, linker, input, inputs);
 	if (!err)
 		err = complete(gpu, linker, image, what);
 	if (err) {
@@ -94,7 +94,7 @@ static int link_all(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cu
 }
 
 int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       const struct hr_cuda_part *part, unsigned parts, const char *what)
+		       const struct hr_cuda_input *input, unsigned inputs, const char *what)
 {
 	struct linker linker = { 0 };
 	char *errors = calloc(1, HR_CUDA_LOG_BYTES), *infos = calloc(1, HR_CUDA_LOG_BYTES);
@@ -104,7 +104,7 @@ int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
 	linker.value[ERRORS] = errors;
 	linker.value[INFOS] = infos;
 	if (errors && infos)
-		err = link_all(gpu, &linker, image, part, parts, what);
+		err = link_all(gpu, &linker, image, input, inputs, what);
 	else
 		err = hr_cuda_fail(&gpu->cu, -ENOMEM, "%s: out of memory", what);
 	free(errors);

@@ -10,18 +10,18 @@
 #include "gpu/cuda/image.h"
 
 /* A relocatable fatbin; name is for the linker's messages. */
-struct hr_cuda_part {
+struct hr_cuda_input {
 	const void *data;
 	size_t bytes;
 	const char *name;
 };
 
 /*
- * Link the parts and load the result; `what` names it in messages. On an error, the whole log of
- * the linker is logged as errors. -EINVAL: the linker refuses the parts; -ENOTSUP: a part has no
+ * Link the inputs and load the result; `what` names it in messages. On an error, the whole log of
+ * the linker is logged as errors. -EINVAL: the linker refuses the inputs; -ENOTSUP: an input has no
  * code for this GPU, or the driver has no linker; -ENOMEM; -EIO: the GPU has failed.
  */
 int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       const struct hr_cuda_part *part, unsigned parts, const char *what);
+		       const struct hr_cuda_input *input, unsigned inputs, const char *what);
 
 #endif

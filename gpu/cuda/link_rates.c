@@ -18,7 +18,7 @@
 #define BULK_BLOCKS 4u
 #define PAGES (1u << 17) /* pages for single-page measurements: 512 MiB */
 #define ROUNDS 5000u
-/* polls for an answer between two polls for the end, each of which takes 2 us */
+/* polls for an answer between two polls for the end of the launch; a poll for the end takes 2 us */
 #define ECHO_LOOKS 4096u
 #define GPU_BYTES (BYTES + 4096)
 

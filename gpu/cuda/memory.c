@@ -30,7 +30,7 @@ static CUmemAllocationProp properties(const struct hr_cuda_gpu *gpu,
 	return prop;
 }
 
-/* The driver may allocate memory that is not compressible: only the handle tells. */
+/* The driver may allocate memory that is not compressible; the properties of the handle show it. */
 static int look_at(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena,
 		   const struct hr_cuda_chunk *chunk)
 {

@@ -260,7 +260,7 @@ static void host_close(struct hr_backend *b)
 static const struct hr_backend_ops host_ops = { HOST_OPS };
 static const struct hr_backend_ops host_bar_ops = { HOST_OPS, .alloc_peer = host_alloc_peer };
 
-/* The first `cpus` CPUs of those that this process may use. */
+/* The first `cpus` CPUs in the affinity mask of this process. */
 static void choose_cpus(cpu_set_t *set, unsigned cpus)
 {
 	cpu_set_t allowed;

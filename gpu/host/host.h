@@ -9,7 +9,7 @@
 #include "gpu/backend.h"
 
 /*
- * Start max_blocks threads that may use `cpus` of the CPUs that this process may use. 0; -ENOMEM,
+ * Start max_blocks threads, which may run on `cpus` of the CPUs of this process. 0; -ENOMEM,
  * -EAGAIN: no threads. *e is unchanged on success.
  */
 int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, struct hr_error *e);

@@ -47,7 +47,7 @@ HR_WORKER bool hr_access_wait(struct hr_objects *objects, uint32_t *spins)
 	return false;
 }
 
-/* Bring the pages of an object into the cache, each worker its share. Collective. */
+/* Read the pages of an object into the cache; each worker reads a share. Collective. */
 HR_WORKER void hr_access_warm(struct hr_objects *objects, const struct hr_object *object)
 {
 	const uint64_t bytes = hr_page_bytes(objects);

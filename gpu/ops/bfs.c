@@ -44,7 +44,7 @@ struct bfs_words {
 	uint64_t unused[5];
 };
 
-/* Where the parts of the memory start, in bytes. */
+/* Offsets of the arrays in the run's memory, and its size, in bytes. */
 struct bfs_memory {
 	uint64_t visited, parent, queue, hub, level, bytes;
 	uint64_t hub_capacity;
@@ -125,7 +125,8 @@ HR_WORKER void bfs_mark(struct bfs_run *run, uint64_t begin, uint64_t end, uint3
 	}
 	if (worker == 0 && hr_lane() == 0) {
 		run->words->taken = begin;
-		/* other workers may still read a 0 of the last level; all have met after others */
+		/* A worker may still read the count of the last level, but only when it is 0: after
+		 * a level with hubs all workers have met at a barrier. */
 		if (run->words->hubs)
 			run->words->hubs = 0;
 		run->sum.levels++;
@@ -231,7 +232,8 @@ HR_WORKER bool bfs_share(struct bfs_run *run, uint32_t u, uint64_t from, uint64_
 	return true;
 }
 
-/* Per lane: leave vertex u to all workers. False when the list is full. */
+/* Per lane: add vertex u to the list of hubs, whose edges all workers follow. False when the list
+ * is full. */
 HR_WORKER bool bfs_leave(struct bfs_run *run, uint32_t u)
 {
 	const uint64_t at = hr_fetch_add_u64(&run->words->hubs, 1);
@@ -242,7 +244,7 @@ HR_WORKER bool bfs_leave(struct bfs_run *run, uint32_t u)
 	return true;
 }
 
-/* Follow the edges of the frontier, queue[.. end), but those of hubs. False after an error.
+/* Follow the edges of the frontier, queue[.. end), except those of hubs. False after an error.
  * Collective. */
 HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t end)
 {
@@ -269,8 +271,8 @@ HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t end)
 	}
 }
 
-/* Follow this worker's segments of a hub's edges; the next segment is on its way meanwhile. False
- * after an error. Collective. */
+/* Follow this worker's segments of a hub's edges; the read of the next segment is in flight
+ * meanwhile. False after an error. Collective. */
 HR_WORKER bool bfs_hub(struct bfs_run *run, uint32_t u)
 {
 	const uint64_t step = (uint64_t)run->objects->workers * BFS_SEGMENT;
@@ -321,8 +323,11 @@ HR_WORKER bool bfs_search(struct bfs_run *run)
 	return true;
 }
 
-/* Write an object of one u32 for each vertex from `word`; NULL: it is not wanted. Parents lose their
- * inversion, levels their 1; both become UINT32_MAX for a vertex that was not visited. Collective. */
+/*
+ * Write an object of one u32 for each vertex from `word`; NULL: it is not wanted. Parents are
+ * written without the inversion, levels without the added 1; both are UINT32_MAX for a vertex that
+ * was not visited. Collective.
+ */
 HR_WORKER void bfs_write(struct bfs_run *run, const struct hr_object *object, uint32_t *word,
 			 bool inverted)
 {

@@ -2,9 +2,9 @@
  * gather: sums rows of f32 vectors, embeddings, at random or given indices.
  *
  * Each computing worker has lookups worker, worker + computers, ... They are a software pipeline:
- * while lookup q is summed, the reads of the next ones are on their way, and lookup q + ahead is
- * requested. With issuers the requests come from other workers, which only request rows, do not wait
- * for reads, and pass the ids of requests in a ring for each computing worker.
+ * while lookup q is summed, the reads of the next lookups are in flight, and lookup q + ahead is
+ * requested. With issuers the requests come from other workers, which only request rows, do not
+ * wait for reads, and pass the ids of requests in a ring for each computing worker.
  *
  * Numbers are summed in fixed point, so the sum depends on no order.
  */
@@ -39,7 +39,7 @@ struct hr_gather {
 
 #define GATHER_WORDS (sizeof(struct hr_gather) / sizeof(uint64_t))
 
-/* Of a ring: the id of a request. Lap n writes it after `taken` is n. */
+/* An entry of a ring: the id of a request. The issuer writes the id of lap n when `taken` is n. */
 struct gather_entry {
 	int64_t id;
 	uint64_t full;	/* by the issuer (release): n + 1, id is that of lap n */
@@ -198,8 +198,8 @@ HR_WORKER bool gather_hand_over(struct gather_run *run, uint32_t computer, uint6
 	return true;
 }
 
-/* An issuer: its computing workers come in groups of HR_LANES. It goes round them, so that each has
- * its next requests. Collective. */
+/* An issuer. It serves its computing workers in groups of HR_LANES, one group after another, so
+ * that each worker has its next requests. Collective. */
 HR_WORKER void gather_issue(struct gather_run *run)
 {
 	const uint64_t lookups = run->args->lookups;

@@ -172,12 +172,12 @@ HR_OP_CODE uint32_t hr_operator_tile(const void *args, void *state, const struct
 
 #define TOPK_WARPS 32u /* maximum warps of a block */
 #define TOPK_WORKERS (HR_BLOCKS_MAX * TOPK_WARPS)
-#define TOPK_NOBODY UINT32_MAX
+#define TOPK_NO_WORKER UINT32_MAX
 
-/* A worker's best remaining row; whose is TOPK_NOBODY when there is none. */
+/* The best remaining row of a worker. `worker` is TOPK_NO_WORKER when no row remains. */
 struct topk_offer {
 	struct hr_topk_row row;
-	uint32_t whose;
+	uint32_t worker;
 };
 
 /* In the block's memory, for finish(): the best offer of each warp of this block, the best of
@@ -196,8 +196,8 @@ HR_WORKER const struct hr_topk *topk_of(const struct hr_op_all *all, uint64_t wo
 
 HR_WORKER void topk_better(struct topk_offer *best, const struct topk_offer *other)
 {
-	if (other->whose != TOPK_NOBODY &&
-	    (best->whose == TOPK_NOBODY ||
+	if (other->worker != TOPK_NO_WORKER &&
+	    (best->worker == TOPK_NO_WORKER ||
 	     topk_before(other->row.score, other->row.row, &best->row)))
 		*best = *other;
 }
@@ -210,14 +210,14 @@ HR_WORKER void topk_look(const struct hr_op_all *all, const struct topk_merge *m
 	uint32_t w;
 
 	hr_zero_bytes(mine, sizeof(*mine));
-	mine->whose = TOPK_NOBODY;
+	mine->worker = TOPK_NO_WORKER;
 	for (w = hr_thread(); w < all->workers; w += hr_threads()) {
 		const struct hr_topk *top = topk_of(all, w);
 
 		if (m->taken[w] >= top->count)
 			continue;
 		other.row = top->best[m->taken[w]];
-		other.whose = w;
+		other.worker = w;
 		topk_better(mine, &other);
 	}
 }
@@ -233,7 +233,7 @@ HR_WORKER void topk_of_lanes(struct topk_offer *best)
 
 		other.row.score = hr_f32_of_bits(hr_shfl_u32(hr_f32_bits(best->row.score), lane));
 		other.row.row = hr_shfl_u64(best->row.row, lane);
-		other.whose = hr_shfl_u32(best->whose, lane);
+		other.worker = hr_shfl_u32(best->worker, lane);
 		topk_better(best, &other);
 	}
 }
@@ -252,8 +252,8 @@ HR_WORKER void topk_take(struct topk_merge *m, struct topk_offer *best)
 		topk_better(best, &m->warp[i]);
 	if (hr_thread() == 0) {
 		m->best = *best;
-		if (best->whose != TOPK_NOBODY)
-			m->taken[best->whose]++;
+		if (best->worker != TOPK_NO_WORKER)
+			m->taken[best->worker]++;
 	}
 	hr_block_sync();
 	*best = m->best;
@@ -282,12 +282,12 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 	for (i = 0; i < a->k; i++) {
 		best = mine;
 		topk_take(m, &best);
-		if (best.whose == TOPK_NOBODY)
+		if (best.worker == TOPK_NO_WORKER)
 			return;
 		if (hr_thread() == 0)
 			topk_append((struct hr_topk *)all->result, &best.row,
 				    all->tile_bytes / (a->dimensions * 4));
-		if (best.whose % hr_threads() == hr_thread())
+		if (best.worker % hr_threads() == hr_thread())
 			topk_look(all, m, &mine);
 	}
 }

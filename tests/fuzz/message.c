@@ -2,7 +2,7 @@
  * Fuzz target: bytes that a client sends to the control socket. Whatever they are, and however they
  * are divided, the parser reads nothing behind them, its answer does not depend on the division,
  * and a request that it accepts has the same bytes when it is written again. The same bytes as a
- * reply, and as a part of a request of the store.
+ * reply, and as an item of a request of the store.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void expect_request(const struct hr_request *request, const uint8_t *data
 
 static void try_request(const uint8_t *data, size_t bytes)
 {
-	struct hr_request request, part;
+	struct hr_request request, item;
 	const int length = parse(&request, data, bytes);
 
 	if (length > (int)bytes || (length > 0 && length < (int)HR_MESSAGE_HEADER))
@@ -56,7 +56,7 @@ static void try_request(const uint8_t *data, size_t bytes)
 	if (length < 0 && !*hr_request_error(length))
 		abort();
 	for (size_t n = 0; n < bytes; n++) {
-		const int early = parse(&part, data, n);
+		const int early = parse(&item, data, n);
 
 		if (early != 0 && early != length)
 			abort();
@@ -79,19 +79,19 @@ static void try_reply(const uint8_t *data)
 		abort();
 }
 
-/* The head of a part, of each kind of request. */
-static void try_part(const uint8_t *data)
+/* The head of an item, of each kind of request. */
+static void try_item(const uint8_t *data)
 {
-	struct hr_message_part part;
+	struct hr_message_item item;
 	uint8_t again[HR_MESSAGE_HEADER];
 
 	for (int k = HR_REQUEST_STATUS; k < HR_REQUEST_KINDS; k++) {
-		if (hr_message_parse_part(&part, data, (enum hr_request_kind)k) != 0)
+		if (hr_message_parse_item(&item, data, (enum hr_request_kind)k) != 0)
 			continue;
-		if ((unsigned)part.kind >= HR_MESSAGE_KINDS ||
-		    (part.kind == HR_MESSAGE_DATA && part.bytes > HR_MESSAGE_DATA_MAX))
+		if ((unsigned)item.kind >= HR_MESSAGE_KINDS ||
+		    (item.kind == HR_MESSAGE_DATA && item.bytes > HR_MESSAGE_DATA_MAX))
 			abort();
-		hr_message_format_part(&part, (enum hr_request_kind)k, again);
+		hr_message_format_item(&item, (enum hr_request_kind)k, again);
 		if (memcmp(again, data, sizeof again) != 0)
 			abort();
 	}
@@ -105,6 +105,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (bytes < HR_MESSAGE_HEADER)
 		return 0;
 	try_reply(data);
-	try_part(data);
+	try_item(data);
 	return 0;
 }

@@ -136,24 +136,24 @@ static inline bool take(int fd, size_t bytes)
 	return true;
 }
 
-/* The part at a position of the answer; returns the position behind it. */
-static inline size_t part_at(size_t at, enum hr_request_kind kind, struct hr_message_part *part)
+/* The item at a position of the answer; returns the position behind it. */
+static inline size_t item_at(size_t at, enum hr_request_kind kind, struct hr_message_item *item)
 {
-	cr_assert_leq(at + HR_MESSAGE_HEADER, got, "there is no part at %zu of %zu", at, got);
-	cr_assert_eq(hr_message_parse_part(part, answer + at, kind), 0, "no part at %zu", at);
-	return at + HR_MESSAGE_HEADER + part->bytes;
+	cr_assert_leq(at + HR_MESSAGE_HEADER, got, "there is no item at %zu of %zu", at, got);
+	cr_assert_eq(hr_message_parse_item(item, answer + at, kind), 0, "no item at %zu", at);
+	return at + HR_MESSAGE_HEADER + item->bytes;
 }
 
-/* The reply behind the parts that begin at `at`. */
+/* The reply behind the items that begin at `at`. */
 static inline const char *reply_at(size_t at, enum hr_request_kind kind, uint32_t code)
 {
-	struct hr_message_part part;
+	struct hr_message_item item;
 	struct hr_reply reply;
 	unsigned version;
 
 	while (at + HR_MESSAGE_HEADER <= got &&
-	       hr_message_parse_part(&part, answer + at, kind) == 0)
-		at += HR_MESSAGE_HEADER + part.bytes;
+	       hr_message_parse_item(&item, answer + at, kind) == 0)
+		at += HR_MESSAGE_HEADER + item.bytes;
 	cr_assert_leq(at + HR_MESSAGE_HEADER, got, "there is no reply");
 	cr_assert_eq(hr_reply_parse(&reply, answer + at, kind, &version), 0);
 	cr_assert_eq(at + HR_MESSAGE_HEADER + reply.bytes, got);
@@ -197,31 +197,31 @@ static inline void give(int fd, const void *data, size_t bytes)
 	}
 }
 
-static inline void give_part(int fd, enum hr_message_kind kind, const void *body, uint32_t bytes)
+static inline void give_item(int fd, enum hr_message_kind kind, const void *body, uint32_t bytes)
 {
-	const struct hr_message_part part = { kind, bytes };
+	const struct hr_message_item item = { kind, bytes };
 	uint8_t head[HR_MESSAGE_HEADER];
 
-	hr_message_format_part(&part, HR_REQUEST_STORE_PUT, head);
+	hr_message_format_item(&item, HR_REQUEST_STORE_PUT, head);
 	give(fd, head, sizeof head);
 	give(fd, body, bytes);
 }
 
 static inline void give_end(int fd, uint32_t crc)
 {
-	give_part(fd, HR_MESSAGE_END, &crc, sizeof crc);
+	give_item(fd, HR_MESSAGE_END, &crc, sizeof crc);
 }
 
 /* Begin a put, up to HR_MESSAGE_GO. */
 static inline int begin_put(const char *object, uint64_t bytes, bool replace)
 {
-	struct hr_message_part part;
+	struct hr_message_item item;
 	const int fd = ask_put(object, bytes, replace);
 
 	got = 0;
 	cr_assert(take(fd, HR_MESSAGE_HEADER));
-	part_at(0, HR_REQUEST_STORE_PUT, &part);
-	cr_assert_eq(part.kind, HR_MESSAGE_GO);
+	item_at(0, HR_REQUEST_STORE_PUT, &item);
+	cr_assert_eq(item.kind, HR_MESSAGE_GO);
 	return fd;
 }
 
@@ -230,7 +230,7 @@ static inline void put(const char *object, const uint8_t *data, uint32_t bytes, 
 	const int fd = begin_put(object, bytes, replace);
 
 	for (uint32_t at = 0; at < bytes; at += HR_MESSAGE_DATA_MAX)
-		give_part(fd, HR_MESSAGE_DATA, data + at,
+		give_item(fd, HR_MESSAGE_DATA, data + at,
 			  bytes - at < HR_MESSAGE_DATA_MAX ? bytes - at : HR_MESSAGE_DATA_MAX);
 	give_end(fd, hr_crc32c(0, data, bytes));
 	expect(finish(fd, HR_REQUEST_STORE_PUT, 0), "\"result\": \"done\"");
@@ -246,15 +246,15 @@ static inline void expect_nothing_of(const char *object)
 /* The data of an answer to store-get; returns their number. */
 static inline size_t join_data(uint8_t *to)
 {
-	struct hr_message_part part;
-	size_t bytes = 0, at = part_at(0, HR_REQUEST_STORE_GET, &part);
+	struct hr_message_item item;
+	size_t bytes = 0, at = item_at(0, HR_REQUEST_STORE_GET, &item);
 
-	cr_assert_eq(part.kind, HR_MESSAGE_OBJECT);
-	while (at < got && hr_message_parse_part(&part, answer + at, HR_REQUEST_STORE_GET) == 0) {
-		cr_assert_eq(part.kind, HR_MESSAGE_DATA);
-		memcpy(to + bytes, answer + at + HR_MESSAGE_HEADER, part.bytes);
-		bytes += part.bytes;
-		at += HR_MESSAGE_HEADER + part.bytes;
+	cr_assert_eq(item.kind, HR_MESSAGE_OBJECT);
+	while (at < got && hr_message_parse_item(&item, answer + at, HR_REQUEST_STORE_GET) == 0) {
+		cr_assert_eq(item.kind, HR_MESSAGE_DATA);
+		memcpy(to + bytes, answer + at + HR_MESSAGE_HEADER, item.bytes);
+		bytes += item.bytes;
+		at += HR_MESSAGE_HEADER + item.bytes;
 	}
 	return bytes;
 }

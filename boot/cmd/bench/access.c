@@ -110,7 +110,7 @@ void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned
 	fflush(stdout);
 }
 
-double hr_bench_part(double part, uint64_t count)
+double hr_bench_mean(double sum, uint64_t count)
 {
-	return count ? part / (double)count : 0;
+	return count ? sum / (double)count : 0;
 }

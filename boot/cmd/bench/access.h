@@ -36,7 +36,7 @@ void hr_bench_fill_chain(void *piece, uint64_t at, uint32_t bytes, uint64_t elem
 /* Print the rows that belong to `in`, one in a line. */
 void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned in);
 
-/* part / count, or 0 when count is 0. */
-double hr_bench_part(double part, uint64_t count);
+/* sum / count, or 0 when count is 0. */
+double hr_bench_mean(double sum, uint64_t count);
 
 #endif

@@ -114,10 +114,10 @@ static void note_chase(const struct hr_appliance *app, const struct hr_run *run,
 	hr_counters_take(&c, app, run);
 	m->miss_p50_us = result.p50_ns / 1e3;
 	m->miss_p99_us = result.p99_ns / 1e3;
-	m->miss_mean_us = hr_bench_part(result.run_ns / 1e3, c.cache.misses);
-	m->serve_us = hr_bench_part((double)io.serve_cycles * us, io.serves);
-	m->ssd_us = hr_bench_part((double)io.ssd_cycles * us, io.read_commands + io.write_commands);
-	m->settle_us = hr_bench_part((double)io.settle_cycles * us, io.settles);
+	m->miss_mean_us = hr_bench_mean(result.run_ns / 1e3, c.cache.misses);
+	m->serve_us = hr_bench_mean((double)io.serve_cycles * us, io.serves);
+	m->ssd_us = hr_bench_mean((double)io.ssd_cycles * us, io.read_commands + io.write_commands);
+	m->settle_us = hr_bench_mean((double)io.settle_cycles * us, io.settles);
 	m->rest_us = us > 0 ? m->miss_mean_us - m->serve_us - m->ssd_us - m->settle_us : 0;
 }
 
@@ -129,8 +129,8 @@ static void note_gather(const struct hr_appliance *app, const struct hr_run *run
 
 	(void)app;
 	m->misses_per_s = result.run_ns > 0 ? (double)io.reads * 1e9 / result.run_ns : 0;
-	m->reads_per_miss = hr_bench_part((double)io.reads, pages_entered(run, &io));
-	m->commands_per_batch = hr_bench_part((double)io.read_commands, io.serves);
+	m->reads_per_miss = hr_bench_mean((double)io.reads, pages_entered(run, &io));
+	m->commands_per_batch = hr_bench_mean((double)io.read_commands, io.serves);
 	m->io_blocks = run->blocks[HR_ROLE_IO];
 	m->blocks = m->io_blocks + run->blocks[HR_ROLE_ACCESS];
 }

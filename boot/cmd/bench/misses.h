@@ -11,7 +11,7 @@
  * On ssd d, which has a store:
  *   - one worker reads 4 KiB at a time: the latency of a raw read;
  *   - `chase` follows one chain through a cache of an eighth of the object: the latency of a miss, and
- *     the parts of it that an I/O worker sees;
+ *     the times of its steps in an I/O worker;
  *   - `gather` reads random pages by all compute workers: the rate of misses, compared with the best
  *     rate of raw random reads of 4 KiB in run->found.
  * --blocks sets the number of I/O blocks of `gather`. The object of the bench is removed at the end.

@@ -145,7 +145,7 @@ static int measure_pipelines(struct hr_bench_run *run, const struct hr_config *c
 		err = measure(run, &config->pipeline[1], d, &held);
 	if (err)
 		return err;
-	m->reads_per_page = hr_bench_part((double)cold.reads, pages);
+	m->reads_per_page = hr_bench_mean((double)cold.reads, pages);
 	m->cold_pages_per_s = per_second((double)(COLD_LOOKUPS * pages), cold.run_ns);
 	m->copies_per_gpu_s = per_second((double)held.copies / 2, held.run_ns);
 	m->copied_bytes_per_s = m->copies_per_gpu_s * HR_PAGE;

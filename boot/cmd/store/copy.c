@@ -160,29 +160,34 @@ static int open_source(struct copy *copy, const struct hr_store_request *request
 	return 0;
 }
 
-/* Read exactly `bytes` bytes. 0, or an exit code. */
-static int read_piece(struct copy *copy, const char *object, uint64_t at, size_t bytes)
+/* Read (POLLIN) or write (POLLOUT) `bytes` bytes of the file, which are byte `at` of the object and
+ * following. 0, or an exit code. */
+static int move_piece(struct copy *copy, const char *object, short direction, uint64_t at,
+		      size_t bytes)
 {
-	size_t have = 0;
+	const bool in = direction == POLLIN;
+	size_t done = 0;
 
-	while (have < bytes) {
-		const int code = wait_for_file(copy, POLLIN);
-		const ssize_t n = code ? 0 : read(copy->fd, copy->buffer + have, bytes - have);
+	while (done < bytes) {
+		const int code = wait_for_file(copy, direction);
+		uint8_t *data = copy->buffer + done;
+		ssize_t n;
 
 		if (code)
 			return code;
+		n = in ? read(copy->fd, data, bytes - done) : write(copy->fd, data, bytes - done);
 		if (hr_signals_pending())
 			return interrupted(object);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return file_error(copy, "cannot read");
-		if (n == 0) {
+			return file_error(copy, in ? "cannot read" : "cannot write");
+		if (in && n == 0) {
 			hr_error("%s: ended after %" PRIu64 " of %" PRIu64 " bytes", copy->file,
-				 at + have, copy->bytes);
+				 at + done, copy->bytes);
 			return HR_EXIT_FAILED;
 		}
-		have += (size_t)n;
+		done += (size_t)n;
 	}
 	return 0;
 }
@@ -209,7 +214,7 @@ static int put_data(struct copy *copy, const char *object)
 {
 	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
 		const size_t bytes = piece(copy, at);
-		int code = read_piece(copy, object, at, bytes);
+		int code = move_piece(copy, object, POLLIN, at, bytes);
 
 		if (code)
 			return code;
@@ -259,27 +264,6 @@ int hr_store_cmd_put(struct hr_store_access *access, const struct hr_store_reque
 
 /* ---- get */
 
-static int write_piece(struct copy *copy, const char *object, size_t bytes)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		const int code = wait_for_file(copy, POLLOUT);
-		const ssize_t n = code ? 0 : write(copy->fd, copy->buffer + done, bytes - done);
-
-		if (code)
-			return code;
-		if (hr_signals_pending())
-			return interrupted(object);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return file_error(copy, "cannot write");
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 static int get_data(struct copy *copy, const struct hr_store_object *object)
 {
 	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
@@ -289,7 +273,7 @@ static int get_data(struct copy *copy, const struct hr_store_object *object)
 		if (code)
 			return code;
 		copy->crc = hr_crc32c(copy->crc, copy->buffer, bytes);
-		code = write_piece(copy, object->name, bytes);
+		code = move_piece(copy, object->name, POLLOUT, at, bytes);
 		if (code)
 			return code;
 		hr_progress_update(&copy->progress, at + bytes, hr_now_ns());

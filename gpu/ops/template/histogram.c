@@ -58,8 +58,9 @@ HR_WORKER uint32_t histogram_counter(const struct histogram_args *args, float x)
 }
 
 /*
- * Count one number per lane. All lanes read each lane's counter in turn, and the one lane that owns
- * this counter (each lane owns every HR_LANES-th) adds to it: no atomics. Collective.
+ * Count one number per lane. All lanes read the counter index of one lane after another, and the
+ * one lane that owns this counter (each lane owns every HR_LANES-th) adds to it: no atomics.
+ * Collective.
  */
 HR_WORKER void histogram_count(struct histogram_state *state, uint32_t counter)
 {

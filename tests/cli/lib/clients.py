@@ -29,7 +29,7 @@ def connect(path):
     return client
 
 
-STORE_MAP, STORE_GET, STORE_PUT, PART = 7, 8, 10, 0x4000
+STORE_MAP, STORE_GET, STORE_PUT, ITEM = 7, 8, 10, 0x4000
 ALIVE, GO, OBJECT, DATA, END = 0, 1, 3, 4, 7
 
 
@@ -44,7 +44,7 @@ def put(path, image, name, size):
     client = connect(path)
     client.sendall(message(STORE_PUT, disk_body(image, name, size)))
     head = client.recv(16, socket.MSG_WAITALL)
-    assert struct.unpack(HEAD, head)[2:] == (STORE_PUT | PART, 0, GO), head
+    assert struct.unpack(HEAD, head)[2:] == (STORE_PUT | ITEM, 0, GO), head
     return client
 
 
@@ -60,7 +60,7 @@ def reply_code(client):
 
 
 def store_hostile(path, image):
-    part = STORE_PUT | PART
+    item = STORE_PUT | ITEM
     # data behind the request, half a request, and a request that nothing follows
     client = connect(path)
     client.sendall(message(STORE_PUT, disk_body(image, b"bad", 10)) + b"x" * 10)
@@ -68,24 +68,24 @@ def store_hostile(path, image):
     client = connect(path)
     client.sendall(message(STORE_GET, disk_body(image, b"in"))[:100])
     client.close()
-    # parts of each wrong length and kind
+    # items of each wrong length and kind
     for head, body in (
         ((DATA, 11), b"x" * 11), ((DATA, 0), b""), ((END, 4), b"abcd"), ((END, 3), b"abc"),
         ((GO, 0), b""), ((99, 0), b""), ((DATA, 0xffffffff), b"x" * 100), ((ALIVE, 1), b"x"),
     ):
         client = put(path, image, b"bad", 10)
-        client.sendall(struct.pack(HEAD, b"HRCT", 1, part, head[1], head[0]) + body)
+        client.sendall(struct.pack(HEAD, b"HRCT", 1, item, head[1], head[0]) + body)
         assert reply_code(client) == 2, head
     client = put(path, image, b"bad", 10)
     client.sendall(b"GET / HTTP/1.1\r\n\r\n")
     assert reply_code(client) == 2
     # the right data with a wrong checksum
     client = put(path, image, b"bad", 4)
-    client.sendall(message(part, b"abcd", DATA) + message(part, b"\0\0\0\0", END))
+    client.sendall(message(item, b"abcd", DATA) + message(item, b"\0\0\0\0", END))
     assert reply_code(client) == 1
     # half of the data, then the end of the connection
     client = put(path, image, b"bad", 4 << 20)
-    client.sendall(message(part, b"x" * (1 << 20), DATA) + b"HRC")
+    client.sendall(message(item, b"x" * (1 << 20), DATA) + b"HRC")
     client.close()
     # a reader that sends data
     client = connect(path)
@@ -107,13 +107,13 @@ def store_flood(path, image, count, command):
 
 
 def receive(client):
-    parts = []
+    items = []
     try:
-        while part := client.recv(1 << 16):
-            parts.append(part)
+        while item := client.recv(1 << 16):
+            items.append(item)
     except ConnectionResetError:  # it was closed before it had taken all that was sent
         pass
-    return b"".join(parts)
+    return b"".join(items)
 
 
 def message(kind, body=b"", word=0, version=1):

@@ -1,5 +1,5 @@
 # shellcheck shell=dash disable=SC2154
-# Virtual functions of an SSD (SR-IOV), enabled as by an operator: the kernel's driver keeps
+# Virtual functions of an SSD (SR-IOV), enabled as by an administrator: the kernel's driver keeps
 # the physical function, and headrace drives a virtual one, whose BAR registers read 0.
 #: run pci machine=functions boot=intel_iommu=off memory=768
 #: run vfio machine=functions_iommu boot=intel_iommu=on memory=768

@@ -34,7 +34,8 @@ static const char text[] =
 	"    on = \"request\"; },\n"
 	"  { name = \"broken\"; source = { object = \"none\"; }; operator = \"copy\"; tile = \"64K\";\n"
 	"    sink = { object = \"lost\"; replace = true; }; on = \"request\"; },\n"
-	"  { name = \"after\"; source = { object = \"lost\"; }; operator = \"crc32c\"; tile = \"64K\";\n"
+	"  { name = \"after\"; source = { object = \"lost\"; }; operator = \"crc32c\";\n"
+	"    tile = \"64K\";\n"
 	"    on = \"request\"; },\n"
 	"  { name = \"watch\"; source = { object = \"out\"; }; operator = \"crc32c\"; tile = \"64K\";\n"
 	"    on = \"object out\"; } );\n";

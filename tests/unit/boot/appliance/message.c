@@ -222,22 +222,22 @@ Test(message, a_part_is_parsed_as_it_was_written)
 		{ HR_MESSAGE_KINDS, 0, -EPROTO },
 	};
 	const struct hr_reply reply = { HR_REQUEST_STORE_PUT, 0, 2 };
-	struct hr_message_part got;
+	struct hr_message_item got;
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const struct hr_message_part part = { row[i].kind, row[i].bytes };
+		const struct hr_message_item item = { row[i].kind, row[i].bytes };
 
-		hr_message_format_part(&part, HR_REQUEST_STORE_PUT, data);
-		cr_expect_eq(hr_message_parse_part(&got, data, HR_REQUEST_STORE_PUT), row[i].want,
+		hr_message_format_item(&item, HR_REQUEST_STORE_PUT, data);
+		cr_expect_eq(hr_message_parse_item(&got, data, HR_REQUEST_STORE_PUT), row[i].want,
 			     "row %zu", i);
 		if (!row[i].want)
-			cr_expect(got.kind == part.kind && got.bytes == part.bytes, "row %zu", i);
-		cr_expect_eq(hr_message_parse_part(&got, data, HR_REQUEST_STORE_GET), -EPROTO);
+			cr_expect(got.kind == item.kind && got.bytes == item.bytes, "row %zu", i);
+		cr_expect_eq(hr_message_parse_item(&got, data, HR_REQUEST_STORE_GET), -EPROTO);
 	}
 	hr_reply_format(&reply, data);
-	cr_expect_eq(hr_message_parse_part(&got, data, HR_REQUEST_STORE_PUT), -ENOMSG);
+	cr_expect_eq(hr_message_parse_item(&got, data, HR_REQUEST_STORE_PUT), -ENOMSG);
 	data[0] = 0;
-	cr_expect_eq(hr_message_parse_part(&got, data, HR_REQUEST_STORE_PUT), -EPROTO);
+	cr_expect_eq(hr_message_parse_item(&got, data, HR_REQUEST_STORE_PUT), -EPROTO);
 }
 
 Test(message, a_reply_is_parsed_as_it_was_written)

@@ -10,13 +10,13 @@ TestSuite(store_service, .init = begin, .fini = end, .timeout = 120);
 
 Test(store_service, a_map_has_the_objects_and_the_space)
 {
-	struct hr_message_part part;
+	struct hr_message_item item;
 	struct hr_message_map map;
 	struct hr_store_object object;
 
 	answer_to(HR_REQUEST_STORE_MAP, "", 0);
-	part_at(0, HR_REQUEST_STORE_MAP, &part);
-	cr_expect_eq(part.kind, HR_MESSAGE_MAP);
+	item_at(0, HR_REQUEST_STORE_MAP, &item);
+	cr_expect_eq(item.kind, HR_MESSAGE_MAP);
 	memcpy(&map, answer + HR_MESSAGE_HEADER, sizeof map);
 	memcpy(&object, answer + HR_MESSAGE_HEADER + sizeof map, sizeof object);
 	cr_expect(map.count == 1 && map.space.objects == 1 && map.space.used == IN_BYTES);
@@ -87,21 +87,21 @@ Test(store_service, a_put_that_goes_wrong_leaves_nothing)
 {
 	int fd = begin_put("x", 100, false);
 
-	give_part(fd, HR_MESSAGE_DATA, in, 100);
+	give_item(fd, HR_MESSAGE_DATA, in, 100);
 	give_end(fd, 1);
 	expect(finish(fd, HR_REQUEST_STORE_PUT, 1), "expected 00000001");
 	expect_nothing_of("x");
 	fd = begin_put("x", 100, false);
-	give_part(fd, HR_MESSAGE_DATA, in, 99);
+	give_item(fd, HR_MESSAGE_DATA, in, 99);
 	give_end(fd, 1);
 	expect(finish(fd, HR_REQUEST_STORE_PUT, 2), "the data end after 99 of 100 bytes");
 	expect_nothing_of("x");
 	fd = begin_put("x", 100, false);
-	give_part(fd, HR_MESSAGE_DATA, in, 101);
+	give_item(fd, HR_MESSAGE_DATA, in, 101);
 	expect(finish(fd, HR_REQUEST_STORE_PUT, 2), "more data than the 100 bytes");
 	expect_nothing_of("x");
 	fd = begin_put("x", 100, false);
-	give_part(fd, HR_MESSAGE_GO, NULL, 0);
+	give_item(fd, HR_MESSAGE_GO, NULL, 0);
 	expect(finish(fd, HR_REQUEST_STORE_PUT, 2), "not a request of headrace");
 	expect_nothing_of("x");
 }
@@ -113,7 +113,7 @@ Test(store_service, a_client_that_hangs_up_leaves_nothing)
 		const int fd = begin_put("x", 3 * KIB * KIB, false);
 
 		for (uint32_t at = 0; at < bytes; at += 512 * KIB)
-			give_part(fd, HR_MESSAGE_DATA, in, 512 * KIB);
+			give_item(fd, HR_MESSAGE_DATA, in, 512 * KIB);
 		close(fd);
 		while (hr_store_find_pending(store, "x"))
 			hr_store_service_step(service);
@@ -172,10 +172,10 @@ Test(store_service, an_incomplete_object_that_another_put_replaces_is_not_finish
 	const int first = begin_put("x", 10, false);
 	const int second = begin_put("x", 10, true);
 
-	give_part(first, HR_MESSAGE_DATA, in, 10);
+	give_item(first, HR_MESSAGE_DATA, in, 10);
 	got = 0;
 	expect(finish(first, HR_REQUEST_STORE_PUT, 1), "has taken the place");
-	give_part(second, HR_MESSAGE_DATA, in + 8, 10);
+	give_item(second, HR_MESSAGE_DATA, in + 8, 10);
 	give_end(second, hr_crc32c(0, in + 8, 10));
 	got = 0;
 	finish(second, HR_REQUEST_STORE_PUT, 0);
@@ -231,7 +231,7 @@ Test(store_service, an_object_that_a_run_writes_in_place_is_busy)
 	{
 		const int fd = begin_put("in", 1, true);
 
-		give_part(fd, HR_MESSAGE_DATA, in, 1);
+		give_item(fd, HR_MESSAGE_DATA, in, 1);
 		give_end(fd, hr_crc32c(0, in, 1));
 		expect(finish(fd, HR_REQUEST_STORE_PUT, 1), "changes object 'in' now");
 	}

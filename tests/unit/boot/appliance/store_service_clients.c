@@ -57,14 +57,14 @@ static void age(uint64_t ns)
 Test(store_service_clients, a_client_that_neither_sends_nor_takes_is_dropped)
 {
 	const int put_fd = begin_put("x", 100, false), get_fd = ask(HR_REQUEST_STORE_GET, "in");
-	const struct hr_message_part sign = { HR_MESSAGE_ALIVE, 0 };
+	const struct hr_message_item sign = { HR_MESSAGE_ALIVE, 0 };
 	uint8_t head[HR_MESSAGE_HEADER];
 
 	for (int i = 0; i < 100; i++)
 		hr_store_service_step(service);
 	cr_expect_eq(count_busy(), 2u);
 	age(HR_STORE_CLIENT_SILENT_NS - HR_NS_PER_S);
-	hr_message_format_part(&sign, HR_REQUEST_STORE_GET, head);
+	hr_message_format_item(&sign, HR_REQUEST_STORE_GET, head);
 	give(get_fd, head, sizeof head);
 	hr_store_service_step(service);
 	age(2 * HR_NS_PER_S);
@@ -112,7 +112,7 @@ Test(store_service_clients, the_status_has_the_requests_that_are_served_and_thei
 	hr_store_service_take(service, &status);
 	cr_expect_eq(job->kind, 0u);
 	fd = begin_put("x", sizeof data, false);
-	give_part(fd, HR_MESSAGE_DATA, data, HR_MESSAGE_DATA_MAX);
+	give_item(fd, HR_MESSAGE_DATA, data, HR_MESSAGE_DATA_MAX);
 	do {
 		hr_store_service_step(service);
 		hr_store_service_take(service, &status);
@@ -163,7 +163,7 @@ Test(store_service_clients, the_end_of_the_engine_is_told_and_leaves_nothing)
 {
 	const int put_fd = begin_put("x", 100, false);
 
-	give_part(put_fd, HR_MESSAGE_DATA, in, 50);
+	give_item(put_fd, HR_MESSAGE_DATA, in, 50);
 	hr_store_service_close(service);
 	got = 0;
 	expect(finish(put_fd, HR_REQUEST_STORE_PUT, 1), "the engine of the appliance ends");

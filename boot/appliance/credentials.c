@@ -1,4 +1,4 @@
-#include "boot/appliance/peer.h"
+#include "boot/appliance/credentials.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,24 +24,25 @@ static bool is_member(int fd, gid_t own, uint32_t group)
 	return false;
 }
 
-int hr_peer_get(struct hr_peer *peer, int fd, const struct hr_config_control *control)
+int hr_credentials_get(struct hr_credentials *credentials, int fd,
+		       const struct hr_config_control *control)
 {
 	struct ucred client;
 	socklen_t bytes = sizeof client;
 	uint32_t bits;
 
-	memset(peer, 0, sizeof *peer);
+	memset(credentials, 0, sizeof *credentials);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client, &bytes) != 0)
 		return -errno;
-	peer->user = client.uid;
-	peer->process = client.pid;
+	credentials->user = client.uid;
+	credentials->process = client.pid;
 	if (client.uid == geteuid() || client.uid == 0)
 		bits = 6;
 	else if (is_member(fd, client.gid, control->group))
 		bits = control->mode >> 3 & 7;
 	else
 		bits = control->mode & 7;
-	peer->may_read = bits & 4;
-	peer->may_change = bits & 2;
+	credentials->may_read = bits & 4;
+	credentials->may_change = bits & 2;
 	return 0;
 }
