@@ -30,8 +30,7 @@ _Static_assert((int)HR_CACHE_CLOCK == HR_POLICY_CLOCK && (int)HR_CACHE_LRU == HR
 		       (int)HR_CACHE_STREAM == HR_POLICY_STREAM,
 	       "policies of the configuration are those of the cache");
 _Static_assert(HR_CACHE_FRAMES_MIN == HR_WAYS, "the smallest cache is one set");
-_Static_assert(IO_WORKERS_MAX + HR_BLOCKS_MAX <= HR_PART_STATUSES_MAX,
-	       "the watch sees all of them");
+_Static_assert(IO_WORKERS_MAX + HR_BLOCKS_MAX <= HR_GPU_STATUSES_MAX, "the watch sees all of them");
 
 #define REFUSE(app, run, kind, err, format, ...)                                \
 	hr_error_add(&(app)->error, kind, err, "%s:%u: pipeline '%s': " format, \
@@ -76,8 +75,8 @@ static int check_gpus(struct hr_appliance *app, const struct hr_run *run)
 {
 	int err = 0;
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
-		for (uint32_t q = 0; !err && q < hr_run_parts(run); q++)
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
+		for (uint32_t q = 0; !err && q < hr_run_gpus(run); q++)
 			if (p != q)
 				err = check_pair(app, run, hr_config_gpu(run->config, p),
 						 hr_config_gpu(run->config, q));
@@ -97,7 +96,7 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 		for (uint32_t i = 0; i < app->config.pipelines; i++)
 			if (app->run[i].selected &&
 			    hr_config_uses_ssd(app->run[i].config, run->ssd[q]))
-				among += hr_run_parts(&app->run[i]);
+				among += hr_run_gpus(&app->run[i]);
 		if (among)
 			share = least(share, hr_ssd_queues_left(&app->ssd[run->ssd[q]]) / among);
 	}
@@ -119,9 +118,9 @@ static uint32_t thread_limit(const struct hr_appliance *app, const struct hr_run
 {
 	uint32_t limit = UINT32_MAX;
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		const struct hr_backend *b = &app->backend[hr_config_gpu(run->config, p)];
-		const uint32_t of_entry = run->part[p].entry_threads;
+		const uint32_t of_entry = run->gpu[p].entry_threads;
 
 		limit = least(limit, of_entry ? of_entry : b->max_threads);
 	}
@@ -134,15 +133,14 @@ static int ask_room(struct hr_appliance *app, const struct hr_run *run, uint32_t
 		    uint32_t *room, uint32_t *by)
 {
 	*resident = *room = UINT32_MAX;
-	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		const uint32_t g = hr_config_gpu(run->config, p);
 		struct hr_backend *b = &app->backend[g];
 		const uint32_t budget =
 			hr_schedule_budget(app, g) / most(hr_schedule_beside(app, g), 1);
 		struct hr_error e = { 0 };
 		uint32_t holds;
-		const int err =
-			b->ops->resident(b, run->part[p].entry, run->threads, 0, &holds, &e);
+		const int err = b->ops->resident(b, run->gpu[p].entry, run->threads, 0, &holds, &e);
 
 		if (err)
 			return REFUSE(app, run, e.kind, err, "%s", e.text);
@@ -280,7 +278,7 @@ static uint64_t frame_room(const struct hr_appliance *app, const struct hr_run *
 {
 	uint64_t room = UINT64_MAX, host = 0;
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		const uint32_t g = hr_config_gpu(run->config, p);
 		const struct hr_backend *b = &app->backend[g];
 		const uint64_t one = gpu_room(app, g);
@@ -371,11 +369,11 @@ static uint64_t staging_limit(const struct hr_appliance *app)
 }
 
 /* Commands use the frames when every controller reaches them. */
-static void choose_places(const struct hr_appliance *app, struct hr_run *run, uint32_t part)
+static void choose_places(const struct hr_appliance *app, struct hr_run *run, uint32_t member)
 {
-	const uint32_t g = hr_config_gpu(run->config, part);
+	const uint32_t g = hr_config_gpu(run->config, member);
 	const struct hr_backend *b = &app->backend[g];
-	struct hr_access_layout *l = &run->part[part].layout;
+	struct hr_access_layout *l = &run->gpu[member].layout;
 	bool direct = true;
 
 	for (uint32_t q = 0; q < run->ssds; q++)
@@ -389,8 +387,8 @@ static bool stages(const struct hr_run *run)
 {
 	bool any = false;
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
-		any |= run->part[p].layout.stages;
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
+		any |= run->gpu[p].layout.stages;
 	return any;
 }
 
@@ -440,7 +438,7 @@ static int describe_operator(struct hr_appliance *app, const struct hr_run *run,
 		bytes[i] = run->object[i].bytes;
 	a->state_bytes = hr_op_state_bytes(p->op, p->op_args);
 	a->scratch_bytes = p->op->scratch_bytes ? p->op->scratch_bytes(p->op_args, bytes) : 0;
-	if (a->scratch_bytes && hr_run_parts(run) > 1)
+	if (a->scratch_bytes && hr_run_gpus(run) > 1)
 		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
 			      "operator %s with these arguments shares %llu bytes of memory among "
 			      "its workers, so it runs on one gpu; expected gpu = \"%s\"",
@@ -449,23 +447,24 @@ static int describe_operator(struct hr_appliance *app, const struct hr_run *run,
 	return 0;
 }
 
-/* One part: the numbers that all gpus have in common, and those of this gpu. */
-static void describe_part(struct hr_appliance *app, struct hr_run *run, uint32_t part,
-			  const struct hr_access *common)
+/* One gpu: the numbers that all gpus have in common, and its own. */
+static void describe_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t member,
+			 const struct hr_access *common)
 {
-	struct hr_access_layout *l = &run->part[part].layout;
+	struct hr_access_layout *l = &run->gpu[member].layout;
 
-	run->part[part].cpu = *common;
-	l->access = &run->part[part].cpu;
-	l->gpus = hr_run_parts(run);
-	l->self = part;
+	run->gpu[member].cpu = *common;
+	l->access = &run->gpu[member].cpu;
+	l->gpus = hr_run_gpus(run);
+	l->self = member;
 	l->args = run->config->op_args;
 	l->args_bytes = run->config->op_args_bytes;
 	for (uint32_t q = 0; q < run->ssds; q++)
 		l->queue[q] = (struct hr_pipe_queues){
 			.ssd = &app->ssd[run->ssd[q]],
 			.name = app->config.ssd[run->ssd[q]].name,
-			.place = hr_ring_place(app, hr_config_gpu(run->config, part), run->ssd[q]),
+			.place =
+				hr_ring_place(app, hr_config_gpu(run->config, member), run->ssd[q]),
 		};
 }
 
@@ -485,19 +484,19 @@ int hr_access_shape(struct hr_appliance *app, struct hr_run *run)
 		err = describe_operator(app, run, &common);
 	if (err)
 		return err;
-	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
-		memset(&run->part[p].layout, 0, sizeof run->part[p].layout);
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
+		memset(&run->gpu[p].layout, 0, sizeof run->gpu[p].layout);
 		choose_places(app, run, p);
 	}
 	describe(run, &common);
 	shape_commands(app, run, &common, merge);
-	if (common.commands < 2 && hr_run_parts(run) > 1)
+	if (common.commands < 2 && hr_run_gpus(run) > 1)
 		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
 			      "an I/O worker has %u command at a time, expected 2 or more with "
 			      "several gpus; use queue_entries of 3 or more",
 			      common.commands);
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
-		describe_part(app, run, p, &common);
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
+		describe_gpu(app, run, p, &common);
 	return 0;
 }
 
@@ -511,12 +510,12 @@ static uint64_t longest_timeout(const struct hr_appliance *app, const struct hr_
 	return longest;
 }
 
-static void complete_part(const struct hr_appliance *app, struct hr_run *run, uint32_t part)
+static void complete_gpu(const struct hr_appliance *app, struct hr_run *run, uint32_t member)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const uint32_t g = hr_config_gpu(p, part);
-	struct hr_access_layout *l = &run->part[part].layout;
-	struct hr_access *a = &run->part[part].cpu;
+	const uint32_t g = hr_config_gpu(p, member);
+	struct hr_access_layout *l = &run->gpu[member].layout;
+	struct hr_access *a = &run->gpu[member].cpu;
 
 	a->op = hr_op_id_of(p->op);
 	/* A page gets a frame at the latest when the commands of other pages have ended. */
@@ -533,6 +532,6 @@ static void complete_part(const struct hr_appliance *app, struct hr_run *run, ui
 
 void hr_access_complete(const struct hr_appliance *app, struct hr_run *run)
 {
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
-		complete_part(app, run, p);
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
+		complete_gpu(app, run, p);
 }

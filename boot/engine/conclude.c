@@ -91,10 +91,10 @@ static void take_queues(struct hr_appliance *app, const struct hr_run *run)
 {
 	const uint32_t pairs = hr_run_workers(run, HR_ROLE_IO) * run->ssds;
 
-	for (uint32_t p = 0; run->part[0].access && p < hr_run_parts(run); p++)
+	for (uint32_t p = 0; run->gpu[0].access && p < hr_run_gpus(run); p++)
 		for (uint32_t i = 0; i < pairs; i++)
 			hr_health_take_qp(&app->ssd[run->ssd[i % run->ssds]].health,
-					  &run->part[p].cpu.qp[i]);
+					  &run->gpu[p].cpu.qp[i]);
 	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++)
 		for (uint32_t q = 0; q < run->ssds; q++)
 			hr_health_take_qp(&app->ssd[run->ssd[q]].health,
@@ -150,10 +150,10 @@ static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err
 
 /* The backend has failed. Results that workers reported before remain valid; the state of queues is
  * unknown. */
-static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t part,
+static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t member,
 				int err, struct hr_error *e)
 {
-	const uint32_t g = hr_config_gpu(run->config, part);
+	const uint32_t g = hr_config_gpu(run->config, member);
 	char name[96];
 
 	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
@@ -263,8 +263,8 @@ static bool heeded_stop(const struct hr_run *run)
 {
 	bool stopped = false;
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
-		stopped |= run->part[p].cpu.cache.words->stop != 0;
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
+		stopped |= run->gpu[p].cpu.cache.words->stop != 0;
 	return stopped;
 }
 
@@ -272,7 +272,7 @@ static bool is_whole(const struct hr_run *run, const struct hr_run_end *end)
 {
 	if (end->aborted || end->error || hr_failure_first(run))
 		return false;
-	if (run->part[0].access)
+	if (run->gpu[0].access)
 		return !heeded_stop(run);
 	return !end->stopping || hr_run_tiles_done(run) == run->tiles - run->first_tile;
 }
@@ -284,7 +284,7 @@ int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct h
 	run->read_bytes = hr_run_bytes_read(run);
 	run->ended_ns = hr_now_ns();
 	if (err)
-		return conclude_without_gpu(app, run, end->failed_part, err, failed);
+		return conclude_without_gpu(app, run, end->failed_gpu, err, failed);
 	/* every tile is written, so a later error of a queue pair does not matter */
 	if (is_whole(run, end)) {
 		err = conclude_whole(app, run);

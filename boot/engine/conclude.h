@@ -15,7 +15,7 @@ struct hr_run_end {
 	bool aborted; /* workers stopped waiting for commands: some may be in flight */
 	/* a signal, or the error, has requested that workers start no new work */
 	bool stopping;
-	uint32_t failed_part; /* whose backend has failed */
+	uint32_t failed_gpu; /* whose backend has failed */
 };
 
 /* Make the written tiles of the sink durable. The run has a sink, and is launched or has ended.

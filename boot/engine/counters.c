@@ -60,8 +60,8 @@ static void take_costs(struct hr_role_counters *c, const struct hr_run *run, uin
 		take_queues(c, run->cpu.read_qp, hr_run_workers(run, role) * run->ssds);
 	else if (role == HR_ROLE_WRITEBACK)
 		take_queues(c, run->cpu.write_qp, hr_run_workers(run, role));
-	for (uint32_t p = 0; role == HR_ROLE_IO && p < hr_run_parts(run); p++)
-		take_queues(c, run->part[p].cpu.qp, hr_run_workers(run, role) * run->ssds);
+	for (uint32_t p = 0; role == HR_ROLE_IO && p < hr_run_gpus(run); p++)
+		take_queues(c, run->gpu[p].cpu.qp, hr_run_workers(run, role) * run->ssds);
 }
 
 static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint32_t role)
@@ -69,7 +69,7 @@ static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint
 	const uint32_t first = hr_run_first_status(run, role);
 	const uint32_t last = first + hr_run_role_statuses(run, role);
 
-	c->blocks = run->blocks[role] * hr_run_parts(run);
+	c->blocks = run->blocks[role] * hr_run_gpus(run);
 	c->workers = last - first;
 	for (uint32_t i = first; i < last; i++) {
 		const struct hr_worker_status *status = hr_run_status(run, i);
@@ -116,10 +116,10 @@ static void take_pages(struct hr_cache_counters *c, const struct hr_access *acce
 /* The sum over all gpus. */
 static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
 {
-	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
-		take_pages(c, &run->part[p].cpu);
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
+		take_pages(c, &run->gpu[p].cpu);
 		if (run->settled)
-			take_hits(c, &run->part[p].cpu.cache);
+			take_hits(c, &run->gpu[p].cpu.cache);
 	}
 	if (c->accesses && c->misses <= c->accesses)
 		c->hits_ppm =
@@ -147,7 +147,7 @@ void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 	for (uint32_t role = 0; wired && role < HR_RUN_ROLES; role++)
 		if (run->blocks[role])
 			take_role(&c->role[role], run, role);
-	if (wired && run->part[0].access)
+	if (wired && run->gpu[0].access)
 		take_cache(&c->cache, run);
 }
 

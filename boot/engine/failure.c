@@ -7,8 +7,8 @@
 #include "config/uses.h"
 #include "nvme/status.h"
 
-/* The failure of the lowest tile, and its part. */
-static const struct hr_failure *find_first(const struct hr_run *run, uint32_t *part)
+/* The failure of the lowest tile, and its gpu. */
+static const struct hr_failure *find_first(const struct hr_run *run, uint32_t *member)
 {
 	const uint32_t statuses = hr_run_statuses(run);
 	const struct hr_failure *first = NULL;
@@ -21,21 +21,21 @@ static const struct hr_failure *find_first(const struct hr_run *run, uint32_t *p
 		    (first && status->failure.tile >= first->tile))
 			continue;
 		first = &status->failure;
-		*part = hr_run_status_part(run, i, &number);
+		*member = hr_run_status_gpu(run, i, &number);
 	}
 	return first;
 }
 
 const struct hr_failure *hr_failure_first(const struct hr_run *run)
 {
-	uint32_t part;
+	uint32_t member;
 
-	return find_first(run, &part);
+	return find_first(run, &member);
 }
 
 bool hr_failure_take(struct hr_run *run)
 {
-	const struct hr_failure *first = find_first(run, &run->failure_part);
+	const struct hr_failure *first = find_first(run, &run->failure_gpu);
 
 	if (first)
 		run->failure = *first;
@@ -57,7 +57,7 @@ const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 /* The queue pair of the failed worker, or NULL. */
 static const struct hr_nvme_qp *failed_queue(const struct hr_run *run)
 {
-	const struct hr_run_part *part = &run->part[run->failure_part];
+	const struct hr_run_gpu *gpu = &run->gpu[run->failure_gpu];
 	const uint16_t qid = run->failure.qid;
 	const uint32_t ssd = hr_failure_object(run, &run->failure)->ssd;
 	const uint32_t reads = hr_run_workers(run, HR_ROLE_PREFETCH) * run->ssds;
@@ -65,9 +65,9 @@ static const struct hr_nvme_qp *failed_queue(const struct hr_run *run)
 	for (uint32_t i = 0; run->failure.role == HR_ROLE_PREFETCH && i < reads; i++)
 		if (run->cpu.read_qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
 			return &run->cpu.read_qp[i];
-	for (uint32_t i = 0; part->access && i < hr_run_workers(run, HR_ROLE_IO) * run->ssds; i++)
-		if (part->cpu.qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
-			return &part->cpu.qp[i];
+	for (uint32_t i = 0; gpu->access && i < hr_run_workers(run, HR_ROLE_IO) * run->ssds; i++)
+		if (gpu->cpu.qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
+			return &gpu->cpu.qp[i];
 	for (uint32_t i = 0; i < hr_run_workers(run, HR_ROLE_WRITEBACK); i++)
 		if (run->cpu.write_qp[i].id == qid)
 			return &run->cpu.write_qp[i];
@@ -87,9 +87,9 @@ static const char *cause(const struct hr_run *run, char *text, unsigned bytes)
 static void name_part(const struct hr_appliance *app, const struct hr_run *run, char *text,
 		      size_t bytes)
 {
-	const uint32_t g = hr_config_gpu(run->config, run->failure_part);
+	const uint32_t g = hr_config_gpu(run->config, run->failure_gpu);
 
-	if (hr_run_parts(run) > 1)
+	if (hr_run_gpus(run) > 1)
 		snprintf(text, bytes, "pipeline '%s' on gpu '%s'", run->config->name,
 			 app->config.gpu[g].name);
 	else
@@ -100,7 +100,7 @@ static void name_part(const struct hr_appliance *app, const struct hr_run *run, 
 static int explain_operator(const struct hr_run *run, const char *name,
 			    const struct hr_config_object *object, struct hr_error *e)
 {
-	const struct hr_page_cache *cache = &run->part[run->failure_part].cpu.cache;
+	const struct hr_page_cache *cache = &run->gpu[run->failure_gpu].cpu.cache;
 	const struct hr_failure *f = &run->failure;
 	char text[96];
 
@@ -152,13 +152,13 @@ static int explain_peer(const struct hr_appliance *app, const struct hr_run *run
 			const struct hr_config_object *object, struct hr_error *e)
 {
 	const struct hr_failure *f = &run->failure;
-	const uint32_t peer = f->peer - 1 < hr_run_parts(run) ? f->peer - 1 : 0;
+	const uint32_t peer = f->peer - 1 < hr_run_gpus(run) ? f->peer - 1 : 0;
 	const char *gpu = app->config.gpu[hr_config_gpu(run->config, peer)].name;
 
 	return hr_error_add(e, HR_ERROR_DEVICE, f->error,
 			    "%s: object '%s', page %llu: gpu '%s' does not answer (limit %llu ms)",
 			    name, object->object, (unsigned long long)f->tile, gpu,
-			    (unsigned long long)(run->part[0].cpu.cache.timeout_ns / HR_NS_PER_MS));
+			    (unsigned long long)(run->gpu[0].cpu.cache.timeout_ns / HR_NS_PER_MS));
 }
 
 int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)

@@ -10,7 +10,7 @@
  * worker has failed. */
 const struct hr_failure *hr_failure_first(const struct hr_run *run);
 
-/* Store that failure and its part in the run. False: no worker has failed. */
+/* Store that failure and its gpu in the run. False: no worker has failed. */
 bool hr_failure_take(struct hr_run *run);
 
 /* The object of a failure. */

@@ -22,14 +22,14 @@ static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
 	const uint32_t g = hr_config_gpu(run->config, p);
 	const struct hr_operator *op = run->config->op;
 	struct hr_backend *backend = &app->backend[g];
-	struct hr_run_part *part = &run->part[p];
+	struct hr_run_gpu *gpu = &run->gpu[p];
 	struct hr_error e = { 0 };
 	int err = 0;
 
-	part->entry = run->config->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
-	part->entry_threads = 0;
+	gpu->entry = run->config->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
+	gpu->entry_threads = 0;
 	if (run->selected && !hr_op_built_in(op))
-		err = backend->ops->link(backend, op, &part->entry, &part->entry_threads, &e);
+		err = backend->ops->link(backend, op, &gpu->entry, &gpu->entry_threads, &e);
 
 	if (err) {
 		const struct hr_config_operator *from = find(&app->config, op);
@@ -47,7 +47,7 @@ int hr_operators_link(struct hr_appliance *app)
 	int err = 0;
 
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		for (uint32_t p = 0; !err && p < hr_run_parts(&app->run[i]); p++)
+		for (uint32_t p = 0; !err && p < hr_run_gpus(&app->run[i]); p++)
 			err = link_part(app, &app->run[i], p);
 	return err;
 }

@@ -40,14 +40,14 @@ static void reset(struct hr_appliance *app, uint32_t i)
 	uint32_t threads[HR_GPUS_MAX];
 
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
-		entry[p] = run->part[p].entry;
-		threads[p] = run->part[p].entry_threads;
+		entry[p] = run->gpu[p].entry;
+		threads[p] = run->gpu[p].entry_threads;
 	}
 	memset(run, 0, sizeof *run);
 	run->config = &app->config.pipeline[i];
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
-		run->part[p].entry = entry[p];
-		run->part[p].entry_threads = threads[p];
+		run->gpu[p].entry = entry[p];
+		run->gpu[p].entry_threads = threads[p];
 	}
 }
 
@@ -193,7 +193,7 @@ static int lay_out(struct hr_plan *plan, uint32_t i)
 	memcpy(run->object, plan->fresh.object, sizeof run->object);
 	run->tiles = run->cpu.tiles = plan->fresh.tiles;
 	run->sink_bytes = plan->fresh.sink_bytes;
-	for (uint32_t p = 0; !err && p < hr_run_parts(run); p++)
+	for (uint32_t p = 0; !err && p < hr_run_gpus(run); p++)
 		err = hr_layout_clear(hr_run_layout(run, p),
 				      &app->memory[hr_config_gpu(run->config, p)], &app->error);
 	return err;
@@ -258,13 +258,13 @@ void hr_plan_end(struct hr_plan *plan, uint32_t i)
 	struct hr_appliance *app = plan->app;
 	struct hr_run *run = &app->run[i];
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
 		for (uint32_t d = 0; d < app->config.ssds; d++)
 			if (hr_run_wired(run) && hr_run_uses_ssd(run, d))
 				hr_ssd_delete_qps_of(&app->ssd[d], hr_run_layout(run, p));
 	run->pipe = NULL;
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
-		run->part[p].access = NULL;
+		run->gpu[p].access = NULL;
 	hr_sinks_down(app);
 }
 

@@ -73,9 +73,8 @@ enum hr_outcome {
 	HR_RUN_FAILED,
 };
 
-/* What a run has on one of its gpus: one part for a stream operator, a part for each gpu of an
- * access operator. */
-struct hr_run_part {
+/* What a run has on one of its gpus. A run of a stream operator has one gpu. */
+struct hr_run_gpu {
 	/* From `backends`: worker code of the gpu's backend, or linked for the operator. */
 	enum hr_entry entry;
 	uint32_t entry_threads; /* maximum threads of a block; 0: that of the backend */
@@ -93,7 +92,7 @@ struct hr_run {
 	const struct hr_config_object *awaits;
 	bool suspect; /* failed in an earlier attempt: run it after the others */
 	/* index: of the gpu among those of the pipeline, hr_config_gpu() */
-	struct hr_run_part part[HR_GPUS_MAX];
+	struct hr_run_gpu gpu[HR_GPUS_MAX];
 	/* From `objects`. */
 	struct hr_run_source source[HR_SOURCES_MAX];
 	uint32_t ssd[HR_SSDS_MAX]; /* distinct ssds of the sources, or of the objects */
@@ -132,7 +131,7 @@ struct hr_run {
 	int error;		   /* 0; -EINTR: interrupted; > 0 or -errno: failed */
 	struct hr_error cause;	   /* text and kind of the failure; printed once */
 	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker has reported it */
-	uint32_t failure_part;	   /* of that worker */
+	uint32_t failure_gpu;	   /* of that worker */
 	uint64_t started_ns, ended_ns;
 	/* Set at the end: hr_run_tiles_done(), hr_run_bytes_read(). */
 	uint64_t through_tiles, read_bytes;
@@ -145,27 +144,27 @@ struct hr_run {
 /* True when the queues are up: the functions below may be called. */
 bool hr_run_wired(const struct hr_run *run);
 
-/* Number of parts, one for each gpu. */
-uint32_t hr_run_parts(const struct hr_run *run);
+/* Number of gpus. */
+uint32_t hr_run_gpus(const struct hr_run *run);
 
 /*
  * Status record i, at the address for the CPU. Records of a role are adjacent; within a role those
- * of each part are. hr_run_status_part() gives the part of a record, and its number within role
- * and part.
+ * of each gpu are. hr_run_status_gpu() gives the gpu of a record, and its number within role and
+ * gpu.
  */
 const struct hr_worker_status *hr_run_status(const struct hr_run *run, uint32_t i);
-uint32_t hr_run_status_part(const struct hr_run *run, uint32_t i, uint32_t *number);
+uint32_t hr_run_status_gpu(const struct hr_run *run, uint32_t i, uint32_t *number);
 
 /* Status records of a role (below HR_RUN_ROLES), index of the first, and total. */
 uint32_t hr_run_role_statuses(const struct hr_run *run, uint32_t role);
 uint32_t hr_run_first_status(const struct hr_run *run, uint32_t role);
 uint32_t hr_run_statuses(const struct hr_run *run);
 
-/* Of a part: the control words at the address for the CPU, the parts of its memory, and the index
- * of its descriptor among them. */
-struct hr_pipe_control *hr_run_control(const struct hr_run *run, uint32_t part);
-const struct hr_layout *hr_run_layout(const struct hr_run *run, uint32_t part);
-int hr_run_descriptor(const struct hr_run *run, uint32_t part);
+/* Of gpu number `member` of the run: the control words at the address for the CPU, the parts of its
+ * memory, and the index of the descriptor among them. */
+struct hr_pipe_control *hr_run_control(const struct hr_run *run, uint32_t member);
+const struct hr_layout *hr_run_layout(const struct hr_run *run, uint32_t member);
+int hr_run_descriptor(const struct hr_run *run, uint32_t member);
 
 /* Blocks of all roles on each gpu. */
 uint32_t hr_run_blocks(const struct hr_run *run);

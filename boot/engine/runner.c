@@ -32,7 +32,7 @@
 struct watch {
 	struct hr_appliance *app;
 	struct hr_run *run;
-	struct hr_launch *launch[HR_GPUS_MAX]; /* of each part; NULL: it has ended, or not begun */
+	struct hr_launch *launch[HR_GPUS_MAX]; /* of each gpu; NULL: it has ended, or not begun */
 	struct hr_progress progress;
 	uint64_t now_ns, next_checkpoint_ns, next_look_ns, pause_ns;
 	struct hr_watch heartbeats;
@@ -64,7 +64,7 @@ uint64_t hr_run_bytes_read(const struct hr_run *run)
 
 	if (run->ended_ns || !hr_run_wired(run) || !run->started_ns)
 		return run->read_bytes;
-	if (run->part[0].access)
+	if (run->gpu[0].access)
 		return hr_run_pages_read(run) * run->config->cache.page_bytes;
 	for (uint32_t i = 0; i < hr_pipe_first_status(run->pipe, HR_ROLE_COMPUTE); i++)
 		sum += hr_acquire_sys_u64(&run->cpu.status[i].bytes);
@@ -86,7 +86,7 @@ uint64_t hr_run_tiles_done(const struct hr_run *run)
 static void stop_launches(struct watch *w, enum hr_pipe_stop how)
 {
 	hr_watch_stopping(&w->heartbeats, w->now_ns);
-	for (uint32_t p = 0; p < hr_run_parts(w->run); p++)
+	for (uint32_t p = 0; p < hr_run_gpus(w->run); p++)
 		if (w->launch[p])
 			hr_launch_stop(w->launch[p], how);
 }
@@ -126,11 +126,11 @@ static void keep_progress(struct hr_appliance *app)
 }
 
 /* A gpu as messages name it: its backend; of several gpus also the name in the configuration. */
-static const char *name_gpu(const struct watch *w, uint32_t part, char *text, size_t bytes)
+static const char *name_gpu(const struct watch *w, uint32_t member, char *text, size_t bytes)
 {
-	const uint32_t g = hr_config_gpu(w->run->config, part);
+	const uint32_t g = hr_config_gpu(w->run->config, member);
 
-	if (hr_run_parts(w->run) > 1)
+	if (hr_run_gpus(w->run) > 1)
 		snprintf(text, bytes, "gpu '%s' (%.128s)", w->app->config.gpu[g].name,
 			 w->app->backend[g].name);
 	else
@@ -144,15 +144,15 @@ static void log_absent(const struct watch *w, uint32_t role, uint32_t index)
 	const struct hr_run *run = w->run;
 	char gpu[4 * HR_NAME_MAX];
 	uint32_t number;
-	const uint32_t part =
-		hr_run_status_part(run, hr_run_first_status(run, role) + index, &number);
+	const uint32_t member =
+		hr_run_status_gpu(run, hr_run_first_status(run, role) + index, &number);
 
 	hr_error(
 		"pipeline '%s': %u of %u workers have not started after %llu ms: %s does not hold "
 		"all blocks at once, or the operator's init does not end; controllers are disabled",
 		run->config->name, hr_watch_absent(&w->heartbeats), hr_run_statuses(run),
 		(unsigned long long)(w->heartbeats.timeout_ns[role] / HR_NS_PER_MS),
-		name_gpu(w, part, gpu, sizeof gpu));
+		name_gpu(w, member, gpu, sizeof gpu));
 }
 
 static void log_stuck(const struct watch *w, uint32_t role, uint32_t index)
@@ -161,7 +161,7 @@ static void log_stuck(const struct watch *w, uint32_t role, uint32_t index)
 	const uint32_t i = hr_run_first_status(run, role) + index;
 	char tile[48] = "", gpu[4 * HR_NAME_MAX];
 	uint32_t number;
-	const uint32_t part = hr_run_status_part(run, i, &number);
+	const uint32_t member = hr_run_status_gpu(run, i, &number);
 
 	if (role == HR_ROLE_COMPUTE)
 		snprintf(tile, sizeof tile, ", which began tile %llu,",
@@ -170,7 +170,7 @@ static void log_stuck(const struct watch *w, uint32_t role, uint32_t index)
 		 "disabled",
 		 run->config->name, hr_role_name(role),
 		 role == HR_ROLE_COMPUTE || role == HR_ROLE_ACCESS ? "block" : "worker", number,
-		 name_gpu(w, part, gpu, sizeof gpu), tile,
+		 name_gpu(w, member, gpu, sizeof gpu), tile,
 		 (unsigned long long)(w->heartbeats.timeout_ns[role] / HR_NS_PER_MS));
 }
 
@@ -265,7 +265,7 @@ static void watch_controllers(struct watch *w)
 /* Workers and host share a clock only when workers are CPU threads. */
 static void note_start(const struct watch *w)
 {
-	for (uint32_t p = 0; p < hr_run_parts(w->run); p++) {
+	for (uint32_t p = 0; p < hr_run_gpus(w->run); p++) {
 		const uint32_t g = hr_config_gpu(w->run->config, p);
 		const uint64_t first =
 			hr_acquire_sys_u64(&hr_run_control(w->run, p)->first_submit_ns);
@@ -310,33 +310,33 @@ static void look(struct watch *w, bool first)
 		hr_progress_update(&w->progress, bytes_done(w->run), w->now_ns);
 }
 
-/* The backend of a part has failed: no block of it runs. Workers of the other gpus wait for it, so
- * they end. */
-static void fail_part(struct watch *w, uint32_t part, int err, const struct hr_error *e)
+/* The backend of a gpu of the run has failed: no block of it runs. Workers of the other gpus wait
+ * for it, so they end. */
+static void fail_gpu(struct watch *w, uint32_t member, int err, const struct hr_error *e)
 {
 	if (!w->failed) {
 		w->failed = err;
 		w->failure = *e;
-		w->end.failed_part = part;
+		w->end.failed_gpu = member;
 	}
-	w->heartbeats.failed_parts |= 1u << part;
+	w->heartbeats.failed_gpus |= 1u << member;
 	stop_launches(w, HR_STOP_WAITING);
 }
 
-static int launch_part(struct watch *w, uint32_t part, struct hr_error *e)
+static int launch_gpu(struct watch *w, uint32_t member, struct hr_error *e)
 {
-	const uint32_t g = hr_config_gpu(w->run->config, part);
+	const uint32_t g = hr_config_gpu(w->run->config, member);
 	const struct hr_launch_args args = {
-		.entry = w->run->part[part].entry,
-		.argument =
-			hr_partition_worker(&w->app->partition[g], hr_run_descriptor(w->run, part)),
+		.entry = w->run->gpu[member].entry,
+		.argument = hr_partition_worker(&w->app->partition[g],
+						hr_run_descriptor(w->run, member)),
 		.blocks = hr_run_blocks(w->run),
 		.threads = w->run->threads,
 		.shared_bytes = w->run->shared_bytes,
-		.stop = &hr_run_control(w->run, part)->stop,
+		.stop = &hr_run_control(w->run, member)->stop,
 	};
 	struct hr_backend *b = &w->app->backend[g];
-	const int err = b->ops->launch(b, &args, &w->launch[part], e);
+	const int err = b->ops->launch(b, &args, &w->launch[member], e);
 
 	w->launched |= !err;
 	return err;
@@ -349,26 +349,26 @@ static void launch(struct watch *w)
 	struct hr_error e = { 0 };
 	int err = 0;
 
-	for (uint32_t p = 0; !w->failed && p < hr_run_parts(w->run); p++) {
+	for (uint32_t p = 0; !w->failed && p < hr_run_gpus(w->run); p++) {
 		const uint32_t g = hr_config_gpu(w->run->config, p);
 
 		err = hr_layout_upload(hr_run_layout(w->run, p), &w->app->memory[g], &e);
 		if (err)
-			fail_part(w, p, err, &e);
+			fail_gpu(w, p, err, &e);
 	}
-	for (uint32_t p = 0; !w->failed && p < hr_run_parts(w->run); p++) {
-		err = launch_part(w, p, &e);
+	for (uint32_t p = 0; !w->failed && p < hr_run_gpus(w->run); p++) {
+		err = launch_gpu(w, p, &e);
 		if (err)
-			fail_part(w, p, err, &e);
+			fail_gpu(w, p, err, &e);
 	}
 }
 
-/* True when the blocks of all parts have ended, or their backends have failed. */
+/* True when the blocks of all gpus of the run have ended, or their backends have failed. */
 static bool has_ended(struct watch *w)
 {
 	bool runs = false;
 
-	for (uint32_t p = 0; p < hr_run_parts(w->run); p++) {
+	for (uint32_t p = 0; p < hr_run_gpus(w->run); p++) {
 		struct hr_error e = { 0 };
 		const int ended = w->launch[p] ? hr_launch_poll(w->launch[p], &e) : 1;
 
@@ -378,21 +378,21 @@ static bool has_ended(struct watch *w)
 		hr_launch_free(w->launch[p]);
 		w->launch[p] = NULL;
 		if (ended < 0)
-			fail_part(w, p, ended, &e);
+			fail_gpu(w, p, ended, &e);
 	}
 	return !runs;
 }
 
 static void download(struct watch *w)
 {
-	for (uint32_t p = 0; !w->failed && p < hr_run_parts(w->run); p++) {
+	for (uint32_t p = 0; !w->failed && p < hr_run_gpus(w->run); p++) {
 		const uint32_t g = hr_config_gpu(w->run->config, p);
 		struct hr_error e = { 0 };
 		const int err =
 			hr_layout_download(hr_run_layout(w->run, p), &w->app->memory[g], &e);
 
 		if (err)
-			fail_part(w, p, err, &e);
+			fail_gpu(w, p, err, &e);
 	}
 }
 
@@ -461,7 +461,7 @@ static bool is_blocked(const struct hr_appliance *app, const struct hr_run *run,
 		    app->run[from].outcome != HR_RUN_COMPLETE)
 			return true;
 	}
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
 		if (app->gpu_failed[hr_config_gpu(run->config, p)])
 			return true;
 	return false;

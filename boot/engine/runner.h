@@ -14,11 +14,11 @@
 
 /*
  * Run every selected pipeline that waits, one after another, until one fails or a signal requests a
- * stop. With app->keep_going a failure only affects the pipelines that depend on the failed part:
- * their outcome stays HR_RUN_WAITING; and suspects run after the others. Sets outcome, error,
- * cause, failure and durable_tiles of each run; causes are logged.
- * Returns 0; -EINTR: stopped by a signal; > 0 or -errno of the first pipeline that failed, whose
- * cause is copied to *e.
+ * stop. With app->keep_going a failure only affects the pipelines that depend on the failed device
+ * or pipeline: their outcome stays HR_RUN_WAITING; and suspects run after the others. Sets outcome,
+ * error, cause, failure and durable_tiles of each run; causes are logged. Returns 0; -EINTR:
+ * stopped by a signal; > 0 or -errno of the first pipeline that failed, whose cause is copied to
+ * *e.
  */
 int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e);
 

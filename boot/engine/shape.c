@@ -165,7 +165,7 @@ static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t
 /* A user operator may need so many registers that only smaller blocks are possible. */
 static uint32_t max_threads(const struct hr_backend *b, const struct hr_run *run)
 {
-	return run->part[0].entry_threads ? run->part[0].entry_threads : b->max_threads;
+	return run->gpu[0].entry_threads ? run->gpu[0].entry_threads : b->max_threads;
 }
 
 /* Tiles with a checksum are copied to GPU memory before it is computed, so that they cross the
@@ -199,7 +199,7 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 			app->config.file, p->line, p->name, run->threads, b->name, b->wave);
 	run->slots = p->slots ? p->slots : gpu_slots(app, run);
 	shape_copies(app, run);
-	err = b->ops->resident(b, run->part[0].entry, run->threads, run->shared_bytes, &resident,
+	err = b->ops->resident(b, run->gpu[0].entry, run->threads, run->shared_bytes, &resident,
 			       &app->error);
 	if (err)
 		return err;

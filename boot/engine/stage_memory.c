@@ -26,9 +26,9 @@ static void log_addresses(const struct hr_appliance *app, uint32_t g)
 	}
 }
 
-static int check_part(const struct hr_run *run, uint32_t part, struct hr_error *e)
+static int check_gpu(const struct hr_run *run, uint32_t member, struct hr_error *e)
 {
-	return run->config->objects ? hr_access_layout_check(&run->part[part].layout, e)
+	return run->config->objects ? hr_access_layout_check(&run->gpu[member].layout, e)
 				    : hr_pipe_layout_check_rings(&run->layout, e);
 }
 
@@ -42,9 +42,9 @@ static int check_rings(struct hr_appliance *app, uint32_t g)
 
 		if (!run->selected || run->outcome != HR_RUN_WAITING)
 			continue;
-		for (uint32_t p = 0; !err && p < hr_run_parts(run); p++)
+		for (uint32_t p = 0; !err && p < hr_run_gpus(run); p++)
 			if (hr_config_gpu(run->config, p) == g)
-				err = check_part(run, p, &app->error);
+				err = check_gpu(run, p, &app->error);
 	}
 	return err;
 }

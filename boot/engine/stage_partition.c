@@ -86,10 +86,10 @@ static int plan_parts(struct hr_appliance *app, struct hr_run *run)
 	int err = 0;
 
 	snprintf(owner, sizeof owner, "pipeline %.50s", run->config->name);
-	for (uint32_t p = 0; !err && p < hr_run_parts(run); p++) {
+	for (uint32_t p = 0; !err && p < hr_run_gpus(run); p++) {
 		struct hr_partition *on = &app->partition[hr_config_gpu(run->config, p)];
 
-		err = run->config->objects ? hr_access_layout_plan(&run->part[p].layout, on, owner)
+		err = run->config->objects ? hr_access_layout_plan(&run->gpu[p].layout, on, owner)
 					   : hr_pipe_layout_plan(&run->layout, on, owner);
 	}
 	return err;
@@ -140,9 +140,9 @@ static int check_queues(struct hr_appliance *app)
 			continue;
 		for (uint32_t q = 0; q < run->ssds; q++)
 			need[hr_first_of_controller(app, run->ssd[q])] +=
-				hr_run_parts(run) * hr_run_workers(run, run->config->objects
-										? HR_ROLE_IO
-										: HR_ROLE_PREFETCH);
+				hr_run_gpus(run) * hr_run_workers(run, run->config->objects
+									       ? HR_ROLE_IO
+									       : HR_ROLE_PREFETCH);
 		if (run->config->has_sink)
 			need[hr_first_of_controller(app, run->config->sink.ssd)] +=
 				hr_run_workers(run, HR_ROLE_WRITEBACK);

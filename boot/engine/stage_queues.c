@@ -58,11 +58,11 @@ static int wire_access(struct hr_appliance *app, struct hr_run *run)
 	int err = 0;
 
 	hr_access_complete(app, run);
-	for (uint32_t p = 0; !err && p < hr_run_parts(run); p++) {
-		layout[p] = &run->part[p].layout;
-		err = hr_access_layout_wire(layout[p], &run->part[p].access, &app->error);
+	for (uint32_t p = 0; !err && p < hr_run_gpus(run); p++) {
+		layout[p] = &run->gpu[p].layout;
+		err = hr_access_layout_wire(layout[p], &run->gpu[p].access, &app->error);
 	}
-	if (!err && hr_run_parts(run) > 1)
+	if (!err && hr_run_gpus(run) > 1)
 		hr_access_layout_join(layout);
 	return err;
 }
@@ -99,6 +99,6 @@ void hr_queues_down(struct hr_appliance *app)
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		app->run[i].pipe = NULL;
 		for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
-			app->run[i].part[p].access = NULL;
+			app->run[i].gpu[p].access = NULL;
 	}
 }

@@ -34,7 +34,7 @@ static int select_pipelines(struct hr_appliance *app, const char *pipeline)
 		names[i] = run->config->name;
 		run->selected = !pipeline || strcmp(run->config->name, pipeline) == 0;
 		found |= run->selected;
-		for (uint32_t p = 0; p < hr_run_parts(run); p++)
+		for (uint32_t p = 0; p < hr_run_gpus(run); p++)
 			app->gpu_used[hr_config_gpu(run->config, p)] |= run->selected;
 	}
 	if (found || !pipeline)

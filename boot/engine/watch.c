@@ -30,7 +30,7 @@ void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 
 	watch->run = run;
 	watch->stopping = false;
-	watch->failed_parts = 0;
+	watch->failed_gpus = 0;
 	for (int role = 0; role < HR_RUN_ROLES; role++)
 		watch->timeout_ns[role] =
 			deadlines + (app->timeout_ns ? app->timeout_ns : HR_WATCH_TIMEOUT_NS);
@@ -50,8 +50,8 @@ static bool is_watched(const struct hr_watch *watch, uint32_t i)
 {
 	uint32_t number;
 
-	return !watch->failed_parts ||
-	       !(watch->failed_parts >> hr_run_status_part(watch->run, i, &number) & 1);
+	return !watch->failed_gpus ||
+	       !(watch->failed_gpus >> hr_run_status_gpu(watch->run, i, &number) & 1);
 }
 
 static bool moves(struct hr_watch *watch, uint32_t i, uint64_t timeout_ns, uint64_t now_ns)
@@ -66,13 +66,13 @@ static bool moves(struct hr_watch *watch, uint32_t i, uint64_t timeout_ns, uint6
 	return now_ns - watch->seen[i].since_ns < timeout_ns;
 }
 
-/* The compute block of part p with a worker that keeps the epoch from moving on, or HR_NO_BLOCK. An I/O
- * worker that does so has a heartbeat of its own. */
+/* The compute block of gpu p of the run with a worker that keeps the epoch from moving on, or
+ * HR_NO_BLOCK. An I/O worker that does so has a heartbeat of its own. */
 #define HR_NO_BLOCK UINT32_MAX
 
 static uint32_t block_behind(struct hr_watch *watch, uint32_t p, uint64_t now_ns)
 {
-	const struct hr_access *access = &watch->run->part[p].cpu;
+	const struct hr_access *access = &watch->run->gpu[p].cpu;
 	const struct hr_io_counters *io = access->counters;
 	const uint64_t epochs = hr_acquire_sys_u64(&io->epochs);
 	const uint64_t computers = hr_access_computers(access);
@@ -95,11 +95,11 @@ static uint32_t block_behind(struct hr_watch *watch, uint32_t p, uint64_t now_ns
  * of all gpus. */
 static bool hangs_in_run(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
 {
-	for (uint32_t p = 0; watch->run->part[0].access && p < hr_run_parts(watch->run); p++) {
+	for (uint32_t p = 0; watch->run->gpu[0].access && p < hr_run_gpus(watch->run); p++) {
 		const uint32_t block =
-			watch->failed_parts >> p & 1 ? HR_NO_BLOCK : block_behind(watch, p, now_ns);
+			watch->failed_gpus >> p & 1 ? HR_NO_BLOCK : block_behind(watch, p, now_ns);
 
-		*index = p * watch->run->part[0].cpu.compute_blocks + block;
+		*index = p * watch->run->gpu[0].cpu.compute_blocks + block;
 		if (block != HR_NO_BLOCK)
 			return true;
 	}

@@ -21,13 +21,13 @@
 
 /* Status words of a pipeline on one gpu: one per queue worker, one per compute block; and of all its
  * gpus. */
-#define HR_PART_STATUSES_MAX (HR_ROLES * HR_BLOCKS_MAX)
-#define HR_STATUSES_MAX (HR_GPUS_MAX * HR_PART_STATUSES_MAX)
+#define HR_GPU_STATUSES_MAX (HR_ROLES * HR_BLOCKS_MAX)
+#define HR_STATUSES_MAX (HR_GPUS_MAX * HR_GPU_STATUSES_MAX)
 
 struct hr_watch {
 	const struct hr_run *run;
-	bool stopping;	       /* the host has asked the workers to end */
-	uint32_t failed_parts; /* mask: no block runs there, so they are not checked */
+	bool stopping;	      /* the host has asked the workers to end */
+	uint32_t failed_gpus; /* mask: no block runs there, so they are not checked */
 	uint64_t timeout_ns[HR_RUN_ROLES];
 	struct {
 		uint64_t heartbeat, since_ns;

@@ -36,7 +36,7 @@ struct hr_bench_result hr_bench_result(const struct hr_run *run)
 	};
 	const struct hr_op_all all = {
 		.args = run->config->op_args,
-		.result = run->part[0].cpu.op_result,
+		.result = run->gpu[0].cpu.op_result,
 	};
 
 	run->config->op->report(&all, &result.report);
@@ -47,8 +47,8 @@ struct hr_io_counters hr_bench_io_counters(const struct hr_run *run)
 {
 	struct hr_io_counters sum = { 0 };
 
-	for (uint32_t p = 0; p < hr_run_parts(run); p++) {
-		const struct hr_access *access = &run->part[p].cpu;
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
+		const struct hr_access *access = &run->gpu[p].cpu;
 
 		for (uint32_t w = 0; w < hr_access_io_workers(access); w++) {
 			const uint64_t *from = (const uint64_t *)&access->counters[w];

@@ -86,7 +86,7 @@ static uint64_t object_bytes(const struct hr_bench_run *run, uint32_t d)
  * page that was read twice for one stay counts once. */
 static uint64_t pages_entered(const struct hr_run *run, const struct hr_io_counters *io)
 {
-	const struct hr_page_cache *cache = &run->part[0].cpu.cache;
+	const struct hr_page_cache *cache = &run->gpu[0].cpu.cache;
 	uint64_t pages = io->evictions;
 
 	for (uint32_t set = 0; set < hr_page_sets(&cache->shape); set++)

@@ -98,7 +98,7 @@ struct hr_config_pipeline *hr_bench_only_pipeline(struct hr_appliance *app,
 	memset(&app->run[0], 0, sizeof app->run[0]);
 	app->run[0].config = own;
 	app->run[0].selected = true;
-	for (uint32_t k = 0; k < hr_run_parts(&app->run[0]); k++)
-		app->run[0].part[k].entry = own->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
+	for (uint32_t k = 0; k < hr_run_gpus(&app->run[0]); k++)
+		app->run[0].gpu[k].entry = own->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
 	return own;
 }

@@ -83,7 +83,7 @@ static void note(const struct hr_appliance *app, const struct hr_run *run, void 
 	found->run_ns = hr_bench_result(run).run_ns;
 	found->reads = io.reads;
 	found->copies = io.copies;
-	found->io_workers = hr_access_io_workers(&run->part[0].cpu);
+	found->io_workers = hr_access_io_workers(&run->gpu[0].cpu);
 }
 
 static int by_time(const void *a, const void *b)

@@ -33,7 +33,7 @@ static void print_paths(const struct hr_appliance *app, const struct hr_run *run
 void hr_report_paths(const struct hr_appliance *app, const struct hr_run *run, const char *indent,
 		     FILE *out)
 {
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
 		print_paths(app, run, hr_config_gpu(run->config, p), indent, out);
 }
 
@@ -63,7 +63,7 @@ void hr_report_head_json(const struct hr_appliance *app, const struct hr_run *ru
 	hr_config_gpus_json(&app->config, run->config, out);
 	hr_json_string(out, "path", hr_run_path(app, run));
 	hr_json_array(out, "paths");
-	for (uint32_t p = 0; p < hr_run_parts(run); p++)
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
 		for (uint32_t at = 0, d; next_ssd(app, run, &at, &d);)
 			path_json(app, hr_config_gpu(run->config, p), d, out);
 	hr_json_close(out);

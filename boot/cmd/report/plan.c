@@ -76,7 +76,7 @@ static void print_gpus(const struct hr_appliance *app, FILE *out)
 static void print_access(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const struct hr_access *a = &run->part[0].cpu;
+	const struct hr_access *a = &run->gpu[0].cpu;
 	char gpus[HR_GPUS_MAX * HR_NAME_MAX];
 
 	fprintf(out, "  %-12s %s on %s: %llu frames of %u KiB, %s; blocks %u I/O + %u compute",
@@ -87,7 +87,7 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 	if (app->backend[p->gpu].lanes > 1)
 		fprintf(out, " of %u threads, %u workers drive queues", run->threads,
 			hr_run_workers(run, HR_ROLE_IO));
-	fprintf(out, "%s\n", hr_run_parts(run) > 1 ? ", on each gpu" : "");
+	fprintf(out, "%s\n", hr_run_gpus(run) > 1 ? ", on each gpu" : "");
 	for (uint32_t i = 0; i < p->objects; i++)
 		if (run->object[i].used)
 			fprintf(out, "  %-12s %s %s:%s as %s, %llu bytes%s\n", "",
@@ -96,7 +96,7 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 				p->op->object[i].name, (unsigned long long)run->object[i].bytes,
 				hr_sink_plan_text(run->object[i].plan));
 	fprintf(out, "  %-12s path: %s%s\n", "", hr_run_path(app, run),
-		run->part[0].layout.stages ? ", copied to frames" : "");
+		run->gpu[0].layout.stages ? ", copied to frames" : "");
 	hr_report_paths(app, run, "               ", out);
 }
 
@@ -316,7 +316,7 @@ static void access_json(const struct hr_appliance *app, const struct hr_run *run
 			struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const struct hr_access *a = &run->part[0].cpu;
+	const struct hr_access *a = &run->gpu[0].cpu;
 
 	hr_json_object(out, "cache");
 	hr_json_u64(out, "frames", hr_page_frames(&a->cache.shape));
@@ -324,7 +324,7 @@ static void access_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_json_string(out, "policy", hr_config_policies[p->cache.policy]);
 	hr_json_u64(out, "command_pages", a->merge_pages);
 	hr_json_u64(out, "commands", a->commands);
-	hr_json_bool(out, "staging", run->part[0].layout.stages);
+	hr_json_bool(out, "staging", run->gpu[0].layout.stages);
 	hr_json_close(out);
 	hr_json_object(out, "blocks");
 	hr_json_u64(out, "io", run->blocks[HR_ROLE_IO]);

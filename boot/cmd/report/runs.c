@@ -27,10 +27,10 @@ static const char *outcome_name(enum hr_outcome outcome)
 
 static void gather_access(const struct hr_run *run, struct hr_op_all *all)
 {
-	const struct hr_access *a = &run->part[0].cpu; /* it has the states of all gpus */
+	const struct hr_access *a = &run->gpu[0].cpu; /* it has the states of all gpus */
 
 	all->bytes = run->object[0].bytes;
-	all->workers = hr_access_computers(a) * hr_run_parts(run);
+	all->workers = hr_access_computers(a) * hr_run_gpus(run);
 	all->state_bytes = a->state_bytes;
 	all->states = a->op_states;
 	all->result = a->op_result;

@@ -172,7 +172,7 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 	for (size_t i = 0; i < ROWS(row); i++) {
 		gpu(0, 32, row[i].processors);
 		app->backend[0].max_threads = row[i].max_threads;
-		run->part[0].entry_threads = row[i].of_entry;
+		run->gpu[0].entry_threads = row[i].of_entry;
 		ssd(0, row[i].queues);
 		pipeline->threads = row[i].given.threads;
 		pipeline->io_blocks = row[i].given.io;
@@ -190,9 +190,9 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 			     run->blocks[HR_ROLE_ACCESS]);
 		cr_expect_eq(run->workers[HR_ROLE_IO], row[i].want.threads / 32, "row %zu", i);
 		cr_expect_eq(run->workers[HR_ROLE_ACCESS], row[i].want.threads / 32, "row %zu", i);
-		cr_expect_eq(run->part[0].cpu.io_blocks, row[i].want.io, "row %zu", i);
-		cr_expect_eq(run->part[0].cpu.compute_blocks, row[i].want.access, "row %zu", i);
-		cr_expect_eq(run->part[0].cpu.warps, row[i].want.threads / 32, "row %zu", i);
+		cr_expect_eq(run->gpu[0].cpu.io_blocks, row[i].want.io, "row %zu", i);
+		cr_expect_eq(run->gpu[0].cpu.compute_blocks, row[i].want.access, "row %zu", i);
+		cr_expect_eq(run->gpu[0].cpu.warps, row[i].want.threads / 32, "row %zu", i);
 	}
 }
 
@@ -271,10 +271,10 @@ Test(access_shape, queue_pairs_are_shared_by_pipelines_and_gpus)
 	ssd(1, 1);
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 32, "the ssd with the fewest queues decides");
-	cr_expect_eq(run->part[0].cpu.ssds, 2);
-	cr_expect_eq(run->part[0].cpu.queue_of[1], 1);
-	cr_expect_eq(run->part[0].layout.queue[1].ssd, &app->ssd[1]);
-	cr_expect_str_eq(run->part[0].layout.queue[1].name, "d1");
+	cr_expect_eq(run->gpu[0].cpu.ssds, 2);
+	cr_expect_eq(run->gpu[0].cpu.queue_of[1], 1);
+	cr_expect_eq(run->gpu[0].layout.queue[1].ssd, &app->ssd[1]);
+	cr_expect_str_eq(run->gpu[0].layout.queue[1].name, "d1");
 }
 
 Test(access_shape, pipelines_side_by_side_divide_the_blocks)
@@ -311,10 +311,10 @@ Test(access_shape, the_smallest_of_several_gpus_decides)
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 192);
 	for (uint32_t p = 0; p < 2; p++) {
-		cr_expect_eq(run->part[p].layout.gpus, 2);
-		cr_expect_eq(run->part[p].layout.self, p);
-		cr_expect_eq(run->part[p].layout.access, &run->part[p].cpu);
-		cr_expect_eq(run->part[p].layout.args, pipeline->op_args);
+		cr_expect_eq(run->gpu[p].layout.gpus, 2);
+		cr_expect_eq(run->gpu[p].layout.self, p);
+		cr_expect_eq(run->gpu[p].layout.access, &run->gpu[p].cpu);
+		cr_expect_eq(run->gpu[p].layout.args, pipeline->op_args);
 	}
 }
 
@@ -341,7 +341,7 @@ Test(access_shape, gpus_that_cannot_work_together_are_refused)
 		       "expected gpu = \"g0\"");
 	pipeline->other_gpus = 0;
 	cr_expect_eq(shape(), 0);
-	cr_expect_eq(run->part[0].cpu.scratch_bytes, 100);
+	cr_expect_eq(run->gpu[0].cpu.scratch_bytes, 100);
 }
 
 /* ---- frames */
@@ -349,7 +349,7 @@ Test(access_shape, gpus_that_cannot_work_together_are_refused)
 static uint64_t frames(void)
 {
 	cr_assert_eq(shape(), 0, "%s", app->error.text);
-	return hr_page_frames(&run->part[0].cpu.cache.shape);
+	return hr_page_frames(&run->gpu[0].cpu.cache.shape);
 }
 
 /* The numbers of frames here are whole rows of sets: 7 * 32 * n. */
@@ -442,7 +442,7 @@ Test(access_shape, a_cache_is_one_set_of_frames_at_least)
 
 Test(access_shape, pages_are_numbered_by_groups_and_limited)
 {
-	const struct hr_page_cache *cache = &run->part[0].cpu.cache;
+	const struct hr_page_cache *cache = &run->gpu[0].cpu.cache;
 
 	pipeline->objects = 4;
 	run->object[0].bytes = PAGE + 1;
@@ -490,19 +490,19 @@ Test(access_shape, pages_are_whole_blocks_and_fit_a_command)
 	expect_refusal("transfer at most 3584 (MDTS)");
 	app->ssd[0].chunk_bytes = PAGE;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].cpu.merge_pages, 1);
+	cr_expect_eq(run->gpu[0].cpu.merge_pages, 1);
 	app->ssd[0].chunk_bytes = 5 * PAGE;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].cpu.merge_pages, 5);
+	cr_expect_eq(run->gpu[0].cpu.merge_pages, 5);
 	app->ssd[0].chunk_bytes = 64 * PAGE;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].cpu.merge_pages, 32, "a group");
+	cr_expect_eq(run->gpu[0].cpu.merge_pages, 32, "a group");
 	pipeline->objects = 2;
 	run->object[1] = (struct hr_run_object){ .used = true, .bytes = GIB };
 	pipeline->object[1].ssd = 1;
 	app->ssd[1].chunk_bytes = 3 * PAGE;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].cpu.merge_pages, 3);
+	cr_expect_eq(run->gpu[0].cpu.merge_pages, 3);
 }
 
 Test(access_shape, a_queue_limits_the_commands_of_a_worker)
@@ -514,8 +514,8 @@ Test(access_shape, a_queue_limits_the_commands_of_a_worker)
 	for (size_t i = 0; i < ROWS(row); i++) {
 		app->ssd[0].queue_entries = row[i].entries;
 		cr_assert_eq(shape(), 0);
-		cr_expect_eq(run->part[0].cpu.commands, row[i].commands, "%u entries: %u",
-			     row[i].entries, run->part[0].cpu.commands);
+		cr_expect_eq(run->gpu[0].cpu.commands, row[i].commands, "%u entries: %u",
+			     row[i].entries, run->gpu[0].cpu.commands);
 	}
 	use_two_gpus();
 	expect_refusal("an I/O worker has 1 command at a time, expected 2 or more");
@@ -539,15 +539,15 @@ Test(access_shape, staging_buffers_fit_a_quarter_of_the_host_memory)
 		app->path[0][0].direct = false;
 		app->config.memory_host = row[i].memory;
 		cr_assert_eq(shape(), 0);
-		cr_expect(run->part[0].layout.stages);
-		cr_expect_eq(run->part[0].cpu.merge_pages, row[i].merge, "row %zu: %u", i,
-			     run->part[0].cpu.merge_pages);
-		cr_expect_eq(run->part[0].cpu.commands, row[i].commands, "row %zu: %u", i,
-			     run->part[0].cpu.commands);
+		cr_expect(run->gpu[0].layout.stages);
+		cr_expect_eq(run->gpu[0].cpu.merge_pages, row[i].merge, "row %zu: %u", i,
+			     run->gpu[0].cpu.merge_pages);
+		cr_expect_eq(run->gpu[0].cpu.commands, row[i].commands, "row %zu: %u", i,
+			     run->gpu[0].cpu.commands);
 		app->path[0][0].direct = true;
 		cr_assert_eq(shape(), 0);
-		cr_expect_eq(run->part[0].cpu.merge_pages, 32, "frames need no buffers");
-		cr_expect_eq(run->part[0].cpu.commands, 64);
+		cr_expect_eq(run->gpu[0].cpu.merge_pages, 32, "frames need no buffers");
+		cr_expect_eq(run->gpu[0].cpu.commands, 64);
 	}
 }
 
@@ -556,20 +556,20 @@ Test(access_shape, frames_lie_where_all_controllers_reach_them)
 	use_two_gpus();
 	app->path[1][0].direct = false;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].layout.frames_in, HR_PLACE_GPU);
-	cr_expect_not(run->part[0].layout.stages);
-	cr_expect_eq(run->part[1].layout.frames_in, HR_PLACE_GPU);
-	cr_expect(run->part[1].layout.stages);
-	cr_expect_eq(run->part[0].cpu.merge_pages, 8, "one gpu that stages limits all");
+	cr_expect_eq(run->gpu[0].layout.frames_in, HR_PLACE_GPU);
+	cr_expect_not(run->gpu[0].layout.stages);
+	cr_expect_eq(run->gpu[1].layout.frames_in, HR_PLACE_GPU);
+	cr_expect(run->gpu[1].layout.stages);
+	cr_expect_eq(run->gpu[0].cpu.merge_pages, 8, "one gpu that stages limits all");
 	pipeline->other_gpus = 0;
 	gpu(0, 1, 4);
 	app->path[0][0].direct = false;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].layout.frames_in, HR_PLACE_HOST);
-	cr_expect_not(run->part[0].layout.stages);
+	cr_expect_eq(run->gpu[0].layout.frames_in, HR_PLACE_HOST);
+	cr_expect_not(run->gpu[0].layout.stages);
 	strcpy(app->backend[0].peer, "pci");
 	app->backend[0].peer_bytes = GIB;
 	cr_assert_eq(shape(), 0);
-	cr_expect_eq(run->part[0].layout.frames_in, HR_PLACE_GPU);
-	cr_expect(run->part[0].layout.stages);
+	cr_expect_eq(run->gpu[0].layout.frames_in, HR_PLACE_GPU);
+	cr_expect(run->gpu[0].layout.stages);
 }

@@ -147,9 +147,9 @@ Test(counters, hits_of_the_page_cache)
 
 	app.up = HR_STAGE_QUEUES;
 	run.config = &pipeline;
-	run.part[0].access = &run.part[0].cpu;
-	run.part[0].cpu.cache.worker = worker;
-	run.part[0].cpu.cache.computers = 2;
+	run.gpu[0].access = &run.gpu[0].cpu;
+	run.gpu[0].cpu.cache.worker = worker;
+	run.gpu[0].cpu.cache.computers = 2;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		worker[0].accesses = row[i].accesses / 2;
 		worker[1].accesses = row[i].accesses - worker[0].accesses;
@@ -338,9 +338,9 @@ Test(counters, each_worker_of_each_gpu_of_an_access_operator_counts_once)
 	run.workers[HR_ROLE_IO] = 2;
 	run.blocks[HR_ROLE_ACCESS] = run.workers[HR_ROLE_ACCESS] = 1;
 	for (unsigned p = 0; p < 2; p++) {
-		struct hr_access *access = &run.part[p].cpu;
+		struct hr_access *access = &run.gpu[p].cpu;
 
-		run.part[p].access = access;
+		run.gpu[p].access = access;
 		access->io_blocks = access->compute_blocks = 1;
 		access->warps = 2;
 		access->status = &status[3 * p];

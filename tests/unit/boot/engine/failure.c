@@ -72,11 +72,11 @@ static void be_an_access_operator(void)
 	run.ssd[1] = 1;
 	run.blocks[HR_ROLE_IO] = run.workers[HR_ROLE_IO] = 1;
 	for (unsigned p = 0; p < 2; p++) {
-		run.part[p].cpu.io_blocks = run.part[p].cpu.compute_blocks = 1;
-		run.part[p].cpu.warps = 1;
-		run.part[p].cpu.status = &status[2 * p];
-		run.part[p].cpu.qp = &io_qp[2 * p];
-		run.part[p].access = &run.part[p].cpu;
+		run.gpu[p].cpu.io_blocks = run.gpu[p].cpu.compute_blocks = 1;
+		run.gpu[p].cpu.warps = 1;
+		run.gpu[p].cpu.status = &status[2 * p];
+		run.gpu[p].cpu.qp = &io_qp[2 * p];
+		run.gpu[p].access = &run.gpu[p].cpu;
 	}
 }
 
@@ -123,7 +123,7 @@ Test(failure, the_lowest_tile_comes_first)
 	cr_expect_eq(hr_failure_first(&run), &status[3].failure);
 	cr_expect(hr_failure_take(&run));
 	cr_expect_eq(run.failure.error, 3);
-	cr_expect_eq(run.failure_part, 0);
+	cr_expect_eq(run.failure_gpu, 0);
 	status[0].failed = 1;
 	cr_expect_eq(hr_failure_first(&run), &status[0].failure);
 
@@ -131,7 +131,7 @@ Test(failure, the_lowest_tile_comes_first)
 	status[3].failed = 1;
 	status[3].failure.tile = HR_NO_TILE;
 	cr_expect(hr_failure_take(&run));
-	cr_expect_eq(run.failure_part, 1, "%u", run.failure_part);
+	cr_expect_eq(run.failure_gpu, 1, "%u", run.failure_gpu);
 }
 
 static const char *told(void)
@@ -174,11 +174,11 @@ Test(failure, an_ssd_is_named_with_its_queue_and_command)
 	run.failure = (struct hr_failure){
 		.role = HR_ROLE_IO, .source = 2, .tile = 8, .qid = 6, .error = -ETIMEDOUT
 	};
-	run.failure_part = 1;
+	run.failure_gpu = 1;
 	expect_told("pipeline 'p' on gpu 'gpu1': object 'ob2', page 8, LBA 0: ssd 'ssd2' queue 6",
 		    HR_ERROR_DEVICE);
 	run.failure.peer = 1;
-	run.part[0].cpu.cache.timeout_ns = 3000000000ull;
+	run.gpu[0].cpu.cache.timeout_ns = 3000000000ull;
 	expect_told("object 'ob2', page 8: gpu 'gpu0' does not answer (limit 3000 ms)",
 		    HR_ERROR_DEVICE);
 	run.failure.peer = 2;
@@ -236,7 +236,7 @@ Test(failure, a_broken_rule_is_told_from_the_queue_pair_of_the_worker)
 		char want[32];
 
 		io_qp[i].id = 5; /* the queue pairs of both gpus and ssds have the same number */
-		run.failure_part = i / 2;
+		run.failure_gpu = i / 2;
 		run.failure = (struct hr_failure){ .role = HR_ROLE_IO,
 						   .source = (uint8_t)(i % 2),
 						   .qid = 5,
@@ -271,8 +271,8 @@ Test(failure, an_operator_is_named_with_its_mistake)
 
 	be_an_access_operator();
 	run.object[1].bytes = 77;
-	run.part[1].cpu.cache.timeout_ns = 4000000000ull;
-	run.failure_part = 1;
+	run.gpu[1].cpu.cache.timeout_ns = 4000000000ull;
+	run.failure_gpu = 1;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		run.failure = (struct hr_failure){ .role = (uint8_t)row[i].role,
 						   .source = 1,

@@ -1,6 +1,6 @@
 /*
- * A pipeline on several gpus: its parts, its launches, and their end when one gpu fails. The backends
- * launch nothing: each test says when the launch of a gpu ends, and how.
+ * A pipeline on several gpus: its memory, its launches, and their end when one gpu fails. The
+ * backends launch nothing: each test says when the launch of a gpu ends, and how.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -124,9 +124,9 @@ Test(gpus, each_has_a_part_of_the_same_shape)
 
 	up(CONF("1", "", PIPE("p", ALL)));
 	run = &app->run[0];
-	cr_assert_eq(hr_run_parts(run), 3u);
+	cr_assert_eq(hr_run_gpus(run), 3u);
 	for (uint32_t p = 0; p < 3; p++) {
-		const struct hr_page_cache *c = &run->part[p].cpu.cache;
+		const struct hr_page_cache *c = &run->gpu[p].cpu.cache;
 
 		cr_expect_eq(hr_page_frames(&c->shape), 70u);
 		cr_assert_not_null(c->peers);
@@ -134,9 +134,9 @@ Test(gpus, each_has_a_part_of_the_same_shape)
 		cr_expect_eq(c->peers->gpus, 3u);
 		cr_expect_eq(c->peers->timeout_ns, c->timeout_ns);
 		for (uint32_t q = 0; q < 3; q++) {
-			cr_expect_eq(c->peers->gpu[q].frame, run->part[q].access->cache.frame);
-			cr_expect_eq(c->peers->gpu[q].flushed, run->part[q].access->cache.flushed);
-			cr_expect_eq(c->peers->gpu[q].states, run->part[q].access->op_states);
+			cr_expect_eq(c->peers->gpu[q].frame, run->gpu[q].access->cache.frame);
+			cr_expect_eq(c->peers->gpu[q].flushed, run->gpu[q].access->cache.flushed);
+			cr_expect_eq(c->peers->gpu[q].states, run->gpu[q].access->op_states);
 		}
 	}
 	cr_expect_eq(hr_run_role_statuses(run, HR_ROLE_IO), 6u);
@@ -145,10 +145,10 @@ Test(gpus, each_has_a_part_of_the_same_shape)
 	for (uint32_t i = 0; i < 15; i++) {
 		const uint32_t of = i < 6 ? 2 : 3, k = i < 6 ? i : i - 6;
 
-		cr_expect_eq(hr_run_status_part(run, i, &number), k / of, "record %u", i);
+		cr_expect_eq(hr_run_status_gpu(run, i, &number), k / of, "record %u", i);
 		cr_expect_eq(number, k % of, "record %u", i);
 		cr_expect_eq(hr_run_status(run, i),
-			     &run->part[k / of].cpu.status[(i < 6 ? 0 : 2) + k % of], "record %u",
+			     &run->gpu[k / of].cpu.status[(i < 6 ? 0 : 2) + k % of], "record %u",
 			     i);
 	}
 	down();
@@ -219,7 +219,7 @@ static void interrupt(void)
 	for (uint32_t g = 0; g < GPUS; g++)
 		end_of[g] = handle[g].stop && *handle[g].stop == HR_STOP_NEW;
 	for (uint32_t p = 0; p < GPUS; p++)
-		app->run[0].part[p].cpu.cache.words->stop = HR_CACHE_ENDS;
+		app->run[0].gpu[p].cpu.cache.words->stop = HR_CACHE_ENDS;
 }
 
 Test(gpus, a_signal_stops_the_launches_of_all)
@@ -242,23 +242,23 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 
 	up(CONF("1", "", PIPE("p", ALL)));
 	run = &app->run[0];
-	status = &run->part[1].cpu.status[1];
+	status = &run->gpu[1].cpu.status[1];
 	status->failure = (struct hr_failure){
 		.error = -ETIMEDOUT, .role = HR_ROLE_IO, .tile = 7, .peer = 1 + 2
 	};
 	status->failed = 1;
 	cr_assert(hr_failure_take(run));
-	cr_expect_eq(run->failure_part, 1u);
+	cr_expect_eq(run->failure_gpu, 1u);
 	cr_expect_eq(hr_failure_explain(app, run, &e), -ETIMEDOUT);
 	cr_expect_str_eq(e.text, "pipeline 'p' on gpu 'g0': object 'in', page 7: gpu 'g1' does not "
 				 "answer (limit 15000 ms)");
 	hr_error_clear(&e);
-	status = &run->part[0].cpu.status[2];
+	status = &run->gpu[0].cpu.status[2];
 	status->failure =
 		(struct hr_failure){ .error = -ERANGE, .role = HR_ROLE_ACCESS, .tile = 6 };
 	status->failed = 1;
 	cr_assert(hr_failure_take(run), "that of the lowest page");
-	cr_expect_eq(run->failure_part, 0u);
+	cr_expect_eq(run->failure_gpu, 0u);
 	hr_failure_explain(app, run, &e);
 	cr_expect_str_eq(e.text,
 			 "pipeline 'p' on gpu 'g2': operator chase accesses element or page "
@@ -277,10 +277,10 @@ Test(gpus, workers_of_a_gpu_that_failed_need_no_heartbeat)
 	hr_watch_begin(&watch, app, run, 0);
 	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
 	cr_expect_eq(index, 0u);
-	watch.failed_parts = 1u << 0 | 1u << 2;
+	watch.failed_gpus = 1u << 0 | 1u << 2;
 	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
-	cr_expect_eq(index, 2u, "the first worker of the part between");
-	watch.failed_parts |= 1u << 1;
+	cr_expect_eq(index, 2u, "the first worker of the gpu between");
+	watch.failed_gpus |= 1u << 1;
 	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_RUN_ROLES);
 	down();
 }

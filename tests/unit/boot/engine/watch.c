@@ -83,11 +83,11 @@ static struct hr_worker_status status_of_access[5]; /* 2 I/O workers, 3 compute 
 static struct hr_config_pipeline access_config = { .objects = 1 };
 static struct hr_run access_run = {
 	.config = &access_config,
-	.part[0].cpu = { .io_blocks = 1,
-			 .compute_blocks = 3,
-			 .warps = 2,
-			 .counters = counters,
-			 .status = status_of_access },
+	.gpu[0].cpu = { .io_blocks = 1,
+			.compute_blocks = 3,
+			.warps = 2,
+			.counters = counters,
+			.status = status_of_access },
 };
 
 /* Look every 25 ns until `end`. The I/O workers make progress; the epoch does when `moves` is true.
@@ -111,7 +111,7 @@ Test(watch, a_worker_of_an_access_operator_must_make_calls)
 	struct hr_appliance *app = appliance();
 	uint32_t index;
 
-	access_run.part[0].access = &access_run.part[0].cpu;
+	access_run.gpu[0].access = &access_run.gpu[0].cpu;
 	app->timeout_ns = 100;
 	hr_watch_begin(&watch, app, &access_run, 0);
 	counters[0].behind = 5; /* of block 2 */

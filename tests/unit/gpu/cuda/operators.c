@@ -59,10 +59,10 @@ Test(cuda_operators, each_selected_pipeline_has_the_entry_point_that_it_needs)
 	fake_cuda.entry_threads = 128;
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
-	cr_expect_eq(app->run[0].part[0].entry, HR_ENTRY_PIPE);
-	cr_expect_eq(app->run[0].part[0].entry_threads, 0);
-	cr_expect_geq(app->run[1].part[0].entry, HR_ENTRY_USER);
-	cr_expect_eq(app->run[1].part[0].entry_threads, 128);
+	cr_expect_eq(app->run[0].gpu[0].entry, HR_ENTRY_PIPE);
+	cr_expect_eq(app->run[0].gpu[0].entry_threads, 0);
+	cr_expect_geq(app->run[1].gpu[0].entry, HR_ENTRY_USER);
+	cr_expect_eq(app->run[1].gpu[0].entry_threads, 128);
 	hr_appliance_down(app);
 }
 
