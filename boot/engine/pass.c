@@ -37,7 +37,7 @@ int hr_pass_send(int socket, const void *data, size_t bytes, const int *fds, uns
 		return 0;
 	if (n >= 0)
 		return -EMSGSIZE;
-	/* too many descriptors on their way */
+	/* too many descriptors in flight */
 	return errno == EINTR || errno == ENOBUFS || errno == ETOOMANYREFS ? -EAGAIN : -errno;
 }
 

@@ -43,15 +43,15 @@ struct peers {
 	HR_COUNTER_ROW(struct peers, field, #field, unit, kind, digits, HR_IN_BENCH | (in), what)
 
 static const struct hr_counter row[] = {
-	ROW(reads_per_page, "reads", REAL, 3, 0, "reads of the ssd by both gpus, of a page"),
+	ROW(reads_per_page, "reads", REAL, 3, 0, "of the ssd by both gpus, for each page"),
 	ROW(cold_pages_per_s, "pages/s", REAL, 0, 0, "lookups of both, from empty caches"),
 	ROW(copies_per_gpu_s, "pages/s", REAL, 0, 0, "pages that a gpu copies from the other one"),
 	ROW(copied_bytes_per_s, "B/s", REAL, 0, 0, "the same in bytes"),
 	ROW(io_workers, "workers", U32, 0, 0, "that copy, on each gpu"),
 	ROW(page_bytes_per_s, "B/s", REAL, 0, HR_IF_GPU, "copies of pages by as many warps alone"),
 	ROW(load_bytes_per_s, "B/s", REAL, 0, HR_IF_GPU, "loads of the other's memory by all SMs"),
-	ROW(of_page, "", REAL, 3, HR_IF_GPU, "pages copied, as a part of copies by warps alone"),
-	ROW(of_load, "", REAL, 3, HR_IF_GPU, "and as a part of loads by all SMs"),
+	ROW(of_page, "", REAL, 3, HR_IF_GPU, "pages copied over copies by warps alone"),
+	ROW(of_load, "", REAL, 3, HR_IF_GPU, "pages copied over loads by all SMs"),
 	{ 0 }
 };
 

@@ -96,11 +96,11 @@ static const struct hr_counter of_ratio[] = {
 	ROW(io_bytes, "bytes", U32, 0, HR_IF_IO, "of a command"),
 	ROW(bytes_per_s, "bytes/s", REAL, 0, 0, "measured"),
 	ROW(limit_bytes_per_s, "bytes/s", REAL, 0, 0, "the limit"),
-	ROW(of_limit, "", REAL, 4, 0, "measured, as a part of the limit"),
+	ROW(of_limit, "", REAL, 4, 0, "measured over the limit"),
 	ROW(baseline_bytes_per_s, "bytes/s", REAL, 0, HR_IF_BASELINE, "without headrace"),
 	ROW(baseline_io_bytes, "bytes", U32, 0, HR_IF_BASELINE, "of a read without headrace"),
 	ROW(baseline_threads, "threads", U32, 0, HR_IF_BASELINE, "that read without headrace"),
-	ROW(of_baseline, "", REAL, 3, HR_IF_BASELINE, "measured, as a multiple of the baseline"),
+	ROW(of_baseline, "", REAL, 3, HR_IF_BASELINE, "measured over the baseline"),
 	{ 0 }
 };
 

@@ -72,15 +72,16 @@ static const struct hr_counter measured[] = {
 	MEASURED(worst_iops, "commands_per_s_worst", "commands/s", REAL, 1, 0, "worst"),
 	MEASURED(best_iops, "commands_per_s_best", "commands/s", REAL, 1, 0, "best"),
 	MEASURED(bytes_per_s, "bytes_per_s", "bytes/s", REAL, 0, 0, "median"),
-	MEASURED(latency_us[0], "latency_p50_us", "us", REAL, 3, 0, "half are as fast"),
-	MEASURED(latency_us[1], "latency_p99_us", "us", REAL, 3, 0, "99 percent are"),
-	MEASURED(latency_us[2], "latency_p999_us", "us", REAL, 3, 0, "99.9 percent are"),
-	MEASURED(latency_us[3], "latency_max_us", "us", REAL, 3, 0, "the slowest"),
+	MEASURED(latency_us[0], "latency_p50_us", "us", REAL, 3, 0, "latency, median"),
+	MEASURED(latency_us[1], "latency_p99_us", "us", REAL, 3, 0, "latency, 99th percentile"),
+	MEASURED(latency_us[2], "latency_p999_us", "us", REAL, 3, 0, "latency, 99.9th percentile"),
+	MEASURED(latency_us[3], "latency_max_us", "us", REAL, 3, 0, "latency, maximum"),
 	MEASURED(batch_commands, "batch_commands", "commands", REAL, 2, 0, "in a batch"),
 	MEASURED(fences_per_batch, "fences_per_batch", "fences", REAL, 3, 0, "of the system"),
 	MEASURED(doorbells_per_batch, "doorbells_per_batch", "writes", REAL, 3, 0, "to registers"),
 	MEASURED(send_cycles, "send_cycles", "cycles", REAL, 1, HR_IF_GPU, "to send a command"),
-	MEASURED(reap_cycles, "reap_cycles", "cycles", REAL, 1, HR_IF_GPU, "to take it back"),
+	MEASURED(reap_cycles, "reap_cycles", "cycles", REAL, 1, HR_IF_GPU,
+		 "to reap its completion"),
 	{ 0 }
 };
 
