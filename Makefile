@@ -204,8 +204,8 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
 	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
 
-# With the address sanitizer the compiler takes half the time for tests that are not optimised. Worker
-# code whose lanes are threads runs long enough to be worth more.
+# With the address sanitizer the compiler takes half the time for tests that are not optimised.
+# Tests of worker code whose lanes are threads run so long that optimisation saves time.
 $(if $(findstring address,$(SAN)),$(addsuffix .o,$(filter-out %lanes %lanes_64,$(units)))): \
 	cflags += -O0
 

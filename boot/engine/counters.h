@@ -94,7 +94,7 @@ struct hr_counter {
 	COUNTER(requests, "requests", "requests", U64, HR_IN_STATUS | HR_IN_RUN,                   \
 		"for pages, taken by I/O workers")                                                 \
 	COUNTER(merges, "merges", "requests", U64, HR_IN_STATUS | HR_IN_RUN,                       \
-		"for pages that were present or in flight")                                       \
+		"for pages that were present or in flight")                                        \
 	COUNTER(pages_read, "pages_read", "pages", U64, HR_IN_STATUS | HR_IN_RUN, "from ssds")     \
 	COUNTER(read_commands, "read_commands", "commands", U64, HR_IN_STATUS | HR_IN_RUN,         \
 		"for pages read; neighbours share one")                                            \

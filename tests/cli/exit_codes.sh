@@ -53,7 +53,7 @@ failed_1() {
         damage && all 1 "object store: superblock 0: CRC-32C is" && says "FAIL store" && exits 1 store ls "soft:$image"
 }
 
-# A mistake that only the disks reveal.
+# A mistake that cannot be found before the disks are open.
 usage_2() {
     make_image && ln -sf "$image" "$SCRATCH/link.img" &&
         conf "soft:$image,shared=1" \

@@ -176,12 +176,12 @@ done_in_boot() {
         json 'r["pipelines"][0]["gpus"] == ["g0", "g1"]'
 }
 
-# refused CODE TEXT: what check and run say
+# refused CODE TEXT: check and run end with that code and print the text
 refused() {
     exits "$1" check "$SCRATCH/x.conf" && warns "$2" && exits "$1" run "$SCRATCH/x.conf" && warns "$2"
 }
 
-# wrong GPUS TEXT: the mistake in this line
+# wrong GPUS TEXT: check and run report the value of `gpus` with this text
 wrong() {
     conf "$1" gather "$table" "$gather_args"
     refused 2 "x.conf:6: pipelines[0].gpus: $2"

@@ -93,7 +93,7 @@ closed() {
     [ "$code" -eq 1 ] && grep -q "standard output: cannot write" said
 }
 check "closed standard descriptors are not the image's" unchanged ssd.img closed
-# get overwrites no existing file, and never its own image.
+# get does not overwrite an existing file, and with no option its own image.
 ln -sf ssd.img link.img
 ln -f ssd.img hard.img
 mkdir -p sub && ln -sf ../link.img sub/far.img

@@ -83,7 +83,7 @@ while_running() {
         exits 0 store get "$ssd" new - && cmp "$SCRATCH/out" "$SCRATCH/other" && phase running
 }
 check "a pipeline runs meanwhile, without a schedule" while_running
-# put_slowly: a put of 2 MiB of which 1 MiB comes; it is under way when its object is there
+# put_slowly: a put of 2 MiB whose client sends 1 MiB; it has begun when its object exists
 under_way_put() { "$HEADRACE" store ls "$ssd" | grep "incomplete.*slow" >/dev/null; }
 put_slowly() {
     rm -f "$SCRATCH/pipe" && mkfifo "$SCRATCH/pipe" || return 1
@@ -92,7 +92,7 @@ put_slowly() {
     exec 9>"$SCRATCH/pipe"
     head -c 1M /dev/zero >&9 && until_true 60 under_way_put
 }
-# put_fails TEXT: it ends with 1, and says so; no such object is left
+# put_fails TEXT: the put ends with 1 and prints the text; no such object is left
 put_fails() {
     exec 9>&-
     wait "$putter"

@@ -317,7 +317,7 @@ check "the error of an unwritable page names the cause" says '/dev/full: cannot 
     --from direct.txt --html /dev/full
 check "--wanted same-switch restricts the page" exits 0 --from across.txt --wanted same-switch --html page.html --force
 check "--html with --json exits 64" exits 64 --from direct.txt --html page.html --json
-# Every request is answered or refused, never ignored.
+# Every option has an effect or is refused.
 no_pair_says() {
     for view in "--format matrix" "--format tree" --plan --bandwidth --groups --fix --json; do
         # shellcheck disable=SC2086  # two words

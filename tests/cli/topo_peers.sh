@@ -15,7 +15,8 @@ facts() {
     echo
 }
 
-# bridge ADDRESS TYPE SECONDARY SUBORDINATE ACSCTL PART: PART is the part of the addresses below it
+# bridge ADDRESS TYPE SECONDARY SUBORDINATE ACSCTL FIRST LAST: FIRST and LAST are the digits of its
+# windows
 bridge() {
     printf '%s PCI bridge [0604]: Switch [1000:c030]\n' "$1"
     facts "port_type=$2" header=1 "secondary=$3" "subordinate=$4" acs_offset=336 acs_cap=31 \

@@ -188,7 +188,7 @@ for form in 03:00 03:00.0x 00:01.0/ 00:01.0/00.1 03:00.0/00.0 / 00:01.0//00.0 00
     check "--explain refuses $form" exits 64 --from pair.txt --explain "$form" 04:00.0
 done
 
-# the price of a remedy
+# side effects of a remedy
 sed '/^04:00.0/,/^$/s/MaxPayload 256 bytes, Max/MaxPayload 512 bytes, Max/' pair.txt >payload.txt
 check "the remedy pcie_bus_peer2peer names its payload of 128 bytes" \
     says 'pcie_bus_peer2peer: 128 bytes for every device' --from payload.txt

@@ -36,7 +36,7 @@ void fake_attempts_begin(const struct fake_attempt *attempt, unsigned count);
 /*
  * The calls so far. For each attempt: "P" (self-test), "U" (bring-up), "R" with the numbers of the
  * selected pipelines, suspects after a '/', and "D" (down), as in "PUR01D PUR/0D". A failed
- * bring-up has no "D": it goes down by itself.
+ * bring-up has no "D", because it undoes its own stages.
  */
 const char *fake_attempts_log(void);
 

@@ -264,7 +264,7 @@ HR_WORKER uint64_t hr_acquire_sys_u64(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-/* Polls order nothing, as on a GPU whose acquire empties caches. */
+/* Polls do not order other accesses, as on a GPU whose acquire invalidates caches. */
 HR_WORKER uint32_t hr_poll_u32(const uint32_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);

@@ -41,7 +41,7 @@ struct access_work {
 	uint32_t gpus;
 	uint64_t peer_timeout_ns; /* longest wait for an answer of a gpu; default 60 s */
 	uint32_t state_bytes;	  /* of a worker */
-	bool scripted;		  /* only gpu 0 has threads; the test is the others */
+	bool scripted;		  /* only gpu 0 has threads; the test acts as the other gpus */
 };
 
 struct access_rig {
@@ -53,7 +53,7 @@ struct access_rig {
 	uint8_t *model[HR_OBJECTS_MAX]; /* [ACCESS_OBJECT] */
 	uint64_t used[HR_PLACES];
 	uint64_t seed;
-	/* Runs a block: hr_access_block() of the test. */
+	/* Runs a block: hr_access_block() as compiled in the test. */
 	void (*block)(struct hr_access *access, uint32_t block);
 	/* Called before the threads start, or NULL: may put other mailboxes between gpus. */
 	void (*wired)(struct access_rig *r);

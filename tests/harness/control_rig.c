@@ -22,7 +22,7 @@ struct hr_status rig_status;
 struct hr_control *rig_control;
 uint64_t rig_now_ns = HR_NS_PER_S;
 
-/* ---- the appliance: what is asked of it, and how it answers */
+/* ---- the appliance: its requests and answers */
 
 struct control_rig_life rig_life;
 

@@ -43,7 +43,7 @@ int rig_connect(void);
 void rig_send(int fd, enum hr_request_kind kind, const char *pipeline, bool wait);
 int rig_client(enum hr_request_kind kind, const char *pipeline, bool wait);
 
-/* Take what has arrived. -1: nothing, and the connection is open. */
+/* Take the bytes that have arrived. -1: none, and the connection is open. */
 ssize_t rig_take(int fd, void *to, size_t bytes);
 bool rig_is_closed(int fd);
 

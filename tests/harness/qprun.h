@@ -31,7 +31,7 @@ struct qprun {
 	bool looks_idle; /* polls the completion queue also when no command is outstanding */
 };
 
-/* This thread, unless a program that runs tests on a GPU sets another one. */
+/* Runs in this thread, unless a program that runs tests on a GPU sets another one. */
 extern const struct qprun *qprun;
 
 #endif

@@ -2,11 +2,12 @@
  * tests/harness/sim.h - the seam (config/seam.h, config/clock.h) of a simulation: threads are
  * coroutines of one thread, and all that is not deterministic follows from a seed.
  *
- * A test that includes this header is linked with tests/harness/sim.c in place of config/seam_linux.c
- * and config/clock.c. Each wait, yield, lock, host I/O or reading of the clock may suspend its thread
- * there, and another thread continues. The clock moves a little with each switch. When all threads
- * wait, it moves to the earliest end of a sleep, so deadlines of minutes pass at once.
- * When no thread can continue, the simulation prints the state of each thread, and aborts.
+ * A test that includes this header is linked with tests/harness/sim.c in place of
+ * config/seam_linux.c and config/clock.c. Each wait, yield, lock, host I/O or reading of the clock
+ * may suspend its thread there, and another thread continues. Each switch moves the clock by some
+ * nanoseconds. When all threads wait, it moves to the earliest end of a sleep, so deadlines of
+ * minutes pass at once. When no thread can continue, the simulation prints the state of each
+ * thread, and aborts.
  *
  * The thread sanitizer does not know coroutines, and a simulation, which has one thread, has no data
  * races that it could find: such tests are disabled in its builds, with SIM_DISABLED.

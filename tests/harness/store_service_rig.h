@@ -37,7 +37,7 @@ static struct hr_store_service *service;
 static struct hr_store *store;
 static int hands[2]; /* to the service */
 static unsigned changes;
-static uint8_t *answer; /* all that a client has got */
+static uint8_t *answer; /* all bytes that a client has received */
 static size_t got;
 static uint8_t *in;
 
@@ -118,8 +118,8 @@ static inline int ask_put(const char *object, uint64_t bytes, bool replace)
 	return pass(&r);
 }
 
-/* Step, and take what the client has got, until it has `bytes` bytes; true: the connection is
- * open. */
+/* Step, and take the bytes that the client receives, until it has `bytes` bytes; true: the
+ * connection is open. */
 static inline bool take(int fd, size_t bytes)
 {
 	while (got < bytes) {
@@ -191,7 +191,7 @@ static inline void give(int fd, const void *data, size_t bytes)
 			send(fd, (const uint8_t *)data + sent, bytes - sent, MSG_NOSIGNAL);
 
 		if (n < 0 && errno != EAGAIN)
-			return; /* the service has closed it: the test sees that */
+			return; /* the service has closed the connection */
 		sent += n > 0 ? (size_t)n : 0;
 		hr_store_service_step(service);
 	}

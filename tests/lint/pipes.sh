@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.." || exit 1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# wrong FILE...: prints the lines that are wrong; true when there are any
+# wrong FILE...: prints the lines that break the rule; true when there is such a line
 wrong() {
     local file found=1
     for file; do

@@ -5,8 +5,8 @@
 # Otherwise a simulation (tests/harness/sim.h) does not control them.
 #
 # Outside of the seam are: gpu/cuda/ (calls of the GPU's driver block real threads), pci/ (helper
-# processes that undo what was done to devices), boot/cmd/ (what a command does at a terminal). Before
-# the tree is checked, the rules are tried on a tree that breaks each of them.
+# processes that undo changes of devices), boot/cmd/ (input and output of commands at a terminal).
+# Before the tree is checked, the rules are tried on a tree that breaks each of them.
 # Usage: tests/lint/seam.sh [TREE]
 set -euo pipefail
 

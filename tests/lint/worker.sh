@@ -1,9 +1,9 @@
 #!/bin/bash
 # Worker code compiles for workers of 64 lanes, as GPUs of other makers have them: for the CPU, with
-# the words of tests/fakes/lanes.h. A mask of lanes that is kept in 32 bits loses lanes there, which is an
-# error of the compiler (-Wconversion); a mask of that kind is tried first. Names that
-# belong to the compiler or the GPUs of one maker appear only in the files of the backend. Not every maker's compiler
-# has memcpy() and memset() for GPU code, so worker code has words for them.
+# the words of tests/fakes/lanes.h. A mask of lanes in 32 bits loses lanes there, which the compiler
+# reports as an error (-Wconversion); first a mask of 32 bits proves it. Names that belong to the
+# compiler or the GPUs of one maker appear only in the files of the backend. Not every maker's
+# compiler has memcpy() and memset() for GPU code, so worker code has words for them.
 set -euo pipefail
 
 sources=(cache/crc32c.c cache/object.c cache/objects_run.h gpu/worker/*.c gpu/cuda/operators.cu gpu/ops/template/*.c tests/op/*.c)

@@ -1,4 +1,4 @@
-"""Medians of all turns: headrace divided by the fastest engine of fio, and the goal."""
+"""Medians of all rounds: headrace divided by the fastest engine of fio, and the goal."""
 import glob
 import json
 import os

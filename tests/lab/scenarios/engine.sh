@@ -43,7 +43,7 @@ field() {
 said() {
     grep -qF -- "$1" /tmp/boot.err
 }
-# In the pause before the restart no other engine could have caused this state.
+# This is in the pause before the restart, when no other engine can cause this state.
 silent_in_the_pause() {
     ! masters && [ "$(grep -c ': started$' /tmp/boot.err)" = 1 ]
 }

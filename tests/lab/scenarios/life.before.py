@@ -18,8 +18,8 @@ pipelines = (
   {{ name = "nightly"; source = {{ object = "in"; }}; operator = "crc32c"; tile = "16K"; slots = 4; at = "03:00"; }},
   {{ name = "ask"; source = {{ object = "in"; }}; operator = "crc32c"; tile = "16K"; slots = 4; on = "request"; }} );
 """
-# The first process: it starts the scenario, which asks the appliance, and becomes the appliance. The
-# clock is that of a machine without a battery.
+# The first process starts the scenario, which sends requests to the appliance, and then executes
+# headrace. The clock is that of a machine without a battery.
 FIRST = """#!/bin/sh
 export PATH=/bin:/lab HOME=/
 mount -t proc proc /proc

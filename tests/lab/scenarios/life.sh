@@ -1,7 +1,8 @@
 # shellcheck shell=dash disable=SC2154
-# A life of months, in a minute: an appliance is the first process of the machine, and goes on with the
-# starts of a life before (life.before.py). It has no clock at first, repeats its pipelines, is asked over
-# its socket, gets a clock, and loses its power; life.after.py looks at the disk, and lets it go on.
+# An appliance whose pipelines repeat is the first process of the machine. It continues the recorded
+# starts of an earlier appliance (life.before.py). Its clock is not set at first; it repeats its
+# pipelines, answers requests on its control socket, gets the right time, and loses its power.
+# life.after.py checks the disk, and runs the appliance again.
 #: run machine=powerfail boot="intel_iommu=off rdinit=/lab/first headrace.config=/lab/life.conf TZ=UTC0"
 #: lost QEMU ended
 #: limit 240

@@ -1,8 +1,8 @@
 # shellcheck shell=dash disable=SC2154
-# Results of headrace topo in each machine: live, and from a capture by lspci. The guest collects;
-# topo.after.py compares with topo.expect. Afterwards the cards are as before, for the scripts that share
-# a guest with this one; options of its run that no check depends on (memory, cpus) are those of that
-# script.
+# Results of headrace topo in each machine: live, and from a capture by lspci. The guest collects
+# the results; topo.after.py compares them with topo.expect. Afterwards the cards are as before, for
+# the scripts that share a guest with this one; options of its run that no check depends on (memory,
+# cpus) are those of that script.
 #: restores
 #: tools lspci setpci
 #: run switch machine=switch memory=768 cpus=2

@@ -290,7 +290,7 @@ Test(objects, random_calls_agree_with_a_model)
 	}
 }
 
-/* ---- counts: a model of presence, which knows what the pager has evicted */
+/* ---- counts: a model of the pages in the cache, which follows the evictions of the pager */
 
 Test(objects, counts_equal_the_models)
 {

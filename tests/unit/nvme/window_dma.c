@@ -4,7 +4,7 @@
  * The GPU is a fake that returns a mapping. By default the mapping is shared memory, and the
  * controller is the software one. With HEADRACE_WINDOW_BAR=BDF/N it is that BAR of a PCI function,
  * mapped without struct pages like a GPU's memory, and HEADRACE_CONFORM_DEVICE should name an ssd
- * behind VFIO. In that case every part of the path except the GPU is real.
+ * behind VFIO. In that case everything except the GPU is real.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -63,12 +63,12 @@ Test(uevent, messages_that_count_are_found)
 		{ { { MESSAGE(USB) } }, 0, 1 },
 		{ { { MESSAGE(USB) }, { MESSAGE(PCI) }, { MESSAGE(USB) } }, 1, 3 },
 		{ { { MESSAGE(PCI) }, { MESSAGE(USB) } }, 1, 2 },
-		/* of another process, which may send what it likes */
+		/* of another process, which may send any message */
 		{ { { MESSAGE(PCI), .is_of_process = true } }, 0, 1 },
 		{ { { MESSAGE(USB), .is_of_process = true, .is_cut = true } }, 0, 1 },
 		{ { { MESSAGE(PCI), .is_of_process = true, .is_of_socketpair = true } }, 1, 1 },
 		{ { { MESSAGE(PCI), .is_of_process = true, .is_other_family = true } }, 1, 1 },
-		/* lost or cut messages may have counted */
+		/* a lost or cut message may have been about a PCI function */
 		{ { { MESSAGE(USB), .is_cut = true } }, 1, 1 },
 		{ { { .error = ENOBUFS }, { MESSAGE(USB) } }, 1, 2 },
 		{ { { MESSAGE(PCI) }, { .error = EINTR }, { MESSAGE(USB) } }, 1, 2 },

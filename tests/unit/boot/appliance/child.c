@@ -1,6 +1,6 @@
 /*
- * Engines as processes that end in all ways: signals, exit codes, hangs. A script replaces their
- * work (tests/fakes/attempts.h); the clock is the real one.
+ * Engines as processes that end in all ways: signals, exit codes, hangs. A script replaces the work
+ * of the engines (tests/fakes/attempts.h); the clock is the real one.
  */
 #include "boot/appliance/child.h"
 
@@ -306,7 +306,7 @@ static int leave_controllers(void *arg)
 	if (attempt(&script) != -EOWNERDEAD || child->unsafe)
 		return 1;
 	script.last = master;
-	child->undo_ns = SHORT_NS; /* nothing silences the controller */
+	child->undo_ns = SHORT_NS; /* no process turns bus mastering off */
 	if (attempt(&script) != -EOWNERDEAD || !child->unsafe)
 		return 2;
 	child->undo_ns = HR_CHILD_UNDO_NS;

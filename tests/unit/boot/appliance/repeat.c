@@ -236,7 +236,7 @@ Test(repeat, after_the_death_of_an_engine_its_pipelines_start_again)
 	begin(CONFIG(MEMORY, "forever = true;", "forever = true;"));
 	ready();
 	look();
-	over(A, HR_RUN_FAILED, -EOWNERDEAD); /* what child.c makes of one that ran */
+	over(A, HR_RUN_FAILED, -EOWNERDEAD); /* as after the death of an engine */
 	hr_repeat_end(r);
 	cr_expect_eq(start_of(A)->failures, 1u);
 	cr_expect_eq(start_of(B)->outcome, HR_START_INTERRUPTED, "it had not begun");

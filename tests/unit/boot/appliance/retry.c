@@ -45,7 +45,8 @@ Test(retry, a_budget_ends_and_heals)
 }
 
 /*
- * A failed feeding is reported once, repeated at every look, and counts as ended after a success.
+ * A failure to feed the watchdog is reported once. Feeding is tried again at every look, and a
+ * success ends the failure.
  */
 Test(retry, a_watchdog_that_cannot_be_fed_is_reported_once)
 {

@@ -87,7 +87,7 @@ Test(store_service_clients, more_clients_than_places_are_refused_until_one_is_sl
 
 		snprintf(name, sizeof name, "x%u", i);
 		fd[i] = begin_put(name, 100, false);
-		service->job[i].waits_ns += 3600 * HR_NS_PER_S; /* however busy the machine is */
+		service->job[i].waits_ns += 3600 * HR_NS_PER_S; /* beyond any delay */
 	}
 	expect(answer_to(HR_REQUEST_STORE_MAP, "", 1),
 	       "all connections for store requests are in use");

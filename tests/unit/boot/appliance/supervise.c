@@ -401,7 +401,7 @@ Test(supervise, pipelines_without_the_absent_ssd_run_during_the_wait)
 	cr_expect_eq(s->status.restarts, 0u);
 }
 
-/* After that time the ssd is tried: its error is reported, and the usual restarts follow. */
+/* After that time bring-up uses the ssd: its error is reported, and the usual restarts follow. */
 Test(supervise, the_wait_for_an_absent_ssd_has_an_end)
 {
 	configure(1);

@@ -30,7 +30,7 @@ enum { FAST, HOURLY, NIGHTLY, WEEKLY, AFTER, OBJECT, REQUEST, FOREVER, FLAKY, BR
 static struct hr_config config;
 static struct hr_timetable t;
 static struct hr_moment at;
-static uint64_t true_ns; /* the time of a correct clock */
+static uint64_t true_ns; /* the time that a correct wall clock shows */
 static struct fake_random random_;
 static struct fake_store f;
 static struct hr_starts durable; /* the content of the newest completed save */

@@ -397,7 +397,7 @@ Test(fallback, host_memory_at_a_wrong_address_is_an_error)
 	expect_nothing_left();
 }
 
-/* Tiles in host memory count against its limit, which the user must raise. */
+/* Tiles in host memory need room within its limit, so the configuration must raise it. */
 Test(fallback, a_partition_that_does_not_fit_any_more_is_an_error)
 {
 	trouble[0] = ASTRAY;

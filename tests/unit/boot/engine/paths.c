@@ -57,7 +57,7 @@ static void begin(void)
 	snprintf(app->ssd[1].transport.name, sizeof app->ssd[1].transport.name, "0000:04:00.0");
 	app->ssd[1].transport.kind = HR_TRANSPORT_VFIO;
 	b->facts = &facts;
-	b->window = (void *)app; /* it has one; its address is not used here */
+	b->window = (void *)app; /* not NULL; the address is not used here */
 	b->lanes = 32;
 	asked = 0;
 	answer_err = 0;

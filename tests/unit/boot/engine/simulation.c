@@ -43,8 +43,8 @@ static unsigned used;
 static const char *rules;
 
 /*
- * A condition without which a simulation cannot go on. Criterion's assertions do not work in the
- * child.
+ * A condition that a simulation needs; it ends without it. Criterion's assertions do not work in
+ * the child.
  */
 static void must(bool is, const char *what)
 {
@@ -72,8 +72,8 @@ TestSuite(simulation, .init = begin, .fini = end, .timeout = 120, .disabled = SI
 
 #define ADDRESS_CHARS 14u /* 0x7f0123456789 */
 
-/* Where Linux maps memory does not follow from a seed: an address becomes its number in the order of
- * first appearance. Two addresses of one simulation stay equal, or different. */
+/* The seed does not determine where Linux maps memory. So each address is replaced by its number in
+ * the order of first appearance, and equal addresses of one simulation get equal numbers. */
 static void number_addresses(char *text)
 {
 	static uint64_t known[16]; /* each simulation has a process of its own */

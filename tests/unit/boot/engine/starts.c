@@ -1,4 +1,5 @@
-/* The starts of pipelines on a disk: two pages in turn, power cuts, foreign and damaged contents. */
+/* The starts of pipelines on a disk: two pages that alternate, power cuts, foreign and damaged
+ * contents. */
 #include "boot/engine/starts.h"
 
 #include <criterion/criterion.h>

@@ -175,7 +175,7 @@ static int whole_life(void)
 	if (fd >= 0)
 		close(fd);
 	memset((void *)arena.base, 9, arena.bytes);
-	fake_cuda_fail(NULL, 0, CUDA_SUCCESS); /* tested elsewhere: the release */
+	fake_cuda_fail(NULL, 0, CUDA_SUCCESS); /* the release has a test of its own */
 	hr_cuda_arena_close(&gpu, &arena);
 	return err;
 }

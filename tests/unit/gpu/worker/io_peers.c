@@ -109,7 +109,7 @@ Test(io_peers, a_worker_has_the_time_before_its_first_round)
 	const uint64_t before = hr_now_ns();
 
 	hr_io_peers_start(&w);
-	cr_assert_eq(w.peer_shift, 29, "%u", w.peer_shift); /* one unit is at most 1 s */
+	cr_assert_eq(w.peer_shift, 29, "%u", w.peer_shift); /* a unit of this time is at most 1 s */
 	cr_expect(w.peer_time >= before >> 29 && w.peer_time <= hr_now_ns() >> 29, "%u",
 		  w.peer_time);
 }

@@ -1,7 +1,7 @@
 /*
- * Gpu 0 is real; the test is gpu 1. It sends the messages of its I/O worker and looks at the
- * answers: each order of a home, each answer of a holder, gpus that do not answer or that break the
- * protocol, pages that a worker keeps.
+ * Gpu 0 runs the product's code; the test acts as gpu 1. It sends the messages of an I/O worker and
+ * checks the answers: each command of a home, each answer of a holder, gpus that do not answer or
+ * that break the protocol, pages that a worker keeps.
  */
 #include "tests/harness/access_block.h"
 
@@ -23,7 +23,7 @@ TestSuite(io_peers_script, .timeout = 120);
 static struct access_rig rig;
 static struct hr_objects *self; /* objects of the compute worker */
 static void (*part)(struct hr_objects *objects);
-static uint64_t sent[HR_PEER_RINGS], taken[HR_PEER_RINGS]; /* by the test, which is gpu 1 */
+static uint64_t sent[HR_PEER_RINGS], taken[HR_PEER_RINGS]; /* by the test, which acts as gpu 1 */
 
 static const struct access_work script = {
 	.objects = 1,

@@ -93,7 +93,7 @@ struct racer {
 	uint32_t torn;
 };
 
-/* Each thread writes pieces of one value, in turns with the others and with discards. */
+/* Each thread writes pieces of one value, alternating with the others and with discards. */
 static void *write_pieces(void *argument)
 {
 	struct racer *r = argument;

@@ -74,7 +74,7 @@ Test(topo_names, redirect_to_a_root_complex_without_a_name_is_unknown_with_a_rem
 	cr_expect_str_eq(hr_verdict_text(p.verdict, p.rule, text), "UNKNOWN(rc)");
 	cr_expect(fake_found(&p, "A1-port"));
 	cr_expect_not(fake_found(&p, "A1"));
-	/* Redirect at another port than the turn. */
+	/* Redirect at a port that is not below the common bridge. */
 	fake_put(fake_find(&machine, "02:00.0"), ACS, 2, 0);
 	fake_put(fake_find(&machine, "01:00.0"), ACS, 2, HR_ACS_CR);
 	fake_evaluate(SIBLING, &plain, &p);

@@ -266,7 +266,7 @@ Test(bench_baseline, ratios_are_of_the_fastest_of_at_most_64_workers)
 	cr_expect_eq(number(ratio("crc32c", 0, "loads from host memory"), "baseline_io_bytes"),
 		     HR_BASELINE_IO_MAX);
 	cr_expect_eq(number(ratio("copy", 0, "loads and stores"), "of_limit"), 0.5);
-	/* Rates of 100 and 25 in turns give 20 in each direction. */
+	/* Rates of 100 and 25, one after the other, give 20 in each direction. */
 	cr_expect_eq(number(ratio("copy", 0, "controller, both ways"), "of_limit"), 0.75);
 }
 
