@@ -91,6 +91,37 @@ Test(events, as_many_requests_are_sent_as_the_controller_accepts)
 	hr_ssd_down(&ssd);
 }
 
+static bool is_watched(const struct hr_ns *ns)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
+		any |= ssd.ctrl->event_ns[i].ns == ns;
+	return any;
+}
+
+/* Each namespace is watched until its own end; one more than there are places is refused. */
+Test(events, namespaces_are_watched_one_by_one)
+{
+	static struct hr_ns other[HR_CTRL_EVENT_NS];
+
+	up("");
+	for (uint32_t i = 0; i + 1 < HR_CTRL_EVENT_NS; i++)
+		cr_assert_eq(hr_ctrl_events_on(ssd.ctrl, &other[i], test_error()), 0, "%u", i);
+	cr_expect_eq(hr_ctrl_events_on(ssd.ctrl, &other[HR_CTRL_EVENT_NS - 1], test_error()),
+		     -ENOSPC);
+	cr_expect_not(is_watched(&other[HR_CTRL_EVENT_NS - 1]));
+	for (uint32_t i = 0; i + 1 < HR_CTRL_EVENT_NS; i++) {
+		cr_expect(is_watched(&other[i]), "%u", i);
+		hr_ctrl_events_off(ssd.ctrl, &other[i]);
+		cr_expect_not(is_watched(&other[i]), "%u", i);
+		cr_expect(is_watched(&ssd.ns));
+	}
+	hr_ctrl_events_off(ssd.ctrl, &ssd.ns);
+	cr_expect_not(is_watched(&ssd.ns));
+	hr_ssd_down(&ssd);
+}
+
 Test(events, a_temperature_threshold_is_watched)
 {
 	up("");

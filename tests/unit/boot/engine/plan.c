@@ -12,6 +12,7 @@
 #include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
+#include "boot/engine/signals.h"
 #include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
@@ -260,6 +261,107 @@ Test(plan, a_start_without_its_object_fails_and_leaves_nothing)
 	cr_expect_eq(queues(), idle);
 	start(A);
 	end(A, HR_RUN_DONE);
+	down();
+}
+
+/* 16 tiles have room for half as many more, and 16. */
+Test(plan, the_room_of_a_source_has_an_exact_end)
+{
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(plan->run[B].tiles, 40u);
+	store("old", 40u << 16);
+	cr_expect_eq(hr_plan_check(plan, B), 0);
+	store("old", (40u << 16) + 4096);
+	cr_expect_eq(hr_plan_check(plan, B), -EAGAIN);
+	down();
+}
+
+static void change_source_tile(struct hr_run *run)
+{
+	run->source[0].tile_bytes += 4096;
+}
+
+static void change_verifiable(struct hr_run *run)
+{
+	run->source[0].verifiable = !run->source[0].verifiable;
+}
+
+static void change_sink_tile(struct hr_run *run)
+{
+	run->sink_tile_bytes += 4096;
+}
+
+Test(plan, a_start_of_another_shape_needs_a_new_plan)
+{
+	static void (*const change[])(
+		struct hr_run * run) = { change_source_tile, change_verifiable, change_sink_tile };
+
+	up(HEAD("") PIPELINES);
+	for (size_t k = 0; k < sizeof change / sizeof *change; k++) {
+		cr_assert_eq(hr_plan_make(plan, 0), 0);
+		cr_expect_eq(hr_plan_check(plan, A), 0);
+		change[k](&plan->run[A]);
+		cr_expect_eq(k ? hr_plan_start(plan, A) : hr_plan_check(plan, A), -EAGAIN, "%zu",
+			     k);
+		cr_expect_eq(plan->planned, 1u << B, "%zu", k);
+	}
+	down();
+}
+
+/* Look for the objects of one pipeline: what belongs to others, and to the backend, stays. */
+Test(plan, a_check_changes_nothing_else)
+{
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	app->run[A].selected = app->run[C].selected = true;
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
+		app->run[B].gpu[p].entry_threads = 70 + p;
+	app->run[B].durable_tiles = 9;
+	cr_expect_eq(hr_plan_check(plan, B), 0);
+	cr_expect(app->keep_going);
+	cr_expect(app->run[A].selected && app->run[C].selected);
+	cr_expect_not(app->run[B].selected);
+	cr_expect_eq(app->run[B].durable_tiles, 0u, "of the last run");
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
+		cr_expect_eq(app->run[B].gpu[p].entry_threads, 70 + p);
+	start(B);
+	cr_expect(app->keep_going);
+	cr_expect_not(app->refused);
+	cr_expect(app->run[A].selected && app->run[B].selected && app->run[C].selected);
+	end(B, HR_RUN_DONE);
+	down();
+}
+
+Test(plan, after_a_signal_a_start_is_interrupted)
+{
+	uint32_t idle;
+
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	idle = queues();
+	hr_signals_hold();
+	hr_signals_stop();
+	cr_expect_eq(hr_plan_start(plan, A), -EINTR);
+	cr_expect_eq(app->run[A].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(app->run[A].error, -EINTR);
+	cr_expect(app->run[A].selected);
+	cr_expect_eq(app->error.kind, HR_ERROR_NONE);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "");
+	cr_expect_eq(queues(), idle);
+	cr_expect_null(hr_store_find(&app->ssd[0].store, "x"));
+	down();
+}
+
+Test(plan, memory_for_no_pipeline_is_a_plan_of_none)
+{
+	up(HEAD("memory = { host = \"64K\"; };") PIPELINES);
+	cr_expect_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(plan->planned, 0u);
+	cr_expect_eq(app->up, HR_STAGE_STORES);
+	cr_expect_eq(app->error.kind, HR_ERROR_NONE, "%s", app->error.text);
+	cr_expect_neq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(plan->planned, 0u);
 	down();
 }
 

@@ -111,6 +111,36 @@ Test(soft_options, null_has_a_size_and_no_cache)
 	cr_expect_not(o.null, "a file of that name");
 }
 
+/* One more is refused: see the mistakes. */
+Test(soft_options, each_limit_is_accepted)
+{
+	struct hr_soft_options o;
+
+	cr_assert_eq(hr_soft_parse("x,lba=4096,mdts=15,dstrd=8,cache=4G,threads=64,namespaces=16,"
+				   "reservations=2,kelvin=65535,spare=0,used=255,cpus=960-1023",
+				   &o, test_error()),
+		     0, "%s", test_error_text());
+	cr_expect_eq(o.block_bytes, 4096u);
+	cr_expect_eq(o.mdts, 15u);
+	cr_expect_eq(o.dstrd, 8u);
+	cr_expect_eq(o.cache_bytes, 4ull << 30);
+	cr_expect_eq(o.threads, 64u);
+	cr_expect_eq(o.namespaces, 16u);
+	cr_expect_eq(o.reservations, 2u);
+	cr_expect_eq(o.kelvin, 65535u);
+	cr_expect_eq(o.spare_gone, 100u);
+	cr_expect_eq(o.used, 255u);
+	cr_expect_eq(o.first_cpu, 960u);
+	cr_expect_eq(o.cpus, 64u);
+	cr_assert_eq(hr_soft_parse("x,mdts=0,dstrd=0,cache=0,threads=1,namespaces=1,reservations=0,"
+				   "kelvin=1,spare=100,used=0",
+				   &o, test_error()),
+		     0, "%s", test_error_text());
+	cr_expect_eq(o.threads, 1u);
+	cr_expect_eq(o.kelvin, 1u);
+	cr_expect_eq(o.spare_gone, 0u);
+}
+
 Test(soft_options, mistakes_are_refused_with_their_text)
 {
 	static const struct {
@@ -154,6 +184,11 @@ Test(soft_options, mistakes_are_refused_with_their_text)
 		{ "x,namespaces=0", "namespaces=0" },
 		{ "x,namespaces=17", "namespaces=17" },
 		{ "x,reservations=3", "reservations=3" },
+		{ "x,cache=4294971392", "cache=4294971392" },
+		{ "x,kelvin=0", "kelvin=0" },
+		{ "x,kelvin=65536", "kelvin=65536" },
+		{ "x,spare=101", "spare=101" },
+		{ "x,used=256", "used=256" },
 		{ "x,zoned=1,namespaces=2", "zoned=1" },
 		{ "x,zoned=1,reservations=1", "zoned=1" },
 		{ "memory,size=1M,shared=1", "shared=1" },

@@ -1,0 +1,192 @@
+/*
+ * Which pipelines run at the same time, and the blocks of a gpu for them: each number exactly. No
+ * device is up, so a gpu of any size costs nothing.
+ */
+#include "boot/engine/schedule.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/engine/names.h"
+#include "boot/engine/stages.h"
+#include "tests/fakes/log.h"
+#include "tests/harness/error.h"
+
+#define PIPE(name, op, in, sink)                                                            \
+	"{ name = \"" name "\"; operator = \"" op "\"; tile = \"64K\"; verify = \"off\";\n" \
+	"  source = { object = \"" in "\"; }; " sink " }"
+#define CRC(name, in) PIPE(name, "crc32c", in, "")
+#define COPY(name, in, out) PIPE(name, "copy", in, "sink = { object = \"" out "\"; };")
+#define OVER(name, in, out) \
+	PIPE(name, "copy", in, "sink = { object = \"" out "\"; replace = true; };")
+#define HEAD                                                                                  \
+	"appliance = { parallel = 16; };\n"                                                   \
+	"ssds = ( { name = \"s\"; device = \"soft:memory,size=64M\"; objects = (\n"           \
+	"  { name = \"in\"; bytes = \"1M\"; }, { name = \"old\"; bytes = \"1M\"; } ); } );\n" \
+	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+
+/* c reads the sink of a; d replaces the source of b; e is independent. */
+/* clang-format off */
+static const char five[] =
+	HEAD "pipelines = (\n" COPY("a", "in", "x") ",\n" CRC("b", "old") ",\n"
+	CRC("c", "x") ",\n" OVER("d", "in", "old") ",\n" CRC("e", "in") ");\n";
+static const char chain[] =
+	HEAD "pipelines = (\n" COPY("a", "in", "1") ",\n" COPY("b", "1", "2") ",\n"
+	CRC("c", "2") ");\n";
+/* clang-format on */
+
+enum { A, B, C, D, E, RUNS };
+#define BIT(i) (1u << (i))
+
+static struct hr_appliance *app;
+
+static void make(const char *text)
+{
+	free(app);
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	cr_assert_eq(
+		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
+		"%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+}
+
+static void clean(void)
+{
+	free(app);
+	app = NULL;
+}
+
+TestSuite(schedule, .fini = clean, .timeout = 60);
+
+Test(schedule, a_pipeline_waits_for_those_before_it_that_share_an_object)
+{
+	static const hr_pipelines want[RUNS] = { 0, 0, BIT(A), BIT(B), 0 };
+
+	make(five);
+	for (uint32_t i = 0; i < RUNS; i++)
+		cr_expect_eq(hr_schedule_before(app, i), want[i], "%u", i);
+	make(chain);
+	cr_expect_eq(hr_schedule_before(app, A), 0u);
+	cr_expect_eq(hr_schedule_before(app, B), BIT(A));
+	cr_expect_eq(hr_schedule_before(app, C), BIT(A) | BIT(B));
+	app->run[B].selected = false;
+	cr_expect_eq(hr_schedule_before(app, C), 0u, "what is between them does not run");
+	app->run[A].selected = false;
+	cr_expect_eq(hr_schedule_before(app, B), 0u);
+}
+
+Test(schedule, reading_has_a_direction)
+{
+	const struct hr_config_pipeline *p;
+
+	make(five);
+	p = app->config.pipeline;
+	cr_expect(hr_schedule_reads(&p[C], &p[A]));
+	cr_expect_not(hr_schedule_reads(&p[A], &p[C]));
+	cr_expect(hr_schedule_reads(&p[B], &p[D]));
+	cr_expect_not(hr_schedule_reads(&p[D], &p[B]));
+	cr_expect_not(hr_schedule_reads(&p[E], &p[A]), "both read the same object");
+	for (uint32_t i = 0; i < RUNS; i++)
+		for (uint32_t j = 0; j < RUNS; j++)
+			cr_expect_eq(i != j && hr_schedule_depend(&p[i], &p[j]),
+				     (i + j == A + C && i != j && i % 2 == 0) ||
+					     (i + j == B + D && i % 2 == 1 && i != j),
+				     "%u and %u", i, j);
+}
+
+/* One of a and c, one of b and d, and e. */
+Test(schedule, the_largest_set_is_found)
+{
+	static const uint32_t blocks[RUNS] = { 3, 2, 2, 4, 5 };
+	static const struct {
+		uint32_t parallel;
+		uint64_t most;
+		hr_pipelines them;
+		uint32_t beside;
+	} row[] = {
+		{ 16, 12, BIT(A) | BIT(D) | BIT(E), 3 },
+		{ 3, 12, BIT(A) | BIT(D) | BIT(E), 3 },
+		{ 2, 9, BIT(D) | BIT(E), 2 },
+		{ 1, 5, BIT(E), 1 },
+	};
+	hr_pipelines them;
+
+	make(five);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		app->config.parallel = row[i].parallel;
+		cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), row[i].most, "%zu", i);
+		cr_expect_eq(them, row[i].them, "%zu: %x", i, them);
+		cr_expect_eq(hr_schedule_beside(app, 0), row[i].beside, "%zu", i);
+	}
+	app->run[E].selected = false; /* of those that run */
+	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 4u);
+	cr_expect_eq(them, BIT(D));
+	for (uint32_t i = 0; i < RUNS; i++)
+		app->run[i].selected = false;
+	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 0u);
+	cr_expect_eq(them, 0u);
+	cr_expect_eq(hr_schedule_beside(app, 0), 0u);
+}
+
+Test(schedule, the_budget_is_the_smaller_of_two_limits)
+{
+	static const struct {
+		uint32_t parallel, lanes, limit, want;
+	} row[] = {
+		{ 1, 1, 0, UINT32_MAX }, { 3, 1, 0, UINT32_MAX },  /* blocks are threads */
+		{ 3, 1, 7, 7 },		 { 1, 32, 0, UINT32_MAX }, /* one launch at a time */
+		{ 1, 32, 12, 12 },	 { 2, 32, 0, 10 },	   { 3, 32, 9, 9 },
+		{ 3, 32, 10, 10 },	 { 3, 32, 11, 10 },	   { 3, 2, 0, 10 },
+	};
+
+	make(five);
+	app->backend[0].side_by_side = 10;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		app->config.parallel = row[i].parallel;
+		app->backend[0].lanes = row[i].lanes;
+		app->config.gpu[0].blocks = row[i].limit;
+		cr_expect_eq(hr_schedule_budget(app, 0), row[i].want, "row %zu: %u", i,
+			     hr_schedule_budget(app, 0));
+	}
+}
+
+/* a and d have one block of each role, which is the most; the others have none. */
+Test(schedule, the_check_names_the_limit_that_is_exceeded)
+{
+	static const struct {
+		uint32_t limit, side_by_side;
+		const char *says; /* NULL: it fits */
+	} row[] = {
+		{ 0, 2 * HR_RUN_ROLES, NULL },
+		{ 0, 2 * HR_RUN_ROLES - 1,
+		  "but box holds %u of several pipelines: 'a' (%u), 'd' (%u); " },
+		{ 2 * HR_RUN_ROLES, 100, NULL },
+		{ 2 * HR_RUN_ROLES - 1, 100, "but gpus[0].blocks allows %u: 'a' (%u), 'd' (%u); " },
+		{ 100, 2 * HR_RUN_ROLES - 1, "but box holds %u of several pipelines: 'a' " },
+	};
+
+	make(five);
+	app->backend[0].lanes = 32;
+	strcpy(app->backend[0].name, "box");
+	for (int role = 0; role < HR_RUN_ROLES; role++)
+		app->run[A].blocks[role] = app->run[D].blocks[role] = 1;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char says[160] = "";
+
+		hr_error_clear(&app->error);
+		app->config.gpu[0].blocks = row[i].limit;
+		app->backend[0].side_by_side = row[i].side_by_side;
+		app->gpu_up[0] = false;
+		cr_expect_eq(hr_schedule_check(app), 0, "row %zu: the gpu is left out", i);
+		app->gpu_up[0] = true;
+		cr_expect_eq(hr_schedule_check(app), row[i].says ? -EINVAL : 0, "row %zu", i);
+		if (row[i].says)
+			snprintf(says, sizeof says, row[i].says, 2 * HR_RUN_ROLES - 1, HR_RUN_ROLES,
+				 HR_RUN_ROLES);
+		cr_expect(strstr(app->error.text, says), "row %zu: %s", i, app->error.text);
+	}
+}
