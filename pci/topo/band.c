@@ -13,7 +13,7 @@
 
 /*
  * Numbers of edges: the link of each function upwards and downwards, the connection of each root
- * port with the root complex in each direction, and the connection between hosts.
+ * port with the root complex in each direction, and the connection between root complexes.
  */
 static uint32_t edge_up(int32_t fn)
 {
@@ -68,9 +68,9 @@ static const struct {
 	       { 0x8086, 0x2030, 10, 10 }, { 0x8086, 0x6f00, 6, 6 },   { 0x8086, 0x2f00, 6, 6 },
 	       { 0x8086, 0x3c00, 6, 6 } };
 
-static int prior_row(const struct hr_topology *e, int32_t host)
+static int prior_row(const struct hr_topology *e, int32_t root)
 {
-	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+	const struct hr_fn *f = &e->m->fn[e->m->root_bus[root].first];
 
 	for (unsigned i = 0; i < sizeof priors / sizeof *priors; i++)
 		if (hr_get(f, HR_F_VENDOR, 0) == priors[i].vendor &&
@@ -79,18 +79,18 @@ static int prior_row(const struct hr_topology *e, int32_t host)
 	return -1;
 }
 
-double hr_band_prior(const struct hr_topology *e, int32_t host)
+double hr_band_prior(const struct hr_topology *e, int32_t root)
 {
-	int row = prior_row(e, host);
+	int row = prior_row(e, root);
 
 	if (row >= 0)
 		return priors[row].flow;
 	return e->zen ? 16 : 10;
 }
 
-static double between_prior(const struct hr_topology *e, int32_t host)
+static double between_prior(const struct hr_topology *e, int32_t root)
 {
-	int row = prior_row(e, host);
+	int row = prior_row(e, root);
 
 	if (row >= 0)
 		return priors[row].between;
@@ -156,7 +156,7 @@ static void through_root(const struct hr_topology *e, const struct hr_pair *p,
 	}
 	cross(r, edge_port(e, root_of(e, to_gpu ? p->ssd : p->gpu), false));
 	cross(r, edge_port(e, root_of(e, to_gpu ? p->gpu : p->ssd), true));
-	if (fn[p->gpu].host != fn[p->ssd].host)
+	if (fn[p->gpu].root_bus != fn[p->ssd].root_bus)
 		cross(r, edge_between(e));
 	r->through = true;
 }
@@ -164,9 +164,9 @@ static void through_root(const struct hr_topology *e, const struct hr_pair *p,
 /* Intel root complexes split peer traffic into cache lines, for any payload size. */
 static bool splits(const struct hr_topology *e, int32_t fn)
 {
-	const struct hr_host *host = &e->m->host[e->m->fn[fn].host];
+	const struct hr_root_bus *root = &e->m->root_bus[e->m->fn[fn].root_bus];
 
-	return hr_get(&e->m->fn[host->first], HR_F_VENDOR, 0) == 0x8086;
+	return hr_get(&e->m->fn[root->first], HR_F_VENDOR, 0) == 0x8086;
 }
 
 /* The smallest TLP payload on the route. */
@@ -223,8 +223,8 @@ static double capacity(const struct hr_topology *e, uint32_t edge)
 	if (edge < links)
 		return link_capacity(e, (int32_t)(edge / 2));
 	if (edge < 2 * links)
-		return hr_band_prior(e, e->m->fn[(edge - links) / 2].host);
-	for (uint32_t i = 0; i < e->m->hosts; i++) {
+		return hr_band_prior(e, e->m->fn[(edge - links) / 2].root_bus);
+	for (uint32_t i = 0; i < e->m->root_buses; i++) {
 		one = between_prior(e, (int32_t)i);
 		if (one > 0 && (least <= 0 || one < least))
 			least = one;
@@ -416,7 +416,7 @@ static unsigned rank_of(const struct hr_topology *e, int32_t gpu, int32_t ssd)
 	unsigned far;
 
 	hr_pair_evaluate(e, gpu, ssd, &p);
-	far = p.common == HR_NO_FN ? 128u + 64u * !p.same_host : 0;
+	far = p.common == HR_NO_FN ? 128u + 64u * !p.same_root : 0;
 	if (p.modifiers & HR_MOD_NUMA)
 		far += 256;
 	/*

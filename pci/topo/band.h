@@ -2,10 +2,10 @@
  * pci/topo/band.h - expected data rates: a model of directed edges and max-min fair shares.
  *
  * Every link is two edges, one per direction. So is the connection of a root port with the root
- * complex. The connection between hosts is one edge. A flow is a list of edges: a DIRECT flow
- * crosses the SSD's links up and the GPU's links down; redirected traffic also crosses the shared
- * uplink up and down. Rates count payload: the link rate after the line code, times the share of
- * payload in a TLP, times 0.965 for data link packets.
+ * complex. The connection between root complexes is one edge. A flow is a list of edges: a DIRECT
+ * flow crosses the SSD's links up and the GPU's links down; redirected traffic also crosses the
+ * shared uplink up and down. Rates count payload: the link rate after the line code, times the
+ * share of payload in a TLP, times 0.965 for data link packets.
  *
  * Link capacities come from registers. The rate of one x16 flow through a root complex is a prior
  * (hr_band_prior); it holds for a root port. The total capacity of a root complex is not known, so
@@ -34,8 +34,8 @@ struct hr_rate {
 double hr_link_gbs(uint32_t speed_code, uint32_t width);
 /* Share of payload in a TLP of that size: posted write or completion, Gen3 framing. */
 double hr_tlp_efficiency(uint32_t payload, enum hr_direction direction);
-/* GB/s of one x16 flow through the root complex of a host: a prior, not a measurement. */
-double hr_band_prior(const struct hr_topology *e, int32_t host);
+/* GB/s of one x16 flow through the root complex of a root bus: a prior, not a measurement. */
+double hr_band_prior(const struct hr_topology *e, int32_t root);
 
 /*
  * Compute the rates of rate[n] when all flows run together. Memory comes from the model.

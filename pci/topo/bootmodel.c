@@ -185,8 +185,8 @@ static enum maker maker_of(const struct hr_model *m)
 
 	if (m->sys.amd.source && m->sys.amd.value)
 		return AMD;
-	for (uint32_t i = 0; i < m->hosts; i++) {
-		uint32_t vendor = hr_get(&m->fn[m->host[i].first], HR_F_VENDOR, 0);
+	for (uint32_t i = 0; i < m->root_buses; i++) {
+		uint32_t vendor = hr_get(&m->fn[m->root_bus[i].first], HR_F_VENDOR, 0);
 
 		if (vendor == 0x1022 || vendor == 0x1d94) /* Hygon CPUs have AMD's IOMMU */
 			return AMD;

@@ -12,9 +12,9 @@
 #include "pci/topo/kernel.h"
 
 /* pci_host_bridge_dev(): the first function of the root bus, if it is 00.0 or a root port. */
-static const struct hr_fn *host_bridge_dev(const struct hr_topology *e, int32_t host)
+static const struct hr_fn *host_bridge_dev(const struct hr_topology *e, int32_t root)
 {
-	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+	const struct hr_fn *f = &e->m->fn[e->m->root_bus[root].first];
 
 	if (f->dev == 0 && f->fn == 0)
 		return f;
@@ -26,9 +26,9 @@ static const struct hr_fn *host_bridge_dev(const struct hr_topology *e, int32_t 
  * only when its name is in the table. An lspci capture whose bus 0 does not begin at 00.0 may lack
  * functions that the kernel checks.
  */
-static bool host_is_unread(const struct hr_topology *e, int32_t host)
+static bool root_is_unread(const struct hr_topology *e, int32_t root)
 {
-	const struct hr_fn *f = &e->m->fn[e->m->host[host].first];
+	const struct hr_fn *f = &e->m->fn[e->m->root_bus[root].first];
 
 	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
 		return !hr_name_unlisted(hr_get(f, HR_F_VENDOR, 0), f->name);
@@ -43,24 +43,24 @@ static uint32_t kernel_version(const struct hr_topology *e)
 
 int hr_hosts_list(struct hr_topology *e, struct hr_model *m)
 {
-	e->listed = hr_model_alloc(m, m->hosts + 1);
-	e->host_unread = hr_model_alloc(m, m->hosts + 1);
-	if (!e->listed || !e->host_unread)
+	e->listed = hr_model_alloc(m, m->root_buses + 1);
+	e->root_unread = hr_model_alloc(m, m->root_buses + 1);
+	if (!e->listed || !e->root_unread)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < m->hosts; i++) {
+	for (uint32_t i = 0; i < m->root_buses; i++) {
 		const struct hr_fn *root = host_bridge_dev(e, (int32_t)i);
 		const struct hr_listed *row =
 			root ? hr_listed_find(hr_get(root, HR_F_VENDOR, 0),
 					      hr_get(root, HR_F_DEVICE, 0), kernel_version(e))
 			     : NULL;
 
-		e->listed[i] = (uint8_t)(!row ? 0 : row->same_host ? 1 : 2);
-		e->host_unread[i] = !row && host_is_unread(e, (int32_t)i);
+		e->listed[i] = (uint8_t)(!row ? 0 : row->same_root ? 1 : 2);
+		e->root_unread[i] = !row && root_is_unread(e, (int32_t)i);
 	}
 	return 0;
 }
 
-bool hr_host_listed(const struct hr_topology *e, int32_t a, int32_t b)
+bool hr_root_listed(const struct hr_topology *e, int32_t a, int32_t b)
 {
 	if (kernel_version(e) < HR_KERNEL_FIRST_RC)
 		return false;
@@ -71,12 +71,12 @@ bool hr_host_listed(const struct hr_topology *e, int32_t a, int32_t b)
 	return e->listed[a] == 2 && e->listed[b] == 2;
 }
 
-bool hr_host_unread(const struct hr_topology *e, int32_t a, int32_t b)
+bool hr_root_unread(const struct hr_topology *e, int32_t a, int32_t b)
 {
-	if (kernel_version(e) < HR_KERNEL_FIRST_RC || hr_host_listed(e, a, b))
+	if (kernel_version(e) < HR_KERNEL_FIRST_RC || hr_root_listed(e, a, b))
 		return false;
-	return (e->host_unread[a] || e->host_unread[b]) &&
-	       (e->host_unread[a] || e->listed[a] == 2) && (e->host_unread[b] || e->listed[b] == 2);
+	return (e->root_unread[a] || e->root_unread[b]) &&
+	       (e->root_unread[a] || e->listed[a] == 2) && (e->root_unread[b] || e->listed[b] == 2);
 }
 
 /* One byte per function keeps the walks of many pairs within one array. */
@@ -139,13 +139,13 @@ void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p)
 	p->distance = 0;
 	walk(e, p);
 	p->cut = p->common == HR_NO_FN && (gpu->orphan || ssd->orphan);
-	p->same_host = gpu->host == ssd->host;
-	p->listed = hr_host_listed(e, gpu->host, ssd->host);
-	p->host_unread = hr_host_unread(e, gpu->host, ssd->host);
+	p->same_root = gpu->root_bus == ssd->root_bus;
+	p->listed = hr_root_listed(e, gpu->root_bus, ssd->root_bus);
+	p->root_unread = hr_root_unread(e, gpu->root_bus, ssd->root_bus);
 	through_host = p->common == HR_NO_FN || p->kernel_redirect;
 	if (through_host && kernel_version(e) < HR_KERNEL_FIRST_RC)
 		p->kernel = HR_KERNEL_NOT_SUPPORTED;
-	else if (through_host && p->host_unread)
+	else if (through_host && p->root_unread)
 		p->kernel = HR_KERNEL_UNKNOWN;
 	else if (through_host)
 		p->kernel = p->listed ? HR_KERNEL_THRU_HOST : HR_KERNEL_NOT_SUPPORTED;

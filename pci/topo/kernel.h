@@ -12,15 +12,15 @@ void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p);
 /* enum hr_walk_flag of a function from its other derived facts; part of hr_topology_init(). */
 uint8_t hr_walk_flags(const struct hr_topology *e, int32_t fn);
 
-/* Look up the first functions of the hosts; part of hr_topology_init(). 0 or -ENOMEM. */
+/* Look up the first functions of the root buses; part of hr_topology_init(). 0 or -ENOMEM. */
 int hr_hosts_list(struct hr_topology *e, struct hr_model *m);
 
 /* True when the kernel allows peers through these root complexes: host_bridge_whitelist(). */
-bool hr_host_listed(const struct hr_topology *e, int32_t host_a, int32_t host_b);
+bool hr_root_listed(const struct hr_topology *e, int32_t root_a, int32_t root_b);
 
 /*
  * True when they are not listed as far as is known, but the capture does not identify one of them.
  */
-bool hr_host_unread(const struct hr_topology *e, int32_t host_a, int32_t host_b);
+bool hr_root_unread(const struct hr_topology *e, int32_t root_a, int32_t root_b);
 
 #endif

@@ -13,7 +13,7 @@
 #include "pci/topo/virtual.h"
 
 #define HASH_BUCKETS 131072u /* a power of two, twice HR_FUNCTIONS_MAX */
-#define HOSTS_MAX 4096u
+#define ROOT_BUSES_MAX 4096u
 /* Address space for functions, configuration space and words, and the same again for sorting. */
 #define RESERVED ((size_t)768 << 20)
 
@@ -102,7 +102,7 @@ void hr_model_reset(struct hr_model *m)
 	m->reserved = reserved;
 	m->bucket = hr_model_alloc(m, HASH_BUCKETS * sizeof *m->bucket);
 	m->fn = hr_model_alloc(m, HR_FUNCTIONS_MAX * sizeof *m->fn);
-	m->host = hr_model_alloc(m, HOSTS_MAX * sizeof *m->host);
+	m->root_bus = hr_model_alloc(m, ROOT_BUSES_MAX * sizeof *m->root_bus);
 }
 
 void *hr_model_alloc(struct hr_model *m, size_t bytes)
@@ -298,15 +298,16 @@ static void note_bridge(struct hr_model *m, struct below *b, int32_t index)
 }
 
 /* Functions are sorted, so the functions of a root bus follow each other. */
-static int32_t host_of(struct hr_model *m, int32_t index)
+static int32_t root_of(struct hr_model *m, int32_t index)
 {
 	const struct hr_fn *f = &m->fn[index];
-	bool met = m->hosts && m->host[m->hosts - 1].domain == f->domain &&
-		   m->host[m->hosts - 1].bus == f->bus;
+	bool met = m->root_buses && m->root_bus[m->root_buses - 1].domain == f->domain &&
+		   m->root_bus[m->root_buses - 1].bus == f->bus;
 
-	if (!met && m->hosts < HOSTS_MAX)
-		m->host[m->hosts++] = (struct hr_host){ f->domain, f->bus, index, ~0u };
-	return (int32_t)m->hosts - 1;
+	if (!met && m->root_buses < ROOT_BUSES_MAX)
+		m->root_bus[m->root_buses++] =
+			(struct hr_root_bus){ f->domain, f->bus, index, ~0u };
+	return (int32_t)m->root_buses - 1;
 }
 
 static int32_t parent_of(struct hr_model *m, const struct below *b, const struct hr_fn *f)
@@ -365,9 +366,9 @@ static void find_hosts(struct hr_model *m)
 		find_root(m, (int32_t)i);
 	for (uint32_t i = 0; i < m->count; i++)
 		if (m->fn[i].parent == HR_NO_FN)
-			m->fn[i].host = host_of(m, (int32_t)i);
+			m->fn[i].root_bus = root_of(m, (int32_t)i);
 	for (uint32_t i = 0; i < m->count; i++)
-		m->fn[i].host = m->fn[find_root(m, (int32_t)i)].host;
+		m->fn[i].root_bus = m->fn[find_root(m, (int32_t)i)].root_bus;
 }
 
 static void link_children(struct hr_model *m)
@@ -417,13 +418,13 @@ static void check_ranges(struct hr_model *m)
 
 static void mark_orphans(struct hr_model *m)
 {
-	bool *rooted = hr_model_alloc(m, m->hosts + 1);
+	bool *rooted = hr_model_alloc(m, m->root_buses + 1);
 
 	for (uint32_t i = 0; rooted && i < m->count; i++)
 		if (m->fn[i].parent == HR_NO_FN && proves_root(&m->fn[i]))
-			rooted[m->fn[i].host] = true;
+			rooted[m->fn[i].root_bus] = true;
 	for (uint32_t i = 0; rooted && i < m->count; i++)
-		m->fn[i].orphan = !rooted[m->fn[i].host];
+		m->fn[i].orphan = !rooted[m->fn[i].root_bus];
 }
 
 static void infer_numa(struct hr_model *m)
@@ -432,8 +433,8 @@ static void infer_numa(struct hr_model *m)
 		const struct hr_fn *f = &m->fn[i];
 		uint32_t node = hr_get(f, HR_F_NUMA, ~0u);
 
-		if (node != ~0u && m->host[f->host].numa == ~0u)
-			m->host[f->host].numa = node;
+		if (node != ~0u && m->root_bus[f->root_bus].numa == ~0u)
+			m->root_bus[f->root_bus].numa = node;
 	}
 }
 
@@ -454,7 +455,7 @@ int hr_model_link(struct hr_model *m)
 {
 	uint32_t from = 0;
 
-	m->hosts = 0;
+	m->root_buses = 0;
 	hr_text_clean(m->sys.kernel, strlen(m->sys.kernel));
 	hr_text_clean(m->sys.cmdline, strlen(m->sys.cmdline));
 	hr_text_clean(m->sys.lockdown, strlen(m->sys.lockdown));

@@ -168,18 +168,18 @@ struct hr_fn {
 	unsigned links;
 
 	/* Set by hr_model_link(). */
-	int32_t parent;	 /* bridge above, HR_NO_FN on a root bus */
-	int32_t host;	 /* index of the root bus */
-	int32_t physfn;	 /* of a VF: its physical function; HR_NO_FN: not in the model */
-	uint32_t depth;	 /* number of bridges above */
-	int32_t child;	 /* first function below, in bus order */
-	int32_t sibling; /* next one with the same parent */
-	bool disputed;	 /* bridges contradict each other about the path to it */
-	bool orphan;	 /* the bridge above its bus is missing from the capture */
+	int32_t parent;	  /* bridge above, HR_NO_FN on a root bus */
+	int32_t root_bus; /* index of the root bus */
+	int32_t physfn;	  /* of a VF: its physical function; HR_NO_FN: not in the model */
+	uint32_t depth;	  /* number of bridges above */
+	int32_t child;	  /* first function below, in bus order */
+	int32_t sibling;  /* next one with the same parent */
+	bool disputed;	  /* bridges contradict each other about the path to it */
+	bool orphan;	  /* the bridge above its bus is missing from the capture */
 };
 
 /* A root bus, which sysfs calls pciDDDD:BB. */
-struct hr_host {
+struct hr_root_bus {
 	uint32_t domain;
 	uint8_t bus;
 	int32_t first; /* first function on it, in devfn order */
@@ -225,8 +225,8 @@ struct hr_system {
 struct hr_model {
 	struct hr_fn *fn; /* sorted by address after hr_model_link() */
 	uint32_t count;
-	struct hr_host *host;
-	uint32_t hosts;
+	struct hr_root_bus *root_bus;
+	uint32_t root_buses;
 	struct hr_gpu_link *gpu_link;
 	uint32_t gpu_links;
 	/* A change was assumed, so HR_F_GROUP is outdated: the kernel would form other groups. */

@@ -9,7 +9,7 @@
 static const struct {
 	uint16_t vendor, device;
 	const char *name;
-} hosts[] = {
+} bridges[] = {
 	{ 0x8086, 0x2020, "Sky Lake-E DMI3 Registers" },
 	{ 0x8086, 0x2030, "Sky Lake-E PCI Express Root Port" },
 	{ 0x8086, 0x2f00, "Xeon E7 v3/Xeon E5 v3/Core i7 DMI2" },
@@ -57,8 +57,8 @@ static const struct {
 
 static int find(uint32_t vendor, const char *title)
 {
-	for (unsigned i = 0; i < sizeof hosts / sizeof *hosts; i++)
-		if (hosts[i].vendor == vendor && strstr(title, hosts[i].name))
+	for (unsigned i = 0; i < sizeof bridges / sizeof *bridges; i++)
+		if (bridges[i].vendor == vendor && strstr(title, bridges[i].name))
 			return (int)i;
 	return -1;
 }
@@ -67,14 +67,14 @@ uint32_t hr_name_host(uint32_t vendor, const char *title)
 {
 	int row = find(vendor, title);
 
-	return row < 0 ? 0 : hosts[row].device;
+	return row < 0 ? 0 : bridges[row].device;
 }
 
 bool hr_name_unlisted(uint32_t vendor, const char *title)
 {
 	int row = find(vendor, title);
 
-	return row >= 0 && hosts[row].device == 0;
+	return row >= 0 && bridges[row].device == 0;
 }
 
 bool hr_name_integrated(const char *title)

@@ -58,7 +58,7 @@ const struct hr_rule hr_rules[] = {
 		 "not in the capture",
 	  .fix = "capture the whole machine: sudo lspci -vvvxxxx", .source = PCIE " 9.3.3" },
 
-	{ .id = "U8", PAIR(rc_unread), NEEDS(HOST_UNREAD), .verdict = HR_UNKNOWN, .reason = "rc",
+	{ .id = "U8", PAIR(rc_unread), NEEDS(ROOT_UNREAD), .verdict = HR_UNKNOWN, .reason = "rc",
 	  .why = "the data passes a root complex that the capture does not identify",
 	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx", .source = KERNEL },
 

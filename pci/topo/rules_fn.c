@@ -428,8 +428,8 @@ bool hr_sys_grace(const struct hr_topology *e, const struct hr_fn *f)
 {
 	if (e->m->sys.amd.source) /* the vendor is one of x86 */
 		return false;
-	for (uint32_t i = 0; i < e->m->hosts; i++)
-		if (is_nvidia_host(&e->m->fn[e->m->host[i].first]))
+	for (uint32_t i = 0; i < e->m->root_buses; i++)
+		if (is_nvidia_host(&e->m->fn[e->m->root_bus[i].first]))
 			return true;
 	return false;
 }

@@ -28,7 +28,7 @@ uint8_t hr_pair_direct(const struct hr_topology *e, const struct hr_pair *p)
 
 static uint8_t through(const struct hr_pair *p, bool together, bool listed)
 {
-	if (apart(p) == together || p->listed != listed || p->host_unread)
+	if (apart(p) == together || p->listed != listed || p->root_unread)
 		return 0;
 	return p->redirected | p->climbs;
 }
@@ -69,7 +69,7 @@ uint8_t hr_pair_iova_unlisted(const struct hr_topology *e, const struct hr_pair 
 
 uint8_t hr_pair_rc_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
-	return p->host_unread ? p->redirected | p->climbs : 0;
+	return p->root_unread ? p->redirected | p->climbs : 0;
 }
 
 uint8_t hr_pair_cut(const struct hr_topology *e, const struct hr_pair *p)
@@ -505,7 +505,7 @@ uint8_t hr_pair_numa(const struct hr_topology *e, const struct hr_pair *p)
 
 uint8_t hr_pair_numa_unread(const struct hr_topology *e, const struct hr_pair *p)
 {
-	return !p->same_host && !p->cut && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u)
+	return !p->same_root && !p->cut && (hr_node(e, p->gpu) == ~0u || hr_node(e, p->ssd) == ~0u)
 		       ? ALL
 		       : 0;
 }
@@ -516,7 +516,7 @@ const char *hr_distance_word(const struct hr_topology *e, const struct hr_pair *
 		return p->distance <= 4 ? "PIX" : "PXB";
 	if (p->cut)
 		return "?";
-	if (p->same_host)
+	if (p->same_root)
 		return "PHB";
 	return hr_pair_numa(e, p) ? "SYS" : "NODE";
 }

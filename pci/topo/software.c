@@ -114,7 +114,7 @@ static bool key_is_set(const char *keys, const char *key)
 
 static bool is_x86(const struct hr_topology *e)
 {
-	uint32_t vendor = hr_get(&e->m->fn[e->m->host[0].first], HR_F_VENDOR, 0);
+	uint32_t vendor = hr_get(&e->m->fn[e->m->root_bus[0].first], HR_F_VENDOR, 0);
 
 	return e->zen || vendor == 0x8086 || vendor == 0x1022;
 }
@@ -126,7 +126,7 @@ static void need_keys(const struct hr_topology *e, struct hr_need *n)
 	bool wc = key_is_set(keys, "RmForceDisableIomapWC");
 	char text[128];
 
-	if (e->m->hosts == 0 || !is_x86(e) || !keys[0]) {
+	if (e->m->root_buses == 0 || !is_x86(e) || !keys[0]) {
 		need(n, "registry keys", HR_UNSURE,
 		     keys[0] ? "not needed here" : "not known (/proc/driver/nvidia/params)", NULL);
 		return;

@@ -16,7 +16,7 @@
 /* pci_p2pdma_whitelist of drivers/pci/p2pdma.c: the first function of a trusted root bus. */
 struct hr_listed {
 	uint16_t vendor, first, last;
-	bool same_host; /* REQ_SAME_HOST_BRIDGE */
+	bool same_root; /* REQ_SAME_HOST_BRIDGE */
 	uint32_t since; /* first kernel version that has the row */
 	const char *name;
 };

@@ -64,8 +64,8 @@ uint32_t hr_traits_of(const struct hr_topology *e)
 {
 	uint32_t traits = of_options(e), mps = 0;
 
-	for (uint32_t i = 0; i < e->m->hosts; i++)
-		traits |= when(e->host_unread[i], HR_TRAIT_HOST_UNREAD);
+	for (uint32_t i = 0; i < e->m->root_buses; i++)
+		traits |= when(e->root_unread[i], HR_TRAIT_ROOT_UNREAD);
 	for (uint32_t i = 0; i < e->m->count; i++) {
 		const uint32_t own = e->derived[i].mps;
 

@@ -101,8 +101,8 @@ static void find_zen(struct hr_topology *e)
 		e->zen = sys->amd.value && (!sys->family.source || sys->family.value >= 0x17);
 		return;
 	}
-	for (uint32_t i = 0; i < e->m->hosts; i++) {
-		const struct hr_fn *f = &e->m->fn[e->m->host[i].first];
+	for (uint32_t i = 0; i < e->m->root_buses; i++) {
+		const struct hr_fn *f = &e->m->fn[e->m->root_bus[i].first];
 
 		if (hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0),
 				 HR_DEV_ZEN_HOST))
@@ -338,9 +338,9 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 		d->parent = m->fn[i].parent;
 		e->switch_links |= m->fn[i].links != 0;
 		d->depth = m->fn[i].depth;
-		d->host = m->fn[i].host;
+		d->root_bus = m->fn[i].root_bus;
 		d->orphan = m->fn[i].orphan;
-		d->node = hr_get(&m->fn[i], HR_F_NUMA, m->host[d->host].numa);
+		d->node = hr_get(&m->fn[i], HR_F_NUMA, m->root_bus[d->root_bus].numa);
 		d->pch = hr_device_is(hr_get(&m->fn[i], HR_F_VENDOR, 0),
 				      hr_get(&m->fn[i], HR_F_DEVICE, 0), HR_DEV_PCH_PORT);
 		d->mps = hr_get(&m->fn[i], HR_F_MPS, 0);
@@ -502,7 +502,7 @@ static void apply_above(const struct hr_topology *e, struct hr_pair *p)
  */
 static void apply_union(struct hr_pair *p)
 {
-	enum hr_verdict verdict = p->host_unread ? HR_UNKNOWN
+	enum hr_verdict verdict = p->root_unread ? HR_UNKNOWN
 				  : p->listed	 ? HR_REDIR_LISTED
 						 : HR_REDIR_UNLISTED;
 
@@ -511,7 +511,7 @@ static void apply_union(struct hr_pair *p)
 		return;
 	p->verdict = verdict;
 	for (unsigned i = 0; i < hr_rules_count; i++)
-		if (p->host_unread ? hr_rules[i].on_pair == hr_pair_rc_unread
+		if (p->root_unread ? hr_rules[i].on_pair == hr_pair_rc_unread
 				   : hr_rules[i].verdict == verdict)
 			p->rule = (uint8_t)i;
 }

@@ -112,7 +112,7 @@ enum hr_trait {
 	HR_TRAIT_TAGS = 1 << 20,	  /* 10-bit tags are or may be on */
 	HR_TRAIT_MODE_HOST = 1 << 21,	  /* the mode has queues in host memory */
 	HR_TRAIT_TIMEOUT = 1 << 22,	  /* a recorded completion timeout */
-	HR_TRAIT_HOST_UNREAD = 1 << 23,	  /* a root complex that the source does not identify */
+	HR_TRAIT_ROOT_UNREAD = 1 << 23,	  /* a root complex that the source does not identify */
 	HR_TRAIT_NODE = 1 << 24,	  /* a NUMA node */
 	HR_TRAIT_NODE_UNREAD = 1 << 25,	  /* a function without a NUMA node */
 	HR_TRAIT_CUFILE = 1 << 26,	  /* NVIDIA's software is known, nvidia-fs is not loaded */
@@ -186,7 +186,7 @@ struct hr_derived {
 	struct hr_hits hits; /* rules of function scope */
 	int32_t parent;	     /* copies of the model's values: a walk stays in this array */
 	uint32_t depth;
-	int32_t host;
+	int32_t root_bus;
 	uint32_t node; /* NUMA node of the function, or of its root bus; UINT32_MAX: not known */
 	bool orphan;
 	uint64_t bar_base, bar_last; /* the BAR that peers address; base > last: none */
@@ -221,9 +221,9 @@ struct hr_topology {
 	bool switch_links;	/* a switch reports its virtual switches as linked */
 	bool iommu_wanted;	/* the command line turns it on without passthrough */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
-	bool *host_unread;	/* per host: the capture does not identify it */
-	uint8_t *listed;	/* per host: 0 not listed, 1 within itself, 2 across hosts, too */
-	int32_t *gpu, *ssd;	/* indices of functions */
+	bool *root_unread;	/* per root bus: the capture does not identify it */
+	uint8_t *listed;    /* per root bus: 0 not listed, 1 within itself, 2 with others, too */
+	int32_t *gpu, *ssd; /* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
 	struct hr_step *step;	    /* one per function */
@@ -254,9 +254,9 @@ struct hr_pair {
 	bool acs_assumed;	      /* any_redirect depends on the firmware's assumed value */
 	bool unread_port;	      /* like unread_redirect, for bridges only */
 	bool cut;		      /* bridges above one of them are not in the capture */
-	bool same_host;
+	bool same_root;
 	bool listed;	  /* root complex allowed by the kernel's rules */
-	bool host_unread; /* the capture does not identify the root complex */
+	bool root_unread; /* the capture does not identify the root complex */
 	enum hr_kernel_verdict kernel;
 	struct hr_hits gpu_side, ssd_side; /* rules that match on the path */
 	struct hr_hits pair_hits;

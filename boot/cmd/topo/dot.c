@@ -54,7 +54,7 @@ static void put_edge(const struct hr_topo *t, int32_t index, bool on_path)
 	const char *style = on_path ? " color=forestgreen penwidth=2" : "";
 
 	if (f->parent == HR_NO_FN)
-		fprintf(t->out, "\th%d -> f%d [dir=none%s];\n", f->host, index, style);
+		fprintf(t->out, "\th%d -> f%d [dir=none%s];\n", f->root_bus, index, style);
 	else if (hr_get(f, HR_F_WIDTH, 0))
 		fprintf(t->out, "\tf%d -> f%d [dir=none%s label=\"%s GT/s x%u\"];\n", f->parent,
 			index, style, speed[code < 7 ? code : 0], hr_get(f, HR_F_WIDTH, 0));
@@ -94,9 +94,9 @@ void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	fputs("digraph topology {\n\tnode [fontname=\"sans\" fontsize=10];\n"
 	      "\tedge [fontname=\"sans\" fontsize=9];\n",
 	      t->out);
-	for (uint32_t i = 0; i < t->model.hosts; i++)
+	for (uint32_t i = 0; i < t->model.root_buses; i++)
 		fprintf(t->out, "\th%u [shape=house label=\"pci%04x:%02x\"];\n", i,
-			t->model.host[i].domain, t->model.host[i].bus);
+			t->model.root_bus[i].domain, t->model.root_bus[i].bus);
 	for (int32_t i = 0; i < (int32_t)t->model.count; i++) {
 		bool marked = on_path(t, p, i);
 

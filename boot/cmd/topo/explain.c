@@ -106,10 +106,10 @@ static void put_path(const struct hr_topo *t, const struct hr_pair *p)
 		put_hop(t, p->common, "common");
 	else
 		fprintf(t->out, "  root complex: pci%04x:%02x and pci%04x:%02x\n",
-			t->model.host[t->model.fn[p->gpu].host].domain,
-			t->model.host[t->model.fn[p->gpu].host].bus,
-			t->model.host[t->model.fn[p->ssd].host].domain,
-			t->model.host[t->model.fn[p->ssd].host].bus);
+			t->model.root_bus[t->model.fn[p->gpu].root_bus].domain,
+			t->model.root_bus[t->model.fn[p->gpu].root_bus].bus,
+			t->model.root_bus[t->model.fn[p->ssd].root_bus].domain,
+			t->model.root_bus[t->model.fn[p->ssd].root_bus].bus);
 	n = hr_functions_below(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
 	while (n--)
 		put_hop(t, path[n], n ? "" : "SSD");

@@ -115,7 +115,7 @@ static const char *through(const struct hr_pair *p)
 {
 	if (p->listed)
 		return "the CPU's root complex, which the kernel trusts with peers";
-	return p->host_unread
+	return p->root_unread
 		       ? "a root complex that the capture does not identify"
 		       : "the CPU's root complex, which the kernel does not trust with peers";
 }

@@ -20,8 +20,8 @@ struct drawing {
 	FILE *out;
 	bool *drawn;
 	uint32_t *top, *bottom; /* [functions]: lines of the first and last card below */
-	uint32_t *host_top, *host_bottom;
-	bool *host_drawn;
+	uint32_t *root_top, *root_bottom;
+	bool *root_drawn;
 	uint32_t lines, levels;
 };
 
@@ -41,7 +41,7 @@ static uint32_t position(struct drawing *d)
 	for (uint32_t i = 0; in_pair && i < e->ssds; i++)
 		in_pair[e->ssd[i]] = true;
 	for (uint32_t i = 0; in_pair && i < m->count; i++) {
-		const int32_t host = m->fn[i].host;
+		const int32_t root = m->fn[i].root_bus;
 
 		if (!in_pair[i])
 			continue;
@@ -55,10 +55,10 @@ static uint32_t position(struct drawing *d)
 			d->drawn[at] = true;
 			d->bottom[at] = d->lines;
 		}
-		if (!d->host_drawn[host])
-			d->host_top[host] = d->lines;
-		d->host_drawn[host] = true;
-		d->host_bottom[host] = d->lines++;
+		if (!d->root_drawn[root])
+			d->root_top[root] = d->lines;
+		d->root_drawn[root] = true;
+		d->root_bottom[root] = d->lines++;
 		if (m->fn[i].depth + 2 > d->levels)
 			d->levels = m->fn[i].depth + 2;
 	}
@@ -119,9 +119,10 @@ static void put_edge(const struct drawing *d, int32_t fn)
 	const struct hr_fn *f = &d->t->model.fn[fn];
 	const unsigned y = middle(d->top[fn], d->bottom[fn]);
 	const uint32_t width = hr_get(f, HR_F_WIDTH, 4);
-	const unsigned from = f->parent == HR_NO_FN
-				      ? middle(d->host_top[f->host], d->host_bottom[f->host])
-				      : middle(d->top[f->parent], d->bottom[f->parent]);
+	const unsigned from =
+		f->parent == HR_NO_FN
+			? middle(d->root_top[f->root_bus], d->root_bottom[f->root_bus])
+			: middle(d->top[f->parent], d->bottom[f->parent]);
 	const unsigned x = left_of(f->depth + 1), bend = x - (COLUMN - BOX_WIDTH) / 2;
 
 	fprintf(d->out, "<path id=\"ef%d\"%s stroke-width=\"%s\" d=\"M%u %uH%uV%uH%u\"/>\n", fn,
@@ -181,7 +182,7 @@ static void put_function(const struct drawing *d, int32_t fn)
 
 	hr_html_id(fn, id);
 	if (f->parent == HR_NO_FN)
-		snprintf(parent, sizeof parent, "h%d", f->host);
+		snprintf(parent, sizeof parent, "h%d", f->root_bus);
 	else
 		hr_html_id(f->parent, parent);
 	say_link(f, link, sizeof link);
@@ -201,9 +202,9 @@ static void put_function(const struct drawing *d, int32_t fn)
 	fputs("</a>\n", d->out);
 }
 
-static void put_host(const struct drawing *d, uint32_t host)
+static void put_root_bus(const struct drawing *d, uint32_t root)
 {
-	const struct hr_host *h = &d->t->model.host[host];
+	const struct hr_root_bus *h = &d->t->model.root_bus[root];
 	char title[32], below[32];
 
 	snprintf(title, sizeof title, "pci%04x:%02x", h->domain, h->bus);
@@ -211,8 +212,8 @@ static void put_host(const struct drawing *d, uint32_t host)
 		snprintf(below, sizeof below, "NUMA node %u", h->numa);
 	else
 		snprintf(below, sizeof below, "root bus");
-	fprintf(d->out, "<a class=\"host\" id=\"h%u\">", host);
-	put_box(d, 0, middle(d->host_top[host], d->host_bottom[host]), title, below, "");
+	fprintf(d->out, "<a class=\"host\" id=\"h%u\">", root);
+	put_box(d, 0, middle(d->root_top[root], d->root_bottom[root]), title, below, "");
 	fputs("</a>\n", d->out);
 }
 
@@ -230,9 +231,9 @@ static void draw(const struct drawing *d)
 		if (d->drawn[i])
 			put_edge(d, (int32_t)i);
 	fputs("</g>\n", d->out);
-	for (uint32_t i = 0; i < d->t->model.hosts; i++)
-		if (d->host_drawn[i])
-			put_host(d, i);
+	for (uint32_t i = 0; i < d->t->model.root_buses; i++)
+		if (d->root_drawn[i])
+			put_root_bus(d, i);
 	for (uint32_t i = 0; i < d->t->model.count; i++)
 		if (d->drawn[i])
 			put_function(d, (int32_t)i);
@@ -247,17 +248,17 @@ uint32_t hr_html_tree(const struct hr_topo *t, const struct hr_survey *s, FILE *
 
 	d.top = calloc(m->count + 1, sizeof *d.top);
 	d.bottom = calloc(m->count + 1, sizeof *d.bottom);
-	d.host_top = calloc(m->hosts + 1, sizeof *d.host_top);
-	d.host_bottom = calloc(m->hosts + 1, sizeof *d.host_bottom);
-	d.host_drawn = calloc(m->hosts + 1, sizeof *d.host_drawn);
-	if (d.top && d.bottom && d.host_top && d.host_bottom && d.host_drawn)
+	d.root_top = calloc(m->root_buses + 1, sizeof *d.root_top);
+	d.root_bottom = calloc(m->root_buses + 1, sizeof *d.root_bottom);
+	d.root_drawn = calloc(m->root_buses + 1, sizeof *d.root_drawn);
+	if (d.top && d.bottom && d.root_top && d.root_bottom && d.root_drawn)
 		left = position(&d);
 	if (d.lines)
 		draw(&d);
 	free(d.top);
 	free(d.bottom);
-	free(d.host_top);
-	free(d.host_bottom);
-	free(d.host_drawn);
+	free(d.root_top);
+	free(d.root_bottom);
+	free(d.root_drawn);
 	return left;
 }

@@ -23,7 +23,7 @@ static const char *iommu_word(enum hr_iommu mode)
 struct hr_topo_machine hr_topo_machine(const struct hr_topo *t)
 {
 	struct hr_topo_machine m = { .functions = t->model.count,
-				     .root_buses = t->model.hosts,
+				     .root_buses = t->model.root_buses,
 				     .iommu = t->topology.iommu,
 				     .iommu_groups = t->topology.iommu_active,
 				     .zen = t->topology.zen,

@@ -39,7 +39,7 @@ static void print_head(const struct hr_topo *t)
 			 t->opt.kernel & 0xffff);
 	snprintf(text, sizeof text,
 		 "%s: %u functions, %u root bus%s; IOMMU %s; kernel %s; rules of kernel %s",
-		 m->input, m->count, m->hosts, m->hosts == 1 ? "" : "es",
+		 m->input, m->count, m->root_buses, m->root_buses == 1 ? "" : "es",
 		 hr_topo_iommu_word(&t->topology), m->sys.kernel[0] ? m->sys.kernel : "unknown",
 		 version);
 	hr_print_wrapped(t->out, 0, 2, text);

@@ -127,18 +127,18 @@ static void print_below(struct tree *w, int32_t top, bool last)
 	}
 }
 
-static int32_t next_on_host(const struct hr_model *m, uint32_t from, int32_t host)
+static int32_t next_on_root(const struct hr_model *m, uint32_t from, int32_t root)
 {
 	for (uint32_t i = from; i < m->count; i++)
-		if (m->fn[i].parent == HR_NO_FN && m->fn[i].host == host)
+		if (m->fn[i].parent == HR_NO_FN && m->fn[i].root_bus == root)
 			return (int32_t)i;
 	return HR_NO_FN;
 }
 
-static void print_host(struct tree *w, int32_t host)
+static void print_root_bus(struct tree *w, int32_t root)
 {
 	const struct hr_model *m = &w->t->model;
-	const struct hr_host *h = &m->host[host];
+	const struct hr_root_bus *h = &m->root_bus[root];
 	int32_t at = h->first;
 
 	fprintf(w->t->out, "pci%04x:%02x", h->domain, h->bus);
@@ -147,7 +147,7 @@ static void print_host(struct tree *w, int32_t host)
 	fputs(m->fn[at].orphan ? "  (bridge above is missing from the capture)\n" : "\n",
 	      w->t->out);
 	while (at != HR_NO_FN) {
-		int32_t next = next_on_host(m, (uint32_t)at + 1, host);
+		int32_t next = next_on_root(m, (uint32_t)at + 1, root);
 
 		/* Functions are sorted by address, so other buses follow the root bus. */
 		if (next != HR_NO_FN &&
@@ -171,6 +171,6 @@ void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 		if (p.common != HR_NO_FN)
 			w.path[w.marked++] = p.common;
 	}
-	for (uint32_t i = 0; i < t->model.hosts; i++)
-		print_host(&w, (int32_t)i);
+	for (uint32_t i = 0; i < t->model.root_buses; i++)
+		print_root_bus(&w, (int32_t)i);
 }

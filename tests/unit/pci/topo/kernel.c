@@ -22,7 +22,7 @@ static void begin(void)
 		unread[i] = i / 2 == UNREAD;
 	}
 	topology.listed = listed;
-	topology.host_unread = unread;
+	topology.root_unread = unread;
 }
 
 TestSuite(topo_kernel, .init = begin, .timeout = 60);
@@ -34,9 +34,9 @@ static void expect(const char *of_one, const char *const of_two[STATES])
 		for (int b = 0; b < STATES * 2; b++) {
 			const char want = a == b ? of_one[a / 2] : of_two[a / 2][b / 2];
 
-			cr_expect_eq(hr_host_listed(&topology, a, b), want == 'y', "%d and %d", a,
+			cr_expect_eq(hr_root_listed(&topology, a, b), want == 'y', "%d and %d", a,
 				     b);
-			cr_expect_eq(hr_host_unread(&topology, a, b), want == '?', "%d and %d", a,
+			cr_expect_eq(hr_root_unread(&topology, a, b), want == '?', "%d and %d", a,
 				     b);
 		}
 }

@@ -110,7 +110,7 @@ Test(topo_tables, each_kernel_trusts_its_host_bridges)
 
 			count += bridge != NULL;
 			sum += bridge ? device : 0;
-			any_host += bridge && !bridge->same_host;
+			any_host += bridge && !bridge->same_root;
 		}
 		cr_expect_eq(count, row[i].count, "row %zu: %u bridges", i, count);
 		cr_expect_eq(sum, row[i].sum, "row %zu: sum %llu", i, (unsigned long long)sum);
