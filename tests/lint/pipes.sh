@@ -11,13 +11,13 @@ wrong() {
     local file found=1
     for file; do
         grep -q '^set .*pipefail' "$file" || continue
-        grep -nHE '\| *grep +-[a-zA-Z]*q' "$file" | grep -vE ':[0-9]+: *(#|.*sh=)' && found=0
+        grep -nHE '(^|[^|])\| *grep +-[a-zA-Z]*q' "$file" | grep -vE ':[0-9]+: *(#|.*sh=)' && found=0
     done
     return $found
 }
 
 printf 'set -o pipefail\nls | grep -qE x\n' >"$scratch/planted.sh"
-printf 'set -o pipefail\nls | grep x >/dev/null\ngrep -q x y\n' >"$scratch/sound.sh"
+printf 'set -o pipefail\nls | grep x >/dev/null\ngrep -q x y || grep -q x z\n' >"$scratch/sound.sh"
 wrong "$scratch/planted.sh" >/dev/null || { echo "a planted pipe is not found"; exit 1; }
 ! wrong "$scratch/sound.sh" || { echo "a sound script is refused"; exit 1; }
 
