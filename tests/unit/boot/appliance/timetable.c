@@ -464,6 +464,49 @@ Test(timetable, failures_in_a_row_double_the_pause_up_to_an_hour)
 	cr_expect_leq(wait_s(0), 10u);
 }
 
+Test(timetable, a_start_begins_without_the_end_of_the_last_one)
+{
+	const struct hr_start *start = &t.starts.start[0];
+
+	every(HOUR, false);
+	begin();
+	run(S, -EIO);
+	cr_expect_eq(start->error, -EIO);
+	cr_expect_eq(start->ended_ns, at.wall_ns);
+	pass(HOUR);
+	cr_expect_eq(due(), 1u);
+	hr_timetable_started(&t, 1, &at);
+	cr_expect_eq(start->error, 0);
+	cr_expect_eq(start->ended_ns, 0u);
+	cr_expect_eq(start->started_ns, at.wall_ns);
+	cr_expect_eq(start->outcome, HR_START_RUNNING);
+	cr_expect_eq(start->starts, 2u);
+	cr_expect_eq(start->flags & (HR_START_DUE | HR_START_RETRY), 0u);
+}
+
+/* Before the next look finds that it is due. */
+Test(timetable, the_wait_for_a_time_that_has_passed_is_0)
+{
+	uint64_t in_ns = 1;
+
+	daily(13 * 60, -1, false);
+	every(HOUR, false);
+	begin();
+	run(0, 0);
+	cr_expect_eq(hr_timetable_wait(&t, 0, &at, &in_ns), HR_WAIT_TIME);
+	cr_expect_eq(in_ns, HOUR);
+	pass(HOUR);
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_expect_eq(hr_timetable_wait(&t, i, &at, &in_ns), HR_WAIT_TIME, "%u", i);
+		cr_expect_eq(in_ns, 0u, "%u", i);
+	}
+	pass(1);
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_expect_eq(hr_timetable_wait(&t, i, &at, &in_ns), HR_WAIT_TIME, "%u", i);
+		cr_expect_eq(in_ns, 0u, "%u", i);
+	}
+}
+
 Test(timetable, a_final_failure_waits_for_the_next_time)
 {
 	every(HOUR, false);

@@ -144,6 +144,12 @@ Test(ops_rows, filter_sum_does_not_overflow)
 {
 	static const struct hr_filter_args args = { 0, 10, 100, 100, 10 };
 	static const int64_t price[] = { INT64_MAX, INT64_MIN, UINT32_MAX, -1, 1ll << 32 };
+	static const int64_t pair[][2] = { { -1, 1 },
+					   { 1ll << 32, -(1ll << 32) },
+					   { -(1ll << 32), 1ll << 32 },
+					   { -(1ll << 32), UINT32_MAX },
+					   { INT64_MAX, INT64_MIN },
+					   { INT64_MIN, INT64_MAX } };
 	struct lineitem t;
 
 	lineitem_alloc(&t, 10000);
@@ -154,9 +160,12 @@ Test(ops_rows, filter_sum_does_not_overflow)
 		}
 		check_filter(&t, &args, 8192, 2);
 	}
-	for (uint32_t r = 0; r < t.rows; r++)
-		t.price[r] = r < 4096 ? -1 : 1; /* the sum becomes positive again */
-	check_filter(&t, &args, 8192, 1);
+	/* the sum changes its sign, with a carry from each of its two parts */
+	for (size_t i = 0; i < ROWS(pair); i++) {
+		for (uint32_t r = 0; r < t.rows; r++)
+			t.price[r] = pair[i][r >= 4096];
+		check_filter(&t, &args, 8192, 1);
+	}
 	lineitem_free(&t);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/clock.h"
+#include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
 #include "tests/fakes/log.h"
 
@@ -324,6 +325,27 @@ Test(soft_strict, a_queue_that_was_deleted_leaves_no_event_behind)
 	cr_expect_eq(conform_delete(&c, true, 1), 0);
 	cr_expect_not(conform_peek(&c, &c.admin, 50, &cqe), "an event: %08x", cqe.dw0);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), warnings);
+	conform_close(&c);
+}
+
+/* The completion queue keeps its head, and the new submission queue begins at 0. */
+Test(soft_strict, a_new_submission_queue_leaves_its_completion_queue_as_it_is)
+{
+	const unsigned warnings = fake_log_count_of(HR_LOG_WARN);
+	struct hr_soft_stats before, after;
+
+	conform_open_io(&c);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, CONFORM_DATA, 0), 0);
+	cr_expect_eq(conform_delete(&c, false, 1), 0);
+	cr_expect_eq(conform_create_sq(&c, 1, 1, CONFORM_ENTRIES, CONFORM_RINGS + 2), 0);
+	c.io.tail = c.io.sqhd = 0;
+	hr_soft_stats(&c.t, &before);
+	for (unsigned i = 0; i < 2 * CONFORM_ENTRIES; i++)
+		cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, CONFORM_DATA, 0), 0, "%u", i);
+	hr_soft_stats(&c.t, &after);
+	cr_expect_eq(after.reads - before.reads, 2 * CONFORM_ENTRIES);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), warnings, "%s", fake_log_last_of(HR_LOG_WARN));
 	conform_close(&c);
 }
 
