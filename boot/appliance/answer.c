@@ -90,7 +90,7 @@ static bool succeed(struct hr_control *c, struct hr_control_client *client, cons
 	return answer(c, client, &v);
 }
 
-/* The result of a function of struct hr_life that has a text for each failure. */
+/* The result of a function of struct hr_actions that has a text for each failure. */
 static bool settle(struct hr_control *c, struct hr_control_client *client, int result)
 {
 	if (result == 0)
@@ -139,21 +139,21 @@ static int find_pipeline(struct hr_control *c, struct hr_control_client *client)
 		       near ? "'?" : "");
 }
 
-static bool is_supported(const struct hr_life *life, enum hr_request_kind kind)
+static bool is_supported(const struct hr_actions *actions, enum hr_request_kind kind)
 {
 	switch (kind) {
 	case HR_REQUEST_TRIGGER:
-		return life->trigger && life->ended;
+		return actions->trigger && actions->ended;
 	case HR_REQUEST_PAUSE:
-		return life->pause;
+		return actions->pause;
 	case HR_REQUEST_RESUME:
-		return life->resume;
+		return actions->resume;
 	case HR_REQUEST_STOP:
-		return life->stop;
+		return actions->stop;
 	case HR_REQUEST_RELOAD:
-		return life->reload && life->reloaded;
+		return actions->reload && actions->reloaded;
 	default:
-		return kind == HR_REQUEST_STATUS || (hr_request_has_disk(kind) && life->pass);
+		return kind == HR_REQUEST_STATUS || (hr_request_has_disk(kind) && actions->pass);
 	}
 }
 
@@ -164,7 +164,7 @@ static int check(struct hr_control *c, struct hr_control_client *client, bool ma
 
 	if (!err && hr_request_has_pipeline(request->kind))
 		err = find_pipeline(c, client);
-	if (!err && !is_supported(c->life, request->kind))
+	if (!err && !is_supported(c->actions, request->kind))
 		err = hr_fail(&c->e, HR_ERROR_FAILED, -ENOTSUP,
 			      "'%s' is not possible: this appliance has no %s",
 			      hr_request_name(request->kind),
@@ -181,19 +181,19 @@ static int check(struct hr_control *c, struct hr_control_client *client, bool ma
 
 static int carry_out(struct hr_control *c, struct hr_control_client *client)
 {
-	const struct hr_life *life = c->life;
+	const struct hr_actions *actions = c->actions;
 
 	switch (client->request.kind) {
 	case HR_REQUEST_TRIGGER:
-		return life->trigger(life->to, client->pipeline, &client->start, &c->e);
+		return actions->trigger(actions->to, client->pipeline, &client->start, &c->e);
 	case HR_REQUEST_PAUSE:
-		return life->pause(life->to, client->pipeline, &c->e);
+		return actions->pause(actions->to, client->pipeline, &c->e);
 	case HR_REQUEST_RESUME:
-		return life->resume(life->to, client->pipeline, &c->e);
+		return actions->resume(actions->to, client->pipeline, &c->e);
 	case HR_REQUEST_STOP:
-		return life->stop(life->to, &c->e);
+		return actions->stop(actions->to, &c->e);
 	default:
-		return life->reload(life->to, &c->e);
+		return actions->reload(actions->to, &c->e);
 	}
 }
 
@@ -204,7 +204,7 @@ static enum hr_answer reply_with(bool written)
 
 static enum hr_answer pass(struct hr_control *c, struct hr_control_client *client)
 {
-	const int err = c->life->pass(c->life->to, &client->request, client->fd, &c->e);
+	const int err = c->actions->pass(c->actions->to, &client->request, client->fd, &c->e);
 
 	return err ? reply_with(settle(c, client, err)) : HR_ANSWER_PASSED;
 }
@@ -244,7 +244,7 @@ static bool end_reload(struct hr_control *c, struct hr_control_client *client, i
 
 bool hr_answer_end(struct hr_control *c, struct hr_control_client *client, bool last)
 {
-	const struct hr_life *life = c->life;
+	const struct hr_actions *actions = c->actions;
 	char listed[LISTED_MAX] = "";
 	int result = 0;
 
@@ -252,10 +252,10 @@ bool hr_answer_end(struct hr_control *c, struct hr_control_client *client, bool 
 	if (client->request.kind == HR_REQUEST_STOP)
 		return last && succeed(c, client, "done");
 	if (client->request.kind == HR_REQUEST_TRIGGER &&
-	    life->ended(life->to, client->pipeline, client->start, &result, &c->e))
+	    actions->ended(actions->to, client->pipeline, client->start, &result, &c->e))
 		return settle(c, client, result);
 	if (client->request.kind == HR_REQUEST_RELOAD &&
-	    life->reloaded(life->to, &result, &c->e, listed, sizeof listed))
+	    actions->reloaded(actions->to, &result, &c->e, listed, sizeof listed))
 		return end_reload(c, client, result, listed);
 	if (!last)
 		return false;

@@ -249,14 +249,15 @@ static int open_wake(struct hr_control *c)
 	return 0;
 }
 
-int hr_control_open(struct hr_control *c, struct hr_status *status, const struct hr_life *life)
+int hr_control_open(struct hr_control *c, struct hr_status *status,
+		    const struct hr_actions *actions)
 {
 	const struct hr_config *config = &status->app->config;
 	int err;
 
 	memset(c, 0, sizeof *c);
 	c->status = status;
-	c->life = life;
+	c->actions = actions;
 	c->fd = -1;
 	err = open_wake(c);
 	if (!err) {

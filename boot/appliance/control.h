@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "boot/appliance/life.h"
+#include "boot/appliance/actions.h"
 #include "boot/appliance/message.h"
 #include "boot/appliance/credentials.h"
 #include "boot/appliance/status.h"
@@ -56,11 +56,11 @@ struct hr_control_client {
 };
 
 struct hr_control {
-	struct hr_status *status;   /* the caller's: the document, and the configuration */
-	const struct hr_life *life; /* the caller's */
-	int fd;			    /* listening socket; -1: none */
-	int wake;		    /* readable when hr_control_tick() has work; -1: none */
-	bool deaf;		    /* no descriptor was left for a client */
+	struct hr_status *status;	  /* the caller's: the document, and the configuration */
+	const struct hr_actions *actions; /* the caller's */
+	int fd;				  /* listening socket; -1: none */
+	int wake;			  /* readable when hr_control_tick() has work; -1: none */
+	bool deaf;			  /* no descriptor was left for a client */
 	struct sockaddr_un at;
 	struct hr_error e; /* of the request that is being answered */
 	struct hr_control_client client[HR_CONTROL_CLIENTS];
@@ -73,7 +73,7 @@ struct hr_control {
  * debug.
  */
 int hr_control_open(struct hr_control *control, struct hr_status *status,
-		    const struct hr_life *life);
+		    const struct hr_actions *actions);
 
 /* Serve the clients. Has the signature that hr_tick_set() needs. */
 void hr_control_tick(void *control, uint64_t now_ns);

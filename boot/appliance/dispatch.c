@@ -31,7 +31,7 @@ struct engine {
 	struct hr_appliance *app;
 	struct hr_plan plan;
 	struct hr_admit admit;
-	struct hr_crew crew;
+	struct hr_runner runner;
 	struct hr_dispatch dispatch; /* the newest one */
 	uint64_t looked_ns;
 	uint64_t last_ns; /* end of the wait for the last dispatch; 0: the engine does not end */
@@ -121,7 +121,7 @@ static bool is_used(const struct engine *engine, uint32_t d)
 	bool used = false;
 
 	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
-		used |= engine->crew.running >> i & 1 && hr_run_uses_ssd(&engine->app->run[i], d);
+		used |= engine->runner.running >> i & 1 && hr_run_uses_ssd(&engine->app->run[i], d);
 	return used;
 }
 
@@ -164,7 +164,7 @@ static void log_less(const struct hr_config *config, bool less)
 
 static void tell(struct engine *engine)
 {
-	hr_attempt_tell(engine->attempt, engine->crew.running ? HR_PHASE_RUNNING : HR_PHASE_IDLE);
+	hr_attempt_tell(engine->attempt, engine->runner.running ? HR_PHASE_RUNNING : HR_PHASE_IDLE);
 }
 
 /* Publish the outcome of the run, as that of the start that was dispatched last. */
@@ -187,7 +187,7 @@ static void finish(struct engine *engine, uint32_t i)
 	hr_plan_end(&engine->plan, i);
 	publish_end(engine, i);
 	note_versions(engine->attempt);
-	if (engine->crew.running)
+	if (engine->runner.running)
 		hr_seal();
 }
 
@@ -265,10 +265,10 @@ static void start_one(struct engine *engine, uint32_t i)
 	engine->admit.waiting &= ~(1u << i);
 	engine->admit.running |= 1u << i;
 	if (!err && engine->app->run[i].outcome == HR_RUN_WAITING) {
-		hr_crew_start(&engine->crew, i);
+		hr_runner_start(&engine->runner, i);
 		tell(engine);
 	}
-	if (!(engine->crew.running >> i & 1))
+	if (!(engine->runner.running >> i & 1))
 		end_start(engine, i);
 }
 
@@ -283,11 +283,11 @@ static void start_waiting(struct engine *engine)
 
 static void look_at_running(struct engine *engine)
 {
-	const hr_pipelines before = engine->crew.running;
+	const hr_pipelines before = engine->runner.running;
 
-	hr_crew_look(&engine->crew);
+	hr_runner_look(&engine->runner);
 	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
-		if ((before & ~engine->crew.running) >> i & 1)
+		if ((before & ~engine->runner.running) >> i & 1)
 			end_start(engine, i);
 }
 
@@ -412,13 +412,13 @@ static int serve(struct engine *engine)
 		start_waiting(engine);
 		if (hr_signals_pending())
 			interrupt(engine);
-		if (!engine->crew.running &&
+		if (!engine->runner.running &&
 		    (engine->failed || engine->closed || hr_signals_pending())) {
 			if (awaits_dispatch(engine))
 				continue;
 			break;
 		}
-		if (engine->crew.running)
+		if (engine->runner.running)
 			look_at_running(engine); /* which serves clients, too */
 		else
 			serve_clients(engine);
@@ -455,7 +455,7 @@ static void open_floor(struct engine *engine, struct hr_attempt *attempt)
 {
 	engine->attempt = attempt;
 	attempt->app->resolves_late = true;
-	engine->app = engine->plan.app = engine->crew.app = attempt->app;
+	engine->app = engine->plan.app = engine->runner.app = attempt->app;
 	engine->admit.config = &attempt->app->config;
 	engine->plan.usable = (hr_pipelines)attempt->record.usable;
 	/* the pipelines that can be planned now start without a new plan */

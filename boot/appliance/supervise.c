@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/obey.h"
+#include "boot/appliance/act.h"
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
 #include "boot/engine/refuse.h"
@@ -28,7 +28,7 @@ static void tick(void *to, uint64_t now_ns)
 	hr_child_look(&s->child, &s->app->config, now_ns);
 	s->status.engine = (int)s->child.process.pid;
 	hr_control_tick(&s->control, now_ns);
-	hr_obey_signals(s);
+	hr_act_signals(s);
 	hr_repeat_look(&s->repeat); /* after requests */
 	if (hr_child_moves(&s->child)) {
 		hr_notify_alive(&s->notify, now_ns);
@@ -76,8 +76,8 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 	s->status.repeat = s->repeat.on ? &s->repeat : NULL;
 	s->status.told = true;
 	hr_record_take(&s->status.record, app);
-	hr_obey_open(&s->life, s);
-	hr_control_open(&s->control, &s->status, &s->life);
+	hr_act_open(&s->actions, s);
+	hr_control_open(&s->control, &s->status, &s->actions);
 	hr_repeat_watch(&s->repeat, s->control.wake);
 	hr_watchdog_open(&s->watchdog, watchdog, app->config.boot.watchdog_ns);
 	hr_tick_set(tick, s);

@@ -42,7 +42,7 @@ struct hr_supervisor {
 	struct hr_notify notify;
 	struct hr_status status;
 	struct hr_control control;
-	struct hr_life life; /* the functions for requests */
+	struct hr_actions actions; /* the functions for requests */
 	struct hr_watchdog watchdog;
 	struct hr_child child;
 	struct hr_budget budget;

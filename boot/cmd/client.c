@@ -171,7 +171,7 @@ static int open_connection(const struct hr_client_appliance *found,
 	return err;
 }
 
-int hr_ask_receive(int fd, void *to, size_t bytes)
+int hr_client_receive(int fd, void *to, size_t bytes)
 {
 	size_t got = 0;
 
@@ -201,13 +201,13 @@ static int exchange(int fd, const struct hr_request *request, struct hr_reply *r
 	/* an appliance that refuses the request early has replied, and closed its side */
 	if (send(fd, message, (size_t)length, MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		return -errno;
-	err = hr_ask_receive(fd, head, sizeof head);
+	err = hr_client_receive(fd, head, sizeof head);
 	if (!err)
 		err = hr_reply_parse(reply, head, request->kind, version);
 	if (!err && reply->bytes >= room)
 		err = -EPROTO;
 	if (!err)
-		err = hr_ask_receive(fd, text, reply->bytes);
+		err = hr_client_receive(fd, text, reply->bytes);
 	text[err ? 0 : reply->bytes] = '\0';
 	return err;
 }

@@ -45,7 +45,7 @@ int hr_client_connect(const struct hr_client_appliance *appliance);
  * -EINTR: a signal that the command catches requests a stop; -EAGAIN: the time limit of the
  * connection has passed; or another error of recv().
  */
-int hr_ask_receive(int fd, void *to, size_t bytes);
+int hr_client_receive(int fd, void *to, size_t bytes);
 
 /* A whole command, argv[0] is the name of the request: its arguments, the request, and the reply as
  * text or with --json. */

@@ -117,7 +117,7 @@ static void open_service(struct hr_appliance *app)
 
 static int run(const struct request *request)
 {
-	static const struct hr_life life = { .stop = stop, .pass = pass };
+	static const struct hr_actions actions = { .stop = stop, .pass = pass };
 	static struct hr_status status; /* one per process */
 	static struct hr_control control;
 	struct hr_appliance *app;
@@ -134,7 +134,7 @@ static int run(const struct request *request)
 	}
 	hr_signals_catch();
 	hr_status_open(&status, app);
-	hr_control_open(&control, &status, &life);
+	hr_control_open(&control, &status, &actions);
 	status.phase = HR_PHASE_RUNNING;
 	status.engine = getpid();
 	hr_tick_set(hr_control_tick, &control);

@@ -74,7 +74,7 @@ static int take_reply(struct hr_store_client *r, const uint8_t head[HR_MESSAGE_H
 	if (!err && reply.bytes >= sizeof r->text)
 		err = -EPROTO;
 	if (!err)
-		err = hr_ask_receive(r->fd, r->text, reply.bytes);
+		err = hr_client_receive(r->fd, r->text, reply.bytes);
 	if (err)
 		return err;
 	r->text[reply.bytes] = '\0';
@@ -93,7 +93,7 @@ static int next(struct hr_store_client *r, struct hr_message_item *item)
 	if (r->ended)
 		return REPLY;
 	do {
-		err = hr_ask_receive(r->fd, head, sizeof head);
+		err = hr_client_receive(r->fd, head, sizeof head);
 		if (!err)
 			err = hr_message_parse_item(item, head, r->kind);
 		if (err == -ENOMSG)
@@ -230,7 +230,7 @@ static int take_map(struct hr_store_client *r, const struct hr_message_item *ite
 		    struct hr_message_map *map)
 {
 	const size_t bytes = item->bytes - sizeof *map;
-	int err = hr_ask_receive(r->fd, map, sizeof *map);
+	int err = hr_client_receive(r->fd, map, sizeof *map);
 
 	if (!err && (bytes % sizeof *r->objects || map->count != bytes / sizeof *r->objects))
 		err = -EPROTO;
@@ -239,7 +239,7 @@ static int take_map(struct hr_store_client *r, const struct hr_message_item *ite
 	if (!err && !r->objects)
 		err = -ENOMEM;
 	if (!err)
-		err = hr_ask_receive(r->fd, r->objects, bytes);
+		err = hr_client_receive(r->fd, r->objects, bytes);
 	for (uint64_t i = 0; !err && i < map->count; i++)
 		r->objects[i].name[HR_NAME_MAX - 1] = '\0';
 	return err;
@@ -299,7 +299,7 @@ static int get(void *to, const char *name, struct hr_store_object *object)
 
 	if (code)
 		return code;
-	err = hr_ask_receive(r->fd, object, sizeof *object);
+	err = hr_client_receive(r->fd, object, sizeof *object);
 	object->name[HR_NAME_MAX - 1] = '\0';
 	return err ? lost(r, err) : 0;
 }
@@ -322,7 +322,7 @@ static int read_next(void *to, uint8_t *data, size_t bytes)
 			r->left = item.bytes;
 		}
 		some = bytes - done < r->left ? bytes - done : r->left;
-		err = hr_ask_receive(r->fd, data + done, some);
+		err = hr_client_receive(r->fd, data + done, some);
 		if (err)
 			return lost(r, err);
 		done += some;
@@ -432,7 +432,7 @@ static int take_finding(struct hr_store_client *r, const struct hr_message_item 
 			const struct hr_store_listener *listener)
 {
 	char text[HR_LOG_LINE_MAX + 1] = "";
-	const int err = hr_ask_receive(r->fd, text, item->bytes);
+	const int err = hr_client_receive(r->fd, text, item->bytes);
 
 	if (err)
 		return err;
@@ -444,7 +444,7 @@ static int take_finding(struct hr_store_client *r, const struct hr_message_item 
 static int take_done(struct hr_store_client *r, const struct hr_store_listener *listener)
 {
 	struct hr_message_done done;
-	const int err = hr_ask_receive(r->fd, &done, sizeof done);
+	const int err = hr_client_receive(r->fd, &done, sizeof done);
 
 	if (err)
 		return err;

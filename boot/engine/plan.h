@@ -41,7 +41,7 @@ int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted);
 int hr_plan_check(struct hr_plan *plan, uint32_t i);
 
 /*
- * Prepare a start of pipeline i, which does not run. 0: it can be launched (hr_crew_start()), or
+ * Prepare a start of pipeline i, which does not run. 0: it can be launched (hr_runner_start()), or
  * its outcome is HR_RUN_COMPLETE. -EAGAIN: as hr_plan_check(). Other errors:
  * outcome, error and cause of its run are set, and the cause is logged.
  */

@@ -397,7 +397,7 @@ static void download(struct watch *w)
 }
 
 /* The workers have ended: download the results, and conclude. */
-static void end_one(struct hr_crew *crew, uint32_t i)
+static void end_one(struct hr_runner *runner, uint32_t i)
 {
 	struct watch *w = &watches[i];
 	struct hr_run *run = w->run;
@@ -411,13 +411,13 @@ static void end_one(struct hr_crew *crew, uint32_t i)
 	hr_progress_end(&w->progress);
 	err = hr_run_conclude(w->app, run, &w->end, w->failed, &w->failure);
 	hr_tick_at_once();
-	crew->running &= ~(1u << i);
-	crew->ending |= err && (!w->app->keep_going || run->outcome == HR_RUN_INTERRUPTED);
+	runner->running &= ~(1u << i);
+	runner->ending |= err && (!w->app->keep_going || run->outcome == HR_RUN_INTERRUPTED);
 }
 
-void hr_crew_start(struct hr_crew *crew, uint32_t i)
+void hr_runner_start(struct hr_runner *runner, uint32_t i)
 {
-	struct hr_appliance *app = crew->app;
+	struct hr_appliance *app = runner->app;
 	struct hr_run *run = &app->run[i];
 	struct watch *w = &watches[i];
 
@@ -436,14 +436,14 @@ void hr_crew_start(struct hr_crew *crew, uint32_t i)
 	hr_watch_begin(&w->heartbeats, app, run, w->now_ns);
 	w->next_checkpoint_ns = w->now_ns + app->config.checkpoint_ns;
 	w->progress.page_bytes = run->config->objects ? run->config->cache.page_bytes : 0;
-	hr_progress_begin(&w->progress, crew->progress, run->config->name,
+	hr_progress_begin(&w->progress, runner->progress, run->config->name,
 			  hr_run_bytes(run, run->first_tile), hr_run_bytes(run, run->tiles),
 			  w->now_ns);
-	crew->running |= 1u << i;
-	crew->started |= 1u << i;
+	runner->running |= 1u << i;
+	runner->started |= 1u << i;
 	launch(w);
 	if (w->failed && has_ended(w))
-		end_one(crew, i);
+		end_one(runner, i);
 }
 
 /* True when an ssd, a gpu, or a pipeline that this one depends on has failed since bring-up. The
@@ -473,64 +473,64 @@ static bool is_waiting(const struct hr_run *run)
 }
 
 /* True when pipeline i waits, is not blocked, and belongs to this call of run_waiting(). */
-static bool is_wanted(const struct hr_crew *crew, uint32_t i, hr_pipelines unended)
+static bool is_wanted(const struct hr_runner *runner, uint32_t i, hr_pipelines unended)
 {
-	const struct hr_run *run = &crew->app->run[i];
+	const struct hr_run *run = &runner->app->run[i];
 
-	return is_waiting(run) && !(crew->started >> i & 1) && (crew->suspects || !run->suspect) &&
-	       !is_blocked(crew->app, run, unended);
+	return is_waiting(run) && !(runner->started >> i & 1) &&
+	       (runner->suspects || !run->suspect) && !is_blocked(runner->app, run, unended);
 }
 
 /* True when pipeline i has to wait because a suspect runs alone: it may crash this process. */
-static bool is_alone(const struct hr_crew *crew, uint32_t i)
+static bool is_alone(const struct hr_runner *runner, uint32_t i)
 {
 	hr_pipelines suspects = 0;
 
-	for (uint32_t j = 0; j < crew->app->config.pipelines; j++)
-		suspects |= (uint32_t)crew->app->run[j].suspect << j;
-	return crew->running && ((suspects >> i & 1) || (suspects & crew->running));
+	for (uint32_t j = 0; j < runner->app->config.pipelines; j++)
+		suspects |= (uint32_t)runner->app->run[j].suspect << j;
+	return runner->running && ((suspects >> i & 1) || (suspects & runner->running));
 }
 
 /* The first pipeline that may start beside the running ones; HR_PIPELINES_MAX: none. */
-static uint32_t next_ready(const struct hr_crew *crew)
+static uint32_t next_ready(const struct hr_runner *runner)
 {
-	hr_pipelines unended = crew->running;
+	hr_pipelines unended = runner->running;
 
-	for (uint32_t i = 0; i < crew->app->config.pipelines; i++) {
-		if (!is_wanted(crew, i, unended))
+	for (uint32_t i = 0; i < runner->app->config.pipelines; i++) {
+		if (!is_wanted(runner, i, unended))
 			continue;
-		if (!(hr_schedule_before(crew->app, i) & unended) && !is_alone(crew, i))
+		if (!(hr_schedule_before(runner->app, i) & unended) && !is_alone(runner, i))
 			return i;
 		unended |= 1u << i;
 	}
 	return HR_PIPELINES_MAX;
 }
 
-static void start_ready(struct hr_crew *crew)
+static void start_ready(struct hr_runner *runner)
 {
 	uint32_t i;
 
-	while (!crew->ending &&
-	       (uint32_t)__builtin_popcount(crew->running) < crew->app->config.parallel &&
-	       (i = next_ready(crew)) < HR_PIPELINES_MAX) {
-		crew->interrupted = crew->ending = hr_signals_pending() != 0;
-		if (!crew->ending)
-			hr_crew_start(crew, i);
+	while (!runner->ending &&
+	       (uint32_t)__builtin_popcount(runner->running) < runner->app->config.parallel &&
+	       (i = next_ready(runner)) < HR_PIPELINES_MAX) {
+		runner->interrupted = runner->ending = hr_signals_pending() != 0;
+		if (!runner->ending)
+			hr_runner_start(runner, i);
 	}
 }
 
-void hr_crew_look(struct hr_crew *crew)
+void hr_runner_look(struct hr_runner *runner)
 {
 	uint64_t pause = WAIT_MAX_NS;
 	bool first = true;
 
-	for (uint32_t i = 0; i < crew->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < runner->app->config.pipelines; i++) {
 		struct watch *w = &watches[i];
 
-		if (!(crew->running >> i & 1))
+		if (!(runner->running >> i & 1))
 			continue;
 		if (has_ended(w)) {
-			end_one(crew, i);
+			end_one(runner, i);
 			pause = 0;
 			continue;
 		}
@@ -540,8 +540,8 @@ void hr_crew_look(struct hr_crew *crew)
 		w->pause_ns = next_pause(w);
 	}
 	hr_tick();
-	if (crew->app->serve)
-		crew->app->serve(crew->app->serve_to);
+	if (runner->app->serve)
+		runner->app->serve(runner->app->serve_to);
 	if (pause)
 		hr_wait_ns(pause);
 }
@@ -550,19 +550,19 @@ void hr_crew_look(struct hr_crew *crew)
  * attempt. */
 static int run_waiting(struct hr_appliance *app, bool suspects, bool progress, struct hr_error *e)
 {
-	struct hr_crew crew = { .app = app, .suspects = suspects, .progress = progress };
+	struct hr_runner runner = { .app = app, .suspects = suspects, .progress = progress };
 
 	hr_wait_precisely();
-	for (start_ready(&crew); crew.running; start_ready(&crew))
-		hr_crew_look(&crew);
+	for (start_ready(&runner); runner.running; start_ready(&runner))
+		hr_runner_look(&runner);
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		if (!(crew.started >> i & 1) || !app->run[i].error)
+		if (!(runner.started >> i & 1) || !app->run[i].error)
 			continue;
 		if (e && !e->kind)
 			*e = app->run[i].cause;
 		return app->run[i].error;
 	}
-	return crew.interrupted ? -EINTR : 0;
+	return runner.interrupted ? -EINTR : 0;
 }
 
 static void warn_blocked(const struct hr_appliance *app)

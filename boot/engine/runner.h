@@ -25,9 +25,9 @@ int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e);
 /* The same without suspects; hr_run_all() then runs them. Returns the same. */
 int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e);
 
-/* Pipelines that run at the same time. Its owner sets app and progress, and starts them one by
+/* Runs pipelines at the same time. The owner sets app and progress, and starts pipelines one by
  * one; the rest is 0 before the first start. */
-struct hr_crew {
+struct hr_runner {
 	struct hr_appliance *app;
 	bool suspects, progress;
 	hr_pipelines running, started;
@@ -37,12 +37,12 @@ struct hr_crew {
 
 /* Launch pipeline i, whose queues are up. It may have ended on return: then `running` has no bit
  * of it. */
-void hr_crew_start(struct hr_crew *crew, uint32_t i);
+void hr_runner_start(struct hr_runner *runner, uint32_t i);
 
 /* Look at each running pipeline once, and conclude those that have ended: outcome and error of
  * their runs are set, their bits are gone from `running`. Then pause, for at most half a
  * millisecond. */
-void hr_crew_look(struct hr_crew *crew);
+void hr_runner_look(struct hr_runner *runner);
 
 /* Completed tiles of a launched pipeline, counted by its last role. Until the queues go down. */
 uint64_t hr_run_tiles_done(const struct hr_run *run);

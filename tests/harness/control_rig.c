@@ -79,8 +79,8 @@ static bool reloaded(void *to, int *result, struct hr_error *e, char *text, size
 	return ended(to, 0, 0, result, e);
 }
 
-const struct hr_life rig_all = { NULL, trigger, ended,	  pause_it, resume_it,
-				 stop, reload,	reloaded, NULL };
+const struct hr_actions rig_all = { NULL, trigger, ended,    pause_it, resume_it,
+				    stop, reload,  reloaded, NULL };
 
 /* ---- set-up */
 
@@ -112,7 +112,7 @@ void rig_end(void)
 	free(rig_app);
 }
 
-void rig_open(const struct hr_life *table)
+void rig_open(const struct hr_actions *table)
 {
 	cr_assert_eq(hr_control_open(rig_control, &rig_status, table), 0, "%s", fake_log_last());
 }

@@ -26,14 +26,14 @@ extern struct hr_appliance *rig_app;
 extern struct hr_status rig_status;
 extern struct hr_control *rig_control;
 extern struct control_rig_life rig_life;
-extern const struct hr_life rig_all; /* all requests are supported */
+extern const struct hr_actions rig_all; /* all requests are supported */
 extern uint64_t rig_now_ns;
 
 void rig_begin(void);
 void rig_end(void);
 
 /* Open the socket over that table. */
-void rig_open(const struct hr_life *table);
+void rig_open(const struct hr_actions *table);
 
 /* Call hr_control_tick() at rig_now_ns. */
 void rig_tick(void);

@@ -399,7 +399,7 @@ static int listen_at(const char *path)
 }
 
 /* Execute a line of standard input. False: it is closed. */
-static bool obey(void)
+static bool execute_line(void)
 {
 	unsigned long long seed, writes;
 	char line[4200];
@@ -425,7 +425,7 @@ static bool accept_client(int listening)
 
 		if (poll(wait, 2, -1) < 0)
 			die("poll");
-		if (wait[1].revents && !obey())
+		if (wait[1].revents && !execute_line())
 			return false;
 		if (wait[0].revents) {
 			client = accept(listening, NULL, NULL);
@@ -457,7 +457,7 @@ int main(int argc, char **argv)
 
 		if (poll(wait, 2, -1) < 0)
 			die("poll");
-		if (wait[1].revents && !obey())
+		if (wait[1].revents && !execute_line())
 			break;
 		if (wait[0].revents && !serve(&properly))
 			break;

@@ -69,7 +69,7 @@ Test(control, the_error_of_the_appliance_is_the_reply)
 
 Test(control, a_request_that_the_appliance_does_not_support_is_refused)
 {
-	static const struct hr_life none;
+	static const struct hr_actions none;
 
 	rig_open(&none);
 	for (int k = HR_REQUEST_TRIGGER; k < HR_REQUEST_KINDS; k++) {

@@ -38,7 +38,7 @@ enum { A, B, C, RUNS };
 
 static struct hr_appliance *app;
 static struct hr_plan *plan;
-static struct hr_crew crew;
+static struct hr_runner runner;
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
 static struct hr_launch handle[RUNS];
@@ -94,8 +94,8 @@ static void up(const char *text)
 	plan->app = app;
 	plan->usable = (1u << RUNS) - 1;
 	memset(ends, 0, sizeof ends);
-	memset(&crew, 0, sizeof crew);
-	crew.app = app;
+	memset(&runner, 0, sizeof runner);
+	runner.app = app;
 }
 
 static void down(void)
@@ -117,15 +117,15 @@ static void start(uint32_t i)
 	cr_assert_eq(hr_plan_start(plan, i), 0, "%s", app->run[i].cause.text);
 	hr_unseal(); /* asserts may allocate */
 	cr_assert_eq(app->run[i].outcome, HR_RUN_WAITING);
-	hr_crew_start(&crew, i);
-	cr_assert(crew.running >> i & 1);
+	hr_runner_start(&runner, i);
+	cr_assert(runner.running >> i & 1);
 }
 
 static void end(uint32_t i, enum hr_outcome outcome)
 {
 	ends[i] = true;
-	hr_crew_look(&crew);
-	cr_assert_not(crew.running >> i & 1);
+	hr_runner_look(&runner);
+	cr_assert_not(runner.running >> i & 1);
 	cr_expect_eq(app->run[i].outcome, outcome, "%s", app->run[i].cause.text);
 	hr_plan_end(plan, i);
 }
@@ -183,7 +183,7 @@ Test(plan, a_pipeline_starts_again_and_again_while_another_one_runs)
 		end(A, HR_RUN_DONE);
 		cr_expect_eq(queues(), one, "its queue pairs are gone, those of b are not");
 		cr_expect_not_null(hr_store_find(&app->ssd[0].store, "x"));
-		cr_expect(crew.running >> B & 1);
+		cr_expect(runner.running >> B & 1);
 	}
 	end(B, HR_RUN_DONE);
 	cr_expect_eq(queues(), idle);

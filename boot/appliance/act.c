@@ -1,4 +1,4 @@
-#include "boot/appliance/obey.h"
+#include "boot/appliance/act.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -161,13 +161,13 @@ static int pass(void *to, const struct hr_request *request, int fd, struct hr_er
 	}
 }
 
-void hr_obey_open(struct hr_life *life, struct hr_supervisor *s)
+void hr_act_open(struct hr_actions *actions, struct hr_supervisor *s)
 {
-	*life = (struct hr_life){ s,	trigger, ended,	   pause_it, resume_it,
-				  stop, reload,	 reloaded, pass };
+	*actions = (struct hr_actions){ s,    trigger, ended,	 pause_it, resume_it,
+					stop, reload,  reloaded, pass };
 }
 
-void hr_obey_signals(struct hr_supervisor *s)
+void hr_act_signals(struct hr_supervisor *s)
 {
 	struct hr_error e = { 0 };
 

@@ -1,5 +1,5 @@
 /*
- * boot/appliance/life.h - the functions by which requests on the control socket act on the
+ * boot/appliance/actions.h - the functions by which requests on the control socket act on the
  * pipelines of a running appliance. The owner of an appliance fills in the table; the socket
  * (boot/appliance/control.h) calls its functions.
  *
@@ -10,8 +10,8 @@
  * Errors: 0, or a negative errno with the text in *e. The kind of *e is the exit code of the
  * command that asked.
  */
-#ifndef BOOT_APPLIANCE_LIFE_H
-#define BOOT_APPLIANCE_LIFE_H
+#ifndef BOOT_APPLIANCE_ACTIONS_H
+#define BOOT_APPLIANCE_ACTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include "boot/appliance/message.h"
 #include "config/error.h"
 
-struct hr_life {
+struct hr_actions {
 	void *to; /* first argument of each function */
 
 	/*
