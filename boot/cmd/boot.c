@@ -205,7 +205,7 @@ static int cmd_boot(int argc, char **argv)
 
 const struct hr_command hr_cmd_boot = {
 	.name = "boot",
-	.summary = "be the appliance, unattended: as a service, or as the first process",
+	.summary = "run the appliance, unattended: as a service, or as the first process",
 	.help = help,
 	.fn = cmd_boot,
 };
