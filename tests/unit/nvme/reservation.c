@@ -2,6 +2,8 @@
 #include "nvme/reservation.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(reservation_text, .timeout = 60);
@@ -44,4 +46,74 @@ Test(reservation_text, a_host_is_written_with_all_its_bytes_and_no_more)
 	holder.id_bytes = 0;
 	hr_resv_text(&holder, text);
 	cr_expect_str_eq(text + strlen(text) - 7, ", host ");
+}
+
+/* ---- the holder of a report */
+
+#define ENTRIES 3u
+
+/* Registrants with the Host Identifiers of ids, one byte each, and the key of that byte; an upper case
+ * letter holds the reservation. */
+static void search(uint8_t type, const char *ids, bool extended, struct hr_resv_holder *holder,
+		   bool *mine, int want)
+{
+	const uint32_t each = extended ? 64 : 24;
+	const uint8_t self[16] = { 's' };
+	uint8_t *report = calloc(1, each * (1 + ENTRIES));
+
+	cr_assert_not_null(report);
+	report[4] = type;
+	for (uint32_t i = 0; ids[i]; i++) {
+		uint8_t *at = report + each * (1 + i);
+		const uint8_t id = (uint8_t)(ids[i] | 0x20);
+
+		report[5]++;
+		at[2] = ids[i] != id;
+		at[extended ? 8 : 16] = id; /* RKEY */
+		at[extended ? 16 : 8] = id; /* HOSTID */
+	}
+	cr_expect_eq(hr_resv_parse(report, each * (1 + ENTRIES), extended, self, holder, mine),
+		     want, "%u %s", type, ids);
+	free(report);
+}
+
+Test(reservation_text, the_holder_is_the_one_that_matters_to_this_host)
+{
+	static const struct {
+		uint8_t type;
+		const char *ids;
+		int want;
+		char holder; /* 0: none */
+		bool mine;
+	} row[] = {
+		{ 0, "abc", 0, 0, false },
+		{ 0, "asc", 0, 0, true },
+		{ 1, "abC", 0, 'c', false },
+		{ 1, "Abs", 0, 'a', true },
+		{ 1, "abS", 0, 's', true },
+		{ 4, "aBs", 0, 'b', true },
+		{ 1, "abc", -EPROTO, 0, false },
+		{ 1, "", -EPROTO, 0, false },
+		/* all registrants hold it: the first one that is another host */
+		{ 5, "abc", 0, 'a', false },
+		{ 5, "sbc", 0, 'b', true },
+		{ 6, "asc", 0, 'a', true },
+		{ 6, "ssc", 0, 'c', true },
+		{ 6, "s", 0, 's', true },
+		{ 5, "", -EPROTO, 0, false },
+	};
+
+	for (size_t i = 0; i < 2 * (sizeof row / sizeof *row); i++) {
+		const bool extended = i % 2;
+		struct hr_resv_holder holder;
+		bool mine;
+
+		search(row[i / 2].type, row[i / 2].ids, extended, &holder, &mine, row[i / 2].want);
+		cr_expect_eq(mine, row[i / 2].mine, "row %zu", i / 2);
+		cr_expect_eq(holder.id[0], row[i / 2].holder, "row %zu: %c", i / 2, holder.id[0]);
+		cr_expect_eq(holder.key, (uint64_t)row[i / 2].holder, "row %zu", i / 2);
+		cr_expect_eq(holder.type, row[i / 2].holder ? row[i / 2].type : 0, "row %zu",
+			     i / 2);
+		cr_expect_eq(holder.id_bytes, !row[i / 2].holder ? 0 : extended ? 16 : 8);
+	}
 }

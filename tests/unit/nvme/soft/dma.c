@@ -266,8 +266,12 @@ Test(soft_dma, deallocation_is_followed_or_refused_as_a_whole)
 	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), NVME_SC_LBA_RANGE);
 	cr_assert_eq(conform_io(&c, nvme_cmd_read, 200, 4, A + 10, 0), 0);
 	cr_expect(conform_is_filled(&c, A + 10, 4 * c.block_bytes, 7));
+	cr_assert_eq(conform_io(&c, nvme_cmd_write, 300, 2, A, 0), 0);
 	range[1].slba = 300;
 	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
 	cr_assert_eq(conform_io(&c, nvme_cmd_read, 200, 4, A + 10, 0), 0);
 	cr_expect(conform_is_zero(&c, A + 10, 4 * c.block_bytes));
+	cr_assert_eq(conform_io(&c, nvme_cmd_read, 300, 2, A + 10, 0), 0);
+	cr_expect(conform_is_zero(&c, A + 10, c.block_bytes));
+	cr_expect_not(conform_is_zero(&c, A + 10, 2 * c.block_bytes), "one block of the range");
 }

@@ -52,6 +52,8 @@ Test(soft_options, defaults_are_the_documented_ones)
 	cr_expect_eq(o.cache_bytes, 0, "memory is as volatile as any cache");
 	cr_assert_eq(hr_soft_parse("ssd.img", &o, test_error()), 0);
 	cr_expect_eq(o.threads, 1);
+	cr_expect_eq(o.namespaces, 1);
+	cr_expect_eq(o.reservations, 0);
 	cr_expect_eq(o.cpus, 0);
 	cr_expect_not(o.populate);
 	cr_expect_not(o.null);
