@@ -287,7 +287,7 @@ HR_WORKER bool prefetch_visit_all(struct hr_role_worker *w, hr_mask mask, uint32
 		progress |= prefetch_visit(w, hr_shfl_u32(s, lane), stopped);
 		*full = !stopped && slot->holds && slot->posted < w->pipe->sources;
 		if (*full)
-			w->turn = hr_shfl_u32(j, lane);
+			w->first = hr_shfl_u32(j, lane);
 	}
 	return progress;
 }
@@ -300,7 +300,7 @@ HR_WORKER bool prefetch_slots(struct hr_role_worker *w, bool stopped, uint32_t *
 	uint32_t base, s;
 
 	for (base = 0; base < n; base += HR_LANES) {
-		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
+		const uint32_t j = hr_role_nth(w, base + hr_lane(), n);
 		const uint32_t state = hr_role_look(w, j, &s);
 		const bool wants =
 			state == HR_SLOT_FREE && prefetch_wants(w, &w->pipe->slot[s], stopped);

@@ -21,7 +21,7 @@ struct hr_role_worker {
 	struct hr_worker_status *status;
 	uint32_t role, index, count; /* worker `index` of `count` */
 	struct hr_nvme_qp *qp;	     /* its queue pairs; unused by compute */
-	uint32_t turn;		     /* prefetch, writeback: the first of its slots to check */
+	uint32_t first;		     /* prefetch, writeback: the first of its slots to check */
 	uint32_t spins;		     /* for hr_idle() */
 	uint32_t parked;	     /* commands of its slots that wait to be sent again */
 	bool failed;		     /* this worker starts no new work */
@@ -41,7 +41,7 @@ HR_WORKER void hr_role_worker_start(struct hr_role_worker *w, struct hr_worker_s
 	w->role = role;
 	w->index = index;
 	w->count = count;
-	w->turn = 0;
+	w->first = 0;
 	w->spins = 0;
 	w->parked = 0;
 	w->failed = false;
@@ -134,11 +134,11 @@ HR_WORKER uint32_t hr_role_slots(const struct hr_role_worker *w)
  * Index of the k-th of its n slots to check; n for k >= n. The order starts with the slot that the
  * queue had no room for, so that earlier slots do not take all room again.
  */
-HR_WORKER uint32_t hr_role_in_turn(const struct hr_role_worker *w, uint32_t k, uint32_t n)
+HR_WORKER uint32_t hr_role_nth(const struct hr_role_worker *w, uint32_t k, uint32_t n)
 {
 	if (k >= n)
 		return n;
-	return w->turn + k < n ? w->turn + k : w->turn + k - n;
+	return w->first + k < n ? w->first + k : w->first + k - n;
 }
 
 /*

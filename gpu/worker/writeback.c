@@ -194,7 +194,7 @@ HR_WORKER bool writeback_visit_all(struct hr_role_worker *w, struct hr_nvme_qp *
 			progress = true;
 		} else if (!w->failed) {
 			*full = true;
-			w->turn = hr_shfl_u32(j, lane);
+			w->first = hr_shfl_u32(j, lane);
 		}
 	}
 	return progress;
@@ -209,7 +209,7 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 	uint32_t base, s;
 
 	for (base = 0; base < n; base += HR_LANES) {
-		const uint32_t j = hr_role_in_turn(w, base + hr_lane(), n);
+		const uint32_t j = hr_role_nth(w, base + hr_lane(), n);
 		const uint32_t state = hr_role_look(w, j, &s);
 		const hr_mask mask = hr_ballot(state == HR_SLOT_COMPUTED &&
 					       (!w->pipe->slot[s].writing || w->dead));

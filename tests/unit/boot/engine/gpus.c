@@ -155,7 +155,7 @@ Test(gpus, each_has_a_part_of_the_same_shape)
 }
 
 /* g0 ends first, g1 last. */
-static void end_in_turn(void)
+static void end_one_by_one(void)
 {
 	static const uint32_t turn[] = { 0, 2, 1 };
 	static uint32_t polls;
@@ -167,7 +167,7 @@ Test(gpus, a_run_ends_when_all_launches_have_ended)
 {
 	up(CONF("1", "", PIPE("p", ALL)));
 	end_of[0] = end_of[1] = end_of[2] = 0;
-	when_polled = end_in_turn;
+	when_polled = end_one_by_one;
 	cr_expect_eq(hr_run_all(app, false, NULL), 0);
 	cr_expect_str_eq(order, "+2+0+1-0-2-1");
 	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);

@@ -178,7 +178,7 @@ Test(parallel, without_the_key_pipelines_run_one_after_another)
 static unsigned polls;
 
 /* The first three end in this order: b, e, a. */
-static void end_in_turn(void)
+static void end_one_by_one(void)
 {
 	polls++;
 	end_of[B] = polls > 5;
@@ -190,7 +190,7 @@ Test(parallel, independent_pipelines_start_at_once_and_others_after_their_depend
 {
 	up(HEAD("3", "") FIVE);
 	polls = 0;
-	when_polled = end_in_turn;
+	when_polled = end_one_by_one;
 	cr_expect_eq(hr_run_all(app, false, NULL), 0);
 	cr_expect_str_eq(order, "+a+b+e-b+d-d-e-a+c-c");
 	for (uint32_t i = 0; i < RUNS; i++)
@@ -206,7 +206,7 @@ Test(parallel, a_failure_ends_no_other_pipeline)
 {
 	up(HEAD("2", "") FIVE);
 	polls = 0;
-	when_polled = end_in_turn;
+	when_polled = end_one_by_one;
 	fail(A, 0x281);
 	fail(B, 0x282);
 	cr_expect_eq(hr_run_all(app, false, NULL), 0x281, "b ended first");
