@@ -255,6 +255,7 @@ Test(soft_dma, deallocation_is_followed_or_refused_as_a_whole)
 				    .prp1 = conform_bus(&c, A + 300),
 				    .cdw10 = 1,
 				    .cdw11 = NVME_DSMGMT_AD };
+	struct hr_sqe hint;
 
 	conform_fill(&c, A, 4 * c.block_bytes, 7);
 	cr_assert_eq(conform_io(&c, nvme_cmd_write, 200, 4, A, 0), 0);
@@ -268,6 +269,11 @@ Test(soft_dma, deallocation_is_followed_or_refused_as_a_whole)
 	cr_expect(conform_is_filled(&c, A + 10, 4 * c.block_bytes, 7));
 	cr_assert_eq(conform_io(&c, nvme_cmd_write, 300, 2, A, 0), 0);
 	range[1].slba = 300;
+	hint = sqe;
+	hint.cdw11 = 0; /* no attribute: nothing is deallocated */
+	cr_expect_eq(conform_do(&c, &c.io, &hint, NULL), 0);
+	cr_assert_eq(conform_io(&c, nvme_cmd_read, 200, 4, A + 10, 0), 0);
+	cr_expect(conform_is_filled(&c, A + 10, 4 * c.block_bytes, 7));
 	cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), 0);
 	cr_assert_eq(conform_io(&c, nvme_cmd_read, 200, 4, A + 10, 0), 0);
 	cr_expect(conform_is_zero(&c, A + 10, 4 * c.block_bytes));
