@@ -61,8 +61,8 @@ ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
 cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
-folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/host \
-	gpu/$(if $(cuda_h),,no)cuda \
+folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
+	gpu/host gpu/$(if $(cuda_h),,no)cuda \
 	$(addprefix boot/,engine appliance cmd $(addprefix cmd/,bench post report store topo))
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
 loaders := gpu/window_gdr gpu/ops/user_open pci/nvml

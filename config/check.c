@@ -6,6 +6,7 @@
 
 #include "config/access.h"
 #include "config/group.h"
+#include "config/tap.h"
 #include "config/uses.h"
 
 #define TILE_DEFAULT (1u << 20)
@@ -166,12 +167,12 @@ static void check_shape(const struct hr_config_pipeline *pipeline, const struct 
 					 "has %u object%s, operator %s takes %u to %u",
 					 pipeline->sources, plural, op->name, min, max);
 	}
-	if (op->output == HR_OUT_DATA && !pipeline->has_sink)
+	if (op->output == HR_OUT_DATA && !hr_config_has_output(pipeline))
 		hr_group_mistake(group, NULL,
 				 "key 'sink' is missing: operator %s produces data; expected for "
 				 "example: sink = { ssd = \"ssd0\"; object = \"out\"; };",
 				 op->name);
-	if (op->output == HR_OUT_NONE && pipeline->has_sink)
+	if (op->output == HR_OUT_NONE && hr_config_has_output(pipeline))
 		hr_group_mistake(group, "sink", "operator %s produces no data, expected no sink",
 				 op->name);
 }
@@ -200,7 +201,11 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 	    config_setting_get_member(blocks.setting, "writeback"))
 		hr_group_mistake(&blocks, "writeback",
 				 "is 0, expected at least 1: there is a sink");
-	if (!pipeline->has_sink && pipeline->writeback_blocks != 0)
+	if (hr_config_has_tap(pipeline) && config_setting_get_member(blocks.setting, "writeback"))
+		hr_group_mistake(&blocks, "writeback",
+				 "is %u, expected no such key: a tap has one worker",
+				 pipeline->writeback_blocks);
+	else if (!pipeline->has_sink && pipeline->writeback_blocks != 0)
 		hr_group_mistake(&blocks, "writeback", "is %u, expected 0: there is no sink",
 				 pipeline->writeback_blocks);
 	if (pipeline->threads % 32)
@@ -286,6 +291,8 @@ void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_p
 		choose_tile(pipeline, group);
 	if (group->mistakes->count != before)
 		return;
+	if (hr_config_has_tap(pipeline))
+		hr_config_tap_check(pipeline, group);
 	check_queues(config, pipeline, group);
 	check_memory(config, pipeline, group);
 }

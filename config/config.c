@@ -17,6 +17,7 @@
 #include "config/operators.h"
 #include "config/pipeline.h"
 #include "config/scan.h"
+#include "config/tap.h"
 #include "config/clock.h"
 
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */
@@ -290,6 +291,7 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 		    hr_config_pipeline_read(config, &group, i))
 			hr_config_pipeline_check(config, &config->pipeline[i], &group);
 	hr_config_sinks_check(config, top->mistakes);
+	hr_config_taps_check(config, top->mistakes);
 	hr_config_when_check(config, top->mistakes);
 }
 

@@ -86,6 +86,24 @@ struct hr_config_object {
 	unsigned line;
 };
 
+/* A sink that hands tiles to other processes (gpu/tap/role.h). */
+enum hr_tap_deliver { HR_TAP_ONE, HR_TAP_EACH }; /* each tile to one consumer, or to each */
+enum hr_tap_lag { HR_TAP_BLOCK, HR_TAP_DROP };	 /* without a credit a tile waits, or is dropped */
+
+struct hr_config_tap {
+	char name[HR_NAME_MAX]; /* unique in the configuration; "": the pipeline has no tap */
+	enum hr_tap_deliver deliver;
+	enum hr_tap_lag lag;
+	uint32_t credits;   /* limit of tiles that one consumer holds; 0: that of the slots */
+	uint32_t consumers; /* least number before the first tile; default 1 */
+	uint64_t lease_ns; /* a consumer that gives back nothing for so long is named; 0: none is */
+	/* besides root and the user of the appliance, members may attach; or HR_CONTROL_NO_GROUP */
+	uint32_t group;
+	char dtype[8];	  /* type of the elements, such as "bf16"; "": not configured */
+	uint32_t columns; /* elements of a row; 0: not configured */
+	unsigned line;
+};
+
 /* The page cache of an access operator. */
 #define HR_CACHE_PAGE_MIN 4096u
 #define HR_CACHE_PAGE_MAX 65536u
@@ -116,8 +134,9 @@ struct hr_config_pipeline {
 	uint32_t other_gpus, other_gpu[HR_GPUS_MAX - 1];
 	uint32_t sources;
 	struct hr_config_object source[HR_SOURCES_MAX];
-	bool has_sink;
+	bool has_sink; /* an object; a pipeline with a tap has none */
 	struct hr_config_object sink;
+	struct hr_config_tap tap;
 	/* An access operator has objects in place of sources and sink, in the order of its
 	 * description; one that is left out has no name. 0: a stream operator. */
 	uint32_t objects;

@@ -63,10 +63,9 @@ static int read_number(const char *text, uint32_t *number)
 	return 0;
 }
 
-static void read_group(struct hr_config_control *control, const struct hr_group *group,
-		       const char *name)
+void hr_config_control_group(uint32_t *number, const struct hr_group *group, const char *name)
 {
-	if (read_number(name, &control->group) != 0 && find_group(name, &control->group) != 0)
+	if (read_number(name, number) != 0 && find_group(name, number) != 0)
 		hr_group_mistake(group, "group",
 				 "there is no group '%s' in " GROUPS_FILE
 				 "; expected a group of it, or a number",
@@ -112,7 +111,7 @@ void hr_config_control_read(struct hr_config_control *control, const struct hr_g
 	if (*text.mode)
 		read_mode(control, group, text.mode);
 	if (*text.group)
-		read_group(control, group, text.group);
+		hr_config_control_group(&control->group, group, text.group);
 	if (control->mode & 0060u && !*text.group)
 		hr_group_mistake(group, "group",
 				 "is missing, but mode has permissions for a group; expected "

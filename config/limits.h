@@ -26,9 +26,10 @@
 #define HR_SOURCES_MAX 8u    /* columns that one pipeline reads in step */
 #define HR_OBJECTS_MAX 16u   /* objects of an access operator; they fill a fixed array of workers */
 #define HR_VERSIONS_MAX 100u /* versions of a sink; the older ones have one or two digits more */
-#define HR_PREPARED_MAX 8u   /* objects that bring-up makes on a memory-backed ssd */
-#define HR_SLOTS_MAX 1024u   /* fits the 12 bits that a command token gives to a slot */
-#define HR_BLOCKS_MAX 256u   /* worker blocks of one role; above the SM count of any GPU */
+#define HR_TAP_CONSUMERS_MAX 16u /* of one tap at the same time; each has two pages or more */
+#define HR_PREPARED_MAX 8u	 /* objects that bring-up makes on a memory-backed ssd */
+#define HR_SLOTS_MAX 1024u	 /* fits the 12 bits that a command token gives to a slot */
+#define HR_BLOCKS_MAX 256u	 /* worker blocks of one role; above the SM count of any GPU */
 #define HR_GPU_BLOCKS_MAX 12288u /* of one gpu: all roles of all pipelines */
 #define HR_THREADS_MAX 1024u	 /* threads of a worker block: the limit of all GPUs */
 #define HR_BLOCK_SHARED 32768u /* shared memory of a block: some GPUs have 64 KiB for all blocks */

@@ -8,6 +8,7 @@
 #include "config/nearest.h"
 #include "config/object.h"
 #include "config/operators.h"
+#include "config/tap.h"
 #include "config/when.h"
 
 /* A pipeline as the file describes it: gpu and operator by name. */
@@ -153,6 +154,21 @@ static void check_name(const struct hr_config *config, const struct hr_group *gr
 					 name, j, config->pipeline[j].line);
 }
 
+/* The sink is an object, or a tap. */
+static void read_sink_kind(const struct hr_group *group, struct hr_config_pipeline *pipeline)
+{
+	const config_setting_t *setting = config_setting_get_member(group->setting, "sink");
+	struct hr_group sink;
+
+	pipeline->has_sink = setting != NULL;
+	if (!setting || !config_setting_is_group(setting) ||
+	    !config_setting_get_member(setting, "tap"))
+		return;
+	pipeline->has_sink = false;
+	if (hr_group_member(group, "sink", &sink))
+		hr_config_tap_read(&pipeline->tap, &sink);
+}
+
 /* Set defaults, then read the group. */
 static bool read_fields(const struct hr_group *group, struct written_pipeline *written)
 {
@@ -163,7 +179,7 @@ static bool read_fields(const struct hr_group *group, struct written_pipeline *w
 	memset(written, 0, sizeof *written);
 	pipeline->line = hr_group_line(group, NULL);
 	pipeline->tile_line = hr_group_line(group, "tile");
-	pipeline->has_sink = config_setting_get_member(group->setting, "sink") != NULL;
+	read_sink_kind(group, pipeline);
 	hr_group_read(group, pipeline_fields, HR_COUNT(pipeline_fields), written);
 	if (hr_group_member(group, "blocks", &blocks))
 		hr_group_read(&blocks, block_fields, HR_COUNT(block_fields), pipeline);
@@ -204,7 +220,7 @@ static bool read_stream(const struct hr_config *config, const struct hr_group *g
 		hr_group_mistake(group, NULL,
 				 "key 'source' is missing; expected for example: source = { ssd = "
 				 "\"ssd0\"; object = \"data\"; };");
-	if (hr_group_member(group, "sink", &sink))
+	if (pipeline->has_sink && hr_group_member(group, "sink", &sink))
 		good &= hr_config_object_read(config, &sink, HR_OBJECT_SINK, &pipeline->sink);
 	return read_sources(config, group, pipeline) && good;
 }

@@ -18,6 +18,18 @@ static inline uint32_t hr_config_gpu(const struct hr_config_pipeline *p, uint32_
 	return k ? p->other_gpu[k - 1] : p->gpu;
 }
 
+/* True when the results go to other processes. */
+static inline bool hr_config_has_tap(const struct hr_config_pipeline *p)
+{
+	return p->tap.name[0];
+}
+
+/* True when a role takes the results: write-back, or the tap. */
+static inline bool hr_config_has_output(const struct hr_config_pipeline *p)
+{
+	return p->has_sink || hr_config_has_tap(p);
+}
+
 /* True when the pipeline runs on gpu g. */
 bool hr_config_uses_gpu(const struct hr_config_pipeline *p, uint32_t g);
 

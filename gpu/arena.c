@@ -6,7 +6,7 @@
 
 #include "config/log.h"
 
-static const char *const place_name[HR_PLACES] = { "control", "host", "worker", "gpu" };
+static const char *const place_name[HR_PLACES] = { "control", "host", "worker", "gpu", "tap" };
 
 const char *hr_place_name(enum hr_place place)
 {

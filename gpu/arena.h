@@ -31,6 +31,9 @@ enum hr_place {
 	 * queue pairs, tables, arguments, records, result */
 	HR_PLACE_WORKER,
 	HR_PLACE_GPU, /* GPU memory that the CPU never accesses: tiles of path direct, states */
+	/* tiles, entries and pages that other processes map, each part in a memory object of its own
+	 * (gpu/tap/memory.h) */
+	HR_PLACE_TAP,
 	HR_PLACES,
 };
 

@@ -23,6 +23,23 @@ static int take_host(struct hr_places *places, enum hr_place place, size_t bytes
 	return err;
 }
 
+/* Only addresses: gpu/tap/memory.h puts memory objects there. */
+static int take_tap(struct hr_places *places, size_t bytes)
+{
+	struct hr_region *region = &places->region[HR_PLACE_TAP];
+	void *at;
+
+	if (places->backend->lanes != 1)
+		return -ENOTSUP;
+	at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	region->name = hr_place_name(HR_PLACE_TAP);
+	region->cpu = region->worker = at;
+	region->bytes = bytes;
+	return 0;
+}
+
 /* Allocate the copy in which the CPU writes data for workers, when it is needed. */
 static int take_copy(struct hr_places *places)
 {
@@ -66,6 +83,15 @@ static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes,
 	return place == HR_PLACE_WORKER ? take_copy(places) : 0;
 }
 
+static int take_one(struct hr_places *places, enum hr_place place, size_t bytes, struct hr_error *e)
+{
+	if (place == HR_PLACE_TAP)
+		return take_tap(places, bytes);
+	if (place == HR_PLACE_CONTROL || place == HR_PLACE_HOST)
+		return take_host(places, place, bytes, e);
+	return take_gpu(places, place, bytes, e);
+}
+
 int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 		   const uint64_t bytes[HR_PLACES], struct hr_error *e)
 {
@@ -78,9 +104,7 @@ int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 
 		if (bytes[i] == 0)
 			continue;
-		err = place == HR_PLACE_CONTROL || place == HR_PLACE_HOST
-			      ? take_host(places, place, bytes[i], e)
-			      : take_gpu(places, place, bytes[i], e);
+		err = take_one(places, place, bytes[i], e);
 		if (err)
 			hr_fail(e, HR_ERROR_MISSING, err, "%s", strerror(-err));
 		hr_error_context(e, "cannot get %llu bytes of %s memory",
@@ -137,6 +161,10 @@ static void give_one(struct hr_places *places, enum hr_place place)
 
 	if (!region->bytes)
 		return;
+	if (place == HR_PLACE_TAP) {
+		munmap(region->cpu, region->bytes);
+		return;
+	}
 	if (place == HR_PLACE_CONTROL || place == HR_PLACE_HOST) {
 		b->ops->detach(b, region->cpu);
 		hr_hostmem_free(region);

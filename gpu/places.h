@@ -25,7 +25,8 @@ struct hr_places {
 /*
  * Allocate memory for every place whose bytes[] (page aligned, as hr_partition.used) is not 0:
  * CONTROL and HOST with nvme/hostmem.h, attached for workers; WORKER and GPU from the backend,
- * which outlives this. All of it is zeroed, for the CPU and for workers. 0; -ENOMEM, -ENOSPC and
+ * which outlives this. All of it is zeroed, for the CPU and for workers. TAP is a range of addresses
+ * without memory, only on the host backend (-ENOTSUP). 0; -ENOMEM, -ENOSPC and
  * errors of the backend: nothing stays allocated, and *e names the place.
  */
 int hr_places_take(struct hr_places *places, struct hr_backend *backend,

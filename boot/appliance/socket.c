@@ -99,7 +99,15 @@ const char *hr_socket_reason(int err, char *text, size_t bytes)
 
 /* ---- the socket */
 
-int hr_socket_address(struct sockaddr_un *at, const char *directory, const char *name)
+/* The two kinds of sockets; their names differ in the ending. */
+static const struct kind {
+	const char *ending, *owner, *group;
+	int type;
+} kinds[] = { { "sock", "an appliance of this name runs", "control.group", SOCK_STREAM },
+	      { "tap", "a tap of this name is open", "group of the sink", SOCK_SEQPACKET } };
+
+static int name_socket(struct sockaddr_un *at, const char *directory, const char *name,
+		       const struct kind *kind)
 {
 	int n;
 
@@ -107,12 +115,17 @@ int hr_socket_address(struct sockaddr_un *at, const char *directory, const char 
 		return -EINVAL;
 	memset(at, 0, sizeof *at);
 	at->sun_family = AF_UNIX;
-	n = snprintf(at->sun_path, sizeof at->sun_path, "%s/%s.sock", directory, name);
+	n = snprintf(at->sun_path, sizeof at->sun_path, "%s/%s.%s", directory, name, kind->ending);
 	return n < 0 || (size_t)n >= sizeof at->sun_path ? -ENAMETOOLONG : 0;
 }
 
+int hr_socket_address(struct sockaddr_un *at, const char *directory, const char *name)
+{
+	return name_socket(at, directory, name, &kinds[0]);
+}
+
 /* The socket file of a dead owner refuses connections and blocks the name, so it is replaced. */
-static int bind_at(int fd, const struct sockaddr_un *at)
+static int bind_at(int fd, const struct sockaddr_un *at, int type)
 {
 	const struct sockaddr *address = (const struct sockaddr *)at;
 	int probe, err;
@@ -121,7 +134,7 @@ static int bind_at(int fd, const struct sockaddr_un *at)
 		return 0;
 	if (errno != EADDRINUSE)
 		return -errno;
-	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	err = probe < 0 || connect(probe, address, sizeof(*at)) != 0 ? errno : 0;
 	if (probe >= 0)
 		close(probe);
@@ -133,15 +146,16 @@ static int bind_at(int fd, const struct sockaddr_un *at)
 
 /* To connect needs `w`; the appliance decides by the credentials of a client which requests it may
  * send. */
-static int permit(const char *path, const struct hr_config_control *control, struct hr_error *e)
+static int permit(const char *path, const struct hr_config_control *control,
+		  const struct kind *kind, struct hr_error *e)
 {
 	const mode_t mode =
 		0600u | (control->mode & 0060u ? 0060u : 0) | (control->mode & 0006u ? 0006u : 0);
 
 	if (control->group != HR_CONTROL_NO_GROUP && lchown(path, (uid_t)-1, control->group) != 0)
 		return hr_fail(e, HR_ERROR_MISSING, -errno,
-			       "%s: cannot be given to group %u (control.group): %s", path,
-			       control->group, strerror(errno));
+			       "%s: cannot be given to group %u (%s): %s", path, control->group,
+			       kind->group, strerror(errno));
 	if (chmod(path, mode) != 0)
 		return hr_fail(e, HR_ERROR_MISSING, -errno, "%s: cannot get the mode %04o: %s",
 			       path, (unsigned)mode, strerror(errno));
@@ -150,16 +164,16 @@ static int permit(const char *path, const struct hr_config_control *control, str
 
 /* Clients can connect only after listen(), so no client gets in before the permissions are set. */
 static int listen_at(int fd, const struct sockaddr_un *at, const struct hr_config_control *control,
-		     struct hr_error *e)
+		     const struct kind *kind, struct hr_error *e)
 {
-	int err = bind_at(fd, at);
+	int err = bind_at(fd, at, kind->type);
 
 	if (err == -EADDRINUSE)
-		return hr_fail(e, HR_ERROR_MISSING, err,
-			       "%s: an appliance of this name runs already", at->sun_path);
+		return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s already", at->sun_path,
+			       kind->owner);
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s", at->sun_path, strerror(-err));
-	err = permit(at->sun_path, control, e);
+	err = permit(at->sun_path, control, kind, e);
 	if (!err && listen(fd, BACKLOG) != 0)
 		err = hr_fail(e, HR_ERROR_MISSING, -errno, "%s: %s", at->sun_path, strerror(errno));
 	if (err)
@@ -167,22 +181,36 @@ static int listen_at(int fd, const struct sockaddr_un *at, const struct hr_confi
 	return err;
 }
 
-int hr_socket_listen(struct sockaddr_un *at, const char *name,
-		     const struct hr_config_control *control, struct hr_error *e)
+static int open_socket(struct sockaddr_un *at, const char *name,
+		       const struct hr_config_control *control, const struct kind *kind,
+		       struct hr_error *e)
 {
 	char directory[sizeof(at->sun_path)], reason[HR_LOG_LINE_MAX / 2];
 	int err = hr_socket_directory(directory, sizeof directory, true), fd;
 
 	if (!err)
-		err = hr_socket_address(at, directory, name);
+		err = name_socket(at, directory, name, kind);
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err, "%s",
 			       hr_socket_reason(err, reason, sizeof reason));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, kind->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return hr_fail(e, HR_ERROR_MISSING, -errno, "control socket: %s", strerror(errno));
-	err = listen_at(fd, at, control, e);
+		return hr_fail(e, HR_ERROR_MISSING, -errno, "%s: %s", at->sun_path,
+			       strerror(errno));
+	err = listen_at(fd, at, control, kind, e);
 	if (err)
 		close(fd);
 	return err ? err : fd;
+}
+
+int hr_socket_listen(struct sockaddr_un *at, const char *name,
+		     const struct hr_config_control *control, struct hr_error *e)
+{
+	return open_socket(at, name, control, &kinds[0], e);
+}
+
+int hr_socket_listen_tap(struct sockaddr_un *at, const char *name,
+			 const struct hr_config_control *control, struct hr_error *e)
+{
+	return open_socket(at, name, control, &kinds[1], e);
 }

@@ -45,4 +45,11 @@ int hr_socket_address(struct sockaddr_un *at, const char *directory, const char 
 int hr_socket_listen(struct sockaddr_un *at, const char *name,
 		     const struct hr_config_control *control, struct hr_error *e);
 
+/*
+ * The same for a tap: DIRECTORY/NAME.tap, which keeps the limits of messages (SOCK_SEQPACKET). Its
+ * name is one for all appliances of the directory.
+ */
+int hr_socket_listen_tap(struct sockaddr_un *at, const char *name,
+			 const struct hr_config_control *control, struct hr_error *e);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "boot/appliance/control.h"
 #include "boot/appliance/store_service.h"
+#include "boot/appliance/tap_service.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/load.h"
 #include "boot/cmd/options.h"
@@ -86,6 +87,7 @@ static int stop(void *to, struct hr_error *e)
 /* Clients of the control socket that the service serves: from the periodic function to the rounds. */
 static int to_service[2] = { -1, -1 };
 static struct hr_store_service service;
+static struct hr_tap_service taps;
 
 static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
 {
@@ -98,6 +100,7 @@ static int pass(void *to, const struct hr_request *request, int fd, struct hr_er
 static void serve(void *to)
 {
 	hr_store_service_step(&service);
+	hr_tap_service_step(&taps);
 }
 
 static void open_service(struct hr_appliance *app)
@@ -141,11 +144,14 @@ static int run(const struct request *request)
 	open_service(app);
 	status.service = &service;
 	err = bring_up(app, request);
+	if (!err)
+		err = hr_tap_service_open(&taps, app, &app->error);
 	code = hr_error_report(&app->error, err);
 	if (!err) {
 		err = hr_run_all(app, !request->quiet, &e);
 		code = hr_error_report(&e, err);
 		hr_store_service_close(&service);
+		hr_tap_service_close(&taps);
 		hr_unseal();
 		code = report(app, request, code);
 	}

@@ -99,7 +99,8 @@ static void take_queues(struct hr_appliance *app, const struct hr_run *run)
 		for (uint32_t q = 0; q < run->ssds; q++)
 			hr_health_take_qp(&app->ssd[run->ssd[q]].health,
 					  &run->cpu.read_qp[w * run->ssds + q]);
-	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_WRITEBACK); w++)
+	for (uint32_t w = 0; run->config->has_sink && w < hr_run_workers(run, HR_ROLE_WRITEBACK);
+	     w++)
 		hr_health_take_qp(&app->ssd[run->config->sink.ssd].health, &run->cpu.write_qp[w]);
 }
 

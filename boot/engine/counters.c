@@ -58,7 +58,7 @@ static void take_costs(struct hr_role_counters *c, const struct hr_run *run, uin
 	}
 	if (role == HR_ROLE_PREFETCH)
 		take_queues(c, run->cpu.read_qp, hr_run_workers(run, role) * run->ssds);
-	else if (role == HR_ROLE_WRITEBACK)
+	else if (role == HR_ROLE_WRITEBACK && run->config->has_sink)
 		take_queues(c, run->cpu.write_qp, hr_run_workers(run, role));
 	for (uint32_t p = 0; role == HR_ROLE_IO && p < hr_run_gpus(run); p++)
 		take_queues(c, run->gpu[p].cpu.qp, hr_run_workers(run, role) * run->ssds);

@@ -68,7 +68,8 @@ static const struct hr_nvme_qp *failed_queue(const struct hr_run *run)
 	for (uint32_t i = 0; gpu->access && i < hr_run_workers(run, HR_ROLE_IO) * run->ssds; i++)
 		if (gpu->cpu.qp[i].id == qid && run->ssd[i % run->ssds] == ssd)
 			return &gpu->cpu.qp[i];
-	for (uint32_t i = 0; i < hr_run_workers(run, HR_ROLE_WRITEBACK); i++)
+	for (uint32_t i = 0; run->config->has_sink && i < hr_run_workers(run, HR_ROLE_WRITEBACK);
+	     i++)
 		if (run->cpu.write_qp[i].id == qid)
 			return &run->cpu.write_qp[i];
 	return NULL;
@@ -102,14 +103,16 @@ static int explain_operator(const struct hr_run *run, const char *name,
 {
 	const struct hr_page_cache *cache = &run->gpu[run->failure_gpu].cpu.cache;
 	const struct hr_failure *f = &run->failure;
+	const bool tap = hr_config_has_tap(run->config);
 	char text[96];
 
 	if (f->role == HR_ROLE_COMPUTE)
 		return hr_error_add(e, HR_ERROR_FAILED, f->error,
-				    "%s: operator %s made %u bytes of tile %llu for object '%s', "
+				    "%s: operator %s made %u bytes of tile %llu for %s '%s', "
 				    "expected %u",
 				    name, run->config->op->name, f->out_bytes,
-				    (unsigned long long)f->tile, object->object, f->out_promised);
+				    (unsigned long long)f->tile, tap ? "tap" : "object",
+				    tap ? run->config->tap.name : object->object, f->out_promised);
 	if (f->error == -EDEADLK && f->role == HR_ROLE_ACCESS)
 		return hr_error_add(
 			e, HR_ERROR_FAILED, f->error,

@@ -22,6 +22,12 @@ static uint64_t count_words(struct hr_pipe_layout *l)
 	return __builtin_mul_overflow(tiles, objects, &words) ? UINT64_MAX : words;
 }
 
+/* True when write-back takes the results. */
+static bool writes(const struct hr_pipe_layout *l)
+{
+	return l->pipe->has_sink && !l->tap;
+}
+
 static int plan_work(struct hr_pipe_layout *l)
 {
 	const struct hr_pipe *p = l->pipe;
@@ -31,7 +37,7 @@ static int plan_work(struct hr_pipe_layout *l)
 		{ "stop flag", HR_PLACE_CONTROL, 1, sizeof *p->control, AT(control) },
 		{ "status of workers", HR_PLACE_CONTROL, hr_pipe_statuses(p), sizeof *p->status,
 		  AT(status) },
-		{ "watermarks of slots", HR_PLACE_CONTROL, p->has_sink ? p->slots : 0,
+		{ "watermarks of slots", HR_PLACE_CONTROL, writes(l) ? p->slots : 0,
 		  sizeof *p->written, AT(written) },
 		{ "checksums, one a tile and object", HR_PLACE_CONTROL, count_words(l),
 		  sizeof(uint32_t), .part = &l->checksums },
@@ -97,6 +103,29 @@ static int plan_writers(struct hr_pipe_layout *l)
 	return err ? err : hr_layout_add(&l->parts, ROWS(row));
 }
 
+/* The parts of a tap. Those that consumers map are whole pages, each a memory object of its own. */
+static int plan_tap(struct hr_pipe_layout *l)
+{
+	const struct hr_pipe *p = l->pipe;
+	const struct hr_layout_row row[] = {
+		{ "tap", HR_PLACE_WORKER, 1, sizeof *p->tap, AT(tap) },
+		{ "tap, lendings of slots", HR_PLACE_WORKER, p->slots, sizeof *p->tap->lending,
+		  .part = &l->tap_lending },
+		{ "tap, words of consumers", HR_PLACE_CONTROL, 1, sizeof *p->tap->words,
+		  .part = &l->tap_words },
+		{ "tap, tiles", HR_PLACE_TAP, p->slots, hr_plan_tile_bytes(p->sink_tile_bytes),
+		  .align = HR_PAGE, .data = true, .part = &l->sink.part },
+		{ "tap, entries of consumers", HR_PLACE_TAP, HR_TAP_SEATS,
+		  hr_tap_ring_bytes(l->tap->ring), .align = HR_PAGE, .data = true,
+		  .part = &l->tap_entries },
+		{ "tap, pages of consumers", HR_PLACE_TAP, HR_TAP_SEATS,
+		  hr_tap_page_bytes(p->slots), .align = HR_PAGE, .data = true,
+		  .part = &l->tap_pages },
+	};
+
+	return hr_layout_add(&l->parts, ROWS(row));
+}
+
 /* Memory for the buffers of a slot, besides the tiles: number of PRP entries, and bytes of PRP
  * lists. */
 struct lists {
@@ -129,7 +158,7 @@ static int plan_tiles(struct hr_pipe_layout *l)
 	for (uint32_t s = 0; !err && s < p->sources; s++)
 		err = plan_tiles_of(l, &l->source[s], "of", p->source[s].tile_bytes,
 				    p->source[s].extent.chunk_bytes, &lists);
-	if (!err && p->has_sink)
+	if (!err && writes(l))
 		err = plan_tiles_of(l, &l->sink, "for", p->sink_tile_bytes, p->sink.chunk_bytes,
 				    &lists);
 	const struct hr_layout_row row[] = {
@@ -150,8 +179,10 @@ int hr_pipe_layout_plan(struct hr_pipe_layout *l, struct hr_partition *partition
 	err = plan_work(l);
 	if (!err)
 		err = plan_readers(l);
-	if (!err && l->pipe->has_sink)
+	if (!err && writes(l))
 		err = plan_writers(l);
+	if (!err && l->tap)
+		err = plan_tap(l);
 	return err ? err : plan_tiles(l);
 }
 
@@ -187,6 +218,27 @@ static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, in
 	maker->prp_offset += hr_buffer_prp_bytes(bytes, chunk_bytes);
 }
 
+/* The tile of a slot in memory that no controller accesses. */
+static struct hr_buffer tap_tile(const struct hr_pipe_layout *l, uint32_t slot)
+{
+	const uint32_t bytes = hr_plan_tile_bytes(l->pipe->sink_tile_bytes);
+	uint8_t *tiles = hr_partition_worker(l->parts.partition, l->sink.part);
+
+	return (struct hr_buffer){ .data = tiles + (size_t)slot * bytes, .bytes = bytes };
+}
+
+static void wire_tap(const struct hr_pipe_layout *l)
+{
+	const struct hr_partition *p = l->parts.partition;
+	struct hr_tap_role *tap = l->pipe->tap;
+
+	*tap = *l->tap;
+	tap->entries = hr_partition_worker(p, l->tap_entries);
+	tap->pages = hr_partition_worker(p, l->tap_pages);
+	tap->words = hr_partition_worker(p, l->tap_words);
+	tap->lending = hr_partition_worker(p, l->tap_lending);
+}
+
 static void wire_slots(const struct hr_pipe_layout *l)
 {
 	const struct hr_partition *partition = l->parts.partition;
@@ -202,7 +254,9 @@ static void wire_slots(const struct hr_pipe_layout *l)
 		for (uint32_t s = 0; s < p->sources; s++)
 			make_buffer(&maker, &slot->in[s], l->source[s].part, i,
 				    p->source[s].tile_bytes, p->source[s].extent.chunk_bytes);
-		if (!p->has_sink)
+		if (l->tap)
+			slot->out = tap_tile(l, i);
+		if (!writes(l))
 			continue;
 		p->written[i] = p->first_tile;
 		make_buffer(&maker, &slot->out, l->sink.part, i, p->sink_tile_bytes,
@@ -262,7 +316,7 @@ static int create_queues(const struct hr_pipe_layout *l, struct hr_error *e)
 	for (uint32_t w = 0; w < hr_pipe_workers(p, HR_ROLE_PREFETCH); w++)
 		for (uint32_t q = 0; !err && q < p->read_queues; q++)
 			err = create_qp(l, &l->read[q], w, &table_at, qp++, e);
-	if (err || !p->has_sink)
+	if (err || !writes(l))
 		return err;
 	table_at = part_offset(l, l->write_tables);
 	for (uint32_t w = 0; !err && w < hr_pipe_workers(p, HR_ROLE_WRITEBACK); w++)
@@ -275,6 +329,8 @@ int hr_pipe_layout_wire(struct hr_pipe_layout *l, struct hr_pipe **descriptor, s
 	*descriptor = hr_partition_cpu(l->parts.partition, l->descriptor);
 	wire_descriptor(l, *descriptor);
 	wire_slots(l);
+	if (l->tap)
+		wire_tap(l);
 	return create_queues(l, e);
 }
 
@@ -297,7 +353,7 @@ int hr_pipe_layout_check_rings(const struct hr_pipe_layout *l, struct hr_error *
 
 	for (uint32_t q = 0; !err && q < p->read_queues; q++)
 		err = check_rings(l, &l->read[q], hr_pipe_workers(p, HR_ROLE_PREFETCH), e);
-	if (!err && p->has_sink)
+	if (!err && writes(l))
 		err = check_rings(l, &l->write, hr_pipe_workers(p, HR_ROLE_WRITEBACK), e);
 	return err;
 }

@@ -14,6 +14,7 @@
 
 #include "boot/engine/layout.h"
 #include "boot/engine/ssd.h"
+#include "gpu/tap/role.h"
 #include "gpu/worker/pipeline.h"
 
 /* Queue pairs of one role to one ssd. */
@@ -53,9 +54,13 @@ struct hr_pipe_layout {
 	struct hr_pipe_queues read[HR_SOURCES_MAX]; /* index: hr_pipe_source.queue */
 	struct hr_pipe_queues write;
 	struct hr_pipe_tiles source[HR_SOURCES_MAX], sink;
+	/* A tap takes the results (pipe->has_sink is set): its numbers, without pointers, in place of
+	 * `write`; the sink's tiles lie in HR_PLACE_TAP. NULL: an object takes them. */
+	const struct hr_tap_role *tap;
 	/* Set by plan. */
 	struct hr_layout parts;
 	int descriptor, checksums, read_tables, write_tables, chunks, prps;
+	int tap_words, tap_lending, tap_entries, tap_pages;
 };
 
 /* Add all parts of the pipeline to *partition. 0, or -ENOSPC as hr_layout_add(). */

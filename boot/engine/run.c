@@ -94,6 +94,13 @@ int hr_run_from(const struct hr_run *run, uint32_t i)
 	return run->config->objects ? run->object[i].from : run->source[i].from;
 }
 
+uint32_t hr_run_tap_credits(const struct hr_run *run)
+{
+	const uint32_t most = run->slots > 2 ? run->slots - 2 : 1, limit = run->config->tap.credits;
+
+	return limit && limit < most ? limit : most;
+}
+
 uint64_t hr_run_pages_read(const struct hr_run *run)
 {
 	uint64_t pages = 0;

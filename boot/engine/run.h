@@ -65,6 +65,16 @@ struct hr_run_object {
 	enum hr_sink_plan plan;
 };
 
+/* The tap of a run; a copy of the numbers of its role, and its memory. */
+struct hr_run_tap {
+	struct hr_tap_role role;
+	int tiles; /* descriptor of the memory of all tiles; valid while `up` */
+	bool up;
+	/* Consumers that were attached; that were dropped because they broke the protocol; clients that
+	 * were refused. */
+	uint64_t attached, revoked, refused;
+};
+
 enum hr_outcome {
 	HR_RUN_WAITING,
 	HR_RUN_DONE,
@@ -111,6 +121,7 @@ struct hr_run {
 	bool stages;
 	uint32_t shared_bytes; /* dynamic shared memory of each block */
 	struct hr_pipe_layout layout;
+	struct hr_run_tap tap;
 	/* From `sinks`. */
 	enum hr_sink_plan sink_plan;
 	bool sink_made; /* created by this bring-up, and not yet written */
@@ -172,6 +183,10 @@ uint32_t hr_run_blocks(const struct hr_run *run);
 /* Index of the run that writes source i, or object i of an access operator; -1: none of this
  * configuration. */
 int hr_run_from(const struct hr_run *run, uint32_t i);
+
+/* Tiles that one consumer of the tap may hold: the configured number, at most slots - 2, because two
+ * slots keep the pipeline moving. */
+uint32_t hr_run_tap_credits(const struct hr_run *run);
 
 /* Pages that the I/O workers of an access operator have read; 0: queues are down. */
 uint64_t hr_run_pages_read(const struct hr_run *run);

@@ -73,7 +73,8 @@ uint64_t hr_run_bytes_read(const struct hr_run *run)
 
 uint64_t hr_run_tiles_done(const struct hr_run *run)
 {
-	const uint32_t role = run->config->has_sink ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
+	const uint32_t role =
+		hr_config_has_output(run->config) ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
 	const uint32_t first = hr_run_first_status(run, role);
 	const uint32_t last = hr_run_first_status(run, role + 1);
 	uint64_t sum = 0;

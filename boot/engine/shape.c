@@ -15,6 +15,7 @@
 #include "boot/engine/checksums.h"
 #include "boot/engine/rings.h"
 #include "boot/engine/schedule.h"
+#include "config/uses.h"
 
 #define GPU_THREADS 256u /* threads of a block; 8 to 16 such blocks fill a PCIe link */
 /* bytes of the tiles of all slots: 1 ms of a x16 Gen5 link */
@@ -44,7 +45,8 @@ static uint32_t most(uint32_t a, uint32_t b)
 
 static uint64_t slot_bytes(const struct hr_run *run)
 {
-	uint64_t bytes = run->config->has_sink ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+	uint64_t bytes =
+		hr_config_has_output(run->config) ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
 
 	for (uint32_t s = 0; s < run->config->sources; s++)
 		bytes += hr_plan_tile_bytes(run->source[s].tile_bytes);
@@ -232,7 +234,7 @@ static int shape_cpu(struct hr_run *run)
 	run->shared_bytes = 0;
 	run->blocks[HR_ROLE_PREFETCH] = most(p->prefetch_blocks, 1);
 	run->blocks[HR_ROLE_COMPUTE] = most(p->compute_blocks, 1);
-	run->blocks[HR_ROLE_WRITEBACK] = p->has_sink ? most(p->writeback_blocks, 1) : 0;
+	run->blocks[HR_ROLE_WRITEBACK] = hr_config_has_output(p) ? most(p->writeback_blocks, 1) : 0;
 	for (int role = 0; role < HR_ROLES; role++)
 		run->workers[role] = 1;
 	return 0;

@@ -7,6 +7,7 @@
 #include "boot/engine/devices.h"
 #include "boot/engine/schedule.h"
 #include "config/log.h"
+#include "config/uses.h"
 
 static uint32_t at_least_one(uint32_t blocks)
 {
@@ -26,7 +27,7 @@ static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)
 
 		blocks[i] = at_least_one(p->compute_blocks) +
 			    at_least_one(p->objects ? p->io_blocks : p->prefetch_blocks);
-		if (p->has_sink)
+		if (hr_config_has_output(p))
 			blocks[i] += at_least_one(p->writeback_blocks);
 	}
 	most = hr_schedule_blocks(app, gpu, blocks, &them);
@@ -40,6 +41,22 @@ static int reserve(struct hr_appliance *app, uint32_t g)
 	const uint32_t beside = hr_schedule_beside(app, g);
 
 	return beside > 1 && b->ops->reserve ? b->ops->reserve(b, beside, &app->error) : 0;
+}
+
+static int check_taps(struct hr_appliance *app, uint32_t g)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = app->run[i].config;
+
+		if (app->run[i].selected && hr_config_has_tap(p) && p->gpu == g &&
+		    app->backend[g].lanes > 1)
+			return hr_fail(&app->error, HR_ERROR_USAGE, -EINVAL,
+				       "%s:%u: pipeline '%s': a tap is not supported on gpu '%s' "
+				       "(%s) yet; use a gpu with device = \"host:N\"",
+				       app->config.file, p->tap.line, p->name,
+				       app->config.gpu[g].name, app->backend[g].name);
+	}
+	return 0;
 }
 
 static int open_backend(struct hr_appliance *app, uint32_t g)
@@ -62,7 +79,8 @@ static int open_backend(struct hr_appliance *app, uint32_t g)
 			"CPU threads and there is no GPU memory for an ssd to write to; expected "
 			"\"auto\" or \"bounce\", or a device with bar=BDF",
 			app->config.file, gpu->line, gpu->name, app->backend[g].name);
-	return reserve(app, g);
+	err = check_taps(app, g);
+	return err ? err : reserve(app, g);
 }
 
 int hr_backends_up(struct hr_appliance *app)

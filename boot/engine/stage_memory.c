@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/engine/paths.h"
 #include "boot/engine/prove.h"
 #include "boot/engine/stage_partition.h"
 #include "config/log.h"
 #include "config/uses.h"
+#include "gpu/tap/memory.h"
 #include "nvme/status.h"
 
 /* Log the addresses of the places, to locate addresses in messages about faults. */
@@ -60,11 +62,51 @@ static const struct hr_part *largest_part(const struct hr_partition *p)
 	return largest;
 }
 
+/* The memory of the tiles of a tap: an object of its own, because other processes map it. */
+static int take_tap(struct hr_appliance *app, struct hr_run *run)
+{
+	const struct hr_partition *p = &app->partition[run->config->gpu];
+	const int part = run->layout.sink.part;
+
+	run->tap.tiles = hr_tap_memory_create(run->config->tap.name, hr_partition_cpu(p, part),
+					      p->part[part].bytes, HR_TAP_READ_ONLY, &app->error);
+	run->tap.up = run->tap.tiles >= 0;
+	hr_error_context(&app->error, "pipeline '%s': tap '%s'", run->config->name,
+			 run->config->tap.name);
+	return run->tap.up ? 0 : run->tap.tiles;
+}
+
+static int take_taps(struct hr_appliance *app, uint32_t g)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		struct hr_run *run = &app->run[i];
+
+		if (run->selected && run->config->gpu == g && hr_config_has_tap(run->config))
+			err = take_tap(app, run);
+	}
+	return err;
+}
+
+/* The addresses go with the place. */
+static void give_taps(struct hr_appliance *app, uint32_t g)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_run *run = &app->run[i];
+
+		if (!run->tap.up || run->config->gpu != g)
+			continue;
+		close(run->tap.tiles);
+		run->tap.up = false;
+	}
+}
+
 static int take_places(struct hr_appliance *app, uint32_t g)
 {
 	struct hr_partition *p = &app->partition[g];
 	const struct hr_part *largest = largest_part(p);
-	const int err = hr_places_take(&app->memory[g], &app->backend[g], p->used, &app->error);
+	int err = hr_places_take(&app->memory[g], &app->backend[g], p->used, &app->error);
 
 	if (err == -ENOMEM && p->count)
 		hr_error_context(&app->error, "%s: %s have %llu bytes", largest->owner,
@@ -74,7 +116,8 @@ static int take_places(struct hr_appliance *app, uint32_t g)
 		return err;
 	hr_partition_bind(p, app->memory[g].region);
 	log_addresses(app, g);
-	return check_rings(app, g);
+	err = take_taps(app, g);
+	return err ? err : check_rings(app, g);
 }
 
 /* Another ssd of the same controller whose BAR is attached to the gpu; -1: none. */
@@ -313,6 +356,7 @@ void hr_memory_down(struct hr_appliance *app)
 			continue;
 		unmap_place(app, g, HR_PLACE_GPU);
 		unmap_place(app, g, HR_PLACE_HOST);
+		give_taps(app, g);
 		hr_places_give(&app->memory[g]);
 	}
 }

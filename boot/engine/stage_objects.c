@@ -204,7 +204,7 @@ static int count_tiles(struct hr_appliance *app, struct hr_run *run)
 	}
 	run->tiles = (rows + tile_rows - 1) / tile_rows;
 	run->sink_tile_bytes = hr_config_sink_tile_bytes(p);
-	if (p->has_sink)
+	if (hr_config_has_output(p))
 		run->sink_bytes = (uint64_t)((unsigned __int128)run->source[0].bytes *
 					     p->op->out_num / p->op->out_den);
 	return check_tile(app, run);

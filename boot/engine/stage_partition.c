@@ -34,6 +34,20 @@ static struct hr_pipe_queues queues_of(struct hr_appliance *app, const struct hr
 					.place = hr_ring_place(app, run->config->gpu, d) };
 }
 
+static void describe_tap(struct hr_run *run)
+{
+	const struct hr_config_tap *c = &run->config->tap;
+	struct hr_tap_role *role = &run->tap.role;
+
+	memset(role, 0, sizeof *role);
+	role->each = c->deliver == HR_TAP_EACH;
+	role->drop = c->lag == HR_TAP_DROP;
+	role->consumers = c->consumers;
+	for (role->ring = 1; role->ring < run->slots;)
+		role->ring *= 2;
+	run->layout.tap = role;
+}
+
 static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *c = run->config;
@@ -50,10 +64,12 @@ static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 	pipe->read_queues = run->ssds;
 	for (uint32_t q = 0; q < run->ssds; q++)
 		layout->read[q] = queues_of(app, run, run->ssd[q]);
-	pipe->has_sink = c->has_sink;
+	pipe->has_sink = hr_config_has_output(c);
+	pipe->sink_tile_bytes = pipe->has_sink ? run->sink_tile_bytes : 0;
+	if (hr_config_has_tap(c))
+		describe_tap(run);
 	if (!c->has_sink)
 		return;
-	pipe->sink_tile_bytes = run->sink_tile_bytes;
 	pipe->sink.chunk_bytes = app->ssd[c->sink.ssd].chunk_bytes;
 	layout->sink = tiles_of(app, run, &c->sink, c->sink.checksum);
 	layout->write = queues_of(app, run, c->sink.ssd);
@@ -163,8 +179,8 @@ static int check_queues(struct hr_appliance *app)
 	return 0;
 }
 
-/* Check places [first, end), which lie in the same memory, against memory.`what`. */
-static int check_shared(struct hr_appliance *app, uint32_t g, int first, int end, uint64_t limit,
+/* Check places from `first` on, but not `skip`, which lie in the same memory, against memory.`what`. */
+static int check_shared(struct hr_appliance *app, uint32_t g, int first, int skip, uint64_t limit,
 			const char *what)
 {
 	const struct hr_partition *p = &app->partition[g];
@@ -172,7 +188,9 @@ static int check_shared(struct hr_appliance *app, uint32_t g, int first, int end
 	uint64_t sum = 0;
 	size_t at = 0;
 
-	for (int place = first; place < end; place++) {
+	for (int place = first; place < HR_PLACES; place++) {
+		if (place == skip || (place == HR_PLACE_TAP && !p->used[place]))
+			continue;
 		sum += p->used[place];
 		at += (size_t)snprintf(
 			parts + at, sizeof parts - at, "%s%s %llu", place > first ? " + " : "",

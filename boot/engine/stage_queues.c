@@ -8,6 +8,7 @@
 #include "boot/engine/seal.h"
 #include "boot/engine/shape.h"
 #include "config/log.h"
+#include "config/uses.h"
 #include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
 #include "gpu/ops/operators.h"
@@ -47,6 +48,8 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl->volatile_cache;
 		run->layout.write.bar = app->bar[c->gpu][c->sink.ssd];
 	}
+	if (hr_config_has_tap(c))
+		pipe->sink.bytes = run->sink_bytes;
 	pipe->op = hr_op_id_of(c->op);
 	pipe->checksums = hr_run_checksums(run);
 	pipe->out_copy_bytes = run->stages ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;

@@ -9,6 +9,7 @@
 #include "config/log.h"
 #include "config/operator.h"
 #include "config/seam.h"
+#include "gpu/tap/role.h"
 #include "gpu/worker/access.h"
 #include "gpu/worker/bench.h"
 #include "gpu/worker/probe.h"
@@ -50,6 +51,8 @@ static void run_block(const struct hr_launch_args *args, uint32_t block)
 		hr_access_block(args->argument, block);
 	else if (args->entry == HR_ENTRY_BENCH)
 		hr_bench_block(args->argument, block);
+	else if (args->entry == HR_ENTRY_TAP)
+		hr_tap_pipe_block(args->argument, block);
 	else
 		hr_probe_block(args->argument, block);
 }

@@ -133,6 +133,8 @@ struct hr_pipe_source {
 	uint32_t *crc;
 };
 
+struct hr_tap_role;
+
 struct hr_pipe {
 	/* The work. */
 	uint64_t tiles;	     /* number of tiles */
@@ -176,6 +178,9 @@ struct hr_pipe {
 	/* [tiles], by compute: CRC-32C of the output of each tile; valid when `written` covers
 	 * the tile. NULL: not requested. */
 	uint32_t *sink_crc;
+	/* A tap takes the results in place of write-back, and has_sink is 1: gpu/tap/role.h. NULL:
+	 * none. */
+	struct hr_tap_role *tap;
 };
 
 /* Status records of a role, index of the first, and total. */

@@ -38,7 +38,10 @@ static void check_pipeline(const struct hr_config *config, const struct hr_confi
 	demand(!p->slots || p->compute_blocks <= p->slots);
 	demand(p->has_sink || p->writeback_blocks == 0);
 	demand(p->threads % 32 == 0 && p->threads <= HR_THREADS_MAX);
-	demand(p->has_sink == (p->op->output == HR_OUT_DATA));
+	demand((p->has_sink || p->tap.name[0]) == (p->op->output == HR_OUT_DATA));
+	demand(!p->has_sink || !p->tap.name[0]);
+	demand(!p->tap.name[0] ||
+	       (p->tap.consumers >= 1 && p->tap.consumers <= HR_TAP_CONSUMERS_MAX));
 	demand(p->op_args_bytes <= HR_OP_ARGS_MAX);
 	demand(p->tile_bytes >= 512 && p->tile_bytes <= HR_TILE_MAX);
 	demand(hr_config_tile_rows(p) > 0);

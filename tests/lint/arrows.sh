@@ -19,8 +19,10 @@ cache/store     cache
 gpu             cache
 gpu/worker      gpu
 gpu/ops         gpu/worker
+gpu/tap         gpu/worker
 gpu/ops/template gpu/ops
-gpu/host        gpu/ops
+gpu/tap/client  gpu/tap
+gpu/host        gpu/ops gpu/tap
 gpu/cuda        gpu/ops
 gpu/nocuda      gpu/cuda
 boot/engine     cache/store nvme/soft gpu/host gpu/cuda

@@ -128,6 +128,15 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
 			hr_sink_plan_text(run->sink_plan));
+	if (hr_config_has_tap(p))
+		fprintf(out,
+			"  %-12s lends  tap %s, %llu bytes, %u a tile; each tile to %s, %s, up to %u "
+			"credits a consumer\n",
+			"", p->tap.name, (unsigned long long)run->sink_bytes, run->sink_tile_bytes,
+			p->tap.deliver == HR_TAP_EACH ? "each consumer" : "one consumer",
+			p->tap.lag == HR_TAP_DROP ? "dropped without a credit"
+						  : "waits for a credit",
+			hr_run_tap_credits(run));
 	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
 		bounce ? bounce : "");
 	hr_report_paths(app, run, "               ", out);
@@ -335,6 +344,23 @@ static void access_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_report_objects_json(app, run, out);
 }
 
+static void tap_json(const struct hr_run *run, struct hr_json *out)
+{
+	const struct hr_config_tap *tap = &run->config->tap;
+
+	hr_json_object(out, "tap");
+	hr_json_string(out, "name", tap->name);
+	hr_json_string(out, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
+	hr_json_string(out, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
+	hr_json_u64(out, "consumers", tap->consumers);
+	hr_json_u64(out, "credits", hr_run_tap_credits(run));
+	hr_json_u64(out, "size_bytes", run->sink_bytes);
+	hr_json_u64(out, "tile_bytes", run->sink_tile_bytes);
+	hr_json_string(out, "dtype", tap->dtype);
+	hr_json_u64(out, "columns", tap->columns);
+	hr_json_close(out);
+}
+
 static void stream_json(const struct hr_appliance *app, const struct hr_run *run,
 			struct hr_json *out)
 {
@@ -357,6 +383,8 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 		object_json(out, NULL, app, &p->source[s], run->source[s].bytes,
 			    run->source[s].tile_bytes, run->source[s].verifiable);
 	hr_json_close(out);
+	if (hr_config_has_tap(p))
+		tap_json(run, out);
 	if (p->has_sink)
 		object_json(out, "sink", app, &p->sink, run->sink_bytes, run->sink_tile_bytes,
 			    p->sink.checksum);

@@ -121,6 +121,36 @@ static void print_sink(const struct hr_appliance *app, const struct hr_run *run,
 	fprintf(out, "\n");
 }
 
+static void print_tap(const struct hr_run *run, FILE *out)
+{
+	const struct hr_tap_words *words = run->cpu.tap->words;
+
+	fprintf(out,
+		"    tap %s: %llu tiles given back, %llu dropped, %llu handed to a second consumer; "
+		"consumers: %llu attached, %llu dropped, %llu refused\n",
+		run->config->tap.name,
+		(unsigned long long)(run->through_tiles - hr_fresh_u64(&words->dropped)),
+		(unsigned long long)hr_fresh_u64(&words->dropped),
+		(unsigned long long)hr_fresh_u64(&words->redelivered),
+		(unsigned long long)run->tap.attached, (unsigned long long)run->tap.revoked,
+		(unsigned long long)run->tap.refused);
+}
+
+static void tap_json(const struct hr_run *run, struct hr_json *out)
+{
+	const struct hr_tap_words *words = run->cpu.tap->words;
+
+	hr_json_object(out, "tap");
+	hr_json_string(out, "name", run->config->tap.name);
+	hr_json_u64(out, "tiles_returned", run->through_tiles - hr_fresh_u64(&words->dropped));
+	hr_json_u64(out, "tiles_dropped", hr_fresh_u64(&words->dropped));
+	hr_json_u64(out, "tiles_redelivered", hr_fresh_u64(&words->redelivered));
+	hr_json_u64(out, "consumers_attached", run->tap.attached);
+	hr_json_u64(out, "consumers_dropped", run->tap.revoked);
+	hr_json_u64(out, "clients_refused", run->tap.refused);
+	hr_json_close(out);
+}
+
 /* One line for each object, and one for the page cache. */
 static void print_access(const struct hr_appliance *app, const struct hr_run *run,
 			 const struct hr_cache_counters *c, FILE *out)
@@ -170,6 +200,8 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 		print_access(app, run, &c.cache, out);
 	else if (run->outcome != HR_RUN_WAITING)
 		print_sources(app, run, out);
+	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
+		print_tap(run, out);
 	if (p->has_sink && run->sink_id)
 		print_sink(app, run, out);
 }
@@ -320,6 +352,8 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 		hr_report_objects_json(app, run, out);
 	else
 		sources_json(app, run, out);
+	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
+		tap_json(run, out);
 	if (p->has_sink)
 		sink_json(app, run, &c, out);
 	if (run->settled) {

@@ -125,7 +125,7 @@ Test(places, on_the_host_backend_all_places_are_the_cpus)
 
 	cr_assert_eq(hr_backend_open(&host, "host:1", 1, test_error()), 0);
 	cr_assert_eq(hr_places_take(&places, &host, used, test_error()), 0);
-	for (int i = 0; i < HR_PLACES; i++) {
+	for (int i = 0; i < HR_PLACE_TAP; i++) {
 		cr_expect_eq(places.region[i].bytes, used[i]);
 		cr_expect_eq(places.region[i].cpu, places.region[i].worker);
 		cr_expect_str_eq(places.region[i].name, hr_place_name((enum hr_place)i));

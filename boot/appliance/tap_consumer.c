@@ -1,0 +1,385 @@
+#include "boot/appliance/tap_consumer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/engine/pass.h"
+#include "boot/engine/rings.h"
+#include "config/log.h"
+#include "config/seam.h"
+#include "gpu/tap/memory.h"
+
+/* ---- memory of a seat */
+
+static uint64_t ring_bytes(const struct hr_run *run)
+{
+	return hr_tap_ring_bytes(run->tap.role.ring);
+}
+
+static uint64_t page_bytes(const struct hr_run *run)
+{
+	return hr_tap_page_bytes(run->slots);
+}
+
+static struct hr_tap_head *head_of(const struct hr_run *run, uint32_t seat)
+{
+	return (struct hr_tap_head *)(void *)(run->cpu.tap->entries + seat * ring_bytes(run));
+}
+
+static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
+{
+	return &run->cpu.tap->words->seat[seat];
+}
+
+static void unmap_seat(const struct hr_run *run, uint32_t seat)
+{
+	hr_tap_memory_drop(head_of(run, seat), ring_bytes(run));
+	hr_tap_memory_drop(run->cpu.tap->pages + seat * page_bytes(run), page_bytes(run));
+}
+
+/* New objects for each consumer: an earlier one may still have those of the seat mapped. */
+static int map_seat(struct hr_tap_table *table, uint32_t seat, int fds[HR_TAP_FDS],
+		    struct hr_error *e)
+{
+	const struct hr_run *run = table->run;
+	struct hr_tap_head *head = head_of(run, seat);
+
+	fds[0] = run->tap.tiles;
+	fds[1] = hr_tap_memory_create("headrace tap entries", head, ring_bytes(run),
+				      HR_TAP_READ_ONLY, e);
+	if (fds[1] < 0)
+		return fds[1];
+	fds[2] = hr_tap_memory_create("headrace tap page",
+				      run->cpu.tap->pages + seat * page_bytes(run), page_bytes(run),
+				      HR_TAP_WRITABLE, e);
+	if (fds[2] < 0) {
+		close(fds[1]);
+		hr_tap_memory_drop(head, ring_bytes(run));
+		return fds[2];
+	}
+	head->magic = HR_TAP_MAGIC;
+	head->version = HR_TAP_VERSION;
+	head->epoch = table->epoch;
+	head->state = HR_TAP_RUNS;
+	return 0;
+}
+
+/* ---- sockets */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* A forked child of this process may hold a copy of the descriptor. */
+static void hang_up(int *fd)
+{
+	if (*fd >= 0)
+		shutdown(*fd, SHUT_RDWR);
+	close_fd(fd);
+}
+
+void hr_tap_message_begin(struct hr_tap_message *m, enum hr_tap_kind kind)
+{
+	memset(m, 0, sizeof *m);
+	m->magic = HR_TAP_MAGIC;
+	m->kind = (uint16_t)kind;
+	m->version_least = m->version = HR_TAP_VERSION;
+}
+
+/* A consumer whose socket has no room for it loses the message. */
+static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned count)
+{
+	const int err = fd < 0 ? -ENOTCONN : hr_pass_send(fd, m, sizeof *m, fds, count);
+
+	if (err)
+		hr_debug("tap: a message of kind %u is lost: %s", m->kind, strerror(-err));
+	return err;
+}
+
+int hr_tap_message_receive(int fd, struct hr_tap_message *m)
+{
+	unsigned count;
+	const ssize_t n = hr_pass_receive(fd, m, sizeof *m, NULL, 0, &count);
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n <= 0)
+		return n < 0 ? (int)n : -EPIPE;
+	return n == sizeof *m && m->magic == HR_TAP_MAGIC ? 1 : -EPROTO;
+}
+
+/* ---- consumers */
+
+static const char *describe(const struct hr_tap_consumer *c, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "'%s' (process %d of user %u)", c->name, (int)c->peer.process,
+		 (unsigned)c->peer.user);
+	return text;
+}
+
+static const char *tap_name(struct hr_tap_table *table)
+{
+	return table->run->config->tap.name;
+}
+
+static void set_state(struct hr_tap_consumer *c, enum hr_tap_consumer_state state)
+{
+	c->state = state;
+	c->since_ns = hr_now_ns();
+}
+
+/* Time in its state; the state may be newer than the step. */
+static uint64_t age_ns(uint64_t since_ns, uint64_t now_ns)
+{
+	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+static void order(struct hr_tap_table *table, uint32_t seat, enum hr_tap_order what)
+{
+	struct hr_tap_seat *words = words_of(table->run, seat);
+	const uint32_t last = words->order / HR_TAP_ORDERS;
+
+	hr_release_sys_u32(&words->order, (last + 1) * HR_TAP_ORDERS + (uint32_t)what);
+}
+
+/* The worker does not access the memory of the seat any more. The runner starts and ends runs in this
+ * thread. */
+static bool is_closed(struct hr_tap_table *table, uint32_t seat)
+{
+	const struct hr_tap_seat *words = words_of(table->run, seat);
+
+	return !table->run->started_ns || table->run->ended_ns ||
+	       hr_acquire_sys_u32(&words->done) == words->order;
+}
+
+static void free_seat(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+{
+	unmap_seat(table->run, seat);
+	hang_up(&c->fd);
+	close_fd(&c->pidfd);
+	c->state = HR_TAP_FREE;
+}
+
+/* Take the tiles of the consumer back. */
+static void close_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+{
+	char text[2 * HR_NAME_MAX];
+
+	hr_info("tap '%s': consumer %s has gone", tap_name(table), describe(c, text, sizeof text));
+	hang_up(&c->fd);
+	if (c->state == HR_TAP_GREETED) {
+		free_seat(table, c, seat);
+		return;
+	}
+	order(table, seat, HR_TAP_CLOSE);
+	set_state(c, HR_TAP_CLOSING);
+}
+
+/* End the connection of a consumer that breaks the protocol. */
+static void drop_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat,
+			  const char *why)
+{
+	struct hr_tap_message m;
+	char text[2 * HR_NAME_MAX];
+
+	hr_warn("tap '%s': consumer %s is dropped: %s", tap_name(table),
+		describe(c, text, sizeof text), why);
+	hr_tap_message_begin(&m, HR_TAP_REVOKED);
+	snprintf(m.text, sizeof m.text, "%s", why);
+	say(c->fd, &m, NULL, 0);
+	table->run->tap.revoked++;
+	hr_relaxed_u32(&head_of(table->run, seat)->state, HR_TAP_STOPPED);
+	hang_up(&c->fd);
+	if (c->state == HR_TAP_ATTACHED)
+		order(table, seat, HR_TAP_HOLD);
+	set_state(c, HR_TAP_LEAVING);
+}
+
+static bool has_ended(const struct hr_tap_consumer *c)
+{
+	return c->pidfd >= 0 && hr_wait_readable(c->pidfd, 0);
+}
+
+static void attach(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+{
+	char text[2 * HR_NAME_MAX];
+
+	words_of(table->run, seat)->credits = c->credits;
+	order(table, seat, HR_TAP_LEND);
+	set_state(c, HR_TAP_ATTACHED);
+	table->run->tap.attached++;
+	c->returned_ns = c->since_ns;
+	hr_info("tap '%s': consumer %s is attached, %u credits", tap_name(table),
+		describe(c, text, sizeof text), c->credits);
+}
+
+/* Messages of a consumer that was welcomed. */
+static void listen_to(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+{
+	struct hr_tap_message m;
+	const int came = hr_tap_message_receive(c->fd, &m);
+
+	if (!came)
+		return;
+	if (came < 0 && came != -EPROTO) {
+		if (c->state == HR_TAP_ATTACHED)
+			order(table, seat, HR_TAP_HOLD);
+		close_fd(&c->fd);
+		set_state(c, HR_TAP_LEAVING);
+	} else if (came > 0 && m.kind == HR_TAP_READY && c->state == HR_TAP_GREETED) {
+		attach(table, c, seat);
+	} else if (came > 0 && m.kind == HR_TAP_DETACH) {
+		close_consumer(table, c, seat);
+	} else {
+		drop_consumer(table, c, seat,
+			      "it sent a message that the protocol does not have here");
+	}
+}
+
+static void check_lease(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat,
+			uint64_t now_ns)
+{
+	const struct hr_tap_seat *words = words_of(table->run, seat);
+	const uint64_t lease_ns = table->run->config->tap.lease_ns;
+	const uint64_t returned = hr_acquire_sys_u64(&words->returned);
+	const uint64_t lent = hr_acquire_sys_u64(&words->lent);
+	char text[2 * HR_NAME_MAX];
+
+	if (returned != c->returned || lent <= returned) {
+		c->returned = returned;
+		c->returned_ns = now_ns;
+		c->late = false;
+	} else if (lease_ns && !c->late && age_ns(c->returned_ns, now_ns) >= lease_ns) {
+		c->late = true;
+		hr_warn("tap '%s': consumer %s holds %llu tiles and has given back none for "
+			"%llu ms",
+			tap_name(table), describe(c, text, sizeof text),
+			(unsigned long long)(lent - returned),
+			(unsigned long long)((now_ns - c->returned_ns) / HR_NS_PER_MS));
+	}
+}
+
+/* The orders of the state LEAVING are those of a consumer that was attached; one that was only greeted
+ * has none, and CLOSE does nothing for it. */
+void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns)
+{
+	struct hr_tap_consumer *c = &table->consumer[seat];
+
+	if (c->state == HR_TAP_FREE)
+		return;
+	if (events && c->state <= HR_TAP_ATTACHED)
+		listen_to(table, c, seat);
+	if (c->state == HR_TAP_GREETED && age_ns(c->since_ns, now_ns) >= HR_TAP_READY_NS)
+		drop_consumer(table, c, seat, "it did not map the tiles in time");
+	if (c->state == HR_TAP_ATTACHED)
+		check_lease(table, c, seat, now_ns);
+	if (c->state != HR_TAP_CLOSING && c->state != HR_TAP_FREE &&
+	    ((events && has_ended(c)) ||
+	     (c->state == HR_TAP_LEAVING && age_ns(c->since_ns, now_ns) >= HR_TAP_QUARANTINE_NS)))
+		close_consumer(table, c, seat);
+	if (c->state == HR_TAP_CLOSING && is_closed(table, seat))
+		free_seat(table, c, seat);
+}
+
+/* ---- begin and end */
+
+int hr_tap_consumer_seat(const struct hr_tap_table *table)
+{
+	for (uint32_t i = 0; i < HR_TAP_SEATS; i++)
+		if (table->consumer[i].state == HR_TAP_FREE)
+			return (int)i;
+	return -EBUSY;
+}
+
+static void copy_name(char name[HR_NAME_MAX], const char *from, size_t bytes)
+{
+	const size_t length = strnlen(from, bytes < HR_NAME_MAX ? bytes : HR_NAME_MAX - 1);
+
+	for (size_t i = 0; i < length; i++)
+		name[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+	name[length] = '\0';
+}
+
+static void describe_tap(const struct hr_tap_table *table, uint32_t credits,
+			 struct hr_tap_message *m)
+{
+	const struct hr_run *run = table->run;
+	const struct hr_config_tap *tap = &run->config->tap;
+
+	hr_tap_message_begin(m, HR_TAP_WELCOME);
+	m->credits = credits;
+	m->slots = run->slots;
+	m->ring = run->tap.role.ring;
+	m->epoch = table->epoch;
+	m->tiles = run->tiles;
+	m->first = run->first_tile;
+	m->stride = hr_plan_tile_bytes(run->sink_tile_bytes);
+	m->tile_bytes = run->sink_tile_bytes;
+	m->columns = tap->columns;
+	m->each = tap->deliver == HR_TAP_EACH;
+	snprintf(m->dtype, sizeof m->dtype, "%s", tap->dtype);
+	snprintf(m->name, sizeof m->name, "%s", run->config->name);
+}
+
+int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
+			  const struct hr_tap_message *hello, const struct hr_credentials *peer,
+			  int fd, int pidfd, struct hr_error *e)
+{
+	struct hr_tap_consumer *c = &table->consumer[seat];
+	struct hr_tap_message m;
+	int fds[HR_TAP_FDS], err;
+
+	memset(c, 0, sizeof *c);
+	c->fd = c->pidfd = -1;
+	err = map_seat(table, seat, fds, e);
+	if (err)
+		return err;
+	c->credits = hr_run_tap_credits(table->run);
+	if (hello->credits && hello->credits < c->credits)
+		c->credits = hello->credits;
+	describe_tap(table, c->credits, &m);
+	err = say(fd, &m, fds, HR_TAP_FDS);
+	close(fds[1]);
+	close(fds[2]);
+	if (err) {
+		unmap_seat(table->run, seat);
+		return hr_fail(e, HR_ERROR_FAILED, err, "%s", strerror(-err));
+	}
+	c->fd = fd;
+	c->pidfd = pidfd;
+	c->peer = *peer;
+	copy_name(c->name, hello->name, sizeof hello->name);
+	set_state(c, HR_TAP_GREETED);
+	return 0;
+}
+
+static void end_consumer(struct hr_tap_table *table, uint32_t seat)
+{
+	struct hr_tap_consumer *c = &table->consumer[seat];
+	const struct hr_run *run = table->run;
+	const bool whole = run->outcome == HR_RUN_DONE;
+	struct hr_tap_message m;
+
+	hr_tap_message_begin(&m, HR_TAP_END);
+	m.code = (uint16_t)(whole ? 0 : run->cause.kind ? run->cause.kind : HR_ERROR_FAILED);
+	m.tiles = run->through_tiles;
+	if (!whole)
+		snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1,
+			 run->cause.kind ? run->cause.text : "the run was interrupted");
+	hr_release_sys_u32(&head_of(run, seat)->state, whole ? HR_TAP_ENDED : HR_TAP_STOPPED);
+	say(c->fd, &m, NULL, 0);
+	free_seat(table, c, seat);
+}
+
+void hr_tap_consumers_end(struct hr_tap_table *table)
+{
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		if (table->consumer[seat].state != HR_TAP_FREE)
+			end_consumer(table, seat);
+}

@@ -1,0 +1,83 @@
+/*
+ * boot/appliance/tap_consumer.h - the consumers of a tap: their memory, their state, and the orders to
+ * the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/tap_service.c.
+ *
+ * A consumer is in one of these states:
+ *
+ *   FREE -> GREETED (it has the descriptors) -> ATTACHED (tiles are lent to it)
+ *   ATTACHED -> LEAVING (its connection has ended: no further tile is lent to it)
+ *   GREETED, ATTACHED, LEAVING -> CLOSING (the worker takes its tiles back) -> FREE
+ *
+ * What a consumer holds is used again when it says so (DETACH), when its process has ended (pidfd), or
+ * HR_TAP_QUARANTINE_NS after its connection has ended: its process is alive then, and has no right to
+ * the tiles any more. Its tiles go to another consumer, or with deliver = "each" only to those that
+ * have them already.
+ */
+#ifndef BOOT_APPLIANCE_TAP_CONSUMER_H
+#define BOOT_APPLIANCE_TAP_CONSUMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "boot/appliance/credentials.h"
+#include "boot/engine/run.h"
+#include "config/clock.h"
+#include "gpu/tap/role.h"
+
+#define HR_TAP_READY_NS (10 * HR_NS_PER_S)     /* from WELCOME to READY */
+#define HR_TAP_QUARANTINE_NS (2 * HR_NS_PER_S) /* from the end of the connection */
+
+enum hr_tap_consumer_state {
+	HR_TAP_FREE,
+	HR_TAP_GREETED,
+	HR_TAP_ATTACHED,
+	HR_TAP_LEAVING,
+	HR_TAP_CLOSING,
+};
+
+struct hr_tap_consumer {
+	enum hr_tap_consumer_state state;
+	int fd;		   /* -1: the connection has ended */
+	int pidfd;	   /* -1: the kernel has none for the process */
+	uint64_t since_ns; /* time of the last change of the state */
+	struct hr_credentials peer;
+	uint32_t credits;
+	char name[HR_NAME_MAX]; /* as the consumer calls itself; printable */
+	/* For the lease: when it gave back the newest tile, and whether it was named since. */
+	uint64_t returned, returned_ns;
+	bool late;
+};
+
+/* The consumers of the tap of one run. */
+struct hr_tap_table {
+	struct hr_run *run;
+	uint64_t epoch;
+	struct hr_tap_consumer consumer[HR_TAP_SEATS];
+};
+
+/* Fill in a message of that kind; all else is 0. */
+void hr_tap_message_begin(struct hr_tap_message *message, enum hr_tap_kind kind);
+
+/* Receive a message of a connection that does not block: 1; 0: there is none yet; -errno: the
+ * connection has ended; -EPROTO: the bytes are not a message. */
+int hr_tap_message_receive(int fd, struct hr_tap_message *message);
+
+/* A free seat; -EBUSY: all are in use. */
+int hr_tap_consumer_seat(const struct hr_tap_table *table);
+
+/*
+ * Give the seat to the consumer that has sent `hello`: map its memory, and send WELCOME. On success the
+ * table owns fd and pidfd (-1: none); they are GREETED. -ENOMEM, -EMFILE, or the error of its
+ * connection: the seat stays free, and the caller keeps both.
+ */
+int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
+			  const struct hr_tap_message *hello, const struct hr_credentials *peer,
+			  int fd, int pidfd, struct hr_error *e);
+
+/* Do what the state of the seat allows. events: one of the descriptors may be readable. */
+void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns);
+
+/* The run has ended, so no worker accesses the seats: tell all consumers, and free the seats. */
+void hr_tap_consumers_end(struct hr_tap_table *table);
+
+#endif

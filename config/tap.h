@@ -1,0 +1,20 @@
+/*
+ * config/tap.h - a sink that is a tap: sink = { tap = "NAME"; ... }. For config/pipeline.c and
+ * config/check.c only.
+ */
+#ifndef CONFIG_TAP_H
+#define CONFIG_TAP_H
+
+#include "config/config.h"
+#include "config/group.h"
+
+/* Read the group `sink` of a pipeline whose sink has the key `tap`. */
+void hr_config_tap_read(struct hr_config_tap *tap, const struct hr_group *sink);
+
+/* Check the tap of a pipeline whose operator and tile are known. */
+void hr_config_tap_check(const struct hr_config_pipeline *pipeline, const struct hr_group *group);
+
+/* Check that no two taps have the same name. */
+void hr_config_taps_check(const struct hr_config *config, struct hr_mistakes *mistakes);
+
+#endif

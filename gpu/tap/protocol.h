@@ -1,0 +1,124 @@
+/*
+ * gpu/tap/protocol.h - what a tap and its consumers share: messages of the socket, and three memfds.
+ *
+ * A tap hands the output tiles of a pipeline to other processes (consumers) where they lie. A
+ * consumer connects to DIRECTORY/NAME.tap, a SOCK_SEQPACKET Unix socket. Each message is one
+ * struct hr_tap_message:
+ *
+ *   consumer -> tap   HELLO     version range, credits
+ *   tap -> consumer   WELCOME   with three descriptors: tiles, entries, page; or REFUSED
+ *   consumer -> tap   READY     it has mapped them: tiles may be lent to it
+ *   consumer -> tap   DETACH    tiles that it has not given back go to another consumer
+ *   tap -> consumer   END       the run has ended, with its exit code; or REVOKED, with the reason
+ *
+ * Tiles and entries are sealed: a consumer can map them for reading only, and cannot change their
+ * size. The page belongs to the consumer alone. Its content is untrusted: a wrong value returns only
+ * tiles that are lent to this consumer.
+ *
+ * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1, ...) has
+ * the index n % ring, and is valid when its sequence is n + 1, which the tap stores last (release).
+ * Page: struct hr_tap_page. The consumer gives a tile back when it stores (release) the generation
+ * of the entry in gen[slot]. Then the slot is used again, so it must not read the tile any more. The
+ * tap lends at most `credits` tiles at a time, and credits <= ring, so a valid entry is not
+ * overwritten before its tile is given back.
+ *
+ * This header needs stdint.h only, and both sides are on one machine. All words are little-endian
+ * and naturally aligned; bytes that have no meaning are 0.
+ */
+#ifndef GPU_TAP_PROTOCOL_H
+#define GPU_TAP_PROTOCOL_H
+
+#include <stdint.h>
+
+#define HR_TAP_MAGIC 0x50415448u /* "HTAP" */
+#define HR_TAP_VERSION 1u
+#define HR_TAP_FDS 3u /* of WELCOME: tiles, entries, page */
+
+enum hr_tap_kind {
+	HR_TAP_HELLO = 1,
+	HR_TAP_WELCOME,
+	HR_TAP_REFUSED,
+	HR_TAP_READY,
+	HR_TAP_DETACH,
+	HR_TAP_END,
+	HR_TAP_REVOKED,
+};
+
+struct hr_tap_message {
+	uint32_t magic;
+	uint16_t kind; /* enum hr_tap_kind */
+	/* HELLO: the range of versions that the consumer knows; else the version of the message */
+	uint16_t version_least, version;
+	uint16_t code;	  /* REFUSED: an errno; END: exit code of the run */
+	uint32_t credits; /* HELLO: wanted, 0: as many as possible; WELCOME: granted */
+	/* Of WELCOME. */
+	uint32_t slots;	     /* number of tiles in the memory */
+	uint32_t ring;	     /* number of entries; a power of two */
+	uint64_t epoch;	     /* random, of this bring-up of the tap */
+	uint64_t tiles;	     /* of the run; also of END: tiles that were given back or dropped */
+	uint64_t first;	     /* number of the first tile */
+	uint32_t stride;     /* bytes from one slot to the next; whole pages */
+	uint32_t tile_bytes; /* bytes of a full tile, at most stride */
+	uint32_t columns;    /* elements of a row; 0: not configured */
+	uint8_t each;	     /* 1: each consumer gets all tiles; 0: each tile has one consumer */
+	uint8_t pad[3];
+	char dtype[8];	/* type of the elements, such as "bf16"; "": not configured */
+	char name[64];	/* HELLO: name of the consumer; WELCOME: name of the pipeline */
+	char text[120]; /* REFUSED, REVOKED, END with code: the reason, one line */
+};
+
+enum hr_tap_state {
+	HR_TAP_RUNS = 1,
+	HR_TAP_ENDED,	/* all tiles were given back or dropped */
+	HR_TAP_STOPPED, /* the run has failed or was interrupted, or the consumer is revoked */
+};
+
+/* The start of the entries. */
+struct hr_tap_head {
+	uint32_t magic, version;
+	uint64_t epoch;
+	uint32_t state; /* enum hr_tap_state */
+	/* By the worker: 1 while each tile that is left is lent. Then no further tile comes, unless
+	 * another consumer ends without giving its tiles back. */
+	uint32_t last;
+	uint32_t pad[10];
+};
+
+#define HR_TAP_REDELIVERED 1u /* another consumer had the tile, and did not give it back */
+
+struct hr_tap_entry {
+	uint64_t tile; /* number in the pipeline */
+	uint32_t slot, gen;
+	uint32_t bytes; /* of the data; a last tile may be shorter */
+	uint32_t flags;
+	uint64_t lent_ns; /* CLOCK_MONOTONIC of the tap */
+	uint64_t pad[3];
+	uint64_t sequence; /* stored last, with release */
+};
+
+struct hr_tap_page {
+	uint32_t gen[1]; /* [slots]; in the page of a consumer, which has whole memory pages */
+};
+
+#if defined(__cplusplus)
+#define HR_TAP_ASSERT static_assert
+#else
+#define HR_TAP_ASSERT _Static_assert
+#endif
+HR_TAP_ASSERT(sizeof(struct hr_tap_message) == 256, "a message has one size in each version");
+HR_TAP_ASSERT(sizeof(struct hr_tap_head) == 64, "entries are aligned");
+HR_TAP_ASSERT(sizeof(struct hr_tap_entry) == 64, "an entry is a cache line");
+
+/* Bytes of the entries and of a consumer's page: whole memory pages of 4 KiB. */
+static inline uint64_t hr_tap_ring_bytes(uint32_t ring)
+{
+	return (sizeof(struct hr_tap_head) + (uint64_t)ring * sizeof(struct hr_tap_entry) + 4095) &
+	       ~(uint64_t)4095;
+}
+
+static inline uint64_t hr_tap_page_bytes(uint32_t slots)
+{
+	return ((uint64_t)slots * sizeof(uint32_t) + 4095) & ~(uint64_t)4095;
+}
+
+#endif

@@ -1,0 +1,497 @@
+/*
+ * The tap role: a thread runs it, another plays prefetch and compute, and consumers are threads, or
+ * the test itself.
+ */
+#include "gpu/tap/role.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/clock.h"
+#include "tests/harness/random.h"
+
+#define SLOTS 8u
+#define RING 8u
+#define TILE 256u
+#define TILES_MAX 4000u
+#define LIMIT_NS (120 * HR_NS_PER_S)
+
+TestSuite(tap, .timeout = 280);
+
+static struct hr_pipe pipe_;
+static struct hr_slot slots[SLOTS];
+static struct hr_worker_status status;
+static struct hr_pipe_control control;
+static struct hr_tap_role role;
+static struct hr_tap_words words;
+static struct hr_tap_lending lending[SLOTS];
+static uint8_t tiles[SLOTS][TILE] __attribute__((aligned(64)));
+static uint8_t entries[HR_TAP_SEATS][4096] __attribute__((aligned(64)));
+static uint32_t pages[HR_TAP_SEATS][1024] __attribute__((aligned(64)));
+static uint32_t seen[HR_TAP_SEATS][TILES_MAX];
+static uint64_t taken[HR_TAP_SEATS]; /* entries */
+static pthread_t worker, feeder;
+
+/* ---- the pipeline around the role */
+
+static void fill(uint32_t s, uint64_t tile)
+{
+	for (uint32_t i = 0; i < TILE; i++)
+		tiles[s][i] = (uint8_t)(tile * 7 + i);
+}
+
+static bool holds(uint32_t s, uint64_t tile)
+{
+	bool same = true;
+
+	for (uint32_t i = 0; i < TILE; i++)
+		same &= tiles[s][i] == (uint8_t)(tile * 7 + i);
+	return same;
+}
+
+/* Give free slots the next tiles; close them after the last one, or a stop. A slot that is free is
+ * overwritten at once, so a consumer that still reads it sees that. */
+static void *feed(void *unused)
+{
+	uint64_t next = 0;
+	uint32_t closed = 0;
+
+	while (closed < SLOTS)
+		for (uint32_t s = 0; s < SLOTS; s++) {
+			if (hr_acquire_u32(&slots[s].state) != HR_SLOT_FREE) {
+				hr_yield();
+				continue;
+			}
+			memset(tiles[s], 0xee, TILE);
+			if (next == pipe_.tiles || hr_acquire_u32(&pipe_.stop)) {
+				hr_release_u32(&slots[s].state, HR_SLOT_CLOSED);
+				closed++;
+				continue;
+			}
+			fill(s, next);
+			slots[s].tile = next++;
+			slots[s].out_bytes = TILE;
+			hr_release_u32(&slots[s].state, HR_SLOT_COMPUTED);
+		}
+	return NULL;
+}
+
+static void *work(void *unused)
+{
+	hr_tap_block(&pipe_, 0);
+	return NULL;
+}
+
+static void set_up(uint64_t count, bool each, bool drop, uint32_t consumers)
+{
+	memset(&pipe_, 0, sizeof pipe_);
+	memset(slots, 0, sizeof slots);
+	memset(&status, 0, sizeof status);
+	memset(&control, 0, sizeof control);
+	memset(&words, 0, sizeof words);
+	memset(lending, 0, sizeof lending);
+	memset(entries, 0, sizeof entries);
+	memset(pages, 0, sizeof pages);
+	memset(seen, 0, sizeof seen);
+	memset(taken, 0, sizeof taken);
+	role = (struct hr_tap_role){ .each = each,
+				     .drop = drop,
+				     .consumers = consumers,
+				     .ring = RING,
+				     .entries = entries[0],
+				     .pages = (uint8_t *)pages[0],
+				     .words = &words,
+				     .lending = lending };
+	pipe_.tiles = count;
+	pipe_.slots = SLOTS;
+	pipe_.blocks[HR_ROLE_WRITEBACK] = pipe_.workers[HR_ROLE_WRITEBACK] = 1;
+	pipe_.slot = slots;
+	pipe_.status = &status;
+	pipe_.control = &control;
+	pipe_.tap = &role;
+}
+
+static void start(void)
+{
+	cr_assert_eq(pthread_create(&feeder, NULL, feed, NULL), 0);
+	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+}
+
+static void finish(void)
+{
+	pthread_join(worker, NULL);
+	pthread_join(feeder, NULL);
+	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
+}
+
+/* ---- the host */
+
+static void order(uint32_t seat, enum hr_tap_order what)
+{
+	struct hr_tap_seat *w = &words.seat[seat];
+
+	hr_release_sys_u32(&w->order, (w->order / HR_TAP_ORDERS + 1) * HR_TAP_ORDERS + what);
+}
+
+static void wait_done(uint32_t seat)
+{
+	const uint64_t end = hr_now_ns() + LIMIT_NS;
+
+	while (hr_acquire_sys_u32(&words.seat[seat].done) != words.seat[seat].order) {
+		cr_assert_lt(hr_now_ns(), end, "the worker does not obey");
+		hr_yield();
+	}
+}
+
+static void attach(uint32_t seat, uint32_t credits)
+{
+	words.seat[seat].credits = credits;
+	order(seat, HR_TAP_LEND);
+}
+
+/* ---- a consumer */
+
+static struct hr_tap_entry *entry_of(uint32_t seat, uint64_t n)
+{
+	struct hr_tap_entry *first = (void *)(entries[seat] + sizeof(struct hr_tap_head));
+
+	return &first[n % RING];
+}
+
+static bool is_there(uint32_t seat, uint64_t n)
+{
+	return hr_acquire_sys_u64(&entry_of(seat, n)->sequence) == n + 1;
+}
+
+static const struct hr_tap_entry *await_entry(uint32_t seat, uint64_t n)
+{
+	const uint64_t end = hr_now_ns() + LIMIT_NS;
+
+	while (!is_there(seat, n)) {
+		cr_assert_lt(hr_now_ns(), end, "seat %u: entry %llu does not come", seat,
+			     (unsigned long long)n);
+		hr_yield();
+	}
+	return entry_of(seat, n);
+}
+
+static void give_back(uint32_t seat, const struct hr_tap_entry *e)
+{
+	hr_release_sys_u32(&pages[seat][e->slot], e->gen);
+}
+
+static uint32_t last_of(uint32_t seat)
+{
+	return hr_acquire_sys_u32(&((struct hr_tap_head *)(void *)entries[seat])->last);
+}
+
+/* Take tiles until no further one comes; check each before and after a pause. */
+static void *consume(void *number)
+{
+	const uint32_t seat = (uint32_t)(uintptr_t)number;
+
+	for (;;) {
+		const bool last = last_of(seat);
+		struct hr_tap_entry e;
+
+		if (!is_there(seat, taken[seat])) {
+			if (last)
+				return NULL;
+			hr_yield();
+			continue;
+		}
+		e = *entry_of(seat, taken[seat]++);
+		cr_assert_eq(e.bytes, TILE);
+		cr_assert(holds(e.slot, e.tile), "tile %llu at first", (unsigned long long)e.tile);
+		hr_yield();
+		cr_assert(holds(e.slot, e.tile), "tile %llu later", (unsigned long long)e.tile);
+		seen[seat][e.tile]++;
+		give_back(seat, &e);
+	}
+}
+
+static void consume_all(uint32_t first, uint32_t count)
+{
+	pthread_t thread[HR_TAP_SEATS];
+
+	for (uint32_t i = first; i < first + count; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, consume, (void *)(uintptr_t)i), 0);
+	for (uint32_t i = first; i < first + count; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static uint32_t times_seen(uint64_t tile)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		sum += seen[seat][tile];
+	return sum;
+}
+
+/* ---- the tests */
+
+Test(tap, one_consumer_gets_each_tile_when_it_delivers_to_one)
+{
+	set_up(TILES_MAX, false, false, 4);
+	start();
+	for (uint32_t seat = 0; seat < 4; seat++)
+		attach(seat, 2);
+	consume_all(0, 4);
+	finish();
+	for (uint32_t t = 0; t < TILES_MAX; t++)
+		cr_assert_eq(times_seen(t), 1, "tile %u: %u", t, times_seen(t));
+	cr_expect_eq(status.tiles, TILES_MAX);
+	cr_expect_eq(status.bytes, (uint64_t)TILES_MAX * TILE);
+	cr_expect_eq(words.dropped, 0);
+	cr_expect_eq(words.redelivered, 0);
+}
+
+Test(tap, all_consumers_get_all_tiles_when_it_delivers_to_each)
+{
+	set_up(1000, true, false, 3);
+	start();
+	for (uint32_t seat = 0; seat < 3; seat++)
+		attach(seat, 1 + seat);
+	consume_all(0, 3);
+	finish();
+	for (uint32_t t = 0; t < 1000; t++)
+		for (uint32_t seat = 0; seat < 3; seat++)
+			cr_assert_eq(seen[seat][t], 1, "tile %u, seat %u", t, seat);
+	cr_expect_eq(status.tiles, 1000);
+}
+
+Test(tap, no_tile_is_lent_before_all_wanted_consumers_have_come)
+{
+	set_up(20, false, false, 2);
+	start();
+	attach(0, 4);
+	wait_done(0);
+	order(0, HR_TAP_HOLD); /* another round of the worker */
+	wait_done(0);
+	cr_expect_not(is_there(0, 0));
+	attach(0, 4);
+	attach(1, 4);
+	consume_all(0, 2);
+	finish();
+	for (uint32_t t = 0; t < 20; t++)
+		cr_expect_eq(times_seen(t), 1);
+}
+
+Test(tap, credits_limit_what_a_consumer_holds)
+{
+	set_up(20, false, false, 1);
+	start();
+	attach(0, 3);
+	for (uint64_t n = 0; n < 3; n++)
+		await_entry(0, n);
+	/* two orders that change nothing: at least one whole round of the worker */
+	for (int i = 0; i < 2; i++) {
+		order(5, HR_TAP_HOLD);
+		wait_done(5);
+	}
+	cr_expect_not(is_there(0, 3));
+	cr_expect_eq(hr_acquire_sys_u64(&words.seat[0].lent), 3);
+	give_back(0, entry_of(0, 1));
+	await_entry(0, 3);
+	cr_expect_eq(hr_acquire_sys_u64(&words.seat[0].returned), 1);
+	give_back(0, entry_of(0, 0));
+	for (uint64_t n = 2; n < 20; n++)
+		give_back(0, await_entry(0, n));
+	finish();
+	cr_expect_eq(status.tiles, 20);
+}
+
+Test(tap, tiles_of_a_lost_consumer_go_to_another_one)
+{
+	uint32_t redelivered = 0;
+
+	set_up(50, false, false, 1);
+	start();
+	attach(0, 4);
+	for (uint64_t n = 0; n < 4; n++)
+		await_entry(0, n);
+	give_back(0, entry_of(0, 2));
+	await_entry(0, 4);
+	order(0, HR_TAP_HOLD);
+	wait_done(0);
+	attach(1, 4);
+	order(0, HR_TAP_CLOSE);
+	wait_done(0);
+	memset(entries[0], 0xff, sizeof entries[0]); /* its memory is not accessed any more */
+	memset(pages[0], 0xff, sizeof pages[0]);
+	for (uint64_t n = 0; n < 49; n++) {
+		const struct hr_tap_entry *e = await_entry(1, n);
+
+		cr_assert(holds(e->slot, e->tile));
+		redelivered += e->flags == HR_TAP_REDELIVERED;
+		seen[1][e->tile]++;
+		give_back(1, e);
+	}
+	finish();
+	cr_expect_eq(redelivered, 4);
+	cr_expect_eq(words.redelivered, 4);
+	cr_expect_eq(seen[1][2], 0);
+	for (uint32_t t = 0; t < 50; t++)
+		cr_expect_eq(seen[1][t], t == 2 ? 0 : 1, "tile %u", t);
+	cr_expect_eq(status.tiles, 50);
+}
+
+Test(tap, a_tile_that_was_given_back_before_the_end_is_not_redelivered)
+{
+	for (uint32_t round = 0; round < 50; round++) {
+		set_up(4, false, false, 1);
+		start();
+		attach(0, 4);
+		for (uint64_t n = 0; n < 4; n++)
+			await_entry(0, n);
+		for (uint64_t n = 0; n < 4; n++)
+			give_back(0, entry_of(0, n));
+		order(0, HR_TAP_CLOSE);
+		finish();
+		cr_assert_eq(status.tiles, 4);
+		cr_assert_eq(words.redelivered, 0);
+	}
+}
+
+Test(tap, a_lost_consumer_of_each_keeps_no_tile)
+{
+	set_up(40, true, false, 2);
+	start();
+	attach(0, 2);
+	attach(1, 2);
+	await_entry(0, 1);
+	for (uint64_t n = 0; n < 2; n++)
+		give_back(1, await_entry(1, n));
+	order(0, HR_TAP_CLOSE);
+	for (uint64_t n = 2; n < 40; n++)
+		give_back(1, await_entry(1, n));
+	finish();
+	cr_expect_eq(status.tiles, 40);
+	cr_expect_eq(words.redelivered, 0);
+}
+
+Test(tap, a_tile_without_a_credit_is_dropped_when_lag_is_drop)
+{
+	set_up(100, false, true, 1);
+	start();
+	attach(0, 2);
+	for (uint64_t n = 0; n < 2; n++)
+		await_entry(0, n);
+	/* all others are dropped while the consumer holds two */
+	while (hr_acquire_sys_u64(&words.dropped) < 98)
+		hr_yield();
+	give_back(0, entry_of(0, 0));
+	give_back(0, entry_of(0, 1));
+	finish();
+	cr_expect_eq(words.dropped, 98);
+	cr_expect_eq(status.tiles, 100);
+	cr_expect_eq(hr_acquire_sys_u64(&words.seat[0].lent), 2);
+}
+
+Test(tap, the_last_tiles_are_announced_and_the_news_are_taken_back)
+{
+	set_up(3, false, false, 1);
+	start();
+	attach(0, 8);
+	await_entry(0, 2);
+	while (!last_of(0))
+		hr_yield();
+	attach(1, 8);
+	wait_done(1);
+	cr_expect_eq(last_of(1), 1);
+	order(0, HR_TAP_CLOSE);
+	for (uint64_t n = 0; n < 3; n++)
+		await_entry(1, n);
+	while (!last_of(1))
+		hr_yield();
+	for (uint64_t n = 0; n < 3; n++)
+		give_back(1, entry_of(1, n));
+	finish();
+	cr_expect_eq(status.tiles, 3);
+}
+
+/* Random words, and the right generations of slots that another consumer has. */
+static void *attack(void *unused)
+{
+	struct fake_random random = { 1 };
+
+	while (!hr_acquire_sys_u32(&status.done))
+		for (uint32_t s = 0; s < SLOTS; s++)
+			hr_release_sys_u32(&pages[0][s],
+					   fake_random_below(&random, 2)
+						   ? (uint32_t)fake_random_u64(&random)
+						   : hr_acquire_sys_u32(&pages[1][s]) + 1);
+	return NULL;
+}
+
+Test(tap, a_page_of_random_words_returns_only_tiles_of_its_consumer)
+{
+	pthread_t attacker;
+
+	set_up(2000, false, false, 2);
+	start();
+	attach(0, 3);
+	attach(1, 3);
+	cr_assert_eq(pthread_create(&attacker, NULL, attack, NULL), 0);
+	consume_all(1, 1); /* its checks fail when a tile is taken from it */
+	order(0, HR_TAP_CLOSE);
+	while (!hr_acquire_sys_u32(&status.done))
+		consume_all(1, 1);
+	finish();
+	pthread_join(attacker, NULL);
+	cr_expect_eq(status.tiles, 2000);
+	for (uint32_t t = 0; t < 2000; t++)
+		cr_assert_leq(seen[1][t], 2);
+}
+
+Test(tap, a_stop_ends_the_worker_while_tiles_are_lent)
+{
+	set_up(100, false, false, 1);
+	start();
+	attach(0, 3);
+	give_back(0, await_entry(0, 0));
+	await_entry(0, 3);
+	hr_release_u32(&pipe_.stop, 1);
+	finish();
+	cr_expect_lt(status.tiles, 100);
+	cr_expect_geq(status.tiles, 1);
+}
+
+Test(tap, a_tile_that_compute_has_broken_is_not_lent)
+{
+	set_up(1, false, false, 1);
+	slots[0].out_bytes = HR_OUT_BROKEN;
+	slots[0].state = HR_SLOT_COMPUTED;
+	for (uint32_t s = 1; s < SLOTS; s++)
+		slots[s].state = HR_SLOT_CLOSED;
+	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+	attach(0, 3);
+	wait_done(0);
+	hr_release_u32(&pipe_.stop, 1);
+	while (hr_acquire_u32(&slots[0].state) != HR_SLOT_FREE)
+		hr_yield();
+	hr_release_u32(&slots[0].state, HR_SLOT_CLOSED);
+	pthread_join(worker, NULL);
+	cr_expect_not(is_there(0, 0));
+	cr_expect_eq(status.tiles, 0);
+}
+
+Test(tap, generations_skip_zero)
+{
+	set_up(30, false, false, 1);
+	for (uint32_t s = 0; s < SLOTS; s++)
+		lending[s].gen = UINT32_MAX - 1;
+	start();
+	attach(0, 1);
+	for (uint64_t n = 0; n < 30; n++) {
+		const struct hr_tap_entry *e = await_entry(0, n);
+
+		cr_assert_neq(e->gen, 0);
+		give_back(0, e);
+	}
+	finish();
+	cr_expect_eq(status.tiles, 30);
+}
