@@ -74,8 +74,18 @@ objs := $(srcs:%.c=$(objects)/%.o) $(if $(cuda_h),\
 cuda_only := gpu/cuda/% tests/unit/gpu/cuda/% tests/fakes/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
-all: $(B)/headrace
+tap_library := $(B)/libheadrace-tap.so.0
+all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library))
 	@:
+
+# The client library of taps, for other processes: libc only, and no sanitizer, also beside a
+# program that has one.
+$(tap_library): gpu/tap/client/tap.c gpu/tap/client/tap.h gpu/tap/protocol.h Makefile
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) \
+		$(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC -shared -fvisibility=hidden \
+		-Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro \
+		-Wl,-soname,$(@F) -o $@ $<
 
 $(B)/headrace: $(objects)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
@@ -236,6 +246,7 @@ $(units:%=%.ok): %.ok: %
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
+$(B)/tests/cli/tap.ok: $(tap_library) gpu/tap/client/headrace.py
 $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)rm -rf $(basename $@).tmp && mkdir -p $(basename $@).tmp && $(call test,300,env \

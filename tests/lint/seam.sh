@@ -19,6 +19,8 @@ config/clock.c clock_gettime            # the seam
 config/clock.c nanosleep                # the seam
 boot/appliance/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
 boot/engine/guard.c pwrite              # into memory of this process that has a file descriptor
+gpu/tap/client/tap.c clock_gettime      # a library in other processes
+gpu/tap/client/tap.c ppoll              # the same
 nvme/hostmem.c pread                    # the page table of this process
 nvme/vfio_calls.c pread                 # configuration space of a device, behind a table of calls
 nvme/vfio_calls.c pwrite                # the same
@@ -66,7 +68,7 @@ check() {
 prove() {
     local tree want got
     tree=$(mktemp -d)
-    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host}
+    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/tap/client}
     cd "$tree"
     printf 'clock_gettime(a);\nnanosleep(a);\n' >config/clock.c
     echo 'pthread_create(a);' >config/seam_linux.c
@@ -75,6 +77,7 @@ prove() {
     echo 'if (pread(fd)) ;' >nvme/hostmem.c
     printf 'pread(a);\npwrite(a);\n' >nvme/vfio_calls.c
     echo 'pthread_create(a);' >gpu/cuda/cuda.c
+    printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/tap.c
     cat >nvme/soft/good.c <<'EOF'
 /* kill(1), in a comment */
  * fork(), in a long one

@@ -1,0 +1,298 @@
+"""Take the tiles of a headrace pipeline in this process, where they lie.
+
+    import headrace, numpy
+
+    with headrace.tap("train") as tap:
+        for tile in tap:
+            rows = numpy.asarray(tile)      # no copy; shape (rows, columns) when configured
+            ...
+
+A tile is given back by tile.done(), or when neither the tile nor an array over its memory is
+referenced any more. Then its memory is used for another tile. A consumer that gives nothing back
+gets no further tiles.
+
+The module needs the library libheadrace-tap.so.0 and the standard library only. NumPy (through
+__array_interface__ or DLPack) and other users of DLPack see tiles as read-only arrays in host memory.
+"""
+
+import atexit
+import ctypes
+import os
+import sys
+import weakref
+
+__all__ = ["Error", "Tap", "Tile", "Timeout", "tap"]
+
+_REASON = 256
+_EPIPE, _ETIMEDOUT = 32, 110
+
+# dtype: bytes of an element, type of NumPy, code of DLPack
+_DTYPES = {
+    "": (1, "|u1", 1), "u8": (1, "|u1", 1), "i8": (1, "|i1", 0), "u16": (2, "<u2", 1),
+    "i16": (2, "<i2", 0), "f16": (2, "<f2", 2), "bf16": (2, "<u2", 4), "u32": (4, "<u4", 1),
+    "i32": (4, "<i4", 0), "f32": (4, "<f4", 2), "u64": (8, "<u8", 1), "i64": (8, "<i8", 0),
+    "f64": (8, "<f8", 2),
+}
+
+
+class Error(OSError):
+    """The tap refuses this process, or its pipeline stopped before the end."""
+
+
+class Timeout(Error):
+    """No tile came in time."""
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("credits", ctypes.c_uint32), ("name", ctypes.c_char_p),
+                ("directory", ctypes.c_char_p)]
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("epoch", ctypes.c_uint64), ("tiles", ctypes.c_uint64),
+                ("tile_bytes", ctypes.c_uint32), ("credits", ctypes.c_uint32),
+                ("columns", ctypes.c_uint32), ("each", ctypes.c_int), ("dtype", ctypes.c_char_p),
+                ("pipeline", ctypes.c_char_p), ("memory", ctypes.c_void_p),
+                ("memory_bytes", ctypes.c_size_t)]
+
+
+class _Tile(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("tile", ctypes.c_uint64), ("bytes", ctypes.c_uint32),
+                ("redelivered", ctypes.c_uint32), ("lent_ns", ctypes.c_uint64),
+                ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
+
+
+def _load(path):
+    library = ctypes.CDLL(path or os.environ.get("HEADRACE_TAP_LIBRARY", "libheadrace-tap.so.0"))
+    handle = ctypes.c_void_p
+    library.hr_tap_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(_Options),
+                                    ctypes.POINTER(handle), ctypes.c_char_p, ctypes.c_size_t]
+    library.hr_tap_info.argtypes = [handle]
+    library.hr_tap_info.restype = ctypes.POINTER(_Info)
+    library.hr_tap_next.argtypes = [handle, ctypes.POINTER(_Tile), ctypes.c_uint32, ctypes.c_int]
+    library.hr_tap_done.argtypes = [handle, ctypes.POINTER(_Tile)]
+    library.hr_tap_reason.argtypes = [handle]
+    library.hr_tap_reason.restype = ctypes.c_char_p
+    library.hr_tap_code.argtypes = [handle]
+    library.hr_tap_close.argtypes = [handle]
+    library.hr_tap_close.restype = None
+    return library
+
+
+class Tile:
+    """One tile of a pipeline: memory that can be read until done().
+
+    tile: its number in the pipeline. nbytes, shape, dtype: of the data. redelivered: another
+    consumer had it and did not give it back. lent_ns: time.monotonic_ns() when it was handed out.
+    """
+
+    def __init__(self, owner, record):
+        self._owner, self._record = owner, record
+        self.tile, self.nbytes = record.tile, record.bytes
+        self.redelivered, self.lent_ns = bool(record.redelivered), record.lent_ns
+        self.dtype = owner.dtype
+        elements = self.nbytes // _DTYPES[owner.dtype][0]
+        columns = owner.columns
+        self.shape = (elements // columns, columns) if columns else (elements,)
+
+    def done(self):
+        """Give the tile back. Arrays over its memory must not be used any more."""
+        if self._record is not None:
+            self._owner._done(self._record)
+            self._record = None
+
+    def _address(self):
+        if self._record is None:
+            raise ValueError("the tile was given back")
+        return self._record.data
+
+    def memory(self):
+        """A read-only memoryview of the bytes, without a copy. It keeps the tile."""
+        view = (ctypes.c_ubyte * self.nbytes).from_address(self._address())
+        view._tile = self
+        return memoryview(view).toreadonly().cast("B")
+
+    @property
+    def __array_interface__(self):
+        return {"version": 3, "shape": self.shape, "typestr": _DTYPES[self.dtype][1],
+                "data": (self._address(), True)}
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if stream is not None:
+            raise BufferError("the tile is in host memory, which has no streams")
+        if dl_device not in (None, (1, 0)) or copy:
+            raise BufferError("the tile is in host memory, and is not copied")
+        return _dlpack.export(self, bool(max_version and max_version[0] >= 1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.done()
+
+    def __del__(self):
+        try:
+            self.done()
+        except Exception:  # at the exit of the interpreter the owner may be gone
+            pass
+
+
+class Tap:
+    """An attached tap; iterate over it to get its tiles. See headrace.tap()."""
+
+    def __init__(self, name, credits=0, consumer=None, directory=None, library=None):
+        self._handle, self._ended, self._lent = None, False, weakref.WeakSet()
+        self._library = _load(library)
+        consumer = consumer or os.path.basename(sys.argv[0]) or "python3"
+        options = _Options(credits, consumer.encode(), directory and os.fsencode(directory))
+        handle = ctypes.c_void_p()
+        why = ctypes.create_string_buffer(_REASON)
+        err = self._library.hr_tap_open(name.encode(), options, ctypes.byref(handle), why, _REASON)
+        if err:
+            raise Error(-err, why.value.decode(errors="replace"))
+        self._handle = handle
+        _open.add(self)
+        info = self._library.hr_tap_info(handle).contents
+        self.name, self.pipeline = name, info.pipeline.decode()
+        self.epoch, self.tiles, self.tile_bytes = info.epoch, info.tiles, info.tile_bytes
+        self.credits, self.columns, self.each = info.credits, info.columns, bool(info.each)
+        self.dtype = info.dtype.decode()
+        if self.dtype not in _DTYPES:
+            self.close()
+            raise Error(0, f"tap '{name}': the element type '{self.dtype}' is not known")
+
+    def next(self, timeout=None):
+        """The next tile; None: no further tile comes. Timeout after that many seconds; Error when the
+        pipeline stopped before its end."""
+        if self._handle is None:
+            raise ValueError("the tap is closed")
+        record = _Tile()
+        wait = -1 if timeout is None else int(timeout * 1000)
+        count = self._library.hr_tap_next(self._handle, ctypes.byref(record), 1, wait)
+        if count == 1:
+            tile = Tile(self, record)
+            self._lent.add(tile)
+            return tile
+        self._ended = count == 0
+        if count == 0:
+            return None
+        if count == -_ETIMEDOUT:
+            raise Timeout(_ETIMEDOUT, f"tap '{self.name}': no tile within {timeout} s")
+        reason = self._library.hr_tap_reason(self._handle).decode(errors="replace")
+        raise Error(-count, f"tap '{self.name}': {reason}")
+
+    def _done(self, record):
+        if self._handle is not None:
+            self._library.hr_tap_done(self._handle, ctypes.byref(record))
+
+    def close(self):
+        """Detach; arrays over tiles must not be used any more. After the last tile, tiles that
+        are still referenced are given back; before it, they go to another consumer."""
+        if self._handle is not None:
+            for tile in list(self._lent) if self._ended else ():
+                tile.done()
+            self._library.hr_tap_close(self._handle)
+            self._handle = None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        tile = self.next()
+        if tile is None:
+            raise StopIteration
+        return tile
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    for each in list(_open):
+        each.close()
+
+
+def tap(name, **options):
+    """Attach to the tap of that name.
+
+    credits: tiles to hold at a time (0: as many as the tap allows). consumer: name of this process
+    for messages. directory: of the socket. library: path of libheadrace-tap.so.0. Raises Error.
+    """
+    return Tap(name, **options)
+
+
+class _Dlpack:
+    """Makes capsules of DLPack, unversioned and 1.0."""
+
+    class _Tensor(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                    ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                    ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                    ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                    ("byte_offset", ctypes.c_uint64)]
+
+    _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+    class _Managed(ctypes.Structure):
+        pass
+
+    class _Versioned(ctypes.Structure):
+        pass
+
+    _CAPSULE = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+    _READ_ONLY = 1
+
+    def __init__(self):
+        self._Managed._fields_ = [("tensor", self._Tensor), ("context", ctypes.c_void_p),
+                                  ("deleter", ctypes.c_void_p)]
+        self._Versioned._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                                    ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                                    ("flags", ctypes.c_uint64), ("tensor", self._Tensor)]
+        self._kept = {}  # address of a struct: what it needs
+        self._delete = self._DELETER(lambda address: self._kept.pop(address, None))
+        self._drop = self._CAPSULE(self._drop_capsule)
+        self._api = api = ctypes.PyDLL(None)  # of its own: others declare other arguments
+        api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        api.PyCapsule_New.restype = ctypes.py_object
+        api.PyCapsule_IsValid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        api.PyCapsule_GetPointer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+
+    def _drop_capsule(self, capsule):
+        """A capsule that nobody has taken still owns its tensor."""
+        for name in (b"dltensor", b"dltensor_versioned"):
+            if self._api.PyCapsule_IsValid(capsule, name):
+                address = self._api.PyCapsule_GetPointer(capsule, name)
+                self._kept.pop(address, None)
+
+    def export(self, tile, versioned):
+        size, _, code = _DTYPES[tile.dtype]
+        shape = (ctypes.c_int64 * len(tile.shape))(*tile.shape)
+        tensor = self._Tensor(tile._address(), 1, 0, len(tile.shape), code, 8 * size, 1,
+                              ctypes.addressof(shape), None, 0)
+        deleter = ctypes.cast(self._delete, ctypes.c_void_p)
+        if versioned:
+            managed = self._Versioned(1, 0, None, deleter, self._READ_ONLY, tensor)
+        else:
+            managed = self._Managed(tensor, None, deleter)
+        address = ctypes.addressof(managed)
+        self._kept[address] = (managed, shape, tile)
+        return self._api.PyCapsule_New(
+            address, b"dltensor_versioned" if versioned else b"dltensor",
+            ctypes.cast(self._drop, ctypes.c_void_p))
+
+
+_dlpack = _Dlpack()

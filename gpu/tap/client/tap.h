@@ -1,0 +1,112 @@
+/*
+ * gpu/tap/client/tap.h - take the tiles of a headrace pipeline in this process, where they lie.
+ * Programs include it as headrace/tap.h.
+ *
+ *   struct hr_tap *tap;
+ *   struct hr_tap_tile tile;
+ *   char why[HR_TAP_REASON];
+ *   int n;
+ *
+ *   if (hr_tap_open("train", NULL, &tap, why, sizeof why) != 0)
+ *           errx(1, "%s", why);
+ *   while ((n = hr_tap_next(tap, &tile, 1, -1)) == 1) {
+ *           use(tile.data, tile.bytes);
+ *           hr_tap_done(tap, &tile);
+ *   }
+ *   hr_tap_close(tap);                     (n is 0: no further tile; or -errno)
+ *
+ * Link with -lheadrace-tap. The library needs libc only. A tile is memory of the pipeline, mapped for
+ * reading. It stays as it is until it is given back; then it must not be read any more. A consumer that
+ * gives nothing back gets no further tiles, and with lag = "block" the pipeline waits for it. Tiles
+ * of a process that ends, or detaches, go to another consumer.
+ *
+ * A handle belongs to one thread at a time. After fork() it works in the parent only: in the child
+ * each call returns -EPIPE, and hr_tap_close() frees the child's copy.
+ *
+ * Errors are negative errno values.
+ */
+#ifndef GPU_TAP_CLIENT_TAP_H
+#define GPU_TAP_CLIENT_TAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HR_TAP_API __attribute__((visibility("default")))
+#define HR_TAP_REASON 256 /* bytes of a reason, with its NUL */
+
+struct hr_tap; /* an attached tap; one per hr_tap_open() */
+
+/* All zero, or NULL in its place: defaults. */
+struct hr_tap_options {
+	uint32_t credits; /* tiles to hold at a time; 0: as many as the tap allows */
+	const char *name; /* of this consumer, for messages of the tap; NULL: program name */
+	const char
+		*directory; /* of the socket; NULL: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/headrace,
+				   /run/headrace, the first that has it */
+};
+
+/* What the tap delivers; constant while it is attached. */
+struct hr_tap_info {
+	uint64_t epoch;	     /* random, of this bring-up of the pipeline */
+	uint64_t tiles;	     /* of the run */
+	uint32_t tile_bytes; /* of a full tile */
+	uint32_t credits;    /* tiles that this consumer can hold */
+	uint32_t columns;    /* elements of a row; 0: not configured */
+	int each;	     /* 1: each consumer gets all tiles; 0: each tile has one consumer */
+	const char *dtype;   /* type of the elements: "f32", "bf16", ...; "": not configured */
+	const char *pipeline;
+	const void *memory; /* of all tiles */
+	size_t memory_bytes;
+};
+
+struct hr_tap_tile {
+	const void *data; /* page aligned; `bytes` can be read */
+	uint64_t tile;	  /* number in the pipeline, from 0 */
+	uint32_t bytes;
+	uint32_t redelivered; /* 1: another consumer had it and did not give it back */
+	uint64_t lent_ns;     /* CLOCK_MONOTONIC: when the pipeline handed it out */
+	uint32_t slot, gen;   /* for hr_tap_done() */
+};
+
+/*
+ * Attach to the tap of that name. 0, with *tap; the caller detaches with hr_tap_close(). -ENOENT,
+ * -ECONNREFUSED: no pipeline with this tap runs; -EACCES: this user may not attach; -EPROTONOSUPPORT:
+ * the tap has another version; -EBUSY: all seats are in use; -EPIPE: the run has ended; -EPROTO:
+ * the other side is not a tap; -ENOMEM, -EMFILE. `why` (NULL: not wanted) gets one line of text.
+ */
+HR_TAP_API int hr_tap_open(const char *name, const struct hr_tap_options *options,
+			   struct hr_tap **tap, char *why, size_t why_bytes);
+
+HR_TAP_API const struct hr_tap_info *hr_tap_info(const struct hr_tap *tap);
+
+/*
+ * Take up to `max` tiles, at least one. Waits for at most timeout_ms; 0: does not wait; negative: no
+ * limit. Returns their number; 0: no further tile comes, so give back what is in hand, and close (a
+ * tile may come after all, when another consumer ends without giving it back); -ETIMEDOUT;
+ * -EPIPE: the pipeline has stopped before its end or is gone, or this consumer was dropped:
+ * hr_tap_reason() tells. Tiles in hand stay readable then. -EINVAL: max is 0.
+ */
+HR_TAP_API int hr_tap_next(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max,
+			   int timeout_ms);
+
+/* Give a tile of hr_tap_next() back; its memory is used again at once. -EINVAL: it is no tile. */
+HR_TAP_API int hr_tap_done(struct hr_tap *tap, const struct hr_tap_tile *tile);
+
+/* One line about the end of the run or connection; "" before it. Valid until hr_tap_close(). */
+HR_TAP_API const char *hr_tap_reason(const struct hr_tap *tap);
+
+/* Exit code of the run after hr_tap_next() has returned 0 or -EPIPE; -1: not known. */
+HR_TAP_API int hr_tap_code(const struct hr_tap *tap);
+
+/* Detach, and unmap the tiles. Tiles that were not given back go to another consumer. */
+HR_TAP_API void hr_tap_close(struct hr_tap *tap);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

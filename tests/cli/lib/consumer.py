@@ -1,0 +1,192 @@
+"""A consumer of a tap for tests: prints the number of each tile that it has checked.
+
+Usage: consumer.py TAP [WHAT]     WHAT: one word below, with =N for a number
+"""
+
+import ctypes
+import mmap
+import os
+import random
+import signal
+import socket
+import struct
+import sys
+import time
+
+import headrace
+
+TILE = 65536
+
+
+def attach(name, **options):
+    """Attach as soon as the engine has opened the socket."""
+    end = time.monotonic() + 120
+    while True:
+        try:
+            return headrace.tap(name, **options)
+        except headrace.Error as e:
+            if "no pipeline with this tap runs" not in str(e) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def check(tile):
+    """The counting pattern: word i of the object is i."""
+    first = tile.tile * TILE // 8
+    words = tile.memory().cast("Q")
+    assert len(words) == TILE // 8 and words[0] == first and words[-1] == first + TILE // 8 - 1
+
+
+def hold(tap, count):
+    tiles = [tap.next(timeout=120) for _ in range(count)]
+    for tile in tiles:
+        check(tile)
+    return tiles
+
+
+def message(kind, text=b"", magic=b"HTAP", versions=(1, 1)):
+    return (magic + struct.pack("<HHHH", kind, *versions, 0) + bytes(124) + text).ljust(256, b"\0")
+
+
+def connect(name):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(120)
+    s.connect(os.path.join(os.environ["RUNTIME_DIRECTORY"], name + ".tap"))
+    return s
+
+
+def answer(name, data):
+    """The kind and text of the answer; None: the connection ended without one."""
+    with connect(name) as s:
+        s.send(data)
+        try:
+            reply = s.recv(256)
+        except ConnectionResetError:
+            return None
+    return (struct.unpack_from("<H", reply, 4)[0], reply[136:].rstrip(b"\0").decode()) if reply else None
+
+
+def attack_page(name):
+    """Attach, fill the page with random words while tiles come, then break the protocol."""
+    with connect(name) as s:
+        s.send(message(1, b"hostile"))
+        data, fds, _, _ = socket.recv_fds(s, 256, 3)
+        assert struct.unpack_from("<H", data, 4)[0] == 2 and len(fds) == 3
+        page = mmap.mmap(fds[2], 4096)
+        for fd in fds:
+            try:
+                os.ftruncate(fd, 0)
+                raise AssertionError("the size can be changed")
+            except PermissionError:
+                pass
+        s.send(message(4))
+        for _ in range(200):
+            page[:] = random.randbytes(4096)
+        s.send(message(2))  # WELCOME is not a consumer's
+        while s.recv(256):
+            pass
+
+
+def hostile(name):
+    attach(name).close()
+    refused = [answer(name, message(1, versions=(7, 9))), answer(name, message(4)),
+               answer(name, random.randbytes(256)), answer(name, b"x" * 40)]
+    assert all(r is None or r[0] == 3 for r in refused), refused
+    assert "versions 7 to 9" in refused[0][1], refused
+    for _ in range(40):
+        connect(name).close()
+    attack_page(name)
+
+
+def write(name):
+    """A tile that cannot be written in any way."""
+    with connect(name) as s:
+        s.send(message(1, b"writer"))
+        _, fds, _, _ = socket.recv_fds(s, 256, 3)
+        for fd in fds[:2]:
+            for attempt in (lambda fd=fd: mmap.mmap(fd, 4096), lambda fd=fd: os.write(fd, b"x"),
+                            lambda fd=fd: mmap.mmap(os.open(f"/proc/self/fd/{fd}", os.O_RDWR), 4096)):
+                try:
+                    attempt()
+                    print("allowed")
+                except PermissionError:
+                    print("refused")
+
+
+def wait_for_end(tap):
+    tiles = hold(tap, 2)
+    print("holding", flush=True)
+    try:
+        while (tile := tap.next()) is not None:
+            tiles.append(tile)
+    except headrace.Error as e:
+        print(e)
+    for tile in tiles:
+        check(tile)
+    print("still readable")
+
+
+def dlpack(tap):
+    tile = tap.next(timeout=120)
+    assert tile.shape == (TILE // 64, 8) and tile.__dlpack_device__() == (1, 0)
+    for version, name in ((None, b"dltensor"), ((1, 0), b"dltensor_versioned")):
+        capsule = tile.__dlpack__(max_version=version)
+        ctypes.pythonapi.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        assert ctypes.pythonapi.PyCapsule_IsValid(capsule, name)
+        assert len(headrace._dlpack._kept) == 1
+        del capsule
+        assert not headrace._dlpack._kept
+    assert tile.__array_interface__["typestr"] == "<u8"
+    try:
+        import numpy
+        assert (numpy.asarray(tile).ravel() == range(tile.tile * 8192, (tile.tile + 1) * 8192)).all()
+    except ImportError:
+        pass
+    check(tile)
+    tile.done()
+    tap.close()
+
+
+def consume(tap, most):
+    for count, tile in enumerate(tap, 1):
+        check(tile)
+        print(tile.tile, flush=True)
+        tile.done()
+        if count == most:
+            return
+
+
+def main():
+    name, what = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "all")
+    what, _, number = what.partition("=")
+    if what in ("hostile", "write"):
+        attach(name).close()
+        return {"hostile": hostile, "write": write}[what](name)
+    tap = attach(name)
+    if what == "kill-holding":
+        held = hold(tap, int(number))
+        os.kill(os.getpid(), signal.SIGKILL)
+        held.clear()
+    if what == "detach-holding":
+        tiles = hold(tap, int(number))
+        tap.close()
+        return tiles.clear()
+    if what == "stop-holding":
+        held = hold(tap, int(number))
+        print("stopped", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        held.clear()
+    if what == "hold-to-end":
+        tiles = hold(tap, 1)
+        while (tile := tap.next()) is not None:
+            tiles.append(tile)
+        return tap.close()
+    if what == "wait-for-end":
+        return wait_for_end(tap)
+    if what == "dlpack":
+        return dlpack(tap)
+    consume(tap, int(number) if what == "finish-after" else 0)
+    tap.close()
+
+
+main()
