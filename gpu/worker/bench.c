@@ -9,7 +9,7 @@
 
 #include "gpu/worker/block_qp.h"
 #include "gpu/worker/vector.h"
-#include "nvme/queue.h"
+#include "nvme/queue_one.h"
 
 /* Rounds between two reads of the stop flag. Host memory is slow for a GPU, and reads of one
  * word by all workers are serialized. */
@@ -40,6 +40,10 @@ struct bench_worker {
 	uint32_t filled; /* buffers that have been used, or will never be */
 	uint32_t rounds;
 	uint64_t good; /* commands completed without error */
+	/* Reads of a page, one at a time: the command at the controller, the prepared one */
+	bool single;
+	struct hr_qp_one one, next_one;
+	uint64_t next_offset; /* of the prepared command in the extent */
 	bool failed;
 	bool over; /* no more commands are sent */
 };
@@ -96,6 +100,14 @@ HR_WORKER void bench_worker_set(struct bench_worker *w, struct hr_bench *b, uint
 	w->good = 0;
 	w->failed = false;
 	w->over = false;
+}
+
+/* True when the worker reads single pages, one at a time. */
+HR_WORKER bool bench_is_single(const struct bench_worker *w)
+{
+	const struct hr_bench *b = w->bench;
+
+	return b->depth == 1 && !b->write && b->io_bytes == HR_PAGE && w->qp->entries > 2;
 }
 
 /* The bits below the highest bit select the bucket of a power of two. */
@@ -164,6 +176,16 @@ HR_WORKER void bench_move(const struct bench_worker *w, hr_mask lanes, uint32_t 
 	uint8_t *to[2];
 
 	hr_lanes_sync();
+	if (w->single) {
+		struct hr_stream stream;
+
+		hr_stream_begin(&stream);
+		if (lanes)
+			hr_stream_copy(&stream, w->landing, w->buffer->data, HR_PAGE);
+		hr_stream_end(&stream);
+		hr_lanes_sync();
+		return;
+	}
 	while (lanes) {
 		const uint32_t i = hr_shfl_u32(mine, hr_lowest_bit(lanes));
 		const hr_mask rest = lanes & (lanes - 1);
@@ -185,6 +207,42 @@ HR_WORKER hr_mask bench_allowed(const struct bench_worker *w, hr_mask wants)
 	while (most && wants && w->sent + hr_count_bits(wants) > most)
 		wants &= ~((hr_mask)1 << hr_highest_bit_u64(wants));
 	return wants;
+}
+
+/* Collective: write the entry of the next single read to the ring. It is not sent. */
+HR_WORKER void bench_prepare(struct bench_worker *w)
+{
+	const struct hr_extent *extent = &w->bench->extent;
+	const struct hr_prp *prp = &w->buffer->chunk[0];
+	const uint64_t offset = hr_shfl_u64(bench_offset(w, 0), 0);
+	struct hr_sqe sqe;
+
+	hr_sqe_io(&sqe, nvme_cmd_read, extent->nsid, extent->lba + (offset >> extent->lba_shift),
+		  HR_PAGE >> extent->lba_shift, prp->first, hr_prp2(prp, HR_PAGE));
+	w->next_one = hr_qp_one_next(w->qp);
+	w->next_offset = offset;
+	hr_qp_one_write(w->qp, &w->next_one, &sqe);
+}
+
+/* Collective: with `want` in lane 0, send the prepared read, and prepare another while the controller
+ * reads. */
+HR_WORKER void bench_send_single(struct bench_worker *w, bool want, uint64_t now)
+{
+	if (!bench_allowed(w, hr_ballot(want)) || w->qp->broken)
+		return;
+	if (!w->sent)
+		bench_prepare(w);
+	w->one = w->next_one;
+	hr_qp_one_send(w->qp, &w->one, HR_TOKEN(0, 0));
+	if (hr_lane() == 0) {
+		w->sent_at->ns = now;
+		w->sent_at->offset = w->next_offset;
+	}
+	w->outstanding = 1;
+	w->sent++;
+	w->next = w->next + 1 < w->chunks ? w->next + 1 : 0;
+	bench_prepare(w);
+	hr_lanes_sync();
 }
 
 /* Collective: each lane with `want` sends the next command, through buffer i. */
@@ -240,18 +298,33 @@ struct bench_back {
 	hr_mask fresh; /* of these, lanes with an unused buffer */
 };
 
+/* Collective: true when the single read has completed with status 0. */
+HR_WORKER bool bench_take_single(struct bench_worker *w)
+{
+	const struct hr_qp_wait wait = { BENCH_POLLS, NULL, 0, 0 };
+
+	if (!w->single || !w->outstanding || !hr_qp_one_wait(w->qp, &w->one, &wait))
+		return false;
+	hr_qp_one_end(w->qp, &w->one);
+	return true;
+}
+
 HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
 {
 	const uint32_t first = w->filled, depth = w->bench->depth;
-	const struct hr_qp_wait wait = { depth < HR_LANES ? BENCH_POLLS : 1, NULL, 0, 0 };
+	const bool waits = depth < HR_LANES && !w->single;
+	const struct hr_qp_wait wait = { waits ? BENCH_POLLS : 1, NULL, 0, 0 };
 
-	back->done.token = HR_TOKEN(first + hr_lane(), 0);
+	back->done.token = HR_TOKEN(w->single ? 0 : first + hr_lane(), 0);
 	back->done.status = 0;
 	back->done.cid = 0;
 	back->fresh = 0;
 	if (first < depth) {
 		back->fresh = back->lanes = hr_ballot(first + hr_lane() < depth);
 		w->filled += HR_LANES;
+	} else if (bench_take_single(w)) {
+		back->lanes = 1;
+		w->outstanding = 0;
 	} else {
 		back->lanes = hr_io_reap_or(w->qp, &wait, &back->done);
 		w->outstanding -= hr_count_bits(back->lanes);
@@ -287,7 +360,10 @@ HR_WORKER void bench_turn(struct bench_worker *w, const struct bench_back *back,
 	bench_fail_lowest(w, bad, status == HR_STATUS_LOST ? -ETIMEDOUT : status, back->done.cid,
 			  w->sent_at[i].offset);
 	bench_look_up(w, end_ns, now);
-	bench_send(w, hr_in_mask(good) && (!w->over || back->fresh), i, now);
+	if (w->single)
+		bench_send_single(w, hr_in_mask(good) && (!w->over || back->fresh), now);
+	else
+		bench_send(w, hr_in_mask(good) && (!w->over || back->fresh), i, now);
 	if (w->cost && !back->fresh && hr_lane() == 0) {
 		w->cost->send_cycles += hr_cycles() - moved;
 		w->cost->rounds++;
@@ -306,27 +382,41 @@ HR_WORKER bool bench_round(struct bench_worker *w, uint64_t end_ns)
 		w->cost->reap_cycles += hr_cycles() - began;
 	if (back.lanes)
 		bench_turn(w, &back, end_ns);
+	if (w->single)
+		return back.lanes != 0;
 	if (hr_count_bits(back.lanes) < HR_LANES || w->qp->pushed >= BENCH_BATCH)
 		bench_ring(w);
 	return back.lanes != 0;
+}
+
+/* Until no command is outstanding. single: a constant of the caller, so that neither way takes
+ * registers of the other. */
+HR_WORKER void bench_rounds(struct bench_worker *w, uint64_t end_ns, bool single)
+{
+	uint32_t spins = 0;
+
+	w->single = single;
+	do {
+		if (bench_round(w, end_ns))
+			spins = 0;
+		else
+			hr_idle(&spins);
+	} while (w->outstanding && !w->qp->broken);
 }
 
 HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 {
 	const uint64_t end = hr_shfl_u64(hr_clock_ns(), 0) + bench->duration_ns;
 	struct bench_worker w;
-	uint32_t spins = 0;
 
 	bench = (struct hr_bench *)hr_block_copy(bench, sizeof(*bench), 0);
 	bench_worker_set(&w, bench, block);
 	if (hr_lane() == 0)
 		hr_relaxed_sys_u64(&w.status->heartbeat, 1);
-	do {
-		if (bench_round(&w, end))
-			spins = 0;
-		else
-			hr_idle(&spins);
-	} while (w.outstanding && !w.qp->broken);
+	if (bench_is_single(&w))
+		bench_rounds(&w, end, true);
+	else
+		bench_rounds(&w, end, false);
 	if (w.qp->broken && hr_lane() == 0)
 		bench_fail(&w, w.qp->broken, 0, 0);
 	hr_block_qp_end(&bench->qp[block * bench->workers + hr_warp()], w.qp, 1);

@@ -183,6 +183,51 @@ Test(bench_steered, reads_leave_the_disk_unchanged)
 	unmake();
 }
 
+Test(bench_steered, single_reads_of_a_page_come_in_turn_and_are_copied)
+{
+	static uint8_t landing[HR_PAGE] __attribute__((aligned(16)));
+
+	for (uint32_t commands = 1; commands < 200; commands += 33) {
+		const uint64_t last = (commands - 1) % (2 * CHUNKS) * HR_PAGE;
+
+		make(1, 0, 1, HR_BENCH_SEQUENTIAL, false);
+		bench.io_bytes = HR_PAGE;
+		bench.landing = landing;
+		bench.max_commands = commands;
+		hr_bench_block(&bench, 0);
+		cr_expect_eq(status[0].failed, 0u);
+		cr_expect_eq(t.commands, commands, "%u commands: %u", commands, t.commands);
+		cr_expect_eq(status[0].tiles, commands);
+		cr_expect_eq(latencies(0), commands);
+		cr_expect_eq(qps[0].stats.completed, commands);
+		cr_expect_eq(qps[0].stats.batches, commands);
+		cr_expect_eq(hr_qp_outstanding(&qps[0]), 0u);
+		cr_expect_eq(sent[0].offset, last, "%u commands", commands);
+		cr_expect_eq(memcmp(landing, t.disk + OBJECT_AT + last, HR_PAGE), 0, "%u commands",
+			     commands);
+		unmake();
+	}
+}
+
+Test(bench_steered, single_reads_at_random_stay_in_the_object)
+{
+	static bool read[2 * CHUNKS];
+	uint32_t reached = 0;
+
+	for (uint32_t commands = 1; commands < 100; commands++) {
+		make(1, 0, 1, HR_BENCH_RANDOM, false);
+		bench.io_bytes = HR_PAGE;
+		bench.max_commands = commands;
+		hr_bench_block(&bench, 0);
+		cr_assert_eq(t.commands, commands);
+		cr_assert_lt(sent[0].offset / HR_PAGE, 2 * CHUNKS);
+		reached += !read[sent[0].offset / HR_PAGE];
+		read[sent[0].offset / HR_PAGE] = true;
+		unmake();
+	}
+	cr_expect_gt(reached, CHUNKS, "%u", reached);
+}
+
 /* The target answers 5 us after a command was sent, so the worker sleeps that long. */
 Test(bench_steered, a_timed_bench_ends_in_time_and_counts_latencies)
 {
@@ -209,23 +254,27 @@ Test(bench_steered, a_failing_command_ends_the_bench_and_is_named)
 	static const struct {
 		int with, want;
 		bool write;
+		uint32_t io_bytes; /* a page: the way of single reads */
 	} row[] = {
-		{ BREAK_STATUS, STATUS_UNRECOVERED, false },
-		{ BREAK_STATUS, STATUS_UNRECOVERED, true },
-		{ BREAK_LOST, -ETIMEDOUT, false },
-		{ BREAK_LOST, -ETIMEDOUT, true },
+		{ BREAK_STATUS, STATUS_UNRECOVERED, false, IO_BYTES },
+		{ BREAK_STATUS, STATUS_UNRECOVERED, true, IO_BYTES },
+		{ BREAK_LOST, -ETIMEDOUT, false, IO_BYTES },
+		{ BREAK_LOST, -ETIMEDOUT, true, IO_BYTES },
+		{ BREAK_STATUS, STATUS_UNRECOVERED, false, HR_PAGE },
+		{ BREAK_LOST, -ETIMEDOUT, false, HR_PAGE },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		const struct hr_failure *failure = &status[0].failure;
 
 		make(1, 0, 1, HR_BENCH_SEQUENTIAL, row[i].write);
+		bench.io_bytes = row[i].io_bytes;
 		break_with = (typeof(break_with))row[i].with;
 		break_after = 5;
 		hr_bench_block(&bench, 0);
 		cr_expect_eq(status[0].failed, 1u, "row %zu", i);
 		cr_expect_eq(failure->error, row[i].want, "row %zu: %d", i, failure->error);
-		cr_expect_eq(failure->lba, (OBJECT_AT + (uint64_t)5 * IO_BYTES) >> LBA_SHIFT,
+		cr_expect_eq(failure->lba, (OBJECT_AT + (uint64_t)5 * row[i].io_bytes) >> LBA_SHIFT,
 			     "row %zu", i);
 		cr_expect_eq(failure->object, 5u);
 		cr_expect_eq(failure->qid, qps[0].id);
