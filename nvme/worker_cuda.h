@@ -23,6 +23,7 @@
 #define HR_WORKER static __device__ __forceinline__
 #define HR_WORKER_SLOW static __device__ __noinline__ __attribute__((unused))
 #define HR_DEVICE __device__
+#define HR_DEVICE_SLOW __device__ __noinline__
 #define HR_LANES 32u
 #define HR_ALL_LANES 0xffffffffu
 #define HR_BLOCK_THREADS_MAX 1024u

@@ -20,6 +20,7 @@
 #define HR_WORKER static inline
 #define HR_WORKER_SLOW static __attribute__((noinline, unused))
 #define HR_DEVICE
+#define HR_DEVICE_SLOW
 #define HR_LANES 1u
 
 typedef uint32_t hr_mask;

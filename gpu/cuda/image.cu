@@ -16,6 +16,7 @@
 #include "gpu/worker/access.c"
 #include "gpu/worker/io.c"
 #include "gpu/worker/io_commands.c"
+#include "gpu/worker/io_one.c"
 #include "gpu/worker/io_peers.c"
 #include "gpu/worker/io_peers_home.c"
 #include "gpu/worker/io_peers_pages.c"

@@ -30,6 +30,7 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 #include "gpu/worker/access.c"
 #include "gpu/worker/io.c"
 #include "gpu/worker/io_commands.c"
+#include "gpu/worker/io_one.c"
 #include "gpu/worker/io_peers.c"
 #include "gpu/worker/io_peers_home.c"
 #include "gpu/worker/io_peers_pages.c"

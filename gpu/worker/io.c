@@ -227,21 +227,31 @@ HR_WORKER void io_limit_pause(struct hr_io_worker *w)
 	w->role.spins = w->role.spins < most ? w->role.spins : most;
 }
 
+/* Requests as a batch. True when there was work. Collective. */
+HR_WORKER bool io_requests(struct hr_io_worker *w)
+{
+	if (w->stopped || w->ended)
+		return false;
+	hr_io_make_room(w);
+	return hr_io_requests(w);
+}
+
 HR_WORKER void io_round(struct hr_io_worker *w)
 {
-	const bool reaped = hr_io_reap_all(w);
+	const enum hr_io_one one = hr_io_one(w);
+	const bool done = one == HR_IO_ONE_DONE, begun = one == HR_IO_ONE_BEGUN;
+	const bool batches = !done && (one != HR_IO_ONE_IDLE || io_on_duty(w, false));
+	const bool reaped = batches && hr_io_reap_all(w);
 	const uint32_t sent = w->sent;
-	bool progress = reaped;
+	bool progress = done || begun || reaped;
 
 	/* copies and requests take long, and pages wait for epochs */
-	if (reaped)
+	if (reaped || done)
 		io_epoch(w);
-	if (!w->stopped && !w->ended) {
-		hr_io_make_room(w);
-		progress |= hr_io_requests(w);
-	}
+	if (batches)
+		progress |= io_requests(w);
 	/* not after requests alone, whose completions may be there already */
-	if (reaped || io_on_duty(w, w->sent > sent))
+	if (done || reaped || (batches && io_on_duty(w, begun || w->sent > sent)))
 		progress |= io_duties(w, progress);
 	io_check_stop(w, progress);
 	if (hr_role_host_round(&w->role))

@@ -2,7 +2,8 @@
  * gpu/worker/io.h - an I/O worker of an access operator's run; only for access.c and io*.c of this
  * folder. Worker code.
  *
- * The worker repeats rounds. In each round it
+ * A worker with nothing to do takes a single request the short way: io_one.c. Otherwise it
+ * repeats rounds. In each round it
  *   - reaps completions: io_commands.c
  *   - takes requests, gives frames to pages, posts reads, removes victims: io_requests.c
  * and in a round with such work, and from time to time, it also
@@ -177,6 +178,15 @@ HR_WORKER uint64_t hr_io_first_command(const struct hr_io_worker *w)
 	return (uint64_t)w->role.index * w->access->commands;
 }
 
+/* Page k of a command in the staging memory. */
+HR_WORKER uint64_t hr_io_staging_at(const struct hr_io_worker *w, uint32_t number, uint32_t k)
+{
+	const struct hr_access *access = w->access;
+	const uint64_t all = (uint64_t)hr_access_io_workers(access) * access->commands;
+
+	return (k * all + hr_io_first_command(w) + number) << access->cache.shape.page_shift;
+}
+
 /* Commands that can be begun, without those that are kept for answers to GET. */
 HR_WORKER uint32_t hr_io_unused(const struct hr_io_worker *w)
 {
@@ -196,9 +206,8 @@ HR_WORKER bool hr_io_is_busy(const struct hr_io_worker *w)
 	       w->urgent != HR_IO_NONE || w->ended || w->stopped;
 }
 
-/* Polls of a round, which wait for a completion, or for a request without one. */
+/* Polls of a round, which wait for a completion. Without a command hr_io_one() waits for requests. */
 #define IO_POLLS_SENT 6u
-#define IO_POLLS_IDLE 12u
 
 /* How a round of a GPU waits for completions and requests: a short loop, when the worker has nothing
  * else to do, and one queue pair. */
@@ -207,9 +216,9 @@ HR_WORKER struct hr_qp_wait hr_io_waits(const struct hr_io_worker *w)
 	const struct hr_page_cache *cache = &w->access->cache;
 	struct hr_qp_wait wait = { 1, NULL, 0, 0 };
 
-	if (HR_LANES == 1 || w->access->ssds != 1 || hr_io_is_busy(w))
+	if (HR_LANES == 1 || w->access->ssds != 1 || !w->sent || hr_io_is_busy(w))
 		return wait;
-	wait.polls = w->sent ? IO_POLLS_SENT : IO_POLLS_IDLE;
+	wait.polls = IO_POLLS_SENT;
 	wait.word = &cache->ring[w->role.index].entry[w->taken % HR_REQUESTS];
 	wait.mask = ~HR_REQUEST_FLAGS & ~(uint64_t)UINT32_MAX;
 	wait.value = hr_request_entry(w->taken, 0);
@@ -230,6 +239,21 @@ HR_WORKER uint32_t hr_io_left(const struct hr_io_worker *w, uint32_t word)
 	return HR_PAGE_WORD(hr_io_grace(w), HR_PAGE_LEFT) | (known ? HR_PAGE_SHARED : 0);
 }
 
+/* Note a command that begins. One lane. */
+HR_WORKER void hr_io_fill(const struct hr_io_worker *w, uint32_t number, uint32_t page,
+			  uint32_t pages, uint8_t opcode)
+{
+	struct hr_io_command *c = &w->command[number];
+
+	c->page = page;
+	c->pages = pages;
+	c->opcode = opcode;
+	c->state = HR_IO_SETTLING;
+	c->tries = c->single = c->at = 0;
+	c->turn = (uint8_t)w->turn;
+	c->until = hr_io_grace(w);
+}
+
 /*
  * Block-collective, by an I/O block: the descriptor for hr_io_run(). It is a copy in the memory of the
  * block when that has room, because each access to the descriptor in GPU memory after an acquire takes
@@ -244,6 +268,18 @@ HR_DEVICE void hr_io_run(struct hr_access *access, uint32_t worker);
  * Collective. */
 HR_DEVICE void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode, uint32_t page,
 			  uint16_t cid, int32_t error);
+
+/* Result of hr_io_one(). */
+enum hr_io_one {
+	HR_IO_ONE_NOT,	 /* the worker has other work, or takes the request as a batch */
+	HR_IO_ONE_IDLE,	 /* no request has come */
+	HR_IO_ONE_BEGUN, /* the read of a page was sent */
+	HR_IO_ONE_DONE,	 /* and has completed: the page is READY */
+};
+
+/* When the worker has nothing to do, wait for a request, and serve a single one that reads a page.
+ * Collective. */
+HR_DEVICE_SLOW enum hr_io_one hr_io_one(struct hr_io_worker *w);
 
 /*
  * Begin commands for the pages of a batch that have a way: neighbours share one. A read is sent; a

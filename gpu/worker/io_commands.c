@@ -40,15 +40,6 @@ HR_WORKER uint8_t *io_frame_of(const struct hr_page_cache *cache, const struct h
 			      c->way[k]);
 }
 
-/* Page k of the command in the staging memory. */
-HR_WORKER uint64_t io_staging_at(const struct hr_io_worker *w, uint32_t number, uint32_t k)
-{
-	const struct hr_access *access = w->access;
-	const uint64_t all = (uint64_t)hr_access_io_workers(access) * access->commands;
-
-	return (k * all + hr_io_first_command(w) + number) << access->cache.shape.page_shift;
-}
-
 HR_DEVICE void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode, uint32_t page,
 			  uint16_t cid, int32_t error)
 {
@@ -95,7 +86,7 @@ HR_WORKER uint64_t io_bus(const struct hr_io_worker *w, uint32_t number,
 	const uint64_t in_page = (uint64_t)(i & ((1u << pieces_shift) - 1)) * HR_PAGE;
 
 	if (access->staging)
-		return access->staging_bus + io_staging_at(w, number, k) + in_page;
+		return access->staging_bus + hr_io_staging_at(w, number, k) + in_page;
 	return access->frame_bus + (uint64_t)(io_frame_of(cache, c, k) - cache->frame) + in_page;
 }
 
@@ -240,20 +231,6 @@ HR_WORKER uint32_t io_assign(struct hr_io_worker *w, const struct hr_io_batch *b
 	return leaders;
 }
 
-HR_WORKER void io_fill(const struct hr_io_worker *w, uint32_t number, uint32_t page, uint32_t pages,
-		       uint8_t opcode)
-{
-	struct hr_io_command *c = &w->command[number];
-
-	c->page = page;
-	c->pages = pages;
-	c->opcode = opcode;
-	c->state = HR_IO_SETTLING;
-	c->tries = c->single = c->at = 0;
-	c->turn = (uint8_t)w->turn;
-	c->until = hr_io_grace(w);
-}
-
 HR_DEVICE void hr_io_begin(struct hr_io_worker *w, const struct hr_io_batch *b, uint8_t opcode)
 {
 	uint32_t first[HR_IO_SLICES], pages[HR_IO_SLICES], number[HR_IO_SLICES];
@@ -270,7 +247,7 @@ HR_DEVICE void hr_io_begin(struct hr_io_worker *w, const struct hr_io_batch *b, 
 		if (hr_io_in(want, s))
 			w->command[number[s]].way[b->page[s] - first[s]] = (uint8_t)b->way[s];
 		if (hr_io_in(leaders, s))
-			io_fill(w, number[s], first[s], pages[s], opcode);
+			hr_io_fill(w, number[s], first[s], pages[s], opcode);
 	}
 	hr_lanes_sync();
 	if (opcode == nvme_cmd_write) {
@@ -347,7 +324,7 @@ HR_WORKER void io_copy_in(const struct hr_io_worker *w, bool mine, uint32_t numb
 
 		if (k < end) {
 			to = (uintptr_t)io_frame_of(cache, c, k);
-			from = (uintptr_t)w->access->staging + io_staging_at(w, number, k);
+			from = (uintptr_t)w->access->staging + hr_io_staging_at(w, number, k);
 		}
 		for (; mask; mask &= mask - 1) {
 			const uint32_t lane = hr_lowest_bit(mask);
@@ -374,7 +351,7 @@ HR_WORKER void io_copy_out(const struct hr_io_worker *w, hr_mask mask, uint32_t 
 		const struct hr_io_command *c = &w->command[number];
 
 		for (k = 0; k < c->pages; k++)
-			hr_read_shared(w->access->staging + io_staging_at(w, number, k),
+			hr_read_shared(w->access->staging + hr_io_staging_at(w, number, k),
 				       io_frame_of(cache, c, k), 1u << cache->shape.page_shift);
 	}
 	hr_lanes_sync();

@@ -30,6 +30,7 @@
 #define HR_WORKER static inline
 #define HR_WORKER_SLOW static __attribute__((noinline, unused))
 #define HR_DEVICE
+#define HR_DEVICE_SLOW
 #ifndef HR_LANES
 #define HR_LANES 8u
 #endif

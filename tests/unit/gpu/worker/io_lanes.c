@@ -32,6 +32,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include "gpu/worker/compute.c"
 #include "gpu/worker/io.c"
 #include "gpu/worker/io_commands.c"
+#include "gpu/worker/io_one.c"
 #include "gpu/worker/io_requests.c"
 #include "gpu/worker/io_writeback.c"
 #include "gpu/worker/pipeline.c"

@@ -29,6 +29,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include "gpu/worker/compute.c"
 #include "gpu/worker/io.c"
 #include "gpu/worker/io_commands.c"
+#include "gpu/worker/io_one.c"
 #include "gpu/worker/io_peers.c"
 #include "gpu/worker/io_peers_home.c"
 #include "gpu/worker/io_peers_pages.c"
