@@ -74,8 +74,9 @@ HR_WORKER bool chase_follow(const struct hr_chase_args *args, struct hr_objects 
 			return false;
 		*at = active ? to : HR_NO_INDEX;
 		now = chase_ticks();
+		/* the next step does not wait for this */
 		if (hr_lane() == 0)
-			state->bin[chase_bin(now - before)]++;
+			hr_count_up_u64(&state->bin[chase_bin(now - before)]);
 		before = now;
 	}
 	return true;
