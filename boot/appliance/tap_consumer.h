@@ -24,7 +24,7 @@
 #include "config/clock.h"
 #include "gpu/tap/role.h"
 
-#define HR_TAP_READY_NS (10 * HR_NS_PER_S)     /* from WELCOME to READY */
+#define HR_TAP_READY_NS (30 * HR_NS_PER_S)     /* from WELCOME to READY */
 #define HR_TAP_QUARANTINE_NS (2 * HR_NS_PER_S) /* from the end of the connection */
 
 enum hr_tap_consumer_state {

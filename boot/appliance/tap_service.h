@@ -25,9 +25,9 @@
 #include "boot/engine/appliance.h"
 #include "config/clock.h"
 
-#define HR_TAP_CLIENTS 16u		  /* of a tap, without HELLO */
-#define HR_TAP_HELLO_NS (2 * HR_NS_PER_S) /* from the connection to HELLO */
-#define HR_TAP_STEP_NS (HR_NS_PER_MS / 2) /* between two looks at the sockets */
+#define HR_TAP_CLIENTS 16u		   /* of a tap, without HELLO */
+#define HR_TAP_HELLO_NS (10 * HR_NS_PER_S) /* from the connection to HELLO */
+#define HR_TAP_STEP_NS (HR_NS_PER_MS / 2)  /* between two looks at the sockets */
 
 struct hr_tap_client {
 	int fd; /* -1: free */

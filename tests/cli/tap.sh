@@ -80,6 +80,25 @@ tiles_of_a_killed_consumer_go_to_another() {
     [ "$(sort -n "$SCRATCH/b" | tr '\n' ' ')" = "$(seq 0 63 | tr '\n' ' ')" ]
 }
 
+# descriptors: those of the engine; then the lines of its map with memory of consumers
+descriptors() {
+    find "/proc/$engine/fd" -mindepth 1 | wc -l
+    grep -c "headrace tap" "/proc/$engine/maps"
+}
+
+nothing_is_left_but() {
+    [ "$(descriptors)" = "$1" ] || { echo "not '$1': $(descriptors)"; return 1; }
+}
+
+nothing_is_left_of_consumers_that_die() {
+    local before
+    conf '' && begin
+    until_true 60 test -S "$SCRATCH/run/t.tap" || return 1
+    before=$(descriptors)
+    consumer a die=40 && until_true 60 nothing_is_left_but "$before" && consumer b && ended 0 &&
+        silent && tap 't["consumers_attached"] == 41 and t["tiles_redelivered"] >= 40'
+}
+
 tiles_of_a_consumer_that_detaches_go_to_another() {
     conf '' && begin
     consumer a detach-holding=2
@@ -171,6 +190,7 @@ a_tap_name_is_open_once() {
 check "two consumers share the tiles" two_consumers_share_the_tiles
 check "each consumer gets all tiles" each_consumer_gets_all_tiles
 check "tiles of a killed consumer go to another" tiles_of_a_killed_consumer_go_to_another
+check "nothing is left of consumers that die" nothing_is_left_of_consumers_that_die
 check "tiles of a consumer that detaches go to another" tiles_of_a_consumer_that_detaches_go_to_another
 check "a stopped consumer holds no more than its credits" a_stopped_consumer_holds_no_more_than_its_credits
 check "drop does not wait for a consumer" drop_does_not_wait

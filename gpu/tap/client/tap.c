@@ -18,7 +18,7 @@
 
 #define ROOT_DIRECTORY "/run/headrace"
 #define NS_PER_S 1000000000ull
-#define WELCOME_NS (10 * NS_PER_S) /* a tap answers within a millisecond while its engine runs */
+#define WELCOME_NS (60 * NS_PER_S) /* a tap answers within a millisecond while its engine runs */
 #define SPIN_NS 20000ull
 #define SLEEP_FIRST_NS 50000ull
 #define SLEEP_MAX_NS 1000000ull

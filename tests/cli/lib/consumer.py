@@ -25,7 +25,8 @@ def attach(name, **options):
         try:
             return headrace.tap(name, **options)
         except headrace.Error as e:
-            if "no pipeline with this tap runs" not in str(e) or time.monotonic() > end:
+            waits = "no pipeline with this tap runs" in str(e) or "are in use" in str(e)
+            if not waits or time.monotonic() > end:
                 raise
             time.sleep(0.01)
 
@@ -98,6 +99,17 @@ def hostile(name):
     attack_page(name)
 
 
+def die(name, count):
+    """Attach, take a tile, and be killed, again and again."""
+    for _ in range(count):
+        child = os.fork()
+        if child == 0:
+            held = hold(attach(name), 1)
+            os.kill(os.getpid(), signal.SIGKILL)
+            held.clear()
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
 def write(name):
     """A tile that cannot be written in any way."""
     with connect(name) as s:
@@ -162,6 +174,8 @@ def main():
     if what in ("hostile", "write"):
         attach(name).close()
         return {"hostile": hostile, "write": write}[what](name)
+    if what == "die":
+        return die(name, int(number))
     tap = attach(name)
     if what == "kill-holding":
         held = hold(tap, int(number))
