@@ -212,6 +212,8 @@ Test(objmap, changes_of_the_wrong_object_are_refused)
 	cr_assert_eq(hr_store_progress(&f.store, 2, 4096, 7, 0xabcd, NULL), 0);
 	cr_expect_eq(hr_store_progress(&f.store, 2, 4095, 7, 0xabcd, NULL), -EINVAL);
 	cr_expect_eq(hr_store_progress(&f.store, 2, 8193, 7, 0xabcd, NULL), -EINVAL);
+	cr_expect_eq(hr_store_progress(&f.store, 2, 4096, 8, 0xdcba, NULL), 0, "no new data");
+	cr_expect_eq(hr_store_progress(&f.store, 2, 8192, 8, 0xdcba, NULL), 0, "all");
 	cr_expect_eq(hr_store_progress(&f.store, whole, 8192, 7, 0xabcd, NULL), -EINVAL);
 	cr_expect_eq(hr_store_finish(&f.store, whole, false, 0, NULL), -EINVAL);
 	cr_expect_eq(hr_store_progress(&f.store, 3, 0, 7, 0xabcd, NULL), -ENOENT);
