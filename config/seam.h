@@ -30,12 +30,18 @@
 /* ---- threads */
 
 struct hr_thread {
-	pthread_t id;	 /* of seam_linux.c */
-	unsigned number; /* of the simulation */
+	pthread_t id;		       /* of seam_linux.c */
+	void *(*main)(void *argument); /* of seam_linux.c */
+	void *argument;		       /* of seam_linux.c */
+	unsigned number;	       /* of the simulation */
 };
 
+/* Threads that are started from now on get this nice value (nice(2)) when the kernel permits it;
+ * without this call, that of the thread that starts them. */
+void hr_threads_nice(int nice);
+
 /* Start a thread that runs main(argument). It may run on `cpus` only; NULL: on all that the process
- * may use. */
+ * may use. *thread stays at its address until hr_thread_join(). */
 int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
 		    void *argument);
 

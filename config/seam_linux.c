@@ -3,12 +3,33 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* ---- threads */
+
+static bool has_nice;
+static int threads_nice;
+
+void hr_threads_nice(int nice)
+{
+	has_nice = true;
+	threads_nice = nice;
+}
+
+/* On Linux, process 0 is the calling thread. */
+static void *begin(void *argument)
+{
+	struct hr_thread *thread = argument;
+
+	if (has_nice)
+		setpriority(PRIO_PROCESS, 0, threads_nice);
+	return thread->main(thread->argument);
+}
 
 int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
 		    void *argument)
@@ -16,10 +37,12 @@ int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*mai
 	pthread_attr_t attributes;
 	int err;
 
+	thread->main = main;
+	thread->argument = argument;
 	pthread_attr_init(&attributes);
 	if (cpus)
 		pthread_attr_setaffinity_np(&attributes, sizeof *cpus, cpus);
-	err = pthread_create(&thread->id, &attributes, main, argument);
+	err = pthread_create(&thread->id, &attributes, begin, thread);
 	pthread_attr_destroy(&attributes);
 	return -err;
 }

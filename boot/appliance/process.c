@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,26 +17,40 @@
 #include "boot/engine/exit.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/signals.h"
+#include "config/log.h"
 #include "config/seam.h"
 #include "config/tick.h"
+
+/* Without the privilege (CAP_SYS_NICE or RLIMIT_NICE) the priority stays as it is. */
+static void raise_priority(int nice)
+{
+	if (setpriority(PRIO_PROCESS, 0, nice + HR_CONTROL_NICE) != 0)
+		hr_debug("supervisor and control path have the priority of workers: %s",
+			 strerror(errno));
+}
 
 int hr_process_open(struct hr_process *p)
 {
 	*p = (struct hr_process){ .phases = -1, .dispatch = -1, .clients = -1 };
+	p->nice = getpriority(PRIO_PROCESS, 0);
 	p->page = mmap(NULL, sizeof *p->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
-	if (p->page != MAP_FAILED)
-		return 0;
-	p->page = NULL;
-	return -ENOMEM;
+	if (p->page == MAP_FAILED) {
+		p->page = NULL;
+		return -ENOMEM;
+	}
+	raise_priority(p->nice);
+	return 0;
 }
 
 void hr_process_close(struct hr_process *p)
 {
 	hr_process_hang_up(p);
-	if (p->page)
-		munmap(p->page, sizeof *p->page);
+	if (!p->page)
+		return;
+	munmap(p->page, sizeof *p->page);
 	p->page = NULL;
+	setpriority(PRIO_PROCESS, 0, p->nice);
 }
 
 /* ---- the engine */
@@ -60,6 +75,7 @@ be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own
 	if (getppid() != supervisor) /* the supervisor died before prctl() */
 		_exit(HR_EXIT_FAILED);
 	setpgid(0, 0);
+	hr_threads_nice(p->nice);
 	prctl(PR_SET_NAME, "headrace-engine");
 	hr_signals_hold();
 	attempt.app = app;

@@ -7,6 +7,11 @@
  * pipe. A new engine makes each attempt, so the GPU context and the memory of the previous engine
  * are gone.
  *
+ * Supervisor and the first thread of the engine, its control path, have a higher priority than the
+ * other threads of the engine (HR_CONTROL_NICE) when the kernel permits it: busy workers and
+ * software controllers would otherwise delay starts and answers on a machine with few CPUs. Both
+ * sleep most of the time.
+ *
  * The engine has its own process group, so that Ctrl-C reaches only the supervisor, which forwards
  * it. The kernel kills the engine when the supervisor dies. The engine ends after one attempt.
  *
@@ -27,15 +32,18 @@
 #include "boot/appliance/message.h"
 #include "boot/appliance/record.h"
 
+#define HR_CONTROL_NICE (-10) /* added to the nice value of the process (nice(2)) */
+
 struct hr_process {
 	struct hr_record_page *page; /* NULL: hr_process_open() has not been called */
 	pid_t pid;		     /* 0: no engine, or its end has been collected */
 	int phases;		     /* reading end of the pipe; -1: none */
 	int dispatch; /* dispatches to an engine whose pipelines repeat; -1: it takes none */
 	int clients;  /* clients that the engine serves; -1: there is no engine */
+	int nice;     /* of the engine's workers: the supervisor's before hr_process_open() */
 };
 
-/* Allocate the page. 0 or -ENOMEM. */
+/* Allocate the page, and raise the priority of the calling process. 0 or -ENOMEM. */
 int hr_process_open(struct hr_process *p);
 
 /*
@@ -72,7 +80,7 @@ int hr_process_pass(const struct hr_process *p, const struct hr_request *request
 /* Close the pipe and the sockets: no more phases come from this engine. */
 void hr_process_hang_up(struct hr_process *p);
 
-/* Free the page. No engine runs. */
+/* Free the page, and give the process its old priority again. No engine runs. */
 void hr_process_close(struct hr_process *p);
 
 #endif

@@ -218,6 +218,11 @@ static struct routine *add_routine(void)
 	return r;
 }
 
+/* The scheduler chooses threads at random; it has no priorities. */
+void hr_threads_nice(int nice)
+{
+}
+
 int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
 		    void *argument)
 {

@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "boot/engine/exit.h"
 #include "boot/engine/signals.h"
 #include "config/log.h"
+#include "config/seam.h"
 #include "config/tick.h"
 #include "gpu/ops/operators.h"
 #include "pci/undo.h"
@@ -348,6 +350,40 @@ Test(child, the_supervisor_s_descriptors_are_not_the_engine_s)
 	cr_expect(has_said("code 77"), "%s", fake_log_last_of(HR_LOG_ERROR));
 	cr_expect_eq(fcntl(200, F_GETFD), 0, "the supervisor keeps it");
 	close(200);
+}
+
+static int workers_nice;
+
+static void *expect_nice_of_worker(void *argument)
+{
+	if (getpriority(PRIO_PROCESS, 0) != workers_nice)
+		_exit(99);
+	return argument;
+}
+
+static void expect_nice(void)
+{
+	struct hr_thread thread;
+
+	if (getpriority(PRIO_PROCESS, 0) >= workers_nice)
+		_exit(98);
+	if (hr_thread_start(&thread, NULL, expect_nice_of_worker, NULL) != 0)
+		_exit(97);
+	hr_thread_join(&thread);
+}
+
+Test(child, the_control_path_has_a_higher_priority_than_workers)
+{
+	const struct fake_attempt script = { .dies = -77, .dies_in = 'P', .last = expect_nice };
+
+	workers_nice = child->process.nice;
+	if (getpriority(PRIO_PROCESS, 0) == workers_nice)
+		cr_skip("the kernel does not permit a higher priority");
+	cr_expect_lt(getpriority(PRIO_PROCESS, 0), workers_nice);
+	cr_expect_neq(attempt(&script), 0);
+	cr_expect(has_said("code 77"), "%s", fake_log_last_of(HR_LOG_ERROR));
+	hr_child_close(child);
+	cr_expect_eq(getpriority(PRIO_PROCESS, 0), workers_nice);
 }
 
 static void scribble(void)
