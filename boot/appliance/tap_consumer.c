@@ -185,7 +185,7 @@ static void close_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c
 static void drop_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat,
 			  const char *why)
 {
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 	char text[2 * HR_NAME_MAX];
 
 	hr_warn("tap '%s': consumer %s is dropped: %s", tap_name(table),
@@ -222,7 +222,7 @@ static void attach(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32
 /* Messages of a consumer that was welcomed. */
 static void listen_to(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
 {
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 	const int came = hr_tap_message_receive(c->fd, &m);
 
 	if (!came)
@@ -332,7 +332,7 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 			  int fd, int pidfd, struct hr_error *e)
 {
 	struct hr_tap_consumer *c = &table->consumer[seat];
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 	int fds[HR_TAP_FDS], err;
 
 	memset(c, 0, sizeof *c);
@@ -364,7 +364,7 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat)
 	struct hr_tap_consumer *c = &table->consumer[seat];
 	const struct hr_run *run = table->run;
 	const bool whole = run->outcome == HR_RUN_DONE;
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 
 	hr_tap_message_begin(&m, HR_TAP_END);
 	m.code = (uint16_t)(whole ? 0 : run->cause.kind ? run->cause.kind : HR_ERROR_FAILED);

@@ -96,7 +96,7 @@ static void greet(const struct hr_tap_service *s, struct hr_tap_port *port,
 static void hear(const struct hr_tap_service *s, struct hr_tap_port *port,
 		 struct hr_tap_client *client)
 {
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 	const int came = hr_tap_message_receive(client->fd, &m);
 	char text[120];
 

@@ -299,7 +299,7 @@ static void describe(struct hr_tap *tap, const struct hr_tap_message *m)
 
 static int attach(struct hr_tap *tap, const struct hr_tap_options *options, char *why, size_t bytes)
 {
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 	int fds[HR_TAP_FDS] = { -1, -1, -1 };
 	int err = greet(tap->fd, options, &m, fds, why, bytes);
 
@@ -379,7 +379,7 @@ static uint32_t take_entries(struct hr_tap *tap, struct hr_tap_tile *tile, uint3
 /* The tap has sent a message, or is gone. */
 static void hear_end(struct hr_tap *tap)
 {
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 	int fds[HR_TAP_FDS];
 	const int err = receive(tap->fd, &m, fds);
 
@@ -462,7 +462,7 @@ int hr_tap_code(const struct hr_tap *tap)
 
 void hr_tap_close(struct hr_tap *tap)
 {
-	struct hr_tap_message m;
+	struct hr_tap_message m = { 0 };
 
 	if (!tap)
 		return;
