@@ -12,7 +12,7 @@ rows=2048 row=256 lookups=3000 # 128 pages of 4 KiB
 # conf GPUS OPERATOR OBJECTS ARGS [KEYS [MEMORY [DEVICE_OPTIONS [GPU_KEYS]]]]: one pipeline on these gpus
 conf() {
     cat >"$SCRATCH/x.conf" <<CONF
-ssds = ( { name = "a"; device = "$image${7:-}"; } );
+ssds = ( { name = "a"; timeout_ms = 60000; device = "$image${7:-}"; } );
 gpus = ( { name = "g0"; device = "host:2"; }, { name = "g1"; device = "host:2"; ${8:-} },
          { name = "g2"; device = "host:2"; } );
 memory = { ${6:-} };

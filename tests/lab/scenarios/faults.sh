@@ -30,6 +30,14 @@ start() {
     soon has_done_tiles && kill -0 $pid
 }
 
+# settle: stop headrace, and let the card complete its commands, because QEMU 7.2 crashes when a card
+# executes a command at the moment of its reset or removal. Afterwards `kill -CONT $pid`.
+settle() {
+    kill -STOP $pid
+    host throttle nv0 0
+    sleep 1
+}
+
 # now_ms: print the milliseconds since boot
 now_ms() {
     read -r uptime _ </proc/uptime
@@ -106,8 +114,10 @@ check "the loss of bus mastering is reported as controller fatal status" grep -q
 intact "bus mastering lost"
 
 start
+settle
 since=$(now_ms)
 echo 1 >"$(pci "$nv0")/reset"
+kill -CONT $pid
 check "a reset by another program ends the run" ends 4 60
 # While a function is reset its registers are not readable; afterwards CC.EN is 0.
 check "a reset by another program is reported" \
@@ -116,9 +126,11 @@ intact "a reset from outside"
 
 if [ "$INSTANCE" = pci ]; then
     start
+    settle
     since=$(now_ms)
     cc=$(($(register "$nv0" 20)))
     register "$nv0" 20 $((cc & ~1)) && register "$nv0" 20 $cc
+    kill -CONT $pid
     check "a reset and a new start by another program end the run" ends 4 60
     check "a reset and a new start by another program are reported" \
         grep -q "$nv0: .*the controller was reset" /tmp/err
@@ -136,14 +148,8 @@ kill -TERM $pid
 check "SIGTERM ends the run" ends 1 60
 intact "terminated"
 
-# QEMU 7.2 crashes when a card executes a command at the moment of its removal. So stop headrace
-# first, and let the card complete its commands.
 start
-if [ "$INSTANCE" = pci ]; then
-    kill -STOP $pid
-    host throttle nv0 0
-    sleep 1
-fi
+[ "$INSTANCE" != pci ] || settle
 since=$(now_ms)
 host unplug nv0
 if [ "$INSTANCE" = pci ]; then
