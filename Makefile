@@ -3,7 +3,8 @@
 #   make              build/headrace (with the cuda backend when nvcc and cuda.h are found)
 #   make deps         install the Debian packages needed to build, check and lint (apt)
 #   make demo         deps, build, and four pipelines on the embedded default: no hardware needed
-#   make example EXAMPLE=NAME  bfs, gather, join or chase: data, three ways to run it, checks, times
+#   make example EXAMPLE=NAME  bfs, gather, join or chase: data, three ways to run it, checks, times;
+#                     tap-c or tap-numpy: another process takes the tiles of a pipeline, and checks them
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
@@ -86,6 +87,12 @@ $(tap_library): gpu/tap/client/tap.c gpu/tap/client/tap.h gpu/tap/protocol.h Mak
 		$(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC -shared -fvisibility=hidden \
 		-Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro \
 		-Wl,-soname,$(@F) -o $@ $<
+
+# Consumers in C, which find the library in this build folder.
+tap_examples := $(B)/gpu/tap/examples/tap_c
+$(tap_examples): $(B)/%: $(objects)/%.o $(tap_library)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../..'
 
 $(B)/headrace: $(objects)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
@@ -247,6 +254,8 @@ $(units:%=%.ok): %.ok: %
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
 $(B)/tests/cli/tap.ok: $(tap_library) gpu/tap/client/headrace.py
+$(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
+	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)rm -rf $(basename $@).tmp && mkdir -p $(basename $@).tmp && $(call test,300,env \
@@ -381,9 +390,10 @@ demo:
 	$(Q)tests/demo/run.sh $(base)
 
 example:
-	$(Q)tests/deps.sh build
-	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE))
-	$(Q)tests/demo/example.sh "$(EXAMPLE)" $(base)
+	$(Q)tests/deps.sh build $(filter tap-numpy,$(EXAMPLE))
+	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
+		$(if $(filter tap-c,$(EXAMPLE)),$(base)/gpu/tap/examples/tap_c)
+	$(Q)tests/demo/$(if $(filter tap-%,$(EXAMPLE)),tap_)example.sh "$(EXAMPLE)" $(base)
 
 bench:
 	$(Q)tests/deps.sh build bench
@@ -468,8 +478,9 @@ $(lint_scripts): lint-%: tests/lint/%.sh
 	$(Q)CUDA_FLAGS='$(cuda_flags)' $<
 
 # Each object has a file of the compiler's warnings. The objects are those that check builds.
-warned := $(srcs:%.c=$(B)/%.o) $(B)/boot/main.o $(units:%=%.o) $(tools:%=%.o) $(fakes)
-lint-warnings: $(B)/headrace $(units) $(tools)
+warned := $(srcs:%.c=$(B)/%.o) $(B)/boot/main.o $(units:%=%.o) $(tools:%=%.o) $(tap_examples:%=%.o) \
+	$(fakes)
+lint-warnings: $(B)/headrace $(units) $(tools) $(tap_examples)
 	$(call say,LINT,warnings of the compiler)
 	$(Q)! cat $(warned:%=%.warn) | grep .
 

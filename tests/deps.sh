@@ -1,6 +1,7 @@
 #!/bin/bash
 # Install the Debian packages that a task needs and that are missing. Changes nothing else.
-# Usage: tests/deps.sh SET...   SET: build check model lab lint demo image bench bench-lab plot
+# Usage: tests/deps.sh SET...
+# SET: build check model lab lint demo image bench bench-lab plot tap-numpy
 # llvm has the symbolizer that lets clang's sanitizers name a function in a report or suppression.
 # Works as root or through sudo; without either it names the packages and exits 3.
 set -euo pipefail
@@ -16,6 +17,7 @@ declare -A packages=(
     [bench]="valgrind python3"
     [bench-lab]="fio"
     [plot]="gnuplot-nox python3"
+    [tap-numpy]="python3 python3-numpy"
 )
 
 wanted=()

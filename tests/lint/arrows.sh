@@ -22,6 +22,7 @@ gpu/ops         gpu/worker
 gpu/tap         gpu/worker
 gpu/ops/template gpu/ops
 gpu/tap/client  gpu/tap
+gpu/tap/examples gpu/tap/client
 gpu/host        gpu/ops gpu/tap
 gpu/cuda        gpu/ops
 gpu/nocuda      gpu/cuda
@@ -108,6 +109,7 @@ nvme/soft/a.c "gpu/worker/pipeline.h"
 cache/a.h "cache/store/objmap.h"
 cache/a.h "gpu/arena.h"
 gpu/a.c "gpu/worker/pipeline.h"
+gpu/tap/a.c "gpu/tap/client/tap.h"
 gpu/backend.h "gpu/cuda/cuda.h"
 gpu/worker/a.c "gpu/ops/operator.h"
 gpu/a.c "config/log.c/log.h"

@@ -21,6 +21,7 @@ boot/appliance/init.c waitid            # only looks which orphan has ended; hr_
 boot/engine/guard.c pwrite              # into memory of this process that has a file descriptor
 gpu/tap/client/tap.c clock_gettime      # a library in other processes
 gpu/tap/client/tap.c ppoll              # the same
+gpu/tap/examples/tap_c.c nanosleep      # a program that uses it
 nvme/hostmem.c pread                    # the page table of this process
 nvme/vfio_calls.c pread                 # configuration space of a device, behind a table of calls
 nvme/vfio_calls.c pwrite                # the same
@@ -68,7 +69,7 @@ check() {
 prove() {
     local tree want got
     tree=$(mktemp -d)
-    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/tap/client}
+    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/tap/{client,examples}}
     cd "$tree"
     printf 'clock_gettime(a);\nnanosleep(a);\n' >config/clock.c
     echo 'pthread_create(a);' >config/seam_linux.c
@@ -78,6 +79,7 @@ prove() {
     printf 'pread(a);\npwrite(a);\n' >nvme/vfio_calls.c
     echo 'pthread_create(a);' >gpu/cuda/cuda.c
     printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/tap.c
+    echo 'nanosleep(a);' >gpu/tap/examples/tap_c.c
     cat >nvme/soft/good.c <<'EOF'
 /* kill(1), in a comment */
  * fork(), in a long one
