@@ -1,0 +1,346 @@
+/*
+ * tests/fuzz/tap.c - the sockets of a tap against clients with arbitrary behaviour.
+ *
+ * The input is a program of small steps of up to 8 clients: connect, send a message or other bytes,
+ * send descriptors, hang up, read the answers; of the clock; and of a worker that carries out the
+ * orders of the host late, and until then accesses the memory of a consumer. The tap runs between all
+ * steps. No threads, so a crash repeats.
+ *
+ * Whatever clients do: the worker's accesses are valid, answers are messages of the protocol, the seats
+ * are in a state of the protocol, no descriptor is left, and none of a client stays open.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/appliance/tap_service.h"
+#include "boot/engine/pass.h"
+#include "boot/engine/rings.h"
+#include "config/log.h"
+#include "tests/fakes/clock.h"
+
+#define SLOTS 8u
+#define CREDITS 5u
+#define PEERS 8u
+#define STEPS 400u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+struct input {
+	const uint8_t *at;
+	size_t left;
+};
+
+static char directory[64];
+static struct hr_appliance app;
+static struct hr_tap_service service;
+static struct hr_tap_role role;
+static struct hr_tap_words words;
+static bool lends[HR_TAP_SEATS]; /* of the worker: it accesses the memory of the seat */
+static int peer[PEERS];		 /* -1: not connected */
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static uint8_t take(struct input *in)
+{
+	if (!in->left)
+		return 0;
+	in->left--;
+	return *in->at++;
+}
+
+static void take_bytes(struct input *in, void *to, size_t bytes)
+{
+	const size_t n = bytes < in->left ? bytes : in->left;
+
+	memcpy(to, in->at, n);
+	in->at += n;
+	in->left -= n;
+}
+
+/* ---- the appliance: a run with a tap, without other parts */
+
+static void remove_directory(void)
+{
+	rmdir(directory);
+}
+
+static void *reserve(uint64_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(at != MAP_FAILED);
+	return at;
+}
+
+static void set_up(void)
+{
+	struct hr_config_pipeline *pipeline = &app.config.pipeline[0];
+	struct hr_run *run = &app.run[0];
+
+	hr_log_set_level(HR_LOG_ERROR);
+	snprintf(directory, sizeof directory, "/tmp/headrace-fuzz-XXXXXX");
+	must(mkdtemp(directory) && setenv("RUNTIME_DIRECTORY", directory, 1) == 0);
+	atexit(remove_directory);
+	app.config.pipelines = 1;
+	snprintf(pipeline->name, sizeof pipeline->name, "fuzz");
+	snprintf(pipeline->tap.name, sizeof pipeline->tap.name, "t");
+	pipeline->tap.credits = CREDITS;
+	pipeline->tap.group = HR_CONTROL_NO_GROUP;
+	pipeline->tap.lease_ns = HR_NS_PER_S;
+	run->config = pipeline;
+	run->selected = true;
+	run->slots = SLOTS;
+	run->tiles = 64;
+	run->sink_tile_bytes = 4096;
+	run->tap.role.ring = role.ring = SLOTS;
+	run->tap.tiles = memfd_create("tiles", MFD_CLOEXEC);
+	must(run->tap.tiles >= 0 && ftruncate(run->tap.tiles, (off_t)SLOTS * 4096) == 0);
+	role.entries = reserve(HR_TAP_SEATS * hr_tap_ring_bytes(SLOTS));
+	role.pages = reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
+	role.words = &words;
+	run->cpu.tap = &role;
+}
+
+static void begin(void)
+{
+	struct hr_error e = { 0 };
+	struct hr_run *run = &app.run[0];
+
+	fake_clock_start(HR_NS_PER_S, NULL, NULL);
+	memset(&words, 0, sizeof words);
+	memset(lends, 0, sizeof lends);
+	run->tap.attached = run->tap.revoked = run->tap.refused = 0;
+	run->started_ns = 1;
+	run->ended_ns = 0;
+	run->outcome = HR_RUN_WAITING;
+	for (uint32_t i = 0; i < PEERS; i++)
+		peer[i] = -1;
+	must(hr_tap_service_open(&service, &app, &e) == 0);
+}
+
+/* ---- what must hold */
+
+/* As the role does (gpu/tap/role.c), without tiles. */
+static void carry_out(uint32_t seat)
+{
+	struct hr_tap_seat *seat_words = &words.seat[seat];
+	const uint32_t order = seat_words->order;
+
+	if (order == seat_words->done)
+		return;
+	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
+		must(seat_words->credits >= 1 && seat_words->credits <= CREDITS);
+		must(!lends[seat]);
+		lends[seat] = true;
+	} else if (order % HR_TAP_ORDERS == HR_TAP_CLOSE) {
+		lends[seat] = false;
+	}
+	seat_words->done = order;
+}
+
+static void access_memory(uint32_t seat)
+{
+	uint8_t *entries = role.entries + seat * hr_tap_ring_bytes(SLOTS);
+	const uint32_t *gen =
+		(const uint32_t *)(const void *)(role.pages + seat * hr_tap_page_bytes(SLOTS));
+
+	must(((struct hr_tap_head *)(void *)entries)->magic == HR_TAP_MAGIC);
+	entries[sizeof(struct hr_tap_head)]++;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		words.seat[seat].returned += *(const volatile uint32_t *)&gen[i] & 1;
+}
+
+static void check_seat(const struct hr_tap_consumer *c)
+{
+	must((unsigned)c->state <= HR_TAP_CLOSING);
+	if (c->state == HR_TAP_GREETED || c->state == HR_TAP_ATTACHED) {
+		must(c->fd >= 0 && c->credits >= 1 && c->credits <= CREDITS);
+		must(memchr(c->name, '\0', sizeof c->name));
+		for (const char *at = c->name; *at; at++)
+			must(*at >= ' ' && *at <= '~');
+	}
+	if (c->state == HR_TAP_CLOSING)
+		must(c->fd < 0);
+	if (c->state == HR_TAP_FREE && service.ports)
+		must(c->fd <= 0 && c->pidfd <= 0);
+}
+
+static void check(void)
+{
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
+		check_seat(&service.port[0].table.consumer[seat]);
+		if (lends[seat])
+			access_memory(seat);
+	}
+}
+
+/* Whether an answer came; it is a message of the protocol. */
+static bool read_answer(int fd)
+{
+	struct hr_tap_message m = { 0 };
+	int fds[HR_TAP_FDS];
+	unsigned count = 0;
+	const ssize_t n = hr_pass_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count);
+
+	if (n <= 0)
+		return false;
+	must(n == sizeof m && m.magic == HR_TAP_MAGIC && m.version == HR_TAP_VERSION);
+	must(memchr(m.text, '\0', sizeof m.text) && memchr(m.name, '\0', sizeof m.name));
+	must(count == (m.kind == HR_TAP_WELCOME ? HR_TAP_FDS : 0));
+	if (m.kind == HR_TAP_WELCOME)
+		must(m.credits >= 1 && m.credits <= CREDITS && m.ring == SLOTS && m.slots == SLOTS);
+	else if (m.kind == HR_TAP_REFUSED)
+		must(m.code && *m.text);
+	else
+		must(m.kind == HR_TAP_END || (m.kind == HR_TAP_REVOKED && *m.text));
+	for (unsigned i = 0; i < count; i++)
+		close(fds[i]);
+	return true;
+}
+
+/* ---- steps */
+
+static void connect_peer(int *fd)
+{
+	if (*fd >= 0)
+		return;
+	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	must(*fd >= 0);
+	if (connect(*fd, (const struct sockaddr *)&service.port[0].at, sizeof service.port[0].at) ==
+	    0)
+		return;
+	close(*fd);
+	*fd = -1;
+}
+
+static void hang_up(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* A message: kind, versions, credits, name; all other bytes are 0. */
+static void send_message(struct input *in, int fd, unsigned descriptors)
+{
+	const int fds[2] = { fd, app.run[0].tap.tiles };
+	struct hr_tap_message m = { .magic = HR_TAP_MAGIC };
+
+	m.kind = take(in);
+	m.version_least = take(in);
+	m.version = take(in);
+	m.credits = take(in);
+	take_bytes(in, m.name, take(in) % (sizeof m.name + 1));
+	hr_pass_send(fd, &m, sizeof m, fds, descriptors);
+}
+
+static void send_bytes(struct input *in, int fd)
+{
+	uint8_t bytes[2 * sizeof(struct hr_tap_message)] = { 0 };
+	const size_t count = take(in) * 2u;
+
+	take_bytes(in, bytes, count);
+	hr_pass_send(fd, bytes, count, NULL, 0);
+}
+
+static void step(struct input *in)
+{
+	const uint8_t what = take(in);
+	int *fd = &peer[what >> 4 & (PEERS - 1)];
+
+	switch (what & 15) {
+	case 0:
+		connect_peer(fd);
+		break;
+	case 1:
+		hang_up(fd);
+		break;
+	case 2:
+		send_bytes(in, *fd);
+		break;
+	case 3:
+		send_message(in, *fd, 1 + (what >> 7));
+		break;
+	case 4:
+		fake_clock_advance((uint64_t)take(in) << (what >> 4) * 2);
+		break;
+	case 5:
+		for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+			carry_out(seat);
+		break;
+	case 6:
+		carry_out(take(in) % HR_TAP_SEATS);
+		break;
+	case 7:
+		read_answer(*fd);
+		break;
+	case 8:
+		shutdown(*fd, what >> 7 ? SHUT_WR : SHUT_RD);
+		break;
+	default:
+		send_message(in, *fd, 0);
+	}
+}
+
+/* The run ends: with it the worker, so it accesses no memory of a seat any more. */
+static void end(uint8_t how)
+{
+	struct hr_run *run = &app.run[0];
+
+	memset(lends, 0, sizeof lends);
+	run->outcome = how & 1 ? HR_RUN_DONE : HR_RUN_INTERRUPTED;
+	run->ended_ns = 2;
+	if (how & 2) {
+		fake_clock_advance(HR_TAP_STEP_NS);
+		hr_tap_service_step(&service);
+		must(!service.port[0].open);
+	}
+	hr_tap_service_close(&service);
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		must(service.port[0].table.consumer[seat].state == HR_TAP_FREE);
+	for (uint32_t i = 0; i < PEERS; i++) {
+		while (peer[i] >= 0 && read_answer(peer[i]))
+			;
+		hang_up(&peer[i]);
+	}
+}
+
+/* Open descriptors, as far as a run of these steps can open them. */
+static unsigned descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct input in = { data, bytes };
+	uint8_t how = take(&in);
+	unsigned before;
+
+	if (!*directory)
+		set_up();
+	before = descriptors();
+	begin();
+	for (uint32_t i = 0; i < STEPS && in.left; i++) {
+		step(&in);
+		fake_clock_advance(HR_TAP_STEP_NS);
+		hr_tap_service_step(&service);
+		check();
+	}
+	end(how);
+	must(descriptors() == before);
+	return 0;
+}
