@@ -121,8 +121,12 @@ static int receive(int fd, struct hr_tap_message *m, int fds[HR_TAP_FDS])
 				  .msg_iovlen = 1,
 				  .msg_control = control.bytes,
 				  .msg_controllen = sizeof control.bytes };
-	const ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
+	/* a tap that closes a connection before it has read all is reported first, once; the message
+	 * that it has sent before comes after that */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	for (unsigned i = 0; i < HR_TAP_FDS; i++)
 		fds[i] = -1;
 	if (n < 0)
