@@ -253,7 +253,7 @@ $(units:%=%.ok): %.ok: %
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
-$(B)/tests/cli/tap.ok: $(tap_library) gpu/tap/client/headrace.py
+$(addprefix $(B)/tests/cli/,tap.ok tap_clients.ok): $(tap_library) gpu/tap/client/headrace.py
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.*)

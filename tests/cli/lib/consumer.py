@@ -51,8 +51,8 @@ def message(kind, text=b"", magic=b"HTAP", versions=(1, 1)):
 
 def connect(name):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(120)
     s.connect(os.path.join(os.environ["RUNTIME_DIRECTORY"], name + ".tap"))
+    s.settimeout(120)
     return s
 
 
@@ -203,4 +203,5 @@ def main():
     tap.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
