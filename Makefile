@@ -431,8 +431,11 @@ clean:
 
 $(fuzzers): $(B)/%: $(B)/%.o $(fakes) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $< $(used_fakes) \
-		$(B)/libheadrace.a $(libs_a) -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $< \
+		$(filter %/client/tap.o,$^) $(used_fakes) $(B)/libheadrace.a $(libs_a) -lm -ldl
+
+# The client library is not a part of the program.
+$(B)/tests/fuzz/tap_client: $(objects)/gpu/tap/client/tap.o
 
 $(fuzzers:%=%.ok): $(B)/%.ok: $(B)/%
 	$(call say,FUZZ,$* ($(FUZZ_SECONDS) s))
