@@ -177,6 +177,12 @@ int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run,
 		return explain_operator(run, name, object, e);
 	if (f->peer)
 		return explain_peer(app, run, name, object, e);
+	if (f->tile == HR_NO_TILE && f->opcode == nvme_cmd_flush && f->error == -ETIMEDOUT)
+		return hr_error_add(e, HR_ERROR_DEVICE, f->error,
+				    "%s: ssd '%s' queue %u lost command 0x%04x (flush): no "
+				    "completion within %llu ms",
+				    name, ssd->name, f->qid, f->cid,
+				    (unsigned long long)(ssd->timeout_ns / HR_NS_PER_MS));
 	if (f->tile == HR_NO_TILE)
 		return hr_error_add(e, HR_ERROR_DEVICE, f->error,
 				    "%s: object '%s': ssd '%s' queue %u: %s", name, object->object,

@@ -170,6 +170,12 @@ Test(failure, an_ssd_is_named_with_its_queue_and_command)
 		    HR_ERROR_DEVICE);
 	run.failure.tile = HR_NO_TILE;
 	expect_told("pipeline 'p': object 'out': ssd 'ssd2' queue 5: ", HR_ERROR_DEVICE);
+	run.failure.opcode = 0;
+	run.failure.error = -ETIMEDOUT;
+	app.config.ssd[2].timeout_ns = 5000000000ull;
+	expect_told("pipeline 'p': ssd 'ssd2' queue 5 lost command 0x1234 (flush): no completion "
+		    "within 5000 ms",
+		    HR_ERROR_DEVICE);
 	be_an_access_operator();
 	run.failure = (struct hr_failure){
 		.role = HR_ROLE_IO, .source = 2, .tile = 8, .qid = 6, .error = -ETIMEDOUT
