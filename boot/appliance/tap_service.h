@@ -3,9 +3,9 @@
  * (gpu/tap/protocol.h), while pipelines hand tiles to them.
  *
  * Each selected pipeline with a tap has a socket from bring-up to the end of its run. The user of the
- * appliance, root and the members of the sink's group may attach; the kernel reports who connects
- * (boot/appliance/credentials.h). The service runs in the thread that owns the appliance, between two
- * looks at the pipelines. It never waits, and allocates nothing.
+ * appliance, root and the members of the sink's group may attach; the kernel reports the user of each
+ * connection (boot/appliance/credentials.h). The service runs in the thread that owns the appliance,
+ * between two looks at the pipelines. It never waits, and allocates nothing.
  *
  * The states of a consumer: boot/appliance/tap_consumer.h.
  *

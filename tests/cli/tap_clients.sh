@@ -153,7 +153,7 @@ as_root "a user with the tap's group attaches" member 65533 65531 65532
 check "the handle of a forked child is dead" handle_of_a_child_is_dead
 namespaces "a consumer in its own PID namespace is killed" consumer_in_a_namespace
 namespaces "a consumer that the engine's PID namespace does not have is killed" engine_in_a_namespace
-check "hundreds of connections without a greeting disturb nobody" hundreds_without_a_greeting
+check "hundreds of connections without a greeting disturb no consumer" hundreds_without_a_greeting
 check "half messages are refused" half_messages_are_refused
 check "other versions are refused" other_versions_are_refused
 done_testing

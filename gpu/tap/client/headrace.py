@@ -272,7 +272,7 @@ class _Dlpack:
         api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 
     def _drop_capsule(self, capsule):
-        """A capsule that nobody has taken still owns its tensor."""
+        """A capsule that was not taken still owns its tensor."""
         for name in (b"dltensor", b"dltensor_versioned"):
             if self._api.PyCapsule_IsValid(capsule, name):
                 address = self._api.PyCapsule_GetPointer(capsule, name)
