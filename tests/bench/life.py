@@ -147,7 +147,7 @@ def after_starts(a, count):
 def memory(headrace, folder):
     with Appliance(headrace, folder, "forever = true;", 'on = "request";') as a:
         first = after_starts(a, 500)
-        growth = [now - then for now, then in zip(after_starts(a, 10500), first)]
+        growth = [last - before for last, before in zip(after_starts(a, 10500), first)]
         print(f"{'memory':<14} {10000:>7} {growth[0]:>10} KiB of {first[0]}, "
               f"{growth[1]} descriptors, {growth[2]} threads")
 
