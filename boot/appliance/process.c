@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +22,20 @@
 #include "config/seam.h"
 #include "config/tick.h"
 
-/* Without the privilege (CAP_SYS_NICE or RLIMIT_NICE) the priority stays as it is. */
-static void raise_priority(int nice)
+/* Without the privilege (CAP_SYS_NICE, RLIMIT_RTPRIO or RLIMIT_NICE) the priority stays as it is. */
+static void raise_nice(int nice)
 {
 	if (setpriority(PRIO_PROCESS, 0, nice + HR_CONTROL_NICE) != 0)
-		hr_debug("supervisor and control path have the priority of workers: %s",
+		hr_debug("supervisor or control path has the priority of workers: %s",
 			 strerror(errno));
+}
+
+static void raise_priority(int nice)
+{
+	const struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_RR) };
+
+	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) != 0)
+		raise_nice(nice);
 }
 
 int hr_process_open(struct hr_process *p)
@@ -50,6 +59,7 @@ void hr_process_close(struct hr_process *p)
 		return;
 	munmap(p->page, sizeof *p->page);
 	p->page = NULL;
+	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	setpriority(PRIO_PROCESS, 0, p->nice);
 }
 
@@ -75,6 +85,7 @@ be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own
 	if (getppid() != supervisor) /* the supervisor died before prctl() */
 		_exit(HR_EXIT_FAILED);
 	setpgid(0, 0);
+	raise_nice(p->nice);
 	hr_threads_nice(p->nice);
 	prctl(PR_SET_NAME, "headrace-engine");
 	hr_signals_hold();

@@ -7,10 +7,11 @@
  * pipe. A new engine makes each attempt, so the GPU context and the memory of the previous engine
  * are gone.
  *
- * Supervisor and the first thread of the engine, its control path, have a higher priority than the
- * other threads of the engine (HR_CONTROL_NICE) when the kernel permits it: busy workers and
- * software controllers would otherwise delay starts and answers on a machine with few CPUs. Both
- * sleep most of the time.
+ * When the kernel permits it, the supervisor has the lowest real-time priority (SCHED_RR, sched(7)),
+ * and the first thread of the engine, its control path, has a higher priority than the other threads
+ * of the engine (HR_CONTROL_NICE): busy workers and software controllers would otherwise delay
+ * answers and starts on a machine with few CPUs. Both sleep most of the time. Processes that the
+ * supervisor forks do not inherit its priority.
  *
  * The engine has its own process group, so that Ctrl-C reaches only the supervisor, which forwards
  * it. The kernel kills the engine when the supervisor dies. The engine ends after one attempt.
@@ -43,7 +44,7 @@ struct hr_process {
 	int nice;     /* of the engine's workers: the supervisor's before hr_process_open() */
 };
 
-/* Allocate the page, and raise the priority of the calling process. 0 or -ENOMEM. */
+/* Allocate the page, and raise the priority of the calling thread. 0 or -ENOMEM. */
 int hr_process_open(struct hr_process *p);
 
 /*
@@ -80,7 +81,7 @@ int hr_process_pass(const struct hr_process *p, const struct hr_request *request
 /* Close the pipe and the sockets: no more phases come from this engine. */
 void hr_process_hang_up(struct hr_process *p);
 
-/* Free the page, and give the process its old priority again. No engine runs. */
+/* Free the page, and give the calling thread its old priority again. No engine runs. */
 void hr_process_close(struct hr_process *p);
 
 #endif

@@ -6,14 +6,19 @@ life.py HEADRACE [SECONDS]      each of the first four parts takes SECONDS (defa
   idle           CPU time of supervisor and engine while nothing runs, in percent of a core
   start          delay of starts of an idle appliance, every 200 ms: due to launch
   start beside   the same beside a pipeline that runs all the time
-  status         answers of the control socket while that pipeline runs at full rate
+  status         answers of the control socket while that pipeline runs at full rate; this client has
+                 a real-time priority, so that its own waits for a CPU do not count as the appliance's
+  machine        above the row to which it belongs: lateness of processes with real-time priority, one
+                 for each CPU, that sleep 2 ms at a time: what the machine, or its hypervisor, adds
   memory         growth of supervisor and engine over 10,000 starts (after the first 500), and of their
                  descriptors and threads
 
 The ssds are software controllers in memory. The report is a table; docs: tests/bench/README.md.
 """
 
+import contextlib
 import json
+import multiprocessing
 import os
 import socket
 import struct
@@ -118,23 +123,56 @@ def idle(headrace, folder, seconds):
 def starts(headrace, folder, seconds, name, long):
     with Appliance(headrace, folder, 'every = "200ms";', long) as a:
         seen, delays, end = 0, [], time.monotonic() + seconds
-        while time.monotonic() < end:
-            p = a.status()["pipelines"][0]
-            if p["starts_count"] != seen and "start_delay_us" in p:
-                seen = p["starts_count"]
-                delays.append(p["start_delay_us"] / 1000)
-            time.sleep(0.05)
+        with beside_machine(seconds):
+            while time.monotonic() < end:
+                p = a.status()["pipelines"][0]
+                if p["starts_count"] != seen and "start_delay_us" in p:
+                    seen = p["starts_count"]
+                    delays.append(p["start_delay_us"] / 1000)
+                time.sleep(0.05)
         row(name, delays[1:], "ms")
+
+
+def prefer(priority):
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(priority))
+    except PermissionError:
+        print("no permission for a real-time priority: waits of this program for a CPU count, too")
+
+
+def lateness(cpu, seconds):
+    os.sched_setaffinity(0, {cpu})
+    prefer(2)
+    late, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        time.sleep(0.002)
+        late.append(1000 * (time.monotonic() - began - 0.002))
+    return late
+
+
+@contextlib.contextmanager
+def beside_machine(seconds):
+    """Print the row "machine" for the time of the block."""
+    cpus = os.sched_getaffinity(0)
+    with multiprocessing.Pool(len(cpus)) as pool:
+        late = pool.starmap_async(lateness, [(cpu, seconds) for cpu in cpus], 1)
+        yield
+        row("machine", sum(late.get(), []), "ms")
 
 
 def answers(headrace, folder, seconds):
     with Appliance(headrace, folder, 'on = "request";', "forever = true;") as a:
-        times, end = [], time.monotonic() + seconds
-        while time.monotonic() < end:
-            began = time.monotonic()
-            a.status()
-            times.append(1000 * (time.monotonic() - began))
-            time.sleep(0.01)
+        times = []
+        with beside_machine(seconds):
+            prefer(1)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                began = time.monotonic()
+                a.status()
+                times.append(1000 * (time.monotonic() - began))
+                time.sleep(0.01)
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         row("status", times, "ms")
 
 

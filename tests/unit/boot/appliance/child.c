@@ -7,12 +7,14 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/engine/exit.h"
@@ -365,6 +367,8 @@ static void expect_nice(void)
 {
 	struct hr_thread thread;
 
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		_exit(96);
 	if (getpriority(PRIO_PROCESS, 0) >= workers_nice)
 		_exit(98);
 	if (hr_thread_start(&thread, NULL, expect_nice_of_worker, NULL) != 0)
@@ -377,13 +381,56 @@ Test(child, the_control_path_has_a_higher_priority_than_workers)
 	const struct fake_attempt script = { .dies = -77, .dies_in = 'P', .last = expect_nice };
 
 	workers_nice = child->process.nice;
-	if (getpriority(PRIO_PROCESS, 0) == workers_nice)
+	if (setpriority(PRIO_PROCESS, 0, workers_nice - 1) != 0)
 		cr_skip("the kernel does not permit a higher priority");
-	cr_expect_lt(getpriority(PRIO_PROCESS, 0), workers_nice);
 	cr_expect_neq(attempt(&script), 0);
 	cr_expect(has_said("code 77"), "%s", fake_log_last_of(HR_LOG_ERROR));
+}
+
+/* Children of the supervisor are in the default class again. */
+Test(child, the_supervisor_has_a_real_time_priority)
+{
+	const struct sched_param lowest = { .sched_priority = 1 };
+
 	hr_child_close(child);
-	cr_expect_eq(getpriority(PRIO_PROCESS, 0), workers_nice);
+	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
+	if (sched_setscheduler(0, SCHED_RR, &lowest) != 0)
+		cr_skip("the kernel does not permit a real-time priority");
+	cr_assert_eq(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }), 0);
+	cr_assert_eq(hr_child_open(child, &record, hear, NULL), 0);
+	cr_expect_eq(sched_getscheduler(0), SCHED_RR | SCHED_RESET_ON_FORK);
+}
+
+/* A process without the privileges keeps its priority, and says so in the debug log. */
+static int open_without_privileges(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (setrlimit(RLIMIT_RTPRIO, &none) != 0 || setrlimit(RLIMIT_NICE, &none) != 0 ||
+	    setresuid(65534, 65534, 65534) != 0)
+		return 90;
+	if (hr_child_open(child, &record, hear, NULL) != 0)
+		return 91;
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		return 92;
+	return getpriority(PRIO_PROCESS, 0) == child->process.nice ? 0 : 93;
+}
+
+Test(child, an_appliance_without_privileges_keeps_its_priority)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		cr_skip("only root can become a user without privileges");
+	hr_child_close(child);
+	pid = fork();
+	if (pid == 0)
+		_exit(open_without_privileges());
+	cr_assert_gt(pid, 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status 0x%x", status);
+	cr_assert_eq(hr_child_open(child, &record, hear, NULL), 0);
 }
 
 static void scribble(void)
