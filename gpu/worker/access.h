@@ -44,7 +44,7 @@ struct hr_io_command {
 	uint8_t tries;	 /* repetitions */
 	uint8_t single;	 /* after an error: pages are sent one by one, to find the bad page */
 	uint8_t at;	 /* index of the next page to send */
-	uint8_t turn;	 /* of a write: hr_io_worker.turn at its begin */
+	uint8_t sweep;	 /* of a write: hr_io_worker.sweep at its begin */
 	/* PARKED: time of the next repetition; SETTLING: epoch; SENT: hr_cycles() then */
 	uint64_t until;
 	uint64_t first_ns; /* time of the first failure */

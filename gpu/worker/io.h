@@ -84,10 +84,11 @@ struct hr_io_worker {
 	uint32_t offers_end;
 	uint64_t moved_ns; /* latest time when a waiting page got a frame, or a command ended */
 	/* Write-back. */
-	uint32_t row;		   /* next of its rows to sweep */
-	uint32_t urgent;	   /* row of a set without clean frames, or HR_IO_NONE */
-	uint32_t writing[2], turn; /* write commands in use, of each turn; the current turn */
-	uint32_t flush_step;	   /* enum hr_io_flush */
+	uint32_t row;	 /* next of its rows to sweep */
+	uint32_t urgent; /* row of a set without clean frames, or HR_IO_NONE */
+	/* Write commands in use that began in an even and in an odd sweep; the parity of the sweep. */
+	uint32_t writing[2], sweep;
+	uint32_t flush_step; /* enum hr_io_flush */
 	uint32_t flush_row;
 	/* 1: a page was changed during its write; 2: and the rows are swept again */
 	uint32_t flush_again;
@@ -250,7 +251,7 @@ HR_WORKER void hr_io_fill(const struct hr_io_worker *w, uint32_t number, uint32_
 	c->opcode = opcode;
 	c->state = HR_IO_SETTLING;
 	c->tries = c->single = c->at = 0;
-	c->turn = (uint8_t)w->turn;
+	c->sweep = (uint8_t)w->sweep;
 	c->until = hr_io_grace(w);
 }
 

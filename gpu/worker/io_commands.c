@@ -163,11 +163,11 @@ HR_WORKER void io_end_commands(struct hr_io_worker *w, bool done, uint32_t numbe
 {
 	const hr_mask mask = hr_ballot(done);
 	const bool write = done && w->command[done ? number : 0].opcode == nvme_cmd_write;
-	uint32_t turn;
+	uint32_t sweep;
 
-	for (turn = 0; turn < 2; turn++)
-		w->writing[turn] -=
-			hr_count_bits(hr_ballot(write && w->command[number].turn == turn));
+	for (sweep = 0; sweep < 2; sweep++)
+		w->writing[sweep] -=
+			hr_count_bits(hr_ballot(write && w->command[number].sweep == sweep));
 	if (done) {
 		w->command[number].state = HR_IO_UNUSED;
 		w->block->unused[w->unused + hr_lanes_before(mask)] = (uint8_t)number;
@@ -252,7 +252,7 @@ HR_DEVICE void hr_io_begin(struct hr_io_worker *w, const struct hr_io_batch *b, 
 	hr_lanes_sync();
 	if (opcode == nvme_cmd_write) {
 		hr_io_count(&w->block->count.write_commands, commands);
-		w->writing[w->turn] += commands;
+		w->writing[w->sweep] += commands;
 		w->unsent += commands;
 		return;
 	}

@@ -115,7 +115,7 @@ HR_DEVICE void hr_peer_fail(struct hr_io_worker *w, uint32_t gpu, uint32_t page,
 
 /* The lanes with `mine` that may handle their messages now: for each set the lowest lane. Returns
  * their mask. Collective. */
-HR_WORKER hr_mask hr_peer_turn(bool mine, uint32_t set)
+HR_WORKER hr_mask hr_peer_first_of_sets(bool mine, uint32_t set)
 {
 	const hr_mask all = hr_ballot(mine);
 	const hr_mask same = hr_match_u32(set) & all;

@@ -307,7 +307,7 @@ HR_WORKER bool home_meets(const struct hr_peer_batch *b)
 	for (s = 0; s < HR_IO_SLICES; s++) {
 		const bool mine = hr_io_index(s) < b->count;
 
-		meets |= hr_ballot(mine) != hr_peer_turn(mine, b->set[s]);
+		meets |= hr_ballot(mine) != hr_peer_first_of_sets(mine, b->set[s]);
 		for (i = 0; HR_IO_SLICES > 1 && i < s * HR_LANES && i < b->count; i++)
 			meets |= hr_io_of(b->set, i) == b->set[s] && mine;
 	}
@@ -351,10 +351,10 @@ HR_DEVICE bool hr_peer_home_take(struct hr_io_worker *w, uint32_t gpu)
 		return false;
 	for (s = 0; s < HR_IO_SLICES && s * HR_LANES < b.count; s++) {
 		bool mine = b.m[s].kind != HR_PEER_NOTHING;
-		hr_mask turn;
+		hr_mask lanes;
 
-		while ((turn = hr_peer_turn(mine, b.set[s])) != 0) {
-			if (hr_in_mask(turn)) {
+		while ((lanes = hr_peer_first_of_sets(mine, b.set[s])) != 0) {
+			if (hr_in_mask(lanes)) {
 				bad |= !home_handle(w, gpu, &b.m[s], b.set[s]);
 				mine = false;
 			}

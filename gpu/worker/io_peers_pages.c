@@ -423,10 +423,10 @@ HR_DEVICE bool hr_peer_pages_take(struct hr_io_worker *w, uint32_t gpu)
 	hr_peer_take(w, HR_FROM_HOME, b.count, &b);
 	for (s = 0; s < HR_IO_SLICES && s * HR_LANES < b.count; s++) {
 		bool mine = b.m[s].kind != HR_PEER_NOTHING;
-		hr_mask turn;
+		hr_mask lanes;
 
-		while ((turn = hr_peer_turn(mine, b.set[s])) != 0) {
-			if (hr_in_mask(turn)) {
+		while ((lanes = hr_peer_first_of_sets(mine, b.set[s])) != 0) {
+			if (hr_in_mask(lanes)) {
 				if (!pages_fits(w, &b.m[s], b.set[s])) {
 					bad = true;
 					b.m[s].kind = HR_PEER_NOTHING;

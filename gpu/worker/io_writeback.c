@@ -263,7 +263,7 @@ HR_WORKER void io_flush_sweep(struct hr_io_worker *w, bool *begun)
 			return;
 		w->flush_row = io_next_row(w, w->flush_row);
 		if (w->flush_row == w->role.index) {
-			w->turn ^= 1;
+			w->sweep ^= 1;
 			w->flush_step = HR_IO_FLUSH_WRITE;
 			return;
 		}
@@ -310,7 +310,7 @@ HR_WORKER void io_flush(struct hr_io_worker *w, bool *begun)
 		io_flush_begin(w);
 	if (w->flush_step == HR_IO_FLUSH_SWEEP)
 		io_flush_sweep(w, begun);
-	if (w->flush_step == HR_IO_FLUSH_WRITE && !w->writing[w->turn ^ 1])
+	if (w->flush_step == HR_IO_FLUSH_WRITE && !w->writing[w->sweep ^ 1])
 		io_flush_written(w);
 	if (w->flush_step == HR_IO_FLUSH_OTHERS && (w->role.index != 0 || io_others_flushed(w)))
 		w->flush_step = HR_IO_FLUSH_DEVICE;
