@@ -256,10 +256,10 @@ $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/
 $(addprefix $(B)/tests/cli/,tap.ok tap_clients.ok): $(tap_library) gpu/tap/client/headrace.py
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
-$(clis): $(B)/%.ok: %.sh $(B)/headrace $(wildcard tests/cli/lib/*.*)
+$(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
-	$(Q)rm -rf $(basename $@).tmp && mkdir -p $(basename $@).tmp && $(call test,300,env \
-		HEADRACE=$(abspath $(B)/headrace) SCRATCH=$(abspath $(basename $@).tmp) bash $<)
+	$(Q)mkdir -p $(@D) && $(call test,300,env HEADRACE=$(abspath $(B)/headrace) \
+		tests/scratch.sh $(abspath $(basename $@).tmp) bash $<)
 
 # Tests that need a GPU: one program that runs on any machine with a driver and libc. It also contains
 # the unit tests of pipelines and queues, which it runs on the GPU.
@@ -321,8 +321,7 @@ $(lab).ok: $(B)/headrace $(lab_tests) $(lab_programs) $(lab_files)
 models := $(B)/tests/model/model
 $(models).ok: tests/model/model.sh $(wildcard tests/model/*.pml)
 	$(call say,TEST,$<)
-	$(Q)rm -rf $(models).tmp && mkdir -p $(models).tmp && $(call test,600,env \
-		SCRATCH=$(abspath $(models).tmp) bash $<)
+	$(Q)mkdir -p $(@D) && $(call test,600,tests/scratch.sh $(abspath $(models).tmp) bash $<)
 
 check-models: $(models).ok
 	@:
