@@ -32,7 +32,7 @@ struct hr_repeat {
 	/* Error of the start with number n of a pipeline, at n modulo HR_REPEAT_RESULTS. */
 	int result[HR_PIPELINES_MAX][HR_REPEAT_RESULTS];
 	uint64_t dispatches;		   /* number of the newest dispatch */
-	uint64_t number[HR_PIPELINES_MAX]; /* of the newest order of each pipeline */
+	uint64_t number[HR_PIPELINES_MAX]; /* of the newest dispatch of each pipeline */
 	/* Of the engine that runs. */
 	bool greeted;		  /* its `ready` has been seen */
 	bool renew;		  /* the engine is asked to end, so that a new one begins */
