@@ -204,6 +204,23 @@ Test(health, a_fault_of_the_controller_is_the_error_of_all_its_ssds)
 	cr_expect_eq(hr_health_error(&ssd[1]), -ENOLINK);
 }
 
+Test(health, an_ssd_that_joins_has_the_state_and_error_of_its_controller)
+{
+	struct hr_health late = { .state = HR_HEALTH_UP };
+
+	bring_to(HR_HEALTH_LOST);
+	hr_health_join(&late, &controller, "late");
+	cr_expect_eq(late.state, HR_HEALTH_LOST);
+	cr_expect_eq(hr_health_error(&late), -ENOLINK);
+	cr_expect_str_eq(late.name, "late");
+	/* The ring of ssds has all of them, in both directions of a fault. */
+	cr_expect(hr_health_set(&late, HR_STEP_STUCK));
+	cr_expect_eq(controller.state, HR_HEALTH_STUCK);
+	cr_expect_eq(ssd[0].state, HR_HEALTH_STUCK);
+	cr_expect_eq(ssd[1].state, HR_HEALTH_STUCK);
+	hr_health_leave(&late);
+}
+
 /* The ssd may be brought up again: without the error, and with the old counters. */
 Test(health, an_ssd_that_left_is_not_affected_by_its_former_controller)
 {

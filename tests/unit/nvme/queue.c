@@ -85,6 +85,43 @@ Test(queue, init_refuses_invalid_arguments)
 	}
 }
 
+static bool holds_only(const uint8_t *from, const uint8_t *end, uint8_t byte)
+{
+	while (from < end && *from == byte)
+		from++;
+	return from == end;
+}
+
+/* Memory of an earlier queue: its completions would have the phase of new ones. */
+Test(queue, init_clears_rings_and_table_and_no_byte_behind_them)
+{
+	static _Alignas(4096) uint8_t memory[6 * HR_PAGE];
+	static const uint32_t entries[] = { 2, 3, 64, 65 };
+	const struct hr_qp_memory at = { memory, memory + 2 * HR_PAGE, memory + 4 * HR_PAGE };
+
+	for (size_t i = 0; i < ROWS(entries); i++) {
+		const uint32_t n = entries[i];
+		const uint8_t *end = (const uint8_t *)at.table + hr_qp_table_bytes(n);
+
+		memset(memory, 0xff, sizeof memory);
+		cr_assert_eq(hr_qp_init(&qp, 1, n, &at, 1), 0);
+		cr_expect(holds_only(at.sq, memory + hr_qp_sq_bytes(n), 0), "%u", n);
+		cr_expect(holds_only(memory + hr_qp_sq_bytes(n), at.cq, 0xff), "%u", n);
+		cr_expect(holds_only(at.cq, (const uint8_t *)at.cq + hr_qp_cq_bytes(n), 0), "%u",
+			  n);
+		cr_expect(holds_only((const uint8_t *)at.cq + hr_qp_cq_bytes(n), at.table, 0xff),
+			  "%u", n);
+		cr_expect(holds_only(end, memory + sizeof memory, 0xff), "%u", n);
+		for (uint32_t k = 0; k < n - 1; k++) {
+			const struct hr_inflight want = { .cid = (uint16_t)k };
+
+			cr_assert_eq(memcmp(&qp.inflight[k], &want, sizeof want), 0, "%u: %u", n,
+				     k);
+			cr_assert_eq(qp.free_ring[k], k, "%u: %u", n, k);
+		}
+	}
+}
+
 Test(queue, a_queue_handed_over_has_the_addresses_of_its_owner)
 {
 	static uint32_t bar[1024];

@@ -211,6 +211,34 @@ Test(reservation, a_controller_of_two_namespaces_gets_one_host_identifier)
 	cr_expect_eq(registered, 1);
 }
 
+/* CTRATT says how long an identifier the controller takes: 8 or 16 bytes, and no byte more is sent. */
+Test(reservation, a_host_identifier_has_the_length_that_the_controller_takes)
+{
+	struct hr_sqe sqe = { .opcode = nvme_cmd_resv_report, .cdw10 = HR_PAGE / 4 - 1 };
+	struct hr_resv_holder holder;
+	struct hr_resv_host self;
+	bool mine;
+
+	hr_resv_self(&self);
+	for (uint8_t bytes = 8; bytes <= 16; bytes += 8) {
+		up(&a, ",reservations=1");
+		a.ctrl->long_host_id = bytes == 16;
+		cr_assert_eq(hr_ssd_reserve(&a, test_error()), 0, "%s", test_error_text());
+		cr_expect_arr_eq(a.ctrl->admin_data, self.id, bytes);
+		for (unsigned i = bytes; i < HR_PAGE; i++)
+			cr_assert_eq(((uint8_t *)a.ctrl->admin_data)[i], 0, "%u: %u", bytes, i);
+		sqe.cdw11 = bytes == 16;
+		cr_assert_eq(hr_nvme_blk_command(&a.disk, &sqe, page, sizeof page, true, NULL), 0);
+		cr_assert_eq(hr_resv_parse(page, sizeof page, bytes == 16, self.id, &holder, &mine),
+			     0);
+		cr_expect(mine);
+		cr_expect_eq(holder.id_bytes, bytes);
+		cr_expect_arr_eq(holder.id, self.id, bytes);
+		cr_expect_eq(write_page(&a), 0);
+		hr_ssd_down(&a);
+	}
+}
+
 Test(reservation, this_machine_is_the_same_each_time)
 {
 	struct hr_resv_host one, two;

@@ -7,7 +7,9 @@
 #include "config/clock.h"
 #include "config/limits.h"
 #include "nvme/soft/soft.h"
+#include "tests/fakes/log.h"
 #include "tests/harness/conform.h"
+#include "tests/harness/error.h"
 
 #define A CONFORM_DATA
 #define OUTSIDE 0x1000ull
@@ -142,6 +144,86 @@ Test(soft_dma, pages_that_lie_apart_on_the_bus_are_reached_each)
 	cr_expect_eq(conform_admin(&c, &sqe, NULL), NVME_SC_DATA_XFER_ERROR);
 }
 
+/* Identify data arrives at the address, or the transfer fails. */
+static uint16_t identify_at(uint64_t bus)
+{
+	const struct hr_sqe sqe = { .opcode = nvme_admin_identify,
+				    .cdw10 = NVME_IDENTIFY_CNS_CTRL,
+				    .prp1 = bus };
+
+	return conform_admin(&c, &sqe, NULL);
+}
+
+/* Of a region in pieces the third is refused: no window of the region stays, and the window that
+ * it overlaps does not change. */
+Test(soft_dma, a_region_is_mapped_as_a_whole_or_not_at_all)
+{
+	static uint8_t memory[4 * HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	static uint8_t other[HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	struct hr_bus page[4] = { { 0x7000000 }, { 0x8000000 }, { 0x9000000 }, { 0xa000000 } };
+	struct hr_region apart = { .name = "apart",
+				   .cpu = memory,
+				   .bytes = sizeof memory,
+				   .bus = page[0],
+				   .granule_bus = page,
+				   .granule_shift = 12 };
+	const struct hr_region taken = {
+		.name = "taken", .cpu = other, .bytes = HR_PAGE, .bus = { 0x9000000 }
+	};
+
+	cr_assert_eq(c.t.ops->map(&c.t, &taken, test_error()), 0);
+	for (unsigned i = 0; i < 2; i++) { /* no window was left over from the first time */
+		cr_expect_eq(c.t.ops->map(&c.t, &apart, test_error()), -EEXIST);
+		cr_expect_str_eq(test_error_text(), "region 'apart': overlaps another window");
+	}
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(identify_at(page[i].addr), i == 2 ? 0 : NVME_SC_DATA_XFER_ERROR,
+			     "page %u", i);
+	cr_expect(other[4] && !memory[4] && !memory[2 * HR_PAGE + 4]);
+	c.t.ops->unmap(&c.t, &taken);
+	cr_expect_eq(c.t.ops->map(&c.t, &apart, test_error()), 0, "%s", test_error_text());
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(identify_at(page[i].addr), 0, "page %u", i);
+	c.t.ops->unmap(&c.t, &apart);
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(identify_at(page[i].addr), NVME_SC_DATA_XFER_ERROR, "page %u", i);
+}
+
+/* Windows touch without a common byte: right before, and right behind. */
+Test(soft_dma, windows_that_touch_do_not_overlap)
+{
+	static uint8_t memory[4 * HR_PAGE] __attribute__((aligned(HR_PAGE)));
+	static const struct {
+		uint64_t bus, pages;
+		int want;
+	} row[] = {
+		{ 0x7fff000, 1, 0 },	   { 0x8002000, 1, 0 },	      { 0x7fff000, 2, -EEXIST },
+		{ 0x8001000, 1, -EEXIST }, { 0x8001000, 2, -EEXIST }, { 0x7fff000, 4, -EEXIST },
+	};
+	const struct hr_region middle = {
+		.name = "middle", .cpu = memory, .bytes = 2 * HR_PAGE, .bus = { 0x8000000 }
+	};
+	const struct hr_region hidden = { .name = "hidden",
+					  .bytes = HR_PAGE,
+					  .bus = { 0x6000000 } };
+
+	cr_assert_eq(c.t.ops->map(&c.t, &middle, test_error()), 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hr_region beside = { .name = "beside",
+						  .cpu = memory,
+						  .bytes = row[i].pages * HR_PAGE,
+						  .bus = { row[i].bus } };
+
+		cr_expect_eq(c.t.ops->map(&c.t, &beside, test_error()), row[i].want, "row %zu", i);
+		if (!row[i].want)
+			c.t.ops->unmap(&c.t, &beside);
+		cr_expect_eq(identify_at(0x8001000), 0, "row %zu: the window is still there", i);
+	}
+	cr_expect_eq(c.t.ops->map(&c.t, &hidden, test_error()), -EINVAL);
+	cr_expect_str_eq(test_error_text(), "region 'hidden': the CPU cannot access it");
+	cr_expect_eq(identify_at(0x6000000), NVME_SC_DATA_XFER_ERROR);
+}
+
 /* The controller does not access a ring whose memory was unmapped. */
 Test(soft_dma, memory_taken_back_takes_its_queues_along)
 {
@@ -177,11 +259,16 @@ Test(soft_dma, impossible_doorbells_are_events)
 	const struct {
 		uint32_t queue, value, info;
 		bool cq;
+		const char *says;
 	} row[] = {
-		{ 7, 1, NVME_AER_ERROR_INVALID_DB_REG, false },
-		{ HR_SOFT_QUEUES, 1, NVME_AER_ERROR_INVALID_DB_REG, true },
-		{ 1, CONFORM_ENTRIES, NVME_AER_ERROR_INVALID_DB_VAL, false },
-		{ 1, CONFORM_ENTRIES - 1, NVME_AER_ERROR_INVALID_DB_VAL, true },
+		{ 7, 1, NVME_AER_ERROR_INVALID_DB_REG, false,
+		  "queue 7: SQ tail doorbell value 1, but there is no such queue" },
+		{ HR_SOFT_QUEUES, 1, NVME_AER_ERROR_INVALID_DB_REG, true,
+		  "queue 256: CQ head doorbell value 1, but there is no such queue" },
+		{ 1, CONFORM_ENTRIES, NVME_AER_ERROR_INVALID_DB_VAL, false,
+		  "queue 1: SQ tail doorbell value 16 is impossible now (16 entries)" },
+		{ 1, CONFORM_ENTRIES - 1, NVME_AER_ERROR_INVALID_DB_VAL, true,
+		  "queue 1: CQ head doorbell value 15 is impossible now (16 entries)" },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -194,6 +281,8 @@ Test(soft_dma, impossible_doorbells_are_events)
 		conform_release(&c, &c.admin);
 		cr_expect_eq(cqe.dw0, NVME_LOG_LID_ERROR << 16 | row[i].info << 8, "row %zu: %08x",
 			     i, cqe.dw0);
+		cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), row[i].says), "row %zu: %s", i,
+			  fake_log_last_of(HR_LOG_WARN));
 		cr_assert_eq(conform_get_log(&c, NVME_LOG_LID_ERROR, 64, 0), 0);
 	}
 	conform_doorbell(&c, 1, true, 0);

@@ -63,6 +63,33 @@ Test(soft_strict, a_namespace_field_without_meaning_is_refused)
 	conform_close(&c);
 }
 
+/* Each field of CAP, and of VS: 1.4. */
+Test(soft_strict, capabilities_follow_the_options)
+{
+	static const struct {
+		const char *device;
+		uint32_t dstrd, css;
+	} row[] = {
+		{ "soft:memory,size=4M", 0, NVME_CAP_CSS_NVM },
+		{ "soft:memory,size=4M,dstrd=3", 3, NVME_CAP_CSS_NVM },
+		{ "soft:memory,size=4M,lba=4096,zoned=1", 0, NVME_CAP_CSS_NVM | NVME_CAP_CSS_CSI },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		conform_use(row[i].device);
+		conform_reach(&c);
+		cr_expect_eq(c.cap,
+			     (HR_SOFT_ENTRIES - 1) | 1ull << 16 | 10ull << 24 |
+				     (uint64_t)row[i].dstrd << 32 | (uint64_t)row[i].css << 37,
+			     "row %zu: %016llx", i, (unsigned long long)c.cap);
+		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_VS), 0x00010400u);
+		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_INTMS), 0);
+		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_INTMC), 0);
+		conform_close(&c);
+	}
+	conform_use(NULL);
+}
+
 /* The controller has read CC: it has read the registers twice after this function was called. */
 static void expect_read(void)
 {
@@ -74,6 +101,47 @@ static void expect_read(void)
 			cr_assert_lt(hr_now_ns(), deadline);
 	}
 	hr_reg_write32(&c.t, NVME_REG_INTMC, 7);
+}
+
+/* Wait until both registers read as this mask. */
+static void expect_interrupt_mask(uint32_t want)
+{
+	const uint64_t deadline = hr_now_ns() + 30 * HR_NS_PER_S;
+
+	while (hr_reg_read32(&c.t, NVME_REG_INTMS) != want ||
+	       hr_reg_read32(&c.t, NVME_REG_INTMC) != want)
+		cr_assert_lt(hr_now_ns(), deadline, "%08x: INTMS %08x, INTMC %08x", want,
+			     hr_reg_read32(&c.t, NVME_REG_INTMS),
+			     hr_reg_read32(&c.t, NVME_REG_INTMC));
+}
+
+/* PCIe Transport 3.1.1: bits are set one by one, cleared one by one, and all by a reset. */
+Test(soft_strict, the_interrupt_mask_is_set_cleared_and_reset)
+{
+	const struct {
+		uint32_t reg, value, mask;
+	} row[] = {
+		{ NVME_REG_INTMS, 0x1, 0x1 },
+		{ NVME_REG_INTMS, 0x20, 0x21 },
+		{ NVME_REG_INTMS, 0x80000001, 0x80000021 },
+		{ NVME_REG_INTMC, 0x1, 0x80000020 },
+		{ NVME_REG_INTMC, 0xffffffdf, 0x20 },
+		{ NVME_REG_INTMS, 0xffffffff, 0xffffffff },
+		{ NVME_REG_INTMC, 0xfffffffe, 0x1 },
+	};
+
+	conform_open(&c);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		hr_reg_write32(&c.t, row[i].reg, row[i].value);
+		expect_interrupt_mask(row[i].mask);
+	}
+	cr_assert(conform_disable(&c));
+	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_INTMS), 0);
+	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_INTMC), 0);
+	/* The mask is cleared, not only the registers: the next bit is alone. */
+	hr_reg_write32(&c.t, NVME_REG_INTMS, 4);
+	expect_interrupt_mask(4);
+	conform_close(&c);
 }
 
 /* Base 3.1.3.5: only CC.EN from 0 to 1 starts it, and only CC.EN from 1 to 0 resets it. */
