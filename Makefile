@@ -239,7 +239,8 @@ $(units): $(B)/%: $(objects)/%.o $(fakes) $(driver) $(B)/libheadrace.a
 
 # User operators for tests, at the path in the macro.
 test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
-op_tests := $(addprefix tests/unit/,gpu/ops/user config/operators gpu/cuda/operators)
+op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/operators \
+	gpu/cuda/operators)
 $(op_tests:%=$(objects)/%.o): cflags += -DTEST_OPS='"$(objects)/tests/op"'
 $(op_tests:%=$(B)/%.ok): $(test_ops)
 op_headers := $(wildcard nvme/worker*.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) Makefile

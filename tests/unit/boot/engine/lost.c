@@ -133,6 +133,8 @@ static void run(const char *rule, const char *sink, enum event event, int want, 
 	cr_expect(strstr(line, "pipeline 'p': ssd 'a' is lost: "), "%s", line);
 	cr_expect(strstr(line, name) && !strstr(strstr(line, name) + 1, name), "%s", line);
 	cr_expect(strstr(line, says), "%s, expected %s", line, says);
+	cr_expect_eq(strstr(line, "check slot, power and 'dmesg'") != NULL, want == -ENOLINK, "%s",
+		     line);
 }
 
 Test(lost, each_loss_of_a_controller_is_named_before_a_deadline_passes)

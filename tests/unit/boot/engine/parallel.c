@@ -228,6 +228,27 @@ Test(parallel, independent_pipelines_run_after_a_failure_with_keep_going)
 	down();
 }
 
+/* b runs until the others have ended. */
+static void end_b_last(void)
+{
+	end_of[B] = ++polls > 20;
+}
+
+/* Whatever else runs, c does not start after the end of a, which was to make its source. */
+Test(parallel, a_pipeline_without_its_source_does_not_start_beside_others)
+{
+	up(HEAD("3", "") FIVE);
+	app->keep_going = true;
+	polls = 0;
+	when_polled = end_b_last;
+	fail(A, 0x281);
+	cr_expect_eq(hr_run_all(app, false, NULL), 0x281);
+	cr_expect_str_eq(order, "+a+b+e-a-e-b+d-d", "%s", order);
+	cr_expect_eq(app->run[C].outcome, HR_RUN_WAITING);
+	cr_expect_eq(app->run[D].outcome, HR_RUN_DONE);
+	down();
+}
+
 Test(parallel, a_pipeline_that_failed_before_runs_alone)
 {
 	up(HEAD("3", "") FIVE);

@@ -183,6 +183,13 @@ Test(pipeline_faults, a_failing_flush_fails_the_run)
 	failure = failed_with(0x280);
 	cr_expect_eq(failure->role, HR_ROLE_WRITEBACK);
 	cr_expect_eq(failure->opcode, nvme_cmd_flush);
+	/* a flush has no tile: the record names the worker's first slot */
+	cr_expect_eq(failure->tile, rig.pipe->slot[0].tile);
+	cr_expect_eq(failure->lba, SINK_LBA + failure->tile * TILE / LBA);
+	cr_expect_eq(failure->object, RIG_SINK_ID);
+	cr_expect_eq(failure->source, 0);
+	cr_expect_eq(failure->qid, rig.pipe->write_qp[0].id);
+	cr_expect_eq(failure->cid, 0);
 	rig_down(&rig);
 }
 
@@ -339,6 +346,21 @@ Test(pipeline_faults, a_lost_write_keeps_its_tile_unwritten)
 	rig_down(&rig);
 }
 
+/* The record of a broken queue names no tile and no command. */
+static void expect_broken_queue(const struct hr_nvme_qp *qp)
+{
+	const struct hr_failure *failure = failed_with(-EPROTO);
+
+	cr_expect_eq(qp->broken, -EPROTO);
+	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
+	cr_expect_eq(failure->object, RIG_OBJECT_ID(0));
+	cr_expect_eq(failure->tile, HR_NO_TILE);
+	cr_expect_eq(failure->lba, 0);
+	cr_expect_eq(failure->qid, qp->id);
+	cr_expect_eq(failure->cid, 0);
+	cr_expect_eq(failure->opcode, nvme_cmd_read);
+}
+
 Test(pipeline_faults, an_impossible_completion_breaks_the_queue_and_ends_the_run)
 {
 	static const char *const script[] = {
@@ -351,8 +373,7 @@ Test(pipeline_faults, an_impossible_completion_breaks_the_queue_and_ends_the_run
 
 		up(1, script[i], TIMEOUT_NS);
 		run(&work);
-		cr_expect_eq(failed_with(-EPROTO)->role, HR_ROLE_PREFETCH);
-		cr_expect_eq(rig.pipe->read_qp[0].broken, -EPROTO);
+		expect_broken_queue(&rig.pipe->read_qp[0]);
 		rig_down(&rig);
 	}
 }

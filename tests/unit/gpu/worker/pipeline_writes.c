@@ -150,6 +150,7 @@ static void check_failure(const struct write_row *row, uint32_t command)
 		if (rig.pipe->write_qp[i].id == failure->qid)
 			failed_qp = &rig.pipe->write_qp[i];
 	cr_expect_eq(failure->opcode, nvme_cmd_write, "%s", row->what);
+	cr_expect_eq(failure->source, 0, "%s", row->what);
 	cr_assert_not_null(failed_qp, "%s: queue %u", row->what, failure->qid);
 	cr_expect_eq(failed_qp->broken, row->error == -EPROTO ? -EPROTO : 0, "%s", row->what);
 	cr_expect_eq(failed_qp->stats.lost, row->error == -ETIMEDOUT, "%s", row->what);
@@ -158,6 +159,7 @@ static void check_failure(const struct write_row *row, uint32_t command)
 	if (row->error == -EPROTO) {
 		cr_expect_eq(failure->tile, HR_NO_TILE, "%s", row->what);
 		cr_expect_eq(failure->lba, 0, "%s", row->what);
+		cr_expect_eq(failure->cid, 0, "%s", row->what);
 		return;
 	}
 	cr_expect_eq(failure->tile, 5, "%s", row->what);

@@ -1,0 +1,139 @@
+/*
+ * Operators that return an unexpected size: the failure names the first such tile, the tile is not
+ * written, and no new tile is started.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/ops/operators.h"
+#include "gpu/ops/user.h"
+#include "tests/harness/error.h"
+#include "tests/harness/rig.h"
+
+#define LIAR TEST_OPS "/liar.op"
+#define TIMEOUT_NS (20ull * 1000000000)
+#define TILE 16384u
+#define TILES 40u
+#define GOOD 3u /* tiles before the first unexpected size */
+
+TestSuite(compute_lies, .timeout = 120);
+
+static uint8_t data[TILES * TILE];
+static struct rig rig;
+static uint64_t args[HR_OP_ARGS_MAX / 8];
+
+static void complain(void *to, unsigned line, const char *text)
+{
+	cr_assert_fail("%s", text);
+}
+
+static struct rig_work work_of(const char *lie, uint32_t slots)
+{
+	const struct hr_op_arg arg = { .name = "lie", .type = HR_ARG_STRING, .string = lie };
+	const struct hr_operator *op;
+	struct rig_work work = { .args = args,
+				 .sources = 1,
+				 .in = { data },
+				 .bytes = { sizeof data },
+				 .tile_bytes = { TILE },
+				 .slots = slots,
+				 .blocks = { 1, 1, 1 } };
+	int bytes;
+
+	cr_assert_eq(hr_op_user_load(LIAR, &op, test_error()), 0, "%s", test_error_text());
+	bytes = hr_op_parse(op, &arg, 1, args, complain, NULL);
+	cr_assert_gt(bytes, 0);
+	work.op = (enum hr_op_id)hr_op_id_of(op);
+	work.args_bytes = (uint32_t)bytes;
+	return work;
+}
+
+/* The sink holds the good tiles, and its previous data behind them. */
+static void check_sink(void)
+{
+	uint8_t *sink = rig_read_sink(&rig, sizeof data);
+
+	cr_expect_eq(memcmp(sink, data, GOOD * TILE), 0);
+	for (size_t at = GOOD * TILE; at < sizeof data; at++)
+		cr_assert_eq(sink[at], RIG_POISON, "byte %zu was written", at);
+	free(sink);
+}
+
+static void expect_failure(const char *lie, uint32_t slots, uint32_t said)
+{
+	const struct rig_work work = work_of(lie, slots);
+	const struct hr_failure *failure;
+	uint64_t taken;
+
+	rig_start(&rig, &work);
+	rig_wait(&rig);
+	failure = rig_failure(&rig);
+	cr_assert_not_null(failure);
+	cr_expect_eq(failure->error, -ERANGE);
+	cr_expect_eq(failure->role, HR_ROLE_COMPUTE);
+	cr_expect_eq(failure->tile, GOOD, "%llu", (unsigned long long)failure->tile);
+	cr_expect_eq(failure->object, RIG_SINK_ID);
+	cr_expect_eq(failure->out_bytes, said);
+	cr_expect_eq(failure->out_promised, TILE);
+	cr_expect_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), GOOD);
+	cr_expect_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), GOOD);
+	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), GOOD);
+	/* The slot of the tile is not used again, and each other slot has at most one more tile. */
+	taken = rig.pipe->next_tile;
+	cr_expect(taken > GOOD && taken <= GOOD + slots, "%u slots: %llu tiles", slots,
+		  (unsigned long long)taken);
+	check_sink();
+}
+
+Test(compute_lies, an_unexpected_size_ends_the_run_at_its_tile)
+{
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7 + i / TILE);
+	rig_up(&rig, 1, "lba=4096", 32, TIMEOUT_NS);
+	for (uint32_t slots = 1; slots <= 4; slots++) {
+		expect_failure("more", slots, TILE + 1);
+		expect_failure("less", slots, TILE - 1);
+	}
+	rig_down(&rig);
+}
+
+/* The failure of each compute block is its own; none of their tiles is written. */
+Test(compute_lies, each_block_reports_its_own_tile)
+{
+	struct rig_work work = work_of("less", 4);
+
+	rig_up(&rig, 1, "lba=4096", 32, TIMEOUT_NS);
+	work.blocks[HR_ROLE_COMPUTE] = 2;
+	rig_start(&rig, &work);
+	rig_wait(&rig);
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint32_t first = hr_pipe_first_status(rig.pipe, HR_ROLE_COMPUTE);
+		const struct hr_worker_status *status = &rig.pipe->status[first + i];
+
+		if (status->failed)
+			cr_expect_geq(status->failure.tile, GOOD);
+	}
+	cr_assert_not_null(rig_failure(&rig));
+	cr_expect_leq(rig_tiles(&rig, HR_ROLE_WRITEBACK), GOOD);
+	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), GOOD);
+	cr_expect_leq(rig.pipe->next_tile, GOOD + 4u);
+	rig_down(&rig);
+}
+
+Test(compute_lies, the_same_operator_copies_all_tiles_without_a_lie)
+{
+	const struct rig_work work = work_of("none", 4);
+	uint8_t *sink;
+
+	rig_up(&rig, 1, "lba=4096", 32, TIMEOUT_NS);
+	rig_start(&rig, &work);
+	rig_wait(&rig);
+	cr_expect_null(rig_failure(&rig));
+	sink = rig_read_sink(&rig, sizeof data);
+	cr_expect_eq(memcmp(sink, data, sizeof data), 0);
+	free(sink);
+	rig_down(&rig);
+}
