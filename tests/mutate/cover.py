@@ -1,13 +1,15 @@
 """Find the lines that each test executes: run each test once in a build that counts lines (gcov)."""
 import glob
 import gzip
+import hashlib
 import json
 import multiprocessing.dummy
 import os
+import re
 import subprocess
 import tempfile
 
-from trees import COVERAGE, clock, run
+from trees import COVERAGE, clock
 
 
 def tests_of(tree):
@@ -61,35 +63,67 @@ def measure(tree, test):
     return {"seconds": seconds, "passed": status == 0, "ran": ran, "could": could}
 
 
-def table(tree, jobs, say):
-    """Returns {"tests": {name: seconds}, "lines": {file: {line: [test, ...]}}}. A line that no test
-    executes has []."""
-    tests = tests_of(tree)
-    say("coverage: building %d tests" % len(tests))
-    unit = [name for name in tests if name.startswith("tests/unit/")]
-    tree.build(COVERAGE, ["headrace"] + unit, jobs=jobs, go_on=True)
-    seconds, lines = {}, {}
+def table(tree, jobs, say, wanted, old):
+    """Returns {"product": HASH, "could": {file: [line, ...]}, "tests": {name: test}}, where a test is
+    {"hash", "seconds", "passed", "ran": {file: [line, ...]}}. Measures the tests of `wanted` that
+    `old`, an earlier table or None, does not have in their present state."""
+    product, hashes = fingerprints(tree)
+    if not old or old["product"] != product:
+        old = {"product": product, "could": {}, "tests": {}}
+    tests = old["tests"] = {name: test for name, test in old["tests"].items()
+                            if hashes.get(name) == test["hash"]}
+    missing = [name for name in tests_of(tree) if name not in tests and wanted(name)]
+    say("coverage: building %d tests" % len(missing))
+    unit = [name for name in missing if name.startswith("tests/unit/")]
+    if missing:
+        tree.build(COVERAGE, ["headrace"] + unit, jobs=jobs, go_on=True)
     with multiprocessing.dummy.Pool(jobs) as pool:
-        found_all = pool.imap(lambda test: measure(tree, test), tests)
-        for number, (test, found) in enumerate(zip(tests, found_all)):
+        found_all = pool.imap(lambda test: measure(tree, test), missing)
+        for number, (name, found) in enumerate(zip(missing, found_all)):
             say("coverage: %d of %d: %s %.1f s%s" %
-                (number + 1, len(tests), test, found["seconds"],
+                (number + 1, len(missing), name, found["seconds"],
                  "" if found["passed"] else ", FAILED: not used"))
             for file, numbers in found["could"].items():
-                for line in numbers:
-                    lines.setdefault(file, {}).setdefault(line, [])
-            if not found["passed"]:
-                continue
-            seconds[test] = found["seconds"]
-            for file, numbers in found["ran"].items():
-                for line in numbers:
-                    lines[file][line].append(test)
-    return {"tests": seconds, "lines": lines}
+                old["could"][file] = sorted(numbers | set(old["could"].get(file, [])))
+            tests[name] = {"hash": hashes[name], "seconds": found["seconds"],
+                           "passed": found["passed"],
+                           "ran": {file: sorted(n) for file, n in found["ran"].items()}}
+    return old
 
 
-def fingerprint(tree):
-    """Returns a hash of all sources. When the hash changes, the table is measured again."""
-    status, output = run(["sh", "-c", "git ls-files -co --exclude-standard -z | grep -zE "
-                          r"'\.(c|h|sh)$|Makefile' | xargs -0 sha256sum 2>/dev/null | sha256sum"],
-                         tree.source, 60)
-    return output.split()[0] if status == 0 else ""
+def lines_of_tests(old):
+    """Returns ({name: seconds}, {file: {line: [test, ...]}}) of a table. A line that no test executes
+    has []. A test that failed is left out."""
+    lines = {file: {line: [] for line in numbers} for file, numbers in old["could"].items()}
+    passed = {name: test for name, test in old["tests"].items() if test["passed"]}
+    for name, test in sorted(passed.items()):
+        for file, numbers in test["ran"].items():
+            for line in numbers:
+                lines[file][line].append(name)
+    return {name: test["seconds"] for name, test in passed.items()}, lines
+
+
+def fingerprints(tree):
+    """Returns a hash of all sources but the tests themselves, and {test: hash of its file and of the
+    test that it includes}. Lines that a test runs depend on both."""
+    product, contents = hashlib.sha256(), {}
+    tests = set(tests_of(tree))
+    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=tree.source,
+                           check=True, stdout=subprocess.PIPE, text=True).stdout.split("\n")
+    for name in sorted(n for n in names if re.search(r"\.(c|h|sh)$|^Makefile$", n)):
+        path = os.path.join(tree.source, name)
+        if not os.path.isfile(path):
+            continue
+        with open(path, "rb") as file:
+            data = file.read()
+        stem = name[:name.rindex(".")] if "." in name else name
+        if stem in tests:
+            contents[stem] = data
+        else:
+            product.update(name.encode() + b"\0" + data)
+    hashes = {}
+    for name, data in contents.items():
+        for part in re.findall(rb'#include "(tests/unit/\S+)\.c"', data):
+            data += contents.get(part.decode(), b"")
+        hashes[name] = hashlib.sha256(data).hexdigest()
+    return product.hexdigest(), hashes

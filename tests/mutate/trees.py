@@ -115,8 +115,9 @@ class Variant:
 
 COVERAGE = Variant("coverage", "", "-O0 -g0 --coverage")
 PLAIN = Variant("plain", "", "-O0 -g0")
-ADDRESS = Variant("address", "address,undefined", "-O1 -g")
-THREAD = Variant("thread", "thread", "-O1 -g")
+# As make does it, so that a compiler cache has most of the objects.
+ADDRESS = Variant("address", "address,undefined", "-O1 -g1")
+THREAD = Variant("thread", "thread", "-O1 -g1")
 
 FAILURES = (r"^\[FAIL\] (\S+)", r"^not ok \d+ - (.*)", r"(AddressSanitizer: \S+)",
             r"(runtime error: .*)", r"(ThreadSanitizer: .*)", r"^FAILED \((\d+)\)")

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,17 @@ int hr_attempt_make(struct hr_attempt *attempt)
 
 void hr_attempt_publish(struct hr_attempt *attempt)
 {
+}
+
+static bool pipe_fails;
+
+/* In place of libc's: the system may be without free files although the process is not. */
+int pipe2(int fd[2], int flags)
+{
+	if (!pipe_fails)
+		return (int)syscall(SYS_pipe2, fd, flags);
+	errno = ENFILE;
+	return -1;
 }
 
 static void begin(void)
@@ -257,6 +269,18 @@ Test(process, a_start_without_descriptors_leaves_none_open)
 		hr_process_hang_up(&process);
 		cr_expect_eq(count_open(), open);
 	}
+}
+
+Test(process, a_start_without_a_pipe_starts_nothing)
+{
+	const unsigned open = count_open();
+
+	in_engine = do_nothing;
+	pipe_fails = true;
+	cr_expect_eq(hr_process_start(&process, app, NULL, 0), -ENFILE);
+	pipe_fails = false;
+	cr_expect_eq(process.pid, 0);
+	cr_expect_eq(count_open(), open);
 }
 
 Test(process, a_hangup_closes_all_descriptors_once)
