@@ -178,6 +178,11 @@ int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t 
 int hr_store_finish_version(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
 			    uint32_t keep, struct hr_error *e);
 
+/* The same for an object whose writer has ended it before its announced length: it has `bytes` now, and
+ * its other space is free. -EINVAL: also when it has fewer bytes. */
+int hr_store_finish_at(struct hr_store *store, uint64_t id, uint64_t bytes, bool has_crc,
+		       uint32_t crc, uint32_t keep, struct hr_error *e);
+
 /* An object that has the name of an older version, and that no run has made (tag 0); NULL: none. */
 const struct hr_store_object *hr_store_foreign_version(const struct hr_store *store,
 						       const char *name, uint32_t keep);

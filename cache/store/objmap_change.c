@@ -360,6 +360,14 @@ int hr_store_finish_version(struct hr_store *store, uint64_t id, bool has_crc, u
 			    uint32_t keep, struct hr_error *e)
 {
 	const struct hr_store_object *object = hr_store_find_id(store, id);
+
+	return hr_store_finish_at(store, id, object ? object->bytes : 0, has_crc, crc, keep, e);
+}
+
+int hr_store_finish_at(struct hr_store *store, uint64_t id, uint64_t bytes, bool has_crc,
+		       uint32_t crc, uint32_t keep, struct hr_error *e)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
 	uint32_t count = store->count;
 	struct hr_store_object *map, *done;
 	char name[HR_NAME_MAX];
@@ -367,13 +375,16 @@ int hr_store_finish_version(struct hr_store *store, uint64_t id, bool has_crc, u
 
 	if (!object)
 		return -ENOENT;
-	if (!(object->flags & HR_OBJECT_PENDING) || keep < 1 || keep > HR_VERSIONS_MAX)
+	if (!(object->flags & HR_OBJECT_PENDING) || bytes > object->bytes || keep < 1 ||
+	    keep > HR_VERSIONS_MAX)
 		return -EINVAL;
 	memcpy(name, object->name, sizeof name);
 	map = stage(store);
 	done = &map[index_of(store, object)];
 	done->crc = has_crc ? crc : 0;
-	done->durable_bytes = done->bytes;
+	if (bytes < done->bytes)
+		done->capacity = hr_store_round(bytes, HR_STORE_ALIGN);
+	done->durable_bytes = done->bytes = bytes;
 	err = hr_store_foreign_version(store, name, keep) ? -EEXIST : 0;
 	if (!err)
 		err = shift_versions(map, &count, name, keep);

@@ -113,6 +113,33 @@ Test(versions, wrong_numbers_and_names_are_refused)
 	cr_expect_eq(hr_store_finish_version(&f.store, object->id, false, 0, 1, NULL), 0);
 }
 
+Test(versions, an_object_that_ends_early_gives_its_other_space_back)
+{
+	struct hr_store_object *object;
+	struct hr_store_space before, space;
+	uint64_t id;
+
+	hr_store_space(&f.store, &before);
+	cr_assert_eq(hr_store_create(&f.store, "a", 10 * HR_PAGE, 7, true, &object, NULL), 0);
+	id = object->id;
+	cr_assert_eq(hr_store_progress(&f.store, id, 2 * HR_PAGE, 7, 1, NULL), 0);
+	cr_expect_eq(hr_store_finish_at(&f.store, id, 10 * HR_PAGE + 1, true, 5, 1, NULL), -EINVAL);
+	cr_expect_eq(hr_store_finish_at(&f.store, id + 1, HR_PAGE, true, 5, 1, NULL), -ENOENT);
+	cr_assert_eq(hr_store_finish_at(&f.store, id, 2 * HR_PAGE + 1, true, 5, 1, NULL), 0);
+	object = hr_store_find(&f.store, "a");
+	cr_assert_not_null(object);
+	cr_expect_eq(object->id, id);
+	cr_expect_eq(object->bytes, 2 * HR_PAGE + 1);
+	cr_expect_eq(object->durable_bytes, object->bytes);
+	cr_expect_eq(object->capacity, 3 * HR_PAGE);
+	cr_expect_eq(object->flags, HR_OBJECT_HAS_CRC);
+	hr_store_space(&f.store, &space);
+	cr_expect_eq(space.used, before.used + 3 * HR_PAGE);
+	cr_assert_eq(hr_store_create(&f.store, "b", HR_PAGE, 7, true, &object, NULL), 0);
+	cr_assert_eq(hr_store_finish_at(&f.store, object->id, 0, false, 0, 1, NULL), 0);
+	cr_expect_eq(hr_store_find(&f.store, "b")->capacity, 0);
+}
+
 /* At each write and flush of the commit: all old versions, or all new ones. */
 Test(versions, a_power_cut_leaves_the_old_versions_or_the_new_ones)
 {
