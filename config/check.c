@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/access.h"
+#include "config/feed.h"
 #include "config/group.h"
 #include "config/tap.h"
 #include "config/uses.h"
@@ -234,7 +235,7 @@ static void check_queues(const struct hr_config *config, const struct hr_config_
 	for (uint32_t d = 0; d < config->ssds; d++) {
 		uint32_t room = config->ssd[d].queue_entries - 1, need = 0, written = 0;
 
-		for (uint32_t s = 0; s < pipeline->sources; s++)
+		for (uint32_t s = 0; s < hr_config_source_objects(pipeline); s++)
 			if (pipeline->source[s].ssd == d)
 				need += least_commands(rows * row_bytes(pipeline, s));
 		if (pipeline->has_sink && pipeline->sink.ssd == d)
@@ -293,6 +294,8 @@ void hr_config_pipeline_check(const struct hr_config *config, struct hr_config_p
 		return;
 	if (hr_config_has_tap(pipeline))
 		hr_config_tap_check(pipeline, group);
+	if (hr_config_has_feed(pipeline))
+		hr_config_feed_check(pipeline, group);
 	check_queues(config, pipeline, group);
 	check_memory(config, pipeline, group);
 }
@@ -370,7 +373,7 @@ void hr_config_sinks_check(const struct hr_config *config, struct hr_mistakes *m
 		const struct hr_config_pipeline *p = &config->pipeline[i];
 		const struct hr_config_object *object;
 
-		for (unsigned s = 0; p->has_sink && s < p->sources; s++)
+		for (unsigned s = 0; p->has_sink && s < hr_config_source_objects(p); s++)
 			if (same_object(&p->source[s], &p->sink))
 				hr_mistake(
 					mistakes, p->sink.line,

@@ -12,6 +12,7 @@
 #include "config/boot.h"
 #include "config/check.h"
 #include "config/control.h"
+#include "config/feed.h"
 #include "config/group.h"
 #include "config/health.h"
 #include "config/operators.h"
@@ -292,6 +293,7 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 			hr_config_pipeline_check(config, &config->pipeline[i], &group);
 	hr_config_sinks_check(config, top->mistakes);
 	hr_config_taps_check(config, top->mistakes);
+	hr_config_feeds_check(config, top->mistakes);
 	hr_config_when_check(config, top->mistakes);
 }
 

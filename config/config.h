@@ -104,6 +104,19 @@ struct hr_config_tap {
 	unsigned line;
 };
 
+/* A source whose tiles another process fills (gpu/tap/feed.h). */
+struct hr_config_feed {
+	char name[HR_NAME_MAX]; /* unique in the configuration; "": the pipeline has no feed */
+	uint64_t bytes;		/* of the whole feed at most; a producer may end it earlier */
+	uint32_t credits;	/* limit of tiles that a producer holds; 0: that of the slots */
+	uint64_t lease_ns; /* a producer that commits nothing for so long is named; 0: none is */
+	/* besides root and the user of the appliance, members may attach; or HR_CONTROL_NO_GROUP */
+	uint32_t group;
+	char dtype[8];	  /* type of the elements, such as "bf16"; "": not configured */
+	uint32_t columns; /* elements of a row; 0: not configured */
+	unsigned line;
+};
+
 /* The page cache of an access operator. */
 #define HR_CACHE_PAGE_MIN 4096u
 #define HR_CACHE_PAGE_MAX 65536u
@@ -132,8 +145,10 @@ struct hr_config_pipeline {
 	uint32_t gpu; /* index in gpu[]; the first of several */
 	/* The other gpus of a pipeline with an access operator; 0: it runs on one. */
 	uint32_t other_gpus, other_gpu[HR_GPUS_MAX - 1];
+	/* 1 with a feed, whose source[] has no object: hr_config_source_objects() */
 	uint32_t sources;
 	struct hr_config_object source[HR_SOURCES_MAX];
+	struct hr_config_feed feed;
 	bool has_sink; /* an object; a pipeline with a tap has none */
 	struct hr_config_object sink;
 	struct hr_config_tap tap;

@@ -5,6 +5,7 @@
 
 #include "config/access.h"
 #include "config/args.h"
+#include "config/feed.h"
 #include "config/nearest.h"
 #include "config/object.h"
 #include "config/operators.h"
@@ -209,7 +210,17 @@ static bool check_keys(const struct hr_group *group, const struct hr_operator *o
 	return group->mistakes->count == before;
 }
 
-/* The objects that a stream operator reads and writes. */
+/* The source is a feed, or objects. */
+static bool read_source(const struct hr_config *config, const struct hr_group *group,
+			struct hr_config_pipeline *pipeline)
+{
+	if (!hr_config_feed_is_source(group))
+		return read_sources(config, group, pipeline);
+	pipeline->sources = 1;
+	return hr_config_feed_read(&pipeline->feed, group);
+}
+
+/* What a stream operator reads and writes. */
 static bool read_stream(const struct hr_config *config, const struct hr_group *group,
 			struct hr_config_pipeline *pipeline)
 {
@@ -222,7 +233,7 @@ static bool read_stream(const struct hr_config *config, const struct hr_group *g
 				 "\"ssd0\"; object = \"data\"; };");
 	if (pipeline->has_sink && hr_group_member(group, "sink", &sink))
 		good &= hr_config_object_read(config, &sink, HR_OBJECT_SINK, &pipeline->sink);
-	return read_sources(config, group, pipeline) && good;
+	return read_source(config, group, pipeline) && good;
 }
 
 /* The shape of an unknown operator is that of the file: `objects` means an access operator. */

@@ -39,13 +39,23 @@ static const struct {
 } dtypes[] = { { "u8", 1 },  { "i8", 1 },  { "u16", 2 }, { "i16", 2 }, { "f16", 2 }, { "bf16", 2 },
 	       { "u32", 4 }, { "i32", 4 }, { "f32", 4 }, { "u64", 8 }, { "i64", 8 }, { "f64", 8 } };
 
-/* Bytes of an element; 0: there is no such type. */
-static uint32_t element_bytes(const char *dtype)
+uint32_t hr_config_dtype_bytes(const char *dtype)
 {
 	for (size_t i = 0; i < HR_COUNT(dtypes); i++)
 		if (strcmp(dtypes[i].name, dtype) == 0)
 			return dtypes[i].bytes;
 	return 0;
+}
+
+void hr_config_dtype_check(const struct hr_group *group, const char *dtype, uint32_t columns)
+{
+	if (*dtype && !hr_config_dtype_bytes(dtype))
+		hr_group_mistake(group, "dtype",
+				 "is \"%s\", expected u8, i8, u16, i16, f16, bf16, u32, i32, f32, "
+				 "u64, i64 or f64",
+				 dtype);
+	else if (columns && !*dtype)
+		hr_group_mistake(group, "columns", "needs dtype, the type of the elements");
 }
 
 void hr_config_tap_read(struct hr_config_tap *tap, const struct hr_group *sink)
@@ -58,19 +68,13 @@ void hr_config_tap_read(struct hr_config_tap *tap, const struct hr_group *sink)
 	*tap = written.tap;
 	if (*written.group)
 		hr_config_control_group(&tap->group, sink, written.group);
-	if (*tap->dtype && !element_bytes(tap->dtype))
-		hr_group_mistake(sink, "dtype",
-				 "is \"%s\", expected u8, i8, u16, i16, f16, bf16, u32, i32, f32, "
-				 "u64, i64 or f64",
-				 tap->dtype);
-	else if (tap->columns && !*tap->dtype)
-		hr_group_mistake(sink, "columns", "needs dtype, the type of the elements");
+	hr_config_dtype_check(sink, tap->dtype, tap->columns);
 }
 
 void hr_config_tap_check(const struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
 	const struct hr_config_tap *tap = &pipeline->tap;
-	const uint32_t row = element_bytes(tap->dtype) * (tap->columns ? tap->columns : 1);
+	const uint32_t row = hr_config_dtype_bytes(tap->dtype) * (tap->columns ? tap->columns : 1);
 	const uint32_t bytes = hr_config_sink_tile_bytes(pipeline);
 	struct hr_group sink;
 

@@ -8,6 +8,12 @@
 #include "config/config.h"
 #include "config/group.h"
 
+/* Bytes of an element of that type, "f32", "bf16", ...; 0: there is no such type, or it is "". */
+uint32_t hr_config_dtype_bytes(const char *dtype);
+
+/* Check the keys dtype and columns of a tap or feed. */
+void hr_config_dtype_check(const struct hr_group *group, const char *dtype, uint32_t columns);
+
 /* Read the group `sink` of a pipeline whose sink has the key `tap`. */
 void hr_config_tap_read(struct hr_config_tap *tap, const struct hr_group *sink);
 

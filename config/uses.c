@@ -49,7 +49,7 @@ static const struct hr_config_object *find(const struct hr_config_pipeline *p, u
 					   enum kind kind)
 {
 	if (!p->objects && kind == READS)
-		return k < p->sources ? &p->source[k] : NULL;
+		return k < hr_config_source_objects(p) ? &p->source[k] : NULL;
 	if (!p->objects)
 		return k == 0 && p->has_sink ? &p->sink : NULL;
 	for (uint32_t i = 0; i < p->objects; i++)

@@ -24,6 +24,18 @@ static inline bool hr_config_has_tap(const struct hr_config_pipeline *p)
 	return p->tap.name[0];
 }
 
+/* True when another process fills the tiles of the only source. */
+static inline bool hr_config_has_feed(const struct hr_config_pipeline *p)
+{
+	return p->feed.name[0];
+}
+
+/* Number of sources that are objects: all of them, or none with a feed. */
+static inline uint32_t hr_config_source_objects(const struct hr_config_pipeline *p)
+{
+	return hr_config_has_feed(p) ? 0 : p->sources;
+}
+
 /* True when a role takes the results: write-back, or the tap. */
 static inline bool hr_config_has_output(const struct hr_config_pipeline *p)
 {

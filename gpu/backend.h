@@ -26,6 +26,7 @@ enum hr_entry {
 	HR_ENTRY_PROBE,	 /* hr_probe_block(argument, block), gpu/worker/probe.h */
 	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/access.h */
 	HR_ENTRY_TAP,	 /* hr_tap_pipe_block(argument, block), gpu/tap/role.h; only on `host` */
+	HR_ENTRY_FEED,	 /* hr_feed_pipe_block(argument, block), gpu/tap/feed.h; only on `host` */
 	/* and above: as HR_ENTRY_PIPE or HR_ENTRY_ACCESS, with a user operator; returned by link */
 	HR_ENTRY_USER,
 };

@@ -99,12 +99,13 @@ const char *hr_socket_reason(int err, char *text, size_t bytes)
 
 /* ---- the socket */
 
-/* The two kinds of sockets; their names differ in the ending. */
+/* The kinds of sockets; their names differ in the ending. */
 static const struct kind {
 	const char *ending, *owner, *group;
 	int type;
 } kinds[] = { { "sock", "an appliance of this name runs", "control.group", SOCK_STREAM },
-	      { "tap", "a tap of this name is open", "group of the sink", SOCK_SEQPACKET } };
+	      { "tap", "a tap of this name is open", "group of the sink", SOCK_SEQPACKET },
+	      { "feed", "a feed of this name is open", "group of the source", SOCK_SEQPACKET } };
 
 static int name_socket(struct sockaddr_un *at, const char *directory, const char *name,
 		       const struct kind *kind)
@@ -213,4 +214,10 @@ int hr_socket_listen_tap(struct sockaddr_un *at, const char *name,
 			 const struct hr_config_control *control, struct hr_error *e)
 {
 	return open_socket(at, name, control, &kinds[1], e);
+}
+
+int hr_socket_listen_feed(struct sockaddr_un *at, const char *name,
+			  const struct hr_config_control *control, struct hr_error *e)
+{
+	return open_socket(at, name, control, &kinds[2], e);
 }

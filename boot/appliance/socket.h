@@ -52,4 +52,8 @@ int hr_socket_listen(struct sockaddr_un *at, const char *name,
 int hr_socket_listen_tap(struct sockaddr_un *at, const char *name,
 			 const struct hr_config_control *control, struct hr_error *e);
 
+/* The same for a feed: DIRECTORY/NAME.feed. */
+int hr_socket_listen_feed(struct sockaddr_un *at, const char *name,
+			  const struct hr_config_control *control, struct hr_error *e);
+
 #endif

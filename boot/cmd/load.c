@@ -74,6 +74,20 @@ static int refuse_taps(const struct hr_config *config)
 	return HR_EXIT_DONE;
 }
 
+/* Producers attach to an engine in the foreground only. */
+static int refuse_feeds(const struct hr_config *config)
+{
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		if (!hr_config_has_feed(&config->pipeline[i]))
+			continue;
+		hr_error("%s:%u: pipelines[%u].source: a feed is not supported under 'headrace "
+			 "boot' yet; use 'headrace run'",
+			 config->file, config->pipeline[i].feed.line, i);
+		return HR_EXIT_USAGE;
+	}
+	return HR_EXIT_DONE;
+}
+
 struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 {
 	enum hr_boot_end unused;
@@ -84,8 +98,10 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_appliance *app = load(file, NULL, true, last_resort, code);
-	const int refused = app ? refuse_taps(&app->config) : HR_EXIT_DONE;
+	int refused = app ? refuse_taps(&app->config) : HR_EXIT_DONE;
 
+	if (app && !refused)
+		refused = refuse_feeds(&app->config);
 	if (!refused)
 		return app;
 	*code = refused;

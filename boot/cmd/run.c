@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/control.h"
+#include "boot/appliance/feed_service.h"
 #include "boot/appliance/store_service.h"
 #include "boot/appliance/tap_service.h"
 #include "boot/cmd/cmd.h"
@@ -88,6 +89,7 @@ static int stop(void *to, struct hr_error *e)
 static int to_service[2] = { -1, -1 };
 static struct hr_store_service service;
 static struct hr_tap_service taps;
+static struct hr_feed_service feeds;
 
 static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
 {
@@ -101,6 +103,7 @@ static void serve(void *to)
 {
 	hr_store_service_step(&service);
 	hr_tap_service_step(&taps);
+	hr_feed_service_step(&feeds);
 }
 
 static void open_service(struct hr_appliance *app)
@@ -116,6 +119,19 @@ static void open_service(struct hr_appliance *app)
 	if (err)
 		hr_error_log(&e, HR_LOG_WARN);
 	app->serve = serve;
+}
+
+/* The sockets of taps and feeds. */
+static int open_sockets(struct hr_appliance *app, struct hr_error *e)
+{
+	int err = hr_tap_service_open(&taps, app, e);
+
+	if (err)
+		return err;
+	err = hr_feed_service_open(&feeds, app, e);
+	if (err)
+		hr_tap_service_close(&taps);
+	return err;
 }
 
 static int run(const struct request *request)
@@ -145,13 +161,14 @@ static int run(const struct request *request)
 	status.service = &service;
 	err = bring_up(app, request);
 	if (!err)
-		err = hr_tap_service_open(&taps, app, &app->error);
+		err = open_sockets(app, &app->error);
 	code = hr_error_report(&app->error, err);
 	if (!err) {
 		err = hr_run_all(app, !request->quiet, &e);
 		code = hr_error_report(&e, err);
 		hr_store_service_close(&service);
 		hr_tap_service_close(&taps);
+		hr_feed_service_close(&feeds);
 		hr_unseal();
 		code = report(app, request, code);
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/clock.h"
+#include "config/uses.h"
 #include "config/error.h"
 #include "boot/engine/signals.h"
 #include "cache/crc32c.h"
@@ -51,7 +52,7 @@ int hr_checksums_decide(struct hr_appliance *app, struct hr_run *run,
 {
 	int err = 0;
 
-	for (uint32_t s = 0; s < run->config->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(run->config); s++) {
 		const struct hr_store_object *object =
 			hr_store_find_id(store[run->config->source[s].ssd], run->source[s].id);
 		/* The sink of a run that has not ended will have its checksum after that. */

@@ -51,6 +51,10 @@ int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_er
 	uint64_t tiles = written_tiles(run), bytes;
 	int err;
 
+	/* after the watermark, which covers a short last tile only when its length is known */
+	hr_run_take_end(run);
+	if (tiles > run->tiles)
+		tiles = run->tiles;
 	if (tiles <= run->durable_tiles)
 		return 0;
 	bytes = tiles * run->sink_tile_bytes;
@@ -108,9 +112,9 @@ static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
 	const struct hr_config_object *sink = &run->config->sink;
-	int err = hr_store_finish_version(&ssd->store, run->sink_id, sink->checksum,
-					  hr_checksums_sink(app, run, run->tiles),
-					  sink->keep ? sink->keep : 1, &run->cause);
+	int err = hr_store_finish_at(&ssd->store, run->sink_id, run->sink_bytes, sink->checksum,
+				     hr_checksums_sink(app, run, run->tiles),
+				     sink->keep ? sink->keep : 1, &run->cause);
 
 	if (err)
 		return explain_store(app, run, err, "it cannot be completed", &run->cause);
@@ -281,6 +285,8 @@ static bool is_whole(const struct hr_run *run, const struct hr_run_end *end)
 int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct hr_run_end *end,
 		    int err, struct hr_error *failed)
 {
+	if (run->settled)
+		hr_run_take_end(run);
 	run->through_tiles = hr_run_tiles_done(run);
 	run->read_bytes = hr_run_bytes_read(run);
 	run->ended_ns = hr_now_ns();

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "config/uses.h"
+
 static bool runs(const struct hr_run *run)
 {
 	return run->started_ns && !run->ended_ns && hr_run_wired(run);
@@ -27,7 +29,7 @@ static bool reads(const struct hr_run *run, uint32_t d, uint64_t id)
 {
 	const struct hr_config_pipeline *p = run->config;
 
-	for (uint32_t s = 0; s < p->sources; s++)
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
 		if (p->source[s].ssd == d && run->source[s].id == id)
 			return true;
 	for (uint32_t i = 0; i < p->objects; i++)

@@ -33,6 +33,8 @@ static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
 
 	if (hr_config_has_tap(run->config))
 		gpu->entry = HR_ENTRY_TAP;
+	if (hr_config_has_feed(run->config))
+		gpu->entry = HR_ENTRY_FEED;
 	if (err) {
 		const struct hr_config_operator *from = find(&app->config, op);
 

@@ -126,6 +126,29 @@ static int plan_tap(struct hr_pipe_layout *l)
 	return hr_layout_add(&l->parts, ROWS(row));
 }
 
+/* The parts of a feed. A producer maps tiles, entries and page, each a memory object of its own. */
+static int plan_feed(struct hr_pipe_layout *l)
+{
+	const struct hr_pipe *p = l->pipe;
+	const struct hr_layout_row row[] = {
+		{ "feed", HR_PLACE_WORKER, 1, sizeof *p->feed, AT(feed) },
+		{ "feed, offers of slots", HR_PLACE_WORKER, p->slots, sizeof *p->feed->offer,
+		  .part = &l->feed_offers },
+		{ "feed, words of the producer", HR_PLACE_CONTROL, 1, sizeof *p->feed->words,
+		  .part = &l->feed_words },
+		{ "feed, tiles", HR_PLACE_TAP, p->slots,
+		  hr_plan_tile_bytes(p->source[0].tile_bytes), .align = HR_PAGE, .data = true,
+		  .part = &l->source[0].part },
+		{ "feed, entries of the producer", HR_PLACE_TAP, 1,
+		  hr_tap_ring_bytes(l->feed->ring), .align = HR_PAGE, .data = true,
+		  .part = &l->feed_entries },
+		{ "feed, page of the producer", HR_PLACE_TAP, 1, hr_feed_page_bytes(p->slots),
+		  .align = HR_PAGE, .data = true, .part = &l->feed_page },
+	};
+
+	return hr_layout_add(&l->parts, ROWS(row));
+}
+
 /* Memory for the buffers of a slot, besides the tiles: number of PRP entries, and bytes of PRP
  * lists. */
 struct lists {
@@ -155,7 +178,7 @@ static int plan_tiles(struct hr_pipe_layout *l)
 	struct lists lists = { 0, 0 };
 	int err = 0;
 
-	for (uint32_t s = 0; !err && s < p->sources; s++)
+	for (uint32_t s = 0; !err && !l->feed && s < p->sources; s++)
 		err = plan_tiles_of(l, &l->source[s], "of", p->source[s].tile_bytes,
 				    p->source[s].extent.chunk_bytes, &lists);
 	if (!err && writes(l))
@@ -183,6 +206,8 @@ int hr_pipe_layout_plan(struct hr_pipe_layout *l, struct hr_partition *partition
 		err = plan_writers(l);
 	if (!err && l->tap)
 		err = plan_tap(l);
+	if (!err && l->feed)
+		err = plan_feed(l);
 	return err ? err : plan_tiles(l);
 }
 
@@ -219,10 +244,11 @@ static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, in
 }
 
 /* The tile of a slot in memory that no controller accesses. */
-static struct hr_buffer tap_tile(const struct hr_pipe_layout *l, uint32_t slot)
+static struct hr_buffer tap_tile(const struct hr_pipe_layout *l, int part, uint32_t tile_bytes,
+				 uint32_t slot)
 {
-	const uint32_t bytes = hr_plan_tile_bytes(l->pipe->sink_tile_bytes);
-	uint8_t *tiles = hr_partition_worker(l->parts.partition, l->sink.part);
+	const uint32_t bytes = hr_plan_tile_bytes(tile_bytes);
+	uint8_t *tiles = hr_partition_worker(l->parts.partition, part);
 
 	return (struct hr_buffer){ .data = tiles + (size_t)slot * bytes, .bytes = bytes };
 }
@@ -239,6 +265,36 @@ static void wire_tap(const struct hr_pipe_layout *l)
 	tap->lending = hr_partition_worker(p, l->tap_lending);
 }
 
+static void wire_feed(const struct hr_pipe_layout *l, struct hr_pipe *descriptor)
+{
+	const struct hr_partition *p = l->parts.partition;
+	struct hr_feed_role *feed = l->pipe->feed;
+
+	*feed = *l->feed;
+	feed->entries = hr_partition_worker(p, l->feed_entries);
+	feed->page = hr_partition_worker(p, l->feed_page);
+	feed->words = hr_partition_worker(p, l->feed_words);
+	feed->offer = hr_partition_worker(p, l->feed_offers);
+	feed->words->total = HR_NO_TILE;
+	feed->words->next = l->pipe->first_tile;
+	descriptor->fed_tiles = &feed->words->total;
+}
+
+/* The tiles of the sources, and of a tap, in slot i. */
+static void wire_tiles(const struct hr_pipe_layout *l, struct buffer_maker *maker, uint32_t i)
+{
+	const struct hr_pipe *p = l->pipe;
+	struct hr_slot *slot = &p->slot[i];
+
+	for (uint32_t s = 0; s < p->sources && !l->feed; s++)
+		make_buffer(maker, &slot->in[s], l->source[s].part, i, p->source[s].tile_bytes,
+			    p->source[s].extent.chunk_bytes);
+	if (l->feed)
+		slot->in[0] = tap_tile(l, l->source[0].part, p->source[0].tile_bytes, i);
+	if (l->tap)
+		slot->out = tap_tile(l, l->sink.part, p->sink_tile_bytes, i);
+}
+
 static void wire_slots(const struct hr_pipe_layout *l)
 {
 	const struct hr_partition *partition = l->parts.partition;
@@ -251,11 +307,7 @@ static void wire_slots(const struct hr_pipe_layout *l)
 		struct hr_slot *slot = &p->slot[i];
 
 		slot->state = HR_SLOT_FREE;
-		for (uint32_t s = 0; s < p->sources; s++)
-			make_buffer(&maker, &slot->in[s], l->source[s].part, i,
-				    p->source[s].tile_bytes, p->source[s].extent.chunk_bytes);
-		if (l->tap)
-			slot->out = tap_tile(l, i);
+		wire_tiles(l, &maker, i);
 		if (!writes(l))
 			continue;
 		p->written[i] = p->first_tile;
@@ -331,6 +383,8 @@ int hr_pipe_layout_wire(struct hr_pipe_layout *l, struct hr_pipe **descriptor, s
 	wire_slots(l);
 	if (l->tap)
 		wire_tap(l);
+	if (l->feed)
+		wire_feed(l, *descriptor);
 	return create_queues(l, e);
 }
 

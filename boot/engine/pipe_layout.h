@@ -14,6 +14,7 @@
 
 #include "boot/engine/layout.h"
 #include "boot/engine/ssd.h"
+#include "gpu/tap/feed.h"
 #include "gpu/tap/role.h"
 #include "gpu/worker/pipeline.h"
 
@@ -57,10 +58,14 @@ struct hr_pipe_layout {
 	/* A tap takes the results (pipe->has_sink is set): its numbers, without pointers, in place of
 	 * `write`; the sink's tiles lie in HR_PLACE_TAP. NULL: an object takes them. */
 	const struct hr_tap_role *tap;
+	/* A feed fills the tiles of the only source, which lie in HR_PLACE_TAP: its numbers, without
+	 * pointers, in place of `read`. NULL: prefetch reads the sources. */
+	const struct hr_feed_role *feed;
 	/* Set by plan. */
 	struct hr_layout parts;
 	int descriptor, checksums, read_tables, write_tables, chunks, prps;
 	int tap_words, tap_lending, tap_entries, tap_pages;
+	int feed_words, feed_offers, feed_entries, feed_page;
 };
 
 /* Add all parts of the pipeline to *partition. 0, or -ENOSPC as hr_layout_add(). */

@@ -101,6 +101,30 @@ uint32_t hr_run_tap_credits(const struct hr_run *run)
 	return limit && limit < most ? limit : most;
 }
 
+uint32_t hr_run_feed_credits(const struct hr_run *run)
+{
+	const uint32_t limit = run->config->feed.credits;
+
+	return limit && limit < run->slots ? limit : run->slots;
+}
+
+void hr_run_take_end(struct hr_run *run)
+{
+	const struct hr_operator *op = run->config->op;
+	const struct hr_feed_words *words;
+
+	if (!run->cpu.feed)
+		return;
+	words = run->cpu.feed->words;
+	if (hr_acquire_sys_u64(&words->total) == HR_NO_TILE)
+		return;
+	run->tiles = hr_fresh_u64(&words->total);
+	run->source[0].bytes = hr_fresh_u64(&words->total_bytes);
+	if (hr_config_has_output(run->config))
+		run->sink_bytes = (uint64_t)((unsigned __int128)run->source[0].bytes * op->out_num /
+					     op->out_den);
+}
+
 uint64_t hr_run_pages_read(const struct hr_run *run)
 {
 	uint64_t pages = 0;

@@ -75,6 +75,14 @@ struct hr_run_tap {
 	uint64_t attached, revoked, refused;
 };
 
+/* The feed of a run; a copy of the numbers of its role. */
+struct hr_run_feed {
+	struct hr_feed_role role;
+	/* Producers that were attached; that were dropped because they broke the protocol; clients
+	 * that were refused. */
+	uint64_t attached, revoked, refused;
+};
+
 enum hr_outcome {
 	HR_RUN_WAITING,
 	HR_RUN_DONE,
@@ -122,6 +130,7 @@ struct hr_run {
 	uint32_t shared_bytes; /* dynamic shared memory of each block */
 	struct hr_pipe_layout layout;
 	struct hr_run_tap tap;
+	struct hr_run_feed feed;
 	/* From `sinks`. */
 	enum hr_sink_plan sink_plan;
 	bool sink_made; /* created by this bring-up, and not yet written */
@@ -187,6 +196,13 @@ int hr_run_from(const struct hr_run *run, uint32_t i);
 /* Tiles that one consumer of the tap may hold: the configured number, at most slots - 2, because two
  * slots keep the pipeline moving. */
 uint32_t hr_run_tap_credits(const struct hr_run *run);
+
+/* Tiles that a producer of the feed may hold: the configured number, or all slots. */
+uint32_t hr_run_feed_credits(const struct hr_run *run);
+
+/* Set the numbers of tiles and bytes of source and sink to those of the feed, when its end is known.
+ * Does nothing for a run without a feed. */
+void hr_run_take_end(struct hr_run *run);
 
 /* Pages that the I/O workers of an access operator have read; 0: queues are down. */
 uint64_t hr_run_pages_read(const struct hr_run *run);

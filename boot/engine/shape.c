@@ -59,7 +59,7 @@ static bool bounces(const struct hr_appliance *app, const struct hr_run *run)
 	const struct hr_config_pipeline *p = run->config;
 	bool any = false;
 
-	for (uint32_t s = 0; s < p->sources; s++)
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
 		any |= !app->path[p->gpu][p->source[s].ssd].direct;
 	return any;
 }
@@ -105,7 +105,8 @@ static uint32_t sharers(const struct hr_appliance *app, uint32_t d)
 		const struct hr_run *run = &app->run[i];
 		bool reads = false;
 
-		for (uint32_t s = 0; run->selected && s < run->config->sources; s++)
+		for (uint32_t s = 0; run->selected && s < hr_config_source_objects(run->config);
+		     s++)
 			reads |= hr_one_controller(app, run->config->source[s].ssd, d);
 		count += reads;
 		count += run->selected && run->config->has_sink &&
@@ -224,13 +225,22 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 		resident);
 }
 
+/* A producer can write to a tile while the operator reads it. Built-in operators allow that; a user
+ * operator gets a copy. */
+static bool copies_feed(const struct hr_config_pipeline *p)
+{
+	return p->bounce == HR_BOUNCE_COPY ||
+	       (p->bounce == HR_BOUNCE_AUTO && !hr_op_built_in(p->op));
+}
+
 static int shape_cpu(struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 
 	run->threads = 1;
 	run->slots = p->slots ? p->slots : HR_SLOTS_DEFAULT;
-	run->copies = run->stages = false;
+	run->copies = hr_config_has_feed(p) && copies_feed(p);
+	run->stages = false;
 	run->shared_bytes = 0;
 	run->blocks[HR_ROLE_PREFETCH] = most(p->prefetch_blocks, 1);
 	run->blocks[HR_ROLE_COMPUTE] = most(p->compute_blocks, 1);

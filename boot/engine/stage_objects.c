@@ -104,7 +104,7 @@ static int check_tile(struct hr_appliance *app, const struct hr_run *run)
 	const struct hr_config_pipeline *p = run->config;
 	uint32_t commands[HR_SSDS_MAX] = { 0 };
 
-	for (uint32_t s = 0; s < p->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_ssd *ssd = &app->ssd[p->source[s].ssd];
 
 		if (run->source[s].tile_bytes & ((1u << ssd->ns.lba_shift) - 1))
@@ -148,7 +148,7 @@ static bool tile_fits(const struct hr_appliance *app, const struct hr_config_pip
 {
 	uint32_t commands[HR_SSDS_MAX] = { 0 }, written = 0;
 
-	for (uint32_t s = 0; s < p->sources; s++)
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
 		commands[p->source[s].ssd] += hr_chunk_count(
 			hr_config_tile_bytes(p, s), app->ssd[p->source[s].ssd].chunk_bytes);
 	if (p->has_sink)
@@ -225,7 +225,7 @@ static uint32_t list_ssd(struct hr_run *run, uint32_t ssd)
 static void list_ssds(struct hr_run *run)
 {
 	run->ssds = 0;
-	for (uint32_t s = 0; s < run->config->sources; s++)
+	for (uint32_t s = 0; s < hr_config_source_objects(run->config); s++)
 		run->source[s].queue = list_ssd(run, run->config->source[s].ssd);
 }
 
@@ -323,6 +323,14 @@ static int find_access(struct hr_appliance *app, uint32_t i)
 	return check_lengths(app, run);
 }
 
+/* The source of a run with a feed, whose configuration has checked its length. */
+static void set_feed(struct hr_run *run)
+{
+	run->source[0] = (struct hr_run_source){ .bytes = run->config->feed.bytes,
+						 .from = -1,
+						 .check = HR_SOURCE_NO_CHECKSUM };
+}
+
 static int find_objects(struct hr_appliance *app, uint32_t i)
 {
 	struct hr_run *run = &app->run[i];
@@ -331,7 +339,9 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 
 	if (p->objects)
 		return find_access(app, i);
-	for (uint32_t s = 0; s < p->sources; s++) {
+	if (hr_config_has_feed(p))
+		set_feed(run);
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		int failed = find_source(app, i, s);
 
 		err = err ? err : failed;

@@ -13,6 +13,7 @@
 #include "boot/engine/paths.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
+#include "config/check.h"
 #include "config/log.h"
 #include "config/uses.h"
 #include "nvme/status.h"
@@ -48,6 +49,23 @@ static void describe_tap(struct hr_run *run)
 	run->layout.tap = role;
 }
 
+static void describe_feed(struct hr_run *run)
+{
+	const struct hr_config_pipeline *c = run->config;
+	struct hr_feed_role *role = &run->feed.role;
+
+	memset(role, 0, sizeof *role);
+	role->row_bytes = hr_config_tile_bytes(c, 0) / hr_config_tile_rows(c);
+	role->out_num = c->op->out_num;
+	role->out_den = c->op->out_den ? c->op->out_den : 1;
+	for (role->ring = 1; role->ring < run->slots;)
+		role->ring *= 2;
+	run->cpu.source[0].tile_bytes = run->source[0].tile_bytes;
+	run->layout.source[0] =
+		(struct hr_pipe_tiles){ .object = c->feed.name, .place = HR_PLACE_TAP };
+	run->layout.feed = role;
+}
+
 static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *c = run->config;
@@ -55,7 +73,7 @@ static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 	struct hr_pipe *pipe = &run->cpu;
 
 	pipe->sources = c->sources;
-	for (uint32_t s = 0; s < c->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(c); s++) {
 		pipe->source[s].tile_bytes = run->source[s].tile_bytes;
 		pipe->source[s].queue = run->source[s].queue;
 		pipe->source[s].extent.chunk_bytes = app->ssd[c->source[s].ssd].chunk_bytes;
@@ -66,6 +84,8 @@ static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 		layout->read[q] = queues_of(app, run, run->ssd[q]);
 	pipe->has_sink = hr_config_has_output(c);
 	pipe->sink_tile_bytes = pipe->has_sink ? run->sink_tile_bytes : 0;
+	if (hr_config_has_feed(c))
+		describe_feed(run);
 	if (hr_config_has_tap(c))
 		describe_tap(run);
 	if (!c->has_sink)

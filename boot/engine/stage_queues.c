@@ -36,7 +36,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 	struct hr_pipe *pipe = &run->cpu;
 
 	pipe->first_tile = pipe->next_tile = run->first_tile;
-	for (uint32_t s = 0; s < c->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(c); s++) {
 		hr_run_extent(app, c->source[s].ssd, run->source[s].id, &pipe->source[s].extent);
 		pipe->source[s].copied = run->copies && !app->path[c->gpu][c->source[s].ssd].direct;
 		run->layout.source[s].summed &= run->source[s].check == HR_SOURCE_UNREAD;
@@ -47,6 +47,10 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 		hr_run_extent(app, c->sink.ssd, run->sink_id, &pipe->sink);
 		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl->volatile_cache;
 		run->layout.write.bar = app->bar[c->gpu][c->sink.ssd];
+	}
+	if (hr_config_has_feed(c)) {
+		pipe->source[0].extent.bytes = run->source[0].bytes;
+		pipe->source[0].copied = run->copies;
 	}
 	if (hr_config_has_tap(c))
 		pipe->sink.bytes = run->sink_bytes;

@@ -22,6 +22,7 @@
 #include "boot/engine/refuse.h"
 #include "boot/engine/written.h"
 #include "config/bytes.h"
+#include "config/uses.h"
 #include "config/log.h"
 #include "boot/engine/pending.h"
 #include "gpu/ops/user.h"
@@ -36,10 +37,12 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 	hash = hr_hash(hash, p->op->name, strlen(p->op->name) + 1);
 	hash = hr_hash(hash, &code, hr_op_built_in(p->op) ? 0 : sizeof code);
 	hash = hr_hash(hash, p->op_args, p->op_args_bytes);
+	hash = hr_hash(hash, p->feed.name, hr_config_has_feed(p) ? strlen(p->feed.name) + 1 : 0);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_run_source *source = &run->source[s];
 
-		hash = hr_hash(hash, app->ssd[p->source[s].ssd].store.uuid, 16);
+		hash = hr_hash(hash, app->ssd[p->source[s].ssd].store.uuid,
+			       hr_config_has_feed(p) ? 0 : 16);
 		hash = hr_hash(hash, &source->id, sizeof source->id);
 		hash = hr_hash(hash, &source->bytes, sizeof source->bytes);
 		hash = hr_hash(hash, &source->tile_bytes, sizeof source->tile_bytes);
@@ -158,6 +161,9 @@ static int complete(struct hr_run *run, const struct hr_store_object *object)
 {
 	run->sink_plan = HR_SINK_COMPLETE;
 	run->sink_id = object->id;
+	/* a producer may have ended its feed early */
+	if (hr_config_has_feed(run->config) && run->sink_tile_bytes)
+		run->tiles = (object->bytes + run->sink_tile_bytes - 1) / run->sink_tile_bytes;
 	run->durable_tiles = run->first_tile = run->tiles;
 	run->outcome = HR_RUN_COMPLETE;
 	return 0;
@@ -179,7 +185,7 @@ static void tell_difference(const struct hr_appliance *app, const struct hr_run 
 			 (unsigned long long)object->bytes, (unsigned long long)run->sink_bytes);
 		return;
 	}
-	for (uint32_t s = 0; s < p->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_store *store = &app->ssd[p->source[s].ssd].store;
 		const struct hr_store_object *source = hr_store_find_id(store, run->source[s].id);
 
@@ -285,7 +291,7 @@ static void take_ids(struct hr_appliance *app, uint32_t i)
 	const struct hr_config_pipeline *p = run->config;
 	int maker;
 
-	for (uint32_t s = 0; s < p->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		maker = hr_run_maker(app, i, &p->source[s]);
 		if (maker >= 0)
 			run->source[s].id = hr_run_made_id(&app->run[maker], &p->source[s]);

@@ -9,6 +9,7 @@
 #include "config/log.h"
 #include "config/operator.h"
 #include "config/seam.h"
+#include "gpu/tap/feed.h"
 #include "gpu/tap/role.h"
 #include "gpu/worker/access.h"
 #include "gpu/worker/bench.h"
@@ -53,6 +54,8 @@ static void run_block(const struct hr_launch_args *args, uint32_t block)
 		hr_bench_block(args->argument, block);
 	else if (args->entry == HR_ENTRY_TAP)
 		hr_tap_pipe_block(args->argument, block);
+	else if (args->entry == HR_ENTRY_FEED)
+		hr_feed_pipe_block(args->argument, block);
 	else
 		hr_probe_block(args->argument, block);
 }

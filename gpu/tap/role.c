@@ -275,7 +275,7 @@ HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 
 	for (s = 0; s < pipe->slots; s++)
 		lent += tap->lending[s].seats != 0;
-	last = w->tiles + lent == pipe->tiles - pipe->first_tile;
+	last = w->tiles + lent == hr_pipe_total(pipe) - pipe->first_tile;
 	if (last == tap->last)
 		return;
 	tap->last = last;

@@ -266,7 +266,7 @@ HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
 		hr_polled_sys(&first[i].done);
 		tiles += first[i].tiles;
 	}
-	return tiles == pipe->tiles - pipe->first_tile;
+	return tiles == hr_pipe_total(pipe) - pipe->first_tile;
 }
 
 HR_WORKER void compute_finish(struct hr_role_worker *w)
@@ -277,7 +277,7 @@ HR_WORKER void compute_finish(struct hr_role_worker *w)
 	if (!hr_block_xor_u32(hr_thread() == 0 && compute_wait_for_all(w) ? 1 : 0))
 		return;
 	all.args = pipe->op_args;
-	all.tiles = pipe->tiles;
+	all.tiles = hr_pipe_total(pipe);
 	all.bytes = pipe->source[0].extent.bytes;
 	all.tile_bytes = pipe->source[0].tile_bytes;
 	all.workers = pipe->blocks[HR_ROLE_COMPUTE] * pipe->workers[HR_ROLE_COMPUTE];

@@ -134,6 +134,7 @@ struct hr_pipe_source {
 };
 
 struct hr_tap_role;
+struct hr_feed_role;
 
 struct hr_pipe {
 	/* The work. */
@@ -181,7 +182,19 @@ struct hr_pipe {
 	/* A tap takes the results in place of write-back, and has_sink is 1: gpu/tap/role.h. NULL:
 	 * none. */
 	struct hr_tap_role *tap;
+	/* A feed fills the tiles of the only source in place of prefetch: gpu/tap/feed.h. NULL:
+	 * none. */
+	struct hr_feed_role *feed;
+	/* by the feed: the number of tiles, at most `tiles`; HR_NO_TILE before its end is known. It is
+	 * written before the last tile is FILLED. NULL without a feed. */
+	uint64_t *fed_tiles;
 };
+
+/* Number of tiles of the run; HR_NO_TILE: a feed has not ended. */
+HR_BOTH uint64_t hr_pipe_total(const struct hr_pipe *pipe)
+{
+	return pipe->fed_tiles ? hr_acquire_sys_u64(pipe->fed_tiles) : pipe->tiles;
+}
 
 /* Status records of a role, index of the first, and total. */
 HR_BOTH uint32_t hr_pipe_role_statuses(const struct hr_pipe *pipe, uint32_t role)

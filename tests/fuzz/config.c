@@ -42,11 +42,14 @@ static void check_pipeline(const struct hr_config *config, const struct hr_confi
 	demand(!p->has_sink || !p->tap.name[0]);
 	demand(!p->tap.name[0] ||
 	       (p->tap.consumers >= 1 && p->tap.consumers <= HR_TAP_CONSUMERS_MAX));
+	demand(!p->feed.name[0] || (p->sources == 1 && p->feed.bytes > 0 &&
+				    p->prefetch_blocks == 0 && p->verify != HR_VERIFY_ON));
 	demand(p->op_args_bytes <= HR_OP_ARGS_MAX);
 	demand(p->tile_bytes >= 512 && p->tile_bytes <= HR_TILE_MAX);
 	demand(hr_config_tile_rows(p) > 0);
 	for (uint32_t s = 0; s < p->sources; s++) {
-		demand(p->source[s].ssd < config->ssds && p->source[s].object[0]);
+		demand(p->feed.name[0] ||
+		       (p->source[s].ssd < config->ssds && p->source[s].object[0]));
 		demand(hr_config_tile_bytes(p, s) % 512 == 0);
 		demand(hr_config_tile_bytes(p, s) <= p->tile_bytes);
 	}

@@ -6,7 +6,7 @@
 # compiler has memcpy() and memset() for GPU code, so worker code has words for them.
 set -euo pipefail
 
-sources=(cache/crc32c.c cache/object.c cache/objects_run.h gpu/worker/*.c gpu/tap/role.c gpu/cuda/operators.cu gpu/ops/template/*.c tests/op/*.c)
+sources=(cache/crc32c.c cache/object.c cache/objects_run.h gpu/worker/*.c gpu/tap/role.c gpu/tap/feed.c gpu/cuda/operators.cu gpu/ops/template/*.c tests/op/*.c)
 
 # compile FILE: with 64 lanes, worker code only
 compile() {
@@ -34,7 +34,7 @@ if grep -rnE "$maker" --include='*.[ch]' --include='*.cu' config nvme cache gpu 
     bad=1
 fi
 mapfile -t operators < <(grep -lE '^HR_OP_CODE ' gpu/ops/*.c gpu/ops/template/*.c tests/op/*.c)
-for source in cache/crc32c.c cache/object.c cache/objects*.h nvme/queue.h gpu/worker/*.[ch] gpu/tap/role.[ch] "${operators[@]}"; do
+for source in cache/crc32c.c cache/object.c cache/objects*.h nvme/queue.h gpu/worker/*.[ch] gpu/tap/role.[ch] gpu/tap/feed.[ch] "${operators[@]}"; do
     # The lines after HR_OP_CPU are the description, for the CPU.
     ! sed '/^#ifdef HR_OP_CPU/,$d' "$source" | grep -nE '\bmem(cpy|set|move)\(' ||
         { echo "$source: worker code calls the C library; nvme/worker.h has words"; bad=1; }

@@ -118,7 +118,13 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			hr_run_workers(run, HR_ROLE_PREFETCH),
 			hr_run_workers(run, HR_ROLE_WRITEBACK));
 	fprintf(out, "\n");
-	for (uint32_t s = 0; s < p->sources; s++)
+	if (hr_config_has_feed(p))
+		fprintf(out,
+			"  %-12s takes  feed %s, %llu bytes at most, %u a tile; up to %u credits%s\n",
+			"", p->feed.name, (unsigned long long)run->source[0].bytes,
+			run->source[0].tile_bytes, hr_run_feed_credits(run),
+			run->copies ? "; copied before use" : "");
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
 		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->source[s].ssd].name, p->source[s].object,
 			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes,
@@ -361,6 +367,21 @@ static void tap_json(const struct hr_run *run, struct hr_json *out)
 	hr_json_close(out);
 }
 
+static void feed_json(const struct hr_run *run, struct hr_json *out)
+{
+	const struct hr_config_feed *feed = &run->config->feed;
+
+	hr_json_object(out, "feed");
+	hr_json_string(out, "name", feed->name);
+	hr_json_u64(out, "credits", hr_run_feed_credits(run));
+	hr_json_u64(out, "size_bytes", run->source[0].bytes);
+	hr_json_u64(out, "tile_bytes", run->source[0].tile_bytes);
+	hr_json_bool(out, "copied", run->copies);
+	hr_json_string(out, "dtype", feed->dtype);
+	hr_json_u64(out, "columns", feed->columns);
+	hr_json_close(out);
+}
+
 static void stream_json(const struct hr_appliance *app, const struct hr_run *run,
 			struct hr_json *out)
 {
@@ -379,10 +400,12 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_json_u64(out, "writeback_workers", hr_run_workers(run, HR_ROLE_WRITEBACK));
 	hr_json_close(out);
 	hr_json_array(out, "sources");
-	for (uint32_t s = 0; s < p->sources; s++)
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
 		object_json(out, NULL, app, &p->source[s], run->source[s].bytes,
 			    run->source[s].tile_bytes, run->source[s].verifiable);
 	hr_json_close(out);
+	if (hr_config_has_feed(p))
+		feed_json(run, out);
 	if (hr_config_has_tap(p))
 		tap_json(run, out);
 	if (p->has_sink)

@@ -87,12 +87,45 @@ static const struct hr_store_object *sink_object(const struct hr_appliance *app,
 	return hr_store_find_id(&app->ssd[run->config->sink.ssd].store, run->sink_id);
 }
 
+static void print_feed(const struct hr_run *run, FILE *out)
+{
+	const struct hr_feed_words *words = run->cpu.feed->words;
+	char end[64] = "not ended";
+
+	if (hr_fresh_u64(&words->total) != HR_NO_TILE)
+		snprintf(end, sizeof end, "ended after %llu bytes",
+			 (unsigned long long)run->source[0].bytes);
+	fprintf(out,
+		"    feed %s: %llu tiles committed, %s; %llu discarded; producers: %llu attached, "
+		"%llu dropped, %llu refused\n",
+		run->config->feed.name, (unsigned long long)hr_fresh_u64(&words->next), end,
+		(unsigned long long)hr_fresh_u64(&words->discarded),
+		(unsigned long long)run->feed.attached, (unsigned long long)run->feed.revoked,
+		(unsigned long long)run->feed.refused);
+}
+
+static void feed_json(const struct hr_run *run, struct hr_json *out)
+{
+	const struct hr_feed_words *words = run->cpu.feed->words;
+
+	hr_json_object(out, "feed");
+	hr_json_string(out, "name", run->config->feed.name);
+	hr_json_u64(out, "size_bytes", run->source[0].bytes);
+	hr_json_bool(out, "ended", hr_fresh_u64(&words->total) != HR_NO_TILE);
+	hr_json_u64(out, "tiles_committed", hr_fresh_u64(&words->next));
+	hr_json_u64(out, "tiles_discarded", hr_fresh_u64(&words->discarded));
+	hr_json_u64(out, "producers_attached", run->feed.attached);
+	hr_json_u64(out, "producers_dropped", run->feed.revoked);
+	hr_json_u64(out, "clients_refused", run->feed.refused);
+	hr_json_close(out);
+}
+
 /* Print one line for each source. */
 static void print_sources(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 
-	for (uint32_t s = 0; s < p->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_run_source *source = &run->source[s];
 
 		fprintf(out, "    %s:%s, ", app->config.ssd[p->source[s].ssd].name,
@@ -200,6 +233,8 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 		print_access(app, run, &c.cache, out);
 	else if (run->outcome != HR_RUN_WAITING)
 		print_sources(app, run, out);
+	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
+		print_feed(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
 		print_tap(run, out);
 	if (p->has_sink && run->sink_id)
@@ -249,7 +284,7 @@ static void sources_json(const struct hr_appliance *app, const struct hr_run *ru
 	const struct hr_config_pipeline *p = run->config;
 
 	hr_json_array(out, "sources");
-	for (uint32_t s = 0; s < p->sources; s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_run_source *source = &run->source[s];
 		const char *reason = hr_source_check_reason(run, source->check);
 
@@ -352,6 +387,8 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 		hr_report_objects_json(app, run, out);
 	else
 		sources_json(app, run, out);
+	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
+		feed_json(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
 		tap_json(run, out);
 	if (p->has_sink)

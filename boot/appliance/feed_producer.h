@@ -1,0 +1,65 @@
+/*
+ * boot/appliance/feed_producer.h - the producer of a feed: its memory, its state, and the orders to the
+ * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/feed_service.c.
+ *
+ *   NONE -> GREETED (it has the descriptors) -> ATTACHED (tiles are offered to it)
+ *   ATTACHED -> CLOSING (the worker takes what is committed) -> NONE
+ *
+ * A producer is gone when it says so (DETACH), when its connection or its process has ended (pidfd), or
+ * when it breaks the protocol. What it has committed until then is kept; its other tiles are offered
+ * to the next one. Each producer has memory of its own, so no time must pass before the next one.
+ */
+#ifndef BOOT_APPLIANCE_FEED_PRODUCER_H
+#define BOOT_APPLIANCE_FEED_PRODUCER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "boot/appliance/credentials.h"
+#include "boot/engine/run.h"
+#include "config/clock.h"
+#include "gpu/tap/feed.h"
+
+#define HR_FEED_READY_NS (30 * HR_NS_PER_S) /* from WELCOME to READY */
+
+enum hr_feed_producer_state {
+	HR_FEED_ABSENT,
+	HR_FEED_GREETED,
+	HR_FEED_ATTACHED,
+	HR_FEED_CLOSING,
+};
+
+struct hr_feed_producer {
+	struct hr_run *run;
+	uint64_t epoch; /* random, of this bring-up */
+	enum hr_feed_producer_state state;
+	int fd;		   /* of its connection; -1: none */
+	int pidfd;	   /* -1: the kernel has none for the process */
+	uint64_t since_ns; /* time of the last change of the state */
+	struct hr_credentials peer;
+	uint32_t credits;
+	char name[HR_NAME_MAX]; /* as the producer calls itself; printable */
+	/* For the lease: when it committed the newest tile, and whether it was named since. */
+	uint64_t committed, committed_ns;
+	bool late;
+};
+
+/* Fill in a message of that kind; all else is 0. */
+void hr_feed_message_begin(struct hr_tap_message *message, unsigned kind);
+
+/*
+ * Welcome the process that has sent `hello`: map its memory, and send the descriptors. The state is
+ * ABSENT. On success *producer owns fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE, or the
+ * error of its connection: it stays ABSENT, and the caller keeps both.
+ */
+int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_tap_message *hello,
+			   const struct hr_credentials *peer, int fd, int pidfd,
+			   struct hr_error *e);
+
+/* Do what the state allows. events: one of the descriptors may be readable. */
+void hr_feed_producer_step(struct hr_feed_producer *producer, bool events, uint64_t now_ns);
+
+/* The run has ended, so no worker accesses the memory: tell the producer, and let it go. */
+void hr_feed_producer_end(struct hr_feed_producer *producer);
+
+#endif
