@@ -81,12 +81,13 @@ all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library))
 
 # The client library of taps, for other processes: libc only, and no sanitizer, also beside a
 # program that has one.
-$(tap_library): gpu/tap/client/tap.c gpu/tap/client/tap.h gpu/tap/protocol.h Makefile
+tap_sources := $(wildcard gpu/tap/client/*.c)
+$(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h Makefile
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) \
 		$(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC -shared -fvisibility=hidden \
 		-Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro \
-		-Wl,-soname,$(@F) -o $@ $<
+		-Wl,-soname,$(@F) -o $@ $(tap_sources)
 
 # Consumers in C, which find the library in this build folder.
 tap_examples := $(B)/gpu/tap/examples/tap_c
@@ -254,7 +255,8 @@ $(units:%=%.ok): %.ok: %
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
-$(addprefix $(B)/tests/cli/,tap.ok tap_clients.ok): $(tap_library) gpu/tap/client/headrace.py
+$(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok): $(tap_library) \
+	gpu/tap/client/headrace.py
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
@@ -432,10 +434,11 @@ clean:
 $(fuzzers): $(B)/%: $(B)/%.o $(fakes) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -fsanitize=fuzzer -o $@ $< \
-		$(filter %/client/tap.o,$^) $(used_fakes) $(B)/libheadrace.a $(libs_a) -lm -ldl
+		$(filter $(objects)/gpu/tap/client/%.o,$^) $(used_fakes) $(B)/libheadrace.a \
+		$(libs_a) -lm -ldl
 
 # The client library is not a part of the program.
-$(B)/tests/fuzz/tap_client: $(objects)/gpu/tap/client/tap.o
+$(B)/tests/fuzz/tap_client: $(tap_sources:%.c=$(objects)/%.o)
 
 $(fuzzers:%=%.ok): $(B)/%.ok: $(B)/%
 	$(call say,FUZZ,$* ($(FUZZ_SECONDS) s))

@@ -96,6 +96,7 @@ struct hr_config_tap {
 	enum hr_tap_lag lag;
 	uint32_t credits;   /* limit of tiles that one consumer holds; 0: that of the slots */
 	uint32_t consumers; /* least number before the first tile; default 1 */
+	uint32_t tries;	   /* a tile that consumers have given back as failed so often is dropped */
 	uint64_t lease_ns; /* a consumer that gives back nothing for so long is named; 0: none is */
 	/* besides root and the user of the appliance, members may attach; or HR_CONTROL_NO_GROUP */
 	uint32_t group;
@@ -216,7 +217,8 @@ struct hr_config_control {
 	/* As of a file: `r` may ask for the status, `w` may also change; default 0600. */
 	uint32_t mode;
 	uint32_t group; /* number of the group of mode; or HR_CONTROL_NO_GROUP */
-	/* Of the time while a pipeline runs, for requests of `headrace store`: 1..100; default 15. */
+	/* Of the time while a pipeline runs, for requests of `headrace store`: 1..100; default
+	 * 15. */
 	uint32_t store_percent;
 };
 

@@ -25,6 +25,8 @@ static const struct hr_field fields[] = {
 	  .max = HR_SLOTS_MAX },
 	{ "consumers", HR_FIELD_U32, .offset = offsetof(struct written_tap, tap.consumers),
 	  .min = 1, .max = HR_TAP_CONSUMERS_MAX },
+	{ "tries", HR_FIELD_U32, .offset = offsetof(struct written_tap, tap.tries), .min = 1,
+	  .max = HR_TAP_TRIES_MAX },
 	{ "lease", HR_FIELD_DURATION, .offset = offsetof(struct written_tap, tap.lease_ns) },
 	{ "group", HR_FIELD_NAME, .offset = offsetof(struct written_tap, group),
 	  .max = HR_NAME_MAX },
@@ -61,6 +63,7 @@ void hr_config_dtype_check(const struct hr_group *group, const char *dtype, uint
 void hr_config_tap_read(struct hr_config_tap *tap, const struct hr_group *sink)
 {
 	struct written_tap written = { .tap = { .consumers = 1,
+						.tries = HR_TAP_TRIES_DEFAULT,
 						.group = HR_CONTROL_NO_GROUP,
 						.line = hr_group_line(sink, "tap") } };
 

@@ -131,10 +131,11 @@ static void serve(void *to)
 	struct hr_attempt *attempt = to;
 
 	hr_store_service_step(&attempt->service);
+	hr_tap_service_step(&attempt->taps);
 }
 
-/* The dispatch socket ends the wait of the service's owner, too. */
-void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
+/* The dispatch socket and consumers end the wait of the service's owner, too. */
+static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
 {
 	struct hr_error e = { 0 };
 
@@ -143,10 +144,31 @@ void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to)
 		return;
 	}
 	hr_store_service_wake_by(&attempt->service, attempt->dispatch);
+	hr_store_service_wake_by(&attempt->service, attempt->taps.wake);
 	attempt->service.changed = changed;
 	attempt->service.to = to;
-	attempt->app->serve = serve;
-	attempt->app->serve_to = attempt;
+}
+
+int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
+{
+	struct hr_appliance *app = attempt->app;
+	const int err =
+		hr_tap_service_open(&attempt->taps, app, attempt->sockets, true, &app->error);
+
+	if (err) {
+		hr_error_log(&app->error, HR_LOG_ERROR);
+		return err;
+	}
+	open_store(attempt, changed, to);
+	app->serve = serve;
+	app->serve_to = attempt;
+	return 0;
+}
+
+void hr_attempt_close_services(struct hr_attempt *attempt)
+{
+	hr_store_service_close(&attempt->service);
+	hr_tap_service_close(&attempt->taps);
 }
 
 static int run(struct hr_attempt *attempt)
@@ -162,9 +184,10 @@ static int run(struct hr_attempt *attempt)
 	attempt->record.has_run = true;
 	hr_attempt_tell(attempt, HR_PHASE_RUNNING);
 	began = hr_now_ns();
-	hr_attempt_open_store(attempt, NULL, NULL);
-	err = run_all(attempt);
-	hr_store_service_close(&attempt->service);
+	err = hr_attempt_open_services(attempt, NULL, NULL);
+	if (!err)
+		err = run_all(attempt);
+	hr_attempt_close_services(attempt);
 	attempt->record.ran_ns = hr_now_ns() - began;
 	hr_unseal();
 	note_start(app);

@@ -7,6 +7,7 @@
 
 #include "boot/appliance/record.h"
 #include "boot/appliance/store_service.h"
+#include "boot/appliance/tap_service.h"
 #include "boot/engine/stages.h"
 
 struct hr_attempt {
@@ -18,6 +19,8 @@ struct hr_attempt {
 	int dispatch; /* dispatches of the supervisor (boot/appliance/dispatch.h); -1: none */
 	int clients;  /* clients that the supervisor passes on; -1: none */
 	struct hr_store_service service; /* serves them; open while the stores are up */
+	struct hr_tap_sockets *sockets;	 /* of taps; the supervisor's, inherited */
+	struct hr_tap_service taps;	 /* serves them */
 	struct hr_record record;	 /* all zero at the start */
 };
 
@@ -37,9 +40,10 @@ int hr_attempt_make(struct hr_attempt *attempt);
 void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase);
 void hr_attempt_report(struct hr_attempt *attempt, bool all);
 
-/* Serve clients from now on, also while pipelines run; changed(to) is called after a put, or NULL.
- * An engine that cannot serve them goes on, with a warning. hr_store_service_close() ends the
- * service. */
-void hr_attempt_open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to);
+/* Serve clients of the stores and of taps from now on, also while pipelines run; changed(to) is
+ * called after a put, or NULL. An engine that cannot serve clients of the stores goes on, with a
+ * warning; one that cannot serve taps has no use: -errno, in app->error. */
+int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to);
+void hr_attempt_close_services(struct hr_attempt *attempt);
 
 #endif

@@ -181,6 +181,7 @@ static void publish_end(struct engine *engine, uint32_t i)
 /* The start of pipeline i has ended, with the outcome of its run. */
 static void finish(struct engine *engine, uint32_t i)
 {
+	hr_tap_service_end(&engine->attempt->taps, i);
 	hr_unseal();
 	hr_attempt_report(engine->attempt, false);
 	hr_attempt_publish(engine->attempt); /* with its counters, which the next call ends */
@@ -249,6 +250,18 @@ static int prepare(struct engine *engine, uint32_t i)
 	return hr_plan_start(&engine->plan, i);
 }
 
+static void launch(struct engine *engine, uint32_t i)
+{
+	const int err = hr_tap_service_begin(&engine->attempt->taps, i, &engine->app->error);
+
+	if (err) {
+		hr_plan_refuse(&engine->plan, i, err);
+		return;
+	}
+	hr_runner_start(&engine->runner, i);
+	tell(engine);
+}
+
 static void start_one(struct engine *engine, uint32_t i)
 {
 	int err;
@@ -264,10 +277,8 @@ static void start_one(struct engine *engine, uint32_t i)
 	engine->attempt->record.run[i].over = engine->attempt->record.run[i].reported = 0;
 	engine->admit.waiting &= ~(1u << i);
 	engine->admit.running |= 1u << i;
-	if (!err && engine->app->run[i].outcome == HR_RUN_WAITING) {
-		hr_runner_start(&engine->runner, i);
-		tell(engine);
-	}
+	if (!err && engine->app->run[i].outcome == HR_RUN_WAITING)
+		launch(engine, i);
 	if (!(engine->runner.running >> i & 1))
 		end_start(engine, i);
 }
@@ -385,6 +396,7 @@ static void serve_clients(struct engine *engine)
 	uint64_t pause_ns;
 
 	hr_store_service_step(service);
+	hr_tap_service_step(&engine->attempt->taps);
 	pause_ns = hr_store_service_pause_ns(service);
 	if (!pause_ns)
 		return;
@@ -485,9 +497,10 @@ int hr_dispatch_serve(struct hr_attempt *attempt)
 	attempt->record.ready = true;
 	hr_attempt_tell(attempt, HR_PHASE_IDLE);
 	began = hr_now_ns();
-	hr_attempt_open_store(attempt, note_put, &the_engine);
-	err = serve(&the_engine);
-	hr_store_service_close(&attempt->service);
+	err = hr_attempt_open_services(attempt, note_put, &the_engine);
+	if (!err)
+		err = serve(&the_engine);
+	hr_attempt_close_services(attempt);
 	attempt->record.ran_ns = hr_now_ns() - began;
 	hr_attempt_tell(attempt, HR_PHASE_GOING_DOWN);
 	hr_appliance_down(app);

@@ -94,6 +94,7 @@ be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own
 	attempt.phases = own->phases;
 	attempt.dispatch = own->dispatch;
 	attempt.clients = own->clients;
+	attempt.sockets = p->sockets;
 	hr_tick_set(publish, &attempt);
 	exit(hr_error_report(&app->error, hr_attempt_make(&attempt)));
 }

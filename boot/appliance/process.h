@@ -32,6 +32,7 @@
 
 #include "boot/appliance/message.h"
 #include "boot/appliance/record.h"
+#include "boot/appliance/tap_sockets.h"
 
 #define HR_CONTROL_NICE (-10) /* added to the nice value of the process (nice(2)) */
 
@@ -42,6 +43,7 @@ struct hr_process {
 	int dispatch; /* dispatches to an engine whose pipelines repeat; -1: it takes none */
 	int clients;  /* clients that the engine serves; -1: there is no engine */
 	int nice;     /* of the engine's workers: the supervisor's before hr_process_open() */
+	struct hr_tap_sockets *sockets; /* the caller's: engines inherit them */
 };
 
 /* Allocate the page, and raise the priority of the calling thread. 0 or -ENOMEM. */

@@ -54,6 +54,15 @@ static void set_phase(struct hr_supervisor *s, enum hr_phase phase)
 	tick(s, hr_now_ns());
 }
 
+static int open_sockets(struct hr_supervisor *s)
+{
+	struct hr_error e = { 0 };
+	const int err = hr_tap_sockets_open(&s->sockets, &s->app->config, NULL, &e);
+
+	hr_error_log(&e, HR_LOG_ERROR);
+	return err;
+}
+
 int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
 		      const char *watchdog)
 {
@@ -62,11 +71,16 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 	memset(s, 0, sizeof(*s));
 	s->app = app;
 	s->first = first;
+	err = open_sockets(s);
+	if (err)
+		return err;
 	err = hr_child_open(&s->child, &s->status.record, say_phase, s);
 	if (err) {
 		hr_error("out of memory for the record of the engine");
+		hr_tap_sockets_close(&s->sockets);
 		return err;
 	}
+	s->child.process.sockets = &s->sockets;
 	hr_budget_begin(&s->budget, &app->config.boot);
 	hr_notify_open(&s->notify);
 	hr_status_open(&s->status, app);
@@ -93,6 +107,7 @@ void hr_supervise_close(struct hr_supervisor *s)
 	hr_watchdog_close(&s->watchdog);
 	hr_child_close(&s->child);
 	hr_repeat_close(&s->repeat);
+	hr_tap_sockets_close(&s->sockets);
 }
 
 static void wait_until(uint64_t end_ns)
@@ -351,6 +366,7 @@ int hr_supervise(struct hr_supervisor *s)
 
 void hr_supervise_stay(struct hr_supervisor *s)
 {
+	hr_tap_sockets_close(&s->sockets); /* no engine accepts connections any more */
 	set_phase(s, HR_PHASE_STAYING);
 	wait_until(UINT64_MAX);
 }

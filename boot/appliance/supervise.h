@@ -45,6 +45,7 @@ struct hr_supervisor {
 	struct hr_actions actions; /* the functions for requests */
 	struct hr_watchdog watchdog;
 	struct hr_child child;
+	struct hr_tap_sockets sockets; /* of taps; engines accept their connections */
 	struct hr_budget budget;
 	struct hr_supervised pipeline[HR_PIPELINES_MAX];
 	uint64_t absent_ns[HR_SSDS_MAX]; /* time since which an ssd is absent; 0: it is present */
@@ -58,7 +59,8 @@ struct hr_supervisor {
 /*
  * Open the control socket and the service manager's socket, and arm the watchdog at that path;
  * errors of these are logged. Sets the periodic function of the calling thread (hr_tick_set()); the
- * process has no other thread. 0, or -ENOMEM, which is logged: nothing is open.
+ * process has no other thread. 0; -ENOMEM, or an error of hr_tap_sockets_open(), which is logged:
+ * nothing is open.
  */
 int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
 		      const char *watchdog);

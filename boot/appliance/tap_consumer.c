@@ -34,6 +34,13 @@ static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
 	return &run->cpu.tap->words->seat[seat];
 }
 
+static const struct hr_tap_page *page_of(const struct hr_run *run, uint32_t seat)
+{
+	const uint8_t *at = run->cpu.tap->pages + seat * page_bytes(run);
+
+	return (const struct hr_tap_page *)(const void *)at;
+}
+
 static void unmap_seat(const struct hr_run *run, uint32_t seat)
 {
 	hr_tap_memory_drop(head_of(run, seat), ring_bytes(run));
@@ -47,7 +54,7 @@ static int map_seat(struct hr_tap_table *table, uint32_t seat, int fds[HR_TAP_FD
 	const struct hr_run *run = table->run;
 	struct hr_tap_head *head = head_of(run, seat);
 
-	fds[0] = run->tap.tiles;
+	fds[0] = table->app->tap_tiles[table->pipeline].fd;
 	fds[1] = hr_tap_memory_create("headrace tap entries", head, ring_bytes(run),
 				      HR_TAP_READ_ONLY, e);
 	if (fds[1] < 0)
@@ -148,8 +155,8 @@ static void order(struct hr_tap_table *table, uint32_t seat, enum hr_tap_order w
 	hr_release_sys_u32(&words->order, (last + 1) * HR_TAP_ORDERS + (uint32_t)what);
 }
 
-/* The worker does not access the memory of the seat any more. The runner starts and ends runs in this
- * thread. */
+/* The worker does not access the memory of the seat any more. The runner starts and ends runs in
+ * this thread. */
 static bool is_closed(struct hr_tap_table *table, uint32_t seat)
 {
 	const struct hr_tap_seat *words = words_of(table->run, seat);
@@ -265,8 +272,31 @@ static void check_lease(struct hr_tap_table *table, struct hr_tap_consumer *c, u
 	}
 }
 
-/* The orders of the state LEAVING are those of a consumer that was attached; one that was only greeted
- * has none, and CLOSE does nothing for it. */
+/* The page is untrusted: a wrong word only brings its owner a message more, or one less, at each
+ * step. A message that does not fit is lost, because the socket can be read then. */
+static void wake(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+{
+	const uint64_t wanted = hr_acquire_sys_u64(&page_of(table->run, seat)->wake);
+	const bool is_last = hr_acquire_sys_u32(&head_of(table->run, seat)->last) != 0;
+	struct hr_tap_message m;
+	bool is_there;
+
+	/* before the worker has carried LEND out, the words are those of an earlier consumer */
+	if (!wanted || hr_acquire_sys_u32(&words_of(table->run, seat)->done) !=
+			       words_of(table->run, seat)->order)
+		return;
+	is_there = wanted != c->woken &&
+		   hr_acquire_sys_u64(&words_of(table->run, seat)->lent) >= wanted;
+	if (is_there || (is_last && !c->told_last)) {
+		hr_tap_message_begin(&m, HR_TAP_TILES);
+		say(c->fd, &m, NULL, 0);
+	}
+	c->woken = is_there ? wanted : c->woken;
+	c->told_last = is_last;
+}
+
+/* The orders of the state LEAVING are those of a consumer that was attached; one that was only
+ * greeted has none, and CLOSE does nothing for it. */
 void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns)
 {
 	struct hr_tap_consumer *c = &table->consumer[seat];
@@ -277,8 +307,10 @@ void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events
 		listen_to(table, c, seat);
 	if (c->state == HR_TAP_GREETED && age_ns(c->since_ns, now_ns) >= HR_TAP_READY_NS)
 		drop_consumer(table, c, seat, "it did not map the tiles in time");
-	if (c->state == HR_TAP_ATTACHED)
+	if (c->state == HR_TAP_ATTACHED) {
 		check_lease(table, c, seat, now_ns);
+		wake(table, c, seat);
+	}
 	if (c->state != HR_TAP_CLOSING && c->state != HR_TAP_FREE &&
 	    ((events && has_ended(c)) ||
 	     (c->state == HR_TAP_LEAVING && age_ns(c->since_ns, now_ns) >= HR_TAP_QUARANTINE_NS)))
@@ -359,7 +391,7 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	return 0;
 }
 
-static void end_consumer(struct hr_tap_table *table, uint32_t seat)
+static void end_consumer(struct hr_tap_table *table, uint32_t seat, bool again)
 {
 	struct hr_tap_consumer *c = &table->consumer[seat];
 	const struct hr_run *run = table->run;
@@ -369,6 +401,7 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat)
 	hr_tap_message_begin(&m, HR_TAP_END);
 	m.code = (uint16_t)(whole ? 0 : run->cause.kind ? run->cause.kind : HR_ERROR_FAILED);
 	m.tiles = run->through_tiles;
+	m.again = again;
 	if (!whole)
 		snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1,
 			 run->cause.kind ? run->cause.text : "the run was interrupted");
@@ -377,9 +410,9 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat)
 	free_seat(table, c, seat);
 }
 
-void hr_tap_consumers_end(struct hr_tap_table *table)
+void hr_tap_consumers_end(struct hr_tap_table *table, bool again)
 {
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
 		if (table->consumer[seat].state != HR_TAP_FREE)
-			end_consumer(table, seat);
+			end_consumer(table, seat, again);
 }

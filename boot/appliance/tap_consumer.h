@@ -1,6 +1,6 @@
 /*
- * boot/appliance/tap_consumer.h - the consumers of a tap: their memory, their state, and the orders to
- * the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/tap_service.c.
+ * boot/appliance/tap_consumer.h - the consumers of a tap: their memory, their state, and the orders
+ * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/tap_service.c.
  *
  * A consumer is in one of these states:
  *
@@ -8,10 +8,10 @@
  *   ATTACHED -> LEAVING (its connection has ended: no further tile is lent to it)
  *   GREETED, ATTACHED, LEAVING -> CLOSING (the worker takes its tiles back) -> FREE
  *
- * What a consumer holds is used again when it says so (DETACH), when its process has ended (pidfd), or
- * HR_TAP_QUARANTINE_NS after its connection has ended: its process is alive then, and has no right to
- * the tiles any more. Its tiles go to another consumer, or with deliver = "each" only to those that
- * have them already.
+ * What a consumer holds is used again when it says so (DETACH), when its process has ended (pidfd),
+ * or HR_TAP_QUARANTINE_NS after its connection has ended: its process is alive then, and has no
+ * right to the tiles any more. Its tiles go to another consumer, or with deliver = "each" only to
+ * those that have them already.
  */
 #ifndef BOOT_APPLIANCE_TAP_CONSUMER_H
 #define BOOT_APPLIANCE_TAP_CONSUMER_H
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "boot/appliance/credentials.h"
-#include "boot/engine/run.h"
+#include "boot/engine/appliance.h"
 #include "config/clock.h"
 #include "gpu/tap/role.h"
 
@@ -46,10 +46,16 @@ struct hr_tap_consumer {
 	/* For the lease: when it gave back the newest tile, and whether it was named since. */
 	uint64_t returned, returned_ns;
 	bool late;
+	/* For TILES: the newest word `wake` of its page for which one was sent, and whether it
+	 * knows that no further tile comes. */
+	uint64_t woken;
+	bool told_last;
 };
 
 /* The consumers of the tap of one run. */
 struct hr_tap_table {
+	struct hr_appliance *app; /* and the index of the pipeline in it */
+	uint32_t pipeline;
 	struct hr_run *run;
 	uint64_t epoch;
 	struct hr_tap_consumer consumer[HR_TAP_SEATS];
@@ -66,8 +72,8 @@ int hr_tap_message_receive(int fd, struct hr_tap_message *message);
 int hr_tap_consumer_seat(const struct hr_tap_table *table);
 
 /*
- * Give the seat to the consumer that has sent `hello`: map its memory, and send WELCOME. On success the
- * table owns fd and pidfd (-1: none); they are GREETED. -ENOMEM, -EMFILE, or the error of its
+ * Give the seat to the consumer that has sent `hello`: map its memory, and send WELCOME. On success
+ * the table owns fd and pidfd (-1: none); they are GREETED. -ENOMEM, -EMFILE, or the error of its
  * connection: the seat stays free, and the caller keeps both.
  */
 int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
@@ -77,7 +83,8 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 /* Do what the state of the seat allows. events: one of the descriptors may be readable. */
 void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns);
 
-/* The run has ended, so no worker accesses the seats: tell all consumers, and free the seats. */
-void hr_tap_consumers_end(struct hr_tap_table *table);
+/* The run has ended, so no worker accesses the seats: tell all consumers, and free the seats.
+ * again: the appliance makes another run when this one has failed. */
+void hr_tap_consumers_end(struct hr_tap_table *table, bool again);
 
 #endif

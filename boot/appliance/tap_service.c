@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/appliance/socket.h"
+#include "boot/appliance/retry.h"
 #include "boot/engine/pass.h"
 #include "config/log.h"
 #include "config/seam.h"
@@ -39,6 +39,7 @@ static void drop(struct hr_tap_client *client)
 	shutdown(client->fd, SHUT_RDWR);
 	close(client->fd);
 	client->fd = -1;
+	client->waits = false;
 }
 
 static void refuse(struct hr_tap_port *port, struct hr_tap_client *client, int err, const char *why)
@@ -56,8 +57,8 @@ static void refuse(struct hr_tap_port *port, struct hr_tap_client *client, int e
 	drop(client);
 }
 
-/* A descriptor that is readable when the process has ended; -1: the kernel has none for it, as for a
- * process of a PID namespace that is not visible here. */
+/* A descriptor that is readable when the process has ended; -1: the kernel has none for it, as
+ * for a process of a PID namespace that is not visible here. */
 static int open_process(const struct hr_tap_client *client)
 {
 	int fd = -1;
@@ -91,6 +92,62 @@ static void greet(const struct hr_tap_service *s, struct hr_tap_port *port,
 	if (pidfd >= 0)
 		watch(s, pidfd);
 	client->fd = -1;
+	client->waits = false;
+}
+
+static uint32_t count_waiting(const struct hr_tap_port *port)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++)
+		count += port->client[i].fd >= 0 && port->client[i].waits;
+	return count;
+}
+
+/* There is no run: the client waits for the next one. */
+static void let_wait(struct hr_tap_port *port, struct hr_tap_client *client)
+{
+	struct hr_tap_message m;
+
+	if (count_waiting(port) >= HR_TAP_SEATS) {
+		refuse(port, client, -EBUSY, "as many consumers as the tap has seats wait already");
+		return;
+	}
+	hr_tap_message_begin(&m, HR_TAP_WAIT);
+	snprintf(m.text, sizeof m.text,
+		 port->state == HR_TAP_LIVE
+			 ? "pipeline '%.64s' has lent all its tiles to other consumers"
+			 : "pipeline '%.64s' does not run now: it has to start first",
+		 port->table.run->config->name);
+	if (hr_pass_send(client->fd, &m, sizeof m, NULL, 0) != 0)
+		hr_debug("tap: the client does not take its answer");
+	client->waits = true;
+}
+
+/* A consumer that attaches now can get a tile. Otherwise it waits for the next run, or for a
+ * tile that another consumer does not give back. */
+static bool has_tiles(const struct hr_tap_port *port)
+{
+	return port->state == HR_TAP_LIVE &&
+	       !hr_acquire_sys_u64(&port->table.run->cpu.tap->words->last);
+}
+
+static void greet_waiting(const struct hr_tap_service *s, struct hr_tap_port *port)
+{
+	for (uint32_t c = 0; c < HR_TAP_CLIENTS; c++)
+		if (port->client[c].fd >= 0 && port->client[c].waits)
+			greet(s, port, &port->client[c], &port->client[c].hello);
+}
+
+static void take_hello(const struct hr_tap_service *s, struct hr_tap_port *port,
+		       struct hr_tap_client *client)
+{
+	if (has_tiles(port))
+		greet(s, port, client, &client->hello);
+	else if (port->state != HR_TAP_OVER)
+		let_wait(port, client);
+	else
+		refuse(port, client, -EPIPE, "the run has ended");
 }
 
 static void hear(const struct hr_tap_service *s, struct hr_tap_port *port,
@@ -104,7 +161,9 @@ static void hear(const struct hr_tap_service *s, struct hr_tap_port *port,
 		return;
 	if (came < 0 && came != -EPROTO) {
 		drop(client);
-	} else if (came < 0 || m.kind != HR_TAP_HELLO) {
+	} else if (came > 0 && client->waits && m.kind == HR_TAP_DETACH) {
+		drop(client);
+	} else if (came < 0 || client->waits || m.kind != HR_TAP_HELLO) {
 		refuse(port, client, -EPROTO, "the bytes are not a greeting of a consumer");
 	} else if (m.version_least > HR_TAP_VERSION || m.version < HR_TAP_VERSION) {
 		snprintf(text, sizeof text,
@@ -112,23 +171,30 @@ static void hear(const struct hr_tap_service *s, struct hr_tap_port *port,
 			 m.version, HR_TAP_VERSION);
 		refuse(port, client, -EPROTONOSUPPORT, text);
 	} else {
-		greet(s, port, client, &m);
+		client->hello = m;
+		take_hello(s, port, client);
 	}
 }
 
-/* A free entry, or that of the oldest client. */
+/* A free entry, or that of the oldest client without HELLO. */
 static struct hr_tap_client *take_entry(struct hr_tap_port *port)
 {
-	struct hr_tap_client *oldest = &port->client[0];
+	struct hr_tap_client *oldest = NULL, *unused = NULL;
+	uint32_t silent = 0;
 
 	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++) {
 		struct hr_tap_client *client = &port->client[i];
 
-		if (client->fd < 0)
-			return client;
-		if (client->since_ns < oldest->since_ns)
-			oldest = client;
+		if (client->fd < 0) {
+			unused = unused ? unused : client;
+		} else if (!client->waits) {
+			silent++;
+			if (!oldest || client->since_ns < oldest->since_ns)
+				oldest = client;
+		}
 	}
+	if (silent < HR_TAP_SILENT)
+		return unused; /* fewer wait than there are other entries */
 	drop(oldest);
 	return oldest;
 }
@@ -161,24 +227,44 @@ static void admit_all(const struct hr_tap_service *s, struct hr_tap_port *port, 
 
 /* ---- ports */
 
-static void close_port(struct hr_tap_port *port)
+static void refuse_all(struct hr_tap_port *port)
 {
 	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++)
 		if (port->client[i].fd >= 0)
 			refuse(port, &port->client[i], -EPIPE, "the run has ended");
-	hr_tap_consumers_end(&port->table);
-	close(port->fd);
-	unlink(port->at.sun_path);
-	port->open = false;
+}
+
+/* The run has ended, and this is what becomes of the pipeline. */
+static bool runs_again(const struct hr_tap_service *s, const struct hr_run *run)
+{
+	if (!s->supervised)
+		return false;
+	if (hr_config_repeats(&s->app->config))
+		return true;
+	return run->outcome == HR_RUN_WAITING ||
+	       (run->outcome == HR_RUN_FAILED && !hr_error_is_final(run->error));
+}
+
+static void end_port(struct hr_tap_service *s, uint32_t i)
+{
+	struct hr_tap_port *port = &s->port[i];
+	const struct hr_run *run = port->table.run;
+
+	s->app->tap_tiles[i].in_hand |= run->outcome != HR_RUN_DONE;
+	hr_tap_consumers_end(&port->table,
+			     runs_again(s, run) && run->outcome != HR_RUN_INTERRUPTED);
+	port->state = runs_again(s, run) ? HR_TAP_IDLE : HR_TAP_OVER;
+	if (port->state == HR_TAP_OVER)
+		refuse_all(port);
+	if (!s->supervised) {
+		hr_tap_socket_close(s->sockets, i);
+		port->state = HR_TAP_CLOSED;
+	}
 }
 
 static void step_port(const struct hr_tap_service *s, struct hr_tap_port *port, bool events,
 		      uint64_t now_ns)
 {
-	if (port->table.run->ended_ns) {
-		close_port(port);
-		return;
-	}
 	if (events)
 		admit_all(s, port, now_ns);
 	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++) {
@@ -186,59 +272,81 @@ static void step_port(const struct hr_tap_service *s, struct hr_tap_port *port, 
 
 		if (events && client->fd >= 0)
 			hear(s, port, client);
-		if (client->fd >= 0 && now_ns - client->since_ns >= HR_TAP_HELLO_NS)
+		if (client->fd >= 0 && !client->waits &&
+		    now_ns - client->since_ns >= HR_TAP_HELLO_NS)
 			refuse(port, client, -ETIMEDOUT, "it sent no greeting in time");
 	}
-	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+	if (has_tiles(port))
+		greet_waiting(s, port);
+	for (uint32_t seat = 0; port->state == HR_TAP_LIVE && seat < HR_TAP_SEATS; seat++)
 		hr_tap_consumer_step(&port->table, seat, events, now_ns);
 }
 
-static int open_port(struct hr_tap_service *s, struct hr_run *run, struct hr_error *e)
+static void open_port(struct hr_tap_service *s, uint32_t i)
 {
-	const struct hr_config_tap *tap = &run->config->tap;
-	struct hr_tap_port *port = &s->port[s->ports];
+	struct hr_tap_port *port = &s->port[i];
+	const struct hr_run *run = &s->app->run[i];
+
+	port->table.app = s->app;
+	port->table.run = &s->app->run[i];
+	port->table.pipeline = i;
+	port->fd = s->sockets->fd[i];
+	hr_tap_users(&run->config->tap, &port->users);
+	for (uint32_t c = 0; c < HR_TAP_CLIENTS; c++)
+		port->client[c].fd = -1;
+	port->state = runs_again(s, run) ? HR_TAP_IDLE : HR_TAP_OVER;
+	watch(s, port->fd);
+}
+
+int hr_tap_service_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *e)
+{
+	struct hr_tap_port *port = &s->port[i];
 	int err;
 
-	memset(port, 0, sizeof *port);
-	port->table.run = run;
-	port->users.group = tap->group;
-	port->users.mode = tap->group == HR_CONTROL_NO_GROUP ? 0600 : 0660;
-	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++)
-		port->client[i].fd = -1;
+	if (!s->app || port->state == HR_TAP_CLOSED)
+		return 0;
 	err = hr_random(&port->table.epoch, sizeof port->table.epoch);
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err, "random numbers: %s", strerror(-err));
-	port->fd = hr_socket_listen_tap(&port->at, tap->name, &port->users, e);
-	if (port->fd < 0)
-		return port->fd;
-	port->open = true;
-	s->ports++;
-	watch(s, port->fd);
+	port->state = HR_TAP_LIVE;
+	greet_waiting(s, port);
 	return 0;
 }
 
-static bool is_served(const struct hr_run *run)
+void hr_tap_service_end(struct hr_tap_service *s, uint32_t i)
 {
-	return run->selected && hr_config_has_tap(run->config);
+	if (s->app && s->port[i].state == HR_TAP_LIVE)
+		end_port(s, i);
 }
 
-int hr_tap_service_open(struct hr_tap_service *s, struct hr_appliance *app, struct hr_error *e)
+static bool is_up(const struct hr_appliance *app, const struct hr_run *run)
+{
+	return app->up >= HR_STAGE_QUEUES && run->selected && run->outcome == HR_RUN_WAITING;
+}
+
+int hr_tap_service_open(struct hr_tap_service *s, struct hr_appliance *app,
+			struct hr_tap_sockets *sockets, bool supervised, struct hr_error *e)
 {
 	int err = 0;
 
 	memset(s, 0, sizeof *s);
 	s->app = app;
+	s->sockets = sockets;
+	s->supervised = supervised;
 	s->wake = -1;
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
-		if (!is_served(&app->run[i]))
+		if (!sockets || sockets->fd[i] < 0)
 			continue;
 		if (s->wake < 0)
 			s->wake = epoll_create1(EPOLL_CLOEXEC);
-		err = s->wake < 0
-			      ? hr_fail(e, HR_ERROR_MISSING, -errno, "epoll: %s", strerror(errno))
-			      : open_port(s, &app->run[i], e);
-		hr_error_context(e, "pipeline '%s': tap '%s'", app->run[i].config->name,
-				 app->run[i].config->tap.name);
+		if (s->wake < 0) {
+			err = hr_fail(e, HR_ERROR_MISSING, -errno, "taps: epoll: %s",
+				      strerror(errno));
+			continue;
+		}
+		open_port(s, i);
+		if (is_up(app, &app->run[i]))
+			err = hr_tap_service_begin(s, i, e);
 	}
 	if (err)
 		hr_tap_service_close(s);
@@ -250,25 +358,43 @@ void hr_tap_service_step(struct hr_tap_service *s)
 	uint64_t now_ns;
 	bool events;
 
-	if (!s->ports)
+	if (!s->app || s->wake < 0)
 		return;
 	now_ns = hr_now_ns();
 	if (now_ns - s->at_ns < HR_TAP_STEP_NS)
 		return;
 	s->at_ns = now_ns;
 	events = hr_wait_readable(s->wake, 0);
-	for (uint32_t i = 0; i < s->ports; i++)
-		if (s->port[i].open)
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+		if (s->port[i].state == HR_TAP_LIVE && s->app->run[i].ended_ns)
+			end_port(s, i);
+		if (s->port[i].state != HR_TAP_CLOSED)
 			step_port(s, &s->port[i], events, now_ns);
+	}
+}
+
+/* Clients of a supervised tap that wait connect again, and wait for the next engine. */
+static void close_port(struct hr_tap_service *s, uint32_t i)
+{
+	struct hr_tap_port *port = &s->port[i];
+
+	hr_tap_service_end(s, i);
+	if (port->state == HR_TAP_CLOSED)
+		return;
+	for (uint32_t c = 0; c < HR_TAP_CLIENTS; c++)
+		if (port->client[c].fd >= 0)
+			drop(&port->client[c]);
+	port->state = HR_TAP_CLOSED;
 }
 
 void hr_tap_service_close(struct hr_tap_service *s)
 {
-	for (uint32_t i = 0; i < s->ports; i++)
-		if (s->port[i].open)
-			close_port(&s->port[i]);
+	if (!s->app)
+		return;
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		close_port(s, i);
 	if (s->wake >= 0)
 		close(s->wake);
 	s->wake = -1;
-	s->ports = 0;
+	s->app = NULL;
 }

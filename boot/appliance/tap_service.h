@@ -1,70 +1,91 @@
 /*
- * boot/appliance/tap_service.h - the sockets of taps: consumers attach, detach, and end
- * (gpu/tap/protocol.h), while pipelines hand tiles to them.
+ * boot/appliance/tap_service.h - the engine's side of the sockets of taps: consumers attach,
+ * detach, and end (gpu/tap/protocol.h), while pipelines hand tiles to them.
  *
- * Each selected pipeline with a tap has a socket from bring-up to the end of its run. The user of the
- * appliance, root and the members of the sink's group may attach; the kernel reports the user of each
- * connection (boot/appliance/credentials.h). The service runs in the thread that owns the appliance,
- * between two looks at the pipelines. It never waits, and allocates nothing.
+ * The sockets are open as long as the appliance (boot/appliance/tap_sockets.h), and each run of a
+ * pipeline is one session of its tap: consumers that come before it wait for it, unless the
+ * pipeline does not run any more. The user of the appliance, root and the members of the sink's
+ * group may attach; the kernel reports the user of each connection (boot/appliance/credentials.h).
+ * The service runs in the thread that owns the appliance, between two looks at the pipelines. It
+ * never waits, and allocates nothing.
  *
  * The states of a consumer: boot/appliance/tap_consumer.h.
  *
- * Hostile consumers: a message that is not one of the protocol ends the connection. Clients that have
- * not sent HELLO take fixed entries; a new client replaces the oldest. No client keeps the service from
- * others, and none can make it write to a file or memory of its own.
+ * Hostile consumers: a message that is not one of the protocol ends the connection. Clients that
+ * have not sent HELLO take fixed entries; a new client replaces the oldest. No client keeps the
+ * service from others, and none can make it write to a file or memory of its own.
  */
 #ifndef BOOT_APPLIANCE_TAP_SERVICE_H
 #define BOOT_APPLIANCE_TAP_SERVICE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/un.h>
 
 #include "boot/appliance/credentials.h"
 #include "boot/appliance/tap_consumer.h"
+#include "boot/appliance/tap_sockets.h"
 #include "boot/engine/appliance.h"
 #include "config/clock.h"
 
-#define HR_TAP_CLIENTS 16u		   /* of a tap, without HELLO */
+#define HR_TAP_SILENT 16u /* clients of a tap without HELLO */
+#define HR_TAP_CLIENTS (HR_TAP_SILENT + HR_TAP_SEATS)
 #define HR_TAP_HELLO_NS (10 * HR_NS_PER_S) /* from the connection to HELLO */
 #define HR_TAP_STEP_NS (HR_NS_PER_MS / 2)  /* between two looks at the sockets */
 
+/* A connection without a seat. */
 struct hr_tap_client {
-	int fd; /* -1: free */
+	int fd;	    /* -1: free */
+	bool waits; /* it has sent `hello`, and waits for a run */
 	uint64_t since_ns;
 	struct hr_credentials peer;
+	struct hr_tap_message hello;
 };
 
+enum hr_tap_port_state {
+	HR_TAP_CLOSED, /* the pipeline has no tap */
+	HR_TAP_IDLE,   /* no run: clients wait for the next one */
+	HR_TAP_LIVE,   /* a run, which has memory: clients get a seat */
+	HR_TAP_OVER,   /* no run comes any more: clients are refused */
+};
+
+/* The tap of a pipeline. */
 struct hr_tap_port {
-	bool open;
-	int fd; /* the socket */
-	struct sockaddr_un at;
+	enum hr_tap_port_state state;
+	int fd;				/* the socket */
 	struct hr_config_control users; /* which users may attach */
 	struct hr_tap_client client[HR_TAP_CLIENTS];
 	struct hr_tap_table table;
 };
 
 struct hr_tap_service {
-	struct hr_appliance *app; /* the caller's */
-	uint32_t ports;
-	int wake; /* epoll of all descriptors */
+	struct hr_appliance *app;	/* the caller's; NULL: closed */
+	struct hr_tap_sockets *sockets; /* the caller's */
+	/* An engine of a supervisor: other engines and runs follow, so the sockets stay. */
+	bool supervised;
+	int wake; /* epoll of all descriptors; -1: there is no tap */
 	uint64_t at_ns;
-	struct hr_tap_port port[HR_PIPELINES_MAX];
+	struct hr_tap_port port[HR_PIPELINES_MAX]; /* by index of the pipeline */
 };
 
 /*
- * Open a socket for each selected pipeline with a tap; the appliance is up. Does nothing without taps.
- * 0; or -EADDRINUSE, -ENOKEY (no variable names the directory of sockets), -errno: nothing is open,
- * and *e names the tap.
+ * Serve the open ones of these sockets (NULL: there are none). A pipeline that is selected and
+ * waits has its run from now on, when the queues are up. Does nothing without taps. 0; or -EMFILE,
+ * -ENOMEM, -errno: it is not open, as *e says.
  */
 int hr_tap_service_open(struct hr_tap_service *service, struct hr_appliance *app,
-			struct hr_error *e);
+			struct hr_tap_sockets *sockets, bool supervised, struct hr_error *e);
+
+/* The memory of a run of pipeline i is there: consumers that wait get their seats. Does nothing
+ * without a tap. -errno: no random numbers, as *e says. */
+int hr_tap_service_begin(struct hr_tap_service *service, uint32_t i, struct hr_error *e);
+
+/* That run has ended, with its outcome: tell its consumers. Its memory is still there. */
+void hr_tap_service_end(struct hr_tap_service *service, uint32_t i);
 
 /* Do what can be done now. Costs one comparison without taps. */
 void hr_tap_service_step(struct hr_tap_service *service);
 
-/* Tell all consumers that their runs have ended, and close the sockets. No pipeline runs. Before the
- * queues go down. */
+/* End all runs, and close all connections. No pipeline runs. Before the queues go down. */
 void hr_tap_service_close(struct hr_tap_service *service);
 
 #endif

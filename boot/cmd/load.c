@@ -60,20 +60,6 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 	return NULL;
 }
 
-/* Consumers attach to an engine in the foreground only. */
-static int refuse_taps(const struct hr_config *config)
-{
-	for (uint32_t i = 0; i < config->pipelines; i++) {
-		if (!hr_config_has_tap(&config->pipeline[i]))
-			continue;
-		hr_error("%s:%u: pipelines[%u].sink: a tap is not supported under 'headrace boot' "
-			 "yet; use 'headrace run'",
-			 config->file, config->pipeline[i].tap.line, i);
-		return HR_EXIT_USAGE;
-	}
-	return HR_EXIT_DONE;
-}
-
 /* Producers attach to an engine in the foreground only. */
 static int refuse_feeds(const struct hr_config *config)
 {
@@ -98,10 +84,8 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_appliance *app = load(file, NULL, true, last_resort, code);
-	int refused = app ? refuse_taps(&app->config) : HR_EXIT_DONE;
+	const int refused = app ? refuse_feeds(&app->config) : HR_EXIT_DONE;
 
-	if (app && !refused)
-		refused = refuse_feeds(&app->config);
 	if (!refused)
 		return app;
 	*code = refused;

@@ -85,11 +85,13 @@ static int stop(void *to, struct hr_error *e)
 	return 0;
 }
 
-/* Clients of the control socket that the service serves: from the periodic function to the rounds. */
+/* Clients of the control socket that the service serves: from the periodic function to the
+ * rounds. */
 static int to_service[2] = { -1, -1 };
 static struct hr_store_service service;
 static struct hr_tap_service taps;
 static struct hr_feed_service feeds;
+static struct hr_tap_sockets sockets;
 
 static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
 {
@@ -124,13 +126,21 @@ static void open_service(struct hr_appliance *app)
 /* The sockets of taps and feeds. */
 static int open_sockets(struct hr_appliance *app, struct hr_error *e)
 {
-	int err = hr_tap_service_open(&taps, app, e);
+	bool selected[HR_PIPELINES_MAX] = { false };
+	int err;
 
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		selected[i] = app->run[i].selected;
+	err = hr_tap_sockets_open(&sockets, &app->config, selected, e);
 	if (err)
 		return err;
-	err = hr_feed_service_open(&feeds, app, e);
-	if (err)
+	err = hr_tap_service_open(&taps, app, &sockets, false, e);
+	if (!err)
+		err = hr_feed_service_open(&feeds, app, e);
+	if (err) {
 		hr_tap_service_close(&taps);
+		hr_tap_sockets_close(&sockets);
+	}
 	return err;
 }
 
@@ -168,6 +178,7 @@ static int run(const struct request *request)
 		code = hr_error_report(&e, err);
 		hr_store_service_close(&service);
 		hr_tap_service_close(&taps);
+		hr_tap_sockets_close(&sockets);
 		hr_feed_service_close(&feeds);
 		hr_unseal();
 		code = report(app, request, code);

@@ -41,6 +41,15 @@ struct hr_path {
 	char why[1600];		    /* one sentence: reason of the topology, and later findings */
 };
 
+/* The memory of the tiles of a tap, which consumers map. */
+struct hr_tap_tiles {
+	bool up;
+	int fd; /* valid while `up` */
+	/* A run was broken off: consumers may still read tiles, so the next run gets other
+	 * memory. */
+	bool in_hand;
+};
+
 struct hr_appliance {
 	struct hr_config config;
 	struct hr_ssd ssd[HR_SSDS_MAX];
@@ -55,6 +64,7 @@ struct hr_appliance {
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX];
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	struct hr_run run[HR_PIPELINES_MAX];
+	struct hr_tap_tiles tap_tiles[HR_PIPELINES_MAX]; /* by index of the pipeline */
 	/*
 	 * true: leave out a pipeline that fails, or an ssd that fails with its pipelines, and run
 	 * the others (`headrace boot`); false: the failure ends the stage. Set after
@@ -67,7 +77,8 @@ struct hr_appliance {
 	bool gpu_failed[HR_GPUS_MAX]; /* failed while a pipeline ran on it */
 	/* limit for workers without progress; 0: as in boot/engine/watch.h */
 	uint64_t timeout_ns;
-	/* A run looks its objects up when it starts; false: when it is brought up with the others. */
+	/* A run looks its objects up when it starts; false: when it is brought up with the
+	 * others. */
 	bool resolves_late;
 	/* Called in each round while pipelines run, between two uses of the stores; NULL: nothing
 	 * is. It neither allocates nor waits. */

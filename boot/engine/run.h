@@ -65,13 +65,11 @@ struct hr_run_object {
 	enum hr_sink_plan plan;
 };
 
-/* The tap of a run; a copy of the numbers of its role, and its memory. */
+/* The tap of a run; a copy of the numbers of its role. */
 struct hr_run_tap {
 	struct hr_tap_role role;
-	int tiles; /* descriptor of the memory of all tiles; valid while `up` */
-	bool up;
-	/* Consumers that were attached; that were dropped because they broke the protocol; clients that
-	 * were refused. */
+	/* Consumers that were attached; that were dropped because they broke the protocol;
+	 * clients that were refused. */
 	uint64_t attached, revoked, refused;
 };
 
@@ -106,7 +104,8 @@ struct hr_run_gpu {
 struct hr_run {
 	const struct hr_config_pipeline *config;
 	bool selected;
-	/* `headrace check`: an object that does not exist yet, so the run is not selected; or NULL */
+	/* `headrace check`: an object that does not exist yet, so the run is not selected; or
+	 * NULL */
 	const struct hr_config_object *awaits;
 	bool suspect; /* failed in an earlier attempt: run it after the others */
 	/* index: of the gpu among those of the pipeline, hr_config_gpu() */
@@ -193,8 +192,8 @@ uint32_t hr_run_blocks(const struct hr_run *run);
  * configuration. */
 int hr_run_from(const struct hr_run *run, uint32_t i);
 
-/* Tiles that one consumer of the tap may hold: the configured number, at most slots - 2, because two
- * slots keep the pipeline moving. */
+/* Tiles that one consumer of the tap may hold: the configured number, at most slots - 2, because
+ * two slots keep the pipeline moving. */
 uint32_t hr_run_tap_credits(const struct hr_run *run);
 
 /* Tiles that a producer of the feed may hold: the configured number, or all slots. */

@@ -63,17 +63,19 @@ static const struct hr_part *largest_part(const struct hr_partition *p)
 }
 
 /* The memory of the tiles of a tap: an object of its own, because other processes map it. */
-static int take_tap(struct hr_appliance *app, struct hr_run *run)
+static int take_tap(struct hr_appliance *app, uint32_t i, const struct hr_run *run)
 {
 	const struct hr_partition *p = &app->partition[run->config->gpu];
 	const int part = run->layout.sink.part;
+	struct hr_tap_tiles *tiles = &app->tap_tiles[i];
 
-	run->tap.tiles = hr_tap_memory_create(run->config->tap.name, hr_partition_cpu(p, part),
-					      p->part[part].bytes, HR_TAP_READ_ONLY, &app->error);
-	run->tap.up = run->tap.tiles >= 0;
+	tiles->fd = hr_tap_memory_create(run->config->tap.name, hr_partition_cpu(p, part),
+					 p->part[part].bytes, HR_TAP_READ_ONLY, &app->error);
+	tiles->up = tiles->fd >= 0;
+	tiles->in_hand = false;
 	hr_error_context(&app->error, "pipeline '%s': tap '%s'", run->config->name,
 			 run->config->tap.name);
-	return run->tap.up ? 0 : run->tap.tiles;
+	return tiles->up ? 0 : tiles->fd;
 }
 
 static int take_taps(struct hr_appliance *app, uint32_t g)
@@ -81,25 +83,35 @@ static int take_taps(struct hr_appliance *app, uint32_t g)
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
+		const struct hr_run *run = &app->run[i];
 
 		if (run->selected && run->config->gpu == g && hr_config_has_tap(run->config))
-			err = take_tap(app, run);
+			err = take_tap(app, i, run);
 	}
 	return err;
+}
+
+static void give_tap(struct hr_appliance *app, uint32_t i)
+{
+	if (app->tap_tiles[i].up)
+		close(app->tap_tiles[i].fd);
+	app->tap_tiles[i].up = false;
 }
 
 /* The addresses go with the place. */
 static void give_taps(struct hr_appliance *app, uint32_t g)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (app->config.pipeline[i].gpu == g)
+			give_tap(app, i);
+}
 
-		if (!run->tap.up || run->config->gpu != g)
-			continue;
-		close(run->tap.tiles);
-		run->tap.up = false;
-	}
+int hr_memory_renew_tap(struct hr_appliance *app, uint32_t i)
+{
+	if (!app->tap_tiles[i].up || !app->tap_tiles[i].in_hand)
+		return 0;
+	give_tap(app, i);
+	return take_tap(app, i, &app->run[i]);
 }
 
 static int take_places(struct hr_appliance *app, uint32_t g)
@@ -190,8 +202,8 @@ static int reach_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr
 	return err ? err : hr_prove(app, g, d, place, out_of_reach, &app->error);
 }
 
-/* The paths from these ssds do not work, as app->error says. They become bounce paths when they may:
- * then that is a warning. */
+/* The paths from these ssds do not work, as app->error says. They become bounce paths when they
+ * may: then that is a warning. */
 static void lose_paths(struct hr_appliance *app, uint32_t g, uint32_t ssds, const char *name)
 {
 	const bool lost = hr_paths_lost(app, g, ssds, &app->error);

@@ -44,6 +44,7 @@ static void describe_tap(struct hr_run *run)
 	role->each = c->deliver == HR_TAP_EACH;
 	role->drop = c->lag == HR_TAP_DROP;
 	role->consumers = c->consumers;
+	role->tries = c->tries;
 	for (role->ring = 1; role->ring < run->slots;)
 		role->ring *= 2;
 	run->layout.tap = role;
@@ -199,7 +200,8 @@ static int check_queues(struct hr_appliance *app)
 	return 0;
 }
 
-/* Check places from `first` on, but not `skip`, which lie in the same memory, against memory.`what`. */
+/* Check places from `first` on, but not `skip`, which lie in the same memory, against
+ * memory.`what`. */
 static int check_shared(struct hr_appliance *app, uint32_t g, int first, int skip, uint64_t limit,
 			const char *what)
 {

@@ -1,26 +1,34 @@
 /*
- * gpu/tap/protocol.h - what a tap and its consumers share: messages of the socket, and three memfds.
+ * gpu/tap/protocol.h - what a tap and its consumers share: messages of the socket, and three
+ * memfds.
  *
  * A tap hands the output tiles of a pipeline to other processes (consumers) where they lie. A
- * consumer connects to DIRECTORY/NAME.tap, a SOCK_SEQPACKET Unix socket. Each message is one
- * struct hr_tap_message:
+ * consumer connects to DIRECTORY/NAME.tap, a SOCK_SEQPACKET Unix socket. Each message is one struct
+ * hr_tap_message:
  *
  *   consumer -> tap   HELLO     version range, credits
+ *   tap -> consumer   WAIT      the pipeline does not run now: WELCOME comes when its next run starts
  *   tap -> consumer   WELCOME   with three descriptors: tiles, entries, page; or REFUSED
  *   consumer -> tap   READY     it has mapped them: tiles may be lent to it
  *   consumer -> tap   DETACH    tiles that it has not given back go to another consumer
+ *   tap -> consumer   TILES     the entry that the consumer has named in its page is valid
  *   tap -> consumer   END       the run has ended, with its exit code; or REVOKED, with the reason
  *
- * Tiles and entries are sealed: a consumer can map them for reading only, and cannot change their
- * size. The page belongs to the consumer alone. Its content is untrusted: a wrong value returns only
- * tiles that are lent to this consumer.
+ * Under a supervisor the socket outlives the engine, which accepts the connections: between two
+ * engines a connection waits without an answer. A connection that ends without END is that of an
+ * engine that has died.
  *
- * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1, ...) has
- * the index n % ring, and is valid when its sequence is n + 1, which the tap stores last (release).
- * Page: struct hr_tap_page. The consumer gives a tile back when it stores (release) the generation
- * of the entry in gen[slot]. Then the slot is used again, so it must not read the tile any more. The
- * tap lends at most `credits` tiles at a time, and credits <= ring, so a valid entry is not
- * overwritten before its tile is given back.
+ * Tiles and entries are sealed: a consumer can map them for reading only, and cannot change their
+ * size. The page belongs to the consumer alone. Its content is untrusted: a wrong value returns
+ * only tiles that are lent to this consumer.
+ *
+ * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1, ...)
+ * has the index n % ring, and is valid when its sequence is n + 1, which the tap stores last
+ * (release). Page: struct hr_tap_page. The consumer gives a tile back when it stores (release) the
+ * generation of the entry in the slot's word, with HR_TAP_FAILED when another consumer is to get
+ * the tile. Then the slot is used again, so it must not read the tile any more. The tap lends at
+ * most `credits` tiles at a time, and credits <= ring, so a valid entry is not overwritten before
+ * its tile is given back.
  *
  * This header needs stdint.h only, and both sides are on one machine. All words are little-endian
  * and naturally aligned; bytes that have no meaning are 0.
@@ -31,7 +39,7 @@
 #include <stdint.h>
 
 #define HR_TAP_MAGIC 0x50415448u /* "HTAP" */
-#define HR_TAP_VERSION 1u
+#define HR_TAP_VERSION 2u
 #define HR_TAP_FDS 3u /* of WELCOME: tiles, entries, page */
 
 enum hr_tap_kind {
@@ -42,6 +50,8 @@ enum hr_tap_kind {
 	HR_TAP_DETACH,
 	HR_TAP_END,
 	HR_TAP_REVOKED,
+	HR_TAP_WAIT,
+	HR_TAP_TILES,
 };
 
 struct hr_tap_message {
@@ -61,10 +71,11 @@ struct hr_tap_message {
 	uint32_t tile_bytes; /* bytes of a full tile, at most stride */
 	uint32_t columns;    /* elements of a row; 0: not configured */
 	uint8_t each;	     /* 1: each consumer gets all tiles; 0: each tile has one consumer */
-	uint8_t pad[3];
+	uint8_t again;	     /* END: the socket stays, and the pipeline may run again */
+	uint8_t pad[2];
 	char dtype[8];	/* type of the elements, such as "bf16"; "": not configured */
 	char name[64];	/* HELLO: name of the consumer; WELCOME: name of the pipeline */
-	char text[120]; /* REFUSED, REVOKED, END with code: the reason, one line */
+	char text[120]; /* REFUSED, WAIT, REVOKED, END with code: the reason, one line */
 };
 
 enum hr_tap_state {
@@ -96,8 +107,15 @@ struct hr_tap_entry {
 	uint64_t sequence; /* stored last, with release */
 };
 
+#define HR_TAP_FAILED 0x80000000u /* with a generation, which has 31 bits */
+
+/* By the consumer. The generations follow, a uint32_t for each slot, which are 0 at the start. */
 struct hr_tap_page {
-	uint32_t gen[1]; /* [slots]; in the page of a consumer, which has whole memory pages */
+	/* The tap sends TILES once when the entry with this sequence is valid, or when no
+	 * further tile comes; 0: never. */
+	uint64_t wake;
+	uint32_t waits; /* 1 while the consumer waits for a tile */
+	uint32_t pad[13];
 };
 
 #if defined(__cplusplus)
@@ -108,6 +126,7 @@ struct hr_tap_page {
 HR_TAP_ASSERT(sizeof(struct hr_tap_message) == 256, "a message has one size in each version");
 HR_TAP_ASSERT(sizeof(struct hr_tap_head) == 64, "entries are aligned");
 HR_TAP_ASSERT(sizeof(struct hr_tap_entry) == 64, "an entry is a cache line");
+HR_TAP_ASSERT(sizeof(struct hr_tap_page) == 64, "generations have a cache line of their own");
 
 /* Bytes of the entries and of a consumer's page: whole memory pages of 4 KiB. */
 static inline uint64_t hr_tap_ring_bytes(uint32_t ring)
@@ -118,7 +137,8 @@ static inline uint64_t hr_tap_ring_bytes(uint32_t ring)
 
 static inline uint64_t hr_tap_page_bytes(uint32_t slots)
 {
-	return ((uint64_t)slots * sizeof(uint32_t) + 4095) & ~(uint64_t)4095;
+	return (sizeof(struct hr_tap_page) + (uint64_t)slots * sizeof(uint32_t) + 4095) &
+	       ~(uint64_t)4095;
 }
 
 #endif

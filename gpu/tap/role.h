@@ -1,18 +1,19 @@
 /*
- * gpu/tap/role.h - the tap role: in place of write-back, one worker lends computed tiles to consumers
- * (gpu/tap/protocol.h) and frees their slots when they are given back.
+ * gpu/tap/role.h - the tap role: in place of write-back, one worker lends computed tiles to
+ * consumers (gpu/tap/protocol.h) and frees their slots when they are given back.
  *
  *   FILLED --compute--> COMPUTED --tap lends it, and gets it back--> FREE
  *
  * A slot stays COMPUTED while it is lent, so the worker is the only writer of its state. Without
- * credits no tile is lent, the slots fill, and prefetch stops reading: that is all of the flow control.
+ * credits no tile is lent, the slots fill, and prefetch stops reading: that is all of the flow
+ * control.
  *
- * Consumers have seats. The host orders what the worker does with a seat, and the worker acknowledges
- * it: before `done` equals `order`, the worker may access the seat's entries and page. So the host
- * unmaps them only after that, or when no worker runs.
+ * Consumers have seats. The host orders what the worker does with a seat, and the worker
+ * acknowledges it: before `done` equals `order`, the worker may access the seat's entries and page.
+ * So the host unmaps them only after that, or when no worker runs.
  *
- * The worker never waits for a consumer when the run stops: it frees all slots and ends. The memory of
- * tiles that are lent then stays as it is, because prefetch starts no new work.
+ * The worker never waits for a consumer when the run stops: it frees all slots and ends. The memory
+ * of tiles that are lent then stays as it is, because prefetch starts no new work.
  */
 #ifndef GPU_TAP_ROLE_H
 #define GPU_TAP_ROLE_H
@@ -34,23 +35,39 @@ enum hr_tap_order {
 struct hr_tap_seat {
 	/* by the host */
 	uint32_t order __attribute__((aligned(64))); /* 0: none yet */
-	uint32_t credits;			     /* before HR_TAP_LEND: 1 .. ring */
+	uint32_t credits; /* 1 .. ring; at any time: less takes nothing back */
 	/* by the worker */
 	uint32_t done __attribute__((aligned(64))); /* the last order that it has carried out */
-	uint64_t lent, returned;		    /* tiles, of the consumer that has the seat */
+	/* Of the consumer that has the seat: tiles lent, given back, given back as failed, and
+	 * lent to it after another consumer. */
+	uint64_t lent, returned, failed, redelivered;
+	uint64_t hold_ns,
+		hold_max_ns; /* from lending to return: sum and maximum of tiles that came back */
+	/* Of the tile that it has held for the longest time: that time, at the last look; 0: it
+	 * held none. */
+	uint64_t oldest_ns, oldest_tile;
 };
 
 struct hr_tap_words {
 	struct hr_tap_seat seat[HR_TAP_SEATS];
-	/* by the worker: tiles that no consumer got (lag "drop"), and that a second one got */
-	uint64_t dropped, redelivered;
+	/* by the worker: tiles that no consumer got (lag "drop"), that were lent a second time,
+	 * and that were given back as failed by so many consumers that no further one gets them */
+	uint64_t dropped, redelivered, failed;
+	uint64_t failed_tile; /* the newest of these */
+	uint64_t last;	      /* 1: each tile that is left is lent */
+	/* computed tiles that wait for a credit, and the number of tiles up to the newest that
+	 * was lent */
+	uint64_t waiting, front;
 };
 
 /* The lending of a slot; used by the worker only. */
 struct hr_tap_lending {
-	uint32_t seats; /* mask of the seats that have the tile */
-	uint32_t gen;	/* of the last lending; never 0 after the first */
-	uint32_t flags; /* of the next entry: HR_TAP_REDELIVERED */
+	uint32_t seats;	  /* mask of the seats that have the tile */
+	uint32_t gen;	  /* of the last lending; 31 bits, never 0 after the first */
+	uint32_t flags;	  /* of the next entry: HR_TAP_REDELIVERED */
+	uint32_t avoid;	  /* mask of the seats that have given the tile back as failed */
+	uint32_t tries;	  /* how often that was */
+	uint64_t lent_ns; /* of the last lending */
 };
 
 /* The descriptor of the role, in HR_PLACE_WORKER. Its owner fills it before the launch. */
@@ -59,22 +76,27 @@ struct hr_tap_role {
 	uint32_t drop; /* a tile for which no consumer has a credit is dropped; 0: it waits */
 	uint32_t
 		consumers; /* least number of consumers before the first tile is lent; at least 1 */
+	uint32_t tries;	   /* a tile that has failed so often is dropped; 0: after the first time */
 	uint32_t ring;	   /* entries of a seat; a power of two, at least the slots */
 	uint8_t *entries;  /* [HR_TAP_SEATS][hr_tap_ring_bytes(ring)] */
 	uint8_t *pages;	   /* [HR_TAP_SEATS][hr_tap_page_bytes(slots)] */
 	struct hr_tap_words *words;
 	struct hr_tap_lending *lending; /* [slots] */
 	/* State of the worker; initially all zero. */
-	uint32_t began; /* so many consumers have come */
-	uint32_t next;	/* the seat that is asked first for the next tile */
-	uint32_t last;	/* each tile that is left is lent */
+	uint32_t began;	    /* so many consumers have come */
+	uint32_t next;	    /* the seat that is asked first for the next tile */
+	uint32_t last;	    /* each tile that is left is lent */
+	uint64_t looked_ns; /* time of the last look at what consumers hold */
 	struct {
 		uint32_t done, lends, held, credits;
 		uint64_t sent, returned; /* entries; tiles */
+		uint64_t hold_ns, hold_max_ns;
 	} own[HR_TAP_SEATS];
+	uint64_t front;
 };
 
-/* Run the role until all slots are closed; the pipeline's descriptor has `tap`. Block-collective. */
+/* Run the role until all slots are closed; the pipeline's descriptor has `tap`.
+ * Block-collective. */
 HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block);
 
 /* As hr_pipe_block(), with this role in place of write-back. */

@@ -167,7 +167,6 @@ check_shows_the_tap() {
 }
 
 what_is_not_supported_is_said() {
-    conf '' && exits 2 boot "$SCRATCH/x.conf" && warns "not supported under 'headrace boot'" || return 1
     conf 'dtype = "f33";' && exits 2 check "$SCRATCH/x.conf" && warns "sink.dtype: is \"f33\"" || return 1
     conf 'columns = 3;' && exits 2 check "$SCRATCH/x.conf" && warns "columns: needs dtype" || return 1
     conf 'dtype = "f32"; columns = 3;' && exits 2 check "$SCRATCH/x.conf" &&

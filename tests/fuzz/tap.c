@@ -3,12 +3,13 @@
  *
  * The input is a program of small steps of up to 8 clients: connect, send a message or other bytes,
  * send descriptors, hang up, read the answers; of the clock; and of a worker that carries out the
- * orders of the host late, and until then accesses the memory of a consumer. The tap runs between all
- * steps. No threads, so a crash repeats.
+ * orders of the host late, and until then accesses the memory of a consumer. The tap runs between
+ * all steps. No threads, so a crash repeats.
  *
- * Whatever clients do: the worker's accesses are valid, answers are messages of the protocol, the seats
- * are in a state of the protocol, no descriptor is left, and none of a client stays open.
+ * Whatever clients do: the worker's accesses are valid, answers are messages of the protocol, the
+ * seats are in a state of the protocol, no descriptor is left, and none of a client stays open.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,8 @@ struct input {
 static char directory[64];
 static struct hr_appliance app;
 static struct hr_tap_service service;
+static struct hr_tap_sockets sockets;
+static bool supervised;
 static struct hr_tap_role role;
 static struct hr_tap_words words;
 static bool lends[HR_TAP_SEATS]; /* of the worker: it accesses the memory of the seat */
@@ -102,8 +105,9 @@ static void set_up(void)
 	run->tiles = 64;
 	run->sink_tile_bytes = 4096;
 	run->tap.role.ring = role.ring = SLOTS;
-	run->tap.tiles = memfd_create("tiles", MFD_CLOEXEC);
-	must(run->tap.tiles >= 0 && ftruncate(run->tap.tiles, (off_t)SLOTS * 4096) == 0);
+	app.up = HR_STAGE_QUEUES;
+	app.tap_tiles[0].fd = memfd_create("tiles", MFD_CLOEXEC);
+	must(app.tap_tiles[0].fd >= 0 && ftruncate(app.tap_tiles[0].fd, (off_t)SLOTS * 4096) == 0);
 	role.entries = reserve(HR_TAP_SEATS * hr_tap_ring_bytes(SLOTS));
 	role.pages = reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
 	role.words = &words;
@@ -124,7 +128,9 @@ static void begin(void)
 	run->outcome = HR_RUN_WAITING;
 	for (uint32_t i = 0; i < PEERS; i++)
 		peer[i] = -1;
-	must(hr_tap_service_open(&service, &app, &e) == 0);
+	must(hr_tap_sockets_open(&sockets, &app.config, NULL, &e) == 0);
+	must(hr_tap_service_open(&service, &app, &sockets, supervised, &e) == 0);
+	must(service.port[0].state == HR_TAP_LIVE);
 }
 
 /* ---- what must hold */
@@ -150,8 +156,8 @@ static void carry_out(uint32_t seat)
 static void access_memory(uint32_t seat)
 {
 	uint8_t *entries = role.entries + seat * hr_tap_ring_bytes(SLOTS);
-	const uint32_t *gen =
-		(const uint32_t *)(const void *)(role.pages + seat * hr_tap_page_bytes(SLOTS));
+	const uint8_t *at = role.pages + seat * hr_tap_page_bytes(SLOTS);
+	const uint32_t *gen = (const uint32_t *)(const void *)(at + sizeof(struct hr_tap_page));
 
 	must(((struct hr_tap_head *)(void *)entries)->magic == HR_TAP_MAGIC);
 	entries[sizeof(struct hr_tap_head)]++;
@@ -170,7 +176,7 @@ static void check_seat(const struct hr_tap_consumer *c)
 	}
 	if (c->state == HR_TAP_CLOSING)
 		must(c->fd < 0);
-	if (c->state == HR_TAP_FREE && service.ports)
+	if (c->state == HR_TAP_FREE)
 		must(c->fd <= 0 && c->pidfd <= 0);
 }
 
@@ -201,7 +207,8 @@ static bool read_answer(int fd)
 	else if (m.kind == HR_TAP_REFUSED)
 		must(m.code && *m.text);
 	else
-		must(m.kind == HR_TAP_END || (m.kind == HR_TAP_REVOKED && *m.text));
+		must(m.kind == HR_TAP_END || m.kind == HR_TAP_TILES ||
+		     ((m.kind == HR_TAP_REVOKED || m.kind == HR_TAP_WAIT) && *m.text));
 	for (unsigned i = 0; i < count; i++)
 		close(fds[i]);
 	return true;
@@ -215,8 +222,7 @@ static void connect_peer(int *fd)
 		return;
 	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	must(*fd >= 0);
-	if (connect(*fd, (const struct sockaddr *)&service.port[0].at, sizeof service.port[0].at) ==
-	    0)
+	if (connect(*fd, (const struct sockaddr *)&sockets.at[0], sizeof sockets.at[0]) == 0)
 		return;
 	close(*fd);
 	*fd = -1;
@@ -232,7 +238,7 @@ static void hang_up(int *fd)
 /* A message: kind, versions, credits, name; all other bytes are 0. */
 static void send_message(struct input *in, int fd, unsigned descriptors)
 {
-	const int fds[2] = { fd, app.run[0].tap.tiles };
+	const int fds[2] = { fd, app.tap_tiles[0].fd };
 	struct hr_tap_message m = { .magic = HR_TAP_MAGIC };
 
 	m.kind = take(in);
@@ -291,20 +297,55 @@ static void step(struct input *in)
 	}
 }
 
+static void step_service(void)
+{
+	fake_clock_advance(HR_TAP_STEP_NS);
+	hr_tap_service_step(&service);
+	check();
+}
+
+/* The engine stays, and clients may wait for the next run. */
+static void run_again(void)
+{
+	struct hr_run *run = &app.run[0];
+	struct hr_error e = { 0 };
+
+	hr_tap_service_end(&service, 0);
+	must(service.port[0].state == HR_TAP_IDLE || service.port[0].state == HR_TAP_OVER);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct hr_tap_message hello = { .magic = HR_TAP_MAGIC,
+						      .kind = HR_TAP_HELLO,
+						      .version = HR_TAP_VERSION };
+
+		connect_peer(&peer[i]);
+		hr_pass_send(peer[i], &hello, sizeof hello, NULL, 0);
+		step_service();
+	}
+	run->ended_ns = 0;
+	memset(&words, 0, sizeof words);
+	must(hr_tap_service_begin(&service, 0, &e) == 0);
+	step_service();
+	run->ended_ns = 3;
+}
+
 /* The run ends: with it the worker, so it accesses no memory of a seat any more. */
 static void end(uint8_t how)
 {
 	struct hr_run *run = &app.run[0];
 
 	memset(lends, 0, sizeof lends);
-	run->outcome = how & 1 ? HR_RUN_DONE : HR_RUN_INTERRUPTED;
+	run->outcome = how & 1 ? HR_RUN_DONE : how & 8 ? HR_RUN_FAILED : HR_RUN_INTERRUPTED;
+	run->error = how & 8 ? -EIO : 0;
 	run->ended_ns = 2;
+	if (supervised && how & 16)
+		run_again();
 	if (how & 2) {
 		fake_clock_advance(HR_TAP_STEP_NS);
 		hr_tap_service_step(&service);
-		must(!service.port[0].open);
+		must(service.port[0].state != HR_TAP_LIVE);
 	}
 	hr_tap_service_close(&service);
+	hr_tap_sockets_close(&sockets);
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
 		must(service.port[0].table.consumer[seat].state == HR_TAP_FREE);
 	for (uint32_t i = 0; i < PEERS; i++) {
@@ -327,18 +368,17 @@ static unsigned descriptors(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct input in = { data, bytes };
-	uint8_t how = take(&in);
+	const uint8_t how = take(&in);
 	unsigned before;
 
 	if (!*directory)
 		set_up();
 	before = descriptors();
+	supervised = how & 4;
 	begin();
 	for (uint32_t i = 0; i < STEPS && in.left; i++) {
 		step(&in);
-		fake_clock_advance(HR_TAP_STEP_NS);
-		hr_tap_service_step(&service);
-		check();
+		step_service();
 	}
 	end(how);
 	must(descriptors() == before);

@@ -1,11 +1,14 @@
 /*
- * tests/fuzz/tap_client.c - the client library of taps against an arbitrary other side of its socket.
+ * tests/fuzz/tap_client.c - the client library of taps against an arbitrary other side of its
+ * socket.
  *
- * The input changes bytes of a WELCOME that is valid, then bytes of the entries of a valid ring, and
- * says how many descriptors come, how large the memory is, and which messages follow. Whatever the
- * other side sends: tiles lie in the memory that is mapped and can be read, and no descriptor is left.
+ * The input changes bytes of a WELCOME that is valid, then bytes of the entries of a valid ring,
+ * and says how many descriptors come, how large the memory is, and which messages follow. Whatever
+ * the other side sends: tiles lie in the memory that is mapped and can be read, and no descriptor
+ * is left.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -169,6 +172,15 @@ static void consume(struct hr_tap *tap)
 	must(strlen(hr_tap_reason(tap)) < HR_TAP_REASON);
 }
 
+/* Connections that the consumer has made after the first one. */
+static void hang_up_rest(void)
+{
+	struct pollfd wanted = { .fd = server.fd, .events = POLLIN };
+
+	while (poll(&wanted, 1, 0) > 0)
+		close(accept4(server.fd, NULL, NULL, SOCK_CLOEXEC));
+}
+
 static unsigned descriptors(void)
 {
 	unsigned count = 0;
@@ -190,6 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		set_up();
 	before = descriptors();
 	options.directory = server.directory;
+	options.wait_ms = 20; /* it connects again when the other side hangs up */
 	server.in = (struct input){ data, bytes };
 	must(pthread_create(&thread, NULL, serve, NULL) == 0);
 	if (hr_tap_open("t", &options, &tap, why, sizeof why) == 0) {
@@ -199,6 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		must(*why);
 	}
 	must(pthread_join(thread, NULL) == 0);
+	hang_up_rest();
 	must(descriptors() == before);
 	return 0;
 }

@@ -19,8 +19,9 @@ config/clock.c clock_gettime            # the seam
 config/clock.c nanosleep                # the seam
 boot/appliance/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
 boot/engine/guard.c pwrite              # into memory of this process that has a file descriptor
-gpu/tap/client/tap.c clock_gettime      # a library in other processes
-gpu/tap/client/tap.c ppoll              # the same
+gpu/tap/client/connection.c clock_gettime      # a library in other processes
+gpu/tap/client/connection.c ppoll              # the same
+gpu/tap/client/tap.c timerfd_settime      # the same
 gpu/tap/examples/tap_c.c nanosleep      # a program that uses it
 nvme/hostmem.c pread                    # the page table of this process
 nvme/vfio_calls.c pread                 # configuration space of a device, behind a table of calls
@@ -78,7 +79,8 @@ prove() {
     echo 'if (pread(fd)) ;' >nvme/hostmem.c
     printf 'pread(a);\npwrite(a);\n' >nvme/vfio_calls.c
     echo 'pthread_create(a);' >gpu/cuda/cuda.c
-    printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/tap.c
+    printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/connection.c
+    echo 'timerfd_settime(a);' >gpu/tap/client/tap.c
     echo 'nanosleep(a);' >gpu/tap/examples/tap_c.c
     cat >nvme/soft/good.c <<'EOF'
 /* kill(1), in a comment */

@@ -9,7 +9,20 @@
 
 A tile is given back by tile.done(), or when neither the tile nor an array over its memory is
 referenced any more. Then its memory is used for another tile. A consumer that gives nothing back
-gets no further tiles.
+gets no further tiles. tile.fail() gives it back for another consumer.
+
+An engine that dies, or whose run fails, is replaced by another one when the appliance runs under
+`headrace boot`: the loop then raises Restarted once, and can be entered again for the new run,
+which begins with the first tile:
+
+    while True:
+        try:
+            for tile in tap: ...
+            break
+        except headrace.Restarted:
+            ...                             # drop what came from the broken run
+
+tap.fileno() is for select, selectors and asyncio: see Tap.fileno().
 
 The module needs the library libheadrace-tap.so.0 and the standard library only. NumPy (through
 __array_interface__ or DLPack) and other users of DLPack see tiles as read-only arrays in host memory.
@@ -20,11 +33,12 @@ import ctypes
 import os
 import sys
 import weakref
+from typing import Any, Optional
 
-__all__ = ["Error", "Tap", "Tile", "Timeout", "tap"]
+__all__ = ["Error", "Restarted", "Tap", "Tile", "Timeout", "tap"]
 
 _REASON = 256
-_EPIPE, _ETIMEDOUT = 32, 110
+_ECONNRESET, _ETIMEDOUT = 104, 110
 
 # dtype: bytes of an element, type of NumPy, code of DLPack
 _DTYPES = {
@@ -43,9 +57,13 @@ class Timeout(Error):
     """No tile came in time."""
 
 
+class Restarted(Error):
+    """The run ended before its last tile, and the appliance makes another one: next() attaches to it."""
+
+
 class _Options(ctypes.Structure):
     _fields_ = [("credits", ctypes.c_uint32), ("name", ctypes.c_char_p),
-                ("directory", ctypes.c_char_p)]
+                ("directory", ctypes.c_char_p), ("wait_ms", ctypes.c_int)]
 
 
 class _Info(ctypes.Structure):
@@ -59,7 +77,7 @@ class _Info(ctypes.Structure):
 class _Tile(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("tile", ctypes.c_uint64), ("bytes", ctypes.c_uint32),
                 ("redelivered", ctypes.c_uint32), ("lent_ns", ctypes.c_uint64),
-                ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
+                ("epoch", ctypes.c_uint64), ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
 
 
 def _load(path):
@@ -71,6 +89,8 @@ def _load(path):
     library.hr_tap_info.restype = ctypes.POINTER(_Info)
     library.hr_tap_next.argtypes = [handle, ctypes.POINTER(_Tile), ctypes.c_uint32, ctypes.c_int]
     library.hr_tap_done.argtypes = [handle, ctypes.POINTER(_Tile)]
+    library.hr_tap_fail.argtypes = [handle, ctypes.POINTER(_Tile)]
+    library.hr_tap_fd.argtypes = [handle]
     library.hr_tap_reason.argtypes = [handle]
     library.hr_tap_reason.restype = ctypes.c_char_p
     library.hr_tap_code.argtypes = [handle]
@@ -95,10 +115,18 @@ class Tile:
         columns = owner.columns
         self.shape = (elements // columns, columns) if columns else (elements,)
 
-    def done(self):
+    def done(self) -> None:
         """Give the tile back. Arrays over its memory must not be used any more."""
+        self._give("hr_tap_done")
+
+    def fail(self) -> None:
+        """Give the tile back because its work has failed: another consumer gets it, or this one when
+        there is no other; after as many times as the tap permits (key `tries`) it is dropped."""
+        self._give("hr_tap_fail")
+
+    def _give(self, call: str) -> None:
         if self._record is not None:
-            self._owner._done(self._record)
+            self._owner._give(call, self._record)
             self._record = None
 
     def _address(self):
@@ -130,8 +158,8 @@ class Tile:
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused):
-        self.done()
+    def __exit__(self, kind, *unused):
+        self.done() if kind is None else self.fail()
 
     def __del__(self):
         try:
@@ -143,11 +171,14 @@ class Tile:
 class Tap:
     """An attached tap; iterate over it to get its tiles. See headrace.tap()."""
 
-    def __init__(self, name, credits=0, consumer=None, directory=None, library=None):
+    def __init__(self, name: str, credits: int = 0, consumer: Optional[str] = None,
+                 directory: Optional[str] = None, library: Optional[str] = None,
+                 wait: Optional[float] = 60) -> None:
         self._handle, self._ended, self._lent = None, False, weakref.WeakSet()
         self._library = _load(library)
         consumer = consumer or os.path.basename(sys.argv[0]) or "python3"
-        options = _Options(credits, consumer.encode(), directory and os.fsencode(directory))
+        wait_ms = -1 if wait is None else max(1, int(wait * 1000))
+        options = _Options(credits, consumer.encode(), directory and os.fsencode(directory), wait_ms)
         handle = ctypes.c_void_p()
         why = ctypes.create_string_buffer(_REASON)
         err = self._library.hr_tap_open(name.encode(), options, ctypes.byref(handle), why, _REASON)
@@ -155,24 +186,30 @@ class Tap:
             raise Error(-err, why.value.decode(errors="replace"))
         self._handle = handle
         _open.add(self)
-        info = self._library.hr_tap_info(handle).contents
-        self.name, self.pipeline = name, info.pipeline.decode()
-        self.epoch, self.tiles, self.tile_bytes = info.epoch, info.tiles, info.tile_bytes
-        self.credits, self.columns, self.each = info.credits, info.columns, bool(info.each)
-        self.dtype = info.dtype.decode()
+        self.name = name
+        self._describe()
         if self.dtype not in _DTYPES:
             self.close()
             raise Error(0, f"tap '{name}': the element type '{self.dtype}' is not known")
 
-    def next(self, timeout=None):
-        """The next tile; None: no further tile comes. Timeout after that many seconds; Error when the
-        pipeline stopped before its end."""
+    def _describe(self) -> None:
+        info = self._library.hr_tap_info(self._handle).contents
+        self.pipeline = info.pipeline.decode()
+        self.epoch, self.tiles, self.tile_bytes = info.epoch, info.tiles, info.tile_bytes
+        self.credits, self.columns, self.each = info.credits, info.columns, bool(info.each)
+        self.dtype = info.dtype.decode()
+
+    def next(self, timeout: Optional[float] = None) -> Optional[Tile]:
+        """The next tile; None: no further tile comes. Timeout after that many seconds; Restarted when
+        the run was broken off, and another one follows; Error when none follows."""
         if self._handle is None:
             raise ValueError("the tap is closed")
         record = _Tile()
         wait = -1 if timeout is None else int(timeout * 1000)
         count = self._library.hr_tap_next(self._handle, ctypes.byref(record), 1, wait)
         if count == 1:
+            if record.epoch != self.epoch:
+                self._describe()
             tile = Tile(self, record)
             self._lent.add(tile)
             return tile
@@ -182,13 +219,25 @@ class Tap:
         if count == -_ETIMEDOUT:
             raise Timeout(_ETIMEDOUT, f"tap '{self.name}': no tile within {timeout} s")
         reason = self._library.hr_tap_reason(self._handle).decode(errors="replace")
-        raise Error(-count, f"tap '{self.name}': {reason}")
+        kind = Restarted if count == -_ECONNRESET else Error
+        raise kind(-count, f"tap '{self.name}': {reason}")
 
-    def _done(self, record):
+    def fileno(self) -> int:
+        """A descriptor for select, selectors or asyncio. When it is readable, call next(timeout=0) until
+        Timeout, which also arms it again; do the same before the first wait. It may be readable
+        without a tile, and tells of a tile about a millisecond later than next() would."""
+        if self._handle is None:
+            raise ValueError("the tap is closed")
+        fd = self._library.hr_tap_fd(self._handle)
+        if fd < 0:
+            raise Error(-fd, os.strerror(-fd))
+        return fd
+
+    def _give(self, call: str, record: _Tile) -> None:
         if self._handle is not None:
-            self._library.hr_tap_done(self._handle, ctypes.byref(record))
+            getattr(self._library, call)(self._handle, ctypes.byref(record))
 
-    def close(self):
+    def close(self) -> None:
         """Detach; arrays over tiles must not be used any more. After the last tile, tiles that
         are still referenced are given back; before it, they go to another consumer."""
         if self._handle is not None:
@@ -197,10 +246,10 @@ class Tap:
             self._library.hr_tap_close(self._handle)
             self._handle = None
 
-    def __iter__(self):
+    def __iter__(self) -> "Tap":
         return self
 
-    def __next__(self):
+    def __next__(self) -> Tile:
         tile = self.next()
         if tile is None:
             raise StopIteration
@@ -225,11 +274,12 @@ def _close_all():
         each.close()
 
 
-def tap(name, **options):
-    """Attach to the tap of that name.
+def tap(name: str, **options: Any) -> Tap:
+    """Attach to the tap of that name; wait for its next run when there is none now.
 
     credits: tiles to hold at a time (0: as many as the tap allows). consumer: name of this process
-    for messages. directory: of the socket. library: path of libheadrace-tap.so.0. Raises Error.
+    for messages. directory: of the socket. library: path of libheadrace-tap.so.0. wait: seconds for
+    a run to begin (None: no limit). Raises Error.
     """
     return Tap(name, **options)
 

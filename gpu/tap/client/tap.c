@@ -1,292 +1,140 @@
 #include "gpu/tap/client/tap.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "gpu/tap/client/connection.h"
+#include "gpu/tap/client/session.h"
 #include "gpu/tap/protocol.h"
 
-#define ROOT_DIRECTORY "/run/headrace"
-#define NS_PER_S 1000000000ull
-#define WELCOME_NS (60 * NS_PER_S) /* a tap answers within a millisecond while its engine runs */
+#define NS_PER_MS 1000000ull
+#define OPEN_MS 60000
 #define SPIN_NS 20000ull
 #define SLEEP_FIRST_NS 50000ull
-#define SLEEP_MAX_NS 1000000ull
-#define SLOTS_MAX (1u << 20)
+#define SLEEP_MAX_NS NS_PER_MS
+#define SLEEP_ARMED_NS (100 * NS_PER_MS) /* a message ends it */
+#define RETRY_FIRST_NS (50 * NS_PER_MS)
+#define RETRY_MAX_NS (2000 * NS_PER_MS)
+
+enum state {
+	ATTACHED,
+	GREETS,	 /* HELLO is sent: WELCOME comes when there is a run */
+	RETRIES, /* no connection: the next attempt is at retry_ns */
+	ENDED,	 /* no further tile comes: code and reason are valid */
+};
 
 struct hr_tap {
 	uint32_t *alive; /* 1; a page that the kernel clears in a child of fork() */
-	int fd;
-	const uint8_t *tiles;
-	const struct hr_tap_head *head;
-	const struct hr_tap_entry *entry;
-	uint32_t *gen; /* [slots] */
-	size_t ring_bytes, page_bytes;
-	uint64_t next; /* entry */
-	uint32_t slots, ring, stride;
-	bool ended; /* no further tile comes: code and reason are valid */
+	enum state state;
+	int fd;				/* -1: no connection */
+	struct hr_tap_session *session; /* the newest one; NULL: not attached yet */
+	uint64_t retry_ns, pause_ns;
+	int poll, timer; /* of hr_tap_fd(); -1: none */
+	uint32_t credits;
+	bool lost; /* the run was broken off, and the caller has not been told */
+	int error; /* of hr_tap_next() when it has ended; 0: all tiles came */
 	int code;
 	char reason[HR_TAP_REASON];
+	char name[64], consumer[64], directory[HR_TAP_DIRECTORY];
 	char dtype[8], pipeline[64];
 	struct hr_tap_info info;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 /* Write the reason, and return the error. */
-__attribute__((format(printf, 4, 5))) static int fail(char *why, size_t bytes, int err,
+__attribute__((format(printf, 3, 4))) static int fail(struct hr_tap *tap, int err,
 						      const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	if (why && bytes)
-		vsnprintf(why, bytes, format, args);
+	vsnprintf(tap->reason, sizeof tap->reason, format, args);
 	va_end(args);
 	return err;
 }
 
-/* ---- messages */
+/* ---- the descriptor for poll */
 
-/* Wait until the socket can be read, or has hung up. */
-static bool wait_for(int fd, uint64_t ns)
+static void poll_add(const struct hr_tap *tap, int fd)
 {
-	const struct timespec limit = { (time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S) };
-	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+	struct epoll_event event = { .events = EPOLLIN };
 
-	return ppoll(&wanted, 1, &limit, NULL) > 0;
+	if (tap->poll >= 0)
+		epoll_ctl(tap->poll, EPOLL_CTL_ADD, fd, &event);
 }
 
-static int send_message(int fd, const struct hr_tap_message *m)
+/* 0: never. */
+static void poll_at(const struct hr_tap *tap, uint64_t ns)
 {
-	const ssize_t n = send(fd, m, sizeof *m, MSG_NOSIGNAL);
+	const struct itimerspec at = { .it_value = { (time_t)(ns / 1000000000),
+						     (long)(ns % 1000000000) } };
 
-	return n == sizeof *m ? 0 : n < 0 ? -errno : -EPROTO;
+	if (tap->timer >= 0)
+		timerfd_settime(tap->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void begin(struct hr_tap_message *m, enum hr_tap_kind kind)
+/* ---- the state */
+
+static void hang_up(struct hr_tap *tap)
 {
-	memset(m, 0, sizeof *m);
-	m->magic = HR_TAP_MAGIC;
-	m->kind = (uint16_t)kind;
-	m->version_least = m->version = HR_TAP_VERSION;
+	if (tap->fd >= 0)
+		close(tap->fd);
+	tap->fd = -1;
 }
 
-static unsigned take_descriptors(struct msghdr *from, int fds[HR_TAP_FDS])
+/* The reason is written. */
+static int end(struct hr_tap *tap, int err)
 {
-	unsigned count = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(from); c; c = CMSG_NXTHDR(from, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-			if (count < HR_TAP_FDS)
-				fds[count++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return count;
-}
-
-/* Receive a message, and the descriptors that came with it (-1: none). 0; -EPIPE: the connection has
- * ended; -EAGAIN; -EPROTO: it is no message of a tap. */
-static int receive(int fd, struct hr_tap_message *m, int fds[HR_TAP_FDS])
-{
-	union {
-		char bytes[CMSG_SPACE(HR_TAP_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec vec = { m, sizeof *m };
-	struct msghdr message = { .msg_iov = &vec,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof control.bytes };
-	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-
-	/* a tap that closes a connection before it has read all is reported first, once; the message
-	 * that it has sent before comes after that */
-	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	for (unsigned i = 0; i < HR_TAP_FDS; i++)
-		fds[i] = -1;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
-	take_descriptors(&message, fds);
-	if (n == 0)
-		return -EPIPE;
-	m->name[sizeof m->name - 1] = m->dtype[sizeof m->dtype - 1] = '\0';
-	m->text[sizeof m->text - 1] = '\0';
-	return n == sizeof *m && m->magic == HR_TAP_MAGIC ? 0 : -EPROTO;
-}
-
-static void close_all(int fds[HR_TAP_FDS])
-{
-	for (unsigned i = 0; i < HR_TAP_FDS; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-}
-
-/* ---- the socket */
-
-/* No other user may put a socket there: the folder belongs to this user or root. That of root's
- * appliances is made by root only, and may belong to any user. */
-static bool is_trusted(const char *directory)
-{
-	struct stat st;
-
-	return lstat(directory, &st) == 0 && S_ISDIR(st.st_mode) &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-	       (st.st_uid == geteuid() || st.st_uid == 0 || strcmp(directory, ROOT_DIRECTORY) == 0);
-}
-
-/* A connected socket, or -errno. */
-static int connect_in(const char *directory, const char *name)
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	const int n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.tap", directory, name);
-	int fd, err;
-
-	if (n < 0 || (size_t)n >= sizeof at.sun_path)
-		return -ENAMETOOLONG;
-	if (!is_trusted(directory))
-		return -ENOENT;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)&at, sizeof at) == 0)
-		return fd;
-	err = -errno;
-	close(fd);
+	hang_up(tap);
+	poll_at(tap, 1); /* readable, so that the caller asks */
+	tap->state = ENDED;
+	tap->error = err;
 	return err;
 }
 
-static int connect_to(const char *name, const char *directory)
+static void retry(struct hr_tap *tap)
 {
-	const char *given = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
-	char path[128];
-	int fd = -ENOENT;
-
-	if (!*name || strchr(name, '/'))
-		return -EINVAL;
-	if (directory)
-		return connect_in(directory, name);
-	if (given && *given) {
-		snprintf(path, sizeof path, "%.*s", (int)strcspn(given, ":"), given);
-		fd = connect_in(path, name);
-	}
-	if (fd == -ENOENT && user && *user) {
-		snprintf(path, sizeof path, "%s/headrace", user);
-		fd = connect_in(path, name);
-	}
-	return fd == -ENOENT ? connect_in(ROOT_DIRECTORY, name) : fd;
+	hang_up(tap);
+	tap->state = RETRIES;
+	tap->retry_ns = hr_tap_now_ns() + tap->pause_ns;
+	tap->pause_ns = 2 * tap->pause_ns < RETRY_MAX_NS ? 2 * tap->pause_ns : RETRY_MAX_NS;
+	poll_at(tap, tap->retry_ns);
 }
 
-static int greet(int fd, const struct hr_tap_options *options, struct hr_tap_message *m,
-		 int fds[HR_TAP_FDS], char *why, size_t bytes)
+/* 0: it waits for WELCOME, or for the next attempt; otherwise it has ended. */
+static int greet(struct hr_tap *tap)
 {
-	int err;
+	struct hr_tap_message m;
+	const int fd = hr_tap_connect(tap->directory, tap->name);
 
-	begin(m, HR_TAP_HELLO);
-	m->credits = options->credits;
-	snprintf(m->name, sizeof m->name, "%s",
-		 options->name ? options->name : program_invocation_short_name);
-	err = send_message(fd, m);
-	/* a tap that refuses a connection at once has sent why */
-	if (err && err != -EPIPE)
-		return fail(why, bytes, err, "%s", strerror(-err));
-	if (!wait_for(fd, WELCOME_NS))
-		return fail(why, bytes, -ETIMEDOUT, "the tap does not answer");
-	err = receive(fd, m, fds);
-	if (err)
-		return fail(why, bytes, err, "the connection ended without an answer");
-	if (m->kind == HR_TAP_REFUSED)
-		return fail(why, bytes, m->code ? -(int)m->code : -EPROTO, "%s", m->text);
-	if (m->kind != HR_TAP_WELCOME || m->version != HR_TAP_VERSION)
-		return fail(why, bytes, -EPROTO, "the answer is not one of a tap");
+	if (fd == -EAGAIN) {
+		retry(tap);
+		return 0;
+	}
+	if (fd == -ENOENT || fd == -ECONNREFUSED)
+		return end(tap, fail(tap, fd, "no pipeline with this tap runs"));
+	if (fd < 0)
+		return end(tap, fail(tap, fd, "%s", strerror(-fd)));
+	hr_tap_begin(&m, HR_TAP_HELLO);
+	m.credits = tap->credits;
+	memcpy(m.name, tap->consumer, sizeof m.name);
+	tap->fd = fd;
+	tap->state = GREETS;
+	poll_at(tap, 0);
+	poll_add(tap, fd);
+	hr_tap_send(fd, &m); /* a tap that refuses a connection at once has sent why */
 	return 0;
-}
-
-/* ---- memory */
-
-static bool is_plausible(const struct hr_tap_message *m)
-{
-	return m->slots && m->slots <= SLOTS_MAX && m->ring >= m->credits && m->credits &&
-	       !(m->ring & (m->ring - 1)) && m->ring <= SLOTS_MAX && m->stride &&
-	       m->stride % 4096 == 0 && m->tile_bytes <= m->stride;
-}
-
-/* A size that the object does not have would be SIGBUS later. */
-static void *map(int fd, size_t bytes, int protection)
-{
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size < bytes)
-		return MAP_FAILED;
-	return mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
-}
-
-static void unmap_all(struct hr_tap *tap)
-{
-	if (tap->info.memory)
-		munmap((void *)(uintptr_t)tap->tiles, tap->info.memory_bytes);
-	if (tap->head)
-		munmap((void *)(uintptr_t)tap->head, tap->ring_bytes);
-	if (tap->gen)
-		munmap(tap->gen, tap->page_bytes);
-	if (tap->alive)
-		munmap(tap->alive, sizeof *tap->alive);
-}
-
-static int map_all(struct hr_tap *tap, const struct hr_tap_message *m, const int fds[HR_TAP_FDS])
-{
-	void *tiles, *entries, *page, *alive;
-
-	tap->info.memory_bytes = (size_t)m->slots * m->stride;
-	tap->ring_bytes = hr_tap_ring_bytes(m->ring);
-	tap->page_bytes = hr_tap_page_bytes(m->slots);
-	tiles = map(fds[0], tap->info.memory_bytes, PROT_READ);
-	entries = map(fds[1], tap->ring_bytes, PROT_READ);
-	page = map(fds[2], tap->page_bytes, PROT_READ | PROT_WRITE);
-	alive = mmap(NULL, sizeof *tap->alive, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		     -1, 0);
-	tap->tiles = tap->info.memory = tiles == MAP_FAILED ? NULL : tiles;
-	tap->head = entries == MAP_FAILED ? NULL : entries;
-	tap->gen = page == MAP_FAILED ? NULL : page;
-	tap->alive = alive == MAP_FAILED ? NULL : alive;
-	if (!tap->tiles || !tap->head || !tap->gen || !tap->alive ||
-	    madvise(alive, sizeof *tap->alive, MADV_WIPEONFORK) != 0)
-		return -ENOMEM;
-	*tap->alive = 1;
-	tap->entry = (const struct hr_tap_entry *)(const void *)(tap->head + 1);
-	return tap->head->magic == HR_TAP_MAGIC ? 0 : -EPROTO;
 }
 
 static void describe(struct hr_tap *tap, const struct hr_tap_message *m)
 {
-	tap->slots = m->slots;
-	tap->ring = m->ring;
-	tap->stride = m->stride;
-	tap->code = -1;
 	memcpy(tap->dtype, m->dtype, sizeof tap->dtype);
 	memcpy(tap->pipeline, m->name, sizeof tap->pipeline);
 	tap->info.epoch = m->epoch;
@@ -297,30 +145,184 @@ static void describe(struct hr_tap *tap, const struct hr_tap_message *m)
 	tap->info.each = m->each;
 	tap->info.dtype = tap->dtype;
 	tap->info.pipeline = tap->pipeline;
+	tap->info.memory = tap->session->tiles;
+	tap->info.memory_bytes = tap->session->tiles_bytes;
 }
 
-/* ---- the interface */
+/* Sessions before the newest one are kept while a tile of them is in hand. */
+static void free_unused(struct hr_tap *tap)
+{
+	struct hr_tap_session **at = tap->session ? &tap->session->older : NULL, *unused;
 
-static int attach(struct hr_tap *tap, const struct hr_tap_options *options, char *why, size_t bytes)
+	while (at && *at) {
+		if ((*at)->in_hand) {
+			at = &(*at)->older;
+			continue;
+		}
+		unused = *at;
+		*at = unused->older;
+		hr_tap_session_free(unused);
+	}
+}
+
+static int attach(struct hr_tap *tap, const struct hr_tap_message *m, const int fds[HR_TAP_FDS])
+{
+	struct hr_tap_message ready;
+	struct hr_tap_session *session;
+	int err = hr_tap_session_open(&session, m, fds);
+
+	if (err == -EPROTO)
+		return end(tap, fail(tap, err, "the tap's memory has sizes that cannot be"));
+	if (err)
+		return end(tap, fail(tap, err, "the tiles cannot be mapped: %s", strerror(-err)));
+	session->older = tap->session;
+	tap->session = session;
+	free_unused(tap);
+	describe(tap, m);
+	hr_tap_begin(&ready, HR_TAP_READY);
+	err = hr_tap_send(tap->fd, &ready);
+	if (err) {
+		retry(tap);
+		return 0;
+	}
+	tap->state = ATTACHED;
+	tap->pause_ns = RETRY_FIRST_NS;
+	tap->reason[0] = '\0';
+	tap->code = -1;
+	return 0;
+}
+
+static int take_answer(struct hr_tap *tap, const struct hr_tap_message *m,
+		       const int fds[HR_TAP_FDS])
+{
+	if (m->kind == HR_TAP_REFUSED)
+		return end(tap, fail(tap, m->code ? -(int)m->code : -EPROTO, "%s", m->text));
+	if (m->version != HR_TAP_VERSION)
+		return end(tap, fail(tap, -EPROTO, "the answer is not one of a tap"));
+	if (m->kind == HR_TAP_WAIT)
+		return fail(tap, 0, "%s", m->text);
+	if (m->kind != HR_TAP_WELCOME)
+		return end(tap, fail(tap, -EPROTO, "the answer is not one of a tap"));
+	return attach(tap, m, fds);
+}
+
+/* The state GREETS: something may have come. An engine that ends, or makes room for another client,
+ * ends the connection without an answer. */
+static int hear_answer(struct hr_tap *tap)
 {
 	struct hr_tap_message m = { 0 };
-	int fds[HR_TAP_FDS] = { -1, -1, -1 };
-	int err = greet(tap->fd, options, &m, fds, why, bytes);
+	int fds[HR_TAP_FDS];
+	int err = hr_tap_receive(tap->fd, &m, fds);
 
-	if (!err && !is_plausible(&m))
-		err = fail(why, bytes, -EPROTO, "the tap's memory has sizes that cannot be");
-	if (!err) {
-		describe(tap, &m);
-		err = map_all(tap, &m, fds);
-		if (err)
-			fail(why, bytes, err, "the tiles cannot be mapped: %s", strerror(-err));
+	if (err == -EPIPE) {
+		retry(tap);
+		err = 0;
+	} else if (err == -EPROTO) {
+		end(tap, fail(tap, err, "the answer is not one of a tap"));
+	} else if (err == -EAGAIN) {
+		err = 0;
+	} else {
+		err = take_answer(tap, &m, fds);
 	}
-	close_all(fds);
+	hr_tap_close_all(fds);
+	return err;
+}
+
+static uint64_t left_ns(uint64_t began, int timeout_ms)
+{
+	const uint64_t waited = hr_tap_now_ns() - began;
+	const uint64_t limit = timeout_ms < 0 ? UINT64_MAX : (unsigned)timeout_ms * NS_PER_MS;
+
+	return waited < limit ? limit - waited : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Until it is attached: 0; -ETIMEDOUT; or it has ended. */
+static int attach_in_time(struct hr_tap *tap, uint64_t began, int timeout_ms)
+{
+	int err = tap->state == ENDED ? tap->error : 0;
+	bool is_over = false;
+
+	while (!err && tap->state != ATTACHED) {
+		const uint64_t left = left_ns(began, timeout_ms), now = hr_tap_now_ns();
+
+		if (is_over)
+			return -ETIMEDOUT;
+		is_over = !left;
+		if (tap->state == GREETS) {
+			if (hr_tap_wait_ns(tap->fd, least(left, 1000 * NS_PER_MS)))
+				err = hear_answer(tap);
+		} else if (now >= tap->retry_ns) {
+			err = greet(tap);
+		} else {
+			hr_tap_wait_ns(-1, least(left, tap->retry_ns - now));
+		}
+	}
+	return err;
+}
+
+/* ---- open and close */
+
+static int make_alive(struct hr_tap *tap)
+{
+	void *alive = mmap(NULL, sizeof *tap->alive, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (alive == MAP_FAILED)
+		return -ENOMEM;
+	tap->alive = alive;
+	*tap->alive = 1;
+	return madvise(alive, sizeof *tap->alive, MADV_WIPEONFORK) == 0 ? 0 : -ENOMEM;
+}
+
+static void free_tap(struct hr_tap *tap)
+{
+	struct hr_tap_session *older;
+
+	hang_up(tap);
+	if (tap->poll >= 0)
+		close(tap->poll);
+	if (tap->timer >= 0)
+		close(tap->timer);
+	for (struct hr_tap_session *s = tap->session; s; s = older) {
+		older = s->older;
+		hr_tap_session_free(s);
+	}
+	if (tap->alive)
+		munmap(tap->alive, sizeof *tap->alive);
+	free(tap);
+}
+
+static bool copy_text(char *to, size_t bytes, const char *from)
+{
+	return (size_t)snprintf(to, bytes, "%s", from) < bytes;
+}
+
+static int open_first(struct hr_tap *tap, const char *name, const struct hr_tap_options *options)
+{
+	const int wait_ms = options->wait_ms ? options->wait_ms : OPEN_MS;
+	const char *consumer = options->name ? options->name : program_invocation_short_name;
+	int err;
+
+	tap->credits = options->credits;
+	copy_text(tap->consumer, sizeof tap->consumer, consumer);
+	if (!copy_text(tap->name, sizeof tap->name, name) ||
+	    !copy_text(tap->directory, sizeof tap->directory,
+		       options->directory ? options->directory : ""))
+		return fail(tap, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
+	err = make_alive(tap);
 	if (err)
-		return err;
-	begin(&m, HR_TAP_READY);
-	err = send_message(tap->fd, &m);
-	return err ? fail(why, bytes, err, "%s", strerror(-err)) : 0;
+		return fail(tap, err, "%s", strerror(-err));
+	err = greet(tap);
+	if (!err)
+		err = attach_in_time(tap, hr_tap_now_ns(), wait_ms);
+	if (err == -ETIMEDOUT && !*tap->reason)
+		fail(tap, err, "the appliance has no engine that answers, within %d ms", wait_ms);
+	return err;
 }
 
 int hr_tap_open(const char *name, const struct hr_tap_options *options, struct hr_tap **opened,
@@ -328,130 +330,235 @@ int hr_tap_open(const char *name, const struct hr_tap_options *options, struct h
 {
 	static const struct hr_tap_options defaults;
 	struct hr_tap *tap = calloc(1, sizeof *tap);
-	char text[HR_TAP_REASON] = "";
-	int err;
+	int err = -ENOMEM;
 
-	if (!tap)
-		return fail(why, why_bytes, -ENOMEM, "out of memory");
-	options = options ? options : &defaults;
-	tap->fd = connect_to(name, options->directory);
-	err = tap->fd < 0 ? fail(text, sizeof text, tap->fd, "%s",
-				 tap->fd == -ENOENT || tap->fd == -ECONNREFUSED
-					 ? "no pipeline with this tap runs"
-					 : strerror(-tap->fd))
-			  : attach(tap, options, text, sizeof text);
+	if (tap) {
+		tap->fd = tap->poll = tap->timer = -1;
+		tap->pause_ns = RETRY_FIRST_NS;
+		err = open_first(tap, name, options ? options : &defaults);
+	}
 	if (!err) {
 		*opened = tap;
 		return 0;
 	}
+	if (why && why_bytes)
+		snprintf(why, why_bytes, "tap '%s': %s", name, tap ? tap->reason : "out of memory");
+	if (tap)
+		free_tap(tap);
+	return err;
+}
+
+void hr_tap_close(struct hr_tap *tap)
+{
+	struct hr_tap_message m;
+
+	if (!tap)
+		return;
+	hr_tap_begin(&m, HR_TAP_DETACH);
+	if (*tap->alive && tap->state == ATTACHED)
+		hr_tap_send(tap->fd, &m);
+	free_tap(tap);
+}
+
+/* ---- tiles */
+
+/* The run has ended. The socket tells whether the appliance makes another one: then this
+ * consumer is in its queue from now on. */
+static void lose(struct hr_tap *tap, bool again)
+{
+	char reason[HR_TAP_REASON];
+
+	memcpy(reason, tap->reason, sizeof reason);
+	hang_up(tap);
+	tap->lost = again && greet(tap) == 0;
+	if (tap->lost)
+		memcpy(tap->reason, reason, sizeof reason);
+	else
+		end(tap, fail(tap, -EPIPE, "%s", reason));
+}
+
+/* In the state ATTACHED: the tap has sent a message, or is gone. */
+static void hear_end(struct hr_tap *tap)
+{
+	struct hr_tap_message m = { 0 };
+	int fds[HR_TAP_FDS];
+	const int err = hr_tap_receive(tap->fd, &m, fds);
+
+	hr_tap_close_all(fds);
+	if (err == -EAGAIN || (!err && m.kind == HR_TAP_TILES))
+		return;
+	if (!err && m.kind == HR_TAP_END) {
+		tap->code = m.code;
+		fail(tap, 0, "%s", m.code ? m.text : "the run has ended");
+		if (m.code)
+			lose(tap, m.again);
+		else
+			end(tap, 0);
+	} else if (!err && m.kind == HR_TAP_REVOKED) {
+		end(tap, fail(tap, -EPIPE, "dropped by the tap: %s", m.text));
+	} else if (err == -EPIPE) {
+		fail(tap, 0, "the engine of the appliance has died");
+		lose(tap, true);
+		if (!tap->lost)
+			fail(tap, 0, "the appliance is gone");
+	} else {
+		end(tap, fail(tap, -EPIPE, "the other side is not a tap"));
+	}
+}
+
+/* Sleep until the next look: shorter while tiles come soon, then until a message comes. */
+static void sleep_for_tile(struct hr_tap *tap, uint64_t *sleep_ns, uint64_t left)
+{
+	if (*sleep_ns == SLEEP_MAX_NS) {
+		hr_tap_session_arm(tap->session);
+		*sleep_ns = SLEEP_ARMED_NS;
+	}
+	hr_tap_session_waits(tap->session, true);
+	if (hr_tap_wait_ns(tap->fd, least(*sleep_ns, left)))
+		hear_end(tap);
+	else if (*sleep_ns < SLEEP_MAX_NS)
+		*sleep_ns = least(2 * *sleep_ns, SLEEP_MAX_NS);
+	hr_tap_session_waits(tap->session, false);
+}
+
+/* In the state ATTACHED: tiles; 0: no further tile comes; -ETIMEDOUT; -EAGAIN: look again. */
+static int look_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max, uint64_t left)
+{
+	const bool last = hr_tap_session_last(tap->session);
+	const int n = (int)hr_tap_session_take(tap->session, tile, max);
+
+	if (n || last)
+		return n;
+	if (left)
+		return -EAGAIN;
+	if (hr_tap_wait_ns(tap->fd, 0))
+		hear_end(tap);
+	if (tap->state != ATTACHED)
+		return -EAGAIN;
+	hr_tap_session_arm(tap->session);
+	return -ETIMEDOUT;
+}
+
+/* -EAGAIN: there is none, and the tap is not attached any more. */
+static int wait_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max,
+			  uint64_t began, int timeout_ms)
+{
+	uint64_t sleep_ns = SLEEP_FIRST_NS;
+	int n;
+
+	while (tap->state == ATTACHED) {
+		const uint64_t left = left_ns(began, timeout_ms);
+
+		n = look_for_tiles(tap, tile, max, left);
+		if (n != -EAGAIN)
+			return n;
+		if (tap->state == ATTACHED && hr_tap_now_ns() - began >= SPIN_NS)
+			sleep_for_tile(tap, &sleep_ns, left);
+	}
+	/* tiles that came before the end are valid */
+	n = (int)hr_tap_session_take(tap->session, tile, max);
+	return n ? n : -EAGAIN;
+}
+
+/* After a run that was broken off. */
+static int attach_again(struct hr_tap *tap, uint64_t began, int timeout_ms)
+{
+	const int err = attach_in_time(tap, began, timeout_ms);
+
+	if (!err || err == -ETIMEDOUT || err == -ENOMEM)
+		return err;
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		fail(tap, 0, "the appliance is gone");
+	tap->error = -EPIPE;
+	return -EPIPE;
+}
+
+int hr_tap_next(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max, int timeout_ms)
+{
+	const uint64_t began = hr_tap_now_ns();
+	int n;
+
+	if (!max)
+		return -EINVAL;
+	if (!*tap->alive)
+		return -EPIPE;
+	if (tap->state != ATTACHED && tap->state != ENDED && !tap->lost) {
+		n = attach_again(tap, began, timeout_ms);
+		if (n)
+			return n;
+	}
+	n = wait_for_tiles(tap, tile, max, began, timeout_ms);
+	if (n != -EAGAIN)
+		return n;
+	if (!tap->lost)
+		return tap->error;
+	tap->lost = false;
+	return -ECONNRESET;
+}
+
+/* The session of a tile. */
+static struct hr_tap_session *session_of(const struct hr_tap *tap, const struct hr_tap_tile *tile)
+{
+	struct hr_tap_session *s = tap->session;
+
+	while (s && s->epoch != tile->epoch)
+		s = s->older;
+	return s;
+}
+
+static int give(struct hr_tap *tap, const struct hr_tap_tile *tile, bool failed)
+{
+	struct hr_tap_session *session = *tap->alive ? session_of(tap, tile) : NULL;
+	int err;
+
+	if (!*tap->alive)
+		return -EPIPE;
+	err = session ? hr_tap_session_give(session, tile, failed) : -EINVAL;
+	if (!err && session != tap->session)
+		free_unused(tap);
+	return err;
+}
+
+int hr_tap_done(struct hr_tap *tap, const struct hr_tap_tile *tile)
+{
+	return give(tap, tile, false);
+}
+
+int hr_tap_fail(struct hr_tap *tap, const struct hr_tap_tile *tile)
+{
+	return give(tap, tile, true);
+}
+
+/* ---- other calls */
+
+int hr_tap_fd(struct hr_tap *tap)
+{
+	int err;
+
+	if (!*tap->alive)
+		return -EPIPE;
+	if (tap->poll >= 0)
+		return tap->poll;
+	tap->poll = epoll_create1(EPOLL_CLOEXEC);
+	tap->timer =
+		tap->poll < 0 ? -1 : timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (tap->timer < 0) {
+		err = -errno;
+		if (tap->poll >= 0)
+			close(tap->poll);
+		tap->poll = -1;
+		return err;
+	}
+	poll_add(tap, tap->timer);
 	if (tap->fd >= 0)
-		close(tap->fd);
-	unmap_all(tap);
-	free(tap);
-	return fail(why, why_bytes, err, "tap '%s': %s", name, text);
+		poll_add(tap, tap->fd);
+	poll_at(tap, tap->state == RETRIES ? tap->retry_ns : tap->state == ENDED || tap->lost);
+	return tap->poll;
 }
 
 const struct hr_tap_info *hr_tap_info(const struct hr_tap *tap)
 {
 	return &tap->info;
-}
-
-/* Valid entries; an entry of another slot than the memory has is not one. */
-static uint32_t take_entries(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max)
-{
-	uint32_t n = 0;
-
-	for (; n < max; n++, tap->next++) {
-		const struct hr_tap_entry *e = &tap->entry[tap->next % tap->ring];
-
-		if (__atomic_load_n(&e->sequence, __ATOMIC_ACQUIRE) != tap->next + 1 ||
-		    e->slot >= tap->slots || e->bytes > tap->stride)
-			break;
-		tile[n] = (struct hr_tap_tile){
-			.data = tap->tiles + (size_t)e->slot * tap->stride,
-			.tile = e->tile,
-			.bytes = e->bytes,
-			.redelivered = (e->flags & HR_TAP_REDELIVERED) != 0,
-			.lent_ns = e->lent_ns,
-			.slot = e->slot,
-			.gen = e->gen,
-		};
-	}
-	return n;
-}
-
-/* The tap has sent a message, or is gone. */
-static void hear_end(struct hr_tap *tap)
-{
-	struct hr_tap_message m = { 0 };
-	int fds[HR_TAP_FDS];
-	const int err = receive(tap->fd, &m, fds);
-
-	close_all(fds);
-	if (err == -EAGAIN)
-		return;
-	tap->ended = true;
-	if (!err && m.kind == HR_TAP_END) {
-		tap->code = m.code;
-		fail(tap->reason, sizeof tap->reason, 0, "%s",
-		     m.code ? m.text : "the run has ended");
-	} else if (!err && m.kind == HR_TAP_REVOKED) {
-		fail(tap->reason, sizeof tap->reason, 0, "dropped by the tap: %s", m.text);
-	} else {
-		fail(tap->reason, sizeof tap->reason, 0, "the appliance is gone");
-	}
-}
-
-static int end_of(const struct hr_tap *tap)
-{
-	return tap->code == 0 ? 0 : -EPIPE;
-}
-
-int hr_tap_next(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max, int timeout_ms)
-{
-	const uint64_t began = now_ns();
-	uint64_t sleep = SLEEP_FIRST_NS, waited;
-	uint32_t n;
-
-	if (!max)
-		return -EINVAL;
-	for (;;) {
-		const bool last =
-			*tap->alive && __atomic_load_n(&tap->head->last, __ATOMIC_ACQUIRE);
-		const bool ended = tap->ended || !*tap->alive;
-
-		/* entries that came before the end, or the last one, are valid */
-		n = *tap->alive ? take_entries(tap, tile, max) : 0;
-		if (n)
-			return (int)n;
-		if (ended)
-			return end_of(tap);
-		if (last)
-			return 0;
-		waited = now_ns() - began;
-		if (timeout_ms >= 0 && waited >= (uint64_t)timeout_ms * 1000000) {
-			if (wait_for(tap->fd, 0))
-				hear_end(tap);
-			if (!tap->ended)
-				return -ETIMEDOUT;
-			continue;
-		}
-		if (waited < SPIN_NS)
-			continue;
-		if (wait_for(tap->fd, sleep))
-			hear_end(tap);
-		sleep = sleep * 2 < SLEEP_MAX_NS ? sleep * 2 : SLEEP_MAX_NS;
-	}
-}
-
-int hr_tap_done(struct hr_tap *tap, const struct hr_tap_tile *tile)
-{
-	if (!*tap->alive)
-		return -EPIPE;
-	if (tile->slot >= tap->slots)
-		return -EINVAL;
-	__atomic_store_n(&tap->gen[tile->slot], tile->gen, __ATOMIC_RELEASE);
-	return 0;
 }
 
 const char *hr_tap_reason(const struct hr_tap *tap)
@@ -462,18 +569,4 @@ const char *hr_tap_reason(const struct hr_tap *tap)
 int hr_tap_code(const struct hr_tap *tap)
 {
 	return tap->code;
-}
-
-void hr_tap_close(struct hr_tap *tap)
-{
-	struct hr_tap_message m = { 0 };
-
-	if (!tap)
-		return;
-	begin(&m, HR_TAP_DETACH);
-	if (*tap->alive && !tap->ended)
-		send_message(tap->fd, &m);
-	close(tap->fd);
-	unmap_all(tap);
-	free(tap);
 }

@@ -15,10 +15,16 @@
  *   }
  *   hr_tap_close(tap);                     (n is 0: no further tile; or -errno)
  *
- * Link with -lheadrace-tap. The library needs libc only. A tile is memory of the pipeline, mapped for
- * reading. It stays as it is until it is given back; then it must not be read any more. A consumer that
- * gives nothing back gets no further tiles, and with lag = "block" the pipeline waits for it. Tiles
- * of a process that ends, or detaches, go to another consumer.
+ * Link with -lheadrace-tap. The library needs libc only. A tile is memory of the pipeline, mapped
+ * for reading. It stays as it is until it is given back; then it must not be read any more. A
+ * consumer that gives nothing back gets no further tiles, and with lag = "block" the pipeline waits
+ * for it. Tiles of a process that ends, or detaches, go to another consumer.
+ *
+ * A handle is for one run of the pipeline: after its last tile, hr_tap_open() attaches to the next
+ * run. An engine that dies or fails is the exception, because `headrace boot` starts another one,
+ * which runs the pipeline again from its first tile: hr_tap_next() returns -ECONNRESET once, so
+ * that the program can drop what it has from the broken run, and the next call attaches to the new
+ * run. Tiles in hand stay readable, and are given back as always.
  *
  * A handle belongs to one thread at a time. After fork() it works in the parent only: in the child
  * each call returns -EPIPE, and hr_tap_close() frees the child's copy.
@@ -47,11 +53,15 @@ struct hr_tap_options {
 	const char
 		*directory; /* of the socket; NULL: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/headrace,
 				   /run/headrace, the first that has it */
+	/* Milliseconds that hr_tap_open() waits for a run to begin when the appliance has none now;
+	 * 0: a minute; negative: no limit. */
+	int wait_ms;
 };
 
-/* What the tap delivers; constant while it is attached. */
+/* What the tap delivers; constant while it is attached. hr_tap_next() that attaches to the run of
+ * another engine changes it. */
 struct hr_tap_info {
-	uint64_t epoch;	     /* random, of this bring-up of the pipeline */
+	uint64_t epoch;	     /* random, of this run of the pipeline */
 	uint64_t tiles;	     /* of the run */
 	uint32_t tile_bytes; /* of a full tile */
 	uint32_t credits;    /* tiles that this consumer can hold */
@@ -69,14 +79,18 @@ struct hr_tap_tile {
 	uint32_t bytes;
 	uint32_t redelivered; /* 1: another consumer had it and did not give it back */
 	uint64_t lent_ns;     /* CLOCK_MONOTONIC: when the pipeline handed it out */
+	uint64_t epoch;	      /* of its run: of hr_tap_info() then */
 	uint32_t slot, gen;   /* for hr_tap_done() */
 };
 
 /*
- * Attach to the tap of that name. 0, with *tap; the caller detaches with hr_tap_close(). -ENOENT,
- * -ECONNREFUSED: no pipeline with this tap runs; -EACCES: this user may not attach; -EPROTONOSUPPORT:
- * the tap has another version; -EBUSY: all seats are in use; -EPIPE: the run has ended; -EPROTO:
- * the other side is not a tap; -ENOMEM, -EMFILE. `why` (NULL: not wanted) gets one line of text.
+ * Attach to the tap of that name. When the appliance has the tap, but no run of it now (its
+ * pipeline waits for its next start, or the engine comes up), wait for the next run. 0, with *tap;
+ * the caller detaches with hr_tap_close(). -ENOENT, -ECONNREFUSED: no appliance with this tap runs;
+ * -ETIMEDOUT: no run began in time; -EACCES: this user may not attach; -EPROTONOSUPPORT: the tap
+ * has another version; -EBUSY: all seats are in use; -EPIPE: the pipeline has ended, and does not
+ * run again; -EPROTO: the other side is not a tap; -ENOMEM, -EMFILE. `why` (NULL: not wanted) gets
+ * one line of text.
  */
 HR_TAP_API int hr_tap_open(const char *name, const struct hr_tap_options *options,
 			   struct hr_tap **tap, char *why, size_t why_bytes);
@@ -84,17 +98,43 @@ HR_TAP_API int hr_tap_open(const char *name, const struct hr_tap_options *option
 HR_TAP_API const struct hr_tap_info *hr_tap_info(const struct hr_tap *tap);
 
 /*
- * Take up to `max` tiles, at least one. Waits for at most timeout_ms; 0: does not wait; negative: no
- * limit. Returns their number; 0: no further tile comes, so give back what is in hand, and close (a
- * tile may come after all, when another consumer ends without giving it back); -ETIMEDOUT;
- * -EPIPE: the pipeline has stopped before its end or is gone, or this consumer was dropped:
- * hr_tap_reason() tells. Tiles in hand stay readable then. -EINVAL: max is 0.
+ * Take up to `max` tiles, at least one. Waits for at most timeout_ms; 0: does not wait; negative:
+ * no limit. Returns their number; 0: no further tile comes, so give back what is in hand, and close
+ * (a tile may come after all, when another consumer ends without giving it back); -ETIMEDOUT.
+ * -ECONNRESET, once: the run has ended before its last tile, and the appliance makes another one;
+ * the next call waits for it. -EPIPE: the run has ended before its last tile, and no other one
+ * comes, the appliance is gone, or this consumer was dropped. hr_tap_reason() gives the reason of
+ * both. Tiles in hand stay readable then. -EINVAL: max is 0. -ENOMEM: the memory of the new run
+ * cannot be mapped.
  */
 HR_TAP_API int hr_tap_next(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max,
 			   int timeout_ms);
 
-/* Give a tile of hr_tap_next() back; its memory is used again at once. -EINVAL: it is no tile. */
+/* Give a tile of hr_tap_next() back; its memory is used again at once. -EINVAL: it is not in
+ * hand. */
 HR_TAP_API int hr_tap_done(struct hr_tap *tap, const struct hr_tap_tile *tile);
+
+/*
+ * Give a tile back because its work has failed: with deliver = "one" another consumer gets it, or
+ * this one when there is no other. A tile that was given back so as many times as the tap permits
+ * (key `tries`) is dropped and counted. With deliver = "each" it counts as failed for this
+ * consumer. -EINVAL: it is not in hand.
+ */
+HR_TAP_API int hr_tap_fail(struct hr_tap *tap, const struct hr_tap_tile *tile);
+
+/*
+ * A descriptor for poll, select or epoll. It becomes readable when hr_tap_next() has something to
+ * return: then call that with timeout_ms = 0 until it returns -ETIMEDOUT, which also arms the
+ * descriptor again, so do the same before the first wait. It may be readable without a tile. It
+ * belongs to the handle, and stays the same when the handle attaches to another run. -EMFILE,
+ * -ENOMEM.
+ *
+ * The pipeline's workers make no system calls, so a thread of the appliance looks each half
+ * millisecond which consumers wait, and sends a message: a tile comes about a millisecond later
+ * than by hr_tap_next(), which looks at the memory itself. Several tiles that came meanwhile come
+ * at once.
+ */
+HR_TAP_API int hr_tap_fd(struct hr_tap *tap);
 
 /* One line about the end of the run or connection; "" before it. Valid until hr_tap_close(). */
 HR_TAP_API const char *hr_tap_reason(const struct hr_tap *tap);

@@ -45,7 +45,7 @@ def hold(tap, count):
     return tiles
 
 
-def message(kind, text=b"", magic=b"HTAP", versions=(1, 1)):
+def message(kind, text=b"", magic=b"HTAP", versions=(2, 2)):
     return (magic + struct.pack("<HHHH", kind, *versions, 0) + bytes(124) + text).ljust(256, b"\0")
 
 
@@ -128,11 +128,86 @@ def write(name):
 def wait_for_end(tap):
     tiles = hold(tap, 2)
     print("holding", flush=True)
-    try:
-        while (tile := tap.next()) is not None:
+    while True:
+        try:
+            tile = tap.next()
+            if tile is None:
+                break
             tiles.append(tile)
+        except headrace.Restarted as e:
+            print(e)
+        except headrace.Error as e:
+            print(e)
+            break
+    for tile in tiles:
+        check(tile)
+    print("still readable")
+
+
+def restart(tap, count):
+    """Hold tiles while the engine is replaced; then consume all tiles of the next run."""
+    tiles, epoch = hold(tap, count), tap.epoch
+    print("holding", flush=True)
+    while True:
+        came = []
+        try:
+            for tile in tap:
+                check(tile)
+                came.append(tile.tile)
+                if tap.epoch == epoch and count:
+                    tiles.append(tile)
+                    continue
+                tile.done()
+            break
+        except headrace.Restarted as e:
+            print("restarted:", e, flush=True)
+        except headrace.Error as e:
+            print("ended:", e)
+            return
+    for tile in tiles:
+        check(tile)
+        tile.done()
+    print("still readable")
+    if tap.epoch != epoch:
+        print("another epoch")
+    for number in came:
+        print(number)
+
+
+def runs(name, count):
+    """Consume some runs, one after the other."""
+    for _ in range(count):
+        with attach(name) as tap:
+            print("run of epoch", tap.epoch)
+            for tile in tap:
+                check(tile)
+                print(tile.tile)
+                tile.done()
+
+
+def waits(name):
+    """There is no run: a short wait ends, and a long one gets the next run."""
+    try:
+        headrace.tap(name, wait=0.2)
+        raise AssertionError("there is a run")
     except headrace.Error as e:
-        print(e)
+        assert "does not run now" in str(e) or "no engine that answers" in str(e), e
+        print("waits", flush=True)
+    with headrace.tap(name, wait=None) as tap:
+        consume(tap, 0)
+
+
+def hold_over_restart(tap):
+    """Tiles of a run that has failed stay as they are while the next run fills its tiles."""
+    tiles, count = hold(tap, 4), 0
+    try:
+        for tile in tap:
+            tile.done()
+    except headrace.Restarted:
+        pass
+    while count < 12:
+        check(tap.next(timeout=120))
+        count += 1
     for tile in tiles:
         check(tile)
     print("still readable")
@@ -174,6 +249,10 @@ def main():
     if what in ("hostile", "write"):
         attach(name).close()
         return {"hostile": hostile, "write": write}[what](name)
+    if what == "runs":
+        return runs(name, int(number))
+    if what == "waits":
+        return waits(name)
     if what == "die":
         return die(name, int(number))
     tap = attach(name)
@@ -199,6 +278,10 @@ def main():
         return wait_for_end(tap)
     if what == "dlpack":
         return dlpack(tap)
+    if what == "restart":
+        return restart(tap, int(number))
+    if what == "hold-over-restart":
+        return hold_over_restart(tap)
     consume(tap, int(number) if what == "finish-after" else 0)
     tap.close()
 

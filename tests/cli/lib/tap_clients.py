@@ -96,10 +96,10 @@ def halves(name):
 def versions(name):
     """Only a range of versions that has the tap's one is welcome."""
     attach(name).close()
-    for least, most in ((0, 0), (2, 2), (2, 65535), (65535, 0)):
+    for least, most in ((0, 0), (1, 1), (3, 65535), (65535, 0)):
         kind, text = answer(name, message(1, b"v", versions=(least, most)))
         assert kind == REFUSED, (least, most)
-        assert text == f"it speaks versions {least} to {most}, and the tap has version 1", text
+        assert text == f"it speaks versions {least} to {most}, and the tap has version 2", text
     assert answer(name, message(1, b"v", versions=(0, 9)))[0] == WELCOME
 
 

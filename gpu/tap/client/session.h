@@ -1,0 +1,66 @@
+/*
+ * gpu/tap/client/session.h - the memory of one run of a tap, as a consumer has it mapped. For
+ * gpu/tap/client/tap.c.
+ *
+ * A session is kept as long as the consumer has a tile of it, also when the engine has ended and
+ * the consumer is attached to the next one. Its content is written by the tap, and is checked.
+ */
+#ifndef GPU_TAP_CLIENT_SESSION_H
+#define GPU_TAP_CLIENT_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/tap/client/tap.h"
+#include "gpu/tap/protocol.h"
+
+struct hr_tap_session {
+	struct hr_tap_session *older; /* of the list of the consumer */
+	uint64_t epoch;
+	const uint8_t *tiles;
+	size_t tiles_bytes, ring_bytes, page_bytes;
+	const struct hr_tap_head *head;
+	const struct hr_tap_entry *entry;
+	struct hr_tap_page *page;
+	uint32_t *gen;	/* [slots], in the page */
+	uint32_t *held; /* [slots]: generation of the tile in hand; 0: none */
+	uint32_t in_hand, slots, ring, stride;
+	uint64_t next; /* number of the next entry */
+};
+
+/*
+ * Map what came with WELCOME; the caller closes the descriptors. 0; -EPROTO: the sizes cannot be,
+ * or the memory is not a tap's; -ENOMEM: it cannot be mapped.
+ */
+int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_message *welcome,
+			const int fds[HR_TAP_FDS]);
+
+/* NULL: does nothing. */
+void hr_tap_session_free(struct hr_tap_session *session);
+
+/* Take up to `max` valid entries; returns their number. An entry of another slot than the memory
+ * has, or of a slot that is in hand, is not valid. */
+uint32_t hr_tap_session_take(struct hr_tap_session *session, struct hr_tap_tile *tile,
+			     uint32_t max);
+
+/* Give a tile in hand back. -EINVAL: it is not in hand. */
+int hr_tap_session_give(struct hr_tap_session *session, const struct hr_tap_tile *tile,
+			bool failed);
+
+/* No further tile comes. Read this before hr_tap_session_take(), which then gets the last ones. */
+static inline bool hr_tap_session_last(const struct hr_tap_session *session)
+{
+	return __atomic_load_n(&session->head->last, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Ask for a message when the next entry is valid; it comes also when that is valid already. */
+void hr_tap_session_arm(struct hr_tap_session *session);
+
+/* Tell the tap whether this process waits for a tile. */
+static inline void hr_tap_session_waits(struct hr_tap_session *session, bool waits)
+{
+	__atomic_store_n(&session->page->waits, waits, __ATOMIC_RELAXED);
+}
+
+#endif
