@@ -65,10 +65,15 @@ cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
 folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
 	gpu/host gpu/$(if $(cuda_h),,no)cuda \
 	$(addprefix boot/,engine appliance cmd $(addprefix cmd/,bench post report store topo))
+# The files of boot/ that fuzz targets are linked with; the others are not compiled for fuzzing.
+fuzz_boot := $(addprefix boot/,appliance/credentials appliance/message appliance/socket \
+	appliance/tap_consumer appliance/tap_service cmd/options cmd/report/usage engine/devices \
+	engine/names engine/pass engine/run)
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
 loaders := gpu/window_gdr gpu/ops/user_open pci/nvml
 srcs := $(filter-out boot/main.c \
-	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),$(wildcard $(folders:%=%/*.c)))
+	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/%),\
+	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_boot:%=%.c))
 objs := $(srcs:%.c=$(objects)/%.o) $(if $(cuda_h),\
 	$(patsubst %,$(objects)/gpu/cuda/%.o,embed embed_user embed_access embed_roles))
 # Files that only a build with the cuda backend compiles.
@@ -208,8 +213,10 @@ $(if $(OP),$(eval $(call op_rules,$(op_name),$(OP),anew)))
 # Replaces Criterion's runner, which fails under thread sanitizer, has no static library, and starts
 # the program again for each test case, which takes the address sanitizer most of the time of a test.
 runner := $(objects)/tests/harness/runner.o
-fakes := $(filter-out $(runner),$(patsubst %.c,$(objects)/%.o,\
-	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c))))
+# Fuzz targets use two of them.
+fakes := $(filter-out $(runner),$(patsubst %.c,$(objects)/%.o,$(if $(FUZZ),\
+	tests/fakes/clock.c tests/fakes/log.c,\
+	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c)))))
 unit_files := $(sort $(shell find tests/unit -name '*.c'))
 units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
