@@ -43,7 +43,8 @@ static struct {
 	int used;	/* result of hr_disk_unused() */
 	char asked[64]; /* name that it was asked about */
 	unsigned opens;
-	int flags; /* of the last open() */
+	int flags;   /* of the last open() */
+	int refusal; /* error of open(), or 0; EROFS: only to write */
 	/* transfers */
 	size_t most; /* bytes that one call moves */
 	unsigned calls, interrupted, synced, durable;
@@ -89,6 +90,10 @@ int open(const char *path, int flags, ...)
 	va_end(list);
 	if (strcmp(path, DISK) != 0)
 		return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	if (kernel.refusal && (kernel.refusal != EROFS || (flags & O_ACCMODE) != O_RDONLY)) {
+		errno = kernel.refusal;
+		return -1;
+	}
 	kernel.opens++;
 	kernel.flags = flags;
 	kernel.fd = memfd_create("disk", MFD_CLOEXEC);
@@ -286,6 +291,40 @@ Test(blk_kernel, disks_of_other_kinds_are_refused)
 	expect_refusal(-ENODEV, "is a partition");
 	kernel.used = -EBUSY;
 	expect_refusal(-EBUSY, "mounted");
+}
+
+/* Each error that open() may have, with its remedy at the end of the text. */
+Test(blk_kernel, a_disk_that_cannot_be_opened_is_refused_with_the_remedy)
+{
+	const char *denied = geteuid() == 0
+				     ? ": root may not either: the device rules of its control "
+				       "group (a container), or a security module, forbid it"
+				     : ": run as root";
+	const struct {
+		int refusal, want;
+		const char *remedy;
+	} row[] = {
+		{ EBUSY, -EBUSY, ": end the processes that use it" },
+		{ EACCES, -EACCES, denied },
+		{ EPERM, -EACCES, denied },
+		{ ENXIO, -ENODEV, "" },
+		{ ENOENT, -ENODEV, "" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char want[256];
+
+		kernel.refusal = row[i].refusal;
+		snprintf(want, sizeof want, DISK ": %s%s", strerror(row[i].refusal), row[i].remedy);
+		cr_expect_eq(hr_kernel_blk_open(&disk, DISK, test_error()), row[i].want, "%s", want);
+		cr_expect_str_eq(test_error_text(), want, "%s", test_error_text());
+		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+		begin();
+	}
+	kernel.refusal = EROFS;
+	open_disk();
+	cr_expect_eq(kernel.flags & (O_ACCMODE | O_DIRECT | O_EXCL), O_RDONLY | O_DIRECT | O_EXCL);
+	hr_kernel_blk_close(&disk);
 }
 
 /* ---- transfers */
