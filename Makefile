@@ -65,15 +65,13 @@ cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
 folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
 	gpu/host gpu/$(if $(cuda_h),,no)cuda \
 	$(addprefix boot/,engine appliance cmd $(addprefix cmd/,bench post report store topo))
-# The files of boot/ that fuzz targets are linked with; the others are not compiled for fuzzing.
-fuzz_boot := $(addprefix boot/,appliance/credentials appliance/message appliance/socket \
-	appliance/tap_consumer appliance/tap_service cmd/options cmd/report/usage engine/devices \
-	engine/names engine/pass engine/run)
+# The files of boot/cmd that fuzz targets are linked with; the others are not compiled for fuzzing.
+fuzz_cmd := boot/cmd/options boot/cmd/report/usage
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
 loaders := gpu/window_gdr gpu/ops/user_open pci/nvml
 srcs := $(filter-out boot/main.c \
-	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/%),\
-	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_boot:%=%.c))
+	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/cmd/%),\
+	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_cmd:%=%.c))
 objs := $(srcs:%.c=$(objects)/%.o) $(if $(cuda_h),\
 	$(patsubst %,$(objects)/gpu/cuda/%.o,embed embed_user embed_access embed_roles))
 # Files that only a build with the cuda backend compiles.
