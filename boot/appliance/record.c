@@ -212,6 +212,15 @@ static const char *check_store(const struct hr_record_store *store)
 	return wrong;
 }
 
+static const char *check_consumer(const struct hr_record_consumer *c, uint64_t pipelines)
+{
+	if (c->attached > 1)
+		return "attached";
+	if (c->attached && c->pipeline >= pipelines)
+		return "pipeline of a consumer";
+	return is_line(c->name, sizeof c->name) ? NULL : "name of a consumer";
+}
+
 const char *hr_record_check(const struct hr_record *record, const struct hr_config *config,
 			    uint64_t now_ns)
 {
@@ -225,6 +234,8 @@ const char *hr_record_check(const struct hr_record *record, const struct hr_conf
 		wrong = check_run(&record->run[i], now_ns);
 	wrong = wrong ? wrong : check_turns(record, config);
 	wrong = wrong ? wrong : check_store(&record->store);
+	for (uint32_t i = 0; !wrong && i < HR_RECORD_CONSUMERS; i++)
+		wrong = check_consumer(&record->consumer[i], config->pipelines);
 	return wrong ? wrong : check_end(record, now_ns);
 }
 

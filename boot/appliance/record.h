@@ -51,7 +51,8 @@ struct hr_record_run {
 	uint64_t selected; /* 0 or 1 */
 	uint64_t outcome;  /* enum hr_outcome */
 	uint64_t reported; /* 0 or 1: its result has been written to standard output */
-	/* of a pipeline that repeats: number of the dispatch that this start serves; 0: none began */
+	/* of a pipeline that repeats: number of the dispatch that this start serves; 0: none
+	 * began */
 	uint64_t number;
 	uint64_t over; /* 0 or 1: that start has ended, and the members above are final */
 	struct hr_record_error error;
@@ -82,9 +83,22 @@ struct hr_record_store_job {
 
 struct hr_record_store {
 	struct hr_record_store_job job[HR_RECORD_STORE_JOBS];
-	/* Since the start of the engine: requests that have come; those of them without a place; those
-	 * that have lost their place, or their client. */
+	/* Since the start of the engine: requests that have come; those of them without a place;
+	 * those that have lost their place, or their client. */
 	uint64_t requests, refused, dropped;
+};
+
+/* Consumers of all taps that a record has; the counters of taps count all of them. */
+#define HR_RECORD_CONSUMERS 32u
+
+struct hr_record_consumer {
+	uint64_t attached; /* 0 or 1; 0: all else is 0 */
+	uint64_t pipeline;
+	/* As the kernel reported it. Process 0: of a PID namespace that the engine does not see,
+	 * so that its end is known by its connection only. */
+	uint64_t user, process;
+	char name[HR_NAME_MAX]; /* as it calls itself */
+	struct hr_consumer_counters count;
 };
 
 /* Words of 8 bytes only. */
@@ -106,12 +120,13 @@ struct hr_record {
 	uint64_t version[HR_PIPELINES_MAX]; /* id of the object of `on`; 0: there is none */
 	struct hr_starts starts;	    /* as last read or written */
 	struct hr_record_store store;
+	struct hr_record_consumer consumer[HR_RECORD_CONSUMERS];
 };
 
 /*
  * Copy the stage, the ssds and the pipelines from an appliance, at any time. Members that the
- * appliance does not hold (`reported`, `number`, the result of the attempt, `store`) do not change, nor
- * does a pipeline that is `over`.
+ * appliance does not hold (`reported`, `number`, the result of the attempt, `store`, `consumer`) do
+ * not change, nor does a pipeline that is `over`.
  */
 void hr_record_take(struct hr_record *record, const struct hr_appliance *app);
 

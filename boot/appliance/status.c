@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/store_service.h"
+#include "boot/appliance/tap_service.h"
 #include "boot/appliance/repeat.h"
 #include "boot/appliance/timetable_json.h"
 #include "config/clock.h"
@@ -35,6 +36,37 @@ static void put_delay(struct hr_json *j, const struct hr_repeat *repeat, uint32_
 		hr_json_u64(j, "start_delay_us", (run->started_ns - planned_ns) / 1000);
 }
 
+static void put_consumer(struct hr_json *j, const struct hr_record_consumer *c)
+{
+	hr_json_object(j, NULL);
+	hr_json_string(j, "name", c->name);
+	hr_json_u64(j, "pid", c->process);
+	hr_json_u64(j, "uid", c->user);
+	hr_counters_json(j, hr_consumer_counters, &c->count, HR_IN_STATUS);
+	hr_json_close(j);
+}
+
+static void put_tap(struct hr_json *j, const struct hr_status *status, uint32_t i,
+		    const struct hr_tap_counters *count)
+{
+	const struct hr_config_tap *tap = &status->app->config.pipeline[i].tap;
+
+	hr_json_object(j, "tap");
+	hr_json_string(j, "name", tap->name);
+	hr_json_string(j, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
+	hr_json_string(j, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
+	hr_counters_json(j, hr_tap_counters, count, HR_IN_STATUS);
+	hr_json_array(j, "attached");
+	for (uint32_t k = 0; k < HR_RECORD_CONSUMERS; k++) {
+		const struct hr_record_consumer *c = &status->record.consumer[k];
+
+		if (c->attached && c->pipeline == i)
+			put_consumer(j, c);
+	}
+	hr_json_close(j);
+	hr_json_close(j);
+}
+
 static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t i,
 		    const struct hr_record_run *run, uint64_t now_ns)
 {
@@ -62,6 +94,8 @@ static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t 
 	hr_counters_time(&count, run->started_ns, run->ended_ns, now_ns);
 	hr_counters_json(j, hr_pipeline_counters, &count, HR_IN_STATUS);
 	hr_role_counters_json(j, &count, HR_IN_STATUS);
+	if (hr_config_has_tap(p))
+		put_tap(j, status, i, &count.tap);
 	hr_json_close(j);
 }
 
@@ -172,6 +206,8 @@ static void take(struct hr_status *status)
 	hr_record_take(&status->record, status->app);
 	if (status->service)
 		hr_store_service_take(status->service, &status->record.store);
+	if (status->taps)
+		hr_tap_service_take(status->taps, status->record.consumer);
 }
 
 size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, size_t bytes)

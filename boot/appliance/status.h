@@ -1,8 +1,8 @@
 /*
  * boot/appliance/status.h - the live counters of a running appliance, for `headrace status`.
  *
- * One JSON document, which the control socket (boot/appliance/control.h) sends. It is written to the
- * caller's text: nothing is allocated.
+ * One JSON document, which the control socket (boot/appliance/control.h) sends. It is written to
+ * the caller's text: nothing is allocated.
  */
 #ifndef BOOT_APPLIANCE_STATUS_H
 #define BOOT_APPLIANCE_STATUS_H
@@ -21,6 +21,7 @@
 #define HR_STATUS_SCHEMA 1
 
 struct hr_store_service;
+struct hr_tap_service;
 struct hr_repeat;
 
 struct hr_status {
@@ -32,6 +33,7 @@ struct hr_status {
 	const struct hr_repeat *repeat; /* NULL: no pipeline repeats */
 	bool told; /* the owner fills `record`; false: it is copied from app and service */
 	const struct hr_store_service *service; /* NULL: none, or told */
+	const struct hr_tap_service *taps;	/* NULL: none, or told */
 	struct hr_record record;		/* published state of ssds and pipelines */
 };
 

@@ -173,6 +173,13 @@ static void free_seat(struct hr_tap_table *table, struct hr_tap_consumer *c, uin
 	c->state = HR_TAP_FREE;
 }
 
+/* Its connection has ended, or it has: no further tile is lent to it. */
+static void leave(struct hr_tap_table *table, struct hr_tap_consumer *c)
+{
+	if (c->state == HR_TAP_ATTACHED)
+		table->run->tap.present--;
+}
+
 /* Take the tiles of the consumer back. */
 static void close_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
 {
@@ -184,6 +191,7 @@ static void close_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c
 		free_seat(table, c, seat);
 		return;
 	}
+	leave(table, c);
 	order(table, seat, HR_TAP_CLOSE);
 	set_state(c, HR_TAP_CLOSING);
 }
@@ -205,6 +213,7 @@ static void drop_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c,
 	hang_up(&c->fd);
 	if (c->state == HR_TAP_ATTACHED)
 		order(table, seat, HR_TAP_HOLD);
+	leave(table, c);
 	set_state(c, HR_TAP_LEAVING);
 }
 
@@ -221,7 +230,7 @@ static void attach(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32
 	order(table, seat, HR_TAP_LEND);
 	set_state(c, HR_TAP_ATTACHED);
 	table->run->tap.attached++;
-	c->returned_ns = c->since_ns;
+	table->run->tap.present++;
 	hr_info("tap '%s': consumer %s is attached, %u credits", tap_name(table),
 		describe(c, text, sizeof text), c->credits);
 }
@@ -237,6 +246,7 @@ static void listen_to(struct hr_tap_table *table, struct hr_tap_consumer *c, uin
 	if (came < 0 && came != -EPROTO) {
 		if (c->state == HR_TAP_ATTACHED)
 			order(table, seat, HR_TAP_HOLD);
+		leave(table, c);
 		close_fd(&c->fd);
 		set_state(c, HR_TAP_LEAVING);
 	} else if (came > 0 && m.kind == HR_TAP_READY && c->state == HR_TAP_GREETED) {
@@ -249,27 +259,34 @@ static void listen_to(struct hr_tap_table *table, struct hr_tap_consumer *c, uin
 	}
 }
 
-static void check_lease(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat,
-			uint64_t now_ns)
+/* The worker has carried out the newest order, so the words are those of this consumer. */
+static bool is_obeyed(const struct hr_tap_table *table, uint32_t seat)
+{
+	const struct hr_tap_seat *words = words_of(table->run, seat);
+
+	return hr_acquire_sys_u32(&words->done) == words->order;
+}
+
+/* Name the consumer once for each tile. */
+static void check_lease(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
 {
 	const struct hr_tap_seat *words = words_of(table->run, seat);
 	const uint64_t lease_ns = table->run->config->tap.lease_ns;
-	const uint64_t returned = hr_acquire_sys_u64(&words->returned);
-	const uint64_t lent = hr_acquire_sys_u64(&words->lent);
+	const uint64_t held_ns = hr_acquire_sys_u64(&words->oldest_ns);
+	const uint64_t tile = hr_acquire_sys_u64(&words->oldest_tile);
 	char text[2 * HR_NAME_MAX];
 
-	if (returned != c->returned || lent <= returned) {
-		c->returned = returned;
-		c->returned_ns = now_ns;
-		c->late = false;
-	} else if (lease_ns && !c->late && age_ns(c->returned_ns, now_ns) >= lease_ns) {
-		c->late = true;
-		hr_warn("tap '%s': consumer %s holds %llu tiles and has given back none for "
-			"%llu ms",
-			tap_name(table), describe(c, text, sizeof text),
-			(unsigned long long)(lent - returned),
-			(unsigned long long)((now_ns - c->returned_ns) / HR_NS_PER_MS));
-	}
+	if (!lease_ns || held_ns < lease_ns || !is_obeyed(table, seat) ||
+	    (c->late && c->late_tile == tile))
+		return;
+	c->late++;
+	c->late_tile = tile;
+	table->run->tap.late++;
+	hr_warn("tap '%s': consumer %s holds tile %llu for %llu ms, and %llu tiles in all",
+		tap_name(table), describe(c, text, sizeof text), (unsigned long long)tile,
+		(unsigned long long)(held_ns / HR_NS_PER_MS),
+		(unsigned long long)(hr_acquire_sys_u64(&words->lent) -
+				     hr_acquire_sys_u64(&words->returned)));
 }
 
 /* The page is untrusted: a wrong word only brings its owner a message more, or one less, at each
@@ -281,9 +298,7 @@ static void wake(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t
 	struct hr_tap_message m;
 	bool is_there;
 
-	/* before the worker has carried LEND out, the words are those of an earlier consumer */
-	if (!wanted || hr_acquire_sys_u32(&words_of(table->run, seat)->done) !=
-			       words_of(table->run, seat)->order)
+	if (!wanted || !is_obeyed(table, seat))
 		return;
 	is_there = wanted != c->woken &&
 		   hr_acquire_sys_u64(&words_of(table->run, seat)->lent) >= wanted;
@@ -308,7 +323,7 @@ void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events
 	if (c->state == HR_TAP_GREETED && age_ns(c->since_ns, now_ns) >= HR_TAP_READY_NS)
 		drop_consumer(table, c, seat, "it did not map the tiles in time");
 	if (c->state == HR_TAP_ATTACHED) {
-		check_lease(table, c, seat, now_ns);
+		check_lease(table, c, seat);
 		wake(table, c, seat);
 	}
 	if (c->state != HR_TAP_CLOSING && c->state != HR_TAP_FREE &&
@@ -407,7 +422,27 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat, bool again)
 			 run->cause.kind ? run->cause.text : "the run was interrupted");
 	hr_release_sys_u32(&head_of(run, seat)->state, whole ? HR_TAP_ENDED : HR_TAP_STOPPED);
 	say(c->fd, &m, NULL, 0);
+	leave(table, c);
 	free_seat(table, c, seat);
+}
+
+bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
+			  struct hr_record_consumer *to)
+{
+	const struct hr_tap_consumer *c = &table->consumer[seat];
+
+	if (c->state != HR_TAP_ATTACHED)
+		return false;
+	to->attached = 1;
+	to->pipeline = table->pipeline;
+	to->user = c->peer.user;
+	to->process = (uint64_t)c->peer.process;
+	memcpy(to->name, c->name, sizeof to->name);
+	to->count.credits = words_of(table->run, seat)->credits;
+	to->count.late = c->late;
+	if (is_obeyed(table, seat))
+		hr_counters_take_consumer(&to->count, table->run, seat);
+	return true;
 }
 
 void hr_tap_consumers_end(struct hr_tap_table *table, bool again)

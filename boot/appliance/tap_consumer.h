@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "boot/appliance/credentials.h"
+#include "boot/appliance/record.h"
 #include "boot/engine/appliance.h"
 #include "config/clock.h"
 #include "gpu/tap/role.h"
@@ -43,9 +44,8 @@ struct hr_tap_consumer {
 	struct hr_credentials peer;
 	uint32_t credits;
 	char name[HR_NAME_MAX]; /* as the consumer calls itself; printable */
-	/* For the lease: when it gave back the newest tile, and whether it was named since. */
-	uint64_t returned, returned_ns;
-	bool late;
+	/* For the lease: the number of tiles that it has held longer, and the newest of these. */
+	uint64_t late, late_tile;
 	/* For TILES: the newest word `wake` of its page for which one was sent, and whether it
 	 * knows that no further tile comes. */
 	uint64_t woken;
@@ -82,6 +82,10 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 
 /* Do what the state of the seat allows. events: one of the descriptors may be readable. */
 void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns);
+
+/* Copy the consumer of the seat, and return true, when it is attached. */
+bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
+			  struct hr_record_consumer *to);
 
 /* The run has ended, so no worker accesses the seats: tell all consumers, and free the seats.
  * again: the appliance makes another run when this one has failed. */

@@ -398,3 +398,16 @@ void hr_tap_service_close(struct hr_tap_service *s)
 	s->wake = -1;
 	s->app = NULL;
 }
+
+void hr_tap_service_take(const struct hr_tap_service *s,
+			 struct hr_record_consumer consumers[HR_RECORD_CONSUMERS])
+{
+	uint32_t count = 0;
+
+	memset(consumers, 0, HR_RECORD_CONSUMERS * sizeof *consumers);
+	for (uint32_t i = 0; s->app && i < s->app->config.pipelines; i++)
+		for (uint32_t seat = 0; s->port[i].state == HR_TAP_LIVE && seat < HR_TAP_SEATS &&
+					count < HR_RECORD_CONSUMERS;
+		     seat++)
+			count += hr_tap_consumer_take(&s->port[i].table, seat, &consumers[count]);
+}

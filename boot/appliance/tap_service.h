@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "boot/appliance/credentials.h"
+#include "boot/appliance/record.h"
 #include "boot/appliance/tap_consumer.h"
 #include "boot/appliance/tap_sockets.h"
 #include "boot/engine/appliance.h"
@@ -84,6 +85,11 @@ void hr_tap_service_end(struct hr_tap_service *service, uint32_t i);
 
 /* Do what can be done now. Costs one comparison without taps. */
 void hr_tap_service_step(struct hr_tap_service *service);
+
+/* The attached consumers, for the status; all zero when the service is closed. Neither waits nor
+ * allocates. */
+void hr_tap_service_take(const struct hr_tap_service *service,
+			 struct hr_record_consumer consumers[HR_RECORD_CONSUMERS]);
 
 /* End all runs, and close all connections. No pipeline runs. Before the queues go down. */
 void hr_tap_service_close(struct hr_tap_service *service);

@@ -169,6 +169,7 @@ static int run(const struct request *request)
 	hr_tick_set(hr_control_tick, &control);
 	open_service(app);
 	status.service = &service;
+	status.taps = &taps;
 	err = bring_up(app, request);
 	if (!err)
 		err = open_sockets(app, &app->error);

@@ -17,14 +17,15 @@ static const char help[] =
 	"usage: headrace status [NAME] [--json]\n"
 	"       headrace status --counters\n\n"
 	"Live counters of an appliance that `headrace boot` or `headrace run` runs on this machine:\n"
-	"stage, pipelines, tiles, rates, heartbeats of the worker blocks, and the `headrace store`\n"
-	"requests that it serves, with their clients. NAME is the appliance's\n"
-	"name in its configuration; it is optional when only one appliance runs. Run this as the\n"
-	"user of the appliance, or as one that `control` in its configuration permits.\n\n"
+	"stage, pipelines, tiles, rates, heartbeats of the worker blocks, the consumers of taps,\n"
+	"and the `headrace store` requests that it serves, with their clients. NAME is the\n"
+	"appliance's name in its configuration; it is optional when only one appliance runs. Run\n"
+	"this as the user of the appliance, or as one that `control` in its configuration\n"
+	"permits.\n\n"
 	"  --json       print the document as the appliance sends it\n"
-	"  --counters   list the counters of a pipeline, its roles and an ssd instead: name in JSON,\n"
-	"               unit, meaning, and whether status or the result of a run prints\n"
-	"               it\n" HR_EXIT_HELP;
+	"  --counters   list the counters of a pipeline, its roles, a tap and an ssd instead: name\n"
+	"               in JSON, unit, meaning, and whether status or the result of a run\n"
+	"               prints it\n" HR_EXIT_HELP;
 
 static const char *text_of(struct json_object *o, const char *key)
 {
@@ -81,6 +82,49 @@ static void print_starts(struct json_object *p)
 		printf("waits for: %s\n", text_of(p, "waits_for"));
 }
 
+static void print_each(struct json_object *list, void (*print)(struct json_object *))
+{
+	for (size_t i = 0;
+	     json_object_is_type(list, json_type_array) && i < json_object_array_length(list); i++)
+		print(json_object_array_get_idx(list, i));
+}
+
+/* "loader.py (pid 4242, uid 1000): holds 3 of 14 tiles, lag 5, oldest 2 ms; hold 1 ms, 9 ms at
+ * most; 640 given back, 0 failed, 2 redelivered" */
+static void print_consumer(struct json_object *c)
+{
+	printf("      %s (pid %llu, uid %llu): holds %llu of %llu tiles, lag %llu, oldest %llu ms; "
+	       "hold %llu ms, at most %llu ms; %llu given back, %llu failed, %llu redelivered\n",
+	       text_of(c, "name"), (unsigned long long)number_of(c, "pid"),
+	       (unsigned long long)number_of(c, "uid"),
+	       (unsigned long long)number_of(c, "tiles_held"),
+	       (unsigned long long)number_of(c, "credits"),
+	       (unsigned long long)number_of(c, "lag_tiles"),
+	       (unsigned long long)number_of(c, "oldest_held_ms"),
+	       (unsigned long long)number_of(c, "hold_ms"),
+	       (unsigned long long)number_of(c, "hold_max_ms"),
+	       (unsigned long long)number_of(c, "tiles_returned"),
+	       (unsigned long long)number_of(c, "tiles_failed"),
+	       (unsigned long long)number_of(c, "tiles_redelivered"));
+}
+
+static void print_tap(struct json_object *t)
+{
+	printf("    tap %s, deliver %s, lag %s: %llu consumers; tiles: %llu wait, %llu given back, "
+	       "%llu dropped, %llu failed, %llu redelivered; %llu consumers dropped, %llu clients "
+	       "refused\n",
+	       text_of(t, "name"), text_of(t, "deliver"), text_of(t, "lag"),
+	       (unsigned long long)number_of(t, "consumers"),
+	       (unsigned long long)number_of(t, "tiles_waiting"),
+	       (unsigned long long)number_of(t, "tiles_returned"),
+	       (unsigned long long)number_of(t, "tiles_dropped"),
+	       (unsigned long long)number_of(t, "tiles_failed"),
+	       (unsigned long long)number_of(t, "tiles_redelivered"),
+	       (unsigned long long)number_of(t, "consumers_dropped"),
+	       (unsigned long long)number_of(t, "clients_refused"));
+	print_each(json_object_object_get(t, "attached"), print_consumer);
+}
+
 static void print_pipeline(struct json_object *p)
 {
 	struct json_object *error;
@@ -94,19 +138,14 @@ static void print_pipeline(struct json_object *p)
 	       text_of(p, "outcome"), progress, rate);
 	if (json_object_object_get_ex(p, "when", &error))
 		print_starts(p);
+	if (json_object_object_get_ex(p, "tap", &error))
+		print_tap(error);
 	if (json_object_object_get_ex(p, "message", &error) ||
 	    json_object_object_get_ex(p, "error", &error))
 		printf("    %s\n", json_object_get_string(error));
 }
 
 #define KELVIN 273
-
-static void print_each(struct json_object *list, void (*print)(struct json_object *))
-{
-	for (size_t i = 0;
-	     json_object_is_type(list, json_type_array) && i < json_object_array_length(list); i++)
-		print(json_object_array_get_idx(list, i));
-}
 
 static void print_warning(struct json_object *name)
 {
@@ -230,6 +269,8 @@ static int cmd_status(int argc, char **argv)
 	list_counters("pipeline", hr_pipeline_counters);
 	list_counters("prefetch, compute, writeback, io", hr_role_counters);
 	list_counters("cache", hr_cache_counters);
+	list_counters("tap", hr_tap_counters);
+	list_counters("consumer of a tap", hr_consumer_counters);
 	list_counters("ssd", hr_ssd_counters);
 	return HR_EXIT_DONE;
 }

@@ -4,6 +4,7 @@
 
 #include "boot/engine/runner.h"
 #include "config/clock.h"
+#include "config/uses.h"
 
 #define PIPELINE_ROW(field, text, unit, kind, where, what) \
 	HR_COUNTER_ROW(struct hr_counters, field, text, unit, kind, 0, where, what),
@@ -11,6 +12,10 @@
 	HR_COUNTER_ROW(struct hr_role_counters, field, text, unit, kind, 0, where, what),
 #define CACHE_ROW(field, text, unit, kind, where, what) \
 	HR_COUNTER_ROW(struct hr_cache_counters, field, text, unit, kind, 0, where, what),
+#define TAP_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_tap_counters, field, text, unit, kind, 0, where, what),
+#define CONSUMER_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_consumer_counters, field, text, unit, kind, 0, where, what),
 #define SSD_ROW(fault, text, what)                                                             \
 	HR_COUNTER_ROW(struct faults, count[HR_FAULT_##fault], text, "", U64, 0, HR_IN_STATUS, \
 		       what),
@@ -22,6 +27,8 @@ struct faults {
 const struct hr_counter hr_pipeline_counters[] = { HR_PIPELINE_COUNTERS(PIPELINE_ROW){ 0 } };
 const struct hr_counter hr_role_counters[] = { HR_ROLE_COUNTERS(ROLE_ROW){ 0 } };
 const struct hr_counter hr_cache_counters[] = { HR_CACHE_COUNTERS(CACHE_ROW){ 0 } };
+const struct hr_counter hr_tap_counters[] = { HR_TAP_COUNTERS(TAP_ROW){ 0 } };
+const struct hr_counter hr_consumer_counters[] = { HR_CONSUMER_COUNTERS(CONSUMER_ROW){ 0 } };
 const struct hr_counter hr_ssd_counters[] = { HR_SSD_COUNTERS(SSD_ROW){ 0 } };
 
 _Static_assert(sizeof hr_ssd_counters / sizeof *hr_ssd_counters == HR_FAULTS + 1,
@@ -127,6 +134,45 @@ static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
 				   0.5);
 }
 
+static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64_t done)
+{
+	const struct hr_tap_words *words = run->cpu.tap->words;
+	uint64_t others;
+
+	c->dropped = hr_acquire_sys_u64(&words->dropped);
+	c->failed = hr_acquire_sys_u64(&words->failed);
+	c->redelivered = hr_acquire_sys_u64(&words->redelivered);
+	c->waiting = run->ended_ns ? 0 : hr_acquire_sys_u64(&words->waiting);
+	c->present = run->tap.present;
+	c->attached = run->tap.attached;
+	c->revoked = run->tap.revoked;
+	c->refused = run->tap.refused;
+	c->late = run->tap.late;
+	others = c->dropped + c->failed; /* which may be newer than `done` */
+	c->returned = done > others ? done - others : 0;
+}
+
+void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
+			       uint32_t seat)
+{
+	const struct hr_tap_words *all = run->cpu.tap->words;
+	const struct hr_tap_seat *words = &all->seat[seat];
+	const uint64_t returned = hr_acquire_sys_u64(&words->returned);
+	const uint64_t lent = hr_acquire_sys_u64(&words->lent);
+	const uint64_t front = hr_acquire_sys_u64(&all->front);
+	const uint64_t oldest = hr_acquire_sys_u64(&words->oldest_tile);
+
+	c->lent = lent;
+	c->returned = returned < lent ? returned : lent;
+	c->held = lent - c->returned;
+	c->failed = hr_acquire_sys_u64(&words->failed);
+	c->redelivered = hr_acquire_sys_u64(&words->redelivered);
+	c->hold_ns = returned ? hr_acquire_sys_u64(&words->hold_ns) / returned : 0;
+	c->hold_max_ns = hr_acquire_sys_u64(&words->hold_max_ns);
+	c->oldest_ns = c->held ? hr_acquire_sys_u64(&words->oldest_ns) : 0;
+	c->lag = c->oldest_ns && front > oldest ? front - oldest : 0;
+}
+
 void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 		      const struct hr_run *run)
 {
@@ -149,6 +195,8 @@ void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 			take_role(&c->role[role], run, role);
 	if (wired && run->gpu[0].access)
 		take_cache(&c->cache, run);
+	if (wired && hr_config_has_tap(run->config))
+		take_tap(&c->tap, run, c->tiles_done);
 }
 
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,

@@ -112,6 +112,46 @@ struct hr_counter {
 	COUNTER(page_errors, "page_errors", "pages", U64, HR_IN_STATUS | HR_IN_RUN,                \
 		"that could not be read")
 
+/* Of the tap of a pipeline, in its newest run. */
+#define HR_TAP_COUNTERS(COUNTER)                                                            \
+	COUNTER(returned, "tiles_returned", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,         \
+		"given back by all their consumers")                                        \
+	COUNTER(dropped, "tiles_dropped", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,           \
+		"for which no consumer had a credit (lag = \"drop\")")                      \
+	COUNTER(failed, "tiles_failed", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,             \
+		"dropped after `tries` returns as failed")                                  \
+	COUNTER(redelivered, "tiles_redelivered", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,   \
+		"lent again after a consumer failed or was lost")                           \
+	COUNTER(waiting, "tiles_waiting", "tiles", U64, HR_IN_STATUS,                       \
+		"computed, and waiting for a credit")                                       \
+	COUNTER(present, "consumers", "consumers", U64, HR_IN_STATUS, "attached now")       \
+	COUNTER(attached, "consumers_attached", "consumers", U64, HR_IN_STATUS | HR_IN_RUN, \
+		"since the run began")                                                      \
+	COUNTER(revoked, "consumers_dropped", "consumers", U64, HR_IN_STATUS | HR_IN_RUN,   \
+		"because they broke the protocol")                                          \
+	COUNTER(refused, "clients_refused", "clients", U64, HR_IN_STATUS | HR_IN_RUN,       \
+		"that could not attach")                                                    \
+	COUNTER(late, "leases_exceeded", "times", U64, HR_IN_STATUS | HR_IN_RUN,            \
+		"a tile was held longer than `lease`")
+
+/* Of a consumer that is attached to a tap. */
+#define HR_CONSUMER_COUNTERS(COUNTER)                                                           \
+	COUNTER(credits, "credits", "tiles", U64, HR_IN_STATUS, "that it may hold now")         \
+	COUNTER(held, "tiles_held", "tiles", U64, HR_IN_STATUS, "lent and not given back")      \
+	COUNTER(lag, "lag_tiles", "tiles", U64, HR_IN_STATUS,                                   \
+		"from the oldest tile that it holds to the newest lent one")                    \
+	COUNTER(oldest_ns, "oldest_held_ms", "ms", NS, HR_IN_STATUS,                            \
+		"since the oldest tile that it holds was lent")                                 \
+	COUNTER(hold_ns, "hold_ms", "ms", NS, HR_IN_STATUS, "mean time from lending to return") \
+	COUNTER(hold_max_ns, "hold_max_ms", "ms", NS, HR_IN_STATUS, "maximum of these times")   \
+	COUNTER(lent, "tiles_lent", "tiles", U64, HR_IN_STATUS, "since it attached")            \
+	COUNTER(returned, "tiles_returned", "tiles", U64, HR_IN_STATUS, "given back")           \
+	COUNTER(failed, "tiles_failed", "tiles", U64, HR_IN_STATUS, "given back as failed")     \
+	COUNTER(redelivered, "tiles_redelivered", "tiles", U64, HR_IN_STATUS,                   \
+		"lent to it after another consumer")                                            \
+	COUNTER(late, "leases_exceeded", "times", U64, HR_IN_STATUS,                            \
+		"it held a tile longer than `lease`")
+
 /* COUNTER(fault, name, help): faults of an ssd since the engine started, in the order of enum
  * hr_fault. */
 #define HR_SSD_COUNTERS(COUNTER)                                                                   \
@@ -139,16 +179,26 @@ struct hr_cache_counters {
 	HR_CACHE_COUNTERS(HR_COUNTER_FIELD)
 };
 
+/* All 0: the pipeline has no tap, or is not wired. */
+struct hr_tap_counters {
+	HR_TAP_COUNTERS(HR_COUNTER_FIELD)
+};
+
+struct hr_consumer_counters {
+	HR_CONSUMER_COUNTERS(HR_COUNTER_FIELD)
+};
+
 /* Counters of one pipeline; words of 8 bytes only. */
 struct hr_counters {
 	HR_PIPELINE_COUNTERS(HR_COUNTER_FIELD)
 	struct hr_role_counters role[HR_RUN_ROLES];
 	struct hr_cache_counters cache;
+	struct hr_tap_counters tap;
 };
 
 /* The rows of those structs, and of count[HR_FAULTS] of an ssd; the last row has no name. */
 extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_cache_counters[],
-	hr_ssd_counters[];
+	hr_tap_counters[], hr_consumer_counters[], hr_ssd_counters[];
 
 /* A row of another struct, for a measurement. */
 #define HR_COUNTER_ROW(of, field, text, of_unit, kind, digits, where, what)                   \
@@ -161,6 +211,9 @@ extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_ca
  * hr_counters_time() computes durations and rates, also when no engine runs. */
 void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 		      const struct hr_run *run);
+/* The consumer in a seat of the run's tap; `credits` and `late` stay. The run is wired. */
+void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
+			       uint32_t seat);
 /* started_ns 0: not started. ended_ns 0: still running, so the time until now_ns counts. */
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,
 		      uint64_t now_ns);

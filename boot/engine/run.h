@@ -68,9 +68,9 @@ struct hr_run_object {
 /* The tap of a run; a copy of the numbers of its role. */
 struct hr_run_tap {
 	struct hr_tap_role role;
-	/* Consumers that were attached; that were dropped because they broke the protocol;
-	 * clients that were refused. */
-	uint64_t attached, revoked, refused;
+	/* Consumers that are attached; that were attached; that were dropped because they broke the
+	 * protocol; clients that were refused; how often a tile was held longer than the lease. */
+	uint64_t present, attached, revoked, refused, late;
 };
 
 /* The feed of a run; a copy of the numbers of its role. */
@@ -199,8 +199,8 @@ uint32_t hr_run_tap_credits(const struct hr_run *run);
 /* Tiles that a producer of the feed may hold: the configured number, or all slots. */
 uint32_t hr_run_feed_credits(const struct hr_run *run);
 
-/* Set the numbers of tiles and bytes of source and sink to those of the feed, when its end is known.
- * Does nothing for a run without a feed. */
+/* Set the numbers of tiles and bytes of source and sink to those of the feed, when its end is
+ * known. Does nothing for a run without a feed. */
 void hr_run_take_end(struct hr_run *run);
 
 /* Pages that the I/O workers of an access operator have read; 0: queues are down. */

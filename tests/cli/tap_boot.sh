@@ -23,10 +23,10 @@ CONF
 }
 
 boots() {
-    rm -f "$SCRATCH"/{a,b,out,err}
+    rm -f "$SCRATCH"/{a,b,boot.out,boot.err}
     [ -z "${boot-}" ] || kill -KILL "$boot" 2>/dev/null # that of a check that has failed
-    setpriv --pdeathsig KILL "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err" \
-        </dev/null &
+    setpriv --pdeathsig KILL "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/boot.out" \
+        2>"$SCRATCH/boot.err" </dev/null &
     boot=$!
 }
 
@@ -38,6 +38,11 @@ ended() {
     boot=''
     [ "$got" = "$1" ] || { echo "boot: exit code $got, expected $1"; return 1; }
     [ ! -e "$SCRATCH/run/t.tap" ] || [ "${2-}" = KILL ] || { echo "the socket is left"; return 1; }
+}
+
+# logs TEXT: the appliance has said it on stderr
+logs() {
+    grep -qF -- "$1" "$SCRATCH/boot.err" || { echo "not on stderr: $1"; cat "$SCRATCH/boot.err"; return 1; }
 }
 
 # consumer NAME ARGUMENTS...: its output is in $SCRATCH/NAME
@@ -64,7 +69,7 @@ has_all() {
 
 a_pipeline_that_runs_once() {
     conf '' && boots
-    consumer a && ended 0 && has_all a && says "tap t: 64 tiles given back"
+    consumer a && ended 0 && has_all a && grep -q "tap t: 64 tiles given back" "$SCRATCH/boot.out"
 }
 
 a_killed_engine_is_replaced() {
@@ -76,7 +81,7 @@ a_killed_engine_is_replaced() {
     wait "$held" && ended 0 || return 1
     grep -q "restarted: .*the engine of the appliance has died" "$SCRATCH/a" &&
         grep -q "still readable" "$SCRATCH/a" && grep -q "another epoch" "$SCRATCH/a" && has_all a &&
-        warns "ended by signal 9"
+        logs "ended by signal 9"
 }
 
 a_run_that_fails_is_made_again() {
@@ -85,7 +90,7 @@ a_run_that_fails_is_made_again() {
     conf '' '' 'restarts = 3;' ",faults=$SCRATCH/faults" && boots
     consumer a restart=0 && ended 4 || return 1
     [ "$(grep -c "restarted: " "$SCRATCH/a")" -ge 1 ] && grep -q "Internal Error" "$SCRATCH/a" &&
-        warns "given up after 3 restarts"
+        logs "given up after 3 restarts"
 }
 
 each_start_has_its_own_session() {
@@ -131,6 +136,32 @@ tiles_of_a_stopped_run_are_not_overwritten() {
     wait "$held" && grep -q "still readable" "$SCRATCH/a" && ended 0 TERM
 }
 
+# tap EXPRESSION: it is true for the tap `t` of the first pipeline, and its first consumer `c`
+tap() {
+    under_way "(lambda t: (lambda c: $1)((t['attached'] + [{}])[0]))(p['tap'])"
+}
+
+status_tells_what_consumers_hold() {
+    local held pid
+    conf 'forever = true;' 'credits = 3; lease = "1ms";' && boots
+    consumer a wait-for-end & held=$!
+    until_true 60 grep -q holding "$SCRATCH/a" || return 1
+    until_true 60 tap 't["name"] == "t" and t["consumers"] == 1 and c["name"] == "consumer.py" and
+        c["tiles_held"] == 3 and c["credits"] == 3 and c["lag_tiles"] == 3 and t["tiles_waiting"] == 5 and
+        c["oldest_held_ms"] >= 1 and c["leases_exceeded"] == 1 and t["leases_exceeded"] == 1 and
+        c["tiles_returned"] == 0 and t["tiles_returned"] == 0' || { cat "$SCRATCH/.status"; return 1; }
+    tap "c['uid'] == $(id -u)" || return 1
+    pid=$(json_value "$SCRATCH/.status" r "r['pipelines'][0]['tap']['attached'][0]['pid']")
+    tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "consumer.py t wait-for-end" || return 1
+    exits 0 status && says "tap t, deliver one, lag block: 1 consumers; tiles: 5 wait" &&
+        says "holds 3 of 3 tiles, lag 3" || return 1
+    kill -KILL "$pid"
+    until_true 60 tap 't["consumers"] == 0 and t["attached"] == [] and t["tiles_redelivered"] == 3' ||
+        { cat "$SCRATCH/.status"; return 1; }
+    wait "$held"
+    consumer b finish-after=2 && ended 0 TERM && logs "holds tile 0 for" && logs "and 3 tiles in all"
+}
+
 a_killed_supervisor_is_gone() {
     local held
     conf '' && boots
@@ -162,6 +193,7 @@ check "a consumer waits for a request" a_consumer_waits_for_a_request
 check "a paused pipeline starts later" a_paused_pipeline_starts_later
 check "a stop is told" a_stop_is_told
 check "tiles of a run that was broken off are not overwritten" tiles_of_a_stopped_run_are_not_overwritten
+check "status tells what consumers hold" status_tells_what_consumers_hold
 check "a supervisor that is killed is gone" a_killed_supervisor_is_gone
 check "a consumer of a repeated pipeline is killed" a_killed_consumer_of_a_repeated_pipeline
 check "the name of a tap is open once" a_name_in_use_is_said

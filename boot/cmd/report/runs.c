@@ -154,33 +154,22 @@ static void print_sink(const struct hr_appliance *app, const struct hr_run *run,
 	fprintf(out, "\n");
 }
 
-static void print_tap(const struct hr_run *run, FILE *out)
+static void print_tap(const struct hr_run *run, const struct hr_tap_counters *c, FILE *out)
 {
-	const struct hr_tap_words *words = run->cpu.tap->words;
-
 	fprintf(out,
-		"    tap %s: %llu tiles given back, %llu dropped, %llu handed to a second consumer; "
-		"consumers: %llu attached, %llu dropped, %llu refused\n",
-		run->config->tap.name,
-		(unsigned long long)(run->through_tiles - hr_fresh_u64(&words->dropped)),
-		(unsigned long long)hr_fresh_u64(&words->dropped),
-		(unsigned long long)hr_fresh_u64(&words->redelivered),
-		(unsigned long long)run->tap.attached, (unsigned long long)run->tap.revoked,
-		(unsigned long long)run->tap.refused);
+		"    tap %s: %llu tiles given back, %llu dropped, %llu failed, %llu handed to a second "
+		"consumer; consumers: %llu attached, %llu dropped, %llu refused\n",
+		run->config->tap.name, (unsigned long long)c->returned,
+		(unsigned long long)c->dropped, (unsigned long long)c->failed,
+		(unsigned long long)c->redelivered, (unsigned long long)c->attached,
+		(unsigned long long)c->revoked, (unsigned long long)c->refused);
 }
 
-static void tap_json(const struct hr_run *run, struct hr_json *out)
+static void tap_json(const struct hr_run *run, const struct hr_tap_counters *c, struct hr_json *out)
 {
-	const struct hr_tap_words *words = run->cpu.tap->words;
-
 	hr_json_object(out, "tap");
 	hr_json_string(out, "name", run->config->tap.name);
-	hr_json_u64(out, "tiles_returned", run->through_tiles - hr_fresh_u64(&words->dropped));
-	hr_json_u64(out, "tiles_dropped", hr_fresh_u64(&words->dropped));
-	hr_json_u64(out, "tiles_redelivered", hr_fresh_u64(&words->redelivered));
-	hr_json_u64(out, "consumers_attached", run->tap.attached);
-	hr_json_u64(out, "consumers_dropped", run->tap.revoked);
-	hr_json_u64(out, "clients_refused", run->tap.refused);
+	hr_counters_json(out, hr_tap_counters, c, HR_IN_RUN);
 	hr_json_close(out);
 }
 
@@ -236,7 +225,7 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
 		print_feed(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
-		print_tap(run, out);
+		print_tap(run, &c.tap, out);
 	if (p->has_sink && run->sink_id)
 		print_sink(app, run, out);
 }
@@ -390,7 +379,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
 		feed_json(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
-		tap_json(run, out);
+		tap_json(run, &c.tap, out);
 	if (p->has_sink)
 		sink_json(app, run, &c, out);
 	if (run->settled) {

@@ -128,6 +128,10 @@ Test(record, each_word_has_its_range)
 	expect_wrong(&record.store.job[1].ssd, HR_SSDS_MAX + 1, "ssd of a store request");
 	expect_wrong(&record.store.job[1].done_bytes, 1, "done_bytes of a store request");
 	expect_wrong((uint64_t *)record.store.job[1].object, '\n', "object of a store request");
+	expect_wrong(&record.consumer[2].attached, 2, "attached");
+	expect_wrong((uint64_t *)record.consumer[2].name, '\n', "name of a consumer");
+	record.consumer[31].attached = 1;
+	expect_wrong(&record.consumer[31].pipeline, app.config.pipelines, "pipeline of a consumer");
 	expect_wrong((uint64_t *)&record.error.code, (uint64_t)INT64_MIN, "error");
 }
 

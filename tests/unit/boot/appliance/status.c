@@ -163,6 +163,7 @@ Test(status, the_largest_document_fits)
 		app.config.pipeline[i].op = app.config.pipeline[0].op;
 		app.config.pipeline[i].gpu = 0;
 		fill(app.config.pipeline[i].name, sizeof app.config.pipeline[i].name, '"');
+		fill(app.config.pipeline[i].tap.name, sizeof app.config.pipeline[i].tap.name, '"');
 		status.record.run[i].outcome = HR_RUN_INTERRUPTED;
 		status.record.run[i].error.code = -ENOTRECOVERABLE;
 		fill(status.record.run[i].error.text, HR_RECORD_TEXT, (char)0xff);
@@ -170,6 +171,10 @@ Test(status, the_largest_document_fits)
 	for (uint32_t i = 0; i < HR_RECORD_STORE_JOBS; i++) {
 		fill(status.record.store.job[i].object, HR_NAME_MAX, '"');
 		status.record.store.job[i].ssd = 0;
+	}
+	for (uint32_t i = 0; i < HR_RECORD_CONSUMERS; i++) {
+		status.record.consumer[i].pipeline = i % HR_PIPELINES_MAX;
+		fill(status.record.consumer[i].name, HR_NAME_MAX, '"');
 	}
 	cr_assert_gt(hr_status_format(&status, UINT64_MAX, text, sizeof text), 0);
 	document = json_tokener_parse(text);
