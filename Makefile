@@ -5,6 +5,7 @@
 #   make demo         deps, build, and four pipelines on the embedded default: no hardware needed
 #   make example EXAMPLE=NAME  bfs, gather, join or chase: data, three ways to run it, checks, times;
 #                     tap-c or tap-numpy: another process takes the tiles of a pipeline, and checks them
+#                     feed: another process fills the tiles, and the object is compared with its data
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
@@ -85,7 +86,8 @@ all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library))
 # The client library of taps, for other processes: libc only, and no sanitizer, also beside a
 # program that has one.
 tap_sources := $(wildcard gpu/tap/client/*.c)
-$(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h Makefile
+$(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h \
+	gpu/tap/feed_protocol.h Makefile
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) \
 		$(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC -shared -fvisibility=hidden \
@@ -93,7 +95,7 @@ $(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h
 		-Wl,-soname,$(@F) -o $@ $(tap_sources)
 
 # Consumers in C, which find the library in this build folder.
-tap_examples := $(B)/gpu/tap/examples/tap_c
+tap_examples := $(addprefix $(B)/gpu/tap/examples/,tap_c feed_c)
 $(tap_examples): $(B)/%: $(objects)/%.o $(tap_library)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../..'
@@ -263,6 +265,9 @@ $(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok): $(tap_library) \
 	gpu/tap/client/headrace.py
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
+$(addprefix $(B)/tests/cli/,feed.ok feed_clients.ok feed_killed.ok): $(tap_library) $(tap_examples) \
+	$(wildcard gpu/tap/client/*.py) tests/demo/feed_example.sh config/examples/feed.conf
+$(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)mkdir -p $(@D) && $(call test,300,env HEADRACE=$(abspath $(B)/headrace) \
@@ -398,8 +403,9 @@ demo:
 example:
 	$(Q)tests/deps.sh build $(filter tap-numpy,$(EXAMPLE))
 	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
-		$(if $(filter tap-c,$(EXAMPLE)),$(base)/gpu/tap/examples/tap_c)
-	$(Q)tests/demo/$(if $(filter tap-%,$(EXAMPLE)),tap_)example.sh "$(EXAMPLE)" $(base)
+		$(if $(filter tap-c feed,$(EXAMPLE)),$(tap_examples))
+	$(Q)tests/demo/$(patsubst %,%_,$(filter feed,$(EXAMPLE)) $(patsubst tap-%,tap,$(filter tap-%,\
+		$(EXAMPLE))))example.sh "$(EXAMPLE)" $(base)
 
 bench:
 	$(Q)tests/deps.sh build bench

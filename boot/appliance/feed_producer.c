@@ -206,19 +206,22 @@ static void attach(struct hr_feed_producer *p)
 	hr_info("%s is attached, %u credits", describe(p, text, sizeof text), p->credits);
 }
 
-static void listen_to(struct hr_feed_producer *p)
+/* True when a message came: a producer that attaches and goes at once has sent two, and the next one
+ * must not be refused for it. Each message but READY ends the connection. */
+static bool listen_to(struct hr_feed_producer *p)
 {
 	struct hr_tap_message m = { 0 };
 	const int came = hr_tap_message_receive(p->fd, &m);
 
 	if (!came)
-		return;
+		return false;
 	if ((came < 0 && came != -EPROTO) || (came > 0 && m.kind == HR_TAP_DETACH))
 		close_producer(p);
 	else if (came > 0 && m.kind == HR_TAP_READY && p->state == HR_FEED_GREETED)
 		attach(p);
 	else
 		drop(p, "it sent a message that the protocol does not have here");
+	return true;
 }
 
 static void check_fault(struct hr_feed_producer *p)
@@ -272,8 +275,8 @@ static bool is_present(const struct hr_feed_producer *p)
 
 void hr_feed_producer_step(struct hr_feed_producer *p, bool events, uint64_t now_ns)
 {
-	if (events && is_present(p))
-		listen_to(p);
+	while (events && is_present(p) && listen_to(p))
+		;
 	if (p->state == HR_FEED_GREETED && age_ns(p->since_ns, now_ns) >= HR_FEED_READY_NS)
 		drop(p, "it did not map the tiles in time");
 	if (p->state == HR_FEED_ATTACHED)

@@ -115,10 +115,11 @@ static bool is_trusted(const char *directory)
 	       (st.st_uid == geteuid() || st.st_uid == 0 || strcmp(directory, ROOT_DIRECTORY) == 0);
 }
 
-static int connect_in(const char *directory, const char *name)
+static int connect_in(const char *directory, const char *name, const char *ending)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	const int n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.tap", directory, name);
+	const int n =
+		snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.%s", directory, name, ending);
 	int fd, err;
 
 	if (n < 0 || (size_t)n >= sizeof at.sun_path)
@@ -136,16 +137,17 @@ static int connect_in(const char *directory, const char *name)
 }
 
 /* -ENOENT: the next candidate may have the socket. */
-static int try(char directory[HR_TAP_DIRECTORY], const char *candidate, const char *name)
+static int try(char directory[HR_TAP_DIRECTORY], const char *candidate, const char *name,
+	       const char *ending)
 {
-	const int fd = connect_in(candidate, name);
+	const int fd = connect_in(candidate, name, ending);
 
 	if (fd >= 0)
 		snprintf(directory, HR_TAP_DIRECTORY, "%s", candidate);
 	return fd;
 }
 
-int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name)
+int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name, const char *ending)
 {
 	const char *given = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
 	char path[HR_TAP_DIRECTORY];
@@ -154,13 +156,13 @@ int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name)
 	if (!*name || strchr(name, '/'))
 		return -EINVAL;
 	if (*directory)
-		return connect_in(directory, name);
+		return connect_in(directory, name, ending);
 	if (given && *given) {
 		snprintf(path, sizeof path, "%.*s", (int)strcspn(given, ":"), given);
-		fd = try(directory, path, name);
+		fd = try(directory, path, name, ending);
 	}
 	if (fd == -ENOENT && user && *user &&
 	    (size_t)snprintf(path, sizeof path, "%s/headrace", user) < sizeof path)
-		fd = try(directory, path, name);
-	return fd == -ENOENT ? try(directory, ROOT_DIRECTORY, name) : fd;
+		fd = try(directory, path, name, ending);
+	return fd == -ENOENT ? try(directory, ROOT_DIRECTORY, name, ending) : fd;
 }

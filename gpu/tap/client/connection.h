@@ -1,6 +1,6 @@
 /*
- * gpu/tap/client/connection.h - the socket of a tap, from the side of a consumer. For
- * gpu/tap/client/tap.c.
+ * gpu/tap/client/connection.h - the socket of a tap or feed, from the side of another process.
+ * For gpu/tap/client/.
  */
 #ifndef GPU_TAP_CLIENT_CONNECTION_H
 #define GPU_TAP_CLIENT_CONNECTION_H
@@ -20,12 +20,13 @@ uint64_t hr_tap_now_ns(void);
 bool hr_tap_wait_ns(int fd, uint64_t ns);
 
 /*
- * Connect to the socket of that name. *directory: its folder; "": $RUNTIME_DIRECTORY,
- * $XDG_RUNTIME_DIR/headrace, /run/headrace, the first that has it, which is then stored there.
- * Returns a socket that does not block, which the caller owns; -ENOENT, -ECONNREFUSED: none is
- * open; -EAGAIN: its queue is full; -EACCES; -EINVAL: a name that cannot be; -errno.
+ * Connect to the socket NAME.ENDING; ending: "tap" or "feed". *directory: its folder; "":
+ * $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/headrace, /run/headrace, the first that has it, which is
+ * then stored there. Returns a socket that does not block, which the caller owns; -ENOENT,
+ * -ECONNREFUSED: none is open; -EAGAIN: its queue is full; -EACCES; -EINVAL: a name that cannot
+ * be; -errno.
  */
-int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name);
+int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name, const char *ending);
 
 /* Set all bytes of a message. */
 void hr_tap_begin(struct hr_tap_message *m, enum hr_tap_kind kind);

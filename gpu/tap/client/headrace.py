@@ -35,7 +35,7 @@ import sys
 import weakref
 from typing import Any, Optional
 
-__all__ = ["Error", "Restarted", "Tap", "Tile", "Timeout", "tap"]
+__all__ = ["Error", "Restarted", "Tap", "Tile", "Timeout", "feed", "store", "tap"]
 
 _REASON = 256
 _ECONNRESET, _ETIMEDOUT = 104, 110
@@ -50,7 +50,7 @@ _DTYPES = {
 
 
 class Error(OSError):
-    """The tap refuses this process, or its pipeline stopped before the end."""
+    """The tap or feed refuses this process, or its pipeline stopped before the end."""
 
 
 class Timeout(Error):
@@ -282,6 +282,27 @@ def tap(name: str, **options: Any) -> Tap:
     a run to begin (None: no limit). Raises Error.
     """
     return Tap(name, **options)
+
+
+def feed(name, **options):
+    """Attach to the feed of that name, to fill tiles of a pipeline: a headrace_feed.Feed.
+
+    credits: tiles to hold at a time (0: as many as the feed allows). producer: name of this process
+    for messages. directory: of the socket. library: path of libheadrace-tap.so.0. Raises Error.
+    """
+    import headrace_feed
+    return headrace_feed.Feed(name, **options)
+
+
+def store(ssd, config=None, **options):
+    """The object store of an ssd, with put(), get() and ls(): a headrace_store.Store.
+
+    ssd: a device string such as "soft:disk.img", or with `config`, the path of a configuration, the name
+    of an ssd in it. program: path of the program headrace (else HEADRACE, or the one in PATH).
+    options: further options of `headrace store`, such as ("--wait",).
+    """
+    import headrace_store
+    return headrace_store.Store(ssd, config, **options)
 
 
 class _Dlpack:

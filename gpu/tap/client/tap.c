@@ -112,7 +112,7 @@ static void retry(struct hr_tap *tap)
 static int greet(struct hr_tap *tap)
 {
 	struct hr_tap_message m;
-	const int fd = hr_tap_connect(tap->directory, tap->name);
+	const int fd = hr_tap_connect(tap->directory, tap->name, "tap");
 
 	if (fd == -EAGAIN) {
 		retry(tap);

@@ -1,0 +1,240 @@
+"""A producer of a feed for tests: fills tiles with the counting pattern.
+
+Usage: producer.py FEED [WHAT]     WHAT: one word below, with =N for a number
+"""
+
+import mmap
+import os
+import random
+import signal
+import socket
+import struct
+import sys
+import time
+
+import headrace
+
+TILE = 65536
+HELLO, WELCOME = 33, 34
+
+
+def attach(name, **options):
+    """Attach as soon as the engine has opened the socket."""
+    end = time.monotonic() + 120
+    while True:
+        try:
+            return headrace.feed(name, **options)
+        except headrace.Error as e:
+            waits = "no pipeline with this feed runs" in str(e) or "is attached" in str(e)
+            if not waits or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def pattern(first, count):
+    """`count` bytes of the counting pattern from byte `first` on: word i of the data is i."""
+    words = range(first // 8, (first + count + 7) // 8)
+    return struct.pack(f"<{len(words)}Q", *words)[:count]
+
+
+def fill(tile, count=None):
+    count = tile.nbytes if count is None else count
+    tile.memory()[:count] = pattern(tile.offset, count)
+    return tile
+
+
+def hold(feed, count):
+    return [feed.next(timeout=120) for _ in range(count)]
+
+
+def message(kind, text=b"", magic=b"HTAP", versions=(1, 1)):
+    return (magic + struct.pack("<HHHH", kind, *versions, 0) + bytes(124) + text).ljust(256, b"\0")
+
+
+def connect(name):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(os.path.join(os.environ["RUNTIME_DIRECTORY"], name + ".feed"))
+    s.settimeout(120)
+    return s
+
+
+def answer(name, data):
+    """The kind and text of the answer; None: the connection ended without one."""
+    with connect(name) as s:
+        s.send(data)
+        try:
+            reply = s.recv(256)
+        except ConnectionResetError:
+            return None
+    return (struct.unpack_from("<H", reply, 4)[0], reply[136:].rstrip(b"\0").decode()) if reply else None
+
+
+def attack_page(name):
+    """Attach, fill the page with random words while tiles are offered, then break the protocol."""
+    with connect(name) as s:
+        s.send(message(HELLO, b"hostile"))
+        data, fds, _, _ = socket.recv_fds(s, 256, 3)
+        assert struct.unpack_from("<H", data, 4)[0] == WELCOME and len(fds) == 3, data[:8]
+        page = mmap.mmap(fds[2], 4096)
+        for fd in fds:
+            try:
+                os.ftruncate(fd, 0)
+                raise AssertionError("the size can be changed")
+            except PermissionError:
+                pass
+        try:
+            mmap.mmap(fds[1], 4096)
+            raise AssertionError("entries can be written")
+        except PermissionError:
+            pass
+        s.send(message(4))
+        for _ in range(200):
+            page[:] = random.randbytes(4096)
+        s.send(message(WELCOME))  # not a producer's
+        while s.recv(256):
+            pass
+
+
+def hostile(name):
+    attach(name).close()
+    refused = [answer(name, message(HELLO, versions=(7, 9))), answer(name, message(4)),
+               answer(name, message(1)), answer(name, random.randbytes(256)), answer(name, b"x" * 40)]
+    assert all(r is None or r[0] == 3 for r in refused), refused
+    assert "versions 7 to 9" in refused[0][1], refused
+    for _ in range(40):
+        connect(name).close()
+    attack_page(name)
+
+
+def die(name, count):
+    """Attach, commit some tiles, leave half a tile, and be killed, again and again."""
+    for _ in range(count):
+        child = os.fork()
+        if child == 0:
+            feed = attach(name)
+            tile = feed.next(timeout=120)
+            if tile and random.random() < 0.5 and tile.tile < 60:
+                fill(tile).commit()
+                tile = feed.next(timeout=120)
+            tile.memory()[:TILE // 2] = b"\xee" * (TILE // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def refused(name):
+    try:
+        headrace.feed(name)
+        print("attached")
+    except headrace.Error as e:
+        print(e)
+
+
+def overwrite(feed):
+    """Commit all tiles, and write to each of them for a while after its commit."""
+    views = []
+    for tile in feed:
+        views.append(fill(tile).memory())
+        tile.commit()
+        for view in views[-8:]:
+            view[:] = random.randbytes(1) * TILE
+    feed.end()
+
+
+def wait_for_end(feed):
+    hold(feed, 1)
+    print("holding", flush=True)
+    try:
+        feed.end()
+    except headrace.Error as e:
+        print(e)
+
+
+def produce(feed, tiles=None, last=TILE):
+    """Fill the tiles from feed.first on, in all up to `tiles`; the last one has `last` bytes."""
+    for tile in feed:
+        if tiles is not None and tile.tile >= tiles:
+            break
+        count = last if tile.tile + 1 == tiles else tile.nbytes
+        fill(tile, count).commit(count)
+        print(tile.tile, flush=True)
+        if count < tile.nbytes:
+            break
+
+
+def slowly(feed):
+    """All tiles, with pauses, until killed."""
+    for tile in feed:
+        fill(tile).commit()
+        print(tile.tile, feed.durable, flush=True)
+        time.sleep(random.random() / 50)
+    feed.end()
+
+
+def arrays(feed):
+    import numpy
+    for tile in feed:
+        rows = numpy.asarray(tile)
+        assert rows.flags.writeable and not rows.flags.owndata and rows.shape == (TILE // 64, 8)
+        rows[:] = numpy.arange(tile.offset // 8, (tile.offset + TILE) // 8).reshape(rows.shape)
+        with tile:
+            del rows
+    feed.end()
+
+
+def write(feed):
+    """The data of the object, in pieces of random length."""
+    total, random_bytes = 5 * TILE + 1000, random.Random(1)
+    while feed.position < total:
+        count = min(8 * random_bytes.randrange(1, 20000), total - feed.position)
+        assert feed.write(pattern(feed.position, count)) == count
+    feed.end()
+
+
+def main():
+    name, what = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "all")
+    what, _, number = what.partition("=")
+    if what == "hostile":
+        return hostile(name)
+    if what == "die":
+        return die(name, int(number))
+    if what == "refused":
+        return refused(name)
+    feed = attach(name)
+    if what == "first":
+        print(feed.first, feed.durable)
+        return feed.close()
+    if what in ("overwrite", "slowly", "arrays", "write", "wait-for-end"):
+        globals()[what.replace("-", "_")](feed)
+        return feed.close()
+    if what == "stop-holding":
+        held = hold(feed, int(number))
+        print("stopped", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        held.clear()
+    if what == "kill-holding":
+        held = hold(feed, int(number))
+        os.kill(os.getpid(), signal.SIGKILL)
+        held.clear()
+    if what == "length":
+        tile = feed.next(timeout=120)
+        tile.commit(int(number))
+        try:
+            feed.end()
+        except headrace.Error as e:
+            print(e)
+        return feed.close()
+    if what == "part":  # leaves the rest to another producer
+        produce(feed, int(number))
+        return feed.close()
+    if what == "until":  # tiles, and bytes of the last one
+        tiles, _, last = number.partition(",")
+        produce(feed, int(tiles), int(last or TILE))
+    else:
+        produce(feed)
+    feed.end()
+    print(f"durable {feed.durable}")
+    feed.close()
+
+
+if __name__ == "__main__":
+    main()
