@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_consumer.h"
+#include "boot/appliance/tap_message.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/rings.h"
 #include "config/log.h"
@@ -85,14 +85,6 @@ static int map(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_
 }
 
 /* ---- messages */
-
-void hr_feed_message_begin(struct hr_tap_message *m, unsigned kind)
-{
-	memset(m, 0, sizeof *m);
-	m->magic = HR_TAP_MAGIC;
-	m->kind = (uint16_t)kind;
-	m->version_least = m->version = HR_FEED_VERSION;
-}
 
 /* A producer whose socket has no room for it loses the message. */
 static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned count)
@@ -182,7 +174,7 @@ static void drop(struct hr_feed_producer *p, const char *why)
 	char text[3 * HR_NAME_MAX];
 
 	hr_warn("%s is dropped: %s", describe(p, text, sizeof text), why);
-	hr_feed_message_begin(&m, HR_TAP_REVOKED);
+	hr_tap_message_begin(&m, HR_TAP_REVOKED, HR_FEED_VERSION);
 	snprintf(m.text, sizeof m.text, "%s", why);
 	say(p->fd, &m, NULL, 0);
 	p->run->feed.revoked++;
@@ -307,7 +299,7 @@ static void describe_feed(const struct hr_feed_producer *p, struct hr_tap_messag
 	const struct hr_run *run = p->run;
 	const struct hr_config_feed *feed = &run->config->feed;
 
-	hr_feed_message_begin(m, HR_FEED_WELCOME);
+	hr_tap_message_begin(m, HR_FEED_WELCOME, HR_FEED_VERSION);
 	m->credits = p->credits;
 	m->slots = run->slots;
 	m->ring = run->feed.role.ring;
@@ -357,7 +349,7 @@ void hr_feed_producer_end(struct hr_feed_producer *p)
 
 	if (p->state == HR_FEED_ABSENT)
 		return;
-	hr_feed_message_begin(&m, HR_TAP_END);
+	hr_tap_message_begin(&m, HR_TAP_END, HR_FEED_VERSION);
 	m.code = (uint16_t)(whole ? 0 : run->cause.kind ? run->cause.kind : HR_ERROR_FAILED);
 	m.tiles = whole ? run->tiles : run->durable_tiles;
 	if (!whole)

@@ -44,9 +44,6 @@ struct hr_feed_producer {
 	bool late;
 };
 
-/* Fill in a message of that kind; all else is 0. */
-void hr_feed_message_begin(struct hr_tap_message *message, unsigned kind);
-
 /*
  * Welcome the process that has sent `hello`: map its memory, and send the descriptors. The state is
  * ABSENT. On success *producer owns fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE, or the

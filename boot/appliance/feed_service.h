@@ -9,10 +9,8 @@
  * heap.
  *
  * One producer is attached at a time; another one is refused (-EBUSY). While the tiles of a producer
- * that has gone are being computed, the next one waits for its answer.
- *
- * Hostile processes: a message that is not one of the protocol ends the connection. Clients that
- * are not welcomed take fixed entries; a new client replaces the oldest.
+ * that has gone are being computed, the next one waits for its answer. Clients that are not welcomed:
+ * boot/appliance/tap_clients.h.
  */
 #ifndef BOOT_APPLIANCE_FEED_SERVICE_H
 #define BOOT_APPLIANCE_FEED_SERVICE_H
@@ -21,29 +19,14 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "boot/appliance/credentials.h"
 #include "boot/appliance/feed_producer.h"
+#include "boot/appliance/tap_clients.h"
 #include "boot/engine/appliance.h"
-#include "config/clock.h"
-
-#define HR_FEED_CLIENTS 16u		    /* of a feed, without WELCOME */
-#define HR_FEED_HELLO_NS (10 * HR_NS_PER_S) /* from the connection to HELLO */
-#define HR_FEED_STEP_NS (HR_NS_PER_MS / 2)  /* between two looks at the sockets */
-
-struct hr_feed_client {
-	int fd; /* -1: free */
-	uint64_t since_ns;
-	struct hr_credentials peer;
-	bool waits; /* for the end of the producer before it; then `hello` is valid */
-	struct hr_tap_message hello;
-};
 
 struct hr_feed_port {
 	bool open;
-	int fd; /* the socket */
 	struct sockaddr_un at;
-	struct hr_config_control users; /* which users may attach */
-	struct hr_feed_client client[HR_FEED_CLIENTS];
+	struct hr_tap_clients clients;
 	struct hr_feed_producer producer;
 };
 

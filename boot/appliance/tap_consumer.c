@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "boot/appliance/tap_message.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/rings.h"
 #include "config/log.h"
@@ -91,14 +92,6 @@ static void hang_up(int *fd)
 	close_fd(fd);
 }
 
-void hr_tap_message_begin(struct hr_tap_message *m, enum hr_tap_kind kind)
-{
-	memset(m, 0, sizeof *m);
-	m->magic = HR_TAP_MAGIC;
-	m->kind = (uint16_t)kind;
-	m->version_least = m->version = HR_TAP_VERSION;
-}
-
 /* A consumer whose socket has no room for it loses the message. */
 static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned count)
 {
@@ -107,18 +100,6 @@ static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned 
 	if (err)
 		hr_debug("tap: a message of kind %u is lost: %s", m->kind, strerror(-err));
 	return err;
-}
-
-int hr_tap_message_receive(int fd, struct hr_tap_message *m)
-{
-	unsigned count;
-	const ssize_t n = hr_pass_receive(fd, m, sizeof *m, NULL, 0, &count);
-
-	if (n == -EAGAIN)
-		return 0;
-	if (n <= 0)
-		return n < 0 ? (int)n : -EPIPE;
-	return n == sizeof *m && m->magic == HR_TAP_MAGIC ? 1 : -EPROTO;
 }
 
 /* ---- consumers */
@@ -205,7 +186,7 @@ static void drop_consumer(struct hr_tap_table *table, struct hr_tap_consumer *c,
 
 	hr_warn("tap '%s': consumer %s is dropped: %s", tap_name(table),
 		describe(c, text, sizeof text), why);
-	hr_tap_message_begin(&m, HR_TAP_REVOKED);
+	hr_tap_message_begin(&m, HR_TAP_REVOKED, HR_TAP_VERSION);
 	snprintf(m.text, sizeof m.text, "%s", why);
 	say(c->fd, &m, NULL, 0);
 	table->run->tap.revoked++;
@@ -303,7 +284,7 @@ static void wake(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t
 	is_there = wanted != c->woken &&
 		   hr_acquire_sys_u64(&words_of(table->run, seat)->lent) >= wanted;
 	if (is_there || (is_last && !c->told_last)) {
-		hr_tap_message_begin(&m, HR_TAP_TILES);
+		hr_tap_message_begin(&m, HR_TAP_TILES, HR_TAP_VERSION);
 		say(c->fd, &m, NULL, 0);
 	}
 	c->woken = is_there ? wanted : c->woken;
@@ -359,7 +340,7 @@ static void describe_tap(const struct hr_tap_table *table, uint32_t credits,
 	const struct hr_run *run = table->run;
 	const struct hr_config_tap *tap = &run->config->tap;
 
-	hr_tap_message_begin(m, HR_TAP_WELCOME);
+	hr_tap_message_begin(m, HR_TAP_WELCOME, HR_TAP_VERSION);
 	m->credits = credits;
 	m->slots = run->slots;
 	m->ring = run->tap.role.ring;
@@ -413,7 +394,7 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat, bool again)
 	const bool whole = run->outcome == HR_RUN_DONE;
 	struct hr_tap_message m = { 0 };
 
-	hr_tap_message_begin(&m, HR_TAP_END);
+	hr_tap_message_begin(&m, HR_TAP_END, HR_TAP_VERSION);
 	m.code = (uint16_t)(whole ? 0 : run->cause.kind ? run->cause.kind : HR_ERROR_FAILED);
 	m.tiles = run->through_tiles;
 	m.again = again;

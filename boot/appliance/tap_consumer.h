@@ -61,13 +61,6 @@ struct hr_tap_table {
 	struct hr_tap_consumer consumer[HR_TAP_SEATS];
 };
 
-/* Fill in a message of that kind; all else is 0. */
-void hr_tap_message_begin(struct hr_tap_message *message, enum hr_tap_kind kind);
-
-/* Receive a message of a connection that does not block: 1; 0: there is none yet; -errno: the
- * connection has ended; -EPROTO: the bytes are not a message. */
-int hr_tap_message_receive(int fd, struct hr_tap_message *message);
-
 /* A free seat; -EBUSY: all are in use. */
 int hr_tap_consumer_seat(const struct hr_tap_table *table);
 

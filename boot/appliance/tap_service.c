@@ -4,76 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "boot/appliance/retry.h"
+#include "boot/appliance/tap_message.h"
 #include "boot/engine/pass.h"
 #include "config/log.h"
 #include "config/seam.h"
 #include "config/uses.h"
 
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* since Linux 6.5 */
-#endif
-#define ACCEPTS_A_STEP 32
+/* ---- clients without a seat */
 
-static void watch(const struct hr_tap_service *s, int fd)
+static void greet(struct hr_tap_port *port, struct hr_tap_client *client)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-
-	if (epoll_ctl(s->wake, EPOLL_CTL_ADD, fd, &event) != 0)
-		hr_debug("tap: epoll_ctl: %s", strerror(errno));
-}
-
-static const struct hr_config_tap *tap_of(const struct hr_tap_port *port)
-{
-	return &port->table.run->config->tap;
-}
-
-/* ---- clients that have not sent HELLO */
-
-static void drop(struct hr_tap_client *client)
-{
-	shutdown(client->fd, SHUT_RDWR);
-	close(client->fd);
-	client->fd = -1;
-	client->waits = false;
-}
-
-static void refuse(struct hr_tap_port *port, struct hr_tap_client *client, int err, const char *why)
-{
-	struct hr_tap_message m;
-
-	port->table.run->tap.refused++;
-	hr_info("tap '%s': process %d of user %u is refused: %s", tap_of(port)->name,
-		(int)client->peer.process, (unsigned)client->peer.user, why);
-	hr_tap_message_begin(&m, HR_TAP_REFUSED);
-	m.code = (uint16_t)-err;
-	snprintf(m.text, sizeof m.text, "%s", why);
-	if (hr_pass_send(client->fd, &m, sizeof m, NULL, 0) != 0)
-		hr_debug("tap: the client does not take its refusal");
-	drop(client);
-}
-
-/* A descriptor that is readable when the process has ended; -1: the kernel has none for it, as
- * for a process of a PID namespace that is not visible here. */
-static int open_process(const struct hr_tap_client *client)
-{
-	int fd = -1;
-	socklen_t bytes = sizeof fd;
-
-	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes) == 0)
-		return fd;
-	return client->peer.process > 0 ? (int)syscall(SYS_pidfd_open, client->peer.process, 0)
-					: -1;
-}
-
-static void greet(const struct hr_tap_service *s, struct hr_tap_port *port,
-		  struct hr_tap_client *client, const struct hr_tap_message *hello)
-{
-	const int seat = hr_tap_consumer_seat(&port->table), pidfd = open_process(client);
+	const int seat = hr_tap_consumer_seat(&port->table), pidfd = hr_tap_client_process(client);
 	struct hr_error e = { 0 };
 	int err = seat;
 
@@ -81,39 +25,25 @@ static void greet(const struct hr_tap_service *s, struct hr_tap_port *port,
 		hr_fail(&e, HR_ERROR_FAILED, seat, "all %u seats of the tap are in use",
 			HR_TAP_SEATS);
 	else
-		err = hr_tap_consumer_greet(&port->table, (uint32_t)seat, hello, &client->peer,
-					    client->fd, pidfd, &e);
-	if (err < 0) {
-		if (pidfd >= 0)
-			close(pidfd);
-		refuse(port, client, err, e.text);
+		err = hr_tap_consumer_greet(&port->table, (uint32_t)seat, &client->hello,
+					    &client->peer, client->fd, pidfd, &e);
+	if (err >= 0) {
+		hr_tap_clients_seated(&port->clients, client, pidfd);
 		return;
 	}
 	if (pidfd >= 0)
-		watch(s, pidfd);
-	client->fd = -1;
-	client->waits = false;
+		close(pidfd);
+	hr_tap_clients_refuse(&port->clients, client, err, e.text);
 }
 
-static uint32_t count_waiting(const struct hr_tap_port *port)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++)
-		count += port->client[i].fd >= 0 && port->client[i].waits;
-	return count;
-}
-
-/* There is no run: the client waits for the next one. */
-static void let_wait(struct hr_tap_port *port, struct hr_tap_client *client)
+/* There is no run with tiles: the client waits for the next one. */
+static void let_wait(const struct hr_tap_port *port, struct hr_tap_client *client)
 {
 	struct hr_tap_message m;
 
-	if (count_waiting(port) >= HR_TAP_SEATS) {
-		refuse(port, client, -EBUSY, "as many consumers as the tap has seats wait already");
+	if (client->told)
 		return;
-	}
-	hr_tap_message_begin(&m, HR_TAP_WAIT);
+	hr_tap_message_begin(&m, HR_TAP_WAIT, HR_TAP_VERSION);
 	snprintf(m.text, sizeof m.text,
 		 port->state == HR_TAP_LIVE
 			 ? "pipeline '%.64s' has lent all its tiles to other consumers"
@@ -121,7 +51,7 @@ static void let_wait(struct hr_tap_port *port, struct hr_tap_client *client)
 		 port->table.run->config->name);
 	if (hr_pass_send(client->fd, &m, sizeof m, NULL, 0) != 0)
 		hr_debug("tap: the client does not take its answer");
-	client->waits = true;
+	client->told = true;
 }
 
 /* A consumer that attaches now can get a tile. Otherwise it waits for the next run, or for a
@@ -132,107 +62,21 @@ static bool has_tiles(const struct hr_tap_port *port)
 	       !hr_acquire_sys_u64(&port->table.run->cpu.tap->words->last);
 }
 
-static void greet_waiting(const struct hr_tap_service *s, struct hr_tap_port *port)
+static void greet_waiting(struct hr_tap_port *port)
 {
-	for (uint32_t c = 0; c < HR_TAP_CLIENTS; c++)
-		if (port->client[c].fd >= 0 && port->client[c].waits)
-			greet(s, port, &port->client[c], &port->client[c].hello);
-}
+	struct hr_tap_client *client;
 
-static void take_hello(const struct hr_tap_service *s, struct hr_tap_port *port,
-		       struct hr_tap_client *client)
-{
-	if (has_tiles(port))
-		greet(s, port, client, &client->hello);
-	else if (port->state != HR_TAP_OVER)
-		let_wait(port, client);
-	else
-		refuse(port, client, -EPIPE, "the run has ended");
-}
-
-static void hear(const struct hr_tap_service *s, struct hr_tap_port *port,
-		 struct hr_tap_client *client)
-{
-	struct hr_tap_message m = { 0 };
-	const int came = hr_tap_message_receive(client->fd, &m);
-	char text[120];
-
-	if (!came)
-		return;
-	if (came < 0 && came != -EPROTO) {
-		drop(client);
-	} else if (came > 0 && client->waits && m.kind == HR_TAP_DETACH) {
-		drop(client);
-	} else if (came < 0 || client->waits || m.kind != HR_TAP_HELLO) {
-		refuse(port, client, -EPROTO, "the bytes are not a greeting of a consumer");
-	} else if (m.version_least > HR_TAP_VERSION || m.version < HR_TAP_VERSION) {
-		snprintf(text, sizeof text,
-			 "it speaks versions %u to %u, and the tap has version %u", m.version_least,
-			 m.version, HR_TAP_VERSION);
-		refuse(port, client, -EPROTONOSUPPORT, text);
-	} else {
-		client->hello = m;
-		take_hello(s, port, client);
-	}
-}
-
-/* A free entry, or that of the oldest client without HELLO. */
-static struct hr_tap_client *take_entry(struct hr_tap_port *port)
-{
-	struct hr_tap_client *oldest = NULL, *unused = NULL;
-	uint32_t silent = 0;
-
-	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++) {
-		struct hr_tap_client *client = &port->client[i];
-
-		if (client->fd < 0) {
-			unused = unused ? unused : client;
-		} else if (!client->waits) {
-			silent++;
-			if (!oldest || client->since_ns < oldest->since_ns)
-				oldest = client;
-		}
-	}
-	if (silent < HR_TAP_SILENT)
-		return unused; /* fewer wait than there are other entries */
-	drop(oldest);
-	return oldest;
-}
-
-static void admit(const struct hr_tap_service *s, struct hr_tap_port *port, int fd, uint64_t now_ns)
-{
-	struct hr_tap_client *client = take_entry(port);
-	char text[96];
-
-	client->fd = fd;
-	client->since_ns = now_ns;
-	watch(s, fd);
-	if (hr_credentials_get(&client->peer, fd, &port->users) == 0 && client->peer.may_change)
-		return;
-	snprintf(text, sizeof text, "user %u is neither the owner nor in the group of the tap",
-		 (unsigned)client->peer.user);
-	refuse(port, client, -EACCES, text);
-}
-
-static void admit_all(const struct hr_tap_service *s, struct hr_tap_port *port, uint64_t now_ns)
-{
-	for (int i = 0; i < ACCEPTS_A_STEP; i++) {
-		const int fd = accept4(port->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0)
-			return;
-		admit(s, port, fd, now_ns);
+	for (uint32_t i = 0; (client = hr_tap_clients_waiting(&port->clients, &i));) {
+		if (port->state == HR_TAP_OVER)
+			hr_tap_clients_refuse(&port->clients, client, -EPIPE, "the run has ended");
+		else if (has_tiles(port))
+			greet(port, client);
+		else
+			let_wait(port, client);
 	}
 }
 
 /* ---- ports */
-
-static void refuse_all(struct hr_tap_port *port)
-{
-	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++)
-		if (port->client[i].fd >= 0)
-			refuse(port, &port->client[i], -EPIPE, "the run has ended");
-}
 
 /* The run has ended, and this is what becomes of the pipeline. */
 static bool runs_again(const struct hr_tap_service *s, const struct hr_run *run)
@@ -255,29 +99,17 @@ static void end_port(struct hr_tap_service *s, uint32_t i)
 			     runs_again(s, run) && run->outcome != HR_RUN_INTERRUPTED);
 	port->state = runs_again(s, run) ? HR_TAP_IDLE : HR_TAP_OVER;
 	if (port->state == HR_TAP_OVER)
-		refuse_all(port);
+		hr_tap_clients_refuse_all(&port->clients, -EPIPE, "the run has ended");
 	if (!s->supervised) {
 		hr_tap_socket_close(s->sockets, i);
 		port->state = HR_TAP_CLOSED;
 	}
 }
 
-static void step_port(const struct hr_tap_service *s, struct hr_tap_port *port, bool events,
-		      uint64_t now_ns)
+static void step_port(struct hr_tap_port *port, bool events, uint64_t now_ns)
 {
-	if (events)
-		admit_all(s, port, now_ns);
-	for (uint32_t i = 0; i < HR_TAP_CLIENTS; i++) {
-		struct hr_tap_client *client = &port->client[i];
-
-		if (events && client->fd >= 0)
-			hear(s, port, client);
-		if (client->fd >= 0 && !client->waits &&
-		    now_ns - client->since_ns >= HR_TAP_HELLO_NS)
-			refuse(port, client, -ETIMEDOUT, "it sent no greeting in time");
-	}
-	if (has_tiles(port))
-		greet_waiting(s, port);
+	hr_tap_clients_step(&port->clients, events, now_ns);
+	greet_waiting(port);
 	for (uint32_t seat = 0; port->state == HR_TAP_LIVE && seat < HR_TAP_SEATS; seat++)
 		hr_tap_consumer_step(&port->table, seat, events, now_ns);
 }
@@ -285,17 +117,23 @@ static void step_port(const struct hr_tap_service *s, struct hr_tap_port *port, 
 static void open_port(struct hr_tap_service *s, uint32_t i)
 {
 	struct hr_tap_port *port = &s->port[i];
-	const struct hr_run *run = &s->app->run[i];
+	struct hr_tap_clients *c = &port->clients;
+	struct hr_run *run = &s->app->run[i];
 
 	port->table.app = s->app;
-	port->table.run = &s->app->run[i];
+	port->table.run = run;
 	port->table.pipeline = i;
-	port->fd = s->sockets->fd[i];
-	hr_tap_users(&run->config->tap, &port->users);
-	for (uint32_t c = 0; c < HR_TAP_CLIENTS; c++)
-		port->client[c].fd = -1;
+	*c = (struct hr_tap_clients){ .kind = "tap",
+				      .name = run->config->tap.name,
+				      .client = "consumer",
+				      .hello = HR_TAP_HELLO,
+				      .version = HR_TAP_VERSION,
+				      .refused = &run->tap.refused,
+				      .fd = s->sockets->fd[i],
+				      .wake = s->wake };
+	hr_tap_users(&run->config->tap, &c->users);
+	hr_tap_clients_begin(c);
 	port->state = runs_again(s, run) ? HR_TAP_IDLE : HR_TAP_OVER;
-	watch(s, port->fd);
 }
 
 int hr_tap_service_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *e)
@@ -309,7 +147,7 @@ int hr_tap_service_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err, "random numbers: %s", strerror(-err));
 	port->state = HR_TAP_LIVE;
-	greet_waiting(s, port);
+	greet_waiting(port);
 	return 0;
 }
 
@@ -369,7 +207,7 @@ void hr_tap_service_step(struct hr_tap_service *s)
 		if (s->port[i].state == HR_TAP_LIVE && s->app->run[i].ended_ns)
 			end_port(s, i);
 		if (s->port[i].state != HR_TAP_CLOSED)
-			step_port(s, &s->port[i], events, now_ns);
+			step_port(&s->port[i], events, now_ns);
 	}
 }
 
@@ -381,9 +219,7 @@ static void close_port(struct hr_tap_service *s, uint32_t i)
 	hr_tap_service_end(s, i);
 	if (port->state == HR_TAP_CLOSED)
 		return;
-	for (uint32_t c = 0; c < HR_TAP_CLIENTS; c++)
-		if (port->client[c].fd >= 0)
-			drop(&port->client[c]);
+	hr_tap_clients_drop(&port->clients);
 	port->state = HR_TAP_CLOSED;
 }
 

@@ -11,9 +11,8 @@
  *
  * The states of a consumer: boot/appliance/tap_consumer.h.
  *
- * Hostile consumers: a message that is not one of the protocol ends the connection. Clients that
- * have not sent HELLO take fixed entries; a new client replaces the oldest. No client keeps the
- * service from others, and none can make it write to a file or memory of its own.
+ * Clients without a seat: boot/appliance/tap_clients.h. No client keeps the service from others,
+ * and none can make it write to a file or memory of its own.
  */
 #ifndef BOOT_APPLIANCE_TAP_SERVICE_H
 #define BOOT_APPLIANCE_TAP_SERVICE_H
@@ -21,26 +20,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/credentials.h"
 #include "boot/appliance/record.h"
+#include "boot/appliance/tap_clients.h"
 #include "boot/appliance/tap_consumer.h"
 #include "boot/appliance/tap_sockets.h"
 #include "boot/engine/appliance.h"
-#include "config/clock.h"
-
-#define HR_TAP_SILENT 16u /* clients of a tap without HELLO */
-#define HR_TAP_CLIENTS (HR_TAP_SILENT + HR_TAP_SEATS)
-#define HR_TAP_HELLO_NS (10 * HR_NS_PER_S) /* from the connection to HELLO */
-#define HR_TAP_STEP_NS (HR_NS_PER_MS / 2)  /* between two looks at the sockets */
-
-/* A connection without a seat. */
-struct hr_tap_client {
-	int fd;	    /* -1: free */
-	bool waits; /* it has sent `hello`, and waits for a run */
-	uint64_t since_ns;
-	struct hr_credentials peer;
-	struct hr_tap_message hello;
-};
 
 enum hr_tap_port_state {
 	HR_TAP_CLOSED, /* the pipeline has no tap */
@@ -52,9 +36,7 @@ enum hr_tap_port_state {
 /* The tap of a pipeline. */
 struct hr_tap_port {
 	enum hr_tap_port_state state;
-	int fd;				/* the socket */
-	struct hr_config_control users; /* which users may attach */
-	struct hr_tap_client client[HR_TAP_CLIENTS];
+	struct hr_tap_clients clients;
 	struct hr_tap_table table;
 };
 

@@ -18,71 +18,25 @@
 #include <unistd.h>
 
 #include "boot/appliance/feed_service.h"
-#include "boot/engine/pass.h"
 #include "config/log.h"
 #include "tests/fakes/clock.h"
+#include "tests/fuzz/tap_peers.h"
 
 #define SLOTS 4u
 #define CREDITS 3u
 #define TILE 4096u
 #define TILES 24u
-#define PEERS 8u
 #define STEPS 400u
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
-static char directory[64];
 static struct hr_appliance app;
 static struct hr_feed_service service;
 static struct hr_operator op = { .name = "copy" };
 static struct hr_feed_role role;
 static struct hr_feed_words words;
 static struct hr_slot slots[SLOTS];
-static bool offers;	/* of the worker: it accesses the memory of the producer */
-static int peer[PEERS]; /* -1: not connected */
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-static uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->at++;
-}
-
-static void take_bytes(struct input *in, void *to, size_t bytes)
-{
-	const size_t n = bytes < in->left ? bytes : in->left;
-
-	memcpy(to, in->at, n);
-	in->at += n;
-	in->left -= n;
-}
+static bool offers; /* of the worker: it accesses the memory of the producer */
 
 /* ---- the appliance: a run with a feed, without other parts */
-
-static void remove_directory(void)
-{
-	rmdir(directory);
-}
-
-static void *reserve(uint64_t bytes)
-{
-	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	must(at != MAP_FAILED);
-	return at;
-}
 
 static void set_up(void)
 {
@@ -91,9 +45,7 @@ static void set_up(void)
 	uint8_t *tiles = reserve(SLOTS * TILE);
 
 	hr_log_set_level(HR_LOG_ERROR);
-	snprintf(directory, sizeof directory, "/tmp/headrace-fuzz-XXXXXX");
-	must(mkdtemp(directory) && setenv("RUNTIME_DIRECTORY", directory, 1) == 0);
-	atexit(remove_directory);
+	make_directory();
 	app.config.pipelines = 1;
 	pipeline->op = &op;
 	snprintf(pipeline->name, sizeof pipeline->name, "fuzz");
@@ -130,8 +82,7 @@ static void begin(void)
 	run->ended_ns = 0;
 	run->durable_tiles = 0;
 	run->outcome = HR_RUN_WAITING;
-	for (uint32_t i = 0; i < PEERS; i++)
-		peer[i] = -1;
+	begin_peers();
 	must(hr_feed_service_open(&service, &app, &e) == 0);
 }
 
@@ -184,92 +135,33 @@ static void check(void)
 		access_memory();
 }
 
-/* Whether an answer came; it is a message of the protocol. */
+/* True when an answer came; it is one of a feed. */
 static bool read_answer(int fd)
 {
-	struct hr_tap_message m = { 0 };
-	int fds[HR_TAP_FDS];
-	unsigned count = 0;
-	const ssize_t n = hr_pass_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count);
+	struct hr_tap_message m;
 
-	if (n <= 0)
+	if (!read_message(fd, &m, HR_FEED_VERSION, HR_FEED_WELCOME))
 		return false;
-	must(n == sizeof m && m.magic == HR_TAP_MAGIC && m.version == HR_FEED_VERSION);
-	must(memchr(m.text, '\0', sizeof m.text) && memchr(m.name, '\0', sizeof m.name));
-	must(count == (m.kind == HR_FEED_WELCOME ? HR_TAP_FDS : 0));
 	if (m.kind == HR_FEED_WELCOME)
 		must(m.credits >= 1 && m.credits <= CREDITS && m.ring == SLOTS &&
 		     m.slots == SLOTS && m.first < TILES && m.tiles == TILES);
-	else if (m.kind == HR_TAP_REFUSED)
-		must(m.code && *m.text);
 	else
-		must(m.kind == HR_TAP_END || (m.kind == HR_TAP_REVOKED && *m.text));
-	for (unsigned i = 0; i < count; i++)
-		close(fds[i]);
+		must(m.kind == HR_TAP_REFUSED || m.kind == HR_TAP_END ||
+		     (m.kind == HR_TAP_REVOKED && *m.text));
 	return true;
 }
 
 /* ---- steps */
 
-static void connect_peer(int *fd)
-{
-	if (*fd >= 0)
-		return;
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	must(*fd >= 0);
-	if (connect(*fd, (const struct sockaddr *)&service.port[0].at, sizeof service.port[0].at) ==
-	    0)
-		return;
-	close(*fd);
-	*fd = -1;
-}
-
-static void hang_up(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* A message: kind, versions, credits, name; all other bytes are 0. */
-static void send_message(struct input *in, int fd, unsigned descriptors)
-{
-	const int fds[2] = { fd, fd };
-	struct hr_tap_message m = { .magic = HR_TAP_MAGIC };
-
-	m.kind = take(in);
-	m.version_least = take(in);
-	m.version = take(in);
-	m.credits = take(in);
-	take_bytes(in, m.name, take(in) % (sizeof m.name + 1));
-	hr_pass_send(fd, &m, sizeof m, fds, descriptors);
-}
-
-static void greet(int fd)
-{
-	struct hr_tap_message m;
-
-	hr_feed_message_begin(&m, HR_FEED_HELLO);
-	hr_pass_send(fd, &m, sizeof m, NULL, 0);
-}
-
-static void send_bytes(struct input *in, int fd)
-{
-	uint8_t bytes[2 * sizeof(struct hr_tap_message)] = { 0 };
-	const size_t count = take(in) * 2u;
-
-	take_bytes(in, bytes, count);
-	hr_pass_send(fd, bytes, count, NULL, 0);
-}
-
 static void step(struct input *in)
 {
 	const uint8_t what = take(in);
 	int *fd = &peer[what >> 4 & (PEERS - 1)];
+	const int fds[2] = { *fd, *fd };
 
 	switch (what & 15) {
 	case 0:
-		connect_peer(fd);
+		connect_peer(fd, &service.port[0].at);
 		break;
 	case 1:
 		hang_up(fd);
@@ -278,7 +170,7 @@ static void step(struct input *in)
 		send_bytes(in, *fd);
 		break;
 	case 3:
-		send_message(in, *fd, 1 + (what >> 7));
+		send_message(in, *fd, fds, 1 + (what >> 7));
 		break;
 	case 4:
 		fake_clock_advance((uint64_t)take(in) << (what >> 4) * 2);
@@ -301,11 +193,11 @@ static void step(struct input *in)
 		words.offered = words.committed + 1;
 		break;
 	case 11:
-		connect_peer(fd);
-		greet(*fd);
+		connect_peer(fd, &service.port[0].at);
+		greet(*fd, HR_FEED_HELLO, HR_FEED_VERSION);
 		break;
 	default:
-		send_message(in, *fd, 0);
+		send_message(in, *fd, NULL, 0);
 	}
 }
 
@@ -318,7 +210,7 @@ static void end(uint8_t how)
 	run->outcome = how & 1 ? HR_RUN_DONE : HR_RUN_INTERRUPTED;
 	run->ended_ns = 2;
 	if (how & 2) {
-		fake_clock_advance(HR_FEED_STEP_NS);
+		fake_clock_advance(HR_TAP_STEP_NS);
 		hr_feed_service_step(&service);
 		must(!service.port[0].open);
 	}
@@ -329,16 +221,6 @@ static void end(uint8_t how)
 			;
 		hang_up(&peer[i]);
 	}
-}
-
-/* Open descriptors, as far as a run of these steps can open them. */
-static unsigned descriptors(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -353,7 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	begin();
 	for (uint32_t i = 0; i < STEPS && in.left; i++) {
 		step(&in);
-		fake_clock_advance(HR_FEED_STEP_NS);
+		fake_clock_advance(HR_TAP_STEP_NS);
 		hr_feed_service_step(&service);
 		check();
 	}

@@ -19,24 +19,15 @@
 #include <unistd.h>
 
 #include "boot/appliance/tap_service.h"
-#include "boot/engine/pass.h"
 #include "boot/engine/rings.h"
 #include "config/log.h"
 #include "tests/fakes/clock.h"
+#include "tests/fuzz/tap_peers.h"
 
 #define SLOTS 8u
 #define CREDITS 5u
-#define PEERS 8u
 #define STEPS 400u
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
-static char directory[64];
 static struct hr_appliance app;
 static struct hr_tap_service service;
 static struct hr_tap_sockets sockets;
@@ -44,45 +35,8 @@ static bool supervised;
 static struct hr_tap_role role;
 static struct hr_tap_words words;
 static bool lends[HR_TAP_SEATS]; /* of the worker: it accesses the memory of the seat */
-static int peer[PEERS];		 /* -1: not connected */
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-static uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->at++;
-}
-
-static void take_bytes(struct input *in, void *to, size_t bytes)
-{
-	const size_t n = bytes < in->left ? bytes : in->left;
-
-	memcpy(to, in->at, n);
-	in->at += n;
-	in->left -= n;
-}
 
 /* ---- the appliance: a run with a tap, without other parts */
-
-static void remove_directory(void)
-{
-	rmdir(directory);
-}
-
-static void *reserve(uint64_t bytes)
-{
-	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	must(at != MAP_FAILED);
-	return at;
-}
 
 static void set_up(void)
 {
@@ -90,9 +44,7 @@ static void set_up(void)
 	struct hr_run *run = &app.run[0];
 
 	hr_log_set_level(HR_LOG_ERROR);
-	snprintf(directory, sizeof directory, "/tmp/headrace-fuzz-XXXXXX");
-	must(mkdtemp(directory) && setenv("RUNTIME_DIRECTORY", directory, 1) == 0);
-	atexit(remove_directory);
+	make_directory();
 	app.config.pipelines = 1;
 	snprintf(pipeline->name, sizeof pipeline->name, "fuzz");
 	snprintf(pipeline->tap.name, sizeof pipeline->tap.name, "t");
@@ -126,8 +78,7 @@ static void begin(void)
 	run->started_ns = 1;
 	run->ended_ns = 0;
 	run->outcome = HR_RUN_WAITING;
-	for (uint32_t i = 0; i < PEERS; i++)
-		peer[i] = -1;
+	begin_peers();
 	must(hr_tap_sockets_open(&sockets, &app.config, NULL, &e) == 0);
 	must(hr_tap_service_open(&service, &app, &sockets, supervised, &e) == 0);
 	must(service.port[0].state == HR_TAP_LIVE);
@@ -189,83 +140,32 @@ static void check(void)
 	}
 }
 
-/* Whether an answer came; it is a message of the protocol. */
+/* True when an answer came; it is one of a tap. */
 static bool read_answer(int fd)
 {
-	struct hr_tap_message m = { 0 };
-	int fds[HR_TAP_FDS];
-	unsigned count = 0;
-	const ssize_t n = hr_pass_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count);
+	struct hr_tap_message m;
 
-	if (n <= 0)
+	if (!read_message(fd, &m, HR_TAP_VERSION, HR_TAP_WELCOME))
 		return false;
-	must(n == sizeof m && m.magic == HR_TAP_MAGIC && m.version == HR_TAP_VERSION);
-	must(memchr(m.text, '\0', sizeof m.text) && memchr(m.name, '\0', sizeof m.name));
-	must(count == (m.kind == HR_TAP_WELCOME ? HR_TAP_FDS : 0));
 	if (m.kind == HR_TAP_WELCOME)
 		must(m.credits >= 1 && m.credits <= CREDITS && m.ring == SLOTS && m.slots == SLOTS);
-	else if (m.kind == HR_TAP_REFUSED)
-		must(m.code && *m.text);
 	else
-		must(m.kind == HR_TAP_END || m.kind == HR_TAP_TILES ||
+		must(m.kind == HR_TAP_REFUSED || m.kind == HR_TAP_END || m.kind == HR_TAP_TILES ||
 		     ((m.kind == HR_TAP_REVOKED || m.kind == HR_TAP_WAIT) && *m.text));
-	for (unsigned i = 0; i < count; i++)
-		close(fds[i]);
 	return true;
 }
 
 /* ---- steps */
 
-static void connect_peer(int *fd)
-{
-	if (*fd >= 0)
-		return;
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	must(*fd >= 0);
-	if (connect(*fd, (const struct sockaddr *)&sockets.at[0], sizeof sockets.at[0]) == 0)
-		return;
-	close(*fd);
-	*fd = -1;
-}
-
-static void hang_up(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* A message: kind, versions, credits, name; all other bytes are 0. */
-static void send_message(struct input *in, int fd, unsigned descriptors)
-{
-	const int fds[2] = { fd, app.tap_tiles[0].fd };
-	struct hr_tap_message m = { .magic = HR_TAP_MAGIC };
-
-	m.kind = take(in);
-	m.version_least = take(in);
-	m.version = take(in);
-	m.credits = take(in);
-	take_bytes(in, m.name, take(in) % (sizeof m.name + 1));
-	hr_pass_send(fd, &m, sizeof m, fds, descriptors);
-}
-
-static void send_bytes(struct input *in, int fd)
-{
-	uint8_t bytes[2 * sizeof(struct hr_tap_message)] = { 0 };
-	const size_t count = take(in) * 2u;
-
-	take_bytes(in, bytes, count);
-	hr_pass_send(fd, bytes, count, NULL, 0);
-}
-
 static void step(struct input *in)
 {
 	const uint8_t what = take(in);
 	int *fd = &peer[what >> 4 & (PEERS - 1)];
+	const int fds[2] = { *fd, app.tap_tiles[0].fd };
 
 	switch (what & 15) {
 	case 0:
-		connect_peer(fd);
+		connect_peer(fd, &sockets.at[0]);
 		break;
 	case 1:
 		hang_up(fd);
@@ -274,7 +174,7 @@ static void step(struct input *in)
 		send_bytes(in, *fd);
 		break;
 	case 3:
-		send_message(in, *fd, 1 + (what >> 7));
+		send_message(in, *fd, fds, 1 + (what >> 7));
 		break;
 	case 4:
 		fake_clock_advance((uint64_t)take(in) << (what >> 4) * 2);
@@ -293,7 +193,7 @@ static void step(struct input *in)
 		shutdown(*fd, what >> 7 ? SHUT_WR : SHUT_RD);
 		break;
 	default:
-		send_message(in, *fd, 0);
+		send_message(in, *fd, NULL, 0);
 	}
 }
 
@@ -313,12 +213,8 @@ static void run_again(void)
 	hr_tap_service_end(&service, 0);
 	must(service.port[0].state == HR_TAP_IDLE || service.port[0].state == HR_TAP_OVER);
 	for (unsigned i = 0; i < 2; i++) {
-		const struct hr_tap_message hello = { .magic = HR_TAP_MAGIC,
-						      .kind = HR_TAP_HELLO,
-						      .version = HR_TAP_VERSION };
-
-		connect_peer(&peer[i]);
-		hr_pass_send(peer[i], &hello, sizeof hello, NULL, 0);
+		connect_peer(&peer[i], &sockets.at[0]);
+		greet(peer[i], HR_TAP_HELLO, HR_TAP_VERSION);
 		step_service();
 	}
 	run->ended_ns = 0;
@@ -353,16 +249,6 @@ static void end(uint8_t how)
 			;
 		hang_up(&peer[i]);
 	}
-}
-
-/* Open descriptors, as far as a run of these steps can open them. */
-static unsigned descriptors(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

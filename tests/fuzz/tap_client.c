@@ -22,17 +22,11 @@
 #include "boot/engine/pass.h"
 #include "gpu/tap/client/tap.h"
 #include "gpu/tap/protocol.h"
+#include "tests/fuzz/input.h"
 
 #define SLOTS 4u
 #define RING 4u
 #define PAGE 4096u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
 
 static struct {
 	struct sockaddr_un at;
@@ -40,20 +34,6 @@ static struct {
 	int fd;
 	struct input in;
 } server;
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-static uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->at++;
-}
 
 /* Each change: two bytes of the place, one of the value. */
 static void change(struct input *in, void *to, size_t bytes)
