@@ -475,9 +475,11 @@ Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
 	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS - 1, &done));
 	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS, &done), "scans each timeout / 8 only");
 	fake_clock_advance(TIMEOUT_NS);
+	memset(&done, 0xff, sizeof done);
 	cr_assert(qprun->expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done));
 	cr_expect_eq(done.cid, cid[0]);
 	cr_expect_eq(done.token, 0u);
+	cr_expect(!done.dw0 && !done.status && !done.dnr && !done.crd, "no completion");
 	cr_assert(qprun->expire(&qp, START_NS + TIMEOUT_NS + TIMEOUT_NS / 8 - 1, &done),
 		  "the next one at once");
 	cr_expect_eq(done.cid, cid[1]);

@@ -259,6 +259,16 @@ Test(parallel, a_pipeline_that_failed_before_runs_alone)
 	down();
 }
 
+/* b waits until it is alone, and d, which replaces the source of b, waits for b. */
+Test(parallel, a_pipeline_that_waits_to_be_alone_is_waited_for)
+{
+	up(HEAD("3", "") FIVE);
+	app->run[B].suspect = true;
+	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	cr_expect_str_eq(order, "+a+e-a-e+b-b+c+d-c-d", "%s", order);
+	down();
+}
+
 /* A signal comes; workers end on request. */
 static void interrupt(void)
 {

@@ -252,3 +252,20 @@ Test(pipeline_repeats, a_stop_waits_for_reads_in_flight)
 	cr_expect_eq(settled(), 5 + work.slots);
 	rig_down(&rig);
 }
+
+/* The host knows that a read will not complete: prefetch gives it up long before its deadline. */
+Test(pipeline_repeats, reads_without_a_completion_are_given_up)
+{
+	for (uint32_t slots = 1; slots <= 4; slots += 3) {
+		const struct rig_work work = copy_work(slots, 1);
+
+		up("on read lba 20: drop\n", LONG_TIMEOUT_NS);
+		rig_start(&rig, &work);
+		wait_for(0, slots == 1 ? 5 : TILES - 1);
+		stop(HR_STOP_WAITING);
+		cr_expect_eq(wait_end(), slots == 1 ? 0x1f : 0xfdf, "%u slots", slots);
+		cr_expect_null(rig_failure(&rig));
+		cr_expect_eq(settled(), 5, "%u slots: %llu", slots, (unsigned long long)settled());
+		rig_down(&rig);
+	}
+}

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "config/limits.h"
@@ -35,6 +36,40 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
 		return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
 	errno = EOPNOTSUPP;
 	return -1;
+}
+
+static unsigned interrupted; /* so many transfers end with EINTR */
+static size_t most;	     /* bytes that one transfer moves; 0: all */
+
+/* The bytes that are to be moved; -1 with errno. The first iovec may be shortened. */
+static ssize_t before_move(struct iovec *part, const struct iovec *vec, int count)
+{
+	if (interrupted) {
+		interrupted--;
+		errno = EINTR;
+		return -1;
+	}
+	memcpy(part, vec, (size_t)count * sizeof *vec);
+	if (most && part->iov_len > most)
+		part->iov_len = most;
+	return most ? 1 : count;
+}
+
+/* In place of libc's: a signal may interrupt a transfer, and it may move less than all bytes. */
+ssize_t preadv(int fd, const struct iovec *vec, int count, off_t offset)
+{
+	struct iovec part[64];
+	const ssize_t n = before_move(part, vec, count);
+
+	return n < 0 ? n : syscall(SYS_preadv, fd, part, n, offset, 0);
+}
+
+ssize_t pwritev(int fd, const struct iovec *vec, int count, off_t offset)
+{
+	struct iovec part[64];
+	const ssize_t n = before_move(part, vec, count);
+
+	return n < 0 ? n : syscall(SYS_pwritev, fd, part, n, offset, 0);
 }
 
 static void name_image(void)
@@ -124,6 +159,24 @@ Test(soft_media, reads_behind_the_end_of_a_cut_file_fail)
 	cr_expect_eq(put(300, 2, 2, 0), 0);
 	cr_expect(holds(300, 2, 2));
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), errors + 1);
+}
+
+/* Pieces that end in the middle of a page of the host, and of a block. */
+Test(soft_media, interrupted_and_short_transfers_go_on)
+{
+	static const size_t part[] = { 512, 1000, 4096, 5000, 12288 };
+
+	up(",cache=0");
+	for (unsigned i = 0; i < sizeof part / sizeof *part; i++) {
+		most = part[i];
+		interrupted = 3;
+		cr_expect_eq(put(40 + i, 5, 10 + i, 0), 0, "%zu", most);
+		interrupted = 3;
+		cr_expect(holds(40 + i, 5, 10 + i), "%zu", most);
+		most = 0;
+		cr_expect(holds(40 + i, 5, 10 + i), "%zu", part[i]);
+	}
+	cr_expect_eq(interrupted, 0);
 }
 
 static struct rlimit limit_before;
