@@ -18,6 +18,7 @@
 #   make bench-lab    the same reads through headrace and by fio, in one emulated machine
 #   make plot         diagrams of REPORT=FILE, the output of `headrace bench --json` on a GPU
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
+#   make install      binary, library and module for consumers of taps: [PREFIX=/usr/local] [DESTDIR=]
 #   make clean        remove build folders
 #   make gpu-tests    build/tests/gpu, for any machine with a GPU; check-gpu runs it on this machine
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/F/X.ok runs one
@@ -86,6 +87,8 @@ all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library))
 # The client library of taps, for other processes: libc only, and no sanitizer, also beside a
 # program that has one.
 tap_sources := $(wildcard gpu/tap/client/*.c)
+tap_headers := $(addprefix gpu/tap/client/,tap.h feed.h)
+tap_modules := $(wildcard gpu/tap/client/*.py)
 $(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h \
 	gpu/tap/feed_protocol.h Makefile
 	$(call say,CC,$@)
@@ -263,6 +266,7 @@ examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
 $(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok): $(tap_library) \
 	gpu/tap/client/headrace.py
+$(B)/tests/cli/install.ok: $(tap_library) $(tap_headers) $(tap_modules) Makefile
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
 $(addprefix $(B)/tests/cli/,feed.ok feed_clients.ok feed_killed.ok): $(tap_library) $(tap_examples) \
@@ -439,6 +443,24 @@ image:
 		--binary $(base)-static/headrace --config "$(CONFIG)" --out $(base)/image \
 		--kernel "$(KERNEL)" --extra "$(EXTRA)" --append "$(APPEND)"
 
+# The module finds the library from its own place, the linker by pkg-config, or -lheadrace-tap.
+PREFIX ?= /usr/local
+python_dir ?= $(PREFIX)/lib/python3/dist-packages
+to := $(DESTDIR)$(PREFIX)
+install: all
+	$(Q)$(MAKE) --no-print-directory install-files
+
+# Only what is built.
+install-files:
+	$(call say,INSTALL,$(to))
+	$(Q)install -D -m 755 $(B)/headrace $(to)/bin/headrace
+	$(if $(STATIC),,$(Q)install -D -m 644 $(tap_library) $(to)/lib/$(notdir $(tap_library)))
+	$(if $(STATIC),,$(Q)ln -sf $(notdir $(tap_library)) $(to)/lib/libheadrace-tap.so)
+	$(Q)install -D -m 644 -t $(to)/include/headrace $(tap_headers)
+	$(Q)install -D -m 644 -t $(DESTDIR)$(python_dir) $(tap_modules)
+	$(Q)mkdir -p $(to)/lib/pkgconfig && sed 's|@PREFIX@|$(PREFIX)|' \
+		gpu/tap/client/headrace-tap.pc.in >$(to)/lib/pkgconfig/headrace-tap.pc
+
 clean:
 	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz lint static)
 
@@ -507,7 +529,7 @@ lint-run: lint-format lint-cppcheck lint-shell $(lint_scripts) \
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all op anew tools gpu-tests check-gpu deps check \
+.PHONY: all install install-files op anew tools gpu-tests check-gpu deps check \
 	check-unit check-cli check-models model check-lab lab-tools lab-run demo example mutate bench \
 	bench-lab plot image fuzz fuzz-run lint lint-run lint-warnings lint-format lint-cppcheck \
 	lint-shell $(lint_scripts) clean

@@ -80,8 +80,15 @@ class _Tile(ctypes.Structure):
                 ("epoch", ctypes.c_uint64), ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
 
 
-def _load(path):
-    library = ctypes.CDLL(path or os.environ.get("HEADRACE_TAP_LIBRARY", "libheadrace-tap.so.0"))
+def _find() -> str:
+    """The library: as the environment says, of the same installation, or where the loader looks."""
+    name = "libheadrace-tap.so.0"
+    installed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", name)
+    return os.environ.get("HEADRACE_TAP_LIBRARY", installed if os.path.exists(installed) else name)
+
+
+def _load(path: Optional[str]) -> ctypes.CDLL:
+    library = ctypes.CDLL(path or _find())
     handle = ctypes.c_void_p
     library.hr_tap_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(_Options),
                                     ctypes.POINTER(handle), ctypes.c_char_p, ctypes.c_size_t]
