@@ -58,6 +58,7 @@ struct hr_tap_table {
 	uint32_t pipeline;
 	struct hr_run *run;
 	uint64_t epoch;
+	uint64_t failed; /* tiles that were dropped because consumers failed, and are in the log */
 	struct hr_tap_consumer consumer[HR_TAP_SEATS];
 };
 

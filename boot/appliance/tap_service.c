@@ -89,11 +89,27 @@ static bool runs_again(const struct hr_tap_service *s, const struct hr_run *run)
 	       (run->outcome == HR_RUN_FAILED && !hr_error_is_final(run->error));
 }
 
+static void log_failed(struct hr_tap_port *port)
+{
+	const struct hr_tap_words *words = port->table.run->cpu.tap->words;
+	const struct hr_config_tap *tap = &port->table.run->config->tap;
+	const uint64_t failed = hr_acquire_sys_u64(&words->failed);
+
+	if (failed == port->table.failed)
+		return;
+	port->table.failed = failed;
+	hr_warn("tap '%s': tile %llu is dropped: consumers have given it back as failed %u times; "
+		"%llu tiles so far",
+		tap->name, (unsigned long long)hr_acquire_sys_u64(&words->failed_tile), tap->tries,
+		(unsigned long long)failed);
+}
+
 static void end_port(struct hr_tap_service *s, uint32_t i)
 {
 	struct hr_tap_port *port = &s->port[i];
 	const struct hr_run *run = port->table.run;
 
+	log_failed(port);
 	s->app->tap_tiles[i].in_hand |= run->outcome != HR_RUN_DONE;
 	hr_tap_consumers_end(&port->table,
 			     runs_again(s, run) && run->outcome != HR_RUN_INTERRUPTED);
@@ -110,6 +126,8 @@ static void step_port(struct hr_tap_port *port, bool events, uint64_t now_ns)
 {
 	hr_tap_clients_step(&port->clients, events, now_ns);
 	greet_waiting(port);
+	if (port->state == HR_TAP_LIVE)
+		log_failed(port);
 	for (uint32_t seat = 0; port->state == HR_TAP_LIVE && seat < HR_TAP_SEATS; seat++)
 		hr_tap_consumer_step(&port->table, seat, events, now_ns);
 }
@@ -147,6 +165,7 @@ int hr_tap_service_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err, "random numbers: %s", strerror(-err));
 	port->state = HR_TAP_LIVE;
+	port->table.failed = 0;
 	greet_waiting(port);
 	return 0;
 }

@@ -80,6 +80,29 @@ tiles_of_a_killed_consumer_go_to_another() {
     [ "$(sort -n "$SCRATCH/b" | tr '\n' ' ')" = "$(seq 0 63 | tr '\n' ' ')" ]
 }
 
+a_failed_tile_goes_to_another_consumer() {
+    local other
+    conf 'consumers = 2; credits = 1;' && begin
+    consumer b & other=$!
+    consumer a fail=0 && wait "$other" && ended 0 && silent || return 1
+    tap 't["tiles_returned"] == 64 and t["tiles_failed"] == 0' || return 1
+    [ "$(cat "$SCRATCH/a" "$SCRATCH/b" | grep -x "[0-9]*" | sort -n | tr '\n' ' ')" = \
+        "$(seq 0 63 | tr '\n' ' ')" ]
+}
+
+a_tile_that_fails_again_and_again_is_dropped() {
+    conf 'tries = 4;' && begin
+    consumer a fail=7 && ended 0 && tap 't["tiles_returned"] == 63 and t["tiles_failed"] == 1 and
+        t["tiles_redelivered"] == 3' && [ "$(grep -c failed "$SCRATCH/a")" = 4 ] &&
+        warns "tap 't': tile 7 is dropped: consumers have given it back as failed 4 times"
+}
+
+a_consumer_that_polls_gets_all_tiles() {
+    conf '' && begin
+    consumer a poll && ended 0 && silent || return 1
+    [ "$(grep -x "[0-9]*" "$SCRATCH/a" | sort -n | tr '\n' ' ')" = "$(seq 0 63 | tr '\n' ' ')" ]
+}
+
 # descriptors: those of the engine; then the lines of its map with memory of consumers
 descriptors() {
     find "/proc/$engine/fd" -mindepth 1 | wc -l
@@ -189,6 +212,9 @@ a_tap_name_is_open_once() {
 check "two consumers share the tiles" two_consumers_share_the_tiles
 check "each consumer gets all tiles" each_consumer_gets_all_tiles
 check "tiles of a killed consumer go to another" tiles_of_a_killed_consumer_go_to_another
+check "a failed tile goes to another consumer" a_failed_tile_goes_to_another_consumer
+check "a tile that fails again and again is dropped" a_tile_that_fails_again_and_again_is_dropped
+check "a consumer that polls gets all tiles" a_consumer_that_polls_gets_all_tiles
 check "nothing is left of consumers that die" nothing_is_left_of_consumers_that_die
 check "tiles of a consumer that detaches go to another" tiles_of_a_consumer_that_detaches_go_to_another
 check "a stopped consumer holds no more than its credits" a_stopped_consumer_holds_no_more_than_its_credits

@@ -84,6 +84,17 @@ a_killed_engine_is_replaced() {
         logs "ended by signal 9"
 }
 
+a_consumer_that_polls_attaches_again() {
+    local polls
+    printf 'on read lba 512-16383 count 1000000: delay 100ms\n' >"$SCRATCH/faults"
+    conf '' '' '' ",faults=$SCRATCH/faults" && boots
+    consumer a poll & polls=$!
+    until_true 60 grep -qx "0" "$SCRATCH/a" && under_way 'p["tiles"]' || return 1
+    kill -KILL "$(engine)"
+    wait "$polls" && ended 0 && grep -qx restarted "$SCRATCH/a" || return 1
+    sed '1,/^restarted$/d' "$SCRATCH/a" >"$SCRATCH/b" && has_all b
+}
+
 a_run_that_fails_is_made_again() {
     local held
     printf 'on read nth 40: status 0x006 dnr\n' >"$SCRATCH/faults"
@@ -187,6 +198,7 @@ a_name_in_use_is_said() {
 
 check "a pipeline that runs once" a_pipeline_that_runs_once
 check "an engine that is killed is replaced" a_killed_engine_is_replaced
+check "a consumer that polls attaches to the next engine" a_consumer_that_polls_attaches_again
 check "a run that fails is made again" a_run_that_fails_is_made_again
 check "each start has its own session" each_start_has_its_own_session
 check "a consumer waits for a request" a_consumer_waits_for_a_request

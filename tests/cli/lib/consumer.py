@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import os
 import random
+import select
 import signal
 import socket
 import struct
@@ -174,6 +175,44 @@ def restart(tap, count):
         print(number)
 
 
+def poll(tap):
+    """As the loop of a program that waits for other descriptors, too; it holds no tile while it waits."""
+    loop, waits, restarts = select.epoll(), 0, 0
+    loop.register(tap.fileno(), select.EPOLLIN)
+    while True:
+        try:
+            while (tile := tap.next(timeout=0)) is not None:
+                check(tile)
+                print(tile.tile, flush=True)
+                tile.done()
+            break
+        except headrace.Timeout:
+            waits += 1
+            assert loop.poll(120), "the descriptor is not readable within 120 s"
+        except headrace.Restarted:
+            print("restarted", flush=True)
+            restarts += 1
+    print("waited", flush=True)
+    assert waits and (restarts or waits <= 64 * 3), waits
+
+
+def fail(tap, number):
+    """Give that tile back as failed each time, and consume the others."""
+    for tile in tap:
+        check(tile)
+        if tile.tile == number:
+            print("failed", flush=True)
+            tile.fail()
+            continue
+        print(tile.tile, flush=True)
+        try:
+            with tile:
+                if tile.redelivered:
+                    print("redelivered")
+        finally:
+            assert tile._record is None
+
+
 def runs(name, count):
     """Consume some runs, one after the other."""
     for _ in range(count):
@@ -278,6 +317,10 @@ def main():
         return wait_for_end(tap)
     if what == "dlpack":
         return dlpack(tap)
+    if what == "poll":
+        return poll(tap)
+    if what == "fail":
+        return fail(tap, int(number))
     if what == "restart":
         return restart(tap, int(number))
     if what == "hold-over-restart":
