@@ -203,15 +203,29 @@ static bool has_ended(const struct hr_tap_consumer *c)
 	return c->pidfd >= 0 && hr_wait_readable(c->pidfd, 0);
 }
 
+/* With deliver = "each" all consumers hold the same tiles. */
+static bool is_shared(const struct hr_tap_table *table)
+{
+	return table->run->config->tap.deliver == HR_TAP_ONE;
+}
+
+/* Two slots keep the pipeline moving. */
+static uint32_t slots_to_share(const struct hr_tap_table *table)
+{
+	return table->run->slots > 2 ? table->run->slots - 2 : 1;
+}
+
 static void attach(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
 {
 	char text[2 * HR_NAME_MAX];
 
-	words_of(table->run, seat)->credits = c->credits;
-	order(table, seat, HR_TAP_LEND);
-	set_state(c, HR_TAP_ATTACHED);
 	table->run->tap.attached++;
 	table->run->tap.present++;
+	hr_tap_share_begin(&c->share, slots_to_share(table),
+			   is_shared(table) ? (uint32_t)table->run->tap.present : 1);
+	words_of(table->run, seat)->credits = c->share.credits;
+	order(table, seat, HR_TAP_LEND);
+	set_state(c, HR_TAP_ATTACHED);
 	hr_info("tap '%s': consumer %s is attached, %u credits", tap_name(table),
 		describe(c, text, sizeof text), c->credits);
 }
@@ -289,6 +303,47 @@ static void wake(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t
 	}
 	c->woken = is_there ? wanted : c->woken;
 	c->told_last = is_last;
+}
+
+/* It has the seat, and the worker knows it. */
+static bool is_served(const struct hr_tap_table *table, uint32_t seat)
+{
+	return table->consumer[seat].state == HR_TAP_ATTACHED && is_obeyed(table, seat);
+}
+
+/* The word `waits` is untrusted: a wrong one brings its owner as many credits as it could ask
+ * for. */
+static void feed_hungry(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+{
+	const struct hr_tap_seat *words = words_of(table->run, seat);
+
+	c->share.returned = hr_acquire_sys_u64(&words->returned);
+	if (hr_acquire_sys_u32(&page_of(table->run, seat)->waits))
+		hr_tap_share_hungry(&c->share,
+				    hr_acquire_sys_u64(&words->lent) - c->share.returned);
+}
+
+void hr_tap_consumers_share(struct hr_tap_table *table, uint64_t now_ns)
+{
+	struct hr_tap_share *share[HR_TAP_SEATS];
+	uint32_t count = 0;
+
+	if (!is_shared(table))
+		return;
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
+		if (!is_served(table, seat))
+			continue;
+		feed_hungry(table, &table->consumer[seat], seat);
+		share[count++] = &table->consumer[seat].share;
+	}
+	if (now_ns - table->shared_ns >= HR_TAP_SHARE_NS) {
+		hr_tap_share_out(share, count, slots_to_share(table));
+		table->shared_ns = now_ns;
+	}
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		if (is_served(table, seat))
+			hr_release_sys_u32(&words_of(table->run, seat)->credits,
+					   table->consumer[seat].share.credits);
 }
 
 /* The orders of the state LEAVING are those of a consumer that was attached; one that was only
@@ -371,6 +426,8 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	c->credits = hr_run_tap_credits(table->run);
 	if (hello->credits && hello->credits < c->credits)
 		c->credits = hello->credits;
+	c->share.most = c->credits;
+	c->share.asked = hello->credits || !is_shared(table);
 	describe_tap(table, c->credits, &m);
 	err = say(fd, &m, fds, HR_TAP_FDS);
 	close(fds[1]);

@@ -21,6 +21,7 @@
 
 #include "boot/appliance/credentials.h"
 #include "boot/appliance/record.h"
+#include "boot/appliance/tap_credits.h"
 #include "boot/engine/appliance.h"
 #include "config/clock.h"
 #include "gpu/tap/role.h"
@@ -43,7 +44,8 @@ struct hr_tap_consumer {
 	uint64_t since_ns; /* time of the last change of the state */
 	struct hr_credentials peer;
 	uint32_t credits;
-	char name[HR_NAME_MAX]; /* as the consumer calls itself; printable */
+	char name[HR_NAME_MAX];	   /* as the consumer calls itself; printable */
+	struct hr_tap_share share; /* of the slots: its credits now */
 	/* For the lease: the number of tiles that it has held longer, and the newest of these. */
 	uint64_t late, late_tile;
 	/* For TILES: the newest word `wake` of its page for which one was sent, and whether it
@@ -58,6 +60,7 @@ struct hr_tap_table {
 	uint32_t pipeline;
 	struct hr_run *run;
 	uint64_t epoch;
+	uint64_t shared_ns; /* time at which the slots were shared out */
 	uint64_t failed; /* tiles that were dropped because consumers failed, and are in the log */
 	struct hr_tap_consumer consumer[HR_TAP_SEATS];
 };
@@ -76,6 +79,9 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 
 /* Do what the state of the seat allows. events: one of the descriptors may be readable. */
 void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns);
+
+/* Give each consumer its credits, when deliver is "one": a share of the slots by its rate. */
+void hr_tap_consumers_share(struct hr_tap_table *table, uint64_t now_ns);
 
 /* Copy the consumer of the seat, and return true, when it is attached. */
 bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,

@@ -130,6 +130,8 @@ static void step_port(struct hr_tap_port *port, bool events, uint64_t now_ns)
 		log_failed(port);
 	for (uint32_t seat = 0; port->state == HR_TAP_LIVE && seat < HR_TAP_SEATS; seat++)
 		hr_tap_consumer_step(&port->table, seat, events, now_ns);
+	if (port->state == HR_TAP_LIVE)
+		hr_tap_consumers_share(&port->table, now_ns);
 }
 
 static void open_port(struct hr_tap_service *s, uint32_t i)

@@ -80,6 +80,19 @@ tiles_of_a_killed_consumer_go_to_another() {
     [ "$(sort -n "$SCRATCH/b" | tr '\n' ' ')" = "$(seq 0 63 | tr '\n' ' ')" ]
 }
 
+# One that holds all its tiles, and waits for more, is not kept waiting by its share.
+a_consumer_collects_tiles_beside_another() {
+    local other
+    conf 'consumers = 2; credits = 5;'
+    sed -i "s|size=32M|&,faults=$SCRATCH/slow|" "$SCRATCH/x.conf"
+    printf 'on read lba 256-16383 count 1000000: delay 20ms\n' >"$SCRATCH/slow"
+    begin
+    consumer b & other=$!
+    consumer a collect=5 && wait "$other" && ended 0 && silent && grep -q collected "$SCRATCH/a" &&
+        [ "$(cat "$SCRATCH/a" "$SCRATCH/b" | grep -x "[0-9]*" | sort -n | tr '\n' ' ')" = \
+            "$(seq 0 63 | tr '\n' ' ')" ]
+}
+
 a_failed_tile_goes_to_another_consumer() {
     local other
     conf 'consumers = 2; credits = 1;' && begin
@@ -212,6 +225,7 @@ a_tap_name_is_open_once() {
 check "two consumers share the tiles" two_consumers_share_the_tiles
 check "each consumer gets all tiles" each_consumer_gets_all_tiles
 check "tiles of a killed consumer go to another" tiles_of_a_killed_consumer_go_to_another
+check "a consumer collects tiles beside another one" a_consumer_collects_tiles_beside_another
 check "a failed tile goes to another consumer" a_failed_tile_goes_to_another_consumer
 check "a tile that fails again and again is dropped" a_tile_that_fails_again_and_again_is_dropped
 check "a consumer that polls gets all tiles" a_consumer_that_polls_gets_all_tiles

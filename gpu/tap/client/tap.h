@@ -48,7 +48,9 @@ struct hr_tap; /* an attached tap; one per hr_tap_open() */
 
 /* All zero, or NULL in its place: defaults. */
 struct hr_tap_options {
-	uint32_t credits; /* tiles to hold at a time; 0: as many as the tap allows */
+	/* Tiles to hold at a time. 0: as many as the tap allows, a share that follows the rates
+	 * of all consumers; a number, at most what the tap allows, is kept all the time. */
+	uint32_t credits;
 	const char *name; /* of this consumer, for messages of the tap; NULL: program name */
 	const char
 		*directory; /* of the socket; NULL: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/headrace,
@@ -64,7 +66,7 @@ struct hr_tap_info {
 	uint64_t epoch;	     /* random, of this run of the pipeline */
 	uint64_t tiles;	     /* of the run */
 	uint32_t tile_bytes; /* of a full tile */
-	uint32_t credits;    /* tiles that this consumer can hold */
+	uint32_t credits;    /* limit of tiles that this consumer can hold */
 	uint32_t columns;    /* elements of a row; 0: not configured */
 	int each;	     /* 1: each consumer gets all tiles; 0: each tile has one consumer */
 	const char *dtype;   /* type of the elements: "f32", "bf16", ...; "": not configured */

@@ -213,6 +213,16 @@ def fail(tap, number):
             assert tile._record is None
 
 
+def collect(tap, count):
+    """Hold that many tiles together before any is given back, beside consumers that are faster."""
+    tiles = hold(tap, count)
+    print("collected", flush=True)
+    for tile in tiles:
+        print(tile.tile)
+        tile.done()
+    consume(tap, 0)
+
+
 def runs(name, count):
     """Consume some runs, one after the other."""
     for _ in range(count):
@@ -317,6 +327,8 @@ def main():
         return wait_for_end(tap)
     if what == "dlpack":
         return dlpack(tap)
+    if what == "collect":
+        return collect(tap, int(number))
     if what == "poll":
         return poll(tap)
     if what == "fail":
