@@ -269,7 +269,7 @@ $(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok): $(tap_library) \
 $(B)/tests/cli/install.ok: $(tap_library) $(tap_headers) $(tap_modules) Makefile
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
-$(addprefix $(B)/tests/cli/,feed.ok feed_clients.ok feed_killed.ok): $(tap_library) $(tap_examples) \
+$(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok): $(tap_library) $(tap_examples) \
 	$(wildcard gpu/tap/client/*.py) tests/demo/feed_example.sh config/examples/feed.conf
 $(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)

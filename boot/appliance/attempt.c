@@ -133,6 +133,7 @@ static void serve(void *to)
 
 	hr_store_service_step(&attempt->service);
 	hr_tap_service_step(&attempt->taps);
+	hr_feed_service_step(&attempt->feeds);
 }
 
 /* The dispatch socket and consumers end the wait of the service's owner, too. */
@@ -153,9 +154,10 @@ static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), vo
 int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
 {
 	struct hr_appliance *app = attempt->app;
-	const int err =
-		hr_tap_service_open(&attempt->taps, app, attempt->sockets, true, &app->error);
+	int err = hr_tap_service_open(&attempt->taps, app, attempt->sockets, true, &app->error);
 
+	if (!err)
+		err = hr_feed_service_open(&attempt->feeds, app, &app->error);
 	if (err) {
 		hr_error_log(&app->error, HR_LOG_ERROR);
 		return err;
@@ -170,6 +172,7 @@ void hr_attempt_close_services(struct hr_attempt *attempt)
 {
 	hr_store_service_close(&attempt->service);
 	hr_tap_service_close(&attempt->taps);
+	hr_feed_service_close(&attempt->feeds);
 }
 
 static int run(struct hr_attempt *attempt)

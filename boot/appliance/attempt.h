@@ -5,6 +5,7 @@
 #ifndef BOOT_APPLIANCE_ATTEMPT_H
 #define BOOT_APPLIANCE_ATTEMPT_H
 
+#include "boot/appliance/feed_service.h"
 #include "boot/appliance/record.h"
 #include "boot/appliance/store_service.h"
 #include "boot/appliance/tap_service.h"
@@ -21,6 +22,7 @@ struct hr_attempt {
 	struct hr_store_service service; /* serves them; open while the stores are up */
 	struct hr_tap_sockets *sockets;	 /* of taps; the supervisor's, inherited */
 	struct hr_tap_service taps;	 /* serves them */
+	struct hr_feed_service feeds;	 /* of the runs of this engine */
 	struct hr_record record;	 /* all zero at the start */
 };
 
@@ -40,9 +42,9 @@ int hr_attempt_make(struct hr_attempt *attempt);
 void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase);
 void hr_attempt_report(struct hr_attempt *attempt, bool all);
 
-/* Serve clients of the stores and of taps from now on, also while pipelines run; changed(to) is
+/* Serve clients of the stores, taps and feeds from now on, also while pipelines run; changed(to) is
  * called after a put, or NULL. An engine that cannot serve clients of the stores goes on, with a
- * warning; one that cannot serve taps has no use: -errno, in app->error. */
+ * warning; one that cannot serve taps or feeds has no use: -errno, in app->error. */
 int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to);
 void hr_attempt_close_services(struct hr_attempt *attempt);
 

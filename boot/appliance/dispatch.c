@@ -182,6 +182,7 @@ static void publish_end(struct engine *engine, uint32_t i)
 static void finish(struct engine *engine, uint32_t i)
 {
 	hr_tap_service_end(&engine->attempt->taps, i);
+	hr_feed_service_end(&engine->attempt->feeds, i);
 	hr_unseal();
 	hr_attempt_report(engine->attempt, false);
 	hr_attempt_publish(engine->attempt); /* with its counters, which the next call ends */
@@ -252,8 +253,10 @@ static int prepare(struct engine *engine, uint32_t i)
 
 static void launch(struct engine *engine, uint32_t i)
 {
-	const int err = hr_tap_service_begin(&engine->attempt->taps, i, &engine->app->error);
+	int err = hr_tap_service_begin(&engine->attempt->taps, i, &engine->app->error);
 
+	if (!err)
+		err = hr_feed_service_begin(&engine->attempt->feeds, i, &engine->app->error);
 	if (err) {
 		hr_plan_refuse(&engine->plan, i, err);
 		return;

@@ -48,19 +48,21 @@ static void greet_waiting(struct hr_feed_port *port)
 
 /* ---- ports */
 
-static void close_port(struct hr_feed_port *port)
+static void close_port(struct hr_feed_service *s, struct hr_feed_port *port)
 {
 	hr_tap_clients_refuse_all(&port->clients, -EPIPE, "the run has ended");
 	hr_feed_producer_end(&port->producer);
 	close(port->clients.fd);
 	unlink(port->at.sun_path);
 	port->open = false;
+	s->ports--;
 }
 
-static void step_port(struct hr_feed_port *port, bool events, uint64_t now_ns)
+static void step_port(struct hr_feed_service *s, struct hr_feed_port *port, bool events,
+		      uint64_t now_ns)
 {
 	if (port->producer.run->ended_ns) {
-		close_port(port);
+		close_port(s, port);
 		return;
 	}
 	/* the producer first: when it is gone, the next one need not ask again */
@@ -69,10 +71,11 @@ static void step_port(struct hr_feed_port *port, bool events, uint64_t now_ns)
 	greet_waiting(port);
 }
 
-static int open_port(struct hr_feed_service *s, struct hr_run *run, struct hr_error *e)
+static int open_port(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 {
+	struct hr_run *run = &s->app->run[i];
 	const struct hr_config_feed *feed = &run->config->feed;
-	struct hr_feed_port *port = &s->port[s->ports];
+	struct hr_feed_port *port = &s->port[i];
 	struct hr_tap_clients *c = &port->clients;
 	int err;
 
@@ -102,11 +105,31 @@ static int open_port(struct hr_feed_service *s, struct hr_run *run, struct hr_er
 	return 0;
 }
 
+int hr_feed_service_begin(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
+{
+	const struct hr_run *run = &s->app->run[i];
+	int err = 0;
+
+	if (!hr_config_has_feed(run->config))
+		return 0;
+	if (s->wake < 0)
+		s->wake = epoll_create1(EPOLL_CLOEXEC);
+	err = s->wake < 0 ? hr_fail(e, HR_ERROR_MISSING, -errno, "epoll: %s", strerror(errno))
+			  : open_port(s, i, e);
+	hr_error_context(e, "pipeline '%s': feed '%s'", run->config->name, run->config->feed.name);
+	return err;
+}
+
+void hr_feed_service_end(struct hr_feed_service *s, uint32_t i)
+{
+	if (s->port[i].open)
+		close_port(s, &s->port[i]);
+}
+
 /* A run whose sink is complete does not start. */
 static bool is_served(const struct hr_run *run)
 {
-	return run->selected && hr_config_has_feed(run->config) && run->cpu.feed &&
-	       run->outcome == HR_RUN_WAITING;
+	return run->selected && run->cpu.feed && run->outcome == HR_RUN_WAITING;
 }
 
 int hr_feed_service_open(struct hr_feed_service *s, struct hr_appliance *app, struct hr_error *e)
@@ -114,18 +137,11 @@ int hr_feed_service_open(struct hr_feed_service *s, struct hr_appliance *app, st
 	int err = 0;
 
 	memset(s, 0, sizeof *s);
+	s->app = app;
 	s->wake = -1;
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
-		if (!is_served(&app->run[i]))
-			continue;
-		if (s->wake < 0)
-			s->wake = epoll_create1(EPOLL_CLOEXEC);
-		err = s->wake < 0
-			      ? hr_fail(e, HR_ERROR_MISSING, -errno, "epoll: %s", strerror(errno))
-			      : open_port(s, &app->run[i], e);
-		hr_error_context(e, "pipeline '%s': feed '%s'", app->run[i].config->name,
-				 app->run[i].config->feed.name);
-	}
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (is_served(&app->run[i]))
+			err = hr_feed_service_begin(s, i, e);
 	if (err)
 		hr_feed_service_close(s);
 	return err;
@@ -143,18 +159,19 @@ void hr_feed_service_step(struct hr_feed_service *s)
 		return;
 	s->at_ns = now_ns;
 	events = hr_wait_readable(s->wake, 0);
-	for (uint32_t i = 0; i < s->ports; i++)
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
 		if (s->port[i].open)
-			step_port(&s->port[i], events, now_ns);
+			step_port(s, &s->port[i], events, now_ns);
 }
 
 void hr_feed_service_close(struct hr_feed_service *s)
 {
-	for (uint32_t i = 0; i < s->ports; i++)
-		if (s->port[i].open)
-			close_port(&s->port[i]);
+	if (!s->app)
+		return;
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		hr_feed_service_end(s, i);
 	if (s->wake >= 0)
 		close(s->wake);
 	s->wake = -1;
-	s->ports = 0;
+	s->app = NULL;
 }

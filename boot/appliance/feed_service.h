@@ -2,11 +2,12 @@
  * boot/appliance/feed_service.h - the sockets of feeds: producers attach and detach
  * (gpu/tap/feed_protocol.h), while pipelines take the tiles that they fill.
  *
- * Each selected pipeline with a feed has a socket from bring-up to the end of its run. The user of
- * the appliance, root and the members of the source's group may attach; the kernel reports the
- * user of each connection (boot/appliance/credentials.h). The service runs in the thread that owns
- * the appliance, between two looks at the pipelines. It never waits, and allocates nothing on the
- * heap.
+ * A pipeline with a feed has a socket while it has a run: from bring-up, or the start of a
+ * pipeline that repeats, to the end of the run. The engine owns it. After the death of an engine
+ * the next one replaces the socket, and producers connect again. The user of the appliance, root
+ * and the members of the source's group may attach; the kernel reports the user of each connection
+ * (boot/appliance/credentials.h). The service runs in the thread that owns the appliance, between
+ * two looks at the pipelines. It never waits, and allocates nothing on the heap.
  *
  * One producer is attached at a time; another one is refused (-EBUSY). While the tiles of a producer
  * that has gone are being computed, the next one waits for its answer. Clients that are not welcomed:
@@ -31,10 +32,11 @@ struct hr_feed_port {
 };
 
 struct hr_feed_service {
-	uint32_t ports;
-	int wake; /* epoll of all descriptors */
+	struct hr_appliance *app; /* the caller's; NULL: closed */
+	uint32_t ports;		  /* open ones */
+	int wake;		  /* epoll of all descriptors; -1: there was no port yet */
 	uint64_t at_ns;
-	struct hr_feed_port port[HR_PIPELINES_MAX];
+	struct hr_feed_port port[HR_PIPELINES_MAX]; /* by index of the pipeline */
 };
 
 /*
@@ -45,6 +47,14 @@ struct hr_feed_service {
  */
 int hr_feed_service_open(struct hr_feed_service *service, struct hr_appliance *app,
 			 struct hr_error *e);
+
+/* A run of pipeline i, whose queues are up, starts: open its socket. Does nothing without a feed. As
+ * hr_feed_service_open(). */
+int hr_feed_service_begin(struct hr_feed_service *service, uint32_t i, struct hr_error *e);
+
+/* That run has ended, with its outcome: tell its producer, and close the socket. Its memory is still
+ * there. */
+void hr_feed_service_end(struct hr_feed_service *service, uint32_t i);
 
 /* Do what can be done now. Costs one comparison without feeds. */
 void hr_feed_service_step(struct hr_feed_service *service);

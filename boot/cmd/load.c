@@ -6,7 +6,6 @@
 #include "boot/appliance/read.h"
 #include "boot/cmd/cmd.h"
 #include "config/log.h"
-#include "config/uses.h"
 #include "config/default.h"
 #include "nvme/transport.h"
 
@@ -60,20 +59,6 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 	return NULL;
 }
 
-/* Producers attach to an engine in the foreground only. */
-static int refuse_feeds(const struct hr_config *config)
-{
-	for (uint32_t i = 0; i < config->pipelines; i++) {
-		if (!hr_config_has_feed(&config->pipeline[i]))
-			continue;
-		hr_error("%s:%u: pipelines[%u].source: a feed is not supported under 'headrace "
-			 "boot' yet; use 'headrace run'",
-			 config->file, config->pipeline[i].feed.line, i);
-		return HR_EXIT_USAGE;
-	}
-	return HR_EXIT_DONE;
-}
-
 struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 {
 	enum hr_boot_end unused;
@@ -83,12 +68,5 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
 
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
-	struct hr_appliance *app = load(file, NULL, true, last_resort, code);
-	const int refused = app ? refuse_feeds(&app->config) : HR_EXIT_DONE;
-
-	if (!refused)
-		return app;
-	*code = refused;
-	free(app);
-	return NULL;
+	return load(file, NULL, true, last_resort, code);
 }

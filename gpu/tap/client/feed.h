@@ -77,7 +77,7 @@ struct hr_feed_tile {
 /*
  * Attach to the feed of that name. 0, with *feed; the caller detaches with hr_feed_close(). -ENOENT,
  * -ECONNREFUSED: no pipeline with this feed runs; -EACCES: this user may not attach; -EBUSY: another
- * producer is attached; -EPROTONOSUPPORT: the feed has another version; -EPIPE: the run has ended;
+ * producer is attached; -EPROTONOSUPPORT: the feed has another version; -EPIPE: its run ends now;
  * -EPROTO: the other side is not a feed; -ENOMEM, -EMFILE. `why` (NULL: not wanted) gets one line.
  */
 HR_FEED_API int hr_feed_open(const char *name, const struct hr_feed_options *options,

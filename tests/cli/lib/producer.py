@@ -3,6 +3,7 @@
 Usage: producer.py FEED [WHAT]     WHAT: one word below, with =N for a number
 """
 
+import errno
 import mmap
 import os
 import random
@@ -25,7 +26,8 @@ def attach(name, **options):
         try:
             return headrace.feed(name, **options)
         except headrace.Error as e:
-            waits = "no pipeline with this feed runs" in str(e) or "is attached" in str(e)
+            # EPIPE: the run before has ended at that moment
+            waits = e.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.EBUSY, errno.EPIPE)
             if not waits or time.monotonic() > end:
                 raise
             time.sleep(0.01)
@@ -170,6 +172,24 @@ def slowly(feed):
     feed.end()
 
 
+def persist(name, runs):
+    """Fill the feeds of so many runs; after the death of an engine go on at the next one."""
+    while runs:
+        feed = attach(name)
+        try:
+            print(f"from {feed.first}", flush=True)
+            for tile in feed:
+                fill(tile).commit()
+                print(tile.tile, flush=True)
+                time.sleep(0.005)
+            feed.end()
+            runs -= 1
+        except headrace.Error as e:
+            print(f"again: {e}", flush=True)
+        finally:
+            feed.close()
+
+
 def arrays(feed):
     import numpy
     for tile in feed:
@@ -199,6 +219,8 @@ def main():
         return die(name, int(number))
     if what == "refused":
         return refused(name)
+    if what == "persist":
+        return persist(name, int(number))
     feed = attach(name)
     if what == "first":
         print(feed.first, feed.durable)
