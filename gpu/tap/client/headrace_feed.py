@@ -41,7 +41,7 @@ class _Tile(ctypes.Structure):
 
 
 def _load(path: str | None) -> ctypes.CDLL:
-    library = ctypes.CDLL(path or os.environ.get("HEADRACE_TAP_LIBRARY", "libheadrace-tap.so.0"))
+    library = ctypes.CDLL(path or headrace._find())
     handle = ctypes.c_void_p
     library.hr_feed_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(_Options),
                                      ctypes.POINTER(handle), ctypes.c_char_p, ctypes.c_size_t]

@@ -64,6 +64,15 @@ class Object:
     created: str
 
 
+def _find() -> str:
+    """The program: as the environment says, of the same installation, or the one in PATH."""
+    installed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../bin/headrace")
+    program = os.environ.get("HEADRACE") or shutil.which(installed) or shutil.which("headrace")
+    if not program:
+        raise StoreError(3, "there is no program 'headrace' in PATH; HEADRACE can name it")
+    return program
+
+
 class Store:
     """The objects of one ssd. See headrace.store()."""
 
@@ -71,9 +80,7 @@ class Store:
                  program: str | None = None, options: tuple[str, ...] = ()) -> None:
         self.ssd = ssd
         self._options = [*options, *(["--config", os.fspath(config)] if config else [])]
-        self._program = program or os.environ.get("HEADRACE") or shutil.which("headrace")
-        if not self._program:
-            raise StoreError(3, "there is no program 'headrace' in PATH; HEADRACE can name it")
+        self._program = program or _find()
 
     def _start(self, verb: str, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         command = [self._program, "store", verb, *self._options, *arguments]
