@@ -14,6 +14,8 @@ struct written_tap {
 static const char *const delivers[] = { "one", "each", NULL };
 static const char *const lags[] = { "block", "drop", NULL };
 
+static const char *const shares[] = { "auto", "mps", "park", "slice", NULL };
+
 static const struct hr_field fields[] = {
 	{ "tap", HR_FIELD_NAME, .required = true, .offset = offsetof(struct written_tap, tap.name),
 	  .max = HR_NAME_MAX, .example = "tap = \"train\";" },
@@ -21,6 +23,8 @@ static const struct hr_field fields[] = {
 	  .choices = delivers },
 	{ "lag", HR_FIELD_CHOICE, .offset = offsetof(struct written_tap, tap.lag),
 	  .choices = lags },
+	{ "share", HR_FIELD_CHOICE, .offset = offsetof(struct written_tap, tap.share),
+	  .choices = shares },
 	{ "credits", HR_FIELD_U32, .offset = offsetof(struct written_tap, tap.credits), .min = 1,
 	  .max = HR_SLOTS_MAX },
 	{ "consumers", HR_FIELD_U32, .offset = offsetof(struct written_tap, tap.consumers),

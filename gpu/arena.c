@@ -6,7 +6,8 @@
 
 #include "config/log.h"
 
-static const char *const place_name[HR_PLACES] = { "control", "host", "worker", "gpu", "tap" };
+static const char *const place_name[HR_PLACES] = { "control", "host", "worker",
+						   "gpu",     "tap",  "words" };
 
 const char *hr_place_name(enum hr_place place)
 {

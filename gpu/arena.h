@@ -31,9 +31,12 @@ enum hr_place {
 	 * queue pairs, tables, arguments, records, result */
 	HR_PLACE_WORKER,
 	HR_PLACE_GPU, /* GPU memory that the CPU never accesses: tiles of path direct, states */
-	/* tiles, entries and pages that other processes map, each part in a memory object of its own
-	 * (gpu/tap/memory.h) */
+	/* tiles that other processes map: GPU memory, or host memory on the host backend; each part in
+	 * a memory object of its own (gpu/tap/memory.h, make_shared of gpu/backend.h) */
 	HR_PLACE_TAP,
+	/* host memory for the words of taps, entries and pages, that other processes map, each in a
+	 * memory object of its own; workers access them, too */
+	HR_PLACE_TAP_WORDS,
 	HR_PLACES,
 };
 

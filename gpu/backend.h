@@ -25,11 +25,21 @@ enum hr_entry {
 	HR_ENTRY_BENCH,	 /* hr_bench_block(argument, block), gpu/worker/bench.h */
 	HR_ENTRY_PROBE,	 /* hr_probe_block(argument, block), gpu/worker/probe.h */
 	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/access.h */
-	HR_ENTRY_TAP,	 /* hr_tap_pipe_block(argument, block), gpu/tap/role.h; only on `host` */
+	HR_ENTRY_TAP,	 /* hr_tap_pipe_block(argument, block), gpu/tap/role.h */
 	HR_ENTRY_FEED,	 /* hr_feed_pipe_block(argument, block), gpu/tap/feed.h; only on `host` */
 	/* and above: as HR_ENTRY_PIPE or HR_ENTRY_ACCESS, with a user operator; returned by link */
 	HR_ENTRY_USER,
+	/* and above: as HR_ENTRY_TAP, with a user operator */
+	HR_ENTRY_USER_TAP = HR_ENTRY_USER + HR_OPERATORS_MAX,
 };
+
+/* The worker code of a pipeline with a tap, for the same operator as `entry`, which is
+ * HR_ENTRY_PIPE or of link. */
+static inline enum hr_entry hr_entry_with_tap(enum hr_entry entry)
+{
+	return entry < HR_ENTRY_USER ? HR_ENTRY_TAP
+				     : (enum hr_entry)((unsigned)entry + HR_OPERATORS_MAX);
+}
 
 /* Parameters of a launch. */
 struct hr_launch_args {
@@ -76,6 +86,22 @@ struct hr_backend_ops {
 	int (*alloc_peer)(struct hr_backend *b, size_t bytes, struct hr_region *region,
 			  struct hr_error *e);
 	void (*free)(struct hr_backend *b, struct hr_region *region);
+	/*
+	 * Reserve addresses for memory that other processes map; no memory yet; region->cpu is
+	 * NULL. Freed by free. NULL: the memory of workers is host memory, gpu/tap/memory.h.
+	 * -ENOTSUP: the driver cannot export memory; -ENOMEM.
+	 */
+	int (*reserve_shared)(struct hr_backend *b, size_t bytes, struct hr_region *region,
+			      struct hr_error *e);
+	/*
+	 * Allocate zeroed memory at `offset` of such a region, a multiple of shared_align, behind
+	 * all memory that was allocated in it before, or in place of such memory. It is an object
+	 * of its own, of at least `bytes`: *object is its size. *fd: a descriptor with which
+	 * another process maps it; the caller closes it. The memory stays until all processes
+	 * have unmapped it. No worker runs. -EINVAL: the offset is another one; -ENOMEM, -ENOSPC.
+	 */
+	int (*make_shared)(struct hr_backend *b, const struct hr_region *region, size_t offset,
+			   size_t bytes, size_t *object, int *fd, struct hr_error *e);
 	/*
 	 * Let workers of `other`, a backend with the same function here, access the region, of
 	 * alloc or alloc_peer of b, at the same address for workers; until it is freed; once for
@@ -135,6 +161,7 @@ struct hr_backend {
 	uint32_t side_by_side;
 	uint32_t processors;		  /* SMs; on `host` the CPUs that its blocks share */
 	uint32_t max_threads;		  /* maximum threads of a block */
+	uint32_t shared_align;		  /* of make_shared: bytes; 0: there is none */
 	const struct hr_gpu_facts *facts; /* of the GPU; NULL on `host` */
 	/* Reports about the GPU, gpu/measuring.h; NULL: no GPU. */
 	const struct hr_gpu_measuring *measuring;

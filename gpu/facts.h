@@ -21,12 +21,13 @@ struct hr_entry_facts {
 	uint32_t machine;      /* compute capability of its code: 90 is 9.0 */
 };
 
-#define HR_GPU_ENTRIES_MAX 4u
+#define HR_GPU_ENTRIES_MAX 5u
 #define HR_GPU_ROLES_MAX 3u
 
 struct hr_gpu_facts {
 	char model[HR_NAME_MAX]; /* "NVIDIA H200" */
 	char pci[HR_NAME_MAX];	 /* "0000:41:00.0", in the format of pci/ and sysfs */
+	uint8_t uuid[16];	 /* as nvidia-smi prints it after "GPU-" */
 	/* version of the kernel driver, "580.159.04"; "" when unknown */
 	char driver[HR_NAME_MAX];
 	uint32_t interface;	/* version of the driver library: 13000 is CUDA 13.0 */
@@ -55,6 +56,8 @@ struct hr_gpu_facts {
 	bool ordered_for_all;	/* ... by all GPUs */
 	/* the driver ends launches that run long, because a display uses this GPU */
 	bool time_limit;
+	/* this process is a client of an MPS server: other clients use the GPU at the same time */
+	bool mps;
 	struct hr_entry_facts entry[HR_GPU_ENTRIES_MAX];
 	unsigned entries;
 	/* Resources of each role of a pipeline as an entry point of its own: "prefetch", "compute",

@@ -23,21 +23,38 @@ static int take_host(struct hr_places *places, enum hr_place place, size_t bytes
 	return err;
 }
 
-/* Only addresses: gpu/tap/memory.h puts memory objects there. */
-static int take_tap(struct hr_places *places, size_t bytes)
+/* True for a place whose addresses are reserved here, and whose memory is made later. */
+static bool is_reserved(const struct hr_places *places, enum hr_place place)
 {
-	struct hr_region *region = &places->region[HR_PLACE_TAP];
-	void *at;
+	return place == HR_PLACE_TAP_WORDS ||
+	       (place == HR_PLACE_TAP && !places->backend->ops->reserve_shared);
+}
 
-	if (places->backend->lanes != 1)
-		return -ENOTSUP;
-	at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/* Only addresses: gpu/tap/memory.h puts memory objects there. */
+static int reserve(struct hr_places *places, enum hr_place place, size_t bytes)
+{
+	struct hr_region *region = &places->region[place];
+	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
 	if (at == MAP_FAILED)
 		return -ENOMEM;
-	region->name = hr_place_name(HR_PLACE_TAP);
+	region->name = hr_place_name(place);
 	region->cpu = region->worker = at;
 	region->bytes = bytes;
 	return 0;
+}
+
+int hr_places_attach_words(struct hr_places *places, struct hr_error *e)
+{
+	struct hr_region *region = &places->region[HR_PLACE_TAP_WORDS];
+	struct hr_backend *b = places->backend;
+	int err;
+
+	if (!region->bytes || b->lanes == 1)
+		return 0;
+	err = b->ops->attach(b, region->cpu, region->bytes, false, &region->worker, e);
+	places->has_words = !err;
+	return err;
 }
 
 /* Allocate the copy in which the CPU writes data for workers, when it is needed. */
@@ -74,8 +91,9 @@ static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes,
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
 	const bool peer = place == HR_PLACE_GPU && b->ops->alloc_peer;
-	int err =
-		peer ? b->ops->alloc_peer(b, bytes, region, e) : b->ops->alloc(b, bytes, region, e);
+	int err = place == HR_PLACE_TAP ? b->ops->reserve_shared(b, bytes, region, e)
+		  : peer		? b->ops->alloc_peer(b, bytes, region, e)
+					: b->ops->alloc(b, bytes, region, e);
 
 	if (err)
 		return err;
@@ -85,8 +103,8 @@ static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes,
 
 static int take_one(struct hr_places *places, enum hr_place place, size_t bytes, struct hr_error *e)
 {
-	if (place == HR_PLACE_TAP)
-		return take_tap(places, bytes);
+	if (is_reserved(places, place))
+		return reserve(places, place, bytes);
 	if (place == HR_PLACE_CONTROL || place == HR_PLACE_HOST)
 		return take_host(places, place, bytes, e);
 	return take_gpu(places, place, bytes, e);
@@ -161,7 +179,9 @@ static void give_one(struct hr_places *places, enum hr_place place)
 
 	if (!region->bytes)
 		return;
-	if (place == HR_PLACE_TAP) {
+	if (place == HR_PLACE_TAP_WORDS && places->has_words)
+		b->ops->detach(b, region->cpu);
+	if (is_reserved(places, place)) {
 		munmap(region->cpu, region->bytes);
 		return;
 	}

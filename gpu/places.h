@@ -18,6 +18,7 @@ struct hr_places {
 	struct hr_region region[HR_PLACES];
 	/* HR_PLACE_WORKER's cpu is a copy, because the CPU cannot access the memory */
 	bool has_copy;
+	bool has_words;		     /* HR_PLACE_TAP_WORDS is attached to the backend */
 	struct hr_gpu_window window; /* of HR_PLACE_GPU, when opened */
 	struct hr_gdr gdr;	     /* .open is NULL: not loaded */
 };
@@ -25,12 +26,18 @@ struct hr_places {
 /*
  * Allocate memory for every place whose bytes[] (page aligned, as hr_partition.used) is not 0:
  * CONTROL and HOST with nvme/hostmem.h, attached for workers; WORKER and GPU from the backend,
- * which outlives this. All of it is zeroed, for the CPU and for workers. TAP is a range of addresses
- * without memory, only on the host backend (-ENOTSUP). 0; -ENOMEM, -ENOSPC and
+ * which outlives this. All of it is zeroed, for the CPU and for workers. TAP and
+ * TAP_WORDS are ranges of addresses without memory. 0; -ENOMEM, -ENOSPC and
  * errors of the backend: nothing stays allocated, and *e names the place.
  */
 int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 		   const uint64_t bytes[HR_PLACES], struct hr_error *e);
+
+/*
+ * Let workers access HR_PLACE_TAP_WORDS, all of which has memory now; its region then has their
+ * address. Does nothing on the host backend. 0; or as attach of the backend.
+ */
+int hr_places_attach_words(struct hr_places *places, struct hr_error *e);
 
 /*
  * Let other devices access HR_PLACE_GPU: its region then has bus addresses, and cpu when this

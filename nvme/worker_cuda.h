@@ -408,6 +408,12 @@ HR_WORKER void hr_release_sys(void)
 	asm volatile("fence.acq_rel.sys;" : : : "memory");
 }
 
+/* "Memory Consistency Model: proxies": a second virtual address of memory is a proxy of its own. */
+HR_WORKER void hr_release_alias(void)
+{
+	asm volatile("fence.proxy.alias;" : : : "memory");
+}
+
 /* .mmio keeps the store a single access, neither merged nor repeated, as a register needs ("Data
  * Movement and Conversion Instructions: st"). */
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)

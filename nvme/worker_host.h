@@ -258,6 +258,11 @@ HR_WORKER void hr_release_sys(void)
 {
 }
 
+/* Addresses of one page are coherent on a CPU. */
+HR_WORKER void hr_release_alias(void)
+{
+}
+
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);

@@ -9,6 +9,7 @@
 #include "boot/appliance/tap_message.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/rings.h"
+#include "boot/engine/run_tap.h"
 #include "config/log.h"
 #include "config/seam.h"
 #include "gpu/tap/memory.h"
@@ -27,47 +28,87 @@ static uint64_t page_bytes(const struct hr_run *run)
 
 static struct hr_tap_head *head_of(const struct hr_run *run, uint32_t seat)
 {
-	return (struct hr_tap_head *)(void *)(run->cpu.tap->entries + seat * ring_bytes(run));
+	return (struct hr_tap_head *)(void *)(hr_run_tap_entries(run) + seat * ring_bytes(run));
+}
+
+static struct hr_tap_page *page_of(const struct hr_run *run, uint32_t seat)
+{
+	return (struct hr_tap_page *)(void *)(hr_run_tap_pages(run) + seat * page_bytes(run));
 }
 
 static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
 {
-	return &run->cpu.tap->words->seat[seat];
+	return &hr_run_tap_words(run)->seat[seat];
 }
 
-static const struct hr_tap_page *page_of(const struct hr_run *run, uint32_t seat)
+static const struct hr_tap_tiles *tiles_of(const struct hr_tap_table *table)
 {
-	const uint8_t *at = run->cpu.tap->pages + seat * page_bytes(run);
-
-	return (const struct hr_tap_page *)(const void *)at;
+	return &table->app->tap_tiles[table->pipeline];
 }
 
-static void unmap_seat(const struct hr_run *run, uint32_t seat)
+static void unmap_seat(const struct hr_tap_table *table, uint32_t seat)
 {
+	const struct hr_run *run = table->run;
+
+	if (tiles_of(table)->fixed)
+		return;
 	hr_tap_memory_drop(head_of(run, seat), ring_bytes(run));
-	hr_tap_memory_drop(run->cpu.tap->pages + seat * page_bytes(run), page_bytes(run));
+	hr_tap_memory_drop(page_of(run, seat), page_bytes(run));
 }
 
 /* New objects for each consumer: an earlier one may still have those of the seat mapped. */
+static int make_seat(const struct hr_run *run, uint32_t seat, int fds[HR_TAP_FDS],
+		     struct hr_error *e)
+{
+	struct hr_tap_head *head = head_of(run, seat);
+
+	fds[1] = hr_tap_memory_create("headrace tap entries", head, ring_bytes(run),
+				      HR_TAP_READ_ONLY, e);
+	if (fds[1] < 0)
+		return fds[1];
+	fds[2] = hr_tap_memory_create("headrace tap page", page_of(run, seat), page_bytes(run),
+				      HR_TAP_WRITABLE, e);
+	if (fds[2] >= 0)
+		return 0;
+	close(fds[1]);
+	hr_tap_memory_drop(head, ring_bytes(run));
+	return fds[2];
+}
+
+/* The objects of the bring-up. hr_tap_consumer_seat() gives a seat to a process only when no other one
+ * can have its objects mapped. */
+static void reuse_seat(const struct hr_tap_table *table, uint32_t seat, int fds[HR_TAP_FDS])
+{
+	const struct hr_run *run = table->run;
+
+	fds[1] = tiles_of(table)->seat[seat].entries;
+	fds[2] = tiles_of(table)->seat[seat].page;
+	memset(head_of(run, seat), 0, ring_bytes(run));
+	memset(page_of(run, seat), 0, page_bytes(run));
+}
+
+static void close_seat(const struct hr_tap_table *table, const int fds[HR_TAP_FDS])
+{
+	if (tiles_of(table)->fixed)
+		return;
+	close(fds[1]);
+	close(fds[2]);
+}
+
 static int map_seat(struct hr_tap_table *table, uint32_t seat, int fds[HR_TAP_FDS],
 		    struct hr_error *e)
 {
 	const struct hr_run *run = table->run;
 	struct hr_tap_head *head = head_of(run, seat);
+	int err = 0;
 
-	fds[0] = table->app->tap_tiles[table->pipeline].fd;
-	fds[1] = hr_tap_memory_create("headrace tap entries", head, ring_bytes(run),
-				      HR_TAP_READ_ONLY, e);
-	if (fds[1] < 0)
-		return fds[1];
-	fds[2] = hr_tap_memory_create("headrace tap page",
-				      run->cpu.tap->pages + seat * page_bytes(run), page_bytes(run),
-				      HR_TAP_WRITABLE, e);
-	if (fds[2] < 0) {
-		close(fds[1]);
-		hr_tap_memory_drop(head, ring_bytes(run));
-		return fds[2];
-	}
+	fds[0] = tiles_of(table)->fd;
+	if (tiles_of(table)->fixed)
+		reuse_seat(table, seat, fds);
+	else
+		err = make_seat(run, seat, fds, e);
+	if (err)
+		return err;
 	head->magic = HR_TAP_MAGIC;
 	head->version = HR_TAP_VERSION;
 	head->epoch = table->epoch;
@@ -148,10 +189,18 @@ static bool is_closed(struct hr_tap_table *table, uint32_t seat)
 
 static void free_seat(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
 {
-	unmap_seat(table->run, seat);
+	unmap_seat(table, seat);
 	hang_up(&c->fd);
-	close_fd(&c->pidfd);
+	if (!tiles_of(table)->fixed)
+		close_fd(&c->pidfd);
 	c->state = HR_TAP_FREE;
+}
+
+/* The process of the last consumer may have the objects of the seat mapped, until it ends. */
+static void check_owner(struct hr_tap_consumer *c)
+{
+	if (hr_wait_readable(c->pidfd, 0))
+		close_fd(&c->pidfd);
 }
 
 /* Its connection has ended, or it has: no further tile is lent to it. */
@@ -352,8 +401,11 @@ void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events
 {
 	struct hr_tap_consumer *c = &table->consumer[seat];
 
-	if (c->state == HR_TAP_FREE)
+	if (c->state == HR_TAP_FREE) {
+		if (events && c->pidfd >= 0)
+			check_owner(c);
 		return;
+	}
 	if (events && c->state <= HR_TAP_ATTACHED)
 		listen_to(table, c, seat);
 	if (c->state == HR_TAP_GREETED && age_ns(c->since_ns, now_ns) >= HR_TAP_READY_NS)
@@ -372,10 +424,23 @@ void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events
 
 /* ---- begin and end */
 
-int hr_tap_consumer_seat(const struct hr_tap_table *table)
+void hr_tap_consumers_begin(struct hr_tap_table *table)
+{
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		table->consumer[seat].fd = table->consumer[seat].pidfd = -1;
+}
+
+/* The last consumer's process has no part of the seat's memory mapped, or is the same one. */
+static bool is_for(const struct hr_tap_consumer *c, pid_t process)
+{
+	return c->pidfd < 0 || (process > 0 && c->peer.process == process) ||
+	       hr_wait_readable(c->pidfd, 0);
+}
+
+int hr_tap_consumer_seat(const struct hr_tap_table *table, pid_t process)
 {
 	for (uint32_t i = 0; i < HR_TAP_SEATS; i++)
-		if (table->consumer[i].state == HR_TAP_FREE)
+		if (table->consumer[i].state == HR_TAP_FREE && is_for(&table->consumer[i], process))
 			return (int)i;
 	return -EBUSY;
 }
@@ -406,6 +471,11 @@ static void describe_tap(const struct hr_tap_table *table, uint32_t credits,
 	m->tile_bytes = run->sink_tile_bytes;
 	m->columns = tap->columns;
 	m->each = tap->deliver == HR_TAP_EACH;
+	if (table->facts) {
+		m->memory = HR_TAP_MEMORY_CUDA;
+		m->gpu.bytes = tiles_of(table)->bytes;
+		memcpy(m->gpu.uuid, table->facts->uuid, sizeof m->gpu.uuid);
+	}
 	snprintf(m->dtype, sizeof m->dtype, "%s", tap->dtype);
 	snprintf(m->name, sizeof m->name, "%s", run->config->name);
 }
@@ -418,6 +488,7 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	struct hr_tap_message m = { 0 };
 	int fds[HR_TAP_FDS], err;
 
+	close_fd(&c->pidfd);
 	memset(c, 0, sizeof *c);
 	c->fd = c->pidfd = -1;
 	err = map_seat(table, seat, fds, e);
@@ -430,10 +501,9 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	c->share.asked = hello->credits || !is_shared(table);
 	describe_tap(table, c->credits, &m);
 	err = say(fd, &m, fds, HR_TAP_FDS);
-	close(fds[1]);
-	close(fds[2]);
+	close_seat(table, fds);
 	if (err) {
-		unmap_seat(table->run, seat);
+		unmap_seat(table, seat);
 		return hr_fail(e, HR_ERROR_FAILED, err, "%s", strerror(-err));
 	}
 	c->fd = fd;
@@ -485,7 +555,10 @@ bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
 
 void hr_tap_consumers_end(struct hr_tap_table *table, bool again)
 {
-	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
 		if (table->consumer[seat].state != HR_TAP_FREE)
 			end_consumer(table, seat, again);
+		if (!tiles_of(table)->fixed || has_ended(&table->consumer[seat]))
+			close_fd(&table->consumer[seat].pidfd);
+	}
 }

@@ -39,8 +39,10 @@ enum hr_tap_consumer_state {
 
 struct hr_tap_consumer {
 	enum hr_tap_consumer_state state;
-	int fd;		   /* -1: the connection has ended */
-	int pidfd;	   /* -1: the kernel has none for the process */
+	int fd; /* -1: the connection has ended */
+	/* -1: the kernel has none for the process. On a GPU also in state FREE: the process of
+	 * the last consumer, which can have the seat's memory mapped until it ends */
+	int pidfd;
 	uint64_t since_ns; /* time of the last change of the state */
 	struct hr_credentials peer;
 	uint32_t credits;
@@ -59,14 +61,19 @@ struct hr_tap_table {
 	struct hr_appliance *app; /* and the index of the pipeline in it */
 	uint32_t pipeline;
 	struct hr_run *run;
+	const struct hr_gpu_facts *facts; /* of the GPU that has the tiles; NULL: host memory */
 	uint64_t epoch;
 	uint64_t shared_ns; /* time at which the slots were shared out */
 	uint64_t failed; /* tiles that were dropped because consumers failed, and are in the log */
 	struct hr_tap_consumer consumer[HR_TAP_SEATS];
 };
 
-/* A free seat; -EBUSY: all are in use. */
-int hr_tap_consumer_seat(const struct hr_tap_table *table);
+/* Before the first consumer: all seats are free. */
+void hr_tap_consumers_begin(struct hr_tap_table *table);
+
+/* A free seat for a process (0: not known); -EBUSY: all are in use. On a GPU the memory of a
+ * seat goes to another process only after the end of the last one. */
+int hr_tap_consumer_seat(const struct hr_tap_table *table, pid_t process);
 
 /*
  * Give the seat to the consumer that has sent `hello`: map its memory, and send WELCOME. On success

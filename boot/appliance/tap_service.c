@@ -9,6 +9,7 @@
 #include "boot/appliance/retry.h"
 #include "boot/appliance/tap_message.h"
 #include "boot/engine/pass.h"
+#include "boot/engine/run_tap.h"
 #include "config/log.h"
 #include "config/seam.h"
 #include "config/uses.h"
@@ -17,7 +18,8 @@
 
 static void greet(struct hr_tap_port *port, struct hr_tap_client *client)
 {
-	const int seat = hr_tap_consumer_seat(&port->table), pidfd = hr_tap_client_process(client);
+	const int seat = hr_tap_consumer_seat(&port->table, client->peer.process);
+	const int pidfd = hr_tap_client_process(client);
 	struct hr_error e = { 0 };
 	int err = seat;
 
@@ -59,7 +61,7 @@ static void let_wait(const struct hr_tap_port *port, struct hr_tap_client *clien
 static bool has_tiles(const struct hr_tap_port *port)
 {
 	return port->state == HR_TAP_LIVE &&
-	       !hr_acquire_sys_u64(&port->table.run->cpu.tap->words->last);
+	       !hr_acquire_sys_u64(&hr_run_tap_words(port->table.run)->last);
 }
 
 static void greet_waiting(struct hr_tap_port *port)
@@ -91,7 +93,7 @@ static bool runs_again(const struct hr_tap_service *s, const struct hr_run *run)
 
 static void log_failed(struct hr_tap_port *port)
 {
-	const struct hr_tap_words *words = port->table.run->cpu.tap->words;
+	const struct hr_tap_words *words = hr_run_tap_words(port->table.run);
 	const struct hr_config_tap *tap = &port->table.run->config->tap;
 	const uint64_t failed = hr_acquire_sys_u64(&words->failed);
 
@@ -143,6 +145,8 @@ static void open_port(struct hr_tap_service *s, uint32_t i)
 	port->table.app = s->app;
 	port->table.run = run;
 	port->table.pipeline = i;
+	port->table.facts = s->app->backend[run->config->gpu].facts;
+	hr_tap_consumers_begin(&port->table);
 	*c = (struct hr_tap_clients){ .kind = "tap",
 				      .name = run->config->tap.name,
 				      .client = "consumer",

@@ -44,7 +44,14 @@ struct hr_path {
 /* The memory of the tiles of a tap, which consumers map. */
 struct hr_tap_tiles {
 	bool up;
-	int fd; /* valid while `up` */
+	int fd;		/* valid while `up` */
+	uint64_t bytes; /* of that memory object */
+	/* On a GPU, which maps host memory only before a launch: the objects of all seats, made at
+	 * bring-up. On the host backend each consumer gets new ones, and `fixed` is false. */
+	bool fixed;
+	struct {
+		int entries, page;
+	} seat[HR_TAP_SEATS];
 	/* A run was broken off: consumers may still read tiles, so the next run gets other
 	 * memory. */
 	bool in_hand;

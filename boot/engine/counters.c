@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "boot/engine/run_tap.h"
 #include "boot/engine/runner.h"
 #include "config/clock.h"
 #include "config/uses.h"
@@ -136,7 +137,7 @@ static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
 
 static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64_t done)
 {
-	const struct hr_tap_words *words = run->cpu.tap->words;
+	const struct hr_tap_words *words = hr_run_tap_words(run);
 	uint64_t others;
 
 	c->dropped = hr_acquire_sys_u64(&words->dropped);
@@ -155,7 +156,7 @@ static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64
 void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
 			       uint32_t seat)
 {
-	const struct hr_tap_words *all = run->cpu.tap->words;
+	const struct hr_tap_words *all = hr_run_tap_words(run);
 	const struct hr_tap_seat *words = &all->seat[seat];
 	const uint64_t returned = hr_acquire_sys_u64(&words->returned);
 	const uint64_t lent = hr_acquire_sys_u64(&words->lent);

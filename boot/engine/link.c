@@ -32,7 +32,7 @@ static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
 		err = backend->ops->link(backend, op, &gpu->entry, &gpu->entry_threads, &e);
 
 	if (hr_config_has_tap(run->config))
-		gpu->entry = HR_ENTRY_TAP;
+		gpu->entry = hr_entry_with_tap(gpu->entry);
 	if (hr_config_has_feed(run->config))
 		gpu->entry = HR_ENTRY_FEED;
 	if (err) {

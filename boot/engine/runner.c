@@ -14,8 +14,10 @@
 #include "boot/engine/failure.h"
 #include "config/log.h"
 #include "config/uses.h"
+#include "boot/engine/park.h"
 #include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
+#include "boot/engine/stuck.h"
 #include "boot/engine/warnings.h"
 #include "boot/engine/watch.h"
 #include "config/tick.h"
@@ -40,6 +42,7 @@ struct watch {
 	struct hr_error failure; /* of the first backend that has failed, and its error; 0: none */
 	int failed;
 	bool launched;
+	struct hr_park park;
 };
 
 /* By index of the pipeline. One appliance runs at a time, and a stack has no room for this. */
@@ -90,6 +93,9 @@ static void stop_launches(struct watch *w, enum hr_pipe_stop how)
 	for (uint32_t p = 0; p < hr_run_gpus(w->run); p++)
 		if (w->launch[p])
 			hr_launch_stop(w->launch[p], how);
+	/* workers that have left the gpu see it in their next launch */
+	if (w->park.parked)
+		hr_release_sys_u32(&hr_run_control(w->run, 0)->stop, how);
 }
 
 static void request_stop(struct watch *w)
@@ -126,65 +132,13 @@ static void keep_progress(struct hr_appliance *app)
 	}
 }
 
-/* A gpu as messages name it: its backend; of several gpus also the name in the configuration. */
-static const char *name_gpu(const struct watch *w, uint32_t member, char *text, size_t bytes)
-{
-	const uint32_t g = hr_config_gpu(w->run->config, member);
-
-	if (hr_run_gpus(w->run) > 1)
-		snprintf(text, bytes, "gpu '%s' (%.128s)", w->app->config.gpu[g].name,
-			 w->app->backend[g].name);
-	else
-		snprintf(text, bytes, "%s", w->app->backend[g].name);
-	return text;
-}
-
-/* A block that has never run waits until the gpu has room for it, so the others wait for ever. */
-static void log_absent(const struct watch *w, uint32_t role, uint32_t index)
-{
-	const struct hr_run *run = w->run;
-	char gpu[4 * HR_NAME_MAX];
-	uint32_t number;
-	const uint32_t member =
-		hr_run_status_gpu(run, hr_run_first_status(run, role) + index, &number);
-
-	hr_error(
-		"pipeline '%s': %u of %u workers have not started after %llu ms: %s does not hold "
-		"all blocks at once, or the operator's init does not end; controllers are disabled",
-		run->config->name, hr_watch_absent(&w->heartbeats), hr_run_statuses(run),
-		(unsigned long long)(w->heartbeats.timeout_ns[role] / HR_NS_PER_MS),
-		name_gpu(w, member, gpu, sizeof gpu));
-}
-
-static void log_stuck(const struct watch *w, uint32_t role, uint32_t index)
-{
-	const struct hr_run *run = w->run;
-	const uint32_t i = hr_run_first_status(run, role) + index;
-	char tile[48] = "", gpu[4 * HR_NAME_MAX];
-	uint32_t number;
-	const uint32_t member = hr_run_status_gpu(run, i, &number);
-
-	if (role == HR_ROLE_COMPUTE)
-		snprintf(tile, sizeof tile, ", which began tile %llu,",
-			 (unsigned long long)hr_acquire_sys_u64(&hr_run_status(run, i)->tile));
-	hr_error("pipeline '%s': %s %s %u of %s%s has not moved for %llu ms; controllers are "
-		 "disabled",
-		 run->config->name, hr_role_name(role),
-		 role == HR_ROLE_COMPUTE || role == HR_ROLE_ACCESS ? "block" : "worker", number,
-		 name_gpu(w, member, gpu, sizeof gpu), tile,
-		 (unsigned long long)(w->heartbeats.timeout_ns[role] / HR_NS_PER_MS));
-}
-
 /*
  * A hanging worker cannot be ended, so the process ends. First make written tiles durable, and
  * disable the controllers, because they write to memory of this process.
  */
 static void give_up(struct watch *w, uint32_t role, uint32_t index)
 {
-	if (hr_watch_absent(&w->heartbeats))
-		log_absent(w, role, index);
-	else
-		log_stuck(w, role, index);
+	hr_stuck_log(w->app, &w->heartbeats, role, index);
 	/* stop the ticks: the supervisor ends this process when it hangs here as well */
 	hr_tick_set(NULL, NULL);
 	keep_progress(w->app);
@@ -357,11 +311,26 @@ static void launch(struct watch *w)
 		if (err)
 			fail_gpu(w, p, err, &e);
 	}
+	if (!w->failed)
+		hr_park_launch(&w->park, w->run);
 	for (uint32_t p = 0; !w->failed && p < hr_run_gpus(w->run); p++) {
 		err = launch_gpu(w, p, &e);
 		if (err)
 			fail_gpu(w, p, err, &e);
 	}
+}
+
+/* Launch again with the data that the workers have left. */
+static void launch_again(struct watch *w)
+{
+	struct hr_error e = { 0 };
+	int err;
+
+	hr_park_launch(&w->park, w->run);
+	hr_watch_begin(&w->heartbeats, w->app, w->run, w->now_ns);
+	err = launch_gpu(w, 0, &e);
+	if (err)
+		fail_gpu(w, 0, err, &e);
 }
 
 /* True when the blocks of all gpus of the run have ended, or their backends have failed. */
@@ -395,6 +364,28 @@ static void download(struct watch *w)
 		if (err)
 			fail_gpu(w, p, err, &e);
 	}
+}
+
+/* No worker runs. True: they have left the gpu, and go on when a consumer gives a tile back. */
+static bool stays_parked(struct watch *w)
+{
+	struct hr_error e = { 0 };
+	int err;
+
+	if (w->failed || (!w->park.parked && !hr_park_left(w->run)))
+		return false;
+	w->now_ns = hr_now_ns();
+	err = w->park.parked ? 0 : hr_park_begin(&w->park, w->app, w->run, &e);
+	if (err) {
+		fail_gpu(w, 0, err, &e);
+		return false;
+	}
+	if (hr_signals_pending() && !w->end.stopping)
+		request_stop(w);
+	watch_controllers(w);
+	if (w->end.stopping || w->end.aborted || hr_park_is_over(&w->park, w->run, w->now_ns))
+		launch_again(w);
+	return !w->failed;
 }
 
 /* The workers have ended: download the results, and conclude. */
@@ -531,6 +522,9 @@ void hr_runner_look(struct hr_runner *runner)
 		if (!(runner->running >> i & 1))
 			continue;
 		if (has_ended(w)) {
+			pause = HR_PARK_LOOK_NS < pause ? HR_PARK_LOOK_NS : pause;
+			if (stays_parked(w))
+				continue;
 			end_one(runner, i);
 			pause = 0;
 			continue;
@@ -538,7 +532,7 @@ void hr_runner_look(struct hr_runner *runner)
 		look(w, first);
 		first = false;
 		pause = w->pause_ns < pause ? w->pause_ns : pause;
-		w->pause_ns = next_pause(w);
+		w->pause_ns = w->run->tap.role.park ? HR_PARK_LOOK_NS : next_pause(w);
 	}
 	hr_tick();
 	if (runner->app->serve)

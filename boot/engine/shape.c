@@ -22,6 +22,7 @@
 #define GPU_SLOT_BYTES (64ull << 20)
 /* percent of the processors for prefetch and write-back together */
 #define GPU_IO_PERCENT 5u
+#define GPU_TAP_PART 4u		   /* a pipeline with a tap uses 1 / 4 of the processors */
 #define GPU_IO_SLOTS_PER_WORKER 2u /* with fewer slots most workers would be idle */
 
 /*
@@ -183,13 +184,23 @@ static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
 	run->shared_bytes = hr_run_checksums(run) ? HR_CHECKSUM_MEMORY : 0;
 }
 
+/* Blocks that fit beside the consumers of a tap, which need processors of their own. Few blocks fill a
+ * link, so a tap leaves most of the GPU to them unless the configuration gives a number. */
+static uint32_t budget(const struct hr_appliance *app, const struct hr_config_pipeline *p)
+{
+	const uint32_t blocks = hr_schedule_budget(app, p->gpu);
+
+	if (!hr_config_has_tap(p) || app->config.gpu[p->gpu].blocks)
+		return blocks;
+	return most(least(blocks, app->backend[p->gpu].processors) / GPU_TAP_PART, 1);
+}
+
 static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_backend *b = &app->backend[p->gpu];
 	/* equal shares of the blocks for the pipelines that may run at the same time */
-	const uint32_t share =
-		hr_schedule_budget(app, p->gpu) / most(hr_schedule_beside(app, p->gpu), 1);
+	const uint32_t share = budget(app, p) / most(hr_schedule_beside(app, p->gpu), 1);
 	uint32_t resident, blocks = 0;
 	int err;
 
@@ -211,6 +222,8 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks, share);
 	if (p->has_sink)
 		gpu_io(app, run, HR_ROLE_WRITEBACK, p->writeback_blocks, share);
+	else if (hr_config_has_tap(p))
+		run->blocks[HR_ROLE_WRITEBACK] = run->workers[HR_ROLE_WRITEBACK] = 1;
 	gpu_compute(b, run, resident, share);
 	for (int role = 0; role < HR_ROLES; role++)
 		blocks += run->blocks[role];

@@ -6,6 +6,7 @@
 #include "boot/engine/link.h"
 #include "boot/engine/devices.h"
 #include "boot/engine/schedule.h"
+#include "boot/engine/share.h"
 #include "config/log.h"
 #include "config/uses.h"
 
@@ -59,22 +60,6 @@ static int check_feeds(struct hr_appliance *app, uint32_t g)
 	return 0;
 }
 
-static int check_taps(struct hr_appliance *app, uint32_t g)
-{
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = app->run[i].config;
-
-		if (app->run[i].selected && hr_config_has_tap(p) && p->gpu == g &&
-		    app->backend[g].lanes > 1)
-			return hr_fail(&app->error, HR_ERROR_USAGE, -EINVAL,
-				       "%s:%u: pipeline '%s': a tap is not supported on gpu '%s' "
-				       "(%s) yet; use a gpu with device = \"host:N\"",
-				       app->config.file, p->tap.line, p->name,
-				       app->config.gpu[g].name, app->backend[g].name);
-	}
-	return 0;
-}
-
 static int open_backend(struct hr_appliance *app, uint32_t g)
 {
 	const struct hr_config_gpu *gpu = &app->config.gpu[g];
@@ -95,10 +80,18 @@ static int open_backend(struct hr_appliance *app, uint32_t g)
 			"CPU threads and there is no GPU memory for an ssd to write to; expected "
 			"\"auto\" or \"bounce\", or a device with bar=BDF",
 			app->config.file, gpu->line, gpu->name, app->backend[g].name);
-	err = check_taps(app, g);
-	if (!err)
-		err = check_feeds(app, g);
+	err = check_feeds(app, g);
 	return err ? err : reserve(app, g);
+}
+
+static int check_shares(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (app->run[i].selected && hr_config_has_tap(app->run[i].config))
+			err = hr_run_share_check(app, &app->run[i]);
+	return err;
 }
 
 int hr_backends_up(struct hr_appliance *app)
@@ -108,6 +101,8 @@ int hr_backends_up(struct hr_appliance *app)
 	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
 		if (app->gpu_used[g])
 			err = open_backend(app, g);
+	if (!err)
+		err = check_shares(app);
 	return err ? err : hr_operators_link(app);
 }
 

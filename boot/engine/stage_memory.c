@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "boot/engine/paths.h"
 #include "boot/engine/prove.h"
+#include "boot/engine/run_tap.h"
 #include "boot/engine/stage_partition.h"
 #include "config/log.h"
 #include "config/uses.h"
-#include "gpu/tap/memory.h"
 #include "nvme/status.h"
 
 /* Log the addresses of the places, to locate addresses in messages about faults. */
@@ -62,22 +61,6 @@ static const struct hr_part *largest_part(const struct hr_partition *p)
 	return largest;
 }
 
-/* The memory of the tiles of a tap: an object of its own, because other processes map it. */
-static int take_tap(struct hr_appliance *app, uint32_t i, const struct hr_run *run)
-{
-	const struct hr_partition *p = &app->partition[run->config->gpu];
-	const int part = run->layout.sink.part;
-	struct hr_tap_tiles *tiles = &app->tap_tiles[i];
-
-	tiles->fd = hr_tap_memory_create(run->config->tap.name, hr_partition_cpu(p, part),
-					 p->part[part].bytes, HR_TAP_READ_ONLY, &app->error);
-	tiles->up = tiles->fd >= 0;
-	tiles->in_hand = false;
-	hr_error_context(&app->error, "pipeline '%s': tap '%s'", run->config->name,
-			 run->config->tap.name);
-	return tiles->up ? 0 : tiles->fd;
-}
-
 static int take_taps(struct hr_appliance *app, uint32_t g)
 {
 	int err = 0;
@@ -86,16 +69,9 @@ static int take_taps(struct hr_appliance *app, uint32_t g)
 		const struct hr_run *run = &app->run[i];
 
 		if (run->selected && run->config->gpu == g && hr_config_has_tap(run->config))
-			err = take_tap(app, i, run);
+			err = hr_run_tap_take(app, i);
 	}
-	return err;
-}
-
-static void give_tap(struct hr_appliance *app, uint32_t i)
-{
-	if (app->tap_tiles[i].up)
-		close(app->tap_tiles[i].fd);
-	app->tap_tiles[i].up = false;
+	return err ? err : hr_places_attach_words(&app->memory[g], &app->error);
 }
 
 /* The addresses go with the place. */
@@ -103,15 +79,7 @@ static void give_taps(struct hr_appliance *app, uint32_t g)
 {
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->config.pipeline[i].gpu == g)
-			give_tap(app, i);
-}
-
-int hr_memory_renew_tap(struct hr_appliance *app, uint32_t i)
-{
-	if (!app->tap_tiles[i].up || !app->tap_tiles[i].in_hand)
-		return 0;
-	give_tap(app, i);
-	return take_tap(app, i, &app->run[i]);
+			hr_run_tap_give(&app->tap_tiles[i]);
 }
 
 static int take_places(struct hr_appliance *app, uint32_t g)
@@ -127,9 +95,13 @@ static int take_places(struct hr_appliance *app, uint32_t g)
 	if (err)
 		return err;
 	hr_partition_bind(p, app->memory[g].region);
-	log_addresses(app, g);
 	err = take_taps(app, g);
-	return err ? err : check_rings(app, g);
+	if (err)
+		return err;
+	/* words of taps have their address for workers only now */
+	hr_partition_bind(p, app->memory[g].region);
+	log_addresses(app, g);
+	return check_rings(app, g);
 }
 
 /* Another ssd of the same controller whose BAR is attached to the gpu; -1: none. */

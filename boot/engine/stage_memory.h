@@ -15,11 +15,6 @@
 int hr_memory_up(struct hr_appliance *app);
 void hr_memory_down(struct hr_appliance *app);
 
-/* Before a run of pipeline i: other memory for the tiles of its tap, when consumers may still
- * read those of a run that was broken off. 0, or as hr_tap_memory_create(), in app->error: the
- * pipeline has no memory for tiles then. */
-int hr_memory_renew_tap(struct hr_appliance *app, uint32_t i);
-
 /* Attach the doorbells of ssd d for workers of gpu g: sets app->bar[g][d]. 0, or as attach of
  * struct hr_backend_ops, in app->error. */
 int hr_attach_bar(struct hr_appliance *app, uint32_t g, uint32_t d);

@@ -14,6 +14,7 @@
 #include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
 #include "config/check.h"
+#include "boot/engine/share.h"
 #include "config/log.h"
 #include "config/uses.h"
 #include "nvme/status.h"
@@ -35,19 +36,23 @@ static struct hr_pipe_queues queues_of(struct hr_appliance *app, const struct hr
 					.place = hr_ring_place(app, run->config->gpu, d) };
 }
 
-static void describe_tap(struct hr_run *run)
+static void describe_tap(const struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_tap *c = &run->config->tap;
+	const uint32_t align = app->backend[run->config->gpu].shared_align;
 	struct hr_tap_role *role = &run->tap.role;
+	const char *why;
 
 	memset(role, 0, sizeof *role);
 	role->each = c->deliver == HR_TAP_EACH;
 	role->drop = c->lag == HR_TAP_DROP;
 	role->consumers = c->consumers;
 	role->tries = c->tries;
+	role->park = hr_run_share(app, run, &why) == HR_SHARE_PARK;
 	for (role->ring = 1; role->ring < run->slots;)
 		role->ring *= 2;
 	run->layout.tap = role;
+	run->layout.tap_align = align > HR_PAGE ? align : HR_PAGE;
 }
 
 static void describe_feed(struct hr_run *run)
@@ -88,7 +93,7 @@ static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 	if (hr_config_has_feed(c))
 		describe_feed(run);
 	if (hr_config_has_tap(c))
-		describe_tap(run);
+		describe_tap(app, run);
 	if (!c->has_sink)
 		return;
 	pipe->sink.chunk_bytes = app->ssd[c->sink.ssd].chunk_bytes;
@@ -200,18 +205,18 @@ static int check_queues(struct hr_appliance *app)
 	return 0;
 }
 
-/* Check places from `first` on, but not `skip`, which lie in the same memory, against
+/* Check places from `first` to before `end`, but not `skip`, which lie in the same memory, against
  * memory.`what`. */
-static int check_shared(struct hr_appliance *app, uint32_t g, int first, int skip, uint64_t limit,
-			const char *what)
+static int check_shared(struct hr_appliance *app, uint32_t g, int first, int end, int skip,
+			uint64_t limit, const char *what)
 {
 	const struct hr_partition *p = &app->partition[g];
 	char parts[HR_LOG_LINE_MAX / 2] = "";
 	uint64_t sum = 0;
 	size_t at = 0;
 
-	for (int place = first; place < HR_PLACES; place++) {
-		if (place == skip || (place == HR_PLACE_TAP && !p->used[place]))
+	for (int place = first; place < end; place++) {
+		if (place == skip || (place >= HR_PLACE_TAP && !p->used[place]))
 			continue;
 		sum += p->used[place];
 		at += (size_t)snprintf(
@@ -241,7 +246,7 @@ static int check_bar(struct hr_appliance *app, uint32_t g)
 			"of %s has %llu; use smaller tiles, fewer slots, or fewer frames",
 			app->config.file, app->config.gpu[g].line, app->config.gpu[g].name,
 			(unsigned long long)used, b->peer, (unsigned long long)b->peer_bytes);
-	return check_shared(app, g, 0, HR_PLACE_GPU, app->config.memory_host, "host");
+	return check_shared(app, g, 0, HR_PLACES, HR_PLACE_GPU, app->config.memory_host, "host");
 }
 
 static int check_sum(struct hr_appliance *app, uint32_t g)
@@ -258,10 +263,12 @@ static int check_sum(struct hr_appliance *app, uint32_t g)
 	if (app->backend[g].peer[0])
 		return check_bar(app, g);
 	/* On the host backend all places are host memory, so they share its limit. On a GPU the
-	 * places WORKER and GPU share the memory of the GPU. */
+	 * places WORKER, GPU and TAP share the memory of the GPU. */
 	if (app->backend[g].lanes == 1)
-		return check_shared(app, g, 0, HR_PLACES, app->config.memory_host, "host");
-	return check_shared(app, g, HR_PLACE_WORKER, HR_PLACES, app->config.memory_gpu, "gpu");
+		return check_shared(app, g, 0, HR_PLACES, HR_PLACES, app->config.memory_host,
+				    "host");
+	return check_shared(app, g, HR_PLACE_WORKER, HR_PLACE_TAP_WORDS, HR_PLACES,
+			    app->config.memory_gpu, "gpu");
 }
 
 int hr_partition_plan(struct hr_appliance *app)

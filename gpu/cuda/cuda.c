@@ -8,17 +8,18 @@
 
 #include "config/clock.h"
 #include "config/log.h"
+#include "gpu/cuda/arenas.h"
 #include "gpu/cuda/baseline.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
 #include "gpu/cuda/link_rates.h"
 #include "gpu/cuda/link.h"
 #include "gpu/cuda/memory.h"
+#include "gpu/cuda/state.h"
 #include "gpu/measuring.h"
 #include "config/operator.h"
 #include "gpu/worker/pipeline.h"
 
-#define ARENAS_MAX 32u
 #define CLOSE_NS (10 * HR_NS_PER_S)
 #define PAUSE_NS 100000ull
 
@@ -28,10 +29,9 @@ extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];
 extern const uint8_t hr_worker_access_image[], hr_worker_access_image_end[];
 
 static const char *const entry_name[] = {
-	[HR_ENTRY_PIPE] = "hr_entry_pipe",
-	[HR_ENTRY_BENCH] = "hr_entry_bench",
-	[HR_ENTRY_PROBE] = "hr_entry_probe",
-	[HR_ENTRY_ACCESS] = "hr_entry_access",
+	[HR_ENTRY_PIPE] = "hr_entry_pipe",   [HR_ENTRY_BENCH] = "hr_entry_bench",
+	[HR_ENTRY_PROBE] = "hr_entry_probe", [HR_ENTRY_ACCESS] = "hr_entry_access",
+	[HR_ENTRY_TAP] = "hr_entry_tap",
 };
 
 #define ENTRIES (sizeof entry_name / sizeof *entry_name)
@@ -46,63 +46,25 @@ static const struct {
 
 _Static_assert(sizeof role / sizeof *role == HR_GPU_ROLES_MAX, "facts have room for all roles");
 
-/* A linked user operator. */
-struct linked {
-	const struct hr_operator *op;
-	struct hr_cuda_image image;
-	struct hr_cuda_entry entry;
-};
-
-struct launch {
-	struct hr_launch handle;
-	struct hr_cuda_launch cu;
-	uint32_t blocks; /* 0: the handle is free */
-};
-
-struct cuda {
-	struct hr_cuda_gpu gpu;
-	struct hr_cuda_host host;
-	struct hr_cuda_image image;
-	struct hr_cuda_entry entry[ENTRIES];
-	struct linked linked[HR_OPERATORS_MAX];
-	uint32_t linked_count;
-	struct launch launch[HR_LAUNCHES_MAX];
-	uint32_t launches; /* handles in use */
-	/* Error of the first failed launch, after which no launch works; 0: none. */
-	int failed;
-	struct hr_error failure;
-	struct hr_cuda_arena arena[ARENAS_MAX];
-	struct hr_window_driver window;
-	bool compressible;
-};
-
-static int hand_over(const struct cuda *cuda, int err, struct hr_error *e)
+static int hand_over(const struct hr_cuda *cuda, int err, struct hr_error *e)
 {
 	const struct hr_error *own = &cuda->gpu.cu.error;
 
 	return err ? hr_fail(e, own->kind, err, "%s", own->text) : 0;
 }
 
-/* Copy the GPU's error into e, after the name of the backend. */
-static int name_error(const struct hr_backend *b, int err, struct hr_error *e)
-{
-	const struct cuda *cuda = b->impl;
-	const struct hr_error *own = &cuda->gpu.cu.error;
-
-	return err ? hr_fail(e, own->kind, err, "%s: %s", b->name, own->text) : 0;
-}
-
 static int cuda_attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
 		       struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
-	return name_error(b, hr_cuda_attach(&cuda->gpu, &cuda->host, cpu, bytes, io, worker), e);
+	return hr_cuda_name_error(
+		b, hr_cuda_attach(&cuda->gpu, &cuda->host, cpu, bytes, io, worker), e);
 }
 
 static void cuda_detach(struct hr_backend *b, void *cpu)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	/* When the GPU has failed, a launch has returned the error, and its context removes all
 	 * mappings. */
@@ -110,78 +72,32 @@ static void cuda_detach(struct hr_backend *b, void *cpu)
 		hr_warn("%s: %s", b->name, cuda->gpu.cu.error.text);
 }
 
-static int cuda_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region,
-		      struct hr_error *e)
-{
-	struct cuda *cuda = b->impl;
-	struct hr_cuda_arena *arena = hr_cuda_arena_find(cuda->arena, ARENAS_MAX, 0);
-	int err;
-
-	if (!arena)
-		err = hr_cuda_fail(&cuda->gpu.cu, -ENOMEM,
-				   "at most %u pieces of GPU memory can be in use", ARENAS_MAX);
-	else
-		err = hr_cuda_arena_open(&cuda->gpu, arena, bytes, cuda->gpu.facts.memory_bytes,
-					 cuda->compressible);
-	if (err)
-		return name_error(b, err, e);
-	hr_cuda_arena_report(arena, b->name);
-	memset(region, 0, sizeof *region);
-	region->kind = HR_REGION_GPU;
-	region->worker = (void *)(uintptr_t)arena->base;
-	region->bytes = arena->bytes;
-	return 0;
-}
-
-static void cuda_free(struct hr_backend *b, struct hr_region *region)
-{
-	struct cuda *cuda = b->impl;
-	struct hr_cuda_arena *arena =
-		hr_cuda_arena_find(cuda->arena, ARENAS_MAX, (CUdeviceptr)region->worker);
-
-	if (region->worker && arena)
-		hr_cuda_arena_close(&cuda->gpu, arena);
-	memset(region, 0, sizeof *region);
-}
-
-static int cuda_share(struct hr_backend *b, const struct hr_region *region,
-		      struct hr_backend *other, struct hr_error *e)
-{
-	struct cuda *cuda = b->impl;
-	const int ordinal = ((const struct cuda *)other->impl)->gpu.ordinal;
-	struct hr_cuda_arena *arena =
-		region && region->worker
-			? hr_cuda_arena_find(cuda->arena, ARENAS_MAX, (CUdeviceptr)region->worker)
-			: NULL;
-
-	return name_error(b,
-			  arena ? hr_cuda_arena_share(&cuda->gpu, arena, ordinal)
-				: hr_cuda_can_share(&cuda->gpu, ordinal),
-			  e);
-}
-
 static int cuda_upload(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
 		       struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	if (worker == cpu)
 		return 0;
-	return name_error(b, hr_cuda_upload(&cuda->gpu, &cuda->host, worker, cpu, bytes), e);
+	return hr_cuda_name_error(b, hr_cuda_upload(&cuda->gpu, &cuda->host, worker, cpu, bytes),
+				  e);
 }
 
 static int cuda_download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
 			 struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	if (worker == cpu)
 		return 0;
-	return name_error(b, hr_cuda_download(&cuda->gpu, &cuda->host, cpu, worker, bytes), e);
+	return hr_cuda_name_error(b, hr_cuda_download(&cuda->gpu, &cuda->host, cpu, worker, bytes),
+				  e);
 }
 
-static const struct hr_cuda_entry *entry_of(const struct cuda *cuda, enum hr_entry entry)
+static const struct hr_cuda_entry *entry_of(const struct hr_cuda *cuda, enum hr_entry entry)
 {
+	if (entry >= HR_ENTRY_USER_TAP)
+		return &cuda->linked[entry - HR_ENTRY_USER_TAP].tap;
 	return entry < HR_ENTRY_USER ? &cuda->entry[entry]
 				     : &cuda->linked[entry - HR_ENTRY_USER].entry;
 }
@@ -196,7 +112,13 @@ static struct hr_cuda_input user_image(const struct hr_operator *op)
 	return (struct hr_cuda_input){ image, (uintptr_t)end - (uintptr_t)image, "worker image" };
 }
 
-static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_operator *op)
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
+		     const struct hr_operator *op)
 {
 	struct hr_entry_facts *facts = &linked->entry.facts;
 	char name[2 * HR_NAME_MAX];
@@ -216,6 +138,11 @@ static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_o
 		return err;
 	err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->entry,
 				 entry_name[hr_op_accesses(op) ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE]);
+	if (!err && !hr_op_accesses(op)) {
+		err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->tap,
+					 entry_name[HR_ENTRY_TAP]);
+		facts->max_threads = least(facts->max_threads, linked->tap.facts.max_threads);
+	}
 	snprintf(facts->name, sizeof facts->name, "%.*s", (int)sizeof facts->name - 1, name);
 	if (!err)
 		err = hr_cuda_entry_check_local(&cuda->gpu, facts);
@@ -227,7 +154,7 @@ static int link_user(struct cuda *cuda, struct linked *linked, const struct hr_o
 static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr_entry *entry,
 		     uint32_t *max_threads, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 	uint32_t i = 0;
 	int err = 0;
 
@@ -258,28 +185,28 @@ static int cuda_link(struct hr_backend *b, const struct hr_operator *op, enum hr
 static int cuda_resident(struct hr_backend *b, enum hr_entry entry, uint32_t threads,
 			 uint32_t shared_bytes, uint32_t *blocks, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	*blocks = 0;
-	return name_error(b,
-			  hr_cuda_entry_resident(&cuda->gpu, entry_of(cuda, entry), threads,
-						 shared_bytes, blocks),
-			  e);
+	return hr_cuda_name_error(b,
+				  hr_cuda_entry_resident(&cuda->gpu, entry_of(cuda, entry), threads,
+							 shared_bytes, blocks),
+				  e);
 }
 
 static int cuda_reserve(struct hr_backend *b, uint32_t launches, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 	int err = 0;
 
 	for (; !err && cuda->launches < launches; cuda->launches += !err)
 		err = hr_cuda_launch_open(&cuda->gpu, &cuda->launch[cuda->launches].cu);
-	return name_error(b, err, e);
+	return hr_cuda_name_error(b, err, e);
 }
 
 /* Find a free handle. Beside other launches each block needs a processor of its own: the
  * resources left on a processor may be too small for a block of another kind. */
-static int take_launch(struct cuda *cuda, uint32_t blocks, struct launch **launch)
+static int take_launch(struct hr_cuda *cuda, uint32_t blocks, struct hr_cuda_running **launch)
 {
 	const uint32_t most = cuda->gpu.facts.processors;
 	uint32_t others = 0;
@@ -305,7 +232,7 @@ static int take_launch(struct cuda *cuda, uint32_t blocks, struct launch **launc
 /* Keep the error of the first launch that fails, and give it to each later launch. */
 static int fail_launch(const struct hr_backend *b, int err, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	if (!cuda->failed) {
 		cuda->failed = err;
@@ -317,8 +244,8 @@ static int fail_launch(const struct hr_backend *b, int err, struct hr_error *e)
 static int cuda_launch(struct hr_backend *b, const struct hr_launch_args *args,
 		       struct hr_launch **handle, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
-	struct launch *launch = NULL;
+	struct hr_cuda *cuda = b->impl;
+	struct hr_cuda_running *launch = NULL;
 	int err;
 
 	if (cuda->failed)
@@ -332,7 +259,7 @@ static int cuda_launch(struct hr_backend *b, const struct hr_launch_args *args,
 	if (err && launch && launch->cu.failed)
 		return fail_launch(b, launch->cu.failed, e);
 	if (err)
-		return name_error(b, err, e);
+		return hr_cuda_name_error(b, err, e);
 	launch->handle = (struct hr_launch){ b, args->stop };
 	launch->blocks = args->blocks;
 	*handle = &launch->handle;
@@ -341,20 +268,20 @@ static int cuda_launch(struct hr_backend *b, const struct hr_launch_args *args,
 
 static int cuda_poll(struct hr_launch *handle, struct hr_error *e)
 {
-	struct cuda *cuda = handle->backend->impl;
-	const int state = hr_cuda_launch_poll(&cuda->gpu, &((struct launch *)handle)->cu);
+	struct hr_cuda *cuda = handle->backend->impl;
+	const int state = hr_cuda_launch_poll(&cuda->gpu, &((struct hr_cuda_running *)handle)->cu);
 
 	return state < 0 ? fail_launch(handle->backend, state, e) : state;
 }
 
 static void cuda_launch_free(struct hr_launch *handle)
 {
-	((struct launch *)handle)->blocks = 0;
+	((struct hr_cuda_running *)handle)->blocks = 0;
 }
 
 static int cuda_roles(struct hr_backend *b, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 	struct hr_gpu_facts *facts = &cuda->gpu.facts;
 	struct hr_cuda_image image;
 	struct hr_cuda_entry entry;
@@ -369,49 +296,50 @@ static int cuda_roles(struct hr_backend *b, struct hr_error *e)
 	hr_cuda_image_unload(&cuda->gpu, &image);
 	if (!err)
 		facts->roles = HR_GPU_ROLES_MAX;
-	return name_error(b, err, e);
+	return hr_cuda_name_error(b, err, e);
 }
 
 static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits,
 		       struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
-	return name_error(b,
-			  hr_cuda_link_rates(b, &cuda->gpu, &cuda->image, &cuda->launch[0].cu,
-					     times, limits, e),
-			  e);
+	return hr_cuda_name_error(b,
+				  hr_cuda_link_rates(b, &cuda->gpu, &cuda->image,
+						     &cuda->launch[0].cu, times, limits, e),
+				  e);
 }
 
 static int cuda_peer(struct hr_backend *b, struct hr_backend *other, uint32_t warps, uint32_t times,
 		     struct hr_peer_rates *rates, struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
-	return name_error(b,
-			  hr_cuda_peer_rates(b, &cuda->gpu, &cuda->image, &cuda->launch[0].cu,
-					     other, warps, times, rates, e),
-			  e);
+	return hr_cuda_name_error(b,
+				  hr_cuda_peer_rates(b, &cuda->gpu, &cuda->image,
+						     &cuda->launch[0].cu, other, warps, times,
+						     rates, e),
+				  e);
 }
 
 static int cuda_baseline(struct hr_backend *b, const struct hr_baseline_plan *plan,
 			 struct hr_error *e)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	return hand_over(cuda, hr_cuda_baseline(&cuda->gpu, plan), e);
 }
 
 static bool window_mappable(void *to)
 {
-	struct cuda *cuda = to;
+	struct hr_cuda *cuda = to;
 
 	return hr_cuda_dmabuf_mappable(&cuda->gpu);
 }
 
 static int window_export(void *to, uint64_t gpu, size_t bytes, int *fd, struct hr_error *e)
 {
-	struct cuda *cuda = to;
+	struct hr_cuda *cuda = to;
 
 	return hand_over(cuda, hr_cuda_dmabuf_export(&cuda->gpu, gpu, bytes, fd), e);
 }
@@ -419,7 +347,7 @@ static int window_export(void *to, uint64_t gpu, size_t bytes, int *fd, struct h
 /* Release everything. The driver may take long, or never return. */
 static void *take_down(void *argument)
 {
-	struct cuda *cuda = argument;
+	struct hr_cuda *cuda = argument;
 
 	while (cuda->launches)
 		hr_cuda_launch_close(&cuda->gpu, &cuda->launch[--cuda->launches].cu);
@@ -427,14 +355,14 @@ static void *take_down(void *argument)
 		hr_cuda_image_unload(&cuda->gpu, &cuda->linked[--cuda->linked_count].image);
 	hr_cuda_image_unload(&cuda->gpu, &cuda->image);
 	hr_cuda_host_close(&cuda->gpu, &cuda->host);
-	for (unsigned i = 0; i < ARENAS_MAX; i++)
+	for (unsigned i = 0; i < HR_CUDA_ARENAS_MAX; i++)
 		if (cuda->arena[i].base)
 			hr_cuda_arena_close(&cuda->gpu, &cuda->arena[i]);
 	hr_cuda_gpu_close(&cuda->gpu);
 	return NULL;
 }
 
-static bool ended_in_time(struct cuda *cuda)
+static bool ended_in_time(struct hr_cuda *cuda)
 {
 	const uint64_t end = hr_now_ns() + CLOSE_NS;
 
@@ -448,7 +376,7 @@ static bool ended_in_time(struct cuda *cuda)
 	return true;
 }
 
-static bool taken_down_in_time(struct cuda *cuda)
+static bool taken_down_in_time(struct hr_cuda *cuda)
 {
 	const uint64_t end = hr_now_ns() + CLOSE_NS;
 	pthread_t thread;
@@ -469,7 +397,7 @@ static bool taken_down_in_time(struct cuda *cuda)
 
 static void cuda_close(struct hr_backend *b)
 {
-	struct cuda *cuda = b->impl;
+	struct hr_cuda *cuda = b->impl;
 
 	if (!ended_in_time(cuda)) {
 		hr_error("%s: worker blocks still run after %llu s; the GPU's memory stays in use "
@@ -490,9 +418,11 @@ static void cuda_close(struct hr_backend *b)
 static const struct hr_backend_ops cuda_ops = {
 	.attach = cuda_attach,
 	.detach = cuda_detach,
-	.alloc = cuda_alloc,
-	.free = cuda_free,
-	.share = cuda_share,
+	.alloc = hr_cuda_alloc,
+	.free = hr_cuda_free,
+	.reserve_shared = hr_cuda_reserve_shared,
+	.make_shared = hr_cuda_make_shared,
+	.share = hr_cuda_share,
 	.upload = cuda_upload,
 	.download = cuda_download,
 	.link = cuda_link,
@@ -511,7 +441,7 @@ static const struct hr_gpu_measuring cuda_measuring = {
 	.baseline = cuda_baseline,
 };
 
-static int load_image(struct cuda *cuda)
+static int load_image(struct hr_cuda *cuda)
 {
 	struct hr_gpu_facts *facts = &cuda->gpu.facts;
 	int err = hr_cuda_image_load(&cuda->gpu, &cuda->image, hr_worker_image, "worker image");
@@ -524,7 +454,7 @@ static int load_image(struct cuda *cuda)
 	return err;
 }
 
-static int open_all(struct cuda *cuda, int ordinal, uint32_t *max_blocks)
+static int open_all(struct hr_cuda *cuda, int ordinal, uint32_t *max_blocks)
 {
 	struct hr_cuda_gpu *gpu = &cuda->gpu;
 	int err = hr_cuda_gpu_open(gpu, ordinal);
@@ -546,7 +476,7 @@ static int open_all(struct cuda *cuda, int ordinal, uint32_t *max_blocks)
 	return err;
 }
 
-static void describe(struct hr_backend *b, struct cuda *cuda, uint32_t max_blocks)
+static void describe(struct hr_backend *b, struct hr_cuda *cuda, uint32_t max_blocks)
 {
 	const struct hr_gpu_facts *facts = &cuda->gpu.facts;
 
@@ -558,6 +488,7 @@ static void describe(struct hr_backend *b, struct cuda *cuda, uint32_t max_block
 	b->max_blocks = max_blocks;
 	b->side_by_side = facts->processors;
 	b->processors = facts->processors;
+	b->shared_align = facts->granularity;
 	b->max_threads = cuda->entry[HR_ENTRY_PIPE].facts.max_threads;
 	b->facts = facts;
 	b->measuring = &cuda_measuring;
@@ -569,7 +500,7 @@ static void describe(struct hr_backend *b, struct cuda *cuda, uint32_t max_block
 
 int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr_error *e)
 {
-	struct cuda *cuda = calloc(1, sizeof *cuda);
+	struct hr_cuda *cuda = calloc(1, sizeof *cuda);
 	uint32_t max_blocks = 0;
 	int err;
 

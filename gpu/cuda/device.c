@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/clock.h"
+#include "gpu/cuda/mps.h"
 
 #define CAPABILITY_MIN 80u   /* oldest machine code in the worker image */
 #define DEVICES_SHOWN_MAX 16 /* maximum number of unusable GPUs in a message */
@@ -118,6 +119,7 @@ static int read_facts(struct hr_cuda_gpu *gpu)
 {
 	struct hr_gpu_facts *f = &gpu->facts;
 	size_t bytes = 0;
+	CUuuid uuid = { 0 };
 	int err;
 
 	memset(f, 0, sizeof *f);
@@ -127,12 +129,16 @@ static int read_facts(struct hr_cuda_gpu *gpu)
 	if (!err)
 		err = HR_CU(&gpu->cu, DeviceGetPCIBusId, f->pci, sizeof f->pci, gpu->device);
 	if (!err)
+		err = HR_CU(&gpu->cu, DeviceGetUuid, &uuid, gpu->device);
+	memcpy(f->uuid, uuid.bytes, sizeof f->uuid);
+	if (!err)
 		err = HR_CU(&gpu->cu, DeviceTotalMem, &bytes, gpu->device);
 	if (!err)
 		err = read_numbers(gpu);
 	if (!err)
 		err = read_flags(gpu);
 	f->memory_bytes = bytes;
+	f->mps = hr_cuda_mps_runs();
 	for (char *c = f->pci; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 	return err;

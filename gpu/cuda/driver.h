@@ -18,7 +18,7 @@
 	/* Initialization, version, errors */ \
 	X(Init, 2000) X(DriverGetVersion, 2020) X(GetErrorName, 6000) X(GetErrorString, 6000) \
 	/* Device management, primary context, context */ \
-	X(DeviceGetCount, 2000) X(DeviceGet, 2000) X(DeviceGetName, 2000) \
+	X(DeviceGetCount, 2000) X(DeviceGet, 2000) X(DeviceGetName, 2000) X(DeviceGetUuid, 11040) \
 	X(DeviceTotalMem, 3020) X(DeviceGetAttribute, 2000) X(DeviceGetPCIBusId, 4010) \
 	X(DeviceCanAccessPeer, 4000) X(DevicePrimaryCtxRetain, 7000) \
 	X(DevicePrimaryCtxRelease, 11000) X(DevicePrimaryCtxSetFlags, 11000) X(CtxSetCurrent, 4000) \

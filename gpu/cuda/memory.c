@@ -84,6 +84,24 @@ static void drop_chunk(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *aren
 	gpu->cu.MemRelease(chunk->handle);
 }
 
+int hr_cuda_arena_renew(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i)
+{
+	const CUmemAllocationProp prop = properties(gpu, arena);
+	struct hr_cuda_chunk *chunk = &arena->chunk[i];
+	CUmemGenericAllocationHandle handle = 0;
+	int err = hr_cuda_gpu_enter(gpu);
+
+	if (!err)
+		err = HR_CU(&gpu->cu, MemCreate, &handle, chunk->bytes, &prop, 0);
+	if (err)
+		return err;
+	drop_chunk(gpu, arena, chunk);
+	chunk->handle = handle;
+	chunk->mapped = chunk->mapped_alias = false;
+	err = map_chunk(gpu, arena, arena->base, chunk, &chunk->mapped);
+	return err ? err : zero(gpu, arena->base + chunk->at, chunk->bytes);
+}
+
 static int add_chunk(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes)
 {
 	const CUmemAllocationProp prop = properties(gpu, arena);
@@ -144,6 +162,24 @@ int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, siz
 	if (err)
 		hr_cuda_arena_close(gpu, arena);
 	return err;
+}
+
+int hr_cuda_arena_reserve(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t reserve)
+{
+	int err;
+
+	memset(arena, 0, sizeof *arena);
+	if (!gpu->facts.fd_handles)
+		return hr_cuda_fail(&gpu->cu, -ENOTSUP,
+				    "%s %s: cannot export memory as file descriptors",
+				    gpu->facts.pci, gpu->facts.model);
+	arena->reserved = round_up(gpu, reserve);
+	arena->exportable = true;
+	if (arena->reserved == 0)
+		return hr_cuda_fail(&gpu->cu, -EINVAL, "no GPU memory requested");
+	err = hr_cuda_gpu_enter(gpu);
+	return err ? err
+		   : HR_CU(&gpu->cu, MemAddressReserve, &arena->base, arena->reserved, 0, 0, 0);
 }
 
 void hr_cuda_arena_report(const struct hr_cuda_arena *arena, const char *name)

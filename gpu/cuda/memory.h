@@ -51,6 +51,21 @@ struct hr_cuda_arena {
 int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes,
 		       size_t reserve, bool compressible);
 
+/*
+ * Reserve `reserve` bytes of addresses (rounded up) for memory that other processes map, without
+ * memory: hr_cuda_arena_grow() makes chunks, each an object of its own for hr_cuda_arena_export().
+ * Neither compressible, nor accessible for other devices. -ENOTSUP: the driver exports no memory;
+ * -EINVAL: reserve 0; -ENOMEM.
+ */
+int hr_cuda_arena_reserve(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t reserve);
+
+/*
+ * Put other, zeroed memory in place of chunk i. Processes that have mapped the former memory keep it.
+ * No worker runs. After an error of cuMemCreate the arena is unchanged; after another one no worker
+ * may use the chunk.
+ */
+int hr_cuda_arena_renew(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i);
+
 /* Log size, address and properties of an arena, after the name of its backend. */
 void hr_cuda_arena_report(const struct hr_cuda_arena *arena, const char *name);
 

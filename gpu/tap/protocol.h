@@ -18,9 +18,14 @@
  * engines a connection waits without an answer. A connection that ends without END is that of an
  * engine that has died.
  *
- * Tiles and entries are sealed: a consumer can map them for reading only, and cannot change their
- * size. The page belongs to the consumer alone. Its content is untrusted: a wrong value returns
- * only tiles that are lent to this consumer.
+ * Tiles lie in host memory, or in the memory of a GPU: then their descriptor is one of
+ * cuMemExportToShareableHandle(), and the consumer maps the object on the same GPU, which the UUID
+ * names. Entries and page always lie in host memory.
+ *
+ * Tiles in host memory and entries are sealed: a consumer can map them for reading only, and cannot
+ * change their size. For memory of a GPU the driver has no such seal: a consumer maps it for
+ * reading only so as not to change it by accident. The page belongs to the consumer alone. Its
+ * content is untrusted: a wrong value returns only tiles that are lent to this consumer.
  *
  * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1, ...)
  * has the index n % ring, and is valid when its sequence is n + 1, which the tap stores last
@@ -41,6 +46,11 @@
 #define HR_TAP_MAGIC 0x50415448u /* "HTAP" */
 #define HR_TAP_VERSION 2u
 #define HR_TAP_FDS 3u /* of WELCOME: tiles, entries, page */
+
+enum hr_tap_memory {
+	HR_TAP_MEMORY_HOST,
+	HR_TAP_MEMORY_CUDA,
+};
 
 enum hr_tap_kind {
 	HR_TAP_HELLO = 1,
@@ -72,10 +82,19 @@ struct hr_tap_message {
 	uint32_t columns;    /* elements of a row; 0: not configured */
 	uint8_t each;	     /* 1: each consumer gets all tiles; 0: each tile has one consumer */
 	uint8_t again;	     /* END: the socket stays, and the pipeline may run again */
-	uint8_t pad[2];
-	char dtype[8];	/* type of the elements, such as "bf16"; "": not configured */
-	char name[64];	/* HELLO: name of the consumer; WELCOME: name of the pipeline */
-	char text[120]; /* REFUSED, WAIT, REVOKED, END with code: the reason, one line */
+	uint8_t memory;	     /* of the tiles: enum hr_tap_memory */
+	uint8_t pad;
+	char dtype[8]; /* type of the elements, such as "bf16"; "": not configured */
+	char name[64]; /* HELLO: name of the consumer; WELCOME: name of the pipeline */
+	union {
+		/* REFUSED, WAIT, REVOKED, END with code: the reason, one line */
+		char text[120];
+		/* WELCOME with HR_TAP_MEMORY_CUDA */
+		struct {
+			uint64_t bytes; /* of the memory object, at least slots * stride */
+			uint8_t uuid[16];
+		} gpu;
+	};
 };
 
 enum hr_tap_state {
@@ -128,14 +147,21 @@ HR_TAP_ASSERT(sizeof(struct hr_tap_head) == 64, "entries are aligned");
 HR_TAP_ASSERT(sizeof(struct hr_tap_entry) == 64, "an entry is a cache line");
 HR_TAP_ASSERT(sizeof(struct hr_tap_page) == 64, "generations have a cache line of their own");
 
+/* Worker code for a GPU has a prefix of its own (nvme/worker.h), when it is included first. */
+#ifdef HR_BOTH
+#define HR_TAP_INLINE HR_BOTH
+#else
+#define HR_TAP_INLINE static inline
+#endif
+
 /* Bytes of the entries and of a consumer's page: whole memory pages of 4 KiB. */
-static inline uint64_t hr_tap_ring_bytes(uint32_t ring)
+HR_TAP_INLINE uint64_t hr_tap_ring_bytes(uint32_t ring)
 {
 	return (sizeof(struct hr_tap_head) + (uint64_t)ring * sizeof(struct hr_tap_entry) + 4095) &
 	       ~(uint64_t)4095;
 }
 
-static inline uint64_t hr_tap_page_bytes(uint32_t slots)
+HR_TAP_INLINE uint64_t hr_tap_page_bytes(uint32_t slots)
 {
 	return (sizeof(struct hr_tap_page) + (uint64_t)slots * sizeof(uint32_t) + 4095) &
 	       ~(uint64_t)4095;

@@ -1,8 +1,14 @@
 #include "gpu/tap/role.h"
 
+#include "gpu/tap/look.h"
 #include "gpu/worker/role.h"
 
-/* One lane does the work of the role: it moves words, not data. */
+/*
+ * One warp does the work of the role. Words of consumers and of the host lie in host memory,
+ * where a load takes a GPU about a microsecond: lanes load the words of 32 slots, or all seats,
+ * together. Lane 0 alone writes own[], lending[] of a slot that it lends, and all words for
+ * others.
+ */
 
 HR_WORKER struct hr_tap_entry *tap_entries(const struct hr_tap_role *tap, uint32_t seat)
 {
@@ -42,7 +48,28 @@ HR_WORKER void tap_free(struct hr_role_worker *w, uint32_t s)
 
 /* ---- tiles that come back */
 
-/* A seat has given the tile of the slot back after hold_ns. */
+/* Seats of the mask that have given the slot back; *failed: those of them whose work has failed.
+ * The page is untrusted: a wrong word only gives back a tile of this seat, or keeps it. */
+HR_WORKER uint32_t tap_returned(const struct hr_pipe *pipe, uint32_t s, uint32_t mask,
+				uint32_t *failed)
+{
+	const uint32_t gen = pipe->tap->lending[s].gen;
+	uint32_t left = mask, back = 0;
+
+	for (; left; left &= left - 1) {
+		const uint32_t seat = hr_lowest_bit(left), bit = (uint32_t)1 << seat;
+		const uint32_t word = hr_poll_sys_u32(&tap_gens(pipe, seat)[s]);
+
+		if ((word & ~HR_TAP_FAILED) != gen)
+			continue;
+		hr_polled_sys(&tap_gens(pipe, seat)[s]);
+		back |= bit;
+		*failed |= word & HR_TAP_FAILED ? bit : 0;
+	}
+	return back;
+}
+
+/* A seat has given a tile back after hold_ns. One lane. */
 HR_WORKER void tap_count(struct hr_tap_role *tap, uint32_t seat, uint64_t hold_ns, bool failed)
 {
 	struct hr_tap_seat *words = &tap->words->seat[seat];
@@ -57,30 +84,6 @@ HR_WORKER void tap_count(struct hr_tap_role *tap, uint32_t seat, uint64_t hold_n
 	if (failed)
 		tap_add(&words->failed, 1);
 	hr_relaxed_sys_u64(&words->returned, ++tap->own[seat].returned);
-}
-
-/* Seats of the mask that have given the slot back; *failed: those of them whose work has failed.
- * The page is untrusted: a wrong word only gives back a tile of this seat, or keeps it. */
-HR_WORKER uint32_t tap_returned(struct hr_role_worker *w, uint32_t s, uint32_t mask,
-				uint32_t *failed)
-{
-	struct hr_tap_role *tap = w->pipe->tap;
-	const struct hr_tap_lending *lending = &tap->lending[s];
-	uint32_t left = mask, back = 0;
-	uint64_t now = 0;
-
-	for (*failed = 0; left; left &= left - 1) {
-		const uint32_t seat = hr_lowest_bit(left), bit = (uint32_t)1 << seat;
-		const uint32_t word = hr_acquire_sys_u32(&tap_gens(w->pipe, seat)[s]);
-
-		if ((word & ~HR_TAP_FAILED) != lending->gen)
-			continue;
-		back |= bit;
-		*failed |= word & HR_TAP_FAILED ? bit : 0;
-		now = now ? now : hr_clock_ns();
-		tap_count(tap, seat, now - lending->lent_ns, (word & HR_TAP_FAILED) != 0);
-	}
-	return back;
 }
 
 /* The consumer that had the tile alone has failed: another one gets it, or it is given up. */
@@ -100,26 +103,51 @@ HR_WORKER void tap_retry(struct hr_role_worker *w, uint32_t s, uint32_t failed)
 	tap_free(w, s);
 }
 
-HR_WORKER bool tap_collect(struct hr_role_worker *w)
+/* The seats of `back` have given the slot back; failed: those whose work has failed. One lane. */
+HR_WORKER void tap_slot_back(struct hr_role_worker *w, uint32_t s, uint32_t back, uint32_t failed)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
+	struct hr_tap_lending *lending = &tap->lending[s];
+	const uint64_t now = hr_clock_ns();
+	uint32_t left = back;
+
+	for (; left; left &= left - 1) {
+		const uint32_t seat = hr_lowest_bit(left);
+
+		tap_count(tap, seat, now - lending->lent_ns, failed >> seat & 1);
+	}
+	lending->seats &= ~back;
+	if (lending->seats)
+		return;
+	if (failed && !tap->each)
+		tap_retry(w, s, failed);
+	else
+		tap_free(w, s);
+}
+
+/* Collective. */
+HR_WORKER bool tap_collect(struct hr_role_worker *w)
+{
+	const struct hr_pipe *pipe = w->pipe;
 	bool any = false;
-	uint32_t s, back, failed;
+	uint32_t base;
 
-	for (s = 0; s < w->pipe->slots; s++) {
-		struct hr_tap_lending *lending = &tap->lending[s];
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const uint32_t seats = s < pipe->slots ? pipe->tap->lending[s].seats : 0;
+		uint32_t failed = 0, back = seats ? tap_returned(pipe, s, seats, &failed) : 0;
+		hr_mask lanes = hr_ballot(back != 0);
 
-		if (!lending->seats)
-			continue;
-		back = tap_returned(w, s, lending->seats, &failed);
-		lending->seats &= ~back;
-		any |= back != 0;
-		if (!back || lending->seats)
-			continue;
-		if (failed && !tap->each)
-			tap_retry(w, s, failed);
-		else
-			tap_free(w, s);
+		any |= lanes != 0;
+		for (; lanes; lanes &= lanes - 1) {
+			const uint32_t lane = hr_lowest_bit(lanes);
+			const uint32_t its = hr_shfl_u32(back, lane);
+			const uint32_t bad = hr_shfl_u32(failed, lane);
+
+			if (hr_lane() == 0)
+				tap_slot_back(w, base + lane, its, bad);
+		}
+		hr_lanes_sync();
 	}
 	return any;
 }
@@ -127,7 +155,7 @@ HR_WORKER bool tap_collect(struct hr_role_worker *w)
 /* ---- orders of the host */
 
 /* Take the tiles of a seat back. With `each` the other consumers have them, too; otherwise another
- * consumer gets them. */
+ * consumer gets them. One lane. */
 HR_WORKER void tap_take_back(struct hr_role_worker *w, uint32_t seat)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
@@ -164,7 +192,8 @@ HR_WORKER void tap_clear(struct hr_tap_seat *words)
 	hr_relaxed_sys_u64(&words->oldest_ns, 0);
 }
 
-HR_WORKER void tap_carry_out(struct hr_role_worker *w, uint32_t seat, uint32_t order)
+/* One lane. */
+HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t order)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
 	struct hr_tap_seat *words = &tap->words->seat[seat];
@@ -177,33 +206,66 @@ HR_WORKER void tap_carry_out(struct hr_role_worker *w, uint32_t seat, uint32_t o
 		tap_clear(words);
 		hr_release_sys_u32(&tap_head(tap, seat)->last, tap->last);
 	} else if (order % HR_TAP_ORDERS == HR_TAP_CLOSE) {
-		/* what it gave back before is done */
-		tap_collect(w);
 		tap_take_back(w, seat);
 	}
 	tap->own[seat].done = order;
 	hr_release_sys_u32(&words->done, order);
 }
 
+/* Collective. */
+HR_WORKER void tap_carry_out(struct hr_role_worker *w, uint32_t seat, uint32_t order)
+{
+	if (order % HR_TAP_ORDERS == HR_TAP_CLOSE)
+		tap_collect(w); /* what it gave back before is done */
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		tap_seat_order(w, seat, order);
+	hr_lanes_sync();
+}
+
+/* Each lane has a seat: take over its credits, which the host changes at any time. Collective. */
+HR_WORKER void tap_take_credits(struct hr_tap_role *tap)
+{
+	uint32_t base, lenders = 0;
+
+	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
+		const uint32_t seat = base + hr_lane();
+		const bool lends = seat < HR_TAP_SEATS && tap->own[seat].lends;
+
+		if (lends)
+			tap->own[seat].credits =
+				hr_acquire_sys_u32(&tap->words->seat[seat].credits);
+		lenders += hr_count_bits(hr_ballot(lends));
+	}
+	hr_lanes_sync();
+	if (hr_lane() == 0 && lenders >= tap->consumers)
+		tap->began = 1;
+	hr_lanes_sync();
+}
+
+/* Collective. */
 HR_WORKER bool tap_obey(struct hr_role_worker *w)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
-	uint32_t seat, order, lenders = 0;
 	bool any = false;
+	uint32_t base;
 
-	for (seat = 0; seat < HR_TAP_SEATS; seat++) {
-		order = hr_acquire_sys_u32(&tap->words->seat[seat].order);
-		if (order != tap->own[seat].done) {
-			tap_carry_out(w, seat, order);
+	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
+		const uint32_t seat = base + hr_lane();
+		const bool valid = seat < HR_TAP_SEATS;
+		const uint32_t order = valid ? hr_poll_sys_u32(&tap->words->seat[seat].order) : 0;
+		hr_mask changed = hr_ballot(valid && order != tap->own[seat].done);
+
+		if (valid)
+			hr_polled_sys(&tap->words->seat[seat].order);
+		for (; changed; changed &= changed - 1) {
+			const uint32_t lane = hr_lowest_bit(changed);
+
+			tap_carry_out(w, base + lane, hr_shfl_u32(order, lane));
 			any = true;
 		}
-		if (!tap->own[seat].lends)
-			continue;
-		tap->own[seat].credits = hr_acquire_sys_u32(&tap->words->seat[seat].credits);
-		lenders++;
 	}
-	if (lenders >= tap->consumers)
-		tap->began = 1;
+	tap_take_credits(tap);
 	return any;
 }
 
@@ -211,19 +273,32 @@ HR_WORKER bool tap_obey(struct hr_role_worker *w)
 
 #define TAP_NOTHING UINT32_MAX
 
-/* The computed slot with the lowest tile, at least `from`, that is not lent. */
+/* The computed slot with the lowest tile, at least `from`, that is not lent. Collective. */
 HR_WORKER uint32_t tap_oldest(const struct hr_pipe *pipe, uint64_t from)
 {
-	uint32_t s, found = TAP_NOTHING;
+	uint32_t base, found = TAP_NOTHING;
+	uint64_t best = UINT64_MAX;
 
-	for (s = 0; s < pipe->slots; s++) {
-		const struct hr_slot *slot = &pipe->slot[s];
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const bool ready = s < pipe->slots && !pipe->tap->lending[s].seats &&
+				   hr_poll_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED;
+		hr_mask lanes = hr_ballot(ready);
+		uint64_t tile = UINT64_MAX;
 
-		if (pipe->tap->lending[s].seats || hr_acquire_u32(&slot->state) != HR_SLOT_COMPUTED)
-			continue;
-		if (slot->tile >= from &&
-		    (found == TAP_NOTHING || slot->tile < pipe->slot[found].tile))
-			found = s;
+		if (ready) {
+			hr_polled(&pipe->slot[s].state);
+			tile = pipe->slot[s].tile;
+		}
+		for (; lanes; lanes &= lanes - 1) {
+			const uint32_t lane = hr_lowest_bit(lanes);
+			const uint64_t its = hr_shfl_u64(tile, lane);
+
+			if (its < from || its >= best)
+				continue;
+			best = its;
+			found = base + lane;
+		}
 	}
 	return found;
 }
@@ -296,6 +371,7 @@ HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask)
 	lending->gen = lending->gen == HR_TAP_FAILED - 1 ? 1 : lending->gen + 1;
 	lending->seats = mask;
 	lending->lent_ns = now;
+	hr_release_alias();
 	if (pipe->slot[s].tile >= pipe->tap->front) {
 		pipe->tap->front = pipe->slot[s].tile + 1;
 		hr_relaxed_sys_u64(&pipe->tap->words->front, pipe->tap->front);
@@ -304,79 +380,50 @@ HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask)
 		tap_lend_to(pipe, hr_lowest_bit(mask), s, now);
 }
 
-/* Lend tiles, the oldest first, until there are no more tiles, or no credits. */
-HR_WORKER bool tap_lend_all(struct hr_role_worker *w)
+enum tap_step { TAP_WAITS, TAP_LENT, TAP_NEXT };
+
+/* Lend the tile of a slot, or drop it. TAP_WAITS: no consumer has a credit; TAP_NEXT: those that may
+ * have this tile have none, but others may have the next one. One lane. */
+HR_WORKER enum tap_step tap_hand_out(struct hr_role_worker *w, uint32_t s)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
+	const uint32_t avoid = tap->lending[s].avoid;
+	const uint32_t mask = tap_choose(tap, avoid);
+
+	if (mask) {
+		tap_lend(w->pipe, s, mask);
+		return TAP_LENT;
+	}
+	if (!tap->drop)
+		return avoid ? TAP_NEXT : TAP_WAITS;
+	tap_add(&tap->words->dropped, 1);
+	tap_free(w, s);
+	return TAP_LENT;
+}
+
+/* Lend tiles, the oldest first, until there are no more tiles, or no credits. Collective. */
+HR_WORKER bool tap_lend_all(struct hr_role_worker *w)
+{
+	const struct hr_pipe *pipe = w->pipe;
 	uint64_t from = 0;
+	uint32_t s, step = TAP_LENT;
 	bool any = false;
-	uint32_t s, mask;
 
-	while (tap->began && (s = tap_oldest(w->pipe, from)) != TAP_NOTHING) {
-		const uint32_t avoid = tap->lending[s].avoid;
-
+	while (pipe->tap->began && step != TAP_WAITS &&
+	       (s = tap_oldest(pipe, from)) != TAP_NOTHING) {
 		/* compute has stopped the pipeline */
-		if (w->pipe->slot[s].out_bytes == HR_OUT_BROKEN)
+		if (pipe->slot[s].out_bytes == HR_OUT_BROKEN)
 			break;
-		mask = tap_choose(tap, avoid);
-		if (mask) {
-			tap_lend(w->pipe, s, mask);
-		} else if (tap->drop) {
-			tap_add(&tap->words->dropped, 1);
-			tap_free(w, s);
-		} else if (avoid) {
-			/* those that may have this tile have no credit; others may have the next
-			 * one */
-			from = w->pipe->slot[s].tile + 1;
-			continue;
-		} else {
-			break;
-		}
-		any = true;
+		hr_lanes_sync();
+		if (hr_lane() == 0)
+			step = tap_hand_out(w, s);
+		step = hr_shfl_u32(step, 0);
+		hr_lanes_sync();
+		any |= step == TAP_LENT;
+		if (step == TAP_NEXT)
+			from = pipe->slot[s].tile + 1;
 	}
 	return any;
-}
-
-/* ---- what consumers hold, for the host */
-
-#define TAP_LOOK_NS 1000000u
-
-HR_WORKER void tap_look_at_seat(const struct hr_pipe *pipe, uint32_t seat, uint64_t now)
-{
-	struct hr_tap_seat *words = &pipe->tap->words->seat[seat];
-	uint64_t oldest_ns = 0, tile = 0;
-	uint32_t s;
-
-	for (s = 0; pipe->tap->own[seat].held && s < pipe->slots; s++) {
-		const struct hr_tap_lending *lending = &pipe->tap->lending[s];
-
-		if (!(lending->seats >> seat & 1) || now - lending->lent_ns <= oldest_ns)
-			continue;
-		oldest_ns = now - lending->lent_ns;
-		tile = pipe->slot[s].tile;
-	}
-	hr_relaxed_sys_u64(&words->oldest_tile, tile);
-	hr_release_sys_u64(&words->oldest_ns, oldest_ns);
-}
-
-/* Not in each round: the look costs a pass over the slots for each consumer. */
-HR_WORKER void tap_look(const struct hr_pipe *pipe)
-{
-	struct hr_tap_role *tap = pipe->tap;
-	const uint64_t now = hr_clock_ns();
-	uint64_t waiting = 0;
-	uint32_t s, seat;
-
-	if (now - tap->looked_ns < TAP_LOOK_NS)
-		return;
-	tap->looked_ns = now;
-	for (seat = 0; seat < HR_TAP_SEATS; seat++)
-		if (tap->own[seat].sent)
-			tap_look_at_seat(pipe, seat, now);
-	for (s = 0; s < pipe->slots; s++)
-		waiting += !tap->lending[s].seats &&
-			   hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED;
-	hr_relaxed_sys_u64(&tap->words->waiting, waiting);
 }
 
 /* ---- the role */
@@ -387,45 +434,64 @@ HR_WORKER void tap_abandon(const struct hr_pipe *pipe)
 {
 	uint32_t s;
 
-	for (s = 0; s < pipe->slots; s++) {
+	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
 		pipe->tap->lending[s].seats = 0;
 		if (hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
 			hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
 	}
+	hr_lanes_sync();
 }
 
+/* Number of slots that are not closed. Collective. */
 HR_WORKER uint32_t tap_open_slots(const struct hr_pipe *pipe)
 {
-	uint32_t s, open = 0;
+	uint32_t base, open = 0;
 
-	for (s = 0; s < pipe->slots; s++)
-		open += hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED;
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+
+		open += hr_count_bits(hr_ballot(
+			s < pipe->slots && hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED));
+	}
 	return open;
 }
 
-/* Tell the consumers whether a further tile may come. */
+/* Number of slots that are lent. Collective. */
+HR_WORKER uint32_t tap_lent_slots(const struct hr_pipe *pipe)
+{
+	uint32_t base, lent = 0;
+
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+
+		lent += hr_count_bits(hr_ballot(s < pipe->slots && pipe->tap->lending[s].seats));
+	}
+	return lent;
+}
+
+/* Tell the consumers whether a further tile may come. Collective. */
 HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_tap_role *tap = pipe->tap;
-	uint64_t lent = 0;
-	uint32_t s, seat, last;
+	const uint64_t lent = tap_lent_slots(pipe);
+	uint32_t seat, last;
 
-	for (s = 0; s < pipe->slots; s++)
-		lent += tap->lending[s].seats != 0;
-	last = w->tiles + lent == hr_pipe_total(pipe) - pipe->first_tile;
-	if (last == tap->last)
-		return;
-	tap->last = last;
-	hr_release_sys_u64(&tap->words->last, last);
-	for (seat = 0; seat < HR_TAP_SEATS; seat++)
-		if (tap->own[seat].lends)
-			hr_release_sys_u32(&tap_head(tap, seat)->last, last);
+	if (hr_lane() == 0) {
+		last = w->tiles + lent == hr_pipe_total(pipe) - pipe->first_tile;
+		if (last != tap->last)
+			hr_release_sys_u64(&tap->words->last, last);
+		for (seat = 0; last != tap->last && seat < HR_TAP_SEATS; seat++)
+			if (tap->own[seat].lends)
+				hr_release_sys_u32(&tap_head(tap, seat)->last, last);
+		tap->last = last;
+	}
+	hr_lanes_sync();
 }
 
 HR_WORKER bool tap_round(struct hr_role_worker *w, bool stopped)
 {
-	bool any = tap_obey(w);
+	bool any = hr_role_host_round(w) && tap_obey(w);
 
 	any |= tap_collect(w);
 	if (stopped) {
@@ -433,33 +499,81 @@ HR_WORKER bool tap_round(struct hr_role_worker *w, bool stopped)
 		return any;
 	}
 	any |= tap_lend_all(w);
-	tap_tell_last(w);
+	if (any || hr_role_host_round(w))
+		tap_tell_last(w);
 	tap_look(w->pipe);
 	return any;
+}
+
+/* True when each slot is lent, waits for a credit, or is closed: no worker has anything to do.
+ * Collective. */
+HR_WORKER bool tap_rests(const struct hr_pipe *pipe)
+{
+	uint32_t base;
+
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const uint32_t state = s < pipe->slots ? hr_poll_u32(&pipe->slot[s].state)
+						       : (uint32_t)HR_SLOT_CLOSED;
+
+		if (hr_ballot(state != HR_SLOT_COMPUTED && state != HR_SLOT_CLOSED))
+			return false;
+	}
+	return true;
+}
+
+/* True when all workers leave the launch. *since: 0, or since when nothing has happened.
+ * Collective. */
+HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since)
+{
+	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
+
+	if (!idle || !tap_rests(w->pipe)) {
+		*since = 0;
+		return false;
+	}
+	if (!*since)
+		*since = now;
+	/* an order of the host that came before the last round is carried out */
+	if (now - *since < HR_TAP_PARK_NS || tap_obey(w))
+		return false;
+	if (hr_lane() == 0)
+		hr_release_u32(&w->pipe->parked, w->launch);
+	hr_lanes_sync();
+	return true;
+}
+
+HR_WORKER void tap_leave(struct hr_role_worker *w)
+{
+	hr_role_leave(w);
+	hr_release_sys_u32(&w->pipe->tap->words->parked, w->launch);
 }
 
 HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block)
 {
 	struct hr_role_worker w;
-	uint32_t open = 0, any = 0;
+	uint64_t since = 0;
+	uint32_t open;
+	bool parks;
 
 	if (hr_warp() != 0)
 		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block, 1);
 	do {
 		const bool stopped = hr_role_stopped(&w);
+		const bool any = tap_round(&w, stopped);
 
-		if (hr_lane() == 0) {
-			any = tap_round(&w, stopped);
-			open = tap_open_slots(pipe);
-		}
-		hr_lanes_sync();
-		open = hr_shfl_u32(open, 0);
-		any = hr_shfl_u32(any, 0);
-		hr_role_check_stop(&w, any != 0);
-		hr_role_beat(&w, any != 0);
-	} while (open);
-	if (hr_lane() == 0)
+		/* slots close after the last tile, or a stop */
+		open = stopped || pipe->tap->last ? tap_open_slots(pipe) : pipe->slots;
+		hr_role_check_stop(&w, any);
+		hr_role_beat(&w, any);
+		parks = pipe->tap->park && open && tap_parks(&w, !any && !stopped, &since);
+	} while (open && !parks);
+	if (hr_lane() != 0)
+		return;
+	if (parks)
+		tap_leave(&w);
+	else
 		hr_role_done(&w);
 }
 

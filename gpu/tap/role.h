@@ -12,14 +12,21 @@
  * acknowledges it: before `done` equals `order`, the worker may access the seat's entries and page.
  * So the host unmaps them only after that, or when no worker runs.
  *
+ * With `park` all workers leave the launch, and the GPU, when each slot is lent, or waits for a
+ * credit, for HR_TAP_PARK_NS: nothing happens then before a consumer gives a tile back, or the host
+ * has an order. The host finds that out from the pages and its own words (boot/engine/park.h), and
+ * launches again. All state lies in memory, so the next launch goes on where this one ended.
+ *
  * The worker never waits for a consumer when the run stops: it frees all slots and ends. The memory
  * of tiles that are lent then stays as it is, because prefetch starts no new work.
  */
 #ifndef GPU_TAP_ROLE_H
 #define GPU_TAP_ROLE_H
 
-#include "gpu/tap/protocol.h"
 #include "gpu/worker/pipeline.h"
+#include "gpu/tap/protocol.h"
+
+#define HR_TAP_PARK_NS 20000u
 
 #define HR_TAP_SEATS HR_TAP_CONSUMERS_MAX /* bits of a mask */
 
@@ -58,6 +65,8 @@ struct hr_tap_words {
 	/* computed tiles that wait for a credit, and the number of tiles up to the newest that
 	 * was lent */
 	uint64_t waiting, front;
+	/* after all else: the number of the launch that the workers leave */
+	uint32_t parked;
 };
 
 /* The lending of a slot; used by the worker only. */
@@ -73,6 +82,7 @@ struct hr_tap_lending {
 /* The descriptor of the role, in HR_PLACE_WORKER. Its owner fills it before the launch. */
 struct hr_tap_role {
 	uint32_t each; /* each consumer gets each tile; 0: one of them */
+	uint32_t park; /* workers leave the launch while they have nothing to do; 0: they wait */
 	uint32_t drop; /* a tile for which no consumer has a credit is dropped; 0: it waits */
 	uint32_t
 		consumers; /* least number of consumers before the first tile is lent; at least 1 */

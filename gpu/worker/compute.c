@@ -188,6 +188,7 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 }
 
 #define COMPUTE_NOTHING UINT32_MAX
+#define COMPUTE_LEAVES (UINT32_MAX - 1)
 
 /* The lane among `filled` whose slot holds the lowest tile; *best keeps that tile over several
  * calls. */
@@ -235,25 +236,29 @@ HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 	return found;
 }
 
-/* Wait for the block's next slot; COMPUTE_NOTHING when all are closed. Called by the first
- * worker. */
+/* Wait for the block's next slot; COMPUTE_NOTHING when all are closed; COMPUTE_LEAVES. Called by the
+ * first worker. */
 HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 {
 	uint32_t open, found;
+	bool leaves;
 
 	hr_lanes_sync(); /* all lanes see the state that lane 0 has just written */
 	do {
 		open = 0;
 		found = compute_slots(w, &open);
 		hr_role_beat(w, found != COMPUTE_NOTHING);
-	} while (found == COMPUTE_NOTHING && open);
+		leaves = w->launch && hr_shfl_u32(hr_role_leaves(w), 0);
+	} while (found == COMPUTE_NOTHING && open && !leaves);
 	hr_lanes_sync();
-	return found;
+	return found == COMPUTE_NOTHING && open ? COMPUTE_LEAVES : found;
 }
 
-/* Wait until all other compute blocks have ended; true when every tile was computed. Thread 0 of
- * block 0. */
-HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
+enum compute_end { COMPUTE_PART, COMPUTE_WHOLE, COMPUTE_AGAIN };
+
+/* Wait until all other compute blocks have ended. COMPUTE_WHOLE: every tile was computed;
+ * COMPUTE_AGAIN: this block leaves the launch, as they may have. Thread 0 of block 0. */
+HR_WORKER enum compute_end compute_wait_for_all(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	const struct hr_worker_status *first = w->status;
@@ -261,21 +266,26 @@ HR_WORKER bool compute_wait_for_all(struct hr_role_worker *w)
 	uint32_t i;
 
 	for (i = 1; i < w->count; i++) {
-		while (!hr_poll_sys_u32(&first[i].done))
+		while (!hr_poll_sys_u32(&first[i].done)) {
+			if (hr_role_leaves(w))
+				return COMPUTE_AGAIN;
 			hr_role_beat(w, false);
+		}
 		hr_polled_sys(&first[i].done);
 		tiles += first[i].tiles;
 	}
-	return tiles == hr_pipe_total(pipe) - pipe->first_tile;
+	return tiles == hr_pipe_total(pipe) - pipe->first_tile ? COMPUTE_WHOLE : COMPUTE_PART;
 }
 
-HR_WORKER void compute_finish(struct hr_role_worker *w)
+/* False: the block leaves the launch before all others have ended. */
+HR_WORKER bool compute_finish(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
+	const uint32_t end = hr_block_xor_u32(hr_thread() == 0 ? compute_wait_for_all(w) : 0);
 	struct hr_op_all all;
 
-	if (!hr_block_xor_u32(hr_thread() == 0 && compute_wait_for_all(w) ? 1 : 0))
-		return;
+	if (end != COMPUTE_WHOLE)
+		return end == COMPUTE_PART;
 	all.args = pipe->op_args;
 	all.tiles = hr_pipe_total(pipe);
 	all.bytes = pipe->source[0].extent.bytes;
@@ -287,6 +297,7 @@ HR_WORKER void compute_finish(struct hr_role_worker *w)
 	all.records = pipe->op_records;
 	all.result = pipe->op_result;
 	hr_op_finish(pipe->op, &all);
+	return true;
 }
 
 /* Block-collective: return v of thread 0 in all threads, which then see all its writes. */
@@ -298,6 +309,21 @@ HR_WORKER uint32_t compute_share(uint32_t v)
 	return shared;
 }
 
+/* Copy the operator's memory of the block to the memory that it has between two launches, or back.
+ * Block-collective. */
+HR_WORKER void compute_keep(const struct hr_role_worker *w, bool back)
+{
+	uint8_t *kept = w->pipe->op_blocks + (uint64_t)w->index * HR_BLOCK_MEMORY;
+	uint64_t *to = (uint64_t *)(void *)(back ? hr_block_memory() : kept);
+	const uint64_t *from = (const uint64_t *)(const void *)(back ? kept : hr_block_memory());
+	uint32_t i;
+
+	hr_block_sync();
+	for (i = hr_thread(); i < HR_BLOCK_MEMORY / sizeof(*to); i += hr_threads())
+		to[i] = from[i];
+	hr_block_sync();
+}
+
 HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 {
 	struct hr_role_worker w;
@@ -306,13 +332,22 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
 	if (pipe->checksums)
 		hr_checksum_prepare((struct hr_checksum_tables *)hr_launch_memory());
-	hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
+	if (w.launch > 1)
+		compute_keep(&w, true);
+	else
+		hr_op_init(pipe->op, pipe->op_args, compute_state_of(pipe, w.index));
 	hr_block_sync();
-	while ((s = compute_share(hr_warp() == 0 ? compute_next(&w) : 0)) != COMPUTE_NOTHING)
+	while ((s = compute_share(hr_warp() == 0 ? compute_next(&w) : 0)) < COMPUTE_LEAVES)
 		compute_run_tile(&w, &pipe->slot[s]);
-	if (w.index == 0)
-		compute_finish(&w);
+	if (s != COMPUTE_LEAVES && w.index == 0 && !compute_finish(&w))
+		s = COMPUTE_LEAVES;
+	if (s == COMPUTE_LEAVES)
+		compute_keep(&w, false);
 	hr_block_sync();
-	if (hr_thread() == 0)
+	if (hr_thread() != 0)
+		return;
+	if (s == COMPUTE_LEAVES)
+		hr_role_leave(&w);
+	else
 		hr_role_done(&w);
 }

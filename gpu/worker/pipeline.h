@@ -120,6 +120,9 @@ enum hr_pipe_stop {
 /* Words shared by the host and all workers of a pipeline. */
 struct hr_pipe_control {
 	uint32_t stop; /* enum hr_pipe_stop, by the host; never decreases */
+	/* With a tap, by the host before each launch: 1, 2, ... Launches after the first one go on with
+	 * the state that the last one has left (hr_pipe.parked). */
+	uint32_t launch;
 	/* by prefetch worker 0: its clock at its first submission */
 	uint64_t first_submit_ns;
 };
@@ -188,6 +191,12 @@ struct hr_pipe {
 	/* by the feed: the number of tiles, at most `tiles`; HR_NO_TILE before its end is known. It is
 	 * written before the last tile is FILLED. NULL without a feed. */
 	uint64_t *fed_tiles;
+	/* With a tap, by its worker: number of the launch that all workers leave, because none of them
+	 * has anything to do before a consumer gives a tile back. */
+	uint32_t parked;
+	/* [compute blocks][HR_BLOCK_MEMORY]: of the operator, between two launches; NULL: no worker
+	 * leaves a launch. */
+	uint8_t *op_blocks;
 };
 
 /* Number of tiles of the run; HR_NO_TILE: a feed has not ended. */

@@ -335,7 +335,7 @@ HR_WORKER bool prefetch_stopped(const struct hr_role_worker *w)
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 {
 	const uint32_t warps = pipe->workers[HR_ROLE_PREFETCH];
-	bool started = false, progress;
+	bool started = false, progress, leaves;
 	struct hr_role_worker w;
 	struct hr_nvme_qp *origin;
 	uint32_t open;
@@ -346,6 +346,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 			   pipe->blocks[HR_ROLE_PREFETCH] * warps);
 	origin = &pipe->read_qp[w.index * pipe->read_queues];
 	w.qp = hr_block_qp_begin(origin, pipe->read_queues, warps, 0);
+	started = w.launch > 1;
 	do {
 		const bool stopped = prefetch_stopped(&w);
 
@@ -360,8 +361,13 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 		progress |= prefetch_reap_all(&w);
 		hr_role_check_stop(&w, progress);
 		hr_role_beat(&w, progress);
-	} while (open);
+		leaves = w.launch && hr_shfl_u32(hr_role_leaves(&w), 0);
+	} while (open && !leaves);
 	hr_block_qp_end(origin, w.qp, pipe->read_queues);
-	if (hr_lane() == 0)
+	if (hr_lane() != 0)
+		return;
+	if (leaves)
+		hr_role_leave(&w);
+	else
 		hr_role_done(&w);
 }

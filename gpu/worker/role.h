@@ -26,6 +26,7 @@ struct hr_role_worker {
 	uint32_t parked;	     /* commands of its slots that wait to be sent again */
 	bool failed;		     /* this worker starts no new work */
 	bool dead;		     /* and waits for no command: one of its queues broke */
+	uint32_t launch;	     /* of a pipeline with a tap: its number; 0: there is no tap */
 	uint64_t tiles, bytes;	     /* completed; of the counting thread */
 	/* hr_cycles() at the start, and at the start of this round */
 	uint64_t start, mark;
@@ -46,9 +47,18 @@ HR_WORKER void hr_role_worker_start(struct hr_role_worker *w, struct hr_worker_s
 	w->parked = 0;
 	w->failed = false;
 	w->dead = false;
+	w->launch = 0;
 	w->tiles = w->bytes = 0;
 	w->start = w->mark = hr_cycles();
-	w->cost.rounds = w->cost.busy_rounds = w->cost.busy_cycles = 0;
+	w->cost.rounds = w->cost.busy_rounds = w->cost.busy_cycles = w->cost.cycles = 0;
+}
+
+/* Go on with what the worker has counted in earlier launches. */
+HR_WORKER void hr_role_resume(struct hr_role_worker *w)
+{
+	w->tiles = w->status->tiles;
+	w->bytes = w->status->bytes;
+	w->cost = w->status->cost;
 }
 
 /* The slots of this worker are index, index + count, ... */
@@ -58,13 +68,30 @@ HR_WORKER void hr_role_worker_set(struct hr_role_worker *w, struct hr_pipe *pipe
 	hr_role_worker_start(w, &pipe->status[hr_pipe_first_status(pipe, role) + index], role,
 			     index, count);
 	w->pipe = pipe;
+	if (pipe->tap)
+		w->launch = hr_poll_sys_u32(&pipe->control->launch);
+	if (w->launch > 1)
+		hr_role_resume(w);
+}
+
+/* True when the worker leaves this launch: it has nothing to do, and another launch goes on with the
+ * pipeline. The same in all lanes only after hr_shfl_u32(). */
+HR_WORKER bool hr_role_leaves(const struct hr_role_worker *w)
+{
+	return w->launch && hr_poll_u32(&w->pipe->parked) == w->launch;
+}
+
+/* Keep what the worker has counted for the next launch. One thread, as hr_role_done(). */
+HR_WORKER void hr_role_leave(struct hr_role_worker *w)
+{
+	w->cost.cycles += hr_cycles() - w->start;
+	w->status->cost = w->cost;
 }
 
 /* Mark the worker as ended. One thread, after all other threads of the worker. */
 HR_WORKER void hr_role_done(struct hr_role_worker *w)
 {
-	w->cost.cycles = hr_cycles() - w->start;
-	w->status->cost = w->cost;
+	hr_role_leave(w);
 	hr_release_sys_u32(&w->status->done, 1);
 }
 

@@ -155,6 +155,14 @@ CUresult fake_DeviceGetName(char *name, int bytes, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
+CUresult fake_DeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+	ENTER("cuDeviceGetUuid");
+	for (int i = 0; i < (int)sizeof uuid->bytes; i++)
+		uuid->bytes[i] = (char)(device * 16 + i);
+	return CUDA_SUCCESS;
+}
+
 CUresult fake_DeviceTotalMem(size_t *bytes, CUdevice device)
 {
 	ENTER("cuDeviceTotalMem");

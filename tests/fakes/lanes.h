@@ -437,6 +437,10 @@ HR_WORKER void hr_release_sys(void)
 	__atomic_store_n(&fake_block->warp[fake_warp].unreleased, false, __ATOMIC_RELAXED);
 }
 
+HR_WORKER void hr_release_alias(void)
+{
+}
+
 HR_WORKER void hr_mmio_write32(uint32_t *p, uint32_t v)
 {
 	if (__atomic_load_n(&fake_block->warp[fake_warp].unreleased, __ATOMIC_RELAXED))

@@ -24,7 +24,7 @@ gpu/ops/template gpu/ops
 gpu/tap/client  gpu/tap
 gpu/tap/examples gpu/tap/client
 gpu/host        gpu/ops gpu/tap
-gpu/cuda        gpu/ops
+gpu/cuda        gpu/ops gpu/tap
 gpu/nocuda      gpu/cuda
 boot/engine     cache/store nvme/soft gpu/host gpu/cuda
 boot/cmd/report boot/engine

@@ -4,6 +4,7 @@
 #include "boot/engine/paths.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
+#include "boot/engine/share.h"
 #include "boot/engine/stage_sinks.h"
 #include "config/uses.h"
 
@@ -100,6 +101,22 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 	hr_report_paths(app, run, "               ", out);
 }
 
+static void print_tap(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+{
+	const struct hr_config_tap *tap = &run->config->tap;
+	const char *why;
+	const enum hr_tap_share share = hr_run_share(app, run, &why);
+
+	fprintf(out,
+		"  %-12s lends  tap %s, %llu bytes, %u a tile; each tile to %s, %s, up to %u "
+		"credits a consumer\n",
+		"", tap->name, (unsigned long long)run->sink_bytes, run->sink_tile_bytes,
+		tap->deliver == HR_TAP_EACH ? "each consumer" : "one consumer",
+		tap->lag == HR_TAP_DROP ? "dropped without a credit" : "waits for a credit",
+		hr_run_tap_credits(run));
+	fprintf(out, "  %-12s shares the gpu: %s (%s)\n", "", hr_share_name(share), why);
+}
+
 static void print_pipeline(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -135,14 +152,7 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
 			hr_sink_plan_text(run->sink_plan));
 	if (hr_config_has_tap(p))
-		fprintf(out,
-			"  %-12s lends  tap %s, %llu bytes, %u a tile; each tile to %s, %s, up to %u "
-			"credits a consumer\n",
-			"", p->tap.name, (unsigned long long)run->sink_bytes, run->sink_tile_bytes,
-			p->tap.deliver == HR_TAP_EACH ? "each consumer" : "one consumer",
-			p->tap.lag == HR_TAP_DROP ? "dropped without a credit"
-						  : "waits for a credit",
-			hr_run_tap_credits(run));
+		print_tap(app, run, out);
 	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
 		bounce ? bounce : "");
 	hr_report_paths(app, run, "               ", out);
@@ -350,14 +360,17 @@ static void access_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_report_objects_json(app, run, out);
 }
 
-static void tap_json(const struct hr_run *run, struct hr_json *out)
+static void tap_json(const struct hr_appliance *app, const struct hr_run *run, struct hr_json *out)
 {
 	const struct hr_config_tap *tap = &run->config->tap;
+	const char *why;
 
 	hr_json_object(out, "tap");
 	hr_json_string(out, "name", tap->name);
 	hr_json_string(out, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
 	hr_json_string(out, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
+	hr_json_string(out, "share", hr_share_name(hr_run_share(app, run, &why)));
+	hr_json_string(out, "share_reason", why);
 	hr_json_u64(out, "consumers", tap->consumers);
 	hr_json_u64(out, "credits", hr_run_tap_credits(run));
 	hr_json_u64(out, "size_bytes", run->sink_bytes);
@@ -407,7 +420,7 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 	if (hr_config_has_feed(p))
 		feed_json(run, out);
 	if (hr_config_has_tap(p))
-		tap_json(run, out);
+		tap_json(app, run, out);
 	if (p->has_sink)
 		object_json(out, "sink", app, &p->sink, run->sink_bytes, run->sink_tile_bytes,
 			    p->sink.checksum);

@@ -12,8 +12,10 @@
 #include "boot/engine/paths.h"
 #include "boot/cmd/report/result.h"
 #include "boot/engine/progress.h"
+#include "boot/engine/run_tap.h"
 #include "config/uses.h"
 #include "boot/engine/shape.h"
+#include "boot/engine/share.h"
 #include "boot/engine/start.h"
 #include "nvme/status.h"
 
@@ -154,8 +156,12 @@ static void print_sink(const struct hr_appliance *app, const struct hr_run *run,
 	fprintf(out, "\n");
 }
 
-static void print_tap(const struct hr_run *run, const struct hr_tap_counters *c, FILE *out)
+static void print_tap(const struct hr_appliance *app, const struct hr_run *run,
+		      const struct hr_tap_counters *c, FILE *out)
 {
+	const char *why;
+	const enum hr_tap_share share = hr_run_share(app, run, &why);
+
 	fprintf(out,
 		"    tap %s: %llu tiles given back, %llu dropped, %llu failed, %llu handed to a second "
 		"consumer; consumers: %llu attached, %llu dropped, %llu refused\n",
@@ -163,13 +169,21 @@ static void print_tap(const struct hr_run *run, const struct hr_tap_counters *c,
 		(unsigned long long)c->dropped, (unsigned long long)c->failed,
 		(unsigned long long)c->redelivered, (unsigned long long)c->attached,
 		(unsigned long long)c->revoked, (unsigned long long)c->refused);
+	fprintf(out, "    tap %s: shares the gpu: %s (%s); %u launches\n", run->config->tap.name,
+		hr_share_name(share), why, run->cpu.control->launch);
 }
 
-static void tap_json(const struct hr_run *run, const struct hr_tap_counters *c, struct hr_json *out)
+static void tap_json(const struct hr_appliance *app, const struct hr_run *run,
+		     const struct hr_tap_counters *c, struct hr_json *out)
 {
+	const char *why;
+
 	hr_json_object(out, "tap");
 	hr_json_string(out, "name", run->config->tap.name);
 	hr_counters_json(out, hr_tap_counters, c, HR_IN_RUN);
+	hr_json_string(out, "share", hr_share_name(hr_run_share(app, run, &why)));
+	hr_json_string(out, "share_reason", why);
+	hr_json_u64(out, "launches", run->cpu.control->launch);
 	hr_json_close(out);
 }
 
@@ -225,7 +239,7 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
 		print_feed(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
-		print_tap(run, &c.tap, out);
+		print_tap(app, run, &c.tap, out);
 	if (p->has_sink && run->sink_id)
 		print_sink(app, run, out);
 }
@@ -379,7 +393,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
 		feed_json(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
-		tap_json(run, &c.tap, out);
+		tap_json(app, run, &c.tap, out);
 	if (p->has_sink)
 		sink_json(app, run, &c, out);
 	if (run->settled) {

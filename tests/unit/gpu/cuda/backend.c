@@ -42,7 +42,7 @@ Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
 	cr_expect_eq(backend.max_threads, 512);
 	cr_assert_not_null(backend.facts);
 	cr_expect_str_eq(backend.facts->pci, "0000:41:0a.0");
-	cr_expect_eq(backend.facts->entries, 4);
+	cr_expect_eq(backend.facts->entries, 5);
 	cr_expect_str_eq(backend.facts->entry[1].name, "hr_entry_bench");
 	backend.ops->close(&backend);
 	cr_expect_null(backend.ops);
@@ -441,6 +441,10 @@ Test(cuda_backend, a_user_operator_is_linked_once_and_runs)
 	cr_expect_eq(fake_cuda.part_bytes, 4);
 	cr_assert_eq(launch_start(&backend, entry, space, 2, 64, &launch), 0);
 	cr_expect_str_eq(fake_cuda.last.entry, "hr_entry_pipe");
+	cr_expect_eq(hr_launch_poll(launch, test_error()), 1);
+	hr_launch_free(launch);
+	cr_assert_eq(launch_start(&backend, hr_entry_with_tap(entry), space, 2, 64, &launch), 0);
+	cr_expect_str_eq(fake_cuda.last.entry, "hr_entry_tap");
 	cr_expect_eq(hr_launch_poll(launch, test_error()), 1);
 	/* An unavailable resource is reported with the operator's name. */
 	cr_expect_eq(backend.ops->resident(&backend, entry, 128, 0, &blocks, test_error()),

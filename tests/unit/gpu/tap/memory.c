@@ -112,11 +112,59 @@ Test(tap_memory, only_parts_with_an_object_can_be_accessed, .init = set_up, .fin
 	munmap((void *)(uintptr_t)seen, BYTES);
 }
 
-Test(tap_memory, a_gpu_has_no_such_place)
-{
-	static const uint64_t bytes[HR_PLACES] = { [HR_PLACE_TAP] = BYTES };
-	struct hr_backend gpu = { .lanes = 32 };
+static size_t reserved_bytes;
 
-	cr_expect_eq(hr_places_take(&places, &gpu, bytes, test_error()), -ENOTSUP);
-	cr_expect(strstr(test_error_text(), "of tap memory"), "%s", test_error_text());
+static int reserve_shared(struct hr_backend *b, size_t bytes, struct hr_region *region,
+			  struct hr_error *e)
+{
+	reserved_bytes = bytes;
+	region->worker = &places;
+	region->bytes = bytes;
+	return 0;
+}
+
+static void free_region(struct hr_backend *b, struct hr_region *region)
+{
+	memset(region, 0, sizeof *region);
+}
+
+static void *attached;
+
+static int attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+		  struct hr_error *e)
+{
+	attached = cpu;
+	*worker = (uint8_t *)cpu + 1;
+	return bytes == BYTES && !io ? 0 : -EINVAL;
+}
+
+static void detach(struct hr_backend *b, void *cpu)
+{
+	cr_expect_eq(cpu, attached);
+	attached = NULL;
+}
+
+Test(tap_memory, on_a_gpu_tiles_are_its_memory_and_words_are_attached_when_they_are_made)
+{
+	static const struct hr_backend_ops ops = { .reserve_shared = reserve_shared,
+						   .free = free_region,
+						   .attach = attach,
+						   .detach = detach };
+	static const uint64_t bytes[HR_PLACES] = {
+		[HR_PLACE_TAP] = 3 * BYTES, [HR_PLACE_TAP_WORDS] = BYTES
+	};
+	struct hr_backend gpu = { .ops = &ops, .lanes = 32 };
+	struct hr_region *words = &places.region[HR_PLACE_TAP_WORDS];
+	int fd;
+
+	cr_assert_eq(hr_places_take(&places, &gpu, bytes, test_error()), 0);
+	cr_expect_eq(reserved_bytes, 3 * BYTES);
+	cr_expect_null(places.region[HR_PLACE_TAP].cpu);
+	fd = hr_tap_memory_create("words", words->cpu, BYTES, HR_TAP_READ_ONLY, test_error());
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(hr_places_attach_words(&places, test_error()), 0);
+	cr_expect_eq(words->worker, (uint8_t *)words->cpu + 1);
+	close(fd);
+	hr_places_give(&places);
+	cr_expect_null(attached);
 }

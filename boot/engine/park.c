@@ -1,0 +1,91 @@
+#include "boot/engine/park.h"
+
+#include "boot/engine/run_tap.h"
+#include "config/clock.h"
+#include "config/uses.h"
+
+static const struct hr_tap_lending *lendings(const struct hr_run *run)
+{
+	return hr_partition_cpu(run->layout.parts.partition, run->layout.tap_lending);
+}
+
+bool hr_park_left(const struct hr_run *run)
+{
+	return hr_config_has_tap(run->config) && run->tap.role.park && hr_run_wired(run) &&
+	       hr_acquire_sys_u32(&hr_run_tap_words(run)->parked) == run->cpu.control->launch;
+}
+
+int hr_park_begin(struct hr_park *park, struct hr_appliance *app, const struct hr_run *run,
+		  struct hr_error *e)
+{
+	const struct hr_part *part = &run->layout.parts.partition->part[run->layout.tap_lending];
+
+	park->parked = true;
+	park->first_ns = 0;
+	return hr_places_download(&app->memory[run->config->gpu], part->offset, part->bytes, e);
+}
+
+/* What has happened to the tiles that are lent. */
+struct returns {
+	uint32_t lent, back, lent_to[HR_TAP_SEATS], back_of[HR_TAP_SEATS];
+};
+
+static void count_slot(const struct hr_run *run, uint32_t s, const struct hr_tap_lending *lending,
+		       struct returns *r)
+{
+	const uint64_t page_bytes = hr_tap_page_bytes(run->slots);
+
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
+		const uint8_t *page = hr_run_tap_pages(run) + seat * page_bytes;
+		const uint32_t *gen =
+			(const uint32_t *)(const void *)(page + sizeof(struct hr_tap_page));
+
+		if (!(lending->seats >> seat & 1))
+			continue;
+		r->lent++;
+		r->lent_to[seat]++;
+		if ((hr_acquire_sys_u32(&gen[s]) & ~HR_TAP_FAILED) != lending->gen)
+			continue;
+		r->back++;
+		r->back_of[seat]++;
+	}
+}
+
+static bool has_order(const struct hr_run *run)
+{
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
+		const struct hr_tap_seat *words = &hr_run_tap_words(run)->seat[seat];
+
+		if (words->order != hr_acquire_sys_u32(&words->done))
+			return true;
+	}
+	return false;
+}
+
+bool hr_park_is_over(struct hr_park *park, const struct hr_run *run, uint64_t now_ns)
+{
+	struct returns r = { 0 };
+	bool starves = false;
+
+	if (has_order(run))
+		return true;
+	for (uint32_t s = 0; s < run->slots; s++)
+		if (lendings(run)[s].seats)
+			count_slot(run, s, &lendings(run)[s], &r);
+	if (!r.back)
+		return false;
+	if (!park->first_ns)
+		park->first_ns = now_ns;
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		starves |= r.lent_to[seat] && r.back_of[seat] == r.lent_to[seat];
+	return starves || 2 * r.back >= r.lent || now_ns - park->first_ns >= HR_PARK_GATHER_NS;
+}
+
+void hr_park_launch(struct hr_park *park, const struct hr_run *run)
+{
+	struct hr_pipe_control *control = run->cpu.control;
+
+	park->parked = false;
+	if (hr_config_has_tap(run->config))
+		hr_release_sys_u32(&control->launch, control->launch + 1);
+}

@@ -1,0 +1,45 @@
+#include "boot/engine/share.h"
+
+#include <errno.h>
+
+const char *hr_share_name(enum hr_tap_share share)
+{
+	static const char *const name[] = { "auto", "mps", "park", "slice" };
+
+	return name[share];
+}
+
+enum hr_tap_share hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
+			       const char **why)
+{
+	const struct hr_gpu_facts *facts = app->backend[run->config->gpu].facts;
+	const enum hr_tap_share wanted = run->config->tap.share;
+
+	if (!facts) {
+		*why = "worker blocks are CPU threads, which the kernel schedules";
+		return wanted == HR_SHARE_PARK ? HR_SHARE_PARK : HR_SHARE_SLICE;
+	}
+	*why = "the configuration says so";
+	if (wanted != HR_SHARE_AUTO)
+		return wanted;
+	*why = facts->mps ? "an MPS server runs, so processes use the GPU at the same time"
+			  : "no MPS server runs, so processes use the GPU in turns";
+	return facts->mps ? HR_SHARE_MPS : HR_SHARE_PARK;
+}
+
+int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_config_tap *tap = &run->config->tap;
+	const struct hr_backend *b = &app->backend[run->config->gpu];
+
+	if (tap->share != HR_SHARE_MPS || (b->facts && b->facts->mps))
+		return 0;
+	return hr_fail(
+		&app->error, HR_ERROR_MISSING, -ENOTSUP,
+		"%s:%u: pipeline '%s': share is \"mps\", but %s; expected \"auto\", \"park\" or "
+		"\"slice\", or a running nvidia-cuda-mps-control whose folder "
+		"CUDA_MPS_PIPE_DIRECTORY names",
+		app->config.file, tap->line, run->config->name,
+		b->facts ? "this process is no client of an MPS server"
+			 : "its worker blocks are CPU threads");
+}

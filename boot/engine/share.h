@@ -1,0 +1,34 @@
+/*
+ * boot/engine/share.h - how the pipeline of a tap and its consumers share a GPU: the mode in
+ * force, and why.
+ *
+ * Without MPS the driver gives the GPU to one process at a time, in turns of milliseconds, and
+ * workers that wait keep their turn. So:
+ *
+ *   mps     the processes are clients of one MPS server, and run at the same time. A GPU fault of one
+ *           ends all of them
+ *   park    workers leave the GPU while they have nothing to do; the engine launches again when a
+ *           consumer gives a tile back
+ *   slice   workers stay, and consumers on this GPU wait for their turns. Right for consumers on
+ *           another GPU, and for those that only read by copies of the driver
+ */
+#ifndef BOOT_ENGINE_SHARE_H
+#define BOOT_ENGINE_SHARE_H
+
+#include "boot/engine/appliance.h"
+
+/*
+ * The mode in force for a run with a tap, whose backend is open; *why: a sentence without a full
+ * stop, constant text. Never HR_SHARE_AUTO. On the host backend worker blocks are CPU threads, so
+ * only "park" changes anything there, and "slice" is in force otherwise.
+ */
+enum hr_tap_share hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
+			       const char **why);
+
+/* "mps", "park", "slice". */
+const char *hr_share_name(enum hr_tap_share share);
+
+/* 0; or -ENOTSUP: the configuration wants MPS, and this process is no client of an MPS server. */
+int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * gpu/cuda/state.h - the state of a cuda backend, hr_backend.impl; for cuda.c and arenas.c.
+ */
+#ifndef GPU_CUDA_STATE_H
+#define GPU_CUDA_STATE_H
+
+#include "config/operator.h"
+#include "gpu/backend.h"
+#include "gpu/cuda/host.h"
+#include "gpu/cuda/image.h"
+#include "gpu/cuda/memory.h"
+
+#define HR_CUDA_ARENAS_MAX 32u
+
+/* A linked user operator. */
+struct hr_cuda_linked {
+	const struct hr_operator *op;
+	struct hr_cuda_image image;
+	struct hr_cuda_entry entry;
+	struct hr_cuda_entry tap; /* of a stream operator: hr_entry_with_tap() */
+};
+
+struct hr_cuda_running {
+	struct hr_launch handle;
+	struct hr_cuda_launch cu;
+	uint32_t blocks; /* 0: the handle is free */
+};
+
+struct hr_cuda {
+	struct hr_cuda_gpu gpu;
+	struct hr_cuda_host host;
+	struct hr_cuda_image image;
+	struct hr_cuda_entry entry[HR_ENTRY_USER];
+	struct hr_cuda_linked linked[HR_OPERATORS_MAX];
+	uint32_t linked_count;
+	struct hr_cuda_running launch[HR_LAUNCHES_MAX];
+	uint32_t launches; /* handles in use */
+	/* Error of the first failed launch, after which no launch works; 0: none. */
+	int failed;
+	struct hr_error failure;
+	struct hr_cuda_arena arena[HR_CUDA_ARENAS_MAX];
+	struct hr_window_driver window;
+	bool compressible;
+};
+
+#endif
