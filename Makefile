@@ -4,7 +4,8 @@
 #   make deps         install the Debian packages needed to build, check and lint (apt)
 #   make demo         deps, build, and four pipelines on the embedded default: no hardware needed
 #   make example EXAMPLE=NAME  bfs, gather, join or chase: data, three ways to run it, checks, times;
-#                     tap-c or tap-numpy: another process takes the tiles of a pipeline, and checks them
+#                     tap-c, tap-numpy, tap-cupy, tap-torch: another process takes the tiles of a
+#                     pipeline, and checks them
 #                     feed: another process fills the tiles, and the object is compared with its data
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
@@ -95,7 +96,7 @@ $(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) \
 		$(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC -shared -fvisibility=hidden \
 		-Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro \
-		-Wl,-soname,$(@F) -o $@ $(tap_sources)
+		-Wl,-soname,$(@F) -o $@ $(tap_sources) -ldl
 
 # Consumers in C, which find the library in this build folder.
 tap_examples := $(addprefix $(B)/gpu/tap/examples/,tap_c feed_c)
@@ -264,7 +265,7 @@ $(units:%=%.ok): %.ok: %
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
-$(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok): $(tap_library) \
+$(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok tap_share.ok): $(tap_library) \
 	gpu/tap/client/headrace.py
 $(B)/tests/cli/install.ok: $(tap_library) $(tap_headers) $(tap_modules) Makefile
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
@@ -313,6 +314,8 @@ check-gpu: gpu-tests
 
 # Programs of the demo and the bench.
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
+$(B)/tests/bench/tap_consumer: $(tap_library)
+$(B)/tests/bench/tap_consumer: ldflags += -Wl,-rpath,'$$$$ORIGIN/../..'
 $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl

@@ -1,6 +1,7 @@
 #include "gpu/tap/client/session.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,7 +12,9 @@ static bool is_plausible(const struct hr_tap_message *m)
 {
 	return m->slots && m->slots <= SLOTS_MAX && m->ring >= m->credits && m->credits &&
 	       !(m->ring & (m->ring - 1)) && m->ring <= SLOTS_MAX && m->stride &&
-	       m->stride % 4096 == 0 && m->tile_bytes <= m->stride;
+	       m->stride % 4096 == 0 && m->tile_bytes <= m->stride &&
+	       m->memory <= HR_TAP_MEMORY_CUDA &&
+	       (m->memory == HR_TAP_MEMORY_HOST || m->gpu.bytes >= (uint64_t)m->slots * m->stride);
 }
 
 /* NULL: it cannot be mapped. A size that the object does not have would be SIGBUS later. */
@@ -32,50 +35,75 @@ static void unmap(const void *at, size_t bytes)
 		munmap((void *)(uintptr_t)at, bytes);
 }
 
-void hr_tap_session_free(struct hr_tap_session *s)
+void hr_tap_session_free(struct hr_tap_session *s, bool forked)
 {
 	if (!s)
 		return;
-	unmap(s->tiles, s->tiles_bytes);
+	if (s->cuda && forked)
+		hr_tap_cuda_forget(s->cuda);
+	else if (s->cuda)
+		hr_tap_cuda_close(s->cuda);
+	else
+		unmap(s->tiles, s->tiles_bytes);
 	unmap(s->head, s->ring_bytes);
 	unmap(s->page, s->page_bytes);
 	free(s->held);
 	free(s);
 }
 
-static int map_all(struct hr_tap_session *s, const struct hr_tap_message *m,
-		   const int fds[HR_TAP_FDS])
+/* After the page. */
+static int map_tiles(struct hr_tap_session *s, const struct hr_tap_message *m, int fd, char *why,
+		     size_t why_bytes)
 {
+	const struct hr_tap_cuda_memory memory = { fd,	   m->gpu.bytes, m->gpu.uuid,
+						   s->gen, s->page,	 s->page_bytes };
+	const void *at = NULL;
+	int err;
+
+	s->tiles_bytes = (size_t)m->slots * m->stride;
+	if (m->memory == HR_TAP_MEMORY_CUDA) {
+		err = hr_tap_cuda_open(&s->cuda, &memory, &at, &s->gpu, why, why_bytes);
+		s->tiles = at;
+		return err;
+	}
+	s->tiles = map(fd, s->tiles_bytes, PROT_READ);
+	return s->tiles ? 0 : -ENOMEM;
+}
+
+static int map_all(struct hr_tap_session *s, const struct hr_tap_message *m,
+		   const int fds[HR_TAP_FDS], char *why, size_t why_bytes)
+{
+	s->gpu = -1;
 	s->epoch = m->epoch;
 	s->slots = m->slots;
 	s->ring = m->ring;
 	s->stride = m->stride;
-	s->tiles_bytes = (size_t)m->slots * m->stride;
 	s->ring_bytes = hr_tap_ring_bytes(m->ring);
 	s->page_bytes = hr_tap_page_bytes(m->slots);
-	s->tiles = map(fds[0], s->tiles_bytes, PROT_READ);
 	s->head = map(fds[1], s->ring_bytes, PROT_READ);
 	s->page = map(fds[2], s->page_bytes, PROT_READ | PROT_WRITE);
 	s->held = calloc(m->slots, sizeof *s->held);
-	if (!s->tiles || !s->head || !s->page || !s->held)
+	if (!s->head || !s->page || !s->held)
 		return -ENOMEM;
 	s->gen = (uint32_t *)(void *)(s->page + 1);
 	s->entry = (const struct hr_tap_entry *)(const void *)(s->head + 1);
-	return s->head->magic == HR_TAP_MAGIC ? 0 : -EPROTO;
+	return s->head->magic == HR_TAP_MAGIC ? map_tiles(s, m, fds[0], why, why_bytes) : -EPROTO;
 }
 
 int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_message *m,
-			const int fds[HR_TAP_FDS])
+			const int fds[HR_TAP_FDS], char *why, size_t why_bytes)
 {
 	struct hr_tap_session *s;
 	int err;
 
+	snprintf(why, why_bytes, "the tap's memory has sizes that cannot be");
 	if (!is_plausible(m))
 		return -EPROTO;
+	snprintf(why, why_bytes, "the tiles cannot be mapped");
 	s = calloc(1, sizeof *s);
-	err = s ? map_all(s, m, fds) : -ENOMEM;
+	err = s ? map_all(s, m, fds, why, why_bytes) : -ENOMEM;
 	if (err) {
-		hr_tap_session_free(s);
+		hr_tap_session_free(s, false);
 		return err;
 	}
 	*opened = s;
@@ -115,9 +143,29 @@ uint32_t hr_tap_session_take(struct hr_tap_session *s, struct hr_tap_tile *tile,
 	return n;
 }
 
+static bool is_in_hand(const struct hr_tap_session *s, const struct hr_tap_tile *tile)
+{
+	return tile->slot < s->slots && tile->gen && s->held[tile->slot] == tile->gen;
+}
+
+int hr_tap_session_give_stream(struct hr_tap_session *s, const struct hr_tap_tile *tile,
+			       void *stream)
+{
+	int err;
+
+	if (!s->cuda || !is_in_hand(s, tile))
+		return -EINVAL;
+	err = hr_tap_cuda_give_back(s->cuda, stream, tile->slot, tile->gen);
+	if (err)
+		return err;
+	s->held[tile->slot] = 0;
+	s->in_hand--;
+	return 0;
+}
+
 int hr_tap_session_give(struct hr_tap_session *s, const struct hr_tap_tile *tile, bool failed)
 {
-	if (tile->slot >= s->slots || !tile->gen || s->held[tile->slot] != tile->gen)
+	if (!is_in_hand(s, tile))
 		return -EINVAL;
 	s->held[tile->slot] = 0;
 	s->in_hand--;

@@ -13,12 +13,15 @@
 #include <stdint.h>
 
 #include "gpu/tap/client/tap.h"
+#include "gpu/tap/client/tap_cuda.h"
 #include "gpu/tap/protocol.h"
 
 struct hr_tap_session {
 	struct hr_tap_session *older; /* of the list of the consumer */
 	uint64_t epoch;
-	const uint8_t *tiles;
+	const uint8_t *tiles;	  /* an address on the GPU, when `cuda` is not NULL */
+	struct hr_tap_cuda *cuda; /* the tiles are on a GPU, with this number here; or -1 */
+	int gpu;
 	size_t tiles_bytes, ring_bytes, page_bytes;
 	const struct hr_tap_head *head;
 	const struct hr_tap_entry *entry;
@@ -31,13 +34,14 @@ struct hr_tap_session {
 
 /*
  * Map what came with WELCOME; the caller closes the descriptors. 0; -EPROTO: the sizes cannot be,
- * or the memory is not a tap's; -ENOMEM: it cannot be mapped.
+ * or the memory is not a tap's; -ENOMEM: it cannot be mapped; as hr_tap_cuda_open(). `why` gets one
+ * line of text.
  */
 int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_message *welcome,
-			const int fds[HR_TAP_FDS]);
+			const int fds[HR_TAP_FDS], char *why, size_t why_bytes);
 
-/* NULL: does nothing. */
-void hr_tap_session_free(struct hr_tap_session *session);
+/* NULL: does nothing. forked: this is a child of the process that has opened it. */
+void hr_tap_session_free(struct hr_tap_session *session, bool forked);
 
 /* Take up to `max` valid entries; returns their number. An entry of another slot than the memory
  * has, or of a slot that is in hand, is not valid. */
@@ -47,6 +51,11 @@ uint32_t hr_tap_session_take(struct hr_tap_session *session, struct hr_tap_tile 
 /* Give a tile in hand back. -EINVAL: it is not in hand. */
 int hr_tap_session_give(struct hr_tap_session *session, const struct hr_tap_tile *tile,
 			bool failed);
+
+/* Give a tile on a GPU back after the work of a stream. -EINVAL: it is not in hand, or not on a GPU;
+ * -EIO. */
+int hr_tap_session_give_stream(struct hr_tap_session *session, const struct hr_tap_tile *tile,
+			       void *stream);
 
 /* No further tile comes. Read this before hr_tap_session_take(), which then gets the last ones. */
 static inline bool hr_tap_session_last(const struct hr_tap_session *session)

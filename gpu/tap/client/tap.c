@@ -147,6 +147,7 @@ static void describe(struct hr_tap *tap, const struct hr_tap_message *m)
 	tap->info.pipeline = tap->pipeline;
 	tap->info.memory = tap->session->tiles;
 	tap->info.memory_bytes = tap->session->tiles_bytes;
+	tap->info.gpu = tap->session->gpu;
 }
 
 /* Sessions before the newest one are kept while a tile of them is in hand. */
@@ -161,7 +162,7 @@ static void free_unused(struct hr_tap *tap)
 		}
 		unused = *at;
 		*at = unused->older;
-		hr_tap_session_free(unused);
+		hr_tap_session_free(unused, false);
 	}
 }
 
@@ -169,12 +170,11 @@ static int attach(struct hr_tap *tap, const struct hr_tap_message *m, const int 
 {
 	struct hr_tap_message ready;
 	struct hr_tap_session *session;
-	int err = hr_tap_session_open(&session, m, fds);
+	char why[HR_TAP_REASON - 64];
+	int err = hr_tap_session_open(&session, m, fds, why, sizeof why);
 
-	if (err == -EPROTO)
-		return end(tap, fail(tap, err, "the tap's memory has sizes that cannot be"));
 	if (err)
-		return end(tap, fail(tap, err, "the tiles cannot be mapped: %s", strerror(-err)));
+		return end(tap, fail(tap, err, "%s", why));
 	session->older = tap->session;
 	tap->session = session;
 	free_unused(tap);
@@ -281,6 +281,7 @@ static int make_alive(struct hr_tap *tap)
 
 static void free_tap(struct hr_tap *tap)
 {
+	const bool forked = tap->alive && !*tap->alive;
 	struct hr_tap_session *older;
 
 	hang_up(tap);
@@ -290,7 +291,7 @@ static void free_tap(struct hr_tap *tap)
 		close(tap->timer);
 	for (struct hr_tap_session *s = tap->session; s; s = older) {
 		older = s->older;
-		hr_tap_session_free(s);
+		hr_tap_session_free(s, forked);
 	}
 	if (tap->alive)
 		munmap(tap->alive, sizeof *tap->alive);
@@ -527,6 +528,15 @@ int hr_tap_done(struct hr_tap *tap, const struct hr_tap_tile *tile)
 int hr_tap_fail(struct hr_tap *tap, const struct hr_tap_tile *tile)
 {
 	return give(tap, tile, true);
+}
+
+int hr_tap_done_stream(struct hr_tap *tap, const struct hr_tap_tile *tile, void *stream)
+{
+	struct hr_tap_session *session = *tap->alive ? session_of(tap, tile) : NULL;
+
+	if (!*tap->alive)
+		return -EPIPE;
+	return session ? hr_tap_session_give_stream(session, tile, stream) : -EINVAL;
 }
 
 /* ---- other calls */

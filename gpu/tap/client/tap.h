@@ -15,10 +15,11 @@
  *   }
  *   hr_tap_close(tap);                     (n is 0: no further tile; or -errno)
  *
- * Link with -lheadrace-tap. The library needs libc only. A tile is memory of the pipeline, mapped
- * for reading. It stays as it is until it is given back; then it must not be read any more. A
- * consumer that gives nothing back gets no further tiles, and with lag = "block" the pipeline waits
- * for it. Tiles of a process that ends, or detaches, go to another consumer.
+ * Link with -lheadrace-tap. The library needs libc only, and libcuda.so.1 for tiles on a GPU. A
+ * tile is memory of the pipeline, mapped for reading. It stays as it is until it is given back;
+ * then it must not be read any more. A consumer that gives nothing back gets no further tiles,
+ * and with lag = "block" the pipeline waits for it. Tiles of a process that ends, or detaches, go
+ * to another consumer.
  *
  * A handle is for one run of the pipeline: after its last tile, hr_tap_open() attaches to the next
  * run. An engine that dies or fails is the exception, because `headrace boot` starts another one,
@@ -28,6 +29,11 @@
  *
  * A handle belongs to one thread at a time. After fork() it works in the parent only: in the child
  * each call returns -EPIPE, and hr_tap_close() frees the child's copy.
+ *
+ * Tiles may lie in the memory of a GPU. Then the library loads libcuda.so.1, and maps them into the
+ * primary context of that GPU, which CUDA's runtime, PyTorch and CuPy use. A tile is complete when
+ * hr_tap_next() returns it: work on it needs no wait. hr_tap_done_stream() gives it back after work
+ * that a stream has been given.
  *
  * Errors are negative errno values.
  */
@@ -71,18 +77,21 @@ struct hr_tap_info {
 	int each;	     /* 1: each consumer gets all tiles; 0: each tile has one consumer */
 	const char *dtype;   /* type of the elements: "f32", "bf16", ...; "": not configured */
 	const char *pipeline;
-	const void *memory; /* of all tiles */
+	/* of all tiles; an address on the GPU, when there is one: this process cannot read it */
+	const void *memory;
 	size_t memory_bytes;
+	int gpu; /* number of the GPU in this process whose memory it is; -1: host memory */
 };
 
 struct hr_tap_tile {
-	const void *data; /* page aligned; `bytes` can be read */
+	const void *data; /* page aligned; `bytes` can be read, on the GPU when info->gpu >= 0 */
 	uint64_t tile;	  /* number in the pipeline, from 0 */
 	uint32_t bytes;
 	uint32_t redelivered; /* 1: another consumer had it and did not give it back */
-	uint64_t lent_ns;     /* CLOCK_MONOTONIC: when the pipeline handed it out */
-	uint64_t epoch;	      /* of its run: of hr_tap_info() then */
-	uint32_t slot, gen;   /* for hr_tap_done() */
+	/* when the pipeline handed it out: CLOCK_MONOTONIC; the GPU's clock for tiles on a GPU */
+	uint64_t lent_ns;
+	uint64_t epoch;	    /* of its run: of hr_tap_info() then */
+	uint32_t slot, gen; /* for hr_tap_done() */
 };
 
 /*
@@ -91,8 +100,9 @@ struct hr_tap_tile {
  * the caller detaches with hr_tap_close(). -ENOENT, -ECONNREFUSED: no appliance with this tap runs;
  * -ETIMEDOUT: no run began in time; -EACCES: this user may not attach; -EPROTONOSUPPORT: the tap
  * has another version; -EBUSY: all seats are in use; -EPIPE: the pipeline has ended, and does not
- * run again; -EPROTO: the other side is not a tap; -ENOMEM, -EMFILE. `why` (NULL: not wanted) gets
- * one line of text.
+ * run again; -EPROTO: the other side is not a tap; -ENODEV: the tiles are on a GPU that is not
+ * visible in this process; -ENOTSUP, -EIO: its driver cannot map them; -ENOMEM, -EMFILE. `why`
+ * (NULL: not wanted) gets one line of text.
  */
 HR_TAP_API int hr_tap_open(const char *name, const struct hr_tap_options *options,
 			   struct hr_tap **tap, char *why, size_t why_bytes);
@@ -115,6 +125,13 @@ HR_TAP_API int hr_tap_next(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_
 /* Give a tile of hr_tap_next() back; its memory is used again at once. -EINVAL: it is not in
  * hand. */
 HR_TAP_API int hr_tap_done(struct hr_tap *tap, const struct hr_tap_tile *tile);
+
+/*
+ * Give a tile in GPU memory back when the stream (CUstream, cudaStream_t; NULL: the legacy default
+ * stream) has done all work that it has been given before this call. Does not wait. -EINVAL: it is
+ * not in hand, or not in GPU memory; -EIO: the driver refuses, and the tile is still in hand.
+ */
+HR_TAP_API int hr_tap_done_stream(struct hr_tap *tap, const struct hr_tap_tile *tile, void *stream);
 
 /*
  * Give a tile back because its work has failed: with deliver = "one" another consumer gets it, or
