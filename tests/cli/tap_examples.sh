@@ -80,6 +80,14 @@ numpy_is_missing() {
     example 3 tap-numpy PYTHON="$SCRATCH/python" && warns "apt-get install python3-numpy"
 }
 
+# The modules of a GPU are missing there, too.
+a_gpu_is_missing() {
+    example 3 tap-cupy PYTHON="$SCRATCH/python" &&
+        warns "tap-cupy needs an NVIDIA GPU with its driver and CuPy" &&
+        example 3 tap-torch PYTHON="$SCRATCH/python" &&
+        warns "tap-torch needs an NVIDIA GPU with its driver and PyTorch"
+}
+
 wrong_names() {
     example 2 tap-d && warns "there is no example 'tap-d'" &&
         example 2 tap-c ROWS=0 && warns "ROWS is '0'"
@@ -100,5 +108,6 @@ else
     skip "there is no NumPy (python3-numpy)" "NumPy: each token is counted"
 fi
 check "NumPy: its absence is said" numpy_is_missing
+check "CuPy and PyTorch: the absence of a GPU, or of the module, is said" a_gpu_is_missing
 check "an unknown example, or a wrong size, is refused" wrong_names
 done_testing

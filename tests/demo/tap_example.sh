@@ -1,7 +1,7 @@
 #!/bin/bash
 # One example of a tap: make an object, run a pipeline that hands its tiles to another process, and that
 # process (gpu/tap/examples), which compares them with the object. Both must end with exit code 0.
-# Usage: tests/demo/tap_example.sh EXAMPLE BUILD_FOLDER     EXAMPLE: tap-c tap-numpy
+# Usage: tests/demo/tap_example.sh EXAMPLE BUILD_FOLDER     EXAMPLE: tap-c tap-numpy tap-cupy tap-torch
 #
 # Variables, with their defaults:
 #   ROWS=12345       of 4 KiB
@@ -26,17 +26,33 @@ find_numpy() {
     return 3
 }
 
+# The Python with the modules of tap-cupy and tap-torch, which also need a GPU.
+find_gpu_python() {
+    local python why
+    for python in ${PYTHON:-python3 /usr/bin/python3}; do
+        why=$("$python" -c "$2" 2>&1) && { echo "$python"; return; }
+    done
+    echo "example: $example needs an NVIDIA GPU with its driver and $1, which ${PYTHON:-python3} does not" \
+        "have here: ${why##*$'\n'}" >&2
+    return 3
+}
+
 case $example in
 tap-c) consumer=("$build/gpu/tap/examples/tap_c") ;;
-tap-numpy)
-    python=$(find_numpy) || exit
-    consumer=("$python" gpu/tap/examples/tap_numpy.py)
+tap-numpy | tap-cupy | tap-torch)
+    case $example in
+    tap-numpy) python=$(find_numpy) || exit ;;
+    tap-cupy) python=$(find_gpu_python CuPy 'import cupy; cupy.cuda.Device(0).compute_capability') || exit ;;
+    tap-torch) python=$(find_gpu_python PyTorch 'import torch; torch.zeros(1, device="cuda:0")') || exit ;;
+    esac
+    consumer=("$python" "gpu/tap/examples/${example/-/_}.py")
     export PYTHONPATH=gpu/tap/client PYTHONDONTWRITEBYTECODE=1
     HEADRACE_TAP_LIBRARY=$(realpath -m "$build/libheadrace-tap.so.0")
     export HEADRACE_TAP_LIBRARY
     ;;
 *)
-    echo "example: there is no example '$example'; expected tap-c or tap-numpy" >&2
+    echo "example: there is no example '$example'; expected tap-c, tap-numpy," \
+        "tap-cupy or tap-torch" >&2
     exit 2
     ;;
 esac

@@ -26,6 +26,12 @@ tap.fileno() is for select, selectors and asyncio: see Tap.fileno().
 
 The module needs the library libheadrace-tap.so.0 and the standard library only. NumPy (through
 __array_interface__ or DLPack) and other users of DLPack see tiles as read-only arrays in host memory.
+
+Tiles of a pipeline on a GPU lie in its memory, and are arrays of CuPy (cupy.asarray(tile), through
+__cuda_array_interface__) and tensors of PyTorch (torch.from_dlpack(tile)) there. A tile is complete
+when it comes, so no stream has to wait. It is given back in the order of a stream: after all work that
+the stream was given before. That is the stream that DLPack named, or that done() names, or the legacy
+default stream. Work on another stream needs done(stream).
 """
 
 import atexit
@@ -38,7 +44,7 @@ from typing import Any, Optional
 __all__ = ["Error", "Restarted", "Tap", "Tile", "Timeout", "feed", "store", "tap"]
 
 _REASON = 256
-_ECONNRESET, _ETIMEDOUT = 104, 110
+_EIO, _ECONNRESET, _ETIMEDOUT = 5, 104, 110
 
 # dtype: bytes of an element, type of NumPy, code of DLPack
 _DTYPES = {
@@ -71,7 +77,7 @@ class _Info(ctypes.Structure):
                 ("tile_bytes", ctypes.c_uint32), ("credits", ctypes.c_uint32),
                 ("columns", ctypes.c_uint32), ("each", ctypes.c_int), ("dtype", ctypes.c_char_p),
                 ("pipeline", ctypes.c_char_p), ("memory", ctypes.c_void_p),
-                ("memory_bytes", ctypes.c_size_t)]
+                ("memory_bytes", ctypes.c_size_t), ("gpu", ctypes.c_int)]
 
 
 class _Tile(ctypes.Structure):
@@ -96,6 +102,7 @@ def _load(path: Optional[str]) -> ctypes.CDLL:
     library.hr_tap_info.restype = ctypes.POINTER(_Info)
     library.hr_tap_next.argtypes = [handle, ctypes.POINTER(_Tile), ctypes.c_uint32, ctypes.c_int]
     library.hr_tap_done.argtypes = [handle, ctypes.POINTER(_Tile)]
+    library.hr_tap_done_stream.argtypes = [handle, ctypes.POINTER(_Tile), ctypes.c_void_p]
     library.hr_tap_fail.argtypes = [handle, ctypes.POINTER(_Tile)]
     library.hr_tap_fd.argtypes = [handle]
     library.hr_tap_reason.argtypes = [handle]
@@ -106,15 +113,31 @@ def _load(path: Optional[str]) -> ctypes.CDLL:
     return library
 
 
+_LEGACY_STREAM = 1  # as DLPack and the driver number it
+
+
+def _stream_number(stream):
+    """The handle of a stream: a number, or an object of CuPy, PyTorch or cuda.core."""
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        stream = (protocol() if callable(protocol) else protocol)[1]
+    for name in ("cuda_stream", "ptr"):
+        stream = getattr(stream, name, stream)
+    return int(stream) or _LEGACY_STREAM
+
+
 class Tile:
     """One tile of a pipeline: memory that can be read until done().
 
     tile: its number in the pipeline. nbytes, shape, dtype: of the data. redelivered: another
-    consumer had it and did not give it back. lent_ns: time.monotonic_ns() when it was handed out.
+    consumer had it and did not give it back. lent_ns: when it was handed out, by time.monotonic_ns()
+    in host memory, by the clock of the GPU on a GPU. gpu: number of the GPU whose memory it is; None:
+    host memory.
     """
 
     def __init__(self, owner, record):
-        self._owner, self._record = owner, record
+        self._owner, self._record, self._stream = owner, record, None
+        self.gpu = owner.gpu
         self.tile, self.nbytes = record.tile, record.bytes
         self.redelivered, self.lent_ns = bool(record.redelivered), record.lent_ns
         self.dtype = owner.dtype
@@ -122,9 +145,18 @@ class Tile:
         columns = owner.columns
         self.shape = (elements // columns, columns) if columns else (elements,)
 
-    def done(self) -> None:
-        """Give the tile back. Arrays over its memory must not be used any more."""
-        self._give("hr_tap_done")
+    def done(self, stream=None) -> None:
+        """Give the tile back. Arrays over its memory must not be used any more.
+
+        stream, for a tile on a GPU: it is given back after the work that this stream has now; None:
+        the stream that DLPack has named, or the legacy default stream."""
+        if self.gpu is None and stream is not None:
+            raise ValueError("the tile is in host memory, which has no streams")
+        if self._record is None or self.gpu is None:
+            return self._give("hr_tap_done")
+        stream = self._stream if stream is None else _stream_number(stream)
+        self._owner._give_stream(self._record, stream or _LEGACY_STREAM)
+        self._record = None
 
     def fail(self) -> None:
         """Give the tile back because its work has failed: another consumer gets it, or this one when
@@ -142,25 +174,48 @@ class Tile:
         return self._record.data
 
     def memory(self):
-        """A read-only memoryview of the bytes, without a copy. It keeps the tile."""
+        """A read-only memoryview of the bytes, without a copy. It keeps the tile. Host memory only."""
+        if self.gpu is not None:
+            raise BufferError("the tile is in the memory of a GPU")
         view = (ctypes.c_ubyte * self.nbytes).from_address(self._address())
         view._tile = self
         return memoryview(view).toreadonly().cast("B")
 
-    @property
-    def __array_interface__(self):
+    def _interface(self):
         return {"version": 3, "shape": self.shape, "typestr": _DTYPES[self.dtype][1],
                 "data": (self._address(), True)}
 
+    @property
+    def __array_interface__(self):
+        if self.gpu is not None:
+            raise AttributeError("the tile is in the memory of a GPU")
+        return self._interface()
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.gpu is None:
+            raise AttributeError("the tile is in host memory")
+        return dict(self._interface(), strides=None, stream=None)
+
     def __dlpack_device__(self):
-        return (1, 0)
+        return (1, 0) if self.gpu is None else (2, self.gpu)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if stream is not None:
+        if self.gpu is None and stream is not None:
             raise BufferError("the tile is in host memory, which has no streams")
-        if dl_device not in (None, (1, 0)) or copy:
-            raise BufferError("the tile is in host memory, and is not copied")
+        if dl_device not in (None, self.__dlpack_device__()) or copy:
+            raise BufferError("the tile is not copied, neither to another device nor on its own")
+        if self.gpu is not None:
+            self._name_stream(stream)
         return _dlpack.export(self, bool(max_version and max_version[0] >= 1))
+
+    def _name_stream(self, stream):
+        """The stream of an array over the tile, after whose work the tile is given back."""
+        named = _LEGACY_STREAM if stream in (None, -1) else _stream_number(stream)
+        if self._stream not in (None, named):
+            raise BufferError("the tile is in use by another stream; use it on one stream, or "
+                              "give it back by done(stream)")
+        self._stream = named
 
     def __enter__(self):
         return self
@@ -204,6 +259,7 @@ class Tap:
         self.pipeline = info.pipeline.decode()
         self.epoch, self.tiles, self.tile_bytes = info.epoch, info.tiles, info.tile_bytes
         self.credits, self.columns, self.each = info.credits, info.columns, bool(info.each)
+        self.gpu = info.gpu if info.gpu >= 0 else None
         self.dtype = info.dtype.decode()
 
     def next(self, timeout: Optional[float] = None) -> Optional[Tile]:
@@ -243,6 +299,13 @@ class Tap:
     def _give(self, call: str, record: _Tile) -> None:
         if self._handle is not None:
             getattr(self._library, call)(self._handle, ctypes.byref(record))
+
+    def _give_stream(self, record: _Tile, stream: int) -> None:
+        if self._handle is None:
+            return
+        err = self._library.hr_tap_done_stream(self._handle, ctypes.byref(record), stream)
+        if err == -_EIO:
+            raise Error(_EIO, f"tap '{self.name}': the driver does not give tile {record.tile} back")
 
     def close(self) -> None:
         """Detach; arrays over tiles must not be used any more. After the last tile, tiles that
@@ -359,8 +422,8 @@ class _Dlpack:
     def export(self, tile, versioned):
         size, _, code = _DTYPES[tile.dtype]
         shape = (ctypes.c_int64 * len(tile.shape))(*tile.shape)
-        tensor = self._Tensor(tile._address(), 1, 0, len(tile.shape), code, 8 * size, 1,
-                              ctypes.addressof(shape), None, 0)
+        tensor = self._Tensor(tile._address(), *tile.__dlpack_device__(), len(tile.shape), code,
+                              8 * size, 1, ctypes.addressof(shape), None, 0)
         deleter = ctypes.cast(self._delete, ctypes.c_void_p)
         if versioned:
             managed = self._Versioned(1, 0, None, deleter, self._READ_ONLY, tensor)
