@@ -390,6 +390,43 @@ Test(plan, queue_pairs_of_all_pipelines_fit_the_controller)
 	cr_expect(strstr(fake_log_last(), "left; use fewer blocks"), "%s", fake_log_last());
 }
 
+/* ---- taps */
+
+/* The words of the worker follow the keys of the sink, and a seat has an entry for each slot. */
+Test(plan, a_tap_has_the_rules_of_its_sink)
+{
+	static const struct {
+		const char *sink;
+		uint32_t slots, each, drop, consumers, tries, ring;
+	} row[] = {
+		{ "", 1, 0, 0, 1, HR_TAP_TRIES_DEFAULT, 1 },
+		{ "deliver = \"each\";", 2, 1, 0, 1, HR_TAP_TRIES_DEFAULT, 2 },
+		{ "lag = \"drop\";", 3, 0, 1, 1, HR_TAP_TRIES_DEFAULT, 4 },
+		{ "deliver = \"one\"; lag = \"block\"; consumers = 3; tries = 5;", 4, 0, 0, 3, 5,
+		  4 },
+		{ "deliver = \"each\"; lag = \"drop\"; consumers = 2;", 9, 1, 1, 2,
+		  HR_TAP_TRIES_DEFAULT, 16 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const struct hr_tap_role *role = &app->run[0].tap.role;
+		char text[400];
+
+		snprintf(text, sizeof text,
+			 "{ name = \"p\"; gpu = \"g\"; operator = \"copy\"; tile = \"64K\"; "
+			 "slots = %u; source = { ssd = \"a\"; object = \"price\"; };\n"
+			 "sink = { tap = \"t\"; %s }; }",
+			 row[i].slots, row[i].sink);
+		cr_assert_eq(up("", text, HR_STAGE_PARTITION), 0, "row %zu", i);
+		cr_expect_eq(role->each, row[i].each, "row %zu", i);
+		cr_expect_eq(role->drop, row[i].drop, "row %zu", i);
+		cr_expect_eq(role->consumers, row[i].consumers, "row %zu", i);
+		cr_expect_eq(role->tries, row[i].tries, "row %zu", i);
+		cr_expect_eq(role->ring, row[i].ring, "row %zu", i);
+		hr_appliance_down(app);
+	}
+}
+
 /* ---- a controller that does not stop */
 
 Test(plan, memory_stays_while_a_controller_may_write_to_it)

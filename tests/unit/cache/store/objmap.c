@@ -387,6 +387,29 @@ Test(objmap, a_failing_commit_leaves_the_map_in_memory_unchanged)
 	}
 }
 
+/* A commit that cannot compare a superblock with what this process knows writes nothing. */
+Test(objmap, a_superblock_that_cannot_be_read_stops_a_commit)
+{
+	struct hr_store_object *object;
+	uint64_t writes;
+
+	fake_store_put(&f, "a", 1);
+	for (uint64_t i = 0; i < 2; i++) {
+		f.disk.bad_from = i * HR_PAGE;
+		f.disk.bad_to = (i + 1) * HR_PAGE;
+		f.disk.fail_status = MEDIA_ERROR;
+		writes = f.disk.writes;
+		cr_expect_eq(hr_store_create(&f.store, "b", 1, 0, false, &object, NULL),
+			     MEDIA_ERROR, "superblock %u", (unsigned)i);
+		cr_expect_eq(f.disk.writes, writes, "superblock %u", (unsigned)i);
+		cr_expect_null(hr_store_find_pending(&f.store, "b"));
+	}
+	f.disk.bad_to = 0;
+	fake_store_put(&f, "b", 1);
+	cr_assert_eq(fake_store_reopen(&f), 0);
+	cr_expect_not_null(hr_store_find(&f.store, "b"));
+}
+
 /* The same disk, opened by another process. */
 struct second {
 	struct hr_store store;
