@@ -2,6 +2,7 @@
 #include "cache/objects.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cache/objects_run.h"
@@ -96,6 +97,40 @@ Test(objects_ahead, a_read_requests_exactly_its_pages)
 			     (unsigned)(pager.did.reads - before));
 		cr_expect_geq(pager.entries_max, row[i].pages < 8 ? row[i].pages : 8, "row %zu", i);
 	}
+	unmake();
+}
+
+/* Pages that are not in the cache: nothing is found, and the recency of other pages stays. */
+Test(objects_ahead, a_look_for_an_absent_page_changes_nothing)
+{
+	const size_t bytes = sizeof(struct hr_page_set);
+	struct hr_page_set *before;
+	uint32_t absent = 0;
+	uint64_t value;
+
+	make();
+	pager.delay = 1;
+	for (uint32_t i = 0; i < 48; i++)
+		cr_assert_eq(hr_pread(&objects, hr_get_object_map(&objects, 0), i * PAGE, &value,
+				      sizeof value),
+			     sizeof value);
+	before = malloc(hr_page_sets(&pager.cache.shape) * bytes);
+	cr_assert_not_null(before);
+	memcpy(before, pager.cache.set, hr_page_sets(&pager.cache.shape) * bytes);
+	for (uint32_t page = 0; page < 64; page++) {
+		const uint32_t set = hr_page_position_of(&pager.cache.shape, page).set;
+		const struct hr_found found = hr_cache_find(&pager.cache, page);
+
+		if (found.word)
+			continue;
+		absent++;
+		cr_expect_null(found.tag, "page %u", page);
+		cr_expect_null(found.frame, "page %u", page);
+		cr_assert_eq(memcmp(&before[set], &pager.cache.set[set], bytes), 0, "page %u",
+			     page);
+	}
+	cr_expect_eq(absent, 16u, "%u", absent);
+	free(before);
 	unmake();
 }
 
