@@ -115,6 +115,16 @@ Test(access_layout, staging_and_operator_memory_have_the_expected_sizes)
 	cr_expect_eq(part->bytes, 5000u);
 }
 
+/* Pages of data are not zeroed between two launches, and all other memory is. */
+Test(access_layout, only_frames_and_staging_buffers_are_data)
+{
+	plan(true, 5000);
+	for (uint32_t i = 0; i < partition.count; i++)
+		cr_expect_eq(partition.part[i].data,
+			     (int)i == layout.frames || (int)i == layout.staging, "%s",
+			     partition.part[i].purpose);
+}
+
 /* The same run on one of three gpus. */
 static void plan_on(uint32_t self)
 {
