@@ -90,13 +90,13 @@ struct hr_config_object {
 enum hr_tap_deliver { HR_TAP_ONE, HR_TAP_EACH }; /* each tile to one consumer, or to each */
 enum hr_tap_lag { HR_TAP_BLOCK, HR_TAP_DROP };	 /* without a credit a tile waits, or is dropped */
 /* How the pipeline and consumers on the same GPU share it. */
-enum hr_tap_share { HR_SHARE_AUTO, HR_SHARE_MPS, HR_SHARE_PARK, HR_SHARE_SLICE };
+enum hr_tap_sharing { HR_SHARE_AUTO, HR_SHARE_MPS, HR_SHARE_PARK, HR_SHARE_SLICE };
 
 struct hr_config_tap {
 	char name[HR_NAME_MAX]; /* unique in the configuration; "": the pipeline has no tap */
 	enum hr_tap_deliver deliver;
 	enum hr_tap_lag lag;
-	enum hr_tap_share share;
+	enum hr_tap_sharing share;
 	uint32_t credits;   /* limit of tiles that one consumer holds; 0: that of the slots */
 	uint32_t consumers; /* least number before the first tile; default 1 */
 	uint32_t tries;	   /* a tile that consumers have given back as failed so often is dropped */

@@ -2,18 +2,18 @@
 
 #include <errno.h>
 
-const char *hr_share_name(enum hr_tap_share share)
+const char *hr_share_name(enum hr_tap_sharing share)
 {
 	static const char *const name[] = { "auto", "mps", "park", "slice" };
 
 	return name[share];
 }
 
-enum hr_tap_share hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
+enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
 			       const char **why)
 {
 	const struct hr_gpu_facts *facts = app->backend[run->config->gpu].facts;
-	const enum hr_tap_share wanted = run->config->tap.share;
+	const enum hr_tap_sharing wanted = run->config->tap.share;
 
 	if (!facts) {
 		*why = "worker blocks are CPU threads, which the kernel schedules";

@@ -22,11 +22,11 @@
  * stop, constant text. Never HR_SHARE_AUTO. On the host backend worker blocks are CPU threads, so
  * only "park" changes anything there, and "slice" is in force otherwise.
  */
-enum hr_tap_share hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
+enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
 			       const char **why);
 
 /* "mps", "park", "slice". */
-const char *hr_share_name(enum hr_tap_share share);
+const char *hr_share_name(enum hr_tap_sharing share);
 
 /* 0; or -ENOTSUP: the configuration wants MPS, and this process is no client of an MPS server. */
 int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run);

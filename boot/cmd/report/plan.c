@@ -105,7 +105,7 @@ static void print_tap(const struct hr_appliance *app, const struct hr_run *run, 
 {
 	const struct hr_config_tap *tap = &run->config->tap;
 	const char *why;
-	const enum hr_tap_share share = hr_run_share(app, run, &why);
+	const enum hr_tap_sharing share = hr_run_share(app, run, &why);
 
 	fprintf(out,
 		"  %-12s lends  tap %s, %llu bytes, %u a tile; each tile to %s, %s, up to %u "

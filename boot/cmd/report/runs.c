@@ -160,7 +160,7 @@ static void print_tap(const struct hr_appliance *app, const struct hr_run *run,
 		      const struct hr_tap_counters *c, FILE *out)
 {
 	const char *why;
-	const enum hr_tap_share share = hr_run_share(app, run, &why);
+	const enum hr_tap_sharing share = hr_run_share(app, run, &why);
 
 	fprintf(out,
 		"    tap %s: %llu tiles given back, %llu dropped, %llu failed, %llu handed to a second "
