@@ -476,7 +476,7 @@ $(fuzzers): $(B)/%: $(B)/%.o $(fakes) $(B)/libheadrace.a
 		$(libs_a) -lm -ldl
 
 # The client library is not a part of the program.
-$(B)/tests/fuzz/tap_client: $(tap_sources:%.c=$(objects)/%.o)
+$(B)/tests/fuzz/tap_client $(B)/tests/fuzz/feed_client: $(tap_sources:%.c=$(objects)/%.o)
 
 $(fuzzers:%=%.ok): $(B)/%.ok: $(B)/%
 	$(call say,FUZZ,$* ($(FUZZ_SECONDS) s))

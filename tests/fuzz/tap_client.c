@@ -7,73 +7,18 @@
  * the other side sends: tiles lie in the memory that is mapped and can be read, and no descriptor
  * is left.
  */
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "boot/engine/pass.h"
 #include "gpu/tap/client/tap.h"
 #include "gpu/tap/protocol.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/server.h"
 
 #define SLOTS 4u
 #define RING 4u
 #define PAGE 4096u
 
-static struct {
-	struct sockaddr_un at;
-	char directory[64];
-	int fd;
-	struct input in;
-} server;
-
-/* Each change: two bytes of the place, one of the value. */
-static void change(struct input *in, void *to, size_t bytes)
-{
-	for (unsigned count = take(in) % 32; count; count--) {
-		const size_t at = take(in) | (size_t)take(in) << 8;
-
-		((uint8_t *)to)[at % bytes] = take(in);
-	}
-}
-
-static void remove_socket(void)
-{
-	unlink(server.at.sun_path);
-	rmdir(server.directory);
-}
-
-static void set_up(void)
-{
-	snprintf(server.directory, sizeof server.directory, "/tmp/headrace-fuzz-XXXXXX");
-	must(mkdtemp(server.directory) != NULL);
-	server.at.sun_family = AF_UNIX;
-	snprintf(server.at.sun_path, sizeof server.at.sun_path, "%s/t.tap", server.directory);
-	server.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	must(server.fd >= 0);
-	must(bind(server.fd, (const struct sockaddr *)&server.at, sizeof server.at) == 0);
-	must(listen(server.fd, 4) == 0);
-	atexit(remove_socket);
-}
-
 /* ---- the other side */
-
-static int memory(size_t bytes, const void *content, size_t filled)
-{
-	const int fd = memfd_create("fuzz", MFD_CLOEXEC);
-
-	must(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
-	must(pwrite(fd, content, filled, 0) == (ssize_t)filled);
-	return fd;
-}
 
 static void send_welcome(int fd, struct input *in)
 {
@@ -152,24 +97,6 @@ static void consume(struct hr_tap *tap)
 	must(strlen(hr_tap_reason(tap)) < HR_TAP_REASON);
 }
 
-/* Connections that the consumer has made after the first one. */
-static void hang_up_rest(void)
-{
-	struct pollfd wanted = { .fd = server.fd, .events = POLLIN };
-
-	while (poll(&wanted, 1, 0) > 0)
-		close(accept4(server.fd, NULL, NULL, SOCK_CLOEXEC));
-}
-
-static unsigned descriptors(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 64; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct hr_tap_options options = { 0 };
@@ -179,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	pthread_t thread;
 
 	if (!server.fd)
-		set_up();
+		set_up("t.tap");
 	before = descriptors();
 	options.directory = server.directory;
 	options.wait_ms = 20; /* it connects again when the other side hangs up */
