@@ -302,9 +302,14 @@ static void wire_slots(const struct hr_pipe_layout *l)
 {
 	const struct hr_partition *partition = l->parts.partition;
 	const struct hr_pipe *p = l->pipe;
-	struct buffer_maker maker = { partition, hr_partition_cpu(partition, l->chunks),
-				      hr_partition_worker(partition, l->chunks),
-				      part_offset(l, l->prps) };
+	struct buffer_maker maker = { .partition = partition,
+				      .prp_offset = part_offset(l, l->prps) };
+
+	/* no controller accesses the tiles from a feed to a tap, or to a result */
+	if (l->chunks >= 0) {
+		maker.chunk = hr_partition_cpu(partition, l->chunks);
+		maker.worker_chunk = hr_partition_worker(partition, l->chunks);
+	}
 
 	for (uint32_t i = 0; i < p->slots; i++) {
 		struct hr_slot *slot = &p->slot[i];
