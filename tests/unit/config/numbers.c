@@ -119,6 +119,28 @@ Test(config_numbers, floating_point_numbers_are_exact_or_refused)
 	}
 }
 
+/* Numbers beyond 2^53 that are exact, in all forms: only the type of the key is wrong. */
+Test(config_numbers, exact_numbers_are_accepted_in_each_form)
+{
+	static const char *const text[] = { "9007199254740992.0",    "9007199254740994.",
+					    "+9007199254740994.00",  "-9007199254740994.0",
+					    "0009007199254740994.0", "-0009007199254740996.000",
+					    "9.007199254740994e15" };
+
+	for (size_t i = 0; i < ROWS(text); i++) {
+		cr_expect_eq(parse_memory(text[i]), -EINVAL, "%s", text[i]);
+		cr_expect_null(strstr(reports, "is not exact"), "%s: %s", text[i], reports);
+		cr_expect_not_null(strstr(reports, "memory"), "%s: %s", text[i], reports);
+	}
+	cr_expect_eq(parse_memory("-9007199254740993.0"), -EINVAL);
+	cr_expect_str_eq(reports,
+			 "f:4: the number -9007199254740993.0 is not exact: it would become "
+			 "-9007199254740992\n",
+			 "%s", reports);
+	cr_expect_eq(parse_memory("9007199254740992.5"), -EINVAL);
+	cr_expect_not_null(strstr(reports, "is not exact"), "%s", reports);
+}
+
 /* A digit is part of a number only where the parser reads a number. */
 Test(config_numbers, names_strings_and_comments_hide_digits)
 {

@@ -283,6 +283,8 @@ static int take_only(void *arg)
 		return 4;
 	if (!wrote("driver_override=vfio-pci;drivers_probe=" SSD ";"))
 		return 5;
+	if (binding.undo[0] < 0 || binding.undo[1] < 0 || binding.undo[2] != -1)
+		return 7; /* no record of another function is dropped later */
 	hr_bind_undo(&binding);
 	return wrote("driver_override=;driver/unbind=" SSD ";") && driver_is("") ? 0 : 6;
 }

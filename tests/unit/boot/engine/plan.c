@@ -117,6 +117,7 @@ static void start(uint32_t i)
 	cr_assert_eq(hr_plan_start(plan, i), 0, "%s", app->run[i].cause.text);
 	hr_unseal(); /* asserts may allocate */
 	cr_assert_eq(app->run[i].outcome, HR_RUN_WAITING);
+	cr_assert_not(app->refused, "the appliance itself starts again");
 	hr_runner_start(&runner, i);
 	cr_assert(runner.running >> i & 1);
 }
@@ -259,6 +260,7 @@ Test(plan, a_start_without_its_object_fails_and_leaves_nothing)
 	cr_expect_eq(app->run[B].outcome, HR_RUN_FAILED);
 	cr_expect(strstr(app->run[B].cause.text, "there is no object 'old'"));
 	cr_expect_eq(queues(), idle);
+	cr_expect_not(app->refused);
 	start(A);
 	end(A, HR_RUN_DONE);
 	down();

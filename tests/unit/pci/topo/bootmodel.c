@@ -127,6 +127,13 @@ Test(topo_boot, a_release_is_a_version)
 	cr_expect_eq(hr_kernel_of_release(""), 0u);
 	cr_expect_eq(hr_kernel_of_release("next"), 0u);
 	cr_expect_eq(hr_kernel_of_release("99999999.1"), 0u);
+	cr_expect_eq(hr_kernel_of_release("6"), 0u);
+	cr_expect_eq(hr_kernel_of_release("6."), 0u);
+	cr_expect_eq(hr_kernel_of_release("6.x"), 0u);
+	cr_expect_eq(hr_kernel_of_release("6-8"), 0u);
+	cr_expect_eq(hr_kernel_of_release("32767.65535"), HR_KERNEL_VERSION(32767, 65535));
+	cr_expect_eq(hr_kernel_of_release("32768.1"), 0u);
+	cr_expect_eq(hr_kernel_of_release("6.65536"), 0u);
 }
 
 /* ---- registers */

@@ -217,9 +217,9 @@ Test(topo_capture, private_parameters_and_serial_numbers_stay_out)
 	struct fake_fn *disk = fake_find(&machine, SIBLING);
 	static const uint8_t serial[8] = { 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8 };
 
-	/* The list goes on to a serial number; the dwords around it are kept. */
+	/* The list goes on to a serial number, and behind it; the dwords around it are kept. */
 	fake_put(disk, FAKE_ATS, 4, HR_ECAP_ATS | 1 << 16 | 0x300u << 20);
-	fake_put(disk, 0x300, 4, 3 | 1 << 16);
+	fake_put(disk, 0x300, 4, 3 | 1 << 16 | 0x500u << 20);
 	memcpy(disk->config + 0x304, serial, sizeof serial);
 	disk->config[0x30c] = 0xb1;
 	/* Bytes like those of a serial number that no list leads to. */
@@ -231,7 +231,7 @@ Test(topo_capture, private_parameters_and_serial_numbers_stay_out)
 		 "root=UUID=1 quiet systemd.hostname=me dyndbg=\"a b\" ip=1.2.3.4 last");
 	capture();
 	cr_expect_not_null(
-		strstr(text, "\n300: 03 00 01 00 00 00 00 00 00 00 00 00 b1 00 00 00\n"));
+		strstr(text, "\n300: 03 00 01 50 00 00 00 00 00 00 00 00 b1 00 00 00\n"));
 	cr_expect_not_null(
 		strstr(text, "\n400: 03 00 01 00 c1 c2 c3 c4 00 00 00 00 00 00 00 00\n"));
 	/* Sizes that the registers state are not written again; one of the text is. */
