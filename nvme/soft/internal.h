@@ -38,7 +38,9 @@
 
 struct soft_media {
 	uint64_t bytes;
-	uint8_t *memory;  /* NULL: a file, or null media */
+	/* NULL: a file, or null media. With fd: the contents of the file, which are read here and
+	 * written to both. */
+	uint8_t *memory;
 	int fd;		  /* file descriptor, or -1 */
 	const char *path; /* path of the file, for messages; points into the options */
 	bool told;	  /* an I/O error has been logged; once; atomic */
@@ -103,7 +105,7 @@ struct soft_cache {
  * without them: for reads when no block is cached, for writes when no block can be cached. */
 static inline bool soft_cache_is_bare(const struct soft_cache *c, bool write)
 {
-	return c->media->fd < 0 &&
+	return (c->media->fd < 0 || (!write && c->media->memory)) &&
 	       (write ? c->capacity : __atomic_load_n(&c->count, __ATOMIC_ACQUIRE)) == 0;
 }
 

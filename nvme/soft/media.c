@@ -83,12 +83,11 @@ int soft_media_open(struct soft_media *m, const struct hr_soft_options *options,
 
 	memset(m, 0, sizeof(*m));
 	m->fd = -1;
+	m->bytes = options->bytes;
 	if (*options->path)
 		err = open_file(m, options, e);
-	else if (!options->null)
-		err = soft_memory_open(m, options->bytes, options->populate, e);
-	else
-		m->bytes = options->bytes;
+	if (!err && (*options->path ? options->populate : !options->null))
+		err = soft_memory_open(m, m->bytes, options->populate, e);
 	if (!err && (m->bytes == 0 || m->bytes % options->block_bytes)) {
 		err = hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			      "soft:%s: %llu bytes are not whole blocks of %u (or none)",
@@ -175,15 +174,31 @@ static int transfer_file(struct soft_media *m, bool write, uint64_t offset, cons
 
 int soft_media_read(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
 {
-	if (m->fd >= 0)
+	if (m->fd >= 0 && !m->memory)
 		return transfer_file(m, false, offset, vec, count);
 	for (unsigned i = 0; m->memory && i < count; offset += vec[i++].iov_len)
 		soft_memory_read(m, offset, vec[i].iov_base, vec[i].iov_len);
 	return 0;
 }
 
+/* An image that is held in memory: one write at a time, so that file and memory have one order. */
+static int write_both(struct soft_media *m, uint64_t offset, const struct iovec *vec,
+		      unsigned count)
+{
+	int err;
+
+	hr_mutex_lock(&m->wide);
+	err = transfer_file(m, true, offset, vec, count);
+	for (unsigned i = 0; !err && i < count; offset += vec[i++].iov_len)
+		soft_memory_write(m, offset, vec[i].iov_base, vec[i].iov_len);
+	pthread_mutex_unlock(&m->wide);
+	return err;
+}
+
 int soft_media_write(struct soft_media *m, uint64_t offset, const struct iovec *vec, unsigned count)
 {
+	if (m->fd >= 0 && m->memory)
+		return write_both(m, offset, vec, count);
 	if (m->fd >= 0)
 		return transfer_file(m, true, offset, vec, count);
 	for (unsigned i = 0; m->memory && i < count; offset += vec[i++].iov_len)
@@ -214,15 +229,19 @@ static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
-int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
+static int discard_file(struct soft_media *m, uint64_t offset, uint64_t bytes)
 {
-	if (m->fd < 0) {
-		if (m->memory && bytes)
-			soft_memory_discard(m, offset, bytes);
-		return 0;
-	}
 	if (bytes == 0 || fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				    (off_t)offset, (off_t)bytes) == 0)
 		return 0;
 	return write_zeroes(m, offset, bytes);
+}
+
+int soft_media_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
+{
+	const int err = m->fd >= 0 ? discard_file(m, offset, bytes) : 0;
+
+	if (!err && m->memory && bytes)
+		soft_memory_discard(m, offset, bytes);
+	return err;
 }

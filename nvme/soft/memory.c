@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "config/log.h"
+#include "config/seam.h"
 #include "nvme/worker.h"
 #include "nvme/soft/internal.h"
 
@@ -65,7 +66,7 @@ static uint64_t available(void)
 }
 
 /* Without this check the kernel would end a process instead of refusing the allocation. */
-static int check_room(uint64_t bytes, struct hr_error *e)
+static int check_room(const struct soft_media *m, uint64_t bytes, struct hr_error *e)
 {
 	const uint64_t room = available();
 
@@ -73,9 +74,9 @@ static int check_room(uint64_t bytes, struct hr_error *e)
 		return 0;
 	return hr_fail(
 		e, HR_ERROR_MISSING, -ENOMEM,
-		"soft:memory: size=%llu cannot be populated: %llu bytes of memory are available; "
+		"soft:%s: size=%llu cannot be populated: %llu bytes of memory are available; "
 		"take a smaller size, or populate=0",
-		(unsigned long long)bytes, (unsigned long long)room);
+		m->path ? m->path : "memory", (unsigned long long)bytes, (unsigned long long)room);
 }
 
 static int open_memory(struct soft_media *m, uint64_t bytes, bool populate)
@@ -99,14 +100,14 @@ static int open_memory(struct soft_media *m, uint64_t bytes, bool populate)
 
 int soft_memory_open(struct soft_media *m, uint64_t bytes, bool populate, struct hr_error *e)
 {
-	int err = populate ? check_room(bytes, e) : 0;
+	int err = populate ? check_room(m, bytes, e) : 0;
 
 	if (err)
 		return err;
 	err = open_memory(m, bytes, populate);
 	return err ? hr_fail(e, HR_ERROR_MISSING, err,
-			     "soft:memory: size=%llu: cannot reserve that much address space",
-			     (unsigned long long)bytes)
+			     "soft:%s: size=%llu: cannot reserve that much address space",
+			     m->path ? m->path : "memory", (unsigned long long)bytes)
 		   : 0;
 }
 
@@ -121,6 +122,35 @@ void soft_memory_close(struct soft_media *m)
 	m->version = NULL;
 }
 
+/* Read a piece of the image. */
+static int load(struct soft_media *m, uint64_t offset, size_t bytes)
+{
+	while (bytes) {
+		struct iovec piece = { m->memory + offset, bytes };
+		const ssize_t n = hr_file_read(m->fd, &piece, 1, offset);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0) /* 0: another process has truncated the file */
+			return n ? (int)n : -EIO;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Allocate a piece. */
+static int allocate(struct soft_media *m, uint64_t at, size_t n)
+{
+	if (madvise(m->memory + at, n, MADV_POPULATE_WRITE) == 0)
+		return 0;
+	if (errno != EINVAL) /* before Linux 5.14: touch each page */
+		return -errno;
+	for (size_t i = 0; i < n; i += HR_PAGE)
+		__atomic_store_n(&m->memory[at + i], 0, __ATOMIC_RELAXED);
+	return 0;
+}
+
 int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, const uint32_t *stop)
 {
 	const uint64_t pages = (m->bytes + HUGE_PAGE - 1) / HUGE_PAGE;
@@ -132,12 +162,12 @@ int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, co
 		const uint64_t last = end < m->bytes ? end : m->bytes;
 		const size_t n = last - at < POPULATE_BYTES ? last - at : POPULATE_BYTES;
 
-		if (madvise(m->memory + at, n, MADV_POPULATE_WRITE) == 0)
-			continue;
-		if (errno != EINVAL) /* before Linux 5.14: touch each page */
-			return -errno;
-		for (size_t i = 0; i < n; i += HR_PAGE)
-			__atomic_store_n(&m->memory[at + i], 0, __ATOMIC_RELAXED);
+		int err = allocate(m, at, n);
+
+		if (!err && m->path)
+			err = load(m, at, n);
+		if (err)
+			return err;
 	}
 	return 0;
 }

@@ -156,9 +156,11 @@ static int check(const struct hr_soft_options *o, struct hr_error *e)
 	if (o->zoned && o->reservations)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "soft: zoned=1 has no reservations: leave reservations= out");
-	if (o->populate && *o->path)
-		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-			       "soft: populate=1 needs soft:memory; an image is a file");
+	if (o->populate && o->shared)
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"soft: populate=1 and shared=1: a controller does not see what another "
+			"one writes to an image that it holds in memory");
 	return 0;
 }
 

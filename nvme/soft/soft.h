@@ -48,10 +48,10 @@ struct hr_soft_options {
 	uint32_t threads;     /* polling threads; default 1 */
 	/* bind one thread to each of these CPUs; cpus 0: no binding */
 	uint32_t first_cpu, cpus;
-	bool populate;		    /* allocate all memory at open; default false */
-	bool existing;		    /* do not create a missing image */
-	bool read_only;		    /* the namespace is write protected (NSATTR) */
-	bool shared;		    /* other controllers with this option may open the image, too */
+	bool populate;	/* allocate all memory at open, and read an image there; default false */
+	bool existing;	/* do not create a missing image */
+	bool read_only; /* the namespace is write protected (NSATTR) */
+	bool shared;	/* other controllers with this option may open the image, too */
 	uint32_t namespaces;	    /* of equal size, consecutive on the media; default 1 */
 	bool zoned;		    /* the namespace uses the zoned command set: few commands */
 	uint32_t reservations;	    /* support of the namespace: enum hr_soft_reservations */

@@ -247,7 +247,8 @@ static int wait_populated(struct soft *soft, struct hr_error *e)
 	if (!soft->populate_error)
 		return 0;
 	return hr_fail(e, HR_ERROR_MISSING, soft->populate_error,
-		       "soft:memory: size=%llu cannot be populated: %s",
+		       "soft:%s: size=%llu cannot be populated: %s",
+		       soft->media.path ? soft->media.path : "memory",
 		       (unsigned long long)soft->media.bytes, strerror(-soft->populate_error));
 }
 

@@ -217,6 +217,80 @@ Test(soft_memory, a_kernel_that_cannot_populate_touches_each_page)
 		cr_assert(present[i] & 1, "page %zu", i);
 }
 
+#define IMAGE_BYTES (3 * MIB)
+
+static int image; /* a file in memory */
+
+/* Open the image as `soft:PATH,populate=1` does. */
+static int open_image(struct hr_soft_options *options)
+{
+	static uint8_t data[IMAGE_BYTES];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 13 + i / 4096);
+	image = memfd_create("image", MFD_CLOEXEC);
+	cr_assert_eq(pwrite(image, data, sizeof(data), 0), (ssize_t)sizeof(data));
+	*options =
+		(struct hr_soft_options){ .block_bytes = BLOCK, .namespaces = 1, .populate = true };
+	snprintf(options->path, sizeof(options->path), "/proc/self/fd/%d", image);
+	return soft_media_open(&media, options, test_error());
+}
+
+static uint8_t in_file(uint64_t offset)
+{
+	uint8_t byte = 0;
+
+	cr_assert_eq(pread(image, &byte, 1, (off_t)offset), 1);
+	return byte;
+}
+
+static uint8_t in_media(uint64_t offset)
+{
+	uint8_t byte = 0;
+	const struct iovec vec = { &byte, 1 };
+
+	cr_assert_eq(soft_media_read(&media, offset, &vec, 1), 0);
+	return byte;
+}
+
+Test(soft_memory, an_image_is_read_from_memory_and_written_to_both)
+{
+	static struct hr_soft_options options;
+	static uint8_t data[BLOCK];
+	const struct iovec vec = { data, sizeof(data) };
+	const uint32_t go_on = 0;
+
+	cr_assert_eq(open_image(&options), 0, "%s", test_error_text());
+	for (uint32_t part = 0; part < 2; part++)
+		cr_assert_eq(soft_memory_populate(&media, part, 2, &go_on), 0);
+	for (uint64_t at = 0; at < IMAGE_BYTES; at += 997)
+		cr_assert_eq(in_media(at), (uint8_t)(at * 13 + at / 4096), "byte %llu",
+			     (unsigned long long)at);
+	cr_assert_eq(pwrite(image, "x", 1, 5), 1);
+	cr_expect_eq(in_media(5), 65, "the file is not read again");
+	memset(data, 0xa5, sizeof(data));
+	cr_expect_eq(soft_media_write(&media, 8192, &vec, 1), 0);
+	cr_expect_eq(in_file(8192 + 4095), 0xa5);
+	cr_expect_eq(in_media(8192 + 4095), 0xa5);
+	cr_expect_eq(soft_media_discard(&media, 8192, 4096), 0);
+	cr_expect_eq(in_file(8192), 0);
+	cr_expect_eq(in_media(8192), 0);
+	soft_media_close(&media);
+	close(image);
+}
+
+Test(soft_memory, an_image_that_was_truncated_is_not_loaded)
+{
+	static struct hr_soft_options options;
+	const uint32_t go_on = 0;
+
+	cr_assert_eq(open_image(&options), 0, "%s", test_error_text());
+	cr_assert_eq(ftruncate(image, MIB), 0);
+	cr_expect_eq(soft_memory_populate(&media, 0, 1, &go_on), -EIO);
+	soft_media_close(&media);
+	close(image);
+}
+
 static size_t address_space(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");

@@ -169,7 +169,7 @@ Test(soft_options, mistakes_are_refused_with_their_text)
 		{ "null", "size" },
 		{ "null,size=1M,cache=1M", "cache" },
 		{ "null,size=1M,populate=1", "populate" },
-		{ "x,populate=1", "populate" },
+		{ "x,populate=1,shared=1", "populate" },
 		{ "memory,size=1M,populate=2", "populate" },
 		{ "x,cpus=", "cpus" },
 		{ "x,cpus=3-2", "3-2" },
