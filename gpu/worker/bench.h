@@ -54,10 +54,10 @@ struct hr_bench {
 	uint32_t *stop; /* set to 1 by the host or a failing worker; in control memory */
 };
 
-/* Latency histogram: eight equal steps per power of two. */
-#define HR_BENCH_STEP_SHIFT 3u
+/* Latency histogram: 32 equal steps per power of two, up to 68 s. */
+#define HR_BENCH_STEP_SHIFT 5u
 #define HR_BENCH_STEPS (1u << HR_BENCH_STEP_SHIFT)
-#define HR_BENCH_BUCKETS 320u
+#define HR_BENCH_BUCKETS 1024u
 
 /* Lower bound of bucket i in nanoseconds. The upper bound is that of i + 1; the last bucket has
  * none. */

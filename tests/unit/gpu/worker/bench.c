@@ -178,10 +178,12 @@ Test(bench, latencies_are_counted_in_the_bucket_with_enclosing_limits)
 		cr_assert_geq(hr_bench_bucket_ns(i), last);
 		last = hr_bench_bucket_ns(i);
 	}
-	cr_expect_eq(hr_bench_bucket_ns(4), 4);
-	cr_expect_eq(hr_bench_bucket_ns(8), 8);
-	cr_expect_eq(hr_bench_bucket_ns(15), 15);
-	cr_expect_eq(hr_bench_bucket_ns(16), 16);
-	cr_expect_eq(hr_bench_bucket_ns(64), 1024);
-	cr_expect_eq(hr_bench_bucket_ns(65), 1152);
+	cr_expect_eq(hr_bench_bucket_ns(31), 31);
+	cr_expect_eq(hr_bench_bucket_ns(32), 32);
+	cr_expect_eq(hr_bench_bucket_ns(63), 63);
+	cr_expect_eq(hr_bench_bucket_ns(64), 64);
+	cr_expect_eq(hr_bench_bucket_ns(65), 66);
+	cr_expect_eq(hr_bench_bucket_ns(256), 4096);
+	cr_expect_eq(hr_bench_bucket_ns(257), 4224);
+	cr_expect_eq(hr_bench_bucket_ns(HR_BENCH_BUCKETS - 1), 67645734912); /* 63 << 30 */
 }
