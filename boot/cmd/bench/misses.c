@@ -42,7 +42,7 @@ struct misses {
 	double miss_p50_us, miss_p99_us, miss_mean_us;
 	double serve_us, ssd_us, settle_us, rest_us;
 	/* Of many workers. */
-	double misses_per_s, raw_per_s, of_raw, reads_per_miss, commands_per_batch;
+	double misses_per_s, raw_per_s, of_raw, reads_per_miss, commands_per_batch, epochs_per_s;
 	uint32_t io_blocks, blocks;
 };
 
@@ -64,6 +64,8 @@ static const struct hr_counter row[] = {
 	ROW(of_raw, "", REAL, 3, "misses over raw reads"),
 	ROW(reads_per_miss, "reads", REAL, 3, "of the ssd for each page that entered the cache"),
 	ROW(commands_per_batch, "commands", REAL, 2, "that an I/O worker begins at once"),
+	ROW(epochs_per_s, "epochs/s", REAL, 0,
+	    "of the cache; pages that leave wait for two or three"),
 	ROW(io_blocks, "blocks", U32, 0, "of I/O workers"),
 	ROW(blocks, "blocks", U32, 0, "all"),
 	{ 0 }
@@ -131,6 +133,7 @@ static void note_gather(const struct hr_appliance *app, const struct hr_run *run
 	m->misses_per_s = result.run_ns > 0 ? (double)io.reads * 1e9 / result.run_ns : 0;
 	m->reads_per_miss = hr_bench_mean((double)io.reads, pages_entered(run, &io));
 	m->commands_per_batch = hr_bench_mean((double)io.read_commands, io.serves);
+	m->epochs_per_s = result.run_ns > 0 ? (double)io.epochs * 1e9 / result.run_ns : 0;
 	m->io_blocks = run->blocks[HR_ROLE_IO];
 	m->blocks = m->io_blocks + run->blocks[HR_ROLE_ACCESS];
 }
