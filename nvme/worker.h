@@ -67,6 +67,12 @@
  *                                  hr_acquire_u32() of the word. hr_polled() makes the CPU's an acquire
  *   uint32_t hr_fresh_u32(p), uint64_t hr_fresh_u64(p)   load of data that other workers change; no
  *                                  order. It bypasses caches that do not see their writes
+ *   hr_poll_keep_u32x8(p, v), hr_fresh_once_u32(p), hr_fresh_once_u64(p)   hr_poll_u32x8(),
+ *                                  hr_fresh_u32() and hr_fresh_u64() with a hint for the cache of a
+ *                                  GPU: to keep the line longer than others, to drop it before others
+ *   hr_poll_sys_u32x8(p, v), hr_fresh_sys_u32(p), hr_fresh_sys_u64(p), hr_read_sys(to, from, bytes)
+ *                                  hr_poll_u32x8(), hr_fresh_u32(), hr_fresh_u64() and hr_read_shared()
+ *                                  of memory of another gpu, or that another gpu changes
  *   void hr_relaxed_u32(p, v), hr_relaxed_u64(p, v)      store of a word that others poll or load by
  *                                  hr_fresh_u32(); device scope, no order
  *   void hr_read_shared(to, from, bytes), hr_write_shared(to, from, bytes)     collective: copy out

@@ -228,21 +228,84 @@ HR_WORKER void hr_polled_sys(const void *p)
 {
 }
 
+#define HR_LOAD_X4(name, how)                                             \
+	HR_WORKER uint4 name(const void *p)                               \
+	{                                                                 \
+		uint4 v;                                                  \
+                                                                          \
+		asm volatile("ld." how ".v4.u32 {%0, %1, %2, %3}, [%4];"  \
+			     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) \
+			     : "l"(p)                                     \
+			     : "memory");                                 \
+		return v;                                                 \
+	}
+
+HR_LOAD_X4(hr_fresh_u32x4, "relaxed.gpu")
+HR_LOAD_X4(hr_fresh_sys_u32x4, "relaxed.sys")
+
+HR_WORKER void hr_spread_u32x8(uint32_t v[8], uint4 low, uint4 high)
+{
+	v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+	v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+}
+
 HR_WORKER void hr_poll_u32x8(const uint32_t *p, uint32_t v[8])
 {
-	asm volatile("ld.relaxed.gpu.v4.u32 {%0, %1, %2, %3}, [%4];"
-		     : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-		     : "l"(p)
+	hr_spread_u32x8(v, hr_fresh_u32x4(p), hr_fresh_u32x4(p + 4));
+}
+
+/* Hints for the L2 cache ("Data Movement and Conversion Instructions: createpolicy"). */
+#define HR_HINT(name, priority)                                                            \
+	HR_WORKER uint64_t name(void)                                                      \
+	{                                                                                  \
+		uint64_t hint;                                                             \
+                                                                                           \
+		asm("createpolicy.fractional.L2::" priority ".b64 %0, 1.0;" : "=l"(hint)); \
+		return hint;                                                               \
+	}
+#define HR_LOAD_ONCE(name, type, reg, how)                                                \
+	HR_WORKER type name(const type *p)                                                \
+	{                                                                                 \
+		type v;                                                                   \
+                                                                                          \
+		asm volatile("ld.relaxed.gpu.global.L2::cache_hint." how " %0, [%1], %2;" \
+			     : "=" reg(v)                                                 \
+			     : "l"(__cvta_generic_to_global(p)), "l"(hr_hint_once())      \
+			     : "memory");                                                 \
+		return v;                                                                 \
+	}
+
+HR_HINT(hr_hint_keep, "evict_last")
+HR_HINT(hr_hint_once, "evict_first")
+HR_LOAD_ONCE(hr_fresh_once_u32, uint32_t, "r", "u32")
+HR_LOAD_ONCE(hr_fresh_once_u64, uint64_t, "l", "u64")
+
+HR_WORKER uint4 hr_fresh_keep_u32x4(const uint32_t *p)
+{
+	uint4 v;
+
+	asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+		     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+		     : "l"(__cvta_generic_to_global(p)), "l"(hr_hint_keep())
 		     : "memory");
-	asm volatile("ld.relaxed.gpu.v4.u32 {%0, %1, %2, %3}, [%4];"
-		     : "=r"(v[4]), "=r"(v[5]), "=r"(v[6]), "=r"(v[7])
-		     : "l"(p + 4)
-		     : "memory");
+	return v;
+}
+
+HR_WORKER void hr_poll_keep_u32x8(const uint32_t *p, uint32_t v[8])
+{
+	hr_spread_u32x8(v, hr_fresh_keep_u32x4(p), hr_fresh_keep_u32x4(p + 4));
+}
+
+HR_WORKER void hr_poll_sys_u32x8(const uint32_t *p, uint32_t v[8])
+{
+	hr_spread_u32x8(v, hr_fresh_sys_u32x4(p), hr_fresh_sys_u32x4(p + 4));
 }
 
 /* Relaxed loads of device scope are served by the L2 cache, which all SMs share. */
 HR_LOAD(hr_fresh_u32, uint32_t, "r", "relaxed.gpu.u32")
 HR_LOAD(hr_fresh_u64, uint64_t, "l", "relaxed.gpu.u64")
+HR_LOAD(hr_fresh_sys_u32, uint32_t, "r", "relaxed.sys.u32")
+HR_LOAD(hr_fresh_sys_u64, uint64_t, "l", "relaxed.sys.u64")
 
 HR_WORKER uint8_t hr_fresh_u8(const uint8_t *p)
 {
@@ -252,15 +315,12 @@ HR_WORKER uint8_t hr_fresh_u8(const uint8_t *p)
 	return (uint8_t)v;
 }
 
-HR_WORKER uint4 hr_fresh_u32x4(const uint4 *p)
+HR_WORKER uint8_t hr_fresh_sys_u8(const uint8_t *p)
 {
-	uint4 v;
+	uint32_t v;
 
-	asm volatile("ld.relaxed.gpu.v4.u32 {%0, %1, %2, %3}, [%4];"
-		     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-		     : "l"(p)
-		     : "memory");
-	return v;
+	asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return (uint8_t)v;
 }
 
 HR_STORE(hr_relaxed_u32, uint32_t, "r", "relaxed.gpu.u32")
@@ -335,6 +395,33 @@ HR_WORKER void hr_read_shared(void *to, const void *from, uint32_t bytes)
 	hr_read_vectors((uint4 *)(t + head), (const uint4 *)(f + head), middle / 16);
 	if (head + middle < bytes)
 		hr_read_shared_odd(t + head + middle, f + head + middle, bytes - head - middle);
+}
+
+/* Not inline: a worker reads memory of another gpu only when a page is missing. */
+HR_WORKER_SLOW void hr_read_sys(void *to, const void *from, uint32_t bytes)
+{
+	const bool vectors = (((uintptr_t)to | (uintptr_t)from | bytes) & 15) == 0;
+	const bool words = (((uintptr_t)to | (uintptr_t)from | bytes) & 3) == 0;
+	const uint32_t piece = HR_SHARED_LOADS * HR_LANES * (uint32_t)sizeof(uint4);
+	uint8_t *t = (uint8_t *)to;
+	const uint8_t *f = (const uint8_t *)from;
+	uint32_t at = 0, i;
+	uint4 v[HR_SHARED_LOADS];
+
+	for (; vectors && at + piece <= bytes; at += piece) {
+#pragma unroll
+		for (i = 0; i < HR_SHARED_LOADS; i++)
+			v[i] = hr_fresh_sys_u32x4(f + at + (i * HR_LANES + hr_lane()) * 16);
+#pragma unroll
+		for (i = 0; i < HR_SHARED_LOADS; i++)
+			*(uint4 *)(t + at + (i * HR_LANES + hr_lane()) * 16) = v[i];
+	}
+	for (i = at + hr_lane() * 16; vectors && i < bytes; i += 16 * HR_LANES)
+		*(uint4 *)(t + i) = hr_fresh_sys_u32x4(f + i);
+	for (i = hr_lane() * 4; !vectors && words && i < bytes; i += 4 * HR_LANES)
+		*(uint32_t *)(t + i) = hr_fresh_sys_u32((const uint32_t *)(f + i));
+	for (i = hr_lane(); !words && i < bytes; i += HR_LANES)
+		t[i] = hr_fresh_sys_u8(f + i);
 }
 
 /* Stores go to the L2 cache. */

@@ -194,8 +194,22 @@ HR_WORKER void hr_poll_u32x8(const uint32_t *p, uint32_t v[8])
 		v[i] = hr_poll_u32(&p[i]);
 }
 
+HR_WORKER void hr_poll_keep_u32x8(const uint32_t *p, uint32_t v[8])
+{
+	hr_poll_u32x8(p, v);
+}
+
+HR_WORKER void hr_poll_sys_u32x8(const uint32_t *p, uint32_t v[8])
+{
+	hr_poll_u32x8(p, v);
+}
+
 HR_LOAD(hr_fresh_u32, uint32_t, __ATOMIC_RELAXED)
 HR_LOAD(hr_fresh_u64, uint64_t, __ATOMIC_RELAXED)
+HR_LOAD(hr_fresh_once_u32, uint32_t, __ATOMIC_RELAXED)
+HR_LOAD(hr_fresh_once_u64, uint64_t, __ATOMIC_RELAXED)
+HR_LOAD(hr_fresh_sys_u32, uint32_t, __ATOMIC_RELAXED)
+HR_LOAD(hr_fresh_sys_u64, uint64_t, __ATOMIC_RELAXED)
 HR_STORE(hr_relaxed_u32, uint32_t, __ATOMIC_RELAXED)
 
 HR_WORKER bool hr_replace_u32(uint32_t *p, uint32_t was, uint32_t now)
@@ -248,6 +262,11 @@ HR_WORKER void hr_write_shared(void *to, const void *from, uint32_t bytes)
 }
 
 #endif
+
+HR_WORKER void hr_read_sys(void *to, const void *from, uint32_t bytes)
+{
+	hr_read_shared(to, from, bytes);
+}
 
 HR_STORE(hr_release_sys_u32, uint32_t, __ATOMIC_RELEASE)
 HR_STORE(hr_release_sys_u64, uint64_t, __ATOMIC_RELEASE)

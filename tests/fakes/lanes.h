@@ -310,6 +310,19 @@ HR_WORKER void hr_poll_u32x8(const uint32_t *p, uint32_t v[8])
 		v[i] = hr_poll_u32(&p[i]);
 }
 
+#define hr_poll_keep_u32x8 hr_poll_u32x8
+#define hr_fresh_once_u32 hr_fresh_u32
+#define hr_fresh_once_u64 hr_fresh_u64
+#define hr_fresh_sys_u32 hr_fresh_u32
+#define hr_fresh_sys_u64 hr_fresh_u64
+#define hr_read_sys hr_read_shared
+
+HR_WORKER void hr_poll_sys_u32x8(const uint32_t *p, uint32_t v[8])
+{
+	for (int i = 0; i < 8; i++)
+		v[i] = hr_poll_sys_u32(&p[i]);
+}
+
 HR_WORKER uint32_t hr_fresh_u32(const uint32_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
