@@ -6,6 +6,7 @@
 #define CACHE_OBJECTS_COPY_H
 
 #include "cache/objects_find.h"
+#include "cache/objects_peer.h"
 #include "nvme/worker.h"
 
 #define HR_ID_OFFSET_BITS 48u /* of an id: offset; the object's index is above */
@@ -97,10 +98,11 @@ HR_WORKER_SLOW uint64_t hr_cache_request_all(struct hr_objects *objects, uint32_
 }
 
 /* The frame of a page of a transfer; NULL: error. claimed: in lane 0, the page is to be filled, and
- * then hr_cache_filled() called for this word; or NULL. */
+ * then hr_cache_filled() called for this word; or NULL. of_peer: the frame is another gpu's. */
 struct hr_transfer_target {
 	uint8_t *frame;
 	uint32_t *claimed;
+	bool of_peer;
 };
 
 /* Some lane has not found the page of a transfer: request the pages behind it, and wait in lane 0. No
@@ -109,12 +111,18 @@ HR_WORKER_SLOW struct hr_transfer_target hr_transfer_miss(struct hr_objects *obj
 							  bool writes, uint64_t pages,
 							  struct hr_whole whole)
 {
-	struct hr_transfer_target target = { NULL, NULL };
+	struct hr_transfer_target target = { NULL, NULL, false };
 	const uint32_t count = hr_read_ahead(objects->cache, pages);
 	struct hr_use use = hr_use_none();
 	uint64_t ticket = HR_NO_TICKET;
 
 	objects->misses += hr_lane() == 0;
+	if (!writes && objects->cache->peers) {
+		target.frame = (uint8_t *)(uintptr_t)hr_peer_frame(objects->cache, page);
+		target.of_peer = target.frame != NULL;
+		if (target.frame)
+			return target;
+	}
 	if (count > 1)
 		ticket = hr_cache_request_all(objects, page, count, writes, whole);
 	use.writes = writes;
@@ -135,7 +143,7 @@ HR_WORKER struct hr_transfer_target hr_transfer_frame(struct hr_objects *objects
 {
 	const uint32_t shift = objects->cache->shape.page_shift;
 	const uint32_t page = object->first_page + (uint32_t)(offset >> shift);
-	struct hr_transfer_target target = { NULL, NULL };
+	struct hr_transfer_target target = { NULL, NULL, false };
 	struct hr_found found = { 0, NULL, NULL };
 	bool done = writes && hr_lane();
 
@@ -166,6 +174,18 @@ HR_WORKER void hr_transfer_write(uint8_t *to, const uint8_t *from, uint32_t byte
 		hr_cache_filled(claimed);
 }
 
+/* Read from the frame of another gpu, then request a copy of the page. Collective. */
+HR_WORKER_SLOW void hr_transfer_of_peer(struct hr_objects *objects, const struct hr_object *object,
+					uint64_t offset, uint8_t *to, const uint8_t *from,
+					uint32_t bytes)
+{
+	const uint32_t shift = objects->cache->shape.page_shift;
+	const uint32_t page = object->first_page + (uint32_t)(offset >> shift);
+
+	hr_read_sys(to, from, bytes);
+	hr_peer_request(objects, page, hr_lane() == 0);
+}
+
 HR_WORKER int64_t hr_transfer(struct hr_objects *objects, const struct hr_object *object,
 			      uint64_t offset, uint8_t *to, const uint8_t *from, uint64_t bytes,
 			      bool writes)
@@ -189,6 +209,9 @@ HR_WORKER int64_t hr_transfer(struct hr_objects *objects, const struct hr_object
 			return objects->error;
 		if (writes)
 			hr_transfer_write(at.frame + in_page, from + done, part, at.claimed);
+		else if (at.of_peer)
+			hr_transfer_of_peer(objects, object, offset + done, to + done,
+					    at.frame + in_page, part);
 		else
 			hr_read_shared(to + done, at.frame + in_page, part);
 		hr_cache_used(objects);

@@ -6,6 +6,7 @@
 #define CACHE_OBJECTS_ELEMENT_H
 
 #include "cache/objects_find.h"
+#include "cache/objects_peer.h"
 #include "nvme/worker.h"
 
 /* The page of an element of 1 << shift bytes. HR_NO_PAGE: no index, or an access that
@@ -57,7 +58,9 @@ HR_WORKER_SLOW uint64_t hr_element_miss(struct hr_objects *objects, const struct
 	error = hr_element_refuse(objects, object, index,
 				  index != HR_NO_INDEX && use.page == HR_NO_PAGE, writes);
 	objects->misses += pending;
-	if (!error)
+	if (!error && !writes && objects->cache->peers)
+		pending = hr_peer_elements(objects, &use, pending);
+	if (!error && hr_ballot(pending))
 		error = hr_cache_await(objects, &use, pending, HR_NO_TICKET);
 	return error && !done ? 0 : use.value;
 }

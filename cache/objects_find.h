@@ -51,8 +51,9 @@ struct hr_objects {
 	void *guarded;	      /* hr_guarded() */
 	uint32_t held;	      /* hr_page() calls since the last hr_quiescent() */
 	uint32_t unpublished; /* accesses since the last quiescent state */
-	/* Counts of this lane: pages looked up; pages not found at once; time in waits. */
-	uint64_t accesses, misses, waits_ns;
+	/* Counts of this lane: pages looked up; pages not found at once; of these, pages read in the
+	 * memory of another gpu; time in waits. */
+	uint64_t accesses, misses, peer_reads, waits_ns;
 };
 
 /* The action of a lane on its page once the page is cached, for the functions that are not inline. A

@@ -38,6 +38,7 @@ HR_WORKER int hr_objects_end(struct hr_objects *objects)
 	struct hr_cache_worker *worker = &objects->cache->worker[objects->seat];
 	const uint64_t accesses = hr_lanes_sum_u64(objects->accesses);
 	const uint64_t misses = hr_lanes_sum_u64(objects->misses);
+	const uint64_t peer_reads = hr_lanes_sum_u64(objects->peer_reads);
 	const uint64_t waits_ns = hr_lanes_sum_u64(objects->waits_ns);
 
 	hr_guarded_end(&objects->guarded);
@@ -45,6 +46,7 @@ HR_WORKER int hr_objects_end(struct hr_objects *objects)
 	if (hr_lane() == 0) {
 		worker->accesses = accesses;
 		worker->misses = misses;
+		worker->peer_reads = peer_reads;
 		worker->waits_ns = waits_ns;
 		if (!objects->error) /* an error stops the run, and so each wait */
 			(void)hr_barrier_add(objects->cache, (uint64_t)1 << HR_BARRIER_BITS);

@@ -17,7 +17,8 @@
  *     releases the removal;
  *   - a worker that has seen e + 2 acquired it after that, so its later look-ups find the page gone,
  *     and its earlier uses are complete.
- * So the frame is free when settled has reached e + 2. The same wait comes before write-back reads
+ * So the frame is free when settled has reached e + 2. With several gpus, settled is limited by what
+ * the other gpus have passed: cache/peers.h. The same wait comes before write-back reads
  * a frame: workers that found the page DIRTY before may still write to it. hr_epoch_next() computes
  * the next epoch, and skips HR_EPOCH_ENDED.
  *
@@ -84,10 +85,10 @@ struct hr_cache_worker {
 	uint32_t seen; /* epoch, by the worker (release) */
 	/* of an I/O worker: the compute workers of its share have ended; stored before `seen` */
 	uint32_t share_ended;
-	/* By compute workers when they end: pages looked up, pages not found at once, and the time in
-	 * waits. The host reads them. */
-	uint64_t accesses, misses, waits_ns;
-	uint32_t unused[8];
+	/* By compute workers when they end: pages looked up, pages not found at once, of these pages
+	 * read in the memory of another gpu, and the time in waits. The host reads them. */
+	uint64_t accesses, misses, peer_reads, waits_ns;
+	uint32_t unused[6];
 } __attribute__((aligned(64)));
 
 /* By I/O workers; each has one. The host reads them after the end, or at any time at system scope. */
@@ -118,13 +119,16 @@ struct hr_io_counters {
  * that found no frame within timeout_ns. */
 enum hr_cache_stop { HR_CACHE_RUNS, HR_CACHE_ENDS, HR_CACHE_FAILED, HR_CACHE_DEADLOCK };
 
+/* Compute workers of this gpu have ended; and those of the other gpus, which may read its frames. */
+enum hr_cache_ended { HR_CACHE_COMPUTES, HR_CACHE_UNWRITTEN, HR_CACHE_UNREAD };
+
 #define HR_BARRIER_BITS 40u
 
 /* Words that all workers of the cache share. */
 struct hr_cache_words {
 	uint32_t epoch, settled; /* by I/O worker 0 */
 	uint32_t stop;	       /* enum hr_cache_stop: not 0: the run ends now, every wait returns */
-	uint32_t ended;	       /* by I/O worker 0: all compute workers have ended */
+	uint32_t ended;	       /* by I/O worker 0: enum hr_cache_ended */
 	uint64_t flush_wanted; /* number of the newest hr_flush(); hr_arrive_u64() */
 	/* hr_workers_sync() of cache/objects.h: arrivals of compute workers in the low HR_BARRIER_BITS
 	 * bits, and above them compute workers that have ended without an error */

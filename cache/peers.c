@@ -54,6 +54,7 @@ void hr_peers_wire(struct hr_peers *peers, const struct hr_page_shape *shape, ui
 		uint8_t *from = memory[g].peers + p.from;
 
 		peer->frame = memory[g].frame;
+		peer->set = memory[g].set;
 		peer->to = (struct hr_mailbox *)(void *)from + (uint64_t)self * io_workers;
 		peer->words = (struct hr_peer_words *)(void *)(memory[g].peers + p.words);
 		peer->flushed = memory[g].flushed;

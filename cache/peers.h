@@ -54,6 +54,19 @@
  * gpu at most one for each entry that it has of the page then, and one more. So no two gpus wait
  * for room of each other. The home's own gpu has a mailbox like the others.
  *
+ * Reads in place. A compute worker that wants to read a page, and does not find it in the cache of
+ * its gpu, looks at the sets of the other gpus. It reads a page that it finds there, in any state with
+ * data, from the frame of that gpu, and requests a copy for later reads only when its I/O worker has
+ * time. No message is needed: the holder's frame has the last version as long as the holder keeps the
+ * page, and the reader has no copy that a writer would have to invalidate.
+ *
+ * So a frame is used again only after the workers of all gpus have passed an epoch. I/O worker 0 of
+ * each gpu tells the others its epoch. When a local epoch begins, it samples the epochs of the others;
+ * when all workers of its gpu have seen this local epoch, it confirms the samples
+ * (hr_peer_words.passed). hr_cache_words.settled is the oldest epoch of those that the own workers and
+ * the other gpus have passed. Local epochs go on meanwhile, at most HR_PEER_EPOCHS before it: a gpu
+ * whose epochs stood still until the others had confirmed them could not confirm theirs.
+ *
  * A gpu that does not answer for timeout_ns ends the run: -ETIMEDOUT, with its index in
  * hr_failure.peer. A page that a compute worker keeps by hr_page() so long: -EDEADLK.
  *
@@ -77,6 +90,10 @@ enum { HR_TO_HOME, HR_FROM_HOME, HR_PEER_RINGS };
 #define HR_PEER_RING_TO (HR_LANES > 32 ? 128u : 64u) /* the CPU plans for at most 32 lanes */
 #define HR_PEER_RING_FROM 128u
 #define HR_PEER_RING(ring) ((ring) == HR_TO_HOME ? HR_PEER_RING_TO : HR_PEER_RING_FROM)
+
+/* Epochs of a gpu after the last one that all gpus have passed, at most. Ways keep five bits of an
+ * epoch (hr_peer_set), so it is below 14. */
+#define HR_PEER_EPOCHS 8u
 
 enum hr_peer_kind {
 	HR_PEER_NOTHING,
@@ -146,11 +163,17 @@ HR_BOTH uint64_t *hr_peer_entry(struct hr_mailbox *box, uint32_t ring, uint64_t 
 			   ticket % HR_PEER_RING(ring)];
 }
 
-/* Words of a gpu that other gpus write. */
+/* Words of a gpu that other gpus write; with [HR_GPUS_MAX] by I/O worker 0 of the gpu with that
+ * index. */
 struct hr_peer_words {
 	uint64_t barrier; /* of gpu 0: as hr_cache_words.barrier, of all gpus; system scope */
 	uint32_t stop;	  /* 1: the run has ended on another gpu; by its I/O worker 0 */
 	uint32_t unused[13];
+	uint32_t epoch[HR_GPUS_MAX];  /* of the other gpu */
+	uint32_t passed[HR_GPUS_MAX]; /* of this gpu: all workers of the other gpu have passed it */
+	/* By I/O worker 0 of this gpu: the epoch of the other gpu that it confirms next. */
+	uint32_t sampled[HR_GPUS_MAX];
+	uint32_t more_unused[8];
 };
 
 /* The state of a way besides its tag word. Only the owner of the way uses this state. A request that
@@ -202,11 +225,12 @@ enum hr_peer_state {
 
 /* A gpu, as the workers of this gpu see it: addresses are valid here. For the own gpu, too. */
 struct hr_peer {
-	uint8_t *frame;		     /* its hr_page_cache.frame */
-	struct hr_mailbox *to;	     /* [io_workers]: its mailboxes for messages of this gpu */
-	struct hr_peer_words *words; /* its words */
-	const uint64_t *flushed;     /* its hr_page_cache.flushed; polled at system scope */
-	const uint8_t *states;	     /* its hr_access.op_states; read by gpu 0 before finish() */
+	uint8_t *frame;		       /* its hr_page_cache.frame */
+	const struct hr_page_set *set; /* its hr_page_cache.set; polled at system scope */
+	struct hr_mailbox *to;	       /* [io_workers]: its mailboxes for messages of this gpu */
+	struct hr_peer_words *words;   /* its words */
+	const uint64_t *flushed;       /* its hr_page_cache.flushed; polled at system scope */
+	const uint8_t *states;	       /* its hr_access.op_states; read by gpu 0 before finish() */
 };
 
 struct hr_peers {
@@ -254,6 +278,7 @@ uint64_t hr_peers_bytes(const struct hr_page_shape *shape, uint32_t io_workers, 
 struct hr_peer_memory {
 	uint8_t *peers; /* hr_peers_bytes() */
 	uint8_t *frame;
+	const struct hr_page_set *set;
 	const uint64_t *flushed;
 	const uint8_t *states; /* NULL: operators without states */
 };

@@ -64,7 +64,7 @@ static int plan_cache(struct hr_access_layout *l)
 	char purpose[HR_NAME_MAX];
 	const struct hr_layout_row row[] = {
 		{ "page table", HR_PLACE_WORKER, hr_page_sets(&c->shape), sizeof *c->set,
-		  AT(cache.set) },
+		  AT(cache.set), .part = &l->sets },
 		{ purpose, l->frames_in, frames, page, AT(cache.frame), .align = page, .data = true,
 		  .part = &l->frames },
 		{ "request rings", HR_PLACE_WORKER, c->io_workers, sizeof *c->ring,
@@ -267,6 +267,7 @@ void hr_access_layout_join(struct hr_access_layout *const layout[HR_GPUS_MAX])
 		memory[g] = (struct hr_peer_memory){
 			.peers = worker_part(layout[g], layout[g]->peers),
 			.frame = worker_part(layout[g], layout[g]->frames),
+			.set = worker_part(layout[g], layout[g]->sets),
 			.flushed = worker_part(layout[g], layout[g]->flushed),
 			.states = worker_part(layout[g], layout[g]->states),
 		};

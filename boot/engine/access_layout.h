@@ -35,7 +35,7 @@ struct hr_access_layout {
 	/* Set by plan. */
 	struct hr_layout parts;
 	int descriptor, frames, staging, prp_lists, tables;
-	int states, flushed, peers;
+	int states, sets, flushed, peers;
 };
 
 /* Add all parts to *partition. 0, or -ENOSPC as hr_layout_add(). */

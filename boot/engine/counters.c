@@ -98,6 +98,7 @@ static void take_hits(struct hr_cache_counters *c, const struct hr_page_cache *c
 	for (uint32_t w = 0; w < cache->computers; w++) {
 		c->accesses += cache->worker[w].accesses;
 		c->misses += cache->worker[w].misses;
+		c->peer_reads += cache->worker[w].peer_reads;
 		c->waits_ns += cache->worker[w].waits_ns;
 	}
 }

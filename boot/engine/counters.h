@@ -90,6 +90,8 @@ struct hr_counter {
 	COUNTER(accesses, "accesses", "pages", U64, HR_IN_RUN, "looked up by compute workers")     \
 	COUNTER(misses, "misses", "pages", U64, HR_IN_RUN, "accesses to pages not in the cache")   \
 	COUNTER(hits_ppm, "hits_ppm", "ppm", U64, HR_IN_RUN, "share of accesses without a miss")   \
+	COUNTER(peer_reads, "peer_reads", "pages", U64, HR_IN_RUN,                                 \
+		"of these, read in the memory of another gpu")                                     \
 	COUNTER(waits_ns, "waits_ms", "ms", NS, HR_IN_RUN, "of compute workers for pages")         \
 	COUNTER(requests, "requests", "requests", U64, HR_IN_STATUS | HR_IN_RUN,                   \
 		"for pages, taken by I/O workers")                                                 \

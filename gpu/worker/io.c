@@ -33,8 +33,12 @@ HR_WORKER void io_look(struct hr_io_worker *w)
 	w->stopped |= hr_shfl_u32(word[2], 0) != 0;
 	if (settled != w->settled)
 		w->settled = hr_shfl_u32(hr_acquire_u32(&words->settled), 0);
-	if (hr_shfl_u32(word[3], 0) && !w->ended)
-		w->ended = hr_shfl_u32(hr_acquire_u32(&words->ended), 0) != 0;
+	if (hr_shfl_u32(word[3], 0) && !w->unread) {
+		const uint32_t ended = hr_shfl_u32(hr_acquire_u32(&words->ended), 0);
+
+		w->ended = ended != HR_CACHE_COMPUTES;
+		w->unread = ended == HR_CACHE_UNREAD;
+	}
 	if (hr_shfl_u32(word[4], 0) != (uint32_t)w->flush_wanted)
 		w->flush_wanted = hr_shfl_u64(hr_acquire_u64(&words->flush_wanted), 0);
 	if (epoch != w->seen) {
@@ -104,22 +108,33 @@ HR_WORKER void io_publish_epoch(struct hr_io_worker *w)
 	w->scan = w->scan_ended = 0;
 }
 
-/* Worker 0: when all I/O workers have published the epoch, the next one begins. Collective. */
+/* Worker 0: when all I/O workers have published the epoch, the next one begins. With several gpus it
+ * may have to wait for them; then the next round comes here again. Collective. */
 HR_WORKER void io_next_epoch(struct hr_io_worker *w)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	struct hr_cache_words *words = cache->words;
+	struct hr_peers_epoch all = { w->seen, true, true };
 
 	if (!io_scan(w, cache->computers, cache->io_workers))
 		return;
 	hr_lanes_sync();
-	hr_io_count(&w->block->count.epochs, 1);
+	if (cache->peers)
+		all = hr_io_peers_epoch(w, w->scan_ended == cache->io_workers);
 	if (hr_lane() == 0) {
-		hr_release_u32(&words->settled, w->seen);
-		hr_release_u32(&words->epoch, hr_epoch_next(w->seen));
+		if (all.settled != w->settled)
+			hr_release_u32(&words->settled, all.settled);
+		if (all.ends)
+			hr_release_u32(&words->epoch, hr_epoch_next(w->seen));
 		if (w->scan_ended == cache->io_workers)
-			hr_release_u32(&words->ended, 1);
+			hr_release_u32(&words->ended,
+				       all.unread ? HR_CACHE_UNREAD : HR_CACHE_UNWRITTEN);
 	}
+	if (!all.ends)
+		return;
+	hr_io_count(&w->block->count.epochs, 1);
+	if (cache->peers)
+		hr_io_peers_next_epoch(w);
 	w->scan = w->scan_ended = 0;
 }
 

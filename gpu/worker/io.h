@@ -67,6 +67,7 @@ struct hr_io_worker {
 	uint32_t seen, settled;
 	uint32_t published; /* the epoch in its own word `seen` */
 	bool ended, stopped;
+	bool unread; /* the compute workers of all gpus have ended */
 	/* Commands. */
 	uint32_t unused; /* commands in block->unused */
 	uint32_t unsent; /* parked, or waiting for an epoch */
@@ -102,9 +103,10 @@ struct hr_io_worker {
 	uint32_t peer_row;		/* next of its rows to check for late answers */
 	uint32_t peer_shift, peer_time; /* a unit of time is 1 << peer_shift ns; the present time */
 	uint32_t peer;			/* for hr_failure.peer */
-	bool stop_told;			/* worker 0: other gpus know of the end of the run */
-	bool done_told;	 /* other gpus know that this worker wants nothing any more */
-	bool peers_done; /* and the workers of the other gpus want nothing */
+	uint32_t confirmed; /* worker 0: its epoch when it has confirmed those of other gpus */
+	bool stop_told;	    /* worker 0: other gpus know of the end of the run */
+	bool done_told;	    /* other gpus know that this worker wants nothing any more */
+	bool peers_done;    /* and the workers of the other gpus want nothing */
 	/* Of the words `seen` that are checked: the number of those with the present epoch, and of
 	 * those that have ended: io.c. */
 	uint32_t scan, scan_ended;
@@ -194,10 +196,10 @@ HR_WORKER uint32_t hr_io_unused(const struct hr_io_worker *w)
 	return w->unused - w->asked;
 }
 
-/* True when every worker has passed the epoch, or no compute worker is left. */
+/* True when every worker, of all gpus, has passed the epoch, or no compute worker is left. */
 HR_WORKER bool hr_io_passed(const struct hr_io_worker *w, uint32_t epoch)
 {
-	return w->ended || hr_epoch_passed(w->settled, epoch);
+	return w->unread || hr_epoch_passed(w->settled, epoch);
 }
 
 /* True when the worker has work that neither a completion nor a request begins. */

@@ -525,7 +525,9 @@ HR_WORKER bool io_due(const struct hr_io_worker *w, const struct hr_io_command *
 {
 	if (c->state == HR_IO_PARKED)
 		return w->stopped || c->until <= now;
-	return c->state == HR_IO_SETTLING && (w->stopped || hr_io_passed(w, (uint32_t)c->until));
+	/* workers of other gpus do not write to frames of this one */
+	return c->state == HR_IO_SETTLING &&
+	       (w->stopped || w->ended || hr_io_passed(w, (uint32_t)c->until));
 }
 
 HR_DEVICE bool hr_io_send_due(struct hr_io_worker *w)

@@ -170,6 +170,64 @@ HR_WORKER void peer_check(struct hr_io_worker *w)
 		w->peer_row = w->role.index;
 }
 
+HR_DEVICE struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool ended)
+{
+	const struct hr_peers *peers = w->access->cache.peers;
+	struct hr_peer_words *words = peers->words;
+	const bool confirms = ended || w->confirmed != w->seen;
+	struct hr_peers_epoch all = { w->seen, true, ended };
+	uint32_t g;
+
+	hr_lanes_sync();
+	for (g = 0; g < peers->gpus && hr_lane() == 0; g++) {
+		uint32_t passed;
+
+		if (g == peers->self)
+			continue;
+		if (confirms)
+			hr_release_sys_u32(&peers->gpu[g].words->passed[peers->self],
+					   ended ? HR_EPOCH_ENDED : words->sampled[g]);
+		words->sampled[g] = hr_acquire_sys_u32(&words->epoch[g]);
+		passed = hr_acquire_sys_u32(&words->passed[g]);
+		all.unread &= passed == HR_EPOCH_ENDED;
+		if (passed != HR_EPOCH_ENDED && !hr_epoch_passed(passed, all.settled))
+			all.settled = passed;
+	}
+	w->confirmed = w->seen;
+	all.settled = hr_shfl_u32(all.settled, 0);
+	all.unread = hr_shfl_u32(all.unread, 0) != 0;
+	all.ends = w->seen - all.settled <= HR_PEER_EPOCHS;
+	return all;
+}
+
+HR_DEVICE void hr_io_peers_next_epoch(const struct hr_io_worker *w)
+{
+	const struct hr_peers *peers = w->access->cache.peers;
+	uint32_t g;
+
+	hr_lanes_sync();
+	for (g = 0; g < peers->gpus && hr_lane() == 0; g++)
+		if (g != peers->self)
+			hr_release_sys_u32(&peers->gpu[g].words->epoch[peers->self],
+					   hr_epoch_next(w->seen));
+	hr_lanes_sync();
+}
+
+HR_DEVICE uint32_t hr_io_peers_behind(const struct hr_io_worker *w)
+{
+	const struct hr_peers *peers = w->access->cache.peers;
+	uint32_t g;
+
+	for (g = 0; g < peers->gpus; g++) {
+		const uint32_t passed = hr_poll_sys_u32(&peers->words->passed[g]);
+
+		if (g != peers->self && passed != HR_EPOCH_ENDED &&
+		    w->seen - passed >= HR_PEER_EPOCHS)
+			return g;
+	}
+	return HR_IO_NONE;
+}
+
 HR_DEVICE bool hr_io_peers_busy(const struct hr_io_worker *w)
 {
 	return w->asked != 0 ||
@@ -189,7 +247,8 @@ HR_WORKER void peer_done(struct hr_io_worker *w)
 	const uint32_t gpus = w->access->cache.peers->gpus;
 	uint32_t done = 0, g;
 
-	if (!w->done_told && !peer_wants_nothing(w))
+	/* the others wait for worker 0 until they know that no worker reads their frames */
+	if (!w->done_told && (!peer_wants_nothing(w) || (w->role.index == 0 && !w->unread)))
 		return;
 	hr_lanes_sync();
 	for (g = 0; g < gpus && hr_lane() == 0; g++) {

@@ -133,6 +133,27 @@ HR_DEVICE bool hr_io_peers(struct hr_io_worker *w, bool idle);
  * epoch comes soon. Collective. */
 HR_DEVICE bool hr_io_peers_busy(const struct hr_io_worker *w);
 
+/* Result of hr_io_peers_epoch(). */
+struct hr_peers_epoch {
+	uint32_t settled; /* epoch of this gpu that the workers of all gpus have passed */
+	bool ends;	  /* the next epoch of this gpu may begin */
+	bool unread;	  /* the compute workers of all gpus have ended */
+};
+
+/*
+ * Worker 0, when the workers of this gpu have seen its epoch: confirm the epochs of the other gpus that
+ * were sampled before it began, and sample them again. ended: all compute workers of this gpu have
+ * ended, which confirms all epochs. Collective.
+ */
+HR_DEVICE struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool ended);
+
+/* Worker 0, when the epoch of this gpu after w->seen has begun: tell the other gpus. Collective. */
+HR_DEVICE void hr_io_peers_next_epoch(const struct hr_io_worker *w);
+
+/* The gpu whose workers keep this gpu from beginning an epoch, or HR_IO_NONE. For each lane by
+ * itself. */
+HR_DEVICE uint32_t hr_io_peers_behind(const struct hr_io_worker *w);
+
 /* The worker ends. Collective. */
 HR_DEVICE void hr_io_peers_end(struct hr_io_worker *w);
 

@@ -106,8 +106,9 @@ HR_DEVICE void hr_io_peers_filled(const struct hr_io_worker *w, uint32_t set, ui
 	its.answer = ready ? HR_PEER_ANSWER_FILLED : HR_PEER_ANSWER_FAILED;
 	pages_keep(w, set, way, &its);
 	hr_io_peers_list(w, set);
-	hr_release_u32(word, HR_PAGE_WORD(HR_PAGE_TAG(hr_fresh_u32(word)), state) |
-				     (ready ? HR_PAGE_SHARED : 0));
+	/* workers of other gpus read the frame, too */
+	hr_release_sys_u32(word, HR_PAGE_WORD(HR_PAGE_TAG(hr_fresh_u32(word)), state) |
+					 (ready ? HR_PAGE_SHARED : 0));
 }
 
 /* ---- the list of pending sets */
@@ -466,7 +467,7 @@ HR_DEVICE bool hr_peer_pages_late(const struct hr_io_worker *w, uint32_t set, ui
 
 		if ((!epoch && !its.request) || age <= times * timeout + 1)
 			continue;
-		*gpu = epoch ? HR_IO_NONE : hr_peer_home(w, set);
+		*gpu = epoch ? hr_io_peers_behind(w) : hr_peer_home(w, set);
 		*page = HR_PAGE_STATE(word) == HR_PAGE_LEFT
 				? HR_NO_PAGE
 				: hr_page_at(&cache->shape, set, HR_PAGE_TAG(word));

@@ -125,7 +125,7 @@ gpus = ( { name = "a"; device = "host:2"; }, { name = "b"; device = "host:2"; } 
 CONF
     exits 0 bench "$SCRATCH/two.conf" --json --seconds 0.05 --only peers &&
         json 'r["ssds"][0]["peers"]["reads_per_page"] == 1' &&
-        json 'r["ssds"][0]["peers"]["copies_per_gpu_s"] > 0 and "of_page" not in r["ssds"][0]["peers"]' &&
+        json 'r["ssds"][0]["peers"]["peer_reads_per_gpu_s"] > 0 and "of_page" not in r["ssds"][0]["peers"]' &&
         json '"operators" not in r["ssds"][0] and "misses" not in r["ssds"][0]' &&
         exits 2 bench --only peers && warns "--only peers needs two gpus" &&
         [ "$(grep -c error: "$SCRATCH/err")" = 1 ]

@@ -247,6 +247,7 @@ static void wire_peers(struct access_rig *r, const struct access_work *work)
 		memory[g] = (struct hr_peer_memory){
 			.peers = worker_memory(r, bytes),
 			.frame = r->gpu[g]->cache.frame,
+			.set = r->gpu[g]->cache.set,
 			.flushed = r->gpu[g]->cache.flushed,
 			.states = r->gpu[g]->op_states,
 		};

@@ -93,6 +93,8 @@ holds "several gpus: a page in two ways of a gpu" peers.pml -DWAYS=2 -DEVICTIONS
 holds "several gpus: three gpus" peers.pml -DGPUS=3
 optimize=0 holds "several gpus: a reader and a writer on a gpu" peers.pml -DWORKERS=3 -DWRITERS=4 -DREADERS=3
 optimize=0 holds "several gpus: few commands" peers.pml -DACCESSES=2 -DPAGES=2 -DWAYS=2 -DCROSS
+breaks "an epoch does not wait for workers of other gpus" "assertion violated" -DACCESSES=2 -DEVICTIONS=1 \
+    -DEPOCH_OF_ONE_GPU
 breaks "DROP is sent before the epoch has passed" "assertion violated" -DACCESSES=2 -DDROP_EARLY
 breaks "a frame is used again before DROPPED" "assertion violated" -DACCESSES=2 -DREUSE_EARLY
 breaks "DROP does not wait for a copy" "assertion violated" -DACCESSES=2 -DEVICTIONS=1 -DDROP_DURING_COPY

@@ -4,8 +4,9 @@
  *
  * A step that is atomic here is one access of the code to a word that others use, or the work of one
  * I/O worker on words that it alone uses. Checked in all interleavings:
- *   - a worker reads the last version of a page; when a write is done, no other gpu has a copy that a
- *     worker uses or can find (no lost invalidation, no stale read);
+ *   - a worker reads the last version of a page, in its own gpu's frame or in that of another gpu; when a
+ *     write is done, no other gpu has a copy that a worker uses or can find (no lost invalidation, no
+ *     stale read);
  *   - one gpu at most holds a page EXCLUSIVE;
  *   - a frame is not used again while another gpu copies from it, or while a worker uses it;
  *   - a page is read from the ssd by one gpu at a time, and never while a gpu holds it;
@@ -13,7 +14,7 @@
  *   - no wait is endless: each run ends, and all pages are written then. A search for cycles (-DNP of
  *     the verifier) finds no run that goes on without accesses.
  *
- * An epoch is a set of workers here, those that have to be quiescent before it has passed.
+ * An epoch is a set of workers here, of all gpus, those that have to be quiescent before it has passed.
  * page_cache.pml checks that the epochs of the code are such sets. States, messages, and words of a way
  * have the names of cache/page_table.h and cache/peers.h without their prefixes.
  */
@@ -171,6 +172,11 @@ byte evictions[GPUS], done;
 #else
 #define HAS_ROOM(g) (len(from_home[g]) + ROOM <= RING)
 #endif
+#ifdef EPOCH_OF_ONE_GPU
+#define WAITS_FOR(k) HIS(k)
+#else
+#define WAITS_FOR(k) true
+#endif
 #ifdef NO_GRACE
 #define GRACE(f) true
 #else
@@ -191,6 +197,11 @@ byte evictions[GPUS], done;
 #define EACH(condition, g) (condition(FIRST(g)) && condition(LAST(g)))
 #define ANY_OF(condition, g, p) (condition(FIRST(g), p) || condition(LAST(g), p))
 #endif
+#if GPUS == 3
+#define HELD(p) (ANY_OF(HOLDS, 0, p) || ANY_OF(HOLDS, 1, p) || ANY_OF(HOLDS, 2, p))
+#else
+#define HELD(p) (ANY_OF(HOLDS, 0, p) || ANY_OF(HOLDS, 1, p))
+#endif
 #define BEFORE(a, b) (write_flag[a] && order[a] < order[b])
 #define PAGE(r) (((r) - 1) / 2)
 #define WRITE(r) (((r) - 1) & 1)
@@ -206,7 +217,7 @@ inline quiescent()
 {
 	d_step {
 		uses[me] = NO_FRAME;
-		for (f : FIRST(MINE) .. LAST(MINE)) { epoch[f] = epoch[f] & ~(1 << me) }
+		for (f : 0 .. FRAMES - 1) { epoch[f] = epoch[f] & ~(1 << me) }
 		f = 0
 	}
 }
@@ -224,7 +235,8 @@ inline store()
 			fi
 		}
 		for (f : 0 .. WORKERS - 1) {
-			assert(f % GPUS == MINE || uses[f] == NO_FRAME || tag[uses[f]] != p)
+			assert(f % GPUS == MINE || uses[f] == NO_FRAME || uses[f] == uses[me] ||
+			       tag[uses[f]] != p)
 		}
 		fresh[uses[me]] = true;
 		written[uses[me]] = false;
@@ -253,9 +265,15 @@ proctype compute(byte me)
 #endif
 again:
 		asked = false;
-		/* A wait is a quiescent state. */
+		/* A wait is a quiescent state. A reader may find the page in the frame of another gpu. */
 		do
 		:: ANY_OF(SERVES, MINE, seeks[me]) -> break
+		:: d_step { !WRITE(seeks[me]) && !ANY_OF(HOLDS, MINE, p) && HELD(p) ->
+			for (f : 0 .. FRAMES - 1) {
+				if :: HOLDS(f, p) -> uses[me] = f :: else fi
+			}
+			f = 0 };
+			goto used
 		:: atomic { request[me] == 0 &&
 			(!ANY_OF(HAS, MINE, p) ||
 			 (WRITE(seeks[me]) && ANY_OF(IN_SHARED, MINE, p) && REPEATS)) ->
@@ -270,6 +288,7 @@ again:
 			}
 			f = 0
 		}
+used:
 		if
 		:: uses[me] == NO_FRAME -> goto again
 		:: uses[me] < NO_FRAME && !WRITE(seeks[me]) ->
@@ -310,7 +329,8 @@ inline begin_epoch(at, serve)
 	epoch[at] = 0;
 	for (k : 0 .. WORKERS - 1) {
 		if
-		:: HIS(k) && (uses[k] < NO_FRAME || (serve && seeks[k] > 0 && SERVES(at, seeks[k]))) ->
+		:: WAITS_FOR(k) && (uses[k] < NO_FRAME ||
+				    (serve && HIS(k) && seeks[k] > 0 && SERVES(at, seeks[k]))) ->
 			epoch[at] = epoch[at] | (1 << k)
 		:: else
 		fi

@@ -16,6 +16,7 @@
 #define CPU_BYTES (8ull << 20)
 #define GPU_BYTES (1ull << 30)
 #define COLD_LOOKUPS 16u /* per page: one page in ten million stays unread */
+#define HELD_LOOKUPS 16u /* per page: half of the first ones meet pages of the other gpu */
 
 /* Pipelines as a configuration describes them, for ssd 0 and gpus 0 and 1: lookups, frames of each gpu;
  * both caches hold the whole table. A row is a page. */
@@ -34,7 +35,7 @@ static const char pipelines[] =
 
 struct peers {
 	double reads_per_page, cold_pages_per_s;
-	double copies_per_gpu_s, copied_bytes_per_s;
+	double peer_reads_per_gpu_s, copies_per_gpu_s, peer_bytes_per_s;
 	double page_bytes_per_s, load_bytes_per_s, of_page, of_load;
 	uint32_t io_workers;
 };
@@ -45,13 +46,14 @@ struct peers {
 static const struct hr_counter row[] = {
 	ROW(reads_per_page, "reads", REAL, 3, 0, "of the ssd by both gpus, for each page"),
 	ROW(cold_pages_per_s, "pages/s", REAL, 0, 0, "lookups of both, from empty caches"),
-	ROW(copies_per_gpu_s, "pages/s", REAL, 0, 0, "pages that a gpu copies from the other one"),
-	ROW(copied_bytes_per_s, "B/s", REAL, 0, 0, "the same in bytes"),
+	ROW(peer_reads_per_gpu_s, "pages/s", REAL, 0, 0, "pages that a gpu reads in the other one"),
+	ROW(copies_per_gpu_s, "pages/s", REAL, 0, 0, "pages that it copies to its own cache"),
+	ROW(peer_bytes_per_s, "B/s", REAL, 0, 0, "both in bytes"),
 	ROW(io_workers, "workers", U32, 0, 0, "that copy, on each gpu"),
 	ROW(page_bytes_per_s, "B/s", REAL, 0, HR_IF_GPU, "copies of pages by as many warps alone"),
 	ROW(load_bytes_per_s, "B/s", REAL, 0, HR_IF_GPU, "loads of the other's memory by all SMs"),
-	ROW(of_page, "", REAL, 3, HR_IF_GPU, "pages copied over copies by warps alone"),
-	ROW(of_load, "", REAL, 3, HR_IF_GPU, "pages copied over loads by all SMs"),
+	ROW(of_page, "", REAL, 3, HR_IF_GPU, "pages read and copied over copies by warps alone"),
+	ROW(of_load, "", REAL, 3, HR_IF_GPU, "pages read and copied over loads by all SMs"),
 	{ 0 }
 };
 
@@ -70,7 +72,7 @@ static uint64_t object_bytes(const struct hr_bench_run *run, uint32_t d)
 /* Of one run. */
 struct found {
 	double run_ns;
-	uint64_t reads, copies;
+	uint64_t reads, copies, peer_reads;
 	uint32_t io_workers;
 };
 
@@ -78,8 +80,10 @@ static void note(const struct hr_appliance *app, const struct hr_run *run, void 
 {
 	const struct hr_io_counters io = hr_bench_io_counters(run);
 	struct found *found = to;
+	struct hr_counters c;
 
-	(void)app;
+	hr_counters_take(&c, app, run);
+	found->peer_reads = c.cache.peer_reads;
 	found->run_ns = hr_bench_result(run).run_ns;
 	found->reads = io.reads;
 	found->copies = io.copies;
@@ -125,8 +129,8 @@ static int measure_plain(struct hr_bench_run *run, struct peers *m)
 		return err;
 	m->page_bytes_per_s = rates.page;
 	m->load_bytes_per_s = rates.load;
-	m->of_page = rates.page > 0 ? m->copied_bytes_per_s / rates.page : 0;
-	m->of_load = rates.load > 0 ? m->copied_bytes_per_s / rates.load : 0;
+	m->of_page = rates.page > 0 ? m->peer_bytes_per_s / rates.page : 0;
+	m->of_load = rates.load > 0 ? m->peer_bytes_per_s / rates.load : 0;
 	return 0;
 }
 
@@ -148,7 +152,8 @@ static int measure_pipelines(struct hr_bench_run *run, const struct hr_config *c
 	m->reads_per_page = hr_bench_mean((double)cold.reads, pages);
 	m->cold_pages_per_s = per_second((double)(COLD_LOOKUPS * pages), cold.run_ns);
 	m->copies_per_gpu_s = per_second((double)held.copies / 2, held.run_ns);
-	m->copied_bytes_per_s = m->copies_per_gpu_s * HR_PAGE;
+	m->peer_reads_per_gpu_s = per_second((double)held.peer_reads / 2, held.run_ns);
+	m->peer_bytes_per_s = (m->peer_reads_per_gpu_s + m->copies_per_gpu_s) * HR_PAGE;
 	m->io_workers = held.io_workers;
 	return measure_plain(run, m);
 }
@@ -159,8 +164,8 @@ static int read_pipelines(uint64_t pages, struct hr_config *config, struct hr_er
 {
 	const unsigned long long n = pages;
 	char text[TEXT_BYTES];
-	const int length =
-		snprintf(text, sizeof text, pipelines, COLD_LOOKUPS * n, 2 * n, n, 2 * n);
+	const int length = snprintf(text, sizeof text, pipelines, COLD_LOOKUPS * n, 2 * n,
+				    HELD_LOOKUPS * n, 2 * n);
 
 	return hr_config_parse(config, &hr_names, "(bench)", text, (size_t)length, e);
 }

@@ -59,6 +59,17 @@ static void read_and_check(struct hr_objects *objects, uint64_t offset, uint64_t
 	free(data);
 }
 
+/* Pages that workers have read in the memory of another gpu. */
+static uint64_t peer_reads(void)
+{
+	uint64_t all = 0;
+
+	for (uint32_t g = 0; g < rig.gpus; g++)
+		for (uint32_t w = 0; w < rig.gpu[g]->cache.computers; w++)
+			all += rig.gpu[g]->cache.worker[w].peer_reads;
+	return all;
+}
+
 /* Each worker reads all pages once, in an order of its own. */
 static void read_all(struct hr_objects *objects)
 {
@@ -90,8 +101,10 @@ Test(io_peers, each_page_is_read_from_the_ssd_once_by_all_gpus)
 		expect_no_failure();
 		c = access_counters(&rig);
 		cr_expect_eq(c.reads, 200, "%llu reads", (unsigned long long)c.reads);
-		cr_expect_eq(c.copies, 200 * (gpus - 1), "%llu copies",
-			     (unsigned long long)c.copies);
+		/* other reads were in place, and their copies had no time */
+		cr_expect_leq(c.copies, 200 * (gpus - 1), "%llu copies",
+			      (unsigned long long)c.copies);
+		cr_expect_gt(peer_reads(), 0u);
 		cr_expect_eq(c.requests, c.reads + c.copies + c.merges);
 		cr_expect_eq(c.evictions, 0);
 		cr_expect_eq(c.invalidations, 0);

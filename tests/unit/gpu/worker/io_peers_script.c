@@ -50,6 +50,17 @@ static void send(enum hr_peer_kind kind, uint32_t page, uint32_t way, bool flag)
 			 __ATOMIC_RELEASE);
 }
 
+/* The order to copy a page from gpu 1. */
+static void send_copy(uint32_t page, uint32_t way, uint32_t from_way)
+{
+	const struct hr_peer_message m = { page, way, HR_PEER_COPY, false, 1, from_way };
+	const uint64_t ticket = sent[HR_FROM_HOME]++;
+
+	__atomic_store_n(hr_peer_entry(to(), HR_FROM_HOME, ticket),
+			 hr_peer_pack(&m) | HR_PEER_LAP(HR_FROM_HOME, ticket) << HR_PEER_LAP_SHIFT,
+			 __ATOMIC_RELEASE);
+}
+
 /* Wait a little; the compute worker of gpu 0, which runs the test, uses no page meanwhile. */
 static void wait(uint32_t *spins)
 {
@@ -113,6 +124,8 @@ static void done(void)
 static void play(struct hr_objects *objects)
 {
 	self = objects;
+	/* no worker of gpu 1 reads a frame of gpu 0 */
+	hr_release_sys_u32(&rig.gpu[0]->cache.peers->words->passed[1], HR_EPOCH_ENDED);
 	part(objects);
 }
 
@@ -269,6 +282,123 @@ Test(io_peers_script, holder_cleans_and_leaves)
 	access_down(&rig);
 }
 
+/* ---- pages that a worker reads in the cache of the other gpu */
+
+/* Gpu 1 has a page in a way, with one value in each 8 bytes. */
+static void hold_there(uint32_t page, uint32_t way, uint32_t state, uint64_t value)
+{
+	const struct hr_page_cache *cache = &rig.gpu[1]->cache;
+	const struct hr_page_position position = hr_page_position_of(&cache->shape, page);
+	uint64_t *frame = (uint64_t *)(void *)hr_cache_frame(cache, position.set, way);
+
+	for (uint32_t i = 0; i < 512; i++)
+		frame[i] = value;
+	hr_release_sys_u32(&cache->set[position.set].tag[way], HR_PAGE_WORD(position.tag, state));
+}
+
+static void reads_there(struct hr_objects *objects)
+{
+	static const uint32_t states[] = { HR_PAGE_READY, HR_PAGE_READY | HR_PAGE_SHARED,
+					   HR_PAGE_DIRTY, HR_PAGE_WRITING, HR_PAGE_REDIRTY };
+	const struct hr_object *o = hr_get_object_map(objects, 0);
+	const uint32_t page = page_of(1, 0);
+	struct hr_peer_message m;
+	uint64_t data[2];
+
+	for (uint32_t i = 0; i < sizeof states / sizeof *states; i++) {
+		hold_there(page, 6, states[i], 700 + i);
+		cr_assert_eq(get(objects, page), 700 + i);
+		cr_assert_eq(hr_pread(objects, o, page * 4096ull + 9 * 8, data, 16), 16);
+		cr_assert(data[0] == 700 + i && data[1] == 700 + i);
+	}
+	cr_assert_eq(objects->peer_reads, 10);
+	/* one of these reads has requested a copy; the next read is of the own frame */
+	m = expect(HR_PEER_GET, page, HR_WAYS);
+	hold_there(page, 6, HR_PAGE_READY | HR_PAGE_SHARED, 800);
+	send_copy(page, m.way, 6);
+	expect(HR_PEER_FILLED, page, m.way);
+	hold_there(page, 6, HR_PAGE_READY | HR_PAGE_SHARED, 900);
+	cr_assert_eq(get(objects, page), 800);
+	cr_assert_eq(objects->peer_reads, 10);
+	done();
+}
+
+Test(io_peers_script, a_page_that_the_other_gpu_has_is_read_there)
+{
+	start(&script, reads_there);
+	expect_no_failure();
+	cr_expect_eq(access_counters(&rig).copies, 1);
+	cr_expect_eq(access_counters(&rig).reads, 0);
+	access_down(&rig);
+}
+
+/* Pages in other states have no data. */
+static void reads_at_home(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(1, 0);
+	struct hr_peer_message m;
+
+	hold_there(page, 0, HR_PAGE_LEFT, 1);
+	hold_there(page, 1, HR_PAGE_READING, 1);
+	hold_there(page, 2, HR_PAGE_ERROR, 1);
+	hold_there(page_of(1, 1), 3, HR_PAGE_READY, 1);
+	want(objects, page);
+	m = expect(HR_PEER_GET, page, HR_WAYS);
+	send(HR_PEER_FILL, page, m.way, false);
+	cr_assert_eq(get(objects, page), model(page));
+	expect(HR_PEER_FILLED, page, m.way);
+	cr_assert_eq(objects->peer_reads, 0);
+	done();
+}
+
+Test(io_peers_script, a_page_that_the_other_gpu_does_not_have_is_not_read_there)
+{
+	start(&script, reads_at_home);
+	expect_no_failure();
+	access_down(&rig);
+}
+
+/* A worker of gpu 1 may read a frame until gpu 1 has confirmed the epoch. */
+static void leaves_after_the_others(struct hr_objects *objects)
+{
+	const struct hr_page_cache *cache = objects->cache;
+	struct hr_peer_words *words = cache->peers->words;
+	const uint32_t page = page_of(1, 0);
+	const struct hr_mailbox *from = rig.gpu[1]->cache.peers->from;
+	struct hr_peer_message m;
+	uint32_t spins = 0, first;
+	uint64_t next_entry;
+
+	want(objects, page);
+	m = expect(HR_PEER_GET, page, HR_WAYS);
+	send(HR_PEER_FILL, page, m.way, false);
+	expect(HR_PEER_FILLED, page, m.way);
+	first = hr_acquire_u32(&cache->words->epoch);
+	hr_release_sys_u32(&words->passed[1], first);
+	send(HR_PEER_INVALIDATE, page, m.way, false);
+	/* the epochs of gpu 0 go on, and stop before gpu 1 has confirmed one */
+	while (hr_acquire_u32(&cache->words->epoch) - first <= HR_PEER_EPOCHS)
+		wait(&spins);
+	next_entry = __atomic_load_n(
+		hr_peer_entry((struct hr_mailbox *)(uintptr_t)from, HR_TO_HOME, taken[HR_TO_HOME]),
+		__ATOMIC_ACQUIRE);
+	cr_assert_neq(next_entry >> HR_PEER_LAP_SHIFT, HR_PEER_LAP(HR_TO_HOME, taken[HR_TO_HOME]),
+		      "DROP before gpu 1 has passed the epoch");
+	cr_assert_eq(hr_acquire_sys_u32(&rig.gpu[1]->cache.peers->words->epoch[0]),
+		     hr_acquire_u32(&cache->words->epoch), "gpu 1 knows the epoch");
+	hr_release_sys_u32(&words->passed[1], HR_EPOCH_ENDED);
+	expect(HR_PEER_DROP, set_of(page), m.way);
+	send(HR_PEER_DROPPED, set_of(page), m.way, false);
+	done();
+}
+
+Test(io_peers_script, a_frame_waits_for_the_workers_of_the_other_gpu)
+{
+	start(&script, leaves_after_the_others);
+	expect_no_failure();
+	access_down(&rig);
+}
+
 /* ---- gpus that do not answer, or that break the protocol */
 
 static void (*misdeed)(struct hr_objects *objects);
@@ -341,8 +471,22 @@ static void fill_without_request(struct hr_objects *objects)
 	send(HR_PEER_FILL, page_of(1, 0), 0, false);
 }
 
+/* Gpu 1 answers, but its workers do not pass an epoch. */
+static void epoch_without_confirmation(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(0, 0);
+
+	cr_assert_eq(get(objects, page), model(page));
+	hr_release_sys_u32(&objects->cache->peers->words->passed[1],
+			   hr_acquire_u32(&objects->cache->words->epoch));
+	send(HR_PEER_GET, page, 1, true);
+	expect(HR_PEER_COPY, page, 1);
+	send(HR_PEER_FILLED, page, 1, false);
+}
+
 Test(io_peers_script, a_gpu_that_does_not_answer_ends_the_run)
 {
+	fail_by(epoch_without_confirmation, -ETIMEDOUT, 2);
 	fail_by(fill_without_answer, -ETIMEDOUT, 2);
 	fail_by(home_without_answer, -ETIMEDOUT, 2);
 }
