@@ -4,7 +4,9 @@
  *
  * A hit is inline. It loads the set (32 bytes) and the data by loads that the L1 cache of a GPU does
  * not serve, because L1 caches do not see the writes of other SMs. The data's load comes after the
- * word's load returned, because the address of the frame depends on the word.
+ * word's load returned, because the address of the frame depends on the word. For elements, hints make
+ * the L2 cache keep sets, which are used again sooner than elements: elements that are read once would
+ * push them out.
  *
  * A miss is in functions that are not inline. Lanes that want different pages wait together: each
  * uses its page as soon as that page is there, so the pages of a call need not be in the cache at the
@@ -121,6 +123,16 @@ HR_WORKER struct hr_found hr_cache_find(const struct hr_page_cache *cache, uint3
 	return hr_cache_found(cache, position, word);
 }
 
+/* The same for an element of the page. */
+HR_WORKER struct hr_found hr_cache_find_element(const struct hr_page_cache *cache, uint32_t page)
+{
+	const struct hr_page_position position = hr_page_position_of(&cache->shape, page);
+	uint32_t word[HR_WAYS + 1];
+
+	hr_poll_keep_u32x8((const uint32_t *)(const void *)&cache->set[position.set], word);
+	return hr_cache_found(cache, position, word);
+}
+
 /* Before a write to a page whose word was found: READY -> DIRTY, WRITING -> REDIRTY. False: the page
  * was removed, or its removal has begun, or other gpus may have copies (SHARED). */
 HR_WORKER bool hr_cache_dirty(uint32_t *tag, uint32_t word)
@@ -147,11 +159,11 @@ HR_WORKER uint64_t hr_element_at(uint8_t *at, uint32_t bytes, bool writes, uint6
 	if (bytes == 4 && writes)
 		hr_relaxed_u32((uint32_t *)element, (uint32_t)value);
 	else if (bytes == 4)
-		value = hr_fresh_u32((const uint32_t *)element);
+		value = hr_fresh_once_u32((const uint32_t *)element);
 	else if (bytes == 8 && writes)
 		hr_relaxed_u64((uint64_t *)element, value);
 	else if (bytes == 8)
-		value = hr_fresh_u64((const uint64_t *)element);
+		value = hr_fresh_once_u64((const uint64_t *)element);
 	return value;
 }
 
