@@ -265,8 +265,8 @@ $(units:%=%.ok): %.ok: %
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
-$(addprefix $(B)/tests/cli/,tap.ok tap_boot.ok tap_clients.ok tap_share.ok): $(tap_library) \
-	gpu/tap/client/headrace.py
+$(patsubst %,$(B)/tests/cli/tap%.ok,_boot _clients _killed _share) $(B)/tests/cli/tap.ok: \
+	$(tap_library) gpu/tap/client/headrace.py
 $(B)/tests/cli/install.ok: $(tap_library) $(tap_headers) $(tap_modules) Makefile
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)

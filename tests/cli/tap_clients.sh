@@ -97,6 +97,16 @@ consumer_in_a_namespace() {
     consumer b && ended && silent && tap 't["tiles_redelivered"] >= 3' && all_tiles b
 }
 
+# A consumer that shares none of these namespaces with the engine, as one in a container to which the
+# folder of the socket is mounted.
+consumer_in_all_namespaces() {
+    # shellcheck disable=SC2016  # for that shell
+    local client_in=(unshare --pid --ipc --mount --net --uts --cgroup --fork --kill-child sh -c '"$@"; exit $?' sh)
+    begin
+    consumer a kill-holding=3 >/dev/null
+    consumer b && ended && silent && tap 't["tiles_redelivered"] >= 3' && all_tiles b
+}
+
 # A consumer that has no number in the namespace of the engine.
 engine_in_a_namespace() {
     local engine_in=(unshare --pid --fork --kill-child)
@@ -152,6 +162,7 @@ as_root "a user whose own group is the tap's attaches" member 65532
 as_root "a user with the tap's group attaches" member 65533 65531 65532
 check "the handle of a forked child is dead" handle_of_a_child_is_dead
 namespaces "a consumer in its own PID namespace is killed" consumer_in_a_namespace
+namespaces "a consumer in namespaces of its own gets all tiles" consumer_in_all_namespaces
 namespaces "a consumer that the engine's PID namespace does not have is killed" engine_in_a_namespace
 check "hundreds of connections without a greeting disturb no consumer" hundreds_without_a_greeting
 check "half messages are refused" half_messages_are_refused

@@ -8,8 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "boot/appliance/tap_service.h"
 #include "boot/engine/names.h"
+#include "boot/engine/pass.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/stages.h"
@@ -135,6 +142,137 @@ Test(no_malloc, whole_pipelines_run_without_allocating)
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(app.run[i].outcome, HR_RUN_DONE);
 	hr_appliance_down(&app);
+}
+
+/* ---- a tap, whose consumers are other processes */
+
+#define TILES 64u
+
+static struct hr_tap_service taps;
+static struct hr_tap_sockets sockets;
+
+static void serve(void *unused)
+{
+	hr_tap_service_step(&taps);
+}
+
+static int connect_to_tap(const char *directory)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(at.sun_path, sizeof at.sun_path, "%s/t.tap", directory);
+	while (connect(fd, (const struct sockaddr *)&at, sizeof at) != 0)
+		hr_wait_ns(HR_NS_PER_MS);
+	return fd;
+}
+
+static void say(int fd, enum hr_tap_kind kind)
+{
+	const struct hr_tap_message m = { .magic = HR_TAP_MAGIC,
+					  .kind = (uint16_t)kind,
+					  .version_least = HR_TAP_VERSION,
+					  .version = HR_TAP_VERSION };
+
+	if (send(fd, &m, sizeof m, 0) != sizeof m)
+		_exit(2);
+}
+
+static void *map(int fd, uint64_t bytes, int protection)
+{
+	void *at = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		_exit(3);
+	return at;
+}
+
+/* Attach, give `most` tiles back, and leave; the last consumer waits for the end. */
+static void consume(const char *directory, uint64_t most)
+{
+	const int fd = connect_to_tap(directory);
+	struct hr_tap_message m;
+	int fds[HR_TAP_FDS];
+	unsigned count;
+	ssize_t n;
+
+	say(fd, HR_TAP_HELLO);
+	n = hr_pass_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count);
+	if (n != sizeof m || m.kind != HR_TAP_WELCOME || count != HR_TAP_FDS)
+		_exit(4);
+	uint8_t *ring = map(fds[1], hr_tap_ring_bytes(m.ring), PROT_READ);
+	uint8_t *page = map(fds[2], hr_tap_page_bytes(m.slots), PROT_READ | PROT_WRITE);
+	const struct hr_tap_entry *entry = (void *)(ring + sizeof(struct hr_tap_head));
+	uint32_t *gen = (void *)(page + sizeof(struct hr_tap_page));
+
+	say(fd, HR_TAP_READY);
+	for (uint64_t i = 0; i < most; i++) {
+		const struct hr_tap_entry *e = &entry[i % m.ring];
+
+		while (hr_acquire_sys_u64(&e->sequence) != i + 1)
+			hr_wait_ns(HR_NS_PER_MS / 10);
+		hr_release_sys_u32(&gen[e->slot], e->gen);
+	}
+	say(fd, HR_TAP_DETACH);
+	close(fd);
+}
+
+static pid_t start_consumers(const char *directory)
+{
+	const pid_t child = fork();
+
+	if (child != 0)
+		return child;
+	for (int i = 0; i < 8; i++)
+		consume(directory, TILES / 8);
+	_exit(0);
+}
+
+static void bring_up_tap(void)
+{
+	static const char text[] =
+		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
+		"  objects = ( { name = \"in\"; bytes = \"4M\"; } ); } );\n"
+		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+		"pipelines = ( { name = \"lend\"; source = { object = \"in\"; };\n"
+		"  operator = \"copy\"; tile = \"64K\"; slots = 4; sink = { tap = \"t\"; }; } );\n";
+
+	cr_assert_eq(
+		hr_config_parse(&app.config, &hr_names, "f", text, sizeof text - 1, test_error()),
+		0, "%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
+	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_tap_sockets_open(&sockets, &app.config, NULL, test_error()), 0, "%s",
+		     test_error_text());
+	cr_assert_eq(hr_tap_service_open(&taps, &app, &sockets, false, test_error()), 0);
+	app.serve = serve;
+}
+
+Test(no_malloc, tiles_are_lent_without_allocating)
+{
+	char directory[] = "/tmp/headrace-test-XXXXXX";
+	pid_t child;
+	int status;
+
+	cr_assert_not_null(mkdtemp(directory));
+	setenv("RUNTIME_DIRECTORY", directory, 1);
+	child = start_consumers(directory); /* before there are threads */
+	cr_assert_gt(child, 0);
+	watch();
+	bring_up_tap();
+	cr_assert(hr_sealed());
+	cr_assert_eq(hr_run_all(&app, false, NULL), 0);
+	hr_tap_service_close(&taps);
+	hr_unseal();
+	cr_expect_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u, "%u allocations while sealed",
+		     caught);
+	cr_expect_eq(app.run[0].outcome, HR_RUN_DONE);
+	cr_expect_eq(app.run[0].tap.attached, 8u);
+	cr_expect_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	hr_tap_sockets_close(&sockets);
+	hr_appliance_down(&app);
+	rmdir(directory);
 }
 
 Test(no_malloc, json_is_written_without_allocating)
