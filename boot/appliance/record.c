@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "boot/appliance/message.h"
+#include "boot/engine/share.h"
 #include "boot/engine/watch.h"
+#include "config/uses.h"
 
 #define ERRNO_MAX 4095
 #define STATUS_MAX 0xffff /* NVMe: status code and type */
@@ -55,12 +57,16 @@ int hr_record_get_error(const struct hr_record_error *from, struct hr_error *e)
 static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
 		     const struct hr_run *run)
 {
+	const char *why;
+
 	*to = (struct hr_record_run){ .selected = run->selected,
 				      .outcome = (uint64_t)run->outcome,
 				      .reported = to->reported,
 				      .number = to->number,
 				      .started_ns = run->started_ns,
 				      .ended_ns = run->ended_ns };
+	if (hr_config_has_tap(run->config) && app->up >= HR_STAGE_BACKENDS)
+		to->share = (uint64_t)hr_run_share(app, run, &why);
 	hr_record_put_error(&to->error, run->error, &run->cause);
 	hr_counters_take(&to->count, app, run);
 }
@@ -152,6 +158,8 @@ static const char *check_run(const struct hr_record_run *run, uint64_t now_ns)
 		return "over";
 	if (!is_error(&run->error))
 		return "error of a pipeline";
+	if (run->share > HR_SHARE_SLICE)
+		return "share";
 	if (count->first_tile > count->tiles)
 		return "first_tile";
 	if (count->tiles_done > count->tiles)

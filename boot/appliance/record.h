@@ -56,6 +56,7 @@ struct hr_record_run {
 	uint64_t number;
 	uint64_t over; /* 0 or 1: that start has ended, and the members above are final */
 	struct hr_record_error error;
+	uint64_t share; /* enum hr_tap_sharing in force; 0 (auto): not known, or there is no tap */
 	uint64_t started_ns, ended_ns; /* hr_now_ns(); 0: not yet */
 	struct hr_counters count;      /* without durations and rates */
 };

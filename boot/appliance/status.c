@@ -11,6 +11,7 @@
 #include "boot/appliance/timetable_json.h"
 #include "config/clock.h"
 #include "config/json.h"
+#include "boot/engine/share.h"
 #include "config/uses.h"
 #include "boot/engine/start.h"
 #include "nvme/status.h"
@@ -49,12 +50,15 @@ static void put_consumer(struct hr_json *j, const struct hr_record_consumer *c)
 static void put_tap(struct hr_json *j, const struct hr_status *status, uint32_t i,
 		    const struct hr_tap_counters *count)
 {
+	const uint64_t share = status->record.run[i].share;
 	const struct hr_config_tap *tap = &status->app->config.pipeline[i].tap;
 
 	hr_json_object(j, "tap");
 	hr_json_string(j, "name", tap->name);
 	hr_json_string(j, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
 	hr_json_string(j, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
+	if (share)
+		hr_json_string(j, "share", hr_share_name((enum hr_tap_sharing)share));
 	hr_counters_json(j, hr_tap_counters, count, HR_IN_STATUS);
 	hr_json_array(j, "attached");
 	for (uint32_t k = 0; k < HR_RECORD_CONSUMERS; k++) {

@@ -110,10 +110,10 @@ static void print_consumer(struct json_object *c)
 
 static void print_tap(struct json_object *t)
 {
-	printf("    tap %s, deliver %s, lag %s: %llu consumers; tiles: %llu wait, %llu given back, "
-	       "%llu dropped, %llu failed, %llu redelivered; %llu consumers dropped, %llu clients "
-	       "refused\n",
-	       text_of(t, "name"), text_of(t, "deliver"), text_of(t, "lag"),
+	printf("    tap %s, deliver %s, lag %s, share %s: %llu consumers; tiles: %llu wait, %llu "
+	       "given back, %llu dropped, %llu failed, %llu redelivered; %llu consumers dropped, %llu "
+	       "clients refused\n",
+	       text_of(t, "name"), text_of(t, "deliver"), text_of(t, "lag"), text_of(t, "share"),
 	       (unsigned long long)number_of(t, "consumers"),
 	       (unsigned long long)number_of(t, "tiles_waiting"),
 	       (unsigned long long)number_of(t, "tiles_returned"),

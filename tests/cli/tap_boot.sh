@@ -164,7 +164,7 @@ status_tells_what_consumers_hold() {
     tap "c['uid'] == $(id -u)" || return 1
     pid=$(json_value "$SCRATCH/.status" r "r['pipelines'][0]['tap']['attached'][0]['pid']")
     tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "consumer.py t wait-for-end" || return 1
-    exits 0 status && says "tap t, deliver one, lag block: 1 consumers; tiles: 5 wait" &&
+    exits 0 status && says "tap t, deliver one, lag block, share slice: 1 consumers; tiles: 5 wait" &&
         says "holds 3 of 3 tiles, lag 3" || return 1
     kill -KILL "$pid"
     until_true 60 tap 't["consumers"] == 0 and t["attached"] == [] and t["tiles_redelivered"] == 3' ||

@@ -102,6 +102,7 @@ Test(record, each_word_has_its_range)
 	expect_wrong(&run->outcome, HR_RUN_FAILED + 1, "outcome");
 	expect_wrong(&run->reported, 2, "reported");
 	expect_wrong(&run->over, 2, "over");
+	expect_wrong(&run->share, HR_SHARE_SLICE + 1, "share");
 	expect_wrong((uint64_t *)&run->error.code, 0x10000, "error of a pipeline");
 	expect_wrong((uint64_t *)&run->error.code, (uint64_t)-4096, "error of a pipeline");
 	expect_wrong(&run->error.kind, HR_ERROR_DEVICE, "error of a pipeline"); /* without a code */

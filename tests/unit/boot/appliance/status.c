@@ -167,6 +167,7 @@ Test(status, the_largest_document_fits)
 		status.record.run[i].outcome = HR_RUN_INTERRUPTED;
 		status.record.run[i].error.code = -ENOTRECOVERABLE;
 		fill(status.record.run[i].error.text, HR_RECORD_TEXT, (char)0xff);
+		status.record.run[i].share = HR_SHARE_SLICE;
 	}
 	for (uint32_t i = 0; i < HR_RECORD_STORE_JOBS; i++) {
 		fill(status.record.store.job[i].object, HR_NAME_MAX, '"');
