@@ -19,6 +19,7 @@
 #include "config/pipeline.h"
 #include "config/scan.h"
 #include "config/tap.h"
+#include "config/variables.h"
 #include "config/clock.h"
 
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */
@@ -195,6 +196,7 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 	ssd->timeout_ns = 5 * HR_NS_PER_S;
 	ssd->line = hr_group_line(group, NULL);
 	hr_group_read(group, ssd_fields, HR_COUNT(ssd_fields), ssd);
+	hr_config_variables(config, group, ssd->device);
 	ssd->in_memory = is_memory(ssd->device);
 	read_prepared(ssd, group);
 	if (ssd->device[0] && config->names->ssd_check(ssd->device, &e) != 0)
@@ -223,6 +225,7 @@ static void read_gpu(struct hr_config *config, const struct hr_group *group, uns
 
 	gpu->line = hr_group_line(group, NULL);
 	hr_group_read(group, gpu_fields, HR_COUNT(gpu_fields), gpu);
+	hr_config_variables(config, group, gpu->device);
 	if (gpu->device[0] && config->names->gpu_check(gpu->device, &e) != 0)
 		hr_group_mistake(group, "device", "%s", e.text);
 	for (unsigned j = 0; j < i; j++)

@@ -9,6 +9,7 @@
 
 static enum hr_log_level shown = HR_LOG_WARN;
 static unsigned long long stamp_ns; /* 0: lines carry no times */
+static char rank_text[24];	    /* "": messages carry no rank */
 
 void hr_log_set_level(enum hr_log_level level)
 {
@@ -18,6 +19,11 @@ void hr_log_set_level(enum hr_log_level level)
 void hr_log_set_stamp(unsigned long long start_ns)
 {
 	stamp_ns = start_ns;
+}
+
+void hr_log_set_rank(unsigned rank)
+{
+	snprintf(rank_text, sizeof rank_text, "rank %u: ", rank);
 }
 
 static int put_stamp(char *line, size_t bytes)
@@ -40,7 +46,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	if (level > __atomic_load_n(&shown, __ATOMIC_RELAXED))
 		return;
 	head = stamp_ns ? put_stamp(line, sizeof line) : 0;
-	head += snprintf(line + head, sizeof line - (size_t)head, "%s", prefix[level]);
+	head += snprintf(line + head, sizeof line - (size_t)head, "%s%s", prefix[level], rank_text);
 	va_start(args, format);
 	body = vsnprintf(line + head, sizeof line - (size_t)head - 1, format, args);
 	va_end(args);

@@ -23,6 +23,12 @@ void hr_log_set_level(enum hr_log_level level);
 void hr_log_set_stamp(unsigned long long start_ns);
 
 /*
+ * From now on the text of each message begins with "rank N: ", so that the messages of several
+ * processes on one terminal can be told apart. Call while the process has one thread.
+ */
+void hr_log_set_rank(unsigned rank);
+
+/*
  * Log a printf-like message; a newline is added. Errors begin with "headrace: error: ", warnings
  * with "headrace: warning: ".
  */

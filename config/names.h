@@ -1,6 +1,7 @@
 /*
  * config/names.h - questions of the configuration to layers above it: is a device string correct,
- * and which operator has this name or lies in this file. boot/engine/names.h answers them.
+ * which operator has this name or lies in this file, and what is the number of this process.
+ * boot/engine/names.h answers them.
  */
 #ifndef CONFIG_NAMES_H
 #define CONFIG_NAMES_H
@@ -9,6 +10,11 @@
 
 #include "config/error.h"
 #include "config/operator.h"
+
+/* The number of this process among those of an MPI job: among all, and among those of its machine. */
+struct hr_config_rank {
+	uint32_t rank, local_rank;
+};
 
 struct hr_config_names {
 	/* Check the form of an ssd's or a gpu's device string. 0, or -EINVAL. */
@@ -28,6 +34,9 @@ struct hr_config_names {
 	int (*operator_load)(const char *path, const struct hr_operator **op, struct hr_error *e);
 	/* CRC-32C of the file of a loaded user operator. */
 	uint32_t (*operator_checksum)(const struct hr_operator *op);
+	/* Values of ${rank} and ${local_rank} in device strings; NULL: they have none, because the
+	 * process is not started with `headrace run --mpi`. */
+	const struct hr_config_rank *rank;
 };
 
 #endif
