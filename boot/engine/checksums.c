@@ -43,8 +43,9 @@ static enum hr_source_check decide(const struct hr_run *run, uint32_t s, bool ha
 		return HR_SOURCE_VERIFY_OFF;
 	if (!has || !run->source[s].verifiable)
 		return HR_SOURCE_NO_CHECKSUM;
-	return run->first_tile && run->outcome != HR_RUN_COMPLETE ? HR_SOURCE_RESUMED
-								  : HR_SOURCE_UNREAD;
+	if (run->first_tile > hr_run_begin(run) && run->outcome != HR_RUN_COMPLETE)
+		return HR_SOURCE_RESUMED;
+	return HR_SOURCE_UNREAD;
 }
 
 int hr_checksums_decide(struct hr_appliance *app, struct hr_run *run,

@@ -17,7 +17,7 @@
  * because their slots can be read then. */
 static uint64_t written_tiles(const struct hr_run *run)
 {
-	const bool all = hr_run_tiles_done(run) == run->tiles - run->first_tile;
+	const bool all = hr_run_tiles_done(run) == hr_run_end(run) - run->first_tile;
 	/* Read the watermark even when the count of tiles is complete: the watermark orders the
 	 * reads of checksums and slots, the count does not. */
 	const uint64_t tiles = run->settled ? hr_pipe_settled(run->pipe, run->cpu.slot)
@@ -250,7 +250,8 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
 /* All tiles are done, also when a signal has requested a stop meanwhile. */
 static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
 {
-	int err = hr_checksums_verify(app, run, &run->cause);
+	/* the checksum of a source needs the tiles of all parts */
+	int err = run->parts ? 0 : hr_checksums_verify(app, run, &run->cause);
 
 	if (err)
 		return conclude_wrong(app, run, err);
@@ -279,7 +280,7 @@ static bool is_whole(const struct hr_run *run, const struct hr_run_end *end)
 		return false;
 	if (run->gpu[0].access)
 		return !heeded_stop(run);
-	return !end->stopping || hr_run_tiles_done(run) == run->tiles - run->first_tile;
+	return !end->stopping || hr_run_tiles_done(run) == hr_run_end(run) - run->first_tile;
 }
 
 int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct hr_run_end *end,

@@ -7,6 +7,22 @@ bool hr_run_wired(const struct hr_run *run)
 	return run->pipe || run->gpu[0].access;
 }
 
+/* The first tile of a part; the sizes of parts differ by at most one tile. */
+static uint64_t part_begin(const struct hr_run *run, uint64_t part)
+{
+	return (uint64_t)((unsigned __int128)run->tiles * part / run->parts);
+}
+
+uint64_t hr_run_begin(const struct hr_run *run)
+{
+	return run->parts ? part_begin(run, run->part) : 0;
+}
+
+uint64_t hr_run_end(const struct hr_run *run)
+{
+	return run->parts ? part_begin(run, (uint64_t)run->part + 1) : run->tiles;
+}
+
 uint32_t hr_run_gpus(const struct hr_run *run)
 {
 	return hr_config_gpus(run->config);

@@ -115,6 +115,9 @@ struct hr_run {
 	uint32_t ssd[HR_SSDS_MAX]; /* distinct ssds of the sources, or of the objects */
 	uint32_t ssds;
 	uint64_t tiles;
+	/* With `headrace run --mpi`: this process runs part number `part` of the tiles, of `parts` of
+	 * about equal size; parts 0: all tiles. Set before `objects`. */
+	uint32_t part, parts;
 	struct hr_run_object object[HR_OBJECTS_MAX];
 	uint64_t sink_bytes;
 	uint32_t sink_tile_bytes;
@@ -162,6 +165,11 @@ struct hr_run {
 
 /* True when the queues are up: the functions below may be called. */
 bool hr_run_wired(const struct hr_run *run);
+
+/* The tiles of this process are hr_run_begin() .. hr_run_end() - 1: all tiles, or those of its part.
+ * An interrupted run continues at first_tile, not at hr_run_begin(). */
+uint64_t hr_run_begin(const struct hr_run *run);
+uint64_t hr_run_end(const struct hr_run *run);
 
 /* Number of gpus. */
 uint32_t hr_run_gpus(const struct hr_run *run);

@@ -236,7 +236,7 @@ static uint64_t next_pause(const struct watch *w)
 	uint64_t pause = w->pause_ns * 2;
 	const uint64_t ran_ns = w->now_ns - w->run->started_ns;
 	const uint64_t done = hr_run_tiles_done(w->run);
-	const uint64_t left = w->run->tiles - w->run->first_tile - done;
+	const uint64_t left = hr_run_end(w->run) - w->run->first_tile - done;
 	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_MAX_NS;
 
 	pause = pause < rest ? pause : rest;
@@ -417,7 +417,7 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 	w->app = app;
 	w->run = run;
 	w->pause_ns = WAIT_MIN_NS;
-	if (run->first_tile)
+	if (run->first_tile > hr_run_begin(run))
 		hr_warn("pipeline '%s' resumes at tile %llu of %llu", run->config->name,
 			(unsigned long long)run->first_tile, (unsigned long long)run->tiles);
 	w->now_ns = run->started_ns = hr_now_ns();
@@ -429,7 +429,7 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 	w->next_checkpoint_ns = w->now_ns + app->config.checkpoint_ns;
 	w->progress.page_bytes = run->config->objects ? run->config->cache.page_bytes : 0;
 	hr_progress_begin(&w->progress, runner->progress, run->config->name,
-			  hr_run_bytes(run, run->first_tile), hr_run_bytes(run, run->tiles),
+			  hr_run_bytes(run, run->first_tile), hr_run_bytes(run, hr_run_end(run)),
 			  w->now_ns);
 	runner->running |= 1u << i;
 	runner->started |= 1u << i;

@@ -91,8 +91,8 @@ static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *r
 		bytes = half;
 	assert(slot > 0); /* there is at least one source, and tiles are not empty */
 	slots = bytes / slot;
-	if (slots > run->tiles)
-		slots = run->tiles;
+	if (slots > hr_run_end(run) - hr_run_begin(run))
+		slots = hr_run_end(run) - hr_run_begin(run);
 	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
 }
 

@@ -111,7 +111,8 @@ static void describe(struct hr_appliance *app, struct hr_run *run)
 	run->layout.pipe = pipe;
 	run->layout.args = c->op_args;
 	run->layout.args_bytes = c->op_args_bytes;
-	pipe->tiles = run->tiles;
+	pipe->tiles = hr_run_end(run);
+	pipe->part = run->parts > 0;
 	pipe->slots = run->slots;
 	pipe->state_bytes = hr_op_state_bytes(c->op, c->op_args);
 	pipe->record_bytes = c->op->tile_record_bytes;

@@ -318,6 +318,7 @@ static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_
 		take_ids(app, i);
 		run->fingerprint = hr_run_fingerprint(app, run);
 		failed = run->config->objects ? hr_written_make(app, run, store) : 0;
+		run->first_tile = hr_run_begin(run);
 		if (run->config->has_sink)
 			failed = make_sink(app, run, store[run->config->sink.ssd]);
 		if (!failed)

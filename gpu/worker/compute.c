@@ -339,7 +339,7 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	hr_block_sync();
 	while ((s = compute_share(hr_warp() == 0 ? compute_next(&w) : 0)) < COMPUTE_LEAVES)
 		compute_run_tile(&w, &pipe->slot[s]);
-	if (s != COMPUTE_LEAVES && w.index == 0 && !compute_finish(&w))
+	if (s != COMPUTE_LEAVES && w.index == 0 && !pipe->part && !compute_finish(&w))
 		s = COMPUTE_LEAVES;
 	if (s == COMPUTE_LEAVES)
 		compute_keep(&w, false);

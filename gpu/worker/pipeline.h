@@ -141,9 +141,12 @@ struct hr_feed_role;
 
 struct hr_pipe {
 	/* The work. */
-	uint64_t tiles;	     /* number of tiles */
-	uint64_t first_tile; /* first tile: > 0 when resuming */
-	uint32_t slots;	     /* 1..HR_SLOTS_MAX */
+	uint64_t tiles;	     /* number of tiles; of a part: its last tile + 1 */
+	uint64_t first_tile; /* first tile: > 0 when resuming, or in a part */
+	/* 1: these tiles are a part of the work of several processes, so the operator's finish() is
+	 * not called here: it needs the states and records of all parts */
+	uint32_t part;
+	uint32_t slots; /* 1..HR_SLOTS_MAX */
 	uint32_t sources;
 	struct hr_pipe_source source[HR_SOURCES_MAX];
 	uint32_t has_sink;
@@ -237,7 +240,7 @@ HR_BOTH uint32_t hr_tile_bytes(const struct hr_extent *extent, uint32_t tile_byt
 /*
  * Run block `block` of the launch until the pipeline has ended: prefetch blocks come first, then
  * compute, then writeback. At the end compute block 0 calls the operator's finish(), after all
- * compute blocks have ended without failure or stop.
+ * compute blocks have ended without failure or stop, unless the tiles are a part.
  */
 HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block);
 
