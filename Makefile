@@ -67,11 +67,11 @@ cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
 folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
 	gpu/host gpu/$(if $(cuda_h),,no)cuda \
-	$(addprefix boot/,engine appliance cmd $(addprefix cmd/,bench post report store topo))
+	$(addprefix boot/,engine ranks appliance cmd $(addprefix cmd/,bench post report store topo))
 # The files of boot/cmd that fuzz targets are linked with; the others are not compiled for fuzzing.
 fuzz_cmd := boot/cmd/options boot/cmd/report/usage
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
-loaders := gpu/window_gdr gpu/ops/user_open pci/nvml
+loaders := gpu/window_gdr gpu/ops/user_open pci/nvml boot/ranks/plugin
 srcs := $(filter-out boot/main.c \
 	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/cmd/%),\
 	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_cmd:%=%.c))
@@ -82,8 +82,18 @@ cuda_only := gpu/cuda/% tests/unit/gpu/cuda/% tests/fakes/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
 tap_library := $(B)/libheadrace-tap.so.0
-all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library))
-	@:
+# The plugin of `headrace run --mpi`, when there is a compiler for it.
+MPICC ?= $(shell command -v mpicc 2>/dev/null)
+mpi_plugin := $(if $(STATIC)$(FUZZ),,$(if $(MPICC),$(B)/headrace-mpi.so))
+all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library)) $(mpi_plugin)
+	$(if $(mpi_plugin)$(SAN)$(STATIC)$(FUZZ)$(filter command,$(origin MPICC)),@:,\
+		@echo "note: no mpicc: built without headrace-mpi.so, which 'headrace run --mpi' loads")
+
+# Like the client library of taps: libmpi only, and no sanitizer.
+$(B)/headrace-mpi.so: boot/ranks/mpi/mpi.c boot/ranks/ranks.h Makefile
+	$(call say,MPICC,$@)
+	$(Q)mkdir -p $(@D) && $(MPICC) $(CFLAGS) $(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC \
+		-shared -fvisibility=hidden -Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro -o $@ $<
 
 # The client library of taps, for other processes: libc only, and no sanitizer, also beside a
 # program that has one.
@@ -258,6 +268,16 @@ op_headers := $(wildcard nvme/worker*.h cache/*.h gpu/worker/*.h gpu/ops/*.h con
 $(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
 	$(call say,CC,$<)
 	$(Q)$(call op_build)
+
+# Plugins of `headrace run --mpi` that tests load.
+test_plugins := $(patsubst %.c,$(objects)/%.so,$(wildcard tests/plugins/*.c))
+$(objects)/tests/unit/boot/ranks/plugin.o: cflags += -DTEST_PLUGINS='"$(objects)/tests/plugins"'
+$(B)/tests/unit/boot/ranks/plugin.ok: $(test_plugins)
+$(addprefix $(B)/tests/cli/,install.ok ranks.ok): $(mpi_plugin)
+$(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h Makefile
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize=%,$(cflags)) -fPIC -shared \
+		-fvisibility=hidden -o $@ $<
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
@@ -459,6 +479,7 @@ install-files:
 	$(Q)install -D -m 755 $(B)/headrace $(to)/bin/headrace
 	$(if $(STATIC),,$(Q)install -D -m 644 $(tap_library) $(to)/lib/$(notdir $(tap_library)))
 	$(if $(STATIC),,$(Q)ln -sf $(notdir $(tap_library)) $(to)/lib/libheadrace-tap.so)
+	$(if $(wildcard $(mpi_plugin)),$(Q)install -D -m 644 -t $(to)/lib/headrace $(mpi_plugin))
 	$(Q)install -D -m 644 -t $(to)/include/headrace $(tap_headers)
 	$(Q)install -D -m 644 -t $(DESTDIR)$(python_dir) $(tap_modules)
 	$(Q)mkdir -p $(to)/lib/pkgconfig && sed 's|@PREFIX@|$(PREFIX)|' \
@@ -490,7 +511,9 @@ fuzz-run: $(fuzzers:%=%.ok)
 # ---- lint, in a build folder of its own except the compiler's warnings; each part is a target
 
 c_files := $(shell find * -name '*.c' ! -path 'build*')
-tidy_files := $(call usable,$(filter-out tests/unit/% tests/gpu/% tests/fuzz/%,$(c_files)))
+# Not the plugin of MPI, whose header may be missing.
+tidy_files := $(call usable,$(filter-out tests/unit/% tests/gpu/% tests/fuzz/% boot/ranks/mpi/%,\
+	$(c_files)))
 headers := $(shell find * -name '*.h' ! -path 'build*')
 
 # The analyzer ends a function after max-nodes states: a quarter of its default takes a third of the

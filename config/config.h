@@ -36,6 +36,12 @@ enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
  */
 enum hr_verify_policy { HR_VERIFY_AUTO, HR_VERIFY_ON, HR_VERIFY_OFF };
 
+/*
+ * How `headrace run --mpi` divides a pipeline among the processes of the job (ranks). TILES: every
+ * rank has the whole sources, and processes a part of their tiles. A process alone processes all.
+ */
+enum hr_shard_policy { HR_SHARD_NONE, HR_SHARD_TILES };
+
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
 
 /* Memory that holds the rings of workers' queue pairs. */
@@ -173,6 +179,7 @@ struct hr_config_pipeline {
 	uint32_t threads; /* of a block on a GPU: whole warps */
 	enum hr_bounce_policy bounce;
 	enum hr_verify_policy verify;
+	enum hr_shard_policy shard; /* of a pipeline without sink */
 	struct hr_config_when when; /* only `headrace boot` obeys it */
 	unsigned line, tile_line;
 };

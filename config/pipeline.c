@@ -22,6 +22,7 @@ struct written_pipeline {
 
 static const char *const bounces[] = { "auto", "in-place", "copy", NULL };
 static const char *const verifies[] = { "auto", "on", "off", NULL };
+static const char *const shards[] = { "none", "tiles", NULL };
 
 static const struct hr_field pipeline_fields[] = {
 	{ "name", HR_FIELD_NAME, .required = true,
@@ -54,6 +55,8 @@ static const struct hr_field pipeline_fields[] = {
 	  .choices = bounces },
 	{ "verify", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.verify),
 	  .choices = verifies },
+	{ "shard", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.shard),
+	  .choices = shards },
 	{ "every", HR_FIELD_DURATION, .offset = offsetof(struct written_pipeline, when.every_ns) },
 	{ "at", HR_FIELD_STRING, .offset = offsetof(struct written_pipeline, when.at),
 	  .max = HR_NAME_MAX },
@@ -191,8 +194,8 @@ static bool read_fields(const struct hr_group *group, struct written_pipeline *w
 /* The keys that only pipelines with operators of the other shape have. */
 static bool check_keys(const struct hr_group *group, const struct hr_operator *op)
 {
-	static const char *const stream[] = { "source", "sink",	  "tile",   "slots",
-					      "blocks", "bounce", "verify", NULL };
+	static const char *const stream[] = { "source", "sink",	  "tile",  "slots", "blocks",
+					      "bounce", "verify", "shard", NULL };
 	static const char *const access[] = {
 		"objects", "cache", "io", "compute", "threads", NULL
 	};
@@ -206,7 +209,7 @@ static bool check_keys(const struct hr_group *group, const struct hr_operator *o
 				accesses ? "accesses objects; expected objects, cache, io, compute "
 					   "or threads"
 					 : "reads tiles of sources; expected source, sink, tile, "
-					   "slots, blocks, bounce or verify");
+					   "slots, blocks, bounce, verify or shard");
 	return group->mistakes->count == before;
 }
 
@@ -313,6 +316,24 @@ static bool check_gpus(const struct hr_group *group, const struct hr_config_pipe
 	return false;
 }
 
+/* The output of a part of the tiles would be a part of the sink. A feed fills the tiles of one
+ * process. */
+static bool check_shard(const struct hr_group *group, const struct hr_config_pipeline *pipeline)
+{
+	if (pipeline->shard == HR_SHARD_NONE)
+		return true;
+	if (pipeline->has_sink || pipeline->tap.name[0])
+		hr_group_mistake(
+			group, "shard",
+			"is not possible with a sink yet, expected a pipeline without sink");
+	else if (pipeline->feed.name[0])
+		hr_group_mistake(group, "shard",
+				 "is not possible with a feed, expected objects as sources");
+	else
+		return true;
+	return false;
+}
+
 bool hr_config_pipeline_read(struct hr_config *config, const struct hr_group *group, unsigned i)
 {
 	struct hr_config_pipeline *pipeline = &config->pipeline[i];
@@ -325,6 +346,7 @@ bool hr_config_pipeline_read(struct hr_config *config, const struct hr_group *gr
 	good &= find_operator(config, group, written.op, pipeline);
 	good &= check_gpus(group, pipeline);
 	good &= read_objects(config, group, pipeline);
+	good &= check_shard(group, pipeline);
 	if (pipeline->op)
 		good &= hr_config_args_read(pipeline, group);
 	return good;

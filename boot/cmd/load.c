@@ -9,15 +9,26 @@
 #include "config/default.h"
 #include "nvme/transport.h"
 
+/* Of this process; configurations refer to the first one. */
+static struct hr_config_names names;
+static const struct hr_config_rank *this_rank;
+
+void hr_load_set_rank(const struct hr_config_rank *rank)
+{
+	this_rank = rank;
+}
+
 static int read_config(struct hr_config *config, const char *file)
 {
 	struct hr_error e = { 0 };
 	int err;
 
+	names = hr_names;
+	names.rank = this_rank;
 	if (file)
-		err = hr_config_read(config, &hr_names, file, &e);
+		err = hr_config_read(config, &names, file, &e);
 	else
-		err = hr_config_parse(config, &hr_names, HR_CONFIG_DEFAULT_NAME, hr_config_default,
+		err = hr_config_parse(config, &names, HR_CONFIG_DEFAULT_NAME, hr_config_default,
 				      hr_config_default_bytes, &e);
 	hr_error_report(&e, err);
 	return err;

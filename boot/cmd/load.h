@@ -6,6 +6,9 @@
 
 #include "boot/engine/stages.h"
 
+/* Configurations that are loaded from now on may have ${rank} and ${local_rank} in device strings. */
+void hr_load_set_rank(const struct hr_config_rank *rank);
+
 /*
  * Make an appliance with the configuration read and the log level set; the caller frees it with
  * free(). file NULL: the embedded configuration. pipeline NULL: all pipelines are selected. NULL on

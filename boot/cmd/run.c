@@ -19,13 +19,17 @@
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
+#include "boot/ranks/merge.h"
+#include "boot/ranks/plugin.h"
+#include "boot/ranks/same.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "config/tick.h"
 #include "nvme/transport.h"
 
 static const char help[] =
-	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--map] [--quiet] [--bind]\n\n"
+	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--map] [--quiet] [--bind]\n"
+	"       mpirun -n N headrace run --mpi CONFIG [...]\n\n"
 	"Bring up the appliance that CONFIG describes, and run its pipelines one after another to\n"
 	"completion. Without CONFIG the built-in configuration runs, which needs no hardware.\n"
 	"Progress is shown on stderr when stderr is a terminal. Results go to stdout, with the\n"
@@ -36,7 +40,10 @@ static const char help[] =
 	"                 each gpu, and a note when it was chosen or differs from the request\n"
 	"  --map          before the run, also print the partition map of `headrace check`, with\n"
 	"                 the addresses of each part for workers, CPU and ssds\n"
-	"  --quiet        no progress line\n" HR_BIND_HELP "\n"
+	"  --quiet        no progress line\n" HR_BIND_HELP
+	"  --mpi          this process is one of N ranks that mpirun or srun has started; each runs\n"
+	"                 a part of the tiles of pipelines with shard = \"tiles\", and rank 0 prints\n"
+	"                 the result of all, which has the same bytes as that of one process\n\n"
 	"After Ctrl-C (or SIGTERM) no new command is started, commands in flight end, the output\n"
 	"is made durable, and its size is printed; the exit code is then 1. The next run of the\n"
 	"same pipeline over the same objects continues from there. `checkpoint` in the\n"
@@ -45,19 +52,28 @@ static const char help[] =
 
 struct request {
 	const char *file, *pipeline;
-	bool json, map, quiet;
+	bool json, map, quiet, mpi;
 };
+
+/* The job of this process, with --mpi. */
+static struct hr_job job;
+static struct hr_config_rank rank;
+static struct hr_merged merged;
 
 static int report(const struct hr_appliance *app, const struct request *request, int code)
 {
 	struct hr_json out;
 
+	if (request->mpi && rank.rank)
+		return code;
 	if (!request->json) {
 		hr_report_runs(app, HR_REPORT_ALL, stdout);
 		return code;
 	}
 	hr_report_begin(&out);
 	hr_report_runs_json(app, &out);
+	if (request->mpi)
+		hr_json_u64(&out, "ranks", job.ranks.size);
 	if (request->map)
 		hr_report_map_json(app, &out);
 	hr_json_i64(&out, "exit_code", code);
@@ -77,6 +93,24 @@ static int bring_up(struct hr_appliance *app, const struct request *request)
 		fflush(stdout);
 	}
 	return hr_appliance_up(app, HR_STAGE_QUEUES);
+}
+
+/* The ranks start together: after each of them is up, or not at all. The queues seal the process. */
+static int bring_up_ranks(struct hr_appliance *app, const struct request *request)
+{
+	int err = hr_appliance_up(app, HR_STAGE_PARTITION);
+
+	err = hr_job_agree(&job, err, &app->error);
+	if (!err)
+		err = hr_ranks_same(&job, app, &app->error);
+	if (err)
+		return err;
+	err = bring_up(app, request);
+	hr_unseal();
+	err = hr_job_agree(&job, err, &app->error);
+	if (!err)
+		hr_seal();
+	return err;
 }
 
 static int stop(void *to, struct hr_error *e)
@@ -103,6 +137,8 @@ static int pass(void *to, const struct hr_request *request, int fd, struct hr_er
 
 static void serve(void *to)
 {
+	if (service.app && job.ranks.ops && hr_job_stops(&job))
+		hr_signals_stop();
 	hr_store_service_step(&service);
 	hr_tap_service_step(&taps);
 	hr_feed_service_step(&feeds);
@@ -144,23 +180,84 @@ static int open_sockets(struct hr_appliance *app, struct hr_error *e)
 	return err;
 }
 
-static int run(const struct request *request)
+/* While this rank waits for others. */
+static void idle(void *to)
+{
+	hr_tick();
+	if (hr_signals_pending())
+		hr_job_stop(&job);
+}
+
+/* Run all pipelines. With --mpi a failure ends the other ranks, and rank 0 gets the results of all. */
+static int run_all(struct hr_appliance *app, const struct request *request)
+{
+	struct hr_error e = { 0 }, merging = { 0 };
+	int err = hr_run_all(app, !request->quiet && !rank.rank, &e), code, failed;
+
+	code = hr_error_report(&e, err);
+	hr_store_service_close(&service);
+	hr_tap_service_close(&taps);
+	hr_tap_sockets_close(&sockets);
+	hr_feed_service_close(&feeds);
+	hr_unseal();
+	if (!request->mpi)
+		return code;
+	if (err)
+		hr_job_stop(&job);
+	failed = hr_ranks_merge(&job, app, &merged, &merging);
+	failed = hr_error_report(&merging, failed);
+	return failed > code ? failed : code;
+}
+
+static struct hr_appliance *load(const struct request *request, int *code)
+{
+	struct hr_appliance *app = hr_load(request->file, request->pipeline, code);
+	struct hr_error e = { 0 };
+
+	if (!app)
+		return NULL;
+	*code = HR_EXIT_DONE;
+	if (app->config.pipelines == 0)
+		hr_fail(&e, HR_ERROR_USAGE, -EINVAL, "%s: there are no pipelines to run",
+			app->config.file);
+	else if (request->mpi)
+		hr_ranks_check(app, &e);
+	if (e.kind) {
+		*code = hr_error_report(&e, -EINVAL);
+		free(app);
+		return NULL;
+	}
+	if (request->mpi)
+		hr_ranks_divide(app, &job.ranks);
+	return app;
+}
+
+/* The configuration usually is the same file on all ranks, so rank 0 reads it first: its mistakes are
+ * printed once. */
+static struct hr_appliance *load_ranks(const struct request *request, int *code)
+{
+	struct hr_appliance *app = NULL;
+
+	*code = HR_EXIT_DONE;
+	if (!rank.rank)
+		app = load(request, code);
+	*code = hr_job_code(&job, *code);
+	if (!*code && rank.rank)
+		app = load(request, code);
+	*code = hr_job_code(&job, *code);
+	if (!*code)
+		return app;
+	free(app);
+	return NULL;
+}
+
+static int run(struct hr_appliance *app, const struct request *request)
 {
 	static const struct hr_actions actions = { .stop = stop, .pass = pass };
 	static struct hr_status status; /* one per process */
 	static struct hr_control control;
-	struct hr_appliance *app;
-	struct hr_error e = { 0 };
 	int code, err;
 
-	app = hr_load(request->file, request->pipeline, &code);
-	if (!app)
-		return code;
-	if (app->config.pipelines == 0) {
-		hr_error("%s: there are no pipelines to run", app->config.file);
-		free(app);
-		return HR_EXIT_USAGE;
-	}
 	hr_signals_catch();
 	hr_status_open(&status, app);
 	hr_control_open(&control, &status, &actions);
@@ -170,25 +267,54 @@ static int run(const struct request *request)
 	open_service(app);
 	status.service = &service;
 	status.taps = &taps;
-	err = bring_up(app, request);
+	err = request->mpi ? bring_up_ranks(app, request) : bring_up(app, request);
 	if (!err)
 		err = open_sockets(app, &app->error);
 	code = hr_error_report(&app->error, err);
-	if (!err) {
-		err = hr_run_all(app, !request->quiet, &e);
-		code = hr_error_report(&e, err);
-		hr_store_service_close(&service);
-		hr_tap_service_close(&taps);
-		hr_tap_sockets_close(&sockets);
-		hr_feed_service_close(&feeds);
-		hr_unseal();
-		code = report(app, request, code);
-	}
+	if (!err)
+		code = report(app, request, run_all(app, request));
 	hr_appliance_down(app);
 	hr_tick_set(NULL, NULL);
 	hr_control_close(&control);
+	return code;
+}
+
+static int run_alone(const struct request *request)
+{
+	int code;
+	struct hr_appliance *app = load(request, &code);
+
+	if (app)
+		code = run(app, request);
 	free(app);
 	return code;
+}
+
+/* One rank of a job. */
+static int run_ranks(struct request *request)
+{
+	struct hr_appliance *app;
+	struct hr_error e = { 0 };
+	int code, err;
+
+	if (!request->file || strcmp(request->file, "-") == 0) {
+		hr_error("--mpi: name a file with the configuration, which each rank reads");
+		return HR_EXIT_USAGE;
+	}
+	err = hr_ranks_load(&job.ranks, &e);
+	if (err)
+		return hr_error_report(&e, err);
+	rank = (struct hr_config_rank){ job.ranks.rank, job.ranks.local_rank };
+	job.ranks.idle = idle;
+	request->map &= !rank.rank;
+	hr_log_set_rank(rank.rank);
+	hr_load_set_rank(&rank);
+	app = load_ranks(request, &code);
+	if (app)
+		code = run(app, request);
+	hr_merged_free(&merged);
+	free(app);
+	return hr_job_close(&job, code);
 }
 
 static int cmd_run(int argc, char **argv)
@@ -199,10 +325,13 @@ static int cmd_run(int argc, char **argv)
 					     { "json", .flag = &request.json },
 					     { "map", .flag = &request.map },
 					     { "quiet", .flag = &request.quiet },
+					     { "mpi", .flag = &request.mpi },
 					     { NULL } };
 	const int code = hr_options(argc, argv, options, "one configuration", &request.file);
 
-	return code ? code : run(&request);
+	if (code)
+		return code;
+	return request.mpi ? run_ranks(&request) : run_alone(&request);
 }
 
 const struct hr_command hr_cmd_run = {

@@ -39,8 +39,10 @@ installs() {
     # without the variables of a make around this test: nothing is built
     env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory O="${HEADRACE%/*}" NVCC= \
         DESTDIR="$root" PREFIX=/opt/headrace install-files || return 1
+    local plugin=''
+    [ ! -e "${HEADRACE%/*}/headrace-mpi.so" ] || plugin=./opt/headrace/lib/headrace/headrace-mpi.so
     [ "$(cd "$root" && find . ! -type d | sort | tr '\n' ' ')" = "./opt/headrace/bin/headrace \
-./opt/headrace/include/headrace/feed.h ./opt/headrace/include/headrace/tap.h ./opt/headrace/lib/libheadrace-tap.so \
+./opt/headrace/include/headrace/feed.h ./opt/headrace/include/headrace/tap.h ${plugin:+$plugin }./opt/headrace/lib/libheadrace-tap.so \
 ./opt/headrace/lib/libheadrace-tap.so.0 ./opt/headrace/lib/pkgconfig/headrace-tap.pc \
 ./opt/headrace/lib/python3/dist-packages/headrace.py \
 ./opt/headrace/lib/python3/dist-packages/headrace_feed.py \

@@ -27,13 +27,15 @@ gpu/host        gpu/ops gpu/tap
 gpu/cuda        gpu/ops gpu/tap
 gpu/nocuda      gpu/cuda
 boot/engine     cache/store nvme/soft gpu/host gpu/cuda
+boot/ranks      boot/engine
+boot/ranks/mpi  boot/ranks
 boot/cmd/report boot/engine
 boot/cmd/post   boot/cmd/report
 boot/cmd/store  boot/cmd/report
 boot/cmd/bench  boot/cmd/report
 boot/cmd/topo   boot/cmd/report
 boot/appliance  boot/cmd/post
-boot/cmd        boot/appliance boot/cmd/store boot/cmd/bench boot/cmd/topo
+boot/cmd        boot/appliance boot/ranks boot/cmd/store boot/cmd/bench boot/cmd/topo
 boot            boot/cmd
 EOF
 }
@@ -66,6 +68,7 @@ check() {
         if (header ~ /^(json-c\/|json\.h)/) return "^boot/cmd/[^/]*$"
         if (header ~ /^(cuda|nvml)/) return "^gpu/cuda/"
         if (header ~ /^(blkid)/) return "^boot/engine/"
+        if (header ~ /^mpi/) return "^boot/ranks/mpi/"
         return ""
     }
     {
@@ -116,6 +119,9 @@ gpu/a.c "config/log.c/log.h"
 boot/engine/a.c "boot/cmd/report/json.h"
 boot/engine/a.c "boot/appliance/init.h"
 boot/appliance/a.c "boot/cmd/cmd.h"
+boot/engine/a.c "boot/ranks/ranks.h"
+boot/ranks/a.c "boot/cmd/cmd.h"
+boot/ranks/a.c <mpi.h>
 boot/cmd/store/a.c "boot/cmd/topo/topo.h"
 cache/b.c <libconfig.h>
 boot/a.c <libnvme.h>

@@ -253,9 +253,9 @@ static const struct {
 	{ HEAD "pipelines = ( { name = \"p\"; operator = \"crc32c\"; source = { ssd = \"a\"; "
 	       "object = \"in\"; };\nio = 1;\ncache = { }; } );\n",
 	  "f:5: pipelines[0].io: operator crc32c reads tiles of sources; expected source, sink, "
-	  "tile, slots, blocks, bounce or verify\n"
+	  "tile, slots, blocks, bounce, verify or shard\n"
 	  "f:6: pipelines[0].cache: operator crc32c reads tiles of sources; expected source, sink, "
-	  "tile, slots, blocks, bounce or verify\n" },
+	  "tile, slots, blocks, bounce, verify or shard\n" },
 	{ HEAD "pipelines = ( { name = \"p\"; operator = \"wolk\"; objects = { " EDGES "}; } );\n",
 	  "f:4: pipelines[0].operator: there is no operator 'wolk'; did you mean 'walk'?\n" },
 	{ HEAD "memory = { host = \"1M\"; gpu = \"2M\"; };\n"

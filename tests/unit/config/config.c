@@ -268,6 +268,17 @@ static const struct {
 	  "\"copy\"\n" },
 	{ PIPE("operator = \"crc32c\"; verify = true;"),
 	  "f:6: pipelines[0].verify: is a boolean, expected \"auto\" or \"on\" or \"off\"\n" },
+	{ PIPE("operator = \"crc32c\"; shard = \"rows\";"),
+	  "f:6: pipelines[0].shard: is \"rows\", expected \"none\" or \"tiles\"\n" },
+	{ PIPE(SINK "operator = \"copy\"; shard = \"tiles\";"),
+	  "f:6: pipelines[0].shard: is not possible with a sink yet, expected a pipeline without "
+	  "sink\n" },
+	{ PIPE("sink = { tap = \"t\"; }; operator = \"copy\"; shard = \"tiles\";"),
+	  "f:6: pipelines[0].shard: is not possible with a sink yet, expected a pipeline without "
+	  "sink\n" },
+	{ HEAD "pipelines = ( {\n name = \"p\"; source = { feed = \"f\"; bytes = \"1M\"; };\n"
+	       "operator = \"crc32c\"; shard = \"tiles\"; } );\n",
+	  "f:6: pipelines[0].shard: is not possible with a feed, expected objects as sources\n" },
 	{ PIPE("operator = \"crc32c\"; verify = \"no\";"),
 	  "f:6: pipelines[0].verify: is \"no\", expected \"auto\" or \"on\" or \"off\"\n" },
 	{ PIPE("operator = \"crc32c\"; blocks = { writeback = 1; };"),

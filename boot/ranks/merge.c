@@ -1,0 +1,297 @@
+#include "boot/ranks/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/engine/checksums.h"
+
+/* The run of a rank, as it travels to rank 0. */
+struct part {
+	uint64_t outcome, code;				   /* exit code of the run */
+	uint64_t begin, end;				   /* its tiles */
+	uint64_t workers, state_bytes, record_bytes, sums; /* sums: bit per source */
+	uint64_t tiles_done, read_bytes, duration_ns;
+};
+
+/* What is merged for one pipeline. */
+struct merge {
+	struct hr_job *job;
+	struct hr_appliance *app;
+	struct hr_run *run;
+	struct part mine;
+	struct hr_collected parts, states; /* on rank 0 */
+};
+
+/* Bit per source whose compute blocks have checksums of tiles. */
+static uint64_t sums_of(const struct hr_run *run)
+{
+	uint64_t sums = 0;
+
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		sums |= (uint64_t)run->layout.source[s].summed << s;
+	return sums;
+}
+
+static void describe(const struct hr_run *run, struct part *to)
+{
+	memset(to, 0, sizeof *to);
+	to->outcome = run->outcome;
+	if (run->outcome != HR_RUN_DONE)
+		to->code = run->cause.kind ? run->cause.kind : HR_ERROR_FAILED;
+	to->begin = hr_run_begin(run);
+	to->end = hr_run_end(run);
+	to->tiles_done = run->through_tiles;
+	to->read_bytes = run->read_bytes;
+	to->duration_ns = run->ended_ns - run->started_ns;
+	if (!run->pipe)
+		return;
+	to->workers = hr_run_workers(run, HR_ROLE_COMPUTE);
+	to->state_bytes = run->pipe->state_bytes;
+	to->record_bytes = run->pipe->record_bytes;
+	to->sums = sums_of(run);
+}
+
+/* The run of rank 0 ends as that of the first rank whose run has not succeeded. Its cause is not
+ * printed: that rank has printed it. */
+static void take_outcome(const struct merge *m, const struct part *parts)
+{
+	struct hr_run *run = m->run;
+
+	for (uint32_t r = 0; r < m->job->ranks.size && run->outcome == HR_RUN_DONE; r++) {
+		const struct part *p = &parts[r];
+
+		if (p->outcome == HR_RUN_DONE)
+			continue;
+		run->outcome =
+			p->outcome == HR_RUN_INTERRUPTED ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
+		run->error = p->outcome == HR_RUN_INTERRUPTED ? -EINTR : -ECANCELED;
+		hr_fail_known(&run->cause, HR_ERROR_FAILED, -ECANCELED,
+			      "pipeline '%s' has not succeeded on rank %u", run->config->name, r);
+	}
+}
+
+static void take_counts(const struct merge *m, const struct part *parts)
+{
+	uint64_t tiles = 0, bytes = 0, longest = 0;
+
+	for (uint32_t r = 0; r < m->job->ranks.size; r++) {
+		tiles += parts[r].tiles_done;
+		bytes += parts[r].read_bytes;
+		if (parts[r].duration_ns > longest)
+			longest = parts[r].duration_ns;
+	}
+	m->run->through_tiles = tiles;
+	m->run->read_bytes = bytes;
+	m->run->ended_ns = m->run->started_ns + longest;
+}
+
+/* Rank 0: the parts fit together, and are of the same operator. */
+static int check_parts(const struct merge *m, struct hr_error *e)
+{
+	const struct part *parts = (const struct part *)(const void *)m->parts.data;
+	uint64_t next = 0;
+
+	for (uint32_t r = 0; r < m->job->ranks.size; r++) {
+		const struct part *p = &parts[r];
+
+		if (p->begin != next || p->end < next || p->state_bytes != m->mine.state_bytes ||
+		    p->record_bytes != m->mine.record_bytes || p->sums != m->mine.sums)
+			return hr_fail(e, HR_ERROR_FAILED, -EPROTO,
+				       "pipeline '%s': rank %u has tiles %llu to %llu, expected "
+				       "the tiles after %llu with the same states and records",
+				       m->run->config->name, r, (unsigned long long)p->begin,
+				       (unsigned long long)p->end, (unsigned long long)next);
+		next = p->end;
+	}
+	return 0;
+}
+
+/* Collect the data, and check the length of that of each rank: `unit` bytes for each tile, or each
+ * worker. */
+static int collect(const struct merge *m, const void *from, uint64_t unit, bool of_workers,
+		   struct hr_collected *to, struct hr_error *e)
+{
+	const struct part *parts = (const struct part *)(const void *)m->parts.data;
+	const uint64_t mine = of_workers ? m->mine.workers : m->mine.end - m->mine.begin;
+	int err = hr_job_collect(m->job, from, mine * unit, to, e);
+
+	for (uint32_t r = 0; !err && m->job->ranks.rank == 0 && r < m->job->ranks.size; r++) {
+		const uint64_t count =
+			of_workers ? parts[r].workers : parts[r].end - parts[r].begin;
+
+		if (to->lengths[r] != count * unit)
+			err = hr_fail(e, HR_ERROR_FAILED, -EPROTO,
+				      "pipeline '%s': rank %u has sent %llu bytes, expected %llu",
+				      m->run->config->name, r, (unsigned long long)to->lengths[r],
+				      (unsigned long long)(count * unit));
+	}
+	return err;
+}
+
+/* The states lie in memory of the gpu. */
+static int collect_states(struct merge *m, struct hr_error *e)
+{
+	struct hr_backend *b = &m->app->backend[m->run->config->gpu];
+	const uint64_t bytes = m->mine.workers * m->mine.state_bytes;
+	uint8_t *copy = bytes ? malloc(bytes) : NULL;
+	int err = 0;
+
+	if (bytes && !copy)
+		err = hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			      "out of memory for the states of an operator: %llu bytes",
+			      (unsigned long long)bytes);
+	if (copy)
+		err = b->ops->download(b, copy, m->run->pipe->op_states, bytes, e);
+	err = hr_job_agree(m->job, err, e);
+	if (!err)
+		err = collect(m, copy, m->mine.state_bytes, true, &m->states, e);
+	free(copy);
+	return err;
+}
+
+static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_error *e)
+{
+	const uint32_t i = (uint32_t)(m->run - m->app->run);
+	const uint64_t begin = m->mine.begin, unit = m->mine.record_bytes;
+	const uint8_t *records = m->run->cpu.op_records; /* NULL: no records, or no tiles */
+	int err = collect_states(m, e);
+
+	if (!err)
+		err = collect(m, records ? records + begin * unit : NULL, unit, false,
+			      &merged->pipeline[i].records, e);
+	for (uint32_t s = 0; !err && s < m->run->config->sources; s++) {
+		const uint32_t *words = m->run->cpu.source[s].crc;
+
+		if (m->mine.sums >> s & 1)
+			err = collect(m, words ? words + begin : NULL, sizeof *words, false,
+				      &merged->pipeline[i].words[s], e);
+	}
+	return err;
+}
+
+/* Call finish() with the states and records of all ranks. init() comes before, because finish() may
+ * use what init() puts into the block's memory. */
+static int finish(const struct merge *m, struct hr_error *e)
+{
+	const struct part *parts = (const struct part *)(const void *)m->parts.data;
+	const struct hr_run *run = m->run;
+	const struct hr_operator *op = run->config->op;
+	const size_t state_bytes = (size_t)m->mine.state_bytes;
+	void *state = calloc(1, state_bytes + 1);
+	struct hr_op_all all = {
+		.args = run->config->op_args,
+		.tiles = run->tiles,
+		.bytes = run->source[0].bytes,
+		.tile_bytes = run->source[0].tile_bytes,
+		.state_bytes = (uint32_t)state_bytes,
+		.states = m->states.data,
+		.record_bytes = (uint32_t)m->mine.record_bytes,
+		.records = run->cpu.op_records,
+		.result = run->cpu.op_result,
+	};
+
+	if (!state)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "out of memory for the state of an operator: %zu bytes",
+			       state_bytes);
+	for (uint32_t r = 0; r < m->job->ranks.size; r++)
+		all.workers += (uint32_t)parts[r].workers;
+	memset(run->cpu.op_result, 0, HR_OP_RESULT_MAX);
+	op->init(all.args, state_bytes ? state : NULL);
+	op->finish(&all);
+	free(state);
+	return 0;
+}
+
+/* Rank 0 has everything: the run refers to it. */
+static int take_results(const struct merge *m, const struct hr_merged *merged, struct hr_error *e)
+{
+	const uint32_t i = (uint32_t)(m->run - m->app->run);
+	struct hr_run *run = m->run;
+	int err;
+
+	if (merged->pipeline[i].records.data)
+		run->cpu.op_records = merged->pipeline[i].records.data;
+	for (uint32_t s = 0; s < run->config->sources; s++)
+		if (merged->pipeline[i].words[s].data)
+			run->cpu.source[s].crc =
+				(uint32_t *)(void *)merged->pipeline[i].words[s].data;
+	err = hr_checksums_verify(m->app, run, e);
+	return err ? err : finish(m, e);
+}
+
+/* A run of rank 0 that has no result of all ranks. */
+static void mark_failed(struct hr_run *run, int err, const struct hr_error *e)
+{
+	if (run->outcome != HR_RUN_DONE)
+		return;
+	run->outcome = HR_RUN_FAILED;
+	run->error = err;
+	run->cause = *e;
+}
+
+/* The run has succeeded on all ranks. */
+static int merge_results(struct merge *m, struct hr_merged *merged, struct hr_error *e)
+{
+	const bool root = m->job->ranks.rank == 0;
+	int err = hr_job_agree(m->job, root ? check_parts(m, e) : 0, e);
+
+	if (!err)
+		err = collect_all(m, merged, e);
+	if (!err && root)
+		err = take_results(m, merged, e);
+	err = hr_job_agree(m->job, err, e);
+	merged->pipeline[m->run - m->app->run].whole = root && !err;
+	return err;
+}
+
+static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error *e)
+{
+	const struct part *parts; /* NULL on other ranks than 0 */
+	int code, err;
+
+	describe(m->run, &m->mine);
+	err = hr_job_collect_same(m->job, &m->mine, sizeof m->mine, &m->parts, e);
+	if (err)
+		return err;
+	parts = (const struct part *)(const void *)m->parts.data;
+	if (parts && m->run->started_ns)
+		take_counts(m, parts);
+	code = hr_job_code(m->job, (int)m->mine.code);
+	if (parts)
+		take_outcome(m, parts);
+	if (m->job->broken)
+		err = hr_fail_known(e, HR_ERROR_FAILED, -EIO, "--mpi: the job is broken");
+	else if (!code)
+		err = merge_results(m, merged, e);
+	hr_collected_free(&m->parts);
+	hr_collected_free(&m->states);
+	return err;
+}
+
+int hr_ranks_merge(struct hr_job *job, struct hr_appliance *app, struct hr_merged *merged,
+		   struct hr_error *e)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		struct merge m = { .job = job, .app = app, .run = &app->run[i] };
+
+		if (app->run[i].selected)
+			err = merge_run(&m, merged, e);
+	}
+	for (uint32_t i = 0; err && i < app->config.pipelines; i++)
+		if (app->run[i].selected && !merged->pipeline[i].whole)
+			mark_failed(&app->run[i], err, e);
+	return err;
+}
+
+void hr_merged_free(struct hr_merged *merged)
+{
+	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++) {
+		hr_collected_free(&merged->pipeline[i].records);
+		for (uint32_t s = 0; s < HR_SOURCES_MAX; s++)
+			hr_collected_free(&merged->pipeline[i].words[s]);
+	}
+}

@@ -1,0 +1,29 @@
+/*
+ * boot/ranks/same.h - checks before a job runs: what ranks cannot run yet, and whether all ranks
+ * have the same work.
+ */
+#ifndef BOOT_RANKS_SAME_H
+#define BOOT_RANKS_SAME_H
+
+#include "boot/engine/appliance.h"
+#include "boot/ranks/job.h"
+
+/*
+ * Not collective: refuse the selected pipelines that ranks do not run: with a sink, a tap or a feed,
+ * with an access operator, or without shard = "tiles". 0, or -EINVAL: *e has a line for each.
+ */
+int hr_ranks_check(const struct hr_appliance *app, struct hr_error *e);
+
+/* Not collective: give each selected pipeline its part of the tiles, and the appliance a name of its
+ * own, NAME.RANK, for `headrace status`. Before the stage `objects`. */
+void hr_ranks_divide(struct hr_appliance *app, const struct hr_ranks *ranks);
+
+/*
+ * Collective, after the stage `partition`: compare the pipelines (operator, its code and arguments,
+ * tile, verify) and their sources (length, CRC-32C) with those of rank 0. Objects are copies, so
+ * their ids and places may differ. 0; -EINVAL on all ranks: they differ, and rank 0 has a line for
+ * each difference, which names the rank; as hr_job_collect().
+ */
+int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_error *e);
+
+#endif
