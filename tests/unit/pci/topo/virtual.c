@@ -9,6 +9,7 @@
 #include "pci/topo/source.h"
 #include "pci/topo/sysfs.h"
 #include "pci/topo/verdict.h"
+#include "pci/topo/virtual.h"
 #include "pci/topo/explain.h"
 #include "tests/fakes/files.h"
 #include "tests/harness/evaluate.h"
@@ -60,6 +61,23 @@ Test(topo_virtual, a_healthy_vf_of_a_disk_is_direct)
 	fake_evaluate(SIBLING, &plain, &p);
 	cr_expect_eq(p.verdict, HR_DIRECT);
 	cr_expect_eq(topology.ssds, 4u);
+}
+
+/* The addresses of VFs follow from those of their physical function. */
+Test(topo_virtual, a_vf_is_readdressed_with_its_physical_function)
+{
+	struct hr_pair p;
+
+	near_with_vfs();
+	fake_evaluate(SIBLING, &plain, &p);
+	cr_expect_not(at("04:00.1")->readdressed || at("04:00.2")->readdressed);
+	model.fn[fake_at("04:00.2")].readdressed = true;
+	hr_virtual_complete(&model);
+	cr_expect_not(at("04:00.1")->readdressed);
+	cr_expect(at("04:00.2")->readdressed, "it stays");
+	model.fn[fake_at(SIBLING)].readdressed = true;
+	hr_virtual_complete(&model);
+	cr_expect(at("04:00.1")->readdressed && at("04:00.2")->readdressed);
 }
 
 Test(topo_virtual, a_vf_on_a_bus_that_no_bridge_numbers_is_beside_its_physical_function)
