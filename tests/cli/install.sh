@@ -16,6 +16,23 @@ cat >"$SCRATCH/count.c" <<'C'
 #include <headrace/tap.h>
 #include <stdio.h>
 
+/* Nothing is allocated for a tile. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+static int trapped, caught;
+
+void *malloc(size_t bytes)
+{
+	caught += trapped;
+	return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+	caught += trapped;
+	return __libc_calloc(count, bytes);
+}
+
 int main(void)
 {
 	struct hr_tap *tap;
@@ -27,9 +44,13 @@ int main(void)
 		puts(why);
 		return 1;
 	}
+	trapped = 1;
 	for (; (n = hr_tap_next(tap, &tile, 1, -1)) == 1; tiles++)
 		hr_tap_done(tap, &tile);
+	trapped = 0;
 	hr_tap_close(tap);
+	if (caught)
+		printf("%d allocations, ", caught);
 	printf("%d tiles\n", tiles);
 	return n != 0;
 }
