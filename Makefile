@@ -7,6 +7,7 @@
 #                     tap-c, tap-numpy, tap-cupy, tap-torch: another process takes the tiles of a
 #                     pipeline, and checks them
 #                     feed: another process fills the tiles, and the object is compared with its data
+#                     ranks: one process, then three ranks of an MPI job: the results are compared
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
@@ -431,11 +432,11 @@ demo:
 	$(Q)tests/demo/run.sh $(base)
 
 example:
-	$(Q)tests/deps.sh build $(filter tap-numpy,$(EXAMPLE))
+	$(Q)tests/deps.sh build $(filter tap-numpy ranks,$(EXAMPLE))
 	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
 		$(if $(filter tap-c feed,$(EXAMPLE)),$(tap_examples))
-	$(Q)tests/demo/$(patsubst %,%_,$(filter feed,$(EXAMPLE)) $(patsubst tap-%,tap,$(filter tap-%,\
-		$(EXAMPLE))))example.sh "$(EXAMPLE)" $(base)
+	$(Q)tests/demo/$(patsubst %,%_,$(filter feed ranks,$(EXAMPLE)) \
+		$(patsubst tap-%,tap,$(filter tap-%,$(EXAMPLE))))example.sh "$(EXAMPLE)" $(base)
 
 bench:
 	$(Q)tests/deps.sh build bench

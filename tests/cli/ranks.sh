@@ -232,6 +232,12 @@ terminated() {
         warns "rank 1: pipeline 'crc' interrupted" && says interrupted
 }
 
+# The example, with folders of this test.
+example() {
+    DIR=$SCRATCH/example ROWS=12345 timeout 200 tests/demo/ranks_example.sh ranks "$build" >"$SCRATCH/out" \
+        2>"$SCRATCH/err" && says "the results are the same" && [ "$(grep -c 'best rows' "$SCRATCH/out")" -eq 2 ]
+}
+
 check "one process runs all tiles of a pipeline with shard" make_image && check "its result" alone
 check "no plugin beside the program: exit code 3" no_plugin
 check "a plugin that is no library: exit code 3" wrong_plugin
@@ -264,4 +270,5 @@ check "a pipeline without shard is refused" refused
 check "a block that one rank cannot read: exit code 4 of all, printed once" soft_fault
 check "a killed rank ends the job, and the next one succeeds" killed
 check "SIGTERM to one rank ends all" terminated
+check "the example of ranks" example
 done_testing
