@@ -19,10 +19,18 @@ int hr_park_begin(struct hr_park *park, struct hr_appliance *app, const struct h
 		  struct hr_error *e)
 {
 	const struct hr_part *part = &run->layout.parts.partition->part[run->layout.tap_lending];
+	struct hr_places *places = &app->memory[run->config->gpu];
+	const uint8_t *role = (const uint8_t *)run->cpu.tap;
+	const int err = hr_places_download(places, part->offset, part->bytes, e);
 
 	park->parked = true;
 	park->first_ns = 0;
-	return hr_places_download(&app->memory[run->config->gpu], part->offset, part->bytes, e);
+	return err ? err
+		   : hr_places_download(
+			     places,
+			     (uint64_t)(role -
+					(const uint8_t *)places->region[HR_PLACE_WORKER].cpu),
+			     sizeof *run->cpu.tap, e);
 }
 
 /* What has happened to the tiles that are lent. */
@@ -51,12 +59,15 @@ static void count_slot(const struct hr_run *run, uint32_t s, const struct hr_tap
 	}
 }
 
+/* An order, or more credits for a consumer. */
 static bool has_order(const struct hr_run *run)
 {
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
 		const struct hr_tap_seat *words = &hr_run_tap_words(run)->seat[seat];
 
-		if (words->order != hr_acquire_sys_u32(&words->done))
+		if (words->order != hr_acquire_sys_u32(&words->done) ||
+		    (run->cpu.tap->own[seat].lends &&
+		     words->credits > run->cpu.tap->own[seat].credits))
 			return true;
 	}
 	return false;

@@ -1,0 +1,123 @@
+"""Figures of consumers on a GPU: a kernel reads each tile where it lies, and the tile is given back in the order
+of its stream. Beside it what a program would do without a tap: pread and a copy for each tile, and tensors
+from another process by torch.multiprocessing.
+
+Usage: tap_gpu.py tap TAP | copy FILE TILE | torch FILE TILE      prints GB/s, and CPU time per tile
+"""
+
+import os
+import sys
+import time
+
+import cupy
+
+KERNEL = cupy.RawKernel(r"""
+extern "C" __global__ void add(const unsigned long long *data, unsigned long long words, unsigned long long *to)
+{
+    unsigned long long sum = 0;
+    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
+        sum += data[i];
+    atomicAdd(to, sum);
+}""", "add")
+
+
+def work(array, total):
+    KERNEL((64,), (256,), (array, cupy.uint64(array.nbytes // 8), total))
+
+
+def report(what, began, cpu, tiles, size, total):
+    cupy.cuda.get_current_stream().synchronize()
+    seconds = time.perf_counter() - began
+    print(f"{what}: {tiles} tiles, {size / seconds / 1e9:.2f} GB/s, "
+          f"{(time.thread_time() - cpu) / max(tiles, 1) * 1e6:.1f} us of CPU time a tile, "
+          f"sum {int(total.get()[0]):x}", flush=True)
+
+
+def by_tap(name):
+    import headrace
+    total = cupy.zeros(1, dtype=cupy.uint64)
+    work(cupy.zeros(1024, dtype=cupy.uint64), total)
+    stream, spent, tiles, size = cupy.cuda.get_current_stream(), 0, 0, 0
+    with headrace.tap(name) as tap:
+        began = cpu = None
+        while (tile := tap.next()) is not None:
+            at = time.perf_counter()
+            began = began or at
+            cpu = cpu or time.thread_time()
+            work(cupy.asarray(tile), total)
+            tile.done(stream)
+            tiles, size = tiles + 1, size + tile.nbytes
+            spent += time.perf_counter() - at
+        report("tap", began, cpu, tiles, size, total)
+        print(f"  asarray, launch and done: {spent / tiles * 1e6:.1f} us a tile")
+
+
+def by_copy(path, tile):
+    total = cupy.zeros(1, dtype=cupy.uint64)
+    work(cupy.zeros(1024, dtype=cupy.uint64), total)
+    slots = 4
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(slots)]
+    pinned = [cupy.cuda.alloc_pinned_memory(tile) for _ in range(slots)]
+    device = [cupy.empty(tile // 8, dtype=cupy.uint64) for _ in range(slots)]
+    fd, tiles, size = os.open(path, os.O_RDONLY), 0, 0
+    began, cpu = time.perf_counter(), time.thread_time()
+    while True:
+        i = tiles % slots
+        streams[i].synchronize()
+        count = os.preadv(fd, [memoryview(pinned[i])[:tile]], size)
+        if count < tile:
+            break
+        device[i].data.copy_from_host_async(pinned[i].ptr, tile, streams[i])
+        with streams[i]:
+            work(device[i], total)
+        tiles, size = tiles + 1, size + count
+    for stream in streams:
+        stream.synchronize()
+    report("pread and copy", began, cpu, tiles, size, total)
+
+
+def produce(path, tile, tensors, back):
+    import torch
+    ring = [torch.empty(tile, dtype=torch.uint8, device="cuda") for _ in range(8)]
+    pinned = torch.empty(tile, dtype=torch.uint8).pin_memory()
+    fd, n, size = os.open(path, os.O_RDONLY), 0, 0
+    while os.preadv(fd, [memoryview(pinned.numpy())], size) == tile:
+        if n >= len(ring):
+            back.get()
+        ring[n % len(ring)].copy_(pinned, non_blocking=True)
+        torch.cuda.synchronize()
+        tensors.put(ring[n % len(ring)])
+        n, size = n + 1, size + tile
+    tensors.put(None)
+    while n > 0 and back.get() is not None:
+        pass
+
+
+def by_torch(path, tile):
+    import torch.multiprocessing as mp
+    mp.set_start_method("spawn")
+    tensors, back = mp.Queue(), mp.Queue()
+    other = mp.Process(target=produce, args=(path, tile, tensors, back))
+    other.start()
+    total, tiles, size, began = cupy.zeros(1, dtype=cupy.uint64), 0, 0, None
+    work(cupy.zeros(1024, dtype=cupy.uint64), total)
+    while (tensor := tensors.get()) is not None:
+        began, cpu = (began, cpu) if began else (time.perf_counter(), time.thread_time())
+        work(cupy.asarray(tensor).view(cupy.uint64), total)
+        cupy.cuda.get_current_stream().synchronize()
+        tiles, size = tiles + 1, size + tensor.nbytes
+        del tensor
+        back.put(1)
+    report("torch.multiprocessing", began, cpu, tiles, size, total)
+    back.put(None)
+    other.join()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "tap":
+        by_tap(sys.argv[2])
+    elif len(sys.argv) == 4 and sys.argv[1] in ("copy", "torch"):
+        (by_copy if sys.argv[1] == "copy" else by_torch)(sys.argv[2], int(sys.argv[3]))
+    else:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
