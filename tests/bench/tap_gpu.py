@@ -5,6 +5,7 @@ from another process by torch.multiprocessing.
 Usage: tap_gpu.py tap TAP | copy FILE TILE | torch FILE TILE      prints GB/s, and CPU time per tile
 """
 
+import errno
 import os
 import sys
 import time
@@ -33,12 +34,24 @@ def report(what, began, cpu, tiles, size, total):
           f"sum {int(total.get()[0]):x}", flush=True)
 
 
-def by_tap(name):
+def attach(name):
+    """As soon as the pipeline has opened its tap."""
     import headrace
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return headrace.tap(name)
+        except headrace.Error as e:
+            if e.errno not in (errno.ENOENT, errno.ECONNREFUSED) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
+def by_tap(name):
     total = cupy.zeros(1, dtype=cupy.uint64)
     work(cupy.zeros(1024, dtype=cupy.uint64), total)
     stream, spent, tiles, size = cupy.cuda.get_current_stream(), 0, 0, 0
-    with headrace.tap(name) as tap:
+    with attach(name) as tap:
         began = cpu = None
         while (tile := tap.next()) is not None:
             at = time.perf_counter()
