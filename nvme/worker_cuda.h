@@ -5,9 +5,7 @@
  * by title because section numbers differ between releases: "Data Movement and Conversion
  * Instructions: ld, st" and "Parallel Synchronization and Communication Instructions: membar/fence,
  * atom"; the chapter "Memory Consistency Model" defines their guarantees. Scope .gpu orders threads
- * of this GPU, scope .sys also the CPU and devices on the bus.
- *
- * Everything is device code: the image has no host part.
+ * of this GPU, scope .sys also the CPU and devices on the bus. Everything is device code.
  */
 #ifndef NVME_WORKER_CUDA_H
 #define NVME_WORKER_CUDA_H
@@ -165,8 +163,7 @@ HR_WORKER uint32_t hr_block_xor_u32(uint32_t v)
 	return all;
 }
 
-/* A load, a store or an atomic operation on one word: `how` is the PTX instruction behind ld, st or
- * atom. */
+/* A load, a store or an atomic operation on one word: `how` is the PTX behind ld, st or atom. */
 #define HR_LOAD(name, type, reg, how)                                                  \
 	HR_WORKER type name(const type *p)                                             \
 	{                                                                              \
@@ -486,19 +483,16 @@ HR_WORKER void hr_write_u64x2(void *p, uint64_t low, uint64_t high)
 		     : "memory");
 }
 
-/*
- * With the store that follows, a release of all writes of the warp: its lanes have called
- * hr_lanes_sync(), and causality order is transitive.
- */
+/* With the store that follows, a release of all writes of the warp: its lanes have called
+ * hr_lanes_sync(), and causality order is transitive. */
 HR_WORKER void hr_release_sys(void)
 {
 	asm volatile("fence.acq_rel.sys;" : : : "memory");
 }
 
-/* "Memory Consistency Model: proxies": a second virtual address of memory is a proxy of its own. */
 HR_WORKER void hr_release_alias(void)
 {
-	asm volatile("fence.proxy.alias;" : : : "memory");
+	asm volatile("fence.proxy.alias;" : : : "memory"); /* "Memory Consistency Model: proxies" */
 }
 
 /* .mmio keeps the store a single access, neither merged nor repeated, as a register needs ("Data
