@@ -211,7 +211,6 @@ HR_WORKER void feed_withdraw(const struct hr_pipe *pipe)
 		feed->offer[s].open = 0;
 	}
 	feed->offers = 0;
-	feed->held = 0;
 	hr_relaxed_sys_u64(&feed->words->discarded, feed->words->discarded + gone);
 }
 

@@ -104,6 +104,27 @@ Test(feed, the_producer_ends_the_feed_at_a_whole_tile)
 	cr_expect_eq(feed_rig_last(), 1);
 }
 
+/* Compute and write-back read the lengths of source and sink. */
+Test(feed, lengths_stay_while_tiles_are_computed)
+{
+	feed_rig_set_up(100 * TILE);
+	feed_rig.holds = 1;
+	feed_rig_start();
+	feed_rig_attach(SLOTS);
+	feed_rig_commit_next(0);
+	feed_rig_commit_next(1);
+	feed_rig_end();
+	feed_rig_let_it_run();
+	cr_expect_eq(feed_rig_next_tile(), 2);
+	cr_expect_eq(feed_rig_last(), 1);
+	cr_expect_eq(hr_acquire_sys_u64(&feed_rig.words.total), HR_NO_TILE);
+	hr_release_u32(&feed_rig.holds, 0);
+	feed_rig_finish();
+	feed_rig_expect_seen(2);
+	cr_expect_eq(feed_rig.words.total, 2);
+	cr_expect_eq(feed_rig.pipe.source[0].extent.bytes, 2 * TILE);
+}
+
 Test(feed, a_feed_may_have_no_tile)
 {
 	feed_rig_set_up(100 * TILE);
