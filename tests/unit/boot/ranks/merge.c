@@ -210,13 +210,16 @@ Test(merge, a_run_that_failed_or_was_interrupted_elsewhere_has_no_result)
 
 Test(merge, every_failure_of_the_library_leaves_no_result)
 {
+	struct hr_pipe part;
 	uint32_t calls = 0;
 
 	run_parts(topk, 2);
+	part = app[0]->run[0].cpu;
 	for (;; calls++) {
 		memset(job, 0, sizeof job);
 		memset(error, 0, sizeof error);
 		app[0]->run[0].outcome = app[1]->run[0].outcome = HR_RUN_DONE;
+		app[0]->run[0].cpu = part; /* it refers to the memory of the last merge */
 		fake_ranks_run(2, calls, merge, NULL);
 		if (result[0] == 0)
 			break;
