@@ -34,9 +34,17 @@ static struct hr_tap_sockets sockets;
 static bool supervised;
 static struct hr_tap_role role;
 static struct hr_tap_words words;
-static bool lends[HR_TAP_SEATS]; /* of the worker: it accesses the memory of the seat */
+static struct hr_partition partition; /* a place for each part, which is enough here */
+static bool lends[HR_TAP_SEATS];      /* of the worker: it accesses the memory of the seat */
 
 /* ---- the appliance: a run with a tap, without other parts */
+
+static int add_part(enum hr_place place, void *at)
+{
+	partition.part[partition.count].place = place;
+	partition.region[place].cpu = at;
+	return (int)partition.count++;
+}
 
 static void set_up(void)
 {
@@ -64,6 +72,10 @@ static void set_up(void)
 	role.pages = reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
 	role.words = &words;
 	run->cpu.tap = &role;
+	run->layout.parts.partition = &partition;
+	run->layout.tap_entries = add_part(HR_PLACE_TAP, role.entries);
+	run->layout.tap_pages = add_part(HR_PLACE_HOST, role.pages);
+	run->layout.tap_words = add_part(HR_PLACE_CONTROL, &words);
 }
 
 static void begin(void)

@@ -1,6 +1,6 @@
 /*
- * The tap role: as many consumers as there are seats take many tiny tiles. TAP_TILES sets the number of
- * tiles; the default is one that a test has time for.
+ * The tap role: as many consumers as there are seats take many tiny tiles. TAP_TILES sets the
+ * number of tiles; the default is one that a test has time for.
  */
 #include "tests/harness/tap_rig.h"
 
@@ -19,8 +19,8 @@ static uint64_t tiles_wanted(void)
 	return text ? strtoull(text, NULL, 10) : TILES_DEFAULT;
 }
 
-/* Take tiles until no further one comes; each is whole before and after a pause, in which the feeder would
- * overwrite it if its slot were free. */
+/* Take tiles until no further one comes; each is whole before and after a pause, in which the
+ * feeder would overwrite it if its slot were free. */
 static void *take_tiles(void *number)
 {
 	const uint32_t seat = (uint32_t)(uintptr_t)number;
