@@ -9,7 +9,7 @@ export PYTHONPATH=$PWD/gpu/tap/client PYTHONDONTWRITEBYTECODE=1
 lib=$PWD/tests/cli/lib
 kills=1000
 # a sanitizer takes the time tenfold
-! ldd "$HEADRACE" 2>/dev/null | grep -qE 'lib(asan|tsan|ubsan)' || kills=200
+! ldd "$HEADRACE" 2>/dev/null | grep -E 'lib(asan|tsan|ubsan)' >/dev/null || kills=200
 
 cat >"$SCRATCH/x.conf" <<CONF
 ssds = ( { name = "a"; device = "soft:memory,size=32M"; timeout_ms = 60000;
