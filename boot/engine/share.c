@@ -10,7 +10,7 @@ const char *hr_share_name(enum hr_tap_sharing share)
 }
 
 enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
-			       const char **why)
+				 const char **why)
 {
 	const struct hr_gpu_facts *facts = app->backend[run->config->gpu].facts;
 	const enum hr_tap_sharing wanted = run->config->tap.share;

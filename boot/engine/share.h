@@ -23,7 +23,7 @@
  * only "park" changes anything there, and "slice" is in force otherwise.
  */
 enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
-			       const char **why);
+				 const char **why);
 
 /* "mps", "park", "slice". */
 const char *hr_share_name(enum hr_tap_sharing share);

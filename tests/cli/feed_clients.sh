@@ -7,8 +7,6 @@ set -uo pipefail
 # shellcheck source=tests/cli/lib/feed.sh
 . "$(dirname "$0")/lib/feed.sh"
 
-client_in=()
-
 # client NAME ARGUMENTS...: one of lib/feed_clients.py; its output is in $SCRATCH/NAME
 client() {
     local name=$1

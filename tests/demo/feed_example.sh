@@ -11,8 +11,10 @@ cd "$(dirname "$0")/../.."
 
 example=${1:-} build=${2:-build} BYTES=${BYTES:-40000001}
 [ "$example" = feed ] || { echo "example: there is no example '$example'; expected feed" >&2; exit 2; }
-[[ $BYTES =~ ^[0-9]{1,8}$ ]] && [ "$BYTES" -le $((64 << 20)) ] ||
-    { echo "example: BYTES is '$BYTES', expected 0 to $((64 << 20))" >&2; exit 2; }
+if ! [[ $BYTES =~ ^[0-9]{1,8}$ ]] || [ "$BYTES" -gt $((64 << 20)) ]; then
+    echo "example: BYTES is '$BYTES', expected 0 to $((64 << 20))" >&2
+    exit 2
+fi
 dir=${DIR:-build/example/$example}
 ssd=soft:$(realpath -m "$dir")/ssd.img
 headrace=${HEADRACE:-$build/headrace}

@@ -316,7 +316,8 @@ Test(blk_kernel, a_disk_that_cannot_be_opened_is_refused_with_the_remedy)
 
 		kernel.refusal = row[i].refusal;
 		snprintf(want, sizeof want, DISK ": %s%s", strerror(row[i].refusal), row[i].remedy);
-		cr_expect_eq(hr_kernel_blk_open(&disk, DISK, test_error()), row[i].want, "%s", want);
+		cr_expect_eq(hr_kernel_blk_open(&disk, DISK, test_error()), row[i].want, "%s",
+			     want);
 		cr_expect_str_eq(test_error_text(), want, "%s", test_error_text());
 		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
 		begin();
