@@ -65,7 +65,7 @@ static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
 				      .number = to->number,
 				      .started_ns = run->started_ns,
 				      .ended_ns = run->ended_ns };
-	if (hr_config_has_tap(run->config) && app->up >= HR_STAGE_BACKENDS)
+	if (app->up >= HR_STAGE_BACKENDS && run->config && hr_config_has_tap(run->config))
 		to->share = (uint64_t)hr_run_share(app, run, &why);
 	hr_record_put_error(&to->error, run->error, &run->cause);
 	hr_counters_take(&to->count, app, run);

@@ -9,9 +9,9 @@
 struct member {
 	struct hr_ranks ranks;
 	pthread_t thread;
-	uint32_t calls;
 	const void *from; /* during gather() */
 	uint64_t bytes;
+	uint32_t calls;
 	uint32_t value; /* during max() */
 };
 

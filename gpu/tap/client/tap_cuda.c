@@ -58,7 +58,7 @@ struct access {
 /* clang-format on */
 
 struct driver {
-#define MEMBER(name, arguments) int(*name) arguments;
+#define MEMBER(name, arguments) int(*(name)) arguments; /* NOLINT(bugprone-macro-parentheses) */
 	CALLS(MEMBER)
 #undef MEMBER
 };
