@@ -18,13 +18,17 @@ void hr_load_set_rank(const struct hr_config_rank *rank)
 	this_rank = rank;
 }
 
+static void set_names(void)
+{
+	names = hr_names;
+	names.rank = this_rank;
+}
+
 static int read_config(struct hr_config *config, const char *file)
 {
 	struct hr_error e = { 0 };
 	int err;
 
-	names = hr_names;
-	names.rank = this_rank;
 	if (file)
 		err = hr_config_read(config, &names, file, &e);
 	else
@@ -48,6 +52,7 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 	int err;
 
 	*last_resort = HR_BOOT_POWEROFF;
+	set_names(); /* before another process reads: the configuration refers to them here, too */
 	hr_transport_set_access(HR_ACCESS_EXISTING); /* only 'store format' creates images */
 	if (!app) {
 		hr_error("out of memory for the appliance: %zu bytes", sizeof *app);
