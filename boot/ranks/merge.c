@@ -92,6 +92,9 @@ static int check_parts(const struct merge *m, struct hr_error *e)
 	const struct part *parts = (const struct part *)(const void *)m->parts.data;
 	uint64_t next = 0;
 
+	if (!parts)
+		return hr_fail(e, HR_ERROR_FAILED, -EPROTO,
+			       "pipeline '%s': no rank has sent its part", m->run->config->name);
 	for (uint32_t r = 0; r < m->job->ranks.size; r++) {
 		const struct part *p = &parts[r];
 
@@ -116,7 +119,8 @@ static int collect(const struct merge *m, const void *from, uint64_t unit, bool 
 	const uint64_t mine = of_workers ? m->mine.workers : m->mine.end - m->mine.begin;
 	int err = hr_job_collect(m->job, from, mine * unit, to, e);
 
-	for (uint32_t r = 0; !err && m->job->ranks.rank == 0 && r < m->job->ranks.size; r++) {
+	for (uint32_t r = 0; !err && parts && m->job->ranks.rank == 0 && r < m->job->ranks.size;
+	     r++) {
 		const uint64_t count =
 			of_workers ? parts[r].workers : parts[r].end - parts[r].begin;
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 struct member {
-	struct hr_ranks ranks;
 	pthread_t thread;
 	const void *from; /* during gather() */
 	uint64_t bytes;
+	struct hr_ranks ranks;
 	uint32_t calls;
 	uint32_t value; /* during max() */
 };

@@ -58,7 +58,8 @@ struct access {
 /* clang-format on */
 
 struct driver {
-#define MEMBER(name, arguments) int(*(name)) arguments; /* NOLINT(bugprone-macro-parentheses) */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the arguments of a declaration */
+#define MEMBER(name, arguments) int(*name) arguments;
 	CALLS(MEMBER)
 #undef MEMBER
 };
@@ -105,12 +106,14 @@ static int find_all(struct driver *cu, const struct why *why)
 	for (size_t i = 0; i < sizeof call / sizeof *call; i++) {
 		const hr_tap_cuda_function function = hr_tap_cuda_find(call[i].name);
 
-		if (!function)
-			return fail(why, i ? -ENOTSUP : -ENODEV,
-				    i ? "the NVIDIA driver has no %s: install a newer one"
-				      : "the tiles are in the memory of a GPU, and there is no "
-					"libcuda.so.1 of the NVIDIA driver (%s)",
-				    call[i].name);
+		if (!function) {
+			fail(why, 0,
+			     i ? "the NVIDIA driver has no %s: install a newer one"
+			       : "the tiles are in the memory of a GPU, and there is no "
+				 "libcuda.so.1 of the NVIDIA driver (%s)",
+			     call[i].name);
+			return i ? -ENOTSUP : -ENODEV;
+		}
 		memcpy((char *)cu + call[i].at, &function, sizeof function);
 	}
 	return 0;
