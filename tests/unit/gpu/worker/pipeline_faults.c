@@ -536,6 +536,19 @@ Test(pipeline_faults, a_stopped_run_resumes_at_its_last_written_tile)
 	rig_down(&rig);
 }
 
+/* Prefetch worker 0 reads the host's stop flag in the rounds in which it writes its heartbeat. */
+static void wait_for_beats(unsigned count)
+{
+	const uint64_t *beat = &rig.pipe->status[0].heartbeat;
+
+	for (uint64_t last = hr_acquire_sys_u64(beat); count; hr_wait_ns(50000)) {
+		const uint64_t now = hr_acquire_sys_u64(beat);
+
+		count -= now != last;
+		last = now;
+	}
+}
+
 /* finish() sees all tiles, or does not run. */
 Test(pipeline_faults, a_stopped_reduction_has_no_result)
 {
@@ -550,6 +563,7 @@ Test(pipeline_faults, a_stopped_reduction_has_no_result)
 		hr_soft_stats(&rig.ssd[0].transport, &stats);
 	} while (stats.reads < 12 || rig_tiles(&rig, HR_ROLE_COMPUTE) < 4);
 	hr_release_sys_u32(&rig.pipe->control->stop, 1);
+	wait_for_beats(2);
 	skip_held();
 	rig_wait(&rig);
 	cr_assert_lt(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES);
