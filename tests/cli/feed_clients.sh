@@ -83,7 +83,7 @@ half_messages_are_refused() {
 other_versions_are_refused() {
     disk && conf && begin
     client a versions && producer b && ended 0 && silent &&
-        feed 'f["clients_refused"] == 4 and f["producers_dropped"] == 0'
+        feed 'f["clients_refused"] == 5 and f["producers_dropped"] == 0'
 }
 
 hostile_clients_disturb_nobody() {

@@ -4,10 +4,8 @@
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
-
-export HEADRACE_TAP_LIBRARY=${HEADRACE%/*}/libheadrace-tap.so.0
-export PYTHONPATH=$PWD/gpu/tap/client PYTHONDONTWRITEBYTECODE=1
-helper=$PWD/tests/cli/lib/consumer.py
+# shellcheck source=tests/cli/lib/tap_run.sh
+. "$(dirname "$0")/lib/tap_run.sh"
 
 # conf SINK [DEVICE [OPERATOR]]: 64 tiles of 64 KiB of the counting pattern
 conf() {
@@ -18,35 +16,6 @@ gpus = ( { name = "g"; device = "${2-host:2}"; } );
 pipelines = ( { name = "lend"; source = { object = "in"; }; operator = "${3-copy}"; tile = "64K";
                 sink = { tap = "t"; $1 }; } );
 CONF
-}
-
-# begin: run the configuration beside the consumers
-begin() {
-    rm -f "$SCRATCH"/{a,b,h}
-    setpriv --pdeathsig KILL "$HEADRACE" run "$SCRATCH/x.conf" --json >"$SCRATCH/out" \
-        2>"$SCRATCH/err" </dev/null &
-    engine=$!
-}
-
-# ended CODE: the run ends with this exit code
-ended() {
-    local got=0
-    wait "$engine" || got=$?
-    [ "$got" = "$1" ] || { echo "run: exit code $got, expected $1"; return 1; }
-}
-
-# consumer NAME ARGUMENTS...: its output is in $SCRATCH/NAME
-consumer() {
-    local name=$1
-    shift
-    timeout 200 python3 "$helper" t "$@" >"$SCRATCH/$name" 2>&1 </dev/null || {
-        cat "$SCRATCH/$name"
-        return 1
-    }
-}
-
-tap() {
-    json "(lambda t: $1)(r['pipelines'][0]['tap'])"
 }
 
 lost_everything() {

@@ -143,7 +143,7 @@ half_messages_are_refused() {
 other_versions_are_refused() {
     begin
     client a versions && consumer b && ended && silent &&
-        tap 't["clients_refused"] == 4 and t["consumers_dropped"] == 0' && all_tiles b
+        tap 't["clients_refused"] == 5 and t["consumers_dropped"] == 0' && all_tiles b
 }
 
 # as_root NAME COMMAND...: check it, or skip it for other users

@@ -9,64 +9,11 @@
  */
 #include <pthread.h>
 
-#include "boot/engine/pass.h"
 #include "gpu/tap/client/tap.h"
 #include "gpu/tap/protocol.h"
 #include "tests/fuzz/server.h"
 
-#define SLOTS 4u
-#define RING 4u
-#define PAGE 4096u
-
-/* ---- the other side */
-
-static void send_welcome(int fd, struct input *in)
-{
-	struct hr_tap_message m = { .magic = HR_TAP_MAGIC, .kind = HR_TAP_WELCOME, .credits = 2 };
-	struct {
-		struct hr_tap_head head;
-		struct hr_tap_entry entry[RING];
-	} ring = { .head = { .magic = HR_TAP_MAGIC, .state = HR_TAP_RUNS } };
-	const uint8_t how = take(in);
-	int fds[HR_TAP_FDS];
-
-	m.version_least = m.version = HR_TAP_VERSION;
-	m.slots = SLOTS;
-	m.ring = RING;
-	m.tiles = SLOTS;
-	m.stride = m.tile_bytes = PAGE;
-	for (uint32_t i = 0; i < RING; i++)
-		ring.entry[i] = (struct hr_tap_entry){
-			.tile = i, .slot = i, .gen = 1, .bytes = PAGE, .sequence = i + 1
-		};
-	change(in, &m, sizeof m);
-	change(in, &ring, sizeof ring);
-	fds[0] = memory(how & 4 ? PAGE : SLOTS * PAGE, "tile", 4);
-	fds[1] = memory(how & 8 ? 64 : PAGE, &ring, how & 8 ? 64 : sizeof ring);
-	fds[2] = memory(how & 16 ? 0 : PAGE, "", 0);
-	hr_pass_send(fd, &m, how & 32 ? sizeof m / 2 : sizeof m, fds, HR_TAP_FDS - how % 4);
-	for (unsigned i = 0; i < HR_TAP_FDS; i++)
-		close(fds[i]);
-}
-
-static void *serve(void *context)
-{
-	struct input *in = &server.in;
-	const int fd = accept4(server.fd, NULL, NULL, SOCK_CLOEXEC);
-	struct hr_tap_message m = { 0 };
-
-	must(fd >= 0 && recv(fd, &m, sizeof m, 0) == sizeof m);
-	must(m.magic == HR_TAP_MAGIC && m.kind == HR_TAP_HELLO);
-	send_welcome(fd, in);
-	if (recv(fd, &m, sizeof m, 0) == sizeof m) {
-		must(m.kind == HR_TAP_READY);
-		m.kind = HR_TAP_END;
-		change(in, &m, sizeof m);
-		hr_pass_send(fd, &m, in->left % 3 ? sizeof m : 1 + in->left % 200, NULL, 0);
-	}
-	close(fd);
-	return context;
-}
+static struct side side = { HR_TAP_HELLO, HR_TAP_WELCOME, HR_TAP_VERSION };
 
 /* ---- the consumer */
 
@@ -111,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	options.directory = server.directory;
 	options.wait_ms = 20; /* it connects again when the other side hangs up */
 	server.in = (struct input){ data, bytes };
-	must(pthread_create(&thread, NULL, serve, NULL) == 0);
+	must(pthread_create(&thread, NULL, serve, &side) == 0);
 	if (hr_tap_open("t", &options, &tap, why, sizeof why) == 0) {
 		consume(tap);
 		hr_tap_close(tap);

@@ -18,7 +18,7 @@ static int join(struct hr_ranks *ranks)
 		return -EIO;
 	}
 	if (strcmp(how, "alone") == 0) {
-		snprintf(ranks->why, sizeof ranks->why, "nobody has started it");
+		snprintf(ranks->why, sizeof ranks->why, "no launcher has started it");
 		return -ENOTCONN;
 	}
 	ranks->ops = &ops;

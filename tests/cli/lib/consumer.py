@@ -6,17 +6,16 @@ Usage: consumer.py TAP [WHAT]     WHAT: one word below, with =N for a number
 import ctypes
 import mmap
 import os
-import random
 import select
 import signal
-import socket
-import struct
 import sys
 import time
 
 import headrace
+import tap_socket
 
 TILE = 65536
+protocol = tap_socket.Protocol("tap", 1, 2, 2)
 
 
 def attach(name, **options):
@@ -46,60 +45,6 @@ def hold(tap, count):
     return tiles
 
 
-def message(kind, text=b"", magic=b"HTAP", versions=(2, 2)):
-    return (magic + struct.pack("<HHHH", kind, *versions, 0) + bytes(124) + text).ljust(256, b"\0")
-
-
-def connect(name):
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect(os.path.join(os.environ["RUNTIME_DIRECTORY"], name + ".tap"))
-    s.settimeout(120)
-    return s
-
-
-def answer(name, data):
-    """The kind and text of the answer; None: the connection ended without one."""
-    with connect(name) as s:
-        s.send(data)
-        try:
-            reply = s.recv(256)
-        except ConnectionResetError:
-            return None
-    return (struct.unpack_from("<H", reply, 4)[0], reply[136:].rstrip(b"\0").decode()) if reply else None
-
-
-def attack_page(name):
-    """Attach, fill the page with random words while tiles come, then break the protocol."""
-    with connect(name) as s:
-        s.send(message(1, b"hostile"))
-        data, fds, _, _ = socket.recv_fds(s, 256, 3)
-        assert struct.unpack_from("<H", data, 4)[0] == 2 and len(fds) == 3
-        page = mmap.mmap(fds[2], 4096)
-        for fd in fds:
-            try:
-                os.ftruncate(fd, 0)
-                raise AssertionError("the size can be changed")
-            except PermissionError:
-                pass
-        s.send(message(4))
-        for _ in range(200):
-            page[:] = random.randbytes(4096)
-        s.send(message(2))  # WELCOME is not a consumer's
-        while s.recv(256):
-            pass
-
-
-def hostile(name):
-    attach(name).close()
-    refused = [answer(name, message(1, versions=(7, 9))), answer(name, message(4)),
-               answer(name, random.randbytes(256)), answer(name, b"x" * 40)]
-    assert all(r is None or r[0] == 3 for r in refused), refused
-    assert "versions 7 to 9" in refused[0][1], refused
-    for _ in range(40):
-        connect(name).close()
-    attack_page(name)
-
-
 def die(name, count):
     """Attach, take a tile, and be killed, again and again."""
     for _ in range(count):
@@ -113,9 +58,8 @@ def die(name, count):
 
 def write(name):
     """A tile that cannot be written in any way."""
-    with connect(name) as s:
-        s.send(message(1, b"writer"))
-        _, fds, _, _ = socket.recv_fds(s, 256, 3)
+    with protocol.connect(name) as s:
+        fds = protocol.greet(s, b"writer")
         for fd in fds[:2]:
             for attempt in (lambda fd=fd: mmap.mmap(fd, 4096), lambda fd=fd: os.write(fd, b"x"),
                             lambda fd=fd: mmap.mmap(os.open(f"/proc/self/fd/{fd}", os.O_RDWR), 4096)):
@@ -295,9 +239,12 @@ def consume(tap, most):
 def main():
     name, what = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "all")
     what, _, number = what.partition("=")
-    if what in ("hostile", "write"):
+    if what == "hostile":
         attach(name).close()
-        return {"hostile": hostile, "write": write}[what](name)
+        return protocol.hostile(name, (4,))
+    if what == "write":
+        attach(name).close()
+        return write(name)
     if what == "runs":
         return runs(name, int(number))
     if what == "waits":

@@ -4,19 +4,18 @@ Usage: producer.py FEED [WHAT]     WHAT: one word below, with =N for a number
 """
 
 import errno
-import mmap
 import os
 import random
 import signal
-import socket
 import struct
 import sys
 import time
 
 import headrace
+import tap_socket
 
 TILE = 65536
-HELLO, WELCOME = 33, 34
+protocol = tap_socket.Protocol("feed", 33, 34, 1)
 
 
 def attach(name, **options):
@@ -47,65 +46,6 @@ def fill(tile, count=None):
 
 def hold(feed, count):
     return [feed.next(timeout=120) for _ in range(count)]
-
-
-def message(kind, text=b"", magic=b"HTAP", versions=(1, 1)):
-    return (magic + struct.pack("<HHHH", kind, *versions, 0) + bytes(124) + text).ljust(256, b"\0")
-
-
-def connect(name):
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect(os.path.join(os.environ["RUNTIME_DIRECTORY"], name + ".feed"))
-    s.settimeout(120)
-    return s
-
-
-def answer(name, data):
-    """The kind and text of the answer; None: the connection ended without one."""
-    with connect(name) as s:
-        s.send(data)
-        try:
-            reply = s.recv(256)
-        except ConnectionResetError:
-            return None
-    return (struct.unpack_from("<H", reply, 4)[0], reply[136:].rstrip(b"\0").decode()) if reply else None
-
-
-def attack_page(name):
-    """Attach, fill the page with random words while tiles are offered, then break the protocol."""
-    with connect(name) as s:
-        s.send(message(HELLO, b"hostile"))
-        data, fds, _, _ = socket.recv_fds(s, 256, 3)
-        assert struct.unpack_from("<H", data, 4)[0] == WELCOME and len(fds) == 3, data[:8]
-        page = mmap.mmap(fds[2], 4096)
-        for fd in fds:
-            try:
-                os.ftruncate(fd, 0)
-                raise AssertionError("the size can be changed")
-            except PermissionError:
-                pass
-        try:
-            mmap.mmap(fds[1], 4096)
-            raise AssertionError("entries can be written")
-        except PermissionError:
-            pass
-        s.send(message(4))
-        for _ in range(200):
-            page[:] = random.randbytes(4096)
-        s.send(message(WELCOME))  # not a producer's
-        while s.recv(256):
-            pass
-
-
-def hostile(name):
-    attach(name).close()
-    refused = [answer(name, message(HELLO, versions=(7, 9))), answer(name, message(4)),
-               answer(name, message(1)), answer(name, random.randbytes(256)), answer(name, b"x" * 40)]
-    assert all(r is None or r[0] == 3 for r in refused), refused
-    assert "versions 7 to 9" in refused[0][1], refused
-    for _ in range(40):
-        connect(name).close()
-    attack_page(name)
 
 
 def die(name, count):
@@ -214,7 +154,8 @@ def main():
     name, what = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "all")
     what, _, number = what.partition("=")
     if what == "hostile":
-        return hostile(name)
+        attach(name).close()
+        return protocol.hostile(name, (4, 1))
     if what == "die":
         return die(name, int(number))
     if what == "refused":

@@ -9,16 +9,16 @@ import socket
 import sys
 
 import headrace
-from consumer import attach, check, connect, hold, message
+from consumer import attach, check, hold, protocol
 
 
 def connected(name):
-    return connect(name)
+    return protocol.connect(name)
 
 
 def greeted(name):
-    s = connect(name)
-    s.send(message(1, b"killed"))
+    s = protocol.connect(name)
+    s.send(protocol.message(protocol.hello, b"killed"))
     return s
 
 

@@ -33,7 +33,7 @@ Test(tap_credits, a_single_consumer_has_all)
 	cr_expect_eq(a.credits, SLOTS);
 }
 
-Test(tap_credits, nothing_changes_while_nobody_gives_back)
+Test(tap_credits, nothing_changes_while_no_consumer_gives_back)
 {
 	a = consumer(SLOTS, false);
 	b = consumer(SLOTS, false);

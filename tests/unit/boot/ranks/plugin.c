@@ -37,7 +37,7 @@ Test(plugin, files_that_cannot_be_used)
 		  "has another layout of the interface" },
 		{ "broken.so", "fail", -EIO, HR_ERROR_FAILED, "--mpi: xxx" },
 		{ "broken.so", "alone", -ENOTCONN, HR_ERROR_USAGE,
-		  "--mpi: nobody has started it, as in: mpirun -n 4 headrace run --mpi CONFIG" },
+		  "--mpi: no launcher has started it, as in: mpirun -n 4 headrace run --mpi CONFIG" },
 		{ "broken.so", "2", -EPROTO, HR_ERROR_FAILED, "this is rank 2 of 2" },
 		{ "broken.so", "1", 0, HR_ERROR_NONE, "" },
 	};
