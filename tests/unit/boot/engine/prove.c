@@ -117,8 +117,8 @@ Test(prove, gpu_memory_at_a_wrong_address_is_found_and_a_rule_is_suspected)
 			 "loopback through gpu memory of gpu 'g' (host:1): the data that "
 			 "the ssd wrote did not arrive at bus address 0x"),
 		  "%s", test_error_text());
-	cr_expect(strstr(test_error_text(), ": byte 0 is 0x00, expected 0x"), "%s",
-		  test_error_text());
+	/* byte 0 of the random pattern may be 0 */
+	cr_expect(strstr(test_error_text(), " is 0x00, expected 0x"), "%s", test_error_text());
 	cr_expect(strstr(test_error_text(),
 			 "; "
 			 "most likely rule A98 of the topology: a port redirects"),

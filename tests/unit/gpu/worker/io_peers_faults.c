@@ -173,10 +173,12 @@ Test(io_peers_faults, delayed_messages_lose_no_write)
 	access_down(&rig);
 }
 
-/* Gpu 1 sends an answer that gpu 0, the home, does not get. A run can end well without that answer: on a
- * busy machine a gpu may write its pages back before they are asked for, and a page that a worker reads
- * in the frame of the other gpu is copied later, or not at all. Then the data are right, and there is
- * another run. */
+/*
+ * Gpu 1 sends an answer that gpu 0, the home, does not get. A run can end well without that answer:
+ * on a busy machine a gpu may write its pages back before they are asked for, and a page that a
+ * worker reads in the frame of the other gpu is copied later, or not at all. Then the data are right,
+ * and there is another run.
+ */
 static void lose(enum hr_peer_kind kind)
 {
 	struct access_work impatient = work;
