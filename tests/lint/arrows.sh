@@ -23,10 +23,11 @@ gpu/tap         gpu/worker
 gpu/ops/template gpu/ops
 gpu/tap/client  gpu/tap
 gpu/tap/examples gpu/tap/client
+gpu/remote      gpu
 gpu/host        gpu/ops gpu/tap
 gpu/cuda        gpu/ops gpu/tap
 gpu/nocuda      gpu/cuda
-boot/engine     cache/store nvme/soft gpu/host gpu/cuda
+boot/engine     cache/store nvme/soft gpu/host gpu/cuda gpu/remote
 boot/ranks      boot/engine
 boot/ranks/mpi  boot/ranks
 boot/cmd/report boot/engine
