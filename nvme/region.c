@@ -31,8 +31,6 @@ int hr_region_take_bus(size_t bytes, struct hr_bus *bus)
 		return -ENOSPC;
 	bus->addr = next_bus;
 	next_bus += (bytes + SPACE_ALIGN - 1) & ~(SPACE_ALIGN - 1);
-	if (next_bus > SPACE_END)
-		next_bus = SPACE_END;
 	in_use++;
 	return 0;
 }
