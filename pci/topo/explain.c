@@ -14,12 +14,19 @@ struct findings {
 	const struct hr_topology *e;
 	struct hr_finding *out;
 	unsigned count, max;
+	unsigned decided; /* the rule of the verdict */
+	bool has_decided; /* a finding of that rule is stored */
 };
 
 static void add(struct findings *s, unsigned rule, int32_t fn, uint8_t flows)
 {
-	if (s->count < s->max)
-		s->out[s->count] = (struct hr_finding){ (uint8_t)rule, fn, flows };
+	const bool fits = s->count < s->max;
+
+	if (s->max && (fits || (rule == s->decided && !s->has_decided))) {
+		s->out[fits ? s->count : s->max - 1] =
+			(struct hr_finding){ (uint8_t)rule, fn, flows };
+		s->has_decided |= rule == s->decided;
+	}
 	s->count++;
 }
 
@@ -48,7 +55,7 @@ static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn
 unsigned hr_findings(const struct hr_topology *e, const struct hr_pair *p, struct hr_finding *out,
 		     unsigned max)
 {
-	struct findings s = { e, out, 0, max };
+	struct findings s = { e, out, 0, max, p->rule, false };
 
 	for (unsigned i = 0; i < e->pair_rules; i++) {
 		unsigned rule = e->pair_rule[i];

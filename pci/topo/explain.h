@@ -12,7 +12,9 @@ struct hr_finding {
 	int32_t fn;    /* HR_NO_FN: the pair or the whole machine */
 	uint8_t flows; /* hit */
 };
-/* Findings of an evaluated pair, in path order; returns their number (at most max are stored). */
+
+/* Findings of an evaluated pair, in path order. Returns their number; the first max are stored, and the
+ * first finding of the rule that decided replaces the last of them if it is not among them. */
 unsigned hr_findings(const struct hr_topology *e, const struct hr_pair *p, struct hr_finding *out,
 		     unsigned max);
 

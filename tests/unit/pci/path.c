@@ -1,5 +1,6 @@
 /* The suspect rule when a direct path that the topology allowed does not work. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "pci/path.h"
@@ -98,6 +99,58 @@ Test(topo_suspect, the_first_of_equal_suspects_is_named)
 		cr_expect_str_eq(choice.suspect, "H3-ue", "row %zu: %s", i, choice.suspect);
 		cr_expect(strstr(choice.suspect_why, row[i].named), "row %zu: %s", i,
 			  choice.suspect_why);
+	}
+}
+
+/* One switch, then `levels` switches behind each other, then the GPU, at the address that is returned.
+ * The SSD fe:00.0 is behind the first switch. Each port on the way to the GPU has an error, and
+ * downstream ports redirect. */
+static const char *make_chain(unsigned levels)
+{
+	static char address[16];
+	const unsigned last = 3 + 2 * levels;
+	const uint64_t bar = 0x38000000000;
+
+	memset(&machine, 0, sizeof machine);
+	fake_function(&machine, "00:00.0", 0x060000, 0x8086, 0x09a2, HR_PORT_RC_ENDPOINT);
+	fake_bridge(&machine, "00:01.0", 0x8086, 0x1901, HR_PORT_ROOT, 1, 0xfe);
+	fake_bridge(&machine, "01:00.0", 0x10b5, 0x8796, HR_PORT_UPSTREAM, 2, 0xfe);
+	for (unsigned bus = 2; bus < last; bus++) {
+		struct fake_fn *f;
+
+		snprintf(address, sizeof address, "%02x:00.0", bus);
+		f = fake_bridge(&machine, address, 0x10b5, 0x8796,
+				bus & 1 ? HR_PORT_UPSTREAM : HR_PORT_DOWNSTREAM, bus + 1, last);
+		fake_put(f, FAKE_AER + HR_AER_UESTA, 4, HR_UE_MALFORMED);
+		fake_put(f, ACS, 2, bus & 1 ? 0 : HR_ACS_RR);
+	}
+	for (unsigned i = 1; i < machine.count; i++)
+		fake_windows(&machine.fn[i], i > 2 ? 0xe2000000 : 0xe0000000, 0xe2ffffff, bar,
+			     bar + (16ull << 30) - 1);
+	fake_bridge(&machine, "02:01.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 0xfe, 0xfe);
+	fake_windows(fake_find(&machine, "02:01.0"), 0xe0000000, 0xe0ffffff, 0xfff00000, 0);
+	snprintf(address, sizeof address, "%02x:00.0", last);
+	fake_gpu(&machine, address, bar, 34);
+	fake_nvme(&machine, "fe:00.0", 0xe0000000);
+	return address;
+}
+
+/* 64 findings are kept; the finding that decided is the last of all. */
+Test(topo_suspect, the_finding_that_decided_is_named_after_many_others)
+{
+	const struct hr_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
+
+	for (unsigned levels = 1; levels <= 30; levels++) {
+		const char *gpu = make_chain(levels);
+
+		fake_put(fake_find(&machine, "fe:00.0"), HR_CFG_COMMAND, 2, HR_COMMAND_MSE);
+		cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+		cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+		hr_path_evaluate(&topology, fake_at(gpu), fake_at("fe:00.0"), &choice);
+		cr_expect_str_eq(choice.rule, "R5-bme", "%u levels: %s", levels, choice.rule);
+		cr_expect_str_eq(choice.why, "0000:fe:00.0: bus mastering is off (COMMAND 0x0002)",
+				 "%u levels: %s", levels, choice.why);
+		cr_expect_str_eq(choice.suspect, "H3-ue", "%u levels: %s", levels, choice.suspect);
 	}
 }
 

@@ -175,6 +175,32 @@ Test(one_controller, the_last_ssd_closes_the_controller_in_any_order)
 	}
 }
 
+/* Its memory is allocated and mapped at that time, and taken back without any command. */
+Test(one_controller, a_namespace_without_a_queue_pair_leaves_the_other_as_it_is)
+{
+	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+	uint32_t queues;
+
+	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_STORES), 0);
+	hr_ssd_down(b);
+	queues = a->controller->queues;
+	a->controller->queues = a->controller->queues_used;
+	cr_expect_eq(hr_disk_up(app, 1), -ENOTSUP);
+	cr_expect(strstr(app->error.text, "namespace 2: none of the 1 I/O queue pairs of the "
+					  "controller is left"),
+		  "%s", app->error.text);
+	hr_error_clear(&app->error);
+	cr_expect_eq(a->controller->kept, 0u, "all memory is free again");
+	cr_expect_eq(a->controller->users, 1u);
+	cr_expect_eq(a->controller->queues_used, 1u);
+	cr_expect_null(b->controller);
+	cr_expect(hr_reg_read32(&a->transport, NVME_REG_CC) & 1, "still enabled");
+	a->controller->queues = queues;
+	cr_expect_eq(hr_disk_up(app, 1), 0);
+	cr_expect_eq(a->blk->ops->read(a->blk, 0, page, sizeof page, NULL), 0);
+}
+
 /* From now on commands of this queue pair have a deadline that the test waits for. */
 static void shorten(struct hr_nvme_qp *qp)
 {

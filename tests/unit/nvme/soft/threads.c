@@ -3,6 +3,7 @@
  * used.
  */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -33,6 +34,23 @@ int sched_yield(void)
 {
 	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
 	return (int)syscall(SYS_sched_yield);
+}
+
+/* Whether the kernel lets this process use all CPUs, also those that the machine does not have. */
+static bool every_cpu;
+
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+	long n;
+
+	if (every_cpu) {
+		memset(set, 0xff, bytes);
+		return 0;
+	}
+	n = syscall(SYS_sched_getaffinity, pid, bytes, set);
+	if (n >= 0)
+		memset((uint8_t *)set + n, 0, bytes - (size_t)n);
+	return n < 0 ? -1 : 0;
 }
 
 static void finish(void)
@@ -369,4 +387,44 @@ Test(soft_threads, absent_cpus_are_refused)
 
 	cr_expect_eq(hr_transport_open(&t, "soft:memory,size=1M,cpus=1023", test_error()), -EINVAL);
 	cr_expect(strstr(test_error_text(), "CPU 1023"), "%s", test_error_text());
+}
+
+static unsigned threads_of_process(void)
+{
+	DIR *folder = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	cr_assert_not_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* The thread sanitizer starts a thread of its own with the first one. */
+#ifdef __SANITIZE_THREAD__
+#define OF_SANITIZER 1u
+#else
+#define OF_SANITIZER 0u
+#endif
+
+/* The first thread starts if this process may use its CPU; the machine has no CPU for the second. */
+Test(soft_threads, a_thread_that_cannot_start_ends_the_others)
+{
+	const unsigned absent = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+	const unsigned before = threads_of_process() + OF_SANITIZER;
+	struct hr_transport t;
+	char device[80];
+
+	snprintf(device, sizeof(device), "soft:memory,size=1M,threads=2,cpus=%u-%u", absent - 1,
+		 absent);
+	every_cpu = true;
+	cr_expect_eq(hr_transport_open(&t, device, test_error()), -EINVAL);
+	every_cpu = false;
+	cr_expect(strstr(test_error_text(), "soft: cannot start polling thread "), "%s",
+		  test_error_text());
+	cr_expect(strstr(test_error_text(), strerror(EINVAL)), "%s", test_error_text());
+	while (threads_of_process() >
+	       before) /* a thread that has ended is in the folder for a while */
+		hr_wait_ns(HR_NS_PER_MS);
 }

@@ -1,0 +1,118 @@
+/* Lines of a mail or a page: what is taken off a line, and what stays. */
+#include "pci/topo/paste.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct hr_paste paste;
+
+static bool begins(const char *line, size_t length)
+{
+	return length >= 8 && strncmp(line, "00:00.0 ", 8) == 0;
+}
+
+/* Expect the rest of a line, whose end is the first newline of `text`: what follows is the text behind
+ * it in memory. */
+static void expect_line(const char *text, const char *rest)
+{
+	char line[160];
+	size_t length = strcspn(text, "\n");
+	char *at;
+
+	snprintf(line, sizeof line, "%s", text);
+	line[length] = '\0';
+	at = hr_paste_line(&paste, begins, line, &length);
+	cr_expect_eq(length, strlen(rest), "'%s': %zu characters", text, length);
+	cr_expect(strncmp(at, rest, length + 1) == 0, "'%s': '%.*s'", text, (int)length, at);
+}
+
+static void begin(void)
+{
+	memset(&paste, 0, sizeof paste);
+}
+
+TestSuite(topo_paste, .init = begin, .timeout = 60);
+
+Test(topo_paste, the_first_function_tells_the_quotation)
+{
+	expect_line("> > he wrote", "> > he wrote");
+	expect_line("\t>| 00:00.0 Host bridge", "00:00.0 Host bridge");
+	expect_line("\t>| 00:01.0 Port", "00:01.0 Port");
+	expect_line("\t>|\tfacts", "\t>|\tfacts");
+	expect_line("\t> other", "\t> other");
+	expect_line("\t>| ", "");
+	expect_line("\t>|", "");
+	expect_line("\t>", "\t>");
+	expect_line("", "");
+}
+
+Test(topo_paste, plain_text_stays_as_it_is)
+{
+	expect_line("00:00.0 Host bridge", "00:00.0 Host bridge");
+	expect_line("> 00:00.0 Host bridge", "> 00:00.0 Host bridge");
+	expect_line("  text", "  text");
+}
+
+Test(topo_paste, tags_before_the_function_are_taken_off)
+{
+	expect_line("  <summary>lspci</summary><pre>00:00.0 Host", "00:00.0 Host");
+	expect_line("  00:01.0 Port", "00:01.0 Port");
+	expect_line("  </pre>", "</pre>");
+}
+
+/* The next line is in memory behind this one. */
+Test(topo_paste, a_tag_ends_within_its_line)
+{
+	expect_line("> > > > > > > > > > <pre\n>00:00.0 Host", "> > > > > > > > > > <pre");
+	expect_line("<pre\n>00:00.0 Host", "<pre");
+	expect_line("> > > > > > > > > > <pre>00:00.\n0 Host", "> > > > > > > > > > <pre>00:00.");
+	expect_line("> 00:00.0 Host", "00:00.0 Host");
+}
+
+/* 31 characters are a quotation; of more, the first 31 are. */
+Test(topo_paste, a_quotation_has_at_most_31_characters)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "%31s00:00.0 Host", "");
+	expect_line(text, "00:00.0 Host");
+	snprintf(text, sizeof text, "%31s00:01.0 Port", "");
+	expect_line(text, "00:01.0 Port");
+	begin();
+	snprintf(text, sizeof text, "%32s00:00.0 Host", "");
+	expect_line(text, text);
+}
+
+Test(topo_paste, entities_are_characters)
+{
+	expect_line("a &lt;b&gt; &amp;lt; &quot; &", "a <b> &lt; &quot; &");
+	expect_line("&lt", "&lt");
+	expect_line("&gt; 00:00.0 Host &amp; Co", "00:00.0 Host & Co");
+	expect_line("> 00:01.0 A&amp;B", "00:01.0 A&B");
+}
+
+Test(topo_paste, a_page_begins_with_one_of_its_tags)
+{
+	static const struct {
+		const char *text;
+		bool html;
+	} row[] = {
+		{ "<pre>", true },
+		{ "text <b>x", true },
+		{ "<!-- x --><html>", true },
+		{ "<a <body>", false },
+		{ "<prefix>", false },
+		{ "00:00.0 <none>", false },
+		{ "", false },
+		{ "<", false },
+		{ "<pre", true },
+		{ "<list><node>", false },
+		{ "a < b > head", false },
+		{ "<blockquote>", true },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(hr_paste_is_html(row[i].text, strlen(row[i].text)), row[i].html,
+			     "row %zu", i);
+}
