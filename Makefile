@@ -341,7 +341,8 @@ $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
 
-# The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests.
+# The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests; those
+# that load libraries run the dynamic binary, which check and check-lab build before.
 lab := $(B)/tests/lab/lab
 lab_files := $(wildcard tests/lab/*.* tests/lab/guest/* tests/lab/scenarios/* boot/image/*.py)
 lab_tests := $(addprefix $(B)/tests/unit/,$(sort $(shell sed -n 's/^\#: tests //p' \
@@ -352,9 +353,9 @@ lab_programs := $(patsubst %.c,$(B)/%,$(wildcard tests/lab/*.c))
 lab-tools: $(B)/headrace $(lab_tests) $(lab_programs)
 	@:
 
-$(lab).ok: $(B)/headrace $(lab_tests) $(lab_programs) $(lab_files)
+$(lab).ok: $(B)/headrace $(wildcard $(base)/headrace) $(lab_tests) $(lab_programs) $(lab_files)
 	$(call say,LAB,emulated machines)
-	$(Q)mkdir -p $(@D) && $(call test,1200,tests/lab/run.py --build $(B) \
+	$(Q)mkdir -p $(@D) && $(call test,1200,tests/lab/run.py --build $(B) --dynamic $(base) \
 		--cache $(base)/lab)
 
 # Models of protocols, checked by spin.
@@ -414,6 +415,7 @@ check:
 check-lab:
 	$(Q)tests/deps.sh build lab image
 	$(Q)rm -f $(base)-static/tests/lab/lab.ok
+	$(Q)$(again) SAN= $(base)/headrace
 	$(Q)$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
 
 fuzz:
@@ -445,8 +447,10 @@ bench:
 
 bench-lab:
 	$(Q)tests/deps.sh build lab bench-lab
+	$(Q)$(again) SAN= $(base)/headrace
 	$(Q)$(again) STATIC=1 lab-tools
-	$(Q)tests/lab/run.py --figures --jobs 1 --build $(base)-static --cache $(base)/lab
+	$(Q)tests/lab/run.py --figures --jobs 1 --build $(base)-static --dynamic $(base) \
+		--cache $(base)/lab
 
 N ?= 60
 mutate:

@@ -27,7 +27,8 @@ variant() {
 repeat_lab() {
     local runs
     mapfile -t runs < <(sed -nE 's/^not ok [0-9]+ - ([^: ]+): .*/\1/p' "$1.first.log" | sort -u)
-    [ ${#runs[@]} -gt 0 ] && tests/lab/run.py --build "${1%%/*}" --cache "${1%%-*}/lab" "${runs[@]}"
+    [ ${#runs[@]} -gt 0 ] && tests/lab/run.py --build "${1%%/*}" --dynamic "${1%%-*}" \
+        --cache "${1%%-*}/lab" "${runs[@]}"
 }
 
 repeat() {

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 XZ_MAGIC = b"\xfd7zXZ\x00"
+ALL = ("./boot/vmlinuz-*", "./lib/modules/*")
 
 
 class Unavailable(Exception):
@@ -98,19 +99,31 @@ def _unpack(package, folder, unpacked):
     _extract_elf(os.path.join(root, "boot", "vmlinuz-" + version), os.path.join(folder, "vmlinux"))
     with open(os.path.join(folder, "version"), "w", encoding="ascii") as f:
         f.write(version + "\n")
+    with open(os.path.join(folder, "unpacked"), "w", encoding="ascii") as f:
+        f.write("\n".join(unpacked) + "\n")
 
 
-def prepare(cache, unpacked=("./boot/vmlinuz-*", "./lib/modules/*")):
-    """Debian's newest kernel, from CACHE when there, with the files `unpacked` of its package.
-    Raises Unavailable."""
+def _has(folder, unpacked):
+    """Whether the folder has a kernel with the files that these patterns name."""
+    try:
+        with open(os.path.join(folder, "unpacked"), encoding="ascii") as f:
+            return set(unpacked) <= set(f.read().split())
+    except OSError:
+        return os.path.isdir(folder) and not unpacked
+
+
+def prepare(cache, unpacked=()):
+    """Debian's newest kernel, from CACHE when there, with the files of its package that the patterns
+    `unpacked` name; (): all of them, or those that CACHE has. Raises Unavailable."""
     folder = os.path.join(cache, "kernel")
-    if not os.path.isdir(folder):
+    if not _has(folder, unpacked):
         os.makedirs(cache, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as work:
             os.mkdir(os.path.join(work, "deb"))
             os.mkdir(os.path.join(work, "kernel"))
             _unpack(_download(os.path.join(work, "deb")), os.path.join(work, "kernel"),
-                    list(unpacked))
+                    list(unpacked or ALL))
+            shutil.rmtree(folder, ignore_errors=True)
             shutil.move(os.path.join(work, "kernel"), folder)
     with open(os.path.join(folder, "version"), encoding="ascii") as f:
         version = f.read().strip()

@@ -33,9 +33,9 @@ class Qmp:
         self._file.readline()
         self.command("qmp_capabilities")
 
-    def command(self, name, **arguments):
+    def command(self, execute, **arguments):
         """Returns the member `return` of the answer; RuntimeError with QEMU's text when QEMU refuses."""
-        self._file.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
+        self._file.write(json.dumps({"execute": execute, "arguments": arguments}) + "\n")
         self._file.flush()
         for line in self._file:
             answer = json.loads(line)

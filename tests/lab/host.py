@@ -2,11 +2,19 @@
 import hashlib
 import os
 
+import guest as guests
+
+COMMAND_MAX = 3500  # bytes; the terminal of a guest holds 4096 that the guest has not read
+
 
 class Host:
-    def __init__(self, guest, machine):
+    """`boot_peer` starts the other guest of a pair, waits until it is ready, and returns it."""
+
+    def __init__(self, guest, machine, boot_peer=None):
         self._guest = guest
         self._machine = machine
+        self._boot_peer = boot_peer
+        self._peer = boot_peer() if boot_peer else None
 
     def serve(self, words):
         """Execute a request. Returns the answer to the guest: `done TEXT` or `failed TEXT`."""
@@ -15,12 +23,35 @@ class Host:
             return f"failed no verb {words[0]}"
         try:
             return f"done {verb(*words[1:]) or ''}"
-        except (RuntimeError, OSError, ValueError, KeyError, TypeError) as error:
+        except (RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError,
+                guests.Lost) as error:
             return f"failed {type(error).__name__}: {error}".replace("\n", " ")
 
     def do_unplug(self, name):
         """Remove a device while the machine runs, without a request to the guest."""
         self._guest.qmp.command("device_del", id=name)
+
+    def do_peer(self, command):
+        """Execute a script, in base64, in the other guest. The answer: exit code and output, in base64."""
+        if len(command) > COMMAND_MAX:
+            raise ValueError(f"a command of {len(command)} bytes, at most {COMMAND_MAX}")
+        self._peer.deadline = self._guest.deadline
+        self._peer.answer(command)
+        return self._peer.line()
+
+    def do_peer_kill(self):
+        """The other guest ends at once, with all that is in its memory."""
+        self._peer.close()
+
+    def do_peer_boot(self):
+        """Start the other guest again, with its disks."""
+        self._peer.close()
+        self._peer = self._boot_peer()
+
+    def do_link(self, name, state):
+        """Set the link of a network card `up` or `down`; both guests see it."""
+        for each in (self._guest, self._peer):
+            each.qmp.command("set_link", name=name, up={"up": True, "down": False}[state])
 
     def do_power_off(self):
         """The machine loses its power: QEMU is killed, and an ssd with disk=powerfail loses its cache. The

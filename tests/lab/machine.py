@@ -29,13 +29,17 @@ class Device:
 
 
 class Machine:
-    """One machine. Its files are in `folder`: NAME.img for an ssd, NAME.bar for a gpu."""
+    """One machine. Its files are in `folder`: NAME.img for an ssd, NAME.bar for a gpu. `peer`: the other
+    machine of a pair, with its files in the folder `peer` there; of the first one only."""
 
-    def __init__(self, name, line, folder):
+    def __init__(self, name, line, folder, number=0):
         self.name = name
         self.folder = folder
+        self.number = number  # of the machine in a pair
         self.sockets = None
         self.device = {}
+        line, _, rest = line.partition("|")
+        self.peer = Machine(name, rest, os.path.join(folder, "peer"), 1) if rest else None
         for text in line.split():
             device = Device(text)
             if device.parent and device.parent not in self.device:
@@ -76,7 +80,11 @@ class Machine:
         107 bytes."""
         return os.path.join(self.sockets, name)
 
+    def machines(self):
+        return [self] + ([self.peer] if self.peer else [])
+
     def make_files(self):
+        os.makedirs(self.folder, exist_ok=True)
         for device in self.of_kind("ssd", "ns", "gpu"):
             if device.option.get("disk") == "none":
                 continue
@@ -197,8 +205,17 @@ def _gpu(m, d):
             "-device", f"ivshmem-plain,{m.where(d)},memdev={d.name}-bar"]
 
 
+def _net(m, d):
+    """A wire of datagrams: each end can go away and come back without the other one."""
+    ends = [m.socket(f"{d.name}.{number}") for number in (m.number, 1 - m.number)]
+    return ["-netdev", f"dgram,id={d.name}-wire,local.type=unix,local.path={ends[0]},"
+            f"remote.type=unix,remote.path={ends[1]}",
+            "-device", f"virtio-net-pci,{m.where(d)},netdev={d.name}-wire,romfile=,"
+            f"mac=52:54:00:00:{d.slot:02x}:{m.number + 1:02x}"]
+
+
 _BUILD = {"root": _root, "bus": _bus, "up": _up, "down": _down, "acsdown": _root, "ssd": _ssd,
-          "ns": _ns, "gpu": _gpu}
+          "ns": _ns, "gpu": _gpu, "net": _net}
 
 
 def read_machines():

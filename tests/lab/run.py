@@ -6,6 +6,7 @@ usage: run.py [OPTIONS] [NAME...]     NAME: a scenario, one of its runs (topo/sw
 import argparse
 import contextlib
 import fnmatch
+import glob
 import os
 import shutil
 import subprocess
@@ -31,11 +32,17 @@ import scenario
 # Kernel modules that scenarios may load, with their dependencies, and the folders of the package that
 # contain them.
 MODULES = ["nvme", "vfio-pci", "vfio_iommu_type1", "ext4", "crc32c_generic"]
+# A pair has the modules of its network cards too; with `#: rdma` those of an RDMA device over one, and
+# those that lose and reorder packets. rxe loads crc32 by name.
+NET_MODULES = ["virtio_pci", "virtio_net"]
+RDMA_MODULES = ["rdma_rxe", "ib_uverbs", "crc32_generic", "sch_netem"]
 UNPACKED = ["./boot/vmlinuz-*", "./lib/modules/*/modules.*"] + [
     f"./lib/modules/*/kernel/{folder}/*"
     for folder in ("block", "crypto", "lib", "virt", "arch/x86/crypto", "fs/ext4", "fs/jbd2",
-                   "drivers/nvme", "drivers/vfio")
-] + ["./lib/modules/*/kernel/fs/mbcache.ko"]
+                   "drivers/nvme", "drivers/vfio", "drivers/virtio", "drivers/infiniband",
+                   "net/core", "net/ipv4", "net/ipv6", "net/sched")
+] + [f"./lib/modules/*/kernel/{module}.ko" for module in (
+    "fs/mbcache", "drivers/net/virtio_net", "drivers/net/net_failover")]
 
 
 class Tap:
@@ -107,6 +114,7 @@ class Lab:
         self.build = os.path.join(TREE, options.build)
         self.cache = os.path.join(TREE, options.cache)
         self.headrace = os.path.join(self.build, "headrace")
+        self.dynamic = os.path.join(TREE, options.dynamic, "headrace")
         self.kernel = kernel.prepare(self.cache, UNPACKED)
         self.machines = machine.read_machines()
         self.base = self._base()
@@ -117,8 +125,8 @@ class Lab:
             a.folder(folder)
         a.console()
         a.file("init", os.path.join(HERE, "guest", "init"))
-        a.file("lab/lib.sh", os.path.join(HERE, "guest", "lib.sh"))
-        a.file("lab/headrace", self.headrace)
+        for name in ("lib.sh", "peer", "rdma.sh"):
+            a.file("lab/" + name, os.path.join(HERE, "guest", name))
         a.data("etc/passwd", b"root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
         a.data("etc/group", b"root:x:0:\nnobody:x:65534:\n")
         busybox = shutil.which("busybox")
@@ -126,31 +134,52 @@ class Lab:
         said = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
         for applet in set(said.stdout.split()) - {"busybox"}:
             a.link("bin/" + applet, "busybox")
-        with tempfile.TemporaryDirectory(dir=self.cache) as work:
-            for path, source in self.kernel.modules(MODULES).items():
-                a.file(path, stripped(source, work) if path.endswith(".ko") else source)
+        self._modules(a, MODULES)
         return a.finish()
+
+    def _modules(self, a, names):
+        with tempfile.TemporaryDirectory(dir=self.cache) as work:
+            for path, source in self.kernel.modules(names).items():
+                a.file(path, stripped(source, work) if path.endswith(".ko") else source)
+
+    def _programs(self, a, runs, m):
+        """headrace and other programs, with their libraries, and modules that only some guests have."""
+        s = runs[-1].scenario
+        headrace = self.dynamic if s.dynamic else self.headrace
+        tools = [shutil.which(tool)
+                 for tool in sorted({tool for run in runs for tool in run.scenario.tools})]
+        files = {path for pattern in scenario.RDMA_FILES for path in glob.glob(pattern)
+                 if s.rdma}
+        libs = [path for path in files if ".so" in path]
+        files.update(tools)
+        for program in tools + libs + ([headrace] if s.dynamic else []):
+            files.update(libraries(program))
+        for path in sorted(files):
+            a.file(path.lstrip("/"), path)
+        for tool in tools:
+            if not tool.startswith("/bin/"):
+                a.link("lab/" + os.path.basename(tool), tool)
+        a.file("lab/headrace", headrace)
+        modules = (NET_MODULES if m.of_kind("net") else []) + (RDMA_MODULES if s.rdma else [])
+        if modules:
+            self._modules(a, modules)
 
     def initramfs(self, runs, m, to):
         a = cpio.Archive()
         values = m.environment()
         a.data("lab/env", "".join(f"{k}='{v}'\n" for k, v in values.items()).encode())
+        if m.number:
+            a.data("lab/is_peer", b"")
         for number, run in enumerate(runs):
             a.data(f"lab/runs/{number}/env", f"INSTANCE='{run.instance}'\n".encode())
             a.file(f"lab/runs/{number}/scenario.sh", run.scenario.path)
         if runs[-1].scenario.appliance:
             config = runs[-1].scenario.config(runs[-1].instance, m.environment())
             a.data("lab/appliance.conf", config.encode())
-        tools = [shutil.which(tool)
-                 for tool in sorted({tool for run in runs for tool in run.scenario.tools})]
-        for program in tools + [lib for tool in tools for lib in libraries(tool)]:
-            a.file(program.lstrip("/"), program)
-        for tool in tools:
-            if not tool.startswith("/bin/"):
-                a.link("lab/" + os.path.basename(tool), tool)
+        self._programs(a, runs, m)
         for test in sorted({test for run in runs for test in run.scenario.tests}):
             a.file("lab/" + os.path.basename(test), os.path.join(self.build, "tests", "unit", test))
-        extra = os.path.join(m.folder, "guest")
+        extra = os.path.join(os.path.dirname(m.folder) if m.number else m.folder, "guest")
         for folder, _, names in os.walk(extra):
             for name in names:
                 path = os.path.join(folder, name)
@@ -179,9 +208,9 @@ class Lab:
             if done.returncode:
                 result.fail(f"{os.path.basename(path)} ended with {done.returncode}", stray[-20:])
 
-    def follow(self, g, m, notes, result):
+    @staticmethod
+    def follow(g, verbs, notes, result):
         """Read the lines of the guest until it ends."""
-        verbs = host.Host(g, m)
         while True:
             line = g.line()
             if line.startswith("do "):
@@ -216,13 +245,33 @@ class Lab:
             raise OSError("no image: " + done.stdout.strip())
         return ["-cdrom", os.path.join(m.folder, "headrace.iso")]
 
+    def second(self, runs, m, stack):
+        """Returns a function that starts the other guest of a pair: at its first call, or before it
+        when that guest was started already."""
+        def start():
+            return stack.enter_context(contextlib.closing(
+                guest.Guest(runs[-1], m.peer, self.from_kernel(runs, m.peer))))
+
+        waiting = [start()]
+
+        def ready():
+            g = waiting.pop() if waiting else start()
+            g.limit(runs[-1].scenario.limit)
+            if g.line() != "ready":
+                raise guest.Lost("the other guest did not say that it is ready")
+            return g
+
+        return ready
+
     def boot(self, runs, m, results):
         """Boot a guest for the runs. Returns the number of scripts that were started."""
         run = runs[-1]
         start = self.from_image(run, m) if run.start == "image" else self.from_kernel(runs, m)
         notes = []
         with contextlib.ExitStack() as stack:
-            m.sockets = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))
+            sockets = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))
+            for each in m.machines():
+                each.sockets = sockets
             disks = {d.name: stack.enter_context(contextlib.closing(
                 guest.PowerFailDisk(os.path.join(self.build, "tests/lab/pfdisk"), m, d)))
                 for d in m.of_kind("ssd") if d.option.get("disk") == "powerfail"}
@@ -232,6 +281,8 @@ class Lab:
                     cuts.Cuts(disks[name], m.folder, writes, notes)))
             g = stack.enter_context(contextlib.closing(
                 guest.Guest(run, m, start)))
+            second = self.second(runs, m, stack) if m.peer else None
+            verbs = None
             for number, result in enumerate(results, 1):
                 each, began, before = runs[number - 1], time.monotonic(), len(result.points)
                 g.limit(each.scenario.limit)
@@ -239,7 +290,8 @@ class Lab:
                     if each.scenario.appliance:
                         g.until_off()
                     else:
-                        self.follow(g, m, notes, result)
+                        verbs = verbs or host.Host(g, m, second)
+                        self.follow(g, verbs, notes, result)
                         if number == len(runs) or not result.passed:
                             g.quit()
                     if each.scenario.lost:
@@ -248,7 +300,9 @@ class Lab:
                     if str(why) == each.scenario.lost:
                         result.take(f"ok - the guest ended early: {why}")
                     else:
-                        words = g.where() + self.last_words(m.folder)
+                        words = [line for each in m.machines() for line in
+                                 self.last_words(each.folder)]
+                        words = g.where() + words
                         if str(why) == guest.TIME_LIMIT and len(result.points) == before:
                             result.stuck = words
                         result.fail(f"the guest ended early: {why}", words)
@@ -286,13 +340,13 @@ class Lab:
         missing = runs[-1].missing()
         if missing:
             for result in results:
-                result.take(f"ok - all of it # SKIP no {' and no '.join(missing)} here: "
-                            "tests/deps.sh image")
+                result.take(f"ok - all of it # SKIP {missing}")
             return results
         folder = self.folder(runs[0])
         try:
             m = machine.Machine(runs[-1].machine, self.machines[runs[-1].machine], folder)
-            m.make_files()
+            for each in m.machines():
+                each.make_files()
             for run, result in zip(runs, results):
                 self.steps("before", run, m, result)
             results = results[:self.boot(runs, m, results)]
@@ -311,10 +365,11 @@ class Lab:
         return results
 
     def shell(self, name):
-        """Start a machine with a shell on this terminal. poweroff -f or C-a x ends it."""
+        """Start a machine, of a pair the first one, with a shell on this terminal. poweroff -f or C-a x ends it."""
         run = scenario.Run("--shell", scenario.Scenario(os.path.join(HERE, "scenarios", "topo.sh")),
                            ["machine=" + name])
         m = machine.Machine(name, self.machines[name], self.folder(run))
+        m.sockets = m.folder
         m.make_files()
         initrd = os.path.join(m.folder, "initrd")
         self.initramfs([run], m, initrd)
@@ -329,6 +384,7 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("name", nargs="*", help="scenarios or runs; patterns like 'topo/*'; all")
     p.add_argument("--build", default="build-static", help="folder of the static build")
+    p.add_argument("--dynamic", default="build", help="folder of the dynamic build")
     p.add_argument("--cache", default="build/lab", help="folder of the kernel and of runs")
     p.add_argument("--jobs", type=int, default=2, help="guests at a time (2)")
     p.add_argument("--keep", action="store_true", help="keep folders of runs that passed")
@@ -359,8 +415,9 @@ def main():
         if options.list:
             print("\n".join(run.name for run in runs))
             return 0
-        if not os.path.exists(os.path.join(TREE, options.build, "headrace")):
-            raise machine.Mistake(f"no {options.build}/headrace: make STATIC=1 lab-tools")
+        for folder in (options.build, options.dynamic):
+            if not os.path.exists(os.path.join(TREE, folder, "headrace")):
+                raise machine.Mistake(f"no {folder}/headrace: make; make STATIC=1 lab-tools")
         lab = Lab(options)
     except machine.Mistake as mistake:
         print(f"lab: {mistake}", file=sys.stderr)

@@ -7,6 +7,9 @@
         icount=N: the clock of the guest counts instructions, 2^N ns each, and does not depend on the
         speed of this machine
 #: tools PROGRAM...    programs of this machine that the guest gets, with their libraries
+#: dynamic             headrace is the dynamic build, with its libraries
+#: rdma                the same, with libibverbs, its driver rxe, and the modules of an RDMA device over a
+        network card; skipped when this machine has no such library
 #: tests F/NAME...     static builds of tests/unit/F/NAME.c, as /lab/NAME
 #: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, WRITES writes
         apart on average
@@ -31,13 +34,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RUN_KEYS = {"machine", "boot", "cpu", "memory", "cpus", "start", "icount"}
 # Programs and folders of this machine that boot/image needs for an ISO that a BIOS can start.
 IMAGE_NEEDS = ("grub-mkrescue", "xorriso", "mformat", "/usr/lib/grub/i386-pc")
+# What libibverbs finds by name: its driver rxe, and the file that says so.
+RDMA_FILES = ("/etc/libibverbs.d/rxe.driver", "/usr/lib/*/libibverbs.so.1",
+              "/usr/lib/*/libibverbs/librxe-rdmav*.so")
+RDMA_TOOLS = ("rdma", "tc", "ib_write_bw")
 
 
 class Scenario:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-len(".sh")]
-        self.appliance = self.restores = False
+        self.appliance = self.restores = self.dynamic = self.rdma = False
         self.runs, self.tools, self.tests, self.limit, self.cuts = [], [], [], 90, None
         self.trace, self.lost = [], None
         with open(path, encoding="utf-8") as f:
@@ -58,8 +65,11 @@ class Scenario:
             getattr(self, words[0]).extend(words[1:])
         elif words[0] == "cuts":
             self.cuts = (words[1], int(words[2]))
-        elif words[0] in ("appliance", "restores"):
+        elif words[0] in ("appliance", "restores", "dynamic"):
             setattr(self, words[0], True)
+        elif words[0] == "rdma":
+            self.rdma = self.dynamic = True
+            self.tools.extend(RDMA_TOOLS)
         elif words[0] == "limit":
             self.limit = int(words[1])
         elif words[0] == "lost":
@@ -102,12 +112,18 @@ class Run:
     def guest(self):
         """Equal for two runs whose scripts can share a guest."""
         return (self.machine, self.boot, self.cpu, self.memory, self.cpus, self.icount, self.start,
-                self.scenario.appliance, self.scenario.cuts, tuple(self.scenario.trace))
+                self.scenario.appliance, self.scenario.dynamic, self.scenario.rdma,
+                self.scenario.cuts, tuple(self.scenario.trace))
 
     def missing(self):
-        """Programs and folders that this run needs and this machine does not have."""
-        needs = IMAGE_NEEDS if self.start == "image" else ()
-        return [each for each in needs if not shutil.which(each) and not os.path.isdir(each)]
+        """What this run needs and this machine does not have: a line for a message, or ""."""
+        needs, packages = (), ""
+        if self.start == "image":
+            needs, packages = IMAGE_NEEDS, "image"
+        elif self.scenario.rdma:
+            needs, packages = RDMA_FILES + RDMA_TOOLS, "lab"
+        none = [each for each in needs if not shutil.which(each) and not glob.glob(each)]
+        return f"no {' and no '.join(none)} here: tests/deps.sh {packages}" if none else ""
 
 
 def by_guest(runs):

@@ -41,6 +41,17 @@ host() {
     [ "${answer%% *}" = "done" ]
 }
 
+# peer TEXT: execute the text as a shell script in the other guest of a pair, with the functions below and its
+# own devices; prints the end of the output. A program that goes on is started with `start`
+peer() {
+    peer_answer=$(host peer "$(printf '%s' "$*" | base64 | tr -d '\n')") || {
+        echo "the other guest: $peer_answer"
+        return 1
+    }
+    printf '%s' "${peer_answer#* }" | base64 -d
+    return "${peer_answer%% *}"
+}
+
 # give NAME FILE: copy FILE of the guest to NAME in the scenario's folder on the host
 give() {
     tell "file $1"
@@ -67,6 +78,33 @@ soon() {
         sleep 0.1
     done
     echo "not within a minute: $*"
+    return 1
+}
+
+# start NAME COMMAND...: start it in the background; its output is in /tmp/NAME.out and /tmp/NAME.err, its process in
+# /tmp/NAME.pid
+start() {
+    start_name=$1
+    shift
+    rm -f "/tmp/$start_name.code"
+    {
+        # shellcheck disable=SC2016  # expanded by that shell
+        sh -c 'echo $$ >"/tmp/$0.pid"; exec "$@"' "$start_name" "$@" \
+            >"/tmp/$start_name.out" 2>"/tmp/$start_name.err" </dev/null 3>&-
+        echo $? >"/tmp/$start_name.code"
+    } &
+    soon test -s "/tmp/$start_name.pid"
+}
+
+# ended NAME CODE: that program ends with this exit code within three minutes
+ended() {
+    for _ in $(seq 1800); do
+        [ -s "/tmp/$1.code" ] && break
+        sleep 0.1
+    done
+    [ "$(cat "/tmp/$1.code" 2>/dev/null)" = "$2" ] && return 0
+    echo "$1: exit code $(cat "/tmp/$1.code" 2>/dev/null || echo none yet), expected $2"
+    tail -n 15 "/tmp/$1.out" "/tmp/$1.err"
     return 1
 }
 
