@@ -177,7 +177,7 @@ static bool choose(struct fake_ctrl *fake, const struct hr_sqe *sqe)
 	const bool flush = sqe->opcode == nvme_cmd_flush;
 
 	if (!fake->io || fake->times == 0 || sqe->opcode != fake->opcode ||
-	    (!flush && (fake->lba < lba || fake->lba > lba + (sqe->cdw12 & 0xffff))))
+	    (!flush && (fake->lba + fake->more < lba || fake->lba > lba + (sqe->cdw12 & 0xffff))))
 		return false;
 	fake->times--;
 	return true;

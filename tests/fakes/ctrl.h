@@ -58,7 +58,8 @@ struct fake_ctrl {
 	enum fake_lie lie;	 /* kind of the fault */
 	uint16_t status;	 /* fault: this status (SCT << 8 | SC) */
 	bool io;		 /* the faulty command is an I/O command */
-	uint64_t lba;		 /* the faulty command has this block */
+	uint64_t lba;		 /* the faulty command has this block, */
+	uint64_t more;		 /* or one of so many behind it */
 	uint32_t times;		 /* number of faulty commands */
 	bool dnr;		 /* status with Do Not Retry */
 

@@ -130,6 +130,7 @@ Test(objects, each_error_is_kept_with_its_cause)
 			cr_assert_eq(got, -EINVAL, "case %u: %ld", i, got);
 		cr_assert_eq(objects.error, -EINVAL, "case %u", i);
 		cr_assert_eq(objects.error_object, i == 2 || i == 7 ? 1 : HR_NO_PAGE, "case %u", i);
+		cr_assert_eq(objects.error_index, 0, "case %u", i);
 		/* All further calls return the first error. */
 		cr_assert_eq(hr_pread(&objects, object(0), 0, to, 1), -EINVAL);
 		cr_assert_eq(hr_pwrite(&objects, object(0), 0, to, 1), -EINVAL);
@@ -389,6 +390,8 @@ Test(objects, a_page_with_an_error_fails_every_kind_of_call)
 					     buffer, 1),
 				     -EIO);
 		cr_assert_eq(objects.error, -EIO, "case %u: %d", i, objects.error);
+		cr_assert_eq(objects.error_object, HR_NO_PAGE, "case %u", i);
+		cr_assert_eq(objects.error_index, 0, "case %u", i);
 		cr_assert_eq(pager.did.errors, 1);
 		unmake();
 	}
@@ -425,6 +428,45 @@ Test(objects, every_wait_ends_when_the_run_stops)
 			cr_assert_eq(hr_pread(&objects, object(0), 0, buffer, 1), -ECANCELED);
 		}
 		cr_assert_eq(objects.error, -ECANCELED, "case %u", i);
+		cr_assert_eq(objects.error_object, HR_NO_PAGE, "case %u", i);
+		cr_assert_eq(objects.error_index, 0, "case %u", i);
+		unmake();
+	}
+}
+
+/* A worker whose pages are all cached never waits. */
+Test(objects, cached_accesses_end_when_the_run_stops)
+{
+	uint32_t n = 0;
+
+	make(&small);
+	cr_assert_eq(hr_pread(&objects, object(0), 0, buffer, 1), 1);
+	pager.cache.words->stop = HR_CACHE_ENDS;
+	while (!objects.error && n++ <= HR_UNPUBLISHED_MAX)
+		hr_get_u32(&objects, object(0), 0);
+	cr_assert_leq(n, HR_UNPUBLISHED_MAX);
+	cr_assert_eq(objects.error, -ECANCELED);
+	cr_assert_eq(objects.error_object, HR_NO_PAGE);
+	cr_assert_eq(objects.error_index, 0);
+	unmake();
+}
+
+Test(objects, a_worker_that_is_missing_at_the_barrier_is_a_deadlock)
+{
+	static const struct {
+		uint32_t stop;
+		int error;
+	} row[] = { { 0, -EDEADLK },
+		    { HR_CACHE_DEADLOCK, -EDEADLK },
+		    { HR_CACHE_ENDS, -ECANCELED } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		make(&small);
+		pager.cache.words->stop = row[i].stop;
+		cr_assert_eq(hr_workers_missing(&objects), row[i].error, "row %zu", i);
+		cr_assert_eq(objects.error, row[i].error, "row %zu", i);
+		cr_assert_eq(objects.error_object, HR_NO_PAGE, "row %zu", i);
+		cr_assert_eq(objects.error_index, 0, "row %zu", i);
 		unmake();
 	}
 }
@@ -442,6 +484,8 @@ Test(objects, pages_beyond_the_frames_are_a_deadlock_not_a_hang)
 	while (held == 10 && !objects.error) /* the sets have room for one object, not for two */
 		hr_page(&objects, object(1), objects.held - 10);
 	cr_assert_eq(objects.error, -EDEADLK);
+	cr_assert_eq(objects.error_object, HR_NO_PAGE);
+	cr_assert_eq(objects.error_index, 0);
 	unmake();
 }
 

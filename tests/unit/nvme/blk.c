@@ -438,6 +438,26 @@ Test(blk, a_begun_transfer_repeats_a_command_without_waiting)
 	cr_expect_eq(hr_qp_outstanding(&disk.qp), 0u);
 }
 
+/* All that are in flight fail twice, so several wait for their next attempt at the same time. */
+Test(blk, a_begun_transfer_repeats_each_of_its_commands)
+{
+	for (unsigned write = 0; write < 2; write++) {
+		teardown();
+		setup();
+		open_disk(12);
+		fill(fake.media, FAKE_MEDIA, 8);
+		fill(data, FAKE_MEDIA, 9);
+		spoil(write ? nvme_cmd_write : nvme_cmd_read, 0, 0x082, 2 * HR_BLK_BUFFERS);
+		fake.more = FAKE_MEDIA;
+		cr_assert_eq(begin(write, 0, FAKE_MEDIA), 0);
+		cr_expect_eq(poll_to_end(), 0);
+		cr_expect_eq(memcmp(fake.media, write ? data : back, FAKE_MEDIA), 0);
+		cr_expect_eq(fake.seen_count,
+			     2 * HR_BLK_BUFFERS + (FAKE_MEDIA + disk.chunk - 1) / disk.chunk);
+		cr_expect_eq(hr_qp_outstanding(&disk.qp), 0u);
+	}
+}
+
 Test(blk, a_begun_transfer_ends_with_its_disk)
 {
 	static const struct {

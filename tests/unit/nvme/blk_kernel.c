@@ -267,6 +267,7 @@ static void expect_refusal(int want, const char *says)
 	memset(&disk, 0xff, sizeof disk);
 	cr_expect_eq(hr_kernel_blk_open(&disk, DISK, test_error()), want, "%s", says);
 	cr_expect(strstr(test_error_text(), says), "%s", test_error_text());
+	cr_expect_null(disk.blk.ops, "%s: closing it changes nothing", says);
 	if (kernel.opens)
 		cr_expect_eq(fcntl(kernel.fd, F_GETFD), -1, "%s", says);
 	begin();

@@ -1,6 +1,6 @@
 /*
  * Use of a disk by others: the disks of a controller, their holders, and unknown cases; bind and
- * its refusals. Cases that need a real kernel (mounts, swap, open files) are in tests/lab.
+ * its refusals. Real mounts, swap and open files are in tests/lab.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -266,6 +266,103 @@ Test(inuse, a_node_of_another_device_is_ignored)
 
 	make_node(NULL);
 	step = fake_tree_run(&tree, wrong_node, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
+	fake_tree_remove(&tree);
+}
+
+/* Expect an answer about nvme5n1 with this text in place of a file of /proc. */
+static int with_proc(const char *path, const char *text, int want, const char *says)
+{
+	FILE *f = fopen("/dev/text", "w");
+
+	if (!f || fputs(text, f) < 0 || fclose(f))
+		return 1;
+	if (mount("/dev/text", path, NULL, MS_BIND, NULL))
+		_exit(FAKE_TREE_SKIPPED);
+	if (hr_disk_unused("nvme5n1", test_error()) != want || strcmp(test_error_text(), says) != 0)
+		return 2;
+	return umount(path) ? 3 : 0;
+}
+
+#define SWAPS "Filename\t\t\t\tType\t\tSize\tUsed\tPriority\n"
+
+static int swap(void *arg)
+{
+	static const struct {
+		const char *text;
+		int want;
+	} row[] = {
+		{ "", 0 },
+		{ SWAPS, 0 },
+		{ SWAPS "/dev/nvme5n1    partition\t100\t0\t-2\n", -EBUSY },
+		{ SWAPS "/dev/nvme5n1", -EBUSY },
+		{ SWAPS "/dev/text file\t100\t0\t-2\n/dev/nvme5n1 partition\t1\t0\t-2\n", -EBUSY },
+		{ SWAPS "/dev/other partition\t100\t0\t-2\n", 0 },
+		{ SWAPS "/dev/character partition\t100\t0\t-2\n", 0 },
+		{ SWAPS "/dev/absent partition\t100\t0\t-2\n", 0 },
+		{ SWAPS "dev/nvme5n1 partition\t100\t0\t-2\n", 0 },
+	};
+
+	(void)arg;
+	enter_dev();
+	if (chdir("/") || mknod("/dev/other", S_IFBLK | 0666, makedev(4095, 1048574)) ||
+	    mknod("/dev/character", S_IFCHR | 0666, makedev(4095, 1048575)))
+		_exit(FAKE_TREE_SKIPPED);
+	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+		const int step = with_proc("/proc/swaps", row[i].text, row[i].want,
+					   row[i].want ? "nvme5n1 is used as swap" : "");
+
+		if (step)
+			return 10 * (int)i + step;
+	}
+	return 0;
+}
+
+Test(inuse, a_disk_that_is_swap_is_kept)
+{
+	int step;
+
+	make_node(NULL);
+	step = fake_tree_run(&tree, swap, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
+	fake_tree_remove(&tree);
+}
+
+static int mounted(void *arg)
+{
+	static const struct {
+		const char *text;
+		int want;
+	} row[] = {
+		{ "", 0 },
+		{ "36 35 4095:1048575 / /data rw - ext4 /dev/x rw\n", -EBUSY },
+		{ "36 35 0:5 / /proc rw - proc proc rw\n36 35 4095:1048575 /sub /data rw\n",
+		  -EBUSY },
+		{ "36 35 4095:1048575 / /data", -EBUSY },
+		{ "36 35 4095:1048575 /", 0 },
+		{ "36 35 4095:1048574 / /data rw - ext4 /dev/x rw\n", 0 },
+		{ "36 35 4094:1048575 / /data rw - ext4 /dev/x rw\n", 0 },
+		{ "4095:1048575 / /data rw - ext4 /dev/x rw\n", 0 },
+	};
+
+	(void)arg;
+	enter_dev();
+	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+		const int step = with_proc("/proc/self/mountinfo", row[i].text, row[i].want,
+					   row[i].want ? "nvme5n1 is mounted on /data" : "");
+
+		if (step)
+			return 10 * (int)i + step;
+	}
+	return 0;
+}
+
+Test(inuse, a_disk_that_is_mounted_is_kept)
+{
+	int step;
+
+	make_node(NULL);
+	step = fake_tree_run(&tree, mounted, NULL);
 	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }
