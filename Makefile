@@ -55,7 +55,7 @@ again = $(MAKE) --no-print-directory -k --output-sync=target \
 
 # ---- sources and flags
 
-libs_a := $(patsubst %,-l:lib%.a,config nvme json-c pciaccess expat blkid z)
+libs_a := $(patsubst %,-l:lib%.a,config nvme json-c pciaccess expat blkid z sodium)
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
 	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(FUZZ),,-Wno-tsan)
 cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
@@ -67,12 +67,12 @@ cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
 folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
-	gpu/host gpu/$(if $(cuda_h),,no)cuda \
+	gpu/remote gpu/host gpu/$(if $(cuda_h),,no)cuda \
 	$(addprefix boot/,engine ranks appliance cmd $(addprefix cmd/,bench post report store topo))
 # The files of boot/cmd that fuzz targets are linked with; the others are not compiled for fuzzing.
 fuzz_cmd := boot/cmd/options boot/cmd/report/usage
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
-loaders := gpu/window_gdr gpu/ops/user_open pci/nvml boot/ranks/plugin
+loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open pci/nvml boot/ranks/plugin
 srcs := $(filter-out boot/main.c \
 	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/cmd/%),\
 	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_cmd:%=%.c))
@@ -279,6 +279,17 @@ $(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h Makefile
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize=%,$(cflags)) -fPIC -shared \
 		-fvisibility=hidden -o $@ $<
+
+# A libibverbs without a network device, in place of the machine's: tests of links load it.
+fake_verbs := $(B)/tests/fakes/ibverbs/libibverbs.so.1
+fake_verbs_sources := $(wildcard tests/fakes/ibverbs/*.c)
+$(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
+	tests/fakes/ibverbs/libibverbs.map Makefile
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -fPIC -shared -o $@ $(fake_verbs_sources) \
+		-Wl,-soname,libibverbs.so.1 -Wl,--version-script,tests/fakes/ibverbs/libibverbs.map
+$(objects)/tests/harness/link_rig.o: cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
+$(filter $(B)/tests/unit/gpu/remote/%,$(units:%=%.ok)): $(fake_verbs)
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)

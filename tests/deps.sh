@@ -7,7 +7,7 @@
 set -euo pipefail
 
 declare -A packages=(
-    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libexpat1-dev libblkid-dev zlib1g-dev"
+    [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libexpat1-dev libblkid-dev zlib1g-dev libsodium-dev libibverbs-dev"
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3 libopenmpi-dev openmpi-bin"
     [model]="spin"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"

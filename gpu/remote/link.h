@@ -40,6 +40,7 @@
 
 #define HR_LINK_KEY_BYTES 32u
 #define HR_LINK_SLOTS_MAX 1024u
+#define HR_LINK_STEP_NS 20000000ull /* longest time between two calls of hr_link_step() */
 
 enum hr_link_side {
 	HR_LINK_SENDER,	  /* connects */
@@ -53,13 +54,18 @@ struct hr_link_memory {
 	int dmabuf; /* a descriptor of GPU memory (the caller's), or -1: memory of this process */
 	uint64_t dmabuf_off; /* of slot 0 in it */
 	uint32_t slots, stride;
+	/* NULL, or what makes writes of the network device to GPU memory visible to running workers:
+	 * called after tiles have arrived, before they are events. 0 or -errno. */
+	int (*flush)(void *to);
+	void *to;
 };
 
 struct hr_link_setup {
 	enum hr_link_side side;
 	const char *name; /* of the stream: both sides have the same, HR_NAME_MAX */
-	const char
-		*address;   /* "HOST:PORT": the sender connects there, the receiver listens there */
+	/* "A.B.C.D:PORT" (IPv4; names are not resolved, because that may wait): the sender connects
+	 * there, the receiver listens there */
+	const char *address;
 	const char *device; /* of the RDMA device, or NULL: the one that has the local address */
 	uint8_t key[HR_LINK_KEY_BYTES];
 	struct hr_link_memory memory;
@@ -67,6 +73,7 @@ struct hr_link_setup {
 	uint64_t tiles;	     /* sender: of its run; receiver: the most that it takes */
 	uint32_t depth;	     /* sender: tiles in flight; 0: 8 */
 	uint64_t call_ns;    /* longest time without a connection before FAILED; 0: for ever */
+	uint64_t dead_ns;    /* a connection without messages is broken after; 0: 1 s */
 };
 
 enum hr_link_event_kind {
@@ -77,14 +84,19 @@ enum hr_link_event_kind {
 	/* The connection is broken, and the link tries again. No slot is accessed by the network any
 	 * more; offers that were not used are void. `text` says why. */
 	HR_LINK_DOWN,
+	/* Sender: the receiver has offered a slot for `tile`, so hr_link_send() takes it. */
+	HR_LINK_OFFERED,
 	HR_LINK_SENT, /* sender: the receiver's memory has `tile`; `slot` (the sender's) is free */
 	HR_LINK_TILE, /* receiver: `tile` with `bytes` is in `slot`, which was offered for it */
 	HR_LINK_END, /* receiver: the stream has `tile` tiles and `total` bytes; all have arrived */
 	/* The other side's run has ended with `code` (an exit code) and `text`: a sender that has
 	 * failed, or a receiver that has finished. */
 	HR_LINK_PEER_DONE,
-	/* No further try helps: *e of hr_link_step() has kind and text (a wrong key, another version, another
-	 * tile size, a receiver that needs tiles again that are given back, call_ns). */
+	/* Receiver: a connection was refused; `text` has its address and the reason, once a second at
+	 * most. The link goes on. */
+	HR_LINK_REFUSED_ONE,
+	/* No further try helps: *e of hr_link_step() has kind and text (a wrong key, another
+	 * version, another tile size, a receiver that has lost tiles that are given back, call_ns). */
 	HR_LINK_FAILED,
 };
 
@@ -128,11 +140,13 @@ bool hr_link_step(struct hr_link *link, uint64_t now_ns, struct hr_link_event *e
 		  struct hr_error *e);
 
 /* A descriptor that is readable when a step has work, for poll(2); the caller sleeps only when
- * hr_link_step() has returned false since. */
+ * hr_link_step() has returned false since, and at most HR_LINK_STEP_NS: heartbeats, calls and limits
+ * are due by time. */
 int hr_link_fd(const struct hr_link *link);
 
 /* Receiver: tile may be written to the slot. Offers are kept over connections until TILE. -EALREADY:
- * the slot is offered; -EINVAL: slot or tile out of range. */
+ * the slot or the tile is offered, or the tile has arrived; -ERANGE: 4096 tiles or more behind the
+ * lowest one that is missing; -EINVAL: slot or tile out of range. */
 int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile);
 
 /* After UP: the receiver has this tile, so the sender need not send it. */
@@ -140,8 +154,9 @@ bool hr_link_has(const struct hr_link *link, uint64_t tile);
 
 /*
  * Sender: send `bytes` of a slot as this tile; the slot stays as it is until SENT, or DOWN. *crc: of
- * the tile, or NULL. 0; -EAGAIN: no offer for the tile yet, or `depth` tiles are in flight: after the next
- * event; -ENOTCONN; -EINVAL.
+ * the tile, or NULL. 0; -EALREADY: the receiver has the tile, so the slot is free; -EAGAIN: no offer
+ * for the tile yet, or `depth` tiles are in flight: after the next OFFERED or SENT; -ENOTCONN: after
+ * UP; -EINVAL: slot, tile or bytes out of range, or the slot is in flight.
  */
 int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes,
 		 const uint32_t *crc);
@@ -149,17 +164,24 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 /* Sender: the stream has so many tiles and bytes. Said again at each connection. */
 void hr_link_end(struct hr_link *link, uint64_t tiles, uint64_t bytes);
 
-/* Receiver: all tiles before this one stay after any failure of the receiver. */
+/* Receiver: it has all tiles before this one, from an earlier run, so no sender sends them. */
 void hr_link_durable(struct hr_link *link, uint64_t tile);
 
 /* This side's run has ended: tell the other one. With code 0 the receiver's data is as durable as its
  * pipeline makes it. */
 void hr_link_finish(struct hr_link *link, int code, const char *text);
 
+/* True when both sides have said that their runs have ended, so the link can be closed. Without a
+ * connection it becomes true two limits (dead_ns) after the loss when both have been heard here. */
+bool hr_link_ended(const struct hr_link *link);
+
+/* The port at which a receiver listens: of its address, or, when that is 0, a free one. */
+uint16_t hr_link_port(const struct hr_link *link);
+
 struct hr_link_counters hr_link_count(const struct hr_link *link);
 
-/* Names for `check` and `status`: device, port, address of the peer, state. Valid until the next step. */
-const char *hr_link_describe(const struct hr_link *link);
+/* For `check` and `status`: device, port, addresses, state. Valid until the next call of it. */
+const char *hr_link_describe(struct hr_link *link);
 
 /* Break the connection, collect all completions, deregister, free. NULL: nothing. */
 void hr_link_close(struct hr_link *link);

@@ -69,6 +69,7 @@ check() {
         if (header ~ /^(json-c\/|json\.h)/) return "^boot/cmd/[^/]*$"
         if (header ~ /^(cuda|nvml)/) return "^gpu/cuda/"
         if (header ~ /^(blkid)/) return "^boot/engine/"
+        if (header ~ /^(infiniband|sodium)/) return "^gpu/remote/"
         if (header ~ /^mpi/) return "^boot/ranks/mpi/"
         return ""
     }
@@ -123,6 +124,9 @@ boot/appliance/a.c "boot/cmd/cmd.h"
 boot/engine/a.c "boot/ranks/ranks.h"
 boot/ranks/a.c "boot/cmd/cmd.h"
 boot/ranks/a.c <mpi.h>
+boot/engine/a.c <infiniband/verbs.h>
+gpu/a.c <sodium/utils.h>
+gpu/remote/a.c "gpu/worker/pipeline.h"
 boot/cmd/store/a.c "boot/cmd/topo/topo.h"
 cache/b.c <libconfig.h>
 boot/a.c <libnvme.h>

@@ -1,0 +1,117 @@
+#include "gpu/remote/door.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+
+#include "config/clock.h"
+#include "gpu/remote/flow.h"
+
+/* The room of a closed stranger, or of the oldest one. */
+static struct hr_link_talk *room(struct hr_link *link)
+{
+	struct hr_link_talk *oldest = &link->stranger[0];
+
+	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++) {
+		if (link->stranger[i].fd < 0)
+			return &link->stranger[i];
+		if (link->stranger[i].began_ns < oldest->began_ns)
+			oldest = &link->stranger[i];
+	}
+	link->count.refused++;
+	hr_talk_close(oldest);
+	return oldest;
+}
+
+static void accept_one(struct hr_link *link)
+{
+	struct hr_link_talk fresh, *talk;
+	struct epoll_event wake = { .events = EPOLLIN };
+
+	if (hr_talk_accept(&fresh, link->listener, link->now_ns) != 0)
+		return;
+	talk = room(link);
+	*talk = fresh;
+	epoll_ctl(link->epoll, EPOLL_CTL_ADD, talk->fd, &wake);
+}
+
+void hr_door_tell(struct hr_link *link, const struct sockaddr_in *who, const char *why)
+{
+	link->count.refused++;
+	if (link->refused_told_ns && link->now_ns - link->refused_told_ns < HR_NS_PER_S)
+		return;
+	link->refused_told_ns = link->now_ns;
+	snprintf(link->door_text, sizeof(link->door_text), "%s:%u: refused: %s",
+		 inet_ntoa(who->sin_addr), ntohs(who->sin_port), why);
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_REFUSED_ONE,
+						    .text = link->door_text });
+}
+
+static const char *refusal(unsigned code)
+{
+	static const char *const text[HR_LINK_REFUSALS] = {
+		[HR_LINK_REFUSE_VERSION] = "another version of the protocol",
+		[HR_LINK_REFUSE_KEY] = "another key",
+		[HR_LINK_REFUSE_NAME] = "another name of the stream",
+		[HR_LINK_REFUSE_TILE_BYTES] = "another size of tiles",
+		[HR_LINK_REFUSE_TILES] = "more tiles than this pipeline takes",
+		[HR_LINK_REFUSE_SIDE] = "it is a receiver, too",
+	};
+
+	return code < HR_LINK_REFUSALS && text[code] ? text[code] : "no HELLO of a sender";
+}
+
+/* False: the stranger is to be closed; *why: what to tell, or NULL. */
+static bool greet(struct hr_link *link, struct hr_link_talk *talk, const char **why)
+{
+	struct hr_link_message message;
+	int err = hr_talk_step(talk, link->now_ns), n;
+
+	while ((n = hr_talk_take(talk, &message)) > 0) {
+		if (hr_greet_take(talk, &link->self, &message, link->now_ns) != 0)
+			n = -EPROTO;
+		if (n < 0 || talk->greeting == HR_LINK_REFUSED)
+			break;
+	}
+	if (n < 0 || talk->greeting == HR_LINK_REFUSED || talk->greeting == HR_LINK_REFUSED_BY)
+		*why = refusal(talk->refusal.code);
+	else if (err && talk->greeting == HR_LINK_GREETING)
+		*why = "it has closed the connection";
+	else if (talk->greeting == HR_LINK_GREETING &&
+		 link->now_ns - talk->began_ns > 2 * link->dead_ns)
+		*why = "it has not proved the key in time";
+	return !*why && !err;
+}
+
+struct hr_link_talk *hr_door_step(struct hr_link *link)
+{
+	struct hr_link_talk *newest = NULL;
+
+	accept_one(link);
+	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++) {
+		struct hr_link_talk *talk = &link->stranger[i];
+		const char *why = NULL;
+
+		if (talk->fd < 0)
+			continue;
+		if (!greet(link, talk, &why)) {
+			if (why)
+				hr_door_tell(link, &talk->peer, why);
+			hr_talk_close(talk);
+		} else if (talk->greeting == HR_LINK_PROVEN) {
+			/* The one that has connected later replaces the earlier one. */
+			if (newest)
+				hr_talk_close(newest->began_ns <= talk->began_ns ? newest : talk);
+			if (!newest || newest->fd < 0)
+				newest = talk;
+		}
+	}
+	return newest;
+}
+
+void hr_door_close(struct hr_link *link)
+{
+	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+		hr_talk_close(&link->stranger[i]);
+}

@@ -1,0 +1,18 @@
+/*
+ * gpu/remote/door.h - the strangers of a receiver: connections that have not proved the key yet. Their
+ * number and their time are bounded, so a silent one blocks nothing.
+ */
+#ifndef GPU_REMOTE_DOOR_H
+#define GPU_REMOTE_DOOR_H
+
+#include "gpu/remote/internal.h"
+
+/* Accept and greet. Returns a connection that has proved the key, the newest one, or NULL. */
+struct hr_link_talk *hr_door_step(struct hr_link *link);
+
+/* Tell the owner of a connection that was refused, at most once a second. */
+void hr_door_tell(struct hr_link *link, const struct sockaddr_in *who, const char *why);
+
+void hr_door_close(struct hr_link *link);
+
+#endif

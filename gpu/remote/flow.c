@@ -1,0 +1,313 @@
+#include "gpu/remote/flow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void hr_flow_event(struct hr_link *link, struct hr_link_event event)
+{
+	/* hr_link_step() works only while the queue is empty. */
+	if (link->events < HR_LINK_EVENTS)
+		link->event[link->events++] = event;
+}
+
+static int wrong(struct hr_link *link, const char *what)
+{
+	snprintf(link->text, sizeof(link->text), "the other side has broken the protocol: %s",
+		 what);
+	return -EPROTO;
+}
+
+static void queue_offer(struct hr_link *link, uint32_t slot)
+{
+	link->post[(link->post_head + link->post_count++) % HR_LINK_SLOTS_MAX] = slot;
+}
+
+void hr_flow_begin(struct hr_link *link)
+{
+	const bool receiver = link->setup.side == HR_LINK_RECEIVER;
+
+	link->sequence_in = link->sequence_out = 0;
+	link->post_head = link->post_count = 0;
+	link->flight_head = link->flight_count = 0;
+	for (uint32_t s = 0; s < HR_LINK_SLOTS_MAX; s++) {
+		link->slot[s].posted = false;
+		if (!receiver)
+			link->slot[s].offered = false;
+		else if (link->slot[s].offered)
+			queue_offer(link, s);
+	}
+}
+
+void hr_flow_end(struct hr_link *link)
+{
+	for (; link->flight_count; link->flight_count--) {
+		const uint32_t at = link->flight_head++ % HR_LINK_SLOTS_MAX;
+
+		if (link->unsent_count < HR_LINK_SLOTS_MAX)
+			link->unsent[link->unsent_count++] = link->flight[at].tile;
+	}
+	link->flight_head = 0;
+}
+
+void hr_flow_check_end(struct hr_link *link)
+{
+	if (!link->end_heard || link->end_told || link->have.low < link->end.tiles)
+		return;
+	link->end_told = true;
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_END,
+						    .tile = link->end.tiles,
+						    .total = link->end.bytes });
+}
+
+int hr_flow_offers(struct hr_link *link)
+{
+	while (link->post_count && hr_rdma_qp_room(&link->qp, 1)) {
+		const uint32_t slot = link->post[link->post_head];
+		const struct hr_link_offer offer = { .tile = link->slot[slot].tile,
+						     .slot = slot,
+						     .sequence = link->sequence_out };
+		const uint64_t to = link->peer.table_address + (uint64_t)slot * HR_LINK_ENTRY_BYTES;
+		int err;
+
+		link->post_head = (link->post_head + 1) % HR_LINK_SLOTS_MAX;
+		link->post_count--;
+		err = hr_rdma_qp_write_entry(&link->qp, &offer, sizeof(offer), to,
+					     link->peer.table_key,
+					     hr_link_immediate(HR_LINK_IMM_OFFER, link->generation,
+							       slot, link->sequence_out));
+		if (err) {
+			snprintf(link->text, sizeof(link->text), "%s: cannot post a request: %s",
+				 link->qp.device.name, strerror(-err));
+			return err;
+		}
+		link->slot[slot].posted = true;
+		link->sequence_out++;
+	}
+	return 0;
+}
+
+int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile)
+{
+	if (link->setup.side != HR_LINK_RECEIVER || slot >= link->setup.memory.slots ||
+	    tile >= link->setup.tiles)
+		return -EINVAL;
+	if (link->slot[slot].offered || hr_tileset_has(&link->have, tile))
+		return -EALREADY;
+	if (tile - link->have.low >= HR_LINK_WINDOW)
+		return -ERANGE;
+	for (uint32_t s = 0; s < link->setup.memory.slots; s++)
+		if (link->slot[s].offered && link->slot[s].tile == tile)
+			return -EALREADY;
+	link->slot[slot] = (struct hr_link_slot){ .tile = tile, .offered = true };
+	if (link->state == HR_LINK_IS_FLOW)
+		queue_offer(link, slot);
+	return 0;
+}
+
+/* The receiver's slot that is offered for the tile, or HR_LINK_SLOTS_MAX. */
+static uint32_t find_offer(const struct hr_link *link, uint64_t tile)
+{
+	for (uint32_t s = 0; s < link->peer.slots; s++)
+		if (link->slot[s].offered && link->slot[s].tile == tile)
+			return s;
+	return HR_LINK_SLOTS_MAX;
+}
+
+static int post_tile(struct hr_link *link, uint32_t from, uint32_t to,
+		     const struct hr_link_descriptor *descriptor)
+{
+	const uint64_t stride = link->setup.memory.stride;
+	int err = hr_rdma_qp_write_tile(&link->qp, from * stride, descriptor->bytes,
+					link->peer.tile_address + (uint64_t)to * link->peer.stride,
+					link->peer.tile_key);
+
+	if (err)
+		return err;
+	return hr_rdma_qp_write_entry(
+		&link->qp, descriptor, sizeof(*descriptor),
+		link->peer.table_address + (uint64_t)to * HR_LINK_ENTRY_BYTES, link->peer.table_key,
+		hr_link_immediate(HR_LINK_IMM_TILE, link->generation, to, link->sequence_out));
+}
+
+static bool in_flight(const struct hr_link *link, uint64_t tile, uint32_t slot)
+{
+	for (uint32_t i = 0; i < link->flight_count; i++) {
+		const struct hr_link_flight *f =
+			&link->flight[(link->flight_head + i) % HR_LINK_SLOTS_MAX];
+
+		if (f->tile == tile || f->slot == slot)
+			return true;
+	}
+	return false;
+}
+
+int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes,
+		 const uint32_t *crc)
+{
+	struct hr_link_descriptor descriptor = { .tile = tile,
+						 .sequence = link->sequence_out,
+						 .bytes = bytes,
+						 .crc = crc ? *crc : 0,
+						 .flags = crc ? HR_LINK_HAS_CRC : 0 };
+	uint32_t to;
+
+	if (link->setup.side != HR_LINK_SENDER || slot >= link->setup.memory.slots || !bytes ||
+	    bytes > link->setup.tile_bytes || tile >= link->setup.tiles)
+		return -EINVAL;
+	if (link->state != HR_LINK_IS_FLOW)
+		return -ENOTCONN;
+	if (hr_tileset_has(&link->have, tile))
+		return -EALREADY;
+	if (in_flight(link, tile, slot))
+		return -EINVAL;
+	to = find_offer(link, tile);
+	if (to == HR_LINK_SLOTS_MAX || link->flight_count == link->depth ||
+	    !hr_rdma_qp_room(&link->qp, 2))
+		return -EAGAIN;
+	descriptor.slot = to;
+	if (post_tile(link, slot, to, &descriptor) != 0) {
+		/* The next step finds the queue pair in its error state. */
+		hr_rdma_qp_break(&link->qp);
+		return -ENOTCONN;
+	}
+	link->slot[to].offered = false;
+	link->sequence_out++;
+	link->flight[(link->flight_head + link->flight_count++) % HR_LINK_SLOTS_MAX] =
+		(struct hr_link_flight){ .tile = tile, .slot = slot, .bytes = bytes };
+	return 0;
+}
+
+static int take_offer(struct hr_link *link, uint32_t slot)
+{
+	struct hr_link_offer offer;
+
+	memcpy(&offer, (const uint8_t *)link->table + (size_t)slot * HR_LINK_ENTRY_BYTES,
+	       sizeof(offer));
+	if (slot >= link->peer.slots || offer.slot != slot || offer.sequence != link->sequence_in)
+		return wrong(link, "an offer for another slot");
+	if (link->slot[slot].offered)
+		return wrong(link, "a slot is offered twice");
+	/* The receiver may say more than this side knows already, never more than its window. */
+	if (hr_tileset_has(&link->have, offer.tile) ||
+	    offer.tile - link->have.low >= HR_TILESET_WINDOW)
+		return wrong(link, "an offer for a tile out of its window");
+	link->sequence_in++;
+	link->slot[slot] = (struct hr_link_slot){ .tile = offer.tile, .offered = true };
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_OFFERED, .tile = offer.tile });
+	return 0;
+}
+
+static int take_tile(struct hr_link *link, uint32_t slot)
+{
+	struct hr_link_descriptor d;
+	struct hr_link_slot *at;
+
+	memcpy(&d, (const uint8_t *)link->table + (size_t)slot * HR_LINK_ENTRY_BYTES, sizeof(d));
+	if (slot >= link->setup.memory.slots || d.slot != slot || d.sequence != link->sequence_in)
+		return wrong(link, "a tile for another slot");
+	at = &link->slot[slot];
+	if (!at->offered || !at->posted || at->tile != d.tile)
+		return wrong(link, "a tile that the slot was not offered for");
+	if (!d.bytes || d.bytes > link->setup.tile_bytes || d.flags & ~HR_LINK_HAS_CRC)
+		return wrong(link, "a tile with a wrong size");
+	if (hr_tileset_add(&link->have, d.tile) != 0)
+		return wrong(link, "a tile that has arrived already");
+	link->sequence_in++;
+	at->offered = at->posted = false;
+	link->count.tiles++;
+	link->count.bytes += d.bytes;
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_TILE,
+						    .slot = slot,
+						    .bytes = d.bytes,
+						    .tile = d.tile,
+						    .crc = d.crc,
+						    .has_crc = d.flags & HR_LINK_HAS_CRC });
+	hr_flow_check_end(link);
+	return 0;
+}
+
+/* Writes of the network device to GPU memory are visible to workers only after this. */
+static int flush(struct hr_link *link)
+{
+	const struct hr_link_memory *memory = &link->setup.memory;
+	int err;
+
+	if (!memory->flush)
+		return 0;
+	err = memory->flush(memory->to);
+	link->count.flushes++;
+	if (err)
+		snprintf(link->text, sizeof(link->text), "cannot flush writes to GPU memory: %s",
+			 strerror(err < 0 ? -err : EIO));
+	return err;
+}
+
+static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
+{
+	const bool sender = link->setup.side == HR_LINK_SENDER;
+	uint32_t slot;
+	int err;
+
+	if (!done->has_immediate ||
+	    hr_link_immediate_check(done->immediate, sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_TILE,
+				    link->peer.generation, link->sequence_in, &slot) != 0)
+		return wrong(link, "an immediate out of sequence");
+	/* Before the slot can be offered again, so the other side always finds a receive. */
+	if (link->state == HR_LINK_IS_FLOW || link->state == HR_LINK_IS_OPENING) {
+		err = hr_rdma_qp_receive(&link->qp, 1);
+		if (err)
+			return wrong(link, "cannot post a receive");
+	}
+	if (sender)
+		return take_offer(link, slot);
+	err = flush(link);
+	return err ? err : take_tile(link, slot);
+}
+
+static void take_sent(struct hr_link *link)
+{
+	const struct hr_link_flight *f = &link->flight[link->flight_head];
+
+	if (!link->flight_count)
+		return;
+	link->flight_head = (link->flight_head + 1) % HR_LINK_SLOTS_MAX;
+	link->flight_count--;
+	hr_tileset_add(&link->have, f->tile);
+	link->count.tiles++;
+	link->count.bytes += f->bytes;
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_SENT,
+						    .slot = f->slot,
+						    .bytes = f->bytes,
+						    .tile = f->tile });
+}
+
+static int take_failure(struct hr_link *link, const struct hr_rdma_done *done)
+{
+	if (done->status == IBV_WC_RNR_RETRY_EXC_ERR)
+		link->count.not_ready++;
+	snprintf(link->text, sizeof(link->text), "%s: %s", link->qp.device.name,
+		 link->verbs.wc_status_str(done->status));
+	return -EIO;
+}
+
+int hr_flow_poll(struct hr_link *link)
+{
+	struct hr_rdma_done done;
+	int n = hr_rdma_qp_poll(&link->qp, &done), err = 0;
+
+	if (n < 0) {
+		snprintf(link->text, sizeof(link->text), "%s: cannot poll for completions",
+			 link->qp.device.name);
+		return n;
+	}
+	if (!n)
+		return 0;
+	if (done.status != IBV_WC_SUCCESS)
+		err = take_failure(link, &done);
+	else if (done.receive)
+		err = take_immediate(link, &done);
+	else if (link->setup.side == HR_LINK_SENDER)
+		take_sent(link);
+	return err ? err : 1;
+}

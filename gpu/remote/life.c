@@ -1,0 +1,567 @@
+#include "gpu/remote/life.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "config/clock.h"
+#include "config/seam.h"
+#include "gpu/remote/door.h"
+#include "gpu/remote/flow.h"
+
+#define BEAT_NS (100 * HR_NS_PER_MS)
+#define BACKOFF_MIN_NS (50 * HR_NS_PER_MS)
+#define BACKOFF_MAX_NS (2 * HR_NS_PER_S)
+/* Registering much memory takes long. */
+#define OPENING_NS (10 * HR_NS_PER_S)
+/* Receives beside those for slots. */
+#define SPARE 8u
+
+static void enter(struct hr_link *link, enum hr_link_state state)
+{
+	link->state = state;
+	link->since_ns = link->now_ns;
+}
+
+static bool complete(const struct hr_link *link)
+{
+	return link->done_set && link->done_heard;
+}
+
+/* No further try helps. */
+static void fail(struct hr_link *link, enum hr_error_kind kind, int code)
+{
+	enter(link, HR_LINK_IS_FAILED);
+	hr_error_clear(&link->failure);
+	hr_fail(&link->failure, kind, code, "link %s: %s", link->self.hello.name, link->text);
+	hr_talk_close(&link->talk);
+	hr_door_close(link);
+	hr_rdma_qp_break(&link->qp);
+	hr_rdma_qp_destroy(&link->qp);
+	hr_flow_event(link,
+		      (struct hr_link_event){ .kind = HR_LINK_FAILED, .text = link->failure.text });
+}
+
+/* The connection ends; link->text says why. Completions are collected next. */
+static void broken(struct hr_link *link)
+{
+	const bool was_up = link->state == HR_LINK_IS_FLOW;
+
+	hr_talk_close(&link->talk);
+	if (was_up) {
+		link->lost_ns = link->now_ns;
+		link->count.broken++;
+	}
+	hr_rdma_qp_break(&link->qp);
+	enter(link, HR_LINK_IS_BROKEN);
+}
+
+/* After an attempt that did not come up, or a broken connection: call again after a while. */
+static void down(struct hr_link *link)
+{
+	hr_talk_close(&link->talk);
+	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
+	if (link->backoff_ns > BACKOFF_MAX_NS)
+		link->backoff_ns = BACKOFF_MAX_NS;
+	link->next_call_ns = link->now_ns + link->backoff_ns;
+	enter(link, HR_LINK_IS_DOWN);
+}
+
+/* The talk of a sender has not come to a proof. */
+static void not_greeted(struct hr_link *link, const char *why)
+{
+	char peer[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &link->address.sin_addr, peer, sizeof(peer));
+	snprintf(link->text, sizeof(link->text), "%s:%u: %s", peer, ntohs(link->address.sin_port),
+		 why);
+	down(link);
+}
+
+static void call(struct hr_link *link)
+{
+	struct epoll_event wake = { .events = EPOLLIN };
+	int err = hr_talk_call(&link->talk, &link->address, link->now_ns);
+
+	if (!err)
+		err = hr_greet_begin(&link->talk, &link->self, link->now_ns);
+	if (err) {
+		not_greeted(link, strerror(-err));
+		return;
+	}
+	epoll_ctl(link->epoll, EPOLL_CTL_ADD, link->talk.fd, &wake);
+	enter(link, HR_LINK_IS_GREETING);
+}
+
+/* ---- the opening: a queue pair for this connection */
+
+static int make_qp(struct hr_link *link, struct hr_error *e)
+{
+	const bool sender = link->setup.side == HR_LINK_SENDER;
+	const struct hr_rdma_setup setup = {
+		.memory = &link->setup.memory,
+		.tile_access = sender ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		.table = link->table,
+		.table_bytes = HR_LINK_TABLE_BYTES,
+		.sends = 2 * (sender ? link->depth : link->setup.memory.slots) + 2,
+		.receives = HR_LINK_SLOTS_MAX + SPARE,
+	};
+	struct hr_rdma_device device;
+	int err = hr_rdma_device_open(&link->verbs, link->device_name[0] ? link->device_name : NULL,
+				      link->local, &device, e);
+
+	if (!err)
+		err = hr_rdma_qp_create(&link->qp, &link->verbs, &device, &setup, e);
+	if (!err)
+		err = hr_random(&link->psn, sizeof(link->psn));
+	link->psn &= 0xffffff;
+	if (!err)
+		err = hr_rdma_qp_receive(&link->qp, sender ? link->peer.slots + SPARE
+							   : link->setup.memory.slots + SPARE);
+	if (!err) {
+		struct epoll_event wake = { .events = EPOLLIN };
+
+		epoll_ctl(link->epoll, EPOLL_CTL_ADD, link->qp.channel->fd, &wake);
+		link->generation++;
+	}
+	return err;
+}
+
+static int say_open(struct hr_link *link)
+{
+	const bool sender = link->setup.side == HR_LINK_SENDER;
+	struct hr_link_opening opening = {
+		.generation = link->generation,
+		.tile_address = sender ? 0 : link->qp.tile_base,
+		.table_address = (uint64_t)(uintptr_t)link->table,
+		.low = sender ? 0 : link->have.low,
+		.qp = link->qp.qp->qp_num,
+		.psn = link->psn,
+		.tile_key = sender ? 0 : link->qp.tiles->rkey,
+		.table_key = link->qp.table->rkey,
+		.slots = link->setup.memory.slots,
+		.stride = link->setup.memory.stride,
+		.mtu = link->qp.device.mtu,
+	};
+
+	memcpy(opening.gid, link->qp.device.gid.raw, sizeof(opening.gid));
+	for (unsigned i = 0; !sender && i < HR_LINK_WINDOW; i++)
+		if (hr_tileset_has(&link->have, link->have.low + i))
+			opening.has[i / 64] |= 1ull << (i % 64);
+	return hr_talk_say(&link->talk, HR_LINK_OPEN, &opening, link->now_ns);
+}
+
+static int connect_qp(struct hr_link *link, struct hr_error *e)
+{
+	struct hr_rdma_peer peer = { .qp = link->peer.qp,
+				     .psn = link->peer.psn,
+				     .mtu = (enum ibv_mtu)link->peer.mtu };
+
+	memcpy(peer.gid, link->peer.gid, sizeof(peer.gid));
+	return hr_rdma_qp_connect(&link->qp, &peer, link->psn, e);
+}
+
+static void not_opened(struct hr_link *link, int err, const struct hr_error *e)
+{
+	snprintf(link->text, sizeof(link->text), "%.500s", e->text[0] ? e->text : strerror(-err));
+	broken(link);
+}
+
+static void begin_opening(struct hr_link *link)
+{
+	enter(link, HR_LINK_IS_OPENING);
+	link->heard_open = false;
+	link->said_end = link->said_done = link->said_bye = link->heard_bye = false;
+	memset(link->table, 0, HR_LINK_TABLE_BYTES);
+}
+
+/* Receiver: a sender has proved the key, and the last connection is gone. */
+static void promote(struct hr_link *link, struct hr_link_talk *talk)
+{
+	struct hr_error e = { 0 };
+	int err;
+
+	link->talk = *talk;
+	talk->fd = -1;
+	hr_talk_close(talk);
+	begin_opening(link);
+	err = make_qp(link, &e);
+	if (!err)
+		err = hr_greet_answer(&link->talk, &link->self, link->now_ns);
+	if (!err)
+		err = say_open(link);
+	if (err)
+		not_opened(link, err, &e);
+}
+
+static void up(struct hr_link *link)
+{
+	enter(link, HR_LINK_IS_FLOW);
+	link->backoff_ns = 0;
+	link->was_up = true;
+	link->count.connections++;
+	if (link->count.broken)
+		link->count.last_recovery_ns = link->now_ns - link->lost_ns;
+	hr_flow_begin(link);
+	for (; link->unsent_count; link->unsent_count--)
+		link->count.again +=
+			!hr_tileset_has(&link->have, link->unsent[link->unsent_count - 1]);
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_UP, .tile = link->have.low });
+	hr_life_say(link);
+}
+
+/* Sender: what the receiver has. False: it lacks a tile that the pipeline has given back. */
+static bool take_has(struct hr_link *link, const struct hr_link_opening *opening)
+{
+	struct hr_tileset has = { 0 };
+	uint64_t tile;
+
+	hr_tileset_raise(&has, opening->low);
+	for (unsigned i = 1; i < HR_LINK_WINDOW; i++)
+		if (opening->has[i / 64] >> (i % 64) & 1)
+			hr_tileset_add(&has, opening->low + i);
+	if (hr_tileset_lost(&link->have, &has, &tile)) {
+		snprintf(link->text, sizeof(link->text),
+			 "the receiver has lost tile %llu, which this run has given back; it needs "
+			 "another run",
+			 (unsigned long long)tile);
+		return false;
+	}
+	link->have = has;
+	return true;
+}
+
+/* Sender: the receiver's queue pair is there. */
+static int take_open_sender(struct hr_link *link, struct hr_error *e)
+{
+	int err;
+
+	if (link->peer.stride < link->setup.tile_bytes)
+		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "the receiver's slots are too small");
+	if (!take_has(link, &link->peer)) {
+		fail(link, HR_ERROR_FAILED, -ESTALE);
+		return 0;
+	}
+	err = make_qp(link, e);
+	if (!err)
+		err = connect_qp(link, e);
+	return err ? err : say_open(link);
+}
+
+static int take_open(struct hr_link *link, const struct hr_link_opening *opening,
+		     struct hr_error *e)
+{
+	int err;
+
+	if (link->heard_open)
+		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "a second OPEN");
+	link->heard_open = true;
+	link->peer = *opening;
+	if (link->setup.side == HR_LINK_SENDER)
+		return take_open_sender(link, e);
+	err = connect_qp(link, e);
+	return err ? err : hr_talk_say(&link->talk, HR_LINK_READY, NULL, link->now_ns);
+}
+
+static int take_ready(struct hr_link *link)
+{
+	int err = 0;
+
+	if (link->state != HR_LINK_IS_OPENING || !link->heard_open)
+		return -EPROTO;
+	if (link->setup.side == HR_LINK_SENDER)
+		err = hr_talk_say(&link->talk, HR_LINK_READY, NULL, link->now_ns);
+	if (!err)
+		up(link);
+	return err;
+}
+
+/* ---- messages of a connection */
+
+void hr_life_say(struct hr_link *link)
+{
+	if (link->state != HR_LINK_IS_FLOW)
+		return;
+	/* The buffer is empty enough: a few messages, each said once. */
+	if (link->end_known && !link->said_end)
+		link->said_end =
+			hr_talk_say(&link->talk, HR_LINK_SAY_END, &link->end, link->now_ns) == 0;
+	if (link->done_set && !link->said_done)
+		link->said_done =
+			hr_talk_say(&link->talk, HR_LINK_SAY_DONE, &link->done, link->now_ns) == 0;
+	if (link->said_done && link->done_heard && !link->said_bye)
+		link->said_bye = hr_talk_say(&link->talk, HR_LINK_BYE, NULL, link->now_ns) == 0;
+	if (link->said_bye && link->heard_bye)
+		enter(link, HR_LINK_IS_ENDED);
+}
+
+static int take_end(struct hr_link *link, const struct hr_link_total *end)
+{
+	if (link->setup.side != HR_LINK_RECEIVER)
+		return -EPROTO;
+	if (link->end_heard && (link->end.tiles != end->tiles || link->end.bytes != end->bytes)) {
+		snprintf(link->text, sizeof(link->text),
+			 "the sender says that its stream has %llu tiles, and said %llu before",
+			 (unsigned long long)end->tiles, (unsigned long long)link->end.tiles);
+		fail(link, HR_ERROR_FAILED, -EPROTO);
+		return 0;
+	}
+	if (end->tiles > link->setup.tiles) {
+		snprintf(link->text, sizeof(link->text),
+			 "the sender's stream has %llu tiles, this pipeline takes %llu",
+			 (unsigned long long)end->tiles, (unsigned long long)link->setup.tiles);
+		fail(link, HR_ERROR_FAILED, -EFBIG);
+		return 0;
+	}
+	link->end_heard = true;
+	link->end = *end;
+	hr_flow_check_end(link);
+	return 0;
+}
+
+static void take_done(struct hr_link *link, const struct hr_link_ending *done)
+{
+	if (link->done_heard)
+		return;
+	link->done_heard = true;
+	memcpy(link->peer_text, done->text, sizeof(link->peer_text));
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_PEER_DONE,
+						    .code = (int)done->code,
+						    .text = link->peer_text });
+}
+
+static int take_message(struct hr_link *link, const struct hr_link_message *message,
+			struct hr_error *e)
+{
+	const bool flow = link->state == HR_LINK_IS_FLOW;
+	int err = 0;
+
+	switch (message->head.kind) {
+	case HR_LINK_OPEN:
+		return take_open(link, &message->opening, e);
+	case HR_LINK_READY:
+		return take_ready(link);
+	case HR_LINK_BEAT:
+		return 0;
+	case HR_LINK_SAY_END:
+		err = flow ? take_end(link, &message->total) : -EPROTO;
+		break;
+	case HR_LINK_SAY_DONE:
+		if (!flow)
+			return -EPROTO;
+		take_done(link, &message->ending);
+		break;
+	case HR_LINK_BYE:
+		link->heard_bye = true;
+		break;
+	default:
+		return -EPROTO;
+	}
+	if (!err)
+		hr_life_say(link);
+	return err;
+}
+
+/* Read the connection. 1: a message was taken; 0: none; -errno: link->text says why it is broken. */
+static int listen_to(struct hr_link *link)
+{
+	struct hr_error e = { 0 };
+	struct hr_link_message message;
+	const int lost = hr_talk_step(&link->talk, link->now_ns);
+	int n = hr_talk_take(&link->talk, &message);
+
+	if (n > 0) {
+		const int err = take_message(link, &message, &e);
+
+		if (!err)
+			return 1;
+		n = err;
+	}
+	if (n == 0 && !lost)
+		return 0;
+	if (n == 0)
+		snprintf(link->text, sizeof(link->text),
+			 "the connection to the other side is lost: %s", strerror(-lost));
+	else if (n == -EBADMSG)
+		snprintf(link->text, sizeof(link->text), "a message with a wrong code");
+	else
+		snprintf(link->text, sizeof(link->text), "%.500s",
+			 e.text[0] ? e.text : "a message that does not belong there");
+	return n ? n : lost;
+}
+
+/* ---- work of each state */
+
+static bool refused(struct hr_link *link)
+{
+	const struct hr_link_talk *talk = &link->talk;
+	char why[256];
+
+	link->count.refused++;
+	if (talk->greeting == HR_LINK_REFUSED_BY)
+		snprintf(why, sizeof(why), "the receiver refuses: %s",
+			 hr_link_refusal_text(talk->refusal.code));
+	else
+		snprintf(why, sizeof(why), "the receiver is refused: %s",
+			 hr_link_refusal_text(talk->refusal.code));
+	not_greeted(link, why);
+	if (talk->refusal.code != HR_LINK_REFUSE_BUSY)
+		fail(link, HR_ERROR_FAILED, -EACCES);
+	return true;
+}
+
+static bool step_greeting(struct hr_link *link)
+{
+	struct hr_link_message message;
+	const int lost = hr_talk_step(&link->talk, link->now_ns);
+	int n = hr_talk_take(&link->talk, &message);
+
+	if (n > 0)
+		n = hr_greet_take(&link->talk, &link->self, &message, link->now_ns) ? -EPROTO : 1;
+	if (link->talk.greeting == HR_LINK_REFUSED || link->talk.greeting == HR_LINK_REFUSED_BY)
+		return refused(link);
+	if (link->talk.greeting == HR_LINK_PROVEN) {
+		begin_opening(link);
+		return true;
+	}
+	if (n < 0) {
+		link->count.refused++;
+		not_greeted(link, "it does not speak the protocol of a link");
+	} else if (n == 0 && lost) {
+		not_greeted(link, strerror(-lost));
+	} else if (link->now_ns - link->talk.began_ns > 2 * link->dead_ns) {
+		not_greeted(link, link->talk.connecting ? "no answer" : "it does not greet");
+	}
+	return n > 0;
+}
+
+static bool step_opening(struct hr_link *link)
+{
+	const int n = listen_to(link);
+
+	if (n < 0) {
+		broken(link);
+	} else if (n == 0 && link->now_ns - link->since_ns > OPENING_NS) {
+		snprintf(link->text, sizeof(link->text),
+			 "the other side does not open a queue pair");
+		broken(link);
+	}
+	return n > 0;
+}
+
+/* Receiver: another connection has proved the key. */
+static void newcomer(struct hr_link *link, struct hr_link_talk *talk)
+{
+	const uint64_t instance = link->talk.said.hello[HR_LINK_SENDER].instance;
+
+	if (link->state == HR_LINK_IS_DOWN) {
+		promote(link, talk);
+		return;
+	}
+	if (link->state != HR_LINK_IS_FLOW && link->state != HR_LINK_IS_OPENING)
+		return; /* it waits until completions are collected */
+	if (talk->said.hello[HR_LINK_SENDER].instance != instance) {
+		hr_greet_refuse(talk, HR_LINK_REFUSE_BUSY, 0, link->now_ns);
+		hr_talk_close(talk);
+		return;
+	}
+	snprintf(link->text, sizeof(link->text), "the sender has connected again");
+	broken(link);
+}
+
+static bool step_flow(struct hr_link *link)
+{
+	int n = hr_flow_poll(link);
+
+	if (n == 0)
+		n = listen_to(link);
+	if (n == 0 && link->setup.side == HR_LINK_RECEIVER)
+		n = hr_flow_offers(link);
+	if (n == 0 && link->now_ns - link->talk.heard_ns > link->dead_ns) {
+		snprintf(link->text, sizeof(link->text), "no message of the other side for %llu ms",
+			 (unsigned long long)(link->dead_ns / HR_NS_PER_MS));
+		n = -ETIMEDOUT;
+	}
+	if (n == 0 && link->now_ns - link->talk.said_ns >= BEAT_NS)
+		n = hr_talk_say(&link->talk, HR_LINK_BEAT, NULL, link->now_ns);
+	if (n == 0)
+		hr_talk_step(&link->talk, link->now_ns);
+	if (n < 0 && link->state == HR_LINK_IS_FLOW)
+		broken(link);
+	return n > 0;
+}
+
+/* The completions of requests that were posted before the connection broke. */
+static bool step_broken(struct hr_link *link)
+{
+	const bool late = link->now_ns - link->since_ns > link->dead_ns;
+
+	if (link->qp.qp && !hr_rdma_qp_drained(&link->qp) && !late) {
+		char why[sizeof(link->text)];
+		int n;
+
+		/* The first cause stays. */
+		memcpy(why, link->text, sizeof(why));
+		n = hr_flow_poll(link);
+		memcpy(link->text, why, sizeof(why));
+		return n != 0;
+	}
+	hr_rdma_qp_destroy(&link->qp);
+	hr_flow_end(link);
+	down(link);
+	if (link->was_up)
+		hr_flow_event(link,
+			      (struct hr_link_event){ .kind = HR_LINK_DOWN, .text = link->text });
+	link->was_up = false;
+	return true;
+}
+
+static void step_down(struct hr_link *link)
+{
+	const uint64_t without = link->now_ns - link->lost_ns;
+
+	/* All is said, and the other side has known that; only its last word is missing. */
+	if (complete(link) && without > 2 * link->dead_ns) {
+		enter(link, HR_LINK_IS_ENDED);
+	} else if (link->setup.call_ns && without > link->setup.call_ns) {
+		char why[400];
+
+		snprintf(why, sizeof(why), "%.399s", link->text);
+		snprintf(link->text, sizeof(link->text), "no connection for %llu ms%s%s",
+			 (unsigned long long)(without / HR_NS_PER_MS), *why ? ": " : "", why);
+		fail(link, HR_ERROR_FAILED, -ETIMEDOUT);
+	} else if (link->setup.side == HR_LINK_SENDER && link->now_ns >= link->next_call_ns) {
+		call(link);
+	}
+}
+
+bool hr_life_step(struct hr_link *link)
+{
+	if (link->listener >= 0 && link->state != HR_LINK_IS_FAILED &&
+	    link->state != HR_LINK_IS_ENDED) {
+		struct hr_link_talk *proven = hr_door_step(link);
+
+		if (proven)
+			newcomer(link, proven);
+	}
+	switch (link->state) {
+	case HR_LINK_IS_DOWN:
+		step_down(link);
+		return false;
+	case HR_LINK_IS_GREETING:
+		return step_greeting(link);
+	case HR_LINK_IS_OPENING:
+		return step_opening(link);
+	case HR_LINK_IS_FLOW:
+		return step_flow(link);
+	case HR_LINK_IS_BROKEN:
+		return step_broken(link);
+	case HR_LINK_IS_ENDED:
+		hr_talk_step(&link->talk, link->now_ns);
+		return false;
+	default:
+		return false;
+	}
+}

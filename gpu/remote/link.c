@@ -1,0 +1,289 @@
+#include "gpu/remote/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/clock.h"
+#include "config/seam.h"
+#include "gpu/remote/door.h"
+#include "gpu/remote/flow.h"
+#include "gpu/remote/life.h"
+#include "gpu/remote/loopback.h"
+
+#define DEPTH_DEFAULT 8u
+#define DEAD_DEFAULT_NS HR_NS_PER_S
+/* One call does at most so much before it returns. */
+#define WORK_MAX 64u
+
+static int check(const struct hr_link_setup *setup, struct hr_error *e)
+{
+	const struct hr_link_memory *m = &setup->memory;
+
+	if (!m->slots || m->slots > HR_LINK_SLOTS_MAX || !setup->tile_bytes ||
+	    setup->tile_bytes > HR_TILE_MAX || m->stride < setup->tile_bytes ||
+	    (uint64_t)m->slots * m->stride > m->bytes || m->stride < HR_RDMA_INLINE ||
+	    !setup->tiles || setup->tiles > UINT64_MAX / 2 || setup->depth > HR_LINK_SLOTS_MAX ||
+	    (m->dmabuf < 0 && !m->base))
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "link %s: slots, tiles or memory out of range", setup->name);
+	if (!setup->name[0] || strlen(setup->name) >= HR_NAME_MAX)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "link: the name has 1 to %u characters",
+			       HR_NAME_MAX - 1);
+	return 0;
+}
+
+static int find_addresses(struct hr_link *link, struct hr_error *e)
+{
+	int err = hr_talk_address(link->setup.address, &link->address, e);
+
+	if (err)
+		return err;
+	if (link->setup.side == HR_LINK_SENDER)
+		return hr_talk_local(&link->address, &link->local, e);
+	link->local = link->address.sin_addr;
+	return 0;
+}
+
+static int open_sockets(struct hr_link *link, struct hr_error *e)
+{
+	struct epoll_event wake = { .events = EPOLLIN };
+
+	link->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (link->epoll < 0)
+		return hr_fail(e, HR_ERROR_FAILED, -errno, "link %s: %s", link->setup.name,
+			       strerror(errno));
+	if (link->setup.side == HR_LINK_SENDER)
+		return 0;
+	link->listener = hr_talk_listen(&link->address, e);
+	if (link->listener < 0)
+		return link->listener;
+	if (epoll_ctl(link->epoll, EPOLL_CTL_ADD, link->listener, &wake) != 0)
+		return hr_fail(e, HR_ERROR_FAILED, -errno, "link %s: %s", link->setup.name,
+			       strerror(errno));
+	return 0;
+}
+
+static int make_self(struct hr_link *link)
+{
+	const struct hr_link_setup *setup = &link->setup;
+
+	memcpy(link->key, setup->key, sizeof(link->key));
+	hr_link_forget(link->setup.key, sizeof(link->setup.key));
+	link->self.key = link->key;
+	link->self.hello = (struct hr_link_hello){ .version = HR_LINK_VERSION,
+						   .side = (uint32_t)setup->side,
+						   .tiles = setup->tiles,
+						   .tile_bytes = setup->tile_bytes };
+	snprintf(link->self.hello.name, sizeof(link->self.hello.name), "%s", setup->name);
+	link->setup.name = link->self.hello.name;
+	return hr_random(&link->self.hello.instance, sizeof(link->self.hello.instance));
+}
+
+static int open_all(struct hr_link *link, struct hr_error *e)
+{
+	int err = make_self(link);
+
+	if (err)
+		return hr_fail(e, HR_ERROR_FAILED, err, "link: no random numbers: %s",
+			       strerror(-err));
+	err = find_addresses(link, e);
+	if (!err)
+		err = hr_verbs_load(&link->verbs, e);
+	if (!err)
+		err = hr_rdma_loopback(&link->verbs,
+				       link->device_name[0] ? link->device_name : NULL, link->local,
+				       &link->setup.memory, e);
+	if (!err)
+		err = open_sockets(link, e);
+	if (err)
+		return err;
+	link->table = mmap(NULL, HR_LINK_TABLE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (link->table != MAP_FAILED)
+		return 0;
+	link->table = NULL;
+	return hr_fail(e, HR_ERROR_FAILED, -ENOMEM, "link %s: no memory", link->setup.name);
+}
+
+int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct hr_error *e)
+{
+	struct hr_link *link;
+	int err = check(setup, e);
+
+	if (err)
+		return err;
+	link = calloc(1, sizeof(*link));
+	if (!link)
+		return hr_fail(e, HR_ERROR_FAILED, -ENOMEM, "link %s: no memory", setup->name);
+	link->setup = *setup;
+	link->depth = setup->depth ? setup->depth : DEPTH_DEFAULT;
+	link->dead_ns = setup->dead_ns ? setup->dead_ns : DEAD_DEFAULT_NS;
+	link->epoll = link->listener = link->talk.fd = -1;
+	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+		link->stranger[i].fd = -1;
+	if (setup->device)
+		snprintf(link->device_name, sizeof(link->device_name), "%s", setup->device);
+	err = open_all(link, e);
+	link->setup.device = NULL;
+	link->setup.address = NULL;
+	if (err) {
+		hr_link_close(link);
+		return err;
+	}
+	*out = link;
+	return 0;
+}
+
+static void count_time(struct hr_link *link, uint64_t now_ns)
+{
+	const uint64_t passed = link->counted_ns ? now_ns - link->counted_ns : 0;
+
+	if (link->state == HR_LINK_IS_FLOW)
+		link->count.up_ns += passed;
+	else
+		link->count.down_ns += passed;
+	if (!link->counted_ns)
+		link->lost_ns = link->since_ns = now_ns;
+	link->counted_ns = link->now_ns = now_ns;
+}
+
+static bool take_event(struct hr_link *link, struct hr_link_event *event, struct hr_error *e)
+{
+	if (!link->events)
+		return false;
+	*event = link->event[0];
+	memmove(link->event, link->event + 1, --link->events * sizeof(*link->event));
+	if (event->kind == HR_LINK_FAILED && e && e->kind == HR_ERROR_NONE)
+		*e = link->failure;
+	return true;
+}
+
+bool hr_link_step(struct hr_link *link, uint64_t now_ns, struct hr_link_event *event,
+		  struct hr_error *e)
+{
+	unsigned work = 0;
+
+	*event = (struct hr_link_event){ .kind = HR_LINK_NOTHING };
+	if (take_event(link, event, e))
+		return true;
+	count_time(link, now_ns);
+	while (hr_life_step(link) && !link->events && ++work < WORK_MAX)
+		;
+	return take_event(link, event, e) || work == WORK_MAX;
+}
+
+int hr_link_fd(const struct hr_link *link)
+{
+	return link->epoll;
+}
+
+bool hr_link_has(const struct hr_link *link, uint64_t tile)
+{
+	return hr_tileset_has(&link->have, tile);
+}
+
+void hr_link_end(struct hr_link *link, uint64_t tiles, uint64_t bytes)
+{
+	if (link->setup.side != HR_LINK_SENDER)
+		return;
+	link->end_known = true;
+	link->end = (struct hr_link_total){ .tiles = tiles, .bytes = bytes };
+	hr_life_say(link);
+}
+
+void hr_link_durable(struct hr_link *link, uint64_t tile)
+{
+	if (link->setup.side == HR_LINK_RECEIVER)
+		hr_tileset_raise(&link->have, tile);
+}
+
+void hr_link_finish(struct hr_link *link, int code, const char *text)
+{
+	if (link->done_set)
+		return;
+	link->done_set = true;
+	link->done.code = code < 0 || code > HR_ERROR_DEVICE ? HR_ERROR_FAILED : (uint32_t)code;
+	snprintf(link->done.text, sizeof(link->done.text), "%s", text ? text : "");
+	for (char *at = link->done.text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = ' ';
+	hr_life_say(link);
+}
+
+bool hr_link_ended(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_ENDED;
+}
+
+uint16_t hr_link_port(const struct hr_link *link)
+{
+	return ntohs(link->address.sin_port);
+}
+
+struct hr_link_counters hr_link_count(const struct hr_link *link)
+{
+	return link->count;
+}
+
+const char *hr_link_describe(struct hr_link *link)
+{
+	static const char *const state[] = {
+		[HR_LINK_IS_DOWN] = "down",	  [HR_LINK_IS_GREETING] = "greeting",
+		[HR_LINK_IS_OPENING] = "opening", [HR_LINK_IS_FLOW] = "flow",
+		[HR_LINK_IS_BROKEN] = "broken",	  [HR_LINK_IS_ENDED] = "ended",
+		[HR_LINK_IS_FAILED] = "failed",
+	};
+	const bool sender = link->setup.side == HR_LINK_SENDER;
+	const struct hr_rdma_device *device = &link->qp.device;
+	char local[INET_ADDRSTRLEN], other[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &link->local, local, sizeof(local));
+	inet_ntop(AF_INET, sender ? &link->address.sin_addr : &link->talk.peer.sin_addr, other,
+		  sizeof(other));
+	snprintf(link->description, sizeof(link->description), "%s port %u, %s%s%s:%u, %s",
+		 device->name[0] ? device->name : "no device", device->port, local,
+		 sender ? " -> " : " <- ", other,
+		 ntohs(sender ? link->address.sin_port : link->talk.peer.sin_port),
+		 state[link->state]);
+	return link->description;
+}
+
+/* Collect the completions, so that the other side's last tiles are counted and nothing is in flight. */
+static void drain(struct hr_link *link)
+{
+	const uint64_t end = hr_now_ns() + HR_NS_PER_S;
+	struct hr_rdma_done done;
+
+	hr_rdma_qp_break(&link->qp);
+	while (link->qp.qp && !hr_rdma_qp_drained(&link->qp) && hr_now_ns() < end)
+		if (hr_rdma_qp_poll(&link->qp, &done) <= 0)
+			hr_wait_ns(100000);
+	hr_rdma_qp_destroy(&link->qp);
+}
+
+void hr_link_close(struct hr_link *link)
+{
+	if (!link)
+		return;
+	if (link->talk.fd >= 0)
+		hr_talk_step(&link->talk, link->now_ns);
+	drain(link);
+	hr_talk_close(&link->talk);
+	hr_door_close(link);
+	if (link->listener >= 0)
+		close(link->listener);
+	if (link->epoll >= 0)
+		close(link->epoll);
+	if (link->table)
+		munmap(link->table, HR_LINK_TABLE_BYTES);
+	hr_verbs_unload(&link->verbs);
+	hr_link_forget(link->key, sizeof(link->key));
+	free(link);
+}

@@ -1,0 +1,65 @@
+/*
+ * gpu/remote/talk.h - the TCP connection of a link: messages in and out, without waits.
+ */
+#ifndef GPU_REMOTE_TALK_H
+#define GPU_REMOTE_TALK_H
+
+#include <netinet/in.h>
+
+#include "config/error.h"
+#include "gpu/remote/proof.h"
+#include "gpu/remote/wire.h"
+
+#define HR_LINK_BUFFER 4096u
+
+enum hr_link_greeting {
+	HR_LINK_GREETING,   /* goes on */
+	HR_LINK_PROVEN,	    /* sender: both sides have proved the key; receiver: the sender has */
+	HR_LINK_REFUSED,    /* this side has refused the other one: `refusal` */
+	HR_LINK_REFUSED_BY, /* the other side has refused this one: `refusal` */
+};
+
+struct hr_link_talk {
+	int fd; /* -1: none */
+	enum hr_link_side side;
+	bool connecting, secured;
+	enum hr_link_greeting greeting;
+	struct hr_link_refuse refusal;
+	struct sockaddr_in peer;
+	struct hr_link_transcript said;
+	uint8_t session[HR_LINK_CODE_BYTES];
+	uint64_t count_out, count_in;
+	uint64_t began_ns, heard_ns, said_ns;
+	size_t in_bytes, out_bytes;
+	uint8_t in[HR_LINK_BUFFER], out[HR_LINK_BUFFER];
+};
+
+/* "A.B.C.D:PORT" to an address. -EINVAL: it is none; names are not resolved, because that may wait. */
+int hr_talk_address(const char *text, struct sockaddr_in *address, struct hr_error *e);
+
+/* The address of this machine from which packets to `to` are sent. */
+int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e);
+
+/* A listening socket, and *at is its address with its port. -EADDRINUSE, -EADDRNOTAVAIL, -errno. */
+int hr_talk_listen(struct sockaddr_in *at, struct hr_error *e);
+
+/* Begin to connect. 0: the caller closes the talk; -errno: at once refused. */
+int hr_talk_call(struct hr_link_talk *talk, const struct sockaddr_in *to, uint64_t now_ns);
+
+/* Take a connection of a listening socket. -EAGAIN: there is none; -errno. */
+int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns);
+
+/* Close, and forget the keys. A closed talk stays closed. */
+void hr_talk_close(struct hr_link_talk *talk);
+
+/* Send and receive what is possible now. 0; -ECONNRESET: the other side has closed; -errno. */
+int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns);
+
+/* Take a received message. 1, or 0: none; -EPROTO: a wrong message; -EBADMSG: a wrong code or count. */
+int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message);
+
+/* Say a message with that body (hr_link_body_bytes()). -ENOBUFS: the other side reads nothing. */
+int hr_talk_say(struct hr_link_talk *talk, enum hr_link_kind kind, const void *body,
+		uint64_t now_ns);
+
+#endif
