@@ -204,8 +204,9 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 				 "is 0, expected at least 1: there is a sink");
 	if (hr_config_has_tap(pipeline) && config_setting_get_member(blocks.setting, "writeback"))
 		hr_group_mistake(&blocks, "writeback",
-				 "is %u, expected no such key: a tap has one worker",
-				 pipeline->writeback_blocks);
+				 "is %u, expected no such key: a %s has one worker",
+				 pipeline->writeback_blocks,
+				 hr_config_sends(pipeline) ? "remote sink" : "tap");
 	else if (!pipeline->has_sink && pipeline->writeback_blocks != 0)
 		hr_group_mistake(&blocks, "writeback", "is %u, expected 0: there is no sink",
 				 pipeline->writeback_blocks);

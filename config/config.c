@@ -17,6 +17,7 @@
 #include "config/health.h"
 #include "config/operators.h"
 #include "config/pipeline.h"
+#include "config/remote.h"
 #include "config/scan.h"
 #include "config/tap.h"
 #include "config/variables.h"
@@ -40,6 +41,7 @@ static const struct hr_field top_fields[] = {
 	{ "boot", .type = HR_FIELD_GROUP },
 	{ "control", .type = HR_FIELD_GROUP },
 	{ "health", .type = HR_FIELD_GROUP },
+	{ "remote", .type = HR_FIELD_GROUP },
 	{ "operators", .type = HR_FIELD_LIST, .max = HR_OPERATORS_MAX },
 	{ "pipelines", .type = HR_FIELD_LIST, .max = HR_PIPELINES_MAX },
 };
@@ -287,6 +289,8 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 		hr_config_control_read(&config->control, &group);
 	if (hr_group_member(top, "health", &group))
 		hr_config_health_read(&config->health, &group);
+	if (hr_group_member(top, "remote", &group))
+		hr_config_remotes_read(config, &group);
 	read_devices(config, top);
 	read_operators(config, top);
 	config->pipelines = pipelines < HR_PIPELINES_MAX ? pipelines : HR_PIPELINES_MAX;
@@ -297,6 +301,7 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 	hr_config_sinks_check(config, top->mistakes);
 	hr_config_taps_check(config, top->mistakes);
 	hr_config_feeds_check(config, top->mistakes);
+	hr_config_remotes_check(config, top->mistakes);
 	hr_config_when_check(config, top->mistakes);
 }
 

@@ -127,6 +127,27 @@ struct hr_config_feed {
 	unsigned line;
 };
 
+/* The other end of a stream of tiles to or from another appliance (gpu/remote/link.h). The stream has
+ * the name of the tap, or of the feed. */
+struct hr_config_remote {
+	/* "A.B.C.D:PORT": a sink connects there, a source listens there; "": the tap or feed is for
+	 * processes of this machine */
+	char address[HR_DEVICE_MAX];
+	uint32_t depth; /* tiles in flight; 0: the default of the link */
+	unsigned line;
+};
+
+/* What all streams of the configuration share. */
+struct hr_config_remotes {
+	char key[HR_FILE_MAX];	  /* file, resolved against the folder of the configuration */
+	char device[HR_NAME_MAX]; /* RDMA device; "": the one that has the address */
+	uint64_t call_ns;	  /* longest time without a connection; 0: for ever */
+	/* addresses that may connect; none: each one that has the key */
+	uint32_t peers;
+	char peer[HR_REMOTE_PEERS_MAX][HR_NAME_MAX];
+	unsigned line; /* 0: the file has no such group */
+};
+
 /* The page cache of an access operator. */
 #define HR_CACHE_PAGE_MIN 4096u
 #define HR_CACHE_PAGE_MAX 65536u
@@ -159,9 +180,11 @@ struct hr_config_pipeline {
 	uint32_t sources;
 	struct hr_config_object source[HR_SOURCES_MAX];
 	struct hr_config_feed feed;
+	struct hr_config_remote from; /* with a feed */
 	bool has_sink; /* an object; a pipeline with a tap has none */
 	struct hr_config_object sink;
 	struct hr_config_tap tap;
+	struct hr_config_remote to; /* with a tap */
 	/* An access operator has objects in place of sources and sink, in the order of its
 	 * description; one that is left out has no name. 0: a stream operator. */
 	uint32_t objects;
@@ -261,6 +284,7 @@ struct hr_config {
 	struct hr_config_boot boot;
 	struct hr_config_control control;
 	struct hr_config_health health;
+	struct hr_config_remotes remotes;
 	uint32_t ssds, gpus, ops, pipelines;
 	struct hr_config_ssd ssd[HR_SSDS_MAX];
 	struct hr_config_gpu gpu[HR_GPUS_MAX];

@@ -92,20 +92,24 @@ void hr_config_feed_check(const struct hr_config_pipeline *pipeline, const struc
 				 pipeline->feed.credits, pipeline->slots);
 	if (pipeline->verify == HR_VERIFY_ON)
 		hr_group_mistake(group, "verify",
-				 "is \"on\", expected \"auto\" or \"off\": a feed has no checksum");
+				 "is \"on\", expected \"auto\" or \"off\": a %s has no checksum",
+				 hr_config_receives(pipeline) ? "remote source" : "feed");
 	if (hr_group_member(group, "blocks", &blocks) &&
 	    config_setting_get_member(blocks.setting, "prefetch"))
 		hr_group_mistake(&blocks, "prefetch",
-				 "is %u, expected no such key: a feed has one worker",
-				 pipeline->prefetch_blocks);
+				 "is %u, expected no such key: a %s has one worker",
+				 pipeline->prefetch_blocks,
+				 hr_config_receives(pipeline) ? "remote source" : "feed");
 }
 
 void hr_config_feeds_check(const struct hr_config *config, struct hr_mistakes *mistakes)
 {
 	for (unsigned i = 0; i < config->pipelines; i++)
 		for (unsigned j = 0; hr_config_has_feed(&config->pipeline[i]) && j < i; j++)
-			if (strcmp(config->pipeline[i].feed.name, config->pipeline[j].feed.name) ==
-			    0)
+			if (!hr_config_receives(&config->pipeline[i]) &&
+			    !hr_config_receives(&config->pipeline[j]) &&
+			    strcmp(config->pipeline[i].feed.name, config->pipeline[j].feed.name) ==
+				    0)
 				hr_mistake(mistakes, config->pipeline[i].feed.line,
 					   "pipelines[%u].source: '%s' is already the feed of "
 					   "pipelines[%u] on line %u",

@@ -29,6 +29,7 @@
 #define HR_TAP_CONSUMERS_MAX 16u /* of one tap at the same time; each has two pages or more */
 #define HR_TAP_TRIES_MAX 1000u	 /* more would keep a pipeline from its end for long */
 #define HR_TAP_TRIES_DEFAULT 3u	 /* a fault of one consumer, and of another one */
+#define HR_REMOTE_PEERS_MAX 16u	 /* addresses that may connect to remote sources */
 #define HR_PREPARED_MAX 8u	 /* objects that bring-up makes on a memory-backed ssd */
 #define HR_SLOTS_MAX 1024u	 /* fits the 12 bits that a command token gives to a slot */
 #define HR_BLOCKS_MAX 256u	 /* worker blocks of one role; above the SM count of any GPU */

@@ -9,6 +9,7 @@
 #include "config/nearest.h"
 #include "config/object.h"
 #include "config/operators.h"
+#include "config/remote.h"
 #include "config/tap.h"
 #include "config/when.h"
 
@@ -158,19 +159,22 @@ static void check_name(const struct hr_config *config, const struct hr_group *gr
 					 name, j, config->pipeline[j].line);
 }
 
-/* The sink is an object, or a tap. */
+/* The sink is an object, a tap, or a stream to another appliance. */
 static void read_sink_kind(const struct hr_group *group, struct hr_config_pipeline *pipeline)
 {
 	const config_setting_t *setting = config_setting_get_member(group->setting, "sink");
 	struct hr_group sink;
 
 	pipeline->has_sink = setting != NULL;
-	if (!setting || !config_setting_is_group(setting) ||
-	    !config_setting_get_member(setting, "tap"))
+	if (!setting || !config_setting_is_group(setting) || !hr_group_member(group, "sink", &sink))
+		return;
+	if (config_setting_get_member(setting, "tap"))
+		hr_config_tap_read(&pipeline->tap, &sink);
+	else if (config_setting_get_member(setting, "remote"))
+		hr_config_remote_sink_read(pipeline, &sink);
+	else
 		return;
 	pipeline->has_sink = false;
-	if (hr_group_member(group, "sink", &sink))
-		hr_config_tap_read(&pipeline->tap, &sink);
 }
 
 /* Set defaults, then read the group. */
@@ -213,10 +217,14 @@ static bool check_keys(const struct hr_group *group, const struct hr_operator *o
 	return group->mistakes->count == before;
 }
 
-/* The source is a feed, or objects. */
+/* The source is a feed, a stream of another appliance, or objects. */
 static bool read_source(const struct hr_config *config, const struct hr_group *group,
 			struct hr_config_pipeline *pipeline)
 {
+	if (hr_config_remote_is_source(group)) {
+		pipeline->sources = 1;
+		return hr_config_remote_source_read(pipeline, group);
+	}
 	if (!hr_config_feed_is_source(group))
 		return read_sources(config, group, pipeline);
 	pipeline->sources = 1;
@@ -328,7 +336,8 @@ static bool check_shard(const struct hr_group *group, const struct hr_config_pip
 			"is not possible with a sink yet, expected a pipeline without sink");
 	else if (pipeline->feed.name[0])
 		hr_group_mistake(group, "shard",
-				 "is not possible with a feed, expected objects as sources");
+				 "is not possible with a %s, expected objects as sources",
+				 pipeline->from.address[0] ? "remote source" : "feed");
 	else
 		return true;
 	return false;

@@ -101,7 +101,9 @@ void hr_config_taps_check(const struct hr_config *config, struct hr_mistakes *mi
 {
 	for (unsigned i = 0; i < config->pipelines; i++)
 		for (unsigned j = 0; hr_config_has_tap(&config->pipeline[i]) && j < i; j++)
-			if (strcmp(config->pipeline[i].tap.name, config->pipeline[j].tap.name) == 0)
+			if (!hr_config_sends(&config->pipeline[i]) &&
+			    !hr_config_sends(&config->pipeline[j]) &&
+			    strcmp(config->pipeline[i].tap.name, config->pipeline[j].tap.name) == 0)
 				hr_mistake(mistakes, config->pipeline[i].tap.line,
 					   "pipelines[%u].sink: '%s' is already the tap of "
 					   "pipelines[%u] on line %u",

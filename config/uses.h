@@ -30,6 +30,21 @@ static inline bool hr_config_has_feed(const struct hr_config_pipeline *p)
 	return p->feed.name[0];
 }
 
+/* True when the results go to another appliance, and when the tiles come from one. The tap or the feed
+ * of such a pipeline has no socket: the engine itself is the consumer or the producer. */
+static inline bool hr_config_sends(const struct hr_config_pipeline *p)
+{
+	return p->to.address[0];
+}
+static inline bool hr_config_receives(const struct hr_config_pipeline *p)
+{
+	return p->from.address[0];
+}
+static inline bool hr_config_is_remote(const struct hr_config_pipeline *p)
+{
+	return hr_config_sends(p) || hr_config_receives(p);
+}
+
 /* Number of sources that are objects: all of them, or none with a feed. */
 static inline uint32_t hr_config_source_objects(const struct hr_config_pipeline *p)
 {

@@ -165,7 +165,7 @@ static const struct {
 	{ HEAD "appliance = 5;\n", "f:4: appliance: is an integer, expected a group { ... }\n" },
 	{ HEAD "aplliance = { };\n", "f:4: aplliance: unknown key; did you mean 'appliance'?\n" },
 	{ HEAD "zzz = 1;\n", "f:4: zzz: unknown key; expected one of: appliance, ssds, gpus, "
-			     "memory, boot, control, health, operators, pipelines\n" },
+			     "memory, boot, control, health, remote, operators, pipelines\n" },
 	{ HEAD "appliance = { name = 1; };\n",
 	  "f:4: appliance.name: is an integer, expected a string\n" },
 	{ HEAD "appliance = { name = \"\"; };\n",
