@@ -192,6 +192,9 @@ static int take_option(struct request *r, struct hr_topo *t, int code, char **ar
 		return 0;
 	case PEERS:
 		r->peers = hr_peer_kinds(optarg);
+		/* network cards alone: which GPUs and SSDs reach them */
+		if (r->peers == 1u << HR_PEER_NIC)
+			r->peers = (1u << HR_PEER_KINDS) - 1;
 		return r->peers ? 0 : bad("--peers is a list of gpu, nvme and nic, not", optarg);
 	case WANTED:
 		r->wanted = optarg;

@@ -103,7 +103,8 @@ enum hr_src {
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
 	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
 	X(STACKED, "stacked", 0)       /* md or dm is between that file system and the disk */    \
-	X(GPU, "gpu", 0)	       /* 1: the source calls it a GPU, whatever its class */
+	X(GPU, "gpu", 0)	       /* 1: the source calls it a GPU, whatever its class */     \
+	X(RDMA, "rdma", 0)	       /* 1: a driver has made RDMA devices of it; 0: none */
 
 enum hr_fact_id {
 #define HR_FACT_ENUM(id, name, hex) HR_F_##id,
@@ -357,6 +358,8 @@ bool hr_is_nvme(const struct hr_fn *f);
 bool hr_is_gpu(const struct hr_fn *f);
 /* An Ethernet, InfiniBand or Omni-Path controller. */
 bool hr_is_nic(const struct hr_fn *f);
+/* True for a network card that has RDMA: InfiniBand, or Ethernet with an RDMA device of its driver. */
+bool hr_is_rdma(const struct hr_fn *f);
 /* A GPU that is part of a CPU or chipset: its memory is the host's memory. */
 bool hr_is_integrated(const struct hr_fn *f);
 /* Index of the BAR through which peers reach the function's memory, or -1. */

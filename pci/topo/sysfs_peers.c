@@ -82,6 +82,7 @@ static void read_names(struct hr_model *m, const struct hr_files *files, struct 
 	} else if (hr_is_nic(f)) {
 		snprintf(path, sizeof path, "%.400s/infiniband", folder);
 		files->list(files, path, one_name, &n);
+		hr_fn_set(f, HR_F_RDMA, n.used > 0, HR_SRC_SYSFS);
 		snprintf(path, sizeof path, "%.400s/net", folder);
 		files->list(files, path, one_name, &n);
 	}

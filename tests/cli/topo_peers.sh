@@ -105,6 +105,10 @@ cat >amd.xml <<'XML'
 </pci></cpu></system>
 XML
 
+# The first card is Ethernet with an RDMA device, the second one has none.
+sed 's/Infiniband controller \[0207\]/Ethernet controller [0200]/; s/headrace: devices=mlx5_0/headrace: rdma=1\n\t&/
+     s/headrace: devices=mlx5_1/headrace: rdma=0\n\t&/' direct.txt >ethernet.txt
+
 all='--peers gpu,nvme,nic'
 # shellcheck disable=SC2086,SC2016  # two words; an inner shell expands
 {
@@ -113,6 +117,11 @@ all='--peers gpu,nvme,nic'
     check "near CPUs stand beside addresses" says 'GPU2 .*node 1, CPUs 32-63,' direct.txt $all
     check "a pair without a GPU has a distance" says '^NIC0 .* PIX +(SYS|NODE|X)' direct.txt $all
     check "kinds that were not requested are omitted" says '^NIC0 ' direct.txt --peers gpu,nic
+    check "network cards alone stand against GPUs and SSDs" says '^GPU0-1 ' direct.txt --peers nic
+    check "network cards alone: the worst pair with a GPU decides" ends 2 redirected.txt --peers nic
+    check "InfiniBand has RDMA" says 'NIC0 .*, RDMA, mlx5_0 ib0' direct.txt --peers nic
+    check "Ethernet has RDMA when its driver made a device" says 'NIC0 .*, RDMA, mlx5_0 ib0' ethernet.txt --peers nic
+    check "Ethernet without a device has none" says 'NIC1 .*no RDMA, mlx5_1 ib1' ethernet.txt --peers nic
     check "the deciding rule is reported" says 'GPU0-1 with NIC0: REDIRECTED\+RC_LISTED \(rule A1-listed\)' \
         redirected.txt $all
     check "a reason is printed once" bash -c '
@@ -129,6 +138,8 @@ check "JSON has verdicts of both directions" holds \
     'p("GPU0", "GPU1")["to_a"]["verdict"] == "DIRECT" == p("GPU0", "GPU1")["to_b"]["verdict"]' direct.txt
 check "JSON has no verdict of a pair without a GPU" holds \
     '"verdict" not in p("NVME0", "NIC0") and p("NVME0", "NIC0")["distance"] == "PIX"' direct.txt
+check "JSON tells the RDMA of network cards" holds \
+    '[p["rdma"] for p in d["peers"][8:]] == [True, False] and "rdma" not in d["peers"][0]' ethernet.txt
 check "JSON has links" holds 'p("GPU0", "GPU3")["gpu_links"] ==
     {"fabric": "nvlink", "count": 18, "through_switch": True}' direct.txt
 check "a direct link is not reported as a link through a switch" holds \

@@ -27,7 +27,7 @@ const char hr_topo_help[] =
 	"  --bandwidth          rates from a model: each pair, all SSDs to one GPU, all at once\n"
 	"  --peers gpu,nvme,nic GPUs, SSDs and network cards against each other: verdict, "
 	"distance,\n"
-	"                       NVLink, nearby CPUs, names of devices\n"
+	"                       NVLink, nearby CPUs, names of devices; nic alone: all three\n"
 	"  --plan               which SSD should feed which GPU\n"
 	"  --baseline FILE      differences from an earlier capture\n"
 	"  --capture FILE       write all facts to one file, without serial numbers;\n"

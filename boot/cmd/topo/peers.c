@@ -111,6 +111,14 @@ char *hr_peer_set_name(const struct hr_topo_peer_set *s, char *text, size_t capa
 
 /* ---- text */
 
+/* "", or a word about the RDMA of a network card, as far as the source tells. */
+static const char *rdma_text(const struct hr_fn *f, enum hr_topo_peer_kind kind)
+{
+	if (kind != HR_PEER_NIC || (!hr_is_rdma(f) && !hr_known(f, HR_F_RDMA)))
+		return "";
+	return hr_is_rdma(f) ? "RDMA, " : "no RDMA, ";
+}
+
 static void print_peer(const struct hr_topo *t, const struct hr_topo_peer *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
@@ -122,9 +130,9 @@ static void print_peer(const struct hr_topo *t, const struct hr_topo_peer *p)
 	if (node != ~0u)
 		snprintf(nearest, sizeof nearest, "%u", node);
 	used = fprintf(t->out, "  %-7s %s  ", number, hr_bdf(f, bdf));
-	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s", nearest,
-		 f->cpus ? f->cpus : "?", f->devices ? f->devices : "", f->devices ? ", " : "",
-		 hr_topo_describe(t, f, what, sizeof what),
+	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s%s", nearest,
+		 f->cpus ? f->cpus : "?", rdma_text(f, p->kind), f->devices ? f->devices : "",
+		 f->devices ? ", " : "", hr_topo_describe(t, f, what, sizeof what),
 		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
 	hr_print_wrapped(t->out, (unsigned)used, 10, line);
 }
@@ -322,6 +330,8 @@ static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr
 		hr_json_string(o, "cpus", f->cpus);
 	if (f->devices)
 		hr_json_string(o, "devices", f->devices);
+	if (*rdma_text(f, p->kind))
+		hr_json_bool(o, "rdma", hr_is_rdma(f));
 	if (f->driver)
 		hr_json_string(o, "driver", f->driver);
 	hr_json_close(o);
