@@ -289,7 +289,7 @@ $(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -fPIC -shared -o $@ $(fake_verbs_sources) \
 		-Wl,-soname,libibverbs.so.1 -Wl,--version-script,tests/fakes/ibverbs/libibverbs.map
 $(objects)/tests/harness/link_rig.o: cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
-$(filter $(B)/tests/unit/gpu/remote/%,$(units:%=%.ok)): $(fake_verbs)
+$(filter $(B)/tests/unit/gpu/remote/%,$(units:%=%.ok)) $(B)/tests/cli/remote.ok: $(fake_verbs)
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)

@@ -110,7 +110,7 @@ int hr_feed_service_begin(struct hr_feed_service *s, uint32_t i, struct hr_error
 	const struct hr_run *run = &s->app->run[i];
 	int err = 0;
 
-	if (!hr_config_has_feed(run->config))
+	if (!hr_config_has_feed(run->config) || hr_config_receives(run->config))
 		return 0;
 	if (s->wake < 0)
 		s->wake = epoll_create1(EPOLL_CLOEXEC);

@@ -71,6 +71,17 @@ static void put_tap(struct hr_json *j, const struct hr_status *status, uint32_t 
 	hr_json_close(j);
 }
 
+static void put_remote(struct hr_json *j, const struct hr_config_pipeline *p,
+		       const struct hr_remote_counters *count)
+{
+	hr_json_object(j, "remote");
+	hr_json_string(j, "name", hr_config_sends(p) ? p->tap.name : p->feed.name);
+	hr_json_string(j, "side", hr_config_sends(p) ? "sender" : "receiver");
+	hr_json_string(j, "address", hr_config_sends(p) ? p->to.address : p->from.address);
+	hr_counters_json(j, hr_remote_counters, count, HR_IN_STATUS);
+	hr_json_close(j);
+}
+
 static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t i,
 		    const struct hr_record_run *run, uint64_t now_ns)
 {
@@ -98,8 +109,10 @@ static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t 
 	hr_counters_time(&count, run->started_ns, run->ended_ns, now_ns);
 	hr_counters_json(j, hr_pipeline_counters, &count, HR_IN_STATUS);
 	hr_role_counters_json(j, &count, HR_IN_STATUS);
-	if (hr_config_has_tap(p))
+	if (hr_config_has_tap(p) && !hr_config_sends(p))
 		put_tap(j, status, i, &count.tap);
+	if (hr_config_is_remote(p))
+		put_remote(j, p, &count.remote);
 	hr_json_close(j);
 }
 

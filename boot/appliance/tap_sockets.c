@@ -34,7 +34,8 @@ int hr_tap_sockets_open(struct hr_tap_sockets *s, const struct hr_config *config
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
 		s->fd[i] = -1;
 	for (uint32_t i = 0; !err && i < config->pipelines; i++)
-		if (hr_config_has_tap(&config->pipeline[i]) && (!only || only[i]))
+		if (hr_config_has_tap(&config->pipeline[i]) &&
+		    !hr_config_sends(&config->pipeline[i]) && (!only || only[i]))
 			err = open_one(s, i, &config->pipeline[i], e);
 	if (err)
 		hr_tap_sockets_close(s);

@@ -125,6 +125,19 @@ static void print_tap(struct json_object *t)
 	print_each(json_object_object_get(t, "attached"), print_consumer);
 }
 
+static void print_remote(struct json_object *r)
+{
+	printf("    remote %s, %s, %s, %s: %llu tiles, %llu bytes; broken %llu times, last recovery "
+	       "%llu ms; %llu connections refused; %llu not ready\n",
+	       text_of(r, "name"), text_of(r, "side"), text_of(r, "address"),
+	       number_of(r, "connected") ? "connected" : "not connected",
+	       (unsigned long long)number_of(r, "tiles"), (unsigned long long)number_of(r, "bytes"),
+	       (unsigned long long)number_of(r, "broken"),
+	       (unsigned long long)number_of(r, "last_recovery_ms"),
+	       (unsigned long long)number_of(r, "connections_refused"),
+	       (unsigned long long)number_of(r, "not_ready"));
+}
+
 static void print_pipeline(struct json_object *p)
 {
 	struct json_object *error;
@@ -140,6 +153,8 @@ static void print_pipeline(struct json_object *p)
 		print_starts(p);
 	if (json_object_object_get_ex(p, "tap", &error))
 		print_tap(error);
+	if (json_object_object_get_ex(p, "remote", &error))
+		print_remote(error);
 	if (json_object_object_get_ex(p, "message", &error) ||
 	    json_object_object_get_ex(p, "error", &error))
 		printf("    %s\n", json_object_get_string(error));
@@ -271,6 +286,7 @@ static int cmd_status(int argc, char **argv)
 	list_counters("cache", hr_cache_counters);
 	list_counters("tap", hr_tap_counters);
 	list_counters("consumer of a tap", hr_consumer_counters);
+	list_counters("remote", hr_remote_counters);
 	list_counters("ssd", hr_ssd_counters);
 	return HR_EXIT_DONE;
 }

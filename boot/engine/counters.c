@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "boot/engine/remote.h"
 #include "boot/engine/run_tap.h"
 #include "boot/engine/runner.h"
 #include "config/clock.h"
@@ -15,6 +16,8 @@
 	HR_COUNTER_ROW(struct hr_cache_counters, field, text, unit, kind, 0, where, what),
 #define TAP_ROW(field, text, unit, kind, where, what) \
 	HR_COUNTER_ROW(struct hr_tap_counters, field, text, unit, kind, 0, where, what),
+#define REMOTE_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_remote_counters, field, text, unit, kind, 0, where, what),
 #define CONSUMER_ROW(field, text, unit, kind, where, what) \
 	HR_COUNTER_ROW(struct hr_consumer_counters, field, text, unit, kind, 0, where, what),
 #define SSD_ROW(fault, text, what)                                                             \
@@ -29,6 +32,7 @@ const struct hr_counter hr_pipeline_counters[] = { HR_PIPELINE_COUNTERS(PIPELINE
 const struct hr_counter hr_role_counters[] = { HR_ROLE_COUNTERS(ROLE_ROW){ 0 } };
 const struct hr_counter hr_cache_counters[] = { HR_CACHE_COUNTERS(CACHE_ROW){ 0 } };
 const struct hr_counter hr_tap_counters[] = { HR_TAP_COUNTERS(TAP_ROW){ 0 } };
+const struct hr_counter hr_remote_counters[] = { HR_REMOTE_COUNTERS(REMOTE_ROW){ 0 } };
 const struct hr_counter hr_consumer_counters[] = { HR_CONSUMER_COUNTERS(CONSUMER_ROW){ 0 } };
 const struct hr_counter hr_ssd_counters[] = { HR_SSD_COUNTERS(SSD_ROW){ 0 } };
 
@@ -154,6 +158,27 @@ static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64
 	c->returned = done > others ? done - others : 0;
 }
 
+static void take_remote(struct hr_remote_counters *c, const struct hr_appliance *app,
+			const struct hr_run *run)
+{
+	struct hr_remote_report report;
+
+	hr_remote_take(app, run, &report);
+	c->up = report.up;
+	c->tiles = report.link.tiles;
+	c->bytes = report.link.bytes;
+	c->copies = report.copies;
+	c->connections = report.link.connections;
+	c->broken = report.link.broken;
+	c->again = report.link.again;
+	c->not_ready = report.link.not_ready;
+	c->refused = report.link.refused;
+	c->flushes = report.link.flushes;
+	c->up_ns = report.link.up_ns;
+	c->down_ns = report.link.down_ns;
+	c->recovery_ns = report.link.last_recovery_ns;
+}
+
 void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
 			       uint32_t seat)
 {
@@ -199,6 +224,8 @@ void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 		take_cache(&c->cache, run);
 	if (wired && hr_config_has_tap(run->config))
 		take_tap(&c->tap, run, c->tiles_done);
+	if (run->config && hr_config_is_remote(run->config))
+		take_remote(&c->remote, app, run);
 }
 
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,

@@ -136,6 +136,30 @@ struct hr_counter {
 	COUNTER(late, "leases_exceeded", "times", U64, HR_IN_STATUS | HR_IN_RUN,            \
 		"a tile was held longer than `lease`")
 
+/* Of the stream of a pipeline to or from another appliance. */
+#define HR_REMOTE_COUNTERS(COUNTER)                                                             \
+	COUNTER(up, "connected", "", U64, HR_IN_STATUS, "1: the connection is up")              \
+	COUNTER(tiles, "tiles", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,                         \
+		"that have arrived at the receiver")                                            \
+	COUNTER(bytes, "bytes", "bytes", U64, HR_IN_STATUS | HR_IN_RUN, "of these tiles")       \
+	COUNTER(copies, "tiles_copied", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,                 \
+		"that a CPU has copied between ssd and network (bounce = \"copy\")")            \
+	COUNTER(connections, "connections", "times", U64, HR_IN_STATUS | HR_IN_RUN,             \
+		"the connection came up")                                                       \
+	COUNTER(broken, "broken", "times", U64, HR_IN_STATUS | HR_IN_RUN, "it broke")           \
+	COUNTER(again, "tiles_again", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,                   \
+		"sent a second time, or dropped because they were known")                       \
+	COUNTER(not_ready, "not_ready", "times", U64, HR_IN_STATUS | HR_IN_RUN,                 \
+		"the receiver had no receive request: a defect, if not 0")                      \
+	COUNTER(refused, "connections_refused", "times", U64, HR_IN_STATUS | HR_IN_RUN,         \
+		"a peer had another key, version, name or tile size")                           \
+	COUNTER(flushes, "flushes", "times", U64, HR_IN_STATUS | HR_IN_RUN,                     \
+		"writes to GPU memory were flushed")                                            \
+	COUNTER(up_ns, "up_ms", "ms", NS, HR_IN_STATUS | HR_IN_RUN, "with a connection")        \
+	COUNTER(down_ns, "down_ms", "ms", NS, HR_IN_STATUS | HR_IN_RUN, "without a connection") \
+	COUNTER(recovery_ns, "last_recovery_ms", "ms", NS, HR_IN_STATUS | HR_IN_RUN,            \
+		"from the last break to the next connection")
+
 /* Of a consumer that is attached to a tap. */
 #define HR_CONSUMER_COUNTERS(COUNTER)                                                           \
 	COUNTER(credits, "credits", "tiles", U64, HR_IN_STATUS, "that it may hold now")         \
@@ -186,6 +210,11 @@ struct hr_tap_counters {
 	HR_TAP_COUNTERS(HR_COUNTER_FIELD)
 };
 
+/* All 0: the pipeline has no stream, or its link is not open. */
+struct hr_remote_counters {
+	HR_REMOTE_COUNTERS(HR_COUNTER_FIELD)
+};
+
 struct hr_consumer_counters {
 	HR_CONSUMER_COUNTERS(HR_COUNTER_FIELD)
 };
@@ -196,11 +225,12 @@ struct hr_counters {
 	struct hr_role_counters role[HR_RUN_ROLES];
 	struct hr_cache_counters cache;
 	struct hr_tap_counters tap;
+	struct hr_remote_counters remote;
 };
 
 /* The rows of those structs, and of count[HR_FAULTS] of an ssd; the last row has no name. */
 extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_cache_counters[],
-	hr_tap_counters[], hr_consumer_counters[], hr_ssd_counters[];
+	hr_tap_counters[], hr_remote_counters[], hr_consumer_counters[], hr_ssd_counters[];
 
 /* A row of another struct, for a measurement. */
 #define HR_COUNTER_ROW(of, field, text, of_unit, kind, digits, where, what)                   \

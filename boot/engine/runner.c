@@ -7,6 +7,7 @@
 
 #include "boot/engine/conclude.h"
 #include "boot/engine/refuse.h"
+#include "boot/engine/remote.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/stage_sinks.h"
 #include "config/clock.h"
@@ -251,6 +252,14 @@ static uint64_t bytes_done(const struct hr_run *run)
 				    : hr_run_bytes(run, run->first_tile + hr_run_tiles_done(run));
 }
 
+/* The stream from or to another appliance has failed, or the run of the other one. */
+static void watch_remote(struct watch *w)
+{
+	if (!w->end.stopping && !w->end.aborted && !w->end.error &&
+	    (w->end.error = hr_remote_look(w->app, w->run, &w->run->cause)) != 0)
+		request_stop(w);
+}
+
 /* Look at a running pipeline once. Only the first of several draws its progress. */
 static void look(struct watch *w, bool first)
 {
@@ -260,6 +269,7 @@ static void look(struct watch *w, bool first)
 	note_start(w);
 	watch_controllers(w);
 	watch_checkpoint(w);
+	watch_remote(w);
 	watch_heartbeats(w);
 	if (first)
 		hr_progress_update(&w->progress, bytes_done(w->run), w->now_ns);
@@ -402,6 +412,7 @@ static void end_one(struct hr_runner *runner, uint32_t i)
 	run->settled = !w->failed;
 	hr_progress_end(&w->progress);
 	err = hr_run_conclude(w->app, run, &w->end, w->failed, &w->failure);
+	hr_remote_end(w->app, run);
 	hr_tick_at_once();
 	runner->running &= ~(1u << i);
 	runner->ending |= err && (!w->app->keep_going || run->outcome == HR_RUN_INTERRUPTED);
@@ -433,6 +444,7 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 			  w->now_ns);
 	runner->running |= 1u << i;
 	runner->started |= 1u << i;
+	hr_remote_begin(app, run);
 	launch(w);
 	if (w->failed && has_ended(w))
 		end_one(runner, i);

@@ -190,7 +190,7 @@ static uint32_t budget(const struct hr_appliance *app, const struct hr_config_pi
 {
 	const uint32_t blocks = hr_schedule_budget(app, p->gpu);
 
-	if (!hr_config_has_tap(p) || app->config.gpu[p->gpu].blocks)
+	if (!hr_config_has_tap(p) || hr_config_sends(p) || app->config.gpu[p->gpu].blocks)
 		return blocks;
 	return most(least(blocks, app->backend[p->gpu].processors) / GPU_TAP_PART, 1);
 }
@@ -239,11 +239,11 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 }
 
 /* A producer can write to a tile while the operator reads it. Built-in operators allow that; a user
- * operator gets a copy. */
+ * operator gets a copy. The other appliance of a remote source has proved that it has the key. */
 static bool copies_feed(const struct hr_config_pipeline *p)
 {
 	return p->bounce == HR_BOUNCE_COPY ||
-	       (p->bounce == HR_BOUNCE_AUTO && !hr_op_built_in(p->op));
+	       (p->bounce == HR_BOUNCE_AUTO && !hr_op_built_in(p->op) && !hr_config_receives(p));
 }
 
 static int shape_cpu(struct hr_run *run)

@@ -52,9 +52,10 @@ static int check_feeds(struct hr_appliance *app, uint32_t g)
 		if (app->run[i].selected && hr_config_has_feed(p) && p->gpu == g &&
 		    app->backend[g].lanes > 1)
 			return hr_fail(&app->error, HR_ERROR_USAGE, -EINVAL,
-				       "%s:%u: pipeline '%s': a feed is not supported on gpu '%s' "
+				       "%s:%u: pipeline '%s': a %s is not supported on gpu '%s' "
 				       "(%s); use a gpu with device = \"host:N\"",
 				       app->config.file, p->feed.line, p->name,
+				       hr_config_receives(p) ? "remote source" : "feed",
 				       app->config.gpu[g].name, app->backend[g].name);
 	}
 	return 0;

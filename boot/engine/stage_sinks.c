@@ -20,6 +20,7 @@
 
 #include "boot/engine/checksums.h"
 #include "boot/engine/refuse.h"
+#include "boot/engine/remote.h"
 #include "boot/engine/written.h"
 #include "config/bytes.h"
 #include "config/uses.h"
@@ -412,12 +413,17 @@ int hr_sinks_up(struct hr_appliance *app)
 	if (!err)
 		err = hr_sinks_check(app);
 	if (!err)
+		err = hr_remote_open(app);
+	if (!err)
 		err = make_sinks(app, store, false);
-	return err ? err : prepare_all(app);
+	if (!err)
+		err = prepare_all(app);
+	return err ? err : hr_remote_start(app);
 }
 
 void hr_sinks_down(struct hr_appliance *app)
 {
+	hr_remote_down(app);
 	for (uint32_t i = app->config.pipelines; i-- > 0;) {
 		struct hr_run *run = &app->run[i];
 		const struct hr_store_object *object;

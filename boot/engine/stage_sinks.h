@@ -13,7 +13,8 @@
  * will remain.
  */
 int hr_sinks_check(struct hr_appliance *app);
-/* Check the sinks, then create or find them; on error the created ones are removed again. */
+/* Check the sinks, then create or find them; on error the created ones are removed again. Also connect
+ * to other appliances (boot/engine/remote.h), whose tiles decide where a run starts. */
 int hr_sinks_up(struct hr_appliance *app);
 /* Remove the sinks that this bring-up has created and whose runs were never launched. */
 void hr_sinks_down(struct hr_appliance *app);

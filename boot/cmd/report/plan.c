@@ -1,5 +1,6 @@
 #include "boot/cmd/report/paths.h"
 #include "boot/cmd/report/plan.h"
+#include "boot/cmd/report/remote.h"
 
 #include "boot/engine/paths.h"
 #include "boot/engine/schedule.h"
@@ -135,7 +136,9 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			hr_run_workers(run, HR_ROLE_PREFETCH),
 			hr_run_workers(run, HR_ROLE_WRITEBACK));
 	fprintf(out, "\n");
-	if (hr_config_has_feed(p))
+	if (hr_config_is_remote(p))
+		hr_report_remote_plan(run, out);
+	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		fprintf(out,
 			"  %-12s takes  feed %s, %llu bytes at most, %u a tile; up to %u credits%s\n",
 			"", p->feed.name, (unsigned long long)run->source[0].bytes,
@@ -151,7 +154,7 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
 			hr_sink_plan_text(run->sink_plan));
-	if (hr_config_has_tap(p))
+	if (hr_config_has_tap(p) && !hr_config_sends(p))
 		print_tap(app, run, out);
 	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
 		bounce ? bounce : "");
@@ -417,9 +420,11 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 		object_json(out, NULL, app, &p->source[s], run->source[s].bytes,
 			    run->source[s].tile_bytes, run->source[s].verifiable);
 	hr_json_close(out);
-	if (hr_config_has_feed(p))
+	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		feed_json(run, out);
-	if (hr_config_has_tap(p))
+	if (hr_config_is_remote(p))
+		hr_report_remote_plan_json(run, out);
+	if (hr_config_has_tap(p) && !hr_config_sends(p))
 		tap_json(app, run, out);
 	if (p->has_sink)
 		object_json(out, "sink", app, &p->sink, run->sink_bytes, run->sink_tile_bytes,

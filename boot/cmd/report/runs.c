@@ -1,5 +1,6 @@
 #include "boot/cmd/report/paths.h"
 #include "boot/cmd/report/plan.h"
+#include "boot/cmd/report/remote.h"
 #include "boot/cmd/report/runs.h"
 
 #include <stdlib.h>
@@ -236,10 +237,12 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 		print_access(app, run, &c.cache, out);
 	else if (run->outcome != HR_RUN_WAITING)
 		print_sources(app, run, out);
-	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
+	if (run->outcome != HR_RUN_WAITING && run->cpu.feed && !hr_config_receives(p))
 		print_feed(run, out);
-	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
+	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p) && !hr_config_sends(p))
 		print_tap(app, run, &c.tap, out);
+	if (run->outcome != HR_RUN_WAITING && hr_config_is_remote(p))
+		hr_report_remote(app, run, &c.remote, out);
 	if (p->has_sink && run->sink_id)
 		print_sink(app, run, out);
 }
@@ -390,10 +393,12 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 		hr_report_objects_json(app, run, out);
 	else
 		sources_json(app, run, out);
-	if (run->outcome != HR_RUN_WAITING && run->cpu.feed)
+	if (run->outcome != HR_RUN_WAITING && run->cpu.feed && !hr_config_receives(p))
 		feed_json(run, out);
-	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p))
+	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p) && !hr_config_sends(p))
 		tap_json(app, run, &c.tap, out);
+	if (run->outcome != HR_RUN_WAITING && hr_config_is_remote(p))
+		hr_report_remote_json(app, run, &c.remote, out);
 	if (p->has_sink)
 		sink_json(app, run, &c, out);
 	if (run->settled) {

@@ -1,0 +1,589 @@
+#include "boot/engine/remote_receiver.h"
+#include "boot/engine/remote_sender.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/engine/checksums.h"
+#include "boot/engine/refuse.h"
+#include "boot/engine/rings.h"
+#include "boot/engine/signals.h"
+#include "boot/engine/stage_sinks.h"
+#include "config/clock.h"
+#include "config/tick.h"
+#include "config/uses.h"
+
+#define PAUSE_MIN_NS 10000u
+#define PAUSE_MAX_NS (HR_NS_PER_MS / 2) /* a link wants a step each HR_LINK_STEP_NS */
+/* After the end of a run, for the other side to learn it: its connection may be down now, and a
+ * receiver that has all tiles may wait for a sender that does not know it. */
+#define LAST_WORDS_NS (3 * HR_NS_PER_S)
+
+#define SAY_SO_NS (2 * HR_NS_PER_S) /* without a receiver */
+
+/* By index of the pipeline. One appliance is up at a time. */
+static struct hr_remote remotes[HR_PIPELINES_MAX];
+static uint32_t streams; /* open ones */
+
+static struct hr_remote *remote_of(const struct hr_appliance *app, const struct hr_run *run)
+{
+	return &remotes[run - app->run];
+}
+
+static const struct hr_config_remote *config_of(const struct hr_run *run)
+{
+	return hr_config_sends(run->config) ? &run->config->to : &run->config->from;
+}
+
+static const char *name_of(const struct hr_run *run)
+{
+	return hr_config_sends(run->config) ? run->config->tap.name : run->config->feed.name;
+}
+
+static void lock(struct hr_remote *r)
+{
+	hr_mutex_lock(&r->lock);
+}
+
+static void unlock(struct hr_remote *r)
+{
+	pthread_mutex_unlock(&r->lock);
+}
+
+void hr_remote_fail(struct hr_remote *r, enum hr_error_kind kind, int err, const char *format, ...)
+{
+	char text[HR_ERROR_BYTES / 2];
+	va_list args;
+
+	if (r->failed)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	r->failed = true;
+	lock(r);
+	r->err = err;
+	hr_fail(&r->error, kind, err, "remote '%s' (%s): %s", name_of(r->run),
+		config_of(r->run)->address, text);
+	unlock(r);
+}
+
+/* ---- the thread */
+
+static void peer_done(struct hr_remote *r, const struct hr_link_event *event)
+{
+	const char *side = r->sends ? "receiver" : "sender";
+	const enum hr_error_kind kind = event->code > 0 && event->code <= HR_ERROR_DEVICE
+						? (enum hr_error_kind)event->code
+						: HR_ERROR_FAILED;
+
+	r->peer_done = true;
+	if (event->code)
+		hr_remote_fail(r, kind, -ECONNABORTED, "the run of the %s has ended: %s", side,
+			       event->text ? event->text : "no reason given");
+}
+
+/* A mistake of the configuration stays; under `boot` any other error is tried again. */
+static void failed(struct hr_remote *r, struct hr_error *e)
+{
+	if (!r->peer_done)
+		hr_remote_fail(r, e->kind ? e->kind : HR_ERROR_FAILED,
+			       e->kind == HR_ERROR_USAGE ? -EINVAL : -ECONNRESET, "%s", e->text);
+	hr_error_clear(e);
+}
+
+static void met(struct hr_remote *r, const struct hr_link_event *event)
+{
+	r->up = true;
+	lock(r);
+	if (!r->met)
+		r->have = event->tile;
+	r->met = true;
+	unlock(r);
+}
+
+static void take_event(struct hr_remote *r, const struct hr_link_event *event, struct hr_error *e)
+{
+	if (event->kind == HR_LINK_UP)
+		met(r, event);
+	else if (event->kind == HR_LINK_DOWN)
+		r->up = false;
+	else if (event->kind == HR_LINK_PEER_DONE)
+		peer_done(r, event);
+	else if (event->kind == HR_LINK_FAILED)
+		failed(r, e);
+	if (event->kind == HR_LINK_DOWN && !r->told && !r->peer_done)
+		hr_warn("pipeline '%s': remote '%s' (%s): the connection is down: %s",
+			r->run->config->name, name_of(r->run), config_of(r->run)->address,
+			event->text ? event->text : "no reason given");
+	else if (event->kind == HR_LINK_REFUSED_ONE)
+		hr_warn("pipeline '%s': remote '%s' (%s): %s", r->run->config->name,
+			name_of(r->run), config_of(r->run)->address, event->text);
+	if (r->sends)
+		hr_remote_sender_event(r, event);
+	else
+		hr_remote_receiver_event(r, event);
+}
+
+/* What the owner of the appliance has said. */
+static bool take_orders(struct hr_remote *r)
+{
+	char why[sizeof r->why];
+	uint64_t durable;
+	bool begun, ended;
+	int code;
+
+	lock(r);
+	begun = r->begun;
+	ended = r->ended;
+	durable = r->durable;
+	code = r->code;
+	memcpy(why, r->why, sizeof why);
+	unlock(r);
+	r->runs = begun && !ended;
+	if (!r->sends && durable != r->durable_told)
+		hr_link_durable(r->link, durable);
+	r->durable_told = durable;
+	if (!ended || r->told)
+		return false;
+	hr_link_finish(r->link, code, why);
+	r->told = true;
+	r->quiet_ns = hr_now_ns() + LAST_WORDS_NS;
+	return true;
+}
+
+static void publish(struct hr_remote *r)
+{
+	const struct hr_link_counters count = hr_link_count(r->link);
+	const char *described = hr_link_describe(r->link);
+
+	lock(r);
+	r->report.up = r->up;
+	r->report.link = count;
+	snprintf(r->report.described, sizeof r->report.described, "%s", described ? described : "");
+	unlock(r);
+}
+
+static bool round_of(struct hr_remote *r)
+{
+	struct hr_link_event event = { 0 };
+	struct hr_error e = { 0 };
+	bool any = take_orders(r);
+
+	if (r->runs && !r->failed)
+		any |= r->sends ? hr_remote_sender_step(r) : hr_remote_receiver_step(r);
+	while (hr_link_step(r->link, hr_now_ns(), &event, &e)) {
+		take_event(r, &event, &e);
+		any = true;
+	}
+	return any;
+}
+
+static void *serve(void *argument)
+{
+	struct hr_remote *r = argument;
+	uint64_t pause_ns = PAUSE_MIN_NS;
+
+	hr_wait_precisely();
+	do {
+		const bool any = round_of(r);
+
+		publish(r);
+		pause_ns = any ? PAUSE_MIN_NS : pause_ns * 2;
+		if (pause_ns > PAUSE_MAX_NS)
+			pause_ns = PAUSE_MAX_NS;
+		if (!any)
+			hr_wait_readable(hr_link_fd(r->link), pause_ns);
+	} while (!r->told || (!hr_link_ended(r->link) && hr_now_ns() < r->quiet_ns));
+	lock(r);
+	r->over = true;
+	unlock(r);
+	return NULL;
+}
+
+/* ---- opening */
+
+static int fail_key(struct hr_error *e, int err, const char *file, const char *why)
+{
+	return hr_fail(e, HR_ERROR_USAGE, err, "key file %s: %s", file, why);
+}
+
+/* The file of the pre-shared key has exactly its bytes, and only its owner can access it. */
+static int read_key(const char *file, uint8_t key[HR_LINK_KEY_BYTES], struct hr_error *e)
+{
+	uint8_t data[HR_LINK_KEY_BYTES + 1];
+	const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat stat;
+	ssize_t n;
+	int err = 0;
+
+	if (fd < 0)
+		return fail_key(e, -errno, file, strerror(errno));
+	if (fstat(fd, &stat) != 0)
+		err = fail_key(e, -errno, file, strerror(errno));
+	else if (!S_ISREG(stat.st_mode))
+		err = fail_key(e, -EINVAL, file, "is no regular file");
+	else if (stat.st_mode & 077)
+		err = fail_key(e, -EACCES, file,
+			       "other users may access it; expected mode 0400 or 0600");
+	if (!err) {
+		n = read(fd, data, sizeof data);
+		if (n != HR_LINK_KEY_BYTES)
+			err = n < 0 ? fail_key(e, -errno, file, strerror(errno))
+				    : fail_key(
+					      e, -EMSGSIZE, file,
+					      "expected exactly 32 bytes; 'head -c 32 /dev/urandom' "
+					      "makes a key");
+		else
+			memcpy(key, data, HR_LINK_KEY_BYTES);
+	}
+	explicit_bzero(data, sizeof data);
+	close(fd);
+	return err;
+}
+
+static int describe(const struct hr_appliance *app, const struct hr_run *run,
+		    struct hr_link_setup *setup, struct hr_error *e)
+{
+	const struct hr_config_remotes *remotes_of = &app->config.remotes;
+	const bool sends = hr_config_sends(run->config);
+
+	*setup = (struct hr_link_setup){
+		.side = sends ? HR_LINK_SENDER : HR_LINK_RECEIVER,
+		.name = name_of(run),
+		.address = config_of(run)->address,
+		.device = remotes_of->device[0] ? remotes_of->device : NULL,
+		.tile_bytes = sends ? run->sink_tile_bytes : run->source[0].tile_bytes,
+		.tiles = run->tiles,
+		.depth = config_of(run)->depth,
+		.call_ns = remotes_of->call_ns,
+	};
+	return read_key(remotes_of->key, setup->key, e);
+}
+
+static void name_error(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)
+{
+	hr_error_context(e, "%s:%u: pipeline '%s': remote '%s' (%s)", app->config.file,
+			 config_of(run)->line, run->config->name, name_of(run),
+			 config_of(run)->address);
+}
+
+static void forget(struct hr_remote *r)
+{
+	hr_link_close(r->link);
+	r->link = NULL;
+	if (r->sends)
+		hr_remote_sender_forget(r);
+	else
+		hr_remote_receiver_forget(r);
+	streams--;
+}
+
+static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+{
+	struct hr_remote *r = remote_of(app, run);
+	struct hr_link_setup setup;
+	int err;
+
+	memset(r, 0, sizeof *r);
+	r->run = run;
+	r->sends = hr_config_sends(run->config);
+	r->tiles = HR_NO_TILE;
+	err = describe(app, run, &setup, e);
+	if (err)
+		return err;
+	err = r->sends ? hr_remote_sender_memory(app, r, &setup.memory, e)
+		       : hr_remote_receiver_memory(app, r, &setup.memory, e);
+	if (err)
+		return err;
+	pthread_mutex_init(&r->lock, NULL);
+	streams++;
+	err = hr_link_open(&r->link, &setup, e);
+	explicit_bzero(setup.key, sizeof setup.key);
+	if (err)
+		forget(r);
+	else
+		r->report.open = true;
+	return err;
+}
+
+/* Leave the pipeline out, or end bring-up. */
+static int refuse(struct hr_appliance *app, uint32_t i, int err, struct hr_error *e)
+{
+	hr_error_add(&app->error, e->kind ? e->kind : HR_ERROR_FAILED, err, "%s", e->text);
+	if (!app->keep_going)
+		return err;
+	hr_refuse_run(app, i, err);
+	return hr_any_selected(app) ? 0 : err;
+}
+
+static bool has_stream(const struct hr_run *run)
+{
+	return run->selected && hr_config_is_remote(run->config);
+}
+
+int hr_remote_open(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		struct hr_error e = { 0 };
+
+		if (!has_stream(&app->run[i]))
+			continue;
+		err = open_link(app, &app->run[i], &e);
+		name_error(app, &app->run[i], &e);
+		if (err)
+			err = refuse(app, i, err, &e);
+	}
+	return err;
+}
+
+int hr_remote_check(const struct hr_appliance *app, const struct hr_run *run, char *text,
+		    size_t bytes, struct hr_error *e)
+{
+	const uint32_t tile =
+		hr_config_sends(run->config) ? run->sink_tile_bytes : run->source[0].tile_bytes;
+	const size_t size = hr_plan_tile_bytes(tile);
+	struct hr_link_setup setup;
+	struct hr_link *link;
+	void *at = MAP_FAILED;
+	int err = describe(app, run, &setup, e);
+
+	if (!err)
+		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!err && at == MAP_FAILED)
+		err = hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for a tile");
+	if (!err) {
+		setup.memory = (struct hr_link_memory){ .base = at,
+							.bytes = size,
+							.dmabuf = -1,
+							.slots = 1,
+							.stride = (uint32_t)size };
+		err = hr_link_open(&link, &setup, e);
+	}
+	if (!err) {
+		snprintf(text, bytes, "%s", hr_link_describe(link));
+		hr_link_close(link);
+	}
+	explicit_bzero(setup.key, sizeof setup.key);
+	if (at != MAP_FAILED)
+		munmap(at, size);
+	name_error(app, run, e);
+	return err;
+}
+
+/* ---- start */
+
+static void say_end(struct hr_remote *r, int code, const char *why)
+{
+	lock(r);
+	if (!r->ended)
+		snprintf(r->why, sizeof r->why, "%s", why);
+	r->code = r->ended ? r->code : code;
+	r->ended = true;
+	unlock(r);
+}
+
+static int start(struct hr_remote *r, struct hr_error *e)
+{
+	int err;
+
+	r->durable = r->durable_told = r->run->durable_tiles;
+	if (!r->sends)
+		hr_link_durable(r->link, r->durable);
+	if (r->run->outcome == HR_RUN_COMPLETE)
+		say_end(r, 0, "");
+	err = hr_thread_start(&r->thread, NULL, serve, r);
+	r->started = !err;
+	return err ? hr_fail(e, HR_ERROR_MISSING, err, "thread: %s", strerror(-err)) : 0;
+}
+
+static bool has_met(struct hr_remote *r, int *err)
+{
+	bool met;
+
+	lock(r);
+	met = r->met;
+	*err = r->err;
+	unlock(r);
+	return met;
+}
+
+/* A run without a tile to give back could not wait for the end of the receiver's. A pipeline with a
+ * result processes all tiles, and the receiver gets those that it lacks. */
+static int wait_for_receiver(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+{
+	struct hr_store *store[HR_SSDS_MAX];
+	struct hr_remote *r = remote_of(app, run);
+	uint64_t began_ns = hr_now_ns();
+	int err = 0;
+
+	while (!has_met(r, &err) && !err) {
+		if (hr_signals_pending())
+			return -EINTR;
+		if (began_ns && hr_now_ns() - began_ns >= SAY_SO_NS) {
+			hr_warn("pipeline '%s': no receiver of remote '%s' at %s yet: waiting",
+				run->config->name, name_of(run), config_of(run)->address);
+			began_ns = 0;
+		}
+		hr_tick();
+		hr_wait_ns(HR_NS_PER_MS);
+	}
+	if (err) {
+		*e = r->error;
+		return err;
+	}
+	if (!hr_run_resumes(run) || hr_config_has_feed(run->config) || !run->tiles)
+		return 0;
+	run->first_tile = r->have < run->tiles ? r->have : run->tiles - 1;
+	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
+		store[d] = &app->ssd[d].store;
+	return hr_checksums_decide(app, run, store);
+}
+
+static int start_all(struct hr_appliance *app, bool waits)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		struct hr_error e = { 0 };
+
+		if (!has_stream(&app->run[i]) || !remotes[i].link || (waits && !remotes[i].sends))
+			continue;
+		err = waits ? wait_for_receiver(app, &app->run[i], &e) : start(&remotes[i], &e);
+		if (err == -EINTR)
+			return err;
+		hr_error_context(&e, "%s:%u: pipeline '%s'", app->config.file,
+				 config_of(&app->run[i])->line, app->run[i].config->name);
+		if (err)
+			err = refuse(app, i, err, &e);
+	}
+	return err;
+}
+
+int hr_remote_start(struct hr_appliance *app)
+{
+	/* all receivers listen before a sender waits, which may be for another one that waits */
+	const int err = start_all(app, false);
+
+	return err ? err : start_all(app, true);
+}
+
+/* ---- the run */
+
+static struct hr_remote *open_one(const struct hr_appliance *app, const struct hr_run *run)
+{
+	struct hr_remote *r = remote_of(app, run);
+
+	return streams && hr_config_is_remote(run->config) && r->link ? r : NULL;
+}
+
+void hr_remote_begin(struct hr_appliance *app, struct hr_run *run)
+{
+	struct hr_remote *r = open_one(app, run);
+
+	if (!r)
+		return;
+	if (r->sends)
+		hr_remote_sender_begin(r);
+	else
+		hr_remote_receiver_begin(r);
+	lock(r);
+	r->begun = true;
+	unlock(r);
+}
+
+int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+{
+	struct hr_remote *r = open_one(app, run);
+	int err;
+
+	if (!r)
+		return 0;
+	lock(r);
+	r->durable = run->durable_tiles;
+	err = r->err;
+	if (err)
+		hr_fail(e, r->error.kind, err, "pipeline '%s': %s", run->config->name,
+			r->error.text);
+	unlock(r);
+	return err;
+}
+
+void hr_remote_end(struct hr_appliance *app, const struct hr_run *run)
+{
+	struct hr_remote *r = open_one(app, run);
+	const bool whole = run->outcome == HR_RUN_DONE;
+	char why[sizeof r->why];
+	int code = 0;
+
+	if (!r)
+		return;
+	snprintf(why, sizeof why, "%.*s", (int)strcspn(run->cause.text, "\n"), run->cause.text);
+	if (!*why)
+		snprintf(why, sizeof why, "pipeline '%s' was interrupted", run->config->name);
+	lock(r);
+	r->durable = run->durable_tiles;
+	unlock(r);
+	if (!whole)
+		code = run->cause.kind ? (int)run->cause.kind : HR_ERROR_FAILED;
+	say_end(r, code, whole ? "" : why);
+}
+
+static bool is_over(struct hr_remote *r)
+{
+	bool over;
+
+	lock(r);
+	over = r->over;
+	unlock(r);
+	return over;
+}
+
+void hr_remote_down(struct hr_appliance *app)
+{
+	char why[160];
+
+	for (uint32_t i = 0; streams && i < app->config.pipelines; i++) {
+		struct hr_remote *r = &remotes[i];
+
+		if (!r->link || !r->started)
+			continue;
+		snprintf(why, sizeof why, "pipeline '%s' has not run", r->run->config->name);
+		say_end(r, HR_ERROR_FAILED, why);
+	}
+	for (uint32_t i = 0; streams && i < app->config.pipelines; i++) {
+		struct hr_remote *r = &remotes[i];
+
+		while (r->link && r->started && !is_over(r)) {
+			hr_tick();
+			hr_wait_ns(HR_NS_PER_MS);
+		}
+		if (r->link && r->started)
+			hr_thread_join(&r->thread);
+		if (r->link)
+			forget(r);
+	}
+}
+
+void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
+		    struct hr_remote_report *report)
+{
+	struct hr_remote *r = remote_of(app, run);
+
+	memset(report, 0, sizeof *report);
+	if (!hr_config_is_remote(run->config) || !r->report.open)
+		return;
+	lock(r);
+	*report = r->report;
+	unlock(r);
+	report->copies =
+		run->copies && app->backend[run->config->gpu].lanes == 1 ? report->link.tiles : 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * boot/engine/remote.h - streams of tiles to and from other appliances: the service of the engine
+ * between the link to the other side (gpu/remote/link.h) and the tap or the feed of a run.
+ *
+ *   sender:    tap role -> entries -> this service -> link;  page <- tiles that have arrived
+ *   receiver:  feed role -> entries (offers) -> this service -> link;  page <- tiles that have come
+ *
+ * The worker code is that of taps and feeds: the service is the only consumer, or the only producer,
+ * and uses the same words, entries and page as another process does. A thread of its own for each
+ * stream posts and polls. It moves words only: the network device reads and writes the tiles where
+ * the workers have them.
+ *
+ * Numbers of tiles are those of the pipelines, on both sides. The receiver says at the hello which
+ * tiles it has, so bring-up of a sender waits for the receiver, and its run starts at the first tile
+ * that the receiver does not have. The sender keeps the last tile of the stream until the receiver's
+ * run has ended: so a sender's run is done after the receiver's.
+ */
+#ifndef BOOT_ENGINE_REMOTE_H
+#define BOOT_ENGINE_REMOTE_H
+
+#include "boot/engine/appliance.h"
+#include "gpu/remote/link.h"
+
+/* What a stream has done, for results and `status`. */
+struct hr_remote_report {
+	bool open; /* the rest is valid */
+	bool up;   /* connected */
+	struct hr_link_counters link;
+	uint64_t copies;     /* tiles that a CPU has copied between ssd and network */
+	char described[256]; /* hr_link_describe() */
+};
+
+/*
+ * Open the links of all selected pipelines that have one: read the key file, prove that the device
+ * reaches the tiles, listen. Memory is up, and nothing has been written yet. 0; -EACCES, -EPERM,
+ * -EMSGSIZE: the key file; errors of hr_link_open(); in app->error, with file and line. With
+ * app->keep_going only the pipeline is left out.
+ */
+int hr_remote_open(struct hr_appliance *app);
+
+/*
+ * The sinks are known: start the threads, and wait until the receivers of all senders have said which
+ * tiles they have: first_tile of their runs. -EINTR: a signal; or the error of the stream, in
+ * app->error. keep_going: as above.
+ */
+int hr_remote_start(struct hr_appliance *app);
+
+/* Open one link for a moment, with memory of its own for one tile, and describe it in text: device,
+ * port, addresses. Errors as hr_remote_open(), in *e. */
+int hr_remote_check(const struct hr_appliance *app, const struct hr_run *run, char *text,
+		    size_t bytes, struct hr_error *e);
+
+/* The run is about to be launched: its words are there. No effect on a run without a stream, as in
+ * all calls below. */
+void hr_remote_begin(struct hr_appliance *app, struct hr_run *run);
+
+/* 0; or an error of the stream that ends the run, in *e. */
+int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
+
+/* The run has ended, with its outcome: the other side gets to know it. */
+void hr_remote_end(struct hr_appliance *app, const struct hr_run *run);
+
+/* Close all links, after the other sides know how the runs have ended. */
+void hr_remote_down(struct hr_appliance *app);
+
+void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
+		    struct hr_remote_report *report);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * boot/engine/remote_sender.h - the sender of a stream: the only consumer of the tap of its run. It moves words
+ * of tiles that the tap lends, to the link. For boot/engine/remote.c.
+ */
+#ifndef BOOT_ENGINE_REMOTE_SENDER_H
+#define BOOT_ENGINE_REMOTE_SENDER_H
+
+#include "boot/engine/remote_stream.h"
+
+/* Make the memory of the consumer, before the link is open, and describe the tiles. -ENOMEM,
+ * -EMFILE, -ENOSYS in *e. */
+int hr_remote_sender_memory(struct hr_appliance *app, struct hr_remote *r,
+			    struct hr_link_memory *memory, struct hr_error *e);
+
+/* Give it back; the link is closed. */
+void hr_remote_sender_forget(struct hr_remote *r);
+
+/* The run is about to be launched: give the worker its order. */
+void hr_remote_sender_begin(struct hr_remote *r);
+
+/* In the thread, while the run runs: move what can be moved. True: something was done. */
+bool hr_remote_sender_step(struct hr_remote *r);
+
+/* In the thread: an event of the link. */
+void hr_remote_sender_event(struct hr_remote *r, const struct hr_link_event *event);
+
+#endif
