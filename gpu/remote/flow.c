@@ -150,6 +150,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 						 .bytes = bytes,
 						 .crc = crc ? *crc : 0,
 						 .flags = crc ? HR_LINK_HAS_CRC : 0 };
+	uint64_t number;
 	uint32_t to;
 
 	if (link->setup.side != HR_LINK_SENDER || slot >= link->setup.memory.slots || !bytes ||
@@ -166,6 +167,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 	    !hr_rdma_qp_room(&link->qp, 2))
 		return -EAGAIN;
 	descriptor.slot = to;
+	number = link->qp.number;
 	if (post_tile(link, slot, to, &descriptor) != 0) {
 		/* The next step finds the queue pair in its error state. */
 		hr_rdma_qp_break(&link->qp);
@@ -173,8 +175,11 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 	}
 	link->slot[to].offered = false;
 	link->sequence_out++;
+	link->flight_ns = link->now_ns;
 	link->flight[(link->flight_head + link->flight_count++) % HR_LINK_SLOTS_MAX] =
-		(struct hr_link_flight){ .tile = tile, .slot = slot, .bytes = bytes };
+		(struct hr_link_flight){
+			.tile = tile, .number = number, .slot = slot, .bytes = bytes
+		};
 	return 0;
 }
 
@@ -265,12 +270,16 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 	return err ? err : take_tile(link, slot);
 }
 
-static void take_sent(struct hr_link *link)
+static int take_sent(struct hr_link *link, uint64_t number)
 {
 	const struct hr_link_flight *f = &link->flight[link->flight_head];
 
-	if (!link->flight_count)
-		return;
+	if (!link->flight_count || f->number != number) {
+		snprintf(link->text, sizeof(link->text), "%s: a completion is lost",
+			 link->qp.device.name);
+		return -EIO;
+	}
+	link->flight_ns = link->now_ns;
 	link->flight_head = (link->flight_head + 1) % HR_LINK_SLOTS_MAX;
 	link->flight_count--;
 	hr_tileset_add(&link->have, f->tile);
@@ -280,6 +289,7 @@ static void take_sent(struct hr_link *link)
 						    .slot = f->slot,
 						    .bytes = f->bytes,
 						    .tile = f->tile });
+	return 0;
 }
 
 static int take_failure(struct hr_link *link, const struct hr_rdma_done *done)
@@ -308,6 +318,6 @@ int hr_flow_poll(struct hr_link *link)
 	else if (done.receive)
 		err = take_immediate(link, &done);
 	else if (link->setup.side == HR_LINK_SENDER)
-		take_sent(link);
+		err = take_sent(link, done.number);
 	return err ? err : 1;
 }

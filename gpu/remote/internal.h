@@ -33,6 +33,7 @@ struct hr_link_slot {
 
 struct hr_link_flight {
 	uint64_t tile;
+	uint64_t number;      /* of the completion */
 	uint32_t slot, bytes; /* slot: the sender's */
 };
 
@@ -62,6 +63,7 @@ struct hr_link {
 	uint32_t psn;
 	struct hr_link_opening peer;
 	uint32_t sequence_out, sequence_in;
+	uint64_t listened_ns;
 	bool was_up, heard_open, said_end, said_done, said_bye, heard_bye;
 
 	struct hr_tileset have; /* the receiver has: as far as this side knows */
@@ -70,6 +72,7 @@ struct hr_link {
 	uint32_t post_head, post_count;
 	struct hr_link_flight flight[HR_LINK_SLOTS_MAX];
 	uint32_t flight_head, flight_count;
+	uint64_t flight_ns;		    /* when the last tile was posted or completed */
 	uint64_t unsent[HR_LINK_SLOTS_MAX]; /* in flight when the connection broke */
 	uint32_t unsent_count;
 

@@ -18,6 +18,8 @@
 #define OPENING_NS (10 * HR_NS_PER_S)
 /* Receives beside those for slots. */
 #define SPARE 8u
+/* A completion that has not come for so many times dead_ns is lost: a dead peer gives an error. */
+#define LOST_LIMITS 10u
 
 static void enter(struct hr_link *link, enum hr_link_state state)
 {
@@ -471,23 +473,47 @@ static void newcomer(struct hr_link *link, struct hr_link_talk *talk)
 	broken(link);
 }
 
-static bool step_flow(struct hr_link *link)
+/* The connection with its heartbeat: as listen_to(). */
+static int beat(struct hr_link *link)
 {
-	int n = hr_flow_poll(link);
+	int n = listen_to(link);
 
-	if (n == 0)
-		n = listen_to(link);
-	if (n == 0 && link->setup.side == HR_LINK_RECEIVER)
-		n = hr_flow_offers(link);
-	if (n == 0 && link->now_ns - link->talk.heard_ns > link->dead_ns) {
+	if (n != 0)
+		return n;
+	link->listened_ns = link->now_ns;
+	if (link->now_ns - link->talk.heard_ns > link->dead_ns) {
 		snprintf(link->text, sizeof(link->text), "no message of the other side for %llu ms",
 			 (unsigned long long)(link->dead_ns / HR_NS_PER_MS));
-		n = -ETIMEDOUT;
+		return -ETIMEDOUT;
 	}
-	if (n == 0 && link->now_ns - link->talk.said_ns >= BEAT_NS)
+	if (link->flight_count && link->now_ns - link->flight_ns > LOST_LIMITS * link->dead_ns) {
+		snprintf(link->text, sizeof(link->text), "%s: no completion for %llu ms",
+			 link->qp.device.name,
+			 (unsigned long long)(LOST_LIMITS * link->dead_ns / HR_NS_PER_MS));
+		return -ETIMEDOUT;
+	}
+	if (link->now_ns - link->talk.said_ns >= BEAT_NS)
 		n = hr_talk_say(&link->talk, HR_LINK_BEAT, NULL, link->now_ns);
+	if (n < 0)
+		snprintf(link->text, sizeof(link->text), "the other side does not read");
+	return n;
+}
+
+static bool step_flow(struct hr_link *link)
+{
+	int n = 0;
+
+	/* Completions come first, but they may come without end. */
+	if (link->now_ns - link->listened_ns >= BEAT_NS / 4)
+		n = beat(link);
 	if (n == 0)
-		hr_talk_step(&link->talk, link->now_ns);
+		n = hr_flow_poll(link);
+	if (n == 0)
+		n = beat(link);
+	if (n == 0 && link->setup.side == HR_LINK_RECEIVER)
+		n = hr_flow_offers(link);
+	if (n == 0)
+		hr_talk_flush(&link->talk);
 	if (n < 0 && link->state == HR_LINK_IS_FLOW)
 		broken(link);
 	return n > 0;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Identifiers of work requests. */
-enum { ID_ENTRY = 1, ID_DATA = 2, ID_RECEIVE = 3 };
+/* Identifiers of work requests; ID_ENTRY has its number behind it. */
+enum { ID_ENTRY = 1, ID_DATA = 2, ID_RECEIVE = 3, ID_BITS = 2 };
 
 /* 4.096 us << 14 = 67 ms for an answer, 7 tries: a dead peer is known after half a second. A receiver
  * that is not ready is a defect: 3 tries after 0.64 ms each. */
@@ -32,8 +32,9 @@ static int fail(struct hr_rdma_qp *qp, const char *what, struct hr_error *e)
 {
 	const int code = errno ? -errno : -EIO;
 
-	return hr_fail(e, HR_ERROR_DEVICE, code, "%s: %s: %s", qp->device.name, what,
-		       strerror(-code));
+	return hr_fail(
+		e, HR_ERROR_DEVICE, code, "%s: %s: %s%s", qp->device.name, what, strerror(-code),
+		code == -ENOMEM ? "; is the limit of locked memory (ulimit -l) too low?" : "");
 }
 
 static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_setup *setup, struct hr_error *e)
@@ -205,7 +206,7 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 			   uint32_t rkey, uint32_t immediate)
 {
 	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)entry, .length = bytes };
-	struct ibv_send_wr *bad, wr = { .wr_id = ID_ENTRY,
+	struct ibv_send_wr *bad, wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
 					.sg_list = &sge,
 					.num_sge = 1,
 					.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -214,8 +215,10 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 					.wr.rdma = { .remote_addr = to, .rkey = rkey } };
 	const int err = ibv_post_send(qp->qp, &wr, &bad);
 
-	if (!err)
+	if (!err) {
 		qp->sends++;
+		qp->number++;
+	}
 	return -err;
 }
 
@@ -224,7 +227,7 @@ int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t fr
 	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)to,
 			       .length = bytes,
 			       .lkey = qp->table->lkey };
-	struct ibv_send_wr *bad, wr = { .wr_id = ID_ENTRY,
+	struct ibv_send_wr *bad, wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
 					.sg_list = &sge,
 					.num_sge = 1,
 					.opcode = IBV_WR_RDMA_READ,
@@ -232,8 +235,10 @@ int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t fr
 					.wr.rdma = { .remote_addr = from, .rkey = rkey } };
 	const int err = ibv_post_send(qp->qp, &wr, &bad);
 
-	if (!err)
+	if (!err) {
 		qp->sends++;
+		qp->number++;
+	}
 	return -err;
 }
 
@@ -278,6 +283,7 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
 	*done = (struct hr_rdma_done){
 		.receive = wc.wr_id == ID_RECEIVE,
 		.data = wc.wr_id == ID_DATA,
+		.number = wc.wr_id >> ID_BITS,
 		.status = wc.status,
 		.has_immediate = wc.status == IBV_WC_SUCCESS && (wc.wc_flags & IBV_WC_WITH_IMM) &&
 				 wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM,

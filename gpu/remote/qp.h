@@ -39,6 +39,7 @@ struct hr_rdma_qp {
 	struct ibv_qp *qp;
 	uint64_t tile_base;	  /* address of slot 0 for work requests */
 	uint32_t sends, receives; /* posted, without a completion */
+	uint64_t number;	  /* of the next send that has a completion */
 	uint32_t sends_max;
 	int access; /* of the other side, to the queue pair */
 	bool armed;
@@ -47,6 +48,7 @@ struct hr_rdma_qp {
 /* One completion. */
 struct hr_rdma_done {
 	bool receive, data; /* data: of the first request of two, which has one only on failure */
+	uint64_t number;    /* neither: of hr_rdma_qp_write_entry(), from 0 on, or of a read */
 	enum ibv_wc_status status;
 	bool has_immediate;
 	uint32_t immediate; /* network order */

@@ -145,6 +145,12 @@ static int send_some(struct hr_link_talk *talk)
 	return 0;
 }
 
+void hr_talk_flush(struct hr_link_talk *talk)
+{
+	if (talk->fd >= 0 && !talk->connecting)
+		send_some(talk);
+}
+
 int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns)
 {
 	ssize_t n;

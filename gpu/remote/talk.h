@@ -55,6 +55,9 @@ void hr_talk_close(struct hr_link_talk *talk);
 /* Send and receive what is possible now. 0; -ECONNRESET: the other side has closed; -errno. */
 int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns);
 
+/* Send what is possible now; an error shows in the next hr_talk_step(). */
+void hr_talk_flush(struct hr_link_talk *talk);
+
 /* Take a received message. 1, or 0: none; -EPROTO: a wrong message; -EBADMSG: a wrong code or count. */
 int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message);
 

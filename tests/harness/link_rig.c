@@ -153,13 +153,19 @@ static uint8_t byte_of(uint64_t tile, uint32_t at)
 	return (uint8_t)((tile + 1) * 31 + at * 7 + at / 251);
 }
 
-int link_rig_send(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes)
+void link_rig_fill(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes)
 {
 	uint8_t *to = rig->memory[HR_LINK_SENDER] + (size_t)slot * RIG_STRIDE;
-	const uint32_t crc = (uint32_t)tile * 3;
 
 	for (uint32_t i = 0; i < bytes; i++)
 		to[i] = byte_of(tile, i);
+}
+
+int link_rig_send(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes)
+{
+	const uint32_t crc = (uint32_t)tile * 3;
+
+	link_rig_fill(rig, slot, tile, bytes);
 	return hr_link_send(rig->link[HR_LINK_SENDER], slot, tile, bytes, &crc);
 }
 

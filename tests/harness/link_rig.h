@@ -46,7 +46,10 @@ void link_rig_idle(struct link_rig *rig, unsigned steps);
 /* Open both, and step until both are up. */
 void link_rig_up(struct link_rig *rig);
 
-/* Fill a slot of the sender for the tile, and send it: as hr_link_send(). */
+/* Fill a slot of the sender for the tile. */
+void link_rig_fill(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes);
+
+/* Fill a slot of the sender, and send it: as hr_link_send(). */
 int link_rig_send(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes);
 
 /* True when the bytes of a slot of the receiver are those of the tile. */

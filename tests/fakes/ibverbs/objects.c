@@ -312,7 +312,7 @@ void fake_complete(struct ibv_cq *handle, const struct ibv_wc *wc, bool solicite
 	struct fake_cq *cq = (struct fake_cq *)handle;
 	const uint64_t one = 1;
 
-	if (fake_ibverbs.lose) {
+	if (fake_ibverbs.lose && !solicited) {
 		fake_ibverbs.lose--;
 		return;
 	}
