@@ -143,7 +143,7 @@ Test(life, a_receiver_that_comes_back_without_tiles_ends_the_sender)
 	cr_expect_str_eq(event.text,
 			 "link stream: the receiver has lost tile 1, which this run has given "
 			 "back; it needs another run");
-	cr_expect_eq(rig.error[S].kind, HR_ERROR_FAILED);
+	cr_expect_eq(rig.error[S].kind, HR_ERROR_DEVICE);
 	cr_expect_str_eq(rig.error[S].text, event.text);
 }
 
