@@ -62,7 +62,7 @@ killed_runs_go_on() {
     local victim=$1 i left=0
     stop_all
     sends "" "" "" 'call = "60s";' && takes && disks $((24 << 20)) || return 1
-    for ((i = 0; i < 12; i++)); do
+    for ((i = 0; i < 60; i++)); do
         [ "$receiver" ] || begin take
         [ "$sender" ] || begin send
         sleep "0.$(printf %03d $((50 + RANDOM % 250)))"
@@ -107,62 +107,10 @@ a_fault_ends_both_with_its_object() {
         tells send "object 'out'"
 }
 
-# refused TEXT WARNING: the sender says TEXT and ends with code 2; the receiver warns, and waits on
+# refused TEXT CODE: the sender says it and ends, the receiver stays; nothing was written
 refused() {
-    disks 300000 && both && ended send 2 && tells send "$1" &&
-        until_true 60 grep -qF -- "$2" "$SCRATCH/take.err" && kill -0 "$receiver" &&
+    disks 300000 && both && ended send "$2" && tells send "$1" && kill -0 "$receiver" &&
         kill -INT "$receiver" && ended take 1
-}
-
-strangers_are_refused() {
-    stop_all
-    key other && takes && sends && sed -i 's/key = "key"/key = "other"/' "$SCRATCH/send.conf" &&
-        refused "it has another key" "refused: another key" || return 1
-    sends && sed -i 's/name = "s"/name = "t"/' "$SCRATCH/send.conf" &&
-        refused "its stream has another name" "refused: another name of the stream" || return 1
-    sends "" "" "" && sed -i 's/tile = "64K"/tile = "32K"/' "$SCRATCH/send.conf" &&
-        refused "its tiles have another size" "refused: another size of tiles" || return 1
-    sends && takes && sed -i 's/bytes = "32M"/bytes = "256K"/' "$SCRATCH/take.conf" &&
-        refused "it takes fewer tiles" "refused: more tiles than this pipeline takes"
-}
-
-# The object of the receiver is made when its run ends, so nothing of a refused sender can be in it.
-other_addresses_are_refused() {
-    stop_all
-    takes "" "" "" 'peers = [ "10.9.8.7" ];' && sends "" "" "" 'call = "2s";' && disks 300000 && both &&
-        ended send 3 && tells send "no connection for 2" &&
-        tells take "127.0.0.1:" && tells take "its address is not one of those that may connect" &&
-        kill -INT "$receiver" && ended take 1 &&
-        takes "" "" "" 'peers = [ "10.9.8.7", "127.0.0.1" ];' && copies 300000
-}
-
-# A connection that is not one of a link, and half a message, disturb nobody.
-noise_is_refused() {
-    stop_all
-    sends && takes && disks $((4 << 20)) && begin take || return 1
-    python3 - "$port" <<'PY' || return 1
-import os
-import socket
-import sys
-import time
-for attempt in range(600):
-    try:
-        s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-        break
-    except OSError:
-        time.sleep(0.05)
-s.sendall(os.urandom(4096))
-h = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for i in range(20)]
-h[0].sendall(b"GET / HTTP/1.1\r\n")
-PY
-    until_true 60 grep -q refused "$SCRATCH/take.err" && begin send && ended take 0 && ended send 0 && arrived &&
-        remote take 'r["connections_refused"] > 0'
-}
-
-a_missing_receiver_is_said() {
-    stop_all
-    sends "" "" "" 'call = "500ms";' && disks 300000 && begin send && ended send 3 &&
-        tells send "pipeline 'send': remote 's' (127.0.0.1:$port)" && tells send "no connection for"
 }
 
 key_files_are_checked() {
@@ -196,10 +144,6 @@ check "senders that are killed go on" killed_runs_go_on sender
 check "receivers that are killed go on" killed_runs_go_on receiver
 check "the end of an interrupted sender is named, and progress is kept" interrupted_senders_are_named
 check "a fault of the receiver's ssd ends both, and names the object" a_fault_ends_both_with_its_object
-check "strangers are refused" strangers_are_refused
-check "only peers may connect" other_addresses_are_refused
-check "noise at the port is refused" noise_is_refused
-check "a missing receiver is said" a_missing_receiver_is_said
 check "key files are checked" key_files_are_checked
 check "a missing library or device is said, and nothing is written" no_library_and_no_device_are_said
 stop_all

@@ -428,6 +428,11 @@ Test(blk, a_begun_transfer_repeats_a_command_without_waiting)
 	start = hr_now_ns();
 	cr_expect_eq(hr_nvme_blk_poll(&disk), -EINPROGRESS, "the pause before the next attempt");
 	cr_expect_eq(hr_now_ns(), start, "the poll has waited");
+	for (unsigned i = 0; i < 10; i++) { /* of the 1,000 us of the pause */
+		hr_wait_ns(1000);
+		cr_expect_eq(hr_nvme_blk_poll(&disk), -EINPROGRESS);
+	}
+	cr_expect_eq(fake.seen_count, 1u, "sent again before the pause has ended");
 	cr_expect_eq(poll_to_end(), 0);
 	cr_expect_eq(memcmp(back, fake.media + 5 * 4096, 4096), 0);
 	cr_expect_eq(fake.seen_count, 3u);

@@ -21,8 +21,21 @@ static struct hr_region region, other;
 /* Replaces libc's function: the error of taking all pages at once; 0: it succeeds. */
 static int populate_fails;
 
+/* While calls is not 0: the calls that take pages, without their effect; calls - 1 of them. */
+static struct {
+	unsigned calls;
+	uint8_t *at[4];
+	size_t bytes[4];
+} populated;
+
 int madvise(void *at, size_t bytes, int advice)
 {
+	if (advice == MADV_POPULATE_WRITE && populated.calls) {
+		cr_assert_leq(populated.calls, 4u);
+		populated.at[populated.calls - 1] = at;
+		populated.bytes[populated.calls++ - 1] = bytes;
+		return 0;
+	}
 	if (advice == MADV_POPULATE_WRITE && populate_fails) {
 		errno = populate_fails;
 		return -1;
@@ -117,6 +130,24 @@ static size_t mapped_bytes(void)
 	cr_assert_eq(fscanf(file, "%lu", &pages), 1);
 	fclose(file);
 	return pages * HR_PAGE;
+}
+
+/* In pieces of 64 MiB, between which periodic work is done. */
+Test(hostmem, all_pages_of_large_memory_are_taken_and_given_back)
+{
+	const size_t piece = (size_t)64 << 20, before = mapped_bytes();
+
+	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	populated.calls = 1;
+	cr_assert_eq(hr_hostmem_alloc(&region, "a", 2 * piece + 5 * HR_PAGE, test_error()), 0);
+	cr_expect_eq(populated.calls - 1, 3u);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_expect_eq(populated.at[i], (uint8_t *)region.cpu + i * piece, "piece %u", i);
+		cr_expect_eq(populated.bytes[i], i < 2 ? piece : 5 * HR_PAGE, "piece %u", i);
+	}
+	hr_hostmem_free(&region);
+	cr_expect_lt(mapped_bytes(), before + piece, "all is given back");
+	populated.calls = 0;
 }
 
 /*

@@ -3,10 +3,57 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 TestSuite(reservation_text, .timeout = 60);
+
+/* Texts of this machine; NULL: there is no such file. */
+static const char *machine, *start;
+
+FILE *fopen(const char *path, const char *mode)
+{
+	const bool of_machine = strcmp(path, "/etc/machine-id") == 0;
+	const char *text = of_machine ? machine : start;
+
+	if (!of_machine && strcmp(path, "/proc/sys/kernel/random/boot_id") != 0)
+		return fdopen(open(path, O_RDONLY | O_CLOEXEC), mode);
+	if (!text)
+		errno = ENOENT;
+	return text ? fmemopen((void *)(uintptr_t)text, strlen(text), "r") : NULL;
+}
+
+/* Values on disks that earlier versions have reserved: they never change. */
+Test(reservation_text, a_machine_keeps_its_identifier_and_key)
+{
+	static const char id[] = "0123456789abcdef0123456789abcdef\n",
+			  boot[] = "4e5f7a6c-0d0b-4d3c-9a3e-5d5b8f0a1c2d\n";
+	static const struct {
+		const char *machine, *start;
+		uint64_t half[2], key;
+	} row[] = {
+		{ id, boot, { 0x190978dd6dd8187d, 0x351735f7f957a831 }, 0x477a1da65a148347 },
+		{ NULL, boot, { 0xdc66234c83eb59c7, 0xe1935d236ebc3081 }, 0x3ee425795bc64923 },
+		{ "\n", boot, { 0xdc66234c83eb59c7, 0xe1935d236ebc3081 }, 0x3ee425795bc64923 },
+	};
+	struct hr_resv_host one, two;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		machine = row[i].machine;
+		start = row[i].start;
+		hr_resv_self(&one);
+		cr_expect_eq(memcmp(one.id, row[i].half, sizeof one.id), 0, "row %zu", i);
+		cr_expect_eq(one.key, row[i].key, "row %zu", i);
+	}
+	machine = start = NULL; /* a random number */
+	hr_resv_self(&one);
+	hr_resv_self(&two);
+	cr_expect_neq(one.key, two.key);
+	cr_expect_neq(memcmp(one.id, two.id, sizeof one.id), 0);
+	cr_expect_neq(memcmp(one.id, one.id + 8, 8), 0);
+}
 
 Test(reservation_text, each_type_has_its_name)
 {

@@ -253,6 +253,31 @@ Test(function, absent_bars_are_refused)
 	fake_tree_remove(&tree);
 }
 
+/* The registers end before the BAR, or before its second half. */
+static int cut_registers(void *arg)
+{
+	static const long bytes[] = { 0x14, 0x10 };
+
+	(void)arg;
+	if (hr_function_open(&f, SSD, test_error()))
+		return 1;
+	for (unsigned i = 0; i < 2; i++) {
+		if (truncate("/sys/bus/pci/devices/" SSD "/config", bytes[i]))
+			return 2;
+		if (hr_function_map(&f, 0, &map, test_error()) != -ENXIO ||
+		    !strstr(test_error_text(), "BAR0 is missing or has no address"))
+			return 3 + (int)i;
+	}
+	hr_function_close(&f);
+	return 0;
+}
+
+Test(function, a_bar_that_cannot_be_read_is_refused)
+{
+	run(cut_registers);
+	fake_tree_remove(&tree);
+}
+
 /*
  * The physical function determines the state of a virtual function, whose own registers do not show
  * it.

@@ -177,6 +177,40 @@ Test(prove, reads_are_tested_as_well_as_writes)
 	app.backend[0].ops = before;
 }
 
+static size_t changed; /* byte that arrives with another value */
+
+static int upload_changed(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
+			  struct hr_error *e)
+{
+	uint8_t *to = worker;
+
+	memmove(to, cpu, bytes);
+	if (changed < bytes)
+		to[changed] ^= 0x81;
+	return 0;
+}
+
+/* One byte of a page, at either end too. */
+Test(prove, the_first_byte_that_differs_is_named)
+{
+	static const size_t row[] = { 0, 1, 2, 2047, HR_PAGE - 2, HR_PAGE - 1 };
+	const struct hr_backend_ops *before = app.backend[0].ops;
+
+	two_faced = *before;
+	two_faced.upload = upload_changed;
+	app.backend[0].ops = &two_faced;
+	use(HR_PLACE_GPU);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char says[32];
+
+		changed = row[i];
+		cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+		snprintf(says, sizeof says, "byte %zu is 0x", changed);
+		cr_expect(strstr(test_error_text(), says), "%s: %s", says, test_error_text());
+	}
+	app.backend[0].ops = before;
+}
+
 /* The ssd reports the error and stays usable. */
 Test(prove, memory_out_of_reach_is_reported_with_the_status)
 {

@@ -242,6 +242,76 @@ Test(runner, a_failed_gpu_fails_all_ssds_of_its_pipeline)
 	down();
 }
 
+/* The call of the gpu that fails: 1 upload, 2 launch, 3 poll, 4 download. */
+static unsigned failing_call;
+static unsigned calls[5];
+
+static int call(unsigned which, struct hr_error *e)
+{
+	calls[which]++;
+	return which == failing_call ? hr_fail(e, HR_ERROR_DEVICE, -EIO, "call %u failed", which)
+				     : 0;
+}
+
+static int upload_or_fail(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
+			  struct hr_error *e)
+{
+	return call(1, e);
+}
+
+static int launch_or_fail(struct hr_backend *b, const struct hr_launch_args *args,
+			  struct hr_launch **launch, struct hr_error *e)
+{
+	const int err = call(2, e);
+
+	return err ? err : launch_nothing(b, args, launch, e);
+}
+
+static int poll_or_fail(struct hr_launch *launch, struct hr_error *e)
+{
+	const int err = call(3, e);
+
+	return err ? err : leave(running());
+}
+
+static int download_or_fail(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
+			    struct hr_error *e)
+{
+	return call(4, e);
+}
+
+static int ends_complete(struct hr_run *run)
+{
+	run->pipe->next_tile = run->pipe->tiles;
+	return 1;
+}
+
+/* No call after the one that failed, and its error is that of the run. */
+Test(runner, each_call_of_a_gpu_may_fail)
+{
+	for (failing_call = 1; failing_call <= 4; failing_call++) {
+		char says[32];
+
+		up(one_copy);
+		memset(calls, 0, sizeof calls);
+		ops.upload = upload_or_fail;
+		ops.launch = launch_or_fail;
+		ops.poll = poll_or_fail;
+		ops.download = download_or_fail;
+		leave = ends_complete;
+		cr_expect_eq(hr_run_all(app, false, NULL), -EIO, "call %u", failing_call);
+		for (unsigned i = 1; i <= 4; i++)
+			cr_expect_eq(calls[i], i <= failing_call ? 1u : 0u,
+				     "call %u: %u times call %u", failing_call, calls[i], i);
+		snprintf(says, sizeof says, "call %u failed", failing_call);
+		cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), says), "%s",
+			  fake_log_last_of(HR_LOG_ERROR));
+		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
+		cr_expect_not(app->run[0].settled);
+		down();
+	}
+}
+
 /* ---- failures */
 
 /* Failing tile of prefetch, compute and write-back; 0: the role does not fail. */

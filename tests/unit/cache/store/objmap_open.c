@@ -160,6 +160,25 @@ static void tear_both(void)
 	tear_older();
 }
 
+/* One copy is broken, and the other was never written, or is no superblock. */
+static void tear_newer_erase_older(void)
+{
+	tear_newer();
+	erase_older();
+}
+
+static void tear_older_erase_newer(void)
+{
+	tear_older();
+	erase_newer();
+}
+
+static void tear_older_foreign_newer(void)
+{
+	tear_older();
+	memset(f.disk.media + f.store.active * HR_PAGE, 0x5a, HR_PAGE);
+}
+
 static void spoil_newer_map(void)
 {
 	fake_store_map(&f, f.store.active)->tag ^= 1;
@@ -225,6 +244,9 @@ static const struct damage {
 	{ "newer superblock torn", tear_newer, 0, 1, "map copy 1: superblock 1: CRC-32C", NULL },
 	{ "older superblock torn", tear_older, 0, 2, "map copy 0: superblock 0: CRC-32C", NULL },
 	{ "both superblocks torn", tear_both, -EUCLEAN, 0, NULL, "superblock 1: CRC-32C" },
+	{ "newer torn, older zero", tear_newer_erase_older, -EUCLEAN, 0, NULL, "CRC-32C" },
+	{ "older torn, newer zero", tear_older_erase_newer, -EUCLEAN, 0, NULL, "blank" },
+	{ "older torn, newer foreign", tear_older_foreign_newer, -EUCLEAN, 0, NULL, "does not belong" },
 	{ "newer map corrupt", spoil_newer_map, 0, 1, "map copy 1: map of generation 4", NULL },
 	{ "older map corrupt", spoil_older_map, 0, 2, NULL, NULL },
 	{ "both maps corrupt", spoil_both_maps, -EUCLEAN, 0, NULL, "map of generation 4" },

@@ -495,8 +495,37 @@ Test(io_peers_script, a_gpu_that_does_not_answer_ends_the_run)
 	fail_by(home_without_answer, -ETIMEDOUT, 2);
 }
 
+/* In the ring of answers. */
+static void send_answer(uint32_t kind, uint32_t page, uint32_t way)
+{
+	const struct hr_peer_message m = { page, way, (enum hr_peer_kind)kind, false, 0, 0 };
+	const uint64_t ticket = sent[HR_FROM_HOME]++;
+
+	__atomic_store_n(hr_peer_entry(to(), HR_FROM_HOME, ticket),
+			 hr_peer_pack(&m) | HR_PEER_LAP(HR_FROM_HOME, ticket) << HR_PEER_LAP_SHIFT,
+			 __ATOMIC_RELEASE);
+}
+
+static void no_kind(struct hr_objects *objects)
+{
+	send_answer(HR_PEER_NOTHING, page_of(1, 0), 0);
+}
+
+static void kind_behind_the_last(struct hr_objects *objects)
+{
+	send_answer(HR_PEER_KINDS, page_of(1, 0), 0);
+}
+
+static void request_among_answers(struct hr_objects *objects)
+{
+	send_answer(HR_PEER_GET, page_of(0, 0), 0);
+}
+
 Test(io_peers_script, a_message_that_does_not_fit_ends_the_run)
 {
+	fail_by(no_kind, -EPROTO, 2);
+	fail_by(kind_behind_the_last, -EPROTO, 2);
+	fail_by(request_among_answers, -EPROTO, 2);
 	fail_by(twice_the_same_way, -EPROTO, 2);
 	fail_by(cleaned_without_order, -EPROTO, 2);
 	fail_by(page_of_another_home, -EPROTO, 2);

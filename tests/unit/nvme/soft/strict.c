@@ -63,16 +63,77 @@ Test(soft_strict, a_namespace_field_without_meaning_is_refused)
 	conform_close(&c);
 }
 
+/* Queue pair 256 is the last. */
+Test(soft_strict, the_last_queue_pair_is_created_used_and_deleted)
+{
+	const uint16_t last = HR_SOFT_QUEUES, none = CONFORM_SPECIFIC(NVME_SC_QID_INVALID);
+	struct conform_queue q;
+
+	conform_use("soft:memory,size=4M");
+	conform_open(&c);
+	cr_assert_eq(admin(nvme_admin_set_features, 0, NVME_FEAT_FID_NUM_QUEUES,
+			   (last - 1u) << 16 | (last - 1u)),
+		     0);
+	cr_assert_eq(conform_add_io(&c, &q, last, CONFORM_ENTRIES), 0);
+	cr_expect_eq(conform_add_io(&c, &(struct conform_queue){ 0 }, last + 1, CONFORM_ENTRIES),
+		     none);
+	for (uint32_t n = 0; n < 2 * CONFORM_ENTRIES; n++) {
+		const struct hr_sqe sqe = conform_io_sqe(&c, nvme_cmd_read, n, 1, CONFORM_DATA);
+
+		cr_expect_eq(conform_do(&c, &q, &sqe, NULL), 0);
+	}
+	for (unsigned cq = 0; cq < 2; cq++) {
+		cr_expect_eq(conform_delete(&c, cq, last + 1), none);
+		cr_expect_eq(conform_delete(&c, cq, 0), none);
+		cr_expect_eq(conform_delete(&c, cq, last), 0);
+		cr_expect_eq(conform_delete(&c, cq, last), none, "it is deleted");
+	}
+	conform_close(&c);
+	conform_use(NULL);
+}
+
+/* Also the threshold for low temperature, which has no limit after a reset. */
+Test(soft_strict, a_reset_takes_both_temperature_thresholds_back)
+{
+	static const uint32_t under[] = { 0, 1u << 20 };
+	uint32_t first[2], value;
+
+	conform_use("soft:memory,size=4M");
+	conform_open(&c);
+	for (unsigned reset = 0; reset < 2; reset++) {
+		for (unsigned i = 0; i < 2; i++) {
+			const struct hr_sqe get = { .opcode = nvme_admin_get_features,
+						    .cdw10 = NVME_FEAT_FID_TEMP_THRESH,
+						    .cdw11 = under[i] };
+
+			cr_assert_eq(conform_admin(&c, &get, &value), 0);
+			cr_expect(!reset || value == first[i], "threshold %u: %u", i, value);
+			first[i] = value;
+			cr_assert_eq(admin(nvme_admin_set_features, 0, NVME_FEAT_FID_TEMP_THRESH,
+					   under[i] | (200 + i)),
+				     0);
+			cr_assert_eq(conform_admin(&c, &get, &value), 0);
+			cr_expect_eq(value & 0xffff, 200 + i);
+		}
+		cr_assert(conform_disable(&c));
+		cr_assert(conform_enable(&c, conform_cc()));
+	}
+	conform_close(&c);
+	conform_use(NULL);
+}
+
 /* Each field of CAP, and of VS: 1.4. */
 Test(soft_strict, capabilities_follow_the_options)
 {
 	static const struct {
 		const char *device;
 		uint32_t dstrd, css;
+		size_t bar; /* bytes: 4096, and 2 * 257 doorbells of 4 bytes << DSTRD, whole pages */
 	} row[] = {
-		{ "soft:memory,size=4M", 0, NVME_CAP_CSS_NVM },
-		{ "soft:memory,size=4M,dstrd=3", 3, NVME_CAP_CSS_NVM },
-		{ "soft:memory,size=4M,lba=4096,zoned=1", 0, NVME_CAP_CSS_NVM | NVME_CAP_CSS_CSI },
+		{ "soft:memory,size=4M", 0, NVME_CAP_CSS_NVM, 0x2000 },
+		{ "soft:memory,size=4M,dstrd=3", 3, NVME_CAP_CSS_NVM, 0x6000 },
+		{ "soft:memory,size=4M,lba=4096,zoned=1", 0, NVME_CAP_CSS_NVM | NVME_CAP_CSS_CSI,
+		  0x2000 },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -82,6 +143,7 @@ Test(soft_strict, capabilities_follow_the_options)
 			     (HR_SOFT_ENTRIES - 1) | 1ull << 16 | 10ull << 24 |
 				     (uint64_t)row[i].dstrd << 32 | (uint64_t)row[i].css << 37,
 			     "row %zu: %016llx", i, (unsigned long long)c.cap);
+		cr_expect_eq(c.t.bar_bytes, row[i].bar, "row %zu: %zx", i, c.t.bar_bytes);
 		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_VS), 0x00010400u);
 		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_INTMS), 0);
 		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_INTMC), 0);

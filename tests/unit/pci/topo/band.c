@@ -1,5 +1,6 @@
 /* Rates of pairs alone and together, and the plan derived from them. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -174,6 +175,15 @@ static void genoa(unsigned ports)
 		}
 	}
 	load();
+}
+
+Test(topo_rates, more_flows_than_the_solver_has_are_refused)
+{
+	struct hr_rate r = { .gbs = 7 };
+
+	load();
+	cr_expect_eq(hr_band_solve(&topology, &model, HR_TO_GPU, &r, HR_FLOWS_MAX + 1), -E2BIG);
+	cr_expect_eq(r.gbs, 7.0, "nothing is written");
 }
 
 static void solve(struct hr_rate *r, unsigned n)

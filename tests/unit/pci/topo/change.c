@@ -562,6 +562,24 @@ Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
 	}
 }
 
+/* A capture may have the capability and not the control register. */
+Test(topo_change, acs_is_set_and_cleared_when_its_state_is_unknown)
+{
+	static const struct {
+		const char *change;
+		uint32_t want;
+	} row[] = { { "acs:02:00.0=set", HR_ACS_ISOLATION & 0x5f }, { "acs:02:00.0=clear", 0 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		load();
+		model.fn[at("02:00.0")].fact[HR_F_ACS_CTL].source = HR_SRC_NONE;
+		cr_expect_eq(hr_change_apply(&model, &opt, row[i].change, test_error()), 0, "%s",
+			     test_error_text());
+		cr_expect_eq(hr_get(&model.fn[at("02:00.0")], HR_F_ACS_CTL, ~0u), row[i].want, "%s",
+			     row[i].change);
+	}
+}
+
 /* The seven bits of the ACS control register; sizes of payloads up to what the function supports. */
 Test(topo_change, values_have_limits)
 {

@@ -85,6 +85,31 @@ Test(topo_text, each_flag_has_its_bit)
 		     dpc_bit, ROWS(dpc));
 }
 
+Test(topo_text, capabilities_have_their_offset)
+{
+	static const struct {
+		const char *name;
+		enum hr_fact_id fact;
+	} row[] = { { "Access Control Services", HR_F_ACS },
+		    { "Address Translation Service (ATS)", HR_F_ATS },
+		    { "Single Root I/O Virtualization (SR-IOV)", HR_F_SRIOV } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		char text[96];
+
+		snprintf(text, sizeof text, "Capabilities: [1b0 v1] %s", row[i].name);
+		begin();
+		line(text);
+		for (size_t k = 0; k < ROWS(row); k++)
+			cr_expect_eq(hr_get(&fn, row[k].fact, ~0u), i == k ? 0x1b0 : ~0u, "%s",
+				     row[i].name);
+		snprintf(text, sizeof text, "Capabilities: [1000 v1] %s", row[i].name);
+		begin();
+		line(text);
+		cr_expect_eq(hr_get(&fn, row[i].fact, ~0u), ~0u, "beyond the registers");
+	}
+}
+
 /* Registers take precedence over text; text takes precedence over an unknown value. */
 Test(topo_text, windows_of_the_text_do_not_replace_those_of_registers)
 {
