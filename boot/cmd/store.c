@@ -25,6 +25,7 @@
 #include "nvme/hostmem.h"
 
 #define QUEUE_ENTRIES 64u
+#define TILE_ROWS 65536u /* of --tile-rows */
 #define WAIT_STEP_NS (HR_NS_PER_S / 4)
 #define TIMEOUT_NS (5 * HR_NS_PER_S)
 
@@ -74,7 +75,10 @@ enum option_value {
 	OPT_SERIAL,
 	OPT_BIND,
 	OPT_OLDER,
-	OPT_WAIT
+	OPT_WAIT,
+	OPT_SHARD,
+	OPT_ROW_BYTES,
+	OPT_TILE_ROWS
 };
 
 static const struct option options[] = { { "config", required_argument, NULL, OPT_CONFIG },
@@ -91,12 +95,15 @@ static const struct option options[] = { { "config", required_argument, NULL, OP
 					 { "bind", no_argument, NULL, OPT_BIND },
 					 { "older-than", required_argument, NULL, OPT_OLDER },
 					 { "wait", optional_argument, NULL, OPT_WAIT },
+					 { "shard", required_argument, NULL, OPT_SHARD },
+					 { "row-bytes", required_argument, NULL, OPT_ROW_BYTES },
+					 { "tile-rows", required_argument, NULL, OPT_TILE_ROWS },
 					 { NULL, 0, NULL, 0 } };
 
 static const struct verb {
 	const char *name;
 	const char *help;
-	int own[3];   /* options of the subcommand; options that select the ssd are common to all */
+	int own[6];   /* options of the subcommand; options that select the ssd are common to all */
 	int min, max; /* arguments after SSD */
 	/* To an image; put and rm need an existing image for writing. */
 	enum hr_transport_access access;
@@ -118,14 +125,21 @@ static const struct verb {
 	  hr_store_cmd_format,
 	  NULL },
 	{ "put",
-	  "usage: headrace store put [--replace] [--size BYTES] [--quiet] SSD OBJECT FILE\n\n"
+	  "usage: headrace store put [--replace] [--size BYTES] [--quiet] SSD OBJECT FILE\n"
+	  "       headrace store put --shard R/N --row-bytes B [--tile-rows T] [...] SSD OBJECT FILE\n\n"
 	  "Store FILE, or standard input when it is '-', as OBJECT, with its CRC-32C. The object\n"
 	  "appears when all of it is durable. After an interruption nothing of it remains.\n\n"
 	  "      --replace       at the end, replace an object of that name; also replace an\n"
 	  "                      incomplete object\n"
 	  "      --size BYTES    length of FILE when it is not a regular file (K, M, G, T)\n"
+	  "      --shard R/N     store only part R (from 0) of N of FILE, for rank R of N (headrace\n"
+	  "                      run --mpi). All of FILE is read: its CRC-32C identifies the shards\n"
+	  "                      of one data set\n"
+	  "      --row-bytes B   bytes of a row of FILE\n"
+	  "      --tile-rows T   shards begin at multiples of T rows, which must be a multiple of the\n"
+	  "                      rows of a tile of each pipeline that reads the object; 65536\n"
 	  "  -q, --quiet         no progress bar\n" SSD_HELP HR_EXIT_HELP,
-	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET },
+	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET, OPT_SHARD, OPT_ROW_BYTES, OPT_TILE_ROWS },
 	  2,
 	  2,
 	  HR_ACCESS_EXISTING,
@@ -230,6 +244,24 @@ static bool read_seconds(const char *text, uint64_t *ns)
 	return true;
 }
 
+/* "R/N" */
+static bool read_shard(const char *text, struct hr_store_request *request)
+{
+	const char *slash = strchr(text, '/');
+	char index[12];
+
+	if (!slash || slash == text || (size_t)(slash - text) >= sizeof index ||
+	    !hr_option_count(slash + 1, HR_SHARDS_MAX, &request->shards))
+		return false;
+	memcpy(index, text, (size_t)(slash - text));
+	index[slash - text] = '\0';
+	if (strcmp(index, "0") == 0)
+		request->shard = 0;
+	else if (!hr_option_count(index, HR_SHARDS_MAX, &request->shard))
+		return false;
+	return request->shard < request->shards;
+}
+
 /* False: the option's argument is invalid. */
 static bool take(struct hr_store_request *request, int option, const char *arg)
 {
@@ -252,6 +284,12 @@ static bool take(struct hr_store_request *request, int option, const char *arg)
 	case OPT_WAIT:
 		request->waits = true;
 		return !arg || read_seconds(arg, &request->wait_ns);
+	case OPT_SHARD:
+		return read_shard(arg, request);
+	case OPT_ROW_BYTES:
+		return hr_option_count(arg, HR_TILE_MAX, &request->row_bytes);
+	case OPT_TILE_ROWS:
+		return hr_option_count(arg, UINT32_MAX - 1, &request->tile_rows);
 	case OPT_SIZE:
 		request->has_size = true;
 		return hr_size_parse(arg, &request->size) == 0;
@@ -293,6 +331,11 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 				      "no object given; --pending removes all incomplete objects");
 	if (request->older_ns && (!request->pending || request->args))
 		return hr_usage_error(name, "--older-than needs --pending, and no OBJECT");
+	if (request->shards && !request->row_bytes)
+		return hr_usage_error(name, "--shard needs --row-bytes");
+	if (!request->shards && (request->row_bytes || request->tile_rows))
+		return hr_usage_error(name, "--row-bytes and --tile-rows need --shard");
+	request->tile_rows = request->tile_rows ? request->tile_rows : TILE_ROWS;
 	request->ssd = argv[optind];
 	request->arg = argv + optind + 1;
 	return 0;

@@ -340,13 +340,20 @@ static int got_all(void *to)
 	return got == REPLY && !r->left ? conclude(r) : unexpected(r, got);
 }
 
-static int put(void *to, const char *name, uint64_t bytes, bool replace)
+static int put(void *to, const char *name, uint64_t bytes, bool replace,
+	       const struct hr_store_shard *shard)
 {
 	struct hr_store_client *r = to;
 	struct hr_request request = { .kind = HR_REQUEST_STORE_PUT,
 				      .bytes = bytes,
 				      .replace = replace };
 
+	if (shard) {
+		hr_error("%s: appliance '%s' drives this ssd, and stores no shards; stop it for "
+			 "'store put --shard'",
+			 r->name, r->appliance.name);
+		return HR_EXIT_FAILED;
+	}
 	return begin_object(r, &request, name, HR_MESSAGE_GO);
 }
 
@@ -389,7 +396,7 @@ static int write_next(void *to, uint8_t *data, size_t bytes)
 	return code;
 }
 
-static int finish(void *to, uint32_t crc)
+static int finish(void *to, uint32_t crc, uint64_t set)
 {
 	struct hr_store_client *r = to;
 	struct hr_message_item item = { 0 };

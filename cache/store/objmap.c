@@ -205,6 +205,8 @@ static void adopt(struct hr_store *store, const struct hr_superblock_state super
 	store->active = active;
 	store->page_crc[0] = super[0].page_crc;
 	store->page_crc[1] = super[1].page_crc;
+	for (unsigned i = 0; i < 2; i++)
+		store->version[i] = super[i].err ? 0 : super[i].head.version;
 }
 
 /* Continue after the numbers of a newer generation whose map is lost, so that they are not used
@@ -324,6 +326,7 @@ static void install_map(struct hr_store *store, const struct hr_superblock_head 
 	store->generation = head->generation;
 	store->next_id = head->next_id;
 	store->active = active;
+	store->version[active] = head->version;
 }
 
 void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
@@ -336,14 +339,15 @@ void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
 	memcpy(object, store->object, store->count * sizeof(*object));
 }
 
-int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id, struct hr_error *e)
+static int commit(struct hr_store *store, uint32_t count, uint64_t next_id, uint32_t version,
+		  struct hr_error *e)
 {
 	struct hr_store_object *map = hr_store_io_map(store);
 	const size_t used = count * sizeof(*map);
 	const unsigned other = 1 - store->active;
 	struct hr_superblock_head head = {
 		.magic = HR_STORE_MAGIC,
-		.version = HR_STORE_VERSION,
+		.version = version,
 		.capacity = store->capacity,
 		.generation = store->generation + 1,
 		.next_id = next_id,
@@ -383,4 +387,22 @@ int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id, st
 		return err;
 	install_map(store, &head, other);
 	return 0;
+}
+
+int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id, struct hr_error *e)
+{
+	return commit(store, count, next_id, store->version[store->active], e);
+}
+
+int hr_store_migrate(struct hr_store *store, struct hr_error *e)
+{
+	int err = 0;
+
+	while (!err && (store->version[0] == HR_STORE_VERSION_MIN ||
+			store->version[1] == HR_STORE_VERSION_MIN)) {
+		memcpy(hr_store_io_map(store), store->object,
+		       store->count * sizeof(*store->object));
+		err = commit(store, store->count, store->next_id, HR_STORE_VERSION, e);
+	}
+	return err;
 }

@@ -39,12 +39,31 @@
 enum hr_object_flags {
 	HR_OBJECT_PENDING = 1, /* being written: only durable_bytes of the data are valid */
 	HR_OBJECT_HAS_CRC = 2, /* crc covers the whole object; never with PENDING */
+	HR_OBJECT_SHARD = 4,   /* shard is valid; only in a store of format version 2 */
+};
+
+#define HR_SHARDS_MAX 65536u  /* of a data set */
+#define HR_SHARD_NAME_MAX 32u /* of the name of a shard, with NUL */
+
+/* The rows of a data set that an object holds, of which other stores hold the rest. */
+struct hr_store_shard {
+	uint64_t first_row; /* its first row in the data set */
+	uint64_t rows;	    /* of the data set */
+	uint64_t set; /* the same in all shards of a data set, another one in other data sets */
+	uint32_t row_bytes;
+	uint16_t index, last; /* it is number `index` of the shards 0 .. last; last > 0 */
 };
 
 /* One object in the map. */
 struct hr_store_object {
 	uint64_t id; /* never used again after removal; 0: no object */
-	char name[HR_NAME_MAX];
+	union {
+		char name[HR_NAME_MAX];
+		struct {
+			char shard_name[HR_SHARD_NAME_MAX]; /* the same string as name */
+			struct hr_store_shard shard;
+		};
+	};
 	uint64_t offset;	/* byte offset on the disk, HR_STORE_ALIGN aligned */
 	uint64_t capacity;	/* bytes of the extent, multiple of HR_STORE_ALIGN */
 	uint64_t bytes;		/* length of the data */
@@ -80,6 +99,7 @@ struct hr_store {
 	uint32_t capacity;		  /* objects the map can hold */
 	uint32_t count;
 	uint32_t active;		/* current map copy and superblock: 0 or 1 */
+	uint32_t version[2];		/* format of both superblocks; 0: not valid */
 	struct hr_store_object *object; /* [capacity], sorted by id; caller's memory */
 	uint8_t *io;			/* hr_store_io_bytes(capacity); caller's memory */
 	/* of both superblocks, as last read or written by this store */
@@ -153,6 +173,30 @@ struct hr_store_object *hr_store_find_id(const struct hr_store *store, uint64_t 
  */
 int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
 		    bool replace, struct hr_store_object **out, struct hr_error *e);
+
+/*
+ * The same for a shard; NULL: an object that is no shard. In a store of format version 1 the store is
+ * migrated to version 2 before, by hr_store_migrate(). -EINVAL: also when the name is longer than
+ * that of a shard, or `bytes` are not the rows of a shard that lies in its data set.
+ */
+int hr_store_create_shard(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
+			  bool replace, const struct hr_store_shard *shard,
+			  struct hr_store_object **out, struct hr_error *e);
+
+/* Set shard.set of a PENDING shard, whose writer knows it only at the end. -ENOENT; -EINVAL: no
+ * PENDING shard. */
+int hr_store_set_shard(struct hr_store *store, uint64_t id, uint64_t set, struct hr_error *e);
+
+/*
+ * Make a store of format version 1 one of version 2: two commits that change no object, one for each
+ * superblock. So versions of headrace that know only version 1 never find an older map behind
+ * one that they cannot read: they find the same objects, or refuse the store. Writes nothing to a
+ * store of version 2.
+ */
+int hr_store_migrate(struct hr_store *store, struct hr_error *e);
+
+/* True when `bytes` are whole rows of the shard, and lie in its data set. */
+bool hr_store_shard_ok(const struct hr_store_shard *shard, uint64_t bytes);
 
 /*
  * Record that a prefix of a PENDING object is durable. The same commit sets the tag, and crc as the

@@ -212,7 +212,8 @@ static size_t index_of(const struct hr_store *store, const struct hr_store_objec
 
 /* Append a PENDING object to the `count` records of map. */
 static int append(struct hr_store *store, struct hr_store_object *map, uint32_t count,
-		  const char *name, uint64_t bytes, uint64_t tag, struct hr_error *e)
+		  const char *name, uint64_t bytes, uint64_t tag,
+		  const struct hr_store_shard *shard, struct hr_error *e)
 {
 	struct hr_store_object *object = &map[count];
 	uint64_t offset, largest;
@@ -242,27 +243,43 @@ static int append(struct hr_store *store, struct hr_store_object *map, uint32_t 
 	object->tag = tag;
 	object->created_ns = hr_wall_ns();
 	object->flags = HR_OBJECT_PENDING;
+	if (!shard)
+		return 0;
+	object->flags |= HR_OBJECT_SHARD;
+	object->shard = *shard;
 	return 0;
 }
 
 int hr_store_create(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
 		    bool replace, struct hr_store_object **out, struct hr_error *e)
 {
-	const struct hr_store_object *stale = hr_store_find_pending(store, name);
+	return hr_store_create_shard(store, name, bytes, tag, replace, NULL, out, e);
+}
+
+int hr_store_create_shard(struct hr_store *store, const char *name, uint64_t bytes, uint64_t tag,
+			  bool replace, const struct hr_store_shard *shard,
+			  struct hr_store_object **out, struct hr_error *e)
+{
+	const struct hr_store_object *stale;
 	uint32_t count = store->count;
 	struct hr_store_object *map;
 	int err;
 
-	if (!hr_store_name_ok(name, HR_NAME_MAX))
+	if (!hr_store_name_ok(name, shard ? HR_SHARD_NAME_MAX : HR_NAME_MAX) ||
+	    (shard && !hr_store_shard_ok(shard, bytes)))
 		return -EINVAL;
+	stale = hr_store_find_pending(store, name);
 	if (!replace && hr_store_find(store, name))
 		return -EEXIST;
 	if (!replace && stale)
 		return -EBUSY;
+	err = shard ? hr_store_migrate(store, e) : 0;
+	if (err)
+		return err;
 	map = stage(store);
 	if (stale)
 		drop(map, &count, index_of(store, stale));
-	err = append(store, map, count, name, bytes, tag, e);
+	err = append(store, map, count, name, bytes, tag, shard, e);
 	if (!err)
 		err = hr_store_commit(store, count + 1, store->next_id + 1, e);
 	if (!err)
@@ -288,6 +305,18 @@ int hr_store_progress(struct hr_store *store, uint64_t id, uint64_t durable_byte
 	return hr_store_commit(store, store->count, store->next_id, e);
 }
 
+int hr_store_set_shard(struct hr_store *store, uint64_t id, uint64_t set, struct hr_error *e)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
+
+	if (!object)
+		return -ENOENT;
+	if (!(object->flags & HR_OBJECT_PENDING) || !(object->flags & HR_OBJECT_SHARD))
+		return -EINVAL;
+	stage(store)[index_of(store, object)].shard.set = set;
+	return hr_store_commit(store, store->count, store->next_id, e);
+}
+
 /* "NAME.3" and zeros; version 0 is "NAME". -EINVAL: too long. */
 static int name_version(char text[HR_NAME_MAX], const char *name, uint32_t version)
 {
@@ -298,6 +327,17 @@ static int name_version(char text[HR_NAME_MAX], const char *name, uint32_t versi
 		    : snprintf(text, HR_NAME_MAX, "%s", name);
 
 	return n > 0 && n < (int)HR_NAME_MAX ? 0 : -EINVAL;
+}
+
+/* Rename an object, whose shard lies behind its name. -EINVAL: too long. */
+static int rename_object(struct hr_store_object *object, const char name[HR_NAME_MAX])
+{
+	const size_t room = object->flags & HR_OBJECT_SHARD ? HR_SHARD_NAME_MAX : HR_NAME_MAX;
+
+	if (strlen(name) >= room)
+		return -EINVAL;
+	memcpy(object->name, name, room);
+	return 0;
 }
 
 /* A finished object in the `count` records of map, or NULL. */
@@ -335,10 +375,10 @@ static int shift_versions(struct hr_store_object *map, uint32_t *count, const ch
 		name_version(text, name, free_at - 1);
 		err = name_version(next, name, free_at);
 		object = find_in(map, *count, text);
-		if (err || !object)
-			continue;
-		memcpy(object->name, next, sizeof object->name);
-		object->tag = object->tag ? object->tag : 1; /* now it is a version */
+		if (!err && object)
+			err = rename_object(object, next);
+		if (!err && object)
+			object->tag = object->tag ? object->tag : 1; /* now it is a version */
 	}
 	return err;
 }
@@ -376,7 +416,8 @@ int hr_store_finish_at(struct hr_store *store, uint64_t id, uint64_t bytes, bool
 	if (!object)
 		return -ENOENT;
 	if (!(object->flags & HR_OBJECT_PENDING) || bytes > object->bytes || keep < 1 ||
-	    keep > HR_VERSIONS_MAX)
+	    keep > HR_VERSIONS_MAX ||
+	    (object->flags & HR_OBJECT_SHARD && bytes % object->shard.row_bytes))
 		return -EINVAL;
 	memcpy(name, object->name, sizeof name);
 	map = stage(store);
@@ -391,7 +432,8 @@ int hr_store_finish_at(struct hr_store *store, uint64_t id, uint64_t bytes, bool
 	if (err)
 		return err;
 	done = find_id_in(map, count, id);
-	done->flags = has_crc ? HR_OBJECT_HAS_CRC : 0;
+	done->flags &= HR_OBJECT_SHARD;
+	done->flags |= has_crc ? HR_OBJECT_HAS_CRC : 0;
 	return hr_store_commit(store, count, store->next_id, e);
 }
 

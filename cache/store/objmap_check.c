@@ -81,10 +81,11 @@ static int check_superblock(const struct hr_superblock *page, unsigned i, uint64
 		return unclean(why,
 			       "superblock %u: CRC-32C is %08x, but that of its contents is %08x",
 			       i, page->crc, crc);
-	if (head->version != HR_STORE_VERSION)
+	if (head->version < HR_STORE_VERSION_MIN || head->version > HR_STORE_VERSION)
 		return unclean(why,
-			       "superblock %u: format version %u; only version %u is supported", i,
-			       head->version, HR_STORE_VERSION);
+			       "superblock %u: format version %u; only versions %u to %u are "
+			       "supported",
+			       i, head->version, HR_STORE_VERSION_MIN, HR_STORE_VERSION);
 	if (!all_zero(page->zero, sizeof(page->zero)))
 		return unclean(why, "superblock %u: unknown fields are set", i);
 	if (head->disk_bytes > disk_bytes)
@@ -149,6 +150,12 @@ static int verdict(const struct hr_blk *blk, const struct hr_superblock_state su
 	return -EUCLEAN;
 }
 
+/* A newer superblock never has an older format. */
+static bool versions_fit(const struct hr_superblock_head *a, const struct hr_superblock_head *b)
+{
+	return a->generation > b->generation ? a->version >= b->version : b->version >= a->version;
+}
+
 int hr_store_newest(const struct hr_blk *blk, const struct hr_superblock_state super[2], int *err,
 		    struct hr_error *e)
 {
@@ -161,7 +168,8 @@ int hr_store_newest(const struct hr_blk *blk, const struct hr_superblock_state s
 	if (super[0].err || super[1].err)
 		return super[0].err ? 1 : 0;
 	if (memcmp(a->uuid, b->uuid, sizeof(a->uuid)) != 0 || a->capacity != b->capacity ||
-	    a->disk_bytes != b->disk_bytes || a->generation == b->generation) {
+	    a->disk_bytes != b->disk_bytes || a->generation == b->generation ||
+	    !versions_fit(a, b)) {
 		*err = hr_fail(e, HR_ERROR_FAILED, -EUCLEAN,
 			       "%s: object store: the superblocks (generations %" PRIu64
 			       ", %" PRIu64 ") are not of one history",
@@ -260,6 +268,37 @@ void hr_store_sort_by_offset(const struct hr_store_object *object, uint32_t coun
 	sort(object, count, order, by_offset);
 }
 
+bool hr_store_shard_ok(const struct hr_store_shard *shard, uint64_t bytes)
+{
+	uint64_t all;
+
+	if (!shard->last || shard->index > shard->last || !shard->row_bytes ||
+	    bytes % shard->row_bytes || shard->first_row > shard->rows ||
+	    __builtin_mul_overflow(shard->rows, shard->row_bytes, &all))
+		return false;
+	return bytes / shard->row_bytes <= shard->rows - shard->first_row;
+}
+
+/* The flags of a record. */
+static const char *flags_fault(const struct hr_superblock_head *head,
+			       const struct hr_store_object *o)
+{
+	uint32_t known = HR_OBJECT_PENDING | HR_OBJECT_HAS_CRC;
+
+	if (head->version > HR_STORE_VERSION_MIN)
+		known |= HR_OBJECT_SHARD;
+	if (o->flags & ~known)
+		return "it has unknown flags";
+	if (o->flags & HR_OBJECT_PENDING && o->flags & HR_OBJECT_HAS_CRC)
+		return "it is incomplete and has a checksum";
+	if (!(o->flags & HR_OBJECT_SHARD))
+		return NULL;
+	if (!hr_store_name_ok(o->shard_name, sizeof(o->shard_name)))
+		return "the name of the shard is longer than 31 characters";
+	return hr_store_shard_ok(&o->shard, o->bytes) ? NULL
+						      : "its rows are not a part of a data set";
+}
+
 /* The fault of a single record, or NULL. */
 static const char *record_fault(const struct hr_superblock_head *head,
 				const struct hr_store_object *o)
@@ -271,8 +310,6 @@ static const char *record_fault(const struct hr_superblock_head *head,
 		return "its id was never assigned";
 	if (!hr_store_name_ok(o->name, sizeof(o->name)))
 		return "its name is not 1..63 printable characters without '/'";
-	if (o->flags & ~(uint32_t)(HR_OBJECT_PENDING | HR_OBJECT_HAS_CRC))
-		return "it has unknown flags";
 	if (o->offset % HR_STORE_ALIGN || o->capacity % HR_STORE_ALIGN)
 		return "its extent is not aligned";
 	if (o->offset < head->data_offset || o->offset > end)
@@ -283,9 +320,7 @@ static const char *record_fault(const struct hr_superblock_head *head,
 		return "it is longer than its extent";
 	if (o->durable_bytes > o->bytes || (!pending && o->durable_bytes != o->bytes))
 		return "its durable length is invalid";
-	if (pending && (o->flags & HR_OBJECT_HAS_CRC))
-		return "it is incomplete and has a checksum";
-	return NULL;
+	return flags_fault(head, o);
 }
 
 __attribute__((format(printf, 2, 3))) static uint32_t

@@ -14,8 +14,9 @@
 
 #include "cache/store/objmap.h"
 
-#define HR_STORE_MAGIC "headrace" /* 8 bytes, no NUL on disk */
-#define HR_STORE_VERSION 1u
+#define HR_STORE_MAGIC "headrace"	 /* 8 bytes, no NUL on disk */
+#define HR_STORE_VERSION 2u		 /* of new stores */
+#define HR_STORE_VERSION_MIN 1u		 /* without shards */
 #define HR_STORE_DATA_ALIGN (1ull << 20) /* alignment of the data area */
 /* Maximum of generation and next_id. No store reaches it within its lifetime. */
 #define HR_STORE_COUNTER_MAX (UINT64_MAX / 2)
@@ -46,6 +47,8 @@ struct hr_superblock {
 _Static_assert(sizeof(struct hr_superblock_head) == 96, "superblock");
 _Static_assert(sizeof(struct hr_superblock) == HR_PAGE, "superblock");
 _Static_assert(sizeof(struct hr_store_object) == 128, "record");
+_Static_assert(offsetof(struct hr_store_object, shard) == 40, "record");
+_Static_assert(sizeof(struct hr_store_shard) == 32, "record");
 _Static_assert(offsetof(struct hr_store_object, offset) == 72, "record");
 _Static_assert(offsetof(struct hr_store_object, crc) == 124, "record");
 _Static_assert(HR_STORE_OBJECTS_MAX <= UINT16_MAX, "order[] holds record numbers");

@@ -73,14 +73,16 @@ _Static_assert(sizeof(struct hr_superblock_head) <= SECTOR, "the head is in one 
 static bool is_same_store(const struct hr_store *store, const struct hr_superblock_head *head,
 			  const struct hr_superblock_head *current, unsigned i)
 {
-	const uint64_t apart = head->generation > current->generation
-				       ? head->generation - current->generation
-				       : current->generation - head->generation;
+	const bool newer = head->generation > current->generation;
+	const uint64_t apart = newer ? head->generation - current->generation
+				     : current->generation - head->generation;
 
 	return memcmp(head->magic, current->magic, sizeof(head->magic)) == 0 &&
 	       memcmp(head->uuid, current->uuid, sizeof(head->uuid)) == 0 &&
-	       head->version == current->version && head->capacity == current->capacity &&
-	       head->disk_bytes == current->disk_bytes &&
+	       (newer ? head->version >= current->version && head->version <= HR_STORE_VERSION
+		      : head->version >= HR_STORE_VERSION_MIN &&
+				head->version <= current->version) &&
+	       head->capacity == current->capacity && head->disk_bytes == current->disk_bytes &&
 	       head->map_offset == store->map_offset[i] &&
 	       head->scratch_offset == current->scratch_offset &&
 	       head->data_offset == current->data_offset &&

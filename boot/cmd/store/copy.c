@@ -32,6 +32,9 @@ struct copy {
 	uint64_t bytes;
 	uint8_t *buffer;
 	uint32_t crc;
+	/* put: the object has bytes from..to - 1 of the file, and the file has this checksum */
+	uint64_t from, to;
+	uint32_t file_crc;
 	uint64_t began_ns;
 	struct hr_progress progress;
 	struct hr_target target; /* for get */
@@ -210,29 +213,104 @@ static int expect_end(struct copy *copy)
 	return 0;
 }
 
+/* The length of the next piece at byte `at` of the file, which ends where the shard begins and ends. */
+static size_t put_piece(const struct copy *copy, uint64_t at)
+{
+	const uint64_t end = at < copy->from ? copy->from : at < copy->to ? copy->to : copy->bytes;
+
+	return end - at < BUFFER_BYTES ? (size_t)(end - at) : BUFFER_BYTES;
+}
+
+/* All of the file is read, because shards of one file have its checksum in common. */
 static int put_data(struct copy *copy, const char *object)
 {
-	for (uint64_t at = 0; at < copy->bytes; at += BUFFER_BYTES) {
-		const size_t bytes = piece(copy, at);
+	uint64_t at = 0;
+
+	while (at < copy->bytes) {
+		const size_t bytes = put_piece(copy, at);
 		int code = move_piece(copy, object, POLLIN, at, bytes);
 
 		if (code)
 			return code;
-		copy->crc = hr_crc32c(copy->crc, copy->buffer, bytes);
-		code = copy->access->write(copy->access->to, copy->buffer, bytes);
+		copy->file_crc = hr_crc32c(copy->file_crc, copy->buffer, bytes);
+		if (at >= copy->from && at < copy->to) {
+			copy->crc = hr_crc32c(copy->crc, copy->buffer, bytes);
+			code = copy->access->write(copy->access->to, copy->buffer, bytes);
+		}
 		if (code)
 			return code;
-		hr_progress_update(&copy->progress, at + bytes, hr_now_ns());
+		at += bytes;
+		hr_progress_update(&copy->progress, at, hr_now_ns());
 	}
 	return expect_end(copy);
 }
 
+static uint64_t first_row(const struct hr_store_request *request, uint64_t rows, uint64_t shard)
+{
+	const uint64_t unit = request->tile_rows;
+	const uint64_t units = rows / unit + (rows % unit != 0);
+	const uint64_t begin =
+		(uint64_t)((unsigned __int128)units * shard / request->shards) * unit;
+
+	return begin < rows ? begin : rows;
+}
+
+/* The rows of the shard. 0, or an exit code. */
+static int choose_rows(struct copy *copy, const struct hr_store_request *request,
+		       struct hr_store_shard *shard)
+{
+	const uint64_t rows = copy->bytes / request->row_bytes;
+
+	if (copy->bytes % request->row_bytes) {
+		hr_error("%s: %" PRIu64 " bytes are not whole rows of %u bytes", copy->file,
+			 copy->bytes, request->row_bytes);
+		return HR_EXIT_USAGE;
+	}
+	if (strlen(request->arg[0]) >= HR_SHARD_NAME_MAX) {
+		hr_error("'%s': the name of a shard has at most %u characters", request->arg[0],
+			 HR_SHARD_NAME_MAX - 1);
+		return HR_EXIT_USAGE;
+	}
+	*shard = (struct hr_store_shard){ .first_row = first_row(request, rows, request->shard),
+					  .rows = rows,
+					  .row_bytes = request->row_bytes,
+					  .index = (uint16_t)request->shard,
+					  .last = (uint16_t)(request->shards - 1) };
+	copy->from = shard->first_row * request->row_bytes;
+	copy->to = first_row(request, rows, request->shard + 1ull) * request->row_bytes;
+	return 0;
+}
+
+static void print_put(const struct copy *copy, const struct hr_store_request *request,
+		      const struct hr_store_shard *shard)
+{
+	struct copy of_shard = *copy;
+
+	if (request->shards <= 1) {
+		print_result(copy, request->arg[0]);
+		return;
+	}
+	printf("shard %u/%u, %" PRIu64 " of %" PRIu64 " rows from row %" PRIu64 ": ",
+	       request->shard, request->shards, (copy->to - copy->from) / request->row_bytes,
+	       shard->rows, shard->first_row);
+	of_shard.bytes = copy->to - copy->from;
+	print_result(&of_shard, request->arg[0]);
+}
+
 static int put_object(struct copy *copy, const struct hr_store_request *request)
 {
+	const bool parts = request->shards > 1;
 	struct hr_store_access *access = copy->access;
 	const char *name = request->arg[0];
-	int code = access->put(access->to, name, copy->bytes, request->replace);
+	struct hr_store_shard shard = { 0 };
+	int code;
 
+	copy->to = copy->bytes;
+	code = parts ? choose_rows(copy, request, &shard) : 0;
+	if (code)
+		return code;
+	code = access->put(access->to, name, copy->to - copy->from, request->replace,
+			   parts ? &shard : NULL);
 	if (code)
 		return code;
 	start(copy, request);
@@ -241,11 +319,11 @@ static int put_object(struct copy *copy, const struct hr_store_request *request)
 	if (!code && hr_signals_pending())
 		code = interrupted(name);
 	if (!code)
-		code = access->finish(access->to, copy->crc);
+		code = access->finish(access->to, copy->crc, 1ull << 32 | copy->file_crc);
 	if (code)
 		access->undo(access->to);
 	else
-		print_result(copy, name);
+		print_put(copy, request, &shard);
 	return code;
 }
 

@@ -69,12 +69,14 @@ static int got(void *to)
 	return 0;
 }
 
-static int put(void *to, const char *name, uint64_t bytes, bool replace)
+static int put(void *to, const char *name, uint64_t bytes, bool replace,
+	       const struct hr_store_shard *shard)
 {
 	struct hr_store_local *l = to;
 	struct hr_store_object *object;
 	struct hr_error e = { 0 };
-	const int err = hr_store_create(&l->ssd->store, name, bytes, 0, replace, &object, &e);
+	const int err =
+		hr_store_create_shard(&l->ssd->store, name, bytes, 0, replace, shard, &object, &e);
 
 	return err ? hr_store_failed(l->ssd, name, err, &e) : begin(l, object);
 }
@@ -92,11 +94,16 @@ static int write_next(void *to, uint8_t *data, size_t bytes)
 	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
 }
 
-static int finish(void *to, uint32_t crc)
+static int finish(void *to, uint32_t crc, uint64_t set)
 {
 	struct hr_store_local *l = to;
 	struct hr_error e = { 0 };
-	const int err = hr_store_finish(&l->ssd->store, l->object.id, true, crc, &e);
+	int err = l->object.flags & HR_OBJECT_SHARD
+			  ? hr_store_set_shard(&l->ssd->store, l->object.id, set, &e)
+			  : 0;
+
+	if (!err)
+		err = hr_store_finish(&l->ssd->store, l->object.id, true, crc, &e);
 
 	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
 }

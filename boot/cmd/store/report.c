@@ -33,7 +33,28 @@ static void list_one(const struct hr_store_object *o)
 		snprintf(crc, sizeof crc, "%08x", o->crc);
 	if (o->flags & HR_OBJECT_PENDING)
 		snprintf(state, sizeof state, "incomplete");
-	printf("%16" PRIu64 "  %-8s  %-20s  %-10s  %s\n", o->bytes, crc, when, state, o->name);
+	printf("%16" PRIu64 "  %-8s  %-20s  %-10s  %s", o->bytes, crc, when, state, o->name);
+	if (o->flags & HR_OBJECT_SHARD)
+		printf("  (shard %u/%u: %" PRIu64 " of %" PRIu64 " rows from row %" PRIu64 ")",
+		       o->shard.index, o->shard.last + 1u, o->bytes / o->shard.row_bytes,
+		       o->shard.rows, o->shard.first_row);
+	printf("\n");
+}
+
+static void list_shard_json(struct hr_json *out, const struct hr_store_object *o)
+{
+	char set[24];
+
+	snprintf(set, sizeof set, "%016" PRIx64, o->shard.set);
+	hr_json_object(out, "shard");
+	hr_json_u64(out, "index", o->shard.index);
+	hr_json_u64(out, "count", o->shard.last + 1u);
+	hr_json_u64(out, "first_row", o->shard.first_row);
+	hr_json_u64(out, "rows", o->bytes / o->shard.row_bytes);
+	hr_json_u64(out, "all_rows", o->shard.rows);
+	hr_json_u64(out, "row_bytes", o->shard.row_bytes);
+	hr_json_string(out, "set", set);
+	hr_json_close(out);
 }
 
 static void list_one_json(struct hr_json *out, const struct hr_store_object *o)
@@ -54,6 +75,8 @@ static void list_one_json(struct hr_json *out, const struct hr_store_object *o)
 	}
 	time_format(text, sizeof text, o->created_ns);
 	hr_json_string(out, "created", text);
+	if (o->flags & HR_OBJECT_SHARD)
+		list_shard_json(out, o);
 	hr_json_close(out);
 }
 

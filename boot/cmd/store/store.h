@@ -20,6 +20,9 @@ struct hr_store_request {
 	uint32_t objects;  /* format: capacity of the object map */
 	uint64_t size;	   /* put: bytes to read from a stream; valid with has_size */
 	uint64_t older_ns; /* rm --pending: minimum age; 0: any */
+	/* put: store shard number `shard` of `shards` (0: the whole file), in rows of row_bytes; shards
+	 * begin at multiples of tile_rows rows */
+	uint32_t shard, shards, row_bytes, tile_rows;
 	bool has_size, force, replace, pending, map_only, quiet, json;
 	bool waits;	  /* for an ssd that another process uses */
 	uint64_t wait_ns; /* at most; 0: without a limit */
@@ -55,10 +58,12 @@ struct hr_store_access {
 	int (*read)(void *to, uint8_t *data, size_t bytes);
 	int (*got)(void *to);
 	/* Begin an object; write its next bytes (data has room up to a multiple of
-	 * HR_STORE_ALIGN); make it a whole one with the checksum of all bytes; or remove it again. */
-	int (*put)(void *to, const char *name, uint64_t bytes, bool replace);
+	 * HR_STORE_ALIGN); make it a whole one with the checksum of all bytes; or remove it again.
+	 * shard: NULL, or its rows without `set`, which finish gets. */
+	int (*put)(void *to, const char *name, uint64_t bytes, bool replace,
+		   const struct hr_store_shard *shard);
 	int (*write)(void *to, uint8_t *data, size_t bytes);
-	int (*finish)(void *to, uint32_t crc);
+	int (*finish)(void *to, uint32_t crc, uint64_t set);
 	void (*undo)(void *to);
 	/* Check the store. *faults: number of faults found; *complete: it was checked to the end. */
 	int (*verify)(void *to, bool map_only, const struct hr_store_listener *listener,

@@ -25,7 +25,13 @@ static struct hr_store_object *o; /* its records: "a" 2 units, "b" 1 unit, PENDI
 	{                      \
 		__VA_ARGS__;   \
 	}
-TAMPER(version, head->version = 2)
+TAMPER(version, head->version = 3)
+TAMPER(version_0, head->version = 0)
+TAMPER(shard_of_version_1, head->version = 1; o[0].flags |= HR_OBJECT_SHARD;
+       fake_store_superblock(&f, 1 - f.store.active)->head.version = 1;
+       fake_store_sign(&f, 1 - f.store.active))
+TAMPER(shard_of_none, o[0].flags |= HR_OBJECT_SHARD)
+TAMPER(shard_name, memset(o[0].name, 'x', HR_SHARD_NAME_MAX); o[0].flags |= HR_OBJECT_SHARD)
 TAMPER(unknown_field, fake_store_superblock(&f, f.store.active)->zero[3000] = 1)
 TAMPER(no_room, head->capacity = 0)
 TAMPER(no_room_for_none, head->capacity = head->count = 0)
@@ -65,7 +71,7 @@ TAMPER(name_high, o[0].name[0] = (char)0x80)
 TAMPER(name_slash, o[0].name[0] = '/')
 TAMPER(names_equal, strcpy(o[1].name, o[0].name))
 TAMPER(pending_names_equal, strcpy(o[1].name, o[2].name); o[1].flags = HR_OBJECT_PENDING)
-TAMPER(flags, o[0].flags |= 4)
+TAMPER(flags, o[0].flags |= 8)
 TAMPER(flags_high, o[0].flags |= 1u << 31)
 TAMPER(pending_with_crc, o[2].flags |= HR_OBJECT_HAS_CRC)
 TAMPER(in_superblocks, o[0].offset = 0)
@@ -101,7 +107,11 @@ static const struct {
 	{                        \
 #name, name, why \
 	}
-	ROW(version, "superblock 1: format version 2; only version 1 is supported"),
+	ROW(version, "superblock 1: format version 3; only versions 1 to 2 are supported"),
+	ROW(version_0, "superblock 1: format version 0; only versions 1 to 2 are supported"),
+	ROW(shard_of_version_1, "record 0 (id 1): it has unknown flags"),
+	ROW(shard_of_none, "record 0 (id 1): its rows are not a part of a data set"),
+	ROW(shard_name, "record 0 (id 1): the name of the shard is longer than 31 characters"),
 	ROW(unknown_field, "superblock 1: unknown fields"),
 	ROW(no_room, "superblock 1: 3 objects, room for 0"),
 	ROW(no_room_for_none, "superblock 1: 0 objects on 1310720 bytes are invalid"),
