@@ -38,9 +38,10 @@ enum hr_verify_policy { HR_VERIFY_AUTO, HR_VERIFY_ON, HR_VERIFY_OFF };
 
 /*
  * How `headrace run --mpi` divides a pipeline among the processes of the job (ranks). TILES: every
- * rank has the whole sources, and processes a part of their tiles. A process alone processes all.
+ * rank has the whole sources, and processes a part of their tiles. OBJECTS: every rank has other rows
+ * of the sources, shards, and processes those. A process alone processes all, of whole objects.
  */
-enum hr_shard_policy { HR_SHARD_NONE, HR_SHARD_TILES };
+enum hr_shard_policy { HR_SHARD_NONE, HR_SHARD_TILES, HR_SHARD_OBJECTS };
 
 enum hr_path_policy { HR_PATH_AUTO, HR_PATH_DIRECT, HR_PATH_BOUNCE };
 
@@ -202,7 +203,7 @@ struct hr_config_pipeline {
 	uint32_t threads; /* of a block on a GPU: whole warps */
 	enum hr_bounce_policy bounce;
 	enum hr_verify_policy verify;
-	enum hr_shard_policy shard; /* of a pipeline without sink */
+	enum hr_shard_policy shard; /* of a pipeline without tap and feed */
 	struct hr_config_when when; /* only `headrace boot` obeys it */
 	unsigned line, tile_line;
 };

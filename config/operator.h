@@ -160,6 +160,13 @@ struct hr_operator {
 	/* Bytes of the state of one worker, up to HR_OP_STATE_MAX, a multiple of 8; NULL: 0. */
 	uint32_t (*state_bytes)(const void *args);
 	/*
+	 * Make the state `into` that of two workers, with the state `from` of another one, such that
+	 * finish() has the same result from the merged states of all workers as from their own. Runs
+	 * on the CPU, for states of both backends. Ranks then send one state each, merged pairwise
+	 * on the way, where otherwise rank 0 has memory for all. NULL: finish() gets all states.
+	 */
+	void (*merge)(const void *args, void *into, const void *from);
+	/*
 	 * Access operators: the objects; a check of their lengths (0: left out) against the
 	 * arguments, which calls `complain` once per mistake and returns -EINVAL then, else 0
 	 * (NULL: every length is right); and the bytes of memory, zeroed before run(), that all

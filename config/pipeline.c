@@ -23,7 +23,7 @@ struct written_pipeline {
 
 static const char *const bounces[] = { "auto", "in-place", "copy", NULL };
 static const char *const verifies[] = { "auto", "on", "off", NULL };
-static const char *const shards[] = { "none", "tiles", NULL };
+static const char *const shards[] = { "none", "tiles", "objects", NULL };
 
 static const struct hr_field pipeline_fields[] = {
 	{ "name", HR_FIELD_NAME, .required = true,
@@ -324,16 +324,13 @@ static bool check_gpus(const struct hr_group *group, const struct hr_config_pipe
 	return false;
 }
 
-/* The output of a part of the tiles would be a part of the sink. A feed fills the tiles of one
- * process. */
+/* Consumers of a tap, and the producer of a feed, have the tiles of one process. */
 static bool check_shard(const struct hr_group *group, const struct hr_config_pipeline *pipeline)
 {
 	if (pipeline->shard == HR_SHARD_NONE)
 		return true;
-	if (pipeline->has_sink || pipeline->tap.name[0])
-		hr_group_mistake(
-			group, "shard",
-			"is not possible with a sink yet, expected a pipeline without sink");
+	if (pipeline->tap.name[0])
+		hr_group_mistake(group, "shard", "is not possible with a tap, expected an object");
 	else if (pipeline->feed.name[0])
 		hr_group_mistake(group, "shard",
 				 "is not possible with a %s, expected objects as sources",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "boot/cmd/report/usage.h"
 
@@ -19,6 +20,22 @@ bool hr_option_count(const char *text, unsigned long max, uint32_t *number)
 		return false;
 	*number = (uint32_t)value;
 	return true;
+}
+
+bool hr_option_part(const char *text, unsigned long max, uint32_t *index, uint32_t *count)
+{
+	const char *slash = strchr(text, '/');
+	char number[12];
+
+	if (!slash || (size_t)(slash - text) >= sizeof number ||
+	    !hr_option_count(slash + 1, max, count))
+		return false;
+	memcpy(number, text, (size_t)(slash - text));
+	number[slash - text] = '\0';
+	*index = 0;
+	if (strcmp(number, "0") != 0 && !hr_option_count(number, max, index))
+		return false;
+	return *index < *count;
 }
 
 static void take(const struct hr_option *option)

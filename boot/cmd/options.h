@@ -21,6 +21,9 @@ struct hr_option {
 /* A decimal number of 1..max. False: the text is none. */
 bool hr_option_count(const char *text, unsigned long max, uint32_t *number);
 
+/* Parse "I/N", part I of N: N up to max, I below N. */
+bool hr_option_part(const char *text, unsigned long max, uint32_t *index, uint32_t *count);
+
 /*
  * Take the options of argv, whose first word is the name of the command, and at most one further
  * argument, which goes to *argument and is named `what` in errors. 0, or HR_EXIT_USAGE, printed.

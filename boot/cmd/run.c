@@ -42,7 +42,8 @@ static const char help[] =
 	"                 the addresses of each part for workers, CPU and ssds\n"
 	"  --quiet        no progress line\n" HR_BIND_HELP
 	"  --mpi          this process is one of N ranks that mpirun or srun has started; each runs\n"
-	"                 a part of the tiles of pipelines with shard = \"tiles\", and rank 0 prints\n"
+	"                 a part of the tiles of pipelines with shard, or the rows that its ssds\n"
+	"                 have, and rank 0 prints\n"
 	"                 the result of all, which has the same bytes as that of one process\n\n"
 	"After Ctrl-C (or SIGTERM) no new command is started, commands in flight end, the output\n"
 	"is made durable, and its size is printed; the exit code is then 1. The next run of the\n"
@@ -103,6 +104,8 @@ static int bring_up_ranks(struct hr_appliance *app, const struct request *reques
 	err = hr_job_agree(&job, err, &app->error);
 	if (!err)
 		err = hr_ranks_same(&job, app, &app->error);
+	if (!err)
+		err = hr_ranks_sinks(&job, app, &app->error);
 	if (err)
 		return err;
 	err = bring_up(app, request);

@@ -126,7 +126,7 @@ static const struct verb {
 	  NULL },
 	{ "put",
 	  "usage: headrace store put [--replace] [--size BYTES] [--quiet] SSD OBJECT FILE\n"
-	  "       headrace store put --shard R/N --row-bytes B [--tile-rows T] [...] SSD OBJECT FILE\n\n"
+	  "       headrace store put --shard R/N --row-bytes B [--tile-rows T] SSD OBJECT FILE\n\n"
 	  "Store FILE, or standard input when it is '-', as OBJECT, with its CRC-32C. The object\n"
 	  "appears when all of it is durable. After an interruption nothing of it remains.\n\n"
 	  "      --replace       at the end, replace an object of that name; also replace an\n"
@@ -244,24 +244,6 @@ static bool read_seconds(const char *text, uint64_t *ns)
 	return true;
 }
 
-/* "R/N" */
-static bool read_shard(const char *text, struct hr_store_request *request)
-{
-	const char *slash = strchr(text, '/');
-	char index[12];
-
-	if (!slash || slash == text || (size_t)(slash - text) >= sizeof index ||
-	    !hr_option_count(slash + 1, HR_SHARDS_MAX, &request->shards))
-		return false;
-	memcpy(index, text, (size_t)(slash - text));
-	index[slash - text] = '\0';
-	if (strcmp(index, "0") == 0)
-		request->shard = 0;
-	else if (!hr_option_count(index, HR_SHARDS_MAX, &request->shard))
-		return false;
-	return request->shard < request->shards;
-}
-
 /* False: the option's argument is invalid. */
 static bool take(struct hr_store_request *request, int option, const char *arg)
 {
@@ -285,7 +267,7 @@ static bool take(struct hr_store_request *request, int option, const char *arg)
 		request->waits = true;
 		return !arg || read_seconds(arg, &request->wait_ns);
 	case OPT_SHARD:
-		return read_shard(arg, request);
+		return hr_option_part(arg, HR_SHARDS_MAX, &request->shard, &request->shards);
 	case OPT_ROW_BYTES:
 		return hr_option_count(arg, HR_TILE_MAX, &request->row_bytes);
 	case OPT_TILE_ROWS:

@@ -125,22 +125,38 @@ static const uint32_t *words_of(const struct hr_run *run, uint32_t s)
 							   : run->cpu.source[s].crc;
 }
 
-static void compare(const struct hr_appliance *app, struct hr_run *run, uint32_t s,
-		    struct hr_error *e)
+/* The sink of an earlier run of this process, incomplete until those of all parts are whole. */
+static struct hr_run *maker_of(struct hr_appliance *app, const struct hr_run *run, uint32_t s,
+			       const struct hr_store_object *object)
+{
+	const int from = run->source[s].from;
+
+	if (!object || !(object->flags & HR_OBJECT_PENDING) || from < 0 ||
+	    !app->run[from].config->sink.checksum)
+		return NULL;
+	return &app->run[from];
+}
+
+static void compare(struct hr_appliance *app, struct hr_run *run, uint32_t s, struct hr_error *e)
 {
 	struct hr_run_source *source = &run->source[s];
 	const struct hr_config_object *config = &run->config->source[s];
 	const struct hr_store_object *object =
 		hr_store_find_id(&app->ssd[config->ssd].store, source->id);
 
+	struct hr_run *maker = maker_of(app, run, s, object);
+
 	/* an object that was replaced meanwhile has left its checksum here */
-	if (object ? !(object->flags & HR_OBJECT_HAS_CRC) : !source->crc_known) {
+	if (object ? !maker && !(object->flags & HR_OBJECT_HAS_CRC) : !source->crc_known) {
 		source->check = HR_SOURCE_NO_CHECKSUM;
 		return;
 	}
-	source->crc_expected = object ? object->crc : source->crc_stored;
-	source->crc_found =
-		join(0, words_of(run, s), 0, run->tiles, source->bytes, source->tile_bytes);
+	source->crc_expected = maker	? hr_checksums_sink(app, maker, hr_run_end(maker))
+			       : object ? object->crc
+					: source->crc_stored;
+	source->crc_found = join(0, words_of(run, s), run->of_shards ? run->shard_begin : 0,
+				 run->of_shards ? run->shard_end : run->tiles, source->bytes,
+				 source->tile_bytes);
 	source->check =
 		source->crc_found == source->crc_expected ? HR_SOURCE_VERIFIED : HR_SOURCE_WRONG;
 	if (source->check == HR_SOURCE_WRONG)

@@ -6,6 +6,7 @@
 #include "boot/engine/failure.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/runner.h"
+#include "boot/engine/shards.h"
 #include "boot/engine/stage_sinks.h"
 #include "boot/engine/written.h"
 #include "config/clock.h"
@@ -23,7 +24,7 @@ static uint64_t written_tiles(const struct hr_run *run)
 	const uint64_t tiles = run->settled ? hr_pipe_settled(run->pipe, run->cpu.slot)
 					    : hr_pipe_written(run->pipe, run->cpu.written);
 
-	return all ? run->tiles : tiles;
+	return all ? hr_run_end(run) : tiles;
 }
 
 /* The store of the sink has failed with err. */
@@ -53,13 +54,11 @@ int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_er
 
 	/* after the watermark, which covers a short last tile only when its length is known */
 	hr_run_take_end(run);
-	if (tiles > run->tiles)
-		tiles = run->tiles;
+	if (tiles > hr_run_end(run))
+		tiles = hr_run_end(run);
 	if (tiles <= run->durable_tiles)
 		return 0;
-	bytes = tiles * run->sink_tile_bytes;
-	if (bytes > run->sink_bytes)
-		bytes = run->sink_bytes;
+	bytes = hr_run_sink_prefix(run, tiles);
 	err = hr_store_progress(&ssd->store, run->sink_id, bytes,
 				hr_sink_tag(run->fingerprint, run->config->sink.checksum),
 				hr_checksums_sink(app, run, tiles), e);
@@ -74,8 +73,10 @@ void hr_run_log_durable(const struct hr_run *run, const char *what)
 	if (run->config->has_sink)
 		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
 			"again%s",
-			run->config->name, what, (unsigned long long)run->durable_tiles,
-			(unsigned long long)run->tiles, run->config->sink.object,
+			run->config->name, what,
+			(unsigned long long)(run->durable_tiles - hr_run_begin(run)),
+			(unsigned long long)(hr_run_end(run) - hr_run_begin(run)),
+			run->config->sink.object,
 			hr_run_resumes(run) ? " to continue from there" : "");
 	else
 		hr_warn("pipeline '%s' %s", run->config->name, what);
@@ -112,13 +113,13 @@ static int finish_sink(struct hr_appliance *app, struct hr_run *run)
 {
 	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
 	const struct hr_config_object *sink = &run->config->sink;
-	int err = hr_store_finish_at(&ssd->store, run->sink_id, run->sink_bytes, sink->checksum,
-				     hr_checksums_sink(app, run, run->tiles),
+	int err = hr_store_finish_at(&ssd->store, run->sink_id, hr_run_sink_held(run),
+				     sink->checksum, hr_checksums_sink(app, run, hr_run_end(run)),
 				     sink->keep ? sink->keep : 1, &run->cause);
 
 	if (err)
 		return explain_store(app, run, err, "it cannot be completed", &run->cause);
-	run->durable_tiles = run->tiles;
+	run->durable_tiles = hr_run_end(run);
 	return 0;
 }
 
@@ -247,14 +248,47 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
 	return err;
 }
 
+/* All tiles of this part are done. Its sink stays incomplete until those of all parts are done. */
+static int conclude_part(struct hr_appliance *app, struct hr_run *run)
+{
+	const int err = run->config->has_sink ? hr_run_checkpoint(app, run, &run->cause) : 0;
+
+	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
+	run->error = err;
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	return err;
+}
+
+int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run)
+{
+	const int err =
+		run->outcome == HR_RUN_DONE && run->config->has_sink ? finish_sink(app, run) : 0;
+
+	if (!err)
+		return 0;
+	run->outcome = HR_RUN_FAILED;
+	run->error = err;
+	hr_error_log(&run->cause, HR_LOG_ERROR);
+	return err;
+}
+
+int hr_run_drop_part(struct hr_appliance *app, struct hr_run *run, int err)
+{
+	if (run->outcome == HR_RUN_DONE && run->config->has_sink)
+		conclude_wrong(app, run, err);
+	return err;
+}
+
 /* All tiles are done, also when a signal has requested a stop meanwhile. */
 static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
 {
-	/* the checksum of a source needs the tiles of all parts */
-	int err = run->parts ? 0 : hr_checksums_verify(app, run, &run->cause);
+	/* without shards the checksum of a source needs the tiles of all parts */
+	int err = run->parts && !run->of_shards ? 0 : hr_checksums_verify(app, run, &run->cause);
 
 	if (err)
 		return conclude_wrong(app, run, err);
+	if (run->parts && !run->config->objects)
+		return conclude_part(app, run);
 	err = run->config->has_sink ? finish_sink(app, run)
 				    : hr_written_finish(app, run, &run->cause);
 	hr_written_remove(app, run);

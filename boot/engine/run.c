@@ -15,11 +15,15 @@ static uint64_t part_begin(const struct hr_run *run, uint64_t part)
 
 uint64_t hr_run_begin(const struct hr_run *run)
 {
+	if (run->of_shards)
+		return run->shard_begin;
 	return run->parts ? part_begin(run, run->part) : 0;
 }
 
 uint64_t hr_run_end(const struct hr_run *run)
 {
+	if (run->of_shards)
+		return run->shard_end;
 	return run->parts ? part_begin(run, (uint64_t)run->part + 1) : run->tiles;
 }
 

@@ -10,6 +10,7 @@
 
 #include "boot/engine/access_layout.h"
 #include "boot/engine/pipe_layout.h"
+#include "cache/store/objmap.h"
 #include "config/config.h"
 #include "config/error.h"
 #include "gpu/backend.h"
@@ -36,6 +37,11 @@ struct hr_run_source {
 	int from;	/* index of the run that writes this object, or -1 */
 	uint32_t queue; /* index in hr_run.ssd: selects the queue pair of a worker */
 	uint32_t tile_bytes;
+	/* With is_shard, the object has the `held` bytes from byte `at` of a data set, whose length is
+	 * `bytes`; else it has all bytes. */
+	bool is_shard;
+	uint64_t at, held;
+	struct hr_store_shard shard;
 	/* it has or will have a checksum, and the pipeline wants the comparison */
 	bool verifiable;
 	/* Set by `sinks`, then by the run. */
@@ -115,9 +121,12 @@ struct hr_run {
 	uint32_t ssd[HR_SSDS_MAX]; /* distinct ssds of the sources, or of the objects */
 	uint32_t ssds;
 	uint64_t tiles;
-	/* With `headrace run --mpi`: this process runs part number `part` of the tiles, of `parts` of
-	 * about equal size; parts 0: all tiles. Set before `objects`. */
+	/* With `headrace run --mpi`: this process runs part number `part` of the tiles, of `parts`
+	 * of about equal size; parts 0: all tiles. Set before `objects`. With of_shards its tiles
+	 * are those of its shards, from shard_begin on up to shard_end. */
 	uint32_t part, parts;
+	bool of_shards;
+	uint64_t shard_begin, shard_end;
 	struct hr_run_object object[HR_OBJECTS_MAX];
 	uint64_t sink_bytes;
 	uint32_t sink_tile_bytes;
@@ -137,10 +146,17 @@ struct hr_run {
 	enum hr_sink_plan sink_plan;
 	bool sink_made; /* created by this bring-up, and not yet written */
 	uint64_t sink_id;
+	/* A divided run: the same in all parts, and another one in other data sets. */
+	uint64_t set;
+	/* Create the sink again although it is complete: the sink of another part is not, and the
+	 * result is that of all parts. */
+	bool again;
 	uint64_t fingerprint; /* hash of all that determines the contents of the sink */
 	uint64_t first_tile;
 	uint64_t sink_summed_tiles; /* number of first tiles that sink_crc covers */
 	uint32_t sink_crc;
+	/* After the merge of a divided run, on rank 0: sink_crc covers the sinks of all parts. */
+	bool sink_merged;
 	bool sink_unsummed; /* true: sink_crc must first be computed by reading the sink */
 	/* Numbers from `partition`, pointers from `queues`, with addresses for the CPU. Workers
 	 * write status, written and control. For all other parts the CPU sees the contents at

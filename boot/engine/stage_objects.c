@@ -9,6 +9,7 @@
 
 #include "boot/engine/checksums.h"
 #include "boot/engine/refuse.h"
+#include "boot/engine/shards.h"
 #include "boot/engine/written.h"
 #include "config/check.h"
 #include "config/nearest.h"
@@ -86,15 +87,18 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 		return no_store(app, wanted->line, wanted->ssd);
 	source->from = find_writer(app, i, wanted);
 	if (maker >= 0) {
-		source->bytes = hr_run_made_bytes(&app->run[maker], wanted);
-		return hr_checksums_want(app, run, s, NULL);
+		source->bytes = source->held = hr_run_made_bytes(&app->run[maker], wanted);
+		if (app->run[maker].config->has_sink)
+			hr_run_take_sink(run, s, &app->run[maker]);
+		return hr_run_check_shard(app, run, s) ? -EINVAL
+						       : hr_checksums_want(app, run, s, NULL);
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
 	if (!object)
 		return no_object(app, wanted);
 	source->id = object->id;
-	source->bytes = object->bytes;
-	return hr_checksums_want(app, run, s, object);
+	hr_run_take_object(run, s, object);
+	return hr_run_check_shard(app, run, s) ? -EINVAL : hr_checksums_want(app, run, s, object);
 }
 
 /* Tiles must be whole blocks of their disks, and a queue must have room for the commands of one
@@ -207,6 +211,7 @@ static int count_tiles(struct hr_appliance *app, struct hr_run *run)
 	if (hr_config_has_output(p))
 		run->sink_bytes = (uint64_t)((unsigned __int128)run->source[0].bytes *
 					     p->op->out_num / p->op->out_den);
+	hr_run_take_tiles(run);
 	return check_tile(app, run);
 }
 
@@ -256,6 +261,8 @@ static int find_object(struct hr_appliance *app, uint32_t i, uint32_t k)
 	object = hr_store_find(&ssd->store, wanted->object);
 	if (!object)
 		return no_object(app, wanted);
+	if (object->flags & HR_OBJECT_SHARD)
+		return hr_shard_refuse(app, wanted, &object->shard, object->bytes);
 	to->id = object->id;
 	to->bytes = object->bytes;
 	return 0;

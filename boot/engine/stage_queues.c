@@ -7,6 +7,7 @@
 #include "boot/engine/checksums.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/shape.h"
+#include "boot/engine/shards.h"
 #include "config/log.h"
 #include "config/uses.h"
 #include "boot/engine/rings.h"
@@ -29,6 +30,14 @@ void hr_run_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
 	extent->chunk_bytes = ssd->chunk_bytes;
 }
 
+/* Workers count tiles in the whole data set, so byte 0 of the extent is that of the data set. It lies
+ * before the object, perhaps before the ssd: addresses are modulo 2^64. */
+static void widen(struct hr_extent *extent, uint64_t at, uint64_t bytes)
+{
+	extent->lba -= at >> extent->lba_shift;
+	extent->bytes = bytes;
+}
+
 /* Set the fields of the descriptor that were unknown when it was planned. */
 static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 {
@@ -38,6 +47,8 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 	pipe->first_tile = pipe->next_tile = run->first_tile;
 	for (uint32_t s = 0; s < hr_config_source_objects(c); s++) {
 		hr_run_extent(app, c->source[s].ssd, run->source[s].id, &pipe->source[s].extent);
+		if (run->of_shards)
+			widen(&pipe->source[s].extent, run->source[s].at, run->source[s].bytes);
 		pipe->source[s].copied = run->copies && !app->path[c->gpu][c->source[s].ssd].direct;
 		run->layout.source[s].summed &= run->source[s].check == HR_SOURCE_UNREAD;
 	}
@@ -45,6 +56,8 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 		run->layout.read[q].bar = app->bar[c->gpu][run->ssd[q]];
 	if (c->has_sink) {
 		hr_run_extent(app, c->sink.ssd, run->sink_id, &pipe->sink);
+		if (hr_run_is_divided(run))
+			widen(&pipe->sink, hr_run_sink_at(run), run->sink_bytes);
 		pipe->flush_at_end = app->ssd[c->sink.ssd].ctrl->volatile_cache;
 		run->layout.write.bar = app->bar[c->gpu][c->sink.ssd];
 	}

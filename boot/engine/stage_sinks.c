@@ -26,6 +26,7 @@
 #include "config/uses.h"
 #include "config/log.h"
 #include "boot/engine/pending.h"
+#include "boot/engine/shards.h"
 #include "gpu/ops/user.h"
 #include "nvme/status.h"
 
@@ -56,6 +57,48 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 		hash = hr_hash(hash, &object->id, p->object[i].bytes ? 0 : sizeof object->id);
 	}
 	hash = hr_hash(hash, &run->sink_tile_bytes, sizeof run->sink_tile_bytes);
+	if (hr_run_is_divided(run)) {
+		const uint64_t part[] = { run->part, run->parts, hr_run_begin(run), hr_run_end(run),
+					  run->set };
+
+		hash = hr_hash(hash, part, sizeof part);
+	}
+	return hash;
+}
+
+/* The identity of a source's data, which does not depend on the ssd or the part. */
+static uint64_t set_of(const struct hr_appliance *app, const struct hr_run *run, uint32_t s)
+{
+	const struct hr_config_object *config = &run->config->source[s];
+	const struct hr_run_source *source = &run->source[s];
+	const struct hr_store_object *object =
+		hr_store_find_id(&app->ssd[config->ssd].store, source->id);
+
+	if (source->from >= 0 && app->run[source->from].selected)
+		return app->run[source->from].set;
+	if (source->is_shard)
+		return source->shard.set;
+	return object && object->flags & HR_OBJECT_HAS_CRC ? object->crc : 0;
+}
+
+/* hr_run.set of a divided run; 0 of others. Those of the runs before are set. */
+static uint64_t set_of_run(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const struct hr_config_pipeline *p = run->config;
+	const uint32_t code = hr_op_built_in(p->op) ? 0 : hr_op_user_checksum(p->op);
+	uint64_t hash = hr_hash(HR_HASH_BEGIN, p->name, strlen(p->name) + 1);
+
+	if (!hr_run_is_divided(run))
+		return 0;
+	hash = hr_hash(hash, p->op->name, strlen(p->op->name) + 1);
+	hash = hr_hash(hash, &code, sizeof code);
+	hash = hr_hash(hash, p->op_args, p->op_args_bytes);
+	for (uint32_t s = 0; s < p->sources; s++) {
+		const uint64_t source[] = { set_of(app, run, s), run->source[s].bytes,
+					    run->source[s].tile_bytes };
+
+		hash = hr_hash(hash, source, sizeof source);
+	}
 	return hash;
 }
 
@@ -82,14 +125,16 @@ bool hr_run_resumes(const struct hr_run *run)
 	return run->config->verify != HR_VERIFY_ON && !run->config->op->report;
 }
 
-/* Number of durable tiles of an incomplete sink. */
+/* The number of the first tile that is not durable in an incomplete sink. */
 static uint64_t durable_tiles(const struct hr_run *run, const struct hr_store_object *object)
 {
-	uint64_t tiles = run->sink_tile_bytes ? object->durable_bytes / run->sink_tile_bytes : 0;
+	const uint64_t end = hr_run_end(run);
+	uint64_t tiles = hr_run_begin(run);
 
 	if (object->durable_bytes == object->bytes) /* the last tile may be shorter */
-		tiles = run->tiles;
-	return tiles < run->tiles ? tiles : run->tiles;
+		return end;
+	tiles += run->sink_tile_bytes ? object->durable_bytes / run->sink_tile_bytes : 0;
+	return tiles < end ? tiles : end;
 }
 
 /* Resume an incomplete object of this run, and continue the checksum of its durable prefix. */
@@ -100,7 +145,7 @@ static int resume(struct hr_run *run, const struct hr_store_object *object)
 	run->sink_plan = HR_SINK_RESUME;
 	run->sink_id = object->id;
 	run->durable_tiles = run->first_tile = durable_tiles(run, object);
-	bytes = run->first_tile * run->sink_tile_bytes;
+	bytes = hr_run_sink_prefix(run, run->first_tile);
 	bytes = bytes < object->bytes ? bytes : object->bytes;
 	if (!run->config->sink.checksum || !bytes)
 		return 0;
@@ -120,7 +165,7 @@ static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
 	const struct hr_config_object *sink = &run->config->sink;
 	const struct hr_store_object *object =
 		hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
-	uint64_t bytes = run->first_tile * run->sink_tile_bytes;
+	uint64_t bytes = hr_run_sink_prefix(run, run->first_tile);
 	int err;
 
 	if (!object || !run->sink_unsummed)
@@ -165,7 +210,7 @@ static int complete(struct hr_run *run, const struct hr_store_object *object)
 	/* a producer may have ended its feed early */
 	if (hr_config_has_feed(run->config) && run->sink_tile_bytes)
 		run->tiles = (object->bytes + run->sink_tile_bytes - 1) / run->sink_tile_bytes;
-	run->durable_tiles = run->first_tile = run->tiles;
+	run->durable_tiles = run->first_tile = hr_run_end(run);
 	run->outcome = HR_RUN_COMPLETE;
 	return 0;
 }
@@ -181,9 +226,10 @@ static void tell_difference(const struct hr_appliance *app, const struct hr_run 
 		snprintf(why, bytes, "'headrace store put' or a configuration stored it");
 		return;
 	}
-	if (object->bytes != run->sink_bytes) {
+	if (object->bytes != hr_run_sink_held(run)) {
 		snprintf(why, bytes, "it has %llu bytes, and this run makes %llu",
-			 (unsigned long long)object->bytes, (unsigned long long)run->sink_bytes);
+			 (unsigned long long)object->bytes,
+			 (unsigned long long)hr_run_sink_held(run));
 		return;
 	}
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
@@ -217,10 +263,14 @@ static int create(struct hr_appliance *app, struct hr_run *run, struct hr_store 
 		  bool replace)
 {
 	const struct hr_config_object *sink = &run->config->sink;
-	const int err = hr_written_create(app, sink, store, run->sink_bytes,
-					  hr_sink_tag(run->fingerprint, sink->checksum), replace,
-					  &run->sink_id);
+	struct hr_store_shard shard;
+	int err;
 
+	if (hr_run_is_divided(run))
+		hr_run_sink_shard(run, &shard);
+	err = hr_written_create(app, sink, store, hr_run_sink_held(run),
+				hr_sink_tag(run->fingerprint, sink->checksum), replace,
+				hr_run_is_divided(run) ? &shard : NULL, &run->sink_id);
 	run->sink_made |= !err;
 	return err;
 }
@@ -252,15 +302,19 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_sto
 	const bool stale =
 		pending && app->collect_ns && hr_pending_is_old(pending, app->collect_ns);
 
-	run->first_tile = run->sink_summed_tiles = 0;
+	run->durable_tiles = run->first_tile = run->sink_summed_tiles = hr_run_begin(run);
 	run->sink_crc = 0;
 	run->sink_unsummed = false;
 	run->sink_plan = HR_SINK_CREATE;
 	/* A run that starts again has a new object without a durable prefix. */
-	if (is_mine(pending, run->fingerprint) && pending->bytes == run->sink_bytes)
+	if (is_mine(pending, run->fingerprint) && pending->bytes == hr_run_sink_held(run))
 		return hr_run_resumes(run) ? resume(run, pending) : create(app, run, store, true);
-	if (is_mine(whole, run->fingerprint) && !sink->replace)
+	if (is_mine(whole, run->fingerprint) && !sink->replace && !run->again)
 		return complete(run, whole);
+	if (is_mine(whole, run->fingerprint) && !sink->replace) {
+		run->sink_plan = HR_SINK_REPLACE;
+		return create(app, run, store, true);
+	}
 	if (!sink->replace && whole)
 		return refuse(app, run, whole);
 	if (!sink->replace && pending && !stale)
@@ -317,6 +371,7 @@ static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_
 		if (!run->selected)
 			continue;
 		take_ids(app, i);
+		run->set = set_of_run(app, run);
 		run->fingerprint = hr_run_fingerprint(app, run);
 		failed = run->config->objects ? hr_written_make(app, run, store) : 0;
 		run->first_tile = hr_run_begin(run);

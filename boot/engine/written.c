@@ -90,13 +90,14 @@ int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *o
 
 int hr_written_create(struct hr_appliance *app, const struct hr_config_object *object,
 		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
-		      uint64_t *id)
+		      const struct hr_store_shard *shard, uint64_t *id)
 {
 	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
 	struct hr_store_object *made;
 	struct hr_error e = { 0 };
 	char name[96];
-	const int err = hr_store_create(store, object->object, bytes, tag, replace, &made, &e);
+	const int err =
+		hr_store_create_shard(store, object->object, bytes, tag, replace, shard, &made, &e);
 
 	if (err) {
 		hr_fail(&e, err == -EINVAL ? HR_ERROR_USAGE : HR_ERROR_FAILED, err, "%s",
@@ -127,7 +128,7 @@ static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct
 		return hr_written_refuse(app, object, true, "");
 	run->object[i].plan = whole || pending ? HR_SINK_REPLACE : HR_SINK_CREATE;
 	err = hr_written_create(app, object, store, run->object[i].bytes,
-				hr_sink_tag(run->fingerprint, false), whole || pending,
+				hr_sink_tag(run->fingerprint, false), whole || pending, NULL,
 				&run->object[i].id);
 	run->object[i].made |= !err;
 	return err;

@@ -20,11 +20,11 @@ uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object 
 int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *object, bool pending,
 		      const char *why);
 
-/* Create an incomplete object for a sink or new object, with this tag. *id: its id. 0, or the error of
- * hr_store_create(), in app->error with file and line. */
+/* Create an incomplete object for a sink or new object, with this tag, a shard unless NULL. *id: its
+ * id. 0, or the error of hr_store_create_shard(), in app->error with file and line. */
 int hr_written_create(struct hr_appliance *app, const struct hr_config_object *object,
 		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
-		      uint64_t *id);
+		      const struct hr_store_shard *shard, uint64_t *id);
 
 /*
  * Make the new objects of an access operator, in the store of each ssd or in rehearsals of them, and

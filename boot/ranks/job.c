@@ -43,6 +43,37 @@ int hr_job_agree(struct hr_job *job, int err, struct hr_error *e)
 			     -ECANCELED, "another rank has failed");
 }
 
+int hr_job_any(struct hr_job *job, bool mine, bool *any, struct hr_error *e)
+{
+	uint32_t most;
+	const int err = greatest(job, mine, &most, e);
+
+	*any = most != 0;
+	return err;
+}
+
+int hr_job_reduce(struct hr_job *job, void *data, uint64_t bytes,
+		  void (*merge)(void *to, void *into, const void *from), void *to,
+		  struct hr_error *e)
+{
+	void *other = NULL;
+	int err = 0;
+
+	if (bytes <= SIZE_MAX - ALIGN)
+		other = aligned_alloc(ALIGN, (size_t)(bytes + ALIGN) / ALIGN * ALIGN);
+	if (!other)
+		err = hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			      "out of memory for the state of another rank: %llu bytes",
+			      (unsigned long long)bytes);
+	err = hr_job_agree(job, err, e);
+	if (!err) {
+		err = job->ranks.ops->reduce(&job->ranks, data, other, bytes, merge, to);
+		err = err ? broken(job, err, e) : 0;
+	}
+	free(other);
+	return err;
+}
+
 int hr_job_code(struct hr_job *job, int code)
 {
 	struct hr_error e = { 0 };

@@ -29,6 +29,18 @@ struct hr_job {
  */
 int hr_job_agree(struct hr_job *job, int err, struct hr_error *e);
 
+/* *any: true on all ranks when `mine` is true on one of them. 0, or -EIO: the library failed. */
+int hr_job_any(struct hr_job *job, bool mine, bool *any, struct hr_error *e);
+
+/*
+ * Merge `bytes` of all ranks, the same number on each, into those of rank 0: merge(to, into, from)
+ * makes `into`, data of ranks r to s - 1, that of ranks r to t - 1, with `from`, data of ranks s to
+ * t - 1. Changes `data` on the other ranks, too. 0; -ENOMEM, on all ranks; -EIO: the library failed.
+ */
+int hr_job_reduce(struct hr_job *job, void *data, uint64_t bytes,
+		  void (*merge)(void *to, void *into, const void *from), void *to,
+		  struct hr_error *e);
+
 /* The greatest of the exit codes of all ranks; HR_ERROR_FAILED, logged, when the library fails. */
 int hr_job_code(struct hr_job *job, int code);
 

@@ -5,13 +5,18 @@
 #include <string.h>
 
 #include "boot/engine/checksums.h"
+#include "boot/engine/conclude.h"
+#include "boot/engine/shards.h"
+#include "cache/crc32c.h"
 
 /* The run of a rank, as it travels to rank 0. */
 struct part {
 	uint64_t outcome, code;				   /* exit code of the run */
 	uint64_t begin, end;				   /* its tiles */
 	uint64_t workers, state_bytes, record_bytes, sums; /* sums: bit per source */
-	uint64_t tiles_done, read_bytes, duration_ns;
+	uint64_t tiles_done, durable_tiles, read_bytes, duration_ns;
+	/* of shards, and of the sink: length, and checksum when it was verified, or is stored */
+	uint64_t held[HR_SOURCES_MAX], crc[HR_SOURCES_MAX], verified, sink_held, sink_crc;
 };
 
 /* What is merged for one pipeline. */
@@ -20,6 +25,7 @@ struct merge {
 	struct hr_appliance *app;
 	struct hr_run *run;
 	struct part mine;
+	uint64_t durable_tiles;		   /* of all ranks, on rank 0 */
 	struct hr_collected parts, states; /* on rank 0 */
 };
 
@@ -33,23 +39,51 @@ static uint64_t sums_of(const struct hr_run *run)
 	return sums;
 }
 
-static void describe(const struct hr_run *run, struct part *to)
+/* A part whose sink an earlier job has completed counts as done. */
+static bool has_succeeded(uint64_t outcome)
+{
+	return outcome == HR_RUN_DONE || outcome == HR_RUN_COMPLETE;
+}
+
+static void describe_objects(const struct hr_appliance *app, struct hr_run *run, struct part *to)
+{
+	const struct hr_config_object *sink = &run->config->sink;
+	const struct hr_store_object *object;
+
+	for (uint32_t s = 0; run->of_shards && s < run->config->sources; s++) {
+		to->held[s] = run->source[s].held;
+		to->crc[s] = run->source[s].crc_found;
+		to->verified |= (uint64_t)(run->source[s].check == HR_SOURCE_VERIFIED) << s;
+	}
+	if (!run->config->has_sink || !has_succeeded(run->outcome))
+		return;
+	to->durable_tiles = run->durable_tiles - to->begin;
+	to->sink_held = hr_run_sink_held(run);
+	object = hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
+	if (object)
+		to->sink_crc = object->flags & HR_OBJECT_HAS_CRC
+				       ? object->crc
+				       : hr_checksums_sink(app, run, to->end);
+}
+
+static void describe(const struct hr_appliance *app, struct hr_run *run, struct part *to)
 {
 	memset(to, 0, sizeof *to);
 	to->outcome = run->outcome;
-	if (run->outcome != HR_RUN_DONE)
+	if (!has_succeeded(run->outcome))
 		to->code = run->cause.kind ? run->cause.kind : HR_ERROR_FAILED;
 	to->begin = hr_run_begin(run);
 	to->end = hr_run_end(run);
 	to->tiles_done = run->through_tiles;
 	to->read_bytes = run->read_bytes;
 	to->duration_ns = run->ended_ns - run->started_ns;
+	describe_objects(app, run, to);
 	if (!run->pipe)
 		return;
 	to->workers = hr_run_workers(run, HR_ROLE_COMPUTE);
 	to->state_bytes = run->pipe->state_bytes;
 	to->record_bytes = run->pipe->record_bytes;
-	to->sums = sums_of(run);
+	to->sums = run->of_shards ? 0 : sums_of(run); /* shards are verified already */
 }
 
 /* The run of rank 0 ends as that of the first rank whose run has not succeeded. Its cause is not
@@ -58,10 +92,10 @@ static void take_outcome(const struct merge *m, const struct part *parts)
 {
 	struct hr_run *run = m->run;
 
-	for (uint32_t r = 0; r < m->job->ranks.size && run->outcome == HR_RUN_DONE; r++) {
+	for (uint32_t r = 0; r < m->job->ranks.size && has_succeeded(run->outcome); r++) {
 		const struct part *p = &parts[r];
 
-		if (p->outcome == HR_RUN_DONE)
+		if (has_succeeded(p->outcome))
 			continue;
 		run->outcome =
 			p->outcome == HR_RUN_INTERRUPTED ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
@@ -71,19 +105,29 @@ static void take_outcome(const struct merge *m, const struct part *parts)
 	}
 }
 
-static void take_counts(const struct merge *m, const struct part *parts)
+static void take_counts(struct merge *m, const struct part *parts)
 {
-	uint64_t tiles = 0, bytes = 0, longest = 0;
+	uint64_t tiles = 0, durable = 0, bytes = 0, longest = 0;
 
 	for (uint32_t r = 0; r < m->job->ranks.size; r++) {
 		tiles += parts[r].tiles_done;
+		durable += parts[r].durable_tiles;
 		bytes += parts[r].read_bytes;
 		if (parts[r].duration_ns > longest)
 			longest = parts[r].duration_ns;
 	}
 	m->run->through_tiles = tiles;
+	m->durable_tiles = durable;
 	m->run->read_bytes = bytes;
-	m->run->ended_ns = m->run->started_ns + longest;
+	if (m->run->started_ns)
+		m->run->ended_ns = m->run->started_ns + longest;
+}
+
+/* finish() has nothing to do for an operator that only writes its sink, or when an earlier job has
+ * completed the sinks of all ranks. */
+static bool has_result(const struct hr_run *run)
+{
+	return run->config->op->report && run->outcome != HR_RUN_COMPLETE;
 }
 
 /* Rank 0: the parts fit together, and are of the same operator. */
@@ -98,8 +142,9 @@ static int check_parts(const struct merge *m, struct hr_error *e)
 	for (uint32_t r = 0; r < m->job->ranks.size; r++) {
 		const struct part *p = &parts[r];
 
-		if (p->begin != next || p->end < next || p->state_bytes != m->mine.state_bytes ||
-		    p->record_bytes != m->mine.record_bytes || p->sums != m->mine.sums)
+		if (p->begin != next || p->end < next ||
+		    (has_result(m->run) && (p->state_bytes != m->mine.state_bytes ||
+					    p->record_bytes != m->mine.record_bytes)))
 			return hr_fail(e, HR_ERROR_FAILED, -EPROTO,
 				       "pipeline '%s': rank %u has tiles %llu to %llu, expected "
 				       "the tiles after %llu with the same states and records",
@@ -133,6 +178,33 @@ static int collect(const struct merge *m, const void *from, uint64_t unit, bool 
 	return err;
 }
 
+static void merge_state(void *to, void *into, const void *from)
+{
+	const struct hr_config_pipeline *p = to;
+
+	p->op->merge(p->op_args, into, from);
+}
+
+/* With merge(): the states of this rank become one, then those of all ranks. */
+static int reduce_states(struct merge *m, uint8_t *states, struct hr_error *e)
+{
+	const struct hr_config_pipeline *p = m->run->config;
+	const uint64_t bytes = m->mine.state_bytes;
+	int err;
+
+	for (uint64_t w = 1; w < m->mine.workers; w++)
+		p->op->merge(p->op_args, states, states + w * bytes);
+	err = hr_job_reduce(m->job, states, bytes, merge_state, (void *)(uintptr_t)p, e);
+	if (!err && m->job->ranks.rank == 0)
+		m->states = (struct hr_collected){ .data = states, .bytes = bytes };
+	return err;
+}
+
+static bool reduces(const struct merge *m)
+{
+	return m->run->config->op->merge && m->mine.state_bytes;
+}
+
 /* The states lie in memory of the gpu. */
 static int collect_states(struct merge *m, struct hr_error *e)
 {
@@ -148,9 +220,12 @@ static int collect_states(struct merge *m, struct hr_error *e)
 	if (copy)
 		err = b->ops->download(b, copy, m->run->pipe->op_states, bytes, e);
 	err = hr_job_agree(m->job, err, e);
-	if (!err)
+	if (!err && reduces(m))
+		err = reduce_states(m, copy, e);
+	else if (!err)
 		err = collect(m, copy, m->mine.state_bytes, true, &m->states, e);
-	free(copy);
+	if (m->states.data != copy) /* else hr_collected_free() frees it */
+		free(copy);
 	return err;
 }
 
@@ -159,17 +234,24 @@ static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_erro
 	const uint32_t i = (uint32_t)(m->run - m->app->run);
 	const uint64_t begin = m->mine.begin, unit = m->mine.record_bytes;
 	const uint8_t *records = m->run->cpu.op_records; /* NULL: no records, or no tiles */
-	int err = collect_states(m, e);
+	int err = has_result(m->run) ? collect_states(m, e) : 0;
 
-	if (!err)
+	if (!err && has_result(m->run))
 		err = collect(m, records ? records + begin * unit : NULL, unit, false,
 			      &merged->pipeline[i].records, e);
 	for (uint32_t s = 0; !err && s < m->run->config->sources; s++) {
 		const uint32_t *words = m->run->cpu.source[s].crc;
 
-		if (m->mine.sums >> s & 1)
+		bool missing;
+
+		err = hr_job_any(m->job, !(m->mine.sums >> s & 1), &missing, e);
+		if (!err && !missing)
 			err = collect(m, words ? words + begin : NULL, sizeof *words, false,
 				      &merged->pipeline[i].words[s], e);
+		if (!err && missing && m->run->outcome == HR_RUN_DONE &&
+		    m->run->source[s].check == HR_SOURCE_UNREAD &&
+		    !m->run->config->op->records_checksum)
+			m->run->source[s].check = HR_SOURCE_RESUMED;
 	}
 	return err;
 }
@@ -201,11 +283,35 @@ static int finish(const struct merge *m, struct hr_error *e)
 			       state_bytes);
 	for (uint32_t r = 0; r < m->job->ranks.size; r++)
 		all.workers += (uint32_t)parts[r].workers;
+	if (reduces(m))
+		all.workers = 1;
 	memset(run->cpu.op_result, 0, HR_OP_RESULT_MAX);
 	op->init(all.args, state_bytes ? state : NULL);
 	op->finish(&all);
 	free(state);
 	return 0;
+}
+
+/* The checksums of shards, one after another, are those of the data sets. */
+static void join_checksums(const struct merge *m, uint32_t *sink)
+{
+	const struct part *parts = (const struct part *)(const void *)m->parts.data;
+	uint64_t verified = UINT64_MAX;
+
+	*sink = 0;
+	for (uint32_t r = 0; r < m->job->ranks.size; r++) {
+		verified &= parts[r].verified;
+		*sink = hr_crc32c_combine(*sink, (uint32_t)parts[r].sink_crc, parts[r].sink_held);
+	}
+	for (uint32_t s = 0; m->run->of_shards && s < m->run->config->sources; s++) {
+		struct hr_run_source *source = &m->run->source[s];
+		uint32_t crc = 0;
+
+		for (uint32_t r = 0; r < m->job->ranks.size; r++)
+			crc = hr_crc32c_combine(crc, (uint32_t)parts[r].crc[s], parts[r].held[s]);
+		if (verified >> s & 1)
+			source->crc_found = source->crc_expected = crc;
+	}
 }
 
 /* Rank 0 has everything: the run refers to it. */
@@ -221,8 +327,10 @@ static int take_results(const struct merge *m, const struct hr_merged *merged, s
 		if (merged->pipeline[i].words[s].data)
 			run->cpu.source[s].crc =
 				(uint32_t *)(void *)merged->pipeline[i].words[s].data;
+	if (run->outcome != HR_RUN_DONE) /* complete: nothing was read */
+		return 0;
 	err = hr_checksums_verify(m->app, run, e);
-	return err ? err : finish(m, e);
+	return err || !has_result(run) ? err : finish(m, e);
 }
 
 /* A run of rank 0 that has no result of all ranks. */
@@ -235,6 +343,26 @@ static void mark_failed(struct hr_run *run, int err, const struct hr_error *e)
 	run->cause = *e;
 }
 
+/* The sinks of all ranks become whole together; or those that were made from damaged data are removed,
+ * which only rank 0 has found. */
+static int finish_sinks(struct merge *m, int err, struct hr_error *e)
+{
+	bool damaged;
+	int failed = hr_job_any(m->job, err == -EBADMSG, &damaged, e);
+
+	if (!failed && damaged && m->run->outcome == HR_RUN_DONE) {
+		hr_run_drop_part(m->app, m->run, -EBADMSG);
+		m->run->cause = *e;
+	}
+	err = hr_job_agree(m->job, err ? err : failed, e);
+	if (err)
+		return err;
+	failed = hr_run_finish_part(m->app, m->run);
+	if (failed)
+		*e = m->run->cause;
+	return hr_job_agree(m->job, failed, e);
+}
+
 /* The run has succeeded on all ranks. */
 static int merge_results(struct merge *m, struct hr_merged *merged, struct hr_error *e)
 {
@@ -245,7 +373,7 @@ static int merge_results(struct merge *m, struct hr_merged *merged, struct hr_er
 		err = collect_all(m, merged, e);
 	if (!err && root)
 		err = take_results(m, merged, e);
-	err = hr_job_agree(m->job, err, e);
+	err = finish_sinks(m, err, e);
 	merged->pipeline[m->run - m->app->run].whole = root && !err;
 	return err;
 }
@@ -255,12 +383,12 @@ static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error 
 	const struct part *parts; /* NULL on other ranks than 0 */
 	int code, err;
 
-	describe(m->run, &m->mine);
+	describe(m->app, m->run, &m->mine);
 	err = hr_job_collect_same(m->job, &m->mine, sizeof m->mine, &m->parts, e);
 	if (err)
 		return err;
 	parts = (const struct part *)(const void *)m->parts.data;
-	if (parts && m->run->started_ns)
+	if (parts)
 		take_counts(m, parts);
 	code = hr_job_code(m->job, (int)m->mine.code);
 	if (parts)
@@ -269,9 +397,27 @@ static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error 
 		err = hr_fail_known(e, HR_ERROR_FAILED, -EIO, "--mpi: the job is broken");
 	else if (!code)
 		err = merge_results(m, merged, e);
+	if (parts && m->run->config->has_sink)
+		m->run->durable_tiles = m->durable_tiles;
+	if (parts && !code && !err && hr_run_is_divided(m->run)) {
+		join_checksums(m, &m->run->sink_crc);
+		m->run->sink_merged = true;
+	}
 	hr_collected_free(&m->parts);
 	hr_collected_free(&m->states);
 	return err;
+}
+
+/* Remove the sink that was made from a sink which was removed, because its data is damaged. */
+static void drop_dependent(struct hr_appliance *app, struct hr_run *run)
+{
+	bool depends = false;
+
+	for (uint32_t s = 0; run->selected && s < run->config->sources; s++)
+		depends |=
+			run->source[s].from >= 0 && app->run[run->source[s].from].error == -EBADMSG;
+	if (depends)
+		hr_run_drop_part(app, run, -EBADMSG);
 }
 
 int hr_ranks_merge(struct hr_job *job, struct hr_appliance *app, struct hr_merged *merged,
@@ -285,6 +431,8 @@ int hr_ranks_merge(struct hr_job *job, struct hr_appliance *app, struct hr_merge
 		if (app->run[i].selected)
 			err = merge_run(&m, merged, e);
 	}
+	for (uint32_t i = 0; err && i < app->config.pipelines; i++)
+		drop_dependent(app, &app->run[i]);
 	for (uint32_t i = 0; err && i < app->config.pipelines; i++)
 		if (app->run[i].selected && !merged->pipeline[i].whole)
 			mark_failed(&app->run[i], err, e);

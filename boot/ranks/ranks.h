@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Increased by every change of a declaration below. */
-#define HR_RANKS_ABI 1u
+#define HR_RANKS_ABI 2u
 
 #define HR_RANKS_MAX 65536u /* ranks of a job */
 
@@ -37,6 +37,14 @@ struct hr_ranks_ops {
 	 */
 	int (*gather)(struct hr_ranks *ranks, const void *from, uint64_t bytes, void *to,
 		      const uint64_t *lengths);
+	/*
+	 * Collective. Merge the `bytes` at `data` of all ranks, the same number on each, into those
+	 * of rank 0, pairwise and in the order of the ranks: merge(arg, into, from), where the ranks
+	 * of `from` follow those of `into`. data of other ranks changes. other: memory of the same
+	 * size, for data of another rank.
+	 */
+	int (*reduce)(struct hr_ranks *ranks, void *data, void *other, uint64_t bytes,
+		      void (*merge)(void *arg, void *into, const void *from), void *arg);
 	/* Collective. *most is the greatest value of all ranks. A rank returns when all ranks have
 	 * called it, and calls idle() meanwhile. */
 	int (*max)(struct hr_ranks *ranks, uint32_t value, uint32_t *most);

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/shards.h"
+#include "boot/engine/stage_sinks.h"
+#include "boot/ranks/cover.h"
 #include "config/bytes.h"
 #include "config/check.h"
 #include "config/uses.h"
@@ -14,10 +17,12 @@
 struct source_work {
 	uint64_t bytes;
 	uint32_t has_crc, crc;
+	struct hr_shard_of shard;
 };
 
 struct pipeline_work {
 	uint64_t selected, hash, tiles;
+	uint8_t sink_store[16]; /* UUID */
 	struct source_work source[HR_SOURCES_MAX];
 };
 
@@ -29,13 +34,13 @@ struct work {
 static const char *refusal(const struct hr_config_pipeline *p)
 {
 	if (p->objects)
-		return "operators that access objects do not run on several ranks yet";
-	if (hr_config_has_output(p))
-		return "a sink is not possible on several ranks yet";
+		return "operators that access objects do not run on several ranks";
+	if (hr_config_has_tap(p))
+		return "a tap is not possible on several ranks";
 	if (hr_config_has_feed(p))
 		return "a feed is not possible on several ranks";
-	if (p->shard != HR_SHARD_TILES)
-		return "with --mpi each pipeline needs shard = \"tiles\"";
+	if (p->shard == HR_SHARD_NONE)
+		return "with --mpi each pipeline needs shard = \"tiles\" or \"objects\"";
 	return NULL;
 }
 
@@ -79,6 +84,7 @@ static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct
 	hash = hr_hash(hash, p->op_args, p->op_args_bytes);
 	hash = hr_hash(hash, &p->sources, sizeof p->sources);
 	hash = hr_hash(hash, &p->verify, sizeof p->verify);
+	hash = hr_hash(hash, &p->shard, sizeof p->shard);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_store_object *object =
 			hr_store_find_id(&app->ssd[p->source[s].ssd].store, run->source[s].id);
@@ -87,7 +93,15 @@ static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct
 		to->source[s].bytes = run->source[s].bytes;
 		to->source[s].has_crc = object && object->flags & HR_OBJECT_HAS_CRC;
 		to->source[s].crc = to->source[s].has_crc ? object->crc : 0;
+		to->source[s].shard = (struct hr_shard_of){
+			.is_shard = run->source[s].is_shard,
+			.bytes = run->source[s].held,
+			.tile_bytes = run->source[s].tile_bytes,
+			.shard = run->source[s].shard,
+		};
 	}
+	if (p->has_sink)
+		memcpy(to->sink_store, app->ssd[p->sink.ssd].store.uuid, sizeof to->sink_store);
 	to->selected = 1;
 	to->hash = hash;
 	to->tiles = run->tiles;
@@ -157,12 +171,109 @@ static int compare(const struct hr_appliance *app, const struct work *first,
 		else if (a->hash != b->hash)
 			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
 					   "%s:%u: pipeline '%s' of rank %u differs from that of "
-					   "rank 0 in name, operator, arguments, tile or verify",
+					   "rank 0 in name, operator, arguments, tile, shard or "
+					   "verify",
 					   app->config.file, p->line, p->name, rank);
-		else if (compare_sources(app, p, a, b, rank, e) != 0)
+		else if (p->shard == HR_SHARD_TILES && compare_sources(app, p, a, b, rank, e) != 0)
 			err = -EINVAL;
 	}
 	return err;
+}
+
+static int check_shards(const struct hr_appliance *app, uint32_t i, const struct work *work,
+			uint32_t ranks, struct hr_error *e)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const char *names[HR_SOURCES_MAX];
+	char what[2 * HR_NAME_MAX + 64];
+	int err = 0;
+
+	for (uint32_t s = 0; !err && s < p->sources; s++) {
+		names[s] = p->source[s].object;
+		snprintf(what, sizeof what, "pipeline '%s': object '%s'", p->name, names[s]);
+		err = hr_shards_cover(&work[0].pipeline[i].source[s].shard, sizeof *work, ranks,
+				      what, e);
+	}
+	snprintf(what, sizeof what, "pipeline '%s'", p->name);
+	for (uint32_t r = 0; !err && r < ranks; r++) {
+		const struct hr_shard_of *of[HR_SOURCES_MAX];
+
+		for (uint32_t s = 0; s < p->sources; s++)
+			of[s] = &work[r].pipeline[i].source[s].shard;
+		err = hr_shards_agree(of, names, p->sources, r, what, e);
+	}
+	return err;
+}
+
+/* The store of the sink of a rank. */
+struct sink_store {
+	uint8_t uuid[16];
+	uint32_t rank;
+};
+
+static int by_uuid(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof((const struct sink_store *)a)->uuid);
+}
+
+/* With shard = "tiles" all ranks have whole objects. */
+static int check_whole(const struct hr_appliance *app, uint32_t i, const struct work *work,
+		       uint32_t ranks, struct hr_error *e)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+
+	for (uint32_t r = 0; r < ranks; r++)
+		for (uint32_t s = 0; s < p->sources; s++) {
+			const struct hr_shard_of *of = &work[r].pipeline[i].source[s].shard;
+
+			if (of->is_shard)
+				return hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
+						    "%s:%u: pipeline '%s': object '%s' of rank %u "
+						    "is shard %u of %u of a data set; expected "
+						    "shard = \"objects\"",
+						    app->config.file, p->line, p->name,
+						    p->source[s].object, r, of->shard.index,
+						    of->shard.last + 1u);
+		}
+	return 0;
+}
+
+/* Ranks that write to one store would overwrite each other's object map. */
+static int check_stores(const struct hr_appliance *app, uint32_t i, const struct work *work,
+			uint32_t ranks, struct hr_error *e)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	struct sink_store *store = calloc(ranks, sizeof *store);
+	int err = 0;
+
+	if (!store)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
+			       "out of memory for the sinks of %u ranks", ranks);
+	for (uint32_t r = 0; r < ranks; r++) {
+		memcpy(store[r].uuid, work[r].pipeline[i].sink_store, sizeof store[r].uuid);
+		store[r].rank = r;
+	}
+	qsort(store, ranks, sizeof *store, by_uuid);
+	for (uint32_t r = 1; !err && r < ranks; r++)
+		if (by_uuid(&store[r - 1], &store[r]) == 0)
+			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
+					   "%s:%u: pipeline '%s': the sink on ssd '%s' of ranks "
+					   "%u and %u is in the same store; expected an ssd for "
+					   "each rank, as with ${rank} in its device",
+					   app->config.file, p->sink.line, p->name,
+					   app->config.ssd[p->sink.ssd].name, store[r - 1].rank,
+					   store[r].rank);
+	free(store);
+	return err;
+}
+
+static int check_pipeline(const struct hr_appliance *app, uint32_t i, const struct work *work,
+			  uint32_t ranks, struct hr_error *e)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const int err = p->shard == HR_SHARD_OBJECTS ? check_shards(app, i, work, ranks, e) : 0;
+
+	return err || !p->has_sink ? err : check_stores(app, i, work, ranks, e);
 }
 
 /* Rank 0: each rank has sent one struct work. */
@@ -172,10 +283,16 @@ static int compare_all(const struct hr_job *job, const struct hr_appliance *app,
 	const struct work *work = (const struct work *)(const void *)all->data;
 	int err = 0;
 
-	for (uint32_t r = 1; r < job->ranks.size; r++) {
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (work[0].pipeline[i].selected && app->config.pipeline[i].shard == HR_SHARD_TILES)
+			err = check_whole(app, i, work, job->ranks.size, e);
+	for (uint32_t r = 1; !err && r < job->ranks.size; r++) {
 		const int failed = compare(app, &work[0], &work[r], r, e);
 		err = err ? err : failed;
 	}
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (work[0].pipeline[i].selected && job->ranks.size > 1)
+			err = check_pipeline(app, i, work, job->ranks.size, e);
 	return err;
 }
 
@@ -191,4 +308,27 @@ int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_
 		err = compare_all(job, app, &all, e);
 	hr_collected_free(&all);
 	return hr_job_agree(job, err, e);
+}
+
+/* A result of all parts, of which some are complete and some are not. */
+static int agree_on_run(struct hr_job *job, struct hr_run *run, struct hr_error *e)
+{
+	const bool complete = run->sink_plan == HR_SINK_COMPLETE;
+	bool some;
+	int err;
+
+	if (!run->selected || !run->config->has_sink || !run->config->op->report)
+		return 0;
+	err = hr_job_any(job, !complete, &some, e);
+	run->again = !err && some;
+	return err;
+}
+
+int hr_ranks_sinks(struct hr_job *job, struct hr_appliance *app, struct hr_error *e)
+{
+	int err = hr_job_agree(job, hr_sinks_check(app), e);
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		err = agree_on_run(job, &app->run[i], e);
+	return err;
 }

@@ -268,17 +268,6 @@ void hr_store_sort_by_offset(const struct hr_store_object *object, uint32_t coun
 	sort(object, count, order, by_offset);
 }
 
-bool hr_store_shard_ok(const struct hr_store_shard *shard, uint64_t bytes)
-{
-	uint64_t all;
-
-	if (!shard->last || shard->index > shard->last || !shard->row_bytes ||
-	    bytes % shard->row_bytes || shard->first_row > shard->rows ||
-	    __builtin_mul_overflow(shard->rows, shard->row_bytes, &all))
-		return false;
-	return bytes / shard->row_bytes <= shard->rows - shard->first_row;
-}
-
 /* The flags of a record. */
 static const char *flags_fault(const struct hr_superblock_head *head,
 			       const struct hr_store_object *o)

@@ -5,24 +5,11 @@
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
+# shellcheck source=tests/cli/lib/ranks.sh
+. "$(dirname "$0")/lib/ranks.sh"
 
 build=$(dirname "$HEADRACE")
 image=$SCRATCH/ssd.img
-
-# For a job as root, in a container, with more ranks than processors.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
-# Open MPI frees less than it allocates, which would change the exit code of a build with AddressSanitizer.
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_orte_tmpdir_base=$SCRATCH TMPDIR=$SCRATCH
-
-# ranks N CODE ARGUMENTS...: a job; exit code, and the output as of exits
-ranks() {
-    local n=$1 want=$2 got=0
-    shift 2
-    timeout -k 5 200 mpirun -n "$n" "$HEADRACE" run --mpi "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || got=$?
-    [ "$got" = "$want" ] || { echo "$n ranks: exit code $got, expected $want"; return 1; }
-}
 
 # conf FILE [DEVICE_OPTIONS [KEYS]]: 23 tiles of the longest object, the last one short
 conf() {
@@ -60,11 +47,6 @@ PY
     done
 }
 
-# The results of all pipelines, without times.
-results() {
-    grep '^    ' "$SCRATCH/out"
-}
-
 # ---- without a launcher
 
 alone() {
@@ -92,9 +74,10 @@ variables_alone() {
         exits 2 check "$SCRATCH/v.conf" && warns '${rank} has a value only'
 }
 
-shard_with_sink() {
-    conf s.conf "" 'sink = { object = "out"; };'
-    exits 2 run "$SCRATCH/s.conf" && warns "pipelines[0].shard: is not possible with a sink yet"
+shard_with_tap() {
+    conf s.conf
+    sed -i 's/operator = "crc32c"/operator = "copy"; sink = { tap = "t"; }/' "$SCRATCH/s.conf"
+    exits 2 run "$SCRATCH/s.conf" && warns "pipelines[0].shard: is not possible with a tap"
 }
 
 no_file() {
@@ -162,7 +145,7 @@ mistake_once() {
 
 refused() {
     sed 's/shard = "tiles"; blocks/blocks/' "$SCRATCH/x.conf" >"$SCRATCH/m.conf"
-    ranks 2 2 "$SCRATCH/m.conf" && warns "pipeline 'sum': with --mpi each pipeline needs shard = \"tiles\"" || return 1
+    ranks 2 2 "$SCRATCH/m.conf" && warns "pipeline 'sum': with --mpi each pipeline needs shard = \"tiles\" or \"objects\"" || return 1
     ranks 2 0 "$SCRATCH/m.conf" --pipeline crc
 }
 
@@ -237,14 +220,14 @@ terminated() {
 # The example, with folders of this test.
 example() {
     DIR=$SCRATCH/example ROWS=12345 timeout 200 tests/demo/ranks_example.sh ranks "$build" >"$SCRATCH/out" \
-        2>"$SCRATCH/err" && says "the results are the same" && [ "$(grep -c 'best rows' "$SCRATCH/out")" -eq 2 ]
+        2>"$SCRATCH/err" && says "the results are the same" && says "the sinks are the same" && [ "$(grep -c 'best rows' "$SCRATCH/out")" -eq 2 ]
 }
 
 check "one process runs all tiles of a pipeline with shard" make_image && check "its result" alone
 check "no plugin beside the program: exit code 3" no_plugin
 check "a plugin that is no library: exit code 3" wrong_plugin
 check "\${rank} without --mpi: exit code 2" variables_alone
-check "shard with a sink: exit code 2" shard_with_sink
+check "shard with a tap: exit code 2" shard_with_tap
 check "--mpi without a file: exit code 2" no_file
 if [ ! -e "$build/headrace-mpi.so" ]; then
     skip "built without mpicc" "jobs of several ranks"

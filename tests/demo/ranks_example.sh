@@ -1,6 +1,6 @@
 #!/bin/bash
-# The example of ranks: make an object, copy it to an ssd for each rank, run the pipelines in one process and then
-# on the ranks of an MPI job, and compare the results.
+# The example of ranks: make a data set, store it whole for one process and in shards of its rows on an ssd for each
+# rank, run the pipelines in one process and then on the ranks of an MPI job, and compare results and sinks.
 # Usage: tests/demo/ranks_example.sh ranks BUILD_FOLDER
 #
 # Variables, with their defaults:
@@ -32,7 +32,7 @@ step() {
     printf '\n== %s\n' "$*"
 }
 
-step "data: $dir, $RANKS copies"
+step "data: $dir, $ROWS rows in $RANKS shards"
 rm -rf "$dir"
 mkdir -p "$dir"
 dir=$(realpath "$dir")
@@ -41,14 +41,17 @@ import array, random, sys
 numbers = random.Random(1)
 array.array("f", (numbers.gauss(0, 1) for _ in range(4 * int(sys.argv[2])))).tofile(open(sys.argv[1], "wb"))
 PY
-"$headrace" store format "soft:$dir/ssd0.img,size=$(((ROWS * 16 >> 20) + 64))M" >/dev/null
-"$headrace" store put "soft:$dir/ssd0.img" data "$dir/data"
-for ((r = 1; r < RANKS; r++)); do
-    cp --sparse=always "$dir/ssd0.img" "$dir/ssd$r.img"
+size=$(((ROWS * 24 >> 20) + 64))M
+"$headrace" store format "soft:$dir/one.img,size=$size" >/dev/null
+"$headrace" store put "soft:$dir/one.img" data "$dir/data"
+for ((r = 0; r < RANKS; r++)); do
+    "$headrace" store format "soft:$dir/ssd$r.img,size=$size" >/dev/null
+    # a tile of 64K has 4096 rows
+    "$headrace" store put --shard "$r/$RANKS" --row-bytes 16 --tile-rows 4096 "soft:$dir/ssd$r.img" data "$dir/data"
 done
 
 step "one process"
-sed 's|soft:[^"]*|soft:'"$dir"'/ssd0.img|' config/examples/ranks.conf >"$dir/one.conf"
+sed 's|soft:[^"]*|soft:'"$dir"'/one.img|' config/examples/ranks.conf >"$dir/one.conf"
 "$headrace" run "$dir/one.conf" | tee "$dir/one.out"
 
 step "$RANKS ranks"
@@ -58,3 +61,10 @@ sed 's|soft:[^"]*|soft:'"$dir"'/ssd${rank}.img|' config/examples/ranks.conf >"$d
 # The lines of results are indented.
 diff <(grep '^    ' "$dir/one.out") <(grep '^    ' "$dir/ranks.out")
 echo "the results are the same"
+
+# The sinks of the ranks, one after another, are that of one process.
+for ((r = 0; r < RANKS; r++)); do
+    "$headrace" store get "soft:$dir/ssd$r.img" half -
+done >"$dir/half"
+"$headrace" store get "soft:$dir/one.img" half - | cmp - "$dir/half"
+echo "the sinks are the same"

@@ -8,7 +8,8 @@
 
 struct member {
 	pthread_t thread;
-	const void *from; /* during gather() */
+	const void *from; /* during gather() and reduce() */
+	void *into;	  /* during reduce() */
 	uint64_t bytes;
 	struct hr_ranks ranks;
 	uint32_t calls;
@@ -56,6 +57,29 @@ static int gather(struct hr_ranks *ranks, const void *from, uint64_t bytes, void
 	return 0;
 }
 
+/* Rank 0 merges from the last rank on, so that all orders within a tree are right. */
+static int reduce(struct hr_ranks *ranks, void *data, void *other, uint64_t bytes,
+		  void (*merge)(void *arg, void *into, const void *from), void *arg)
+{
+	int err = count(ranks);
+
+	if (err)
+		return err;
+	of(ranks)->from = data;
+	of(ranks)->into = data;
+	of(ranks)->bytes = bytes;
+	pthread_barrier_wait(&all);
+	for (uint32_t r = ranks->size - 1; !ranks->rank && r > 0; r--) {
+		if (member[r].bytes != bytes)
+			abort();
+		if (bytes)
+			memcpy(other, member[r].from, bytes);
+		merge(arg, member[r - 1].into, other);
+	}
+	pthread_barrier_wait(&all);
+	return 0;
+}
+
 static int max(struct hr_ranks *ranks, uint32_t value, uint32_t *most)
 {
 	int err = count(ranks);
@@ -88,9 +112,12 @@ static void leave(struct hr_ranks *ranks)
 	__atomic_fetch_add(&closed, 1, __ATOMIC_RELAXED);
 }
 
-static const struct hr_ranks_ops ops = {
-	.gather = gather, .max = max, .stop = stop, .stopped = stopped, .close = leave
-};
+static const struct hr_ranks_ops ops = { .gather = gather,
+					 .reduce = reduce,
+					 .max = max,
+					 .stop = stop,
+					 .stopped = stopped,
+					 .close = leave };
 
 static void *thread_main(void *to)
 {

@@ -153,7 +153,7 @@ static void print_sink(const struct hr_appliance *app, const struct hr_run *run,
 		p->sink.object, (unsigned long long)run->durable_tiles,
 		(unsigned long long)run->tiles);
 	if (object && object->flags & HR_OBJECT_HAS_CRC)
-		fprintf(out, ", CRC-32C %08x", object->crc);
+		fprintf(out, ", CRC-32C %08x", run->sink_merged ? run->sink_crc : object->crc);
 	fprintf(out, "\n");
 }
 
@@ -372,7 +372,7 @@ static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_u64(out, "size_bytes", run->sink_bytes);
 	hr_counters_json(out, hr_pipeline_counters, c, HR_IN_SINK);
 	if (object && object->flags & HR_OBJECT_HAS_CRC)
-		crc_json(out, "crc32c", object->crc);
+		crc_json(out, "crc32c", run->sink_merged ? run->sink_crc : object->crc);
 	hr_json_close(out);
 }
 

@@ -58,7 +58,7 @@ static int await(struct hr_ranks *ranks, MPI_Request *request, const char *call)
 	}
 }
 
-static int send_all(struct hr_ranks *ranks, const uint8_t *from, uint64_t bytes)
+static int send_all(struct hr_ranks *ranks, const uint8_t *from, uint64_t bytes, uint32_t to)
 {
 	int err = 0;
 
@@ -67,7 +67,7 @@ static int send_all(struct hr_ranks *ranks, const uint8_t *from, uint64_t bytes)
 		MPI_Request request;
 		const int error =
 			MPI_Isend(from + at, (int)(left < PIECE_BYTES ? left : PIECE_BYTES),
-				  MPI_BYTE, 0, TAG, job.world, &request);
+				  MPI_BYTE, (int)to, TAG, job.world, &request);
 
 		err = error ? fail(ranks, "MPI_Isend", error) : await(ranks, &request, "MPI_Isend");
 	}
@@ -96,7 +96,7 @@ static int gather(struct hr_ranks *ranks, const void *from, uint64_t bytes, void
 	int err = 0;
 
 	if (ranks->rank)
-		return send_all(ranks, from, bytes);
+		return send_all(ranks, from, bytes, 0);
 	if (bytes)
 		memcpy(at, from, bytes);
 	for (uint32_t r = 1; !err && r < ranks->size; r++) {
@@ -104,6 +104,27 @@ static int gather(struct hr_ranks *ranks, const void *from, uint64_t bytes, void
 		err = receive_all(ranks, at, lengths[r], r);
 	}
 	return err;
+}
+
+/* A binomial tree: in each round every other of the remaining ranks gets the data of its neighbour, and
+ * so has the data of twice as many ranks that follow each other. */
+static int reduce(struct hr_ranks *ranks, void *data, void *other, uint64_t bytes,
+		  void (*merge)(void *arg, void *into, const void *from), void *arg)
+{
+	for (uint64_t step = 1; step < ranks->size; step *= 2) {
+		const uint64_t from = ranks->rank + step;
+		int err;
+
+		if (ranks->rank & step)
+			return send_all(ranks, data, bytes, (uint32_t)(ranks->rank - step));
+		if (from >= ranks->size)
+			continue;
+		err = receive_all(ranks, other, bytes, (uint32_t)from);
+		if (err)
+			return err;
+		merge(arg, data, other);
+	}
+	return 0;
 }
 
 static int max(struct hr_ranks *ranks, uint32_t value, uint32_t *most)
@@ -137,9 +158,12 @@ static void leave(struct hr_ranks *ranks)
 	MPI_Finalize();
 }
 
-static const struct hr_ranks_ops ops = {
-	.gather = gather, .max = max, .stop = stop, .stopped = stopped, .close = leave
-};
+static const struct hr_ranks_ops ops = { .gather = gather,
+					 .reduce = reduce,
+					 .max = max,
+					 .stop = stop,
+					 .stopped = stopped,
+					 .close = leave };
 
 /* Variables that launchers set: Open MPI, PMIx (mpirun, srun --mpi=pmix), PMI-1 and PMI-2. Without
  * them MPI_Init() makes a job of one process. */

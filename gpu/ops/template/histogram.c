@@ -199,6 +199,17 @@ static uint32_t state_bytes(const void *args)
 	return (((const struct histogram_args *)args)->bins + OUTSIDE) * (uint32_t)sizeof(uint64_t);
 }
 
+/* Optional: two states as one. With several ranks, each sends one state. */
+static void merge(const void *args, void *into, const void *from)
+{
+	const struct histogram_args *a = args;
+	struct histogram_state *to = into;
+	const struct histogram_state *other = from;
+
+	for (uint32_t c = 0; c < a->bins + OUTSIDE; c++)
+		to->count[c] += other->count[c];
+}
+
 static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 {
 	const struct histogram_args *a = all->args;
@@ -222,6 +233,6 @@ HR_OPERATOR(.name = "histogram",
 		    "above and NaN;\n  the least and the greatest number.",
 	    .sources_min = 1, .sources_max = 1, .output = HR_OUT_NONE,
 	    .tile_record_bytes = sizeof(struct histogram_range), .reads_once = true, .parse = parse,
-	    .row_bytes = row_bytes, .state_bytes = state_bytes, .report = report);
+	    .row_bytes = row_bytes, .state_bytes = state_bytes, .merge = merge, .report = report);
 
 #endif

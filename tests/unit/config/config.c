@@ -269,13 +269,9 @@ static const struct {
 	{ PIPE("operator = \"crc32c\"; verify = true;"),
 	  "f:6: pipelines[0].verify: is a boolean, expected \"auto\" or \"on\" or \"off\"\n" },
 	{ PIPE("operator = \"crc32c\"; shard = \"rows\";"),
-	  "f:6: pipelines[0].shard: is \"rows\", expected \"none\" or \"tiles\"\n" },
-	{ PIPE(SINK "operator = \"copy\"; shard = \"tiles\";"),
-	  "f:6: pipelines[0].shard: is not possible with a sink yet, expected a pipeline without "
-	  "sink\n" },
+	  "f:6: pipelines[0].shard: is \"rows\", expected \"none\" or \"tiles\" or \"objects\"\n" },
 	{ PIPE("sink = { tap = \"t\"; }; operator = \"copy\"; shard = \"tiles\";"),
-	  "f:6: pipelines[0].shard: is not possible with a sink yet, expected a pipeline without "
-	  "sink\n" },
+	  "f:6: pipelines[0].shard: is not possible with a tap, expected an object\n" },
 	{ HEAD "pipelines = ( {\n name = \"p\"; source = { feed = \"f\"; bytes = \"1M\"; };\n"
 	       "operator = \"crc32c\"; shard = \"tiles\"; } );\n",
 	  "f:6: pipelines[0].shard: is not possible with a feed, expected objects as sources\n" },

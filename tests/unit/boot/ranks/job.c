@@ -233,3 +233,62 @@ Test(job, one_rank_stops_the_others_once)
 	cr_expect_not(first[1]); /* it knows */
 	cr_expect_not(again[0] || again[1] || again[2]);
 }
+
+/* ---- reduce */
+
+static char text[FAKE_RANKS_MAX][FAKE_RANKS_MAX + 1];
+
+static void append(void *to, void *into, const void *from)
+{
+	cr_assert_eq(to, text);
+	strcat(into, from);
+}
+
+static void reduce(struct hr_ranks *ranks, void *to)
+{
+	const uint32_t r = begin(ranks);
+
+	memset(text[r], 0, sizeof text[r]);
+	text[r][0] = (char)('a' + r);
+	result[r] = hr_job_reduce(&job[r], text[r], sizeof text[r], append, text, &error[r]);
+}
+
+Test(job, states_are_merged_in_the_order_of_the_ranks)
+{
+	static const char *const want[] = { "a", "ab", "abc", "abcd", "abcde" };
+
+	for (uint32_t size = 1; size <= 5; size++) {
+		clear();
+		fake_ranks_run(size, FAKE_RANKS_ALL, reduce, NULL);
+		cr_expect_str_eq(text[0], want[size - 1]);
+		for (uint32_t r = 0; r < size; r++)
+			cr_expect_eq(result[r], 0);
+	}
+	clear();
+	fake_ranks_run(3, 1, reduce, NULL);
+	for (uint32_t r = 0; r < 3; r++)
+		cr_expect_eq(result[r], -EIO);
+}
+
+/* ---- any */
+
+static bool any[FAKE_RANKS_MAX];
+
+static void ask(struct hr_ranks *ranks, void *to)
+{
+	const uint32_t r = begin(ranks);
+
+	result[r] = hr_job_any(&job[r], r == *(const uint32_t *)to, &any[r], &error[r]);
+}
+
+Test(job, what_is_true_on_one_rank_is_known_to_all)
+{
+	for (uint32_t odd = 0; odd < 4; odd++) {
+		clear();
+		fake_ranks_run(3, FAKE_RANKS_ALL, ask, &odd);
+		for (uint32_t r = 0; r < 3; r++) {
+			cr_expect_eq(result[r], 0);
+			cr_expect_eq(any[r], odd < 3, "rank %u, %u", r, odd);
+		}
+	}
+}

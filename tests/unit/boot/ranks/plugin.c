@@ -32,7 +32,7 @@ Test(plugin, files_that_cannot_be_used)
 		{ "absent.so", "", -EINVAL, HR_ERROR_MISSING, "cannot open shared object file" },
 		{ "no_plugin.so", "", -EINVAL, HR_ERROR_MISSING, "hr_ranks_plugin" },
 		{ "other_abi.so", "", -EINVAL, HR_ERROR_MISSING,
-		  "other_abi.so has version 99 of the interface, expected 1" },
+		  "other_abi.so has version 99 of the interface, expected 2" },
 		{ "other_size.so", "", -EINVAL, HR_ERROR_MISSING,
 		  "has another layout of the interface" },
 		{ "broken.so", "fail", -EIO, HR_ERROR_FAILED, "--mpi: xxx" },

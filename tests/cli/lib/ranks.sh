@@ -1,0 +1,27 @@
+# shellcheck shell=bash
+# Jobs of several ranks under mpirun. After tests/cli/lib/tap.sh.
+
+# For a job as root, in a container, with more ranks than processors.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
+# Open MPI frees less than it allocates, which would change the exit code of a build with AddressSanitizer.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_orte_tmpdir_base=$SCRATCH TMPDIR=$SCRATCH
+
+# ranks N CODE ARGUMENTS...: a job; exit code, and the output as of exits
+ranks() {
+    local n=$1 want=$2 got=0
+    shift 2
+    timeout -k 5 200 mpirun -n "$n" "$HEADRACE" run --mpi "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || got=$?
+    [ "$got" = "$want" ] || { echo "$n ranks: exit code $got, expected $want"; return 1; }
+}
+
+# The results of all pipelines, without times.
+results() {
+    grep '^    ' "$SCRATCH/out"
+}
+
+# Number of errors of headrace in the last job; mpirun prints lines of its own.
+errors() {
+    grep -c 'headrace: error' "$SCRATCH/err"
+}
