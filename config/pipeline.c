@@ -330,7 +330,8 @@ static bool check_shard(const struct hr_group *group, const struct hr_config_pip
 	if (pipeline->shard == HR_SHARD_NONE)
 		return true;
 	if (pipeline->tap.name[0])
-		hr_group_mistake(group, "shard", "is not possible with a tap, expected an object");
+		hr_group_mistake(group, "shard", "is not possible with a %s, expected an object",
+				 pipeline->to.address[0] ? "remote sink" : "tap");
 	else if (pipeline->feed.name[0])
 		hr_group_mistake(group, "shard",
 				 "is not possible with a %s, expected objects as sources",
