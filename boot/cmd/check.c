@@ -7,6 +7,7 @@
 #include "boot/cmd/load.h"
 #include "boot/cmd/report/plan.h"
 #include "boot/cmd/check_starts.h"
+#include "boot/engine/remote.h"
 #include "boot/engine/stage_sinks.h"
 #include "gpu/measuring.h"
 #include "gpu/ops/operators.h"
@@ -17,7 +18,9 @@ static const char help[] =
 	"Read and check a configuration, bring up its ssds and gpus, find the objects, and print\n"
 	"the resources of `run`: ssds, the path of each pipeline, and the static partition of\n"
 	"memory as a map. Sinks and their space are checked as in `run`, on a copy of the object\n"
-	"map; errors have the same exit code. Nothing is run, written or created. A pipeline that\n"
+	"map; errors have the same exit code. For remote sinks and sources the key file is read, and\n"
+	"the network device proves that it reaches memory. Nothing is run, written or created. A\n"
+	"pipeline that\n"
 	"waits for an object (on = \"object NAME\", or the sink of another pipeline that repeats) is\n"
 	"only noted until the object exists. Without CONFIG\n"
 	"the built-in configuration is checked, which needs no hardware; '-' is standard input.\n\n"
@@ -153,6 +156,8 @@ static int check(const char *file, bool json)
 	err = hr_appliance_up(app, HR_STAGE_PARTITION);
 	if (!err)
 		err = hr_sinks_check(app);
+	if (!err)
+		err = hr_remote_check(app);
 	if (!err)
 		err = ask_roles(app);
 	code = hr_error_report(&app->error, err);

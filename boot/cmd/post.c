@@ -14,9 +14,10 @@
 static const char help[] =
 	"usage: headrace post [CONFIG] [--json] [--bind]\n\n"
 	"Power-on self-test, one line per step: CPU, memory, clock, the backend of each gpu, known\n"
-	"answers of the operators. For each ssd: bring-up and identify, a queue round trip, SMART,\n"
-	"the object store, a loopback (write, read, compare) in the store's scratch area, and the\n"
-	"object map. Only the scratch area is written; an ssd without a store is not written to.\n"
+	"answers of the operators, and the network device of each remote sink and source, which\n"
+	"proves that it reaches memory. For each ssd: bring-up and identify, a queue round trip,\n"
+	"SMART, the object store, a loopback (write, read, compare) in the store's scratch area, and\n"
+	"the object map. Only the scratch area is written; an ssd without a store is not written to.\n"
 	"Two ssds on one disk are refused, as by run. Without CONFIG the built-in configuration is\n"
 	"tested, which needs no hardware.\n\n"
 	"  --json         print one JSON object instead\n" HR_BIND_HELP HR_EXIT_HELP;

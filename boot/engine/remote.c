@@ -1,14 +1,11 @@
+#include "boot/engine/remote_key.h"
 #include "boot/engine/remote_receiver.h"
 #include "boot/engine/remote_sender.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "boot/engine/checksums.h"
 #include "boot/engine/refuse.h"
@@ -18,6 +15,7 @@
 #include "config/clock.h"
 #include "config/tick.h"
 #include "config/uses.h"
+#include "gpu/remote/probe.h"
 
 #define PAUSE_MIN_NS 10000u
 #define PAUSE_MAX_NS (HR_NS_PER_MS / 2) /* a link wants a step each HR_LINK_STEP_NS */
@@ -25,6 +23,7 @@
  * receiver that has all tiles may wait for a sender that does not know it. */
 #define LAST_WORDS_NS (3 * HR_NS_PER_S)
 
+#define TEST_BYTES 65536u	    /* of a slot, for post */
 #define SAY_SO_NS (2 * HR_NS_PER_S) /* without a receiver */
 
 /* By index of the pipeline. One appliance is up at a time. */
@@ -209,45 +208,6 @@ static void *serve(void *argument)
 
 /* ---- opening */
 
-static int fail_key(struct hr_error *e, int err, const char *file, const char *why)
-{
-	return hr_fail(e, HR_ERROR_USAGE, err, "key file %s: %s", file, why);
-}
-
-/* The file of the pre-shared key has exactly its bytes, and only its owner can access it. */
-static int read_key(const char *file, uint8_t key[HR_LINK_KEY_BYTES], struct hr_error *e)
-{
-	uint8_t data[HR_LINK_KEY_BYTES + 1];
-	const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat stat;
-	ssize_t n;
-	int err = 0;
-
-	if (fd < 0)
-		return fail_key(e, -errno, file, strerror(errno));
-	if (fstat(fd, &stat) != 0)
-		err = fail_key(e, -errno, file, strerror(errno));
-	else if (!S_ISREG(stat.st_mode))
-		err = fail_key(e, -EINVAL, file, "is no regular file");
-	else if (stat.st_mode & 077)
-		err = fail_key(e, -EACCES, file,
-			       "other users may access it; expected mode 0400 or 0600");
-	if (!err) {
-		n = read(fd, data, sizeof data);
-		if (n != HR_LINK_KEY_BYTES)
-			err = n < 0 ? fail_key(e, -errno, file, strerror(errno))
-				    : fail_key(
-					      e, -EMSGSIZE, file,
-					      "expected exactly 32 bytes; 'head -c 32 /dev/urandom' "
-					      "makes a key");
-		else
-			memcpy(key, data, HR_LINK_KEY_BYTES);
-	}
-	explicit_bzero(data, sizeof data);
-	close(fd);
-	return err;
-}
-
 static int describe(const struct hr_appliance *app, const struct hr_run *run,
 		    struct hr_link_setup *setup, struct hr_error *e)
 {
@@ -264,7 +224,7 @@ static int describe(const struct hr_appliance *app, const struct hr_run *run,
 		.depth = config_of(run)->depth,
 		.call_ns = remotes_of->call_ns,
 	};
-	return read_key(remotes_of->key, setup->key, e);
+	return hr_remote_key_read(remotes_of->key, setup->key, e);
 }
 
 static void name_error(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)
@@ -345,38 +305,52 @@ int hr_remote_open(struct hr_appliance *app)
 	return err;
 }
 
-int hr_remote_check(const struct hr_appliance *app, const struct hr_run *run, char *text,
-		    size_t bytes, struct hr_error *e)
+static int probe(const struct hr_config *config, const struct hr_config_pipeline *p, uint32_t slots,
+		 uint32_t slot_bytes, char *text, size_t bytes, struct hr_error *e)
 {
-	const uint32_t tile =
-		hr_config_sends(run->config) ? run->sink_tile_bytes : run->source[0].tile_bytes;
-	const size_t size = hr_plan_tile_bytes(tile);
-	struct hr_link_setup setup;
-	struct hr_link *link;
-	void *at = MAP_FAILED;
-	int err = describe(app, run, &setup, e);
+	const struct hr_config_remotes *remotes_of = &config->remotes;
+	const struct hr_link_probe what = {
+		.side = hr_config_sends(p) ? HR_LINK_SENDER : HR_LINK_RECEIVER,
+		.address = hr_config_sends(p) ? p->to.address : p->from.address,
+		.device = remotes_of->device[0] ? remotes_of->device : NULL,
+		.slots = slots,
+		.slot_bytes = slot_bytes,
+	};
+	uint8_t key[HR_LINK_KEY_BYTES];
+	const int err = hr_remote_key_read(remotes_of->key, key, e);
 
-	if (!err)
-		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!err && at == MAP_FAILED)
-		err = hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for a tile");
-	if (!err) {
-		setup.memory = (struct hr_link_memory){ .base = at,
-							.bytes = size,
-							.dmabuf = -1,
-							.slots = 1,
-							.stride = (uint32_t)size };
-		err = hr_link_open(&link, &setup, e);
+	explicit_bzero(key, sizeof key);
+	return err ? err : hr_link_probe(&what, text, bytes, e);
+}
+
+int hr_remote_check(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+		struct hr_remote_report *report = &remotes[i].report;
+		struct hr_error e = { 0 };
+
+		if (!has_stream(run))
+			continue;
+		err = probe(&app->config, run->config, run->slots,
+			    hr_plan_tile_bytes(hr_config_sends(run->config)
+						       ? run->sink_tile_bytes
+						       : run->source[0].tile_bytes),
+			    report->described, sizeof report->described, &e);
+		report->open = !err;
+		name_error(app, run, &e);
+		if (err)
+			hr_error_add(&app->error, e.kind, err, "%s", e.text);
 	}
-	if (!err) {
-		snprintf(text, bytes, "%s", hr_link_describe(link));
-		hr_link_close(link);
-	}
-	explicit_bzero(setup.key, sizeof setup.key);
-	if (at != MAP_FAILED)
-		munmap(at, size);
-	name_error(app, run, e);
 	return err;
+}
+
+int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
+		   char *text, size_t bytes, struct hr_error *e)
+{
+	return probe(config, pipeline, 2, TEST_BYTES, text, bytes, e);
 }
 
 /* ---- start */
@@ -581,9 +555,11 @@ void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
 	memset(report, 0, sizeof *report);
 	if (!hr_config_is_remote(run->config) || !r->report.open)
 		return;
-	lock(r);
+	if (r->run)
+		lock(r);
 	*report = r->report;
-	unlock(r);
+	if (r->run)
+		unlock(r);
 	report->copies =
 		run->copies && app->backend[run->config->gpu].lanes == 1 ? report->link.tiles : 0;
 }

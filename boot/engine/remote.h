@@ -27,7 +27,7 @@ struct hr_remote_report {
 	bool up;   /* connected */
 	struct hr_link_counters link;
 	uint64_t copies;     /* tiles that a CPU has copied between ssd and network */
-	char described[256]; /* hr_link_describe() */
+	char described[256]; /* device, port and addresses */
 };
 
 /*
@@ -45,10 +45,16 @@ int hr_remote_open(struct hr_appliance *app);
  */
 int hr_remote_start(struct hr_appliance *app);
 
-/* Open one link for a moment, with memory of its own for one tile, and describe it in text: device,
- * port, addresses. Errors as hr_remote_open(), in *e. */
-int hr_remote_check(const struct hr_appliance *app, const struct hr_run *run, char *text,
-		    size_t bytes, struct hr_error *e);
+/*
+ * For `check`: read the key file of each selected pipeline with a stream, and prove that its network
+ * device reaches memory as large as its tiles (gpu/remote/probe.h); hr_remote_take() has the
+ * description then. The partition is planned. Errors as hr_remote_open().
+ */
+int hr_remote_check(struct hr_appliance *app);
+
+/* For `post`: the same for one pipeline of a configuration, with two small slots. */
+int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
+		   char *text, size_t bytes, struct hr_error *e);
 
 /* The run is about to be launched: its words are there. No effect on a run without a stream, as in
  * all calls below. */

@@ -62,7 +62,7 @@ killed_runs_go_on() {
     local victim=$1 i left=0
     stop_all
     sends "" "" "" 'call = "60s";' && takes && disks $((24 << 20)) || return 1
-    for ((i = 0; i < 60; i++)); do
+    for ((i = 0; i < 12; i++)); do
         [ "$receiver" ] || begin take
         [ "$sender" ] || begin send
         sleep "0.$(printf %03d $((50 + RANDOM % 250)))"
@@ -107,10 +107,99 @@ a_fault_ends_both_with_its_object() {
         tells send "object 'out'"
 }
 
-# refused TEXT CODE: the sender says it and ends, the receiver stays; nothing was written
+# refused TEXT WARNING: the sender says TEXT and ends with code 2; the receiver warns, and waits on
 refused() {
-    disks 300000 && both && ended send "$2" && tells send "$1" && kill -0 "$receiver" &&
+    disks 300000 && both && ended send 2 && tells send "$1" &&
+        until_true 60 grep -qF -- "$2" "$SCRATCH/take.err" && kill -0 "$receiver" &&
         kill -INT "$receiver" && ended take 1
+}
+
+strangers_are_refused() {
+    stop_all
+    key other && takes && sends && sed -i 's/key = "key"/key = "other"/' "$SCRATCH/send.conf" &&
+        refused "it has another key" "refused: another key" || return 1
+    sends && sed -i 's/name = "s"/name = "t"/' "$SCRATCH/send.conf" &&
+        refused "its stream has another name" "refused: another name of the stream" || return 1
+    sends "" "" "" && sed -i 's/tile = "64K"/tile = "32K"/' "$SCRATCH/send.conf" &&
+        refused "its tiles have another size" "refused: another size of tiles" || return 1
+    sends && takes && sed -i 's/bytes = "32M"/bytes = "256K"/' "$SCRATCH/take.conf" &&
+        refused "it takes fewer tiles" "refused: more tiles than this pipeline takes"
+}
+
+# The object of the receiver is made when its run ends, so nothing of a refused sender can be in it.
+other_addresses_are_refused() {
+    stop_all
+    takes "" "" "" 'peers = [ "10.9.8.7" ];' && sends "" "" "" 'call = "2s";' && disks 300000 && both &&
+        ended send 3 && tells send "no connection for 2" &&
+        tells take "127.0.0.1:" && tells take "its address is not one of those that may connect" &&
+        kill -INT "$receiver" && ended take 1 &&
+        takes "" "" "" 'peers = [ "10.9.8.7", "127.0.0.1" ];' && copies 300000
+}
+
+# A connection that is not one of a link, and half a message, disturb nobody.
+noise_is_refused() {
+    stop_all
+    sends && takes && disks $((4 << 20)) && begin take || return 1
+    python3 - "$port" <<'PY' || return 1
+import os
+import socket
+import sys
+import time
+for attempt in range(600):
+    try:
+        s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+        break
+    except OSError:
+        time.sleep(0.05)
+s.sendall(os.urandom(4096))
+h = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for i in range(20)]
+h[0].sendall(b"GET / HTTP/1.1\r\n")
+PY
+    until_true 60 grep -q refused "$SCRATCH/take.err" && begin send && ended take 0 && ended send 0 && arrived &&
+        remote take 'r["connections_refused"] > 0'
+}
+
+a_missing_receiver_is_said() {
+    stop_all
+    sends "" "" "" 'call = "500ms";' && disks 300000 && begin send && ended send 3 &&
+        tells send "pipeline 'send': remote 's' (127.0.0.1:$port)" && tells send "no connection for"
+}
+
+check_shows_the_path() {
+    stop_all
+    sends && takes && disks 300000 && unchanged "$SCRATCH/b.img" exits 0 check "$SCRATCH/take.conf" && silent &&
+        says "takes  remote s at 127.0.0.1:$port, 33554432 bytes at most, 65536 a tile" &&
+        says "6 slots of 65536 bytes" &&
+        says "fake0 port 1, GID 3 ::ffff:127.0.0.1, MTU 1024, address 127.0.0.1" || return 1
+    exits 0 check "$SCRATCH/send.conf" --json &&
+        json '(lambda r: r["side"] == "sender" and r["slots"] == 4 and r["slot_bytes"] == 65536 and
+            r["size_bytes"] == 300000 and "MTU 1024" in r["path"])(r["pipelines"][0]["remote"])' || return 1
+    FAKE_IBVERBS_DEVICES='fake0=10.9.8.7' exits 3 check "$SCRATCH/send.conf" &&
+        warns "send.conf:5: pipeline 'send': remote 's' (127.0.0.1:$port): no RDMA device has the address 127.0.0.1" &&
+        warns "there are: fake0" || return 1
+    sends "" "" "" 'device = "fake7";' && exits 3 check "$SCRATCH/send.conf" &&
+        warns "no RDMA device fake7 has the address 127.0.0.1" && chmod 604 "$SCRATCH/key" &&
+        exits 2 check "$SCRATCH/send.conf" && warns "other users may access it" && key key
+}
+
+post_tests_the_device() {
+    stop_all
+    sends && disks 300000 && exits 0 post "$SCRATCH/send.conf" && grep -q "^OK   remote     send .*fake0 port 1" "$SCRATCH/out" &&
+        FAKE_IBVERBS_FAULTS='deaf=1' exits 4 post "$SCRATCH/send.conf" &&
+        grep -q "^FAIL remote     send .*loopback" "$SCRATCH/out" &&
+        FAKE_IBVERBS_FAULTS='deaf=1' exits 4 run "$SCRATCH/send.conf" && warns "does not reach the memory of the tiles"
+}
+
+is_waiting() {
+    "$HEADRACE" status send >"$SCRATCH/.said" && grep -qF -- "$1" "$SCRATCH/.said"
+}
+
+status_shows_the_stream() {
+    stop_all
+    sends && takes && sed -i 's/pipelines = (/appliance = { name = "send"; };\n&/' "$SCRATCH/send.conf" &&
+        disks $((4 << 20)) && begin send &&
+        until_true 60 is_waiting "remote s, sender, 127.0.0.1:$port, not connected: 0 tiles" && begin take &&
+        ended send 0 && ended take 0 && arrived && exits 0 status --counters && says "not_ready" && says "last_recovery_ms"
 }
 
 key_files_are_checked() {
@@ -144,6 +233,13 @@ check "senders that are killed go on" killed_runs_go_on sender
 check "receivers that are killed go on" killed_runs_go_on receiver
 check "the end of an interrupted sender is named, and progress is kept" interrupted_senders_are_named
 check "a fault of the receiver's ssd ends both, and names the object" a_fault_ends_both_with_its_object
+check "strangers are refused" strangers_are_refused
+check "only peers may connect" other_addresses_are_refused
+check "noise at the port is refused" noise_is_refused
+check "a missing receiver is said" a_missing_receiver_is_said
+check "check shows device, port, GID, MTU, address and slots" check_shows_the_path
+check "post tests the network device" post_tests_the_device
+check "status shows the stream" status_shows_the_stream
 check "key files are checked" key_files_are_checked
 check "a missing library or device is said, and nothing is written" no_library_and_no_device_are_said
 stop_all

@@ -11,8 +11,10 @@
 #include "boot/cmd/post/step.h"
 #include "boot/engine/devices.h"
 #include "config/clock.h"
+#include "boot/engine/remote.h"
 #include "boot/engine/signals.h"
 #include "config/tick.h"
+#include "config/uses.h"
 #include "gpu/ops/operators.h"
 
 /* Count a failed step. Returns its cause as one line. */
@@ -174,11 +176,31 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 		hr_ssd_down(&post->app->ssd[d]);
 }
 
+/* The network device of each stream to or from another appliance. */
+static void test_remotes(struct hr_post *post)
+{
+	const struct hr_config *config = &post->app->config;
+
+	for (uint32_t i = 0; i < config->pipelines && !hr_signals_pending(); i++) {
+		const struct hr_config_pipeline *p = &config->pipeline[i];
+		char detail[HR_POST_DETAIL] = "";
+		uint64_t began = hr_now_ns();
+		struct hr_error e = { 0 };
+		int result;
+
+		if (!hr_config_is_remote(p))
+			continue;
+		result = hr_remote_test(config, p, detail, sizeof detail, &e);
+		show(post, "remote", p->name, result, since_ms(began), detail, &e);
+	}
+}
+
 void hr_post_machine(struct hr_post *post)
 {
 	test_machine(post);
 	test_gpus(post);
 	test_operators(post);
+	test_remotes(post);
 	post->machine_failed = post->failed > 0;
 }
 

@@ -24,7 +24,8 @@ struct hr_post {
 };
 
 /*
- * Test CPU, memory, clock, backends and known answers of operators; then each ssd that is not left
+ * Test CPU, memory, clock, backends, known answers of operators and network devices of remote sinks
+ * and sources; then each ssd that is not left
  * out. A signal stops the test between two steps. The caller sets post->app, ->steps and ->out.
  */
 void hr_post_machine(struct hr_post *post);

@@ -137,7 +137,7 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			hr_run_workers(run, HR_ROLE_WRITEBACK));
 	fprintf(out, "\n");
 	if (hr_config_is_remote(p))
-		hr_report_remote_plan(run, out);
+		hr_report_remote_plan(app, run, out);
 	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		fprintf(out,
 			"  %-12s takes  feed %s, %llu bytes at most, %u a tile; up to %u credits%s\n",
@@ -423,7 +423,7 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		feed_json(run, out);
 	if (hr_config_is_remote(p))
-		hr_report_remote_plan_json(run, out);
+		hr_report_remote_plan_json(app, run, out);
 	if (hr_config_has_tap(p) && !hr_config_sends(p))
 		tap_json(app, run, out);
 	if (p->has_sink)

@@ -58,11 +58,13 @@ static uint32_t tile_of(const struct hr_run *run)
 	return hr_config_sends(run->config) ? run->sink_tile_bytes : run->source[0].tile_bytes;
 }
 
-void hr_report_remote_plan(const struct hr_run *run, FILE *out)
+void hr_report_remote_plan(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t bytes = tile_of(run);
+	struct hr_remote_report report;
 
+	hr_remote_take(app, run, &report);
 	fprintf(out, "  %-12s %s remote %s %s %s, %llu bytes%s, %u a tile\n", "",
 		hr_config_sends(p) ? "sends " : "takes ", name_of(p),
 		hr_config_sends(p) ? "to" : "at", address_of(p),
@@ -72,12 +74,17 @@ void hr_report_remote_plan(const struct hr_run *run, FILE *out)
 		"", run->slots, hr_plan_tile_bytes(bytes),
 		run->copies ? "; copied before use"
 			    : "; a CPU thread of the engine posts and polls");
+	if (report.described[0])
+		fprintf(out, "  %-12s        %s\n", "", report.described);
 }
 
-void hr_report_remote_plan_json(const struct hr_run *run, struct hr_json *out)
+void hr_report_remote_plan_json(const struct hr_appliance *app, const struct hr_run *run,
+				struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
+	struct hr_remote_report report;
 
+	hr_remote_take(app, run, &report);
 	hr_json_object(out, "remote");
 	hr_json_string(out, "name", name_of(p));
 	hr_json_string(out, "side", hr_config_sends(p) ? "sender" : "receiver");
@@ -87,5 +94,6 @@ void hr_report_remote_plan_json(const struct hr_run *run, struct hr_json *out)
 	hr_json_u64(out, "slots", run->slots);
 	hr_json_u64(out, "slot_bytes", hr_plan_tile_bytes(tile_of(run)));
 	hr_json_bool(out, "copied", run->copies);
+	hr_json_string(out, "path", report.described);
 	hr_json_close(out);
 }

@@ -17,7 +17,8 @@ void hr_report_remote_json(const struct hr_appliance *app, const struct hr_run *
 			   const struct hr_remote_counters *c, struct hr_json *out);
 
 /* The same of a run whose partition is planned. */
-void hr_report_remote_plan(const struct hr_run *run, FILE *out);
-void hr_report_remote_plan_json(const struct hr_run *run, struct hr_json *out);
+void hr_report_remote_plan(const struct hr_appliance *app, const struct hr_run *run, FILE *out);
+void hr_report_remote_plan_json(const struct hr_appliance *app, const struct hr_run *run,
+				struct hr_json *out);
 
 #endif

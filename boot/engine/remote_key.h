@@ -1,0 +1,19 @@
+/*
+ * boot/engine/remote_key.h - the file with the pre-shared key of remote sinks and sources.
+ */
+#ifndef BOOT_ENGINE_REMOTE_KEY_H
+#define BOOT_ENGINE_REMOTE_KEY_H
+
+#include <stdint.h>
+
+#include "config/error.h"
+#include "gpu/remote/link.h"
+
+/*
+ * Read the key. The file has exactly its bytes, and only its owner can access it. 0; -EACCES: other users
+ * may access it; -EMSGSIZE: another length; -EINVAL: no regular file; -errno. An error fills *e. The
+ * caller overwrites the key after its use.
+ */
+int hr_remote_key_read(const char *file, uint8_t key[HR_LINK_KEY_BYTES], struct hr_error *e);
+
+#endif
