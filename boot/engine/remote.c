@@ -223,6 +223,8 @@ static int describe(const struct hr_appliance *app, const struct hr_run *run,
 		.tiles = run->tiles,
 		.depth = config_of(run)->depth,
 		.call_ns = remotes_of->call_ns,
+		.peer = remotes_of->peer,
+		.peers = remotes_of->peers,
 	};
 	return hr_remote_key_read(remotes_of->key, setup->key, e);
 }

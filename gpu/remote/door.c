@@ -24,6 +24,14 @@ static struct hr_link_talk *room(struct hr_link *link)
 	return oldest;
 }
 
+static bool may_connect(const struct hr_link *link, const struct hr_link_talk *talk)
+{
+	for (uint32_t i = 0; i < link->setup.peers; i++)
+		if (link->peer_address[i].s_addr == talk->peer.sin_addr.s_addr)
+			return true;
+	return !link->setup.peers;
+}
+
 static void accept_one(struct hr_link *link)
 {
 	struct hr_link_talk fresh, *talk;
@@ -31,6 +39,11 @@ static void accept_one(struct hr_link *link)
 
 	if (hr_talk_accept(&fresh, link->listener, link->now_ns) != 0)
 		return;
+	if (!may_connect(link, &fresh)) {
+		hr_door_tell(link, &fresh.peer, "its address is not one of those that may connect");
+		hr_talk_close(&fresh);
+		return;
+	}
 	talk = room(link);
 	*talk = fresh;
 	epoll_ctl(link->epoll, EPOLL_CTL_ADD, talk->fd, &wake);

@@ -44,6 +44,7 @@ struct hr_link {
 	char device_name[HR_NAME_MAX];
 	struct sockaddr_in address; /* to call, or to listen at */
 	struct in_addr local;
+	struct in_addr peer_address[HR_REMOTE_PEERS_MAX];
 	struct hr_verbs verbs;
 	uint32_t depth;
 	uint64_t dead_ns;

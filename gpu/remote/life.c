@@ -243,7 +243,7 @@ static int take_open_sender(struct hr_link *link, struct hr_error *e)
 	if (link->peer.stride < link->setup.tile_bytes)
 		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "the receiver's slots are too small");
 	if (!take_has(link, &link->peer)) {
-		fail(link, HR_ERROR_FAILED, -ESTALE);
+		fail(link, HR_ERROR_DEVICE, -ESTALE);
 		return 0;
 	}
 	err = make_qp(link, e);
@@ -314,7 +314,7 @@ static int take_end(struct hr_link *link, const struct hr_link_total *end)
 		snprintf(link->text, sizeof(link->text),
 			 "the sender's stream has %llu tiles, this pipeline takes %llu",
 			 (unsigned long long)end->tiles, (unsigned long long)link->setup.tiles);
-		fail(link, HR_ERROR_FAILED, -EFBIG);
+		fail(link, HR_ERROR_USAGE, -EFBIG);
 		return 0;
 	}
 	link->end_heard = true;
@@ -410,7 +410,7 @@ static bool refused(struct hr_link *link)
 			 hr_link_refusal_text(talk->refusal.code));
 	not_greeted(link, why);
 	if (talk->refusal.code != HR_LINK_REFUSE_BUSY)
-		fail(link, HR_ERROR_FAILED, -EACCES);
+		fail(link, HR_ERROR_USAGE, -EACCES);
 	return true;
 }
 
@@ -557,7 +557,8 @@ static void step_down(struct hr_link *link)
 		snprintf(why, sizeof(why), "%.399s", link->text);
 		snprintf(link->text, sizeof(link->text), "no connection for %llu ms%s%s",
 			 (unsigned long long)(without / HR_NS_PER_MS), *why ? ": " : "", why);
-		fail(link, HR_ERROR_FAILED, -ETIMEDOUT);
+		fail(link, link->count.connections ? HR_ERROR_DEVICE : HR_ERROR_MISSING,
+		     -ETIMEDOUT);
 	} else if (link->setup.side == HR_LINK_SENDER && link->now_ns >= link->next_call_ns) {
 		call(link);
 	}

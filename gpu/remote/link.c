@@ -30,7 +30,7 @@ static int check(const struct hr_link_setup *setup, struct hr_error *e)
 	    setup->tile_bytes > HR_TILE_MAX || m->stride < setup->tile_bytes ||
 	    (uint64_t)m->slots * m->stride > m->bytes || m->stride < HR_RDMA_INLINE ||
 	    !setup->tiles || setup->tiles > UINT64_MAX / 2 || setup->depth > HR_LINK_SLOTS_MAX ||
-	    (m->dmabuf < 0 && !m->base))
+	    (m->dmabuf < 0 && !m->base) || setup->peers > HR_REMOTE_PEERS_MAX)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "link %s: slots, tiles or memory out of range", setup->name);
 	if (!setup->name[0] || strlen(setup->name) >= HR_NAME_MAX)
@@ -61,6 +61,11 @@ static int open_sockets(struct hr_link *link, struct hr_error *e)
 			       strerror(errno));
 	if (link->setup.side == HR_LINK_SENDER)
 		return 0;
+	for (uint32_t i = 0; i < link->setup.peers; i++)
+		if (inet_pton(AF_INET, link->setup.peer[i], &link->peer_address[i]) != 1)
+			return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+				       "link %s: '%s' is no IPv4 address of a peer",
+				       link->setup.name, link->setup.peer[i]);
 	link->listener = hr_talk_listen(&link->address, e);
 	if (link->listener < 0)
 		return link->listener;
@@ -133,6 +138,7 @@ int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct
 	err = open_all(link, e);
 	link->setup.device = NULL;
 	link->setup.address = NULL;
+	link->setup.peer = NULL;
 	if (err) {
 		hr_link_close(link);
 		return err;

@@ -73,7 +73,10 @@ struct hr_link_setup {
 	uint64_t tiles;	     /* sender: of its run; receiver: the most that it takes */
 	uint32_t depth;	     /* sender: tiles in flight; 0: 8 */
 	uint64_t call_ns;    /* longest time without a connection before FAILED; 0: for ever */
-	uint64_t dead_ns;    /* a connection without messages is broken after; 0: 1 s */
+	/* Receiver: IPv4 addresses that may connect; peers 0: each one that has the key. */
+	const char (*peer)[HR_NAME_MAX];
+	uint32_t peers;
+	uint64_t dead_ns; /* a connection without messages is broken after; 0: 1 s */
 };
 
 enum hr_link_event_kind {
