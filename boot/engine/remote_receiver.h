@@ -1,6 +1,6 @@
 /*
- * boot/engine/remote_receiver.h - the receiver of a stream: the only producer of the feed of its run. It moves words
- * of tiles that come over the link, to the feed. For boot/engine/remote.c.
+ * boot/engine/remote_receiver.h - the receiver of a stream: the only producer of the feed of its run.
+ * It commits the tiles that come over the link. For boot/engine/remote.c.
  */
 #ifndef BOOT_ENGINE_REMOTE_RECEIVER_H
 #define BOOT_ENGINE_REMOTE_RECEIVER_H

@@ -1,6 +1,6 @@
 /*
- * boot/engine/remote_sender.h - the sender of a stream: the only consumer of the tap of its run. It moves words
- * of tiles that the tap lends, to the link. For boot/engine/remote.c.
+ * boot/engine/remote_sender.h - the sender of a stream: the only consumer of the tap of its run. It
+ * gives the tiles that the tap lends to the link. For boot/engine/remote.c.
  */
 #ifndef BOOT_ENGINE_REMOTE_SENDER_H
 #define BOOT_ENGINE_REMOTE_SENDER_H

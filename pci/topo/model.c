@@ -559,12 +559,6 @@ bool hr_is_nic(const struct hr_fn *f)
 	return class == 0x0200 || class == 0x0207 || class == 0x0208;
 }
 
-bool hr_is_rdma(const struct hr_fn *f)
-{
-	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0207 ||
-	       (hr_is_nic(f) && hr_get(f, HR_F_RDMA, 0) != 0);
-}
-
 bool hr_is_integrated(const struct hr_fn *f)
 {
 	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), class = hr_get(f, HR_F_CLASS, 0) >> 16;

@@ -359,7 +359,11 @@ bool hr_is_gpu(const struct hr_fn *f);
 /* An Ethernet, InfiniBand or Omni-Path controller. */
 bool hr_is_nic(const struct hr_fn *f);
 /* True for a network card that has RDMA: InfiniBand, or Ethernet with an RDMA device of its driver. */
-bool hr_is_rdma(const struct hr_fn *f);
+static inline bool hr_is_rdma(const struct hr_fn *f)
+{
+	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0207 ||
+	       (hr_is_nic(f) && hr_get(f, HR_F_RDMA, 0) != 0);
+}
 /* A GPU that is part of a CPU or chipset: its memory is the host's memory. */
 bool hr_is_integrated(const struct hr_fn *f);
 /* Index of the BAR through which peers reach the function's memory, or -1. */

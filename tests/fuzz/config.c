@@ -44,8 +44,8 @@ static void check_pipeline(const struct hr_config *config, const struct hr_confi
 	       (p->tap.consumers >= 1 && p->tap.consumers <= HR_TAP_CONSUMERS_MAX));
 	demand(!p->feed.name[0] || (p->sources == 1 && p->feed.bytes > 0 &&
 				    p->prefetch_blocks == 0 && p->verify != HR_VERIFY_ON));
-	demand(!p->to.address[0] || (p->tap.name[0] && config->remotes.key[0] &&
-				     p->to.depth <= HR_SLOTS_MAX));
+	demand(!p->to.address[0] ||
+	       (p->tap.name[0] && config->remotes.key[0] && p->to.depth <= HR_SLOTS_MAX));
 	demand(!p->from.address[0] || (p->feed.name[0] && config->remotes.key[0]));
 	demand(config->remotes.peers <= HR_REMOTE_PEERS_MAX);
 	demand(p->op_args_bytes <= HR_OP_ARGS_MAX);

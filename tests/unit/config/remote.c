@@ -176,8 +176,8 @@ static const struct {
 	  "= { key = \"/etc/headrace/remote.key\"; };\n" },
 	{ HEAD KEY "pipelines = ( { name = \"p\"; " IN "sink = { " TO "}; },\n"
 		   "{ name = \"q\"; " IN "sink = { " TO "}; } );\n",
-	  "f:5: pipelines[1].sink: the stream 's' to 10.0.0.2:1 is already that of pipelines[0] on line "
-	  "4\n" },
+	  "f:5: pipelines[1].sink: the stream 's' to 10.0.0.2:1 is already that of pipelines[0] on "
+	  "line 4\n" },
 	{ HEAD KEY
 	  "pipelines = ( { name = \"p\"; " OUT "source = { " FROM "}; },\n"
 	  "{ name = \"q\"; source = { remote = \"10.0.0.2:1\"; name = \"t\"; bytes = 4096; };\n"
