@@ -135,7 +135,9 @@ def statements(code):
         if text.count("(") != text.count(")"):
             continue
         lines = "\n" * text.count("\n")
-        yield Mistake("statement", line_of(code, m.start(2)), m.start(2), m.end(2), ";" + lines)
+        # Not just ";", which a compiler finds suspicious behind a condition.
+        yield Mistake("statement", line_of(code, m.start(2)), m.start(2), m.end(2),
+                      "(void)0;" + lines)
 
 
 def plant(source, mistake):

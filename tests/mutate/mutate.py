@@ -3,13 +3,14 @@
 
 Each test runs once in a build that counts lines, so a mistake is shown only to the tests that run
 its line. A line that no test seems to run is shown to the tests of its folder, because a process
-that ends without exit() does not count. The plain build compiles and runs quickest: all mistakes go
-through it first. What it lets pass is shown to the address+undefined build and, in worker code,
-queues and the software controller, to the thread build. The first failure ends the run of a test.
+that ends without exit() does not count. Unit tests of the plain build compile and run quickest: all
+mistakes go through them first. The survivors are shown to the other kinds of tests, one after the
+other, until one fails (STEPS). The first failure ends the run of a test.
 
 Output: one line per mistake, "killed" or "SURVIVED", with file, line, change and the test that
-failed; then the totals. Mistakes of equivalent.txt are not planted. The seed is printed; the same
-seed, files and sources give the same sample. Exit status: 0 when at least GOAL percent are killed.
+failed; then a row for each kind of tests, and the totals. Mistakes of equivalent.txt are not planted.
+The seed is printed; the same seed, files and sources give the same sample. Exit status: 0 when at
+least GOAL percent are killed.
 """
 import argparse
 import collections
@@ -25,7 +26,7 @@ import threading
 
 import cover
 import mistakes
-from trees import ADDRESS, PLAIN, THREAD, Tree, clock, first_failure
+from trees import ADDRESS, FUZZ, LINT, PLAIN, THREAD, Tree, clock, first_failure
 
 PRODUCT = ["config", "pci", "nvme", "cache", "gpu", "boot"]
 # Commands print text for people or measure; the cuda backend needs a GPU or its fake driver.
@@ -37,6 +38,14 @@ STRICT = ["nvme/*", "cache/*", "gpu/worker/prefetch*", "gpu/worker/compute*",
           "boot/engine/stage_partition*", "boot/appliance/supervise*"]
 THREADED = ["gpu/*", "nvme/queue*", "nvme/soft/*", "cache/object*", "boot/engine/runner*",
             "boot/engine/watch*"]
+# Fuzz targets, and the files whose functions they call.
+FUZZED = {"config": ["config/*"], "soft": ["nvme/soft/*"],
+          "objmap": ["cache/store/*", "cache/crc32c*"],
+          "tap": ["gpu/tap/*", "boot/appliance/tap*"], "feed": ["gpu/tap/*", "boot/appliance/feed*"],
+          "tap_client": ["gpu/tap/client/*", "gpu/tap/protocol.h"],
+          "feed_client": ["gpu/tap/client/*", "gpu/tap/feed_protocol.h"],
+          "message": ["boot/appliance/message*"], "opfile": ["gpu/ops/user*"],
+          "topo_caps": ["pci/topo/*"], "topo_capture": ["pci/topo/*"]}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 printing = threading.Lock()
@@ -162,14 +171,77 @@ def nearness(test, file):
     return 2 if os.path.dirname(test) == "tests/unit/" + os.path.dirname(file) else 3
 
 
-def show(tree, candidate, variant, bench):
+def unit_tests(candidate):
+    return [t for t in candidate.tests if t.startswith("tests/unit/")]
+
+
+def scripts(candidate):
+    return [t for t in candidate.tests if t.startswith("tests/cli/")]
+
+
+def threaded(candidate):
+    return unit_tests(candidate) if matches(candidate.file, THREADED) else []
+
+
+def fuzz_targets(candidate):
+    return ["tests/fuzz/" + name for name, files in FUZZED.items() if matches(candidate.file, files)]
+
+
+Step = collections.namedtuple("Step", "key name variant tests")
+# The kinds of tests that a mistake is shown to, one after the other. tests: a function that returns
+# the tests for a candidate; None: static analysis of the file.
+STEPS = [Step("unit", "unit tests", PLAIN, unit_tests), Step("cli", "command line", PLAIN, scripts),
+         Step("lint", "lint", LINT, None),
+         Step("address", "unit tests, address build", ADDRESS, unit_tests),
+         Step("thread", "unit tests, thread build", THREAD, threaded),
+         Step("fuzz", "fuzz targets", FUZZ, fuzz_targets),
+         Step("address-cli", "command line, address build", ADDRESS, scripts)]
+
+
+def includer(tree, file):
+    """Returns the .c file that lint compiles for a file, or None: itself, or the first that includes
+    a header, with its own name if possible."""
+    if file.endswith(".c"):
+        return file
+    found = subprocess.run(["git", "grep", "-l", "-F", '#include "%s"' % file, "--"] + PRODUCT,
+                           cwd=tree.source, check=False, stdout=subprocess.PIPE, text=True).stdout
+    found = [name for name in found.split("\n") if name.endswith(".c")]
+    return min(found, key=lambda name: (stem(name) != stem(file), name), default=None)
+
+
+def lint(tree, file):
+    """Returns the first message of the compiler's warnings, clang-tidy or cppcheck; "": none."""
+    for targets in ([file[:-2] + ".o", file[:-2] + ".tidy"], ["lint-cppcheck", "tidy_files=" + file]):
+        status, output = tree.build(LINT, targets)
+        if status != 0:
+            path = os.path.join(tree.place, LINT.folder(), file[:-2] + ".tidy.log")
+            if ".tidy" in output and os.path.exists(path):
+                with open(path, encoding="utf-8", errors="replace") as log:
+                    output = log.read()
+            return first_failure(output)
+    return ""
+
+
+def show_lint(tree, candidate, bench):
+    """As show(), for static analysis."""
+    file = includer(tree, candidate.file)
+    message = lint(tree, file) if file else ""
+    if message and file not in bench.clean:
+        tree.write(candidate.file, None)
+        bench.clean[file] = not lint(tree, file)
+        if not bench.clean[file]:
+            say("lint: findings in %s without a mistake: not used" % file)
+    return "%s (lint, %s)" % (file, message) if message and bench.clean[file] else ""
+
+
+def show(tree, candidate, step, bench):
     """The test that kills the mistake (with its first message); "": none; None: does not compile."""
-    tests = [t for t in candidate.tests if t not in bench.failing[variant.name] and
-             (variant is not THREAD or t.startswith("tests/unit/"))]
-    tests.sort(key=lambda t: (t.startswith("tests/cli/"), nearness(t, candidate.file),
-                              bench.seconds[t]))
+    variant = step.variant
+    tests = [t for t in step.tests(candidate) if t not in bench.failing[variant.name]]
+    tests.sort(key=lambda t: (nearness(t, candidate.file), bench.seconds.get(t, 0)))
     # A mistake in a header compiles much again, which must not count as a test without an end.
-    if tree.build(variant, ["libheadrace.a"] + [t for t in tests[:1] if "/unit/" in t])[0] != 0:
+    if tests and tree.build(variant, ["libheadrace.a"] +
+                            [t for t in tests[:1] if "/cli/" not in t])[0] != 0:
         return None
     begin = clock()
     for test in tests:
@@ -192,15 +264,16 @@ class Bench:
 
     def __init__(self, seconds, timeout):
         self.seconds, self.timeout = seconds, timeout
-        self.failing = {ADDRESS.name: set(), THREAD.name: set(), PLAIN.name: set()}
+        self.failing, self.passing = (collections.defaultdict(set) for _ in range(2))
         # The tests that failed in the build that counts lines are not in the table.
-        self.passing = {ADDRESS.name: set(), THREAD.name: set(), PLAIN.name: set(seconds)}
+        self.passing[PLAIN.name] = set(seconds)
+        self.clean = {}  # {file: whether lint has no findings without a mistake}
 
     def is_late(self, begin):
         return self.timeout and clock() > begin + self.timeout
 
     def limit(self, variant, test):
-        return 60 + (5 if variant is PLAIN else 20) * self.seconds[test]
+        return 60 + (5 if variant is PLAIN else 20) * self.seconds.get(test, 10)
 
 
 def fails_anyway(tree, candidate, variant, test, bench):
@@ -216,28 +289,27 @@ def fails_anyway(tree, candidate, variant, test, bench):
     return not passed
 
 
-def try_variant(tree, candidate, variant, bench):
+def try_step(tree, candidate, step, bench):
     """As show(), with the mistake in the tree during the call."""
     tree.write(candidate.file, mistakes.plant(candidate.source, candidate.mistake))
     try:
-        return show(tree, candidate, variant, bench)
+        return show(tree, candidate, step, bench) if step.tests else \
+            show_lint(tree, candidate, bench)
     finally:
         tree.write(candidate.file, None)
 
 
-def outcome_of(tree, candidate, variants, bench):
-    """("killed" | "SURVIVED" | "invalid", why)"""
-    for variant in variants:
-        if variant is THREAD and not matches(candidate.file, THREADED):
-            continue
-        killer = try_variant(tree, candidate, variant, bench)
+def outcome_of(tree, candidate, steps, bench):
+    """("killed" | "SURVIVED" | "invalid", why, name of the step that killed it or "")"""
+    for step in steps:
+        killer = try_step(tree, candidate, step, bench)
         if killer is None:
-            return "invalid", "does not compile"
+            return "invalid", "does not compile", ""
         if killer:
-            return "killed", killer
+            return "killed", killer, step.name
     if not candidate.is_run:
-        return "SURVIVED", "no test runs this line"
-    return "SURVIVED", "%d tests run this line" % len(candidate.tests)
+        return "SURVIVED", "no test runs this line", ""
+    return "SURVIVED", "%d tests run this line" % len(candidate.tests), ""
 
 
 def prepare(tree, tests, jobs):
@@ -262,8 +334,8 @@ def coverage_table(place, top, jobs, patterns):
     return {"tests": seconds, "lines": lines}
 
 
-def work(tree, chosen, number, counts, bench):
-    """One thread: the plain build first, until there are enough mistakes, then its survivors."""
+def work(tree, chosen, number, counts, bench, steps):
+    """One thread: the first step, until there are enough mistakes, then the others for its survivors."""
     left = []
     while not number or counts["planted"] < number:
         try:
@@ -271,22 +343,24 @@ def work(tree, chosen, number, counts, bench):
         except queue.Empty:
             break
         begin = clock()
-        verdict, why = outcome_of(tree, candidate, [PLAIN], bench)
+        verdict, why, step = outcome_of(tree, candidate, steps[:1], bench)
         counts["planted"] += verdict != "invalid"
-        if verdict == "SURVIVED":
+        if verdict == "SURVIVED" and steps[1:]:
             left.append((candidate, clock() - begin))
-            say("passes the plain build: %s; %s" % (candidate.name(), why))
+            say("passes the %s: %s; %s" % (steps[0].name, candidate.name(), why))
         else:
-            count(counts, candidate, verdict, why, clock() - begin)
+            count(counts, candidate, (verdict, why, step), clock() - begin)
     for candidate, seconds in left:
         begin = clock() - seconds
-        count(counts, candidate, *outcome_of(tree, candidate, [ADDRESS, THREAD], bench), clock() - begin)
+        count(counts, candidate, outcome_of(tree, candidate, steps[1:], bench), clock() - begin)
 
 
-def count(counts, candidate, verdict, why, seconds):
-    counts[verdict] += 1
-    if matches(candidate.file, STRICT):
-        counts["strict " + verdict] += 1
+def count(counts, candidate, outcome, seconds):
+    verdict, why, step = outcome
+    for group in ["", "strict "] if matches(candidate.file, STRICT) else [""]:
+        counts[group + verdict] += 1
+        counts[group + "by " + step] += 1
+    counts["folder", os.path.dirname(candidate.file), verdict] += 1
     if verdict != "invalid":
         say("%-8s %s; %s; %.0f s" % (verdict, candidate.name(), why, seconds))
 
@@ -305,6 +379,8 @@ def arguments():
                         help="what no test has seen by then survives; 0: all tests are run")
     parser.add_argument("--again", default="", metavar="LOG",
                         help="only what survived in that output of an earlier run")
+    parser.add_argument("--steps", default=",".join(step.key for step in STEPS),
+                        help="kinds of tests, with commas (default: %(default)s)")
     parser.add_argument("--tests", default="",
                         help="measure and run only these tests: patterns, with commas; "
                         "!PATTERN: not these")
@@ -351,14 +427,29 @@ def plant_all(args, top, place, chosen, table):
     waiting, counts = queue.Queue(), collections.Counter()
     for candidate in chosen:
         waiting.put(candidate)
-    threads = [threading.Thread(target=work, args=(tree, waiting, args.n, counts, bench))
+    steps = [step for step in STEPS if step.key in args.steps.split(",")]
+    threads = [threading.Thread(target=work, args=(tree, waiting, args.n, counts, bench, steps))
                for tree in trees]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    print_rows(counts, steps)
     share = print_totals(counts, args.goal)
     return 0 if share >= args.goal else 1
+
+
+def print_rows(counts, steps):
+    """Print how many mistakes each kind of tests and each folder has."""
+    say("| killed by | all | nvme, cache, roles, runner, plan, supervisor |\n|---|---|---|")
+    for step in steps:
+        say("| %s | %d | %d |" % (step.name, counts["by " + step.name],
+                                  counts["strict by " + step.name]))
+    say("| none | %d | %d |" % (counts["SURVIVED"], counts["strict SURVIVED"]))
+    say("| folder | killed | survived |\n|---|---|---|")
+    for folder in sorted({key[1] for key in counts if key[0] == "folder"}):
+        say("| %s | %d | %d |" % (folder, counts["folder", folder, "killed"],
+                                  counts["folder", folder, "SURVIVED"]))
 
 
 def print_totals(counts, goal):

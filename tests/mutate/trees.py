@@ -93,9 +93,11 @@ class Tree:
         return None if status is None else False, output
 
     def build(self, variant, targets, limit=1800, jobs=1, go_on=False, env=None, watched=None):
-        """(status, output) of make for targets, named without the build folder; env is added."""
+        """(status, output) of make for targets, named without the build folder; env is added. A target
+        that begins with lint- is no file, and VARIABLE=VALUE is for make."""
         folder = variant.folder()
-        names = [folder + "/" + target for target in targets]
+        names = [target if target.startswith("lint-") or "=" in target else folder + "/" + target
+                 for target in targets]
         runner = folder + "/tests/harness/runner.o"
         return run([self.make, "--no-print-directory", "-j%d" % jobs, "O=build", "NVCC=",
                     "driver=" + runner] + ["-k"] * go_on + variant.switches + names,
@@ -103,24 +105,28 @@ class Tree:
 
 
 class Variant:
-    """A build: its name, and the switches of make for it."""
+    """A build: its name, its suffix of the build folder, and the switches of make for it."""
 
-    def __init__(self, name, sanitizer, flags):
-        self.name, self.sanitizer = name, sanitizer
-        self.switches = ["SAN=" + sanitizer, "CFLAGS=" + flags]
+    def __init__(self, name, suffix, *switches):
+        self.name, self.suffix, self.switches = name, suffix, list(switches)
 
     def folder(self):
-        return "build" + ("-" + self.sanitizer.replace(",", "-") if self.sanitizer else "")
+        return "build" + self.suffix
 
 
-COVERAGE = Variant("coverage", "", "-O0 -g0 --coverage")
-PLAIN = Variant("plain", "", "-O0 -g0")
+COVERAGE = Variant("coverage", "", "SAN=", "CFLAGS=-O0 -g0 --coverage")
+PLAIN = Variant("plain", "", "SAN=", "CFLAGS=-O0 -g0")
 # As make does it, so that a compiler cache has most of the objects.
-ADDRESS = Variant("address", "address,undefined", "-O1 -g1")
-THREAD = Variant("thread", "thread", "-O1 -g1")
+ADDRESS = Variant("address", "-address-undefined", "SAN=address,undefined", "CFLAGS=-O1 -g1")
+THREAD = Variant("thread", "-thread", "SAN=thread", "CFLAGS=-O1 -g1")
+FUZZ = Variant("fuzz", "-fuzz", "FUZZ=1", "FUZZ_SECONDS=5", "CFLAGS=-O1 -g1")
+# Warnings about the form of a mistake, which the same mistake of a person may not have, do not count.
+LINT = Variant("lint", "-lint", "O=build-lint", "SAN=", "WERROR=1",
+               "CFLAGS=-O2 -g -Wno-parentheses -Wno-missing-field-initializers -Wno-empty-body")
 
 FAILURES = (r"^\[FAIL\] (\S+)", r"^not ok \d+ - (.*)", r"(AddressSanitizer: \S+)",
-            r"(runtime error: .*)", r"(ThreadSanitizer: .*)", r"^FAILED \((\d+)\)")
+            r"(runtime error: .*)", r"(ThreadSanitizer: .*)", r"libFuzzer: (.*)",
+            r"(?:error|warning): (.*)", r"^FAILED \((\d+)\)")
 
 
 def first_failure(output):

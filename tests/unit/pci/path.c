@@ -135,6 +135,33 @@ static const char *make_chain(unsigned levels)
 	return address;
 }
 
+Test(topo_suspect, all_recorded_errors_are_named)
+{
+	const struct hr_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
+	static const struct {
+		uint32_t bits;
+		const char *says;
+	} row[] = {
+		{ HR_UE_UNSUPPORTED, "(0x100000: unsupported request: window or decode)" },
+		{ HR_UE_ACS_VIOLATION, "(0x200000: ACS violation: TB, SV or EC)" },
+		{ HR_UE_MALFORMED, "(0x40000: malformed TLP: payload size)" },
+		{ HR_UE_CMPLT_ABORT, "(0x8000: completer abort)" },
+		{ HR_UE_UNSUPPORTED | HR_UE_ACS_VIOLATION | HR_UE_MALFORMED | HR_UE_CMPLT_ABORT,
+		  "(0x348000: unsupported request: window or decode; ACS violation: TB, SV or EC; "
+		  "malformed TLP: payload size; completer abort)" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		fake_two_ports(&machine);
+		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, 0x09a2);
+		fake_put(fake_find(&machine, "02:00.0"), ACS, 2, HR_ACS_RR);
+		fake_put(fake_find(&machine, GPU), FAKE_AER + HR_AER_UESTA, 4, row[i].bits);
+		evaluate(SIBLING, &opt);
+		cr_expect(strstr(choice.suspect_why, row[i].says), "row %zu: %s", i,
+			  choice.suspect_why);
+	}
+}
+
 /* 64 findings are kept; the finding that decided is the last of all. */
 Test(topo_suspect, the_finding_that_decided_is_named_after_many_others)
 {

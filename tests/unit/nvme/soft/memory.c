@@ -1,6 +1,7 @@
 /* Media in memory: reads see whole blocks during concurrent writes; discards and populating. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -187,6 +188,47 @@ Test(soft_memory, a_size_beyond_the_memory_of_the_machine_is_refused)
 	cr_expect(strstr(test_error_text(), "populate=0"), "%s", test_error_text());
 	cr_expect_eq(soft_memory_open(&media, 1ull << 62, false, test_error()), -ENOMEM);
 	cr_expect(strstr(test_error_text(), "size="), "%s", test_error_text());
+}
+
+/* In place of /proc/meminfo; NULL: the kernel's. */
+static const char *meminfo;
+
+FILE *fopen(const char *path, const char *mode)
+{
+	if (meminfo && strcmp(path, "/proc/meminfo") == 0)
+		return *meminfo ? fmemopen((void *)(uintptr_t)meminfo, strlen(meminfo), "r") : NULL;
+	return fdopen(open(path, O_RDONLY | O_CLOEXEC), mode);
+}
+
+/* Unknown memory is no limit. */
+Test(soft_memory, a_size_up_to_the_available_memory_is_accepted)
+{
+	static const struct {
+		const char *meminfo;
+		uint64_t bytes;
+		int want;
+	} row[] = {
+		{ "MemTotal: 1 kB\nMemFree: 2 kB\nMemAvailable:    2048 kB\n", 2 * MIB, 0 },
+		{ "MemTotal: 1 kB\nMemFree: 2 kB\nMemAvailable:    2048 kB\n", 2 * MIB + BLOCK,
+		  -ENOMEM },
+		{ "MemAvailable: 2047 kB\n", 2 * MIB, -ENOMEM },
+		{ "MemTotal: 1 kB\n", 2 * MIB, 0 },
+		{ "", 2 * MIB, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		meminfo = row[i].meminfo;
+		cr_expect_eq(soft_memory_open(&media, row[i].bytes, true, test_error()),
+			     row[i].want, "row %zu: %s", i, test_error_text());
+		if (i == 1)
+			cr_expect(strstr(test_error_text(),
+					 "size=2101248 cannot be populated: 2097152 bytes of "
+					 "memory are available"),
+				  "%s", test_error_text());
+		soft_memory_close(&media);
+		memset(&media, 0, sizeof(media));
+	}
+	meminfo = NULL;
 }
 
 /* 0, or the error of the kernel for MADV_POPULATE_WRITE. */
