@@ -7,6 +7,7 @@
 #                     tap-c, tap-numpy, tap-cupy, tap-torch: another process takes the tiles of a
 #                     pipeline, and checks them
 #                     feed: another process fills the tiles, and the object is compared with its data
+#                     remote: an object goes to another headrace by RDMA; needs an RDMA device
 #                     ranks: one process, then three ranks of an MPI job: the results are compared
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
@@ -290,6 +291,7 @@ $(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
 		-Wl,-soname,libibverbs.so.1 -Wl,--version-script,tests/fakes/ibverbs/libibverbs.map
 $(objects)/tests/harness/link_rig.o: cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
 $(filter $(B)/tests/unit/gpu/remote/%,$(units:%=%.ok)) $(B)/tests/cli/remote.ok: $(fake_verbs)
+$(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/examples/remote-*.conf)
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
@@ -448,7 +450,7 @@ example:
 	$(Q)tests/deps.sh build $(filter tap-numpy ranks,$(EXAMPLE))
 	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
 		$(if $(filter tap-c feed,$(EXAMPLE)),$(tap_examples))
-	$(Q)tests/demo/$(patsubst %,%_,$(filter feed ranks,$(EXAMPLE)) \
+	$(Q)tests/demo/$(patsubst %,%_,$(filter feed ranks remote,$(EXAMPLE)) \
 		$(patsubst tap-%,tap,$(filter tap-%,$(EXAMPLE))))example.sh "$(EXAMPLE)" $(base)
 
 bench:

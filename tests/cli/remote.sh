@@ -28,9 +28,9 @@ odd_lengths_are_exact() {
 
 # slots SENDER RECEIVER DEPTH
 slots() {
+    echo "slots $1 and $2, depth $3"
     sends "depth = $3;" && takes && sed -i "s/slots = 4/slots = $1/" "$SCRATCH/send.conf" &&
-        sed -i "s/slots = 6/slots = $2/" "$SCRATCH/take.conf" && copies 2000000 ||
-        { echo "slots $1 and $2, depth $3"; return 1; }
+        sed -i "s/slots = 6/slots = $2/" "$SCRATCH/take.conf" && copies 2000000
 }
 
 slots_differ() {
@@ -84,6 +84,24 @@ killed_runs_go_on() {
         kill -0 "$receiver" 2>/dev/null || receiver=''
     done
     [ "$i" -lt 20 ] && { [ -z "$receiver" ] || wait "$receiver"; } && arrived
+}
+
+# breaks FAULT SIDE: the connection breaks in the middle of the run, and the run goes on without loss
+breaks() {
+    stop_all
+    sends && takes && disks $((8 << 20)) || return 1
+    if [ "$2" = send ]; then
+        begin take && FAKE_IBVERBS_FAULTS=$1 begin send
+    else
+        FAKE_IBVERBS_FAULTS=$1 begin take && begin send
+    fi
+    ended take 0 && ended send 0 && arrived && tells send "the connection is down:" &&
+        tells take "the connection is down:" && remote send 'r["broken"] >= 1 and r["connections"] == r["broken"] + 1' &&
+        remote take 'r["last_recovery_ms"] > 0 and r["not_ready"] == 0'
+}
+
+broken_connections_come_back() {
+    breaks cut=60 send && breaks cut=100 take
 }
 
 interrupted_senders_are_named() {
@@ -202,6 +220,13 @@ status_shows_the_stream() {
         ended send 0 && ended take 0 && arrived && exits 0 status --counters && says "not_ready" && says "last_recovery_ms"
 }
 
+the_example_is_right() {
+    env DIR="$SCRATCH/example" BYTES=5000001 ADDRESS=127.0.0.1 PORT="$port" timeout 200 \
+        tests/demo/remote_example.sh remote "$(dirname "$HEADRACE")" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null &&
+        silent && says "remote example: to 127.0.0.1:$port: 5 tiles sent, 5000001 bytes, 0 copied by a CPU" &&
+        says "the object equals the one that was sent: the result is right"
+}
+
 key_files_are_checked() {
     stop_all
     sends && takes && disks 300000 || return 1
@@ -231,6 +256,7 @@ check "either side computes" either_side_computes
 check "a sender waits for its receiver" a_sender_waits_for_its_receiver
 check "senders that are killed go on" killed_runs_go_on sender
 check "receivers that are killed go on" killed_runs_go_on receiver
+check "a run goes on when its connection breaks" broken_connections_come_back
 check "the end of an interrupted sender is named, and progress is kept" interrupted_senders_are_named
 check "a fault of the receiver's ssd ends both, and names the object" a_fault_ends_both_with_its_object
 check "strangers are refused" strangers_are_refused
@@ -240,6 +266,7 @@ check "a missing receiver is said" a_missing_receiver_is_said
 check "check shows device, port, GID, MTU, address and slots" check_shows_the_path
 check "post tests the network device" post_tests_the_device
 check "status shows the stream" status_shows_the_stream
+check "the example sends an object" the_example_is_right
 check "key files are checked" key_files_are_checked
 check "a missing library or device is said, and nothing is written" no_library_and_no_device_are_said
 stop_all
