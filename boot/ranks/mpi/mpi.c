@@ -3,10 +3,11 @@
  * the binary interfaces of MPI libraries differ.
  *
  * MPI libraries spin while they wait. A rank that waits for another one must not take a processor
- * from it, so all waits here test, and sleep in between.
+ * from it, so all waits here test, and yield, then sleep in between.
  */
 #include <errno.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "boot/ranks/ranks.h"
 
 #define PIECE_BYTES (512ull << 20) /* counts of MPI are int */
+#define YIELDS 32u		   /* tests of a request before the first pause */
 #define PAUSE_MIN_NS 10000l	   /* between two tests of a request; doubles */
 #define PAUSE_MAX_NS 1000000l
 #define TAG 0
@@ -43,6 +45,7 @@ static int fail(struct hr_ranks *ranks, const char *call, int error)
 static int await(struct hr_ranks *ranks, MPI_Request *request, const char *call)
 {
 	struct timespec pause = { 0, PAUSE_MIN_NS };
+	uint32_t tests = 0;
 	int done = 0, error;
 
 	for (;;) {
@@ -53,6 +56,10 @@ static int await(struct hr_ranks *ranks, MPI_Request *request, const char *call)
 			return 0;
 		if (ranks->idle)
 			ranks->idle(ranks->idle_to);
+		if (tests++ < YIELDS) {
+			sched_yield();
+			continue;
+		}
 		nanosleep(&pause, NULL);
 		pause.tv_nsec = pause.tv_nsec < PAUSE_MAX_NS / 2 ? 2 * pause.tv_nsec : PAUSE_MAX_NS;
 	}
