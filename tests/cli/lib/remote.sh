@@ -114,3 +114,9 @@ arrived() {
 remote() {
     json_holds "$SCRATCH/$1.out" r "(lambda r: $2)(r['pipelines'][0]['remote'])"
 }
+
+# copies BYTES: both run to their ends, and the object arrives
+copies() {
+    stop_all
+    disks "$1" && both && ended take 0 && ended send 0 && quiet take && quiet send && arrived
+}
