@@ -1,9 +1,15 @@
 #include "gpu/tap/feed.h"
 
+#include "gpu/tap/poison.h"
 #include "gpu/tap/role.h"
 #include "gpu/worker/role.h"
 
-/* One lane does the work of the role: it moves words, not data. */
+/*
+ * One warp does the work of the role: it moves words, not data. Words of the producer and of the host
+ * lie in host memory, where a load takes a GPU about a microsecond: lanes load the words of 32 slots
+ * together. Lane 0 alone writes the role's state, and all words for others. Between its writes and
+ * reads of other lanes is hr_lanes_sync().
+ */
 
 HR_WORKER struct hr_feed_head *feed_head(const struct hr_feed_role *feed)
 {
@@ -28,24 +34,47 @@ HR_WORKER uint32_t feed_room(const struct hr_pipe *pipe, uint64_t tile)
 	return hr_tile_bytes(&pipe->source[0].extent, pipe->source[0].tile_bytes, tile);
 }
 
-/* The first tile that is not committed. *held: the tiles without a commit that slots hold. */
-HR_WORKER uint64_t feed_next(const struct hr_pipe *pipe, uint64_t *held)
+/* The first tile that is not committed. Collective. */
+HR_WORKER uint64_t feed_next(const struct hr_pipe *pipe)
 {
 	uint64_t next = pipe->next_tile;
-	uint32_t s;
+	uint32_t base;
 
-	*held = 0;
-	for (s = 0; s < pipe->slots; s++) {
-		if (!pipe->slot[s].holds)
-			continue;
-		++*held;
-		if (pipe->slot[s].next_read < next)
-			next = pipe->slot[s].next_read;
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const bool holds = s < pipe->slots && pipe->slot[s].holds;
+		const uint64_t tile = holds ? pipe->slot[s].next_read : 0;
+		hr_mask lanes = hr_ballot(holds);
+
+		for (; lanes; lanes &= lanes - 1) {
+			const uint64_t its = hr_shfl_u64(tile, hr_lowest_bit(lanes));
+
+			next = its < next ? its : next;
+		}
 	}
 	return next;
 }
 
+/* Number of slots in one of these states: bits by enum hr_slot_state. An acquire. Collective. */
+HR_WORKER uint32_t feed_count(const struct hr_pipe *pipe, uint32_t states)
+{
+	uint32_t base, count = 0;
+
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+
+		count += hr_count_bits(hr_ballot(
+			s < pipe->slots && (states >> hr_acquire_u32(&pipe->slot[s].state) & 1)));
+	}
+	hr_lanes_sync();
+	return count;
+}
+
+#define FEED_IN(state) ((uint32_t)1 << (state))
+
 /* ---- tiles that are committed */
+
+/* Functions without the word "collective" are for lane 0. */
 
 HR_WORKER void feed_fail(const struct hr_pipe *pipe, enum hr_feed_fault fault, uint64_t tile)
 {
@@ -69,6 +98,7 @@ HR_WORKER void feed_fill(struct hr_role_worker *w, uint32_t s, uint32_t bytes)
 	feed_note_start(w);
 	slot->tile = slot->next_read;
 	slot->holds = 0;
+	w->pipe->feed->holding--;
 	hr_role_count(w, bytes);
 	hr_release_u32(&slot->state, HR_SLOT_FILLED);
 }
@@ -91,20 +121,20 @@ HR_WORKER void feed_end(struct hr_feed_role *feed, uint64_t total, uint64_t byte
 }
 
 /* A slot was committed with another length than that of a full tile. A short tile is the last one
- * when all tiles before it are committed. */
-HR_WORKER void feed_take_other(const struct hr_pipe *pipe, uint32_t s, uint32_t bytes)
+ * when all tiles before it, which is `next`, are committed. */
+HR_WORKER void feed_take_other(const struct hr_pipe *pipe, uint32_t s, uint32_t bytes,
+			       uint64_t next)
 {
 	struct hr_feed_role *feed = pipe->feed;
 	const uint64_t tile = pipe->slot[s].next_read;
-	uint64_t held;
 
 	if (!bytes || bytes > feed_room(pipe, tile) || bytes % feed->row_bytes) {
 		feed_fail(pipe, HR_FEED_LENGTH, tile);
 		return;
 	}
-	if (feed_next(pipe, &held) != tile)
+	if (next != tile)
 		return;
-	if (tile + held != pipe->next_tile) {
+	if (tile + feed->holding != pipe->next_tile) {
 		feed_fail(pipe, HR_FEED_GAP, tile);
 		return;
 	}
@@ -113,80 +143,125 @@ HR_WORKER void feed_take_other(const struct hr_pipe *pipe, uint32_t s, uint32_t 
 }
 
 /* The producer has ended the feed before the first tile that is not committed. */
-HR_WORKER void feed_end_early(const struct hr_pipe *pipe)
+HR_WORKER void feed_end_early(const struct hr_pipe *pipe, uint64_t next)
 {
-	uint64_t held;
-	const uint64_t next = feed_next(pipe, &held);
-
-	if (next + held != pipe->next_tile)
+	if (next + pipe->feed->holding != pipe->next_tile)
 		feed_fail(pipe, HR_FEED_GAP, next);
 	else
 		feed_end(pipe->feed, next, next * pipe->source[0].tile_bytes, 0);
 }
 
-/* The word of the slot is a commit of its offer: true, with its bytes. Each word is read once. */
+/* The word of the slot is a commit of its offer: true, with its bytes. The word is untrusted, so it is
+ * read once. Any lane. */
 HR_WORKER bool feed_committed(const struct hr_feed_role *feed, uint32_t s, uint32_t *bytes)
 {
-	const uint64_t word = hr_acquire_sys_u64(&feed_page(feed)->commit[s]);
+	const uint64_t word =
+		feed->offer[s].open ? hr_acquire_sys_u64(&feed_page(feed)->commit[s]) : 0;
 
 	*bytes = (uint32_t)word;
-	return word >> 32 == feed->offer[s].gen;
+	return word && word >> 32 == feed->offer[s].gen;
 }
 
 #define FEED_NOTHING UINT32_MAX
 
-/* Take the full tiles that are committed. Returns the slot of the first other one, with its bytes, or
- * FEED_NOTHING. */
-HR_WORKER uint32_t feed_take_full(struct hr_role_worker *w, uint32_t *other_bytes, bool *any)
+/* Slots that are committed, at one look. */
+struct feed_found {
+	bool any;	/* a full tile was taken */
+	uint32_t other; /* the lowest tile with another length: its slot, and its bytes */
+	uint32_t bytes;
+};
+
+/* Slot s is committed with so many bytes. Collective. */
+HR_WORKER void feed_sort(struct hr_role_worker *w, uint32_t s, uint32_t bytes,
+			 struct feed_found *found)
 {
 	const struct hr_pipe *pipe = w->pipe;
-	struct hr_feed_role *feed = pipe->feed;
-	uint32_t s, bytes, found = FEED_NOTHING;
+	const uint64_t tile = pipe->slot[s].next_read;
 
-	for (s = 0; s < pipe->slots; s++) {
-		const uint64_t tile = pipe->slot[s].next_read;
-
-		if (!feed->offer[s].open || !feed_committed(feed, s, &bytes))
-			continue;
-		if (bytes == feed_room(pipe, tile)) {
-			feed_take(feed, s);
+	if (bytes == feed_room(pipe, tile)) {
+		found->any = true;
+		if (hr_lane() == 0) {
+			feed_take(pipe->feed, s);
 			feed_fill(w, s, bytes);
-			*any = true;
-		} else if (found == FEED_NOTHING || tile < pipe->slot[found].next_read) {
-			found = s;
-			*other_bytes = bytes;
 		}
+	} else if (found->other == FEED_NOTHING || tile < pipe->slot[found->other].next_read) {
+		found->other = s;
+		found->bytes = bytes;
 	}
-	return found;
 }
 
+/* Take the full tiles that are committed. Collective. */
+HR_WORKER void feed_take_full(struct hr_role_worker *w, struct feed_found *found)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	uint32_t base, bytes = 0;
+
+	found->any = false;
+	found->other = FEED_NOTHING;
+	found->bytes = 0;
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		hr_mask lanes = hr_ballot(s < pipe->slots && feed_committed(pipe->feed, s, &bytes));
+
+		/* the producer has written the tile at another address */
+		if (lanes)
+			hr_release_alias();
+		hr_lanes_sync();
+		for (; lanes; lanes &= lanes - 1) {
+			const uint32_t lane = hr_lowest_bit(lanes);
+
+			feed_sort(w, base + lane, hr_shfl_u32(bytes, lane), found);
+		}
+		hr_lanes_sync();
+	}
+}
+
+/* The producer has ended the feed. Not in each round: it is a load of host memory. Collective. */
+HR_WORKER bool feed_end_wanted(const struct hr_role_worker *w)
+{
+	const struct hr_feed_role *feed = w->pipe->feed;
+	uint64_t end = 0;
+
+	if (!hr_role_host_round(w))
+		return false;
+	if (hr_lane() == 0)
+		end = hr_acquire_sys_u64(&feed_page(feed)->end);
+	return hr_shfl_u64(end, 0) == feed->epoch;
+}
+
+/* Collective. */
 HR_WORKER bool feed_collect(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_feed_role *feed = pipe->feed;
 	/* before the words of slots: what was committed before the end is seen */
-	const bool end = hr_acquire_sys_u64(&feed_page(feed)->end) == feed->epoch;
-	uint32_t bytes = 0, s;
-	uint64_t held;
-	bool any = false;
+	const bool end = feed_end_wanted(w);
+	struct feed_found found;
+	uint64_t next;
 
-	s = feed_take_full(w, &bytes, &any);
-	if (any)
-		hr_relaxed_sys_u64(&feed->words->next, feed_next(pipe, &held));
-	if (s != FEED_NOTHING)
-		feed_take_other(pipe, s, bytes);
-	else if (end)
-		feed_end_early(pipe);
-	return any || feed->ending || !feed->offers;
+	hr_lanes_sync();
+	feed_take_full(w, &found);
+	if (!found.any && found.other == FEED_NOTHING && !end)
+		return false;
+	next = feed_next(pipe);
+	hr_lanes_sync();
+	if (hr_lane() == 0) {
+		hr_relaxed_sys_u64(&feed->words->next, next);
+		if (found.other != FEED_NOTHING)
+			feed_take_other(pipe, found.other, found.bytes, next);
+		else if (end)
+			feed_end_early(pipe, next);
+	}
+	hr_lanes_sync();
+	return found.any || feed->ending || !feed->offers;
 }
 
 /* ---- orders of the host */
 
-HR_WORKER void feed_begin(const struct hr_pipe *pipe)
+HR_WORKER void feed_begin(const struct hr_pipe *pipe, uint64_t next)
 {
 	struct hr_feed_role *feed = pipe->feed;
 	struct hr_feed_words *words = feed->words;
-	uint64_t held;
 
 	feed->held = feed->last = 0;
 	feed->sent = feed->committed = 0;
@@ -195,76 +270,108 @@ HR_WORKER void feed_begin(const struct hr_pipe *pipe)
 	feed->offers = 1;
 	hr_relaxed_sys_u64(&words->offered, 0);
 	hr_relaxed_sys_u64(&words->committed, 0);
-	hr_relaxed_sys_u64(&words->next, feed_next(pipe, &held));
+	hr_relaxed_sys_u64(&words->next, next);
 	hr_release_sys_u32(&words->fault, HR_FEED_SOUND);
 }
 
-/* Take the offers back. Their tiles are offered to the next producer. */
+/* Take the offers back. Their tiles are offered to the next producer. Collective. */
 HR_WORKER void feed_withdraw(const struct hr_pipe *pipe)
 {
 	struct hr_feed_role *feed = pipe->feed;
-	uint64_t gone = 0;
-	uint32_t s;
+	uint32_t base, gone = 0;
 
-	for (s = 0; s < pipe->slots; s++) {
-		gone += feed->offer[s].open;
-		feed->offer[s].open = 0;
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const bool open = s < pipe->slots && feed->offer[s].open;
+
+		gone += hr_count_bits(hr_ballot(open));
+		if (open)
+			feed->offer[s].open = 0;
 	}
-	feed->offers = 0;
-	hr_relaxed_sys_u64(&feed->words->discarded, feed->words->discarded + gone);
+	if (hr_lane() == 0) {
+		feed->offers = 0;
+		hr_relaxed_sys_u64(&feed->words->discarded, feed->words->discarded + gone);
+	}
+	hr_lanes_sync();
 }
 
-/* True when no worker reads tiles of the producer, and no later one will. */
+/* True when no worker reads tiles of the producer, and no later one will. Collective. */
 HR_WORKER bool feed_is_drained(const struct hr_pipe *pipe)
 {
 	const struct hr_feed_role *feed = pipe->feed;
-	bool drained = !feed->ending || feed->ended;
-	uint32_t s;
 
-	for (s = 0; s < pipe->slots; s++)
-		drained &= hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_FILLED;
-	return drained;
+	return (!feed->ending || feed->ended) && !feed_count(pipe, FEED_IN(HR_SLOT_FILLED));
 }
 
-HR_WORKER bool feed_obey(struct hr_role_worker *w)
+/* Collective. */
+HR_WORKER bool feed_carry_out(struct hr_role_worker *w, uint32_t order)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_feed_role *feed = pipe->feed;
-	const uint32_t order = hr_acquire_sys_u32(&feed->words->order);
+	const uint64_t next = feed_next(pipe);
 
-	if (order == feed->done)
-		return false;
+	hr_lanes_sync();
 	if (order % HR_FEED_ORDERS == HR_FEED_OFFER) {
-		feed_begin(pipe);
+		if (hr_lane() == 0)
+			feed_begin(pipe, next);
 	} else {
 		if (feed->offers && !feed->ending)
 			feed_collect(w);
+		hr_lanes_sync();
 		feed_withdraw(pipe);
 		if (!feed_is_drained(pipe))
 			return false;
 	}
-	feed->done = order;
-	hr_release_sys_u32(&feed->words->done, order);
+	if (hr_lane() == 0) {
+		feed->done = order;
+		hr_release_sys_u32(&feed->words->done, order);
+	}
+	hr_lanes_sync();
 	return true;
+}
+
+/* Collective. */
+HR_WORKER bool feed_obey(struct hr_role_worker *w)
+{
+	const struct hr_feed_role *feed = w->pipe->feed;
+	uint32_t order = 0;
+
+	if (!hr_role_host_round(w))
+		return false;
+	if (hr_lane() == 0)
+		order = hr_acquire_sys_u32(&feed->words->order);
+	order = hr_shfl_u32(order, 0);
+	return order != feed->done && feed_carry_out(w, order);
 }
 
 /* ---- offers */
 
-/* A free slot for the next offer: that of the lowest tile without a commit, or any. */
+/* A free slot for the next offer: that of the lowest tile without a commit, or any. Collective. */
 HR_WORKER uint32_t feed_choose(const struct hr_pipe *pipe)
 {
-	uint32_t s, held = FEED_NOTHING, empty = FEED_NOTHING;
+	uint32_t base, held = FEED_NOTHING, empty = FEED_NOTHING;
+	uint64_t best = UINT64_MAX;
 
-	for (s = 0; s < pipe->slots; s++) {
-		const struct hr_slot *slot = &pipe->slot[s];
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const bool is_free = s < pipe->slots && !pipe->feed->offer[s].open &&
+				     hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_FREE;
+		const bool holds = is_free && pipe->slot[s].holds;
+		const uint64_t tile = holds ? pipe->slot[s].next_read : 0;
+		const hr_mask empties = hr_ballot(is_free && !holds);
+		hr_mask lanes = hr_ballot(holds);
 
-		if (pipe->feed->offer[s].open || hr_acquire_u32(&slot->state) != HR_SLOT_FREE)
-			continue;
-		if (!slot->holds && empty == FEED_NOTHING)
-			empty = s;
-		if (slot->holds &&
-		    (held == FEED_NOTHING || slot->next_read < pipe->slot[held].next_read))
-			held = s;
+		if (empties && empty == FEED_NOTHING)
+			empty = base + hr_lowest_bit(empties);
+		for (; lanes; lanes &= lanes - 1) {
+			const uint32_t lane = hr_lowest_bit(lanes);
+			const uint64_t its = hr_shfl_u64(tile, lane);
+
+			if (its < best) {
+				best = its;
+				held = base + lane;
+			}
+		}
 	}
 	if (held != FEED_NOTHING)
 		return held;
@@ -281,7 +388,10 @@ HR_WORKER void feed_offer(struct hr_pipe *pipe, uint32_t s)
 	if (!slot->holds) {
 		slot->next_read = pipe->next_tile++;
 		slot->holds = 1;
+		feed->holding++;
+		hr_relaxed_sys_u64(&feed->words->front, pipe->next_tile);
 	}
+	tap_poison(&slot->in[0]);
 	/* a page that is all zero commits nothing */
 	offer->gen += offer->gen == UINT32_MAX ? 2 : 1;
 	offer->open = 1;
@@ -296,14 +406,18 @@ HR_WORKER void feed_offer(struct hr_pipe *pipe, uint32_t s)
 	hr_relaxed_sys_u64(&feed->words->offered, feed->sent);
 }
 
+/* Collective. */
 HR_WORKER bool feed_offer_all(struct hr_pipe *pipe)
 {
-	struct hr_feed_role *feed = pipe->feed;
+	const struct hr_feed_role *feed = pipe->feed;
 	bool any = false;
 	uint32_t s;
 
 	while (feed->held < feed->credits && (s = feed_choose(pipe)) != FEED_NOTHING) {
-		feed_offer(pipe, s);
+		hr_lanes_sync();
+		if (hr_lane() == 0)
+			feed_offer(pipe, s);
+		hr_lanes_sync();
 		any = true;
 	}
 	return any;
@@ -313,11 +427,9 @@ HR_WORKER bool feed_offer_all(struct hr_pipe *pipe)
 HR_WORKER void feed_tell_last(const struct hr_pipe *pipe)
 {
 	struct hr_feed_role *feed = pipe->feed;
-	uint64_t held;
-	uint32_t last;
+	const uint32_t last =
+		feed->ending || (pipe->next_tile == pipe->tiles && feed->holding == feed->held);
 
-	feed_next(pipe, &held);
-	last = feed->ending || (pipe->next_tile == pipe->tiles && held == feed->held);
 	if (last == feed->last)
 		return;
 	feed->last = last;
@@ -327,30 +439,21 @@ HR_WORKER void feed_tell_last(const struct hr_pipe *pipe)
 /* ---- the end */
 
 /* No worker reads the lengths of source and sink: compute does for tiles that are filled, write-back
- * for tiles that are computed, a tap for none. */
+ * for tiles that are computed, a tap for none. Collective. */
 HR_WORKER bool feed_is_quiet(const struct hr_pipe *pipe)
 {
-	bool quiet = true;
-	uint32_t s;
-
-	for (s = 0; s < pipe->slots; s++) {
-		const uint32_t state = hr_acquire_u32(&pipe->slot[s].state);
-
-		quiet &= state != HR_SLOT_FILLED && (state != HR_SLOT_COMPUTED || pipe->tap);
-	}
-	return quiet;
+	return !feed_count(pipe,
+			   FEED_IN(HR_SLOT_FILLED) | (pipe->tap ? 0 : FEED_IN(HR_SLOT_COMPUTED)));
 }
 
 /* Publish the end, and with it the last tile when it is short. */
-HR_WORKER bool feed_publish(struct hr_role_worker *w)
+HR_WORKER void feed_publish(struct hr_role_worker *w)
 {
 	struct hr_pipe *pipe = w->pipe;
 	struct hr_feed_role *feed = pipe->feed;
 	const uint32_t tile_bytes = pipe->source[0].tile_bytes;
 	const uint32_t rest = (uint32_t)(feed->total_bytes % tile_bytes);
 
-	if (!feed_is_quiet(pipe))
-		return false;
 	pipe->source[0].extent.bytes = feed->total_bytes;
 	pipe->sink.bytes = feed->total_bytes / tile_bytes * pipe->sink_tile_bytes +
 			   (uint64_t)rest * feed->out_num / feed->out_den;
@@ -360,20 +463,41 @@ HR_WORKER bool feed_publish(struct hr_role_worker *w)
 	feed->ended = 1;
 	if (feed->short_slot)
 		feed_fill(w, feed->short_slot - 1, rest);
+}
+
+/* All tiles are committed, or the producer has ended the feed: publish that when it can be. True: it
+ * was. Collective. */
+HR_WORKER bool feed_finish(struct hr_role_worker *w)
+{
+	const struct hr_pipe *pipe = w->pipe;
+	struct hr_feed_role *feed = pipe->feed;
+	const bool all = pipe->next_tile == pipe->tiles && !feed->holding;
+
+	if (feed->ended || (!feed->ending && !all) || !feed_is_quiet(pipe))
+		return false;
+	if (hr_lane() == 0) {
+		if (!feed->ending)
+			feed_end(feed, pipe->tiles, pipe->source[0].extent.bytes, 0);
+		feed_publish(w);
+	}
+	hr_lanes_sync();
 	return true;
 }
 
-/* Give the free slots to compute, which closes them. */
+/* Give the free slots to compute, which closes them. Collective. */
 HR_WORKER bool feed_close_slots(const struct hr_pipe *pipe)
 {
 	bool any = false;
-	uint32_t s;
+	uint32_t base;
 
-	for (s = 0; s < pipe->slots; s++) {
-		if (hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_FREE)
-			continue;
-		hr_release_u32(&pipe->slot[s].state, HR_SLOT_CLOSING);
-		any = true;
+	for (base = 0; base < pipe->slots; base += HR_LANES) {
+		const uint32_t s = base + hr_lane();
+		const bool is_free =
+			s < pipe->slots && hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_FREE;
+
+		any |= hr_ballot(is_free) != 0;
+		if (is_free)
+			hr_release_u32(&pipe->slot[s].state, HR_SLOT_CLOSING);
 	}
 	return any;
 }
@@ -381,12 +505,12 @@ HR_WORKER bool feed_close_slots(const struct hr_pipe *pipe)
 /* ---- the role */
 
 /* The tiles of a free slot before the one that it holds, or will get, are written. Write-back says so
- * only of tiles, and a slot may wait long for its next one. */
+ * only of tiles, and a slot may wait long for its next one. Each lane has slots. */
 HR_WORKER void feed_mark(const struct hr_pipe *pipe)
 {
 	uint32_t s;
 
-	for (s = 0; pipe->written && s < pipe->slots; s++) {
+	for (s = hr_lane(); pipe->written && s < pipe->slots; s += HR_LANES) {
 		const struct hr_slot *slot = &pipe->slot[s];
 		uint64_t *mark = &pipe->feed->offer[s].mark, tile;
 
@@ -398,39 +522,27 @@ HR_WORKER void feed_mark(const struct hr_pipe *pipe)
 		*mark = tile;
 		hr_release_sys_u64(&pipe->written[s], tile);
 	}
+	hr_lanes_sync();
 }
 
+/* Collective. */
 HR_WORKER bool feed_round(struct hr_role_worker *w, bool stopped)
 {
 	struct hr_pipe *pipe = w->pipe;
-	struct hr_feed_role *feed = pipe->feed;
+	const struct hr_feed_role *feed = pipe->feed;
 	bool any = feed_obey(w);
-	uint64_t held;
 
 	if (feed->offers && !feed->ending)
 		any |= feed_collect(w);
-	if (!feed->ending && feed_next(pipe, &held) == pipe->tiles)
-		feed_end(feed, pipe->tiles, pipe->source[0].extent.bytes, 0);
-	if (feed->ending && !feed->ended && !stopped)
-		any |= feed_publish(w);
+	if (!stopped)
+		any |= feed_finish(w);
 	feed_mark(pipe);
-	if (feed->offers && !feed->ending && !stopped)
+	if (feed->offers && !feed->ending && !feed->ended && !stopped)
 		any |= feed_offer_all(pipe);
-	if (feed->offers)
+	if (feed->offers && hr_lane() == 0)
 		feed_tell_last(pipe);
+	hr_lanes_sync();
 	return (stopped || feed->ended ? feed_close_slots(pipe) : false) || any;
-}
-
-HR_WORKER uint32_t feed_open_slots(const struct hr_pipe *pipe)
-{
-	uint32_t s, open = 0;
-
-	for (s = 0; s < pipe->slots; s++) {
-		const uint32_t state = hr_acquire_u32(&pipe->slot[s].state);
-
-		open += state != HR_SLOT_CLOSING && state != HR_SLOT_CLOSED;
-	}
-	return open;
 }
 
 /* The worker passes the host's stop request on to the others, as the first one of prefetch does. */
@@ -445,23 +557,21 @@ HR_WORKER bool feed_stopped(const struct hr_role_worker *w)
 HR_DEVICE void hr_feed_block(struct hr_pipe *pipe, uint32_t block)
 {
 	struct hr_role_worker w;
-	uint32_t open = 0, any = 0;
+	uint32_t open;
 
 	if (hr_warp() != 0)
 		return;
 	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block, 1);
 	do {
-		const bool stopped = feed_stopped(&w);
+		const bool stopped = feed_stopped(&w), any = feed_round(&w, stopped);
 
-		if (hr_lane() == 0) {
-			any = feed_round(&w, stopped);
-			open = feed_open_slots(pipe);
-		}
-		hr_lanes_sync();
-		open = hr_shfl_u32(open, 0);
-		any = hr_shfl_u32(any, 0);
-		hr_role_check_stop(&w, any != 0);
-		hr_role_beat(&w, any != 0);
+		/* slots close after the last tile, or a stop */
+		open = pipe->slots;
+		if (stopped || pipe->feed->ended)
+			open -= feed_count(pipe,
+					   FEED_IN(HR_SLOT_CLOSING) | FEED_IN(HR_SLOT_CLOSED));
+		hr_role_check_stop(&w, any);
+		hr_role_beat(&w, any);
 	} while (open);
 	if (hr_lane() == 0)
 		hr_role_done(&w);

@@ -51,6 +51,7 @@ struct hr_feed_words {
 	uint64_t offered, committed;		    /* tiles, of this producer */
 	uint64_t discarded; /* tiles that producers had when they went, without a commit; of all */
 	uint64_t next;	    /* all tiles before this one are committed */
+	uint64_t front;	    /* number of tiles up to the newest that was offered */
 	uint64_t total; /* number of tiles; HR_NO_TILE before the end is known: hr_pipe.fed_tiles */
 	uint64_t total_bytes; /* of the source, valid with `total` */
 };
@@ -74,6 +75,7 @@ struct hr_feed_role {
 	/* State of the worker; initially all zero. */
 	uint32_t done, offers, last;
 	uint32_t held, credits;	     /* tiles that the producer has */
+	uint32_t holding;	     /* slots that hold a tile which is not committed */
 	uint32_t ending, ended;	     /* the end is known; it is published */
 	uint32_t short_slot;	     /* with `ending`: slot of a last, short tile, + 1; 0: none */
 	uint64_t total, total_bytes; /* with `ending` */

@@ -1,6 +1,7 @@
 #include "gpu/tap/role.h"
 
 #include "gpu/tap/look.h"
+#include "gpu/tap/poison.h"
 #include "gpu/worker/role.h"
 
 /*
@@ -42,6 +43,7 @@ HR_WORKER void tap_free(struct hr_role_worker *w, uint32_t s)
 	struct hr_tap_lending *lending = &w->pipe->tap->lending[s];
 
 	lending->flags = lending->avoid = lending->tries = 0;
+	tap_poison(&slot->out);
 	hr_role_count(w, slot->out_bytes);
 	hr_release_u32(&slot->state, HR_SLOT_FREE);
 }

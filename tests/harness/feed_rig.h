@@ -42,6 +42,9 @@ struct feed_rig {
 
 extern struct feed_rig feed_rig;
 
+/* Runs the role in the thread; a test may have lanes of its own. */
+extern void (*feed_rig_role)(void);
+
 /* A feed of so many bytes at most; start the threads; wait for their end. */
 void feed_rig_set_up(uint64_t bytes);
 void feed_rig_start(void);
