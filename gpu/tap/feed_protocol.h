@@ -9,10 +9,12 @@
  *   feed -> producer   WELCOME   with three descriptors: tiles, entries, page; or REFUSED
  *   producer -> feed   READY     it has mapped them: tiles may be offered to it
  *   producer -> feed   DETACH    another producer may continue; tiles without commit are discarded
+ *   feed -> producer   TILES     the entry that the producer has named in its page is valid
  *   feed -> producer   END       the run has ended, with its exit code; or REVOKED, with the reason
  *
  * One producer is attached at a time. Each one gets memory of its own, so an earlier one cannot write
- * to the tiles of a later one.
+ * to the tiles of a later one. On a GPU, where WELCOME is as that of a tap, all get the same memory,
+ * one after the end of the other's process.
  *
  * Entries (read only for the producer): struct hr_feed_head, then a ring of struct hr_tap_entry, as
  * in a tap: the n-th entry is valid when its sequence is n + 1. An entry offers a slot for the tile of
@@ -58,7 +60,10 @@ struct hr_feed_head {
 
 struct hr_feed_page {
 	uint64_t end; /* the epoch: no further tile is committed */
-	uint64_t pad[7];
+	/* The feed sends TILES once when the entry with this sequence is valid, or when no further
+	 * tile is offered; 0: never. */
+	uint64_t wake;
+	uint64_t pad[6];
 	uint64_t commit[1]; /* [slots]; in the page of a producer, which has whole memory pages */
 };
 
@@ -68,7 +73,7 @@ HR_TAP_ASSERT(sizeof(struct hr_feed_head) == 64, "entries are aligned");
 HR_TAP_ASSERT(sizeof(struct hr_feed_page) == 72, "the words of slots follow a cache line");
 
 /* Bytes of the entries, as hr_tap_ring_bytes(), and of the page: whole memory pages of 4 KiB. */
-static inline uint64_t hr_feed_page_bytes(uint32_t slots)
+HR_TAP_INLINE uint64_t hr_feed_page_bytes(uint32_t slots)
 {
 	return (sizeof(struct hr_feed_page) + (uint64_t)slots * sizeof(uint64_t) + 4095) &
 	       ~(uint64_t)4095;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gpu/tap/client/connection.h"
+#include "gpu/tap/client/tap_cuda.h"
 #include "gpu/tap/feed_protocol.h"
 
 #define NS_PER_MS 1000000ull
@@ -24,7 +25,8 @@
 struct hr_feed {
 	uint32_t *alive; /* 1; a page that the kernel clears in a child of fork() */
 	int fd;
-	uint8_t *tiles;
+	uint8_t *tiles;		  /* an address on the GPU, when `cuda` is not NULL */
+	struct hr_tap_cuda *cuda; /* NULL: host memory */
 	const struct hr_feed_head *head;
 	const struct hr_tap_entry *entry;
 	struct hr_feed_page *page;
@@ -92,7 +94,9 @@ static bool is_plausible(const struct hr_tap_message *m)
 {
 	return m->slots && m->slots <= SLOTS_MAX && m->ring >= m->credits && m->credits &&
 	       !(m->ring & (m->ring - 1)) && m->ring <= SLOTS_MAX && m->stride &&
-	       m->stride % 4096 == 0 && m->tile_bytes && m->tile_bytes <= m->stride;
+	       m->stride % 4096 == 0 && m->tile_bytes && m->tile_bytes <= m->stride &&
+	       m->memory <= HR_TAP_MEMORY_CUDA &&
+	       (m->memory == HR_TAP_MEMORY_HOST || m->gpu.bytes >= (uint64_t)m->slots * m->stride);
 }
 
 /* A size that the object does not have would be SIGBUS later. */
@@ -122,7 +126,11 @@ static void *map_alive(void)
 
 static void unmap_all(struct hr_feed *feed)
 {
-	if (feed->tiles)
+	if (feed->cuda && feed->alive && !*feed->alive)
+		hr_tap_cuda_forget(feed->cuda);
+	else if (feed->cuda)
+		hr_tap_cuda_close(feed->cuda);
+	else if (feed->tiles)
 		munmap(feed->tiles, feed->tiles_bytes);
 	if (feed->head)
 		munmap((void *)(uintptr_t)feed->head, feed->ring_bytes);
@@ -133,21 +141,47 @@ static void unmap_all(struct hr_feed *feed)
 	free(feed->held);
 }
 
-static int map_all(struct hr_feed *feed, const struct hr_tap_message *m, const int fds[HR_TAP_FDS])
+/* After the page. */
+static int map_tiles(struct hr_feed *feed, const struct hr_tap_message *m, int fd, int gpu,
+		     char *why, size_t why_bytes)
 {
+	const struct hr_tap_cuda_memory memory = { .fd = fd,
+						   .bytes = m->gpu.bytes,
+						   .uuid = m->gpu.uuid,
+						   .page = feed->page,
+						   .page_bytes = feed->page_bytes,
+						   .writes = true,
+						   .user = gpu };
+	const void *at = NULL;
+	int err;
+
+	if (m->memory == HR_TAP_MEMORY_HOST) {
+		feed->tiles = map(fd, feed->tiles_bytes, PROT_READ | PROT_WRITE);
+		return feed->tiles ? 0 : -ENOMEM;
+	}
+	err = hr_tap_cuda_open(&feed->cuda, &memory, &at, &feed->info.gpu, why, why_bytes);
+	feed->tiles = (uint8_t *)(uintptr_t)at;
+	return err;
+}
+
+static int map_all(struct hr_feed *feed, const struct hr_tap_message *m, const int fds[HR_TAP_FDS],
+		   int gpu, char *why, size_t why_bytes)
+{
+	fail(why, why_bytes, 0, "the tiles cannot be mapped");
 	feed->tiles_bytes = (size_t)m->slots * m->stride;
 	feed->ring_bytes = hr_tap_ring_bytes(m->ring);
 	feed->page_bytes = hr_feed_page_bytes(m->slots);
-	feed->tiles = map(fds[0], feed->tiles_bytes, PROT_READ | PROT_WRITE);
 	feed->head = map(fds[1], feed->ring_bytes, PROT_READ);
 	feed->page = map(fds[2], feed->page_bytes, PROT_READ | PROT_WRITE);
 	feed->alive = map_alive();
 	feed->held = calloc(m->slots, sizeof *feed->held);
-	if (!feed->tiles || !feed->head || !feed->page || !feed->alive || !feed->held)
+	if (!feed->head || !feed->page || !feed->alive || !feed->held)
 		return -ENOMEM;
 	*feed->alive = 1;
 	feed->entry = (const struct hr_tap_entry *)(const void *)(feed->head + 1);
-	return feed->head->magic == HR_TAP_MAGIC ? 0 : -EPROTO;
+	if (feed->head->magic != HR_TAP_MAGIC)
+		return -EPROTO;
+	return map_tiles(feed, m, fds[0], gpu, why, why_bytes);
 }
 
 static void describe(struct hr_feed *feed, const struct hr_tap_message *m)
@@ -167,6 +201,7 @@ static void describe(struct hr_feed *feed, const struct hr_tap_message *m)
 		.columns = m->columns,
 		.dtype = feed->dtype,
 		.pipeline = feed->pipeline,
+		.gpu = -1,
 	};
 }
 
@@ -180,7 +215,7 @@ static void hear(struct hr_feed *feed)
 	const int err = hr_tap_receive(feed->fd, &m, fds);
 
 	hr_tap_close_all(fds);
-	if (err == -EAGAIN)
+	if (err == -EAGAIN || (!err && m.kind == HR_TAP_TILES))
 		return;
 	feed->ended = true;
 	feed->durable = __atomic_load_n(&feed->head->durable, __ATOMIC_ACQUIRE);
@@ -234,13 +269,13 @@ static int attach(struct hr_feed *feed, const struct hr_feed_options *options, c
 		err = fail(why, bytes, -EPROTO, "the feed's memory has sizes that cannot be");
 	if (!err) {
 		describe(feed, &m);
-		err = map_all(feed, &m, fds);
-		if (err)
-			fail(why, bytes, err, "the tiles cannot be mapped: %s", strerror(-err));
+		err = map_all(feed, &m, fds, options->gpu, why, bytes);
 	}
 	hr_tap_close_all(fds);
 	if (err)
 		return err;
+	feed->info.memory = feed->tiles;
+	feed->info.memory_bytes = feed->tiles_bytes;
 	feed->info.durable = __atomic_load_n(&feed->head->durable, __ATOMIC_ACQUIRE);
 	begin(&m, HR_TAP_READY);
 	err = hr_tap_send(feed->fd, &m);
@@ -326,16 +361,45 @@ int hr_feed_next(struct hr_feed *feed, struct hr_feed_tile *tile, uint32_t max, 
 		if (last)
 			return 0;
 		if (!wait_more(&wait, feed))
-			return -ETIMEDOUT;
+			break;
 	}
+	/* a message comes also when the entry is valid already */
+	__atomic_store_n(&feed->page->wake, feed->next + 1, __ATOMIC_RELEASE);
+	return -ETIMEDOUT;
+}
+
+int hr_feed_fd(struct hr_feed *feed)
+{
+	return *feed->alive ? feed->fd : -EPIPE;
+}
+
+static bool is_held(const struct hr_feed *feed, const struct hr_feed_tile *tile, uint32_t bytes)
+{
+	return tile->slot < feed->slots && tile->gen && feed->held[tile->slot] == tile->gen &&
+	       bytes && bytes <= tile->room;
+}
+
+int hr_feed_commit_stream(struct hr_feed *feed, const struct hr_feed_tile *tile, uint32_t bytes,
+			  void *stream)
+{
+	int err;
+
+	if (!*feed->alive)
+		return -EPIPE;
+	if (!feed->cuda || !is_held(feed, tile, bytes))
+		return -EINVAL;
+	err = hr_tap_cuda_write64(feed->cuda, stream, &feed->page->commit[tile->slot],
+				  HR_FEED_COMMIT(tile->gen, bytes));
+	if (!err)
+		feed->held[tile->slot] = 0;
+	return err;
 }
 
 int hr_feed_commit(struct hr_feed *feed, const struct hr_feed_tile *tile, uint32_t bytes)
 {
 	if (!*feed->alive)
 		return -EPIPE;
-	if (tile->slot >= feed->slots || !tile->gen || feed->held[tile->slot] != tile->gen ||
-	    !bytes || bytes > tile->room)
+	if (!is_held(feed, tile, bytes))
 		return -EINVAL;
 	feed->held[tile->slot] = 0;
 	__atomic_store_n(&feed->page->commit[tile->slot], HR_FEED_COMMIT(tile->gen, bytes),
@@ -346,9 +410,14 @@ int hr_feed_commit(struct hr_feed *feed, const struct hr_feed_tile *tile, uint32
 int hr_feed_end(struct hr_feed *feed, int timeout_ms)
 {
 	struct wait wait;
+	int err;
 
 	if (!*feed->alive)
 		return -EPIPE;
+	/* what streams commit comes before the end */
+	err = feed->cuda && !feed->ended ? hr_tap_cuda_wait(feed->cuda) : 0;
+	if (err)
+		return err;
 	__atomic_store_n(&feed->page->end, feed->info.epoch, __ATOMIC_RELEASE);
 	wait_begin(&wait, timeout_ms);
 	while (!feed->ended)
@@ -381,8 +450,12 @@ void hr_feed_close(struct hr_feed *feed)
 	if (!feed)
 		return;
 	begin(&m, HR_TAP_DETACH);
-	if (*feed->alive && !feed->ended)
+	if (*feed->alive && !feed->ended) {
+		/* what streams commit is kept */
+		if (feed->cuda)
+			hr_tap_cuda_wait(feed->cuda);
 		hr_tap_send(feed->fd, &m);
+	}
 	close(feed->fd);
 	unmap_all(feed);
 	free(feed);

@@ -69,7 +69,7 @@ class Restarted(Error):
 
 class _Options(ctypes.Structure):
     _fields_ = [("credits", ctypes.c_uint32), ("name", ctypes.c_char_p),
-                ("directory", ctypes.c_char_p), ("wait_ms", ctypes.c_int)]
+                ("directory", ctypes.c_char_p), ("wait_ms", ctypes.c_int), ("gpu", ctypes.c_int)]
 
 
 class _Info(ctypes.Structure):
@@ -131,8 +131,8 @@ class Tile:
 
     tile: its number in the pipeline. nbytes, shape, dtype: of the data. redelivered: another
     consumer had it and did not give it back. lent_ns: when it was handed out, by time.monotonic_ns()
-    in host memory, by the clock of the GPU on a GPU. gpu: number of the GPU whose memory it is; None:
-    host memory.
+    in host memory, by the clock of the GPU on a GPU. gpu: number of the GPU that reads it; None: host
+    memory.
     """
 
     def __init__(self, owner, record):
@@ -235,12 +235,13 @@ class Tap:
 
     def __init__(self, name: str, credits: int = 0, consumer: Optional[str] = None,
                  directory: Optional[str] = None, library: Optional[str] = None,
-                 wait: Optional[float] = 60) -> None:
+                 wait: Optional[float] = 60, gpu: Optional[int] = None) -> None:
         self._handle, self._ended, self._lent = None, False, weakref.WeakSet()
         self._library = _load(library)
         consumer = consumer or os.path.basename(sys.argv[0]) or "python3"
         wait_ms = -1 if wait is None else max(1, int(wait * 1000))
-        options = _Options(credits, consumer.encode(), directory and os.fsencode(directory), wait_ms)
+        options = _Options(credits, consumer.encode(), directory and os.fsencode(directory), wait_ms,
+                           0 if gpu is None else gpu + 1)
         handle = ctypes.c_void_p()
         why = ctypes.create_string_buffer(_REASON)
         err = self._library.hr_tap_open(name.encode(), options, ctypes.byref(handle), why, _REASON)
@@ -349,7 +350,8 @@ def tap(name: str, **options: Any) -> Tap:
 
     credits: tiles to hold at a time (0: as many as the tap allows). consumer: name of this process
     for messages. directory: of the socket. library: path of libheadrace-tap.so.0. wait: seconds for
-    a run to begin (None: no limit). Raises Error.
+    a run to begin (None: no limit). gpu: number of the GPU that reads tiles in GPU memory (None: the
+    one that has them). Raises Error.
     """
     return Tap(name, **options)
 
@@ -358,7 +360,8 @@ def feed(name, **options):
     """Attach to the feed of that name, to fill tiles of a pipeline: a headrace_feed.Feed.
 
     credits: tiles to hold at a time (0: as many as the feed allows). producer: name of this process
-    for messages. directory: of the socket. library: path of libheadrace-tap.so.0. Raises Error.
+    for messages. directory: of the socket. library: path of libheadrace-tap.so.0. gpu: number of the
+    GPU that fills tiles in GPU memory (None: the one that has them). Raises Error.
     """
     import headrace_feed
     return headrace_feed.Feed(name, **options)
@@ -419,14 +422,15 @@ class _Dlpack:
                 address = self._api.PyCapsule_GetPointer(capsule, name)
                 self._kept.pop(address, None)
 
-    def export(self, tile, versioned):
+    def export(self, tile, versioned, read_only=True):
         size, _, code = _DTYPES[tile.dtype]
         shape = (ctypes.c_int64 * len(tile.shape))(*tile.shape)
         tensor = self._Tensor(tile._address(), *tile.__dlpack_device__(), len(tile.shape), code,
                               8 * size, 1, ctypes.addressof(shape), None, 0)
         deleter = ctypes.cast(self._delete, ctypes.c_void_p)
         if versioned:
-            managed = self._Versioned(1, 0, None, deleter, self._READ_ONLY, tensor)
+            flags = self._READ_ONLY if read_only else 0
+            managed = self._Versioned(1, 0, None, deleter, flags, tensor)
         else:
             managed = self._Managed(tensor, None, deleter)
         address = ctypes.addressof(managed)

@@ -52,11 +52,15 @@ void hr_tap_session_free(struct hr_tap_session *s, bool forked)
 }
 
 /* After the page. */
-static int map_tiles(struct hr_tap_session *s, const struct hr_tap_message *m, int fd, char *why,
-		     size_t why_bytes)
+static int map_tiles(struct hr_tap_session *s, const struct hr_tap_message *m, int fd, int gpu,
+		     char *why, size_t why_bytes)
 {
-	const struct hr_tap_cuda_memory memory = { fd,	   m->gpu.bytes, m->gpu.uuid,
-						   s->gen, s->page,	 s->page_bytes };
+	const struct hr_tap_cuda_memory memory = { .fd = fd,
+						   .bytes = m->gpu.bytes,
+						   .uuid = m->gpu.uuid,
+						   .page = s->page,
+						   .page_bytes = s->page_bytes,
+						   .user = gpu };
 	const void *at = NULL;
 	int err;
 
@@ -71,7 +75,7 @@ static int map_tiles(struct hr_tap_session *s, const struct hr_tap_message *m, i
 }
 
 static int map_all(struct hr_tap_session *s, const struct hr_tap_message *m,
-		   const int fds[HR_TAP_FDS], char *why, size_t why_bytes)
+		   const int fds[HR_TAP_FDS], int gpu, char *why, size_t why_bytes)
 {
 	s->gpu = -1;
 	s->epoch = m->epoch;
@@ -87,11 +91,12 @@ static int map_all(struct hr_tap_session *s, const struct hr_tap_message *m,
 		return -ENOMEM;
 	s->gen = (uint32_t *)(void *)(s->page + 1);
 	s->entry = (const struct hr_tap_entry *)(const void *)(s->head + 1);
-	return s->head->magic == HR_TAP_MAGIC ? map_tiles(s, m, fds[0], why, why_bytes) : -EPROTO;
+	return s->head->magic == HR_TAP_MAGIC ? map_tiles(s, m, fds[0], gpu, why, why_bytes)
+					      : -EPROTO;
 }
 
 int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_message *m,
-			const int fds[HR_TAP_FDS], char *why, size_t why_bytes)
+			const int fds[HR_TAP_FDS], int gpu, char *why, size_t why_bytes)
 {
 	struct hr_tap_session *s;
 	int err;
@@ -101,7 +106,7 @@ int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_mess
 		return -EPROTO;
 	snprintf(why, why_bytes, "the tiles cannot be mapped");
 	s = calloc(1, sizeof *s);
-	err = s ? map_all(s, m, fds, why, why_bytes) : -ENOMEM;
+	err = s ? map_all(s, m, fds, gpu, why, why_bytes) : -ENOMEM;
 	if (err) {
 		hr_tap_session_free(s, false);
 		return err;
@@ -155,7 +160,7 @@ int hr_tap_session_give_stream(struct hr_tap_session *s, const struct hr_tap_til
 
 	if (!s->cuda || !is_in_hand(s, tile))
 		return -EINVAL;
-	err = hr_tap_cuda_give_back(s->cuda, stream, tile->slot, tile->gen);
+	err = hr_tap_cuda_write32(s->cuda, stream, &s->gen[tile->slot], tile->gen);
 	if (err)
 		return err;
 	s->held[tile->slot] = 0;

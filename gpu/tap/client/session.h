@@ -33,12 +33,12 @@ struct hr_tap_session {
 };
 
 /*
- * Map what came with WELCOME; the caller closes the descriptors. 0; -EPROTO: the sizes cannot be,
- * or the memory is not a tap's; -ENOMEM: it cannot be mapped; as hr_tap_cuda_open(). `why` gets one
- * line of text.
+ * Map what came with WELCOME; the caller closes the descriptors. gpu: as in hr_tap_options. 0;
+ * -EPROTO: the sizes cannot be, or the memory is not a tap's; -ENOMEM: it cannot be mapped; as
+ * hr_tap_cuda_open(). `why` gets one line of text.
  */
 int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_message *welcome,
-			const int fds[HR_TAP_FDS], char *why, size_t why_bytes);
+			const int fds[HR_TAP_FDS], int gpu, char *why, size_t why_bytes);
 
 /* NULL: does nothing. forked: this is a child of the process that has opened it. */
 void hr_tap_session_free(struct hr_tap_session *session, bool forked);

@@ -39,6 +39,7 @@ struct hr_tap {
 	uint64_t retry_ns, pause_ns;
 	int poll, timer; /* of hr_tap_fd(); -1: none */
 	uint32_t credits;
+	int gpu;   /* as in the options */
 	bool lost; /* the run was broken off, and the caller has not been told */
 	int error; /* of hr_tap_next() when it has ended; 0: all tiles came */
 	int code;
@@ -171,7 +172,7 @@ static int attach(struct hr_tap *tap, const struct hr_tap_message *m, const int 
 	struct hr_tap_message ready;
 	struct hr_tap_session *session;
 	char why[HR_TAP_REASON - 64];
-	int err = hr_tap_session_open(&session, m, fds, why, sizeof why);
+	int err = hr_tap_session_open(&session, m, fds, tap->gpu, why, sizeof why);
 
 	if (err)
 		return end(tap, fail(tap, err, "%s", why));
@@ -310,6 +311,7 @@ static int open_first(struct hr_tap *tap, const char *name, const struct hr_tap_
 	int err;
 
 	tap->credits = options->credits;
+	tap->gpu = options->gpu;
 	copy_text(tap->consumer, sizeof tap->consumer, consumer);
 	if (!copy_text(tap->name, sizeof tap->name, name) ||
 	    !copy_text(tap->directory, sizeof tap->directory,

@@ -64,6 +64,9 @@ struct hr_tap_options {
 	/* Milliseconds that hr_tap_open() waits for a run to begin when the appliance has none now;
 	 * 0: a minute; negative: no limit. */
 	int wait_ms;
+	/* For tiles in GPU memory, the GPU that reads them: its number in this process + 1; 0: the GPU
+	 * that has them. Another one needs peer access, and both must be visible in this process. */
+	int gpu;
 };
 
 /* What the tap delivers; constant while it is attached. hr_tap_next() that attaches to the run of
@@ -80,7 +83,7 @@ struct hr_tap_info {
 	/* of all tiles; an address on the GPU, when there is one: this process cannot read it */
 	const void *memory;
 	size_t memory_bytes;
-	int gpu; /* number of the GPU in this process whose memory it is; -1: host memory */
+	int gpu; /* number in this process of the GPU that reads it; -1: host memory */
 };
 
 struct hr_tap_tile {
@@ -101,7 +104,8 @@ struct hr_tap_tile {
  * -ETIMEDOUT: no run began in time; -EACCES: this user may not attach; -EPROTONOSUPPORT: the tap
  * has another version; -EBUSY: all seats are in use; -EPIPE: the pipeline has ended, and does not
  * run again; -EPROTO: the other side is not a tap; -ENODEV: the tiles are on a GPU that is not
- * visible in this process; -ENOTSUP, -EIO: its driver cannot map them; -ENOMEM, -EMFILE. `why`
+ * visible in this process, or options->gpu is not; -ENOTSUP: that GPU has no access to their memory;
+ * -ENOTSUP, -EIO: the driver cannot map them; -ENOMEM, -EMFILE. `why`
  * (NULL: not wanted) gets one line of text.
  */
 HR_TAP_API int hr_tap_open(const char *name, const struct hr_tap_options *options,

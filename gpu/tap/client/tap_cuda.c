@@ -36,6 +36,7 @@ struct access {
 	X(cuDeviceGetCount, (int *count)) \
 	X(cuDeviceGet, (int *device, int ordinal)) \
 	X(cuDeviceGetUuid_v2, (uint8_t *uuid, int device)) \
+	X(cuDeviceCanAccessPeer, (int *can, int device, int peer)) \
 	X(cuDevicePrimaryCtxRetain, (void **context, int device)) \
 	X(cuDevicePrimaryCtxRelease_v2, (int device)) \
 	X(cuCtxPushCurrent_v2, (void *context)) \
@@ -54,7 +55,8 @@ struct access {
 	X(cuMemHostUnregister, (void *memory)) \
 	X(cuMemHostGetDevicePointer_v2, (uint64_t *at, void *memory, unsigned flags)) \
 	X(cuStreamSynchronize, (void *stream)) \
-	X(cuStreamWriteValue32_v2, (void *stream, uint64_t at, uint32_t value, unsigned flags))
+	X(cuStreamWriteValue32_v2, (void *stream, uint64_t at, uint32_t value, unsigned flags)) \
+	X(cuStreamWriteValue64_v2, (void *stream, uint64_t at, uint64_t value, unsigned flags))
 /* clang-format on */
 
 struct driver {
@@ -70,9 +72,9 @@ struct hr_tap_cuda {
 	void *context;
 	uint64_t at, bytes; /* of the tiles; at 0: not reserved */
 	bool mapped;
-	uint32_t *gen;
+	bool writes;
 	void *page;
-	uint64_t gen_at; /* address of gen[0] for streams; 0: the page is not registered */
+	uint64_t page_at; /* its address for streams; 0: it is not registered */
 };
 
 struct why {
@@ -186,6 +188,26 @@ static int find_gpu(struct hr_tap_cuda *cuda, const uint8_t *wanted, int *ordina
 	return err ? err : refuse_gpus(why, wanted, seen);
 }
 
+/* Another GPU of this process uses the tiles. */
+static int choose_user(struct hr_tap_cuda *cuda, int user, int *ordinal, const struct why *why)
+{
+	const int home = cuda->device;
+	int count = 0, can = 0, err = CU(cuda, why, cuDeviceGetCount, &count);
+
+	if (!err && (user < 0 || user >= count))
+		return fail(why, -ENODEV, "this process sees %d GPUs, and no GPU %d", count, user);
+	if (!err)
+		err = CU(cuda, why, cuDeviceGet, &cuda->device, user);
+	if (!err && cuda->device != home)
+		err = CU(cuda, why, cuDeviceCanAccessPeer, &can, cuda->device, home);
+	if (!err && cuda->device != home && !can)
+		return fail(why, -ENOTSUP,
+			    "GPU %d cannot access the memory of GPU %d, which has the tiles", user,
+			    *ordinal);
+	*ordinal = user;
+	return err;
+}
+
 static int enter(struct hr_tap_cuda *cuda, const struct why *why)
 {
 	return CU(cuda, why, cuCtxPushCurrent_v2, cuda->context);
@@ -203,7 +225,7 @@ static int allow(struct hr_tap_cuda *cuda, const struct why *why)
 {
 	struct access access = { { LOCATION_DEVICE, cuda->device }, PROT_READ_ONLY };
 
-	if (cuda->cu.cuMemSetAccess(cuda->at, cuda->bytes, &access, 1) == 0)
+	if (!cuda->writes && cuda->cu.cuMemSetAccess(cuda->at, cuda->bytes, &access, 1) == 0)
 		return 0;
 	access.flags = PROT_READ_WRITE;
 	return CU(cuda, why, cuMemSetAccess, cuda->at, cuda->bytes, &access, 1);
@@ -237,7 +259,7 @@ static void map_page(struct hr_tap_cuda *cuda, size_t bytes)
 	if (cuda->cu.cuMemHostRegister_v2(cuda->page, bytes, flags) != 0)
 		return;
 	if (cuda->cu.cuMemHostGetDevicePointer_v2(&at, cuda->page, 0) == 0)
-		cuda->gen_at = at + (uint64_t)((uint8_t *)cuda->gen - (uint8_t *)cuda->page);
+		cuda->page_at = at;
 	else
 		cuda->cu.cuMemHostUnregister(cuda->page);
 }
@@ -249,6 +271,8 @@ static int open_all(struct hr_tap_cuda *cuda, const struct hr_tap_cuda_memory *m
 
 	if (!err)
 		err = find_gpu(cuda, memory->uuid, ordinal, why);
+	if (!err && memory->user)
+		err = choose_user(cuda, memory->user - 1, ordinal, why);
 	if (!err)
 		err = CU(cuda, why, cuDevicePrimaryCtxRetain, &cuda->context, cuda->device);
 	if (!err)
@@ -272,7 +296,7 @@ int hr_tap_cuda_open(struct hr_tap_cuda **opened, const struct hr_tap_cuda_memor
 	if (!cuda)
 		return fail(&why, -ENOMEM, "out of memory");
 	cuda->bytes = memory->bytes;
-	cuda->gen = memory->gen;
+	cuda->writes = memory->writes;
 	cuda->page = memory->page;
 	err = open_all(cuda, memory, ordinal, &why);
 	if (err) {
@@ -284,20 +308,57 @@ int hr_tap_cuda_open(struct hr_tap_cuda **opened, const struct hr_tap_cuda_memor
 	return 0;
 }
 
-int hr_tap_cuda_give_back(struct hr_tap_cuda *cuda, void *stream, uint32_t slot, uint32_t gen)
+/* The address of a word of the page for streams. */
+static uint64_t word_at(const struct hr_tap_cuda *cuda, const void *word)
+{
+	return cuda->page_at + (uint64_t)((const uint8_t *)word - (const uint8_t *)cuda->page);
+}
+
+int hr_tap_cuda_write32(struct hr_tap_cuda *cuda, void *stream, uint32_t *word, uint32_t value)
 {
 	const struct why none = { NULL, 0 };
 	int err = enter(cuda, &none);
 
 	if (err)
 		return err;
-	if (cuda->gen_at)
-		err = CU(cuda, &none, cuStreamWriteValue32_v2, stream,
-			 cuda->gen_at + slot * sizeof(uint32_t), gen, 0);
+	if (cuda->page_at)
+		err = CU(cuda, &none, cuStreamWriteValue32_v2, stream, word_at(cuda, word), value,
+			 0);
 	else
 		err = CU(cuda, &none, cuStreamSynchronize, stream);
-	if (!err && !cuda->gen_at)
-		__atomic_store_n(&cuda->gen[slot], gen, __ATOMIC_RELEASE);
+	if (!err && !cuda->page_at)
+		__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	leave(cuda);
+	return err;
+}
+
+/* Some GPUs write 32 bits only. */
+int hr_tap_cuda_write64(struct hr_tap_cuda *cuda, void *stream, uint64_t *word, uint64_t value)
+{
+	const struct why none = { NULL, 0 };
+	int err = enter(cuda, &none);
+	bool waits;
+
+	if (err)
+		return err;
+	waits = !cuda->page_at ||
+		cuda->cu.cuStreamWriteValue64_v2(stream, word_at(cuda, word), value, 0) != 0;
+	if (waits)
+		err = CU(cuda, &none, cuStreamSynchronize, stream);
+	if (waits && !err)
+		__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	leave(cuda);
+	return err;
+}
+
+int hr_tap_cuda_wait(struct hr_tap_cuda *cuda)
+{
+	const struct why none = { NULL, 0 };
+	int err = enter(cuda, &none);
+
+	if (err)
+		return err;
+	err = CU(cuda, &none, cuCtxSynchronize);
 	leave(cuda);
 	return err;
 }
@@ -308,7 +369,7 @@ static void unmap(struct hr_tap_cuda *cuda)
 	const struct driver *cu = &cuda->cu;
 
 	cu->cuCtxSynchronize();
-	if (cuda->gen_at)
+	if (cuda->page_at)
 		cu->cuMemHostUnregister(cuda->page);
 	if (cuda->mapped)
 		cu->cuMemUnmap(cuda->at, cuda->bytes);

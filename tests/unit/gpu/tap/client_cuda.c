@@ -16,20 +16,21 @@ TestSuite(tap_cuda, .timeout = 120);
 
 static struct {
 	int devices;
-	bool no_driver, no_stream_writes, only_both;
+	bool no_driver, no_stream_writes, no_64_bits, only_both, no_peers;
 	/* the nth call from now on fails; 0: none */
 	unsigned fail;
-	int flags; /* of the access to the tiles */
+	int flags, user; /* of the access to the tiles */
 	/* what must be given back */
+	int context_of;
 	int contexts, current, handles, reserved, mapped, registered;
 	/* the write that the stream has not done */
 	void *stream;
 	uint64_t at;
-	uint32_t value;
+	uint64_t value;
 	unsigned synchronized;
 } fake;
 
-static uint32_t page[PAGE / 4] __attribute__((aligned(4096)));
+static uint64_t page[PAGE / 8] __attribute__((aligned(4096)));
 static int object;
 static const uint8_t first[16] = { 0x10, 1, 2, 3 }, second[16] = { 0x11, 1, 2, 3 },
 		     absent[16] = { 0xab, 0xcd, [15] = 0x0f };
@@ -74,9 +75,18 @@ static int device_uuid(uint8_t *uuid, int d)
 	return 0;
 }
 
+static int can_access(int *can, int d, int peer)
+{
+	ENTER();
+	cr_expect(d != peer);
+	*can = !fake.no_peers;
+	return 0;
+}
+
 static int retain(void **context, int d)
 {
 	ENTER();
+	fake.context_of = d;
 	*context = &fake;
 	fake.contexts++;
 	return 0;
@@ -164,7 +174,8 @@ static int set_access(uint64_t at, size_t bytes, const struct access *access, si
 	if (fake.only_both && access->flags != PROT_READ_WRITE)
 		return FAILED;
 	fake.flags = access->flags;
-	return mprotect((void *)(uintptr_t)at, bytes, PROT_READ);
+	fake.user = access->location.id;
+	return mprotect((void *)(uintptr_t)at, bytes, access->flags);
 }
 
 static int host_register(void *memory, size_t bytes, unsigned flags)
@@ -207,6 +218,18 @@ static int stream_write(void *stream, uint64_t at, uint32_t value, unsigned flag
 	return 0;
 }
 
+static int stream_write_64(void *stream, uint64_t at, uint64_t value, unsigned flags)
+{
+	if (fake.no_64_bits)
+		return FAILED;
+	ENTER();
+	cr_expect_eq(fake.current, 1, "the context is current");
+	fake.stream = stream;
+	fake.at = at;
+	fake.value = value;
+	return 0;
+}
+
 #define FUNCTION(name, function)                       \
 	{                                              \
 		name, (hr_tap_cuda_function)(function) \
@@ -223,6 +246,7 @@ hr_tap_cuda_function hr_tap_cuda_find(const char *name)
 		FUNCTION("cuDeviceGetCount", device_count),
 		FUNCTION("cuDeviceGet", device),
 		FUNCTION("cuDeviceGetUuid_v2", device_uuid),
+		FUNCTION("cuDeviceCanAccessPeer", can_access),
 		FUNCTION("cuDevicePrimaryCtxRetain", retain),
 		FUNCTION("cuDevicePrimaryCtxRelease_v2", release),
 		FUNCTION("cuCtxPushCurrent_v2", push),
@@ -240,6 +264,7 @@ hr_tap_cuda_function hr_tap_cuda_find(const char *name)
 		FUNCTION("cuMemHostGetDevicePointer_v2", host_pointer),
 		FUNCTION("cuStreamSynchronize", stream_synchronize),
 		FUNCTION("cuStreamWriteValue32_v2", stream_write),
+		FUNCTION("cuStreamWriteValue64_v2", stream_write_64),
 	};
 
 	for (size_t i = 0; !fake.no_driver && i < sizeof row / sizeof *row; i++)
@@ -248,6 +273,7 @@ hr_tap_cuda_function hr_tap_cuda_find(const char *name)
 	return NULL;
 }
 
+static struct hr_tap_cuda_memory memory;
 static struct hr_tap_cuda *cuda;
 static const char *tiles;
 static int ordinal;
@@ -257,6 +283,7 @@ static void set_up(void)
 {
 	memset(&fake, 0, sizeof fake);
 	memset(page, 0, sizeof page);
+	memset(&memory, 0, sizeof memory);
 	fake.devices = 2;
 	object = memfd_create("tiles", MFD_CLOEXEC);
 	cr_assert(object >= 0 && ftruncate(object, BYTES) == 0);
@@ -265,12 +292,22 @@ static void set_up(void)
 
 static int open_it(const uint8_t *uuid)
 {
-	const struct hr_tap_cuda_memory memory = { object, BYTES, uuid, page + 16, page, PAGE };
 	const void *at = NULL;
-	const int err = hr_tap_cuda_open(&cuda, &memory, &at, &ordinal, why, sizeof why);
+	int err;
 
+	memory.fd = object;
+	memory.bytes = BYTES;
+	memory.uuid = uuid;
+	memory.page = page;
+	memory.page_bytes = PAGE;
+	err = hr_tap_cuda_open(&cuda, &memory, &at, &ordinal, why, sizeof why);
 	tiles = at;
 	return err;
+}
+
+static uint32_t *word(unsigned i)
+{
+	return (uint32_t *)(void *)page + i;
 }
 
 static void expect_nothing_left(void)
@@ -306,13 +343,13 @@ Test(tap_cuda, a_driver_without_access_for_reading_only_gives_both, .init = set_
 Test(tap_cuda, a_stream_gives_a_tile_back_after_its_work, .init = set_up)
 {
 	cr_assert_eq(open_it(first), 0, "%s", why);
-	cr_assert_eq(hr_tap_cuda_give_back(cuda, &object, 3, 17), 0);
+	cr_assert_eq(hr_tap_cuda_write32(cuda, &object, word(16 + 3), 17), 0);
 	cr_expect_eq(fake.stream, &object);
-	cr_expect_eq(fake.at, ((uintptr_t)&page[16 + 3] | HOST_OFFSET));
+	cr_expect_eq(fake.at, ((uintptr_t)word(16 + 3) | HOST_OFFSET));
 	cr_expect_eq(fake.value, 17);
-	cr_expect_eq(page[16 + 3], 0, "the stream has not run");
+	cr_expect_eq(*word(16 + 3), 0, "the stream has not run");
 	fake.fail = 2;
-	cr_expect_eq(hr_tap_cuda_give_back(cuda, &object, 3, 18), -EIO);
+	cr_expect_eq(hr_tap_cuda_write32(cuda, &object, word(16 + 3), 18), -EIO);
 	cr_expect_eq(fake.current, 0);
 	hr_tap_cuda_close(cuda);
 	expect_nothing_left();
@@ -322,13 +359,82 @@ Test(tap_cuda, without_writes_of_streams_a_tile_is_given_back_after_a_wait, .ini
 {
 	fake.no_stream_writes = true;
 	cr_assert_eq(open_it(first), 0, "%s", why);
-	cr_assert_eq(hr_tap_cuda_give_back(cuda, &object, 5, 9), 0);
+	cr_assert_eq(hr_tap_cuda_write32(cuda, &object, word(16 + 5), 9), 0);
 	cr_expect_eq(fake.stream, &object);
-	cr_expect_eq(page[16 + 5], 9);
+	cr_expect_eq(*word(16 + 5), 9);
 	fake.fail = 2;
-	cr_expect_eq(hr_tap_cuda_give_back(cuda, &object, 5, 10), -EIO);
-	cr_expect_eq(page[16 + 5], 9, "its work may still read the tile");
+	cr_expect_eq(hr_tap_cuda_write32(cuda, &object, word(16 + 5), 10), -EIO);
+	cr_expect_eq(*word(16 + 5), 9, "its work may still read the tile");
 	hr_tap_cuda_close(cuda);
+	expect_nothing_left();
+}
+
+Test(tap_cuda, a_producer_maps_tiles_for_writing_and_a_stream_commits_them, .init = set_up)
+{
+	const uint64_t commit = 0x1234567800000100;
+
+	memory.writes = true;
+	cr_assert_eq(open_it(first), 0, "%s", why);
+	cr_expect_eq(fake.flags, PROT_READ_WRITE);
+	cr_assert_eq(hr_tap_cuda_write64(cuda, &object, &page[9], commit), 0);
+	cr_expect_eq(fake.stream, &object);
+	cr_expect_eq(fake.at, ((uintptr_t)&page[9] | HOST_OFFSET));
+	cr_expect_eq(fake.value, commit);
+	cr_expect_eq(page[9], 0, "the stream has not run");
+	cr_expect_eq(fake.current, 0);
+	fake.synchronized = 0;
+	cr_expect_eq(hr_tap_cuda_wait(cuda), 0);
+	cr_expect_eq(fake.synchronized, 1);
+	hr_tap_cuda_close(cuda);
+	expect_nothing_left();
+}
+
+Test(tap_cuda, a_gpu_without_writes_of_64_bits_commits_after_a_wait, .init = set_up)
+{
+	fake.no_64_bits = true;
+	memory.writes = true;
+	cr_assert_eq(open_it(first), 0, "%s", why);
+	cr_assert_eq(hr_tap_cuda_write64(cuda, &object, &page[9], 77), 0);
+	cr_expect_eq(fake.stream, &object);
+	cr_expect_eq(page[9], 77);
+	fake.fail = 2;
+	cr_expect_eq(hr_tap_cuda_write64(cuda, &object, &page[9], 78), -EIO);
+	cr_expect_eq(page[9], 77, "its work may still write to the tile");
+	fake.fail = 1;
+	cr_expect_eq(hr_tap_cuda_wait(cuda), -EIO);
+	fake.fail = 0;
+	hr_tap_cuda_close(cuda);
+	expect_nothing_left();
+}
+
+Test(tap_cuda, another_gpu_uses_the_tiles_by_peer_access, .init = set_up)
+{
+	memory.user = 2;
+	cr_assert_eq(open_it(first), 0, "%s", why);
+	cr_expect_eq(ordinal, 1);
+	cr_expect_eq(fake.user, 71);
+	cr_expect_eq(fake.context_of, 71, "its streams give tiles back");
+	cr_expect_eq(fake.flags, PROT_READ_ONLY);
+	hr_tap_cuda_close(cuda);
+	memory.user = 1;
+	fake.no_peers = true;
+	cr_assert_eq(open_it(first), 0, "the gpu that has them needs none: %s", why);
+	cr_expect_eq(fake.user, 70);
+	hr_tap_cuda_close(cuda);
+	expect_nothing_left();
+}
+
+Test(tap_cuda, another_gpu_without_peer_access_is_refused, .init = set_up)
+{
+	memory.user = 1;
+	fake.no_peers = true;
+	cr_expect_eq(open_it(second), -ENOTSUP);
+	cr_expect_str_eq(why, "GPU 0 cannot access the memory of GPU 1, which has the tiles");
+	memory.user = 3;
+	cr_expect_eq(open_it(second), -ENODEV);
+	cr_expect_str_eq(why, "this process sees 2 GPUs, and no GPU 2");
+	memory.user = -1;
+	cr_expect_eq(open_it(second), -ENODEV);
 	expect_nothing_left();
 }
 
@@ -350,7 +456,7 @@ Test(tap_cuda, a_gpu_that_is_not_visible_is_named_with_those_that_are, .init = s
 	expect_nothing_left();
 }
 
-Test(tap_cuda, each_call_may_fail_and_leaves_nothing, .init = set_up)
+static void expect_nothing_left_when_any_call_fails(void)
 {
 	unsigned nth = 0, failed = 0;
 	bool reached;
@@ -370,4 +476,12 @@ Test(tap_cuda, each_call_may_fail_and_leaves_nothing, .init = set_up)
 		expect_nothing_left();
 	} while (reached);
 	cr_expect_geq(failed, 8);
+}
+
+Test(tap_cuda, each_call_may_fail_and_leaves_nothing, .init = set_up)
+{
+	expect_nothing_left_when_any_call_fails();
+	memory.user = 2;
+	memory.writes = true;
+	expect_nothing_left_when_any_call_fails();
 }
