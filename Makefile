@@ -111,7 +111,7 @@ $(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h
 		-Wl,-soname,$(@F) -o $@ $(tap_sources) -ldl
 
 # Consumers in C, which find the library in this build folder.
-tap_examples := $(addprefix $(B)/gpu/tap/examples/,tap_c feed_c)
+tap_examples := $(addprefix $(B)/gpu/tap/examples/,tap_c feed_c feed_cuda)
 $(tap_examples): $(B)/%: $(objects)/%.o $(tap_library)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(ldflags) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../..'
@@ -305,8 +305,9 @@ $(patsubst %,$(B)/tests/cli/tap%.ok,_boot _clients _killed _share) $(B)/tests/cl
 $(B)/tests/cli/install.ok: $(tap_library) $(tap_headers) $(tap_modules) Makefile
 $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/headrace.py \
 	gpu/tap/examples/tap_numpy.py tests/demo/tap_example.sh $(wildcard config/examples/tap-*.conf)
-$(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok): $(tap_library) $(tap_examples) \
-	$(wildcard gpu/tap/client/*.py) tests/demo/feed_example.sh config/examples/feed.conf
+$(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok _seen.ok): $(tap_library) \
+	$(tap_examples) \
+	$(wildcard gpu/tap/client/*.py config/examples/feed*.conf) tests/demo/feed_example.sh
 $(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
@@ -450,8 +451,8 @@ demo:
 example:
 	$(Q)tests/deps.sh build $(filter tap-numpy ranks,$(EXAMPLE))
 	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
-		$(if $(filter tap-c feed,$(EXAMPLE)),$(tap_examples))
-	$(Q)tests/demo/$(patsubst %,%_,$(filter feed ranks remote,$(EXAMPLE)) \
+		$(if $(filter tap-c feed feed-cuda,$(EXAMPLE)),$(tap_examples))
+	$(Q)tests/demo/$(patsubst %,%_,$(filter feed ranks remote,$(EXAMPLE:feed-cuda=feed)) \
 		$(patsubst tap-%,tap,$(filter tap-%,$(EXAMPLE))))example.sh "$(EXAMPLE)" $(base)
 
 bench:

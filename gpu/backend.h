@@ -26,11 +26,13 @@ enum hr_entry {
 	HR_ENTRY_PROBE,	 /* hr_probe_block(argument, block), gpu/worker/probe.h */
 	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/access.h */
 	HR_ENTRY_TAP,	 /* hr_tap_pipe_block(argument, block), gpu/tap/role.h */
-	HR_ENTRY_FEED,	 /* hr_feed_pipe_block(argument, block), gpu/tap/feed.h; only on `host` */
+	HR_ENTRY_FEED,	 /* hr_feed_pipe_block(argument, block), gpu/tap/feed.h */
 	/* and above: as HR_ENTRY_PIPE or HR_ENTRY_ACCESS, with a user operator; returned by link */
 	HR_ENTRY_USER,
 	/* and above: as HR_ENTRY_TAP, with a user operator */
 	HR_ENTRY_USER_TAP = HR_ENTRY_USER + HR_OPERATORS_MAX,
+	/* and above: as HR_ENTRY_FEED, with a user operator */
+	HR_ENTRY_USER_FEED = HR_ENTRY_USER_TAP + HR_OPERATORS_MAX,
 };
 
 /* The worker code of a pipeline with a tap, for the same operator as `entry`, which is
@@ -39,6 +41,13 @@ static inline enum hr_entry hr_entry_with_tap(enum hr_entry entry)
 {
 	return entry < HR_ENTRY_USER ? HR_ENTRY_TAP
 				     : (enum hr_entry)((unsigned)entry + HR_OPERATORS_MAX);
+}
+
+/* The same for a pipeline with a feed, which may have a tap, too. */
+static inline enum hr_entry hr_entry_with_feed(enum hr_entry entry)
+{
+	return entry < HR_ENTRY_USER ? HR_ENTRY_FEED
+				     : (enum hr_entry)((unsigned)entry + 2 * HR_OPERATORS_MAX);
 }
 
 /* Parameters of a launch. */

@@ -342,8 +342,10 @@ static int complete(struct hr_child *c, struct hr_appliance *app, int status, st
 		memset(count->role, 0, sizeof count->role);
 		memset(&count->cache, 0, sizeof count->cache);
 		count->tap.waiting = count->tap.present = 0;
+		count->feed.present = 0;
 	}
 	memset(record->consumer, 0, sizeof record->consumer);
+	memset(record->producer, 0, sizeof record->producer);
 	memset(record->store.job, 0, sizeof record->store.job);
 	hr_record_apply(record, app);
 	app->refused = record->refused;

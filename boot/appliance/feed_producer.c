@@ -9,6 +9,7 @@
 #include "boot/appliance/tap_message.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/rings.h"
+#include "boot/engine/run_feed.h"
 #include "config/log.h"
 #include "config/seam.h"
 #include "gpu/tap/memory.h"
@@ -25,31 +26,38 @@ struct object {
 /* Tiles, entries and page, in the order of the descriptors of WELCOME. */
 static void list_objects(const struct hr_run *run, struct object object[HR_TAP_FDS])
 {
-	const struct hr_feed_role *feed = run->cpu.feed;
 	const uint64_t tile = hr_plan_tile_bytes(run->source[0].tile_bytes);
 
 	object[0] = (struct object){ "headrace feed tiles", run->cpu.slot[0].in[0].data,
 				     run->slots * tile, HR_TAP_WRITABLE };
-	object[1] = (struct object){ "headrace feed entries", feed->entries,
-				     hr_tap_ring_bytes(feed->ring), HR_TAP_READ_ONLY };
-	object[2] = (struct object){ "headrace feed page", feed->page,
+	object[1] = (struct object){ "headrace feed entries", hr_run_feed_entries(run),
+				     hr_tap_ring_bytes(run->feed.role.ring), HR_TAP_READ_ONLY };
+	object[2] = (struct object){ "headrace feed page", hr_run_feed_page(run),
 				     hr_feed_page_bytes(run->slots), HR_TAP_WRITABLE };
 }
 
 static struct hr_feed_head *head_of(const struct hr_feed_producer *p)
 {
-	return (struct hr_feed_head *)(void *)p->run->cpu.feed->entries;
+	return (struct hr_feed_head *)(void *)hr_run_feed_entries(p->run);
 }
 
 static struct hr_feed_words *words_of(const struct hr_feed_producer *p)
 {
-	return p->run->cpu.feed->words;
+	return hr_run_feed_words(p->run);
+}
+
+/* The objects were made at bring-up. */
+static bool is_fixed(const struct hr_feed_producer *p)
+{
+	return p->memory->up;
 }
 
 static void unmap(const struct hr_feed_producer *p, unsigned count)
 {
 	struct object object[HR_TAP_FDS];
 
+	if (is_fixed(p))
+		return;
 	list_objects(p->run, object);
 	for (unsigned i = 0; i < count; i++)
 		hr_tap_memory_drop(object[i].at, object[i].bytes);
@@ -61,9 +69,9 @@ static void close_fds(int fds[HR_TAP_FDS], unsigned count)
 		close(fds[i]);
 }
 
-static int map(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_error *e)
+/* New objects: an earlier producer may still have its own mapped. */
+static int make(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_error *e)
 {
-	struct hr_feed_head *head = head_of(p);
 	struct object object[HR_TAP_FDS];
 
 	list_objects(p->run, object);
@@ -76,6 +84,33 @@ static int map(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_
 		unmap(p, i);
 		return fds[i];
 	}
+	return 0;
+}
+
+/* The objects of the bring-up: hr_feed_owner_check() has found that no other process has them
+ * mapped. */
+static void reuse(const struct hr_feed_producer *p, int fds[HR_TAP_FDS])
+{
+	const struct hr_run *run = p->run;
+
+	fds[0] = p->memory->tiles;
+	fds[1] = p->memory->entries;
+	fds[2] = p->memory->page;
+	memset(hr_run_feed_entries(run), 0, hr_tap_ring_bytes(run->feed.role.ring));
+	memset(hr_run_feed_page(run), 0, hr_feed_page_bytes(run->slots));
+}
+
+static int map(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_error *e)
+{
+	struct hr_feed_head *head = head_of(p);
+	int err = 0;
+
+	if (is_fixed(p))
+		reuse(p, fds);
+	else
+		err = make(p, fds, e);
+	if (err)
+		return err;
 	head->magic = HR_TAP_MAGIC;
 	head->version = HR_FEED_VERSION;
 	head->epoch = p->epoch;
@@ -99,11 +134,14 @@ static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned 
 /* A forked child of this process may hold a copy of the descriptor. */
 static void hang_up(struct hr_feed_producer *p)
 {
-	if (p->fd >= 0) {
-		shutdown(p->fd, SHUT_RDWR);
-		close(p->fd);
-	}
-	if (p->pidfd >= 0)
+	if (p->fd < 0)
+		return;
+	p->run->feed.present = 0;
+	shutdown(p->fd, SHUT_RDWR);
+	close(p->fd);
+	if (is_fixed(p))
+		hr_feed_owner_set(&p->owner, p->peer.process, p->pidfd, p->detached, hr_now_ns());
+	else if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->fd = p->pidfd = -1;
 }
@@ -193,6 +231,9 @@ static void attach(struct hr_feed_producer *p)
 	order(p, HR_FEED_OFFER);
 	set_state(p, HR_FEED_ATTACHED);
 	p->run->feed.attached++;
+	p->run->feed.present = 1;
+	p->woken = p->leases = 0;
+	p->told_last = false;
 	p->committed = 0;
 	p->committed_ns = p->since_ns;
 	hr_info("%s is attached, %u credits", describe(p, text, sizeof text), p->credits);
@@ -207,7 +248,8 @@ static bool listen_to(struct hr_feed_producer *p)
 
 	if (!came)
 		return false;
-	if ((came < 0 && came != -EPROTO) || (came > 0 && m.kind == HR_TAP_DETACH))
+	p->detached = came > 0 && m.kind == HR_TAP_DETACH;
+	if ((came < 0 && came != -EPROTO) || p->detached)
 		close_producer(p);
 	else if (came > 0 && m.kind == HR_TAP_READY && p->state == HR_FEED_GREETED)
 		attach(p);
@@ -249,10 +291,51 @@ static void check_lease(struct hr_feed_producer *p, uint64_t now_ns)
 		p->late = false;
 	} else if (lease_ns && !p->late && age_ns(p->committed_ns, now_ns) >= lease_ns) {
 		p->late = true;
+		p->leases++;
+		p->run->feed.late++;
 		hr_warn("%s holds %llu tiles and has committed none for %llu ms",
 			describe(p, text, sizeof text), (unsigned long long)(offered - committed),
 			(unsigned long long)((now_ns - p->committed_ns) / HR_NS_PER_MS));
 	}
+}
+
+/* The page is untrusted: a wrong word only brings its owner a message more, or one less, at each
+ * step. A message that does not fit is lost, because the socket can be read then. */
+static void wake(struct hr_feed_producer *p)
+{
+	const struct hr_feed_page *page =
+		(const struct hr_feed_page *)(const void *)hr_run_feed_page(p->run);
+	const uint64_t wanted = hr_acquire_sys_u64(&page->wake);
+	const bool is_last = hr_acquire_sys_u32(&head_of(p)->last) != 0;
+	struct hr_tap_message m;
+	bool is_there;
+
+	if (!wanted || hr_acquire_sys_u32(&words_of(p)->done) != words_of(p)->order)
+		return;
+	is_there = wanted != p->woken && hr_acquire_sys_u64(&words_of(p)->offered) >= wanted;
+	if (is_there || (is_last && !p->told_last)) {
+		hr_tap_message_begin(&m, HR_TAP_TILES, HR_FEED_VERSION);
+		say(p->fd, &m, NULL, 0);
+	}
+	p->woken = is_there ? wanted : p->woken;
+	p->told_last = is_last;
+}
+
+bool hr_feed_producer_take(const struct hr_feed_producer *p, struct hr_record_producer *to)
+{
+	memset(to, 0, sizeof *to);
+	if (p->state != HR_FEED_ATTACHED)
+		return false;
+	to->attached = 1;
+	to->process = p->peer.process > 0 ? (uint64_t)p->peer.process : 0;
+	to->user = p->peer.user;
+	memcpy(to->name, p->name, sizeof to->name);
+	hr_counters_take_producer(&to->count, p->run);
+	to->count.credits = p->credits;
+	to->count.late = p->leases;
+	if (to->count.held)
+		to->count.idle_ns = age_ns(p->committed_ns, hr_now_ns());
+	return true;
 }
 
 static bool has_ended(const struct hr_feed_producer *p)
@@ -273,8 +356,10 @@ void hr_feed_producer_step(struct hr_feed_producer *p, bool events, uint64_t now
 		drop(p, "it did not map the tiles in time");
 	if (p->state == HR_FEED_ATTACHED)
 		check_fault(p);
-	if (p->state == HR_FEED_ATTACHED)
+	if (p->state == HR_FEED_ATTACHED) {
 		check_lease(p, now_ns);
+		wake(p);
+	}
 	if (is_present(p) && events && has_ended(p))
 		close_producer(p);
 	if (is_present(p))
@@ -309,6 +394,11 @@ static void describe_feed(const struct hr_feed_producer *p, struct hr_tap_messag
 	m->stride = hr_plan_tile_bytes(run->source[0].tile_bytes);
 	m->tile_bytes = run->source[0].tile_bytes;
 	m->columns = feed->columns;
+	if (is_fixed(p)) {
+		m->memory = HR_TAP_MEMORY_CUDA;
+		m->gpu.bytes = p->memory->bytes;
+		memcpy(m->gpu.uuid, p->facts->uuid, sizeof m->gpu.uuid);
+	}
 	snprintf(m->dtype, sizeof m->dtype, "%s", feed->dtype);
 	snprintf(m->name, sizeof m->name, "%s", run->config->name);
 }
@@ -318,8 +408,11 @@ int hr_feed_producer_greet(struct hr_feed_producer *p, const struct hr_tap_messa
 {
 	struct hr_tap_message m = { 0 };
 	int fds[HR_TAP_FDS];
-	int err = map(p, fds, e);
+	int err = hr_feed_owner_check(&p->owner, peer->process, p->facts && p->facts->mps,
+				      hr_now_ns(), e);
 
+	if (!err)
+		err = map(p, fds, e);
 	if (err)
 		return err;
 	p->credits = hr_run_feed_credits(p->run);
@@ -327,15 +420,17 @@ int hr_feed_producer_greet(struct hr_feed_producer *p, const struct hr_tap_messa
 		p->credits = hello->credits;
 	describe_feed(p, &m);
 	err = say(fd, &m, fds, HR_TAP_FDS);
-	close_fds(fds, HR_TAP_FDS);
+	if (!is_fixed(p))
+		close_fds(fds, HR_TAP_FDS);
 	if (err) {
 		unmap(p, HR_TAP_FDS);
 		return hr_fail(e, HR_ERROR_FAILED, err, "%s", strerror(-err));
 	}
+	hr_feed_owner_forget(&p->owner);
 	p->fd = fd;
 	p->pidfd = pidfd;
 	p->peer = *peer;
-	p->late = false;
+	p->late = p->detached = false;
 	copy_name(p->name, hello->name, sizeof hello->name);
 	set_state(p, HR_FEED_GREETED);
 	return 0;

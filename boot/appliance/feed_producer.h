@@ -7,7 +7,8 @@
  *
  * A producer is gone when it says so (DETACH), when its connection or its process has ended (pidfd), or
  * when it breaks the protocol. What it has committed until then is kept; its other tiles are offered
- * to the next one. Each producer has memory of its own, so no time must pass before the next one.
+ * to the next one. On the host backend each producer has memory of its own, so no time must pass before
+ * the next one; on a GPU they share it (boot/appliance/feed_owner.h).
  */
 #ifndef BOOT_APPLIANCE_FEED_PRODUCER_H
 #define BOOT_APPLIANCE_FEED_PRODUCER_H
@@ -16,6 +17,9 @@
 #include <stdint.h>
 
 #include "boot/appliance/credentials.h"
+#include "boot/appliance/feed_owner.h"
+#include "boot/appliance/record.h"
+#include "boot/engine/appliance.h"
 #include "boot/engine/run.h"
 #include "config/clock.h"
 #include "gpu/tap/feed.h"
@@ -31,7 +35,10 @@ enum hr_feed_producer_state {
 
 struct hr_feed_producer {
 	struct hr_run *run;
-	uint64_t epoch; /* random, of this bring-up */
+	const struct hr_feed_memory *memory;
+	const struct hr_gpu_facts *facts; /* of the GPU that has the tiles; NULL on `host` */
+	struct hr_feed_owner owner;	  /* after a producer on a GPU has gone; of all runs */
+	uint64_t epoch;			  /* random, of this bring-up */
 	enum hr_feed_producer_state state;
 	int fd;		   /* of its connection; -1: none */
 	int pidfd;	   /* -1: the kernel has none for the process */
@@ -42,12 +49,17 @@ struct hr_feed_producer {
 	/* For the lease: when it committed the newest tile, and whether it was named since. */
 	uint64_t committed, committed_ns;
 	bool late;
+	uint64_t leases; /* times that it was named */
+	uint64_t woken;	 /* the entry for which it got a message */
+	bool told_last;	 /* it has got the message that no further tile is offered */
+	bool detached;	 /* it says that it goes */
 };
 
 /*
  * Welcome the process that has sent `hello`: map its memory, and send the descriptors. The state is
- * ABSENT. On success *producer owns fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE, or the
- * error of its connection: it stays ABSENT, and the caller keeps both.
+ * ABSENT. On success *producer owns fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE,
+ * -EAGAIN and -EBUSY of hr_feed_owner_check(), or the error of its connection: it stays ABSENT, and
+ * the caller keeps both.
  */
 int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_tap_message *hello,
 			   const struct hr_credentials *peer, int fd, int pidfd,
@@ -55,6 +67,9 @@ int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_ta
 
 /* Do what the state allows. events: one of the descriptors may be readable. */
 void hr_feed_producer_step(struct hr_feed_producer *producer, bool events, uint64_t now_ns);
+
+/* The producer as `status` reports it: true; false, and *to all 0: none is attached. */
+bool hr_feed_producer_take(const struct hr_feed_producer *producer, struct hr_record_producer *to);
 
 /* The run has ended, so no worker accesses the memory: tell the producer, and let it go. */
 void hr_feed_producer_end(struct hr_feed_producer *producer);

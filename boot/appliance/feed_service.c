@@ -25,10 +25,11 @@ static void greet(struct hr_feed_port *port, struct hr_tap_client *client)
 	}
 	if (pidfd >= 0)
 		close(pidfd);
-	hr_tap_clients_refuse(&port->clients, client, err, e.text);
+	if (err != -EAGAIN)
+		hr_tap_clients_refuse(&port->clients, client, err, e.text);
 }
 
-/* While the tiles of the producer before are being computed, the client waits. */
+/* While the tiles of the producer before are being computed, or its process ends, the client waits. */
 static void greet_waiting(struct hr_feed_port *port)
 {
 	const struct hr_feed_producer *p = &port->producer;
@@ -76,11 +77,15 @@ static int open_port(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 	struct hr_run *run = &s->app->run[i];
 	const struct hr_config_feed *feed = &run->config->feed;
 	struct hr_feed_port *port = &s->port[i];
+	const struct hr_feed_owner owner = port->producer.owner;
 	struct hr_tap_clients *c = &port->clients;
 	int err;
 
 	memset(port, 0, sizeof *port);
 	port->producer.run = run;
+	port->producer.memory = &s->app->feed_memory[i];
+	port->producer.facts = s->app->backend[run->config->gpu].facts;
+	port->producer.owner = owner;
 	port->producer.fd = port->producer.pidfd = -1;
 	do
 		err = hr_random(&port->producer.epoch, sizeof port->producer.epoch);
@@ -164,12 +169,23 @@ void hr_feed_service_step(struct hr_feed_service *s)
 			step_port(s, &s->port[i], events, now_ns);
 }
 
+void hr_feed_service_take(const struct hr_feed_service *s,
+			  struct hr_record_producer producers[HR_PIPELINES_MAX])
+{
+	memset(producers, 0, HR_PIPELINES_MAX * sizeof *producers);
+	for (uint32_t i = 0; s->app && i < s->app->config.pipelines; i++)
+		if (s->port[i].open)
+			hr_feed_producer_take(&s->port[i].producer, &producers[i]);
+}
+
 void hr_feed_service_close(struct hr_feed_service *s)
 {
 	if (!s->app)
 		return;
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
 		hr_feed_service_end(s, i);
+		hr_feed_owner_forget(&s->port[i].producer.owner);
+	}
 	if (s->wake >= 0)
 		close(s->wake);
 	s->wake = -1;

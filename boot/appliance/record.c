@@ -229,6 +229,13 @@ static const char *check_consumer(const struct hr_record_consumer *c, uint64_t p
 	return is_line(c->name, sizeof c->name) ? NULL : "name of a consumer";
 }
 
+static const char *check_producer(const struct hr_record_producer *p)
+{
+	if (p->attached > 1)
+		return "attached";
+	return is_line(p->name, sizeof p->name) ? NULL : "name of a producer";
+}
+
 const char *hr_record_check(const struct hr_record *record, const struct hr_config *config,
 			    uint64_t now_ns)
 {
@@ -244,6 +251,8 @@ const char *hr_record_check(const struct hr_record *record, const struct hr_conf
 	wrong = wrong ? wrong : check_store(&record->store);
 	for (uint32_t i = 0; !wrong && i < HR_RECORD_CONSUMERS; i++)
 		wrong = check_consumer(&record->consumer[i], config->pipelines);
+	for (uint32_t i = 0; !wrong && i < HR_PIPELINES_MAX; i++)
+		wrong = check_producer(&record->producer[i]);
 	return wrong ? wrong : check_end(record, now_ns);
 }
 

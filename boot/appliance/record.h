@@ -102,6 +102,14 @@ struct hr_record_consumer {
 	struct hr_consumer_counters count;
 };
 
+/* The producer of a feed. */
+struct hr_record_producer {
+	uint64_t attached;	/* 0 or 1; 0: all else is 0 */
+	uint64_t user, process; /* as of a consumer */
+	char name[HR_NAME_MAX]; /* as it calls itself */
+	struct hr_producer_counters count;
+};
+
 /* Words of 8 bytes only. */
 struct hr_record {
 	uint64_t stage; /* enum hr_stage: the last stage that is up */
@@ -122,12 +130,13 @@ struct hr_record {
 	struct hr_starts starts;	    /* as last read or written */
 	struct hr_record_store store;
 	struct hr_record_consumer consumer[HR_RECORD_CONSUMERS];
+	struct hr_record_producer producer[HR_PIPELINES_MAX]; /* by index of the pipeline */
 };
 
 /*
  * Copy the stage, the ssds and the pipelines from an appliance, at any time. Members that the
- * appliance does not hold (`reported`, `number`, the result of the attempt, `store`, `consumer`) do
- * not change, nor does a pipeline that is `over`.
+ * appliance does not hold (`reported`, `number`, the result of the attempt, `store`, `consumer`,
+ * `producer`) do not change, nor does a pipeline that is `over`.
  */
 void hr_record_take(struct hr_record *record, const struct hr_appliance *app);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/appliance/feed_service.h"
 #include "boot/appliance/store_service.h"
 #include "boot/appliance/tap_service.h"
 #include "boot/appliance/repeat.h"
@@ -82,6 +83,27 @@ static void put_remote(struct hr_json *j, const struct hr_config_pipeline *p,
 	hr_json_close(j);
 }
 
+static void put_feed(struct hr_json *j, const struct hr_status *status, uint32_t i,
+		     const struct hr_feed_counters *count)
+{
+	const struct hr_record_producer *p = &status->record.producer[i];
+
+	hr_json_object(j, "feed");
+	hr_json_string(j, "name", status->app->config.pipeline[i].feed.name);
+	hr_counters_json(j, hr_feed_counters, count, HR_IN_STATUS);
+	hr_json_array(j, "attached");
+	if (p->attached) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "name", p->name);
+		hr_json_u64(j, "pid", p->process);
+		hr_json_u64(j, "uid", p->user);
+		hr_counters_json(j, hr_producer_counters, &p->count, HR_IN_STATUS);
+		hr_json_close(j);
+	}
+	hr_json_close(j);
+	hr_json_close(j);
+}
+
 static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t i,
 		    const struct hr_record_run *run, uint64_t now_ns)
 {
@@ -113,6 +135,8 @@ static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t 
 		put_tap(j, status, i, &count.tap);
 	if (hr_config_is_remote(p))
 		put_remote(j, p, &count.remote);
+	if (hr_config_has_feed(p) && !hr_config_receives(p))
+		put_feed(j, status, i, &count.feed);
 	hr_json_close(j);
 }
 
@@ -225,6 +249,8 @@ static void take(struct hr_status *status)
 		hr_store_service_take(status->service, &status->record.store);
 	if (status->taps)
 		hr_tap_service_take(status->taps, status->record.consumer);
+	if (status->feeds)
+		hr_feed_service_take(status->feeds, status->record.producer);
 }
 
 size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, size_t bytes)

@@ -34,6 +34,7 @@ struct hr_status {
 	bool told; /* the owner fills `record`; false: it is copied from app and service */
 	const struct hr_store_service *service; /* NULL: none, or told */
 	const struct hr_tap_service *taps;	/* NULL: none, or told */
+	const struct hr_feed_service *feeds;	/* NULL: none, or told */
 	struct hr_record record;		/* published state of ssds and pipelines */
 };
 

@@ -270,6 +270,7 @@ static int run(struct hr_appliance *app, const struct request *request)
 	open_service(app);
 	status.service = &service;
 	status.taps = &taps;
+	status.feeds = &feeds;
 	err = request->mpi ? bring_up_ranks(app, request) : bring_up(app, request);
 	if (!err)
 		err = open_sockets(app, &app->error);

@@ -18,6 +18,7 @@ static const char help[] =
 	"       headrace status --counters\n\n"
 	"Live counters of an appliance that `headrace boot` or `headrace run` runs on this machine:\n"
 	"stage, pipelines, tiles, rates, heartbeats of the worker blocks, the consumers of taps,\n"
+	"the producers of feeds,\n"
 	"and the `headrace store` requests that it serves, with their clients. NAME is the\n"
 	"appliance's name in its configuration; it is optional when only one appliance runs. Run\n"
 	"this as the user of the appliance, or as one that `control` in its configuration\n"
@@ -138,6 +139,34 @@ static void print_remote(struct json_object *r)
 	       (unsigned long long)number_of(r, "not_ready"));
 }
 
+/* "camera.py (pid 4242, uid 1000): holds 3 of 16 tiles, lag 5, idle 2 ms; 640 committed" */
+static void print_producer(struct json_object *p)
+{
+	printf("      %s (pid %llu, uid %llu): holds %llu of %llu tiles, lag %llu, idle %llu ms; %llu "
+	       "committed; lease exceeded %llu times\n",
+	       text_of(p, "name"), (unsigned long long)number_of(p, "pid"),
+	       (unsigned long long)number_of(p, "uid"),
+	       (unsigned long long)number_of(p, "tiles_held"),
+	       (unsigned long long)number_of(p, "credits"),
+	       (unsigned long long)number_of(p, "lag_tiles"),
+	       (unsigned long long)number_of(p, "idle_ms"),
+	       (unsigned long long)number_of(p, "tiles_committed"),
+	       (unsigned long long)number_of(p, "leases_exceeded"));
+}
+
+static void print_feed(struct json_object *f)
+{
+	printf("    feed %s: %llu tiles committed, %llu discarded; producers: %llu attached now, %llu "
+	       "since the run began, %llu dropped; %llu clients refused\n",
+	       text_of(f, "name"), (unsigned long long)number_of(f, "tiles_committed"),
+	       (unsigned long long)number_of(f, "tiles_discarded"),
+	       (unsigned long long)number_of(f, "producers"),
+	       (unsigned long long)number_of(f, "producers_attached"),
+	       (unsigned long long)number_of(f, "producers_dropped"),
+	       (unsigned long long)number_of(f, "clients_refused"));
+	print_each(json_object_object_get(f, "attached"), print_producer);
+}
+
 static void print_pipeline(struct json_object *p)
 {
 	struct json_object *error;
@@ -155,6 +184,8 @@ static void print_pipeline(struct json_object *p)
 		print_tap(error);
 	if (json_object_object_get_ex(p, "remote", &error))
 		print_remote(error);
+	if (json_object_object_get_ex(p, "feed", &error))
+		print_feed(error);
 	if (json_object_object_get_ex(p, "message", &error) ||
 	    json_object_object_get_ex(p, "error", &error))
 		printf("    %s\n", json_object_get_string(error));
@@ -287,6 +318,8 @@ static int cmd_status(int argc, char **argv)
 	list_counters("tap", hr_tap_counters);
 	list_counters("consumer of a tap", hr_consumer_counters);
 	list_counters("remote", hr_remote_counters);
+	list_counters("feed", hr_feed_counters);
+	list_counters("producer of a feed", hr_producer_counters);
 	list_counters("ssd", hr_ssd_counters);
 	return HR_EXIT_DONE;
 }

@@ -57,6 +57,13 @@ struct hr_tap_tiles {
 	bool in_hand;
 };
 
+/* The memory of a feed on a GPU, which its producers map one after the other. */
+struct hr_feed_memory {
+	bool up;
+	int tiles, entries, page; /* descriptors, valid while `up` */
+	uint64_t bytes;		  /* of the object of the tiles */
+};
+
 struct hr_appliance {
 	struct hr_config config;
 	struct hr_ssd ssd[HR_SSDS_MAX];
@@ -71,7 +78,8 @@ struct hr_appliance {
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX];
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
 	struct hr_run run[HR_PIPELINES_MAX];
-	struct hr_tap_tiles tap_tiles[HR_PIPELINES_MAX]; /* by index of the pipeline */
+	struct hr_tap_tiles tap_tiles[HR_PIPELINES_MAX];     /* by index of the pipeline */
+	struct hr_feed_memory feed_memory[HR_PIPELINES_MAX]; /* by index of the pipeline */
 	/*
 	 * true: leave out a pipeline that fails, or an ssd that fails with its pipelines, and run
 	 * the others (`headrace boot`); false: the failure ends the stage. Set after

@@ -20,6 +20,10 @@
 	HR_COUNTER_ROW(struct hr_remote_counters, field, text, unit, kind, 0, where, what),
 #define CONSUMER_ROW(field, text, unit, kind, where, what) \
 	HR_COUNTER_ROW(struct hr_consumer_counters, field, text, unit, kind, 0, where, what),
+#define FEED_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_feed_counters, field, text, unit, kind, 0, where, what),
+#define PRODUCER_ROW(field, text, unit, kind, where, what) \
+	HR_COUNTER_ROW(struct hr_producer_counters, field, text, unit, kind, 0, where, what),
 #define SSD_ROW(fault, text, what)                                                             \
 	HR_COUNTER_ROW(struct faults, count[HR_FAULT_##fault], text, "", U64, 0, HR_IN_STATUS, \
 		       what),
@@ -34,6 +38,8 @@ const struct hr_counter hr_cache_counters[] = { HR_CACHE_COUNTERS(CACHE_ROW){ 0 
 const struct hr_counter hr_tap_counters[] = { HR_TAP_COUNTERS(TAP_ROW){ 0 } };
 const struct hr_counter hr_remote_counters[] = { HR_REMOTE_COUNTERS(REMOTE_ROW){ 0 } };
 const struct hr_counter hr_consumer_counters[] = { HR_CONSUMER_COUNTERS(CONSUMER_ROW){ 0 } };
+const struct hr_counter hr_feed_counters[] = { HR_FEED_COUNTERS(FEED_ROW){ 0 } };
+const struct hr_counter hr_producer_counters[] = { HR_PRODUCER_COUNTERS(PRODUCER_ROW){ 0 } };
 const struct hr_counter hr_ssd_counters[] = { HR_SSD_COUNTERS(SSD_ROW){ 0 } };
 
 _Static_assert(sizeof hr_ssd_counters / sizeof *hr_ssd_counters == HR_FAULTS + 1,
@@ -200,6 +206,33 @@ void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_r
 	c->lag = c->oldest_ns && front > oldest ? front - oldest : 0;
 }
 
+static void take_feed(struct hr_feed_counters *c, const struct hr_run *run)
+{
+	const struct hr_feed_words *words = hr_run_feed_words(run);
+
+	c->next = hr_acquire_sys_u64(&words->next);
+	c->discarded = hr_acquire_sys_u64(&words->discarded);
+	c->present = run->feed.present;
+	c->attached = run->feed.attached;
+	c->revoked = run->feed.revoked;
+	c->refused = run->feed.refused;
+	c->late = run->feed.late;
+}
+
+void hr_counters_take_producer(struct hr_producer_counters *c, const struct hr_run *run)
+{
+	const struct hr_feed_words *words = hr_run_feed_words(run);
+	const uint64_t committed = hr_acquire_sys_u64(&words->committed);
+	const uint64_t offered = hr_acquire_sys_u64(&words->offered);
+	const uint64_t next = hr_acquire_sys_u64(&words->next);
+	const uint64_t front = hr_acquire_sys_u64(&words->front);
+
+	c->offered = offered;
+	c->committed = committed < offered ? committed : offered;
+	c->held = offered - c->committed;
+	c->lag = c->held && front > next ? front - next : 0;
+}
+
 void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 		      const struct hr_run *run)
 {
@@ -226,6 +259,8 @@ void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 		take_tap(&c->tap, run, c->tiles_done);
 	if (run->config && hr_config_is_remote(run->config))
 		take_remote(&c->remote, app, run);
+	if (wired && hr_config_has_feed(run->config) && !hr_config_receives(run->config))
+		take_feed(&c->feed, run);
 }
 
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,

@@ -160,6 +160,35 @@ struct hr_counter {
 	COUNTER(recovery_ns, "last_recovery_ms", "ms", NS, HR_IN_STATUS | HR_IN_RUN,            \
 		"from the last break to the next connection")
 
+/* Of the feed of a pipeline, in its newest run. */
+#define HR_FEED_COUNTERS(COUNTER)                                                           \
+	COUNTER(next, "tiles_committed", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,            \
+		"from the first on, without a gap")                                         \
+	COUNTER(discarded, "tiles_discarded", "tiles", U64, HR_IN_STATUS | HR_IN_RUN,       \
+		"that producers held without a commit when they went")                      \
+	COUNTER(present, "producers", "producers", U64, HR_IN_STATUS, "attached now")       \
+	COUNTER(attached, "producers_attached", "producers", U64, HR_IN_STATUS | HR_IN_RUN, \
+		"since the run began")                                                      \
+	COUNTER(revoked, "producers_dropped", "producers", U64, HR_IN_STATUS | HR_IN_RUN,   \
+		"because they broke the protocol")                                          \
+	COUNTER(refused, "clients_refused", "clients", U64, HR_IN_STATUS | HR_IN_RUN,       \
+		"that could not attach")                                                    \
+	COUNTER(late, "leases_exceeded", "times", U64, HR_IN_STATUS | HR_IN_RUN,            \
+		"a producer held tiles and committed none for longer than `lease`")
+
+/* Of the producer that is attached to a feed. */
+#define HR_PRODUCER_COUNTERS(COUNTER)                                                          \
+	COUNTER(credits, "credits", "tiles", U64, HR_IN_STATUS, "that it may hold")            \
+	COUNTER(held, "tiles_held", "tiles", U64, HR_IN_STATUS, "offered and not committed")   \
+	COUNTER(lag, "lag_tiles", "tiles", U64, HR_IN_STATUS,                                  \
+		"from the first tile without a commit to the newest offered one")              \
+	COUNTER(idle_ns, "idle_ms", "ms", NS, HR_IN_STATUS,                                    \
+		"since it committed a tile, or got one after it had none")                     \
+	COUNTER(offered, "tiles_offered", "tiles", U64, HR_IN_STATUS, "since it attached")     \
+	COUNTER(committed, "tiles_committed", "tiles", U64, HR_IN_STATUS, "since it attached") \
+	COUNTER(late, "leases_exceeded", "times", U64, HR_IN_STATUS,                           \
+		"it held tiles and committed none for longer than `lease`")
+
 /* Of a consumer that is attached to a tap. */
 #define HR_CONSUMER_COUNTERS(COUNTER)                                                           \
 	COUNTER(credits, "credits", "tiles", U64, HR_IN_STATUS, "that it may hold now")         \
@@ -215,6 +244,15 @@ struct hr_remote_counters {
 	HR_REMOTE_COUNTERS(HR_COUNTER_FIELD)
 };
 
+/* All 0: the pipeline has no feed, or is not wired. */
+struct hr_feed_counters {
+	HR_FEED_COUNTERS(HR_COUNTER_FIELD)
+};
+
+struct hr_producer_counters {
+	HR_PRODUCER_COUNTERS(HR_COUNTER_FIELD)
+};
+
 struct hr_consumer_counters {
 	HR_CONSUMER_COUNTERS(HR_COUNTER_FIELD)
 };
@@ -226,11 +264,13 @@ struct hr_counters {
 	struct hr_cache_counters cache;
 	struct hr_tap_counters tap;
 	struct hr_remote_counters remote;
+	struct hr_feed_counters feed;
 };
 
 /* The rows of those structs, and of count[HR_FAULTS] of an ssd; the last row has no name. */
 extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_cache_counters[],
-	hr_tap_counters[], hr_remote_counters[], hr_consumer_counters[], hr_ssd_counters[];
+	hr_tap_counters[], hr_remote_counters[], hr_consumer_counters[], hr_feed_counters[],
+	hr_producer_counters[], hr_ssd_counters[];
 
 /* A row of another struct, for a measurement. */
 #define HR_COUNTER_ROW(of, field, text, of_unit, kind, digits, where, what)                   \
@@ -246,6 +286,8 @@ void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 /* The consumer in a seat of the run's tap; `credits` and `late` stay. The run is wired. */
 void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
 			       uint32_t seat);
+/* The producer of the run's feed; `credits`, `idle_ns` and `late` stay. The run is wired. */
+void hr_counters_take_producer(struct hr_producer_counters *c, const struct hr_run *run);
 /* started_ns 0: not started. ended_ns 0: still running, so the time until now_ns counts. */
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,
 		      uint64_t now_ns);

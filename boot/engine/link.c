@@ -31,10 +31,10 @@ static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
 	if (run->selected && !hr_op_built_in(op))
 		err = backend->ops->link(backend, op, &gpu->entry, &gpu->entry_threads, &e);
 
-	if (hr_config_has_tap(run->config))
-		gpu->entry = hr_entry_with_tap(gpu->entry);
 	if (hr_config_has_feed(run->config))
-		gpu->entry = HR_ENTRY_FEED;
+		gpu->entry = hr_entry_with_feed(gpu->entry);
+	else if (hr_config_has_tap(run->config))
+		gpu->entry = hr_entry_with_tap(gpu->entry);
 	if (err) {
 		const struct hr_config_operator *from = find(&app->config, op);
 

@@ -140,12 +140,12 @@ static int plan_feed(struct hr_pipe_layout *l)
 		{ "feed, words of the producer", HR_PLACE_CONTROL, 1, sizeof *p->feed->words,
 		  .part = &l->feed_words },
 		{ "feed, tiles", HR_PLACE_TAP, p->slots,
-		  hr_plan_tile_bytes(p->source[0].tile_bytes), .align = HR_PAGE, .data = true,
+		  hr_plan_tile_bytes(p->source[0].tile_bytes), .align = l->tap_align, .data = true,
 		  .part = &l->source[0].part },
-		{ "feed, entries of the producer", HR_PLACE_TAP, 1,
+		{ "feed, entries of the producer", HR_PLACE_TAP_WORDS, 1,
 		  hr_tap_ring_bytes(l->feed->ring), .align = HR_PAGE, .data = true,
 		  .part = &l->feed_entries },
-		{ "feed, page of the producer", HR_PLACE_TAP, 1, hr_feed_page_bytes(p->slots),
+		{ "feed, page of the producer", HR_PLACE_TAP_WORDS, 1, hr_feed_page_bytes(p->slots),
 		  .align = HR_PAGE, .data = true, .part = &l->feed_page },
 	};
 
@@ -271,6 +271,7 @@ static void wire_tap(const struct hr_pipe_layout *l)
 static void wire_feed(const struct hr_pipe_layout *l, struct hr_pipe *descriptor)
 {
 	const struct hr_partition *p = l->parts.partition;
+	struct hr_feed_words *words = hr_partition_cpu(p, l->feed_words);
 	struct hr_feed_role *feed = l->pipe->feed;
 
 	*feed = *l->feed;
@@ -278,8 +279,8 @@ static void wire_feed(const struct hr_pipe_layout *l, struct hr_pipe *descriptor
 	feed->page = hr_partition_worker(p, l->feed_page);
 	feed->words = hr_partition_worker(p, l->feed_words);
 	feed->offer = hr_partition_worker(p, l->feed_offers);
-	feed->words->total = HR_NO_TILE;
-	feed->words->next = l->pipe->first_tile;
+	words->total = HR_NO_TILE;
+	words->next = l->pipe->first_tile;
 	descriptor->fed_tiles = &feed->words->total;
 }
 

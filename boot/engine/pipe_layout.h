@@ -61,7 +61,7 @@ struct hr_pipe_layout {
 	/* A feed fills the tiles of the only source, which lie in HR_PLACE_TAP: its numbers, without
 	 * pointers, in place of `read`. NULL: prefetch reads the sources. */
 	const struct hr_feed_role *feed;
-	uint32_t tap_align; /* of the memory of its tiles */
+	uint32_t tap_align; /* of the memory of the tiles of a tap or feed */
 	/* Set by plan. */
 	struct hr_layout parts;
 	int descriptor, checksums, read_tables, write_tables, chunks, prps;

@@ -188,17 +188,17 @@ static bool send_tiles(struct hr_remote *r)
 static void find_end(struct hr_remote *r)
 {
 	const struct hr_run *run = r->run;
-	const struct hr_feed_role *feed = run->cpu.feed;
+	const struct hr_feed_words *words = run->cpu.feed ? hr_run_feed_words(run) : NULL;
 	const struct hr_operator *op = run->config->op;
 
 	if (r->tiles != HR_NO_TILE)
 		return;
-	if (!feed) {
+	if (!words) {
 		r->tiles = run->tiles;
 		r->bytes = run->sink_bytes;
-	} else if (hr_acquire_sys_u64(&feed->words->total) != HR_NO_TILE) {
-		r->tiles = hr_fresh_u64(&feed->words->total);
-		r->bytes = (uint64_t)((unsigned __int128)hr_fresh_u64(&feed->words->total_bytes) *
+	} else if (hr_acquire_sys_u64(&words->total) != HR_NO_TILE) {
+		r->tiles = hr_fresh_u64(&words->total);
+		r->bytes = (uint64_t)((unsigned __int128)hr_fresh_u64(&words->total_bytes) *
 				      op->out_num / op->out_den);
 	} else {
 		return;

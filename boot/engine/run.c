@@ -128,6 +128,11 @@ uint32_t hr_run_feed_credits(const struct hr_run *run)
 	return limit && limit < run->slots ? limit : run->slots;
 }
 
+struct hr_feed_words *hr_run_feed_words(const struct hr_run *run)
+{
+	return hr_partition_cpu(run->layout.parts.partition, run->layout.feed_words);
+}
+
 void hr_run_take_end(struct hr_run *run)
 {
 	const struct hr_operator *op = run->config->op;
@@ -135,7 +140,7 @@ void hr_run_take_end(struct hr_run *run)
 
 	if (!run->cpu.feed)
 		return;
-	words = run->cpu.feed->words;
+	words = hr_run_feed_words(run);
 	if (hr_acquire_sys_u64(&words->total) == HR_NO_TILE)
 		return;
 	run->tiles = hr_fresh_u64(&words->total);

@@ -82,9 +82,9 @@ struct hr_run_tap {
 /* The feed of a run; a copy of the numbers of its role. */
 struct hr_run_feed {
 	struct hr_feed_role role;
-	/* Producers that were attached; that were dropped because they broke the protocol; clients
-	 * that were refused. */
-	uint64_t attached, revoked, refused;
+	/* Producers that are attached; that were attached; that were dropped because they broke the
+	 * protocol; clients that were refused; how often one held tiles longer than the lease. */
+	uint64_t present, attached, revoked, refused, late;
 };
 
 enum hr_outcome {
@@ -222,6 +222,9 @@ uint32_t hr_run_tap_credits(const struct hr_run *run);
 
 /* Tiles that a producer of the feed may hold: the configured number, or all slots. */
 uint32_t hr_run_feed_credits(const struct hr_run *run);
+
+/* The words that the host shares with the worker of the feed, of a run that is wired. */
+struct hr_feed_words *hr_run_feed_words(const struct hr_run *run);
 
 /* Set the numbers of tiles and bytes of source and sink to those of the feed, when its end is
  * known. Does nothing for a run without a feed. */

@@ -172,6 +172,14 @@ static uint32_t max_threads(const struct hr_backend *b, const struct hr_run *run
 	return run->gpu[0].entry_threads ? run->gpu[0].entry_threads : b->max_threads;
 }
 
+/* A producer can write to a tile while the operator reads it. Built-in operators allow that; a user
+ * operator gets a copy. The other appliance of a remote source has proved that it has the key. */
+static bool copies_feed(const struct hr_config_pipeline *p)
+{
+	return p->bounce == HR_BOUNCE_COPY ||
+	       (p->bounce == HR_BOUNCE_AUTO && !hr_op_built_in(p->op) && !hr_config_receives(p));
+}
+
 /* Tiles with a checksum are copied to GPU memory before it is computed, so that they cross the
  * link only once. */
 static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
@@ -180,17 +188,22 @@ static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
 
 	run->copies = bounces(app, run) && (p->bounce == HR_BOUNCE_COPY || hr_run_verifies(run) ||
 					    (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
+	if (hr_config_has_feed(p))
+		run->copies = copies_feed(p);
 	run->stages = p->has_sink && p->sink.checksum && !app->path[p->gpu][p->sink.ssd].direct;
 	run->shared_bytes = hr_run_checksums(run) ? HR_CHECKSUM_MEMORY : 0;
 }
 
-/* Blocks that fit beside the consumers of a tap, which need processors of their own. Few blocks fill a
- * link, so a tap leaves most of the GPU to them unless the configuration gives a number. */
+/* Blocks that fit beside the other processes of a tap or feed, which need processors of their own. Few
+ * blocks fill a link, so such a pipeline leaves most of the GPU to them unless the configuration
+ * gives a number. */
 static uint32_t budget(const struct hr_appliance *app, const struct hr_config_pipeline *p)
 {
 	const uint32_t blocks = hr_schedule_budget(app, p->gpu);
+	const bool shares = (hr_config_has_tap(p) && !hr_config_sends(p)) ||
+			    (hr_config_has_feed(p) && !hr_config_receives(p));
 
-	if (!hr_config_has_tap(p) || hr_config_sends(p) || app->config.gpu[p->gpu].blocks)
+	if (!shares || app->config.gpu[p->gpu].blocks)
 		return blocks;
 	return most(least(blocks, app->backend[p->gpu].processors) / GPU_TAP_PART, 1);
 }
@@ -219,7 +232,10 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 		return err;
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);
-	gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks, share);
+	if (hr_config_has_feed(p))
+		run->blocks[HR_ROLE_PREFETCH] = run->workers[HR_ROLE_PREFETCH] = 1;
+	else
+		gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks, share);
 	if (p->has_sink)
 		gpu_io(app, run, HR_ROLE_WRITEBACK, p->writeback_blocks, share);
 	else if (hr_config_has_tap(p))
@@ -236,14 +252,6 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 		app->config.file, p->line, p->name, run->blocks[HR_ROLE_PREFETCH],
 		run->blocks[HR_ROLE_COMPUTE], run->blocks[HR_ROLE_WRITEBACK], run->threads, b->name,
 		resident);
-}
-
-/* A producer can write to a tile while the operator reads it. Built-in operators allow that; a user
- * operator gets a copy. The other appliance of a remote source has proved that it has the key. */
-static bool copies_feed(const struct hr_config_pipeline *p)
-{
-	return p->bounce == HR_BOUNCE_COPY ||
-	       (p->bounce == HR_BOUNCE_AUTO && !hr_op_built_in(p->op) && !hr_config_receives(p));
 }
 
 static int shape_cpu(struct hr_run *run)

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "config/uses.h"
+
 const char *hr_share_name(enum hr_tap_sharing share)
 {
 	static const char *const name[] = { "auto", "mps", "park", "slice" };
@@ -19,6 +21,10 @@ enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr
 		*why = "worker blocks are CPU threads, which the kernel schedules";
 		return wanted == HR_SHARE_PARK ? HR_SHARE_PARK : HR_SHARE_SLICE;
 	}
+	if (wanted == HR_SHARE_AUTO && !facts->mps && hr_config_has_feed(run->config)) {
+		*why = "no MPS server runs, and the worker of a feed does not leave the GPU";
+		return HR_SHARE_SLICE;
+	}
 	*why = "the configuration says so";
 	if (wanted != HR_SHARE_AUTO)
 		return wanted;
@@ -32,6 +38,12 @@ int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run)
 	const struct hr_config_tap *tap = &run->config->tap;
 	const struct hr_backend *b = &app->backend[run->config->gpu];
 
+	if (tap->share == HR_SHARE_PARK && hr_config_has_feed(run->config))
+		return hr_fail(
+			&app->error, HR_ERROR_USAGE, -EINVAL,
+			"%s:%u: pipeline '%s': share is \"park\", but the worker of a feed does "
+			"not leave the gpu; expected \"auto\", \"mps\" or \"slice\"",
+			app->config.file, tap->line, run->config->name);
 	if (tap->share != HR_SHARE_MPS || (b->facts && b->facts->mps))
 		return 0;
 	return hr_fail(

@@ -28,7 +28,8 @@ enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr
 /* "mps", "park", "slice". */
 const char *hr_share_name(enum hr_tap_sharing share);
 
-/* 0; or -ENOTSUP: the configuration wants MPS, and this process is no client of an MPS server. */
+/* 0; or -ENOTSUP: the configuration wants MPS, and this process is no client of an MPS server; -EINVAL:
+ * it wants a pipeline with a feed to park. */
 int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run);
 
 #endif

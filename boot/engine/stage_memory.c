@@ -6,6 +6,7 @@
 
 #include "boot/engine/paths.h"
 #include "boot/engine/prove.h"
+#include "boot/engine/run_feed.h"
 #include "boot/engine/run_tap.h"
 #include "boot/engine/stage_partition.h"
 #include "config/log.h"
@@ -68,8 +69,13 @@ static int take_taps(struct hr_appliance *app, uint32_t g)
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
 		const struct hr_run *run = &app->run[i];
 
-		if (run->selected && run->config->gpu == g && hr_config_has_tap(run->config))
+		if (!run->selected || run->config->gpu != g)
+			continue;
+		/* in the order of their tiles in the place */
+		if (hr_config_has_tap(run->config))
 			err = hr_run_tap_take(app, i);
+		if (!err && hr_config_has_feed(run->config))
+			err = hr_run_feed_take(app, i);
 	}
 	return err ? err : hr_places_attach_words(&app->memory[g], &app->error);
 }
@@ -78,8 +84,10 @@ static int take_taps(struct hr_appliance *app, uint32_t g)
 static void give_taps(struct hr_appliance *app, uint32_t g)
 {
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->config.pipeline[i].gpu == g)
+		if (app->config.pipeline[i].gpu == g) {
 			hr_run_tap_give(&app->tap_tiles[i]);
+			hr_run_feed_give(&app->feed_memory[i]);
+		}
 }
 
 static int take_places(struct hr_appliance *app, uint32_t g)

@@ -39,7 +39,6 @@ static struct hr_pipe_queues queues_of(struct hr_appliance *app, const struct hr
 static void describe_tap(const struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_tap *c = &run->config->tap;
-	const uint32_t align = app->backend[run->config->gpu].shared_align;
 	struct hr_tap_role *role = &run->tap.role;
 	const char *why;
 
@@ -52,7 +51,6 @@ static void describe_tap(const struct hr_appliance *app, struct hr_run *run)
 	for (role->ring = 1; role->ring < run->slots;)
 		role->ring *= 2;
 	run->layout.tap = role;
-	run->layout.tap_align = align > HR_PAGE ? align : HR_PAGE;
 }
 
 static void describe_feed(struct hr_run *run)
@@ -76,8 +74,10 @@ static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 {
 	const struct hr_config_pipeline *c = run->config;
 	struct hr_pipe_layout *layout = &run->layout;
+	const uint32_t align = app->backend[c->gpu].shared_align;
 	struct hr_pipe *pipe = &run->cpu;
 
+	layout->tap_align = align > HR_PAGE ? align : HR_PAGE;
 	pipe->sources = c->sources;
 	for (uint32_t s = 0; s < hr_config_source_objects(c); s++) {
 		pipe->source[s].tile_bytes = run->source[s].tile_bytes;

@@ -31,7 +31,7 @@ extern const uint8_t hr_worker_access_image[], hr_worker_access_image_end[];
 static const char *const entry_name[] = {
 	[HR_ENTRY_PIPE] = "hr_entry_pipe",   [HR_ENTRY_BENCH] = "hr_entry_bench",
 	[HR_ENTRY_PROBE] = "hr_entry_probe", [HR_ENTRY_ACCESS] = "hr_entry_access",
-	[HR_ENTRY_TAP] = "hr_entry_tap",
+	[HR_ENTRY_TAP] = "hr_entry_tap",     [HR_ENTRY_FEED] = "hr_entry_feed",
 };
 
 #define ENTRIES (sizeof entry_name / sizeof *entry_name)
@@ -96,6 +96,8 @@ static int cuda_download(struct hr_backend *b, void *cpu, const void *worker, si
 
 static const struct hr_cuda_entry *entry_of(const struct hr_cuda *cuda, enum hr_entry entry)
 {
+	if (entry >= HR_ENTRY_USER_FEED)
+		return &cuda->linked[entry - HR_ENTRY_USER_FEED].feed;
 	if (entry >= HR_ENTRY_USER_TAP)
 		return &cuda->linked[entry - HR_ENTRY_USER_TAP].tap;
 	return entry < HR_ENTRY_USER ? &cuda->entry[entry]
@@ -115,6 +117,21 @@ static struct hr_cuda_input user_image(const struct hr_operator *op)
 static uint32_t least(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
+}
+
+/* The entry points of a stream operator with a tap or a feed. */
+static int find_shared(struct hr_cuda *cuda, struct hr_cuda_linked *linked)
+{
+	struct hr_entry_facts *facts = &linked->entry.facts;
+	int err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->tap,
+				     entry_name[HR_ENTRY_TAP]);
+
+	if (!err)
+		err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->feed,
+					 entry_name[HR_ENTRY_FEED]);
+	facts->max_threads = least(facts->max_threads, linked->tap.facts.max_threads);
+	facts->max_threads = least(facts->max_threads, linked->feed.facts.max_threads);
+	return err;
 }
 
 static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
@@ -138,11 +155,8 @@ static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
 		return err;
 	err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->entry,
 				 entry_name[hr_op_accesses(op) ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE]);
-	if (!err && !hr_op_accesses(op)) {
-		err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->tap,
-					 entry_name[HR_ENTRY_TAP]);
-		facts->max_threads = least(facts->max_threads, linked->tap.facts.max_threads);
-	}
+	if (!err && !hr_op_accesses(op))
+		err = find_shared(cuda, linked);
 	snprintf(facts->name, sizeof facts->name, "%.*s", (int)sizeof facts->name - 1, name);
 	if (!err)
 		err = hr_cuda_entry_check_local(&cuda->gpu, facts);

@@ -22,6 +22,7 @@
 #include "gpu/worker/io_peers_pages.c"
 #include "gpu/worker/io_requests.c"
 #include "gpu/worker/io_writeback.c"
+#include "gpu/tap/feed.c"
 #include "gpu/tap/role.c"
 #include "gpu/worker/bench.c"
 #include "gpu/worker/probe.c"
@@ -35,6 +36,11 @@ extern "C" __global__ void hr_entry_pipe(struct hr_pipe *pipe)
 extern "C" __global__ void hr_entry_tap(struct hr_pipe *pipe)
 {
 	hr_tap_pipe_block(pipe, blockIdx.x);
+}
+
+extern "C" __global__ void hr_entry_feed(struct hr_pipe *pipe)
+{
+	hr_feed_pipe_block(pipe, blockIdx.x);
 }
 
 /* Many warps hide the latency of misses: with this bound a thread has 64 registers. */

@@ -36,6 +36,7 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 #include "gpu/worker/prefetch.c"
 #include "gpu/worker/compute.c"
 #include "gpu/worker/writeback.c"
+#include "gpu/tap/feed.c"
 #include "gpu/tap/role.c"
 
 extern "C" __global__ void hr_entry_pipe(struct hr_pipe *pipe)
@@ -46,4 +47,9 @@ extern "C" __global__ void hr_entry_pipe(struct hr_pipe *pipe)
 extern "C" __global__ void hr_entry_tap(struct hr_pipe *pipe)
 {
 	hr_tap_pipe_block(pipe, blockIdx.x);
+}
+
+extern "C" __global__ void hr_entry_feed(struct hr_pipe *pipe)
+{
+	hr_feed_pipe_block(pipe, blockIdx.x);
 }

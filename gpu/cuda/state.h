@@ -17,7 +17,8 @@ struct hr_cuda_linked {
 	const struct hr_operator *op;
 	struct hr_cuda_image image;
 	struct hr_cuda_entry entry;
-	struct hr_cuda_entry tap; /* of a stream operator: hr_entry_with_tap() */
+	/* of a stream operator: hr_entry_with_tap(), hr_entry_with_feed() */
+	struct hr_cuda_entry tap, feed;
 };
 
 struct hr_cuda_running {

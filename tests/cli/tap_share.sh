@@ -65,6 +65,12 @@ mps_needs_a_server() {
         warns 'expected "auto", "park" or "slice"' && [ "$(wc -l <"$SCRATCH/err")" -eq 1 ]
 }
 
+a_feed_does_not_park() {
+    conf 'share = "park";' && sed -i 's/{ object = "in"; }; operator/{ feed = "f"; bytes = "4M"; }; operator/; s/ prefetch = 2;//' \
+        "$SCRATCH/x.conf" && exits 2 run "$SCRATCH/x.conf" &&
+        warns 'share is "park", but the worker of a feed does not leave the gpu'
+}
+
 other_words_are_refused() {
     conf 'share = "turns";' && exits 2 check "$SCRATCH/x.conf" && warns 'share'
 }
@@ -82,6 +88,7 @@ check "several consumers wake the workers" several_consumers_wake_the_workers
 check "tiles of a killed consumer are handed out after a park" tiles_of_the_dead_go_on_after_a_park
 check "Ctrl-C ends a run whose workers have left" interrupt_ends_a_run_that_is_parked
 check "mps without a server is refused" mps_needs_a_server
+check "a feed does not park" a_feed_does_not_park
 check "other words are refused" other_words_are_refused
 check "check shows mode and reason" mode_and_reason_are_shown
 done_testing

@@ -397,10 +397,12 @@ CUresult fake_LinkDestroy(CUlinkState state)
 
 static char pipe_entry[] = "hr_entry_pipe", bench_entry[] = "hr_entry_bench",
 	    probe_entry[] = "hr_entry_probe", access_entry[] = "hr_entry_access",
-	    tap_entry[] = "hr_entry_tap", prefetch_role[] = "hr_role_prefetch",
-	    compute_role[] = "hr_role_compute", writeback_role[] = "hr_role_writeback";
-static char *const known_entry[] = { pipe_entry, bench_entry,	probe_entry,  access_entry,
-				     tap_entry,	 prefetch_role, compute_role, writeback_role };
+	    tap_entry[] = "hr_entry_tap", feed_entry[] = "hr_entry_feed",
+	    prefetch_role[] = "hr_role_prefetch", compute_role[] = "hr_role_compute",
+	    writeback_role[] = "hr_role_writeback";
+static char *const known_entry[] = { pipe_entry,    bench_entry,  probe_entry,
+				     access_entry,  tap_entry,	  feed_entry,
+				     prefetch_role, compute_role, writeback_role };
 
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned options,
 			       CUjit_option *option, void **value)

@@ -18,7 +18,9 @@
 #include <unistd.h>
 
 #include "boot/appliance/feed_service.h"
+#include "boot/engine/run_feed.h"
 #include "config/log.h"
+#include "gpu/tap/memory.h"
 #include "tests/fakes/clock.h"
 #include "tests/fuzz/tap_peers.h"
 
@@ -32,11 +34,20 @@ static struct hr_appliance app;
 static struct hr_feed_service service;
 static struct hr_operator op = { .name = "copy" };
 static struct hr_feed_role role;
+static struct hr_partition partition; /* a place for each part, which is enough here */
 static struct hr_feed_words words;
 static struct hr_slot slots[SLOTS];
+static struct hr_gpu_facts facts = { .uuid = { 7 } };
 static bool offers; /* of the worker: it accesses the memory of the producer */
 
 /* ---- the appliance: a run with a feed, without other parts */
+
+static int add_part(enum hr_place place, void *at)
+{
+	partition.part[partition.count].place = place;
+	partition.region[place].cpu = at;
+	return (int)partition.count++;
+}
 
 static void set_up(void)
 {
@@ -64,14 +75,45 @@ static void set_up(void)
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slots[s].in[0].data = tiles + s * TILE;
 	run->cpu.feed = &role;
+	run->layout.parts.partition = &partition;
+	run->layout.feed_entries = add_part(HR_PLACE_TAP_WORDS, role.entries);
+	run->layout.feed_page = add_part(HR_PLACE_HOST, role.page);
+	run->layout.feed_words = add_part(HR_PLACE_CONTROL, &words);
 	run->cpu.slot = slots;
 }
 
-static void begin(void)
+/* Memory as on a GPU: made before the run, and the same for all producers. */
+static void make_fixed(bool mps)
+{
+	struct hr_feed_memory *memory = &app.feed_memory[0];
+
+	memory->tiles = memfd_create("tiles", MFD_CLOEXEC);
+	memory->entries = hr_tap_memory_create("entries", role.entries, hr_tap_ring_bytes(SLOTS),
+					       HR_TAP_READ_ONLY, NULL);
+	memory->page = hr_tap_memory_create("page", role.page, hr_feed_page_bytes(SLOTS),
+					    HR_TAP_WRITABLE, NULL);
+	must(memory->tiles >= 0 && memory->entries >= 0 && memory->page >= 0);
+	memory->bytes = SLOTS * TILE;
+	memory->up = true;
+	facts.mps = mps;
+	app.backend[0].facts = &facts;
+}
+
+static void drop_fixed(void)
+{
+	hr_run_feed_give(&app.feed_memory[0]);
+	hr_tap_memory_drop(role.entries, hr_tap_ring_bytes(SLOTS));
+	hr_tap_memory_drop(role.page, hr_feed_page_bytes(SLOTS));
+	app.backend[0].facts = NULL;
+}
+
+static void begin(uint8_t how)
 {
 	struct hr_error e = { 0 };
 	struct hr_run *run = &app.run[0];
 
+	if (how & 8)
+		make_fixed(how & 16);
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
 	memset(&words, 0, sizeof words);
 	words.total = HR_NO_TILE;
@@ -113,7 +155,8 @@ static void access_memory(void)
 	role.entries[sizeof *head]++;
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		words.committed += *(const volatile uint64_t *)&page->commit[s] & 1;
-		words.next += *(volatile uint8_t *)slots[s].in[0].data;
+		if (!app.feed_memory[0].up)
+			words.next += *(volatile uint8_t *)slots[s].in[0].data;
 	}
 	words.next %= TILES;
 }
@@ -144,7 +187,8 @@ static bool read_answer(int fd)
 		return false;
 	if (m.kind == HR_FEED_WELCOME)
 		must(m.credits >= 1 && m.credits <= CREDITS && m.ring == SLOTS &&
-		     m.slots == SLOTS && m.first < TILES && m.tiles == TILES);
+		     m.slots == SLOTS && m.first < TILES && m.tiles == TILES &&
+		     m.memory == (app.feed_memory[0].up ? HR_TAP_MEMORY_CUDA : HR_TAP_MEMORY_HOST));
 	else
 		must(m.kind == HR_TAP_REFUSED || m.kind == HR_TAP_END ||
 		     (m.kind == HR_TAP_REVOKED && *m.text));
@@ -232,7 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (!*directory)
 		set_up();
 	before = descriptors();
-	begin();
+	begin(how);
 	for (uint32_t i = 0; i < STEPS && in.left; i++) {
 		step(&in);
 		fake_clock_advance(HR_TAP_STEP_NS);
@@ -240,6 +284,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		check();
 	}
 	end(how);
+	if (how & 8)
+		drop_fixed();
 	must(descriptors() == before);
 	return 0;
 }

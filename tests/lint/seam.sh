@@ -24,6 +24,7 @@ gpu/tap/client/connection.c ppoll              # the same
 gpu/tap/client/tap.c timerfd_settime      # the same
 gpu/tap/examples/tap_c.c nanosleep      # a program that uses it
 gpu/tap/examples/feed_c.c nanosleep     # the same
+gpu/tap/examples/feed_cuda.c nanosleep  # the same
 nvme/hostmem.c pread                    # the page table of this process
 nvme/vfio_calls.c pread                 # configuration space of a device, behind a table of calls
 nvme/vfio_calls.c pwrite                # the same
@@ -84,6 +85,7 @@ prove() {
     echo 'timerfd_settime(a);' >gpu/tap/client/tap.c
     echo 'nanosleep(a);' >gpu/tap/examples/tap_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_c.c
+    echo 'nanosleep(a);' >gpu/tap/examples/feed_cuda.c
     cat >nvme/soft/good.c <<'EOF'
 /* kill(1), in a comment */
  * fork(), in a long one

@@ -92,7 +92,7 @@ static const struct hr_store_object *sink_object(const struct hr_appliance *app,
 
 static void print_feed(const struct hr_run *run, FILE *out)
 {
-	const struct hr_feed_words *words = run->cpu.feed->words;
+	const struct hr_feed_words *words = hr_run_feed_words(run);
 	char end[64] = "not ended";
 
 	if (hr_fresh_u64(&words->total) != HR_NO_TILE)
@@ -107,19 +107,14 @@ static void print_feed(const struct hr_run *run, FILE *out)
 		(unsigned long long)run->feed.refused);
 }
 
-static void feed_json(const struct hr_run *run, struct hr_json *out)
+static void feed_json(const struct hr_run *run, const struct hr_feed_counters *c,
+		      struct hr_json *out)
 {
-	const struct hr_feed_words *words = run->cpu.feed->words;
-
 	hr_json_object(out, "feed");
 	hr_json_string(out, "name", run->config->feed.name);
 	hr_json_u64(out, "size_bytes", run->source[0].bytes);
-	hr_json_bool(out, "ended", hr_fresh_u64(&words->total) != HR_NO_TILE);
-	hr_json_u64(out, "tiles_committed", hr_fresh_u64(&words->next));
-	hr_json_u64(out, "tiles_discarded", hr_fresh_u64(&words->discarded));
-	hr_json_u64(out, "producers_attached", run->feed.attached);
-	hr_json_u64(out, "producers_dropped", run->feed.revoked);
-	hr_json_u64(out, "clients_refused", run->feed.refused);
+	hr_json_bool(out, "ended", hr_fresh_u64(&hr_run_feed_words(run)->total) != HR_NO_TILE);
+	hr_counters_json(out, hr_feed_counters, c, HR_IN_RUN);
 	hr_json_close(out);
 }
 
@@ -394,7 +389,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 	else
 		sources_json(app, run, out);
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed && !hr_config_receives(p))
-		feed_json(run, out);
+		feed_json(run, &c.feed, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p) && !hr_config_sends(p))
 		tap_json(app, run, &c.tap, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_is_remote(p))

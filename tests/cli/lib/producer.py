@@ -6,6 +6,7 @@ Usage: producer.py FEED [WHAT]     WHAT: one word below, with =N for a number
 import errno
 import os
 import random
+import select
 import signal
 import struct
 import sys
@@ -150,6 +151,56 @@ def write(feed):
     feed.end()
 
 
+def poll(feed):
+    """Fill all tiles, and end the feed, without a call that waits."""
+    loop, waits = select.poll(), 0
+    loop.register(feed, select.POLLIN)
+    while True:
+        try:
+            tile = feed.next(timeout=0)
+        except headrace.Timeout:
+            waits += 1
+            assert loop.poll(120000), "the descriptor is not readable within 120 s"
+            continue
+        if tile is None:
+            break
+        fill(tile).commit()
+    while True:
+        try:
+            feed.end(timeout=0)
+            break
+        except headrace.Timeout:
+            assert loop.poll(120000), "the descriptor does not tell of the end within 120 s"
+    print(f"waits {waits}")
+
+
+def tensors(feed):
+    """Through DLPack, without a copy."""
+    import numpy
+    for tile in feed:
+        rows = numpy.from_dlpack(tile)
+        assert rows.shape == (TILE // 64, 8) and rows.dtype == "u8"
+        if not rows.flags.writeable:  # of the first versions of NumPy that know DLPack
+            rows = numpy.asarray(tile)
+        rows[:] = numpy.arange(tile.offset // 8, (tile.offset + TILE) // 8).reshape(rows.shape)
+        with tile:
+            del rows
+    feed.end()
+
+
+def linger(feed, count):
+    """Hold tiles until SIGUSR1, then fill all, and end the feed."""
+    signal.signal(signal.SIGUSR1, lambda *unused: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    held = hold(feed, count)
+    print("holding", flush=True)
+    signal.sigwait([signal.SIGUSR1])
+    for tile in held:
+        fill(tile).commit()
+    produce(feed)
+    feed.end()
+
+
 def main():
     name, what = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "all")
     what, _, number = what.partition("=")
@@ -166,7 +217,10 @@ def main():
     if what == "first":
         print(feed.first, feed.durable)
         return feed.close()
-    if what in ("overwrite", "slowly", "arrays", "write", "wait-for-end"):
+    if what == "linger":
+        linger(feed, int(number))
+        return feed.close()
+    if what in ("overwrite", "slowly", "arrays", "tensors", "write", "wait-for-end", "poll"):
         globals()[what.replace("-", "_")](feed)
         return feed.close()
     if what == "stop-holding":

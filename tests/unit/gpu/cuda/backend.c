@@ -446,6 +446,10 @@ Test(cuda_backend, a_user_operator_is_linked_once_and_runs)
 	cr_assert_eq(launch_start(&backend, hr_entry_with_tap(entry), space, 2, 64, &launch), 0);
 	cr_expect_str_eq(fake_cuda.last.entry, "hr_entry_tap");
 	cr_expect_eq(hr_launch_poll(launch, test_error()), 1);
+	hr_launch_free(launch);
+	cr_assert_eq(launch_start(&backend, hr_entry_with_feed(entry), space, 2, 64, &launch), 0);
+	cr_expect_str_eq(fake_cuda.last.entry, "hr_entry_feed");
+	cr_expect_eq(hr_launch_poll(launch, test_error()), 1);
 	/* An unavailable resource is reported with the operator's name. */
 	cr_expect_eq(backend.ops->resident(&backend, entry, 128, 0, &blocks, test_error()),
 		     -EINVAL);

@@ -1,0 +1,24 @@
+/*
+ * boot/engine/run_feed.h - the memory of the feed of a run that a producer maps. On a GPU, which maps
+ * host memory only before a launch, the objects are made at bring-up. On the host backend each producer
+ * gets new ones (boot/appliance/feed_producer.c).
+ */
+#ifndef BOOT_ENGINE_RUN_FEED_H
+#define BOOT_ENGINE_RUN_FEED_H
+
+#include "boot/engine/appliance.h"
+
+/* Make the memory objects of the feed of pipeline i in the places TAP and TAP_WORDS, which are
+ * reserved: app->feed_memory[i]. Does nothing on the host backend. -ENOMEM, -EMFILE, -ENOSYS, errors
+ * of make_shared, in app->error. */
+int hr_run_feed_take(struct hr_appliance *app, uint32_t i);
+
+/* Close the descriptors. Does nothing when it is not up. The memory goes with the places; a process
+ * that has mapped it keeps it. */
+void hr_run_feed_give(struct hr_feed_memory *memory);
+
+/* Addresses for the CPU of the feed of a run whose memory is up. */
+uint8_t *hr_run_feed_entries(const struct hr_run *run);
+uint8_t *hr_run_feed_page(const struct hr_run *run);
+
+#endif

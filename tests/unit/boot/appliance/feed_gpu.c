@@ -1,0 +1,338 @@
+/*
+ * The producers of a feed on a GPU: they get the memory of the bring-up, one process after the other.
+ * The test plays the worker; one producer is a child, the other one the test itself.
+ */
+#include "boot/appliance/feed_service.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "boot/engine/pass.h"
+#include "boot/engine/run_feed.h"
+#include "config/log.h"
+#include "config/seam.h"
+#include "gpu/tap/memory.h"
+#include "tests/fakes/clock.h"
+#include "tests/harness/error.h"
+
+#define SLOTS 4u
+#define TILE 8192u
+#define BYTES ((size_t)2 << 20)
+#define LIMIT_NS (120 * HR_NS_PER_S)
+
+static struct hr_appliance app;
+static struct hr_feed_service service;
+static struct hr_operator op = { .name = "copy" };
+static struct hr_feed_role role;
+static struct hr_feed_words words;
+static struct hr_slot slots[SLOTS];
+static struct hr_partition partition; /* a place for each part, which is enough here */
+static struct hr_gpu_facts facts = { .uuid = { 0x11, 0x22, [15] = 0xff } };
+static char directory[64];
+
+/* ---- the appliance: a run with a feed, without other parts */
+
+static int add_part(enum hr_place place, void *at)
+{
+	partition.part[partition.count].place = place;
+	partition.region[place].cpu = at;
+	return (int)partition.count++;
+}
+
+static uint8_t *reserve(uint64_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(at, MAP_FAILED);
+	return at;
+}
+
+static void make_memory(void)
+{
+	struct hr_feed_memory *memory = &app.feed_memory[0];
+
+	role.entries = reserve(hr_tap_ring_bytes(SLOTS));
+	role.page = reserve(hr_feed_page_bytes(SLOTS));
+	memory->tiles = memfd_create("tiles", MFD_CLOEXEC);
+	memory->entries = hr_tap_memory_create("entries", role.entries, hr_tap_ring_bytes(SLOTS),
+					       HR_TAP_READ_ONLY, test_error());
+	memory->page = hr_tap_memory_create("page", role.page, hr_feed_page_bytes(SLOTS),
+					    HR_TAP_WRITABLE, test_error());
+	cr_assert(memory->tiles >= 0 && memory->entries >= 0 && memory->page >= 0);
+	memory->bytes = BYTES;
+	memory->up = true;
+	app.backend[0].facts = &facts;
+}
+
+static void set_up(void)
+{
+	struct hr_config_pipeline *pipeline = &app.config.pipeline[0];
+	struct hr_run *run = &app.run[0];
+
+	hr_log_set_level(HR_LOG_ERROR);
+	snprintf(directory, sizeof directory, "/tmp/hr-feed-gpu-XXXXXX");
+	cr_assert_not_null(mkdtemp(directory));
+	setenv("RUNTIME_DIRECTORY", directory, 1);
+	app.config.pipelines = 1;
+	pipeline->op = &op;
+	snprintf(pipeline->name, sizeof pipeline->name, "take");
+	snprintf(pipeline->feed.name, sizeof pipeline->feed.name, "f");
+	pipeline->feed.group = HR_CONTROL_NO_GROUP;
+	run->config = pipeline;
+	run->selected = true;
+	run->slots = SLOTS;
+	run->tiles = 20;
+	run->source[0].tile_bytes = TILE;
+	run->feed.role.ring = SLOTS;
+	run->started_ns = 1;
+	make_memory();
+	role.words = &words;
+	words.total = HR_NO_TILE;
+	run->cpu.feed = &role;
+	run->cpu.slot = slots;
+	run->layout.parts.partition = &partition;
+	run->layout.feed_entries = add_part(HR_PLACE_TAP_WORDS, role.entries);
+	run->layout.feed_page = add_part(HR_PLACE_HOST, role.page);
+	run->layout.feed_words = add_part(HR_PLACE_CONTROL, &words);
+	fake_clock_start(HR_NS_PER_S, NULL, NULL);
+	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0, "%s",
+		     test_error_text());
+}
+
+static void tear_down(void)
+{
+	app.run[0].ended_ns = 2;
+	hr_feed_service_close(&service);
+	hr_run_feed_give(&app.feed_memory[0]);
+	fake_clock_stop();
+	rmdir(directory);
+}
+
+TestSuite(feed_gpu, .timeout = 200, .init = set_up, .fini = tear_down);
+
+/* A step of the service, after which the worker obeys. */
+static void step(uint64_t ns)
+{
+	fake_clock_advance(ns);
+	hr_feed_service_step(&service);
+	words.done = words.order;
+}
+
+/* ---- producers */
+
+static int connect_to(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const struct hr_tap_message hello = { .magic = HR_TAP_MAGIC,
+					      .kind = HR_FEED_HELLO,
+					      .version_least = HR_FEED_VERSION,
+					      .version = HR_FEED_VERSION };
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&service.port[0].at,
+			     sizeof service.port[0].at),
+		     0);
+	cr_assert_eq(hr_pass_send(fd, &hello, sizeof hello, NULL, 0), 0);
+	return fd;
+}
+
+static void say(int fd, uint16_t kind)
+{
+	const struct hr_tap_message m = { .magic = HR_TAP_MAGIC, .kind = kind };
+
+	cr_assert_eq(hr_pass_send(fd, &m, sizeof m, NULL, 0), 0);
+}
+
+/* The answer to HELLO, if there is one; with WELCOME its descriptors. */
+static bool hear(int fd, struct hr_tap_message *m, int fds[HR_TAP_FDS])
+{
+	unsigned count = 0;
+
+	memset(m, 0, sizeof *m);
+	return hr_pass_receive(fd, m, sizeof *m, fds, HR_TAP_FDS, &count) == sizeof *m;
+}
+
+static void drop_fds(int fds[HR_TAP_FDS])
+{
+	for (unsigned i = 0; i < HR_TAP_FDS; i++)
+		close(fds[i]);
+}
+
+static int expect_welcome(struct hr_tap_message *m)
+{
+	int fds[HR_TAP_FDS], fd = connect_to();
+
+	step(HR_TAP_STEP_NS);
+	cr_assert(hear(fd, m, fds));
+	cr_assert_eq(m->kind, HR_FEED_WELCOME, "%s", m->text);
+	drop_fds(fds);
+	say(fd, HR_TAP_READY);
+	step(HR_TAP_STEP_NS);
+	cr_assert_eq(service.port[0].producer.state, HR_FEED_ATTACHED);
+	return fd;
+}
+
+static void expect_refused(const char *why)
+{
+	struct hr_tap_message m;
+	int fds[HR_TAP_FDS], fd = connect_to();
+
+	step(HR_TAP_STEP_NS);
+	cr_assert(hear(fd, &m, fds));
+	cr_expect_eq(m.kind, HR_TAP_REFUSED);
+	cr_expect_eq(m.code, EBUSY);
+	cr_expect_str_eq(m.text, why);
+	close(fd);
+}
+
+/* A child attaches, commits nothing, and says DETACH when it is told to. */
+static pid_t begin_child(bool detaches)
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	cr_assert_eq(pipe(ready), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		struct hr_tap_message m;
+		int fds[HR_TAP_FDS], fd = connect_to();
+
+		while (!hear(fd, &m, fds))
+			usleep(1000);
+		say(fd, HR_TAP_READY);
+		if (detaches)
+			say(fd, HR_TAP_DETACH);
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	fcntl(ready[0], F_SETFL, O_NONBLOCK);
+	while (read(ready[0], &byte, 1) != 1) {
+		step(HR_TAP_STEP_NS);
+		usleep(1000);
+	}
+	close(ready[0]);
+	for (int i = 0; i < 10; i++)
+		step(HR_TAP_STEP_NS);
+	return child;
+}
+
+static void kill_child(pid_t child)
+{
+	cr_assert_eq(kill(child, SIGKILL), 0);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+}
+
+/* ---- the tests */
+
+Test(feed_gpu, welcome_names_the_gpu_and_its_memory)
+{
+	struct hr_tap_message m;
+	const int fd = expect_welcome(&m);
+
+	cr_expect_eq(m.memory, HR_TAP_MEMORY_CUDA);
+	cr_expect_eq(m.gpu.bytes, BYTES);
+	cr_expect_eq(memcmp(m.gpu.uuid, facts.uuid, sizeof facts.uuid), 0);
+	cr_expect_eq(m.tile_bytes, TILE);
+	close(fd);
+}
+
+Test(feed_gpu, a_process_attaches_again_with_an_empty_page)
+{
+	struct hr_feed_page *page = (struct hr_feed_page *)(void *)role.page;
+	struct hr_tap_message m;
+	int fd = expect_welcome(&m);
+
+	page->commit[1] = 99;
+	say(fd, HR_TAP_DETACH);
+	step(HR_TAP_STEP_NS);
+	step(HR_TAP_STEP_NS);
+	cr_expect_eq(service.port[0].producer.state, HR_FEED_ABSENT);
+	cr_expect_eq(page->commit[1], 99, "the memory stays mapped");
+	close(fd);
+	fd = expect_welcome(&m);
+	cr_expect_eq(page->commit[1], 0);
+	cr_expect_eq(app.run[0].feed.attached, 2);
+	close(fd);
+}
+
+Test(feed_gpu, another_process_waits_for_the_end_of_one_that_has_detached)
+{
+	const pid_t child = begin_child(true);
+	struct hr_tap_message m;
+	char why[96];
+
+	cr_assert_eq(app.run[0].feed.attached, 1);
+	cr_assert_eq(service.port[0].producer.state, HR_FEED_ABSENT);
+	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
+		 (int)child);
+	expect_refused(why);
+	kill_child(child);
+	close(expect_welcome(&m));
+}
+
+Test(feed_gpu, a_client_gets_the_memory_after_the_end_of_a_killed_process)
+{
+	const pid_t child = begin_child(false);
+	struct hr_tap_message m;
+
+	cr_assert_eq(service.port[0].producer.state, HR_FEED_ATTACHED);
+	kill_child(child);
+	step(HR_TAP_STEP_NS);
+	step(HR_TAP_STEP_NS);
+	close(expect_welcome(&m));
+}
+
+Test(feed_gpu, under_mps_it_waits_longer)
+{
+	const pid_t child = begin_child(false);
+	struct hr_tap_message m;
+	int fds[HR_TAP_FDS], fd;
+
+	facts.mps = true;
+	kill_child(child);
+	step(HR_TAP_STEP_NS);
+	step(HR_TAP_STEP_NS);
+	fd = connect_to();
+	step(HR_TAP_STEP_NS);
+	step(HR_FEED_QUIET_NS / 2);
+	cr_expect_not(hear(fd, &m, fds));
+	step(HR_FEED_QUIET_NS);
+	cr_assert(hear(fd, &m, fds));
+	cr_expect_eq(m.kind, HR_FEED_WELCOME);
+	drop_fds(fds);
+	close(fd);
+}
+
+/* The next run of the same engine has the same memory. */
+Test(feed_gpu, the_process_of_an_earlier_run_counts_too)
+{
+	const pid_t child = begin_child(true);
+	struct hr_tap_message m;
+	char why[96];
+
+	app.run[0].ended_ns = 2;
+	app.run[0].outcome = HR_RUN_INTERRUPTED;
+	hr_feed_service_end(&service, 0);
+	app.run[0].ended_ns = 0;
+	app.run[0].outcome = HR_RUN_WAITING;
+	cr_assert_eq(hr_feed_service_begin(&service, 0, test_error()), 0);
+	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
+		 (int)child);
+	expect_refused(why);
+	kill_child(child);
+	close(expect_welcome(&m));
+}
