@@ -117,6 +117,8 @@ class Lab:
         self.dynamic = os.path.join(TREE, options.dynamic, "headrace")
         self.kernel = kernel.prepare(self.cache, UNPACKED)
         self.machines = machine.read_machines()
+        self.tsc_khz = subprocess.run([os.path.join(self.build, "tests/lab/tsc")], check=True,
+                                      capture_output=True, text=True).stdout.strip()
         self.base = self._base()
 
     def _base(self):
@@ -199,7 +201,8 @@ class Lab:
         """Run the steps of the scenario on the host. Their TAP counts as that of the guest does."""
         for path in run.scenario.steps(when):
             values = {**os.environ, **m.environment(), "HEADRACE": self.headrace, "LAB": HERE,
-                      "INSTANCE": run.instance, "MACHINE": run.machine, "BUILD": self.build}
+                      "INSTANCE": run.instance, "MACHINE": run.machine, "BUILD": self.build,
+                      "DYNAMIC": os.path.dirname(self.dynamic)}
             program = [sys.executable] if path.endswith(".py") else ["bash"]
             done = subprocess.run(program + [path], cwd=m.folder, env=values, timeout=120,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -226,11 +229,16 @@ class Lab:
             elif not result.take(line):
                 result.fail(f"no line of TAP: {line[:200]}")
 
+    def boot_parameters(self, run):
+        # With icount the counter follows QEMU's clock, and the kernel measures it.
+        clock = "" if run.icount else f"tsc_early_khz={self.tsc_khz} "
+        return clock + run.boot
+
     def from_kernel(self, runs, m):
         initrd = os.path.join(m.folder, "initrd")
         self.initramfs(runs, m, initrd)
         return ["-kernel", self.kernel.vmlinux, "-initrd", initrd,
-                "-append", f"{guest.BOOT} {runs[-1].boot}"]
+                "-append", f"{guest.BOOT} {self.boot_parameters(runs[-1])}"]
 
     def from_image(self, run, m):
         """Build the boot image for the configuration of the appliance, as `make image` does."""
@@ -239,7 +247,7 @@ class Lab:
             f.write(run.scenario.config(run.instance, m.environment()))
         done = subprocess.run([os.path.join(TREE, "boot/image/build.py"), "--binary", self.headrace,
                                "--config", config, "--out", m.folder, "--cache", self.cache,
-                               "--append", run.boot], stdout=subprocess.PIPE,
+                               "--append", self.boot_parameters(run)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
         if done.returncode:
             raise OSError("no image: " + done.stdout.strip())
