@@ -29,6 +29,8 @@ struct hr_remote {
 	struct hr_run *run;
 	bool sends;
 	struct hr_link *link; /* NULL: no stream */
+	int dmabuf;	      /* sender: of tiles in a GPU; -1: none */
+	bool words;	      /* sender: entries and page are its own */
 	struct hr_thread thread;
 	bool started;
 	pthread_mutex_t lock;
