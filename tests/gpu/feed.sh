@@ -171,7 +171,8 @@ all() {
     done
     part "$1 producers are killed" many_killed "$2"
     part "$1 a process that has detached keeps others away" detached_process
-    part "$1 a killed engine" engine_killed
+    # a client of MPS that is killed while its workers run makes later clients fail
+    [ "$1" = "mps:" ] || part "$1 a killed engine" engine_killed
     part "$1 a user operator" user_operator
     part "$1 rate, 16 tiles of 1 MiB" rate "$3" 1M 16
     part "$1 rate, 32 tiles of 4 MiB" rate "$3" 4M 32
